@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Findings about a configuration: every error and warning of a file at once,
+ * each with its place, the source line, and what to do.
+ *
+ *     agent.alloy:7:3: error: pyroscope.ebpf has no argument "sample_rat"
+ *         7 |   sample_rat = 97
+ *           |   ^~~~~~~~~~
+ *       did you mean "sample_rate"?
+ */
+#ifndef HOST_DIAG_H
+#define HOST_DIAG_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* One file of configuration. Name and text are borrowed and outlive all else. */
+struct source {
+	const char *name;
+	struct str text;
+};
+
+/* A run of bytes in a source; line and column from 1, 0: no place. */
+struct place {
+	const struct source *source;
+	uint32_t line;
+	uint32_t column;
+	uint32_t length;
+};
+
+#define DIAG_ERROR   0
+#define DIAG_WARNING 1
+
+struct diag {
+	int severity;
+	struct place place;
+	const char *text;
+	const char *hint; /* what to do; may be NULL */
+};
+
+/* The list keeps at most 100 findings and counts the rest. */
+struct diags {
+	struct arena arena;
+	VEC(struct diag) list;
+	size_t n_errors, n_warnings;
+};
+
+void diags_free(struct diags *d);
+
+/* Text and hint are copied; hint may be NULL. */
+void diag_add(struct diags *d, int severity, struct place place, const char *hint,
+	      const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* "did you mean …" in the arena for the nearest of `n` words, or NULL if none is
+ * near. */
+const char *diag_suggest(struct diags *d, struct str word, const char *const *words, size_t n);
+
+/* Writes all findings, ordered by place, in the form above; with colour if
+ * asked. */
+void diags_print(const struct diags *d, FILE *out, bool colour);
+
+#endif

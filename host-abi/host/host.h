@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libandiron-host: runs a plan. One epoll loop on the caller's thread, a few
+ * workers for what computes or blocks, and for each component a strand, so
+ * that it is called serially. See loop.h, strand.h, graph.h, ledger.h.
+ *
+ * Everything here is for the thread that calls host_run, unless marked [any].
+ */
+#ifndef HOST_HOST_H
+#define HOST_HOST_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "host/plan.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct host;
+
+struct host_options {
+	uint32_t log_level;     /* ANDIRON_LOG_* */
+	bool log_json;          /* one JSON object a line, else logfmt-like text */
+	int log_fd;             /* usually 2 */
+	unsigned int workers;   /* 0: 2 */
+	int64_t drain_ns;       /* deadline of the whole drain; 0: 10 s */
+	uint64_t queue_bytes;   /* bound of each consumer's queue; 0: 64 MiB */
+	const char *status_path; /* unix socket for metrics and health; NULL: none */
+	/* Called once, on the loop, when every node has started, or failed to
+	 * (then `failed` names those that did). May call host_stop. */
+	void (*live)(void *context, const char *failed);
+	void *context;
+};
+
+int host_new(const struct host_options *options, struct host **ret, struct error *err);
+/* Stops and destroys what is left. */
+void host_free(struct host *host);
+
+/*
+ * Makes the plan's instances and wires them; takes the plan over (also on
+ * failure). On failure nothing of it is left. Called once before host_run.
+ */
+int host_load(struct host *host, struct plan *plan, struct error *err);
+
+/*
+ * Changes the running graph to another plan: same id and component → update
+ * (a new instance where it cannot), gone → drained and destroyed, new → made.
+ * All or nothing: on failure the old plan goes on. Takes the plan over.
+ */
+int host_reload(struct host *host, struct plan *plan, struct error *err);
+
+/* Starts everything (consumers first) and serves until host_stop; then drains
+ * producers before consumers and stops. 0, or -EIO if a component failed to
+ * start (the others ran all the same). */
+int host_run(struct host *host, struct error *err);
+
+/* Ends host_run: drain, then return. A second call skips what is left of the
+ * drain. [any], async-signal-safe. */
+void host_stop(struct host *host);
+
+/* Calls fn on the loop thread every `every_ns` (0: once) / when fd is readable,
+ * while host_run runs; for the command line's progress bar, signals and
+ * children. 0 or negative errno. Both live as long as the host. */
+int host_timer(struct host *host, int64_t after_ns, int64_t every_ns, void (*fn)(void *context),
+	       void *context);
+int host_watch(struct host *host, int fd, void (*fn)(void *context), void *context);
+
+/* The ledger, whole: totals and, for each writer, its row. */
+struct ledger_reason {
+	const char *component; /* "" for skipped */
+	const char *reason;
+	uint64_t samples;
+};
+struct ledger_writer {
+	const char *component;
+	uint64_t carried, delivered, spooled, uncertain, in_flight, dropped;
+	const struct ledger_reason *reasons;
+	size_t n_reasons;
+};
+struct ledger_view {
+	uint64_t taken;
+	const struct ledger_reason *skipped;
+	size_t n_skipped;
+	const struct ledger_writer *writers;
+	size_t n_writers;
+};
+
+/* As it is now; borrowed until the next call. */
+const struct ledger_view *host_ledger(struct host *host);
+/* As JSON, in the shape of docs/ledger.md; 0 or -ENOMEM. */
+int host_ledger_json(struct host *host, struct buf *out);
+/* As one line for people. */
+int host_ledger_line(struct host *host, struct buf *out);
+
+/* Prometheus text of all metrics; health of all components as JSON. */
+int host_metrics(struct host *host, struct buf *out);
+int host_health_json(struct host *host, struct buf *out);
+
+/* The value of one metric of one component, NAN if there is none. */
+double host_metric(struct host *host, const char *component, const char *name);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plan is a configuration that was understood: the nodes to make with their
+ * arguments, and the edges between them. It is what the runtime executes, and
+ * what `validate` checks for errors. Building it has no side effects beyond
+ * each component's own `validate`.
+ *
+ * Implicit nodes: a symbolizer between whoever emits raw frames and whoever
+ * wants names (the file's single profile.symbolize block if there is one, else
+ * one with defaults), and every service that some node needs.
+ */
+#ifndef HOST_PLAN_H
+#define HOST_PLAN_H
+
+#include "host/diag.h"
+#include "host/registry.h"
+
+#include <andiron/component.h>
+
+struct plan_node {
+	const char *id; /* "pyroscope.ebpf.instance"; without label the name alone */
+	const struct registered_component *registered;
+	const struct andiron_value *args;
+	struct place place;
+	bool implicit;
+};
+
+#define PLAN_TARGETS 1u
+#define PLAN_BATCHES 2u
+
+/* Targets: `from`'s export to `to`'s option `port`. Batches: from's forward_to
+ * to `to`'s receiver. from and to index nodes. `order` numbers the producers
+ * of one port, from 0. */
+struct plan_edge {
+	uint32_t from;
+	uint32_t to;
+	uint32_t kind;
+	uint32_t order;
+	const char *export_name;
+	const char *port;
+};
+
+/* Targets written out in the file: a LIST of MAPs for `to`'s option `port`. */
+struct plan_literal {
+	uint32_t to;
+	uint32_t order;
+	const char *port;
+	const struct andiron_value *targets;
+};
+
+struct plan {
+	struct arena arena;
+	VEC(struct plan_node) nodes; /* producers before consumers */
+	VEC(struct plan_edge) edges;
+	VEC(struct plan_literal) literals;
+};
+
+/*
+ * Reads the sources as one configuration. Every error goes to `diags`;
+ * returns 0 if there was none (then *ret is the plan), -EINVAL if there was,
+ * -ENOMEM. A source over 16 MiB, or with NUL bytes or bad UTF-8, is one
+ * error. Sources and registry outlive the plan.
+ */
+int plan_build(const struct source *sources, size_t n_sources, const struct registry *registry,
+	       struct diags *diags, struct plan **ret);
+void plan_free(struct plan *plan);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which plugins there are. Directories are searched in order (--plugin-dir,
+ * ANDIRON_PLUGIN_PATH, the install directory; never the current directory;
+ * the variable is ignored in a set-id process); of two plugins with one name
+ * the first found counts. Every andiron-*.so is checked before it is loaded:
+ * ELF class and machine, and every segment within the file, since a truncated
+ * file would die of SIGBUS. A file that is refused is kept with its reason, so
+ * that `plugins` can show it and a missing component can name it.
+ */
+#ifndef HOST_REGISTRY_H
+#define HOST_REGISTRY_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+#include <andiron/plugin.h>
+
+#include <stddef.h>
+
+struct registry;
+
+struct registered_plugin {
+	const char *path;
+	const struct andiron_plugin *plugin; /* NULL: refused */
+	const char *refused;                 /* why, a sentence; NULL if loaded */
+};
+
+struct registered_component {
+	const struct andiron_component *component;
+	const struct registered_plugin *plugin;
+};
+
+/* `dirs`: directories in order, ends with NULL. 0 or -ENOMEM: what is wrong
+ * with single files or directories is no failure. */
+int registry_new(const char *const *dirs, struct registry **ret);
+/* Forgets the tables; the loaded files stay loaded. */
+void registry_free(struct registry *r);
+
+/* The component of that name, or NULL. */
+const struct registered_component *registry_find(const struct registry *r, struct str name);
+/* The component that offers an extension, or NULL. */
+const struct registered_component *registry_offering(const struct registry *r, struct str id);
+
+/* All of them, in order of name. */
+size_t registry_components(const struct registry *r, const struct registered_component **ret);
+size_t registry_plugins(const struct registry *r, const struct registered_plugin **ret);
+
+/* The directories as searched, each with "", or why it gave nothing ("does not
+ * exist"): one line each, for "no such component" errors. */
+const char *registry_searched(const struct registry *r);
+
+/* Loads and checks one file; for `inspect`. -ENOEXEC and a sentence if it is
+ * refused. */
+int registry_load(const char *path, const struct andiron_plugin **ret, struct error *err);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growing byte buffers. Contracts in buf.h. */
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define DEFAULT_LIMIT ((size_t)1 << 30)
+
+void buf_free(struct buf *b)
+{
+	free(b->p);
+	*b = (struct buf){.limit = b->limit};
+}
+
+static int grow(struct buf *b, size_t n)
+{
+	size_t limit = b->limit ? b->limit : DEFAULT_LIMIT;
+	size_t need, capacity = b->capacity ? b->capacity : 64;
+	char *p;
+
+	if (n > limit || b->n > limit - n)
+		return -E2BIG;
+	need = b->n + n + 1; /* room for buf_take's NUL */
+	if (need <= b->capacity)
+		return 0;
+	while (capacity < need)
+		capacity *= 2;
+	p = realloc(b->p, capacity);
+	if (!p)
+		return -ENOMEM;
+	b->p = p;
+	b->capacity = capacity;
+	return 0;
+}
+
+char *buf_reserve(struct buf *b, size_t n)
+{
+	if (grow(b, n) < 0) {
+		b->failed = true;
+		return NULL;
+	}
+	return b->p + b->n;
+}
+
+int buf_append(struct buf *b, const void *data, size_t n)
+{
+	int r = grow(b, n);
+
+	if (r < 0) {
+		b->failed = true;
+		return r;
+	}
+	if (n)
+		memcpy(b->p + b->n, data, n);
+	b->n += n;
+	return 0;
+}
+
+int buf_str_append(struct buf *b, struct str s)
+{
+	return buf_append(b, s.p, s.n);
+}
+
+int buf_putc(struct buf *b, char c)
+{
+	return buf_append(b, &c, 1);
+}
+
+int buf_printf(struct buf *b, const char *format, ...)
+{
+	va_list args;
+	int n, r;
+
+	va_start(args, format);
+	n = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (n < 0)
+		return -EINVAL;
+	r = grow(b, (size_t)n);
+	if (r < 0) {
+		b->failed = true;
+		return r;
+	}
+	va_start(args, format);
+	vsnprintf(b->p + b->n, (size_t)n + 1, format, args);
+	va_end(args);
+	b->n += (size_t)n;
+	return 0;
+}
+
+char *buf_take(struct buf *b)
+{
+	char *p = NULL;
+
+	if (!b->failed && buf_reserve(b, 0)) {
+		p = b->p;
+		p[b->n] = '\0';
+		b->p = NULL;
+	}
+	buf_free(b);
+	return p;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slices: searching, cutting, converting. Contracts in str.h. */
+#include "base/str.h"
+
+#include <stdlib.h>
+
+bool str_starts(struct str s, struct str prefix)
+{
+	return s.n >= prefix.n && str_eq(str_first(s, prefix.n), prefix);
+}
+
+bool str_ends(struct str s, struct str suffix)
+{
+	return s.n >= suffix.n && str_eq(str_skip(s, s.n - suffix.n), suffix);
+}
+
+int str_cmp(struct str a, struct str b)
+{
+	size_t n = a.n < b.n ? a.n : b.n;
+	int order = n ? memcmp(a.p, b.p, n) : 0;
+
+	return order ? order : (a.n > b.n) - (a.n < b.n);
+}
+
+size_t str_find(struct str s, char c)
+{
+	const char *at = s.n ? memchr(s.p, c, s.n) : NULL;
+
+	return at ? (size_t)(at - s.p) : s.n;
+}
+
+size_t str_rfind(struct str s, char c)
+{
+	const char *at = s.n ? memrchr(s.p, c, s.n) : NULL;
+
+	return at ? (size_t)(at - s.p) : s.n;
+}
+
+size_t str_search(struct str s, struct str needle)
+{
+	const char *at = s.n ? memmem(s.p, s.n, needle.p, needle.n) : NULL;
+
+	return at ? (size_t)(at - s.p) : s.n;
+}
+
+struct str str_cut(struct str *rest, char c)
+{
+	size_t at = str_find(*rest, c);
+	struct str part = str_first(*rest, at);
+
+	*rest = str_skip(*rest, at + 1);
+	return part;
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+struct str str_trim(struct str s)
+{
+	while (s.n && is_space(s.p[0]))
+		s = str_skip(s, 1);
+	while (s.n && is_space(s.p[s.n - 1]))
+		s.n--;
+	return s;
+}
+
+static bool digits(struct str s, unsigned int base, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	if (s.n == 0)
+		return false;
+	for (size_t i = 0; i < s.n; i++) {
+		unsigned int digit = 99;
+
+		if (s.p[i] >= '0' && s.p[i] <= '9')
+			digit = (unsigned int)(s.p[i] - '0');
+		else if ((s.p[i] | 0x20) >= 'a' && (s.p[i] | 0x20) <= 'f')
+			digit = (unsigned int)((s.p[i] | 0x20) - 'a') + 10;
+		if (digit >= base || __builtin_mul_overflow(value, base, &value) ||
+		    __builtin_add_overflow(value, digit, &value))
+			return false;
+	}
+	*ret = value;
+	return true;
+}
+
+bool str_u64(struct str s, uint64_t *ret)
+{
+	return digits(s, 10, ret);
+}
+
+bool str_hex(struct str s, uint64_t *ret)
+{
+	return digits(s, 16, ret);
+}
+
+/* Length of the well-formed sequence at s, 0 if there is none. */
+static size_t utf8_length(struct str s)
+{
+	const unsigned char *b = (const unsigned char *)s.p;
+	size_t n = b[0] < 0x80 ? 1 : b[0] < 0xc2 ? 0 : b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : b[0] < 0xf5 ? 4 : 0;
+
+	if (n == 0 || n > s.n)
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((b[i] & 0xc0) != 0x80)
+			return 0;
+	/* Overlong forms, surrogates and what lies beyond U+10FFFF. */
+	if ((b[0] == 0xe0 && b[1] < 0xa0) || (b[0] == 0xed && b[1] > 0x9f) ||
+	    (b[0] == 0xf0 && b[1] < 0x90) || (b[0] == 0xf4 && b[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+bool str_utf8(struct str s)
+{
+	while (s.n) {
+		size_t n = utf8_length(s);
+
+		if (n == 0)
+			return false;
+		s = str_skip(s, n);
+	}
+	return true;
+}
+
+char *str_dup(struct str s)
+{
+	char *copy = malloc(s.n + 1);
+
+	if (!copy)
+		return NULL;
+	if (s.n)
+		memcpy(copy, s.p, s.n);
+	copy[s.n] = '\0';
+	return copy;
+}
+
+unsigned int str_distance(struct str a, struct str b, unsigned int limit)
+{
+	unsigned int row[65];
+
+	if (a.n > 64 || b.n > 64)
+		return limit + 1;
+	for (size_t j = 0; j <= b.n; j++)
+		row[j] = (unsigned int)j;
+	for (size_t i = 1; i <= a.n; i++) {
+		unsigned int diagonal = row[0];
+
+		row[0] = (unsigned int)i;
+		for (size_t j = 1; j <= b.n; j++) {
+			unsigned int best = diagonal + (a.p[i - 1] != b.p[j - 1]);
+
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			diagonal = row[j];
+			row[j] = best;
+		}
+	}
+	return row[b.n] <= limit ? row[b.n] : limit + 1;
+}

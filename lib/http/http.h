@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An HTTP client on libcurl's multi interface, driven by somebody else's loop:
+ * the owner supplies descriptor watches and one timer through `struct
+ * http_loop` and calls http_ready and http_timeout when they fire. Nothing
+ * blocks (names are resolved by libcurl's own threads). One thread at a time.
+ */
+#ifndef HTTP_HTTP_H
+#define HTTP_HTTP_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HTTP_IN  1u
+#define HTTP_OUT 4u
+
+/* What the client needs of the loop. watch: begin, change or (events 0) end
+ * watching fd. timer: one-shot, -1 cancels. */
+struct http_loop {
+	void *context;
+	void (*watch)(void *context, int fd, uint32_t events);
+	void (*timer)(void *context, int64_t after_ms);
+};
+
+struct http_client;
+
+int http_client_new(const struct http_loop *loop, struct http_client **ret, struct error *err);
+/* Ends all requests; their `done` is not called. */
+void http_client_free(struct http_client *client);
+
+void http_ready(struct http_client *client, int fd, uint32_t events);
+void http_timeout(struct http_client *client);
+
+/* How to reach and to prove oneself to a server: Alloy's HTTP client arguments
+ * (docs/…/http client arguments). Strings are borrowed for http_config_copy;
+ * absent is STR_NULL. Files are read again for every request. */
+struct http_header {
+	struct str name, value;
+};
+
+struct http_config {
+	struct str bearer_token, bearer_token_file;
+	struct str basic_username, basic_password, basic_password_file;
+	struct str authorization_type, authorization_credentials, authorization_credentials_file;
+	struct str proxy_url, no_proxy;
+	struct str ca_pem, ca_file, cert_pem, cert_file, key_pem, key_file, server_name, min_version;
+	bool insecure_skip_verify, proxy_from_environment, follow_redirects, enable_http2;
+	const struct http_header *headers;
+	size_t n_headers;
+};
+
+/* status 0: no answer, and `error` says why in one line; result is the
+ * negative errno class: -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH (no such
+ * name), -ECONNRESET, -EPROTO (TLS, bad HTTP), -E2BIG. `sent` tells whether
+ * the whole request left, so whether it may have been carried out. Borrowed. */
+struct http_response {
+	int result;
+	int status;
+	bool sent;
+	const char *error;
+	struct str body;
+	struct str content_type;
+	int64_t retry_after_ms; /* -1: the header is absent */
+	int64_t elapsed_ns;
+};
+
+struct http_request {
+	const char *method; /* "GET", "POST" */
+	struct str url;
+	const struct http_header *headers;
+	size_t n_headers;
+	struct str body; /* copied */
+	int64_t timeout_ms;         /* of the whole exchange; 0: none */
+	int64_t connect_timeout_ms; /* 0: 10 s */
+	int64_t stall_ms;           /* gives up when nothing arrives that long; 0: never */
+	uint64_t max_response;      /* bytes after decoding; more ends the request with -E2BIG */
+	/* A piece of the body, as it arrives; return false to end the request.
+	 * NULL: it is collected and given to `done`. */
+	bool (*data)(void *context, struct str piece);
+	/* Once, at the end, unless the request was cancelled. */
+	void (*done)(void *context, const struct http_response *response);
+	void *context;
+};
+
+/* Begins a request. The config is read (with its files) now. 0 and an id, or
+ * negative errno with a text. `done` is never called from within. */
+int http_send(struct http_client *client, const struct http_config *config,
+	      const struct http_request *request, uint64_t *ret_id, struct error *err);
+void http_cancel(struct http_client *client, uint64_t id);
+
+#endif
