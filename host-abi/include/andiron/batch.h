@@ -73,7 +73,7 @@ struct andiron_line {
 #define ANDIRON_FRAME_NATIVE  1u
 #define ANDIRON_FRAME_KERNEL  2u
 #define ANDIRON_FRAME_RUNTIME 3u /* `runtime` names it: "cpython", "hotspot" */
-#define ANDIRON_FRAME_MARKER  4u /* not code: says why a stack ends; its name is its line's function */
+#define ANDIRON_FRAME_MARKER  4u /* not code: says why a stack ends; `runtime` and its line's function are its text */
 
 /*
  * `address` is the ELF virtual address within the mapping's file (for kernel

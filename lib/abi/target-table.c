@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A consumer's table of targets. Contracts in target-list.h. */
+#include "abi/target-list.h"
+
+#include "abi/target-row.h"
+#include "abi/value.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct row {
+	struct target_row public;
+	struct target_label *labels;
+	bool seen; /* by the snapshot being applied */
+};
+
+struct producer {
+	uint64_t id;
+	uint64_t generation;
+	bool waiting; /* for the next snapshot */
+};
+
+struct target_table {
+	VEC(struct row *) rows;
+	struct index index;
+	VEC(struct producer) producers;
+};
+
+struct str target_label_value(const struct target_row *row, const char *name)
+{
+	struct str sought = str_of(name);
+	uint32_t low = 0, high = row->n_labels;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		int order = str_cmp(row->labels[middle].name, sought);
+
+		if (order == 0)
+			return row->labels[middle].value;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return STR_NULL;
+}
+
+struct target_table *target_table_new(void)
+{
+	return calloc(1, sizeof(struct target_table));
+}
+
+static void row_free(struct row *row)
+{
+	free(row->labels);
+	free(row);
+}
+
+void target_table_free(struct target_table *table)
+{
+	if (!table)
+		return;
+	vec_each(&table->rows, r)
+		row_free(*r);
+	vec_free(&table->rows);
+	vec_free(&table->producers);
+	index_free(&table->index);
+	free(table);
+}
+
+static uint64_t hash_of(uint64_t producer, uint64_t row)
+{
+	return hash_mix(producer, row);
+}
+
+struct probe {
+	const struct target_table *table;
+	uint64_t producer, row;
+};
+
+static bool same(const void *context, uint32_t position)
+{
+	const struct probe *p = context;
+	const struct target_row *r = &p->table->rows.p[position]->public;
+
+	return r->producer == p->producer && r->row == p->row;
+}
+
+static uint32_t find(const struct target_table *table, uint64_t producer, uint64_t row)
+{
+	struct probe probe = {table, producer, row};
+
+	return index_find(&table->index, hash_of(producer, row), same, &probe);
+}
+
+static struct producer *producer_of(struct target_table *table, uint64_t id)
+{
+	vec_each(&table->producers, p)
+		if (p->id == id)
+			return p;
+	if (!vec_push(&table->producers, ((struct producer){.id = id, .waiting = true})))
+		return NULL;
+	return &table->producers.p[table->producers.n - 1];
+}
+
+/* Whether every index of the update lies within it. */
+static bool well_formed(const struct andiron_targets *u)
+{
+	if (u->size < sizeof(*u) || u->n_added > u->n_rows)
+		return false;
+	for (uint64_t i = 0; i < u->n_rows; i++) {
+		const struct andiron_target *t = &u->rows[i];
+
+		if (t->label_start > u->n_labels || t->n_labels > u->n_labels - t->label_start)
+			return false;
+	}
+	for (uint64_t i = 0; i < u->n_labels; i++)
+		if (u->labels[i].name >= u->n_strings || u->labels[i].value >= u->n_strings)
+			return false;
+	return true;
+}
+
+static struct target_label *labels_of(const struct andiron_targets *u,
+				      const struct andiron_target *t, uint32_t *ret_n)
+{
+	struct target_label *borrowed = malloc((t->n_labels + 1) * sizeof(*borrowed)), *copy;
+
+	if (!borrowed)
+		return NULL;
+	for (uint32_t i = 0; i < t->n_labels; i++) {
+		const struct andiron_label *l = &u->labels[t->label_start + i];
+
+		borrowed[i] = (struct target_label){abi_str(u->strings[l->name]),
+						    abi_str(u->strings[l->value])};
+	}
+	copy = target_labels_copy(borrowed, t->n_labels, ret_n);
+	free(borrowed);
+	return copy;
+}
+
+static struct row *new_row(struct target_table *table, uint64_t producer, uint64_t id)
+{
+	struct row *row = calloc(1, sizeof(*row));
+
+	if (!row)
+		return NULL;
+	row->public = (struct target_row){.producer = producer, .row = id};
+	if (table->rows.n >= INDEX_NONE - 1 || !vec_reserve(&table->rows, 1) ||
+	    index_add(&table->index, hash_of(producer, id), (uint32_t)table->rows.n) < 0) {
+		free(row);
+		return NULL;
+	}
+	table->rows.p[table->rows.n++] = row;
+	return row;
+}
+
+static int apply_row(struct target_table *table, const struct andiron_targets *u,
+		     const struct andiron_target *t, target_change_fn fn, void *context)
+{
+	uint32_t at = find(table, u->producer, t->row), n = 0;
+	struct target_label *labels = labels_of(u, t, &n);
+	struct row *row = at == INDEX_NONE ? NULL : table->rows.p[at];
+	bool is_new = !row;
+
+	if (!labels)
+		return -ENOMEM;
+	if (is_new)
+		row = new_row(table, u->producer, t->row);
+	if (!row) {
+		free(labels);
+		return -ENOMEM;
+	}
+	row->seen = true;
+	if (!is_new && row->public.order == t->order &&
+	    target_labels_equal(row->public.labels, row->public.n_labels, labels, n)) {
+		free(labels);
+		return 0;
+	}
+	free(row->labels);
+	row->labels = labels;
+	row->public.labels = labels;
+	row->public.n_labels = n;
+	row->public.order = t->order;
+	row->public.fingerprint = t->fingerprint;
+	fn(context, is_new ? TARGET_ADDED : TARGET_CHANGED, &row->public);
+	return 0;
+}
+
+static void remove_at(struct target_table *table, uint32_t at, target_change_fn fn, void *context)
+{
+	struct row *row = table->rows.p[at], *moved;
+	uint32_t last = (uint32_t)table->rows.n - 1;
+
+	index_remove(&table->index, hash_of(row->public.producer, row->public.row), at);
+	if (at != last) {
+		moved = table->rows.p[last];
+		table->rows.p[at] = moved;
+		index_move(&table->index, hash_of(moved->public.producer, moved->public.row), last,
+			   at);
+	}
+	table->rows.n--;
+	fn(context, TARGET_REMOVED, &row->public);
+	row_free(row);
+}
+
+static void remove_unseen(struct target_table *table, uint64_t producer, target_change_fn fn,
+			  void *context)
+{
+	for (size_t i = table->rows.n; i-- > 0;)
+		if (table->rows.p[i]->public.producer == producer && !table->rows.p[i]->seen)
+			remove_at(table, (uint32_t)i, fn, context);
+}
+
+static int apply_rows(struct target_table *table, const struct andiron_targets *u,
+		      target_change_fn fn, void *context)
+{
+	bool snapshot = u->flags & ANDIRON_TARGETS_SNAPSHOT;
+	int r = 0;
+
+	if (snapshot)
+		vec_each(&table->rows, row)
+			(*row)->seen = false;
+	for (uint64_t i = 0; i < u->n_rows && r == 0; i++)
+		r = apply_row(table, u, &u->rows[i], fn, context);
+	if (r < 0)
+		return r;
+	for (uint64_t i = 0; i < u->n_removed; i++) {
+		uint32_t at = find(table, u->producer, u->removed[i]);
+
+		if (at != INDEX_NONE)
+			remove_at(table, at, fn, context);
+	}
+	if (snapshot)
+		remove_unseen(table, u->producer, fn, context);
+	return 0;
+}
+
+int target_table_apply(struct target_table *table, const struct andiron_targets *update,
+		       target_change_fn fn, void *context)
+{
+	bool snapshot = update->flags & ANDIRON_TARGETS_SNAPSHOT;
+	struct producer *p;
+	int r;
+
+	if (!well_formed(update))
+		return -EINVAL;
+	p = producer_of(table, update->producer);
+	if (!p)
+		return -ENOMEM;
+	if (!snapshot && (p->waiting || update->generation != p->generation + 1)) {
+		p->waiting = true;
+		return -EAGAIN;
+	}
+	r = apply_rows(table, update, fn, context);
+	p->waiting = r < 0;
+	p->generation = update->generation;
+	return r;
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct target_row *x = &(*(struct row *const *)a)->public;
+	const struct target_row *y = &(*(struct row *const *)b)->public;
+
+	if (x->producer != y->producer)
+		return x->producer < y->producer ? -1 : 1;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+void target_table_each(struct target_table *table, target_change_fn fn, void *context)
+{
+	struct row **sorted = malloc((table->rows.n + 1) * sizeof(struct row *));
+	size_t n = table->rows.n;
+
+	/* Short of memory the order is lost, never a row. */
+	if (sorted) {
+		memcpy(sorted, table->rows.p, n * sizeof(struct row *));
+		qsort(sorted, n, sizeof(struct row *), by_order);
+	}
+	for (size_t i = 0; i < n; i++)
+		fn(context, 0, &(sorted ? sorted[i] : table->rows.p[i])->public);
+	free(sorted);
+}
+
+size_t target_table_count(const struct target_table *table)
+{
+	return table->rows.n;
+}
