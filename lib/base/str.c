@@ -97,22 +97,35 @@ bool str_hex(struct str s, uint64_t *ret)
 	return digits(s, 16, ret);
 }
 
+/* What may follow each leading byte: how many bytes in all, and the range of
+ * the second one, which is where overlong forms, surrogates and what lies beyond
+ * U+10FFFF are told apart. */
+static const struct {
+	unsigned char first, last, length, low, high;
+} sequences[] = {
+	{0x00, 0x7f, 1, 0, 0},       {0xc2, 0xdf, 2, 0x80, 0xbf}, {0xe0, 0xe0, 3, 0xa0, 0xbf},
+	{0xe1, 0xec, 3, 0x80, 0xbf}, {0xed, 0xed, 3, 0x80, 0x9f}, {0xee, 0xef, 3, 0x80, 0xbf},
+	{0xf0, 0xf0, 4, 0x90, 0xbf}, {0xf1, 0xf3, 4, 0x80, 0xbf}, {0xf4, 0xf4, 4, 0x80, 0x8f},
+};
+
 /* Length of the well-formed sequence at s, 0 if there is none. */
 static size_t utf8_length(struct str s)
 {
 	const unsigned char *b = (const unsigned char *)s.p;
-	size_t n = b[0] < 0x80 ? 1 : b[0] < 0xc2 ? 0 : b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : b[0] < 0xf5 ? 4 : 0;
 
-	if (n == 0 || n > s.n)
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((b[i] & 0xc0) != 0x80)
+	for (size_t i = 0; i < sizeof(sequences) / sizeof(*sequences); i++) {
+		size_t n = sequences[i].length;
+
+		if (b[0] < sequences[i].first || b[0] > sequences[i].last)
+			continue;
+		if (n > s.n || (n > 1 && (b[1] < sequences[i].low || b[1] > sequences[i].high)))
 			return 0;
-	/* Overlong forms, surrogates and what lies beyond U+10FFFF. */
-	if ((b[0] == 0xe0 && b[1] < 0xa0) || (b[0] == 0xed && b[1] > 0x9f) ||
-	    (b[0] == 0xf0 && b[1] < 0x90) || (b[0] == 0xf4 && b[1] > 0x8f))
-		return 0;
-	return n;
+		for (size_t k = 2; k < n; k++)
+			if ((b[k] & 0xc0) != 0x80)
+				return 0;
+		return n;
+	}
+	return 0;
 }
 
 bool str_utf8(struct str s)
