@@ -2,6 +2,7 @@
 /* Unit tests of container.h: a table of what runtimes create, and noise. */
 #include "base/test.h"
 #include "proc/container.h"
+#include "proc/hierarchy.h"
 
 #include <stdlib.h>
 
@@ -117,6 +118,21 @@ TEST(units)
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
 		expect_str(systemd_unit(str_of(table[i].text)), table[i].unit);
+}
+
+/* Containers are looked for in a v1 controller where one is mounted, memory
+ * before cpu before pids, else in the unified hierarchy. */
+TEST(hierarchy)
+{
+#define HEAD "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"
+	expect_eq(proc_hierarchy(STR(HEAD "cpu\t0\t9\t1\nmemory\t0\t9\t1\n")), PROC_HIERARCHY_V2);
+	expect_eq(proc_hierarchy(STR(HEAD "cpu\t1\t9\t1\nmemory\t4\t9\t1\n")),
+		  PROC_HIERARCHY_MEMORY);
+	expect_eq(proc_hierarchy(STR(HEAD "pids\t8\t1\t1\ncpu\t1\t9\t1\nmemory\t0\t9\t1\n")),
+		  PROC_HIERARCHY_CPU);
+	expect_eq(proc_hierarchy(STR(HEAD "cpuacct\t1\t9\t1\npids\t2\t9\t1")), PROC_HIERARCHY_PIDS);
+	expect_eq(proc_hierarchy(STR("memory\tx")), PROC_HIERARCHY_V2);
+	expect_eq(proc_hierarchy(STR_NULL), PROC_HIERARCHY_V2);
 }
 
 /* Text that a stranger made is read within its bounds; what comes out is an

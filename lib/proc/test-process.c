@@ -83,7 +83,7 @@ TEST(fields_behind_a_hostile_name)
 static void write_all(struct tree *t)
 {
 	write_stat(t, "x", 0);
-	write_file(t, "42/status", "Name:\tx\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\t5\t5\n", 42);
+	write_file(t, "42/status", "Name:\tx\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\t5\t5\n", 38);
 	write_file(t, "42/cmdline", "/bin/x\0-a\0\0b\0", 14);
 	write_file(t, "42/cgroup", "0::/system.slice/x.service\n", 27);
 	expect(!symlinkat("/bin/x", t->fd, "42/exe") && !symlinkat("/srv", t->fd, "42/cwd"));
