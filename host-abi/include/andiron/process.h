@@ -45,7 +45,10 @@ struct andiron_process_events {
 	/*
 	 * Begins a subscription of `instance`: first one EXISTING event per
 	 * process that runs, then what happens. Events reach the subscriber
-	 * within 250 ms. -ENOMEM. [any]: the service locks for itself.
+	 * within 250 ms. A process may be told as EXISTING and again by its FORK,
+	 * and an EXIT may come twice: events say what is so, and knowing it
+	 * already is no error. -ENOMEM, or why there are no events (the service's
+	 * health has the text). [any]: the service locks for itself.
 	 */
 	int32_t (*subscribe)(void *self, uint64_t instance, andiron_process_fn fn, void *arg,
 			     uint64_t *ret_subscription);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* andiron-process.so: process.events, the service that traces processes. */
+#include "service.h"
+
+#include <andiron/plugin.h>
+
+#include <errno.h>
+#include <string.h>
+
+static int32_t events_create(const struct andiron_host *host, uint64_t instance,
+			     const struct andiron_value *args, void **ret_self,
+			     struct andiron_error *err)
+{
+	struct service *s = service_new(host, instance);
+
+	if (!s)
+		return -ENOMEM;
+	*ret_self = s;
+	return 0;
+}
+
+static int32_t events_start(void *self, struct andiron_error *err)
+{
+	struct error cause = ERROR_NULL;
+	int r = service_start(self, &cause);
+
+	return r ? abi_error(service_host(self), err, &cause) : 0;
+}
+
+static void events_stop(void *self)
+{
+	service_stop(self);
+}
+
+static void events_destroy(void *self)
+{
+	service_free(self);
+}
+
+static void add_metric(const struct andiron_metric_sink *sink, const char *name, const char *help,
+		       uint32_t kind, uint64_t value)
+{
+	const struct andiron_metric metric = {
+		.name = name, .help = help, .kind = kind, .value = (double)value};
+
+	sink->add(sink->self, &metric);
+}
+
+static void events_metrics(void *self, const struct andiron_metric_sink *sink)
+{
+	struct service_totals totals;
+
+	service_totals(self, &totals);
+	add_metric(sink, "andiron_process_events_total", "Process events seen.",
+		   ANDIRON_METRIC_COUNTER, totals.events);
+	add_metric(sink, "andiron_process_events_lost_total", "Process events lost in the kernel.",
+		   ANDIRON_METRIC_COUNTER, totals.lost);
+	add_metric(sink, "andiron_process_events_wakeups_total",
+		   "How often the reader of process events woke up.", ANDIRON_METRIC_COUNTER,
+		   totals.wakeups);
+	add_metric(sink, "andiron_process_events_subscribers", "Subscribers to process events.",
+		   ANDIRON_METRIC_GAUGE, totals.subscribers);
+}
+
+static const void *events_extension(void *self, const char *id)
+{
+	return strcmp(id, ANDIRON_PROCESS_EVENTS_ID) == 0 ? &service_table : NULL;
+}
+
+static const char *const events_offers[] = {ANDIRON_PROCESS_EVENTS_ID, NULL};
+static const char *const events_capabilities[] = {"CAP_BPF", "CAP_PERFMON", NULL};
+static const struct andiron_options no_options = {0, sizeof(struct andiron_option), NULL};
+
+static const struct andiron_component events = {
+	.size = sizeof(events),
+	.flags = ANDIRON_COMPONENT_SERVICE | ANDIRON_COMPONENT_NO_LABEL,
+	.name = "process.events",
+	.summary = "Tells who asks of each process that begins, execs and ends.",
+	.options = &no_options,
+	.offers = events_offers,
+	.capabilities = events_capabilities,
+	.create = events_create,
+	.start = events_start,
+	.stop = events_stop,
+	.destroy = events_destroy,
+	.metrics = events_metrics,
+	.extension = events_extension,
+};
+
+static const struct andiron_component *const components[] = {&events};
+
+const struct andiron_plugin andiron_plugin_v1 = {
+	.size = sizeof(andiron_plugin_v1),
+	.abi_minor = ANDIRON_ABI_MINOR,
+	.name = "process",
+	.version = ANDIRON_VERSION,
+	.license = "Apache-2.0",
+	.components = components,
+	.n_components = sizeof(components) / sizeof(*components),
+};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * andiron.process-events/1: one tracer, many subscribers. Each subscriber has
+ * a queue of its own, bounded, and gets it on its own component's turn.
+ */
+#ifndef PROCESS_SERVICE_H
+#define PROCESS_SERVICE_H
+
+#include "abi/log.h"
+#include "tracer.h"
+
+struct service;
+
+/* [loop]; NULL when memory is short. */
+struct service *service_new(const struct andiron_host *host, uint64_t instance);
+void service_free(struct service *s);
+const struct andiron_host *service_host(const struct service *s);
+
+/*
+ * Begins to trace. [worker] [serial]. Without events it still answers 0: the
+ * reason is in its health, subscribers get one LOST event and look for
+ * themselves, and later subscriptions are refused.
+ */
+int service_start(struct service *s, struct error *err);
+void service_stop(struct service *s);
+
+/* Totals since the start. [loop] [serial]. */
+struct service_totals {
+	uint64_t events;
+	uint64_t lost; /* those that the kernel had no room for */
+	uint64_t wakeups;
+	uint64_t subscribers;
+};
+
+void service_totals(struct service *s, struct service_totals *ret);
+
+/* The functions behind the extension; `self` is the service. */
+extern const struct andiron_process_events service_table;
+
+#endif
