@@ -346,6 +346,16 @@ void pprof_add_comment(struct pprof_encoder *e, uint32_t text)
 	e->size += 2 + wire_length(text);
 }
 
+void pprof_clear_comments(struct pprof_encoder *e)
+{
+	e->comments.n = 0;
+}
+
+bool pprof_failed(const struct pprof_encoder *e)
+{
+	return e->failed;
+}
+
 uint32_t pprof_n_samples(const struct pprof_encoder *e)
 {
 	return (uint32_t)e->samples.ends.n;

@@ -105,6 +105,10 @@ struct pprof_sample {
 void pprof_add_sample(struct pprof_encoder *e, const struct pprof_sample *s);
 
 void pprof_add_comment(struct pprof_encoder *e, uint32_t text);
+void pprof_clear_comments(struct pprof_encoder *e);
+
+/* Whether an add has failed: everything from then on does nothing. */
+bool pprof_failed(const struct pprof_encoder *e);
 
 /* How many samples there are, and how long the profile is before compression:
  * an upper bound that lies at most n_types * 10 bytes a sample above. By these a

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Batches into pprof. Contracts in pprof.h.
+ *
+ * The encoder already holds each distinct entry once, so all that is kept here
+ * besides is, for the current batch, which of the encoder's locations each of
+ * its own has become. A batch may be a stranger's: every index is read through
+ * the view, and what it can make long (stacks, inlining, reasons) is bounded.
+ */
+#include "export/pprof.h"
+
+#include "base/check.h"
+#include "base/vec.h"
+#include "pprof/encode.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MAX_FRAMES      4096u /* the root side is kept, as servers do */
+#define MAX_LINES       128u
+#define MAX_BATCH_TYPES 64u
+#define MAX_REASONS     32u
+#define MAX_REASON      64u
+
+struct chosen_type {
+	uint32_t type, unit; /* the encoder's strings */
+};
+
+struct reason {
+	char text[MAX_REASON];
+	uint64_t samples;
+};
+
+struct pprof_export {
+	struct pprof_encoder *encoder;
+	char *name; /* "": not chosen yet */
+	uint32_t flags;
+	uint32_t n_types; /* chosen; the encoder may have "samples" before them */
+	struct chosen_type types[PPROF_MAX_TYPES];
+	uint32_t period_type, period_unit;
+	int64_t period;
+	int64_t start_ns, end_ns;
+	uint64_t weight;
+	VEC(struct reason) reasons;
+
+	const struct batch_view *view;
+	uint8_t slots[MAX_BATCH_TYPES]; /* of the batch's types: 1 + place in `types` */
+	uint32_t *locations; /* of the batch's: the encoder's, 0 while unknown */
+	size_t n_locations;
+	VEC(uint32_t) stack;
+};
+
+struct pprof_export *pprof_export_new(struct str name, uint32_t flags)
+{
+	struct pprof_export *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return NULL;
+	x->flags = flags;
+	x->name = str_dup(name);
+	x->encoder = pprof_encoder_new();
+	if (!x->name || !x->encoder) {
+		pprof_export_free(x);
+		return NULL;
+	}
+	if (flags & EXPORT_SAMPLES)
+		pprof_add_type(x->encoder, pprof_add_string(x->encoder, STR("samples")),
+			       pprof_add_string(x->encoder, STR("count")));
+	return x;
+}
+
+void pprof_export_free(struct pprof_export *x)
+{
+	if (!x)
+		return;
+	pprof_encoder_free(x->encoder);
+	free(x->name);
+	vec_free(&x->reasons);
+	free(x->locations);
+	vec_free(&x->stack);
+	free(x);
+}
+
+static uint32_t put_string(struct pprof_export *x, uint32_t string)
+{
+	return string ? pprof_add_string(x->encoder, batch_str(x->view, string)) : 0;
+}
+
+/* Takes the types of the chosen name from the first batch that has one. */
+static int choose_types(struct pprof_export *x)
+{
+	uint64_t n = batch_count(x->view, ANDIRON_COL_TYPE);
+	uint32_t room = PPROF_MAX_TYPES - (x->flags & EXPORT_SAMPLES ? 1 : 0);
+
+	for (uint32_t i = 0; i < n && i < MAX_BATCH_TYPES && x->n_types < room; i++) {
+		struct andiron_profile_type t = batch_type(x->view, i);
+		struct str name = batch_str(x->view, t.name);
+		struct chosen_type chosen;
+
+		if (x->name[0] == '\0' && name.n) {
+			free(x->name);
+			x->name = str_dup(name);
+			if (!x->name)
+				return -ENOMEM;
+		}
+		if (!str_is(name, x->name))
+			continue;
+		chosen = (struct chosen_type){put_string(x, t.type), put_string(x, t.unit)};
+		if (x->n_types == 0) {
+			x->period_type = put_string(x, t.period_type);
+			x->period_unit = put_string(x, t.period_unit);
+			x->period = t.period;
+		}
+		pprof_add_type(x->encoder, chosen.type, chosen.unit);
+		x->types[x->n_types++] = chosen;
+	}
+	return 0;
+}
+
+/* Which of the batch's types stands where; a type given twice, or of another
+ * period type, is a different one. */
+static void place_types(struct pprof_export *x)
+{
+	uint64_t n = batch_count(x->view, ANDIRON_COL_TYPE);
+
+	memset(x->slots, 0, sizeof(x->slots));
+	for (uint32_t i = 0; i < n && i < MAX_BATCH_TYPES; i++) {
+		struct andiron_profile_type t = batch_type(x->view, i);
+
+		if (!str_is(batch_str(x->view, t.name), x->name) ||
+		    put_string(x, t.period_type) != x->period_type ||
+		    put_string(x, t.period_unit) != x->period_unit)
+			continue;
+		for (uint32_t k = 0; k < x->n_types; k++)
+			if (x->types[k].type == put_string(x, t.type) &&
+			    x->types[k].unit == put_string(x, t.unit))
+				x->slots[i] = (uint8_t)(k + 1);
+	}
+}
+
+static int gather_losses(struct pprof_export *x)
+{
+	uint64_t n = batch_count(x->view, ANDIRON_COL_LOSS);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct andiron_loss loss = batch_loss(x->view, i);
+		struct str text = str_first(batch_str(x->view, loss.reason), MAX_REASON - 1);
+		struct reason *found = NULL;
+
+		if (x->reasons.n >= MAX_REASONS - 1)
+			text = STR("other");
+		vec_each(&x->reasons, r)
+			if (str_is(text, r->text))
+				found = r;
+		if (!found) {
+			if (!vec_push(&x->reasons, ((struct reason){.samples = 0})))
+				return -ENOMEM;
+			found = &x->reasons.p[x->reasons.n - 1];
+			memcpy(found->text, text.n ? text.p : "", text.n);
+		}
+		if (__builtin_add_overflow(found->samples, loss.samples, &found->samples))
+			found->samples = UINT64_MAX;
+	}
+	return 0;
+}
+
+static void widen_window(struct pprof_export *x)
+{
+	const struct andiron_batch *batch = x->view->batch;
+
+	if (x->start_ns == 0 || batch->start_ns < x->start_ns)
+		x->start_ns = batch->start_ns;
+	if (batch->end_ns > x->end_ns)
+		x->end_ns = batch->end_ns;
+}
+
+int pprof_export_begin(struct pprof_export *x, const struct batch_view *view)
+{
+	uint64_t n = batch_count(view, ANDIRON_COL_LOCATION);
+	uint32_t *locations = calloc(n ? n : 1, sizeof(*locations));
+
+	if (!locations)
+		return -ENOMEM;
+	free(x->locations);
+	x->locations = locations;
+	x->n_locations = n;
+	x->view = view;
+	if (x->n_types == 0 && choose_types(x) < 0)
+		return -ENOMEM;
+	place_types(x);
+	widen_window(x);
+	if (x->flags & EXPORT_LOSSES && gather_losses(x) < 0)
+		return -ENOMEM;
+	return pprof_failed(x->encoder) ? -ENOMEM : 0;
+}
+
+static uint32_t put_synthetic_mapping(struct pprof_export *x, struct str file)
+{
+	struct pprof_mapping m = {.file = pprof_add_string(x->encoder, file)};
+
+	return pprof_add_mapping(x->encoder, &m);
+}
+
+static uint32_t put_file_mapping(struct pprof_export *x, const struct andiron_mapping *from,
+				 bool kernel)
+{
+	struct str file = batch_str(x->view, from->file);
+	uint32_t build_id = from->gnu_build_id ? from->gnu_build_id : from->go_build_id;
+	struct pprof_mapping m = {
+		.start = from->start,
+		.limit = from->limit,
+		.offset = from->offset,
+		.build_id = put_string(x, build_id),
+	};
+
+	if (kernel && !str_starts(file, STR("[kernel")))
+		file = STR("[kernel.kallsyms]");
+	m.file = pprof_add_string(x->encoder, file.n ? file : STR("[unknown]"));
+	return pprof_add_mapping(x->encoder, &m);
+}
+
+static uint32_t put_runtime_mapping(struct pprof_export *x, uint32_t runtime)
+{
+	char name[64];
+	struct str s = str_first(batch_str(x->view, runtime), sizeof(name) - 3);
+
+	if (s.n == 0)
+		s = STR("runtime");
+	snprintf(name, sizeof(name), "[%.*s]", STR_FMT(s));
+	return put_synthetic_mapping(x, str_of(name));
+}
+
+static uint32_t put_mapping(struct pprof_export *x, const struct andiron_location *l)
+{
+	struct andiron_mapping m = batch_mapping(x->view, l->mapping);
+
+	if (l->kind == ANDIRON_FRAME_MARKER)
+		return put_synthetic_mapping(x, STR("[andiron]"));
+	if (l->mapping)
+		return put_file_mapping(x, &m, l->kind == ANDIRON_FRAME_KERNEL);
+	if (l->kind == ANDIRON_FRAME_KERNEL)
+		return put_synthetic_mapping(x, STR("[kernel.kallsyms]"));
+	if (l->kind == ANDIRON_FRAME_RUNTIME)
+		return put_runtime_mapping(x, l->runtime);
+	return put_synthetic_mapping(x, STR("[anon]"));
+}
+
+static uint32_t put_unknown(struct pprof_export *x)
+{
+	struct pprof_function f = {.name = pprof_add_string(x->encoder, STR("[unknown]"))};
+
+	return pprof_add_function(x->encoder, &f);
+}
+
+static uint32_t put_function(struct pprof_export *x, uint32_t function)
+{
+	struct andiron_function from = batch_function(x->view, function);
+	struct pprof_function f = {
+		.name = put_string(x, from.name),
+		.system_name = put_string(x, from.system_name),
+		.file = put_string(x, from.file),
+		.start_line = from.start_line,
+	};
+
+	if (f.name == 0)
+		f.name = f.system_name;
+	return f.name ? pprof_add_function(x->encoder, &f) : put_unknown(x);
+}
+
+static uint32_t put_location(struct pprof_export *x, uint32_t location)
+{
+	struct andiron_location from = batch_location(x->view, location);
+	struct pprof_line lines[MAX_LINES];
+	struct pprof_location l = {.address = from.address, .lines = lines};
+
+	l.mapping = put_mapping(x, &from);
+	for (uint32_t i = 0; i < from.n_lines && l.n_lines < MAX_LINES; i++) {
+		struct andiron_line line = batch_line(x->view, from.line_start + i);
+
+		lines[l.n_lines++] = (struct pprof_line){.function = put_function(x, line.function),
+							 .line = line.line,
+							 .column = line.column};
+	}
+	if (l.n_lines == 0 && (from.mapping == 0 || from.address == 0) &&
+	    (from.kind != ANDIRON_FRAME_KERNEL || from.address == 0))
+		lines[l.n_lines++] = (struct pprof_line){.function = put_unknown(x)};
+	return pprof_failed(x->encoder) ? 0 : pprof_add_location(x->encoder, &l);
+}
+
+/* The encoder's location for frame `i` of the batch; 0 when memory is short. */
+static uint32_t frame_location(struct pprof_export *x, uint32_t i)
+{
+	uint32_t location = batch_frame(x->view, i);
+
+	if (location >= x->n_locations)
+		return put_location(x, location);
+	if (x->locations[location] == 0)
+		x->locations[location] = put_location(x, location);
+	return x->locations[location];
+}
+
+static int put_stack(struct pprof_export *x, uint32_t stack)
+{
+	struct andiron_stack s = batch_stack(x->view, stack);
+	uint64_t pool = batch_count(x->view, ANDIRON_COL_FRAME);
+	uint32_t n = s.start < pool ? s.length : 0;
+
+	if (n > pool - s.start)
+		n = (uint32_t)(pool - s.start);
+	if (n > MAX_FRAMES) {
+		s.start += n - MAX_FRAMES;
+		n = MAX_FRAMES;
+	}
+	x->stack.n = 0;
+	if (!vec_reserve(&x->stack, n + 1))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t id = frame_location(x, s.start + i);
+
+		if (id == 0)
+			return -ENOMEM;
+		x->stack.p[x->stack.n++] = id;
+	}
+	return 0;
+}
+
+static uint32_t put_text_label(struct pprof_export *x, const struct andiron_row *row,
+			       const char *key, struct pprof_label *ret)
+{
+	struct str text;
+
+	if (!batch_row_str(x->view, row, str_of(key), &text) || text.n == 0)
+		return 0;
+	*ret = (struct pprof_label){.key = pprof_add_string(x->encoder, str_of(key)),
+				    .text = pprof_add_string(x->encoder, text)};
+	return 1;
+}
+
+static uint32_t put_labels(struct pprof_export *x, const struct andiron_row *row,
+			   struct pprof_label *labels)
+{
+	uint32_t n = 0;
+	int64_t pid;
+
+	if (x->flags & EXPORT_PROCESS) {
+		n += put_text_label(x, row, "process", &labels[n]);
+		if (batch_row_int(x->view, row, STR("pid"), &pid))
+			labels[n++] = (struct pprof_label){
+				.key = pprof_add_string(x->encoder, STR("pid")), .number = pid};
+	}
+	if (x->flags & EXPORT_COMM)
+		n += put_text_label(x, row, "comm", &labels[n]);
+	return n;
+}
+
+int pprof_export_row(struct pprof_export *x, uint32_t index)
+{
+	struct andiron_row row = batch_row(x->view, index);
+	uint32_t first = x->flags & EXPORT_SAMPLES ? 1 : 0;
+	int64_t values[PPROF_MAX_TYPES] = {0};
+	struct pprof_label labels[3];
+	struct pprof_sample sample = {.labels = labels, .values = values};
+
+	if (row.type >= MAX_BATCH_TYPES || x->slots[row.type] == 0)
+		return 1;
+	if (put_stack(x, row.stack) < 0)
+		return -ENOMEM;
+	sample.locations = x->stack.p;
+	sample.n_locations = (uint32_t)x->stack.n;
+	sample.n_labels = put_labels(x, &row, labels);
+	if (first)
+		values[0] = row.samples > INT64_MAX ? INT64_MAX : (int64_t)row.samples;
+	values[first + x->slots[row.type] - 1] = row.value;
+	pprof_add_sample(x->encoder, &sample);
+	if (pprof_failed(x->encoder))
+		return -ENOMEM;
+	x->weight += row.samples;
+	return 0;
+}
+
+uint32_t pprof_export_n_samples(const struct pprof_export *x)
+{
+	return pprof_n_samples(x->encoder);
+}
+
+uint64_t pprof_export_weight(const struct pprof_export *x)
+{
+	return x->weight;
+}
+
+size_t pprof_export_size(const struct pprof_export *x)
+{
+	return pprof_size_bound(x->encoder);
+}
+
+static void put_losses(struct pprof_export *x)
+{
+	char text[MAX_REASON + 64];
+
+	pprof_clear_comments(x->encoder);
+	vec_each(&x->reasons, r) {
+		snprintf(text, sizeof(text), "andiron: lost %" PRIu64 " samples: %s", r->samples,
+			 r->text[0] ? r->text : "unknown");
+		pprof_add_comment(x->encoder, pprof_add_string(x->encoder, str_of(text)));
+	}
+}
+
+int pprof_export_finish(struct pprof_export *x, int64_t time_ns, int level, struct buf *out,
+			size_t *ret_raw)
+{
+	struct pprof_head head = {
+		.time_ns = time_ns ? time_ns : x->start_ns,
+		.period = x->period,
+		.period_type = x->period_type,
+		.period_unit = x->period_unit,
+	};
+
+	check(level >= 0 && level <= 9);
+	if (__builtin_sub_overflow(x->end_ns, x->start_ns, &head.duration_ns))
+		head.duration_ns = 1;
+	put_losses(x);
+	return pprof_finish(x->encoder, &head, level, out, ret_raw);
+}
