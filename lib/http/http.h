@@ -28,7 +28,7 @@ struct http_loop {
 struct http_client;
 
 int http_client_new(const struct http_loop *loop, struct http_client **ret, struct error *err);
-/* Ends all requests; their `done` is not called. */
+/* Ends all requests; their `done` is not called. Not from within a callback. */
 void http_client_free(struct http_client *client);
 
 void http_ready(struct http_client *client, int fd, uint32_t events);
@@ -76,7 +76,7 @@ struct http_request {
 	int64_t timeout_ms;         /* of the whole exchange; 0: none */
 	int64_t connect_timeout_ms; /* 0: 10 s */
 	int64_t stall_ms;           /* gives up when nothing arrives that long; 0: never */
-	uint64_t max_response;      /* bytes after decoding; more ends the request with -E2BIG */
+	uint64_t max_response;      /* bytes after decoding, 0: 1 MiB; more ends the request with -E2BIG */
 	/* A piece of the body, as it arrives; return false to end the request.
 	 * NULL: it is collected and given to `done`. */
 	bool (*data)(void *context, struct str piece);

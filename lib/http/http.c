@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The client: one curl multi handle driven through its socket interface.
+ *
+ * Invariants: a transfer is in the list exactly while its handle is in the
+ * multi handle. `done` is called only from `reap`, when curl is not on the
+ * stack, so it may send and cancel. What is cancelled from a `data` callback,
+ * inside curl, is marked and reaped when curl has returned.
+ *
+ * libcurl's global state is counted and, from 7.84 on, guarded by a lock of
+ * its own; so every client holds one count, and no state of ours is global.
+ */
+#include "http/http.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "http/transfer.h"
+
+#include <errno.h>
+
+#if LIBCURL_VERSION_NUM < 0x075700
+#error "libcurl 7.87 or later is needed: CURLOPT_QUICK_EXIT, thread-safe global init"
+#endif
+
+struct http_client {
+	struct http_loop loop;
+	CURLM *multi;
+	struct transfer *transfers;
+	uint64_t last_id;
+	int64_t curl_deadline; /* CLOCK_MONOTONIC ns, INT64_MAX: curl wants no timer */
+	int64_t armed;         /* what the loop's timer stands at; INT64_MAX: off */
+	bool in_curl;
+};
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *socket_context)
+{
+	struct http_client *client = context;
+	uint32_t events = 0;
+
+	if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
+		events |= HTTP_IN;
+	if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
+		events |= HTTP_OUT;
+	client->loop.watch(client->loop.context, fd, events);
+	return 0;
+}
+
+static int on_timer(CURLM *multi, long after_ms, void *context)
+{
+	struct http_client *client = context;
+
+	client->curl_deadline =
+		after_ms < 0 ? INT64_MAX : clock_mono() + (int64_t)after_ms * NS_PER_MSEC;
+	return 0;
+}
+
+/* Sets the loop's one timer to the nearest of curl's deadline and ours. */
+static void arm(struct http_client *client)
+{
+	int64_t deadline = client->curl_deadline, now;
+
+	for (struct transfer *t = client->transfers; t; t = t->next)
+		if (transfer_deadline(t) < deadline)
+			deadline = transfer_deadline(t);
+	if (deadline == client->armed)
+		return;
+	client->armed = deadline;
+	if (deadline == INT64_MAX) {
+		client->loop.timer(client->loop.context, -1);
+		return;
+	}
+	now = clock_mono();
+	client->loop.timer(client->loop.context,
+			   deadline <= now ? 0 : (deadline - now + NS_PER_MSEC - 1) / NS_PER_MSEC);
+}
+
+/* Takes a transfer out of the list and of curl. */
+static void detach(struct http_client *client, struct transfer *t)
+{
+	check(!client->in_curl);
+	client->in_curl = true;
+	curl_multi_remove_handle(client->multi, t->easy);
+	client->in_curl = false;
+	*t->link = t->next;
+	if (t->next)
+		t->next->link = t->link;
+}
+
+static void finish(struct http_client *client, struct transfer *t, CURLcode code)
+{
+	detach(client, t);
+	if (!t->cancelled)
+		transfer_finish(t, code);
+	transfer_free(t);
+}
+
+/* Ends what curl has finished and what has stalled or was cancelled. The list
+ * is read afresh after each, since `done` may change it. */
+static void reap(struct http_client *client)
+{
+	int64_t now = clock_mono();
+	struct transfer *t, *next;
+	CURLMsg *message;
+	int left;
+
+	while ((message = curl_multi_info_read(client->multi, &left))) {
+		CURLcode code = message->data.result;
+
+		check(message->msg == CURLMSG_DONE);
+		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t);
+		finish(client, t, code);
+	}
+	for (t = client->transfers; t; t = next) {
+		next = t->next;
+		if (!t->cancelled && !transfer_stalled(t, now))
+			continue;
+		finish(client, t, CURLE_OPERATION_TIMEDOUT);
+		next = client->transfers;
+	}
+	arm(client);
+}
+
+static void drive(struct http_client *client, curl_socket_t fd, int events)
+{
+	int running;
+
+	check(!client->in_curl);
+	client->in_curl = true;
+	curl_multi_socket_action(client->multi, fd, events, &running);
+	client->in_curl = false;
+	reap(client);
+}
+
+void http_ready(struct http_client *client, int fd, uint32_t events)
+{
+	int flags = 0;
+
+	if (events & HTTP_IN)
+		flags |= CURL_CSELECT_IN;
+	if (events & HTTP_OUT)
+		flags |= CURL_CSELECT_OUT;
+	if (events & ~(HTTP_IN | HTTP_OUT))
+		flags |= CURL_CSELECT_ERR;
+	drive(client, fd, flags);
+}
+
+void http_timeout(struct http_client *client)
+{
+	client->armed = INT64_MAX;
+	if (client->curl_deadline <= clock_mono())
+		client->curl_deadline = INT64_MAX;
+	drive(client, CURL_SOCKET_TIMEOUT, 0);
+}
+
+int http_send(struct http_client *client, const struct http_config *config,
+	      const struct http_request *request, uint64_t *ret_id, struct error *err)
+{
+	struct transfer *t;
+	CURLMcode code;
+	bool nested = client->in_curl;
+	int rc;
+
+	if (nested)
+		return error_set(err, -EDEADLK, "http_send was called from a data callback");
+	rc = transfer_new(config, request, &t, err);
+	if (rc)
+		return rc;
+	client->in_curl = true;
+	code = curl_multi_add_handle(client->multi, t->easy);
+	client->in_curl = false;
+	if (code != CURLM_OK) {
+		transfer_free(t);
+		return error_set(err, -ENOMEM, "cannot begin a request: %s",
+				 curl_multi_strerror(code));
+	}
+	t->id = ++client->last_id;
+	t->next = client->transfers;
+	t->link = &client->transfers;
+	if (t->next)
+		t->next->link = &t->next;
+	client->transfers = t;
+	arm(client);
+	*ret_id = t->id;
+	return 0;
+}
+
+void http_cancel(struct http_client *client, uint64_t id)
+{
+	struct transfer *t = client->transfers;
+
+	while (t && t->id != id)
+		t = t->next;
+	if (!t)
+		return;
+	t->cancelled = true;
+	if (client->in_curl)
+		return; /* reap ends it */
+	finish(client, t, CURLE_OK);
+	arm(client);
+}
+
+/* Names resolve in threads of libcurl's, or a lookup would stop the loop. */
+static int check_library(struct error *err)
+{
+	const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+
+	if (!(info->features & CURL_VERSION_THREADSAFE) ||
+	    !(info->features & CURL_VERSION_ASYNCHDNS))
+		return error_set(err, -ENOTSUP,
+				 "libcurl %s was built without thread-safe initialisation or "
+				 "without its resolver threads; install one that has both",
+				 info->version);
+	return 0;
+}
+
+int http_client_new(const struct http_loop *loop, struct http_client **ret, struct error *err)
+{
+	struct http_client *client;
+	int rc = check_library(err);
+
+	if (rc)
+		return rc;
+	client = calloc(1, sizeof(*client));
+	if (!client)
+		return -ENOMEM;
+	client->loop = *loop;
+	client->curl_deadline = client->armed = INT64_MAX;
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+		free(client);
+		return error_set(err, -ENOMEM, "libcurl cannot be initialised");
+	}
+	client->multi = curl_multi_init();
+	if (!client->multi) {
+		curl_global_cleanup();
+		free(client);
+		return -ENOMEM;
+	}
+	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
+	curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+	curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
+	*ret = client;
+	return 0;
+}
+
+void http_client_free(struct http_client *client)
+{
+	if (!client)
+		return;
+	while (client->transfers) {
+		struct transfer *t = client->transfers;
+
+		detach(client, t);
+		transfer_free(t);
+	}
+	curl_multi_cleanup(client->multi);
+	if (client->armed != INT64_MAX)
+		client->loop.timer(client->loop.context, -1);
+	curl_global_cleanup();
+	free(client);
+}

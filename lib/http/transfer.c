@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One exchange. What the server sends is counted before it is kept: headers
+ * up to TRANSFER_MAX_HEADERS, the decoded body up to max_response; one byte
+ * more and the exchange ends. An exchange either has an answer in full or
+ * none: half a body is not shown as an answer.
+ */
+#include "http/transfer.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define MAX_RETRY_AFTER_MS (INT64_C(30) * 24 * 3600 * 1000)
+
+static size_t on_body(char *piece, size_t size, size_t n, void *context)
+{
+	struct transfer *t = context;
+
+	t->moved_ns = clock_mono();
+	t->received += n;
+	if (t->cancelled)
+		return CURL_WRITEFUNC_ERROR;
+	if (t->received > t->max_response)
+		t->failure = -E2BIG;
+	else if (t->data && !t->data(t->context, (struct str){piece, n}))
+		t->failure = -ECANCELED;
+	else if (!t->data && buf_append(&t->body, piece, n) != 0)
+		t->failure = -ENOMEM;
+	return t->failure ? CURL_WRITEFUNC_ERROR : n;
+}
+
+static size_t on_header(char *line, size_t size, size_t n, void *context)
+{
+	struct transfer *t = context;
+
+	t->moved_ns = clock_mono();
+	t->received_headers += n;
+	if (t->received_headers > TRANSFER_MAX_HEADERS)
+		t->failure = -E2BIG;
+	return t->failure ? CURL_WRITEFUNC_ERROR : n;
+}
+
+/* Whom the request goes to, "host:port", and whether the URL can be used. */
+static int parse_peer(struct transfer *t, const char *url, struct error *err)
+{
+	char *scheme = NULL, *host = NULL, *port = NULL;
+	struct buf peer = BUF_NULL;
+	CURLU *parts = curl_url();
+	int rc = 0;
+
+	if (!parts)
+		return -ENOMEM;
+	if (curl_url_set(parts, CURLUPART_URL, url, 0) != CURLUE_OK ||
+	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
+	    curl_url_get(parts, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
+	    curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
+	    (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)) {
+		rc = error_set(err, -EINVAL,
+			       "\"%s\" is not a URL that can be used; write it as "
+			       "http://host:port or https://host:port",
+			       url);
+	} else {
+		buf_printf(&peer, "%s:%s", host, port);
+		t->peer = buf_take(&peer);
+		rc = t->peer ? 0 : -ENOMEM;
+	}
+	curl_free(scheme);
+	curl_free(host);
+	curl_free(port);
+	curl_url_cleanup(parts);
+	return rc;
+}
+
+#define SET(option, value)                                                                         \
+	do {                                                                                       \
+		if (code == CURLE_OK)                                                              \
+			code = curl_easy_setopt(t->easy, option, value);                           \
+	} while (0)
+
+/* No signals (NOSIGNAL), no protocols but these two, no wait for "100
+ * Continue" (a header of config.c), and no wait for a resolver thread when a
+ * request is cancelled (QUICK_EXIT: it is left to end by itself). */
+static CURLcode set_basics(struct transfer *t, const struct http_request *request)
+{
+	CURLcode code = CURLE_OK;
+	int64_t connect_ms = request->connect_timeout_ms ? request->connect_timeout_ms : 10000;
+
+	SET(CURLOPT_PRIVATE, t);
+	SET(CURLOPT_ERRORBUFFER, t->detail);
+	SET(CURLOPT_NOSIGNAL, 1L);
+	SET(CURLOPT_QUICK_EXIT, 1L);
+	SET(CURLOPT_NOPROGRESS, 1L);
+	SET(CURLOPT_PROTOCOLS_STR, "http,https");
+	SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+	SET(CURLOPT_MAXREDIRS, 10L);
+	SET(CURLOPT_USERAGENT, "andiron/" ANDIRON_VERSION);
+	SET(CURLOPT_ACCEPT_ENCODING, "gzip");
+	SET(CURLOPT_WRITEFUNCTION, on_body);
+	SET(CURLOPT_WRITEDATA, t);
+	SET(CURLOPT_HEADERFUNCTION, on_header);
+	SET(CURLOPT_HEADERDATA, t);
+	SET(CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
+	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
+	return code;
+}
+
+static CURLcode set_method(struct transfer *t, const struct http_request *request)
+{
+	CURLcode code = CURLE_OK;
+
+	if (strcmp(request->method, "GET") == 0) {
+		SET(CURLOPT_HTTPGET, 1L);
+		return code;
+	}
+	if (strcmp(request->method, "HEAD") == 0) {
+		SET(CURLOPT_NOBODY, 1L);
+		return code;
+	}
+	SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.n);
+	SET(CURLOPT_COPYPOSTFIELDS, request->body.n ? request->body.p : "");
+	if (strcmp(request->method, "POST") != 0)
+		SET(CURLOPT_CUSTOMREQUEST, request->method);
+	return code;
+}
+
+static int set_headers(struct transfer *t, const struct http_request *request, struct error *err)
+{
+	int rc = config_header(&t->headers, STR("Expect"), STR_NULL, err);
+
+	for (size_t i = 0; rc == 0 && i < request->n_headers; i++)
+		rc = config_header(&t->headers, request->headers[i].name, request->headers[i].value,
+				   err);
+	return rc;
+}
+
+static int prepare(struct transfer *t, const struct http_config *config,
+		   const struct http_request *request, struct error *err)
+{
+	char *url = str_dup(request->url);
+	CURLcode code;
+	int rc = url ? parse_peer(t, url, err) : -ENOMEM;
+
+	free(url);
+	if (rc)
+		return rc;
+	t->easy = curl_easy_init();
+	if (!t->easy)
+		return -ENOMEM;
+	code = set_basics(t, request);
+	if (code == CURLE_OK)
+		code = set_method(t, request);
+	if (code != CURLE_OK)
+		return config_failed(code, "request", err);
+	rc = config_str(t->easy, CURLOPT_URL, request->url, err);
+	if (rc == 0)
+		rc = set_headers(t, request, err);
+	if (rc == 0)
+		rc = config_apply(t, config, err);
+	if (rc)
+		return rc;
+	SET(CURLOPT_HTTPHEADER, t->headers);
+	return code == CURLE_OK ? 0 : config_failed(code, "headers", err);
+}
+
+int transfer_new(const struct http_config *config, const struct http_request *request,
+		 struct transfer **ret, struct error *err)
+{
+	struct transfer *t = calloc(1, sizeof(*t));
+	int rc;
+
+	if (!t)
+		return -ENOMEM;
+	t->max_response = request->max_response ? request->max_response : TRANSFER_MAX_BODY;
+	t->request_bytes = request->body.n;
+	t->timeout_ns = request->timeout_ms * NS_PER_MSEC;
+	t->stall_ns = request->stall_ms * NS_PER_MSEC;
+	t->started_ns = t->moved_ns = clock_mono();
+	t->data = request->data;
+	t->done = request->done;
+	t->context = request->context;
+	rc = prepare(t, config, request, err);
+	if (rc) {
+		transfer_free(t);
+		return rc;
+	}
+	*ret = t;
+	return 0;
+}
+
+void transfer_free(struct transfer *t)
+{
+	if (!t)
+		return;
+	curl_easy_cleanup(t->easy);
+	curl_slist_free_all(t->headers);
+	curl_slist_free_all(t->connect_to);
+	buf_free(&t->body);
+	free(t->peer);
+	free(t);
+}
+
+int64_t transfer_deadline(const struct transfer *t)
+{
+	return t->stall_ns ? t->moved_ns + t->stall_ns : INT64_MAX;
+}
+
+bool transfer_stalled(struct transfer *t, int64_t now_ns)
+{
+	curl_off_t uploaded = 0;
+
+	if (transfer_deadline(t) > now_ns)
+		return false;
+	curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+	if (uploaded != t->uploaded) {
+		t->uploaded = uploaded;
+		t->moved_ns = now_ns;
+		return false;
+	}
+	t->failure = -ETIMEDOUT;
+	return true;
+}
+
+/* Seconds or a date (RFC 9110, 10.2.3). */
+static int64_t retry_after(CURL *easy)
+{
+	struct curl_header *header;
+	uint64_t seconds;
+	time_t date;
+
+	if (curl_easy_header(easy, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+		return -1;
+	if (!str_u64(str_trim(str_of(header->value)), &seconds)) {
+		date = curl_getdate(header->value, NULL);
+		if (date < 0)
+			return -1;
+		seconds = date > time(NULL) ? (uint64_t)(date - time(NULL)) : 0;
+	}
+	return seconds > MAX_RETRY_AFTER_MS / 1000 ? MAX_RETRY_AFTER_MS : (int64_t)seconds * 1000;
+}
+
+/* Whether the last byte of the request has left. An answer proves it. */
+static bool was_sent(const struct transfer *t)
+{
+	curl_off_t uploaded = 0;
+	long headers = 0, status = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &headers);
+	curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+	return status >= 200 || (headers > 0 && uploaded >= (curl_off_t)t->request_bytes);
+}
+
+void transfer_finish(struct transfer *t, CURLcode code)
+{
+	char text[CURL_ERROR_SIZE + 256] = "";
+	struct http_response response = {.error = text, .retry_after_ms = -1};
+	char *type = NULL;
+	long status = 0;
+
+	response.elapsed_ns = clock_mono() - t->started_ns;
+	response.sent = was_sent(t);
+	if (code == CURLE_OK) {
+		curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+		curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+		response.status = (int)status;
+		response.body = buf_str(&t->body);
+		response.content_type = str_of(type);
+		response.retry_after_ms = retry_after(t->easy);
+	} else {
+		response.result = explain(t, code, text, sizeof(text));
+		check(response.result < 0);
+	}
+	t->done(t->context, &response);
+}
