@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HTTP_IN  1u
+#define HTTP_IN 1u
 #define HTTP_OUT 4u
 
 /* What the client needs of the loop. watch: begin, change or (events 0) end
@@ -46,7 +46,8 @@ struct http_config {
 	struct str basic_username, basic_password, basic_password_file;
 	struct str authorization_type, authorization_credentials, authorization_credentials_file;
 	struct str proxy_url, no_proxy;
-	struct str ca_pem, ca_file, cert_pem, cert_file, key_pem, key_file, server_name, min_version;
+	struct str ca_pem, ca_file, cert_pem, cert_file, key_pem, key_file, server_name,
+		min_version;
 	bool insecure_skip_verify, proxy_from_environment, follow_redirects, enable_http2;
 	const struct http_header *headers;
 	size_t n_headers;
@@ -72,11 +73,11 @@ struct http_request {
 	struct str url;
 	const struct http_header *headers;
 	size_t n_headers;
-	struct str body; /* copied */
+	struct str body;            /* copied */
 	int64_t timeout_ms;         /* of the whole exchange; 0: none */
 	int64_t connect_timeout_ms; /* 0: 10 s */
 	int64_t stall_ms;           /* gives up when nothing arrives that long; 0: never */
-	uint64_t max_response;      /* bytes after decoding, 0: 1 MiB; more ends the request with -E2BIG */
+	uint64_t max_response;      /* bytes after decoding; more is -E2BIG; 0: 1 MiB */
 	/* A piece of the body, as it arrives; return false to end the request.
 	 * NULL: it is collected and given to `done`. */
 	bool (*data)(void *context, struct str piece);

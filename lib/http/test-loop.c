@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The loop and the server of test-loop.h. */
+#include "http/test-loop.h"
+
+#include "base/clock.h"
+#include "base/test.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void on_watch(void *context, int fd, uint32_t events)
+{
+	struct test_loop *loop = context;
+	short flags = (short)((events & HTTP_IN ? POLLIN : 0) | (events & HTTP_OUT ? POLLOUT : 0));
+	size_t i = 0;
+
+	while (i < loop->n_fds && loop->fds[i].fd != fd)
+		i++;
+	if (!events) {
+		if (i < loop->n_fds)
+			loop->fds[i] = loop->fds[--loop->n_fds];
+		return;
+	}
+	expect(i < TEST_LOOP_MAX);
+	if (i == loop->n_fds)
+		loop->n_fds++;
+	loop->fds[i] = (struct pollfd){.fd = fd, .events = flags};
+}
+
+static void on_timer(void *context, int64_t after_ms)
+{
+	struct test_loop *loop = context;
+
+	loop->deadline_ns = after_ms < 0 ? INT64_MAX : clock_mono() + after_ms * NS_PER_MSEC;
+}
+
+void test_loop_init(struct test_loop *loop)
+{
+	struct http_loop hooks = {loop, on_watch, on_timer};
+	struct error err = ERROR_NULL;
+
+	*loop = (struct test_loop){.deadline_ns = INT64_MAX};
+	if (http_client_new(&hooks, &loop->client, &err))
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+}
+
+void test_loop_fini(struct test_loop *loop)
+{
+	http_client_free(loop->client);
+	expect_eq(loop->n_fds, 0);
+	expect(loop->deadline_ns == INT64_MAX);
+}
+
+static void turn(struct test_loop *loop, int64_t until_ns)
+{
+	struct pollfd ready[TEST_LOOP_MAX];
+	size_t n = loop->n_fds;
+	int64_t wake = loop->deadline_ns < until_ns ? loop->deadline_ns : until_ns;
+	int64_t wait = wake - clock_mono();
+
+	memcpy(ready, loop->fds, sizeof(ready));
+	poll(ready, n, wait <= 0 ? 0 : (int)((wait + NS_PER_MSEC - 1) / NS_PER_MSEC));
+	for (size_t i = 0; i < n; i++) {
+		uint32_t events = (ready[i].revents & POLLIN ? HTTP_IN : 0) |
+				  (ready[i].revents & POLLOUT ? HTTP_OUT : 0);
+
+		if (ready[i].revents & (POLLHUP | POLLERR))
+			events |= HTTP_IN | HTTP_OUT;
+		if (events)
+			http_ready(loop->client, ready[i].fd, events);
+	}
+	if (clock_mono() >= loop->deadline_ns) {
+		loop->deadline_ns = INT64_MAX;
+		http_timeout(loop->client);
+	}
+}
+
+bool test_loop_until(struct test_loop *loop, const bool *flag, int64_t timeout_ms)
+{
+	int64_t until = clock_mono() + timeout_ms * NS_PER_MSEC;
+
+	while (!*flag && clock_mono() < until)
+		turn(loop, until);
+	return *flag;
+}
+
+struct test_server {
+	int listener;
+	uint16_t port;
+	test_serve_fn serve;
+	void *context;
+	pthread_t thread;
+};
+
+static int listen_on_loopback(uint16_t *ret_port)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	expect(fd >= 0 && bind(fd, (struct sockaddr *)&a, n) == 0);
+	expect(listen(fd, 64) == 0 && getsockname(fd, (struct sockaddr *)&a, &n) == 0);
+	*ret_port = ntohs(a.sin_port);
+	return fd;
+}
+
+static void *serve_all(void *arg)
+{
+	struct test_server *server = arg;
+	int fd;
+
+	while ((fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		struct timeval limit = {.tv_sec = 20};
+
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+		server->serve(fd, server->context);
+		close(fd);
+	}
+	return NULL;
+}
+
+struct test_server *test_server_new(test_serve_fn serve, void *context)
+{
+	struct test_server *server = calloc(1, sizeof(*server));
+
+	expect(server);
+	server->serve = serve;
+	server->context = context;
+	server->listener = listen_on_loopback(&server->port);
+	expect(pthread_create(&server->thread, NULL, serve_all, server) == 0);
+	return server;
+}
+
+void test_server_free(struct test_server *server)
+{
+	shutdown(server->listener, SHUT_RDWR);
+	pthread_join(server->thread, NULL);
+	close(server->listener);
+	free(server);
+}
+
+uint16_t test_server_port(const struct test_server *server)
+{
+	return server->port;
+}
+
+bool test_read_request(int fd, char *out)
+{
+	size_t n = 0, want = SIZE_MAX;
+
+	while (n < want && n < TEST_REQUEST_MAX - 1) {
+		ssize_t r = recv(fd, out + n, TEST_REQUEST_MAX - 1 - n, 0);
+		const char *end, *length;
+
+		if (r <= 0)
+			return false;
+		n += (size_t)r;
+		out[n] = '\0';
+		end = strstr(out, "\r\n\r\n");
+		length = end ? strcasestr(out, "content-length:") : NULL;
+		if (end)
+			want = (size_t)(end + 4 - out) +
+			       (length && length < end ? strtoul(length + 15, NULL, 10) : 0);
+	}
+	return true;
+}
+
+bool test_send(int fd, const char *data, size_t n)
+{
+	while (n) {
+		ssize_t r = send(fd, data, n, MSG_NOSIGNAL);
+
+		if (r <= 0)
+			return false;
+		data += r;
+		n -= (size_t)r;
+	}
+	return true;
+}
+
+bool test_say(int fd, const char *text)
+{
+	return test_send(fd, text, strlen(text));
+}
+
+uint16_t test_unused_port(void)
+{
+	uint16_t port;
+
+	close(listen_on_loopback(&port));
+	return port;
+}
