@@ -269,11 +269,14 @@ static int set_tls(struct transfer *t, const struct http_config *c, struct error
 /* An empty CURLOPT_PROXY keeps curl from looking into the environment. */
 static int set_proxy(struct transfer *t, const struct http_config *c, struct error *err)
 {
-	int rc;
+	int rc = 0;
 
 	t->proxied = c->proxy_url.n > 0;
-	if (c->proxy_from_environment)
-		return 0;
+	for (size_t i = 0; rc == 0 && i < c->n_proxy_headers; i++)
+		rc = config_header(&t->proxy_headers, c->proxy_headers[i].name,
+				   c->proxy_headers[i].value, err);
+	if (rc || c->proxy_from_environment)
+		return rc;
 	rc = config_str(t->easy, CURLOPT_PROXY, c->proxy_url.n ? c->proxy_url : STR(""), err);
 	return rc ? rc : config_str(t->easy, CURLOPT_NOPROXY, c->no_proxy, err);
 }

@@ -51,6 +51,8 @@ struct http_config {
 	bool insecure_skip_verify, proxy_from_environment, follow_redirects, enable_http2;
 	const struct http_header *headers;
 	size_t n_headers;
+	const struct http_header *proxy_headers; /* for the proxy alone, when a tunnel is opened */
+	size_t n_proxy_headers;
 };
 
 /* status 0: no answer, and `error` says why in one line; result is the

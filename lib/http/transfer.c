@@ -162,6 +162,8 @@ static int prepare(struct transfer *t, const struct http_config *config,
 	if (rc)
 		return rc;
 	SET(CURLOPT_HTTPHEADER, t->headers);
+	SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
+	SET(CURLOPT_PROXYHEADER, t->proxy_headers);
 	return code == CURLE_OK ? 0 : config_failed(code, "headers", err);
 }
 
@@ -196,6 +198,7 @@ void transfer_free(struct transfer *t)
 		return;
 	curl_easy_cleanup(t->easy);
 	curl_slist_free_all(t->headers);
+	curl_slist_free_all(t->proxy_headers);
 	curl_slist_free_all(t->connect_to);
 	buf_free(&t->body);
 	free(t->peer);

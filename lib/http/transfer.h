@@ -21,6 +21,7 @@ struct transfer {
 	uint64_t id;
 	CURL *easy;
 	struct curl_slist *headers;
+	struct curl_slist *proxy_headers;
 	struct curl_slist *connect_to;
 	char *peer; /* "host:port" as in the URL, for messages */
 	bool proxied;
