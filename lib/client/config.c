@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From arguments to an http_config. One list of rules serves both `validate`,
  * which reports all that are broken, and client_config_init, which stops at

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The blocks among Alloy's HTTP client arguments. */
 #include "client/options.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From arguments to a config, and the rules between arguments. */
 #include "abi/value.h"
 #include "base/test.h"

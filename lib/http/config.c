@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From an http_config to curl's options. Whoever names a CA means that one
  * alone, so the system's folder is switched off with it. A server_name other

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What went wrong, in one line that names the peer, the cause and, where
  * there is one, the remedy. The table holds what can happen in ordinary

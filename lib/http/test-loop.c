@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The loop and the server of test-loop.h. */
 #include "http/test-loop.h"
 

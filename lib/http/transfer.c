@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One exchange. What the server sends is counted before it is kept: headers
  * up to TRANSFER_MAX_HEADERS, the decoded body up to max_response; one byte
