@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See describe-check.h. The structs of version 1.0 are the floor: a smaller
+ * size is no version that ever was. Larger ones come from newer headers, and
+ * their tails are not looked at.
+ */
+#include "host/registry/describe-check.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+#define MAX_COMPONENTS 64u
+#define MAX_OPTIONS 1000u
+#define MAX_EXPORTS 64u
+#define MAX_DEPTH 8u
+
+static int refuse(struct error *err, const char *component, const char *what)
+{
+	return error_set(err, -ENOEXEC, "its component %s %s: the plugin needs to be corrected",
+			 component, what);
+}
+
+static bool is_blank(const char *text)
+{
+	return !text || *text == '\0';
+}
+
+static int check_options(const struct andiron_options *options, const char *component,
+			 unsigned int depth, struct error *err)
+{
+	if (!options || options->count == 0)
+		return 0;
+	if (depth > MAX_DEPTH)
+		return refuse(err, component, "nests its options too deeply");
+	if (!options->items || options->count > MAX_OPTIONS ||
+	    options->stride < sizeof(struct andiron_option))
+		return refuse(err, component, "has a malformed option table");
+	for (uint32_t i = 0; i < options->count; i++) {
+		const struct andiron_option *o = option_at(options, i);
+		int r;
+
+		if (!o || is_blank(o->name))
+			return refuse(err, component, "has an option without a name");
+		if (is_blank(o->doc))
+			return error_set(err, -ENOEXEC,
+					 "its component %s does not document its option %s",
+					 component, o->name);
+		if (o->type < ANDIRON_TYPE_BOOL || o->type > ANDIRON_TYPE_SECRETS)
+			return error_set(err, -ENOEXEC,
+					 "option %s of its component %s has a type (%u) that this "
+					 "host does not know: it was built for a newer andiron",
+					 o->name, component, o->type);
+		r = check_options(o->type == ANDIRON_TYPE_BLOCK ? o->block : NULL, component,
+				  depth + 1, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int check_exports(const struct andiron_component *c, struct error *err)
+{
+	if (c->n_exports > MAX_EXPORTS || (c->n_exports > 0 && !c->exports))
+		return refuse(err, c->name, "has a malformed table of exports");
+	for (uint64_t i = 0; i < c->n_exports; i++) {
+		if (is_blank(c->exports[i].name))
+			return refuse(err, c->name, "has an export without a name");
+		if (c->exports[i].type == ANDIRON_EXPORT_RECEIVER && !c->batch)
+			return refuse(err, c->name, "receives batches but has no function for it");
+	}
+	return 0;
+}
+
+static int check_component(const struct andiron_component *c, struct error *err)
+{
+	int r;
+
+	if (!c || c->size < sizeof(*c))
+		return error_set(
+			err, -ENOEXEC,
+			"a component of its is described by %u bytes, version 1.0 has %zu: "
+			"it was built with headers that were never released",
+			c ? c->size : 0, sizeof(*c));
+	if (is_blank(c->name))
+		return error_set(err, -ENOEXEC, "a component of its has no name");
+	if (is_blank(c->summary))
+		return refuse(err, c->name, "has no summary");
+	if (!c->create || !c->start || !c->stop || !c->destroy)
+		return refuse(err, c->name, "lacks create, start, stop or destroy");
+	if (c->offers && c->offers[0] && !c->extension)
+		return refuse(err, c->name, "offers extensions but has no function for it");
+	r = check_exports(c, err);
+	return r < 0 ? r : check_options(c->options, c->name, 0, err);
+}
+
+int describe_check(const struct andiron_plugin *plugin, struct error *err)
+{
+	if (plugin->size == 0)
+		return error_set(
+			err, -ENOEXEC,
+			"the size in its entry is 0: it is half-written, or sets no .size");
+	if (plugin->size < sizeof(*plugin))
+		return error_set(err, -ENOEXEC,
+				 "its entry has %u bytes, version 1.0 has %zu: it was built with "
+				 "headers that were never released",
+				 plugin->size, sizeof(*plugin));
+	if (is_blank(plugin->name) || is_blank(plugin->version))
+		return error_set(err, -ENOEXEC, "its entry has no name or no version");
+	if (plugin->n_components > MAX_COMPONENTS ||
+	    (plugin->n_components > 0 && !plugin->components))
+		return error_set(err, -ENOEXEC, "its entry has a malformed table of components");
+	for (uint64_t i = 0; i < plugin->n_components; i++) {
+		int r = check_component(plugin->components[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables of plugins and components. Made once and then constant: all
+ * directories are read, then every file loaded, then those that collide or
+ * require what is not there are refused, until nothing changes. So whether a
+ * plugin is accepted does not depend on the order of files.
+ */
+#include "host/registry.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+#include <andiron/object.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define MAX_DIRS 64u
+#define MAX_FILES_PER_DIR 1000
+
+/* What the host itself offers. */
+static const char *const host_offers[] = {ANDIRON_OBJECTS_ID, NULL};
+
+struct directory {
+	dev_t device;
+	ino_t inode;
+};
+
+struct registry {
+	struct arena arena;
+	VEC(struct registered_plugin) plugins;
+	VEC(struct registered_component) components;
+	VEC(struct directory) directories;
+	struct buf searched;
+	const char *searched_text;
+};
+
+void registry_free(struct registry *r)
+{
+	if (!r)
+		return;
+	vec_free(&r->plugins);
+	vec_free(&r->components);
+	vec_free(&r->directories);
+	buf_free(&r->searched);
+	arena_free(&r->arena);
+	free(r);
+}
+DEFINE_CLEANUP(struct registry *, registry_free);
+
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* --- Reading directories --- */
+
+static int is_plugin_file(const struct dirent *entry)
+{
+	struct str name = str_of(entry->d_name);
+
+	return str_starts(name, STR("andiron-")) && str_ends(name, STR(".so"));
+}
+
+/* A file that cannot be loaded is kept with its reason. */
+static int add_file(struct registry *r, const char *dir, const char *name)
+{
+	struct registered_plugin entry = {0};
+	struct error err = ERROR_NULL;
+	char *path = arena_printf(&r->arena, "%s/%s", dir, name);
+	int code;
+
+	if (!path)
+		return -ENOMEM;
+	entry.path = path;
+	code = registry_load(path, &entry.plugin, &err);
+	if (code < 0) {
+		entry.refused = arena_printf(&r->arena, "%s", err.text);
+		if (!entry.refused)
+			return -ENOMEM;
+	}
+	return vec_push(&r->plugins, entry) ? 0 : -ENOMEM;
+}
+
+static int add_files(struct registry *r, const char *dir, const char **ret_note)
+{
+	struct dirent **entries = NULL;
+	int n = scandir(dir, &entries, is_plugin_file, alphasort);
+	int code = 0;
+
+	if (n < 0) {
+		*ret_note = strerror(errno);
+		return errno == ENOMEM ? -ENOMEM : 0;
+	}
+	if (n == 0)
+		*ret_note = "holds no andiron-*.so";
+	if (n > MAX_FILES_PER_DIR)
+		*ret_note = "holds more than 1,000 plugins, the rest is not read";
+	for (int i = 0; i < n; i++) {
+		if (code == 0 && i < MAX_FILES_PER_DIR)
+			code = add_file(r, dir, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	return code;
+}
+
+/* Whether the directory has been read under whatever name. */
+static int is_repeated(struct registry *r, const struct stat *st, bool *ret)
+{
+	*ret = false;
+	vec_each (&r->directories, d)
+		if (d->device == st->st_dev && d->inode == st->st_ino)
+			*ret = true;
+	if (*ret)
+		return 0;
+	return vec_push(&r->directories, ((struct directory){st->st_dev, st->st_ino})) ? 0
+										       : -ENOMEM;
+}
+
+static int add_directory(struct registry *r, const char *dir)
+{
+	const char *note = NULL;
+	bool repeated = false;
+	struct stat st;
+	int code = 0;
+
+	if (*dir != '/')
+		note = "ignored, since it is not an absolute path";
+	else if (stat(dir, &st) < 0)
+		note = errno == ENOENT ? "does not exist" : strerror(errno);
+	else
+		code = is_repeated(r, &st, &repeated);
+	if (code == 0 && !note && repeated)
+		note = "is one of the above";
+	if (code == 0 && !note)
+		code = add_files(r, dir, &note);
+	if (code < 0)
+		return code;
+	return buf_printf(&r->searched, "%s%s%s%s\n", *dir ? dir : "(empty)", note ? " (" : "",
+			  note ? note : "", note ? ")" : "");
+}
+
+/* --- Refusing what collides or lacks something --- */
+
+static int refuse(struct registry *r, struct registered_plugin *p, const char *reason)
+{
+	if (!reason)
+		return -ENOMEM;
+	p->plugin = NULL;
+	p->refused = reason;
+	return 0;
+}
+
+static const struct andiron_component *component_of(const struct registered_plugin *p,
+						    const char *name)
+{
+	for (uint64_t i = 0; p->plugin && i < p->plugin->n_components; i++)
+		if (strcmp(p->plugin->components[i]->name, name) == 0)
+			return p->plugin->components[i];
+	return NULL;
+}
+
+/* Of two plugins with one name or one component the first found counts. */
+static int refuse_if_second(struct registry *r, struct registered_plugin *p)
+{
+	for (const struct registered_plugin *q = r->plugins.p; q < p; q++) {
+		if (!q->plugin)
+			continue;
+		if (strcmp(q->plugin->name, p->plugin->name) == 0)
+			return refuse(r, p,
+				      arena_printf(&r->arena,
+						   "%s was found before it and has the same "
+						   "name, %s",
+						   q->path, p->plugin->name));
+		for (uint64_t i = 0; i < p->plugin->n_components; i++) {
+			const char *name = p->plugin->components[i]->name;
+
+			if (component_of(q, name))
+				return refuse(r, p,
+					      arena_printf(&r->arena,
+							   "%s was found before it and "
+							   "has the component %s, too",
+							   q->path, name));
+		}
+	}
+	return 0;
+}
+
+static bool lists(const char *const *ids, struct str id)
+{
+	for (; ids && *ids; ids++)
+		if (str_is(id, *ids))
+			return true;
+	return false;
+}
+
+static bool is_offered(const struct registry *r, struct str id)
+{
+	if (lists(host_offers, id))
+		return true;
+	vec_each (&r->plugins, p)
+		for (uint64_t i = 0; p->plugin && i < p->plugin->n_components; i++)
+			if (lists(p->plugin->components[i]->offers, id))
+				return true;
+	return false;
+}
+
+/* Takes plugins away until none requires what nobody offers. */
+static int refuse_unmet(struct registry *r)
+{
+	bool again = true;
+
+	while (again) {
+		again = false;
+		vec_each (&r->plugins, p) {
+			const char *const *id = p->plugin ? p->plugin->needs : NULL;
+			int code;
+
+			while (id && *id && is_offered(r, str_of(*id)))
+				id++;
+			if (!id || !*id)
+				continue;
+			code = refuse(r, p,
+				      arena_printf(&r->arena,
+						   "it requires the extension %s, which "
+						   "nothing here offers; install the plugin "
+						   "that does",
+						   *id));
+			if (code < 0)
+				return code;
+			again = true;
+		}
+	}
+	return 0;
+}
+
+/* --- The tables --- */
+
+static int compare_plugins(const void *a, const void *b)
+{
+	const struct registered_plugin *x = a, *y = b;
+	int by_name = strcmp(file_name(x->path), file_name(y->path));
+
+	return by_name ? by_name : strcmp(x->path, y->path);
+}
+
+static int compare_components(const void *a, const void *b)
+{
+	const struct registered_component *x = a, *y = b;
+
+	return strcmp(x->component->name, y->component->name);
+}
+
+static int list_components(struct registry *r)
+{
+	if (r->plugins.n > 0)
+		qsort(r->plugins.p, r->plugins.n, sizeof(*r->plugins.p), compare_plugins);
+	vec_each (&r->plugins, p)
+		for (uint64_t i = 0; p->plugin && i < p->plugin->n_components; i++)
+			if (!vec_push(&r->components,
+				      ((struct registered_component){p->plugin->components[i], p})))
+				return -ENOMEM;
+	if (r->components.n > 0)
+		qsort(r->components.p, r->components.n, sizeof(*r->components.p),
+		      compare_components);
+	return 0;
+}
+
+int registry_new(const char *const *dirs, struct registry **ret)
+{
+	_cleanup_(registry_freep) struct registry *r = calloc(1, sizeof(*r));
+	int code = r ? 0 : -ENOMEM;
+
+	for (size_t i = 0; code == 0 && dirs[i] && i < MAX_DIRS; i++)
+		code = add_directory(r, dirs[i]);
+	if (code < 0)
+		return code;
+	vec_each (&r->plugins, p)
+		if (p->plugin && (code = refuse_if_second(r, p)) < 0)
+			return code;
+	code = refuse_unmet(r);
+	if (code == 0)
+		code = list_components(r);
+	if (code == 0)
+		code = buf_putc(&r->searched, '\0');
+	if (code < 0)
+		return code;
+	r->searched_text = r->searched.p;
+	*ret = take_ptr(r);
+	return 0;
+}
+
+const struct registered_component *registry_find(const struct registry *r, struct str name)
+{
+	vec_each (&r->components, c)
+		if (str_is(name, c->component->name))
+			return c;
+	return NULL;
+}
+
+const struct registered_component *registry_offering(const struct registry *r, struct str id)
+{
+	vec_each (&r->components, c)
+		if (lists(c->component->offers, id))
+			return c;
+	return NULL;
+}
+
+size_t registry_components(const struct registry *r, const struct registered_component **ret)
+{
+	*ret = r->components.p;
+	return r->components.n;
+}
+
+size_t registry_plugins(const struct registry *r, const struct registered_plugin **ret)
+{
+	*ret = r->plugins.p;
+	return r->plugins.n;
+}
+
+const char *registry_searched(const struct registry *r)
+{
+	return r->searched_text;
+}
