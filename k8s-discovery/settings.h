@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arguments of discovery.kubernetes as the engine wants them: server,
+ * credentials, selectors, and the namespaces to watch.
+ */
+#ifndef K8S_SETTINGS_H
+#define K8S_SETTINGS_H
+
+#include "abi/value.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "client/options.h"
+#include "watch.h"
+
+struct settings {
+	struct client_config client;
+	struct arena arena;
+	struct api api;
+	VEC(struct str) namespaces; /* one empty name: all */
+};
+
+/*
+ * 0, -ENOMEM, or -EINVAL and -ENOENT with a text. In the cluster (no
+ * api_server): KUBERNETES_SERVICE_HOST and _PORT, token and CA of the service
+ * account, whose folder is `account`.
+ */
+int settings_init(struct settings *ret, const struct andiron_value *args, const char *account,
+		  struct error *err);
+void settings_fini(struct settings *s);
+
+#define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
+
+#endif
