@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A label set while rules work on it. Its order is what labelmap sees: first
+ * the labels it began with, by name, as long as they are as they were, then
+ * those that were set, in the order of their first setting.
+ *
+ * Hostile label sets must not grow without end through rules that add labels:
+ * beyond LABELS_MAX labels or LABELS_BYTES_MAX bytes of new text a change is refused.
+ */
+#ifndef RELABEL_LABELS_H
+#define RELABEL_LABELS_H
+
+#include "abi/target-list.h"
+#include "base/arena.h"
+#include "base/vec.h"
+
+#define LABELS_MAX 1024u
+#define LABELS_BYTES_MAX (1u << 20)
+
+struct label_entry {
+	struct target_label label;
+	bool set; /* by a rule */
+};
+
+struct labels {
+	VEC(struct label_entry) entries;
+	struct arena text;
+	size_t bytes;
+};
+
+#define LABELS_NULL ((struct labels){.text = ARENA_NULL})
+
+void labels_free(struct labels *l);
+
+/* Starts over with a copy of the slices, which stay the caller's. 0, -E2BIG
+ * or -ENOMEM. */
+int labels_begin(struct labels *l, const struct target_label *labels, size_t n);
+
+/* The value, empty where there is none. O(labels). */
+struct str labels_get(const struct labels *l, struct str name);
+
+/* Copies both; an empty value removes the label. 0, -E2BIG or -ENOMEM. */
+int labels_set(struct labels *l, struct str name, struct str value);
+
+void labels_remove(struct labels *l, struct str name);
+
+/* Whether text is a label's name in the classic scheme: a letter or underscore,
+ * then letters, digits, underscores. */
+bool label_name_valid(struct str name);
+
+/* The same for a text with $1 or ${1} in it, which stand for anything. */
+bool label_template_valid(struct str text);
+
+#endif

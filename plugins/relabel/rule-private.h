@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A compiled rule, for rule.c and rule-compile.c only. */
+#ifndef RELABEL_RULE_PRIVATE_H
+#define RELABEL_RULE_PRIVATE_H
+
+#include "rule.h"
+
+#include <locale.h>
+
+struct rule {
+	enum action action;
+	struct arena text; /* holds the strings */
+	const struct str *source_labels;
+	size_t n_source_labels;
+	struct str separator;
+	struct str target_label;
+	struct str replacement;
+	int64_t modulus;
+	struct pattern *pattern;
+	locale_t locale; /* of C.UTF-8, for the actions that change case; else 0 */
+};
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a rule does. One function per family of actions; each sees the labels
+ * as the rule before left them.
+ */
+#include "rule.h"
+
+#include "rule-private.h"
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "fold.h"
+#include "md5.h"
+
+#include <errno.h>
+
+/* The values of source_labels, joined. */
+static int join_sources(const struct rule *rule, const struct labels *labels, struct buf *out)
+{
+	for (size_t i = 0; i < rule->n_source_labels; i++) {
+		if (i)
+			buf_str_append(out, rule->separator);
+		buf_str_append(out, labels_get(labels, rule->source_labels[i]));
+	}
+	return out->failed ? -ENOMEM : 0;
+}
+
+static int apply_replace(const struct rule *rule, struct labels *labels, struct str value)
+{
+	_cleanup_(buf_free) struct buf target = {.limit = LABELS_BYTES_MAX};
+	_cleanup_(buf_free) struct buf result = {.limit = LABELS_BYTES_MAX};
+	struct match match;
+	int r;
+
+	if (!pattern_match(rule->pattern, value, &match))
+		return RULE_KEPT;
+	r = pattern_expand(&match, rule->target_label, &target);
+	if (!r && !label_name_valid(buf_str(&target)))
+		return RULE_KEPT;
+	if (!r)
+		r = pattern_expand(&match, rule->replacement, &result);
+	return r ? r : labels_set(labels, buf_str(&target), buf_str(&result));
+}
+
+static int apply_filter(const struct rule *rule, struct labels *labels, struct str value)
+{
+	struct match match;
+	bool keep = false;
+
+	if (rule->action == KEEP || rule->action == DROP)
+		keep = pattern_match(rule->pattern, value, &match);
+	else
+		keep = str_eq(value, labels_get(labels, rule->target_label));
+	if (rule->action == DROP || rule->action == DROPEQUAL)
+		keep = !keep;
+	return keep ? RULE_KEPT : RULE_DROPPED;
+}
+
+static int apply_hashmod(const struct rule *rule, struct labels *labels, struct str value)
+{
+	uint8_t sum[16];
+	uint64_t number = 0;
+	char text[24];
+	int n;
+
+	md5(value, sum);
+	for (size_t i = 8; i < 16; i++)
+		number = number << 8 | sum[i];
+	check(rule->modulus > 0);
+	n = snprintf(text, sizeof(text), "%llu",
+		     (unsigned long long)(number % (uint64_t)rule->modulus));
+	return labels_set(labels, rule->target_label, (struct str){text, (size_t)n});
+}
+
+static int apply_case(const struct rule *rule, struct labels *labels, struct str value)
+{
+	_cleanup_(buf_free) struct buf text = {.limit = LABELS_BYTES_MAX};
+	int r = fold(value, rule->action == UPPERCASE, rule->locale, &text);
+
+	return r ? r : labels_set(labels, rule->target_label, buf_str(&text));
+}
+
+/* Names and values as they are before the first change: a label that is
+ * mapped must not be mapped again. */
+static int apply_labelmap(const struct rule *rule, struct labels *labels)
+{
+	_cleanup_(buf_free) struct buf name = {.limit = LABELS_BYTES_MAX};
+	struct label_entry *before = NULL;
+	size_t n = labels->entries.n;
+	int r = 0;
+
+	if (n)
+		before = malloc(n * sizeof(*before));
+	if (n && !before)
+		return -ENOMEM;
+	if (n)
+		memcpy(before, labels->entries.p, n * sizeof(*before));
+	for (size_t i = 0; !r && i < n; i++) {
+		struct match match;
+
+		if (!pattern_match(rule->pattern, before[i].label.name, &match))
+			continue;
+		buf_clear(&name);
+		r = pattern_expand(&match, rule->replacement, &name);
+		if (!r)
+			r = labels_set(labels, buf_str(&name), before[i].label.value);
+	}
+	free(before);
+	return r;
+}
+
+static int apply_names(const struct rule *rule, struct labels *labels)
+{
+	bool remove_matching = rule->action == LABELDROP;
+
+	for (size_t i = labels->entries.n; i-- > 0;) {
+		struct str name = labels->entries.p[i].label.name;
+		struct match match;
+
+		if (pattern_match(rule->pattern, name, &match) == remove_matching)
+			labels_remove(labels, name);
+	}
+	return RULE_KEPT;
+}
+
+static int apply_to_value(const struct rule *rule, struct labels *labels, struct str value)
+{
+	switch (rule->action) {
+	case REPLACE:
+		return apply_replace(rule, labels, value);
+	case HASHMOD:
+		return apply_hashmod(rule, labels, value);
+	case LOWERCASE:
+	case UPPERCASE:
+		return apply_case(rule, labels, value);
+	case KEEP:
+	case DROP:
+	case KEEPEQUAL:
+	case DROPEQUAL:
+		return apply_filter(rule, labels, value);
+	case LABELMAP:
+	case LABELDROP:
+	case LABELKEEP:
+	case N_ACTIONS:
+		break;
+	}
+	absurd("an action without a value");
+}
+
+int rule_apply(const struct rule *rule, struct labels *labels)
+{
+	_cleanup_(buf_free) struct buf joined = BUF_NULL;
+	int r;
+
+	if (rule->action == LABELMAP)
+		return apply_labelmap(rule, labels);
+	if (rule->action == LABELDROP || rule->action == LABELKEEP)
+		return apply_names(rule, labels);
+	if (rule->n_source_labels == 1) /* nothing to join, nothing to copy */
+		return apply_to_value(rule, labels, labels_get(labels, rule->source_labels[0]));
+	r = join_sources(rule, labels, &joined);
+	return r ? r : apply_to_value(rule, labels, buf_str(&joined));
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unit tests of the incremental engine. */
+#include "base/test.h"
+#include "relabel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A producer, the engine, and a consumer's view of its output. */
+struct bench {
+	struct target_list *in[2];
+	struct relabel *relabel;
+	struct target_table *out;
+	unsigned int added, changed, removed;
+};
+
+static struct rules make_rules(const char *regex, const char *action)
+{
+	static const struct str source[] = {{"name", 4}};
+	const struct rule_config c = {.action = str_of(action),
+				      .source_labels = source,
+				      .n_source_labels = 1,
+				      .has_source_labels = true,
+				      .separator = STR(";"),
+				      .regex = str_of(regex),
+				      .target_label = str_is(str_of(action), "replace") ? STR("out")
+											: STR(""),
+				      .replacement = STR("$1")};
+	struct rules rules = {0};
+	struct rule *rule = NULL;
+	const char *option;
+
+	expect_eq(rule_compile(&c, &rule, NULL, &option), 0);
+	expect(vec_push(&rules, rule));
+	return rules;
+}
+
+static void bench_init(struct bench *b, const char *regex, const char *action)
+{
+	struct rules rules = make_rules(regex, action);
+
+	*b = (struct bench){.relabel = relabel_new(9), .out = target_table_new()};
+	b->in[0] = target_list_new(1);
+	b->in[1] = target_list_new(2);
+	expect(b->in[0] && b->in[1] && b->relabel && b->out);
+	expect_eq(relabel_set_rules(b->relabel, &rules), 0);
+}
+
+static void bench_fini(struct bench *b)
+{
+	target_list_free(b->in[0]);
+	target_list_free(b->in[1]);
+	relabel_free(b->relabel);
+	target_table_free(b->out);
+}
+
+static void count(void *context, int change, struct target_row *row)
+{
+	struct bench *b = context;
+
+	b->added += change == TARGET_ADDED;
+	b->changed += change == TARGET_CHANGED;
+	b->removed += change == TARGET_REMOVED;
+}
+
+/* Carries what changed through. */
+static void pump(struct bench *b)
+{
+	const struct andiron_targets *update = NULL;
+
+	b->added = b->changed = b->removed = 0;
+	for (size_t i = 0; i < 2; i++) {
+		expect_eq(target_list_flush(b->in[i], &update), 0);
+		if (!update)
+			continue;
+		expect_eq(relabel_apply(b->relabel, update), 0);
+		update->release(update->owner);
+	}
+	expect_eq(relabel_flush(b->relabel, &update), 0);
+	if (!update)
+		return;
+	expect_eq(target_table_apply(b->out, update, count, b), 0);
+	update->release(update->owner);
+}
+
+static void set(struct bench *b, size_t producer, uint64_t row, const char *name)
+{
+	const struct target_label labels[] = {{STR("name"), str_of(name)}};
+
+	expect_eq(target_list_set(b->in[producer], row, row, labels, 1), 0);
+}
+
+/* One changed target sends one row, whatever the number of others. */
+TEST(one_change_is_one_row)
+{
+	struct bench b;
+
+	bench_init(&b, "(.*)", "replace");
+	for (uint64_t i = 0; i < 1000; i++)
+		set(&b, 0, i, "x");
+	pump(&b);
+	expect_eq(b.added, 1000);
+	set(&b, 0, 500, "y");
+	pump(&b);
+	expect_eq(b.added + b.removed, 0);
+	expect_eq(b.changed, 1);
+	set(&b, 0, 500, "y");
+	pump(&b);
+	expect_eq(b.added + b.removed + b.changed, 0);
+	bench_fini(&b);
+}
+
+/* A row that a rule drops is gone, comes back with its own id, and leaves
+ * for good with its input. */
+TEST(dropped_and_back)
+{
+	struct relabel_totals totals;
+	struct bench b;
+
+	bench_init(&b, "bad", "drop");
+	set(&b, 0, 1, "good");
+	set(&b, 0, 2, "bad");
+	pump(&b);
+	expect_eq(b.added, 1);
+	set(&b, 0, 1, "bad");
+	set(&b, 0, 2, "good");
+	pump(&b);
+	expect_eq(b.added, 1);
+	expect_eq(b.removed, 1);
+	relabel_totals(b.relabel, &totals);
+	expect_eq(totals.rows, 2);
+	expect_eq(totals.kept, 1);
+	target_list_remove(b.in[0], 2);
+	pump(&b);
+	expect_eq(b.removed, 1);
+	expect_eq(target_table_count(b.out), 0);
+	bench_fini(&b);
+}
+
+struct order {
+	char names[8];
+	size_t n;
+};
+
+static void note(void *context, int change, struct target_row *row)
+{
+	struct order *o = context;
+
+	expect(o->n < sizeof(o->names) - 1);
+	o->names[o->n++] = target_label_value(row, "name").p[0];
+}
+
+/* Rows of two producers with the same ids stay apart, in the producers' order. */
+TEST(two_producers)
+{
+	struct order order = {0};
+	struct bench b;
+
+	bench_init(&b, "(.*)", "replace");
+	set(&b, 1, 1, "c");
+	set(&b, 0, 2, "b");
+	pump(&b);
+	set(&b, 1, 2, "d");
+	set(&b, 0, 1, "a");
+	pump(&b);
+	target_table_each(b.out, note, &order);
+	expect_str(str_of(order.names), "abcd");
+	target_list_clear(b.in[0]);
+	pump(&b);
+	expect_eq(b.removed, 2);
+	expect_eq(target_table_count(b.out), 2);
+	bench_fini(&b);
+}
+
+/* New rules recompute what is there; rows whose labels stay as they were are
+ * not sent. */
+TEST(new_rules)
+{
+	struct rules rules;
+	struct bench b;
+
+	bench_init(&b, "(.*)", "replace");
+	set(&b, 0, 1, "a");
+	set(&b, 0, 2, "b");
+	pump(&b);
+	rules = make_rules("a", "drop");
+	expect_eq(relabel_set_rules(b.relabel, &rules), 0);
+	pump(&b);
+	expect_eq(b.removed, 1);
+	expect_eq(b.changed, 1); /* "out" is gone */
+	bench_fini(&b);
+}
+
+/* Rules that double the labels of a stranger's target lose that target, with a
+ * count, and cost no more than the bounds. */
+TEST(growth_is_bounded)
+{
+	struct relabel_totals totals;
+	struct rules rules = {0};
+	struct bench b;
+
+	bench_init(&b, "(.*)", "replace");
+	for (int i = 0; i < 40; i++) {
+		const struct rule_config c = {.action = STR("labelmap"),
+					      .separator = STR(";"),
+					      .regex = STR("(.*)"),
+					      .target_label = STR(""),
+					      .replacement = i % 2 ? STR("a_$1") : STR("b_$1")};
+		struct rule *rule = NULL;
+		const char *option;
+
+		expect_eq(rule_compile(&c, &rule, NULL, &option), 0);
+		expect(vec_push(&rules, rule));
+	}
+	expect_eq(relabel_set_rules(b.relabel, &rules), 0);
+	set(&b, 0, 1, "x");
+	pump(&b);
+	relabel_totals(b.relabel, &totals);
+	expect_eq(totals.kept, 0);
+	expect_eq(totals.large, 1);
+	bench_fini(&b);
+}
+
+static int run_once(void *context)
+{
+	const struct target_label labels[] = {{STR("name"), STR("abc")}, {STR("x"), STR("y")}};
+	const struct andiron_targets *update = NULL, *output = NULL;
+	struct target_list *in = target_list_new(1);
+	struct relabel *relabel = relabel_new(2);
+	struct rules rules = {0};
+	int r = in && relabel ? 0 : -ENOMEM;
+
+	for (int i = 0; !r && i < 4; i++) {
+		static const struct str source[] = {{"name", 4}, {"x", 1}};
+		const struct rule_config c = {.action = i == 0   ? STR("labelmap")
+							: i == 1 ? STR("uppercase")
+							: i == 2 ? STR("replace")
+								 : STR("labeldrop"),
+					      .source_labels = source,
+					      .n_source_labels = i == 1 || i == 2 ? 2 : 0,
+					      .separator = STR(";"),
+					      .regex = STR("(.*)"),
+					      .target_label =
+						      i == 1 || i == 2 ? STR("out") : STR(""),
+					      .replacement = STR("$1")};
+		struct rule *rule = NULL;
+		const char *option;
+
+		r = rule_compile(&c, &rule, NULL, &option);
+		if (!r && !vec_push(&rules, rule)) {
+			rule_free(rule);
+			r = -ENOMEM;
+		}
+	}
+	if (!r)
+		r = relabel_set_rules(relabel, &rules);
+	if (!r)
+		r = target_list_set(in, 1, 1, labels, 2);
+	if (!r)
+		r = target_list_flush(in, &update);
+	if (!r)
+		r = relabel_apply(relabel, update);
+	if (!r)
+		r = relabel_flush(relabel, &output);
+	if (update)
+		update->release(update->owner);
+	if (output)
+		output->release(output->owner);
+	rules_free(&rules);
+	relabel_free(relabel);
+	target_list_free(in);
+	return r;
+}
+
+TEST(out_of_memory)
+{
+	test_each_failing_allocation(run_once, NULL);
+}
