@@ -57,7 +57,7 @@ static struct str name_at(struct fixture *x, uint64_t address)
 
 static void function(struct fixture *x, const char *name, uint64_t value, uint64_t size)
 {
-	elf_write_symbol(&x->w, name, STB_GLOBAL, STT_FUNC, x->text, value, size);
+	elf_write_symbol(&x->w, name, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), x->text, value, size);
 }
 
 /* No name is given beyond a symbol's extent: neither in a gap after a sized
@@ -72,7 +72,7 @@ TEST(a_name_ends_where_its_extent_ends)
 	function(&x, "open", 0x1200, 0);
 	function(&x, "next", 0x1280, 4);
 	function(&x, "last", 0x1f00, 0);
-	elf_write_symbol(&x.w, "hot", STB_LOCAL, STT_FUNC, x.other, 0x2000, 0);
+	elf_write_symbol(&x.w, "hot", ELF64_ST_INFO(STB_LOCAL, STT_FUNC), x.other, 0x2000, 0);
 	function(&x, "nowhere", 0x9000, 0);
 	elf_write_symbols(&x.w, SHT_SYMTAB);
 	expect_eq(load(&x, 100), 0);
@@ -102,10 +102,13 @@ TEST(only_functions_count)
 	struct fixture x;
 
 	begin(&x);
-	elf_write_symbol(&x.w, "data", STB_GLOBAL, STT_OBJECT, x.text, 0x1000, 0x100);
-	elf_write_symbol(&x.w, "$x", STB_LOCAL, STT_NOTYPE, x.text, 0x1100, 0x100);
-	elf_write_symbol(&x.w, "import", STB_GLOBAL, STT_FUNC, SHN_UNDEF, 0x1200, 0x100);
-	elf_write_symbol(&x.w, "ifunc", STB_GLOBAL, STT_GNU_IFUNC, x.text, 0x1300, 0x10);
+	elf_write_symbol(&x.w, "data", ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), x.text, 0x1000,
+			 0x100);
+	elf_write_symbol(&x.w, "$x", ELF64_ST_INFO(STB_LOCAL, STT_NOTYPE), x.text, 0x1100, 0x100);
+	elf_write_symbol(&x.w, "import", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), SHN_UNDEF, 0x1200,
+			 0x100);
+	elf_write_symbol(&x.w, "ifunc", ELF64_ST_INFO(STB_GLOBAL, STT_GNU_IFUNC), x.text, 0x1300,
+			 0x10);
 	elf_write_symbols(&x.w, SHT_SYMTAB);
 	expect_eq(load(&x, 100), 0);
 	expect_eq(x.s.n, 1);
@@ -122,7 +125,7 @@ TEST(aliases_are_chosen_by_rule)
 	for (int backwards = 0; backwards < 2; backwards++) {
 		static const struct {
 			const char *name;
-			int bind;
+			unsigned char bind;
 		} names[] = {{"__read", STB_GLOBAL}, {"r", STB_LOCAL},
 			     {"read", STB_WEAK},     {"reed", STB_GLOBAL},
 			     {"_re", STB_GLOBAL},    {"readahead", STB_GLOBAL}};
@@ -132,10 +135,12 @@ TEST(aliases_are_chosen_by_rule)
 		for (size_t i = 0; i < 6; i++) {
 			size_t at = backwards ? 5 - i : i;
 
-			elf_write_symbol(&x.w, names[at].name, names[at].bind, STT_FUNC, x.text,
-					 0x1000, 8);
+			elf_write_symbol(&x.w, names[at].name,
+					 (unsigned char)ELF64_ST_INFO(names[at].bind, STT_FUNC),
+					 x.text, 0x1000, 8);
 		}
-		elf_write_symbol(&x.w, "wider", STB_GLOBAL, STT_FUNC, x.text, 0x1000, 16);
+		elf_write_symbol(&x.w, "wider", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), x.text, 0x1000,
+				 16);
 		elf_write_symbols(&x.w, SHT_SYMTAB);
 		expect_eq(load(&x, 100), 0);
 		expect_str(name_at(&x, 0x1004), "read");
@@ -184,7 +189,7 @@ TEST(dynsym_is_the_second_source)
 	struct fixture x;
 
 	begin(&x);
-	elf_write_symbol(&x.w, "file.c", STB_LOCAL, STT_FILE, SHN_ABS, 0, 0);
+	elf_write_symbol(&x.w, "file.c", ELF64_ST_INFO(STB_LOCAL, STT_FILE), SHN_ABS, 0, 0);
 	elf_write_symbols(&x.w, SHT_SYMTAB);
 	function(&x, "exported", 0x1000, 8);
 	function(&x, "another", 0x1010, 8);

@@ -82,11 +82,11 @@ void elf_write_segment(struct elf_writer *w, uint32_t type, uint32_t flags, uint
 						   .p_align = 4})));
 }
 
-void elf_write_symbol(struct elf_writer *w, const char *name, int bind, int type, uint16_t section,
+void elf_write_symbol(struct elf_writer *w, const char *name, unsigned char info, uint16_t section,
 		      uint64_t value, uint64_t size)
 {
 	Elf64_Sym s = {.st_name = put_name(&w->strings, name),
-		       .st_info = (unsigned char)ELF64_ST_INFO(bind, type),
+		       .st_info = info,
 		       .st_shndx = section,
 		       .st_value = value,
 		       .st_size = size};

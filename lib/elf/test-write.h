@@ -33,9 +33,9 @@ uint16_t elf_write_section(struct elf_writer *w, const char *name, uint32_t type
 void elf_write_segment(struct elf_writer *w, uint32_t type, uint32_t flags, uint64_t offset,
 		       uint64_t vaddr, uint64_t size);
 
-/* Collects a symbol; elf_write_symbols makes the two sections ("symtab" type
- * SHT_SYMTAB or SHT_DYNSYM) and starts afresh. */
-void elf_write_symbol(struct elf_writer *w, const char *name, int bind, int type, uint16_t section,
+/* Collects a symbol, `info` by ELF64_ST_INFO; elf_write_symbols makes the two sections ("symtab"
+ * type SHT_SYMTAB or SHT_DYNSYM) and starts afresh. */
+void elf_write_symbol(struct elf_writer *w, const char *name, unsigned char info, uint16_t section,
 		      uint64_t value, uint64_t size);
 void elf_write_symbols(struct elf_writer *w, uint32_t type);
 

@@ -47,12 +47,21 @@ static unsigned int decode(struct str s, uint32_t *ret)
 
 static bool harmful(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c <= 0x9f) ||        /* control */
-	       c == 0x61c || c == 0x200e || c == 0x200f ||    /* direction marks */
-	       (c >= 0x2028 && c <= 0x202e) ||                /* line ends, embeddings */
-	       (c >= 0x2066 && c <= 0x2069) || c == 0xfeff || /* isolates, byte order */
-	       c == 0x200b || (c >= 0xfff9 && c <= 0xfffb) || /* invisible, annotations */
-	       (c >= 0xe0000 && c <= 0xe007f);                /* tags */
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {
+		{0, 0x1f},        {0x7f, 0x9f},       /* control */
+		{0x61c, 0x61c},   {0x200e, 0x200f},   /* direction marks */
+		{0x200b, 0x200b}, {0xfeff, 0xfeff},   /* invisible */
+		{0x2028, 0x202e},                     /* line ends, embeddings */
+		{0x2066, 0x2069},                     /* isolates */
+		{0xfff9, 0xfffb}, {0xe0000, 0xe007f}, /* annotations, tags */
+	};
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+		if (c >= ranges[i].first && c <= ranges[i].last)
+			return true;
+	return false;
 }
 
 struct str clean_name(struct str name, struct buf *scratch)

@@ -34,13 +34,38 @@ static size_t operator_length(struct str s, size_t i)
 	return 0;
 }
 
+struct brackets {
+	char open[MAX_DEPTH];
+	size_t depth;
+};
+
+/* Takes a bracket; `before` is the character in front of it. False if nesting
+ * is too deep. */
+static bool take_bracket(struct brackets *b, char c, char before)
+{
+	bool arrow = c == '>' && (before == '-' || b->open[b->depth - 1] == '(');
+
+	if (strchr("(<{[", c)) {
+		if (b->depth == MAX_DEPTH)
+			return false;
+		b->open[b->depth++] = c;
+		return true;
+	}
+	if (arrow) /* or "greater" in an expression */
+		return true;
+	/* "less" in an expression has no end of its own. */
+	while (c == ')' && b->depth > 1 && b->open[b->depth - 1] == '<')
+		b->depth--;
+	b->depth--;
+	return true;
+}
+
 /* The position behind the group that opens at i; s.n + 1 if it is not closed. */
 static size_t skip_group(struct str s, size_t i)
 {
-	char stack[MAX_DEPTH];
-	size_t depth = 0;
+	struct brackets b = {{s.p[i]}, 1};
 
-	while (i < s.n) {
+	for (i++; i < s.n;) {
 		size_t sign = operator_length(s, i);
 		char c = s.p[i];
 
@@ -49,19 +74,12 @@ static size_t skip_group(struct str s, size_t i)
 			continue;
 		}
 		i++;
-		if (c == '(' || c == '<' || c == '{' || c == '[') {
-			if (depth == MAX_DEPTH)
-				break;
-			stack[depth++] = c;
-		} else if (c == '>' && (s.p[i - 2] == '-' || stack[depth - 1] == '(')) {
-			continue; /* an arrow, or "greater" in an expression */
-		} else if (c == ')' || c == '>' || c == '}' || c == ']') {
-			/* "less" in an expression has no end of its own */
-			while (c == ')' && depth && stack[depth - 1] == '<')
-				depth--;
-			if (depth == 0 || --depth == 0)
-				return i;
-		}
+		if (!strchr("(<{[)>}]", c))
+			continue;
+		if (!take_bracket(&b, c, s.p[i - 2]))
+			break;
+		if (b.depth == 0)
+			return i;
 	}
 	return s.n + 1;
 }

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is remembered of each object: its symbol table and the names of the
+ * addresses asked for, also that one has none. Bounded in bytes; the object
+ * used least recently goes first, whole, and one that nobody asked for in ten
+ * minutes goes anyhow, since a remembered object keeps a deleted file's
+ * descriptor open. Each entry holds one reference to its object.
+ */
+#ifndef SYMBOLIZE_CACHE_H
+#define SYMBOLIZE_CACHE_H
+
+#include "base/index.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "elf/symbols.h"
+
+#include <andiron/host.h>
+#include <andiron/object.h>
+
+#define CACHE_OBJECTS_MAX 4096u
+#define CACHE_IDLE_NS (INT64_C(600) * 1000000000)
+
+/* Strings by their id in the object's `names`; name 0: there is none. */
+struct cached_name {
+	uint64_t address;
+	uint32_t demangle;
+	uint32_t name;
+	uint32_t system_name;
+};
+
+#define BINARY_FRESH 0
+#define BINARY_READY 1
+#define BINARY_BROKEN 2      /* does not parse; not tried again */
+#define BINARY_UNAVAILABLE 3 /* could not be opened; tried again at retry_ns */
+
+struct cached_object {
+	uint64_t id;
+	int64_t used_ns, retry_ns;
+	int state;
+	uint32_t opens; /* ANDIRON_OPEN_*: the file that `symbols` is of */
+	struct elf_symbols symbols;
+	VEC(struct cached_name) results;
+	struct index by_address;
+	struct intern names;
+	size_t bytes; /* as last counted */
+};
+
+struct cache {
+	const struct andiron_objects *objects;
+	void *objects_self;
+	size_t limit;
+	size_t bytes;
+	VEC(struct cached_object *) list;
+	struct index by_id;
+};
+
+void cache_init(struct cache *c, const struct andiron_extension *objects, size_t limit);
+void cache_fini(struct cache *c);
+
+/* The object's entry, made if need be; NULL when memory is short. Valid until
+ * another one is counted, or all are trimmed. O(1). */
+struct cached_object *cache_object(struct cache *c, uint64_t id, int64_t now_ns);
+
+/* Counts what an entry has grown to, and evicts others while that is too much. */
+void cache_count(struct cache *c, struct cached_object *o);
+
+/* Evicts what is idle or over the limit. */
+void cache_trim(struct cache *c, int64_t now_ns);
+
+/* A remembered answer, or NULL. */
+const struct cached_name *cache_find(const struct cached_object *o, uint64_t address,
+				     uint32_t demangle);
+
+/* Remembers; an empty name: there is none. NULL when memory is short. */
+const struct cached_name *cache_add(struct cached_object *o, uint64_t address, uint32_t demangle,
+				    struct str name, struct str system_name);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine: gives names to the frames of a batch that have none. Frames that
+ * have lines, that somebody has tried, markers and runtime frames are left as
+ * they are. Used by one thread at a time.
+ */
+#ifndef SYMBOLIZE_SYMBOLIZER_H
+#define SYMBOLIZE_SYMBOLIZER_H
+
+#include "cache.h"
+#include "kernel.h"
+
+#include <andiron/batch.h>
+
+/* Where names came from, */
+#define FROM_SYMTAB 0
+#define FROM_DEBUG 1
+#define FROM_DYNSYM 2
+#define FROM_KERNEL 3
+#define FROM_COUNT 4
+
+/* and why there was none. */
+#define WHY_NO_OBJECT 0   /* no file behind the mapping: vDSO, JIT, unknown */
+#define WHY_UNAVAILABLE 1 /* the file could not be opened or read */
+#define WHY_BROKEN 2      /* the file does not parse */
+#define WHY_NO_SYMBOL 3   /* no extent covers the address */
+#define WHY_KERNEL 4      /* the kernel's list cannot be read */
+#define WHY_COUNT 5
+
+struct symbolizer_totals {
+	uint64_t resolved[FROM_COUNT];
+	uint64_t unresolved[WHY_COUNT];
+	uint64_t broken_files;
+};
+
+/* A file that was set aside just now; for the log. */
+typedef void (*symbolizer_broken_fn)(void *context, const struct andiron_str *path,
+				     const struct error *why);
+
+struct symbolizer {
+	struct cache cache;
+	struct kernel kernel;
+	struct symbolizer_totals totals;
+	symbolizer_broken_fn broken;
+	void *context;
+};
+
+/* `objects` is andiron.objects/1; `broken` may be NULL. */
+void symbolizer_init(struct symbolizer *s, const struct andiron_extension *objects,
+		     size_t cache_bytes, symbolizer_broken_fn broken, void *context);
+void symbolizer_fini(struct symbolizer *s);
+
+/*
+ * A batch derived from `batch` with names, with one reference, or NULL in
+ * *ret where it has no frame to name. 0, -ENOMEM, -E2BIG or -EINVAL. Needs
+ * DEMANGLE_STACK_BYTES of stack. O(locations · log symbols), and the files
+ * that are seen for the first time.
+ */
+int symbolizer_run(struct symbolizer *s, const struct andiron_batch *batch, int64_t now_ns,
+		   const struct andiron_batch **ret);
+
+/* The same on a thread of its own that has that stack (a callback of the ABI
+ * may use 8 KiB), with all signals blocked; returns when it has ended. -EAGAIN:
+ * no thread to be had. */
+int symbolizer_run_apart(struct symbolizer *s, const struct andiron_batch *batch, int64_t now_ns,
+			 const struct andiron_batch **ret);
+
+#endif
