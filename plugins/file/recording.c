@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run's profile. Contracts in recording.h. */
+#include "recording.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "export/pprof.h"
+#include "flame.h"
+#include "folded.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define GZIP_LEVEL 6
+
+/* What a run keeps of a row: who it was, and how many samples stand behind it. */
+#define EXPORT_FLAGS (EXPORT_SAMPLES | EXPORT_PROCESS | EXPORT_COMM | EXPORT_LOSSES)
+
+struct recording {
+	struct pprof_export *export;
+	struct arena arena;
+	struct str *paths;
+	size_t n_paths;
+	struct str title;
+	size_t max_bytes;
+	int64_t begun_ns;
+	bool broken; /* memory was short within an add: the export takes no more */
+};
+
+enum form { FORM_NONE, FORM_PPROF, FORM_FOLDED, FORM_HTML };
+
+static enum form form_of(struct str path)
+{
+	if (str_ends(path, STR(".pb.gz")))
+		return FORM_PPROF;
+	if (str_ends(path, STR(".folded")))
+		return FORM_FOLDED;
+	return str_ends(path, STR(".html")) ? FORM_HTML : FORM_NONE;
+}
+
+bool recording_knows(struct str path)
+{
+	return form_of(path) != FORM_NONE;
+}
+
+struct recording *recording_new(const struct str *paths, size_t n, struct str title,
+				size_t max_bytes)
+{
+	struct recording *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->max_bytes = max_bytes;
+	r->begun_ns = clock_real();
+	r->export = pprof_export_new(STR(""), EXPORT_FLAGS);
+	r->paths = arena_array(&r->arena, struct str, n ? n : 1);
+	r->title = arena_str(&r->arena, title);
+	if (!r->export || !r->paths || !r->title.p)
+		goto short_of_memory;
+	for (; r->n_paths < n; r->n_paths++) {
+		check(recording_knows(paths[r->n_paths]));
+		r->paths[r->n_paths] = arena_str(&r->arena, paths[r->n_paths]);
+		if (!r->paths[r->n_paths].p)
+			goto short_of_memory;
+	}
+	return r;
+short_of_memory:
+	recording_free(r);
+	return NULL;
+}
+
+void recording_free(struct recording *r)
+{
+	if (!r)
+		return;
+	pprof_export_free(r->export);
+	arena_free(&r->arena);
+	free(r);
+}
+
+void recording_add(struct recording *r, const struct andiron_batch *batch, uint64_t *ret_full,
+		   uint64_t *ret_lost)
+{
+	struct batch_view view;
+	uint64_t n;
+
+	*ret_full = *ret_lost = 0;
+	if (r->broken || batch_view_init(&view, batch) < 0 ||
+	    pprof_export_begin(r->export, &view) < 0) {
+		*ret_lost = batch->samples;
+		return;
+	}
+	n = batch_count(&view, ANDIRON_COL_ROW);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t samples = batch_row(&view, i).samples;
+
+		if (pprof_export_size(r->export) >= r->max_bytes) {
+			*ret_full += samples;
+			continue;
+		}
+		if (r->broken) {
+			*ret_lost += samples;
+			continue;
+		}
+		switch (pprof_export_row(r->export, i)) {
+		case 0:
+			break;
+		case -ENOMEM:
+			r->broken = true;
+			*ret_lost += samples;
+			break;
+		default:
+			*ret_lost += samples;
+		}
+	}
+}
+
+uint64_t recording_samples(const struct recording *r)
+{
+	return pprof_export_weight(r->export);
+}
+
+/* The profile as it will be read back, and its tree. */
+static int draw(struct recording *r, struct profile **ret_profile, struct tree **ret_tree)
+{
+	struct buf raw = BUF_NULL;
+	int64_t time_ns = recording_samples(r) ? 0 : r->begun_ns;
+	int e = pprof_export_finish(r->export, time_ns, 0, &raw, NULL);
+
+	if (e == 0)
+		e = profile_decode(buf_str(&raw), ret_profile, NULL);
+	buf_free(&raw);
+	return e == 0 ? tree_build(*ret_profile, ret_tree) : e;
+}
+
+static int make(struct recording *r, enum form form, struct buf *out)
+{
+	int64_t time_ns = recording_samples(r) ? 0 : r->begun_ns;
+	struct profile *profile = NULL;
+	struct tree *tree = NULL;
+	struct flame_caption caption = {.title = r->title};
+	char host[256] = "";
+	int e;
+
+	if (form == FORM_PPROF)
+		return pprof_export_finish(r->export, time_ns, GZIP_LEVEL, out, NULL);
+	gethostname(host, sizeof(host) - 1);
+	caption.host = str_of(host);
+	e = draw(r, &profile, &tree);
+	if (e == 0)
+		e = form == FORM_HTML ? flame_write(tree, profile, &caption, out)
+				      : folded_write(tree, out);
+	tree_free(tree);
+	profile_free(profile);
+	return e;
+}
+
+int recording_write(struct recording *r, struct error *err)
+{
+	int first = r->broken && recording_samples(r) == 0 ? -ENOMEM : 0;
+
+	for (size_t i = 0; i < r->n_paths && first != -ENOMEM; i++) {
+		struct error *mine = first ? NULL : err;
+		struct buf out = BUF_NULL;
+		int e = make(r, form_of(r->paths[i]), &out);
+
+		if (e < 0)
+			error_errno(mine, e, "cannot make %s", r->paths[i].p);
+		else
+			e = file_replace(r->paths[i].p, out.p, out.n, mine);
+		buf_free(&out);
+		if (first == 0)
+			first = e;
+	}
+	return first;
+}
