@@ -2,50 +2,12 @@
 /* The flame graph's page. Contract in flame.h. */
 #include "flame.h"
 
+#include "base/json.h"
 #include "base/vec.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-
-/* Bytes that begin a well-formed character, 0 if none does. */
-static size_t character(struct str s)
-{
-	if ((unsigned char)s.p[0] < 0x80)
-		return 1;
-	for (size_t n = 2; n <= 4 && n <= s.n; n++)
-		if (str_utf8(str_first(s, n)))
-			return n;
-	return 0;
-}
-
-/* Whether a character must not stand in a script element as it is: what could
- * end the element, and the two that JavaScript takes for line ends. */
-static bool must_escape(struct str c)
-{
-	return (unsigned char)c.p[0] < 0x20 || strchr("<>&\"\\\x7f", c.p[0]) ||
-	       str_eq(c, STR("\xe2\x80\xa8")) || str_eq(c, STR("\xe2\x80\xa9"));
-}
-
-void flame_put_json(struct buf *out, struct str s)
-{
-	buf_putc(out, '"');
-	while (s.n) {
-		size_t n = character(s);
-		struct str c = str_first(s, n);
-
-		if (n == 0)
-			buf_str_append(out, STR("\\ufffd"));
-		else if (!must_escape(c))
-			buf_str_append(out, c);
-		else if (n == 3)
-			buf_printf(out, "\\u20%02x", c.p[2] == '\xa8' ? 0x28u : 0x29u);
-		else
-			buf_printf(out, "\\u%04x", (unsigned int)(unsigned char)c.p[0]);
-		s = str_skip(s, n ? n : 1);
-	}
-	buf_putc(out, '"');
-}
 
 struct step {
 	uint32_t node;
@@ -82,7 +44,7 @@ static void put_frames(struct buf *out, const struct tree *t)
 	for (size_t i = 0; i < t->strings.strings.n; i++) {
 		if (i)
 			buf_putc(out, ',');
-		flame_put_json(out, intern_get(&t->strings, (uint32_t)i));
+		json_put_str(out, intern_get(&t->strings, (uint32_t)i));
 	}
 	buf_putc(out, ']');
 	begin_array(out, "names");
@@ -142,11 +104,11 @@ static void put_caption(struct buf *out, const struct profile *p, const struct f
 			struct str unit)
 {
 	buf_printf(out, "{\"title\":");
-	flame_put_json(out, c->title.n ? c->title : STR("Flame graph"));
+	json_put_str(out, c->title.n ? c->title : STR("Flame graph"));
 	buf_printf(out, ",\"host\":");
-	flame_put_json(out, c->host);
+	json_put_str(out, c->host);
 	buf_printf(out, ",\"unit\":");
-	flame_put_json(out, unit);
+	json_put_str(out, unit);
 	buf_printf(out, ",\"period\":%" PRId64 ",\"time\":%" PRId64 ",\"duration\":%" PRId64,
 		   p->period, p->time_ns / 1000000, p->duration_ns);
 	begin_array(out, "losses");
@@ -157,7 +119,7 @@ static void put_caption(struct buf *out, const struct profile *p, const struct f
 			buf_putc(out, ',');
 		if (str_starts(text, STR("andiron: ")))
 			text = str_skip(text, 9);
-		flame_put_json(out, text);
+		json_put_str(out, text);
 	}
 	buf_putc(out, ']');
 }

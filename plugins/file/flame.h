@@ -31,8 +31,4 @@ struct flame_caption {
 int flame_write(const struct tree *t, const struct profile *p, const struct flame_caption *caption,
 		struct buf *out);
 
-/* Appends a JSON string with its quotes; bytes that are not UTF-8 become
- * U+FFFD. */
-void flame_put_json(struct buf *out, struct str s);
-
 #endif
