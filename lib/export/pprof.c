@@ -316,13 +316,14 @@ static int put_stack(struct pprof_export *x, uint32_t stack)
 	x->stack.n = 0;
 	if (!vec_reserve(&x->stack, n + 1))
 		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t id = frame_location(x, s.start + i);
-
-		if (id == 0)
+	/* From the root: pprof takes the first mapping for the program's, and
+	 * that is where a stack begins, while it often ends in the kernel. */
+	for (uint32_t i = n; i > 0; i--) {
+		x->stack.p[i - 1] = frame_location(x, s.start + i - 1);
+		if (x->stack.p[i - 1] == 0)
 			return -ENOMEM;
-		x->stack.p[x->stack.n++] = id;
 	}
+	x->stack.n = n;
 	return 0;
 }
 
