@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A queue of records of one endpoint. Entries move between queues without
+ * memory being asked for. */
+#ifndef PUSH_FIFO_H
+#define PUSH_FIFO_H
+
+#include "record.h"
+
+#include <stddef.h>
+
+struct entry {
+	struct entry *next;
+	struct record *record;
+};
+
+struct fifo {
+	struct entry *head, *last;
+	size_t n;
+};
+
+static inline void fifo_push(struct fifo *f, struct entry *e)
+{
+	e->next = NULL;
+	if (f->last)
+		f->last->next = e;
+	else
+		f->head = e;
+	f->last = e;
+	f->n++;
+}
+
+static inline struct entry *fifo_pop(struct fifo *f)
+{
+	struct entry *e = f->head;
+
+	if (!e)
+		return NULL;
+	f->head = e->next;
+	if (!f->head)
+		f->last = NULL;
+	f->n--;
+	return e;
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The option table of pyroscope.write. */
+#include "options.h"
+
+static const struct andiron_option endpoint[] = {
+	{
+		.name = "url",
+		.type = ANDIRON_TYPE_STRING,
+		.flags = ANDIRON_OPTION_REQUIRED,
+		.doc = "Where the server is, \"http://pyroscope:4040\"; /push.v1.PusherService/Push "
+		       "is appended.",
+	},
+	{
+		.name = "name",
+		.type = ANDIRON_TYPE_STRING,
+		.doc = "What messages and metrics call this endpoint; by default its URL.",
+	},
+	{
+		.name = "remote_timeout",
+		.type = ANDIRON_TYPE_DURATION,
+		.default_text = "\"10s\"",
+		.min = 1000000,
+		.max = INT64_C(3600000000000),
+		.doc = "How long one attempt may take.",
+	},
+	{
+		.name = "headers",
+		.type = ANDIRON_TYPE_MAP,
+		.doc = "Headers to send with every request, such as X-Scope-OrgID.",
+	},
+	{
+		.name = "min_backoff_period",
+		.type = ANDIRON_TYPE_DURATION,
+		.default_text = "\"500ms\"",
+		.min = 1000000,
+		.max = INT64_C(3600000000000),
+		.doc = "How long to wait after the first failure; doubled after each further one.",
+	},
+	{
+		.name = "max_backoff_period",
+		.type = ANDIRON_TYPE_DURATION,
+		.default_text = "\"5m\"",
+		.min = 1000000,
+		.max = INT64_C(86400000000000),
+		.doc = "How long to wait at most.",
+	},
+	{
+		.name = "max_backoff_retries",
+		.type = ANDIRON_TYPE_INT,
+		.default_text = "10",
+		.min = 0,
+		.max = 1000000,
+		.doc = "How often a request is tried again before it is dropped; 0: for ever.",
+	},
+	{
+		.name = "retry_on_http_429",
+		.type = ANDIRON_TYPE_BOOL,
+		.default_text = "true",
+		.doc = "Whether a request is tried again when the server says that it came too fast.",
+	},
+	{
+		.name = "queue_bytes",
+		.type = ANDIRON_TYPE_INT,
+		.default_text = "33554432",
+		.min = 1 << 20,
+		.max = INT64_C(1) << 40,
+		.doc = "Bytes of profiles to hold while the server cannot take them; the oldest go "
+		       "first.",
+	},
+	{
+		.name = "debug_info_upload_timeout",
+		.type = ANDIRON_TYPE_DURATION,
+		.flags = ANDIRON_OPTION_IGNORED,
+		.doc = "Accepted; no debug information is uploaded.",
+	},
+	CLIENT_OPTIONS,
+};
+static const struct andiron_options endpoint_options = ANDIRON_OPTIONS(endpoint);
+
+static const struct andiron_option tracing[] = {
+	{
+		.name = "jaeger_propagator",
+		.type = ANDIRON_TYPE_BOOL,
+		.flags = ANDIRON_OPTION_IGNORED,
+		.doc = "Accepted; requests carry no trace headers.",
+	},
+	{
+		.name = "trace_context_propagator",
+		.type = ANDIRON_TYPE_BOOL,
+		.flags = ANDIRON_OPTION_IGNORED,
+		.doc = "Accepted; requests carry no trace headers.",
+	},
+};
+static const struct andiron_options tracing_options = ANDIRON_OPTIONS(tracing);
+
+static const struct andiron_option top[] = {
+	{
+		.name = "external_labels",
+		.type = ANDIRON_TYPE_MAP,
+		.doc = "Labels for every series; they win over the target's own.",
+	},
+	{
+		.name = "endpoint",
+		.type = ANDIRON_TYPE_BLOCK,
+		.flags = ANDIRON_OPTION_REPEATED,
+		.doc = "A server to push to; with several, each gets everything.",
+		.block = &endpoint_options,
+	},
+	{
+		.name = "tracing",
+		.type = ANDIRON_TYPE_BLOCK,
+		.flags = ANDIRON_OPTION_IGNORED,
+		.doc = "Accepted; requests carry no trace headers.",
+		.block = &tracing_options,
+	},
+};
+const struct andiron_options push_options = ANDIRON_OPTIONS(top);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine of pyroscope.write: batches become records, records go to every
+ * endpoint, and what came of each sample is counted once. Used under the
+ * component's strand.
+ */
+#ifndef PUSH_WRITER_H
+#define PUSH_WRITER_H
+
+#include "abi/log.h"
+#include "endpoint.h"
+#include "options.h"
+
+struct writer;
+
+/* Takes over the config's reference on success. 0 or -ENOMEM. */
+int writer_new(const struct abi_context *context, struct push_config *config, struct writer **ret);
+void writer_free(struct writer *w);
+
+/* 0, or negative errno and a text. */
+int writer_start(struct writer *w, struct error *err);
+
+/*
+ * Goes on with another config, whose reference it takes over on success.
+ * What an endpoint holds stays with the endpoint of the same URL; where the
+ * URL was changed, with the one in its place. 0 or -ENOMEM (nothing changed).
+ */
+int writer_update(struct writer *w, struct push_config *config);
+
+void writer_batch(struct writer *w, const struct andiron_batch *batch);
+
+/* Delivers what is held, and says host->drained when all is, or when
+ * deadline_ns is over and the rest has been dropped. */
+void writer_drain(struct writer *w, int64_t deadline_ns);
+
+/* Drops what is held; idempotent. */
+void writer_stop(struct writer *w);
+
+/* For metrics; none unless started. */
+size_t writer_n_endpoints(const struct writer *w);
+const struct endpoint *writer_endpoint(const struct writer *w, size_t i);
+
+#endif
