@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The sampling program: maps, and the helpers that sampler-body.h is written
+ * over. One cpu-clock event per CPU runs `sample`; the two tracepoints keep
+ * the set of selected processes at fork and exit, and are attached only where
+ * descendants are followed.
+ *
+ * Runs on 5.10: no fetching atomics, loops with constant bounds, hashes that
+ * are preallocated (a perf_event program may not allocate there).
+ */
+#include "kernel.h"
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "sampler.h"
+
+#define SAMPLER_INLINE static __always_inline
+#define SAMPLER_GLOBAL __noinline
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Fixed at load. */
+const volatile __u32 sampler_hierarchy = 0;
+const volatile __u64 sampler_ring_crowded_bytes = 0;
+
+/* Changed at any time. */
+volatile struct sampler_config sampler_config = {};
+
+struct sampler_half {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024); /* user space says how many */
+	__type(key, struct sampler_key);
+	__type(value, struct sampler_value);
+} half_0 SEC(".maps"), half_1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SAMPLER_HALVES);
+	__type(key, __u32);
+	__array(values, struct sampler_half);
+} halves SEC(".maps") = {.values = {&half_0, &half_1}};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SAMPLER_HALVES);
+	__type(key, __u32);
+	__type(value, struct sampler_counters);
+} counters SEC(".maps");
+
+struct sampler_scratch;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 256 * 1024); /* user space says how many */
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct sampler_selected);
+} selected SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u64);
+	__type(value, __u32);
+} cgroups SEC(".maps");
+
+/* Forgetting a process costs one more record of it, never a count. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct sampler_process_key);
+	__type(value, struct sampler_process_state);
+} processes SEC(".maps");
+
+struct sampler_context {
+	struct bpf_perf_event_data *event;
+	struct task_struct *task;
+};
+
+SAMPLER_INLINE const volatile struct sampler_config *h_config(void)
+{
+	return &sampler_config;
+}
+
+SAMPLER_INLINE struct sampler_counters *h_counters(__u32 half)
+{
+	return bpf_map_lookup_elem(&counters, &half);
+}
+
+SAMPLER_INLINE void *h_counts(__u32 half)
+{
+	return bpf_map_lookup_elem(&halves, &half);
+}
+
+SAMPLER_INLINE struct sampler_value *h_count_find(void *map, const struct sampler_key *key)
+{
+	return bpf_map_lookup_elem(map, key);
+}
+
+SAMPLER_INLINE long h_count_new(void *map, const struct sampler_key *key,
+				const struct sampler_value *value)
+{
+	return bpf_map_update_elem(map, key, value, BPF_NOEXIST);
+}
+
+SAMPLER_INLINE void h_increment(__u64 *p)
+{
+	__sync_fetch_and_add(p, 1);
+}
+
+SAMPLER_INLINE struct sampler_selected *h_selected_find(__u32 tgid)
+{
+	return bpf_map_lookup_elem(&selected, &tgid);
+}
+
+SAMPLER_INLINE __u32 *h_cgroup_find(__u64 id)
+{
+	return bpf_map_lookup_elem(&cgroups, &id);
+}
+
+SAMPLER_INLINE struct sampler_process_state *h_process_find(const struct sampler_process_key *key)
+{
+	return bpf_map_lookup_elem(&processes, key);
+}
+
+SAMPLER_INLINE long h_process_put(const struct sampler_process_key *key,
+				  const struct sampler_process_state *state)
+{
+	return bpf_map_update_elem(&processes, key, state, BPF_ANY);
+}
+
+SAMPLER_INLINE long h_send(void *data, __u64 size, bool wake)
+{
+	return bpf_ringbuf_output(&ring, data, size, wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+SAMPLER_INLINE bool h_ring_crowded(void)
+{
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > sampler_ring_crowded_bytes;
+}
+
+SAMPLER_INLINE __u64 h_now(void)
+{
+	return bpf_ktime_get_ns();
+}
+
+SAMPLER_INLINE __u32 h_cpu(void)
+{
+	return bpf_get_smp_processor_id();
+}
+
+SAMPLER_INLINE __u32 h_walk(struct sampler_context *c, bool user, __u64 *pcs, __u32 n)
+{
+	long bytes = bpf_get_stack(c->event, pcs, n * sizeof(*pcs), user ? BPF_F_USER_STACK : 0);
+
+	return bytes > 0 ? (__u32)bytes / sizeof(*pcs) : 0;
+}
+
+SAMPLER_INLINE __u64 cgroup_id_v1(struct task_struct *task, int subsystem)
+{
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	struct cgroup_subsys_state *state = NULL;
+
+	bpf_core_read(&state, sizeof(state), &set->subsys[subsystem]);
+	return BPF_CORE_READ(state, cgroup, kn, id);
+}
+
+SAMPLER_INLINE __u64 cgroup_id(struct task_struct *task)
+{
+	if (sampler_hierarchy == SAMPLER_HIERARCHY_MEMORY &&
+	    bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		return cgroup_id_v1(task, (int)bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id));
+	if (sampler_hierarchy == SAMPLER_HIERARCHY_CPU &&
+	    bpf_core_enum_value_exists(enum cgroup_subsys_id, cpu_cgrp_id))
+		return cgroup_id_v1(task, (int)bpf_core_enum_value(enum cgroup_subsys_id, cpu_cgrp_id));
+	if (sampler_hierarchy == SAMPLER_HIERARCHY_PIDS &&
+	    bpf_core_enum_value_exists(enum cgroup_subsys_id, pids_cgrp_id))
+		return cgroup_id_v1(task, (int)bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id));
+	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+}
+
+struct sampler_task;
+SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task);
+SAMPLER_INLINE struct sampler_scratch *h_scratch(void);
+
+SAMPLER_INLINE void h_leader_comm(struct sampler_context *c, char *comm)
+{
+	struct task_struct *task = c->task;
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+
+	bpf_core_read(comm, SAMPLER_COMM_SIZE, &leader->comm);
+}
+
+SAMPLER_INLINE void h_comm(char *comm)
+{
+	bpf_get_current_comm(comm, SAMPLER_COMM_SIZE);
+}
+
+#include "sampler-body.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sampler_scratch);
+} scratch SEC(".maps");
+
+SAMPLER_INLINE struct sampler_scratch *h_scratch(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scratch, &zero);
+}
+
+SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task)
+{
+	struct task_struct *current = c->task;
+	struct mm_struct *mm = BPF_CORE_READ(current, mm);
+
+	task->key.tgid = bpf_get_current_pid_tgid() >> 32;
+	task->key.start_ns = BPF_CORE_READ(current, group_leader, start_boottime);
+	task->cgroup = cgroup_id(current);
+	task->mm = (__u64)mm;
+	task->exec_vm = mm ? BPF_CORE_READ(mm, exec_vm) : 0;
+	task->kthread = (BPF_CORE_READ(current, flags) & PF_KTHREAD) != 0;
+	task->in_user = regs_in_user_mode(&c->event->regs);
+}
+
+SEC("perf_event")
+int sample(struct bpf_perf_event_data *event)
+{
+	struct sampler_context c = {event, (struct task_struct *)bpf_get_current_task()};
+
+	sampler_body(&c, (__u32)bpf_get_current_pid_tgid());
+	return 0;
+}
+
+/* (parent, child). A new thread is in the set with its process. */
+SEC("raw_tp/sched_process_fork")
+int follow_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *parent = (struct task_struct *)ctx->args[0];
+	struct task_struct *child = (struct task_struct *)ctx->args[1];
+	__u32 parent_tgid = (__u32)BPF_CORE_READ(parent, tgid);
+	__u32 tgid = (__u32)BPF_CORE_READ(child, tgid);
+	struct sampler_selected *of_parent, of_child;
+
+	if (tgid == parent_tgid)
+		return 0;
+	of_parent = bpf_map_lookup_elem(&selected, &parent_tgid);
+	if (!of_parent || !of_parent->follow)
+		return 0;
+	of_child = *of_parent;
+	bpf_map_update_elem(&selected, &tgid, &of_child, BPF_ANY);
+	return 0;
+}
+
+/* (task), once per thread, after it has left signal->live. */
+SEC("raw_tp/sched_process_exit")
+int follow_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx->args[0];
+	__u32 tgid = (__u32)BPF_CORE_READ(task, tgid);
+
+	if (BPF_CORE_READ(task, signal, live.counter) == 0)
+		bpf_map_delete_elem(&selected, &tgid);
+	return 0;
+}

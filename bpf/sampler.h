@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The wire between the sampling program and user space: the keys and values
+ * of its maps and the records of its ring.
+ *
+ * Samples are counted in one of two hash maps (halves), the active one. Who
+ * reads makes the other half active, waits until no program runs any more that
+ * saw the old one, and has it for itself. Counters are kept per half as well, so
+ * that for each half, once it is quiet:
+ *
+ *     taken = sum of all counts + map_full + map_busy
+ *
+ * A stack's frames cross the ring once, when its key is new in a half. Values
+ * with `stack` 0 are those whose frames found the ring full.
+ */
+#ifndef BPF_SAMPLER_H
+#define BPF_SAMPLER_H
+
+#ifndef BPF_KERNEL_H
+#include <linux/types.h>
+#endif
+
+#define SAMPLER_FRAMES_MAX 127 /* each of kernel and user; the kernel's own default */
+#define SAMPLER_COMM_SIZE  16
+#define SAMPLER_HALVES     2
+
+/* What is sampled. */
+#define SAMPLER_ALL     0 /* everything */
+#define SAMPLER_PIDS    1 /* the processes in `selected` */
+#define SAMPLER_CGROUPS 2 /* these, and those in a cgroup of `cgroups`; unknown cgroups are taken */
+
+/* Which hierarchy's cgroup id a sample carries. */
+#define SAMPLER_HIERARCHY_V2     0
+#define SAMPLER_HIERARCHY_MEMORY 1
+#define SAMPLER_HIERARCHY_CPU    2
+#define SAMPLER_HIERARCHY_PIDS   3
+
+/* A process: tgid, and its leader's start since boot, because pids are reused. */
+struct sampler_process_key {
+	__u64 start_ns;
+	__u32 tgid;
+	__u32 zero;
+};
+
+/* What is counted. comm is zero unless it was asked for. A hash is 0 where
+ * there are no frames. */
+struct sampler_key {
+	struct sampler_process_key process;
+	__u64 cgroup;
+	__u64 user_hash;
+	__u64 kernel_hash;
+	char comm[SAMPLER_COMM_SIZE];
+};
+
+struct sampler_value {
+	__u64 count;
+	__u64 stack; /* id of its record in the ring, 0: lost */
+};
+
+/* Per CPU and half. */
+struct sampler_counters {
+	__u64 taken;
+	__u64 idle;
+	__u64 unselected;
+	__u64 map_full;
+	__u64 map_busy;
+};
+
+/* Read by the programs on every run, written by user space at any time. */
+struct sampler_config {
+	__u32 active; /* half */
+	__u32 mode;
+	__u32 with_comm;
+	__u32 with_kernel;
+};
+
+/* `selected`, by tgid: root is the process it descends from. */
+struct sampler_selected {
+	__u32 root;
+	__u32 follow;
+};
+
+/* `processes`: what the last SAMPLER_RECORD_PROCESS was sent for. */
+struct sampler_process_state {
+	__u64 mm;
+	__u64 exec_vm;
+	__u64 sent_ns;
+};
+
+#define SAMPLER_RECORD_STACK   1
+#define SAMPLER_RECORD_PROCESS 2
+
+#define SAMPLER_STACK_USER_CUT   1 /* the walk ended for lack of room */
+#define SAMPLER_STACK_KERNEL_CUT 2
+
+/* Behind it stand the addresses: kernel frames, then user frames, leaf first. */
+struct sampler_stack {
+	__u32 type;
+	__u16 n_kernel;
+	__u16 n_user;
+	__u16 half;
+	__u16 flags;
+	__u32 zero;
+	__u64 id;
+};
+
+#define SAMPLER_PROCESS_KTHREAD 1
+
+/* A process was sampled for the first time, or with other mappings than the
+ * last time. Wakes the reader. */
+struct sampler_process {
+	__u32 type;
+	__u32 flags;
+	struct sampler_process_key key;
+	__u64 cgroup;
+	__u32 root; /* from `selected`, else 0 */
+	__u32 zero;
+	char comm[SAMPLER_COMM_SIZE]; /* of the leader */
+};
+
+_Static_assert(sizeof(struct sampler_process_key) == 16, "no padding in a key");
+_Static_assert(sizeof(struct sampler_key) == 56, "no padding in a key");
+_Static_assert(sizeof(struct sampler_value) == 16, "fixed");
+_Static_assert(sizeof(struct sampler_stack) == 24, "addresses are aligned");
+_Static_assert(sizeof(struct sampler_process) == 56, "fixed");
+
+#endif
