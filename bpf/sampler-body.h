@@ -173,7 +173,7 @@ SAMPLER_INLINE void sampler_send_stack(struct sampler_scratch *s, struct sampler
 SAMPLER_INLINE void sampler_count(const struct sampler_key *key, struct sampler_scratch *s,
 				  struct sampler_counters *counters, __u32 half)
 {
-	struct sampler_value first = {1, 0};
+	struct sampler_value first;
 	struct sampler_value *value;
 	void *map = h_counts(half);
 	long result;
@@ -186,6 +186,8 @@ SAMPLER_INLINE void sampler_count(const struct sampler_key *key, struct sampler_
 	if (value) {
 		h_increment(&value->count);
 	} else {
+		first.stack = 0;
+		first.count = 1;
 		result = h_count_new(map, key, &first);
 		if (result != 0 && result != -SAMPLER_EEXIST) {
 			if (result == -SAMPLER_E2BIG)

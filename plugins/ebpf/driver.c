@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See driver.h. Notes are taken and jobs launched in serial calls; the lock is
+ * there for `stop` alone, which waits for a running job.
+ */
+#include "driver.h"
+
+#include "base/vec.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+
+#define WANT_ATTEND  1u
+#define WANT_TARGETS 2u
+#define WANT_OPTIONS 4u
+#define WANT_COLLECT 8u
+#define WANT_FINISH  16u
+
+struct wants {
+	uint32_t what;
+	VEC(const struct andiron_targets *) updates;
+	struct ebpf_options options;
+};
+
+struct driver {
+	struct abi_context c;
+	struct engine *engine;
+	struct wants next, now; /* what is noted, what the job does */
+	bool in_flight;         /* from launch to done */
+	bool finished;
+	uint64_t watch, timer; /* 0: none */
+	int64_t interval_ns;   /* of the timer */
+	struct engine_stats stats;
+	struct error error; /* of the job */
+	pthread_mutex_t lock;
+	pthread_cond_t idle;
+	bool running, stopped; /* under lock */
+};
+
+static void wants_fini(struct wants *w)
+{
+	vec_each(&w->updates, u)
+		(*u)->release((*u)->owner);
+	vec_free(&w->updates);
+	ebpf_options_fini(&w->options);
+	w->what = 0;
+}
+
+static void on_batch(void *context, const struct andiron_batch *batch)
+{
+	struct driver *d = context;
+
+	d->c.host->send_batch(d->c.instance, batch);
+}
+
+static void on_books(void *context, const struct engine_books *b)
+{
+	const struct abi_context *c = &((struct driver *)context)->c;
+
+	abi_ledger(c, ANDIRON_LEDGER_TAKEN, NULL, b->taken);
+	abi_ledger(c, ANDIRON_LEDGER_SKIPPED, "idle", b->idle);
+	abi_ledger(c, ANDIRON_LEDGER_SKIPPED, "unselected", b->unselected);
+	abi_ledger(c, ANDIRON_LEDGER_SKIPPED, "missed", b->missed);
+	abi_ledger(c, ANDIRON_LEDGER_DROPPED, "map_full", b->dropped_map_full);
+	abi_ledger(c, ANDIRON_LEDGER_DROPPED, "map_busy", b->dropped_map_busy);
+	abi_ledger(c, ANDIRON_LEDGER_DROPPED, "ring_full", b->dropped_ring_full);
+	abi_ledger(c, ANDIRON_LEDGER_DROPPED, "no_memory", b->dropped_memory);
+}
+
+static void on_log(void *context, uint32_t level, const char *text)
+{
+	abi_log(&((struct driver *)context)->c, level, "%s", text);
+}
+
+static void do_job(struct driver *d)
+{
+	struct wants *w = &d->now;
+	int r = 0;
+
+	vec_each(&w->updates, u)
+		engine_apply(d->engine, *u);
+	if (w->what & WANT_TARGETS)
+		r = engine_retarget(d->engine, &d->error);
+	if (w->what & WANT_OPTIONS)
+		r = engine_reconfigure(d->engine, &w->options, &d->error);
+	if (w->what & (WANT_COLLECT | WANT_FINISH))
+		engine_attend(d->engine);
+	if (w->what & WANT_COLLECT)
+		engine_collect(d->engine);
+	if (w->what & WANT_FINISH)
+		engine_finish(d->engine);
+	engine_attend(d->engine);
+	if (r != 0 && d->error.code == 0)
+		error_errno(&d->error, r, "cannot take over the change");
+}
+
+static void run(void *arg)
+{
+	struct driver *d = arg;
+
+	pthread_mutex_lock(&d->lock);
+	d->running = !d->stopped;
+	pthread_mutex_unlock(&d->lock);
+	if (!d->running)
+		return;
+	do_job(d);
+	pthread_mutex_lock(&d->lock);
+	d->running = false;
+	pthread_cond_broadcast(&d->idle);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void launch(struct driver *d);
+
+static void want(struct driver *d, uint32_t what)
+{
+	d->next.what |= what;
+	if (!d->in_flight)
+		launch(d);
+}
+
+static void on_tick(void *arg)
+{
+	want(arg, WANT_COLLECT);
+}
+
+static void on_ring(void *arg, int32_t fd, uint32_t events)
+{
+	want(arg, WANT_ATTEND);
+}
+
+/* Watch and timer as the engine is now. */
+static void rearm(struct driver *d)
+{
+	const struct andiron_host *host = d->c.host;
+	int64_t interval = engine_interval(d->engine);
+	int fd = d->finished ? -1 : engine_fd(d->engine);
+
+	if (fd >= 0 && d->watch == 0)
+		host->watch_add(d->c.instance, fd, ANDIRON_WATCH_IN, on_ring, d, &d->watch);
+	if (d->finished || (d->timer != 0 && interval == d->interval_ns))
+		return;
+	if (d->timer != 0)
+		host->timer_cancel(d->c.instance, d->timer);
+	d->timer = 0;
+	d->interval_ns = interval;
+	host->timer_set(d->c.instance, interval, interval, on_tick, d, &d->timer);
+}
+
+static void disarm(struct driver *d)
+{
+	if (d->watch != 0)
+		d->c.host->watch_remove(d->c.instance, d->watch);
+	d->watch = 0;
+}
+
+static void say_health(struct driver *d)
+{
+	const struct session_info *info = &d->stats.session;
+
+	if (d->error.code != 0) {
+		abi_log(&d->c, ANDIRON_LOG_ERROR, "%s", d->error.text);
+		abi_health(&d->c, ANDIRON_HEALTH_UNHEALTHY, "%s", d->error.text);
+	} else if (engine_fd(d->engine) < 0) {
+		abi_health(&d->c, ANDIRON_HEALTH_HEALTHY, "waiting for a first target (lazy_mode)");
+	} else {
+		abi_health(&d->c, ANDIRON_HEALTH_HEALTHY, "sampling %u CPUs at %u Hz%s", info->n_cpus,
+			   info->rate_hz, engine_notes(d->engine));
+	}
+}
+
+static void done(void *arg)
+{
+	struct driver *d = arg;
+	uint32_t did = d->now.what;
+
+	d->in_flight = false;
+	wants_fini(&d->now);
+	if (d->stopped)
+		return;
+	engine_get_stats(d->engine, &d->stats);
+	d->finished = d->finished || (did & WANT_FINISH);
+	if (did & (WANT_TARGETS | WANT_OPTIONS))
+		say_health(d);
+	rearm(d);
+	if (did & WANT_FINISH)
+		d->c.host->drained(d->c.instance);
+	if (d->next.what)
+		launch(d);
+}
+
+static void launch(struct driver *d)
+{
+	disarm(d); /* the ring stays readable until the job has read it, and may be another then */
+	d->now = d->next;
+	d->next = (struct wants){0};
+	d->error = ERROR_NULL;
+	d->in_flight = true;
+	if (d->c.host->work(d->c.instance, run, done, d) != 0) {
+		run(d);
+		done(d);
+	}
+}
+
+int driver_new(const struct abi_context *c, struct ebpf_options *options,
+	       const struct andiron_extension *objects, struct driver **ret)
+{
+	struct driver *d = calloc(1, sizeof(*d));
+	struct engine_out out = {d, on_batch, on_books, on_log};
+	int r;
+
+	if (!d) {
+		ebpf_options_fini(options);
+		return -ENOMEM;
+	}
+	d->c = *c;
+	r = engine_new(c->instance, options, objects, &out, &d->engine);
+	if (r != 0) {
+		free(d);
+		return r;
+	}
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->idle, NULL);
+	*ret = d;
+	return 0;
+}
+
+void driver_free(struct driver *d)
+{
+	engine_free(d->engine);
+	wants_fini(&d->now);
+	wants_fini(&d->next);
+	pthread_cond_destroy(&d->idle);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+int driver_start(struct driver *d, struct error *err)
+{
+	struct utsname name = {.release = "?"};
+	int r = engine_start(d->engine, err);
+
+	if (r != 0)
+		return r;
+	engine_get_stats(d->engine, &d->stats);
+	uname(&name);
+	if (engine_fd(d->engine) >= 0)
+		abi_log(&d->c, ANDIRON_LOG_INFO,
+			"sampling programs loaded: %u CPUs at %u Hz, Linux %s, %llu kB of maps",
+			d->stats.session.n_cpus, d->stats.session.rate_hz, name.release,
+			(unsigned long long)d->stats.session.map_bytes / 1024);
+	say_health(d);
+	rearm(d);
+	return 0;
+}
+
+void driver_update(struct driver *d, struct ebpf_options *options)
+{
+	ebpf_options_fini(&d->next.options);
+	d->next.options = *options;
+	want(d, WANT_OPTIONS);
+}
+
+void driver_targets(struct driver *d, const struct andiron_targets *update)
+{
+	if (!vec_push(&d->next.updates, update)) {
+		abi_health(&d->c, ANDIRON_HEALTH_UNHEALTHY, "out of memory: news of targets was lost");
+		return;
+	}
+	update->retain(update->owner);
+	want(d, WANT_TARGETS);
+}
+
+void driver_finish(struct driver *d)
+{
+	if (d->timer != 0)
+		d->c.host->timer_cancel(d->c.instance, d->timer);
+	d->timer = 0;
+	want(d, WANT_FINISH);
+}
+
+void driver_stop(struct driver *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->stopped = true;
+	while (d->running)
+		pthread_cond_wait(&d->idle, &d->lock);
+	pthread_mutex_unlock(&d->lock);
+	if (d->timer != 0)
+		d->c.host->timer_cancel(d->c.instance, d->timer);
+	d->timer = 0;
+	disarm(d);
+}
+
+const struct engine_stats *driver_stats(const struct driver *d)
+{
+	return &d->stats;
+}
+
+int32_t driver_error(const struct driver *d, struct andiron_error *ret_err, int code,
+		     const struct error *err)
+{
+	return err->code != 0 ? abi_error(d->c.host, ret_err, err) : code;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Drives the engine with the host's loop and workers. The engine belongs to
+ * one job at a time, which runs on a worker; what happens meanwhile (targets,
+ * options, a tick, records in the ring) is noted and makes the next job. So
+ * the loop never waits for /proc or an RCU grace period, and between two ticks of
+ * an idle machine nothing runs at all.
+ *
+ * All functions: [serial] of the instance.
+ */
+#ifndef EBPF_DRIVER_H
+#define EBPF_DRIVER_H
+
+#include "engine.h"
+
+#include "abi/log.h"
+
+struct driver;
+
+/* `options` passes over, also on failure. 0 or a negative errno. */
+int driver_new(const struct abi_context *c, struct ebpf_options *options,
+	       const struct andiron_extension *objects, struct driver **ret);
+/* No job may be left: destroy of component.h. */
+void driver_free(struct driver *d);
+
+/* Returns when samples are taken. On failure with cause and remedy. */
+int driver_start(struct driver *d, struct error *err);
+void driver_update(struct driver *d, struct ebpf_options *options);
+void driver_targets(struct driver *d, const struct andiron_targets *update);
+/* Sends what is left, then tells the host that it is drained. */
+void driver_finish(struct driver *d);
+/* Waits for a running job. */
+void driver_stop(struct driver *d);
+
+/* Moves an error across the border; returns its code, `code` if none was set. */
+int32_t driver_error(const struct driver *d, struct andiron_error *ret_err, int code,
+		     const struct error *err);
+
+/* As of the last job. */
+const struct engine_stats *driver_stats(const struct driver *d);
+
+#endif

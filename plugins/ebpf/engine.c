@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See engine.h. */
+#include "engine.h"
+
+#include "rows.h"
+#include "select.h"
+#include "stacks.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* A process that was not sampled for so long is looked up afresh. */
+#define KEEP_INTERVALS 4
+/* Run time statistics are on in one of so many intervals. */
+#define MEASURE_EVERY 8
+
+struct engine {
+	struct ebpf_options options;
+	struct andiron_extension objects;
+	struct engine_out out;
+	struct session *session;
+	struct images *images;
+	struct processes processes;
+	struct matcher *matcher;
+	struct stacks stacks[SAMPLER_HALVES];
+	struct rows rows;
+	struct engine_stats stats;
+	struct engine_books *books; /* of the interval being read */
+	uint64_t producer, sequence;
+	uint64_t run_ns, runs, missed; /* at the end of the last interval */
+	uint64_t counted;              /* of the half being read */
+	int64_t start_ns;              /* of the interval, CLOCK_REALTIME */
+	uint32_t half;                 /* being read */
+	bool finished;
+};
+
+static void say(struct engine *e, uint32_t level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void say(struct engine *e, uint32_t level, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	e->out.log(e->out.context, level, text);
+}
+
+int engine_new(uint64_t producer, struct ebpf_options *options,
+	       const struct andiron_extension *objects, const struct engine_out *out,
+	       struct engine **ret)
+{
+	struct engine *e = calloc(1, sizeof(*e));
+	int r = -ENOMEM;
+
+	if (!e) {
+		ebpf_options_fini(options);
+		return -ENOMEM;
+	}
+	e->producer = producer;
+	e->options = *options;
+	e->objects = *objects;
+	e->out = *out;
+	e->processes.proc = -1;
+	e->images = images_new(&e->objects);
+	e->matcher = matcher_new();
+	if (e->images && e->matcher)
+		r = processes_init(&e->processes, e->images);
+	if (r == 0)
+		r = matcher_set_default(e->matcher, !e->options.targets_only,
+					e->options.default_target, e->options.n_default_target);
+	if (r == 0)
+		r = matcher_rebuild(e->matcher);
+	if (r != 0) {
+		engine_free(e);
+		return r;
+	}
+	*ret = e;
+	return 0;
+}
+
+void engine_free(struct engine *e)
+{
+	if (!e)
+		return;
+	session_close(e->session);
+	processes_fini(&e->processes);
+	matcher_free(e->matcher);
+	images_free(e->images);
+	for (size_t i = 0; i < SAMPLER_HALVES; i++)
+		stacks_free(&e->stacks[i]);
+	vec_free(&e->rows.list);
+	ebpf_options_fini(&e->options);
+	free(e);
+}
+
+/* The target of a process; in the way, what is needed to know it. */
+static struct match *match_process(struct engine *e, struct process *p)
+{
+	struct match *match;
+
+	process_identify(&e->processes, p);
+	match = matcher_find(e->matcher, p->key.tgid, p->root, str_of(p->container));
+	p->match = match;
+	p->match_generation = matcher_generation(e->matcher);
+	return match;
+}
+
+static void note_process(struct engine *e, const struct sampler_process *record)
+{
+	struct process *p = processes_note(&e->processes, record);
+	struct match *match;
+
+	e->stats.n_process_records++;
+	if (!p)
+		return;
+	match = match_process(e, p);
+	select_judge(e->session, e->matcher, p);
+	if (match)
+		process_map(&e->processes, p);
+}
+
+static void on_record(void *context, const void *record, size_t size)
+{
+	struct engine *e = context;
+	struct sampler_process process;
+	struct sampler_stack head;
+	uint32_t type = 0;
+
+	if (size >= sizeof(type))
+		memcpy(&type, record, sizeof(type));
+	if (type == SAMPLER_RECORD_PROCESS && size >= sizeof(process)) {
+		memcpy(&process, record, sizeof(process));
+		note_process(e, &process);
+	} else if (type == SAMPLER_RECORD_STACK && size >= sizeof(head)) {
+		memcpy(&head, record, sizeof(head));
+		/* One that is not kept is missed, and counted, by its id. */
+		if (head.half < SAMPLER_HALVES)
+			stacks_add(&e->stacks[head.half], record, size);
+	}
+}
+
+static void configure(struct engine *e)
+{
+	session_configure(e->session, select_mode(&e->options, e->matcher),
+			  e->options.comm_label || e->options.comm_frame,
+			  e->options.kernel_frames);
+}
+
+static int load(struct engine *e, struct error *err)
+{
+	struct session_options options = {e->options.rate_hz, e->options.interval_ns,
+					  e->options.follow};
+	int r = session_open(&options, on_record, e, &e->session, err);
+
+	if (r != 0)
+		return r;
+	configure(e);
+	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
+	session_measure(e->session, true);
+	e->start_ns = clock_real();
+	if (r == 0)
+		r = session_start(e->session, e->options.rate_hz, err);
+	if (r != 0) {
+		session_close(e->session);
+		e->session = NULL;
+		return r;
+	}
+	session_info(e->session, &e->stats.session);
+	return 0;
+}
+
+int engine_start(struct engine *e, struct error *err)
+{
+	size_t n;
+
+	matcher_all(e->matcher, &n);
+	if (e->session || (e->options.lazy && n == 0 && e->options.targets_only))
+		return 0;
+	return load(e, err);
+}
+
+int engine_apply(struct engine *e, const struct andiron_targets *update)
+{
+	return matcher_apply(e->matcher, update);
+}
+
+/* All matches have become void. */
+static void rematch(struct engine *e)
+{
+	vec_each(&e->processes.all, p) {
+		match_process(e, *p);
+		select_judge(e->session, e->matcher, *p);
+		if ((*p)->match)
+			process_map(&e->processes, *p);
+	}
+}
+
+int engine_retarget(struct engine *e, struct error *err)
+{
+	int r = matcher_rebuild(e->matcher);
+
+	if (r != 0)
+		return r;
+	if (!e->session)
+		return engine_start(e, err);
+	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
+	rematch(e);
+	configure(e);
+	return r;
+}
+
+int engine_fd(const struct engine *e)
+{
+	return e->session ? session_fd(e->session) : -1;
+}
+
+void engine_attend(struct engine *e)
+{
+	if (e->session)
+		session_drain(e->session);
+}
+
+static void add_row(struct engine *e, const struct sampler_key *key,
+		    const struct sampler_value *value, struct process *p)
+{
+	struct row row = {.process = p, .match = p->match, .samples = value->count};
+
+	row.stack = value->stack ?
+			    stacks_find(&e->stacks[e->half], value->stack, &row.pcs) :
+			    NULL;
+	if (!row.stack) {
+		e->books->dropped_ring_full += value->count;
+		return;
+	}
+	memcpy(row.comm, key->comm, sizeof(row.comm));
+	if (!vec_push(&e->rows.list, row)) {
+		e->books->dropped_memory += value->count;
+		return;
+	}
+	e->books->rows += value->count;
+}
+
+static void on_count(void *context, const struct sampler_key *key,
+		     const struct sampler_value *value)
+{
+	struct engine *e = context;
+	struct process *p = processes_get(&e->processes, &key->process);
+
+	e->counted += value->count;
+	if (!p) {
+		e->books->dropped_memory += value->count;
+		return;
+	}
+	p->idle_intervals = 0;
+	p->cgroup = key->cgroup;
+	if (!p->read || p->match_generation != matcher_generation(e->matcher))
+		match_process(e, p);
+	if (!p->match) {
+		/* Taken before anybody had judged its cgroup. */
+		select_judge(e->session, e->matcher, p);
+		e->books->taken -= value->count;
+		e->books->unselected += value->count;
+		return;
+	}
+	process_map(&e->processes, p);
+	add_row(e, key, value, p);
+}
+
+static void on_gone(void *context, const struct process *p)
+{
+	struct engine *e = context;
+
+	session_forget_process(e->session, &p->key);
+}
+
+/* The rows as a batch; books what cannot become one. NULL if there is none. */
+static const struct andiron_batch *make_batch(struct engine *e, int64_t end_ns)
+{
+	struct rows_options options = {
+		.head = {e->start_ns, end_ns, e->producer, ++e->sequence, e->options.demangle},
+		.period_ns = NS_PER_SEC / e->stats.session.rate_hz,
+		.pid_label = e->options.pid_label,
+		.comm_label = e->options.comm_label,
+		.comm_frame = e->options.comm_frame,
+		.objects = &e->objects,
+	};
+	const struct andiron_batch *batch = NULL;
+	int r = rows_to_batch(&e->rows, &options, &batch);
+
+	if (r == 0)
+		return batch;
+	e->books->dropped_memory += e->books->rows;
+	e->books->rows = 0;
+	e->stats.batch_failures++;
+	say(e, ANDIRON_LOG_ERROR, "an interval's profile could not be built: %s",
+	    r == -E2BIG ? "it is over 64 MiB; shorten collect_interval" : "out of memory");
+	return NULL;
+}
+
+static void add_books(struct engine_books *to, const struct engine_books *b)
+{
+	to->taken += b->taken;
+	to->rows += b->rows;
+	to->dropped_map_full += b->dropped_map_full;
+	to->dropped_map_busy += b->dropped_map_busy;
+	to->dropped_ring_full += b->dropped_ring_full;
+	to->dropped_memory += b->dropped_memory;
+	to->idle += b->idle;
+	to->unselected += b->unselected;
+	to->missed += b->missed;
+}
+
+/* The kernel's own figures, and when to take them next. */
+static void measure(struct engine *e, struct engine_books *books)
+{
+	struct session_info *info = &e->stats.session;
+
+	session_info(e->session, info);
+	books->missed = info->missed - e->missed;
+	e->missed = info->missed;
+	if (info->runs > e->runs) {
+		double ns = (double)(info->run_ns - e->run_ns);
+
+		e->stats.ns_per_run = ns / (double)(info->runs - e->runs);
+		if (books->taken > 0)
+			e->stats.ns_per_sample = ns / (double)books->taken;
+	}
+	e->run_ns = info->run_ns;
+	e->runs = info->runs;
+	session_measure(e->session, ++e->stats.n_intervals % MEASURE_EVERY == 0);
+}
+
+/* Reads the retired half into rows and books. */
+static int read_half(struct engine *e, struct engine_books *books)
+{
+	struct sampler_counters counters;
+	int r = session_counters(e->session, e->half, &counters);
+
+	if (r != 0)
+		return r;
+	books->taken = counters.taken;
+	books->idle = counters.idle;
+	books->unselected = counters.unselected;
+	books->dropped_map_full = counters.map_full;
+	books->dropped_map_busy = counters.map_busy;
+	r = session_read(e->session, e->half, on_count, e);
+	if (r != 0)
+		return r;
+	if (counters.taken != e->counted + counters.map_full + counters.map_busy) {
+		e->stats.mismatches++;
+		say(e, ANDIRON_LOG_WARN,
+		    "the books of an interval do not close: %llu samples taken, %llu counted, %llu dropped; "
+		    "please report this",
+		    (unsigned long long)counters.taken, (unsigned long long)e->counted,
+		    (unsigned long long)(counters.map_full + counters.map_busy));
+	}
+	return 0;
+}
+
+void engine_collect(struct engine *e)
+{
+	const struct andiron_batch *batch;
+	struct engine_books books = {0};
+	int64_t end_ns;
+	int r;
+
+	if (!e->session)
+		return;
+	end_ns = clock_real();
+	r = session_swap(e->session);
+	if (r < 0) {
+		say(e, ANDIRON_LOG_ERROR, "cannot swap the halves of the counts: %s", strerror(-r));
+		return;
+	}
+	e->half = (uint32_t)r;
+	e->books = &books;
+	e->counted = 0;
+	e->rows.list.n = 0;
+	r = read_half(e, &books);
+	if (r != 0)
+		say(e, ANDIRON_LOG_ERROR, "cannot read the counts: %s", strerror(-r));
+	batch = make_batch(e, end_ns);
+	measure(e, &books);
+	add_books(&e->stats.total, &books);
+	e->out.books(e->out.context, &books);
+	if (batch) {
+		e->out.batch(e->out.context, batch);
+		batch_release(batch);
+	}
+	stacks_clear(&e->stacks[e->half]);
+	e->rows.list.n = 0;
+	e->books = NULL;
+	processes_age(&e->processes, KEEP_INTERVALS, on_gone, e);
+	e->start_ns = end_ns;
+}
+
+int engine_reconfigure(struct engine *e, struct ebpf_options *options, struct error *err)
+{
+	struct ebpf_options old = e->options;
+	uint32_t mode_follow = old.follow;
+	int r;
+
+	if (!e->session) {
+		ebpf_options_fini(&e->options);
+		e->options = *options;
+		r = matcher_set_default(e->matcher, !options->targets_only, options->default_target,
+					options->n_default_target);
+		return r == 0 ? engine_retarget(e, err) : r;
+	}
+	r = matcher_set_default(e->matcher, !options->targets_only, options->default_target,
+				options->n_default_target);
+	if (r != 0) {
+		ebpf_options_fini(options);
+		return r;
+	}
+	if (options->rate_hz != old.rate_hz || options->interval_ns > old.interval_ns ||
+	    options->follow != mode_follow) {
+		/* The maps are sized, and the programs chosen, at load. */
+		engine_finish(e);
+		session_close(e->session);
+		e->session = NULL;
+		e->finished = false;
+	} else {
+		engine_collect(e);
+	}
+	ebpf_options_fini(&e->options);
+	e->options = *options;
+	return engine_retarget(e, err);
+}
+
+void engine_finish(struct engine *e)
+{
+	if (!e->session || e->finished)
+		return;
+	e->finished = true;
+	session_stop(e->session);
+	engine_collect(e);
+}
+
+int64_t engine_interval(const struct engine *e)
+{
+	return e->options.interval_ns;
+}
+
+const char *engine_notes(const struct engine *e)
+{
+	return e->options.notes;
+}
+
+static void count_targets(const struct engine *e, struct engine_stats *ret)
+{
+	size_t n;
+	struct match *all = matcher_all(e->matcher, &n);
+
+	for (size_t i = 0; i < n; i++)
+		all[i].n_processes = 0;
+	vec_each(&e->processes.all, p)
+		if ((*p)->match && (*p)->match_generation == matcher_generation(e->matcher) &&
+		    (*p)->match >= all && (*p)->match < all + n)
+			all[(*p)->match - all].n_processes++;
+	ret->n_targets = n;
+	ret->n_matched = 0;
+	for (size_t i = 0; i < n; i++)
+		ret->n_matched += all[i].n_processes > 0;
+}
+
+void engine_get_stats(const struct engine *e, struct engine_stats *ret)
+{
+	*ret = e->stats;
+	ret->n_processes = e->processes.all.n;
+	count_targets(e, ret);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sampler as a whole: one loaded session, the processes it saw, the
+ * targets they belong to, and an interval's counts made into a batch. Knows
+ * nothing of the host: what it wants to say goes through `struct engine_out`.
+ *
+ * One thread at a time, any thread. Everything may block for some milliseconds.
+ */
+#ifndef EBPF_ENGINE_H
+#define EBPF_ENGINE_H
+
+#include "options.h"
+#include "sampler.h"
+#include "session.h"
+
+#include "base/error.h"
+
+#include <andiron/batch.h>
+#include <andiron/host.h>
+
+struct engine;
+
+/* The books of one interval:
+ * taken = counted in rows + every member of `dropped`. */
+struct engine_books {
+	uint64_t taken;
+	uint64_t rows;
+	uint64_t dropped_map_full, dropped_map_busy, dropped_ring_full, dropped_memory;
+	uint64_t idle, unselected, missed;
+};
+
+struct engine_stats {
+	struct engine_books total;
+	struct session_info session;
+	uint64_t n_targets, n_matched, n_processes, n_intervals, n_process_records;
+	uint64_t mismatches; /* intervals whose books did not close */
+	uint64_t batch_failures;
+	double ns_per_run, ns_per_sample; /* of the sampling program, when it was measured last */
+};
+
+struct engine_out {
+	void *context;
+	/* A batch; borrowed. */
+	void (*batch)(void *context, const struct andiron_batch *batch);
+	/* What an interval brought, whether or not there is a batch. */
+	void (*books)(void *context, const struct engine_books *books);
+	/* level: ANDIRON_LOG_*. */
+	void (*log)(void *context, uint32_t level, const char *text);
+};
+
+/* `options` passes over, also on failure; `objects` and `out` are copied. */
+int engine_new(uint64_t producer, struct ebpf_options *options,
+	       const struct andiron_extension *objects, const struct engine_out *out,
+	       struct engine **ret);
+void engine_free(struct engine *e);
+
+/* Loads and samples, unless `lazy` and there is no target yet. */
+int engine_start(struct engine *e, struct error *err);
+
+/* New options; they pass over, also on failure, after which it goes on with the
+ * old ones. What was sampled under the old ones is sent first. */
+int engine_reconfigure(struct engine *e, struct ebpf_options *options, struct error *err);
+
+/* News of targets; call engine_retarget after the last one. */
+int engine_apply(struct engine *e, const struct andiron_targets *update);
+int engine_retarget(struct engine *e, struct error *err);
+
+/* Readable when engine_attend has something to do; -1 while not loaded. */
+int engine_fd(const struct engine *e);
+/* Reads the ring: new processes are looked up at once. */
+void engine_attend(struct engine *e);
+
+/* Ends the interval: reads the counts and gives out the batch. */
+void engine_collect(struct engine *e);
+
+/* Stops sampling and collects what is left. Idempotent. */
+void engine_finish(struct engine *e);
+
+int64_t engine_interval(const struct engine *e);
+/* What the options changed against their text: "; …" or "". */
+const char *engine_notes(const struct engine *e);
+void engine_get_stats(const struct engine *e, struct engine_stats *ret);
+
+#endif

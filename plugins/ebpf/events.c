@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See events.h. The program is attached by ioctl and not by a BPF link, which
+ * for perf events came only with 5.15. */
+#include "events.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CPU_MAX 65536
+
+static int open_event(int cpu, uint64_t period_ns)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = period_ns,
+		.disabled = 1,
+	};
+	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static int explain(struct error *err, int code, int cpu)
+{
+	if (code == -EPERM || code == -EACCES)
+		return error_set(err, code,
+				 "the kernel does not let this process sample CPU %d: CAP_PERFMON is missing "
+				 "(CAP_SYS_ADMIN before 5.8); run as root, or give the capability "
+				 "to the container or unit",
+				 cpu);
+	if (code == -EMFILE)
+		return error_set(err, code,
+				 "too many open files for one event per CPU; raise the limit (ulimit -n)");
+	return error_errno(err, code, "cannot open a cpu-clock event on CPU %d", cpu);
+}
+
+struct opening {
+	struct events *events;
+	struct error *err;
+	uint64_t period_ns;
+	int program;
+	size_t capacity;
+};
+
+static int add_cpu(void *context, int cpu)
+{
+	struct opening *o = context;
+	struct events *e = o->events;
+	_cleanup_(closep) int fd = open_event(cpu, o->period_ns);
+
+	if (fd == -ENODEV) /* went offline between list and call */
+		return 0;
+	if (fd < 0)
+		return explain(o->err, fd, cpu);
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, o->program) != 0)
+		return error_errno(o->err, -errno, "cannot attach the sampling program to CPU %d", cpu);
+	if (ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) != 0)
+		return error_errno(o->err, -errno, "cannot start the event of CPU %d", cpu);
+	if (e->n == o->capacity) {
+		size_t capacity = o->capacity ? 2 * o->capacity : 16;
+		int *fds = realloc(e->fds, capacity * sizeof(*fds));
+
+		if (!fds)
+			return -ENOMEM;
+		e->fds = fds;
+		o->capacity = capacity;
+	}
+	e->fds[e->n++] = take_fd(fd);
+	return 0;
+}
+
+static int each_in_range(struct str range, int (*fn)(void *context, int cpu), void *context)
+{
+	struct str rest = range, first = str_cut(&rest, '-');
+	uint64_t from, to;
+	int r = 0;
+
+	if (!str_u64(first, &from))
+		return -EINVAL;
+	to = from;
+	if (first.n < range.n && !str_u64(rest, &to))
+		return -EINVAL;
+	if (to < from || to >= CPU_MAX)
+		return -EINVAL;
+	for (uint64_t cpu = from; cpu <= to && r == 0; cpu++)
+		r = fn(context, (int)cpu);
+	return r;
+}
+
+int events_each_cpu(const char *list, int (*fn)(void *context, int cpu), void *context)
+{
+	struct str rest = str_trim(str_of(list));
+	int r = rest.n ? 0 : -EINVAL;
+
+	while (rest.n && r == 0)
+		r = each_in_range(str_cut(&rest, ','), fn, context);
+	return r;
+}
+
+int events_open(struct events *e, int program, uint64_t period_ns, struct error *err)
+{
+	struct opening o = {e, err, period_ns, program, 0};
+	struct buf text = BUF_NULL;
+	int r;
+
+	*e = EVENTS_NULL;
+	r = file_read(AT_FDCWD, "/sys/devices/system/cpu/online", &text, 65536);
+	if (r == 0)
+		r = buf_putc(&text, '\0');
+	if (r == 0)
+		r = events_each_cpu(text.p, add_cpu, &o);
+	if (r == -EINVAL && err->code == 0)
+		error_set(err, r, "the kernel's list of online CPUs (/sys/devices/system/cpu/online) cannot be read");
+	else if (r == 0 && e->n == 0)
+		r = error_set(err, -ENODEV, "no CPU could be sampled");
+	buf_free(&text);
+	if (r != 0)
+		events_close(e);
+	return r;
+}
+
+void events_close(struct events *e)
+{
+	for (size_t i = 0; i < e->n; i++)
+		close(e->fds[i]);
+	free(e->fds);
+	*e = EVENTS_NULL;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See maps.h. */
+#include "maps.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static bool cut_hex(struct str *rest, char end, uint64_t *ret)
+{
+	return str_hex(str_cut(rest, end), ret);
+}
+
+static bool cut_u64(struct str *rest, char end, uint64_t *ret)
+{
+	return str_u64(str_cut(rest, end), ret);
+}
+
+bool maps_parse_line(struct str line, struct maps_line *ret)
+{
+	struct maps_line m = {0};
+	struct str access;
+
+	if (!cut_hex(&line, '-', &m.start) || !cut_hex(&line, ' ', &m.limit))
+		return false;
+	access = str_cut(&line, ' ');
+	if (access.n != 4 || m.limit <= m.start)
+		return false;
+	m.executable = access.p[2] == 'x';
+	if (!cut_hex(&line, ' ', &m.offset))
+		return false;
+	str_cut(&line, ' '); /* device */
+	if (!cut_u64(&line, ' ', &m.inode))
+		return false;
+	while (line.n && line.p[0] == ' ')
+		line = str_skip(line, 1);
+	m.path = line;
+	if (str_ends(m.path, STR(" (deleted)")))
+		m.path.n -= sizeof(" (deleted)") - 1;
+	*ret = m;
+	return true;
+}
+
+void mapset_free(struct mapset *set)
+{
+	while (set) {
+		struct mapset *older = set->older;
+
+		vec_each(&set->list, m)
+			if (m->image)
+				image_release(m->image);
+		vec_free(&set->list);
+		arena_free(&set->arena);
+		free(set);
+		set = older;
+	}
+}
+
+static int add(struct mapset *set, const struct maps_line *line, struct image *image)
+{
+	struct mapping m = {line->start, line->limit, line->offset, image, STR("[anon]")};
+
+	if (line->path.n) {
+		m.name = arena_str(&set->arena, line->path);
+		if (!m.name.p)
+			return -1;
+	}
+	return vec_push(&set->list, m) ? 0 : -1;
+}
+
+static int add_line(struct mapset *set, const struct maps_line *line, struct images *images,
+		    maps_open_fn open_file, void *context)
+{
+	struct image *image = NULL;
+	char reopen[4352] = "";
+	int fd, r;
+
+	if (line->inode != 0) {
+		fd = open_file(context, line, reopen, sizeof(reopen));
+		if (fd >= 0) {
+			image = image_get(images, fd, line->path, str_of(reopen));
+			close(fd);
+		}
+	}
+	r = add(set, line, image);
+	if (r != 0 && image)
+		image_release(image);
+	return r;
+}
+
+struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn open_file,
+			    void *context)
+{
+	struct mapset *set = calloc(1, sizeof(*set));
+	uint64_t last = 0;
+
+	while (set && text.n && set->list.n < MAPS_MAX) {
+		struct maps_line line;
+
+		/* The kernel lists them in order; a text that does not would break
+		 * the search. */
+		if (!maps_parse_line(str_cut(&text, '\n'), &line) || !line.executable ||
+		    line.start < last)
+			continue;
+		last = line.limit;
+		if (add_line(set, &line, images, open_file, context) != 0) {
+			mapset_free(set);
+			return NULL;
+		}
+	}
+	return set;
+}
+
+static const struct mapping *find_in(const struct mapset *set, uint64_t pc)
+{
+	size_t low = 0, high = set->list.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct mapping *m = &set->list.p[middle];
+
+		if (pc < m->start)
+			high = middle;
+		else if (pc >= m->limit)
+			low = middle + 1;
+		else
+			return m;
+	}
+	return NULL;
+}
+
+const struct mapping *mapset_find(const struct mapset *set, uint64_t pc)
+{
+	const struct mapping *m = NULL;
+
+	for (; set && !m; set = set->older)
+		m = find_in(set, pc);
+	return m;
+}
+
+uint64_t mapping_address(const struct mapping *m, uint64_t pc)
+{
+	check(pc >= m->start && pc < m->limit);
+	if (m->image)
+		return image_address(m->image, pc - m->start + m->offset);
+	if (str_is(m->name, "[vdso]"))
+		return pc - m->start;
+	return pc;
+}

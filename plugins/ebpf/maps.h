@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process has mapped executable, from the text of /proc/PID/maps. A
+ * stranger's: any bytes are legal input. Source of the format: proc(5).
+ */
+#ifndef EBPF_MAPS_H
+#define EBPF_MAPS_H
+
+#include "image.h"
+
+#include "base/arena.h"
+#include "base/vec.h"
+
+/* One line of the file. `path` is borrowed, without " (deleted)". */
+struct maps_line {
+	uint64_t start, limit, offset, inode;
+	bool executable;
+	struct str path;
+};
+
+/* False if the line is not one. */
+bool maps_parse_line(struct str line, struct maps_line *ret);
+
+/* No process needs more; what it has beyond stays unknown. */
+#define MAPS_MAX 16384u
+
+struct mapping {
+	uint64_t start, limit, offset;
+	struct image *image; /* NULL: no file, `name` says what it is */
+	struct str name;
+};
+
+/* The mappings of a process at one moment, ascending; `older` are those it had
+ * before in this interval. */
+struct mapset {
+	struct mapset *older;
+	VEC(struct mapping) list;
+	struct arena arena; /* names */
+};
+
+void mapset_free(struct mapset *set); /* with all older ones */
+
+/* Opens the file of a line: a descriptor, or -1 with no file to be had. */
+typedef int (*maps_open_fn)(void *context, const struct maps_line *line, char *reopen, size_t n);
+
+/* Makes a set of the executable mappings of a maps text. NULL when memory is
+ * short. A file that cannot be opened is known by its name only. */
+struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn open,
+			    void *context);
+
+/* The mapping that holds `pc`, the newest first; NULL if none does.
+ * O(sets · log mappings). */
+const struct mapping *mapset_find(const struct mapset *set, uint64_t pc);
+
+/* Where `pc` lies in the mapping's file, as the file itself counts; for what
+ * is no file, `pc` itself ("[vdso]": within it). */
+uint64_t mapping_address(const struct mapping *m, uint64_t pc);
+
+#endif

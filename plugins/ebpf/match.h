@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which target a process belongs to. By the rules of Alloy's pyroscope.ebpf: a
+ * target with `__process_pid__` stands for that process; else one with a
+ * container id for all processes of the container; what neither finds goes to
+ * the default target, if there is one.
+ *
+ * Labels as they go into a batch: those of the target without what begins
+ * with two underscores, `__name__`, and `service_name`, which is, in this order:
+ * the label itself, the pod annotation pyroscope.io/service_name,
+ * ebpf/NAMESPACE/CONTAINER, the docker container, the swarm service,
+ * "unspecified".
+ */
+#ifndef EBPF_MATCH_H
+#define EBPF_MATCH_H
+
+#include "abi/target-list.h"
+
+#include <stdint.h>
+
+/* One target, ready for a batch. Labels are sorted by name. Lives until the
+ * matcher's next change. */
+struct match {
+	const struct target_label *labels;
+	uint32_t n_labels;
+	uint32_t pid; /* __process_pid__, else 0 */
+	struct str container;
+	uint32_t n_processes; /* the caller's own count */
+};
+
+struct matcher;
+
+struct matcher *matcher_new(void);
+void matcher_free(struct matcher *m);
+
+/* Takes over what a producer says of its targets: as target_table_apply. */
+int matcher_apply(struct matcher *m, const struct andiron_targets *update);
+
+/* The labels of the default target (copied), or that there is none. 0 or
+ * -ENOMEM (unchanged). */
+int matcher_set_default(struct matcher *m, bool enabled, const struct target_label *labels,
+			size_t n);
+
+/* Brings the matches up to date after the two above; all earlier `struct
+ * match` are void then. 0 or -ENOMEM (it goes on with the old ones). O(targets). */
+int matcher_rebuild(struct matcher *m);
+
+/* Rises with every rebuild. */
+uint64_t matcher_generation(const struct matcher *m);
+
+/* The match of a process; NULL if it is not to be profiled. `root` is another
+ * pid to try (0: none), `container` may be empty. Expected O(1). */
+struct match *matcher_find(struct matcher *m, uint32_t pid, uint32_t root, struct str container);
+
+/* All matches but the default one, for metrics and selection. */
+struct match *matcher_all(struct matcher *m, size_t *ret_n);
+bool matcher_has_containers(const struct matcher *m);
+/* Whether a target names this pid, or this container. */
+bool matcher_has_pid(struct matcher *m, uint32_t pid);
+bool matcher_has_container(struct matcher *m, struct str container);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See options.h. Every argument that Alloy's component has, or once had, so that
+ * its files load; names, types and defaults are Alloy's.
+ */
+#include "options.h"
+
+#include "abi/log.h"
+#include "abi/value.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static const char *const demangle_words[] = {"none", "simplified", "templates", "full", NULL};
+static const char *const comm_words[] = {"none", "label", "stackframe", "both", NULL};
+
+#define FRAMES(name_, language)                                                                    \
+	{                                                                                          \
+		.name = name_, .type = ANDIRON_TYPE_BOOL, .flags = ANDIRON_OPTION_IGNORED,         \
+		.default_text = "true", .doc = "Unwind " language " frames.",                      \
+		.effect = language " frames are not unwound by this version"                       \
+	}
+#define DEAD(name_, type_, default_)                                                               \
+	{                                                                                          \
+		.name = name_, .type = type_, .flags = ANDIRON_OPTION_IGNORED,                     \
+		.default_text = default_, .doc = "Has no effect since Alloy 1.11.", .until = "0.1" \
+	}
+#define IGNORED(name_, type_, default_, doc_, effect_)                                             \
+	{                                                                                          \
+		.name = name_, .type = type_, .flags = ANDIRON_OPTION_IGNORED,                     \
+		.default_text = default_, .doc = doc_, .effect = effect_                           \
+	}
+
+static const struct andiron_option debug_info_items[] = {
+	IGNORED("on_target_symbolization", ANDIRON_TYPE_BOOL, "true",
+		"Name frames on this machine.", NULL),
+	IGNORED("upload", ANDIRON_TYPE_BOOL, "false", "Upload debug information.",
+		"debug information is not uploaded by this version"),
+	IGNORED("strip_text_section", ANDIRON_TYPE_BOOL, "false", "Leave code out of uploads.", NULL),
+	IGNORED("cache_size", ANDIRON_TYPE_INT, "262144", "Uploads remembered.", NULL),
+	IGNORED("queue_size", ANDIRON_TYPE_INT, "256", "Uploads waiting.", NULL),
+	IGNORED("worker_num", ANDIRON_TYPE_INT, "16", "Uploads at once.", NULL),
+};
+
+static const struct andiron_options debug_info = ANDIRON_OPTIONS(debug_info_items);
+
+static const struct andiron_option items[] = {
+	{.name = "forward_to",
+	 .type = ANDIRON_TYPE_RECEIVERS,
+	 .flags = ANDIRON_OPTION_REQUIRED,
+	 .doc = "Where the profiles go."},
+	{.name = "targets",
+	 .type = ANDIRON_TYPE_TARGETS,
+	 .doc = "What to profile: targets with __process_pid__ or a container id."},
+	{.name = "targets_only",
+	 .type = ANDIRON_TYPE_BOOL,
+	 .default_text = "true",
+	 .doc = "Profile the targets only; false profiles everything else as default_target."},
+	{.name = "default_target",
+	 .type = ANDIRON_TYPE_MAP,
+	 .flags = ANDIRON_OPTION_LENIENT,
+	 .doc = "Labels of what belongs to no target, with targets_only = false."},
+	{.name = "sample_rate",
+	 .type = ANDIRON_TYPE_INT,
+	 .default_text = "19",
+	 .min = 1,
+	 .max = 999,
+	 .doc = "Samples per second and CPU."},
+	{.name = "collect_interval",
+	 .type = ANDIRON_TYPE_DURATION,
+	 .default_text = "\"15s\"",
+	 .min = NS_PER_SEC,
+	 .max = 3600 * NS_PER_SEC,
+	 .doc = "Time covered by one profile."},
+	{.name = "demangle",
+	 .type = ANDIRON_TYPE_STRING,
+	 .default_text = "\"none\"",
+	 .choices = demangle_words,
+	 .doc = "How C++ and Rust names are shown."},
+	{.name = "comm",
+	 .type = ANDIRON_TYPE_STRING,
+	 .default_text = "\"none\"",
+	 .choices = comm_words,
+	 .doc = "The thread's name, as a label of samples, as their outermost frame, or both."},
+	{.name = "pid_label",
+	 .type = ANDIRON_TYPE_BOOL,
+	 .default_text = "false",
+	 .doc = "Process id and name as labels of samples."},
+	{.name = "kernel_frames",
+	 .type = ANDIRON_TYPE_BOOL,
+	 .default_text = "true",
+	 .doc = "Include the kernel's part of a stack."},
+	{.name = "lazy_mode",
+	 .type = ANDIRON_TYPE_BOOL,
+	 .default_text = "false",
+	 .doc = "Load the BPF programs only when there is a first target."},
+	{.name = "follow",
+	 .type = ANDIRON_TYPE_BOOL,
+	 .default_text = "false",
+	 .since = "0.1",
+	 .doc = "Descendants of a target's process belong to it, from their fork on."},
+	FRAMES("python_enabled", "Python"),
+	FRAMES("perl_enabled", "Perl"),
+	FRAMES("php_enabled", "PHP"),
+	FRAMES("hotspot_enabled", "Java"),
+	FRAMES("ruby_enabled", "Ruby"),
+	FRAMES("v8_enabled", "JavaScript"),
+	FRAMES("dotnet_enabled", ".NET"),
+	IGNORED("go_enabled", ANDIRON_TYPE_BOOL, "true", "Unwind Go frames.", NULL),
+	IGNORED("off_cpu_threshold", ANDIRON_TYPE_FLOAT, "0", "Probability of off-CPU samples.",
+		"waiting time is not profiled by this version"),
+	IGNORED("load_probe", ANDIRON_TYPE_BOOL, "false", "Load the generic probe.",
+		"probes are not offered by this version"),
+	IGNORED("u_probe_links", ANDIRON_TYPE_STRINGS, NULL, "User probes to attach.",
+		"probes are not offered by this version"),
+	IGNORED("probe_links", ANDIRON_TYPE_STRINGS, NULL, "Probes to attach.",
+		"probes are not offered by this version"),
+	IGNORED("verbose_mode", ANDIRON_TYPE_BOOL, "false", "Verbose BPF programs.", NULL),
+	IGNORED("no_kernel_version_check", ANDIRON_TYPE_BOOL, "false", "Try on any kernel.",
+		"kernels before 5.10 are refused"),
+	IGNORED("bpf_fs_root", ANDIRON_TYPE_STRING, "\"/sys/fs/bpf/\"", "Where maps are pinned.",
+		NULL),
+	IGNORED("obi_process_context_enabled", ANDIRON_TYPE_BOOL, "true",
+		"Read trace ids of OBI.", NULL),
+	IGNORED("symb_cache_path", ANDIRON_TYPE_STRING, "\"/tmp/symb-cache\"",
+		"Symbol tables on disk.", NULL),
+	IGNORED("symb_cache_size", ANDIRON_TYPE_INT, "2048", "Symbol tables kept.", NULL),
+	IGNORED("reporter_unsymbolized_stubs", ANDIRON_TYPE_BOOL, "false",
+		"Name unknown frames by file and address.",
+		"frames without a symbol keep their address and get no made-up name"),
+	{.name = "debug_info",
+	 .type = ANDIRON_TYPE_BLOCK,
+	 .flags = ANDIRON_OPTION_IGNORED,
+	 .doc = "Upload of debug information.",
+	 .block = &debug_info},
+	DEAD("pid_cache_size", ANDIRON_TYPE_INT, "32"),
+	DEAD("build_id_cache_size", ANDIRON_TYPE_INT, "64"),
+	DEAD("same_file_cache_size", ANDIRON_TYPE_INT, "8"),
+	DEAD("container_id_cache_size", ANDIRON_TYPE_INT, "1024"),
+	DEAD("cache_rounds", ANDIRON_TYPE_INT, "3"),
+	DEAD("symbols_map_size", ANDIRON_TYPE_INT, "2048"),
+	DEAD("pid_map_size", ANDIRON_TYPE_INT, "16384"),
+	DEAD("go_table_fallback", ANDIRON_TYPE_BOOL, "false"),
+	IGNORED("collect_user_profile", ANDIRON_TYPE_BOOL, "true", "Include user frames.",
+		"user frames are always included"),
+	IGNORED("collect_kernel_profile", ANDIRON_TYPE_BOOL, "true", "Include kernel frames.",
+		"kernel frames are included as kernel_frames says"),
+};
+
+const struct andiron_options ebpf_options = ANDIRON_OPTIONS(items);
+
+static uint32_t word_index(const char *const *words, struct str word)
+{
+	for (uint32_t i = 0; words[i]; i++)
+		if (str_is(word, words[i]))
+			return i;
+	return 0;
+}
+
+static int read_default_target(struct ebpf_options *o, const struct andiron_value *map)
+{
+	struct target_label *labels;
+
+	if (map && map->kind != ANDIRON_VALUE_MAP)
+		o->targets_only = true; /* as validate says */
+	if (!map || map->kind != ANDIRON_VALUE_MAP)
+		return 0;
+	labels = arena_array(&o->arena, struct target_label, map->n_items + 1);
+	if (!labels)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < map->n_items; i++) {
+		if (map->items[i].kind != ANDIRON_VALUE_STRING)
+			continue;
+		labels[o->n_default_target].name = arena_str(&o->arena, abi_str(map->keys[i]));
+		labels[o->n_default_target].value =
+			arena_str(&o->arena, abi_str(map->items[i].string));
+		if (!labels[o->n_default_target].name.p || !labels[o->n_default_target].value.p)
+			return -ENOMEM;
+		o->n_default_target++;
+	}
+	o->default_target = labels;
+	return 0;
+}
+
+/* What was asked for and is not done. */
+static void note_ignored(struct ebpf_options *o, const struct andiron_value *args)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < ebpf_options.count; i++) {
+		const struct andiron_option *option = &ebpf_options.items[i];
+		const struct andiron_value *v = value_get(args, option->name);
+		int r;
+
+		if (!option->effect || !v || (v->flags & ANDIRON_VALUE_DEFAULTED) ||
+		    (v->kind == ANDIRON_VALUE_BOOL && v->integer == 0))
+			continue;
+		r = snprintf(o->notes + n, sizeof(o->notes) - n, "; %s: %s", option->name,
+			     option->effect);
+		if (r < 0 || n + (size_t)r >= sizeof(o->notes))
+			break;
+		n += (size_t)r;
+	}
+}
+
+int ebpf_options_read(struct ebpf_options *o, const struct andiron_value *args)
+{
+	uint32_t comm = word_index(comm_words, value_str(args, "comm", STR("none")));
+	struct ebpf_options read = {
+		.interval_ns = value_int(args, "collect_interval", 15 * NS_PER_SEC),
+		.rate_hz = (uint32_t)value_int(args, "sample_rate", 19),
+		.demangle = word_index(demangle_words, value_str(args, "demangle", STR("none"))),
+		.targets_only = value_bool(args, "targets_only", true),
+		.lazy = value_bool(args, "lazy_mode", false),
+		.kernel_frames = value_bool(args, "kernel_frames", true),
+		.pid_label = value_bool(args, "pid_label", false),
+		.comm_label = comm == 1 || comm == 3,
+		.comm_frame = comm == 2 || comm == 3,
+		.follow = value_bool(args, "follow", false),
+	};
+	int r = read_default_target(&read, value_get(args, "default_target"));
+
+	if (r != 0) {
+		ebpf_options_fini(&read);
+		return r;
+	}
+	note_ignored(&read, args);
+	*o = read;
+	return 0;
+}
+
+void ebpf_options_fini(struct ebpf_options *o)
+{
+	arena_free(&o->arena);
+	*o = (struct ebpf_options){0};
+}
+
+static void check_default_target(const struct andiron_host *host, struct andiron_report *report,
+				 const struct andiron_value *v, bool targets_only)
+{
+	bool word = v->kind == ANDIRON_VALUE_STRING &&
+		    (str_is(abi_str(v->string), "false") || v->string.len == 0);
+
+	if (v->kind == ANDIRON_VALUE_BOOL && v->integer == 0)
+		word = true;
+	if (v->kind == ANDIRON_VALUE_MAP) {
+		for (uint64_t i = 0; i < v->n_items; i++)
+			if (v->items[i].kind != ANDIRON_VALUE_STRING)
+				abi_report(host, report, ANDIRON_REPORT_ERROR, &v->items[i],
+					   "the value of \"%.*s\" in default_target must be a string",
+					   (int)v->keys[i].len, v->keys[i].ptr);
+		if (targets_only && v->n_items > 0)
+			abi_report(host, report, ANDIRON_REPORT_WARNING, v,
+				   "default_target is not used while targets_only is true; set "
+				   "targets_only = false to profile what belongs to no target");
+	} else if (word) {
+		abi_report(host, report, ANDIRON_REPORT_WARNING, v,
+			   "default_target is a map of labels; this value is taken to mean that there is no "
+			   "default target, so only targets are profiled; %s",
+			   targets_only ? "leave the argument out, nothing changes by that" :
+					  "say so with targets_only = true and leave it out");
+	} else {
+		abi_report(host, report, ANDIRON_REPORT_ERROR, v,
+			   "default_target must be a map of labels, for example "
+			   "{\"service_name\" = \"node\"}");
+	}
+}
+
+int32_t ebpf_options_validate(const struct andiron_host *host, const struct andiron_value *args,
+			      struct andiron_report *report)
+{
+	bool targets_only = value_bool(args, "targets_only", true);
+	const struct andiron_value *v = value_get(args, "default_target");
+
+	if (v)
+		check_default_target(host, report, v, targets_only);
+	v = value_get(args, "sample_rate");
+	if (v && value_int(args, "sample_rate", 19) > 250)
+		abi_report(host, report, ANDIRON_REPORT_WARNING, v,
+			   "%lld samples per second and CPU cost several times what 97 do and rarely show more",
+			   (long long)v->integer);
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arguments of pyroscope.ebpf. */
+#ifndef EBPF_OPTIONS_H
+#define EBPF_OPTIONS_H
+
+#include "abi/target-list.h"
+#include "base/arena.h"
+
+#include <andiron/component.h>
+
+extern const struct andiron_options ebpf_options;
+
+struct ebpf_options {
+	int64_t interval_ns;
+	uint32_t rate_hz;
+	uint32_t demangle; /* ANDIRON_DEMANGLE_* */
+	bool targets_only;
+	bool lazy;
+	bool kernel_frames;
+	bool pid_label;
+	bool comm_label, comm_frame;
+	bool follow;
+	const struct target_label *default_target;
+	size_t n_default_target;
+	struct arena arena; /* default_target */
+	/* "; NAME: effect" of each ignored argument that the file has. */
+	char notes[600];
+};
+
+/* Reads what the option table let through. 0 or -ENOMEM. */
+int ebpf_options_read(struct ebpf_options *o, const struct andiron_value *args);
+void ebpf_options_fini(struct ebpf_options *o);
+
+/* What the types cannot say; see `validate` of component.h. */
+int32_t ebpf_options_validate(const struct andiron_host *host, const struct andiron_value *args,
+			      struct andiron_report *report);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pyroscope.ebpf under the ABI; driver.h does the work. */
+#include "driver.h"
+#include "metrics.h"
+
+#include <andiron/object.h>
+#include <andiron/plugin.h>
+
+static int32_t create(const struct andiron_host *host, uint64_t instance,
+		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
+{
+	struct abi_context c = {host, instance};
+	struct andiron_extension objects;
+	struct ebpf_options options;
+	struct driver *driver;
+	int r = host->extension(instance, ANDIRON_OBJECTS_ID, &objects);
+
+	if (r == 0)
+		r = ebpf_options_read(&options, args);
+	if (r == 0)
+		r = driver_new(&c, &options, &objects, &driver);
+	if (r == 0)
+		*ret_self = driver;
+	return r;
+}
+
+static int32_t start(void *self, struct andiron_error *err)
+{
+	struct error error = ERROR_NULL;
+	int r = driver_start(self, &error);
+
+	return r == 0 ? 0 : driver_error(self, err, r, &error);
+}
+
+static int32_t update(void *self, const struct andiron_value *args, struct andiron_error *err)
+{
+	struct ebpf_options options;
+	int r = ebpf_options_read(&options, args);
+
+	if (r == 0)
+		driver_update(self, &options);
+	return r;
+}
+
+static int32_t drain(void *self, int64_t deadline_ns)
+{
+	driver_finish(self);
+	return 0;
+}
+
+static void stop(void *self)
+{
+	driver_stop(self);
+}
+
+static void destroy(void *self)
+{
+	driver_free(self);
+}
+
+static void targets(void *self, const char *port, const struct andiron_targets *update)
+{
+	driver_targets(self, update);
+}
+
+static void metrics(void *self, const struct andiron_metric_sink *sink)
+{
+	metrics_add(driver_stats(self), sink);
+}
+
+static const char *const needs[] = {ANDIRON_OBJECTS_ID, NULL};
+
+static const char *const capabilities[] = {
+	"CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "CAP_CHECKPOINT_RESTORE", "CAP_DAC_READ_SEARCH",
+	"CAP_SYSLOG", NULL,
+};
+
+static const struct andiron_component ebpf = {
+	.size = sizeof(ebpf),
+	.flags = ANDIRON_COMPONENT_RAW_FRAMES,
+	.name = "pyroscope.ebpf",
+	.summary = "profiles the CPU time of processes by eBPF",
+	.options = &ebpf_options,
+	.needs = needs,
+	.capabilities = capabilities,
+	.validate = ebpf_options_validate,
+	.create = create,
+	.start = start,
+	.update = update,
+	.drain = drain,
+	.stop = stop,
+	.destroy = destroy,
+	.targets = targets,
+	.metrics = metrics,
+};
+
+static const struct andiron_component *const components[] = {&ebpf};
+
+const struct andiron_plugin andiron_plugin_v1 = {
+	.size = sizeof(andiron_plugin_v1),
+	.abi_minor = ANDIRON_ABI_MINOR,
+	.name = "ebpf",
+	.version = ANDIRON_VERSION,
+	.license = "Apache-2.0",
+	.components = components,
+	.n_components = 1,
+};

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See process.h. */
+#include "process.h"
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define MAPS_TEXT_MAX (8u << 20)
+
+struct sought {
+	const struct processes *table;
+	const struct sampler_process_key *key;
+};
+
+static uint64_t key_hash(const struct sampler_process_key *key)
+{
+	return hash_mix(key->start_ns, key->tgid);
+}
+
+static bool same_key(const void *context, uint32_t position)
+{
+	const struct sought *sought = context;
+	const struct process *p = sought->table->all.p[position];
+
+	return p->key.tgid == sought->key->tgid && p->key.start_ns == sought->key->start_ns;
+}
+
+int processes_init(struct processes *t, struct images *images)
+{
+	*t = (struct processes){.images = images};
+	t->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return t->proc < 0 ? -errno : 0;
+}
+
+static void process_free(struct process *p)
+{
+	mapset_free(p->maps);
+	free(p);
+}
+
+void processes_fini(struct processes *t)
+{
+	vec_each(&t->all, p)
+		process_free(*p);
+	vec_free(&t->all);
+	index_free(&t->index);
+	proc_info_free(&t->info);
+	buf_free(&t->text);
+	if (t->proc >= 0)
+		close(t->proc);
+	t->proc = -1;
+}
+
+struct process *processes_get(struct processes *t, const struct sampler_process_key *key)
+{
+	struct sought sought = {t, key};
+	uint32_t position = index_find(&t->index, key_hash(key), same_key, &sought);
+	struct process *p;
+
+	if (position != INDEX_NONE)
+		return t->all.p[position];
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->key = *key;
+	p->stale = true;
+	p->position = (uint32_t)t->all.n;
+	if (!vec_push(&t->all, p)) {
+		free(p);
+		return NULL;
+	}
+	if (index_add(&t->index, key_hash(key), p->position) != 0) {
+		t->all.n--;
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+static void remove_process(struct processes *t, struct process *p)
+{
+	struct process *last = t->all.p[t->all.n - 1];
+
+	check(t->all.p[p->position] == p);
+	check(index_remove(&t->index, key_hash(&p->key), p->position));
+	if (last != p) {
+		index_move(&t->index, key_hash(&last->key), last->position, p->position);
+		last->position = p->position;
+		t->all.p[p->position] = last;
+	}
+	t->all.n--;
+	process_free(p);
+}
+
+struct process *processes_note(struct processes *t, const struct sampler_process *record)
+{
+	struct process *p = processes_get(t, &record->key);
+
+	if (!p)
+		return NULL;
+	p->kthread = (record->flags & SAMPLER_PROCESS_KTHREAD) != 0;
+	p->cgroup = record->cgroup;
+	p->root = record->root;
+	p->stale = true;
+	/* An exec changes both. */
+	memcpy(p->comm, record->comm, SAMPLER_COMM_SIZE);
+	return p;
+}
+
+void process_identify(struct processes *t, struct process *p)
+{
+	if (p->read)
+		return;
+	p->read = true;
+	if (proc_read(t->proc, p->key.tgid, PROC_CGROUP, &t->info) != 0 ||
+	    !proc_same_start(t->info.start_ns, p->key.start_ns))
+		return;
+	p->known = true;
+	p->kthread = t->info.kernel_thread;
+	if (p->comm[0] == '\0')
+		memcpy(p->comm, t->info.comm, sizeof(t->info.comm));
+	if (!p->kthread)
+		container_id(t->info.cgroup, p->container);
+}
+
+/* The process's directory, and whether it sees the root that we see. */
+struct opener {
+	int dir;
+	uint32_t tgid;
+	bool own_root;
+};
+
+/* By path inside the process's root, for who may not follow map_files. The
+ * file must be the one that is mapped. */
+static int open_in_root(const struct opener *o, const struct maps_line *line)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_(closep) int root = openat(o->dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(freep) char *path = str_dup(line->path);
+	_cleanup_(closep) int fd = -1;
+	struct stat st;
+
+	if (root < 0 || !path || path[0] != '/')
+		return -1;
+	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_ino != line->inode)
+		return -1;
+	return take_fd(fd);
+}
+
+static int open_mapped(void *context, const struct maps_line *line, char *reopen, size_t n)
+{
+	const struct opener *o = context;
+	struct stat st;
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), "map_files/%lx-%lx", (unsigned long)line->start,
+		 (unsigned long)line->limit);
+	fd = openat(o->dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		fd = open_in_root(o, line);
+	else if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -1;
+	}
+	if (line->path.n > 0 && line->path.n < n - 32 && line->path.p[0] == '/') {
+		if (o->own_root)
+			snprintf(reopen, n, "%.*s", STR_FMT(line->path));
+		else
+			snprintf(reopen, n, "/proc/%u/root%.*s", o->tgid, STR_FMT(line->path));
+	}
+	return fd;
+}
+
+static bool has_own_root(int dir)
+{
+	struct stat a, b;
+
+	return fstatat(dir, "root", &a, 0) == 0 && stat("/", &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+void process_map(struct processes *t, struct process *p)
+{
+	_cleanup_(closep) int dir = -1;
+	struct opener o = {.tgid = p->key.tgid};
+	struct mapset *set;
+	char name[16];
+
+	if (!p->stale || p->kthread)
+		return;
+	p->stale = false;
+	snprintf(name, sizeof(name), "%u", p->key.tgid);
+	dir = openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return;
+	/* After the directory is open, so that both are of one process. */
+	if (proc_read(t->proc, p->key.tgid, 0, &t->info) != 0 ||
+	    !proc_same_start(t->info.start_ns, p->key.start_ns))
+		return;
+	buf_clear(&t->text);
+	if (file_read(dir, "maps", &t->text, MAPS_TEXT_MAX) != 0 && t->text.n == 0)
+		return;
+	o.dir = dir;
+	o.own_root = has_own_root(dir);
+	set = mapset_parse(buf_str(&t->text), t->images, open_mapped, &o);
+	if (!set)
+		return;
+	if (set->list.n == 0) { /* it has given up its memory: keep what it had */
+		mapset_free(set);
+		return;
+	}
+	set->older = p->maps;
+	p->maps = set;
+}
+
+void processes_age(struct processes *t, uint32_t keep,
+		   void (*gone)(void *context, const struct process *p), void *context)
+{
+	for (size_t i = t->all.n; i-- > 0;) {
+		struct process *p = t->all.p[i];
+
+		if (p->idle_intervals++ >= keep) {
+			gone(context, p);
+			remove_process(t, p);
+			continue;
+		}
+		if (p->maps && p->maps->older) {
+			mapset_free(p->maps->older);
+			p->maps->older = NULL;
+		}
+	}
+}

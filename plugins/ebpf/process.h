@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes that were sampled of late: name, container, mappings, and the
+ * target they belong to. Filled in from /proc as soon as the kernel side
+ * reports a process, so that one that lives for milliseconds is known as well.
+ */
+#ifndef EBPF_PROCESS_H
+#define EBPF_PROCESS_H
+
+#include "maps.h"
+#include "match.h"
+#include "sampler.h"
+
+#include "base/index.h"
+#include "proc/container.h"
+#include "proc/process.h"
+
+struct process {
+	struct sampler_process_key key;
+	uint64_t cgroup;
+	uint32_t root; /* selected process it descends from, else 0 */
+	bool kthread;
+	bool read;  /* /proc was asked; */
+	bool known; /* and answered: the container is known, or that there is none */
+	bool stale; /* mappings have changed, or were never read */
+	uint32_t idle_intervals;
+	uint32_t position;
+	char comm[SAMPLER_COMM_SIZE + 1];
+	char container[CONTAINER_ID_MAX];
+	const struct match *match; /* NULL: not to be profiled */
+	uint64_t match_generation; /* for which `match` holds */
+	struct mapset *maps;
+};
+
+struct processes {
+	VEC(struct process *) all;
+	struct index index;
+	struct images *images;
+	struct proc_info info; /* reused */
+	struct buf text;
+	int proc; /* descriptor of /proc */
+};
+
+/* `images` is borrowed. 0 or a negative errno. */
+int processes_init(struct processes *t, struct images *images);
+void processes_fini(struct processes *t);
+
+/* The process of a key; a new one if need be. NULL when memory is short. */
+struct process *processes_get(struct processes *t, const struct sampler_process_key *key);
+
+/* Takes over what the kernel side says; its mappings are stale then. NULL when
+ * memory is short. */
+struct process *processes_note(struct processes *t, const struct sampler_process *record);
+
+/* Reads name and container, once. Costs ~10 system calls. */
+void process_identify(struct processes *t, struct process *p);
+
+/* Reads the mappings if they are stale; the former set is kept behind the new
+ * one. Costs one read of maps and an open per executable mapping. */
+void process_map(struct processes *t, struct process *p);
+
+/* Ends an interval: forgets former mapping sets, and processes not sampled for
+ * `keep` intervals, calling `gone` for each. */
+void processes_age(struct processes *t, uint32_t keep,
+		   void (*gone)(void *context, const struct process *p), void *context);
+
+#endif

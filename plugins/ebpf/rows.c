@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rows.h. */
+#include "rows.h"
+
+#include "abi/value.h"
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Both walks, their markers and the comm. */
+#define FRAMES_MAX (2 * SAMPLER_FRAMES_MAX + 3)
+
+struct making {
+	struct batch_builder *b;
+	const struct rows_options *options;
+	uint32_t type;
+	uint32_t kernel; /* mapping */
+	/* Mappings of the batch by image, remembered for the process at hand. */
+	const struct mapping *last;
+	uint32_t last_mapping;
+	int result;
+};
+
+static uint32_t add_string(struct making *m, struct andiron_str s)
+{
+	return s.len ? batch_add_string(m->b, abi_str(s)) : 0;
+}
+
+static uint32_t add_object_mapping(struct making *m, uint64_t object, struct str name)
+{
+	const struct andiron_objects *service = m->options->objects->table;
+	void *self = m->options->objects->self;
+	struct andiron_object_info info = {.size = sizeof(info)};
+	struct andiron_mapping mapping = {.object = object};
+	uint32_t index;
+
+	if (service->info(self, object, &info) == 0) {
+		mapping.gnu_build_id = add_string(m, info.gnu_build_id);
+		mapping.go_build_id = add_string(m, info.go_build_id);
+		mapping.file_id = add_string(m, info.file_id);
+	}
+	mapping.file = batch_add_string(m->b, name);
+	index = batch_add_mapping(m->b, &mapping);
+	service->retain(self, object);
+	if (!batch_hold_object(m->b, m->options->objects, object) && m->result == 0)
+		m->result = -ENOMEM;
+	return index;
+}
+
+static uint32_t add_mapping(struct making *m, const struct mapping *mapping)
+{
+	struct andiron_mapping named = {0};
+
+	if (mapping == m->last)
+		return m->last_mapping;
+	if (mapping->image) {
+		m->last_mapping =
+			add_object_mapping(m, image_object(mapping->image), mapping->name);
+	} else {
+		named.file = batch_add_string(m->b, mapping->name);
+		m->last_mapping = batch_add_mapping(m->b, &named);
+	}
+	m->last = mapping;
+	return m->last_mapping;
+}
+
+static uint32_t add_user_frame(struct making *m, const struct process *p, uint64_t pc, bool exact)
+{
+	struct andiron_location location = {.kind = ANDIRON_FRAME_NATIVE};
+	/* A return address may be the first byte of the next function. */
+	uint64_t at = exact || pc == 0 ? pc : pc - 1;
+	const struct mapping *mapping = mapset_find(p->maps, at);
+
+	location.address = at;
+	if (mapping) {
+		location.mapping = add_mapping(m, mapping);
+		location.address = mapping_address(mapping, at);
+	}
+	return batch_add_location(m->b, &location);
+}
+
+static uint32_t add_kernel_frame(struct making *m, uint64_t pc, bool exact)
+{
+	struct andiron_location location = {
+		.kind = ANDIRON_FRAME_KERNEL,
+		.address = exact || pc == 0 ? pc : pc - 1,
+		.mapping = m->kernel,
+	};
+
+	return batch_add_location(m->b, &location);
+}
+
+static uint32_t add_stack(struct making *m, const struct row *row)
+{
+	uint32_t frames[FRAMES_MAX], n = 0;
+	const struct sampler_stack *stack = row->stack;
+
+	check(stack->n_kernel <= SAMPLER_FRAMES_MAX && stack->n_user <= SAMPLER_FRAMES_MAX);
+	for (uint32_t i = 0; i < stack->n_kernel; i++)
+		frames[n++] = add_kernel_frame(m, row->pcs[i], i == 0);
+	if (stack->flags & SAMPLER_STACK_KERNEL_CUT)
+		frames[n++] = batch_add_marker(m->b, STR("[truncated]"));
+	for (uint32_t i = 0; i < stack->n_user; i++)
+		frames[n++] = add_user_frame(m, row->process, row->pcs[stack->n_kernel + i], i == 0);
+	if (stack->flags & SAMPLER_STACK_USER_CUT)
+		frames[n++] = batch_add_marker(m->b, STR("[truncated]"));
+	if (m->options->comm_frame && row->comm[0])
+		frames[n++] = batch_add_marker(m->b, (struct str){row->comm,
+								  strnlen(row->comm, sizeof(row->comm))});
+	check(n <= FRAMES_MAX);
+	return batch_add_stack(m->b, frames, n);
+}
+
+static uint32_t add_attributes(struct making *m, const struct row *row, uint32_t *ret_n)
+{
+	uint32_t attributes[3], n = 0;
+
+	if (m->options->pid_label) {
+		attributes[n++] = batch_add_int_attribute(m->b, STR("pid"), row->process->key.tgid);
+		attributes[n++] = batch_add_str_attribute(m->b, STR("process"),
+							  str_of(row->process->comm));
+	}
+	if (m->options->comm_label && row->comm[0])
+		attributes[n++] = batch_add_str_attribute(
+			m->b, STR("comm"),
+			(struct str){row->comm, strnlen(row->comm, sizeof(row->comm))});
+	*ret_n = n;
+	return n ? batch_add_attributes(m->b, attributes, n) : 0;
+}
+
+static void begin_group(struct making *m, const struct match *match)
+{
+	uint32_t *labels = calloc(match->n_labels + 1u, sizeof(*labels));
+
+	if (!labels) {
+		m->result = -ENOMEM;
+		return;
+	}
+	for (uint32_t i = 0; i < match->n_labels; i++)
+		labels[i] = batch_add_str_attribute(m->b, match->labels[i].name,
+						    match->labels[i].value);
+	batch_group_begin(m->b, labels, match->n_labels);
+	free(labels);
+}
+
+static void add_row(struct making *m, const struct row *row)
+{
+	struct andiron_row out = {
+		.value = (int64_t)(row->samples * m->options->period_ns),
+		.samples = row->samples,
+		.type = m->type,
+	};
+
+	m->last = NULL;
+	out.stack = add_stack(m, row);
+	out.attr_start = add_attributes(m, row, &out.n_attrs);
+	batch_add_row(m->b, &out);
+}
+
+static uint32_t add_type(struct making *m)
+{
+	struct andiron_profile_type type = {
+		.name = batch_add_string(m->b, STR("process_cpu")),
+		.type = batch_add_string(m->b, STR("cpu")),
+		.unit = batch_add_string(m->b, STR("nanoseconds")),
+		.period = (int64_t)m->options->period_ns,
+	};
+
+	type.period_type = type.type;
+	type.period_unit = type.unit;
+	return batch_add_type(m->b, &type);
+}
+
+static int by_target(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->match != y->match)
+		return x->match < y->match ? -1 : 1;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return 0;
+}
+
+int rows_to_batch(struct rows *rows, const struct rows_options *options,
+		  const struct andiron_batch **ret)
+{
+	struct making m = {.options = options};
+	const struct match *match = NULL;
+	int r;
+
+	*ret = NULL;
+	if (rows->list.n == 0)
+		return 0;
+	qsort(rows->list.p, rows->list.n, sizeof(struct row), by_target);
+	m.b = batch_builder_new();
+	if (!m.b)
+		return -ENOMEM;
+	m.type = add_type(&m);
+	m.kernel = add_object_mapping(&m, ANDIRON_OBJECT_KERNEL, STR("[kernel]"));
+	vec_each(&rows->list, row) {
+		if (row->match != match) {
+			match = row->match;
+			begin_group(&m, match);
+		}
+		add_row(&m, row);
+		if (m.result != 0)
+			break;
+	}
+	if (m.result != 0) {
+		batch_builder_free(m.b);
+		return m.result;
+	}
+	r = batch_finish(m.b, &options->head, ret);
+	return r;
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See session.h. */
+#include "session.h"
+
+#include "events.h"
+#include "hierarchy.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* Generated, not to our taste. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wcast-qual"
+#include "sampler.skel.h"
+#pragma GCC diagnostic pop
+
+#define ENTRIES_MIN 1024u
+#define ENTRIES_MAX 32768u
+#define RING_MIN    (128u << 10)
+#define RING_MAX    (4u << 20)
+#define READ_BATCH  512u
+
+struct session {
+	struct sampler_bpf *skel;
+	struct bpf_link *links[2];
+	struct ring_buffer *ring;
+	struct events events;
+	struct sampler_counters *per_cpu; /* one per possible CPU */
+	struct sampler_key *keys;         /* READ_BATCH */
+	struct sampler_value *values;
+	uint32_t n_cpus; /* possible */
+	uint32_t rate_hz;
+	uint32_t n_entries;
+	bool follow;
+	int stats_fd;
+	session_record_fn fn;
+	void *context;
+};
+
+static uint32_t power_of_two(uint64_t n, uint32_t min, uint32_t max)
+{
+	uint32_t p = min;
+
+	while (p < n && p < max)
+		p *= 2;
+	return p;
+}
+
+/* libbpf prints to stderr unless told otherwise; its message would stand
+ * beside ours, which says more. */
+static int no_print(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return 0;
+}
+
+static int refuse_old_kernel(struct error *err)
+{
+	struct utsname name;
+	struct str rest, part;
+	uint64_t major = 0, minor = 0;
+
+	if (uname(&name) != 0)
+		return error_errno(err, -errno, "cannot ask for the kernel's release");
+	rest = str_of(name.release);
+	part = str_cut(&rest, '.');
+	str_u64(part, &major);
+	part = str_cut(&rest, '.');
+	for (size_t i = 0; i < part.n && part.p[i] >= '0' && part.p[i] <= '9'; i++)
+		str_u64(str_first(part, i + 1), &minor);
+	if (major < 5 || (major == 5 && minor < 10))
+		return error_set(err, -ENOTSUP,
+				 "this kernel is %s, but sampling needs Linux 5.10 or later; upgrade the kernel",
+				 name.release);
+	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+		return error_set(err, -ENOTSUP,
+				 "this kernel (%s) has no type information (/sys/kernel/btf/vmlinux), which sampling "
+				 "needs; use a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+				 name.release);
+	return 0;
+}
+
+static int explain_load(struct error *err, int code)
+{
+	struct utsname name = {.release = "?"};
+
+	uname(&name);
+	if (code == -EPERM || code == -EACCES)
+		return error_set(err, code,
+				 "the kernel (%s) does not let this process load BPF programs: CAP_BPF and CAP_PERFMON "
+				 "are missing, or lockdown forbids it; run as root, or give the "
+				 "capabilities to the container or unit",
+				 name.release);
+	if (code == -ENOMEM)
+		return error_set(err, code,
+				 "no memory for the sampler's BPF maps; raise the memory limit of the container or "
+				 "unit, or ulimit -l before Linux 5.11");
+	return error_errno(err, code, "the kernel (%s) refused the sampling programs", name.release);
+}
+
+static void size_maps(struct session *s, const struct session_options *o, uint32_t n_online)
+{
+	/* Room for every sample of an interval to be a stack of its own, and for
+	 * late reading, as long as that is affordable. */
+	uint64_t samples = (uint64_t)o->rate_hz * n_online *
+			   ((uint64_t)o->interval_ns / NS_PER_SEC + 1);
+	uint32_t ring = power_of_two(samples * 96, RING_MIN, RING_MAX);
+
+	s->n_entries = power_of_two(samples + samples / 4, ENTRIES_MIN, ENTRIES_MAX);
+	bpf_map__set_max_entries(s->skel->maps.half_0, s->n_entries);
+	bpf_map__set_max_entries(s->skel->maps.half_1, s->n_entries);
+	bpf_map__set_max_entries(s->skel->maps.ring, ring);
+	s->skel->rodata->sampler_ring_crowded_bytes = ring / 2;
+}
+
+static int on_record(void *context, void *data, size_t size)
+{
+	struct session *s = context;
+
+	s->fn(s->context, data, size);
+	return 0;
+}
+
+static int attach_follow(struct session *s, struct error *err)
+{
+	struct bpf_program *programs[] = {s->skel->progs.follow_fork, s->skel->progs.follow_exit};
+
+	for (size_t i = 0; s->follow && i < 2; i++) {
+		s->links[i] = bpf_program__attach(programs[i]);
+		if (!s->links[i])
+			return error_errno(err, -errno, "cannot attach to the kernel's tracepoint for %s",
+					   i == 0 ? "forks" : "exits");
+	}
+	return 0;
+}
+
+static int load(struct session *s, const struct session_options *o, struct error *err)
+{
+	int n_possible = libbpf_num_possible_cpus();
+	long n_online = sysconf(_SC_NPROCESSORS_ONLN);
+	int r;
+
+	if (n_possible <= 0 || n_online <= 0)
+		return error_set(err, -ENODEV, "the kernel does not say how many CPUs it has");
+	s->n_cpus = (uint32_t)n_possible;
+	s->per_cpu = calloc(s->n_cpus, sizeof(*s->per_cpu));
+	s->keys = calloc(READ_BATCH, sizeof(*s->keys));
+	s->values = calloc(READ_BATCH, sizeof(*s->values));
+	if (!s->per_cpu || !s->keys || !s->values)
+		return -ENOMEM;
+	libbpf_set_print(no_print);
+	s->skel = sampler_bpf__open();
+	if (!s->skel)
+		return explain_load(err, -errno);
+	size_maps(s, o, (uint32_t)n_online);
+	s->skel->rodata->sampler_hierarchy = hierarchy_of_containers();
+	bpf_program__set_autoload(s->skel->progs.follow_fork, s->follow);
+	bpf_program__set_autoload(s->skel->progs.follow_exit, s->follow);
+	r = sampler_bpf__load(s->skel);
+	if (r != 0)
+		return explain_load(err, r);
+	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_record, s, NULL);
+	if (!s->ring)
+		return error_errno(err, -errno, "cannot map the sampler's ring");
+	return attach_follow(s, err);
+}
+
+int session_open(const struct session_options *options, session_record_fn fn, void *context,
+		 struct session **ret, struct error *err)
+{
+	struct session *s;
+	int r = refuse_old_kernel(err);
+
+	if (r != 0)
+		return r;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->stats_fd = -1;
+	s->follow = options->follow;
+	s->fn = fn;
+	s->context = context;
+	r = load(s, options, err);
+	if (r != 0) {
+		session_close(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void session_close(struct session *s)
+{
+	if (!s)
+		return;
+	events_close(&s->events);
+	for (size_t i = 0; i < 2; i++)
+		bpf_link__destroy(s->links[i]);
+	ring_buffer__free(s->ring);
+	if (s->skel)
+		sampler_bpf__destroy(s->skel);
+	if (s->stats_fd >= 0)
+		close(s->stats_fd);
+	free(s->per_cpu);
+	free(s->keys);
+	free(s->values);
+	free(s);
+}
+
+int session_start(struct session *s, uint32_t rate_hz, struct error *err)
+{
+	struct events fresh;
+	int r;
+
+	check(rate_hz >= 1);
+	r = events_open(&fresh, bpf_program__fd(s->skel->progs.sample), NS_PER_SEC / rate_hz, err);
+	if (r != 0)
+		return r;
+	events_close(&s->events);
+	s->events = fresh;
+	s->rate_hz = rate_hz;
+	return 0;
+}
+
+void session_stop(struct session *s)
+{
+	events_close(&s->events);
+}
+
+void session_configure(struct session *s, uint32_t mode, bool with_comm, bool with_kernel)
+{
+	volatile struct sampler_config *config = &s->skel->bss->sampler_config;
+
+	check(mode <= SAMPLER_CGROUPS);
+	config->with_comm = with_comm;
+	config->with_kernel = with_kernel;
+	config->mode = mode;
+}
+
+int session_select(struct session *s, uint32_t tgid, uint32_t root, bool follow)
+{
+	struct sampler_selected selected = {root, follow};
+
+	return bpf_map__update_elem(s->skel->maps.selected, &tgid, sizeof(tgid), &selected,
+				    sizeof(selected), BPF_ANY);
+}
+
+uint32_t session_root(struct session *s, uint32_t tgid)
+{
+	struct sampler_selected selected = {0};
+
+	if (bpf_map__lookup_elem(s->skel->maps.selected, &tgid, sizeof(tgid), &selected,
+				 sizeof(selected), 0) != 0)
+		return 0;
+	return selected.root;
+}
+
+int session_prune(struct session *s, bool (*keep)(void *context, uint32_t root), void *context)
+{
+	struct bpf_map *map = s->skel->maps.selected;
+	struct sampler_selected selected;
+	uint32_t tgid, next;
+	bool more = bpf_map__get_next_key(map, NULL, &next, sizeof(next)) == 0;
+	int r = 0;
+
+	/* Bounded, since forks may add to it meanwhile; an element that goes away
+	 * under the walk starts it over. */
+	for (uint32_t i = 0; more && r == 0 && i < 4 * bpf_map__max_entries(map); i++) {
+		tgid = next;
+		more = bpf_map__get_next_key(map, &tgid, &next, sizeof(next)) == 0;
+		if (bpf_map__lookup_elem(map, &tgid, sizeof(tgid), &selected, sizeof(selected), 0) ==
+			    0 &&
+		    !keep(context, selected.root))
+			r = bpf_map__delete_elem(map, &tgid, sizeof(tgid), 0);
+		if (r == -ENOENT)
+			r = 0;
+	}
+	return r;
+}
+
+int session_judge_cgroup(struct session *s, uint64_t cgroup, bool selected)
+{
+	uint32_t verdict = selected;
+
+	return bpf_map__update_elem(s->skel->maps.cgroups, &cgroup, sizeof(cgroup), &verdict,
+				    sizeof(verdict), BPF_ANY);
+}
+
+int session_forget_cgroups(struct session *s)
+{
+	struct bpf_map *map = s->skel->maps.cgroups;
+	uint64_t id;
+
+	while (bpf_map__get_next_key(map, NULL, &id, sizeof(id)) == 0) {
+		int r = bpf_map__delete_elem(map, &id, sizeof(id), 0);
+
+		if (r != 0 && r != -ENOENT)
+			return r;
+	}
+	return 0;
+}
+
+void session_forget_process(struct session *s, const struct sampler_process_key *key)
+{
+	bpf_map__delete_elem(s->skel->maps.processes, key, sizeof(*key), 0);
+}
+
+int session_fd(const struct session *s)
+{
+	return bpf_map__fd(s->skel->maps.ring);
+}
+
+int session_drain(struct session *s)
+{
+	int r = ring_buffer__consume(s->ring);
+
+	return r < 0 ? r : 0;
+}
+
+int session_swap(struct session *s)
+{
+	volatile struct sampler_config *config = &s->skel->bss->sampler_config;
+	uint32_t retired = config->active;
+	int inner = bpf_map__fd(retired ? s->skel->maps.half_1 : s->skel->maps.half_0);
+	int r;
+
+	check(retired < SAMPLER_HALVES);
+	config->active = 1 - retired;
+	/* Putting the same map where it is makes the kernel wait for all programs
+	 * that run: maybe_wait_bpf_programs() in kernel/bpf/syscall.c. */
+	r = bpf_map__update_elem(s->skel->maps.halves, &retired, sizeof(retired), &inner,
+				 sizeof(inner), BPF_ANY);
+	if (r == 0)
+		r = session_drain(s);
+	return r < 0 ? r : (int)retired;
+}
+
+int session_counters(struct session *s, uint32_t half, struct sampler_counters *ret)
+{
+	struct bpf_map *map = s->skel->maps.counters;
+	size_t size = s->n_cpus * sizeof(*s->per_cpu);
+	struct sampler_counters sum = {0};
+	int r = bpf_map__lookup_elem(map, &half, sizeof(half), s->per_cpu, size, 0);
+
+	if (r != 0)
+		return r;
+	for (uint32_t i = 0; i < s->n_cpus; i++) {
+		sum.taken += s->per_cpu[i].taken;
+		sum.idle += s->per_cpu[i].idle;
+		sum.unselected += s->per_cpu[i].unselected;
+		sum.map_full += s->per_cpu[i].map_full;
+		sum.map_busy += s->per_cpu[i].map_busy;
+	}
+	memset(s->per_cpu, 0, size);
+	r = bpf_map__update_elem(map, &half, sizeof(half), s->per_cpu, size, BPF_ANY);
+	if (r == 0)
+		*ret = sum;
+	return r;
+}
+
+int session_read(struct session *s, uint32_t half, session_count_fn fn, void *context)
+{
+	int map = bpf_map__fd(half ? s->skel->maps.half_1 : s->skel->maps.half_0);
+	uint32_t batch = 0, count;
+	bool first = true;
+	int r = 0;
+
+	while (r == 0) {
+		count = READ_BATCH;
+		r = bpf_map_lookup_and_delete_batch(map, first ? NULL : &batch, &batch, s->keys,
+						    s->values, &count, NULL);
+		if (r != 0 && r != -ENOENT)
+			return r;
+		check(count <= READ_BATCH);
+		for (uint32_t i = 0; i < count; i++)
+			fn(context, &s->keys[i], &s->values[i]);
+		first = false;
+	}
+	return 0;
+}
+
+static uint64_t map_bytes(int fd)
+{
+	char path[64], line[128];
+	unsigned long long bytes = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			break;
+	fclose(f);
+	return bytes;
+}
+
+static void add_program(struct session_info *ret, const struct bpf_program *program, bool sampling)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+
+	if (bpf_program__fd(program) < 0 ||
+	    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) != 0)
+		return;
+	ret->verified_insns += info.verified_insns;
+	if (sampling) {
+		ret->run_ns = info.run_time_ns;
+		ret->runs = info.run_cnt;
+		ret->missed = info.recursion_misses;
+	}
+}
+
+void session_info(const struct session *s, struct session_info *ret)
+{
+	struct session_info info = {.n_cpus = (uint32_t)s->events.n, .rate_hz = s->rate_hz};
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, s->skel->obj)
+		info.map_bytes += map_bytes(bpf_map__fd(map));
+	add_program(&info, s->skel->progs.sample, true);
+	add_program(&info, s->skel->progs.follow_fork, false);
+	add_program(&info, s->skel->progs.follow_exit, false);
+	*ret = info;
+}
+
+void session_measure(struct session *s, bool on)
+{
+	if (on && s->stats_fd < 0)
+		s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (!on && s->stats_fd >= 0) {
+		close(s->stats_fd);
+		s->stats_fd = -1;
+	}
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One loaded sampler: the BPF programs and maps of bpf/sampler.bpf.c, their
+ * events, and the reading of what they counted. One thread at a time.
+ *
+ * INVARIANTS
+ *   - Who reads a half has it alone: session_swap returns after the last run
+ *     that saw it active has ended.
+ *   - For every retired half: taken = sum of counts + map_full + map_busy.
+ */
+#ifndef EBPF_SESSION_H
+#define EBPF_SESSION_H
+
+#include "sampler.h"
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct session;
+
+struct session_options {
+	uint32_t rate_hz;    /* 1..1000 */
+	int64_t interval_ns; /* how often session_swap will be called; sizes the maps */
+	bool follow;         /* keep descendants of selected processes selected */
+};
+
+/* Called by session_drain, with a record of the ring; `size` is what arrived. */
+typedef void (*session_record_fn)(void *context, const void *record, size_t size);
+
+/* Called by session_read for each key of the half. */
+typedef void (*session_count_fn)(void *context, const struct sampler_key *key,
+				 const struct sampler_value *value);
+
+/*
+ * Loads the programs; nothing is sampled before session_start. -EPERM,
+ * -ENOTSUP (kernel before 5.10 or without BTF) and all else with cause and remedy.
+ * 30 to 100 ms.
+ */
+int session_open(const struct session_options *options, session_record_fn fn, void *context,
+		 struct session **ret, struct error *err);
+void session_close(struct session *s);
+
+/* (Re)starts the events with this rate. On failure it samples as before. */
+int session_start(struct session *s, uint32_t rate_hz, struct error *err);
+/* No program is started after this; what was counted can still be read. */
+void session_stop(struct session *s);
+
+/* What is sampled from now on: SAMPLER_ALL, …, and whether keys carry comm and
+ * kernel frames are walked. */
+void session_configure(struct session *s, uint32_t mode, bool with_comm, bool with_kernel);
+
+/* Members of the sets behind SAMPLER_PIDS and SAMPLER_CGROUPS. -E2BIG: the set
+ * is full. Removing what is not there is no error. */
+int session_select(struct session *s, uint32_t tgid, uint32_t root, bool follow);
+/* The root of a selected process, 0 if it is not selected. */
+uint32_t session_root(struct session *s, uint32_t tgid);
+/* Removes those for whose root `keep` is false. 0 or a negative errno. */
+int session_prune(struct session *s, bool (*keep)(void *context, uint32_t root), void *context);
+int session_judge_cgroup(struct session *s, uint64_t cgroup, bool selected);
+/* Forgets all judgements. */
+int session_forget_cgroups(struct session *s);
+/* The process will be reported again when it is sampled next. */
+void session_forget_process(struct session *s, const struct sampler_process_key *key);
+
+/* Readable when a process record waits or the ring is filling up; level. */
+int session_fd(const struct session *s);
+/* Hands all records to the callback. 0 or a negative errno. */
+int session_drain(struct session *s);
+
+/* Makes the other half active and returns the retired one (0 or 1), quiet, its
+ * records drained; or a negative errno. Waits for an RCU grace period. */
+int session_swap(struct session *s);
+/* Its counters, summed over CPUs and cleared. */
+int session_counters(struct session *s, uint32_t half, struct sampler_counters *ret);
+/* Visits and clears its counts. O(keys). */
+int session_read(struct session *s, uint32_t half, session_count_fn fn, void *context);
+
+struct session_info {
+	uint32_t n_cpus;
+	uint32_t rate_hz;
+	uint64_t map_bytes;      /* as the kernel accounts them */
+	uint64_t verified_insns; /* of the programs loaded, 0 before 5.16 */
+	uint64_t run_ns, runs;   /* of `sample`, while statistics were on */
+	uint64_t missed;         /* runs that the kernel refused as recursive */
+};
+
+/* ~15 system calls. */
+void session_info(const struct session *s, struct session_info *ret);
+
+/* Turns the kernel's run time statistics on or off. They cost two clock reads
+ * a run, of every BPF program of the machine. */
+void session_measure(struct session *s, bool on);
+
+#endif
