@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The binder: which option a statement means, how often it may stand, and what
+ * is filled in. Every error of a body is reported before it gives up.
+ */
+#include "host/lang/bind.h"
+#include "host/lang/eval.h"
+#include "host/lang/parse.h"
+
+#include "base/check.h"
+
+/* A body while it is bound: the MAP to be, and where each option stands in it. */
+struct body {
+	struct binder *b;
+	const struct andiron_options *options;
+	const struct bind_owner *owner;
+	struct andiron_str *keys;
+	struct andiron_value *items;
+	size_t n;
+	struct slot {
+		uint32_t given; /* how often */
+		uint32_t n_blocks;
+		struct andiron_value *value;
+		struct andiron_value *blocks; /* of a repeatable one */
+	} *slots;
+};
+
+void binder_free(struct binder *b)
+{
+	vec_free(&b->uses);
+}
+
+static const char *kind_of(bool block)
+{
+	return block ? "block" : "argument";
+}
+
+static bool is_block(const struct andiron_option *option)
+{
+	return option->type == ANDIRON_TYPE_BLOCK;
+}
+
+/* The value's place in the MAP; TARGETS have none. */
+static struct andiron_value *add_member(struct body *body, const struct andiron_option *option)
+{
+	check(body->n < body->options->count);
+	body->keys[body->n] = (struct andiron_str){option->name, strlen(option->name)};
+	return &body->items[body->n++];
+}
+
+static void unknown(struct body *body, const struct stmt *s)
+{
+	struct lang *l = body->b->l;
+	const char **names = lang_array(l, const char *, body->options->count + 1);
+	size_t n = 0;
+
+	for (uint32_t i = 0; names && i < body->options->count; i++)
+		if (is_block(bind_option(body->options, i)) == s->block)
+			names[n++] = bind_option(body->options, i)->name;
+	lang_error(l, s->place, names ? diag_suggest(l->diags, s->name, names, n) : NULL,
+		   "%s has no %s \"%.*s\"", body->owner->name, kind_of(s->block),
+		   STR_FMT(str_first(s->name, 200)));
+}
+
+/* Finds the statement's option and reports what is wrong with it being here. */
+static const struct andiron_option *find(struct body *body, const struct stmt *s,
+					 struct slot **ret)
+{
+	struct lang *l = body->b->l;
+	const struct andiron_option *option = NULL;
+	uint32_t i = 0;
+
+	while (i < body->options->count && !str_is(s->name, bind_option(body->options, i)->name))
+		i++;
+	if (i == body->options->count) {
+		unknown(body, s);
+		return NULL;
+	}
+	option = bind_option(body->options, i);
+	*ret = &body->slots[i];
+	if (is_block(option) != s->block) {
+		lang_error(l, s->place,
+			   arena_printf(l->arena, s->block ? "write %s = …" : "write %s { … }",
+					option->name),
+			   "%s is %s of %s, not %s", option->name,
+			   s->block ? "an argument" : "a block", body->owner->name,
+			   s->block ? "a block" : "an argument");
+		(*ret)->given++;
+		return NULL;
+	}
+	if ((*ret)->given++ && !(s->block && (option->flags & ANDIRON_OPTION_REPEATED))) {
+		lang_error(l, s->place, NULL, "%s %s is given twice", kind_of(s->block),
+			   option->name);
+		return NULL;
+	}
+	return option;
+}
+
+static void warn(struct body *body, const struct andiron_option *option, const struct stmt *s)
+{
+	const char *effect = option->flags & ANDIRON_OPTION_IGNORED ? option->effect : NULL;
+
+	if (option->until)
+		lang_warning(body->b->l, s->place, effect, "%s %s was dropped in %s",
+			     kind_of(s->block), option->name, option->until);
+	else if (effect)
+		lang_warning(body->b->l, s->place, effect, "%s %s is accepted but ignored",
+			     kind_of(s->block), option->name);
+}
+
+static bool bind_argument(struct body *body, const struct andiron_option *option,
+			  const struct stmt *s, struct slot *slot)
+{
+	struct andiron_value value;
+
+	if (!eval(body->b->l, s->value, &value) ||
+	    !bind_convert(body->b, option, s->value, &value))
+		return false;
+	if (option->type == ANDIRON_TYPE_TARGETS)
+		return true;
+	slot->value = add_member(body, option);
+	*slot->value = value;
+	return true;
+}
+
+/* How many blocks of that name there are, so that they get one array. */
+static size_t count_blocks(const struct stmt *s)
+{
+	struct str name = s->name;
+	size_t n = 0;
+
+	for (; s; s = s->next)
+		n += s->block && str_eq(s->name, name);
+	return n;
+}
+
+static struct andiron_value block_value(uint32_t kind, const struct place *place)
+{
+	return (struct andiron_value){
+		.kind = kind,
+		.file = place->source ? place->source->name : NULL,
+		.line = place->line,
+		.column = place->column,
+	};
+}
+
+static bool bind_block(struct body *body, const struct andiron_option *option,
+		       const struct stmt *s, struct slot *slot)
+{
+	static const struct andiron_options none = {0};
+	struct lang *l = body->b->l;
+	struct bind_owner owner = {.place = s->place};
+	struct andiron_value value = block_value(ANDIRON_VALUE_MAP, &s->place);
+	bool good = true;
+
+	if (s->labelled) {
+		lang_error(l, s->label_place, NULL, "the block %s takes no label", option->name);
+		good = false;
+	}
+	owner.name = arena_printf(l->arena, "%s in %s", option->name, body->owner->name);
+	l->no_memory |= !owner.name;
+	/* An ignored block without a table of its own may hold anything. */
+	if (owner.name && (option->block || !(option->flags & ANDIRON_OPTION_IGNORED)))
+		good &= bind_body(body->b, option->block ? option->block : &none, s->body, &owner,
+				  &value);
+	if (option->flags & ANDIRON_OPTION_REPEATED) {
+		if (!slot->value) {
+			slot->blocks = lang_array(l, struct andiron_value, count_blocks(s));
+			slot->value = add_member(body, option);
+			*slot->value = block_value(ANDIRON_VALUE_LIST, &s->place);
+			slot->value->items = slot->blocks;
+		}
+		if (slot->blocks)
+			slot->blocks[slot->value->n_items++] = value;
+	} else {
+		slot->value = add_member(body, option);
+		*slot->value = value;
+	}
+	return good && !l->no_memory;
+}
+
+/* An option's default is an expression of the language; that it cannot be
+ * read is the plugin's mistake, but still one that its user must be told. */
+static bool default_value(struct body *body, const struct andiron_option *option,
+			  struct andiron_value *ret)
+{
+	struct lang *l = body->b->l;
+	struct source *source = lang_array(l, struct source, 1);
+	struct expr *e;
+
+	if (!source)
+		return false;
+	*source = (struct source){
+		.name = arena_printf(l->arena, "default of %s in %s", option->name,
+				     body->owner->name),
+		.text = str_of(option->default_text),
+	};
+	l->no_memory |= !source->name;
+	e = source->name ? parse_expression(l, source) : NULL;
+	if (!e || !eval(l, e, ret) || !bind_convert(body->b, option, e, ret))
+		return false;
+	ret->flags |= ANDIRON_VALUE_DEFAULTED;
+	ret->file = NULL;
+	ret->line = ret->column = 0;
+	return true;
+}
+
+static bool default_block(struct body *body, const struct andiron_option *option)
+{
+	struct place nowhere = {0};
+	struct andiron_value *value;
+
+	if (option->flags & ANDIRON_OPTION_REPEATED) {
+		value = add_member(body, option);
+		*value = block_value(ANDIRON_VALUE_LIST, &nowhere);
+	} else if (option->default_text && option->block) {
+		struct bind_owner owner = *body->owner;
+
+		value = add_member(body, option);
+		if (!bind_body(body->b, option->block, NULL, &owner, value))
+			return false;
+	} else {
+		return true;
+	}
+	value->flags |= ANDIRON_VALUE_DEFAULTED;
+	value->file = NULL;
+	value->line = value->column = 0;
+	return true;
+}
+
+static bool fill_in(struct body *body, const struct andiron_option *option)
+{
+	struct andiron_value value;
+
+	if (option->flags & ANDIRON_OPTION_REQUIRED) {
+		lang_error(body->b->l, body->owner->place, option->doc, "%s needs the %s %s",
+			   body->owner->name, kind_of(is_block(option)), option->name);
+		return false;
+	}
+	if (is_block(option))
+		return default_block(body, option);
+	if (!option->default_text || option->type == ANDIRON_TYPE_TARGETS)
+		return true;
+	if (!default_value(body, option, &value))
+		return false;
+	*add_member(body, option) = value;
+	return true;
+}
+
+static bool bind_statement(struct body *body, const struct stmt *s)
+{
+	struct slot *slot;
+	const struct andiron_option *option = find(body, s, &slot);
+
+	if (!option)
+		return false;
+	warn(body, option, s);
+	return s->block ? bind_block(body, option, s, slot) : bind_argument(body, option, s, slot);
+}
+
+bool bind_body(struct binder *b, const struct andiron_options *options, const struct stmt *first,
+	       const struct bind_owner *owner, struct andiron_value *ret)
+{
+	struct body body = {
+		.b = b,
+		.options = options,
+		.owner = owner,
+		.keys = lang_array(b->l, struct andiron_str, options->count),
+		.items = lang_array(b->l, struct andiron_value, options->count),
+		.slots = lang_array(b->l, struct slot, options->count),
+	};
+	bool good = body.keys && body.items && body.slots;
+
+	for (const struct stmt *s = good ? first : NULL; s; s = s->next)
+		good &= bind_statement(&body, s);
+	for (uint32_t i = 0; !b->l->no_memory && i < options->count; i++)
+		if (!body.slots[i].given)
+			good &= fill_in(&body, bind_option(options, i));
+	if (!good || b->l->no_memory)
+		return false;
+	*ret = block_value(ANDIRON_VALUE_MAP, &owner->place);
+	ret->keys = body.keys;
+	ret->items = body.items;
+	ret->n_items = body.n;
+	return true;
+}

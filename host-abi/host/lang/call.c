@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The evaluator: the functions of the library. Those that this version lacks
+ * are refused by name, so that nobody takes them for misspelt. */
+#include "host/lang/eval.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+
+static bool call_env(struct lang *l, const struct expr *e, struct andiron_value *ret)
+{
+	const struct expr *argument = e->items;
+	struct andiron_value name;
+	struct str copy;
+	const char *value;
+
+	if (e->n_items != 1) {
+		lang_error(l, e->place, "write sys.env(\"NAME\")",
+			   "sys.env takes one name, not %u values", e->n_items);
+		return false;
+	}
+	if (!eval(l, argument, &name))
+		return false;
+	if (name.kind != ANDIRON_VALUE_STRING) {
+		lang_error(l, argument->place, NULL, "sys.env takes a string, not %s",
+			   eval_describe(l, &name));
+		return false;
+	}
+	copy = lang_str(l, (struct str){name.string.ptr, name.string.len});
+	value = copy.p ? getenv(copy.p) : NULL;
+	if (value && !str_utf8(str_of(value))) {
+		lang_error(l, e->place, NULL, "the variable %s is not UTF-8 text", copy.p);
+		return false;
+	}
+	copy = lang_str(l, value ? str_of(value) : STR(""));
+	*ret = eval_value(e, ANDIRON_VALUE_STRING);
+	ret->string = (struct andiron_str){copy.p, copy.n};
+	return copy.p;
+}
+
+/* How many parts an argument brings: the parts of targets (concat within
+ * concat is flat), or the elements of a list. */
+static bool count_parts(struct lang *l, const struct expr *argument, struct andiron_value *v,
+			bool *handles, size_t *n)
+{
+	if (!eval(l, argument, v))
+		return false;
+	if (eval_is_targets(l, v)) {
+		*handles = true;
+		*n += v->n_items ? v->n_items : 1;
+		return true;
+	}
+	if (v->kind == ANDIRON_VALUE_LIST) {
+		*n += v->n_items + 1;
+		return true;
+	}
+	lang_error(l, argument->place, NULL, "array.concat takes lists, not %s",
+		   eval_describe(l, v));
+	return false;
+}
+
+/* With targets of components among the arguments, parts are these and whole
+ * lists; otherwise the elements. */
+static size_t add_parts(struct andiron_value *out, const struct andiron_value *v, bool handles)
+{
+	bool whole = handles && (v->kind == ANDIRON_VALUE_LIST || !v->n_items);
+	size_t n = whole ? 1 : (size_t)v->n_items;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = whole ? *v : v->items[i];
+	return n;
+}
+
+static bool call_concat(struct lang *l, const struct expr *e, struct andiron_value *ret)
+{
+	struct andiron_value *arguments = lang_array(l, struct andiron_value, e->n_items), *parts;
+	size_t i = 0, n = 0, used = 0;
+	bool handles = false, good = arguments;
+
+	for (const struct expr *a = e->items; arguments && a; a = a->next)
+		good &= count_parts(l, a, &arguments[i++], &handles, &n);
+	parts = good ? lang_array(l, struct andiron_value, n) : NULL;
+	if (!parts)
+		return false;
+	for (i = 0; i < e->n_items; i++)
+		used += add_parts(parts + used, &arguments[i], handles);
+	check(used <= n);
+	*ret = eval_value(e, handles ? ANDIRON_VALUE_CAPSULE : ANDIRON_VALUE_LIST);
+	ret->items = parts;
+	ret->n_items = used;
+	return true;
+}
+
+static const struct {
+	const char *name, *instead; /* of a deprecated name */
+	bool (*call)(struct lang *l, const struct expr *e, struct andiron_value *ret);
+} functions[] = {
+	{"sys.env", NULL, call_env},
+	{"env", "sys.env", call_env},
+	{"array.concat", NULL, call_concat},
+	{"concat", "array.concat", call_concat},
+};
+
+static const char *const library[] = {
+	"array.combine_maps", "array.group_by", "base64_decode", "coalesce", "constants.arch",
+	"constants.hostname", "constants.os", "constants.version", "convert.nonsensitive",
+	"encoding.from_URLbase64", "encoding.from_base64", "encoding.from_json",
+	"encoding.from_yaml", "encoding.to_URLbase64", "encoding.to_base64", "encoding.to_json",
+	"encoding.url_decode", "encoding.url_encode", "file.path_join", "format", "join",
+	"json_decode", "json_path", "module_path", "nonsensitive", "replace", "split",
+	"string.format", "string.join", "string.replace", "string.split", "string.to_lower",
+	"string.to_upper", "string.trim", "string.trim_prefix", "string.trim_space",
+	"string.trim_suffix", "to_lower", "to_upper", "trim", "trim_prefix", "trim_space",
+	"trim_suffix", "yaml_decode",
+};
+
+#define N_FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
+#define N_LIBRARY   (sizeof(library) / sizeof(library[0]))
+
+bool eval_library_name(struct str name)
+{
+	for (size_t i = 0; i < N_LIBRARY; i++)
+		if (str_is(name, library[i]))
+			return true;
+	return false;
+}
+
+static const char *nearest_function(struct lang *l, struct str name)
+{
+	const char *names[N_FUNCTIONS + N_LIBRARY];
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_FUNCTIONS; i++)
+		names[n++] = functions[i].name;
+	for (size_t i = 0; i < N_LIBRARY; i++)
+		names[n++] = library[i];
+	return diag_suggest(l->diags, name, names, n);
+}
+
+bool eval_call(struct lang *l, const struct expr *e, struct andiron_value *ret)
+{
+	struct str name = eval_path(l, e->left);
+
+	for (size_t i = 0; i < N_FUNCTIONS; i++) {
+		if (!str_is(name, functions[i].name))
+			continue;
+		if (functions[i].instead)
+			lang_warning(l, e->left->place, NULL, "%s is deprecated; write %s",
+				     functions[i].name, functions[i].instead);
+		return functions[i].call(l, e, ret);
+	}
+	if (!name.n)
+		lang_error(l, e->place, NULL, "only a function can be called");
+	else if (eval_library_name(name))
+		lang_error(l, e->left->place, NULL,
+			   "the function %.*s is not supported yet by this version", STR_FMT(name));
+	else
+		lang_error(l, e->left->place, nearest_function(l, name),
+			   "there is no function \"%.*s\"", STR_FMT(str_first(name, 200)));
+	return false;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A draft is a plan in the making. Nodes are appended and never move until the
+ * end, so that positions stay those of the names that references found.
+ *
+ *     plan.c      sources → blocks → nodes with arguments → edges
+ *     implicit.c  symbolizers and services that nobody wrote down
+ *     sort.c      the order, and what runs in circles
+ *     validate.c  what the components themselves have to say
+ */
+#ifndef HOST_LANG_DRAFT_H
+#define HOST_LANG_DRAFT_H
+
+#include "host/lang/bind.h"
+#include "host/plan.h"
+
+/* Bounds the work that is quadratic in the nodes. */
+#define DRAFT_MAX_NODES 4096
+
+struct draft_node {
+	struct plan_node plan; /* args NULL: not bound, for an error */
+	const struct stmt *block;
+	bool borrowed; /* its arguments are another node's */
+};
+
+/* An edge that orders two nodes and carries nothing: who needs a service comes
+ * before it. It does not get into the plan. */
+#define DRAFT_NEEDS 128u
+
+struct draft_edge {
+	struct plan_edge plan; /* kind 0: taken out again */
+	struct place place;    /* where the file says so */
+};
+
+struct draft {
+	struct lang l;
+	const struct source *sources;
+	size_t n_sources;
+	VEC(struct draft_node) nodes;
+	VEC(struct draft_edge) edges;
+	VEC(struct plan_literal) literals;
+};
+
+/* Appends a node under its id, which is new; its position, or INDEX_NONE
+ * without memory. */
+uint32_t draft_add(struct draft *d, struct draft_node node);
+void draft_connect(struct draft *d, struct draft_edge edge);
+
+static inline uint32_t draft_flags(const struct draft *d, uint32_t node)
+{
+	return d->nodes.p[node].plan.registered->component->flags;
+}
+
+/*
+ * The nodes' positions, producers before consumers, else as in the files; in
+ * the arena. NULL if there is a circle, which is reported, or no memory.
+ */
+uint32_t *draft_sort(struct draft *d);
+
+/* Puts symbolizers and services in. `order` is of draft_sort. */
+void draft_complete(struct draft *d, const uint32_t *order);
+
+/* Calls each component's validate. */
+void draft_validate(struct draft *d);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a plan holds that nobody wrote down.
+ *
+ * Frames without names travel from who samples them through whatever passes
+ * batches on, until a symbolizer names them. Where an edge brings them to
+ * somebody who wants names, a symbolizer is put in: one for each set of
+ * consumers, shared by all who feed exactly that set, since whatever a
+ * symbolizer forwards goes to all behind it.
+ */
+#include "host/lang/draft.h"
+
+#include "base/check.h"
+
+/* What the search for symbolizers knows. */
+struct naming {
+	struct draft *d;
+	const struct registered_component *component;
+	uint32_t block; /* the file's single symbolizer, or INDEX_NONE */
+	VEC(uint32_t) inserted;
+};
+
+/* The receiver's name, as references call it. */
+static const char *receiver_of(const struct andiron_component *c)
+{
+	for (uint64_t i = 0; i < c->n_exports; i++)
+		if (c->exports[i].type == ANDIRON_EXPORT_RECEIVER)
+			return c->exports[i].name;
+	return "receiver";
+}
+
+/* A node that stands in no file, with default arguments. */
+static uint32_t add_implicit(struct draft *d, const struct registered_component *registered,
+			     struct place place, const struct andiron_value *args)
+{
+	const struct andiron_component *c = registered->component;
+	struct draft_node node = {.plan = {.id = c->name, .registered = registered, .args = args}};
+	struct bind_owner owner = {c->name, place};
+	struct binder b = {.l = &d->l};
+	struct andiron_value *defaults;
+
+	node.plan.place = place;
+	node.plan.implicit = true;
+	node.borrowed = args;
+	for (int i = 2; node.plan.id && names_find(&d->l.names, str_of(node.plan.id)) != INDEX_NONE;
+	     i++)
+		node.plan.id = arena_printf(d->l.arena, "%s/%d", c->name, i);
+	d->l.no_memory |= !node.plan.id;
+	defaults = args || !node.plan.id ? NULL : lang_array(&d->l, struct andiron_value, 1);
+	if (defaults && bind_body(&b, c->options, NULL, &owner, defaults))
+		node.plan.args = defaults;
+	binder_free(&b);
+	return d->l.no_memory ? INDEX_NONE : draft_add(d, node);
+}
+
+/* The one block that is a symbolizer; of several none. */
+static uint32_t find_block(const struct draft *d)
+{
+	uint32_t found = INDEX_NONE;
+
+	for (uint32_t i = 0; i < d->nodes.n; i++) {
+		if (!(draft_flags(d, i) & ANDIRON_COMPONENT_NAMES))
+			continue;
+		if (found != INDEX_NONE)
+			return INDEX_NONE;
+		found = i;
+	}
+	return found;
+}
+
+static const struct registered_component *find_component(const struct draft *d)
+{
+	const struct registered_component *all;
+	size_t n = registry_components(d->l.registry, &all);
+
+	for (size_t i = 0; i < n; i++)
+		if (all[i].component->flags & ANDIRON_COMPONENT_NAMES)
+			return &all[i];
+	return NULL;
+}
+
+static bool is_connected(const struct draft *d, uint32_t node)
+{
+	vec_each(&d->edges, e)
+		if (e->plan.kind && (e->plan.from == node || e->plan.to == node))
+			return true;
+	return false;
+}
+
+static bool wants_names(const struct draft *d, const struct draft_edge *e, uint32_t from)
+{
+	return e->plan.kind == PLAN_BATCHES && e->plan.from == from &&
+	       (draft_flags(d, e->plan.to) & ANDIRON_COMPONENT_WANTS_NAMES);
+}
+
+/* The next edge from `from` that needs names, at or behind position i. */
+static size_t next_edge(const struct draft *d, uint32_t from, size_t i)
+{
+	while (i < d->edges.n && !wants_names(d, &d->edges.p[i], from))
+		i++;
+	return i;
+}
+
+/* Whether a symbolizer put in before feeds just whom `emitter` feeds with
+ * names. Both lists stand in the same kind of order: as written. */
+static bool feeds_same(const struct draft *d, uint32_t symbolizer, uint32_t emitter)
+{
+	size_t i = next_edge(d, symbolizer, 0), j = next_edge(d, emitter, 0);
+
+	while (i < d->edges.n && j < d->edges.n &&
+	       d->edges.p[i].plan.to == d->edges.p[j].plan.to) {
+		i = next_edge(d, symbolizer, i + 1);
+		j = next_edge(d, emitter, j + 1);
+	}
+	return i == d->edges.n && j == d->edges.n;
+}
+
+static uint32_t choose(struct naming *s, uint32_t emitter, bool *ret_shared)
+{
+	struct draft *d = s->d;
+	uint32_t made;
+
+	*ret_shared = true;
+	vec_each(&s->inserted, node)
+		if (feeds_same(d, *node, emitter))
+			return *node;
+	*ret_shared = false;
+	if (s->block != INDEX_NONE && !is_connected(d, s->block)) {
+		d->nodes.p[s->block].plan.implicit = true;
+		made = s->block;
+	} else if (s->block != INDEX_NONE) {
+		made = add_implicit(d, s->component, d->nodes.p[s->block].plan.place,
+				    d->nodes.p[s->block].plan.args);
+	} else {
+		made = add_implicit(d, s->component, d->nodes.p[emitter].plan.place, NULL);
+	}
+	if (made != INDEX_NONE && !vec_push(&s->inserted, made))
+		d->l.no_memory = true;
+	return made;
+}
+
+/* Emitter → symbolizer → those who want names. */
+static void insert_symbolizer(struct naming *s, uint32_t emitter)
+{
+	struct draft *d = s->d;
+	size_t i = next_edge(d, emitter, 0);
+	struct draft_edge feed;
+	uint32_t symbolizer;
+	bool shared;
+
+	check(i < d->edges.n);
+	feed = d->edges.p[i];
+	if (!s->component) {
+		lang_error(&d->l, feed.place, registry_searched(d->l.registry),
+			   "%s sends frames without names, %s wants names, and no plugin found has a "
+			   "symbolizer (profile.symbolize)",
+			   d->nodes.p[emitter].plan.id, d->nodes.p[feed.plan.to].plan.id);
+		return;
+	}
+	symbolizer = choose(s, emitter, &shared);
+	if (symbolizer == INDEX_NONE)
+		return;
+	for (; i < d->edges.n; i = next_edge(d, emitter, i + 1)) {
+		if (shared)
+			d->edges.p[i].plan.kind = 0;
+		else
+			d->edges.p[i].plan.from = symbolizer;
+	}
+	feed.plan.to = symbolizer;
+	feed.plan.export_name = receiver_of(s->component->component);
+	draft_connect(d, feed);
+}
+
+/* `raw` follows the order, so that what a node gets is known before what it
+ * sends. */
+static void add_symbolizers(struct draft *d, const uint32_t *order)
+{
+	size_t n = d->nodes.n, n_edges = d->edges.n;
+	struct naming s = {.d = d, .block = find_block(d)};
+	bool *raw = lang_array(&d->l, bool, n);
+
+	s.component = s.block != INDEX_NONE ? d->nodes.p[s.block].plan.registered
+					    : find_component(d);
+	for (size_t i = 0; raw && i < n; i++) {
+		uint32_t node = order[i];
+
+		raw[node] |= (draft_flags(d, node) & ANDIRON_COMPONENT_RAW_FRAMES) != 0;
+		raw[node] &= !(draft_flags(d, node) & ANDIRON_COMPONENT_NAMES);
+		for (size_t j = 0; raw[node] && j < n_edges; j++)
+			if (d->edges.p[j].plan.kind == PLAN_BATCHES &&
+			    d->edges.p[j].plan.from == node &&
+			    !(draft_flags(d, d->edges.p[j].plan.to) & ANDIRON_COMPONENT_WANTS_NAMES))
+				raw[d->edges.p[j].plan.to] = true;
+		if (raw[node] && next_edge(d, node, 0) < d->edges.n)
+			insert_symbolizer(&s, node);
+	}
+	vec_free(&s.inserted);
+}
+
+static uint32_t find_node(const struct draft *d, const struct andiron_component *component)
+{
+	for (uint32_t i = 0; i < d->nodes.n; i++)
+		if (d->nodes.p[i].plan.registered->component == component)
+			return i;
+	return INDEX_NONE;
+}
+
+/* What no registered component offers is the host's own, or lacking: the
+ * runtime knows. */
+static void add_service(struct draft *d, uint32_t node, const char *id)
+{
+	const struct registered_component *r = registry_offering(d->l.registry, str_of(id));
+	struct draft_edge edge = {.plan = {.from = node, .kind = DRAFT_NEEDS}};
+
+	if (!r)
+		return;
+	edge.place = d->nodes.p[node].plan.place;
+	edge.plan.to = find_node(d, r->component);
+	if (edge.plan.to == INDEX_NONE && (r->component->flags & ANDIRON_COMPONENT_SERVICE))
+		edge.plan.to = add_implicit(d, r, edge.place, NULL);
+	if (edge.plan.to != INDEX_NONE && edge.plan.to != node)
+		draft_connect(d, edge);
+}
+
+void draft_complete(struct draft *d, const uint32_t *order)
+{
+	add_symbolizers(d, order);
+	/* Services may need services: the list grows while it is walked. */
+	for (uint32_t i = 0; i < d->nodes.n && !d->l.no_memory; i++) {
+		const char *const *id = d->nodes.p[i].plan.registered->component->needs;
+
+		for (; id && *id && !d->l.no_memory; id++)
+			add_service(d, i, *id);
+	}
+}

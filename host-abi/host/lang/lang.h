@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the stages of the configuration language share. Text goes through
+ *
+ *     scan.h    characters → tokens
+ *     parse.h   tokens → tree (tree.h)
+ *     eval.h    expressions → values
+ *     bind.h    a block's body → a component's arguments
+ *     draft.h   blocks → nodes and edges → the plan
+ *
+ * Everything lives in the plan's arena. A stage that fails says so in `diags`
+ * and goes on where it can; running out of memory sets `no_memory`, which
+ * plan_build looks at once at the end.
+ */
+#ifndef HOST_LANG_H
+#define HOST_LANG_H
+
+#include "host/diag.h"
+#include "host/lang/names.h"
+#include "host/registry.h"
+
+struct lang {
+	struct arena *arena;
+	struct diags *diags;
+	const struct registry *registry;
+	struct names names; /* what a reference may name */
+	bool no_memory;
+};
+
+/* More than any honest configuration becomes. */
+#define LANG_MAX_BYTES ((size_t)512 << 20)
+
+/* Zeroed, or NULL and no_memory. */
+#define lang_array(l, type, count) ((type *)lang_calloc((l), (count), sizeof(type)))
+void *lang_calloc(struct lang *l, size_t count, size_t size);
+/* A NUL-terminated copy. */
+struct str lang_str(struct lang *l, struct str s);
+
+#define lang_error(l, place, hint, ...)                                                            \
+	diag_add((l)->diags, DIAG_ERROR, (place), (hint), __VA_ARGS__)
+#define lang_warning(l, place, hint, ...)                                                          \
+	diag_add((l)->diags, DIAG_WARNING, (place), (hint), __VA_ARGS__)
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From sources to a plan. Everything is looked at before it fails, so that all
+ * errors are reported at once: a block with an error still has its name, and
+ * only what depends on the whole (the order, implicit nodes) is left out.
+ */
+#include "host/lang/draft.h"
+#include "host/lang/parse.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+
+#define MAX_SOURCE_BYTES ((size_t)16 << 20)
+
+uint32_t draft_add(struct draft *d, struct draft_node node)
+{
+	uint32_t at = (uint32_t)d->nodes.n;
+
+	if (!vec_reserve(&d->nodes, 1) ||
+	    names_add(&d->l.names, node.plan.id, node.plan.registered->component) < 0) {
+		d->l.no_memory = true;
+		return INDEX_NONE;
+	}
+	d->nodes.p[d->nodes.n++] = node;
+	check(d->nodes.n == d->l.names.list.n);
+	return at;
+}
+
+void draft_connect(struct draft *d, struct draft_edge edge)
+{
+	check(edge.plan.from < d->nodes.n && edge.plan.to < d->nodes.n);
+	if (!vec_push(&d->edges, edge))
+		d->l.no_memory = true;
+}
+
+/* Blocks of Alloy that configure Alloy itself: what becomes of them here. */
+static const struct {
+	const char *name, *effect;
+} settings[] = {
+	{"logging", "--log-level and --log-format decide how andiron logs"},
+	{"tracing", "andiron does not trace itself"},
+	{"http", "--status PATH serves metrics and health on a unix socket"},
+	{"remotecfg", "the configuration comes from this file alone"},
+	{"livedebugging", "--status PATH shows what each component does"},
+};
+
+static const char *const modules[] = {
+	"declare", "foreach", "argument", "export",
+	"import.file", "import.git", "import.http", "import.string",
+};
+
+/* Whether the block configures the agent and makes no node. */
+static bool is_setting(struct draft *d, const struct stmt *s)
+{
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+		if (str_is(s->name, settings[i].name)) {
+			lang_warning(&d->l, s->place, settings[i].effect,
+				     "the block %s has no effect here", settings[i].name);
+			return true;
+		}
+	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++)
+		if (str_is(s->name, modules[i])) {
+			lang_error(&d->l, s->place, NULL,
+				   "the block %s is not supported yet by this version", modules[i]);
+			return true;
+		}
+	return false;
+}
+
+static void unknown_component(struct draft *d, const struct stmt *s)
+{
+	const struct registered_component *all;
+	size_t n = registry_components(d->l.registry, &all);
+	const char **names = lang_array(&d->l, const char *, n + 1);
+	const char *hint;
+
+	for (size_t i = 0; names && i < n; i++)
+		names[i] = all[i].component->name;
+	hint = names ? diag_suggest(d->l.diags, s->name, names, n) : NULL;
+	if (!hint)
+		hint = arena_printf(d->l.arena, "looked for plugins in\n%s",
+				    registry_searched(d->l.registry));
+	lang_error(&d->l, s->place, hint, "there is no component \"%.*s\"",
+		   STR_FMT(str_first(s->name, 200)));
+}
+
+static bool check_label(struct draft *d, const struct stmt *s, const struct andiron_component *c)
+{
+	if (c->flags & ANDIRON_COMPONENT_NO_LABEL) {
+		if (s->labelled)
+			lang_error(&d->l, s->label_place, NULL, "%s takes no label", c->name);
+		return !s->labelled;
+	}
+	if (s->label.n)
+		return true;
+	lang_error(&d->l, s->labelled ? s->label_place : s->place,
+		   arena_printf(d->l.arena, "write %s \"NAME\" { … }", c->name),
+		   "%s needs a label", c->name);
+	return false;
+}
+
+/* One statement at the top of a file. */
+static void declare(struct draft *d, const struct stmt *s)
+{
+	struct draft_node node = {.block = s};
+	uint32_t known;
+
+	if (!s->block) {
+		lang_error(&d->l, s->place, "arguments stand inside a component's { }",
+			   "the argument %.*s cannot stand at the top of a file",
+			   STR_FMT(str_first(s->name, 200)));
+		return;
+	}
+	if (is_setting(d, s))
+		return;
+	node.plan.place = s->place;
+	node.plan.registered = registry_find(d->l.registry, s->name);
+	if (!node.plan.registered) {
+		unknown_component(d, s);
+		return;
+	}
+	if (!check_label(d, s, node.plan.registered->component))
+		return;
+	node.plan.id = arena_printf(d->l.arena, s->labelled ? "%s.%.*s" : "%s",
+				    node.plan.registered->component->name,
+				    STR_FMT(str_first(s->label, 1000)));
+	d->l.no_memory |= !node.plan.id;
+	if (!node.plan.id)
+		return;
+	known = names_find(&d->l.names, str_of(node.plan.id));
+	if (known != INDEX_NONE) {
+		struct place first = d->nodes.p[known].plan.place;
+
+		lang_error(&d->l, s->place,
+			   arena_printf(d->l.arena, "it stands at %s:%u:%u already",
+					first.source->name, first.line, first.column),
+			   "%s is defined twice", node.plan.id);
+	} else if (d->nodes.n < DRAFT_MAX_NODES) {
+		draft_add(d, node);
+	} else {
+		lang_error(&d->l, s->place, NULL, "more than %d components", DRAFT_MAX_NODES);
+	}
+}
+
+/* Where text stops being text: the line, for an editor. */
+static struct place bad_place(const struct source *source, bool (*bad)(struct str line))
+{
+	struct str rest = source->text;
+	struct place place = {source, 0, 1, 1};
+
+	while (rest.n) {
+		place.line++;
+		if (bad(str_cut(&rest, '\n')))
+			break;
+	}
+	return place;
+}
+
+static bool holds_nul(struct str line)
+{
+	return str_find(line, '\0') < line.n;
+}
+
+static bool not_utf8(struct str line)
+{
+	return !str_utf8(line);
+}
+
+static bool is_text(struct draft *d, const struct source *source)
+{
+	struct place whole = {.source = source};
+
+	if (source->text.n > MAX_SOURCE_BYTES)
+		lang_error(&d->l, whole, NULL, "is %zu bytes long; a configuration has at most %zu",
+			   source->text.n, MAX_SOURCE_BYTES);
+	else if (str_starts(source->text, STR("\xff\xfe")) ||
+		 str_starts(source->text, STR("\xfe\xff")))
+		lang_error(&d->l, whole, "save it as UTF-8", "is UTF-16 text");
+	else if (holds_nul(source->text))
+		lang_error(&d->l, whole, "is it a configuration?",
+			   "is not text: line %u holds a NUL byte",
+			   bad_place(source, holds_nul).line);
+	else if (!str_utf8(source->text))
+		lang_error(&d->l, whole, "save it as UTF-8", "is not UTF-8 text: line %u breaks it",
+			   bad_place(source, not_utf8).line);
+	else
+		return true;
+	return false;
+}
+
+static void add_uses(struct draft *d, uint32_t node, const struct binder *b)
+{
+	vec_each(&b->uses, use) {
+		bool targets = use->type == ANDIRON_TYPE_TARGETS;
+		struct plan_literal literal = {node, use->order, use->port, use->literal};
+		struct draft_edge edge = {.place = use->place};
+
+		if (use->literal) {
+			d->l.no_memory |= !vec_push(&d->literals, literal);
+			continue;
+		}
+		edge.plan = (struct plan_edge){
+			.from = targets ? use->node : node,
+			.to = targets ? node : use->node,
+			.kind = targets ? PLAN_TARGETS : PLAN_BATCHES,
+			.order = use->order,
+			.export_name = use->export->name,
+			.port = use->port,
+		};
+		if (use->node == node)
+			lang_error(&d->l, use->place, NULL, "%s refers to itself",
+				   d->nodes.p[node].plan.id);
+		else
+			draft_connect(d, edge);
+	}
+}
+
+static void bind_node(struct draft *d, uint32_t at)
+{
+	struct draft_node *node = &d->nodes.p[at];
+	const struct andiron_component *c = node->plan.registered->component;
+	struct andiron_value *args = lang_array(&d->l, struct andiron_value, 1);
+	struct bind_owner owner = {c->name, node->plan.place};
+	struct binder b = {.l = &d->l};
+
+	if (args && bind_body(&b, c->options, node->block->body, &owner, args))
+		node->plan.args = args;
+	add_uses(d, at, &b);
+	binder_free(&b);
+}
+
+static bool has_receivers(const struct andiron_component *c)
+{
+	for (uint32_t i = 0; i < c->options->count; i++)
+		if (bind_option(c->options, i)->type == ANDIRON_TYPE_RECEIVERS)
+			return true;
+	return false;
+}
+
+/* A profiler that feeds nobody is legal, and never meant. */
+static void warn_unconnected(struct draft *d)
+{
+	for (uint32_t i = 0; i < d->nodes.n; i++) {
+		const struct plan_node *node = &d->nodes.p[i].plan;
+		bool sends = false;
+
+		vec_each(&d->edges, e)
+			sends |= e->plan.kind == PLAN_BATCHES && e->plan.from == i;
+		if (!sends && node->args && has_receivers(node->registered->component) &&
+		    !(draft_flags(d, i) & ANDIRON_COMPONENT_NAMES))
+			lang_warning(&d->l, node->place, "name a writer's receiver in forward_to",
+				     "%s sends its profiles to nobody", node->id);
+	}
+}
+
+/* The plan in its order. */
+static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
+{
+	uint32_t *at = lang_array(&d->l, uint32_t, d->nodes.n);
+
+	if (!at)
+		return;
+	for (uint32_t i = 0; i < d->nodes.n; i++) {
+		at[order[i]] = i;
+		d->l.no_memory |= !vec_push(&plan->nodes, d->nodes.p[order[i]].plan);
+	}
+	vec_each(&d->edges, e) {
+		struct plan_edge edge = e->plan;
+
+		if (edge.kind != PLAN_TARGETS && edge.kind != PLAN_BATCHES)
+			continue;
+		edge.from = at[edge.from];
+		edge.to = at[edge.to];
+		check(edge.from < edge.to);
+		d->l.no_memory |= !vec_push(&plan->edges, edge);
+	}
+	vec_each(&d->literals, l) {
+		l->to = at[l->to];
+		d->l.no_memory |= !vec_push(&plan->literals, *l);
+	}
+}
+
+static void build(struct draft *d, struct plan *plan, size_t errors_before)
+{
+	struct lang *l = &d->l;
+	uint32_t *order;
+
+	for (size_t i = 0; i < d->n_sources; i++) {
+		const struct stmt *s = NULL;
+
+		if (is_text(d, &d->sources[i]))
+			s = parse_source(l, &d->sources[i]);
+		for (; s && !l->no_memory; s = s->next)
+			declare(d, s);
+	}
+	if (!d->nodes.n && l->diags->n_errors == errors_before && !l->no_memory)
+		lang_error(l, ((struct place){.source = d->n_sources ? d->sources : NULL}),
+			   "describe at least one, such as pyroscope.ebpf \"NAME\" { … }",
+			   "holds no components");
+	for (uint32_t i = 0; i < d->nodes.n && !l->no_memory; i++)
+		bind_node(d, i);
+	if (!l->no_memory)
+		warn_unconnected(d);
+	order = l->no_memory ? NULL : draft_sort(d);
+	if (order && l->diags->n_errors == errors_before) {
+		draft_complete(d, order);
+		order = l->no_memory ? NULL : draft_sort(d);
+	}
+	if (!l->no_memory)
+		draft_validate(d);
+	if (order && l->diags->n_errors == errors_before && !l->no_memory)
+		finish(d, plan, order);
+}
+
+int plan_build(const struct source *sources, size_t n_sources, const struct registry *registry,
+	       struct diags *diags, struct plan **ret)
+{
+	struct plan *plan = calloc(1, sizeof(*plan));
+	struct draft d = {.sources = sources, .n_sources = n_sources};
+	size_t errors_before = diags->n_errors;
+
+	if (!plan)
+		return -ENOMEM;
+	d.l.arena = &plan->arena;
+	d.l.diags = diags;
+	d.l.registry = registry;
+	build(&d, plan, errors_before);
+	vec_free(&d.nodes);
+	vec_free(&d.edges);
+	vec_free(&d.literals);
+	names_free(&d.l.names);
+	if (!d.l.no_memory && diags->n_errors == errors_before) {
+		*ret = plan;
+		return 0;
+	}
+	plan_free(plan);
+	return d.l.no_memory ? -ENOMEM : -EINVAL;
+}
+
+void plan_free(struct plan *plan)
+{
+	if (!plan)
+		return;
+	vec_free(&plan->nodes);
+	vec_free(&plan->edges);
+	vec_free(&plan->literals);
+	arena_free(&plan->arena);
+	free(plan);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The evaluator: names. `discovery.relabel.pods.output` is a component's id
+ * and one of its exports; the longest id that fits counts. A component comes
+ * before a function of the library that has its name.
+ */
+#include "host/lang/eval.h"
+
+#include "base/check.h"
+
+/* A capsule's integer: the node, and which of its exports. */
+#define EXPORT_BITS 16
+
+uint32_t eval_node(const struct andiron_value *capsule)
+{
+	check(capsule->kind == ANDIRON_VALUE_CAPSULE && capsule->n_items == 0);
+	return (uint32_t)(capsule->integer >> EXPORT_BITS);
+}
+
+const struct andiron_export *eval_export(const struct lang *l, const struct andiron_value *capsule)
+{
+	uint32_t node = eval_node(capsule);
+	uint64_t at = (uint64_t)capsule->integer & ((1u << EXPORT_BITS) - 1);
+
+	check(node < l->names.list.n);
+	return &l->names.list.p[node].component->exports[at];
+}
+
+bool eval_is_targets(const struct lang *l, const struct andiron_value *value)
+{
+	return value->kind == ANDIRON_VALUE_CAPSULE &&
+	       (value->n_items || eval_export(l, value)->type == ANDIRON_EXPORT_TARGETS);
+}
+
+/* The pieces are put together from the back, since the tree holds the last one
+ * on top. */
+struct str eval_path(struct lang *l, const struct expr *e)
+{
+	const struct expr *piece = e;
+	size_t n = 0;
+	char *path;
+
+	for (; piece->kind == EXPR_ACCESS; piece = piece->left)
+		n += piece->text.n + 1;
+	if (piece->kind != EXPR_NAME)
+		return STR_NULL;
+	n += piece->text.n;
+	path = lang_array(l, char, n + 1);
+	if (!path)
+		return STR_NULL;
+	for (size_t at = n; e; e = e->kind == EXPR_ACCESS ? e->left : NULL) {
+		at -= e->text.n;
+		memcpy(path + at, e->text.p, e->text.n);
+		if (at)
+			path[--at] = '.';
+	}
+	return (struct str){path, n};
+}
+
+/* The hint for a wrong name among a few. */
+static const char *nearest_id(struct lang *l, struct str id)
+{
+	size_t n = l->names.list.n;
+	const char **ids = lang_array(l, const char *, n + 1);
+
+	for (size_t i = 0; ids && i < n; i++)
+		ids[i] = l->names.list.p[i].id;
+	return ids ? diag_suggest(l->diags, id, ids, n) : NULL;
+}
+
+static const char *exports_hint(struct lang *l, const struct andiron_component *c, struct str id)
+{
+	if (!c->n_exports)
+		return "it exports nothing";
+	return arena_printf(l->arena, "write %.*s.%s", STR_FMT(str_first(id, 200)),
+			    c->exports[0].name);
+}
+
+/* `rest`: what follows the id, with its dot, or nothing. */
+static bool refer(struct lang *l, const struct expr *e, uint32_t node, struct str rest,
+		  struct andiron_value *ret)
+{
+	const struct name *name = &l->names.list.p[node];
+	const struct andiron_component *c = name->component;
+	struct str export_name = str_skip(rest, 1), deeper = export_name;
+
+	export_name = str_cut(&deeper, '.');
+	for (uint64_t i = 0; i < c->n_exports && i < 1u << EXPORT_BITS; i++) {
+		if (!str_is(export_name, c->exports[i].name))
+			continue;
+		if (deeper.n) {
+			lang_error(l, e->place, NULL,
+				   "looking into what %s exports is not supported yet by this version",
+				   name->id);
+			return false;
+		}
+		*ret = eval_value(e, ANDIRON_VALUE_CAPSULE);
+		ret->integer = (int64_t)node << EXPORT_BITS | (int64_t)i;
+		ret->string = (struct andiron_str){name->id, strlen(name->id)};
+		return true;
+	}
+	if (!rest.n)
+		lang_error(l, e->place, exports_hint(l, c, str_of(name->id)),
+			   "%s is a component; a value is one of its exports", name->id);
+	else
+		lang_error(l, e->place, exports_hint(l, c, str_of(name->id)),
+			   "%s exports no \"%.*s\"", name->id, STR_FMT(str_first(export_name, 200)));
+	return false;
+}
+
+static bool refuse_name(struct lang *l, const struct expr *e, struct str path)
+{
+	struct str id = str_first(path, str_rfind(path, '.'));
+
+	if (eval_library_name(path))
+		lang_error(l, e->place, NULL, "%.*s is not supported yet by this version",
+			   STR_FMT(path));
+	else if (id.n == path.n)
+		lang_error(l, e->place,
+			   arena_printf(l->arena, "text stands in double quotes: \"%.*s\"",
+					STR_FMT(str_first(path, 200))),
+			   "the name %.*s means nothing here", STR_FMT(str_first(path, 200)));
+	else
+		lang_error(l, e->place, nearest_id(l, id), "there is no component \"%.*s\"",
+			   STR_FMT(str_first(id, 200)));
+	return false;
+}
+
+bool eval_reference(struct lang *l, const struct expr *e, struct andiron_value *ret)
+{
+	struct str path = eval_path(l, e), id = path;
+
+	while (id.n) {
+		uint32_t node = names_find(&l->names, id);
+		size_t dot = str_rfind(id, '.');
+
+		if (node != INDEX_NONE)
+			return refer(l, e, node, str_skip(path, id.n), ret);
+		id = str_first(id, dot < id.n ? dot : 0);
+	}
+	return path.n && refuse_name(l, e, path);
+}

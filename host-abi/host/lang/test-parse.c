@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/lang/test-lang.h"
+
+#include "base/buf.h"
+
+/* Every error of a file at once, one for a line, and nothing that follows from
+ * another. */
+TEST(reports_all_errors_of_a_file)
+{
+	expect_plan("test.any \"a\" {\n"
+		    "  value =\n"
+		    "}\n"
+		    "test.any \"b\" { value = [1, 2) }\n"
+		    "test.any \"c\" { value = 1 2 }\n"
+		    "test.any \"d\" { value = 1 }\n",
+		    "f:2:3: error: expected a value, not }\n");
+}
+
+TEST(takes_a_line_end_for_the_missing_comma)
+{
+	expect_plan("test.any \"a\" {\n"
+		    "  value = [\n"
+		    "    1\n"
+		    "    2,\n"
+		    "    {\"k\" = 3\n"
+		    "     \"l\" = 4\n"
+		    "    },\n"
+		    "  ]\n"
+		    "}\n",
+		    "f:3:6: error: expected \",\" or \"]\", but the line ends here\n"
+		    "    3 |     1\n"
+		    "      |      ^\n"
+		    "  inside brackets every element that ends its line needs one\n"
+		    "f:5:13: error: expected \",\" or \"}\", but the line ends here\n"
+		    "    5 |     {\"k\" = 3\n"
+		    "      |             ^\n"
+		    "  inside brackets every element that ends its line needs one\n"
+		    "f:6:13: error: expected \",\" or \"}\", but the line ends here\n"
+		    "    6 |      \"l\" = 4\n"
+		    "      |             ^\n"
+		    "  inside brackets every element that ends its line needs one\n");
+}
+
+/* A list that is never closed ends where the next statement begins. */
+TEST(finds_the_next_statement)
+{
+	expect_plan("test.any \"a\" {\n"
+		    "  value = [1, 2\n"
+		    "  valeu = 3\n"
+		    "}\n"
+		    "test.any \"b\" { value = {a = 1, b = }\n"
+		    "test.any \"c\" {\n  valeu = 1\n}\n",
+		    "");
+}
+
+TEST(statements)
+{
+	expect_plan("test.any \"a\" { value = 1 }", "node test.any.a: {value=1}\n");
+	expect_plan("test . any \"a\" {\n\n\n}", "node test.any.a: {}\n");
+	expect_plan("test.any \"a\" { value = 1 value = 2 }", "");
+	expect_plan("test.any \"a\" { a.value = 1 }", "");
+	expect_plan("test.any a { }", "");
+	expect_plan("test.any `a` { }", "");
+	expect_plan("test.any \"a b\" { }", "");
+	expect_plan("test.any \"a\" {\n  value = 1\n", "");
+	expect_plan("}\ntest.any \"a\" {}\n]\n", "");
+}
+
+/* What recurses is bounded, however the levels are made. */
+TEST(bounds_depth)
+{
+	static const struct {
+		const char *before, *piece, *after;
+	} cases[] = {
+		{"test.any \"a\" { value = ", "[", "\n}"},
+		{"test.any \"a\" { value = ", "(", "\n}"},
+		{"test.any \"a\" { value = ", "{a=", "\n}"},
+		{"test.any \"a\" { value = ", "-", "1\n}"},
+		{"test.any \"a\" { value = 1", "^1", "\n}"},
+		{"test.any \"a\" { value = 1", "+1", "\n}"},
+		{"test.any \"a\" { value = x", "[0]", "\n}"},
+		{"test.any \"a\" { value = x", ".x", "\n}"},
+		{"test.any \"a\" { value = x", "()", "\n}"},
+		{"test.any \"a\" { value = x", "(x", "\n}"},
+		{"", "test.any \"a\" {\n", ""},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct buf b = BUF_NULL;
+		char *got;
+
+		buf_str_append(&b, str_of(cases[i].before));
+		for (int n = 0; n < 100000; n++)
+			buf_str_append(&b, str_of(cases[i].piece));
+		buf_str_append(&b, str_of(cases[i].after));
+		got = plan_text(buf_str(&b));
+		if (!strstr(got, "levels deep"))
+			test_fail(__FILE__, __LINE__, "case %zu gave %.2000s", i, got);
+		free(got);
+		buf_free(&b);
+	}
+}
+
+TEST(bounds_size)
+{
+	struct buf b = BUF_NULL;
+	char *got;
+
+	buf_str_append(&b, STR("test.any \"a\" { value = ["));
+	for (int n = 0; n < 300000; n++)
+		buf_str_append(&b, STR("1,"));
+	buf_str_append(&b, STR("] }"));
+	got = plan_text(buf_str(&b));
+	expect(strstr(got, "error: this file has more than 200000 values"));
+	free(got);
+	buf_free(&b);
+}
