@@ -164,9 +164,61 @@ static const struct {
 				    ANDIRON_VALUE_LIST, NULL},
 };
 
+/* What in a list or object is neither string nor number, with its key. Lists of
+ * targets hold objects, so these are looked into. */
+static const struct andiron_value *find_culprit(const struct andiron_value *v, bool targets,
+						struct andiron_str *ret_key)
+{
+	for (uint64_t i = 0; i < v->n_items; i++) {
+		const struct andiron_value *item = &v->items[i], *inner = NULL;
+		bool whole = targets && item->kind == ANDIRON_VALUE_MAP;
+
+		if (whole)
+			inner = find_culprit(item, false, ret_key);
+		else if (targets || item->kind < ANDIRON_VALUE_INT ||
+			 item->kind > ANDIRON_VALUE_STRING)
+			inner = item;
+		if (!inner)
+			continue;
+		if (!whole && v->kind == ANDIRON_VALUE_MAP)
+			*ret_key = v->keys[i];
+		return inner;
+	}
+	return NULL;
+}
+
+/* The container is right and something in it is not: points at that. */
+static bool refuse_item(struct binder *b, const struct andiron_option *option, const struct expr *e,
+			const struct andiron_value *v)
+{
+	struct andiron_str key = {0};
+	const struct andiron_value *item =
+		find_culprit(v, option->type == ANDIRON_TYPE_TARGETS, &key);
+	struct place place = e->place;
+
+	if (!item || option->type == ANDIRON_TYPE_SECRETS)
+		return false;
+	if (item->line) {
+		place.line = item->line;
+		place.column = item->column;
+		place.length = 0;
+	}
+	if (key.ptr)
+		lang_error(b->l, place, NULL, "%s must be %s, but its %.*s is %s", option->name,
+			   types[option->type].what,
+			   STR_FMT(str_first((struct str){key.ptr, key.len}, 200)),
+			   eval_describe(b->l, item));
+	else
+		lang_error(b->l, place, NULL, "%s must be %s, but holds %s", option->name,
+			   types[option->type].what, eval_describe(b->l, item));
+	return true;
+}
+
 static bool refuse(struct binder *b, const struct andiron_option *option, const struct expr *e,
 		   const struct andiron_value *v, const char *hint)
 {
+	if (v->kind == types[option->type].kind && !hint && refuse_item(b, option, e, v))
+		return false;
 	lang_error(b->l, e->place, hint, "%s must be %s, not %s", option->name,
 		   types[option->type].what, eval_describe(b->l, v));
 	return false;
@@ -213,7 +265,7 @@ static bool add_literal(struct binder *b, const struct andiron_option *option,
 						"join several with array.concat(a, b)"
 					      : NULL);
 	if (!each_item(b->l, copy, ANDIRON_VALUE_LIST, to_map))
-		return refuse(b, option, e, list, "every target is an object of strings");
+		return refuse(b, option, e, list, NULL);
 	return !copy->n_items || add_use(b, option, e, NULL, copy);
 }
 

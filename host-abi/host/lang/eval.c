@@ -22,9 +22,11 @@ struct andiron_value eval_value(const struct expr *e, uint32_t kind)
 
 const char *eval_describe(const struct lang *l, const struct andiron_value *value)
 {
-	static const char *const kinds[] = {"null",	"true or false", "a number", "a number",
-					    "a string", "a list",	 "an object"};
+	static const char *const kinds[] = {"null",	"false",  "a number", "a number",
+					    "a string", "a list", "an object"};
 
+	if (value->kind == ANDIRON_VALUE_BOOL && value->integer)
+		return "true";
 	if (value->kind < sizeof(kinds) / sizeof(kinds[0]))
 		return kinds[value->kind];
 	return eval_is_targets(l, value) ? "a list of targets" : "a receiver of profiles";

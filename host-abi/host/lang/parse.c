@@ -189,6 +189,16 @@ static bool parse_block(struct parser *p, struct stmt *s)
 	return closed;
 }
 
+/* Behind a name that nothing belongs to. */
+static void refuse_statement(struct parser *p)
+{
+	if (p->token.kind == TOKEN_RAW || p->token.kind == TOKEN_IDENT)
+		parser_error(p, p->token.place, "write \"NAME\"",
+			     "a label stands in double quotes");
+	else
+		parser_unexpected(p, "\"=\" and a value, or \"{\"");
+}
+
 static struct stmt *parse_statement(struct parser *p)
 {
 	struct stmt *s = parser_count(p) ? lang_array(p->l, struct stmt, 1) : NULL;
@@ -196,15 +206,13 @@ static struct stmt *parse_statement(struct parser *p)
 	bool good = s && parse_name(p, s);
 
 	if (good && p->token.kind == TOKEN_ASSIGN) {
-		if (str_find(s->name, '.') < s->name.n)
-			parser_error(p, s->place, NULL, "the name of an argument holds no dot");
 		parser_advance(p);
 		s->value = parser_expression(p);
 		good = s->value;
 	} else if (good && (p->token.kind == TOKEN_LBRACE || p->token.kind == TOKEN_STRING)) {
 		good = parse_block(p, s);
 	} else if (good) {
-		parser_unexpected(p, "\"=\" and a value, or \"{\"");
+		refuse_statement(p);
 		good = false;
 	}
 	p->depth = depth;

@@ -38,7 +38,7 @@ void draft_connect(struct draft *d, struct draft_edge edge)
 static const struct {
 	const char *name, *effect;
 } settings[] = {
-	{"logging", "--log-level and --log-format decide how andiron logs"},
+	{"logging", "--log-level decides what andiron logs"},
 	{"tracing", "andiron does not trace itself"},
 	{"http", "--status PATH serves metrics and health on a unix socket"},
 	{"remotecfg", "the configuration comes from this file alone"},

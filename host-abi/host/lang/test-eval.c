@@ -37,7 +37,7 @@ TEST(lists_and_objects)
 	expect_value("[1, [\"a\", null], {},]", "[1 [\"a\" null] {}]");
 	expect_value("{a = 1, \"b c\" = 2, \"\" = 3, \"\\n\" = 4,}", "{a=1 b c=2 \"\"=3 \\n=4}");
 	expect_value("[{a = [5, 6]}][0].a[1]", "6");
-	expect_value("{a = 1}[\"b\"]", "null");
+	expect_value("[{a = 1}[\"b\"]]", "[null]");
 	expect_plan("test.any \"a\" {\n  value = {k = 1, k = 2}\n}\n",
 		    "f:2:19: warning: the key k is given twice; this one counts\n"
 		    "    2 |   value = {k = 1, k = 2}\n"

@@ -3,8 +3,8 @@
 
 #include "base/buf.h"
 
-/* Every error of a file at once, one for a line, and nothing that follows from
- * another. */
+/* Every error of a file at once, one of a line, and nothing that only follows
+ * from another. */
 TEST(reports_all_errors_of_a_file)
 {
 	expect_plan("test.any \"a\" {\n"
@@ -13,7 +13,15 @@ TEST(reports_all_errors_of_a_file)
 		    "test.any \"b\" { value = [1, 2) }\n"
 		    "test.any \"c\" { value = 1 2 }\n"
 		    "test.any \"d\" { value = 1 }\n",
-		    "f:2:3: error: expected a value, not }\n");
+		    "f:3:1: error: expected a value, not }\n"
+		    "    3 | }\n"
+		    "      | ^\n"
+		    "f:4:29: error: expected \",\" or \"]\", not )\n"
+		    "    4 | test.any \"b\" { value = [1, 2) }\n"
+		    "      |                             ^\n"
+		    "f:5:26: error: expected a new line before the next statement, not 2\n"
+		    "    5 | test.any \"c\" { value = 1 2 }\n"
+		    "      |                          ^\n");
 }
 
 TEST(takes_a_line_end_for_the_missing_comma)
@@ -41,7 +49,7 @@ TEST(takes_a_line_end_for_the_missing_comma)
 		    "  inside brackets every element that ends its line needs one\n");
 }
 
-/* A list that is never closed ends where the next statement begins. */
+/* A bracket that is never closed ends where the next statement begins. */
 TEST(finds_the_next_statement)
 {
 	expect_plan("test.any \"a\" {\n"
@@ -49,21 +57,114 @@ TEST(finds_the_next_statement)
 		    "  valeu = 3\n"
 		    "}\n"
 		    "test.any \"b\" { value = {a = 1, b = }\n"
-		    "test.any \"c\" {\n  valeu = 1\n}\n",
-		    "");
+		    "test.any \"c\" {\n"
+		    "  valeu = 1\n"
+		    "}\n",
+		    "f:2:16: error: expected \",\" or \"]\", but the line ends here\n"
+		    "    2 |   value = [1, 2\n"
+		    "      |                ^\n"
+		    "  inside brackets every element that ends its line needs one\n"
+		    "f:3:3: error: test.any has no argument \"valeu\"\n"
+		    "    3 |   valeu = 3\n"
+		    "      |   ^~~~~\n"
+		    "  did you mean \"value\"?\n"
+		    "f:5:36: error: expected a value, not }\n"
+		    "    5 | test.any \"b\" { value = {a = 1, b = }\n"
+		    "      |                                    ^\n");
+	expect_plan("test.any \"a\" {\n"
+		    "  value = {\n"
+		    "    a = ,\n"
+		    "    b = 1,\n"
+		    "  }\n"
+		    "}\n"
+		    "test.any \"b\" {\n"
+		    "  valeu = 1\n"
+		    "}\n",
+		    "f:3:9: error: expected a value, not ,\n"
+		    "    3 |     a = ,\n"
+		    "      |         ^\n"
+		    "f:8:3: error: test.any has no argument \"valeu\"\n"
+		    "    8 |   valeu = 1\n"
+		    "      |   ^~~~~\n"
+		    "  did you mean \"value\"?\n");
+	expect_plan("test.any \"a\" {\n"
+		    "  value = {\n"
+		    "    a = 1,\n"
+		    "\n"
+		    "test.any \"b\" {\n"
+		    "  valeu = 1\n"
+		    "}\n",
+		    "f:1:1: error: the block test.any is never closed\n"
+		    "    1 | test.any \"a\" {\n"
+		    "      | ^~~~~~~~\n"
+		    "  end it with }\n"
+		    "f:5:5: error: expected \"=\" behind the key, not .\n"
+		    "    5 | test.any \"b\" {\n"
+		    "      |     ^\n");
 }
 
 TEST(statements)
 {
-	expect_plan("test.any \"a\" { value = 1 }", "node test.any.a: {value=1}\n");
-	expect_plan("test . any \"a\" {\n\n\n}", "node test.any.a: {}\n");
-	expect_plan("test.any \"a\" { value = 1 value = 2 }", "");
-	expect_plan("test.any \"a\" { a.value = 1 }", "");
-	expect_plan("test.any a { }", "");
-	expect_plan("test.any `a` { }", "");
-	expect_plan("test.any \"a b\" { }", "");
-	expect_plan("test.any \"a\" {\n  value = 1\n", "");
-	expect_plan("}\ntest.any \"a\" {}\n]\n", "");
+	expect_plan("test.any \"a\" { value = 1 }",
+		    "node test.any.a: {value=1}\n");
+	expect_plan("test . any \"a\" {\n"
+		    "\n"
+		    "\n"
+		    "}",
+		    "node test.any.a: {}\n");
+	expect_plan("test.any \"a\" {} test.any \"b\" {}",
+		    "f:1:17: error: expected a new line before the next statement, not test\n"
+		    "    1 | test.any \"a\" {} test.any \"b\" {}\n"
+		    "      |                 ^~~~\n");
+	expect_plan("test.any \"a\" { a.value = 1 }",
+		    "f:1:16: error: test.any has no argument \"a.value\"\n"
+		    "    1 | test.any \"a\" { a.value = 1 }\n"
+		    "      |                ^~~~~~~\n"
+		    "  did you mean \"value\"?\n");
+	expect_plan("test.any a { }",
+		    "f:1:10: error: a label stands in double quotes\n"
+		    "    1 | test.any a { }\n"
+		    "      |          ^\n"
+		    "  write \"NAME\"\n");
+	expect_plan("test.any `a` { }",
+		    "f:1:10: error: a label stands in double quotes\n"
+		    "    1 | test.any `a` { }\n"
+		    "      |          ^~~\n"
+		    "  write \"NAME\"\n");
+	expect_plan("test.any \"a b\" { }",
+		    "f:1:10: error: \"a b\" cannot be a label\n"
+		    "    1 | test.any \"a b\" { }\n"
+		    "      |          ^~~~~\n"
+		    "  a label begins with a letter or _ and goes on with letters, digits and _\n");
+	expect_plan("test.any \"a\" {\n"
+		    "  value = 1\n",
+		    "f:1:1: error: the block test.any is never closed\n"
+		    "    1 | test.any \"a\" {\n"
+		    "      | ^~~~~~~~\n"
+		    "  end it with }\n");
+	expect_plan("}\n"
+		    "test.any \"a\" {}\n"
+		    "]\n",
+		    "f:1:1: error: expected a block, not }\n"
+		    "    1 | }\n"
+		    "      | ^\n"
+		    "f:3:1: error: expected the name of a block or an argument, not ]\n"
+		    "    3 | ]\n"
+		    "      | ^\n");
+	expect_plan("test.any \"a\" {\n"
+		    "  'value' = 1\n"
+		    "}\n",
+		    "f:2:3: error: text in single quotes\n"
+		    "    2 |   'value' = 1\n"
+		    "      |   ^~~~~~~\n"
+		    "  write it in double quotes: \"…\"\n");
+	expect_plan("test.any \"a\" {\n"
+		    "  value: 1\n"
+		    "}\n",
+		    "f:2:8: error: \":\" means nothing here\n"
+		    "    2 |   value: 1\n"
+		    "      |        ^\n"
+		    "  a name and its value are joined by \"=\"\n");
 }
 
 /* What recurses is bounded, however the levels are made. */
