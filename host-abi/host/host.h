@@ -19,12 +19,12 @@
 struct host;
 
 struct host_options {
-	uint32_t log_level;     /* ANDIRON_LOG_* */
-	bool log_json;          /* one JSON object a line, else logfmt-like text */
-	int log_fd;             /* usually 2 */
-	unsigned int workers;   /* 0: 2 */
-	int64_t drain_ns;       /* deadline of the whole drain; 0: 10 s */
-	uint64_t queue_bytes;   /* bound of each consumer's queue; 0: 64 MiB */
+	uint32_t log_level;      /* ANDIRON_LOG_* */
+	bool log_json;           /* one JSON object a line, else logfmt-like text */
+	int log_fd;              /* usually 2 */
+	unsigned int workers;    /* 0: 2 */
+	int64_t drain_ns;        /* deadline of the whole drain; 0: 10 s */
+	uint64_t queue_bytes;    /* bound of each consumer's queue; 0: 64 MiB */
 	const char *status_path; /* unix socket for metrics and health; NULL: none */
 	/* Called once, on the loop, when every node has started, or failed to
 	 * (then `failed` names those that did). May call host_stop. */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define EVENTS_A_ROUND 32
-#define WAKE_ID        UINT64_MAX
+#define WAKE_ID UINT64_MAX
 
 static int open_fds(struct loop *loop)
 {
@@ -185,14 +185,14 @@ void loop_step(struct loop *loop)
 	int timeout, n;
 
 	check(loop_is_here(loop));
-	run_tasks(loop);
-	run_timers(loop);
 	pthread_mutex_lock(&loop->lock);
 	timeout = loop->tasks ? 0 : loop_timer_wait(loop, clock_mono());
 	pthread_mutex_unlock(&loop->lock);
 	n = epoll_wait(loop->epoll_fd, events, EVENTS_A_ROUND, timeout);
 	for (int i = 0; i < n; i++)
 		dispatch(loop, &events[i]);
+	run_timers(loop);
+	run_tasks(loop);
 }
 
 /* The lock is held. */

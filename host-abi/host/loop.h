@@ -93,8 +93,9 @@ void loop_timer_cancel(struct loop *loop, struct loop_timer *timer);
 struct loop_timer *loop_timer_due(struct loop *loop, int64_t now);
 int loop_timer_wait(const struct loop *loop, int64_t now);
 
-/* One round: what was posted, what is due, what is ready; sleeps if there is
- * none of them. May be called from a task (then what the outer round
+/* One round: sleeps unless there is something to do, then does what is ready,
+ * what is due and what was posted, and returns. So a caller that waits for a
+ * condition looks at it between rounds. May be called from a task (then what the outer round
  * still has in hand waits). */
 void loop_step(struct loop *loop);
 

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exports and their edges. Contracts in exports.h. */
+#include "host/exports.h"
+
+#include "host/instance.h"
+
+#include <errno.h>
+
+int export_init(struct export *e, const char *name)
+{
+	*e = (struct export){.name = name, .table = target_table_new()};
+	if (!e->table)
+		return -ENOMEM;
+	pthread_mutex_init(&e->lock, NULL);
+	return 0;
+}
+
+void export_fini(struct export *e)
+{
+	target_table_free(e->table);
+	vec_free(&e->generations);
+	vec_free(&e->edges);
+	pthread_mutex_destroy(&e->lock);
+}
+
+/* Everything there is, as snapshots. The lock is held. */
+static bool send_snapshots(struct export *e, const struct target_edge *edge)
+{
+	vec_each (&e->generations, g) {
+		const struct andiron_targets *all =
+			targets_snapshot(e->table, g->producer, g->generation);
+		bool sent = all && targets_deliver(edge->to, edge->port, all);
+
+		if (all)
+			all->release(all->owner);
+		if (!sent)
+			return false;
+	}
+	return true;
+}
+
+static void pass_on(struct export *e, const struct andiron_targets *update)
+{
+	vec_each (&e->edges, edge) {
+		bool sent;
+
+		if (edge->state == EDGE_WAITING)
+			continue;
+		if (edge->state == EDGE_LIVE)
+			sent = targets_deliver(edge->to, edge->port, update);
+		else
+			sent = send_snapshots(e, edge);
+		edge->state = sent ? EDGE_LIVE : EDGE_STALE;
+	}
+}
+
+static struct generation *generation_of(struct export *e, uint64_t producer)
+{
+	vec_each (&e->generations, g)
+		if (g->producer == producer)
+			return g;
+	if (!vec_push(&e->generations, ((struct generation){.producer = producer})))
+		return NULL;
+	return &e->generations.p[e->generations.n - 1];
+}
+
+static void no_change(void *context, int change, struct target_row *row)
+{
+}
+
+static int apply(struct export *e, const struct andiron_targets *update)
+{
+	struct generation *g;
+	size_t n = e->generations.n;
+	int r;
+
+	g = generation_of(e, update->producer);
+	if (!g)
+		return -ENOMEM;
+	r = target_table_apply(e->table, update, no_change, NULL);
+	if (r == 0)
+		g->generation = update->generation;
+	else if (n < e->generations.n)
+		e->generations.n = n; /* nothing was heard of it before */
+	return r == -EAGAIN ? -EINVAL : r;
+}
+
+int export_send(struct export *e, const struct andiron_targets *update)
+{
+	int r;
+
+	pthread_mutex_lock(&e->lock);
+	r = apply(e, update);
+	if (r == 0)
+		pass_on(e, update);
+	pthread_mutex_unlock(&e->lock);
+	return r;
+}
+
+void export_attach(struct export *e, struct instance *to)
+{
+	pthread_mutex_lock(&e->lock);
+	vec_each (&e->edges, edge)
+		if (edge->to == to && edge->state == EDGE_WAITING)
+			edge->state = send_snapshots(e, edge) ? EDGE_LIVE : EDGE_STALE;
+	pthread_mutex_unlock(&e->lock);
+}
+
+static struct target_edge *find_edge(struct target_edges *edges, const struct target_edge *like)
+{
+	vec_each (edges, edge)
+		if (edge->to == like->to && strcmp(edge->port, like->port) == 0)
+			return edge;
+	return NULL;
+}
+
+/* The consumer goes on without these rows. */
+static void withdraw(struct export *e, const struct target_edge *edge)
+{
+	vec_each (&e->generations, g) {
+		const struct andiron_targets *none =
+			targets_snapshot(NULL, g->producer, g->generation + 1);
+
+		if (none) {
+			targets_deliver(edge->to, edge->port, none);
+			none->release(none->owner);
+		}
+	}
+}
+
+void export_rewire(struct export *e, struct target_edges *edges)
+{
+	struct target_edges old;
+
+	pthread_mutex_lock(&e->lock);
+	vec_each (edges, edge) {
+		const struct target_edge *before = find_edge(&e->edges, edge);
+
+		if (before)
+			edge->state = before->state;
+	}
+	vec_each (&e->edges, edge)
+		if (edge->state != EDGE_WAITING && !edge->to->retiring && !find_edge(edges, edge))
+			withdraw(e, edge);
+	old = e->edges;
+	e->edges = *edges;
+	*edges = old;
+	pthread_mutex_unlock(&e->lock);
+}
