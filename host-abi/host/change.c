@@ -208,7 +208,7 @@ static void take_back(struct change *c)
 			log_printf(&c->host->log, ANDIRON_LOG_ERROR, m->instance->name,
 				   "refuses the arguments that it had before: %s", err.text);
 		if (m->made)
-			graph_retire(m->instance, 0);
+			graph_retire(m->instance, clock_mono());
 	}
 	/* Never started, so they are gone after a few rounds of the loop. */
 	for (size_t n = 0; n < c->n; n++)
@@ -258,8 +258,7 @@ static void commit(struct change *c, struct wiring *w)
 	c->plan = NULL;
 	retire_gone(c);
 	wiring_apply(w);
-	if (old)
-		plan_free(old);
+	plan_free(old);
 	host_poke(c->host);
 }
 
@@ -291,9 +290,9 @@ static int run(struct change *c, struct error *err)
 		r = error_set(err, -ECANCELED, "the host is being stopped");
 	if (r == 0)
 		switch_over(c, &w);
-	else
-		take_back(c);
 	wiring_fini(&w);
+	if (r < 0)
+		take_back(c);
 	return r;
 }
 
@@ -306,8 +305,7 @@ int change_plan(struct host *host, struct plan *plan, struct error *err)
 	c.nodes = calloc(c.n + 1, sizeof(struct instance *));
 	if (c.moves && c.nodes)
 		r = run(&c, err);
-	if (c.plan)
-		plan_free(c.plan);
+	plan_free(c.plan);
 	free(c.moves);
 	free(c.nodes);
 	if (r == -ENOMEM)

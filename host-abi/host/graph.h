@@ -55,6 +55,7 @@ struct wiring {
 	struct wire *wires; /* one for each node of the plan */
 	size_t n_wires, n_rows;
 	struct literal **literals;
+	struct target_edges *literal_edges; /* one for each */
 	size_t n_literals;
 };
 

@@ -164,8 +164,7 @@ void host_free(struct host *host)
 	vec_each (&host->literals, l)
 		literal_free(*l);
 	vec_free(&host->literals);
-	if (host->plan)
-		plan_free(host->plan);
+	plan_free(host->plan);
 #if HAVE_OBJECTS
 	objects_free(host->objects);
 #endif

@@ -253,7 +253,7 @@ static int call_create(struct instance *i, const struct plan_node *node, struct 
  * strand. */
 static void discard(struct host *host, struct instance *i)
 {
-	graph_retire(i, 0);
+	graph_retire(i, clock_mono());
 	while (instances_have(&host->instances, i) && i->stage != STAGE_ABANDONED)
 		host_step(host);
 }

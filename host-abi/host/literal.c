@@ -95,7 +95,8 @@ int literals_build(struct wiring *w, const struct plan *plan, struct instance *c
 	vec_each (&w->host->literals, at)
 		(*at)->kept = false;
 	w->literals = calloc(plan->literals.n + 1, sizeof(struct literal *));
-	if (!w->literals || !vec_reserve(&w->host->literals, plan->literals.n))
+	w->literal_edges = calloc(plan->literals.n + 1, sizeof(*w->literal_edges));
+	if (!w->literals || !w->literal_edges || !vec_reserve(&w->host->literals, plan->literals.n))
 		return -ENOMEM;
 	for (w->n_literals = 0; w->n_literals < plan->literals.n; w->n_literals++) {
 		const struct plan_literal *from = &plan->literals.p[w->n_literals];
@@ -107,23 +108,11 @@ int literals_build(struct wiring *w, const struct plan *plan, struct instance *c
 		else
 			l = literal_new(w->host, from, to);
 		w->literals[w->n_literals] = l;
-		if (!l)
+		if (!l || !vec_push(&w->literal_edges[w->n_literals],
+				    ((struct target_edge){.to = to, .port = l->port})))
 			return -ENOMEM;
 	}
 	return 0;
-}
-
-/* One edge, from the literal to its consumer. */
-static void connect(struct literal *l, struct instance *to)
-{
-	struct target_edges edges = {0};
-
-	if (vec_push(&edges, ((struct target_edge){.to = to, .port = l->port})))
-		export_rewire(&l->export, &edges);
-	else
-		log_printf(&to->host->log, ANDIRON_LOG_ERROR, to->name,
-			   "out of memory: the targets of %s are not passed on", l->port);
-	vec_free(&edges);
 }
 
 void literals_apply(struct wiring *w)
@@ -145,7 +134,7 @@ void literals_apply(struct wiring *w)
 		const struct plan_literal *from = &plan->literals.p[n];
 		struct literal *l = w->literals[n];
 
-		connect(l, w->wires[from->to].instance);
+		export_rewire(&l->export, &w->literal_edges[n]);
 		if (!l->kept)
 			host->literals.p[host->literals.n++] = l;
 		else if (fill(l, from->targets) < 0)

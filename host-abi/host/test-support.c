@@ -240,14 +240,42 @@ struct plan *test_plan(void)
 	return plan;
 }
 
-/* The language's own takes its place where that is linked. */
-__attribute__((weak)) void plan_free(struct plan *plan)
+struct plan *test_try_plan(struct probe probes[2])
 {
-	vec_free(&plan->nodes);
-	vec_free(&plan->edges);
-	vec_free(&plan->literals);
-	arena_free(&plan->arena);
-	free(plan);
+	static struct registered_component registered[2] = {{&test_producer, NULL},
+							    {&test_writer, NULL}};
+	static struct andiron_str key = {"k", 1};
+	static struct andiron_value args[2] = {{.kind = ANDIRON_VALUE_MAP},
+					       {.kind = ANDIRON_VALUE_MAP}};
+	static struct andiron_value label = {.kind = ANDIRON_VALUE_STRING, .string = {"v", 1}};
+	static struct andiron_value row = {
+		.kind = ANDIRON_VALUE_MAP, .keys = &key, .items = &label, .n_items = 1};
+	static struct andiron_value list = {
+		.kind = ANDIRON_VALUE_LIST, .items = &row, .n_items = 1};
+	static const char *const ids[2] = {"p", "w"};
+	struct plan *plan = calloc(1, sizeof(*plan));
+	bool ok = plan;
+
+	for (int i = 0; ok && i < 2; i++) {
+		probes[i].name = ids[i];
+		args[i].integer = (int64_t)(uintptr_t)&probes[i];
+		ok = vec_push(&plan->nodes, ((struct plan_node){.id = ids[i],
+								.registered = &registered[i],
+								.args = &args[i]}));
+	}
+	ok = ok &&
+	     vec_push(&plan->edges, ((struct plan_edge){.from = 0, .to = 1, .kind = PLAN_BATCHES}));
+	ok = ok && vec_push(&plan->edges, ((struct plan_edge){.from = 0,
+							      .to = 1,
+							      .kind = PLAN_TARGETS,
+							      .export_name = "targets",
+							      .port = "targets"}));
+	ok = ok && vec_push(&plan->literals,
+			    ((struct plan_literal){.to = 1, .port = "targets", .targets = &list}));
+	if (ok)
+		return plan;
+	plan_free(plan);
+	return NULL;
 }
 
 uint32_t test_node(struct plan *plan, const char *id, const struct andiron_component *component,
@@ -323,6 +351,15 @@ void test_take(struct probe *p, uint64_t samples, uint64_t bytes)
 	p->host->ledger_add(p->instance, ANDIRON_LEDGER_TAKEN, NULL, samples);
 	expect_eq(p->host->send_batch(p->instance, batch), 0);
 	batch_release(batch);
+}
+
+struct instance *host_instance_of(const struct probe *p)
+{
+	struct instance *i = instance_get(p->instance);
+
+	if (i)
+		instance_unref(i);
+	return i;
 }
 
 struct host *test_host(struct host_options options)

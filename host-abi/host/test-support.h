@@ -10,7 +10,8 @@
 #include "abi/batch-build.h"
 #include "abi/target-list.h"
 #include "base/test.h"
-#include "host/state.h"
+#include "base/clock.h"
+#include "host/graph.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -55,6 +56,8 @@ void test_before(const char *first, const char *second);
 void probe_fini(struct probe *p);
 
 struct plan *test_plan(void);
+/* Producer, writer, edges of both kinds and a literal; NULL without memory. */
+struct plan *test_try_plan(struct probe probes[2]);
 uint32_t test_node(struct plan *plan, const char *id, const struct andiron_component *component,
 		   struct probe *probe);
 void test_batches(struct plan *plan, uint32_t from, uint32_t to);
@@ -65,6 +68,9 @@ void test_literal(struct plan *plan, uint32_t to, const char *name, const char *
 const struct andiron_batch *test_batch(uint64_t samples, uint64_t bytes);
 /* Counts as taken and sends. */
 void test_take(struct probe *p, uint64_t samples, uint64_t bytes);
+
+/* The instance behind a probe, or NULL when it is gone. */
+struct instance *host_instance_of(const struct probe *p);
 
 struct host *test_host(struct host_options options);
 /* Rounds of the loop until a counter has come to n. */

@@ -194,9 +194,13 @@ void wiring_fini(struct wiring *w)
 		free(wire->exports);
 		free(wire->paths);
 	}
-	for (size_t n = 0; w->literals && n < w->n_literals; n++)
+	/* The last one may be half made, and then it is not counted. */
+	for (size_t n = 0; w->literals && w->literal_edges && n <= w->n_literals; n++) {
 		if (w->literals[n] && !w->literals[n]->kept)
 			literal_free(w->literals[n]);
+		vec_free(&w->literal_edges[n]);
+	}
+	free(w->literal_edges);
 	free(w->literals);
 	free(w->wires);
 }
