@@ -22,7 +22,7 @@ struct body {
 		uint32_t n_blocks;
 		struct andiron_value *value;
 		struct andiron_value *blocks; /* of a repeatable one */
-	} *slots;
+	} * slots;
 };
 
 void binder_free(struct binder *b)
@@ -63,8 +63,7 @@ static void unknown(struct body *body, const struct stmt *s)
 }
 
 /* Finds the statement's option and reports what is wrong with it being here. */
-static const struct andiron_option *find(struct body *body, const struct stmt *s,
-					 struct slot **ret)
+static const struct andiron_option *find(struct body *body, const struct stmt *s, struct slot **ret)
 {
 	struct lang *l = body->b->l;
 	const struct andiron_option *option = NULL;
@@ -113,8 +112,7 @@ static bool bind_argument(struct body *body, const struct andiron_option *option
 {
 	struct andiron_value value;
 
-	if (!eval(body->b->l, s->value, &value) ||
-	    !bind_convert(body->b, option, s->value, &value))
+	if (!eval(body->b->l, s->value, &value) || !bind_convert(body->b, option, s->value, &value))
 		return false;
 	if (option->type == ANDIRON_TYPE_TARGETS)
 		return true;
@@ -144,8 +142,8 @@ static struct andiron_value block_value(uint32_t kind, const struct place *place
 	};
 }
 
-static bool bind_block(struct body *body, const struct andiron_option *option,
-		       const struct stmt *s, struct slot *slot)
+static bool bind_block(struct body *body, const struct andiron_option *option, const struct stmt *s,
+		       struct slot *slot)
 {
 	static const struct andiron_options none = {0};
 	struct lang *l = body->b->l;

@@ -101,21 +101,53 @@ static const struct {
 	{"concat", "array.concat", call_concat},
 };
 
-static const char *const library[] = {
-	"array.combine_maps", "array.group_by", "base64_decode", "coalesce", "constants.arch",
-	"constants.hostname", "constants.os", "constants.version", "convert.nonsensitive",
-	"encoding.from_URLbase64", "encoding.from_base64", "encoding.from_json",
-	"encoding.from_yaml", "encoding.to_URLbase64", "encoding.to_base64", "encoding.to_json",
-	"encoding.url_decode", "encoding.url_encode", "file.path_join", "format", "join",
-	"json_decode", "json_path", "module_path", "nonsensitive", "replace", "split",
-	"string.format", "string.join", "string.replace", "string.split", "string.to_lower",
-	"string.to_upper", "string.trim", "string.trim_prefix", "string.trim_space",
-	"string.trim_suffix", "to_lower", "to_upper", "trim", "trim_prefix", "trim_space",
-	"trim_suffix", "yaml_decode",
-};
+static const char *const library[] = {"array.combine_maps",
+				      "array.group_by",
+				      "base64_decode",
+				      "coalesce",
+				      "constants.arch",
+				      "constants.hostname",
+				      "constants.os",
+				      "constants.version",
+				      "convert.nonsensitive",
+				      "encoding.from_URLbase64",
+				      "encoding.from_base64",
+				      "encoding.from_json",
+				      "encoding.from_yaml",
+				      "encoding.to_URLbase64",
+				      "encoding.to_base64",
+				      "encoding.to_json",
+				      "encoding.url_decode",
+				      "encoding.url_encode",
+				      "file.path_join",
+				      "format",
+				      "join",
+				      "json_decode",
+				      "json_path",
+				      "module_path",
+				      "nonsensitive",
+				      "replace",
+				      "split",
+				      "string.format",
+				      "string.join",
+				      "string.replace",
+				      "string.split",
+				      "string.to_lower",
+				      "string.to_upper",
+				      "string.trim",
+				      "string.trim_prefix",
+				      "string.trim_space",
+				      "string.trim_suffix",
+				      "to_lower",
+				      "to_upper",
+				      "trim",
+				      "trim_prefix",
+				      "trim_space",
+				      "trim_suffix",
+				      "yaml_decode"};
 
 #define N_FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
-#define N_LIBRARY   (sizeof(library) / sizeof(library[0]))
+#define N_LIBRARY (sizeof(library) / sizeof(library[0]))
 
 bool eval_library_name(struct str name)
 {

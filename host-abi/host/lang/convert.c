@@ -156,8 +156,8 @@ static const struct {
 	[ANDIRON_TYPE_STRINGS] = {"a list of strings", ANDIRON_VALUE_LIST, to_strings},
 	[ANDIRON_TYPE_MAP] = {"an object of strings, {\"name\" = \"value\"}", ANDIRON_VALUE_MAP,
 			      to_map},
-	[ANDIRON_TYPE_SECRETS] = {"an object of strings, or of lists of strings",
-				  ANDIRON_VALUE_MAP, to_secrets},
+	[ANDIRON_TYPE_SECRETS] = {"an object of strings, or of lists of strings", ANDIRON_VALUE_MAP,
+				  to_secrets},
 	[ANDIRON_TYPE_TARGETS] = {"a list of targets, each an object of strings",
 				  ANDIRON_VALUE_LIST, NULL},
 	[ANDIRON_TYPE_RECEIVERS] = {"a list of receivers, [pyroscope.write.NAME.receiver]",
@@ -249,8 +249,8 @@ static bool add_use(struct binder *b, const struct andiron_option *option, const
 	return !b->l->no_memory;
 }
 
-static bool add_literal(struct binder *b, const struct andiron_option *option,
-			const struct expr *e, const struct andiron_value *list)
+static bool add_literal(struct binder *b, const struct andiron_option *option, const struct expr *e,
+			const struct andiron_value *list)
 {
 	struct andiron_value *copy = lang_array(b->l, struct andiron_value, 1);
 
@@ -270,8 +270,8 @@ static bool add_literal(struct binder *b, const struct andiron_option *option,
 }
 
 /* A part of a TARGETS option. */
-static bool add_targets(struct binder *b, const struct andiron_option *option,
-			const struct expr *e, const struct andiron_value *v)
+static bool add_targets(struct binder *b, const struct andiron_option *option, const struct expr *e,
+			const struct andiron_value *v)
 {
 	if (v->kind == ANDIRON_VALUE_LIST)
 		return add_literal(b, option, e, v);

@@ -22,7 +22,7 @@ struct andiron_value eval_value(const struct expr *e, uint32_t kind)
 
 const char *eval_describe(const struct lang *l, const struct andiron_value *value)
 {
-	static const char *const kinds[] = {"null",	"false",  "a number", "a number",
+	static const char *const kinds[] = {"null",     "false",  "a number", "a number",
 					    "a string", "a list", "an object"};
 
 	if (value->kind == ANDIRON_VALUE_BOOL && value->integer)
@@ -139,7 +139,8 @@ static bool eval_map(struct lang *l, const struct expr *e, struct andiron_value 
 		uint32_t at = index_find(&seen, hash_str(f->text), same_key, &sought);
 
 		if (at != INDEX_NONE) {
-			lang_warning(l, f->place, NULL, "the key %.*s is given twice; this one counts",
+			lang_warning(l, f->place, NULL,
+				     "the key %.*s is given twice; this one counts",
 				     STR_FMT(str_first(f->text, 200)));
 		} else {
 			at = (uint32_t)n++;
@@ -162,8 +163,7 @@ static bool refuse_capsule(struct lang *l, const struct expr *e, const struct an
 		return false;
 	lang_error(l, e->place,
 		   eval_is_targets(l, value) ? "discovery.relabel can select among targets" : NULL,
-		   "looking into %s is not supported yet by this version",
-		   eval_describe(l, value));
+		   "looking into %s is not supported yet by this version", eval_describe(l, value));
 	return true;
 }
 
@@ -215,8 +215,9 @@ static bool eval_index(struct lang *l, const struct expr *e, struct andiron_valu
 		return false;
 	}
 	if (at.integer < 0 || (uint64_t)at.integer >= whole.n_items) {
-		lang_error(l, e->right->place, NULL, "this list has no element %lld (it holds %llu)",
-			   (long long)at.integer, (unsigned long long)whole.n_items);
+		lang_error(l, e->right->place, NULL,
+			   "this list has no element %lld (it holds %llu)", (long long)at.integer,
+			   (unsigned long long)whole.n_items);
 		return false;
 	}
 	*ret = whole.items[at.integer];
@@ -230,7 +231,7 @@ bool eval(struct lang *l, const struct expr *e, struct andiron_value *ret)
 		[EXPR_NULL] = eval_literal,   [EXPR_BOOL] = eval_literal,
 		[EXPR_NUMBER] = eval_literal, [EXPR_STRING] = eval_literal,
 		[EXPR_NAME] = eval_reference, [EXPR_LIST] = eval_list,
-		[EXPR_MAP] = eval_map,	      [EXPR_ACCESS] = eval_access,
+		[EXPR_MAP] = eval_map,        [EXPR_ACCESS] = eval_access,
 		[EXPR_INDEX] = eval_index,    [EXPR_CALL] = eval_call,
 		[EXPR_UNARY] = eval_unary,    [EXPR_BINARY] = eval_binary,
 	};

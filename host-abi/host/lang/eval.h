@@ -23,15 +23,13 @@ bool eval(struct lang *l, const struct expr *e, struct andiron_value *ret);
 /* A value of that kind, placed where the expression is. */
 struct andiron_value eval_value(const struct expr *e, uint32_t kind);
 
-
 /* "a string", "a receiver of profiles". */
 const char *eval_describe(const struct lang *l, const struct andiron_value *value);
 
 /* What a CAPSULE refers to. Not for the concat of targets, whose n_items is
  * not 0. */
 uint32_t eval_node(const struct andiron_value *capsule);
-const struct andiron_export *eval_export(const struct lang *l,
-					 const struct andiron_value *capsule);
+const struct andiron_export *eval_export(const struct lang *l, const struct andiron_value *capsule);
 /* Whether it stands for targets: a CAPSULE of such an export, or a concat. */
 bool eval_is_targets(const struct lang *l, const struct andiron_value *value);
 

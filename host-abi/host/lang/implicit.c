@@ -16,8 +16,9 @@
 struct naming {
 	struct draft *d;
 	const struct registered_component *component;
-	uint32_t block; /* the file's single symbolizer, or INDEX_NONE */
-	VEC(uint32_t) inserted;
+	uint32_t block;     /* the file's single symbolizer, or INDEX_NONE */
+	uint32_t *inserted; /* at most one for each node */
+	size_t n_inserted;
 };
 
 /* The receiver's name, as references call it. */
@@ -107,8 +108,7 @@ static bool feeds_same(const struct draft *d, uint32_t symbolizer, uint32_t emit
 {
 	size_t i = next_edge(d, symbolizer, 0), j = next_edge(d, emitter, 0);
 
-	while (i < d->edges.n && j < d->edges.n &&
-	       d->edges.p[i].plan.to == d->edges.p[j].plan.to) {
+	while (i < d->edges.n && j < d->edges.n && d->edges.p[i].plan.to == d->edges.p[j].plan.to) {
 		i = next_edge(d, symbolizer, i + 1);
 		j = next_edge(d, emitter, j + 1);
 	}
@@ -121,9 +121,9 @@ static uint32_t choose(struct naming *s, uint32_t emitter, bool *ret_shared)
 	uint32_t made;
 
 	*ret_shared = true;
-	vec_each(&s->inserted, node)
-		if (feeds_same(d, *node, emitter))
-			return *node;
+	for (size_t i = 0; i < s->n_inserted; i++)
+		if (feeds_same(d, s->inserted[i], emitter))
+			return s->inserted[i];
 	*ret_shared = false;
 	if (s->block != INDEX_NONE && !is_connected(d, s->block)) {
 		d->nodes.p[s->block].plan.implicit = true;
@@ -134,8 +134,8 @@ static uint32_t choose(struct naming *s, uint32_t emitter, bool *ret_shared)
 	} else {
 		made = add_implicit(d, s->component, d->nodes.p[emitter].plan.place, NULL);
 	}
-	if (made != INDEX_NONE && !vec_push(&s->inserted, made))
-		d->l.no_memory = true;
+	if (made != INDEX_NONE)
+		s->inserted[s->n_inserted++] = made;
 	return made;
 }
 
@@ -151,10 +151,11 @@ static void insert_symbolizer(struct naming *s, uint32_t emitter)
 	check(i < d->edges.n);
 	feed = d->edges.p[i];
 	if (!s->component) {
-		lang_error(&d->l, feed.place, registry_searched(d->l.registry),
-			   "%s sends frames without names, %s wants names, and no plugin found has a "
-			   "symbolizer (profile.symbolize)",
-			   d->nodes.p[emitter].plan.id, d->nodes.p[feed.plan.to].plan.id);
+		lang_error(
+			&d->l, feed.place, registry_searched(d->l.registry),
+			"%s sends frames without names, %s wants names, and no plugin found has a "
+			"symbolizer (profile.symbolize)",
+			d->nodes.p[emitter].plan.id, d->nodes.p[feed.plan.to].plan.id);
 		return;
 	}
 	symbolizer = choose(s, emitter, &shared);
@@ -176,12 +177,16 @@ static void insert_symbolizer(struct naming *s, uint32_t emitter)
 static void add_symbolizers(struct draft *d, const uint32_t *order)
 {
 	size_t n = d->nodes.n, n_edges = d->edges.n;
-	struct naming s = {.d = d, .block = find_block(d)};
+	struct naming s = {
+		.d = d,
+		.block = find_block(d),
+		.inserted = lang_array(&d->l, uint32_t, n),
+	};
 	bool *raw = lang_array(&d->l, bool, n);
 
-	s.component = s.block != INDEX_NONE ? d->nodes.p[s.block].plan.registered
-					    : find_component(d);
-	for (size_t i = 0; raw && i < n; i++) {
+	s.component =
+		s.block != INDEX_NONE ? d->nodes.p[s.block].plan.registered : find_component(d);
+	for (size_t i = 0; !d->l.no_memory && i < n; i++) {
 		uint32_t node = order[i];
 
 		raw[node] |= (draft_flags(d, node) & ANDIRON_COMPONENT_RAW_FRAMES) != 0;
@@ -189,12 +194,12 @@ static void add_symbolizers(struct draft *d, const uint32_t *order)
 		for (size_t j = 0; raw[node] && j < n_edges; j++)
 			if (d->edges.p[j].plan.kind == PLAN_BATCHES &&
 			    d->edges.p[j].plan.from == node &&
-			    !(draft_flags(d, d->edges.p[j].plan.to) & ANDIRON_COMPONENT_WANTS_NAMES))
+			    !(draft_flags(d, d->edges.p[j].plan.to) &
+			      ANDIRON_COMPONENT_WANTS_NAMES))
 				raw[d->edges.p[j].plan.to] = true;
 		if (raw[node] && next_edge(d, node, 0) < d->edges.n)
 			insert_symbolizer(&s, node);
 	}
-	vec_free(&s.inserted);
 }
 
 static uint32_t find_node(const struct draft *d, const struct andiron_component *component)

@@ -49,7 +49,7 @@ bool eval_unary(struct lang *l, const struct expr *e, struct andiron_value *ret)
 	if (e->op == TOKEN_NOT && v.kind == ANDIRON_VALUE_BOOL)
 		ret->integer = !v.integer;
 	else if (e->op == TOKEN_SUB && v.kind == ANDIRON_VALUE_INT)
-		ret->integer = (int64_t)-(uint64_t)v.integer;
+		ret->integer = (int64_t) - (uint64_t)v.integer;
 	else if (e->op == TOKEN_SUB && v.kind == ANDIRON_VALUE_FLOAT)
 		ret->number = -v.number;
 	else {
@@ -58,6 +58,20 @@ bool eval_unary(struct lang *l, const struct expr *e, struct andiron_value *ret)
 		return false;
 	}
 	return true;
+}
+
+/* Where b has the key of a's item i; for lists that is i. */
+static uint64_t counterpart(const struct andiron_value *a, const struct andiron_value *b,
+			    uint64_t i)
+{
+	uint64_t j = 0;
+
+	if (a->kind != ANDIRON_VALUE_MAP)
+		return i;
+	while (j < b->n_items && !str_eq((struct str){a->keys[i].ptr, a->keys[i].len},
+					 (struct str){b->keys[j].ptr, b->keys[j].len}))
+		j++;
+	return j;
 }
 
 static bool equal(const struct andiron_value *a, const struct andiron_value *b)
@@ -71,13 +85,8 @@ static bool equal(const struct andiron_value *a, const struct andiron_value *b)
 	if (a->kind == ANDIRON_VALUE_STRING)
 		return str_eq(text(a), text(b));
 	for (uint64_t i = 0; i < a->n_items; i++) {
-		uint64_t j = i;
+		uint64_t j = counterpart(a, b, i);
 
-		if (a->kind == ANDIRON_VALUE_MAP)
-			for (j = 0; j < b->n_items; j++)
-				if (str_eq((struct str){a->keys[i].ptr, a->keys[i].len},
-					   (struct str){b->keys[j].ptr, b->keys[j].len}))
-					break;
 		if (j == b->n_items || !equal(&a->items[i], &b->items[j]))
 			return false;
 	}
@@ -123,7 +132,7 @@ static int64_t integer_result(uint8_t op, int64_t a, int64_t b)
 	case TOKEN_MUL:
 		return (int64_t)((uint64_t)a * (uint64_t)b);
 	case TOKEN_DIV:
-		return b == -1 ? (int64_t)-(uint64_t)a : a / b;
+		return b == -1 ? (int64_t) - (uint64_t)a : a / b;
 	case TOKEN_MOD:
 		return b == -1 ? 0 : a % b;
 	default:
@@ -183,28 +192,42 @@ static bool join(struct lang *l, const struct andiron_value side[2], struct andi
 	return true;
 }
 
+static bool logic(uint8_t op, const struct andiron_value *a, const struct andiron_value *b,
+		  int64_t *ret)
+{
+	if (a->kind != ANDIRON_VALUE_BOOL || b->kind != ANDIRON_VALUE_BOOL)
+		return false;
+	*ret = op == TOKEN_AND ? a->integer && b->integer : a->integer || b->integer;
+	return true;
+}
+
+static bool relate(uint8_t op, const struct andiron_value *a, const struct andiron_value *b,
+		   int64_t *ret)
+{
+	int order;
+
+	if (a->kind == ANDIRON_VALUE_INT && b->kind == ANDIRON_VALUE_INT)
+		order = (a->integer > b->integer) - (a->integer < b->integer);
+	else if (is_number(a) && is_number(b))
+		order = (number(a) > number(b)) - (number(a) < number(b));
+	else if (a->kind == ANDIRON_VALUE_STRING && b->kind == ANDIRON_VALUE_STRING)
+		order = str_cmp(text(a), text(b));
+	else
+		return false;
+	*ret = ordered(op, order);
+	return true;
+}
+
 /* Those that give true or false; false if the operator or the types are other. */
 static bool compare(uint8_t op, const struct andiron_value side[2], int64_t *ret)
 {
-	const struct andiron_value *a = &side[0], *b = &side[1];
-	bool numbers = is_number(a) && is_number(b);
-
-	if (op == TOKEN_EQ || op == TOKEN_NE)
-		*ret = equal(a, b) == (op == TOKEN_EQ);
-	else if (op == TOKEN_AND && a->kind == ANDIRON_VALUE_BOOL && b->kind == a->kind)
-		*ret = a->integer && b->integer;
-	else if (op == TOKEN_OR && a->kind == ANDIRON_VALUE_BOOL && b->kind == a->kind)
-		*ret = a->integer || b->integer;
-	else if (op < TOKEN_LT || op > TOKEN_GE)
+	if (op == TOKEN_AND || op == TOKEN_OR)
+		return logic(op, &side[0], &side[1], ret);
+	if (op >= TOKEN_LT && op <= TOKEN_GE)
+		return relate(op, &side[0], &side[1], ret);
+	if (op != TOKEN_EQ && op != TOKEN_NE)
 		return false;
-	else if (numbers && a->kind == b->kind && a->kind == ANDIRON_VALUE_INT)
-		*ret = ordered(op, (a->integer > b->integer) - (a->integer < b->integer));
-	else if (numbers)
-		*ret = ordered(op, (number(a) > number(b)) - (number(a) < number(b)));
-	else if (a->kind == ANDIRON_VALUE_STRING && b->kind == a->kind)
-		*ret = ordered(op, str_cmp(text(a), text(b)));
-	else
-		return false;
+	*ret = equal(&side[0], &side[1]) == (op == TOKEN_EQ);
 	return true;
 }
 
@@ -219,7 +242,8 @@ bool eval_binary(struct lang *l, const struct expr *e, struct andiron_value *ret
 	for (int i = 0; i < 2; i++)
 		if (side[i].kind == ANDIRON_VALUE_CAPSULE) {
 			lang_error(l, i ? e->right->place : e->left->place,
-				   e->op == TOKEN_ADD ? "array.concat joins lists of targets" : NULL,
+				   e->op == TOKEN_ADD ? "array.concat joins lists of targets"
+						      : NULL,
 				   "%s cannot stand beside %s", eval_describe(l, &side[i]),
 				   operator_text(e));
 			return false;

@@ -81,8 +81,10 @@ static bool decode_string(struct parser *p, struct expr *e)
 
 			at.column += (uint32_t)(rest.p - e->text.p);
 			at.length = rest.n < 2 ? 1 : 2;
-			parser_error(p, at, "a backslash itself is \\\\, text without escapes goes between backticks",
-				     "\"%.*s\" is no escape sequence", STR_FMT(str_first(rest, 2)));
+			parser_error(
+				p, at,
+				"a backslash itself is \\\\, text without escapes goes between backticks",
+				"\"%.*s\" is no escape sequence", STR_FMT(str_first(rest, 2)));
 			return false;
 		}
 		if (byte)
@@ -263,7 +265,7 @@ static struct expr *parse_primary(struct parser *p)
 static struct expr *parse_suffix(struct parser *p, struct expr *left)
 {
 	uint8_t kind = p->token.kind;
-	struct expr *e = new_expr(p, kind == TOKEN_DOT	      ? EXPR_ACCESS
+	struct expr *e = new_expr(p, kind == TOKEN_DOT        ? EXPR_ACCESS
 				     : kind == TOKEN_LBRACKET ? EXPR_INDEX
 							      : EXPR_CALL);
 	if (!e)

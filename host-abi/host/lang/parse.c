@@ -163,9 +163,10 @@ static void parse_label(struct parser *p, struct stmt *s)
 	s->label = label;
 	s->label_place = p->token.place;
 	if (label.n && !scan_is_ident(label))
-		parser_error(p, p->token.place,
-			     "a label begins with a letter or _ and goes on with letters, digits and _",
-			     "\"%.*s\" cannot be a label", STR_FMT(str_first(label, 200)));
+		parser_error(
+			p, p->token.place,
+			"a label begins with a letter or _ and goes on with letters, digits and _",
+			"\"%.*s\" cannot be a label", STR_FMT(str_first(label, 200)));
 	parser_advance(p);
 }
 

@@ -46,7 +46,7 @@ static const struct {
 };
 
 static const char *const modules[] = {
-	"declare", "foreach", "argument", "export",
+	"declare",     "foreach",    "argument",    "export",
 	"import.file", "import.git", "import.http", "import.string",
 };
 
@@ -95,8 +95,8 @@ static bool check_label(struct draft *d, const struct stmt *s, const struct andi
 	if (s->label.n)
 		return true;
 	lang_error(&d->l, s->labelled ? s->label_place : s->place,
-		   arena_printf(d->l.arena, "write %s \"NAME\" { … }", c->name),
-		   "%s needs a label", c->name);
+		   arena_printf(d->l.arena, "write %s \"NAME\" { … }", c->name), "%s needs a label",
+		   c->name);
 	return false;
 }
 
@@ -281,10 +281,9 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 	}
 }
 
-static void build(struct draft *d, struct plan *plan, size_t errors_before)
+static void read_sources(struct draft *d, size_t errors_before)
 {
 	struct lang *l = &d->l;
-	uint32_t *order;
 
 	for (size_t i = 0; i < d->n_sources; i++) {
 		const struct stmt *s = NULL;
@@ -298,18 +297,32 @@ static void build(struct draft *d, struct plan *plan, size_t errors_before)
 		lang_error(l, ((struct place){.source = d->n_sources ? d->sources : NULL}),
 			   "describe at least one, such as pyroscope.ebpf \"NAME\" { … }",
 			   "holds no components");
-	for (uint32_t i = 0; i < d->nodes.n && !l->no_memory; i++)
+}
+
+static bool is_good(const struct draft *d, size_t errors_before)
+{
+	return !d->l.no_memory && d->l.diags->n_errors == errors_before;
+}
+
+/* Implicit nodes come into a graph that is right as it was written. */
+static void build(struct draft *d, struct plan *plan, size_t errors_before)
+{
+	uint32_t *order = NULL;
+
+	read_sources(d, errors_before);
+	for (uint32_t i = 0; i < d->nodes.n && !d->l.no_memory; i++)
 		bind_node(d, i);
-	if (!l->no_memory)
+	if (!d->l.no_memory) {
 		warn_unconnected(d);
-	order = l->no_memory ? NULL : draft_sort(d);
-	if (order && l->diags->n_errors == errors_before) {
-		draft_complete(d, order);
-		order = l->no_memory ? NULL : draft_sort(d);
+		order = draft_sort(d);
 	}
-	if (!l->no_memory)
+	if (order && is_good(d, errors_before)) {
+		draft_complete(d, order);
+		order = draft_sort(d);
+	}
+	if (!d->l.no_memory)
 		draft_validate(d);
-	if (order && l->diags->n_errors == errors_before && !l->no_memory)
+	if (order && is_good(d, errors_before))
 		finish(d, plan, order);
 }
 

@@ -10,33 +10,39 @@
 
 #include "base/check.h"
 
-#define TAB          4
-#define WINDOW       100 /* bytes of a line that are shown */
-#define WINDOW_FIRST 40  /* of these, before the place */
+#define TAB 4
+#define WINDOW 100      /* bytes of a line that are shown */
+#define WINDOW_FIRST 40 /* of these, before the place */
 
-#define RED    "\033[1;31m"
+#define RED "\033[1;31m"
 #define YELLOW "\033[1;33m"
-#define BOLD   "\033[1m"
-#define GREEN  "\033[32m"
-#define PLAIN  "\033[0m"
+#define BOLD "\033[1m"
+#define GREEN "\033[32m"
+#define PLAIN "\033[0m"
 
-/* Bytes of the printable character at the front of s; 0 if it must not go to
- * a terminal: C0, C1, and the marks that change the direction of writing. */
+/* The code points that a terminal must not see though they are text: C1, and
+ * the marks that change the direction of writing. */
+static const struct {
+	const char *first, *last;
+} steering[] = {
+	{"\xc2\x80", "\xc2\x9f"},
+	{"\xe2\x80\xaa", "\xe2\x80\xae"},
+	{"\xe2\x81\xa6", "\xe2\x81\xa9"},
+};
+
+/* Bytes of the printable character at the front of s, 0 if it is none. */
 static size_t printable(struct str s)
 {
-	unsigned char c = (unsigned char)s.p[0], next = s.n > 1 ? (unsigned char)s.p[1] : 0;
+	unsigned char c = (unsigned char)s.p[0];
 	size_t n = c < 0x80 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
 
-	if (c < 0x20 || c == 0x7f || !str_utf8(str_first(s, n)))
+	s = str_first(s, n);
+	if (c < 0x20 || c == 0x7f || !str_utf8(s))
 		return 0;
-	if (c == 0xc2 && next < 0xa0)
-		return 0;
-	if (c == 0xe2 && (next == 0x80 || next == 0x81)) {
-		unsigned char last = (unsigned char)s.p[2];
-
-		if (next == 0x80 ? last >= 0xaa && last <= 0xae : last >= 0xa6 && last <= 0xa9)
+	for (size_t i = 0; i < sizeof(steering) / sizeof(steering[0]); i++)
+		if (str_cmp(s, str_of(steering[i].first)) >= 0 &&
+		    str_cmp(s, str_of(steering[i].last)) <= 0)
 			return 0;
-	}
 	return n;
 }
 
@@ -91,26 +97,38 @@ static size_t word_length(struct str s)
 	return n;
 }
 
-static void print_line(const struct place *place, FILE *out, bool colour)
+/* The part of a line that is shown, and the part of that which is underlined. */
+struct window {
+	struct str line;
+	size_t from, at, end, to;
+};
+
+static struct window window_of(const struct place *place)
 {
 	struct str line = find_line(place->source->text, place->line);
 	size_t at = place->column - 1 < line.n ? place->column - 1 : line.n;
 	size_t from = line.n > WINDOW && at > WINDOW_FIRST ? at - WINDOW_FIRST : 0;
 	size_t to = line.n - from > WINDOW ? from + WINDOW : line.n;
-	size_t end = place->length ? place->length : word_length(str_skip(line, at));
-	size_t lead, width;
+	size_t length = place->length ? place->length : word_length(str_skip(line, at));
 
 	while (from > 0 && continues(line.p[from]))
 		from--;
 	while (to < line.n && continues(line.p[to]))
 		to++;
-	end = end < to - at ? at + end : to;
-	check(from <= at && at <= end && end <= to && to <= line.n);
-	fprintf(out, "%5u | %s", place->line, from ? "…" : "");
-	lead = (from ? 1 : 0) + put(out, str_first(str_skip(line, from), at - from));
-	width = put(NULL, str_first(str_skip(line, at), end - at));
-	put(out, str_first(str_skip(line, at), to - at));
-	fprintf(out, "%s\n      | %*s%s^", to < line.n ? "…" : "", (int)lead, "",
+	return (struct window){line, from, at, length < to - at ? at + length : to, to};
+}
+
+static void print_line(const struct place *place, FILE *out, bool colour)
+{
+	struct window w = window_of(place);
+	size_t lead, width;
+
+	check(w.from <= w.at && w.at <= w.end && w.end <= w.to && w.to <= w.line.n);
+	fprintf(out, "%5u | %s", place->line, w.from ? "…" : "");
+	lead = put(out, str_first(str_skip(w.line, w.from), w.at - w.from)) + (w.from > 0);
+	width = put(NULL, str_first(str_skip(w.line, w.at), w.end - w.at));
+	put(out, str_first(str_skip(w.line, w.at), w.to - w.at));
+	fprintf(out, "%s\n      | %*s%s^", w.to < w.line.n ? "…" : "", (int)lead, "",
 		colour ? GREEN : "");
 	for (size_t i = 1; i < width; i++)
 		fputc('~', out);

@@ -89,9 +89,10 @@ static bool refer(struct lang *l, const struct expr *e, uint32_t node, struct st
 		if (!str_is(export_name, c->exports[i].name))
 			continue;
 		if (deeper.n) {
-			lang_error(l, e->place, NULL,
-				   "looking into what %s exports is not supported yet by this version",
-				   name->id);
+			lang_error(
+				l, e->place, NULL,
+				"looking into what %s exports is not supported yet by this version",
+				name->id);
 			return false;
 		}
 		*ret = eval_value(e, ANDIRON_VALUE_CAPSULE);
@@ -104,7 +105,8 @@ static bool refer(struct lang *l, const struct expr *e, uint32_t node, struct st
 			   "%s is a component; a value is one of its exports", name->id);
 	else
 		lang_error(l, e->place, exports_hint(l, c, str_of(name->id)),
-			   "%s exports no \"%.*s\"", name->id, STR_FMT(str_first(export_name, 200)));
+			   "%s exports no \"%.*s\"", name->id,
+			   STR_FMT(str_first(export_name, 200)));
 	return false;
 }
 

@@ -33,10 +33,10 @@ struct scanner scanner_of(const struct source *source)
 static const struct {
 	uint32_t first, last;
 } no_letters[] = {
-	{0x80, 0xa9},	   {0xab, 0xb4},       {0xb6, 0xb9},	   {0xbb, 0xbf},
-	{0xd7, 0xd7},	   {0xf7, 0xf7},       {0x2000, 0x206f},   {0x20a0, 0x20cf},
-	{0x2190, 0x2bff},  {0x3000, 0x3004},   {0x3007, 0x3030},   {0xe000, 0xf8ff},
-	{0xfe00, 0xfe6f},  {0xfeff, 0xff20},   {0xfff0, 0xffff},   {0x1f000, 0x1faff},
+	{0x80, 0xa9},        {0xab, 0xb4},     {0xb6, 0xb9},     {0xbb, 0xbf},
+	{0xd7, 0xd7},        {0xf7, 0xf7},     {0x2000, 0x206f}, {0x20a0, 0x20cf},
+	{0x2190, 0x2bff},    {0x3000, 0x3004}, {0x3007, 0x3030}, {0xe000, 0xf8ff},
+	{0xfe00, 0xfe6f},    {0xfeff, 0xff20}, {0xfff0, 0xffff}, {0x1f000, 0x1faff},
 	{0xe0000, 0x10ffff},
 };
 
@@ -205,8 +205,9 @@ static struct token scan_string(struct scanner *s, char quote)
 		return illegal(s, n < left && char_at(s, n) == quote ? n + 1 : n,
 			       "text in single quotes", "write it in double quotes: \"…\"");
 	if (n >= left || char_at(s, n) != quote)
-		return illegal(s, n, "this string is not closed on its line",
-			       "end it with a double quote; text of several lines goes between backticks");
+		return illegal(
+			s, n, "this string is not closed on its line",
+			"end it with a double quote; text of several lines goes between backticks");
 	return take(s, TOKEN_STRING, n + 1);
 }
 
@@ -217,7 +218,8 @@ static struct token scan_raw(struct scanner *s)
 	struct token t;
 
 	if (n == rest.n)
-		return illegal(s, rest.n + 1, "this string is never closed", "end it with a backtick");
+		return illegal(s, rest.n + 1, "this string is never closed",
+			       "end it with a backtick");
 	t = take(s, TOKEN_RAW, n + 2);
 	for (size_t i = 0; i < n; i++)
 		if (rest.p[i] == '\n') {
@@ -232,12 +234,12 @@ static const struct {
 	char text[3];
 	uint8_t kind;
 } operators[] = {
-	{"||", TOKEN_OR},      {"&&", TOKEN_AND},     {"==", TOKEN_EQ},	    {"!=", TOKEN_NE},
-	{"<=", TOKEN_LE},      {">=", TOKEN_GE},      {"<", TOKEN_LT},	    {">", TOKEN_GT},
-	{"+", TOKEN_ADD},      {"-", TOKEN_SUB},      {"*", TOKEN_MUL},	    {"/", TOKEN_DIV},
-	{"%", TOKEN_MOD},      {"^", TOKEN_POW},      {"!", TOKEN_NOT},	    {"=", TOKEN_ASSIGN},
-	{"{", TOKEN_LBRACE},   {"}", TOKEN_RBRACE},   {"(", TOKEN_LPAREN},  {")", TOKEN_RPAREN},
-	{"[", TOKEN_LBRACKET}, {"]", TOKEN_RBRACKET}, {",", TOKEN_COMMA},   {".", TOKEN_DOT},
+	{"||", TOKEN_OR},      {"&&", TOKEN_AND},     {"==", TOKEN_EQ},    {"!=", TOKEN_NE},
+	{"<=", TOKEN_LE},      {">=", TOKEN_GE},      {"<", TOKEN_LT},     {">", TOKEN_GT},
+	{"+", TOKEN_ADD},      {"-", TOKEN_SUB},      {"*", TOKEN_MUL},    {"/", TOKEN_DIV},
+	{"%", TOKEN_MOD},      {"^", TOKEN_POW},      {"!", TOKEN_NOT},    {"=", TOKEN_ASSIGN},
+	{"{", TOKEN_LBRACE},   {"}", TOKEN_RBRACE},   {"(", TOKEN_LPAREN}, {")", TOKEN_RPAREN},
+	{"[", TOKEN_LBRACKET}, {"]", TOKEN_RBRACKET}, {",", TOKEN_COMMA},  {".", TOKEN_DOT},
 };
 
 /* What people write who come from another language. */

@@ -15,7 +15,7 @@ struct sort {
 	struct draft *d;
 	uint32_t *waits; /* for each node, how many edges come in */
 	uint32_t *order;
-	uint32_t *came;	 /* on a walk: the edge + 1 that leads back here */
+	uint32_t *came; /* on a walk: the edge + 1 that leads back here */
 	uint32_t n;
 	bool *taken;
 };
@@ -94,7 +94,8 @@ static void report_circle(struct sort *s, uint32_t start)
 		shown++;
 	} while (node != start && !l->no_memory);
 	if (!l->no_memory)
-		lang_error(l, place, hint, "these components feed each other in a circle: %s", path);
+		lang_error(l, place, hint, "these components feed each other in a circle: %s",
+			   path);
 }
 
 static void take_circle(struct sort *s, uint32_t start)
@@ -121,7 +122,7 @@ uint32_t *draft_sort(struct draft *d)
 	};
 	bool circles = false;
 
-	if (!s.waits || !s.order || !s.came || !s.taken)
+	if (d->l.no_memory)
 		return NULL;
 	vec_each(&d->edges, e)
 		if (e->plan.kind)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Findings, word by word and column by column. */
 #include "host/lang/test-lang.h"
 
 #include "base/buf.h"

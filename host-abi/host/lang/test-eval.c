@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Expressions: what a component gets for its argument `value`. */
 #include "host/lang/test-lang.h"
 
 /* Numbers as Alloy reads them: a leading zero is octal, else a float. */
@@ -21,11 +22,12 @@ TEST(strings)
 	expect_value("\"a\\tb\\x41\\101\\u00e4\\U0001f525\\\\\\\"\"", "\"a\tbAAä🔥\\\"\"");
 	expect_value("`a\\n\r\n\"b\"`", "\"a\\n\n\"b\"\"");
 	expect_value("\"\"", "\"\"");
-	expect_no_value("\"a\\'b\"",
-			"f:2:13: error: \"\\'\" is no escape sequence\n"
-			"    2 |   value = \"a\\'b\"\n"
-			"      |             ^~\n"
-			"  a backslash itself is \\\\, text without escapes goes between backticks\n");
+	expect_no_value(
+		"\"a\\'b\"",
+		"f:2:13: error: \"\\'\" is no escape sequence\n"
+		"    2 |   value = \"a\\'b\"\n"
+		"      |             ^~\n"
+		"  a backslash itself is \\\\, text without escapes goes between backticks\n");
 	expect_no_value("\"\\xff\"",
 			"f:2:11: error: the escapes of this string do not make UTF-8 text\n"
 			"    2 |   value = \"\\xff\"\n"
@@ -73,10 +75,9 @@ TEST(operators_refuse)
 	expect_no_value("1 / 0", "f:2:15: error: division by zero\n"
 				 "    2 |   value = 1 / 0\n"
 				 "      |               ^\n");
-	expect_no_value("1 + \"a\"",
-			"f:2:11: error: + cannot stand between a number and a string\n"
-			"    2 |   value = 1 + \"a\"\n"
-			"      |           ^~~~~~~\n");
+	expect_no_value("1 + \"a\"", "f:2:11: error: + cannot stand between a number and a string\n"
+				     "    2 |   value = 1 + \"a\"\n"
+				     "      |           ^~~~~~~\n");
 	expect_no_value("!1", "f:2:11: error: ! cannot stand before a number\n"
 			      "    2 |   value = !1\n"
 			      "      |           ^~\n");
@@ -145,16 +146,18 @@ TEST(references)
 				      "    2 |   value = test.any.a\n"
 				      "      |           ^~~~~~~~~~\n"
 				      "  write test.any.a.targets\n");
-	expect_no_value("test.any.b.targets", "f:2:11: error: there is no component \"test.any.b\"\n"
-					      "    2 |   value = test.any.b.targets\n"
-					      "      |           ^~~~~~~~~~~~~~~~~~\n"
-					      "  did you mean \"test.any.a\"?\n");
-	expect_no_value("test.any.a.targets[0]",
-			"f:2:11: error: looking into a list of targets is not supported yet by this "
-			"version\n"
-			"    2 |   value = test.any.a.targets[0]\n"
-			"      |           ^~~~~~~~~~~~~~~~~~~~~\n"
-			"  discovery.relabel can select among targets\n");
+	expect_no_value("test.any.b.targets",
+			"f:2:11: error: there is no component \"test.any.b\"\n"
+			"    2 |   value = test.any.b.targets\n"
+			"      |           ^~~~~~~~~~~~~~~~~~\n"
+			"  did you mean \"test.any.a\"?\n");
+	expect_no_value(
+		"test.any.a.targets[0]",
+		"f:2:11: error: looking into a list of targets is not supported yet by this "
+		"version\n"
+		"    2 |   value = test.any.a.targets[0]\n"
+		"      |           ^~~~~~~~~~~~~~~~~~~~~\n"
+		"  discovery.relabel can select among targets\n");
 	expect_no_value("test.any.a.targets == 1",
 			"f:2:11: error: a list of targets cannot stand beside ==\n"
 			"    2 |   value = test.any.a.targets == 1\n"

@@ -11,7 +11,9 @@
 static const struct andiron_options no_options;
 
 static const struct andiron_option kubernetes_options[] = {
-	{.name = "role", .type = ANDIRON_TYPE_STRING, .flags = ANDIRON_OPTION_REQUIRED,
+	{.name = "role",
+	 .type = ANDIRON_TYPE_STRING,
+	 .flags = ANDIRON_OPTION_REQUIRED,
 	 .doc = "what to watch: pod",
 	 .choices = (const char *const[]){"pod", "node", "service", NULL}},
 	{.name = "bearer_token", .type = ANDIRON_TYPE_SECRET},
@@ -25,42 +27,65 @@ static const struct andiron_options discover = ANDIRON_OPTIONS(discover_options)
 
 static const struct andiron_option process_options[] = {
 	{.name = "join", .type = ANDIRON_TYPE_TARGETS},
-	{.name = "refresh_interval", .type = ANDIRON_TYPE_DURATION, .default_text = "\"60s\"",
-	 .min = 1000000000, .max = 3600000000000},
-	{.name = "discover_config", .type = ANDIRON_TYPE_BLOCK, .default_text = "{}",
+	{.name = "refresh_interval",
+	 .type = ANDIRON_TYPE_DURATION,
+	 .default_text = "\"60s\"",
+	 .min = 1000000000,
+	 .max = 3600000000000},
+	{.name = "discover_config",
+	 .type = ANDIRON_TYPE_BLOCK,
+	 .default_text = "{}",
 	 .block = &discover},
 };
 
 static const struct andiron_option rule_options[] = {
 	{.name = "source_labels", .type = ANDIRON_TYPE_STRINGS},
 	{.name = "target_label", .type = ANDIRON_TYPE_STRING},
-	{.name = "action", .type = ANDIRON_TYPE_STRING, .default_text = "\"replace\"",
+	{.name = "action",
+	 .type = ANDIRON_TYPE_STRING,
+	 .default_text = "\"replace\"",
 	 .choices = (const char *const[]){"replace", "keep", "drop", NULL}},
 };
 static const struct andiron_options rule = ANDIRON_OPTIONS(rule_options);
 
 static const struct andiron_option relabel_options[] = {
 	{.name = "targets", .type = ANDIRON_TYPE_TARGETS, .flags = ANDIRON_OPTION_REQUIRED},
-	{.name = "rule", .type = ANDIRON_TYPE_BLOCK, .flags = ANDIRON_OPTION_REPEATED,
+	{.name = "rule",
+	 .type = ANDIRON_TYPE_BLOCK,
+	 .flags = ANDIRON_OPTION_REPEATED,
 	 .block = &rule},
 };
 
 static const struct andiron_option ebpf_options[] = {
-	{.name = "forward_to", .type = ANDIRON_TYPE_RECEIVERS, .flags = ANDIRON_OPTION_REQUIRED,
+	{.name = "forward_to",
+	 .type = ANDIRON_TYPE_RECEIVERS,
+	 .flags = ANDIRON_OPTION_REQUIRED,
 	 .doc = "who gets the profiles"},
 	{.name = "targets", .type = ANDIRON_TYPE_TARGETS},
 	{.name = "targets_only", .type = ANDIRON_TYPE_BOOL, .default_text = "true"},
 	{.name = "default_target", .type = ANDIRON_TYPE_MAP, .flags = ANDIRON_OPTION_LENIENT},
-	{.name = "demangle", .type = ANDIRON_TYPE_STRING, .default_text = "\"none\"",
+	{.name = "demangle",
+	 .type = ANDIRON_TYPE_STRING,
+	 .default_text = "\"none\"",
 	 .choices = (const char *const[]){"none", "simplified", "templates", "full", NULL}},
-	{.name = "sample_rate", .type = ANDIRON_TYPE_INT, .default_text = "19", .min = 1,
+	{.name = "sample_rate",
+	 .type = ANDIRON_TYPE_INT,
+	 .default_text = "19",
+	 .min = 1,
 	 .max = 1000},
-	{.name = "collect_interval", .type = ANDIRON_TYPE_DURATION, .default_text = "\"15s\"",
-	 .min = 1000000, .max = 600000000000},
-	{.name = "off_cpu_threshold", .type = ANDIRON_TYPE_FLOAT, .flags = ANDIRON_OPTION_IGNORED,
+	{.name = "collect_interval",
+	 .type = ANDIRON_TYPE_DURATION,
+	 .default_text = "\"15s\"",
+	 .min = 1000000,
+	 .max = 600000000000},
+	{.name = "off_cpu_threshold",
+	 .type = ANDIRON_TYPE_FLOAT,
+	 .flags = ANDIRON_OPTION_IGNORED,
 	 .effect = "no off-CPU profiles are made"},
 	{.name = "verbose_mode", .type = ANDIRON_TYPE_BOOL, .flags = ANDIRON_OPTION_IGNORED},
-	{.name = "cache_rounds", .type = ANDIRON_TYPE_INT, .flags = ANDIRON_OPTION_IGNORED,
+	{.name = "cache_rounds",
+	 .type = ANDIRON_TYPE_INT,
+	 .flags = ANDIRON_OPTION_IGNORED,
 	 .until = "Alloy 1.11"},
 	{.name = "debug_info", .type = ANDIRON_TYPE_BLOCK, .flags = ANDIRON_OPTION_IGNORED},
 };
@@ -73,7 +98,9 @@ static const struct andiron_option endpoint_options[] = {
 static const struct andiron_options endpoint = ANDIRON_OPTIONS(endpoint_options);
 
 static const struct andiron_option write_options[] = {
-	{.name = "endpoint", .type = ANDIRON_TYPE_BLOCK, .flags = ANDIRON_OPTION_REPEATED,
+	{.name = "endpoint",
+	 .type = ANDIRON_TYPE_BLOCK,
+	 .flags = ANDIRON_OPTION_REPEATED,
 	 .block = &endpoint},
 	{.name = "external_labels", .type = ANDIRON_TYPE_MAP},
 };
@@ -91,19 +118,21 @@ static const struct andiron_option lenient_options[] = {
 	{.name = "value", .type = ANDIRON_TYPE_BOOL, .flags = ANDIRON_OPTION_LENIENT},
 };
 
-static const struct andiron_options
-	kubernetes = ANDIRON_OPTIONS(kubernetes_options),
-	process = ANDIRON_OPTIONS(process_options), relabel = ANDIRON_OPTIONS(relabel_options),
-	ebpf = ANDIRON_OPTIONS(ebpf_options), writer = ANDIRON_OPTIONS(write_options),
-	pass = ANDIRON_OPTIONS(pass_options), any = ANDIRON_OPTIONS(lenient_options),
-	newer = ANDIRON_OPTIONS(any_options);
+static const struct andiron_options kubernetes = ANDIRON_OPTIONS(kubernetes_options),
+				    process = ANDIRON_OPTIONS(process_options),
+				    relabel = ANDIRON_OPTIONS(relabel_options),
+				    ebpf = ANDIRON_OPTIONS(ebpf_options),
+				    writer = ANDIRON_OPTIONS(write_options),
+				    pass = ANDIRON_OPTIONS(pass_options),
+				    any = ANDIRON_OPTIONS(lenient_options),
+				    newer = ANDIRON_OPTIONS(any_options);
 
 static const struct andiron_export targets_export[] = {{"targets", ANDIRON_EXPORT_TARGETS, 0, ""}};
 static const struct andiron_export output_export[] = {{"output", ANDIRON_EXPORT_TARGETS, 0, ""}};
 static const struct andiron_export receiver_export[] = {
 	{"receiver", ANDIRON_EXPORT_RECEIVER, 0, ""}};
-static const struct andiron_export both_exports[] = {
-	{"receiver", ANDIRON_EXPORT_RECEIVER, 0, ""}, {"targets", ANDIRON_EXPORT_TARGETS, 0, ""}};
+static const struct andiron_export both_exports[] = {{"receiver", ANDIRON_EXPORT_RECEIVER, 0, ""},
+						     {"targets", ANDIRON_EXPORT_TARGETS, 0, ""}};
 
 /* As pyroscope.ebpf's would: a map is meant where "false" stands. */
 static int32_t validate_ebpf(const struct andiron_host *host, const struct andiron_value *args,
@@ -126,8 +155,8 @@ static int32_t validate_file(const struct andiron_host *host, const struct andir
 
 #define COMPONENT(name_, options_, ...)                                                            \
 	{                                                                                          \
-		.size = sizeof(struct andiron_component), .name = (name_),                         \
-		.options = (options_), __VA_ARGS__                                                 \
+		.size = sizeof(struct andiron_component), .name = (name_), .options = (options_),  \
+		__VA_ARGS__                                                                        \
 	}
 #define EXPORTS(array) .exports = (array), .n_exports = COUNT(array)
 
@@ -258,8 +287,7 @@ static void print_plan(const struct plan *plan, FILE *out)
 	}
 	vec_each(&plan->edges, e)
 		fprintf(out, "edge %s.%s → %s.%s #%u\n", plan->nodes.p[e->from].id,
-			e->kind == PLAN_TARGETS ? e->export_name : e->port,
-			plan->nodes.p[e->to].id,
+			e->kind == PLAN_TARGETS ? e->export_name : e->port, plan->nodes.p[e->to].id,
 			e->kind == PLAN_TARGETS ? e->port : e->export_name, e->order);
 	vec_each(&plan->literals, literal) {
 		fprintf(out, "literal → %s.%s #%u: ", plan->nodes.p[literal->to].id, literal->port,

@@ -41,7 +41,7 @@ void value_print(const struct andiron_value *v, FILE *out);
 
 /* The same for the argument `value` of a component that takes anything. */
 #define expect_value(expression, text)                                                             \
-	expect_plan("test.any \"a\" {\n  value = " expression "\n}\n",                              \
+	expect_plan("test.any \"a\" {\n  value = " expression "\n}\n",                             \
 		    "node test.any.a: {value=" text "}\n")
 #define expect_no_value(expression, text)                                                          \
 	expect_plan("test.any \"a\" {\n  value = " expression "\n}\n", text)

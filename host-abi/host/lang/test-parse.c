@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The parser: what it says about broken files, and that it stays bounded. */
 #include "host/lang/test-lang.h"
 
 #include "base/buf.h"
@@ -105,8 +106,7 @@ TEST(finds_the_next_statement)
 
 TEST(statements)
 {
-	expect_plan("test.any \"a\" { value = 1 }",
-		    "node test.any.a: {value=1}\n");
+	expect_plan("test.any \"a\" { value = 1 }", "node test.any.a: {value=1}\n");
 	expect_plan("test . any \"a\" {\n"
 		    "\n"
 		    "\n"
@@ -121,16 +121,14 @@ TEST(statements)
 		    "    1 | test.any \"a\" { a.value = 1 }\n"
 		    "      |                ^~~~~~~\n"
 		    "  did you mean \"value\"?\n");
-	expect_plan("test.any a { }",
-		    "f:1:10: error: a label stands in double quotes\n"
-		    "    1 | test.any a { }\n"
-		    "      |          ^\n"
-		    "  write \"NAME\"\n");
-	expect_plan("test.any `a` { }",
-		    "f:1:10: error: a label stands in double quotes\n"
-		    "    1 | test.any `a` { }\n"
-		    "      |          ^~~\n"
-		    "  write \"NAME\"\n");
+	expect_plan("test.any a { }", "f:1:10: error: a label stands in double quotes\n"
+				      "    1 | test.any a { }\n"
+				      "      |          ^\n"
+				      "  write \"NAME\"\n");
+	expect_plan("test.any `a` { }", "f:1:10: error: a label stands in double quotes\n"
+					"    1 | test.any `a` { }\n"
+					"      |          ^~~\n"
+					"  write \"NAME\"\n");
 	expect_plan("test.any \"a b\" { }",
 		    "f:1:10: error: \"a b\" cannot be a label\n"
 		    "    1 | test.any \"a b\" { }\n"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The scanner: token by token. */
 #include "host/lang/scan.h"
 
 #include "base/buf.h"
@@ -40,7 +41,9 @@ TEST(a_line_end_terminates_what_can_end)
 	expect_tokens("true\nnull\n1.5\n\"s\"\n`r`\n)", "true ; null ; 1.5 ; \"s\" ; `r` ; ) ;");
 	expect_tokens("a +\nb", "a + b ;");
 	expect_tokens("// only\n/* this */", "");
-	expect_tokens("\xef\xbb\xbf" "a", "a ;");
+	expect_tokens("\xef\xbb\xbf"
+		      "a",
+		      "a ;");
 	expect_tokens("a\r\nb\t c", "a ; b c ;");
 }
 
@@ -106,10 +109,13 @@ TEST(escapes)
 		size_t n;
 		uint32_t value;
 	} cases[] = {
-		{"\\n", 2, '\n'},    {"\\\"", 2, '"'},	 {"\\101", 4, 'A'}, {"\\400", 0, 0},
-		{"\\18", 0, 0},	     {"\\x41z", 4, 'A'}, {"\\x4", 0, 0},    {"\\u00e4", 6, 0xe4},
-		{"\\ud800", 0, 0},   {"\\U0001f525", 10, 0x1f525},
-		{"\\U00110000", 0, 0}, {"\\'", 0, 0},	 {"\\", 0, 0},	    {"\\q", 0, 0},
+		{"\\n", 2, '\n'},      {"\\\"", 2, '"'},
+		{"\\101", 4, 'A'},     {"\\400", 0, 0},
+		{"\\18", 0, 0},        {"\\x41z", 4, 'A'},
+		{"\\x4", 0, 0},        {"\\u00e4", 6, 0xe4},
+		{"\\ud800", 0, 0},     {"\\U0001f525", 10, 0x1f525},
+		{"\\U00110000", 0, 0}, {"\\'", 0, 0},
+		{"\\", 0, 0},          {"\\q", 0, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

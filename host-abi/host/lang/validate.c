@@ -30,8 +30,7 @@ static void add(struct andiron_report *report, uint32_t severity, const struct a
 {
 	struct str said = str_first((struct str){text, len}, 4000);
 
-	diag_add(report->d->l.diags,
-		 severity == ANDIRON_REPORT_WARNING ? DIAG_WARNING : DIAG_ERROR,
+	diag_add(report->d->l.diags, severity == ANDIRON_REPORT_WARNING ? DIAG_WARNING : DIAG_ERROR,
 		 place_of(report, at), NULL, "%.*s", STR_FMT(said));
 }
 
