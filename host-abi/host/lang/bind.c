@@ -250,7 +250,7 @@ static bool bind_statement(struct body *body, const struct stmt *s)
 	struct slot *slot;
 	const struct andiron_option *option = find(body, s, &slot);
 
-	if (!option)
+	if (!option || s->broken)
 		return false;
 	warn(body, option, s);
 	return s->block ? bind_block(body, option, s, slot) : bind_argument(body, option, s, slot);

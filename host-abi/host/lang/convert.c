@@ -287,8 +287,8 @@ static bool convert_targets(struct binder *b, const struct andiron_option *optio
 
 	if (v->kind == ANDIRON_VALUE_NULL)
 		return true;
-	for (uint64_t i = 0; concat && i < v->n_items; i++)
-		good &= add_targets(b, option, e, &v->items[i]);
+	for (uint64_t i = 0; concat && good && i < v->n_items; i++)
+		good = add_targets(b, option, e, &v->items[i]);
 	return concat ? good : add_targets(b, option, e, v);
 }
 

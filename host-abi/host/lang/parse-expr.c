@@ -232,7 +232,7 @@ static struct expr *parse_bracketed(struct parser *p)
 	}
 	if (!(opener == TOKEN_LBRACE ? parse_fields(p, e) : parse_list(p, e, TOKEN_RBRACKET)))
 		return NULL;
-	e->place.length = (uint32_t)(p->end - start);
+	e->place.length = parser_length(p, start);
 	return e;
 }
 
@@ -302,7 +302,7 @@ static struct expr *parse_unary(struct parser *p)
 		parser_leave(p);
 		if (!e->left || !adopt(p, e, e->left))
 			return NULL;
-		e->place.length = (uint32_t)(p->end - start);
+		e->place.length = parser_length(p, start);
 		return e;
 	}
 	e = parse_primary(p);
@@ -310,7 +310,7 @@ static struct expr *parse_unary(struct parser *p)
 		     p->token.kind == TOKEN_LPAREN)) {
 		e = parse_suffix(p, e);
 		if (e)
-			e->place.length = (uint32_t)(p->end - start);
+			e->place.length = parser_length(p, start);
 	}
 	return e;
 }
@@ -362,7 +362,7 @@ static struct expr *parse_binary(struct parser *p, int weakest)
 		parser_leave(p);
 		if (!e->right || !adopt(p, e, e->right))
 			return NULL;
-		e->place.length = (uint32_t)(p->end - start);
+		e->place.length = parser_length(p, start);
 		left = e;
 	}
 	return NULL;

@@ -9,13 +9,17 @@ bool parser_first(struct parser *p, uint32_t line)
 	bool first = p->error_line != line;
 
 	p->error_line = line;
+	p->n_errors += first;
 	return first;
 }
 
 void parser_advance(struct parser *p)
 {
-	p->end = p->token.text.p + p->token.text.n;
+	p->before = p->token;
 	p->token = scan(&p->scanner);
+	/* More would not be shown; this is no configuration. */
+	if (p->n_errors > PARSE_MAX_ERRORS)
+		p->token.kind = TOKEN_EOF;
 	if (p->token.kind == TOKEN_ILLEGAL)
 		parser_error(p, p->token.place, p->token.hint, "%s", p->token.problem);
 }
@@ -31,7 +35,12 @@ bool parser_accept(struct parser *p, uint8_t kind)
 
 void parser_unexpected(struct parser *p, const char *what)
 {
-	if (p->token.kind == TOKEN_TERMINATOR)
+	if (p->before.kind == TOKEN_ASSIGN && p->token.place.line > p->before.place.line) {
+		struct place end = p->before.place;
+
+		end.column++;
+		parser_error(p, end, NULL, "expected %s, but the line ends here", what);
+	} else if (p->token.kind == TOKEN_TERMINATOR)
 		parser_error(p, p->token.place, NULL, "expected %s, but the line ends here", what);
 	else if (p->token.kind == TOKEN_EOF)
 		parser_error(p, p->token.place, NULL, "expected %s, but the file ends here", what);
@@ -148,7 +157,7 @@ static bool parse_name(struct parser *p, struct stmt *s)
 			return false;
 		s->name = str_of(joined);
 	}
-	s->place.length = (uint32_t)(p->end - start);
+	s->place.length = parser_length(p, start);
 	return true;
 }
 
@@ -200,27 +209,27 @@ static void refuse_statement(struct parser *p)
 		parser_unexpected(p, "\"=\" and a value, or \"{\"");
 }
 
+/* NULL if not even a name is left of it; what is broken behind its name keeps
+ * that, so that nobody misses it. */
 static struct stmt *parse_statement(struct parser *p)
 {
 	struct stmt *s = parser_count(p) ? lang_array(p->l, struct stmt, 1) : NULL;
 	unsigned int depth = p->depth;
-	bool good = s && parse_name(p, s);
+	bool named = s && parse_name(p, s);
 
-	if (good && p->token.kind == TOKEN_ASSIGN) {
-		parser_advance(p);
+	if (named && parser_accept(p, TOKEN_ASSIGN)) {
 		s->value = parser_expression(p);
-		good = s->value;
-	} else if (good && (p->token.kind == TOKEN_LBRACE || p->token.kind == TOKEN_STRING)) {
-		good = parse_block(p, s);
-	} else if (good) {
+		s->broken = !s->value;
+	} else if (named && (p->token.kind == TOKEN_LBRACE || p->token.kind == TOKEN_STRING)) {
+		s->broken = !parse_block(p, s);
+	} else if (named) {
 		refuse_statement(p);
-		good = false;
+		named = false;
 	}
 	p->depth = depth;
-	if (good)
-		return s;
-	recover(p);
-	return NULL;
+	if (!named || s->broken)
+		recover(p);
+	return named ? s : NULL;
 }
 
 /* Up to the closing brace, which it leaves, or the end. */
@@ -245,7 +254,7 @@ static struct stmt *parse_body(struct parser *p, bool top)
 			continue;
 		*tail = s;
 		tail = &s->next;
-		if (p->token.kind != TOKEN_TERMINATOR && p->token.kind != TOKEN_EOF &&
+		if (!s->broken && p->token.kind != TOKEN_TERMINATOR && p->token.kind != TOKEN_EOF &&
 		    (top || p->token.kind != TOKEN_RBRACE))
 			parser_unexpected(p, "a new line before the next statement");
 	}

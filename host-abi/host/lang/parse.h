@@ -25,6 +25,8 @@
 
 /* Levels of brackets, blocks and operators. */
 #define PARSE_MAX_DEPTH 100
+/* Errors of one source, after which it is taken to end. */
+#define PARSE_MAX_ERRORS 100
 /* Expressions and statements of one source. */
 #define PARSE_MAX_NODES 200000
 

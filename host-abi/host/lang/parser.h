@@ -11,12 +11,19 @@ struct parser {
 	struct lang *l;
 	struct scanner scanner; /* behind `token` */
 	struct token token;
-	const char *end;     /* of the token before */
+	struct token before;
 	uint32_t error_line; /* of the last error, 0: none yet */
+	uint32_t n_errors;
 	unsigned int depth;
 	unsigned int braces; /* objects that are open */
 	size_t n_nodes;
 };
+
+/* Bytes from `start` to the end of the token before. */
+static inline uint32_t parser_length(const struct parser *p, const char *start)
+{
+	return (uint32_t)(p->before.text.p + p->before.text.n - start);
+}
 
 /* Whether an error of that line is the first. */
 bool parser_first(struct parser *p, uint32_t line);

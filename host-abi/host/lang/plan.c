@@ -106,6 +106,9 @@ static void declare(struct draft *d, const struct stmt *s)
 	struct draft_node node = {.block = s};
 	uint32_t known;
 
+	/* What the parser refused has been said; a label is worth to be known. */
+	if (s->broken && !s->labelled)
+		return;
 	if (!s->block) {
 		lang_error(&d->l, s->place, "arguments stand inside a component's { }",
 			   "the argument %.*s cannot stand at the top of a file",
@@ -224,7 +227,8 @@ static void bind_node(struct draft *d, uint32_t at)
 	struct bind_owner owner = {c->name, node->plan.place};
 	struct binder b = {.l = &d->l};
 
-	if (args && bind_body(&b, c->options, node->block->body, &owner, args))
+	if (args && !node->block->broken &&
+	    bind_body(&b, c->options, node->block->body, &owner, args))
 		node->plan.args = args;
 	add_uses(d, at, &b);
 	binder_free(&b);

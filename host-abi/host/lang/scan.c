@@ -262,7 +262,8 @@ static struct token scan_other(struct scanner *s)
 	uint32_t point;
 
 	for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
-		if (str_starts(rest, str_of(operators[i].text)))
+		if (operators[i].text[0] == rest.p[0] &&
+		    str_starts(rest, str_of(operators[i].text)))
 			return take(s, operators[i].kind, strlen(operators[i].text));
 	for (size_t i = 0; i < sizeof(habits) / sizeof(habits[0]); i++)
 		if (str_starts(rest, str_of(habits[i].text)))

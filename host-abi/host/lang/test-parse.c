@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser: what it says about broken files, and that it stays bounded. */
 #include "host/lang/test-lang.h"
 
 #include "base/buf.h"
@@ -14,9 +13,9 @@ TEST(reports_all_errors_of_a_file)
 		    "test.any \"b\" { value = [1, 2) }\n"
 		    "test.any \"c\" { value = 1 2 }\n"
 		    "test.any \"d\" { value = 1 }\n",
-		    "f:3:1: error: expected a value, not }\n"
-		    "    3 | }\n"
-		    "      | ^\n"
+		    "f:2:10: error: expected a value, but the line ends here\n"
+		    "    2 |   value =\n"
+		    "      |          ^\n"
 		    "f:4:29: error: expected \",\" or \"]\", not )\n"
 		    "    4 | test.any \"b\" { value = [1, 2) }\n"
 		    "      |                             ^\n"
@@ -102,6 +101,29 @@ TEST(finds_the_next_statement)
 		    "f:5:5: error: expected \"=\" behind the key, not .\n"
 		    "    5 | test.any \"b\" {\n"
 		    "      |     ^\n");
+}
+
+/* An argument that cannot be read is not missed, and a block with errors is not
+ * unknown to those who refer to it. */
+TEST(keeps_the_names_of_what_is_broken)
+{
+	expect_plan("discovery.relabel \"r\" {\n"
+		    "  targets = !\n"
+		    "}\n"
+		    "discovery.relabel \"s\" {\n"
+		    "  targets = discovery.relabel.r.output\n"
+		    "}\n"
+		    "discovery.relabel \"t\" {\n"
+		    "  targets = discovery.relabel.u.output\n"
+		    "}\n"
+		    "discovery.relabel \"u\" {\n",
+		    "f:3:1: error: expected a value, not }\n"
+		    "    3 | }\n"
+		    "      | ^\n"
+		    "f:10:1: error: the block discovery.relabel is never closed\n"
+		    "   10 | discovery.relabel \"u\" {\n"
+		    "      | ^~~~~~~~~~~~~~~~~\n"
+		    "  end it with }\n");
 }
 
 TEST(statements)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of whole configurations. */
 #include "host/lang/test-lang.h"
 
 #include "base/buf.h"

@@ -42,6 +42,7 @@ struct expr {
 struct stmt {
 	bool block; /* NAME "label" { body }, else NAME = value */
 	bool labelled;
+	bool broken;     /* behind the name stands an error, which was reported */
 	struct str name; /* "pyroscope.ebpf" */
 	struct str label;
 	struct place place; /* of the name */
