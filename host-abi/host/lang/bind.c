@@ -230,6 +230,12 @@ static bool fill_in(struct body *body, const struct andiron_option *option)
 {
 	struct andiron_value value;
 
+	if (option->type == ANDIRON_TYPE_RECEIVERS && body->owner->wired) {
+		value = block_value(ANDIRON_VALUE_LIST, &(struct place){0});
+		value.flags = ANDIRON_VALUE_DEFAULTED;
+		*add_member(body, option) = value;
+		return true;
+	}
 	if (option->flags & ANDIRON_OPTION_REQUIRED) {
 		lang_error(body->b->l, body->owner->place, option->doc, "%s needs the %s %s",
 			   body->owner->name, kind_of(is_block(option)), option->name);

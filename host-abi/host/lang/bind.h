@@ -33,6 +33,7 @@ struct binder {
 struct bind_owner {
 	const char *name;
 	struct place place;
+	bool wired; /* the host itself may connect it: receivers are not required */
 };
 
 void binder_free(struct binder *b);

@@ -36,7 +36,7 @@ static uint32_t add_implicit(struct draft *d, const struct registered_component 
 {
 	const struct andiron_component *c = registered->component;
 	struct draft_node node = {.plan = {.id = c->name, .registered = registered, .args = args}};
-	struct bind_owner owner = {c->name, place};
+	struct bind_owner owner = {c->name, place, true};
 	struct binder b = {.l = &d->l};
 	struct andiron_value *defaults;
 

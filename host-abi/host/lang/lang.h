@@ -24,6 +24,7 @@ struct lang {
 	struct diags *diags;
 	const struct registry *registry;
 	struct names names; /* what a reference may name */
+	struct names lost;  /* blocks that stand in the files but were refused */
 	bool no_memory;
 };
 

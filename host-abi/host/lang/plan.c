@@ -100,6 +100,16 @@ static bool check_label(struct draft *d, const struct stmt *s, const struct andi
 	return false;
 }
 
+/* A block that does not become a node: who refers to it is not told again. */
+static void lose(struct draft *d, const struct stmt *s)
+{
+	const char *id = arena_printf(d->l.arena, "%.*s.%.*s", STR_FMT(str_first(s->name, 1000)),
+				      STR_FMT(str_first(s->label, 1000)));
+
+	d->l.no_memory |= !id || (names_find(&d->l.lost, str_of(id)) == INDEX_NONE &&
+				  names_add(&d->l.lost, id, NULL) < 0);
+}
+
 /* One statement at the top of a file. */
 static void declare(struct draft *d, const struct stmt *s)
 {
@@ -121,6 +131,7 @@ static void declare(struct draft *d, const struct stmt *s)
 	node.plan.registered = registry_find(d->l.registry, s->name);
 	if (!node.plan.registered) {
 		unknown_component(d, s);
+		lose(d, s);
 		return;
 	}
 	if (!check_label(d, s, node.plan.registered->component))
@@ -224,7 +235,7 @@ static void bind_node(struct draft *d, uint32_t at)
 	struct draft_node *node = &d->nodes.p[at];
 	const struct andiron_component *c = node->plan.registered->component;
 	struct andiron_value *args = lang_array(&d->l, struct andiron_value, 1);
-	struct bind_owner owner = {c->name, node->plan.place};
+	struct bind_owner owner = {c->name, node->plan.place, c->flags & ANDIRON_COMPONENT_NAMES};
 	struct binder b = {.l = &d->l};
 
 	if (args && !node->block->broken &&
@@ -242,20 +253,26 @@ static bool has_receivers(const struct andiron_component *c)
 	return false;
 }
 
-/* A profiler that feeds nobody is legal, and never meant. */
-static void warn_unconnected(struct draft *d)
+/* A profiler that feeds nobody is legal, and never meant. A symbolizer may lack
+ * receivers (then the host wires it), unless somebody feeds it by name. */
+static void check_connected(struct draft *d, uint32_t at)
 {
-	for (uint32_t i = 0; i < d->nodes.n; i++) {
-		const struct plan_node *node = &d->nodes.p[i].plan;
-		bool sends = false;
+	const struct plan_node *node = &d->nodes.p[at].plan;
+	const struct andiron_component *c = node->registered->component;
+	bool gets = false, sends = false, names = c->flags & ANDIRON_COMPONENT_NAMES;
 
-		vec_each(&d->edges, e)
-			sends |= e->plan.kind == PLAN_BATCHES && e->plan.from == i;
-		if (!sends && node->args && has_receivers(node->registered->component) &&
-		    !(draft_flags(d, i) & ANDIRON_COMPONENT_NAMES))
-			lang_warning(&d->l, node->place, "name a writer's receiver in forward_to",
-				     "%s sends its profiles to nobody", node->id);
+	vec_each(&d->edges, e) {
+		sends |= e->plan.kind == PLAN_BATCHES && e->plan.from == at;
+		gets |= e->plan.kind == PLAN_BATCHES && e->plan.to == at;
 	}
+	if (sends || !node->args || !has_receivers(c))
+		return;
+	if (names && gets)
+		lang_error(&d->l, node->place, NULL,
+			   "%s gets profiles, so it needs the argument forward_to", node->id);
+	else if (!names)
+		lang_warning(&d->l, node->place, "name a writer's receiver in forward_to",
+			     "%s sends its profiles to nobody", node->id);
 }
 
 /* The plan in its order. */
@@ -317,7 +334,8 @@ static void build(struct draft *d, struct plan *plan, size_t errors_before)
 	for (uint32_t i = 0; i < d->nodes.n && !d->l.no_memory; i++)
 		bind_node(d, i);
 	if (!d->l.no_memory) {
-		warn_unconnected(d);
+		for (uint32_t i = 0; i < d->nodes.n; i++)
+			check_connected(d, i);
 		order = draft_sort(d);
 	}
 	if (order && is_good(d, errors_before)) {
@@ -347,6 +365,7 @@ int plan_build(const struct source *sources, size_t n_sources, const struct regi
 	vec_free(&d.edges);
 	vec_free(&d.literals);
 	names_free(&d.l.names);
+	names_free(&d.l.lost);
 	if (!d.l.no_memory && diags->n_errors == errors_before) {
 		*ret = plan;
 		return 0;

@@ -138,6 +138,10 @@ bool eval_reference(struct lang *l, const struct expr *e, struct andiron_value *
 
 		if (node != INDEX_NONE)
 			return refer(l, e, node, str_skip(path, id.n), ret);
+		if (names_find(&l->lost, id) != INDEX_NONE) {
+			check(l->diags->n_errors > 0);
+			return false;
+		}
 		id = str_first(id, dot < id.n ? dot : 0);
 	}
 	return path.n && refuse_name(l, e, path);

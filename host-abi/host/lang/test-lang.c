@@ -110,6 +110,11 @@ static const struct andiron_option pass_options[] = {
 	{.name = "lines", .type = ANDIRON_TYPE_BOOL, .default_text = "false"},
 };
 
+static const struct andiron_option symbolize_options[] = {
+	{.name = "forward_to", .type = ANDIRON_TYPE_RECEIVERS, .flags = ANDIRON_OPTION_REQUIRED},
+	{.name = "lines", .type = ANDIRON_TYPE_BOOL, .default_text = "false"},
+};
+
 static const struct andiron_option any_options[] = {
 	{.name = "value", .type = 999},
 };
@@ -124,6 +129,7 @@ static const struct andiron_options kubernetes = ANDIRON_OPTIONS(kubernetes_opti
 				    ebpf = ANDIRON_OPTIONS(ebpf_options),
 				    writer = ANDIRON_OPTIONS(write_options),
 				    pass = ANDIRON_OPTIONS(pass_options),
+				    symbolize = ANDIRON_OPTIONS(symbolize_options),
 				    any = ANDIRON_OPTIONS(lenient_options),
 				    newer = ANDIRON_OPTIONS(any_options);
 
@@ -186,7 +192,7 @@ static const struct andiron_component components[] = {
 	COMPONENT("test.single", &no_options, .flags = ANDIRON_COMPONENT_NO_LABEL,
 		  EXPORTS(targets_export)),
 	/* Last, so that it can be left out. */
-	COMPONENT("profile.symbolize", &pass, EXPORTS(receiver_export),
+	COMPONENT("profile.symbolize", &symbolize, EXPORTS(receiver_export),
 		  .flags = ANDIRON_COMPONENT_NAMES),
 };
 

@@ -132,6 +132,19 @@ TEST(refuses_what_is_no_component)
 		    "      | ^~~~~~~~~~~\n");
 }
 
+/* Who refers to a block that was refused is not to blame. */
+TEST(is_not_told_twice)
+{
+	expect_plan("pyroscope.wirte \"w\" {}\n"
+		    "pyroscope.ebpf \"e\" {\n"
+		    "  forward_to = [pyroscope.wirte.w.receiver]\n"
+		    "}\n",
+		    "f:1:1: error: there is no component \"pyroscope.wirte\"\n"
+		    "    1 | pyroscope.wirte \"w\" {}\n"
+		    "      | ^~~~~~~~~~~~~~~\n"
+		    "  did you mean \"pyroscope.write\"?\n");
+}
+
 TEST(accepts_settings_of_alloy)
 {
 	expect_plan("logging { level = \"debug\" }\n"
@@ -360,6 +373,18 @@ TEST(a_symbolizer_on_the_path_is_a_node)
 		"edge profile.symbolize.forward_to → pyroscope.write.w.receiver #0\n"
 		"edge profile.symbolize.s.forward_to → pyroscope.write.w.receiver #0\n"
 		"edge pyroscope.ebpf.b.forward_to → profile.symbolize.receiver #0\n");
+}
+
+TEST(a_symbolizer_that_is_fed_by_name_needs_receivers)
+{
+	expect_plan(
+		"pyroscope.ebpf \"a\" {\n"
+		"  forward_to = [profile.symbolize.s.receiver]\n"
+		"}\n"
+		"profile.symbolize \"s\" {}\n",
+		"f:4:1: error: profile.symbolize.s gets profiles, so it needs the argument forward_to\n"
+		"    4 | profile.symbolize \"s\" {}\n"
+		"      | ^~~~~~~~~~~~~~~~~\n");
 }
 
 /* What nobody registered offers is left to the host. */
