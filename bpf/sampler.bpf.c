@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
+#include "cgroup.h"
 #include "sampler.h"
 
 #define SAMPLER_INLINE static __always_inline
@@ -161,29 +162,6 @@ SAMPLER_INLINE __u32 h_walk(struct sampler_context *c, bool user, __u64 *pcs, __
 	return bytes > 0 ? (__u32)bytes / sizeof(*pcs) : 0;
 }
 
-SAMPLER_INLINE __u64 cgroup_id_v1(struct task_struct *task, int subsystem)
-{
-	struct css_set *set = BPF_CORE_READ(task, cgroups);
-	struct cgroup_subsys_state *state = NULL;
-
-	bpf_core_read(&state, sizeof(state), &set->subsys[subsystem]);
-	return BPF_CORE_READ(state, cgroup, kn, id);
-}
-
-SAMPLER_INLINE __u64 cgroup_id(struct task_struct *task)
-{
-	if (sampler_hierarchy == SAMPLER_HIERARCHY_MEMORY &&
-	    bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
-		return cgroup_id_v1(task, (int)bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id));
-	if (sampler_hierarchy == SAMPLER_HIERARCHY_CPU &&
-	    bpf_core_enum_value_exists(enum cgroup_subsys_id, cpu_cgrp_id))
-		return cgroup_id_v1(task, (int)bpf_core_enum_value(enum cgroup_subsys_id, cpu_cgrp_id));
-	if (sampler_hierarchy == SAMPLER_HIERARCHY_PIDS &&
-	    bpf_core_enum_value_exists(enum cgroup_subsys_id, pids_cgrp_id))
-		return cgroup_id_v1(task, (int)bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id));
-	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
-}
-
 struct sampler_task;
 SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task);
 SAMPLER_INLINE struct sampler_scratch *h_scratch(void);
@@ -224,7 +202,7 @@ SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task)
 
 	task->key.tgid = bpf_get_current_pid_tgid() >> 32;
 	task->key.start_ns = BPF_CORE_READ(current, group_leader, start_boottime);
-	task->cgroup = cgroup_id(current);
+	task->cgroup = cgroup_of_task(current, sampler_hierarchy);
 	task->mm = (__u64)mm;
 	task->exec_vm = mm ? BPF_CORE_READ(mm, exec_vm) : 0;
 	task->kthread = (BPF_CORE_READ(current, flags) & PF_KTHREAD) != 0;

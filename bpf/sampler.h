@@ -29,12 +29,6 @@
 #define SAMPLER_PIDS    1 /* the processes in `selected` */
 #define SAMPLER_CGROUPS 2 /* these, and those in a cgroup of `cgroups`; unknown cgroups are taken */
 
-/* Which hierarchy's cgroup id a sample carries. */
-#define SAMPLER_HIERARCHY_V2     0
-#define SAMPLER_HIERARCHY_MEMORY 1
-#define SAMPLER_HIERARCHY_CPU    2
-#define SAMPLER_HIERARCHY_PIDS   3
-
 /* A process: tgid, and its leader's start since boot, because pids are reused. */
 struct sampler_process_key {
 	__u64 start_ns;

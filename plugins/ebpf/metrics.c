@@ -2,78 +2,74 @@
 /* See metrics.h. */
 #include "metrics.h"
 
-#include "abi/value.h"
+static const char samples_help[] = "Runs of the sampling program, by what became of the sample.";
 
-static void add(const struct andiron_metric_sink *sink, const char *name, const char *help,
-		uint32_t kind, double value)
+static void add_samples(metric_fn fn, void *context, const char *outcome, uint64_t n)
 {
-	struct andiron_metric metric = {.name = name, .help = help, .kind = kind, .value = value};
-
-	sink->add(sink->self, &metric);
+	fn(context, &(struct metric){"andiron_ebpf_samples_total", samples_help, outcome, true,
+				     (double)n});
 }
 
-static void add_samples(const struct andiron_metric_sink *sink, const char *outcome, uint64_t n)
+static void add_books(const struct engine_books *b, metric_fn fn, void *context)
 {
-	struct andiron_kv label = {abi_str_of(STR("outcome")), abi_str_of(str_of(outcome))};
-	struct andiron_metric metric = {
-		.name = "andiron_ebpf_samples_total",
-		.help = "Runs of the sampling program, by what became of the sample.",
-		.kind = ANDIRON_METRIC_COUNTER,
-		.n_labels = 1,
-		.labels = &label,
-		.value = (double)n,
+	add_samples(fn, context, "sent", b->rows);
+	add_samples(fn, context, "idle", b->idle);
+	add_samples(fn, context, "unselected", b->unselected);
+	add_samples(fn, context, "missed", b->missed);
+	add_samples(fn, context, "map_full", b->dropped_map_full);
+	add_samples(fn, context, "map_busy", b->dropped_map_busy);
+	add_samples(fn, context, "ring_full", b->dropped_ring_full);
+	add_samples(fn, context, "no_memory", b->dropped_memory);
+}
+
+void metrics_each(const struct engine_stats *s, metric_fn fn, void *context)
+{
+	const struct metric all[] = {
+		{"pyroscope_ebpf_active_targets",
+		 "Targets with a pid or container id.",
+		 NULL, false, (double)s->n_targets},
+		{"andiron_ebpf_matched_targets",
+		 "Targets to which a process that was sampled of late belongs.",
+		 NULL, false, (double)s->n_matched},
+		{"pyroscope_ebpf_profiling_sessions_total",
+		 "Intervals collected.",
+		 NULL, true, (double)s->n_intervals},
+		{"pyroscope_ebpf_profiling_sessions_failing_total",
+		 "Intervals whose profile could not be built.",
+		 NULL, true, (double)s->batch_failures},
+		{"andiron_ebpf_samples_taken_total",
+		 "Samples taken by the kernel side.",
+		 NULL, true, (double)s->total.taken},
+		{"andiron_ebpf_book_mismatches_total",
+		 "Intervals in which samples taken were not counts plus drops; always 0.",
+		 NULL, true, (double)s->mismatches},
+		{"andiron_ebpf_process_reports_total",
+		 "Processes reported as new, or with new mappings, by the kernel side.",
+		 NULL, true, (double)s->n_process_records},
+		{"andiron_ebpf_processes",
+		 "Processes known.",
+		 NULL, false, (double)s->n_processes},
+		{"andiron_ebpf_cpus",
+		 "CPUs sampled.",
+		 NULL, false, (double)s->session.n_cpus},
+		{"andiron_ebpf_sample_rate_hertz",
+		 "Samples per second and CPU.",
+		 NULL, false, (double)s->session.rate_hz},
+		{"andiron_ebpf_map_bytes",
+		 "Memory of the BPF maps, as the kernel accounts it.",
+		 NULL, false, (double)s->session.map_bytes},
+		{"andiron_ebpf_verified_instructions",
+		 "Instructions the kernel's verifier walked.",
+		 NULL, false, (double)s->session.verified_insns},
+		{"andiron_ebpf_bpf_ns_per_run",
+		 "Mean time of a run of the sampling program, idle ones included, when last measured.",
+		 NULL, false, s->ns_per_run},
+		{"andiron_ebpf_bpf_ns_per_sample",
+		 "Time of the sampling program per sample taken, when last measured.",
+		 NULL, false, s->ns_per_sample},
 	};
 
-	sink->add(sink->self, &metric);
-}
-
-static void add_books(const struct engine_books *b, const struct andiron_metric_sink *sink)
-{
-	add_samples(sink, "sent", b->rows);
-	add_samples(sink, "idle", b->idle);
-	add_samples(sink, "unselected", b->unselected);
-	add_samples(sink, "missed", b->missed);
-	add_samples(sink, "map_full", b->dropped_map_full);
-	add_samples(sink, "map_busy", b->dropped_map_busy);
-	add_samples(sink, "ring_full", b->dropped_ring_full);
-	add_samples(sink, "no_memory", b->dropped_memory);
-}
-
-void metrics_add(const struct engine_stats *s, const struct andiron_metric_sink *sink)
-{
-	add(sink, "pyroscope_ebpf_active_targets", "Targets with a pid or container id.",
-	    ANDIRON_METRIC_GAUGE, (double)s->n_targets);
-	add(sink, "andiron_ebpf_matched_targets",
-	    "Targets to which a process that was sampled of late belongs.", ANDIRON_METRIC_GAUGE,
-	    (double)s->n_matched);
-	add(sink, "pyroscope_ebpf_profiling_sessions_total", "Intervals collected.",
-	    ANDIRON_METRIC_COUNTER, (double)s->n_intervals);
-	add(sink, "pyroscope_ebpf_profiling_sessions_failing_total",
-	    "Intervals whose profile could not be built.", ANDIRON_METRIC_COUNTER,
-	    (double)s->batch_failures);
-	add_books(&s->total, sink);
-	add(sink, "andiron_ebpf_samples_taken_total", "Samples taken by the kernel side.",
-	    ANDIRON_METRIC_COUNTER, (double)s->total.taken);
-	add(sink, "andiron_ebpf_book_mismatches_total",
-	    "Intervals in which samples taken were not counts plus drops; always 0.",
-	    ANDIRON_METRIC_COUNTER, (double)s->mismatches);
-	add(sink, "andiron_ebpf_process_reports_total",
-	    "Processes reported as new, or with new mappings, by the kernel side.",
-	    ANDIRON_METRIC_COUNTER, (double)s->n_process_records);
-	add(sink, "andiron_ebpf_processes", "Processes known.", ANDIRON_METRIC_GAUGE,
-	    (double)s->n_processes);
-	add(sink, "andiron_ebpf_cpus", "CPUs sampled.", ANDIRON_METRIC_GAUGE,
-	    (double)s->session.n_cpus);
-	add(sink, "andiron_ebpf_sample_rate_hertz", "Samples per second and CPU.",
-	    ANDIRON_METRIC_GAUGE, (double)s->session.rate_hz);
-	add(sink, "andiron_ebpf_map_bytes", "Memory of the BPF maps, as the kernel accounts it.",
-	    ANDIRON_METRIC_GAUGE, (double)s->session.map_bytes);
-	add(sink, "andiron_ebpf_verified_instructions", "Instructions the kernel's verifier walked.",
-	    ANDIRON_METRIC_GAUGE, (double)s->session.verified_insns);
-	add(sink, "andiron_ebpf_bpf_ns_per_run",
-	    "Mean time of a run of the sampling program, idle ones included, when last measured.",
-	    ANDIRON_METRIC_GAUGE, s->ns_per_run);
-	add(sink, "andiron_ebpf_bpf_ns_per_sample",
-	    "Time of the sampling program per sample taken, when last measured.",
-	    ANDIRON_METRIC_GAUGE, s->ns_per_sample);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		fn(context, &all[i]);
+	add_books(&s->total, fn, context);
 }

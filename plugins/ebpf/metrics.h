@@ -5,8 +5,17 @@
 
 #include "engine.h"
 
-#include <andiron/component.h>
+struct metric {
+	const char *name;
+	const char *help;
+	const char *outcome; /* value of the label "outcome", NULL: no label */
+	bool counter;
+	double value;
+};
 
-void metrics_add(const struct engine_stats *stats, const struct andiron_metric_sink *sink);
+typedef void (*metric_fn)(void *context, const struct metric *metric);
+
+/* Calls fn for each. */
+void metrics_each(const struct engine_stats *stats, metric_fn fn, void *context);
 
 #endif

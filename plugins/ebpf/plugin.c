@@ -3,6 +3,8 @@
 #include "driver.h"
 #include "metrics.h"
 
+#include "abi/value.h"
+
 #include <andiron/object.h>
 #include <andiron/plugin.h>
 
@@ -63,9 +65,27 @@ static void targets(void *self, const char *port, const struct andiron_targets *
 	driver_targets(self, update);
 }
 
+static void add_metric(void *context, const struct metric *m)
+{
+	const struct andiron_metric_sink *sink = context;
+	struct andiron_kv label = {abi_str_of(STR("outcome")), abi_str_of(str_of(m->outcome))};
+	struct andiron_metric metric = {
+		.name = m->name,
+		.help = m->help,
+		.kind = m->counter ? ANDIRON_METRIC_COUNTER : ANDIRON_METRIC_GAUGE,
+		.n_labels = m->outcome != NULL,
+		.labels = &label,
+		.value = m->value,
+	};
+
+	sink->add(sink->self, &metric);
+}
+
 static void metrics(void *self, const struct andiron_metric_sink *sink)
 {
-	metrics_add(driver_stats(self), sink);
+	struct andiron_metric_sink own = *sink;
+
+	metrics_each(driver_stats(self), add_metric, &own);
 }
 
 static const char *const needs[] = {ANDIRON_OBJECTS_ID, NULL};

@@ -3,15 +3,17 @@
 #include "session.h"
 
 #include "events.h"
-#include "hierarchy.h"
 
 #include "base/check.h"
+#include "base/buf.h"
 #include "base/clock.h"
-#include "base/str.h"
+#include "base/file.h"
+#include "proc/hierarchy.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +146,18 @@ static int attach_follow(struct session *s, struct error *err)
 	return 0;
 }
 
+/* Of the containers' cgroups; the unified one if that cannot be found out. */
+static uint32_t hierarchy(void)
+{
+	struct buf text = BUF_NULL;
+	uint32_t answer = PROC_HIERARCHY_V2;
+
+	if (file_read(AT_FDCWD, "/proc/cgroups", &text, 65536) == 0)
+		answer = proc_hierarchy(buf_str(&text));
+	buf_free(&text);
+	return answer;
+}
+
 static int load(struct session *s, const struct session_options *o, struct error *err)
 {
 	int n_possible = libbpf_num_possible_cpus();
@@ -163,7 +177,7 @@ static int load(struct session *s, const struct session_options *o, struct error
 	if (!s->skel)
 		return explain_load(err, -errno);
 	size_maps(s, o, (uint32_t)n_online);
-	s->skel->rodata->sampler_hierarchy = hierarchy_of_containers();
+	s->skel->rodata->sampler_hierarchy = hierarchy();
 	bpf_program__set_autoload(s->skel->progs.follow_fork, s->follow);
 	bpf_program__set_autoload(s->skel->progs.follow_exit, s->follow);
 	r = sampler_bpf__load(s->skel);

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sampler on this kernel, with real programs and real processes. */
+#include "harness.h"
+
+#include "abi/batch-build.h"
+#include "base/clock.h"
+#include "base/test.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct share {
+	const struct workload *workload;
+	int function;
+};
+
+static bool in_function(const struct batch_view *v, const struct andiron_group *group,
+			const struct andiron_row *row, void *context)
+{
+	const struct share *share = context;
+
+	return workload_function(share->workload, v, row) == share->function;
+}
+
+/* A profile shows where the time goes: shares of known cost within 3 points,
+ * and all of it inside the program's own functions. */
+TEST(shares_of_known_cost_come_back)
+{
+	static const double wanted[] = {70, 20, 10};
+	struct workload w;
+	struct harness h;
+	uint64_t all;
+
+	harness_init(&h, &(struct harness_options){.rate_hz = 499});
+	workload_start(&w, "");
+	harness_target_pid(&h, w.pid, "load");
+	harness_run(&h, 6 * NS_PER_SEC);
+	harness_collect(&h);
+	workload_stop(&w);
+	all = harness_service(&h, "load");
+	printf("# %llu samples\n", (unsigned long long)all);
+	expect(all > 500);
+	for (int i = 0; i < 3; i++) {
+		struct share share = {&w, i};
+		double got = 100.0 * (double)harness_samples(&h, in_function, &share) / (double)all;
+
+		printf("# %.1f %% of %.0f\n", got, wanted[i]);
+		expect(got > wanted[i] - 3 && got < wanted[i] + 3);
+	}
+	harness_fini(&h);
+}
+
+/* Whatever belongs to no target is not taken, and is counted as such. */
+TEST(unselected_is_counted_apart)
+{
+	struct workload w, other;
+	struct harness h;
+	uint64_t all;
+
+	harness_init(&h, &(struct harness_options){.rate_hz = 97});
+	workload_start(&w, "");
+	workload_start(&other, "");
+	harness_target_pid(&h, w.pid, "load");
+	harness_run(&h, 2 * NS_PER_SEC);
+	harness_collect(&h);
+	workload_stop(&w);
+	workload_stop(&other);
+	all = harness_samples(&h, NULL, NULL);
+	expect_eq(all, h.books.rows);
+	expect_eq(all, harness_service(&h, "load"));
+	expect(all > 20);
+	expect(h.books.unselected > 20);
+	harness_fini(&h);
+}
+
+/* Over many intervals, with a swap each, nothing is lost or counted twice:
+ * taken = sent + dropped in each (harness.c), and per CPU the clock's ticks
+ * are all there. */
+TEST(books_close_over_many_swaps)
+{
+	struct workload w, v;
+	struct harness h;
+	int64_t began, took;
+	uint64_t seen;
+
+	workload_start(&w, "");
+	workload_start(&v, "thread");
+	harness_init(&h, &(struct harness_options){.rate_hz = 997, .all = true});
+	began = clock_mono();
+	for (int i = 0; i < 20; i++) {
+		harness_run(&h, 100 * NS_PER_MSEC);
+		harness_collect(&h);
+	}
+	engine_finish(h.engine);
+	took = clock_mono() - began;
+	workload_stop(&w);
+	workload_stop(&v);
+	seen = h.books.taken + h.books.idle + h.books.unselected;
+	printf("# %llu ticks in %lld ms, %llu sent\n", (unsigned long long)seen,
+	       (long long)(took / NS_PER_MSEC), (unsigned long long)h.books.rows);
+	expect_eq(h.books.rows, harness_samples(&h, NULL, NULL));
+	expect(h.books.rows > 500);
+	harness_fini(&h);
+}
+
+static bool of_pid(const struct batch_view *v, const struct andiron_group *group,
+		   const struct andiron_row *row, void *context)
+{
+	int64_t pid;
+
+	return batch_row_int(v, row, STR("pid"), &pid) && pid == *(pid_t *)context;
+}
+
+/* A child that is forked while we sample belongs to its parent's target; the
+ * parent itself only waits. */
+TEST(descendants_are_followed)
+{
+	struct workload w;
+	struct harness h;
+	uint64_t all;
+
+	harness_init(&h, &(struct harness_options){.rate_hz = 97, .follow = true, .pid_label = true});
+	workload_start(&w, "fork");
+	harness_target_pid(&h, w.pid, "load");
+	expect_eq(write(w.to, "x", 1), 1);
+	harness_run(&h, 2 * NS_PER_SEC);
+	harness_collect(&h);
+	workload_stop(&w);
+	all = harness_service(&h, "load");
+	expect(all > 20);
+	expect(all - harness_samples(&h, of_pid, &w.pid) > 20);
+	harness_fini(&h);
+}
+
+/* One that was forked before we began belongs to it as well. */
+TEST(descendants_that_run_already_are_found)
+{
+	struct workload w;
+	struct harness h;
+
+	workload_start(&w, "fork");
+	expect_eq(write(w.to, "x", 1), 1);
+	harness_init(&h, &(struct harness_options){.rate_hz = 97, .follow = true});
+	harness_run(&h, 100 * NS_PER_MSEC);
+	harness_target_pid(&h, w.pid, "load");
+	harness_run(&h, NS_PER_SEC);
+	harness_collect(&h);
+	workload_stop(&w);
+	expect(harness_service(&h, "load") > 10);
+	harness_fini(&h);
+}
+
+static const char *cgroup_root(void)
+{
+	static const char *const roots[] = {"/sys/fs/cgroup/memory", "/sys/fs/cgroup/cpu",
+					    "/sys/fs/cgroup/pids", "/sys/fs/cgroup"};
+
+	for (size_t i = 0; i < 4; i++)
+		if (access(roots[i], W_OK) == 0)
+			return roots[i];
+	test_skip("no cgroup hierarchy can be written to; run where /sys/fs/cgroup is writable");
+}
+
+static void enter(const char *cgroup, pid_t pid)
+{
+	char path[700];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
+	f = fopen(path, "we");
+	if (!f)
+		test_skip("a new cgroup cannot be written to");
+	fprintf(f, "%d", (int)pid);
+	expect_eq(fclose(f), 0);
+}
+
+/* Two containers are told apart by their cgroups, and what is in neither is
+ * not taken once that is known. */
+TEST(containers_are_told_apart)
+{
+	static const char ids[2][65] = {
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+		"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
+	};
+	struct workload w[3];
+	struct harness h;
+	char dirs[2][300];
+	uint64_t a, b;
+
+	harness_init(&h, &(struct harness_options){.rate_hz = 97});
+	for (int i = 0; i < 3; i++)
+		workload_start(&w[i], "");
+	for (int i = 0; i < 2; i++) {
+		snprintf(dirs[i], sizeof(dirs[i]), "%s/%s", cgroup_root(), ids[i]);
+		mkdir(dirs[i], 0755);
+		enter(dirs[i], w[i].pid);
+	}
+	harness_target(&h, "__container_id__", ids[0], "a");
+	harness_target(&h, "__meta_kubernetes_pod_container_id",
+		       "containerd://bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", "b");
+	harness_run(&h, 3 * NS_PER_SEC);
+	harness_collect(&h);
+	for (int i = 0; i < 3; i++)
+		workload_stop(&w[i]);
+	for (int i = 0; i < 2; i++)
+		rmdir(dirs[i]);
+	a = harness_service(&h, "a");
+	b = harness_service(&h, "b");
+	printf("# a %llu, b %llu, unselected %llu\n", (unsigned long long)a, (unsigned long long)b,
+	       (unsigned long long)h.books.unselected);
+	expect(a > 20 && b > 20);
+	expect_eq(a + b, h.books.rows);
+	expect(h.books.unselected > 20);
+	harness_fini(&h);
+}
+
+static bool has_mapping(const struct batch_view *v, const struct andiron_group *group,
+			const struct andiron_row *row, void *context)
+{
+	struct andiron_stack stack = batch_stack(v, row->stack);
+	struct andiron_mapping m;
+
+	for (uint32_t i = 0; i < stack.length; i++) {
+		struct andiron_location l = batch_location(v, batch_frame(v, stack.start + i));
+
+		m = batch_mapping(v, l.mapping);
+		if (l.kind == ANDIRON_FRAME_NATIVE && m.object != 0 &&
+		    batch_str(v, m.file_id).n == 32)
+			return true;
+	}
+	return false;
+}
+
+/* Processes that live for 60 ms are known by the time their counts are read,
+ * though they are gone then. */
+TEST(short_processes_have_mappings)
+{
+	struct harness h;
+	uint64_t all, mapped;
+
+	harness_init(&h, &(struct harness_options){.rate_hz = 997, .all = true, .interval_ns = NS_PER_SEC});
+	for (int i = 0; i < 20; i++) {
+		struct workload w;
+
+		workload_start(&w, "");
+		harness_run(&h, 60 * NS_PER_MSEC);
+		workload_stop(&w);
+	}
+	harness_collect(&h);
+	all = harness_samples(&h, NULL, NULL);
+	mapped = harness_samples(&h, has_mapping, NULL);
+	printf("# %llu of %llu samples mapped\n", (unsigned long long)mapped,
+	       (unsigned long long)all);
+	expect(mapped > all / 2);
+	harness_fini(&h);
+}

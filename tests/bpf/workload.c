@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program of known cost: 70, 20 and 10 % of its time in three functions that
+ * do the same work for a different number of rounds. Prints where each of them
+ * lies in its own file, then works until it is killed.
+ *
+ *     workload [MODE]
+ *       (none)  works itself
+ *       fork    a child works, which its parent forks before it waits
+ *       thread  a second thread works
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern const char __executable_start[];
+
+#define HOT(percent)                                                                               \
+	extern const char __start_hot_##percent[], __stop_hot_##percent[];                         \
+	static volatile uint64_t result_##percent;                                                 \
+	__attribute__((noinline, section("hot_" #percent))) static void run_##percent(void)        \
+	{                                                                                          \
+		uint64_t x = percent;                                                              \
+                                                                                                   \
+		for (int i = 0; i < percent * 1000; i++)                                           \
+			x = x * 6364136223846793005u + 1442695040888963407u;                       \
+		result_##percent = x;                                                              \
+	}
+
+HOT(70)
+HOT(20)
+HOT(10)
+
+#define SAY(percent)                                                                               \
+	printf("%" PRIxPTR " %" PRIxPTR "\n",                                                      \
+	       (uintptr_t)__start_hot_##percent - (uintptr_t)__executable_start,                   \
+	       (uintptr_t)__stop_hot_##percent - (uintptr_t)__executable_start)
+
+static void *work(void *arg)
+{
+	for (;;) {
+		run_70();
+		run_20();
+		run_10();
+	}
+	return arg;
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+	pthread_t thread;
+
+	SAY(70);
+	SAY(20);
+	SAY(10);
+	fflush(stdout);
+	if (strcmp(mode, "fork") == 0) {
+		/* Waits for a byte, so that the test can begin before the fork. */
+		char byte;
+
+		if (read(0, &byte, 1) != 1)
+			return 1;
+		if (fork() == 0)
+			work(NULL);
+		wait(NULL);
+	} else if (strcmp(mode, "thread") == 0) {
+		pthread_create(&thread, NULL, work, NULL);
+		pthread_join(thread, NULL);
+	} else {
+		work(NULL);
+	}
+	return 0;
+}
