@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the sampler costs on this machine: time of a sample beside a plain
+ * profiler's (baseline.bpf.c) in the same seconds, memory of its maps, work of the
+ * verifier, its own CPU. Ratios are tested; absolute figures are printed, since they
+ * belong to the machine.
+ */
+#include "harness.h"
+
+#include "events.h"
+
+#include "base/clock.h"
+#include "base/test.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wcast-qual"
+#include "baseline.skel.h"
+#pragma GCC diagnostic pop
+
+#define RATE 97
+
+struct baseline {
+	struct baseline_bpf *skel;
+	struct events events;
+	int stats;
+};
+
+static void baseline_start(struct baseline *b)
+{
+	struct error err = ERROR_NULL;
+
+	b->stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	expect(b->stats >= 0);
+	b->skel = baseline_bpf__open_and_load();
+	expect(b->skel);
+	if (events_open(&b->events, bpf_program__fd(b->skel->progs.baseline), NS_PER_SEC / RATE,
+			&err) != 0)
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+}
+
+/* Mean ns of a run. */
+static double baseline_stop(struct baseline *b)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+
+	events_close(&b->events);
+	expect_eq(bpf_obj_get_info_by_fd(bpf_program__fd(b->skel->progs.baseline), &info, &size),
+		  0);
+	baseline_bpf__destroy(b->skel);
+	close(b->stats);
+	return info.run_cnt ? (double)info.run_time_ns / (double)info.run_cnt : 0;
+}
+
+static double cpu_seconds(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+/* A sample costs no more than one and a half of a plain profiler's, though it
+ * also knows process, cgroup and selection. */
+TEST(a_sample_costs_what_a_plain_profiler_pays)
+{
+	struct engine_stats stats;
+	struct workload w[2];
+	struct harness h;
+	struct baseline b;
+	double plain, ours;
+
+	harness_init(&h, &(struct harness_options){.rate_hz = RATE, .all = true});
+	for (int i = 0; i < 2; i++)
+		workload_start(&w[i], "");
+	baseline_start(&b);
+	harness_run(&h, 6 * NS_PER_SEC);
+	plain = baseline_stop(&b);
+	harness_collect(&h);
+	engine_get_stats(h.engine, &stats);
+	ours = stats.ns_per_run;
+	for (int i = 0; i < 2; i++)
+		workload_stop(&w[i]);
+	printf("# ns per sample at %d Hz: %.0f, plain profiler %.0f, ratio %.2f\n", RATE, ours, plain,
+	       ours / plain);
+	printf("# %llu samples, %llu rows, %llu process reports\n",
+	       (unsigned long long)h.books.taken, (unsigned long long)h.n_rows,
+	       (unsigned long long)stats.n_process_records);
+	expect(plain > 0 && ours > 0);
+	expect(ours < 1.5 * plain);
+	harness_fini(&h);
+}
+
+/* Kernel memory and verifier work are bounded: 12 MB of maps on small
+ * machines, and a hundredth of what the verifier allows. */
+TEST(maps_and_verifier_stay_small)
+{
+	struct engine_stats stats;
+	struct harness h;
+
+	harness_init(&h, &(struct harness_options){.rate_hz = RATE, .all = true, .follow = true});
+	engine_get_stats(h.engine, &stats);
+	printf("# maps %llu kB, verified instructions %llu\n",
+	       (unsigned long long)stats.session.map_bytes / 1024,
+	       (unsigned long long)stats.session.verified_insns);
+	expect(stats.session.map_bytes > 0);
+	expect(stats.session.map_bytes < (12u << 20));
+	expect(stats.session.verified_insns < 10000);
+	harness_fini(&h);
+}
+
+/* Sampling starts within a tenth of a second of CPU time, and waiting for
+ * samples costs the agent next to nothing. */
+TEST(start_and_waiting_are_cheap)
+{
+	struct harness h;
+	double before = cpu_seconds(), started, waited;
+	int64_t began = clock_mono(), live;
+
+	harness_init(&h, &(struct harness_options){.rate_hz = RATE});
+	live = clock_mono();
+	started = cpu_seconds();
+	harness_run(&h, 3 * NS_PER_SEC); /* no target: nothing is taken, nobody wakes */
+	waited = cpu_seconds() - started;
+	printf("# live after %lld ms, %.0f ms of CPU; waiting costs %.3f %% of a core\n",
+	       (long long)((live - began) / NS_PER_MSEC), 1e3 * (started - before),
+	       100 * waited / 3);
+	expect(started - before < 0.1);
+	expect(waited / 3 < 0.0005);
+	harness_fini(&h);
+}
