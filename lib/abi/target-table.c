@@ -276,7 +276,7 @@ void target_table_each(struct target_table *table, target_change_fn fn, void *co
 	size_t n = table->rows.n;
 
 	/* Short of memory the order is lost, never a row. */
-	if (sorted) {
+	if (sorted && n) {
 		memcpy(sorted, table->rows.p, n * sizeof(struct row *));
 		qsort(sorted, n, sizeof(struct row *), by_order);
 	}
