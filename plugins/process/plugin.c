@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* andiron-process.so: process.events, the service that traces processes. */
+/* andiron-process.so: process.events, the service that traces processes, and
+ * discovery.process, which makes targets of them. */
+#include "abi/value.h"
+#include "discovery.h"
+#include "options.h"
 #include "service.h"
+
+#include "base/clock.h"
 
 #include <andiron/plugin.h>
 
@@ -87,7 +93,106 @@ static const struct andiron_component events = {
 	.extension = events_extension,
 };
 
-static const struct andiron_component *const components[] = {&events};
+static struct discovery_config config_from(const struct andiron_value *args)
+{
+	static const struct andiron_value none = {.kind = ANDIRON_VALUE_MAP};
+	const struct andiron_value *block = value_get(args, "discover_config");
+	const struct andiron_value *c = block ? block : &none;
+
+	return (struct discovery_config){
+		.refresh_ns = value_int(args, "refresh_interval", 60 * NS_PER_SEC),
+		.choice = {
+			.exe = value_bool(c, "exe", true),
+			.cwd = value_bool(c, "cwd", true),
+			.commandline = value_bool(c, "commandline", true),
+			.container_id = value_bool(c, "container_id", true),
+			.uid = value_bool(c, "uid", false),
+			.username = value_bool(c, "username", false),
+			.cgroup_path = value_bool(c, "cgroup_path", false),
+		}};
+}
+
+static int32_t process_create(const struct andiron_host *host, uint64_t instance,
+			      const struct andiron_value *args, void **ret_self,
+			      struct andiron_error *err)
+{
+	const struct discovery_config config = config_from(args);
+	struct discovery *d = discovery_new(host, instance, &config);
+	static const char text[] = "no memory, or /proc cannot be opened";
+
+	if (!d)
+		return host->error_add(err, -ENOMEM, text, sizeof(text) - 1);
+	*ret_self = d;
+	return 0;
+}
+
+static int32_t process_start(void *self, struct andiron_error *err)
+{
+	return discovery_start(self);
+}
+
+static int32_t process_update(void *self, const struct andiron_value *args,
+			      struct andiron_error *err)
+{
+	const struct discovery_config config = config_from(args);
+
+	discovery_update(self, &config);
+	return 0;
+}
+
+static void process_stop(void *self)
+{
+	discovery_stop(self);
+}
+
+static void process_destroy(void *self)
+{
+	discovery_free(self);
+}
+
+static void process_targets(void *self, const char *port, const struct andiron_targets *update)
+{
+	discovery_join(self, update);
+}
+
+static void process_metrics(void *self, const struct andiron_metric_sink *sink)
+{
+	struct discovery_totals totals;
+
+	discovery_totals(self, &totals);
+	add_metric(sink, "andiron_discovery_process_known", "Processes known, with kernel threads.",
+		   ANDIRON_METRIC_GAUGE, totals.processes);
+	add_metric(sink, "andiron_discovery_process_targets", "Processes that are targets.",
+		   ANDIRON_METRIC_GAUGE, totals.targets);
+	add_metric(sink, "andiron_discovery_process_reads_total",
+		   "How often a process's files were read.", ANDIRON_METRIC_COUNTER, totals.reads);
+}
+
+static const char *const process_needs[] = {ANDIRON_PROCESS_EVENTS_ID, NULL};
+static const char *const process_capabilities[] = {"CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH", NULL};
+static const struct andiron_export process_exports[] = {
+	{.name = "targets", .type = ANDIRON_EXPORT_TARGETS, .doc = "One target per process."},
+};
+
+static const struct andiron_component process = {
+	.size = sizeof(process),
+	.name = "discovery.process",
+	.summary = "Finds the processes of this host as they begin.",
+	.options = &process_options,
+	.exports = process_exports,
+	.n_exports = sizeof(process_exports) / sizeof(*process_exports),
+	.needs = process_needs,
+	.capabilities = process_capabilities,
+	.create = process_create,
+	.start = process_start,
+	.update = process_update,
+	.stop = process_stop,
+	.destroy = process_destroy,
+	.targets = process_targets,
+	.metrics = process_metrics,
+};
+
+static const struct andiron_component *const components[] = {&events, &process};
 
 const struct andiron_plugin andiron_plugin_v1 = {
 	.size = sizeof(andiron_plugin_v1),
