@@ -65,7 +65,8 @@ static void *extend(struct batch_builder *b, uint32_t column, size_t n)
 	if (!vec_grow((void **)&t->p, &t->capacity, t->n + n, t->elem_size))
 		return fail(b, -ENOMEM);
 	p = t->p + t->n * t->elem_size;
-	memset(p, 0, n * t->elem_size);
+	if (n)
+		memset(p, 0, n * t->elem_size);
 	t->n += n;
 	return p;
 }
