@@ -18,7 +18,7 @@
 
 #define CHUNK ((size_t)2048) /* symbols a pread */
 #define MAX_SCAN (UINT64_C(1) << 25)
-#define MAX_ALIAS 16
+#define MAX_ALIAS 64
 #define MAX_NEST 32
 
 #define LOCAL 1u

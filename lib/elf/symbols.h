@@ -14,8 +14,9 @@
  * Of several names for one address: one that other files can see (global or
  * weak) before a local one, then fewest leading underscores, then the
  * shortest, then the first in byte order. So "read", not "__libc_read" or
- * "__read". Of two symbols with different sizes at one address the larger
- * decides nothing: each covers what it covers.
+ * "__read". Folded functions may have thousands of names; the 64 that stand
+ * first in the string table are compared. Of two symbols with different sizes at one address the
+ * larger decides nothing: each covers what it covers.
  *
  * Types FUNC and GNU_IFUNC count. Data, labels without type (among them
  * arm64's $x and $d) and imports do not.
@@ -64,7 +65,7 @@ struct elf_extent {
  * Finds the function that covers `address`, and reads its name from `fd` (the
  * same file) into *name, replacing what was there: raw bytes without a version
  * ("@GLIBC_2.2.5"), at most ELF_NAME_MAX. ret may be NULL. 0, -ENOENT if none
- * does, -ENOMEM or an errno. O(log n) and a pread for each alias, at most 16.
+ * does, -ENOMEM or an errno. O(log n) and a pread for each alias, at most 64.
  */
 int elf_symbols_find(const struct elf_symbols *s, int fd, uint64_t address, struct buf *name,
 		     struct elf_extent *ret);
