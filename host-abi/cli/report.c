@@ -4,11 +4,12 @@
  * functions by self and by total, samples, duration, losses. Names are
  * strangers' text; on a terminal their control characters are escaped.
  */
+#include "cli.h"
+#include "options.h"
+
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/cli.h"
-#include "cli/options.h"
 #include "pprof/decode.h"
 #include "pprof/top.h"
 

@@ -44,15 +44,6 @@ static int32_t file_validate(const struct andiron_host *host, const struct andir
 	return 0;
 }
 
-/* The first path of unknown suffix, NULL if there is none. */
-static const struct andiron_value *unknown_path(const struct andiron_value *paths)
-{
-	for (uint64_t i = 0; paths && i < paths->n_items; i++)
-		if (!recording_knows(abi_str(paths->items[i].string)))
-			return &paths->items[i];
-	return NULL;
-}
-
 static struct recording *new_recording(const struct andiron_value *args)
 {
 	const struct andiron_value *list = value_get(args, "paths");
@@ -73,14 +64,8 @@ static int32_t file_create(const struct andiron_host *host, uint64_t instance,
 			   const struct andiron_value *args, void **ret_self,
 			   struct andiron_error *err)
 {
-	struct error error = ERROR_NULL;
-	struct file_writer *w;
+	struct file_writer *w = calloc(1, sizeof(*w));
 
-	if (unknown_path(value_get(args, "paths"))) {
-		error_set(&error, -EINVAL, "a path has a suffix other than " RECORDING_SUFFIXES);
-		return abi_error(host, err, &error);
-	}
-	w = calloc(1, sizeof(*w));
 	if (w)
 		w->recording = new_recording(args);
 	if (!w || !w->recording) {

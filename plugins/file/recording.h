@@ -21,8 +21,7 @@ bool recording_knows(struct str path);
 
 struct recording;
 
-/* Paths and title are copied; the paths are of a known suffix. NULL when memory
- * is short. */
+/* Paths and title are copied. NULL when memory is short. */
 struct recording *recording_new(const struct str *paths, size_t n, struct str title,
 				size_t max_bytes);
 void recording_free(struct recording *r);
@@ -40,8 +39,8 @@ uint64_t recording_samples(const struct recording *r);
 
 /*
  * Writes every path, each atomically. It goes on after a path that fails; the
- * error is the first one, and names path and cause. 0 or a negative errno. The
- * recording stays and can go on.
+ * error is the first one, and names path and cause. 0 or a negative errno
+ * (-EINVAL for an unknown suffix). The recording stays and can go on.
  */
 int recording_write(struct recording *r, struct error *err);
 

@@ -103,7 +103,7 @@ static char directory[64];
 static struct str path_of(char text[96], const char *name)
 {
 	if (!directory[0]) {
-		strcpy(directory, "/tmp/andiron-test-XXXXXX");
+		snprintf(directory, sizeof(directory), "/tmp/andiron-test-XXXXXX");
 		expect(mkdtemp(directory) != NULL);
 	}
 	snprintf(text, 96, "%s/%s", directory, name);
