@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/index.h"
 #include "base/intern.h"
+#include "base/json.h"
 #include "base/test.h"
 #include "base/vec.h"
 
@@ -197,4 +198,20 @@ TEST(arena_aligns_and_zeroes)
 		memset(p, 0xff, n);
 	}
 	arena_free(&a);
+}
+
+/* Nothing that a JSON string holds can end it, or the script element around it. */
+TEST(json_strings_stay_closed)
+{
+	struct buf b = BUF_NULL;
+
+	json_put_str(&b, STR("a\"\\</script>&\n\x7f"));
+	expect_str(buf_str(&b), "\"a\\u0022\\u005c\\u003c/script\\u003e\\u0026\\u000a\\u007f\"");
+	buf_clear(&b);
+	json_put_str(&b, STR("\xe2\x80\xa8 \xe2\x80\xa9 \xc3\xa9 \xff\xc3"));
+	expect_str(buf_str(&b), "\"\\u2028 \\u2029 \xc3\xa9 \\ufffd\\ufffd\"");
+	buf_clear(&b);
+	json_put_str(&b, STR_NULL);
+	expect_str(buf_str(&b), "\"\"");
+	buf_free(&b);
 }
