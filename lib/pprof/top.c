@@ -49,7 +49,7 @@ static uint32_t add_entry(struct builder *b, struct str name, struct str module)
 
 static int name_frames(struct builder *b)
 {
-	for (size_t i = 0; i < b->p->n_locations; i++) {
+	for (size_t i = 1; i < b->p->n_locations; i++) { /* 0 is the null entry */
 		const struct profile_location *l = &b->p->locations[i];
 		struct str module = b->p->mappings[l->mapping].file;
 

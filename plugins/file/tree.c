@@ -147,7 +147,7 @@ static uint32_t add_bare_frame(struct tree *t, const struct profile_location *l,
  * touches no string. */
 static int add_frames(struct builder *b)
 {
-	for (size_t i = 0; i < b->p->n_locations; i++) {
+	for (size_t i = 1; i < b->p->n_locations; i++) { /* 0 is the null entry */
 		const struct profile_location *l = &b->p->locations[i];
 		struct str file = b->p->mappings[l->mapping].file;
 		enum frame_kind kind = kind_of(file);
