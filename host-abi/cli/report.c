@@ -259,7 +259,8 @@ static void write_json(struct report *r)
 		buf_printf(&r->out, "%" PRId64, r->top.samples);
 	else
 		buf_str_append(&r->out, STR("null"));
-	buf_printf(&r->out, ",\n \"time_ns\":%" PRId64 ",\"duration_ns\":%" PRId64 ",\"period\":%" PRId64,
+	buf_printf(&r->out,
+		   ",\n \"time_ns\":%" PRId64 ",\"duration_ns\":%" PRId64 ",\"period\":%" PRId64,
 		   r->p->time_ns, r->p->duration_ns, r->p->period);
 	put_json_losses(r);
 	top_sort_by_self(&r->top);
@@ -318,16 +319,23 @@ int verb_report(int argc, char **argv)
 	uint64_t limit = 20;
 	bool json = false;
 	const struct flag flags[] = {
-		{.name = "number", .letter = 'n', .kind = FLAG_NUMBER, .word = "N", .value = &limit,
-		 .min = 1, .max = 1000000, .help = "how many functions to show (20)"},
+		{.name = "number",
+		 .letter = 'n',
+		 .kind = FLAG_NUMBER,
+		 .word = "N",
+		 .value = &limit,
+		 .min = 1,
+		 .max = 1000000,
+		 .help = "how many functions to show (20)"},
 		{.name = "json", .kind = FLAG_BOOL, .value = &json, .help = "as JSON"},
 		{0},
 	};
 	const struct command command = {
 		.verb = "report",
 		.usage = "FILE [-n N] [--json]",
-		.summary = "Shows what a pprof file says: top functions by self and total, samples, "
-			   "duration, losses.",
+		.summary =
+			"Shows what a pprof file says: top functions by self and total, samples, "
+			"duration, losses.",
 		.examples = "  andiron report profile.pb.gz -n 10\n",
 		.flags = flags,
 	};

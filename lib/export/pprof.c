@@ -47,7 +47,7 @@ struct pprof_export {
 
 	const struct batch_view *view;
 	uint8_t slots[MAX_BATCH_TYPES]; /* of the batch's types: 1 + place in `types` */
-	uint32_t *locations; /* of the batch's: the encoder's, 0 while unknown */
+	uint32_t *locations;            /* of the batch's: the encoder's, 0 while unknown */
 	size_t n_locations;
 	VEC(uint32_t) stack;
 };

@@ -50,7 +50,8 @@ static const struct andiron_batch *make_batch(void)
 			batch_set_lines(b, frames[i], &line, 1);
 	}
 	for (uint32_t i = 0; i < 16; i++) {
-		struct andiron_row row = {.value = i + 1, .samples = 1, .type = i % 2, .n_attrs = 1};
+		struct andiron_row row = {
+			.value = i + 1, .samples = 1, .type = i % 2, .n_attrs = 1};
 
 		row.stack = batch_add_stack(b, frames, 1 + i % 8);
 		row.attr_start = batch_add_attributes(b, &attribute, 1);

@@ -130,8 +130,8 @@ static int read_function(struct decoder *d, struct str in)
 	    !read_string(d, f[3], &fn.system_name) || !read_string(d, f[4], &fn.file))
 		return bad(d, "a broken function");
 	fn.start_line = f[5] > UINT32_MAX ? 0 : (uint32_t)f[5];
-	if (f[1] == 0 || find_id(&d->function_index, d->function_ids.p, d->function_ids.n, f[1]) !=
-				 INDEX_NONE)
+	if (f[1] == 0 ||
+	    find_id(&d->function_index, d->function_ids.p, d->function_ids.n, f[1]) != INDEX_NONE)
 		return bad(d, "a function whose id is 0 or not unique");
 	if (!vec_push(&d->functions, fn) || !vec_push(&d->function_ids, f[1]) ||
 	    index_add(&d->function_index, hash_u64(f[1]), (uint32_t)d->functions.n - 1) < 0)
@@ -194,8 +194,8 @@ static int read_location(struct decoder *d, struct str in)
 	l.mapping = find_id(&d->mapping_index, d->mapping_ids.p, d->mapping_ids.n, s[2]);
 	if (l.mapping == INDEX_NONE)
 		return bad(d, "a location refers to a mapping that is not there");
-	if (s[1] == 0 || find_id(&d->location_index, d->location_ids.p, d->location_ids.n, s[1]) !=
-				 INDEX_NONE)
+	if (s[1] == 0 ||
+	    find_id(&d->location_index, d->location_ids.p, d->location_ids.n, s[1]) != INDEX_NONE)
 		return bad(d, "a location whose id is 0 or not unique");
 	if (!vec_push(&d->locations, l) || !vec_push(&d->location_ids, s[1]) ||
 	    index_add(&d->location_index, hash_u64(s[1]), (uint32_t)d->locations.n - 1) < 0)
@@ -205,9 +205,9 @@ static int read_location(struct decoder *d, struct str in)
 
 static int add_frame(struct decoder *d, uint64_t id)
 {
-	uint32_t position = id ? find_id(&d->location_index, d->location_ids.p,
-					 d->location_ids.n, id)
-			       : INDEX_NONE;
+	uint32_t position =
+		id ? find_id(&d->location_index, d->location_ids.p, d->location_ids.n, id)
+		   : INDEX_NONE;
 
 	if (position == INDEX_NONE)
 		return bad(d, "a sample refers to a location that is not there");

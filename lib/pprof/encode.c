@@ -460,8 +460,8 @@ static void put_profile(const struct pprof_encoder *e, struct output *o,
 		put_value_type(o, PROFILE_SAMPLE_TYPE, e->types[i]);
 	put_samples(e, o);
 	for (uint32_t i = 0; i < e->written.n; i++)
-		put_entry(o, PROFILE_MAPPING, i + 1,
-			  table_get(&e->mappings, e->written.p[i].body), e->written.p[i].flags);
+		put_entry(o, PROFILE_MAPPING, i + 1, table_get(&e->mappings, e->written.p[i].body),
+			  e->written.p[i].flags);
 	put_entries(o, PROFILE_LOCATION, &e->locations);
 	put_entries(o, PROFILE_FUNCTION, &e->functions);
 	for (uint32_t i = 0; i < e->strings.ends.n; i++) {

@@ -118,7 +118,7 @@ size_t pprof_size_bound(const struct pprof_encoder *e);
 
 /* Strings by id. period_type 0 means: as the first sample type. */
 struct pprof_head {
-	int64_t time_ns; /* CLOCK_REALTIME, start of the window */
+	int64_t time_ns;     /* CLOCK_REALTIME, start of the window */
 	int64_t duration_ns; /* below 1 counts as 1: a delta needs one */
 	int64_t period;
 	uint32_t period_type;

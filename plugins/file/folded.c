@@ -9,7 +9,7 @@
 
 struct writer {
 	struct buf *out;
-	struct buf path;      /* the line up to the current node */
+	struct buf path;       /* the line up to the current node */
 	VEC(uint32_t) lengths; /* of the path at each depth */
 };
 

@@ -36,10 +36,10 @@ static int32_t file_validate(const struct andiron_host *host, const struct andir
 		struct str path = abi_str(paths->items[i].string);
 
 		if (!recording_knows(path))
-			abi_report(host, report, ANDIRON_REPORT_ERROR, &paths->items[i],
-				   "\"%.*s\" has a suffix that is not known: use one of "
-				   RECORDING_SUFFIXES,
-				   STR_FMT(path));
+			abi_report(
+				host, report, ANDIRON_REPORT_ERROR, &paths->items[i],
+				"\"%.*s\" has a suffix that is not known: use one of " RECORDING_SUFFIXES,
+				STR_FMT(path));
 	}
 	return 0;
 }
@@ -169,7 +169,8 @@ static const struct andiron_component file_component = {
 	.size = sizeof(file_component),
 	.flags = ANDIRON_COMPONENT_WRITER | ANDIRON_COMPONENT_WANTS_NAMES,
 	.name = "profile.file",
-	.summary = "Writes the profile of the whole run to files: pprof, folded stacks, flame graph.",
+	.summary =
+		"Writes the profile of the whole run to files: pprof, folded stacks, flame graph.",
 	.options = &file_options,
 	.exports = exports,
 	.n_exports = 1,

@@ -171,10 +171,9 @@ TEST(folded_lines_are_exact)
 
 	expect_eq(record(NULL), 0);
 	read_text("p.folded", &out);
-	expect_str(buf_str(&out),
-		   "shop (pid 42);main;write:it;do_syscall_64_[k] 10\n"
-		   "shop (pid 42);main;[unknown];[libc.so.6]+0x1003 6\n"
-		   "shop (pid 43);main;write:it;do_syscall_64_[k] 4\n");
+	expect_str(buf_str(&out), "shop (pid 42);main;write:it;do_syscall_64_[k] 10\n"
+				  "shop (pid 42);main;[unknown];[libc.so.6]+0x1003 6\n"
+				  "shop (pid 43);main;write:it;do_syscall_64_[k] 4\n");
 	buf_free(&out);
 	clear_directory();
 }

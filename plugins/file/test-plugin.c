@@ -81,7 +81,8 @@ static const struct andiron_value *arguments(struct arguments *a, const char *pa
 	*a = (struct arguments){.key = {"paths", 5}};
 	a->path.kind = ANDIRON_VALUE_STRING;
 	a->path.string = (struct andiron_str){path, strlen(path)};
-	a->list = (struct andiron_value){.kind = ANDIRON_VALUE_LIST, .items = &a->path, .n_items = 1};
+	a->list =
+		(struct andiron_value){.kind = ANDIRON_VALUE_LIST, .items = &a->path, .n_items = 1};
 	a->map = (struct andiron_value){
 		.kind = ANDIRON_VALUE_MAP, .keys = &a->key, .items = &a->list, .n_items = 1};
 	return &a->map;

@@ -60,7 +60,8 @@ static struct result with_ours(uint32_t n, int level)
 		char name[32];
 		struct pprof_function f = {0};
 		struct pprof_line line = {0};
-		struct pprof_location l = {.address = 0x1000 + i * 16, .n_lines = 1, .lines = &line};
+		struct pprof_location l = {
+			.address = 0x1000 + i * 16, .n_lines = 1, .lines = &line};
 		struct pprof_mapping m = {.file = pprof_add_string(e, STR("/usr/lib/libdemo.so"))};
 
 		snprintf(name, sizeof(name), "namespace::function_%u", i);
@@ -179,7 +180,8 @@ static void print(const char *what, uint32_t n, struct result r)
 	       (double)r.ns / n, r.bytes, (double)r.memory / (double)r.bytes);
 }
 
-static struct result best_of_three(struct result (*run)(uint32_t n, int level), uint32_t n, int level)
+static struct result best_of_three(struct result (*run)(uint32_t n, int level), uint32_t n,
+				   int level)
 {
 	struct result best = run(n, level);
 

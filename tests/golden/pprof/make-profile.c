@@ -56,10 +56,12 @@ struct places {
 static void add_places(struct batch_builder *b, struct places *p)
 {
 	struct andiron_location native = {
-		.mapping = add_mapping(b, "/usr/bin/shop", "00112233445566778899aabbccddeeff00112233"),
+		.mapping =
+			add_mapping(b, "/usr/bin/shop", "00112233445566778899aabbccddeeff00112233"),
 		.kind = ANDIRON_FRAME_NATIVE};
 	struct andiron_location bare = {
-		.mapping = add_mapping(b, "/lib/libshop.so.1", "ffeeddccbbaa99887766554433221100ffeeddcc"),
+		.mapping = add_mapping(b, "/lib/libshop.so.1",
+				       "ffeeddccbbaa99887766554433221100ffeeddcc"),
 		.kind = ANDIRON_FRAME_NATIVE};
 	struct andiron_location kernel = {.kind = ANDIRON_FRAME_KERNEL};
 
@@ -91,7 +93,8 @@ static void add_rows(struct batch_builder *b, uint64_t scale)
 			uint32_t attributes[2] = {
 				batch_add_str_attribute(b, STR("process"), STR("shop")),
 				batch_add_int_attribute(b, STR("pid"), 100 + i % 2)};
-			uint32_t stack[5] = {p.kernel[i], p.leaf[k], p.bare[i], p.inlined[i], p.main};
+			uint32_t stack[5] = {p.kernel[i], p.leaf[k], p.bare[i], p.inlined[i],
+					     p.main};
 
 			row.value = (int64_t)row.samples * PERIOD;
 			row.attr_start = batch_add_attributes(b, attributes, 2);
