@@ -37,8 +37,24 @@ static bool holds(struct str body, const char *text)
 	return !text || str_search(body, str_of(text)) < body.n;
 }
 
-/* The error's own text out of {"code": …, "message": …}, else the body; in one
- * line, unprintable bytes left out. */
+/* One printable line, of whole characters. */
+static void clean(char *text)
+{
+	size_t n = strlen(text);
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			text[i] = ' ';
+	if (str_utf8(str_of(text)))
+		return;
+	while (n && (text[n - 1] & 0x80)) /* cut within a character */
+		text[--n] = '\0';
+	for (size_t i = 0; i < n && !str_utf8(str_of(text)); i++) /* never was text */
+		if (text[i] & 0x80)
+			text[i] = '?';
+}
+
+/* The error's own text out of {"code": …, "message": …}, else the body. */
 static void copy_text(struct str body, char *out, size_t n)
 {
 	static const char key[] = "\"message\":\"";
@@ -47,18 +63,15 @@ static void copy_text(struct str body, char *out, size_t n)
 	struct str text = quoted ? str_skip(body, at + sizeof(key) - 1) : str_trim(body);
 
 	for (size_t i = 0; i < text.n && used + 1 < n; i++) {
-		unsigned char c = (unsigned char)text.p[i];
+		char c = text.p[i];
 
 		if (quoted && c == '"')
 			break;
 		if (quoted && c == '\\' && i + 1 < text.n)
-			c = (unsigned char)text.p[++i];
-		out[used++] = c < 0x20 || c == 0x7f ? ' ' : (char)c;
+			c = text.p[++i];
+		out[used++] = c ? c : ' ';
 	}
 	out[used] = '\0';
-	if (!str_utf8((struct str){out, used})) /* cut within a character, or never text */
-		while (used && (out[used - 1] & 0x80))
-			out[--used] = '\0';
 }
 
 static bool is_connect(struct str type)
@@ -102,28 +115,34 @@ static struct answer accepted(const struct http_response *r)
 	return a;
 }
 
-struct answer classify(const struct http_response *r)
+static struct answer judge(const struct http_response *r)
 {
 	struct answer a = {.action = ANSWER_RETRY};
 	char text[256];
 
-	if (r->status == 0) {
-		snprintf(a.text, sizeof(a.text), "%.*s",
-			 STR_FMT(str_first(str_of(r->error), sizeof(a.text) - 1)));
-		return a;
-	}
-	if (r->status >= 200 && r->status < 300)
-		return accepted(r);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (r->status < rows[i].first || r->status > rows[i].last ||
-		    !holds(r->body, rows[i].text))
-			continue;
-		a.action = rows[i].action;
-		break;
-	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (r->status >= rows[i].first && r->status <= rows[i].last &&
+		    holds(r->body, rows[i].text)) {
+			a.action = rows[i].action;
+			break;
+		}
 	if (a.action == ANSWER_PAUSE)
 		a.resume_ns = parse_resume(r->body);
 	copy_text(r->body, text, sizeof(text));
 	snprintf(a.text, sizeof(a.text), "status %d%s%s", r->status, text[0] ? ": " : "", text);
+	return a;
+}
+
+struct answer classify(const struct http_response *r)
+{
+	struct answer a = {.action = ANSWER_RETRY};
+
+	if (r->status == 0)
+		snprintf(a.text, sizeof(a.text), "%.300s", r->error);
+	else if (r->status >= 200 && r->status < 300)
+		a = accepted(r);
+	else
+		a = judge(r);
+	clean(a.text);
 	return a;
 }
