@@ -21,6 +21,15 @@
 
 #define LOG_EVERY_NS (60 * NS_PER_SEC) /* of what a server may provoke at will */
 
+/*
+ * A server takes 4 MiB a second and 2 MiB at once, by default, and refuses a
+ * request that goes beyond after having stored a part of it. So we stay below:
+ * when a request may begin, all of it fits into what is left of the 2 MiB.
+ */
+#define PACE_RATE (INT64_C(3900) << 10)
+#define PACE_AHEAD_NS                                                                              \
+	(((INT64_C(2) << 20) - ENDPOINT_MAX_RAW - (32 << 10)) * NS_PER_SEC / PACE_RATE)
+
 #define REQUEST_FREE 0
 #define REQUEST_SENDING 1
 #define REQUEST_WAITING 2
@@ -29,6 +38,7 @@ struct request {
 	struct endpoint *endpoint;
 	struct fifo entries;
 	int state;
+	bool limited; /* it waits because it came too fast */
 	int64_t tries;
 	int64_t due_ns; /* CLOCK_MONOTONIC, while waiting */
 	uint64_t id;    /* of lib/http, while sending */
@@ -45,6 +55,7 @@ struct endpoint {
 	struct request requests[ENDPOINT_IN_FLIGHT];
 	struct endpoint_counts counts;
 	uint64_t timer;
+	int64_t paid_ns; /* CLOCK_MONOTONIC until which what was sent uses up PACE_RATE */
 	uint64_t random;
 	int64_t logged_ns;
 	uint64_t unlogged;
@@ -117,13 +128,13 @@ static int64_t backoff_ns(struct endpoint *e, int64_t tries)
 }
 
 /* Sets a request aside until it is tried again, or drops it when it has been
- * tried often enough. */
+ * tried often enough. In a hurry it is the deadline that ends it. */
 static void retry(struct request *q, int64_t at_least_ns, const char *why)
 {
 	struct endpoint *e = q->endpoint;
 	int64_t wait = backoff_ns(e, q->tries);
 
-	if (e->options->max_retries && q->tries > e->options->max_retries) {
+	if (!e->hurried && e->options->max_retries && q->tries > e->options->max_retries) {
 		drop_request(q, "retries_exhausted", why);
 		return;
 	}
@@ -158,6 +169,7 @@ static void limited(struct request *q, int64_t retry_after_ns, const char *why)
 		isolate(q, why);
 	else
 		retry(q, retry_after_ns, why);
+	q->limited = q->state == REQUEST_WAITING;
 }
 
 static void accept(struct request *q)
@@ -168,9 +180,12 @@ static void accept(struct request *q)
 	q->state = REQUEST_FREE;
 	settle_all(e, &q->entries, NULL);
 	e->cause[0] = '\0';
-	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++)
-		if (e->requests[i].state == REQUEST_WAITING && e->requests[i].due_ns > now)
-			e->requests[i].due_ns = now;
+	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++) {
+		struct request *other = &e->requests[i];
+
+		if (other->state == REQUEST_WAITING && !other->limited && other->due_ns > now)
+			other->due_ns = now;
+	}
 }
 
 static void on_done(void *context, const struct http_response *response)
@@ -252,6 +267,17 @@ static int send_body(struct request *q, struct str body, struct error *err)
 	return rc;
 }
 
+static void pay(struct endpoint *e, const struct fifo *entries)
+{
+	int64_t now = clock_mono(), raw = 0;
+
+	for (const struct entry *i = entries->head; i; i = i->next)
+		raw += (int64_t)i->record->raw_bytes;
+	if (e->paid_ns < now - PACE_AHEAD_NS)
+		e->paid_ns = now - PACE_AHEAD_NS;
+	e->paid_ns += raw * NS_PER_SEC / PACE_RATE;
+}
+
 /* Sends what the request holds. What cannot even be sent (a secret's file is
  * missing, say) counts as a try. */
 static void submit(struct request *q)
@@ -263,7 +289,9 @@ static void submit(struct request *q)
 
 	check(q->entries.n > 0);
 	q->tries++;
+	q->limited = false;
 	e->counts.requests++;
+	pay(e, &q->entries);
 	put_body(&body, &q->entries);
 	rc = body.failed ? -ENOMEM : send_body(q, buf_str(&body), &err);
 	buf_free(&body);
@@ -305,15 +333,30 @@ static void on_timer(void *arg)
 	e->events.changed(e->events.context);
 }
 
-/* The timer for the waiting request that is due first. */
+/* When there is something to do without an answer having come. */
+static int64_t next_due(const struct endpoint *e)
+{
+	bool waiting = false, free = false;
+	int64_t due = INT64_MAX;
+
+	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++) {
+		const struct request *q = &e->requests[i];
+
+		waiting |= q->state == REQUEST_WAITING;
+		free |= q->state == REQUEST_FREE;
+		if (q->state == REQUEST_WAITING && q->due_ns < due)
+			due = q->due_ns;
+	}
+	if (!waiting && free && (e->alone.head || e->queue.head))
+		due = 0;
+	return due > e->paid_ns ? due : e->paid_ns;
+}
+
 static void arm(struct endpoint *e)
 {
 	const struct andiron_host *host = e->context.host;
-	int64_t due = INT64_MAX, now = clock_mono();
+	int64_t due = next_due(e), now = clock_mono();
 
-	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++)
-		if (e->requests[i].state == REQUEST_WAITING && e->requests[i].due_ns < due)
-			due = e->requests[i].due_ns;
 	if (e->timer)
 		host->timer_cancel(e->context.instance, e->timer);
 	e->timer = 0;
@@ -324,7 +367,8 @@ static void arm(struct endpoint *e)
 		e->timer = 0; /* the next batch tries again */
 }
 
-/* Sends what is due, and begins new requests unless one waits. */
+/* Sends what is due, and begins new requests unless one waits; no more than
+ * is paid for. */
 static void pump(struct endpoint *e)
 {
 	int64_t now = clock_mono();
@@ -333,11 +377,11 @@ static void pump(struct endpoint *e)
 	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++) {
 		struct request *q = &e->requests[i];
 
-		if (q->state == REQUEST_WAITING && q->due_ns <= now)
+		if (q->state == REQUEST_WAITING && q->due_ns <= now && e->paid_ns <= now)
 			submit(q);
 		waiting |= q->state == REQUEST_WAITING;
 	}
-	for (size_t i = 0; !waiting && i < ENDPOINT_IN_FLIGHT; i++) {
+	for (size_t i = 0; !waiting && i < ENDPOINT_IN_FLIGHT && e->paid_ns <= now; i++) {
 		struct request *q = &e->requests[i];
 
 		if (q->state == REQUEST_FREE && fill(e, q))
@@ -379,6 +423,7 @@ void endpoint_drop_all(struct endpoint *e, const char *reason)
 	settle_all(e, &e->alone, reason);
 	settle_all(e, &e->queue, reason);
 	arm(e);
+	check(!e->timer);
 }
 
 void endpoint_free(struct endpoint *e, const char *reason)

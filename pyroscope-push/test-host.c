@@ -270,10 +270,10 @@ const struct andiron_batch *test_batch(const struct test_shape *s)
 	mapping.file = batch_add_string(b, STR("/usr/bin/work"));
 	map_index = batch_add_mapping(b, &mapping);
 	for (uint32_t g = 0; g < s->n_groups; g++) {
-		char name[32];
+		char name[64];
 		uint32_t labels[2];
 
-		snprintf(name, sizeof(name), "s%u", g);
+		snprintf(name, sizeof(name), "%s%u", s->prefix ? s->prefix : "s", g);
 		labels[0] = batch_add_str_attribute(b, STR("__process_pid__"), STR("1"));
 		labels[1] = batch_add_str_attribute(b, STR("service_name"), str_of(name));
 		batch_group_begin(b, labels, 2);

@@ -64,6 +64,7 @@ struct test_shape {
 	uint32_t n_groups, n_rows, n_depth;
 	uint64_t samples;
 	int64_t end_ns;
+	const char *prefix; /* of the names, NULL: "s" */
 };
 
 /* One reference; ends the test on failure. */

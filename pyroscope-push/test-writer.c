@@ -387,6 +387,7 @@ TEST(a_deadline_is_kept)
 TEST(delivered_means_all_endpoints)
 {
 	static struct bench t;
+	static const bool never;
 
 	bench_open(&t);
 	t.args.n = 2;
@@ -394,6 +395,7 @@ TEST(delivered_means_all_endpoints)
 	set_url(&t.args, 1, test_unused_port());
 	bench_start(&t);
 	bench_feed(&t, 10, 10);
+	test_host_until(&never, 200);
 	bench_drain(&t, 5000);
 	expect_eq(test_host_dropped("retries_exhausted"), t.taken);
 	expect_eq(t.host->delivered, 0);

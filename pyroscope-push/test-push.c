@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writer against a server that is given from outside, for
+ * tests/servers/test_push.py. What to do stands in the environment:
+ *
+ *   PUSH_URL       the server; none: nothing is done
+ *   PUSH_BATCHES, PUSH_SERIES, PUSH_ROWS, PUSH_SAMPLES   what is sent
+ *   PUSH_PREFIX    the series are named PREFIX0, PREFIX1, …
+ *   PUSH_PAUSE_MS  between batches
+ *   PUSH_DRAIN_MS, PUSH_TIMEOUT_MS, PUSH_BACKOFF_MS, PUSH_RETRIES
+ *   PUSH_CA, PUSH_SERVER_NAME, PUSH_TENANT
+ *
+ * Its last line but the plan's is the writer's row of the ledger, as JSON.
+ */
+#include "abi/batch-build.h"
+#include "base/clock.h"
+#include "base/test.h"
+#include "test-host.h"
+#include "writer.h"
+
+#include <stdlib.h>
+
+static int64_t number(const char *name, int64_t absent)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoll(text, NULL, 10) : absent;
+}
+
+static struct str text(const char *name)
+{
+	return str_of(getenv(name));
+}
+
+/* The arguments as pyroscope.write would get them; what blocks and maps would
+ * say is put into the finished config. */
+static struct push_config *make_config(const char *url)
+{
+	static const struct andiron_str keys[] = {{"url", 3},
+						  {"remote_timeout", 14},
+						  {"min_backoff_period", 18},
+						  {"max_backoff_retries", 19}};
+	static const struct andiron_str list_key[] = {{"endpoint", 8}};
+	static struct http_header tenant = {STR("X-Scope-OrgID"), STR_NULL};
+	const struct andiron_value values[] = {
+		{.kind = ANDIRON_VALUE_STRING, .string = {url, strlen(url)}},
+		{.kind = ANDIRON_VALUE_INT,
+		 .integer = number("PUSH_TIMEOUT_MS", 5000) * NS_PER_MSEC},
+		{.kind = ANDIRON_VALUE_INT, .integer = number("PUSH_BACKOFF_MS", 20) * NS_PER_MSEC},
+		{.kind = ANDIRON_VALUE_INT, .integer = number("PUSH_RETRIES", 10)},
+	};
+	const struct andiron_value block = {
+		.kind = ANDIRON_VALUE_MAP, .keys = keys, .items = values, .n_items = 4};
+	const struct andiron_value list = {
+		.kind = ANDIRON_VALUE_LIST, .items = &block, .n_items = 1};
+	const struct andiron_value root = {
+		.kind = ANDIRON_VALUE_MAP, .keys = list_key, .items = &list, .n_items = 1};
+	struct push_config *config;
+	struct error err = ERROR_NULL;
+
+	if (push_config_new(&root, &config, &err))
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+	config->endpoints[0].client.http.ca_file = text("PUSH_CA");
+	config->endpoints[0].client.http.server_name = text("PUSH_SERVER_NAME");
+	tenant.value = text("PUSH_TENANT");
+	config->endpoints[0].headers = &tenant;
+	config->endpoints[0].n_headers = tenant.value.n > 0;
+	return config;
+}
+
+static uint64_t feed(struct writer *w)
+{
+	struct test_shape shape = {
+		.n_groups = (uint32_t)number("PUSH_SERIES", 1),
+		.n_rows = (uint32_t)number("PUSH_ROWS", 10),
+		.n_depth = 20,
+		.samples = (uint64_t)number("PUSH_SAMPLES", 1),
+		.prefix = getenv("PUSH_PREFIX"),
+	};
+	static const bool never;
+	uint64_t taken = 0;
+
+	for (int64_t i = number("PUSH_BATCHES", 1); i > 0; i--) {
+		const struct andiron_batch *batch;
+
+		shape.end_ns = clock_real();
+		batch = test_batch(&shape);
+		taken += batch->samples;
+		writer_batch(w, batch);
+		batch_release(batch);
+		test_host_until(&never, number("PUSH_PAUSE_MS", 0));
+	}
+	return taken;
+}
+
+TEST(push)
+{
+	const char *url = getenv("PUSH_URL");
+	struct abi_context context;
+	struct test_host *host;
+	struct error err = ERROR_NULL;
+	struct writer *w;
+	uint64_t taken;
+
+	if (!url)
+		test_skip("PUSH_URL names no server; tests/servers/test_push.py sets it");
+	host = test_host_new();
+	host->verbose = true;
+	context = test_host_context();
+	expect_eq(writer_new(&context, make_config(url), &w), 0);
+	expect_eq(writer_start(w, &err), 0);
+	taken = feed(w);
+	writer_drain(w, number("PUSH_DRAIN_MS", 20000) * NS_PER_MSEC);
+	expect(test_host_until(&host->drained, 60000));
+	expect_eq(taken, host->delivered + host->n_dropped);
+	printf("{\"taken\": %llu, \"delivered\": %llu, \"healthy\": %s, \"requests\": %llu, "
+	       "\"retries\": %llu, \"dropped\": {",
+	       (unsigned long long)taken, (unsigned long long)host->delivered,
+	       host->health == ANDIRON_HEALTH_HEALTHY ? "true" : "false",
+	       (unsigned long long)endpoint_counts(writer_endpoint(w, 0))->requests,
+	       (unsigned long long)endpoint_counts(writer_endpoint(w, 0))->retries);
+	for (size_t i = 0; i < 16 && host->dropped[i].reason[0]; i++)
+		printf("%s\"%s\": %llu", i ? ", " : "", host->dropped[i].reason,
+		       (unsigned long long)host->dropped[i].samples);
+	printf("}}\n# %s\n", host->message);
+	writer_free(w);
+	test_host_free();
+}
