@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See config.h. */
+#include "config.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_BYTES ((16u << 20) + 1)
+#define MAX_SOURCES 1000
+
+struct config *config_new(void)
+{
+	return calloc(1, sizeof(struct config));
+}
+
+void config_free(struct config *config)
+{
+	if (!config)
+		return;
+	vec_each (&config->texts, text)
+		buf_free(*text);
+	vec_free(&config->texts);
+	vec_free(&config->sources);
+	free(config->all);
+	arena_free(&config->arena);
+	free(config);
+}
+
+/* Takes the text over, also on failure. */
+static int add(struct config *config, const char *name, struct buf *text)
+{
+	struct source *source = arena_alloc(&config->arena, sizeof(*source));
+	struct buf *kept = arena_alloc(&config->arena, sizeof(*kept));
+	struct str copy = arena_str(&config->arena, str_of(name));
+
+	if (!source || !kept || !copy.p || !vec_reserve(&config->sources, 1) ||
+	    !vec_reserve(&config->texts, 1)) {
+		buf_free(text);
+		return -ENOMEM;
+	}
+	*kept = *text;
+	*text = BUF_NULL;
+	*source = (struct source){copy.p, buf_str(kept)};
+	config->texts.p[config->texts.n++] = kept;
+	config->sources.p[config->sources.n++] = source;
+	return 0;
+}
+
+int config_add_text(struct config *config, const char *name, struct str text)
+{
+	struct buf copy = BUF_NULL;
+
+	if (buf_str_append(&copy, text) < 0)
+		return -ENOMEM;
+	return add(config, name, &copy);
+}
+
+static int add_file(struct config *config, const char *path, struct error *err)
+{
+	struct buf text = BUF_NULL;
+	int r = file_read(AT_FDCWD, path, &text, MAX_BYTES);
+
+	if (r < 0 && r != -E2BIG) {
+		buf_free(&text);
+		return error_errno(err, r, "cannot read %s", path);
+	}
+	r = add(config, path, &text);
+	return r < 0 ? error_set(err, r, "out of memory") : 0;
+}
+
+static int is_configuration(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' && str_ends(str_of(entry->d_name), STR(".alloy"));
+}
+
+static int add_directory(struct config *config, const char *dir, struct error *err)
+{
+	struct dirent **entries = NULL;
+	int n = scandir(dir, &entries, is_configuration, alphasort);
+	int r = 0;
+
+	if (n < 0)
+		return error_errno(err, -errno, "cannot read the directory %s", dir);
+	if (n == 0)
+		r = error_set(err, -ENOENT, "%s holds no file named *.alloy", dir);
+	for (int i = 0; i < n; i++) {
+		const char *path =
+			r < 0 ? NULL
+			      : arena_printf(&config->arena, "%s/%s", dir, entries[i]->d_name);
+
+		if (r == 0)
+			r = path ? add_file(config, path, err) : -ENOMEM;
+		free(entries[i]);
+	}
+	free(entries);
+	return r;
+}
+
+int config_add_path(struct config *config, const char *path, struct error *err)
+{
+	struct stat st;
+
+	if (config->sources.n >= MAX_SOURCES)
+		return error_set(err, -E2BIG, "more than %d configuration files", MAX_SOURCES);
+	if (stat(path, &st) < 0)
+		return error_errno(err, -errno, "cannot read %s", path);
+	return S_ISDIR(st.st_mode) ? add_directory(config, path, err) : add_file(config, path, err);
+}
+
+int config_plan(struct config *config, const struct registry *registry, bool quiet,
+		struct plan **ret)
+{
+	struct diags diags = {.arena = ARENA_NULL};
+	struct source *all = calloc(config->sources.n + 1, sizeof(*all));
+	int r = -ENOMEM;
+
+	if (all) {
+		for (size_t i = 0; i < config->sources.n; i++)
+			all[i] = *config->sources.p[i];
+		free(config->all);
+		config->all = all;
+		r = plan_build(all, config->sources.n, registry, &diags, ret);
+	}
+	if (r < 0 || (!quiet && diags.list.n > 0))
+		diags_print(&diags, stderr, isatty(STDERR_FILENO) == 1);
+	if (r == -ENOMEM)
+		fprintf(stderr, "andiron: out of memory\n");
+	diags_free(&diags);
+	return r;
+}

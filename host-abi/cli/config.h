@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configuration as the command gets it: files and directories into sources,
+ * sources into a plan, findings onto standard error. */
+#ifndef CLI_CONFIG_H
+#define CLI_CONFIG_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "host/plan.h"
+
+/* The texts live until config_free; a plan made from them, too. */
+struct config {
+	struct arena arena;
+	VEC(struct source *) sources;
+	VEC(struct buf *) texts;
+	struct source *all; /* the same in one array, for plan_build */
+};
+
+struct config *config_new(void);
+void config_free(struct config *config);
+
+/* Adds a file, or the *.alloy files of a directory by name. At most 16 MiB and
+ * one byte of a file are read; plan_build refuses what is longer. */
+int config_add_path(struct config *config, const char *path, struct error *err);
+
+/* Adds a text that the command has written itself. Both are copied. */
+int config_add_text(struct config *config, const char *name, struct str text);
+
+/*
+ * Builds the plan and prints every finding to standard error (`quiet`: not if
+ * there are only warnings). 0 and the plan; -EINVAL after errors; -ENOMEM.
+ */
+int config_plan(struct config *config, const struct registry *registry, bool quiet,
+		struct plan **ret);
+
+#endif

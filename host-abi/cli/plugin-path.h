@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the command looks for plugins: --plugin-dir, ANDIRON_PLUGIN_PATH, the
+ * install directory. */
+#ifndef CLI_PLUGIN_PATH_H
+#define CLI_PLUGIN_PATH_H
+
+#include "host/registry.h"
+#include "options.h"
+
+/* Opens the registry; `dirs` are those of --plugin-dir. NULL, after a message,
+ * when memory is short. */
+struct registry *plugin_path_open(const struct texts *dirs);
+
+/* The flag itself, for a verb's table. */
+#define PLUGIN_DIR_FLAG(texts)                                                                     \
+	{                                                                                          \
+		"plugin-dir", 0, FLAG_TEXTS, "DIR",                                                \
+			"look for plugins here first; may be repeated", (texts), 0, 0              \
+	}
+
+#endif

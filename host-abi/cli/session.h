@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `run` and `record` share: a host, signals as events of its loop, and
+ * the books at the end, with what the agent itself has cost.
+ */
+#ifndef CLI_SESSION_H
+#define CLI_SESSION_H
+
+#include "base/error.h"
+#include "host/host.h"
+
+#include <stdbool.h>
+
+struct session;
+
+struct session_options {
+	const char *verb;
+	struct host_options host; /* `live` and `context` are the session's */
+	const char *ledger_path;  /* JSON goes here at the end; NULL: nowhere */
+	void (*live)(void *context, const char *failed);
+	void (*signal)(void *context, int number); /* SIGINT, SIGTERM, SIGHUP; on the loop */
+	void *context;
+};
+
+/*
+ * Blocks the three signals, ignores SIGPIPE and makes the host: from here on
+ * there may be threads, so children are forked before. Options are copied,
+ * strings borrowed.
+ */
+int session_new(const struct session_options *options, struct session **ret, struct error *err);
+void session_free(struct session *s);
+
+struct host *session_host(struct session *s);
+
+/* Readable when one of the signals has come, outside of host_run. */
+int session_signal_fd(const struct session *s);
+/* Takes one signal, 0 if there is none. */
+int session_next_signal(const struct session *s);
+
+/* host_load; remembers who samples. Takes the plan over. */
+int session_load(struct session *s, struct plan *plan, struct error *err);
+
+/* host_run, with the cost counted from the moment all is live. */
+int session_run(struct session *s, struct error *err);
+
+/* Prints ledger and cost in one line to standard error and writes the JSON.
+ * 0, or -EIO after a message when that could not be written. */
+int session_report(struct session *s);
+
+/* Whether a node of the plan samples, so that precheck matters. */
+bool session_samples(const struct plan *plan);
+
+#endif

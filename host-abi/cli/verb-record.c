@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `andiron record`: one profile into files. The order is what keeps promises:
+ * check everything that can be refused, fork the command, plan, start sampling,
+ * and only when it is live let the command go. Whatever fails before that has
+ * run nothing of the command.
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "child.h"
+#include "cli.h"
+#include "config.h"
+#include "machine.h"
+#include "plugin-path.h"
+#include "precheck.h"
+#include "progress.h"
+#include "record.h"
+#include "session.h"
+
+#include <andiron/host.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FEW_SAMPLES 200
+#define LONGEST (INT64_C(24) * 3600 * NS_PER_SEC)
+#define MAX_PID_WATCHES 256
+
+struct record {
+	struct record_request request;
+	struct texts plugin_dirs;
+	const char *ledger;
+	bool verbose;
+	struct caller caller;
+	struct child child;
+	struct registry *registry;
+	struct config *config;
+	struct session *session;
+	struct progress progress;
+	struct machine_time before, after;
+	struct stat *old_files; /* of each output, as it was */
+	int pid_fds[MAX_PID_WATCHES];
+	size_t n_pid_fds;
+	bool live, failed;
+};
+
+static struct host *host_of(const struct record *r)
+{
+	return session_host(r->session);
+}
+
+/* --- While it runs --- */
+
+static void stop(void *context)
+{
+	struct record *r = context;
+
+	host_stop(host_of(r));
+}
+
+static void draw(void *context)
+{
+	const struct record *r = context;
+
+	progress_draw(&r->progress);
+}
+
+/* Ctrl-C reaches the command from the terminal; what was sent to us alone is
+ * passed on. */
+static void signalled(void *context, int number)
+{
+	struct record *r = context;
+
+	if (number != SIGINT && r->child.pid > 0)
+		kill(r->child.pid, number);
+	host_stop(host_of(r));
+}
+
+static void command_ended(void *context)
+{
+	struct record *r = context;
+
+	if (child_reap(&r->child))
+		host_stop(host_of(r));
+}
+
+/* A pidfd stays readable, so each is asked; all gone ends the recording. */
+static void process_ended(void *context)
+{
+	struct record *r = context;
+	size_t n_left = 0;
+
+	for (size_t i = 0; i < r->n_pid_fds; i++) {
+		struct pollfd p = {.fd = r->pid_fds[i], .events = POLLIN};
+
+		n_left += poll(&p, 1, 0) == 0;
+	}
+	if (n_left == 0)
+		host_stop(host_of(r));
+}
+
+static void became_live(void *context, const char *failed)
+{
+	struct record *r = context;
+	const struct record_request *q = &r->request;
+
+	if (failed) {
+		fprintf(stderr, "andiron record: %s could not start; the log above says why\n",
+			failed);
+		r->failed = true;
+		host_stop(host_of(r));
+		return;
+	}
+	r->live = true;
+	r->before = machine_time();
+	progress_begin(&r->progress, q->duration_ns,
+		       q->command      ? q->command[0]
+		       : q->everything ? "the whole machine"
+				       : "processes");
+	if (q->duration_ns > 0)
+		host_timer(host_of(r), q->duration_ns, 0, stop, r);
+	if (r->progress.terminal)
+		host_timer(host_of(r), PROGRESS_EVERY_NS, PROGRESS_EVERY_NS, draw, r);
+	if (r->child.pid > 0)
+		child_let_go(&r->child);
+}
+
+/* --- Before --- */
+
+static int watch_pid(void *context, pid_t pid, struct error *err)
+{
+	struct record *r = context;
+	int fd;
+
+	if (r->n_pid_fds == MAX_PID_WATCHES)
+		return error_set(err, -E2BIG, "more than %d processes; take -a", MAX_PID_WATCHES);
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0)
+		return error_errno(err, -errno, "cannot watch process %d", pid);
+	r->pid_fds[r->n_pid_fds++] = fd;
+	return host_watch(host_of(r), fd, process_ended, r);
+}
+
+static int plan_recording(struct record *r, struct plan **ret, struct error *err)
+{
+	struct buf text = BUF_NULL;
+	int code = record_config(&r->request, r->child.pid, &text, err);
+
+	r->config = config_new();
+	if (code == 0)
+		code = r->config ? config_add_text(r->config, "record", buf_str(&text)) : -ENOMEM;
+	if (code == 0)
+		code = config_plan(r->config, r->registry, true, ret);
+	if (code < 0 && !err->code)
+		error_set(err, code,
+			  code == -ENOMEM ? "out of memory" : "its plugins are not all there");
+	buf_free(&text);
+	return code;
+}
+
+static int open_session(struct record *r, struct error *err)
+{
+	struct session_options options = {
+		.verb = "record",
+		.host =
+			{
+				.log_level = r->verbose ? ANDIRON_LOG_INFO : ANDIRON_LOG_WARN,
+				.log_fd = STDERR_FILENO,
+			},
+		.ledger_path = r->ledger,
+		.live = became_live,
+		.signal = signalled,
+		.context = r,
+	};
+	struct plan *plan = NULL;
+	int code = plan_recording(r, &plan, err);
+
+	if (code < 0)
+		return code;
+	code = session_new(&options, &r->session, err);
+	if (code < 0) {
+		plan_free(plan);
+		return code;
+	}
+	code = session_load(r->session, plan, err);
+	if (code == 0 && r->child.pid > 0)
+		code = host_watch(host_of(r), r->child.pid_fd, command_ended, r);
+	if (code == 0)
+		code = record_each_pid(&r->request, watch_pid, r, err);
+	return code;
+}
+
+static void remember_files(struct record *r)
+{
+	r->old_files = calloc(r->request.outputs.n, sizeof(*r->old_files));
+	for (size_t i = 0; r->old_files && i < r->request.outputs.n; i++)
+		if (stat(r->request.outputs.p[i], &r->old_files[i]) < 0)
+			r->old_files[i] = (struct stat){0};
+}
+
+/* --- After --- */
+
+static bool was_written(const struct record *r, size_t i)
+{
+	const struct stat *old = r->old_files ? &r->old_files[i] : NULL;
+	struct stat st;
+
+	if (stat(r->request.outputs.p[i], &st) < 0)
+		return false;
+	return !old || st.st_ino != old->st_ino || st.st_mtim.tv_sec != old->st_mtim.tv_sec ||
+	       st.st_mtim.tv_nsec != old->st_mtim.tv_nsec;
+}
+
+static int show_files(struct record *r)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < r->request.outputs.n; i++) {
+		const char *path = r->request.outputs.p[i];
+
+		if (was_written(r, i)) {
+			caller_own(&r->caller, path);
+			fprintf(stderr, "wrote %s\n", path);
+		} else {
+			fprintf(stderr, "andiron record: %s was not written\n", path);
+			code = -EIO;
+		}
+	}
+	if (r->ledger)
+		caller_own(&r->caller, r->ledger);
+	return code;
+}
+
+static void suggest_more(const struct record *r, uint64_t n_samples)
+{
+	double busy = machine_busy(&r->before, &r->after);
+
+	if (n_samples >= FEW_SAMPLES)
+		return;
+	fprintf(stderr,
+		"only %llu samples: all CPUs together were %.1f %% busy, and idle time is not sampled.\n",
+		(unsigned long long)n_samples, busy);
+	if (r->request.command)
+		fprintf(stderr,
+			"  for more: andiron record -F 997 -- COMMAND, on a longer run of it\n");
+	else if (r->request.everything)
+		fprintf(stderr, "  for more: andiron record -F 499 -d 60s, or record a command: "
+				"andiron record -- COMMAND\n");
+	else
+		fprintf(stderr,
+			"  for more: andiron record -F 499 -d 60s -p …, while the process works\n");
+}
+
+static void suggest_next(const struct record *r)
+{
+	for (size_t i = 0; i < r->request.outputs.n; i++)
+		if (str_ends(str_of(r->request.outputs.p[i]), STR(".pb.gz"))) {
+			fprintf(stderr, "next: andiron report %s\n", r->request.outputs.p[i]);
+			return;
+		}
+}
+
+/* Until the command has ended; a signal to us alone is passed on. */
+static void await_command(struct record *r)
+{
+	struct pollfd fds[] = {
+		{.fd = r->child.pid_fd, .events = POLLIN},
+		{.fd = session_signal_fd(r->session), .events = POLLIN},
+	};
+
+	while (!child_reap(&r->child)) {
+		int number;
+
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			return;
+		number = session_next_signal(r->session);
+		if (number != 0 && number != SIGINT)
+			kill(r->child.pid, number);
+	}
+}
+
+/* The exit code of a recording that went live. */
+static int finish(struct record *r)
+{
+	int own_failure = r->request.command ? EXIT_CANNOT : EXIT_FAILED;
+	int exec_error = r->request.command ? child_exec_error(&r->child) : 0;
+	const struct ledger_view *books;
+	int code = 0;
+
+	r->after = machine_time();
+	progress_end(&r->progress);
+	if (exec_error) {
+		fprintf(stderr, "andiron record: cannot run %s: %s\n", r->request.command[0],
+			strerror(exec_error));
+		return child_code_of(exec_error);
+	}
+	if (show_files(r) < 0)
+		code = own_failure;
+	if (session_report(r->session) < 0)
+		code = own_failure;
+	books = host_ledger(host_of(r));
+	suggest_more(r, books ? books->taken : 0);
+	suggest_next(r);
+	if (r->request.command)
+		await_command(r);
+	return code ? code : r->request.command ? r->child.exit_code : EXIT_OK;
+}
+
+static int record(struct record *r, char **again)
+{
+	int own_failure = r->request.command ? EXIT_CANNOT : EXIT_FAILED;
+	struct error err = ERROR_NULL;
+	int code;
+
+	if (!precheck_announce("record", again))
+		return own_failure;
+	if (r->request.command) {
+		code = child_start(&r->child, r->request.command, &r->caller, &err);
+		if (code < 0) {
+			fprintf(stderr, "andiron record: %s\n", err.text);
+			return code == -ENOENT || code == -EACCES || code == -ENOTDIR
+				       ? child_code_of(-code)
+				       : EXIT_CANNOT;
+		}
+	}
+	remember_files(r);
+	r->registry = plugin_path_open(&r->plugin_dirs);
+	code = r->registry ? open_session(r, &err) : -ENOMEM;
+	if (code == 0)
+		code = session_run(r->session, &err);
+	if (code < 0 && !r->failed)
+		fprintf(stderr, "andiron record: %s\n", *err.text ? err.text : strerror(-code));
+	return r->live ? finish(r) : own_failure;
+}
+
+static void record_fini(struct record *r)
+{
+	child_fini(&r->child);
+	session_free(r->session);
+	config_free(r->config);
+	registry_free(r->registry);
+	for (size_t i = 0; i < r->n_pid_fds; i++)
+		close(r->pid_fds[i]);
+	vec_free(&r->request.outputs);
+	vec_free(&r->request.pids);
+	vec_free(&r->plugin_dirs);
+	free(r->old_files);
+}
+
+/* Operands are a command only behind "--". */
+static int take_command(const struct command *command, struct record *r, int argc, char **argv,
+			int first)
+{
+	if (first == argc)
+		return strcmp(argv[argc - 1], "--") == 0
+			       ? options_wrong(command, "which command? One must follow \"--\"")
+			       : OPTIONS_DONE;
+	if (strcmp(argv[first - 1], "--") != 0)
+		return options_wrong(command,
+				     "what is \"%s\"? A command is recorded by: andiron record "
+				     "-- %s",
+				     argv[first], argv[first]);
+	r->request.command = argv + first;
+	return OPTIONS_DONE;
+}
+
+int verb_record(int argc, char **argv)
+{
+	struct record r = {.request = {.rate_hz = 97}, .child = CHILD_NULL};
+	const struct flag flags[] = {
+		{"all", 'a', FLAG_BOOL, NULL, "every process of the machine (default)",
+		 &r.request.everything, 0, 0},
+		{"pid", 'p', FLAG_TEXTS, "PID,…", "these processes only; may be repeated",
+		 &r.request.pids, 0, 0},
+		{"duration", 'd', FLAG_DURATION, "DURATION",
+		 "how long (default 10s; with a command: until it ends)", &r.request.duration_ns,
+		 NS_PER_SEC / 10, LONGEST},
+		{"frequency", 'F', FLAG_NUMBER, "HZ", "samples per second and CPU (default 97)",
+		 &r.request.rate_hz, 1, 999},
+		{"output", 'o', FLAG_TEXTS, "FILE",
+		 "write .html (flame graph), .pb.gz (pprof) or .folded (text); may be\n"
+		 "                             repeated (default: flame.html and profile.pb.gz)",
+		 &r.request.outputs, 0, 0},
+		{"ledger", 0, FLAG_TEXT, "FILE", "write the books as JSON at the end", &r.ledger, 0,
+		 0},
+		{"verbose", 'v', FLAG_BOOL, NULL, "show the log of all components", &r.verbose, 0,
+		 0},
+		PLUGIN_DIR_FLAG(&r.plugin_dirs),
+		{0},
+	};
+	const struct command command = {
+		.verb = "record",
+		.usage = "[OPTIONS] [-- COMMAND…]",
+		.summary =
+			"Profiles the machine, some processes, or a command with all its "
+			"descendants, and writes\nfiles. A command starts when sampling is live, as "
+			"the caller of sudo, and its exit code is kept\n(125: andiron's own "
+			"failure). Ctrl-C writes what was taken.",
+		.flags = flags,
+		.examples = "  sudo andiron record\n"
+			    "  sudo andiron record -d 30s -p 4711 -o flame.html\n"
+			    "  sudo andiron record -- make -j8\n",
+	};
+	struct error err = ERROR_NULL;
+	int first, code = options_parse(&command, argc, argv, false, &first);
+
+	if (code == OPTIONS_DONE)
+		code = take_command(&command, &r, argc, argv, first);
+	if (code == OPTIONS_DONE && record_check(&r.request, &err) < 0)
+		code = options_wrong(&command, "%s", err.text);
+	if (code == OPTIONS_DONE) {
+		r.caller = caller_get();
+		code = record(&r, argv);
+	} else if (code == EXIT_USAGE && r.request.command) {
+		code = EXIT_CANNOT;
+	}
+	record_fini(&r);
+	return code;
+}
