@@ -193,6 +193,17 @@ static int refuse_if_second(struct registry *r, struct registered_plugin *p)
 	return 0;
 }
 
+static int refuse_seconds(struct registry *r)
+{
+	vec_each (&r->plugins, p) {
+		int code = p->plugin ? refuse_if_second(r, p) : 0;
+
+		if (code < 0)
+			return code;
+	}
+	return 0;
+}
+
 static bool lists(const char *const *ids, struct str id)
 {
 	for (; ids && *ids; ids++)
@@ -282,10 +293,11 @@ int registry_new(const char *const *dirs, struct registry **ret)
 		code = add_directory(r, dirs[i]);
 	if (code < 0)
 		return code;
-	vec_each (&r->plugins, p)
-		if (p->plugin && (code = refuse_if_second(r, p)) < 0)
-			return code;
 	code = refuse_unmet(r);
+	if (code == 0)
+		code = refuse_seconds(r);
+	if (code == 0)
+		code = refuse_unmet(r); /* what only a second one offered */
 	if (code == 0)
 		code = list_components(r);
 	if (code == 0)
