@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,34 +84,42 @@ run_child(char **argv, const struct caller *caller, int go_fd, int error_fd)
 	_exit(n == sizeof(error) ? child_code_of(error) : EXIT_CANNOT);
 }
 
-int child_start(struct child *child, char **argv, const struct caller *caller, struct error *err)
+/* 0, or a negative errno with what was opened still in *child. */
+static int fork_held(struct child *child, char **argv, const struct caller *caller)
 {
-	int go[2] = {-1, -1}, error[2] = {-1, -1};
-	int r = find_command(argv[0]);
+	int go[2], error[2], r = 0;
 
-	*child = CHILD_NULL;
-	if (r != 0)
-		return error_errno(err, -r, "cannot run %s", argv[0]);
-	if (pipe2(go, O_CLOEXEC) < 0 || pipe2(error, O_CLOEXEC) < 0)
+	if (pipe2(go, O_CLOEXEC) < 0)
+		return -errno;
+	child->go_fd = go[1];
+	if (pipe2(error, O_CLOEXEC) < 0) {
 		r = -errno;
-	child->pid = r < 0 ? -1 : fork();
+		close(go[0]);
+		return r;
+	}
+	child->error_fd = error[0];
+	child->pid = fork();
 	if (child->pid == 0) {
 		close(go[1]);
 		run_child(argv, caller, go[0], error[1]);
 	}
 	if (child->pid < 0) {
-		r = r < 0 ? r : -errno;
-		closep(&go[1]);
-		closep(&error[0]);
+		r = -errno;
 		child->pid = 0;
-	} else {
-		child->go_fd = go[1];
-		child->error_fd = error[0];
-		child->pid_fd = (int)syscall(SYS_pidfd_open, child->pid, 0);
-		r = child->pid_fd < 0 ? -errno : 0;
 	}
-	closep(&go[0]);
-	closep(&error[1]);
+	close(go[0]);
+	close(error[1]);
+	return r;
+}
+
+int child_start(struct child *child, char **argv, const struct caller *caller, struct error *err)
+{
+	int r = find_command(argv[0]);
+
+	*child = CHILD_NULL;
+	if (r != 0)
+		return error_errno(err, -r, "cannot run %s", argv[0]);
+	r = fork_held(child, argv, caller);
 	if (r < 0) {
 		child_fini(child);
 		return error_errno(err, r, "cannot start %s", argv[0]);
@@ -175,6 +182,5 @@ void child_fini(struct child *child)
 	if (held)
 		reap(child, 0);
 	closep(&child->error_fd);
-	closep(&child->pid_fd);
 	*child = CHILD_NULL;
 }

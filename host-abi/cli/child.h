@@ -14,13 +14,12 @@
 
 struct child {
 	pid_t pid;     /* 0: none, or reaped */
-	int pid_fd;    /* readable when it has ended */
 	int go_fd;     /* -1 once it was let go */
 	int error_fd;  /* exec's errno comes here */
 	int exit_code; /* once reaped */
 };
 
-#define CHILD_NULL ((struct child){0, -1, -1, -1, 0})
+#define CHILD_NULL ((struct child){0, -1, -1, 0})
 
 /*
  * Forks; must be called while there is one thread. What cannot be found or run

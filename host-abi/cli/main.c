@@ -15,10 +15,11 @@ struct verb {
 
 static const struct verb verbs[] = {
 	{"record", verb_record, "profile this machine, a process or a command into files"},
+	{"report", verb_report, "show the top functions of a pprof file"},
 	{"run", verb_run, "run the agent that a configuration describes"},
 	{"validate", verb_validate, "check a configuration and show every error in it"},
 	{"plugins", verb_plugins, "list the plugins and components that are installed"},
-	{"inspect", verb_inspect, "show what one plugin offers and which options it takes"},
+	{"inspect", verb_inspect, "show what a plugin or an ELF file offers"},
 	{"doctor", verb_doctor, "check what sampling needs on this machine"},
 };
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/test.h"
 #include "child.h"
+#include "ends.h"
 #include "cli.h"
 #include "machine.h"
 #include "options.h"
@@ -222,20 +223,26 @@ TEST(the_text_quotes_what_it_is_given)
 static int run_command(char **argv)
 {
 	struct caller nobody = {.by_sudo = false};
+	struct ends ends = ENDS_NULL;
+	struct pollfd ended = {.events = POLLIN};
 	struct child child;
-	struct pollfd ended;
 	int code;
 
 	expect_eq(child_start(&child, argv, &nobody, NULL), 0);
-	ended = (struct pollfd){.fd = child.pid_fd, .events = POLLIN};
+	expect_eq(ends_add(&ends, child.pid), 0);
+	ended.fd = ends.fd;
 	expect_eq(poll(&ended, 1, 0), 0); /* held back */
 	expect(!child_reap(&child));
+	expect_eq(ends_take(&ends), 1);
 	child_let_go(&child);
 	expect_eq(child_exec_error(&child), 0);
 	expect_eq(poll(&ended, 1, -1), 1);
+	expect_eq(ends_take(&ends), 0);
+	expect_eq(poll(&ended, 1, 0), 0); /* said once */
 	expect(child_reap(&child));
 	code = child.exit_code;
 	child_fini(&child);
+	ends_fini(&ends);
 	return code;
 }
 

@@ -10,6 +10,7 @@
 #include "child.h"
 #include "cli.h"
 #include "config.h"
+#include "ends.h"
 #include "machine.h"
 #include "plugin-path.h"
 #include "precheck.h"
@@ -25,12 +26,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FEW_SAMPLES 200
 #define LONGEST (INT64_C(24) * 3600 * NS_PER_SEC)
-#define MAX_PID_WATCHES 256
 
 struct record {
 	struct record_request request;
@@ -45,8 +44,7 @@ struct record {
 	struct progress progress;
 	struct machine_time before, after;
 	struct stat *old_files; /* of each output, as it was */
-	int pid_fds[MAX_PID_WATCHES];
-	size_t n_pid_fds;
+	struct ends ends;       /* of the command, or of the processes of -p */
 	bool live, failed;
 };
 
@@ -82,26 +80,12 @@ static void signalled(void *context, int number)
 	host_stop(host_of(r));
 }
 
-static void command_ended(void *context)
+/* When the command, or the last process of -p, has ended. */
+static void processes_ended(void *context)
 {
 	struct record *r = context;
 
-	if (child_reap(&r->child))
-		host_stop(host_of(r));
-}
-
-/* A pidfd stays readable, so each is asked; all gone ends the recording. */
-static void process_ended(void *context)
-{
-	struct record *r = context;
-	size_t n_left = 0;
-
-	for (size_t i = 0; i < r->n_pid_fds; i++) {
-		struct pollfd p = {.fd = r->pid_fds[i], .events = POLLIN};
-
-		n_left += poll(&p, 1, 0) == 0;
-	}
-	if (n_left == 0)
+	if (ends_take(&r->ends) == 0)
 		host_stop(host_of(r));
 }
 
@@ -133,18 +117,23 @@ static void became_live(void *context, const char *failed)
 
 /* --- Before --- */
 
-static int watch_pid(void *context, pid_t pid, struct error *err)
+static int add_end(void *context, pid_t pid, struct error *err)
 {
 	struct record *r = context;
-	int fd;
+	int code = ends_add(&r->ends, pid);
 
-	if (r->n_pid_fds == MAX_PID_WATCHES)
-		return error_set(err, -E2BIG, "more than %d processes; take -a", MAX_PID_WATCHES);
-	fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (fd < 0)
-		return error_errno(err, -errno, "cannot watch process %d", pid);
-	r->pid_fds[r->n_pid_fds++] = fd;
-	return host_watch(host_of(r), fd, process_ended, r);
+	return code < 0 ? error_errno(err, code, "cannot watch process %d", pid) : 0;
+}
+
+static int watch_ends(struct record *r, struct error *err)
+{
+	int code = record_each_pid(&r->request, add_end, r, err);
+
+	if (code == 0 && r->child.pid > 0)
+		code = add_end(r, r->child.pid, err);
+	if (code == 0 && r->ends.fd >= 0)
+		code = host_watch(host_of(r), r->ends.fd, processes_ended, r);
+	return code;
 }
 
 static int plan_recording(struct record *r, struct plan **ret, struct error *err)
@@ -159,7 +148,7 @@ static int plan_recording(struct record *r, struct plan **ret, struct error *err
 		code = config_plan(r->config, r->registry, true, ret);
 	if (code < 0 && !err->code)
 		error_set(err, code,
-			  code == -ENOMEM ? "out of memory" : "its plugins are not all there");
+			  code == -ENOMEM ? "out of memory" : "this cannot be recorded here");
 	buf_free(&text);
 	return code;
 }
@@ -189,11 +178,7 @@ static int open_session(struct record *r, struct error *err)
 		return code;
 	}
 	code = session_load(r->session, plan, err);
-	if (code == 0 && r->child.pid > 0)
-		code = host_watch(host_of(r), r->child.pid_fd, command_ended, r);
-	if (code == 0)
-		code = record_each_pid(&r->request, watch_pid, r, err);
-	return code;
+	return code < 0 ? code : watch_ends(r, err);
 }
 
 static void remember_files(struct record *r)
@@ -232,8 +217,6 @@ static int show_files(struct record *r)
 			code = -EIO;
 		}
 	}
-	if (r->ledger)
-		caller_own(&r->caller, r->ledger);
 	return code;
 }
 
@@ -270,7 +253,7 @@ static void suggest_next(const struct record *r)
 static void await_command(struct record *r)
 {
 	struct pollfd fds[] = {
-		{.fd = r->child.pid_fd, .events = POLLIN},
+		{.fd = r->ends.fd, .events = POLLIN},
 		{.fd = session_signal_fd(r->session), .events = POLLIN},
 	};
 
@@ -304,6 +287,8 @@ static int finish(struct record *r)
 		code = own_failure;
 	if (session_report(r->session) < 0)
 		code = own_failure;
+	else if (r->ledger)
+		caller_own(&r->caller, r->ledger);
 	books = host_ledger(host_of(r));
 	suggest_more(r, books ? books->taken : 0);
 	suggest_next(r);
@@ -345,8 +330,7 @@ static void record_fini(struct record *r)
 	session_free(r->session);
 	config_free(r->config);
 	registry_free(r->registry);
-	for (size_t i = 0; i < r->n_pid_fds; i++)
-		close(r->pid_fds[i]);
+	ends_fini(&r->ends);
 	vec_free(&r->request.outputs);
 	vec_free(&r->request.pids);
 	vec_free(&r->plugin_dirs);
@@ -372,7 +356,7 @@ static int take_command(const struct command *command, struct record *r, int arg
 
 int verb_record(int argc, char **argv)
 {
-	struct record r = {.request = {.rate_hz = 97}, .child = CHILD_NULL};
+	struct record r = {.request = {.rate_hz = 97}, .child = CHILD_NULL, .ends = ENDS_NULL};
 	const struct flag flags[] = {
 		{"all", 'a', FLAG_BOOL, NULL, "every process of the machine (default)",
 		 &r.request.everything, 0, 0},

@@ -9,6 +9,7 @@
 #include "alloy-flags.h"
 #include "cli.h"
 #include "config.h"
+#include "host/log.h"
 #include "plugin-path.h"
 #include "precheck.h"
 #include "session.h"
@@ -31,7 +32,10 @@ struct run {
 	struct config *config;   /* of the graph that runs */
 	struct config *previous; /* what may still drain out of it */
 	struct session *session;
+	struct log log; /* the command's own lines, in the host's form */
 };
+
+#define COMMAND "andiron" /* what the log calls us */
 
 static const char *const levels[] = {
 	[ANDIRON_LOG_ERROR] = "error",
@@ -70,17 +74,18 @@ static void reload(struct run *run)
 	if (r == 0) {
 		r = host_reload(session_host(run->session), plan, &err);
 		if (r < 0)
-			fprintf(stderr, "andiron run: %s\n", err.text);
+			log_printf(&run->log, ANDIRON_LOG_ERROR, COMMAND, "%s", err.text);
 	}
 	if (r < 0) {
-		fprintf(stderr, "andiron run: not reloaded, the old configuration goes on\n");
+		log_printf(&run->log, ANDIRON_LOG_ERROR, COMMAND,
+			   "not reloaded, the old configuration goes on");
 		config_free(config);
 		return;
 	}
 	config_free(run->previous);
 	run->previous = run->config;
 	run->config = config;
-	fprintf(stderr, "andiron run: reloaded\n");
+	log_printf(&run->log, ANDIRON_LOG_INFO, COMMAND, "reloaded");
 }
 
 static void signalled(void *context, int number)
@@ -95,14 +100,25 @@ static void signalled(void *context, int number)
 
 /* --- The run --- */
 
-static void note_foreign_flags(const struct texts *noted)
+static void note_foreign_flags(struct run *run)
 {
-	if (noted->n == 0)
-		return;
-	fprintf(stderr, "andiron run: note: without meaning here, and ignored:");
-	for (size_t i = 0; i < noted->n; i++)
-		fprintf(stderr, " --%s", noted->p[i]);
-	fputc('\n', stderr);
+	struct buf names = BUF_NULL;
+
+	for (size_t i = 0; i < run->noted.n; i++)
+		buf_printf(&names, " --%s", run->noted.p[i]);
+	if (names.n > 0)
+		log_printf(&run->log, ANDIRON_LOG_INFO, COMMAND,
+			   "without meaning here, and ignored:%.*s", STR_FMT(buf_str(&names)));
+	buf_free(&names);
+}
+
+static uint32_t level_of(const char *word)
+{
+	uint32_t level = 0;
+
+	while (level < N_LEVELS && strcmp(word, levels[level]) != 0)
+		level++;
+	return level;
 }
 
 static int open_session(struct run *run, struct plan *plan, struct error *err)
@@ -111,9 +127,9 @@ static int open_session(struct run *run, struct plan *plan, struct error *err)
 		.verb = "run",
 		.host =
 			{
-				.log_level = ANDIRON_LOG_INFO,
-				.log_json = strcmp(run->log_format, "json") == 0,
-				.log_fd = STDERR_FILENO,
+				.log_level = run->log.level,
+				.log_json = run->log.json,
+				.log_fd = run->log.fd,
 				.drain_ns = run->drain_ns,
 				.status_path = run->status,
 			},
@@ -121,12 +137,8 @@ static int open_session(struct run *run, struct plan *plan, struct error *err)
 		.signal = signalled,
 		.context = run,
 	};
-	int r;
+	int r = session_new(&options, &run->session, err);
 
-	for (uint32_t i = 0; i < N_LEVELS; i++)
-		if (strcmp(run->log_level, levels[i]) == 0)
-			options.host.log_level = i;
-	r = session_new(&options, &run->session, err);
 	if (r < 0) {
 		plan_free(plan);
 		return r;
@@ -144,7 +156,7 @@ static int run_agent(struct run *run)
 	run->config = run->registry ? read_config(run) : NULL;
 	if (!run->config || config_plan(run->config, run->registry, false, &plan) < 0)
 		return EXIT_FAILED;
-	note_foreign_flags(&run->noted);
+	note_foreign_flags(run);
 	if (session_samples(plan) && !precheck_announce("run", run->argv)) {
 		plan_free(plan);
 		return EXIT_FAILED;
@@ -162,11 +174,7 @@ static int run_agent(struct run *run)
 
 static int check_words(const struct command *command, const struct run *run)
 {
-	bool known = false;
-
-	for (size_t i = 0; i < N_LEVELS; i++)
-		known |= strcmp(run->log_level, levels[i]) == 0;
-	if (!known)
+	if (level_of(run->log_level) == N_LEVELS)
 		return options_wrong(command,
 				     "--log-level is error, warn, info or debug, not \"%s\"",
 				     run->log_level);
@@ -229,7 +237,10 @@ int verb_run(int argc, char **argv)
 	if (code == OPTIONS_DONE) {
 		run.paths = argv + first;
 		run.n_paths = (size_t)(argc - first);
+		log_init(&run.log, STDERR_FILENO, level_of(run.log_level),
+			 strcmp(run.log_format, "json") == 0);
 		code = run_agent(&run);
+		log_fini(&run.log);
 	}
 	run_fini(&run);
 	return code;
