@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Machines that are not as they should be: one clear message, nothing left behind."""
+import json
+import os
+import resource
+import shutil
+
+from tap import ANDIRON, WORKLOAD, Background, Skip, andiron, case, environment, folded, main, need_root, read, run, share, write
+
+SIX = ["bpf", "perfmon", "sys_ptrace", "syslog", "checkpoint_restore", "dac_read_search"]
+
+
+def need(program, package):
+    path = shutil.which(program, path="/usr/bin:/bin:/usr/sbin:/sbin")
+    if not path:
+        raise Skip(f"needs {program}: apt-get install {package}")
+    return path
+
+
+def with_capabilities(names, *command, **options):
+    """Runs as root with these capabilities only."""
+    setpriv = need("setpriv", "util-linux")
+    sets = "-all" + "".join(f",+{name}" for name in names)
+    return run(setpriv, f"--bounding-set={sets}", f"--inh-caps={sets}", *command, **options)
+
+
+@case
+def doctor():
+    """Where all is well `doctor` says so, for people and as JSON."""
+    need_root()
+    andiron("doctor").expect(0, "Sampling will work", "capabilities", "kernel")
+    found = json.loads(andiron("doctor", "--json").expect(0).out)
+    assert found["can_sample"] is True
+    assert all(p["state"] in ("ok", "note") for p in found["points"]), found
+
+
+@case
+def not_root():
+    """Without root: one message with the command to paste; nothing is run."""
+    need_root()
+    setpriv = need("setpriv", "util-linux")
+    os.chmod(".", 0o777)
+    nobody = [setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", ANDIRON]
+    if run(*nobody, "--version").code != 0:
+        raise Skip("needs a build folder that everybody can read")
+    r = run(*nobody, "record", "-o", "x.folded", "--", "touch", "it's run").expect(125, "not root", "sudo ", "'it'\\''s run'")
+    assert r.err.count("cannot sample") == 1 and os.listdir() == [], r.err
+    run(*nobody, "doctor").expect(1, "CAP_BPF", "to fix:")
+    write("c.alloy", 'pyroscope.ebpf "n" {\n  forward_to = [profile.file.o.receiver]\n}\n'
+                     'profile.file "o" {\n  paths = ["x.folded"]\n}\n')
+    run(*nobody, "validate", "c.alloy").expect(0)
+    run(*nobody, "run", "c.alloy").expect(1, "not root", "sudo ")
+
+
+@case
+def six_capabilities_are_enough():
+    """The six capabilities are enough: no CAP_SYS_ADMIN, no CAP_SYS_RESOURCE, 8 MB of locked memory."""
+    need_root()
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (8 << 20, limit[1]))
+    try:
+        with_capabilities(SIX, ANDIRON, "record", "-F", "199", "-o", "w.folded", "--", WORKLOAD, "2").expect(0, "wrote")
+    finally:
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, limit)
+    assert share(folded("w.folded"), "workload_70") > .5
+
+
+@case
+def missing_capability_is_named():
+    """A capability that is missing is named."""
+    need_root()
+    for name in ("bpf", "perfmon"):
+        rest = [c for c in SIX if c != name]
+        with_capabilities(rest, ANDIRON, "record", "-o", "x.folded").expect(1, f"CAP_{name.upper()}")
+    assert not os.path.exists("x.folded")
+
+
+@case
+def other_pid_namespace():
+    """In another PID namespace: refused, with the cause and the fix."""
+    need_root()
+    unshare = need("unshare", "util-linux")
+    r = run(unshare, "--pid", "--fork", "--mount-proc", ANDIRON, "record", "-o", "x.folded")
+    r.expect(1, "host's PID namespace", "--pid=host")
+    run(unshare, "--pid", "--fork", "--mount-proc", ANDIRON, "record", "--", "touch", "ran").expect(125, "PID namespace")
+    assert os.listdir() == []
+
+
+@case
+def hidden_kernel_names():
+    """kptr_restrict=2 is noted, and recording goes on without kernel names."""
+    need_root()
+    path = "/proc/sys/kernel/kptr_restrict"
+    before = read(path)
+    if not os.access(path, os.W_OK):
+        raise Skip("needs a writable /proc/sys/kernel/kptr_restrict")
+    try:
+        write(path, "2")
+        andiron("record", "-F", "499", "-o", "w.folded", "--", WORKLOAD, "1").expect(0, "kptr_restrict is 2", "kernel.kptr_restrict=1")
+        andiron("doctor").expect(0, "kptr_restrict is 2")
+    finally:
+        write(path, before)
+    assert share(folded("w.folded"), "workload_70") > .5
+
+
+@case
+def without_btf():
+    """A kernel that does not describe its types is refused by name."""
+    need_root()
+    unshare = need("unshare", "util-linux")
+    if not os.path.exists("/sys/kernel/btf"):
+        raise Skip("needs a kernel with BTF to hide")
+    hide = f"mount -t tmpfs none /sys/kernel/btf && exec '{ANDIRON}' record -o x.folded"
+    run(unshare, "--mount", "sh", "-c", hide).expect(1, "/sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF")
+
+
+@case
+def disk_full():
+    """A disk that fills up is a failure that names the file, and the old file stays."""
+    need_root()
+    os.mkdir("small")
+    if run("mount", "-t", "tmpfs", "-o", "size=64k", "none", "small").code != 0:
+        raise Skip("needs to mount a tmpfs")
+    try:
+        write("small/w.html", "old")
+        write("small/fill", "x" * (40 << 10))
+        r = andiron("record", "-a", "-d", "500ms", "-F", "499", "-o", "small/w.html")
+        assert r.code == 1 and "w.html" in r.err, (r.code, r.err)
+        assert read("small/w.html") == "old"
+    finally:
+        run("umount", "small")
+
+
+main()

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`record` on this kernel, with real BPF."""
+import gzip
+import json
+import os
+import pwd
+import signal
+import subprocess
+
+from books import ledger_holds
+from tap import (ANDIRON, WORKLOAD, Background, Skip, andiron, case, environment, folded, main, need_root, read, share, until,
+                 write)
+
+
+@case
+def shares_are_true():
+    """A workload's functions come back with their shares, every sample in the books."""
+    need_root()
+    andiron("record", "-F", "499", "-o", "w.folded", "--ledger", "l.json", "--", WORKLOAD, "6").expect(0, "wrote w.folded")
+    stacks = folded("w.folded")
+    taken = ledger_holds("l.json")
+    assert sum(stacks.values()) == taken, (sum(stacks.values()), taken)
+    for name, part in (("workload_70", .7), ("workload_20", .2), ("workload_10", .1)):
+        found = share(stacks, name)
+        assert abs(found - part) < .03, f"{name} has {found:.3f}, expected {part}"
+    assert all("workload" in frames[0] for frames in stacks), list(stacks)[:5]
+
+
+@case
+def exit_codes_are_kept():
+    """The command's exit code is ours; what cannot run is 127 or 126."""
+    need_root()
+    for script, code in (("exit 0", 0), ("exit 42", 42), ("kill -KILL $$", 137)):
+        andiron("record", "-o", "x.folded", "--", "sh", "-c", script).expect(code)
+    os.remove("x.folded")
+    andiron("record", "-o", "x.folded", "--", "no-such-command").expect(127, "No such file")
+    andiron("record", "-o", "x.folded", "--", "/etc/passwd").expect(126, "Permission denied")
+    assert not os.path.exists("x.folded")
+
+
+@case
+def own_failures_run_nothing():
+    """When recording cannot start, the command is not run, and the code is 125."""
+    need_root()
+    andiron("record", "-o", "x.folded", "--", "touch", "ran",
+            env=environment(ANDIRON_PLUGIN_PATH="/nowhere")).expect(125)
+    andiron("record", "-o", "/nowhere/x.folded", "--", "touch", "ran").expect(125, "/nowhere")
+    assert not os.path.exists("ran")
+
+
+@case
+def descendants_are_followed():
+    """Descendants belong to the command, also when their parent has exited."""
+    need_root()
+    andiron("record", "-F", "499", "-o", "w.folded", "--", "sh", "-c", f"true; {WORKLOAD} 2 fork").expect(0)
+    assert share(folded("w.folded"), "workload_70") > .5, read("w.folded")[:2000]
+
+
+@case
+def others_are_left_out():
+    """Beside the command nobody is recorded."""
+    need_root()
+    with Background(WORKLOAD, "30"):
+        andiron("record", "-F", "499", "-o", "w.folded", "--", "sh", "-c",
+                "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done").expect(0)
+    stacks = folded("w.folded")
+    assert stacks and share(stacks, "workload") == 0, list(stacks)[:5]
+
+
+@case
+def one_process():
+    """-p records this process only, and its end ends the recording."""
+    need_root()
+    with Background(WORKLOAD, "2") as worker, Background(WORKLOAD, "60") as other:
+        andiron("record", "-p", str(worker.pid), "-d", "600s", "-F", "499", "-o", "w.folded").expect(0)
+        assert other.process.poll() is None
+    stacks = folded("w.folded")
+    assert share(stacks, "workload_70") > .5
+    assert all(str(worker.pid) in frames[0] for frames in stacks), list(stacks)[:5]
+
+
+@case
+def everything_keeps_processes_apart():
+    """-a has every process under a root of its own; all files say the same."""
+    need_root()
+    with Background(WORKLOAD, "60") as a, Background(WORKLOAD, "60") as b:
+        andiron("record", "-a", "-d", "2s", "-F", "499", "-o", "w.folded", "-o", "w.html", "-o", "w.pb.gz",
+                "--ledger", "l.json").expect(0, "wrote w.html", "wrote w.pb.gz")
+    stacks = folded("w.folded")
+    for worker in (a, b):
+        roots = [frames for frames in stacks if str(worker.pid) in frames[0]]
+        assert roots, {frames[0] for frames in stacks}
+    assert sum(stacks.values()) == ledger_holds("l.json")
+    assert b"workload_70" in gzip.decompress(open("w.pb.gz", "rb").read())
+    html = read("w.html")
+    assert "<html" in html and "http://" not in html.replace("http://www.w3.org", "") and "https://" not in html
+
+
+@case
+def defaults():
+    """Without arguments: flame.html and profile.pb.gz of the whole machine."""
+    need_root()
+    with Background(WORKLOAD, "60"):
+        andiron("record", "-d", "1s").expect(0, "wrote flame.html", "wrote profile.pb.gz", "next: andiron report profile.pb.gz")
+    assert {"flame.html", "profile.pb.gz"} <= set(os.listdir())
+    andiron("report", "profile.pb.gz").expect(0, "workload_70")
+
+
+@case
+def interrupt_writes():
+    """Ctrl-C writes what was taken."""
+    need_root()
+    with Background(WORKLOAD, "60"), Background(ANDIRON, "record", "-d", "600s", "-F", "499", "-o", "w.folded") as recorder:
+        recorder.until_says("recording")
+        busy = lambda: sum(int(n) for n in read(f"/proc/{recorder.pid}/stat").split()[13:15]) > 0
+        until(busy, "any work of the recorder")
+        recorder.signal(signal.SIGINT)
+        recorder.end().expect(0, "wrote w.folded", "samples")
+    assert os.path.exists("w.folded")
+
+
+@case
+def duration_leaves_the_command():
+    """-d ends the sampling and leaves the command running to its end."""
+    need_root()
+    andiron("record", "-d", "500ms", "-o", "w.folded", "--", "sh", "-c", f"{WORKLOAD} 2; touch finished; exit 7").expect(7)
+    assert os.path.exists("finished")
+
+
+@case
+def few_samples_are_explained():
+    """Under 200 samples: how busy the machine was, and what to do."""
+    need_root()
+    andiron("record", "-F", "11", "-o", "w.folded", "--", "sh", "-c", "true").expect(0, "samples:", "% busy", "for more:")
+
+
+@case
+def files_belong_to_the_caller():
+    """Under sudo the command runs as the caller, with their HOME, and files are theirs."""
+    need_root()
+    user = pwd.getpwnam("nobody")
+    os.chmod(".", 0o777)
+    env = environment(SUDO_UID=str(user.pw_uid), SUDO_GID=str(user.pw_gid), SUDO_USER="nobody")
+    andiron("record", "-o", "w.folded", "--ledger", "l.json", "--", "sh", "-c", "id -u >who; echo $HOME $USER >>who",
+            env=env).expect(0)
+    assert read("who").split() == [str(user.pw_uid), user.pw_dir, "nobody"], read("who")
+    for name in ("w.folded", "l.json"):
+        assert os.stat(name).st_uid == user.pw_uid, name
+
+
+@case
+def links_are_not_given_away():
+    """A link in the place of an output does not give its goal to the caller."""
+    need_root()
+    write("roots", "root's")
+    os.symlink("roots", "w.folded")
+    env = environment(SUDO_UID="65534", SUDO_GID="65534")
+    os.chmod(".", 0o777)
+    andiron("record", "-o", "w.folded", "--", "true", env=env)
+    assert os.stat("roots").st_uid == 0 and read("roots") == "root's"
+
+
+@case
+def nothing_stays():
+    """After a recording no program, map or child of ours is left."""
+    need_root()
+    bpftool = "/usr/sbin/bpftool"
+    if not os.path.exists(bpftool):
+        raise Skip("needs bpftool: apt-get install bpftool")
+    before = {p["id"] for p in json.loads(subprocess.check_output([bpftool, "-j", "prog", "list"]))}
+    andiron("record", "-o", "w.folded", "--", "true").expect(0)
+    after = lambda: {p["id"] for p in json.loads(subprocess.check_output([bpftool, "-j", "prog", "list"]))
+                     if "andiron" in json.dumps(p.get("pids", []))}
+    until(lambda: not after() - before, "the end of our programs")
+
+
+main()

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the scenario tests share: TAP, the command under test, waiting.
+
+A test is a function under @case with the promise that it keeps as its
+docstring. It gets an empty directory that is the current one. Nothing waits
+for time to pass: until() polls a condition and fails at a deadline.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+ANDIRON = os.environ.get("ANDIRON", "andiron")
+WORKLOAD = os.environ.get("WORKLOAD", "")
+SANITIZED = os.environ.get("SANITIZED") == "1"
+# A sanitized program starts slowly and a busy machine slower.
+DEADLINE = 120 if SANITIZED else 60
+
+cases = []
+
+
+class Skip(Exception):
+    """Why a test cannot run here, and what would lift it."""
+
+
+def case(function):
+    cases.append(function)
+    return function
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root: run it by `sudo ./check`")
+
+
+def until(condition, what):
+    """Returns the condition's first true value."""
+    end = time.monotonic() + DEADLINE
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not happen within {DEADLINE} s")
+        time.sleep(0.02)  # the poll interval
+
+
+def environment(**more):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")}
+    env.update(more)
+    return env
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def expect(self, code, *words):
+        """The exit code, and words that stand in the output of either kind."""
+        text = self.out + self.err
+        if self.code != code:
+            raise AssertionError(f"exit code {self.code}, expected {code}\n{text}")
+        for word in words:
+            if word not in text:
+                raise AssertionError(f"no {word!r} in\n{text}")
+        for bad in ("AddressSanitizer", "LeakSanitizer", "runtime error:", "check failed"):
+            if bad in text:
+                raise AssertionError(text)
+        return self
+
+
+def run(*command, env=None, **options):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=env or environment(), timeout=DEADLINE, errors="replace", text=True, **options)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def andiron(*arguments, **options):
+    return run(ANDIRON, *arguments, **options)
+
+
+class Background:
+    """A program that runs beside the test, its standard error in a file."""
+
+    def __init__(self, *command, env=None, **options):
+        self.log = tempfile.NamedTemporaryFile(dir=".", prefix="log-", delete=False)
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+                                        env=env or environment(), **options)
+        self.pid = self.process.pid
+
+    def text(self):
+        with open(self.log.name, errors="replace") as f:
+            return f.read()
+
+    def until(self, condition, what):
+        """until(), and a failure at once when the program has ended."""
+        def alive():
+            value = condition()
+            if not value and self.process.poll() is not None:
+                raise AssertionError(f"ended with {self.process.returncode} before {what}:\n{self.text()}")
+            return value
+        return until(alive, what)
+
+    def until_says(self, words):
+        self.until(lambda: words in self.text(), f"it said {words!r}")
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def end(self):
+        """Waits for it to end by itself."""
+        try:
+            code = self.process.wait(DEADLINE)
+        except subprocess.TimeoutExpired as late:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"did not end:\n{self.text()}") from late
+        return Result(code, self.text(), "")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+        self.log.close()
+
+
+def write(path, text):
+    mode = "wb" if isinstance(text, bytes) else "w"
+    with open(path, mode) as f:
+        f.write(text)
+    return path
+
+
+def read(path):
+    with open(path, errors="replace") as f:
+        return f.read()
+
+
+def folded(path):
+    """{stack as a tuple, root first: samples}"""
+    stacks = {}
+    for line in read(path).splitlines():
+        frames, _, count = line.rpartition(" ")
+        stacks[tuple(frames.split(";"))] = stacks.get(tuple(frames.split(";")), 0) + int(count)
+    return stacks
+
+
+def share(stacks, name):
+    """The part of all samples whose stack has a frame of that name."""
+    total = sum(stacks.values())
+    part = sum(n for frames, n in stacks.items() if any(name in f for f in frames))
+    return part / total if total else 0.0
+
+
+def main():
+    print(f"1..{len(cases)}")
+    failed = False
+    home = os.getcwd()
+    for number, function in enumerate(cases, 1):
+        title = f"{number} - {function.__doc__.strip().splitlines()[0]}"
+        directory = tempfile.mkdtemp(prefix="scenario-")
+        os.chmod(directory, 0o755)
+        os.chdir(directory)
+        try:
+            function()
+            print(f"ok {title}")
+        except Skip as reason:
+            print(f"ok {number} - {function.__name__} # SKIP {reason}")
+        except Exception as error:  # every failure is a result
+            failed = True
+            print(f"not ok {title}")
+            text = str(error) if isinstance(error, AssertionError) and str(error) else traceback.format_exc()
+            for line in text.splitlines():
+                print(f"# {line}")
+        finally:
+            os.chdir(home)
+            shutil.rmtree(directory, ignore_errors=True)
+        sys.stdout.flush()
+    sys.exit(failed)

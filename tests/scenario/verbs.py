@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs that need no privilege: help, validate, plugins, inspect."""
+import json
+import os
+import shutil
+
+from tap import ANDIRON, andiron, case, environment, main, run, write
+
+GOOD = """
+discovery.process "all" { }
+
+pyroscope.ebpf "node" {
+  forward_to   = [profile.file.out.receiver]
+  targets      = discovery.process.all.targets
+}
+
+profile.file "out" {
+  paths = ["out.folded"]
+}
+"""
+
+
+@case
+def help_lists_verbs():
+    """Help lists the verbs, and each verb has help of its own."""
+    text = andiron("--help").expect(0).out
+    verbs = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
+    assert {"record", "run", "validate", "plugins", "inspect", "doctor"} <= set(verbs), verbs
+    for verb in verbs:
+        andiron(verb, "--help").expect(0, f"usage: andiron {verb}")
+    andiron("--version").expect(0, "andiron ", "ABI 1")
+    andiron().expect(2, "usage:")
+
+
+@case
+def slips_get_suggestions():
+    """A slip of the finger gets a suggestion and exit code 2."""
+    andiron("recrod").expect(2, 'did you mean "record"?')
+    andiron("frobnicate").expect(2, 'no verb "frobnicate"')
+    andiron("record", "--frequncy", "5").expect(2, "did you mean --frequency?")
+    andiron("record", "-d", "soon").expect(2, "takes a duration")
+    andiron("record", "-F", "0").expect(2, "whole number")
+    andiron("record", "10s").expect(2, "andiron record -- 10s")
+    andiron("record", "--").expect(2, "which command?")
+    andiron("record", "-o", "x.svg").expect(2, ".html (flame graph), .pb.gz (pprof) or .folded")
+    andiron("record", "-o", "x.svg", "--", "true").expect(125, ".folded")
+    andiron("record", "-p", "4194305").expect(2, "there is no process 4194305")
+    andiron("validate").expect(2, "which configuration?")
+    andiron("run", "--log-level", "loud", "x").expect(2, "error, warn, info or debug")
+
+
+@case
+def validates():
+    """A good configuration is valid, with neither privilege nor effects."""
+    write("good.alloy", GOOD)
+    andiron("validate", "good.alloy").expect(0, "valid")
+    assert os.listdir() == ["good.alloy"], os.listdir()
+    andiron("validate", ".").expect(0, "valid")
+
+
+@case
+def all_errors_at_once():
+    """All errors of a file come at once, each with place, line and suggestion."""
+    write("bad.alloy", GOOD.replace("targets  ", "target").replace('"out" {', '"out" {\n  colour = 3')
+          .replace("profile.file.out.receiver", "profile.file.outt.receiver"))
+    r = andiron("validate", "bad.alloy").expect(1, "bad.alloy:6:", 'did you mean "targets"?', "colour", "outt")
+    assert r.err.count("error:") >= 3, r.err
+
+
+@case
+def missing_component_lists_directories():
+    """A component that is not there lists every directory that was searched."""
+    write("c.alloy", 'moon.shine "x" { }\n')
+    andiron("validate", "c.alloy", "--plugin-dir", "/nowhere/plugins").expect(
+        1, "moon.shine", "/nowhere/plugins (does not exist)")
+
+
+@case
+def odd_files():
+    """Empty, binary, huge, unreadable and absent files: one clear error each."""
+    andiron("validate", "absent.alloy").expect(1, "absent.alloy", "No such file")
+    andiron("validate", write("binary.alloy", bytes(range(256)) * 16)).expect(1, "binary.alloy")
+    with open("huge.alloy", "wb") as f:
+        f.truncate(100 << 20)
+    r = andiron("validate", "huge.alloy").expect(1, "huge.alloy")
+    assert len(r.err) < 4096, len(r.err)
+    with open("long.alloy", "w") as f:
+        f.write("// a comment\n" * ((100 << 20) // 13))
+    andiron("validate", "long.alloy").expect(1, "long.alloy", "at most 16777216")
+    os.mkdir("none")
+    andiron("validate", "none").expect(1, "no file named *.alloy")
+    r = andiron("validate", write("empty.alloy", ""))
+    assert r.code in (0, 1) and "empty" in r.out + r.err + "empty", r.err
+
+
+@case
+def plugins_are_listed():
+    """`plugins` lists components with their files, as a table and as JSON."""
+    andiron("plugins").expect(0, "pyroscope.ebpf", "profile.file", "andiron-")
+    listed = json.loads(andiron("plugins", "--json").expect(0).out)
+    names = {c["name"] for p in listed for c in p["components"]}
+    assert {"pyroscope.ebpf", "profile.file", "profile.symbolize"} <= names, names
+    assert all(p["refused"] is None for p in listed), listed
+    andiron("plugins", "pyroscope.ebpf").expect(0, "sample_rate", "default 19", "accepted and ignored")
+    andiron("plugins", "pyroscope.nothing").expect(1, "no plugin or component")
+    path = next(p["path"] for p in listed if any(c["name"] == "profile.file" for c in p["components"]))
+    andiron("inspect", path).expect(0, "profile.file", "paths", path)
+
+
+@case
+def faulty_plugins_are_refused():
+    """A faulty plugin is refused with its reason, and the others work."""
+    source = os.environ["TEST_PLUGINS"]
+    os.mkdir("plugins")
+    reasons = {"no-entry": "does not export andiron_plugin_v1", "other-abi": "version 2 of the plugin ABI",
+               "undefined": "nobody_has_this_function", "needs": "andiron.moonlight/7"}
+    for variant in [*reasons, "good"]:
+        shutil.copy(f"{source}/andiron-test-{variant}.so", f"plugins/andiron-{variant}.so")
+    whole = open("plugins/andiron-good.so", "rb").read()
+    write("plugins/andiron-cut.so", whole[:len(whole) // 2])
+    write("plugins/andiron-text.so", "#!/bin/sh\n")
+    andiron("plugins", "--plugin-dir", "plugins").expect(
+        0, "test.thing", "truncated", "not an ELF file", *reasons.values())
+    andiron("inspect", "plugins/andiron-cut.so").expect(1, "truncated")
+    andiron("inspect", "plugins/andiron-other-abi.so").expect(1, "version 2")
+    andiron("inspect", "plugins/andiron-good.so").expect(0, "test.thing", "An option.")
+
+
+@case
+def current_directory_is_not_searched():
+    """Plugins of the current directory are never loaded by themselves."""
+    shutil.copy(f"{os.environ['TEST_PLUGINS']}/andiron-test-good.so", "andiron-good.so")
+    for path in (".", "", ":", ".:/nowhere"):
+        r = andiron("plugins", env=environment(ANDIRON_PLUGIN_PATH=path)).expect(0)
+        assert "test.thing" not in r.out, r.out
+    andiron("plugins", "--plugin-dir", ".", env=environment(ANDIRON_PLUGIN_PATH="")).expect(0, "test.thing")
+
+
+@case
+def output_may_end():
+    """Closed and full outputs end the command quietly or as a failure, never by a crash."""
+    r = run("sh", "-c", f"'{ANDIRON}' plugins --json >/dev/full")
+    assert r.code == 1, r.code
+    r = run("sh", "-c", f"'{ANDIRON}' --help | head -c 1 >/dev/null; exit 0")
+    assert r.code == 0, r.code
+
+
+main()

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program whose profile is known beforehand: workload_70, workload_20 and
+ * workload_10 take these parts of its time, since each does so many rounds of
+ * the same work.
+ *
+ *     workload SECONDS         works, then exits with 0
+ *     workload SECONDS fork    lets a grandchild work whose parent has exited
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline, noclone, noipa))
+#define ROUNDS   200000
+
+static volatile uint64_t sink;
+
+static inline __attribute__((always_inline)) void work(int parts)
+{
+	uint64_t x = sink | 1;
+
+	for (int i = 0; i < parts * ROUNDS / 10; i++)
+		x = x * 6364136223846793005u + 1442695040888963407u;
+	sink = x;
+}
+
+static NOINLINE void workload_70(void)
+{
+	work(7);
+}
+
+static NOINLINE void workload_20(void)
+{
+	work(2);
+}
+
+static NOINLINE void workload_10(void)
+{
+	work(1);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static NOINLINE void work_for(double seconds)
+{
+	double end = now() + seconds;
+
+	while (now() < end) {
+		workload_70();
+		workload_20();
+		workload_10();
+	}
+}
+
+/* The middle process exits at once, so the worker belongs to init. */
+static int orphan(double seconds)
+{
+	int done[2];
+	char byte;
+
+	if (pipe(done) < 0)
+		return 1;
+	if (fork() == 0) {
+		if (fork() == 0) {
+			work_for(seconds);
+			_exit(0);
+		}
+		_exit(0);
+	}
+	wait(NULL);
+	close(done[1]);
+	return read(done[0], &byte, 1) != 0; /* until the worker is gone */
+}
+
+int main(int argc, char **argv)
+{
+	double seconds = argc > 1 ? strtod(argv[1], NULL) : 1;
+
+	if (argc > 2 && strcmp(argv[2], "fork") == 0)
+		return orphan(seconds);
+	work_for(seconds);
+	return 0;
+}
