@@ -39,12 +39,16 @@ struct draft {
 	VEC(struct draft_node) nodes;
 	VEC(struct draft_edge) edges;
 	VEC(struct plan_literal) literals;
+	const char *searched; /* see draft_searched */
 };
 
 /* Appends a node under its id, which is new; its position, or INDEX_NONE
  * without memory. */
 uint32_t draft_add(struct draft *d, struct draft_node node);
 void draft_connect(struct draft *d, struct draft_edge edge);
+
+/* Where plugins were looked for and which were refused, for who misses one. */
+const char *draft_searched(struct draft *d);
 
 static inline uint32_t draft_flags(const struct draft *d, uint32_t node)
 {

@@ -152,7 +152,7 @@ static void insert_symbolizer(struct naming *s, uint32_t emitter)
 	feed = d->edges.p[i];
 	if (!s->component) {
 		lang_error(
-			&d->l, feed.place, registry_searched(d->l.registry),
+			&d->l, feed.place, draft_searched(d),
 			"%s sends frames without names, %s wants names, and no plugin found has a "
 			"symbolizer (profile.symbolize)",
 			d->nodes.p[emitter].plan.id, d->nodes.p[feed.plan.to].plan.id);

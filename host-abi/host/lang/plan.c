@@ -12,6 +12,7 @@
 #include <errno.h>
 
 #define MAX_SOURCE_BYTES ((size_t)16 << 20)
+#define MAX_REFUSED 10 /* plugins that an error lists */
 
 uint32_t draft_add(struct draft *d, struct draft_node node)
 {
@@ -68,6 +69,26 @@ static bool is_setting(struct draft *d, const struct stmt *s)
 	return false;
 }
 
+const char *draft_searched(struct draft *d)
+{
+	const struct registered_plugin *plugins;
+	size_t n = registry_plugins(d->l.registry, &plugins), shown = 0;
+	struct str searched = str_trim(str_of(registry_searched(d->l.registry)));
+
+	if (d->searched)
+		return d->searched;
+	d->searched = arena_printf(d->l.arena, "looked for plugins in\n%.*s", STR_FMT(searched));
+	for (size_t i = 0; d->searched && i < n && shown < MAX_REFUSED; i++) {
+		if (!plugins[i].refused)
+			continue;
+		d->searched = arena_printf(d->l.arena, "%s\n%s was refused: %s", d->searched,
+					   plugins[i].path, plugins[i].refused);
+		shown++;
+	}
+	d->l.no_memory |= !d->searched;
+	return d->searched;
+}
+
 static void unknown_component(struct draft *d, const struct stmt *s)
 {
 	const struct registered_component *all;
@@ -79,8 +100,7 @@ static void unknown_component(struct draft *d, const struct stmt *s)
 		names[i] = all[i].component->name;
 	hint = names ? diag_suggest(d->l.diags, s->name, names, n) : NULL;
 	if (!hint)
-		hint = arena_printf(d->l.arena, "looked for plugins in\n%s",
-				    registry_searched(d->l.registry));
+		hint = draft_searched(d);
 	lang_error(&d->l, s->place, hint, "there is no component \"%.*s\"",
 		   STR_FMT(str_first(s->name, 200)));
 }

@@ -229,6 +229,17 @@ const struct registered_component *registry_offering(const struct registry *r, s
 	return NULL;
 }
 
+size_t registry_plugins(const struct registry *r, const struct registered_plugin **ret)
+{
+	static const struct registered_plugin plugins[] = {
+		{.path = "/plugins/andiron-good.so"},
+		{.path = "/plugins/andiron-half.so", .refused = "the file is cut off"},
+	};
+
+	*ret = plugins;
+	return COUNT(plugins);
+}
+
 const char *registry_searched(const struct registry *r)
 {
 	return "/plugins\n/elsewhere (does not exist)";

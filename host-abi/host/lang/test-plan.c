@@ -121,7 +121,8 @@ TEST(refuses_what_is_no_component)
 		    "      | ^~~~~~~~~~~~~~~~~~~~~\n"
 		    "  looked for plugins in\n"
 		    "  /plugins\n"
-		    "  /elsewhere (does not exist)\n");
+		    "  /elsewhere (does not exist)\n"
+		    "  /plugins/andiron-half.so was refused: the file is cut off\n");
 	expect_plan("declare \"a\" {}\n"
 		    "import.file \"b\" {}\n",
 		    "f:1:1: error: the block declare is not supported yet by this version\n"
@@ -508,8 +509,10 @@ TEST(says_that_a_symbolizer_is_lacking)
 		   "wants names, and no plugin found has a symbolizer (profile.symbolize)\n"
 		   "    2 |   forward_to = [pyroscope.write.w.receiver]\n"
 		   "      |                 ^~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+		   "  looked for plugins in\n"
 		   "  /plugins\n"
-		   "  /elsewhere (does not exist)\n");
+		   "  /elsewhere (does not exist)\n"
+		   "  /plugins/andiron-half.so was refused: the file is cut off\n");
 	free(got);
 }
 
