@@ -7,6 +7,7 @@
 #include "host/lang/bind.h"
 #include "host/lang/eval.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 #include <math.h>
@@ -406,6 +407,7 @@ bool bind_convert(struct binder *b, const struct andiron_option *option, const s
 		return !b->l->no_memory && ((option->flags & ANDIRON_OPTION_LENIENT) ||
 					    refuse(b, option, e, &written, NULL));
 	}
+	check(v->kind == types[option->type].kind);
 	if (option->choices && v->kind == ANDIRON_VALUE_STRING)
 		return check_choice(b, option, e, text(v));
 	if (v->kind == ANDIRON_VALUE_INT)

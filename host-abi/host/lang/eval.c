@@ -106,6 +106,7 @@ static bool eval_list(struct lang *l, const struct expr *e, struct andiron_value
 
 	for (const struct expr *item = e->items; items && item; item = item->next)
 		good &= eval(l, item, &items[n++]);
+	check(!items || n == e->n_items);
 	*ret = eval_value(e, ANDIRON_VALUE_LIST);
 	ret->items = items;
 	ret->n_items = n;
@@ -149,6 +150,7 @@ static bool eval_map(struct lang *l, const struct expr *e, struct andiron_value 
 		}
 		good &= eval(l, f->left, &items[at]);
 	}
+	check(n <= e->n_items);
 	index_free(&seen);
 	*ret = eval_value(e, ANDIRON_VALUE_MAP);
 	ret->keys = keys;

@@ -134,6 +134,7 @@ static uint32_t choose(struct naming *s, uint32_t emitter, bool *ret_shared)
 	} else {
 		made = add_implicit(d, s->component, d->nodes.p[emitter].plan.place, NULL);
 	}
+	check(s->n_inserted < d->nodes.n);
 	if (made != INDEX_NONE)
 		s->inserted[s->n_inserted++] = made;
 	return made;
@@ -229,6 +230,7 @@ static void add_service(struct draft *d, uint32_t node, const char *id)
 
 void draft_complete(struct draft *d, const uint32_t *order)
 {
+	check(order);
 	add_symbolizers(d, order);
 	/* Services may need services: the list grows while it is walked. */
 	for (uint32_t i = 0; i < d->nodes.n && !d->l.no_memory; i++) {

@@ -55,6 +55,7 @@ static uint32_t find_circle(struct sort *s)
 {
 	uint32_t node = first(s, false);
 
+	check(node != INDEX_NONE);
 	memset(s->came, 0, s->d->nodes.n * sizeof(*s->came));
 	while (!s->came[node]) {
 		uint32_t edge = edge_into(s, node);
@@ -139,5 +140,6 @@ uint32_t *draft_sort(struct draft *d)
 		report_circle(&s, node);
 		take_circle(&s, node);
 	}
+	check(d->l.no_memory || s.n == n);
 	return circles || d->l.no_memory ? NULL : s.order;
 }

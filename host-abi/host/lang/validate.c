@@ -5,6 +5,8 @@
  */
 #include "host/lang/draft.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 
 struct andiron_report {
@@ -48,6 +50,7 @@ void draft_validate(struct draft *d)
 		struct andiron_report report = {d, &node->plan};
 		int32_t r;
 
+		check(node->plan.id && c);
 		if (!node->plan.args || node->borrowed || !c->validate)
 			continue;
 		r = c->validate(&host, node->plan.args, &report);
