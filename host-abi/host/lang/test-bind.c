@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The binder: option tables against bodies, as plan and findings. */
 #include "host/lang/test-lang.h"
 
 /* A block that was left out is absent, unless its default is {}; a repeatable

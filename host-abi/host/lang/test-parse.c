@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The parser: what it says about broken files, and that it stays bounded. */
 #include "host/lang/test-lang.h"
 
 #include "base/buf.h"

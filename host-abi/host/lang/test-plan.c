@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of whole configurations, word by word. */
 #include "host/lang/test-lang.h"
 
 /* The two files that people have. */
