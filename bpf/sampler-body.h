@@ -51,6 +51,10 @@ struct sampler_task {
 
 struct sampler_scratch {
 	__u64 sequence;
+	/* The process that this CPU found reported last, to spare the look-up of
+	 * one that goes on running. */
+	struct sampler_process_key last;
+	__u64 last_mm, last_exec_vm;
 	struct sampler_stack stack;
 	__u64 pcs[2 * SAMPLER_FRAMES_MAX];
 };
@@ -95,16 +99,30 @@ SAMPLER_INLINE bool sampler_selects(struct sampler_task *task)
 	return !verdict || *verdict;
 }
 
+SAMPLER_INLINE bool sampler_is_last(const struct sampler_scratch *s,
+				    const struct sampler_task *task)
+{
+	return s->last.tgid == task->key.tgid && s->last.start_ns == task->key.start_ns &&
+	       s->last_mm == task->mm && s->last_exec_vm == task->exec_vm;
+}
+
 /* Tells user space of a new process or new mappings. What could not be sent is
  * not remembered, so the next sample tries again. */
-SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampler_task *task)
+SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampler_scratch *s,
+					 struct sampler_task *task)
 {
-	struct sampler_process_state *known = h_process_find(&task->key);
 	struct sampler_process record = {.type = SAMPLER_RECORD_PROCESS};
-	struct sampler_process_state state;
+	struct sampler_process_state *known, state;
 
-	if (known && (!task->mm || (known->mm == task->mm && known->exec_vm == task->exec_vm)))
+	if (sampler_is_last(s, task))
 		return;
+	known = h_process_find(&task->key);
+	if (known && (!task->mm || (known->mm == task->mm && known->exec_vm == task->exec_vm))) {
+		s->last = task->key;
+		s->last_mm = task->mm;
+		s->last_exec_vm = task->exec_vm;
+		return;
+	}
 	state.mm = task->mm;
 	state.exec_vm = task->exec_vm;
 	state.sent_ns = h_now();
@@ -231,7 +249,7 @@ SAMPLER_INLINE void sampler_body(struct sampler_context *c, __u32 pid)
 		return;
 	}
 	counters->taken++;
-	sampler_note_process(c, &task);
+	sampler_note_process(c, s, &task);
 	key.process = task.key;
 	key.cgroup = task.cgroup;
 	if (h_config()->with_comm)

@@ -4,6 +4,7 @@
 
 #include "abi/value.h"
 #include "base/check.h"
+#include "base/index.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -129,22 +130,25 @@ static uint32_t add_attributes(struct making *m, const struct row *row, uint32_t
 	return n ? batch_add_attributes(m->b, attributes, n) : 0;
 }
 
-static void begin_group(struct making *m, const struct match *match)
+/* False when the batch cannot go on. */
+static bool begin_group(struct making *m, const struct match *match)
 {
 	uint32_t *labels = calloc(match->n_labels + 1u, sizeof(*labels));
+	uint32_t group;
 
 	if (!labels) {
 		m->result = -ENOMEM;
-		return;
+		return false;
 	}
 	for (uint32_t i = 0; i < match->n_labels; i++)
 		labels[i] = batch_add_str_attribute(m->b, match->labels[i].name,
 						    match->labels[i].value);
-	batch_group_begin(m->b, labels, match->n_labels);
+	group = batch_group_begin(m->b, labels, match->n_labels);
 	free(labels);
+	return group != INDEX_NONE;
 }
 
-static void add_row(struct making *m, const struct row *row)
+static bool add_row(struct making *m, const struct row *row)
 {
 	struct andiron_row out = {
 		.value = (int64_t)(row->samples * m->options->period_ns),
@@ -155,7 +159,7 @@ static void add_row(struct making *m, const struct row *row)
 	m->last = NULL;
 	out.stack = add_stack(m, row);
 	out.attr_start = add_attributes(m, row, &out.n_attrs);
-	batch_add_row(m->b, &out);
+	return batch_add_row(m->b, &out) && m->result == 0;
 }
 
 static uint32_t add_type(struct making *m)
@@ -188,7 +192,6 @@ int rows_to_batch(struct rows *rows, const struct rows_options *options,
 {
 	struct making m = {.options = options};
 	const struct match *match = NULL;
-	int r;
 
 	*ret = NULL;
 	if (rows->list.n == 0)
@@ -200,18 +203,16 @@ int rows_to_batch(struct rows *rows, const struct rows_options *options,
 	m.type = add_type(&m);
 	m.kernel = add_object_mapping(&m, ANDIRON_OBJECT_KERNEL, STR("[kernel]"));
 	vec_each(&rows->list, row) {
-		if (row->match != match) {
-			match = row->match;
-			begin_group(&m, match);
-		}
-		add_row(&m, row);
-		if (m.result != 0)
+		if (row->match != match && !begin_group(&m, row->match))
+			break;
+		match = row->match;
+		if (!add_row(&m, row))
 			break;
 	}
 	if (m.result != 0) {
 		batch_builder_free(m.b);
 		return m.result;
 	}
-	r = batch_finish(m.b, &options->head, ret);
-	return r;
+	/* Knows of everything that failed inside it. */
+	return batch_finish(m.b, &options->head, ret);
 }

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "match.h"
+
+#include "base/test.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define ID_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+struct fixture {
+	struct matcher *matcher;
+	struct target_list *list;
+	uint64_t n;
+};
+
+static void init(struct fixture *f)
+{
+	f->matcher = matcher_new();
+	f->list = target_list_new(1);
+	f->n = 0;
+	expect(f->matcher && f->list);
+}
+
+static void fini(struct fixture *f)
+{
+	matcher_free(f->matcher);
+	target_list_free(f->list);
+}
+
+/* Adds a target; names and values alternate, NULL ends. */
+static void add(struct fixture *f, const char *const *pairs)
+{
+	struct target_label labels[8];
+	size_t n = 0;
+
+	for (; pairs[2 * n]; n++)
+		labels[n] = (struct target_label){str_of(pairs[2 * n]), str_of(pairs[2 * n + 1])};
+	f->n++;
+	expect_eq(target_list_set(f->list, f->n, f->n, labels, n), 0);
+}
+
+static void apply(struct fixture *f)
+{
+	const struct andiron_targets *update;
+
+	expect_eq(target_list_flush(f->list, &update), 0);
+	expect_eq(matcher_apply(f->matcher, update), 0);
+	update->release(update->owner);
+	expect_eq(matcher_rebuild(f->matcher), 0);
+}
+
+static struct str label(const struct match *m, const char *name)
+{
+	for (uint32_t i = 0; i < m->n_labels; i++)
+		if (str_is(m->labels[i].name, name))
+			return m->labels[i].value;
+	return STR_NULL;
+}
+
+#define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL, NULL})
+
+/* A pid stands for the process alone, and a target with a pid is not found by
+ * its container; what follows a process is found through its root. */
+TEST(pid_comes_before_container)
+{
+	struct fixture f;
+
+	init(&f);
+	add(&f, PAIRS("__process_pid__", "42", "__container_id__", ID_A, "service_name", "pid"));
+	add(&f, PAIRS("__container_id__", ID_A, "service_name", "container"));
+	add(&f, PAIRS("service_name", "neither"));
+	apply(&f);
+	expect_str(label(matcher_find(f.matcher, 42, 0, STR(ID_A)), "service_name"), "pid");
+	expect_str(label(matcher_find(f.matcher, 43, 0, STR(ID_A)), "service_name"), "container");
+	expect_str(label(matcher_find(f.matcher, 43, 42, STR_NULL), "service_name"), "pid");
+	expect(!matcher_find(f.matcher, 43, 0, STR_NULL));
+	expect(!matcher_find(f.matcher, 43, 0, STR("aaaa")));
+	fini(&f);
+}
+
+/* Ids come with the name of whatever runtime; of equal ids the last wins. */
+TEST(container_ids_of_any_runtime)
+{
+	struct fixture f;
+
+	init(&f);
+	add(&f, PAIRS("__meta_kubernetes_pod_container_id", "cri-o://" ID_A, "service_name", "one"));
+	add(&f, PAIRS("__meta_kubernetes_pod_container_id", "any://" ID_A, "service_name", "two"));
+	add(&f, PAIRS("__process_pid__", "x", "__meta_docker_container_id", "bb", "service_name", "b"));
+	apply(&f);
+	expect_str(label(matcher_find(f.matcher, 1, 0, STR(ID_A)), "service_name"), "two");
+	expect_str(label(matcher_find(f.matcher, 1, 0, STR("bb")), "service_name"), "b");
+	expect(matcher_has_container(f.matcher, STR("bb")));
+	expect(!matcher_has_container(f.matcher, STR("cc")));
+	fini(&f);
+}
+
+static struct str service_of(const char *const *pairs)
+{
+	static char name[128];
+	struct fixture f;
+	struct str s;
+
+	init(&f);
+	add(&f, pairs);
+	apply(&f);
+	s = label(matcher_find(f.matcher, 7, 0, STR_NULL), "service_name");
+	snprintf(name, sizeof(name), "%.*s", STR_FMT(s));
+	fini(&f);
+	return str_of(name);
+}
+
+/* service_name by Alloy's rule, in its order. */
+TEST(service_name_by_alloys_rule)
+{
+	const char *const pid = "__process_pid__";
+	const char *const annotation = "__meta_kubernetes_pod_annotation_pyroscope_io_service_name";
+	const char *const space = "__meta_kubernetes_namespace";
+	const char *const container = "__meta_kubernetes_pod_container_name";
+	const char *const docker = "__meta_docker_container_name";
+
+	expect_str(service_of(PAIRS(pid, "7", "service_name", "s", annotation, "a")), "s");
+	expect_str(service_of(PAIRS(pid, "7", annotation, "a", space, "n", container, "c")), "a");
+	expect_str(service_of(PAIRS(pid, "7", space, "n", container, "c", docker, "d")), "ebpf/n/c");
+	expect_str(service_of(PAIRS(pid, "7", space, "n", docker, "d")), "d");
+	expect_str(service_of(PAIRS(pid, "7", "__meta_dockerswarm_service_name", "w")), "w");
+	expect_str(service_of(PAIRS(pid, "7", "other", "x")), "unspecified");
+}
+
+/* Labels of a batch: sorted, without what is for the way only. */
+TEST(labels_are_ready_for_a_batch)
+{
+	struct fixture f;
+	struct match *m;
+
+	init(&f);
+	add(&f, PAIRS("__process_pid__", "7", "zone", "z", "__meta_x", "x", "app", "a"));
+	apply(&f);
+	m = matcher_find(f.matcher, 7, 0, STR_NULL);
+	expect_eq(m->n_labels, 4);
+	expect_str(m->labels[0].name, "__name__");
+	expect_str(m->labels[0].value, "process_cpu");
+	expect_str(m->labels[1].name, "app");
+	expect_str(m->labels[2].name, "service_name");
+	expect_str(m->labels[3].name, "zone");
+	fini(&f);
+}
+
+/* The default target takes what nobody else does, if there is one. */
+TEST(default_target_takes_the_rest)
+{
+	struct target_label labels[] = {{STR("service_name"), STR("node")}, {STR("a"), STR("b")}};
+	struct fixture f;
+
+	init(&f);
+	expect_eq(matcher_set_default(f.matcher, true, NULL, 0), 0);
+	expect_eq(matcher_rebuild(f.matcher), 0);
+	expect_str(label(matcher_find(f.matcher, 7, 0, STR_NULL), "service_name"), "ebpf/unspecified");
+	expect_eq(matcher_set_default(f.matcher, true, labels, 2), 0);
+	expect_eq(matcher_rebuild(f.matcher), 0);
+	expect_str(label(matcher_find(f.matcher, 7, 0, STR_NULL), "service_name"), "node");
+	expect_str(label(matcher_find(f.matcher, 7, 0, STR_NULL), "a"), "b");
+	expect_eq(matcher_set_default(f.matcher, false, labels, 2), 0);
+	expect_eq(matcher_rebuild(f.matcher), 0);
+	expect(!matcher_find(f.matcher, 7, 0, STR_NULL));
+	fini(&f);
+}
+
+/* Targets that go are not found any more. */
+TEST(removed_targets_are_gone)
+{
+	struct fixture f;
+
+	init(&f);
+	add(&f, PAIRS("__process_pid__", "7"));
+	add(&f, PAIRS("__process_pid__", "8"));
+	apply(&f);
+	expect(matcher_has_pid(f.matcher, 7));
+	target_list_remove(f.list, 1);
+	apply(&f);
+	expect(!matcher_has_pid(f.matcher, 7));
+	expect(matcher_has_pid(f.matcher, 8));
+	expect(!matcher_has_containers(f.matcher));
+	fini(&f);
+}
+
+static int rebuild(void *context)
+{
+	struct matcher *m = matcher_new();
+	struct target_label labels[] = {{STR("service_name"), STR("node")}};
+	int r = m ? matcher_apply(m, context) : -ENOMEM;
+
+	if (r == 0)
+		r = matcher_set_default(m, true, labels, 1);
+	if (r == 0)
+		r = matcher_rebuild(m);
+	matcher_free(m);
+	return r;
+}
+
+TEST(rebuilding_survives_out_of_memory)
+{
+	const struct andiron_targets *update;
+	struct fixture f;
+
+	init(&f);
+	add(&f, PAIRS("__process_pid__", "7", "__meta_kubernetes_namespace", "n",
+		      "__meta_kubernetes_pod_container_name", "c"));
+	add(&f, PAIRS("__container_id__", ID_A));
+	expect_eq(target_list_flush(f.list, &update), 0);
+	test_each_failing_allocation(rebuild, (void *)(uintptr_t)update);
+	update->release(update->owner);
+	fini(&f);
+}

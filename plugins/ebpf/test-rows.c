@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "events.h"
+#include "rows.h"
+#include "stacks.h"
+
+#include "base/test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* An objects service that knows the kernel alone and counts references. */
+static int32_t info(void *self, uint64_t object, struct andiron_object_info *ret)
+{
+	ret->file_id = (struct andiron_str){"kernel-file-id", 14};
+	return object == ANDIRON_OBJECT_KERNEL ? 0 : -ENOENT;
+}
+
+static void retain(void *self, uint64_t object)
+{
+	++*(int *)self;
+}
+
+static void release(void *self, uint64_t object)
+{
+	--*(int *)self;
+}
+
+static const struct andiron_objects service = {
+	.size = sizeof(service), .info = info, .retain = retain, .release = release};
+
+static const struct target_label labels_a[] = {{STR("service_name"), STR("a")}};
+static const struct target_label labels_b[] = {{STR("service_name"), STR("b")}};
+static const struct match matches[2] = {{.labels = labels_a, .n_labels = 1},
+					{.labels = labels_b, .n_labels = 1}};
+
+static const uint64_t pcs[] = {0xffffffff81000010u, 0xffffffff81000020u, 0x1010, 0x1020, 0x9000};
+static const struct sampler_stack stack = {
+	.n_kernel = 2, .n_user = 3, .flags = SAMPLER_STACK_USER_CUT, .id = 1};
+
+struct fixture {
+	struct process process;
+	struct rows rows;
+	struct andiron_extension objects;
+	int references;
+	struct rows_options options;
+};
+
+static int no_file(void *context, const struct maps_line *line, char *reopen, size_t n)
+{
+	return -1;
+}
+
+static void init(struct fixture *f)
+{
+	*f = (struct fixture){.process = {.key = {.tgid = 42}, .comm = "prog"}};
+	f->process.maps = mapset_parse(STR("1000-2000 r-xp 0 0:0 0 [vdso]\n"), NULL, no_file, NULL);
+	f->objects = (struct andiron_extension){&service, &f->references};
+	f->options = (struct rows_options){
+		.head = {.start_ns = 1, .end_ns = 2, .producer = 3, .sequence = 4},
+		.period_ns = 1000, .pid_label = true, .comm_label = true, .objects = &f->objects};
+	for (int i = 0; i < 3; i++)
+		expect(vec_push(&f->rows.list, ((struct row){
+			.process = &f->process, .match = &matches[i % 2], .stack = &stack,
+			.pcs = pcs, .samples = 10, .comm = "thread"})));
+}
+
+static void fini(struct fixture *f)
+{
+	mapset_free(f->process.maps);
+	vec_free(&f->rows.list);
+	expect_eq(f->references, 0);
+}
+
+/* Rows come grouped by target, with value = samples * period, frames leaf
+ * first, return addresses moved back into the call, and a marker at the cut. */
+TEST(rows_become_a_batch)
+{
+	static const uint64_t addresses[] = {0xffffffff81000010u, 0xffffffff8100001fu, 0x10, 0x1f,
+					     0x8fff};
+	const struct andiron_batch *batch;
+	struct andiron_stack s;
+	struct andiron_row row;
+	struct batch_view v;
+	struct fixture f;
+	struct str text;
+	int64_t pid;
+
+	init(&f);
+	expect_eq(rows_to_batch(&f.rows, &f.options, &batch), 0);
+	expect_eq(batch_view_init(&v, batch), 0);
+	expect_eq(batch->samples, 30);
+	expect_eq(batch_count(&v, ANDIRON_COL_GROUP), 2);
+	expect_eq(batch_group(&v, 0).n_rows, 2);
+	row = batch_row(&v, 0);
+	expect_eq(row.value, 10000);
+	expect(batch_row_int(&v, &row, STR("pid"), &pid) && pid == 42);
+	expect(batch_row_str(&v, &row, STR("process"), &text));
+	expect_str(text, "prog");
+	expect(batch_row_str(&v, &row, STR("comm"), &text));
+	expect_str(text, "thread");
+	s = batch_stack(&v, row.stack);
+	expect_eq(s.length, 6);
+	for (uint32_t i = 0; i < 5; i++)
+		expect_eq(batch_location(&v, batch_frame(&v, s.start + i)).address, addresses[i]);
+	expect_eq(batch_location(&v, batch_frame(&v, s.start)).kind, ANDIRON_FRAME_KERNEL);
+	expect_eq(batch_location(&v, batch_frame(&v, s.start + 2)).kind, ANDIRON_FRAME_NATIVE);
+	expect_eq(batch_location(&v, batch_frame(&v, s.start + 5)).kind, ANDIRON_FRAME_MARKER);
+	expect_eq(batch_row(&v, 2).stack, row.stack); /* equal stacks are one */
+	expect(f.references > 0);
+	batch_release(batch);
+	fini(&f);
+}
+
+/* Without pid_label there is no trace of the process. */
+TEST(pid_stays_out_unless_asked_for)
+{
+	const struct andiron_batch *batch;
+	struct andiron_row row;
+	struct batch_view v;
+	struct fixture f;
+	struct str text;
+	int64_t pid;
+
+	init(&f);
+	f.options.pid_label = f.options.comm_label = false;
+	f.options.comm_frame = true;
+	expect_eq(rows_to_batch(&f.rows, &f.options, &batch), 0);
+	expect_eq(batch_view_init(&v, batch), 0);
+	row = batch_row(&v, 0);
+	expect(!batch_row_int(&v, &row, STR("pid"), &pid));
+	expect(!batch_row_str(&v, &row, STR("process"), &text));
+	expect(!batch_row_str(&v, &row, STR("comm"), &text));
+	expect_eq(batch_stack(&v, row.stack).length, 7);
+	batch_release(batch);
+	fini(&f);
+}
+
+/* No rows, no batch. */
+TEST(nothing_makes_no_batch)
+{
+	const struct andiron_batch *batch;
+	struct rows rows = {0};
+	struct rows_options options = {0};
+
+	expect_eq(rows_to_batch(&rows, &options, &batch), 0);
+	expect(!batch);
+}
+
+static int make(void *context)
+{
+	struct fixture *f = context;
+	const struct andiron_batch *batch = NULL;
+	int r = rows_to_batch(&f->rows, &f->options, &batch);
+
+	if (batch)
+		batch_release(batch);
+	return r;
+}
+
+TEST(making_survives_out_of_memory)
+{
+	struct fixture f;
+
+	init(&f);
+	test_each_failing_allocation(make, &f);
+	fini(&f);
+}
+
+/* Stacks are found by id; a record that is not whole is refused. */
+TEST(stacks_are_kept_by_id)
+{
+	struct {
+		struct sampler_stack head;
+		uint64_t pcs[4];
+	} record = {{.type = SAMPLER_RECORD_STACK, .n_kernel = 1, .n_user = 3}, {1, 2, 3, 4}};
+	struct stacks s = {0};
+	const uint64_t *found;
+
+	for (uint64_t id = 1; id <= 1000; id++) {
+		record.head.id = id << 16;
+		record.pcs[0] = id;
+		expect_eq(stacks_add(&s, &record, sizeof(record)), 0);
+	}
+	for (uint64_t id = 1; id <= 1000; id++) {
+		expect(stacks_find(&s, id << 16, &found));
+		expect_eq(found[0], id);
+	}
+	expect(!stacks_find(&s, 77, &found));
+	for (size_t size = 0; size < sizeof(record); size++)
+		expect_eq(stacks_add(&s, &record, size), -EINVAL);
+	record.head.n_user = 9999;
+	expect_eq(stacks_add(&s, &record, sizeof(record)), -EINVAL);
+	stacks_clear(&s);
+	expect(!stacks_find(&s, 1 << 16, &found));
+	stacks_free(&s);
+}
+
+static int count_cpu(void *context, int cpu)
+{
+	*(uint64_t *)context |= UINT64_C(1) << cpu;
+	return 0;
+}
+
+/* The kernel's notation of CPU lists. */
+TEST(cpu_lists)
+{
+	static const char *const broken[] = {"", "x", "3-1", "1-", "-1", "1,,2", "99999999999"};
+	uint64_t mask = 0;
+
+	expect_eq(events_each_cpu("0-3,8,10-11\n", count_cpu, &mask), 0);
+	expect_eq(mask, 0xd0f);
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++)
+		expect_eq(events_each_cpu(broken[i], count_cpu, &mask), -EINVAL);
+}
