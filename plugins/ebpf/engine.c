@@ -285,7 +285,7 @@ static const struct andiron_batch *make_batch(struct engine *e, int64_t end_ns)
 {
 	struct rows_options options = {
 		.head = {e->start_ns, end_ns, e->producer, ++e->sequence, e->options.demangle},
-		.period_ns = NS_PER_SEC / e->stats.session.rate_hz,
+		.period_ns = (uint64_t)NS_PER_SEC / e->stats.session.rate_hz,
 		.pid_label = e->options.pid_label,
 		.comm_label = e->options.comm_label,
 		.comm_frame = e->options.comm_frame,

@@ -237,7 +237,8 @@ int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 	int r;
 
 	check(rate_hz >= 1);
-	r = events_open(&fresh, bpf_program__fd(s->skel->progs.sample), NS_PER_SEC / rate_hz, err);
+	r = events_open(&fresh, bpf_program__fd(s->skel->progs.sample), (uint64_t)NS_PER_SEC / rate_hz,
+			err);
 	if (r != 0)
 		return r;
 	events_close(&s->events);
