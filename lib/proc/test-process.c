@@ -29,7 +29,7 @@ static void write_file(struct tree *t, const char *name, const char *data, size_
 
 static void tree_init(struct tree *t)
 {
-	strcpy(t->path, "/tmp/andiron-proc-XXXXXX");
+	snprintf(t->path, sizeof(t->path), "/tmp/andiron-proc-XXXXXX");
 	expect(mkdtemp(t->path) != NULL);
 	t->fd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	expect(t->fd >= 0 && !mkdirat(t->fd, "42", 0700));

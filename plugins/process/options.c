@@ -3,6 +3,9 @@
  * where its documentation says otherwise). */
 #include "options.h"
 
+#include "abi/value.h"
+#include "base/clock.h"
+
 #define LABEL(option, given, what)                                                                 \
 	{                                                                                          \
 		.name = (option), .type = ANDIRON_TYPE_BOOL, .default_text = (given),              \
@@ -51,3 +54,22 @@ static const struct andiron_option items[] = {
 };
 
 const struct andiron_options process_options = ANDIRON_OPTIONS(items);
+
+struct discovery_config options_config(const struct andiron_value *args)
+{
+	static const struct andiron_value none = {.kind = ANDIRON_VALUE_MAP};
+	const struct andiron_value *block = value_get(args, "discover_config");
+	const struct andiron_value *c = block ? block : &none;
+
+	return (struct discovery_config){
+		.refresh_ns = value_int(args, "refresh_interval", 60 * NS_PER_SEC),
+		.choice = {
+			.exe = value_bool(c, "exe", true),
+			.cwd = value_bool(c, "cwd", true),
+			.commandline = value_bool(c, "commandline", true),
+			.container_id = value_bool(c, "container_id", true),
+			.uid = value_bool(c, "uid", false),
+			.username = value_bool(c, "username", false),
+			.cgroup_path = value_bool(c, "cgroup_path", false),
+		}};
+}

@@ -3,8 +3,14 @@
 #ifndef PROCESS_OPTIONS_H
 #define PROCESS_OPTIONS_H
 
+#include "discovery.h"
+
 #include <andiron/option.h>
+#include <andiron/value.h>
 
 extern const struct andiron_options process_options;
+
+/* The arguments as the engine takes them. */
+struct discovery_config options_config(const struct andiron_value *args);
 
 #endif

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-process.so: process.events, the service that traces processes, and
  * discovery.process, which makes targets of them. */
-#include "abi/value.h"
 #include "discovery.h"
 #include "options.h"
 #include "service.h"
-
-#include "base/clock.h"
 
 #include <andiron/plugin.h>
 
@@ -93,30 +90,11 @@ static const struct andiron_component events = {
 	.extension = events_extension,
 };
 
-static struct discovery_config config_from(const struct andiron_value *args)
-{
-	static const struct andiron_value none = {.kind = ANDIRON_VALUE_MAP};
-	const struct andiron_value *block = value_get(args, "discover_config");
-	const struct andiron_value *c = block ? block : &none;
-
-	return (struct discovery_config){
-		.refresh_ns = value_int(args, "refresh_interval", 60 * NS_PER_SEC),
-		.choice = {
-			.exe = value_bool(c, "exe", true),
-			.cwd = value_bool(c, "cwd", true),
-			.commandline = value_bool(c, "commandline", true),
-			.container_id = value_bool(c, "container_id", true),
-			.uid = value_bool(c, "uid", false),
-			.username = value_bool(c, "username", false),
-			.cgroup_path = value_bool(c, "cgroup_path", false),
-		}};
-}
-
 static int32_t process_create(const struct andiron_host *host, uint64_t instance,
 			      const struct andiron_value *args, void **ret_self,
 			      struct andiron_error *err)
 {
-	const struct discovery_config config = config_from(args);
+	const struct discovery_config config = options_config(args);
 	struct discovery *d = discovery_new(host, instance, &config);
 	static const char text[] = "no memory, or /proc cannot be opened";
 
@@ -134,7 +112,7 @@ static int32_t process_start(void *self, struct andiron_error *err)
 static int32_t process_update(void *self, const struct andiron_value *args,
 			      struct andiron_error *err)
 {
-	const struct discovery_config config = config_from(args);
+	const struct discovery_config config = options_config(args);
 
 	discovery_update(self, &config);
 	return 0;

@@ -183,13 +183,11 @@ static void look_later(struct service *s)
 			"no memory for a timer: process events are late until the next one");
 }
 
-/* Reads the ring, fills the queues, gives turns. */
-static void look(struct service *s)
+/* Reads the ring into the queues. Whether to look again. */
+static bool fill_queues(struct service *s)
 {
-	bool again = false, served = true;
+	bool again = false;
 
-	if (!s->tracer)
-		return;
 	s->events.n = 0;
 	if (tracer_drain(s->tracer, &s->events, &again))
 		again = true;
@@ -199,11 +197,21 @@ static void look(struct service *s)
 		if ((*each)->state != DEAD)
 			enqueue(*each, &s->events, QUEUE_MAX);
 	}
-	served = give_turns(s);
 	pthread_mutex_unlock(&s->lock);
 	if (s->events.capacity > QUEUE_MAX)
 		vec_free(&s->events); /* a storm is over: do not keep its memory */
-	if (again || !served)
+	return again;
+}
+
+/* Reads the ring, fills the queues, gives turns. */
+static void look(struct service *s)
+{
+	bool again = s->tracer && fill_queues(s);
+
+	pthread_mutex_lock(&s->lock);
+	again = !give_turns(s) || again;
+	pthread_mutex_unlock(&s->lock);
+	if (again)
 		look_later(s);
 }
 

@@ -221,39 +221,49 @@ TEST(growth_is_bounded)
 	bench_fini(&b);
 }
 
-static int run_once(void *context)
+/* One rule of each kind that allocates. */
+static int make_all(struct rules *rules)
 {
-	const struct target_label labels[] = {{STR("name"), STR("abc")}, {STR("x"), STR("y")}};
-	const struct andiron_targets *update = NULL, *output = NULL;
-	struct target_list *in = target_list_new(1);
-	struct relabel *relabel = relabel_new(2);
-	struct rules rules = {0};
-	int r = in && relabel ? 0 : -ENOMEM;
+	static const struct str source[] = {{"name", 4}, {"x", 1}};
+	static const struct {
+		const char *action, *target;
+	} kinds[] = {{"labelmap", ""}, {"uppercase", "out"}, {"replace", "out"}, {"labeldrop", ""}};
 
-	for (int i = 0; !r && i < 4; i++) {
-		static const struct str source[] = {{"name", 4}, {"x", 1}};
-		const struct rule_config c = {.action = i == 0   ? STR("labelmap")
-							: i == 1 ? STR("uppercase")
-							: i == 2 ? STR("replace")
-								 : STR("labeldrop"),
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		const struct rule_config c = {.action = str_of(kinds[i].action),
 					      .source_labels = source,
-					      .n_source_labels = i == 1 || i == 2 ? 2 : 0,
+					      .n_source_labels = kinds[i].target[0] ? 2 : 0,
 					      .separator = STR(";"),
 					      .regex = STR("(.*)"),
-					      .target_label =
-						      i == 1 || i == 2 ? STR("out") : STR(""),
+					      .target_label = str_of(kinds[i].target),
 					      .replacement = STR("$1")};
 		struct rule *rule = NULL;
 		const char *option;
+		int r = rule_compile(&c, &rule, NULL, &option);
 
-		r = rule_compile(&c, &rule, NULL, &option);
-		if (!r && !vec_push(&rules, rule)) {
+		if (!r && !vec_push(rules, rule)) {
 			rule_free(rule);
 			r = -ENOMEM;
 		}
+		if (r)
+			return r;
 	}
-	if (!r)
-		r = relabel_set_rules(relabel, &rules);
+	return 0;
+}
+
+static void release(const struct andiron_targets *update)
+{
+	if (update)
+		update->release(update->owner);
+}
+
+/* One target through the rules. */
+static int carry(struct target_list *in, struct relabel *relabel, struct rules *rules)
+{
+	const struct target_label labels[] = {{STR("name"), STR("abc")}, {STR("x"), STR("y")}};
+	const struct andiron_targets *update = NULL, *output = NULL;
+	int r = relabel_set_rules(relabel, rules);
+
 	if (!r)
 		r = target_list_set(in, 1, 1, labels, 2);
 	if (!r)
@@ -262,10 +272,20 @@ static int run_once(void *context)
 		r = relabel_apply(relabel, update);
 	if (!r)
 		r = relabel_flush(relabel, &output);
-	if (update)
-		update->release(update->owner);
-	if (output)
-		output->release(output->owner);
+	release(update);
+	release(output);
+	return r;
+}
+
+static int run_once(void *context)
+{
+	struct target_list *in = target_list_new(1);
+	struct relabel *relabel = relabel_new(2);
+	struct rules rules = {0};
+	int r = in && relabel ? make_all(&rules) : -ENOMEM;
+
+	if (!r)
+		r = carry(in, relabel, &rules);
 	rules_free(&rules);
 	relabel_free(relabel);
 	target_list_free(in);
