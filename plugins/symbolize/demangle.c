@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Demangling by libiberty (docs/decisions/0005). It has no limit on what it
- * prints, and a name of 200 bytes can ask for 2^50 bytes; its only way to the
- * outside is the callback that takes the output. So the callback ends it:
- *
- * C++: by longjmp. cplus_demangle_v3_callback parses into arrays on its stack
- * and prints from them; it holds nothing that would leak.
- *
- * Rust: by spoiling the input, which it parses while it prints; the next look
- * at it is an error. longjmp would leak the buffer of a punycode identifier.
+ * Names in their degrees. libiberty demangles (docs/decisions/0005), and has
+ * no limit on what it prints. Rust's names it parses while it prints, so the
+ * callback that takes the output ends it by spoiling the input: the next look
+ * at it is an error. (longjmp would leak the buffer of a punycode identifier;
+ * for C++, where it is right, see cplus.c.)
  */
 #include "demangle.h"
 
+#include "cplus.h"
 #include "simplify.h"
 
 #include "base/check.h"
@@ -20,29 +17,17 @@
 #include <andiron/batch.h>
 #include <errno.h>
 #include <libiberty/demangle.h>
-#include <setjmp.h>
 #include <stdlib.h>
 
 #define MAX_INPUT ((size_t)4096)
-#define MAX_OUTPUT ((size_t)65536)
+#define MAX_OUTPUT CPLUS_MAX_OUTPUT
 
 struct sink {
 	struct buf *out;
 	char *input;
 	size_t n_input;
 	bool over;
-	jmp_buf enough;
 };
-
-static void take_cplus(const char *p, size_t n, void *context)
-{
-	struct sink *sink = context;
-
-	if (sink->out->n + n > MAX_OUTPUT || buf_append(sink->out, p, n) < 0) {
-		sink->over = true;
-		longjmp(sink->enough, 1);
-	}
-}
 
 static void take_rust(const char *p, size_t n, void *context)
 {
@@ -78,39 +63,32 @@ static size_t legacy_rust_length(struct str s)
 	return 0;
 }
 
-static int run_cplus(struct sink *sink, uint32_t wish)
+static int run_rust(char *input, size_t n, bool verbose, struct buf *out)
 {
-	int options = DMGL_NO_RECURSE_LIMIT |
-		      (wish == ANDIRON_DEMANGLE_FULL ? DMGL_PARAMS | DMGL_ANSI : 0);
+	struct sink sink = {.out = out, .input = input, .n_input = n};
+	int r = rust_demangle_callback(input, verbose ? DMGL_VERBOSE : 0, take_rust, &sink);
 
-	if (setjmp(sink->enough))
-		return 0;
-	return cplus_demangle_v3_callback(sink->input, options, take_cplus, sink);
-}
-
-static int run_rust(struct sink *sink, uint32_t wish, bool legacy)
-{
-	int options = legacy && wish == ANDIRON_DEMANGLE_FULL ? DMGL_VERBOSE : 0;
-
-	return rust_demangle_callback(sink->input, options, take_rust, sink);
+	if (out->failed)
+		return -ENOMEM;
+	return r && !sink.over;
 }
 
 static int run(struct str mangled, uint32_t wish, struct buf *out)
 {
 	size_t legacy = legacy_rust_length(mangled);
-	bool rust = legacy || str_starts(mangled, STR("_R"));
 	struct str core = str_first(mangled, legacy ? legacy : str_find(mangled, '.'));
 	_cleanup_(freep) char *input = str_dup(core);
-	struct sink sink = {.out = out, .input = input, .n_input = core.n};
+	bool full = wish == ANDIRON_DEMANGLE_FULL;
 	int r;
 
 	if (!input)
 		return -ENOMEM;
-	r = rust ? run_rust(&sink, wish, legacy) : run_cplus(&sink, wish);
-	if (out->failed)
-		return -ENOMEM;
+	if (legacy || str_starts(mangled, STR("_R")))
+		r = run_rust(input, core.n, legacy && full, out);
+	else
+		r = cplus_demangle_bounded(input, full, out);
 	check(out->n <= MAX_OUTPUT);
-	return r && !sink.over && out->n > 0;
+	return r > 0 ? out->n > 0 : r;
 }
 
 int demangle(struct str mangled, uint32_t wish, struct buf *out)

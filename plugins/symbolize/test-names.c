@@ -49,6 +49,8 @@ TEST(cplus_in_four_degrees)
 	is("_ZThn8_N1A1fEv", "non-virtual thunk to A::f", "non-virtual thunk to A::f",
 	   "non-virtual thunk to A::f()");
 	is("_ZN1BILb1EE1fEv", "B::f", "B<true>::f", "B<true>::f()");
+	is("_Z3addIiENSt9enable_ifIXsr3std9is_signedIT_EE5valueET_E4typeEi", "add", "add<int>",
+	   "std::enable_if<std::is_signed<int>::value, int>::type add<int>(int)");
 }
 
 /* A clone has its function's name. */
@@ -131,6 +133,34 @@ static void explode_cplus(struct buf *name)
 	buf_printf(name, "Evv");
 }
 
+/* The same as the pattern of a pack expansion, which is searched before a byte
+ * is printed. The n names B are the first n substitutions, A is the next. */
+static void explode_pack(struct buf *name)
+{
+	const uint64_t n = 50;
+
+	buf_printf(name, "_Z1fDp");
+	for (uint64_t i = 0; i < n; i++)
+		buf_printf(name, "1BI");
+	buf_printf(name, "1A");
+	for (uint64_t i = 0; i < n; i++) {
+		buf_putc(name, 'S');
+		put_number(name, n + i - 1, 36);
+		buf_printf(name, "_E");
+	}
+}
+
+/* Templates times references to their parameters, that much stack. */
+static void explode_scopes(struct buf *name)
+{
+	buf_printf(name, "_Z1fI");
+	for (int i = 0; i < 500; i++)
+		buf_printf(name, "1AIE");
+	buf_printf(name, "Ev");
+	for (int i = 0; i < 600; i++)
+		buf_printf(name, "RT_");
+}
+
 /* Tuples of which each holds the one before it twice, by back-reference. */
 static void explode_rust(struct buf *name)
 {
@@ -156,10 +186,11 @@ static void explode_rust(struct buf *name)
  * as in Rust, and soon. */
 TEST(names_that_explode_are_given_up)
 {
-	void (*const make[])(struct buf *) = {explode_cplus, explode_rust};
+	void (*const make[])(struct buf *) = {explode_cplus, explode_pack, explode_scopes,
+					      explode_rust};
 	int64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 4; i++) {
 		struct buf name = BUF_NULL, out = BUF_NULL;
 
 		make[i](&name);
