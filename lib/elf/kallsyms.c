@@ -80,7 +80,8 @@ static int take_line(struct loader *l, struct str line)
 	r = enter_module(l, module);
 	if (r < 0)
 		return r;
-	if (strchr("tTwW", type.p[0]))
+	/* "__pfx_NAME" is the padding in front of NAME: half of the list. */
+	if (strchr("tTwW", type.p[0]) && !str_starts(name, STR("__pfx_")))
 		return add_function(l, value, type.p[0], name);
 	if (!l->in_text)
 		return 0;

@@ -338,6 +338,7 @@ TEST(survives_out_of_memory)
 
 static const char kernel_list[] = "ffffffff81000000 T _stext\n"
 				  "ffffffff81000000 T _text\n"
+				  "ffffffff810000f0 t __pfx_local_one\n"
 				  "ffffffff81000100 t local_one\n"
 				  "ffffffff81000200 W weak_two\n"
 				  "ffffffff81001000 R __start_rodata\n"
@@ -375,6 +376,8 @@ TEST(kernel_names_end_with_their_module)
 	expect_eq(load_list(&k, kernel_list, sizeof(kernel_list) - 1, NULL), 0);
 	kernel_is(&k, 0xffffffff80ffffff, "", "");
 	kernel_is(&k, 0xffffffff81000080, "_text", "");
+	kernel_is(&k, 0xffffffff810000ef, "_text", "");
+	kernel_is(&k, 0xffffffff810000f0, "", "");
 	kernel_is(&k, 0xffffffff810001ff, "local_one", "");
 	kernel_is(&k, 0xffffffff81000fff, "weak_two", "");
 	kernel_is(&k, 0xffffffff81001000, "", "");
