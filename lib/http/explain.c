@@ -118,11 +118,12 @@ static int explain_timeout(const struct transfer *t, char *out, size_t n)
 
 static int explain_verify(const struct transfer *t, char *out, size_t n)
 {
-	static const struct str prefix = {"SSL certificate problem: ", 25};
+	static const struct str prefixes[] = {{"SSL certificate problem: ", 25}, {"SSL: ", 5}};
 	struct str why = str_of(t->detail);
 
-	if (str_starts(why, prefix))
-		why = str_skip(why, prefix.n);
+	for (size_t i = 0; i < 2; i++)
+		if (str_starts(why, prefixes[i]))
+			why = str_skip(why, prefixes[i].n);
 	snprintf(out, n,
 		 "TLS with %s failed: %.*s; tls_config's ca_file names the CA to trust, "
 		 "server_name the name to expect",

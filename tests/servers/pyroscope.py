@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -70,6 +71,7 @@ class Pyroscope:
         named = os.environ.get("ANDIRON_PYROSCOPE", "")
         self.process = self.folder = None
         self.stand_in = not named
+        self.tls = False
         self.headers = {}
         if named.startswith(("http://", "https://")):
             self.url = named.rstrip("/")
@@ -82,6 +84,7 @@ class Pyroscope:
         else:
             self.process = subprocess.Popen([get("push-receiver"), *flags], stdout=subprocess.PIPE, text=True)
             self.url = self.process.stdout.readline().strip()
+            self.tls = "--tls-cert" in flags
         self._wait_ready()
 
     def _wait_ready(self):
@@ -94,7 +97,7 @@ class Pyroscope:
                 pass
             if time.monotonic() > deadline or (self.process and self.process.poll() is not None):
                 raise RuntimeError(f"the server at {self.url} does not get ready")
-            time.sleep(0.05)  # between two looks at the condition
+            time.sleep(0.05)  # poll
 
     def close(self):
         if self.process:
@@ -119,7 +122,8 @@ class Pyroscope:
         request = urllib.request.Request(self.url + path, data=body, method=method,
                                          headers={**self.headers, **(headers or {})})
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            anyone = ssl._create_unverified_context() if self.tls else None
+            with urllib.request.urlopen(request, timeout=30, context=anyone) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read()

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import uuid
 
 from pyroscope import Pyroscope, run
@@ -165,5 +166,34 @@ def rate_limited():
         assert stored(server, name, 3) == ledger["delivered"]
 
 
+def certificate(folder):
+    """A CA, and a certificate of its for the name pyroscope.test; the files' paths."""
+    def openssl(*args):
+        subprocess.run(["openssl", *args], check=True, capture_output=True, cwd=folder)
+    new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    openssl("req", "-x509", *new, "-subj", "/CN=test CA", "-keyout", "ca.key", "-out", "ca.pem")
+    openssl("req", "-x509", *new, "-subj", "/CN=pyroscope.test", "-addext", "subjectAltName=DNS:pyroscope.test",
+            "-addext", "basicConstraints=critical,CA:FALSE", "-CA", "ca.pem", "-CAkey", "ca.key",
+            "-keyout", "server.key", "-out", "server.pem")
+    return [f"{folder}/{name}" for name in ("ca.pem", "server.pem", "server.key")]
+
+
+def over_tls():
+    """TLS: the CA that is named is trusted for the name that is expected, and nothing else is."""
+    with tempfile.TemporaryDirectory() as folder:
+        ca, cert, key = certificate(folder)
+        with Pyroscope("--tls-cert", cert, "--tls-key", key) as server:
+            server.needs_stand_in()
+            name = prefix()
+            ledger = push(server, prefix=name, ca=ca, server_name="pyroscope.test")
+            assert stored(server, name, 1) == ledger["delivered"] == ledger["taken"], ledger
+            for wrong, cause in (({}, "certificate"), ({"ca": ca}, "matches target host name"),
+                                 ({"ca": ca, "server_name": "another.test"}, "matches target host name"),
+                                 ({"ca": f"{folder}/none.pem", "server_name": "pyroscope.test"}, "CA certificates")):
+                ledger = push(server, prefix=name, drain_ms=200, **wrong)
+                assert ledger["delivered"] == 0 and not ledger["healthy"], (wrong, ledger)
+                assert "TLS with 127.0.0.1:" in ledger["says"] and cause in ledger["says"], (wrong, ledger)
+
+
 sys.exit(run([whole_run, type_and_labels, large, lost_answers, times_differ, failing, hanging, dead, permanent,
-              one_bad_series, tenants, rate_limited]))
+              one_bad_series, tenants, rate_limited, over_tls]))

@@ -33,6 +33,7 @@ type server struct {
 	store  store
 	faults faults
 	ack    time.Duration
+	tls    struct{ cert, key string }
 }
 
 func flags() (*server, string) {
@@ -50,6 +51,8 @@ func flags() (*server, string) {
 	flag.DurationVar(&l.older, "reject-older-than", time.Hour, "age of the oldest profile taken")
 	flag.DurationVar(&l.newer, "reject-newer-than", 10*time.Minute, "how far ahead a profile may be")
 	flag.DurationVar(&s.ack, "ack-delay", 0, "time before each answer; the real server's is 500ms")
+	flag.StringVar(&s.tls.cert, "tls-cert", "", "file with the certificate to speak TLS with")
+	flag.StringVar(&s.tls.key, "tls-key", "", "file with its key")
 	flag.Parse()
 	s.bucket = bucket{rate: *rate * (1 << 20), burst: *burst * (1 << 20)}
 	s.bucket.tokens = s.bucket.burst
@@ -74,6 +77,15 @@ func (s *server) routes() http.Handler {
 	return mux
 }
 
+func (s *server) serve(web *http.Server, listener net.Listener) error {
+	if s.tls.cert == "" {
+		fmt.Printf("http://%s\n", listener.Addr())
+		return web.Serve(listener)
+	}
+	fmt.Printf("https://%s\n", listener.Addr())
+	return web.ServeTLS(listener, s.tls.cert, s.tls.key)
+}
+
 func main() {
 	s, address := flags()
 	listener, err := net.Listen("tcp", address)
@@ -82,6 +94,7 @@ func main() {
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	web := &http.Server{Handler: s.routes(), Protocols: protocols, ReadHeaderTimeout: time.Minute}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -90,8 +103,7 @@ func main() {
 		<-ctx.Done()
 		_ = web.Close()
 	}()
-	fmt.Printf("http://%s\n", listener.Addr())
-	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.serve(web, listener); !errors.Is(err, http.ErrServerClosed) {
 		log.Fatal(err)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/google/pprof/profile"
 	googlev1 "github.com/grafana/pyroscope/api/gen/proto/go/google/v1"
 	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
-	"google.golang.org/protobuf/proto"
 )
 
 // Push judges each series by itself: the good ones are stored even where
@@ -70,7 +69,7 @@ func (s *server) take(tenant string, one *pushv1.RawProfileSeries, packed []byte
 		return err
 	}
 	decoded := &googlev1.Profile{}
-	if err := proto.Unmarshal(raw, decoded); err != nil {
+	if err := decoded.UnmarshalVT(raw); err != nil {
 		return err // a plain error: 500, as the real server answers
 	}
 	if err := s.bucket.take(len(raw)); err != nil {
