@@ -133,7 +133,7 @@ static void flush(struct pass *p)
 static bool add_row(struct pass *p, uint32_t row)
 {
 	if (!p->export) {
-		p->export = pprof_export_new(p->name, EXPORT_COMM);
+		p->export = pprof_export_new(p->name, EXPORT_COMM | EXPORT_PROCESS);
 		if (!p->export || pprof_export_begin(p->export, p->view) != 0)
 			return false;
 	}
