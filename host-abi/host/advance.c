@@ -61,10 +61,19 @@ static bool unused(struct instance *service)
 	return true;
 }
 
+/* It never did anything, and need not, unless somebody has sent it batches. */
+static bool give_up_new(struct instance *i)
+{
+	if (!upstream_at(i, STAGE_STOPPED) || !unused(i))
+		return false;
+	queue_close(i, "not_started");
+	return life_destroy(i);
+}
+
 static bool leave_new(struct instance *i)
 {
-	if (i->retiring)
-		return unused(i) && life_destroy(i); /* it never did anything */
+	if (i->retiring && (overdue(i) || queue_idle(i)))
+		return give_up_new(i);
 	if (!i->host->running || !i->wired || !behind_started(&i->downstream) ||
 	    !services_started(i))
 		return false;

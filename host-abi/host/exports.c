@@ -77,12 +77,19 @@ static int apply(struct export *e, const struct andiron_targets *update)
 	g = generation_of(e, update->producer);
 	if (!g)
 		return -ENOMEM;
+	/* Not left to the table, which would wait for a snapshot after a gap: to
+	 * refuse is to change nothing. */
+	if (!(update->flags & ANDIRON_TARGETS_SNAPSHOT) &&
+	    (n < e->generations.n || update->generation != g->generation + 1)) {
+		e->generations.n = n;
+		return -EINVAL;
+	}
 	r = target_table_apply(e->table, update, no_change, NULL);
 	if (r == 0)
 		g->generation = update->generation;
 	else if (n < e->generations.n)
 		e->generations.n = n; /* nothing was heard of it before */
-	return r == -EAGAIN ? -EINVAL : r;
+	return r;
 }
 
 int export_send(struct export *e, const struct andiron_targets *update)

@@ -124,9 +124,9 @@ TEST(two_paths_are_two_deliveries)
  * alone. */
 struct blocked {
 	struct host *host;
-	struct probe *slow;
+	struct probe *producer, *slow, *other;
 	sem_t go;
-	atomic_int ticks;
+	bool done;
 };
 
 static void send_many(struct probe *p)
@@ -139,8 +139,10 @@ static void tick(void *context)
 {
 	struct blocked *b = context;
 
-	if (++b->ticks < 5)
+	/* When all is sent, and the other one has got what it could. */
+	if (b->done || b->producer->n_start == 0 || !queue_idle(host_instance_of(b->other)))
 		return;
+	b->done = true;
 	for (int i = 0; i < 100; i++)
 		sem_post(&b->go);
 	host_stop(b->host);
@@ -158,6 +160,8 @@ TEST(a_blocked_consumer_blocks_nobody)
 	test_batches(plan, na, nb);
 	test_batches(plan, na, nc);
 	sem_init(&blocked.go, 0, 0);
+	blocked.producer = &a;
+	blocked.other = &c;
 	/* a is in a worker of its own while slow holds another. */
 	blocked.host = test_host((struct host_options){.queue_bytes = 10000, .workers = 3});
 	expect_eq(host_load(blocked.host, plan, NULL), 0);
@@ -176,9 +180,10 @@ TEST(a_blocked_consumer_blocks_nobody)
 static void release_slow(void *context)
 {
 	struct blocked *b = context;
+	struct instance *slow = host_instance_of(b->slow);
 
 	/* Once the queue was dropped at the deadline. */
-	if (queue_bytes(host_instance_of(b->slow)) == 0)
+	if (slow && b->host->n_stops_seen > 0 && queue_bytes(slow) == 0)
 		for (int i = 0; i < 100; i++)
 			sem_post(&b->go);
 }
@@ -256,6 +261,9 @@ TEST(who_hangs_is_left_behind)
 	static struct probe slow = {.block_start = &blocked.go};
 	struct plan *plan = test_plan();
 
+#ifdef __SANITIZE_THREAD__
+	test_skip("a thread is left behind on purpose, which TSan reports; run without it");
+#endif
 	sem_init(&blocked.go, 0, 0);
 	test_node(plan, "slow", &test_writer, &slow);
 	blocked.host = test_host((struct host_options){.drain_ns = NS_PER_MSEC});

@@ -11,10 +11,16 @@
 
 void workers_init(struct workers *w, size_t max)
 {
+	pthread_condattr_t attr;
+
 	*w = (struct workers){.max = max < WORKERS_MAX ? max : WORKERS_MAX};
 	w->tail = &w->tasks;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->more, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->ended, &attr);
+	pthread_condattr_destroy(&attr);
 }
 
 static struct worker_task *next_task(struct workers *w)
@@ -47,6 +53,8 @@ static void *work(void *arg)
 		task->run(task);
 		pthread_mutex_lock(&w->lock);
 	}
+	w->n_ended++;
+	pthread_cond_signal(&w->ended);
 	pthread_mutex_unlock(&w->lock);
 	return NULL;
 }
@@ -101,16 +109,23 @@ void workers_submit(struct workers *w, struct worker_task *task)
 bool workers_fini(struct workers *w, int64_t deadline_ns)
 {
 	struct timespec until = {deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC};
+	bool all;
 
 	pthread_mutex_lock(&w->lock);
 	w->stopping = true;
 	pthread_cond_broadcast(&w->more);
+	while (w->n_ended < w->n_threads &&
+	       pthread_cond_timedwait(&w->ended, &w->lock, &until) == 0)
+		continue;
+	all = w->n_ended == w->n_threads;
 	pthread_mutex_unlock(&w->lock);
+	if (!all)
+		return false;
 	for (size_t i = 0; i < w->n_threads; i++)
-		if (pthread_clockjoin_np(w->threads[i], NULL, CLOCK_MONOTONIC, &until) != 0)
-			return false;
+		pthread_join(w->threads[i], NULL);
 	check(!w->tasks);
 	pthread_cond_destroy(&w->more);
+	pthread_cond_destroy(&w->ended);
 	pthread_mutex_destroy(&w->lock);
 	return true;
 }

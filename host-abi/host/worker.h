@@ -24,9 +24,9 @@ struct worker_task {
 
 struct workers {
 	pthread_mutex_t lock;
-	pthread_cond_t more;
+	pthread_cond_t more, ended;
 	struct worker_task *tasks, **tail;
-	size_t n_tasks, n_idle, n_threads, max;
+	size_t n_tasks, n_idle, n_threads, n_ended, max;
 	bool stopping;
 	pthread_t threads[WORKERS_MAX];
 };
