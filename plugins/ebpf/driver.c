@@ -83,8 +83,10 @@ static void do_job(struct driver *d)
 		engine_apply(d->engine, *u);
 	if (w->what & WANT_TARGETS)
 		r = engine_retarget(d->engine, &d->error);
-	if (w->what & WANT_OPTIONS)
+	if (w->what & WANT_OPTIONS) {
 		r = engine_reconfigure(d->engine, &w->options, &d->error);
+		w->options = (struct ebpf_options){0}; /* the engine's now */
+	}
 	if (w->what & (WANT_COLLECT | WANT_FINISH))
 		engine_attend(d->engine);
 	if (w->what & WANT_COLLECT)
