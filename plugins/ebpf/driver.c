@@ -29,7 +29,7 @@ struct driver {
 	struct engine *engine;
 	struct wants next, now; /* what is noted, what the job does */
 	bool in_flight;         /* from launch to done */
-	bool finished;
+	bool finished, announced;
 	uint64_t watch, timer; /* 0: none */
 	int64_t interval_ns;   /* of the timer */
 	struct engine_stats stats;
@@ -158,6 +158,21 @@ static void disarm(struct driver *d)
 	d->watch = 0;
 }
 
+/* Once, when the programs are first loaded. */
+static void announce(struct driver *d)
+{
+	struct utsname name = {.release = "?"};
+
+	if (d->announced)
+		return;
+	d->announced = true;
+	uname(&name);
+	abi_log(&d->c, ANDIRON_LOG_INFO,
+		"sampling programs loaded: %u CPUs at %u Hz, Linux %s, %llu kB of maps",
+		d->stats.session.n_cpus, d->stats.session.rate_hz, name.release,
+		(unsigned long long)d->stats.session.map_bytes / 1024);
+}
+
 static void say_health(struct driver *d)
 {
 	const struct session_info *info = &d->stats.session;
@@ -168,6 +183,7 @@ static void say_health(struct driver *d)
 	} else if (engine_fd(d->engine) < 0) {
 		abi_health(&d->c, ANDIRON_HEALTH_HEALTHY, "waiting for a first target (lazy_mode)");
 	} else {
+		announce(d);
 		abi_health(&d->c, ANDIRON_HEALTH_HEALTHY, "sampling %u CPUs at %u Hz%s", info->n_cpus,
 			   info->rate_hz, engine_notes(d->engine));
 	}
@@ -241,18 +257,11 @@ void driver_free(struct driver *d)
 
 int driver_start(struct driver *d, struct error *err)
 {
-	struct utsname name = {.release = "?"};
 	int r = engine_start(d->engine, err);
 
 	if (r != 0)
 		return r;
 	engine_get_stats(d->engine, &d->stats);
-	uname(&name);
-	if (engine_fd(d->engine) >= 0)
-		abi_log(&d->c, ANDIRON_LOG_INFO,
-			"sampling programs loaded: %u CPUs at %u Hz, Linux %s, %llu kB of maps",
-			d->stats.session.n_cpus, d->stats.session.rate_hz, name.release,
-			(unsigned long long)d->stats.session.map_bytes / 1024);
 	say_health(d);
 	rearm(d);
 	return 0;

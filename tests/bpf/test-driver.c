@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver against a host of the test's own: a loop of one thread on which
+ * work runs at once and its `done` in the next round, with the books kept.
+ */
+#include "driver.h"
+#include "harness.h"
+
+#include "base/clock.h"
+#include "base/test.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#define QUEUE_MAX 64
+
+/* The host of this test. */
+static struct loop {
+	struct {
+		andiron_call_fn fn;
+		void *arg;
+	} queue[QUEUE_MAX];
+	size_t n_queue;
+	int32_t fd; /* watched, -1: none */
+	andiron_watch_fn on_fd;
+	void *fd_arg;
+	int64_t every, next; /* the timer; 0: none */
+	andiron_call_fn on_timer;
+	void *timer_arg;
+	uint64_t taken, dropped, sent, n_batches;
+	uint32_t health;
+	bool drained;
+	char text[1024];
+} loop;
+
+static int32_t error_add(struct andiron_error *err, int32_t code, const char *text, uint64_t len)
+{
+	return code;
+}
+
+static void log_line(uint64_t instance, uint32_t level, const struct andiron_str *message,
+		     const struct andiron_kv *kv, uint64_t n_kv)
+{
+	printf("# %.*s\n", (int)message->len, message->ptr);
+}
+
+static int32_t log_enabled(uint64_t instance, uint32_t level)
+{
+	return 1;
+}
+
+static int32_t watch_add(uint64_t instance, int32_t fd, uint32_t events, andiron_watch_fn fn,
+			 void *arg, uint64_t *ret)
+{
+	expect_eq(loop.fd, -1);
+	loop.fd = fd;
+	loop.on_fd = fn;
+	loop.fd_arg = arg;
+	*ret = 1;
+	return 0;
+}
+
+static void watch_remove(uint64_t instance, uint64_t watch)
+{
+	expect_eq(watch, 1);
+	loop.fd = -1;
+}
+
+static int32_t timer_set(uint64_t instance, int64_t after, int64_t every, andiron_call_fn fn,
+			 void *arg, uint64_t *ret)
+{
+	loop.every = every;
+	loop.next = clock_mono() + after;
+	loop.on_timer = fn;
+	loop.timer_arg = arg;
+	*ret = 1;
+	return 0;
+}
+
+static void timer_cancel(uint64_t instance, uint64_t timer)
+{
+	loop.every = 0;
+}
+
+static int32_t work(uint64_t instance, andiron_call_fn run, andiron_call_fn done, void *arg)
+{
+	run(arg);
+	expect(loop.n_queue < QUEUE_MAX);
+	loop.queue[loop.n_queue].fn = done;
+	loop.queue[loop.n_queue++].arg = arg;
+	return 0;
+}
+
+static int32_t send_batch(uint64_t instance, const struct andiron_batch *batch)
+{
+	loop.sent += batch->samples;
+	loop.n_batches++;
+	return 0;
+}
+
+static void ledger_add(uint64_t instance, uint32_t entry, const struct andiron_str *reason,
+		       uint64_t samples)
+{
+	if (entry == ANDIRON_LEDGER_TAKEN)
+		loop.taken += samples;
+	if (entry == ANDIRON_LEDGER_DROPPED)
+		loop.dropped += samples;
+}
+
+static void health(uint64_t instance, uint32_t state, const struct andiron_str *message)
+{
+	loop.health = state;
+	snprintf(loop.text, sizeof(loop.text), "%.*s", (int)message->len, message->ptr);
+}
+
+static void drained(uint64_t instance)
+{
+	loop.drained = true;
+}
+
+static const struct andiron_host host = {
+	.size = sizeof(host),
+	.error_add = error_add,
+	.log_enabled = log_enabled,
+	.log = log_line,
+	.watch_add = watch_add,
+	.watch_remove = watch_remove,
+	.timer_set = timer_set,
+	.timer_cancel = timer_cancel,
+	.work = work,
+	.send_batch = send_batch,
+	.ledger_add = ledger_add,
+	.health = health,
+	.drained = drained,
+};
+
+/* One round: what is queued, what is due, what is ready. */
+static void round_of(int64_t wait_ns)
+{
+	struct pollfd fd = {.fd = loop.fd, .events = POLLIN};
+
+	while (loop.n_queue > 0) {
+		andiron_call_fn fn = loop.queue[0].fn;
+		void *arg = loop.queue[0].arg;
+
+		memmove(&loop.queue[0], &loop.queue[1], --loop.n_queue * sizeof(loop.queue[0]));
+		fn(arg);
+	}
+	if (poll(&fd, 1, (int)(wait_ns / NS_PER_MSEC)) > 0 && loop.fd >= 0)
+		loop.on_fd(loop.fd_arg, loop.fd, ANDIRON_WATCH_IN);
+	if (loop.every && clock_mono() >= loop.next) {
+		loop.next += loop.every;
+		loop.on_timer(loop.timer_arg);
+	}
+}
+
+static void run_for(int64_t ns)
+{
+	int64_t end = clock_mono() + ns;
+
+	while (clock_mono() < end)
+		round_of(10 * NS_PER_MSEC);
+}
+
+struct fixture {
+	struct objects *objects;
+	struct driver *driver;
+};
+
+static struct ebpf_options options_of(uint32_t rate_hz, bool all)
+{
+	return (struct ebpf_options){
+		.rate_hz = rate_hz, .interval_ns = NS_PER_SEC, .targets_only = !all, .kernel_frames = true};
+}
+
+static void init(struct fixture *f, struct ebpf_options options)
+{
+	struct abi_context c = {&host, 5};
+	struct andiron_extension objects;
+	struct error err = ERROR_NULL;
+	int r;
+
+	if (geteuid() != 0)
+		test_skip("sampling needs root; run this suite as root");
+	loop = (struct loop){.fd = -1};
+	expect_eq(objects_new(&f->objects, &err), 0);
+	objects = (struct andiron_extension){objects_table(), f->objects};
+	expect_eq(driver_new(&c, &options, &objects, &f->driver), 0);
+	r = driver_start(f->driver, &err);
+	if (r == -EPERM || r == -EACCES || r == -ENOTSUP)
+		test_skip(err.text);
+	expect_eq(r, 0);
+	expect_eq(loop.health, ANDIRON_HEALTH_HEALTHY);
+}
+
+static void fini(struct fixture *f)
+{
+	driver_finish(f->driver);
+	while (!loop.drained)
+		round_of(0);
+	/* Every sample is sent or counted as lost: nothing is left behind. */
+	expect_eq(loop.taken, loop.sent + loop.dropped);
+	driver_stop(f->driver);
+	round_of(0);
+	expect_eq(loop.fd, -1);
+	expect_eq(loop.every, 0);
+	driver_free(f->driver);
+	objects_free(f->objects);
+}
+
+/* Intervals are sent by the timer, and the last one while draining. */
+TEST(intervals_and_drain)
+{
+	struct workload w;
+	struct fixture f;
+	uint64_t before;
+
+	workload_start(&w, "");
+	init(&f, options_of(97, true));
+	run_for(2500 * NS_PER_MSEC);
+	expect(loop.n_batches >= 2);
+	before = loop.taken;
+	workload_stop(&w);
+	fini(&f);
+	expect(loop.taken > before);
+}
+
+/* Each option is live, and no window is lost on the way from one rate to the
+ * next: the books close over all changes. */
+TEST(options_change_while_sampling)
+{
+	struct ebpf_options options;
+	struct workload w;
+	struct fixture f;
+
+	workload_start(&w, "");
+	init(&f, options_of(49, true));
+	run_for(500 * NS_PER_MSEC);
+	for (uint32_t i = 0; i < 6; i++) {
+		options = options_of(i % 2 ? 97 : 197, i < 3);
+		options.pid_label = i % 2;
+		options.comm_label = i % 3;
+		options.follow = i == 4;
+		options.interval_ns = (1 + i % 2) * NS_PER_SEC;
+		driver_update(f.driver, &options);
+		run_for(200 * NS_PER_MSEC);
+		expect_eq(loop.health, ANDIRON_HEALTH_HEALTHY);
+		expect_eq(driver_stats(f.driver)->session.rate_hz, i % 2 ? 97 : 197);
+	}
+	workload_stop(&w);
+	fini(&f);
+	expect(loop.taken > 50);
+}
+
+/* lazy_mode: nothing is loaded until there is somebody to sample. */
+TEST(lazy_mode_waits_for_a_target)
+{
+	struct target_label labels[2] = {{STR("__process_pid__"), STR_NULL},
+					 {STR("service_name"), STR("w")}};
+	struct target_list *list = target_list_new(1);
+	struct ebpf_options options = options_of(97, false);
+	const struct andiron_targets *update;
+	struct workload w;
+	struct fixture f;
+	char pid[16];
+
+	options.lazy = true;
+	workload_start(&w, "");
+	init(&f, options);
+	expect_eq(loop.fd, -1);
+	run_for(200 * NS_PER_MSEC);
+	snprintf(pid, sizeof(pid), "%d", (int)w.pid);
+	labels[0].value = str_of(pid);
+	expect_eq(target_list_set(list, 1, 1, labels, 2), 0);
+	expect_eq(target_list_flush(list, &update), 0);
+	driver_targets(f.driver, update);
+	update->release(update->owner);
+	run_for(1200 * NS_PER_MSEC);
+	expect(loop.fd >= 0);
+	expect_eq(driver_stats(f.driver)->n_targets, 1);
+	expect_eq(driver_stats(f.driver)->n_matched, 1);
+	workload_stop(&w);
+	fini(&f);
+	expect(loop.taken > 5);
+	target_list_free(list);
+}
