@@ -4,7 +4,9 @@
  * and "[module]" behind what is not the kernel's own (modules, "bpf" for
  * compiled programs). It gives no sizes: an extent runs up to the next symbol
  * of the same module. Nothing is named across the border of a module; its last
- * function ends where the next module begins, at most 64 KiB on.
+ * function ends where the next module begins, at most 64 KiB on. Data and the
+ * padding in front of a function ("__pfx_NAME") have no names and end what is
+ * before them.
  *
  * Names are kept: the list cannot be read at an offset, and printing it costs
  * the kernel tens of milliseconds. 16 bytes a function and its name.
