@@ -23,6 +23,7 @@
 #define MAX_BATCH_TYPES 64u
 #define MAX_REASONS     32u
 #define MAX_REASON      64u
+#define MAX_LEAD_ROWS   1000u /* looked through for the program's mapping */
 
 struct chosen_type {
 	uint32_t type, unit; /* the encoder's strings */
@@ -43,6 +44,7 @@ struct pprof_export {
 	int64_t period;
 	int64_t start_ns, end_ns;
 	uint64_t weight;
+	bool led; /* the program's mapping has been put first */
 	VEC(struct reason) reasons;
 
 	const struct batch_view *view;
@@ -176,26 +178,6 @@ static void widen_window(struct pprof_export *x)
 		x->end_ns = batch->end_ns;
 }
 
-int pprof_export_begin(struct pprof_export *x, const struct batch_view *view)
-{
-	uint64_t n = batch_count(view, ANDIRON_COL_LOCATION);
-	uint32_t *locations = calloc(n ? n : 1, sizeof(*locations));
-
-	if (!locations)
-		return -ENOMEM;
-	free(x->locations);
-	x->locations = locations;
-	x->n_locations = n;
-	x->view = view;
-	if (x->n_types == 0 && choose_types(x) < 0)
-		return -ENOMEM;
-	place_types(x);
-	widen_window(x);
-	if (x->flags & EXPORT_LOSSES && gather_losses(x) < 0)
-		return -ENOMEM;
-	return pprof_failed(x->encoder) ? -ENOMEM : 0;
-}
-
 static uint32_t put_synthetic_mapping(struct pprof_export *x, struct str file)
 {
 	struct pprof_mapping m = {.file = pprof_add_string(x->encoder, file)};
@@ -301,30 +283,90 @@ static uint32_t frame_location(struct pprof_export *x, uint32_t i)
 	return x->locations[location];
 }
 
-static int put_stack(struct pprof_export *x, uint32_t stack)
+/* A stack's run of the FRAME pool, within it and bounded. */
+static struct andiron_stack stack_frames(const struct pprof_export *x, uint32_t stack)
 {
 	struct andiron_stack s = batch_stack(x->view, stack);
 	uint64_t pool = batch_count(x->view, ANDIRON_COL_FRAME);
-	uint32_t n = s.start < pool ? s.length : 0;
 
-	if (n > pool - s.start)
-		n = (uint32_t)(pool - s.start);
-	if (n > MAX_FRAMES) {
-		s.start += n - MAX_FRAMES;
-		n = MAX_FRAMES;
+	if (s.start >= pool)
+		s.length = 0;
+	else if (s.length > pool - s.start)
+		s.length = (uint32_t)(pool - s.start);
+	if (s.length > MAX_FRAMES) {
+		s.start += s.length - MAX_FRAMES;
+		s.length = MAX_FRAMES;
 	}
+	return s;
+}
+
+/* Whether a location lies in a program or library, and not in the kernel or
+ * in memory without a file. */
+static bool in_file(const struct pprof_export *x, uint32_t location)
+{
+	struct andiron_location l = batch_location(x->view, location);
+	struct str file = batch_str(x->view, batch_mapping(x->view, l.mapping).file);
+
+	return l.kind == ANDIRON_FRAME_NATIVE && l.mapping && file.n && file.p[0] == '/';
+}
+
+/* pprof takes the first mapping for the program's: so the outermost frame in a
+ * file of the first stack that has one comes before all else. */
+static int lead_with_program(struct pprof_export *x)
+{
+	uint64_t n = batch_count(x->view, ANDIRON_COL_ROW);
+
+	for (uint32_t row = 0; row < n && !x->led; row++) {
+		struct andiron_stack s = stack_frames(x, batch_row(x->view, row).stack);
+
+		for (uint32_t i = s.length; i > 0 && !x->led; i--)
+			if (in_file(x, batch_frame(x->view, s.start + i - 1))) {
+				x->led = true;
+				if (frame_location(x, s.start + i - 1) == 0)
+					return -ENOMEM;
+			}
+		if (row == MAX_LEAD_ROWS)
+			break;
+	}
+	return 0;
+}
+
+static int put_stack(struct pprof_export *x, uint32_t stack)
+{
+	struct andiron_stack s = stack_frames(x, stack);
+
 	x->stack.n = 0;
-	if (!vec_reserve(&x->stack, n + 1))
+	if (!vec_reserve(&x->stack, s.length + 1))
 		return -ENOMEM;
-	/* From the root: pprof takes the first mapping for the program's, and
-	 * that is where a stack begins, while it often ends in the kernel. */
-	for (uint32_t i = n; i > 0; i--) {
-		x->stack.p[i - 1] = frame_location(x, s.start + i - 1);
-		if (x->stack.p[i - 1] == 0)
+	for (uint32_t i = 0; i < s.length; i++) {
+		x->stack.p[i] = frame_location(x, s.start + i);
+		if (x->stack.p[i] == 0)
 			return -ENOMEM;
 	}
-	x->stack.n = n;
+	x->stack.n = s.length;
 	return 0;
+}
+
+int pprof_export_begin(struct pprof_export *x, const struct batch_view *view)
+{
+	uint64_t n = batch_count(view, ANDIRON_COL_LOCATION);
+	uint32_t *locations = calloc(n ? n : 1, sizeof(*locations));
+
+	if (!locations)
+		return -ENOMEM;
+	free(x->locations);
+	x->locations = locations;
+	x->n_locations = n;
+	x->view = view;
+	if (x->n_types == 0 && choose_types(x) < 0)
+		return -ENOMEM;
+	place_types(x);
+	widen_window(x);
+	if (x->flags & EXPORT_LOSSES && gather_losses(x) < 0)
+		return -ENOMEM;
+	if (x->flags & EXPORT_WHOLE && x->weight == 0 && lead_with_program(x) < 0)
+		return -ENOMEM;
+	return pprof_failed(x->encoder) ? -ENOMEM : 0;
 }
 
 static uint32_t put_text_label(struct pprof_export *x, const struct andiron_row *row,

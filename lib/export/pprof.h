@@ -32,6 +32,7 @@
 #define EXPORT_PROCESS 2u /* labels "process" (text) and "pid" (number) */
 #define EXPORT_COMM    4u /* label "comm" (text) */
 #define EXPORT_LOSSES  8u /* a comment "andiron: lost N samples: REASON" for each reason */
+#define EXPORT_WHOLE   16u /* all rows will be added: the program's mapping may be put first */
 
 struct pprof_export;
 

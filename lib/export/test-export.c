@@ -131,7 +131,7 @@ TEST(mutated_batches_are_read_within_their_bounds)
 		for (uint64_t k = next_random(&seed) % 6 + 1; k; k--)
 			((unsigned char *)copy)[next_random(&seed) % segment.size] =
 				(unsigned char)next_random(&seed);
-		export_all(&mutant, run % 2 ? "process_cpu" : "", 15, &out);
+		export_all(&mutant, run % 2 ? "process_cpu" : "", 31, &out);
 		expect_eq(profile_decode(buf_str(&out), &p, NULL), 0);
 		profile_free(p);
 		buf_free(&out);

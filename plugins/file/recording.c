@@ -15,7 +15,8 @@
 #define GZIP_LEVEL 6
 
 /* What a run keeps of a row: who it was, and how many samples stand behind it. */
-#define EXPORT_FLAGS (EXPORT_SAMPLES | EXPORT_PROCESS | EXPORT_COMM | EXPORT_LOSSES)
+#define EXPORT_FLAGS                                                                               \
+	(EXPORT_SAMPLES | EXPORT_PROCESS | EXPORT_COMM | EXPORT_LOSSES | EXPORT_WHOLE)
 
 struct recording {
 	struct pprof_export *export;

@@ -14,7 +14,7 @@
 #define RECORDING_SUFFIXES ".pb.gz, .folded, .html"
 
 /* Beyond this much in wire form nothing new is taken. */
-#define RECORDING_MAX_BYTES ((size_t)128 << 20)
+#define RECORDING_MAX_BYTES ((size_t)64 << 20)
 
 /* Whether a path's suffix is known. */
 bool recording_knows(struct str path);
