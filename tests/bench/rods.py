@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The measuring rods: CPU, memory and BPF time of a running agent, and loads to measure under.
+
+Everything is read from /proc, so a rod costs the same whoever is measured.
+CPU is user plus system time in % of one core; BPF time comes on top of it.
+"""
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+
+TICK = os.sysconf("SC_CLK_TCK")
+STATS = "/proc/sys/kernel/bpf_stats_enabled"
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def pss_kb(pid):
+    with open(f"/proc/{pid}/smaps_rollup") as rollup:
+        return next(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
+
+
+def bpf_objects(pid):
+    """({program id: (type, run ns, runs)}, {map id: bytes}) that the process holds."""
+    programs, maps = {}, {}
+    for name in os.listdir(f"/proc/{pid}/fdinfo"):
+        try:
+            with open(f"/proc/{pid}/fdinfo/{name}") as info:
+                fields = dict(line.split(":", 1) for line in info if ":" in line)
+        except OSError:
+            continue
+        fields = {key: value.strip() for key, value in fields.items()}
+        if "prog_id" in fields and "run_cnt" in fields:
+            programs[fields["prog_id"]] = (int(fields["prog_type"]), int(fields["run_time_ns"]), int(fields["run_cnt"]))
+        if "map_id" in fields:
+            maps[fields["map_id"]] = int(fields["memlock"])
+    return programs, maps
+
+
+def sampling_ns(before, after, kind=7):
+    """ns per run of the perf_event programs between two readings, and the runs."""
+    ns = sum(a[1] - before.get(i, (0, 0, 0))[1] for i, a in after.items() if a[0] == kind)
+    runs = sum(a[2] - before.get(i, (0, 0, 0))[2] for i, a in after.items() if a[0] == kind)
+    return (ns / runs if runs else 0.0), runs
+
+
+@contextlib.contextmanager
+def bpf_stats():
+    """Run-time counters of BPF programs on, for the block."""
+    with open(STATS) as handle:
+        old = handle.read()
+    with open(STATS, "w") as handle:
+        handle.write("1")
+    try:
+        yield
+    finally:
+        with open(STATS, "w") as handle:
+            handle.write(old)
+
+
+def until(condition, seconds=30, every=0.002):
+    """Polls a condition; its truthy value, or an error when time is up."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(every)  # poll
+    raise TimeoutError(f"waited {seconds} s in vain for {condition}")
+
+
+def window(seconds):
+    """Lets a measuring window pass; the load is the subject, not a condition."""
+    time.sleep(seconds)  # poll: the window itself
+
+
+def ask(path, what):
+    """GET over the agent's status socket."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(5)
+        s.connect(path)
+        s.sendall(f"GET {what} HTTP/1.0\r\n\r\n".encode())
+        chunks = []
+        while chunk := s.recv(65536):
+            chunks.append(chunk)
+    return b"".join(chunks).decode().split("\r\n\r\n", 1)[-1]
+
+
+LOADS = {
+    "openssl": ["openssl", "speed", "-seconds", "600", "sha256"],
+    "python3": ["python3", "-c", "d={}\nwhile True:\n d[len(d)%999]=sorted(range(999), key=lambda x:-x)"],
+    "perl": ["perl", "-e", "while(1){ my %h; $h{$_ % 97} .= join ',', map { $_ * 2 } 1..50 for 1..99 }"],
+    "gzip": ["sh", "-c", "exec gzip -9 </dev/urandom >/dev/null"],
+    "awk": ["awk", "BEGIN { for (;;) { s = s + length(sprintf(\"%d-%s\", i++, \"xyz\")) } }"],
+    "sha256sum": ["sha256sum", "/dev/zero"],
+    "sort": ["sh", "-c", "while :; do head -c 4000000 /dev/urandom | od -An -x | sort >/dev/null; done"],
+    "gcc": ["sh", "-c", "while :; do echo 'int main(void){return 0;}' | gcc -O2 -x c -include stdio.h -include stdlib.h - -o /dev/null; done"],
+}
+
+
+@contextlib.contextmanager
+def load(names=tuple(LOADS)):
+    """Several different programs at once; the cores are never idle."""
+    running = [subprocess.Popen(LOADS[n], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+               for n in names if shutil.which(LOADS[n][0])]
+    try:
+        yield running
+    finally:
+        for p in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(p.pid, 9)
+            p.wait()
+
+
+@contextlib.contextmanager
+def crowd(n):
+    """n processes that wait: what a host has of them anyway."""
+    running = [subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) for _ in range(n)]
+    try:
+        yield
+    finally:
+        for p in running:
+            p.stdin.close()
+            p.wait()
