@@ -8,6 +8,7 @@
  */
 #include "host/calls.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "host/state.h"
 
@@ -52,6 +53,7 @@ static void timer_fire(struct loop_timer *base)
 	struct instance *i = t->instance;
 	bool submit;
 
+	check(loop_is_here(&i->host->loop) && base->place == 0);
 	pthread_mutex_lock(&i->lock);
 	submit = !t->removed && !t->waiting;
 	if (!t->removed && t->every_ns)
@@ -69,6 +71,7 @@ static void timer_call(struct job *job)
 	bool removed, once = t->every_ns == 0;
 
 	pthread_mutex_lock(&i->lock);
+	check(t->waiting);
 	t->waiting = false;
 	removed = t->removed;
 	if (once && !removed) {
@@ -178,9 +181,11 @@ static void work_run(struct worker_task *task)
 {
 	struct work *w = container_of(task, struct work, task);
 
+	bool taken;
+
 	w->run(w->arg);
-	/* The strand is held, so it takes the job. */
-	strand_submit(&w->instance->strand, &w->job);
+	taken = strand_submit(&w->instance->strand, &w->job);
+	check(taken); /* the strand is held */
 }
 
 static void work_done(struct job *job)

@@ -143,6 +143,7 @@ static int call_update(struct move *m, const struct andiron_value *args, struct 
 	struct instance *i = m->instance;
 	int r;
 
+	check(!m->made && i->created);
 	m->job = (struct job){.light = update_light};
 	m->args = args;
 	m->called = false;
@@ -254,6 +255,7 @@ static void commit(struct change *c, struct wiring *w)
 {
 	struct plan *old = c->host->plan;
 
+	check(c->host->reloading);
 	c->host->plan = c->plan;
 	c->plan = NULL;
 	retire_gone(c);

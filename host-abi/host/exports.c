@@ -2,6 +2,7 @@
 /* Exports and their edges. Contracts in exports.h. */
 #include "host/exports.h"
 
+#include "base/check.h"
 #include "host/instance.h"
 
 #include <errno.h>
@@ -84,6 +85,7 @@ static int apply(struct export *e, const struct andiron_targets *update)
 		e->generations.n = n;
 		return -EINVAL;
 	}
+	check(g->producer == update->producer);
 	r = target_table_apply(e->table, update, no_change, NULL);
 	if (r == 0)
 		g->generation = update->generation;

@@ -17,6 +17,7 @@ static void advance_run(struct loop_task *task)
 {
 	struct host *host = container_of(task, struct host, advance);
 
+	check(loop_is_here(&host->loop));
 	atomic_store(&host->poked, false);
 	graph_advance(host);
 }
@@ -118,6 +119,7 @@ void host_step(struct host *host)
 
 	loop_step(&host->loop);
 	n_stops = atomic_load(&host->n_stops);
+	check(n_stops >= host->n_stops_seen);
 	/* In the middle of a change instances must not vanish; it looks itself. */
 	if (host->reloading || n_stops == host->n_stops_seen)
 		return;
@@ -243,8 +245,10 @@ static void call_timer(struct loop_timer *timer)
 {
 	struct host_call *call = container_of(timer, struct host_call, timer);
 
+	int64_t now = clock_mono(), next = timer->at_ns + call->every_ns;
+
 	if (call->every_ns > 0)
-		loop_timer_set(&call->host->loop, timer, clock_mono() + call->every_ns);
+		loop_timer_set(&call->host->loop, timer, next > now ? next : now + call->every_ns);
 	call->fn(call->context);
 }
 

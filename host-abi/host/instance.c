@@ -100,7 +100,10 @@ struct instance *instance_ref(struct instance *i)
 
 void instance_unref(struct instance *i)
 {
-	if (atomic_fetch_sub_explicit(&i->refs, 1, memory_order_acq_rel) > 1)
+	unsigned int refs = atomic_fetch_sub_explicit(&i->refs, 1, memory_order_acq_rel);
+
+	check(refs > 0);
+	if (refs > 1)
 		return;
 	check(!i->queue.first);
 	for (size_t n = 0; n < i->n_exports; n++)
@@ -163,15 +166,25 @@ const char *health_name(uint32_t state)
 	return state <= ANDIRON_HEALTH_EXITED ? names[state] : names[0];
 }
 
+/* People want to hear of trouble and of its end. */
+static uint32_t level_of(uint32_t before, uint32_t state)
+{
+	if (state == ANDIRON_HEALTH_UNHEALTHY)
+		return ANDIRON_LOG_WARN;
+	return before == ANDIRON_HEALTH_UNHEALTHY ? ANDIRON_LOG_INFO : ANDIRON_LOG_DEBUG;
+}
+
 void instance_health(struct instance *i, uint32_t state, struct str text)
 {
 	struct health *h = &i->health;
+	uint32_t before;
 	bool changed;
 
 	text = str_first(text, HEALTH_BYTES - 1);
 	if (state > ANDIRON_HEALTH_EXITED)
 		state = ANDIRON_HEALTH_UNKNOWN;
 	pthread_mutex_lock(&i->lock);
+	before = h->state;
 	changed = h->state != state || !str_is(text, h->text);
 	if (changed) {
 		h->state = state;
@@ -182,10 +195,8 @@ void instance_health(struct instance *i, uint32_t state, struct str text)
 	}
 	pthread_mutex_unlock(&i->lock);
 	if (changed)
-		log_printf(&i->host->log,
-			   state == ANDIRON_HEALTH_UNHEALTHY ? ANDIRON_LOG_WARN : ANDIRON_LOG_DEBUG,
-			   i->name, "%s%s%.*s", health_name(state), text.n ? ": " : "",
-			   STR_FMT(text));
+		log_printf(&i->host->log, level_of(before, state), i->name, "%s%s%.*s",
+			   health_name(state), text.n ? ": " : "", STR_FMT(text));
 }
 
 void instance_healthf(struct instance *i, uint32_t state, const char *format, ...)

@@ -58,10 +58,13 @@ static uint64_t paths_to(const struct ledger_node *node, size_t row)
 
 void ledger_leave(struct ledger *l, struct ledger_node *node)
 {
+	size_t at = 0;
+
 	pthread_mutex_lock(&l->lock);
-	for (size_t i = 0; i < l->nodes.n; i++)
-		if (l->nodes.p[i] == node)
-			l->nodes.p[i--] = l->nodes.p[--l->nodes.n];
+	while (at < l->nodes.n && l->nodes.p[at] != node)
+		at++;
+	check(at < l->nodes.n);
+	l->nodes.p[at] = l->nodes.p[--l->nodes.n];
 	for (size_t i = 0; i < l->rows.n; i++) {
 		uint64_t n = paths_to(node, i);
 
@@ -145,6 +148,7 @@ static struct ledger_reason *reason_of(struct ledger *l, struct ledger_reasons *
 {
 	struct str word;
 
+	check(list->n > 0);
 	vec_each (list, r)
 		if (strcmp(r->component, component) == 0 && str_is(reason, r->reason))
 			return r;

@@ -75,6 +75,7 @@ static void start_light(struct job *job)
 
 void life_start(struct instance *i)
 {
+	check(i->stage == STAGE_NEW && i->created);
 	i->stage = STAGE_STARTING;
 	strand_submit(&i->strand, &i->start);
 }
@@ -96,6 +97,7 @@ static void poke_light(struct job *job)
 
 void life_drain(struct instance *i)
 {
+	check(i->stage == STAGE_LIVE);
 	if (!i->component->drain) {
 		i->stage = STAGE_DRAINED;
 		return;
@@ -125,6 +127,7 @@ static void stop_light(struct job *job)
 
 void life_stop(struct instance *i)
 {
+	check(i->stage == STAGE_DRAINED);
 	i->stage = STAGE_STOPPING;
 	strand_submit(&i->strand, &i->stop);
 }
@@ -150,6 +153,7 @@ static void reap(struct loop_task *task)
 			if (down->p[n] == i)
 				down->p[n--] = down->p[--down->n];
 	}
+	check(!instances_have(list, i));
 	instance_unref(i);
 	host_poke(host);
 }
@@ -166,6 +170,7 @@ static void destroy_light(struct job *job)
 	instance_unregister(i);
 	if (abandoned)
 		return;
+	check(i->stage == STAGE_DESTROYING && queue_idle(i));
 	ledger_leave(&i->host->ledger, &i->books);
 	i->stage = STAGE_GONE;
 	loop_post(&i->host->loop, &i->reap);
@@ -173,6 +178,7 @@ static void destroy_light(struct job *job)
 
 bool life_destroy(struct instance *i)
 {
+	check(i->stage == STAGE_NEW || i->stage == STAGE_STOPPED);
 	if (!strand_close(&i->strand, &i->destroy))
 		return false;
 	i->stage = STAGE_DESTROYING;

@@ -53,6 +53,7 @@ int loop_init(struct loop *loop, struct error *err)
 
 void loop_fini(struct loop *loop)
 {
+	check(!loop->tasks && loop->heap.n == 0);
 	if (loop->event_fd >= 0)
 		close(loop->event_fd);
 	if (loop->epoll_fd >= 0)
@@ -95,6 +96,7 @@ void loop_post(struct loop *loop, struct loop_task *task)
 {
 	bool wake;
 
+	check(task->run);
 	pthread_mutex_lock(&loop->lock);
 	task->next = NULL;
 	*loop->tail = task;
@@ -115,6 +117,7 @@ static struct loop_task *take_task(struct loop *loop)
 	pthread_mutex_lock(&loop->lock);
 	task = loop->tasks;
 	if (task) {
+		check(loop->n_tasks > 0);
 		loop->tasks = task->next;
 		loop->n_tasks--;
 		if (!loop->tasks)
@@ -218,6 +221,7 @@ int loop_watch_add(struct loop *loop, struct loop_watch *watch, uint32_t events)
 {
 	int r = -ENOMEM;
 
+	check(watch->ready);
 	pthread_mutex_lock(&loop->lock);
 	watch->registered = false;
 	watch->id = slots_add(&loop->watches, watch);

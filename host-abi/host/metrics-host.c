@@ -122,9 +122,20 @@ static void add_components(struct adding *a, struct host *host)
 		      n[s], LABELS("health_type", health_name(s)));
 }
 
+static void add_objects(struct adding *a, struct host *host)
+{
+#if HAVE_OBJECTS
+	struct objects_count count = objects_count(host->objects);
+
+	gauge(a, "andiron_objects", "Mapped files that are known.", (double)count.n_objects,
+	      LABELS(NULL));
+	gauge(a, "andiron_objects_open", "Descriptors of mapped files.", (double)count.n_open,
+	      LABELS(NULL));
+#endif
+}
+
 static void add_process(struct adding *a, struct host *host)
 {
-	_Static_assert(sizeof(long) == 8, "pages times their size fit");
 	struct buf text = BUF_NULL;
 	struct str rest;
 	uint64_t pages = 0;
@@ -149,6 +160,7 @@ int metrics_host(struct host *host, struct arena *arena, struct series_list *lis
 
 	add_ledger(&a, host);
 	add_components(&a, host);
+	add_objects(&a, host);
 	add_process(&a, host);
 	return a.failed ? -ENOMEM : 0;
 }

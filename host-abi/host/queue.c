@@ -52,6 +52,7 @@ static bool schedule(struct queue *q)
 
 static void append(struct queue *q, struct queue_item *item, const struct andiron_batch *batch)
 {
+	check(q->bytes + batch->bytes <= q->limit);
 	batch->retain(batch->owner);
 	*item = (struct queue_item){.batch = batch};
 	*q->tail = item;
@@ -92,6 +93,7 @@ static struct queue_item *take(struct instance *consumer)
 	pthread_mutex_lock(&consumer->lock);
 	item = q->first;
 	if (item) {
+		check(q->bytes >= item->batch->bytes);
 		q->first = item->next;
 		q->bytes -= item->batch->bytes;
 		if (!q->first)
@@ -110,6 +112,7 @@ static void hand_over(struct job *job)
 
 	if (!item)
 		return; /* dropped at the deadline meanwhile */
+	check(consumer->component->batch && consumer->created);
 	samples = item->batch->samples;
 	ledger_processing(ledger, &consumer->books, samples);
 	consumer->component->batch(consumer->self, item->batch);
@@ -137,6 +140,7 @@ void queue_open(struct instance *consumer)
 	bool submit;
 
 	pthread_mutex_lock(&consumer->lock);
+	check(!consumer->queue.open);
 	consumer->queue.open = true;
 	submit = schedule(&consumer->queue);
 	pthread_mutex_unlock(&consumer->lock);

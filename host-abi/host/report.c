@@ -52,7 +52,7 @@ int host_metrics(struct host *host, struct buf *out)
 
 double host_metric(struct host *host, const char *component, const char *name)
 {
-	double sum = NAN;
+	double sum = (double)NAN;
 
 	vec_each (&host->instances, at)
 		if (strcmp((*at)->name, component) == 0)

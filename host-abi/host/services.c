@@ -238,12 +238,13 @@ static int32_t extension(uint64_t instance, const char *id, struct andiron_exten
 		return -EINVAL;
 	if (own_extension(i->host, id, ret))
 		return 0;
+	/* Of two that offer it the later one counts: it replaces the other. */
 	pthread_rwlock_rdlock(&i->host->wiring);
 	vec_each (&i->host->instances, at) {
 		struct instance *service = *at;
 
 		vec_each (&service->offers, o) {
-			if (r == 0 || strcmp(o->id, id) != 0 || service == i)
+			if (strcmp(o->id, id) != 0 || service == i)
 				continue;
 			r = instance_uses(i, service);
 			if (r == 0)

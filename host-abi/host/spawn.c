@@ -85,6 +85,7 @@ static bool read_stream(struct stream *s)
 		ssize_t n = read(s->watch.fd, chunk, sizeof(chunk));
 		size_t room = s->data.limit - s->data.n;
 
+		check(s->data.n <= s->data.limit);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -112,6 +113,7 @@ static void report(struct job *job)
 		.errors = {c->errors.data.p, c->errors.data.n},
 	};
 
+	check(c->exited.fd < 0 && c->output.watch.fd < 0 && c->errors.watch.fd < 0);
 	c->fn(c->arg, &result);
 	child_free(c);
 	strand_release(&i->strand);
@@ -123,6 +125,7 @@ static void child_exited(struct loop_watch *w, uint32_t events)
 	struct child *c = container_of(w, struct child, exited);
 	struct loop *loop = &c->instance->host->loop;
 
+	check(c->pid > 0);
 	if (waitpid(c->pid, &c->status, WNOHANG) == 0) {
 		loop_watch_arm(loop, w, EPOLLIN);
 		return;
@@ -168,6 +171,8 @@ static void child_begin(struct loop_task *task)
 		child_kill(c);
 		waitpid(c->pid, &c->status, 0);
 		close_watch(c, &c->exited);
+		close_watch(c, &c->output.watch);
+		close_watch(c, &c->errors.watch);
 		strand_submit(&c->instance->strand, &c->job);
 		return;
 	}

@@ -2,6 +2,7 @@
 /* The status socket. Contracts in status.h. */
 #include "host/status.h"
 
+#include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "host/state.h"
@@ -138,6 +139,7 @@ static bool send_answer(struct client *c)
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR;
 		c->sent += (size_t)n;
+		check(c->sent <= c->answer.n);
 	}
 	return false;
 }
@@ -160,6 +162,7 @@ static void client_open(struct client *c, int fd)
 {
 	struct loop *loop = &c->status->host->loop;
 
+	check(c->watch.fd < 0 && c->request.n == 0 && c->answer.n == 0);
 	c->watch = (struct loop_watch){.ready = client_ready, .fd = fd};
 	c->request.limit = REQUEST_BYTES;
 	if (loop_watch_add(loop, &c->watch, EPOLLIN) < 0)

@@ -26,7 +26,7 @@ void strand_init(struct strand *s, struct loop *loop, struct workers *workers)
 
 void strand_fini(struct strand *s)
 {
-	check(!s->jobs);
+	check(!s->jobs && !s->busy && s->n_holds == 0);
 	pthread_mutex_destroy(&s->lock);
 }
 
@@ -62,6 +62,7 @@ static void on_loop(struct loop_task *task)
 	struct strand *s = container_of(task, struct strand, on_loop);
 	struct job *job = s->current;
 
+	check(job && job->light);
 	job->light(job);
 	strand_leave(s);
 }
@@ -72,6 +73,7 @@ static void on_worker(struct worker_task *task)
 	struct job *job = s->current;
 	bool more = job->light != NULL;
 
+	check(job->heavy);
 	job->heavy(job);
 	if (more)
 		loop_post(s->loop, &s->on_loop);
@@ -82,6 +84,7 @@ static void on_worker(struct worker_task *task)
 /* The lock is held. */
 static void append(struct strand *s, struct job *job)
 {
+	check(job != s->jobs);
 	job->next = NULL;
 	*s->tail = job;
 	s->tail = &job->next;
@@ -156,6 +159,7 @@ bool strand_enter(struct strand *s)
 {
 	bool entered;
 
+	check(loop_is_here(s->loop));
 	pthread_mutex_lock(&s->lock);
 	entered = !s->busy && !s->closed;
 	s->busy = s->busy || entered;

@@ -54,7 +54,7 @@ static void periodic(void *arg)
 	host_stop(t->host);
 }
 
-static void never(void *arg)
+__attribute__((noreturn)) static void never(void *arg)
 {
 	test_fail(__FILE__, __LINE__, "a cancelled timer fired");
 }

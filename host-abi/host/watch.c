@@ -7,6 +7,7 @@
  */
 #include "host/calls.h"
 
+#include "base/check.h"
 #include "host/state.h"
 
 #include <errno.h>
@@ -61,6 +62,7 @@ static void watch_call(struct job *job)
 	bool removed;
 
 	pthread_mutex_lock(&i->lock);
+	check(w->waiting);
 	w->waiting = false;
 	removed = w->removed;
 	events = w->seen;

@@ -163,6 +163,7 @@ static void end_targets(struct host *host)
 
 void wiring_apply(struct wiring *w)
 {
+	check(loop_is_here(&w->host->loop));
 	pthread_rwlock_wrlock(&w->host->wiring);
 	for (size_t n = 0; n < w->n_wires; n++) {
 		swap(&w->wires[n].instance->receivers, &w->wires[n].receivers);

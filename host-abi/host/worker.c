@@ -35,6 +35,7 @@ static struct worker_task *next_task(struct workers *w)
 	task = w->tasks;
 	if (!task)
 		return NULL;
+	check(w->n_tasks > 0);
 	w->tasks = task->next;
 	w->n_tasks--;
 	if (!w->tasks)
@@ -95,6 +96,7 @@ int workers_start(struct workers *w, struct error *err)
 void workers_submit(struct workers *w, struct worker_task *task)
 {
 	pthread_mutex_lock(&w->lock);
+	check(!w->stopping && w->n_threads > 0);
 	task->next = NULL;
 	*w->tail = task;
 	w->tail = &task->next;
