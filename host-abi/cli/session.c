@@ -193,7 +193,7 @@ int session_report(struct session *s)
 	if (host_ledger_line(s->host, &line) == 0) {
 		if (!isnan(s->cost))
 			buf_printf(&line, "; own cost: %.2f %% of a core", s->cost);
-		if (!isnan(per_sample))
+		if (per_sample > 0)
 			buf_printf(&line, ", %.0f ns of BPF per sample", per_sample);
 		if (!line.failed)
 			fprintf(stderr, "%.*s\n", (int)line.n, line.p);

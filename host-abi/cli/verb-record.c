@@ -45,7 +45,7 @@ struct record {
 	struct machine_time before, after;
 	struct stat *old_files; /* of each output, as it was */
 	struct ends ends;       /* of the command, or of the processes of -p */
-	bool live, failed;
+	bool live, failed, stopping, signalled;
 };
 
 static struct host *host_of(const struct record *r)
@@ -55,11 +55,15 @@ static struct host *host_of(const struct record *r)
 
 /* --- While it runs --- */
 
+/* Ends the sampling once, whatever comes first; host_stop again would cut off
+ * the delivery of what was taken. */
 static void stop(void *context)
 {
 	struct record *r = context;
 
-	host_stop(host_of(r));
+	if (!r->stopping)
+		host_stop(host_of(r));
+	r->stopping = true;
 }
 
 static void draw(void *context)
@@ -77,7 +81,10 @@ static void signalled(void *context, int number)
 
 	if (number != SIGINT && r->child.pid > 0)
 		kill(r->child.pid, number);
-	host_stop(host_of(r));
+	if (r->signalled) /* the second one: whoever sends it will not wait */
+		host_stop(host_of(r));
+	r->signalled = true;
+	stop(r);
 }
 
 /* When the command, or the last process of -p, has ended. */
@@ -86,7 +93,7 @@ static void processes_ended(void *context)
 	struct record *r = context;
 
 	if (ends_take(&r->ends) == 0)
-		host_stop(host_of(r));
+		stop(r);
 }
 
 static void became_live(void *context, const char *failed)
@@ -98,7 +105,7 @@ static void became_live(void *context, const char *failed)
 		fprintf(stderr, "andiron record: %s could not start; the log above says why\n",
 			failed);
 		r->failed = true;
-		host_stop(host_of(r));
+		stop(r);
 		return;
 	}
 	r->live = true;

@@ -29,9 +29,9 @@ struct run {
 	char **paths;
 	size_t n_paths;
 	struct registry *registry;
-	struct config *config;   /* of the graph that runs */
-	struct config *previous; /* what may still drain out of it */
+	struct config *config; /* of the graph that runs */
 	struct session *session;
+	bool stopping;
 	struct log log; /* the command's own lines, in the host's form */
 };
 
@@ -82,8 +82,7 @@ static void reload(struct run *run)
 		config_free(config);
 		return;
 	}
-	config_free(run->previous);
-	run->previous = run->config;
+	config_free(run->config); /* the old plan is gone */
 	run->config = config;
 	log_printf(&run->log, ANDIRON_LOG_INFO, COMMAND, "reloaded");
 }
@@ -92,10 +91,15 @@ static void signalled(void *context, int number)
 {
 	struct run *run = context;
 
-	if (number == SIGHUP)
+	if (number == SIGHUP) {
 		reload(run);
-	else
-		host_stop(session_host(run->session));
+		return;
+	}
+	if (!run->stopping)
+		log_printf(&run->log, ANDIRON_LOG_INFO, COMMAND,
+			   "stopping: delivering what is held; a second signal stops at once");
+	run->stopping = true;
+	host_stop(session_host(run->session));
 }
 
 /* --- The run --- */
@@ -187,7 +191,6 @@ static int check_words(const struct command *command, const struct run *run)
 static void run_fini(struct run *run)
 {
 	session_free(run->session);
-	config_free(run->previous);
 	config_free(run->config);
 	registry_free(run->registry);
 	vec_free(&run->plugin_dirs);

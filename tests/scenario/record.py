@@ -4,6 +4,7 @@
 import gzip
 import json
 import os
+import pty
 import pwd
 import signal
 import subprocess
@@ -11,6 +12,18 @@ import subprocess
 from books import ledger_holds
 from tap import (ANDIRON, WORKLOAD, Background, Skip, andiron, case, environment, folded, main, need_root, read, share, until,
                  write)
+
+
+def child_named(parent, name):
+    """The process id of a child whose program has that name."""
+    for pid in read(f"/proc/{parent}/task/{parent}/children").split():
+        if name in read(f"/proc/{pid}/comm"):
+            return int(pid)
+    return None
+
+
+def cpu_ticks(pid):
+    return sum(int(n) for n in read(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:13])
 
 
 @case
@@ -111,13 +124,60 @@ def defaults():
 def interrupt_writes():
     """Ctrl-C writes what was taken."""
     need_root()
-    with Background(WORKLOAD, "60"), Background(ANDIRON, "record", "-d", "600s", "-F", "499", "-o", "w.folded") as recorder:
+    with Background(WORKLOAD, "60") as worker, \
+            Background(ANDIRON, "record", "-d", "600s", "-F", "499", "-o", "w.folded") as recorder:
         recorder.until_says("recording")
-        busy = lambda: sum(int(n) for n in read(f"/proc/{recorder.pid}/stat").split()[13:15]) > 0
-        until(busy, "any work of the recorder")
+        recorder.until(lambda: cpu_ticks(worker.pid) > 20, "work of the worker")
         recorder.signal(signal.SIGINT)
         recorder.end().expect(0, "wrote w.folded", "samples")
     assert os.path.exists("w.folded")
+
+
+@case
+def interrupt_reaches_the_command():
+    """Ctrl-C in a terminal ends the command, too; what was taken is written."""
+    need_root()
+    with Background(ANDIRON, "record", "-F", "499", "-o", "w.folded", "--", WORKLOAD, "600", start_new_session=True) as recorder:
+        recorder.until_says("recording")
+        worker = recorder.until(lambda: child_named(recorder.pid, "workload"), "the command's start")
+        recorder.until(lambda: cpu_ticks(worker) > 20, "work of the command")
+        os.killpg(recorder.pid, signal.SIGINT)
+        recorder.end().expect(128 + signal.SIGINT, "wrote w.folded")
+    assert share(folded("w.folded"), "workload_70") > .5
+
+
+@case
+def termination_is_passed_on():
+    """SIGTERM to the recorder alone ends the command, too."""
+    need_root()
+    with Background(ANDIRON, "record", "-o", "w.folded", "--", WORKLOAD, "600") as recorder:
+        recorder.until_says("recording")
+        worker = recorder.until(lambda: child_named(recorder.pid, "workload"), "the command's start")
+        recorder.signal(signal.SIGTERM)
+        recorder.end().expect(128 + signal.SIGTERM, "wrote w.folded")
+    assert not os.path.exists(f"/proc/{worker}")
+
+
+@case
+def terminals_get_a_bar():
+    """On a terminal a bar shows how far it is; without one there is a line."""
+    need_root()
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen([ANDIRON, "record", "-d", "500ms", "-o", "w.folded"], stdin=subprocess.DEVNULL, stdout=theirs,
+                            stderr=theirs, env=environment())
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # how a pty says that its other end is closed
+            break
+        shown += part
+    os.close(ours)
+    assert done.wait() == 0, shown
+    assert b"recording [####" in shown and b"\x1b[K" in shown, shown
+    r = andiron("record", "-d", "500ms", "-o", "w.folded").expect(0, "recording the whole machine for 0.5 s")
+    assert "[#" not in r.err and "\x1b" not in r.err, r.err
 
 
 @case
