@@ -195,8 +195,11 @@ int session_report(struct session *s)
 			buf_printf(&line, "; own cost: %.2f %% of a core", s->cost);
 		if (per_sample > 0)
 			buf_printf(&line, ", %.0f ns of BPF per sample", per_sample);
-		if (!line.failed)
-			fprintf(stderr, "%.*s\n", (int)line.n, line.p);
+		if (!line.failed && s->options.log)
+			log_printf(s->options.log, ANDIRON_LOG_INFO, "andiron", "%.*s",
+				   STR_FMT(buf_str(&line)));
+		else if (!line.failed)
+			fprintf(stderr, "%.*s\n", STR_FMT(buf_str(&line)));
 	}
 	buf_free(&line);
 	return s->options.ledger_path ? write_json(s) : 0;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "host/host.h"
+#include "host/log.h"
 
 #include <stdbool.h>
 
@@ -16,6 +17,7 @@ struct session;
 struct session_options {
 	const char *verb;
 	struct host_options host; /* `live` and `context` are the session's */
+	struct log *log;          /* the books go here as a line; NULL: plainly to standard error */
 	const char *ledger_path;  /* JSON goes here at the end; NULL: nowhere */
 	void (*live)(void *context, const char *failed);
 	void (*signal)(void *context, int number); /* SIGINT, SIGTERM, SIGHUP; on the loop */

@@ -137,6 +137,7 @@ static int open_session(struct run *run, struct plan *plan, struct error *err)
 				.drain_ns = run->drain_ns,
 				.status_path = run->status,
 			},
+		.log = run->log.json ? &run->log : NULL,
 		.ledger_path = run->ledger,
 		.signal = signalled,
 		.context = run,

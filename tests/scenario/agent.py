@@ -169,6 +169,18 @@ def foreign_flags_are_noted():
 
 
 @case
+def logs_are_json():
+    """With --log-format json every line is one object, the books among them."""
+    need_root()
+    with agent("--log-format", "json", "--storage.path=/x", config()) as a:
+        a.until_says("programs")
+        a.signal(signal.SIGTERM)
+        lines = [json.loads(line) for line in a.end().expect(0).out.splitlines()]
+    text = json.dumps(lines)
+    assert "--storage.path" in text and "own cost" in text, lines
+
+
+@case
 def bad_starts():
     """What cannot start says why and fails."""
     andiron("run", write("x.alloy", "nonsense {")).expect(1, "x.alloy:1:")

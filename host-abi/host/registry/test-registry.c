@@ -6,10 +6,12 @@
 #include "base/file.h"
 #include "base/test.h"
 #include "host/registry.h"
+#include "host/registry/elf-check.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -199,6 +201,34 @@ TEST(a_blank_tail_is_refused)
 	buf_free(&half);
 	buf_free(&b);
 	remove_folder(&f);
+}
+
+/* Whatever stands in the headers, checking them ends, within the file. */
+TEST(mutated_headers_are_survived)
+{
+	struct buf b = read_plugin("good");
+	uint64_t seed = 1;
+	int n_refused = 0, fd = memfd_create("plugin", MFD_CLOEXEC);
+
+	expect(fd >= 0);
+	for (int i = 0; i < 20000; i++) {
+		char was[4];
+		size_t at[4];
+
+		for (int k = 0; k < 4; k++) { /* most of what matters stands in front */
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			at[k] = (seed >> 33) % (k ? 1024 : b.n);
+			was[k] = b.p[at[k]];
+			b.p[at[k]] = (char)(seed >> 25);
+		}
+		expect_eq(pwrite(fd, b.p, b.n, 0), b.n);
+		n_refused += elf_check(fd, NULL) != 0;
+		for (int k = 3; k >= 0; k--)
+			b.p[at[k]] = was[k];
+	}
+	expect(n_refused > 1000 && n_refused < 20000);
+	close(fd);
+	buf_free(&b);
 }
 
 TEST(what_anybody_may_write_is_refused)
