@@ -108,6 +108,8 @@ static void became_live(void *context, const char *failed)
 		stop(r);
 		return;
 	}
+	if (r->stopping)
+		return;
 	r->live = true;
 	r->before = machine_time();
 	progress_begin(&r->progress, q->duration_ns,
@@ -328,6 +330,9 @@ static int record(struct record *r, char **again)
 		code = session_run(r->session, &err);
 	if (code < 0 && !r->failed)
 		fprintf(stderr, "andiron record: %s\n", *err.text ? err.text : strerror(-code));
+	else if (!r->live && r->signalled)
+		fprintf(stderr,
+			"andiron record: interrupted before sampling began, nothing is written\n");
 	return r->live ? finish(r) : own_failure;
 }
 

@@ -22,6 +22,15 @@ def child_named(parent, name):
     return None
 
 
+def blocks(pid, number):
+    """Whether the process has the signal blocked, to read it from a descriptor."""
+    try:
+        mask = next(line for line in read(f"/proc/{pid}/status").splitlines() if line.startswith("SigBlk:"))
+    except FileNotFoundError:
+        return False
+    return int(mask.split()[1], 16) >> (number - 1) & 1
+
+
 def cpu_ticks(pid):
     return sum(int(n) for n in read(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:13])
 
@@ -156,6 +165,24 @@ def termination_is_passed_on():
         recorder.signal(signal.SIGTERM)
         recorder.end().expect(128 + signal.SIGTERM, "wrote w.folded")
     assert not os.path.exists(f"/proc/{worker}")
+
+
+@case
+def early_interrupts_run_nothing():
+    """Interrupted before sampling began: it ends, and nothing of the command was run."""
+    need_root()
+    for _ in range(5):
+        with Background(ANDIRON, "record", "-o", "w.folded", "--", "touch", "ran") as recorder:
+            recorder.until(lambda: blocks(recorder.pid, signal.SIGTERM), "it takes signals itself")
+            recorder.signal(signal.SIGTERM)
+            r = recorder.end()
+        if r.code == 125:
+            r.expect(125, "nothing is written")
+            assert not os.path.exists("ran")
+        else:  # it was live already
+            assert r.code in (0, 128 + signal.SIGTERM), r.out
+            if os.path.exists("ran"):
+                os.remove("ran")
 
 
 @case
