@@ -132,6 +132,11 @@ struct cgroup_subsys_state {
 
 #define CGROUP_SUBSYS_MAX 16
 
+/* Helpers that a kernel may lack: bpf_core_enum_value_exists tells. */
+enum bpf_func_id {
+	BPF_FUNC_get_current_task_btf = 158,
+};
+
 /* Which of them a kernel has, and their values, are relocated too. */
 enum cgroup_subsys_id {
 	cpu_cgrp_id = 1,

@@ -195,18 +195,39 @@ SAMPLER_INLINE struct sampler_scratch *h_scratch(void)
 	return bpf_map_lookup_elem(&scratch, &zero);
 }
 
-SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task)
+/* Reads through the helper, one call a member. Before 5.11. */
+SAMPLER_INLINE void task_by_probe(struct task_struct *current, struct sampler_task *task)
 {
-	struct task_struct *current = c->task;
 	struct mm_struct *mm = BPF_CORE_READ(current, mm);
 
-	task->key.tgid = bpf_get_current_pid_tgid() >> 32;
 	task->key.start_ns = BPF_CORE_READ(current, group_leader, start_boottime);
 	task->cgroup = cgroup_of_task(current, sampler_hierarchy);
 	task->mm = (__u64)mm;
 	task->exec_vm = mm ? BPF_CORE_READ(mm, exec_vm) : 0;
 	task->kthread = (BPF_CORE_READ(current, flags) & PF_KTHREAD) != 0;
+}
+
+/* The same by plain loads, which the verifier knows to be safe. */
+SAMPLER_INLINE void task_by_load(struct task_struct *current, struct sampler_task *task)
+{
+	struct mm_struct *mm = current->mm;
+
+	task->key.start_ns = current->group_leader->start_boottime;
+	task->cgroup = cgroup_of_current(current, sampler_hierarchy);
+	task->exec_vm = mm ? mm->exec_vm : 0;
+	task->kthread = (current->flags & PF_KTHREAD) != 0;
+	/* As a number: the pointer itself could not be kept in a map. */
+	bpf_core_read(&task->mm, sizeof(task->mm), &current->mm);
+}
+
+SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task)
+{
+	task->key.tgid = bpf_get_current_pid_tgid() >> 32;
 	task->in_user = regs_in_user_mode(&c->event->regs);
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
+		task_by_load(bpf_get_current_task_btf(), task);
+	else
+		task_by_probe(c->task, task);
 }
 
 SEC("perf_event")

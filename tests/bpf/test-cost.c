@@ -68,9 +68,8 @@ static double cpu_seconds(void)
 }
 
 /* A sample costs about what a plain profiler's does, though it also knows
- * process, cgroup and selection, and sends each new stack. The bound is loose:
- * this workload's stacks are four frames deep, so the walk that both share is
- * next to nothing, and neighbours on the machine blur a few thousand nanoseconds. */
+ * process, cgroup and selection, and sends each new stack. The bound leaves room
+ * for neighbours on the machine, who blur a few thousand nanoseconds. */
 TEST(a_sample_costs_what_a_plain_profiler_pays)
 {
 	struct engine_stats stats;
@@ -81,7 +80,7 @@ TEST(a_sample_costs_what_a_plain_profiler_pays)
 
 	harness_init(&h, &(struct harness_options){.rate_hz = RATE, .all = true});
 	for (int i = 0; i < 2; i++)
-		workload_start(&w[i], "");
+		workload_start(&w[i], "deep");
 	baseline_start(&b);
 	harness_run(&h, 6 * NS_PER_SEC);
 	plain = baseline_stop(&b);
@@ -96,7 +95,7 @@ TEST(a_sample_costs_what_a_plain_profiler_pays)
 	       (unsigned long long)h.books.taken, (unsigned long long)h.n_rows,
 	       (unsigned long long)stats.n_process_records);
 	expect(plain > 0 && ours > 0);
-	expect(ours < 3 * plain);
+	expect(ours < 2 * plain);
 	harness_fini(&h);
 }
 

@@ -8,7 +8,9 @@
  *       (none)  works itself
  *       fork    a child works, which its parent forks before it waits
  *       thread  a second thread works
+ *       deep    works 30 calls deep, a fifth of the time in the kernel
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -39,6 +41,25 @@ HOT(10)
 	printf("%" PRIxPTR " %" PRIxPTR "\n",                                                      \
 	       (uintptr_t)__start_hot_##percent - (uintptr_t)__executable_start,                   \
 	       (uintptr_t)__stop_hot_##percent - (uintptr_t)__executable_start)
+
+/* Volatile, so that the call is none that the compiler could make a loop of. */
+static volatile int depth_left;
+
+__attribute__((noinline)) static void deep(int zero)
+{
+	char page[4096];
+
+	if (depth_left > 0) {
+		depth_left--;
+		deep(zero);
+		depth_left++;
+		return;
+	}
+	run_20();
+	for (int i = 0; i < 12; i++)
+		if (pread(zero, page, sizeof(page), 0) < 0)
+			return;
+}
 
 static void *work(void *arg)
 {
@@ -71,6 +92,13 @@ int main(int argc, char **argv)
 	} else if (strcmp(mode, "thread") == 0) {
 		pthread_create(&thread, NULL, work, NULL);
 		pthread_join(thread, NULL);
+	} else if (strcmp(mode, "deep") == 0) {
+		int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+		for (;;) {
+			depth_left = 30;
+			deep(zero);
+		}
 	} else {
 		work(NULL);
 	}
