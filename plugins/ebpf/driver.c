@@ -5,6 +5,7 @@
  */
 #include "driver.h"
 
+#include "base/check.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -194,6 +195,7 @@ static void done(void *arg)
 	struct driver *d = arg;
 	uint32_t did = d->now.what;
 
+	check(d->in_flight);
 	d->in_flight = false;
 	wants_fini(&d->now);
 	if (d->stopped)
@@ -211,6 +213,7 @@ static void done(void *arg)
 
 static void launch(struct driver *d)
 {
+	check(!d->in_flight && d->next.what != 0);
 	disarm(d); /* the ring stays readable until the job has read it, and may be another then */
 	d->now = d->next;
 	d->next = (struct wants){0};

@@ -164,6 +164,8 @@ static int load(struct engine *e, struct error *err)
 	configure(e);
 	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
 	session_measure(e->session, true);
+	/* The programs are new, and so are their figures. */
+	e->missed = e->run_ns = e->runs = 0;
 	e->start_ns = clock_real();
 	if (r == 0)
 		r = session_start(e->session, e->options.rate_hz, err);
@@ -253,6 +255,7 @@ static void on_count(void *context, const struct sampler_key *key,
 	struct engine *e = context;
 	struct process *p = processes_get(&e->processes, &key->process);
 
+	check(e->books && e->half < SAMPLER_HALVES);
 	e->counted += value->count;
 	if (!p) {
 		e->books->dropped_memory += value->count;
@@ -439,6 +442,7 @@ void engine_finish(struct engine *e)
 {
 	if (!e->session || e->finished)
 		return;
+	check(!e->books);
 	e->finished = true;
 	session_stop(e->session);
 	engine_collect(e);

@@ -57,12 +57,28 @@ void mapset_free(struct mapset *set)
 	}
 }
 
+/* The names that most processes have need no memory. */
+static struct str common_name(struct str name)
+{
+	static const char *const names[] = {"[vdso]", "[vsyscall]", "[heap]", "[stack]"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (str_is(name, names[i]))
+			return str_of(names[i]);
+	return STR_NULL;
+}
+
 static int add(struct mapset *set, const struct maps_line *line, struct image *image)
 {
 	struct mapping m = {line->start, line->limit, line->offset, image, STR("[anon]")};
 
-	if (line->path.n) {
-		m.name = arena_str(&set->arena, line->path);
+	check(m.limit > m.start);
+	if (image)
+		m.name = STR_NULL;
+	else if (line->path.n) {
+		m.name = common_name(line->path);
+		if (!m.name.n)
+			m.name = arena_str(&set->arena, line->path);
 		if (!m.name.p)
 			return -1;
 	}

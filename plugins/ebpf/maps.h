@@ -27,7 +27,7 @@ bool maps_parse_line(struct str line, struct maps_line *ret);
 struct mapping {
 	uint64_t start, limit, offset;
 	struct image *image; /* NULL: no file, `name` says what it is */
-	struct str name;
+	struct str name;     /* empty where there is an image: the object knows its path */
 };
 
 /* The mappings of a process at one moment, ascending; `older` are those it had

@@ -89,7 +89,7 @@ static void remove_process(struct processes *t, struct process *p)
 {
 	struct process *last = t->all.p[t->all.n - 1];
 
-	check(t->all.p[p->position] == p);
+	check(p->position < t->all.n && t->all.p[p->position] == p);
 	check(index_remove(&t->index, key_hash(&p->key), p->position));
 	if (last != p) {
 		index_move(&t->index, key_hash(&last->key), last->position, p->position);
@@ -226,13 +226,25 @@ void process_map(struct processes *t, struct process *p)
 	p->maps = set;
 }
 
+/* Whether a process of this pid runs; if it is another by now, the next report
+ * tells. */
+static bool is_there(const struct processes *t, const struct process *p)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", p->key.tgid);
+	return faccessat(t->proc, name, F_OK, 0) == 0;
+}
+
 void processes_age(struct processes *t, uint32_t keep,
 		   void (*gone)(void *context, const struct process *p), void *context)
 {
 	for (size_t i = t->all.n; i-- > 0;) {
 		struct process *p = t->all.p[i];
 
-		if (p->idle_intervals++ >= keep) {
+		check(p->position == i);
+		p->idle_intervals++;
+		if (p->idle_intervals > keep || (p->idle_intervals > 1 && !is_there(t, p))) {
 			gone(context, p);
 			remove_process(t, p);
 			continue;

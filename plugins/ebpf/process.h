@@ -59,8 +59,9 @@ void process_identify(struct processes *t, struct process *p);
  * one. Costs one read of maps and an open per executable mapping. */
 void process_map(struct processes *t, struct process *p);
 
-/* Ends an interval: forgets former mapping sets, and processes not sampled for
- * `keep` intervals, calling `gone` for each. */
+/* Ends an interval: forgets former mapping sets, and processes that were not
+ * sampled in it and have exited, or were not sampled for `keep` intervals, calling
+ * `gone` for each. One system call per process not sampled. */
 void processes_age(struct processes *t, uint32_t keep,
 		   void (*gone)(void *context, const struct process *p), void *context);
 

@@ -28,6 +28,7 @@ static uint32_t add_string(struct making *m, struct andiron_str s)
 	return s.len ? batch_add_string(m->b, abi_str(s)) : 0;
 }
 
+/* Named by its object where `name` is empty. */
 static uint32_t add_object_mapping(struct making *m, uint64_t object, struct str name)
 {
 	const struct andiron_objects *service = m->options->objects->table;
@@ -41,7 +42,7 @@ static uint32_t add_object_mapping(struct making *m, uint64_t object, struct str
 		mapping.go_build_id = add_string(m, info.go_build_id);
 		mapping.file_id = add_string(m, info.file_id);
 	}
-	mapping.file = batch_add_string(m->b, name);
+	mapping.file = name.n ? batch_add_string(m->b, name) : add_string(m, info.path);
 	index = batch_add_mapping(m->b, &mapping);
 	service->retain(self, object);
 	if (!batch_hold_object(m->b, m->options->objects, object) && m->result == 0)
@@ -57,7 +58,7 @@ static uint32_t add_mapping(struct making *m, const struct mapping *mapping)
 		return m->last_mapping;
 	if (mapping->image) {
 		m->last_mapping =
-			add_object_mapping(m, image_object(mapping->image), mapping->name);
+			add_object_mapping(m, image_object(mapping->image), STR_NULL);
 	} else {
 		named.file = batch_add_string(m->b, mapping->name);
 		m->last_mapping = batch_add_mapping(m->b, &named);

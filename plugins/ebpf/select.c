@@ -2,6 +2,8 @@
 /* See select.h. */
 #include "select.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -54,6 +56,7 @@ static int add_targets(struct session *session, struct matcher *matcher, bool fo
 	struct match *all = matcher_all(matcher, &n);
 	int r = 0;
 
+	check(n == 0 || all);
 	for (size_t i = 0; r == 0 && i < n && n <= SELECT_PIDS_MAX; i++) {
 		if (!all[i].pid || session_root(session, all[i].pid) == all[i].pid)
 			continue;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The mappings of a process, from texts that the kernel writes and others. */
 #include "maps.h"
 
 #include "base/test.h"

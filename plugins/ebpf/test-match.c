@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Processes and their targets, by Alloy's rules. */
 #include "match.h"
 
 #include "base/test.h"

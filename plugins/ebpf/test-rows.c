@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From counts to a batch, and the small parts beside it: stacks, CPU lists. */
 #include "events.h"
 #include "rows.h"
 #include "stacks.h"
