@@ -65,7 +65,8 @@ TEST(without_privilege)
 	loop_fini(&l);
 }
 
-/* An end before the first turn leaves nothing behind, whatever is on its way. */
+/* An end before the start, or before the first turn, leaves nothing behind,
+ * whatever is on its way. */
 TEST(unsubscribed_before_the_turn)
 {
 	struct error err = ERROR_NULL;
@@ -76,6 +77,7 @@ TEST(unsubscribed_before_the_turn)
 	expect_eq(service_start(s, &err), 0);
 	service_stop(s);
 	service_free(s);
+	loop_fini(&l);
 	s = service_new(loop_init(&l), 1);
 	expect(s != NULL);
 	expect_eq(service_table.subscribe(s, 2, count, NULL, &id), 0);
