@@ -185,9 +185,14 @@ static int session_start(struct discovery *d, struct session *s)
 
 int discovery_start(struct discovery *d, struct error *err)
 {
-	if (!d->session)
-		return error_set(err, d->refused.code, "%s", d->refused.text);
-	return session_start(d, d->session);
+	if (d->session)
+		return session_start(d, d->session);
+	if (d->refused.code == -ENOMEM)
+		return -ENOMEM;
+	/* Without a way to a server it is unhealthy, as with one out of reach,
+	 * and nothing else of the graph stops for it. */
+	on_state(d, d->refused.text);
+	return 0;
 }
 
 void discovery_stop(struct discovery *d)
