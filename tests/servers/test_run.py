@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The agent, sampling for real and pushing to a Pyroscope server.
+
+The equation of every test: what SelectMergeProfile gives back is, to the
+sample, what the ledger says was delivered.
+
+ANDIRON and WORKLOAD are the command and something to sample.
+"""
+import fcntl
+import json
+import os
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+from pyroscope import Pyroscope, Skip, free_ports, run
+
+ANDIRON, WORKLOAD = os.environ["ANDIRON"], os.environ["WORKLOAD"]
+HERE = pathlib.Path(__file__).resolve().parent
+ARTICLES = HERE.parents[2] / "shared/configs"
+RATE = 100  # its period is a whole number of nanoseconds
+PERIOD = 10**9 // RATE
+
+CONFIG = """
+pyroscope.ebpf "node" {{
+  forward_to       = [pyroscope.write.server.receiver]
+  targets_only     = false
+  default_target   = {{"service_name" = "{name}"}}
+  sample_rate      = {rate}
+  collect_interval = "1s"
+}}
+
+pyroscope.write "server" {{
+  endpoint {{
+    url                = "{url}"
+    min_backoff_period = "100ms"
+    max_backoff_period = "500ms"
+  }}
+  external_labels = {{"node" = "test"}}
+}}
+"""
+
+
+class Agent:
+    """`andiron run` beside something busy; `taken` looks at its books while it runs."""
+
+    def __init__(self, folder, config):
+        if os.geteuid() != 0:
+            raise Skip("sampling needs root; run ./check with sudo")
+        self.folder, self.log = folder, open(f"{folder}/log", "w+", encoding="utf-8")
+        self.busy = subprocess.Popen([WORKLOAD, "300"], stdout=subprocess.DEVNULL)
+        self.agent = subprocess.Popen(
+            [ANDIRON, "run", "--status", f"{folder}/status", "--ledger", f"{folder}/ledger", config],
+            stdout=self.log, stderr=self.log)
+
+    def text(self):
+        return pathlib.Path(f"{self.folder}/log").read_text(encoding="utf-8")
+
+    def until(self, condition, what, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline and self.agent.poll() is None, f"no {what}: {self.text()}"
+            time.sleep(0.05)  # poll
+
+    def worked(self):
+        """CPU seconds of what is there to be sampled."""
+        fields = pathlib.Path(f"/proc/{self.busy.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+        return int(fields[11]) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self):
+        """SIGTERM; the ledger, whose equation holds for each writer."""
+        self.agent.send_signal(signal.SIGTERM)
+        assert self.agent.wait(60) == 0, self.text()
+        ledger = json.loads(pathlib.Path(f"{self.folder}/ledger").read_text(encoding="utf-8"))
+        for writer in ledger["writers"].values():
+            there = sum(writer[k] for k in ("delivered", "spooled", "uncertain", "in_flight"))
+            assert ledger["taken"] + writer["carried"] == there + sum(writer["dropped"].values()), ledger
+        return ledger
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in (self.agent, self.busy):
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        self.log.close()
+
+
+def status(folder, path):
+    """What the agent answers on its socket; empty while there is none."""
+    try:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(f"{folder}/status")
+            s.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+            return s.makefile("rb").read().decode()
+    except OSError:
+        return ""
+
+
+def samples(server, name):
+    return server.total(f'{{service_name="{name}"}}')
+
+
+def to_the_sample():
+    """A run's total at the server is the ledger's, and nothing that was taken is missing."""
+    name = f"e{uuid.uuid4().hex}"
+    with tempfile.TemporaryDirectory() as folder, Pyroscope() as server:
+        config = f"{folder}/config.alloy"
+        pathlib.Path(config).write_text(CONFIG.format(name=name, rate=RATE, url=server.url), encoding="utf-8")
+        with Agent(folder, config) as agent:
+            agent.until(lambda: samples(server, name) >= 300 * PERIOD, "300 samples at the server")
+            ledger = agent.stop()
+        writer = ledger["writers"]["pyroscope.write.server"]
+        assert samples(server, name) == writer["delivered"] * PERIOD, (samples(server, name), ledger)
+        assert writer["delivered"] == ledger["taken"] and not writer["dropped"], ledger
+        labels = server.series(f'{{service_name="{name}"}}')
+        assert [one["node"] for one in labels] == ["test"], labels
+
+
+def late_server():
+    """A server that comes up late gets all; meanwhile the writer is unhealthy and says why."""
+    if os.environ.get("ANDIRON_PYROSCOPE"):
+        raise Skip("a server that is there cannot come up late; unset ANDIRON_PYROSCOPE")
+    name, port = f"e{uuid.uuid4().hex}", free_ports(1)[0]
+    cause = f"connection refused by 127.0.0.1:{port}"
+    with tempfile.TemporaryDirectory() as folder:
+        config = f"{folder}/config.alloy"
+        url = f"http://127.0.0.1:{port}"
+        pathlib.Path(config).write_text(CONFIG.format(name=name, rate=RATE, url=url), encoding="utf-8")
+        with Agent(folder, config) as agent:
+            agent.until(lambda: cause in status(folder, "/health"), "cause in the health")
+            with Pyroscope("--listen", f"127.0.0.1:{port}") as server:
+                agent.until(lambda: samples(server, name) >= 300 * PERIOD, "300 samples at the server")
+                ledger = agent.stop()
+                assert samples(server, name) == ledger["taken"] * PERIOD, ledger
+
+
+def inside(config):
+    """In namespaces of our own: runs one text unchanged against a server that its host names lead to."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:  # ip link set lo up
+        fcntl.ioctl(s, 0x8914, struct.pack("16sh14x", b"lo", 0x49))
+    with tempfile.TemporaryDirectory() as folder, Pyroscope("--listen", "127.0.0.1:4040") as server:
+        pathlib.Path(f"{folder}/hosts").write_text(
+            "127.0.0.1 localhost pyroscope pyroscope.monitoring.svc.cluster.local\n", encoding="utf-8")
+        subprocess.run(["mount", "--bind", f"{folder}/hosts", "/etc/hosts"], check=True)
+        with Agent(folder, config) as agent:
+            agent.until(lambda: "programs loaded" in agent.text(), "sampling")
+            if "kubernetes" in config:
+                agent.until(lambda: "this is not a pod" in status(folder, "/health"), "cause in the health")
+            else:
+                began = agent.worked()
+                agent.until(lambda: agent.worked() > began + 1, "second of work to sample")
+            ledger = agent.stop()
+        (writer,) = ledger["writers"].values()
+        assert not writer["dropped"], ledger
+        values = server.query("SelectMergeProfile", labelSelector="{}",
+                              profileTypeID="process_cpu:cpu:nanoseconds:cpu:nanoseconds").get("sample", [])
+        assert bool(values) == (ledger["taken"] > 0), (ledger, len(values))
+        assert "kubernetes" in config or ledger["taken"] > 0, ledger
+    print("fine")
+
+
+def unchanged(config):
+    def test():
+        if os.environ.get("ANDIRON_PYROSCOPE"):
+            raise Skip("the host names in the text lead to the stand-in; unset ANDIRON_PYROSCOPE")
+        if os.geteuid() != 0:
+            raise Skip("sampling needs root; run ./check with sudo")
+        done = subprocess.run(["unshare", "--mount", "--net", sys.executable, __file__, "inside", str(config)],
+                              capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0 and "fine" in done.stdout, done.stdout + done.stderr
+    test.__doc__ = f"{config.name} loads and runs unchanged."
+    return test
+
+
+if sys.argv[1:2] == ["inside"]:
+    inside(sys.argv[2])
+else:
+    texts = [*sorted((HERE / "configs").glob("*.alloy")), *sorted(ARTICLES.glob("*.alloy"))]
+    sys.exit(run([to_the_sample, late_server, *map(unchanged, texts)]))
