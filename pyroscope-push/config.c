@@ -2,6 +2,7 @@
 /* From arguments to a push_config. Contract in options.h. */
 #include "abi/log.h"
 #include "abi/value.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "options.h"
 
@@ -127,7 +128,10 @@ int push_config_new(const struct andiron_value *args, struct push_config **ret, 
 
 void push_config_release(struct push_config *c)
 {
-	if (!c || --c->refs)
+	if (!c)
+		return;
+	check(c->refs > 0);
+	if (--c->refs)
 		return;
 	for (size_t i = 0; i < c->n_endpoints; i++)
 		client_config_fini(&c->endpoints[i].client);

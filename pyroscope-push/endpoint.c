@@ -310,6 +310,7 @@ static bool fill(struct endpoint *e, struct request *q)
 {
 	size_t raw = 0;
 
+	check(q->state == REQUEST_FREE && !q->entries.head);
 	q->tries = 0;
 	if (e->alone.head) {
 		fifo_push(&q->entries, fifo_pop(&e->alone));
@@ -438,6 +439,7 @@ void endpoint_free(struct endpoint *e, const char *reason)
 
 void endpoint_configure(struct endpoint *e, struct push_config *config, size_t index)
 {
+	check(index < config->n_endpoints);
 	push_config_retain(config);
 	push_config_release(e->config);
 	e->config = config;
@@ -458,6 +460,7 @@ void endpoint_push(struct endpoint *e, struct record *record)
 		e->events.settled(e->events.context, record, "no_memory");
 		return;
 	}
+	check(record->n_unsettled > 0);
 	entry->record = record;
 	fifo_push(&e->queue, entry);
 	e->counts.queued_profiles++;

@@ -175,6 +175,7 @@ static uint64_t encode_name(const struct series_encoder *e, const struct batch_v
 	for (uint32_t g = 0; g < batch_count(view, ANDIRON_COL_GROUP); g++) {
 		struct andiron_group group = batch_group(view, g);
 
+		check(!p.export);
 		p.labels = calloc((size_t)group.n_labels + e->n_external + 2, sizeof(*p.labels));
 		if (!p.labels)
 			continue;
@@ -190,6 +191,7 @@ uint64_t series_encode(const struct series_encoder *e, const struct andiron_batc
 	struct batch_view view;
 	uint64_t emitted = 0;
 
+	check(e->limits.max_samples > 0 && e->limits.max_raw > 0);
 	if (batch_view_init(&view, batch) != 0)
 		return batch->samples;
 	for (uint32_t t = 0; t < batch_count(&view, ANDIRON_COL_TYPE); t++) {

@@ -56,6 +56,7 @@ static void on_settled(void *context, struct record *r, const char *dropped)
 
 static void end_drain(struct writer *w)
 {
+	check(w->draining && w->held == 0);
 	w->draining = false;
 	if (w->drain_timer)
 		w->context.host->timer_cancel(w->context.instance, w->drain_timer);
@@ -129,8 +130,10 @@ static struct endpoint **make_endpoints(struct writer *w, struct push_config *co
 
 int writer_start(struct writer *w, struct error *err)
 {
-	int rc = client_loop_new(&w->context, &w->loop, err);
+	int rc;
 
+	check(!w->loop);
+	rc = client_loop_new(&w->context, &w->loop, err);
 	if (rc)
 		return rc;
 	w->endpoints = make_endpoints(w, w->config);

@@ -6,6 +6,7 @@
  */
 #include "http/transfer.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -133,6 +134,7 @@ static int explain_verify(const struct transfer *t, char *out, size_t n)
 
 int explain(const struct transfer *t, CURLcode code, char *out, size_t n)
 {
+	check(code != CURLE_OK && t->peer);
 	if (explain_own(t, out, n))
 		return t->failure;
 	if (code == CURLE_COULDNT_CONNECT)

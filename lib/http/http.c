@@ -37,6 +37,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
 	struct http_client *client = context;
 	uint32_t events = 0;
 
+	check(fd >= 0);
 	if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
 		events |= HTTP_IN;
 	if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
@@ -77,7 +78,7 @@ static void arm(struct http_client *client)
 /* Takes a transfer out of the list and of curl. */
 static void detach(struct http_client *client, struct transfer *t)
 {
-	check(!client->in_curl);
+	check(!client->in_curl && *t->link == t);
 	client->in_curl = true;
 	curl_multi_remove_handle(client->multi, t->easy);
 	client->in_curl = false;
@@ -108,6 +109,7 @@ static void reap(struct http_client *client)
 
 		check(message->msg == CURLMSG_DONE);
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t);
+		check(t && t->easy == message->easy_handle);
 		finish(client, t, code);
 	}
 	for (t = client->transfers; t; t = next) {
@@ -247,6 +249,7 @@ void http_client_free(struct http_client *client)
 {
 	if (!client)
 		return;
+	check(!client->in_curl);
 	while (client->transfers) {
 		struct transfer *t = client->transfers;
 

@@ -19,6 +19,7 @@ static size_t on_body(char *piece, size_t size, size_t n, void *context)
 {
 	struct transfer *t = context;
 
+	check(size == 1);
 	t->moved_ns = clock_mono();
 	t->received += n;
 	if (t->cancelled)
@@ -173,6 +174,8 @@ int transfer_new(const struct http_config *config, const struct http_request *re
 	struct transfer *t = calloc(1, sizeof(*t));
 	int rc;
 
+	check(request->method && request->done && request->timeout_ms >= 0 &&
+	      request->stall_ms >= 0);
 	if (!t)
 		return -ENOMEM;
 	t->max_response = request->max_response ? request->max_response : TRANSFER_MAX_BODY;
