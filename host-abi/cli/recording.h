@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One recording, from the checks of the machine to the files and the exit code. */
+#ifndef CLI_RECORDING_H
+#define CLI_RECORDING_H
+
+#include "child.h"
+#include "config.h"
+#include "ends.h"
+#include "machine.h"
+#include "progress.h"
+#include "record.h"
+#include "session.h"
+
+struct recording {
+	/* The caller's to fill in. */
+	struct record_request request;
+	struct texts plugin_dirs;
+	const char *ledger;
+	bool verbose;
+	struct caller caller;
+	/* Its own. */
+	struct child child;
+	struct registry *registry;
+	struct config *config;
+	struct session *session;
+	struct progress progress;
+	struct machine_time before, after;
+	struct stat *old_files; /* of each output, as it was */
+	struct ends ends;       /* of the command, or of the processes of -p */
+	bool live, failed, stopping, signalled;
+};
+
+#define RECORDING_NULL                                                                             \
+	((struct recording){.request = {.rate_hz = 97}, .child = CHILD_NULL, .ends = ENDS_NULL})
+
+/* Records, and returns the exit code; the request was checked. `again` is the
+ * command line, for "run it as root". Once only. */
+int recording_run(struct recording *r, char **again);
+
+void recording_fini(struct recording *r);
+
+#endif
