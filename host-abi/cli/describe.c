@@ -32,6 +32,23 @@ static void print_bound(const struct andiron_option *o, int64_t value, FILE *out
 		fprintf(out, "%lld", (long long)value);
 }
 
+/* The ends of the type's own range bound nothing. */
+static void print_bounds(const struct andiron_option *o, FILE *out)
+{
+	if (o->min == o->max)
+		return;
+	if (o->type == ANDIRON_TYPE_DURATION && o->min == 1) {
+		fprintf(out, ", more than 0");
+	} else if (o->min != INT64_MIN) {
+		fprintf(out, ", at least ");
+		print_bound(o, o->min, out);
+	}
+	if (o->max != INT64_MAX) {
+		fprintf(out, ", at most ");
+		print_bound(o, o->max, out);
+	}
+}
+
 /* What stands behind the type: required, default, choices, bounds. */
 static void print_terms(const struct andiron_option *o, FILE *out)
 {
@@ -44,12 +61,7 @@ static void print_terms(const struct andiron_option *o, FILE *out)
 	if (o->choices)
 		for (const char *const *c = o->choices; *c; c++)
 			fprintf(out, "%s\"%s\"", c == o->choices ? ", one of " : " ", *c);
-	if (o->min != o->max) {
-		fprintf(out, ", from ");
-		print_bound(o, o->min, out);
-		fprintf(out, " to ");
-		print_bound(o, o->max, out);
-	}
+	print_bounds(o, out);
 	if (o->until)
 		fprintf(out, ", until %s", o->until);
 }

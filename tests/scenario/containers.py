@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The whole way from discovery to a file, with processes in real cgroups."""
+import contextlib
+import os
+import signal
+
+from books import ledger_holds
+from tap import ANDIRON, WORKLOAD, Background, Skip, case, folded, main, need_root, until, write
+
+CONTAINERS = {"a": "a1" * 32, "b": "b2" * 32}
+
+# Only processes of container a are kept; how the rule gets at them is the
+# container id, which discovery reads from the cgroup.
+CONFIG = """
+discovery.process "all" { }
+
+discovery.relabel "a" {
+  targets = discovery.process.all.targets
+  rule {
+    source_labels = ["__container_id__"]
+    regex         = "%s"
+    action        = "keep"
+  }
+}
+
+pyroscope.ebpf "node" {
+  forward_to       = [profile.file.out.receiver]
+  targets          = discovery.relabel.a.output
+  targets_only     = true
+  sample_rate      = 199
+  collect_interval = "1s"
+  pid_label        = true
+}
+
+profile.file "out" {
+  paths = ["%s"]
+}
+"""
+
+
+def hierarchies():
+    """Where cgroups can be made: the unified hierarchy, and those of version 1."""
+    root = "/sys/fs/cgroup"
+    places = [root] if os.path.exists(f"{root}/cgroup.procs") else [
+        f"{root}/{name}" for name in os.listdir(root) if os.path.exists(f"{root}/{name}/cgroup.procs")]
+    return [p for p in places if os.access(p, os.W_OK) and "cpuset" not in p]
+
+
+@contextlib.contextmanager
+def containers():
+    made = []
+    try:
+        for place in hierarchies():
+            for name in CONTAINERS.values():
+                os.mkdir(f"{place}/{name}")
+                made.append(f"{place}/{name}")
+        if not made:
+            raise Skip("needs cgroups that can be made: run where /sys/fs/cgroup is writable")
+        yield made
+    finally:
+        for path in made:
+            until(lambda p=path: not removed(p), "the end of a cgroup's processes")
+
+
+def removed(path):
+    """None once it is removed."""
+    try:
+        os.rmdir(path)
+    except OSError as busy:
+        return busy
+    return None
+
+
+def enter(made, name, pid):
+    for path in made:
+        if path.endswith(CONTAINERS[name]):
+            with open(f"{path}/cgroup.procs", "w") as f:
+                f.write(str(pid))
+
+
+@case
+def containers_are_told_apart():
+    """Of two containers one is kept by a rule, and only its samples are written."""
+    need_root()
+    config = write("agent.alloy", CONFIG % (CONTAINERS["a"], os.path.abspath("out.folded")))
+    with containers() as made:
+        with Background(WORKLOAD, "600") as a, Background(WORKLOAD, "600") as b:
+            enter(made, "a", a.pid)
+            enter(made, "b", b.pid)
+            with Background(ANDIRON, "run", "--ledger", "l.json", config) as agent:
+                agent.until_says("programs")
+                before = ticks(a.pid), ticks(b.pid)
+                agent.until(lambda: ticks(a.pid) > before[0] + 100 and ticks(b.pid) > before[1] + 100, "work of both")
+                agent.signal(signal.SIGTERM)
+                agent.end().expect(0)
+            roots = {frames[0] for frames in folded("out.folded")}
+            assert roots and all(str(a.pid) in root for root in roots), roots
+    assert sum(folded("out.folded").values()) == ledger_holds("l.json")
+
+
+def ticks(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return sum(int(n) for n in f.read().rpartition(")")[2].split()[11:13])
+
+
+main()
