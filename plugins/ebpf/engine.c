@@ -101,28 +101,42 @@ void engine_free(struct engine *e)
 }
 
 /* The target of a process; in the way, what is needed to know it. */
-static struct match *match_process(struct engine *e, struct process *p)
+static const struct match *match_process(struct engine *e, struct process *p)
 {
-	struct match *match;
+	const struct match *match;
 
 	process_identify(&e->processes, p);
 	match = matcher_find(e->matcher, p->key.tgid, p->root, str_of(p->container));
-	p->match = match;
+	/* Targets go when their process exits; what it has done until then is
+	 * theirs. settle_processes has the last word. */
+	if (match)
+		p->match = match;
 	p->match_generation = matcher_generation(e->matcher);
-	return match;
+	return p->match;
+}
+
+/* Ends the interval for the matches that targets had in it. */
+static void settle_processes(struct engine *e)
+{
+	vec_each(&e->processes.all, p) {
+		(*p)->match = NULL;
+		match_process(e, *p);
+	}
+	matcher_settle(e->matcher);
 }
 
 static void note_process(struct engine *e, const struct sampler_process *record)
 {
 	struct process *p = processes_note(&e->processes, record);
-	struct match *match;
+	const struct match *match;
 
 	e->stats.n_process_records++;
 	if (!p)
 		return;
 	match = match_process(e, p);
 	select_judge(e->session, e->matcher, p);
-	if (match)
+	/* Where all is sampled, its target may be news that is on its way. */
+	if (match || select_mode(&e->options, e->matcher) == SAMPLER_ALL)
 		process_map(&e->processes, p);
 }
 
@@ -193,7 +207,7 @@ int engine_apply(struct engine *e, const struct andiron_targets *update)
 	return matcher_apply(e->matcher, update);
 }
 
-/* All matches have become void. */
+/* Targets have changed. */
 static void rematch(struct engine *e)
 {
 	vec_each(&e->processes.all, p) {
@@ -401,6 +415,7 @@ void engine_collect(struct engine *e)
 	e->rows.list.n = 0;
 	e->books = NULL;
 	processes_age(&e->processes, KEEP_INTERVALS, on_gone, e);
+	settle_processes(e);
 	e->start_ns = end_ns;
 }
 

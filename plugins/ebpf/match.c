@@ -15,6 +15,7 @@
 #define LABELS_MAX 256u
 
 struct matches {
+	struct matches *older; /* replaced before this one was */
 	struct arena arena;
 	VEC(struct match) list;
 	struct index by_pid, by_container;
@@ -26,6 +27,7 @@ struct matches {
 struct matcher {
 	struct target_table *table;
 	struct matches now;
+	struct matches *replaced;
 	struct arena default_arena;
 	struct target_label *default_labels;
 	size_t n_default_labels;
@@ -61,6 +63,7 @@ void matcher_free(struct matcher *m)
 	if (!m)
 		return;
 	target_table_free(m->table);
+	matcher_settle(m);
 	matches_fini(&m->now);
 	arena_free(&m->default_arena);
 	free(m);
@@ -194,6 +197,9 @@ static int make_labels(struct arena *arena, const struct target_label *labels, s
 		if (!out[i].name.p || !out[i].value.p)
 			return -ENOMEM;
 	}
+	for (uint32_t i = 0; i < count; i++)
+		ret->fingerprint = hash_mix(hash_mix(ret->fingerprint, hash_str(out[i].name)),
+					    hash_str(out[i].value));
 	ret->labels = out;
 	ret->n_labels = count;
 	return 0;
@@ -287,18 +293,35 @@ static int add_default(struct matcher *m, struct building *b)
 
 int matcher_rebuild(struct matcher *m)
 {
+	struct matches *replaced = malloc(sizeof(*replaced));
 	struct building b = {0};
 
+	if (!replaced)
+		return -ENOMEM;
 	b.result = add_default(m, &b);
 	target_table_each(m->table, add_target, &b);
 	if (b.result != 0) {
 		matches_fini(&b.made);
+		free(replaced);
 		return b.result;
 	}
-	matches_fini(&m->now);
+	*replaced = m->now;
+	replaced->older = m->replaced;
+	m->replaced = replaced;
 	m->now = b.made;
 	m->generation++;
 	return 0;
+}
+
+void matcher_settle(struct matcher *m)
+{
+	while (m->replaced) {
+		struct matches *older = m->replaced->older;
+
+		matches_fini(m->replaced);
+		free(m->replaced);
+		m->replaced = older;
+	}
 }
 
 uint64_t matcher_generation(const struct matcher *m)

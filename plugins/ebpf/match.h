@@ -18,13 +18,15 @@
 
 #include <stdint.h>
 
-/* One target, ready for a batch. Labels are sorted by name. Lives until the
- * matcher's next change. */
+/* One target, ready for a batch. Labels are sorted by name. Lives until it is
+ * replaced by a rebuild and matcher_settle was called after that, so that a process
+ * whose target went with its exit can still be accounted for. */
 struct match {
 	const struct target_label *labels;
 	uint32_t n_labels;
 	uint32_t pid; /* __process_pid__, else 0 */
 	struct str container;
+	uint64_t fingerprint; /* of the labels: equal ones are one group of a batch */
 	uint32_t n_processes; /* the caller's own count */
 };
 
@@ -41,9 +43,11 @@ int matcher_apply(struct matcher *m, const struct andiron_targets *update);
 int matcher_set_default(struct matcher *m, bool enabled, const struct target_label *labels,
 			size_t n);
 
-/* Brings the matches up to date after the two above; all earlier `struct
- * match` are void then. 0 or -ENOMEM (it goes on with the old ones). O(targets). */
+/* Brings the matches up to date after the two above. 0 or -ENOMEM (it goes on with the old ones). O(targets). */
 int matcher_rebuild(struct matcher *m);
+
+/* Frees the matches that rebuilds have replaced. */
+void matcher_settle(struct matcher *m);
 
 /* Rises with every rebuild. */
 uint64_t matcher_generation(const struct matcher *m);

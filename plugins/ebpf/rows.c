@@ -181,8 +181,8 @@ static int by_target(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	if (x->match != y->match)
-		return x->match < y->match ? -1 : 1;
+	if (x->match->fingerprint != y->match->fingerprint)
+		return x->match->fingerprint < y->match->fingerprint ? -1 : 1;
 	if (x->process != y->process)
 		return x->process < y->process ? -1 : 1;
 	return 0;
@@ -204,7 +204,8 @@ int rows_to_batch(struct rows *rows, const struct rows_options *options,
 	m.type = add_type(&m);
 	m.kernel = add_object_mapping(&m, ANDIRON_OBJECT_KERNEL, STR("[kernel]"));
 	vec_each(&rows->list, row) {
-		if (row->match != match && !begin_group(&m, row->match))
+		if ((!match || row->match->fingerprint != match->fingerprint) &&
+		    !begin_group(&m, row->match))
 			break;
 		match = row->match;
 		if (!add_row(&m, row))

@@ -14,7 +14,7 @@
 /* With more pids than this as targets all is sampled and judged when it is
  * read: most of the machine is wanted then, and a process is not missed
  * between its start and the news of it. */
-#define SELECT_PIDS_MAX 1024u
+#define SELECT_PIDS_MAX 64u
 
 /* SAMPLER_ALL, or what the targets need. */
 uint32_t select_mode(const struct ebpf_options *options, struct matcher *matcher);

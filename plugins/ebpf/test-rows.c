@@ -31,8 +31,9 @@ static const struct andiron_objects service = {
 
 static const struct target_label labels_a[] = {{STR("service_name"), STR("a")}};
 static const struct target_label labels_b[] = {{STR("service_name"), STR("b")}};
-static const struct match matches[2] = {{.labels = labels_a, .n_labels = 1},
-					{.labels = labels_b, .n_labels = 1}};
+static const struct match matches[2] = {
+	{.labels = labels_a, .n_labels = 1, .fingerprint = 1},
+	{.labels = labels_b, .n_labels = 1, .fingerprint = 2}};
 
 static const uint64_t pcs[] = {0xffffffff81000010u, 0xffffffff81000020u, 0x1010, 0x1020, 0x9000};
 static const struct sampler_stack stack = {

@@ -90,22 +90,35 @@ void harness_fini(struct harness *h)
 	objects_free(h->objects);
 }
 
+/* Hands the changes of the list to the engine. */
+static void retarget(struct harness *h)
+{
+	const struct andiron_targets *update;
+	struct error err = ERROR_NULL;
+
+	expect_eq(target_list_flush(h->targets, &update), 0);
+	expect_eq(engine_apply(h->engine, update), 0);
+	update->release(update->owner);
+	if (engine_retarget(h->engine, &err) != 0)
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+}
+
+void harness_untarget(struct harness *h)
+{
+	target_list_clear(h->targets);
+	retarget(h);
+}
+
 void harness_target(struct harness *h, const char *label, const char *value, const char *service)
 {
 	struct target_label labels[] = {
 		{str_of(label), str_of(value)},
 		{STR("service_name"), str_of(service)},
 	};
-	static const struct andiron_targets *update;
-	struct error err = ERROR_NULL;
 	uint64_t row = ++h->n_targets;
 
 	expect_eq(target_list_set(h->targets, row, row, labels, 2), 0);
-	expect_eq(target_list_flush(h->targets, &update), 0);
-	expect_eq(engine_apply(h->engine, update), 0);
-	update->release(update->owner);
-	if (engine_retarget(h->engine, &err) != 0)
-		test_fail(__FILE__, __LINE__, "%s", err.text);
+	retarget(h);
 }
 
 void harness_target_pid(struct harness *h, pid_t pid, const char *service)

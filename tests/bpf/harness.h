@@ -38,6 +38,8 @@ void harness_fini(struct harness *h);
 
 /* A target by pid, with the label service_name. */
 void harness_target(struct harness *h, const char *label, const char *value, const char *service);
+/* Removes all targets. */
+void harness_untarget(struct harness *h);
 void harness_target_pid(struct harness *h, pid_t pid, const char *service);
 
 /* Serves the ring for so long, as the host's loop would. */

@@ -76,6 +76,28 @@ TEST(unselected_is_counted_apart)
 	harness_fini(&h);
 }
 
+/* A target goes when its process exits; what that has done in the interval is
+ * in its profile all the same, and nothing of it in the next. */
+TEST(a_target_that_goes_keeps_its_samples)
+{
+	struct workload w;
+	struct harness h;
+	uint64_t all;
+
+	harness_init(&h, &(struct harness_options){.rate_hz = 97});
+	workload_start(&w, "");
+	harness_target_pid(&h, w.pid, "load");
+	harness_run(&h, NS_PER_SEC);
+	workload_stop(&w);
+	harness_untarget(&h);
+	harness_collect(&h);
+	all = harness_service(&h, "load");
+	expect(all > 10);
+	harness_collect(&h);
+	expect_eq(harness_service(&h, "load"), all);
+	harness_fini(&h);
+}
+
 /* Over many intervals, with a swap each, nothing is lost or counted twice:
  * taken = sent + dropped in each (harness.c), and per CPU the clock's ticks
  * are all there. */
