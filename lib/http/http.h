@@ -80,8 +80,11 @@ struct http_request {
 	int64_t connect_timeout_ms; /* 0: 10 s */
 	int64_t stall_ms;           /* gives up when nothing arrives that long; 0: never */
 	uint64_t max_response;      /* bytes after decoding; more is -E2BIG; 0: 1 MiB */
-	/* A piece of the body, as it arrives; return false to end the request.
-	 * NULL: it is collected and given to `done`. */
+	/* A 2xx answer has begun: its headers are complete. May be NULL. */
+	void (*begun)(void *context);
+	/* A piece of the body of a 2xx answer, as it arrives; return false to end
+	 * the request. NULL: it is collected and given to `done`. What comes with
+	 * another status is always collected, up to 1 MiB. */
 	bool (*data)(void *context, struct str piece);
 	/* Once, at the end, unless the request was cancelled. */
 	void (*done)(void *context, const struct http_response *response);

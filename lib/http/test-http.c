@@ -186,7 +186,16 @@ struct pieces {
 	struct exchange x;
 	size_t n, limit;
 	bool cancel, seen;
+	int begun;
 };
+
+static void on_begun(void *context)
+{
+	struct pieces *p = context;
+
+	expect_eq(p->n, 0);
+	p->begun++;
+}
 
 static bool on_data(void *context, struct str piece)
 {
@@ -234,6 +243,37 @@ TEST(streams_and_cancels)
 	exchange_run(&p.x);
 	expect_eq(p.x.outcome.result, -ECANCELED);
 	exchange_fini(&p.x);
+}
+
+/* What is no success does not reach a stream: its text and headers are told
+ * at the end, and the stream has not begun. */
+TEST(errors_are_no_stream)
+{
+	static char late[] = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\n"
+			     "Content-Length: 5\r\n\r\nlater";
+	static char some[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nthese";
+	static char *const texts[] = {late, some};
+	static struct pieces p;
+
+	for (size_t i = 0; i < 2; i++) {
+		memset(&p, 0, sizeof(p));
+		p.limit = SIZE_MAX;
+		exchange_init(&p.x, serve_text, texts[i]);
+		p.x.request.max_response = UINT64_MAX;
+		p.x.request.begun = on_begun;
+		p.x.request.data = on_data;
+		p.x.request.done = on_pieces_done;
+		p.x.request.context = &p;
+		exchange_run(&p.x);
+		expect_eq(p.begun, (int)i);
+		expect_eq(p.n, i ? 5 : 0);
+		expect_eq(p.x.outcome.status, i ? 200 : 429);
+		if (i == 0) {
+			expect_eq(p.x.outcome.retry_after_ms, 7000);
+			expect(strcmp(p.x.outcome.body, "later") == 0);
+		}
+		exchange_fini(&p.x);
+	}
 }
 
 /* A client that is freed in the middle of things leaves nothing behind. */

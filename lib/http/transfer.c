@@ -15,22 +15,41 @@
 
 #define MAX_RETRY_AFTER_MS (INT64_C(30) * 24 * 3600 * 1000)
 
+static bool succeeded(const struct transfer *t)
+{
+	long status = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	return status >= 200 && status <= 299;
+}
+
 static size_t on_body(char *piece, size_t size, size_t n, void *context)
 {
 	struct transfer *t = context;
+	bool stream = t->data && succeeded(t);
+	uint64_t max = t->max_response;
 
 	check(size == 1);
+	/* A limit for a stream is none for an error page. */
+	if (t->data && !stream && max > TRANSFER_MAX_BODY)
+		max = TRANSFER_MAX_BODY;
 	t->moved_ns = clock_mono();
 	t->received += n;
 	if (t->cancelled)
 		return CURL_WRITEFUNC_ERROR;
-	if (t->received > t->max_response)
+	if (t->received > max)
 		t->failure = -E2BIG;
-	else if (t->data && !t->data(t->context, (struct str){piece, n}))
+	else if (stream && !t->data(t->context, (struct str){piece, n}))
 		t->failure = -ECANCELED;
-	else if (!t->data && buf_append(&t->body, piece, n) != 0)
+	else if (!stream && buf_append(&t->body, piece, n) != 0)
 		t->failure = -ENOMEM;
 	return t->failure ? CURL_WRITEFUNC_ERROR : n;
+}
+
+/* The empty line that ends a block of headers. */
+static bool ends_headers(const char *line, size_t n)
+{
+	return n > 0 && n <= 2 && (line[0] == '\r' || line[0] == '\n');
 }
 
 static size_t on_header(char *line, size_t size, size_t n, void *context)
@@ -41,6 +60,10 @@ static size_t on_header(char *line, size_t size, size_t n, void *context)
 	t->received_headers += n;
 	if (t->received_headers > TRANSFER_MAX_HEADERS)
 		t->failure = -E2BIG;
+	else if (t->begun && !t->cancelled && ends_headers(line, n) && succeeded(t)) {
+		t->begun(t->context);
+		t->begun = NULL; /* trailers may end with such a line too */
+	}
 	return t->failure ? CURL_WRITEFUNC_ERROR : n;
 }
 
@@ -103,6 +126,7 @@ static CURLcode set_basics(struct transfer *t, const struct http_request *reques
 	SET(CURLOPT_WRITEDATA, t);
 	SET(CURLOPT_HEADERFUNCTION, on_header);
 	SET(CURLOPT_HEADERDATA, t);
+	SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's 200 is not the server's */
 	SET(CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
 	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
 	return code;
@@ -183,6 +207,7 @@ int transfer_new(const struct http_config *config, const struct http_request *re
 	t->timeout_ns = request->timeout_ms * NS_PER_MSEC;
 	t->stall_ns = request->stall_ms * NS_PER_MSEC;
 	t->started_ns = t->moved_ns = clock_mono();
+	t->begun = request->begun;
 	t->data = request->data;
 	t->done = request->done;
 	t->context = request->context;

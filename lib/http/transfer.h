@@ -34,6 +34,7 @@ struct transfer {
 	int64_t started_ns, moved_ns; /* CLOCK_MONOTONIC */
 	curl_off_t uploaded;          /* as of moved_ns */
 	struct buf body;
+	void (*begun)(void *context);
 	bool (*data)(void *context, struct str piece);
 	void (*done)(void *context, const struct http_response *response);
 	void *context;
