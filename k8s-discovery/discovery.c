@@ -112,6 +112,19 @@ static bool all_synced(const struct discovery *d)
 	return true;
 }
 
+static bool any_failing(const struct discovery *d)
+{
+	vec_each(&d->session->watches, w)
+		if (watch_failing(*w))
+			return true;
+	return false;
+}
+
+static void say_healthy(const struct discovery *d)
+{
+	abi_health(&d->context, ANDIRON_HEALTH_HEALTHY, "%zu pods are known", store_pods(d->store));
+}
+
 static void publish(void *context)
 {
 	struct discovery *d = context;
@@ -124,6 +137,8 @@ static void publish(void *context)
 			   "out of memory: the targets are not up to date");
 	if (!update)
 		return;
+	if (!any_failing(d))
+		say_healthy(d);
 	d->context.host->send_targets(d->context.instance, "targets", update);
 	update->release(update->owner);
 }
@@ -153,8 +168,10 @@ static void on_state(void *context, const char *trouble)
 		abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY, "%s", trouble);
 		return;
 	}
+	if (any_failing(d))
+		return;
 	d->told = false;
-	abi_health(&d->context, ANDIRON_HEALTH_HEALTHY, "%zu pods are known", store_pods(d->store));
+	say_healthy(d);
 }
 
 static int session_start(struct discovery *d, struct session *s)

@@ -18,6 +18,7 @@
 #define FIRST_WAIT_MS  800
 #define LONGEST_WAIT_MS 30000
 #define LIST_TIMEOUT_MS 60000
+#define AT_ONCE_NS     NS_PER_SEC
 
 struct watch {
 	struct watch_owner owner;
@@ -29,9 +30,12 @@ struct watch {
 	struct buf line;
 	uint64_t request, timer;
 	int64_t wait_ms;
+	int64_t begun_ns; /* when the running watch was sent */
 	struct watch_counts counts;
 	char trouble[512]; /* why the running watch is to end; "" */
-	bool synced, stopped, gone;
+	bool synced, stopped, failing;
+	bool gone;  /* the running watch cannot go on from its version */
+	bool heard; /* the running watch has brought something */
 };
 
 static void begin(struct watch *w);
@@ -84,6 +88,11 @@ void watch_stop(struct watch *w)
 bool watch_synced(const struct watch *w)
 {
 	return w->synced;
+}
+
+bool watch_failing(const struct watch *w)
+{
+	return w->failing;
 }
 
 struct watch_counts watch_counts(const struct watch *w)
@@ -141,9 +150,19 @@ static void wait(struct watch *w, int64_t at_least_ms, const char *trouble)
 		ms = at_least_ms;
 	w->wait_ms = w->wait_ms * 2 < LONGEST_WAIT_MS ? w->wait_ms * 2 : LONGEST_WAIT_MS;
 	w->counts.failures++;
+	w->failing = true;
 	w->owner.state(w->owner.context, trouble);
 	if (c->host->timer_set(c->instance, ms * NS_PER_MSEC, 0, on_timer, w, &w->timer) < 0)
 		abi_log(c, ANDIRON_LOG_ERROR, "out of memory: Kubernetes is not asked again");
+}
+
+/* Says that it works, for the first time or again. */
+static void works(struct watch *w)
+{
+	if (!w->failing && w->counts.watches)
+		return; /* nothing new */
+	w->failing = false;
+	w->owner.state(w->owner.context, NULL);
 }
 
 /* Replaces a string; false, and unchanged, when memory is short. */
@@ -205,8 +224,7 @@ static void take_list(struct watch *w, const struct page *page)
 	if (!*w->next) {
 		store_sweep(w->owner.store, w->space);
 		w->synced = true;
-		w->wait_ms = FIRST_WAIT_MS;
-		w->owner.state(w->owner.context, NULL);
+		works(w);
 		w->owner.changed(w->owner.context);
 	}
 	begin(w);
@@ -289,6 +307,8 @@ static void take_event(struct watch *w, struct event *e)
 			 e->text);
 		return;
 	}
+	w->heard = true;
+	w->wait_ms = FIRST_WAIT_MS;
 	if (e->kind == EVENT_SET && store_set(w->owner.store, w->space, &e->pod) < 0) {
 		w->gone = true;
 		snprintf(w->trouble, sizeof(w->trouble), "out of memory while a pod was taken in");
@@ -341,18 +361,31 @@ static bool watch_data(void *context, struct str piece)
 	return !w->trouble[0];
 }
 
+/* The server has taken the watch; an event may be long in coming. */
+static void watch_begun(void *context)
+{
+	works(context);
+}
+
 static void watch_done(void *context, const struct http_response *r)
 {
 	struct watch *w = context;
+	int64_t lasted = clock_mono() - w->begun_ns;
 	char trouble[768];
 
 	w->request = 0;
+	if (lasted > LONGEST_WAIT_MS * NS_PER_MSEC)
+		w->wait_ms = FIRST_WAIT_MS;
 	if (w->gone || r->status == 410)
 		start_over(w);
 	if (w->trouble[0]) {
 		snprintf(trouble, sizeof(trouble), "%.*s: %s", STR_FMT(w->api->server), w->trouble);
 		wait(w, r->retry_after_ms, trouble);
-	} else if (r->status == 200 && r->result == 0) {
+	} else if (r->status == 200 && !w->heard && lasted < AT_ONCE_NS) {
+		snprintf(trouble, sizeof(trouble), "%.*s: the watch ended at once, without an event",
+			 STR_FMT(w->api->server));
+		wait(w, 0, trouble);
+	} else if (r->status == 200) {
 		begin(w); /* the server ends every watch after a while */
 	} else {
 		describe(w, r, trouble, sizeof(trouble));
@@ -396,6 +429,7 @@ static void watch(struct watch *w)
 	struct buf url = BUF_NULL;
 	struct http_request request = {.timeout_ms = (int64_t)(seconds + 30) * 1000,
 				       .max_response = UINT64_MAX,
+				       .begun = watch_begun,
 				       .data = watch_data,
 				       .done = watch_done};
 
@@ -406,7 +440,8 @@ static void watch(struct watch *w)
 	escape(&url, "fieldSelector", w->api->field_selector);
 	buf_clear(&w->line);
 	w->trouble[0] = '\0';
-	w->gone = false;
+	w->gone = w->heard = false;
+	w->begun_ns = clock_mono();
 	w->counts.watches++;
 	send(w, &url, &request);
 	buf_free(&url);

@@ -7,8 +7,10 @@
  *       └──────────────────────────┘
  *
  * Every failure waits (0.8 s, doubled up to 30 s, plus as much again at random;
- * Retry-After wins) and leaves what is known as it is. A list is parsed by a
- * worker, events one by one. Everything else runs on the loop of the owner.
+ * Retry-After wins) and leaves what is known as it is; so does a watch that
+ * ends at once with nothing said. An event, or a watch that lasts, ends the
+ * doubling. A list is parsed by a worker, events one by one. Everything else
+ * runs on the loop of the owner.
  */
 #ifndef K8S_WATCH_H
 #define K8S_WATCH_H
@@ -50,6 +52,8 @@ void watch_free(struct watch *w);
 
 /* Whether the first list is complete. */
 bool watch_synced(const struct watch *w);
+/* Whether the last thing that it did has failed. */
+bool watch_failing(const struct watch *w);
 
 struct watch_counts {
 	uint64_t lists, watches, events, failures;
