@@ -158,13 +158,14 @@ static void run_timers(struct loop *loop)
 static void drain_wake(struct loop *loop)
 {
 	uint64_t n;
-	ssize_t ignored;
+	/* Read first: a write that came between would be read away with the old
+	 * one, and `woken` would stay set with nothing left to wake the loop. */
+	ssize_t ignored = read(loop->event_fd, &n, sizeof(n));
 
+	(void)ignored;
 	pthread_mutex_lock(&loop->lock);
 	loop->woken = false;
 	pthread_mutex_unlock(&loop->lock);
-	ignored = read(loop->event_fd, &n, sizeof(n));
-	(void)ignored;
 }
 
 static void dispatch(struct loop *loop, const struct epoll_event *event)

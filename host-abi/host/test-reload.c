@@ -214,15 +214,16 @@ static void post_sem(void *context)
 static void busy(struct drive *d)
 {
 	struct plan *plan = pipeline(d);
-	sem_t go;
+	sem_t go, in_batch;
 
 	/* The forwarder is in a call while the plan changes, so its update waits,
 	 * and another change meanwhile is refused. */
 	sem_init(&go, 0, 0);
+	sem_init(&in_batch, 0, 0);
 	d->f.block_batch = &go;
+	d->f.in_batch = &in_batch;
 	test_take(&d->a, 3, 0);
-	while (queue_bytes(host_instance_of(&d->f)) > 0)
-		host_step(d->host);
+	sem_wait(&in_batch);
 	expect_eq(host_timer(d->host, NS_PER_MSEC, 0, again, d), 0);
 	expect_eq(host_timer(d->host, 5 * NS_PER_MSEC, 0, post_sem, &go), 0);
 	change_args(plan, 1);
@@ -230,6 +231,7 @@ static void busy(struct drive *d)
 	expect_eq(d->result, -EBUSY);
 	expect_eq(d->f.n_update, 1);
 	d->f.block_batch = NULL;
+	d->f.in_batch = NULL;
 }
 
 /* A component that is in a call does not stop the loop: the change waits. */

@@ -160,6 +160,8 @@ static void write_batch(void *self, const struct andiron_batch *batch)
 {
 	struct probe *p = enter(self);
 
+	if (p->in_batch)
+		sem_post(p->in_batch);
 	if (p->block_batch)
 		sem_wait(p->block_batch);
 	deliver(p, batch->samples);
@@ -173,6 +175,8 @@ static void forward_batch(void *self, const struct andiron_batch *batch)
 {
 	struct probe *p = enter(self);
 
+	if (p->in_batch)
+		sem_post(p->in_batch);
 	if (p->block_batch)
 		sem_wait(p->block_batch);
 	expect_eq(p->host->send_batch(p->instance, batch), 0);

@@ -26,6 +26,7 @@ struct probe {
 	bool no_deliver;    /* keeps what it got in its in-flight level */
 	bool never_drained; /* does not say so */
 	sem_t *block_batch; /* waits for it in every batch */
+	sem_t *in_batch;    /* and says so before */
 	sem_t *block_start;
 	int send_at_drain;                 /* batches of 10 samples */
 	void (*on_start)(struct probe *p); /* in start, [worker] */
