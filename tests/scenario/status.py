@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The running agent: what it says of itself, reloads, ends, servers that fail."""
+import contextlib
+import json
+import os
+import signal
+import socket
+import threading
+
+from running import Agent, ask, books, cpu_seconds, parse_metrics
+from tap import WORKLOAD, Background, andiron, case, main, need_root, read, until, write
+
+SAMPLER = """
+pyroscope.ebpf "node" {
+  forward_to       = [%s]
+  targets_only     = false
+  sample_rate      = %d
+  collect_interval = "1s"
+}
+"""
+FILE = 'profile.file "out" {\n  paths = ["%s"]\n}\n'
+TO_FILE = "profile.file.out.receiver"
+WRITER = """
+pyroscope.write "%s" {
+  endpoint {
+    url                 = "http://127.0.0.1:%d"
+    remote_timeout      = "300ms"
+    min_backoff_period  = "50ms"
+    max_backoff_retries = %d
+  }
+}
+"""
+
+
+def config(rate, end="", pid=None):
+    text = SAMPLER % (TO_FILE, rate) + FILE % os.path.abspath("out.pb.gz") + end
+    if pid:
+        text = text.replace("targets_only     = false", f'targets = [{{"__process_pid__" = "{pid}"}}]')
+    return write("agent.alloy", text)
+
+
+@contextlib.contextmanager
+def server(answer):
+    """A port on which every connection is given to `answer`, None: nobody listens."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    if answer is None:
+        listener.close()
+        yield port
+        return
+
+    def serve():
+        kept = []  # a connection that is forgotten is closed
+        with contextlib.suppress(OSError):
+            while True:
+                kept.append(listener.accept()[0])
+                with contextlib.suppress(OSError):
+                    answer(kept[-1])
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield port
+    listener.shutdown(socket.SHUT_RDWR)
+    thread.join()
+    listener.close()
+
+
+def hang(connection):
+    del connection  # it stays open, and silent
+
+
+def garbage(connection):
+    connection.recv(65536)
+    connection.sendall(b"\x00\x01\xff this is not HTTP\r\n\r\n")
+    connection.close()
+
+
+@case
+def metrics_and_health():
+    """/metrics is Prometheus text by the letter, /health is JSON, all else is 404."""
+    need_root()
+    with Background(WORKLOAD, "60"), Agent(config(199)) as a:
+        a.until_metric("andiron_samples_taken_total", 100)
+        head, text = ask("status", "/metrics")
+        assert head.startswith("HTTP/1.0 200 ") and "text/plain; version=0.0.4" in head, head
+        values = parse_metrics(text)
+        assert values["andiron_ledger_balanced", ""] == 1, text
+        assert values["pyroscope_ebpf_active_targets", '{component_id="pyroscope.ebpf.node"}'] == 0, text
+        head, text = ask("status", "/health")
+        assert "application/json" in head and json.loads(text)["healthy"] is True, text
+        assert {c["id"] for c in json.loads(text)["components"]} >= {"pyroscope.ebpf.node", "profile.file.out"}, text
+        assert all(set(c) == {"id", "health", "message", "since"} for c in json.loads(text)["components"]), text
+        assert ask("status", "/nothing")[0].startswith("HTTP/1.0 404 ")
+        assert a.stop()["taken"] >= 100
+
+
+@case
+def reload_loses_no_window():
+    """SIGHUP with another rate: it changes, and no time of the workload is missing."""
+    need_root()
+    rate, burnt = "andiron_ebpf_sample_rate_hertz", {}
+    with Background(WORKLOAD, "600") as worker:
+        worker.signal(signal.SIGSTOP)
+        until(lambda: ") T " in read(f"/proc/{worker.pid}/stat"), "that it has stopped")
+        burnt["unseen"] = cpu_seconds(worker.pid)
+        with Agent(config(199, pid=worker.pid)) as a:
+            a.until_metric(rate, exactly=199)
+            worker.signal(signal.SIGCONT)
+            a.until_metric("andiron_samples_taken_total", 200)
+            config(49, pid=worker.pid)
+            a.signal(signal.SIGHUP)
+            a.until_metric(rate, exactly=49)
+            burnt["first"] = cpu_seconds(worker.pid)
+            until(lambda: cpu_seconds(worker.pid) - burnt["first"] > 2, "2 s of work at the new rate")
+            worker.signal(signal.SIGSTOP)
+            until(lambda: ") T " in read(f"/proc/{worker.pid}/stat"), "that it has stopped again")
+            burnt["all"] = cpu_seconds(worker.pid)
+            taken = a.stop()["taken"]
+    report = json.loads(andiron("report", "--json", "-n", "1000", "out.pb.gz").expect(0).out)
+    assert report["samples"] == taken, (report["samples"], taken)
+    assert report["shown"] == "cpu", report["shown"]
+    seen, work = report["sum"] / 1e9, burnt["all"] - burnt["unseen"]
+    assert abs(seen - work) < .12 * work, (seen, burnt)
+
+
+@case
+def broken_reloads():
+    """SIGHUP with a broken file prints what is wrong; the old graph goes on as it was."""
+    need_root()
+    with Agent(config(199)) as a:
+        a.until_metric("andiron_ebpf_sample_rate_hertz", exactly=199)
+
+        def refused(times, finding):
+            a.signal(signal.SIGHUP)
+            a.until(lambda: a.text().count("old configuration goes on") == times, f"refusal {times}")
+            a.until_says(finding)
+
+        for times, (end, finding) in enumerate((("\n}", "agent.alloy:12:1: error"), ('profile.fil "x" { }\n', '"profile.file"'),
+                                                ('discovery.relabel "r" {\n targets = nobody.here.targets\n}\n', "nobody.here")), 1):
+            config(49, end)
+            refused(times, finding)
+        write("agent.alloy", "")
+        refused(4, "holds no components")
+        os.remove("agent.alloy")
+        refused(5, "No such file")
+        assert a.metric("andiron_ebpf_sample_rate_hertz") == 199, a.text()
+        before = a.metric("pyroscope_ebpf_profiling_sessions_total")
+        a.until_metric("pyroscope_ebpf_profiling_sessions_total", before + 2)
+        assert a.stop()["taken"] > 0
+    assert os.path.exists("out.pb.gz")
+
+
+@case
+def second_signal_skips_the_drain():
+    """A second SIGTERM does not wait for a server that hangs; what is lost is in the books."""
+    need_root()
+    with server(hang) as port, Background(WORKLOAD, "60"):
+        text = SAMPLER % ("pyroscope.write.slow.receiver", 199) + WRITER % ("slow", port, 0)
+        with Agent(write("agent.alloy", text.replace("300ms", "10m")), "--drain-deadline", "10m") as a:
+            a.until_metric("andiron_samples_in_flight", 100)
+            a.signal(signal.SIGTERM)
+            a.until_says("stopping: ")
+            a.signal(signal.SIGTERM)
+            a.end().expect(0)
+    left = books()["writers"]["pyroscope.write.slow"]
+    assert left["delivered"] == 0, left
+
+
+@case
+def failing_servers():
+    """Servers that hang, answer garbage or refuse: unhealthy with the cause, every sample under a reason."""
+    need_root()
+    kinds = {"hangs": hang, "garbage": garbage, "refuses": None}
+    with contextlib.ExitStack() as stack:
+        ports = {name: stack.enter_context(server(answer)) for name, answer in kinds.items()}
+        stack.enter_context(Background(WORKLOAD, "60"))
+        text = SAMPLER % (", ".join(f"pyroscope.write.{name}.receiver" for name in kinds), 199)
+        text += "".join(WRITER % (name, port, 2) for name, port in ports.items())
+        a = stack.enter_context(Agent(write("agent.alloy", text), "--drain-deadline", "1s"))
+        for name in kinds:
+            a.until_metric("andiron_samples_dropped_total", 1, f'writer="pyroscope.write.{name}"')
+            a.until_health(f"pyroscope.write.{name}", "unhealthy", f"127.0.0.1:{ports[name]}")
+        assert a.health("pyroscope.ebpf.node")[0] == "healthy"
+        found = a.stop()
+    for name in kinds:
+        w = found["writers"][f"pyroscope.write.{name}"]
+        assert w["delivered"] == w["spooled"] == w["in_flight"] == 0 and w["dropped"], (name, w)
+        assert all(reason.startswith(f"pyroscope.write.{name}:") for reason in w["dropped"]), (name, w)
+
+
+main()
