@@ -200,7 +200,7 @@ static int session_start(struct discovery *d, struct session *s)
 	return 0;
 }
 
-int discovery_start(struct discovery *d, struct error *err)
+int discovery_start(struct discovery *d)
 {
 	if (d->session)
 		return session_start(d, d->session);

@@ -19,7 +19,8 @@ struct discovery;
  * given). -EINVAL, -ENOENT with a text, -ENOMEM. Without side effects. */
 int discovery_new(const struct abi_context *context, const struct andiron_value *args,
 		  struct discovery **ret, struct error *err);
-int discovery_start(struct discovery *d, struct error *err);
+/* 0 or -ENOMEM. Without an API server to ask it is unhealthy until an update. */
+int discovery_start(struct discovery *d);
 void discovery_stop(struct discovery *d);
 void discovery_free(struct discovery *d);
 

@@ -83,10 +83,8 @@ static int32_t create(const struct andiron_host *host, uint64_t id, const struct
 static int32_t start(void *arg, struct andiron_error *ret_err)
 {
 	struct instance *self = arg;
-	struct error err = ERROR_NULL;
-	int r = discovery_start(self->discovery, &err);
 
-	return err.code ? abi_error(self->context.host, ret_err, &err) : r;
+	return discovery_start(self->discovery);
 }
 
 static int32_t update(void *arg, const struct andiron_value *args, struct andiron_error *ret_err)
