@@ -255,7 +255,7 @@ TEST(a_second_stop_skips_the_drain)
 }
 
 /* A call that never returns does not keep the process from ending. */
-TEST(who_hangs_is_left_behind)
+_Noreturn TEST(who_hangs_is_left_behind)
 {
 	static struct blocked blocked; /* outlives the test: its thread stays */
 	static struct probe slow = {.block_start = &blocked.go};

@@ -116,7 +116,7 @@ static int count_fds(void)
 	return n;
 }
 
-static void run_in_child(const struct test_case *t)
+static _Noreturn void run_in_child(const struct test_case *t)
 {
 	int before = count_fds();
 

@@ -75,5 +75,5 @@ void table_remove(struct table *t, struct process *p)
 
 struct process *process_of(struct join_member *member)
 {
-	return (struct process *)((char *)member - offsetof(struct process, member));
+	return (struct process *)(void *)((char *)member - offsetof(struct process, member));
 }

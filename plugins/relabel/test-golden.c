@@ -97,7 +97,7 @@ static void add_labels(struct golden *g, struct str rest, bool in)
 	}
 }
 
-static void fail(const struct golden *g, const char *what, struct str detail)
+static _Noreturn void fail(const struct golden *g, const char *what, struct str detail)
 {
 	test_fail(GOLDEN, 0, "%.*s: %s %.*s", STR_FMT(g->name), what, STR_FMT(detail));
 }

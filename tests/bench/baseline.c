@@ -4,7 +4,11 @@
  * its nanoseconds per run and its runs. Turns the kernel's run-time counters on
  * meanwhile.
  */
+#pragma GCC diagnostic push /* bpftool's text, not ours */
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wcast-qual"
 #include "baseline.skel.h"
+#pragma GCC diagnostic pop
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -15,7 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __clang__ /* which makes no clones to forbid */
+#define NOINLINE __attribute__((noinline))
+#else
 #define NOINLINE __attribute__((noinline, noclone, noipa))
+#endif
 #define ROUNDS   200000
 
 static volatile uint64_t sink;
