@@ -94,13 +94,14 @@ static void unknown_component(struct draft *d, const struct stmt *s)
 	const struct registered_component *all;
 	size_t n = registry_components(d->l.registry, &all);
 	const char **names = lang_array(&d->l, const char *, n + 1);
-	const char *hint;
+	const char *near, *hint;
 
 	for (size_t i = 0; names && i < n; i++)
 		names[i] = all[i].component->name;
-	hint = names ? diag_suggest(d->l.diags, s->name, names, n) : NULL;
-	if (!hint)
-		hint = draft_searched(d);
+	near = names ? diag_suggest(d->l.diags, s->name, names, n) : NULL;
+	hint = draft_searched(d);
+	if (near && hint)
+		hint = arena_printf(d->l.arena, "%s\n%s", near, hint);
 	lang_error(&d->l, s->place, hint, "there is no component \"%.*s\"",
 		   STR_FMT(str_first(s->name, 200)));
 }

@@ -101,6 +101,12 @@ TEST(labels)
 		    "  it stands at f:1:1 already\n");
 }
 
+#define SEARCHED                                                                                   \
+	"  looked for plugins in\n"                                                                \
+	"  /plugins\n"                                                                             \
+	"  /elsewhere (does not exist)\n"                                                          \
+	"  /plugins/andiron-half.so was refused: the file is cut off\n"
+
 TEST(refuses_what_is_no_component)
 {
 	expect_plan("x = 1", "f:1:1: error: the argument x cannot stand at the top of a file\n"
@@ -111,15 +117,12 @@ TEST(refuses_what_is_no_component)
 		    "f:1:1: error: there is no component \"pyroscope.wirte\"\n"
 		    "    1 | pyroscope.wirte \"a\" {}\n"
 		    "      | ^~~~~~~~~~~~~~~\n"
-		    "  did you mean \"pyroscope.write\"?\n");
+		    "  did you mean \"pyroscope.write\"?\n" SEARCHED);
 	expect_plan("otelcol.exporter.otlp \"a\" {}",
 		    "f:1:1: error: there is no component \"otelcol.exporter.otlp\"\n"
 		    "    1 | otelcol.exporter.otlp \"a\" {}\n"
 		    "      | ^~~~~~~~~~~~~~~~~~~~~\n"
-		    "  looked for plugins in\n"
-		    "  /plugins\n"
-		    "  /elsewhere (does not exist)\n"
-		    "  /plugins/andiron-half.so was refused: the file is cut off\n");
+		    SEARCHED);
 	expect_plan("declare \"a\" {}\n"
 		    "import.file \"b\" {}\n",
 		    "f:1:1: error: the block declare is not supported yet by this version\n"
@@ -140,7 +143,7 @@ TEST(is_not_told_twice)
 		    "f:1:1: error: there is no component \"pyroscope.wirte\"\n"
 		    "    1 | pyroscope.wirte \"w\" {}\n"
 		    "      | ^~~~~~~~~~~~~~~\n"
-		    "  did you mean \"pyroscope.write\"?\n");
+		    "  did you mean \"pyroscope.write\"?\n" SEARCHED);
 }
 
 TEST(accepts_settings_of_alloy)
