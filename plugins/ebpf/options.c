@@ -24,7 +24,7 @@ static const char *const comm_words[] = {"none", "label", "stackframe", "both", 
 #define DEAD(name_, type_, default_)                                                               \
 	{                                                                                          \
 		.name = name_, .type = type_, .flags = ANDIRON_OPTION_IGNORED,                     \
-		.default_text = default_, .doc = "Has no effect since Alloy 1.11.", .until = "0.1" \
+		.default_text = default_, .doc = "Has no effect since Alloy 1.11.", .until = "Alloy 1.11" \
 	}
 #define IGNORED(name_, type_, default_, doc_, effect_)                                             \
 	{                                                                                          \
