@@ -8,8 +8,20 @@ say() { printf '%s\n' "$*" >&2; }
 need_root() {
 	[ "$(id -u)" = 0 ] && return
 	say "$1 needs root: it installs packages and samples the whole machine with eBPF."
-	say "    sudo $root/$1${2:+ $2}"
+	if command -v sudo >/dev/null; then
+		say "    sudo $(quoted "$root/$1")${2:+ $2}"
+	else
+		say "    su -c \"$(quoted "$root/$1")${2:+ $2}\""
+	fi
 	exit 1
+}
+
+# quoted WORD: as a shell takes it back.
+quoted() {
+	case $1 in
+	*[!A-Za-z0-9_./-]*) printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")" ;;
+	*) printf '%s' "$1" ;;
+	esac
 }
 
 # packages PURPOSE…: the names of packaging/packages for these purposes.
@@ -25,6 +37,10 @@ missing_packages() {
 	done
 }
 
+apt_install() {
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null
+}
+
 # install_packages PURPOSE…: says what is missing and installs it. Without apt it prints the
 # list and goes on; what is really absent then shows when it is used.
 install_packages() {
@@ -37,14 +53,19 @@ install_packages() {
 		return 0
 	fi
 	missing=$(missing_packages "$@")
-	[ -z "$missing" ] && return 0
-	say "Installing: $missing"
-	# shellcheck disable=SC2086
-	if ! DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1; then
-		apt-get update -qq >&2 &&
-			DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
-			{ say "The packages could not be installed. Without a network, install them beforehand: apt-get install $missing"; exit 1; }
+	if [ -z "$missing" ]; then
+		say "All packages are installed: $*"
+		return 0
 	fi
+	say "Installing: $missing"
+	# The lists that are there may do, and need no network; where not, they are fetched first.
+	# shellcheck disable=SC2086
+	apt_install $missing >/dev/null 2>&1 && return 0
+	# shellcheck disable=SC2086
+	apt-get update -qq >&2 && apt_install $missing >/dev/null && return 0
+	say "The packages could not be installed. Without a network, install them beforehand:"
+	say "    apt-get install $missing"
+	exit 1
 }
 
 # give_back PATH…: under sudo, what was made belongs to who called.
@@ -55,16 +76,39 @@ give_back() {
 	done
 }
 
-# configure DIR OPTION…: meson setup, once. A folder that meson cannot use any more is made anew.
+# configure DIR OPTION…: a build folder with these options. One that is there is looked over
+# again: a program that was absent when it was made may be there by now. One that cannot be
+# used any more is made anew.
 configure() {
 	dir=$1
 	shift
-	[ -f "$dir/build.ninja" ] && ninja -C "$dir" -n build.ninja >/dev/null 2>&1 && return 0
-	rm -rf "$dir"
-	meson setup "$dir" "$root" "$@" >"$dir.log" 2>&1 || { cat "$dir.log" >&2; rm -f "$dir.log"; exit 1; }
-	rm -f "$dir.log"
+	log=$(mktemp)
+	if [ ! -f "$dir/build.ninja" ] || ! meson setup --reconfigure "$dir" "$root" "$@" >"$log" 2>&1; then
+		rm -rf "$dir"
+		meson setup "$dir" "$root" "$@" >"$log" 2>&1 || {
+			cat "$log" >&2
+			rm -f "$log"
+			exit 1
+		}
+	fi
+	rm -f "$log"
 }
 
+# compile DIR: builds quietly; what went wrong is shown.
+compile() {
+	ninja -C "$1" >"$1/compile.log" 2>&1 && return 0
+	grep -v '^\[' "$1/compile.log" | tail -60 >&2
+	say "The build failed; all of it stands in $1/compile.log"
+	exit 1
+}
+
+# Root's home for what tools keep (under some sudos it is the caller's), and nothing of
+# root's beside the sources.
+if [ -n "${SUDO_UID:-}" ]; then
+	HOME=$(getent passwd 0 | cut -d: -f6)
+	export HOME
+fi
+export PYTHONDONTWRITEBYTECODE=1
 # Go, where it is installed outside the path that sudo sets.
 for go in /usr/local/go/bin /usr/lib/go/bin; do
 	if [ -d "$go" ]; then PATH=$PATH:$go; fi

@@ -108,8 +108,9 @@ int record_check(struct record_request *q, struct error *err)
 	r = record_each_pid(q, check_pid, &n_pids, err);
 	if (r < 0)
 		return r;
-	if (q->outputs.n == 0 && (!vec_push(&q->outputs, (const char *)"flame.html") ||
-				  !vec_push(&q->outputs, (const char *)"profile.pb.gz")))
+	q->chose_outputs = q->outputs.n == 0;
+	if (q->chose_outputs && (!vec_push(&q->outputs, (const char *)"flame.html") ||
+				 !vec_push(&q->outputs, (const char *)"profile.pb.gz")))
 		return error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < q->outputs.n; i++)
 		if ((r = check_output(q->outputs.p[i], err)) < 0)

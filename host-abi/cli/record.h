@@ -13,6 +13,7 @@
 
 struct record_request {
 	struct texts outputs; /* never empty once checked */
+	bool chose_outputs;   /* none was typed */
 	struct texts pids;    /* as typed, each a list with commas */
 	bool everything;      /* -a */
 	uint64_t rate_hz;

@@ -225,13 +225,11 @@ static void suggest_more(const struct recording *r, uint64_t n_samples)
 			"  for more: andiron record -F 499 -d 60s -p …, while the process works\n");
 }
 
+/* For who typed no more than `record`; who names files, as scripts do, knows what for. */
 static void suggest_next(const struct recording *r)
 {
-	for (size_t i = 0; i < r->request.outputs.n; i++)
-		if (str_ends(str_of(r->request.outputs.p[i]), STR(".pb.gz"))) {
-			fprintf(stderr, "next: andiron report %s\n", r->request.outputs.p[i]);
-			return;
-		}
+	if (r->request.chose_outputs)
+		fprintf(stderr, "next: andiron report profile.pb.gz\n");
 }
 
 /* Until the command has ended; a signal to us alone is passed on. */

@@ -127,6 +127,8 @@ def defaults():
         andiron("record", "-d", "1s").expect(0, "wrote flame.html", "wrote profile.pb.gz", "next: andiron report profile.pb.gz")
     assert {"flame.html", "profile.pb.gz"} <= set(os.listdir())
     andiron("report", "profile.pb.gz").expect(0, "workload_70")
+    named = andiron("record", "-d", "100ms", "-o", "n.pb.gz").expect(0, "wrote n.pb.gz")
+    assert "next:" not in named.err, named.err
 
 
 @case
