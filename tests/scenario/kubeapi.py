@@ -11,21 +11,26 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 import urllib.parse
 
 TOKEN = "first-token"
 BOOKMARK_SECONDS = .2
 
 
-def certificate():
-    """ca.crt, and server.pem for 127.0.0.1, in the current directory."""
-    def openssl(*args):
-        subprocess.run(["openssl", *args], check=True, capture_output=True)
-    new = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    openssl(*new, "-subj", "/CN=test CA", "-keyout", "ca.key", "-out", "ca.crt")
-    openssl(*new, "-subj", "/CN=kubernetes", "-addext", "subjectAltName=IP:127.0.0.1", "-addext",
-            "basicConstraints=critical,CA:FALSE", "-CA", "ca.crt", "-CAkey", "ca.key", "-keyout", "key.pem", "-out", "server.pem")
+NEW = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+
+
+def authority(key, certificate):
+    """A CA in these files."""
+    subprocess.run([*NEW, "-subj", "/CN=test CA", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+
+
+def certify():
+    """ca.crt, and server.pem with server.key for 127.0.0.1, in the current directory."""
+    authority("ca.key", "ca.crt")
+    subprocess.run([*NEW, "-subj", "/CN=kubernetes", "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-addext", "basicConstraints=critical,CA:FALSE", "-CA", "ca.crt", "-CAkey", "ca.key",
+                    "-keyout", "server.key", "-out", "server.pem"], check=True, capture_output=True)
 
 
 def pod(namespace, name, uid, containers, **labels):
@@ -61,16 +66,26 @@ def event(kind, thing):
     def fault(handler):
         handler.begin()
         handler.line(kind, thing)
+        handler.finish_watch()
     return fault
+
+
+def silence(handler):
+    """A watch that ends with nothing said."""
+    handler.begin()
+    handler.finish_watch()
 
 
 def half_a_line(handler):
     """A watch that breaks in the middle of an event."""
     handler.begin()
-    handler.wfile.write(b'{"type":"ADDED","object":{"kind":"Pod","metad')
+    handler.chunk('{"type":"ADDED","object":{"kind":"Pod","metad')
+    handler.close_connection = True
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # a watch comes in chunks, so that its end shows whether it is whole
+
     def log_message(self, *_):
         pass
 
@@ -86,10 +101,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def begin(self):
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
 
+    def chunk(self, text):
+        self.wfile.write(f"{len(text):x}\r\n{text}\r\n".encode())
+
     def line(self, kind, thing):
-        self.wfile.write(json.dumps({"type": kind, "object": thing}).encode() + b"\n")
+        self.chunk(json.dumps({"type": kind, "object": thing}) + "\n")
+
+    def finish_watch(self):
+        self.chunk("")
 
     def do_GET(self):
         url = urllib.parse.urlsplit(self.path)
@@ -120,14 +142,14 @@ class KubeApi:
     """The pods and who watches them; start() and stop() keep the port."""
 
     def __init__(self, page=2):
-        certificate()
+        certify()
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.tls.load_cert_chain("server.pem", "key.pem")
+        self.tls.load_cert_chain("server.pem", "server.key")
         self.token, self.page = TOKEN, page
         self.pods, self.events, self.version = {}, [], 100
         self.list_faults, self.watch_faults, self.seen = [], [], []
         self.changed = threading.Condition()
-        self.server, self.port = None, 0
+        self.server, self.port, self.round = None, 0, 0
         self.start()
 
     def start(self):
@@ -138,14 +160,19 @@ class KubeApi:
 
     def stop(self):
         server, self.server = self.server, None
-        with self.changed:
-            self.changed.notify_all()
+        self.end_watches()
         server.shutdown()
         server.server_close()
         self.thread.join()
         for connection in list(server.open):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+
+    def end_watches(self):
+        """As a server does after a while; the next watch meets the next fault."""
+        with self.changed:
+            self.round += 1
+            self.changed.notify_all()
 
     def __enter__(self):
         return self
@@ -194,21 +221,15 @@ class KubeApi:
 
     def watch(self, handler, version):
         handler.begin()
-        mine = self.server
-        while self.server is mine:
+        mine = self.round
+        while self.round == mine:
             with self.changed:
                 new = [e for e in self.events if e[0] > version]
                 if not new and not self.changed.wait(BOOKMARK_SECONDS):
                     new = [(self.version, "BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(self.version)}})]
             for version, kind, thing in new:
                 handler.line(kind, thing)
+        handler.finish_watch()
 
     def count(self, what):
         return sum(kind == what for kind, _, _ in self.seen)
-
-    def until_expired(self):
-        """Forgets the events, as a server that has compacted."""
-        with self.changed:
-            self.events.clear()
-            self.version += 1000
-        return time.monotonic()

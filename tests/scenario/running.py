@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An agent that runs beside a test, and what it says of itself."""
+import contextlib
 import json
 import os
 import re
@@ -49,12 +50,17 @@ def ask(path, what):
     return head, body
 
 
+def answers():
+    with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):  # not bound, not listening yet
+        return ask("status", "/health")
+
+
 class Agent(Background):
     """`andiron run` with a status socket and a ledger."""
 
     def __init__(self, config, *arguments, **options):
         super().__init__(ANDIRON, "run", "--status", "status", "--ledger", "ledger.json", *arguments, config, **options)
-        self.until(lambda: os.path.exists("status"), "the status socket")
+        self.until(answers, "the status socket answers")
 
     def metric(self, name, labels=""):
         """The sum over all series of that name whose labels contain the text."""

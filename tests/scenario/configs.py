@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whole configuration files as people have them, unchanged, up to the server's sums.
+
+It all happens in a mount and a network namespace of its own, in which the
+server's names are 127.0.0.1 by /etc/hosts, and 127.0.0.1:4040 leads to it. The
+Kubernetes ones find a cluster as in a pod: by the environment and the files of
+the service account.
+"""
+import contextlib
+import fcntl
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+import urllib.parse
+
+from cgroups import Container
+from kubeapi import TOKEN, KubeApi, pod
+from running import Agent, cpu_seconds
+from tap import WORKLOAD, Background, Skip, andiron, case, environment, main, need_root, read, run, until, write
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "tests", "servers"))
+import pyroscope  # the servers' tests have it too
+
+EXAMPLES = os.path.join(ROOT, "packaging", "examples")
+ARTICLES = os.path.join(ROOT, "..", "shared", "configs")
+NAMES = ("pyroscope", "pyroscope.monitoring.svc.cluster.local")
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+INSIDE = "ANDIRON_TEST_INSIDE"
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+
+
+def enter():
+    """Begins again in namespaces; what needs the world outside is made before."""
+    if os.geteuid() != 0 or INSIDE in os.environ:
+        return
+    found = environment(**{INSIDE: "yes"})
+    with contextlib.suppress(pyroscope.Skip):
+        if "ANDIRON_PYROSCOPE" not in found:
+            pyroscope.get("push-receiver")
+    # A server that is given as a URL is reached through the world's network.
+    away = found.get("ANDIRON_PYROSCOPE", "").startswith("http")
+    spaces = ["--mount"] if away else ["--mount", "--net"]
+    os.execvpe("unshare", ["unshare", *spaces, sys.executable, os.path.abspath(__file__)], found)
+
+
+def furnish():
+    """Loopback, names, and a place for a service account, seen by us alone."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
+    hosts = write("hosts", read("/etc/hosts") + "".join(f"127.0.0.1 {name}\n" for name in NAMES))
+    for command in (["--make-rprivate", "/"], ["--bind", hosts, "/etc/hosts"]):
+        run("mount", *command).expect(0)
+    if not os.path.isdir(ACCOUNT):
+        run("mount", "-t", "tmpfs", "none", os.path.realpath("/var/run")).expect(0)
+        os.makedirs(ACCOUNT)
+
+
+@contextlib.contextmanager
+def port_4040(url):
+    """What comes to 127.0.0.1:4040 goes to the server, wherever that is."""
+    goal = urllib.parse.urlsplit(url)
+
+    def carry(source, sink):
+        with contextlib.suppress(OSError):
+            for piece in iter(lambda: source.recv(65536), b""):
+                sink.sendall(piece)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+    def serve(listener):
+        with contextlib.suppress(OSError):
+            while True:
+                near = listener.accept()[0]
+                far = socket.create_connection((goal.hostname, goal.port or 80))
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=carry, args=pair, daemon=True).start()
+
+    if goal.port == 4040 and goal.hostname == "127.0.0.1":
+        yield
+        return
+    with socket.create_server(("127.0.0.1", 4040)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        yield
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def need(path):
+    need_root()
+    if not os.path.exists(path):
+        raise Skip(f"needs {os.path.relpath(path, ROOT)} beside the checkout")
+    return path
+
+
+def runs(path, sampler, rate, workers, selector, env=None):
+    """Runs the file until the workers have worked for 3 s and more; what the server has is what was taken."""
+    begun = int(time.time() * 1000) - 1000
+    with contextlib.ExitStack() as stack:
+        try:
+            server = stack.enter_context(pyroscope.Pyroscope())
+        except pyroscope.Skip as why:
+            raise Skip(str(why)) from why
+        stack.enter_context(port_4040(server.url))
+        agent = stack.enter_context(Agent(path, env=env))
+        agent.until_metric("andiron_ebpf_sample_rate_hertz", exactly=rate)
+        agent.until_health(sampler, "healthy")
+        if selector != '{service_name="unspecified"}' and "kubernetes" in path:
+            agent.until_metric("pyroscope_ebpf_active_targets", exactly=len(workers))
+        first = {w: cpu_seconds(w.pid) for w in workers}
+        until(lambda: all(cpu_seconds(w.pid) - first[w] > 1.5 for w in workers), "1.5 s of work each")
+        books = agent.stop()
+        writers = list(books["writers"].values())
+        assert len(writers) == 1 and books["taken"] == writers[0]["delivered"] + sum(writers[0]["dropped"].values()), books
+        assert writers[0]["delivered"] > rate, books
+        merged = server.query("SelectMergeProfile", profileTypeID=pyroscope.CPU, labelSelector=selector, start=str(begun))
+        total = sum(int(sample["value"][0]) for sample in merged["sample"])
+        assert total == writers[0]["delivered"] * (10**9 // rate), (total, books)
+        assert "workload_70" in merged["stringTable"], merged["stringTable"][:50]
+        return server.series(selector) if server.stand_in else None
+
+
+def host(path, sampler, service):
+    need(path)
+    assert "warning" not in (lambda r: r.out + r.err)(andiron("validate", path).expect(0))
+    with Background(WORKLOAD, "600") as worker:
+        runs(path, sampler, 97, [worker], f'{{service_name="{service}"}}')
+
+
+def kubernetes(path, sampler, cluster):
+    need(path)
+    found = andiron("validate", path).expect(0, "default_target", "taken to mean that there is no default target")
+    assert (found.out + found.err).count("warning:") == 1, found.out + found.err
+    with Container() as a, Container() as b, KubeApi() as api:
+        for name, container in (("web-1", a), ("web-2", b)):
+            api.set(pod("shop", name, container.uid, {"app": container.id}))
+        for name, text in (("token", TOKEN), ("ca.crt", read("ca.crt"))):
+            write(f"{ACCOUNT}/{name}", text)
+        env = environment(KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT=str(api.port))
+        series = runs(path, sampler, 19, [a, b], f'{{service_name="ebpf/shop/app",cluster="{cluster}"}}', env)
+    assert series is None or {(s["namespace"], s["pod"], s["container"]) for s in series} == {
+        ("shop", "web-1", "app"), ("shop", "web-2", "app")}, series
+
+
+@case
+def our_host():
+    """packaging/examples/host-pyroscope.alloy runs, and the server has what the ledger says."""
+    host(f"{EXAMPLES}/host-pyroscope.alloy", "pyroscope.ebpf.host", "host")
+
+
+@case
+def our_kubernetes():
+    """packaging/examples/kubernetes-pyroscope.alloy warns once, and runs as in a pod."""
+    kubernetes(f"{EXAMPLES}/kubernetes-pyroscope.alloy", "pyroscope.ebpf.pods", "example")
+
+
+@case
+def article_host():
+    """The article's file for a host runs unchanged."""
+    host(f"{ARTICLES}/article-ebpf.alloy", "pyroscope.ebpf.instance", "unspecified")
+
+
+@case
+def article_kubernetes():
+    """The article's file for Kubernetes warns once, and runs unchanged as in a pod."""
+    kubernetes(f"{ARTICLES}/article-kubernetes.alloy", "pyroscope.ebpf.instance", "prod-eu-west-1")
+
+
+enter()
+if INSIDE in os.environ:
+    import tempfile
+    with tempfile.TemporaryDirectory() as place:
+        os.chdir(place)
+        furnish()
+        main()
+else:
+    main()

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pods: from a Kubernetes API server to profiles under their pod's labels."""
+import contextlib
+import os
+import signal
+import sys
+
+from cgroups import Container
+from kubeapi import TOKEN, KubeApi, authority, event, garbage, half_a_line, pod, refuses, silence, status
+from running import Agent
+from tap import WORKLOAD, Background, Skip, case, environment, folded, main, need_root, read, share, write
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "servers"))
+import pyroscope  # the servers' tests have it too
+
+DISCOVERY = "discovery.kubernetes.pods"
+API = """
+  api_server        = "https://127.0.0.1:%d"
+  bearer_token_file = "%s"
+  tls_config {
+    ca_file = "%s"
+  }
+"""
+CONFIG = """
+discovery.kubernetes "pods" {
+  role = "pod"
+%s}
+discovery.relabel "pods" {
+  targets = discovery.kubernetes.pods.targets
+  rule {
+    source_labels = ["__meta_kubernetes_namespace"]
+    target_label  = "namespace"
+  }
+  rule {
+    source_labels = ["__meta_kubernetes_pod_name"]
+    target_label  = "pod"
+  }
+  rule {
+    source_labels = ["__meta_kubernetes_pod_container_name"]
+    target_label  = "container"
+  }
+}
+pyroscope.ebpf "instance" {
+  forward_to       = [%s]
+  targets          = discovery.relabel.pods.output
+  collect_interval = "1s"
+  sample_rate      = 199
+}
+profile.file "out" {
+  paths = ["%s"]
+}
+"""
+WRITE = """
+pyroscope.write "server" {
+  endpoint {
+    url = "%s"
+  }
+}
+"""
+TAKEN = "andiron_samples_taken_total"
+PODS = "andiron_kubernetes_pods"
+TARGETS = "pyroscope_ebpf_active_targets"
+
+
+def config(api, server=None):
+    where = API % (api.port, write(os.path.abspath("token"), TOKEN), os.path.abspath("ca.crt")) if api else ""
+    receivers = "profile.file.out.receiver" + (", pyroscope.write.server.receiver" if server else "")
+    text = CONFIG % (where, receivers, os.path.abspath("out.folded")) + (WRITE % server.url if server else "")
+    return write("pods.alloy", text)
+
+
+def receiver():
+    try:
+        return pyroscope.Pyroscope()
+    except pyroscope.Skip as why:
+        raise Skip(str(why)) from why
+
+
+def web(container, **labels):
+    return pod("shop", "web-1", container.uid, {"app": container.id}, **labels)
+
+
+def database(container):
+    made = pod("shop", "db-1", container.uid, {"db": container.id})
+    made["metadata"]["annotations"] = {"pyroscope.io/service_name": "database"}
+    return made
+
+
+def recovers(agent):
+    """Healthy, and past the first event, which ends the doubling of waits."""
+    agent.until_health(DISCOVERY, "healthy")
+    events = "prometheus_sd_kubernetes_events_total"
+    agent.until_metric(events, agent.metric(events) + 1)
+
+
+def goes_on(agent):
+    """Whether pods are still sampled."""
+    agent.until_metric(TAKEN, agent.metric(TAKEN) + 50)
+
+
+@contextlib.contextmanager
+def two_pods():
+    """Two pods that are known and sampled, and their API server."""
+    need_root()
+    with Container() as first, Container() as second, KubeApi(page=1) as api:
+        api.set(web(first))
+        api.set(database(second))
+        with Agent(config(api)) as agent:
+            agent.until_metric(TARGETS, exactly=2)
+            goes_on(agent)
+            yield api, agent
+            agent.until_health(DISCOVERY, "healthy")
+            assert agent.metric(TARGETS) == agent.metric(PODS) == 2
+            goes_on(agent)
+            agent.stop()
+
+
+@case
+def told_apart():
+    """Two containers: each under its pod's labels and service_name, every sample at the server."""
+    need_root()
+    with receiver() as server, Container() as first, Container() as second, Background(WORKLOAD, "600"), KubeApi() as api:
+        for thing in (web(first), database(second), pod("shop", "gone", "u3", {"app": "0" * 64})):
+            api.set(thing)
+        with Agent(config(api, server)) as agent:
+            agent.until_metric("andiron_ebpf_matched_targets", exactly=2)
+            agent.until_metric(TAKEN, 400)
+            assert agent.metric(PODS) == 3
+            books = agent.stop()
+        assert books["writers"]["pyroscope.write.server"]["delivered"] == books["taken"], books
+        wanted = [{"namespace": "shop", "pod": "web-1", "container": "app", "service_name": "ebpf/shop/app"},
+                  {"namespace": "shop", "pod": "db-1", "container": "db", "service_name": "database"}]
+        parts = []
+        for labels in wanted:
+            selector = "{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}"
+            if server.stand_in:
+                assert server.series(selector, *labels) == [labels], (labels, server.series())
+            parts.append(server.total(selector))
+        assert all(part > sum(parts) / 5 for part in parts), parts
+        period = 10**9 // 199
+        assert sum(parts) == books["taken"] * period, (parts, books)
+        assert not server.stand_in or server.total() == sum(parts)
+    stacks = folded("out.folded")
+    assert sum(stacks.values()) == books["taken"]
+    assert share(stacks, "workload_70") > .5
+
+
+@case
+def pods_come_change_and_go():
+    """What happens to pods while the agent runs is followed."""
+    need_root()
+    with receiver() as server, Container() as container, KubeApi() as api, Agent(config(api, server)) as agent:
+        agent.until_health(DISCOVERY, "healthy")
+        assert agent.metric(PODS) == agent.metric(TARGETS) == agent.metric(TAKEN) == 0
+        api.set(web(container))
+        agent.until_metric(TARGETS, exactly=1)
+        agent.until(lambda: server.total('{service_name="ebpf/shop/app"}'), "the pod's profile")
+        changed = web(container)
+        changed["metadata"]["annotations"] = {"pyroscope.io/service_name": "renamed"}
+        api.set(changed)
+        agent.until(lambda: server.total('{service_name="renamed"}'), "a profile under the new name")
+        assert agent.metric(TARGETS) == agent.metric(PODS) == 1
+        api.set(changed, "DELETED")
+        agent.until_metric(PODS, exactly=0)
+        agent.until_metric(TARGETS, exactly=0)
+        sessions = "pyroscope_ebpf_profiling_sessions_total"
+        agent.until_metric(sessions, agent.metric(sessions) + 2)
+        taken = agent.metric(TAKEN)
+        agent.until_metric(sessions, agent.metric(sessions) + 2)
+        assert agent.metric(TAKEN) == taken > 0
+        assert agent.stop()["writers"]["pyroscope.write.server"]["delivered"] == taken
+
+
+@case
+def server_is_away():
+    """A server that stops: unhealthy with the cause, known pods go on; it is found again when it is back."""
+    with two_pods() as (api, agent):
+        lists = api.count("list")
+        api.stop()
+        agent.until_health(DISCOVERY, "unhealthy", f"127.0.0.1:{api.port}")
+        assert agent.metric(TARGETS) == 2
+        goes_on(agent)
+        api.start()
+        recovers(agent)
+        assert api.count("list") == lists, "it began anew and need not have"
+
+
+@case
+def server_refuses():
+    """401, 403, 429 and 500: the cause and its fix are named, the targets stay, and it goes on."""
+    with two_pods() as (api, agent):
+        for fault, words in ((refuses(403, "pods is forbidden"), "verbs list and watch"),
+                             (refuses(500, "etcdserver: leader changed"), "leader changed"),
+                             (refuses(429, "too many requests", Retry_After="2"), "answered 429: too many requests")):
+            api.watch_faults.append(fault)
+            api.end_watches()
+            agent.until_health(DISCOVERY, "unhealthy", words)
+            assert agent.metric(TARGETS) == 2
+            recovers(agent)
+        api.token = "second-token"
+        api.end_watches()
+        agent.until_health(DISCOVERY, "unhealthy", "bearer_token_file")
+        write("token", api.token + "\n")
+
+
+@case
+def server_has_forgotten():
+    """410, as an event and to a list: everything is listed again, and no target goes meanwhile."""
+    with two_pods() as (api, agent):
+        for fault in (event("ERROR", status(410, "too old resource version: 5 (2302)")), refuses(410, "too old")):
+            lists = api.count("list")
+            api.list_faults.append(refuses(410, "the provided continue parameter is too old"))
+            api.watch_faults.append(fault)
+            api.end_watches()
+            agent.until(lambda: api.count("list") >= lists + 3, "a list that fails, and one of two pages")
+            assert agent.metric(TARGETS) == 2
+            recovers(agent)
+
+
+@case
+def server_talks_nonsense():
+    """HTML, half an event, an event without sense, a watch that says nothing: the targets stay."""
+    with two_pods() as (api, agent):
+        for fault, words in ((garbage, "It works!"), (half_a_line, f"127.0.0.1:{api.port}"),
+                             (event("ADDED", {"kind": "Pod", "metadata": 7}), "not what a Kubernetes API server sends"),
+                             (silence, "ended at once")):
+            api.watch_faults.append(fault)
+            api.end_watches()
+            agent.until_health(DISCOVERY, "unhealthy", words)
+            assert agent.metric(TARGETS) == 2
+            recovers(agent)
+
+
+@case
+def nonsense_from_the_start():
+    """A first list of HTML, and a certificate of another CA: unhealthy with the cause."""
+    need_root()
+    with KubeApi() as api:
+        api.list_faults.append(garbage)
+        with Agent(config(api)) as agent:
+            agent.until_health(DISCOVERY, "unhealthy", "It works!")
+            agent.until_health(DISCOVERY, "healthy")
+            agent.stop()
+        authority("other.key", "ca.crt")
+        with Agent(config(api)) as agent:
+            agent.until_health(DISCOVERY, "unhealthy", "certificate")
+            agent.stop()
+
+
+@case
+def no_cluster():
+    """Neither an API server nor a cluster: unhealthy with the cause, the rest runs; a reload heals it."""
+    need_root()
+    everything = lambda path: write("pods.alloy", read(path).replace("sample_rate", "targets_only = false\n  sample_rate"))
+    env = {k: v for k, v in environment().items() if not k.startswith("KUBERNETES_")}
+    with Background(WORKLOAD, "600"), KubeApi() as api, Agent(everything(config(None)), env=env) as agent:
+        agent.until_health(DISCOVERY, "unhealthy", "no api_server")
+        agent.until_metric(TAKEN, 200)
+        assert agent.health("pyroscope.ebpf.instance")[0] == "healthy"
+        everything(config(api))
+        agent.signal(signal.SIGHUP)
+        agent.until_health(DISCOVERY, "healthy")
+        goes_on(agent)
+        assert agent.stop()["taken"] == sum(folded("out.folded").values())
+
+
+main()
