@@ -77,12 +77,17 @@ def receiver():
         raise Skip(str(why)) from why
 
 
-def web(container, **labels):
-    return pod("shop", "web-1", container.uid, {"app": container.id}, **labels)
+def space(container):
+    """A namespace that no other test uses, so that servers may be shared."""
+    return f"shop-{container.uid[:8]}"
+
+
+def web(container):
+    return pod(space(container), "web-1", container.uid, {"app": container.id})
 
 
 def database(container):
-    made = pod("shop", "db-1", container.uid, {"db": container.id})
+    made = pod(space(container), "db-1", container.uid, {"db": container.id})
     made["metadata"]["annotations"] = {"pyroscope.io/service_name": "database"}
     return made
 
@@ -129,8 +134,8 @@ def told_apart():
             assert agent.metric(PODS) == 3
             books = agent.stop()
         assert books["writers"]["pyroscope.write.server"]["delivered"] == books["taken"], books
-        wanted = [{"namespace": "shop", "pod": "web-1", "container": "app", "service_name": "ebpf/shop/app"},
-                  {"namespace": "shop", "pod": "db-1", "container": "db", "service_name": "database"}]
+        wanted = [{"namespace": space(first), "pod": "web-1", "container": "app", "service_name": f"ebpf/{space(first)}/app"},
+                  {"namespace": space(second), "pod": "db-1", "container": "db", "service_name": "database"}]
         parts = []
         for labels in wanted:
             selector = "{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}"
@@ -155,11 +160,12 @@ def pods_come_change_and_go():
         assert agent.metric(PODS) == agent.metric(TARGETS) == agent.metric(TAKEN) == 0
         api.set(web(container))
         agent.until_metric(TARGETS, exactly=1)
-        agent.until(lambda: server.total('{service_name="ebpf/shop/app"}'), "the pod's profile")
+        total = lambda name: server.total(f'{{namespace="{space(container)}",service_name="{name}"}}')
+        agent.until(lambda: total(f"ebpf/{space(container)}/app"), "the pod's profile")
         changed = web(container)
         changed["metadata"]["annotations"] = {"pyroscope.io/service_name": "renamed"}
         api.set(changed)
-        agent.until(lambda: server.total('{service_name="renamed"}'), "a profile under the new name")
+        agent.until(lambda: total("renamed"), "a profile under the new name")
         assert agent.metric(TARGETS) == agent.metric(PODS) == 1
         api.set(changed, "DELETED")
         agent.until_metric(PODS, exactly=0)
