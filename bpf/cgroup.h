@@ -7,15 +7,10 @@
 #ifndef BPF_CGROUP_H
 #define BPF_CGROUP_H
 
+#include "hierarchy.h"
 #include "kernel.h"
 
 #include <bpf/bpf_core_read.h>
-
-/* As in proc/hierarchy.h, which decides. */
-#define CGROUP_HIERARCHY_V2     0
-#define CGROUP_HIERARCHY_MEMORY 1
-#define CGROUP_HIERARCHY_CPU    2
-#define CGROUP_HIERARCHY_PIDS   3
 
 static __always_inline __u64 cgroup_of_subsystem(struct task_struct *task, int subsystem)
 {

@@ -17,6 +17,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "cgroup.h"
 #include "process.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -34,7 +35,7 @@ struct bpf_iter__task {
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-const volatile __u32 process_hierarchy = PROCESS_HIERARCHY_V2;
+const volatile __u32 process_hierarchy = CGROUP_HIERARCHY_V2;
 
 __u64 process_produced;
 __u64 process_lost;
@@ -45,39 +46,13 @@ struct {
 	__uint(max_entries, 256 * 1024); /* the loader gives large machines more */
 } events SEC(".maps");
 
-static __u64 cgroup_of_subsystem(struct task_struct *task, int subsystem)
-{
-	struct css_set *set = BPF_CORE_READ(task, cgroups);
-	struct cgroup_subsys_state *state = NULL;
-
-	bpf_core_read(&state, sizeof(state), &set->subsys[subsystem]);
-	return BPF_CORE_READ(state, cgroup, kn, id);
-}
-
-static __u64 cgroup_of(struct task_struct *task)
-{
-	if (process_hierarchy == PROCESS_HIERARCHY_MEMORY &&
-	    bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
-		return cgroup_of_subsystem(
-			task, (int)bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id));
-	if (process_hierarchy == PROCESS_HIERARCHY_CPU &&
-	    bpf_core_enum_value_exists(enum cgroup_subsys_id, cpu_cgrp_id))
-		return cgroup_of_subsystem(
-			task, (int)bpf_core_enum_value(enum cgroup_subsys_id, cpu_cgrp_id));
-	if (process_hierarchy == PROCESS_HIERARCHY_PIDS &&
-	    bpf_core_enum_value_exists(enum cgroup_subsys_id, pids_cgrp_id))
-		return cgroup_of_subsystem(
-			task, (int)bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id));
-	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
-}
-
 static void describe(struct task_struct *task, __u32 kind, struct process_record *ret)
 {
 	ret->kind = kind;
 	ret->pid = BPF_CORE_READ(task, tgid);
 	ret->parent = BPF_CORE_READ(task, real_parent, tgid);
 	ret->start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
-	ret->cgroup = cgroup_of(task);
+	ret->cgroup = cgroup_of_task(task, process_hierarchy);
 	BPF_CORE_READ_STR_INTO(&ret->comm, task, comm);
 }
 

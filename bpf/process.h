@@ -24,12 +24,6 @@
 #define PROCESS_EXEC 3
 #define PROCESS_EXIT 4
 
-/* Which hierarchy holds the containers: `process_hierarchy`. */
-#define PROCESS_HIERARCHY_V2 0
-#define PROCESS_HIERARCHY_MEMORY 1
-#define PROCESS_HIERARCHY_CPU 2
-#define PROCESS_HIERARCHY_PIDS 3
-
 /* One event in the ring, and one process in the list. The layout is that of
  * struct andiron_process_event. */
 struct process_record {

@@ -13,6 +13,7 @@
 #include "proc/hierarchy.h"
 
 #include <linux/types.h>
+#include "hierarchy.h"
 #include "process.h"
 
 #pragma GCC diagnostic push /* bpftool's text, not ours */
@@ -38,10 +39,10 @@ _Static_assert(PROCESS_FORK == ANDIRON_PROCESS_FORK && PROCESS_EXEC == ANDIRON_P
 		       PROCESS_EXIT == ANDIRON_PROCESS_EXIT &&
 		       PROCESS_EXISTING == ANDIRON_PROCESS_EXISTING,
 	       "kinds are the same on both sides");
-_Static_assert(PROCESS_HIERARCHY_V2 == PROC_HIERARCHY_V2 &&
-		       PROCESS_HIERARCHY_MEMORY == PROC_HIERARCHY_MEMORY &&
-		       PROCESS_HIERARCHY_CPU == PROC_HIERARCHY_CPU &&
-		       PROCESS_HIERARCHY_PIDS == PROC_HIERARCHY_PIDS,
+_Static_assert(CGROUP_HIERARCHY_V2 == PROC_HIERARCHY_V2 &&
+		       CGROUP_HIERARCHY_MEMORY == PROC_HIERARCHY_MEMORY &&
+		       CGROUP_HIERARCHY_CPU == PROC_HIERARCHY_CPU &&
+		       CGROUP_HIERARCHY_PIDS == PROC_HIERARCHY_PIDS,
 	       "hierarchies are the same on both sides");
 
 struct tracer {
