@@ -38,7 +38,7 @@ missing_packages() {
 }
 
 apt_install() {
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null
+	DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@" </dev/null
 }
 
 # install_packages PURPOSE…: says what is missing and installs it. Without apt it prints the
