@@ -36,7 +36,7 @@ struct discovery {
 	bool running, busy, list_wanted, list_bad;
 	size_t backlog; /* of `dirty`: what the current round reads */
 	uint64_t gather_timer, refresh_timer;
-	int64_t flushed_ns;
+	int64_t flushed_ns; /* or a round began, if that is later */
 	uint64_t n_targets, n_reads;
 	int cause; /* why there are no events, 0 if there are */
 };
@@ -381,9 +381,11 @@ static void on_gathered(void *arg)
 	struct discovery *d = arg;
 
 	d->gather_timer = 0;
+	if (d->busy)
+		return; /* its end takes up what gathered */
 	d->backlog = d->dirty.n;
-	if (!d->busy)
-		next_job(d);
+	d->flushed_ns = clock_mono();
+	next_job(d);
 }
 
 /* Lets things gather for a while; a job that runs goes on by itself. */

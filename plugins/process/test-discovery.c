@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,9 +58,19 @@ static void tell(uint32_t kind, pid_t pid, uint64_t start_ns)
 	subscriber.fn(subscriber.arg, &event, 1);
 }
 
-static pid_t child(void)
+/* A child that does not outlive a test that fails. */
+static pid_t fork_child(void)
 {
 	pid_t pid = fork();
+
+	if (!pid && prctl(PR_SET_PDEATHSIG, SIGKILL))
+		_exit(126);
+	return pid;
+}
+
+static pid_t child(void)
+{
+	pid_t pid = fork_child();
 
 	if (!pid) {
 		pause();
@@ -193,6 +204,7 @@ TEST(changes_are_gathered)
 	struct discovery *d = begin(&l, true);
 	pid_t pids[CHILDREN];
 
+	loop_run(never, NULL, 120); /* however long nothing happened before */
 	for (int i = 0; i < CHILDREN; i++) {
 		pids[i] = child();
 		for (int n = 0; n < 50; n++)
@@ -217,7 +229,7 @@ TEST(exec_changes_the_target)
 	char byte = 0;
 
 	expect(pipe2(gate, O_CLOEXEC) == 0);
-	pid = fork();
+	pid = fork_child();
 	if (!pid) {
 		while (read(gate[0], &byte, 1) < 0 && errno == EINTR)
 			;
