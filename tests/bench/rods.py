@@ -21,6 +21,13 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
+def busy_seconds():
+    """CPU time of everything on the machine."""
+    with open("/proc/stat") as stat:
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / TICK
+
+
 def pss_kb(pid):
     with open(f"/proc/{pid}/smaps_rollup") as rollup:
         return next(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
