@@ -35,20 +35,4 @@ static __always_inline __u64 cgroup_of_task(struct task_struct *task, __u32 hier
 	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 }
 
-/* The same for the task of bpf_get_current_task_btf, by plain loads. */
-static __always_inline __u64 cgroup_of_current(struct task_struct *task, __u32 hierarchy)
-{
-	struct css_set *set = task->cgroups;
-
-#define OF(hierarchy_, name)                                                                       \
-	if (hierarchy == (hierarchy_) && bpf_core_enum_value_exists(enum cgroup_subsys_id, name))  \
-		return set->subsys[bpf_core_enum_value(enum cgroup_subsys_id, name)]               \
-			->cgroup->kn->id
-	OF(CGROUP_HIERARCHY_MEMORY, memory_cgrp_id);
-	OF(CGROUP_HIERARCHY_CPU, cpu_cgrp_id);
-	OF(CGROUP_HIERARCHY_PIDS, pids_cgrp_id);
-#undef OF
-	return set->dfl_cgrp->kn->id;
-}
-
 #endif

@@ -6,7 +6,8 @@
  * descendants are followed.
  *
  * Runs on 5.10: no fetching atomics, loops with constant bounds, hashes that
- * are preallocated (a perf_event program may not allocate there).
+ * are preallocated (a perf_event program may not allocate there). Counts live in
+ * arrays, whose look-up is a few instructions of the program itself.
  */
 #include "kernel.h"
 
@@ -24,32 +25,53 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Fixed at load. */
 const volatile __u32 sampler_hierarchy = 0;
 const volatile __u64 sampler_ring_crowded_bytes = 0;
+const volatile __u32 sampler_slots = 1; /* a power of two */
+const volatile __u32 sampler_log_words = 1;
 
 /* Changed at any time. */
 volatile struct sampler_config sampler_config = {};
 
-struct sampler_half {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024); /* user space says how many */
-	__type(key, struct sampler_key);
-	__type(value, struct sampler_value);
-} half_0 SEC(".maps"), half_1 SEC(".maps");
+/* By number of CPU, for all that there may be. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* user space says how many */
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct sampler_cpu));
+} cpus SEC(".maps");
+
+/* sampler_slots for each CPU and half. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct sampler_slot));
+} slots SEC(".maps");
+
+/* One for each CPU and half, sampler_log_words + SAMPLER_LOG_SPARE words. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, 65536);
+} logs SEC(".maps");
+
+/* Written to by user space only, as a barrier: see session_swap. */
+struct sampler_nothing {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} nothing SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, SAMPLER_HALVES);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__array(values, struct sampler_half);
-} halves SEC(".maps") = {.values = {&half_0, &half_1}};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SAMPLER_HALVES);
-	__type(key, __u32);
-	__type(value, struct sampler_counters);
-} counters SEC(".maps");
-
-struct sampler_scratch;
+	__array(values, struct sampler_nothing);
+} barrier SEC(".maps") = {.values = {&nothing}};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -88,30 +110,33 @@ SAMPLER_INLINE const volatile struct sampler_config *h_config(void)
 	return &sampler_config;
 }
 
-SAMPLER_INLINE struct sampler_counters *h_counters(__u32 half)
+SAMPLER_INLINE __u32 h_cpu(void)
 {
-	return bpf_map_lookup_elem(&counters, &half);
+	return bpf_get_smp_processor_id();
 }
 
-SAMPLER_INLINE void *h_counts(__u32 half)
+SAMPLER_INLINE struct sampler_cpu *h_state(__u32 cpu)
 {
-	return bpf_map_lookup_elem(&halves, &half);
+	return bpf_map_lookup_elem(&cpus, &cpu);
 }
 
-SAMPLER_INLINE struct sampler_value *h_count_find(void *map, const struct sampler_key *key)
+SAMPLER_INLINE struct sampler_slot *h_slot(__u32 cpu, __u32 half, __u32 i)
 {
-	return bpf_map_lookup_elem(map, key);
+	__u32 index = (cpu * SAMPLER_HALVES + half) * sampler_slots + (i & (sampler_slots - 1));
+
+	return bpf_map_lookup_elem(&slots, &index);
 }
 
-SAMPLER_INLINE long h_count_new(void *map, const struct sampler_key *key,
-				const struct sampler_value *value)
+SAMPLER_INLINE __u64 *h_log(__u32 cpu, __u32 half)
 {
-	return bpf_map_update_elem(map, key, value, BPF_NOEXIST);
+	__u32 index = cpu * SAMPLER_HALVES + half;
+
+	return bpf_map_lookup_elem(&logs, &index);
 }
 
-SAMPLER_INLINE void h_increment(__u64 *p)
+SAMPLER_INLINE __u32 h_log_words(void)
 {
-	__sync_fetch_and_add(p, 1);
+	return sampler_log_words;
 }
 
 SAMPLER_INLINE struct sampler_selected *h_selected_find(__u32 tgid)
@@ -150,11 +175,6 @@ SAMPLER_INLINE __u64 h_now(void)
 	return bpf_ktime_get_ns();
 }
 
-SAMPLER_INLINE __u32 h_cpu(void)
-{
-	return bpf_get_smp_processor_id();
-}
-
 SAMPLER_INLINE __u32 h_walk(struct sampler_context *c, bool user, __u64 *pcs, __u32 n)
 {
 	long bytes = bpf_get_stack(c->event, pcs, n * sizeof(*pcs), user ? BPF_F_USER_STACK : 0);
@@ -163,8 +183,8 @@ SAMPLER_INLINE __u32 h_walk(struct sampler_context *c, bool user, __u64 *pcs, __
 }
 
 struct sampler_task;
+SAMPLER_INLINE __u64 h_cgroup(struct sampler_context *c);
 SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task);
-SAMPLER_INLINE struct sampler_scratch *h_scratch(void);
 
 SAMPLER_INLINE void h_leader_comm(struct sampler_context *c, char *comm)
 {
@@ -181,27 +201,13 @@ SAMPLER_INLINE void h_comm(char *comm)
 
 #include "sampler-body.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sampler_scratch);
-} scratch SEC(".maps");
-
-SAMPLER_INLINE struct sampler_scratch *h_scratch(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&scratch, &zero);
-}
-
 /* Reads through the helper, one call a member. Before 5.11. */
 SAMPLER_INLINE void task_by_probe(struct task_struct *current, struct sampler_task *task)
 {
 	struct mm_struct *mm = BPF_CORE_READ(current, mm);
 
 	task->key.start_ns = BPF_CORE_READ(current, group_leader, start_boottime);
-	task->cgroup = cgroup_of_task(current, sampler_hierarchy);
+	task->groups = (__u64)BPF_CORE_READ(current, cgroups);
 	task->mm = (__u64)mm;
 	task->exec_vm = mm ? BPF_CORE_READ(mm, exec_vm) : 0;
 	task->kthread = (BPF_CORE_READ(current, flags) & PF_KTHREAD) != 0;
@@ -213,11 +219,16 @@ SAMPLER_INLINE void task_by_load(struct task_struct *current, struct sampler_tas
 	struct mm_struct *mm = current->mm;
 
 	task->key.start_ns = current->group_leader->start_boottime;
-	task->cgroup = cgroup_of_current(current, sampler_hierarchy);
 	task->exec_vm = mm ? mm->exec_vm : 0;
 	task->kthread = (current->flags & PF_KTHREAD) != 0;
-	/* As a number: the pointer itself could not be kept in a map. */
+	/* As numbers: the pointers themselves could not be kept in a map. */
 	bpf_core_read(&task->mm, sizeof(task->mm), &current->mm);
+	bpf_core_read(&task->groups, sizeof(task->groups), &current->cgroups);
+}
+
+SAMPLER_INLINE __u64 h_cgroup(struct sampler_context *c)
+{
+	return cgroup_of_task(c->task, sampler_hierarchy);
 }
 
 SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task)

@@ -24,19 +24,17 @@ struct sampler_context {
 	bool in_user, kthread;
 };
 
-#define KEYS_MAX 64
-
-struct slot {
-	struct sampler_key key;
-	struct sampler_value value;
-};
+#define CPU       3 /* where we run */
+#define N_SLOTS   64
+#define LOG_WORDS 4096
 
 /* The kernel of this test. */
 static struct world {
 	struct sampler_config config;
-	struct sampler_counters counters[SAMPLER_HALVES];
-	struct slot slots[SAMPLER_HALVES][KEYS_MAX];
-	uint32_t n_slots[SAMPLER_HALVES], limit;
+	struct sampler_cpu cpu;
+	struct sampler_slot slots[SAMPLER_HALVES][N_SLOTS];
+	uint64_t logs[SAMPLER_HALVES][LOG_WORDS + SAMPLER_LOG_SPARE];
+	uint32_t n_slots, log_words; /* as if the maps were smaller; a power of two */
 	struct sampler_selected selected;
 	uint32_t selected_tgid;
 	uint64_t judged;
@@ -45,13 +43,11 @@ static struct world {
 	struct sampler_process_state state;
 	uint64_t now;
 	struct buf ring;
-	bool ring_full, race, busy;
-	uint32_t n_wakes, n_processes, n_stacks;
+	bool ring_full, no_table;
+	uint32_t n_wakes, n_processes, n_sent, n_cgroup_walks;
 } w;
 
-struct sampler_scratch;
 struct sampler_task;
-static struct sampler_scratch *h_scratch(void);
 static void h_task(struct sampler_context *c, struct sampler_task *task);
 
 static const volatile struct sampler_config *h_config(void)
@@ -59,51 +55,35 @@ static const volatile struct sampler_config *h_config(void)
 	return &w.config;
 }
 
-static struct sampler_counters *h_counters(__u32 half)
+static __u32 h_cpu(void)
 {
-	return &w.counters[half];
+	return CPU;
 }
 
-static void *h_counts(__u32 half)
+static struct sampler_cpu *h_state(__u32 cpu)
 {
-	return &w.slots[half];
+	return cpu == CPU ? &w.cpu : NULL;
 }
 
-static uint32_t half_of(const void *map)
+static struct sampler_slot *h_slot(__u32 cpu, __u32 half, __u32 i)
 {
-	return map == &w.slots[1];
+	return cpu == CPU && !w.no_table ? &w.slots[half][i & (w.n_slots - 1)] : NULL;
 }
 
-static struct sampler_value *h_count_find(void *map, const struct sampler_key *key)
+static __u64 *h_log(__u32 cpu, __u32 half)
 {
-	struct slot *slots = map;
-
-	for (uint32_t i = 0; i < w.n_slots[half_of(map)]; i++)
-		if (memcmp(&slots[i].key, key, sizeof(*key)) == 0)
-			return &slots[i].value;
-	return NULL;
+	return cpu == CPU && !w.no_table ? (__u64 *)w.logs[half] : NULL;
 }
 
-static long h_count_new(void *map, const struct sampler_key *key, const struct sampler_value *value)
+static __u32 h_log_words(void)
 {
-	struct slot *slots = map;
-	uint32_t *n = &w.n_slots[half_of(map)];
-
-	if (w.busy)
-		return -16;
-	if (*n >= w.limit)
-		return -7;
-	slots[(*n)++] = (struct slot){*key, *value};
-	if (!w.race)
-		return 0;
-	/* Another CPU was first: what is there is its sample. */
-	w.race = false;
-	return -17;
+	return w.log_words;
 }
 
-static void h_increment(__u64 *p)
+static __u64 h_cgroup(struct sampler_context *c)
 {
-	(*p)++;
+	w.n_cgroup_walks++;
+	return c->cgroup;
 }
 
 static struct sampler_selected *h_selected_find(__u32 tgid)
@@ -140,7 +120,7 @@ static long h_send(const void *data, __u64 size, bool wake)
 	if (head->type == SAMPLER_RECORD_PROCESS)
 		w.n_processes++;
 	else
-		w.n_stacks++;
+		w.n_sent++;
 	return 0;
 }
 
@@ -152,11 +132,6 @@ static bool h_ring_crowded(void)
 static __u64 h_now(void)
 {
 	return w.now;
-}
-
-static __u32 h_cpu(void)
-{
-	return 3;
 }
 
 static __u32 h_walk(struct sampler_context *c, bool user, __u64 *pcs, __u32 n)
@@ -183,18 +158,11 @@ static void h_comm(char *comm)
 
 #include "sampler-body.h"
 
-static struct sampler_scratch scratch;
-
-static struct sampler_scratch *h_scratch(void)
-{
-	return &scratch;
-}
-
 static void h_task(struct sampler_context *c, struct sampler_task *task)
 {
 	task->key.tgid = c->tgid;
 	task->key.start_ns = 1000 + c->tgid;
-	task->cgroup = c->cgroup;
+	task->groups = c->cgroup + 1;
 	task->mm = c->mm;
 	task->exec_vm = c->exec_vm;
 	task->in_user = c->in_user;
@@ -214,8 +182,11 @@ static const struct sampler_context in_kernel = {
 static void reset(void)
 {
 	buf_free(&w.ring);
-	w = (struct world){.config.with_kernel = 1, .limit = KEYS_MAX, .now = 1000000000};
-	memset(&scratch, 0, sizeof(scratch));
+	memset(&w, 0, sizeof(w));
+	w.config.with_kernel = 1;
+	w.n_slots = N_SLOTS;
+	w.log_words = LOG_WORDS;
+	w.now = 1000000000;
 }
 
 static void sample(const struct sampler_context *c)
@@ -225,55 +196,100 @@ static void sample(const struct sampler_context *c)
 	sampler_body(&copy, c->tgid);
 }
 
+static const struct sampler_counters *counters(uint32_t half)
+{
+	return &w.cpu.books[half].counters;
+}
+
+static uint32_t n_keys(uint32_t half)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < N_SLOTS; i++)
+		n += w.slots[half][i].count != 0;
+	return n;
+}
+
+/* The one with such a stack. */
+static const struct sampler_slot *find(uint32_t half, bool user, bool kernel)
+{
+	for (uint32_t i = 0; i < N_SLOTS; i++) {
+		const struct sampler_slot *slot = &w.slots[half][i];
+
+		if (slot->count && (slot->key.user_hash != 0) == user &&
+		    (slot->key.kernel_hash != 0) == kernel)
+			return slot;
+	}
+	test_fail(__FILE__, __LINE__, "no such key");
+	return NULL;
+}
+
 /* The invariant of the wire: for each half, taken = counts + map_full + map_busy. */
 static void expect_closed_books(void)
 {
-	for (int half = 0; half < SAMPLER_HALVES; half++) {
-		uint64_t sum = w.counters[half].map_full + w.counters[half].map_busy;
+	for (uint32_t half = 0; half < SAMPLER_HALVES; half++) {
+		uint64_t sum = counters(half)->map_full + counters(half)->map_busy;
 
-		for (uint32_t i = 0; i < w.n_slots[half]; i++)
-			sum += w.slots[half][i].value.count;
-		expect_eq(w.counters[half].taken, sum);
+		for (uint32_t i = 0; i < N_SLOTS; i++)
+			sum += w.slots[half][i].count;
+		expect_eq(counters(half)->taken, sum);
 	}
 }
 
-/* Equal stacks are one key, sent once; others are others. */
+/* Equal stacks are one key, written down once; others are others. */
 TEST(equal_stacks_are_counted_together)
 {
+	const struct sampler_slot *user, *kernel;
+
 	reset();
 	for (int i = 0; i < 10; i++)
 		sample(&in_user);
 	sample(&in_kernel);
-	expect_eq(w.n_slots[0], 2);
-	expect_eq(w.slots[0][0].value.count, 10);
-	expect_eq(w.slots[0][1].value.count, 1);
-	expect_eq(w.n_stacks, 2);
-	expect(w.slots[0][0].value.stack != 0);
-	expect(w.slots[0][0].value.stack != w.slots[0][1].value.stack);
-	expect_eq(w.slots[0][0].key.user_hash, w.slots[0][1].key.user_hash);
-	expect_eq(w.slots[0][0].key.kernel_hash, 0);
+	expect_eq(n_keys(0), 2);
+	user = find(0, true, false);
+	kernel = find(0, true, true);
+	expect_eq(user->count, 10);
+	expect_eq(kernel->count, 1);
+	expect_eq(w.cpu.books[0].n_stacks, 2);
+	expect_eq(w.cpu.books[0].n_words, 2 * SAMPLER_STACK_WORDS + 3 + 5);
+	expect(user->stack != 0 && kernel->stack != 0);
+	expect(user->stack != kernel->stack);
+	expect_eq(user->key.user_hash, kernel->key.user_hash);
+	expect_eq(w.n_sent, 0);
 	expect_closed_books();
 	buf_free(&w.ring);
 }
 
-/* The record holds the frames as they were walked, kernel first. */
-TEST(records_hold_the_frames)
+static void expect_stack(const void *record)
 {
 	struct sampler_stack head;
 	uint64_t pcs[5];
-	const char *at;
 
-	reset();
-	sample(&in_kernel);
-	expect_eq(w.ring.n, sizeof(struct sampler_process) + sizeof(head) + sizeof(pcs));
-	at = w.ring.p + sizeof(struct sampler_process);
-	memcpy(&head, at, sizeof(head));
-	memcpy(pcs, at + sizeof(head), sizeof(pcs));
+	memcpy(&head, record, sizeof(head));
+	memcpy(pcs, (const char *)record + sizeof(head), sizeof(pcs));
+	expect_eq(head.type, SAMPLER_RECORD_STACK);
 	expect_eq(head.n_kernel, 2);
 	expect_eq(head.n_user, 3);
-	expect_eq(head.id, w.slots[0][0].value.stack);
+	expect_eq(head.id, sampler_stack_id(find(0, true, true)->stack, CPU));
 	expect(memcmp(pcs, kernel_stack, sizeof(kernel_stack)) == 0);
 	expect(memcmp(pcs + 2, user_stack, sizeof(user_stack)) == 0);
+}
+
+/* The record holds the frames as they were walked, kernel first: in the log,
+ * and where that is full, the same in the ring. */
+TEST(records_hold_the_frames)
+{
+	reset();
+	sample(&in_kernel);
+	expect_stack(w.logs[0]);
+	reset();
+	w.log_words = 0;
+	sample(&in_kernel);
+	expect_eq(w.n_sent, 1);
+	expect_eq(w.cpu.books[0].n_words, 0);
+	expect_eq(w.ring.n, sizeof(struct sampler_process) +
+				    (SAMPLER_STACK_WORDS + 5) * sizeof(uint64_t));
+	expect_stack(w.ring.p + sizeof(struct sampler_process));
 	buf_free(&w.ring);
 }
 
@@ -284,55 +300,105 @@ TEST(idle_is_not_sampled)
 
 	reset();
 	sampler_body(&c, 0);
-	expect_eq(w.counters[0].idle, 1);
-	expect_eq(w.counters[0].taken, 0);
+	expect_eq(counters(0)->idle, 1);
+	expect_eq(counters(0)->taken, 0);
 	expect_eq(w.ring.n, 0);
 	buf_free(&w.ring);
 }
 
-/* A full map, a busy map, a full ring: each sample is in exactly one place. */
+/* A full table, none at all: each sample is in exactly one place. */
 TEST(losses_are_counted)
 {
 	struct sampler_context c = in_user;
 
 	reset();
-	w.limit = 1;
+	w.n_slots = 1;
 	sample(&in_user);
 	sample(&in_kernel);
 	sample(&in_kernel);
-	expect_eq(w.counters[0].map_full, 2);
-	w.busy = true;
+	expect_eq(counters(0)->map_full, 2);
+	w.no_table = true;
 	c.tgid = 8;
 	sample(&c);
-	expect_eq(w.counters[0].map_busy, 1);
+	expect_eq(counters(0)->map_busy, 1);
 	expect_closed_books();
 	buf_free(&w.ring);
 }
 
-/* A stack that found the ring full is marked, and sent with a later sample. */
+/* A stack that found log and ring full is marked, and sent with a later sample. */
 TEST(a_full_ring_is_tried_again)
 {
 	reset();
 	w.ring_full = true;
+	w.log_words = 0;
 	sample(&in_user);
-	expect_eq(w.slots[0][0].value.stack, 0);
-	expect_eq(w.slots[0][0].value.count, 1);
+	expect_eq(find(0, true, false)->stack, 0);
+	expect_eq(find(0, true, false)->count, 1);
 	w.ring_full = false;
 	sample(&in_user);
-	expect(w.slots[0][0].value.stack != 0);
-	expect_eq(w.slots[0][0].value.count, 2);
+	expect(find(0, true, false)->stack != 0);
+	expect_eq(find(0, true, false)->count, 2);
+	expect_eq(w.n_sent, 1);
 	expect_eq(w.n_processes, 1); /* it too was tried again */
 	expect_closed_books();
 	buf_free(&w.ring);
 }
 
-/* Two CPUs with the same new stack: both samples are counted. */
-TEST(a_lost_race_is_counted)
+/* A log that is full keeps what it has; the rest is sent. */
+TEST(a_log_fills_up)
+{
+	struct sampler_context c = in_user;
+	uint64_t pc = 1;
+
+	reset();
+	c.user = &pc;
+	c.n_user = 1;
+	w.log_words = 4 * (SAMPLER_STACK_WORDS + 1) + 1;
+	for (; pc <= 8; pc++)
+		sample(&c);
+	expect_eq(w.cpu.books[0].n_words, 4 * (SAMPLER_STACK_WORDS + 1));
+	expect_eq(w.n_sent, 4);
+	expect_eq(w.logs[0][3 * (SAMPLER_STACK_WORDS + 1) + SAMPLER_STACK_WORDS], 4);
+	expect_closed_books();
+	buf_free(&w.ring);
+}
+
+/* The way to a cgroup's id is walked when the process is new or has moved, and a
+ * process that took the place of another is found to be one. */
+TEST(cgroups_are_remembered)
+{
+	struct sampler_context c = in_user;
+
+	reset();
+	c.cgroup = 4;
+	for (int i = 0; i < 5; i++)
+		sample(&c);
+	expect_eq(w.n_cgroup_walks, 1);
+	expect_eq(find(0, true, false)->key.cgroup, 4);
+	c.cgroup = 5;
+	sample(&c);
+	expect_eq(w.n_cgroup_walks, 2);
+	expect_eq(n_keys(0), 2);
+	c.tgid += SAMPLER_KNOWN;
+	sample(&c);
+	expect_eq(w.n_cgroup_walks, 3);
+	expect_eq(n_keys(0), 3);
+	buf_free(&w.ring);
+}
+
+/* What user space has forgotten is reported again. */
+TEST(forgotten_processes_are_reported_again)
 {
 	reset();
-	w.race = true;
 	sample(&in_user);
-	expect_eq(w.slots[0][0].value.count, 2); /* the other CPU's and ours */
+	sample(&in_user);
+	expect_eq(w.n_processes, 1);
+	memset(&w.process, 0, sizeof(w.process));
+	sample(&in_user); /* this CPU still knows */
+	expect_eq(w.n_processes, 1);
+	w.config.epoch++;
+	sample(&in_user);
+	expect_eq(w.n_processes, 2);
 	buf_free(&w.ring);
 }
 
@@ -344,9 +410,10 @@ TEST(the_active_half_takes)
 	w.config.active = 1;
 	sample(&in_user);
 	sample(&in_user);
-	expect_eq(w.counters[0].taken, 1);
-	expect_eq(w.counters[1].taken, 2);
-	expect_eq(w.n_stacks, 2);
+	expect_eq(counters(0)->taken, 1);
+	expect_eq(counters(1)->taken, 2);
+	expect_eq(n_keys(0), 1);
+	expect_eq(n_keys(1), 1);
 	expect_closed_books();
 	buf_free(&w.ring);
 }
@@ -359,22 +426,22 @@ TEST(selection)
 	reset();
 	w.config.mode = SAMPLER_PIDS;
 	sample(&c);
-	expect_eq(w.counters[0].unselected, 1);
+	expect_eq(counters(0)->unselected, 1);
 	w.selected_tgid = 7;
 	w.selected.root = 5;
 	sample(&c);
-	expect_eq(w.counters[0].taken, 1);
+	expect_eq(counters(0)->taken, 1);
 	w.config.mode = SAMPLER_CGROUPS;
 	w.selected_tgid = 0;
 	c.cgroup = 9;
 	sample(&c);
-	expect_eq(w.counters[0].taken, 2);
+	expect_eq(counters(0)->taken, 2);
 	w.judged = 9;
 	sample(&c);
-	expect_eq(w.counters[0].unselected, 2);
+	expect_eq(counters(0)->unselected, 2);
 	w.verdict = 1;
 	sample(&c);
-	expect_eq(w.counters[0].taken, 3);
+	expect_eq(counters(0)->taken, 3);
 	expect_closed_books();
 	buf_free(&w.ring);
 }
@@ -420,7 +487,7 @@ TEST(deep_stacks_are_cut)
 	c.user = c.kernel = deep;
 	c.n_user = c.n_kernel = 2 * SAMPLER_FRAMES_MAX;
 	sample(&c);
-	memcpy(&head, w.ring.p + sizeof(struct sampler_process), sizeof(head));
+	memcpy(&head, w.logs[0], sizeof(head));
 	expect_eq(head.n_kernel, SAMPLER_FRAMES_MAX);
 	expect_eq(head.n_user, SAMPLER_FRAMES_MAX);
 	expect_eq(head.flags, SAMPLER_STACK_USER_CUT | SAMPLER_STACK_KERNEL_CUT);
@@ -436,15 +503,12 @@ TEST(options_shape_the_key)
 	w.config.with_kernel = 0;
 	w.config.with_comm = 1;
 	sample(&c);
-	expect_eq(w.slots[0][0].key.kernel_hash, 0);
-	expect(w.slots[0][0].key.user_hash != 0);
-	expect(memcmp(w.slots[0][0].key.comm, "thread", 7) == 0);
+	expect(memcmp(find(0, true, false)->key.comm, "thread", 7) == 0);
 	c.kthread = true;
 	c.tgid = 9;
 	w.config.with_kernel = 1;
 	sample(&c);
-	expect_eq(w.slots[0][1].key.user_hash, 0);
-	expect(w.slots[0][1].key.kernel_hash != 0);
+	expect_eq(find(0, false, true)->count, 1);
 	buf_free(&w.ring);
 }
 
@@ -472,14 +536,16 @@ TEST(books_close_whatever_comes)
 		w.selected_tgid = (uint32_t)rand() % 4;
 		w.judged = (uint64_t)rand() % 3;
 		w.verdict = (uint32_t)rand() % 2;
-		w.limit = (uint32_t)rand() % (KEYS_MAX + 1);
+		w.n_slots = 1u << rand() % 7;
+		w.log_words = (uint32_t)rand() % LOG_WORDS;
+		w.config.epoch = (uint32_t)rand() % 2;
 		w.ring_full = rand() % 3 == 0;
-		w.busy = rand() % 9 == 0;
+		w.no_table = rand() % 9 == 0;
 		w.now += (uint32_t)rand() % 100000000u;
 		sample(&c);
 		buf_clear(&w.ring);
 	}
 	expect_closed_books();
-	expect(w.counters[0].taken > 100 && w.counters[1].taken > 100);
+	expect(counters(0)->taken > 100 && counters(1)->taken > 100);
 	buf_free(&w.ring);
 }

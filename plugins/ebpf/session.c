@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "events.h"
+#include "tables.h"
 
 #include "base/check.h"
 #include "base/buf.h"
@@ -27,23 +28,16 @@
 #include "sampler.skel.h"
 #pragma GCC diagnostic pop
 
-#define ENTRIES_MIN 1024u
-#define ENTRIES_MAX 32768u
-#define RING_MIN    (128u << 10)
-#define RING_MAX    (4u << 20)
-#define READ_BATCH  512u
+#define RING_MIN (128u << 10)
+#define RING_MAX (4u << 20)
 
 struct session {
 	struct sampler_bpf *skel;
 	struct bpf_link *links[2];
 	struct ring_buffer *ring;
 	struct events events;
-	struct sampler_counters *per_cpu; /* one per possible CPU */
-	struct sampler_key *keys;         /* READ_BATCH */
-	struct sampler_value *values;
-	uint32_t n_cpus; /* possible */
+	struct tables tables;
 	uint32_t rate_hz;
-	uint32_t n_entries;
 	bool follow;
 	int stats_fd;
 	session_record_fn fn;
@@ -110,19 +104,49 @@ static int explain_load(struct error *err, int code)
 	return error_errno(err, code, "the kernel (%s) refused the sampling programs", name.release);
 }
 
-static void size_maps(struct session *s, const struct session_options *o, uint32_t n_online)
+static int note_highest(void *context, int cpu)
+{
+	uint32_t *n = context;
+
+	if ((uint32_t)cpu >= *n)
+		*n = (uint32_t)cpu + 1;
+	return 0;
+}
+
+/* One more than the number of the last CPU that is online, at least 1. */
+static uint32_t count_online(void)
+{
+	struct buf text = BUF_NULL;
+	uint32_t n = 1;
+
+	if (file_read(AT_FDCWD, "/sys/devices/system/cpu/online", &text, 65536) == 0 &&
+	    buf_putc(&text, '\0') == 0)
+		events_each_cpu(text.p, note_highest, &n);
+	buf_free(&text);
+	return n;
+}
+
+static void size_maps(struct session *s, const struct session_options *o, uint32_t n_possible)
 {
 	/* Room for every sample of an interval to be a stack of its own, and for
 	 * late reading, as long as that is affordable. */
-	uint64_t samples = (uint64_t)o->rate_hz * n_online *
-			   ((uint64_t)o->interval_ns / NS_PER_SEC + 1);
-	uint32_t ring = power_of_two(samples * 96, RING_MIN, RING_MAX);
+	uint64_t samples = (uint64_t)o->rate_hz * ((uint64_t)o->interval_ns / NS_PER_SEC + 1);
+	uint32_t n_online = count_online();
+	uint32_t ring = power_of_two(samples * n_online * 48, RING_MIN, RING_MAX);
+	struct sampler_bpf *skel = s->skel;
+	struct tables *t = &s->tables;
 
-	s->n_entries = power_of_two(samples + samples / 4, ENTRIES_MIN, ENTRIES_MAX);
-	bpf_map__set_max_entries(s->skel->maps.half_0, s->n_entries);
-	bpf_map__set_max_entries(s->skel->maps.half_1, s->n_entries);
-	bpf_map__set_max_entries(s->skel->maps.ring, ring);
-	s->skel->rodata->sampler_ring_crowded_bytes = ring / 2;
+	if (n_possible < n_online)
+		n_possible = n_online;
+	tables_size(t, n_possible, n_online, samples);
+	skel->rodata->sampler_slots = t->n_slots;
+	skel->rodata->sampler_log_words = t->n_words;
+	skel->rodata->sampler_ring_crowded_bytes = ring / 2;
+	bpf_map__set_max_entries(skel->maps.cpus, t->n_cpus);
+	bpf_map__set_max_entries(skel->maps.slots, t->n_tables * SAMPLER_HALVES * t->n_slots);
+	bpf_map__set_max_entries(skel->maps.logs, t->n_tables * SAMPLER_HALVES);
+	bpf_map__set_value_size(skel->maps.logs, (uint32_t)tables_log_bytes(t));
+	bpf_map__set_max_entries(skel->maps.ring, ring);
 }
 
 static int on_record(void *context, void *data, size_t size)
@@ -161,28 +185,25 @@ static uint32_t hierarchy(void)
 static int load(struct session *s, const struct session_options *o, struct error *err)
 {
 	int n_possible = libbpf_num_possible_cpus();
-	long n_online = sysconf(_SC_NPROCESSORS_ONLN);
 	int r;
 
-	if (n_possible <= 0 || n_online <= 0)
+	if (n_possible <= 0)
 		return error_set(err, -ENODEV, "the kernel does not say how many CPUs it has");
-	s->n_cpus = (uint32_t)n_possible;
-	s->per_cpu = calloc(s->n_cpus, sizeof(*s->per_cpu));
-	s->keys = calloc(READ_BATCH, sizeof(*s->keys));
-	s->values = calloc(READ_BATCH, sizeof(*s->values));
-	if (!s->per_cpu || !s->keys || !s->values)
-		return -ENOMEM;
 	libbpf_set_print(no_print);
 	s->skel = sampler_bpf__open();
 	if (!s->skel)
 		return explain_load(err, -errno);
-	size_maps(s, o, (uint32_t)n_online);
+	size_maps(s, o, (uint32_t)n_possible);
 	s->skel->rodata->sampler_hierarchy = hierarchy();
 	bpf_program__set_autoload(s->skel->progs.follow_fork, s->follow);
 	bpf_program__set_autoload(s->skel->progs.follow_exit, s->follow);
 	r = sampler_bpf__load(s->skel);
 	if (r != 0)
 		return explain_load(err, r);
+	r = tables_map(&s->tables, bpf_map__fd(s->skel->maps.cpus), bpf_map__fd(s->skel->maps.slots),
+		       bpf_map__fd(s->skel->maps.logs));
+	if (r != 0)
+		return error_errno(err, r, "cannot map the sampler's tables");
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_record, s, NULL);
 	if (!s->ring)
 		return error_errno(err, -errno, "cannot map the sampler's ring");
@@ -221,13 +242,11 @@ void session_close(struct session *s)
 	for (size_t i = 0; i < 2; i++)
 		bpf_link__destroy(s->links[i]);
 	ring_buffer__free(s->ring);
+	tables_unmap(&s->tables);
 	if (s->skel)
 		sampler_bpf__destroy(s->skel);
 	if (s->stats_fd >= 0)
 		close(s->stats_fd);
-	free(s->per_cpu);
-	free(s->keys);
-	free(s->values);
 	free(s);
 }
 
@@ -328,6 +347,7 @@ int session_forget_cgroups(struct session *s)
 void session_forget_process(struct session *s, const struct sampler_process_key *key)
 {
 	bpf_map__delete_elem(s->skel->maps.processes, key, sizeof(*key), 0);
+	s->skel->bss->sampler_config.epoch++; /* what CPUs remember is void */
 }
 
 int session_fd(const struct session *s)
@@ -345,63 +365,31 @@ int session_drain(struct session *s)
 int session_swap(struct session *s)
 {
 	volatile struct sampler_config *config = &s->skel->bss->sampler_config;
-	uint32_t retired = config->active;
-	int inner = bpf_map__fd(retired ? s->skel->maps.half_1 : s->skel->maps.half_0);
+	uint32_t retired = config->active, zero = 0;
+	int inner = bpf_map__fd(s->skel->maps.nothing);
 	int r;
 
 	check(retired < SAMPLER_HALVES);
 	config->active = 1 - retired;
 	/* Putting the same map where it is makes the kernel wait for all programs
 	 * that run: maybe_wait_bpf_programs() in kernel/bpf/syscall.c. */
-	r = bpf_map__update_elem(s->skel->maps.halves, &retired, sizeof(retired), &inner,
-				 sizeof(inner), BPF_ANY);
-	if (r == 0)
-		r = session_drain(s);
+	r = bpf_map__update_elem(s->skel->maps.barrier, &zero, sizeof(zero), &inner, sizeof(inner),
+				 BPF_ANY);
+	if (r != 0)
+		return r;
+	r = session_drain(s);
+	tables_stacks(&s->tables, retired, s->fn, s->context);
 	return r < 0 ? r : (int)retired;
 }
 
-int session_counters(struct session *s, uint32_t half, struct sampler_counters *ret)
+struct sampler_counters session_counters(struct session *s, uint32_t half)
 {
-	struct bpf_map *map = s->skel->maps.counters;
-	size_t size = s->n_cpus * sizeof(*s->per_cpu);
-	struct sampler_counters sum = {0};
-	int r = bpf_map__lookup_elem(map, &half, sizeof(half), s->per_cpu, size, 0);
-
-	if (r != 0)
-		return r;
-	for (uint32_t i = 0; i < s->n_cpus; i++) {
-		sum.taken += s->per_cpu[i].taken;
-		sum.idle += s->per_cpu[i].idle;
-		sum.unselected += s->per_cpu[i].unselected;
-		sum.map_full += s->per_cpu[i].map_full;
-		sum.map_busy += s->per_cpu[i].map_busy;
-	}
-	memset(s->per_cpu, 0, size);
-	r = bpf_map__update_elem(map, &half, sizeof(half), s->per_cpu, size, BPF_ANY);
-	if (r == 0)
-		*ret = sum;
-	return r;
+	return tables_counters(&s->tables, half);
 }
 
-int session_read(struct session *s, uint32_t half, session_count_fn fn, void *context)
+void session_read(struct session *s, uint32_t half, session_count_fn fn, void *context)
 {
-	int map = bpf_map__fd(half ? s->skel->maps.half_1 : s->skel->maps.half_0);
-	uint32_t batch = 0, count;
-	bool first = true;
-	int r = 0;
-
-	while (r == 0) {
-		count = READ_BATCH;
-		r = bpf_map_lookup_and_delete_batch(map, first ? NULL : &batch, &batch, s->keys,
-						    s->values, &count, NULL);
-		if (r != 0 && r != -ENOENT)
-			return r;
-		check(count <= READ_BATCH);
-		for (uint32_t i = 0; i < count; i++)
-			fn(context, &s->keys[i], &s->values[i]);
-		first = false;
-	}
-	return 0;
+	tables_counts(&s->tables, half, fn, context);
 }
 
 static uint64_t map_bytes(int fd)

@@ -27,10 +27,11 @@ struct session_options {
 	bool follow;         /* keep descendants of selected processes selected */
 };
 
-/* Called by session_drain, with a record of the ring; `size` is what arrived. */
+/* Called by session_drain and session_swap, with a record; `size` is what arrived. */
 typedef void (*session_record_fn)(void *context, const void *record, size_t size);
 
-/* Called by session_read for each key of the half. */
+/* Called by session_read for each key of the half; the same key may come once
+ * for each CPU. */
 typedef void (*session_count_fn)(void *context, const struct sampler_key *key,
 				 const struct sampler_value *value);
 
@@ -71,12 +72,12 @@ int session_fd(const struct session *s);
 int session_drain(struct session *s);
 
 /* Makes the other half active and returns the retired one (0 or 1), quiet, its
- * records drained; or a negative errno. Waits for an RCU grace period. */
+ * records handed over; or a negative errno. Waits for an RCU grace period. */
 int session_swap(struct session *s);
 /* Its counters, summed over CPUs and cleared. */
-int session_counters(struct session *s, uint32_t half, struct sampler_counters *ret);
-/* Visits and clears its counts. O(keys). */
-int session_read(struct session *s, uint32_t half, session_count_fn fn, void *context);
+struct sampler_counters session_counters(struct session *s, uint32_t half);
+/* Visits and clears its counts. O(slots). */
+void session_read(struct session *s, uint32_t half, session_count_fn fn, void *context);
 
 struct session_info {
 	uint32_t n_cpus;

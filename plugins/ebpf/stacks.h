@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stacks of one half, as the ring delivered them, by their id. Bounded: a
+ * The stacks of one half, as logs and ring delivered them, by their id. Bounded: a
  * stack that no longer fits is not kept, and whoever looks for it counts its
  * samples as lost. Zero-initialised is empty.
  */

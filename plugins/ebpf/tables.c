@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tables.h. */
+#include "tables.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SAMPLES_MIN 128u
+#define SAMPLES_MAX 8192u
+/* Of a record, head included; deeper stacks on average go through the ring. */
+#define WORDS_A_SAMPLE 24u
+
+static size_t slots_bytes(const struct tables *t)
+{
+	return (size_t)t->n_slots * sizeof(struct sampler_slot);
+}
+
+size_t tables_log_bytes(const struct tables *t)
+{
+	return ((size_t)t->n_words + SAMPLER_LOG_SPARE) * sizeof(uint64_t);
+}
+
+void tables_size(struct tables *t, uint32_t n_cpus, uint32_t n_tables, uint64_t samples)
+{
+	size_t halves = (size_t)n_tables * SAMPLER_HALVES;
+
+	check(n_cpus > 0 && n_tables > 0);
+	*t = (struct tables){.n_cpus = n_cpus, .n_tables = n_tables, .n_slots = 2 * SAMPLES_MIN};
+	while (t->n_slots < 2 * samples && t->n_slots < 2 * SAMPLES_MAX)
+		t->n_slots *= 2;
+	t->n_words = WORDS_A_SAMPLE * (t->n_slots / 2);
+	while (t->n_slots > 2 * SAMPLES_MIN &&
+	       halves * (slots_bytes(t) + tables_log_bytes(t)) > TABLES_MAX_BYTES) {
+		t->n_slots /= 2;
+		t->n_words /= 2;
+	}
+}
+
+static int map_one(int fd, size_t bytes, void *ret)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, (bytes + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	memcpy(ret, &p, sizeof(p));
+	return 0;
+}
+
+static void unmap_one(void *p, size_t bytes)
+{
+	if (p)
+		munmap(p, bytes); /* rounds up by itself */
+}
+
+int tables_map(struct tables *t, int cpus, int slots, int logs)
+{
+	size_t halves = (size_t)t->n_tables * SAMPLER_HALVES;
+	int r = map_one(cpus, t->n_cpus * sizeof(*t->cpus), &t->cpus);
+
+	if (r == 0)
+		r = map_one(slots, halves * slots_bytes(t), &t->slots);
+	if (r == 0)
+		r = map_one(logs, halves * tables_log_bytes(t), &t->logs);
+	if (r != 0)
+		tables_unmap(t);
+	return r;
+}
+
+void tables_unmap(struct tables *t)
+{
+	size_t halves = (size_t)t->n_tables * SAMPLER_HALVES;
+
+	unmap_one(t->cpus, t->n_cpus * sizeof(*t->cpus));
+	unmap_one(t->slots, halves * slots_bytes(t));
+	unmap_one(t->logs, halves * tables_log_bytes(t));
+	*t = (struct tables){0};
+}
+
+struct sampler_counters tables_counters(struct tables *t, uint32_t half)
+{
+	struct sampler_counters sum = {0};
+
+	check(half < SAMPLER_HALVES);
+	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++) {
+		struct sampler_counters *counters = &t->cpus[cpu].books[half].counters;
+
+		sum.taken += counters->taken;
+		sum.idle += counters->idle;
+		sum.unselected += counters->unselected;
+		sum.map_full += counters->map_full;
+		sum.map_busy += counters->map_busy;
+		*counters = (struct sampler_counters){0};
+	}
+	return sum;
+}
+
+void tables_stacks(struct tables *t, uint32_t half, tables_record_fn fn, void *context)
+{
+	size_t words = tables_log_bytes(t) / sizeof(uint64_t);
+
+	check(half < SAMPLER_HALVES);
+	for (uint32_t cpu = 0; cpu < t->n_tables; cpu++) {
+		const uint64_t *log = t->logs + (cpu * SAMPLER_HALVES + half) * words;
+		uint32_t *end = &t->cpus[cpu].books[half].n_words;
+		struct sampler_stack head;
+		size_t n;
+
+		check(*end <= words);
+		for (size_t at = 0; at < *end; at += n) {
+			memcpy(&head, &log[at], sizeof(head));
+			n = SAMPLER_STACK_WORDS + head.n_kernel + head.n_user;
+			check(at + n <= *end);
+			fn(context, &log[at], n * sizeof(*log));
+		}
+		*end = 0;
+	}
+}
+
+void tables_counts(struct tables *t, uint32_t half, tables_count_fn fn, void *context)
+{
+	check(half < SAMPLER_HALVES);
+	for (uint32_t cpu = 0; cpu < t->n_tables; cpu++) {
+		struct sampler_slot *slots =
+			t->slots + (size_t)(cpu * SAMPLER_HALVES + half) * t->n_slots;
+
+		for (uint32_t i = 0; i < t->n_slots; i++) {
+			struct sampler_value value = {.count = slots[i].count};
+
+			if (value.count == 0)
+				continue;
+			if (slots[i].stack != 0)
+				value.stack = sampler_stack_id(slots[i].stack, cpu);
+			fn(context, &slots[i].key, &value);
+			slots[i].count = 0;
+		}
+	}
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory that the sampling program shares with us: what each CPU counted,
+ * and the stacks it wrote down (bpf/sampler.h). Plain memory, no system calls
+ * after it is mapped. The functions on a half want it quiet: retired, and no
+ * program running that saw it active.
+ */
+#ifndef EBPF_TABLES_H
+#define EBPF_TABLES_H
+
+#include "sampler.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct tables {
+	struct sampler_cpu *cpus;
+	struct sampler_slot *slots; /* n_slots for each CPU and half */
+	uint64_t *logs;             /* n_words + SAMPLER_LOG_SPARE for each CPU and half */
+	uint32_t n_cpus;            /* possible ones */
+	uint32_t n_tables;          /* CPUs that have slots and logs */
+	uint32_t n_slots;           /* a power of two */
+	uint32_t n_words;
+};
+
+#define TABLES_MAX_BYTES (64u << 20)
+
+/* A stack's record; `size` is the record's. Also session.h's, for the ring's records. */
+typedef void (*tables_record_fn)(void *context, const void *record, size_t size);
+
+/* The same key may come once for each CPU. */
+typedef void (*tables_count_fn)(void *context, const struct sampler_key *key,
+				const struct sampler_value *value);
+
+/* Sizes for so many samples a CPU and half: room for each to be a stack of its
+ * own, as long as all together stay below TABLES_MAX_BYTES. */
+void tables_size(struct tables *t, uint32_t n_cpus, uint32_t n_tables, uint64_t samples);
+/* Bytes of the log of one CPU and half. */
+size_t tables_log_bytes(const struct tables *t);
+
+/* Maps the three; 0 or a negative errno, nothing mapped then. */
+int tables_map(struct tables *t, int cpus, int slots, int logs);
+void tables_unmap(struct tables *t);
+
+/* The half's counters, summed over CPUs, and cleared. */
+struct sampler_counters tables_counters(struct tables *t, uint32_t half);
+/* Hands over the stacks of the half's logs, and clears them. */
+void tables_stacks(struct tables *t, uint32_t half, tables_record_fn fn, void *context);
+/* Visits the half's counts, and clears them. */
+void tables_counts(struct tables *t, uint32_t half, tables_count_fn fn, void *context);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared tables, as a sampling program would have filled them. */
+#include "tables.h"
+
+#include "base/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void count(void *context, const struct sampler_key *key, const struct sampler_value *value)
+{
+	uint64_t *sum = context;
+
+	expect_eq(key->process.tgid, 7);
+	expect_eq(value->stack, sampler_stack_id(1, 1));
+	*sum += value->count;
+}
+
+static void record(void *context, const void *p, size_t size)
+{
+	struct sampler_stack head;
+
+	memcpy(&head, p, sizeof(head));
+	expect_eq(size, sizeof(head) + 3 * sizeof(uint64_t));
+	*(uint64_t *)context += head.n_user;
+}
+
+/* What one CPU counted is read once, and is gone then; the other half stays. */
+TEST(a_half_is_read_and_cleared)
+{
+	struct sampler_stack head = {.type = SAMPLER_RECORD_STACK, .n_kernel = 1, .n_user = 2};
+	struct tables t;
+	uint64_t sum = 0, frames = 0;
+	size_t words;
+
+	tables_size(&t, 2, 2, 100);
+	words = tables_log_bytes(&t) / sizeof(uint64_t);
+	t.cpus = calloc(2, sizeof(*t.cpus));
+	t.slots = calloc((size_t)4 * t.n_slots, sizeof(*t.slots));
+	t.logs = calloc(4 * words, sizeof(*t.logs));
+	expect(t.cpus && t.slots && t.logs);
+	t.slots[2 * t.n_slots + 5] = (struct sampler_slot){{.process.tgid = 7}, 4, 1};
+	memcpy(&t.logs[2 * words], &head, sizeof(head));
+	t.cpus[1].books[0].n_words = SAMPLER_STACK_WORDS + 3;
+	t.cpus[0].books[0].counters.idle = 2;
+	t.cpus[1].books[0].counters.taken = 4;
+	t.cpus[1].books[1].counters.taken = 9;
+	for (int i = 0; i < 2; i++) {
+		struct sampler_counters c = tables_counters(&t, 0);
+
+		tables_stacks(&t, 0, record, &frames);
+		tables_counts(&t, 0, count, &sum);
+		expect_eq(c.taken, i == 0 ? 4 : 0);
+		expect_eq(c.idle, i == 0 ? 2 : 0);
+		expect_eq(sum, 4);
+		expect_eq(frames, 2);
+	}
+	expect_eq(tables_counters(&t, 1).taken, 9);
+	free(t.cpus);
+	free(t.slots);
+	free(t.logs);
+}
+
+/* Small machines stay small, large ones below the bound. */
+TEST(sizes_are_bounded)
+{
+	struct tables t;
+
+	tables_size(&t, 2, 2, 97 * 16);
+	expect_eq(t.n_slots, 4096);
+	expect(4 * (t.n_slots * sizeof(*t.slots) + tables_log_bytes(&t)) < 4u << 20);
+	tables_size(&t, 512, 512, 1000 * 61);
+	expect((t.n_slots & (t.n_slots - 1)) == 0);
+	expect(1024 * (t.n_slots * sizeof(*t.slots) + tables_log_bytes(&t)) <= TABLES_MAX_BYTES);
+}
