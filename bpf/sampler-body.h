@@ -244,7 +244,7 @@ SAMPLER_INLINE struct sampler_slot *sampler_count(const struct sampler_place *p,
 	for (__u32 i = 0; i < SAMPLER_PROBES; i++) {
 		slot = h_slot(p->cpu, p->half, (__u32)(hash >> 32) + i);
 		if (!slot) {
-			p->books->counters.map_busy++;
+			p->books->counters.new_cpu++;
 			return NULL;
 		}
 		if (slot->count == 0) {
@@ -272,7 +272,7 @@ SAMPLER_INLINE void sampler_take(struct sampler_context *c, const struct sampler
 	__u32 at = p->books->n_words;
 
 	if (!log) {
-		p->books->counters.map_busy++;
+		p->books->counters.new_cpu++;
 		return;
 	}
 	if (at > h_log_words()) /* cannot be; tells the verifier */

@@ -10,7 +10,7 @@
  * the other half active, waits until no program runs any more that saw the old
  * one, has it for itself, and clears it. For each half, once it is quiet:
  *
- *     taken = sum of all counts + map_full + map_busy
+ *     taken = sum of all counts + map_full + new_cpu
  *
  * A stack's frames are written down once, when its key is new on a CPU in a half:
  * in the log, or where that is full, in the ring. Slots with `stack` 0 are those
@@ -71,7 +71,7 @@ struct sampler_counters {
 	__u64 idle;
 	__u64 unselected;
 	__u64 map_full; /* no slot was free */
-	__u64 map_busy; /* the CPU has no table: it came online after the start */
+	__u64 new_cpu; /* the CPU has no table: it came online after the start */
 };
 
 /* What a CPU keeps for each half; one cache line. */

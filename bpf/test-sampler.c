@@ -224,11 +224,11 @@ static const struct sampler_slot *find(uint32_t half, bool user, bool kernel)
 	return NULL;
 }
 
-/* The invariant of the wire: for each half, taken = counts + map_full + map_busy. */
+/* The invariant of the wire: for each half, taken = counts + map_full + new_cpu. */
 static void expect_closed_books(void)
 {
 	for (uint32_t half = 0; half < SAMPLER_HALVES; half++) {
-		uint64_t sum = counters(half)->map_full + counters(half)->map_busy;
+		uint64_t sum = counters(half)->map_full + counters(half)->new_cpu;
 
 		for (uint32_t i = 0; i < N_SLOTS; i++)
 			sum += w.slots[half][i].count;
@@ -320,7 +320,7 @@ TEST(losses_are_counted)
 	w.no_table = true;
 	c.tgid = 8;
 	sample(&c);
-	expect_eq(counters(0)->map_busy, 1);
+	expect_eq(counters(0)->new_cpu, 1);
 	expect_closed_books();
 	buf_free(&w.ring);
 }

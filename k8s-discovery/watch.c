@@ -331,7 +331,7 @@ static void take_line(struct watch *w, struct str line)
 		return;
 	if (event_parse(line, &e, &err) < 0) {
 		w->gone = true;
-		snprintf(w->trouble, sizeof(w->trouble), "%s",
+		snprintf(w->trouble, sizeof(w->trouble), "%.500s",
 			 err.code ? err.text : "out of memory while an event was read");
 		return;
 	}

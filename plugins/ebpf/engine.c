@@ -326,7 +326,7 @@ static void add_books(struct engine_books *to, const struct engine_books *b)
 	to->taken += b->taken;
 	to->rows += b->rows;
 	to->dropped_map_full += b->dropped_map_full;
-	to->dropped_map_busy += b->dropped_map_busy;
+	to->dropped_new_cpu += b->dropped_new_cpu;
 	to->dropped_ring_full += b->dropped_ring_full;
 	to->dropped_memory += b->dropped_memory;
 	to->idle += b->idle;
@@ -363,15 +363,15 @@ static void read_half(struct engine *e, struct engine_books *books)
 	books->idle = counters.idle;
 	books->unselected = counters.unselected;
 	books->dropped_map_full = counters.map_full;
-	books->dropped_map_busy = counters.map_busy;
+	books->dropped_new_cpu = counters.new_cpu;
 	session_read(e->session, e->half, on_count, e);
-	if (counters.taken != e->counted + counters.map_full + counters.map_busy) {
+	if (counters.taken != e->counted + counters.map_full + counters.new_cpu) {
 		e->stats.mismatches++;
 		say(e, ANDIRON_LOG_WARN,
 		    "the books of an interval do not close: %llu samples taken, %llu counted, %llu dropped; "
 		    "please report this",
 		    (unsigned long long)counters.taken, (unsigned long long)e->counted,
-		    (unsigned long long)(counters.map_full + counters.map_busy));
+		    (unsigned long long)(counters.map_full + counters.new_cpu));
 	}
 }
 

@@ -25,7 +25,7 @@ struct engine;
 struct engine_books {
 	uint64_t taken;
 	uint64_t rows;
-	uint64_t dropped_map_full, dropped_map_busy, dropped_ring_full, dropped_memory;
+	uint64_t dropped_map_full, dropped_new_cpu, dropped_ring_full, dropped_memory;
 	uint64_t idle, unselected, missed;
 };
 

@@ -6,7 +6,7 @@
  * INVARIANTS
  *   - Who reads a half has it alone: session_swap returns after the last run
  *     that saw it active has ended.
- *   - For every retired half: taken = sum of counts + map_full + map_busy.
+ *   - For every retired half: taken = sum of counts + map_full + new_cpu.
  */
 #ifndef EBPF_SESSION_H
 #define EBPF_SESSION_H

@@ -93,7 +93,7 @@ struct sampler_counters tables_counters(struct tables *t, uint32_t half)
 		sum.idle += counters->idle;
 		sum.unselected += counters->unselected;
 		sum.map_full += counters->map_full;
-		sum.map_busy += counters->map_busy;
+		sum.new_cpu += counters->new_cpu;
 		*counters = (struct sampler_counters){0};
 	}
 	return sum;
