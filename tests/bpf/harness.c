@@ -151,6 +151,19 @@ void harness_collect(struct harness *h)
 	expect_eq(stats.mismatches, 0);
 }
 
+void harness_run_until(struct harness *h, const char *service, uint64_t samples)
+{
+	int64_t end = clock_mono() + 60 * NS_PER_SEC;
+
+	while (harness_service(h, service) <= samples) {
+		if (clock_mono() > end)
+			test_fail(__FILE__, __LINE__, "\"%s\" has no %llu samples", service,
+				  (unsigned long long)samples);
+		harness_run(h, 200 * NS_PER_MSEC);
+		harness_collect(h);
+	}
+}
+
 uint64_t harness_samples(const struct harness *h, harness_row_fn matches, void *context)
 {
 	uint64_t samples = 0;

@@ -44,6 +44,9 @@ void harness_target_pid(struct harness *h, pid_t pid, const char *service);
 
 /* Serves the ring for so long, as the host's loop would. */
 void harness_run(struct harness *h, int64_t ns);
+/* Goes on, collecting now and then, until that service has more samples than this: on a
+ * busy machine they take longer. Fails the test when they do not come. */
+void harness_run_until(struct harness *h, const char *service, uint64_t samples);
 /* Like the end of an interval; checks that its books close. */
 void harness_collect(struct harness *h);
 

@@ -13,9 +13,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +78,7 @@ int main(int argc, char **argv)
 	const char *mode = argc > 1 ? argv[1] : "";
 	pthread_t thread;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing works on for a test that has failed */
 	SAY(70);
 	SAY(20);
 	SAY(10);
@@ -86,8 +89,10 @@ int main(int argc, char **argv)
 
 		if (read(0, &byte, 1) != 1)
 			return 1;
-		if (fork() == 0)
+		if (fork() == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			work(NULL);
+		}
 		wait(NULL);
 	} else if (strcmp(mode, "thread") == 0) {
 		pthread_create(&thread, NULL, work, NULL);
