@@ -192,13 +192,16 @@ static void set_deadline(struct host *host)
 		loop_timer_cancel(&host->loop, &host->deadline);
 }
 
-/* Says once that everything runs, or has failed to. */
+/* Says once that everything runs, or has failed to. Work that an instance has
+ * begun over the targets it was given at its start belongs to its start: a
+ * sampler selects by them. */
 static void tell_live(struct host *host)
 {
 	if (host->live || !host->running || host->n_stops_seen > 0)
 		return;
 	vec_each (&host->instances, at)
-		if ((*at)->stage <= STAGE_STARTING)
+		if ((*at)->stage <= STAGE_STARTING ||
+		    ((*at)->stage == STAGE_LIVE && strand_held(&(*at)->strand)))
 			return;
 	host->live = true;
 	if (host->options.live)

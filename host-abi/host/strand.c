@@ -141,6 +141,16 @@ void strand_release(struct strand *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
+bool strand_held(struct strand *s)
+{
+	bool held;
+
+	pthread_mutex_lock(&s->lock);
+	held = s->n_holds > 0;
+	pthread_mutex_unlock(&s->lock);
+	return held;
+}
+
 bool strand_close(struct strand *s, struct job *last)
 {
 	bool free;

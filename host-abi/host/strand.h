@@ -49,6 +49,9 @@ bool strand_cancel(struct strand *s, struct job *job);
 bool strand_hold(struct strand *s);
 void strand_release(struct strand *s);
 
+/* Whether somebody keeps it from closing. [any] */
+bool strand_held(struct strand *s);
+
 /* Submits a last job and closes; false if it is held. [any] */
 bool strand_close(struct strand *s, struct job *last);
 

@@ -373,6 +373,67 @@ TEST(a_failed_create_leaves_nothing)
 	host_free(host);
 }
 
+struct settling {
+	struct host *host;
+	sem_t go;
+	bool settled;
+};
+
+static void wait_to_settle(void *context)
+{
+	struct settling *s = context;
+
+	sem_wait(&s->go);
+}
+
+static void has_settled(void *context)
+{
+	struct settling *s = context;
+
+	s->settled = true;
+}
+
+static void begin_to_settle(struct probe *p)
+{
+	expect_eq(p->host->work(p->instance, wait_to_settle, has_settled, p->user), 0);
+}
+
+static void let_settle(void *context)
+{
+	struct settling *s = context;
+
+	sem_post(&s->go);
+}
+
+static void live_when_settled(void *context, const char *failed)
+{
+	struct settling *s = context;
+
+	expect(s->settled && !failed);
+	host_stop(s->host);
+}
+
+/* Who waits for everything to run may rely on what was begun at the start: a
+ * command is let go when the sampler has selected it. */
+TEST(live_is_when_the_work_of_the_start_is_done)
+{
+	struct settling s = {0};
+	struct probe a = {.on_start = begin_to_settle, .user = &s}, w = {0};
+	struct plan *plan = test_plan();
+	uint32_t na = test_node(plan, "a", &test_producer, &a);
+	uint32_t nw = test_node(plan, "w", &test_writer, &w);
+
+	sem_init(&s.go, 0, 0);
+	test_batches(plan, na, nw);
+	s.host = test_host((struct host_options){.live = live_when_settled, .context = &s});
+	expect_eq(host_load(s.host, plan, NULL), 0);
+	/* Long after both have started. */
+	expect_eq(host_timer(s.host, 20 * NS_PER_MSEC, 0, let_settle, &s), 0);
+	test_run(s.host, 0);
+	expect(s.settled);
+	host_free(s.host);
+}
+
 /* Load and free without a run destroys what was made, and starts nothing. */
 TEST(loading_alone_starts_nothing)
 {
