@@ -11,6 +11,9 @@
 
 #define SAMPLES_MIN 128u
 #define SAMPLES_MAX 8192u
+/* Never more than a quarter full, also when no two samples are alike: fuller,
+ * now and then SAMPLER_PROBES slots in a row are taken. */
+#define SLOTS_A_SAMPLE 4u
 /* Of a record, head included; deeper stacks on average go through the ring. */
 #define WORDS_A_SAMPLE 24u
 
@@ -29,11 +32,12 @@ void tables_size(struct tables *t, uint32_t n_cpus, uint32_t n_tables, uint64_t 
 	size_t halves = (size_t)n_tables * SAMPLER_HALVES;
 
 	check(n_cpus > 0 && n_tables > 0);
-	*t = (struct tables){.n_cpus = n_cpus, .n_tables = n_tables, .n_slots = 2 * SAMPLES_MIN};
-	while (t->n_slots < 2 * samples && t->n_slots < 2 * SAMPLES_MAX)
+	*t = (struct tables){
+		.n_cpus = n_cpus, .n_tables = n_tables, .n_slots = SLOTS_A_SAMPLE * SAMPLES_MIN};
+	while (t->n_slots < SLOTS_A_SAMPLE * samples && t->n_slots < SLOTS_A_SAMPLE * SAMPLES_MAX)
 		t->n_slots *= 2;
-	t->n_words = WORDS_A_SAMPLE * (t->n_slots / 2);
-	while (t->n_slots > 2 * SAMPLES_MIN &&
+	t->n_words = WORDS_A_SAMPLE * (t->n_slots / SLOTS_A_SAMPLE);
+	while (t->n_slots > SLOTS_A_SAMPLE * SAMPLES_MIN &&
 	       halves * (slots_bytes(t) + tables_log_bytes(t)) > TABLES_MAX_BYTES) {
 		t->n_slots /= 2;
 		t->n_words /= 2;

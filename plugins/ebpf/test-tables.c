@@ -67,7 +67,7 @@ TEST(sizes_are_bounded)
 	struct tables t;
 
 	tables_size(&t, 2, 2, 97 * 16);
-	expect_eq(t.n_slots, 4096);
+	expect_eq(t.n_slots, 8192);
 	expect(4 * (t.n_slots * sizeof(*t.slots) + tables_log_bytes(&t)) < 4u << 20);
 	tables_size(&t, 512, 512, 1000 * 61);
 	expect((t.n_slots & (t.n_slots - 1)) == 0);

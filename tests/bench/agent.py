@@ -124,7 +124,9 @@ def under_load():
             with open(f"{folder}/ledger.json") as handle:
                 ledger = json.load(handle)
             writer = ledger["writers"]["profile.file.out"]
-            figure(f"{rate} Hz: samples taken but not written", ledger["taken"] - writer["delivered"], "samples", None, "7–24 % of all")
+            why = ", ".join(f"{n} {reason}" for reason, n in writer["dropped"].items())
+            figure(f"{rate} Hz: samples taken but not written{' (' + why + ')' if why else ''}",
+                   ledger["taken"] - writer["delivered"], "samples", None, "7–24 % of all")
             missing = ledger["taken"] - writer["delivered"] - sum(writer["dropped"].values())
             if missing:
                 failed.append(f"{missing} samples have no account at {rate} Hz")
