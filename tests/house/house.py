@@ -20,16 +20,17 @@ LAW = {
     "lib/base": set(),
     "lib/abi": {"andiron", "base"},
     "lib/proc": {"base"},
-    "lib/elf": {"base", "libelf", "gelf", "zlib"},
+    "lib/elf": {"base", "libelf", "gelf", "zlib", "bpf"},
+    "lib/unwind": {"base", "elf", "bpf"},
     "lib/pprof": {"base", "zlib", "protobuf-c"},
     "lib/http": {"base", "curl"},
     "lib/client": {"andiron", "abi", "base", "http"},
     "lib/export": {"andiron", "abi", "base", "pprof"},
     "bpf": {"andiron", "bpf", "base"},
     "host-abi/host": {"andiron", "base", "abi", "jansson"},
-    "host-abi/cli": {"andiron", "base", "abi", "host", "pprof", "elf", "jansson"},
+    "host-abi/cli": {"andiron", "base", "abi", "host", "pprof", "elf", "unwind", "jansson"},
     "plugins/process": {"andiron", "abi", "base", "proc", "bpf", "skel", "process"},
-    "plugins/ebpf": {"andiron", "abi", "base", "elf", "proc", "bpf", "skel", "sampler"},
+    "plugins/ebpf": {"andiron", "abi", "base", "elf", "unwind", "proc", "bpf", "skel", "sampler"},
     "plugins/relabel": {"andiron", "abi", "base"},
     "plugins/symbolize": {"andiron", "abi", "base", "elf", "libiberty"},
     "plugins/file": {"andiron", "abi", "base", "pprof", "export"},
@@ -40,7 +41,7 @@ LAW = {
 LIBRARIES = {"curl": "curl", "jansson.h": "jansson", "libelf.h": "libelf", "gelf.h": "gelf", "elf.h": None,
              "zlib.h": "zlib", "protobuf-c": "protobuf-c", "bpf": "bpf", "libiberty": "libiberty",
              "demangle.h": "libiberty", "yaml.h": "yaml"}
-OURS = {"base", "abi", "elf", "pprof", "http", "client", "export", "proc", "host", "andiron"}
+OURS = {"base", "abi", "elf", "pprof", "http", "client", "export", "proc", "unwind", "host", "andiron"}
 
 FILE_LINES, FUNCTION_LINES, COMPLEXITY = 600, 80, 15
 BANNED = re.compile(r"(?<![\w>.])(sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gets|alloca|system|popen|sleep|usleep|nanosleep)\s*\(")
