@@ -196,6 +196,7 @@ struct unwind_block {
 #define UNWIND_KIND_TABLE   1
 #define UNWIND_KIND_FRAMES  2 /* by frame pointers: code made at run time, files without tables */
 #define UNWIND_KIND_RUNTIME 3 /* by the program of a language runtime */
+#define UNWIND_KIND_AUX     4 /* as UNWIND_KIND_TABLE, of a file whose rules have auxiliary words */
 
 /*
  * The mappings of a process that hold code: a chunk of
@@ -217,6 +218,8 @@ struct unwind_mapping {
  * table by unwind_space_hash(start_ns, tgid); one entry is in one of UNWIND_PROBES
  * places from there on. `layout` (unwind_layout) tells one program image from the next after exec, and
  * is the same in a child that was only forked: it may use its parent's entry until it has its own.
+ * Where the process has another number of executable pages by now than when its mappings were read, an
+ * address that lies in none of them may be news.
  *
  * `word` is written last and at once; 0: free. `id` names the space in the cache of
  * returns: it changes when an address that was mapped is mapped otherwise or no
@@ -227,7 +230,7 @@ struct unwind_space {
 	__u64 layout;
 	__u64 word; /* unwind_space_word(mappings, n, id) */
 	__u32 tgid;
-	__u32 used; /* the walker's: not 0 since somebody last looked */
+	__u32 exec_pages; /* in its mappings that may be executed but not written: mm_struct.exec_vm */
 };
 
 #define UNWIND_SPACES 8192u /* a power of two */
