@@ -11,10 +11,12 @@
 #include "elf/rows.h"
 
 /* The number of a rule with its auxiliary word; 0..UNWIND_RULES_MAX, or a negative
- * errno, which ends the making (-ENOSPC: the rule becomes 0 and is counted). */
+ * errno, which ends the making (-ENOSPC: the rule becomes 0 and is counted). Asked
+ * for each of a page's rules, right before the page is given out; never for rule 0. */
 typedef int32_t (*pages_number_fn)(void *context, uint64_t rule, uint64_t aux);
 
-/* A finished page: its number counts from `base`, see pages_finish. Borrowed. */
+/* A finished page: its number counts from `base`, see pages_finish; ascending, without
+ * those that have no rule. `n` is a multiple of 8. Borrowed. */
 typedef int (*pages_page_fn)(void *context, uint32_t number, const void *bytes, size_t n,
 			     const uint16_t *rules, size_t n_rules);
 
@@ -22,21 +24,24 @@ struct pages_maker;
 
 struct pages_stats {
 	uint64_t rows;   /* as given, merged */
-	uint64_t filled; /* more, because a gap was too wide */
+	uint64_t filled; /* more, because a gap was too wide; first ones of a page not counted */
 	uint64_t pages;
-	uint64_t bytes;  /* of the pages, their 8-byte alignment included */
-	uint64_t lost;   /* rows whose rule was lost: numbers or a page's 256 rules ran out */
+	uint64_t bytes; /* of the pages, their 8-byte alignment included */
+	uint64_t lost;  /* rows whose rule was lost: numbers or a page's 256 rules ran out */
 };
 
-/* NULL when memory is short. A page is given out when the rows have left it. */
+/* NULL when memory is short. A page is given out when the rows have left it. 600 KB, of which
+ * is touched what the largest page needs. */
 struct pages_maker *pages_new(pages_number_fn number, pages_page_fn page, void *context);
 void pages_free(struct pages_maker *m);
 
 /* An elf_row_fn, with the maker as its context. Ascending addresses. 0, -ENOMEM,
- * -E2BIG (more than 8 GiB of text), -EINVAL (not ascending), or what a callback returned. Amortised O(1). */
+ * -E2BIG (more than 8 GiB of text), -EINVAL (not ascending), or what a callback returned. Amortised
+ * O(1). */
 int pages_add(void *maker, const struct elf_row *row);
 
-/* Gives out the last page. *ret_base is the address where page 0 begins, a multiple of 64 KiB. */
+/* Gives out the last page; the last row holds to its end. *ret_base is the address where page 0
+ * begins, a multiple of 64 KiB. */
 int pages_finish(struct pages_maker *m, uint64_t *ret_base);
 void pages_get_stats(const struct pages_maker *m, struct pages_stats *ret);
 
