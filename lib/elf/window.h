@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A range of a stranger's file, read in pieces: the bytes asked for and what
+ * follows them, so that reading onwards costs a pread a piece and reading back
+ * and forth within one costs none. Memory is one piece, taken when something
+ * is read for the first time. Used by one thread at a time.
+ */
+#ifndef ELF_WINDOW_H
+#define ELF_WINDOW_H
+
+#include "base/buf.h"
+
+#include <stdint.h>
+
+#define WINDOW_PIECE ((size_t)16384)
+
+struct window {
+	int fd;        /* borrowed */
+	uint64_t base; /* where the range begins in the file */
+	uint64_t size;
+	uint64_t start; /* the piece that is there: [start, +n) of the range */
+	size_t n;
+	unsigned char *bytes;
+};
+
+#define WINDOW_NULL ((struct window){.fd = -1})
+
+/* The caller has checked that the range does not wrap. */
+static inline struct window window_of(int fd, uint64_t base, uint64_t size)
+{
+	return (struct window){.fd = fd, .base = base, .size = size};
+}
+
+void window_free(struct window *w);
+
+/*
+ * Up to `want` bytes (at most WINDOW_PIECE) at `at`, fewer only where the range
+ * ends; *ret lives until the next call. How many, at least 1; -ENOEXEC: `at` is outside;
+ * -ENODATA: the file is shorter than it was; -ENOMEM or pread's errno.
+ */
+int window_some(struct window *w, uint64_t at, size_t want, const unsigned char **ret);
+
+/* Exactly n bytes, else -ENOEXEC; 0 on success. */
+int window_read(struct window *w, uint64_t at, size_t n, const unsigned char **ret);
+
+/* Numbers, little-endian. 0 or as above. */
+int window_u32(struct window *w, uint64_t at, uint32_t *ret);
+int window_u64(struct window *w, uint64_t at, uint64_t *ret);
+
+/*
+ * Appends the text up to its NUL, at most `max` bytes of it (a longer one is
+ * cut). 0; -ENOEXEC: it runs out of the range; else as above.
+ */
+int window_text(struct window *w, uint64_t at, size_t max, struct buf *out);
+
+#endif

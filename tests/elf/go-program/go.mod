@@ -1,0 +1,3 @@
+module andiron.test/program
+
+go 1.18
