@@ -30,7 +30,7 @@
  *   bits  0..4   base   register, by its DWARF number
  *   bits  5..7   cfa    how the canonical frame address (CFA) follows: UNWIND_CFA_*
  *   bits  8..9   ra     where the return address is: UNWIND_RA_*
- *   bit   10     frame  the saved frame pointer is at base + 8 fp, not at CFA + 8 fp
+ *   bit   10     frame  the saved frame pointer is at frame pointer + 8 fp, not at CFA + 8 fp
  *   bits 11..15  other  second register: index of UNWIND_CFA_INDEX, or that of UNWIND_RA_REGISTER
  *   bits 16..23  extra  signed
  *   bits 24..39  fp     signed, in units of 8 bytes; UNWIND_FP_SAME: it is not saved
@@ -131,11 +131,16 @@ static inline __s64 unwind_rule_offset(__u64 rule)
  * The auxiliary word of a rule: where the other registers that a callee preserves are
  * saved, 0 for one that still holds its caller's value. Only files of which a rule's base
  * is such a register have any.
- *   x86-64: rbx, r12 … r15, 12 bits each from bit 0 on: at CFA + 8 n, signed
+ *   x86-64: rbx, r12 … r15, 12 bits each from bit 0 on: at CFA + 8 n, n being the low
+ *           11 bits, signed; the high bit: at frame pointer + 8 n
  *   arm64:  x19 … x28, 6 bits each: at CFA - 8 n
+ * One value of each says that the register's value is lost.
  */
 #define UNWIND_PRESERVED_X86 5
 #define UNWIND_PRESERVED_ARM 10
+#define UNWIND_AUX_X86_FRAME 0x800u
+#define UNWIND_AUX_X86_LOST  0x800u
+#define UNWIND_AUX_ARM_LOST  63u
 
 /* The 16 bytes of a rule with its auxiliary word, in `rules`. Rule 0 is all zero. */
 struct unwind_entry {
