@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A full row of call-frame information, made into the words by which walkers
+ * unwind (bpf/unwind-tables.h). Pure; O(expression bytes).
+ */
+#ifndef ELF_ROWS_REDUCE_H
+#define ELF_ROWS_REDUCE_H
+
+#include "elf/cfi.h"
+
+/* What a machine's registers are for. */
+struct rows_machine {
+	uint16_t machine; /* EM_* */
+	uint8_t sp, fp, ra;
+	bool link; /* the return address is in a register at entry */
+	uint8_t n_preserved;
+	uint8_t preserved[10]; /* besides the frame pointer; in the order of the auxiliary word */
+};
+
+/* NULL: not a machine that is walked. */
+const struct rows_machine *rows_machine_of(uint16_t machine);
+
+struct rows_words {
+	uint64_t rule; /* 0 where the word cannot hold it */
+	uint64_t aux;
+	bool inexpressible;
+};
+
+/* `aux`: whether the file's rules need auxiliary words. */
+struct rows_words rows_reduce(const struct rows_machine *m, const struct cfi_row *row, bool aux);
+
+/* Whether its CFA is found by way of a preserved register. */
+bool rows_needs_aux(const struct rows_machine *m, const struct cfi_row *row);
+
+/* The bit of a register among those that a run is to watch. */
+void rows_watch(const struct rows_machine *m, bool aux, struct cfi_run *run);
+
+#endif

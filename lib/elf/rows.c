@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of a file, ascending, out of all its sources. Contract in rows.h.
+ *
+ * Each source tells where its next function begins; the lowest is taken, runs until another
+ * of its own or of a better source begins, and is not resumed. A worse source begins where a
+ * better one ends. So every address has the rule of one function, whatever overlaps, and whoever
+ * unwinds by binary search through a header of the file finds the same.
+ *
+ * A row is held back until the next one stands behind it, since functions that
+ * join replace the row that says that one has ended.
+ */
+#include "elf/rows.h"
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "elf/rows-order.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define MAX_FUNCTIONS ((size_t)4 << 20)
+#define MAX_SOURCES 4
+
+struct source {
+	int kind; /* ELF_ROWS_* */
+	struct rows_order order;
+};
+
+struct reader {
+	const struct rows_machine *machine;
+	size_t max_functions;
+	elf_row_fn fn;
+	void *context;
+	struct elf_rows_stats *stats;
+	struct source sources[MAX_SOURCES]; /* the best first */
+	size_t n_sources;
+	bool aux;
+	uint64_t done; /* all up to here is given out */
+	struct elf_row held, given;
+	int held_kind;
+	bool any_held, any_given;
+	struct cfi_run run;
+};
+
+static int give(struct reader *r)
+{
+	const struct elf_row *row = &r->held;
+
+	if (!r->any_held || (r->any_given ? row->rule == r->given.rule && row->aux == r->given.aux
+					  : row->rule == 0))
+		return 0;
+	r->given = *row;
+	r->any_given = true;
+	r->stats->rows[r->held_kind]++;
+	r->stats->aux |= row->aux != 0;
+	return r->fn(r->context, row);
+}
+
+/* From `address` on these words hold. */
+static int put(struct reader *r, uint64_t address, struct rows_words words, int kind)
+{
+	int result = 0;
+
+	if (r->any_held && r->held.address != address) {
+		if (words.rule == r->held.rule && words.aux == r->held.aux)
+			return 0;
+		result = give(r);
+	}
+	r->held = (struct elf_row){address, words.rule, words.aux};
+	r->held_kind = kind;
+	r->any_held = true;
+	return result;
+}
+
+static struct rows_words reduce(struct reader *r)
+{
+	struct rows_words words = {.inexpressible = true};
+
+	r->run.changed = false;
+	if (r->run.cie->ra == r->machine->ra)
+		words = rows_reduce(r->machine, &r->run.row, r->aux);
+	r->stats->inexpressible += words.inexpressible;
+	return words;
+}
+
+/* The part of a function from r->done up to `limit`. */
+static int put_function(struct reader *r, const struct cfi_fde *fde, uint64_t limit, int kind)
+{
+	struct rows_words words = {0};
+	int more, result = 0;
+
+	cfi_run_begin(&r->run, fde);
+	while (result == 0 && (more = cfi_run_next(&r->run)) == 1) {
+		uint64_t start = r->run.start > r->done ? r->run.start : r->done;
+		uint64_t end = r->run.end < limit ? r->run.end : limit;
+
+		if (start >= end)
+			continue;
+		if (r->run.changed)
+			words = reduce(r);
+		result = put(r, start, words, kind);
+		r->done = end;
+	}
+	if (result == 0 && more < 0) {
+		r->stats->broken++;
+		result = put(r, r->done, (struct rows_words){0}, kind);
+		r->done = limit;
+	}
+	return result;
+}
+
+/* The source whose next function begins first, and where the better ones and it go on: 1, 0 at
+ * the end, or an errno. */
+static int pick(struct reader *r, struct source **ret, uint64_t *ret_start)
+{
+	int any = 0;
+
+	for (size_t i = 0; i < r->n_sources; i++) {
+		uint64_t start;
+		int there = rows_order_peek(&r->sources[i].order, &start);
+
+		if (there < 0)
+			return there;
+		if (!there || (any && start >= *ret_start))
+			continue;
+		*ret = &r->sources[i];
+		*ret_start = start;
+		any = 1;
+	}
+	return any;
+}
+
+/* Where a function of `source` that would run up to `end` is cut off. */
+static int limit(struct reader *r, const struct source *source, uint64_t *end)
+{
+	for (struct source *s = r->sources; s <= source; s++) {
+		uint64_t start;
+		int there = rows_order_peek(&s->order, &start);
+
+		if (there < 0)
+			return there;
+		if (there && start < *end)
+			*end = start;
+	}
+	return 0;
+}
+
+static int put_next(struct reader *r, struct source *source, uint64_t start)
+{
+	struct cfi_fde fde;
+	int result = rows_order_take(&source->order, &fde);
+	uint64_t end;
+
+	if (result == -EBADMSG) {
+		r->stats->broken++;
+		return 0;
+	}
+	if (result < 0)
+		return result;
+	end = fde.end;
+	result = limit(r, source, &end);
+	if (result < 0)
+		return result;
+	r->stats->functions++;
+	if (start < r->done)
+		start = r->done;
+	if (start >= end)
+		return 0;
+	if (start > r->done) {
+		result = put(r, r->done, (struct rows_words){0}, source->kind);
+		r->done = start;
+	}
+	return result ? result : put_function(r, &fde, end, source->kind);
+}
+
+static int put_all(struct reader *r)
+{
+	struct source *source = NULL;
+	uint64_t start = 0;
+	int result;
+
+	rows_watch(r->machine, r->aux, &r->run);
+	while ((result = pick(r, &source, &start)) == 1) {
+		result = put_next(r, source, start);
+		if (result)
+			return result;
+	}
+	if (result < 0)
+		return result;
+	result = put(r, r->done, (struct rows_words){0}, r->held_kind);
+	return result ? result : give(r);
+}
+
+/* Surveys a section that has been opened into the next source's order. */
+static int add_source(struct reader *r, int kind)
+{
+	struct source *source = &r->sources[r->n_sources++];
+	int result = rows_order_survey(&source->order, r->machine, r->max_functions, &r->run);
+
+	source->kind = kind;
+	r->aux |= source->order.aux;
+	r->stats->broken += source->order.broken;
+	return result;
+}
+
+/* What a section that cannot be opened means: nothing, unless memory or the disk is at fault. */
+static int without(int result)
+{
+	return result == -ENOEXEC || result == -ENOTSUP || result == -E2BIG || result == -ENODATA
+		       ? 0
+		       : result;
+}
+
+/* .eh_frame where there are no section headers: from where its header points to the segment's end.
+ */
+static int open_frames_range(struct cfi_section *s, const struct elf_file *f, uint64_t address)
+{
+	for (size_t i = 0; i < f->n_segments; i++) {
+		const Elf64_Phdr *p = &f->segments[i];
+		uint64_t skip = address - p->p_vaddr;
+
+		if (p->p_type == PT_LOAD && skip < p->p_filesz && p->p_offset <= f->size - skip)
+			return cfi_section_open_range(s, f, p->p_offset + skip, p->p_filesz - skip,
+						      address);
+	}
+	return -ENOEXEC;
+}
+
+static int add_eh_frame(struct reader *r, const struct elf_file *f)
+{
+	struct rows_order *order = &r->sources[r->n_sources].order;
+	const Elf64_Shdr *header = elf_file_section(f, ".eh_frame");
+	uint64_t address;
+	int result = rows_hdr_find(f, &order->hdr, &address);
+
+	if (result < 0)
+		return result;
+	if (header)
+		result = cfi_section_open(&order->section, f, header);
+	else
+		result = address ? open_frames_range(&order->section, f, address) : -ENOEXEC;
+	return result < 0 ? without(result) : add_source(r, ELF_ROWS_EH_FRAME);
+}
+
+static int add_debug_frame(struct reader *r, const struct elf_file *f)
+{
+	struct rows_order *order = &r->sources[r->n_sources].order;
+	const Elf64_Shdr *header = elf_file_section(f, ".debug_frame");
+	int result = header ? cfi_section_open(&order->section, f, header) : -ENOEXEC;
+
+	order->hdr.n = 0;
+	return result < 0 ? without(result) : add_source(r, ELF_ROWS_DEBUG_FRAME);
+}
+
+static int add_sources(struct reader *r, const struct elf_file *f, const struct elf_file *debug)
+{
+	int result = add_eh_frame(r, f);
+
+	if (result == 0)
+		result = add_debug_frame(r, f);
+	if (result == 0 && debug)
+		result = add_debug_frame(r, debug);
+	return result;
+}
+
+int elf_rows_read(struct elf_file *f, const struct elf_rows_options *options, elf_row_fn fn,
+		  void *context, struct elf_rows_stats *ret_stats, struct error *err)
+{
+	const struct rows_machine *machine = rows_machine_of(f->machine);
+	struct reader *r;
+	int result;
+
+	*ret_stats = (struct elf_rows_stats){0};
+	if (!machine || f->type == ET_REL)
+		return 0;
+	result = elf_file_load_sections(f, err);
+	if (result < 0)
+		return result;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	r->machine = machine;
+	r->fn = fn;
+	r->context = context;
+	r->stats = ret_stats;
+	r->max_functions =
+		options && options->max_functions ? options->max_functions : MAX_FUNCTIONS;
+	result = add_sources(r, f, options ? options->debug : NULL);
+	if (result < 0)
+		error_errno(err, result, "cannot read the call-frame information");
+	else
+		result = put_all(r);
+	for (size_t i = 0; i < MAX_SOURCES; i++)
+		rows_order_free(&r->sources[i].order);
+	free(r);
+	return result;
+}
