@@ -39,7 +39,7 @@ struct slabs_kernel {
 	void (*destroy)(void *context, uint32_t slab);
 };
 
-#define SLABS_MAPPED 4u
+#define SLABS_MAPPED 2u
 
 struct slab {
 	uint8_t *p; /* NULL: not mapped */
@@ -78,5 +78,8 @@ void slabs_free(struct slabs *s, uint32_t ref, size_t n);
 void slabs_retire(struct slabs *s, uint32_t ref, size_t n);
 /* Frees all that was retired. */
 void slabs_reclaim(struct slabs *s);
+
+/* Unmaps all slabs, until one is needed again. */
+void slabs_rest(struct slabs *s);
 
 #endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rulebook.h. */
+#include "rulebook.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+
+#include <errno.h>
+
+struct sought {
+	const struct rulebook *book;
+	struct unwind_entry entry;
+};
+
+static bool same_rule(const void *context, uint32_t number)
+{
+	const struct sought *sought = context;
+	const struct unwind_entry *e = &sought->book->entries[number];
+
+	return e->rule == sought->entry.rule && e->aux == sought->entry.aux;
+}
+
+static uint64_t entry_hash(struct unwind_entry e)
+{
+	return hash_mix(e.rule, e.aux);
+}
+
+static struct rulebook_use *use(struct rulebook *b, uint32_t number)
+{
+	check(number > 0 && number <= b->uses.n);
+	return &b->uses.p[number - 1];
+}
+
+void rulebook_init(struct rulebook *b, struct unwind_entry *entries)
+{
+	*b = (struct rulebook){.entries = entries};
+}
+
+void rulebook_fini(struct rulebook *b)
+{
+	vec_free(&b->uses);
+	index_free(&b->index);
+}
+
+static void list_idle(struct rulebook *b, uint32_t number)
+{
+	struct rulebook_use *u = use(b, number);
+
+	if (u->listed)
+		return;
+	u->listed = true;
+	u->next = b->idle;
+	b->idle = number;
+}
+
+static int32_t add(struct rulebook *b, struct unwind_entry entry)
+{
+	uint32_t number = b->free;
+
+	if (!number) {
+		if (b->uses.n == UNWIND_RULES_MAX)
+			return -ENOSPC;
+		if (!vec_reserve(&b->uses, 1))
+			return -ENOMEM;
+		number = (uint32_t)b->uses.n + 1;
+	}
+	if (index_add(&b->index, entry_hash(entry), number) != 0)
+		return -ENOMEM;
+	if (number == b->free)
+		b->free = use(b, number)->next;
+	else
+		b->uses.n++;
+	*use(b, number) = (struct rulebook_use){0};
+	b->entries[number] = entry;
+	b->n++;
+	list_idle(b, number);
+	return (int32_t)number;
+}
+
+int32_t rulebook_number(struct rulebook *b, uint64_t rule, uint64_t aux)
+{
+	struct sought sought = {b, {rule, aux}};
+	uint32_t number;
+
+	if (rule == 0)
+		return 0;
+	number = index_find(&b->index, entry_hash(sought.entry), same_rule, &sought);
+	return number == INDEX_NONE ? add(b, sought.entry) : (int32_t)number;
+}
+
+void rulebook_retain(struct rulebook *b, uint16_t number)
+{
+	if (number)
+		use(b, number)->n_refs++;
+}
+
+void rulebook_release(struct rulebook *b, uint16_t number)
+{
+	if (!number)
+		return;
+	check(use(b, number)->n_refs > 0);
+	if (--use(b, number)->n_refs == 0)
+		list_idle(b, number);
+}
+
+bool rulebook_has_idle(const struct rulebook *b)
+{
+	return b->idle != 0;
+}
+
+void rulebook_reclaim(struct rulebook *b)
+{
+	while (b->idle) {
+		uint32_t number = b->idle;
+		struct rulebook_use *u = use(b, number);
+
+		b->idle = u->next;
+		u->listed = false;
+		if (u->n_refs > 0)
+			continue;
+		check(index_remove(&b->index, entry_hash(b->entries[number]), number));
+		b->entries[number] = (struct unwind_entry){0};
+		u->next = b->free;
+		b->free = number;
+		b->n--;
+	}
+}
