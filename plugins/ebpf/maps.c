@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define PAGE 4096 /* the kernel's, on the machines that we run on */
+
 static bool cut_hex(struct str *rest, char end, uint64_t *ret)
 {
 	return str_hex(str_cut(rest, end), ret);
@@ -28,6 +30,7 @@ bool maps_parse_line(struct str line, struct maps_line *ret)
 	if (access.n != 4 || m.limit <= m.start)
 		return false;
 	m.executable = access.p[2] == 'x';
+	m.writable = access.p[1] == 'w';
 	if (!cut_hex(&line, ' ', &m.offset))
 		return false;
 	str_cut(&line, ' '); /* device */
@@ -82,6 +85,8 @@ static int add(struct mapset *set, const struct maps_line *line, struct image *i
 		if (!m.name.p)
 			return -1;
 	}
+	if (!line->writable)
+		set->exec_pages += (uint32_t)((m.limit - m.start) / PAGE);
 	return vec_push(&set->list, m) ? 0 : -1;
 }
 

@@ -14,7 +14,7 @@
 /* One line of the file. `path` is borrowed, without " (deleted)". */
 struct maps_line {
 	uint64_t start, limit, offset, inode;
-	bool executable;
+	bool executable, writable;
 	struct str path;
 };
 
@@ -35,6 +35,7 @@ struct mapping {
 struct mapset {
 	struct mapset *older;
 	VEC(struct mapping) list;
+	uint32_t exec_pages; /* executable and not writable: mm_struct.exec_vm */
 	struct arena arena; /* names */
 };
 
