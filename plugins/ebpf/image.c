@@ -17,6 +17,7 @@ struct image {
 	uint64_t object;
 	uint64_t n_refs;
 	uint32_t position;
+	void *unwind;
 	struct elf_file file; /* segments only; its descriptor is gone */
 };
 
@@ -164,4 +165,14 @@ uint64_t image_address(const struct image *image, uint64_t offset)
 
 	elf_file_vaddr(&image->file, offset, &address);
 	return address;
+}
+
+void image_set_unwind(struct image *image, void *made)
+{
+	image->unwind = made;
+}
+
+void *image_unwind(const struct image *image)
+{
+	return image->unwind;
 }

@@ -35,4 +35,9 @@ uint64_t image_object(const struct image *image);
  * segment holds it, or the file is not ELF. O(segments). */
 uint64_t image_address(const struct image *image, uint64_t offset);
 
+/* What the store of unwind tables has made of the file; NULL at first. Not owned: who sets it
+ * clears it. */
+void image_set_unwind(struct image *image, void *made);
+void *image_unwind(const struct image *image);
+
 #endif

@@ -68,15 +68,14 @@ static struct extent whole(uint32_t number)
 static int create(struct slabs *s)
 {
 	uint32_t number = 0;
-	int r;
 
 	if (s->n == s->max)
 		return -ENOSPC;
 	while (s->all[number].there)
 		number++;
-	r = s->kernel.create(s->kernel.context, number);
-	if (r != 0)
-		return r;
+	/* A limit of the container's is a budget, too. */
+	if (s->kernel.create(s->kernel.context, number) != 0)
+		return -ENOSPC;
 	s->all[number] = (struct slab){.there = true};
 	s->n++;
 	extents_add(&s->free, whole(number), UNITS);
@@ -129,15 +128,12 @@ static void unmap_oldest(struct slabs *s)
 	unmap(s, oldest);
 }
 
-void *slabs_at(struct slabs *s, uint32_t ref)
+uint8_t *slabs_base(struct slabs *s, uint32_t number)
 {
-	uint32_t number = unwind_ref_slab(ref);
-	struct slab *slab;
+	struct slab *slab = &s->all[number];
 	void *p;
 
-	check(ref != 0 && number < UNWIND_SLABS_MAX);
-	slab = &s->all[number];
-	check(slab->there);
+	check(number < UNWIND_SLABS_MAX && slab->there);
 	if (!slab->p) {
 		if (s->n_mapped == SLABS_MAPPED)
 			unmap_oldest(s);
@@ -147,7 +143,15 @@ void *slabs_at(struct slabs *s, uint32_t ref)
 		s->n_mapped++;
 	}
 	slab->touched = ++s->clock;
-	return slab->p + unwind_ref_offset(ref);
+	return slab->p;
+}
+
+void *slabs_at(struct slabs *s, uint32_t ref)
+{
+	uint8_t *base = slabs_base(s, unwind_ref_slab(ref));
+
+	check(ref != 0);
+	return base ? base + unwind_ref_offset(ref) : NULL;
 }
 
 static void free_units(struct slabs *s, struct extent x)

@@ -7,9 +7,8 @@
  * A chunk that could be found is not free when it is given up: it waits in limbo for slabs_reclaim,
  * which the owner calls when no program can still be reading it.
  *
- * Few slabs are mapped at a time, since a mapped slab counts as ours; pointers hold until the next
- * call with the same `struct slabs`. Sizes are not kept: who frees says how much. One thread at a
- * time.
+ * Few slabs are mapped at a time, since a mapped slab counts as ours. Sizes are not kept: who frees
+ * says how much. One thread at a time.
  */
 #ifndef EBPF_SLABS_H
 #define EBPF_SLABS_H
@@ -39,7 +38,7 @@ struct slabs_kernel {
 	void (*destroy)(void *context, uint32_t slab);
 };
 
-#define SLABS_MAPPED 2u
+#define SLABS_MAPPED 4u
 
 struct slab {
 	uint8_t *p; /* NULL: not mapped */
@@ -65,12 +64,15 @@ void slabs_fini(struct slabs *s);
 
 /*
  * A chunk of n bytes, 1..SLABS_CHUNK_MAX, its content undefined. -ENOSPC: there is none within
- * the budget; -ENOMEM, of our own or the kernel's. O(log chunks) and perhaps a new slab.
+ * the budget, or the kernel gives no more slabs; -ENOMEM. O(log chunks) and perhaps a new slab.
  */
 int slabs_alloc(struct slabs *s, size_t n, uint32_t *ret_ref);
 
-/* The chunk's memory, mapped; NULL if that fails. Void after the next call. */
+/* The chunk's memory, mapped; NULL if that fails. Holds for the SLABS_MAPPED slabs that were asked
+ * for last, until something is freed. */
 void *slabs_at(struct slabs *s, uint32_t ref);
+/* All of a slab that is there. */
+uint8_t *slabs_base(struct slabs *s, uint32_t number);
 
 /* Gives up a chunk that nobody else has seen. Never fails. O(log chunks). */
 void slabs_free(struct slabs *s, uint32_t ref, size_t n);

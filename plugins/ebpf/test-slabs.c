@@ -245,7 +245,7 @@ TEST(slabs_survive_a_kernel_without_memory)
 	kernel = test_kernel_slabs(&k);
 	slabs_init(&s, &kernel, UINT64_MAX);
 	expect_eq(slabs_alloc(&s, 100, &ref), 0);
-	expect_eq(slabs_alloc(&s, SLABS_CHUNK_MAX, &more), -ENOMEM);
+	expect_eq(slabs_alloc(&s, SLABS_CHUNK_MAX, &more), -ENOSPC);
 	k.map_fails = true;
 	expect(slabs_at(&s, ref) == NULL);
 	k.map_fails = false;

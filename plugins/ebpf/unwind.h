@@ -73,8 +73,18 @@ int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t
 /* The process is gone. It need not have a space. O(1). */
 void unwind_unmap(struct unwind *u, const struct sampler_process_key *key);
 
-/* Whether a process has a space, with this layout. */
+/* The process was sampled: others lose their spaces before it does. O(1). */
+void unwind_touch(struct unwind *u, const struct sampler_process_key *key);
+
+/* Whether a process has a space, with this layout; and its word, 0 where it has none or
+ * there was no room for it. O(1). */
 bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key, uint64_t layout);
+uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *key,
+		     uint64_t layout);
+
+/* A slab as the walker sees it, for walking natively; NULL where there is none. Holds while no
+ * other function is called, and for the SLABS_MAPPED slabs that were asked for last. */
+const uint8_t *unwind_slab(struct unwind *u, uint32_t number);
 
 /*
  * A frame of a delivered stack lies at this address of the image's own (image_address): keeps
@@ -126,9 +136,9 @@ struct unwind_found {
 	struct unwind_entry entry;
 };
 
-/* Follows the tables as the walker does: 0; -ESRCH: no space; -ENOENT: no mapping. For
+/* Follows the tables as the walker does: 0; -ESRCH: no space; -ENOENT: no mapping; -ENOMEM. For
  * tests and diagnosis; maps slabs as needed. */
-int unwind_find(struct unwind *u, const struct sampler_process_key *key, uint64_t pc,
-		struct unwind_found *ret);
+int unwind_look_up(struct unwind *u, const struct sampler_process_key *key, uint64_t pc,
+		   struct unwind_found *ret);
 
 #endif

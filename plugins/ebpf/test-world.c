@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See test-world.h. */
+#include "test-world.h"
+
+#include "base/check.h"
+#include "base/test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int32_t intern(void *self, int32_t fd, const struct andiron_str *path,
+		      const struct andiron_str *reopen, uint64_t *ret_object)
+{
+	struct world *w = self;
+
+	/* The path is the number. */
+	*ret_object = strtoull(path->ptr, NULL, 10) + 1;
+	w->n_interned++;
+	return 0;
+}
+
+static int32_t identify(void *self, uint64_t object, const struct andiron_str *gnu_build_id,
+			const struct andiron_str *go_build_id, const struct andiron_str *file_id)
+{
+	return 0;
+}
+
+static void release(void *self, uint64_t object)
+{
+	((struct world *)self)->n_released++;
+}
+
+static const struct andiron_objects service = {
+	.size = sizeof(service), .intern = intern, .identify = identify, .release = release};
+
+static struct unwind_entry entry_of(const struct world_file *f, uint64_t row)
+{
+	uint64_t number = 1 + (f->n_rules ? row % f->n_rules : row);
+
+	return (struct unwind_entry){unwind_rule(7, UNWIND_CFA_REG, UNWIND_RA_CFA, UNWIND_FP_SAME,
+						 (int32_t)(8 * number)),
+				     f->aux ? number : 0};
+}
+
+static int read_rows(void *context, const struct image *image, elf_row_fn fn, void *fn_context,
+		     struct error *err)
+{
+	struct world *w = context;
+	struct world_file *f = &w->files[image ? image_object(image) - 1 : 0];
+	struct elf_row row;
+	int r = 0;
+
+	f->n_read++;
+	if (f->error)
+		return f->error;
+	for (uint32_t i = 0; r == 0 && i < f->n; i++) {
+		struct unwind_entry e = entry_of(f, i);
+
+		row = (struct elf_row){f->first + i * f->step, e.rule, e.aux};
+		r = fn(fn_context, &row);
+	}
+	row = (struct elf_row){f->first + f->n * f->step, 0, 0};
+	return r == 0 ? fn(fn_context, &row) : r;
+}
+
+int world_init(struct world *w, uint64_t budget_bytes)
+{
+	struct andiron_extension objects = {.self = w, .table = &service};
+	struct unwind_kernel kernel;
+	struct unwind_options options = {budget_bytes, read_rows, w};
+
+	memset(w, 0, sizeof(*w));
+	test_kernel_init(&w->kernel);
+	kernel = (struct unwind_kernel){
+		.slabs = test_kernel_slabs(&w->kernel),
+		.rules = w->kernel.rules,
+		.spaces = w->kernel.spaces,
+		.returns = w->kernel.returns,
+		.quiesce = test_kernel_quiesce,
+		.context = &w->kernel,
+	};
+	w->images = images_new(&objects);
+	w->store = w->images ? unwind_new(&kernel, &options) : NULL;
+	if (w->store)
+		return 0;
+	world_fini(w);
+	return -ENOMEM;
+}
+
+void world_fini(struct world *w)
+{
+	unwind_free(w->store);
+	for (uint32_t i = 0; i < WORLD_FILES; i++)
+		if (w->files[i].image)
+			image_release(w->files[i].image);
+	images_free(w->images);
+	expect_eq(w->n_interned, w->n_released);
+	test_kernel_fini(&w->kernel);
+}
+
+int world_file(struct world *w, uint32_t number, uint64_t first, uint64_t step, uint32_t n)
+{
+	char name[16];
+	int fd = memfd_create("file", MFD_CLOEXEC);
+
+	expect(number < WORLD_FILES && fd >= 0);
+	snprintf(name, sizeof(name), "%u", number);
+	w->files[number] = (struct world_file){
+		.image = image_get(w->images, fd, str_of(name), STR_NULL),
+		.first = first,
+		.step = step,
+		.n = n,
+		.n_rules = 100,
+	};
+	close(fd);
+	return w->files[number].image ? 0 : -ENOMEM;
+}
+
+struct unwind_entry world_entry(const struct world *w, uint32_t number, uint64_t address)
+{
+	const struct world_file *f = &w->files[number];
+
+	if (address < f->first || address >= f->first + f->n * f->step)
+		return (struct unwind_entry){0};
+	return entry_of(f, (address - f->first) / f->step);
+}
+
+struct sampler_process_key world_key(uint32_t tgid)
+{
+	return (struct sampler_process_key){.start_ns = 1000000 + tgid * UINT64_C(977),
+					    .tgid = tgid};
+}
+
+bool world_add(struct world *w, struct mapset *set, uint32_t number, uint64_t start, uint64_t bytes,
+	       uint64_t offset)
+{
+	struct mapping m = {.start = start, .limit = start + bytes, .offset = offset};
+
+	if (number == WORLD_ANON) {
+		m.name = STR("[anon]");
+	} else if (number == WORLD_VDSO) {
+		m.name = STR("[vdso]");
+	} else {
+		m.image = w->files[number].image;
+		check(m.image);
+	}
+	if (!vec_push(&set->list, m))
+		return false;
+	if (m.image)
+		image_retain(m.image);
+	set->exec_pages += (uint32_t)(bytes / 4096);
+	return true;
+}

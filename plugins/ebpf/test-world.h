@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A store of unwind tables over a kernel that is plain memory, with files whose rows are made up:
+ * row i of a file stands at first + i · step and has a rule that says so.
+ */
+#ifndef EBPF_TEST_WORLD_H
+#define EBPF_TEST_WORLD_H
+
+#include "test-kernel.h"
+#include "unwind.h"
+
+#define WORLD_FILES 400
+
+struct world_file {
+	struct image *image;
+	uint64_t first, step;
+	uint32_t n;       /* rows */
+	uint32_t n_rules; /* that they go through; 0: a rule for each row */
+	bool aux;
+	int error; /* instead of rows */
+	uint32_t n_read;
+};
+
+struct world {
+	struct test_kernel kernel;
+	struct images *images;
+	struct unwind *store;
+	struct world_file files[WORLD_FILES];
+	uint64_t n_interned, n_released;
+};
+
+/* Without files. 0 or -ENOMEM. */
+int world_init(struct world *w, uint64_t budget_bytes);
+void world_fini(struct world *w);
+
+/* File `number`, whose rows begin at `first`, every `step` bytes. 0 or -ENOMEM. */
+int world_file(struct world *w, uint32_t number, uint64_t first, uint64_t step, uint32_t n);
+
+/* The rule of a file at an address; all zero where there is none. */
+struct unwind_entry world_entry(const struct world *w, uint32_t number, uint64_t address);
+
+struct sampler_process_key world_key(uint32_t tgid);
+
+/* Adds a mapping of a file (or of WORLD_ANON, WORLD_VDSO) to a set; false when memory is short. */
+#define WORLD_ANON UINT32_MAX
+#define WORLD_VDSO (UINT32_MAX - 1)
+bool world_add(struct world *w, struct mapset *set, uint32_t number, uint64_t start, uint64_t bytes,
+	       uint64_t offset);
+
+#endif
