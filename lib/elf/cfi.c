@@ -223,7 +223,7 @@ static int load_cie(struct cfi_section *s, uint64_t offset, struct cfi_cie *cie)
 	return r;
 }
 
-static int find_cie(struct cfi_section *s, uint64_t offset, const struct cfi_cie **ret)
+int cfi_section_cie(struct cfi_section *s, uint64_t offset, const struct cfi_cie **ret)
 {
 	struct cfi_cie *cie = &s->cies[(offset ^ offset >> 7) / 8 % CFI_CIES];
 	int r = 0;
@@ -285,7 +285,7 @@ int cfi_section_next(struct cfi_section *s, struct cfi_fde *fde)
 		return 0;
 	if (!cie_offset(s, record.content, id, &cie))
 		return -EBADMSG;
-	r = find_cie(s, cie, &fde->cie);
+	r = cfi_section_cie(s, cie, &fde->cie);
 	if (r < 0)
 		return r;
 	/* The CIE may have moved the window. */

@@ -116,6 +116,9 @@ void cfi_section_close(struct cfi_section *s);
  */
 int cfi_section_next(struct cfi_section *s, struct cfi_fde *fde);
 
+/* The CIE at `offset`, until others take its place. 0, -EBADMSG, -ENOMEM or an errno. */
+int cfi_section_cie(struct cfi_section *s, uint64_t offset, const struct cfi_cie **ret);
+
 /* Bytes of the section, until the next read. -ENODATA, -ENOMEM or an errno. */
 int cfi_section_bytes(struct cfi_section *s, uint64_t offset, uint64_t n, const uint8_t **ret);
 

@@ -15,20 +15,21 @@
 #include <elf.h>
 
 static const struct rows_machine machines[] = {
-	{EM_X86_64,
-	 UNWIND_X86_RSP,
-	 UNWIND_X86_RBP,
-	 UNWIND_X86_RA,
-	 false,
-	 UNWIND_PRESERVED_X86,
-	 {UNWIND_X86_RBX, 12, 13, 14, 15}},
-	{EM_AARCH64,
-	 UNWIND_ARM_SP,
-	 UNWIND_ARM_FP,
-	 UNWIND_ARM_LR,
-	 true,
-	 UNWIND_PRESERVED_ARM,
-	 {19, 20, 21, 22, 23, 24, 25, 26, 27, 28}},
+	{.machine = EM_X86_64,
+	 .sp = UNWIND_X86_RSP,
+	 .fp = UNWIND_X86_RBP,
+	 .ra = UNWIND_X86_RA,
+	 .n_preserved = UNWIND_PRESERVED_X86,
+	 .preserved = {UNWIND_X86_RBX, 12, 13, 14, 15},
+	 .preserved_bits = 1u << UNWIND_X86_RBX | 0xf000},
+	{.machine = EM_AARCH64,
+	 .sp = UNWIND_ARM_SP,
+	 .fp = UNWIND_ARM_FP,
+	 .ra = UNWIND_ARM_LR,
+	 .link = true,
+	 .n_preserved = UNWIND_PRESERVED_ARM,
+	 .preserved = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28},
+	 .preserved_bits = 0x1ff80000},
 };
 
 const struct rows_machine *rows_machine_of(uint16_t machine)
@@ -37,14 +38,6 @@ const struct rows_machine *rows_machine_of(uint16_t machine)
 		if (machines[i].machine == machine)
 			return &machines[i];
 	return NULL;
-}
-
-static bool is_preserved(const struct rows_machine *m, uint64_t n)
-{
-	for (size_t i = 0; i < m->n_preserved; i++)
-		if (m->preserved[i] == n)
-			return true;
-	return false;
 }
 
 static struct formula cfa_formula(const struct rows_machine *m, const struct cfi_row *row)
@@ -58,13 +51,14 @@ static struct formula cfa_formula(const struct rows_machine *m, const struct cfi
 	return (struct formula){0};
 }
 
-bool rows_needs_aux(const struct rows_machine *m, const struct cfi_row *row)
+bool rows_expression_needs_aux(const struct rows_machine *m, const struct cfi_row *row)
 {
 	struct formula f = cfa_formula(m, row);
 
-	if (f.kind == FORMULA_ELEMENT && is_preserved(m, f.other))
+	if (f.kind == FORMULA_ELEMENT && m->preserved_bits >> f.other & 1)
 		return true;
-	return f.kind >= FORMULA_REGISTER && f.kind <= FORMULA_PLT && is_preserved(m, f.base);
+	return f.kind >= FORMULA_REGISTER && f.kind <= FORMULA_PLT &&
+	       m->preserved_bits >> f.base & 1;
 }
 
 void rows_watch(const struct rows_machine *m, bool aux, struct cfi_run *run)
@@ -234,6 +228,29 @@ static bool sp_is_cfa(const struct cfi_row *row, uint8_t sp)
 	return rule.how == CFI_UNSPECIFIED || (rule.how == CFI_VAL_OFFSET && rule.value == 0);
 }
 
+/*
+ * The rows of nearly all code on x86-64: CFA from a register, return address at CFA - 8. As
+ * rule_word would say it; 0: ask that.
+ */
+static uint64_t plain_word(const struct rows_machine *m, const struct cfi_row *row)
+{
+	const struct cfi_rule *fp = &row->rules[m->fp], *sp = &row->rules[m->sp];
+	const struct cfi_rule *ra = &row->rules[m->ra];
+	int64_t n = UNWIND_FP_SAME;
+
+	if (row->n <= m->ra || row->n <= m->sp || row->cfa.how != CFI_REGISTER ||
+	    row->cfa.value >= 32 || !fits(row->cfa_offset, 24))
+		return 0;
+	if (ra->how != CFI_OFFSET || ra->value != -8 || sp->how != CFI_UNSPECIFIED)
+		return 0;
+	if (fp->how == CFI_OFFSET && fits_fp(fp->value))
+		n = fp->value / 8;
+	else if (fp->how != CFI_UNSPECIFIED)
+		return 0;
+	return unwind_rule((__u32)row->cfa.value, UNWIND_CFA_REG, UNWIND_RA_CFA, (__s32)n,
+			   (__s32)row->cfa_offset);
+}
+
 static uint64_t rule_word(const struct rows_machine *m, const struct cfi_row *row,
 			  struct formula cfa)
 {
@@ -260,6 +277,9 @@ struct rows_words rows_reduce(const struct rows_machine *m, const struct cfi_row
 	struct rows_words words = {0};
 	struct formula cfa;
 
+	words.rule = plain_word(m, row);
+	if (words.rule && !aux)
+		return words;
 	if (cfi_row_rule(row, m->ra).how == CFI_UNDEFINED) {
 		words.rule = unwind_rule(0, UNWIND_CFA_END, 0, 0, 0);
 		return words;

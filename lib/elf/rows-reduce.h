@@ -15,6 +15,7 @@ struct rows_machine {
 	bool link; /* the return address is in a register at entry */
 	uint8_t n_preserved;
 	uint8_t preserved[10]; /* besides the frame pointer; in the order of the auxiliary word */
+	uint32_t preserved_bits;
 };
 
 /* NULL: not a machine that is walked. */
@@ -29,8 +30,15 @@ struct rows_words {
 /* `aux`: whether the file's rules need auxiliary words. */
 struct rows_words rows_reduce(const struct rows_machine *m, const struct cfi_row *row, bool aux);
 
+bool rows_expression_needs_aux(const struct rows_machine *m, const struct cfi_row *row);
+
 /* Whether its CFA is found by way of a preserved register. */
-bool rows_needs_aux(const struct rows_machine *m, const struct cfi_row *row);
+static inline bool rows_needs_aux(const struct rows_machine *m, const struct cfi_row *row)
+{
+	if (row->cfa.how == CFI_REGISTER)
+		return row->cfa.value < 32 && m->preserved_bits >> row->cfa.value & 1;
+	return rows_expression_needs_aux(m, row);
+}
 
 /* The bit of a register among those that a run is to watch. */
 void rows_watch(const struct rows_machine *m, bool aux, struct cfi_run *run);

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""rows.py ROWS FILE…: are rows right, file by file?
+rows.py ROWS --system: the same for every ELF file under the system's bin and lib folders.
+
+Full rows, expressions and undefined registers against readelf's listings; and the words of the rows that
+lib/elf gives out against full rows, by carrying both out (rows.h beside this file). TAP comes out.
+"""
+import concurrent.futures
+import os
+import subprocess
+import sys
+
+FOLDERS = ["/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin", "/usr/local/lib", "/usr/libexec", "/usr/aarch64-linux-gnu/lib"]
+EXEC, DYN = b"\2\0", b"\3\0"
+HOW = {"--readelf": "full rows equal readelf's", "--words": "words mean the same as full rows"}
+# Rows that a rule cannot say: longjmp and setcontext, between taking registers from memory and the jump.
+INEXPRESSIBLE_SHARE = 1e-5
+
+
+def elf_files():
+    for folder in FOLDERS:
+        for where, _, names in os.walk(folder):
+            for path in (os.path.join(where, name) for name in names):
+                if os.path.islink(path) or not os.path.isfile(path):
+                    continue
+                with open(path, "rb") as handle:
+                    head = handle.read(18)
+                # Those of 64 bits that a loader loads; what is to be linked first has no addresses yet.
+                if head[:5] == b"\x7fELF\2" and head[16:] in (EXEC, DYN):
+                    yield path
+
+
+def judge(rows, how, path):
+    """Differences, rows, functions, expressions, inexpressible; and what was printed."""
+    run = subprocess.run([rows, how, path], capture_output=True, text=True, errors="replace")
+    *printed, last = run.stdout.split("\n")[:-1] or [f"# no answer: {run.stderr}"]
+    figures = last.split()
+    ended_well = len(figures) == 6 and figures[5] == "ok"
+    return [int(f) for f in figures[:5]] if ended_well else [1, 0, 0, 0, 0], [path, *printed] + ([] if ended_well else [last])
+
+
+def main():
+    rows, files = sys.argv[1], sys.argv[2:]
+    system = files == ["--system"]
+    files = sorted(set(elf_files())) if system else [f for f in files if os.path.exists(f)]
+    failed = 0
+    print(f"1..{len(HOW)}")
+    for number, how in enumerate(HOW, 1):
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            verdicts = list(pool.map(lambda path: judge(rows, how, path), files))
+        differences, n_rows, functions, expressions, inexpressible = (sum(v[0][i] for v in verdicts) for i in range(5))
+        ok = differences == 0 and n_rows > 0 and (not system or inexpressible <= n_rows * INEXPRESSIBLE_SHARE)
+        failed += not ok
+        print(f"{'ok' if ok else 'not ok'} {number} - {HOW[how]}: {differences} differences in {n_rows} rows of {functions} functions, "
+              f"{len(files)} files; {expressions} expressions, {inexpressible} rows inexpressible")
+        for figures, printed in verdicts:
+            if figures[0]:
+                print("\n".join("# " + line.removeprefix("# ") for line in printed))
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
