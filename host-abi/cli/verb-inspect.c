@@ -2,7 +2,7 @@
 /*
  * `andiron inspect FILE`: what a plugin offers, or what an ELF file holds that
  * profiles need. Only what says that it is a plugin is loaded, since loading
- * runs a library's constructors.
+ * runs a library's constructors. With --unwind no file is loaded, plugin or not.
  */
 #include "base/cleanup.h"
 #include "cli.h"
@@ -11,6 +11,7 @@
 #include "elf/symbols.h"
 #include "host/registry.h"
 #include "options.h"
+#include "unwind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -126,12 +127,57 @@ static int inspect(const char *path, struct error *err)
 	return r;
 }
 
+/* Opens a file that is only read; *ret_fd is to be closed also after failure. */
+static int open_elf(const char *path, struct elf_file *f, int *ret_fd, struct error *err)
+{
+	*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return *ret_fd < 0 ? error_errno(err, -errno, "cannot be opened")
+			   : elf_file_open(f, *ret_fd, err);
+}
+
+static int inspect_unwind(const char *path, const char *debug_path, bool json, struct error *err)
+{
+	_cleanup_(closep) int fd = -1, debug_fd = -1;
+	struct elf_file f = ELF_FILE_NULL, debug = ELF_FILE_NULL;
+	int r = open_elf(path, &f, &fd, err);
+
+	if (r == 0 && debug_path) {
+		r = open_elf(debug_path, &debug, &debug_fd, err);
+		if (r == 0)
+			r = elf_file_load_sections(&debug, err);
+		if (r < 0)
+			error_wrap(err, r, "debug file %s", debug_path);
+	}
+	if (r == 0)
+		r = unwind_print(&f, debug_path ? &debug : NULL, path, json, err);
+	elf_file_close(&f);
+	elf_file_close(&debug);
+	return r;
+}
+
 int verb_inspect(int argc, char **argv)
 {
-	static const struct flag flags[] = {{0}};
+	bool unwind = false, json = false;
+	const char *debug = NULL;
+	const struct flag flags[] = {
+		{.name = "unwind",
+		 .kind = FLAG_BOOL,
+		 .value = &unwind,
+		 .help = "the rules by which its code is unwound, and what they cost"},
+		{.name = "debug",
+		 .kind = FLAG_TEXT,
+		 .word = "FILE",
+		 .value = &debug,
+		 .help = "its separate debug file, for --unwind"},
+		{.name = "json",
+		 .kind = FLAG_BOOL,
+		 .value = &json,
+		 .help = "figures of --unwind as JSON, without the rules"},
+		{0},
+	};
 	const struct command command = {
 		.verb = "inspect",
-		.usage = "FILE",
+		.usage = "FILE [--unwind [--json] [--debug FILE]]",
 		.summary =
 			"Shows what a plugin file offers, with all options, or why it is refused; of "
 			"any other\nELF file its ids, and what it holds that gives names to frames.",
@@ -143,11 +189,15 @@ int verb_inspect(int argc, char **argv)
 
 	if (code == OPTIONS_DONE && argc - first != 1)
 		code = options_wrong(&command, "which file?");
+	if (code == OPTIONS_DONE && !unwind && (json || debug))
+		code = options_wrong(&command, "--json and --debug go with --unwind");
 	if (code != OPTIONS_DONE)
 		return code;
 	path = realpath(argv[first], NULL);
 	if (!path)
 		error_errno(&err, -errno, "cannot be opened");
+	else if (unwind)
+		inspect_unwind(path, debug, json, &err);
 	else
 		inspect(path, &err);
 	free(path);
