@@ -307,6 +307,7 @@ static void accept(struct build *b)
 		f->former.pages.n = 0;
 	f->state = b->partial ? FILE_PARTIAL : FILE_WHOLE;
 	f->made = ++b->t->n_made;
+	f->used = b->t->now;
 	if (!b->partial)
 		vec_free(&f->wanted);
 }

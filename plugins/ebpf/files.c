@@ -127,8 +127,8 @@ static struct file *least_wanted(const struct files *t)
 
 		if (!may_go(t, f))
 			continue;
-		if (!least || f->hit < least->hit ||
-		    (f->hit == least->hit && f->made < least->made))
+		if (!least || f->used < least->used ||
+		    (f->used == least->used && f->made < least->made))
 			least = f;
 	}
 	return least;
@@ -212,7 +212,7 @@ void files_hit(struct files *t, struct file *f, uint64_t address)
 	uint64_t page = address >> UNWIND_PAGE_BITS;
 	size_t at;
 
-	f->hit = t->now;
+	f->hit = f->used = t->now;
 	if (f->state != FILE_PARTIAL && f->state != FILE_EVICTED)
 		return;
 	at = wanted_at(f, page);

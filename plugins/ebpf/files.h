@@ -48,6 +48,7 @@ struct file {
 	uint64_t need;            /* bytes of pages that it would have if it were whole */
 
 	uint64_t hit;         /* interval in which it was hit last, 0: never */
+	uint64_t used;        /* interval in which it was hit or made last */
 	uint64_t seen;        /* interval in which it was mapped last */
 	uint64_t made;        /* counts tables: which is older */
 	uint64_t retry;       /* interval before which it is not read again */

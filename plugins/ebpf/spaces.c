@@ -109,8 +109,8 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The stamp below which a quarter of all lies, 0 if memory is short. */
-static uint64_t old_quarter(struct spaces *t)
+/* The stamp below which an eighth of all lies, 0 if memory is short. */
+static uint64_t old_eighth(struct spaces *t)
 {
 	t->stamps.n = 0;
 	if (!vec_reserve(&t->stamps, UNWIND_SPACES))
@@ -119,7 +119,7 @@ static uint64_t old_quarter(struct spaces *t)
 		if (t->seats[i].view)
 			t->stamps.p[t->stamps.n++] = t->seats[i].stamp;
 	qsort(t->stamps.p, t->stamps.n, sizeof(*t->stamps.p), compare_u64);
-	return t->stamps.p[t->stamps.n / 4];
+	return t->stamps.p[t->stamps.n / 8];
 }
 
 static void replace(struct spaces *t, uint32_t at)
@@ -137,7 +137,7 @@ static void make_room(struct spaces *t, const struct sampler_process_key *key)
 	for (uint32_t probe = 1; probe < UNWIND_PROBES; probe++)
 		if (t->seats[place(key, probe)].stamp < t->seats[oldest].stamp)
 			oldest = place(key, probe);
-	limit = t->n > UNWIND_SPACES / 2 ? old_quarter(t) : 0;
+	limit = t->n > UNWIND_SPACES / 8 ? old_eighth(t) : 0;
 	if (t->seats[oldest].view)
 		replace(t, oldest);
 	for (uint32_t i = 0; limit && i < UNWIND_SPACES; i++)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static void *memory(size_t n)
 {
@@ -39,13 +40,17 @@ void test_kernel_fini(struct test_kernel *k)
 static int create(void *context, uint32_t slab)
 {
 	struct test_kernel *k = context;
+	int fd;
 
-	expect(!k->slabs[slab]);
+	expect(!k->seen[slab]);
 	if (k->creates_left == 0)
 		return -ENOMEM;
 	k->creates_left--;
-	k->slabs[slab] = memory(SLABS_COST);
-	mprotect(k->slabs[slab], SLABS_COST, PROT_NONE);
+	fd = memfd_create("slab", MFD_CLOEXEC);
+	expect(fd >= 0 && ftruncate(fd, SLABS_COST) == 0);
+	k->fds[slab] = fd;
+	k->seen[slab] = mmap(NULL, SLABS_COST, PROT_READ, MAP_SHARED, fd, 0);
+	expect(k->seen[slab] != MAP_FAILED);
 	if (++k->n_slabs > k->n_slabs_most)
 		k->n_slabs_most = k->n_slabs;
 	return 0;
@@ -55,14 +60,13 @@ static int map(void *context, uint32_t slab, void **ret)
 {
 	struct test_kernel *k = context;
 
-	expect(k->slabs[slab] && !k->mapped[slab]);
+	expect(k->seen[slab] != NULL);
 	if (k->map_fails)
 		return -ENOMEM;
-	k->mapped[slab] = true;
 	if (++k->n_mapped > k->n_mapped_most)
 		k->n_mapped_most = k->n_mapped;
-	mprotect(k->slabs[slab], SLABS_COST, PROT_READ | PROT_WRITE);
-	*ret = k->slabs[slab];
+	*ret = mmap(NULL, SLABS_COST, PROT_READ | PROT_WRITE, MAP_SHARED, k->fds[slab], 0);
+	expect(*ret != MAP_FAILED);
 	return 0;
 }
 
@@ -70,9 +74,7 @@ static void unmap(void *context, uint32_t slab, void *p)
 {
 	struct test_kernel *k = context;
 
-	expect(k->mapped[slab] && p == k->slabs[slab]);
-	mprotect(p, SLABS_COST, PROT_NONE);
-	k->mapped[slab] = false;
+	expect(munmap(p, SLABS_COST) == 0);
 	k->n_mapped--;
 }
 
@@ -80,9 +82,10 @@ static void destroy(void *context, uint32_t slab)
 {
 	struct test_kernel *k = context;
 
-	expect(k->slabs[slab] && !k->mapped[slab]);
-	munmap(k->slabs[slab], SLABS_COST);
-	k->slabs[slab] = NULL;
+	expect(k->seen[slab] != NULL);
+	munmap((void *)(uintptr_t)k->seen[slab], SLABS_COST);
+	close(k->fds[slab]);
+	k->seen[slab] = NULL;
 	k->n_slabs--;
 }
 
@@ -97,6 +100,8 @@ int test_kernel_quiesce(void *context)
 
 	if (k->quiesce_fails)
 		return -EINTR;
+	if (k->on_quiesce)
+		k->on_quiesce(k->context);
 	k->n_quiesces++;
 	return 0;
 }

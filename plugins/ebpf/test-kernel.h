@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's side of the unwind tables as plain memory. It notices what a
- * real one would not: a slab used without a mapping, mapped twice, freed
- * while mapped; and it fails on demand.
+ * The kernel's side of the unwind tables as memory of our own. What a program would read stays
+ * readable under `seen` as long as the slab is there; what the store writes through goes away
+ * when it is unmapped, so a use after that crashes. It fails on demand.
  */
 #ifndef EBPF_TEST_KERNEL_H
 #define EBPF_TEST_KERNEL_H
@@ -10,13 +10,16 @@
 #include "slabs.h"
 
 struct test_kernel {
-	uint8_t *slabs[UNWIND_SLABS_MAX];
-	bool mapped[UNWIND_SLABS_MAX];
+	const uint8_t *seen[UNWIND_SLABS_MAX]; /* NULL: not there */
+	int fds[UNWIND_SLABS_MAX];
 	uint32_t n_slabs, n_slabs_most, n_mapped, n_mapped_most;
 	uint32_t creates_left; /* before they fail */
 	bool map_fails;
 	bool quiesce_fails;
 	uint64_t n_quiesces;
+	/* Called when programs may run for the last time that saw what was. */
+	void (*on_quiesce)(void *context);
+	void *context;
 	struct unwind_entry *rules;
 	struct unwind_space *spaces;
 	struct unwind_set *returns;

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/test.h"
+#include "unwind/pages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -153,4 +154,87 @@ bool world_add(struct world *w, struct mapset *set, uint32_t number, uint64_t st
 		image_retain(m.image);
 	set->exec_pages += (uint32_t)(bytes / 4096);
 	return true;
+}
+
+int world_map(struct world *w, uint32_t tgid, const struct mapset *set)
+{
+	struct sampler_process_key key = world_key(tgid);
+
+	return unwind_map(w->store, &key, 1, set);
+}
+
+uint64_t world_word(const struct world *w, uint32_t tgid)
+{
+	struct sampler_process_key key = world_key(tgid);
+
+	return unwind_word(w->store, &key, 1);
+}
+
+static const uint8_t *seen(const struct world *w, uint32_t ref)
+{
+	const uint8_t *slab = w->kernel.seen[unwind_ref_slab(ref)];
+
+	expect(ref != 0 && slab != NULL); /* a program would read nonsense here */
+	return slab + unwind_ref_offset(ref);
+}
+
+bool world_walk(const struct world *w, uint64_t word, uint64_t pc, struct unwind_found *ret)
+{
+	uint32_t n = word >> 32 & 0xffff, i = 0, ref;
+	const uint64_t *starts = (const void *)seen(w, (uint32_t)word);
+	const struct unwind_mapping *mappings = (const void *)(starts + n);
+	struct unwind_mapping m;
+
+	*ret = (struct unwind_found){.space = (uint16_t)(word >> 48)};
+	for (uint32_t k = 1; k < n; k++)
+		expect(starts[k] >= mappings[k - 1].end);
+	while (i < n && starts[i] <= pc)
+		i++;
+	if (i == 0 || pc >= mappings[i - 1].end)
+		return false;
+	m = mappings[i - 1];
+	ret->kind = m.kind;
+	if (m.kind != UNWIND_KIND_TABLE && m.kind != UNWIND_KIND_AUX)
+		return true;
+	memcpy(&ref, seen(w, m.pages) + sizeof(ref) * (size_t)((pc - m.bias) >> UNWIND_PAGE_BITS),
+	       4);
+	if (ref)
+		ret->number = pages_find(seen(w, ref), SLABS_COST - unwind_ref_offset(ref),
+					 (uint16_t)(pc - m.bias));
+	ret->entry = w->kernel.rules[ret->number];
+	expect((ret->number == 0) == (ret->entry.rule == 0));
+	return true;
+}
+
+uint64_t world_by_frames(void)
+{
+#ifdef __aarch64__
+	return unwind_rule(UNWIND_ARM_FP, UNWIND_CFA_REG, UNWIND_RA_FP, -2, 16);
+#else
+	return unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16);
+#endif
+}
+
+uint64_t world_step(struct world *w, uint64_t word, uint64_t pc)
+{
+	uint64_t key = unwind_return_key(pc, (uint32_t)(word >> 48));
+	uint32_t hash = unwind_return_hash(key), way = hash >> 16 & (UNWIND_WAYS - 1);
+	struct unwind_set *set = &w->kernel.returns[hash & (UNWIND_SETS - 1)];
+	struct unwind_found found;
+	uint64_t rule = 0;
+
+	for (int i = 0; i < UNWIND_WAYS; i++)
+		if (set->rule[i] && (set->check[i] ^ set->rule[i]) == key)
+			return set->rule[i];
+	if (!world_walk(w, word, pc, &found))
+		return 0;
+	if (found.kind == UNWIND_KIND_FRAMES)
+		rule = world_by_frames();
+	else if (found.kind != UNWIND_KIND_UNKNOWN)
+		rule = found.entry.rule;
+	if (rule && key && found.kind != UNWIND_KIND_AUX) {
+		set->check[way] = key ^ rule;
+		set->rule[way] = rule;
+	}
+	return rule;
 }

@@ -47,4 +47,19 @@ struct sampler_process_key world_key(uint32_t tgid);
 bool world_add(struct world *w, struct mapset *set, uint32_t number, uint64_t start, uint64_t bytes,
 	       uint64_t offset);
 
+/* unwind_map for the process of that tgid, and its word; its layout is 1. */
+int world_map(struct world *w, uint32_t tgid, const struct mapset *set);
+uint64_t world_word(const struct world *w, uint32_t tgid);
+
+/* What a program finds that has read a space's word: as unwind_look_up, but from the word. False
+ * where no mapping is. */
+bool world_walk(const struct world *w, uint64_t word, uint64_t pc, struct unwind_found *ret);
+
+/* The rule that a program applies at `pc`: from the cache of returns, else found and remembered
+ * there; 0 where it ends. */
+uint64_t world_step(struct world *w, uint64_t word, uint64_t pc);
+
+/* By frame pointers. */
+uint64_t world_by_frames(void);
+
 #endif
