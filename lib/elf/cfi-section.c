@@ -50,8 +50,8 @@ int64_t cfi_sleb(struct cfi_bytes *b)
 	return (int64_t)value;
 }
 
-int cfi_section_open_range(struct cfi_section *s, const struct elf_file *f, uint64_t offset,
-			   uint64_t size, uint64_t address)
+static int open_range(struct cfi_section *s, const struct elf_file *f, uint64_t offset,
+		      uint64_t size, uint64_t address)
 {
 	size_t capacity = size / 8 < WINDOW_MAX ? (size_t)(size / 8) : WINDOW_MAX;
 
@@ -68,6 +68,15 @@ int cfi_section_open_range(struct cfi_section *s, const struct elf_file *f, uint
 	};
 	s->window = malloc(s->capacity);
 	return s->window ? 0 : -ENOMEM;
+}
+
+int cfi_section_open_range(struct cfi_section *s, const struct elf_file *f, uint64_t offset,
+			   uint64_t size, uint64_t address)
+{
+	int r = open_range(s, f, offset, size < UINT32_MAX ? size : UINT32_MAX, address);
+
+	s->open_end = true;
+	return r;
 }
 
 static int open_inflated(struct cfi_section *s, const struct elf_file *f, const Elf64_Shdr *header)
@@ -97,8 +106,7 @@ int cfi_section_open(struct cfi_section *s, const struct elf_file *f, const Elf6
 		return -ENOEXEC;
 	r = header->sh_flags & SHF_COMPRESSED
 		    ? open_inflated(s, f, header)
-		    : cfi_section_open_range(s, f, header->sh_offset, header->sh_size,
-					     header->sh_addr);
+		    : open_range(s, f, header->sh_offset, header->sh_size, header->sh_addr);
 	if (r == 0)
 		s->debug = str_starts(elf_file_section_name(f, header), STR(".debug_frame"));
 	return r;

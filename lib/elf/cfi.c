@@ -275,6 +275,8 @@ int cfi_section_next(struct cfi_section *s, struct cfi_fde *fde)
 	fde->section = s;
 	fde->offset = record.offset;
 	fde->next = record.next;
+	if (r == 0 && s->open_end)
+		return -ENODATA;
 	if (r <= 0)
 		return r;
 	id_n = id_bytes(s, &record);

@@ -83,7 +83,8 @@ struct cfi_fde {
 struct cfi_section {
 	uint64_t address; /* virtual */
 	uint64_t size;
-	bool debug; /* .debug_frame's layout */
+	bool debug;    /* .debug_frame's layout */
+	bool open_end; /* its size is not known: a terminator ends it */
 	/* The window, or the whole where the section was compressed. */
 	int fd;
 	uint64_t offset; /* in the file */
@@ -103,7 +104,8 @@ struct cfi_section {
  * Memory: the window, at most 64 KiB and an eighth of the section, more only for larger records.
  */
 int cfi_section_open(struct cfi_section *s, const struct elf_file *f, const Elf64_Shdr *header);
-/* The same for a range of the file that has no section header. */
+/* The same for a range of the file that has no section header; it ends at the first terminator, at
+ * the latest after `size` bytes. */
 int cfi_section_open_range(struct cfi_section *s, const struct elf_file *f, uint64_t offset,
 			   uint64_t size, uint64_t address);
 void cfi_section_close(struct cfi_section *s);

@@ -27,6 +27,12 @@ struct rows_words {
 	bool inexpressible;
 };
 
+/* Words that hold over a range. */
+struct rows_piece {
+	uint64_t start, end;
+	struct rows_words words;
+};
+
 /* `aux`: whether the file's rules need auxiliary words. */
 struct rows_words rows_reduce(const struct rows_machine *m, const struct cfi_row *row, bool aux);
 

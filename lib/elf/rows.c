@@ -14,17 +14,23 @@
 
 #include "base/check.h"
 #include "base/cleanup.h"
+#include "elf/rows-go.h"
+#include "elf/rows-made.h"
 #include "elf/rows-order.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #define MAX_FUNCTIONS ((size_t)4 << 20)
-#define MAX_SOURCES 4
+#define MAX_SOURCES 6
+#define PADDING 64u /* Go aligns functions to 16 or 32 bytes, some to 64 */
 
+/* One of the three, by its kind. */
 struct source {
 	int kind; /* ELF_ROWS_* */
-	struct rows_order order;
+	struct rows_order *order;
+	struct rows_go *go;
+	struct rows_made *made;
 };
 
 struct reader {
@@ -35,6 +41,9 @@ struct reader {
 	struct elf_rows_stats *stats;
 	struct source sources[MAX_SOURCES]; /* the best first */
 	size_t n_sources;
+	struct rows_order orders[3]; /* .eh_frame, .debug_frame, the debug file's .debug_frame */
+	struct rows_go go;
+	struct rows_made signals, rest;
 	bool aux;
 	uint64_t done; /* all up to here is given out */
 	struct elf_row held, given;
@@ -84,41 +93,90 @@ static struct rows_words reduce(struct reader *r)
 	return words;
 }
 
-/* The part of a function from r->done up to `limit`. */
-static int put_function(struct reader *r, const struct cfi_fde *fde, uint64_t limit, int kind)
+/* The part of a piece between r->done and `limit`. */
+static int put_piece(struct reader *r, const struct rows_piece *piece, uint64_t limit, int kind)
 {
-	struct rows_words words = {0};
-	int more, result = 0;
+	uint64_t start = piece->start > r->done ? piece->start : r->done;
+	uint64_t end = piece->end < limit ? piece->end : limit;
+
+	if (start >= end)
+		return 0;
+	r->done = end;
+	return put(r, start, piece->words, kind);
+}
+
+/* What is left of a function of which nothing is known. */
+static int put_nothing(struct reader *r, uint64_t limit, int kind)
+{
+	const struct rows_piece rest = {.start = r->done, .end = limit};
+
+	return put_piece(r, &rest, limit, kind);
+}
+
+static int put_cfi(struct reader *r, const struct cfi_fde *fde, uint64_t limit, int kind)
+{
+	struct rows_piece piece = {0};
+	int more = 0, result = 0;
 
 	cfi_run_begin(&r->run, fde);
 	while (result == 0 && (more = cfi_run_next(&r->run)) == 1) {
-		uint64_t start = r->run.start > r->done ? r->run.start : r->done;
-		uint64_t end = r->run.end < limit ? r->run.end : limit;
-
-		if (start >= end)
+		piece.start = r->run.start;
+		piece.end = r->run.end;
+		if (piece.start >= limit || piece.end <= r->done)
 			continue;
 		if (r->run.changed)
-			words = reduce(r);
-		result = put(r, start, words, kind);
-		r->done = end;
+			piece.words = reduce(r);
+		result = put_piece(r, &piece, limit, kind);
 	}
-	if (result == 0 && more < 0) {
-		r->stats->broken++;
-		result = put(r, r->done, (struct rows_words){0}, kind);
-		r->done = limit;
-	}
-	return result;
+	if (result || more == 0)
+		return result;
+	r->stats->broken++;
+	return put_nothing(r, limit, kind);
 }
 
-/* The source whose next function begins first, and where the better ones and it go on: 1, 0 at
- * the end, or an errno. */
+static int put_go(struct reader *r, uint64_t limit)
+{
+	struct rows_piece piece;
+	int more = 0, result = 0;
+
+	while (result == 0 && (more = rows_go_next(&r->go, &piece)) == 1) {
+		r->stats->inexpressible += piece.words.inexpressible;
+		if (piece.start < r->done && r->held.address <= piece.start)
+			r->done = piece.start;
+		result = put_piece(r, &piece, limit, ELF_ROWS_GO);
+	}
+	if (result || (more < 0 && more != -ENOEXEC))
+		return result ? result : more;
+	r->stats->broken += more < 0;
+	/* What is left is padding, which belongs to the function. */
+	if (more == 0 && limit - r->done < PADDING && r->held.address < r->done) {
+		r->done = limit;
+		return 0;
+	}
+	return put_nothing(r, limit, ELF_ROWS_GO);
+}
+
+/* Where a source goes on: 1, 0 at its end, or an errno. */
+static int peek(const struct source *s, uint64_t *ret)
+{
+	if (s->order)
+		return rows_order_peek(s->order, ret);
+	if (s->go)
+		return rows_go_peek(s->go, ret);
+	if (s->made->at == s->made->n)
+		return 0;
+	*ret = s->made->pieces[s->made->at].start;
+	return 1;
+}
+
+/* The source whose next function begins first: 1, 0 at the end, or an errno. */
 static int pick(struct reader *r, struct source **ret, uint64_t *ret_start)
 {
 	int any = 0;
 
 	for (size_t i = 0; i < r->n_sources; i++) {
 		uint64_t start;
-		int there = rows_order_peek(&r->sources[i].order, &start);
+		int there = peek(&r->sources[i], &start);
 
 		if (there < 0)
 			return there;
@@ -131,12 +189,13 @@ static int pick(struct reader *r, struct source **ret, uint64_t *ret_start)
 	return any;
 }
 
-/* Where a function of `source` that would run up to `end` is cut off. */
+/* Where a function of `source` that would run up to `end` is cut off: where it or a better one goes
+ * on. */
 static int limit(struct reader *r, const struct source *source, uint64_t *end)
 {
-	for (struct source *s = r->sources; s <= source; s++) {
+	for (const struct source *s = r->sources; s <= source; s++) {
 		uint64_t start;
-		int there = rows_order_peek(&s->order, &start);
+		int there = peek(s, &start);
 
 		if (there < 0)
 			return there;
@@ -146,32 +205,56 @@ static int limit(struct reader *r, const struct source *source, uint64_t *end)
 	return 0;
 }
 
+/* The next function of a source: 0 and where it ends, or an errno. */
+static int take(struct source *s, struct cfi_fde *fde, struct rows_piece *piece, uint64_t *end)
+{
+	int result;
+
+	if (s->go)
+		return rows_go_take(s->go, end);
+	if (s->made) {
+		*piece = s->made->pieces[s->made->at++];
+		*end = piece->end;
+		return 0;
+	}
+	result = rows_order_take(s->order, fde);
+	*end = fde->end;
+	return result < 0 ? result : 0;
+}
+
 static int put_next(struct reader *r, struct source *source, uint64_t start)
 {
-	struct cfi_fde fde;
-	int result = rows_order_take(&source->order, &fde);
+	struct cfi_fde fde = {0};
+	struct rows_piece piece;
 	uint64_t end;
+	int result = take(source, &fde, &piece, &end);
 
-	if (result == -EBADMSG) {
+	if (result == -EBADMSG || result == -ENOEXEC) {
 		r->stats->broken++;
 		return 0;
 	}
+	if (result == 0)
+		result = limit(r, source, &end);
 	if (result < 0)
 		return result;
-	end = fde.end;
-	result = limit(r, source, &end);
-	if (result < 0)
-		return result;
-	r->stats->functions++;
-	if (start < r->done)
-		start = r->done;
+	r->stats->functions += source->kind != ELF_ROWS_MADE;
+	/* What is known by its bytes is known as a whole: the part behind another function would be
+	 * somebody else's. */
+	if (source->made == &r->rest && start < r->done)
+		return 0;
+	start = start < r->done ? r->done : start;
 	if (start >= end)
 		return 0;
 	if (start > r->done) {
-		result = put(r, r->done, (struct rows_words){0}, source->kind);
+		result = put(r, r->done, (struct rows_words){0}, r->held_kind);
 		r->done = start;
 	}
-	return result ? result : put_function(r, &fde, end, source->kind);
+	if (result)
+		return result;
+	if (source->go)
+		return put_go(r, end);
+	return source->made ? put_piece(r, &piece, end, source->kind)
+			    : put_cfi(r, &fde, end, source->kind);
 }
 
 static int put_all(struct reader *r)
@@ -192,15 +275,14 @@ static int put_all(struct reader *r)
 	return result ? result : give(r);
 }
 
-/* Surveys a section that has been opened into the next source's order. */
-static int add_source(struct reader *r, int kind)
+/* Surveys a section that has been opened. */
+static int add_order(struct reader *r, struct rows_order *order, int kind)
 {
-	struct source *source = &r->sources[r->n_sources++];
-	int result = rows_order_survey(&source->order, r->machine, r->max_functions, &r->run);
+	int result = rows_order_survey(order, r->machine, r->max_functions, &r->run);
 
-	source->kind = kind;
-	r->aux |= source->order.aux;
-	r->stats->broken += source->order.broken;
+	r->sources[r->n_sources++] = (struct source){.kind = kind, .order = order};
+	r->aux |= order->aux;
+	r->stats->broken += order->broken;
 	return result;
 }
 
@@ -229,7 +311,7 @@ static int open_frames_range(struct cfi_section *s, const struct elf_file *f, ui
 
 static int add_eh_frame(struct reader *r, const struct elf_file *f)
 {
-	struct rows_order *order = &r->sources[r->n_sources].order;
+	struct rows_order *order = &r->orders[0];
 	const Elf64_Shdr *header = elf_file_section(f, ".eh_frame");
 	uint64_t address;
 	int result = rows_hdr_find(f, &order->hdr, &address);
@@ -240,27 +322,45 @@ static int add_eh_frame(struct reader *r, const struct elf_file *f)
 		result = cfi_section_open(&order->section, f, header);
 	else
 		result = address ? open_frames_range(&order->section, f, address) : -ENOEXEC;
-	return result < 0 ? without(result) : add_source(r, ELF_ROWS_EH_FRAME);
+	return result < 0 ? without(result) : add_order(r, order, ELF_ROWS_EH_FRAME);
 }
 
-static int add_debug_frame(struct reader *r, const struct elf_file *f)
+static int add_debug_frame(struct reader *r, const struct elf_file *f, struct rows_order *order)
 {
-	struct rows_order *order = &r->sources[r->n_sources].order;
 	const Elf64_Shdr *header = elf_file_section(f, ".debug_frame");
 	int result = header ? cfi_section_open(&order->section, f, header) : -ENOEXEC;
 
-	order->hdr.n = 0;
-	return result < 0 ? without(result) : add_source(r, ELF_ROWS_DEBUG_FRAME);
+	return result < 0 ? without(result) : add_order(r, order, ELF_ROWS_DEBUG_FRAME);
 }
 
-static int add_sources(struct reader *r, const struct elf_file *f, const struct elf_file *debug)
+/* A Go program says more by its own table than by the debugging information made of it. */
+static int add_go(struct reader *r, struct elf_file *f)
 {
-	int result = add_eh_frame(r, f);
+	int result = rows_go_open(&r->go, r->machine, f);
 
-	if (result == 0)
-		result = add_debug_frame(r, f);
-	if (result == 0 && debug)
-		result = add_debug_frame(r, debug);
+	if (result < 0)
+		return result == -ENOENT ? 0 : without(result);
+	r->sources[r->n_sources++] = (struct source){.kind = ELF_ROWS_GO, .go = &r->go};
+	return 1;
+}
+
+/* In the order of their worth. */
+static int add_sources(struct reader *r, struct elf_file *f, const struct elf_file *debug)
+{
+	int result, go = add_go(r, f);
+
+	if (go < 0)
+		return go;
+	result = rows_made_find(&r->signals, &r->rest, r->machine, f, go);
+	if (result < 0)
+		return result;
+	r->sources[r->n_sources++] = (struct source){.kind = ELF_ROWS_MADE, .made = &r->signals};
+	result = add_eh_frame(r, f);
+	if (result == 0 && !go)
+		result = add_debug_frame(r, f, &r->orders[1]);
+	if (result == 0 && !go && debug)
+		result = add_debug_frame(r, debug, &r->orders[2]);
+	r->sources[r->n_sources++] = (struct source){.kind = ELF_ROWS_MADE, .made = &r->rest};
 	return result;
 }
 
@@ -291,8 +391,9 @@ int elf_rows_read(struct elf_file *f, const struct elf_rows_options *options, el
 		error_errno(err, result, "cannot read the call-frame information");
 	else
 		result = put_all(r);
-	for (size_t i = 0; i < MAX_SOURCES; i++)
-		rows_order_free(&r->sources[i].order);
+	for (size_t i = 0; i < sizeof(r->orders) / sizeof(r->orders[0]); i++)
+		rows_order_free(&r->orders[i]);
+	rows_go_close(&r->go);
 	free(r);
 	return result;
 }
