@@ -85,7 +85,8 @@ static int add(struct mapset *set, const struct maps_line *line, struct image *i
 		if (!m.name.p)
 			return -1;
 	}
-	if (!line->writable)
+	/* [vsyscall] stands in every text, and is in no process's memory. */
+	if (!line->writable && !str_is(line->path, "[vsyscall]"))
 		set->exec_pages += (uint32_t)((m.limit - m.start) / PAGE);
 	return vec_push(&set->list, m) ? 0 : -1;
 }
