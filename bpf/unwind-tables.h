@@ -212,7 +212,7 @@ struct unwind_mapping {
 	__u64 end;
 	__u64 bias;  /* of pages: page (pc - bias) >> 16 of the file's table holds pc */
 	__u32 pages; /* chunk of __u32 [pages]: a reference to each page, 0 where it has no rows */
-	__u16 kind;
+	__u16 kind; /* the one thing that changes in place: to one without a table, before that goes */
 	__u16 slot; /* of the runtime's program */
 };
 
