@@ -64,9 +64,9 @@ uint16_t file_kind(const struct file *f)
 
 static void table_retire(struct files *t, struct file_table *table)
 {
-	vec_each (&table->pages, p)
+	vec_each(&table->pages, p)
 		slabs_retire(t->slabs, p->ref, p->n);
-	vec_each (&table->rules, number)
+	vec_each(&table->rules, number)
 		rulebook_release(t->rules, *number);
 	if (table->directory)
 		slabs_retire(t->slabs, table->directory, table->n_pages * sizeof(uint32_t));
@@ -122,7 +122,7 @@ static struct file *least_wanted(const struct files *t)
 {
 	struct file *least = NULL;
 
-	vec_each (&t->all, p) {
+	vec_each(&t->all, p) {
 		struct file *f = *p;
 
 		if (!may_go(t, f))
@@ -168,7 +168,7 @@ uint64_t files_room(const struct files *t)
 	uint64_t room = (t->slabs->max - t->slabs->n) * (uint64_t)UNWIND_SLAB_BYTES +
 			t->slabs->free.total * 8 + t->slabs->limbo_bytes;
 
-	vec_each (&t->all, f)
+	vec_each(&t->all, f)
 		if (may_go(t, *f))
 			room += (*f)->table.bytes;
 	return room;

@@ -194,7 +194,7 @@ void slabs_retire(struct slabs *s, uint32_t ref, size_t n)
 
 void slabs_reclaim(struct slabs *s)
 {
-	vec_each (&s->limbo, x)
+	vec_each(&s->limbo, x)
 		free_units(s, *x);
 	s->limbo.n = 0;
 	s->limbo_bytes = 0;

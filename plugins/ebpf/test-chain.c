@@ -217,7 +217,7 @@ TEST(real_files_are_found_as_they_were_read)
 		map_code(programs[i]);
 	set = own_mappings(c);
 	expect_eq(unwind_map(c->store, &self_key, 1, set), 0);
-	vec_each (&set->list, m)
+	vec_each(&set->list, m)
 		if (m->image || str_is(m->name, "[vdso]"))
 			compare(c, m);
 	unwind_get_stats(c->store, &s);

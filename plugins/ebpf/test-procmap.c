@@ -45,7 +45,7 @@ static size_t count(const struct mapset *set)
 {
 	size_t n = 0;
 
-	vec_each (&set->list, m)
+	vec_each(&set->list, m)
 		n += !str_is(m->name, "[vsyscall]");
 	return n;
 }

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SHOW_AFTER_NS 20000000u
+
 struct unwind {
 	struct unwind_kernel kernel;
 	struct files_host host;
@@ -94,22 +96,31 @@ static void show_files(struct unwind *u)
 {
 	bool any = false;
 
-	vec_each (&u->files.all, f)
+	vec_each(&u->files.all, f)
 		any |= (*f)->changed;
 	if (!any)
 		return;
 	views_show(&u->views);
 	spaces_refresh(&u->spaces);
-	vec_each (&u->files.all, f)
+	vec_each(&u->files.all, f)
 		if ((*f)->changed)
 			files_settle(&u->files, *f);
 }
 
+/* What was read is shown now and then, so that stacks need not wait for the largest file. */
 static void read_unread(struct unwind *u, const struct view *v)
 {
-	vec_each (&v->sources, s)
-		if (s->file && s->file->state == FILE_UNREAD && files_is_due(&u->files, s->file))
-			files_build(&u->files, s->file);
+	uint64_t shown_ns = u->files.read_ns;
+
+	vec_each(&v->sources, s) {
+		if (!s->file || s->file->state != FILE_UNREAD || !files_is_due(&u->files, s->file))
+			continue;
+		files_build(&u->files, s->file);
+		if (u->files.read_ns - shown_ns > SHOW_AFTER_NS) {
+			show_files(u);
+			shown_ns = u->files.read_ns;
+		}
+	}
 	show_files(u);
 }
 
@@ -178,7 +189,7 @@ void unwind_tick(struct unwind *u)
 
 static void count_files(const struct unwind *u, struct unwind_stats *s)
 {
-	vec_each (&u->files.all, p) {
+	vec_each(&u->files.all, p) {
 		const struct file *f = *p;
 
 		s->files += f->state != FILE_UNREAD;
@@ -212,7 +223,7 @@ void unwind_get_stats(const struct unwind *u, struct unwind_stats *ret)
 	};
 
 	count_files(u, &s);
-	vec_each (&u->views.all, v)
+	vec_each(&u->views.all, v)
 		s.mappings += (*v)->n;
 	*ret = s;
 }

@@ -224,7 +224,7 @@ static void write_chunk(struct views *t, struct view *v)
 
 static void hold_sources(const struct view *v, int by)
 {
-	vec_each (&v->sources, s)
+	vec_each(&v->sources, s)
 		if (s->file)
 			s->file->n_users += (uint32_t)by;
 }
@@ -289,7 +289,7 @@ static bool continues(const struct view_source *last, const struct view_source *
 static int read_set(struct views *t, const struct mapset *set)
 {
 	t->scratch.n = 0;
-	vec_each (&set->list, m) {
+	vec_each(&set->list, m) {
 		struct view_source s = {.start = m->start, .limit = m->limit};
 		bool vdso = !m->image && str_is(m->name, "[vdso]");
 
@@ -322,7 +322,7 @@ static bool only_gains(const struct views *t, const struct view *v)
 {
 	size_t at = 0;
 
-	vec_each (&v->sources, s) {
+	vec_each(&v->sources, s) {
 		uint64_t reached = s->start;
 
 		while (reached < s->limit) {
@@ -412,7 +412,7 @@ int views_get(struct views *t, struct view *former, const struct mapset *set, st
 
 static bool has_file(const struct view *v, const struct file *f)
 {
-	vec_each (&v->sources, s)
+	vec_each(&v->sources, s)
 		if (s->file == f)
 			return true;
 	return false;
@@ -424,7 +424,7 @@ void views_show(struct views *t)
 		struct view *v = t->all.p[i];
 		bool changed = false, other = false;
 
-		vec_each (&v->sources, s) {
+		vec_each(&v->sources, s) {
 			changed |= s->file && s->file->changed;
 			other |= s->file && s->file->other;
 		}
@@ -451,7 +451,7 @@ static void hide_in(struct views *t, struct view *v, const struct file *f)
 	}
 	starts = (uint64_t *)(void *)p;
 	mappings = (struct unwind_mapping *)(void *)(starts + v->n);
-	vec_each (&v->sources, s) {
+	vec_each(&v->sources, s) {
 		while (at < v->n && starts[at] < s->start)
 			at++;
 		for (; at < v->n && starts[at] < s->limit; at++)
@@ -463,7 +463,7 @@ static void hide_in(struct views *t, struct view *v, const struct file *f)
 
 void views_hide(struct views *t, const struct file *f)
 {
-	vec_each (&t->all, v)
+	vec_each(&t->all, v)
 		if (has_file(*v, f))
 			hide_in(t, *v, f);
 }
