@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Debian packages of other suites and architectures, from the machine's own source.
+
+Nothing of the machine's apt is touched and nothing is installed: the source that
+the machine has for its own release is copied into a root of our own with the
+suite's name changed, packages are downloaded there and unpacked where we say.
+Mirror, keyring, proxy and options stay what the machine's administrator chose.
+"""
+import glob
+import os
+import re
+import subprocess
+
+
+class Missing(Exception):
+    """What cannot be had here, and what would help."""
+
+
+def release():
+    """This machine's suite by name."""
+    with open("/etc/os-release", encoding="utf-8") as f:
+        found = re.search(r"^VERSION_CODENAME=\"?(\w+)", f.read(), re.M)
+    if not found:
+        raise Missing("this is no Debian release with a name; run it on Debian")
+    return found.group(1)
+
+
+def stanzas():
+    """The machine's sources, each as a dictionary of deb822's fields."""
+    for path in sorted(glob.glob("/etc/apt/sources.list.d/*.sources")):
+        with open(path, encoding="utf-8") as f:
+            text = re.sub(r"^#.*\n", "", f.read(), flags=re.M)
+        for part in re.split(r"\n\s*\n", text):
+            fields = dict(re.findall(r"^([\w-]+):[ \t]*((?:.|\n[ \t])*)", part, re.M))
+            if fields.get("Enabled", "yes").strip() != "no":
+                yield fields
+    for path in ["/etc/apt/sources.list"] + sorted(glob.glob("/etc/apt/sources.list.d/*.list")):
+        if not os.path.exists(path):
+            continue
+        with open(path, encoding="utf-8") as f:
+            for options, uri, suite, components in re.findall(r"^deb\s+(\[.*?\]\s+)?(\S+)\s+(\S+)\s+(.*)$", f.read(), re.M):
+                signed = re.search(r"signed-by=([^\s\]]+)", options, re.I)
+                yield {"Types": "deb", "URIs": uri, "Suites": suite, "Components": components,
+                       **({"Signed-By": signed.group(1)} if signed else {})}
+
+
+def own_source():
+    """The source that has the machine's release itself: (URIs, Signed-By or None)."""
+    for fields in stanzas():
+        if release() in fields.get("Suites", "").split() and "deb" in fields.get("Types", "").split():
+            if "main" in fields.get("Components", "").split():
+                return fields["URIs"].strip(), fields.get("Signed-By", "").rstrip() or None
+    raise Missing(f"no source in /etc/apt has {release()} main; add the distribution's own source")
+
+
+CONFIGURATION = """\
+Dir::Etc::sourcelist "{root}/suites.sources";
+Dir::Etc::sourceparts "-";
+Dir::Etc::preferencesparts "-";
+Dir::Etc::preferences "{root}/preferences";
+Dir::State "{root}";
+Dir::State::lists "{root}/lists";
+Dir::State::status "{root}/status";
+Dir::Cache "{root}/cache";
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+#clear APT::Architectures;
+#clear Acquire::IndexTargets;
+APT::Architecture "{arch}";
+APT::Architectures {{ "{arch}"; }};
+APT::Sandbox::User "root";
+APT::Install-Recommends "false";
+Acquire::Languages "none";
+Acquire::Retries "3";
+Acquire::IndexTargets::deb::Packages {{
+	MetaKey "$(COMPONENT)/binary-$(ARCHITECTURE)/Packages";
+	flatMetaKey "Packages";
+	ShortDescription "Packages";
+	Description "$(RELEASE)/$(COMPONENT) $(ARCHITECTURE) Packages";
+}};
+"""
+
+
+class Root:
+    """An apt of our own under a folder; Debian's name for the architecture; suites."""
+
+    def __init__(self, folder, arch, suites):
+        self.folder, self.arch, self.suites = os.path.abspath(folder), arch, suites
+
+    def _write(self, name, text):
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def _apt(self, *command, **options):
+        done = subprocess.run([command[0], "-c", os.path.join(self.folder, "apt.conf"), *command[1:]],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=600, env=dict(os.environ, LC_ALL="C"), **options)
+        if done.returncode != 0:
+            raise Missing(f"{' '.join(command)} for {'/'.join(self.suites)} {self.arch} failed: "
+                          f"{done.stderr.strip()[-600:]}")
+        return done.stdout
+
+    def update(self):
+        """Fetches the suites' lists. Of equal rank, so the highest version is the candidate."""
+        uris, signed = own_source()
+        for name in ("lists/partial", "cache/archives/partial"):
+            os.makedirs(os.path.join(self.folder, name), exist_ok=True)
+        self._write("status", "")
+        self._write("apt.conf", CONFIGURATION.format(root=self.folder, arch=self.arch))
+        self._write("preferences", "Package: *\nPin: release *\nPin-Priority: 500\n")
+        self._write("suites.sources", f"Types: deb\nURIs: {uris}\nSuites: {' '.join(self.suites)}\nComponents: main\n"
+                    + (f"Signed-By: {signed}\n" if signed else ""))
+        self._apt("apt-get", "-q", "update")
+
+    def depends(self, package):
+        """The packages that the candidate depends on, by name."""
+        told = self._apt("apt-cache", "depends", "--important", package)
+        return re.findall(r"^ [ |]Depends: (\S+)", told, re.M)
+
+    def with_dependencies(self, packages):
+        """These and all that they depend on, as apt would install them on an empty machine."""
+        told = self._apt("apt-get", "-q", "--print-uris", "install", "--yes", *packages)
+        return sorted(set(re.findall(r"^'[^']+' ([^_ ]+)_", told, re.M)))
+
+    def unpack(self, packages, folder, members=()):
+        """Downloads the candidates and unpacks them, or only these members of them."""
+        downloads = os.path.join(self.folder, "downloads")
+        os.makedirs(downloads, exist_ok=True)
+        os.makedirs(folder, exist_ok=True)
+        try:
+            self._apt("apt-get", "-q", "download", *packages, cwd=downloads)
+            for deb in sorted(glob.glob(os.path.join(downloads, "*.deb"))):
+                with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as tar:
+                    subprocess.run(["tar", "-x", "-C", folder, "--no-same-owner", "--wildcards", *members], stdin=tar.stdout,
+                                   stderr=subprocess.DEVNULL if members else None, check=not members, timeout=600)
+                    tar.stdout.read()  # what tar left of it
+        finally:
+            for deb in glob.glob(os.path.join(downloads, "*.deb")):
+                os.remove(deb)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is run on each kernel, and what must come of it.
+
+A step is a shell command for the guest and a judge of its outcome. To add a
+program whose stacks are tested, build it in meson.build and add a line to
+PROGRAMS; to add a test program that speaks TAP, a line to TESTS. Paths are relative to
+the build folder, and hold in the guest, too.
+"""
+import json
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "scenario"))
+from books import books_hold  # noqa: E402
+
+PLUGINS = ["process", "ebpf", "symbolize", "file"]
+ANDIRON = "host-abi/cli/andiron"
+LOAD = "tests/kernels/load"
+
+
+class Program:
+    """A program that is recorded.
+
+    `chain` are functions that stand one behind the other, caller first, in every whole stack;
+    `entries` the functions of which one is outermost in it. `share` is the part of the samples whose
+    stacks must be whole, `samples` how many there must be for that to mean something.
+    Samples without any function of the chain are the program's start and end, or a walk that led
+    nowhere; they may be `strange` of all.
+    """
+
+    def __init__(self, path, *arguments, chain, entries, share, strange=.1, samples=100, also=()):
+        self.path, self.arguments, self.chain, self.entries = path, arguments, list(chain), set(entries)
+        self.share, self.strange, self.samples, self.also = share, strange, samples, also
+        self.name = os.path.basename(path)
+
+    def is_whole(self, frames):
+        """Whether the frames of a stack, outermost first, are all there."""
+        text, chain = "\n".join(frames) + "\n", "\n".join(self.chain) + "\n"
+        return frames[0] in self.entries and "\n" + chain in "\n" + text
+
+    def is_own(self, frames):
+        return not set(self.chain[1:]).isdisjoint(frames)
+
+    def judge(self, stacks):
+        """{frames: samples} → (samples of whole stacks, of own ones); fails where promises are not kept."""
+        own = {s: n for s, n in stacks.items() if self.is_own(s[1:])}
+        broken = {s: n for s, n in own.items() if not self.is_whole(s[1:])}
+        n_all, n_own = sum(stacks.values()), sum(own.values())
+        n_whole = n_own - sum(broken.values())
+        listed = "\n".join(f"{n} {';'.join(s)}" for s, n in sorted(stacks.items(), key=lambda at: -at[1])[:40])
+        assert n_own >= self.samples, f"only {n_own} samples\n{listed}"
+        assert n_own >= (1 - self.strange) * n_all, f"{n_all - n_own} of {n_all} samples are not of the chain\n{listed}"
+        assert n_whole >= self.share * n_own, f"{n_whole} of {n_own} stacks are whole\n{listed}"
+        return n_whole, n_own
+
+
+PROGRAMS = [
+    Program("tests/kernels/chain", "3", entries=["_start"], share=.99,
+            chain=["_start", *(f"chain_{i}" for i in range(9)), "chain_end"]),
+]
+
+# Tests of the suite `bpf`: (program, what it runs).
+TESTS = [
+    ("plugins/process/test-process-events", []),
+    ("tests/bpf/test-sampling", ["tests/bpf/workload"]),
+    ("tests/bpf/test-driver", ["tests/bpf/workload"]),
+]
+
+STEPS = []
+
+
+class Step:
+    def __init__(self, name, command, judge, programs):
+        self.name, self.command, self.judge, self.programs = name, command, judge, programs
+
+
+def step(name, command, *programs):
+    """Declares a step. The judge gets its outcome and the facts of this kernel, which it adds to."""
+    def declare(judge):
+        STEPS.append(Step(name, command, judge, programs))
+        return judge
+    return declare
+
+
+@step("btf", "cat /proc/version; wc -c </sys/kernel/btf/vmlinux")
+def btf(outcome, facts):
+    """The kernel describes its types."""
+    assert outcome.code == 0 and int(outcome.text.split()[-1]) > 100000, outcome.text
+
+
+@step("doctor", f"{{build}}/{ANDIRON} doctor --json", ANDIRON)
+def doctor(outcome, facts):
+    """`andiron doctor` finds all well, and names the walker."""
+    found = json.loads(outcome.text)
+    points = {p["name"]: p for p in found["points"]}
+    facts["walker"] = points["walker"]["text"] if "walker" in points else "frame pointers"
+    assert outcome.code == 0 and found["can_sample"], outcome.text
+    assert points["btf"]["state"] == points["bpf"]["state"] == "ok", outcome.text
+
+
+@step("load", f"{{build}}/{LOAD}", LOAD)
+def load(outcome, facts):
+    """All programs pass this kernel's verifier and are attached."""
+    facts["loaded"] = outcome.code == 0
+    assert outcome.code == 0, outcome.text
+    told = json.loads(outcome.text.splitlines()[-1])
+    facts["load_seconds"], facts["verified"], facts["map_bytes"] = told["seconds"], told["verified"], told["map_bytes"]
+    assert told["cpus"] == facts["cpus"], told
+
+
+def folded(text):
+    """{frames: samples}, the process first."""
+    stacks = {}
+    for line in text.splitlines():
+        frames, _, n = line.rpartition(" ")
+        frames = tuple(frames.split(";"))
+        stacks[frames] = stacks.get(frames, 0) + int(n)
+    return stacks
+
+
+def declare_program(program):
+    paths = [os.path.join("{build}", program.path), *program.arguments]
+    command = (f"{{build}}/{ANDIRON} record -F 97 -o /keep/stacks.folded --ledger /keep/ledger -- " + " ".join(paths))
+
+    @step("stacks-" + program.name, command, ANDIRON, program.path, *program.also)
+    def judge(outcome, facts):
+        assert outcome.code == 0, outcome.text
+        taken = books_hold(json.loads(outcome.files["ledger"]))
+        facts.setdefault("ledgers", []).append("closes")
+        stacks = folded(outcome.files["stacks.folded"].decode())
+        cost = re.search(r"(\d+) ns of BPF per sample", outcome.text)
+        facts["bpf_ns"] = int(cost.group(1)) if cost else 0
+        assert taken == sum(stacks.values()), f"{taken} samples were taken, {sum(stacks.values())} written"
+        facts.setdefault("whole", {})[program.name] = "%d/%d" % program.judge(stacks)
+    judge.__doc__ = f"Stacks of {program.name} are whole, and the ledger closes."
+
+
+def declare_test(path, programs):
+    @step(os.path.basename(path), f"{{build}}/{path}", path, *programs)
+    def judge(outcome, facts):
+        assert outcome.code == 0 and not re.search(r"^not ok", outcome.text, re.M), outcome.text
+        passed = len(re.findall(r"^ok (?!.*# ?skip)", outcome.text, re.M | re.I))
+        facts.setdefault("tests", {})[os.path.basename(path)] = passed
+        assert passed, "nothing was tested:\n" + outcome.text
+    judge.__doc__ = f"{os.path.basename(path)} passes."
+
+
+for one in PROGRAMS:
+    declare_program(one)
+for one in TESTS:
+    declare_test(*one)
