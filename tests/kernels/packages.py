@@ -25,32 +25,38 @@ def release():
     return found.group(1)
 
 
-def stanzas():
-    """The machine's sources, each as a dictionary of deb822's fields."""
-    for path in sorted(glob.glob("/etc/apt/sources.list.d/*.sources")):
-        with open(path, encoding="utf-8") as f:
-            text = re.sub(r"^#.*\n", "", f.read(), flags=re.M)
-        for part in re.split(r"\n\s*\n", text):
-            fields = dict(re.findall(r"^([\w-]+):[ \t]*((?:.|\n[ \t])*)", part, re.M))
-            if fields.get("Enabled", "yes").strip() != "no":
-                yield fields
-    for path in ["/etc/apt/sources.list"] + sorted(glob.glob("/etc/apt/sources.list.d/*.list")):
-        if not os.path.exists(path):
-            continue
-        with open(path, encoding="utf-8") as f:
-            for options, uri, suite, components in re.findall(r"^deb\s+(\[.*?\]\s+)?(\S+)\s+(\S+)\s+(.*)$", f.read(), re.M):
-                signed = re.search(r"signed-by=([^\s\]]+)", options, re.I)
-                yield {"Types": "deb", "URIs": uri, "Suites": suite, "Components": components,
-                       **({"Signed-By": signed.group(1)} if signed else {})}
+def of_stanzas(text):
+    """What a .sources file says, each stanza as a dictionary of its fields (sources.list(5))."""
+    for part in re.split(r"\n\s*\n", re.sub(r"^#.*\n", "", text, flags=re.M)):
+        fields = dict(re.findall(r"^([\w-]+):[ \t]*((?:.|\n[ \t])*)", part, re.M))
+        if fields and fields.get("Enabled", "yes").strip() != "no":
+            yield fields
 
 
-def own_source():
-    """The source that has the machine's release itself: (URIs, Signed-By or None)."""
-    for fields in stanzas():
-        if release() in fields.get("Suites", "").split() and "deb" in fields.get("Types", "").split():
+def of_lines(text):
+    """What a .list file says, in the same form."""
+    for options, uri, suite, components in re.findall(r"^deb\s+(\[.*?\]\s+)?(\S+)\s+(\S+)\s+(.*)$", text, re.M):
+        signed = re.search(r"signed-by=([^\s\]]+)", options, re.I)
+        yield {"Types": "deb", "URIs": uri, "Suites": suite, "Components": components,
+               **({"Signed-By": signed.group(1)} if signed else {})}
+
+
+def sources():
+    """The machine's, both kinds."""
+    lines = ["/etc/apt/sources.list"] + sorted(glob.glob("/etc/apt/sources.list.d/*.list"))
+    for path in sorted(glob.glob("/etc/apt/sources.list.d/*.sources")) + lines:
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as f:
+                yield from (of_lines if path in lines else of_stanzas)(f.read())
+
+
+def own_source(suite, known):
+    """Of these sources the one that has the suite itself: (URIs, Signed-By or None)."""
+    for fields in known:
+        if suite in fields.get("Suites", "").split() and "deb" in fields.get("Types", "").split():
             if "main" in fields.get("Components", "").split():
                 return fields["URIs"].strip(), fields.get("Signed-By", "").rstrip() or None
-    raise Missing(f"no source in /etc/apt has {release()} main; add the distribution's own source")
+    raise Missing(f"no source in /etc/apt has {suite} main; add the distribution's own source")
 
 
 CONFIGURATION = """\
@@ -102,7 +108,7 @@ class Root:
 
     def update(self):
         """Fetches the suites' lists. Of equal rank, so the highest version is the candidate."""
-        uris, signed = own_source()
+        uris, signed = own_source(release(), sources())
         for name in ("lists/partial", "cache/archives/partial"):
             os.makedirs(os.path.join(self.folder, name), exist_ok=True)
         self._write("status", "")
