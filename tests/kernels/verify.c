@@ -27,7 +27,8 @@
 
 static bool speak; /* libbpf says why, where it is not the verifier */
 
-static int print(enum libbpf_print_level level, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static int print(enum libbpf_print_level level,
+							 const char *format, va_list args)
 {
 	if (!speak || level == LIBBPF_DEBUG)
 		return 0;
