@@ -3,40 +3,44 @@
 #include "pattern.h"
 
 #include "base/buf.h"
+#include "unicode.h"
 
 #include <errno.h>
-
-static bool is_word(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       c == '_';
-}
 
 /* Cuts "name" or "{name}" off the front of *rest. False if there is none. */
 static bool cut_name(struct str *rest, struct str *ret_name)
 {
 	bool brace = rest->n && rest->p[0] == '{';
-	struct str s = str_skip(*rest, brace);
-	size_t n = 0;
+	struct str s = str_skip(*rest, brace), tail = s;
 
-	while (n < s.n && is_word(s.p[n]))
-		n++;
-	if (!n || (brace && (n == s.n || s.p[n] != '}')))
+	while (tail.n) {
+		uint32_t c;
+		size_t n = rune_decode(tail, &c);
+
+		if (c != '_' && !rune_is_alnum(c))
+			break;
+		tail = str_skip(tail, n);
+	}
+	if (tail.n == s.n || (brace && (!tail.n || tail.p[0] != '}')))
 		return false;
-	*ret_name = str_first(s, n);
-	*rest = str_skip(s, n + brace);
+	*ret_name = str_first(s, s.n - tail.n);
+	*rest = str_skip(tail, brace);
 	return true;
 }
 
-/* The group that a name means: a number without leading zeros. */
+/* The group that a name means: a number without leading zeros and of nine
+ * digits at most, or of the groups of this name the first that took part. */
 static struct str group_of(const struct match *match, struct str name)
 {
+	bool number_like = (name.p[0] != '0' || name.n == 1) && name.n <= 9;
 	uint64_t number;
 
-	if ((name.p[0] == '0' && name.n > 1) || !str_u64(name, &number) ||
-	    number >= match->n_groups)
-		return STR_NULL;
-	return match->groups[number];
+	if (number_like && str_u64(name, &number))
+		return number < match->n_groups ? match->groups[number] : STR_NULL;
+	for (uint32_t i = 1; i < match->n_groups; i++)
+		if (match->groups[i].p && str_eq(pattern_group_name(match->pattern, i), name))
+			return match->groups[i];
+	return STR_NULL;
 }
 
 int pattern_expand(const struct match *match, struct str text, struct buf *out)

@@ -6,11 +6,7 @@
 
 #include "base/buf.h"
 
-#include <locale.h>
-
-/* Appends the mapping of `s`. `locale` is of C.UTF-8, whose character tables
- * are Unicode's; it is passed in because the process's own may be anything. 0,
- * -ENOMEM or -E2BIG. */
-int fold(struct str s, bool upper, locale_t locale, struct buf *out);
+/* Appends the mapping of `s`. 0, -ENOMEM or -E2BIG. */
+int fold(struct str s, bool upper, struct buf *out);
 
 #endif

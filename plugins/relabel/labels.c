@@ -99,54 +99,7 @@ int labels_set(struct labels *l, struct str name, struct str value)
 	return 0;
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
 bool label_name_valid(struct str name)
 {
-	for (size_t i = 0; i < name.n; i++)
-		if (!is_letter(name.p[i]) && !(i && is_digit(name.p[i])))
-			return false;
-	return name.n > 0;
-}
-
-/* The length of "$name" or "${name}" at the start, 0 if there is none. */
-static size_t reference(struct str s)
-{
-	bool brace = s.n > 1 && s.p[1] == '{';
-	size_t start = brace ? 2 : 1, n = start;
-
-	while (n < s.n && (is_letter(s.p[n]) || is_digit(s.p[n])))
-		n++;
-	if (n == start || (brace && (n == s.n || s.p[n] != '}')))
-		return 0;
-	return n + brace;
-}
-
-bool label_template_valid(struct str text)
-{
-	bool first = true;
-
-	if (!text.n)
-		return false;
-	while (text.n) {
-		size_t n = 1;
-
-		if (text.p[0] == '$')
-			n = reference(text);
-		else if (!is_letter(text.p[0]) && (first || !is_digit(text.p[0])))
-			n = 0;
-		if (!n)
-			return false;
-		text = str_skip(text, n);
-		first = false;
-	}
-	return true;
+	return name.n > 0 && str_utf8(name);
 }

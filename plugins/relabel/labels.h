@@ -44,11 +44,7 @@ int labels_set(struct labels *l, struct str name, struct str value);
 
 void labels_remove(struct labels *l, struct str name);
 
-/* Whether text is a label's name in the classic scheme: a letter or underscore,
- * then letters, digits, underscores. */
+/* Whether text can be a label's name: UTF-8 and not empty. */
 bool label_name_valid(struct str name);
-
-/* The same for a text with $1 or ${1} in it, which stand for anything. */
-bool label_template_valid(struct str text);
 
 #endif

@@ -19,20 +19,19 @@ const char *const rule_actions[N_ACTIONS + 1] = {
 
 /* What each action makes of the options. */
 #define WANTS_TARGET 1u      /* target_label must be given */
-#define PLAIN_TARGET 2u      /* and be a name, not a template */
-#define PLAIN_REPLACEMENT 4u /* replacement has no meaning */
-#define ONLY_EQUALITY 8u     /* source_labels and target_label only */
-#define ONLY_REGEX 16u
+#define PLAIN_REPLACEMENT 2u /* replacement has no meaning */
+#define ONLY_EQUALITY 4u     /* source_labels and target_label only */
+#define ONLY_REGEX 8u
 
 static const unsigned int action_flags[N_ACTIONS] = {
 	[REPLACE] = WANTS_TARGET,
-	[HASHMOD] = WANTS_TARGET | PLAIN_TARGET,
+	[HASHMOD] = WANTS_TARGET,
 	[LABELDROP] = ONLY_REGEX,
 	[LABELKEEP] = ONLY_REGEX,
-	[LOWERCASE] = WANTS_TARGET | PLAIN_TARGET | PLAIN_REPLACEMENT,
-	[UPPERCASE] = WANTS_TARGET | PLAIN_TARGET | PLAIN_REPLACEMENT,
-	[KEEPEQUAL] = WANTS_TARGET | PLAIN_TARGET | PLAIN_REPLACEMENT | ONLY_EQUALITY,
-	[DROPEQUAL] = WANTS_TARGET | PLAIN_TARGET | PLAIN_REPLACEMENT | ONLY_EQUALITY,
+	[LOWERCASE] = WANTS_TARGET | PLAIN_REPLACEMENT,
+	[UPPERCASE] = WANTS_TARGET | PLAIN_REPLACEMENT,
+	[KEEPEQUAL] = WANTS_TARGET | PLAIN_REPLACEMENT | ONLY_EQUALITY,
+	[DROPEQUAL] = WANTS_TARGET | PLAIN_REPLACEMENT | ONLY_EQUALITY,
 };
 
 /* Where the first finding goes. */
@@ -59,18 +58,15 @@ static int check_target(const struct rule_config *c, enum action action, const s
 {
 	unsigned int flags = action_flags[action];
 	struct str target = c->target_label;
-	bool template = !(flags & PLAIN_TARGET) && str_find(target, '$') < target.n;
 
 	if (!(flags & WANTS_TARGET))
 		return 0;
 	if (!target.n)
 		return FIND(f, NULL, "the action %s needs a target_label", rule_actions[action]);
-	if (template ? !label_template_valid(target) : !label_name_valid(target))
-		return FIND(
-			f, "target_label",
-			"\"%.*s\" is no valid target_label for the action %s: a name has letters, "
-			"digits and underscores and begins with no digit",
-			STR_FMT(target), rule_actions[action]);
+	if (!label_name_valid(target))
+		return FIND(f, "target_label",
+			    "the target_label for the action %s is no valid name: it is not UTF-8",
+			    rule_actions[action]);
 	return 0;
 }
 
@@ -126,11 +122,11 @@ static int check_rule(const struct rule_config *c, enum action action, const str
 	if (c->modulus < 0 || (action == HASHMOD && c->modulus == 0))
 		return FIND(f, c->modulus ? "modulus" : NULL,
 			    "the action hashmod needs a modulus greater than 0");
-	if (action == LABELMAP && !label_template_valid(c->replacement))
-		return FIND(f, "replacement",
-			    "\"%.*s\" is no valid replacement for the action labelmap, which makes "
-			    "names of it",
-			    STR_FMT(c->replacement));
+	if (action == LABELMAP && !label_name_valid(c->replacement))
+		return FIND(
+			f, "replacement",
+			"the replacement for the action labelmap, which makes names of it, is %s",
+			c->replacement.n ? "not UTF-8" : "empty");
 	return 0;
 }
 
@@ -157,23 +153,11 @@ void rule_free(struct rule *rule)
 {
 	if (!rule)
 		return;
-	if (rule->locale)
-		freelocale(rule->locale);
 	pattern_free(rule->pattern);
 	arena_free(&rule->text);
 	free(rule);
 }
 DEFINE_CLEANUP(struct rule *, rule_free);
-
-static int add_locale(struct rule *rule, struct error *err)
-{
-	rule->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-	if (!rule->locale)
-		return error_set(err, -ENOTSUP,
-				 "the action %s needs the locale C.UTF-8, which this system lacks",
-				 rule_actions[rule->action]);
-	return 0;
-}
 
 int rule_compile(const struct rule_config *config, struct rule **ret, struct error *err,
 		 const char **ret_option)
@@ -188,8 +172,6 @@ int rule_compile(const struct rule_config *config, struct rule **ret, struct err
 	r = find_action(config->action, &f, &rule->action);
 	if (!r)
 		r = check_rule(config, rule->action, &f);
-	if (!r && (rule->action == LOWERCASE || rule->action == UPPERCASE))
-		r = add_locale(rule, err);
 	if (!r)
 		r = copy_texts(config, rule);
 	if (r)

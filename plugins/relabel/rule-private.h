@@ -5,8 +5,6 @@
 
 #include "rule.h"
 
-#include <locale.h>
-
 struct rule {
 	enum action action;
 	struct arena text; /* holds the strings */
@@ -17,7 +15,6 @@ struct rule {
 	struct str replacement;
 	int64_t modulus;
 	struct pattern *pattern;
-	locale_t locale; /* of C.UTF-8, for the actions that change case; else 0 */
 };
 
 #endif

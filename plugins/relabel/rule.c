@@ -31,10 +31,10 @@ static int apply_replace(const struct rule *rule, struct labels *labels, struct 
 	_cleanup_(buf_free) struct buf target = {.limit = LABELS_BYTES_MAX};
 	_cleanup_(buf_free) struct buf result = {.limit = LABELS_BYTES_MAX};
 	struct match match;
-	int r;
+	int r = pattern_match(rule->pattern, value, &match);
 
-	if (!pattern_match(rule->pattern, value, &match))
-		return RULE_KEPT;
+	if (r <= 0)
+		return r ? r : RULE_KEPT;
 	r = pattern_expand(&match, rule->target_label, &target);
 	if (!r && !label_name_valid(buf_str(&target)))
 		return RULE_KEPT;
@@ -45,16 +45,16 @@ static int apply_replace(const struct rule *rule, struct labels *labels, struct 
 
 static int apply_filter(const struct rule *rule, struct labels *labels, struct str value)
 {
-	struct match match;
-	bool keep = false;
+	bool drops = rule->action == DROP || rule->action == DROPEQUAL;
+	int same;
 
 	if (rule->action == KEEP || rule->action == DROP)
-		keep = pattern_match(rule->pattern, value, &match);
+		same = pattern_test(rule->pattern, value);
 	else
-		keep = str_eq(value, labels_get(labels, rule->target_label));
-	if (rule->action == DROP || rule->action == DROPEQUAL)
-		keep = !keep;
-	return keep ? RULE_KEPT : RULE_DROPPED;
+		same = str_eq(value, labels_get(labels, rule->target_label));
+	if (same < 0)
+		return same;
+	return same == drops ? RULE_DROPPED : RULE_KEPT;
 }
 
 static int apply_hashmod(const struct rule *rule, struct labels *labels, struct str value)
@@ -76,7 +76,7 @@ static int apply_hashmod(const struct rule *rule, struct labels *labels, struct 
 static int apply_case(const struct rule *rule, struct labels *labels, struct str value)
 {
 	_cleanup_(buf_free) struct buf text = {.limit = LABELS_BYTES_MAX};
-	int r = fold(value, rule->action == UPPERCASE, rule->locale, &text);
+	int r = fold(value, rule->action == UPPERCASE, &text);
 
 	return r ? r : labels_set(labels, rule->target_label, buf_str(&text));
 }
@@ -98,9 +98,12 @@ static int apply_labelmap(const struct rule *rule, struct labels *labels)
 		memcpy(before, labels->entries.p, n * sizeof(*before));
 	for (size_t i = 0; !r && i < n; i++) {
 		struct match match;
+		int matches = pattern_match(rule->pattern, before[i].label.name, &match);
 
-		if (!pattern_match(rule->pattern, before[i].label.name, &match))
+		if (matches <= 0) {
+			r = matches;
 			continue;
+		}
 		buf_clear(&name);
 		r = pattern_expand(&match, rule->replacement, &name);
 		if (!r)
@@ -116,9 +119,11 @@ static int apply_names(const struct rule *rule, struct labels *labels)
 
 	for (size_t i = labels->entries.n; i-- > 0;) {
 		struct str name = labels->entries.p[i].label.name;
-		struct match match;
+		int matches = pattern_test(rule->pattern, name);
 
-		if (pattern_match(rule->pattern, name, &match) == remove_matching)
+		if (matches < 0)
+			return matches;
+		if (matches == remove_matching)
 			labels_remove(labels, name);
 	}
 	return RULE_KEPT;

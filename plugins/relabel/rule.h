@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A relabeling rule: Prometheus' semantics (model/relabel of its version 3,
- * with the classic names that Alloy uses) over this folder's patterns.
+ * A relabeling rule: Prometheus' semantics (model/relabel of its version 3, with
+ * UTF-8 names) over this folder's patterns. Not for two threads at once, because
+ * patterns learn while they match.
  */
 #ifndef RELABEL_RULE_H
 #define RELABEL_RULE_H
@@ -48,7 +49,7 @@ struct rule_config {
 struct rule;
 
 /* On failure *ret_option (a constant) names the option that is wrong, NULL if
- * it is the rule as a whole. -EINVAL, -ENOTSUP, -E2BIG, -ENOMEM. */
+ * it is the rule as a whole. -EINVAL, -E2BIG, -ENOMEM. */
 int rule_compile(const struct rule_config *config, struct rule **ret, struct error *err,
 		 const char **ret_option);
 void rule_free(struct rule *rule);

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command prometheus-oracle answers cases of relabeling, lines on its standard
+// input, by Prometheus's own library, and cases of regular expressions by Go's.
+// The form is described in tests/golden/relabel.txt.
+//
+//	prometheus-oracle answers          each "in" and "text" is answered with a line
+//	prometheus-oracle measure N        the rules and labels of a case, N times; ns each
+//	prometheus-oracle tables NAME      Unicode data as C: category, script or case
+//	prometheus-oracle unicode-version
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+	"unicode"
+)
+
+func answerAll(in io.Reader, out io.Writer) error {
+	w := bufio.NewWriterSize(out, 1<<16)
+	defer w.Flush()
+	var c Case
+	return lines(in, func(line string) error {
+		answer, err := c.Take(line)
+		if answer != "" {
+			w.WriteString(answer)
+			w.WriteByte('\n')
+		}
+		return err
+	})
+}
+
+func lines(in io.Reader, take func(string) error) error {
+	scanner := bufio.NewScanner(in)
+	scanner.Buffer(make([]byte, 1<<16), 1<<26)
+	for scanner.Scan() {
+		if err := take(scanner.Text()); err != nil {
+			return fmt.Errorf("%q: %w", scanner.Text(), err)
+		}
+	}
+	return scanner.Err()
+}
+
+// measure takes the rules and labels as `answers` does and works them off n times.
+func measure(in io.Reader, n int) error {
+	var c Case
+	if err := lines(in, func(line string) error { _, err := c.Take(line); return err }); err != nil {
+		return err
+	}
+	kept := 0
+	began := time.Now()
+	for i := 0; i < n; i++ {
+		if c.once() {
+			kept++
+		}
+	}
+	fmt.Printf("%d ns per target, kept %d of %d\n", time.Since(began).Nanoseconds()/int64(n), kept, n)
+	return nil
+}
+
+func run(args []string) error {
+	switch {
+	case len(args) == 1 && args[0] == "answers":
+		return answerAll(os.Stdin, os.Stdout)
+	case len(args) == 2 && args[0] == "measure":
+		n, err := strconv.Atoi(args[1])
+		if err != nil || n < 1 {
+			return fmt.Errorf("measure how often? %q is no number", args[1])
+		}
+		return measure(os.Stdin, n)
+	case len(args) == 2 && args[0] == "tables":
+		return writeTables(os.Stdout, args[1])
+	case len(args) == 1 && args[0] == "unicode-version":
+		fmt.Println(unicode.Version)
+		return nil
+	}
+	return fmt.Errorf("usage: prometheus-oracle answers | measure N | tables NAME | unicode-version")
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "prometheus-oracle:", err)
+		os.Exit(1)
+	}
+}
