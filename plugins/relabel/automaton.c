@@ -128,7 +128,9 @@ static int make_room_for_work(struct automaton *a)
 	a->stack = calloc(n, sizeof(*a->stack));
 	a->state_at = calloc(a->segment + 1, sizeof(*a->state_at));
 	a->pending = calloc(2 * n + 1, sizeof(*a->pending));
-	return a->made && a->seen && a->stack && a->state_at && a->pending ? 0 : -ENOMEM;
+	a->memos = calloc(MEMOS, sizeof(*a->memos));
+	return a->made && a->seen && a->stack && a->state_at && a->pending && a->memos ? 0
+										       : -ENOMEM;
 }
 
 int automaton_init(struct automaton *a, const struct program *program)
@@ -163,6 +165,7 @@ void automaton_fini(struct automaton *a)
 	free(a->stack);
 	free(a->state_at);
 	free(a->pending);
+	free(a->memos);
 }
 
 /* --- States --- */
@@ -203,6 +206,7 @@ int automaton_room(struct automaton *a, uint32_t n)
 	a->n_states = 0;
 	a->next.n = a->bits.n = a->right.n = a->accepts.n = 0;
 	index_clear(&a->index);
+	memset(a->memos, 0, MEMOS * sizeof(*a->memos));
 	memset(a->made, 0, a->n_words * sizeof(*a->made));
 	r = add_state(a, a->made, 0);
 	if (!r) {

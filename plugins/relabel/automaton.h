@@ -48,6 +48,21 @@ struct automaton {
 	uint32_t *seen, stamp, *stack;
 	uint32_t *state_at; /* by position in the segment */
 	struct choice *pending;
+
+	struct memo *memos; /* MEMOS of them */
+};
+
+/*
+ * What follows from standing at instruction `next` where the set is `state`: the
+ * instruction that takes the character, and the slots noted on the way. Without
+ * assertions it depends on nothing else. One place for each hash; state 0: none.
+ */
+#define MEMOS 256u
+#define MEMO_SLOTS_MAX 6
+
+struct memo {
+	uint32_t state, next, place, n_slots;
+	uint32_t slots[MEMO_SLOTS_MAX];
 };
 
 /* What is left to do of a search: to try an instruction, or to give a slot its

@@ -162,8 +162,9 @@ static enum outcome try(struct walk *w, uint32_t state, size_t *n, uint32_t *at)
 }
 
 /* The first choice from w->next on that is in the state: an instruction that
- * takes the character here, or the match. There is one. */
-static uint32_t choose(struct walk *w, uint32_t state)
+ * takes the character here, or the match. There is one. *ret_pending is what was
+ * left to do. */
+static uint32_t search(struct walk *w, uint32_t state, size_t *ret_pending)
 {
 	struct automaton *a = w->a;
 	uint32_t stamp = automaton_stamp(a);
@@ -183,21 +184,57 @@ static uint32_t choose(struct walk *w, uint32_t state)
 			a->seen[at] = stamp;
 			outcome = try(w, state, &n, &at);
 		}
-		if (outcome == FOUND)
+		if (outcome == FOUND) {
+			*ret_pending = n;
 			return at;
+		}
 	}
 	absurd("a text that matches has no match");
+}
+
+/* Slots that are still to be restored are those noted on the way. */
+static void remember(const struct automaton *a, struct memo *memo, size_t n)
+{
+	memo->n_slots = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!a->pending[i].restore)
+			continue;
+		if (memo->n_slots == MEMO_SLOTS_MAX) {
+			memo->state = STATE_DEAD;
+			return;
+		}
+		memo->slots[memo->n_slots++] = a->pending[i].at;
+	}
+}
+
+static uint32_t choose(struct walk *w, uint32_t state)
+{
+	struct memo *memo = &w->a->memos[(state * 31 + w->next) % MEMOS];
+	size_t n_pending;
+
+	if (memo->state == state && memo->next == w->next) {
+		for (uint32_t i = 0; i < memo->n_slots; i++)
+			w->slots[memo->slots[i]] = w->at;
+		return memo->place;
+	}
+	if (w->a->program->asserts)
+		return search(w, state, &n_pending);
+	*memo = (struct memo){state, w->next, search(w, state, &n_pending), 0, {0}};
+	remember(w->a, memo, n_pending);
+	return memo->place;
 }
 
 /* Follows the program through a segment; behind the last it has matched. */
 static void follow_segment(struct walk *w, size_t from, size_t to)
 {
 	while (w->at < to) {
-		size_t length;
+		uint32_t ignored;
 
 		w->next = choose(w, w->a->state_at[w->at - from]) + 1;
-		alphabet_first(&w->a->alphabet, str_skip(w->text, w->at), &length);
-		w->at += length;
+		if ((unsigned char)w->text.p[w->at] < 0x80)
+			w->at++;
+		else
+			w->at += rune_decode(str_skip(w->text, w->at), &ignored);
 	}
 	check(w->at == to);
 	if (to == w->text.n)
@@ -219,7 +256,7 @@ static int match_short(struct walk *w)
 static int match_long(struct walk *w)
 {
 	struct automaton *a = w->a;
-	struct stops stops;
+	struct stops stops = {0};
 	int r = find_stops(a, w->text, &stops);
 	bool failed = false;
 

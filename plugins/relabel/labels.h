@@ -22,8 +22,13 @@ struct label_entry {
 	bool set; /* by a rule */
 };
 
+/* A few bytes of a name that mostly differ from those of others: its length and
+ * its last eight bytes. Names that are equal have equal keys. */
+uint64_t label_key(struct str name);
+
 struct labels {
 	VEC(struct label_entry) entries;
+	VEC(uint64_t) keys; /* of the entries' names */
 	struct arena text;
 	size_t bytes;
 };
@@ -38,6 +43,8 @@ int labels_begin(struct labels *l, const struct target_label *labels, size_t n);
 
 /* The value, empty where there is none. O(labels). */
 struct str labels_get(const struct labels *l, struct str name);
+/* The same, with the name's key known. */
+struct str labels_get_by_key(const struct labels *l, struct str name, uint64_t key);
 
 /* Copies both; an empty value removes the label. 0, -E2BIG or -ENOMEM. */
 int labels_set(struct labels *l, struct str name, struct str value);

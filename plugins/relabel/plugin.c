@@ -147,6 +147,9 @@ static void metrics(void *self, const struct andiron_metric_sink *sink)
 		   ANDIRON_METRIC_GAUGE, totals.rows);
 	add_metric(sink, "andiron_relabel_output_targets", "Targets that the rules keep.",
 		   ANDIRON_METRIC_GAUGE, totals.kept);
+	add_metric(sink, "andiron_relabel_evaluations_total",
+		   "Targets that the rules have worked on.", ANDIRON_METRIC_COUNTER,
+		   totals.evaluated);
 	add_metric(sink, "andiron_relabel_too_large_total",
 		   "Targets left out because the rules made their labels too large.",
 		   ANDIRON_METRIC_COUNTER, totals.large);

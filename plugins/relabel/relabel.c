@@ -117,6 +117,7 @@ static void compute(struct relabel *r, struct target_row *row)
 		result = put(r, row);
 	else if (result != -ENOMEM)
 		leave_out(r, row);
+	r->totals.evaluated++;
 	r->totals.large += result == -E2BIG;
 	if (result == -ENOMEM)
 		r->failure = result;

@@ -47,9 +47,10 @@ int relabel_apply(struct relabel *r, const struct andiron_targets *update);
 int relabel_flush(struct relabel *r, const struct andiron_targets **ret);
 
 struct relabel_totals {
-	uint64_t rows;  /* of input now */
-	uint64_t kept;  /* of output now */
-	uint64_t large; /* left out so far because rules made them too large */
+	uint64_t rows;      /* of input now */
+	uint64_t kept;      /* of output now */
+	uint64_t large;     /* left out so far because rules made them too large */
+	uint64_t evaluated; /* targets that the rules have worked on so far */
 };
 
 void relabel_totals(const struct relabel *r, struct relabel_totals *ret);

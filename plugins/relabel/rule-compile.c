@@ -133,14 +133,17 @@ static int check_rule(const struct rule_config *c, enum action action, const str
 static int copy_texts(const struct rule_config *c, struct rule *rule)
 {
 	struct str *labels = arena_array(&rule->text, struct str, c->n_source_labels + 1);
+	uint64_t *keys = arena_array(&rule->text, uint64_t, c->n_source_labels + 1);
 
-	if (!labels)
+	if (!labels || !keys)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->n_source_labels; i++) {
 		labels[i] = arena_str(&rule->text, c->source_labels[i]);
 		if (!labels[i].p)
 			return -ENOMEM;
+		keys[i] = label_key(labels[i]);
 	}
+	rule->source_keys = keys;
 	rule->source_labels = labels;
 	rule->n_source_labels = c->n_source_labels;
 	rule->separator = arena_str(&rule->text, c->separator);

@@ -9,6 +9,7 @@ struct rule {
 	enum action action;
 	struct arena text; /* holds the strings */
 	const struct str *source_labels;
+	const uint64_t *source_keys; /* label_key of each */
 	size_t n_source_labels;
 	struct str separator;
 	struct str target_label;

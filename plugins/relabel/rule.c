@@ -15,13 +15,18 @@
 
 #include <errno.h>
 
+static struct str get_source(const struct rule *rule, const struct labels *labels, size_t i)
+{
+	return labels_get_by_key(labels, rule->source_labels[i], rule->source_keys[i]);
+}
+
 /* The values of source_labels, joined. */
 static int join_sources(const struct rule *rule, const struct labels *labels, struct buf *out)
 {
 	for (size_t i = 0; i < rule->n_source_labels; i++) {
 		if (i)
 			buf_str_append(out, rule->separator);
-		buf_str_append(out, labels_get(labels, rule->source_labels[i]));
+		buf_str_append(out, get_source(rule, labels, i));
 	}
 	return out->failed ? -ENOMEM : 0;
 }
@@ -163,7 +168,7 @@ int rule_apply(const struct rule *rule, struct labels *labels)
 	if (rule->action == LABELDROP || rule->action == LABELKEEP)
 		return apply_names(rule, labels);
 	if (rule->n_source_labels == 1) /* nothing to join, nothing to copy */
-		return apply_to_value(rule, labels, labels_get(labels, rule->source_labels[0]));
+		return apply_to_value(rule, labels, get_source(rule, labels, 0));
 	r = join_sources(rule, labels, &joined);
 	return r ? r : apply_to_value(rule, labels, buf_str(&joined));
 }
