@@ -3,6 +3,7 @@
 #include "host/exports.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "host/instance.h"
 
 #include <errno.h>
@@ -100,8 +101,10 @@ int export_send(struct export *e, const struct andiron_targets *update)
 
 	pthread_mutex_lock(&e->lock);
 	r = apply(e, update);
-	if (r == 0)
+	if (r == 0) {
+		e->changed_ns = clock_mono();
 		pass_on(e, update);
+	}
 	pthread_mutex_unlock(&e->lock);
 	return r;
 }

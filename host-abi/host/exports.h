@@ -44,6 +44,7 @@ struct export
 	struct target_table *table;
 	VEC(struct generation) generations;
 	struct target_edges edges;
+	int64_t changed_ns; /* CLOCK_MONOTONIC, of the last update; 0: none yet */
 };
 
 /* 0 or -ENOMEM, and then there is nothing to undo. */

@@ -222,7 +222,7 @@ static int check_needs(struct instance *i, struct error *err)
 	const char *const none[] = {NULL};
 	const char *const *id = i->component->needs ? i->component->needs : none;
 
-	for (; *id; id++) {
+	for (; *id && !i->host->options.without_services; id++) {
 		struct andiron_extension found;
 		int r = services_table()->extension(i->id, *id, &found);
 

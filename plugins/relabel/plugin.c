@@ -2,6 +2,7 @@
 /* andiron-relabel.so: discovery.relabel. */
 #include "abi/log.h"
 #include "abi/value.h"
+#include "dropped.h"
 #include "options.h"
 #include "relabel.h"
 
@@ -49,10 +50,9 @@ static void publish(struct instance *in)
 	}
 	relabel_totals(in->relabel, &totals);
 	if (totals.large)
-		abi_health(
-			&in->context, ANDIRON_HEALTH_UNHEALTHY,
-			"%llu targets were left out because the rules made their labels too large",
-			(unsigned long long)totals.large);
+		abi_health(&in->context, ANDIRON_HEALTH_UNHEALTHY,
+			   "%llu targets were left out: the rules made their labels too large",
+			   (unsigned long long)totals.large);
 	else
 		abi_health(&in->context, ANDIRON_HEALTH_HEALTHY, "%llu of %llu targets are kept",
 			   (unsigned long long)totals.kept, (unsigned long long)totals.rows);
@@ -128,31 +128,38 @@ static void targets(void *self, const char *port, const struct andiron_targets *
 	publish(in);
 }
 
-static void add_metric(const struct andiron_metric_sink *sink, const char *name, const char *help,
-		       uint32_t kind, uint64_t value)
-{
-	const struct andiron_metric metric = {
-		.name = name, .help = help, .kind = kind, .value = (double)value};
-
-	sink->add(sink->self, &metric);
-}
-
 static void metrics(void *self, const struct andiron_metric_sink *sink)
 {
 	struct instance *in = self;
-	struct relabel_totals totals;
+	struct relabel_totals t;
 
-	relabel_totals(in->relabel, &totals);
-	add_metric(sink, "andiron_relabel_input_targets", "Targets that come in.",
-		   ANDIRON_METRIC_GAUGE, totals.rows);
-	add_metric(sink, "andiron_relabel_output_targets", "Targets that the rules keep.",
-		   ANDIRON_METRIC_GAUGE, totals.kept);
-	add_metric(sink, "andiron_relabel_evaluations_total",
-		   "Targets that the rules have worked on.", ANDIRON_METRIC_COUNTER,
-		   totals.evaluated);
-	add_metric(sink, "andiron_relabel_too_large_total",
-		   "Targets left out because the rules made their labels too large.",
-		   ANDIRON_METRIC_COUNTER, totals.large);
+	relabel_totals(in->relabel, &t);
+	const struct andiron_metric all[] = {
+		{"andiron_relabel_input_targets", "Targets that come in.", ANDIRON_METRIC_GAUGE, 0,
+		 NULL, (double)t.rows},
+		{"andiron_relabel_output_targets", "Targets that the rules keep.",
+		 ANDIRON_METRIC_GAUGE, 0, NULL, (double)t.kept},
+		{"andiron_relabel_evaluations_total", "Targets that the rules have worked on.",
+		 ANDIRON_METRIC_COUNTER, 0, NULL, (double)t.evaluated},
+		{"andiron_relabel_too_large_total",
+		 "Targets whose labels the rules made too large.", ANDIRON_METRIC_COUNTER, 0, NULL,
+		 (double)t.large},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		sink->add(sink->self, &all[i]);
+}
+
+static int32_t each_dropped(void *self, const struct andiron_dropped_sink *sink)
+{
+	return dropped_each(((struct instance *)self)->relabel, sink);
+}
+
+static const void *extension(void *self, const char *id)
+{
+	static const struct andiron_dropped table = {.size = sizeof(table), .each = each_dropped};
+
+	return strcmp(id, ANDIRON_DROPPED_ID) == 0 ? &table : NULL;
 }
 
 static const struct andiron_export exports[] = {
@@ -176,6 +183,7 @@ static const struct andiron_component relabel = {
 	.destroy = destroy,
 	.targets = targets,
 	.metrics = metrics,
+	.extension = extension,
 };
 
 static const struct andiron_component *const components[] = {&relabel};

@@ -84,12 +84,15 @@ static uint64_t output_order(const struct target_row *row)
 	return row->producer << ORDER_BITS | (row->order < limit ? row->order : limit);
 }
 
-static int run_rules(struct relabel *r, const struct target_row *row)
+/* *ret_n is how many rules have worked on it. */
+static int run_rules(struct relabel *r, const struct target_row *row, size_t *ret_n)
 {
 	int result = labels_begin(&r->scratch, row->labels, row->n_labels);
+	size_t i = 0;
 
-	for (size_t i = 0; result == RULE_KEPT && i < r->rules.n; i++)
-		result = rule_apply(r->rules.p[i], &r->scratch);
+	while (result == RULE_KEPT && i < r->rules.n)
+		result = rule_apply(r->rules.p[i++], &r->scratch);
+	*ret_n = i;
 	return result;
 }
 
@@ -111,7 +114,8 @@ static int put(struct relabel *r, struct target_row *row)
 
 static void compute(struct relabel *r, struct target_row *row)
 {
-	int result = run_rules(r, row);
+	size_t ignored;
+	int result = run_rules(r, row, &ignored);
 
 	if (result == RULE_KEPT)
 		result = put(r, row);
@@ -171,4 +175,37 @@ void relabel_totals(const struct relabel *r, struct relabel_totals *ret)
 {
 	*ret = r->totals;
 	ret->rows = target_table_count(r->input);
+}
+
+struct looking {
+	struct relabel *relabel;
+	relabel_dropped_fn fn;
+	void *context;
+	int failure;
+};
+
+static void look(void *context, int change, struct target_row *row)
+{
+	struct looking *l = context;
+	size_t n;
+	int result = run_rules(l->relabel, row, &n);
+
+	if (result == -ENOMEM)
+		l->failure = result;
+	else if (result != RULE_KEPT)
+		l->fn(l->context, row, result == RULE_DROPPED ? n : 0);
+}
+
+int relabel_each_dropped(struct relabel *r, relabel_dropped_fn fn, void *context)
+{
+	struct looking l = {r, fn, context, 0};
+
+	target_table_each(r->input, look, &l);
+	return l.failure;
+}
+
+const struct rule *relabel_rule(const struct relabel *r, size_t number)
+{
+	check(number > 0 && number <= r->rules.n);
+	return r->rules.p[number - 1];
 }

@@ -46,6 +46,17 @@ int relabel_apply(struct relabel *r, const struct andiron_targets *update);
 /* The change of the output since the last flush; as target_list_flush. */
 int relabel_flush(struct relabel *r, const struct andiron_targets **ret);
 
+/* A row of the input that is not in the output, and the rule that dropped it,
+ * from 1; 0: its labels grew too large. Borrowed for the call. */
+typedef void (*relabel_dropped_fn)(void *context, const struct target_row *row, size_t rule);
+
+/* Calls fn for each, in the order of the input; works the rules off again to
+ * find out. 0 or -ENOMEM. O(rows · rules). */
+int relabel_each_dropped(struct relabel *r, relabel_dropped_fn fn, void *context);
+
+/* The rule of that number, from 1; until the rules are set again. */
+const struct rule *relabel_rule(const struct relabel *r, size_t number);
+
 struct relabel_totals {
 	uint64_t rows;      /* of input now */
 	uint64_t kept;      /* of output now */

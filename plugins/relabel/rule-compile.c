@@ -162,6 +162,27 @@ void rule_free(struct rule *rule)
 }
 DEFINE_CLEANUP(struct rule *, rule_free);
 
+int rule_set_place(struct rule *rule, const char *file, uint32_t line)
+{
+	struct str copy = arena_str(&rule->text, str_of(file));
+
+	if (!copy.p)
+		return -ENOMEM;
+	rule->file = file ? copy.p : NULL;
+	rule->line = line;
+	return 0;
+}
+
+const char *rule_file(const struct rule *rule)
+{
+	return rule->file;
+}
+
+uint32_t rule_line(const struct rule *rule)
+{
+	return rule->line;
+}
+
 int rule_compile(const struct rule_config *config, struct rule **ret, struct error *err,
 		 const char **ret_option)
 {

@@ -16,6 +16,8 @@ struct rule {
 	struct str replacement;
 	int64_t modulus;
 	struct pattern *pattern;
+	const char *file; /* where it stands; NULL: not known */
+	uint32_t line;
 };
 
 #endif

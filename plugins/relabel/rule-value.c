@@ -47,6 +47,11 @@ int rule_from_value(const struct andiron_value *block, struct rule **ret, struct
 	if (r && option && value_get(block, option))
 		*ret_at = value_get(block, option);
 	free(labels);
+	if (!r && rule_set_place(*ret, block->file, block->line)) {
+		rule_free(*ret);
+		*ret = NULL;
+		r = -ENOMEM;
+	}
 	return r;
 }
 

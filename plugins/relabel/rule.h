@@ -54,6 +54,12 @@ int rule_compile(const struct rule_config *config, struct rule **ret, struct err
 		 const char **ret_option);
 void rule_free(struct rule *rule);
 
+/* Where the rule stands in the configuration; copied. 0 or -ENOMEM. NULL and 0
+ * as long as it was not said. */
+int rule_set_place(struct rule *rule, const char *file, uint32_t line);
+const char *rule_file(const struct rule *rule);
+uint32_t rule_line(const struct rule *rule);
+
 #define RULE_KEPT 0
 #define RULE_DROPPED 1
 

@@ -152,6 +152,46 @@ TEST(dropped_and_back)
 	bench_fini(&b);
 }
 
+struct blame {
+	char text[16];
+	size_t n;
+};
+
+static void note_dropped(void *context, const struct target_row *row, size_t rule)
+{
+	struct blame *b = context;
+
+	expect(b->n + 2 < sizeof(b->text));
+	b->text[b->n++] = target_label_value(row, "name").p[0];
+	b->text[b->n++] = (char)('0' + rule);
+}
+
+/* Of each target that is not in the output the rule that dropped it can be
+ * told, in the order of the input, and where that rule stands. */
+TEST(who_dropped_it)
+{
+	struct rules rules = make_rules("x", "drop"), more = make_rules("[ab]", "keep");
+	struct blame blame = {.n = 0};
+	struct bench b;
+
+	expect(vec_push(&rules, more.p[0]));
+	vec_free(&more);
+	expect_eq(rule_set_place(rules.p[1], "c.alloy", 17), 0);
+	bench_init(&b, "(.*)", "replace");
+	expect_eq(relabel_set_rules(b.relabel, &rules), 0);
+	set(&b, 0, 1, "c");
+	set(&b, 0, 2, "a");
+	set(&b, 0, 3, "x");
+	set(&b, 1, 1, "x");
+	pump(&b);
+	expect_eq(b.added, 1);
+	expect_eq(relabel_each_dropped(b.relabel, note_dropped, &blame), 0);
+	expect_str(str_of(blame.text), "c2x1x1");
+	expect_str(str_of(rule_file(relabel_rule(b.relabel, 2))), "c.alloy");
+	expect_eq(rule_line(relabel_rule(b.relabel, 2)), 17);
+	bench_fini(&b);
+}
+
 struct order {
 	char names[8];
 	size_t n;

@@ -4,6 +4,7 @@
  * may be added; one that has to be changed is a broken promise to every plugin
  * that is already built.
  */
+#include <andiron/dropped.h>
 #include <andiron/object.h>
 #include <andiron/plugin.h>
 #include <andiron/process.h>
@@ -58,6 +59,10 @@ SIZE(andiron_object_key, 32);
 AT(andiron_objects, release, 56);
 SIZE(andiron_process_event, 48);
 AT(andiron_process_events, unsubscribe, 16);
+SIZE(andiron_dropped_target, 48);
+AT(andiron_dropped_target, file, 32);
+AT(andiron_dropped_sink, add, 16);
+AT(andiron_dropped, each, 8);
 
 int main(void)
 {

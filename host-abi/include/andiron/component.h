@@ -133,8 +133,9 @@ struct andiron_component {
 	void (*metrics)(void *self, const struct andiron_metric_sink *sink);
 
 	/*
-	 * The table for one of `offers`; its functions get `self`. NULL if
-	 * nothing is offered. [serial], O(1).
+	 * The table for one of `offers`, or for what the host asks every
+	 * component ("andiron.dropped/1"); its functions get `self`. NULL for
+	 * what it does not know. [serial], O(1).
 	 */
 	const void *(*extension)(void *self, const char *id);
 };

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking at the targets of a graph that runs. */
+#include "test-support.h"
+
+#include "host/look.h"
+
+#include <errno.h>
+
+struct scene {
+	struct host *host;
+	struct probe early, late, user;
+	struct andiron_component producer, needy;
+	unsigned int n_looks, n_dropped;
+	bool seen_waiting;
+};
+
+static struct scene scene;
+
+static void publish(struct probe *p, const char *name)
+{
+	const struct target_label label = {STR("name"), str_of(name)};
+	const struct andiron_targets *update = NULL;
+	struct target_list *list = target_list_new(p->instance);
+
+	expect(list != NULL);
+	expect_eq(target_list_set(list, 1, 1, &label, 1), 0);
+	expect_eq(target_list_flush(list, &update), 0);
+	expect_eq(p->host->send_targets(p->instance, "targets", update), 0);
+	update->release(update->owner);
+	target_list_free(list);
+}
+
+static void publish_early(struct probe *p)
+{
+	publish(p, "early");
+}
+
+static int32_t each(void *self, const struct andiron_dropped_sink *sink)
+{
+	const struct andiron_kv label = {{"name", 4}, {"gone", 4}};
+	const struct andiron_dropped_target target = {
+		.labels = &label, .n_labels = 1, .file = "c.alloy", .line = 7, .rule = 2};
+
+	sink->add(sink->self, &target);
+	return 0;
+}
+
+static const void *extension(void *self, const char *id)
+{
+	static const struct andiron_dropped table = {.size = sizeof(table), .each = each};
+
+	return strcmp(id, ANDIRON_DROPPED_ID) == 0 ? &table : NULL;
+}
+
+static void see_dropped(void *self, const struct andiron_dropped_target *target)
+{
+	struct scene *s = self;
+
+	s->n_dropped++;
+	expect_eq(target->rule, 2);
+	expect_eq(target->line, 7);
+	expect_str(str_of(target->file), "c.alloy");
+	expect(target->n_labels == 1 && memcmp(target->labels->value.ptr, "gone", 4) == 0);
+}
+
+static void see_row(void *context, int change, struct target_row *row)
+{
+	struct scene *s = context;
+
+	s->n_looks++;
+	expect_str(target_label_value(row, "name"), s->n_looks == 1 ? "early" : "late");
+}
+
+/* Once with everything started: one component has said nothing yet. */
+static void look(void *context)
+{
+	struct scene *s = context;
+	const struct andiron_dropped_sink sink = {
+		.size = sizeof(sink), .self = s, .add = see_dropped};
+	struct buf text = BUF_NULL;
+	const char *waiting = NULL;
+	uint32_t state = 99;
+
+	if (look_quiet_ns(s->host, &waiting) < 0) {
+		if (!s->host->live || !str_is(str_of(waiting), "late") || s->seen_waiting)
+			return;
+		s->seen_waiting = true;
+		publish(&s->late, "late");
+		return;
+	}
+	expect(s->seen_waiting && !waiting);
+	if (look_dropped(s->host, "early", &sink) == -EBUSY)
+		return;
+	expect_eq(look_dropped(s->host, "user", &sink), 0);
+	expect_eq(look_dropped(s->host, "nobody", &sink), -ENOENT);
+	expect_eq(look_targets(s->host, "early", see_row, s), 0);
+	expect_eq(look_targets(s->host, "late", see_row, s), 0);
+	expect_eq(look_targets(s->host, "nobody", see_row, s), -ENOENT);
+	expect_eq(look_health(s->host, "late", &state, &text), 0);
+	expect_eq(state, ANDIRON_HEALTH_HEALTHY);
+	expect_str(buf_str(&text), "running");
+	buf_free(&text);
+	host_stop(s->host);
+}
+
+/* Nothing is quiet before everybody has said which targets it has; then rows and
+ * drops are there to be seen, of those who can tell. And who needs a service
+ * that is not there runs all the same, if the host was told so. */
+TEST(a_graph_that_settles)
+{
+	struct scene *s = &scene;
+	struct plan *plan = test_plan();
+
+	s->producer = test_producer;
+	s->producer.extension = extension;
+	s->needy = test_user;
+	s->early.on_start = publish_early;
+	test_node(plan, "early", &s->producer, &s->early);
+	test_node(plan, "late", &test_producer, &s->late);
+	test_node(plan, "user", &s->needy, &s->user);
+	s->host = test_host((struct host_options){.without_services = true});
+	expect_eq(host_load(s->host, plan, NULL), 0);
+	expect_eq(host_timer(s->host, 0, 1000000, look, s), 0);
+	test_run(s->host, 0);
+	expect_eq(s->n_looks, 2);
+	expect_eq(s->n_dropped, 1);
+	expect_eq(s->user.n_start, 1);
+	host_free(s->host);
+	probe_fini(&s->early);
+	probe_fini(&s->late);
+	probe_fini(&s->user);
+}
