@@ -12,6 +12,7 @@
 int verb_run(int argc, char **argv);
 int verb_record(int argc, char **argv);
 int verb_validate(int argc, char **argv);
+int verb_targets(int argc, char **argv);
 int verb_plugins(int argc, char **argv);
 int verb_inspect(int argc, char **argv);
 int verb_doctor(int argc, char **argv);

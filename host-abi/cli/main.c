@@ -18,6 +18,7 @@ static const struct verb verbs[] = {
 	{"report", verb_report, "show the top functions of a pprof file"},
 	{"run", verb_run, "run the agent that a configuration describes"},
 	{"validate", verb_validate, "check a configuration and show every error in it"},
+	{"targets", verb_targets, "show what is discovered, and which rule dropped what"},
 	{"plugins", verb_plugins, "list the plugins and components that are installed"},
 	{"inspect", verb_inspect, "show what a plugin or an ELF file offers"},
 	{"doctor", verb_doctor, "check what sampling needs on this machine"},

@@ -28,7 +28,7 @@ LAW = {
     "lib/export": {"andiron", "abi", "base", "pprof"},
     "bpf": {"andiron", "bpf", "base"},
     "host-abi/host": {"andiron", "base", "abi", "jansson"},
-    "host-abi/cli": {"andiron", "base", "abi", "host", "pprof", "elf", "unwind", "jansson", "bpf"},
+    "host-abi/cli": {"andiron", "base", "abi", "host", "pprof", "elf", "unwind", "proc", "jansson", "bpf"},
     "plugins/process": {"andiron", "abi", "base", "proc", "bpf", "skel", "process"},
     "plugins/ebpf": {"andiron", "abi", "base", "elf", "unwind", "proc", "bpf", "skel", "sampler"},
     "plugins/relabel": {"andiron", "abi", "base"},

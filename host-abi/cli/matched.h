@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which processes of this machine a target stands for: by the rule of Alloy's
+ * pyroscope.ebpf the one of `__process_pid__`, else all of its container.
+ */
+#ifndef CLI_MATCHED_H
+#define CLI_MATCHED_H
+
+#include "abi/target-list.h"
+#include "base/arena.h"
+#include "base/vec.h"
+#include "proc/container.h"
+
+struct machine_process {
+	uint32_t pid;
+	char comm[16];
+	char container[CONTAINER_ID_MAX]; /* "": in none that is known */
+};
+
+/* Those that run now, by pid. */
+struct machine_processes {
+	VEC(struct machine_process) list;
+};
+
+struct matched {
+	const struct machine_process **processes;
+	size_t n;
+	const char *why; /* there is none; NULL if there is */
+};
+
+/* 0, or a negative errno when /proc cannot be read. */
+int machine_processes_read(struct machine_processes *ret);
+void machine_processes_fini(struct machine_processes *p);
+
+/* All is copied into the arena. 0 or -ENOMEM. O(processes). */
+int matched_find(const struct machine_processes *processes, const struct target_label *labels,
+		 size_t n_labels, struct arena *arena, struct matched *ret);
+
+#endif

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`andiron targets`: discovery and relabeling alone, and which rule dropped what."""
+import json
+import os
+import signal
+import socket
+
+from tap import ANDIRON, Background, andiron, case, environment, main, run, write
+
+CONFIG = """
+discovery.kubernetes "pods" {
+  role = "pod"
+}
+
+discovery.relabel "web" {
+  targets = concat(discovery.kubernetes.pods.targets, [{"app" = "web", "extra" = "yes"}])
+
+  rule {
+    source_labels = ["namespace"]
+    regex         = "kube-.*"
+    action        = "drop"
+  }
+  rule {
+    source_labels = ["app"]
+    regex         = "web|api"
+    action        = "keep"
+  }
+}
+
+discovery.relabel "names" {
+  targets = discovery.relabel.web.output
+  rule {
+    source_labels = ["app"]
+    target_label  = "service_name"
+  }
+}
+
+pyroscope.ebpf "node" {
+  forward_to = [profile.file.out.receiver]
+  targets    = discovery.relabel.names.output
+}
+
+profile.file "out" {
+  paths = ["out.folded"]
+}
+"""
+PODS = [{"namespace": "shop", "app": "web"}, {"namespace": "kube-system", "app": "dns"}, {"namespace": "shop", "app": "batch"}]
+
+
+def given(config=CONFIG, pods=PODS):
+    write("agent.alloy", config)
+    write("pods.json", json.dumps(pods))
+
+
+def targets(*arguments, code=0):
+    return json.loads(andiron("targets", "agent.alloy", "--json", *arguments).expect(code).out)
+
+
+@case
+def tells_who_dropped_what():
+    """Every component's targets in order, and for each dropped one the rule with its file and line."""
+    given()
+    seen = targets("--from", "pods.json")
+    assert list(seen) == ["discovery.kubernetes.pods", "discovery.relabel.web", "discovery.relabel.names"], list(seen)
+    assert seen["discovery.kubernetes.pods"] == {"targets": PODS, "dropped": []}
+    assert seen["discovery.relabel.web"] == {
+        "targets": [{"app": "web", "namespace": "shop"}, {"app": "web", "extra": "yes"}],
+        "dropped": [{"target": {"app": "dns", "namespace": "kube-system"}, "rule": 1, "at": "agent.alloy:9"},
+                    {"target": {"app": "batch", "namespace": "shop"}, "rule": 2, "at": "agent.alloy:14"}]}, seen
+    names = seen["discovery.relabel.names"]
+    assert [t["service_name"] for t in names["targets"]] == ["web", "web"] and not names["dropped"], names
+    andiron("targets", "agent.alloy", "--from", "pods.json").expect(
+        0, "discovery.relabel.web: 2 targets, 2 dropped", "dropped by rule 2 at agent.alloy:14", 'app = "batch"')
+    assert sorted(os.listdir()) == ["agent.alloy", "pods.json"], os.listdir()
+
+
+@case
+def one_component():
+    """One component alone, with only what is upstream of it; a name that is none is answered with those there are."""
+    given()
+    seen = targets("discovery.relabel.web", "--from", "discovery.kubernetes.pods=pods.json")
+    assert list(seen) == ["discovery.relabel.web"]
+    assert len(seen["discovery.relabel.web"]["dropped"]) == 2
+    replaced = targets("discovery.relabel.names", "--from", "discovery.relabel.web=pods.json")
+    assert len(replaced["discovery.relabel.names"]["targets"]) == 3, replaced
+    andiron("targets", "agent.alloy", "pyroscope.ebpf.node").expect(1, "discovery.relabel.web, discovery.relabel.names")
+
+
+@case
+def bad_input():
+    """What cannot be is refused with its place and a reason."""
+    given()
+    for text, words in (("", "pods.json:1:0"), ("{}", "no array of targets"), ("[1]", "target 1: it is no object"),
+                        ('[{"a": "b"}, {"a": 1}]', 'target 2: its label "a" is no string'), ('[{"a": "b"', "pods.json:1:"),
+                        ('[{"a": "1", "a": "2"}]', "duplicate"), ("[" * 100000, "pods.json:1:")):
+        write("pods.json", text)
+        andiron("targets", "agent.alloy", "--from", "pods.json").expect(1, words)
+    andiron("targets", "agent.alloy", "--from", "absent.json").expect(1, "absent.json", "No such file")
+    andiron("targets", "agent.alloy", "--from", "moon=absent.json").expect(1, 'no component "moon"')
+    andiron("targets", "absent.alloy").expect(1, "absent.alloy")
+    andiron("targets").expect(2, "which configuration?")
+    andiron("targets", "a", "b", "c").expect(2, "one component")
+    write("two.alloy", 'discovery.process "a" { }\ndiscovery.process "b" { }\n')
+    write("pods.json", "[]")
+    andiron("targets", "two.alloy", "--from", "pods.json").expect(1, "discovery.process.a or discovery.process.b")
+    write("none.alloy", 'profile.file "out" {\n  paths = ["x.folded"]\n}\n')
+    andiron("targets", "none.alloy").expect(1, "no component of this configuration exports targets")
+
+
+@case
+def values_of_strangers():
+    """Labels that would break a terminal or JSON do neither."""
+    given(pods=[{"app": "web", "x\x1b[2J": "\x00\x07\n\"\\\u202e"}])
+    seen = targets("discovery.relabel.web", "--from", "pods.json")
+    assert seen["discovery.relabel.web"]["targets"][0]["x\x1b[2J"] == "\x00\x07\n\"\\\u202e", seen
+    text = andiron("targets", "agent.alloy", "--from", "pods.json").expect(0).out
+    assert "\x1b" not in text and "\x07" not in text, text
+
+
+@case
+def unreachable():
+    """A source that finds nothing in time: what there is, who kept it waiting and why, and a failure."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    given(CONFIG.replace('role = "pod"', f'role = "pod"\n  api_server = "http://127.0.0.1:{port}"'))
+    r = andiron("targets", "agent.alloy", "--timeout", "700ms").expect(
+        1, "not settled within 0.7 s: discovery.kubernetes.pods", f"127.0.0.1:{port}", 'extra = "yes"')
+    assert "discovery.relabel.web: 1 target\n" in r.out, r.out
+
+
+@case
+def processes_without_privilege():
+    """Processes are found without BPF and without root, and --match says which each target stands for."""
+    write("agent.alloy", f"""
+discovery.process "all" {{ }}
+discovery.relabel "me" {{
+  targets = discovery.process.all.targets
+  rule {{
+    source_labels = ["__process_pid__"]
+    regex         = "{os.getpid()}"
+    action        = "keep"
+  }}
+}}
+""")
+    seen = targets("--match")
+    me = seen["discovery.relabel.me"]
+    assert [t["__process_pid__"] for t in me["targets"]] == [str(os.getpid())], me["targets"]
+    assert me["matched"][0]["processes"][0]["pid"] == os.getpid(), me["matched"]
+    assert len(me["dropped"]) + 1 == len(seen["discovery.process.all"]["targets"]) > 1
+    assert all(d["rule"] == 1 and d["at"] == "agent.alloy:5" for d in me["dropped"])
+    if os.geteuid() != 0:
+        return
+    plugins = {k: v for k, v in environment().items() if k.startswith(("ANDIRON", "LD_", "ASAN", "UBSAN"))}
+    nobody = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", *(f"{k}={v}" for k, v in plugins.items()),
+                 ANDIRON, "targets", "agent.alloy", "discovery.process.all", "--json").expect(0)
+    assert any(t["__process_pid__"] == "1" for t in json.loads(nobody.out)["discovery.process.all"]["targets"])
+
+
+@case
+def matches_none():
+    """A target that stands for no process says why."""
+    given(pods=[{"app": "web", "__process_pid__": "4194304"}, {"app": "web", "__container_id__": "f" * 64}, {"app": "web"}])
+    seen = targets("discovery.kubernetes.pods", "--from", "pods.json", "--match")["discovery.kubernetes.pods"]
+    whys = [m["why"] for m in seen["matched"]]
+    assert "no process has this pid" in whys[0] and "container" in whys[1] and "neither" in whys[2], whys
+
+
+@case
+def many():
+    """Ten thousand targets come out whole and in order."""
+    given(pods=[{"namespace": "shop", "app": "web" if i % 3 else "batch", "n": str(i)} for i in range(10000)])
+    seen = targets("discovery.relabel.web", "--from", "pods.json")["discovery.relabel.web"]
+    kept, gone = [int(t["n"]) for t in seen["targets"] if "n" in t], [int(d["target"]["n"]) for d in seen["dropped"]]
+    assert kept == [i for i in range(10000) if i % 3] and gone == list(range(0, 10000, 3))
+
+
+@case
+def can_be_interrupted():
+    """Ctrl-C ends it at once, with a failure and nothing half-written."""
+    given()
+    with Background(ANDIRON, "targets", "agent.alloy", "--timeout", "1h") as waiting:
+        waiting.until(lambda: open(f"/proc/{waiting.pid}/stat").read().count("S") and
+                      len(os.listdir(f"/proc/{waiting.pid}/task")) > 1, "its workers run")
+        waiting.signal(signal.SIGINT)
+        waiting.end().expect(1)
+
+
+main()
