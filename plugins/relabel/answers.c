@@ -67,9 +67,9 @@ static bool cut_pair(struct arena *arena, struct str *rest, struct target_label 
 			return false;
 		*rest = str_skip(*rest, 1);
 	} else {
-		ret->name = str_trim(str_cut(rest, '='));
+		ret->name = arena_str(arena, str_trim(str_cut(rest, '=')));
 	}
-	return cut_quoted(arena, rest, &ret->value);
+	return ret->name.p && cut_quoted(arena, rest, &ret->value);
 }
 
 static int by_name(const void *left, const void *right)

@@ -89,11 +89,11 @@ static int find_stops(struct automaton *a, struct str text, struct stops *ret)
 }
 
 /* The states of the positions from..to, given the one at `to`; there is room for
- * all of them. 0 or -ENOMEM. */
+ * all of them. 1, 0 if nothing that matches ends so, or -ENOMEM. */
 static int fill_segment(struct automaton *a, struct str text, size_t from, uint32_t state)
 {
 	a->state_at[text.n - from] = state;
-	while (text.n > from) {
+	while (text.n > from && state != STATE_DEAD) {
 		size_t length;
 		uint16_t letter = alphabet_last(&a->alphabet, text, &length);
 
@@ -102,7 +102,7 @@ static int fill_segment(struct automaton *a, struct str text, size_t from, uint3
 		text.n -= length;
 		a->state_at[text.n - from] = state;
 	}
-	return 0;
+	return state != STATE_DEAD;
 }
 
 /* What assertions see to the left and right of the position. */
@@ -244,9 +244,12 @@ static void follow_segment(struct walk *w, size_t from, size_t to)
 static int match_short(struct walk *w)
 {
 	struct automaton *a = w->a;
+	int r = automaton_room(a, a->segment + 1);
 
-	if (automaton_room(a, a->segment + 1) || fill_segment(a, w->text, 0, STATE_END))
-		return -ENOMEM;
+	if (!r)
+		r = fill_segment(a, w->text, 0, STATE_END);
+	if (r <= 0)
+		return r;
 	if (!automaton_accepts(a, a->state_at[0]))
 		return 0;
 	follow_segment(w, 0, w->text.n);
@@ -271,7 +274,7 @@ static int match_long(struct walk *w)
 			continue; /* a stop at the very beginning ends nothing */
 		failed = automaton_room(a, a->segment + 2) ||
 			 automaton_intern(a, stop->bits, stop->right, &state) ||
-			 fill_segment(a, str_first(w->text, stop->at), from, state);
+			 fill_segment(a, str_first(w->text, stop->at), from, state) != 1;
 		if (!failed)
 			follow_segment(w, from, stop->at);
 	}

@@ -6,21 +6,30 @@
 
 #include <errno.h>
 
+#define BLOCK_BYTES 4096 /* more than most rules add */
+
 void labels_free(struct labels *l)
 {
 	vec_free(&l->entries);
 	vec_free(&l->keys);
 	arena_free(&l->text);
+	buf_free(&l->block);
+	buf_free(&l->joined);
+	buf_free(&l->target);
+	buf_free(&l->result);
 }
 
 int labels_begin(struct labels *l, const struct target_label *labels, size_t n)
 {
 	if (n > LABELS_MAX)
 		return -E2BIG;
-	if (l->bytes) {
+	if (l->text.bytes) {
 		arena_free(&l->text);
 		l->text = ARENA_NULL;
 	}
+	buf_clear(&l->block);
+	if (!l->block.p && !buf_reserve(&l->block, BLOCK_BYTES))
+		return -ENOMEM;
 	l->bytes = 0;
 	l->entries.n = l->keys.n = 0;
 	if (n && (!vec_reserve(&l->entries, n) || !vec_reserve(&l->keys, n)))
@@ -86,7 +95,13 @@ static int copy(struct labels *l, struct str s, struct str *ret)
 {
 	if (s.n > LABELS_BYTES_MAX - l->bytes)
 		return -E2BIG;
-	*ret = arena_str(&l->text, s);
+	if (s.n && s.n <= l->block.capacity - l->block.n) {
+		ret->p = memcpy(l->block.p + l->block.n, s.p, s.n);
+		ret->n = s.n;
+		l->block.n += s.n;
+	} else {
+		*ret = arena_str(&l->text, s);
+	}
 	if (!ret->p)
 		return -ENOMEM;
 	l->bytes += s.n;

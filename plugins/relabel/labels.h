@@ -12,6 +12,7 @@
 
 #include "abi/target-list.h"
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/vec.h"
 
 #define LABELS_MAX 1024u
@@ -29,8 +30,11 @@ uint64_t label_key(struct str name);
 struct labels {
 	VEC(struct label_entry) entries;
 	VEC(uint64_t) keys; /* of the entries' names */
-	struct arena text;
+	struct buf block;   /* new text, as long as it fits: it must not move */
+	struct arena text;  /* what does not */
 	size_t bytes;
+	/* For rules to work in, so that they need no memory of their own. */
+	struct buf joined, target, result;
 };
 
 #define LABELS_NULL ((struct labels){.text = ARENA_NULL})

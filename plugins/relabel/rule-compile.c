@@ -149,6 +149,10 @@ static int copy_texts(const struct rule_config *c, struct rule *rule)
 	rule->separator = arena_str(&rule->text, c->separator);
 	rule->target_label = arena_str(&rule->text, c->target_label);
 	rule->replacement = arena_str(&rule->text, c->replacement);
+	rule->plain_target = str_find(c->target_label, '$') == c->target_label.n &&
+			     label_name_valid(c->target_label);
+	rule->plain_replacement = str_find(c->replacement, '$') == c->replacement.n;
+	rule->first_group = str_is(c->replacement, "$1") || str_is(c->replacement, "${1}");
 	return rule->separator.p && rule->target_label.p && rule->replacement.p ? 0 : -ENOMEM;
 }
 

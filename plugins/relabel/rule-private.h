@@ -14,6 +14,9 @@ struct rule {
 	struct str separator;
 	struct str target_label;
 	struct str replacement;
+	bool plain_target;      /* means itself: it has no dollar, and is a name */
+	bool plain_replacement; /* has no dollar */
+	bool first_group;       /* the replacement is the first group */
 	int64_t modulus;
 	struct pattern *pattern;
 	const char *file; /* where it stands; NULL: not known */

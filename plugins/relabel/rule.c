@@ -9,7 +9,6 @@
 
 #include "base/buf.h"
 #include "base/check.h"
-#include "base/cleanup.h"
 #include "fold.h"
 #include "md5.h"
 
@@ -31,21 +30,35 @@ static int join_sources(const struct rule *rule, const struct labels *labels, st
 	return out->failed ? -ENOMEM : 0;
 }
 
+static int expand(const struct match *match, struct str text, struct buf *buf, struct str *ret)
+{
+	int r;
+
+	buf_clear(buf);
+	buf->limit = LABELS_BYTES_MAX;
+	r = pattern_expand(match, text, buf);
+	*ret = buf_str(buf);
+	return r;
+}
+
 static int apply_replace(const struct rule *rule, struct labels *labels, struct str value)
 {
-	_cleanup_(buf_free) struct buf target = {.limit = LABELS_BYTES_MAX};
-	_cleanup_(buf_free) struct buf result = {.limit = LABELS_BYTES_MAX};
+	struct str target = rule->target_label, result = rule->replacement;
 	struct match match;
 	int r = pattern_match(rule->pattern, value, &match);
 
 	if (r <= 0)
 		return r ? r : RULE_KEPT;
-	r = pattern_expand(&match, rule->target_label, &target);
-	if (!r && !label_name_valid(buf_str(&target)))
+	r = 0;
+	if (!rule->plain_target)
+		r = expand(&match, rule->target_label, &labels->target, &target);
+	if (!r && !rule->plain_target && !label_name_valid(target))
 		return RULE_KEPT;
-	if (!r)
-		r = pattern_expand(&match, rule->replacement, &result);
-	return r ? r : labels_set(labels, buf_str(&target), buf_str(&result));
+	if (!r && rule->first_group)
+		result = match.n_groups > 1 ? match.groups[1] : STR_NULL;
+	else if (!r && !rule->plain_replacement)
+		r = expand(&match, rule->replacement, &labels->result, &result);
+	return r ? r : labels_set(labels, target, result);
 }
 
 static int apply_filter(const struct rule *rule, struct labels *labels, struct str value)
@@ -80,18 +93,21 @@ static int apply_hashmod(const struct rule *rule, struct labels *labels, struct 
 
 static int apply_case(const struct rule *rule, struct labels *labels, struct str value)
 {
-	_cleanup_(buf_free) struct buf text = {.limit = LABELS_BYTES_MAX};
-	int r = fold(value, rule->action == UPPERCASE, &text);
+	struct buf *text = &labels->result;
+	int r;
 
-	return r ? r : labels_set(labels, rule->target_label, buf_str(&text));
+	buf_clear(text);
+	text->limit = LABELS_BYTES_MAX;
+	r = fold(value, rule->action == UPPERCASE, text);
+	return r ? r : labels_set(labels, rule->target_label, buf_str(text));
 }
 
 /* Names and values as they are before the first change: a label that is
  * mapped must not be mapped again. */
 static int apply_labelmap(const struct rule *rule, struct labels *labels)
 {
-	_cleanup_(buf_free) struct buf name = {.limit = LABELS_BYTES_MAX};
 	struct label_entry *before = NULL;
+	struct str name;
 	size_t n = labels->entries.n;
 	int r = 0;
 
@@ -109,10 +125,9 @@ static int apply_labelmap(const struct rule *rule, struct labels *labels)
 			r = matches;
 			continue;
 		}
-		buf_clear(&name);
-		r = pattern_expand(&match, rule->replacement, &name);
+		r = expand(&match, rule->replacement, &labels->result, &name);
 		if (!r)
-			r = labels_set(labels, buf_str(&name), before[i].label.value);
+			r = labels_set(labels, name, before[i].label.value);
 	}
 	free(before);
 	return r;
@@ -160,7 +175,6 @@ static int apply_to_value(const struct rule *rule, struct labels *labels, struct
 
 int rule_apply(const struct rule *rule, struct labels *labels)
 {
-	_cleanup_(buf_free) struct buf joined = BUF_NULL;
 	int r;
 
 	if (rule->action == LABELMAP)
@@ -169,6 +183,7 @@ int rule_apply(const struct rule *rule, struct labels *labels)
 		return apply_names(rule, labels);
 	if (rule->n_source_labels == 1) /* nothing to join, nothing to copy */
 		return apply_to_value(rule, labels, get_source(rule, labels, 0));
-	r = join_sources(rule, labels, &joined);
-	return r ? r : apply_to_value(rule, labels, buf_str(&joined));
+	buf_clear(&labels->joined);
+	r = join_sources(rule, labels, &labels->joined);
+	return r ? r : apply_to_value(rule, labels, buf_str(&labels->joined));
 }

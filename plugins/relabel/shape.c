@@ -95,6 +95,9 @@ int shape_find(const struct program *program, struct shape *ret)
 	if (r)
 		return r;
 	ret->whole = program->code.p[at].op == OP_MATCH;
+	if (ret->prefix.n >= sizeof(ret->tail))
+		memcpy(&ret->tail, ret->prefix.p + ret->prefix.n - sizeof(ret->tail),
+		       sizeof(ret->tail));
 	if (!ret->whole)
 		ret->any = false;
 	/* Offsets were counted from the suffix's beginning. */
@@ -107,8 +110,16 @@ int shape_find(const struct program *program, struct shape *ret)
 bool shape_fits(const struct shape *s, struct str text)
 {
 	struct str prefix = buf_str(&s->prefix), suffix = buf_str(&s->suffix);
+	uint64_t tail;
 
-	if (!str_starts(text, prefix))
+	if (text.n < prefix.n)
+		return false;
+	if (prefix.n >= sizeof(tail)) {
+		memcpy(&tail, text.p + prefix.n - sizeof(tail), sizeof(tail));
+		if (tail != s->tail)
+			return false;
+	}
+	if (prefix.n && memcmp(text.p, prefix.p, prefix.n) != 0)
 		return false;
 	if (!s->whole)
 		return true;

@@ -22,6 +22,7 @@ struct shape {
 	bool any;          /* there is a `.*` or `.+` */
 	size_t min;        /* of characters for it */
 	struct buf prefix; /* of every text that matches */
+	uint64_t tail;     /* its last eight bytes, which tell most names apart */
 	struct buf suffix; /* where `any` */
 	VEC(struct place) places;
 };
