@@ -96,7 +96,6 @@ bool answers_labels(struct arena *arena, struct str rest, struct answer_labels *
 
 static bool set_option(struct rule_config *c, struct target_label pair, struct str *sources)
 {
-	uint64_t number = 0;
 	const struct {
 		const char *name;
 		struct str *text;
@@ -118,10 +117,7 @@ static bool set_option(struct rule_config *c, struct target_label pair, struct s
 			sources[c->n_source_labels++] = str_cut(&pair.value, ',');
 		return !pair.value.n;
 	}
-	if (!str_is(pair.name, "modulus") || !str_u64(pair.value, &number) || number > INT64_MAX)
-		return false;
-	c->modulus = (int64_t)number;
-	return true;
+	return str_is(pair.name, "modulus") && str_u64(pair.value, &c->modulus);
 }
 
 static bool add_rule(struct answers *a, struct str rest)

@@ -119,9 +119,8 @@ static int check_rule(const struct rule_config *c, enum action action, const str
 		r = check_extras(c, action, f);
 	if (r)
 		return r;
-	if (c->modulus < 0 || (action == HASHMOD && c->modulus == 0))
-		return FIND(f, c->modulus ? "modulus" : NULL,
-			    "the action hashmod needs a modulus greater than 0");
+	if (action == HASHMOD && c->modulus == 0)
+		return FIND(f, NULL, "the action hashmod needs a modulus greater than 0");
 	if (action == LABELMAP && !label_name_valid(c->replacement))
 		return FIND(
 			f, "replacement",

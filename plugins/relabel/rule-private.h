@@ -17,7 +17,7 @@ struct rule {
 	bool plain_target;      /* means itself: it has no dollar, and is a name */
 	bool plain_replacement; /* has no dollar */
 	bool first_group;       /* the replacement is the first group */
-	int64_t modulus;
+	uint64_t modulus;
 	struct pattern *pattern;
 	const char *file; /* where it stands; NULL: not known */
 	uint32_t line;

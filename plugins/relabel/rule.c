@@ -86,8 +86,7 @@ static int apply_hashmod(const struct rule *rule, struct labels *labels, struct 
 	for (size_t i = 8; i < 16; i++)
 		number = number << 8 | sum[i];
 	check(rule->modulus > 0);
-	n = snprintf(text, sizeof(text), "%llu",
-		     (unsigned long long)(number % (uint64_t)rule->modulus));
+	n = snprintf(text, sizeof(text), "%llu", (unsigned long long)(number % rule->modulus));
 	return labels_set(labels, rule->target_label, (struct str){text, (size_t)n});
 }
 

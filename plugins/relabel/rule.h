@@ -41,7 +41,7 @@ struct rule_config {
 	bool has_source_labels; /* given, if only as an empty list */
 	struct str separator;
 	struct str regex;
-	int64_t modulus; /* 0: not given */
+	uint64_t modulus; /* 0: not given */
 	struct str target_label;
 	struct str replacement;
 };

@@ -152,7 +152,7 @@ def rule(r):
     if (action in ("replace", "labelmap") and r.random() < 0.8) or stray:
         options["replacement"] = r.choice(TEMPLATES)
     if action == "hashmod" and r.random() < 0.995 or stray:
-        options["modulus"] = str(r.choice([1, 2, 8, 1000, 2**63 - 1]))
+        options["modulus"] = str(r.choice([1, 2, 8, 1000, 2**63 - 1, 2**64 - 1]))
     if action in ("replace", "hashmod", "keep", "drop") and r.random() < 0.15:
         options["separator"] = r.choice([",", "", "--", "é"])
     if action in ("keep", "drop") and r.random() < 0.6:
