@@ -166,6 +166,7 @@ static const struct andiron_export exports[] = {
 	{.name = "output",
 	 .type = ANDIRON_EXPORT_TARGETS,
 	 .doc = "The targets after the last rule."},
+	{.name = "rules", .type = ANDIRON_EXPORT_CAPSULE, .doc = "The rules, by name."},
 };
 
 static const struct andiron_component relabel = {

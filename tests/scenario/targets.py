@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 
+from kubeapi import TOKEN, KubeApi, pod
 from tap import ANDIRON, Background, andiron, case, environment, main, run, write
 
 CONFIG = """
@@ -127,6 +128,37 @@ def unreachable():
     r = andiron("targets", "agent.alloy", "--timeout", "700ms").expect(
         1, "not settled within 0.7 s: discovery.kubernetes.pods", f"127.0.0.1:{port}", 'extra = "yes"')
     assert "discovery.relabel.web: 1 target\n" in r.out, r.out
+
+
+@case
+def pods_of_a_server():
+    """Pods of the API server that the file names, all pages of them, and what rules make of those."""
+    with KubeApi(page=1) as api:
+        for name, app in (("web-1", "web"), ("web-2", "web"), ("job-1", "batch")):
+            api.set(pod("shop", name, f"uid-{name}", {"main": "0" * 64}, app=app))
+        given(f"""
+discovery.kubernetes "pods" {{
+  role              = "pod"
+  api_server        = "https://127.0.0.1:{api.port}"
+  bearer_token_file = "{write(os.path.abspath("token"), TOKEN)}"
+  tls_config {{
+    ca_file = "{os.path.abspath("ca.crt")}"
+  }}
+}}
+discovery.relabel "web" {{
+  targets = discovery.kubernetes.pods.targets
+  rule {{
+    source_labels = ["__meta_kubernetes_pod_label_app"]
+    regex         = "web"
+    action        = "keep"
+  }}
+}}
+""")
+        seen = targets()
+    names = lambda listed: sorted(t["__meta_kubernetes_pod_name"] for t in listed)
+    assert names(seen["discovery.kubernetes.pods"]["targets"]) == ["job-1", "web-1", "web-2"], seen
+    assert names(seen["discovery.relabel.web"]["targets"]) == ["web-1", "web-2"], seen
+    assert names(d["target"] for d in seen["discovery.relabel.web"]["dropped"]) == ["job-1"], seen
 
 
 @case

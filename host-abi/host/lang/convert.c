@@ -306,7 +306,7 @@ static bool known_receiver(const struct binder *b, const struct andiron_option *
 static bool convert_receivers(struct binder *b, const struct andiron_option *option,
 			      const struct expr *e, struct andiron_value *v)
 {
-	if (v->kind == ANDIRON_VALUE_CAPSULE && !eval_is_targets(b->l, v))
+	if (eval_is_receiver(b->l, v))
 		return refuse(b, option, e, v, "put it between [ ]");
 	if (v->kind == ANDIRON_VALUE_NULL)
 		v->kind = ANDIRON_VALUE_LIST;
@@ -315,7 +315,7 @@ static bool convert_receivers(struct binder *b, const struct andiron_option *opt
 	for (uint64_t i = 0; i < v->n_items; i++) {
 		const struct andiron_value *item = &v->items[i];
 
-		if (item->kind != ANDIRON_VALUE_CAPSULE || eval_is_targets(b->l, item)) {
+		if (!eval_is_receiver(b->l, item)) {
 			lang_error(b->l, e->place, NULL, "%s must be %s, but holds %s",
 				   option->name, types[option->type].what,
 				   eval_describe(b->l, item));

@@ -29,7 +29,9 @@ const char *eval_describe(const struct lang *l, const struct andiron_value *valu
 		return "true";
 	if (value->kind < sizeof(kinds) / sizeof(kinds[0]))
 		return kinds[value->kind];
-	return eval_is_targets(l, value) ? "a list of targets" : "a receiver of profiles";
+	if (eval_is_targets(l, value))
+		return "a list of targets";
+	return eval_is_receiver(l, value) ? "a receiver of profiles" : eval_export(l, value)->name;
 }
 
 static bool decimal(struct str text, struct andiron_value *ret)

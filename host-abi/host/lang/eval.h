@@ -32,6 +32,8 @@ uint32_t eval_node(const struct andiron_value *capsule);
 const struct andiron_export *eval_export(const struct lang *l, const struct andiron_value *capsule);
 /* Whether it stands for targets: a CAPSULE of such an export, or a concat. */
 bool eval_is_targets(const struct lang *l, const struct andiron_value *value);
+/* Whether it stands for a receiver of profiles. */
+bool eval_is_receiver(const struct lang *l, const struct andiron_value *value);
 
 /* Text as a number, as literals are read (`octal`: a leading 0 says so). False
  * if it is none or too large. */

@@ -32,6 +32,12 @@ bool eval_is_targets(const struct lang *l, const struct andiron_value *value)
 	       (value->n_items || eval_export(l, value)->type == ANDIRON_EXPORT_TARGETS);
 }
 
+bool eval_is_receiver(const struct lang *l, const struct andiron_value *value)
+{
+	return value->kind == ANDIRON_VALUE_CAPSULE && !value->n_items &&
+	       eval_export(l, value)->type == ANDIRON_EXPORT_RECEIVER;
+}
+
 /* The pieces are put together from the back, since the tree holds the last one
  * on top. */
 struct str eval_path(struct lang *l, const struct expr *e)

@@ -170,6 +170,25 @@ TEST(checks_choices_and_bounds)
 		    "      |                      ^~~~~\n");
 }
 
+/* An export that is a capsule is known by name, and fits where neither targets
+ * nor receivers do. */
+TEST(capsules_fit_nowhere_else)
+{
+	expect_plan("discovery.relabel \"r\" { targets = [] }\n"
+		    "pyroscope.ebpf \"e\" {\n"
+		    "  forward_to = [discovery.relabel.r.rules]\n"
+		    "  targets = discovery.relabel.r.rules\n"
+		    "}\n",
+		    "f:3:16: error: forward_to must be a list of receivers, "
+		    "[pyroscope.write.NAME.receiver], but holds rules\n"
+		    "    3 |   forward_to = [discovery.relabel.r.rules]\n"
+		    "      |                ^~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+		    "f:4:13: error: targets must be a list of targets, each an object of strings, not "
+		    "rules\n"
+		    "    4 |   targets = discovery.relabel.r.rules\n"
+		    "      |             ^~~~~~~~~~~~~~~~~~~~~~~~~\n");
+}
+
 TEST(refuses_what_does_not_belong)
 {
 	expect_plan("pyroscope.write \"w\" {\n"

@@ -134,7 +134,8 @@ static const struct andiron_options kubernetes = ANDIRON_OPTIONS(kubernetes_opti
 				    newer = ANDIRON_OPTIONS(any_options);
 
 static const struct andiron_export targets_export[] = {{"targets", ANDIRON_EXPORT_TARGETS, 0, ""}};
-static const struct andiron_export output_export[] = {{"output", ANDIRON_EXPORT_TARGETS, 0, ""}};
+static const struct andiron_export output_export[] = {{"output", ANDIRON_EXPORT_TARGETS, 0, ""},
+						      {"rules", ANDIRON_EXPORT_CAPSULE, 0, ""}};
 static const struct andiron_export receiver_export[] = {
 	{"receiver", ANDIRON_EXPORT_RECEIVER, 0, ""}};
 static const struct andiron_export both_exports[] = {{"receiver", ANDIRON_EXPORT_RECEIVER, 0, ""},

@@ -20,9 +20,11 @@
 extern "C" {
 #endif
 
-/* What may be referenced: `discovery.process.all.targets`. Frozen. */
+/* What may be referenced: `discovery.process.all.targets`. A CAPSULE is a name for
+ * something that only options made for it can take; nothing flows. Frozen. */
 #define ANDIRON_EXPORT_TARGETS  1u
 #define ANDIRON_EXPORT_RECEIVER 2u
+#define ANDIRON_EXPORT_CAPSULE  3u
 
 struct andiron_export {
 	const char *name;
