@@ -4,29 +4,35 @@
 
 #include "base/clock.h"
 #include "client/loop.h"
+#include "publish.h"
 #include "settings.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define GATHER_NS (100 * NS_PER_MSEC)
+#define SHORT_GATHER_NS (5 * NS_PER_MSEC)
+#define LONG_GATHER_NS  (100 * NS_PER_MSEC)
+#define MANY_ROWS       256
 
 /* The watches of one set of arguments. */
 struct session {
 	struct settings settings;
 	uint32_t first_space;
 	VEC(struct watch *) watches;
+	bool complete; /* the first lists are; what only an earlier session knew is gone */
 };
 
 struct discovery {
 	struct abi_context context;
 	struct client_loop *loop;
-	struct store *store;
+	struct store store;
+	struct publisher publisher;
 	struct session *session;
-	VEC(struct session *) retired; /* stopped; work of theirs may still return */
 	struct error refused; /* why there is no session */
 	uint32_t next_space;
 	uint64_t timer;
+	int64_t not_before_ns; /* of the next update */
+	struct watch_counts ended[N_KINDS]; /* what watches of earlier sessions counted */
 	bool told;
 };
 
@@ -69,14 +75,14 @@ int discovery_new(const struct abi_context *context, const struct andiron_value 
 		  struct discovery **ret, struct error *err)
 {
 	struct discovery *d = calloc(1, sizeof(*d));
-	int r = -ENOMEM;
+	int r;
 
 	if (!d)
-		return r;
+		return -ENOMEM;
 	d->context = *context;
-	d->store = store_new(context->instance);
-	if (d->store)
-		r = client_loop_new(context, &d->loop, err);
+	d->publisher.producer = context->instance;
+	d->publisher.store = &d->store;
+	r = client_loop_new(context, &d->loop, err);
 	if (r == 0)
 		r = session_new(args, &d->session, &d->refused);
 	/* Not being in a cluster is for `start` to say: the rest of the graph runs. */
@@ -96,70 +102,96 @@ void discovery_free(struct discovery *d)
 	if (!d)
 		return;
 	session_free(d->session);
-	vec_each(&d->retired, s)
-		session_free(*s);
-	vec_free(&d->retired);
 	client_loop_free(d->loop);
-	store_free(d->store);
+	publisher_fini(&d->publisher);
+	store_free(&d->store);
 	free(d);
 }
 
-static bool all_synced(const struct discovery *d)
+static bool all_synced(const struct session *s)
 {
-	vec_each(&d->session->watches, w)
+	vec_each(&s->watches, w)
 		if (!watch_synced(*w))
 			return false;
 	return true;
 }
 
-static bool any_failing(const struct discovery *d)
+/* The first trouble that there is, NULL if all works. */
+static const char *trouble_of(const struct session *s)
 {
-	vec_each(&d->session->watches, w)
-		if (watch_failing(*w))
-			return true;
-	return false;
+	vec_each(&s->watches, w)
+		if (watch_trouble(*w))
+			return watch_trouble(*w);
+	return NULL;
 }
 
 static void say_healthy(const struct discovery *d)
 {
-	abi_health(&d->context, ANDIRON_HEALTH_HEALTHY, "%zu pods are known", store_pods(d->store));
+	enum kind kind = d->session->settings.role->primary;
+
+	abi_health(&d->context, ANDIRON_HEALTH_HEALTHY, "%zu %s are known", d->store.n[kind],
+		   kinds[kind].resource);
 }
 
+static void publish(void *context);
+
+static void publish_after(struct discovery *d, int64_t ns)
+{
+	const struct andiron_host *host = d->context.host;
+
+	if (host->timer_set(d->context.instance, ns, 0, publish, d, &d->timer) < 0)
+		publish(d);
+}
+
+/* One update; more follow in later turns of the loop. */
 static void publish(void *context)
 {
 	struct discovery *d = context;
 	const struct andiron_targets *update = NULL;
-	int r = target_list_flush(store_list(d->store), &update);
+	bool more = false;
+	int r = publisher_next(&d->publisher, &update, &more);
+	int64_t gather = update && update->n_rows >= MANY_ROWS ? LONG_GATHER_NS : SHORT_GATHER_NS;
 
 	d->timer = 0;
-	if (r < 0)
+	d->not_before_ns = clock_mono() + gather;
+	if (r < 0) {
 		abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY,
 			   "out of memory: the targets are not up to date");
-	if (!update)
+		publish_after(d, LONG_GATHER_NS);
 		return;
-	if (!any_failing(d))
+	}
+	if (update) {
+		d->context.host->send_targets(d->context.instance, "targets", update);
+		update->release(update->owner);
+	}
+	if (more)
+		publish_after(d, 0);
+	else if (!trouble_of(d->session))
 		say_healthy(d);
-	d->context.host->send_targets(d->context.instance, "targets", update);
-	update->release(update->owner);
 }
 
 static void on_changed(void *context)
 {
 	struct discovery *d = context;
+	struct session *s = d->session;
+	int64_t wait;
 
-	if (!all_synced(d))
-		return;
-	/* What an earlier session knew and this one does not is gone. */
-	store_sweep_below(d->store, d->session->first_space);
+	if (!s->complete) {
+		if (!all_synced(s) || store_sweep_below(&d->store, s->first_space) < 0)
+			return;
+		s->complete = true;
+		publisher_use(&d->publisher, s->settings.role, &s->settings.options);
+	}
 	if (d->timer)
 		return;
-	if (d->context.host->timer_set(d->context.instance, GATHER_NS, 0, publish, d, &d->timer) < 0)
-		publish(d);
+	wait = d->not_before_ns - clock_mono();
+	publish_after(d, wait > 0 ? wait : 0);
 }
 
-static void on_state(void *context, const char *trouble)
+static void on_state(void *context)
 {
 	struct discovery *d = context;
+	const char *trouble = trouble_of(d->session);
 
 	if (trouble) {
 		if (!d->told)
@@ -168,10 +200,24 @@ static void on_state(void *context, const char *trouble)
 		abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY, "%s", trouble);
 		return;
 	}
-	if (any_failing(d))
-		return;
+	if (d->told)
+		abi_log(&d->context, ANDIRON_LOG_INFO, "Kubernetes answers again");
 	d->told = false;
-	say_healthy(d);
+	if (d->session->complete)
+		say_healthy(d);
+}
+
+static void say_scope(const struct discovery *d, const struct settings *s)
+{
+	if (s->node.n)
+		abi_log(&d->context, ANDIRON_LOG_INFO,
+			"NODE_NAME is set: only pods of the node %.*s are watched; scope = "
+			"\"cluster\" watches all",
+			STR_FMT(s->node));
+	if (s->all_nodes)
+		abi_log(&d->context, ANDIRON_LOG_INFO,
+			"scope = \"cluster\": pods of all nodes are watched, by every agent of the "
+			"cluster; scope = \"node\" spares the API server that");
 }
 
 static int session_start(struct discovery *d, struct session *s)
@@ -179,31 +225,41 @@ static int session_start(struct discovery *d, struct session *s)
 	struct watch_owner owner = {
 		.host = &d->context,
 		.client = client_loop_http(d->loop),
-		.store = d->store,
+		.store = &d->store,
 		.context = d,
 		.changed = on_changed,
 		.state = on_state,
 	};
 
 	s->first_space = d->next_space;
-	for (size_t i = 0; i < s->settings.namespaces.n; i++) {
-		struct watch *w = watch_new(&owner, &s->settings.api, d->next_space++,
-					    s->settings.namespaces.p[i]);
+	vec_each(&s->settings.selections, what) {
+		struct watch *w = watch_new(&owner, &s->settings.api, d->next_space++, what);
 
 		if (!w || !vec_push(&s->watches, w)) {
 			watch_free(w);
 			return -ENOMEM;
 		}
 	}
+	say_scope(d, &s->settings);
+	return 0;
+}
+
+static void session_begin(struct session *s)
+{
 	vec_each(&s->watches, w)
 		watch_start(*w);
-	return 0;
 }
 
 int discovery_start(struct discovery *d)
 {
-	if (d->session)
-		return session_start(d, d->session);
+	int r;
+
+	if (d->session) {
+		r = session_start(d, d->session);
+		if (r == 0)
+			session_begin(d->session);
+		return r;
+	}
 	if (d->refused.code == -ENOMEM)
 		return -ENOMEM;
 	/* Without a way to a server it is unhealthy, as with one out of reach,
@@ -222,39 +278,52 @@ void discovery_stop(struct discovery *d)
 	d->loop = NULL;
 }
 
+static void count_session(const struct session *s, struct watch_counts sums[N_KINDS])
+{
+	vec_each(&s->watches, w) {
+		struct watch_counts c = watch_counts(*w);
+
+		watch_counts_add(&sums[watch_kind(*w)], &c);
+	}
+}
+
 int discovery_update(struct discovery *d, const struct andiron_value *args, struct error *err)
 {
-	struct session *s = NULL;
+	struct session *s = NULL, *old = d->session;
 	int r = session_new(args, &s, err);
 
 	if (r < 0)
 		return r;
-	if (!vec_reserve(&d->retired, 1) || session_start(d, s) < 0) {
-		session_stop(s);
-		/* Nothing of it has reached a worker yet: no list was answered. */
+	if (session_start(d, s) < 0) {
 		session_free(s);
 		return -ENOMEM;
 	}
-	session_stop(d->session);
-	if (d->session)
-		d->retired.p[d->retired.n++] = d->session;
+	session_stop(old);
+	if (old)
+		count_session(old, d->ended);
+	session_free(old);
 	d->session = s;
+	d->told = false;
+	session_begin(s);
 	return 0;
 }
 
 struct discovery_counts discovery_counts(const struct discovery *d)
 {
-	struct discovery_counts sum = {.pods = store_pods(d->store)};
+	struct discovery_counts c = {
+		.targets = d->publisher.targets,
+		.bytes = d->store.bytes,
+		.annotation_bytes = d->store.annotation_bytes,
+		.not_utf8 = d->publisher.rows.not_utf8,
+		.cut = d->publisher.rows.cut,
+	};
 
+	memcpy(c.kinds, d->ended, sizeof(c.kinds));
+	memcpy(c.objects, d->store.n, sizeof(c.objects));
 	if (!d->session)
-		return sum;
-	vec_each(&d->session->watches, w) {
-		struct watch_counts c = watch_counts(*w);
-
-		sum.lists += c.lists;
-		sum.watches += c.watches;
-		sum.events += c.events;
-		sum.failures += c.failures;
-	}
-	return sum;
+		return c;
+	count_session(d->session, c.kinds);
+	vec_each(&d->session->watches, w)
+		c.watched |= 1u << watch_kind(*w);
+	return c;
 }

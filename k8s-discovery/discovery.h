@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * discovery.kubernetes without the ABI's verbs: credentials and namespaces to
- * watches, watches to one list of targets.
+ * discovery.kubernetes without the ABI's verbs: credentials and selections to
+ * watches, watches to one store, changes of the store to targets.
  *
- * Changes are gathered for 100 ms before they are published, so that a rollout
- * is some updates and not a thousand; nothing is published before the first
- * lists are complete.
+ * What changes while all is quiet is published at once; the next 5 ms gather,
+ * and 100 ms after an update of hundreds of targets, so that a rollout is some
+ * updates and not a thousand. Nothing is published before the first lists are
+ * complete.
  */
 #ifndef K8S_DISCOVERY_H
 #define K8S_DISCOVERY_H
 
 #include "abi/log.h"
 #include "abi/value.h"
+#include "watch.h"
 
 struct discovery;
 
@@ -29,7 +31,10 @@ void discovery_free(struct discovery *d);
 int discovery_update(struct discovery *d, const struct andiron_value *args, struct error *err);
 
 struct discovery_counts {
-	uint64_t lists, watches, events, failures, pods;
+	struct watch_counts kinds[N_KINDS];
+	size_t objects[N_KINDS]; /* that are known */
+	unsigned int watched;    /* bits of the kinds that are */
+	uint64_t targets, bytes, annotation_bytes, not_utf8, cut;
 };
 struct discovery_counts discovery_counts(const struct discovery *d);
 

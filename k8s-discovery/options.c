@@ -6,7 +6,7 @@
 
 static const struct andiron_option namespaces[] = {
 	{.name = "names", .type = ANDIRON_TYPE_STRINGS,
-	 .doc = "Namespaces to look for pods in; all where the list is empty."},
+	 .doc = "Namespaces to look into; all where the list is empty."},
 	{.name = "own_namespace", .type = ANDIRON_TYPE_BOOL, .default_text = "false",
 	 .doc = "Whether the namespace that this pod runs in is added."},
 };
@@ -26,22 +26,34 @@ static const struct andiron_option selectors[] = {
 static const struct andiron_options selectors_table = ANDIRON_OPTIONS(selectors);
 
 static const struct andiron_option attach[] = {
-	{.name = "node", .type = ANDIRON_TYPE_BOOL, .flags = ANDIRON_OPTION_IGNORED,
-	 .default_text = "false", .doc = "Whether a pod carries the labels of its node.",
-	 .effect = "pods come without __meta_kubernetes_node_* labels"},
-	{.name = "namespace", .type = ANDIRON_TYPE_BOOL, .flags = ANDIRON_OPTION_IGNORED,
-	 .default_text = "false", .doc = "Whether a pod carries the labels of its namespace.",
-	 .effect = "pods come without __meta_kubernetes_namespace_* labels"},
+	{.name = "node", .type = ANDIRON_TYPE_BOOL, .default_text = "false",
+	 .doc = "Whether targets of the roles pod, endpoints and endpointslice carry the labels of "
+		"their node; nodes are watched for it."},
+	{.name = "namespace", .type = ANDIRON_TYPE_BOOL, .default_text = "false",
+	 .doc = "Whether targets carry the labels of their namespace; namespaces are watched for "
+		"it."},
 };
 static const struct andiron_options attach_table = ANDIRON_OPTIONS(attach);
 
+static const char *const scopes[] = {"node", "cluster", NULL};
+
 static const struct andiron_option options[] = {
 	{.name = "role", .type = ANDIRON_TYPE_STRING, .flags = ANDIRON_OPTION_REQUIRED,
-	 .choices = roles, .doc = "What to discover; this version discovers pods."},
+	 .choices = roles, .doc = "What to discover."},
 	{.name = "api_server", .type = ANDIRON_TYPE_STRING,
 	 .doc = "URL of the API server; that of the cluster we run in where it is absent."},
 	{.name = "kubeconfig_file", .type = ANDIRON_TYPE_STRING,
 	 .doc = "Refused: give api_server, bearer_token_file and tls_config."},
+	{.name = "scope", .type = ANDIRON_TYPE_STRING, .choices = scopes,
+	 .doc = "Whether pods of this node are watched or those of the whole cluster. Without it, "
+		"those of the node that the environment variable NODE_NAME names, and of the "
+		"cluster where there is none."},
+	{.name = "ephemeral_containers", .type = ANDIRON_TYPE_BOOL, .default_text = "false",
+	 .doc = "Whether ephemeral containers are targets, too. Targets then carry "
+		"__meta_kubernetes_pod_container_kind: container, init, sidecar or ephemeral."},
+	{.name = "pods_without_ip", .type = ANDIRON_TYPE_BOOL, .default_text = "false",
+	 .doc = "Whether pods without an address are targets, without an __address__. Targets "
+		"then carry __meta_kubernetes_pod_container_kind."},
 	{.name = "namespaces", .type = ANDIRON_TYPE_BLOCK, .block = &namespaces_table,
 	 .doc = "Which namespaces to look into."},
 	{.name = "selectors", .type = ANDIRON_TYPE_BLOCK, .flags = ANDIRON_OPTION_REPEATED,

@@ -3,7 +3,7 @@
  * andiron-kubernetes.so: discovery.kubernetes. The ABI's verbs over the engine
  * in discovery.h.
  */
-#include "client/options.h"
+#include "arguments.h"
 #include "discovery.h"
 #include "options.h"
 
@@ -12,52 +12,23 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define STR_ABI(literal) {"" literal, sizeof(literal) - 1}
+
 struct instance {
 	struct abi_context context;
 	struct discovery *discovery;
 };
 
-static void refuse(const struct andiron_host *host, struct andiron_report *report,
-		   const struct andiron_value *at, const char *text)
-{
-	abi_report(host, report, ANDIRON_REPORT_ERROR, at, "%s", text);
-}
-
-static void check_selectors(const struct andiron_host *host, const struct andiron_value *args,
-			    struct andiron_report *report)
-{
-	const struct andiron_value *blocks = value_get(args, "selectors");
-
-	for (uint64_t i = 0; blocks && i < blocks->n_items; i++) {
-		const struct andiron_value *role = value_get(&blocks->items[i], "role");
-
-		if (role && !str_is(abi_str(role->string), "pod"))
-			refuse(host, report, role, "the role pod takes selectors of the role pod only");
-		else if (i > 0)
-			refuse(host, report, &blocks->items[i],
-			       "there may be one selectors block per role; join them by a comma");
-	}
-}
-
 static int32_t validate(const struct andiron_host *host, const struct andiron_value *args,
 			struct andiron_report *report)
 {
-	const struct andiron_value *role = value_get(args, "role");
 	const struct andiron_value *file = value_get(args, "kubeconfig_file");
-	const struct andiron_value *spaces = value_get(args, "namespaces");
 
-	if (role && !str_is(abi_str(role->string), "pod"))
-		abi_report(host, report, ANDIRON_REPORT_ERROR, role,
-			   "this version discovers the role \"pod\" only, not \"%.*s\"",
-			   STR_FMT(abi_str(role->string)));
 	if (file && file->string.len)
-		refuse(host, report, file,
-		       "kubeconfig files are not read by this version; give api_server, "
-		       "bearer_token_file and tls_config");
-	if (spaces && value_bool(spaces, "own_namespace", false) && value_get(args, "api_server"))
-		refuse(host, report, spaces, "own_namespace works in the cluster only, without api_server");
-	check_selectors(host, args, report);
-	client_check(host, args, report);
+		abi_report(host, report, ANDIRON_REPORT_ERROR, file,
+			   "kubeconfig files are not read by this version; give api_server, "
+			   "bearer_token_file and tls_config");
+	arguments_check(host, args, report);
 	return 0;
 }
 
@@ -111,35 +82,95 @@ static void destroy(void *arg)
 	free(self);
 }
 
+static void add(const struct andiron_metric_sink *sink, const char *name, const char *help,
+		uint32_t kind, double value)
+{
+	const struct andiron_metric metric = {name, help, kind, 0, NULL, value};
+
+	sink->add(sink->self, &metric);
+}
+
+/* One series per kind that is watched, and per event where it has several. */
+static void add_events(const struct andiron_metric_sink *sink, const struct discovery_counts *c)
+{
+	static const char *const names[] = {"add", "update", "delete"};
+
+	for (size_t kind = 0; kind < N_KINDS; kind++) {
+		for (size_t i = 0; i < 3 && c->watched & 1u << kind; i++) {
+			const struct andiron_kv labels[] = {
+				{STR_ABI("event"), abi_str_of(str_of(names[i]))},
+				{STR_ABI("role"), abi_str_of(str_of(kinds[kind].role))}};
+			const struct andiron_metric metric = {
+				"prometheus_sd_kubernetes_events_total",
+				"Objects that came, changed or went, as watches told it.",
+				ANDIRON_METRIC_COUNTER, 2, labels,
+				(double)c->kinds[kind].events[i]};
+
+			sink->add(sink->self, &metric);
+		}
+	}
+}
+
+static void add_objects(const struct andiron_metric_sink *sink, const struct discovery_counts *c)
+{
+	for (size_t kind = 0; kind < N_KINDS; kind++) {
+		const struct andiron_kv labels[] = {
+			{STR_ABI("role"), abi_str_of(str_of(kinds[kind].role))}};
+		const struct andiron_metric metric = {
+			"andiron_kubernetes_objects", "Objects that are known.",
+			ANDIRON_METRIC_GAUGE, 1, labels, (double)c->objects[kind]};
+
+		if (c->watched & 1u << kind)
+			sink->add(sink->self, &metric);
+	}
+}
+
 static void metrics(void *arg, const struct andiron_metric_sink *sink)
 {
 	const struct instance *self = arg;
 	struct discovery_counts c = discovery_counts(self->discovery);
-	const struct andiron_metric all[] = {
-		{"andiron_kubernetes_pods", "Pods that are known.", ANDIRON_METRIC_GAUGE, 0, NULL,
-		 (double)c.pods},
-		{"andiron_kubernetes_lists_total", "Requests for a list of pods.",
-		 ANDIRON_METRIC_COUNTER, 0, NULL, (double)c.lists},
-		{"andiron_kubernetes_watches_total", "Watches begun.", ANDIRON_METRIC_COUNTER, 0, NULL,
-		 (double)c.watches},
-		{"prometheus_sd_kubernetes_events_total", "Events of watches.",
-		 ANDIRON_METRIC_COUNTER, 0, NULL, (double)c.events},
-		{"prometheus_sd_kubernetes_failures_total", "Lists and watches that failed.",
-		 ANDIRON_METRIC_COUNTER, 0, NULL, (double)c.failures},
-	};
+	struct watch_counts all = {0};
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		sink->add(sink->self, &all[i]);
+	for (size_t kind = 0; kind < N_KINDS; kind++)
+		watch_counts_add(&all, &c.kinds[kind]);
+	add(sink, "andiron_kubernetes_pods", "Pods that are known.", ANDIRON_METRIC_GAUGE,
+	    (double)c.objects[KIND_POD]);
+	add_objects(sink, &c);
+	add(sink, "andiron_kubernetes_targets", "Targets that are published.", ANDIRON_METRIC_GAUGE,
+	    (double)c.targets);
+	add(sink, "andiron_kubernetes_object_bytes", "Bytes that are kept of objects.",
+	    ANDIRON_METRIC_GAUGE, (double)c.bytes);
+	add(sink, "andiron_kubernetes_annotation_bytes",
+	    "Bytes of annotations among those that are kept of objects.", ANDIRON_METRIC_GAUGE,
+	    (double)c.annotation_bytes);
+	add(sink, "andiron_kubernetes_invalid_values_total",
+	    "Label values left out because they are not UTF-8, each time targets were made.",
+	    ANDIRON_METRIC_COUNTER, (double)c.not_utf8);
+	add(sink, "andiron_kubernetes_excess_targets_total",
+	    "Targets left out because their object has too many, each time these were made.",
+	    ANDIRON_METRIC_COUNTER, (double)c.cut);
+	add(sink, "andiron_kubernetes_lists_total",
+	    "Requests for all objects: initial watches, and pages of lists.",
+	    ANDIRON_METRIC_COUNTER, (double)all.lists);
+	add(sink, "andiron_kubernetes_watches_total", "Watches begun from a known version.",
+	    ANDIRON_METRIC_COUNTER, (double)all.watches);
+	add(sink, "andiron_kubernetes_bookmarks_total", "Bookmarks of watches.",
+	    ANDIRON_METRIC_COUNTER, (double)all.bookmarks);
+	add(sink, "andiron_kubernetes_received_bytes_total", "Bytes of lists and watches.",
+	    ANDIRON_METRIC_COUNTER, (double)all.bytes);
+	add_events(sink, &c);
+	add(sink, "prometheus_sd_kubernetes_failures_total", "Lists and watches that failed.",
+	    ANDIRON_METRIC_COUNTER, (double)all.failures);
 }
 
 static const struct andiron_export exports[] = {
-	{"targets", ANDIRON_EXPORT_TARGETS, 0, "One target per container port, or per container."},
+	{"targets", ANDIRON_EXPORT_TARGETS, 0, "The targets of the role."},
 };
 
 static const struct andiron_component kubernetes = {
 	.size = sizeof(kubernetes),
 	.name = "discovery.kubernetes",
-	.summary = "Finds pods through the Kubernetes API.",
+	.summary = "Finds pods, nodes, services and more through the Kubernetes API.",
 	.options = &kubernetes_options,
 	.exports = exports,
 	.n_exports = 1,

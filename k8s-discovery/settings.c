@@ -55,11 +55,11 @@ static int read_server(struct settings *s, const struct andiron_value *args, con
 	return keep(s, server, &s->api.server);
 }
 
-static int own_namespace(struct settings *s, const char *account, struct error *err)
+static int own_namespace(struct settings *s, const char *account, struct str *ret,
+			 struct error *err)
 {
 	_cleanup_(freep) char *path = NULL;
 	struct buf text = BUF_NULL;
-	struct str name = STR_NULL;
 	int r;
 
 	if (asprintf(&path, "%s/namespace", account) < 0) {
@@ -72,45 +72,129 @@ static int own_namespace(struct settings *s, const char *account, struct error *
 	else if (str_trim(buf_str(&text)).n == 0)
 		r = error_set(err, -EINVAL, "own_namespace is asked for, but %s is empty", path);
 	else
-		r = keep(s, str_trim(buf_str(&text)), &name);
+		r = keep(s, str_trim(buf_str(&text)), ret);
 	buf_free(&text);
-	if (r == 0 && !vec_push(&s->namespaces, name))
-		r = -ENOMEM;
 	return r;
 }
 
+struct names {
+	VEC(struct str) list;
+};
+
+/* The namespaces to look into; one empty name for all. */
 static int read_namespaces(struct settings *s, const struct andiron_value *args,
-			   const char *account, struct error *err)
+			   const char *account, struct names *ret, struct error *err)
 {
 	const struct andiron_value *block = value_get(args, "namespaces");
 	const struct andiron_value *names = block ? value_get(block, "names") : NULL;
+	struct str name = STR_NULL;
 	int r = 0;
 
 	for (uint64_t i = 0; names && i < names->n_items && r == 0; i++) {
-		struct str name;
-
 		r = keep(s, abi_str(names->items[i].string), &name);
-		if (r == 0 && !vec_push(&s->namespaces, name))
+		if (r == 0 && !vec_push(&ret->list, name))
 			r = -ENOMEM;
 	}
-	if (r == 0 && block && value_bool(block, "own_namespace", false))
-		r = own_namespace(s, account, err);
-	if (r == 0 && s->namespaces.n == 0 && !vec_push(&s->namespaces, STR("")))
+	if (r == 0 && block && value_bool(block, "own_namespace", false)) {
+		r = own_namespace(s, account, &name, err);
+		if (r == 0 && !vec_push(&ret->list, name))
+			r = -ENOMEM;
+	}
+	if (r == 0 && ret->list.n == 0 && !vec_push(&ret->list, STR_NULL))
 		r = -ENOMEM;
 	return r;
 }
 
-static int read_selectors(struct settings *s, const struct andiron_value *args)
+static int read_selector(struct settings *s, const struct andiron_value *args,
+			 struct selection *what)
 {
 	const struct andiron_value *blocks = value_get(args, "selectors");
 	int r = 0;
 
 	for (uint64_t i = 0; blocks && i < blocks->n_items && r == 0; i++) {
-		r = keep(s, value_str(&blocks->items[i], "label", STR_NULL), &s->api.label_selector);
+		const struct andiron_value *block = &blocks->items[i];
+
+		if (!str_is(value_str(block, "role", STR_NULL), kinds[what->kind].role))
+			continue;
+		r = keep(s, value_str(block, "label", STR("")), &what->label);
 		if (r == 0)
-			r = keep(s, value_str(&blocks->items[i], "field", STR_NULL),
-				 &s->api.field_selector);
+			r = keep(s, value_str(block, "field", STR("")), &what->field);
 	}
+	return r;
+}
+
+/* Pods of other nodes are of no use to an agent on each node, and what a
+ * cluster of agents would cost the API server grows with its square. */
+static int scope_to_node(struct settings *s, struct selection *what)
+{
+	const char *field = what->kind == KIND_POD	? "spec.nodeName"
+			    : what->kind == KIND_NODE ? "metadata.name"
+						      : NULL;
+	char *both;
+
+	if (!s->node.n || !field || str_search(what->field, STR("spec.nodeName")) < what->field.n)
+		return 0;
+	both = arena_printf(&s->arena, "%s=%.*s%s%.*s", field, STR_FMT(s->node),
+			    what->field.n ? "," : "", STR_FMT(what->field));
+	what->field = str_of(both);
+	return both ? 0 : -ENOMEM;
+}
+
+static int select_kind(struct settings *s, const struct andiron_value *args, enum kind kind,
+		       const struct names *names)
+{
+	struct selection what = {.kind = kind};
+	int r = read_selector(s, args, &what);
+
+	if (r == 0)
+		r = scope_to_node(s, &what);
+	for (size_t i = 0; i < names->list.n && r == 0; i++) {
+		what.namespace_ = names->list.p[i];
+		if (!vec_push(&s->selections, what))
+			r = -ENOMEM;
+		if (!kinds[kind].namespaced)
+			break;
+	}
+	return r;
+}
+
+static int read_role(struct settings *s, const struct andiron_value *args, struct error *err)
+{
+	const struct andiron_value *attach = value_get(args, "attach_metadata");
+	struct str scope = value_str(args, "scope", STR_NULL);
+	const char *node = getenv("NODE_NAME");
+
+	s->role = role_find(value_str(args, "role", STR_NULL));
+	if (!s->role)
+		return error_set(err, -EINVAL, "there is no such role");
+	s->options = (struct role_options){
+		.attach_node = attach && value_bool(attach, "node", false),
+		.attach_namespace = attach && value_bool(attach, "namespace", false),
+		.ephemeral = value_bool(args, "ephemeral_containers", false),
+		.without_ip = value_bool(args, "pods_without_ip", false),
+	};
+	s->options.attach_node &= s->role->takes_node;
+	if (s->role->primary != KIND_POD)
+		return 0;
+	if (str_is(scope, "node") && (!node || !*node))
+		return error_set(err, -ENOENT,
+				 "scope is \"node\", but NODE_NAME is not set; set it in the pod's "
+				 "specification from the field spec.nodeName");
+	s->all_nodes = node && *node && str_is(scope, "cluster");
+	return node && *node && !s->all_nodes ? keep(s, str_of(node), &s->node) : 0;
+}
+
+static int read_selections(struct settings *s, const struct andiron_value *args,
+			   const char *account, struct error *err)
+{
+	unsigned int wanted = role_kinds(s->role, &s->options);
+	struct names names = {0};
+	int r = read_namespaces(s, args, account, &names, err);
+
+	for (int kind = 0; kind < N_KINDS && r == 0; kind++)
+		if (wanted & 1u << kind)
+			r = select_kind(s, args, (enum kind)kind, &names);
+	vec_free(&names.list);
 	return r;
 }
 
@@ -125,9 +209,9 @@ int settings_init(struct settings *ret, const struct andiron_value *args, const 
 		return r;
 	r = read_server(ret, args, account, err);
 	if (r == 0)
-		r = read_namespaces(ret, args, account, err);
+		r = read_role(ret, args, err);
 	if (r == 0)
-		r = read_selectors(ret, args);
+		r = read_selections(ret, args, account, err);
 	if (r < 0)
 		settings_fini(ret);
 	else
@@ -138,6 +222,6 @@ int settings_init(struct settings *ret, const struct andiron_value *args, const 
 void settings_fini(struct settings *s)
 {
 	client_config_fini(&s->client);
-	vec_free(&s->namespaces);
+	vec_free(&s->selections);
 	arena_free(&s->arena);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arguments of discovery.kubernetes as the engine wants them: server,
- * credentials, selectors, and the namespaces to watch.
+ * credentials, role, and what to watch.
  */
 #ifndef K8S_SETTINGS_H
 #define K8S_SETTINGS_H
@@ -10,19 +10,24 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "client/options.h"
+#include "role.h"
 #include "watch.h"
 
 struct settings {
 	struct client_config client;
 	struct arena arena;
 	struct api api;
-	VEC(struct str) namespaces; /* one empty name: all */
+	const struct role *role;
+	struct role_options options;
+	VEC(struct selection) selections; /* one per watch */
+	struct str node;                  /* the node whose pods are watched, STR_NULL: all */
+	bool all_nodes;                   /* although the node is known */
 };
 
 /*
  * 0, -ENOMEM, or -EINVAL and -ENOENT with a text. In the cluster (no
  * api_server): KUBERNETES_SERVICE_HOST and _PORT, token and CA of the service
- * account, whose folder is `account`.
+ * account, whose folder is `account`. NODE_NAME is the node that we run on.
  */
 int settings_init(struct settings *ret, const struct andiron_value *args, const char *account,
 		  struct error *err);

@@ -1,169 +1,233 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Known pods. Contract in store.h. */
+/* Known objects. Contract in store.h. */
 #include "store.h"
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "base/index.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Row ids of pod number p are p << ROW_BITS and what follows. A pod with more
- * targets than fit keeps the first ones. */
-#define ROW_BITS 16
-#define ROW_MAX  ((size_t)1 << ROW_BITS)
-
-struct entry {
-	char *key;
-	uint64_t number;
-	size_t n_rows;
-	uint32_t space;
-	bool listed;
-};
-
-struct store {
-	struct target_list *list;
-	VEC(struct entry) pods;
-	struct index index;
-	uint64_t next_number;
-};
-
-struct store *store_new(uint64_t producer)
-{
-	struct store *store = calloc(1, sizeof(*store));
-
-	if (!store)
-		return NULL;
-	store->next_number = 1;
-	store->list = target_list_new(producer);
-	if (!store->list) {
-		free(store);
-		return NULL;
-	}
-	return store;
-}
-
 void store_free(struct store *store)
 {
-	if (!store)
-		return;
-	vec_each(&store->pods, e)
-		free(e->key);
-	vec_free(&store->pods);
+	vec_each(&store->slots, s)
+		free(s->object);
+	vec_free(&store->slots);
+	vec_free(&store->unused);
+	vec_free(&store->dirty);
 	index_free(&store->index);
-	target_list_free(store->list);
-	free(store);
 }
 
 struct probe {
 	const struct store *store;
-	struct str key;
+	struct str namespace_, name;
+	enum kind kind;
 };
 
 static bool same(const void *context, uint32_t position)
 {
 	const struct probe *p = context;
+	const struct slot *s = &p->store->slots.p[position];
 
-	return str_is(p->key, p->store->pods.p[position].key);
+	return s->kind == p->kind && str_eq(stored_name(s->object), p->name) &&
+	       str_eq(stored_namespace(s->object), p->namespace_);
 }
 
-static uint32_t find(const struct store *store, struct str key)
+static uint64_t hash_of(enum kind kind, struct str namespace_, struct str name)
 {
-	struct probe probe = {store, key};
-
-	return index_find(&store->index, hash_str(key), same, &probe);
+	return hash_mix(hash_mix(kind, hash_str(namespace_)), hash_str(name));
 }
 
-static struct entry *append(struct store *store, struct str key)
+static uint32_t find(const struct store *store, enum kind kind, struct str namespace_,
+		     struct str name)
 {
-	struct entry e = {.key = str_dup(key), .number = store->next_number};
+	struct probe probe = {store, namespace_, name, kind};
 
-	if (!e.key || !vec_reserve(&store->pods, 1) ||
-	    index_add(&store->index, hash_str(key), (uint32_t)store->pods.n) < 0) {
-		free(e.key);
-		return NULL;
-	}
-	store->next_number++;
-	store->pods.p[store->pods.n] = e;
-	return &store->pods.p[store->pods.n++];
+	return index_find(&store->index, hash_of(kind, namespace_, name), same, &probe);
 }
 
-int store_set(struct store *store, uint32_t space, const struct pod *pod)
+const struct stored *store_find(const struct store *store, enum kind kind, struct str namespace_,
+				struct str name)
 {
-	uint32_t at = find(store, pod->key);
-	struct entry *e = at == INDEX_NONE ? append(store, pod->key) : &store->pods.p[at];
-	size_t n = pod->targets.n < ROW_MAX ? pod->targets.n : ROW_MAX;
-	int r = e ? 0 : -ENOMEM;
+	uint32_t at = find(store, kind, namespace_, name);
 
-	for (size_t i = 0; i < n && r == 0; i++) {
-		const struct pod_target *t = &pod->targets.p[i];
-		uint64_t row = e->number << ROW_BITS | i;
+	return at == INDEX_NONE || store->slots.p[at].gone ? NULL : store->slots.p[at].object;
+}
 
-		r = target_list_set(store->list, row, row, t->labels, t->n_labels);
-		if (r == 0 && i >= e->n_rows)
-			e->n_rows = i + 1;
-	}
-	if (r < 0)
-		return r;
-	while (e->n_rows > n)
-		target_list_remove(store->list, e->number << ROW_BITS | --e->n_rows);
-	e->space = space;
-	e->listed = true;
+bool store_changed(const struct store *store, enum kind kind, struct str namespace_,
+		   struct str name)
+{
+	uint32_t at = find(store, kind, namespace_, name);
+
+	return at != INDEX_NONE && store->slots.p[at].dirty;
+}
+
+int store_touch(struct store *store, uint32_t slot)
+{
+	struct slot *s = &store->slots.p[slot];
+
+	if (s->dirty)
+		return 0;
+	if (!vec_push(&store->dirty, slot))
+		return -ENOMEM;
+	s->dirty = true;
 	return 0;
 }
 
-static void remove_at(struct store *store, uint32_t at)
+/* Adds (sign 1) or takes away (-1) what an object counts for. */
+static void account(struct store *store, const struct slot *s, int sign)
 {
-	struct entry *e = &store->pods.p[at];
-	uint32_t last = (uint32_t)store->pods.n - 1;
-
-	while (e->n_rows)
-		target_list_remove(store->list, e->number << ROW_BITS | --e->n_rows);
-	index_remove(&store->index, hash_str(str_of(e->key)), at);
-	free(e->key);
-	if (at != last) {
-		*e = store->pods.p[last];
-		index_move(&store->index, hash_str(str_of(e->key)), last, at);
-	}
-	store->pods.n--;
+	store->n[s->kind] += (size_t)sign;
+	store->bytes += (uint64_t)(sign * (int64_t)s->object->n);
+	store->annotation_bytes += (uint64_t)(sign * (int64_t)s->object->annotation_bytes);
 }
 
-void store_remove(struct store *store, struct str key)
+static struct stored *stored_new(const struct object *o)
 {
-	uint32_t at = find(store, key);
+	struct stored *s;
+	char *at;
 
-	if (at != INDEX_NONE)
-		remove_at(store, at);
+	s = malloc(sizeof(*s) + o->namespace_.n + o->name.n + o->kept.n);
+	if (!s)
+		return NULL;
+	*s = (struct stored){.n = (uint32_t)o->kept.n,
+			     .annotation_bytes = o->annotation_bytes,
+			     .n_namespace = (uint16_t)o->namespace_.n,
+			     .n_name = (uint16_t)o->name.n};
+	at = s->bytes;
+	if (o->namespace_.n)
+		memcpy(at, o->namespace_.p, o->namespace_.n);
+	memcpy(at + o->namespace_.n, o->name.p, o->name.n);
+	if (o->kept.n)
+		memcpy(at + o->namespace_.n + o->name.n, o->kept.p, o->kept.n);
+	return s;
+}
+
+/* A slot for an object that has none; INDEX_NONE when memory is short. */
+static uint32_t new_slot(struct store *store, uint64_t hash)
+{
+	bool fresh = store->unused.n == 0;
+	uint32_t at;
+
+	if (fresh && (store->slots.n >= INDEX_NONE || !vec_reserve(&store->slots, 1)))
+		return INDEX_NONE;
+	at = fresh ? (uint32_t)store->slots.n : store->unused.p[store->unused.n - 1];
+	/* Giving the slot back later must not fail. */
+	if (fresh && !vec_grow((void **)&store->unused.p, &store->unused.capacity,
+			       store->slots.n + 1, sizeof(*store->unused.p)))
+		return INDEX_NONE;
+	if (index_add(&store->index, hash, at) < 0)
+		return INDEX_NONE;
+	if (fresh)
+		store->slots.n++;
+	else
+		store->unused.n--;
+	store->slots.p[at] = (struct slot){0};
+	return at;
+}
+
+int store_set(struct store *store, uint32_t space, enum kind kind, const struct object *o)
+{
+	uint32_t at = find(store, kind, o->namespace_, o->name);
+	struct slot *s = at == INDEX_NONE ? NULL : &store->slots.p[at];
+	struct stored *stored;
+
+	if (s && !s->gone && str_eq(stored_kept(s->object), buf_str(&o->kept))) {
+		s->space = space;
+		s->listed = true;
+		return 0;
+	}
+	if (o->name.n > UINT16_MAX || o->namespace_.n > UINT16_MAX || o->kept.n > UINT32_MAX)
+		return -EINVAL;
+	/* Room for the mark first: what is set must be seen. */
+	stored = vec_reserve(&store->dirty, 1) ? stored_new(o) : NULL;
+	if (!stored)
+		return -ENOMEM;
+	if (!s) {
+		at = new_slot(store, hash_of(kind, o->namespace_, o->name));
+		if (at == INDEX_NONE) {
+			free(stored);
+			return -ENOMEM;
+		}
+		s = &store->slots.p[at];
+		s->kind = (uint8_t)kind;
+	} else {
+		if (!s->gone)
+			account(store, s, -1);
+		free(s->object);
+	}
+	s->object = stored;
+	s->space = space;
+	s->gone = false;
+	s->listed = true;
+	account(store, s, 1);
+	return store_touch(store, at);
+}
+
+static int remove_at(struct store *store, uint32_t at)
+{
+	int r = store_touch(store, at);
+
+	if (r == 0) {
+		account(store, &store->slots.p[at], -1);
+		store->slots.p[at].gone = true;
+	}
+	return r;
+}
+
+int store_remove(struct store *store, enum kind kind, struct str namespace_, struct str name)
+{
+	uint32_t at = find(store, kind, namespace_, name);
+
+	return at == INDEX_NONE || store->slots.p[at].gone ? 0 : remove_at(store, at);
 }
 
 void store_begin(struct store *store, uint32_t space)
 {
-	vec_each(&store->pods, e)
-		if (e->space == space)
-			e->listed = false;
+	vec_each(&store->slots, s)
+		if (s->space == space)
+			s->listed = false;
 }
 
-void store_sweep(struct store *store, uint32_t space)
+static bool exists(const struct slot *s)
 {
-	for (size_t i = store->pods.n; i-- > 0;)
-		if (store->pods.p[i].space == space && !store->pods.p[i].listed)
-			remove_at(store, (uint32_t)i);
+	return s->object && !s->gone;
 }
 
-void store_sweep_below(struct store *store, uint32_t space)
+int store_sweep(struct store *store, uint32_t space)
 {
-	for (size_t i = store->pods.n; i-- > 0;)
-		if (store->pods.p[i].space < space)
-			remove_at(store, (uint32_t)i);
+	int r = 0;
+
+	for (uint32_t i = 0; i < store->slots.n && r == 0; i++) {
+		const struct slot *s = &store->slots.p[i];
+
+		if (exists(s) && s->space == space && !s->listed)
+			r = remove_at(store, i);
+	}
+	return r;
 }
 
-struct target_list *store_list(struct store *store)
+int store_sweep_below(struct store *store, uint32_t space)
 {
-	return store->list;
+	int r = 0;
+
+	for (uint32_t i = 0; i < store->slots.n && r == 0; i++)
+		if (exists(&store->slots.p[i]) && store->slots.p[i].space < space)
+			r = remove_at(store, i);
+	return r;
 }
 
-size_t store_pods(const struct store *store)
+void store_settle(struct store *store, uint32_t slot)
 {
-	return store->pods.n;
+	struct slot *s = &store->slots.p[slot];
+
+	s->dirty = false;
+	if (!s->gone)
+		return;
+	index_remove(&store->index,
+		     hash_of(s->kind, stored_namespace(s->object), stored_name(s->object)), slot);
+	free(s->object);
+	*s = (struct slot){0};
+	check(store->unused.n < store->unused.capacity);
+	store->unused.p[store->unused.n++] = slot;
 }

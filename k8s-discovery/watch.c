@@ -2,46 +2,58 @@
 /* List and watch. Contract in watch.h. */
 #include "watch.h"
 
-#include "answer.h"
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "request.h"
+#include "stream.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
-#define PAGE_PODS      500
-#define MAX_PAGE       (UINT64_C(256) << 20)
-#define MAX_EVENT      (16u << 20)
-#define FIRST_WAIT_MS  800
+#define FIRST_WAIT_MS   800
 #define LONGEST_WAIT_MS 30000
-#define LIST_TIMEOUT_MS 60000
-#define AT_ONCE_NS     NS_PER_SEC
+#define LIST_TIMEOUT_MS 600000
+#define LIST_STALL_MS   30000
+#define AT_ONCE_NS      NS_PER_SEC
+#define LASTED_NS       (60 * NS_PER_SEC)
+#define OUTAGE_PART     30
+
+#define ACCEPT STR("application/vnd.kubernetes.protobuf,application/json")
+
+/* What the running request is. */
+enum step { LIST, INITIAL, WATCH };
 
 struct watch {
 	struct watch_owner owner;
 	const struct api *api;
+	struct selection what;
 	uint32_t space;
-	char *namespace_;
-	char *version;  /* where to watch from; "" before the first list */
-	char *next;     /* the next page's token, "" for the first */
-	struct buf line;
+	char *version; /* where to watch from; "" before the first list */
+	char *next;    /* the next page's token, "" for the first */
+	struct stream *stream;
+	enum step step;
 	uint64_t request, timer;
-	int64_t wait_ms;
-	int64_t begun_ns; /* when the running watch was sent */
+	int64_t doubled_ms;       /* the next wait for an overloaded server */
+	int64_t begun_ns;         /* when the running request was sent */
+	int64_t failing_since_ns; /* 0: it works */
+	uint64_t seen_bytes;      /* by the last look at an initial watch's progress */
 	struct watch_counts counts;
-	char trouble[512]; /* why the running watch is to end; "" */
-	bool synced, stopped, failing;
-	bool gone;  /* the running watch cannot go on from its version */
-	bool heard; /* the running watch has brought something */
+	char broken[512];  /* why the running request is to end; "" */
+	char trouble[768]; /* what is wrong; "" */
+	bool synced, stopped;
+	bool no_initial; /* the server knows no initial watches */
+	bool relisting;  /* lists are to be of now, not of any age */
+	bool listing;    /* between the store's begin and sweep */
+	bool gone;       /* the running request cannot go on from its version */
+	bool heard;      /* the running watch has brought something */
 };
 
 static void begin(struct watch *w);
 
 struct watch *watch_new(const struct watch_owner *owner, const struct api *api, uint32_t space,
-			struct str namespace_)
+			const struct selection *selection)
 {
 	struct watch *w = calloc(1, sizeof(*w));
 
@@ -49,13 +61,12 @@ struct watch *watch_new(const struct watch_owner *owner, const struct api *api, 
 		return NULL;
 	w->owner = *owner;
 	w->api = api;
+	w->what = *selection;
 	w->space = space;
-	w->wait_ms = FIRST_WAIT_MS;
-	w->namespace_ = str_dup(namespace_);
+	w->doubled_ms = FIRST_WAIT_MS;
 	w->version = str_dup(STR(""));
 	w->next = str_dup(STR(""));
-	w->line.limit = MAX_EVENT;
-	if (!w->namespace_ || !w->version || !w->next) {
+	if (!w->version || !w->next) {
 		watch_free(w);
 		return NULL;
 	}
@@ -66,11 +77,17 @@ void watch_free(struct watch *w)
 {
 	if (!w)
 		return;
-	buf_free(&w->line);
-	free(w->namespace_);
+	stream_free(w->stream);
 	free(w->version);
 	free(w->next);
 	free(w);
+}
+
+static void cancel_timer(struct watch *w)
+{
+	if (w->timer)
+		w->owner.host->host->timer_cancel(w->owner.host->instance, w->timer);
+	w->timer = 0;
 }
 
 void watch_stop(struct watch *w)
@@ -80,9 +97,8 @@ void watch_stop(struct watch *w)
 	w->stopped = true;
 	if (w->request)
 		http_cancel(w->owner.client, w->request);
-	if (w->timer)
-		w->owner.host->host->timer_cancel(w->owner.host->instance, w->timer);
-	w->request = w->timer = 0;
+	w->request = 0;
+	cancel_timer(w);
 }
 
 bool watch_synced(const struct watch *w)
@@ -90,14 +106,30 @@ bool watch_synced(const struct watch *w)
 	return w->synced;
 }
 
-bool watch_failing(const struct watch *w)
+const char *watch_trouble(const struct watch *w)
 {
-	return w->failing;
+	return w->trouble[0] ? w->trouble : NULL;
 }
 
 struct watch_counts watch_counts(const struct watch *w)
 {
 	return w->counts;
+}
+
+void watch_counts_add(struct watch_counts *sum, const struct watch_counts *more)
+{
+	sum->lists += more->lists;
+	sum->watches += more->watches;
+	sum->failures += more->failures;
+	sum->bookmarks += more->bookmarks;
+	sum->bytes += more->bytes;
+	for (size_t i = 0; i < sizeof(more->events) / sizeof(*more->events); i++)
+		sum->events[i] += more->events[i];
+}
+
+enum kind watch_kind(const struct watch *w)
+{
+	return w->what.kind;
 }
 
 static uint32_t any_number(uint32_t below)
@@ -109,29 +141,6 @@ static uint32_t any_number(uint32_t below)
 	return number % below;
 }
 
-static void escape(struct buf *url, const char *name, struct str value)
-{
-	if (value.n == 0)
-		return;
-	buf_printf(url, "&%s=", name);
-	for (size_t i = 0; i < value.n; i++) {
-		unsigned char c = (unsigned char)value.p[i];
-		bool plain = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
-			     c == '-' || c == '.' || c == '_' || c == '~';
-
-		buf_printf(url, plain ? "%c" : "%%%02X", c);
-	}
-}
-
-static void pods_url(struct watch *w, struct buf *url)
-{
-	if (*w->namespace_)
-		buf_printf(url, "%.*s/api/v1/namespaces/%s/pods?", STR_FMT(w->api->server),
-			   w->namespace_);
-	else
-		buf_printf(url, "%.*s/api/v1/pods?", STR_FMT(w->api->server));
-}
-
 static void on_timer(void *context)
 {
 	struct watch *w = context;
@@ -140,18 +149,46 @@ static void on_timer(void *context)
 	begin(w);
 }
 
+void watch_retry(struct watch *w)
+{
+	if (w->stopped || w->request || !w->timer)
+		return;
+	cancel_timer(w);
+	begin(w);
+}
+
+/* Why it waits: what decides how long. */
+enum cause { AWAY, REFUSED, OVERLOADED };
+
+static int64_t pause_ms(struct watch *w, enum cause cause, int64_t retry_after_ms)
+{
+	int64_t ms = (clock_mono() - w->failing_since_ns) / NS_PER_MSEC / OUTAGE_PART;
+
+	if (retry_after_ms >= 0) {
+		ms = retry_after_ms;
+	} else if (cause == OVERLOADED) {
+		ms = w->doubled_ms;
+		w->doubled_ms = ms * 2 < LONGEST_WAIT_MS ? ms * 2 : LONGEST_WAIT_MS;
+	} else if (ms > LONGEST_WAIT_MS) {
+		ms = LONGEST_WAIT_MS;
+	}
+	if (ms < FIRST_WAIT_MS)
+		ms = FIRST_WAIT_MS;
+	return ms + any_number((uint32_t)(ms < LONGEST_WAIT_MS ? ms : LONGEST_WAIT_MS) / 4);
+}
+
 /* Says what is wrong and tries again later. */
-static void wait(struct watch *w, int64_t at_least_ms, const char *trouble)
+static void fail(struct watch *w, enum cause cause, int64_t retry_after_ms, const char *trouble)
 {
 	const struct abi_context *c = w->owner.host;
-	int64_t ms = w->wait_ms + any_number((uint32_t)w->wait_ms);
+	int64_t ms;
 
-	if (ms < at_least_ms)
-		ms = at_least_ms;
-	w->wait_ms = w->wait_ms * 2 < LONGEST_WAIT_MS ? w->wait_ms * 2 : LONGEST_WAIT_MS;
+	if (!w->failing_since_ns)
+		w->failing_since_ns = clock_mono();
+	ms = pause_ms(w, cause, retry_after_ms);
 	w->counts.failures++;
-	w->failing = true;
-	w->owner.state(w->owner.context, trouble);
+	snprintf(w->trouble, sizeof(w->trouble), "%s", trouble);
+	w->owner.state(w->owner.context);
 	if (c->host->timer_set(c->instance, ms * NS_PER_MSEC, 0, on_timer, w, &w->timer) < 0)
 		abi_log(c, ANDIRON_LOG_ERROR, "out of memory: Kubernetes is not asked again");
 }
@@ -159,10 +196,12 @@ static void wait(struct watch *w, int64_t at_least_ms, const char *trouble)
 /* Says that it works, for the first time or again. */
 static void works(struct watch *w)
 {
-	if (!w->failing && w->counts.watches)
-		return; /* nothing new */
-	w->failing = false;
-	w->owner.state(w->owner.context, NULL);
+	bool news = w->trouble[0] || !w->synced;
+
+	w->failing_since_ns = 0;
+	w->trouble[0] = '\0';
+	if (news)
+		w->owner.state(w->owner.context);
 }
 
 /* Replaces a string; false, and unchanged, when memory is short. */
@@ -177,284 +216,316 @@ static bool replace(char **text, struct str with)
 	return true;
 }
 
+/* What is known is to be listed anew, and from now. */
 static void start_over(struct watch *w)
 {
+	w->relisting |= *w->version != '\0' || *w->next != '\0';
 	*w->next = '\0';
 	*w->version = '\0';
+	w->listing = false;
 }
 
-/* A list that was answered, on its way through a worker. */
-struct list_job {
-	struct watch *w;
-	char *body;
-	size_t n;
-	struct page page;
-	struct error err;
-	int result;
-};
-
-static void parse_list(void *arg)
+/* The list is complete: what it did not name is gone. */
+static int complete(struct watch *w)
 {
-	struct list_job *job = arg;
+	int r = store_sweep(w->owner.store, w->space);
 
-	job->result = page_parse((struct str){job->body, job->n}, &job->page, &job->err);
+	if (r < 0)
+		return r;
+	w->listing = false;
+	w->synced = true;
+	works(w);
+	w->owner.changed(w->owner.context);
+	return 0;
 }
 
-static int take_pods(struct watch *w, const struct page *page)
+static int take_object(struct watch *w, const struct object *o, bool deleted)
 {
-	int r = 0;
+	struct store *store = w->owner.store;
+	bool known = store_find(store, w->what.kind, o->namespace_, o->name) != NULL;
+	int r;
 
-	if (!*w->next)
-		store_begin(w->owner.store, w->space);
-	for (size_t i = 0; i < page->pods.n && r == 0; i++)
-		r = store_set(w->owner.store, w->space, &page->pods.p[i]);
-	if (r == 0 && (!replace(&w->next, str_of(page->next)) ||
-		       (!*page->next && !replace(&w->version, str_of(page->resource_version)))))
-		r = -ENOMEM;
-	return r;
+	w->counts.events[deleted ? WATCH_DELETE : known ? WATCH_UPDATE : WATCH_ADD]++;
+	if (deleted)
+		r = store_remove(store, w->what.kind, o->namespace_, o->name);
+	else
+		r = store_set(store, w->space, w->what.kind, o);
+	if (r < 0 || w->listing)
+		return r;
+	if (o->version.n && !replace(&w->version, o->version))
+		return -ENOMEM;
+	w->owner.changed(w->owner.context);
+	return 0;
 }
 
-static void take_list(struct watch *w, const struct page *page)
+static int take_bookmark(struct watch *w, const struct object *o)
 {
-	if (take_pods(w, page) < 0) {
-		start_over(w);
-		wait(w, 0, "out of memory while a list of pods was taken in");
-		return;
-	}
-	if (!*w->next) {
-		store_sweep(w->owner.store, w->space);
-		w->synced = true;
-		works(w);
-		w->owner.changed(w->owner.context);
-	}
-	begin(w);
+	w->counts.bookmarks++;
+	if (w->listing && !o->initial_end)
+		return 0;
+	if (o->version.n && !replace(&w->version, o->version))
+		return -ENOMEM;
+	return w->listing ? complete(w) : 0;
 }
 
-static void list_parsed(void *arg)
+static int take_error(struct watch *w, int code, const char *text)
 {
-	struct list_job *job = arg;
-	struct watch *w = job->w;
-
-	if (!w->stopped && job->result == 0) {
-		take_list(w, &job->page);
-	} else if (!w->stopped) {
-		start_over(w);
-		wait(w, 0, job->err.code ? job->err.text : "out of memory");
-	}
-	if (job->result == 0)
-		page_fini(&job->page);
-	free(job->body);
-	free(job);
+	w->gone = code == 410;
+	snprintf(w->broken, sizeof(w->broken), "the watch of %s ended with %d: %s",
+		 kinds[w->what.kind].resource, code, text);
+	return -ECANCELED;
 }
 
-static void hand_to_worker(struct watch *w, struct str body)
-{
-	const struct abi_context *c = w->owner.host;
-	struct list_job *job = calloc(1, sizeof(*job));
-	char *copy = job ? str_dup(body) : NULL;
-
-	if (copy) {
-		*job = (struct list_job){.w = w, .body = copy, .n = body.n};
-		if (c->host->work(c->instance, parse_list, list_parsed, job) == 0)
-			return;
-	}
-	free(copy);
-	free(job);
-	wait(w, 0, "out of memory while a list of pods was taken in");
-}
-
-/* What a request that failed says, for people. */
-static void describe(const struct watch *w, const struct http_response *r, char *out, size_t n)
-{
-	char said[256];
-	const char *hint = "";
-
-	if (r->status == 0) {
-		snprintf(out, n, "%.*s: %s", STR_FMT(w->api->server), r->error);
-		return;
-	}
-	status_text(r->body, said, sizeof(said));
-	if (r->status == 401)
-		hint = "; the token is not accepted: check bearer_token_file or the service account";
-	else if (r->status == 403)
-		hint = "; the service account needs the verbs list and watch on pods";
-	snprintf(out, n, "%.*s answered %d: %s%s", STR_FMT(w->api->server), r->status, said, hint);
-}
-
-static void list_done(void *context, const struct http_response *r)
+static int on_event(void *context, const struct stream_event *e)
 {
 	struct watch *w = context;
-	char trouble[768];
 
-	w->request = 0;
-	if (r->status == 200 && r->result == 0) {
-		hand_to_worker(w, r->body);
-		return;
-	}
-	/* A page's token has expired: begin again with the first. */
-	if (r->status == 410)
-		start_over(w);
-	describe(w, r, trouble, sizeof(trouble));
-	wait(w, r->retry_after_ms, trouble);
-}
-
-static void take_event(struct watch *w, struct event *e)
-{
-	w->counts.events++;
-	if (e->kind == EVENT_ERROR) {
-		w->gone = e->code == 410;
-		snprintf(w->trouble, sizeof(w->trouble), "the watch ended with %d: %s", e->code,
-			 e->text);
-		return;
-	}
+	if (e->what == STREAM_FAILED)
+		return take_error(w, e->code, e->text);
 	w->heard = true;
-	w->wait_ms = FIRST_WAIT_MS;
-	if (e->kind == EVENT_SET && store_set(w->owner.store, w->space, &e->pod) < 0) {
-		w->gone = true;
-		snprintf(w->trouble, sizeof(w->trouble), "out of memory while a pod was taken in");
-		return;
-	}
-	if (e->kind == EVENT_DELETED)
-		store_remove(w->owner.store, e->pod.key);
-	if (e->resource_version[0] && !replace(&w->version, str_of(e->resource_version)))
-		w->gone = true;
-	if (e->kind != EVENT_BOOKMARK)
-		w->owner.changed(w->owner.context);
+	w->doubled_ms = FIRST_WAIT_MS;
+	if (e->what == STREAM_BOOKMARK)
+		return take_bookmark(w, e->object);
+	return take_object(w, e->object, e->what == STREAM_DELETED);
 }
 
-static void take_line(struct watch *w, struct str line)
+/* The running request is to end, and what it brings is not to be trusted. */
+static void break_off(struct watch *w, int r, const struct error *err)
 {
-	struct error err = ERROR_NULL;
-	struct event e;
-
-	if (str_trim(line).n == 0)
+	if (w->broken[0])
 		return;
-	if (event_parse(line, &e, &err) < 0) {
-		w->gone = true;
-		snprintf(w->trouble, sizeof(w->trouble), "%.500s",
-			 err.code ? err.text : "out of memory while an event was read");
-		return;
-	}
-	take_event(w, &e);
-	event_fini(&e);
+	w->gone = true;
+	snprintf(w->broken, sizeof(w->broken), "%.500s",
+		 err->code ? err->text : "out of memory while objects were taken in");
+	check(r < 0);
 }
 
-static bool watch_data(void *context, struct str piece)
+static bool on_data(void *context, struct str piece)
 {
 	struct watch *w = context;
+	struct error err = ERROR_NULL;
+	int r = stream_feed(w->stream, piece, &err);
 
-	while (piece.n && !w->trouble[0]) {
-		size_t end = str_find(piece, '\n');
-
-		if (buf_str_append(&w->line, str_first(piece, end)) < 0) {
-			snprintf(w->trouble, sizeof(w->trouble),
-				 "an event of the watch is larger than %u MiB", MAX_EVENT >> 20);
-			w->gone = true;
-			break;
-		}
-		if (end < piece.n) {
-			take_line(w, buf_str(&w->line));
-			buf_clear(&w->line);
-		}
-		piece = str_skip(piece, end + 1);
-	}
-	return !w->trouble[0];
+	w->counts.bytes += piece.n;
+	if (r < 0)
+		break_off(w, r, &err);
+	return r == 0;
 }
 
 /* The server has taken the watch; an event may be long in coming. */
 static void watch_begun(void *context)
 {
-	works(context);
+	struct watch *w = context;
+
+	if (w->step == WATCH)
+		works(w);
 }
 
-static void watch_done(void *context, const struct http_response *r)
+/* Whether a server refuses the initial watch as such. */
+static bool refuses_initial(const struct watch *w, int status)
 {
-	struct watch *w = context;
-	int64_t lasted = clock_mono() - w->begun_ns;
+	return w->step == INITIAL && (status == 400 || status == 405 || status == 422);
+}
+
+/* A version that the server has not reached, or has no more. */
+static bool version_is_lost(const struct http_response *r)
+{
+	return r->status == 410 ||
+	       (r->status == 504 && str_search(r->body, STR("oo large resource version")) < r->body.n);
+}
+
+static enum cause cause_of(const struct http_response *r)
+{
+	if (r->status == 0)
+		return AWAY;
+	return r->status == 429 || r->status >= 500 ? OVERLOADED : REFUSED;
+}
+
+/* A request that was not answered as it should. */
+static void request_failed(struct watch *w, const struct http_response *r)
+{
 	char trouble[768];
 
-	w->request = 0;
-	if (lasted > LONGEST_WAIT_MS * NS_PER_MSEC)
-		w->wait_ms = FIRST_WAIT_MS;
-	if (w->gone || r->status == 410)
+	if (version_is_lost(r))
 		start_over(w);
-	if (w->trouble[0]) {
-		snprintf(trouble, sizeof(trouble), "%.*s: %s", STR_FMT(w->api->server), w->trouble);
-		wait(w, r->retry_after_ms, trouble);
-	} else if (r->status == 200 && !w->heard && lasted < AT_ONCE_NS) {
-		snprintf(trouble, sizeof(trouble), "%.*s: the watch ended at once, without an event",
-			 STR_FMT(w->api->server));
-		wait(w, 0, trouble);
-	} else if (r->status == 200) {
-		begin(w); /* the server ends every watch after a while */
-	} else {
-		describe(w, r, trouble, sizeof(trouble));
-		wait(w, r->retry_after_ms, trouble);
-	}
+	request_describe(trouble, sizeof(trouble), w->api, &w->what, r);
+	if (r->status == 401 && w->owner.unauthorized)
+		w->owner.unauthorized(w->owner.context);
+	fail(w, cause_of(r), r->retry_after_ms, trouble);
 }
 
-static void send(struct watch *w, struct buf *url, struct http_request *request)
+/* What has arrived is no use, or has ended before its end. */
+static void broke(struct watch *w, const char *why)
+{
+	char trouble[768];
+
+	snprintf(trouble, sizeof(trouble), "%.*s: %s", STR_FMT(w->api->server), why);
+	fail(w, REFUSED, -1, trouble);
+}
+
+static void list_done(struct watch *w)
 {
 	struct error err = ERROR_NULL;
 
-	request->method = "GET";
-	request->url = buf_str(url);
-	request->context = w;
-	if (url->failed)
-		error_set(&err, -ENOMEM, "out of memory");
-	else if (http_send(w->owner.client, w->api->http, request, &w->request, &err) == 0)
+	if (stream_end(w->stream, &err) < 0) {
+		start_over(w);
+		broke(w, err.code ? err.text : "out of memory at the end of a list");
 		return;
-	wait(w, 0, err.code ? err.text : "out of memory");
+	}
+	if (!replace(&w->next, stream_next(w->stream)) ||
+	    (!*w->next && (!replace(&w->version, stream_version(w->stream)) || complete(w) < 0))) {
+		start_over(w);
+		broke(w, "out of memory at the end of a list");
+		return;
+	}
+	begin(w);
 }
 
-static void list(struct watch *w)
+/* The server ends every watch after a while. */
+static void watch_done(struct watch *w, bool half)
 {
-	struct buf url = BUF_NULL;
-	struct http_request request = {
-		.timeout_ms = LIST_TIMEOUT_MS, .max_response = MAX_PAGE, .done = list_done};
+	int64_t lasted = clock_mono() - w->begun_ns;
+	struct error err = ERROR_NULL;
 
-	pods_url(w, &url);
-	buf_printf(&url, "limit=%d", PAGE_PODS);
-	escape(&url, "continue", str_of(w->next));
-	escape(&url, "labelSelector", w->api->label_selector);
-	escape(&url, "fieldSelector", w->api->field_selector);
-	w->counts.lists++;
-	send(w, &url, &request);
-	buf_free(&url);
+	if (stream_end(w->stream, &err) < 0) {
+		broke(w, err.text);
+	} else if (half) {
+		broke(w, "the watch ended before all that there is was told");
+	} else if (!w->heard && lasted < AT_ONCE_NS) {
+		snprintf(w->broken, sizeof(w->broken),
+			 "%.*s: the watch ended at once, without an event",
+			 STR_FMT(w->api->server));
+		fail(w, OVERLOADED, -1, w->broken);
+	} else {
+		begin(w);
+	}
 }
 
-static void watch(struct watch *w)
+static void on_done(void *context, const struct http_response *r)
 {
-	uint32_t seconds = 300 + any_number(300);
-	struct buf url = BUF_NULL;
-	struct http_request request = {.timeout_ms = (int64_t)(seconds + 30) * 1000,
+	struct watch *w = context;
+	bool half = false;
+
+	w->request = 0;
+	cancel_timer(w);
+	if (clock_mono() - w->begun_ns > LASTED_NS)
+		w->doubled_ms = FIRST_WAIT_MS;
+	if (w->gone)
+		start_over(w);
+	/* A page that failed is asked for again, half an initial watch is not. */
+	if (w->listing && w->step == INITIAL) {
+		w->listing = false;
+		half = true;
+	}
+	if (refuses_initial(w, r->status)) {
+		w->no_initial = true;
+		begin(w);
+	} else if (w->broken[0]) {
+		broke(w, w->broken);
+	} else if (r->status != 200 || r->result != 0) {
+		request_failed(w, r);
+	} else if (w->step == LIST) {
+		list_done(w);
+	} else {
+		watch_done(w, half);
+	}
+}
+
+/* An initial watch that says nothing for long is not known to the server. */
+static void on_progress(void *context)
+{
+	struct watch *w = context;
+	const struct abi_context *c = w->owner.host;
+
+	w->timer = 0;
+	if (!w->listing)
+		return;
+	if (w->counts.bytes != w->seen_bytes) {
+		w->seen_bytes = w->counts.bytes;
+		c->host->timer_set(c->instance, LIST_STALL_MS * NS_PER_MSEC, 0, on_progress, w,
+				   &w->timer);
+		return;
+	}
+	http_cancel(w->owner.client, w->request);
+	w->request = 0;
+	w->no_initial = true;
+	w->listing = false;
+	begin(w);
+}
+
+/* Sends the request of w->step. */
+static int send(struct watch *w, struct buf *url, struct error *err)
+{
+	const struct http_header accept = {STR("Accept"), ACCEPT};
+	struct http_request request = {.method = "GET",
+				       .url = buf_str(url),
+				       .headers = &accept,
+				       .n_headers = 1,
 				       .max_response = UINT64_MAX,
 				       .begun = watch_begun,
-				       .data = watch_data,
-				       .done = watch_done};
+				       .data = on_data,
+				       .done = on_done,
+				       .context = w};
 
-	pods_url(w, &url);
-	buf_printf(&url, "watch=true&allowWatchBookmarks=true&timeoutSeconds=%" PRIu32, seconds);
-	escape(&url, "resourceVersion", str_of(w->version));
-	escape(&url, "labelSelector", w->api->label_selector);
-	escape(&url, "fieldSelector", w->api->field_selector);
-	buf_clear(&w->line);
-	w->trouble[0] = '\0';
+	if (url->failed)
+		return -ENOMEM;
+	stream_free(w->stream);
+	w->stream = stream_new(w->what.kind, w->step != LIST, on_event, w);
+	if (!w->stream)
+		return -ENOMEM;
+	w->broken[0] = '\0';
 	w->gone = w->heard = false;
 	w->begun_ns = clock_mono();
-	w->counts.watches++;
-	send(w, &url, &request);
-	buf_free(&url);
+	if (w->step == LIST) {
+		request.timeout_ms = LIST_TIMEOUT_MS;
+		request.stall_ms = LIST_STALL_MS;
+	} else {
+		request.uncompressed = true;
+	}
+	return http_send(w->owner.client, w->api->http, &request, &w->request, err);
 }
 
-/* The next step: the rest of the list, or the watch. */
+static void step_url(struct watch *w, struct buf *url)
+{
+	uint32_t seconds = 300 + any_number(300);
+
+	if (w->step == WATCH)
+		request_watch(url, w->api, &w->what, str_of(w->version), seconds);
+	else if (w->step == INITIAL)
+		request_initial(url, w->api, &w->what, seconds);
+	else
+		request_list(url, w->api, &w->what, str_of(w->next), !w->relisting);
+}
+
+/* The next step: the initial watch, a page of the list, or the watch. */
 static void begin(struct watch *w)
 {
-	check(!w->request && !w->stopped);
-	if (*w->version && !*w->next)
-		watch(w);
-	else
-		list(w);
+	const struct abi_context *c = w->owner.host;
+	struct error err = ERROR_NULL;
+	struct buf url = BUF_NULL;
+	int r;
+
+	check(!w->request && !w->stopped && !w->timer);
+	w->step = *w->version && !*w->next ? WATCH : w->no_initial || *w->next ? LIST : INITIAL;
+	if (w->step == WATCH) {
+		w->counts.watches++;
+	} else {
+		w->counts.lists++;
+		if (!w->listing)
+			store_begin(w->owner.store, w->space);
+		w->listing = true;
+	}
+	step_url(w, &url);
+	r = send(w, &url, &err);
+	buf_free(&url);
+	if (r < 0) {
+		fail(w, REFUSED, -1, err.code ? err.text : "out of memory");
+		return;
+	}
+	w->seen_bytes = w->counts.bytes;
+	if (w->step == INITIAL)
+		c->host->timer_set(c->instance, LIST_STALL_MS * NS_PER_MSEC, 0, on_progress, w,
+				   &w->timer);
 }
 
 void watch_start(struct watch *w)

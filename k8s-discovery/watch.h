@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One list-and-watch: the pods of one namespace, or of all.
+ * One list-and-watch: the objects of one kind, of one namespace or of all.
  *
- *     LIST page by page → WATCH from the list's version → (ends) WATCH again
- *       ▲                          │ 410: too old
- *       └──────────────────────────┘
+ *     initial ─(events, then a bookmark)──▶ the same request goes on as a watch
+ *       │ the server knows no such watch              │ ends
+ *       ▼                                             ▼
+ *     LIST page by page ─▶ WATCH from its version ─▶ WATCH again
+ *       ▲                                             │ 410: too old
+ *       └──────────── or the initial watch ◀──────────┘
  *
- * Every failure waits (0.8 s, doubled up to 30 s, plus as much again at random;
- * Retry-After wins) and leaves what is known as it is; so does a watch that
- * ends at once with nothing said. An event, or a watch that lasts, ends the
- * doubling. A list is parsed by a worker, events one by one. Everything else
- * runs on the loop of the owner.
+ * Every failure leaves what is known as it is, and waits: a server that is out
+ * of reach or refuses us is asked again after a thirtieth of the time that it
+ * has been so, at least 0.8 s, so that a short outage is over for us when it
+ * is over, and a long one costs the server little; one that is overloaded
+ * (429, 5xx) after 0.8 s, doubled up to 30 s. Retry-After wins. All plus a
+ * quarter at random.
+ *
+ * Answers are read as they arrive, on the loop of the owner, in pieces of at
+ * most what one read of the socket gives.
  */
 #ifndef K8S_WATCH_H
 #define K8S_WATCH_H
@@ -19,12 +26,17 @@
 #include "http/http.h"
 #include "store.h"
 
-/* How and where to ask. Borrowed by the watch, and outlives it. */
+/* Whom to ask. Borrowed by the watch, and outlives it. */
 struct api {
 	const struct http_config *http;
-	struct str server;         /* https://host:port, without a slash at the end */
-	struct str label_selector; /* not yet escaped */
-	struct str field_selector;
+	struct str server; /* https://host:port, without a slash at the end */
+};
+
+/* What to ask for. Strings are borrowed like the api; not yet escaped. */
+struct selection {
+	enum kind kind;
+	struct str namespace_; /* STR_NULL: all */
+	struct str label, field;
 };
 
 struct watch_owner {
@@ -34,30 +46,41 @@ struct watch_owner {
 	void *context;
 	/* The store has changed; after the first list also when it has not. */
 	void (*changed)(void *context);
-	/* `text` says what is wrong, or is NULL when it works (again). */
-	void (*state)(void *context, const char *text);
+	/* Whether it works has changed; see watch_trouble. */
+	void (*state)(void *context);
+	/* A request was refused as unauthorized: credentials are to be had anew. */
+	void (*unauthorized)(void *context);
 };
 
 struct watch;
 
-/* space: as in store.h; namespace_: STR_NULL for all. NULL: out of memory. */
+/* space: as in store.h. NULL: out of memory. */
 struct watch *watch_new(const struct watch_owner *owner, const struct api *api, uint32_t space,
-			struct str namespace_);
+			const struct selection *selection);
 /* Begins. */
 void watch_start(struct watch *w);
-/* Ends requests and timers. Work in progress may still call back until the
- * host has waited for it, so free comes after that. */
+/* Ends requests and timers. */
 void watch_stop(struct watch *w);
 void watch_free(struct watch *w);
+/* Asks at once if it is waiting: something has changed that may help. */
+void watch_retry(struct watch *w);
 
 /* Whether the first list is complete. */
 bool watch_synced(const struct watch *w);
-/* Whether the last thing that it did has failed. */
-bool watch_failing(const struct watch *w);
+/* What is wrong, for people; NULL while it works. */
+const char *watch_trouble(const struct watch *w);
+
+#define WATCH_ADD    0
+#define WATCH_UPDATE 1
+#define WATCH_DELETE 2
 
 struct watch_counts {
-	uint64_t lists, watches, events, failures;
+	uint64_t lists; /* initial watches and pages of lists */
+	uint64_t watches, failures, bookmarks, bytes;
+	uint64_t events[3]; /* by WATCH_… */
 };
 struct watch_counts watch_counts(const struct watch *w);
+void watch_counts_add(struct watch_counts *sum, const struct watch_counts *more);
+enum kind watch_kind(const struct watch *w);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What target-list.c and target-table.c share: label sets in one block of
- * memory, and the making of updates. Internal to lib/abi.
+ * memory, and the making of updates. For them, and for a producer that keeps
+ * its rows in a form of its own.
  */
 #ifndef ABI_TARGET_ROW_H
 #define ABI_TARGET_ROW_H
@@ -30,6 +31,8 @@ struct update_builder {
 
 void update_add(struct update_builder *u, const struct target_row *row);
 void update_remove(struct update_builder *u, uint64_t row);
+/* Frees a builder that is not finished. */
+void update_discard(struct update_builder *u);
 /* Uses the builder up, also on failure: 0 or -ENOMEM. */
 int update_finish(struct update_builder *u, uint64_t producer, uint64_t generation, uint32_t flags,
 		  const struct andiron_targets **ret);

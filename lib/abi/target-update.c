@@ -135,7 +135,7 @@ struct owned {
 	struct andiron_str strings[];
 };
 
-static void fini(struct update_builder *u)
+void update_discard(struct update_builder *u)
 {
 	intern_free(&u->strings);
 	vec_free(&u->labels);
@@ -156,7 +156,7 @@ static void owned_release(void *owner)
 
 	if (atomic_fetch_sub_explicit(&o->references, 1, memory_order_acq_rel) > 1)
 		return;
-	fini(&o->parts);
+	update_discard(&o->parts);
 	free(o);
 }
 
@@ -167,7 +167,7 @@ int update_finish(struct update_builder *u, uint64_t producer, uint64_t generati
 	struct owned *o = u->failed ? NULL : malloc(sizeof(*o) + n * sizeof(*o->strings));
 
 	if (!o) {
-		fini(u);
+		update_discard(u);
 		return -ENOMEM;
 	}
 	o->parts = *u;

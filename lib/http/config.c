@@ -234,25 +234,35 @@ out:
 	return rc;
 }
 
-static int set_tls(struct transfer *t, const struct http_config *c, struct error *err)
+/* Whom to trust. */
+static int set_trust(struct transfer *t, const struct http_config *c, struct error *err)
 {
-	CURLcode code = CURLE_OK;
+	CURLcode code;
 	int rc;
 
 	if (c->insecure_skip_verify) {
 		code = curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYPEER, 0L);
 		if (code == CURLE_OK)
 			code = curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+		if (code != CURLE_OK)
+			return config_failed(code, "tls_config", err);
 	}
+	/* curl would go on for a day with what the file once said. */
+	code = curl_easy_setopt(t->easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 	if (code == CURLE_OK && (c->ca_pem.p || c->ca_file.p))
 		code = curl_easy_setopt(t->easy, CURLOPT_CAPATH, NULL);
 	if (code != CURLE_OK)
 		return config_failed(code, "tls_config", err);
-	rc = set_min_version(t, c->min_version, err);
+	rc = config_str(t->easy, CURLOPT_CAINFO, c->ca_file, err);
+	return rc ? rc : set_blob(t->easy, CURLOPT_CAINFO_BLOB, c->ca_pem, err);
+}
+
+static int set_tls(struct transfer *t, const struct http_config *c, struct error *err)
+{
+	int rc = set_trust(t, c, err);
+
 	if (rc == 0)
-		rc = config_str(t->easy, CURLOPT_CAINFO, c->ca_file, err);
-	if (rc == 0)
-		rc = set_blob(t->easy, CURLOPT_CAINFO_BLOB, c->ca_pem, err);
+		rc = set_min_version(t, c->min_version, err);
 	if (rc == 0)
 		rc = config_str(t->easy, CURLOPT_SSLCERT, c->cert_file, err);
 	if (rc == 0)

@@ -80,6 +80,9 @@ struct http_request {
 	int64_t connect_timeout_ms; /* 0: 10 s */
 	int64_t stall_ms;           /* gives up when nothing arrives that long; 0: never */
 	uint64_t max_response;      /* bytes after decoding; more is -E2BIG; 0: 1 MiB */
+	/* Offers no compression: for streams that a server compresses piece by
+	 * piece, as a sequence of gzip members, which libcurl refuses. */
+	bool uncompressed;
 	/* A 2xx answer has begun: its headers are complete. May be NULL. */
 	void (*begun)(void *context);
 	/* A piece of the body of a 2xx answer, as it arrives; return false to end

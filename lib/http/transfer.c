@@ -11,7 +11,10 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #define MAX_RETRY_AFTER_MS (INT64_C(30) * 24 * 3600 * 1000)
 
@@ -104,6 +107,24 @@ static int parse_peer(struct transfer *t, const char *url, struct error *err)
 			code = curl_easy_setopt(t->easy, option, value);                           \
 	} while (0)
 
+/* A peer that has vanished without a word (a node that lost power, a NAT that
+ * forgot us) is noticed within half a minute, also while nothing is awaited. */
+static int on_socket_made(void *context, curl_socket_t fd, curlsocktype purpose)
+{
+	const struct {
+		int option, value;
+	} options[] = {{TCP_KEEPIDLE, 15}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}};
+	const int on = 1;
+
+	/* No TCP, no need. */
+	if (setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0)
+		return CURL_SOCKOPT_OK;
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+		setsockopt(fd, IPPROTO_TCP, options[i].option, &options[i].value,
+			   sizeof(options[i].value));
+	return CURL_SOCKOPT_OK;
+}
+
 /* No signals (NOSIGNAL), no protocols but these two, no wait for "100
  * Continue" (a header of config.c), and no wait for a resolver thread when a
  * request is cancelled (QUICK_EXIT: it is left to end by itself). */
@@ -121,7 +142,7 @@ static CURLcode set_basics(struct transfer *t, const struct http_request *reques
 	SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
 	SET(CURLOPT_MAXREDIRS, 10L);
 	SET(CURLOPT_USERAGENT, "andiron/" ANDIRON_VERSION);
-	SET(CURLOPT_ACCEPT_ENCODING, "gzip");
+	SET(CURLOPT_ACCEPT_ENCODING, request->uncompressed ? NULL : "gzip");
 	SET(CURLOPT_WRITEFUNCTION, on_body);
 	SET(CURLOPT_WRITEDATA, t);
 	SET(CURLOPT_HEADERFUNCTION, on_header);
@@ -129,6 +150,7 @@ static CURLcode set_basics(struct transfer *t, const struct http_request *reques
 	SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's 200 is not the server's */
 	SET(CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
 	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
+	SET(CURLOPT_SOCKOPTFUNCTION, on_socket_made);
 	return code;
 }
 

@@ -2,7 +2,9 @@
 """As much of a Kubernetes API server as a pod discovery sees, and its faults.
 
 TLS with a CA made here, a bearer token, LIST in pages, WATCH as JSON lines with
-bookmarks. `faults` takes functions that answer the next requests instead.
+bookmarks; unless `initial` is set, no watch that begins with all there is, as
+servers were before 1.32. `faults` takes functions that answer the next requests
+instead.
 """
 import contextlib
 import http.server
@@ -141,11 +143,11 @@ class Server(http.server.ThreadingHTTPServer):
 class KubeApi:
     """The pods and who watches them; start() and stop() keep the port."""
 
-    def __init__(self, page=2):
+    def __init__(self, page=2, initial=False):
         certify()
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.tls.load_cert_chain("server.pem", "server.key")
-        self.token, self.page = TOKEN, page
+        self.token, self.page, self.initial = TOKEN, page, initial
         self.pods, self.events, self.version = {}, [], 100
         self.list_faults, self.watch_faults, self.seen = [], [], []
         self.changed = threading.Condition()
@@ -195,7 +197,10 @@ class KubeApi:
             self.changed.notify_all()
 
     def answer(self, handler, path, query):
-        watch = query.get("watch") == "true"
+        watch, initial = query.get("watch") == "true", query.get("sendInitialEvents") == "true"
+        if initial and not self.initial:
+            refuses(422, "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")(handler)
+            return
         faults = self.watch_faults if watch else self.list_faults
         self.seen.append(("watch" if watch else "list", path, query))
         if handler.headers["Authorization"] != f"Bearer {self.token}":
@@ -205,7 +210,8 @@ class KubeApi:
         elif faults:
             faults.pop(0)(handler)
         elif watch:
-            self.watch(handler, int(query["resourceVersion"]))
+            handler.begin()
+            self.watch(handler, self.tell_all(handler) if initial else int(query["resourceVersion"]))
         else:
             self.list(handler, query)
 
@@ -219,8 +225,16 @@ class KubeApi:
             meta["continue"] = str(first + size)
         handler.say(200, json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": items[first:first + size]}))
 
+    def tell_all(self, handler):
+        """All there is as events, and the bookmark behind them."""
+        with self.changed:
+            pods, version = list(self.pods.values()), self.version
+        for thing in pods:
+            handler.line("ADDED", thing)
+        handler.line("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(version), "annotations": {"k8s.io/initial-events-end": "true"}}})
+        return version
+
     def watch(self, handler, version):
-        handler.begin()
         mine = self.round
         while self.round == mine:
             with self.changed:

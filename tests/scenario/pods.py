@@ -93,10 +93,10 @@ def database(container):
 
 
 def recovers(agent):
-    """Healthy, and past the first event, which ends the doubling of waits."""
+    """Healthy, and past the first bookmark, which ends the doubling of waits."""
     agent.until_health(DISCOVERY, "healthy")
-    events = "prometheus_sd_kubernetes_events_total"
-    agent.until_metric(events, agent.metric(events) + 1)
+    bookmarks = "andiron_kubernetes_bookmarks_total"
+    agent.until_metric(bookmarks, agent.metric(bookmarks) + 1)
 
 
 def goes_on(agent):
