@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""discovery.kubernetes against a real API server, and against what Prometheus
+makes of the same server."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
+import pyroscope
+from kubernetes import ADMIN, Cluster, Journal, Oracle
+from running import Agent
+from tap import Skip, case, main, write
+
+ROLES = ["pod", "node", "service", "endpoints", "endpointslice", "ingress"]
+CORE, APPS = "/api/v1/namespaces", "/apis"
+PODS = f"{CORE}/shop/pods"
+
+
+def servers():
+    try:
+        return Cluster()
+    except pyroscope.Skip as why:
+        raise Skip(str(why)) from why
+
+
+# Objects, as varied as their labels.
+
+def pod(name, node="n1", **more):
+    return {"metadata": {"name": name, "namespace": "shop", "labels":
+                         {"app.kubernetes.io/name": "web", "tier": "front"}, "annotations": {"note/a": "Grüße", "empty": ""},
+                         **more.pop("metadata", {})},
+            "spec": {"nodeName": node, "automountServiceAccountToken": False, "restartPolicy": "Always",
+                     "containers": [{"name": "app", "image": "registry/app:1",
+                                     "ports": [{"name": "http", "containerPort": 8080}, {"containerPort": 53, "protocol": "UDP"}]},
+                                    {"name": "side", "image": "registry/side:2"}],
+                     "initContainers": [{"name": "setup", "image": "registry/setup:3"}], **more}}
+
+
+def running(ip, app="a" * 64):
+    return {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], "hostIP": "10.1.0.1",
+            "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"name": n, "image": "x", "imageID": "", "ready": True, "restartCount": 0,
+                                   "containerID": f"containerd://{i}"} for n, i in (("app", app), ("side", "b" * 64))],
+            "initContainerStatuses": [{"name": "setup", "image": "x", "imageID": "", "ready": True, "restartCount": 0,
+                                       "containerID": "containerd://" + "c" * 64}]}
+
+
+def populate(cluster):
+    """Objects of all kinds, and some of the odder shapes of each."""
+    for name in ("shop", "empty"):
+        cluster.create(CORE, {"metadata": {"name": name, "labels": {"team": name, "a.b/c": "d"}, "annotations": {"n": "1"}}})
+    for name, addresses in (("n1", [("Hostname", "h1"), ("InternalIP", "10.1.0.1"), ("InternalIP", "10.1.0.9")]),
+                            ("n2", [("ExternalIP", "fd00::2"), ("Hostname", "h2")]), ("n3", [])):
+        cluster.create("/api/v1/nodes", {"metadata": {"name": name, "labels": {"zone": name}}, "spec": {"providerID": f"test://{name}"}},
+                       {"addresses": [{"type": t, "address": a} for t, a in addresses],
+                        "conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "Unknown"}],
+                        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}})
+    owner = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u", "controller": True}]
+    cluster.create(PODS, pod("web-1", metadata={"ownerReferences": owner}), running("10.2.0.1"))
+    cluster.create(PODS, pod("web-2", "n2"), running("fd00::7"))
+    cluster.create(PODS, pod("web-3", "n9"), running("10.2.0.3"))
+    cluster.create(PODS, pod("pending"))
+    cluster.create(PODS, pod("done"), {**running("10.2.0.4"), "phase": "Succeeded", "conditions": []})
+    ports = [{"name": "http", "port": 80, "targetPort": 8080}, {"name": "dns", "port": 53, "protocol": "UDP"}]
+    services = {"web": {"selector": {"tier": "front"}, "ports": ports, "ipFamilyPolicy": "SingleStack"},
+                "out": {"type": "ExternalName", "externalName": "example.org", "ports": [{"port": 443}]},
+                "balanced": {"type": "LoadBalancer", "loadBalancerIP": "192.0.2.1", "ports": [{"port": 80}]},
+                "headless": {"clusterIP": "None", "ports": [{"name": "x", "port": 1}]}}
+    for name, spec in services.items():
+        cluster.create(f"{CORE}/shop/services", {"metadata": {"name": name, "namespace": "shop", "labels": {"svc": name}}, "spec": spec})
+    cluster.patch(f"{CORE}/shop/services/balanced/status", {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}, {"ip": "192.0.2.8"}]}}})
+    ref = lambda name: {"kind": "Pod", "namespace": "shop", "name": name}
+    cluster.create(f"{CORE}/shop/endpoints", {"metadata": {"name": "web", "namespace": "shop"}, "subsets": [
+        {"addresses": [{"ip": "10.2.0.1", "nodeName": "n1", "targetRef": ref("web-1")}, {"ip": "10.9.9.9", "hostname": "h"},
+                       {"ip": "10.1.0.1", "targetRef": {"kind": "Node", "name": "n1"}}],
+         "notReadyAddresses": [{"ip": "10.2.0.3", "targetRef": ref("web-3")}, {"ip": "10.2.0.99", "targetRef": ref("nobody")}],
+         "ports": [{"name": "http", "port": 8080}, {"name": "odd", "port": 9999}]}]})
+    slices = {"web-a": ("IPv4", "web", ["10.2.0.1", "10.2.0.5"], "web-1"), "web-b": ("IPv6", "web", ["fd00::7"], "web-2"),
+              "alone": ("IPv4", None, ["10.2.0.3"], "web-3")}
+    for name, (family, service, addresses, target) in slices.items():
+        labels = {"kubernetes.io/service-name": service} if service else {"x": "y"}
+        cluster.create(f"{APPS}/discovery.k8s.io/v1/namespaces/shop/endpointslices", {
+            "metadata": {"name": name, "namespace": "shop", "labels": labels}, "addressType": family,
+            "endpoints": [{"addresses": addresses, "conditions": {"ready": True, "serving": False}, "nodeName": "n1", "zone": "z",
+                           "hostname": "h", "targetRef": ref(target)}],
+            "ports": [{"name": "http", "port": 8080, "appProtocol": "kubernetes.io/h2c"}, {"name": "all", "protocol": "UDP"}]})
+    path = lambda p: {"path": p, "pathType": "Prefix", "backend": {"service": {"name": "web", "port": {"number": 80}}}}
+    cluster.create(f"{APPS}/networking.k8s.io/v1/namespaces/shop/ingresses", {
+        "metadata": {"name": "front", "namespace": "shop", "annotations": {"a": "b"}},
+        "spec": {"ingressClassName": "nginx", "tls": [{"hosts": ["*.example.org", "a.org"]}],
+                 "rules": [{"host": "x.example.org", "http": {"paths": [path("/a"), path("/b")]}}, {"host": "a.org"},
+                           {"host": "x.y.example.org", "http": {"paths": [path("/")]}}, {"http": {"paths": [path("/none")]}}]}})
+
+
+CLIENT = """
+  api_server        = "%s"
+  bearer_token_file = "%s"
+  tls_config {
+    ca_file = "%s"
+  }
+"""
+
+
+def token(text):
+    return write(os.path.abspath("token"), text + "\n")
+
+
+def discovery(cluster, name, role, more=""):
+    return f'discovery.kubernetes "{name}" {{\n  role = "{role}"{CLIENT % (cluster.server, os.path.abspath("token"), cluster.ca)}{more}}}\n' \
+           f'test.journal "{name}" {{\n  targets = discovery.kubernetes.{name}.targets\n  path = "{os.path.abspath(name)}.journal"\n}}\n'
+
+
+def prometheus(cluster, role, **more):
+    return {"role": role, "api_server": cluster.server, "authorization": {"credentials": ADMIN},
+            "tls_config": {"ca_file": cluster.ca}, **more}
+
+
+def agree(agent, oracle, journals, such=lambda found: True):
+    """Waits until both have the same targets, such that the predicate holds of them; returns them."""
+    def same():
+        theirs = oracle.targets()
+        ours = {name: j.targets() for name, j in journals.items()}
+        return theirs if theirs == ours and such(theirs) else None
+    try:
+        return agent.until(same, "the same targets")
+    except AssertionError as error:
+        theirs, text = oracle.targets(), [str(error)]
+        for name, j in journals.items():
+            ours = j.targets()
+            if ours != theirs[name]:
+                text += [f"{name}: {len(ours)} ours, {len(theirs[name])} theirs", *differences(ours, theirs[name])]
+        raise AssertionError("\n".join(text) + "\n" + agent.text()[-2000:]) from error
+
+
+def differences(ours, theirs, most=4):
+    """Some targets of each side that the other has not, as labels that differ from its nearest."""
+    lines = []
+    for word, here, there in (("ours", ours, theirs), ("theirs", theirs, ours)):
+        for target in [t for t in here if t not in there][:most]:
+            items = set(target.items())
+            nearest = max(there, key=lambda t: len(items & set(t.items())), default={})
+            lines.append(f"  only {word}: {target.get('__address__')} {sorted(items - set(nearest.items()))}")
+    return lines
+
+
+@case
+def all_roles():
+    """All roles, with and without attached metadata and selectors: the label sets of Prometheus's own discovery."""
+    with servers() as cluster:
+        populate(cluster)
+        token(ADMIN)
+        attach = "  attach_metadata {\n    node = true\n    namespace = true\n  }\n"
+        ours, theirs = "", {}
+        for role in ROLES:
+            ours += discovery(cluster, role, role) + discovery(cluster, f"{role}_more", role, attach)
+            theirs[role] = prometheus(cluster, role)
+            theirs[f"{role}_more"] = prometheus(cluster, role, attach_metadata={"node": True, "namespace": True})
+        ours += discovery(cluster, "chosen", "pod", '  namespaces {\n    names = ["shop", "empty"]\n  }\n  selectors {\n    role = "pod"\n'
+                          '    label = "tier in (front, back)"\n    field = "spec.nodeName=n1"\n  }\n')
+        theirs["chosen"] = prometheus(cluster, "pod", namespaces={"names": ["shop", "empty"]},
+                                      selectors=[{"role": "pod", "label": "tier in (front, back)", "field": "spec.nodeName=n1"}])
+        ours += discovery(cluster, "nodes", "pod", attach + '  selectors {\n    role = "node"\n    label = "zone=n2"\n  }\n')
+        theirs["nodes"] = prometheus(cluster, "pod", attach_metadata={"node": True, "namespace": True}, selectors=[{"role": "node", "label": "zone=n2"}])
+        journals = {name: Journal(f"{name}.journal") for name in theirs}
+        with Oracle(theirs) as oracle, Agent(write("all.alloy", ours)) as agent:
+            found = agree(agent, oracle, journals, lambda found: all(found.values()))
+            # Whatever a target was made of changes, and so does it.
+            cluster.patch("/api/v1/nodes/n1", {"metadata": {"labels": {"zone": "other"}}})
+            cluster.patch(f"{CORE}/shop", {"metadata": {"labels": {"team": "other"}}})
+            cluster.patch(f"{CORE}/shop/services/web", {"metadata": {"labels": {"svc": "other"}}})
+            cluster.patch(f"{PODS}/web-1", {"metadata": {"labels": {"app.kubernetes.io/name": "other"}}})
+            cluster.delete(f"{PODS}/web-3")
+            cluster.delete("/api/v1/nodes/n2")
+            cluster.delete(f"{APPS}/networking.k8s.io/v1/namespaces/shop/ingresses/front")
+            # Prometheus does not follow a pod's labels and end into endpoints; one that begins now has them.
+            with Oracle(theirs) as fresh:
+                after = agree(agent, fresh, journals, lambda now: now["pod"] != found["pod"] and not now["ingress"] and len(now["node"]) == 1
+                              and now["endpoints_more"] and now["endpointslice_more"])
+            changed = [t for t in after["endpoints_more"] if t.get("__meta_kubernetes_pod_name") == "web-1"]
+            assert changed and all(t["__meta_kubernetes_service_label_svc"] == "other" and t["__meta_kubernetes_namespace_label_team"] == "other"
+                                   and t["__meta_kubernetes_pod_label_app_kubernetes_io_name"] == "other" for t in changed), changed
+            agent.stop()
+
+
+main()
