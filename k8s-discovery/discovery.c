@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "client/loop.h"
+#include "exec.h"
 #include "publish.h"
 #include "settings.h"
 
@@ -19,6 +20,9 @@ struct session {
 	struct settings settings;
 	uint32_t first_space;
 	VEC(struct watch *) watches;
+	struct exec *exec;       /* where a program gives out credentials */
+	char no_credentials[768]; /* why it has given none; "" */
+	bool begun;              /* the watches have */
 	bool complete; /* the first lists are; what only an earlier session knew is gone */
 };
 
@@ -40,6 +44,8 @@ static void session_stop(struct session *s)
 {
 	if (!s)
 		return;
+	exec_free(s->exec);
+	s->exec = NULL;
 	vec_each(&s->watches, w)
 		watch_stop(*w);
 }
@@ -48,6 +54,7 @@ static void session_free(struct session *s)
 {
 	if (!s)
 		return;
+	exec_free(s->exec);
 	vec_each(&s->watches, w)
 		watch_free(*w);
 	vec_free(&s->watches);
@@ -119,6 +126,8 @@ static bool all_synced(const struct session *s)
 /* The first trouble that there is, NULL if all works. */
 static const char *trouble_of(const struct session *s)
 {
+	if (s->no_credentials[0])
+		return s->no_credentials;
 	vec_each(&s->watches, w)
 		if (watch_trouble(*w))
 			return watch_trouble(*w);
@@ -220,6 +229,62 @@ static void say_scope(const struct discovery *d, const struct settings *s)
 			"cluster; scope = \"node\" spares the API server that");
 }
 
+static void session_begin(struct session *s)
+{
+	s->begun = true;
+	vec_each(&s->watches, w)
+		watch_start(*w);
+}
+
+static void on_credentials(void *context)
+{
+	struct discovery *d = context;
+	struct session *s = d->session;
+
+	s->no_credentials[0] = '\0';
+	on_state(d);
+	if (!s->begun)
+		session_begin(s);
+	else
+		vec_each(&s->watches, w)
+			watch_retry(*w);
+}
+
+static void on_no_credentials(void *context, const char *text)
+{
+	struct discovery *d = context;
+
+	snprintf(d->session->no_credentials, sizeof(d->session->no_credentials), "%s", text);
+	on_state(d);
+}
+
+static void on_unauthorized(void *context)
+{
+	struct discovery *d = context;
+
+	if (d->session->exec)
+		exec_refused(d->session->exec);
+}
+
+static int session_exec(struct discovery *d, struct session *s)
+{
+	const struct exec_owner owner = {&d->context, d, on_credentials, on_no_credentials};
+
+	if (!s->settings.kubeconfig.exec)
+		return 0;
+	s->exec = exec_new(&owner, &s->settings.kubeconfig);
+	return s->exec ? 0 : -ENOMEM;
+}
+
+/* The watches begin when there are credentials. */
+static void session_go(struct session *s)
+{
+	if (s->exec)
+		exec_start(s->exec);
+	else
+		session_begin(s);
+}
+
 static int session_start(struct discovery *d, struct session *s)
 {
 	struct watch_owner owner = {
@@ -229,6 +294,7 @@ static int session_start(struct discovery *d, struct session *s)
 		.context = d,
 		.changed = on_changed,
 		.state = on_state,
+		.unauthorized = on_unauthorized,
 	};
 
 	s->first_space = d->next_space;
@@ -241,13 +307,7 @@ static int session_start(struct discovery *d, struct session *s)
 		}
 	}
 	say_scope(d, &s->settings);
-	return 0;
-}
-
-static void session_begin(struct session *s)
-{
-	vec_each(&s->watches, w)
-		watch_start(*w);
+	return session_exec(d, s);
 }
 
 int discovery_start(struct discovery *d)
@@ -257,7 +317,7 @@ int discovery_start(struct discovery *d)
 	if (d->session) {
 		r = session_start(d, d->session);
 		if (r == 0)
-			session_begin(d->session);
+			session_go(d->session);
 		return r;
 	}
 	if (d->refused.code == -ENOMEM)
@@ -304,7 +364,7 @@ int discovery_update(struct discovery *d, const struct andiron_value *args, stru
 	session_free(old);
 	d->session = s;
 	d->told = false;
-	session_begin(s);
+	session_go(s);
 	return 0;
 }
 

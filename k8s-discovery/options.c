@@ -43,7 +43,8 @@ static const struct andiron_option options[] = {
 	{.name = "api_server", .type = ANDIRON_TYPE_STRING,
 	 .doc = "URL of the API server; that of the cluster we run in where it is absent."},
 	{.name = "kubeconfig_file", .type = ANDIRON_TYPE_STRING,
-	 .doc = "Refused: give api_server, bearer_token_file and tls_config."},
+	 .doc = "kubeconfig file whose current context says how to reach the API server, instead of "
+		"api_server and the HTTP client arguments."},
 	{.name = "scope", .type = ANDIRON_TYPE_STRING, .choices = scopes,
 	 .doc = "Whether pods of this node are watched or those of the whole cluster. Without it, "
 		"those of the node that the environment variable NODE_NAME names, and of the "

@@ -22,12 +22,6 @@ struct instance {
 static int32_t validate(const struct andiron_host *host, const struct andiron_value *args,
 			struct andiron_report *report)
 {
-	const struct andiron_value *file = value_get(args, "kubeconfig_file");
-
-	if (file && file->string.len)
-		abi_report(host, report, ANDIRON_REPORT_ERROR, file,
-			   "kubeconfig files are not read by this version; give api_server, "
-			   "bearer_token_file and tls_config");
 	arguments_check(host, args, report);
 	return 0;
 }

@@ -27,8 +27,8 @@ static int in_cluster(struct settings *s, const char *account, struct error *err
 	if (!host || !port || !*host || !*port)
 		return error_set(err, -ENOENT,
 				 "no api_server is given and this is not a pod (KUBERNETES_SERVICE_HOST and "
-				 "KUBERNETES_SERVICE_PORT are not set); give api_server, with "
-				 "bearer_token_file and tls_config");
+				 "KUBERNETES_SERVICE_PORT are not set); give kubeconfig_file, or "
+				 "api_server with bearer_token_file and tls_config");
 	server = arena_printf(&s->arena, str_find(str_of(host), ':') < strlen(host)
 						 ? "https://[%s]:%s"
 						 : "https://%s:%s",
@@ -43,11 +43,28 @@ static int in_cluster(struct settings *s, const char *account, struct error *err
 	return 0;
 }
 
+static int from_file(struct settings *s, struct str file, struct error *err)
+{
+	_cleanup_(freep) char *path = str_dup(file);
+	int r = path ? kubeconfig_load(&s->arena, path, &s->kubeconfig, err) : -ENOMEM;
+
+	if (r < 0 && r != -ENOMEM && r != -EINVAL)
+		r = -ENOENT; /* it may come to be */
+	if (r < 0)
+		return r;
+	s->api.server = s->kubeconfig.server;
+	s->api.http = &s->kubeconfig.http;
+	return 0;
+}
+
 static int read_server(struct settings *s, const struct andiron_value *args, const char *account,
 		       struct error *err)
 {
 	struct str server = value_str(args, "api_server", STR_NULL);
+	struct str file = value_str(args, "kubeconfig_file", STR_NULL);
 
+	if (file.n)
+		return from_file(s, file, err);
 	if (server.n == 0)
 		return in_cluster(s, account, err);
 	while (server.n && server.p[server.n - 1] == '/')
@@ -207,6 +224,7 @@ int settings_init(struct settings *ret, const struct andiron_value *args, const 
 	r = client_config_init(&ret->client, args, err);
 	if (r < 0)
 		return r;
+	ret->api.http = &ret->client.http;
 	r = read_server(ret, args, account, err);
 	if (r == 0)
 		r = read_role(ret, args, err);
@@ -214,8 +232,6 @@ int settings_init(struct settings *ret, const struct andiron_value *args, const 
 		r = read_selections(ret, args, account, err);
 	if (r < 0)
 		settings_fini(ret);
-	else
-		ret->api.http = &ret->client.http;
 	return r;
 }
 

@@ -10,11 +10,13 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "client/options.h"
+#include "kubeconfig.h"
 #include "role.h"
 #include "watch.h"
 
 struct settings {
 	struct client_config client;
+	struct kubeconfig kubeconfig; /* where a file is named: its `http` is the one in use */
 	struct arena arena;
 	struct api api;
 	const struct role *role;
@@ -25,7 +27,8 @@ struct settings {
 };
 
 /*
- * 0, -ENOMEM, or -EINVAL and -ENOENT with a text. In the cluster (no
+ * 0, -ENOMEM, or -EINVAL and -ENOENT with a text, the latter also for a
+ * kubeconfig file that cannot be read. In the cluster (neither that nor
  * api_server): KUBERNETES_SERVICE_HOST and _PORT, token and CA of the service
  * account, whose folder is `account`. NODE_NAME is the node that we run on.
  */

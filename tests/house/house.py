@@ -34,7 +34,7 @@ LAW = {
     "plugins/relabel": {"andiron", "abi", "base"},
     "plugins/symbolize": {"andiron", "abi", "base", "elf", "libiberty"},
     "plugins/file": {"andiron", "abi", "base", "pprof", "export"},
-    "k8s-discovery": {"andiron", "abi", "base", "http", "client", "jansson"},
+    "k8s-discovery": {"andiron", "abi", "base", "http", "client", "jansson", "yaml"},
     "pyroscope-push": {"andiron", "abi", "base", "http", "client", "pprof", "export"},
 }
 # Libraries by the header that stands for them.

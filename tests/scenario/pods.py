@@ -63,8 +63,12 @@ PODS = "andiron_kubernetes_pods"
 TARGETS = "pyroscope_ebpf_active_targets"
 
 
+def config_of(api):
+    return API % (api.port, write(os.path.abspath("token"), TOKEN), os.path.abspath("ca.crt"))
+
+
 def config(api, server=None):
-    where = API % (api.port, write(os.path.abspath("token"), TOKEN), os.path.abspath("ca.crt")) if api else ""
+    where = config_of(api) if api else ""
     receivers = "profile.file.out.receiver" + (", pyroscope.write.server.receiver" if server else "")
     text = CONFIG % (where, receivers, os.path.abspath("out.folded")) + (WRITE % server.url if server else "")
     return write("pods.alloy", text)
@@ -269,6 +273,103 @@ def no_cluster():
         agent.until_health(DISCOVERY, "healthy")
         goes_on(agent)
         assert agent.stop()["taken"] == sum(folded("out.folded").values())
+
+
+# Without sampling, and so without root.
+ALONE = """
+discovery.kubernetes "pods" {
+  role = "pod"
+%s}
+discovery.relabel "pods" {
+  targets = discovery.kubernetes.pods.targets
+}
+"""
+
+
+@case
+def initial_watch():
+    """A server that tells all there is at the beginning of a watch is asked for no list."""
+    with KubeApi(initial=True) as api:
+        things = [pod("shop", f"web-{i}", f"u{i}", {"app": "a" * 64}) for i in range(3)]
+        for thing in things:
+            api.set(thing)
+        with Agent(write("alone.alloy", ALONE % config_of(api))) as agent:
+            agent.until_metric(PODS, exactly=3)
+            api.set(things[0], "DELETED")
+            agent.until_metric(PODS, exactly=2)
+            api.watch_faults.append(event("ERROR", status(410, "too old")))
+            api.set(things[1], "DELETED")
+            api.end_watches()
+            recovers(agent)
+            agent.until_metric(PODS, exactly=1)
+            assert api.count("list") == 0
+            agent.stop()
+
+
+@case
+def node_scope():
+    """With NODE_NAME the pods of this node are asked for; scope = "cluster" asks for all, and says so."""
+    with KubeApi() as api:
+        for scope, wanted, words in (("", "spec.nodeName=node-1", "only pods of the node node-1 are watched"),
+                                     ('  scope = "cluster"\n', None, "pods of all nodes are watched"),
+                                     ('  selectors {\n    role = "pod"\n    field = "status.phase=Running"\n  }\n',
+                                      "spec.nodeName=node-1,status.phase=Running", "only pods of the node")):
+            api.seen.clear()
+            with Agent(write("alone.alloy", ALONE % (config_of(api) + scope)), env=environment(NODE_NAME="node-1")) as agent:
+                agent.until_says(words)
+                agent.until(lambda: api.count("watch"), "a watch")
+                agent.stop()
+            assert all(query.get("fieldSelector") == wanted for _, _, query in api.seen), api.seen
+        with Agent(write("alone.alloy", ALONE % (config_of(api) + '  scope = "node"\n'))) as agent:
+            agent.until_health(DISCOVERY, "unhealthy", "NODE_NAME is not set")
+            agent.stop()
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: test
+contexts: [{name: test, context: {cluster: test, user: test}}]
+clusters: [{name: test, cluster: {server: "https://127.0.0.1:%d", certificate-authority: ca.crt}}]
+users: [{name: test, user: %s}]
+"""
+PROGRAM = """#!/bin/sh
+echo run >> runs
+if [ "$(cat credential)" = none ]; then echo "log in first" >&2; exit 3; fi
+case $KUBERNETES_EXEC_INFO in *'"interactive":false'*) ;; *) exit 4 ;; esac
+echo '{"kind": "ExecCredential", "status": {"token": "'"$(cat credential)"'"}}'
+"""
+
+
+@case
+def kubeconfig_file():
+    """A kubeconfig file: a token in a file, then a program; a token that is refused runs it anew."""
+    with KubeApi() as api:
+        api.set(pod("shop", "web-1", "u1", {"app": "a" * 64}))
+        named = lambda name: write("alone.alloy", ALONE % f'  kubeconfig_file = "{name}"\n')
+        with Agent(named("nowhere")) as agent:
+            agent.until_health(DISCOVERY, "unhealthy", "cannot read the kubeconfig file nowhere")
+            write("token", TOKEN)
+            named(write("with-token", KUBECONFIG % (api.port, "{tokenFile: token}")))
+            agent.signal(signal.SIGHUP)
+            agent.until_metric(PODS, exactly=1)
+            write("credential", "none")
+            os.chmod(write("program", PROGRAM), 0o755)
+            named(write("with-program", KUBECONFIG % (api.port, "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./program}}")))
+            agent.signal(signal.SIGHUP)
+            agent.until_health(DISCOVERY, "unhealthy", "it ended with 3: log in first")
+            assert agent.metric(PODS) == 1
+            write("credential", TOKEN)
+            agent.until_health(DISCOVERY, "healthy")
+            runs = len(read("runs").splitlines())
+            api.token = "second-token"
+            write("credential", api.token)
+            api.set(pod("shop", "web-2", "u2", {"app": "b" * 64}))
+            api.end_watches()
+            agent.until_metric(PODS, exactly=2)
+            agent.until_health(DISCOVERY, "healthy")
+            assert len(read("runs").splitlines()) > runs
+            agent.stop()
 
 
 main()
