@@ -95,6 +95,11 @@ class Cluster:
             return self.ask("GET", "/readyz")[0] == 200
         return False
 
+    def start_forgetful(self):
+        """Starts it again without the history that etcd had."""
+        self.compact()
+        self.start()
+
     def kill(self):
         """The API server is gone, without a goodbye."""
         self.api.kill()

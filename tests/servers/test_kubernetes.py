@@ -2,23 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """discovery.kubernetes against a real API server, and against what Prometheus
 makes of the same server."""
+import contextlib
 import os
+import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
 import pyroscope
-from kubernetes import ADMIN, Cluster, Journal, Oracle
+from kubernetes import ADMIN, Cluster, Journal, Oracle, jwt, until
 from running import Agent
-from tap import Skip, case, main, write
+from tap import SANITIZED, Skip, case, main, write
 
 ROLES = ["pod", "node", "service", "endpoints", "endpointslice", "ingress"]
 CORE, APPS = "/api/v1/namespaces", "/apis"
 PODS = f"{CORE}/shop/pods"
 
 
-def servers():
+def servers(*flags):
     try:
-        return Cluster()
+        return Cluster(*flags)
     except pyroscope.Skip as why:
         raise Skip(str(why)) from why
 
@@ -179,6 +182,200 @@ def all_roles():
             changed = [t for t in after["endpoints_more"] if t.get("__meta_kubernetes_pod_name") == "web-1"]
             assert changed and all(t["__meta_kubernetes_service_label_svc"] == "other" and t["__meta_kubernetes_namespace_label_team"] == "other"
                                    and t["__meta_kubernetes_pod_label_app_kubernetes_io_name"] == "other" for t in changed), changed
+            agent.stop()
+
+
+FAILURES = "prometheus_sd_kubernetes_failures_total"
+# The final targets must be right so soon after what was wrong has ended.
+WITHIN = 2.0 * (3 if SANITIZED else 1)
+
+
+@contextlib.contextmanager
+def followed(cluster, bearer=ADMIN, role="pod"):
+    """An agent that discovers pods: itself, its journal, and what must be in that."""
+    token(bearer)
+    with Agent(write("pods.alloy", discovery(cluster, "pods", role))) as agent:
+        yield agent, Journal("pods.journal")
+        agent.stop()
+
+
+def names(journal):
+    """The pods that have targets."""
+    return {t["__meta_kubernetes_pod_name"] for t in journal.targets()}
+
+
+def right(agent, journal, wanted, since=None):
+    """Waits until these pods have targets; not longer than WITHIN, if it is said since when."""
+    agent.until(lambda: names(journal) == wanted, f"the pods {sorted(wanted)}")
+    if since is not None:
+        took = time.monotonic() - since
+        assert took <= WITHIN, f"right only {took:.1f} s after the recovery"
+
+
+def sick(agent, words):
+    """It says what is wrong, in health and metrics."""
+    agent.until_health("discovery.kubernetes.pods", "unhealthy", words)
+    assert agent.metric(FAILURES) > 0
+
+
+def well(agent):
+    agent.until_health("discovery.kubernetes.pods", "healthy")
+
+
+def space(cluster):
+    cluster.create(CORE, {"metadata": {"name": "shop"}})
+
+
+def events_behind(cluster, count=3):
+    """History that a watch must not miss."""
+    for i in range(count):
+        cluster.patch(f"{PODS}/steady", {"metadata": {"labels": {"round": str(i)}}})
+
+
+@case
+def pods_live_and_die():
+    """Pods are created, change, are evicted and go; each becomes visible at once."""
+    with servers() as cluster:
+        space(cluster)
+        with followed(cluster) as (agent, journal):
+            well(agent)
+            cluster.create(PODS, pod("steady"), running("10.2.0.1"))
+            cluster.create(PODS, pod("evicted"), running("10.2.0.2"))
+            cluster.create(PODS, pod("waiting"))
+            right(agent, journal, {"steady", "evicted"}, time.monotonic())
+            cluster.patch(f"{PODS}/steady", {"metadata": {"labels": {"tier": "back"}}})
+            agent.until(lambda: {t["__meta_kubernetes_pod_label_tier"] for t in journal.targets()} == {"back", "front"}, "the label")
+            cluster.must("POST", f"{PODS}/evicted/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "evicted", "namespace": "shop"},
+                                                             "deleteOptions": {"gracePeriodSeconds": 0}})
+            right(agent, journal, {"steady"}, time.monotonic())
+            cluster.patch(f"{PODS}/waiting/status", {"status": running("10.2.0.3")})
+            right(agent, journal, {"steady", "waiting"}, time.monotonic())
+            cluster.delete(f"{PODS}/steady")
+            right(agent, journal, {"waiting"}, time.monotonic())
+            assert agent.metric(FAILURES) == 0
+
+
+@case
+def server_killed():
+    """The API server is killed and started again, and pods came and went meanwhile: nothing is missed, nothing stays."""
+    with servers() as cluster:
+        space(cluster)
+        for name in ("steady", "victim"):
+            cluster.create(PODS, pod(name), running("10.2.0.1"))
+        with followed(cluster) as (agent, journal):
+            right(agent, journal, {"steady", "victim"})
+            for i in range(2):
+                cluster.kill()
+                sick(agent, f"127.0.0.1:{cluster.port}")
+                assert names(journal) >= {"steady"}, "known pods went with the server"
+                cluster.start()
+                cluster.delete(f"{PODS}/{'victim' if i == 0 else 'new-0'}")
+                cluster.create(PODS, pod(f"new-{i}"), running("10.2.0.2"))
+                right(agent, journal, {"steady", f"new-{i}"}, time.monotonic())
+                well(agent)
+
+
+@case
+def history_is_gone():
+    """etcd is compacted under a watch, and the server forgets: 410 is seen, all is listed anew."""
+    with servers() as cluster:
+        space(cluster)
+        for name in ("steady", "victim"):
+            cluster.create(PODS, pod(name), running("10.2.0.1"))
+        with followed(cluster) as (agent, journal):
+            right(agent, journal, {"steady", "victim"})
+            cluster.compact()
+            events_behind(cluster)
+            agent.until(lambda: any(t.get("__meta_kubernetes_pod_label_round") == "2" for t in journal.targets()), "changes after a compaction")
+            assert agent.metric(FAILURES) == 0
+            # The agent holds still while the server forgets where it was.
+            lists = agent.metric("andiron_kubernetes_lists_total")
+            agent.signal(signal.SIGSTOP)
+            cluster.kill()
+            cluster.start()
+            cluster.delete(f"{PODS}/victim")
+            events_behind(cluster)
+            cluster.kill()
+            cluster.start_forgetful()
+            agent.signal(signal.SIGCONT)
+            right(agent, journal, {"steady"}, time.monotonic())
+            well(agent)
+            assert agent.metric("andiron_kubernetes_lists_total") > lists and agent.metric(FAILURES) >= 2
+            assert "too old resource version" in agent.text()
+
+
+def account(cluster, name):
+    """A service account that may list and watch pods; its token's text, valid for an hour."""
+    uid = cluster.create(f"{CORE}/shop/serviceaccounts", {"metadata": {"name": name, "namespace": "shop"}})["metadata"]["uid"]
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    cluster.create(f"{rbac}/clusterroles", {"metadata": {"name": name}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]})
+    grant(cluster, name)
+    return uid
+
+
+def grant(cluster, name):
+    cluster.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+        "metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "shop"}]})
+
+
+def allowed(cluster, bearer, wanted):
+    until(lambda: cluster.ask("GET", f"{PODS}?limit=1", token=bearer)[0] == wanted, f"the server answers {wanted}")
+
+
+@case
+def rights_taken_and_given():
+    """RBAC is removed and given back: 403 is named with the verbs that are missing, the targets stay and are right again."""
+    with servers() as cluster:
+        space(cluster)
+        bearer = jwt("shop", "andiron", account(cluster, "andiron"))
+        cluster.create(PODS, pod("steady"), running("10.2.0.1"))
+        with followed(cluster, bearer) as (agent, journal):
+            right(agent, journal, {"steady"})
+            cluster.delete("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/andiron")
+            allowed(cluster, bearer, 403)
+            cluster.kill()  # a watch that is allowed goes on until it ends
+            cluster.start()
+            sick(agent, "needs the verbs list and watch on pods")
+            cluster.create(PODS, pod("new"), running("10.2.0.2"))
+            assert names(journal) == {"steady"}
+            grant(cluster, "andiron")
+            allowed(cluster, bearer, 200)
+            right(agent, journal, {"steady", "new"}, time.monotonic())
+            well(agent)
+
+
+@case
+def token_rotated():
+    """A token expires under us: 401 is named; the new one is found in its file."""
+    with servers() as cluster:
+        space(cluster)
+        uid = account(cluster, "andiron")
+        cluster.create(PODS, pod("steady"), running("10.2.0.1"))
+        with followed(cluster, jwt("shop", "andiron", uid)) as (agent, journal):
+            right(agent, journal, {"steady"})
+            token(jwt("shop", "andiron", uid, -70))
+            cluster.kill()
+            cluster.start()
+            sick(agent, "answered 401")
+            cluster.create(PODS, pod("new"), running("10.2.0.2"))
+            fresh = token(jwt("shop", "andiron", uid))
+            assert fresh
+            right(agent, journal, {"steady", "new"}, time.monotonic())
+            well(agent)
+
+
+@case
+def older_server():
+    """A server without initial watches is listed and watched; the targets are the same."""
+    with servers("--feature-gates=WatchList=false") as cluster:
+        populate(cluster)
+        token(ADMIN)
+        ours = "".join(discovery(cluster, role, role) for role in ROLES)
+        theirs = {role: prometheus(cluster, role) for role in ROLES}
+        with Oracle(theirs) as oracle, Agent(write("all.alloy", ours)) as agent:
+            agree(agent, oracle, {name: Journal(f"{name}.journal") for name in theirs}, lambda found: all(found.values()))
+            assert agent.metric(FAILURES) == 0
             agent.stop()
 
 
