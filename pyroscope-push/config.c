@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define PUSH_PATH "/push.v1.PusherService/Push"
-
 static const char *bad_url(struct str url)
 {
 	if (!str_starts(url, STR("http://")) && !str_starts(url, STR("https://")))
@@ -36,11 +34,12 @@ static char *display_url(struct arena *arena, struct str url)
 	return arena_printf(arena, "%.*s%.*s", STR_FMT(str_first(url, scheme)), STR_FMT(rest));
 }
 
-static int init_names(struct arena *arena, const struct andiron_value *args,
+static int init_names(struct push_config *c, const struct andiron_value *args,
 		      struct endpoint_options *e, struct error *err)
 {
 	struct str url = str_trim(value_str(args, "url", STR_NULL));
 	struct str name = value_str(args, "name", STR_NULL);
+	struct arena *arena = &c->arena;
 	const char *why = bad_url(url);
 
 	if (why)
@@ -48,15 +47,15 @@ static int init_names(struct arena *arena, const struct andiron_value *args,
 				 STR_FMT(str_first(url, 200)), why);
 	while (url.n && url.p[url.n - 1] == '/')
 		url.n--;
-	e->url = arena_printf(arena, "%.*s" PUSH_PATH, STR_FMT(url));
+	e->url = arena_printf(arena, "%.*s%s", STR_FMT(url), c->protocol->path);
 	e->name = name.n ? arena_printf(arena, "%.*s", STR_FMT(name)) : display_url(arena, url);
 	return e->url && e->name ? 0 : -ENOMEM;
 }
 
-static int init_endpoint(struct arena *arena, const struct andiron_value *args,
+static int init_endpoint(struct push_config *c, const struct andiron_value *args,
 			 struct endpoint_options *e, struct error *err)
 {
-	int rc = init_names(arena, args, e, err);
+	int rc = init_names(c, args, e, err);
 
 	if (rc)
 		return rc;
@@ -69,7 +68,7 @@ static int init_endpoint(struct arena *arena, const struct andiron_value *args,
 	if (e->max_backoff_ms < e->min_backoff_ms)
 		return error_set(err, -EINVAL,
 				 "endpoint.max_backoff_period is less than min_backoff_period");
-	rc = client_headers(arena, value_get(args, "headers"), &e->headers, &e->n_headers);
+	rc = client_headers(&c->arena, value_get(args, "headers"), &e->headers, &e->n_headers);
 	return rc ? rc : client_config_init(&e->client, args, err);
 }
 
@@ -77,11 +76,11 @@ static int init_external(struct push_config *c, const struct andiron_value *map)
 {
 	if (!map || !map->n_items)
 		return 0;
-	c->external = arena_array(&c->arena, struct series_label, map->n_items);
+	c->external = arena_array(&c->arena, struct label, map->n_items);
 	if (!c->external)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < map->n_items; i++) {
-		struct series_label *l = &c->external[c->n_external++];
+		struct label *l = &c->external[c->n_external++];
 
 		l->name = arena_str(&c->arena, abi_str(map->keys[i]));
 		l->value = arena_str(&c->arena, abi_str(map->items[i].string));
@@ -102,14 +101,15 @@ static int init(struct push_config *c, const struct andiron_value *args, struct 
 	if (!c->endpoints)
 		return -ENOMEM;
 	for (uint64_t i = 0; rc == 0 && i < blocks->n_items; i++) {
-		rc = init_endpoint(&c->arena, &blocks->items[i], &c->endpoints[i], err);
+		rc = init_endpoint(c, &blocks->items[i], &c->endpoints[i], err);
 		if (rc == 0)
 			c->n_endpoints++;
 	}
 	return rc;
 }
 
-int push_config_new(const struct andiron_value *args, struct push_config **ret, struct error *err)
+int push_config_new(const struct protocol *protocol, const struct andiron_value *args,
+		    struct push_config **ret, struct error *err)
 {
 	struct push_config *c = calloc(1, sizeof(*c));
 	int rc;
@@ -117,6 +117,7 @@ int push_config_new(const struct andiron_value *args, struct push_config **ret, 
 	if (!c)
 		return -ENOMEM;
 	c->refs = 1;
+	c->protocol = protocol;
 	rc = init(c, args, err);
 	if (rc) {
 		push_config_release(c);

@@ -12,23 +12,12 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "classify.h"
 #include "fifo.h"
-#include "pprof/wire.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #define LOG_EVERY_NS (60 * NS_PER_SEC) /* of what a server may provoke at will */
-
-/*
- * A server takes 4 MiB a second and 2 MiB at once, by default, and refuses a
- * request that goes beyond after having stored a part of it. So we stay below:
- * when a request may begin, all of it fits into what is left of the 2 MiB.
- */
-#define PACE_RATE (INT64_C(3900) << 10)
-#define PACE_AHEAD_NS                                                                              \
-	(((INT64_C(2) << 20) - ENDPOINT_MAX_RAW - (32 << 10)) * NS_PER_SEC / PACE_RATE)
 
 #define REQUEST_FREE 0
 #define REQUEST_SENDING 1
@@ -55,7 +44,7 @@ struct endpoint {
 	struct request requests[ENDPOINT_IN_FLIGHT];
 	struct endpoint_counts counts;
 	uint64_t timer;
-	int64_t paid_ns; /* CLOCK_MONOTONIC until which what was sent uses up PACE_RATE */
+	int64_t paid_ns; /* CLOCK_MONOTONIC until which what was sent uses up the protocol's rate */
 	uint64_t random;
 	int64_t logged_ns;
 	uint64_t unlogged;
@@ -192,7 +181,7 @@ static void on_done(void *context, const struct http_response *response)
 {
 	struct request *q = context;
 	struct endpoint *e = q->endpoint;
-	struct answer a = classify(response);
+	struct answer a = e->config->protocol->classify(response);
 	int64_t after_ns =
 		response->retry_after_ms > 0 ? response->retry_after_ms * NS_PER_MSEC : 0;
 
@@ -224,24 +213,11 @@ static void on_done(void *context, const struct http_response *response)
 	e->events.changed(e->events.context);
 }
 
-/* PushRequest{ series=1 }. */
-static void put_body(struct buf *b, const struct fifo *entries)
-{
-	for (const struct entry *i = entries->head; i; i = i->next) {
-		wire_put_head(b, 1, i->record->message.n);
-		buf_str_append(b, buf_str(&i->record->message));
-	}
-}
-
-static const struct http_header connect_headers[] = {
-	{{"Content-Type", 12}, {"application/proto", 17}},
-	{{"Connect-Protocol-Version", 24}, {"1", 1}},
-};
-
 static int send_body(struct request *q, struct str body, struct error *err)
 {
 	const struct endpoint_options *o = q->endpoint->options;
-	size_t n = o->n_headers + 2;
+	const struct protocol *p = q->endpoint->config->protocol;
+	size_t n = o->n_headers + p->n_headers;
 	struct http_header *headers = calloc(n, sizeof(*headers));
 	struct http_request request = {
 		.method = "POST",
@@ -259,23 +235,32 @@ static int send_body(struct request *q, struct str body, struct error *err)
 
 	if (!headers)
 		return -ENOMEM;
-	memcpy(headers, connect_headers, sizeof(connect_headers));
+	memcpy(headers, p->headers, p->n_headers * sizeof(*headers));
 	if (o->n_headers)
-		memcpy(headers + 2, o->headers, o->n_headers * sizeof(*headers));
+		memcpy(headers + p->n_headers, o->headers, o->n_headers * sizeof(*headers));
 	rc = http_send(q->endpoint->http, &o->client.http, &request, &q->id, err);
 	free(headers);
 	return rc;
 }
 
+/*
+ * A server that limits what it takes a second and at once refuses a request
+ * that goes beyond after having stored a part of it. So we stay below: when a
+ * request may begin, all of it fits into what is left of the burst.
+ */
 static void pay(struct endpoint *e, const struct fifo *entries)
 {
-	int64_t now = clock_mono(), raw = 0;
+	const struct protocol *p = e->config->protocol;
+	int64_t now = clock_mono(), raw = 0, ahead_ns;
 
+	if (!p->rate)
+		return;
+	ahead_ns = (p->burst - (int64_t)p->max_raw - (32 << 10)) * NS_PER_SEC / p->rate;
 	for (const struct entry *i = entries->head; i; i = i->next)
 		raw += (int64_t)i->record->raw_bytes;
-	if (e->paid_ns < now - PACE_AHEAD_NS)
-		e->paid_ns = now - PACE_AHEAD_NS;
-	e->paid_ns += raw * NS_PER_SEC / PACE_RATE;
+	if (e->paid_ns < now - ahead_ns)
+		e->paid_ns = now - ahead_ns;
+	e->paid_ns += raw * NS_PER_SEC / p->rate;
 }
 
 /* Sends what the request holds. What cannot even be sent (a secret's file is
@@ -292,7 +277,7 @@ static void submit(struct request *q)
 	q->limited = false;
 	e->counts.requests++;
 	pay(e, &q->entries);
-	put_body(&body, &q->entries);
+	e->config->protocol->put_body(&body, &q->entries);
 	rc = body.failed ? -ENOMEM : send_body(q, buf_str(&body), &err);
 	buf_free(&body);
 	if (rc == 0) {
@@ -308,6 +293,7 @@ static void submit(struct request *q)
  * fit. False when there is nothing. */
 static bool fill(struct endpoint *e, struct request *q)
 {
+	const struct protocol *p = e->config->protocol;
 	size_t raw = 0;
 
 	check(q->state == REQUEST_FREE && !q->entries.head);
@@ -316,9 +302,9 @@ static bool fill(struct endpoint *e, struct request *q)
 		fifo_push(&q->entries, fifo_pop(&e->alone));
 		return true;
 	}
-	while (e->queue.head && q->entries.n < ENDPOINT_MAX_SERIES) {
+	while (e->queue.head && q->entries.n < p->max_series) {
 		raw += e->queue.head->record->raw_bytes;
-		if (q->entries.n && raw > ENDPOINT_MAX_RAW)
+		if (q->entries.n && raw > p->max_raw)
 			break;
 		fifo_push(&q->entries, fifo_pop(&e->queue));
 	}

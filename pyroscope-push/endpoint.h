@@ -17,8 +17,6 @@
 #include "record.h"
 
 #define ENDPOINT_IN_FLIGHT 4
-#define ENDPOINT_MAX_RAW (1536u << 10) /* of one request, uncompressed */
-#define ENDPOINT_MAX_SERIES 200
 
 struct endpoint;
 

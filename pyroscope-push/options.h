@@ -7,7 +7,7 @@
 #define PUSH_OPTIONS_H
 
 #include "client/options.h"
-#include "series.h"
+#include "protocol.h"
 
 extern const struct andiron_options push_options;
 
@@ -25,16 +25,18 @@ struct endpoint_options {
 
 struct push_config {
 	struct arena arena;
+	const struct protocol *protocol;
 	struct endpoint_options *endpoints;
 	size_t n_endpoints;
-	struct series_label *external;
+	struct label *external;
 	size_t n_external;
 	uint32_t refs;
 };
 
 /* A config with one reference: 0, -ENOMEM, or -EINVAL and a text. `args` is
  * not needed afterwards. */
-int push_config_new(const struct andiron_value *args, struct push_config **ret, struct error *err);
+int push_config_new(const struct protocol *protocol, const struct andiron_value *args,
+		    struct push_config **ret, struct error *err);
 
 /* A running request keeps the config that it was made from. */
 static inline struct push_config *push_config_retain(struct push_config *c)

@@ -37,7 +37,7 @@ static int32_t create(const struct andiron_host *host, uint64_t id,
 	struct instance *self = calloc(1, sizeof(*self));
 	struct push_config *config = NULL;
 	struct error err = ERROR_NULL;
-	int rc = self ? push_config_new(args, &config, &err) : -ENOMEM;
+	int rc = self ? push_config_new(&protocol_pyroscope, args, &config, &err) : -ENOMEM;
 
 	if (rc == 0) {
 		self->context = (struct abi_context){host, id};
@@ -66,7 +66,7 @@ static int32_t update(void *arg, const struct andiron_value *args, struct andiro
 	struct instance *self = arg;
 	struct push_config *config;
 	struct error err = ERROR_NULL;
-	int rc = push_config_new(args, &config, &err);
+	int rc = push_config_new(&protocol_pyroscope, args, &config, &err);
 
 	if (rc)
 		return give(self->context.host, ret_err, &err, rc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record: one finished profile of one series, as it goes over the wire (a
- * RawProfileSeries message of push.v1). It is never changed, so every try and
+ * A record: one finished profile of one series, in the bytes of its protocol
+ * (protocol.h). It is never changed, so every try and
  * every endpoint sends the same bytes with the same time.
  *
  * A record counts how many endpoints have yet to settle it, delivered or

@@ -1,97 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Batches to records. Every part of a split profile is a profile of its own
- * time; their sums are those of the whole. Limits are tested before a row is
- * known to fit, by the export's upper bound, so they hold with room to spare.
+ * time; their sums are those of the whole. A part is ended by the export's
+ * upper bound before it passes the soft limits; where a single large stack
+ * takes it beyond the hard one all the same, its rows are encoded again in
+ * halves, down to the one that cannot be sent at all.
  */
 #include "series.h"
 
 #include "base/check.h"
 #include "export/pprof.h"
-#include "pprof/wire.h"
 
 #include <stdlib.h>
 
 #define GZIP_LEVEL 1
-
-void record_free(struct record *r)
-{
-	if (!r)
-		return;
-	buf_free(&r->message);
-	free(r);
-}
-
-static void set_label(struct series_label *out, size_t *n, struct str name, struct str value)
-{
-	size_t i = 0;
-
-	while (i < *n && str_cmp(out[i].name, name) < 0)
-		i++;
-	if (i == *n || !str_eq(out[i].name, name)) {
-		memmove(out + i + 1, out + i, (*n - i) * sizeof(*out));
-		++*n;
-	}
-	out[i] = (struct series_label){name, value};
-}
-
-size_t series_labels(const struct series_encoder *e, const struct batch_view *view,
-		     const struct andiron_group *group, struct str name, struct series_label *out)
-{
-	size_t n = 0;
-
-	set_label(out, &n, STR("__name__"), name);
-	set_label(out, &n, STR("service_name"), STR("unspecified"));
-	for (uint32_t i = 0; i < group->n_labels; i++) {
-		struct andiron_attribute a = batch_attribute_at(view, group->label_start + i);
-		struct str key = batch_str(view, a.key);
-		struct str value = batch_str(view, (uint32_t)a.value);
-		bool hidden = str_starts(key, STR("__")) && !str_is(key, "__name__");
-
-		if (a.kind == ANDIRON_ATTRIBUTE_STRING && key.n && value.n && !hidden)
-			set_label(out, &n, key, value);
-	}
-	for (size_t i = 0; i < e->n_external; i++)
-		set_label(out, &n, e->external[i].name, e->external[i].value);
-	check(n <= group->n_labels + e->n_external + 2);
-	return n;
-}
-
-/* A bytes field of a number below 16. */
-static size_t field_size(size_t n)
-{
-	return 1 + wire_length(n) + n;
-}
-
-static void put_text(struct buf *b, uint32_t field, struct str text)
-{
-	wire_put_head(b, field, text.n);
-	buf_str_append(b, text);
-}
-
-/* RawProfileSeries{ labels=1{name=1, value=2}, samples=2{raw_profile=1} }. */
-static void put_series(struct buf *b, const struct series_label *labels, size_t n, struct str pprof)
-{
-	for (size_t i = 0; i < n; i++) {
-		wire_put_head(b, 1, field_size(labels[i].name.n) + field_size(labels[i].value.n));
-		put_text(b, 1, labels[i].name);
-		put_text(b, 2, labels[i].value);
-	}
-	wire_put_head(b, 2, field_size(pprof.n));
-	put_text(b, 1, pprof);
-}
 
 /* One series under way: its labels, and the export that gathers its rows. */
 struct pass {
 	const struct series_encoder *e;
 	const struct batch_view *view;
 	struct str name;
-	struct series_label *labels;
+	struct label *labels;
 	size_t n_labels;
 	struct pprof_export *export;
-	uint64_t emitted;
+	uint64_t emitted, too_large;
+	uint64_t n_parts;
+	bool short_of_memory;
 };
 
+const char *series_loss_word(enum series_loss loss)
+{
+	static const char *const words[SERIES_N_LOSSES] = {"negative", "zero", "too_large",
+							   "no_type", "no_memory"};
+
+	check(loss < SERIES_N_LOSSES);
+	return words[loss];
+}
+
+/* The end of the batch's window, or now where servers would not take that. */
+static int64_t time_of(const struct pass *p)
+{
+	const struct protocol *protocol = p->e->protocol;
+	int64_t end = p->view->batch->end_ns, now = p->e->now_ns;
+
+	if ((protocol->max_age_ns && end < now - protocol->max_age_ns) ||
+	    (protocol->max_ahead_ns && end > now + protocol->max_ahead_ns) || end <= 0) {
+		p->e->repairs->moved++;
+		end = now;
+	}
+	return times_next(p->e->times, end);
+}
+
+static size_t label_bytes(const struct pass *p)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < p->n_labels; i++)
+		sum += p->labels[i].name.n + p->labels[i].value.n;
+	return sum;
+}
+
+/* NULL when memory is short. */
 static struct record *encode(struct pass *p)
 {
 	struct record *r = calloc(1, sizeof(*r));
@@ -100,62 +69,109 @@ static struct record *encode(struct pass *p)
 	if (!r)
 		return NULL;
 	r->samples = pprof_export_weight(p->export);
-	r->time_ns = times_next(p->e->times, p->view->batch->end_ns);
+	r->time_ns = time_of(p);
 	if (pprof_export_finish(p->export, r->time_ns, GZIP_LEVEL, &pprof, &r->raw_bytes) == 0)
-		put_series(&r->message, p->labels, p->n_labels, buf_str(&pprof));
+		p->e->protocol->put_series(&r->message, p->labels, p->n_labels, buf_str(&pprof));
 	if (pprof.failed || r->message.failed || !r->message.n) {
 		record_free(r);
 		r = NULL;
 	} else {
-		for (size_t i = 0; i < p->n_labels; i++)
-			r->raw_bytes += p->labels[i].name.n + p->labels[i].value.n;
+		r->raw_bytes += label_bytes(p);
 	}
 	buf_free(&pprof);
 	return r;
 }
 
-/* Ends the export under way, if it holds anything. */
-static void flush(struct pass *p)
+static void end_export(struct pass *p)
 {
-	struct record *r;
-
-	if (!p->export)
-		return;
-	r = pprof_export_n_samples(p->export) ? encode(p) : NULL;
-	if (r) {
-		p->emitted += r->samples;
-		p->e->emit(p->e->context, r);
-	}
 	pprof_export_free(p->export);
 	p->export = NULL;
 }
 
+static void encode_rows(struct pass *p, uint32_t first, uint32_t end);
+
+/* Ends the export under way, which holds the rows [first, end). */
+static void finish_part(struct pass *p, uint32_t first, uint32_t end)
+{
+	uint32_t n = p->export ? pprof_export_n_samples(p->export) : 0;
+	uint32_t middle = first + (end - first) / 2;
+	struct record *r = n ? encode(p) : NULL;
+	uint64_t weight = n ? pprof_export_weight(p->export) : 0;
+
+	end_export(p);
+	if (!r) {
+		p->short_of_memory |= n > 0;
+	} else if (r->raw_bytes <= p->e->protocol->limits.hard_raw) {
+		p->emitted += r->samples;
+		p->n_parts++;
+		p->e->emit(p->e->context, r);
+	} else {
+		record_free(r);
+		if (n == 1) {
+			p->too_large += weight;
+		} else {
+			encode_rows(p, first, middle);
+			encode_rows(p, middle, end);
+		}
+	}
+}
+
+/* False when memory is short: what the export held is lost with it, and is
+ * missing in what the pass emitted. */
 static bool add_row(struct pass *p, uint32_t row)
 {
+	if (batch_row(p->view, row).value <= 0)
+		return true;
 	if (!p->export) {
-		p->export = pprof_export_new(p->name, EXPORT_COMM | EXPORT_PROCESS);
+		p->export = pprof_export_new(p->name, EXPORT_NAME | EXPORT_SPELLED);
 		if (!p->export || pprof_export_begin(p->export, p->view) != 0)
 			return false;
 	}
-	if (pprof_export_row(p->export, row) < 0)
-		return false;
-	if (pprof_export_n_samples(p->export) >= p->e->limits.max_samples ||
-	    pprof_export_size(p->export) >= p->e->limits.max_raw)
-		flush(p);
-	return true;
+	return pprof_export_row(p->export, row) >= 0;
 }
 
-/* Rows of a group whose type has this name; what an export could not take for
- * want of memory is lost with it, and is missing in what the pass emitted. */
+static bool is_full(const struct pass *p)
+{
+	const struct series_limits *limits = &p->e->protocol->limits;
+
+	return p->export && (pprof_export_n_samples(p->export) >= limits->max_samples ||
+			     pprof_export_size(p->export) >= limits->max_raw);
+}
+
+static void encode_rows(struct pass *p, uint32_t first, uint32_t end)
+{
+	uint32_t start = first;
+
+	for (uint32_t row = first; row < end; row++) {
+		if (!add_row(p, row)) {
+			p->short_of_memory = true;
+			end_export(p);
+			start = row + 1;
+		} else if (is_full(p)) {
+			finish_part(p, start, row + 1);
+			start = row + 1;
+		}
+	}
+	finish_part(p, start, end);
+}
+
 static void encode_group(struct pass *p, const struct andiron_group *group)
 {
-	for (uint32_t i = 0; i < group->n_rows; i++) {
-		if (add_row(p, group->row_start + i))
-			continue;
-		pprof_export_free(p->export);
-		p->export = NULL;
+	const struct series_encoder *e = p->e;
+	char spelled[EXPORT_SPELLED_MAX];
+	struct label_source source = {p->view, group, p->name, spelled};
+
+	check(!p->export);
+	p->labels = calloc(labels_room(&e->rules, group), sizeof(*p->labels));
+	if (!p->labels) {
+		p->short_of_memory = true;
+		return;
 	}
-	flush(p);
+	p->n_labels = labels_make(&e->rules, &source, p->labels, &e->repairs->labels);
+	p->n_parts = 0;
+	encode_rows(p, group->row_start, group->row_start + group->n_rows);
+	e->repairs->split += p->n_parts > 1;
+	free(p->labels);
 }
 
 /* Whether type `t` is the first one of its name. */
@@ -167,38 +183,75 @@ static bool is_first(const struct batch_view *view, uint32_t t, struct str name)
 	return true;
 }
 
-static uint64_t encode_name(const struct series_encoder *e, const struct batch_view *view,
-			    struct str name)
+/* Groups as they should be: within the columns, and no row in two of them. */
+static struct andiron_group whole_group(const struct batch_view *view, uint32_t g, uint32_t from)
 {
-	struct pass p = {.e = e, .view = view, .name = name};
+	struct andiron_group group = batch_group(view, g);
+	uint64_t rows = batch_count(view, ANDIRON_COL_ROW);
+	uint64_t labels = batch_count(view, ANDIRON_COL_ATTR_INDEX);
 
-	for (uint32_t g = 0; g < batch_count(view, ANDIRON_COL_GROUP); g++) {
-		struct andiron_group group = batch_group(view, g);
-
-		check(!p.export);
-		p.labels = calloc((size_t)group.n_labels + e->n_external + 2, sizeof(*p.labels));
-		if (!p.labels)
-			continue;
-		p.n_labels = series_labels(e, view, &group, name, p.labels);
-		encode_group(&p, &group);
-		free(p.labels);
-	}
-	return p.emitted;
+	if (group.row_start < from || group.row_start > rows)
+		group.n_rows = 0;
+	else if (group.n_rows > rows - group.row_start)
+		group.n_rows = (uint32_t)(rows - group.row_start);
+	if (group.label_start > labels)
+		group.n_labels = 0;
+	else if (group.n_labels > labels - group.label_start)
+		group.n_labels = (uint32_t)(labels - group.label_start);
+	return group;
 }
 
-uint64_t series_encode(const struct series_encoder *e, const struct andiron_batch *batch)
+static void encode_name(struct pass *p, struct str name)
+{
+	uint32_t from = 0;
+
+	p->name = name;
+	for (uint32_t g = 0; g < batch_count(p->view, ANDIRON_COL_GROUP); g++) {
+		struct andiron_group group = whole_group(p->view, g, from);
+
+		if (!group.n_rows)
+			continue;
+		encode_group(p, &group);
+		from = group.row_start + group.n_rows;
+	}
+}
+
+/* What servers would drop without a word. */
+static void count_rows(const struct batch_view *view, uint64_t lost[SERIES_N_LOSSES])
+{
+	for (uint32_t i = 0; i < batch_count(view, ANDIRON_COL_ROW); i++) {
+		struct andiron_row row = batch_row(view, i);
+
+		if (row.value < 0)
+			lost[SERIES_NEGATIVE] += row.samples;
+		else if (row.value == 0)
+			lost[SERIES_ZERO] += row.samples;
+	}
+}
+
+void series_encode(const struct series_encoder *e, const struct andiron_batch *batch,
+		   uint64_t ret_lost[SERIES_N_LOSSES])
 {
 	struct batch_view view;
-	uint64_t emitted = 0;
+	struct pass p = {.e = e, .view = &view};
+	uint64_t known;
 
-	check(e->limits.max_samples > 0 && e->limits.max_raw > 0);
-	if (batch_view_init(&view, batch) != 0)
-		return batch->samples;
+	check(e->protocol->limits.max_samples > 0 && e->protocol->limits.max_raw > 0);
+	memset(ret_lost, 0, SERIES_N_LOSSES * sizeof(*ret_lost));
+	if (batch_view_init(&view, batch) != 0) {
+		ret_lost[SERIES_NO_TYPE] = batch->samples;
+		return;
+	}
+	count_rows(&view, ret_lost);
 	for (uint32_t t = 0; t < batch_count(&view, ANDIRON_COL_TYPE); t++) {
 		struct str name = batch_str(&view, batch_type(&view, t).name);
 
 		if (name.n && is_first(&view, t, name))
-			emitted += encode_name(e, &view, name);
+			encode_name(&p, name);
 	}
-	return batch->samples > emitted ? batch->samples - emitted : 0;
+	ret_lost[SERIES_TOO_LARGE] = p.too_large;
+	known = p.emitted + p.too_large + ret_lost[SERIES_NEGATIVE] + ret_lost[SERIES_ZERO];
+	if (known < batch->samples)
+		ret_lost[p.short_of_memory ? SERIES_NO_MEMORY : SERIES_NO_TYPE] =
+			batch->samples - known;
 }

@@ -1,52 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a batch to records: one per group and profile name, split where a
- * server would refuse it as too large.
- *
- * Source of the messages: pyroscope, api/push/v1/push.proto.
+ * From a batch to records: one per group and profile name, checked against
+ * what servers refuse, split where it is too large.
  */
 #ifndef PUSH_SERIES_H
 #define PUSH_SERIES_H
 
 #include "abi/batch-view.h"
+#include "labels.h"
+#include "protocol.h"
 #include "record.h"
 #include "times.h"
 
-/* A server refuses a profile of more than 16,000 samples, and one of more
- * than 2 MiB uncompressed for ever (its burst). Requests share the latter
- * limit, so that a profile takes at most most of one. */
-#define SERIES_MAX_SAMPLES 16000u
-#define SERIES_MAX_RAW (1400u << 10)
-
-struct series_label {
-	struct str name, value;
+/* Why samples did not become part of a record. */
+enum series_loss {
+	SERIES_NEGATIVE,  /* a value below 0: servers drop it without a word */
+	SERIES_ZERO,      /* a value of 0: nothing to store */
+	SERIES_TOO_LARGE, /* a single stack beyond hard_raw */
+	SERIES_NO_TYPE,   /* no name, or not of the name's period type */
+	SERIES_NO_MEMORY,
+	SERIES_N_LOSSES,
 };
 
-struct series_limits {
-	uint32_t max_samples;
-	size_t max_raw;
+/* The loss as a word for the ledger. */
+const char *series_loss_word(enum series_loss loss);
+
+/* What was brought into a form that servers take. */
+struct series_repairs {
+	struct label_repairs labels;
+	uint64_t moved; /* profiles whose time servers would not take, given the present one */
+	uint64_t split; /* profiles that became more than one */
 };
 
 struct series_encoder {
-	const struct series_label *external; /* win over the group's own */
-	size_t n_external;
-	struct series_limits limits;
+	const struct protocol *protocol;
+	struct label_rules rules;
 	struct times *times;
+	int64_t now_ns; /* CLOCK_REALTIME */
 	/* Takes the record over. */
 	void (*emit)(void *context, struct record *record);
 	void *context;
+	struct series_repairs *repairs; /* added to */
 };
 
-/*
- * Encodes all rows. Returns the samples that did not become part of a
- * record: types without a name, or memory that ran short. 0: all of them did.
- */
-uint64_t series_encode(const struct series_encoder *e, const struct andiron_batch *batch);
-
-/* The labels of a group's series, sorted by name, names unique. `out` has room
- * for the group's labels, the external ones and two more; returns how many.
- * Names that begin with "__" stay behind, but for __name__. */
-size_t series_labels(const struct series_encoder *e, const struct batch_view *view,
-		     const struct andiron_group *group, struct str name, struct series_label *out);
+/* Encodes all rows. What was not emitted stands in `ret_lost`, in samples by
+ * reason: emitted and lost together are the batch's samples. */
+void series_encode(const struct series_encoder *e, const struct andiron_batch *batch,
+		   uint64_t ret_lost[SERIES_N_LOSSES]);
 
 #endif

@@ -58,7 +58,7 @@ static struct push_config *make_config(const char *url)
 	struct push_config *config;
 	struct error err = ERROR_NULL;
 
-	if (push_config_new(&root, &config, &err))
+	if (push_config_new(&protocol_pyroscope, &root, &config, &err))
 		test_fail(__FILE__, __LINE__, "%s", err.text);
 	config->endpoints[0].client.http.ca_file = text("PUSH_CA");
 	config->endpoints[0].client.http.server_name = text("PUSH_SERVER_NAME");

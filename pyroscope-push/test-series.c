@@ -15,7 +15,7 @@
 TEST(times_rise_and_keep_their_tag)
 {
 	struct times a = times_init(1), b = times_init(2);
-	int64_t now = clock_real(), last = 0;
+	int64_t now = clock_real(), last = 0, back = now - 3600 * NS_PER_SEC, later;
 	unsigned int seed = 3;
 
 	expect(a.tag != b.tag);
@@ -28,9 +28,24 @@ TEST(times_rise_and_keep_their_tag)
 		last = time;
 	}
 	expect(llabs(times_next(&b, now) - now) < TIMES_STEP_NS);
-	/* A clock set back by an hour is followed. */
-	expect(llabs(times_next(&a, now - 3600 * NS_PER_SEC) - (now - 3600 * NS_PER_SEC)) <
-	       TIMES_STEP_NS);
+	/* A clock set back by an hour is followed, without taking a time again. */
+	later = times_next(&a, back);
+	expect(llabs(later - back) < TIMES_STEP_NS);
+	expect(later % TIMES_STEP_NS != last % TIMES_STEP_NS);
+}
+
+/* A restart goes on after the last time of the run before. */
+TEST(times_rise_across_restarts)
+{
+	struct times a = times_init(1), b = times_init(2);
+	int64_t now = clock_real(), last = 0;
+
+	for (int i = 0; i < 1000; i++)
+		last = times_next(&a, now);
+	times_resume(&b, last);
+	expect(times_next(&b, now) > last);
+	times_resume(&b, 5);
+	expect(times_next(&b, now) > last);
 }
 
 struct sink {
@@ -39,6 +54,7 @@ struct sink {
 	int64_t value, last_time;
 	size_t max_raw, max_samples;
 	char labels[512]; /* of the last: "a=b,c=d" */
+	char type[128];
 };
 
 /* RawProfileSeries back into its labels and its profile. */
@@ -82,24 +98,45 @@ static void on_record(void *context, struct record *r)
 	sink->max_samples = p->n_samples > sink->max_samples ? p->n_samples : sink->max_samples;
 	sink->max_raw = r->raw_bytes > sink->max_raw ? r->raw_bytes : sink->max_raw;
 	expect_eq(p->period, 10000000);
+	snprintf(sink->type, sizeof(sink->type), "%.*s:%.*s:%.*s:%.*s", STR_FMT(p->types[0].type),
+		 STR_FMT(p->types[0].unit), STR_FMT(p->period_type.type),
+		 STR_FMT(p->period_type.unit));
 	profile_free(p);
 	record_free(r);
 }
 
-static void encode(const struct test_shape *shape, struct series_limits limits, struct sink *sink)
+/* Encodes a batch with these limits; what it could not is in `lost`. */
+static struct series_repairs encode_batch(const struct andiron_batch *batch,
+					  struct series_limits limits, struct sink *sink,
+					  uint64_t *lost)
 {
 	static struct times times;
-	static const struct series_label external[] = {{STR("cluster"), STR("c")},
-						       {STR("zone"), STR("z")}};
-	const struct andiron_batch *batch = test_batch(shape);
-	struct series_encoder e = {.external = external,
-				   .n_external = 2,
-				   .limits = limits,
+	static const struct label external[] = {{STR("cluster"), STR("c")},
+						{STR("zone"), STR("z")}};
+	struct protocol protocol = protocol_pyroscope;
+	struct series_repairs repairs = {0};
+	struct series_encoder e = {.protocol = &protocol,
+				   .rules = {.external = external, .n_external = 2},
 				   .times = &times,
+				   .now_ns = clock_real(),
 				   .emit = on_record,
-				   .context = sink};
+				   .context = sink,
+				   .repairs = &repairs};
 
-	expect_eq(series_encode(&e, batch), 0);
+	protocol.limits = limits;
+	series_encode(&e, batch, lost);
+	return repairs;
+}
+
+/* All of it arrives, in parts as they may be. */
+static void encode(const struct test_shape *shape, struct series_limits limits, struct sink *sink)
+{
+	const struct andiron_batch *batch = test_batch(shape);
+	uint64_t lost[SERIES_N_LOSSES];
+
+	encode_batch(batch, limits, sink, lost);
+	for (int i = 0; i < SERIES_N_LOSSES; i++)
+		expect_eq(lost[i], 0);
 	expect_eq(sink->samples, batch->samples);
 	expect_eq(sink->value, (int64_t)batch->samples * 10000000);
 	batch_release(batch);
@@ -110,7 +147,7 @@ TEST(a_group_is_a_series)
 	struct test_shape shape = {7, 10, 5, 3, clock_real()};
 	struct sink sink = {0};
 
-	encode(&shape, (struct series_limits){SERIES_MAX_SAMPLES, SERIES_MAX_RAW}, &sink);
+	encode(&shape, protocol_pyroscope.limits, &sink);
 	expect_eq(sink.n, 7);
 	expect_str(str_of(sink.labels), "__name__=process_cpu,cluster=c,service_name=s6,zone=z");
 }
@@ -119,47 +156,133 @@ TEST(a_group_is_a_series)
 TEST(what_is_too_large_is_split)
 {
 	struct test_shape shape = {2, 20000, 3, 1, clock_real()};
+	struct series_limits limits = protocol_pyroscope.limits;
 	struct sink sink = {0};
 
-	encode(&shape, (struct series_limits){SERIES_MAX_SAMPLES, SERIES_MAX_RAW}, &sink);
+	encode(&shape, limits, &sink);
 	expect(sink.n >= 4);
-	expect(sink.max_samples <= SERIES_MAX_SAMPLES);
-	expect(sink.max_raw <= SERIES_MAX_RAW + (64u << 10));
+	expect(sink.max_samples <= limits.max_samples);
+	expect(sink.max_raw <= limits.hard_raw);
 	memset(&sink, 0, sizeof(sink));
-	encode(&shape, (struct series_limits){100, SERIES_MAX_RAW}, &sink);
+	limits.max_samples = 100;
+	encode(&shape, limits, &sink);
 	expect_eq(sink.n, 400);
 	expect_eq(sink.max_samples, 100);
 	memset(&sink, 0, sizeof(sink));
-	encode(&shape, (struct series_limits){SERIES_MAX_SAMPLES, 20000}, &sink);
+	limits = protocol_pyroscope.limits;
+	limits.max_raw = 20000;
+	encode(&shape, limits, &sink);
 	expect(sink.max_raw <= 24000);
 }
 
-/* External labels win; names of two underscores stay behind, but for the
- * profile's name. */
-TEST(labels_follow_the_rules)
+/* What passes the hard limit only when it is encoded goes in halves; a single
+ * stack beyond it is counted, and takes none of the others with it. */
+TEST(no_part_passes_the_hard_limit)
 {
-	static const struct series_label external[] = {{STR("b"), STR("mine")}};
-	struct series_encoder e = {.external = external, .n_external = 1};
-	struct batch_builder *b = batch_builder_new();
-	uint32_t labels[4] = {batch_add_str_attribute(b, STR("__meta_x"), STR("1")),
-			      batch_add_str_attribute(b, STR("__name__"), STR("wall")),
-			      batch_add_str_attribute(b, STR("a"), STR("1")),
-			      batch_add_str_attribute(b, STR("b"), STR("theirs"))};
+	struct test_shape shape = {1, 1000, 3, 1, clock_real()};
+	struct series_limits limits = protocol_pyroscope.limits;
+	struct sink sink = {0};
 	const struct andiron_batch *batch;
-	struct batch_view view;
-	struct andiron_group group;
-	struct series_label out[8];
+	uint64_t lost[SERIES_N_LOSSES];
 
-	batch_group_begin(b, labels, 4);
-	expect_eq(batch_finish(b, &(struct batch_head){0}, &batch), 0);
-	expect_eq(batch_view_init(&view, batch), 0);
-	group = batch_group(&view, 0);
-	expect_eq(series_labels(&e, &view, &group, STR("process_cpu"), out), 4);
-	expect_str(out[0].name, "__name__");
-	expect_str(out[0].value, "wall");
-	expect_str(out[1].name, "a");
-	expect_str(out[2].value, "mine");
-	expect_str(out[3].value, "unspecified");
+	limits.hard_raw = 5000;
+	encode(&shape, limits, &sink);
+	expect(sink.n > 10 && sink.max_raw <= 5000);
+	memset(&sink, 0, sizeof(sink));
+	batch = test_batch(&shape);
+	limits.hard_raw = 1;
+	encode_batch(batch, limits, &sink, lost);
+	expect_eq(sink.n, 0);
+	expect_eq(lost[SERIES_TOO_LARGE], batch->samples);
+	batch_release(batch);
+}
+
+/* A time that servers refuse becomes the present one, and is counted. */
+TEST(a_time_that_servers_refuse_is_now)
+{
+	static const int64_t off_s[] = {-3600, 3600, -100000000};
+
+	for (size_t i = 0; i < 3; i++) {
+		struct test_shape shape = {1, 3, 3, 1, clock_real() + off_s[i] * NS_PER_SEC};
+		const struct andiron_batch *batch = test_batch(&shape);
+		struct sink sink = {0};
+		uint64_t lost[SERIES_N_LOSSES];
+		struct series_repairs repairs =
+			encode_batch(batch, protocol_pyroscope.limits, &sink, lost);
+
+		expect_eq(repairs.moved, 1);
+		expect(llabs(sink.last_time - clock_real()) < 60 * NS_PER_SEC);
+		batch_release(batch);
+	}
+}
+
+/* A batch of one group with a type of these names and rows of these values,
+ * each of one sample. */
+static const struct andiron_batch *odd_batch(const char *name, const char *type,
+					     const int64_t *values, size_t n)
+{
+	struct batch_builder *b = batch_builder_new();
+	struct andiron_profile_type t = {.period = 10000000};
+	struct andiron_mapping mapping = {0};
+	const struct andiron_batch *batch;
+	uint32_t index, map;
+
+	t.name = batch_add_string(b, str_of(name));
+	t.type = batch_add_string(b, str_of(type));
+	t.unit = t.period_unit = batch_add_string(b, STR("nano seconds"));
+	index = batch_add_type(b, &t);
+	mapping.file = batch_add_string(b, STR("/bin/x"));
+	map = batch_add_mapping(b, &mapping);
+	batch_group_begin(b, NULL, 0);
+	for (size_t i = 0; i < n; i++) {
+		struct andiron_location at = {
+			.address = 4096 + i, .mapping = map, .kind = ANDIRON_FRAME_NATIVE};
+		uint32_t frame = batch_add_location(b, &at);
+		struct andiron_row row = {.value = values[i], .samples = 1, .type = index};
+
+		row.stack = batch_add_stack(b, &frame, 1);
+		expect(batch_add_row(b, &row));
+	}
+	expect_eq(batch_finish(b, &(struct batch_head){.end_ns = clock_real()}, &batch), 0);
+	return batch;
+}
+
+/* What servers drop without a word is counted here, and not sent. */
+TEST(values_without_meaning_are_counted)
+{
+	static const int64_t values[] = {0, -1, 10000000, 10000000};
+	const struct andiron_batch *batch = odd_batch("process_cpu", "cpu", values, 4);
+	struct sink sink = {0};
+	uint64_t lost[SERIES_N_LOSSES];
+
+	encode_batch(batch, protocol_pyroscope.limits, &sink, lost);
+	expect_eq(lost[SERIES_ZERO], 1);
+	expect_eq(lost[SERIES_NEGATIVE], 1);
+	expect_eq(sink.samples, 2);
+	expect_eq(sink.max_samples, 2);
+	batch_release(batch);
+}
+
+/* A type that servers cannot spell is spelled for them; one without a name is
+ * counted. */
+TEST(types_are_spelled)
+{
+	static const int64_t values[] = {1};
+	const struct andiron_batch *batch = odd_batch("my-cpu", "c:p-u", values, 1);
+	struct sink sink = {0};
+	uint64_t lost[SERIES_N_LOSSES];
+	struct series_repairs repairs = encode_batch(batch, protocol_pyroscope.limits, &sink, lost);
+
+	expect_eq(repairs.labels.spelled, 1);
+	expect_str(str_of(sink.labels),
+		   "__name__=my_cpu,cluster=c,service_name=unspecified,zone=z");
+	expect_str(str_of(sink.type), "c_p_u:nano_seconds:c_p_u:nano_seconds");
+	batch_release(batch);
+	memset(&sink, 0, sizeof(sink));
+	batch = odd_batch("", "cpu", values, 1);
+	encode_batch(batch, protocol_pyroscope.limits, &sink, lost);
+	expect_eq(sink.n, 0);
+	expect_eq(lost[SERIES_NO_TYPE], 1);
 	batch_release(batch);
 }
 
@@ -174,14 +297,21 @@ static int encode_all(void *context)
 	struct times times = times_init(1);
 	uint64_t emitted = 0;
 	const struct andiron_batch *batch = context;
-	struct series_encoder e = {.limits = {SERIES_MAX_SAMPLES, SERIES_MAX_RAW},
+	struct series_repairs repairs = {0};
+	struct series_encoder e = {.protocol = &protocol_pyroscope,
 				   .times = &times,
+				   .now_ns = clock_real(),
 				   .emit = drop_record,
-				   .context = &emitted};
-	uint64_t lost = series_encode(&e, batch);
+				   .context = &emitted,
+				   .repairs = &repairs};
+	uint64_t lost[SERIES_N_LOSSES], sum = 0;
 
-	expect_eq(emitted + lost, batch->samples);
-	return lost ? -12 : 0;
+	series_encode(&e, batch, lost);
+	for (int i = 0; i < SERIES_N_LOSSES; i++)
+		sum += lost[i];
+	expect_eq(emitted + sum, batch->samples);
+	expect_eq(sum, lost[SERIES_NO_MEMORY]);
+	return sum ? -12 : 0;
 }
 
 /* What memory did not suffice for is counted, to the sample. */
@@ -191,5 +321,38 @@ TEST(short_memory_is_counted)
 	const struct andiron_batch *batch = test_batch(&shape);
 
 	test_each_failing_allocation(encode_all, (void *)(uintptr_t)batch);
+	batch_release(batch);
+}
+
+/* Whatever a stranger's batch says, it is read within its bounds. */
+TEST(mutated_batches_are_encoded_within_their_bounds)
+{
+	struct test_shape shape = {3, 20, 4, 1, clock_real()};
+	const struct andiron_batch *batch = test_batch(&shape);
+	struct andiron_segment segment = batch->segments[0];
+	struct andiron_batch mutant = *batch;
+	unsigned int seed = 5;
+	char *copy = malloc(segment.size);
+
+	expect_eq(batch->n_segments, 1);
+	segment.base = copy;
+	mutant.segments = &segment;
+	for (int run = 0; run < 3000; run++) {
+		struct times times = times_init(1);
+		uint64_t emitted = 0, lost[SERIES_N_LOSSES];
+		struct series_repairs repairs = {0};
+		struct series_encoder e = {.protocol = &protocol_pyroscope,
+					   .times = &times,
+					   .now_ns = clock_real(),
+					   .emit = drop_record,
+					   .context = &emitted,
+					   .repairs = &repairs};
+
+		memcpy(copy, batch->segments[0].base, segment.size);
+		for (int k = rand_r(&seed) % 6 + 1; k; k--)
+			copy[(size_t)rand_r(&seed) % segment.size] = (char)rand_r(&seed);
+		series_encode(&e, &mutant, lost);
+	}
+	free(copy);
 	batch_release(batch);
 }

@@ -215,7 +215,7 @@ static void bench_start(struct bench *t)
 
 	t->host = test_host_new();
 	context = test_host_context();
-	if (push_config_new(arguments(&t->args), &config, &err))
+	if (push_config_new(&protocol_pyroscope, arguments(&t->args), &config, &err))
 		test_fail(__FILE__, __LINE__, "%s", err.text);
 	expect_eq(writer_new(&context, config, &t->writer), 0);
 	expect_eq(writer_start(t->writer, &err), 0);
@@ -340,7 +340,7 @@ TEST(an_update_takes_the_queue_along)
 	test_host_until(&never, 100);
 	expect_eq(t.host->health, ANDIRON_HEALTH_UNHEALTHY);
 	set_url(&t.args, 0, test_server_port(t.receiver.server));
-	expect_eq(push_config_new(arguments(&t.args), &config, &err), 0);
+	expect_eq(push_config_new(&protocol_pyroscope, arguments(&t.args), &config, &err), 0);
 	expect_eq(writer_update(t.writer, config), 0);
 	bench_feed(&t, 5, 5);
 	bench_drain(&t, 10000);
@@ -428,11 +428,12 @@ TEST(bad_arguments_are_refused)
 
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
 		snprintf(a.urls[0], sizeof(a.urls[0]), "%s", urls[i]);
-		expect_eq(push_config_new(arguments(&a), &config, &err), -EINVAL);
+		expect_eq(push_config_new(&protocol_pyroscope, arguments(&a), &config, &err),
+			  -EINVAL);
 		expect(strstr(err.text, "endpoint.url"));
 	}
 	snprintf(a.urls[0], sizeof(a.urls[0]), "https://me:secret@host:4040/base/");
-	expect_eq(push_config_new(arguments(&a), &config, &err), 0);
+	expect_eq(push_config_new(&protocol_pyroscope, arguments(&a), &config, &err), 0);
 	expect_str(str_of(config->endpoints[0].name), "https://host:4040/base");
 	expect_str(str_of(config->endpoints[0].url),
 		   "https://me:secret@host:4040/base/push.v1.PusherService/Push");
@@ -442,7 +443,7 @@ TEST(bad_arguments_are_refused)
 static int make_config(void *context)
 {
 	struct push_config *config;
-	int rc = push_config_new(arguments(context), &config, NULL);
+	int rc = push_config_new(&protocol_pyroscope, arguments(context), &config, NULL);
 
 	if (rc == 0)
 		push_config_release(config);

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "client/loop.h"
+#include "series.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ struct writer {
 	struct endpoint **endpoints;
 	size_t n_endpoints;
 	struct times times;
+	struct series_repairs repairs;
 	uint64_t held;
 	uint64_t drain_timer;
 	bool draining;
@@ -203,22 +205,24 @@ static void on_record(void *context, struct record *r)
 void writer_batch(struct writer *w, const struct andiron_batch *batch)
 {
 	struct series_encoder encoder = {
-		.external = w->config->external,
-		.n_external = w->config->n_external,
-		.limits = {SERIES_MAX_SAMPLES, SERIES_MAX_RAW},
+		.protocol = w->config->protocol,
+		.rules = {.external = w->config->external, .n_external = w->config->n_external},
 		.times = &w->times,
+		.now_ns = clock_real(),
 		.emit = on_record,
 		.context = w,
+		.repairs = &w->repairs,
 	};
-	uint64_t lost;
+	uint64_t lost[SERIES_N_LOSSES];
 
 	if (!w->n_endpoints) {
 		count(w, w->loop ? "no_endpoint" : "stopped", batch->samples);
 		return;
 	}
-	lost = series_encode(&encoder, batch);
-	if (lost)
-		count(w, "not_encoded", lost);
+	series_encode(&encoder, batch, lost);
+	for (enum series_loss i = 0; i < SERIES_N_LOSSES; i++)
+		if (lost[i])
+			count(w, series_loss_word(i), lost[i]);
 	for (size_t i = 0; i < w->n_endpoints; i++)
 		endpoint_flush(w->endpoints[i]);
 	on_changed(w);
@@ -262,6 +266,11 @@ void writer_stop(struct writer *w)
 	check(w->held == 0);
 	client_loop_free(w->loop);
 	w->loop = NULL;
+}
+
+const struct series_repairs *writer_repairs(const struct writer *w)
+{
+	return &w->repairs;
 }
 
 size_t writer_n_endpoints(const struct writer *w)

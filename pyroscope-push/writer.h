@@ -10,6 +10,7 @@
 #include "abi/log.h"
 #include "endpoint.h"
 #include "options.h"
+#include "series.h"
 
 struct writer;
 
@@ -35,6 +36,9 @@ void writer_drain(struct writer *w, int64_t deadline_ns);
 
 /* Drops what is held; idempotent. */
 void writer_stop(struct writer *w);
+
+/* What was repaired so that servers take it. */
+const struct series_repairs *writer_repairs(const struct writer *w);
 
 /* For metrics; none unless started. */
 size_t writer_n_endpoints(const struct writer *w);

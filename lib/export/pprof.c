@@ -90,6 +90,41 @@ static uint32_t put_string(struct pprof_export *x, uint32_t string)
 	return string ? pprof_add_string(x->encoder, batch_str(x->view, string)) : 0;
 }
 
+bool export_spell(struct str s, char out[EXPORT_SPELLED_MAX])
+{
+	struct str from = s.n ? s : STR("unknown");
+	size_t n = 0;
+
+	if (from.p[0] >= '0' && from.p[0] <= '9')
+		out[n++] = '_';
+	for (size_t i = 0; i < from.n && n < EXPORT_SPELLED_MAX - 1; i++) {
+		char c = from.p[i];
+		bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			     (c >= '0' && c <= '9') || c == '_';
+
+		out[n++] = plain ? c : '_';
+	}
+	out[n] = '\0';
+	return !str_is(s, out);
+}
+
+/* A type's string as the flags want it. */
+static uint32_t put_kind(struct pprof_export *x, uint32_t string)
+{
+	char spelled[EXPORT_SPELLED_MAX];
+
+	if (!(x->flags & EXPORT_SPELLED))
+		return put_string(x, string);
+	export_spell(batch_str(x->view, string), spelled);
+	return pprof_add_string(x->encoder, str_of(spelled));
+}
+
+/* None means: as the first sample type. */
+static uint32_t put_period(struct pprof_export *x, uint32_t string)
+{
+	return batch_str(x->view, string).n ? put_kind(x, string) : 0;
+}
+
 /* Takes the types of the chosen name from the first batch that has one. */
 static int choose_types(struct pprof_export *x)
 {
@@ -109,10 +144,10 @@ static int choose_types(struct pprof_export *x)
 		}
 		if (!str_is(name, x->name))
 			continue;
-		chosen = (struct chosen_type){put_string(x, t.type), put_string(x, t.unit)};
+		chosen = (struct chosen_type){put_kind(x, t.type), put_kind(x, t.unit)};
 		if (x->n_types == 0) {
-			x->period_type = put_string(x, t.period_type);
-			x->period_unit = put_string(x, t.period_unit);
+			x->period_type = put_period(x, t.period_type);
+			x->period_unit = put_period(x, t.period_unit);
 			x->period = t.period;
 		}
 		pprof_add_type(x->encoder, chosen.type, chosen.unit);
@@ -132,12 +167,12 @@ static void place_types(struct pprof_export *x)
 		struct andiron_profile_type t = batch_type(x->view, i);
 
 		if (!str_is(batch_str(x->view, t.name), x->name) ||
-		    put_string(x, t.period_type) != x->period_type ||
-		    put_string(x, t.period_unit) != x->period_unit)
+		    put_period(x, t.period_type) != x->period_type ||
+		    put_period(x, t.period_unit) != x->period_unit)
 			continue;
 		for (uint32_t k = 0; k < x->n_types; k++)
-			if (x->types[k].type == put_string(x, t.type) &&
-			    x->types[k].unit == put_string(x, t.unit))
+			if (x->types[k].type == put_kind(x, t.type) &&
+			    x->types[k].unit == put_kind(x, t.unit))
 				x->slots[i] = (uint8_t)(k + 1);
 	}
 }
@@ -387,8 +422,9 @@ static uint32_t put_labels(struct pprof_export *x, const struct andiron_row *row
 	uint32_t n = 0;
 	int64_t pid;
 
-	if (x->flags & EXPORT_PROCESS) {
+	if (x->flags & (EXPORT_PROCESS | EXPORT_NAME))
 		n += put_text_label(x, row, "process", &labels[n]);
+	if (x->flags & EXPORT_PROCESS) {
 		if (batch_row_int(x->view, row, STR("pid"), &pid))
 			labels[n++] = (struct pprof_label){
 				.key = pprof_add_string(x->encoder, STR("pid")), .number = pid};

@@ -28,11 +28,23 @@
 #include "abi/batch-view.h"
 #include "base/buf.h"
 
-#define EXPORT_SAMPLES 1u /* a first sample type "samples" in "count" */
-#define EXPORT_PROCESS 2u /* labels "process" (text) and "pid" (number) */
-#define EXPORT_COMM    4u /* label "comm" (text) */
-#define EXPORT_LOSSES  8u /* a comment "andiron: lost N samples: REASON" for each reason */
-#define EXPORT_WHOLE   16u /* all rows will be added: the program's mapping may be put first */
+#define EXPORT_SAMPLES 1u  /* a first sample type "samples" in "count" */
+#define EXPORT_PROCESS 2u  /* labels "process" (text) and "pid" (number) */
+#define EXPORT_COMM 4u     /* label "comm" (text) */
+#define EXPORT_LOSSES 8u   /* a comment "andiron: lost N samples: REASON" for each reason */
+#define EXPORT_WHOLE 16u   /* all rows will be added: the program's mapping may be put first */
+#define EXPORT_NAME    32u    /* label "process" (text) alone: what servers keep of a sample */
+#define EXPORT_SPELLED 64u /* types are spelled by export_spell */
+
+#define EXPORT_SPELLED_MAX 128 /* bytes, the terminating NUL among them */
+
+/*
+ * A type's name, kind or unit as every server takes it: letters, digits and
+ * underscores, not beginning with a digit, "unknown" for none, cut off at
+ * EXPORT_SPELLED_MAX. Pyroscope refuses "-" there, and Parca whatever its query
+ * language cannot spell. Returns whether anything was changed.
+ */
+bool export_spell(struct str s, char out[EXPORT_SPELLED_MAX]);
 
 struct pprof_export;
 
