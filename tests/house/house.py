@@ -35,7 +35,7 @@ LAW = {
     "plugins/symbolize": {"andiron", "abi", "base", "elf", "libiberty"},
     "plugins/file": {"andiron", "abi", "base", "pprof", "export"},
     "k8s-discovery": {"andiron", "abi", "base", "http", "client", "jansson", "yaml"},
-    "pyroscope-push": {"andiron", "abi", "base", "http", "client", "pprof", "export"},
+    "pyroscope-push": {"andiron", "abi", "base", "http", "client", "pprof", "export", "zlib"},
 }
 # Libraries by the header that stands for them.
 LIBRARIES = {"curl": "curl", "jansson.h": "jansson", "libelf.h": "libelf", "gelf.h": "gelf", "elf.h": None,
