@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table from answer to action; the first row that fits counts. The server
- * tells kinds of one status apart only by its text, and gives no Retry-After.
- * A status 200 is believed only with a Connect content type: a login page
- * has stored nothing.
+ * What tables of answers share, and Push's. Pyroscope tells kinds of one status
+ * apart only by its text, and gives no Retry-After. A status 200 is believed
+ * only with a Connect content type: a login page has stored nothing. A refused
+ * request can have stored its good series: sent again they are the same bytes
+ * with the same time, which the server keeps once.
  */
 #include "classify.h"
 
@@ -11,11 +12,7 @@
 
 #include <stdio.h>
 
-static const struct {
-	int first, last;  /* status */
-	const char *text; /* in the body; NULL: any */
-	int action;
-} rows[] = {
+static const struct answer_row rows[] = {
 	{400, 400, NULL, ANSWER_ISOLATE},
 	{408, 408, NULL, ANSWER_RETRY},
 	{413, 413, NULL, ANSWER_ISOLATE},
@@ -37,9 +34,18 @@ static bool holds(struct str body, const char *text)
 	return !text || str_search(body, str_of(text)) < body.n;
 }
 
-/* One printable line, of whole characters. */
-static void clean(char *text)
+int answer_find(const struct answer_row *table, size_t n, int status, struct str text)
 {
+	for (size_t i = 0; i < n; i++)
+		if (status >= table[i].first && status <= table[i].last &&
+		    holds(text, table[i].text))
+			return table[i].action;
+	return ANSWER_RETRY;
+}
+
+void answer_clean(struct answer *a)
+{
+	char *text = a->text;
 	size_t n = strlen(text);
 
 	for (size_t i = 0; i < n; i++)
@@ -80,9 +86,7 @@ static bool is_connect(struct str type)
 	       str_starts(type, STR("application/json"));
 }
 
-/* The moment behind "next reset at ", RFC 3339; an hour from now when it
- * cannot be read. */
-static int64_t parse_resume(struct str body)
+int64_t answer_resume(struct str body)
 {
 	static const char key[] = "next reset at ";
 	struct str rest = str_skip(body, str_search(body, str_of(key)) + sizeof(key) - 1);
@@ -120,22 +124,17 @@ static struct answer judge(const struct http_response *r)
 	struct answer a = {.action = ANSWER_RETRY};
 	char text[256];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (r->status >= rows[i].first && r->status <= rows[i].last &&
-		    holds(r->body, rows[i].text)) {
-			a.action = rows[i].action;
-			break;
-		}
+	a.action = answer_find(rows, sizeof(rows) / sizeof(rows[0]), r->status, r->body);
 	if (a.action == ANSWER_PAUSE)
-		a.resume_ns = parse_resume(r->body);
+		a.resume_ns = answer_resume(r->body);
 	copy_text(r->body, text, sizeof(text));
 	snprintf(a.text, sizeof(a.text), "status %d%s%s", r->status, text[0] ? ": " : "", text);
 	return a;
 }
 
-struct answer classify(const struct http_response *r)
+struct answer classify_push(const struct http_response *r)
 {
-	struct answer a = {.action = ANSWER_RETRY};
+	struct answer a = {.action = ANSWER_LOST};
 
 	if (r->status == 0)
 		snprintf(a.text, sizeof(a.text), "%.300s", r->error);
@@ -143,6 +142,6 @@ struct answer classify(const struct http_response *r)
 		a = accepted(r);
 	else
 		a = judge(r);
-	clean(a.text);
+	answer_clean(&a);
 	return a;
 }

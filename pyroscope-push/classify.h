@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an answer to Push means. Source: the answers of a Pyroscope v2.2.1,
- * recorded; a server of another kind is judged by its status alone.
+ * What an answer means: what to do, and why in a line for people. A table for
+ * each server says it, by status and text; the first row that fits counts.
  *
- * A request carries many series and a server stores the good ones of a
- * request that it refuses. So where one series may be at fault, the series
- * are sent again one by one: those that were stored are the same bytes with
- * the same time, which the server keeps once.
+ * A request carries many series, and which of them is at fault is not said;
+ * so where one may be, the series are sent again one by one.
  */
 #ifndef PUSH_CLASSIFY_H
 #define PUSH_CLASSIFY_H
@@ -19,6 +17,7 @@
 #define ANSWER_REFUSED 4  /* nothing of this kind will ever be taken: the endpoint is wrong */
 #define ANSWER_LIMITED 5  /* too fast: later; many are isolated first */
 #define ANSWER_PAUSE 6    /* a quota is used up: not before `resume_ns` */
+#define ANSWER_LOST 7     /* none came */
 
 struct answer {
 	int action;
@@ -26,6 +25,25 @@ struct answer {
 	char text[320];    /* why, in one line; empty when accepted */
 };
 
-struct answer classify(const struct http_response *response);
+/* A row of a server's table. */
+struct answer_row {
+	int first, last;  /* status: HTTP's, or gRPC's where the table is of those */
+	const char *text; /* in the message; NULL: any */
+	int action;
+};
+
+/* The action of the first of n rows that fits, or ANSWER_RETRY. */
+int answer_find(const struct answer_row *rows, size_t n, int status, struct str text);
+
+/* The end of "… next reset at DATE": CLOCK_REALTIME; an hour from now where the
+ * date cannot be read. */
+int64_t answer_resume(struct str text);
+
+/* Makes the text one printable line of whole characters. */
+void answer_clean(struct answer *a);
+
+/* Of PusherService/Push, as a Pyroscope v2.2.1 was seen to answer. A server of
+ * another kind is judged by its status alone. */
+struct answer classify_push(const struct http_response *response);
 
 #endif

@@ -5,9 +5,12 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "options.h"
+#include "spool.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#define SPOOL_DEFAULT_BYTES (INT64_C(256) << 20)
 
 static const char *bad_url(struct str url)
 {
@@ -52,6 +55,31 @@ static int init_names(struct push_config *c, const struct andiron_value *args,
 	return e->url && e->name ? 0 : -ENOMEM;
 }
 
+/* FNV-1a: it is stored, so it may not be one of lib/base, which are seeded. */
+static uint64_t stable_hash(uint64_t hash, struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		hash = (hash ^ (unsigned char)s.p[i]) * 0x100000001b3;
+	return (hash ^ 0xff) * 0x100000001b3; /* where it ends */
+}
+
+/* By URL without its secrets, name and tenant; made unique among the others. */
+static void init_id(struct push_config *c, struct endpoint_options *e, struct str url)
+{
+	char *shown = display_url(&c->arena, url);
+
+	e->id = stable_hash(0xcbf29ce484222325, str_of(shown));
+	e->id = stable_hash(e->id, str_of(e->name));
+	for (size_t i = 0; i < e->n_headers; i++)
+		if (str_is(e->headers[i].name, "X-Scope-OrgID"))
+			e->id = stable_hash(e->id, e->headers[i].value);
+	for (size_t i = 0; i < c->n_endpoints; i++)
+		if (c->endpoints[i].id == e->id) {
+			e->id++;
+			i = SIZE_MAX; /* against all of them again */
+		}
+}
+
 static int init_endpoint(struct push_config *c, const struct andiron_value *args,
 			 struct endpoint_options *e, struct error *err)
 {
@@ -65,11 +93,16 @@ static int init_endpoint(struct push_config *c, const struct andiron_value *args
 	e->max_retries = value_int(args, "max_backoff_retries", 10);
 	e->retry_limited = value_bool(args, "retry_on_http_429", true);
 	e->queue_bytes = (uint64_t)value_int(args, "queue_bytes", 32 << 20);
+	e->max_age_ns = value_int(args, "max_age", c->protocol->max_age_ns);
+	e->at_least_once = value_bool(args, "at_least_once", false);
 	if (e->max_backoff_ms < e->min_backoff_ms)
 		return error_set(err, -EINVAL,
 				 "endpoint.max_backoff_period is less than min_backoff_period");
 	rc = client_headers(&c->arena, value_get(args, "headers"), &e->headers, &e->n_headers);
-	return rc ? rc : client_config_init(&e->client, args, err);
+	if (rc)
+		return rc;
+	init_id(c, e, str_trim(value_str(args, "url", STR_NULL)));
+	return client_config_init(&e->client, args, err);
 }
 
 static int init_external(struct push_config *c, const struct andiron_value *map)
@@ -90,13 +123,37 @@ static int init_external(struct push_config *c, const struct andiron_value *map)
 	return 0;
 }
 
+static int init_spool(struct push_config *c, const struct andiron_value *block, struct error *err)
+{
+	struct str directory;
+
+	if (!block)
+		return 0;
+	directory = value_str(block, "directory", STR_NULL);
+	if (!directory.n || directory.p[0] != '/')
+		return error_set(err, -EINVAL, "spool.directory \"%.*s\" is not an absolute path",
+				 STR_FMT(str_first(directory, 200)));
+	c->spool_directory = arena_printf(&c->arena, "%.*s", STR_FMT(directory));
+	c->spool_bytes = (uint64_t)value_int(block, "max_bytes", SPOOL_DEFAULT_BYTES);
+	if (c->spool_bytes < SPOOL_MIN_BYTES)
+		return error_set(err, -EINVAL, "spool.max_bytes is less than %llu",
+				 (unsigned long long)SPOOL_MIN_BYTES);
+	return c->spool_directory ? 0 : -ENOMEM;
+}
+
 static int init(struct push_config *c, const struct andiron_value *args, struct error *err)
 {
 	const struct andiron_value *blocks = value_get(args, "endpoint");
 	int rc = init_external(c, value_get(args, "external_labels"));
 
+	if (rc == 0)
+		rc = init_spool(c, value_get(args, "spool"), err);
+
 	if (rc || !blocks || !blocks->n_items)
 		return rc;
+	if (blocks->n_items > SPOOL_MAX_ENDPOINTS)
+		return error_set(err, -EINVAL, "there are more than %u endpoint blocks",
+				 SPOOL_MAX_ENDPOINTS);
 	c->endpoints = arena_array(&c->arena, struct endpoint_options, blocks->n_items);
 	if (!c->endpoints)
 		return -ENOMEM;
@@ -140,11 +197,22 @@ void push_config_release(struct push_config *c)
 	free(c);
 }
 
+static void check_spool(const struct andiron_host *host, const struct andiron_value *block,
+			struct andiron_report *report)
+{
+	const struct andiron_value *directory = block ? value_get(block, "directory") : NULL;
+
+	if (directory && !str_starts(abi_str(directory->string), STR("/")))
+		abi_report(host, report, ANDIRON_REPORT_ERROR, directory,
+			   "a spool's directory must be an absolute path");
+}
+
 void push_check(const struct andiron_host *host, const struct andiron_value *args,
 		struct andiron_report *report)
 {
 	const struct andiron_value *blocks = value_get(args, "endpoint");
 
+	check_spool(host, value_get(args, "spool"), report);
 	if (!blocks || !blocks->n_items)
 		abi_report(host, report, ANDIRON_REPORT_WARNING, NULL,
 			   "there is no endpoint block, so nothing is sent; add endpoint { url = "

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One endpoint: a queue of records bounded in bytes, and a few requests in
+ * One endpoint: a queue of records bounded in memory, and a few requests in
  * flight. A request carries many series below the server's limits, since an
  * answer takes half a second whatever is in it.
  *
  * A request that failed keeps its place and its bytes and is tried again with
  * exponential backoff; while one waits, no new one begins (the server is in
  * trouble), and the first success lets all that wait go at once.
+ *
+ * How often a request is tried again is limited as Alloy limits it, so that a
+ * payload that no server takes does not wait for ever. With a spool the limit
+ * holds only while the server takes other requests: an outage is waited out
+ * until what waits is too old.
  */
 #ifndef PUSH_ENDPOINT_H
 #define PUSH_ENDPOINT_H
@@ -20,21 +25,40 @@
 
 struct endpoint;
 
-/* What an endpoint tells its writer. */
+/* What an endpoint tells its writer, and asks of it. */
 struct endpoint_events {
 	void *context;
-	/* It is done with a record: delivered, or dropped for a reason (a word). */
-	void (*settled)(void *context, struct record *record, const char *dropped);
+	/* It is done with a record; `reason` is a word where it was dropped. */
+	void (*settled)(void *context, struct record *record, enum outcome outcome,
+			const char *reason);
+	/* What became of these records there (SPOOL_…), before it goes on. */
+	void (*mark)(void *context, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
+		     size_t n);
+	/* The record's message is to be in memory; need not be any more. */
+	int (*load)(void *context, struct record *record);
+	void (*unload)(void *context, struct record *record);
+	/* A record that broke the server down, for people to look at. */
+	void (*set_aside)(void *context, const struct record *record);
 	/* Its state may have changed: see endpoint_cause and endpoint_is_idle. */
 	void (*changed)(void *context);
 };
 
+/* Profiles by the reason for which they were dropped. */
+#define ENDPOINT_REASONS 16
+struct endpoint_reason {
+	const char *word; /* NULL: no more */
+	uint64_t profiles;
+};
+
 struct endpoint_counts {
-	uint64_t sent_profiles, sent_bytes;
+	uint64_t sent_profiles, sent_bytes, sent_raw_bytes;
 	uint64_t dropped_profiles, dropped_bytes;
-	uint64_t requests, retries;
+	uint64_t uncertain_profiles, expired_profiles;
+	uint64_t requests, retries, isolated;
 	uint64_t queued_bytes, queued_profiles; /* held now, in flight included */
+	uint64_t spooled_profiles;              /* of these, what is in the spool */
 	uint64_t latency_ns;                    /* of all answered requests together */
+	struct endpoint_reason reasons[ENDPOINT_REASONS];
 };
 
 /* `config` is retained. NULL when memory is short. */
@@ -42,13 +66,13 @@ struct endpoint *endpoint_new(const struct abi_context *context, struct http_cli
 			      const struct endpoint_events *events, struct push_config *config,
 			      size_t index);
 
-/* Settles all that it holds as dropped for `reason`, which may be NULL if it
- * holds nothing, and ends its requests and its timer. */
+/* As endpoint_leave without `keep`; `reason` may be NULL if it holds nothing. */
 void endpoint_free(struct endpoint *e, const char *reason);
 
 /* New arguments, from the next request on. */
 void endpoint_configure(struct endpoint *e, struct push_config *config, size_t index);
-const char *endpoint_url(const struct endpoint *e);
+/* What stands for it in the spool; of the same URL and name always the same. */
+uint64_t endpoint_id(const struct endpoint *e);
 
 /* Queues a record, dropping the oldest where there is no room. settled may be
  * called from within, for this record too. */
@@ -58,8 +82,21 @@ void endpoint_flush(struct endpoint *e);
 
 /* Waits no longer than need be from now on. */
 void endpoint_hurry(struct endpoint *e);
-/* Settles all that it holds as dropped. */
-void endpoint_drop_all(struct endpoint *e, const char *reason);
+/*
+ * Ends its requests and settles all that it holds: what may have arrived without
+ * an answer as uncertain where a re-send would count twice; what is in the spool,
+ * if `keep`, as left there; all else as dropped for `reason`.
+ */
+void endpoint_leave(struct endpoint *e, const char *reason, bool keep);
+
+/* Calls `see` with every record that it holds. */
+void endpoint_each(struct endpoint *e, void (*see)(void *context, struct record *record),
+		   void *context);
+
+/* The spool has given up a segment: what is in it and not on its way is
+ * dropped, the rest is told to `lose`. */
+void endpoint_evict(struct endpoint *e, uint64_t segment,
+		    void (*lose)(void *context, struct record *record), void *context);
 
 bool endpoint_is_idle(const struct endpoint *e);
 const char *endpoint_name(const struct endpoint *e);

@@ -11,6 +11,8 @@
 struct entry {
 	struct entry *next;
 	struct record *record;
+	size_t cost;  /* what the endpoint's books hold for it */
+	bool spooled; /* likewise */
 };
 
 struct fifo {
@@ -40,6 +42,15 @@ static inline struct entry *fifo_pop(struct fifo *f)
 		f->last = NULL;
 	f->n--;
 	return e;
+}
+
+/* All of `from` behind what is there; `from` is empty then. */
+static inline void fifo_move(struct fifo *f, struct fifo *from)
+{
+	struct entry *e;
+
+	while ((e = fifo_pop(from)))
+		fifo_push(f, e);
 }
 
 #endif

@@ -64,8 +64,17 @@ static const struct andiron_option endpoint[] = {
 		.default_text = "33554432",
 		.min = 1 << 20,
 		.max = INT64_C(1) << 40,
-		.doc = "Bytes of profiles to hold while the server cannot take them; the oldest go "
-		       "first.",
+		.doc = "Bytes of memory for profiles that wait for the server; the oldest go first. "
+		       "Those in the spool count with a few bytes each.",
+	},
+	{
+		.name = "max_age",
+		.type = ANDIRON_TYPE_DURATION,
+		.default_text = "\"59m\"",
+		.min = 0,
+		.max = INT64_C(864000000000000),
+		.doc = "How old a profile may become before it is given up: a little less than the "
+		       "server's reject-older-than; 0: any age.",
 	},
 	{
 		.name = "debug_info_upload_timeout",
@@ -93,6 +102,25 @@ static const struct andiron_option tracing[] = {
 };
 static const struct andiron_options tracing_options = ANDIRON_OPTIONS(tracing);
 
+static const struct andiron_option spool[] = {
+	{
+		.name = "directory",
+		.type = ANDIRON_TYPE_STRING,
+		.flags = ANDIRON_OPTION_REQUIRED,
+		.doc = "Where to keep them, \"/var/lib/andiron/pyroscope\"; made if its parent is "
+		       "there. No other writer may use it.",
+	},
+	{
+		.name = "max_bytes",
+		.type = ANDIRON_TYPE_INT,
+		.default_text = "268435456",
+		.min = 8 << 20,
+		.max = INT64_C(1) << 40,
+		.doc = "Bytes on disk, never passed; the oldest profiles go first.",
+	},
+};
+static const struct andiron_options spool_options = ANDIRON_OPTIONS(spool);
+
 static const struct andiron_option top[] = {
 	{
 		.name = "external_labels",
@@ -105,6 +133,12 @@ static const struct andiron_option top[] = {
 		.flags = ANDIRON_OPTION_REPEATED,
 		.doc = "A server to push to; with several, each gets everything.",
 		.block = &endpoint_options,
+	},
+	{
+		.name = "spool",
+		.type = ANDIRON_TYPE_BLOCK,
+		.doc = "Keeps profiles on disk until the server has them, over outages and restarts.",
+		.block = &spool_options,
 	},
 	{
 		.name = "tracing",

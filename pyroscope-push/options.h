@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pyroscope.write's arguments: the table, and what the engine makes of them.
- * Alloy's, plus queue_bytes.
+ * The writers' arguments: the tables, and what the engine makes of them.
+ * pyroscope.write's are Alloy's, plus max_age, queue_bytes and spool.
  */
 #ifndef PUSH_OPTIONS_H
 #define PUSH_OPTIONS_H
@@ -12,14 +12,17 @@
 extern const struct andiron_options push_options;
 
 struct endpoint_options {
-	char *url;  /* of the Push call */
-	char *name; /* in messages and metrics: the argument, or the URL without its secrets */
+	uint64_t id; /* the same over restarts, no other's: see SPOOL_… */
+	char *url;   /* of the call */
+	char *name;  /* in messages and metrics: the argument, or the URL without its secrets */
 	struct client_config client;
 	const struct http_header *headers;
 	size_t n_headers;
 	int64_t timeout_ms, min_backoff_ms, max_backoff_ms;
 	int64_t max_retries; /* 0: for ever */
 	bool retry_limited;
+	bool at_least_once; /* sends again what may have arrived and would count twice */
+	int64_t max_age_ns; /* older profiles are not sent; 0: of any age */
 	uint64_t queue_bytes;
 };
 
@@ -30,6 +33,8 @@ struct push_config {
 	size_t n_endpoints;
 	struct label *external;
 	size_t n_external;
+	char *spool_directory; /* NULL: no spool */
+	uint64_t spool_bytes;
 	uint32_t refs;
 };
 

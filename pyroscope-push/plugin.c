@@ -70,10 +70,10 @@ static int32_t update(void *arg, const struct andiron_value *args, struct andiro
 
 	if (rc)
 		return give(self->context.host, ret_err, &err, rc);
-	rc = writer_update(self->writer, config);
+	rc = writer_update(self->writer, config, &err);
 	if (rc)
 		push_config_release(config);
-	return rc;
+	return give(self->context.host, ret_err, &err, rc);
 }
 
 static void batch(void *arg, const struct andiron_batch *b)

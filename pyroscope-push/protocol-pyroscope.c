@@ -64,5 +64,5 @@ const struct protocol protocol_pyroscope = {
 	.max_ahead_ns = 9 * 60 * NS_PER_SEC,
 	.put_series = put_series,
 	.put_body = put_body,
-	.classify = classify,
+	.classify = classify_push,
 };

@@ -1,33 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A record: one finished profile of one series, in the bytes of its protocol
- * (protocol.h). It is never changed, so every try and
- * every endpoint sends the same bytes with the same time.
+ * (protocol.h). It is never changed, so every try and every endpoint sends the
+ * same bytes with the same time.
  *
- * A record counts how many endpoints have yet to settle it, delivered or
- * dropped. The writer's row in the ledger is that of the worst endpoint: a
- * sample is delivered when all have it, and dropped when one had to drop it.
+ * A record counts how many endpoints have yet to settle it. The writer's row in
+ * the ledger is that of the worst endpoint: a sample is delivered when all
+ * have it, uncertain when one may have it, dropped when one had to drop it.
+ *
+ * Its message is in memory, or in the spool at `place`, or in both.
  */
 #ifndef PUSH_RECORD_H
 #define PUSH_RECORD_H
 
 #include "base/buf.h"
+#include "spool.h"
 
 #include <stdint.h>
 
-struct record {
-	uint32_t n_unsettled;
-	const char *dropped; /* the first reason given, NULL: none */
-	uint64_t samples;
-	size_t raw_bytes; /* uncompressed, labels included, as the server counts */
-	int64_t time_ns;
-	struct buf message;
+/* What an endpoint made of a record. */
+enum outcome {
+	OUTCOME_DELIVERED,
+	OUTCOME_UNCERTAIN, /* sent, and the answer was lost */
+	OUTCOME_DROPPED,
+	OUTCOME_LEFT, /* to the next run, in the spool */
 };
 
-/* What holding it costs. */
-static inline size_t record_bytes(const struct record *r)
+struct record {
+	uint32_t n_unsettled;
+	bool uncertain, left;
+	const char *dropped; /* the first reason given, NULL: none */
+	uint64_t samples;
+	size_t raw_bytes; /* uncompressed, labels included, as servers count */
+	size_t size;      /* of the message, wherever it is */
+	int64_t time_ns;
+	uint64_t owed; /* at the writer's end: who has yet to settle it, by position */
+	struct spool_place place;
+	struct buf message; /* empty while it is only in the spool */
+};
+
+static inline bool record_is_spooled(const struct record *r)
 {
-	return sizeof(*r) + r->message.capacity;
+	return r->place.sequence != 0;
+}
+
+/* What holding it in a queue costs in memory. What lies in the spool is read
+ * when it is sent. */
+static inline size_t record_cost(const struct record *r)
+{
+	return sizeof(*r) + (record_is_spooled(r) ? 0 : r->size);
 }
 
 void record_free(struct record *r);

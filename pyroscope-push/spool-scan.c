@@ -18,6 +18,7 @@ struct scanned {
 	struct spool_place place;
 	int64_t time_ns;
 	uint64_t samples, raw_bytes;
+	size_t size;
 	uint64_t owed, sent; /* a bit for each of `endpoints` */
 };
 
@@ -115,6 +116,7 @@ static int see_data(struct scan *scan, const struct spool_place *place, struct e
 		record.owed |= bit_of(scan, entry_u64(&r));
 	if (r.ended)
 		return 0;
+	record.size = r.rest.n;
 	scan->batch -= scan->batch < record.samples ? scan->batch : record.samples;
 	if (record.time_ns > scan->spool->last_time)
 		scan->spool->last_time = record.time_ns;
@@ -138,11 +140,28 @@ static struct scanned *find(struct scan *scan, uint64_t sequence)
 		       : NULL;
 }
 
+static uint64_t move_bit(uint64_t bits, uint64_t from, uint64_t to)
+{
+	return bits & from ? (bits & ~from) | to : bits;
+}
+
+static void see_moved(struct scan *scan, uint64_t from, uint64_t to)
+{
+	vec_each (&scan->records, record) {
+		record->owed = move_bit(record->owed, from, to);
+		record->sent = move_bit(record->sent, from, to);
+	}
+}
+
 static void see_mark(struct scan *scan, struct entry_reader r)
 {
 	uint64_t bit = bit_of(scan, entry_u64(&r));
 	uint32_t what = entry_u32(&r), n = entry_u32(&r);
 
+	if (what == SPOOL_MOVED) {
+		see_moved(scan, bit, bit_of(scan, entry_u64(&r)));
+		return;
+	}
 	for (uint32_t i = 0; i < n && !r.ended; i++) {
 		struct scanned *record = find(scan, entry_u64(&r));
 
@@ -227,6 +246,7 @@ static void tell(struct scan *scan, const struct scanned *record)
 				    .time_ns = record->time_ns,
 				    .samples = record->samples,
 				    .raw_bytes = record->raw_bytes,
+				    .size = record->size,
 				    .endpoints = owed,
 				    .sent = sent};
 

@@ -58,6 +58,7 @@ struct spool_found {
 	struct spool_place place;
 	int64_t time_ns;
 	uint64_t samples, raw_bytes;
+	size_t size; /* of the message */
 	const uint64_t *endpoints, *sent;
 	size_t n_endpoints, n_sent;
 };
@@ -116,6 +117,7 @@ int spool_append(struct spool *s, const struct spool_item *item, struct spool_pl
 #define SPOOL_SETTLED 1u /* the endpoint has it, or never will */
 #define SPOOL_SENT 2u    /* it is about to be sent there */
 #define SPOOL_UNSENT 3u  /* it was sent there, and surely refused */
+#define SPOOL_MOVED 4u   /* what is owed to the endpoint is owed to the one named as sequence */
 
 /* Notes what became of a record at an endpoint. 0 or negative errno. */
 int spool_mark(struct spool *s, uint64_t endpoint, uint32_t what, const uint64_t *sequences,

@@ -51,7 +51,7 @@ static const struct {
 	{502, "<html>Bad Gateway</html>", ANSWER_RETRY},
 	{503, ERROR("unavailable", "no healthy ingesters"), ANSWER_RETRY},
 	{504, ERROR("deadline_exceeded", "context deadline exceeded"), ANSWER_RETRY},
-	{0, "", ANSWER_RETRY},
+	{0, "", ANSWER_LOST},
 };
 
 TEST(each_recorded_answer_has_its_action)
@@ -61,7 +61,7 @@ TEST(each_recorded_answer_has_its_action)
 					  .body = str_of(rows[i].body),
 					  .content_type = STR("application/proto"),
 					  .error = "connection refused by pyroscope:4040"};
-		struct answer a = classify(&r);
+		struct answer a = classify_push(&r);
 
 		if (a.action != rows[i].action)
 			test_fail(__FILE__, __LINE__, "row %zu: %d \"%s\" gives %d", i,
@@ -76,12 +76,12 @@ TEST(a_login_page_is_no_delivery)
 	struct http_response r = {.status = 200,
 				  .body = STR("<html>please log in</html>"),
 				  .content_type = STR("text/html; charset=utf-8")};
-	struct answer a = classify(&r);
+	struct answer a = classify_push(&r);
 
 	expect_eq(a.action, ANSWER_RETRY);
 	expect(strstr(a.text, "text/html"));
 	r.content_type = STR_NULL;
-	expect_eq(classify(&r).action, ANSWER_RETRY);
+	expect_eq(classify_push(&r).action, ANSWER_RETRY);
 }
 
 /* The date of a quota's reset in every zone; nonsense is an hour from now. */
@@ -103,10 +103,10 @@ TEST(a_pause_ends_when_the_quota_resets)
 	for (size_t i = 0; i < sizeof(dates) / sizeof(dates[0]); i++) {
 		snprintf(body, sizeof(body), "limit reached, next reset at %s\"}", dates[i].date);
 		r.body = str_of(body);
-		expect_eq(classify(&r).resume_ns / NS_PER_SEC, dates[i].seconds);
+		expect_eq(classify_push(&r).resume_ns / NS_PER_SEC, dates[i].seconds);
 	}
 	r.body = STR("next reset at some time");
-	soon = classify(&r).resume_ns - clock_real();
+	soon = classify_push(&r).resume_ns - clock_real();
 	expect(soon > 3590 * NS_PER_SEC && soon <= 3600 * NS_PER_SEC);
 }
 
@@ -118,7 +118,7 @@ TEST(the_text_is_one_clean_line)
 	char body[600];
 
 	r.body = STR("{\"code\":\"x\",\"message\":\"a \\\"b\\\"\\nc\",\"details\":[]}");
-	expect_str(str_of(classify(&r).text), "status 400: a \"b\"nc");
+	expect_str(str_of(classify_push(&r).text), "status 400: a \"b\"nc");
 	for (int i = 0; i < 20000; i++) {
 		struct answer a;
 
@@ -128,7 +128,7 @@ TEST(the_text_is_one_clean_line)
 		r.body = (struct str){body, (size_t)rand_r(&seed) % sizeof(body)};
 		r.status = 100 + rand_r(&seed) % 600;
 		r.content_type = str_first(r.body, 40);
-		a = classify(&r);
+		a = classify_push(&r);
 		for (const char *c = a.text; *c; c++)
 			expect((unsigned char)*c >= 0x20 && *c != 0x7f);
 	}

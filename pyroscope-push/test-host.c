@@ -86,8 +86,8 @@ static void ledger_add(uint64_t instance, uint32_t entry, const struct andiron_s
 {
 	size_t i = 0;
 
-	if (entry == ANDIRON_LEDGER_DELIVERED) {
-		h->delivered += samples;
+	if (entry == ANDIRON_LEDGER_DELIVERED || entry == ANDIRON_LEDGER_CARRIED) {
+		*(entry == ANDIRON_LEDGER_CARRIED ? &h->carried : &h->delivered) += samples;
 		return;
 	}
 	expect(entry == ANDIRON_LEDGER_DROPPED && reason && reason->len < 32);
@@ -102,8 +102,12 @@ static void ledger_add(uint64_t instance, uint32_t entry, const struct andiron_s
 
 static void ledger_set(uint64_t instance, uint32_t entry, uint64_t samples)
 {
-	expect(entry == ANDIRON_LEDGER_IN_FLIGHT);
-	h->in_flight = samples;
+	if (entry == ANDIRON_LEDGER_SPOOLED)
+		h->spooled = samples;
+	else if (entry == ANDIRON_LEDGER_UNCERTAIN)
+		h->uncertain = samples;
+	else
+		h->in_flight = samples;
 }
 
 static void health(uint64_t instance, uint32_t state, const struct andiron_str *message)

@@ -40,7 +40,7 @@ struct test_host {
 	size_t n_watches;
 	struct test_timer timers[TEST_HOST_MAX];
 	uint64_t last_id;
-	uint64_t delivered, in_flight, n_dropped;
+	uint64_t carried, delivered, spooled, uncertain, in_flight, n_dropped;
 	struct test_dropped dropped[16];
 	uint32_t health;
 	char message[512];

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer between the host and its endpoints. `held` is the sum of samples
- * over all records that some endpoint has not settled: the ledger's level of
- * what is in flight. It changes only where a record is made and where its
- * last endpoint settles it.
+ * The writer between the host, the store and the endpoints. A batch is on disk,
+ * where there is a spool, before anything of it is sent.
  */
 #include "writer.h"
 
@@ -11,10 +9,16 @@
 #include "base/clock.h"
 #include "client/loop.h"
 #include "series.h"
+#include "store.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
+
+struct gone {
+	uint64_t endpoint, sequence;
+};
 
 struct writer {
 	struct abi_context context;
@@ -22,43 +26,57 @@ struct writer {
 	struct client_loop *loop; /* NULL: not started, or stopped */
 	struct endpoint **endpoints;
 	size_t n_endpoints;
+	struct store store;
+	VEC(struct record *) found; /* in the spool, while it is being opened */
+	VEC(struct gone) gone;      /* of these, what is settled by that */
 	struct times times;
 	struct series_repairs repairs;
-	uint64_t held;
 	uint64_t drain_timer;
 	bool draining;
 };
 
-static void count(struct writer *w, const char *dropped, uint64_t samples)
+static void drop(struct writer *w, const char *reason, uint64_t samples)
 {
-	abi_ledger(&w->context, dropped ? ANDIRON_LEDGER_DROPPED : ANDIRON_LEDGER_DELIVERED,
-		   dropped, samples);
+	abi_ledger(&w->context, ANDIRON_LEDGER_DROPPED, reason, samples);
 }
 
-static void hold(struct writer *w, uint64_t held)
-{
-	w->held = held;
-	w->context.host->ledger_set(w->context.instance, ANDIRON_LEDGER_IN_FLIGHT, held);
-}
-
-/* An endpoint is done with a record; the last one of them ends it. */
-static void on_settled(void *context, struct record *r, const char *dropped)
+static void on_settled(void *context, struct record *r, enum outcome outcome, const char *reason)
 {
 	struct writer *w = context;
 
-	check(r->n_unsettled > 0 && w->held >= r->samples);
-	if (dropped && !r->dropped)
-		r->dropped = dropped;
-	if (--r->n_unsettled)
-		return;
-	hold(w, w->held - r->samples);
-	count(w, r->dropped, r->samples);
-	record_free(r);
+	store_settle(&w->store, r, outcome, reason);
+}
+
+static void on_mark(void *context, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
+		    size_t n)
+{
+	struct writer *w = context;
+
+	store_mark(&w->store, endpoint, what, sequences, n);
+	if (what == SPOOL_SENT) /* before it is */
+		store_sync(&w->store);
+}
+
+static int on_load(void *context, struct record *r)
+{
+	return store_load(&((struct writer *)context)->store, r);
+}
+
+static void on_unload(void *context, struct record *r)
+{
+	struct writer *w = context;
+
+	if (w->store.cached > STORE_CACHE_BYTES)
+		store_unload(&w->store, r);
+}
+
+static void on_set_aside(void *context, const struct record *r)
+{
+	store_set_aside(&((struct writer *)context)->store, r);
 }
 
 static void end_drain(struct writer *w)
 {
-	check(w->draining && w->held == 0);
 	w->draining = false;
 	if (w->drain_timer)
 		w->context.host->timer_cancel(w->context.instance, w->drain_timer);
@@ -69,17 +87,101 @@ static void end_drain(struct writer *w)
 static void on_changed(void *context)
 {
 	struct writer *w = context;
+	const char *trouble = store_trouble(&w->store);
+	const struct endpoint *bad = NULL;
+
+	for (size_t i = 0; i < w->n_endpoints && !bad; i++)
+		if (endpoint_cause(w->endpoints[i]))
+			bad = w->endpoints[i];
+	if (bad)
+		abi_health(&w->context, ANDIRON_HEALTH_UNHEALTHY, "%s: %s", endpoint_name(bad),
+			   endpoint_cause(bad));
+	else if (trouble)
+		abi_health(&w->context, ANDIRON_HEALTH_UNHEALTHY,
+			   "all endpoints deliver, but memory alone holds what waits: %s", trouble);
+	else if (w->n_endpoints)
+		abi_health(&w->context, ANDIRON_HEALTH_HEALTHY, "all endpoints deliver");
+	if (w->draining && store_held(&w->store) == 0)
+		end_drain(w);
+}
+
+static void on_lose(void *context, struct record *r)
+{
+	store_lose_place(&((struct writer *)context)->store, r);
+}
+
+static void on_evicted(void *context, uint64_t segment)
+{
+	struct writer *w = context;
 
 	for (size_t i = 0; i < w->n_endpoints; i++)
-		if (endpoint_cause(w->endpoints[i])) {
-			abi_health(&w->context, ANDIRON_HEALTH_UNHEALTHY, "%s: %s",
-				   endpoint_name(w->endpoints[i]), endpoint_cause(w->endpoints[i]));
-			break;
-		} else if (i + 1 == w->n_endpoints) {
-			abi_health(&w->context, ANDIRON_HEALTH_HEALTHY, "all endpoints deliver");
-		}
-	if (w->draining && w->held == 0)
-		end_drain(w);
+		endpoint_evict(w->endpoints[i], segment, on_lose, w);
+}
+
+/* Whether an id is among these. */
+static bool has(const uint64_t *ids, size_t n, uint64_t id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ids[i] == id)
+			return true;
+	return false;
+}
+
+/* It is settled for that endpoint, which is not here to do so. */
+static void give_up_for(struct writer *w, uint64_t endpoint, uint64_t sequence)
+{
+	if (!vec_push(&w->gone, ((struct gone){endpoint, sequence})))
+		abi_log(&w->context, ANDIRON_LOG_WARN,
+			"memory is short: a profile of an earlier run is counted again in the next");
+}
+
+/* The position of the endpoint with that id, or n_endpoints. */
+static size_t endpoint_at(const struct push_config *c, uint64_t id)
+{
+	size_t i = 0;
+
+	while (i < c->n_endpoints && c->endpoints[i].id != id)
+		i++;
+	return i;
+}
+
+/*
+ * A record that an earlier run left. Where it went out without an answer having
+ * come, and would count twice, it is not sent again.
+ */
+static void on_found(void *context, const struct spool_found *found)
+{
+	struct writer *w = context;
+	const struct push_config *c = w->config;
+	struct record *r = calloc(1, sizeof(*r));
+
+	if (r && !vec_push(&w->found, r)) {
+		free(r);
+		r = NULL;
+	}
+	if (!r) { /* it stays in the spool, for a run with more memory */
+		abi_log(&w->context, ANDIRON_LOG_WARN,
+			"memory is short: a profile of an earlier run waits for the next one");
+		return;
+	}
+	r->place = found->place;
+	r->samples = found->samples;
+	r->raw_bytes = found->raw_bytes;
+	r->size = found->size;
+	r->time_ns = found->time_ns;
+	for (size_t i = 0; i < found->n_endpoints; i++) {
+		uint64_t id = found->endpoints[i];
+		size_t at = endpoint_at(c, id);
+		bool here = at < c->n_endpoints;
+		bool maybe = here && !c->protocol->idempotent && !c->endpoints[at].at_least_once &&
+			     has(found->sent, found->n_sent, id);
+
+		r->uncertain |= maybe;
+		if (here && !maybe)
+			r->owed |= UINT64_C(1) << at;
+		else
+			give_up_for(w, id, r->place.sequence);
+	}
 }
 
 int writer_new(const struct abi_context *context, struct push_config *config, struct writer **ret)
@@ -94,6 +196,10 @@ int writer_new(const struct abi_context *context, struct push_config *config, st
 	w->context = *context;
 	w->config = config;
 	w->times = times_init(seed);
+	store_init(&w->store, context,
+		   &(struct store_options){config->spool_directory, config->protocol->component,
+					   config->spool_bytes},
+		   &(struct spool_events){w, on_found, on_evicted});
 	*ret = w;
 	return 0;
 }
@@ -117,7 +223,8 @@ static void free_endpoints(struct endpoint **endpoints, size_t n, const char *re
 /* As many new endpoints as the config has; NULL when memory is short. */
 static struct endpoint **make_endpoints(struct writer *w, struct push_config *config)
 {
-	struct endpoint_events events = {w, on_settled, on_changed};
+	struct endpoint_events events = {w,         on_settled,   on_mark,   on_load,
+					 on_unload, on_set_aside, on_changed};
 	struct endpoint **all = calloc(config->n_endpoints + 1, sizeof(*all));
 
 	for (size_t i = 0; all && i < config->n_endpoints; i++) {
@@ -128,6 +235,42 @@ static struct endpoint **make_endpoints(struct writer *w, struct push_config *co
 		}
 	}
 	return all;
+}
+
+/* What an earlier run left goes to those that have yet to settle it. */
+static void push_found(struct writer *w)
+{
+	struct record *r;
+	uint64_t owed;
+
+	vec_each (&w->found, at) {
+		r = *at;
+		owed = r->owed;
+		r->n_unsettled = (uint32_t)__builtin_popcountll(owed) + 1; /* one is ours */
+		store_carry(&w->store, r);
+		for (size_t i = 0; i < w->n_endpoints; i++)
+			if (owed >> i & 1)
+				endpoint_push(w->endpoints[i], r);
+		if (owed || r->uncertain)
+			store_settle(&w->store, r,
+				     r->uncertain ? OUTCOME_UNCERTAIN : OUTCOME_DELIVERED, NULL);
+		else
+			store_settle(&w->store, r, OUTCOME_DROPPED, "endpoint_removed");
+	}
+	vec_each (&w->gone, g)
+		store_mark(&w->store, g->endpoint, SPOOL_SETTLED, &g->sequence, 1);
+	vec_free(&w->found);
+	vec_free(&w->gone);
+	for (size_t i = 0; i < w->n_endpoints; i++)
+		endpoint_flush(w->endpoints[i]);
+}
+
+static void open_store(struct writer *w)
+{
+	store_open(&w->store);
+	if (w->store.spool)
+		times_resume(&w->times, spool_last_time(w->store.spool));
+	push_found(w);
 }
 
 int writer_start(struct writer *w, struct error *err)
@@ -144,6 +287,7 @@ int writer_start(struct writer *w, struct error *err)
 	w->n_endpoints = w->config->n_endpoints;
 	abi_health(&w->context, ANDIRON_HEALTH_HEALTHY, "ready to send to %zu endpoints",
 		   w->n_endpoints);
+	open_store(w);
 	return 0;
 }
 
@@ -157,11 +301,37 @@ static void keep(struct writer *w, struct push_config *config, struct endpoint *
 	endpoint_configure(fresh[at], config, at);
 }
 
-int writer_update(struct writer *w, struct push_config *config)
+static bool same_spool(const struct push_config *a, const struct push_config *b)
+{
+	return str_eq(str_of(a->spool_directory), str_of(b->spool_directory)) &&
+	       a->spool_bytes == b->spool_bytes;
+}
+
+/* Endpoints of the same URL go on; where one was changed, the one in its
+ * place does. */
+static void keep_endpoints(struct writer *w, struct push_config *config, struct endpoint **fresh)
+{
+	for (size_t i = 0; i < config->n_endpoints; i++)
+		for (size_t k = 0; k < w->n_endpoints; k++)
+			if (w->endpoints[k] &&
+			    endpoint_id(w->endpoints[k]) == config->endpoints[i].id) {
+				keep(w, config, fresh, i, k);
+				break;
+			}
+	for (size_t i = 0; i < config->n_endpoints && i < w->n_endpoints; i++)
+		if (w->endpoints[i] && endpoint_is_idle(fresh[i]) &&
+		    endpoint_counts(fresh[i])->requests == 0)
+			keep(w, config, fresh, i, i);
+}
+
+int writer_update(struct writer *w, struct push_config *config, struct error *err)
 {
 	struct endpoint **fresh;
 	size_t n = config->n_endpoints;
 
+	if (!same_spool(w->config, config))
+		return error_set(err, -EINVAL,
+				 "spool: another directory or size needs a restart of the agent");
 	if (!w->loop) {
 		push_config_release(w->config);
 		w->config = config;
@@ -170,17 +340,7 @@ int writer_update(struct writer *w, struct push_config *config)
 	fresh = make_endpoints(w, config);
 	if (!fresh)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < w->n_endpoints; k++)
-			if (w->endpoints[k] &&
-			    strcmp(endpoint_url(w->endpoints[k]), config->endpoints[i].url) == 0) {
-				keep(w, config, fresh, i, k);
-				break;
-			}
-	for (size_t i = 0; i < n && i < w->n_endpoints; i++)
-		if (w->endpoints[i] && endpoint_is_idle(fresh[i]) &&
-		    endpoint_counts(fresh[i])->requests == 0)
-			keep(w, config, fresh, i, i);
+	keep_endpoints(w, config, fresh);
 	free_endpoints(w->endpoints, w->n_endpoints, "endpoint_removed");
 	w->endpoints = fresh;
 	w->n_endpoints = n;
@@ -191,15 +351,32 @@ int writer_update(struct writer *w, struct push_config *config)
 	return 0;
 }
 
+/* The ids of the endpoints whose bit is set; how many. */
+static size_t ids_of(const struct writer *w, uint64_t owed, uint64_t *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->n_endpoints; i++)
+		if (owed >> i & 1)
+			out[n++] = endpoint_id(w->endpoints[i]);
+	return n;
+}
+
 static void on_record(void *context, struct record *r)
 {
 	struct writer *w = context;
-	size_t n = w->n_endpoints;
+	uint64_t ids[SPOOL_MAX_ENDPOINTS];
 
-	r->n_unsettled = (uint32_t)n;
-	hold(w, w->held + r->samples);
-	for (size_t i = 0; i < n; i++)
+	store_add(&w->store, r, ids, ids_of(w, UINT64_MAX, ids));
+	for (size_t i = 0; i < w->n_endpoints; i++)
 		endpoint_push(w->endpoints[i], r);
+}
+
+/* A spool that could not be opened before may be there now. */
+static void retry_store(struct writer *w)
+{
+	if (store_is_due(&w->store))
+		open_store(w);
 }
 
 void writer_batch(struct writer *w, const struct andiron_batch *batch)
@@ -216,16 +393,52 @@ void writer_batch(struct writer *w, const struct andiron_batch *batch)
 	uint64_t lost[SERIES_N_LOSSES];
 
 	if (!w->n_endpoints) {
-		count(w, w->loop ? "no_endpoint" : "stopped", batch->samples);
+		drop(w, w->loop ? "no_endpoint" : "stopped", batch->samples);
 		return;
 	}
+	retry_store(w);
+	store_begin(&w->store, batch->samples);
 	series_encode(&encoder, batch, lost);
+	store_end(&w->store);
 	for (enum series_loss i = 0; i < SERIES_N_LOSSES; i++)
 		if (lost[i])
-			count(w, series_loss_word(i), lost[i]);
+			drop(w, series_loss_word(i), lost[i]);
 	for (size_t i = 0; i < w->n_endpoints; i++)
 		endpoint_flush(w->endpoints[i]);
 	on_changed(w);
+}
+
+static void clear_owed(void *context, struct record *r)
+{
+	r->owed = 0;
+}
+
+static void set_owed(void *context, struct record *r)
+{
+	r->owed |= *(const uint64_t *)context;
+}
+
+static void rescue(void *context, struct record *r)
+{
+	struct writer *w = context;
+	uint64_t ids[SPOOL_MAX_ENDPOINTS];
+
+	if (!record_is_spooled(r))
+		store_rescue(&w->store, r, ids, ids_of(w, r->owed, ids));
+}
+
+/* What is held and can be goes into the spool, the rest is dropped. */
+static void leave_all(struct writer *w, const char *reason)
+{
+	for (size_t i = 0; i < w->n_endpoints; i++)
+		endpoint_each(w->endpoints[i], clear_owed, NULL);
+	for (size_t i = 0; i < w->n_endpoints; i++)
+		endpoint_each(w->endpoints[i], set_owed, &(uint64_t){UINT64_C(1) << i});
+	for (size_t i = 0; i < w->n_endpoints; i++)
+		endpoint_each(w->endpoints[i], rescue, w);
+	store_sync(&w->store);
+	for (size_t i = 0; i < w->n_endpoints; i++)
+		endpoint_leave(w->endpoints[i], reason, true);
 }
 
 static void on_deadline(void *arg)
@@ -233,9 +446,7 @@ static void on_deadline(void *arg)
 	struct writer *w = arg;
 
 	w->drain_timer = 0;
-	for (size_t i = 0; i < w->n_endpoints; i++)
-		endpoint_drop_all(w->endpoints[i], "deadline");
-	check(w->held == 0);
+	leave_all(w, "deadline");
 	end_drain(w);
 }
 
@@ -249,7 +460,7 @@ void writer_drain(struct writer *w, int64_t deadline_ns)
 	}
 	for (size_t i = 0; i < w->n_endpoints; i++)
 		endpoint_hurry(w->endpoints[i]);
-	if (w->held == 0)
+	if (store_held(&w->store) == 0)
 		end_drain(w);
 }
 
@@ -260,12 +471,19 @@ void writer_stop(struct writer *w)
 	if (w->drain_timer)
 		w->context.host->timer_cancel(w->context.instance, w->drain_timer);
 	w->drain_timer = 0;
-	free_endpoints(w->endpoints, w->n_endpoints, "stopped");
+	leave_all(w, "stopped");
+	free_endpoints(w->endpoints, w->n_endpoints, NULL);
 	w->endpoints = NULL;
 	w->n_endpoints = 0;
-	check(w->held == 0);
+	check(w->store.in_flight == 0);
+	store_fini(&w->store);
 	client_loop_free(w->loop);
 	w->loop = NULL;
+}
+
+uint64_t writer_spool_bytes(const struct writer *w)
+{
+	return w->store.spool ? spool_bytes(w->store.spool) : 0;
 }
 
 const struct series_repairs *writer_repairs(const struct writer *w)

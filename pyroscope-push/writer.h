@@ -24,21 +24,25 @@ int writer_start(struct writer *w, struct error *err);
 /*
  * Goes on with another config, whose reference it takes over on success.
  * What an endpoint holds stays with the endpoint of the same URL; where the
- * URL was changed, with the one in its place. 0 or -ENOMEM (nothing changed).
+ * URL was changed, with the one in its place. 0, -ENOMEM, or -EINVAL and a
+ * text: another spool needs a restart. Nothing has changed then.
  */
-int writer_update(struct writer *w, struct push_config *config);
+int writer_update(struct writer *w, struct push_config *config, struct error *err);
 
 void writer_batch(struct writer *w, const struct andiron_batch *batch);
 
 /* Delivers what is held, and says host->drained when all is, or when
- * deadline_ns is over and the rest has been dropped. */
+ * deadline_ns is over and the rest is in the spool, or dropped. */
 void writer_drain(struct writer *w, int64_t deadline_ns);
 
-/* Drops what is held; idempotent. */
+/* Leaves what is held to the spool, or drops it; idempotent. */
 void writer_stop(struct writer *w);
 
 /* What was repaired so that servers take it. */
 const struct series_repairs *writer_repairs(const struct writer *w);
+
+/* Bytes that the spool takes on the disk. */
+uint64_t writer_spool_bytes(const struct writer *w);
 
 /* For metrics; none unless started. */
 size_t writer_n_endpoints(const struct writer *w);
