@@ -96,7 +96,7 @@ class Profile:
             user = [(f, a) for f, a, _ in locations if not f.startswith("[kernel") and f != "[andiron]"]
             markers = [name for f, _, name in locations if f == "[andiron]"]
             if user or markers:
-                yield Stack(weight, labels.get("process", ""), tuple(user), markers[0] if markers else None)
+                yield Stack(weight, labels.get("comm") or labels.get("process", ""), tuple(user), markers[0] if markers else None)
 
 
 # --- perf ---
@@ -161,16 +161,17 @@ FORK = re.compile(r"PERF_RECORD_FORK\((\d+):\d+\):\((\d+):\d+\)")
 KERNEL = 1 << 63
 
 
-def perf_stacks(path):
-    """The stacks of a perf.data file under the name of their process, callers as perf gives them:
-    by return address from frame pointers, by the call's last byte from DWARF."""
+def perf_stacks(path, by_thread=False):
+    """The stacks of a perf.data file under the name of their process or thread, callers as perf gives
+    them: by return address from frame pointers, by the call's last byte from DWARF."""
     script = subprocess.Popen(["perf", "script", "-i", path, "--no-inline", "--show-task-events",
                                "-F", "comm,pid,tid,time,ip,dso"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                               text=True, errors="replace")
     names, head, frames = Names(), None, []
 
     def finish():
-        return Stack(1, names.of.get(int(head[2]), head[1].strip()), tuple(frames), None)
+        name = None if by_thread else names.of.get(int(head[2]))
+        return Stack(1, name or head[1].strip(), tuple(frames), None)
 
     for line in script.stdout:
         if found := FRAME.match(line):

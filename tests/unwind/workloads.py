@@ -14,105 +14,22 @@ import contextlib
 import json
 import os
 import shlex
-import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 
 import entries
+import perf
+import programs as judged
 from stacks import Profile, perf_stacks
-from tap import ANDIRON, DEADLINE, environment, until
+from tap import ANDIRON, environment
 
-PROGRAMS = os.environ["PROGRAMS"]
-ROOT = os.environ["SOURCE_ROOT"]
 DEPTH = os.environ.get("UNWIND_DEPTH", "fast")
 WALKER = os.environ.get("UNWIND_WALKER", "tables")
 SECONDS = {"fast": 0.3, "full": 3, "all": 12}[DEPTH]
 ENOUGH = {"fast": 100, "full": 1000, "all": 10000}[DEPTH]
 RATE, DWARF_RATE = 999, {"full": 49, "all": 19}.get(DEPTH)
 ALL_BAR, PROGRAM_BAR = 99.9, 99.0
-
-PYTHON = """
-import json, re, sys, time
-def deep(n): return work() if n == 0 else deep(n - 1) + 1
-def work():
-    d = {str(i): [i, str(i) * 3] for i in range(300)}
-    return len(json.dumps(json.loads(json.dumps(d)))) + len(re.findall(r"(\\d+)x?", "12x345" * 99)) + sorted(range(999), key=lambda x: -x)[0]
-while time.process_time() < float(sys.argv[1]): deep(20)
-"""
-PERL = """
-sub deep { my $n = shift; return $n ? deep($n - 1) + 1 : work() }
-sub work { my %h; $h{$_ % 97} .= join ',', map { $_ * 2 } 1..30 for 1..99; my $t = join '', sort values %h; $t =~ s/(\\d+),/<$1>/g; length $t }
-deep(20) while (times)[0] < $ARGV[0];
-"""
-NODE = """
-const deep = n => n ? deep(n - 1) + 1 : work();
-const work = () => { const a = []; for (let i = 0; i < 3000; i++) a.push({k: 'n' + i % 97, v: i}); a.sort((x, y) => x.k < y.k ? -1 : 1);
-  return JSON.stringify(JSON.parse(JSON.stringify(a))).replace(/n(\\d+)/g, '<$1>').length };
-while (process.cpuUsage().user < +process.argv[1] * 1e6) deep(20);
-"""
-SQL = ("with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000) select sum(length(g)) from "
-       "(select group_concat(hex(i * 7919 % 1009)) g, i % 97 k from n group by k order by upper(g) desc);")
-
-
-def system_programs():
-    """process name: command; %s is the CPU seconds, those without are run until they have used them."""
-    yield "openssl", ["openssl", "speed", "-seconds", "1", "-bytes", "8192"] + \
-        (["sha256", "aes-256-cbc"] if DEPTH == "fast" else ["sha256", "sha1", "aes-256-cbc", "rsa2048", "ecdsap256", "ed25519"])
-    yield "python3", ["python3", "-c", PYTHON, "%s"]
-    yield "perl", ["perl", "-e", PERL, "%s"]
-    yield "node", ["node", "-e", NODE, "%s"]
-    yield "git", ["git", "-C", "/usr/include", "grep", "--no-index", "-cE", "(st[a-z]+uct|un[io]+n) [a-z_]+ *[{]"]
-    yield "cc1", ["gcc", "-O2", "-S", "-o", "/dev/null", "-D_GNU_SOURCE", f"-I{ROOT}/lib", f"{ROOT}/lib/pprof/encode.c"]
-    yield "sqlite3", ["sqlite3", ":memory:", SQL]
-    if DEPTH != "fast":
-        yield "cc1plus", ["g++", "-O2", "-S", "-o", "/dev/null", f"{ROOT}/tests/unwind/programs/throws.cc"]
-        yield "rustc", ["rustc", "-O", "--emit", "obj", "-o", "/dev/null", f"{ROOT}/tests/unwind/programs/work.rs"]
-        yield "compile", ["go", "build", "-a", "-p", "1", "-o", "/dev/null", f"{ROOT}/tests/unwind/programs/work.go"]
-
-
-def commands():
-    """{process name: command that uses SECONDS}"""
-    found = {}
-    for name, command in system_programs():
-        if shutil.which(command[0]):
-            found[name] = ([w.replace("%s", str(SECONDS)) if w == "%s" else w for w in command] if "%s" in command
-                           else [f"{PROGRAMS}/repeat", str(SECONDS)] + command)
-    for name in sorted(os.listdir(PROGRAMS)):
-        path = f"{PROGRAMS}/{name}"
-        if os.path.isfile(path) and os.access(path, os.X_OK) and "." not in name and name != "repeat":
-            found[name[:15]] = [path, str(SECONDS)]
-    found["plt-opened"] = ["sh", "-c", 'ln -sf "$0" plt-opened; ln -sf "$1" libplt.so; exec ./plt-opened "$2" "$1"',
-                           f"{PROGRAMS}/plt", f"{PROGRAMS}/libplt.so", str(SECONDS)]
-    return found
-
-
-@contextlib.contextmanager
-def perf(name, rate, *how):
-    """perf over the whole machine while the block runs; it has begun when the block does."""
-    os.mkfifo(f"{name}.ctl")
-    os.mkfifo(f"{name}.ack")
-    control = os.open(f"{name}.ctl", os.O_RDWR)
-    answer = os.open(f"{name}.ack", os.O_RDWR | os.O_NONBLOCK)
-    with open(f"{name}.log", "w", encoding="utf-8") as log:
-        process = subprocess.Popen(["perf", "record", "-a", "-e", "cpu-clock", "-F", str(rate), "-D", "-1", "-o", f"{name}.data",
-                                    "--control", f"fifo:{name}.ctl,{name}.ack", *how], stdout=log, stderr=log)
-
-    def acknowledged():
-        with contextlib.suppress(BlockingIOError):
-            return b"ack" in os.read(answer, 64)
-
-    try:
-        os.write(control, b"enable\n")
-        until(acknowledged, "perf's start")
-        yield
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(DEADLINE)
-        os.close(control)
-        os.close(answer)
-
 
 def record(programs):
     """Runs all of them at once under the recorder; its own stacks by process name."""
@@ -209,16 +126,16 @@ def main():
     if os.geteuid() != 0:
         print("1..0 # SKIP needs root: run it by `sudo ./check`")
         return 0
-    programs = commands()
+    programs = judged.all_for(SECONDS, DEPTH == "fast")
     with tempfile.TemporaryDirectory(prefix="unwind-") as folder, contextlib.ExitStack() as stack:
         os.chdir(folder)
         stack.callback(os.chdir, "/")
         beside = {}
         with contextlib.ExitStack() as perfs:
-            if shutil.which("perf"):
-                beside["fp"] = perfs.enter_context(perf("fp", 97, "--call-graph", "fp"))
+            if perf.HERE:
+                beside["fp"] = perfs.enter_context(perf.perf("fp", 97, "-a", "--call-graph", "fp"))
                 if DWARF_RATE:
-                    beside["dwarf"] = perfs.enter_context(perf("dwarf", DWARF_RATE, "--call-graph", "dwarf,16384"))
+                    beside["dwarf"] = perfs.enter_context(perf.perf("dwarf", DWARF_RATE, "-a", "--call-graph", "dwarf,16384"))
             profile, failed = record(programs)
         ours = tally(profile.stacks(), programs)
         beside = {name: tally(perf_stacks(f"{name}.data"), programs) for name in beside}

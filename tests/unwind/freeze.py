@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs within gdb, attached to a process: freezes it at points of its own choosing, and tells its stack there.
+
+At each point the thread is named "frozen-N", the instruction that it stands at becomes a jump to itself, and
+the thread spins there for a while with all registers as they were: every sample that anybody takes under that
+name shows one state, of which gdb knows the stack. Then the instruction comes back.
+
+Tells frozen.py over its standard output: "run" and "spin TID" ask for being interrupted in a while,
+"point {…}" tells of one, "end" of the end.
+"""
+import json
+import os
+import random
+import struct
+import sys
+
+import gdb
+
+CALL_KERNEL, JUMP_TO_SELF = b"\x0f\x05\xcc", b"\xeb\xfe"  # syscall; int3, and jmp
+PRCTL, SET_NAME = 157, 15
+FRAMES_MAX = 2000
+BELOW = 320  # bytes below the stack pointer where a name may be put: under the red zone
+POINTS = int(os.environ["FREEZE_POINTS"])
+random.seed(POINTS)
+
+
+def say(*words):
+    print(*words, file=sys.__stdout__, flush=True)
+
+
+def go_on(*request):
+    """Continues until frozen.py interrupts."""
+    say(*request)
+    gdb.execute("continue", to_string=True)
+
+
+def register(name):
+    return int(gdb.parse_and_eval("$" + name).cast(gdb.lookup_type("unsigned long")))
+
+
+def in_user_code():
+    """Not in a system call: one would be restarted by another instruction."""
+    return int(gdb.parse_and_eval("$orig_rax").cast(gdb.lookup_type("long"))) < 0
+
+
+def mappings(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as listed:
+        for line in listed:
+            words = line.split(None, 5)
+            start, end = (int(w, 16) for w in words[0].split("-"))
+            if "x" in words[1]:
+                yield start, end, int(words[2], 16), words[5].strip() if len(words) > 5 else ""
+
+
+def place(found, address):
+    for start, end, offset, path in found:
+        if start <= address < end:
+            return [path, address - start + offset] if path[:1] == "/" else [path or "[anon]", address]
+    return ["", address]
+
+
+def chain(found):
+    """gdb's stack, leaf first: [file, offset in it, whether the address is a return address]."""
+    frames, frame, returned = [], gdb.newest_frame(), False
+    while frame is not None and len(frames) < FRAMES_MAX:
+        kind = frame.type()
+        if kind not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME, gdb.SIGTRAMP_FRAME):
+            frames.append(place(found, frame.pc()) + [returned])
+        elif kind == gdb.SIGTRAMP_FRAME:
+            frames.append(place(found, frame.pc()) + [False])
+        if kind != gdb.INLINE_FRAME:
+            returned = kind != gdb.SIGTRAMP_FRAME
+        frame = frame.older()
+    while frames and frames[-1][:2] == ["", 0]:  # what gdb finds behind a Go routine's first frame
+        frames.pop()
+    return frames
+
+
+def frame_pointers(inferior, found):
+    """The stack by frame pointers alone, for code that keeps them."""
+    frames, at = [place(found, register("pc")) + [False]], register("rbp")
+    while at and at % 8 == 0 and len(frames) < FRAMES_MAX:
+        try:
+            above, back = struct.unpack("<QQ", bytes(inferior.read_memory(at, 16)))
+        except gdb.MemoryError:  # no room below the stack pointer
+            break
+        if not any(start <= back < end for start, end, _, _ in found):
+            break
+        frames.append(place(found, back) + [True])
+        if above <= at:
+            break
+        at = above
+    return frames
+
+
+def name_thread(inferior, pc, name):
+    """Lets the thread itself call prctl(PR_SET_NAME), at the instruction where it stands."""
+    saved = {r: register(r) for r in ("rax", "rcx", "rdi", "rsi", "r11", "rsp")}
+    text = saved["rsp"] - BELOW
+    code, under = bytes(inferior.read_memory(pc, len(CALL_KERNEL))), bytes(inferior.read_memory(text, 16))
+    try:
+        inferior.write_memory(text, name.encode().ljust(16, b"\0"))
+        inferior.write_memory(pc, CALL_KERNEL)
+        for r, value in (("rax", PRCTL), ("rdi", SET_NAME), ("rsi", text)):
+            gdb.execute(f"set ${r} = {value}")
+        gdb.execute("continue", to_string=True)
+        if register("rax") != 0 or register("pc") != pc + len(CALL_KERNEL):
+            raise gdb.error("prctl failed")
+    finally:
+        inferior.write_memory(pc, code)
+        inferior.write_memory(text, under)
+        for r in ("rax", "rcx", "rdi", "rsi", "r11"):
+            gdb.execute(f"set ${r} = {saved[r]}")
+        gdb.execute(f"set $pc = {pc}")
+
+
+def freeze(number, inferior, thread):
+    pc, found = register("pc"), list(mappings(inferior.pid))
+    if not any(start <= pc < end - len(CALL_KERNEL) for start, end, _, _ in found):
+        return False
+    point = {"name": f"frozen-{number}", "gdb": chain(found), "fp": frame_pointers(inferior, found)}
+    gdb.execute("set scheduler-locking on")
+    gdb.execute("handle all nostop noprint nopass", to_string=True)
+    gdb.execute("handle SIGSTOP stop print nopass", to_string=True)
+    code = bytes(inferior.read_memory(pc, 2))
+    name_thread(inferior, pc, point["name"])
+    inferior.write_memory(pc, JUMP_TO_SELF)
+    go_on("spin", thread.ptid[1])
+    inferior.write_memory(pc, code)
+    stayed = register("pc") == pc
+    name_thread(inferior, pc, "free")
+    gdb.execute("handle all nostop noprint pass", to_string=True)
+    gdb.execute("handle SIGSTOP stop print nopass", to_string=True)
+    gdb.execute("set scheduler-locking off")
+    if stayed:
+        say("point", json.dumps(point))
+    return stayed
+
+
+def freeze_any(number, inferior):
+    """One thread that can be frozen where it is; whether there was one."""
+    threads = list(inferior.threads())
+    random.shuffle(threads)
+    for thread in threads:
+        thread.switch()
+        try:
+            if in_user_code() and freeze(number, inferior, thread):
+                return True
+        except gdb.MemoryError:  # no room below the stack pointer
+            continue
+    return False
+
+
+def main():
+    for setting in ("pagination off", "confirm off", "backtrace past-main on", "backtrace past-entry on",
+                    "backtrace limit unlimited", "print thread-events off", "language c"):
+        gdb.execute("set " + setting)
+    gdb.execute("handle all nostop noprint pass", to_string=True)
+    gdb.execute("handle SIGSTOP stop print nopass", to_string=True)
+    inferior, done = gdb.selected_inferior(), 0
+    for _ in range(POINTS * 10):
+        go_on("run")
+        if not inferior.pid:
+            break
+        done += freeze_any(done, inferior)
+        if done == POINTS:
+            break
+    say("end", done)
+
+
+try:
+    main()
+except gdb.error as error:
+    say("error", str(error).replace("\n", " "))
+gdb.execute("kill", to_string=True)

@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The same stacks as the oracles, frame by frame, at frozen points.
+
+gdb stops a program at random moments and lets one thread spin at the very instruction where it was, under a name
+of its own (freeze.py); the agent samples all the while. So every sample of that name shows
+one state, and its stack has to be gdb's, perf's DWARF mode's over the same state, and, where code keeps frame
+pointers (Go, node), that which these give: each address of each frame.
+
+An oracle is asked only within its reach: where its own stack ends where threads begin. What differs is put into
+classes, and all of them are printed.
+
+UNWIND_DEPTH: fast (default), full or all. UNWIND_WALKER: tables, or frame-pointers, under which the
+oracles are held against each other.
+"""
+import collections
+import contextlib
+import ctypes
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+
+import entries
+import perf
+import programs
+from running import Agent, cpu_seconds
+from stacks import Profile, address_in_file, perf_stacks
+from tap import DEADLINE, case, environment, main, need_root, read, until, write, Skip
+
+DEPTH = os.environ.get("UNWIND_DEPTH", "fast")
+WALKER = os.environ.get("UNWIND_WALKER", "tables")
+POINTS = {"fast": 40, "full": 100, "all": 400}[DEPTH]
+SPIN_NS, RUN_MS = 12_000_000, (1, 9)  # of CPU time
+BAR = 99.0
+FOREVER = "100000"
+LIBC, SYS_TGKILL = ctypes.CDLL(None), 234
+
+CONFIG = """
+pyroscope.ebpf "f" {{
+  forward_to  = [profile.file.out.receiver]
+  targets     = [{{"__process_pid__" = "{pid}"}}]
+  sample_rate = 999
+  comm        = "label"
+  collect_interval = "1s"
+}}
+profile.file "out" {{ paths = ["out.pb.gz"] }}
+"""
+
+
+def command(name):
+    if name == "cc1plus":
+        real = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True, check=True).stdout.strip()
+        return [real, "-quiet", "-O2", "-D_GNU_SOURCE", "-o", "/dev/null", f"{programs.ROOT}/tests/unwind/programs/throws.cc"]
+    if name == "sqlite3":
+        return programs.sql(20_000_000)
+    if name == "openssl":
+        return ["openssl", "speed", "-seconds", "60", "-bytes", "8192", "sha256", "rsa2048", "ecdsap256"]
+    for system, words in programs.system(False):
+        if system == name:
+            return [FOREVER if w == "%s" else w for w in words]
+    return [dict(programs.own())[name], FOREVER]
+
+
+# --- Freezing ---
+
+def on_cpu_ns(pid, tid):
+    try:
+        return int(read(f"/proc/{pid}/task/{tid}/schedstat").split()[0])
+    except FileNotFoundError:
+        return 1 << 62
+
+
+def interrupt_later(pid, words):
+    """Once the process has run for a moment, or the frozen thread for long enough to be sampled."""
+    if words[0] == "spin":
+        tid = int(words[1])
+        goal = on_cpu_ns(pid, tid) + SPIN_NS
+        until(lambda: on_cpu_ns(pid, tid) >= goal, "a frozen thread's spinning")
+    else:
+        goal = on_cpu_total(pid) + random.uniform(*RUN_MS)
+        until(lambda: on_cpu_total(pid) >= goal, "a moment of running")
+    tid = int(words[1]) if words[0] == "spin" else pid
+    LIBC.syscall(SYS_TGKILL, pid, tid, signal.SIGSTOP)  # which no thread can block
+
+
+def on_cpu_total(pid):
+    """ms of all threads that there are."""
+    with contextlib.suppress(FileNotFoundError):
+        return sum(on_cpu_ns(pid, tid) for tid in os.listdir(f"/proc/{pid}/task")) / 1e6
+    return float("inf")
+
+
+def freeze(pid, points):
+    """gdb's points: [{name, gdb, fp}]"""
+    found = []
+    with open("gdb.log", "w", encoding="utf-8") as log:
+        gdb = subprocess.Popen(["gdb", "-nx", "-q", "-batch", "-ex", "set debuginfod enabled off", "-ex", "set auto-load off",
+                                "-p", str(pid), "-x", os.path.join(os.path.dirname(__file__), "freeze.py")],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
+                               env=environment(FREEZE_POINTS=str(points)))
+    watchdog = threading.Timer(3 * DEADLINE, gdb.kill)
+    watchdog.start()
+    try:
+        for line in gdb.stdout:
+            words = line.split()
+            if words and words[0] in ("run", "spin"):
+                interrupt_later(pid, words)
+            elif line.startswith("point "):
+                found.append(json.loads(line[6:]))
+            elif line.startswith("error "):
+                print("# gdb:", line.rstrip())
+    finally:
+        watchdog.cancel()
+        gdb.kill()
+        gdb.wait()
+        gdb.stdout.close()
+    return found
+
+
+def observe(name):
+    """(points, our stacks by name, perf's by name) of one program."""
+    process = subprocess.Popen(command(name), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: cpu_seconds(process.pid) >= 0.1, f"{name} has begun")
+        with Agent(write("f.alloy", CONFIG.format(pid=process.pid))) as agent, contextlib.ExitStack() as beside:
+            agent.until_metric("andiron_samples_taken_total")
+            if perf.HERE:
+                beside.enter_context(perf.perf("dwarf", 499, "-p", str(process.pid), "--call-graph", "dwarf,32768"))
+            points = freeze(process.pid, POINTS)
+            agent.stop()
+    finally:
+        process.kill()
+        process.wait()
+    ours = by_name(Profile("out.pb.gz").stacks())
+    return points, ours, by_name(perf_stacks("dwarf.data", by_thread=True)) if perf.HERE else {}
+
+
+def by_name(stacks):
+    found = collections.defaultdict(list)
+    for stack in stacks:
+        if stack.comm.startswith("frozen-"):
+            found[stack.comm].append(stack)
+    return found
+
+
+# --- Judging ---
+
+def addresses(frames):
+    """Of an oracle's frames [file, offset, returned]: (file, address, returned)."""
+    return [(f, address_in_file(f, a) if f[:1] == "/" else a, r) for f, a, r in frames]
+
+
+def same(ours, oracle):
+    """A caller is told by the call's last byte by us, by its return address by some."""
+    file, address, returned = oracle
+    if file[:1] != "/" or ours[0][:1] != "/":
+        return file[:1] != "/" and ours[0][:1] != "/"
+    return os.path.realpath(file) == os.path.realpath(ours[0]) and ours[1] in ((address, address - 1) if returned else (address,))
+
+
+def told(frame):
+    return f"{os.path.basename(frame[0]) or '?'}+{frame[1]:#x}"
+
+
+def difference(stack, oracle):
+    """None, or the class that the difference belongs to."""
+    for i, frame in enumerate(oracle):
+        if i >= len(stack.frames):
+            return f"ends early: {stack.marker or 'as if whole'} at {told(stack.frames[-1])}"
+        if not same(stack.frames[i], frame):
+            return f"frame {i} above {told(oracle[i - 1])} is {told(stack.frames[i])}, not {told(frame)}"
+    if len(stack.frames) > len(oracle):
+        return f"goes on behind {told(oracle[-1])}"
+    return f"whole, and says {stack.marker}" if stack.marker else None
+
+
+def differs_from_frame_pointers(stack, oracle):
+    """As difference(), but a function that has no frame yet hides its caller from frame pointers."""
+    skipped = oracle[:1] + [stack.frames[1] + (False,)] + oracle[1:] if len(stack.frames) > 1 else oracle
+    return difference(stack, oracle) and difference(stack, skipped) and difference(stack, oracle)
+
+
+def reaches(frames):
+    return bool(frames) and entries.is_entry(frames[-1][:2])
+
+
+class Agreement:
+    """Of one program with one oracle, in samples."""
+
+    def __init__(self):
+        self.same = self.compared = self.beyond = 0
+        self.classes = collections.Counter()
+
+    def add(self, stacks, leaf, oracle, differs=difference):
+        for stack in stacks:
+            if not stack.frames or not same(stack.frames[0], leaf):
+                continue
+            if not reaches(oracle):
+                self.beyond += stack.weight
+                continue
+            self.compared += stack.weight
+            why = differs(stack, oracle)
+            if why:
+                self.classes[why] += stack.weight
+            else:
+                self.same += stack.weight
+
+    def percent(self):
+        return 100 * self.same / self.compared if self.compared else 0.0
+
+
+def compare(points, ours, dwarf):
+    """{oracle: Agreement}; "gdb/dwarf" holds one oracle against the other."""
+    found = collections.defaultdict(Agreement)
+    for point in points:
+        name, by_gdb, by_fp = point["name"], addresses(point["gdb"]), addresses(point["fp"])
+        if not by_gdb:
+            continue
+        leaf = by_gdb[0]
+        found["gdb"].add(ours.get(name, []), leaf, by_gdb)
+        found["fp"].add(ours.get(name, []), leaf, by_fp, differs_from_frame_pointers)
+        copied = [s for s in dwarf.get(name, []) if s.frames and same(s.frames[0], leaf)]
+        found["gdb/dwarf"].add(copied, leaf, by_gdb)
+        if copied:
+            stack = collections.Counter(s.frames for s in copied).most_common(1)[0][0]
+            found["dwarf"].add(ours.get(name, []), leaf, [frame + (False,) for frame in stack])
+    return found
+
+
+ORACLES = {"gdb": ["gdb"], "dwarf": ["gdb", "dwarf"], "fp": ["fp"], "go": ["gdb", "fp"]}
+SUBJECTS = {
+    "openssl": "dwarf", "python3": "dwarf", "perl": "dwarf", "sqlite3": "dwarf", "cc1plus": "dwarf", "rust-work": "dwarf",
+    "throws": "dwarf", "threads": "dwarf", "plt": "gdb", "cfi": "gdb", "realign": "gdb", "realign-clang": "gdb",
+    "realign-each": "gdb", "altstack": "gdb", "longjmps": "gdb", "recurse": "gdb", "big-frame": "gdb", "vdso": "gdb",
+    "threads-static": "gdb", "threads-musl": "gdb", "fortran-work": "gdb", "go-work": "go", "node": "fp",
+}
+FAST = ["openssl", "python3", "rust-work", "cfi", "go-work"]
+
+
+def judge(name, oracles):
+    beside = oracles
+    points, ours, dwarf = observe(name)
+    found = compare(points, ours, dwarf)
+    for oracle, a in found.items():
+        print("# " + json.dumps({"program": name, "oracle": oracle, "points": len(points), "compared": a.compared, "same": a.same,
+                                 "percent": round(a.percent(), 2), "beyond_reach": a.beyond}))
+        for why, n in a.classes.most_common(12):
+            print(f"#   {n} {why}")
+    assert len(points) >= POINTS * 3 // 4, f"only {len(points)} points:\n{read('gdb.log')[-2000:]}"
+    assert ours, "no sample of a frozen point"
+    if WALKER == "frame-pointers":
+        oracles = [o for o in oracles if o == "fp"]
+        assert "fp" in oracles or found["gdb"].percent() < 99, "walks by frame pointers are taken for whole ones"
+    if "dwarf" in beside and found["gdb/dwarf"].compared:
+        assert found["gdb/dwarf"].percent() >= BAR, f"the oracles agree in {found['gdb/dwarf'].percent():.2f} % only"
+    for oracle in oracles:
+        assert found[oracle].compared > 0, f"nothing to compare with {oracle}"
+        assert found[oracle].percent() >= BAR, f"{oracle} agrees with {found[oracle].percent():.2f} % of {found[oracle].compared}"
+
+
+def subject(name, oracles):
+    def agrees():
+        need_root()
+        if not shutil.which("gdb") or os.uname().machine != "x86_64":
+            raise Skip("needs gdb on x86-64: apt-get install gdb")
+        try:
+            words = command(name)
+        except (KeyError, FileNotFoundError, subprocess.CalledProcessError) as error:
+            raise Skip(f"needs what builds {name}") from error
+        if not shutil.which(words[0]):
+            raise Skip(f"needs {words[0]}")
+        judge(name, oracles)
+    agrees.__doc__ = f"{name}: the same stacks as {' and '.join(oracles)} at frozen points"
+    case(agrees)
+
+
+for program, kind in SUBJECTS.items():
+    if DEPTH != "fast" or program in FAST:
+        subject(program, ORACLES[kind])
+chosen = sys.argv[1:]
+if chosen:
+    import tap
+    tap.cases[:] = [c for c in tap.cases if c.__doc__.split(":")[0] in chosen]
+main()
