@@ -55,7 +55,8 @@ profile.file "out" {{ paths = ["out.pb.gz"] }}
 def command(name):
     if name == "cc1plus":
         real = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True, check=True).stdout.strip()
-        return [real, "-quiet", "-O2", "-D_GNU_SOURCE", "-o", "/dev/null", f"{programs.ROOT}/tests/unwind/programs/throws.cc"]
+        multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
+        return [real, "-quiet", "-imultiarch", multiarch, "-O2", "-D_GNU_SOURCE", "-o", "/dev/null", f"{programs.ROOT}/tests/unwind/programs/throws.cc"]
     if name == "sqlite3":
         return programs.sql(20_000_000)
     if name == "openssl":
@@ -71,8 +72,8 @@ def command(name):
 def on_cpu_ns(pid, tid):
     try:
         return int(read(f"/proc/{pid}/task/{tid}/schedstat").split()[0])
-    except FileNotFoundError:
-        return 1 << 62
+    except OSError:  # it has ended
+        return 0
 
 
 def interrupt_later(pid, words):
@@ -90,7 +91,7 @@ def interrupt_later(pid, words):
 
 def on_cpu_total(pid):
     """ms of all threads that there are."""
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):
         return sum(on_cpu_ns(pid, tid) for tid in os.listdir(f"/proc/{pid}/task")) / 1e6
     return float("inf")
 

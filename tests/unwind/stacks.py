@@ -164,7 +164,7 @@ KERNEL = 1 << 63
 def perf_stacks(path, by_thread=False):
     """The stacks of a perf.data file under the name of their process or thread, callers as perf gives
     them: by return address from frame pointers, by the call's last byte from DWARF."""
-    script = subprocess.Popen(["perf", "script", "-i", path, "--no-inline", "--show-task-events",
+    script = subprocess.Popen(["perf", "script", "-i", path, "--no-inline", "--show-task-events", "--max-stack", "2000",
                                "-F", "comm,pid,tid,time,ip,dso"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                               text=True, errors="replace")
     names, head, frames = Names(), None, []
