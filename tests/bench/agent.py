@@ -15,18 +15,9 @@ import tempfile
 import time
 
 import rods
+from figures import failed, figure, finish
 
 ANDIRON, BASELINE, PLUGINS = sys.argv[1], sys.argv[2], sys.argv[3:]
-failed = []
-
-
-def figure(name, value, unit, aim=None, peers=""):
-    """One line of the table; more than ten times the aim is a failure."""
-    if aim is not None and value > aim * 10:
-        failed.append(name)
-    print(f"| {name} | {value:.4g} {unit} | {'≤ %g %s' % (aim, unit) if aim is not None else ''} | {peers} |", flush=True)
-
-
 CONFIG = """
 pyroscope.ebpf "all" {{
   forward_to       = [profile.file.out.receiver]
@@ -141,9 +132,6 @@ def sizes():
     figure("andiron and all plugins, stripped", total / 1e6, "MB", 3, "19–22 (31 with symbols); Alloy 285–516")
 
 
-print("| figure | here | aim | peers |\n| --- | --- | --- | --- |")
 for measure in (sizes, start_up, idle, memory, under_load):
     measure()
-for name in failed:
-    print(f"# ten times over its aim, or wrong: {name}")
-sys.exit(bool(failed))
+finish()

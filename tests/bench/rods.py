@@ -50,6 +50,17 @@ def bpf_objects(pid):
     return programs, maps
 
 
+def verified_instructions(pid):
+    """What the verifier went through for all programs that the process holds."""
+    counts = {}
+    for name in os.listdir(f"/proc/{pid}/fdinfo"):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/fdinfo/{name}") as info:
+            fields = dict(line.split(":", 1) for line in info if ":" in line)
+            if "prog_id" in fields:
+                counts[fields["prog_id"]] = int(fields.get("verified_insns", 0))
+    return sum(counts.values())
+
+
 def sampling_ns(before, after, kind=7):
     """ns per run of the perf_event programs between two readings, and the runs."""
     ns = sum(a[1] - before.get(i, (0, 0, 0))[1] for i, a in after.items() if a[0] == kind)
@@ -112,10 +123,10 @@ LOADS = {
 
 
 @contextlib.contextmanager
-def load(names=tuple(LOADS)):
+def load(commands=tuple(LOADS.values())):
     """Several different programs at once; the cores are never idle."""
-    running = [subprocess.Popen(LOADS[n], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-               for n in names if shutil.which(LOADS[n][0])]
+    running = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+               for c in commands if shutil.which(c[0])]
     try:
         yield running
     finally:

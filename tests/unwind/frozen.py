@@ -34,7 +34,7 @@ from tap import DEADLINE, case, environment, main, need_root, read, until, write
 
 DEPTH = os.environ.get("UNWIND_DEPTH", "fast")
 WALKER = os.environ.get("UNWIND_WALKER", "tables")
-POINTS = {"fast": 40, "full": 100, "all": 400}[DEPTH]
+POINTS = {"fast": 40, "full": 60, "all": 400}[DEPTH]
 SPIN_NS, RUN_MS = 12_000_000, (1, 9)  # of CPU time
 BAR = 99.0
 FOREVER = "100000"

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""unwinding.py ANDIRON BASELINE: what whole stacks cost, all in one run of a few minutes.
+
+Eight different programs and more keep the machine busy; the agent samples all of it at 97 Hz, names frames from
+symbol tables, collects every 15 s and pushes to a server on this machine. Figures are of the time after
+the first minute. The measure of BPF time is a plain profiler's walk of both stacks by frame pointers, run in
+the same seconds (tests/bpf/baseline.bpf.c).
+"""
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import entries
+import programs
+import rods
+from figures import failed, figure, finish
+from stacks import Profile
+
+ANDIRON, BASELINE = sys.argv[1:]
+SERVERS = os.path.join(programs.ROOT, "tests/servers")
+WARM, WINDOW, BASELINE_SECONDS = 60, 60, 10
+FOREVER = "100000"
+
+EBPF = """
+pyroscope.ebpf "all" {{
+  forward_to       = [{to}]
+  targets_only     = false
+  default_target   = {{"service_name" = "host"}}
+  demangle         = "full"
+  sample_rate      = 97
+  collect_interval = "{interval}"
+  comm             = "{comm}"
+}}
+"""
+PUSH = """
+pyroscope.write "server" {{ endpoint {{ url = "{url}" }} }}
+"""
+FILE = """
+profile.file "out" {{ paths = ["{path}"] }}
+"""
+
+
+def loads():
+    """Native without frame pointers, hand-written assembly, a compiler, an SQL engine, Python, Perl, Go, Rust, node, …"""
+    found = [["openssl", "speed", "-seconds", "600", "sha256"], ["sh", "-c", "exec gzip -9 </dev/urandom >/dev/null"],
+             rods.LOADS["gcc"], programs.sql(2_000_000_000)]
+    for name, command in programs.system(True):
+        if name in ("python3", "perl", "node"):
+            found.append([FOREVER if w == "%s" else w for w in command])
+    own = dict(programs.own())
+    return found + [[own[name], FOREVER] for name in ("rust-work", "go-work", "throws", "syscalls") if name in own]
+
+
+@contextlib.contextmanager
+def server():
+    """The URL of a receiver that takes what is pushed."""
+    binary = subprocess.run([f"{SERVERS}/get", "push-receiver"], capture_output=True, text=True, check=True).stdout.strip()
+    process = subprocess.Popen([binary, "-rate-mib", "100", "-burst-mib", "100"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@contextlib.contextmanager
+def agent(folder, config):
+    with open(f"{folder}/agent.alloy", "w", encoding="utf-8") as file:
+        file.write(config)
+    with open(f"{folder}/log", "w", encoding="utf-8") as log:
+        process = subprocess.Popen([ANDIRON, "run", f"{folder}/agent.alloy", "--status", f"{folder}/status", "--ledger",
+                                    f"{folder}/ledger.json"], stderr=log)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def baseline():
+    out = subprocess.run([BASELINE, "97", str(BASELINE_SECONDS)], capture_output=True, text=True, check=True).stdout
+    return tuple(map(float, out.split()))
+
+
+def pushing():
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        url = stack.enter_context(server())
+        stack.enter_context(rods.load(loads()))
+        stack.enter_context(rods.bpf_stats())
+        config = EBPF.format(to="pyroscope.write.server.receiver", interval="15s", comm="none") + PUSH.format(url=url)
+        with agent(folder, config) as process:
+            rods.window(WARM)
+            began, cpu, before = time.monotonic(), rods.cpu_seconds(process.pid), rods.bpf_objects(process.pid)[0]
+            rows = []
+            while time.monotonic() - began < WINDOW:
+                rows.append(baseline())
+                rods.window(5)
+            wall = time.monotonic() - began
+            programs_now, maps = rods.bpf_objects(process.pid)
+            ns, runs = rods.sampling_ns(before, programs_now)
+            row = sum(n * r for n, r in rows) / sum(r for _, r in rows)
+            figure("97 Hz, mixed load, pushing: agent CPU", (rods.cpu_seconds(process.pid) - cpu) / wall * 100, "% of a core", 0.7, "1.3–2.8")
+            figure("97 Hz: BPF time per sample", ns, "ns", None, "41,600–45,400")
+            figure("97 Hz: the same ÷ frame-pointer row of the same seconds", ns / row, "×", 1.0, "2.4–4.0")
+            figure("97 Hz: BPF time of sampling", ns * runs / wall / 1e7, "% of a core", None, "0.8–0.9")
+            others = sum(a[1] - before.get(i, (0, 0, 0))[1] for i, a in programs_now.items() if a[0] != 7)
+            figure("BPF time of everything else", others / wall / 1e7, "% of a core")
+            pss = rods.pss_kb(process.pid) / 1024
+            held = sum(maps.values()) / 2**20
+            figure("PSS", pss, "MB", None, "50–70")
+            figure("BPF maps held", held, "MB", None, "36–105")
+            figure("PSS and maps", pss + held, "MB", 48, "96–185")
+            figure("verified instructions of all programs", rods.verified_instructions(process.pid), "", 100_000, "27,600; 2,040,000")
+        with open(f"{folder}/ledger.json", encoding="utf-8") as file:
+            ledger = json.load(file)
+    writer = ledger["writers"]["pyroscope.write.server"]
+    figure("samples taken but not delivered", ledger["taken"] - writer["delivered"], f"of {ledger['taken']}", None, "7–24 %")
+    if ledger["taken"] != sum(writer[k] for k in ("delivered", "spooled", "uncertain", "in_flight")) + sum(writer["dropped"].values()):
+        failed.append("samples have no account")
+
+
+def first_whole_stack():
+    """ms from the agent's exec to the first sample that has a whole stack, by the sample's own clock."""
+    taken = []
+    stamp = dict(programs.built())["stamp"]
+    with rods.load([[stamp, FOREVER]] * (os.cpu_count() or 1)):
+        for _ in range(5):
+            with tempfile.TemporaryDirectory() as folder:
+                out = f"{folder}/out.pb.gz"
+                config = EBPF.format(to="profile.file.out.receiver", interval="1s", comm="label") + FILE.format(path=out)
+                began = time.clock_gettime_ns(time.CLOCK_MONOTONIC) / 1e6
+                with agent(folder, config):
+                    rods.window(2.5)
+                times = [float(s.comm[2:]) - began for s in Profile(out).stacks() if s.comm.startswith("t-") and entries.whole(s)]
+            if times:
+                taken.append(min(times))
+    if taken:
+        figure(f"exec to the first whole stack (median of {len(taken)})", sorted(taken)[len(taken) // 2], "ms", 300, "330; 3,600–50,000")
+    elif os.environ.get("UNWIND_WALKER") != "frame-pointers":
+        failed.append("no whole stack within 2.5 s")
+
+
+first_whole_stack()
+pushing()
+finish()
