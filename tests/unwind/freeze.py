@@ -5,6 +5,9 @@ At each point the thread is named "frozen-N", the instruction that it stands at 
 the thread spins there for a while with all registers as they were: every sample that anybody takes under that
 name shows one state, of which gdb knows the stack. Then the instruction comes back.
 
+With FREEZE_COPY=BYTES nothing is frozen: each point is told with registers, mappings and so many bytes of the
+stack (recording.py).
+
 Tells frozen.py over its standard output: "run" and "spin TID" ask for being interrupted in a while,
 "point {…}" tells of one, "end" of the end.
 """
@@ -21,6 +24,9 @@ PRCTL, SET_NAME = 157, 15
 FRAMES_MAX = 2000
 BELOW = 320  # bytes below the stack pointer where a name may be put: under the red zone
 POINTS = int(os.environ["FREEZE_POINTS"])
+COPY = int(os.environ.get("FREEZE_COPY", "0"))
+RED_ZONE = 128
+REGISTERS = ("rip", "rsp", "rbp", "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15")
 random.seed(POINTS)
 
 
@@ -137,6 +143,32 @@ def freeze(number, inferior, thread):
     return stayed
 
 
+def stack_copy(inferior, sp):
+    """(address, bytes) from the red zone on, as far as there is memory."""
+    start, copied = sp - RED_ZONE, b""
+    while len(copied) < COPY:
+        step = min(COPY - len(copied), 4096 - (start + len(copied)) % 4096)
+        try:
+            copied += bytes(inferior.read_memory(start + len(copied), step))
+        except gdb.MemoryError:
+            break
+    return start, copied.hex()
+
+
+def tell(number, inferior):
+    """The state as it is, and gdb's stack as addresses."""
+    found, pcs, frame = list(mappings(inferior.pid)), [], gdb.newest_frame()
+    while frame is not None and len(pcs) < FRAMES_MAX:
+        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
+            pcs.append(frame.pc())
+        frame = frame.older()
+    while pcs and pcs[-1] == 0:
+        pcs.pop()
+    say("point", json.dumps({"name": f"point-{number}", "registers": {r: register(r) for r in REGISTERS}, "maps": found, "pcs": pcs,
+                             "gdb": chain(found), "stack": stack_copy(inferior, register("rsp"))}))
+    return True
+
+
 def freeze_any(number, inferior):
     """One thread that can be frozen where it is; whether there was one."""
     threads = list(inferior.threads())
@@ -144,7 +176,7 @@ def freeze_any(number, inferior):
     for thread in threads:
         thread.switch()
         try:
-            if in_user_code() and freeze(number, inferior, thread):
+            if in_user_code() and (tell(number, inferior) if COPY else freeze(number, inferior, thread)):
                 return True
         except gdb.MemoryError:  # no room below the stack pointer
             continue

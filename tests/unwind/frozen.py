@@ -15,30 +15,22 @@ oracles are held against each other.
 """
 import collections
 import contextlib
-import ctypes
 import json
 import os
-import random
-import shutil
-import signal
 import subprocess
 import sys
-import threading
 
 import entries
 import perf
-import programs
+from freezing import command, freeze, need_gdb
 from running import Agent, cpu_seconds
 from stacks import Profile, address_in_file, perf_stacks
-from tap import DEADLINE, case, environment, main, need_root, read, until, write, Skip
+from tap import case, main, need_root, read, until, write, Skip
 
 DEPTH = os.environ.get("UNWIND_DEPTH", "fast")
 WALKER = os.environ.get("UNWIND_WALKER", "tables")
 POINTS = {"fast": 40, "full": 60, "all": 400}[DEPTH]
-SPIN_NS, RUN_MS = 12_000_000, (1, 9)  # of CPU time
 BAR = 99.0
-FOREVER = "100000"
-LIBC, SYS_TGKILL = ctypes.CDLL(None), 234
 
 CONFIG = """
 pyroscope.ebpf "f" {{
@@ -50,77 +42,6 @@ pyroscope.ebpf "f" {{
 }}
 profile.file "out" {{ paths = ["out.pb.gz"] }}
 """
-
-
-def command(name):
-    if name == "cc1plus":
-        real = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True, check=True).stdout.strip()
-        multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
-        return [real, "-quiet", "-imultiarch", multiarch, "-O2", "-D_GNU_SOURCE", "-o", "/dev/null", f"{programs.ROOT}/tests/unwind/programs/throws.cc"]
-    if name == "sqlite3":
-        return programs.sql(20_000_000)
-    if name == "openssl":
-        return ["openssl", "speed", "-seconds", "60", "-bytes", "8192", "sha256", "rsa2048", "ecdsap256"]
-    for system, words in programs.system(False):
-        if system == name:
-            return [FOREVER if w == "%s" else w for w in words]
-    return [dict(programs.own())[name], FOREVER]
-
-
-# --- Freezing ---
-
-def on_cpu_ns(pid, tid):
-    try:
-        return int(read(f"/proc/{pid}/task/{tid}/schedstat").split()[0])
-    except OSError:  # it has ended
-        return 0
-
-
-def interrupt_later(pid, words):
-    """Once the process has run for a moment, or the frozen thread for long enough to be sampled."""
-    if words[0] == "spin":
-        tid = int(words[1])
-        goal = on_cpu_ns(pid, tid) + SPIN_NS
-        until(lambda: on_cpu_ns(pid, tid) >= goal, "a frozen thread's spinning")
-    else:
-        goal = on_cpu_total(pid) + random.uniform(*RUN_MS)
-        until(lambda: on_cpu_total(pid) >= goal, "a moment of running")
-    tid = int(words[1]) if words[0] == "spin" else pid
-    LIBC.syscall(SYS_TGKILL, pid, tid, signal.SIGSTOP)  # which no thread can block
-
-
-def on_cpu_total(pid):
-    """ms of all threads that there are."""
-    with contextlib.suppress(OSError):
-        return sum(on_cpu_ns(pid, tid) for tid in os.listdir(f"/proc/{pid}/task")) / 1e6
-    return float("inf")
-
-
-def freeze(pid, points):
-    """gdb's points: [{name, gdb, fp}]"""
-    found = []
-    with open("gdb.log", "w", encoding="utf-8") as log:
-        gdb = subprocess.Popen(["gdb", "-nx", "-q", "-batch", "-ex", "set debuginfod enabled off", "-ex", "set auto-load off",
-                                "-p", str(pid), "-x", os.path.join(os.path.dirname(__file__), "freeze.py")],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
-                               env=environment(FREEZE_POINTS=str(points)))
-    watchdog = threading.Timer(3 * DEADLINE, gdb.kill)
-    watchdog.start()
-    try:
-        for line in gdb.stdout:
-            words = line.split()
-            if words and words[0] in ("run", "spin"):
-                interrupt_later(pid, words)
-            elif line.startswith("point "):
-                found.append(json.loads(line[6:]))
-            elif line.startswith("error "):
-                print("# gdb:", line.rstrip())
-    finally:
-        watchdog.cancel()
-        gdb.kill()
-        gdb.wait()
-        gdb.stdout.close()
-    return found
 
 
 def observe(name):
@@ -267,14 +188,7 @@ def judge(name, oracles):
 def subject(name, oracles):
     def agrees():
         need_root()
-        if not shutil.which("gdb") or os.uname().machine != "x86_64":
-            raise Skip("needs gdb on x86-64: apt-get install gdb")
-        try:
-            words = command(name)
-        except (KeyError, FileNotFoundError, subprocess.CalledProcessError) as error:
-            raise Skip(f"needs what builds {name}") from error
-        if not shutil.which(words[0]):
-            raise Skip(f"needs {words[0]}")
+        need_gdb(name)
         judge(name, oracles)
     agrees.__doc__ = f"{name}: the same stacks as {' and '.join(oracles)} at frozen points"
     case(agrees)
