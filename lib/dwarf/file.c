@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sections and units of one file. Contract in file.h. */
+#include "dwarf/file.h"
+
+#include "dwarf/dw.h"
+#include "dwarf/package.h"
+#include "elf/inflate.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PIECE ((size_t)4096)       /* what is read here and there */
+#define PIECE_LONG ((size_t)65536) /* what is read through */
+#define MAX_VERSION 5
+
+static const char *const section_names[DWARF_SECTIONS] = {
+	[DWARF_INFO] = ".debug_info",         [DWARF_ABBREV] = ".debug_abbrev",
+	[DWARF_LINE] = ".debug_line",         [DWARF_LINE_STR] = ".debug_line_str",
+	[DWARF_STR] = ".debug_str",           [DWARF_STR_OFFSETS] = ".debug_str_offsets",
+	[DWARF_ADDR] = ".debug_addr",         [DWARF_RANGES] = ".debug_ranges",
+	[DWARF_RNGLISTS] = ".debug_rnglists", [DWARF_CU_INDEX] = ".debug_cu_index",
+};
+
+static const Elf64_Shdr *find_section(const struct elf_file *elf, const char *name, bool split)
+{
+	const struct str stem = str_of(name), suffix = split ? STR(".dwo") : STR("");
+
+	for (size_t i = 1; i < elf->n_sections; i++) {
+		struct str s = elf_file_section_name(elf, &elf->sections[i]);
+
+		if (s.n == stem.n + suffix.n && str_starts(s, stem) && str_ends(s, suffix))
+			return &elf->sections[i];
+	}
+	return NULL;
+}
+
+/* Inflates into a memfd, which is written once and read in pieces. */
+static int open_compressed(const struct elf_file *elf, const Elf64_Shdr *s, uint64_t *left,
+			   struct dwarf_section *ret)
+{
+	int fd = memfd_create("andiron-debug", MFD_CLOEXEC);
+	uint64_t n;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = elf_inflate_section(elf, s, *left, fd, &n);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	*left -= n;
+	*ret = (struct dwarf_section){.fd = fd, .owned = true, .size = n};
+	return 0;
+}
+
+static int open_section(const struct elf_file *elf, const Elf64_Shdr *s, uint64_t *left,
+			struct dwarf_section *ret)
+{
+	if (!s || s->sh_type == SHT_NOBITS)
+		return 0;
+	if (s->sh_offset > elf->size || s->sh_size > elf->size - s->sh_offset)
+		return -ENOEXEC;
+	if (s->sh_flags & SHF_COMPRESSED)
+		return open_compressed(elf, s, left, ret);
+	*ret = (struct dwarf_section){.fd = elf->fd, .base = s->sh_offset, .size = s->sh_size};
+	return 0;
+}
+
+static int open_sections(struct dwarf_file *f, const struct elf_file *elf, bool split)
+{
+	uint64_t left = DWARF_MAX_INFLATED;
+
+	for (unsigned int i = 0; i < DWARF_SECTIONS; i++) {
+		/* A package's index and a skeleton's addresses have plain names. */
+		bool suffixed = split && i != DWARF_CU_INDEX && i != DWARF_ADDR;
+		struct dwarf_section s = {.fd = -1};
+		int r = open_section(elf, find_section(elf, section_names[i], suffixed), &left, &s);
+
+		if (r < 0)
+			return r;
+		cursor_init(&f->c[i], &s, i == DWARF_INFO || i == DWARF_LINE ? PIECE_LONG : PIECE);
+	}
+	cursor_init(&f->entry, &f->c[DWARF_INFO].s, PIECE);
+	return 0;
+}
+
+/* 0; -EAGAIN: a unit of another version or width, to be passed over. */
+static int read_head(struct cursor *c, struct unit_head *u)
+{
+	uint64_t length;
+
+	u->offset = cursor_at(c);
+	u->format.offset_size = 4;
+	length = cursor_number(c, 4);
+	if (length == UINT32_MAX) {
+		u->format.offset_size = 8;
+		length = cursor_number(c, 8);
+	}
+	if (c->error || length > c->s.size - cursor_at(c) || length == 0)
+		return -ENOEXEC;
+	u->end = cursor_at(c) + length;
+	u->format.version = (uint8_t)cursor_number(c, 2);
+	u->type = DW_UT_compile;
+	if (u->format.version >= 5) {
+		u->type = cursor_u8(c);
+		u->format.address_size = cursor_u8(c);
+		u->abbrevs = cursor_number(c, u->format.offset_size);
+		if (u->type == DW_UT_skeleton || u->type == DW_UT_split_compile)
+			u->dwo_id = cursor_number(c, 8);
+	} else {
+		u->abbrevs = cursor_number(c, u->format.offset_size);
+		u->format.address_size = cursor_u8(c);
+	}
+	u->root = cursor_at(c);
+	if (c->error)
+		return -ENOEXEC;
+	return u->format.version < 2 || u->format.version > MAX_VERSION ||
+			       u->format.address_size != 8 || u->root >= u->end ||
+			       u->type == DW_UT_type || u->type == DW_UT_split_type
+		       ? -EAGAIN
+		       : 0;
+}
+
+/* Up to a head that makes no sense: what stands before it is good. */
+static int load_units(struct dwarf_file *f)
+{
+	struct cursor *c = &f->c[DWARF_INFO];
+
+	for (uint64_t at = 0; at < c->s.size;) {
+		struct unit_head u = {0};
+		int r;
+
+		cursor_seek(c, at);
+		r = read_head(c, &u);
+		if (r == -ENOEXEC)
+			return c->error == -ENOMEM ? -ENOMEM : f->units.n ? 0 : -ENOEXEC;
+		if (r == 0 && f->units.n >= DWARF_MAX_UNITS)
+			return -E2BIG;
+		if (r == 0 && !vec_push(&f->units, u))
+			return -ENOMEM;
+		at = u.end;
+	}
+	return 0;
+}
+
+int dwarf_file_open(struct dwarf_file *f, struct elf_file *elf, bool split, struct error *err)
+{
+	int r = elf_file_load_sections(elf, err);
+
+	*f = (struct dwarf_file){0};
+	for (unsigned int i = 0; i < DWARF_SECTIONS; i++)
+		f->c[i].s.fd = -1;
+	if (r == 0)
+		r = open_sections(f, elf, split);
+	if (r == 0 && !dwarf_file_has(f, DWARF_INFO))
+		r = -ENOENT;
+	if (r == 0)
+		r = load_units(f);
+	if (r == 0 && !f->units.n)
+		r = -ENOENT;
+	if (r == 0 && split)
+		r = package_apply(f);
+	if (r < 0) {
+		dwarf_file_close(f);
+		return r == -ENOENT ? r : error_errno(err, r, "cannot read the debug information");
+	}
+	return 0;
+}
+
+void dwarf_file_close(struct dwarf_file *f)
+{
+	for (unsigned int i = 0; i < DWARF_SECTIONS; i++) {
+		cursor_fini(&f->c[i]);
+		if (f->c[i].s.owned)
+			close(f->c[i].s.fd);
+	}
+	cursor_fini(&f->entry);
+	vec_free(&f->units);
+	for (unsigned int i = 0; i < DWARF_ABBREVS_KEPT; i++)
+		abbrev_free(&f->abbrevs[i].table);
+	*f = (struct dwarf_file){0};
+}
+
+size_t dwarf_file_bytes(const struct dwarf_file *f)
+{
+	size_t n = f->units.capacity * sizeof(*f->units.p) + (f->entry.bytes ? PIECE : 0);
+
+	for (unsigned int i = 0; i < DWARF_SECTIONS; i++)
+		n += (f->c[i].bytes ? f->c[i].piece : 0) +
+		     (f->c[i].s.owned ? (size_t)f->c[i].s.size : 0);
+	for (unsigned int i = 0; i < DWARF_ABBREVS_KEPT; i++)
+		n += abbrev_bytes(&f->abbrevs[i].table);
+	return n;
+}
+
+const struct unit_head *dwarf_file_unit(const struct dwarf_file *f, uint64_t offset)
+{
+	size_t low = 0, n = f->units.n;
+
+	while (n) {
+		size_t half = n / 2;
+
+		if (f->units.p[low + half].offset <= offset) {
+			low += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	return low && offset < f->units.p[low - 1].end ? &f->units.p[low - 1] : NULL;
+}
+
+int dwarf_file_abbrevs(struct dwarf_file *f, const struct unit_head *u,
+		       const struct abbrev_table **ret)
+{
+	struct abbrev_kept *oldest = &f->abbrevs[0];
+	struct abbrev_table table;
+	int r;
+
+	for (struct abbrev_kept *k = f->abbrevs; k < f->abbrevs + DWARF_ABBREVS_KEPT; k++) {
+		if (k->used && k->at == u->abbrevs &&
+		    memcmp(&k->format, &u->format, sizeof(k->format)) == 0) {
+			k->used = ++f->uses;
+			*ret = &k->table;
+			return 0;
+		}
+		oldest = k->used < oldest->used ? k : oldest;
+	}
+	r = abbrev_load(&table, &f->c[DWARF_ABBREV], u->abbrevs, &u->format, 0);
+	if (r < 0)
+		return r;
+	abbrev_free(&oldest->table);
+	*oldest = (struct abbrev_kept){u->abbrevs, ++f->uses, u->format, table};
+	*ret = &oldest->table;
+	return 0;
+}
