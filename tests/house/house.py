@@ -20,7 +20,7 @@ LAW = {
     "lib/base": set(),
     "lib/abi": {"andiron", "base"},
     "lib/proc": {"base"},
-    "lib/elf": {"base", "libelf", "gelf", "zlib", "bpf"},
+    "lib/elf": {"base", "libelf", "gelf", "lzma", "zlib", "bpf"},
     "lib/unwind": {"base", "elf", "bpf"},
     "lib/dwarf": {"base", "elf"},
     "lib/pprof": {"base", "zlib", "protobuf-c"},
@@ -39,7 +39,7 @@ LAW = {
     "pyroscope-push": {"andiron", "abi", "base", "http", "client", "pprof", "export", "zlib"},
 }
 # Libraries by the header that stands for them.
-LIBRARIES = {"curl": "curl", "jansson.h": "jansson", "libelf.h": "libelf", "gelf.h": "gelf", "elf.h": None,
+LIBRARIES = {"curl": "curl", "jansson.h": "jansson", "libelf.h": "libelf", "gelf.h": "gelf", "elf.h": None, "lzma.h": "lzma",
              "zlib.h": "zlib", "protobuf-c": "protobuf-c", "bpf": "bpf", "libiberty": "libiberty",
              "demangle.h": "libiberty", "yaml.h": "yaml"}
 OURS = {"base", "abi", "dwarf", "elf", "pprof", "http", "client", "export", "proc", "unwind", "host", "andiron"}
