@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of tables and names. Contract in cache.h. */
+/* The cache of names. Contract in cache.h. */
 #include "cache.h"
 
 #include "base/check.h"
@@ -15,8 +15,9 @@ void cache_init(struct cache *c, const struct andiron_extension *objects, size_t
 
 static void free_object(struct cache *c, struct cached_object *o)
 {
-	c->objects->release(c->objects_self, o->id);
-	elf_symbols_free(&o->symbols);
+	if (o->id != CACHE_VDSO)
+		c->objects->release(c->objects_self, o->id);
+	vec_free(&o->frames);
 	vec_free(&o->results);
 	index_free(&o->by_address);
 	intern_free(&o->names);
@@ -34,7 +35,7 @@ void cache_fini(struct cache *c)
 
 static size_t size_of(const struct cached_object *o)
 {
-	return sizeof(*o) + elf_symbols_bytes(&o->symbols) +
+	return sizeof(*o) + o->frames.capacity * sizeof(*o->frames.p) +
 	       o->results.capacity * sizeof(*o->results.p) +
 	       o->by_address.capacity * sizeof(struct index_slot) + o->names.arena.bytes +
 	       o->names.index.capacity * sizeof(struct index_slot) +
@@ -70,7 +71,8 @@ struct cached_object *cache_object(struct cache *c, uint64_t id, int64_t now_ns)
 		free(o);
 		return NULL;
 	}
-	c->objects->retain(c->objects_self, id);
+	if (id != CACHE_VDSO)
+		c->objects->retain(c->objects_self, id);
 	o->id = id;
 	o->used_ns = now_ns;
 	c->list.p[c->list.n++] = o;
@@ -88,6 +90,12 @@ static void evict(struct cache *c, size_t at)
 	c->list.n--;
 	c->bytes -= o->bytes;
 	free_object(c, o);
+}
+
+void cache_clear(struct cache *c)
+{
+	while (c->list.n)
+		evict(c, c->list.n - 1);
 }
 
 /* Position of what was used least recently, besides `keep`; n if there is none. */
@@ -159,18 +167,24 @@ const struct cached_name *cache_find(const struct cached_object *o, uint64_t add
 	return at == INDEX_NONE ? NULL : &o->results.p[at];
 }
 
-const struct cached_name *cache_add(struct cached_object *o, uint64_t address, uint32_t demangle,
-				    struct str name, struct str system_name)
+struct cached_name *cache_add(struct cached_object *o, const struct cached_name *name)
 {
-	struct cached_name result = {.address = address, .demangle = demangle};
-
-	check(o->results.n < INDEX_NONE);
-	result.name = intern_add(&o->names, name);
-	result.system_name = intern_add(&o->names, system_name);
-	if (result.name == INDEX_NONE || result.system_name == INDEX_NONE ||
-	    !vec_reserve(&o->results, 1) ||
-	    index_add(&o->by_address, hash_of(address, demangle), (uint32_t)o->results.n) < 0)
+	check(o->results.n < INDEX_NONE && o->frames.n < INDEX_NONE);
+	if (!vec_reserve(&o->results, 1) ||
+	    index_add(&o->by_address, hash_of(name->address, name->demangle),
+		      (uint32_t)o->results.n) < 0)
 		return NULL;
-	o->results.p[o->results.n] = result;
+	o->results.p[o->results.n] = *name;
+	o->results.p[o->results.n].first = (uint32_t)o->frames.n;
+	o->results.p[o->results.n].n = 0;
 	return &o->results.p[o->results.n++];
+}
+
+bool cache_add_frame(struct cached_object *o, const struct cached_frame *frame)
+{
+	check(o->results.n > 0);
+	if (!vec_push(&o->frames, *frame))
+		return false;
+	o->results.p[o->results.n - 1].n++;
+	return true;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The option table of profile.symbolize. */
+/* The option table of profile.symbolize, and its metrics. */
 #include "options.h"
 
 #include "abi/value.h"
 
-#define CACHE_BYTES_DEFAULT INT64_C(16777216)
+#include <stdio.h>
+#include <string.h>
+
+#define CACHE_BYTES_DEFAULT INT64_C(33554432)
 
 static const struct andiron_option options[] = {
 	{.name = "forward_to",
@@ -14,18 +17,95 @@ static const struct andiron_option options[] = {
 	 .since = "0.1"},
 	{.name = "cache_bytes",
 	 .type = ANDIRON_TYPE_INT,
-	 .default_text = "16777216",
-	 .doc = "How much memory symbol tables and names may take between batches, in bytes. The "
-		"file used least recently is forgotten first; a file whose table alone is larger "
-		"gives no names. The kernel's list comes on top.",
+	 .default_text = "33554432",
+	 .doc = "How much memory names may take between batches, in bytes, and how much symbol tables and "
+		"debug information. The file used least recently is forgotten first; a file whose "
+		"table alone is larger gives no names. The kernel's list comes on top.",
 	 .since = "0.1",
 	 .min = 1 << 20,
 	 .max = INT64_C(1) << 36},
+	{.name = "lines",
+	 .type = ANDIRON_TYPE_BOOL,
+	 .default_text = "true",
+	 .doc = "Whether frames get source files and lines, from debug information and from Go's own "
+		"tables.",
+	 .since = "0.1"},
+	{.name = "inlines",
+	 .type = ANDIRON_TYPE_BOOL,
+	 .default_text = "true",
+	 .doc = "Whether calls that the compiler has inlined become frames.",
+	 .since = "0.1"},
 };
 
 const struct andiron_options symbolize_options = ANDIRON_OPTIONS(options);
 
-size_t symbolize_cache_bytes(const struct andiron_value *args)
+struct symbolizer_settings symbolize_settings(const struct andiron_value *args)
 {
-	return (size_t)value_int(args, "cache_bytes", CACHE_BYTES_DEFAULT);
+	return (struct symbolizer_settings){
+		.cache_bytes = (size_t)value_int(args, "cache_bytes", CACHE_BYTES_DEFAULT),
+		.lines = value_bool(args, "lines", true),
+		.inlines = value_bool(args, "inlines", true),
+	};
+}
+
+/* One counter for each of `words`, told apart by a label. */
+static void add_family(const struct andiron_metric_sink *sink, struct andiron_metric m,
+		       const char *label, const char *const *words, const uint64_t *values)
+{
+	for (; *words; words++, values++) {
+		const struct andiron_kv kv = {{label, strlen(label)}, {*words, strlen(*words)}};
+
+		m.kind = ANDIRON_METRIC_COUNTER;
+		m.n_labels = 1;
+		m.labels = &kv;
+		m.value = (double)*values;
+		sink->add(sink->self, &m);
+	}
+}
+
+void symbolize_count(const struct symbolizer *s, uint64_t unnamed_batches,
+		     const struct andiron_metric_sink *sink)
+{
+	static const char *const sources[] = {"symtab", "debug", "dynsym", "minidebug",
+					      "go",     "dwarf", "kernel", NULL};
+	static const char *const reasons[] = {"no_object", "unavailable",   "broken",
+					      "no_symbol", "kernel_hidden", NULL};
+	const struct andiron_metric resolved = {.name = "andiron_symbolize_frames_resolved_total",
+						.help = "Frames that got a name, by its source."};
+	const struct andiron_metric unresolved = {
+		.name = "andiron_symbolize_frames_unresolved_total",
+		.help = "Frames that got no name, by the reason."};
+	const struct {
+		const char *name, *help;
+		uint64_t value;
+		uint32_t kind;
+	} single[] = {
+		{"lines_total", "Frames that got a source line.", s->totals.lines, 0},
+		{"inlined_total", "Inlined calls that became frames.", s->totals.inlined, 0},
+		{"broken_files_total", "Files that did not parse and were set aside.",
+		 s->totals.broken_files, 0},
+		{"crashes_total", "How often the process that reads files died.", s->totals.crashes,
+		 0},
+		{"unnamed_batches_total", "Batches that went on without names.", unnamed_batches,
+		 0},
+		{"kallsyms_reads_total", "How often the list of kernel symbols was read.",
+		 s->kernel.reads, 0},
+		{"cache_bytes", "Remembered names, without the kernel's.", s->cache.bytes, 1},
+		{"kernel_bytes", "Memory of the kernel's names.", kernel_bytes(&s->kernel), 1},
+	};
+
+	_Static_assert(sizeof(sources) / sizeof(sources[0]) == FROM_COUNT + 1, "a word a source");
+	add_family(sink, resolved, "source", sources, s->totals.resolved);
+	add_family(sink, unresolved, "reason", reasons, s->totals.unresolved);
+	for (size_t k = 0; k < sizeof(single) / sizeof(single[0]); k++) {
+		char name[64];
+		const struct andiron_metric m = {.name = name,
+						 .help = single[k].help,
+						 .kind = single[k].kind ? ANDIRON_METRIC_GAUGE
+									: ANDIRON_METRIC_COUNTER,
+						 .value = (double)single[k].value};
+
+		snprintf(name, sizeof(name), "andiron_symbolize_%s", single[k].name);
+		sink->add(sink->self, &m);
+	}
 }

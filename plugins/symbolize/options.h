@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What profile.symbolize can be told. */
+/* What profile.symbolize can be told, and what it counts. */
 #ifndef SYMBOLIZE_OPTIONS_H
 #define SYMBOLIZE_OPTIONS_H
 
+#include "symbolizer.h"
+
+#include <andiron/component.h>
 #include <andiron/option.h>
 #include <andiron/value.h>
-#include <stddef.h>
 
 extern const struct andiron_options symbolize_options;
 
-size_t symbolize_cache_bytes(const struct andiron_value *args);
+struct symbolizer_settings symbolize_settings(const struct andiron_value *args);
+
+/* Adds the metrics. */
+void symbolize_count(const struct symbolizer *s, uint64_t unnamed_batches,
+		     const struct andiron_metric_sink *sink);
 
 #endif

@@ -35,6 +35,7 @@ static int32_t symbolize_create(const struct andiron_host *host, uint64_t instan
 				const struct andiron_value *args, void **ret_self,
 				struct andiron_error *err)
 {
+	const struct symbolizer_settings settings = symbolize_settings(args);
 	struct andiron_extension objects;
 	struct instance *i;
 	int32_t r = host->extension(instance, ANDIRON_OBJECTS_ID, &objects);
@@ -45,7 +46,7 @@ static int32_t symbolize_create(const struct andiron_host *host, uint64_t instan
 	if (!i)
 		return -ENOMEM;
 	i->context = (struct abi_context){host, instance};
-	symbolizer_init(&i->symbolizer, &objects, symbolize_cache_bytes(args), broken_file, i);
+	symbolizer_init(&i->symbolizer, &objects, &settings, broken_file, i);
 	*ret_self = i;
 	return 0;
 }
@@ -61,9 +62,10 @@ static int32_t symbolize_start(void *self, struct andiron_error *err)
 static int32_t symbolize_update(void *self, const struct andiron_value *args,
 				struct andiron_error *err)
 {
+	const struct symbolizer_settings settings = symbolize_settings(args);
 	struct instance *i = self;
 
-	i->symbolizer.cache.limit = symbolize_cache_bytes(args);
+	symbolizer_set(&i->symbolizer, &settings);
 	return 0;
 }
 
@@ -113,55 +115,11 @@ static void symbolize_batch(void *self, const struct andiron_batch *batch)
 	say_kernel_state(i);
 }
 
-static void add_metric(const struct andiron_metric_sink *sink, uint32_t kind, const char *name,
-		       const char *help, uint64_t value)
-{
-	const struct andiron_metric m = {
-		.name = name, .help = help, .kind = kind, .value = (double)value};
-
-	sink->add(sink->self, &m);
-}
-
-/* One counter for each of `words`, told apart by a label. */
-static void add_family(const struct andiron_metric_sink *sink, struct andiron_metric m,
-		       const char *label, const char *const *words, const uint64_t *values)
-{
-	for (; *words; words++, values++) {
-		const struct andiron_kv kv = {{label, strlen(label)}, {*words, strlen(*words)}};
-
-		m.kind = ANDIRON_METRIC_COUNTER;
-		m.n_labels = 1;
-		m.labels = &kv;
-		m.value = (double)*values;
-		sink->add(sink->self, &m);
-	}
-}
-
 static void symbolize_metrics(void *self, const struct andiron_metric_sink *sink)
 {
-	static const char *const sources[] = {"symtab", "debug", "dynsym", "kernel", NULL};
-	static const char *const reasons[] = {"no_object", "unavailable",   "broken",
-					      "no_symbol", "kernel_hidden", NULL};
-	const struct andiron_metric resolved = {.name = "andiron_symbolize_frames_resolved_total",
-						.help = "Frames that got a name, by its source."};
-	const struct andiron_metric unresolved = {
-		.name = "andiron_symbolize_frames_unresolved_total",
-		.help = "Frames that got no name, by the reason."};
 	const struct instance *i = self;
-	const struct symbolizer *s = &i->symbolizer;
 
-	add_family(sink, resolved, "source", sources, s->totals.resolved);
-	add_family(sink, unresolved, "reason", reasons, s->totals.unresolved);
-	add_metric(sink, ANDIRON_METRIC_COUNTER, "andiron_symbolize_broken_files_total",
-		   "Files that did not parse and were set aside.", s->totals.broken_files);
-	add_metric(sink, ANDIRON_METRIC_COUNTER, "andiron_symbolize_unnamed_batches_total",
-		   "Batches that went on without names.", i->unnamed_batches);
-	add_metric(sink, ANDIRON_METRIC_COUNTER, "andiron_symbolize_kallsyms_reads_total",
-		   "How often the list of kernel symbols was read.", s->kernel.reads);
-	add_metric(sink, ANDIRON_METRIC_GAUGE, "andiron_symbolize_cache_bytes",
-		   "Symbol tables and remembered names, without the kernel's.", s->cache.bytes);
-	add_metric(sink, ANDIRON_METRIC_GAUGE, "andiron_symbolize_kernel_bytes",
-		   "Memory of the kernel's names.", kernel_bytes(&s->kernel));
+	symbolize_count(&i->symbolizer, i->unnamed_batches, sink);
 }
 
 static const struct andiron_export exports[] = {

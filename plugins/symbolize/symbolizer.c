@@ -6,9 +6,10 @@
  */
 #include "symbolizer.h"
 
-#include "binary.h"
 #include "clean.h"
 #include "demangle.h"
+#include "resolve.h"
+#include "vdso.h"
 
 #include "abi/batch-build.h"
 #include "base/check.h"
@@ -32,14 +33,26 @@ struct run {
 	uint32_t demangle;
 	int64_t now_ns;
 	VEC(struct frame) frames;
-	struct buf linked, readable, clean_linked, clean_readable; /* scratch */
+	VEC(uint64_t) unknown;
+	VEC(struct andiron_line) lines;
+	struct buf readable, clean_linked, clean_readable; /* scratch */
 };
 
-void symbolizer_init(struct symbolizer *s, const struct andiron_extension *objects,
-		     size_t cache_bytes, symbolizer_broken_fn broken, void *context)
+static int ask_here(void *self, const struct parser_request *request, struct buf *answer)
 {
-	*s = (struct symbolizer){.broken = broken, .context = context};
-	cache_init(&s->cache, objects, cache_bytes);
+	struct symbolizer *s = self;
+
+	return parser_run(&s->parser, request, answer);
+}
+
+void symbolizer_init(struct symbolizer *s, const struct andiron_extension *objects,
+		     const struct symbolizer_settings *settings, symbolizer_broken_fn broken,
+		     void *context)
+{
+	*s = (struct symbolizer){
+		.settings = *settings, .vdso = -1, .broken = broken, .context = context};
+	s->port = (struct symbolizer_port){ask_here, s};
+	cache_init(&s->cache, objects, settings->cache_bytes);
 	kernel_init(&s->kernel, objects);
 }
 
@@ -47,6 +60,19 @@ void symbolizer_fini(struct symbolizer *s)
 {
 	cache_fini(&s->cache);
 	kernel_fini(&s->kernel);
+	parser_fini(&s->parser);
+	closep(&s->vdso);
+}
+
+void symbolizer_set(struct symbolizer *s, const struct symbolizer_settings *settings)
+{
+	bool same =
+		s->settings.lines == settings->lines && s->settings.inlines == settings->inlines;
+
+	s->settings = *settings;
+	s->cache.limit = settings->cache_bytes;
+	if (!same)
+		cache_clear(&s->cache);
 }
 
 /* A linked name as it is shown and as it is kept; both clean. 0 or -ENOMEM. */
@@ -81,87 +107,73 @@ static void set_tried(struct run *run, uint32_t location, unsigned int why)
 	batch_set_tried(run->builder, location);
 }
 
-static unsigned int source_of(const struct cached_object *o)
+/* The remembered frames of an address become the lines of a location. */
+static int set_frames(struct run *run, const struct cached_object *o,
+		      const struct cached_name *known, uint32_t location)
 {
-	if (o->symbols.source == ELF_SYMBOLS_DYNSYM)
-		return FROM_DYNSYM;
-	return o->opens == ANDIRON_OPEN_DEBUG ? FROM_DEBUG : FROM_SYMTAB;
-}
+	run->lines.n = 0;
+	for (uint32_t i = 0; i < known->n; i++) {
+		const struct cached_frame *f = &o->frames.p[known->first + i];
+		struct andiron_function function = {
+			.name = batch_add_string(run->builder, intern_get(&o->names, f->name)),
+			.system_name = batch_add_string(run->builder,
+							intern_get(&o->names, f->system_name)),
+			.file = batch_add_string(run->builder, intern_get(&o->names, f->file)),
+			.start_line = f->start_line,
+		};
+		struct andiron_line line = {.function = batch_add_function(run->builder, &function),
+					    .line = f->line,
+					    .column = f->column};
 
-/* Looks an address up in the file and remembers the answer; NULL with *r 0
- * if the file cannot be read now. */
-static const struct cached_name *look_up(struct run *run, struct binary *b, uint64_t address,
-					 int *r)
-{
-	struct str name = STR(""), system_name = STR("");
-	const struct cached_name *answer;
-
-	*r = binary_find(b, address, &run->linked);
-	if (*r == 0)
-		*r = make_names(run, buf_str(&run->linked), &name, &system_name);
-	else if (*r == -ENOENT)
-		*r = 0;
-	else if (*r != -ENOMEM) {
-		*r = 0;
-		return NULL;
+		if (function.name == INDEX_NONE || function.system_name == INDEX_NONE ||
+		    function.file == INDEX_NONE || line.function == INDEX_NONE ||
+		    !vec_push(&run->lines, line))
+			return -ENOMEM;
+		run->s->totals.lines += f->line != 0;
 	}
-	if (*r < 0)
-		return NULL;
-	answer = cache_add(b->object, address, run->demangle, name, system_name);
-	if (!answer)
-		*r = -ENOMEM;
-	return answer;
+	run->s->totals.inlined += known->n - 1u;
+	return batch_set_lines(run->builder, location, run->lines.p, known->n) ? 0 : -ENOMEM;
 }
 
-static int name_frame(struct run *run, struct binary *b, const struct frame *f)
+static int name_frame(struct run *run, const struct cached_object *o, const struct frame *f)
 {
-	struct cached_object *o = b->object;
 	const struct cached_name *known = cache_find(o, f->address, run->demangle);
-	int r = 0;
 
-	if (!known && o->state == BINARY_READY)
-		known = look_up(run, b, f->address, &r);
-	if (r < 0)
-		return r;
-	if (known && known->name) {
-		run->s->totals.resolved[source_of(o)]++;
-		return set_name(run, f->location, intern_get(&o->names, known->name),
-				intern_get(&o->names, known->system_name));
+	if (known && known->n) {
+		run->s->totals.resolved[known->source]++;
+		return set_frames(run, o, known, f->location);
 	}
 	set_tried(run, f->location,
 		  known                       ? WHY_NO_SYMBOL
-		  : o->state == BINARY_BROKEN ? WHY_BROKEN
+		  : o->state == OBJECT_BROKEN ? WHY_BROKEN
 					      : WHY_UNAVAILABLE);
 	return 0;
-}
-
-static void set_aside(struct symbolizer *s, uint64_t object, const struct error *why)
-{
-	struct andiron_object_info info = {.size = sizeof(info)};
-
-	s->totals.broken_files++;
-	if (s->broken && s->cache.objects->info(s->cache.objects_self, object, &info) == 0)
-		s->broken(s->context, &info.path, why);
 }
 
 /* The frames [f, end) of one object. */
 static int name_object(struct run *run, const struct frame *f, const struct frame *end)
 {
 	struct cached_object *o = cache_object(&run->s->cache, f->object, run->now_ns);
-	struct error why = ERROR_NULL;
-	struct binary b;
-	int r;
+	int r = 0;
 
 	if (!o)
 		return -ENOMEM;
-	r = binary_begin(&b, &run->s->cache, o, run->now_ns, &why);
-	if (r < 0 && r != -ENOMEM) {
-		set_aside(run->s, o->id, &why);
-		r = 0;
+	run->unknown.n = 0;
+	for (const struct frame *i = f; i < end; i++) {
+		if ((i > f && i->address == i[-1].address) ||
+		    cache_find(o, i->address, run->demangle))
+			continue;
+		if (!vec_push(&run->unknown, i->address))
+			return -ENOMEM;
+	}
+	if (run->unknown.n) {
+		const struct resolve q = {run->unknown.p, run->unknown.n, run->demangle,
+					  run->now_ns};
+
+		r = resolve(run->s, o, &q);
 	}
 	for (; r == 0 && f < end; f++)
-		r = name_frame(run, &b, f);
-	binary_end(&b);
+		r = name_frame(run, o, f);
 	cache_count(&run->s->cache, o);
 	return r;
 }
@@ -220,6 +232,14 @@ static int by_object(const void *x, const void *y)
 	return a->address < b->address ? -1 : a->address > b->address;
 }
 
+/* The vDSO is no file, but the same bytes in every process. */
+static uint64_t object_of(const struct batch_view *v, uint32_t mapping)
+{
+	struct andiron_mapping m = batch_mapping(v, mapping);
+
+	return m.object || !str_is(batch_str(v, m.file), "[vdso]") ? m.object : CACHE_VDSO;
+}
+
 /* The frames that want a name, sorted. */
 static int collect(struct run *run, const struct batch_view *v)
 {
@@ -234,7 +254,7 @@ static int collect(struct run *run, const struct batch_view *v)
 		if (l.kind == ANDIRON_FRAME_KERNEL)
 			f.object = ANDIRON_OBJECT_KERNEL;
 		else if (l.kind == ANDIRON_FRAME_NATIVE)
-			f.object = batch_mapping(v, l.mapping).object;
+			f.object = object_of(v, l.mapping);
 		else
 			continue;
 		if (!vec_push(&run->frames, f))
@@ -277,7 +297,8 @@ int symbolizer_run(struct symbolizer *s, const struct andiron_batch *batch, int6
 		r = derive(&run, batch, ret);
 	cache_trim(&s->cache, now_ns);
 	vec_free(&run.frames);
-	buf_free(&run.linked);
+	vec_free(&run.unknown);
+	vec_free(&run.lines);
 	buf_free(&run.readable);
 	buf_free(&run.clean_linked);
 	buf_free(&run.clean_readable);

@@ -9,18 +9,12 @@
 
 #include "cache.h"
 #include "kernel.h"
+#include "parser.h"
 
 #include <andiron/batch.h>
 
-/* Where names came from, */
-#define FROM_SYMTAB 0
-#define FROM_DEBUG 1
-#define FROM_DYNSYM 2
-#define FROM_KERNEL 3
-#define FROM_COUNT 4
-
-/* and why there was none. */
-#define WHY_NO_OBJECT 0   /* no file behind the mapping: vDSO, JIT, unknown */
+/* Why there was no name. */
+#define WHY_NO_OBJECT 0   /* no file behind the mapping: JIT, unknown */
 #define WHY_UNAVAILABLE 1 /* the file could not be opened or read */
 #define WHY_BROKEN 2      /* the file does not parse */
 #define WHY_NO_SYMBOL 3   /* no extent covers the address */
@@ -30,7 +24,22 @@
 struct symbolizer_totals {
 	uint64_t resolved[FROM_COUNT];
 	uint64_t unresolved[WHY_COUNT];
+	uint64_t lines;   /* frames that got a line, */
+	uint64_t inlined; /* and inlined calls that became frames */
 	uint64_t broken_files;
+	uint64_t crashes; /* of the parser, where it is a process of its own */
+};
+
+struct symbolizer_settings {
+	size_t cache_bytes;
+	bool lines, inlines;
+};
+
+/* Who reads the files: 0 with an answer appended (answer.h); -EPIPE: it died over this;
+ * -ENOMEM or another errno. The request's descriptors are used up. */
+struct symbolizer_port {
+	int (*ask)(void *self, const struct parser_request *request, struct buf *answer);
+	void *self;
 };
 
 /* A file that was set aside just now; for the log. */
@@ -41,14 +50,23 @@ struct symbolizer {
 	struct cache cache;
 	struct kernel kernel;
 	struct symbolizer_totals totals;
+	struct symbolizer_settings settings;
+	struct symbolizer_port port;
+	struct parser parser; /* used where the port is not another's */
+	int vdso;             /* its file; -1: none */
 	symbolizer_broken_fn broken;
 	void *context;
 };
 
-/* `objects` is andiron.objects/1; `broken` may be NULL. */
+/* `objects` is andiron.objects/1; `broken` may be NULL. Files are parsed here
+ * until s->port is set to somebody else. */
 void symbolizer_init(struct symbolizer *s, const struct andiron_extension *objects,
-		     size_t cache_bytes, symbolizer_broken_fn broken, void *context);
+		     const struct symbolizer_settings *settings, symbolizer_broken_fn broken,
+		     void *context);
 void symbolizer_fini(struct symbolizer *s);
+
+/* New settings; what is remembered is forgotten where they change what is asked for. */
+void symbolizer_set(struct symbolizer *s, const struct symbolizer_settings *settings);
 
 /*
  * A batch derived from `batch` with names, with one reference, or NULL in

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of the engine against objects whose files the test writes. */
-#include "binary.h"
 #include "symbolizer.h"
 
 #include "abi/batch-build.h"
@@ -34,9 +33,11 @@ static int32_t fake_open(void *self, uint64_t object, uint32_t what, int32_t *re
 			return -EPERM;
 		fd = elf_memfd(f->kernel, strlen(f->kernel));
 		lseek(fd, 0, SEEK_SET);
-	} else {
+	} else if (what == ANDIRON_OPEN_FILE) {
 		f->opens[object]++;
-		fd = dup(what == ANDIRON_OPEN_FILE ? f->files[object] : f->debugs[object]);
+		fd = dup(f->files[object]);
+	} else if (what == ANDIRON_OPEN_DEBUG) {
+		fd = dup(f->debugs[object]);
 	}
 	if (fd < 0)
 		return -ENOENT;
@@ -89,13 +90,14 @@ static void on_broken(void *context, const struct andiron_str *path, const struc
 
 static void begin(struct fixture *x, size_t cache_bytes)
 {
+	const struct symbolizer_settings settings = {cache_bytes, true, true};
 	struct andiron_extension objects = {&fake_table, &x->fake};
 
 	memset(&x->fake, 0, sizeof(x->fake));
 	memset(x->fake.files, 0xff, sizeof(x->fake.files));
 	memset(x->fake.debugs, 0xff, sizeof(x->fake.debugs));
 	x->n_broken = 0;
-	symbolizer_init(&x->s, &objects, cache_bytes, on_broken, x);
+	symbolizer_init(&x->s, &objects, &settings, on_broken, x);
 }
 
 static void end(struct fixture *x)
@@ -108,20 +110,31 @@ static void end(struct fixture *x)
 	}
 }
 
-/* A file with one function of 16 bytes at 0x1000, by that table. */
-static int file_with(const char *name, uint32_t table)
+/* A file with one function of 16 bytes at 0x1000, by that table; with a build
+ * id where that is not 0. */
+static int file_with_id(const char *name, uint32_t table, uint32_t id)
 {
+	struct buf note = BUF_NULL;
 	struct elf_writer w;
 	uint16_t text;
 	int fd;
 
 	elf_writer_init(&w);
+	elf_write_note(&note, "GNU", 4, NT_GNU_BUILD_ID, &id, sizeof(id));
+	if (id)
+		elf_write_section(&w, ".note.gnu.build-id", SHT_NOTE, 0, note.p, note.n);
+	buf_free(&note);
 	text = elf_write_section(&w, ".text", SHT_NOBITS, 0x1000, NULL, 0x1000);
 	elf_write_symbol(&w, name, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), text, 0x1000, 16);
 	elf_write_symbols(&w, table);
 	fd = elf_write_memfd(&w);
 	elf_writer_fini(&w);
 	return fd;
+}
+
+static int file_with(const char *name, uint32_t table)
+{
+	return file_with_id(name, table, 0);
 }
 
 struct place {
@@ -214,29 +227,33 @@ TEST(frames_get_the_names_of_their_files)
 	end(&x);
 }
 
-/* A debug file serves where the file has no .symtab, and only then; where it
+/* A debug file of the same build serves where the file has no .symtab, and only then; where it
  * does not parse, .dynsym does. */
 TEST(debug_files_stand_in_for_symtab)
 {
 	static const struct place places[] = {{2, 0x1000, ANDIRON_FRAME_NATIVE},
 					      {3, 0x1000, ANDIRON_FRAME_NATIVE},
-					      {4, 0x1000, ANDIRON_FRAME_NATIVE}};
+					      {4, 0x1000, ANDIRON_FRAME_NATIVE},
+					      {5, 0x1000, ANDIRON_FRAME_NATIVE}};
 	const struct andiron_batch *named;
 	struct fixture x;
 
 	begin(&x, 1 << 20);
-	x.fake.files[2] = file_with("exported", SHT_DYNSYM);
-	x.fake.debugs[2] = file_with("internal", SHT_SYMTAB);
+	x.fake.files[2] = file_with_id("exported", SHT_DYNSYM, 7);
+	x.fake.debugs[2] = file_with_id("internal", SHT_SYMTAB, 7);
+	x.fake.files[5] = file_with_id("exported", SHT_DYNSYM, 7);
+	x.fake.debugs[5] = file_with_id("of another build", SHT_SYMTAB, 8);
 	x.fake.files[3] = file_with("own", SHT_SYMTAB);
 	x.fake.debugs[3] = file_with("other", SHT_SYMTAB);
 	x.fake.files[4] = file_with("exported", SHT_DYNSYM);
 	x.fake.debugs[4] = elf_memfd("no ELF", 6);
-	named = run(&x, places, 3, 0);
+	named = run(&x, places, 4, 0);
 	expect_str(name_of(named, 1, NULL), "internal");
 	expect_str(name_of(named, 2, NULL), "own");
 	expect_str(name_of(named, 3, NULL), "exported");
+	expect_str(name_of(named, 4, NULL), "exported");
 	expect_eq(x.s.totals.resolved[FROM_DEBUG], 1);
-	expect_eq(x.s.totals.resolved[FROM_DYNSYM], 1);
+	expect_eq(x.s.totals.resolved[FROM_DYNSYM], 2);
 	expect_eq(x.n_broken, 0);
 	batch_release(named);
 	end(&x);
@@ -283,7 +300,7 @@ TEST(broken_files_are_set_aside)
 	expect_eq(x.s.totals.broken_files, 1);
 	expect_eq(x.s.totals.unresolved[WHY_BROKEN], 3);
 	x.fake.files[3] = file_with("late", SHT_SYMTAB);
-	batch_release(run(&x, places, 2, BINARY_RETRY_NS));
+	batch_release(run(&x, places, 2, OBJECT_RETRY_NS));
 	expect_eq(x.s.totals.resolved[FROM_SYMTAB], 1);
 	expect_eq(x.fake.opens[2], 1);
 	end(&x);

@@ -57,6 +57,7 @@ AT(andiron_plugin, components, 40);
 AT(andiron_plugin, n_components, 48);
 SIZE(andiron_object_key, 32);
 AT(andiron_objects, release, 56);
+AT(andiron_objects, open_named, 64);
 SIZE(andiron_process_event, 48);
 AT(andiron_process_events, unsubscribe, 16);
 SIZE(andiron_dropped_target, 48);

@@ -19,12 +19,12 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "host/objects/debug-files.h"
 #include "host/objects/identity.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 
 #define MAX_OBJECTS (1u << 20)
 
@@ -367,27 +367,6 @@ static int open_file(struct objects *o, struct object *e, int32_t *ret_fd)
 	return 0;
 }
 
-/*
- * /usr/lib/debug/.build-id/ab/cdef….debug. The id was read from a stranger's
- * file, so only hex digits make a path. Whoever parses the debug file compares
- * the build id in it.
- */
-static int open_debug(struct object *e, const char *build_id, int32_t *ret_fd)
-{
-	struct str id = str_of(build_id);
-	char path[192];
-	int fd;
-
-	if (id.n < 4 || id.n > 128 || strspn(id.p, "0123456789abcdef") != id.n)
-		return -ENOENT;
-	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", id.p, id.p + 2);
-	fd = open_path(path);
-	if (fd < 0)
-		return fd == -ENOTDIR ? -ENOENT : fd;
-	*ret_fd = fd;
-	return 0;
-}
-
 static int open_kallsyms(const struct object *e, int32_t *ret_fd)
 {
 	int fd = e->slot == ANDIRON_OBJECT_KERNEL ? open_path("/proc/kallsyms") : -ENOENT;
@@ -411,9 +390,31 @@ static int32_t objects_open(void *self, uint64_t object, uint32_t what, int32_t 
 	case ANDIRON_OPEN_FILE:
 		return open_file(o, e, ret_fd);
 	case ANDIRON_OPEN_DEBUG:
-		return open_debug(e, build_id, ret_fd);
+		return e->reopen ? debug_file_by_id(e->reopen, str_of(build_id), ret_fd) : -ENOENT;
 	case ANDIRON_OPEN_KALLSYMS:
 		return open_kallsyms(e, ret_fd);
+	case ANDIRON_OPEN_PACKAGE:
+		return e->reopen ? debug_file_package(e->reopen, ret_fd) : -ENOENT;
+	default:
+		return -ENOENT;
+	}
+}
+
+static int32_t objects_open_named(void *self, uint64_t object, uint32_t what,
+				  const struct andiron_str *name, int32_t *ret_fd)
+{
+	const struct str text = {name->ptr, name->len};
+	struct objects *o = lock(self);
+	struct object *e = object_of(o, object);
+
+	pthread_mutex_unlock(&o->lock);
+	if (!e || e->slot == ANDIRON_OBJECT_KERNEL)
+		return -ENOENT;
+	switch (what) {
+	case ANDIRON_OPEN_DEBUG_LINK:
+		return debug_file_by_link(e->reopen, text, ret_fd);
+	case ANDIRON_OPEN_BUILD_ID:
+		return debug_file_by_id(e->reopen, text, ret_fd);
 	default:
 		return -ENOENT;
 	}
@@ -451,6 +452,7 @@ const struct andiron_objects *objects_table(void)
 		.open = objects_open,
 		.retain = objects_retain,
 		.release = objects_release,
+		.open_named = objects_open_named,
 	};
 
 	return &table;

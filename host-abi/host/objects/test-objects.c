@@ -347,3 +347,56 @@ TEST(identity_compares_all_it_knows)
 	b.inode++;
 	expect(!identity_same(&a, &b));
 }
+
+static void content_is(int fd, const char *content)
+{
+	_cleanup_(buf_free) struct buf b = BUF_NULL;
+
+	expect_eq(file_read_fd(fd, &b, 64), 0);
+	expect_str(buf_str(&b), content);
+	close(fd);
+}
+
+/* A debug link is looked for beside the file and below, packages by the file's
+ * name; a name that leads elsewhere opens nothing, nor does what is no file. */
+TEST(files_of_an_object_are_found_by_name)
+{
+	const struct andiron_objects *t = objects_table();
+	struct objects *o = make();
+	char dir[32], path[64], below[64];
+	struct andiron_str name = text("x.debug"), bad = text("../x.debug"), dot = text("..");
+	struct andiron_str p;
+	uint64_t object;
+	int32_t fd;
+	int own;
+
+	folder(dir);
+	snprintf(path, sizeof(path), "%s/x", dir);
+	p = text(path);
+	write_file(path, "program");
+	own = open(path, O_RDONLY | O_CLOEXEC);
+	expect_eq(t->intern(o, own, &p, &p, &object), 0);
+	expect_eq(t->open_named(o, object, ANDIRON_OPEN_DEBUG_LINK, &name, &fd), -ENOENT);
+	expect_eq(t->open(o, object, ANDIRON_OPEN_PACKAGE, &fd), -ENOENT);
+	snprintf(below, sizeof(below), "%s/.debug", dir);
+	expect_eq(mkdir(below, 0755), 0);
+	snprintf(below, sizeof(below), "%s/.debug/x.debug", dir);
+	write_file(below, "below");
+	expect_eq(t->open_named(o, object, ANDIRON_OPEN_DEBUG_LINK, &name, &fd), 0);
+	content_is(fd, "below");
+	snprintf(below, sizeof(below), "%s/x.debug", dir);
+	write_file(below, "beside");
+	expect_eq(t->open_named(o, object, ANDIRON_OPEN_DEBUG_LINK, &name, &fd), 0);
+	content_is(fd, "beside");
+	snprintf(below, sizeof(below), "%s/x.dwp", dir);
+	write_file(below, "package");
+	expect_eq(t->open(o, object, ANDIRON_OPEN_PACKAGE, &fd), 0);
+	content_is(fd, "package");
+	expect_eq(t->open_named(o, object, ANDIRON_OPEN_DEBUG_LINK, &bad, &fd), -ENOENT);
+	expect_eq(t->open_named(o, object, ANDIRON_OPEN_DEBUG_LINK, &dot, &fd), -ENOENT);
+	expect_eq(t->open_named(o, object, ANDIRON_OPEN_BUILD_ID, &bad, &fd), -ENOENT);
+	expect_eq(t->open_named(o, object, 99, &name, &fd), -ENOENT);
+	t->release(o, object);
+	close(own);
+	objects_free(o);
+}

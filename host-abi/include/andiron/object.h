@@ -25,9 +25,14 @@ extern "C" {
 #define ANDIRON_OBJECT_KERNEL 1u
 
 /* What `open` opens. */
-#define ANDIRON_OPEN_FILE     1u /* the object itself */
-#define ANDIRON_OPEN_DEBUG    2u /* its separate debug file, by build id or debug link */
+#define ANDIRON_OPEN_FILE 1u     /* the object itself */
+#define ANDIRON_OPEN_DEBUG 2u    /* its separate debug file, by build id or debug link */
 #define ANDIRON_OPEN_KALLSYMS 3u /* /proc/kallsyms, for ANDIRON_OBJECT_KERNEL */
+#define ANDIRON_OPEN_PACKAGE 4u  /* its split units, packed: the file's name and ".dwp" */
+
+/* What `open_named` opens. */
+#define ANDIRON_OPEN_DEBUG_LINK 1u /* name: as .gnu_debuglink gives it, without a folder */
+#define ANDIRON_OPEN_BUILD_ID 2u   /* name: a build id in hex; the debug file of that id */
 
 /* Frozen. generation is 0 where the file system has none. */
 struct andiron_object_key {
@@ -84,6 +89,15 @@ struct andiron_objects {
 	/* References; the last release forgets the object. O(1). */
 	void (*retain)(void *self, uint64_t object);
 	void (*release)(void *self, uint64_t object);
+
+	/*
+	 * A descriptor like open's of a file that belongs to the object by a name, which may be a
+	 * stranger's: it never leads out of the folders that debug files are kept in, nor
+	 * out of the root of a container. Whoever parses it compares CRC or build id. -ENOENT.
+	 * Since 0.1; absent in tables that are shorter.
+	 */
+	int32_t (*open_named)(void *self, uint64_t object, uint32_t what,
+			      const struct andiron_str *name, int32_t *ret_fd);
 };
 
 #ifdef __cplusplus

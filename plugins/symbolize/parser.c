@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading strangers' files. Contract in parser.h. */
+#include "parser.h"
+
+#include "answer.h"
+#include "clean.h"
+#include "demangle.h"
+
+#include "base/check.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct parser_kept {
+	uint64_t object;
+	uint64_t used;
+	struct tables tables;
+};
+
+static void drop(struct parser *p, size_t i)
+{
+	tables_close(&p->kept.p[i]->tables);
+	free(p->kept.p[i]);
+	p->kept.p[i] = p->kept.p[--p->kept.n];
+}
+
+void parser_fini(struct parser *p)
+{
+	while (p->kept.n)
+		drop(p, p->kept.n - 1);
+	vec_free(&p->kept);
+	buf_free(&p->readable);
+	buf_free(&p->clean_name);
+	buf_free(&p->clean_linked);
+	buf_free(&p->clean_file);
+	dwarf_frames_free(&p->frames);
+}
+
+static void close_all(const int fds[TABLES_FILES])
+{
+	for (unsigned int i = 0; i < TABLES_FILES; i++)
+		closep(&fds[i]);
+}
+
+/* Drops what was used least recently, besides the newest, down to the limits. */
+static void shrink(struct parser *p, uint64_t max_bytes)
+{
+	for (;;) {
+		uint64_t bytes = 0;
+		size_t oldest = 0;
+
+		for (size_t i = 0; i < p->kept.n; i++) {
+			bytes += tables_bytes(&p->kept.p[i]->tables);
+			if (p->kept.p[i]->used < p->kept.p[oldest]->used)
+				oldest = i;
+		}
+		if (p->kept.n <= 1 || (bytes <= max_bytes && p->kept.n <= PARSER_OBJECTS_MAX))
+			return;
+		drop(p, oldest);
+	}
+}
+
+static int open_kept(struct parser *p, const struct parser_request *q, struct parser_kept **ret,
+		     struct error *err)
+{
+	const struct tables_limits limits = {
+		.max_bytes = (size_t)q->max_bytes,
+		.steps = q->steps,
+		.lines = q->flags & PARSER_LINES,
+		.inlines = q->flags & PARSER_INLINES,
+	};
+	struct parser_kept *k = vec_reserve(&p->kept, 1) ? calloc(1, sizeof(*k)) : NULL;
+	int fds[TABLES_FILES], r;
+
+	memcpy(fds, q->fds, sizeof(fds));
+	if (!k || fds[TABLES_FILE] < 0) {
+		free(k);
+		close_all(fds);
+		return k ? -EBADF : -ENOMEM;
+	}
+	r = tables_open(&k->tables, fds, &limits, err);
+	if (r < 0) {
+		free(k);
+		return r;
+	}
+	k->object = q->object;
+	p->kept.p[p->kept.n++] = k;
+	*ret = k;
+	return 0;
+}
+
+/* The object's tables, opened if need be. The request's descriptors are used up. */
+static int get(struct parser *p, const struct parser_request *q, struct parser_kept **ret,
+	       struct error *err)
+{
+	struct parser_kept *k = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < p->kept.n; i++)
+		if (p->kept.p[i]->object == q->object) {
+			if (q->flags & PARSER_REOPEN)
+				drop(p, i);
+			else
+				k = p->kept.p[i];
+			break;
+		}
+	if (k)
+		close_all(q->fds);
+	else
+		r = open_kept(p, q, &k, err);
+	if (r < 0)
+		return r;
+	k->used = ++p->uses;
+	k->tables.limits.steps = q->steps;
+	k->tables.limits.lines = q->flags & PARSER_LINES;
+	k->tables.limits.inlines = q->flags & PARSER_INLINES;
+	tables_grant(&k->tables);
+	*ret = k;
+	return 0;
+}
+
+/* A name of the source is shown as it is; a linked one as people read it. */
+static int put_frame(struct parser *p, const struct dwarf_frame *frame, uint32_t demangle_as,
+		     struct buf *answer)
+{
+	struct str raw = dwarf_frame_text(&p->frames, frame->function);
+	struct answer_frame f = {
+		.line = frame->line, .column = frame->column, .start_line = frame->start_line};
+	int r = frame->linked ? demangle(raw, demangle_as, &p->readable) : 0;
+
+	if (r < 0)
+		return r;
+	if (!raw.n)
+		raw = STR("[inlined]");
+	f.linked = clean_name(raw, &p->clean_linked);
+	f.name = r ? clean_name(buf_str(&p->readable), &p->clean_name) : f.linked;
+	f.file = clean_name(dwarf_frame_text(&p->frames, frame->file), &p->clean_file);
+	if (!f.name.p || !f.linked.p || (frame->file.n && !f.file.p))
+		return -ENOMEM;
+	return answer_put_frame(answer, &f);
+}
+
+static int put_address(struct parser *p, struct tables *t, uint64_t address,
+		       const struct parser_request *q, struct buf *answer)
+{
+	struct answer_address a = {.source = FROM_COUNT};
+	enum tables_source source;
+	int r = tables_find(t, address, &p->frames, &source);
+
+	if (r == -ENOMEM)
+		return r;
+	if (r == 0) {
+		size_t n = p->frames.list.n;
+
+		check(n > 0);
+		a.source = (uint8_t)source;
+		a.n_frames = (uint16_t)(n < PARSER_FRAMES_MAX ? n : PARSER_FRAMES_MAX);
+	}
+	a.unread = r < 0 && r != -ENOENT;
+	r = answer_put_address(answer, &a);
+	/* Of too many the innermost go: what is left is a path to the root. */
+	for (size_t i = p->frames.list.n - a.n_frames; r == 0 && a.n_frames && i < p->frames.list.n;
+	     i++)
+		r = put_frame(p, &p->frames.list.p[i], q->demangle, answer);
+	return r;
+}
+
+int parser_run(struct parser *p, const struct parser_request *q, struct buf *answer)
+{
+	struct parser_kept *k = NULL;
+	struct error why = ERROR_NULL;
+	int r = get(p, q, &k, &why);
+	struct answer_head head = {.n = (uint32_t)q->n, .error = r, .why = str_of(why.text)};
+
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
+		head.n = 0;
+		return answer_put_head(answer, &head);
+	}
+	head.link = str_of(k->tables.links.name);
+	head.alt = str_of(k->tables.links.alt_build_id);
+	r = answer_put_head(answer, &head);
+	for (size_t i = 0; r == 0 && i < q->n; i++)
+		r = put_address(p, &k->tables, q->addresses[i], q, answer);
+	shrink(p, q->max_bytes);
+	return r;
+}

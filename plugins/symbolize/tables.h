@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All that one object's files say of its addresses: symbol tables, Go's
+ * table, debug information. Files are read through descriptors that somebody else has opened; each
+ * part is read when it is first needed.
+ *
+ * Order: .symtab; the .symtab of the debug file; .dynsym; .gnu_debugdata; Go's table; debug
+ * information. The first that covers the address names the function. Lines and inlined calls come
+ * from Go's table where there is one, since it needs no debug information, else from debug
+ * information of the file itself, else of the debug file.
+ */
+#ifndef SYMBOLIZE_TABLES_H
+#define SYMBOLIZE_TABLES_H
+
+#include "dwarf/dwarf.h"
+#include "elf/debuglink.h"
+#include "elf/pclntab.h"
+#include "elf/symbols.h"
+
+/* Descriptors of an object. */
+enum tables_file {
+	TABLES_FILE,
+	TABLES_DEBUG,   /* by build id, or by link */
+	TABLES_ALT,     /* dwz's */
+	TABLES_PACKAGE, /* of split units */
+	TABLES_FILES
+};
+
+/* Where a name came from. */
+enum tables_source {
+	FROM_SYMTAB,
+	FROM_DEBUG,
+	FROM_DYNSYM,
+	FROM_MINIDEBUG,
+	FROM_GO,
+	FROM_DWARF,
+	FROM_KERNEL,
+	FROM_COUNT
+};
+
+struct tables_limits {
+	size_t max_bytes; /* of memory, about */
+	uint64_t steps;   /* entries and line instructions for each call of tables_grant */
+	bool lines, inlines;
+};
+
+struct tables {
+	int fds[TABLES_FILES]; /* -1: none */
+	struct tables_limits limits;
+	struct elf_file file;
+	struct elf_symbols own, debug, small; /* small: out of .gnu_debugdata */
+	int small_fd;
+	bool has_go;
+	struct pclntab go;
+	struct dwarf *dwarf;
+	int dwarf_error; /* why there is none: -ENOENT, -EAGAIN (split), -ETIME (set aside), … */
+	bool dwarf_tried;
+	struct elf_debuglinks links;
+	struct buf name;
+};
+
+/*
+ * Takes the descriptors over, also on failure; fds[TABLES_FILE] must be there. A debug file
+ * that is not the file's own (another build id; without one, another CRC) is left out. -ENOEXEC
+ * and the like: the file does not parse, with a sentence; -ENOMEM.
+ */
+int tables_open(struct tables *t, int fds[TABLES_FILES], const struct tables_limits *limits,
+		struct error *err);
+void tables_close(struct tables *t);
+size_t tables_bytes(const struct tables *t);
+
+/* Steps for what follows. */
+void tables_grant(struct tables *t);
+
+/*
+ * The frames of an address, innermost first, replacing what *ret held; *source is who named the
+ * function. -ENOENT: nothing covers it; -ENOMEM; else files could not be read. Ask in the order of
+ * addresses.
+ */
+int tables_find(struct tables *t, uint64_t address, struct dwarf_frames *ret,
+		enum tables_source *source);
+
+#endif
