@@ -234,22 +234,24 @@ static bool pages_hold(const Elf64_Phdr *p, uint64_t offset)
 		       (slack + (p->p_filesz - 1) % PAGE) / PAGE + (p->p_filesz - 1) / PAGE;
 }
 
+/* How well a segment answers for a byte, 0: not at all. What is executed is mapped from an
+ * executable one, with the whole pages at its ends. */
+static int rank(const Elf64_Phdr *p, uint64_t offset)
+{
+	bool exact = holds(p, offset);
+
+	if (p->p_type != PT_LOAD || !(exact || pages_hold(p, offset)))
+		return 0;
+	return 1 + exact + 2 * executable(p);
+}
+
 int elf_file_vaddr(const struct elf_file *f, uint64_t offset, uint64_t *ret)
 {
 	const Elf64_Phdr *best = NULL;
-	bool exact = false;
 
-	for (size_t i = 0; i < f->n_segments; i++) {
-		const Elf64_Phdr *p = &f->segments[i];
-		bool e = holds(p, offset);
-
-		if (p->p_type != PT_LOAD || !(e || pages_hold(p, offset)))
-			continue;
-		if (!best || (e && !exact) || (e == exact && executable(p) && !executable(best))) {
-			best = p;
-			exact = e;
-		}
-	}
+	for (size_t i = 0; i < f->n_segments; i++)
+		if (rank(&f->segments[i], offset) > (best ? rank(best, offset) : 0))
+			best = &f->segments[i];
 	if (!best)
 		return -ENOENT;
 	/* Modulo 2^64: a hostile segment gives a wrong address, not a trap. */

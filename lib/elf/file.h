@@ -73,9 +73,10 @@ int elf_file_read_section(const struct elf_file *f, const Elf64_Shdr *section, s
 			  struct buf *out);
 
 /*
- * The virtual address of the byte at `offset` of the file. Where two segments
- * hold it the executable one counts. Loaders map whole pages, so the rest of
- * a segment's first and last page belongs to it where no segment names it.
+ * The virtual address of the byte at `offset` of the file, as code has it: loaders map whole
+ * pages, so all of an executable segment's first and last page belongs to it, whatever other
+ * segments name there; where no executable one holds the byte, another does, in the same
+ * way.
  * -ENOENT: no segment holds it. O(segments).
  */
 int elf_file_vaddr(const struct elf_file *f, uint64_t offset, uint64_t *ret);

@@ -107,8 +107,10 @@ TEST(offset_becomes_address)
 	expect_eq(a, 0x401900);
 	expect_eq(elf_file_vaddr(&f, 0x100, &a), 0);
 	expect_eq(a, 0x100);
+	expect_eq(elf_file_vaddr(&f, 0x1000, &a), 0); /* of both; mapped as code at 0x401000 */
+	expect_eq(a, 0x401000);
 	expect_eq(elf_file_vaddr(&f, 0x2810, &a), 0);
-	expect_eq(a, 0x602810);
+	expect_eq(a, 0x402810);
 	expect_eq(elf_file_vaddr(&f, 0x2fff, &a), 0);
 	expect_eq(a, 0x402fff);
 	expect_eq(elf_file_vaddr(&f, 0x3000, &a), -ENOENT);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define KERNEL_THREAD 0x00200000u /* PF_KTHREAD in the flags of stat */
+#define FIELDS        48          /* of stat that are read */
 #define STAT_MAX 4096
 
 /* Part of the text, while that may still move. */
@@ -53,7 +54,8 @@ bool proc_same_start(uint64_t a_ns, uint64_t b_ns)
 static int parse_stat(struct str text, struct proc_info *ret)
 {
 	size_t open = str_find(text, '('), close = str_rfind(text, ')');
-	uint64_t parent = 0, flags = 0, start = 0;
+	uint64_t numbers[FIELDS + 1] = {0};
+	bool complete = false;
 	struct str rest, comm, state;
 
 	if (open >= close || close == text.n)
@@ -61,19 +63,24 @@ static int parse_stat(struct str text, struct proc_info *ret)
 	comm = str_first(str_skip(text, open + 1), close - open - 1);
 	rest = str_trim(str_skip(text, close + 1));
 	state = str_cut(&rest, ' ');
-	for (int field = 4; field <= 22; field++) {
-		struct str word = str_cut(&rest, ' ');
-		uint64_t *number = field == 4 ? &parent : field == 9 ? &flags : &start;
+	for (int field = 4; field <= FIELDS && rest.n; field++) {
+		/* Those before may be negative, or masks that a stranger's kernel writes otherwise. */
+		bool ours = str_u64(str_cut(&rest, ' '), &numbers[field]);
 
-		if ((field == 4 || field == 9 || field == 22) && !str_u64(word, number))
+		if (!ours && (field == 4 || field == 9 || field == 22))
 			return -EBADMSG;
+		if (field == 22)
+			complete = true;
 	}
-	if (start > UINT64_MAX / tick_ns())
+	if (!complete || numbers[22] > UINT64_MAX / tick_ns())
 		return -EBADMSG;
-	ret->parent = (uint32_t)parent;
-	ret->kernel_thread = flags & KERNEL_THREAD;
+	ret->parent = (uint32_t)numbers[4];
+	ret->kernel_thread = numbers[9] & KERNEL_THREAD;
+	ret->start_ns = numbers[22] * tick_ns();
+	ret->start_code = numbers[26];
+	ret->start_stack = numbers[28];
+	ret->arg_start = numbers[48];
 	ret->zombie = state.n && (state.p[0] == 'Z' || state.p[0] == 'X');
-	ret->start_ns = start * tick_ns();
 	memset(ret->comm, 0, sizeof(ret->comm));
 	comm = str_first(comm, sizeof(ret->comm) - 1);
 	memcpy(ret->comm, comm.p, comm.n);

@@ -39,6 +39,8 @@ struct proc_info {
 	bool kernel_thread;
 	bool zombie;
 	uint64_t start_ns;
+	/* Addresses; 0 or 1 where they must not be read by us. */
+	uint64_t start_code, start_stack, arg_start;
 	char comm[16];
 	struct str exe, cwd, cmdline, cgroup;
 	struct buf text; /* holds the strings */
