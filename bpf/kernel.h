@@ -34,6 +34,7 @@ typedef _Bool bool;
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_HASH = 5,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
@@ -87,14 +88,26 @@ static inline bool regs_in_user_mode(const bpf_user_pt_regs_t *regs)
 {
 	return (regs->cs & 3) != 0;
 }
+
+/* Where the registers of the process stand while a task is in the kernel: at the top of its stack
+ * of 16 KiB. For kernels without bpf_task_pt_regs, of which none pads it. */
+#define KERNEL_STACK_BYTES 16384
+#define USER32_CS          0x23
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {
 	__u64 regs[31];
 	__u64 sp, pc, pstate;
 };
 
-struct pt_regs;
 typedef struct user_pt_regs bpf_user_pt_regs_t;
+
+/* The kernel's begins with the former. */
+struct pt_regs {
+	struct user_pt_regs user;
+};
+
+#define KERNEL_STACK_BYTES 16384
+#define PSR_MODE32_BIT     0x10
 
 static inline bool regs_in_user_mode(const bpf_user_pt_regs_t *regs)
 {
@@ -136,6 +149,8 @@ struct cgroup_subsys_state {
 /* Helpers that a kernel may lack: bpf_core_enum_value_exists tells. */
 enum bpf_func_id {
 	BPF_FUNC_get_current_task_btf = 158,
+	BPF_FUNC_task_pt_regs = 175,
+	BPF_FUNC_loop = 181,
 };
 
 /* Which of them a kernel has, and their values, are relocated too. */
@@ -150,10 +165,44 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+typedef struct {
+	void *vdso;
+} mm_context_t;
+
 struct mm_struct {
+	mm_context_t context;
 	unsigned long exec_vm; /* pages mapped executable */
 	unsigned long total_vm;
+	unsigned long start_code, start_stack;
 	unsigned long arg_start, arg_end;
+};
+
+struct bpf_map {
+	__u32 id;
+};
+
+struct super_block {
+	unsigned int s_dev;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	unsigned int i_generation;
+	__s64 i_ctime_sec; /* since 6.11 */
+	__u32 i_ctime_nsec;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct mm_struct *vm_mm;
+	struct file *vm_file;
 };
 
 typedef struct {
@@ -175,9 +224,22 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
+	void *stack;
 	char comm[16];
 };
 
 #pragma clang attribute pop
+
+/* Fixed by the kernel: include/uapi/linux/bpf.h, kernel/bpf/task_iter.c, include/linux/mm.h. */
+struct bpf_task_work {
+	__u64 opaque;
+} __attribute__((aligned(8)));
+
+struct bpf_iter_task_vma {
+	__u64 opaque[1];
+} __attribute__((aligned(8)));
+
+#define VM_WRITE 0x2
+#define VM_EXEC  0x4
 
 #endif

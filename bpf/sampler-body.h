@@ -5,12 +5,10 @@
  * it defines before:
  *
  *   struct sampler_context          whatever the helpers need
- *   SAMPLER_INLINE, SAMPLER_GLOBAL  how functions are declared
+ *   SAMPLER_INLINE, SAMPLER_GLOBAL  how functions are declared, and what unwind-body.h wants
  *   h_config()                      const volatile struct sampler_config *
- *   h_cpu()                         number of this CPU, below 65536
  *   h_state(cpu)                    struct sampler_cpu *
  *   h_slot(cpu, half, i)            struct sampler_slot * of the table, or NULL; i is wrapped
- *   h_log(cpu, half)                __u64 *, the log, or NULL
  *   h_log_words()                   words of it, SAMPLER_LOG_SPARE not counted
  *   h_selected_find(tgid)           struct sampler_selected * or NULL
  *   h_cgroup_find(id)               __u32 * (1: selected) or NULL
@@ -19,7 +17,12 @@
  *   h_send(data, size, wake)        0, or an error if the ring is full
  *   h_ring_crowded()                whether the ring is over half full
  *   h_now()                         ns, monotonic
- *   h_walk(c, user, pcs, n)         frames written to pcs[0..n), n = SAMPLER_FRAMES_MAX
+ *   h_kernel_frames(c, pcs)         written to pcs[0..ANDIRON_WALK_KERNEL); their number
+ *   h_registers(c, task, w)         the process's, into the walk; 0 or a reason of UNWIND_END_*
+ *   h_space(i)                      struct unwind_space *, i is wrapped, or NULL
+ *   h_layout(c)                     unwind_layout() of the current process, 0 in the midst of exec
+ *   h_parent(c, key)                its parent's key
+ *   h_log_put(cpu, half, at, words, n)  into the log; 0 or an error
  *   h_task(c, task)                 fills in struct sampler_task but cgroup and root
  *   h_cgroup(c)                     the id of its cgroup
  *   h_leader_comm(c, comm), h_comm(comm)
@@ -27,16 +30,22 @@
  * Per CPU it is never interrupted by itself: cpu-clock samples run in a timer
  * interrupt. At the rates in use nothing that it touches is in the caches any
  * more when the next sample comes, and that is its cost: hence one line for the
- * books, one for the process, one for the count, and stacks that are walked
- * to where they stay.
+ * books, one for the process, one for the count.
+ *
+ * A sample is begun, walked and finished. In between a runtime's program may run, so what is
+ * needed to finish stands in sampler_cpu.pending and in the walk.
  */
 #ifndef BPF_SAMPLER_BODY_H
 #define BPF_SAMPLER_BODY_H
 
 #include "sampler.h"
+#include "unwind-body.h"
 
 /* A process whose mappings change all the time is reported this often. */
 #define SAMPLER_CHANGE_NS 100000000ull
+/* Code in memory that may be written to is in no count of the kernel's: where a stack leads to an address that
+ * nobody knows, its process is looked at again, this often. */
+#define SAMPLER_ASK_NS 250000000ull
 
 struct sampler_task {
 	struct sampler_process_key key;
@@ -56,27 +65,22 @@ struct sampler_place {
 	struct sampler_books *books;
 };
 
-SAMPLER_INLINE __u64 sampler_mix(__u64 hash, __u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 29;
-}
-
 /*
- * The hash of words [from, from + n) of the log, never 0. Spreads every bit
+ * The hash of the kernel's words, never 0. Spreads every bit
  * of every address; not proof against strangers who want collisions, who
  * could only mix up their own stacks. A function of its own, over scalars, because
  * the verifier then walks its loop once and not once per caller's state.
  */
-SAMPLER_GLOBAL __u64 sampler_hash(__u32 cpu, __u32 half, __u32 from, __u32 n)
+SAMPLER_GLOBAL __u64 sampler_hash_kernel(__u32 cpu)
 {
-	__u64 *log = h_log(cpu, half);
-	__u64 hash = n;
+	struct andiron_walk *w = h_walk_state(cpu);
+	__u64 hash;
 
-	if (!log || from > h_log_words() + SAMPLER_STACK_WORDS + SAMPLER_FRAMES_MAX)
+	if (!w)
 		return 1;
-	for (__u32 i = 0; i < SAMPLER_FRAMES_MAX && i < n; i++)
-		hash = sampler_mix(hash, log[from + i]);
+	hash = w->n_kernel;
+	for (__u32 i = 0; i < ANDIRON_WALK_KERNEL && i < w->n_kernel; i++)
+		hash = andiron_walk_mix(hash, w->frames[i]);
 	return hash | 1;
 }
 
@@ -115,7 +119,11 @@ SAMPLER_INLINE struct sampler_known *sampler_recall(struct sampler_context *c,
 		known->groups = task->groups;
 		known->cgroup = h_cgroup(c);
 		known->reported = 0;
+		known->space = 0;
+		known->mm = 0;
 	}
+	if (task->mm && (task->mm != known->mm || known->layout == 0))
+		known->layout = h_layout(c);
 	task->cgroup = known->cgroup;
 	return known;
 }
@@ -129,6 +137,8 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 	__u32 reported = h_config()->epoch + 1;
 	struct sampler_process_state *sent, state;
 
+	if (task->mm && known->layout == 0)
+		return;
 	if (known->reported == reported &&
 	    (!task->mm || (known->mm == task->mm && known->exec_vm == task->exec_vm)))
 		return;
@@ -143,6 +153,7 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 		record.key = task->key;
 		record.cgroup = task->cgroup;
 		record.root = task->root;
+		record.layout = task->mm ? known->layout : 0;
 		h_leader_comm(c, record.comm);
 		if (h_send(&record, sizeof(record), 1) != 0)
 			return;
@@ -153,61 +164,125 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 	known->reported = reported;
 }
 
-/* Frames of the process itself. The seam for unwinding without frame
- * pointers: whatever fills pcs[] leaf first may stand here. */
-SAMPLER_INLINE __u32 sampler_walk_user(struct sampler_context *c, __u64 *pcs)
+/* The place of a process's space + 1, if it has one of that layout, else 0. */
+SAMPLER_GLOBAL __u32 sampler_find_space(__u64 start_ns, __u32 tgid, __u64 layout)
 {
-	return h_walk(c, 1, pcs, SAMPLER_FRAMES_MAX);
+	__u32 hash = unwind_space_hash(start_ns, tgid);
+	struct unwind_space *space;
+
+	for (__u32 i = 0; i < UNWIND_PROBES; i++) {
+		space = h_space(hash + i);
+		if (space && space->tgid == tgid && space->start_ns == start_ns &&
+		    space->layout == layout && space->word != 0)
+			return ((hash + i) & (UNWIND_SPACES - 1)) + 1;
+	}
+	return 0;
 }
 
-/* Walks what there is to walk into the log at `at`, behind the record's head,
- * and completes head and key. */
-SAMPLER_INLINE void sampler_walk(struct sampler_context *c, const struct sampler_task *task,
-				 const struct sampler_place *p, __u64 *log, __u32 at,
-				 struct sampler_stack *head, struct sampler_key *key)
+/*
+ * The space to walk this process in: its own, or its parent's where that is of the same
+ * layout, since then both have mapped the same. NULL: not known yet. Only its own is
+ * remembered for sure; it may get one any moment.
+ */
+SAMPLER_INLINE struct unwind_space *sampler_space(struct sampler_context *c,
+						  struct sampler_known *known,
+						  const struct sampler_task *task)
 {
-	__u32 n_kernel = 0, n_user = 0, from = at + SAMPLER_STACK_WORDS;
-	__u16 flags = 0;
+	struct unwind_space *space = known->space ? h_space(known->space - 1) : NULL;
+	struct sampler_process_key parent = {};
+	__u32 place;
 
-	if (!task->in_user && h_config()->with_kernel) {
-		n_kernel = h_walk(c, 0, &log[from], SAMPLER_FRAMES_MAX);
-		if (n_kernel >= SAMPLER_FRAMES_MAX) {
-			n_kernel = SAMPLER_FRAMES_MAX;
-			flags |= SAMPLER_STACK_KERNEL_CUT;
-		}
-		key->kernel_hash = n_kernel ? sampler_hash(p->cpu, p->half, from, n_kernel) : 0;
+	if (space && space->tgid == task->key.tgid && space->layout == known->layout)
+		return space;
+	place = sampler_find_space(task->key.start_ns, task->key.tgid, known->layout);
+	if (place == 0 && space && space->layout == known->layout)
+		return space;
+	if (place == 0) {
+		h_parent(c, &parent);
+		place = sampler_find_space(parent.start_ns, parent.tgid, known->layout);
 	}
-	if (task->mm && !task->kthread) {
-		n_user = sampler_walk_user(c, &log[from + n_kernel]);
-		if (n_user >= SAMPLER_FRAMES_MAX) {
-			n_user = SAMPLER_FRAMES_MAX;
-			flags |= SAMPLER_STACK_USER_CUT;
-		}
-		key->user_hash =
-			n_user ? sampler_hash(p->cpu, p->half, from + n_kernel, n_user) : 0;
-	}
-	head->type = SAMPLER_RECORD_STACK;
-	head->n_kernel = (__u16)n_kernel;
-	head->n_user = (__u16)n_user;
-	head->half = (__u16)p->half;
-	head->flags = flags;
-	head->zero = 0;
+	known->space = place;
+	return place ? h_space(place - 1) : NULL;
 }
 
-/* Keeps what was walked to `at`: in the log, or if that is full, by sending it. */
-SAMPLER_INLINE void sampler_keep_stack(const struct sampler_place *p, __u64 *log, __u32 at,
-				       struct sampler_stack *head, struct sampler_slot *slot)
+/* Readies the walk: the kernel's frames, and the process's registers. Where there is
+ * something to walk, w->end is 0 after it. */
+SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler_known *known,
+				       const struct sampler_task *task, struct andiron_walk *w,
+				       struct sampler_pending *pending)
 {
-	__u32 n = SAMPLER_STACK_WORDS + (__u32)head->n_kernel + head->n_user;
+	struct unwind_space *space;
+	__u32 n = 0;
+
+	w->version = ANDIRON_WALK_VERSION;
+	w->hash = 0;
+	w->own = 0;
+	w->switches = 0;
+	w->exact = 1;
+	if (!task->in_user && h_config()->with_kernel)
+		n = h_kernel_frames(c, w->frames);
+	if (n > ANDIRON_WALK_KERNEL)
+		n = ANDIRON_WALK_KERNEL;
+	w->n_kernel = n;
+	w->n_words = n;
+	if (!task->mm || task->kthread || known->layout == 0) {
+		w->end = UNWIND_END_NOTHING;
+		return;
+	}
+	w->end = h_registers(c, task, w);
+	space = sampler_space(c, known, task);
+	w->space = space ? space->word : 0;
+	pending->stale = space && space->exec_pages != (__u32)task->exec_vm;
+	if (w->end == 0 && w->space == 0) {
+		/* All that is known of it so far: where it stood. */
+		andiron_walk_word(w, w->pc);
+		w->end = UNWIND_END_NEW;
+	}
+}
+
+/* Whether it is time to look at the process again. */
+SAMPLER_INLINE __u32 sampler_may_ask(const struct sampler_process_key *key)
+{
+	struct sampler_process_state *state = h_process_find(key);
+	__u64 now = h_now();
+
+	if (!state || now - state->sent_ns < SAMPLER_ASK_NS)
+		return 0;
+	state->sent_ns = now;
+	return 1;
+}
+
+/* Whether user space may complete the stack. */
+SAMPLER_INLINE bool sampler_is_open(const struct andiron_walk *w, const struct sampler_pending *pending)
+{
+	return w->end == UNWIND_END_NEW || w->end == UNWIND_END_NO_PAGE ||
+	       (w->end == UNWIND_END_NO_MAPPING && pending->stale);
+}
+
+/* Keeps what was walked: in the log, or if that is full, by sending it. */
+SAMPLER_INLINE void sampler_keep_stack(const struct sampler_place *p, struct andiron_walk *w,
+				       struct sampler_slot *slot)
+{
+	struct sampler_stack *head = (struct sampler_stack *)(void *)w->head;
+	__u32 n = SAMPLER_STACK_WORDS + w->n_words, at = p->books->n_words;
 	__u32 stack = ++p->books->n_stacks;
 
 	if (n > SAMPLER_LOG_SPARE)
 		return;
+	head->type = SAMPLER_RECORD_STACK;
+	head->n_kernel = (__u16)w->n_kernel;
+	head->n_user = (__u16)(w->n_words - w->n_kernel);
+	head->half = (__u16)p->half;
+	head->flags = w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
+	head->end = w->end;
 	head->id = sampler_stack_id(stack, p->cpu);
-	if (at + n <= h_log_words())
+	if (at + n <= h_log_words()) {
+		if (h_log_put(p->cpu, p->half, at, w->head, n) != 0)
+			return;
 		p->books->n_words = at + n;
-	else if (h_send(&log[at], n * sizeof(__u64), h_ring_crowded()) != 0)
+	} else if (h_send(w->head, n * sizeof(__u64), h_ring_crowded()) != 0) {
 		return;
+	}
 	slot->stack = stack;
 }
 
@@ -237,7 +312,7 @@ SAMPLER_INLINE bool sampler_same(const struct sampler_key *a, const struct sampl
 SAMPLER_INLINE struct sampler_slot *sampler_count(const struct sampler_place *p,
 						  const struct sampler_key *key)
 {
-	__u64 hash = sampler_mix(key->user_hash ^ key->process.start_ns,
+	__u64 hash = andiron_walk_mix(key->user_hash ^ key->process.start_ns,
 				 key->kernel_hash ^ sampler_comm_word(key, 0));
 	struct sampler_slot *slot;
 
@@ -262,56 +337,78 @@ SAMPLER_INLINE struct sampler_slot *sampler_count(const struct sampler_place *p,
 	return NULL;
 }
 
-SAMPLER_INLINE void sampler_take(struct sampler_context *c, const struct sampler_place *p,
-				 const struct sampler_task *task)
+/* Completes the key of a walked sample and counts it. 1: its stack may be completed elsewhere, if it
+ * is captured. */
+SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 {
-	__u64 *log = h_log(p->cpu, p->half);
-	struct sampler_stack *head;
-	struct sampler_key key = {};
+	struct andiron_walk *w = h_walk_state(cpu);
+	struct sampler_place p = {.cpu = cpu, .state = h_state(cpu)};
 	struct sampler_slot *slot;
-	__u32 at = p->books->n_words;
+	struct sampler_key *key;
 
-	if (!log) {
-		p->books->counters.new_cpu++;
-		return;
-	}
-	if (at > h_log_words()) /* cannot be; tells the verifier */
-		at = h_log_words();
-	key.process = task->key;
-	key.cgroup = task->cgroup;
-	if (h_config()->with_comm)
-		h_comm(key.comm);
-	head = (struct sampler_stack *)(void *)&log[at];
-	sampler_walk(c, task, p, log, at, head, &key);
-	slot = sampler_count(p, &key);
+	if (!w || !p.state)
+		return 0;
+	p.half = p.state->pending.half & 1;
+	p.books = &p.state->books[p.half];
+	p.state->pending.busy = 0;
+	key = &p.state->pending.key;
+	key->kernel_hash = w->n_kernel ? sampler_hash_kernel(cpu) : 0;
+	key->user_hash = 0;
+	if (w->n_words > w->n_kernel)
+		key->user_hash = andiron_walk_mix(w->hash, w->end) | 1;
+	if (w->end == UNWIND_END_NO_MAPPING && !p.state->pending.stale)
+		p.state->pending.stale = sampler_may_ask(&key->process);
+	if (sampler_is_open(w, &p.state->pending))
+		key->user_hash = andiron_walk_mix(key->user_hash, h_now() ^ (__u64)cpu << 56) | 1;
+	p.books->counters.taken++;
+	slot = sampler_count(&p, key);
 	if (slot && slot->stack == 0)
-		sampler_keep_stack(p, log, at, head, slot);
+		sampler_keep_stack(&p, w, slot);
+	return slot && slot->stack != 0 && sampler_is_open(w, &p.state->pending);
 }
 
-/* One sample. `pid` is the interrupted thread, 0 for the idle task. */
-SAMPLER_INLINE void sampler_body(struct sampler_context *c, __u32 pid)
+/*
+ * Begins a sample. `pid` is the interrupted thread, 0 for the idle task. False: there is
+ * nothing to walk or to finish. Else the walk's end is 0 if it is to be walked.
+ */
+SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pid)
 {
-	struct sampler_place p = {.cpu = h_cpu(), .half = h_config()->active & 1};
+	struct andiron_walk *w = h_walk_state(cpu);
+	struct sampler_cpu *state = h_state(cpu);
 	struct sampler_task task = {};
+	struct sampler_pending *pending;
 	struct sampler_known *known;
+	struct sampler_books *books;
+	__u32 half = h_config()->active & 1;
 
-	p.state = h_state(p.cpu);
-	if (!p.state)
-		return;
-	p.books = &p.state->books[p.half];
+	if (!state || !w)
+		return false;
+	books = &state->books[half];
+	pending = &state->pending;
+	if (pending->busy) {
+		books->counters.taken++;
+		books->counters.unfinished++;
+		pending->busy = 0;
+	}
 	if (pid == 0) {
-		p.books->counters.idle++;
-		return;
+		books->counters.idle++;
+		return false;
 	}
 	h_task(c, &task);
-	known = sampler_recall(c, p.state, &task);
+	known = sampler_recall(c, state, &task);
 	if (!sampler_selects(&task)) {
-		p.books->counters.unselected++;
-		return;
+		books->counters.unselected++;
+		return false;
 	}
-	p.books->counters.taken++;
 	sampler_note_process(c, known, &task);
-	sampler_take(c, &p, &task);
+	pending->half = (__u16)half;
+	pending->busy = 1;
+	pending->key.process = task.key;
+	pending->key.cgroup = task.cgroup;
+	if (h_config()->with_comm)
+		h_comm(pending->key.comm);
+	sampler_start_walk(c, known, &task, w, pending);
+	return true;
 }
 
 #endif

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The sampling program: maps, and the helpers that sampler-body.h is written
+ * The sampling programs, and the helpers that sampler-body.h is written
  * over. One cpu-clock event per CPU runs `sample`; the two tracepoints keep
  * the set of selected processes at fork and exit, and are attached only where
  * descendants are followed.
+ *
+ * A walk of up to a thousand frames is one bpf_loop, from 5.17 on; before, `sample_calls` takes
+ * some steps and calls `resume_calls` for some more, as often as the kernel lets it. Either way
+ * the `resume` program is also where a language runtime's program returns to.
  *
  * Runs on 5.10: no fetching atomics, loops with constant bounds, hashes that
  * are preallocated (a perf_event program may not allocate there). Counts live in
@@ -16,9 +20,19 @@
 
 #include "cgroup.h"
 #include "sampler.h"
+#include "sampler-maps.h"
+#include "unwind-tables.h"
+#include "registers.h"
 
 #define SAMPLER_INLINE static __always_inline
 #define SAMPLER_GLOBAL __noinline
+#define UNWIND_INLINE  SAMPLER_INLINE
+#define UNWIND_GLOBAL  SAMPLER_GLOBAL
+
+typedef __u32 unwind_env; /* number of this CPU */
+
+/* Of a walk by tail calls: together over 127 frames, in 32 calls at most. */
+#define STEPS_A_CALL 12
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -27,78 +41,10 @@ const volatile __u32 sampler_hierarchy = 0;
 const volatile __u64 sampler_ring_crowded_bytes = 0;
 const volatile __u32 sampler_slots = 1; /* a power of two */
 const volatile __u32 sampler_log_words = 1;
+const volatile __u64 sampler_pc_mask = ~0ull; /* of return addresses */
 
 /* Changed at any time. */
 volatile struct sampler_config sampler_config = {};
-
-/* By number of CPU, for all that there may be. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* user space says how many */
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct sampler_cpu));
-} cpus SEC(".maps");
-
-/* sampler_slots for each CPU and half. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct sampler_slot));
-} slots SEC(".maps");
-
-/* One for each CPU and half, sampler_log_words + SAMPLER_LOG_SPARE words. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, 65536);
-} logs SEC(".maps");
-
-/* Written to by user space only, as a barrier: see session_swap. */
-struct sampler_nothing {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} nothing SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__array(values, struct sampler_nothing);
-} barrier SEC(".maps") = {.values = {&nothing}};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 256 * 1024); /* user space says how many */
-} ring SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, struct sampler_selected);
-} selected SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u64);
-	__type(value, __u32);
-} cgroups SEC(".maps");
-
-/* Forgetting a process costs one more record of it, never a count. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct sampler_process_key);
-	__type(value, struct sampler_process_state);
-} processes SEC(".maps");
 
 struct sampler_context {
 	struct bpf_perf_event_data *event;
@@ -108,11 +54,6 @@ struct sampler_context {
 SAMPLER_INLINE const volatile struct sampler_config *h_config(void)
 {
 	return &sampler_config;
-}
-
-SAMPLER_INLINE __u32 h_cpu(void)
-{
-	return bpf_get_smp_processor_id();
 }
 
 SAMPLER_INLINE struct sampler_cpu *h_state(__u32 cpu)
@@ -125,13 +66,6 @@ SAMPLER_INLINE struct sampler_slot *h_slot(__u32 cpu, __u32 half, __u32 i)
 	__u32 index = (cpu * SAMPLER_HALVES + half) * sampler_slots + (i & (sampler_slots - 1));
 
 	return bpf_map_lookup_elem(&slots, &index);
-}
-
-SAMPLER_INLINE __u64 *h_log(__u32 cpu, __u32 half)
-{
-	__u32 index = cpu * SAMPLER_HALVES + half;
-
-	return bpf_map_lookup_elem(&logs, &index);
 }
 
 SAMPLER_INLINE __u32 h_log_words(void)
@@ -175,14 +109,69 @@ SAMPLER_INLINE __u64 h_now(void)
 	return bpf_ktime_get_ns();
 }
 
-SAMPLER_INLINE __u32 h_walk(struct sampler_context *c, bool user, __u64 *pcs, __u32 n)
+SAMPLER_INLINE struct andiron_walk *h_walk_state(__u32 cpu)
 {
-	long bytes = bpf_get_stack(c->event, pcs, n * sizeof(*pcs), user ? BPF_F_USER_STACK : 0);
+	return bpf_map_lookup_elem(&walks, &cpu);
+}
+
+SAMPLER_INLINE const __u8 *h_slab(unwind_env e, __u32 i)
+{
+	__u32 zero = 0;
+	void *inner = bpf_map_lookup_elem(&slabs, &i);
+
+	/* Or the compiler passes anything for an argument that is not used, which the verifier refuses. */
+	asm volatile("" : : "r"(e));
+	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
+}
+
+SAMPLER_INLINE const struct unwind_entry *h_entry(unwind_env e, __u32 i)
+{
+	return bpf_map_lookup_elem(&rules, &i);
+}
+
+SAMPLER_INLINE struct unwind_set *h_returns(unwind_env e, __u32 i)
+{
+	i &= UNWIND_SETS - 1;
+	return bpf_map_lookup_elem(&returns, &i);
+}
+
+SAMPLER_INLINE struct unwind_space *h_space(__u32 i)
+{
+	i &= UNWIND_SPACES - 1;
+	return bpf_map_lookup_elem(&spaces, &i);
+}
+
+#define h_read(e, to, n, address) \
+	(bpf_probe_read_user(to, n, (const void *)(address)) == 0 ? 0 : UNWIND_END_NO_PAGE)
+
+SAMPLER_INLINE __u64 h_pc_mask(unwind_env e)
+{
+	return sampler_pc_mask;
+}
+
+SAMPLER_INLINE __u32 h_kernel_frames(struct sampler_context *c, __u64 *pcs)
+{
+	long bytes = bpf_get_stack(c->event, pcs, ANDIRON_WALK_KERNEL * sizeof(*pcs), 0);
 
 	return bytes > 0 ? (__u32)bytes / sizeof(*pcs) : 0;
 }
 
+SAMPLER_INLINE long h_log_put(__u32 cpu, __u32 half, __u32 at, const __u64 *words, __u32 n)
+{
+	__u32 index = cpu * SAMPLER_HALVES + half;
+	__u64 *log = bpf_map_lookup_elem(&logs, &index);
+
+	if (!log || n > SAMPLER_LOG_SPARE || at > sampler_log_words)
+		return -1;
+	return bpf_probe_read_kernel(&log[at], n * sizeof(*words), words);
+}
+
 struct sampler_task;
+SAMPLER_INLINE __u32 h_registers(struct sampler_context *c, const struct sampler_task *task,
+				 struct andiron_walk *w);
+SAMPLER_INLINE __u64 h_layout(struct sampler_context *c);
+struct sampler_process_key;
+SAMPLER_INLINE void h_parent(struct sampler_context *c, struct sampler_process_key *key);
 SAMPLER_INLINE __u64 h_cgroup(struct sampler_context *c);
 SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task);
 
@@ -241,13 +230,207 @@ SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task)
 		task_by_probe(c->task, task);
 }
 
+/* What tells one program image of a process from another; 0 while exec has not finished it: the
+ * registers are the former one's then. */
+SAMPLER_INLINE __u64 h_layout(struct sampler_context *c)
+{
+	struct task_struct *task = c->task;
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	__u64 start_code = mm ? BPF_CORE_READ(mm, start_code) : 0;
+
+	return start_code ? unwind_layout(start_code, BPF_CORE_READ(mm, arg_start),
+					  BPF_CORE_READ(mm, start_stack)) :
+			    0;
+}
+
+SAMPLER_INLINE void h_parent(struct sampler_context *c, struct sampler_process_key *key)
+{
+	struct task_struct *task = c->task;
+	struct task_struct *parent = BPF_CORE_READ(task, group_leader, real_parent);
+
+	key->tgid = (__u32)BPF_CORE_READ(parent, tgid);
+	key->start_ns = BPF_CORE_READ(parent, group_leader, start_boottime);
+}
+
+/* A task that is in the kernel has left them at the top of its stack there. */
+SAMPLER_INLINE const void *saved_registers(struct sampler_context *c)
+{
+	struct task_struct *task = c->task;
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+		return (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	return (const char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES -
+	       bpf_core_type_size(struct pt_regs);
+}
+
+SAMPLER_INLINE __u32 h_registers(struct sampler_context *c, const struct sampler_task *task,
+				 struct andiron_walk *w)
+{
+	bpf_user_pt_regs_t copy;
+
+	if (task->in_user)
+		return take_registers(w, &c->event->regs);
+	if (bpf_probe_read_kernel(&copy, sizeof(copy), saved_registers(c)) != 0 ||
+	    !regs_in_user_mode(&copy))
+		return UNWIND_END_NOTHING;
+	return take_registers(w, &copy);
+}
+
+/* All of a capture but the stack: of this CPU's sample, whose stack record is at w->head. */
+SAMPLER_INLINE int capture_fill(struct sampler_capture *capture, __u32 cpu)
+{
+	struct andiron_walk *w = h_walk_state(cpu);
+	struct sampler_cpu *state = h_state(cpu);
+	const struct sampler_stack *head;
+
+	if (!w || !state)
+		return -1;
+	head = (const struct sampler_stack *)(const void *)w->head;
+	capture->type = SAMPLER_RECORD_CAPTURE;
+	capture->half = head->half;
+	capture->id = head->id;
+	capture->key = state->pending.key.process;
+	capture->layout = state->known[capture->key.tgid & (SAMPLER_KNOWN - 1)].layout;
+	capture->pc = w->pc;
+	bpf_probe_read_kernel(capture->regs, sizeof(capture->regs), w->regs);
+	capture->known = w->known;
+	capture->exact = w->exact;
+	capture->end = w->end;
+	capture->n = 0;
+	return 0;
+}
+
+/* Sends what of the stack is there. */
+SAMPLER_GLOBAL int capture_now(__u32 cpu)
+{
+	struct sampler_capture *capture = bpf_ringbuf_reserve(&ring, sizeof(*capture), 0);
+	__u64 sp;
+
+	if (!capture)
+		return 0;
+	if (capture_fill(capture, cpu) != 0) {
+		bpf_ringbuf_discard(capture, 0);
+		return 0;
+	}
+	sp = capture->regs[UNWIND_SP];
+	for (__u32 i = 0; i < SAMPLER_CAPTURE_BYTES; i += SAMPLER_CAPTURE_PIECE) {
+		if (bpf_probe_read_user(&capture->stack[i], SAMPLER_CAPTURE_PIECE,
+					(const void *)(sp + i)) != 0)
+			break;
+		capture->n = i + SAMPLER_CAPTURE_PIECE;
+	}
+	bpf_ringbuf_submit(capture, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+#include "later.h"
+
+/* Counts the sample, and takes care that a stack that could not be walked here can be elsewhere. */
+SAMPLER_INLINE int finish(struct bpf_perf_event_data *event, __u32 cpu)
+{
+	if (sampler_finish(cpu)) {
+		bpf_tail_call(event, &programs, ANDIRON_WALK_CAPTURE);
+		capture_now(cpu);
+	}
+	return 0;
+}
+
 SEC("perf_event")
-int sample(struct bpf_perf_event_data *event)
+int capture(struct bpf_perf_event_data *event)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	if (!later_schedule(cpu))
+		capture_now(cpu);
+	return 0;
+}
+
+/* Calls the program that is to go on, if the walk has come to a runtime's code; returns if
+ * there is none, and the walk has ended then. */
+SAMPLER_INLINE void hand_over(struct bpf_perf_event_data *event, struct andiron_walk *w)
+{
+	if (w->end != UNWIND_END_HAND_OVER)
+		return;
+	if (w->switches >= ANDIRON_WALK_SWITCHES) {
+		w->end = UNWIND_END_SWITCHES;
+		return;
+	}
+	w->switches++;
+	w->end = 0;
+	if (w->slot != ANDIRON_WALK_RESUME)
+		bpf_tail_call(event, &programs, w->slot);
+	w->end = UNWIND_END_RUNTIME;
+}
+
+static long step(__u32 i, __u32 *cpu)
+{
+	return unwind_step(*cpu) != 0;
+}
+
+/* The whole rest of the walk. */
+SAMPLER_INLINE int walk_by_loop(struct bpf_perf_event_data *event, __u32 cpu)
+{
+	struct andiron_walk *w = h_walk_state(cpu);
+
+	if (!w)
+		return 0;
+	if (w->end == 0)
+		bpf_loop(ANDIRON_WALK_WORDS + 1, step, &cpu, 0);
+	hand_over(event, w);
+	return finish(event, cpu);
+}
+
+/* Some of it; the rest is the next program's. */
+SAMPLER_INLINE int walk_by_calls(struct bpf_perf_event_data *event, __u32 cpu)
+{
+	struct andiron_walk *w = h_walk_state(cpu);
+
+	if (!w)
+		return 0;
+	for (int i = 0; i < STEPS_A_CALL && w->end == 0; i++)
+		unwind_step(cpu);
+	if (w->end == 0) {
+		bpf_tail_call(event, &programs, ANDIRON_WALK_RESUME);
+		w->end = UNWIND_END_TRUNCATED;
+	}
+	hand_over(event, w);
+	return finish(event, cpu);
+}
+
+/* With a frame of its own: what it needs of the stack is free again while the walk goes on. */
+static __noinline bool begin(struct bpf_perf_event_data *event, __u32 cpu)
 {
 	struct sampler_context c = {event, (struct task_struct *)bpf_get_current_task()};
 
-	sampler_body(&c, (__u32)bpf_get_current_pid_tgid());
-	return 0;
+	return sampler_begin(&c, cpu, (__u32)bpf_get_current_pid_tgid());
+}
+
+SEC("perf_event")
+int sample(struct bpf_perf_event_data *event)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return begin(event, cpu) ? walk_by_loop(event, cpu) : 0;
+}
+
+SEC("perf_event")
+int resume(struct bpf_perf_event_data *event)
+{
+	return walk_by_loop(event, bpf_get_smp_processor_id());
+}
+
+SEC("perf_event")
+int sample_calls(struct bpf_perf_event_data *event)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return begin(event, cpu) ? walk_by_calls(event, cpu) : 0;
+}
+
+SEC("perf_event")
+int resume_calls(struct bpf_perf_event_data *event)
+{
+	return walk_by_calls(event, bpf_get_smp_processor_id());
 }
 
 /* (parent, child). A new thread is in the set with its process. */

@@ -10,11 +10,15 @@
  * the other half active, waits until no program runs any more that saw the old
  * one, has it for itself, and clears it. For each half, once it is quiet:
  *
- *     taken = sum of all counts + map_full + new_cpu
+ *     taken = sum of all counts + map_full + new_cpu + unfinished
  *
  * A stack's frames are written down once, when its key is new on a CPU in a half:
  * in the log, or where that is full, in the ring. Slots with `stack` 0 are those
  * whose frames found the ring full as well.
+ *
+ * A process whose mappings are not known yet cannot be walked. Of its samples the
+ * registers and what is on the stack are sent (a capture), for user space to walk when it has read
+ * them; such a sample is a key of its own.
  */
 #ifndef BPF_SAMPLER_H
 #define BPF_SAMPLER_H
@@ -23,7 +27,8 @@
 #include <linux/types.h>
 #endif
 
-#define SAMPLER_FRAMES_MAX 127 /* each of kernel and user; the kernel's own default */
+#include <andiron/bpf/walk.h>
+
 #define SAMPLER_COMM_SIZE  16
 #define SAMPLER_HALVES     2
 
@@ -72,6 +77,7 @@ struct sampler_counters {
 	__u64 unselected;
 	__u64 map_full; /* no slot was free */
 	__u64 new_cpu; /* the CPU has no table: it came online after the start */
+	__u64 unfinished; /* a runtime's program did not come back */
 };
 
 /* What a CPU keeps for each half; one cache line. */
@@ -79,7 +85,7 @@ struct sampler_books {
 	struct sampler_counters counters;
 	__u32 n_words;  /* of the log, in use */
 	__u32 n_stacks; /* written down, ever */
-	__u64 zero[2];
+	__u64 zero;
 };
 
 /* A process as a CPU saw it last; one cache line. */
@@ -89,13 +95,23 @@ struct sampler_known {
 	__u64 cgroup; /* what that led to */
 	__u64 mm, exec_vm;
 	__u32 reported; /* the config's epoch + 1 when it was known to be reported, else 0 */
-	__u32 zero[3];
+	__u32 space;    /* its place in `spaces` + 1, 0: has none */
+	__u64 layout;   /* of mm */
 };
 
 #define SAMPLER_KNOWN 32 /* a power of two */
 
+/* The sample that is being walked; one cache line. */
+struct sampler_pending {
+	struct sampler_key key;
+	__u16 half;
+	__u16 busy;  /* a walk is under way */
+	__u32 stale; /* its mappings are not those of its space any more */
+};
+
 struct sampler_cpu {
 	struct sampler_books books[SAMPLER_HALVES];
+	struct sampler_pending pending;
 	struct sampler_known known[SAMPLER_KNOWN];
 };
 
@@ -123,26 +139,31 @@ struct sampler_process_state {
 
 #define SAMPLER_RECORD_STACK   1
 #define SAMPLER_RECORD_PROCESS 2
+#define SAMPLER_RECORD_CAPTURE 3
+#define SAMPLER_RECORD_MAPPED  4
 
-#define SAMPLER_STACK_USER_CUT   1 /* the walk ended for lack of room */
-#define SAMPLER_STACK_KERNEL_CUT 2
+#define SAMPLER_STACK_KERNEL_CUT 2 /* the kernel's walk ended for lack of room */
 
-/* Behind it stand the addresses: kernel frames, then user frames, leaf first. */
+/*
+ * Behind it stand the frames: the kernel's, then the process's, leaf first. Kernel frames
+ * are addresses as the kernel gives them: all but the first are return addresses. The
+ * process's are words as andiron_walk.frames has them.
+ */
 struct sampler_stack {
 	__u32 type;
 	__u16 n_kernel;
-	__u16 n_user;
+	__u16 n_user; /* words */
 	__u16 half;
 	__u16 flags;
-	__u32 zero;
-	__u64 id; /* within its half */
+	__u32 end; /* UNWIND_END_*: of the process's frames */
+	__u64 id;  /* within its half */
 };
 
 #define SAMPLER_STACK_WORDS ((__u32)(sizeof(struct sampler_stack) / sizeof(__u64)))
 
 /* Behind the end of a log is room for the largest record, since a stack is walked
  * before it is known whether it fits. */
-#define SAMPLER_LOG_SPARE (SAMPLER_STACK_WORDS + 2 * SAMPLER_FRAMES_MAX)
+#define SAMPLER_LOG_SPARE (SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS)
 
 static inline __u64 sampler_stack_id(__u32 stack, __u32 cpu)
 {
@@ -160,7 +181,57 @@ struct sampler_process {
 	__u64 cgroup;
 	__u32 root; /* from `selected`, else 0 */
 	__u32 zero;
+	__u64 layout; /* unwind_layout, 0 without memory */
 	char comm[SAMPLER_COMM_SIZE]; /* of the leader */
+};
+
+/*
+ * What is needed to walk on later, from the last frame of the stack record `id` of half `half`
+ * on. Sent where sampler_is_open. Wakes nobody.
+ */
+#define SAMPLER_CAPTURE_BYTES 16384
+#define SAMPLER_CAPTURE_PIECE 512 /* the stack is copied by so many bytes, up to the first that are not there */
+
+struct sampler_capture {
+	__u32 type;
+	__u32 half;
+	__u64 id;
+	struct sampler_process_key key;
+	__u64 layout;
+	__u64 pc;
+	__u64 regs[32]; /* regs, known and exact as in andiron_walk */
+	__u32 known;
+	__u32 exact;
+	__u32 n;   /* bytes of the stack, from its pointer on */
+	__u32 end; /* why the walk ended: UNWIND_END_* */
+	__u8 stack[SAMPLER_CAPTURE_BYTES];
+};
+
+/*
+ * What a process has mapped executable, as it was in the process itself on its way back to user mode.
+ * Sent before the capture of a process that is not known: by the time somebody reads of it the
+ * process may be gone. Only mappings in use of the array are sent.
+ */
+#define SAMPLER_MAPPED_MAX 128
+#define SAMPLER_MAPPED_VDSO     1
+#define SAMPLER_MAPPED_WRITABLE 2
+
+struct sampler_mapping {
+	__u64 start, end, offset;
+	__u64 inode;      /* 0: no file */
+	__s64 change_ns;  /* of the inode */
+	__u32 device;     /* major << 20 | minor */
+	__u32 generation; /* of the inode */
+	__u64 flags;
+};
+
+struct sampler_mapped {
+	__u32 type;
+	__u32 n;
+	struct sampler_process_key key;
+	__u64 layout;
+	__u64 total; /* mappings; those above SAMPLER_MAPPED_MAX are not here */
+	struct sampler_mapping list[SAMPLER_MAPPED_MAX];
 };
 
 _Static_assert(sizeof(struct sampler_process_key) == 16, "no padding in a key");
@@ -168,7 +239,9 @@ _Static_assert(sizeof(struct sampler_key) == 56, "no padding in a key");
 _Static_assert(sizeof(struct sampler_slot) == 64, "one cache line");
 _Static_assert(sizeof(struct sampler_books) == 64, "one cache line");
 _Static_assert(sizeof(struct sampler_known) == 64, "one cache line");
-_Static_assert(sizeof(struct sampler_stack) == 24, "addresses are aligned");
-_Static_assert(sizeof(struct sampler_process) == 56, "fixed");
+_Static_assert(sizeof(struct sampler_stack) == sizeof(((struct andiron_walk *)0)->head),
+	       "stands before the frames");
+_Static_assert(sizeof(struct sampler_pending) == 64, "one cache line");
+_Static_assert(sizeof(struct sampler_process) == 64, "fixed");
 
 #endif

@@ -148,7 +148,7 @@ struct unwind_entry {
 	__u64 aux;
 };
 
-#define UNWIND_RULES_MAX 65535u
+#define UNWIND_RULES_MAX 16383u
 
 /*
  * A reference to a chunk: its slab's number times 2^17, plus its offset in the slab in
@@ -197,7 +197,7 @@ struct unwind_block {
 };
 
 /* How code in a mapping is walked. */
-#define UNWIND_KIND_UNKNOWN 0 /* no table yet: `[no unwind info]` */
+#define UNWIND_KIND_UNKNOWN 0 /* its file has not been read yet: UNWIND_END_NEW */
 #define UNWIND_KIND_TABLE   1
 #define UNWIND_KIND_FRAMES  2 /* by frame pointers: code made at run time, files without tables */
 #define UNWIND_KIND_RUNTIME 3 /* by the program of a language runtime */
@@ -285,23 +285,23 @@ static inline __u32 unwind_return_hash(__u64 key)
 }
 
 /*
- * Why a walk ended. Only UNWIND_END_COMPLETE is a whole stack; each other one is a
- * frame of the profile that says so.
+ * Why a walk ended; 0 while it goes on. UNWIND_END_COMPLETE is a whole stack, UNWIND_END_NOTHING none; each
+ * other one is a frame of the profile that says so.
  */
-#define UNWIND_END_NOTHING    0  /* there was no user stack: a kernel thread, or no memory any more */
 #define UNWIND_END_COMPLETE   1  /* reached the thread's entry */
 #define UNWIND_END_TRUNCATED  2  /* more frames than fit */
-#define UNWIND_END_NO_INFO    3  /* the mapping, or the address in it, has no rule */
+#define UNWIND_END_NO_INFO    3  /* the file has no rule for the address */
 #define UNWIND_END_NO_PAGE    4  /* memory of the stack was not there */
 #define UNWIND_END_NO_MAPPING 5  /* the address lies in no mapping with code */
 #define UNWIND_END_REGISTER   6  /* the rule needs a register whose value is not known */
 #define UNWIND_END_BROKEN     7  /* the stack leads in a circle, or downwards */
-#define UNWIND_END_NEW        8  /* the process is not known yet: see SAMPLER_RECORD_CAPTURE */
+#define UNWIND_END_NEW        8  /* the process, or the file, is not known yet: see SAMPLER_RECORD_CAPTURE */
 #define UNWIND_END_COMPAT     9  /* a 32-bit task */
 #define UNWIND_END_SWITCHES   10 /* more changes between runtimes than one walk may make */
 #define UNWIND_END_RUNTIME    11 /* a runtime's program gave up, or there is none */
 #define UNWIND_END_CUT        12 /* the copy of the stack ends here */
-#define UNWIND_ENDS           13
+#define UNWIND_END_NOTHING    13 /* there is no user stack: a kernel thread, or no memory any more */
+#define UNWIND_ENDS           14
 
 _Static_assert(sizeof(struct unwind_entry) == 16, "fixed");
 _Static_assert(sizeof(struct unwind_page) == 8, "fixed");

@@ -17,12 +17,16 @@
 #define KEEP_INTERVALS 4
 /* Run time statistics are on in one of so many intervals. */
 #define MEASURE_EVERY 8
+/* Of everything together, kernel maps counted; and what of it is not for tables. */
+#define BUDGET_BYTES ((uint64_t)128 << 20)
+#define OWN_BYTES    ((uint64_t)32 << 20)
 
 struct engine {
 	struct ebpf_options options;
 	struct andiron_extension objects;
 	struct engine_out out;
 	struct session *session;
+	struct walks *walks; /* on the session's memory */
 	struct images *images;
 	struct processes processes;
 	struct matcher *matcher;
@@ -89,6 +93,7 @@ void engine_free(struct engine *e)
 {
 	if (!e)
 		return;
+	walks_free(e->walks);
 	session_close(e->session);
 	processes_fini(&e->processes);
 	matcher_free(e->matcher);
@@ -125,6 +130,14 @@ static void settle_processes(struct engine *e)
 	matcher_settle(e->matcher);
 }
 
+/* Reads what it has mapped, if that is news. */
+static void map_process(struct engine *e, struct process *p)
+{
+	if (!process_map(&e->processes, p))
+		process_inherit_maps(&e->processes, p);
+	walks_process(e->walks, p);
+}
+
 static void note_process(struct engine *e, const struct sampler_process *record)
 {
 	struct process *p = processes_note(&e->processes, record);
@@ -137,7 +150,35 @@ static void note_process(struct engine *e, const struct sampler_process *record)
 	select_judge(e->session, e->matcher, p);
 	/* Where all is sampled, its target may be news that is on its way. */
 	if (match || select_mode(&e->options, e->matcher) == SAMPLER_ALL)
-		process_map(&e->processes, p);
+		map_process(e, p);
+}
+
+/* Such a sample was selected, so its process is one to be known. */
+static void note_capture(struct engine *e, const struct sampler_capture *c)
+{
+	struct process *p = processes_get(&e->processes, &c->key);
+
+	if (!p)
+		return;
+	/* News of mappings is held back when it comes too often, captures are not. Where the thread
+	 * itself has listed its mappings, that came before. */
+	if ((c->end == UNWIND_END_NO_MAPPING && !e->stats.session.later) ||
+	    !unwind_knows(walks_store(e->walks), &c->key, c->layout))
+		p->stale = true;
+	p->layout = c->layout;
+	map_process(e, p);
+	walks_capture(e->walks, p, c);
+}
+
+/* What a process that may be gone by now has mapped. */
+static void note_mapped(struct engine *e, const struct sampler_mapped *mapped)
+{
+	struct process *p = processes_get(&e->processes, &mapped->key);
+
+	if (!p)
+		return;
+	process_take_maps(&e->processes, p, mapped);
+	walks_process(e->walks, p);
 }
 
 static void on_record(void *context, const void *record, size_t size)
@@ -157,6 +198,10 @@ static void on_record(void *context, const void *record, size_t size)
 		/* One that is not kept is missed, and counted, by its id. */
 		if (head.half < SAMPLER_HALVES)
 			stacks_add(&e->stacks[head.half], record, size);
+	} else if (type == SAMPLER_RECORD_CAPTURE && size >= sizeof(struct sampler_capture)) {
+		note_capture(e, record);
+	} else if (type == SAMPLER_RECORD_MAPPED && size >= sizeof(struct sampler_mapped)) {
+		note_mapped(e, record); /* the ring aligns records to 8 bytes */
 	}
 }
 
@@ -167,6 +212,25 @@ static void configure(struct engine *e)
 			  e->options.kernel_frames);
 }
 
+static void unload(struct engine *e)
+{
+	walks_free(e->walks);
+	e->walks = NULL;
+	session_close(e->session);
+	e->session = NULL;
+	/* The next store knows of nobody. */
+	vec_each(&e->processes.all, p)
+		(*p)->told = NULL;
+}
+
+/* What the tables may take: of all that the agent may have, what its other maps and its own memory leave. */
+static uint64_t unwind_budget(const struct session_info *info)
+{
+	uint64_t others = info->map_bytes + OWN_BYTES;
+
+	return others < BUDGET_BYTES ? BUDGET_BYTES - others : 0;
+}
+
 static int load(struct engine *e, struct error *err)
 {
 	struct session_options options = {e->options.rate_hz, e->options.interval_ns,
@@ -175,6 +239,12 @@ static int load(struct engine *e, struct error *err)
 
 	if (r != 0)
 		return r;
+	session_info(e->session, &e->stats.session);
+	e->walks = walks_new(e->session, &e->objects, unwind_budget(&e->stats.session));
+	if (!e->walks) {
+		unload(e);
+		return -ENOMEM;
+	}
 	configure(e);
 	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
 	session_measure(e->session, true);
@@ -184,8 +254,7 @@ static int load(struct engine *e, struct error *err)
 	if (r == 0)
 		r = session_start(e->session, e->options.rate_hz, err);
 	if (r != 0) {
-		session_close(e->session);
-		e->session = NULL;
+		unload(e);
 		return r;
 	}
 	session_info(e->session, &e->stats.session);
@@ -214,7 +283,7 @@ static void rematch(struct engine *e)
 		match_process(e, *p);
 		select_judge(e->session, e->matcher, *p);
 		if ((*p)->match)
-			process_map(&e->processes, *p);
+			map_process(e, *p);
 	}
 }
 
@@ -249,12 +318,14 @@ static void add_row(struct engine *e, const struct sampler_key *key,
 	struct row row = {.process = p, .match = p->match, .samples = value->count};
 
 	row.stack = value->stack ?
-			    stacks_find(&e->stacks[e->half], value->stack, &row.pcs) :
+			    walks_find(&e->stacks[e->half], value->stack, &row.pcs) :
 			    NULL;
 	if (!row.stack) {
 		e->books->dropped_ring_full += value->count;
 		return;
 	}
+	if (row.stack->end < UNWIND_ENDS)
+		e->stats.ends[row.stack->end] += value->count;
 	memcpy(row.comm, key->comm, sizeof(row.comm));
 	if (!vec_push(&e->rows.list, row)) {
 		e->books->dropped_memory += value->count;
@@ -286,7 +357,7 @@ static void on_count(void *context, const struct sampler_key *key,
 		e->books->unselected += value->count;
 		return;
 	}
-	process_map(&e->processes, p);
+	map_process(e, p);
 	add_row(e, key, value, p);
 }
 
@@ -295,6 +366,7 @@ static void on_gone(void *context, const struct process *p)
 	struct engine *e = context;
 
 	session_forget_process(e->session, &p->key);
+	walks_gone(e->walks, &p->key);
 }
 
 /* The rows as a batch; books what cannot become one. NULL if there is none. */
@@ -307,6 +379,7 @@ static const struct andiron_batch *make_batch(struct engine *e, int64_t end_ns)
 		.comm_label = e->options.comm_label,
 		.comm_frame = e->options.comm_frame,
 		.objects = &e->objects,
+		.store = walks_store(e->walks),
 	};
 	const struct andiron_batch *batch = NULL;
 	int r = rows_to_batch(&e->rows, &options, &batch);
@@ -327,6 +400,7 @@ static void add_books(struct engine_books *to, const struct engine_books *b)
 	to->rows += b->rows;
 	to->dropped_map_full += b->dropped_map_full;
 	to->dropped_new_cpu += b->dropped_new_cpu;
+	to->dropped_unfinished += b->dropped_unfinished;
 	to->dropped_ring_full += b->dropped_ring_full;
 	to->dropped_memory += b->dropped_memory;
 	to->idle += b->idle;
@@ -358,20 +432,23 @@ static void measure(struct engine *e, struct engine_books *books)
 static void read_half(struct engine *e, struct engine_books *books)
 {
 	struct sampler_counters counters = session_counters(e->session, e->half);
+	uint64_t lost = counters.map_full + counters.new_cpu + counters.unfinished;
 
 	books->taken = counters.taken;
 	books->idle = counters.idle;
 	books->unselected = counters.unselected;
 	books->dropped_map_full = counters.map_full;
 	books->dropped_new_cpu = counters.new_cpu;
+	books->dropped_unfinished = counters.unfinished;
+	walks_settle(e->walks, e->half, &e->stacks[e->half]);
 	session_read(e->session, e->half, on_count, e);
-	if (counters.taken != e->counted + counters.map_full + counters.new_cpu) {
+	if (counters.taken != e->counted + lost) {
 		e->stats.mismatches++;
 		say(e, ANDIRON_LOG_WARN,
 		    "the books of an interval do not close: %llu samples taken, %llu counted, %llu dropped; "
 		    "please report this",
 		    (unsigned long long)counters.taken, (unsigned long long)e->counted,
-		    (unsigned long long)(counters.map_full + counters.new_cpu));
+		    (unsigned long long)lost);
 	}
 }
 
@@ -407,6 +484,7 @@ void engine_collect(struct engine *e)
 	e->rows.list.n = 0;
 	e->books = NULL;
 	processes_age(&e->processes, KEEP_INTERVALS, on_gone, e);
+	walks_tick(e->walks);
 	settle_processes(e);
 	e->start_ns = end_ns;
 }
@@ -434,8 +512,7 @@ int engine_reconfigure(struct engine *e, struct ebpf_options *options, struct er
 	    options->follow != mode_follow) {
 		/* The maps are sized, and the programs chosen, at load. */
 		engine_finish(e);
-		session_close(e->session);
-		e->session = NULL;
+		unload(e);
 		e->finished = false;
 	} else {
 		engine_collect(e);
@@ -485,6 +562,10 @@ static void count_targets(const struct engine *e, struct engine_stats *ret)
 void engine_get_stats(const struct engine *e, struct engine_stats *ret)
 {
 	*ret = e->stats;
+	if (e->walks) {
+		walks_get_stats(e->walks, &ret->walks);
+		unwind_get_stats(walks_store(e->walks), &ret->unwind);
+	}
 	ret->n_processes = e->processes.all.n;
 	count_targets(e, ret);
 }

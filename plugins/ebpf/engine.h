@@ -12,6 +12,7 @@
 #include "options.h"
 #include "sampler.h"
 #include "session.h"
+#include "walks.h"
 
 #include "base/error.h"
 
@@ -25,13 +26,17 @@ struct engine;
 struct engine_books {
 	uint64_t taken;
 	uint64_t rows;
-	uint64_t dropped_map_full, dropped_new_cpu, dropped_ring_full, dropped_memory;
+	uint64_t dropped_map_full, dropped_new_cpu, dropped_unfinished, dropped_ring_full,
+		dropped_memory;
 	uint64_t idle, unselected, missed;
 };
 
 struct engine_stats {
 	struct engine_books total;
 	struct session_info session;
+	struct unwind_stats unwind;
+	struct walks_stats walks;
+	uint64_t ends[UNWIND_ENDS]; /* samples by how their stack ended */
 	uint64_t n_targets, n_matched, n_processes, n_intervals, n_process_records;
 	uint64_t mismatches; /* intervals whose books did not close */
 	uint64_t batch_failures;

@@ -127,6 +127,23 @@ struct image *image_get(struct images *t, int fd, struct str path, struct str re
 	return image;
 }
 
+struct image *images_find(struct images *t, const struct andiron_object_key *key)
+{
+	struct sought sought = {.table = t};
+	struct image *image;
+	uint32_t position;
+
+	if (service(t)->find(t->objects.self, key, &sought.object) != 0)
+		return NULL;
+	position = index_find(&t->by_object, hash_u64(sought.object), same_object, &sought);
+	service(t)->release(t->objects.self, sought.object);
+	if (position == INDEX_NONE)
+		return NULL;
+	image = t->all.p[position];
+	image_retain(image);
+	return image;
+}
+
 void image_retain(struct image *image)
 {
 	check(image->n_refs > 0);

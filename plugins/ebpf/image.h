@@ -26,6 +26,9 @@ void images_free(struct images *t);
  * is an image too. NULL when memory is short or the file cannot be interned.
  */
 struct image *image_get(struct images *t, int fd, struct str path, struct str reopen);
+/* The image of a file by what the kernel says of it, with one reference; NULL where nobody has it.
+ * Opens nothing. */
+struct image *images_find(struct images *t, const struct andiron_object_key *key);
 void image_retain(struct image *image);
 void image_release(struct image *image);
 

@@ -5,6 +5,7 @@
 #include "base/check.h"
 
 #include <stdlib.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define PAGE 4096 /* the kernel's, on the machines that we run on */
@@ -132,6 +133,72 @@ struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn
 		}
 	}
 	return set;
+}
+
+static struct image *image_of(const struct sampler_mapping *m, struct images *images)
+{
+	struct andiron_object_key key = {
+		.device = makedev(m->device >> 20, m->device & 0xfffff),
+		.inode = m->inode,
+		.generation = m->generation,
+		.change_ns = m->change_ns,
+	};
+
+	return m->inode ? images_find(images, &key) : NULL;
+}
+
+struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *images,
+			   bool *ret_whole)
+{
+	struct mapset *set = calloc(1, sizeof(*set));
+	uint64_t last = 0;
+
+	*ret_whole = mapped->total == mapped->n;
+	for (uint32_t i = 0; set && i < mapped->n && i < SAMPLER_MAPPED_MAX; i++) {
+		const struct sampler_mapping *m = &mapped->list[i];
+		struct maps_line line = {
+			.start = m->start, .limit = m->end, .offset = m->offset, .inode = m->inode,
+			.writable = (m->flags & SAMPLER_MAPPED_WRITABLE) != 0,
+			.path = m->flags & SAMPLER_MAPPED_VDSO ? STR("[vdso]") : STR_NULL,
+		};
+		struct image *image;
+
+		if (line.start < last || line.limit <= line.start)
+			continue;
+		last = line.limit;
+		image = image_of(m, images);
+		*ret_whole &= image || m->inode == 0;
+		if (add(set, &line, image) != 0) {
+			if (image)
+				image_release(image);
+			mapset_free(set);
+			return NULL;
+		}
+	}
+	return set;
+}
+
+struct mapset *mapset_copy(const struct mapset *set)
+{
+	struct mapset *copy = calloc(1, sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	copy->exec_pages = set->exec_pages;
+	copy->layout = set->layout;
+	vec_each(&set->list, m) {
+		struct mapping one = *m;
+
+		if (m->name.n)
+			one.name = arena_str(&copy->arena, m->name);
+		if ((m->name.n && !one.name.p) || !vec_push(&copy->list, one)) {
+			mapset_free(copy);
+			return NULL;
+		}
+		if (one.image)
+			image_retain(one.image);
+	}
+	return copy;
 }
 
 static const struct mapping *find_in(const struct mapset *set, uint64_t pc)

@@ -7,6 +7,7 @@
 #define EBPF_MAPS_H
 
 #include "image.h"
+#include "sampler.h"
 
 #include "base/arena.h"
 #include "base/vec.h"
@@ -36,6 +37,7 @@ struct mapset {
 	struct mapset *older;
 	VEC(struct mapping) list;
 	uint32_t exec_pages; /* executable and not writable: mm_struct.exec_vm */
+	uint64_t layout;     /* unwind_layout of the process that had them */
 	struct arena arena; /* names */
 };
 
@@ -48,6 +50,14 @@ typedef int (*maps_open_fn)(void *context, const struct maps_line *line, char *r
  * short. A file that cannot be opened is known by its name only. */
 struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn open,
 			    void *context);
+
+/* Makes a set of what the kernel says. Its files are images that are there; *ret_whole says whether all are,
+ * and the kernel has said all. NULL when memory is short. */
+struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *images,
+			   bool *ret_whole);
+
+/* The same set once more, without older ones; NULL when memory is short. */
+struct mapset *mapset_copy(const struct mapset *set);
 
 /* The mapping that holds `pc`, the newest first; NULL if none does.
  * O(sets · log mappings). */

@@ -8,7 +8,7 @@
 struct metric {
 	const char *name;
 	const char *help;
-	const char *outcome; /* value of the label "outcome", NULL: no label */
+	const char *label, *text; /* a label and its value, or NULL */
 	bool counter;
 	double value;
 };

@@ -68,12 +68,12 @@ static void targets(void *self, const char *port, const struct andiron_targets *
 static void add_metric(void *context, const struct metric *m)
 {
 	const struct andiron_metric_sink *sink = context;
-	struct andiron_kv label = {abi_str_of(STR("outcome")), abi_str_of(str_of(m->outcome))};
+	struct andiron_kv label = {abi_str_of(str_of(m->label)), abi_str_of(str_of(m->text))};
 	struct andiron_metric metric = {
 		.name = m->name,
 		.help = m->help,
 		.kind = m->counter ? ANDIRON_METRIC_COUNTER : ANDIRON_METRIC_GAUGE,
-		.n_labels = m->outcome != NULL,
+		.n_labels = m->label != NULL,
 		.labels = &label,
 		.value = m->value,
 	};

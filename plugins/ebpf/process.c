@@ -2,6 +2,8 @@
 /* See process.h. */
 #include "process.h"
 
+#include "unwind-tables.h"
+
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -109,6 +111,7 @@ struct process *processes_note(struct processes *t, const struct sampler_process
 	p->kthread = (record->flags & SAMPLER_PROCESS_KTHREAD) != 0;
 	p->cgroup = record->cgroup;
 	p->root = record->root;
+	p->layout = record->layout;
 	p->stale = true;
 	/* An exec changes both. */
 	memcpy(p->comm, record->comm, SAMPLER_COMM_SIZE);
@@ -192,38 +195,99 @@ static bool has_own_root(int dir)
 	       a.st_ino == b.st_ino;
 }
 
-void process_map(struct processes *t, struct process *p)
+static void replace_maps(struct process *p, struct mapset *set)
+{
+	set->older = p->maps;
+	p->maps = set;
+	p->stale = false;
+}
+
+/* As the process is now; 0: it is another one, or gone. Where we may not read the addresses, the
+ * kernel side's word is taken. */
+static uint64_t layout_now(struct processes *t, const struct process *p)
+{
+	struct proc_info *i = &t->info;
+
+	if (proc_read(t->proc, p->key.tgid, 0, i) != 0 ||
+	    !proc_same_start(i->start_ns, p->key.start_ns))
+		return 0;
+	return i->start_code > 1 ? unwind_layout(i->start_code, i->arg_start, i->start_stack) : p->layout;
+}
+
+bool process_map(struct processes *t, struct process *p)
 {
 	_cleanup_(closep) int dir = -1;
 	struct opener o = {.tgid = p->key.tgid};
 	struct mapset *set;
+	uint64_t layout;
 	char name[16];
+	int r;
 
 	if (!p->stale || p->kthread)
-		return;
+		return false;
 	p->stale = false;
 	snprintf(name, sizeof(name), "%u", p->key.tgid);
 	dir = openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
-		return;
-	/* After the directory is open, so that both are of one process. */
-	if (proc_read(t->proc, p->key.tgid, 0, &t->info) != 0 ||
-	    !proc_same_start(t->info.start_ns, p->key.start_ns))
-		return;
+		return false;
+	/* After the directory is open, so that both are of one process; and before and after the maps,
+	 * since an exec changes them all. */
+	layout = layout_now(t, p);
 	buf_clear(&t->text);
-	if (file_read(dir, "maps", &t->text, MAPS_TEXT_MAX) != 0 && t->text.n == 0)
-		return;
+	if (layout == 0)
+		return false;
+	r = procmap_read(&t->procmap, &p->pace, dir, &t->text, MAPS_TEXT_MAX);
+	if (r == -EAGAIN || layout_now(t, p) != layout) {
+		p->stale = true;
+		return false;
+	}
+	if (r != 0 && t->text.n == 0)
+		return false;
 	o.dir = dir;
 	o.own_root = has_own_root(dir);
 	set = mapset_parse(buf_str(&t->text), t->images, open_mapped, &o);
 	if (!set)
-		return;
+		return false;
 	if (set->list.n == 0) { /* it has given up its memory: keep what it had */
+		mapset_free(set);
+		return false;
+	}
+	set->layout = layout;
+	replace_maps(p, set);
+	return true;
+}
+
+void process_inherit_maps(struct processes *t, struct process *p)
+{
+	struct mapset *set = NULL;
+
+	if (p->maps || p->kthread || p->layout == 0)
+		return;
+	vec_each(&t->all, other)
+		if ((*other)->maps && (*other)->maps->layout == p->layout) {
+			set = mapset_copy((*other)->maps);
+			break;
+		}
+	if (set)
+		replace_maps(p, set);
+}
+
+void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped)
+{
+	bool whole;
+	struct mapset *set = mapset_take(mapped, t->images, &whole);
+
+	if (!set)
+		return;
+	set->layout = mapped->layout;
+	p->stale = true;
+	if (!whole && process_map(t, p) && p->maps->layout == mapped->layout) {
 		mapset_free(set);
 		return;
 	}
-	set->older = p->maps;
-	p->maps = set;
+	replace_maps(p, set);
+	/* By now it may be another program, or one whose files can be opened. */
+	p->stale = !whole;
 }
 
 /* Whether a process of this pid runs; if it is another by now, the next report

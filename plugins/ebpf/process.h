@@ -9,6 +9,7 @@
 
 #include "maps.h"
 #include "match.h"
+#include "procmap.h"
 #include "sampler.h"
 
 #include "base/index.h"
@@ -29,13 +30,17 @@ struct process {
 	char container[CONTAINER_ID_MAX];
 	const struct match *match; /* NULL: not to be profiled */
 	uint64_t match_generation; /* for which `match` holds */
+	struct procmap_pace pace;
 	struct mapset *maps;
+	const struct mapset *told; /* those that the store of unwind tables knows of */
+	uint64_t layout;           /* unwind_layout, as of the last report */
 };
 
 struct processes {
 	VEC(struct process *) all;
 	struct index index;
 	struct images *images;
+	struct procmap procmap;
 	struct proc_info info; /* reused */
 	struct buf text;
 	int proc; /* descriptor of /proc */
@@ -56,8 +61,16 @@ struct process *processes_note(struct processes *t, const struct sampler_process
 void process_identify(struct processes *t, struct process *p);
 
 /* Reads the mappings if they are stale; the former set is kept behind the new
- * one. Costs one read of maps and an open per executable mapping. */
-void process_map(struct processes *t, struct process *p);
+ * one. False if they were not read now. Costs one read of maps and an open per executable
+ * mapping. */
+bool process_map(struct processes *t, struct process *p);
+
+/* Where nothing is known of what it has mapped, but of another process with its layout, its
+ * parent or another child of that: the same. O(processes). */
+void process_inherit_maps(struct processes *t, struct process *p);
+
+/* The same from what the kernel has sent of it, and from /proc only where a file is new. */
+void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped);
 
 /* Ends an interval: forgets former mapping sets, and processes that were not
  * sampled in it and have exited, or were not sampled for `keep` intervals, calling

@@ -2,15 +2,19 @@
 /* See rows.h. */
 #include "rows.h"
 
+#include "unwind-tables.h"
+
 #include "abi/value.h"
 #include "base/check.h"
 #include "base/index.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Both walks, their markers and the comm. */
-#define FRAMES_MAX (2 * SAMPLER_FRAMES_MAX + 3)
+#define FRAMES_MAX (ANDIRON_WALK_WORDS + 3)
 
 struct making {
 	struct batch_builder *b;
@@ -67,17 +71,17 @@ static uint32_t add_mapping(struct making *m, const struct mapping *mapping)
 	return m->last_mapping;
 }
 
-static uint32_t add_user_frame(struct making *m, const struct process *p, uint64_t pc, bool exact)
+static uint32_t add_user_frame(struct making *m, const struct process *p, uint64_t at)
 {
 	struct andiron_location location = {.kind = ANDIRON_FRAME_NATIVE};
-	/* A return address may be the first byte of the next function. */
-	uint64_t at = exact || pc == 0 ? pc : pc - 1;
 	const struct mapping *mapping = mapset_find(p->maps, at);
 
 	location.address = at;
 	if (mapping) {
 		location.mapping = add_mapping(m, mapping);
 		location.address = mapping_address(mapping, at);
+		if (mapping->image && m->options->store)
+			unwind_used(m->options->store, mapping->image, location.address);
 	}
 	return batch_add_location(m->b, &location);
 }
@@ -93,20 +97,71 @@ static uint32_t add_kernel_frame(struct making *m, uint64_t pc, bool exact)
 	return batch_add_location(m->b, &location);
 }
 
+/* The file of a mapping without its folders, for people. */
+static struct str short_name(const struct making *m, const struct mapping *mapping)
+{
+	const struct andiron_objects *service = m->options->objects->table;
+	struct andiron_object_info info = {.size = sizeof(info)};
+	struct str name = mapping->name;
+	size_t slash;
+
+	if (mapping->image &&
+	    service->info(m->options->objects->self, image_object(mapping->image), &info) == 0)
+		name = abi_str(info.path);
+	slash = str_rfind(name, '/');
+	return slash < name.n ? str_skip(name, slash + 1) : name;
+}
+
+/* What stands in place of the frames that a walk did not reach. */
+static uint32_t add_end(struct making *m, const struct row *row, uint64_t last)
+{
+	static const char *const texts[UNWIND_ENDS] = {
+		[UNWIND_END_TRUNCATED] = "[truncated]",
+		[UNWIND_END_NO_INFO] = "[no unwind info: ",
+		[UNWIND_END_NO_PAGE] = "[page not present]",
+		[UNWIND_END_NO_MAPPING] = "[not mapped]",
+		[UNWIND_END_REGISTER] = "[register lost: ",
+		[UNWIND_END_BROKEN] = "[broken stack]",
+		[UNWIND_END_NEW] = "[new process]",
+		[UNWIND_END_COMPAT] = "[32-bit]",
+		[UNWIND_END_SWITCHES] = "[runtime switches]",
+		[UNWIND_END_RUNTIME] = "[runtime]",
+		[UNWIND_END_CUT] = "[stack cut off]",
+	};
+	const char *text = row->stack->end < UNWIND_ENDS ? texts[row->stack->end] : "[broken stack]";
+	const struct mapping *mapping = mapset_find(row->process->maps, last);
+	struct str name = mapping ? short_name(m, mapping) : STR("?");
+	char whole[256];
+
+	check(text);
+	if (row->stack->end == UNWIND_END_NEW && mapping) /* known by now, but not in time */
+		text = texts[UNWIND_END_NO_INFO];
+	if (text[strlen(text) - 1] != ' ')
+		return batch_add_marker(m->b, str_of(text));
+	snprintf(whole, sizeof(whole), "%s%.*s]", text, (int)(name.n < 200 ? name.n : 200), name.p);
+	return batch_add_marker(m->b, str_of(whole));
+}
+
+static bool ends_whole(const struct sampler_stack *stack)
+{
+	return stack->end == UNWIND_END_COMPLETE || stack->end == UNWIND_END_NOTHING;
+}
+
 static uint32_t add_stack(struct making *m, const struct row *row)
 {
 	uint32_t frames[FRAMES_MAX], n = 0;
 	const struct sampler_stack *stack = row->stack;
+	const uint64_t *words = &row->pcs[stack->n_kernel];
 
-	check(stack->n_kernel <= SAMPLER_FRAMES_MAX && stack->n_user <= SAMPLER_FRAMES_MAX);
+	check(stack->n_kernel + stack->n_user <= ANDIRON_WALK_WORDS);
 	for (uint32_t i = 0; i < stack->n_kernel; i++)
 		frames[n++] = add_kernel_frame(m, row->pcs[i], i == 0);
 	if (stack->flags & SAMPLER_STACK_KERNEL_CUT)
 		frames[n++] = batch_add_marker(m->b, STR("[truncated]"));
 	for (uint32_t i = 0; i < stack->n_user; i++)
-		frames[n++] = add_user_frame(m, row->process, row->pcs[stack->n_kernel + i], i == 0);
-	if (stack->flags & SAMPLER_STACK_USER_CUT)
-		frames[n++] = batch_add_marker(m->b, STR("[truncated]"));
+		frames[n++] = add_user_frame(m, row->process, words[i]);
+	if (!ends_whole(stack))
+		frames[n++] = add_end(m, row, stack->n_user ? words[stack->n_user - 1] : 0);
 	if (m->options->comm_frame && row->comm[0])
 		frames[n++] = batch_add_marker(m->b, (struct str){row->comm,
 								  strnlen(row->comm, sizeof(row->comm))});

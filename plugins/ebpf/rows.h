@@ -8,6 +8,7 @@
 
 #include "process.h"
 #include "sampler.h"
+#include "unwind.h"
 
 #include "abi/batch-build.h"
 #include "base/vec.h"
@@ -34,6 +35,7 @@ struct rows_options {
 	bool comm_label;     /* attribute "comm" */
 	bool comm_frame;     /* comm as the outermost frame */
 	const struct andiron_extension *objects;
+	struct unwind *store; /* told which files the frames lie in; or NULL */
 };
 
 /*

@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "events.h"
+#include "memory.h"
 #include "tables.h"
 
 #include "base/check.h"
@@ -12,6 +13,7 @@
 #include "proc/hierarchy.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +30,8 @@
 #include "sampler.skel.h"
 #pragma GCC diagnostic pop
 
-#define RING_MIN (128u << 10)
-#define RING_MAX (4u << 20)
+#define RING_MIN (1u << 20)
+#define RING_MAX (16u << 20)
 
 struct session {
 	struct sampler_bpf *skel;
@@ -37,9 +39,11 @@ struct session {
 	struct ring_buffer *ring;
 	struct events events;
 	struct tables tables;
+	struct memory memory;
 	uint32_t rate_hz;
 	bool follow;
 	int stats_fd;
+	struct session_info info; /* what does not change */
 	session_record_fn fn;
 	void *context;
 };
@@ -132,7 +136,9 @@ static void size_maps(struct session *s, const struct session_options *o, uint32
 	 * late reading, as long as that is affordable. */
 	uint64_t samples = (uint64_t)o->rate_hz * ((uint64_t)o->interval_ns / NS_PER_SEC + 1);
 	uint32_t n_online = count_online();
-	uint32_t ring = power_of_two(samples * n_online * 48, RING_MIN, RING_MAX);
+	/* And for the captures of half a second in which all is new. */
+	uint64_t captures = (uint64_t)o->rate_hz * n_online * sizeof(struct sampler_capture) / 2;
+	uint32_t ring = power_of_two(samples * n_online * 48 + captures, RING_MIN, RING_MAX);
 	struct sampler_bpf *skel = s->skel;
 	struct tables *t = &s->tables;
 
@@ -146,6 +152,7 @@ static void size_maps(struct session *s, const struct session_options *o, uint32
 	bpf_map__set_max_entries(skel->maps.slots, t->n_tables * SAMPLER_HALVES * t->n_slots);
 	bpf_map__set_max_entries(skel->maps.logs, t->n_tables * SAMPLER_HALVES);
 	bpf_map__set_value_size(skel->maps.logs, (uint32_t)tables_log_bytes(t));
+	bpf_map__set_max_entries(skel->maps.walks, n_possible);
 	bpf_map__set_max_entries(skel->maps.ring, ring);
 }
 
@@ -182,6 +189,92 @@ static uint32_t hierarchy(void)
 	return answer;
 }
 
+/* Whether walks may be one loop: Linux 5.17. */
+static bool has_loop(void)
+{
+	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
+}
+
+/* Whether a thread can be asked to run something on its way back to user mode: Linux 6.18. */
+static bool has_task_work(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool has = btf && btf__find_by_name_kind(btf, "bpf_task_work_schedule_resume_impl",
+						 BTF_KIND_FUNC) > 0;
+
+	btf__free(btf);
+	return has;
+}
+
+static void choose_programs(struct session *s)
+{
+	struct sampler_bpf *skel = s->skel;
+
+	s->info.loop = has_loop();
+	s->info.later = has_task_work();
+	bpf_program__set_autoload(skel->progs.sample, s->info.loop);
+	bpf_program__set_autoload(skel->progs.resume, s->info.loop);
+	bpf_program__set_autoload(skel->progs.sample_calls, !s->info.loop);
+	bpf_program__set_autoload(skel->progs.resume_calls, !s->info.loop);
+	bpf_program__set_autoload(skel->progs.capture, s->info.later);
+	bpf_map__set_autocreate(skel->maps.laters, s->info.later);
+	bpf_program__set_autoload(skel->progs.follow_fork, s->follow);
+	bpf_program__set_autoload(skel->progs.follow_exit, s->follow);
+}
+
+static struct bpf_program *sampling_program(const struct session *s)
+{
+	return s->info.loop ? s->skel->progs.sample : s->skel->progs.sample_calls;
+}
+
+static struct bpf_program *resume_program(const struct session *s)
+{
+	return s->info.loop ? s->skel->progs.resume : s->skel->progs.resume_calls;
+}
+
+static int set_program(struct session *s, uint32_t slot, const struct bpf_program *program)
+{
+	int fd = bpf_program__fd(program);
+
+	return bpf_map__update_elem(s->skel->maps.programs, &slot, sizeof(slot), &fd, sizeof(fd), BPF_ANY);
+}
+
+/* Waits until no program runs that ran when this was called: putting the same map where it
+ * is makes the kernel do that, maybe_wait_bpf_programs() in kernel/bpf/syscall.c. */
+static int quiesce(void *context)
+{
+	struct session *s = context;
+	int inner = bpf_map__fd(s->skel->maps.nothing);
+	uint32_t zero = 0;
+
+	return bpf_map__update_elem(s->skel->maps.barrier, &zero, sizeof(zero), &inner, sizeof(inner),
+				    BPF_ANY);
+}
+
+/* What is written to from here, once the programs are loaded. */
+static int map_memory(struct session *s)
+{
+	struct sampler_bpf *skel = s->skel;
+	struct memory_maps maps = {
+		.slabs = bpf_map__fd(skel->maps.slabs),
+		.rules = bpf_map__fd(skel->maps.rules),
+		.spaces = bpf_map__fd(skel->maps.spaces),
+		.returns = bpf_map__fd(skel->maps.returns),
+		.quiesce = quiesce,
+		.context = s,
+	};
+	int r = set_program(s, ANDIRON_WALK_RESUME, resume_program(s));
+
+	if (r == 0 && s->info.later)
+		r = set_program(s, ANDIRON_WALK_CAPTURE, skel->progs.capture);
+	if (r == 0)
+		r = memory_init(&s->memory, &maps);
+	if (r == 0)
+		r = tables_map(&s->tables, bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.slots),
+			       bpf_map__fd(skel->maps.logs));
+	return r;
+}
+
 static int load(struct session *s, const struct session_options *o, struct error *err)
 {
 	int n_possible = libbpf_num_possible_cpus();
@@ -195,13 +288,12 @@ static int load(struct session *s, const struct session_options *o, struct error
 		return explain_load(err, -errno);
 	size_maps(s, o, (uint32_t)n_possible);
 	s->skel->rodata->sampler_hierarchy = hierarchy();
-	bpf_program__set_autoload(s->skel->progs.follow_fork, s->follow);
-	bpf_program__set_autoload(s->skel->progs.follow_exit, s->follow);
+	s->skel->rodata->sampler_pc_mask = session_pc_mask();
+	choose_programs(s);
 	r = sampler_bpf__load(s->skel);
 	if (r != 0)
 		return explain_load(err, r);
-	r = tables_map(&s->tables, bpf_map__fd(s->skel->maps.cpus), bpf_map__fd(s->skel->maps.slots),
-		       bpf_map__fd(s->skel->maps.logs));
+	r = map_memory(s);
 	if (r != 0)
 		return error_errno(err, r, "cannot map the sampler's tables");
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_record, s, NULL);
@@ -243,6 +335,7 @@ void session_close(struct session *s)
 		bpf_link__destroy(s->links[i]);
 	ring_buffer__free(s->ring);
 	tables_unmap(&s->tables);
+	memory_fini(&s->memory);
 	if (s->skel)
 		sampler_bpf__destroy(s->skel);
 	if (s->stats_fd >= 0)
@@ -256,7 +349,7 @@ int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 	int r;
 
 	check(rate_hz >= 1);
-	r = events_open(&fresh, bpf_program__fd(s->skel->progs.sample), (uint64_t)NS_PER_SEC / rate_hz,
+	r = events_open(&fresh, bpf_program__fd(sampling_program(s)), (uint64_t)NS_PER_SEC / rate_hz,
 			err);
 	if (r != 0)
 		return r;
@@ -365,21 +458,35 @@ int session_drain(struct session *s)
 int session_swap(struct session *s)
 {
 	volatile struct sampler_config *config = &s->skel->bss->sampler_config;
-	uint32_t retired = config->active, zero = 0;
-	int inner = bpf_map__fd(s->skel->maps.nothing);
+	uint32_t retired = config->active;
 	int r;
 
 	check(retired < SAMPLER_HALVES);
 	config->active = 1 - retired;
-	/* Putting the same map where it is makes the kernel wait for all programs
-	 * that run: maybe_wait_bpf_programs() in kernel/bpf/syscall.c. */
-	r = bpf_map__update_elem(s->skel->maps.barrier, &zero, sizeof(zero), &inner, sizeof(inner),
-				 BPF_ANY);
+	r = quiesce(s);
 	if (r != 0)
 		return r;
 	r = session_drain(s);
 	tables_stacks(&s->tables, retired, s->fn, s->context);
 	return r < 0 ? r : (int)retired;
+}
+
+const struct unwind_kernel *session_memory(const struct session *s)
+{
+	return &s->memory.kernel;
+}
+
+/* x86-64 leaves addresses as they are. arm64 signs return addresses in the bits above those of an address,
+ * 48 or with large addresses 52; our own stack is at the top of what there is. */
+uint64_t session_pc_mask(void)
+{
+#if defined(__aarch64__)
+	uintptr_t top = (uintptr_t)__builtin_frame_address(0);
+
+	return (1ull << (top >> 48 ? 52 : 48)) - 1;
+#else
+	return ~0ull;
+#endif
 }
 
 struct sampler_counters session_counters(struct session *s, uint32_t half)
@@ -427,12 +534,16 @@ static void add_program(struct session_info *ret, const struct bpf_program *prog
 
 void session_info(const struct session *s, struct session_info *ret)
 {
-	struct session_info info = {.n_cpus = (uint32_t)s->events.n, .rate_hz = s->rate_hz};
+	struct session_info info = {
+		.n_cpus = (uint32_t)s->events.n, .rate_hz = s->rate_hz, .loop = s->info.loop,
+		.later = s->info.later};
 	struct bpf_map *map;
 
 	bpf_object__for_each_map(map, s->skel->obj)
 		info.map_bytes += map_bytes(bpf_map__fd(map));
-	add_program(&info, s->skel->progs.sample, true);
+	add_program(&info, sampling_program(s), true);
+	add_program(&info, resume_program(s), false);
+	add_program(&info, s->skel->progs.capture, false);
 	add_program(&info, s->skel->progs.follow_fork, false);
 	add_program(&info, s->skel->progs.follow_exit, false);
 	*ret = info;

@@ -6,7 +6,7 @@
  * INVARIANTS
  *   - Who reads a half has it alone: session_swap returns after the last run
  *     that saw it active has ended.
- *   - For every retired half: taken = sum of counts + map_full + new_cpu.
+ *   - For every retired half: taken = sum of counts + map_full + new_cpu + unfinished.
  */
 #ifndef EBPF_SESSION_H
 #define EBPF_SESSION_H
@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 struct session;
+struct unwind_kernel;
 
 struct session_options {
 	uint32_t rate_hz;    /* 1..1000 */
@@ -79,10 +80,18 @@ struct sampler_counters session_counters(struct session *s, uint32_t half);
 /* Visits and clears its counts. O(slots). */
 void session_read(struct session *s, uint32_t half, session_count_fn fn, void *context);
 
+/* The memory that stacks are walked by, for the store of unwind tables; lives as long as
+ * the session. */
+const struct unwind_kernel *session_memory(const struct session *s);
+/* The bits of a return address that are address, on this machine. */
+uint64_t session_pc_mask(void);
+
 struct session_info {
+	bool loop;  /* walks are one loop, else tail calls */
+	bool later; /* captures are taken by task work, in the thread itself */
 	uint32_t n_cpus;
 	uint32_t rate_hz;
-	uint64_t map_bytes;      /* as the kernel accounts them */
+	uint64_t map_bytes;      /* as the kernel accounts them, without slabs */
 	uint64_t verified_insns; /* of the programs loaded, 0 before 5.16 */
 	uint64_t run_ns, runs;   /* of `sample`, while statistics were on */
 	uint64_t missed;         /* runs that the kernel refused as recursive */

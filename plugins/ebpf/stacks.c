@@ -54,7 +54,7 @@ int stacks_add(struct stacks *s, const void *record, size_t size)
 		return -EINVAL;
 	memcpy(&head, record, sizeof(head));
 	n = HEADER_WORDS + head.n_kernel + head.n_user;
-	if (head.n_kernel > SAMPLER_FRAMES_MAX || head.n_user > SAMPLER_FRAMES_MAX ||
+	if (head.n_kernel + head.n_user > ANDIRON_WALK_WORDS ||
 	    size < n * sizeof(uint64_t))
 		return -EINVAL;
 	if (position + n > STACKS_MAX_WORDS)
@@ -80,4 +80,16 @@ const struct sampler_stack *stacks_find(const struct stacks *s, uint64_t id,
 		return NULL;
 	*ret_pcs = &s->words.p[position + HEADER_WORDS];
 	return at(s, position);
+}
+
+void stacks_each(const struct stacks *s,
+		 void (*fn)(void *context, const struct sampler_stack *stack, const uint64_t *pcs),
+		 void *context)
+{
+	for (size_t i = 0; i < s->words.n;) {
+		const struct sampler_stack *stack = at(s, (uint32_t)i);
+
+		fn(context, stack, &s->words.p[i + HEADER_WORDS]);
+		i += HEADER_WORDS + stack->n_kernel + stack->n_user;
+	}
 }

@@ -32,4 +32,9 @@ int stacks_add(struct stacks *s, const void *record, size_t size);
 const struct sampler_stack *stacks_find(const struct stacks *s, uint64_t id,
 					const uint64_t **ret_pcs);
 
+/* Visits all. O(words). */
+void stacks_each(const struct stacks *s,
+		 void (*fn)(void *context, const struct sampler_stack *stack, const uint64_t *pcs),
+		 void *context);
+
 #endif

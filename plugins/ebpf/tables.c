@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SAMPLES_MIN 128u
+#define SAMPLES_MIN 64u
 #define SAMPLES_MAX 8192u
 /* Never more than a quarter full, also when no two samples are alike: fuller,
  * now and then SAMPLER_PROBES slots in a row are taken. */
@@ -98,6 +98,7 @@ struct sampler_counters tables_counters(struct tables *t, uint32_t half)
 		sum.unselected += counters->unselected;
 		sum.map_full += counters->map_full;
 		sum.new_cpu += counters->new_cpu;
+		sum.unfinished += counters->unfinished;
 		*counters = (struct sampler_counters){0};
 	}
 	return sum;

@@ -3,6 +3,7 @@
 #include "events.h"
 #include "rows.h"
 #include "stacks.h"
+#include "unwind-tables.h"
 
 #include "base/test.h"
 
@@ -35,9 +36,9 @@ static const struct match matches[2] = {
 	{.labels = labels_a, .n_labels = 1, .fingerprint = 1},
 	{.labels = labels_b, .n_labels = 1, .fingerprint = 2}};
 
-static const uint64_t pcs[] = {0xffffffff81000010u, 0xffffffff81000020u, 0x1010, 0x1020, 0x9000};
+static const uint64_t pcs[] = {0xffffffff81000010u, 0xffffffff81000020u, 0x1010, 0x101f, 0x8fff};
 static const struct sampler_stack stack = {
-	.n_kernel = 2, .n_user = 3, .flags = SAMPLER_STACK_USER_CUT, .id = 1};
+	.n_kernel = 2, .n_user = 3, .end = UNWIND_END_TRUNCATED, .id = 1};
 
 struct fixture {
 	struct process process;

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Captures taken later: by task work, in the sampled thread itself on its way back to user
+ * mode, where memory that is not there can be waited for and the process's mappings can be listed. The stack
+ * is the one that was sampled, since the thread has run no instruction of its own since.
+ *
+ * For kernels that have it, 6.18 and later. It stands in a program of its own, `capture`, reached by a
+ * tail call: older kernels would refuse it unread. Where it is not loaded, or no
+ * place is free, the sample's program copies by itself what is there.
+ */
+#ifndef BPF_LATER_H
+#define BPF_LATER_H
+
+typedef int (*bpf_task_work_callback_t)(struct bpf_map *map, void *key, void *value);
+
+extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *work,
+					      void *map, bpf_task_work_callback_t callback,
+					      void *aux) __ksym __weak;
+extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task,
+				 __u64 address) __ksym __weak;
+extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
+extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
+
+#define LATER_PLACES 32
+#define CTIME_NSEC   0x7fffffff /* above it the kernel keeps whether somebody has asked */
+
+struct later {
+	struct bpf_task_work work;
+	__u64 busy;
+	struct sampler_mapped mapped;
+	struct sampler_capture capture;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LATER_PLACES);
+	__type(key, __u32);
+	__type(value, struct later);
+} laters SEC(".maps");
+
+__u32 later_next = 0;
+
+/* A mapping as it is sent. */
+static __always_inline void later_note(struct sampler_mapping *m, struct vm_area_struct *vma)
+{
+	struct file *file = vma->vm_file;
+	struct inode *inode;
+
+	m->start = vma->vm_start;
+	m->end = vma->vm_end;
+	m->offset = vma->vm_pgoff << 12;
+	m->inode = 0;
+	m->change_ns = 0;
+	m->device = 0;
+	m->generation = 0;
+	m->flags = (__u64)BPF_CORE_READ(vma, vm_mm, context.vdso) == m->start ? SAMPLER_MAPPED_VDSO : 0;
+	if (vma->vm_flags & VM_WRITE)
+		m->flags |= SAMPLER_MAPPED_WRITABLE;
+	if (!file)
+		return;
+	inode = BPF_CORE_READ(file, f_inode);
+	m->inode = BPF_CORE_READ(inode, i_ino);
+	m->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	m->generation = BPF_CORE_READ(inode, i_generation);
+	m->change_ns = BPF_CORE_READ(inode, i_ctime_sec) * 1000000000ll +
+		       (BPF_CORE_READ(inode, i_ctime_nsec) & CTIME_NSEC);
+}
+
+/* Counts in the record itself: a counter in a register would be another state to the verifier each
+ * time round. */
+static __always_inline void later_send_mappings(struct later *l)
+{
+	struct sampler_mapped *record = &l->mapped;
+	struct bpf_iter_task_vma it;
+	struct vm_area_struct *vma;
+	__u32 n;
+
+	record->n = 0;
+	record->total = 0;
+	if (bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), 0) == 0)
+		while ((vma = bpf_iter_task_vma_next(&it))) {
+			if (!(vma->vm_flags & VM_EXEC))
+				continue;
+			record->total++;
+			n = record->n;
+			if (n < SAMPLER_MAPPED_MAX) {
+				later_note(&record->list[n], vma);
+				record->n = n + 1;
+			}
+		}
+	bpf_iter_task_vma_destroy(&it);
+	if (record->n == 0)
+		return;
+	record->type = SAMPLER_RECORD_MAPPED;
+	record->key = l->capture.key;
+	record->layout = l->capture.layout;
+	bpf_ringbuf_output(&ring, record, sizeof(*record), BPF_RB_NO_WAKEUP);
+}
+
+/* One piece of the stack; 1 at the first that is not there. */
+static long later_copy(__u32 i, struct sampler_capture **capture)
+{
+	struct sampler_capture *c = *capture;
+	__u32 at = i * SAMPLER_CAPTURE_PIECE;
+
+	if (at > SAMPLER_CAPTURE_BYTES - SAMPLER_CAPTURE_PIECE ||
+	    bpf_copy_from_user(&c->stack[at], SAMPLER_CAPTURE_PIECE,
+			       (const void *)(c->regs[UNWIND_SP] + at)) != 0)
+		return 1;
+	c->n = at + SAMPLER_CAPTURE_PIECE;
+	return 0;
+}
+
+/* In the thread itself; may sleep. */
+static int later_run(struct bpf_map *map, void *key, void *value)
+{
+	struct later *l = value;
+	struct sampler_capture *c = &l->capture;
+
+	if (c->end == UNWIND_END_NEW || c->end == UNWIND_END_NO_MAPPING)
+		later_send_mappings(l);
+	c->n = 0;
+	bpf_loop(SAMPLER_CAPTURE_BYTES / SAMPLER_CAPTURE_PIECE, later_copy, &c, 0);
+	bpf_ringbuf_output(&ring, c, sizeof(*c), BPF_RB_FORCE_WAKEUP);
+	l->busy = 0;
+	return 0;
+}
+
+/* True if the capture of this CPU's sample will be sent later. */
+static __always_inline bool later_schedule(__u32 cpu)
+{
+	__u32 place = __sync_fetch_and_add(&later_next, 1) & (LATER_PLACES - 1);
+	struct later *l = bpf_map_lookup_elem(&laters, &place);
+
+	if (!l || __sync_val_compare_and_swap(&l->busy, 0, 1) != 0)
+		return false;
+	if (capture_fill(&l->capture, cpu) == 0 &&
+	    bpf_task_work_schedule_resume_impl(bpf_get_current_task_btf(), &l->work, &laters,
+					       later_run, NULL) == 0)
+		return true;
+	l->busy = 0;
+	return false;
+}
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The maps of the sampling programs: what they count into, what they read stacks by, and whom they
+ * know. What stands in them is said in sampler.h and unwind-tables.h.
+ */
+#ifndef BPF_SAMPLER_MAPS_H
+#define BPF_SAMPLER_MAPS_H
+
+#include "sampler.h"
+#include "unwind-tables.h"
+
+/* By number of CPU, for all that there may be. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* user space says how many */
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct sampler_cpu));
+} cpus SEC(".maps");
+
+/* sampler_slots for each CPU and half. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct sampler_slot));
+} slots SEC(".maps");
+
+/* One for each CPU and half, sampler_log_words + SAMPLER_LOG_SPARE words. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, 65536);
+} logs SEC(".maps");
+
+/* Written to by user space only, as a barrier: see session_swap. */
+struct sampler_nothing {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} nothing SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct sampler_nothing);
+} barrier SEC(".maps") = {.values = {&nothing}};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 256 * 1024); /* user space says how many */
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct sampler_selected);
+} selected SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u64);
+	__type(value, __u32);
+} cgroups SEC(".maps");
+
+/* Forgetting a process costs one more record of it, never a count. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct sampler_process_key);
+	__type(value, struct sampler_process_state);
+} processes SEC(".maps");
+
+/* What stacks are walked by: unwind-tables.h. User space fills in the slabs. */
+struct sampler_slab {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, UNWIND_SLAB_BYTES + UNWIND_SLAB_SPARE);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, UNWIND_SLABS_MAX);
+	__type(key, __u32);
+	__array(values, struct sampler_slab);
+} slabs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_RULES_MAX + 1);
+	__type(key, __u32);
+	__type(value, struct unwind_entry);
+} rules SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_SPACES);
+	__type(key, __u32);
+	__type(value, struct unwind_space);
+} spaces SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_SETS);
+	__type(key, __u32);
+	__type(value, struct unwind_set);
+} returns SEC(".maps");
+
+/* By number of CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct andiron_walk);
+} walks SEC(".maps");
+
+/* ANDIRON_WALK_RESUME, and those of language runtimes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, ANDIRON_WALK_SLOTS);
+	__type(key, __u32);
+	__type(value, __u32);
+} programs SEC(".maps");
+
+#endif

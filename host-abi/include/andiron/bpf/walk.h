@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The state of one walk over the stack of the interrupted thread: what the sampler's
+ * native walker and the programs of language runtimes hand to each other. One
+ * value for each CPU, in the array map `walks`, by number of CPU; a
+ * program on a CPU has it alone while it runs.
+ *
+ * When the walk reaches code that a runtime claims, the sampler tail-calls the runtime's program:
+ * pc, sp and the frame pointer are those of that frame, and nothing has been written down for
+ * it yet. The program appends its frames (andiron_walk_push), moves the registers to the
+ * native frame that called its own, says in `exact` whether pc is a return
+ * address, and tail-calls slot ANDIRON_WALK_RESUME of the map `programs`. One that cannot go on sets `end`
+ * to ANDIRON_WALK_GAVE_UP and resumes as well: the stack then says so. A
+ * program that does not resume loses the sample, which is counted.
+ *
+ * Read by C11 and by `-target bpf`; who has the kernel's types from its BTF says so by defining
+ * __VMLINUX_H__, as generated headers do.
+ */
+#ifndef ANDIRON_BPF_WALK_H
+#define ANDIRON_BPF_WALK_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+/* Changes when the meaning of a member does; a program that was made for another is refused. */
+#define ANDIRON_WALK_VERSION 1u
+
+#define ANDIRON_WALK_RESUME   0u /* slot of the map `programs` */
+#define ANDIRON_WALK_CAPTURE  15u /* the sampler's own */
+#define ANDIRON_WALK_SLOTS    16u /* those in between are the runtimes' */
+#define ANDIRON_WALK_SWITCHES 14u /* round trips that one stack may make in one go */
+
+/* Words for frames: the kernel's 127, and 1,024 others. */
+#define ANDIRON_WALK_KERNEL 127u
+#define ANDIRON_WALK_USER   1024u
+#define ANDIRON_WALK_WORDS  (ANDIRON_WALK_KERNEL + ANDIRON_WALK_USER)
+
+#define ANDIRON_WALK_GAVE_UP 11u /* `end` of who cannot go on */
+
+struct andiron_walk {
+	__u32 version;
+	__u32 end;      /* 0 while the walk goes on */
+	__u64 pc;
+	__u32 exact;    /* 1: execution stands at pc; 0: pc is a return address */
+	__u32 n_words;  /* of frames, in use */
+	__u64 hash;     /* over the words of the process; andiron_walk_push keeps it */
+	__u32 n_kernel; /* words that are the kernel's, the first ones */
+	__u32 slot;     /* of the runtime that is called, or was last */
+	__u32 switches; /* runtimes called so far */
+	__u32 known;    /* bit n: regs[n] has a value */
+	__u64 space;    /* the sampler's own */
+	__u64 own;      /* the sampler's own */
+	__u64 zero;
+	/* By DWARF number: on x86-64 rbp is 6 and rsp 7, on arm64 x29 is 29 and sp 31. */
+	__u64 regs[32];
+	__u64 head[3]; /* the sampler's own */
+	/* Leaf first. A native frame is its address, already moved back into the call; a runtime's is
+	 * two words: slot << 56 | 56 bits of the runtime's, and 64 bits of the runtime's. */
+	__u64 frames[ANDIRON_WALK_WORDS];
+};
+
+static inline __u64 andiron_walk_mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+/* Appends a word; 0, or 1 if there is no room. */
+static inline int andiron_walk_word(struct andiron_walk *w, __u64 word)
+{
+	__u32 n = w->n_words;
+
+	if (n >= ANDIRON_WALK_WORDS)
+		return 1;
+	w->frames[n] = word;
+	w->n_words = n + 1;
+	w->hash = andiron_walk_mix(w->hash, word);
+	return 0;
+}
+
+/* Appends a runtime's frame; 0, or 1 if there is no room for the whole of it. */
+static inline __attribute__((unused)) int andiron_walk_push(struct andiron_walk *w, __u64 what,
+							     __u64 where)
+{
+	if (w->n_words + 2 > ANDIRON_WALK_WORDS)
+		return 1;
+	return andiron_walk_word(w, (__u64)w->slot << 56 | (what & 0xffffffffffffffull)) ||
+	       andiron_walk_word(w, where);
+}
+
+#endif

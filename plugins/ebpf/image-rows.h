@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows of what is mapped: of an image's file, opened by its object, and of
+ * the vDSO, which is the same in every process and so is read from our own.
+ */
+#ifndef EBPF_IMAGE_ROWS_H
+#define EBPF_IMAGE_ROWS_H
+
+#include "image.h"
+
+#include "base/error.h"
+#include "elf/rows.h"
+
+/* An unwind_read_fn (unwind.h); the context is the andiron_extension of the objects. */
+int image_rows_read(void *objects, const struct image *image, elf_row_fn fn, void *fn_context,
+		    struct error *err);
+
+#endif

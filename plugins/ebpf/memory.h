@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's maps that the walker reads, as the store of unwind tables wants them: mapped memory,
+ * and slabs made as BPF arrays when they are needed. Belongs to a session.
+ */
+#ifndef EBPF_MEMORY_H
+#define EBPF_MEMORY_H
+
+#include "unwind.h"
+
+struct memory_maps {
+	int slabs, rules, spaces, returns; /* descriptors, borrowed */
+	int (*quiesce)(void *context);
+	void *context;
+};
+
+struct memory {
+	struct memory_maps maps;
+	struct unwind_kernel kernel; /* for unwind_new */
+	int slabs[UNWIND_SLABS_MAX]; /* descriptors, -1: none */
+};
+
+/* 0 or a negative errno, nothing open or mapped then. *m must stay where it is. */
+int memory_init(struct memory *m, const struct memory_maps *maps);
+/* The store is gone by then. */
+void memory_fini(struct memory *m);
+
+#endif

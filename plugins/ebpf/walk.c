@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See walk.h. What the body is surrounded by in the kernel, over a copy of the stack. */
+#include "walk.h"
+
+#include "base/check.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#define UNWIND_INLINE static inline
+#define UNWIND_GLOBAL static
+
+struct surroundings {
+	const struct walk_tables *tables;
+	const struct sampler_capture *capture;
+	struct andiron_walk *walk;
+	struct unwind_set returns; /* a cache of its own, hardly one */
+};
+
+typedef struct surroundings *unwind_env;
+
+static struct andiron_walk *h_walk_state(unwind_env e)
+{
+	return e->walk;
+}
+
+static const uint8_t *h_slab(unwind_env e, uint32_t i)
+{
+	return e->tables->slab(e->tables->context, i);
+}
+
+static const struct unwind_entry *h_entry(unwind_env e, uint32_t i)
+{
+	return i < e->tables->n_rules ? &e->tables->rules[i] : NULL;
+}
+
+static struct unwind_set *h_returns(unwind_env e, uint32_t i)
+{
+	return &e->returns;
+}
+
+static uint32_t h_read(unwind_env e, void *to, size_t n, uint64_t address)
+{
+	uint64_t offset = address - e->capture->regs[WALK_STACK_POINTER];
+
+	if (offset >= e->capture->n || e->capture->n - offset < n)
+		return UNWIND_END_CUT;
+	memcpy(to, &e->capture->stack[offset], n);
+	return 0;
+}
+
+static uint64_t h_pc_mask(unwind_env e)
+{
+	return e->tables->pc_mask;
+}
+
+#include "unwind-body.h"
+
+void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,
+		  uint64_t word, struct andiron_walk *w)
+{
+	struct surroundings e = {tables, capture, w, {{0}, {0}}};
+
+	check(capture->n <= SAMPLER_CAPTURE_BYTES);
+	*w = (struct andiron_walk){
+		.version = ANDIRON_WALK_VERSION,
+		.pc = capture->pc,
+		.exact = capture->exact,
+		.known = capture->known,
+		.space = word,
+	};
+	memcpy(w->regs, capture->regs, sizeof(w->regs));
+	while (w->end == 0)
+		unwind_step(&e);
+	if (w->end == UNWIND_END_HAND_OVER)
+		w->end = UNWIND_END_RUNTIME;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walker of the kernel side (bpf/unwind-body.h), compiled natively: walks on over a stack that
+ * was copied, by the same tables. For samples of processes that were not known yet when
+ * they were taken, and of pages that were not there.
+ *
+ * Any thread, as long as the tables hold still.
+ */
+#ifndef EBPF_WALK_H
+#define EBPF_WALK_H
+
+#include "sampler.h"
+#include "unwind-tables.h"
+
+#include <stdint.h>
+
+/* The register that is the stack pointer, in sampler_capture.regs. */
+#if defined(__aarch64__)
+#define WALK_STACK_POINTER UNWIND_ARM_SP
+#else
+#define WALK_STACK_POINTER UNWIND_X86_RSP
+#endif
+
+struct walk_tables {
+	void *context;
+	/* The memory of a slab or NULL; two slabs at a time must stay where they are. */
+	const uint8_t *(*slab)(void *context, uint32_t slab);
+	const struct unwind_entry *rules;
+	uint32_t n_rules;
+	uint64_t pc_mask; /* of return addresses */
+};
+
+/*
+ * Walks from where the capture was taken, in the space with this word (unwind_space_word),
+ * into *w: its frames are those of the process from the captured one on, leaf first, and its
+ * `end` says why there are no more; UNWIND_END_CUT where the copy of the stack ended. Frames of
+ * language runtimes end it. O(frames); w needs no initialising.
+ */
+void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,
+		  uint64_t word, struct andiron_walk *w);
+
+#endif

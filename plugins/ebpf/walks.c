@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See walks.h. */
+#include "walks.h"
+
+#include "image-rows.h"
+#include "walk.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+/* Under this bit of an id stands a stack that was completed. */
+#define COMPLETED (UINT64_C(1) << 63)
+
+struct walks {
+	struct andiron_extension objects;
+	const struct unwind_kernel *kernel;
+	struct unwind *store;
+	struct stacks found[SAMPLER_HALVES]; /* what captures brought, by the stack's id */
+	struct walks_stats stats;
+	struct andiron_walk walk;
+	uint64_t joined[SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS];
+};
+
+struct walks *walks_new(struct session *session, const struct andiron_extension *objects,
+			uint64_t budget_bytes)
+{
+	struct walks *w = calloc(1, sizeof(*w));
+	struct unwind_options options = {.budget_bytes = budget_bytes, .read = image_rows_read};
+
+	if (!w)
+		return NULL;
+	w->objects = *objects;
+	w->kernel = session_memory(session);
+	options.read_context = &w->objects;
+	w->store = unwind_new(w->kernel, &options);
+	if (!w->store) {
+		free(w);
+		return NULL;
+	}
+	return w;
+}
+
+void walks_free(struct walks *w)
+{
+	if (!w)
+		return;
+	unwind_free(w->store);
+	for (size_t i = 0; i < SAMPLER_HALVES; i++)
+		stacks_free(&w->found[i]);
+	free(w);
+}
+
+void walks_process(struct walks *w, struct process *p)
+{
+	if (!p->maps || p->maps == p->told)
+		return;
+	/* Without a space its stacks end at their first frame, and say so. */
+	if (unwind_map(w->store, &p->key, p->maps->layout, p->maps) == 0)
+		p->told = p->maps;
+}
+
+void walks_gone(struct walks *w, const struct sampler_process_key *key)
+{
+	unwind_unmap(w->store, key);
+}
+
+static const uint8_t *slab(void *context, uint32_t number)
+{
+	return unwind_slab(((struct walks *)context)->store, number);
+}
+
+/*
+ * Memory that a walk could not read is there once somebody has touched it; the next sample of the
+ * same stack finds it. Not needed where the copy has it.
+ */
+static void touch(struct walks *w, const struct sampler_capture *c)
+{
+	char byte;
+	struct iovec to = {&byte, 1};
+
+	for (uint64_t i = 0; i < 2; i++) {
+		uint64_t at = (c->regs[WALK_STACK_POINTER] & ~UINT64_C(4095)) + i * 4096;
+		struct iovec from = {(void *)(uintptr_t)at, 1}; /* NOLINT: an address elsewhere */
+
+		w->stats.touched += process_vm_readv((pid_t)c->key.tgid, &to, 1, &from, 1, 0) == 1;
+	}
+}
+
+/* Keeps the frames of w->walk as a record of its own. */
+static void keep(struct walks *w, const struct sampler_capture *c)
+{
+	struct sampler_stack head = {
+		.type = SAMPLER_RECORD_STACK,
+		.n_user = (uint16_t)w->walk.n_words,
+		.end = w->walk.end,
+		.id = c->id,
+	};
+
+	memcpy(w->walk.head, &head, sizeof(head));
+	stacks_add(&w->found[c->half], w->walk.head,
+		   sizeof(head) + w->walk.n_words * sizeof(uint64_t));
+}
+
+void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c)
+{
+	struct walk_tables tables = {w, slab, w->kernel->rules, UNWIND_RULES_MAX + 1,
+				     session_pc_mask()};
+	uint64_t word;
+
+	w->stats.captures++;
+	if (c->half >= SAMPLER_HALVES || c->n > SAMPLER_CAPTURE_BYTES)
+		return;
+	word = unwind_word(w->store, &p->key, c->layout);
+	if (word == 0) {
+		w->stats.unknown++;
+		return;
+	}
+	walk_capture(&tables, c, word, &w->walk);
+	w->stats.completed += w->walk.end == UNWIND_END_COMPLETE;
+	if (w->walk.end == UNWIND_END_CUT)
+		touch(w, c);
+	keep(w, c);
+}
+
+/* The frames of `stack` up to the one that the capture begins with, and then its own. */
+static void join(struct walks *w, const struct sampler_stack *stack, const uint64_t *pcs,
+		 const struct sampler_stack *rest, const uint64_t *more, struct stacks *stacks)
+{
+	uint32_t have = (uint32_t)stack->n_kernel + stack->n_user, n = rest->n_user;
+	struct sampler_stack head = *stack;
+
+	have -= stack->n_user > 0;
+	if (have + n > ANDIRON_WALK_WORDS)
+		n = ANDIRON_WALK_WORDS - have;
+	head.n_user = (uint16_t)(have - stack->n_kernel + n);
+	head.end = n < rest->n_user ? UNWIND_END_TRUNCATED : rest->end;
+	head.id |= COMPLETED;
+	memcpy(w->joined, &head, sizeof(head));
+	memcpy(&w->joined[SAMPLER_STACK_WORDS], pcs, have * sizeof(*pcs));
+	memcpy(&w->joined[SAMPLER_STACK_WORDS + have], more, n * sizeof(*more));
+	stacks_add(stacks, w->joined, (SAMPLER_STACK_WORDS + have + n) * sizeof(uint64_t));
+}
+
+struct settling {
+	struct walks *w;
+	struct stacks *stacks;
+};
+
+static void settle(void *context, const struct sampler_stack *rest, const uint64_t *more)
+{
+	struct settling *s = context;
+	const uint64_t *pcs;
+	const struct sampler_stack *stack = stacks_find(s->stacks, rest->id, &pcs);
+
+	if (stack)
+		join(s->w, stack, pcs, rest, more, s->stacks);
+}
+
+void walks_settle(struct walks *w, uint32_t half, struct stacks *stacks)
+{
+	struct settling s = {w, stacks};
+
+	check(half < SAMPLER_HALVES);
+	stacks_each(&w->found[half], settle, &s);
+	stacks_clear(&w->found[half]);
+}
+
+const struct sampler_stack *walks_find(const struct stacks *stacks, uint64_t id,
+				       const uint64_t **ret_pcs)
+{
+	const struct sampler_stack *stack = stacks_find(stacks, id | COMPLETED, ret_pcs);
+
+	return stack ? stack : stacks_find(stacks, id, ret_pcs);
+}
+
+void walks_tick(struct walks *w)
+{
+	unwind_tick(w->store);
+}
+
+struct unwind *walks_store(struct walks *w)
+{
+	return w->store;
+}
+
+void walks_get_stats(const struct walks *w, struct walks_stats *ret)
+{
+	*ret = w->stats;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unwinding as the engine sees it: the store of unwind tables, told of processes as they
+ * come and go, and the stacks that could not be walked where they were taken, walked on here.
+ *
+ * A capture is walked when it arrives, while its process may still be there to be looked at. What came of it is
+ * joined with the record of its stack when the half is read.
+ */
+#ifndef EBPF_WALKS_H
+#define EBPF_WALKS_H
+
+#include "process.h"
+#include "session.h"
+#include "stacks.h"
+#include "unwind.h"
+
+struct walks;
+
+/* A store on the memory of the session, of so many bytes. Both are borrowed. NULL when memory is short. */
+struct walks *walks_new(struct session *session, const struct andiron_extension *objects,
+			uint64_t budget_bytes);
+/* The session is stopped by then. Releases all images. */
+void walks_free(struct walks *w);
+
+/* Says what the process has mapped, if its mappings are known and were not told before. */
+void walks_process(struct walks *w, struct process *p);
+void walks_gone(struct walks *w, const struct sampler_process_key *key);
+
+/* A capture of `p`, which walks_process was called for. */
+void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c);
+
+/* Adds to the stacks of a half what captures made of them; walks_find finds it. */
+void walks_settle(struct walks *w, uint32_t half, struct stacks *stacks);
+/* The stack of this id as it is after all: stacks_find. */
+const struct sampler_stack *walks_find(const struct stacks *stacks, uint64_t id,
+				       const uint64_t **ret_pcs);
+
+/* Ends an interval; ages tables and spaces. */
+void walks_tick(struct walks *w);
+
+/* For unwind_used and statistics. */
+struct unwind *walks_store(struct walks *w);
+
+struct walks_stats {
+	uint64_t captures;  /* that arrived */
+	uint64_t completed; /* walked to the thread's entry */
+	uint64_t unknown;   /* whose process was gone before its mappings were read */
+	uint64_t touched;   /* pages that were asked for because a stack needed them */
+};
+
+void walks_get_stats(const struct walks *w, struct walks_stats *ret);
+
+#endif
