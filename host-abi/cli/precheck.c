@@ -258,6 +258,27 @@ static void check_kernel_names(struct precheck *p)
 	fix(point, "sysctl -w kernel.kptr_restrict=1");
 }
 
+/* Which walker of native stacks this kernel gets; the sampler asks for the same in its own way. */
+static void check_walker(struct precheck *p)
+{
+	struct point *point = add(p, "walker");
+	struct probe_kernel k = probe_kernel();
+
+	if (probe_kernel_below(&k, 5, 17))
+		say(point, POINT_NOTE,
+		    "stacks of up to %d frames, by tail calls; memory that is not present is asked for, and "
+		    "found by a later sample",
+		    12 * 33);
+	else if (probe_kernel_below(&k, 6, 18))
+		say(point, POINT_OK,
+		    "stacks of up to 1,024 frames in one loop; memory that is not present is asked for, "
+		    "and found by a later sample");
+	else
+		say(point, POINT_OK,
+		    "stacks of up to 1,024 frames in one loop; memory that is not present, and processes "
+		    "that are new, are looked at in the thread itself (task work)");
+}
+
 static void check_cgroups(struct precheck *p)
 {
 	struct point *point = add(p, "cgroups");
@@ -299,6 +320,7 @@ void precheck_run(struct precheck *p)
 	check_perf(p);
 	check_bpf(p);
 	check_kernel_names(p);
+	check_walker(p);
 	check_cgroups(p);
 	check_clocks(p);
 }
