@@ -233,7 +233,9 @@ int rows_made_find(struct rows_made *ret_signal, struct rows_made *ret_rest,
 		r = scan_text(ret_signal, m, f);
 	if (r == 0)
 		r = make_plt(ret_rest, m, f);
-	if (r == 0)
+	/* Of programs without an interpreter all code is looked at (rows-gaps.h), the entry with
+	 * it. */
+	if (r == 0 && (has_interpreter(f) || m->machine != EM_X86_64))
 		make_entry(ret_rest, f, header.e_entry);
 	return r;
 }

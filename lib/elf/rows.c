@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/cleanup.h"
+#include "elf/rows-gaps.h"
 #include "elf/rows-go.h"
 #include "elf/rows-made.h"
 #include "elf/rows-order.h"
@@ -44,6 +45,7 @@ struct reader {
 	struct rows_order orders[3]; /* .eh_frame, .debug_frame, the debug file's .debug_frame */
 	struct rows_go go;
 	struct rows_made signals, rest;
+	struct rows_gaps gaps;
 	bool aux;
 	uint64_t done; /* all up to here is given out */
 	struct elf_row held, given;
@@ -156,6 +158,40 @@ static int put_go(struct reader *r, uint64_t limit)
 	return put_nothing(r, limit, ELF_ROWS_GO);
 }
 
+static int put_code(struct reader *r)
+{
+	struct rows_piece piece;
+	int more = 0, result = 0;
+
+	while (result == 0 && (more = rows_code_next(&r->gaps.code, &piece)) == 1)
+		result = put_piece(r, &piece, UINT64_MAX, ELF_ROWS_MADE);
+	return result ? result : more;
+}
+
+/* From r->done up to `to` no function is described. */
+static int put_gap(struct reader *r, uint64_t to)
+{
+	uint64_t start, end;
+	int more = 0, result = 0;
+
+	while (result == 0 && (more = rows_gaps_begin(&r->gaps, r->done, to, &start, &end)) == 1) {
+		if (start > r->done) {
+			result = put(r, r->done, (struct rows_words){0}, r->held_kind);
+			r->done = start;
+		}
+		if (result == 0)
+			result = put_code(r);
+		r->done = end;
+	}
+	if (result || more < 0)
+		return result ? result : more;
+	if (to > r->done) {
+		result = put(r, r->done, (struct rows_words){0}, r->held_kind);
+		r->done = to;
+	}
+	return result;
+}
+
 /* Where a source goes on: 1, 0 at its end, or an errno. */
 static int peek(const struct source *s, uint64_t *ret)
 {
@@ -245,10 +281,7 @@ static int put_next(struct reader *r, struct source *source, uint64_t start)
 	start = start < r->done ? r->done : start;
 	if (start >= end)
 		return 0;
-	if (start > r->done) {
-		result = put(r, r->done, (struct rows_words){0}, r->held_kind);
-		r->done = start;
-	}
+	result = put_gap(r, start);
 	if (result)
 		return result;
 	if (source->go)
@@ -271,7 +304,7 @@ static int put_all(struct reader *r)
 	}
 	if (result < 0)
 		return result;
-	result = put(r, r->done, (struct rows_words){0}, r->held_kind);
+	result = put_gap(r, UINT64_MAX);
 	return result ? result : give(r);
 }
 
@@ -351,7 +384,9 @@ static int add_sources(struct reader *r, struct elf_file *f, const struct elf_fi
 
 	if (go < 0)
 		return go;
-	result = rows_made_find(&r->signals, &r->rest, r->machine, f, go);
+	result = go ? 0 : rows_gaps_open(&r->gaps, r->machine, f);
+	if (result == 0)
+		result = rows_made_find(&r->signals, &r->rest, r->machine, f, go);
 	if (result < 0)
 		return result;
 	r->sources[r->n_sources++] = (struct source){.kind = ELF_ROWS_MADE, .made = &r->signals};
@@ -394,6 +429,7 @@ int elf_rows_read(struct elf_file *f, const struct elf_rows_options *options, el
 	for (size_t i = 0; i < sizeof(r->orders) / sizeof(r->orders[0]); i++)
 		rows_order_free(&r->orders[i]);
 	rows_go_close(&r->go);
+	rows_gaps_close(&r->gaps);
 	free(r);
 	return result;
 }

@@ -55,6 +55,20 @@ static void put_trampoline(struct program *p, size_t at, size_t n)
 	free(code);
 }
 
+static int count_signals(const struct frames *x, uint64_t address)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < x->n; i++)
+		if (unwind_rule_cfa(x->rows[i].rule) == UNWIND_CFA_SIGNAL) {
+			n++;
+			frames_row_is(x, i, address,
+				      unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_SIGNAL, 0, 0, 40));
+			expect_eq(x->rows[i + 1].address, address + 10);
+		}
+	return n;
+}
+
 /* What signal handlers return to is found wherever it stands, also across the pieces in which the
  * text is read, and begins one byte early; a program with an interpreter has it elsewhere. */
 TEST(trampolines_are_found)
@@ -70,13 +84,8 @@ TEST(trampolines_are_found)
 			p.interpreter = with ? "ld.so" : NULL;
 			put_trampoline(&p, places[i], 131064);
 			read_program(&p);
-			expect_eq(p.x.n, with ? 2 : 4);
-			if (!with) {
-				frames_row_is(
-					&p.x, 0, TEXT_AT + places[i] - 1,
-					unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_SIGNAL, 0, 0, 40));
-				frames_row_is(&p.x, 1, TEXT_AT + places[i] + 9, 0);
-			}
+			expect(p.x.n >= 2);
+			expect_eq(count_signals(&p.x, TEXT_AT + places[i] - 1), !with);
 			frames_end(&p.x);
 		}
 	}

@@ -2,6 +2,8 @@
 /*
  * rows --readelf FILE: judges rows against readelf's listings, which it runs.
  * rows --words FILE: judges what elf_rows_read gives out by carrying it out.
+ * rows --guesses FILE: judges rows made of code alone by what the file says of it.
+ * rows --lengths FILE: judges lengths of instructions by objdump, which it runs.
  * rows --bench FILE…: rows, heap and time of each, and of all.
  */
 #include "rows.h"
@@ -18,9 +20,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* Runs readelf; its output, and its process. */
-static FILE *run_readelf(const char *how, const char *path, pid_t *ret)
+/* Runs readelf or objdump; its output, and its process. */
+static FILE *run_tool(const char *how, const char *path, pid_t *ret)
 {
+	bool disassemble = strcmp(how, "--disassemble") == 0;
 	int fds[2];
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
@@ -29,18 +32,21 @@ static FILE *run_readelf(const char *how, const char *path, pid_t *ret)
 	if (*ret == 0) {
 		dup2(fds[1], STDOUT_FILENO);
 		setenv("LC_ALL", "C", 1);
-		execlp("readelf", "readelf", how, path, (char *)NULL);
+		if (disassemble)
+			execlp("objdump", "objdump", how, "--wide", path, (char *)NULL);
+		else
+			execlp("readelf", "readelf", how, path, (char *)NULL);
 		_exit(127);
 	}
 	close(fds[1]);
 	return fdopen(fds[0], "re");
 }
 
-static int with_readelf(const char *how, const char *path, struct elf_file *f, struct verdict *v,
-			int (*judge)(struct elf_file *, FILE *, struct verdict *))
+static int with_tool(const char *how, const char *path, struct elf_file *f, struct verdict *v,
+		     int (*judge)(struct elf_file *, FILE *, struct verdict *))
 {
 	pid_t pid = -1;
-	FILE *in = run_readelf(how, path, &pid);
+	FILE *in = run_tool(how, path, &pid);
 	int r = in && pid > 0 ? judge(f, in, v) : -EIO, status = 0;
 
 	if (in)
@@ -55,8 +61,19 @@ static int judge_readelf(struct elf_file *f, const char *path, struct verdict *v
 	int r = elf_file_load_sections(f, NULL);
 
 	if (r == 0)
-		r = with_readelf("--debug-dump=frames-interp", path, f, v, judge_rows);
-	return r < 0 ? r : with_readelf("--debug-dump=frames", path, f, v, judge_operations);
+		r = with_tool("--debug-dump=frames-interp", path, f, v, judge_rows);
+	return r < 0 ? r : with_tool("--debug-dump=frames", path, f, v, judge_operations);
+}
+
+static int judge_how(struct elf_file *f, const char *how, const char *path, struct verdict *v)
+{
+	if (strcmp(how, "--words") == 0)
+		return judge_words(f, v);
+	if (strcmp(how, "--guesses") == 0)
+		return judge_guesses(f, v);
+	if (strcmp(how, "--lengths") == 0)
+		return with_tool("--disassemble", path, f, v, judge_lengths);
+	return judge_readelf(f, path, v);
 }
 
 static int judge(const char *how, const char *path)
@@ -68,7 +85,7 @@ static int judge(const char *how, const char *path)
 	int r = fd < 0 ? -errno : elf_file_open(&f, fd, &err);
 
 	if (r == 0)
-		r = strcmp(how, "--words") == 0 ? judge_words(&f, &v) : judge_readelf(&f, path, &v);
+		r = judge_how(&f, how, path, &v);
 	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", v.differences,
 	       v.rows, v.functions, v.expressions, v.inexpressible, r < 0 ? strerror(-r) : "ok");
 	elf_file_close(&f);

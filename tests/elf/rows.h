@@ -24,6 +24,13 @@ int judge_operations(struct elf_file *f, FILE *in, struct verdict *v);
 /* What elf_rows_read gives out against full rows, by carrying out both. */
 int judge_words(struct elf_file *f, struct verdict *v);
 
+/* What is made of code alone, of code that is described: `expressions` counts rules that differ,
+ * `inexpressible` instructions without one. */
+int judge_guesses(struct elf_file *f, struct verdict *v);
+
+/* Lengths of instructions against `objdump --disassemble --wide`. */
+int judge_lengths(struct elf_file *f, FILE *in, struct verdict *v);
+
 /* A difference to print; true as long as there are few. */
 bool verdict_differs(struct verdict *v);
 

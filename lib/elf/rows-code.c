@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows from code. Contract and method in rows-code.h. */
+#include "elf/rows-code.h"
+
+#include "unwind-tables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const struct rows_stack at_entry = {.known = true, .by_sp = true, .sp = 8};
+static const struct rows_stack at_program = {.known = true, .end = true, .by_sp = true, .sp = 8};
+
+/* Functions begin where calls lead, and where addresses are taken of. `at`: behind the instruction.
+ */
+static void mark(struct rows_code *c, const struct x86_instruction *i, uint64_t at)
+{
+	uint64_t target = UINT64_MAX;
+
+	if (i->op == 0xe8)
+		target = at + (uint64_t)i->immediate;
+	else if (i->op == 0x8d && i->from_pc)
+		target = at + (uint64_t)(int64_t)i->displacement;
+	else if (c->absolute && ((i->op >= 0xb8 && i->op < 0xc0) || i->op == 0xc7 || i->op == 0x68))
+		target = (uint64_t)i->immediate - c->start;
+	if (target < c->end - c->start)
+		c->called[target / 8] |= (uint8_t)(1 << target % 8);
+}
+
+void rows_code_mark(struct rows_code *c, uint64_t address)
+{
+	uint64_t at = address - c->start;
+
+	if (at < c->end - c->start)
+		c->called[at / 8] |= (uint8_t)(1 << at % 8);
+}
+
+static int reserve(struct rows_code *c, size_t bytes)
+{
+	if (!c->jumps)
+		c->jumps = calloc(ROWS_CODE_JUMPS, sizeof(*c->jumps));
+	if (bytes > c->capacity) {
+		free(c->called);
+		c->called = malloc(bytes);
+		c->capacity = c->called ? bytes : 0;
+	}
+	if (!c->jumps || !c->called)
+		return -ENOMEM;
+	memset(c->called, 0, bytes);
+	return 0;
+}
+
+int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start, uint64_t end)
+{
+	uint64_t n = end - start;
+	int r;
+
+	if (n > ROWS_CODE_MAX)
+		return -E2BIG;
+	r = reserve(c, (size_t)n / 8 + 1);
+	if (r < 0)
+		return r;
+	/* The window's memory serves on, its bytes do not. */
+	c->window = (struct window){.fd = fd, .base = offset, .size = n, .bytes = c->window.bytes};
+	c->start = start;
+	c->end = end;
+	for (uint64_t at = 0; at < n;) {
+		const unsigned char *p;
+		struct x86_instruction i;
+		int got = window_some(&c->window, at, X86_MAX, &p);
+
+		if (got < 0)
+			return got;
+		i = x86_decode(p, (size_t)got);
+		at += i.n ? i.n : 1;
+		if (i.n && i.map == 0 && !i.vector)
+			mark(c, &i, at);
+	}
+	c->at = c->function_end = start;
+	return 0;
+}
+
+void rows_code_free(struct rows_code *c)
+{
+	window_free(&c->window);
+	free(c->called);
+	free(c->jumps);
+	*c = ROWS_CODE_NULL;
+}
+
+static bool is_called(const struct rows_code *c, uint64_t at)
+{
+	return c->called[(at - c->start) / 8] >> (at - c->start) % 8 & 1;
+}
+
+/* The place of a target, or a free one; NULL: there is none. */
+static struct rows_code_jump *find_jump(struct rows_code *c, uint64_t address)
+{
+	uint32_t target = (uint32_t)(address - c->start), at = target * 2654435761u >> 12;
+
+	for (uint32_t i = 0; i < 16; i++) {
+		struct rows_code_jump *j = &c->jumps[(at + i) % ROWS_CODE_JUMPS];
+
+		if (j->function != c->function || j->target == target)
+			return j;
+	}
+	return NULL;
+}
+
+/* Tells a target what the stack is there; what it was told first counts. */
+static void tell(struct rows_code *c, uint64_t target, const struct rows_stack *state)
+{
+	struct rows_code_jump *j;
+
+	if (!state->known || target < c->function_start || target >= c->function_end)
+		return;
+	j = find_jump(c, target);
+	if (!j || j->function == c->function)
+		return;
+	*j = (struct rows_code_jump){c->function, (uint32_t)(target - c->start), *state};
+	/* What has been saved lies in the frame. */
+	if (state->by_sp && state->saved > state->sp)
+		j->state.saved = 0;
+	c->progress = true;
+}
+
+/* Jumps and returns; true: nothing falls through. */
+static bool flow(struct rows_code *c, const struct x86_instruction *i)
+{
+	const struct rows_stack *s = &c->state;
+
+	if (x86_is_conditional(i) || x86_is_near_jump(i))
+		tell(c, c->at + (uint64_t)i->immediate, s);
+	if (x86_is_table_jump(i) && s->known)
+		c->table = *s;
+	/* Where it returns the return address must be on top of the stack, or something was
+	 * misunderstood. */
+	if (x86_is_return(i) && s->known && !s->end && !(s->by_sp && s->sp == 8))
+		c->wrong = true;
+	return x86_is_near_jump(i) || x86_is_table_jump(i) || x86_is_return(i) || x86_is_stop(i);
+}
+
+/* What is known at c->at, where `i` stands. */
+static void arrive(struct rows_code *c, const struct x86_instruction *i)
+{
+	const struct rows_code_jump *j = find_jump(c, c->at);
+
+	if (j && j->function == c->function) {
+		c->state = j->state;
+	} else if (c->stopped) {
+		/* Padding goes with what is before it. */
+		if (x86_is_padding(i))
+			return;
+		if (!c->lost) {
+			c->lost = c->at;
+			c->lost_state = c->table.known ? c->table : at_entry;
+		}
+		c->state.known = false;
+	}
+	c->stopped = false;
+}
+
+static struct rows_words words_of(const struct rows_stack *s)
+{
+	struct rows_words words = {0};
+	int32_t fp = s->saved ? -(s->saved / 8) : UNWIND_FP_SAME;
+
+	if (!s->known || s->saved % 8 || s->saved < 0)
+		return words;
+	if (s->end)
+		words.rule = unwind_rule(0, UNWIND_CFA_END, 0, 0, 0);
+	else if (s->by_sp && s->sp >= 8)
+		words.rule = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_REG, 0, fp, s->sp);
+	else if (s->by_fp)
+		words.rule = unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, 0, fp, s->fp);
+	return words;
+}
+
+/* One instruction: the words that hold at it. 1, or an errno. */
+static int step(struct rows_code *c, struct rows_words *ret)
+{
+	const unsigned char *p;
+	int got = window_some(&c->window, c->at - c->start, X86_MAX, &p);
+	struct x86_instruction i;
+
+	if (got < 0)
+		return got;
+	i = x86_decode(p, (size_t)got);
+	arrive(c, &i);
+	*ret = c->distrust ? (struct rows_words){0} : words_of(&c->state);
+	if (!i.n) {
+		/* Not code, or none that is known. */
+		c->at++;
+		c->state.known = false;
+		c->stopped = true;
+		return 1;
+	}
+	c->at += i.n;
+	if (flow(c, &i)) {
+		c->stopped = true;
+		return 1;
+	}
+	rows_stack_step(&c->state, &i);
+	return 1;
+}
+
+/* One pass over the function at hand. */
+static int pass(struct rows_code *c)
+{
+	struct rows_words words;
+	int r = 1;
+
+	c->at = c->function_start;
+	c->stopped = true;
+	c->progress = c->wrong = false;
+	c->lost = 0;
+	c->table.known = false;
+	while (r == 1 && c->at < c->function_end)
+		r = step(c, &words);
+	return r < 0 ? r : 0;
+}
+
+#define FAR (1 << 18) /* a depth to count from where it is not known */
+
+/* A block that nothing leads to, followed to where it leads. */
+struct followed {
+	struct rows_stack state; /* counted from FAR */
+	int32_t popped;          /* where the frame pointer came back from; 0: nowhere */
+	bool left;               /* by `leave`: so the frame pointer was set */
+};
+
+static const struct rows_code_jump *known_at(struct rows_code *c, uint64_t at)
+{
+	const struct rows_code_jump *j = find_jump(c, at);
+
+	return j && j->function == c->function ? j : NULL;
+}
+
+/* What it was at the block's beginning, from what it is known to be at the end. */
+static void resolve(struct rows_code *c, const struct followed *f, int32_t sp, int32_t saved)
+{
+	struct rows_stack s = {.known = true, .by_sp = true};
+
+	s.sp = FAR + sp - f->state.sp;
+	s.saved = f->popped ? f->popped + sp - f->state.sp : f->state.saved ? 0 : saved;
+	if (f->left)
+		s = (struct rows_stack){.known = true, .by_fp = true, .fp = 16, .saved = 16};
+	if (f->left || (f->state.by_sp && s.sp >= 8 && s.sp < FAR && s.saved >= 0))
+		c->lost_state = s;
+}
+
+/* One jump further: true while the end is not known. */
+static bool follow_jump(struct rows_code *c, struct followed *f, const struct x86_instruction *i,
+			uint64_t *at)
+{
+	uint64_t target = *at + (uint64_t)i->immediate;
+	const struct rows_code_jump *j = NULL;
+
+	if (target >= c->function_start && target < c->function_end)
+		j = known_at(c, target);
+	if (j && j->state.by_sp) {
+		resolve(c, f, j->state.sp, j->state.saved);
+		return false;
+	}
+	*at = x86_is_near_jump(i) ? target : *at;
+	return true;
+}
+
+/* One instruction further. */
+static bool follow(struct rows_code *c, struct followed *f, const struct x86_instruction *i,
+		   uint64_t *at)
+{
+	bool leaves = x86_is_one_byte(i) && i->op == 0xc9;
+
+	*at += i->n;
+	if (x86_is_near_jump(i) || x86_is_conditional(i))
+		return follow_jump(c, f, i, at);
+	if (leaves || x86_is_return(i)) {
+		f->left = leaves;
+		resolve(c, f, 8, 0);
+		return false;
+	}
+	if (x86_is_stop(i) || x86_is_table_jump(i))
+		return false;
+	if (x86_is_one_byte(i) && i->op == 0x5d && !f->state.saved && !f->popped)
+		f->popped = f->state.sp;
+	rows_stack_step(&f->state, i);
+	return f->state.by_sp;
+}
+
+#define FOLLOW_MAX 400
+
+/* Improves what is told to the first lost instruction. 0 or an errno. */
+static int follow_lost(struct rows_code *c)
+{
+	struct followed f = {.state = {.known = true, .by_sp = true, .sp = FAR}};
+	uint64_t at = c->lost;
+
+	for (int n = 0; n < FOLLOW_MAX; n++) {
+		const struct rows_code_jump *j;
+		const unsigned char *p;
+		struct x86_instruction i;
+		int got;
+
+		if (at < c->function_start || at >= c->function_end)
+			return 0;
+		j = known_at(c, at);
+		if (j && j->state.by_sp) {
+			resolve(c, &f, j->state.sp, j->state.saved);
+			return 0;
+		}
+		got = window_some(&c->window, at - c->start, X86_MAX, &p);
+		if (got < 0)
+			return got;
+		i = x86_decode(p, (size_t)got);
+		if (!i.n || !follow(c, &f, &i, &at))
+			return 0;
+	}
+	return 0;
+}
+
+static int solve(struct rows_code *c)
+{
+	uint64_t at = c->function_end;
+	int r = 0;
+
+	c->function_start = at;
+	for (at++; at < c->end && !is_called(c, at); at++)
+		continue;
+	c->function_end = at;
+	c->function++;
+	c->distrust = false;
+	tell(c, c->function_start, c->function_start == c->entry ? &at_program : &at_entry);
+	for (unsigned int i = 0; r == 0 && i < ROWS_CODE_PASSES; i++) {
+		r = pass(c);
+		if (r < 0 || (!c->progress && !c->lost))
+			break;
+		if (c->progress)
+			continue;
+		r = follow_lost(c);
+		tell(c, c->lost, &c->lost_state);
+	}
+	c->distrust = c->wrong;
+	c->at = c->function_start;
+	c->stopped = true;
+	return r;
+}
+
+int rows_code_next(struct rows_code *c, struct rows_piece *ret)
+{
+	int r = 0;
+
+	if (c->at >= c->end)
+		return 0;
+	if (c->at >= c->function_end)
+		r = solve(c);
+	if (r < 0)
+		return r;
+	ret->start = c->at;
+	r = step(c, &ret->words);
+	ret->end = c->at < c->end ? c->at : c->end;
+	return r;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows for x86-64 code that nothing describes, from the code itself: how far each
+ * instruction moves the stack pointer, and where the caller's frame pointer is saved. For
+ * programs whose C library is built without call-frame information, as musl mostly is.
+ *
+ * A call's target begins a function, which is passed over from instruction to instruction until
+ * every jump has told its target what the stack is there. What nothing has jumped to and nothing
+ * falls into is reached by a jump through a table, if there is one, and has its stack; else another
+ * function begins there. Whoever clears the frame pointer without having saved it is an outermost
+ * frame (System V ABI for AMD64 §3.4.1). Where the stack pointer is not known the frame pointer
+ * serves, if it was set from it; else there is no rule.
+ */
+#ifndef ELF_ROWS_CODE_H
+#define ELF_ROWS_CODE_H
+
+#include "elf/rows-reduce.h"
+#include "elf/rows-stack.h"
+#include "elf/window.h"
+
+#define ROWS_CODE_MAX (UINT64_C(8) << 20) /* bytes of code in one piece */
+#define ROWS_CODE_JUMPS 4096u             /* targets in a function; a power of two */
+#define ROWS_CODE_PASSES 64u
+
+struct rows_code_jump {
+	uint32_t function; /* its number; another: this place is free */
+	uint32_t target;   /* from `start` */
+	struct rows_stack state;
+};
+
+struct rows_code {
+	bool absolute;  /* addresses stand in the code as they are: the file is not moved */
+	uint64_t entry; /* of the program, or 0 */
+	struct window window;
+	uint64_t start, end; /* addresses */
+	uint8_t *called;     /* a bit for each byte: a function begins there */
+	size_t capacity;
+	struct rows_code_jump *jumps;
+	uint32_t function; /* number of the one at hand */
+	uint64_t function_start, function_end;
+	uint64_t at;   /* the next instruction */
+	bool stopped;  /* none falls through to it */
+	bool wrong;    /* a return that finds no return address */
+	bool distrust; /* so nothing is said of this function */
+	bool progress; /* a target was told something new in this pass */
+	uint64_t lost; /* the first instruction of this pass that nothing leads to; 0: none */
+	struct rows_stack state, table, lost_state;
+};
+
+#define ROWS_CODE_NULL ((struct rows_code){0})
+
+/*
+ * Begins with the code at [start, end), which lies at `offset` of the file; may be called again for
+ * other code. 0, -E2BIG (more than ROWS_CODE_MAX), -ENOMEM or an errno of a read. Memory: an eighth
+ * of the code, a window, and 100 KiB for jumps. One pass over the code; later each function is
+ * passed over a few times.
+ */
+int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start, uint64_t end);
+/* A function begins at an address, from another source. */
+void rows_code_mark(struct rows_code *c, uint64_t address);
+/* The next piece, ascending: 1, 0 at the end, or an errno. */
+int rows_code_next(struct rows_code *c, struct rows_piece *ret);
+void rows_code_free(struct rows_code *c);
+
+#endif

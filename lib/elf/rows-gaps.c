@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where code without a description lies. Contract in rows-gaps.h. */
+#include "elf/rows-gaps.h"
+
+#include "base/file.h"
+#include "elf/segment.h"
+
+#include <errno.h>
+
+#define CHUNK 64u /* symbols read at a time */
+
+int rows_gaps_open(struct rows_gaps *g, const struct rows_machine *m, const struct elf_file *f)
+{
+	Elf64_Ehdr header;
+	int r = file_pread(f->fd, &header, sizeof(header), 0);
+
+	if (r < 0)
+		return r;
+	g->file = f;
+	g->on = m->machine == EM_X86_64 && header.e_entry != 0;
+	for (size_t i = 0; i < f->n_segments; i++)
+		if (f->segments[i].p_type == PT_INTERP)
+			g->on = false;
+	g->code.absolute = f->type == ET_EXEC;
+	g->code.entry = header.e_entry;
+	return 0;
+}
+
+void rows_gaps_close(struct rows_gaps *g)
+{
+	rows_code_free(&g->code);
+}
+
+static int mark_chunk(struct rows_gaps *g, uint64_t offset, size_t n)
+{
+	Elf64_Sym symbols[CHUNK];
+	int r = file_pread(g->file->fd, symbols, n * sizeof(symbols[0]), offset);
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC &&
+		    symbols[i].st_shndx != SHN_UNDEF)
+			rows_code_mark(&g->code, symbols[i].st_value);
+	return r;
+}
+
+/* Functions that nothing calls directly are known by their symbols, where there are any. */
+static int mark_symbols(struct rows_gaps *g, uint32_t type)
+{
+	const Elf64_Shdr *table = elf_file_section_of_type(g->file, type);
+	uint64_t n, offset;
+	int r = 0;
+
+	if (!table || table->sh_offset > g->file->size ||
+	    table->sh_size > g->file->size - table->sh_offset)
+		return 0;
+	offset = table->sh_offset;
+	for (n = table->sh_size / sizeof(Elf64_Sym); r == 0 && n;) {
+		size_t part = n < CHUNK ? (size_t)n : CHUNK;
+
+		r = mark_chunk(g, offset, part);
+		offset += part * sizeof(Elf64_Sym);
+		n -= part;
+	}
+	return r;
+}
+
+struct range {
+	uint64_t start, end;
+};
+
+/* Keeps the lowest part of [from, to) that lies in [start, start + n). */
+static void lowest(struct range *best, struct range of, uint64_t start, uint64_t n)
+{
+	uint64_t end = n < UINT64_MAX - start ? start + n : UINT64_MAX;
+
+	start = start > of.start ? start : of.start;
+	end = end < of.end ? end : of.end;
+	if (start < end && end - start >= ROWS_GAPS_LEAST && start < best->start)
+		*best = (struct range){start, end};
+}
+
+/* By sections, or by segments where there are none. */
+static struct range first_code(const struct elf_file *f, struct range of)
+{
+	struct range best = {UINT64_MAX, UINT64_MAX};
+
+	for (size_t i = 1; i < f->n_sections; i++)
+		if (f->sections[i].sh_type == SHT_PROGBITS &&
+		    f->sections[i].sh_flags & SHF_EXECINSTR)
+			lowest(&best, of, f->sections[i].sh_addr, f->sections[i].sh_size);
+	for (size_t i = 0; f->n_sections == 0 && i < f->n_segments; i++)
+		if (f->segments[i].p_type == PT_LOAD && (f->segments[i].p_flags & PF_X))
+			lowest(&best, of, f->segments[i].p_vaddr, f->segments[i].p_filesz);
+	return best;
+}
+
+int rows_gaps_begin(struct rows_gaps *g, uint64_t from, uint64_t to, uint64_t *ret_start,
+		    uint64_t *ret_end)
+{
+	struct range code = {0, 0};
+	struct elf_range bytes;
+	int r;
+
+	if (!g->on)
+		return 0;
+	code = first_code(g->file, (struct range){from, to});
+	if (code.start == UINT64_MAX || elf_segment_range(g->file, code.start, &bytes) < 0)
+		return 0;
+	if (bytes.size < code.end - code.start)
+		code.end = code.start + bytes.size;
+	r = rows_code_begin(&g->code, g->file->fd, bytes.offset, code.start, code.end);
+	if (r == 0 && code.end - code.start >= ROWS_GAPS_NAMED) {
+		r = mark_symbols(g, SHT_SYMTAB);
+		if (r == 0)
+			r = mark_symbols(g, SHT_DYNSYM);
+	}
+	if (r < 0)
+		return r == -E2BIG ? 0 : r;
+	*ret_start = code.start;
+	*ret_end = code.end;
+	return 1;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What x86-64 instructions do to the stack pointer and the frame pointer. Pure. */
+#ifndef ELF_ROWS_STACK_H
+#define ELF_ROWS_STACK_H
+
+#include "elf/rows-x86.h"
+
+/* What is known of the stack at an instruction. */
+struct rows_stack {
+	bool known, end;
+	bool by_sp, by_fp; /* the CFA is at stack pointer + sp, at frame pointer + fp */
+	int32_t sp, fp;
+	int32_t saved; /* the frame pointer is at CFA - saved; 0: it is not saved */
+};
+
+/* Behind an instruction that is neither a jump nor a return. */
+void rows_stack_step(struct rows_stack *s, const struct x86_instruction *i);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of rows that are made of x86-64 code alone, and of instructions' lengths. */
+#include "base/cleanup.h"
+#include "base/test.h"
+#include "elf/rows-code.h"
+#include "elf/test-frames.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define AT UINT64_C(0x401000)
+
+struct made {
+	uint64_t rules[512]; /* by the place of the instruction; 1: none begins there */
+	size_t n;
+};
+
+static int make(const void *code, size_t n, uint64_t entry, struct made *made)
+{
+	_cleanup_(closep) int fd = elf_memfd(code, n);
+	struct rows_code c = {.absolute = true, .entry = entry};
+	struct rows_piece piece;
+	uint64_t before = AT;
+	int r = rows_code_begin(&c, fd, 0, AT, AT + n);
+
+	for (size_t i = 0; i < 512; i++)
+		made->rules[i] = 1;
+	made->n = 0;
+	while (r == 0 && (r = rows_code_next(&c, &piece)) == 1) {
+		expect_eq(piece.start, before);
+		expect(piece.end > piece.start && piece.end <= AT + n);
+		before = piece.end;
+		if (piece.start - AT < 512)
+			made->rules[piece.start - AT] = piece.words.rule;
+		made->n++;
+		r = 0;
+	}
+	expect(r < 0 || before == AT + n);
+	rows_code_free(&c);
+	return r;
+}
+
+#define CODE(bytes) static const char code[] = bytes
+
+#define SP(offset) frames_rule(UNWIND_X86_RSP, offset, UNWIND_FP_SAME)
+#define SP_SAVED(offset, fp) frames_rule(UNWIND_X86_RSP, offset, fp)
+
+static struct made made_of(const char *code, size_t n)
+{
+	struct made made;
+
+	expect_eq(make(code, n, 0, &made), 0);
+	return made;
+}
+
+/* Pushes, pops and moves of the stack pointer count, and where the frame pointer is saved. */
+TEST(prologue_and_epilogue)
+{
+	CODE("\x55\x53\x48\x83\xec\x18\x90\x48\x83\xc4\x18\x5b\x5d\xc3");
+	struct made made = made_of(OPS(code));
+
+	expect_eq(made.rules[0], SP(8));
+	expect_eq(made.rules[1], SP_SAVED(16, -2));
+	expect_eq(made.rules[2], SP_SAVED(24, -2));
+	expect_eq(made.rules[6], SP_SAVED(48, -2));
+	expect_eq(made.rules[11], SP_SAVED(24, -2));
+	expect_eq(made.rules[12], SP_SAVED(16, -2));
+	expect_eq(made.rules[13], SP(8));
+}
+
+/* Where the stack pointer becomes unknown the frame pointer serves, until it is put back. */
+TEST(frame_pointer_serves)
+{
+	/* push rbp; mov rsp,rbp; sub rax,rsp; nop; leave; ret */
+	CODE("\x55\x48\x89\xe5\x48\x29\xc4\x90\xc9\xc3");
+	struct made made = made_of(OPS(code));
+
+	expect_eq(made.rules[4], SP_SAVED(16, -2));
+	expect_eq(made.rules[7], frames_rule(UNWIND_X86_RBP, 16, -2));
+	expect_eq(made.rules[9], SP(8));
+}
+
+/* A loop's body that only a later jump leads back to, and code behind a return, have the stack of
+ * those who jump there. */
+TEST(jumps_tell_their_targets)
+{
+	/* push rbx; jmp 2f; 1: nop; 2: dec eax; jne 1b; je 3f; pop rbx; ret; 3: pop rbx; ret */
+	CODE("\x53\xeb\x01\x90\xff\xc8\x75\xfb\x74\x02\x5b\xc3\x5b\xc3");
+	struct made made = made_of(OPS(code));
+
+	expect_eq(made.rules[3], SP(16));
+	expect_eq(made.rules[4], SP(16));
+	expect_eq(made.rules[12], SP(16));
+	expect_eq(made.rules[13], SP(8));
+}
+
+/* What nothing leads to is understood from where it leads to: here, two pops and a return. */
+TEST(blocks_of_tables_are_understood)
+{
+	/* push rbp; push rbx; jmp *rax; nop; pop rbx; pop rbp; ret; push rbx; pop rbx; ret */
+	CODE("\x55\x53\xff\xe0\x31\xc0\x5b\x5d\xc3\x53\x5b\xc3");
+	struct made made = made_of(OPS(code));
+
+	expect_eq(made.rules[4], SP_SAVED(24, -2));
+	expect_eq(made.rules[7], SP_SAVED(16, -2));
+	expect_eq(made.rules[9], SP(8));
+	expect_eq(made.rules[10], SP(16));
+}
+
+/* Who clears the frame pointer that he has not saved is an outermost frame; and so is the entry. */
+TEST(outermost_frames_end)
+{
+	CODE("\x90\x31\xed\x48\x89\xe7\xf4\x90\x90");
+	uint64_t end = unwind_rule(0, UNWIND_CFA_END, 0, 0, 0);
+	struct made made = made_of(OPS(code));
+
+	expect_eq(made.rules[0], SP(8));
+	expect_eq(made.rules[1], SP(8));
+	expect_eq(made.rules[3], end);
+	expect_eq(make(OPS(code), AT, &made), 0);
+	expect_eq(made.rules[0], end);
+}
+
+/* A function whose return does not find the return address was not understood: nothing is said of
+ * it, and the next is not touched by that. */
+TEST(misunderstood_functions_are_left_out)
+{
+	/* push rbx; ret; call next; ret; next: push rbx; pop rbx; ret */
+	CODE("\x53\xc3\xe8\x00\x00\x00\x00\x53\x5b\xc3");
+	struct made made = made_of(OPS(code));
+
+	expect_eq(made.rules[0], 0);
+	expect_eq(made.rules[1], 0);
+	expect_eq(made.rules[7], SP(8));
+	expect_eq(made.rules[8], SP(16));
+}
+
+static uint64_t random_next(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* Bytes of any kind end, in order, and without harm. */
+TEST(any_bytes_do_no_harm)
+{
+	static const uint8_t likely[] = {0x55, 0x53, 0xc3, 0xe8, 0xeb, 0x74, 0x48,
+					 0x83, 0xec, 0xc9, 0xff, 0x0f, 0x84, 0x62,
+					 0xc4, 0x31, 0xed, 0x5d, 0xe9, 0x00};
+	uint64_t state = 0x9e3779b97f4a7c15;
+
+	for (int i = 0; i < 400; i++) {
+		uint8_t code[700];
+		struct made made;
+		size_t n = random_next(&state) % sizeof(code) + 1;
+
+		for (size_t k = 0; k < n; k++) {
+			uint64_t x = random_next(&state);
+
+			code[k] = x & 3 ? likely[(x >> 8) % sizeof(likely)] : (uint8_t)(x >> 8);
+		}
+		expect_eq(make(code, n, 0, &made), 0);
+	}
+}
+
+static int make_small(void *context)
+{
+	struct made made;
+
+	return make("\x53\x5b\xc3", 3, 0, &made);
+}
+
+TEST(survives_out_of_memory)
+{
+	test_each_failing_allocation(make_small, NULL);
+}
