@@ -16,6 +16,8 @@
 #include <string.h>
 
 #define BACKOFF_MAX 64u
+/* No file needs more; who wants more may not take them from all others. */
+#define FILE_RULES_MAX (UNWIND_RULES_MAX / 4)
 
 struct build {
 	struct files *t;
@@ -25,10 +27,11 @@ struct build {
 	VEC(uint32_t) refs; /* what becomes the list of pages */
 	size_t n_kept;      /* pages of the former table */
 	uint64_t first;     /* address of the first row with a rule */
-	uint64_t need;
+	uint64_t need, lost;
 	bool begun;
 	bool partial; /* only what is wanted */
 	bool full;    /* the budget has ended */
+	bool starved; /* so have the numbers of rules */
 };
 
 static int on_row(void *context, const struct elf_row *row)
@@ -46,8 +49,15 @@ static int on_row(void *context, const struct elf_row *row)
 static int32_t on_number(void *context, uint64_t rule, uint64_t aux)
 {
 	struct build *b = context;
+	int32_t number;
 
-	return b->full ? 0 : rulebook_number(b->t->rules, rule, aux);
+	if (b->full)
+		return 0;
+	if (b->fresh.rules.n >= FILE_RULES_MAX)
+		return rulebook_find(b->t->rules, rule, aux);
+	number = rulebook_number(b->t->rules, rule, aux);
+	b->starved |= number == -ENOSPC;
+	return number;
 }
 
 static int retain_rule(struct build *b, uint16_t number)
@@ -103,8 +113,11 @@ static void drop_fresh(struct build *b)
 		slabs_free(b->t->slabs, b->fresh.pages.p[i].ref, b->fresh.pages.p[i].n);
 	vec_each(&b->fresh.rules, number)
 		rulebook_release(b->t->rules, *number);
+	if (b->fresh.directory)
+		slabs_free(b->t->slabs, b->fresh.directory, b->fresh.n_pages * sizeof(uint32_t));
 	vec_free(&b->fresh.pages);
 	vec_free(&b->fresh.rules);
+	b->fresh.directory = 0;
 	b->n_kept = 0;
 	b->refs.n = 0;
 }
@@ -138,8 +151,12 @@ static int on_page(void *context, uint32_t number, const void *bytes, size_t n,
 	if (b->full)
 		return 0;
 	r = reach(b, number);
-	if (r != 0 || b->refs.p[number] || (b->partial && !file_wants(b->f, address)))
+	if (r != 0)
 		return r;
+	if (b->refs.p[number] || (b->partial && !file_wants(b->f, address))) {
+		rulebook_settle(b->t->rules); /* those of this page */
+		return 0;
+	}
 	for (size_t i = 0; r == 0 && i < n_rules; i++)
 		r = retain_rule(b, rules[i]);
 	if (r == 0)
@@ -234,7 +251,7 @@ static int read_rows(struct build *b)
 	b->fresh.base = b->first;
 	if (!b->partial)
 		b->fresh.rows = stats.rows; /* without those that only repeat */
-	b->t->n_lost += stats.lost;
+	b->lost = stats.lost;
 	return r == 0 && stats.pages == 0 ? -ENODATA : r;
 }
 
@@ -271,7 +288,7 @@ static void refuse(struct files *t, struct file *f, int r)
 }
 
 /* 0: there is a fresh table; 1: the budget has no room for it; or a negative errno. */
-static int try(struct build *b, struct files *t, struct file *f, bool partial)
+static int make(struct build *b, struct files *t, struct file *f, bool partial)
 {
 	int r = 0;
 
@@ -291,8 +308,21 @@ static int try(struct build *b, struct files *t, struct file *f, bool partial)
 		r = 1;
 	if (r != 0)
 		drop_fresh(b);
+	rulebook_settle(t->rules);
 	vec_free(&b->refs);
 	return r;
+}
+
+/* The same; where numbers of rules have run out tables make room that are not hit, once. */
+static int try(struct build *b, struct files *t, struct file *f, bool partial)
+{
+	int r = make(b, t, f, partial);
+
+	if (r < 0 || !b->starved || !files_make_room(t))
+		return r;
+	drop_fresh(b);
+	rulebook_settle(t->rules);
+	return make(b, t, f, partial);
 }
 
 /* Puts the fresh table where the former one was. */
@@ -306,6 +336,7 @@ static void accept(struct build *b)
 	if (b->n_kept)
 		f->former.pages.n = 0;
 	f->state = b->partial ? FILE_PARTIAL : FILE_WHOLE;
+	b->t->n_lost += b->lost;
 	f->made = ++b->t->n_made;
 	f->used = b->t->now;
 	if (!b->partial)

@@ -148,19 +148,36 @@ static void evict(struct files *t, struct file *f)
 	t->n_evictions++;
 }
 
+/* Evicts until so much waits to be freed, or nothing may go; then frees it. */
+static int evict_some(struct files *t, uint64_t bytes)
+{
+	struct file *f;
+
+	while (t->slabs->limbo_bytes < bytes && (f = least_wanted(t)))
+		evict(t, f);
+	if (t->slabs->limbo_bytes == 0 || t->host.reclaim(t->host.context) != 0)
+		return -ENOSPC;
+	return 0;
+}
+
+static uint64_t share(const struct files *t)
+{
+	return t->slabs->max * SLABS_COST / EVICT_SHARE;
+}
+
 int files_alloc(struct files *t, size_t n, uint32_t *ret_ref)
 {
-	uint64_t share = t->slabs->max * SLABS_COST / EVICT_SHARE;
-	struct file *f;
 	int r;
 
-	while ((r = slabs_alloc(t->slabs, n, ret_ref)) == -ENOSPC) {
-		while (t->slabs->limbo_bytes < share + n && (f = least_wanted(t)))
-			evict(t, f);
-		if (t->slabs->limbo_bytes == 0 || t->host.reclaim(t->host.context) != 0)
+	while ((r = slabs_alloc(t->slabs, n, ret_ref)) == -ENOSPC)
+		if (evict_some(t, share(t) + n) != 0)
 			return -ENOSPC;
-	}
 	return r;
+}
+
+bool files_make_room(struct files *t)
+{
+	return evict_some(t, t->slabs->limbo_bytes + share(t)) == 0;
 }
 
 uint64_t files_room(const struct files *t)

@@ -106,6 +106,9 @@ void files_settle(struct files *t, struct file *f);
 /* Whether it is time to read the file (again). */
 bool files_is_due(const struct files *t, const struct file *f);
 
+/* Evicts a share of all that is not hit, for its rules. False if nothing was freed. */
+bool files_make_room(struct files *t);
+
 /* Bytes that there would be if all went that may. O(files). */
 uint64_t files_room(const struct files *t);
 

@@ -42,15 +42,15 @@ void rulebook_fini(struct rulebook *b)
 	index_free(&b->index);
 }
 
-static void list_idle(struct rulebook *b, uint32_t number)
+static void list(struct rulebook *b, uint32_t *head, uint32_t number)
 {
 	struct rulebook_use *u = use(b, number);
 
 	if (u->listed)
 		return;
 	u->listed = true;
-	u->next = b->idle;
-	b->idle = number;
+	u->next = *head;
+	*head = number;
 }
 
 static int32_t add(struct rulebook *b, struct unwind_entry entry)
@@ -73,11 +73,11 @@ static int32_t add(struct rulebook *b, struct unwind_entry entry)
 	*use(b, number) = (struct rulebook_use){0};
 	b->entries[number] = entry;
 	b->n++;
-	list_idle(b, number);
+	list(b, &b->fresh, number);
 	return (int32_t)number;
 }
 
-int32_t rulebook_number(struct rulebook *b, uint64_t rule, uint64_t aux)
+int32_t rulebook_find(const struct rulebook *b, uint64_t rule, uint64_t aux)
 {
 	struct sought sought = {b, {rule, aux}};
 	uint32_t number;
@@ -85,7 +85,14 @@ int32_t rulebook_number(struct rulebook *b, uint64_t rule, uint64_t aux)
 	if (rule == 0)
 		return 0;
 	number = index_find(&b->index, entry_hash(sought.entry), same_rule, &sought);
-	return number == INDEX_NONE ? add(b, sought.entry) : (int32_t)number;
+	return number == INDEX_NONE ? -ENOSPC : (int32_t)number;
+}
+
+int32_t rulebook_number(struct rulebook *b, uint64_t rule, uint64_t aux)
+{
+	int32_t number = rulebook_find(b, rule, aux);
+
+	return number < 0 ? add(b, (struct unwind_entry){rule, aux}) : number;
 }
 
 void rulebook_retain(struct rulebook *b, uint16_t number)
@@ -100,7 +107,7 @@ void rulebook_release(struct rulebook *b, uint16_t number)
 		return;
 	check(use(b, number)->n_refs > 0);
 	if (--use(b, number)->n_refs == 0)
-		list_idle(b, number);
+		list(b, &b->idle, number);
 }
 
 bool rulebook_has_idle(const struct rulebook *b)
@@ -108,13 +115,14 @@ bool rulebook_has_idle(const struct rulebook *b)
 	return b->idle != 0;
 }
 
-void rulebook_reclaim(struct rulebook *b)
+/* Frees those of a list that nobody uses, and ends it. */
+static void sweep(struct rulebook *b, uint32_t *head)
 {
-	while (b->idle) {
-		uint32_t number = b->idle;
+	while (*head) {
+		uint32_t number = *head;
 		struct rulebook_use *u = use(b, number);
 
-		b->idle = u->next;
+		*head = u->next;
 		u->listed = false;
 		if (u->n_refs > 0)
 			continue;
@@ -124,4 +132,14 @@ void rulebook_reclaim(struct rulebook *b)
 		b->free = number;
 		b->n--;
 	}
+}
+
+void rulebook_settle(struct rulebook *b)
+{
+	sweep(b, &b->fresh);
+}
+
+void rulebook_reclaim(struct rulebook *b)
+{
+	sweep(b, &b->idle);
 }

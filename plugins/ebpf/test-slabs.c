@@ -302,8 +302,12 @@ TEST(rules_keep_their_numbers)
 	rulebook_retain(&b, (uint16_t)a);
 	c = rulebook_number(&b, 5, 2);
 	expect(c > 0 && c != a);
-	rulebook_reclaim(&b); /* nobody wanted it */
+	rulebook_reclaim(&b); /* it is new: somebody may be about to want it */
+	expect_eq(entries[c].rule, 5);
+	rulebook_settle(&b); /* nobody did */
 	expect_eq(entries[c].rule, 0);
+	expect_eq(rulebook_find(&b, 5, 2), -ENOSPC);
+	expect_eq(rulebook_find(&b, 5, 1), a);
 	expect_eq(b.n, 1);
 	expect_eq(rulebook_number(&b, 5, 1), a);
 	rulebook_release(&b, (uint16_t)a);
@@ -320,7 +324,7 @@ TEST(rules_keep_their_numbers)
 	free(entries);
 }
 
-/* Numbers run out at 65,535, and come back. */
+/* Numbers run out, and come back. */
 TEST(numbers_run_out_and_come_back)
 {
 	struct unwind_entry *entries = calloc(UNWIND_RULES_MAX + 1, sizeof(*entries));
@@ -331,6 +335,7 @@ TEST(numbers_run_out_and_come_back)
 		rulebook_retain(&b, (uint16_t)rulebook_number(&b, rule, 0));
 	expect_eq(b.n, UNWIND_RULES_MAX);
 	expect_eq(rulebook_number(&b, UNWIND_RULES_MAX + 1, 0), -ENOSPC);
+	rulebook_settle(&b);
 	expect_eq(entries[rulebook_number(&b, UNWIND_RULES_MAX, 0)].rule, UNWIND_RULES_MAX);
 	for (uint64_t rule = 1; rule <= UNWIND_RULES_MAX; rule += 2)
 		rulebook_release(&b, (uint16_t)rulebook_number(&b, rule, 0));
@@ -352,7 +357,7 @@ static int number_some(void *context)
 	rulebook_init(&b, context);
 	for (uint64_t rule = 1; r >= 0 && rule < 60; rule++)
 		r = rulebook_number(&b, rule, 0);
-	rulebook_reclaim(&b);
+	rulebook_settle(&b);
 	expect_eq(b.n, 0);
 	rulebook_fini(&b);
 	return r < 0 ? r : 0;

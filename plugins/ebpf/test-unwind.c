@@ -381,6 +381,68 @@ TEST(fork_storms_cost_bounded_memory)
 	free_world(w);
 }
 
+/* Numbers of rules that have run out come back from tables that are not hit; where all are, rows
+ * are lost and counted, and no row has another's rule. */
+TEST(rules_make_room_for_rules)
+{
+	const uint32_t n = UNWIND_RULES_MAX / 4 - 50;
+	struct world *w = new_world(BUDGET);
+	struct unwind_stats s;
+
+	for (uint32_t i = 0; i < 6; i++) {
+		world_file(w, i, 0, 300, n);
+		w->files[i].n_rules = 0;
+		w->files[i].salt = i * n;
+		map_one(w, i, i, TEXT, n * 300, 0);
+		if (i == 3) {
+			expect_eq(stats_of(w).rules, 4 * n);
+			unwind_tick(w->store);
+			unwind_tick(w->store);
+			for (uint32_t k = 1; k < 4; k++)
+				unwind_used(w->store, w->files[k].image, 0);
+		}
+		if (i == 4) {
+			unwind_used(w->store, w->files[i].image, 0);
+			s = stats_of(w);
+			expect_eq(s.evictions, 1);
+			expect_eq(s.rows_lost, 0);
+			expect_eq(find(w, 0, TEXT).kind, UNWIND_KIND_UNKNOWN);
+		}
+		if (i < 5)
+			expect_rows(w, i, i, TEXT, n * 300, 0);
+	}
+	/* The last finds all numbers taken by tables that are hit. */
+	for (uint32_t i = 1; i < 5; i++)
+		expect_rows(w, i, i, TEXT, n * 300, 0);
+	s = stats_of(w);
+	expect_eq(s.evictions, 1);
+	expect(s.rows_lost > 0);
+	expect(s.rules <= UNWIND_RULES_MAX);
+	for (uint64_t at = 0; at < n * 300; at += 100) {
+		uint64_t rule = find(w, 5, TEXT + at).entry.rule;
+
+		expect(rule == 0 || rule == world_entry(w, 5, at).rule);
+	}
+	free_world(w);
+}
+
+/* A file that wants more rules than any needs gets a share of the numbers. */
+TEST(no_file_takes_all_rules)
+{
+	struct world *w = new_world(BUDGET);
+	struct unwind_stats s;
+
+	world_file(w, 1, 0, 300, UNWIND_RULES_MAX + 1000);
+	w->files[1].n_rules = 0;
+	map_one(w, 1, 1, TEXT, 0x10000, 0);
+	s = stats_of(w);
+	expect(s.rules < UNWIND_RULES_MAX / 3 && s.rules >= UNWIND_RULES_MAX / 4);
+	expect(s.rows_lost > 0);
+	expect_eq(s.evictions, 0);
+	expect_rows(w, 1, 1, TEXT, 0x10000, 0);
+	free_world(w);
+}
+
 /* What the kernel refuses is a budget, too: stacks end earlier, and it is tried again. */
 TEST(a_kernel_that_gives_nothing_is_survived)
 {

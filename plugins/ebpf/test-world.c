@@ -39,7 +39,7 @@ static const struct andiron_objects service = {
 
 static struct unwind_entry entry_of(const struct world_file *f, uint64_t row)
 {
-	uint64_t number = 1 + (f->n_rules ? row % f->n_rules : row);
+	uint64_t number = 1 + f->salt + (f->n_rules ? row % f->n_rules : row);
 
 	return (struct unwind_entry){unwind_rule(7, UNWIND_CFA_REG, UNWIND_RA_CFA, UNWIND_FP_SAME,
 						 (int32_t)(8 * number)),

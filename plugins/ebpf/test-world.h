@@ -16,6 +16,7 @@ struct world_file {
 	uint64_t first, step;
 	uint32_t n;       /* rows */
 	uint32_t n_rules; /* that they go through; 0: a rule for each row */
+	uint32_t salt;    /* which these are */
 	bool aux;
 	int error; /* instead of rows */
 	uint32_t n_read;

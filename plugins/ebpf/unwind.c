@@ -141,6 +141,10 @@ int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t
 	if (former)
 		view_release(&u->views, former);
 	read_unread(u, v);
+	/* Programs that are started and end by the thousand may not fill slabs until the interval
+	 * ends. */
+	if (u->slabs.limbo_bytes > UNWIND_SLAB_BYTES)
+		reclaim(u);
 	return 0;
 }
 
