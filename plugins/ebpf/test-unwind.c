@@ -207,6 +207,31 @@ TEST(a_layout_tells_program_images_apart)
 	free_world(w);
 }
 
+/* A process id that is given again is another process. */
+TEST(a_reused_pid_is_another_process)
+{
+	struct world *w = new_world(BUDGET);
+	struct sampler_process_key old = {.start_ns = 5, .tgid = 9}, new = {.start_ns = 6, .tgid = 9};
+	struct mapset *set = new_set(), *other = new_set();
+	struct unwind_found found;
+
+	world_file(w, 1, 0, 11, 3000);
+	world_file(w, 2, 0, 7, 3000);
+	expect(world_add(w, set, 1, TEXT, 0x8000, 0) && world_add(w, other, 2, TEXT, 0x5000, 0));
+	expect_eq(unwind_map(w->store, &old, 1, set), 0);
+	expect_eq(unwind_map(w->store, &new, 1, other), 0);
+	expect_eq(unwind_look_up(w->store, &old, TEXT + 0x4000, &found), 0);
+	expect_eq(found.entry.rule, world_entry(w, 1, 0x4000).rule);
+	expect_eq(unwind_look_up(w->store, &new, TEXT + 0x4000, &found), 0);
+	expect_eq(found.entry.rule, world_entry(w, 2, 0x4000).rule);
+	unwind_unmap(w->store, &old);
+	expect(!unwind_knows(w->store, &old, 1) && unwind_knows(w->store, &new, 1));
+	expect_eq(unwind_look_up(w->store, &new, TEXT + 0x4000, &found), 0);
+	mapset_free(set);
+	mapset_free(other);
+	free_world(w);
+}
+
 /* Ids are 65,535 and come back; what the cache of returns keeps under one is never what another
  * space had under it. */
 TEST(ids_are_given_again_only_when_forgotten)
