@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs in flight while the store changes: each walks by the word that it has read, until the
- * quiesce. None is ever led to memory that has been freed, or to the rule of another address.
+ * quiesce. None is ever led to memory that has been freed, or to the rule of another address. And a
+ * store whose own memory ends at any point.
  */
 #include "test-world.h"
 
@@ -170,7 +171,7 @@ TEST(programs_in_flight_read_what_was)
 	soak_make_sets(s);
 	s->w->kernel.on_quiesce = soak_quiesce;
 	s->w->kernel.context = s;
-	for (uint32_t i = 0; i < 12000; i++)
+	for (uint32_t i = 0; i < 5000; i++)
 		soak_act(s);
 	soak_quiesce(s);
 	unwind_get_stats(s->w->store, &stats);
@@ -186,4 +187,70 @@ TEST(programs_in_flight_read_what_was)
 	world_fini(s->w);
 	free(s->w);
 	free(s);
+}
+
+/* A process of which the mappings alone take n times 32 bytes. */
+static int occupy(struct world *w, uint32_t tgid, uint64_t n)
+{
+	struct mapset *set = calloc(1, sizeof(struct mapset));
+	int r = set ? 0 : -ENOMEM;
+
+	for (uint64_t i = 0; r == 0 && i < n; i++)
+		if (!world_add(w, set, WORLD_ANON, TEXT + i * 0x2000, 0x1000, 0))
+			r = -ENOMEM;
+	if (r == 0)
+		r = world_map(w, tgid, set);
+	mapset_free(set);
+	return r;
+}
+
+/* A file and a process of it, which is hit. */
+static int use_file(struct world *w, uint32_t number, uint32_t n)
+{
+	struct mapset *set;
+	int r = world_file(w, number, 0, 18, n);
+
+	if (r != 0)
+		return r;
+	set = calloc(1, sizeof(*set));
+	if (!set || !world_add(w, set, number, TEXT, 0x10000, 0) ||
+	    !world_add(w, set, WORLD_ANON, TEXT + 0x10000, 0x1000, 0))
+		r = -ENOMEM;
+	if (r == 0)
+		r = world_map(w, number % 2, set);
+	mapset_free(set);
+	unwind_used(w->store, w->files[number].image, 0x100);
+	unwind_tick(w->store);
+	return r;
+}
+
+/* Of a slab 20 KB are left; the last file needs 32. */
+static int live_a_little(void *context)
+{
+	struct world *w = context;
+	struct unwind_stats s;
+	int r = world_init(w, SLABS_COST);
+
+	if (r != 0)
+		return r;
+	r = occupy(w, 10, 16383);
+	if (r == 0)
+		r = occupy(w, 11, 15700);
+	for (uint32_t i = 1; r == 0 && i < 4; i++)
+		r = use_file(w, i, i == 3 ? 14560 : 100);
+	unwind_get_stats(w->store, &s);
+	if (r == 0 && s.no_memory)
+		r = -ENOMEM;
+	if (r == 0)
+		expect(s.degraded == 1 && s.tables == 2 && s.evictions == 1);
+	world_fini(w);
+	return r;
+}
+
+TEST(the_store_survives_out_of_memory)
+{
+	struct world *w = malloc(sizeof(*w));
+
+	test_each_failing_allocation(live_a_little, w);
+	free(w);
 }

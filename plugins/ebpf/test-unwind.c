@@ -558,38 +558,3 @@ TEST(mappings_beyond_the_limit_are_cut)
 	mapset_free(set);
 	free_world(w);
 }
-
-static int live_a_little(void *context)
-{
-	struct world *w = context;
-	struct mapset *set;
-	int r = world_init(w, SLABS_COST);
-
-	if (r != 0)
-		return r;
-	for (uint32_t i = 1; r == 0 && i < 4; i++) {
-		r = world_file(w, i, 0, 4, i == 3 ? 520000 : 100);
-		set = r == 0 ? new_set() : NULL;
-		if (!set || !world_add(w, set, i, TEXT, 0x10000, 0) ||
-		    !world_add(w, set, WORLD_ANON, TEXT + 0x10000, 0x1000, 0))
-			r = -ENOMEM;
-		if (r == 0)
-			r = world_map(w, i % 2, set);
-		mapset_free(set);
-		if (r == 0)
-			unwind_used(w->store, w->files[i].image, 0x100);
-		unwind_tick(w->store);
-	}
-	if (r == 0 && stats_of(w).no_memory)
-		r = -ENOMEM;
-	world_fini(w);
-	return r;
-}
-
-TEST(the_store_survives_out_of_memory)
-{
-	struct world *w = malloc(sizeof(*w));
-
-	test_each_failing_allocation(live_a_little, w);
-	free(w);
-}
