@@ -365,12 +365,12 @@ void files_build(struct files *t, struct file *f)
 	t->read_ns += (uint64_t)(clock_mono() - start);
 	if (r == 0)
 		accept(&b);
-	if (f->state == FILE_PARTIAL) {
+	if (r < 0)
+		refuse(t, f, r);
+	if (f->state == FILE_PARTIAL || f->state == FILE_REFUSED) {
 		f->retry = t->now + f->backoff;
 		f->backoff = f->backoff < BACKOFF_MAX ? 2 * f->backoff : BACKOFF_MAX;
 	}
-	if (r < 0)
-		refuse(t, f, r);
 	/* By frame pointers is an answer, too, and now there is another. */
 	f->changed |= r == 0 || file_kind(f) != before;
 	f->other |= r == 0 && before != UNWIND_KIND_UNKNOWN;

@@ -515,6 +515,15 @@ TEST(refusals_are_told_apart)
 	expect_eq(s.refused[UNWIND_REFUSED_TOO_LARGE], 2);
 	expect_eq(s.tables, 0);
 	expect_eq(s.rules, 0);
+	/* What could not be read is tried again, ever more rarely; what is not a table never is. */
+	for (uint32_t i = 0; i < 20; i++)
+		unwind_tick(w->store);
+	expect(w->files[4].n_read >= 3 && w->files[4].n_read <= 6);
+	expect_eq(w->files[2].n_read, 1);
+	w->files[4].error = 0;
+	for (uint32_t i = 0; i < 40; i++)
+		unwind_tick(w->store);
+	expect_eq(find(w, 3, TEXT).kind, UNWIND_KIND_TABLE);
 	free_world(w);
 }
 

@@ -111,17 +111,20 @@ static void show_files(struct unwind *u)
 static void read_unread(struct unwind *u, const struct view *v)
 {
 	uint64_t shown_ns = u->files.read_ns;
+	bool more = false;
 
 	vec_each(&v->sources, s) {
 		if (!s->file || s->file->state != FILE_UNREAD || !files_is_due(&u->files, s->file))
 			continue;
 		files_build(&u->files, s->file);
-		if (u->files.read_ns - shown_ns > SHOW_AFTER_NS) {
+		more = u->files.read_ns - shown_ns <= SHOW_AFTER_NS;
+		if (!more) {
 			show_files(u);
 			shown_ns = u->files.read_ns;
 		}
 	}
-	show_files(u);
+	if (more)
+		show_files(u);
 }
 
 int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t layout,
