@@ -89,6 +89,7 @@ static void forget(struct files *t, struct file *f)
 	table_retire(t, &f->table);
 	table_retire(t, &f->former);
 	vec_free(&f->wanted);
+	vec_free(&f->claims);
 	last->position = f->position;
 	t->all.p[f->position] = last;
 	t->all.n--;
@@ -256,7 +257,19 @@ void files_age(struct files *t)
 
 		if (f->n_users > 0)
 			f->seen = t->now;
-		else if (f != t->vdso && t->now - f->seen > KEEP_INTERVALS)
+		else if (f != t->vdso && f->claims.n == 0 && t->now - f->seen > KEEP_INTERVALS)
 			forget(t, f);
 	}
+}
+
+int file_claim(struct file *f, const struct unwind_claim *claims, size_t n)
+{
+	if (n > f->claims.n && !vec_reserve(&f->claims, n - f->claims.n))
+		return -ENOMEM;
+	if (n)
+		memcpy(f->claims.p, claims, n * sizeof(*claims));
+	f->claims.n = n;
+	/* What was walked by a table or not at all has another answer now, or none. */
+	f->changed = f->other = true;
+	return 0;
 }

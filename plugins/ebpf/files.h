@@ -47,16 +47,17 @@ struct file {
 	struct file_table former; /* until files_settle */
 	uint64_t need;            /* bytes of pages that it would have if it were whole */
 
-	uint64_t hit;         /* interval in which it was hit last, 0: never */
-	uint64_t used;        /* interval in which it was hit or made last */
-	uint64_t seen;        /* interval in which it was mapped last */
-	uint64_t made;        /* counts tables: which is older */
-	uint64_t retry;       /* interval before which it is not read again */
-	uint32_t backoff;     /* intervals until then, the next time */
-	VEC(uint64_t) wanted; /* ascending, addresses by 64 KiB */
-	bool news;            /* more is wanted than when it was read */
-	bool changed;         /* views that show it do so otherwise than it is */
-	bool other;           /* addresses that had a rule may have another */
+	uint64_t hit;                    /* interval in which it was hit last, 0: never */
+	uint64_t used;                   /* interval in which it was hit or made last */
+	uint64_t seen;                   /* interval in which it was mapped last */
+	uint64_t made;                   /* counts tables: which is older */
+	uint64_t retry;                  /* interval before which it is not read again */
+	uint32_t backoff;                /* intervals until then, the next time */
+	VEC(uint64_t) wanted;            /* ascending, addresses by 64 KiB */
+	bool news;                       /* more is wanted than when it was read */
+	VEC(struct unwind_claim) claims; /* ascending, apart from each other */
+	bool changed;                    /* views that show it do so otherwise than it is */
+	bool other;                      /* addresses that had a rule may have another */
 };
 
 #define FILES_FRAMES_BYTES 16
@@ -100,6 +101,9 @@ uint16_t file_kind(const struct file *f);
 /* Reads the file and makes its table, or more of it, and says in `changed` and `other` what that
  * means to views. */
 void files_build(struct files *t, struct file *f);
+/* What runtimes walk of it, from now on. 0 or -ENOMEM, as before then. */
+int file_claim(struct file *f, const struct unwind_claim *claims, size_t n);
+
 /* Views show the file as it is: retires what was replaced. */
 void files_settle(struct files *t, struct file *f);
 

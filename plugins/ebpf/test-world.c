@@ -238,3 +238,78 @@ uint64_t world_step(struct world *w, uint64_t word, uint64_t pc)
 	}
 	return rule;
 }
+
+struct mapset *world_set(void)
+{
+	return calloc(1, sizeof(struct mapset));
+}
+
+struct unwind_found world_find(struct world *w, uint32_t tgid, uint64_t pc)
+{
+	struct sampler_process_key key = world_key(tgid);
+	struct unwind_found found = {0};
+
+	expect_eq(unwind_look_up(w->store, &key, pc, &found), 0);
+	return found;
+}
+
+void world_expect_rows(struct world *w, uint32_t tgid, uint32_t number, uint64_t start,
+		       uint64_t bytes, uint64_t offset)
+{
+	for (uint64_t at = 0; at < bytes; at += 1 + bytes / 3001) {
+		struct unwind_found found = world_find(w, tgid, start + at);
+		struct unwind_entry e = world_entry(w, number, offset + at);
+
+		if (found.entry.rule != e.rule || found.entry.aux != e.aux)
+			test_fail(__FILE__, __LINE__,
+				  "file %u at %#llx: rule %#llx, expected %#llx", number,
+				  (unsigned long long)(offset + at),
+				  (unsigned long long)found.entry.rule, (unsigned long long)e.rule);
+	}
+}
+
+struct unwind_stats world_stats(const struct world *w)
+{
+	struct unwind_stats s;
+
+	unwind_get_stats(w->store, &s);
+	return s;
+}
+
+struct world *world_new(uint64_t budget_bytes)
+{
+	struct world *w = malloc(sizeof(*w));
+
+	expect_eq(world_init(w, budget_bytes), 0);
+	return w;
+}
+
+void world_free(struct world *w)
+{
+	world_fini(w);
+	free(w);
+}
+
+void world_map_one(struct world *w, uint32_t tgid, uint32_t number, uint64_t start, uint64_t bytes,
+		   uint64_t offset)
+{
+	struct mapset *set = world_set();
+
+	expect(world_add(w, set, number, start, bytes, offset));
+	expect_eq(world_map(w, tgid, set), 0);
+	mapset_free(set);
+}
+
+uint32_t world_id(const struct world *w, uint32_t tgid)
+{
+	return (uint32_t)(world_word(w, tgid) >> 48);
+}
+
+void world_fill(struct world *w, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++) {
+		/* 60,000 rows are 130 KB: eight files to a slab. */
+		world_file(w, i, 0x1000, 9, 60000);
+		world_map_one(w, i, i, WORLD_TEXT, 0x90000, 0);
+	}
+}

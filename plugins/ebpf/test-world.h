@@ -52,6 +52,25 @@ bool world_add(struct world *w, struct mapset *set, uint32_t number, uint64_t st
 int world_map(struct world *w, uint32_t tgid, const struct mapset *set);
 uint64_t world_word(const struct world *w, uint32_t tgid);
 
+struct world *world_new(uint64_t budget_bytes);
+void world_free(struct world *w);
+struct mapset *world_set(void);
+
+/* A process with one mapping alone. */
+void world_map_one(struct world *w, uint32_t tgid, uint32_t number, uint64_t start, uint64_t bytes,
+		   uint64_t offset);
+/* Files [from, to) of 125 KB of table each, each in a process of its own at WORLD_TEXT. */
+#define WORLD_TEXT UINT64_C(0x7f0000000000)
+void world_fill(struct world *w, uint32_t from, uint32_t to);
+
+/* What is found; there must be a mapping. */
+struct unwind_found world_find(struct world *w, uint32_t tgid, uint64_t pc);
+/* The mapping has the file's rows, at many addresses. */
+void world_expect_rows(struct world *w, uint32_t tgid, uint32_t number, uint64_t start,
+		       uint64_t bytes, uint64_t offset);
+struct unwind_stats world_stats(const struct world *w);
+uint32_t world_id(const struct world *w, uint32_t tgid);
+
 /* What a program finds that has read a space's word: as unwind_look_up, but from the word. False
  * where no mapping is. */
 bool world_walk(const struct world *w, uint64_t word, uint64_t pc, struct unwind_found *ret);

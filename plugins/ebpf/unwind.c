@@ -174,6 +174,22 @@ void unwind_used(struct unwind *u, const struct image *image, uint64_t address)
 		files_hit(&u->files, f, address);
 }
 
+int unwind_claim(struct unwind *u, struct image *image, const struct unwind_claim *claims, size_t n)
+{
+	struct file *f;
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		if (n > UNWIND_CLAIMS_MAX || claims[i].from >= claims[i].to ||
+		    (i > 0 && claims[i].from < claims[i - 1].to))
+			return -EINVAL;
+	f = files_get(&u->files, image);
+	r = f ? file_claim(f, claims, n) : -ENOMEM;
+	if (r == 0)
+		show_files(u);
+	return r;
+}
+
 static bool anything_retired(const struct unwind *u)
 {
 	return u->slabs.limbo.n > 0 || u->spaces.n_left > 0 || u->views.n_left > 0 ||
@@ -323,6 +339,7 @@ int unwind_look_up(struct unwind *u, const struct sampler_process_key *key, uint
 	if (!find_mapping(chunk, space->word >> 32 & 0xffff, pc, &m))
 		return -ENOENT;
 	found.kind = m.kind;
+	found.slot = m.slot;
 	if (m.kind == UNWIND_KIND_TABLE || m.kind == UNWIND_KIND_AUX)
 		r = find_number(u, &m, pc, &found.number);
 	found.entry = u->kernel.rules[found.number];

@@ -86,6 +86,23 @@ uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *k
  * other function is called, and for the SLABS_MAPPED slabs that were asked for last. */
 const uint8_t *unwind_slab(struct unwind *u, uint32_t number);
 
+/* A part of a file's code, by the file's own addresses, that the program of a language runtime
+ * walks. */
+struct unwind_claim {
+	uint64_t from, to;
+	uint16_t slot; /* of the program */
+};
+
+#define UNWIND_CLAIMS_MAX 1024u
+
+/*
+ * Says what of a file runtimes walk from now on, wherever it is mapped, in place of what was said
+ * before; n 0: nothing. Ascending, and apart from each other. A file with claims is not forgotten.
+ * 0; -EINVAL: they are not so, or too many; -ENOMEM: as before. O(views).
+ */
+int unwind_claim(struct unwind *u, struct image *image, const struct unwind_claim *claims,
+		 size_t n);
+
 /*
  * A frame of a delivered stack lies at this address of the image's own (image_address): keeps
  * the file, and wants back what of it has been left out or evicted. O(1) for a file that is whole.
@@ -133,6 +150,7 @@ struct unwind_found {
 	uint16_t kind;   /* UNWIND_KIND_* */
 	uint16_t number; /* of the rule; 0 where there is none */
 	uint16_t space;  /* its id */
+	uint16_t slot;   /* of the runtime's program, if kind says so */
 	struct unwind_entry entry;
 };
 

@@ -127,33 +127,65 @@ static int put_entry(struct views *t, uint64_t start, uint64_t end, uint16_t kin
 	return vec_push(&t->entries, entry) ? 0 : -ENOMEM;
 }
 
-/* The part of a mapping for which the table has pages, and what is left before and behind. */
-static int put_table(struct views *t, const struct view_source *s)
+static uint64_t clip(uint64_t value, uint64_t from, uint64_t to)
+{
+	return value < from ? from : value > to ? to : value;
+}
+
+/* A part of a mapping that the file's table covers, if it has one: `from` and `to` are the file's
+ * addresses. What it has no pages for is left before and behind. */
+static int put_code(struct views *t, const struct view_source *s, uint64_t from, uint64_t to)
 {
 	const struct file_table *table = &s->file->table;
-	uint64_t limit = s->address + (s->limit - s->start);
-	uint64_t from = table->base;
-	uint64_t to = table->base + ((uint64_t)table->n_pages << UNWIND_PAGE_BITS);
 	uint64_t bias = s->start - s->address; /* modulo 2^64, as is all that it is added to */
+	uint64_t first = from, last = from;
 	size_t n;
 	int r;
 
-	from = from < s->address ? s->address : from > limit ? limit : from;
-	to = to < from ? from : to > limit ? limit : to;
-	r = put_entry(t, s->start, from + bias, UNWIND_KIND_UNKNOWN);
+	if (!table->directory)
+		return put_entry(t, from + bias, to + bias, file_kind(s->file));
+	first = clip(table->base, from, to);
+	last = clip(table->base + ((uint64_t)table->n_pages << UNWIND_PAGE_BITS), first, to);
+	r = put_entry(t, from + bias, first + bias, UNWIND_KIND_UNKNOWN);
 	n = t->entries.n;
 	if (r == 0)
-		r = put_entry(t, from + bias, to + bias, file_kind(s->file));
+		r = put_entry(t, first + bias, last + bias, file_kind(s->file));
 	if (r == 0 && t->entries.n > n) {
 		t->entries.p[n].mapping.bias = bias + table->base;
 		t->entries.p[n].mapping.pages = table->directory;
 	}
-	return r == 0 ? put_entry(t, to + bias, s->limit, UNWIND_KIND_UNKNOWN) : r;
+	return r == 0 ? put_entry(t, last + bias, to + bias, UNWIND_KIND_UNKNOWN) : r;
 }
 
-static uint16_t source_kind(const struct view_source *s)
+static int put_claim(struct views *t, uint64_t start, uint64_t end, uint16_t slot)
 {
-	return s->file ? file_kind(s->file) : (uint16_t)s->kind;
+	size_t n = t->entries.n;
+	int r = put_entry(t, start, end, UNWIND_KIND_RUNTIME);
+
+	if (t->entries.n > n)
+		t->entries.p[n].mapping.slot = slot;
+	return r;
+}
+
+/* A mapping of a file: what runtimes have claimed, and its own code between. */
+static int put_file(struct views *t, const struct view_source *s)
+{
+	uint64_t at = s->address, limit = s->address + (s->limit - s->start);
+	uint64_t bias = s->start - s->address;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && at < limit && i < s->file->claims.n; i++) {
+		const struct unwind_claim *c = &s->file->claims.p[i];
+		uint64_t from = clip(c->from, at, limit), to = clip(c->to, at, limit);
+
+		if (from >= to)
+			continue;
+		r = put_code(t, s, at, from);
+		if (r == 0)
+			r = put_claim(t, from + bias, to + bias, c->slot);
+		at = to;
+	}
+	return r == 0 ? put_code(t, s, at, limit) : r;
 }
 
 static bool is_table(uint16_t kind)
@@ -169,8 +201,7 @@ static int lay_out(struct views *t, const struct view *v)
 	for (size_t i = 0; r == 0 && i < v->sources.n; i++) {
 		const struct view_source *s = &v->sources.p[i];
 
-		r = is_table(source_kind(s)) ? put_table(t, s)
-					     : put_entry(t, s->start, s->limit, source_kind(s));
+		r = s->file ? put_file(t, s) : put_entry(t, s->start, s->limit, (uint16_t)s->kind);
 	}
 	return r;
 }
