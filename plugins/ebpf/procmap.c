@@ -127,6 +127,7 @@ int procmap_read(struct procmap *t, struct procmap_pace *pace, int dir, struct b
 		 size_t max)
 {
 	_cleanup_(closep) int fd = openat(dir, "maps", O_RDONLY | O_CLOEXEC);
+	size_t begin = text->n;
 	int r;
 
 	if (fd < 0)
@@ -134,9 +135,10 @@ int procmap_read(struct procmap *t, struct procmap_pace *pace, int dir, struct b
 	if (!t->text_only) {
 		t->n_queries++;
 		r = ask(fd, text, max);
-		if (r != -ENOTTY)
+		if (r == 0 || r == -ESRCH || r == -E2BIG || r == -ENOMEM)
 			return r;
-		t->text_only = true;
+		t->text_only = r == -ENOTTY;
+		text->n = begin;
 	}
 	return read_text(t, pace, fd, text, max);
 }
