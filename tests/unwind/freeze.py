@@ -70,10 +70,8 @@ def chain(found):
     frames, frame, returned = [], gdb.newest_frame(), False
     while frame is not None and len(frames) < FRAMES_MAX:
         kind = frame.type()
-        if kind not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME, gdb.SIGTRAMP_FRAME):
+        if kind not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
             frames.append(place(found, frame.pc()) + [returned])
-        elif kind == gdb.SIGTRAMP_FRAME:
-            frames.append(place(found, frame.pc()) + [False])
         if kind != gdb.INLINE_FRAME:
             returned = kind != gdb.SIGTRAMP_FRAME
         frame = frame.older()

@@ -147,7 +147,7 @@ def compare(points, ours, dwarf):
         found["gdb"].add(ours.get(name, []), leaf, by_gdb)
         found["fp"].add(ours.get(name, []), leaf, by_fp, differs_from_frame_pointers)
         copied = [s for s in dwarf.get(name, []) if s.frames and same(s.frames[0], leaf)]
-        found["gdb/dwarf"].add(copied, leaf, by_gdb)
+        found["gdb/dwarf"].add([s for s in copied if reaches(s.frames)], leaf, by_gdb)
         if copied:
             stack = collections.Counter(s.frames for s in copied).most_common(1)[0][0]
             found["dwarf"].add(ours.get(name, []), leaf, [frame + (False,) for frame in stack])
