@@ -3,6 +3,7 @@
  * tests/scenario/targets.py. */
 #include "base/file.h"
 #include "base/test.h"
+#include "discovery-plan.h"
 #include "given.h"
 #include "matched.h"
 #include "seen.h"
@@ -151,4 +152,146 @@ TEST(reading_out_of_memory)
 	close(fd);
 	test_each_failing_allocation(read_good, path);
 	unlink(path);
+}
+
+/* A plan of four: source → rules → more, and a sampler behind it that needs a
+ * service; a list that is written out goes to the rules as well. */
+static const struct andiron_export targets_export[] = {{"targets", ANDIRON_EXPORT_TARGETS, 0, ""}};
+static const struct andiron_component finder = {
+	.size = sizeof(finder), .name = "test.find", .exports = targets_export, .n_exports = 1};
+static const struct andiron_component sampler = {.size = sizeof(sampler), .name = "test.sample"};
+static const struct andiron_component service = {
+	.size = sizeof(service), .name = "test.service", .flags = ANDIRON_COMPONENT_SERVICE};
+
+static bool add_targets_edge(struct plan *plan, uint32_t from, uint32_t to, uint32_t order)
+{
+	return vec_push(&plan->edges, ((struct plan_edge){.from = from,
+							  .to = to,
+							  .kind = PLAN_TARGETS,
+							  .order = order,
+							  .export_name = "targets",
+							  .port = "targets"}));
+}
+
+static struct plan *make_plan(void)
+{
+	static const struct registered_component found = {&finder, NULL},
+						 sampling = {&sampler, NULL},
+						 serving = {&service, NULL};
+	static const struct andiron_value list = {.kind = ANDIRON_VALUE_LIST};
+	static const struct plan_node nodes[] = {{.id = "source", .registered = &found},
+						 {.id = "rules", .registered = &found},
+						 {.id = "more", .registered = &found},
+						 {.id = "sampler", .registered = &sampling},
+						 {.id = "service", .registered = &serving}};
+	struct plan *plan = calloc(1, sizeof(*plan));
+	bool ok = plan;
+
+	for (size_t i = 0; ok && i < sizeof(nodes) / sizeof(*nodes); i++)
+		ok = vec_push(&plan->nodes, nodes[i]);
+	ok = ok && add_targets_edge(plan, 0, 1, 0) && add_targets_edge(plan, 1, 2, 0) &&
+	     add_targets_edge(plan, 2, 3, 0) &&
+	     vec_push(&plan->literals, ((struct plan_literal){1, 1, "targets", &list}));
+	if (ok)
+		return plan;
+	plan_free(plan);
+	return NULL;
+}
+
+/* The ids of what runs and what is shown, in order. */
+static void expect_cut(const char *only, const char *from, const char *runs, const char *shown)
+{
+	struct texts texts = {0};
+	struct plan *plan = make_plan();
+	struct discovery_plan d;
+	struct buf out = BUF_NULL;
+	struct error err = ERROR_NULL;
+
+	expect(plan && (!from || vec_push(&texts, from)));
+	if (discovery_plan_cut(plan, only, &texts, &d, &err))
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+	vec_each (&plan->nodes, node)
+		buf_printf(&out, "%s ", node->id);
+	expect_str(buf_str(&out), runs);
+	buf_clear(&out);
+	vec_each (&d.components, c)
+		buf_printf(&out, "%s%s ", c->given ? "=" : "", c->id);
+	expect_str(buf_str(&out), shown);
+	vec_each (&plan->edges, edge)
+		expect(edge->from < edge->to && edge->to < plan->nodes.n);
+	for (size_t i = 1; i < plan->literals.n; i++)
+		expect(plan->literals.p[i].order > plan->literals.p[i - 1].order);
+	buf_free(&out);
+	vec_free(&texts);
+	discovery_plan_fini(&d);
+	plan_free(plan);
+}
+
+static void expect_uncut(const char *only, const char *from, const char *words)
+{
+	struct texts texts = {0};
+	struct plan *plan = make_plan();
+	struct discovery_plan d;
+	struct error err = ERROR_NULL;
+
+	expect(plan && (!from || vec_push(&texts, from)));
+	expect(discovery_plan_cut(plan, only, &texts, &d, &err) < 0);
+	if (str_search(str_of(err.text), str_of(words)) == strlen(err.text))
+		test_fail(__FILE__, __LINE__, "no \"%s\" in \"%s\"", words, err.text);
+	vec_free(&texts);
+	plan_free(plan);
+}
+
+static char given_path[] = "/tmp/andiron-test-XXXXXX", given_source[64], given_rules[64];
+
+static void make_given(void)
+{
+	int fd = mkstemp(given_path);
+
+	expect(fd >= 0);
+	expect_eq(write(fd, good, strlen(good)), strlen(good));
+	close(fd);
+	snprintf(given_source, sizeof(given_source), "source=%s", given_path);
+	snprintf(given_rules, sizeof(given_rules), "rules=%s", given_path);
+}
+
+/* Only what exports targets stays, and of that only what is asked for and what
+ * that needs; what is given does not run, and nor does what only it needed. */
+TEST(cuts_a_plan)
+{
+	make_given();
+	expect_cut(NULL, NULL, "source rules more ", "source rules more ");
+	expect_cut("rules", NULL, "source rules ", "source rules ");
+	expect_cut(NULL, given_path, "rules more ", "=source rules more ");
+	expect_cut("more", given_source, "rules more ", "=source rules more ");
+	expect_cut("more", given_rules, "more ", "=rules more ");
+	expect_cut("rules", given_rules, "", "=rules ");
+	expect_uncut("sampler", NULL, "there are source, rules, more");
+	expect_uncut("service", NULL, "no component \"service\" exports targets");
+	expect_uncut(NULL, "/nowhere/file", "cannot read /nowhere/file");
+	expect_uncut(NULL, "moon=/nowhere", "no component \"moon\"");
+	unlink(given_path);
+}
+
+static int cut_once(void *context)
+{
+	struct texts texts = {0};
+	struct plan *plan = make_plan();
+	struct discovery_plan d;
+	int r = plan && vec_push(&texts, (const char *)context) ? 0 : -ENOMEM;
+
+	if (!r)
+		r = discovery_plan_cut(plan, "more", &texts, &d, NULL);
+	if (!r)
+		discovery_plan_fini(&d);
+	vec_free(&texts);
+	plan_free(plan);
+	return r;
+}
+
+TEST(cutting_out_of_memory)
+{
+	make_given();
+	test_each_failing_allocation(cut_once, given_source);
+	unlink(given_path);
 }
