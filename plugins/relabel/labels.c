@@ -12,6 +12,7 @@ void labels_free(struct labels *l)
 {
 	vec_free(&l->entries);
 	vec_free(&l->keys);
+	vec_free(&l->before);
 	arena_free(&l->text);
 	buf_free(&l->block);
 	buf_free(&l->joined);
@@ -72,6 +73,16 @@ struct str labels_get_by_key(const struct labels *l, struct str name, uint64_t k
 struct str labels_get(const struct labels *l, struct str name)
 {
 	return labels_get_by_key(l, name, label_key(name));
+}
+
+int labels_keep(struct labels *l)
+{
+	l->before.n = 0;
+	if (!vec_reserve(&l->before, l->entries.n))
+		return -ENOMEM;
+	memcpy(l->before.p, l->entries.p, l->entries.n * sizeof(*l->before.p));
+	l->before.n = l->entries.n;
+	return 0;
 }
 
 static void remove_at(struct labels *l, size_t i)

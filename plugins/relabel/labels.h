@@ -29,9 +29,10 @@ uint64_t label_key(struct str name);
 
 struct labels {
 	VEC(struct label_entry) entries;
-	VEC(uint64_t) keys; /* of the entries' names */
-	struct buf block;   /* new text, as long as it fits: it must not move */
-	struct arena text;  /* what does not */
+	VEC(uint64_t) keys;             /* of the entries' names */
+	VEC(struct label_entry) before; /* what labels_keep kept */
+	struct buf block;               /* new text, as long as it fits: it must not move */
+	struct arena text;              /* what does not */
 	size_t bytes;
 	/* For rules to work in, so that they need no memory of their own. */
 	struct buf joined, target, result;
@@ -52,6 +53,9 @@ struct str labels_get_by_key(const struct labels *l, struct str name, uint64_t k
 
 /* Copies both; an empty value removes the label. 0, -E2BIG or -ENOMEM. */
 int labels_set(struct labels *l, struct str name, struct str value);
+
+/* Copies the entries as they are now to `before`. 0 or -ENOMEM. */
+int labels_keep(struct labels *l);
 
 void labels_remove(struct labels *l, struct str name);
 

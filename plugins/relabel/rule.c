@@ -101,34 +101,34 @@ static int apply_case(const struct rule *rule, struct labels *labels, struct str
 	return r ? r : labels_set(labels, rule->target_label, buf_str(text));
 }
 
-/* Names and values as they are before the first change: a label that is
- * mapped must not be mapped again. */
+/* Names and values as they are before the first change: a label that is mapped
+ * must not be mapped again. As most names match nothing, what there is is kept
+ * only when the first one does. */
 static int apply_labelmap(const struct rule *rule, struct labels *labels)
 {
-	struct label_entry *before = NULL;
-	struct str name;
 	size_t n = labels->entries.n;
+	bool kept = false;
 	int r = 0;
 
-	if (n)
-		before = malloc(n * sizeof(*before));
-	if (n && !before)
-		return -ENOMEM;
-	if (n)
-		memcpy(before, labels->entries.p, n * sizeof(*before));
 	for (size_t i = 0; !r && i < n; i++) {
+		const struct label_entry *entry =
+			kept ? &labels->before.p[i] : &labels->entries.p[i];
+		struct str value = entry->label.value, name;
 		struct match match;
-		int matches = pattern_match(rule->pattern, before[i].label.name, &match);
+		int matches = pattern_match(rule->pattern, entry->label.name, &match);
 
 		if (matches <= 0) {
 			r = matches;
 			continue;
 		}
-		r = expand(&match, rule->replacement, &labels->result, &name);
+		if (!kept)
+			r = labels_keep(labels);
+		kept = true;
 		if (!r)
-			r = labels_set(labels, name, before[i].label.value);
+			r = expand(&match, rule->replacement, &labels->result, &name);
+		if (!r)
+			r = labels_set(labels, name, value);
 	}
-	free(before);
 	return r;
 }
 
