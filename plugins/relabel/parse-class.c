@@ -57,6 +57,9 @@ static int add_part(struct parser *p, struct charset *set, struct charset *part,
 
 	if (p->flags & FLAG_FOLD)
 		r = charset_fold(part);
+	p->n_ranges += part->n;
+	if (!r && p->n_ranges > RANGES_MAX)
+		r = -E2BIG;
 	if (!r && negate)
 		r = charset_negate(part);
 	if (!r)

@@ -264,9 +264,10 @@ int program_parse(struct str text, struct program *ret, struct error *err)
 	r = parse_whole(&p);
 	if (r == -E2BIG)
 		error_set(err, r,
-			  "regex \"%.*s\" is too large: it would need more than %u steps; use "
-			  "fewer or smaller repetitions",
-			  STR_FMT(str_first(text, SHOWN_MAX)), PROGRAM_MAX);
+			  "regex \"%.*s\" is too large: written out it has more than %u steps, or "
+			  "its classes more than %u ranges of characters; use fewer or smaller "
+			  "repetitions and classes",
+			  STR_FMT(str_first(text, SHOWN_MAX)), PROGRAM_MAX, RANGES_MAX);
 	index_free(&p.set_index);
 	vec_free(&p.groups);
 	vec_free(&p.bars);

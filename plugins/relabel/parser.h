@@ -43,8 +43,11 @@ struct parser {
 	struct atom atom;
 	bool quantified; /* what stands right before is a quantifier */
 	uint32_t flags;
+	size_t n_ranges; /* that classes have named so far */
 	struct error *err;
 };
+
+#define RANGES_MAX (1u << 18)
 
 static inline size_t parser_at(const struct parser *p)
 {

@@ -53,7 +53,8 @@ void program_free(struct program *p);
 
 /*
  * Go's syntax, dot matching newlines too. 0, -EINVAL for what Go refuses, with
- * byte and reason; -E2BIG for what would need more than PROGRAM_MAX; -ENOMEM.
+ * byte and reason; -E2BIG for what would need more than PROGRAM_MAX, or names too
+ * many ranges of characters; -ENOMEM.
  * The program is to be freed in any case. Source: the documentation of Go's
  * regexp/syntax.
  */

@@ -213,6 +213,18 @@ static void fill(char *text, size_t n, const char *with)
 	text[n] = '\0';
 }
 
+/* So many different characters, one after the other, the last optional. */
+static void fill_characters(char *text, uint32_t n)
+{
+	struct buf out = BUF_NULL;
+
+	for (uint32_t i = 0; i < n; i++)
+		expect_eq(rune_encode(0x4e00 + 2 * i, &out), 0);
+	expect_eq(buf_append(&out, "?", 2), 0);
+	memcpy(text, out.p, out.n);
+	buf_free(&out);
+}
+
 /* What multiplies out without end, nests without end or is without end is refused;
  * what is only long is not. */
 TEST(bounds)
@@ -233,6 +245,32 @@ TEST(bounds)
 	expect_eq(compile(text), 0);
 	fill(text, 69999, "a");
 	expect_eq(compile(text), -E2BIG);
+	fill_characters(text, 1500);
+	expect_eq(compile(text), 0);
+	fill_characters(text, 3000);
+	expect_eq(compile(text), -E2BIG);
+}
+
+/* The longest expressions of what costs most to take in are compiled or refused
+ * in little time; that is printed. */
+TEST(costly_to_compile)
+{
+	static const char *const pieces[] = {
+		"\\pL",   "[\\pLa]",  "[^a\\pN]", "(?i)[\\pLa]", "(?i)[\\x00-\\x{10ffff}]",
+		"a?",     "(?:a|b)*", "(a)",      "a{9}",        "(?i)straße|",
+		"\\PL*|", "((",       "[a-z]|",   "(?:(?:",      "[[:^alpha:]]+?"};
+	static char text[65000];
+
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
+		int64_t took = clock_mono();
+		int r;
+
+		fill(text, (sizeof(text) - 1) / strlen(pieces[i]) * strlen(pieces[i]), pieces[i]);
+		r = compile(text);
+		took = clock_mono() - took;
+		expect(r == 0 || r == -E2BIG || r == -EINVAL);
+		printf("# %s …: %d in %lld ms\n", pieces[i], r, (long long)took / 1000000);
+	}
 }
 
 /* Expressions that make a backtracking engine run for ever take time in

@@ -118,18 +118,35 @@ static uint32_t larger(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
+/* The first of n clean ranges that ends at or behind c; n if there is none. */
+static size_t first_behind(const struct charset *set, size_t n, uint32_t c)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (set->p[middle].last < c)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 int charset_fold(struct charset *set)
 {
 	size_t n;
 	int r = 0;
 
 	charset_clean(set);
-	n = set->n;
-	for (size_t i = 0; !r && i < n; i++) {
-		struct range range = set->p[i];
+	n = set->n; /* what is added comes behind these */
+	for (size_t k = 0; !r && k < unicode_cases_count; k++) {
+		const struct unicode_case *run = &unicode_cases[k];
+		size_t i = first_behind(set, n, run->first);
 
-		for (size_t k = 0; !r && k < unicode_cases_count; k++) {
-			const struct unicode_case *run = &unicode_cases[k];
+		for (; !r && i < n && set->p[i].first <= run->last; i++) {
+			struct range range = set->p[i];
 			uint32_t c = larger(range.first, run->first);
 
 			c += (c - run->first) % run->step; /* a step is 1 or 2 */
@@ -137,7 +154,6 @@ int charset_fold(struct charset *set)
 				r = add_folds(set, c);
 		}
 	}
-	charset_clean(set);
 	return r;
 }
 

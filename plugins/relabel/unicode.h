@@ -31,8 +31,8 @@ uint32_t rune_lower(uint32_t c);
  * after the last; c itself where there is none. */
 uint32_t rune_fold(uint32_t c);
 
-/* Adds to `set`, for each range in it, everything that folds to a member. 0 or
- * -ENOMEM. */
+/* Adds to `set` everything that folds to a member, which is to be cleaned then. 0
+ * or -ENOMEM. */
 int charset_fold(struct charset *set);
 
 /* Adds the members of the category, script or "Any", "ASCII", "Assigned" of this

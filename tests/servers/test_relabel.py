@@ -37,7 +37,7 @@ def lost_script(theirs):
 CLASSES = [
     ("brackets", "a) | (b is refused: it is no expression of its own, only the anchors around it make it one",
      lambda setup, ours, theirs: re.match(r"error .*unexpected \)", ours) and not theirs.startswith("error")),
-    ("size", "what needs more than 32,768 steps or 65,536 bytes, or tells too many characters apart, is refused; Go allows 128 MiB",
+    ("size", "what needs more than 32,768 steps, 65,536 bytes or 262,144 ranges, or tells too many characters apart, is refused; Go allows 128 MiB",
      lambda setup, ours, theirs: re.match(r"error .*(is too large|is longer than|characters apart)", ours)),
     ("scripts", "scripts of two words (\\p{Old_Italic}) are known; Go 1.25 and later lost them by a mistake in spelling",
      lambda setup, ours, theirs: not ours.startswith("error") and lost_script(theirs)),
