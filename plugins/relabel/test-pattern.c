@@ -387,3 +387,30 @@ TEST(out_of_memory)
 {
 	test_each_failing_allocation(compile_and_match, NULL);
 }
+
+static int match_again(void *context)
+{
+	static char text[5000];
+	struct pattern *p = NULL;
+	struct match match;
+	int r = pattern_compile(STR("((?:a|b)*?)(b?[ab]{3})(c*)"), &p, NULL);
+
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = i < 4000 ? "aab"[i % 3] : 'c';
+	for (int round = 0; !r && round < 2; round++) {
+		r = pattern_match(p, (struct str){text, sizeof(text)}, &match);
+		if (r > 0)
+			r = match.groups[1].n == 3997 && match.groups[3].n == 1000 ? 0 : -EPROTO;
+		/* What failed once works when there is memory again. */
+		if (r == -ENOMEM && pattern_test(p, STR("aabc")) == 0)
+			r = -EPROTO;
+	}
+	pattern_free(p);
+	return r;
+}
+
+/* Wherever memory is short in the middle of a long text, the next match is right. */
+TEST(out_of_memory_in_long_texts)
+{
+	test_each_failing_allocation(match_again, NULL);
+}
