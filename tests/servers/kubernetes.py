@@ -49,6 +49,10 @@ def jwt(namespace, account, uid, lifetime=3600):
     return (coded + b"." + base64.urlsafe_b64encode(signed.stdout).rstrip(b"=")).decode()
 
 
+def coded(data):
+    return base64.b64encode(data).decode()
+
+
 class Cluster:
     """etcd and kube-apiserver. `flags` are added to the API server's."""
 
@@ -63,7 +67,7 @@ class Cluster:
         with open("tokens.csv", "w", encoding="utf-8") as f:
             f.write(f'{ADMIN},admin,admin-uid,"system:masters"\n')
         self.server, self.ca = f"https://127.0.0.1:{self.port}", os.path.abspath("certs/apiserver.crt")
-        self.api, self.connection = None, None
+        self.api, self.connection, self.store = None, None, None
         local = "http://127.0.0.1:"
         self.etcd = self.run(
             self.programs[0], "--data-dir=etcd", f"--listen-client-urls={local}{self.etcd_port}",
@@ -142,16 +146,32 @@ class Cluster:
     def delete(self, path):
         self.must("DELETE", f"{path}?gracePeriodSeconds=0")
 
+    def in_etcd(self, path, body):
+        """One request to etcd itself, by its JSON gateway."""
+        if not self.store:
+            self.store = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=60)
+        self.store.request("POST", path, json.dumps(body))
+        answer = self.store.getresponse()
+        text = answer.read()
+        assert answer.status == 200, text
+        return json.loads(text)
+
     def compact(self):
         """Forgets all history that etcd has."""
-        def etcd(path, body):
-            connection = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=30)
-            connection.request("POST", path, json.dumps(body))
-            answer = json.loads(connection.getresponse().read())
-            connection.close()
-            return answer
-        revision = etcd("/v3/kv/range", {"key": base64.b64encode(b"x").decode()})["header"]["revision"]
-        etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
+        revision = self.in_etcd("/v3/kv/range", {"key": coded(b"x")})["header"]["revision"]
+        self.in_etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
+
+    def stored(self, namespace, name):
+        """A pod's protobuf as etcd has it."""
+        found = self.in_etcd("/v3/kv/range", {"key": coded(f"/registry/pods/{namespace}/{name}".encode())})
+        return base64.b64decode(found["kvs"][0]["value"])
+
+    def put(self, namespace, pods):
+        """Writes pods, {name: protobuf}, straight into etcd: two thousand a second. The API server sees them at once."""
+        puts = [{"requestPut": {"key": coded(f"/registry/pods/{namespace}/{name}".encode()), "value": coded(value)}}
+                for name, value in pods.items()]
+        for i in range(0, len(puts), 100):
+            self.in_etcd("/v3/kv/txn", {"success": puts[i:i + 100]})
 
     def __enter__(self):
         return self

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""discovery.py DECODE: what discovery.kubernetes costs, as lines led by "|".
+
+A real API server with ANDIRON_BENCH_PODS pods (10,000), as a list to be read
+by DECODE and as a cluster to be followed by the agent; the time from an event
+to a visible target against a stand-in that says when it sent it. Figures are
+printed, never judged.
+"""
+import contextlib
+import http.client
+import os
+import random
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "..", folder) for folder in ("servers", "scenario")]
+import kubeapi
+import pyroscope
+from kubernetes import ADMIN, Cluster, Journal, until
+from running import Agent, cpu_seconds
+from tap import environment, read, write
+
+DECODE = os.path.abspath(sys.argv[1])
+PODS = int(os.environ.get("ANDIRON_BENCH_PODS", "10000"))
+NODES = max(PODS // 100, 1)
+EVENTS, EVENT_SECONDS = 1000, 10
+
+CLIENT = """
+  role              = "pod"
+  api_server        = "%s"
+  bearer_token_file = "%s"
+  tls_config { ca_file = "%s" }
+"""
+ALONE = 'discovery.kubernetes "pods" {%s}\n'
+FOLLOWED = ALONE + 'test.journal "pods" {\n  targets = discovery.kubernetes.pods.targets\n  path = "%s"\n}\n'
+
+
+def figure(name, value, aim=""):
+    print(f"| {name} | {value} | {aim} |", flush=True)
+
+
+def pod(node="node-00000"):
+    """As a Deployment's pod is: two containers, two ports."""
+    ports = lambda name, number: [{"name": name, "containerPort": number}]
+    return {"metadata": {"name": "pod-000000", "namespace": "shop", "labels": {"app": "web", "pod-template-hash": "5d9c7b8f6"},
+                         "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d9c7b8f6", "uid": "0b1c", "controller": True}]},
+            "spec": {"nodeName": node, "automountServiceAccountToken": False,
+                     "containers": [{"name": "app", "image": "registry.example.org/shop/app:1.2.3", "ports": ports("http", 8080)},
+                                    {"name": "proxy", "image": "registry.example.org/mesh/proxy:4.5.6", "ports": ports("metrics", 9090)}]}}
+
+
+def status():
+    return {"phase": "Running", "podIP": "10.2.3.4", "podIPs": [{"ip": "10.2.3.4"}], "hostIP": "10.1.0.1",
+            "conditions": [{"type": t, "status": "True"} for t in ("Initialized", "Ready", "ContainersReady", "PodScheduled")],
+            "containerStatuses": [{"name": name, "image": "x", "imageID": "", "ready": True, "restartCount": 0, "started": True,
+                                   "state": {"running": {"startedAt": "2026-11-21T00:00:00Z"}}, "containerID": f"containerd://{letter * 64}"}
+                                  for name, letter in (("app", "a"), ("proxy", "b"))]}
+
+
+class Pods:
+    """Copies of one stored pod that differ in name, uid, container id and node, by replacement of equal length."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        cluster.create("/api/v1/namespaces", {"metadata": {"name": "shop"}})
+        path = "/api/v1/namespaces/shop/pods"
+        self.uid = cluster.create(path, pod(), status())["metadata"]["uid"].encode()
+        self.stored = cluster.stored("shop", "pod-000000")
+
+    def variant(self, i):
+        return (self.stored.replace(b"pod-000000", b"pod-%06d" % i).replace(self.uid, str(uuid.uuid4()).encode())
+                .replace(b"a" * 64, uuid.uuid4().hex.encode() * 2).replace(b"node-00000", b"node-%05d" % (i % NODES)))
+
+    def put(self, numbers):
+        self.cluster.put("shop", {f"pod-{i:06d}": self.variant(i) for i in numbers})
+
+
+def until_moment(moment):
+    """The load that is measured has a rate."""
+    while time.monotonic() < moment:
+        time.sleep(0.001)  # the poll interval
+
+
+def anonymous(pid):
+    """Anonymous memory, and the highest that all of it has been, in bytes."""
+    found = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in read(f"/proc/{pid}/status").splitlines() if line.endswith("kB")}
+    return found["RssAnon"], found["VmHWM"] - found["RssFile"] - found["RssShmem"]
+
+
+def client(cluster):
+    return CLIENT % (cluster.server, write(os.path.abspath("token"), ADMIN), cluster.ca)
+
+
+def record(cluster, accept, path):
+    """A list of all pods into a file."""
+    connection = http.client.HTTPSConnection("127.0.0.1", cluster.port, context=ssl.create_default_context(cafile=cluster.ca))
+    connection.request("GET", "/api/v1/pods?resourceVersion=0", headers={"Authorization": f"Bearer {ADMIN}", "Accept": accept})
+    write(path, connection.getresponse().read())
+    connection.close()
+
+
+def decoding(cluster):
+    for wire, accept in (("protobuf", "application/vnd.kubernetes.protobuf"), ("JSON", "application/json")):
+        record(cluster, accept, "list")
+        lines = subprocess.run([DECODE, "list"], check=True, capture_output=True, text=True).stdout.splitlines()
+        found = {line.split(" ", 1)[0]: line.split(" ", 1)[1] for line in lines}
+        aims = {"read": "≥ 1 GB/s", "heap": "≤ 1,024 B", "peak": "≤ 1.3 x"} if wire == "protobuf" else {}
+        for key, text in (("wire", "a pod on the wire"), ("read", "list read, every kept field extracted"), ("read-pod", "the same, a pod"),
+                          ("keep", "list read and kept"), ("kept", "kept of a pod"), ("heap", "memory of a pod, annotations included"),
+                          ("annotations", "annotations of a pod"), ("peak", "peak while it is read and published"), ("publish", "targets made, each")):
+            if wire == "protobuf" or key in ("wire", "read"):
+                figure(f"{wire}: {text}", found[key], aims.get(key, ""))
+
+
+@contextlib.contextmanager
+def following(text, pods, **env):
+    with Agent(write("pods.alloy", text), env=environment(**env)) as agent:
+        agent.until_metric("andiron_kubernetes_pods", exactly=pods)
+        agent.until_metric("andiron_kubernetes_targets", exactly=2 * pods)
+        yield agent
+        agent.stop()
+
+
+def memory(cluster, before):
+    with following(ALONE % client(cluster), PODS) as agent:
+        now, peak = anonymous(agent.pid)
+        figure(f"agent, {PODS:,} pods: anonymous memory, a pod", f"{(now - before) / PODS:,.0f} B")
+        figure("the same, peak during the first list", f"{peak / now:.2f} x")
+    with following(ALONE % client(cluster), PODS // NODES, NODE_NAME="node-00000") as agent:
+        figure(f"agent, the {PODS // NODES} pods of its node: anonymous memory", f"{anonymous(agent.pid)[0] / 2**20:.1f} MiB", "≤ 8 MiB")
+
+
+def storm(cluster, pods):
+    """CPU while a thousand pods change each second."""
+    with following(ALONE % client(cluster), PODS) as agent:
+        name, labels = "prometheus_sd_kubernetes_events_total", 'event="update"'
+        first, used, begun = agent.metric(name, labels), cpu_seconds(agent.pid), time.monotonic()
+        for part in range(EVENT_SECONDS * 20):
+            pods.put(random.sample(range(PODS), EVENTS // 20))
+            until_moment(begun + (part + 1) / 20)
+        took, events = time.monotonic() - begun, agent.metric(name, labels) - first
+        figure(f"CPU at {events / took:,.0f} pod events a second", f"{(cpu_seconds(agent.pid) - used) / took * 100:.2f} % of a core")
+
+
+def latency():
+    """From the moment before an event is sent to its target at a consumer, both on one machine."""
+    with kubeapi.KubeApi(initial=True) as api:
+        thing = kubeapi.pod("shop", "web", "u1", {"app": "a" * 64})
+        text = FOLLOWED % (CLIENT % (f"https://127.0.0.1:{api.port}", write(os.path.abspath("token"), kubeapi.TOKEN), os.path.abspath("ca.crt")),
+                           os.path.abspath("journal"))
+        journal, sent = Journal("journal"), {}
+        with Agent(write("latency.alloy", text)) as agent:
+            agent.until(lambda: api.count("watch"), "a watch")
+            for i in range(1000):
+                changed = {**thing, "metadata": {**thing["metadata"], "labels": {"round": str(i)}}}
+                sent[str(i)] = time.monotonic_ns()
+                api.set(changed)
+                until_moment(time.monotonic() + random.uniform(.005, .03))  # at any moment, not at a beat
+            seen = {}
+
+            def all_seen():
+                for change in journal.read():
+                    seen[change["labels"]["__meta_kubernetes_pod_label_round"]] = change["at"]
+                return "999" in seen
+            agent.until(all_seen, "the last event's target")
+            agent.stop()
+        took = sorted((seen[i] - at) / 1e6 for i, at in sent.items() if i in seen)
+        figure("event to visible target, p50 and p99", f"{took[len(took) // 2]:.1f}, {took[len(took) * 99 // 100]:.1f} ms", "p99 ≤ 10 ms")
+
+
+def main():
+    os.chdir(tempfile.mkdtemp(prefix="andiron-bench-"))
+    try:
+        cluster = Cluster()
+    except pyroscope.Skip as why:
+        print(f"# skipped: {why}")
+        return
+    with cluster:
+        pods = Pods(cluster)
+        with following(ALONE % client(cluster), 1) as agent:
+            before = anonymous(agent.pid)[0]
+        # Nobody watches meanwhile: a hundred pods share one revision, and a watch that is cut off within it would miss the rest.
+        pods.put(range(1, PODS))
+        until(lambda: cluster.must("GET", "/api/v1/pods?limit=1")["metadata"].get("remainingItemCount") == PODS - 1, "all pods are there")
+        decoding(cluster)
+        memory(cluster, before)
+        storm(cluster, pods)
+    latency()
+
+
+main()
