@@ -54,21 +54,24 @@ static void keep_map(struct object *o, const struct keep_field *k, uint32_t numb
 		     const json_t *map)
 {
 	size_t before = o->kept.n;
+	bool annotations = k->how == KEEP_ANNOTATIONS;
 	const char *key;
 	json_t *value;
 
 	/* jansson's iteration takes a non-const object and does not change it. */
 	json_object_foreach((json_t *)(uintptr_t)map, key, value)
 	{
-		size_t begin = open_part(&o->kept, number);
+		size_t begin;
 
+		o->initial_end |= annotations && strcmp(key, INITIAL_EVENTS_END) == 0;
+		if (annotations && !object_wants(o, str_of(key)))
+			continue;
+		begin = open_part(&o->kept, number);
 		put_text(&o->kept, 1, str_of(key));
 		put_text(&o->kept, 2, text_of(value));
 		close_part(&o->kept, begin);
-		if (k->how == KEEP_ANNOTATIONS)
-			o->initial_end |= strcmp(key, INITIAL_EVENTS_END) == 0;
 	}
-	if (k->how == KEEP_ANNOTATIONS)
+	if (annotations)
 		o->annotation_bytes += (uint32_t)(o->kept.n - before);
 }
 

@@ -67,8 +67,10 @@ static bool keep_entry(struct walk *w, const struct keep_field *k, const struct 
 	if (r < 0)
 		return false;
 	if (k->how == KEEP_ANNOTATIONS) {
-		w->object->annotation_bytes += (uint32_t)(f->end - f->tag);
 		w->object->initial_end |= str_is(key, INITIAL_EVENTS_END);
+		if (!object_wants(w->object, key))
+			return true;
+		w->object->annotation_bytes += (uint32_t)(f->end - f->tag);
 	}
 	copy(w, f->tag, f->end);
 	return true;
@@ -138,6 +140,14 @@ int object_read(enum kind kind, struct str wire, struct object *o)
 	o->kept.n = (size_t)(w.out - o->kept.p);
 	check(o->kept.n <= wire.n);
 	return 0;
+}
+
+bool object_wants(const struct object *o, struct str annotation)
+{
+	for (size_t i = 0; o->wanted && i < o->wanted->n; i++)
+		if (str_eq(o->wanted->names[i], annotation))
+			return true;
+	return !o->wanted;
 }
 
 void object_fini(struct object *o)

@@ -45,11 +45,18 @@ struct kind_info {
 
 extern const struct kind_info kinds[N_KINDS];
 
+/* The annotations to keep: few, so searched one by one. */
+struct annotations {
+	const struct str *names;
+	size_t n;
+};
+
 /*
  * An object as it was just read. Slices point into the input; `kept` belongs
  * to the object and is used again by the next read.
  */
 struct object {
+	const struct annotations *wanted; /* NULL: all; the reader's to set */
 	struct str namespace_, name, version;
 	bool initial_end;          /* a bookmark that ends the initial events */
 	uint32_t annotation_bytes; /* of kept.n, what annotations take */
@@ -57,6 +64,8 @@ struct object {
 };
 
 void object_fini(struct object *o);
+/* Whether an annotation of this name is to be kept. */
+bool object_wants(const struct object *o, struct str annotation);
 
 /* Reads an object of this kind from its protobuf encoding. 0, -ENOMEM, or
  * -EPROTO for what is malformed. O(fields), plus the bytes kept. */

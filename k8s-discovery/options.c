@@ -55,6 +55,9 @@ static const struct andiron_option options[] = {
 	{.name = "pods_without_ip", .type = ANDIRON_TYPE_BOOL, .default_text = "false",
 	 .doc = "Whether pods without an address are targets, without an __address__. Targets "
 		"then carry __meta_kubernetes_pod_container_kind."},
+	{.name = "annotations", .type = ANDIRON_TYPE_STRINGS,
+	 .doc = "The annotations that targets carry, by name; all where it is absent. What no rule "
+		"reads costs memory: see andiron_kubernetes_annotation_bytes."},
 	{.name = "namespaces", .type = ANDIRON_TYPE_BLOCK, .block = &namespaces_table,
 	 .doc = "Which namespaces to look into."},
 	{.name = "selectors", .type = ANDIRON_TYPE_BLOCK, .flags = ANDIRON_OPTION_REPEATED,

@@ -157,10 +157,29 @@ static int scope_to_node(struct settings *s, struct selection *what)
 	return both ? 0 : -ENOMEM;
 }
 
+static int read_annotations(struct settings *s, const struct andiron_value *args)
+{
+	const struct andiron_value *list = value_get(args, "annotations");
+	struct str *names;
+
+	if (!list)
+		return 0;
+	names = arena_array(&s->arena, struct str, list->n_items + 1);
+	if (!names)
+		return -ENOMEM;
+	s->annotations = (struct annotations){names, list->n_items};
+	for (uint64_t i = 0; i < list->n_items; i++)
+		if (keep(s, abi_str(list->items[i].string), &names[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* The selection points into the settings, which stay where they are. */
 static int select_kind(struct settings *s, const struct andiron_value *args, enum kind kind,
 		       const struct names *names)
 {
-	struct selection what = {.kind = kind};
+	struct selection what = {.kind = kind,
+				 .annotations = s->annotations.names ? &s->annotations : NULL};
 	int r = read_selector(s, args, &what);
 
 	if (r == 0)
@@ -228,6 +247,8 @@ int settings_init(struct settings *ret, const struct andiron_value *args, const 
 	r = read_server(ret, args, account, err);
 	if (r == 0)
 		r = read_role(ret, args, err);
+	if (r == 0)
+		r = read_annotations(ret, args);
 	if (r == 0)
 		r = read_selections(ret, args, account, err);
 	if (r < 0)

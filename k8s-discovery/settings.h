@@ -21,6 +21,7 @@ struct settings {
 	struct api api;
 	const struct role *role;
 	struct role_options options;
+	struct annotations annotations;   /* to keep, where `annotations` is given */
 	VEC(struct selection) selections; /* one per watch */
 	struct str node;                  /* the node whose pods are watched, STR_NULL: all */
 	bool all_nodes;                   /* although the node is known */

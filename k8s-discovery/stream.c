@@ -29,6 +29,11 @@ struct stream *stream_new(enum kind kind, bool watch, stream_fn fn, void *contex
 	return s;
 }
 
+void stream_annotations(struct stream *s, const struct annotations *wanted)
+{
+	s->object.wanted = wanted;
+}
+
 void stream_free(struct stream *s)
 {
 	if (!s)

@@ -40,6 +40,8 @@ struct stream;
 
 /* kind: of its objects. NULL: out of memory. */
 struct stream *stream_new(enum kind kind, bool watch, stream_fn fn, void *context);
+/* The annotations to keep, which outlive the stream; without it all are. */
+void stream_annotations(struct stream *s, const struct annotations *wanted);
 void stream_free(struct stream *s);
 
 /* The next piece. 0; -EPROTO with a text for what no API server sends, -E2BIG

@@ -208,7 +208,7 @@ TEST(store_agrees_with_a_model)
 		uint32_t i;
 
 		state = hash_u64(state);
-		i = state % 50;
+		i = (uint32_t)(state % 50);
 		snprintf(name, sizeof(name), "p%u", i);
 		if (state >> 40 & 1) {
 			expect_eq(set_pod(&w.store, 0, name, 1 + (int)(state >> 44 & 3), "n"), 0);

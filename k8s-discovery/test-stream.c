@@ -262,6 +262,39 @@ TEST(what_nobody_wants_is_not_kept)
 	buf_free(&turned);
 }
 
+/* Annotations that nobody reads are not kept, large as they may be. */
+TEST(annotations_are_kept_by_name)
+{
+	const struct str names[] = {STR("a/wanted")};
+	const struct annotations wanted = {names, 1};
+	struct object o = {.wanted = &wanted}, all = {0};
+	struct buf pod = BUF_NULL, meta = BUF_NULL;
+	char *large = malloc(256 << 10);
+	json_t *json;
+
+	memset(large, 'x', 256 << 10);
+	large[(256 << 10) - 1] = '\0';
+	wire_text(&meta, 1, "p");
+	wire_entry(&meta, 12, "a/wanted", "yes");
+	wire_entry(&meta, 12, "last-applied-configuration", large);
+	wire_entry(&meta, 12, "k8s.io/initial-events-end", "true");
+	wire_part(&pod, 1, &meta);
+	json = json_pack("{s{ss s{ss ss ss}}}", "metadata", "name", "p", "annotations", "a/wanted",
+			 "yes", "last-applied-configuration", large, "k8s.io/initial-events-end",
+			 "true");
+	expect_eq(object_read(KIND_POD, buf_str(&pod), &o), 0);
+	expect(o.initial_end && o.kept.n < 40 && o.annotation_bytes < 30);
+	expect_eq(object_read_json(KIND_POD, json, &o), 0);
+	expect(o.initial_end && o.kept.n < 40 && o.annotation_bytes < 30);
+	expect_eq(object_read(KIND_POD, buf_str(&pod), &all), 0);
+	expect(all.annotation_bytes > 256 << 10);
+	object_fini(&o);
+	object_fini(&all);
+	buf_free(&pod);
+	json_decref(json);
+	free(large);
+}
+
 TEST(failures_are_told_in_words)
 {
 	struct buf status = wire_status(403, "pods is \x01 forbidden");

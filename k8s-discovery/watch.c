@@ -473,6 +473,7 @@ static int send(struct watch *w, struct buf *url, struct error *err)
 	w->stream = stream_new(w->what.kind, w->step != LIST, on_event, w);
 	if (!w->stream)
 		return -ENOMEM;
+	stream_annotations(w->stream, w->what.annotations);
 	w->broken[0] = '\0';
 	w->gone = w->heard = false;
 	w->begun_ns = clock_mono();

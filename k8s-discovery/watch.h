@@ -37,6 +37,7 @@ struct selection {
 	enum kind kind;
 	struct str namespace_; /* STR_NULL: all */
 	struct str label, field;
+	const struct annotations *annotations; /* to keep; NULL: all */
 };
 
 struct watch_owner {
