@@ -128,6 +128,14 @@ class Cluster:
         except ValueError:
             return answer.status, text.decode(errors="replace")
 
+    def fetch(self, path, accept):
+        """The bytes of an answer, in a wire of one's choice."""
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=ssl.create_default_context(cafile=self.ca))
+        connection.request("GET", path, headers={"Authorization": f"Bearer {ADMIN}", "Accept": accept})
+        found = connection.getresponse().read()
+        connection.close()
+        return found
+
     def must(self, method, path, body=None, kind="application/json"):
         status, answer = self.ask(method, path, body, kind=kind)
         assert 200 <= status < 300, (method, path, status, answer)

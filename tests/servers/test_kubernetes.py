@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""discovery.kubernetes against a real API server, and against what Prometheus
-makes of the same server."""
+"""test_kubernetes.py LIST-TARGETS: discovery.kubernetes against a real API server,
+and against what Prometheus makes of the same server."""
 import contextlib
 import os
 import signal
@@ -12,8 +12,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import pyroscope
 from kubernetes import ADMIN, Cluster, Journal, Oracle, jwt, until
 from running import Agent
-from tap import SANITIZED, Skip, case, main, write
+from tap import SANITIZED, Skip, case, main, run, write
 
+LIST_TARGETS = os.path.abspath(sys.argv[1])
 ROLES = ["pod", "node", "service", "endpoints", "endpointslice", "ingress"]
 CORE, APPS = "/api/v1/namespaces", "/apis"
 PODS = f"{CORE}/shop/pods"
@@ -232,10 +233,30 @@ def events_behind(cluster, count=3):
         cluster.patch(f"{PODS}/steady", {"metadata": {"labels": {"round": str(i)}}})
 
 
+PATHS = {"pod": "/api/v1/pods", "node": "/api/v1/nodes", "service": "/api/v1/services", "endpoints": "/api/v1/endpoints",
+         "endpointslice": "/apis/discovery.k8s.io/v1/endpointslices", "ingress": "/apis/networking.k8s.io/v1/ingresses"}
+
+
+@case
+def both_wires():
+    """What a server says in protobuf and in JSON becomes the same targets, for every kind of object."""
+    with servers() as cluster:
+        populate(cluster)
+        debug = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "sh"}]}}
+        cluster.patch(f"{PODS}/web-1/ephemeralcontainers", debug)
+        for role in ROLES:
+            found = []
+            for accept in ("application/vnd.kubernetes.protobuf", "application/json"):
+                write("list", cluster.fetch(PATHS[role], accept))
+                found.append(run(LIST_TARGETS, role, "list").expect(0).out)
+            assert found[0] == found[1] and found[0].count("\n") >= 2, (role, found)
+            assert role != "pod" or "container_kind=ephemeral" in found[0]
+
+
 @case
 def pods_live_and_die():
-    """Pods are created, change, are evicted and go; each becomes visible at once."""
-    with servers() as cluster:
+    """Pods are created, change, are evicted and go; each becomes visible at once, also to who is sent away by GOAWAY."""
+    with servers("--goaway-chance=0.02") as cluster:
         space(cluster)
         with followed(cluster) as (agent, journal):
             well(agent)
@@ -368,7 +389,7 @@ def token_rotated():
 @case
 def older_server():
     """A server without initial watches is listed and watched; the targets are the same."""
-    with servers("--feature-gates=WatchList=false") as cluster:
+    with servers("--feature-gates=WatchList=false", "--goaway-chance=0.02") as cluster:
         populate(cluster)
         token(ADMIN)
         ours = "".join(discovery(cluster, role, role) for role in ROLES)

@@ -8,10 +8,8 @@ to a visible target against a stand-in that says when it sent it. Figures are
 printed, never judged.
 """
 import contextlib
-import http.client
 import os
 import random
-import ssl
 import subprocess
 import sys
 import tempfile
@@ -97,17 +95,9 @@ def client(cluster):
     return CLIENT % (cluster.server, write(os.path.abspath("token"), ADMIN), cluster.ca)
 
 
-def record(cluster, accept, path):
-    """A list of all pods into a file."""
-    connection = http.client.HTTPSConnection("127.0.0.1", cluster.port, context=ssl.create_default_context(cafile=cluster.ca))
-    connection.request("GET", "/api/v1/pods?resourceVersion=0", headers={"Authorization": f"Bearer {ADMIN}", "Accept": accept})
-    write(path, connection.getresponse().read())
-    connection.close()
-
-
 def decoding(cluster):
     for wire, accept in (("protobuf", "application/vnd.kubernetes.protobuf"), ("JSON", "application/json")):
-        record(cluster, accept, "list")
+        write("list", cluster.fetch("/api/v1/pods?resourceVersion=0", accept))
         lines = subprocess.run([DECODE, "list"], check=True, capture_output=True, text=True).stdout.splitlines()
         found = {line.split(" ", 1)[0]: line.split(" ", 1)[1] for line in lines}
         aims = {"read": "≥ 1 GB/s", "heap": "≤ 1,024 B", "peak": "≤ 1.3 x"} if wire == "protobuf" else {}
