@@ -73,6 +73,7 @@ static inline int proto_next(struct proto *in, struct proto_field *f)
 	f->data = in->p;
 	f->number = (uint32_t)(tag >> 3);
 	f->type = tag & 7;
+	f->value = 0;
 	switch (f->type) {
 	case PROTO_BYTES:
 		if (!proto_varint(in, &n))

@@ -115,8 +115,8 @@ class Cluster:
             self.connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30,
                                                           context=ssl.create_default_context(cafile=self.ca))
         try:
-            self.connection.request(method, path, json.dumps(body) if body is not None else None,
-                                    {"Authorization": f"Bearer {token}", "Content-Type": kind})
+            text = body if body is None or isinstance(body, str) else json.dumps(body)
+            self.connection.request(method, path, text, {"Authorization": f"Bearer {token}", "Content-Type": kind})
             answer = self.connection.getresponse()
             text = answer.read()
         except (OSError, http.client.HTTPException):

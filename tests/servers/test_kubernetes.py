@@ -1,22 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_kubernetes.py LIST-TARGETS: discovery.kubernetes against a real API server,
+"""test_kubernetes.py LIST-TARGETS BUILD: discovery.kubernetes against a real API server,
 and against what Prometheus makes of the same server."""
 import contextlib
+import json
 import os
 import signal
 import sys
+import tarfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
 import pyroscope
 from kubernetes import ADMIN, Cluster, Journal, Oracle, jwt, until
 from running import Agent
-from tap import SANITIZED, Skip, case, main, run, write
+from tap import SANITIZED, Skip, andiron, case, environment, main, need_root, read, run, write
 
-LIST_TARGETS = os.path.abspath(sys.argv[1])
+LIST_TARGETS, BUILD = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 ROLES = ["pod", "node", "service", "endpoints", "endpointslice", "ingress"]
 CORE, APPS = "/api/v1/namespaces", "/apis"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PODS = f"{CORE}/shop/pods"
 
 
@@ -328,20 +331,19 @@ def history_is_gone():
 def account(cluster, name):
     """A service account that may list and watch pods; its token's text, valid for an hour."""
     uid = cluster.create(f"{CORE}/shop/serviceaccounts", {"metadata": {"name": name, "namespace": "shop"}})["metadata"]["uid"]
-    rbac = "/apis/rbac.authorization.k8s.io/v1"
-    cluster.create(f"{rbac}/clusterroles", {"metadata": {"name": name}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]})
+    cluster.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]})
     grant(cluster, name)
     return uid
 
 
 def grant(cluster, name):
-    cluster.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+    cluster.create(f"{RBAC}/clusterrolebindings", {
         "metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "shop"}]})
 
 
-def allowed(cluster, bearer, wanted):
-    until(lambda: cluster.ask("GET", f"{PODS}?limit=1", token=bearer)[0] == wanted, f"the server answers {wanted}")
+def allowed(cluster, bearer, wanted, path=f"{PODS}?limit=1"):
+    until(lambda: cluster.ask("GET", path, token=bearer)[0] == wanted, f"the server answers {wanted}")
 
 
 @case
@@ -353,7 +355,7 @@ def rights_taken_and_given():
         cluster.create(PODS, pod("steady"), running("10.2.0.1"))
         with followed(cluster, bearer) as (agent, journal):
             right(agent, journal, {"steady"})
-            cluster.delete("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/andiron")
+            cluster.delete(f"{RBAC}/clusterrolebindings/andiron")
             allowed(cluster, bearer, 403)
             cluster.kill()  # a watch that is allowed goes on until it ends
             cluster.start()
@@ -398,6 +400,55 @@ def older_server():
             agree(agent, oracle, {name: Journal(f"{name}.journal") for name in theirs}, lambda found: all(found.values()))
             assert agent.metric(FAILURES) == 0
             agent.stop()
+
+
+PACKAGING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes")
+KINDS = {"Namespace": CORE, "ServiceAccount": f"{CORE}/andiron/serviceaccounts", "ConfigMap": f"{CORE}/andiron/configmaps",
+         "ClusterRole": f"{RBAC}/clusterroles", "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+         "DaemonSet": f"{APPS}/apps/v1/namespaces/andiron/daemonsets"}
+
+
+def configuration():
+    """The ConfigMap's file."""
+    lines = read(f"{PACKAGING}/andiron.yaml").split("  config.alloy: |\n")[1].split("\n---\n")[0].splitlines()
+    return write("config.alloy", "".join(line[4:] + "\n" for line in lines))
+
+
+@case
+def manifest():
+    """A server takes packaging/kubernetes/andiron.yaml to the letter; its account may list and watch pods, and nothing else."""
+    with servers() as cluster:
+        made = {}
+        for document in read(f"{PACKAGING}/andiron.yaml").split("\n---\n"):
+            kind = next(line[6:] for line in document.splitlines() if line.startswith("kind: "))
+            made[kind] = cluster.must("POST", f"{KINDS[kind]}?fieldValidation=Strict", document, "application/yaml")
+        assert set(made) == set(KINDS)
+        bearer = jwt("andiron", "andiron", made["ServiceAccount"]["metadata"]["uid"])
+        allowed(cluster, bearer, 200, "/api/v1/pods?limit=1")
+        for path in ("/api/v1/nodes", "/api/v1/secrets", f"{CORE}/andiron/configmaps/andiron"):
+            assert cluster.ask("GET", path, token=bearer)[0] == 403, path
+        assert made["ConfigMap"]["data"]["config.alloy"].strip() == read(configuration()).strip()
+    found = andiron("validate", "config.alloy", env=environment(NODE_NAME="n1")).expect(0)
+    assert "warning" not in found.out + found.err, found.out + found.err
+
+
+@case
+def image():
+    """The image that packaging/kubernetes/image packs holds all that its command needs to check the manifest's configuration."""
+    need_root()
+    run(f"{PACKAGING}/image", BUILD, "andiron.tar").expect(0, "localhost/andiron")
+    with tarfile.open("andiron.tar") as archive:
+        blob = lambda digest: archive.extractfile("blobs/sha256/" + digest.removeprefix("sha256:"))
+        index = json.load(archive.extractfile("index.json"))
+        described = json.load(blob(index["manifests"][0]["digest"]))
+        command = json.load(blob(described["config"]["digest"]))["config"]["Entrypoint"]
+        with tarfile.open(fileobj=blob(described["layers"][0]["digest"])) as layer:
+            layer.extractall("root", filter="data")
+    os.makedirs("root/etc/andiron")
+    write("root/etc/andiron/config.alloy", read(configuration()))
+    # Its own plugins; and without /proc no look for leaks.
+    env = {k: v for k, v in environment(NODE_NAME="n1", ASAN_OPTIONS="detect_leaks=0").items() if k != "ANDIRON_PLUGIN_PATH"}
+    run("chroot", "root", *command, "validate", "/etc/andiron/config.alloy", env=env).expect(0)
 
 
 main()
