@@ -18,6 +18,7 @@
 #define ANSWER_LIMITED 5  /* too fast: later; many are isolated first */
 #define ANSWER_PAUSE 6    /* a quota is used up: not before `resume_ns` */
 #define ANSWER_LOST 7     /* none came */
+#define ANSWER_UNKNOWN 8  /* one came that leaves open whether it was carried out */
 
 struct answer {
 	int action;

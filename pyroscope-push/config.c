@@ -9,8 +9,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/utsname.h>
 
 #define SPOOL_DEFAULT_BYTES (INT64_C(256) << 20)
+
+static bool has_scheme(struct str url)
+{
+	return str_search(url, STR("://")) < url.n;
+}
 
 static const char *bad_url(struct str url)
 {
@@ -43,7 +49,16 @@ static int init_names(struct push_config *c, const struct andiron_value *args,
 	struct str url = str_trim(value_str(args, "url", STR_NULL));
 	struct str name = value_str(args, "name", STR_NULL);
 	struct arena *arena = &c->arena;
-	const char *why = bad_url(url);
+	const char *why;
+
+	if (c->protocol->http2 && !has_scheme(url)) {
+		bool plain = value_bool(args, "insecure", false);
+
+		url = str_of(arena_printf(arena, "http%s://%.*s", plain ? "" : "s", STR_FMT(url)));
+		if (!url.n)
+			return -ENOMEM;
+	}
+	why = bad_url(url);
 
 	if (why)
 		return error_set(err, -EINVAL, "endpoint.url \"%.*s\" %s",
@@ -51,8 +66,9 @@ static int init_names(struct push_config *c, const struct andiron_value *args,
 	while (url.n && url.p[url.n - 1] == '/')
 		url.n--;
 	e->url = arena_printf(arena, "%.*s%s", STR_FMT(url), c->protocol->path);
-	e->name = name.n ? arena_printf(arena, "%.*s", STR_FMT(name)) : display_url(arena, url);
-	return e->url && e->name ? 0 : -ENOMEM;
+	e->shown = display_url(arena, url);
+	e->name = name.n ? arena_printf(arena, "%.*s", STR_FMT(name)) : e->shown;
+	return e->url && e->shown && e->name ? 0 : -ENOMEM;
 }
 
 /* FNV-1a: it is stored, so it may not be one of lib/base, which are seeded. */
@@ -64,11 +80,9 @@ static uint64_t stable_hash(uint64_t hash, struct str s)
 }
 
 /* By URL without its secrets, name and tenant; made unique among the others. */
-static void init_id(struct push_config *c, struct endpoint_options *e, struct str url)
+static void init_id(const struct push_config *c, struct endpoint_options *e)
 {
-	char *shown = display_url(&c->arena, url);
-
-	e->id = stable_hash(0xcbf29ce484222325, str_of(shown));
+	e->id = stable_hash(0xcbf29ce484222325, str_of(e->shown));
 	e->id = stable_hash(e->id, str_of(e->name));
 	for (size_t i = 0; i < e->n_headers; i++)
 		if (str_is(e->headers[i].name, "X-Scope-OrgID"))
@@ -101,7 +115,7 @@ static int init_endpoint(struct push_config *c, const struct andiron_value *args
 	rc = client_headers(&c->arena, value_get(args, "headers"), &e->headers, &e->n_headers);
 	if (rc)
 		return rc;
-	init_id(c, e, str_trim(value_str(args, "url", STR_NULL)));
+	init_id(c, e);
 	return client_config_init(&e->client, args, err);
 }
 
@@ -121,6 +135,22 @@ static int init_external(struct push_config *c, const struct andiron_value *map)
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+/* The node's name: what the pod's environment says, else the host's name. */
+static int init_node(struct push_config *c)
+{
+	const char *name = getenv("NODE_NAME");
+	struct utsname host;
+
+	if (!c->protocol->node_label)
+		return 0;
+	if (!name || !*name)
+		name = uname(&host) == 0 ? host.nodename : NULL;
+	if (!name)
+		return 0;
+	c->node = (struct label){STR("node"), arena_str(&c->arena, str_of(name))};
+	return c->node.value.p ? 0 : -ENOMEM;
 }
 
 static int init_spool(struct push_config *c, const struct andiron_value *block, struct error *err)
@@ -146,6 +176,8 @@ static int init(struct push_config *c, const struct andiron_value *args, struct 
 	const struct andiron_value *blocks = value_get(args, "endpoint");
 	int rc = init_external(c, value_get(args, "external_labels"));
 
+	if (rc == 0)
+		rc = init_node(c);
 	if (rc == 0)
 		rc = init_spool(c, value_get(args, "spool"), err);
 
@@ -207,8 +239,8 @@ static void check_spool(const struct andiron_host *host, const struct andiron_va
 			   "a spool's directory must be an absolute path");
 }
 
-void push_check(const struct andiron_host *host, const struct andiron_value *args,
-		struct andiron_report *report)
+void push_check(const struct protocol *protocol, const struct andiron_host *host,
+		const struct andiron_value *args, struct andiron_report *report)
 {
 	const struct andiron_value *blocks = value_get(args, "endpoint");
 
@@ -216,11 +248,13 @@ void push_check(const struct andiron_host *host, const struct andiron_value *arg
 	if (!blocks || !blocks->n_items)
 		abi_report(host, report, ANDIRON_REPORT_WARNING, NULL,
 			   "there is no endpoint block, so nothing is sent; add endpoint { url = "
-			   "\"http://HOST:4040\" }");
+			   "\"http://HOST:PORT\" }");
 	for (uint64_t i = 0; blocks && i < blocks->n_items; i++) {
 		const struct andiron_value *block = &blocks->items[i],
 					   *url = value_get(block, "url");
-		const char *why = url ? bad_url(str_trim(abi_str(url->string))) : NULL;
+		struct str text = url ? str_trim(abi_str(url->string)) : STR_NULL;
+		const char *why =
+			url && (has_scheme(text) || !protocol->http2) ? bad_url(text) : NULL;
 
 		if (why)
 			abi_report(host, report, ANDIRON_REPORT_ERROR, url, "this URL %s", why);

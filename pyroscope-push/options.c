@@ -1,6 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The option table of pyroscope.write. */
+/* The option tables of the writers. */
 #include "options.h"
+
+/* What every endpoint has, besides its URL and CLIENT_OPTIONS. */
+/* clang-format off */
+#define ENDPOINT_OPTIONS \
+	{.name = "name", \
+	 .type = ANDIRON_TYPE_STRING, \
+	 .doc = "What messages and metrics call this endpoint; by default its URL."}, \
+	{.name = "remote_timeout", \
+	 .type = ANDIRON_TYPE_DURATION, \
+	 .default_text = "\"10s\"", \
+	 .min = 1000000, \
+	 .max = INT64_C(3600000000000), \
+	 .doc = "How long one attempt may take."}, \
+	{.name = "headers", \
+	 .type = ANDIRON_TYPE_MAP, \
+	 .doc = "Headers to send with every request, such as X-Scope-OrgID."}, \
+	{.name = "min_backoff_period", \
+	 .type = ANDIRON_TYPE_DURATION, \
+	 .default_text = "\"500ms\"", \
+	 .min = 1000000, \
+	 .max = INT64_C(3600000000000), \
+	 .doc = "How long to wait after the first failure; doubled after each further one."}, \
+	{.name = "max_backoff_period", \
+	 .type = ANDIRON_TYPE_DURATION, \
+	 .default_text = "\"5m\"", \
+	 .min = 1000000, \
+	 .max = INT64_C(86400000000000), \
+	 .doc = "How long to wait at most."}, \
+	{.name = "max_backoff_retries", \
+	 .type = ANDIRON_TYPE_INT, \
+	 .default_text = "10", \
+	 .min = 0, \
+	 .max = 1000000, \
+	 .doc = "How often a request is tried again before it is dropped; 0: for ever."}, \
+	{.name = "queue_bytes", \
+	 .type = ANDIRON_TYPE_INT, \
+	 .default_text = "33554432", \
+	 .min = 1 << 20, \
+	 .max = INT64_C(1) << 40, \
+	 .doc = "Bytes of memory for profiles that wait for the server; the oldest go first. " \
+	 "Those in the spool count with a few bytes each."}
+/* clang-format on */
 
 static const struct andiron_option endpoint[] = {
 	{
@@ -10,62 +52,12 @@ static const struct andiron_option endpoint[] = {
 		.doc = "Where the server is, \"http://pyroscope:4040\"; /push.v1.PusherService/Push "
 		       "is appended.",
 	},
-	{
-		.name = "name",
-		.type = ANDIRON_TYPE_STRING,
-		.doc = "What messages and metrics call this endpoint; by default its URL.",
-	},
-	{
-		.name = "remote_timeout",
-		.type = ANDIRON_TYPE_DURATION,
-		.default_text = "\"10s\"",
-		.min = 1000000,
-		.max = INT64_C(3600000000000),
-		.doc = "How long one attempt may take.",
-	},
-	{
-		.name = "headers",
-		.type = ANDIRON_TYPE_MAP,
-		.doc = "Headers to send with every request, such as X-Scope-OrgID.",
-	},
-	{
-		.name = "min_backoff_period",
-		.type = ANDIRON_TYPE_DURATION,
-		.default_text = "\"500ms\"",
-		.min = 1000000,
-		.max = INT64_C(3600000000000),
-		.doc = "How long to wait after the first failure; doubled after each further one.",
-	},
-	{
-		.name = "max_backoff_period",
-		.type = ANDIRON_TYPE_DURATION,
-		.default_text = "\"5m\"",
-		.min = 1000000,
-		.max = INT64_C(86400000000000),
-		.doc = "How long to wait at most.",
-	},
-	{
-		.name = "max_backoff_retries",
-		.type = ANDIRON_TYPE_INT,
-		.default_text = "10",
-		.min = 0,
-		.max = 1000000,
-		.doc = "How often a request is tried again before it is dropped; 0: for ever.",
-	},
+	ENDPOINT_OPTIONS,
 	{
 		.name = "retry_on_http_429",
 		.type = ANDIRON_TYPE_BOOL,
 		.default_text = "true",
 		.doc = "Whether a request is tried again when the server says that it came too fast.",
-	},
-	{
-		.name = "queue_bytes",
-		.type = ANDIRON_TYPE_INT,
-		.default_text = "33554432",
-		.min = 1 << 20,
-		.max = INT64_C(1) << 40,
-		.doc = "Bytes of memory for profiles that wait for the server; the oldest go first. "
-		       "Those in the spool count with a few bytes each.",
 	},
 	{
 		.name = "max_age",
@@ -102,12 +94,46 @@ static const struct andiron_option tracing[] = {
 };
 static const struct andiron_options tracing_options = ANDIRON_OPTIONS(tracing);
 
+static const struct andiron_option parca_endpoint[] = {
+	{
+		.name = "url",
+		.type = ANDIRON_TYPE_STRING,
+		.flags = ANDIRON_OPTION_REQUIRED,
+		.doc = "Where the server is: \"http://parca:7070\" in plain text, \"https://…\" over TLS, "
+		       "or \"parca:7070\", as `insecure` says.",
+	},
+	{
+		.name = "insecure",
+		.type = ANDIRON_TYPE_BOOL,
+		.default_text = "false",
+		.doc = "Whether a URL without a scheme is reached in plain text.",
+	},
+	{
+		.name = "at_least_once",
+		.type = ANDIRON_TYPE_BOOL,
+		.default_text = "false",
+		.doc = "Whether what was sent without an answer having come is sent again. Parca adds "
+		       "up what it gets twice; without this it is counted as uncertain.",
+	},
+	{
+		.name = "max_age",
+		.type = ANDIRON_TYPE_DURATION,
+		.default_text = "\"0s\"",
+		.min = 0,
+		.max = INT64_C(864000000000000),
+		.doc = "How old a profile may become before it is given up; 0: any age.",
+	},
+	ENDPOINT_OPTIONS,
+	CLIENT_OPTIONS,
+};
+static const struct andiron_options parca_endpoint_options = ANDIRON_OPTIONS(parca_endpoint);
+
 static const struct andiron_option spool[] = {
 	{
 		.name = "directory",
 		.type = ANDIRON_TYPE_STRING,
 		.flags = ANDIRON_OPTION_REQUIRED,
-		.doc = "Where to keep them, \"/var/lib/andiron/pyroscope\"; made if its parent is "
+		.doc = "Where to keep them, \"/var/lib/andiron/pyroscope\"; made if it is not "
 		       "there. No other writer may use it.",
 	},
 	{
@@ -148,4 +174,26 @@ static const struct andiron_option top[] = {
 		.block = &tracing_options,
 	},
 };
-const struct andiron_options push_options = ANDIRON_OPTIONS(top);
+const struct andiron_options pyroscope_options = ANDIRON_OPTIONS(top);
+
+static const struct andiron_option parca_top[] = {
+	{
+		.name = "external_labels",
+		.type = ANDIRON_TYPE_MAP,
+		.doc = "Labels for every series; they win over the target's own.",
+	},
+	{
+		.name = "endpoint",
+		.type = ANDIRON_TYPE_BLOCK,
+		.flags = ANDIRON_OPTION_REPEATED,
+		.doc = "A server to push to; with several, each gets everything.",
+		.block = &parca_endpoint_options,
+	},
+	{
+		.name = "spool",
+		.type = ANDIRON_TYPE_BLOCK,
+		.doc = "Keeps profiles on disk until the server has them, over outages and restarts.",
+		.block = &spool_options,
+	},
+};
+const struct andiron_options parca_options = ANDIRON_OPTIONS(parca_top);

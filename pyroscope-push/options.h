@@ -9,11 +9,13 @@
 #include "client/options.h"
 #include "protocol.h"
 
-extern const struct andiron_options push_options;
+extern const struct andiron_options pyroscope_options;
+extern const struct andiron_options parca_options;
 
 struct endpoint_options {
 	uint64_t id; /* the same over restarts, no other's: see SPOOL_… */
 	char *url;   /* of the call */
+	char *shown; /* the URL without its secrets */
 	char *name;  /* in messages and metrics: the argument, or the URL without its secrets */
 	struct client_config client;
 	const struct http_header *headers;
@@ -33,6 +35,7 @@ struct push_config {
 	size_t n_endpoints;
 	struct label *external;
 	size_t n_external;
+	struct label node;     /* a default; name STR_NULL: none */
 	char *spool_directory; /* NULL: no spool */
 	uint64_t spool_bytes;
 	uint32_t refs;
@@ -52,7 +55,7 @@ static inline struct push_config *push_config_retain(struct push_config *c)
 void push_config_release(struct push_config *c);
 
 /* For `validate`. */
-void push_check(const struct andiron_host *host, const struct andiron_value *args,
-		struct andiron_report *report);
+void push_check(const struct protocol *protocol, const struct andiron_host *host,
+		const struct andiron_value *args, struct andiron_report *report);
 
 #endif

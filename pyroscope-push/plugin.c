@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * andiron-pyroscope.so: pyroscope.write. The ABI's verbs over the engine in
- * writer.h.
+ * andiron-pyroscope.so: pyroscope.write and parca.write, which share all but
+ * their protocol. The ABI's verbs over the engine in writer.h.
  */
+#include "metrics.h"
 #include "options.h"
 #include "writer.h"
 
@@ -14,15 +15,9 @@
 
 struct instance {
 	struct abi_context context;
+	const struct protocol *protocol;
 	struct writer *writer;
 };
-
-static int32_t validate(const struct andiron_host *host, const struct andiron_value *args,
-			struct andiron_report *report)
-{
-	push_check(host, args, report);
-	return 0;
-}
 
 static int32_t give(const struct andiron_host *host, struct andiron_error *ret_err,
 		    const struct error *err, int code)
@@ -30,23 +25,24 @@ static int32_t give(const struct andiron_host *host, struct andiron_error *ret_e
 	return err->code ? abi_error(host, ret_err, err) : code;
 }
 
-static int32_t create(const struct andiron_host *host, uint64_t id,
+static int32_t create(const struct protocol *protocol, const struct abi_context *context,
 		      const struct andiron_value *args, void **ret_self,
 		      struct andiron_error *ret_err)
 {
 	struct instance *self = calloc(1, sizeof(*self));
 	struct push_config *config = NULL;
 	struct error err = ERROR_NULL;
-	int rc = self ? push_config_new(&protocol_pyroscope, args, &config, &err) : -ENOMEM;
+	int rc = self ? push_config_new(protocol, args, &config, &err) : -ENOMEM;
 
 	if (rc == 0) {
-		self->context = (struct abi_context){host, id};
+		self->protocol = protocol;
+		self->context = *context;
 		rc = writer_new(&self->context, config, &self->writer);
 	}
 	if (rc) {
 		push_config_release(config);
 		free(self);
-		return give(host, ret_err, &err, rc);
+		return give(context->host, ret_err, &err, rc);
 	}
 	*ret_self = self;
 	return 0;
@@ -66,7 +62,7 @@ static int32_t update(void *arg, const struct andiron_value *args, struct andiro
 	struct instance *self = arg;
 	struct push_config *config;
 	struct error err = ERROR_NULL;
-	int rc = push_config_new(&protocol_pyroscope, args, &config, &err);
+	int rc = push_config_new(self->protocol, args, &config, &err);
 
 	if (rc)
 		return give(self->context.host, ret_err, &err, rc);
@@ -100,77 +96,72 @@ static void destroy(void *arg)
 	free(self);
 }
 
-static const struct {
-	const char *name, *help;
-	uint32_t kind;
-	size_t offset; /* of a uint64_t in struct endpoint_counts */
-} all_metrics[] = {
-	{"pyroscope_write_sent_bytes_total", "Bytes delivered.", ANDIRON_METRIC_COUNTER,
-	 offsetof(struct endpoint_counts, sent_bytes)},
-	{"pyroscope_write_sent_profiles_total", "Profiles delivered.", ANDIRON_METRIC_COUNTER,
-	 offsetof(struct endpoint_counts, sent_profiles)},
-	{"pyroscope_write_dropped_bytes_total", "Bytes given up.", ANDIRON_METRIC_COUNTER,
-	 offsetof(struct endpoint_counts, dropped_bytes)},
-	{"pyroscope_write_dropped_profiles_total", "Profiles given up.", ANDIRON_METRIC_COUNTER,
-	 offsetof(struct endpoint_counts, dropped_profiles)},
-	{"pyroscope_write_requests_total", "Requests, every try counted.", ANDIRON_METRIC_COUNTER,
-	 offsetof(struct endpoint_counts, requests)},
-	{"pyroscope_write_retries_total", "Requests set aside to be tried again.",
-	 ANDIRON_METRIC_COUNTER, offsetof(struct endpoint_counts, retries)},
-	{"pyroscope_write_latency_nanoseconds_total", "Time until the answer, over all requests.",
-	 ANDIRON_METRIC_COUNTER, offsetof(struct endpoint_counts, latency_ns)},
-	{"pyroscope_write_queued_bytes", "Bytes held, those in flight included.",
-	 ANDIRON_METRIC_GAUGE, offsetof(struct endpoint_counts, queued_bytes)},
-};
+static void add_metric(void *context, const struct push_metric *m)
+{
+	const struct andiron_metric_sink *sink = context;
+	struct andiron_kv labels[2];
+	uint32_t n = 0;
+
+	if (m->endpoint)
+		labels[n++] =
+			(struct andiron_kv){{"endpoint", 8}, {m->endpoint, strlen(m->endpoint)}};
+	if (m->reason)
+		labels[n++] = (struct andiron_kv){{"reason", 6}, {m->reason, strlen(m->reason)}};
+	sink->add(sink->self,
+		  &(struct andiron_metric){m->name, m->help,
+					   m->gauge ? ANDIRON_METRIC_GAUGE : ANDIRON_METRIC_COUNTER,
+					   n, labels, m->value});
+}
 
 static void metrics(void *arg, const struct andiron_metric_sink *sink)
 {
-	const struct writer *w = ((struct instance *)arg)->writer;
-
-	for (size_t m = 0; m < sizeof(all_metrics) / sizeof(*all_metrics); m++)
-		for (size_t i = 0; i < writer_n_endpoints(w); i++) {
-			const struct endpoint *e = writer_endpoint(w, i);
-			const char *counts = (const char *)endpoint_counts(e);
-			const char *name = endpoint_name(e);
-			struct andiron_kv label = {{"endpoint", 8}, {name, strlen(name)}};
-			struct andiron_metric metric = {all_metrics[m].name,
-							all_metrics[m].help,
-							all_metrics[m].kind,
-							1,
-							&label,
-							0};
-			uint64_t value;
-
-			memcpy(&value, counts + all_metrics[m].offset, sizeof(value));
-			metric.value = (double)value;
-			sink->add(sink->self, &metric);
-		}
+	metrics_list(((struct instance *)arg)->writer, add_metric, (void *)(uintptr_t)sink);
 }
 
 static const struct andiron_export exports[] = {
 	{"receiver", ANDIRON_EXPORT_RECEIVER, 0, "Takes the profiles that are to be pushed."},
 };
 
-static const struct andiron_component write_component = {
-	.size = sizeof(write_component),
-	.flags = ANDIRON_COMPONENT_WRITER | ANDIRON_COMPONENT_WANTS_NAMES,
-	.name = "pyroscope.write",
-	.summary = "Pushes profiles to Pyroscope.",
-	.options = &push_options,
-	.exports = exports,
-	.n_exports = 1,
-	.validate = validate,
-	.create = create,
-	.start = start,
-	.update = update,
-	.drain = drain,
-	.stop = stop,
-	.destroy = destroy,
-	.batch = batch,
-	.metrics = metrics,
-};
+/* A writer is its protocol, its arguments and what they all share. */
+#define WRITER(word, summary_)                                                                     \
+	static int32_t validate_##word(const struct andiron_host *host,                            \
+				       const struct andiron_value *args,                           \
+				       struct andiron_report *report)                              \
+	{                                                                                          \
+		push_check(&protocol_##word, host, args, report);                                  \
+		return 0;                                                                          \
+	}                                                                                          \
+	static int32_t create_##word(const struct andiron_host *host, uint64_t id,                 \
+				     const struct andiron_value *args, void **ret_self,            \
+				     struct andiron_error *err)                                    \
+	{                                                                                          \
+		return create(&protocol_##word, &(struct abi_context){host, id}, args, ret_self,   \
+			      err);                                                                \
+	}                                                                                          \
+	static const struct andiron_component component_##word = {                                 \
+		.size = sizeof(component_##word),                                                  \
+		.flags = ANDIRON_COMPONENT_WRITER | ANDIRON_COMPONENT_WANTS_NAMES,                 \
+		.name = #word ".write",                                                            \
+		.summary = (summary_),                                                             \
+		.options = &word##_options,                                                        \
+		.exports = exports,                                                                \
+		.n_exports = 1,                                                                    \
+		.validate = validate_##word,                                                       \
+		.create = create_##word,                                                           \
+		.start = start,                                                                    \
+		.update = update,                                                                  \
+		.drain = drain,                                                                    \
+		.stop = stop,                                                                      \
+		.destroy = destroy,                                                                \
+		.batch = batch,                                                                    \
+		.metrics = metrics,                                                                \
+	}
 
-static const struct andiron_component *const components[] = {&write_component};
+WRITER(pyroscope, "Pushes profiles to Pyroscope.");
+WRITER(parca, "Pushes profiles to Parca.");
+
+static const struct andiron_component *const components[] = {&component_pyroscope,
+							     &component_parca};
 
 const struct andiron_plugin andiron_plugin_v1 = {
 	.size = sizeof(andiron_plugin_v1),
@@ -179,5 +170,5 @@ const struct andiron_plugin andiron_plugin_v1 = {
 	.version = ANDIRON_VERSION,
 	.license = "Apache-2.0",
 	.components = components,
-	.n_components = 1,
+	.n_components = sizeof(components) / sizeof(components[0]),
 };

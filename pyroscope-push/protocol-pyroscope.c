@@ -18,35 +18,23 @@ static const struct http_header headers[] = {
 	{{"Connect-Protocol-Version", 24}, {"1", 1}},
 };
 
-/* A bytes field of a number below 16. */
-static size_t field_size(size_t n)
-{
-	return 1 + wire_length(n) + n;
-}
-
-static void put_text(struct buf *b, uint32_t field, struct str text)
-{
-	wire_put_head(b, field, text.n);
-	buf_str_append(b, text);
-}
-
 /* RawProfileSeries{ labels=1{name=1, value=2}, samples=2{raw_profile=1} }. */
 static void put_series(struct buf *b, const struct label *labels, size_t n, struct str pprof)
 {
 	for (size_t i = 0; i < n; i++) {
-		wire_put_head(b, 1, field_size(labels[i].name.n) + field_size(labels[i].value.n));
-		put_text(b, 1, labels[i].name);
-		put_text(b, 2, labels[i].value);
+		wire_put_head(b, 1, wire_size(labels[i].name.n) + wire_size(labels[i].value.n));
+		wire_put_bytes(b, 1, labels[i].name);
+		wire_put_bytes(b, 2, labels[i].value);
 	}
-	wire_put_head(b, 2, field_size(pprof.n));
-	put_text(b, 1, pprof);
+	wire_put_head(b, 2, wire_size(pprof.n));
+	wire_put_bytes(b, 1, pprof);
 }
 
 /* PushRequest{ series=1 }. */
 static void put_body(struct buf *b, const struct fifo *records)
 {
 	for (const struct entry *i = records->head; i; i = i->next)
-		put_text(b, 1, buf_str(&i->record->message));
+		wire_put_bytes(b, 1, buf_str(&i->record->message));
 }
 
 const struct protocol protocol_pyroscope = {

@@ -25,8 +25,11 @@ struct protocol {
 	const char *path;      /* appended to an endpoint's URL */
 	const struct http_header *headers;
 	size_t n_headers;
-	/* HTTP/2 without asking first, as gRPC wants it. */
+	const char *wanted[HTTP_WANTED]; /* headers or trailers for `classify` */
+	/* HTTP/2 without asking first, as gRPC wants it; a URL may lack its scheme. */
 	bool http2;
+	/* Series are labelled `node` where their target is not. */
+	bool node_label;
 	/* A server keeps the same bytes of the same time once: they may be sent
 	 * again. Otherwise a request whose answer was lost is `uncertain`. */
 	bool idempotent;
@@ -49,5 +52,6 @@ struct protocol {
 };
 
 extern const struct protocol protocol_pyroscope;
+extern const struct protocol protocol_parca;
 
 #endif

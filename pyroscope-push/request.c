@@ -137,7 +137,14 @@ static void suspect(struct request *q, const char *why)
 	isolate(q, "killed_server", why);
 }
 
-/* No answer. */
+/* The connection is gone; over HTTP/2 that shows as a broken protocol. */
+static bool broke_off(const struct endpoint *e, const struct http_response *response)
+{
+	return response->result == -ECONNRESET ||
+	       (response->result == -EPROTO && e->config->protocol->http2);
+}
+
+/* No answer, or none that says what became of it. */
 static void unanswered(struct request *q, const struct http_response *response, const char *why)
 {
 	struct endpoint *e = q->endpoint;
@@ -145,7 +152,7 @@ static void unanswered(struct request *q, const struct http_response *response, 
 	if (response->sent && counts_twice(e)) {
 		q->state = REQUEST_FREE;
 		endpoint_settle_all(e, &q->entries, OUTCOME_UNCERTAIN, NULL);
-	} else if (response->sent && response->result == -ECONNRESET) {
+	} else if (response->sent && broke_off(e, response)) {
 		suspect(q, why);
 	} else {
 		retry(q, 0, why);
@@ -171,8 +178,11 @@ static void act(struct request *q, const struct http_response *response, const s
 	case ANSWER_ISOLATE:
 		isolate(q, "refused", a->text);
 		break;
-	case ANSWER_REFUSED:
-		drop_request(q, "refused", a->text);
+	case ANSWER_REFUSED: /* until somebody corrects the endpoint */
+		if (q->endpoint->config->spool_directory)
+			retry(q, after_ns, a->text);
+		else
+			drop_request(q, "refused", a->text);
 		break;
 	case ANSWER_LIMITED:
 		limited(q, after_ns, a->text);
@@ -182,6 +192,7 @@ static void act(struct request *q, const struct http_response *response, const s
 		retry(q, a->resume_ns - clock_real(), a->text);
 		break;
 	case ANSWER_LOST:
+	case ANSWER_UNKNOWN:
 		unanswered(q, response, a->text);
 		break;
 	default:
@@ -225,6 +236,7 @@ static int send_body(struct request *q, struct str body, struct error *err)
 		.body = body,
 		.timeout_ms = o->timeout_ms,
 		.connect_timeout_ms = o->timeout_ms,
+		.http2 = p->http2,
 		.max_response = 1 << 20,
 		.done = on_done,
 		.context = q,
@@ -233,6 +245,7 @@ static int send_body(struct request *q, struct str body, struct error *err)
 
 	if (!headers)
 		return -ENOMEM;
+	memcpy(request.wanted, p->wanted, sizeof(request.wanted));
 	memcpy(headers, p->headers, p->n_headers * sizeof(*headers));
 	if (o->n_headers)
 		memcpy(headers + p->n_headers, o->headers, o->n_headers * sizeof(*headers));

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
@@ -18,9 +19,31 @@ static int explain(struct error *err, const char *what, const char *directory)
 			   directory);
 }
 
+/* With its parents; what is in the spool is for its owner alone. */
+static int make_directory(const char *directory)
+{
+	char path[PATH_MAX];
+	size_t n = strlen(directory);
+
+	if (n >= sizeof(path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(path, directory, n + 1);
+	for (size_t i = 1; i < n; i++) {
+		if (path[i] != '/')
+			continue;
+		path[i] = '\0';
+		if (mkdir(path, 0755) != 0 && errno != EEXIST && errno != EROFS)
+			return -1;
+		path[i] = '/';
+	}
+	return mkdir(path, 0700) != 0 && errno != EEXIST ? -1 : 0;
+}
+
 int files_open(struct spool *s, const char *directory, struct error *err)
 {
-	if (mkdir(directory, 0700) != 0 && errno != EEXIST)
+	if (make_directory(directory) != 0)
 		return explain(err, "make", directory);
 	s->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->directory < 0)

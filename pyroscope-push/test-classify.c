@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/test.h"
 #include "classify.h"
+#include "grpc.h"
 
 #include <stdlib.h>
 
@@ -68,6 +69,75 @@ TEST(each_recorded_answer_has_its_action)
 				  rows[i].status, rows[i].body, a.action);
 		expect((a.text[0] == '\0') == (a.action == ANSWER_ACCEPTED));
 	}
+}
+
+/* What a Parca v0.28.0 answered, and what gRPC says of the other codes. */
+static const struct {
+	const char *code, *message;
+	int action;
+} statuses[] = {
+	{"0", "", ANSWER_ACCEPTED},
+	{"1", "", ANSWER_UNKNOWN},
+	{"2", "invalid profile type at row 0 (process-cpu:…): parse error", ANSWER_ISOLATE},
+	{"2", "decompressing profile: unexpected EOF", ANSWER_ISOLATE},
+	{"3", "missing __name__ label", ANSWER_ISOLATE},
+	{"3", "duplicate label name: x", ANSWER_ISOLATE},
+	{"3", "failed to parse profile: proto: integer overflow", ANSWER_ISOLATE},
+	{"3", "invalid profile: function id is not sequential", ANSWER_ISOLATE},
+	{"4", "context deadline exceeded", ANSWER_UNKNOWN},
+	{"5", "", ANSWER_REFUSED},
+	{"7", "", ANSWER_REFUSED},
+	{"8", "grpc: received message larger than max (68157503 vs. 67108864)", ANSWER_ISOLATE},
+	{"8", "slow down", ANSWER_LIMITED},
+	{"9", "", ANSWER_ISOLATE},
+	{"10", "", ANSWER_RETRY},
+	{"12", "unknown method WriteRaw", ANSWER_REFUSED},
+	{"13", "grpc: error unmarshalling request: unexpected EOF", ANSWER_ISOLATE},
+	{"14", "no healthy upstream", ANSWER_RETRY},
+	{"16", "no token", ANSWER_REFUSED},
+	{"77", "a code of the future", ANSWER_ISOLATE},
+	{"", "", ANSWER_UNKNOWN},
+	{"x", "", ANSWER_UNKNOWN},
+};
+
+TEST(each_grpc_status_has_its_action)
+{
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+		struct http_response r = {.status = 200, .content_type = STR("application/grpc")};
+		struct answer a;
+
+		r.wanted[0] = str_of(statuses[i].code);
+		r.wanted[1] = str_of(statuses[i].message);
+		a = classify_grpc(&r);
+		if (a.action != statuses[i].action)
+			test_fail(__FILE__, __LINE__, "status \"%s\" \"%s\" gives %d",
+				  statuses[i].code, statuses[i].message, a.action);
+		expect((a.text[0] == '\0') == (a.action == ANSWER_ACCEPTED));
+	}
+}
+
+/* What stands in front of a gRPC server speaks HTTP, and messages are encoded. */
+TEST(what_is_no_grpc_answer_is_judged_by_its_status)
+{
+	static const struct {
+		int status, action;
+	} https[] = {{0, ANSWER_LOST},      {302, ANSWER_REFUSED}, {404, ANSWER_REFUSED},
+		     {413, ANSWER_ISOLATE}, {429, ANSWER_LIMITED}, {500, ANSWER_UNKNOWN},
+		     {502, ANSWER_RETRY},   {503, ANSWER_RETRY},   {504, ANSWER_UNKNOWN},
+		     {505, ANSWER_REFUSED}, {408, ANSWER_UNKNOWN}};
+	struct http_response r = {.error = "connection refused by parca:7070"};
+
+	for (size_t i = 0; i < sizeof(https) / sizeof(https[0]); i++) {
+		r.status = https[i].status;
+		expect_eq(classify_grpc(&r).action, https[i].action);
+	}
+	r.status = 200;
+	r.content_type = STR("text/html");
+	expect_eq(classify_grpc(&r).action, ANSWER_REFUSED);
+	r.content_type = STR("application/grpc+proto");
+	r.wanted[0] = STR("3");
+	r.wanted[1] = STR("caf%C3%A9 100%25%0a %zz %4");
+	expect_str(str_of(classify_grpc(&r).text), "gRPC status 3: café 100%  %zz %4");
 }
 
 /* A status 200 that is not a Connect answer has stored nothing. */

@@ -9,6 +9,11 @@
  *   PUSH_PAUSE_MS  between batches
  *   PUSH_DRAIN_MS, PUSH_TIMEOUT_MS, PUSH_BACKOFF_MS, PUSH_RETRIES
  *   PUSH_CA, PUSH_SERVER_NAME, PUSH_TENANT
+ *   PUSH_PROTOCOL  "parca"; else Pyroscope's
+ *   PUSH_SPOOL     the spool's directory
+ *   PUSH_MAX_AGE_MS, PUSH_AT_LEAST_ONCE
+ *
+ * Before each batch it says "taken N": what was taken when it is killed.
  *
  * Its last line but the plan's is the writer's row of the ledger, as JSON.
  */
@@ -34,6 +39,11 @@ static struct str text(const char *name)
 
 /* The arguments as pyroscope.write would get them; what blocks and maps would
  * say is put into the finished config. */
+static const struct protocol *protocol(void)
+{
+	return str_is(text("PUSH_PROTOCOL"), "parca") ? &protocol_parca : &protocol_pyroscope;
+}
+
 static struct push_config *make_config(const char *url)
 {
 	static const struct andiron_str keys[] = {{"url", 3},
@@ -58,13 +68,19 @@ static struct push_config *make_config(const char *url)
 	struct push_config *config;
 	struct error err = ERROR_NULL;
 
-	if (push_config_new(&protocol_pyroscope, &root, &config, &err))
+	if (push_config_new(protocol(), &root, &config, &err))
 		test_fail(__FILE__, __LINE__, "%s", err.text);
 	config->endpoints[0].client.http.ca_file = text("PUSH_CA");
 	config->endpoints[0].client.http.server_name = text("PUSH_SERVER_NAME");
 	tenant.value = text("PUSH_TENANT");
 	config->endpoints[0].headers = &tenant;
 	config->endpoints[0].n_headers = tenant.value.n > 0;
+	config->endpoints[0].at_least_once = number("PUSH_AT_LEAST_ONCE", 0);
+	config->endpoints[0].max_age_ns =
+		number("PUSH_MAX_AGE_MS", config->endpoints[0].max_age_ns / NS_PER_MSEC) *
+		NS_PER_MSEC;
+	config->spool_directory = getenv("PUSH_SPOOL");
+	config->spool_bytes = SPOOL_MIN_BYTES;
 	return config;
 }
 
@@ -86,6 +102,8 @@ static uint64_t feed(struct writer *w)
 		shape.end_ns = clock_real();
 		batch = test_batch(&shape);
 		taken += batch->samples;
+		printf("taken %llu\n", (unsigned long long)taken);
+		fflush(stdout);
 		writer_batch(w, batch);
 		batch_release(batch);
 		test_host_until(&never, number("PUSH_PAUSE_MS", 0));
@@ -112,10 +130,14 @@ TEST(push)
 	taken = feed(w);
 	writer_drain(w, number("PUSH_DRAIN_MS", 20000) * NS_PER_MSEC);
 	expect(test_host_until(&host->drained, 60000));
-	expect_eq(taken, host->delivered + host->n_dropped);
-	printf("{\"taken\": %llu, \"delivered\": %llu, \"healthy\": %s, \"requests\": %llu, "
-	       "\"retries\": %llu, \"dropped\": {",
-	       (unsigned long long)taken, (unsigned long long)host->delivered,
+	expect_eq(taken + host->carried,
+		  host->delivered + host->spooled + host->uncertain + host->n_dropped);
+	printf("{\"taken\": %llu, \"carried\": %llu, \"delivered\": %llu, \"spooled\": %llu, "
+	       "\"uncertain\": %llu, \"healthy\": %s, \"requests\": %llu, \"retries\": %llu, "
+	       "\"dropped\": {",
+	       (unsigned long long)taken, (unsigned long long)host->carried,
+	       (unsigned long long)host->delivered, (unsigned long long)host->spooled,
+	       (unsigned long long)host->uncertain,
 	       host->health == ANDIRON_HEALTH_HEALTHY ? "true" : "false",
 	       (unsigned long long)endpoint_counts(writer_endpoint(w, 0))->requests,
 	       (unsigned long long)endpoint_counts(writer_endpoint(w, 0))->retries);

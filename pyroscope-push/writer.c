@@ -383,7 +383,10 @@ void writer_batch(struct writer *w, const struct andiron_batch *batch)
 {
 	struct series_encoder encoder = {
 		.protocol = w->config->protocol,
-		.rules = {.external = w->config->external, .n_external = w->config->n_external},
+		.rules = {.defaults = &w->config->node,
+			  .n_defaults = w->config->node.name.n > 0,
+			  .external = w->config->external,
+			  .n_external = w->config->n_external},
 		.times = &w->times,
 		.now_ns = clock_real(),
 		.emit = on_record,
@@ -479,6 +482,11 @@ void writer_stop(struct writer *w)
 	store_fini(&w->store);
 	client_loop_free(w->loop);
 	w->loop = NULL;
+}
+
+const char *writer_component(const struct writer *w)
+{
+	return w->config->protocol->component;
 }
 
 uint64_t writer_spool_bytes(const struct writer *w)

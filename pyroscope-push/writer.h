@@ -41,6 +41,9 @@ void writer_stop(struct writer *w);
 /* What was repaired so that servers take it. */
 const struct series_repairs *writer_repairs(const struct writer *w);
 
+/* "pyroscope.write". */
+const char *writer_component(const struct writer *w);
+
 /* Bytes that the spool takes on the disk. */
 uint64_t writer_spool_bytes(const struct writer *w);
 

@@ -59,6 +59,8 @@ struct http_config {
  * negative errno class: -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH (no such
  * name), -ECONNRESET, -EPROTO (TLS, bad HTTP), -E2BIG. `sent` tells whether
  * the whole request left, so whether it may have been carried out. Borrowed. */
+#define HTTP_WANTED 4 /* headers that a request may ask for */
+
 struct http_response {
 	int result;
 	int status;
@@ -68,6 +70,7 @@ struct http_response {
 	struct str content_type;
 	int64_t retry_after_ms; /* -1: the header is absent */
 	int64_t elapsed_ns;
+	struct str wanted[HTTP_WANTED]; /* as in the request; STR_NULL where absent */
 };
 
 struct http_request {
@@ -79,6 +82,11 @@ struct http_request {
 	int64_t timeout_ms;         /* of the whole exchange; 0: none */
 	int64_t connect_timeout_ms; /* 0: 10 s */
 	int64_t stall_ms;           /* gives up when nothing arrives that long; 0: never */
+	/* Names of headers or trailers of the answer that `done` wants to see, from
+	 * the first on; NULL: no more. The names must outlive the request. */
+	const char *wanted[HTTP_WANTED];
+	/* HTTP/2 only, over http:// without asking for it first, as gRPC wants. */
+	bool http2;
 	uint64_t max_response;      /* bytes after decoding; more is -E2BIG; 0: 1 MiB */
 	/* Offers no compression: for streams that a server compresses piece by
 	 * piece, as a sequence of gzip members, which libcurl refuses. */

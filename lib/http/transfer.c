@@ -92,6 +92,7 @@ static int parse_peer(struct transfer *t, const char *url, struct error *err)
 	} else {
 		buf_printf(&peer, "%s:%s", host, port);
 		t->peer = buf_take(&peer);
+		t->plain = strcmp(scheme, "http") == 0;
 		rc = t->peer ? 0 : -ENOMEM;
 	}
 	curl_free(scheme);
@@ -208,6 +209,9 @@ static int prepare(struct transfer *t, const struct http_config *config,
 		rc = config_apply(t, config, err);
 	if (rc)
 		return rc;
+	if (t->http2) /* whatever the configuration says: there is no other way */
+		SET(CURLOPT_HTTP_VERSION, t->plain ? (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+						   : (long)CURL_HTTP_VERSION_2TLS);
 	SET(CURLOPT_HTTPHEADER, t->headers);
 	SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
 	SET(CURLOPT_PROXYHEADER, t->proxy_headers);
@@ -225,6 +229,8 @@ int transfer_new(const struct http_config *config, const struct http_request *re
 	if (!t)
 		return -ENOMEM;
 	t->max_response = request->max_response ? request->max_response : TRANSFER_MAX_BODY;
+	memcpy(t->wanted, request->wanted, sizeof(t->wanted));
+	t->http2 = request->http2;
 	t->request_bytes = request->body.n;
 	t->timeout_ns = request->timeout_ms * NS_PER_MSEC;
 	t->stall_ns = request->stall_ms * NS_PER_MSEC;
@@ -294,6 +300,17 @@ static int64_t retry_after(CURL *easy)
 	return seconds > MAX_RETRY_AFTER_MS / 1000 ? MAX_RETRY_AFTER_MS : (int64_t)seconds * 1000;
 }
 
+/* Header or trailer, whichever there is; of the last answer of the exchange. */
+static struct str find_header(CURL *easy, const char *name)
+{
+	struct curl_header *header;
+
+	if (curl_easy_header(easy, name, 0, CURLH_TRAILER, -1, &header) != CURLHE_OK &&
+	    curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+		return STR_NULL;
+	return str_of(header->value);
+}
+
 /* Whether the last byte of the request has left. An answer proves it. */
 static bool was_sent(const struct transfer *t)
 {
@@ -322,6 +339,8 @@ void transfer_finish(struct transfer *t, CURLcode code)
 		response.body = buf_str(&t->body);
 		response.content_type = str_of(type);
 		response.retry_after_ms = retry_after(t->easy);
+		for (size_t i = 0; i < HTTP_WANTED && t->wanted[i]; i++)
+			response.wanted[i] = find_header(t->easy, t->wanted[i]);
 	} else {
 		response.result = explain(t, code, text, sizeof(text));
 		check(response.result < 0);

@@ -27,6 +27,8 @@ struct transfer {
 	bool proxied;
 	bool cancelled; /* ended by its owner: `done` is not called */
 	int failure;    /* why we ended it ourselves: negative errno, or 0 */
+	const char *wanted[HTTP_WANTED];
+	bool http2, plain; /* plain: without TLS */
 	uint64_t request_bytes;
 	uint64_t received, received_headers;
 	uint64_t max_response;

@@ -61,6 +61,20 @@ static inline void wire_put_head(struct buf *b, uint32_t field, size_t n)
 	wire_put(b, n);
 }
 
+/* A string, a message or a packed list that is there already. */
+static inline void wire_put_bytes(struct buf *b, uint32_t field, struct str bytes)
+{
+	wire_put_head(b, field, bytes.n);
+	buf_str_append(b, bytes);
+}
+
+/* What a string, a message or a packed list of n bytes takes, in a field whose
+ * number is below 16. */
+static inline size_t wire_size(size_t n)
+{
+	return 1 + wire_length(n) + n;
+}
+
 /* Takes a varint off the front; false if there is no whole one. */
 static inline bool wire_get(struct str *in, uint64_t *ret)
 {

@@ -29,7 +29,8 @@ def push(server, **what):
     done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     ledger = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
-    assert ledger["taken"] == ledger["delivered"] + sum(ledger["dropped"].values()), ledger
+    there = sum(ledger[level] for level in ("delivered", "spooled", "uncertain"))
+    assert ledger["taken"] + ledger["carried"] == there + sum(ledger["dropped"].values()), ledger
     return {**ledger, "says": done.stdout + done.stderr}
 
 

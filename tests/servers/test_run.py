@@ -18,6 +18,7 @@ import tempfile
 import time
 import uuid
 
+from parca import Parca
 from pyroscope import Pyroscope, Skip, free_ports, run
 
 ANDIRON, WORKLOAD = os.environ["ANDIRON"], os.environ["WORKLOAD"]
@@ -117,6 +118,25 @@ def to_the_sample():
         assert [one["node"] for one in labels] == ["test"], labels
 
 
+def parca_example():
+    """packaging/examples/host-parca.alloy, with another URL and folder: Parca's total is the ledger's."""
+    text = (pathlib.Path(__file__).parents[2] / "packaging/examples/host-parca.alloy").read_text(encoding="utf-8")
+    name = f"e{uuid.uuid4().hex}"
+    with tempfile.TemporaryDirectory() as folder, Parca() as server:
+        for old, new in (("http://parca:7070", server.url), ("/var/lib/andiron/parca", f"{folder}/spool"),
+                         ('"host"}', f'"{name}"}}'), ("= 97 ", f"= {RATE} ")):
+            assert old in text, old
+            text = text.replace(old, new)
+        pathlib.Path(f"{folder}/config.alloy").write_text(
+            text.replace("sample_rate ", 'collect_interval = "1s"\n  sample_rate '), encoding="utf-8")
+        with Agent(folder, f"{folder}/config.alloy") as agent:
+            agent.until(lambda: samples(server, name) >= 300 * PERIOD, "300 samples at the server")
+            ledger = agent.stop()
+        writer = ledger["writers"]["parca.write.server"]
+        assert samples(server, name) == writer["delivered"] * PERIOD, (samples(server, name), ledger)
+        assert writer["delivered"] == ledger["taken"] and not writer["dropped"], ledger
+
+
 def late_server():
     """A server that comes up late gets all; meanwhile the writer is unhealthy and says why."""
     if os.environ.get("ANDIRON_PYROSCOPE"):
@@ -135,4 +155,4 @@ def late_server():
                 assert samples(server, name) == ledger["taken"] * PERIOD, ledger
 
 
-sys.exit(run([to_the_sample, late_server]))
+sys.exit(run([to_the_sample, parca_example, late_server]))

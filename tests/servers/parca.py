@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Parca for tests, in a folder of its own, its store surviving kill -9.
+
+Requests go as gRPC-Web over HTTP/1.1, which a library of Python's own speaks;
+the writer under test speaks gRPC over HTTP/2 to the same port.
+"""
+import base64
+import gzip
+import json
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from pyroscope import free_ports, get
+from wire import piece
+
+WRITE = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
+CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
+
+
+def fields(data):
+    """The (number, value) pairs of a message; strings and messages as bytes."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+    while at < len(data):
+        tag = number()
+        if tag & 7 == 0:
+            yield tag >> 3, number()
+        elif tag & 7 == 2:
+            n = number()
+            at += n
+            yield tag >> 3, data[at - n:at]
+        else:
+            n = 8 if tag & 7 == 1 else 4
+            at += n
+            yield tag >> 3, data[at - n:at]
+
+
+def signed(value):
+    return value - (1 << 64) if value >> 63 else value
+
+
+def sample_values(sample):
+    """The values of a Sample, packed or not."""
+    for field, value in fields(sample):
+        if field == 2 and isinstance(value, int):
+            yield signed(value)
+        elif field == 2:
+            rest = [number for _, number in fields(b"".join(b"\x08" + one for one in varints(value)))]
+            yield from map(signed, rest)
+
+
+def varints(data):
+    start = 0
+    for at, byte in enumerate(data):
+        if byte < 0x80:
+            yield data[start:at + 1]
+            start = at + 1
+
+
+class Parca:
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="andiron-parca-")
+        self.port = free_ports(1)[0]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.config = f"{self.folder}/parca.yaml"
+        with open(self.config, "w", encoding="utf-8") as config:
+            config.write("object_storage:\n  bucket:\n    type: FILESYSTEM\n    config:\n"
+                         f"      directory: {self.folder}/data\n")
+        self.start()
+
+    def start(self):
+        self.log = open(f"{self.folder}/log", "ab")
+        self.process = subprocess.Popen(
+            [get("parca"), f"--config-path={self.config}", f"--http-address=127.0.0.1:{self.port}",
+             "--debuginfod-upstream-servers=http://127.0.0.1:9", f"--debuginfo-cache-dir={self.folder}/cache",
+             "--enable-persistence", "--storage-enable-wal", f"--storage-path={self.folder}/store"],
+            stdout=self.log, stderr=self.log, cwd=self.folder)
+        deadline = time.monotonic() + 60
+        while self.get("/metrics")[0] != 200:
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise RuntimeError("Parca does not get ready")
+            time.sleep(0.05)  # poll
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        self.process.wait(30)
+        self.log.close()
+
+    def restart(self, how=signal.SIGTERM):
+        self.stop(how)
+        self.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop(signal.SIGKILL)
+        shutil.rmtree(self.folder)
+
+    def get(self, path):
+        """Status and body; 0 without an answer."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=30) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+        except OSError:
+            return 0, b""
+
+    def call(self, path, message):
+        """A gRPC-Web call: status, message and answer; -1 when the connection is lost."""
+        body = b"\0" + len(message).to_bytes(4, "big") + message
+        request = urllib.request.Request(self.url + path, data=body,
+                                         headers={"Content-Type": "application/grpc-web+proto"})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return self.trailers(answer.headers, answer.read())
+        except (OSError, EOFError) as error:
+            return -1, str(error), b""
+        except Exception as error:  # http.client's own, when the server dies
+            return -1, str(error), b""
+
+    @staticmethod
+    def trailers(headers, body):
+        answer, found = b"", {k.lower(): v for k, v in headers.items()}
+        while body:
+            n = int.from_bytes(body[1:5], "big")
+            if body[0] & 0x80:
+                for line in body[5:5 + n].decode().split("\r\n"):
+                    name, _, value = line.partition(":")
+                    found[name.strip().lower()] = value.strip()
+            else:
+                answer += body[5:5 + n]
+            body = body[5 + n:]
+        return int(found.get("grpc-status", -1)), urllib.parse.unquote(found.get("grpc-message", "")), answer
+
+    def write(self, *series):
+        """WriteRaw of series given as bytes: status and message."""
+        return self.call(WRITE, b"".join(piece(2, one) for one in series))[:2]
+
+    def query(self, path, **arguments):
+        status, body = self.get(f"/api/profiles/{path}?{urllib.parse.urlencode(arguments)}")
+        if status != 200:
+            raise RuntimeError(f"{path}: {status} {body[:300]!r}")
+        return json.loads(body)
+
+    def total(self, selector="{}", profile_type=CPU):
+        """The sum of the values of all profiles of two hours."""
+        now = time.time()
+        stamp = "%Y-%m-%dT%H:%M:%SZ"
+        answer = self.query("query", mode="MODE_MERGE", report_type="REPORT_TYPE_PPROF", **{
+            "merge.query": profile_type + selector,
+            "merge.start": time.strftime(stamp, time.gmtime(now - 3600)),
+            "merge.end": time.strftime(stamp, time.gmtime(now + 3600))})
+        profile = gzip.decompress(base64.b64decode(answer["pprof"]))
+        return sum(value for field, sample in fields(profile) if field == 2 for value in list(sample_values(sample))[:1])
+
+    def labels(self):
+        return self.query("labels").get("labelNames", [])
+
+    def types(self):
+        return [":".join([t["name"], t["sampleType"], t["sampleUnit"], t["periodType"], t["periodUnit"]])
+                + (":delta" if t.get("delta") else "") for t in self.query("types").get("types", [])]
+
+
+def series(labels, *profiles, packed=True):
+    """A RawProfileSeries; labels None: no label set at all."""
+    out = b"" if labels is None else piece(1, b"".join(piece(1, piece(1, n) + piece(2, v)) for n, v in labels))
+    for one in profiles:
+        out += piece(2, piece(1, gzip.compress(one, 1, mtime=0) if packed else one))
+    return out
