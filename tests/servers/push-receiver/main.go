@@ -28,18 +28,20 @@ import (
 type server struct {
 	pushv1connect.UnimplementedPusherServiceHandler
 	querierv1connect.UnimplementedQuerierServiceHandler
-	limits limits
-	bucket bucket
-	store  store
-	faults faults
-	ack    time.Duration
-	tls    struct{ cert, key string }
+	limits  limits
+	bucket  bucket
+	store   store
+	faults  faults
+	journal journal
+	ack     time.Duration
+	tls     struct{ cert, key string }
 }
 
-func flags() (*server, string) {
-	s := &server{}
+func flags() (s *server, listen, journal string) {
+	s = &server{}
 	l := &s.limits
-	listen := flag.String("listen", "127.0.0.1:0", "address to listen on")
+	flag.StringVar(&listen, "listen", "127.0.0.1:0", "address to listen on")
+	flag.StringVar(&journal, "journal", "", "file that keeps what is stored over restarts; none: memory does")
 	rate := flag.Float64("rate-mib", 4, "bytes per second that are taken, in MiB")
 	burst := flag.Float64("burst-mib", 2, "bytes that are taken at once, in MiB")
 	flag.IntVar(&l.maxBytes, "max-profile-bytes", 4<<20, "uncompressed size of one profile")
@@ -57,7 +59,7 @@ func flags() (*server, string) {
 	s.bucket = bucket{rate: *rate * (1 << 20), burst: *burst * (1 << 20)}
 	s.bucket.tokens = s.bucket.burst
 	s.store.rows = map[string]*series{}
-	return s, *listen
+	return s, listen, journal
 }
 
 func (s *server) routes() http.Handler {
@@ -87,7 +89,12 @@ func (s *server) serve(web *http.Server, listener net.Listener) error {
 }
 
 func main() {
-	s, address := flags()
+	s, address, path := flags()
+	if path != "" {
+		if err := s.journal.open(path, s.replay); err != nil {
+			log.Fatal(err)
+		}
+	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		log.Fatal(err)

@@ -93,7 +93,10 @@ func (s *server) take(tenant string, one *pushv1.RawProfileSeries, packed []byte
 		return invalid("google/pprof refuses it: %v", err)
 	}
 	parsed.TimeNanos = decoded.TimeNanos
-	return s.store.add(tenant, labels, parsed, s.limits.maxNames)
+	if err := s.store.add(tenant, labels, parsed, s.limits.maxNames); err != nil {
+		return err
+	}
+	return s.journal.add(tenant, labels, parsed)
 }
 
 // unpack has the real server's words for what is not a gzip'd profile.
