@@ -85,7 +85,8 @@ struct http_request {
 	/* Names of headers or trailers of the answer that `done` wants to see, from
 	 * the first on; NULL: no more. The names must outlive the request. */
 	const char *wanted[HTTP_WANTED];
-	/* HTTP/2 only, over http:// without asking for it first, as gRPC wants. */
+	/* HTTP/2 only, over http:// without asking for it first, as gRPC wants; on a
+	 * connection of its own. */
 	bool http2;
 	uint64_t max_response;      /* bytes after decoding; more is -E2BIG; 0: 1 MiB */
 	/* Offers no compression: for streams that a server compresses piece by

@@ -209,9 +209,14 @@ static int prepare(struct transfer *t, const struct http_config *config,
 		rc = config_apply(t, config, err);
 	if (rc)
 		return rc;
-	if (t->http2) /* whatever the configuration says: there is no other way */
+	if (t->http2) { /* whatever the configuration says: there is no other way */
+		/* libcurl 7.88 takes an HTTP/2 connection that was idle for one that
+		 * is broken, after the request has left: so each has its own. */
+		SET(CURLOPT_FRESH_CONNECT, 1L);
+		SET(CURLOPT_FORBID_REUSE, 1L);
 		SET(CURLOPT_HTTP_VERSION, t->plain ? (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
 						   : (long)CURL_HTTP_VERSION_2TLS);
+	}
 	SET(CURLOPT_HTTPHEADER, t->headers);
 	SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
 	SET(CURLOPT_PROXYHEADER, t->proxy_headers);

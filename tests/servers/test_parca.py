@@ -164,6 +164,13 @@ def whole_run():
     assert os.uname().nodename in [agent["id"] for agent in agents], agents
 
 
+def idle():
+    """Between batches the server may be left alone for as long as it likes: nothing is uncertain."""
+    name = prefix()
+    ledger = push(SERVER.url, prefix=name, batches=3, pause_ms=2500)
+    assert ledger["delivered"] == ledger["taken"] == stored(name, 1) == 30 and not ledger["retries"], ledger
+
+
 def large():
     """120,000 stacks of one series are split, and their sum is kept."""
     name = prefix()
@@ -249,5 +256,5 @@ def absent():
 
 
 with Parca() as SERVER:
-    sys.exit(run([*(row(*r) for r in ROWS), summed_twice, values, no_duration, all_or_nothing, too_large, whole_run, large,
+    sys.exit(run([*(row(*r) for r in ROWS), summed_twice, values, no_duration, all_or_nothing, too_large, whole_run, idle, large,
                   late_server, uncertain, at_least_once, absent, deadly]))
