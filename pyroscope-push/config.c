@@ -141,15 +141,18 @@ static int init_external(struct push_config *c, const struct andiron_value *map)
 static int init_node(struct push_config *c)
 {
 	const char *name = getenv("NODE_NAME");
+	bool in_pod = name && *name;
 	struct utsname host;
 
 	if (!c->protocol->node_label)
 		return 0;
-	if (!name || !*name)
+	if (!in_pod)
 		name = uname(&host) == 0 ? host.nodename : NULL;
 	if (!name)
 		return 0;
 	c->node = (struct label){STR("node"), arena_str(&c->arena, str_of(name))};
+	if (c->protocol->renames) /* OpenTelemetry's names */
+		c->node.name = in_pod ? STR("k8s.node.name") : STR("host.name");
 	return c->node.value.p ? 0 : -ENOMEM;
 }
 
@@ -207,6 +210,8 @@ int push_config_new(const struct protocol *protocol, const struct andiron_value 
 		return -ENOMEM;
 	c->refs = 1;
 	c->protocol = protocol;
+	if (protocol == &protocol_otlp && str_is(value_str(args, "protocol", STR_NULL), "grpc"))
+		c->protocol = &protocol_otlp_grpc;
 	rc = init(c, args, err);
 	if (rc) {
 		push_config_release(c);
@@ -239,12 +244,22 @@ static void check_spool(const struct andiron_host *host, const struct andiron_va
 			   "a spool's directory must be an absolute path");
 }
 
+static void check_protocol(const struct andiron_host *host, const struct andiron_value *value,
+			   struct andiron_report *report)
+{
+	if (value && !str_is(abi_str(value->string), "http") &&
+	    !str_is(abi_str(value->string), "grpc"))
+		abi_report(host, report, ANDIRON_REPORT_ERROR, value,
+			   "protocol is \"http\" or \"grpc\"");
+}
+
 void push_check(const struct protocol *protocol, const struct andiron_host *host,
 		const struct andiron_value *args, struct andiron_report *report)
 {
 	const struct andiron_value *blocks = value_get(args, "endpoint");
 
 	check_spool(host, value_get(args, "spool"), report);
+	check_protocol(host, value_get(args, "protocol"), report);
 	if (!blocks || !blocks->n_items)
 		abi_report(host, report, ANDIRON_REPORT_WARNING, NULL,
 			   "there is no endpoint block, so nothing is sent; add endpoint { url = "

@@ -169,11 +169,14 @@ void endpoint_leave(struct endpoint *e, const char *reason, bool keep)
 	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++) {
 		struct request *q = &e->requests[i];
 		bool sending = q->state == REQUEST_SENDING;
+		bool sent = sending && http_was_sent(e->http, q->id);
 
 		if (sending)
 			http_cancel(e->http, q->id);
 		q->state = REQUEST_FREE;
-		if (sending && once && !q->probing)
+		if (sending && once && !sent) /* it was marked as sent before it was */
+			endpoint_mark(e, &q->entries, SPOOL_UNSENT);
+		if (sent && once && !q->probing)
 			endpoint_settle_all(e, &q->entries, OUTCOME_UNCERTAIN, NULL);
 		leave(e, &q->entries, reason, keep);
 	}

@@ -57,15 +57,27 @@ static void put(struct label *out, size_t *n, struct label l, struct label_repai
 	set(out, n, l.name, cut(l.value, LABELS_MAX_VALUE));
 }
 
-static void put_group(const struct label_source *s, struct label *out, size_t *n,
-		      struct label_repairs *repairs)
+/* The name under which a label is sent; STR_NULL: it is not. */
+static struct str sent_name(const struct label_rules *rules, struct str name)
+{
+	if (!str_starts(name, STR("__")) || str_is(name, "__name__"))
+		return name;
+	for (const struct label_rename *r = rules->renames; r && r->from; r++)
+		if (str_is(name, r->from))
+			return str_of(r->to);
+	return STR_NULL;
+}
+
+static void put_group(const struct label_rules *rules, const struct label_source *s,
+		      struct label *out, size_t *n, struct label_repairs *repairs)
 {
 	for (uint32_t i = 0; i < s->group->n_labels; i++) {
 		struct andiron_attribute a = batch_attribute_at(s->view, s->group->label_start + i);
 		struct label l = {batch_str(s->view, a.key), batch_str(s->view, (uint32_t)a.value)};
-		bool hidden = str_starts(l.name, STR("__")) && !str_is(l.name, "__name__");
+		bool empty = !l.name.n;
 
-		if (a.kind == ANDIRON_ATTRIBUTE_STRING && !hidden)
+		l.name = sent_name(rules, l.name);
+		if (a.kind == ANDIRON_ATTRIBUTE_STRING && (l.name.n || empty))
 			put(out, n, l, repairs);
 	}
 }
@@ -122,7 +134,7 @@ size_t labels_make(const struct label_rules *rules, const struct label_source *s
 	set(out, &n, STR("service_name"), STR("unspecified"));
 	for (size_t i = 0; i < rules->n_defaults; i++)
 		put(out, &n, rules->defaults[i], repairs);
-	put_group(source, out, &n, repairs);
+	put_group(rules, source, out, &n, repairs);
 	for (size_t i = 0; i < rules->n_external; i++)
 		put(out, &n, rules->external[i], repairs);
 	check(n <= labels_room(rules, source->group));

@@ -26,8 +26,14 @@ struct label_repairs {
 	uint64_t spelled; /* profile names with characters that servers refuse */
 };
 
+/* A hidden label (its name begins with "__") that is sent under another name. */
+struct label_rename {
+	const char *from, *to;
+};
+
 struct label_rules {
-	const struct label *defaults; /* for what the group does not say */
+	const struct label_rename *renames; /* ends with NULLs; NULL: none */
+	const struct label *defaults;       /* for what the group does not say */
 	size_t n_defaults;
 	const struct label *external; /* win over the group's own */
 	size_t n_external;

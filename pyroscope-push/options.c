@@ -78,6 +78,40 @@ static const struct andiron_option endpoint[] = {
 };
 static const struct andiron_options endpoint_options = ANDIRON_OPTIONS(endpoint);
 
+static const struct andiron_option otlp_endpoint[] = {
+	{
+		.name = "url",
+		.type = ANDIRON_TYPE_STRING,
+		.flags = ANDIRON_OPTION_REQUIRED,
+		.doc = "Where the server is: \"http://collector:4318\" for HTTP, \"http://collector:4317\" for gRPC; "
+		       "the signal's path is appended.",
+	},
+	{
+		.name = "insecure",
+		.type = ANDIRON_TYPE_BOOL,
+		.default_text = "false",
+		.doc = "Whether a URL without a scheme is reached in plain text.",
+	},
+	{
+		.name = "at_least_once",
+		.type = ANDIRON_TYPE_BOOL,
+		.default_text = "false",
+		.doc = "Whether what was sent without an answer having come is sent again. Receivers may "
+		       "count it twice; without this it is counted as uncertain.",
+	},
+	{
+		.name = "max_age",
+		.type = ANDIRON_TYPE_DURATION,
+		.default_text = "\"0s\"",
+		.min = 0,
+		.max = INT64_C(864000000000000),
+		.doc = "How old a profile may become before it is given up; 0: any age.",
+	},
+	ENDPOINT_OPTIONS,
+	CLIENT_OPTIONS,
+};
+static const struct andiron_options otlp_endpoint_options = ANDIRON_OPTIONS(otlp_endpoint);
+
 static const struct andiron_option tracing[] = {
 	{
 		.name = "jaeger_propagator",
@@ -197,3 +231,31 @@ static const struct andiron_option parca_top[] = {
 	},
 };
 const struct andiron_options parca_options = ANDIRON_OPTIONS(parca_top);
+
+static const struct andiron_option otlp_top[] = {
+	{
+		.name = "protocol",
+		.type = ANDIRON_TYPE_STRING,
+		.default_text = "\"http\"",
+		.doc = "How servers are spoken to: \"http\" or \"grpc\".",
+	},
+	{
+		.name = "external_labels",
+		.type = ANDIRON_TYPE_MAP,
+		.doc = "Labels for every series; they win over the target's own.",
+	},
+	{
+		.name = "endpoint",
+		.type = ANDIRON_TYPE_BLOCK,
+		.flags = ANDIRON_OPTION_REPEATED,
+		.doc = "A server to push to; with several, each gets everything.",
+		.block = &otlp_endpoint_options,
+	},
+	{
+		.name = "spool",
+		.type = ANDIRON_TYPE_BLOCK,
+		.doc = "Keeps profiles on disk until the server has them, over outages and restarts.",
+		.block = &spool_options,
+	},
+};
+const struct andiron_options otlp_options = ANDIRON_OPTIONS(otlp_top);

@@ -11,6 +11,7 @@
 
 extern const struct andiron_options pyroscope_options;
 extern const struct andiron_options parca_options;
+extern const struct andiron_options otlp_options;
 
 struct endpoint_options {
 	uint64_t id; /* the same over restarts, no other's: see SPOOL_… */

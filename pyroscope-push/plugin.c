@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * andiron-pyroscope.so: pyroscope.write and parca.write, which share all but
- * their protocol. The ABI's verbs over the engine in writer.h.
+ * andiron-pyroscope.so: pyroscope.write, parca.write and otlp.write, which share
+ * all but their protocol. The ABI's verbs over the engine in writer.h.
  */
 #include "metrics.h"
 #include "options.h"
@@ -159,9 +159,10 @@ static const struct andiron_export exports[] = {
 
 WRITER(pyroscope, "Pushes profiles to Pyroscope.");
 WRITER(parca, "Pushes profiles to Parca.");
+WRITER(otlp, "Pushes profiles by OTLP, to a Collector or whoever takes them.");
 
-static const struct andiron_component *const components[] = {&component_pyroscope,
-							     &component_parca};
+static const struct andiron_component *const components[] = {&component_pyroscope, &component_parca,
+							     &component_otlp};
 
 const struct andiron_plugin andiron_plugin_v1 = {
 	.size = sizeof(andiron_plugin_v1),

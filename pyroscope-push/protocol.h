@@ -28,8 +28,9 @@ struct protocol {
 	const char *wanted[HTTP_WANTED]; /* headers or trailers for `classify` */
 	/* HTTP/2 without asking first, as gRPC wants it; a URL may lack its scheme. */
 	bool http2;
-	/* Series are labelled `node` where their target is not. */
+	/* Series say on which node they are, where their target does not. */
 	bool node_label;
+	const struct label_rename *renames;
 	/* A server keeps the same bytes of the same time once: they may be sent
 	 * again. Otherwise a request whose answer was lost is `uncertain`. */
 	bool idempotent;
@@ -53,5 +54,7 @@ struct protocol {
 
 extern const struct protocol protocol_pyroscope;
 extern const struct protocol protocol_parca;
+extern const struct protocol protocol_otlp;
+extern const struct protocol protocol_otlp_grpc;
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/test.h"
 #include "classify.h"
 #include "grpc.h"
+#include "protocol.h"
 
 #include <stdlib.h>
 
@@ -138,6 +139,41 @@ TEST(what_is_no_grpc_answer_is_judged_by_its_status)
 	r.wanted[0] = STR("3");
 	r.wanted[1] = STR("caf%C3%A9 100%25%0a %zz %4");
 	expect_str(str_of(classify_grpc(&r).text), "gRPC status 3: café 100%  %zz %4");
+}
+
+/* What OTLP's specification and a Pyroscope's intake answer. */
+TEST(each_otlp_answer_has_its_action)
+{
+	static const struct {
+		int status;
+		const char *type, *body;
+		int action;
+	} answers[] = {
+		{200, "application/x-protobuf", "", ANSWER_ACCEPTED},
+		{200, NULL, "", ANSWER_ACCEPTED},
+		{200, "application/x-protobuf", "\x0a\x06\x08\x02\x12\x02no", ANSWER_ISOLATE},
+		{200, "application/x-protobuf", "\x0a\x02\x08", ANSWER_ACCEPTED}, /* cut off */
+		{200, "text/html", "<html>", ANSWER_REFUSED},
+		{400, "text/plain", "outside of ingestion window", ANSWER_ISOLATE},
+		{401, "", "", ANSWER_REFUSED},
+		{415, "", "", ANSWER_REFUSED},
+		{429, "", "", ANSWER_LIMITED},
+		{500, "", "rpc error: code = InvalidArgument desc = x", ANSWER_ISOLATE},
+		{500, "", "storage", ANSWER_UNKNOWN},
+		{502, "", "", ANSWER_RETRY},
+		{503, "", "", ANSWER_RETRY},
+		{504, "", "", ANSWER_UNKNOWN},
+		{0, "", "", ANSWER_LOST},
+	};
+
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		struct http_response r = {.status = answers[i].status,
+					  .content_type = str_of(answers[i].type),
+					  .body = str_of(answers[i].body),
+					  .error = "connection refused"};
+
+		expect_eq(protocol_otlp.classify(&r).action, answers[i].action);
+	}
 }
 
 /* A status 200 that is not a Connect answer has stored nothing. */

@@ -58,7 +58,7 @@ TEST(who_wins)
 					   {STR("empty"), STR("")}};
 	static const struct label external[] = {{STR("b"), STR("mine")}};
 	static const struct label defaults[] = {{STR("a"), STR("0")}, {STR("node"), STR("n1")}};
-	struct label_rules rules = {defaults, 2, external, 1};
+	struct label_rules rules = {NULL, defaults, 2, external, 1};
 	struct made m;
 
 	make(&m, own, 5, &rules);

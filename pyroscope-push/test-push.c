@@ -9,7 +9,7 @@
  *   PUSH_PAUSE_MS  between batches
  *   PUSH_DRAIN_MS, PUSH_TIMEOUT_MS, PUSH_BACKOFF_MS, PUSH_RETRIES
  *   PUSH_CA, PUSH_SERVER_NAME, PUSH_TENANT
- *   PUSH_PROTOCOL  "parca"; else Pyroscope's
+ *   PUSH_PROTOCOL  "parca", "otlp", "otlp_grpc"; else Pyroscope's
  *   PUSH_SPOOL     the spool's directory
  *   PUSH_MAX_AGE_MS, PUSH_AT_LEAST_ONCE
  *
@@ -43,7 +43,17 @@ static struct str text(const char *name)
  * say is put into the finished config. */
 static const struct protocol *protocol(void)
 {
-	return str_is(text("PUSH_PROTOCOL"), "parca") ? &protocol_parca : &protocol_pyroscope;
+	static const struct {
+		const char *name;
+		const struct protocol *protocol;
+	} all[] = {{"parca", &protocol_parca},
+		   {"otlp", &protocol_otlp},
+		   {"otlp_grpc", &protocol_otlp_grpc}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (str_is(text("PUSH_PROTOCOL"), all[i].name))
+			return all[i].protocol;
+	return &protocol_pyroscope;
 }
 
 static struct push_config *make_config(const char *url)

@@ -383,7 +383,8 @@ void writer_batch(struct writer *w, const struct andiron_batch *batch)
 {
 	struct series_encoder encoder = {
 		.protocol = w->config->protocol,
-		.rules = {.defaults = &w->config->node,
+		.rules = {.renames = w->config->protocol->renames,
+			  .defaults = &w->config->node,
 			  .n_defaults = w->config->node.name.n > 0,
 			  .external = w->config->external,
 			  .n_external = w->config->n_external},

@@ -186,12 +186,26 @@ int http_send(struct http_client *client, const struct http_config *config,
 	return 0;
 }
 
-void http_cancel(struct http_client *client, uint64_t id)
+static struct transfer *find(struct http_client *client, uint64_t id)
 {
 	struct transfer *t = client->transfers;
 
 	while (t && t->id != id)
 		t = t->next;
+	return t;
+}
+
+bool http_was_sent(struct http_client *client, uint64_t id)
+{
+	struct transfer *t = find(client, id);
+
+	return t && transfer_was_sent(t);
+}
+
+void http_cancel(struct http_client *client, uint64_t id)
+{
+	struct transfer *t = find(client, id);
+
 	if (!t)
 		return;
 	t->cancelled = true;

@@ -108,5 +108,7 @@ struct http_request {
 int http_send(struct http_client *client, const struct http_config *config,
 	      const struct http_request *request, uint64_t *ret_id, struct error *err);
 void http_cancel(struct http_client *client, uint64_t id);
+/* Whether the last byte of a request under way has left, as in `sent` above. */
+bool http_was_sent(struct http_client *client, uint64_t id);
 
 #endif

@@ -316,8 +316,7 @@ static struct str find_header(CURL *easy, const char *name)
 	return str_of(header->value);
 }
 
-/* Whether the last byte of the request has left. An answer proves it. */
-static bool was_sent(const struct transfer *t)
+bool transfer_was_sent(const struct transfer *t)
 {
 	curl_off_t uploaded = 0;
 	long headers = 0, status = 0;
@@ -336,7 +335,7 @@ void transfer_finish(struct transfer *t, CURLcode code)
 	long status = 0;
 
 	response.elapsed_ns = clock_mono() - t->started_ns;
-	response.sent = was_sent(t);
+	response.sent = transfer_was_sent(t);
 	if (code == CURLE_OK) {
 		curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
 		curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);

@@ -53,6 +53,9 @@ int64_t transfer_deadline(const struct transfer *t);
 /* Whether the deadline has really passed; notes what was uploaded meanwhile. */
 bool transfer_stalled(struct transfer *t, int64_t now_ns);
 
+/* Whether the last byte of the request has left. An answer proves it. */
+bool transfer_was_sent(const struct transfer *t);
+
 /* Calls `done` with what came of it. */
 void transfer_finish(struct transfer *t, CURLcode code);
 

@@ -70,6 +70,25 @@ def large():
         assert ledger["retries"] == 0, ledger
 
 
+def by_otlp():
+    """The same profiles by OTLP over HTTP: the same totals, labelled by the target's own identity."""
+    with Pyroscope() as server:
+        name = prefix()
+        ledger = push(server, protocol="otlp", prefix=name, batches=3, series=4, rows=50, samples=3)
+        assert ledger["delivered"] == ledger["taken"] == stored(server, name, 4) == 1800, ledger
+        assert ledger["requests"] == 12 and ledger["healthy"], ledger
+        if server.stand_in:
+            found = server.series(f'{{service_name="{name}1"}}')
+            assert {one["process_pid"] for one in found} == {"1"} and "host_name" in found[0], found
+
+
+def otlp_elsewhere():
+    """A server that takes no OTLP is named, and a fault that may have carried it out is uncertain."""
+    with Pyroscope() as server:
+        ledger = push(server, protocol="otlp_grpc", prefix=prefix(), drain_ms=500)
+        assert ledger["delivered"] == 0 and not ledger["healthy"], ledger
+
+
 def lost_answers():
     """A profile that is sent again because its answer was lost counts once after compaction."""
     with Pyroscope() as server:
@@ -196,5 +215,5 @@ def over_tls():
                 assert "TLS with 127.0.0.1:" in ledger["says"] and cause in ledger["says"], (wrong, ledger)
 
 
-sys.exit(run([whole_run, type_and_labels, large, lost_answers, times_differ, failing, hanging, dead, permanent,
+sys.exit(run([whole_run, type_and_labels, large, by_otlp, otlp_elsewhere, lost_answers, times_differ, failing, hanging, dead, permanent,
               one_bad_series, tenants, rate_limited, over_tls]))

@@ -75,6 +75,7 @@ func (s *server) routes() http.Handler {
 	mux.HandleFunc("POST /control/compact", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, s.store.compact())
 	})
+	mux.HandleFunc("POST /v1development/profiles", s.otlp)
 	mux.HandleFunc("GET /control/requests", s.faults.count)
 	return mux
 }

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OTLP profiles. Contract in otlp.h. Each table is put together in a buffer of
+ * its own, what it refers to being interned on the way; the tables become the
+ * dictionary when all is known.
+ */
+#include "export/otlp.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/index.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "pprof/wire.h"
+
+#include <endian.h>
+#include <errno.h>
+
+/* An entry in its table's bytes, without its head. */
+struct span {
+	size_t start, n;
+};
+
+struct encoding {
+	const struct profile *p;
+	struct intern strings;
+	/* By the dictionary's field: the entries in wire form, how many, and where
+	 * each is by its content. */
+	struct buf tables[8];
+	uint32_t n[8];
+	struct index found[8];
+	VEC(struct span) spans[8];
+	uint32_t *mappings, *functions, *locations; /* of the profile's: entry, or 0 */
+	struct buf scratch;                         /* an entry under way */
+	bool failed;
+};
+
+#define MAPPING 1u
+#define LOCATION 2u
+#define FUNCTION 3u
+#define LINK 4u
+#define STRING 5u
+#define ATTRIBUTE 6u
+#define STACK 7u
+
+static uint32_t put_string(struct encoding *e, struct str s)
+{
+	uint32_t id = intern_add(&e->strings, s);
+
+	e->failed |= id == INDEX_NONE;
+	return id;
+}
+
+struct wanted {
+	const struct encoding *e;
+	uint32_t field;
+	struct str bytes;
+};
+
+static bool same(const void *context, uint32_t position)
+{
+	const struct wanted *w = context;
+	const struct span *s = &w->e->spans[w->field].p[position];
+
+	return str_eq((struct str){w->e->tables[w->field].p + s->start, s->n}, w->bytes);
+}
+
+static void append(struct encoding *e, uint32_t field, struct str bytes)
+{
+	struct buf *table = &e->tables[field];
+
+	wire_put_head(table, field, bytes.n);
+	e->failed |=
+		table->failed || !vec_push(&e->spans[field], ((struct span){table->n, bytes.n}));
+	buf_str_append(table, bytes);
+	e->failed |= table->failed;
+	e->n[field]++;
+}
+
+/* The entry with the scratch's content, made if need be; the scratch is empty
+ * afterwards. */
+static uint32_t put_entry(struct encoding *e, uint32_t field)
+{
+	struct wanted w = {e, field, buf_str(&e->scratch)};
+	uint64_t hash = hash_str(w.bytes);
+	uint32_t at =
+		e->scratch.failed || e->failed ? 0 : index_find(&e->found[field], hash, same, &w);
+
+	e->failed |= e->scratch.failed;
+	if (at == INDEX_NONE) {
+		at = e->n[field];
+		append(e, field, w.bytes);
+		e->failed |= index_add(&e->found[field], hash, at) != 0;
+	}
+	buf_clear(&e->scratch);
+	return e->failed ? 0 : at;
+}
+
+/* KeyValueAndUnit{ key=1, value=2{string=1} }. */
+static uint32_t put_attribute(struct encoding *e, const char *key, struct str text)
+{
+	wire_put_field(&e->scratch, 1, put_string(e, str_of(key)));
+	wire_put_head(&e->scratch, 2, wire_size(text.n));
+	wire_put_bytes(&e->scratch, 1, text);
+	return put_entry(e, ATTRIBUTE);
+}
+
+static void put_index(struct buf *b, uint32_t field, uint32_t value)
+{
+	wire_put_head(b, field, wire_length(value));
+	wire_put(b, value);
+}
+
+static bool is_hex(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!strchr("0123456789abcdefABCDEF", s.p[i]) || !s.p[i])
+			return false;
+	return s.n > 0;
+}
+
+static uint32_t put_mapping(struct encoding *e, uint32_t i)
+{
+	const struct profile_mapping *m = &e->p->mappings[i];
+	uint32_t attribute = 0, file;
+
+	if (!i || e->mappings[i])
+		return e->mappings[i];
+	if (m->build_id.n)
+		attribute = put_attribute(e,
+					  is_hex(m->build_id) ? "process.executable.build_id.gnu"
+							      : "process.executable.build_id.go",
+					  m->build_id);
+	file = put_string(e, m->file);
+	if (m->start < m->limit) { /* or both are to be 0 */
+		wire_put_field(&e->scratch, 1, m->start);
+		wire_put_field(&e->scratch, 2, m->limit);
+	}
+	wire_put_field(&e->scratch, 3, m->offset);
+	wire_put_field(&e->scratch, 4, file);
+	if (attribute)
+		put_index(&e->scratch, 5, attribute);
+	e->mappings[i] = put_entry(e, MAPPING);
+	return e->mappings[i];
+}
+
+static uint32_t put_function(struct encoding *e, uint32_t i)
+{
+	const struct profile_function *f = &e->p->functions[i];
+
+	if (!i || e->functions[i])
+		return e->functions[i];
+	wire_put_field(&e->scratch, 1, put_string(e, f->name));
+	wire_put_field(&e->scratch, 2, put_string(e, f->system_name));
+	wire_put_field(&e->scratch, 3, put_string(e, f->file));
+	wire_put_field(&e->scratch, 4, f->start_line);
+	e->functions[i] = put_entry(e, FUNCTION);
+	return e->functions[i];
+}
+
+static uint32_t put_location(struct encoding *e, uint32_t i)
+{
+	const struct profile_location *l = &e->p->locations[i];
+	struct buf bytes = BUF_NULL;
+
+	if (!i || e->locations[i])
+		return e->locations[i];
+	wire_put_field(&bytes, 1, put_mapping(e, l->mapping));
+	wire_put_field(&bytes, 2, l->address);
+	for (uint32_t k = 0; k < l->n_lines; k++) {
+		const struct profile_line *line = &e->p->lines[l->line_start + k];
+		uint32_t function = put_function(e, line->function);
+		size_t n = (function ? 1 + wire_length(function) : 0) +
+			   (line->line ? 1 + wire_length(line->line) : 0);
+
+		wire_put_head(&bytes, 3, n);
+		wire_put_field(&bytes, 1, function);
+		wire_put_field(&bytes, 2, line->line);
+	}
+	buf_str_append(&e->scratch, buf_str(&bytes));
+	e->failed |= bytes.failed;
+	buf_free(&bytes);
+	e->locations[i] = put_entry(e, LOCATION);
+	return e->locations[i];
+}
+
+static uint32_t put_stack(struct encoding *e, const struct profile_sample *s)
+{
+	struct buf frames = BUF_NULL;
+
+	for (uint32_t i = 0; i < s->n_frames; i++)
+		wire_put(&frames, put_location(e, e->p->frames[s->frame_start + i]));
+	if (frames.n)
+		wire_put_bytes(&e->scratch, 1, buf_str(&frames));
+	e->failed |= frames.failed;
+	buf_free(&frames);
+	return put_entry(e, STACK);
+}
+
+/* Sample{ stack=1, attributes=2, values=4 }. */
+static void put_sample(struct encoding *e, const struct profile_sample *s, int64_t value,
+		       struct buf *out)
+{
+	const struct profile_label *process = profile_label(e->p, s, STR("process"));
+	uint32_t attribute = process && process->text.n
+				     ? put_attribute(e, "process.executable.name", process->text)
+				     : 0;
+	uint32_t stack = put_stack(e, s);
+	size_t n = (stack ? 1 + wire_length(stack) : 0) +
+		   (attribute ? wire_size(wire_length(attribute)) : 0) +
+		   wire_size(wire_length((uint64_t)value));
+
+	wire_put_head(out, 2, n);
+	wire_put_field(out, 1, stack);
+	if (attribute)
+		put_index(out, 2, attribute);
+	wire_put_head(out, 4, wire_length((uint64_t)value));
+	wire_put(out, (uint64_t)value);
+}
+
+static void put_type(struct encoding *e, uint32_t field, struct str type, struct str unit,
+		     struct buf *out)
+{
+	uint32_t t = put_string(e, type), u = put_string(e, unit);
+
+	wire_put_head(out, field, (t ? 1 + wire_length(t) : 0) + (u ? 1 + wire_length(u) : 0));
+	wire_put_field(out, 1, t);
+	wire_put_field(out, 2, u);
+}
+
+/* Whether all values of the type are whole periods of CPU time. */
+static bool is_counted(const struct profile *p, size_t type)
+{
+	if (!str_is(p->types[type].unit, "nanoseconds") || p->period <= 0 ||
+	    !str_eq(p->types[type].type, p->period_type.type) ||
+	    !str_is(p->period_type.unit, "nanoseconds"))
+		return false;
+	for (size_t i = 0; i < p->n_samples; i++)
+		if (p->values[i * p->n_types + type] % p->period)
+			return false;
+	return true;
+}
+
+static void put_fixed(struct buf *b, uint32_t field, uint64_t value)
+{
+	wire_put(b, field << 3 | WIRE_I64);
+	value = htole64(value);
+	buf_append(b, &value, sizeof(value));
+}
+
+/* Profile{ sample_type=1, samples=2, time=3, duration=4, period_type=5,
+ * period=6, profile_id=7 }. */
+static void put_profile(struct encoding *e, size_t type, uint64_t id, struct buf *out)
+{
+	const struct profile *p = e->p;
+	bool counted = is_counted(p, type);
+	uint64_t ids[2] = {htobe64((uint64_t)p->time_ns), htobe64(id + type)};
+
+	put_type(e, 1, counted ? STR("samples") : p->types[type].type,
+		 counted ? STR("count") : p->types[type].unit, out);
+	for (size_t i = 0; i < p->n_samples; i++) {
+		int64_t value = p->values[i * p->n_types + type];
+
+		if (value)
+			put_sample(e, &p->samples[i], counted ? value / p->period : value, out);
+	}
+	put_fixed(out, 3, (uint64_t)p->time_ns);
+	wire_put_field(out, 4, (uint64_t)p->duration_ns);
+	put_type(e, 5, p->period_type.type, p->period_type.unit, out);
+	wire_put_field(out, 6, (uint64_t)p->period);
+	wire_put_bytes(out, 7, (struct str){(const char *)ids, sizeof(ids)});
+}
+
+/* KeyValue{ key=1, value=2{string=1 | int=3} }. */
+static void put_key_value(const struct otlp_attribute *a, struct buf *out)
+{
+	struct buf value = BUF_NULL, pair = BUF_NULL;
+	uint64_t number;
+
+	if (a->is_number && str_u64(a->text, &number)) {
+		wire_put(&value, 3 << 3 | WIRE_VARINT);
+		wire_put(&value, number);
+	} else {
+		wire_put_bytes(&value, 1, a->text);
+	}
+	wire_put_bytes(&pair, 1, a->key);
+	wire_put_bytes(&pair, 2, buf_str(&value));
+	wire_put_bytes(out, 1, buf_str(&pair));
+	out->failed |= value.failed || pair.failed;
+	buf_free(&value);
+	buf_free(&pair);
+}
+
+/* ResourceProfiles{ resource=1, scope_profiles=2{ scope=1, profiles=2 } }. */
+static void put_resource(struct encoding *e, const struct otlp_head *head, struct buf *out)
+{
+	struct buf resource = BUF_NULL, scope = BUF_NULL, profiles = BUF_NULL, one = BUF_NULL;
+
+	for (size_t i = 0; i < head->n_resource; i++)
+		put_key_value(&head->resource[i], &resource);
+	wire_put_bytes(&scope, 1, head->scope);
+	wire_put_bytes(&scope, 2, head->version);
+	wire_put_bytes(&profiles, 1, buf_str(&scope));
+	for (size_t i = 0; i < e->p->n_types; i++) {
+		buf_clear(&one);
+		put_profile(e, i, head->id, &one);
+		wire_put_bytes(&profiles, 2, buf_str(&one));
+		e->failed |= one.failed;
+	}
+	wire_put_bytes(out, 1, buf_str(&resource));
+	wire_put_bytes(out, 2, buf_str(&profiles));
+	e->failed |= resource.failed || scope.failed || profiles.failed || out->failed;
+	buf_free(&resource);
+	buf_free(&scope);
+	buf_free(&profiles);
+	buf_free(&one);
+}
+
+static void put_strings(struct encoding *e)
+{
+	for (uint32_t i = 0; i < e->strings.strings.n; i++)
+		if (i) /* the empty one is there */
+			append(e, STRING, intern_get(&e->strings, i));
+}
+
+static bool begin(struct encoding *e)
+{
+	const struct profile *p = e->p;
+
+	e->mappings = calloc(p->n_mappings + 1, sizeof(*e->mappings));
+	e->functions = calloc(p->n_functions + 1, sizeof(*e->functions));
+	e->locations = calloc(p->n_locations + 1, sizeof(*e->locations));
+	if (!e->mappings || !e->functions || !e->locations || intern_add(&e->strings, STR("")) != 0)
+		return false;
+	for (uint32_t field = MAPPING; field <= STACK; field++) /* entry 0 */
+		if (field == STRING || field == LINK)
+			append(e, field, STR_NULL);
+		else
+			put_entry(e, field);
+	return !e->failed;
+}
+
+static void end(struct encoding *e)
+{
+	for (uint32_t field = 0; field < 8; field++) {
+		buf_free(&e->tables[field]);
+		index_free(&e->found[field]);
+		vec_free(&e->spans[field]);
+	}
+	intern_free(&e->strings);
+	buf_free(&e->scratch);
+	free(e->mappings);
+	free(e->functions);
+	free(e->locations);
+}
+
+int otlp_encode(const struct profile *p, const struct otlp_head *head, struct buf *out)
+{
+	struct encoding e = {.p = p};
+	struct buf resource = BUF_NULL, dictionary = BUF_NULL;
+	size_t before = out->n;
+
+	e.failed = !begin(&e);
+	if (!e.failed)
+		put_resource(&e, head, &resource);
+	if (!e.failed)
+		put_strings(&e);
+	for (uint32_t field = MAPPING; field <= STACK && !e.failed; field++)
+		buf_str_append(&dictionary, buf_str(&e.tables[field]));
+	wire_put_bytes(out, 1, buf_str(&resource));
+	wire_put_bytes(out, 2, buf_str(&dictionary));
+	e.failed |= resource.failed || dictionary.failed || out->failed;
+	if (e.failed)
+		out->n = before;
+	end(&e);
+	buf_free(&resource);
+	buf_free(&dictionary);
+	return e.failed ? -ENOMEM : 0;
+}
