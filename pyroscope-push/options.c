@@ -102,7 +102,7 @@ static const struct andiron_option otlp_endpoint[] = {
 	{
 		.name = "max_age",
 		.type = ANDIRON_TYPE_DURATION,
-		.default_text = "\"0s\"",
+		.default_text = "\"59m\"",
 		.min = 0,
 		.max = INT64_C(864000000000000),
 		.doc = "How old a profile may become before it is given up; 0: any age.",

@@ -6,12 +6,16 @@
  * request share one dictionary. The message is kept compressed: the
  * same bytes are an HTTP body and a gRPC message.
  *
+ * Ages are limited as Pyroscope's intake limits them, which may be behind a
+ * Collector.
+ *
  * A target's own identity, which other wires leave behind, is the resource's
  * here: that is by what a Collector finds the pod.
  */
 #include "grpc.h"
 #include "protocol.h"
 
+#include "base/clock.h"
 #include "export/otlp.h"
 #include "pprof/gzip.h"
 #include "pprof/wire.h"
@@ -200,7 +204,8 @@ static const struct http_header call_headers[] = {
 #define LIMITS                                                                                     \
 	.component = "otlp.write", .renames = renames, .node_label = true,                         \
 	.limits = {.max_samples = 16000, .max_raw = 1400u << 10, .hard_raw = 1536u << 10},         \
-	.max_series = 1, .max_raw = 1536u << 10, .put_series = put_series
+	.max_series = 1, .max_raw = 1536u << 10, .max_age_ns = 59 * 60 * NS_PER_SEC,               \
+	.max_ahead_ns = 9 * 60 * NS_PER_SEC, .put_series = put_series
 
 const struct protocol protocol_otlp = {
 	LIMITS,

@@ -12,6 +12,7 @@
  *   PUSH_PROTOCOL  "parca", "otlp", "otlp_grpc"; else Pyroscope's
  *   PUSH_SPOOL     the spool's directory
  *   PUSH_MAX_AGE_MS, PUSH_AT_LEAST_ONCE
+ *   PUSH_ODD       so many batches of a producer that knows no rules
  *
  * Before each batch it says "taken N": what was taken when it is killed.
  *
@@ -21,6 +22,7 @@
 #include "base/clock.h"
 #include "base/test.h"
 #include "test-host.h"
+#include "test-odd.h"
 #include "writer.h"
 
 #include <signal.h>
@@ -123,6 +125,36 @@ static uint64_t feed(struct writer *w)
 	return taken;
 }
 
+/* Waits for the server now and then, so that the queue holds all. */
+static uint64_t feed_odd(struct writer *w, int64_t n)
+{
+	static const bool never;
+	unsigned int seed = (unsigned int)number("PUSH_SEED", 1);
+	uint64_t taken = 0;
+
+	for (int64_t i = 0; i < n; i++) {
+		const struct andiron_batch *batch = test_odd_batch(&seed);
+
+		taken += batch->samples;
+		writer_batch(w, batch);
+		batch_release(batch);
+		while (endpoint_counts(writer_endpoint(w, 0))->queued_profiles > 1000)
+			test_host_until(&never, 1);
+	}
+	return taken;
+}
+
+static void print_repairs(const struct writer *w)
+{
+	const struct series_repairs *r = writer_repairs(w);
+
+	printf("\"repairs\": {\"dropped\": %llu, \"cut\": %llu, \"spelled\": %llu, \"moved\": %llu}, "
+	       "\"profiles\": %llu, ",
+	       (unsigned long long)r->labels.dropped, (unsigned long long)r->labels.cut,
+	       (unsigned long long)r->labels.spelled, (unsigned long long)r->moved,
+	       (unsigned long long)endpoint_counts(writer_endpoint(w, 0))->sent_profiles);
+}
+
 TEST(push)
 {
 	const char *url = getenv("PUSH_URL");
@@ -141,12 +173,14 @@ TEST(push)
 	context = test_host_context();
 	expect_eq(writer_new(&context, make_config(url), &w), 0);
 	expect_eq(writer_start(w, &err), 0);
-	taken = feed(w);
+	taken = number("PUSH_ODD", 0) ? feed_odd(w, number("PUSH_ODD", 0)) : feed(w);
 	writer_drain(w, number("PUSH_DRAIN_MS", 20000) * NS_PER_MSEC);
 	expect(test_host_until(&host->drained, 60000));
 	expect_eq(taken + host->carried,
 		  host->delivered + host->spooled + host->uncertain + host->n_dropped);
-	printf("{\"taken\": %llu, \"carried\": %llu, \"delivered\": %llu, \"spooled\": %llu, "
+	printf("{");
+	print_repairs(w);
+	printf("\"taken\": %llu, \"carried\": %llu, \"delivered\": %llu, \"spooled\": %llu, "
 	       "\"uncertain\": %llu, \"healthy\": %s, \"requests\": %llu, \"retries\": %llu, "
 	       "\"dropped\": {",
 	       (unsigned long long)taken, (unsigned long long)host->carried,

@@ -228,6 +228,15 @@ static void put_type(struct encoding *e, uint32_t field, struct str type, struct
 	wire_put_field(out, 2, u);
 }
 
+/* A profile without samples is refused by some. */
+static bool is_empty(const struct profile *p, size_t type)
+{
+	for (size_t i = 0; i < p->n_samples; i++)
+		if (p->values[i * p->n_types + type])
+			return false;
+	return true;
+}
+
 /* Whether all values of the type are whole periods of CPU time. */
 static bool is_counted(const struct profile *p, size_t type)
 {
@@ -302,6 +311,8 @@ static void put_resource(struct encoding *e, const struct otlp_head *head, struc
 	wire_put_bytes(&scope, 2, head->version);
 	wire_put_bytes(&profiles, 1, buf_str(&scope));
 	for (size_t i = 0; i < e->p->n_types; i++) {
+		if (is_empty(e->p, i))
+			continue;
 		buf_clear(&one);
 		put_profile(e, i, head->id, &one);
 		wire_put_bytes(&profiles, 2, buf_str(&one));

@@ -9,7 +9,8 @@
  *  - A CPU profile, nanoseconds in whole periods, is written as counted samples
  *    with their period: all receivers multiply, so totals are the same
  *    whichever way a profile went.
- *  - Each sample type is a profile of its own, as the signal wants it.
+ *  - Each sample type that has values is a profile of its own, as the signal
+ *    wants it.
  *  - A build id is "process.executable.build_id.gnu" if it is hexadecimal, else
  *    Go's.
  */

@@ -139,7 +139,7 @@ def push(url, **what):
     """Runs the harness; its ledger."""
     environment = {**os.environ, "PUSH_URL": url,
                    **{f"PUSH_{k.upper()}": str(v) for k, v in {"protocol": "parca", **what}.items()}}
-    done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
 
@@ -170,6 +170,16 @@ def by_otlp():
     ledger = push(SERVER.url, protocol="otlp_grpc", prefix=name, batches=3, series=4, rows=50, samples=3)
     assert ledger["delivered"] == ledger["taken"] == 1800 and ledger["healthy"], ledger
     assert sum(SERVER.total(f'{{service_name="{name}{i}"}}', scope) for i in range(4)) == 1800 * PERIOD
+
+
+def odd_profiles():
+    """Of the profiles of a producer that knows no rules Parca refuses none, and survives all, by both of its intakes."""
+    batches = int(os.environ.get("ANDIRON_ODD_BATCHES", "1000"))
+    for protocol in ("parca", "otlp_grpc"):
+        ledger = push(SERVER.url, protocol=protocol, odd=batches, drain_ms=60000)
+        assert set(ledger["dropped"]) <= {"zero", "negative", "no_type"} and not ledger["uncertain"], ledger
+        assert ledger["retries"] == 0 and ledger["profiles"] > batches and SERVER.process.poll() is None, ledger
+        print(f"# {protocol}: {ledger['profiles']} profiles, {ledger['repairs']}", flush=True)
 
 
 def idle():
@@ -264,5 +274,5 @@ def absent():
 
 
 with Parca() as SERVER:
-    sys.exit(run([*(row(*r) for r in ROWS), summed_twice, values, no_duration, all_or_nothing, too_large, whole_run, by_otlp, idle, large,
+    sys.exit(run([*(row(*r) for r in ROWS), summed_twice, values, no_duration, all_or_nothing, too_large, whole_run, by_otlp, odd_profiles, idle, large,
                   late_server, uncertain, at_least_once, absent, deadly]))

@@ -26,7 +26,7 @@ def prefix():
 def push(server, **what):
     """Runs the harness; its ledger. Names are PUSH_… in lower case."""
     environment = {**os.environ, "PUSH_URL": server.url, **{f"PUSH_{k.upper()}": str(v) for k, v in what.items()}}
-    done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     ledger = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     there = sum(ledger[level] for level in ("delivered", "spooled", "uncertain"))
@@ -87,6 +87,17 @@ def otlp_elsewhere():
     with Pyroscope() as server:
         ledger = push(server, protocol="otlp_grpc", prefix=prefix(), drain_ms=500)
         assert ledger["delivered"] == 0 and not ledger["healthy"], ledger
+
+
+def odd_profiles():
+    """Of the profiles of a producer that knows no rules none that is sent is refused, each repair having been made."""
+    batches = int(os.environ.get("ANDIRON_ODD_BATCHES", "2000"))
+    with Pyroscope("--rate-mib", "400", "--burst-mib", "400") as server:
+        ledger = push(server, odd=batches, drain_ms=60000)
+        assert set(ledger["dropped"]) <= {"zero", "negative", "no_type"}, ledger
+        assert ledger["retries"] == 0 and ledger["profiles"] > batches, ledger
+        assert all(n >= batches // 40 for n in ledger["repairs"].values()), ledger
+        print(f"# {ledger['profiles']} profiles, {ledger['repairs']}", flush=True)
 
 
 def lost_answers():
@@ -215,5 +226,5 @@ def over_tls():
                 assert "TLS with 127.0.0.1:" in ledger["says"] and cause in ledger["says"], (wrong, ledger)
 
 
-sys.exit(run([whole_run, type_and_labels, large, by_otlp, otlp_elsewhere, lost_answers, times_differ, failing, hanging, dead, permanent,
+sys.exit(run([whole_run, type_and_labels, large, by_otlp, otlp_elsewhere, odd_profiles, lost_answers, times_differ, failing, hanging, dead, permanent,
               one_bad_series, tenants, rate_limited, over_tls]))
