@@ -10,6 +10,7 @@ ANDIRON and WORKLOAD are the command and something to sample.
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -48,13 +49,13 @@ pyroscope.write "server" {{
 class Agent:
     """`andiron run` beside something busy; `taken` looks at its books while it runs."""
 
-    def __init__(self, folder, config):
+    def __init__(self, folder, config, command=None):
         if os.geteuid() != 0:
             raise Skip("sampling needs root; run ./check with sudo")
         self.folder, self.log = folder, open(f"{folder}/log", "w+", encoding="utf-8")
         self.busy = subprocess.Popen([WORKLOAD, "300"], stdout=subprocess.DEVNULL)
         self.agent = subprocess.Popen(
-            [ANDIRON, "run", "--status", f"{folder}/status", "--ledger", f"{folder}/ledger", config],
+            [*(command or [ANDIRON, "run", "--status", f"{folder}/status", "--ledger", f"{folder}/ledger"]), config],
             stdout=self.log, stderr=self.log)
 
     def text(self):
@@ -137,6 +138,39 @@ def parca_example():
         assert writer["delivered"] == ledger["taken"] and not writer["dropped"], ledger
 
 
+def service_unit():
+    """packaging/systemd/andiron.service: its commands run, with its capabilities alone and the example's spool."""
+    if not shutil.which("setpriv"):
+        raise Skip("setpriv is missing; install util-linux")
+    root = pathlib.Path(__file__).parents[2]
+    unit = [line.split("=", 1) for line in (root / "packaging/systemd/andiron.service").read_text(encoding="utf-8")
+            .splitlines() if "=" in line and not line.startswith("#")]
+    name = f"e{uuid.uuid4().hex}"
+    with tempfile.TemporaryDirectory() as folder, Pyroscope() as server:
+        config = f"{folder}/config.alloy"
+        text = (root / "packaging/examples/host-pyroscope.alloy").read_text(encoding="utf-8")
+        for old, new in (("http://pyroscope:4040", server.url), ("/var/lib/andiron/pyroscope", f"{folder}/spool"),
+                         ('"host"}', f'"{name}"}}'), ("= 97 ", f"= {RATE} ")):
+            assert old in text, old
+            text = text.replace(old, new)
+        pathlib.Path(config).write_text(text.replace("sample_rate ", 'collect_interval = "1s"\n  sample_rate '),
+                                        encoding="utf-8")
+
+        def command(key):
+            line = next(value for k, value in unit if k == key)
+            for old, new in (("/usr/bin/andiron", ANDIRON), ("/etc/andiron/config.alloy", config),
+                             ("/run/andiron", folder)):
+                line = line.replace(old, new)
+            return line.split()
+        wanted = next(value for k, value in unit if k == "CapabilityBoundingSet").lower().replace("cap_", "+").split()
+        limits = ["setpriv", "--no-new-privs", f"--bounding-set=-all,{','.join(wanted)}"]
+        subprocess.run([*limits, *command("ExecStartPre")], check=True, capture_output=True)
+        with Agent(folder, config, [*limits, *command("ExecStart")[:-1], "--ledger", f"{folder}/ledger"]) as agent:
+            agent.until(lambda: samples(server, name) >= 100 * PERIOD, "100 samples at the server")
+            ledger = agent.stop()
+        assert samples(server, name) == ledger["writers"]["pyroscope.write.server"]["delivered"] * PERIOD, ledger
+
+
 def late_server():
     """A server that comes up late gets all; meanwhile the writer is unhealthy and says why."""
     if os.environ.get("ANDIRON_PYROSCOPE"):
@@ -155,4 +189,4 @@ def late_server():
                 assert samples(server, name) == ledger["taken"] * PERIOD, ledger
 
 
-sys.exit(run([to_the_sample, parca_example, late_server]))
+sys.exit(run([to_the_sample, parca_example, service_unit, late_server]))
