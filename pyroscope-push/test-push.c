@@ -27,6 +27,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static int64_t number(const char *name, int64_t absent)
@@ -144,10 +145,15 @@ static uint64_t feed_odd(struct writer *w, int64_t n)
 	return taken;
 }
 
-static void print_repairs(const struct writer *w)
+static void print_figures(const struct writer *w)
 {
 	const struct series_repairs *r = writer_repairs(w);
 
+	struct rusage used;
+
+	getrusage(RUSAGE_SELF, &used);
+	printf("\"peak_kib\": %ld, \"sent_bytes\": %llu, ", used.ru_maxrss,
+	       (unsigned long long)endpoint_counts(writer_endpoint(w, 0))->sent_bytes);
 	printf("\"repairs\": {\"dropped\": %llu, \"cut\": %llu, \"spelled\": %llu, \"moved\": %llu}, "
 	       "\"profiles\": %llu, ",
 	       (unsigned long long)r->labels.dropped, (unsigned long long)r->labels.cut,
@@ -179,7 +185,7 @@ TEST(push)
 	expect_eq(taken + host->carried,
 		  host->delivered + host->spooled + host->uncertain + host->n_dropped);
 	printf("{");
-	print_repairs(w);
+	print_figures(w);
 	printf("\"taken\": %llu, \"carried\": %llu, \"delivered\": %llu, \"spooled\": %llu, "
 	       "\"uncertain\": %llu, \"healthy\": %s, \"requests\": %llu, \"retries\": %llu, "
 	       "\"dropped\": {",

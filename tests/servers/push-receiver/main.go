@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -35,6 +36,8 @@ type server struct {
 	journal journal
 	ack     time.Duration
 	tls     struct{ cert, key string }
+	// It was asked for figures, and has no more to do.
+	benched bool
 }
 
 func flags() (s *server, listen, journal string) {
@@ -55,6 +58,14 @@ func flags() (s *server, listen, journal string) {
 	flag.DurationVar(&s.ack, "ack-delay", 0, "time before each answer; the real server's is 500ms")
 	flag.StringVar(&s.tls.cert, "tls-cert", "", "file with the certificate to speak TLS with")
 	flag.StringVar(&s.tls.key, "tls-key", "", "file with its key")
+	flag.Func("encode", "how many stacks to encode, for a benchmark, instead of listening; may be given again", func(n string) error {
+		stacks, err := strconv.Atoi(n)
+		if err == nil {
+			encode(stacks)
+			s.benched = true
+		}
+		return err
+	})
 	flag.Parse()
 	s.bucket = bucket{rate: *rate * (1 << 20), burst: *burst * (1 << 20)}
 	s.bucket.tokens = s.bucket.burst
@@ -91,6 +102,9 @@ func (s *server) serve(web *http.Server, listener net.Listener) error {
 
 func main() {
 	s, address, path := flags()
+	if s.benched {
+		return
+	}
 	if path != "" {
 		if err := s.journal.open(path, s.replay); err != nil {
 			log.Fatal(err)
