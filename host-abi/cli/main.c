@@ -78,5 +78,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < N_VERBS; i++)
 		if (strcmp(argv[1], verbs[i].name) == 0)
 			return finish(verbs[i].run(argc - 1, argv + 1));
+	if (strcmp(argv[1], "worker") == 0)
+		return verb_worker(argc - 1, argv + 1);
 	return unknown_verb(argv[1]);
 }

@@ -8,6 +8,7 @@
 
 #include "abi/batch-view.h"
 #include "base/cleanup.h"
+#include "host/apart.h"
 #include "host/calls.h"
 #include "host/state.h"
 
@@ -226,6 +227,10 @@ static bool own_extension(struct host *host, const char *id, struct andiron_exte
 		return true;
 	}
 #endif
+	if (strcmp(id, ANDIRON_APART_ID) == 0) {
+		*ret = (struct andiron_extension){apart_table(), NULL};
+		return true;
+	}
 	return false;
 }
 

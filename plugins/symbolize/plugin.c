@@ -4,6 +4,7 @@
  * came where naming it fails: missing names are a nuisance, missing samples a
  * lie.
  */
+#include "apart.h"
 #include "options.h"
 #include "symbolizer.h"
 
@@ -19,6 +20,7 @@
 struct instance {
 	struct abi_context context;
 	struct symbolizer symbolizer;
+	struct apart apart;
 	uint64_t unnamed_batches;
 	bool kernel_hidden;
 };
@@ -36,7 +38,7 @@ static int32_t symbolize_create(const struct andiron_host *host, uint64_t instan
 				struct andiron_error *err)
 {
 	const struct symbolizer_settings settings = symbolize_settings(args);
-	struct andiron_extension objects;
+	struct andiron_extension objects, apart;
 	struct instance *i;
 	int32_t r = host->extension(instance, ANDIRON_OBJECTS_ID, &objects);
 
@@ -47,6 +49,14 @@ static int32_t symbolize_create(const struct andiron_host *host, uint64_t instan
 		return -ENOMEM;
 	i->context = (struct abi_context){host, instance};
 	symbolizer_init(&i->symbolizer, &objects, &settings, broken_file, i);
+	/* A host that has no processes to give parses here. */
+	i->apart = APART_NULL;
+	if (host->extension(instance, ANDIRON_APART_ID, &apart) == 0) {
+		i->apart.service = apart.table;
+		i->apart.self = apart.self;
+		i->apart.instance = instance;
+		i->symbolizer.port = (struct symbolizer_port){apart_ask, &i->apart};
+	}
 	*ret_self = i;
 	return 0;
 }
@@ -78,6 +88,7 @@ static void symbolize_destroy(void *self)
 	struct instance *i = self;
 
 	symbolizer_fini(&i->symbolizer);
+	apart_stop(&i->apart);
 	free(i);
 }
 
@@ -122,6 +133,11 @@ static void symbolize_metrics(void *self, const struct andiron_metric_sink *sink
 	symbolize_count(&i->symbolizer, i->unnamed_batches, sink);
 }
 
+static int32_t symbolize_apart(int32_t socket)
+{
+	return apart_serve(socket);
+}
+
 static const struct andiron_export exports[] = {
 	{"receiver", ANDIRON_EXPORT_RECEIVER, 0, "Takes profiles whose frames have no names."}};
 static const char *const needs[] = {ANDIRON_OBJECTS_ID, NULL};
@@ -144,6 +160,7 @@ static const struct andiron_component symbolize = {
 	.destroy = symbolize_destroy,
 	.batch = symbolize_batch,
 	.metrics = symbolize_metrics,
+	.apart = symbolize_apart,
 };
 
 static const struct andiron_component *const components[] = {&symbolize};

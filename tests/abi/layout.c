@@ -53,6 +53,7 @@ AT(andiron_host, extension, 152);
 AT(andiron_component, validate, 72);
 AT(andiron_component, batch, 136);
 AT(andiron_component, extension, 152);
+AT(andiron_component, apart, 160);
 AT(andiron_plugin, components, 40);
 AT(andiron_plugin, n_components, 48);
 SIZE(andiron_object_key, 32);

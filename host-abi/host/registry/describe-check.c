@@ -9,6 +9,7 @@
 #include "base/str.h"
 
 #include <errno.h>
+#include <stddef.h>
 
 #define MAX_COMPONENTS 64u
 #define MAX_OPTIONS 1000u
@@ -72,16 +73,19 @@ static int check_exports(const struct andiron_component *c, struct error *err)
 	return 0;
 }
 
+/* The table before it grew. */
+#define OLDEST_COMPONENT offsetof(struct andiron_component, apart)
+
 static int check_component(const struct andiron_component *c, struct error *err)
 {
 	int r;
 
-	if (!c || c->size < sizeof(*c))
+	if (!c || c->size < OLDEST_COMPONENT)
 		return error_set(
 			err, -ENOEXEC,
 			"a component of its is described by %u bytes, version 1.0 has %zu: "
 			"it was built with headers that were never released",
-			c ? c->size : 0, sizeof(*c));
+			c ? c->size : 0, OLDEST_COMPONENT);
 	if (is_blank(c->name))
 		return error_set(err, -ENOEXEC, "a component of its has no name");
 	if (is_blank(c->summary))

@@ -140,6 +140,14 @@ struct andiron_component {
 	 * what it does not know. [serial], O(1).
 	 */
 	const void *(*extension)(void *self, const char *id);
+
+	/*
+	 * What runs in a process of its own (andiron/apart.h): serves requests on
+	 * `socket` (SOCK_SEQPACKET, the component's own messages) until it ends.
+	 * No instance, no host. 0, or a negative errno when it cannot go on. NULL:
+	 * there is none; absent in the shorter tables of version 1.0.
+	 */
+	int32_t (*apart)(int32_t socket);
 };
 
 #ifdef __cplusplus

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Names, lines and inlined calls, of programs as they are: stripped, or with debug information; and the process that reads them."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+from running import Agent
+from tap import ANDIRON, WORKLOAD, Background, Skip, andiron, case, main, need_root, read, run, until, write
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GO_PROGRAM = os.path.join(HERE, "../elf/go-program")
+
+
+def build_go():
+    if not shutil.which("go"):
+        raise Skip("needs Go: install golang")
+    subprocess.run(["go", "build", "-ldflags=-s -w", "-o", os.path.join(os.getcwd(), "go-program"), "."], cwd=GO_PROGRAM, check=True,
+                   env={**os.environ, "GOFLAGS": "-mod=mod", "GOWORK": "off"}, capture_output=True)
+    return os.path.join(os.getcwd(), "go-program")
+
+
+@case
+def stripped_go():
+    """A stripped Go program shows its functions, inlined calls and source lines: `go tool pprof -list` prints them."""
+    need_root()
+    program = build_go()
+    andiron("record", "-F", "199", "-o", "go.pb.gz", "-o", "go.folded", "--", program, "1500ms").expect(0, "wrote")
+    listed = run("go", "tool", "pprof", "-list", r"main\.", "go.pb.gz").expect(0).out
+    assert "r.values[i&63] = next(r, i)" in listed and "return x ^ x>>29" in listed, listed
+    # A line with weight: flat and cumulative stand in front of it.
+    assert re.search(r"ms .*\d+:.*x \*= 0x9e3779b97f4a7c15|ms .*\d+:.*return x \^ x>>29", listed), listed
+    stacks = read("go.folded")
+    assert re.search(r"main\.main;main\.spin;main\.\(\*ring\)\.step;main\.next;main\.mix", stacks), stacks[:2000]
+
+
+C_PROGRAM = """
+static volatile unsigned long sink;
+static inline __attribute__((always_inline)) unsigned long twist(unsigned long x)
+{
+	return x * 2654435761u ^ x >> 7;
+}
+static __attribute__((noinline)) unsigned long turn(unsigned long n)
+{
+	unsigned long x = n;
+	while (n--)
+		x = twist(x);
+	return x;
+}
+int main(void)
+{
+	for (int i = 0; i < 900; i++)
+		sink += turn(1000000 + i);
+	return 0;
+}
+"""
+
+
+def build_c(*options):
+    write("twist.c", C_PROGRAM)
+    run("gcc", "-O2", *options, "-o", "twist", "twist.c").expect(0)
+
+
+def record_c(name):
+    andiron("record", "-F", "199", "-o", f"{name}.pb.gz", "-o", f"{name}.folded", "--", "./twist").expect(0, "wrote")
+    return read(f"{name}.folded")
+
+
+@case
+def debug_information():
+    """A program with debug information shows inlined calls and lines."""
+    need_root()
+    build_c("-g")
+    assert re.search(r"turn;twist ", record_c("with")), read("with.folded")
+    listed = run("go", "tool", "pprof", "-list", "turn", "with.pb.gz") if shutil.which("go") else None
+    assert listed is None or "x = twist(x);" in listed.expect(0).out, listed.out
+
+
+@case
+def debug_link():
+    """A stripped program finds its debug file beside it, by its link; one with another CRC does not count."""
+    need_root()
+    build_c("-g", "-Wl,--build-id=none")
+    run("objcopy", "--only-keep-debug", "twist", "twist.debug").expect(0)
+    run("strip", "twist").expect(0)
+    run("objcopy", "--add-gnu-debuglink=twist.debug", "twist").expect(0)
+    assert re.search(r"turn;twist ", record_c("linked")), read("linked.folded")
+    with open("twist.debug", "ab") as f:
+        f.write(b"changed")
+    assert "turn" not in record_c("changed"), read("changed.folded")
+
+
+def children_of(pid, words):
+    listed = run("ps", "--ppid", str(pid), "-o", "pid=,args=").out
+    return [int(line.split()[0]) for line in listed.splitlines() if words in line]
+
+
+@case
+def worker():
+    """Files are parsed by a process that can do nothing else; killing it costs a batch's names at most, and no sample."""
+    need_root()
+    write("c.alloy", 'pyroscope.ebpf "all" {\n  forward_to       = [profile.file.out.receiver]\n  collect_interval = "1s"\n'
+                     '  targets_only     = false\n  default_target   = {service_name = "x"}\n}\n'
+                     'profile.file "out" {\n  paths = ["x.folded"]\n}\n')
+    with Background(WORKLOAD, "60"), Agent("c.alloy") as agent:
+        first = until(lambda: children_of(agent.pid, "worker"), "the process that parses runs")[0]
+        until(lambda: "Seccomp:\t2" in read(f"/proc/{first}/status"), "it is in its sandbox")
+        status = read(f"/proc/{first}/status")
+        for words in (r"CapEff:\t0+\n", r"CapPrm:\t0+\n", r"NoNewPrivs:\t1\n"):
+            assert re.search(words, status), status
+        os.kill(first, signal.SIGKILL)
+        # New addresses need it again.
+        with Background("python3", "-c", "while True: sum(i * i for i in range(10000))"):
+            agent.until_metric("andiron_symbolize_crashes_total")
+            second = until(lambda: [c for c in children_of(agent.pid, "worker") if c != first], "another one runs")
+        assert second
+        found = agent.stop()
+        assert not children_of(agent.pid, "worker")
+    assert all(not w["dropped"] for w in found["writers"].values()), found
+    assert "workload_70" in read("x.folded")
+
+
+main()
