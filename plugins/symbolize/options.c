@@ -66,8 +66,8 @@ static void add_family(const struct andiron_metric_sink *sink, struct andiron_me
 void symbolize_count(const struct symbolizer *s, uint64_t unnamed_batches,
 		     const struct andiron_metric_sink *sink)
 {
-	static const char *const sources[] = {"symtab", "debug", "dynsym", "minidebug",
-					      "go",     "dwarf", "kernel", NULL};
+	static const char *const sources[] = {"symtab", "debug", "dynsym", "minidebug", "go",
+					      "dwarf",  "jit",   "kernel", NULL};
 	static const char *const reasons[] = {"no_object", "unavailable",   "broken",
 					      "no_symbol", "kernel_hidden", NULL};
 	const struct andiron_metric resolved = {.name = "andiron_symbolize_frames_resolved_total",

@@ -106,11 +106,25 @@ static int open_go(struct tables *t)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* What is no ELF file may be what a runtime tells of its code. */
+static int open_file(struct tables *t, struct error *err)
+{
+	int r = elf_file_open(&t->file, t->fds[TABLES_FILE], err), jit;
+
+	if (r != -ENOEXEC)
+		return r;
+	jit = jit_load(&t->jit, t->fds[TABLES_FILE], t->limits.max_bytes);
+	t->is_jit = jit >= 0 || jit == -E2BIG;
+	return t->is_jit ? 0 : jit == -ENOMEM ? jit : r;
+}
+
 static int open_all(struct tables *t, struct error *err)
 {
 	size_t max_symbols = t->limits.max_bytes / 16;
-	int r = elf_file_open(&t->file, t->fds[TABLES_FILE], err);
+	int r = open_file(t, err);
 
+	if (t->is_jit)
+		return r;
 	if (r == 0)
 		r = elf_symbols_load(&t->own, &t->file, max_symbols, err);
 	if (r == 0)
@@ -147,6 +161,7 @@ void tables_close(struct tables *t)
 	elf_symbols_free(&t->debug);
 	elf_symbols_free(&t->small);
 	elf_file_close(&t->file);
+	jit_free(&t->jit);
 	buf_free(&t->name);
 	closep(&t->small_fd);
 	t->small_fd = -1;
@@ -160,7 +175,7 @@ size_t tables_bytes(const struct tables *t)
 {
 	return sizeof(*t) + elf_symbols_bytes(&t->own) + elf_symbols_bytes(&t->debug) +
 	       elf_symbols_bytes(&t->small) + (t->has_go ? 5 * WINDOW_PIECE : 0) +
-	       (t->dwarf ? dwarf_bytes(t->dwarf) : 0);
+	       jit_bytes(&t->jit) + (t->dwarf ? dwarf_bytes(t->dwarf) : 0);
 }
 
 void tables_grant(struct tables *t)
@@ -292,13 +307,40 @@ static int put_symbol(const struct tables *t, struct dwarf_frames *f)
 	return 0;
 }
 
+/* What is not there may have been written since. */
+static int find_compiled(struct tables *t, uint64_t address, struct dwarf_frames *ret)
+{
+	struct dwarf_frame frame = {0};
+	struct str name;
+
+	ret->list.n = 0;
+	buf_clear(&ret->text);
+	if (!jit_find(&t->jit, address, &name)) {
+		int r = jit_load(&t->jit, t->fds[TABLES_FILE], t->limits.max_bytes);
+
+		if (r == -ENOMEM)
+			return r;
+		if (r <= 0 || !jit_find(&t->jit, address, &name))
+			return -EAGAIN;
+	}
+	frame.function.n = (uint32_t)name.n;
+	if (buf_append(&ret->text, name.p, name.n) < 0 || !vec_push(&ret->list, frame))
+		return -ENOMEM;
+	return 0;
+}
+
 int tables_find(struct tables *t, uint64_t address, struct dwarf_frames *ret,
 		enum tables_source *source)
 {
 	enum tables_source lines;
-	int r = find_symbol(t, address, source);
-	bool named = r == 0;
+	bool named;
+	int r;
 
+	*source = FROM_JIT;
+	if (t->is_jit)
+		return find_compiled(t, address, ret);
+	r = find_symbol(t, address, source);
+	named = r == 0;
 	if (!named && r != -ENOENT)
 		return r;
 	r = find_frames(t, address, named, ret, &lines);

@@ -8,12 +8,14 @@
  * information. The first that covers the address names the function. Lines and inlined calls come
  * from Go's table where there is one, since it needs no debug information, else from debug
  * information of the file itself, else of the debug file.
+ * A perf map or a jitdump instead of an ELF file names what a runtime has compiled.
  */
 #ifndef SYMBOLIZE_TABLES_H
 #define SYMBOLIZE_TABLES_H
 
 #include "dwarf/dwarf.h"
 #include "elf/debuglink.h"
+#include "elf/jit.h"
 #include "elf/pclntab.h"
 #include "elf/symbols.h"
 
@@ -34,6 +36,7 @@ enum tables_source {
 	FROM_MINIDEBUG,
 	FROM_GO,
 	FROM_DWARF,
+	FROM_JIT,
 	FROM_KERNEL,
 	FROM_COUNT
 };
@@ -56,6 +59,9 @@ struct tables {
 	int dwarf_error; /* why there is none: -ENOENT, -EAGAIN (split), -ETIME (set aside), … */
 	bool dwarf_tried;
 	struct elf_debuglinks links;
+	bool is_jit; /* the file is no ELF file but a perf map or a jitdump, and nothing else is
+			there */
+	struct jit jit;
 	struct buf name;
 };
 
@@ -74,7 +80,8 @@ void tables_grant(struct tables *t);
 
 /*
  * The frames of an address, innermost first, replacing what *ret held; *source is who named the
- * function. -ENOENT: nothing covers it; -ENOMEM; else files could not be read. Ask in the order of
+ * function. -ENOENT: nothing covers it; -EAGAIN: nothing does yet (a runtime
+ * may still tell); -ENOMEM; else files could not be read. Ask in the order of
  * addresses.
  */
 int tables_find(struct tables *t, uint64_t address, struct dwarf_frames *ret,

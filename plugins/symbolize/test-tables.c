@@ -107,6 +107,28 @@ TEST(linked_debug_files_are_checked)
 	close(fds[TABLES_DEBUG]);
 }
 
+/* A perf map instead of a program: what is not told yet may be told later. */
+TEST(perf_maps_name_compiled_code)
+{
+	int fds[TABLES_FILES] = {elf_memfd("7f00 10 *sum /a.js:3\n", 21), -1, -1, -1};
+	_cleanup_(closep) int writer = dup(fds[TABLES_FILE]);
+	struct dwarf_frames frames = {0};
+	enum tables_source source;
+	struct tables t;
+
+	expect_eq(tables_open(&t, fds, &limits, NULL), 0);
+	expect_eq(tables_find(&t, 0x7f0f, &frames, &source), 0);
+	expect_eq(source, FROM_JIT);
+	expect_str(dwarf_frame_text(&frames, frames.list.p[0].function), "*sum /a.js:3");
+	expect_eq(tables_find(&t, 0x7f10, &frames, &source), -EAGAIN);
+	expect_eq(lseek(writer, 0, SEEK_END), 21);
+	expect_eq(write(writer, "7f10 8 late\n", 12), 12);
+	expect_eq(tables_find(&t, 0x7f10, &frames, &source), 0);
+	expect_str(dwarf_frame_text(&frames, frames.list.p[0].function), "late");
+	tables_close(&t);
+	dwarf_frames_free(&frames);
+}
+
 /* The kernel's own file gives the names of what it does for time. */
 TEST(the_vdso_has_names)
 {
