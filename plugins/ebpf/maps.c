@@ -51,7 +51,7 @@ void mapset_free(struct mapset *set)
 	while (set) {
 		struct mapset *older = set->older;
 
-		vec_each(&set->list, m)
+		vec_each (&set->list, m)
 			if (m->image)
 				image_release(m->image);
 		vec_free(&set->list);
@@ -92,21 +92,35 @@ static int add(struct mapset *set, const struct maps_line *line, struct image *i
 	return vec_push(&set->list, m) ? 0 : -1;
 }
 
+/* Memory of the process's own, also where it has given it a name
+ * (PR_SET_VMA_ANON_NAME), or shares it with its children. */
+static bool is_anonymous(struct str path)
+{
+	return path.n == 0 || str_is(path, "//anon") || str_starts(path, STR("[anon"));
+}
+
+/* Code out of no file, that a perf map tells of, has the map as its image, in
+ * which addresses are the process's own. */
 static int add_line(struct mapset *set, const struct maps_line *line, struct images *images,
 		    maps_open_fn open_file, void *context)
 {
+	struct maps_line l = *line;
 	struct image *image = NULL;
 	char reopen[4352] = "";
 	int fd, r;
 
-	if (line->inode != 0) {
-		fd = open_file(context, line, reopen, sizeof(reopen));
+	if (l.inode != 0 || is_anonymous(l.path)) {
+		fd = open_file(context, &l, reopen, sizeof(reopen));
+		if (fd >= 0 && l.inode == 0) {
+			l.path = str_of(reopen);
+			l.offset = l.start;
+		}
 		if (fd >= 0) {
-			image = image_get(images, fd, line->path, str_of(reopen));
+			image = image_get(images, fd, l.path, str_of(reopen));
 			close(fd);
 		}
 	}
-	r = add(set, line, image);
+	r = add(set, &l, image);
 	if (r != 0 && image)
 		image_release(image);
 	return r;

@@ -50,7 +50,7 @@ static void process_free(struct process *p)
 
 void processes_fini(struct processes *t)
 {
-	vec_each(&t->all, p)
+	vec_each (&t->all, p)
 		process_free(*p);
 	vec_free(&t->all);
 	index_free(&t->index);
@@ -162,6 +162,49 @@ static int open_in_root(const struct opener *o, const struct maps_line *line)
 	return take_fd(fd);
 }
 
+/* Its pid in its own PID namespace, by which a runtime names files. */
+static uint32_t own_pid(const struct opener *o)
+{
+	_cleanup_(buf_free) struct buf status = BUF_NULL;
+	static const char field[] = "\nNSpid:";
+	uint64_t pid;
+	struct str line;
+	size_t at;
+
+	if (file_read(o->dir, "status", &status, 16384) < 0)
+		return o->tgid;
+	at = str_search(buf_str(&status), str_of(field));
+	line = str_skip(buf_str(&status), at + sizeof(field) - 1);
+	line = str_trim(str_first(line, str_find(line, '\n')));
+	line = str_skip(line, str_rfind(line, '\t') < line.n ? str_rfind(line, '\t') + 1 : 0);
+	return str_u64(line, &pid) && pid <= UINT32_MAX ? (uint32_t)pid : o->tgid;
+}
+
+/* The perf map of a process that compiles, inside its root; only its own user's
+ * word counts, and no link leads away. */
+static int open_perf_map(const struct opener *o, char *reopen, size_t n)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_(closep) int root = openat(o->dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(closep) int fd = -1;
+	struct stat map, process;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", own_pid(o));
+	fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (fd < 0 || fstat(fd, &map) != 0 || fstat(o->dir, &process) != 0 ||
+	    !S_ISREG(map.st_mode) || map.st_uid != process.st_uid)
+		return -1;
+	if (o->own_root)
+		snprintf(reopen, n, "%s", path);
+	else
+		snprintf(reopen, n, "/proc/%u/root%s", o->tgid, path);
+	return take_fd(fd);
+}
+
 static int open_mapped(void *context, const struct maps_line *line, char *reopen, size_t n)
 {
 	const struct opener *o = context;
@@ -169,6 +212,8 @@ static int open_mapped(void *context, const struct maps_line *line, char *reopen
 	char name[64];
 	int fd;
 
+	if (line->inode == 0)
+		return open_perf_map(o, reopen, n);
 	snprintf(name, sizeof(name), "map_files/%lx-%lx", (unsigned long)line->start,
 		 (unsigned long)line->limit);
 	fd = openat(o->dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
