@@ -149,8 +149,11 @@ static void note_process(struct engine *e, const struct sampler_process *record)
 	match = match_process(e, p);
 	select_judge(e->session, e->matcher, p);
 	/* Where all is sampled, its target may be news that is on its way. */
-	if (match || select_mode(&e->options, e->matcher) == SAMPLER_ALL)
+	if (match || select_mode(&e->options, e->matcher) == SAMPLER_ALL) {
 		map_process(e, p);
+		/* What it maps from now on is read at the interval's end. */
+		p->stale = true;
+	}
 }
 
 /* Such a sample was selected, so its process is one to be known. */
