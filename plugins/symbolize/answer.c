@@ -32,7 +32,7 @@ static bool take_text(struct str *rest, struct str *ret)
 
 int answer_put_head(struct buf *b, const struct answer_head *head)
 {
-	const uint32_t numbers[] = {head->n, (uint32_t)head->error};
+	const uint32_t numbers[] = {head->n, (uint32_t)head->error, head->lacking};
 	int r = buf_append(b, numbers, sizeof(numbers));
 
 	if (r == 0)
@@ -44,12 +44,13 @@ int answer_put_head(struct buf *b, const struct answer_head *head)
 
 bool answer_head(struct str *rest, struct answer_head *ret)
 {
-	uint32_t numbers[2];
+	uint32_t numbers[3];
 
 	if (!take(rest, numbers, sizeof(numbers)))
 		return false;
 	ret->n = numbers[0];
 	ret->error = (int32_t)numbers[1];
+	ret->lacking = numbers[2];
 	return take_text(rest, &ret->why) && take_text(rest, &ret->link) &&
 	       take_text(rest, &ret->alt);
 }

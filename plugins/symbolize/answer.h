@@ -4,10 +4,10 @@
  * numbers are only shown, texts are to be cleaned.
  *
  *   head     u32 number of addresses, i32 error (0: the file was read; else a negative errno and no
- *            addresses), then texts: why, the file that .gnu_debuglink names, build id of dwz's
- * file address  u8 source (FROM_COUNT: none), u8 whether it could not be read, u16 number of frames
- *   frame    u32 line, u32 column, u32 start line, then texts: name, linked name, file
- *   text     u32 length and bytes
+ *            addresses), u32 whether a debug file would tell more, then texts: why, the file that
+ * .gnu_debuglink names, build id of dwz's file address  u8 source (FROM_COUNT: none), u8 whether it
+ * could not be read, u16 number of frames frame    u32 line, u32 column, u32 start line, then
+ * texts: name, linked name, file text     u32 length and bytes
  */
 #ifndef SYMBOLIZE_ANSWER_H
 #define SYMBOLIZE_ANSWER_H
@@ -19,6 +19,7 @@
 struct answer_head {
 	uint32_t n;
 	int32_t error;
+	uint32_t lacking;          /* not 0: a debug file would tell more */
 	struct str why, link, alt; /* borrowed from the bytes */
 };
 

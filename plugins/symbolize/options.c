@@ -5,6 +5,7 @@
 #include "abi/value.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CACHE_BYTES_DEFAULT INT64_C(33554432)
@@ -30,6 +31,21 @@ static const struct andiron_option options[] = {
 	 .doc = "Whether frames get source files and lines, from debug information and from Go's own "
 		"tables.",
 	 .since = "0.1"},
+	{.name = "debuginfod",
+	 .type = ANDIRON_TYPE_BOOL,
+	 .default_text = "false",
+	 .doc = "Whether debug files that are not here are fetched from debuginfod servers, by elfutils' "
+		"debuginfod-find and into its cache.",
+	 .since = "0.1"},
+	{.name = "debuginfod_urls",
+	 .type = ANDIRON_TYPE_STRING,
+	 .doc = "The servers, separated by spaces, instead of those in the environment's "
+		"DEBUGINFOD_URLS.",
+	 .since = "0.1"},
+	{.name = "debuginfod_cache_path",
+	 .type = ANDIRON_TYPE_STRING,
+	 .doc = "Where fetched files are kept, instead of $HOME/.cache/debuginfod_client.",
+	 .since = "0.1"},
 	{.name = "inlines",
 	 .type = ANDIRON_TYPE_BOOL,
 	 .default_text = "true",
@@ -38,6 +54,15 @@ static const struct andiron_option options[] = {
 };
 
 const struct andiron_options symbolize_options = ANDIRON_OPTIONS(options);
+
+int symbolize_fetch(const struct andiron_value *args, struct fetch *f)
+{
+	struct str urls = value_str(args, "debuginfod_urls", str_of(getenv("DEBUGINFOD_URLS")));
+
+	if (!value_bool(args, "debuginfod", false))
+		urls = STR_NULL;
+	return fetch_set(f, urls, value_str(args, "debuginfod_cache_path", STR_NULL));
+}
 
 struct symbolizer_settings symbolize_settings(const struct andiron_value *args)
 {
@@ -82,6 +107,8 @@ void symbolize_count(const struct symbolizer *s, uint64_t unnamed_batches,
 	} single[] = {
 		{"lines_total", "Frames that got a source line.", s->totals.lines, 0},
 		{"inlined_total", "Inlined calls that became frames.", s->totals.inlined, 0},
+		{"fetched_total", "Debug files of debuginfod servers that came into use.",
+		 s->totals.fetched, 0},
 		{"broken_files_total", "Files that did not parse and were set aside.",
 		 s->totals.broken_files, 0},
 		{"crashes_total", "How often the process that reads files died.", s->totals.crashes,

@@ -3,6 +3,7 @@
 #ifndef SYMBOLIZE_OPTIONS_H
 #define SYMBOLIZE_OPTIONS_H
 
+#include "fetch.h"
 #include "symbolizer.h"
 
 #include <andiron/component.h>
@@ -12,6 +13,9 @@
 extern const struct andiron_options symbolize_options;
 
 struct symbolizer_settings symbolize_settings(const struct andiron_value *args);
+
+/* Tells the fetcher which servers there are. 0 or -ENOMEM. */
+int symbolize_fetch(const struct andiron_value *args, struct fetch *f);
 
 /* Adds the metrics. */
 void symbolize_count(const struct symbolizer *s, uint64_t unnamed_batches,

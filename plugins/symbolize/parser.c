@@ -181,6 +181,7 @@ int parser_run(struct parser *p, const struct parser_request *q, struct buf *ans
 	}
 	head.link = str_of(k->tables.links.name);
 	head.alt = str_of(k->tables.links.alt_build_id);
+	head.lacking = tables_lacks(&k->tables);
 	r = answer_put_head(answer, &head);
 	for (size_t i = 0; r == 0 && i < q->n; i++)
 		r = put_address(p, &k->tables, q->addresses[i], q, answer);

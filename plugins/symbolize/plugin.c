@@ -21,6 +21,7 @@ struct instance {
 	struct abi_context context;
 	struct symbolizer symbolizer;
 	struct apart apart;
+	struct fetch fetch;
 	uint64_t unnamed_batches;
 	bool kernel_hidden;
 };
@@ -31,6 +32,22 @@ static void broken_file(void *context, const struct andiron_str *path, const str
 
 	abi_log(&i->context, ANDIRON_LOG_WARN, "no names from %.*s: %s; it is set aside",
 		(int)path->len, path->ptr, why->text);
+}
+
+static int open_fetched(void *self, struct str build_id)
+{
+	return fetch_open(&((const struct instance *)self)->fetch, build_id);
+}
+
+static void want(void *self, struct str build_id, int64_t now_ns)
+{
+	fetch_want(&((struct instance *)self)->fetch, build_id, now_ns);
+}
+
+/* What is remembered was said without the file that has come. */
+static void arrived(void *context)
+{
+	cache_clear(&((struct instance *)context)->symbolizer.cache);
 }
 
 static int32_t symbolize_create(const struct andiron_host *host, uint64_t instance,
@@ -57,6 +74,13 @@ static int32_t symbolize_create(const struct andiron_host *host, uint64_t instan
 		i->apart.instance = instance;
 		i->symbolizer.port = (struct symbolizer_port){apart_ask, &i->apart};
 	}
+	fetch_init(&i->fetch, &i->context, arrived, i);
+	i->symbolizer.source = (struct symbolizer_source){open_fetched, want, i};
+	if (symbolize_fetch(args, &i->fetch) < 0) {
+		symbolizer_fini(&i->symbolizer);
+		free(i);
+		return -ENOMEM;
+	}
 	*ret_self = i;
 	return 0;
 }
@@ -76,7 +100,7 @@ static int32_t symbolize_update(void *self, const struct andiron_value *args,
 	struct instance *i = self;
 
 	symbolizer_set(&i->symbolizer, &settings);
-	return 0;
+	return symbolize_fetch(args, &i->fetch);
 }
 
 static void symbolize_stop(void *self)
@@ -89,6 +113,7 @@ static void symbolize_destroy(void *self)
 
 	symbolizer_fini(&i->symbolizer);
 	apart_stop(&i->apart);
+	fetch_fini(&i->fetch);
 	free(i);
 }
 
@@ -124,6 +149,7 @@ static void symbolize_batch(void *self, const struct andiron_batch *batch)
 	if (named)
 		batch_release(named);
 	say_kernel_state(i);
+	fetch_start(&i->fetch);
 }
 
 static void symbolize_metrics(void *self, const struct andiron_metric_sink *sink)
@@ -131,11 +157,6 @@ static void symbolize_metrics(void *self, const struct andiron_metric_sink *sink
 	const struct instance *i = self;
 
 	symbolize_count(&i->symbolizer, i->unnamed_batches, sink);
-}
-
-static int32_t symbolize_apart(int32_t socket)
-{
-	return apart_serve(socket);
 }
 
 static const struct andiron_export exports[] = {
@@ -160,7 +181,7 @@ static const struct andiron_component symbolize = {
 	.destroy = symbolize_destroy,
 	.batch = symbolize_batch,
 	.metrics = symbolize_metrics,
-	.apart = symbolize_apart,
+	.apart = apart_serve,
 };
 
 static const struct andiron_component *const components[] = {&symbolize};

@@ -47,8 +47,31 @@ static int open_vdso(struct symbolizer *s)
 	return r == 0 && fd < 0 ? -errno : fd;
 }
 
+static struct str build_id_of(const struct symbolizer *s, const struct cached_object *o)
+{
+	struct andiron_object_info info = {.size = sizeof(info)};
+
+	if (o->id == CACHE_VDSO || s->cache.objects->info(s->cache.objects_self, o->id, &info) < 0)
+		return STR_NULL;
+	return (struct str){info.gnu_build_id.ptr, info.gnu_build_id.len};
+}
+
+/* A debug file that was fetched; *reopen where the parser does not know it yet. */
+static int open_fetched(struct symbolizer *s, struct cached_object *o, uint32_t *flags)
+{
+	int fd = s->source.open ? s->source.open(s->source.self, build_id_of(s, o)) : -ENOENT;
+
+	if (fd >= 0 && !o->fetched) {
+		*flags |= PARSER_REOPEN;
+		o->fetched = true;
+		s->totals.fetched++;
+	}
+	return fd;
+}
+
 /* Descriptors of the object's files; those that there are not are -1. */
-static int open_files(struct symbolizer *s, const struct cached_object *o, int fds[TABLES_FILES])
+static int open_files(struct symbolizer *s, struct cached_object *o, int fds[TABLES_FILES],
+		      uint32_t *flags)
 {
 	for (unsigned int i = 0; i < TABLES_FILES; i++)
 		fds[i] = -1;
@@ -58,6 +81,8 @@ static int open_files(struct symbolizer *s, const struct cached_object *o, int f
 	fds[TABLES_DEBUG] = open_one(s, o, ANDIRON_OPEN_DEBUG);
 	if (fds[TABLES_DEBUG] < 0)
 		fds[TABLES_DEBUG] = open_named(s, o, ANDIRON_OPEN_DEBUG_LINK, o->link);
+	if (fds[TABLES_DEBUG] < 0)
+		fds[TABLES_DEBUG] = open_fetched(s, o, flags);
 	if (s->settings.lines || s->settings.inlines) {
 		fds[TABLES_ALT] = open_named(s, o, ANDIRON_OPEN_BUILD_ID, o->alt);
 		fds[TABLES_PACKAGE] = open_one(s, o, ANDIRON_OPEN_PACKAGE);
@@ -177,7 +202,7 @@ static int ask(struct symbolizer *s, struct cached_object *o, const struct resol
 	struct answer_head head;
 	struct str rest;
 	bool link, alt;
-	int r = open_files(s, o, request.fds);
+	int r = open_files(s, o, request.fds, &request.flags);
 
 	if (r < 0)
 		return -ENOENT;
@@ -190,6 +215,8 @@ static int ask(struct symbolizer *s, struct cached_object *o, const struct resol
 		return -EBADMSG;
 	link = learn(o->link, sizeof(o->link), head.link);
 	alt = learn(o->alt, sizeof(o->alt), head.alt);
+	if (head.lacking && s->source.want)
+		s->source.want(s->source.self, build_id_of(s, o), q->now_ns);
 	return link || alt;
 }
 

@@ -26,8 +26,17 @@ struct symbolizer_totals {
 	uint64_t unresolved[WHY_COUNT];
 	uint64_t lines;   /* frames that got a line, */
 	uint64_t inlined; /* and inlined calls that became frames */
+	uint64_t fetched; /* debug files from elsewhere that came into use */
 	uint64_t broken_files;
 	uint64_t crashes; /* of the parser, where it is a process of its own */
+};
+
+/* Debug files from elsewhere: `open` gives a descriptor of the one of a build id, or -ENOENT;
+ * `want` says that it would help. Absent where nobody fetches. */
+struct symbolizer_source {
+	int (*open)(void *self, struct str build_id);
+	void (*want)(void *self, struct str build_id, int64_t now_ns);
+	void *self;
 };
 
 struct symbolizer_settings {
@@ -52,8 +61,9 @@ struct symbolizer {
 	struct symbolizer_totals totals;
 	struct symbolizer_settings settings;
 	struct symbolizer_port port;
-	struct parser parser; /* used where the port is not another's */
-	int vdso;             /* its file; -1: none */
+	struct symbolizer_source source; /* functions NULL: none */
+	struct parser parser;            /* used where the port is not another's */
+	int vdso;                        /* its file; -1: none */
 	symbolizer_broken_fn broken;
 	void *context;
 };

@@ -254,6 +254,12 @@ static int dwarf_frames(struct tables *t, uint64_t address, struct dwarf_frames 
 	return r;
 }
 
+bool tables_lacks(struct tables *t)
+{
+	return (t->limits.lines || t->limits.inlines) && !t->is_jit && !t->has_go &&
+	       need_dwarf(t) == -ENOENT;
+}
+
 /* Lines and inlined calls, as far as they are known and wanted. */
 static int find_frames(struct tables *t, uint64_t address, bool named, struct dwarf_frames *ret,
 		       enum tables_source *source)

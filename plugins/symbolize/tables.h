@@ -75,6 +75,10 @@ int tables_open(struct tables *t, int fds[TABLES_FILES], const struct tables_lim
 void tables_close(struct tables *t);
 size_t tables_bytes(const struct tables *t);
 
+/* Whether a debug file would tell more than what is there: no debug information, and not
+ * of Go. May read where code is. */
+bool tables_lacks(struct tables *t);
+
 /* Steps for what follows. */
 void tables_grant(struct tables *t);
 

@@ -269,7 +269,7 @@ TEST(answers_that_lie_are_refused)
 			answer_frame(&rest, &f);
 		expect_eq(whole, n == b.n);
 	}
-	memset(b.p + 8, 0xff, 4);
+	memset(b.p + 12, 0xff, 4);
 	{
 		struct str rest = buf_str(&b);
 		struct answer_head h;

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 
 from running import Agent
@@ -119,6 +120,68 @@ def perf_map():
     andiron("record", "-F", "199", "-d", "3s", "-o", "inside.folded", "--", *inside).expect(0, "wrote")
     assert re.search(r"JS:[*^]outer \S*a\.js", read("inside.folded")), read("inside.folded")[-3000:]
     assert any(name.startswith("perf-") for name in os.listdir("t")), "the map was not written inside"
+
+
+DEBUGINFOD = """
+pyroscope.ebpf "all" {
+  forward_to       = [profile.symbolize.s.receiver]
+  collect_interval = "1s"
+  targets_only     = false
+  default_target   = {service_name = "x"}
+}
+profile.symbolize "s" {
+  forward_to            = [profile.file.out.receiver]
+  debuginfod            = true
+  debuginfod_urls       = "http://127.0.0.1:%d"
+  debuginfod_cache_path = "%s/cache"
+}
+profile.file "out" {
+  paths = ["%s"]
+}
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def resolved_by_debuginfod(port, output):
+    """An agent comes to name `twist`, which is only in the debug file."""
+    write("d.alloy", DEBUGINFOD % (port, os.getcwd(), output))
+    with Agent("d.alloy") as agent:
+        agent.until_metric("andiron_symbolize_fetched_total")
+        agent.stop()
+    assert "turn;twist " in read(output), read(output)[:3000]
+
+
+@case
+def debuginfod():
+    """A stripped program's debug file comes from a debuginfod server; when that is stopped, the cache answers."""
+    need_root()
+    for tool in ("debuginfod", "debuginfod-find"):
+        if not shutil.which(tool):
+            raise Skip(f"needs {tool}: install debuginfod")
+    write("twist.c", C_PROGRAM.replace("i < 900", "i < 90000"))
+    run("gcc", "-O2", "-g", "-Wl,--build-id", "-o", "twist", "twist.c").expect(0)
+    os.mkdir("files")
+    run("objcopy", "--only-keep-debug", "twist", "files/twist.debug").expect(0)
+    run("strip", "twist").expect(0)
+    port = free_port()
+    server = Background("debuginfod", "-p", str(port), "-d", "files/db", "-F", "files", env={**os.environ, "DEBUGINFOD_URLS": ""})
+    with server, Background("./twist"):
+        found = {**os.environ, "DEBUGINFOD_URLS": f"http://127.0.0.1:{port}", "DEBUGINFOD_CACHE_PATH": "other"}
+        build_id = re.search(r"Build ID: (\w+)", run("readelf", "-n", "twist").out)[1]
+        # A miss is remembered for ten minutes, so each try has a cache of its own.
+        tries = iter(range(10 ** 6))
+        server.until(lambda: run("debuginfod-find", "debuginfo", build_id,
+                                 env={**found, "DEBUGINFOD_CACHE_PATH": f"other{next(tries)}"}).code == 0, "the server has scanned")
+        resolved_by_debuginfod(port, "first.folded")
+        assert os.path.isfile(f"cache/{build_id}/debuginfo"), os.listdir("cache")
+        server.signal(signal.SIGKILL)
+        server.process.wait()
+        resolved_by_debuginfod(port, "second.folded")
 
 
 def children_of(pid, words):
