@@ -27,8 +27,12 @@
 
 static bool speak; /* libbpf says why, where it is not the verifier */
 
-__attribute__((format(printf, 2, 0))) static int print(enum libbpf_print_level level,
-							 const char *format, va_list args)
+#pragma GCC diagnostic ignored "-Wmissing-format-attribute" /* libbpf's own type has none */
+
+static int print(enum libbpf_print_level level, const char *format, va_list args)
+	__attribute__((format(printf, 2, 0)));
+
+static int print(enum libbpf_print_level level, const char *format, va_list args)
 {
 	if (!speak || level == LIBBPF_DEBUG)
 		return 0;
