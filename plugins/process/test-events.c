@@ -75,7 +75,7 @@ static void wait_for(struct watcher *w, uint32_t kind, uint32_t pid)
 	for (size_t i = 0; i < w->events.n; i++)
 		if (w->events.p[i].kind == kind && w->events.p[i].pid == pid)
 			return;
-	if (!loop_run(seen, w, 30000))
+	if (!loop_run(seen, w, 90000))
 		test_fail(__FILE__, __LINE__, "no event %u of %u among %zu", kind, pid,
 			  w->events.n);
 }
