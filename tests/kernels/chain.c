@@ -64,7 +64,8 @@ static long call_kernel(long number, long a, long b)
 }
 #endif
 
-static volatile uint64_t sink;
+/* Not zero: before Linux 6.6 a segment with nothing in the file is mapped wrongly. */
+static volatile uint64_t sink = 1;
 
 /* The variable has an address, so that this leaf needs a frame. */
 static NOINLINE void chain_end(void)
