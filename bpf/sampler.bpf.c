@@ -160,10 +160,16 @@ SAMPLER_INLINE long h_log_put(__u32 cpu, __u32 half, __u32 at, const __u64 *word
 {
 	__u32 index = cpu * SAMPLER_HALVES + half;
 	__u64 *log = bpf_map_lookup_elem(&logs, &index);
+	__u64 from = at;
 
-	if (!log || n > SAMPLER_LOG_SPARE || at > sampler_log_words)
+	if (!log || n > SAMPLER_LOG_SPARE)
 		return -1;
-	return bpf_probe_read_kernel(&log[at], n * sizeof(*words), words);
+	/* The comparison is to be of the register that is used: verifiers before 6.8
+	 * do not carry its outcome to a copy on the stack. */
+	__asm__ volatile("" : "+r"(from));
+	if (from > sampler_log_words)
+		return -1;
+	return bpf_probe_read_kernel(&log[from], n * sizeof(*words), words);
 }
 
 struct sampler_task;
