@@ -13,6 +13,8 @@
 
 typedef int (*bpf_task_work_callback_t)(struct bpf_map *map, void *key, void *value);
 
+extern int bpf_task_work_schedule_resume(struct task_struct *task, struct bpf_task_work *work,
+					 void *map, bpf_task_work_callback_t callback) __ksym __weak;
 extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *work,
 					      void *map, bpf_task_work_callback_t callback,
 					      void *aux) __ksym __weak;
@@ -126,17 +128,25 @@ static int later_run(struct bpf_map *map, void *key, void *value)
 	return 0;
 }
 
+/* `plain`, a constant: by the function of kernels after 6.18. */
+static __always_inline int later_ask(struct later *l, bool plain)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (plain)
+		return bpf_task_work_schedule_resume(task, &l->work, &laters, later_run);
+	return bpf_task_work_schedule_resume_impl(task, &l->work, &laters, later_run, NULL);
+}
+
 /* True if the capture of this CPU's sample will be sent later. */
-static __always_inline bool later_schedule(__u32 cpu)
+static __always_inline bool later_schedule(__u32 cpu, bool plain)
 {
 	__u32 place = __sync_fetch_and_add(&later_next, 1) & (LATER_PLACES - 1);
 	struct later *l = bpf_map_lookup_elem(&laters, &place);
 
 	if (!l || __sync_val_compare_and_swap(&l->busy, 0, 1) != 0)
 		return false;
-	if (capture_fill(&l->capture, cpu) == 0 &&
-	    bpf_task_work_schedule_resume_impl(bpf_get_current_task_btf(), &l->work, &laters,
-					       later_run, NULL) == 0)
+	if (capture_fill(&l->capture, cpu) == 0 && later_ask(l, plain) == 0)
 		return true;
 	l->busy = 0;
 	return false;

@@ -5,6 +5,7 @@
 #include "events.h"
 #include "memory.h"
 #include "tables.h"
+#include "taskwork.h"
 
 #include "base/check.h"
 #include "base/buf.h"
@@ -13,7 +14,6 @@
 #include "proc/hierarchy.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -195,28 +195,19 @@ static bool has_loop(void)
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
 }
 
-/* Whether a thread can be asked to run something on its way back to user mode: Linux 6.18. */
-static bool has_task_work(void)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool has = btf && btf__find_by_name_kind(btf, "bpf_task_work_schedule_resume_impl",
-						 BTF_KIND_FUNC) > 0;
-
-	btf__free(btf);
-	return has;
-}
-
 static void choose_programs(struct session *s)
 {
 	struct sampler_bpf *skel = s->skel;
+	enum taskwork form = taskwork_fit(bpf_object__btf(skel->obj));
 
 	s->info.loop = has_loop();
-	s->info.later = has_task_work();
+	s->info.later = form != TASKWORK_NONE;
 	bpf_program__set_autoload(skel->progs.sample, s->info.loop);
 	bpf_program__set_autoload(skel->progs.resume, s->info.loop);
 	bpf_program__set_autoload(skel->progs.sample_calls, !s->info.loop);
 	bpf_program__set_autoload(skel->progs.resume_calls, !s->info.loop);
-	bpf_program__set_autoload(skel->progs.capture, s->info.later);
+	bpf_program__set_autoload(skel->progs.capture, form == TASKWORK_PLAIN);
+	bpf_program__set_autoload(skel->progs.capture_aux, form == TASKWORK_AUX);
 	bpf_map__set_autocreate(skel->maps.laters, s->info.later);
 	bpf_program__set_autoload(skel->progs.follow_fork, s->follow);
 	bpf_program__set_autoload(skel->progs.follow_exit, s->follow);
@@ -230,6 +221,13 @@ static struct bpf_program *sampling_program(const struct session *s)
 static struct bpf_program *resume_program(const struct session *s)
 {
 	return s->info.loop ? s->skel->progs.resume : s->skel->progs.resume_calls;
+}
+
+static struct bpf_program *capture_program(const struct session *s)
+{
+	struct bpf_program *plain = s->skel->progs.capture;
+
+	return bpf_program__autoload(plain) ? plain : s->skel->progs.capture_aux;
 }
 
 static int set_program(struct session *s, uint32_t slot, const struct bpf_program *program)
@@ -266,7 +264,7 @@ static int map_memory(struct session *s)
 	int r = set_program(s, ANDIRON_WALK_RESUME, resume_program(s));
 
 	if (r == 0 && s->info.later)
-		r = set_program(s, ANDIRON_WALK_CAPTURE, skel->progs.capture);
+		r = set_program(s, ANDIRON_WALK_CAPTURE, capture_program(s));
 	if (r == 0)
 		r = memory_init(&s->memory, &maps);
 	if (r == 0)
@@ -543,7 +541,7 @@ void session_info(const struct session *s, struct session_info *ret)
 		info.map_bytes += map_bytes(bpf_map__fd(map));
 	add_program(&info, sampling_program(s), true);
 	add_program(&info, resume_program(s), false);
-	add_program(&info, s->skel->progs.capture, false);
+	add_program(&info, capture_program(s), false);
 	add_program(&info, s->skel->progs.follow_fork, false);
 	add_program(&info, s->skel->progs.follow_exit, false);
 	*ret = info;

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether and how this kernel lets a program ask a thread to run something on
+ * its way back to user mode. Linux 6.18 has bpf_task_work_schedule_resume_impl(), with a
+ * last parameter for the kernel's own use; later ones have
+ * bpf_task_work_schedule_resume() without it, and keep a description of the former that
+ * cannot be called.
+ */
+#ifndef EBPF_TASKWORK_H
+#define EBPF_TASKWORK_H
+
+struct btf;
+
+enum taskwork {
+	TASKWORK_NONE,
+	TASKWORK_AUX,   /* as in 6.18 */
+	TASKWORK_PLAIN, /* later */
+};
+
+/* `program` describes the types of an object that is open and not
+ * loaded: where needed, its declaration of the older function is changed so that libbpf
+ * finds it to be like the kernel's. Reads the kernel's types: some milliseconds. */
+enum taskwork taskwork_fit(const struct btf *program);
+
+#endif
