@@ -34,6 +34,9 @@ typedef __u32 unwind_env; /* number of this CPU */
 /* Of a walk by tail calls: together over 127 frames, in 32 calls at most. */
 #define STEPS_A_CALL 12
 
+/* Of a walk in one program without a loop helper: as many, all known to the verifier. */
+#define STEPS_ALONE (33 * STEPS_A_CALL)
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Fixed at load. */
@@ -415,6 +418,24 @@ SAMPLER_INLINE int walk_by_calls(struct bpf_perf_event_data *event, __u32 cpu)
 	return finish(event, cpu);
 }
 
+/* All of it, and no other program: there are no runtimes' frames. */
+SAMPLER_INLINE int walk_alone(__u32 cpu)
+{
+	struct andiron_walk *w = h_walk_state(cpu);
+
+	if (!w)
+		return 0;
+	for (int i = 0; i < STEPS_ALONE && w->end == 0; i++)
+		unwind_step(cpu);
+	if (w->end == 0)
+		w->end = UNWIND_END_TRUNCATED;
+	if (w->end == UNWIND_END_HAND_OVER)
+		w->end = UNWIND_END_RUNTIME;
+	if (sampler_finish(cpu))
+		capture_now(cpu);
+	return 0;
+}
+
 /* With a frame of its own: what it needs of the stack is free again while the walk goes on. */
 static __noinline bool begin(struct bpf_perf_event_data *event, __u32 cpu)
 {
@@ -449,6 +470,14 @@ SEC("perf_event")
 int resume_calls(struct bpf_perf_event_data *event)
 {
 	return walk_by_calls(event, bpf_get_smp_processor_id());
+}
+
+SEC("perf_event")
+int sample_alone(struct bpf_perf_event_data *event)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return begin(event, cpu) ? walk_alone(cpu) : 0;
 }
 
 /* (parent, child). A new thread is in the set with its process. */

@@ -266,7 +266,7 @@ static void check_walker(struct precheck *p)
 
 	if (probe_kernel_below(&k, 5, 17))
 		say(point, POINT_NOTE,
-		    "stacks of up to %d frames, by tail calls; memory that is not present is asked for, and "
+		    "stacks of up to %d frames; memory that is not present is asked for, and "
 		    "found by a later sample",
 		    12 * 33);
 	else if (probe_kernel_below(&k, 6, 18))

@@ -5,6 +5,7 @@
 #include "events.h"
 #include "memory.h"
 #include "tables.h"
+#include "tailcalls.h"
 #include "taskwork.h"
 
 #include "base/check.h"
@@ -200,12 +201,16 @@ static void choose_programs(struct session *s)
 	struct sampler_bpf *skel = s->skel;
 	enum taskwork form = taskwork_fit(bpf_object__btf(skel->obj));
 
+	bool calls;
+
 	s->info.loop = has_loop();
+	calls = !s->info.loop && tailcalls_work();
 	s->info.later = form != TASKWORK_NONE;
 	bpf_program__set_autoload(skel->progs.sample, s->info.loop);
 	bpf_program__set_autoload(skel->progs.resume, s->info.loop);
-	bpf_program__set_autoload(skel->progs.sample_calls, !s->info.loop);
-	bpf_program__set_autoload(skel->progs.resume_calls, !s->info.loop);
+	bpf_program__set_autoload(skel->progs.sample_calls, calls);
+	bpf_program__set_autoload(skel->progs.resume_calls, calls);
+	bpf_program__set_autoload(skel->progs.sample_alone, !s->info.loop && !calls);
 	bpf_program__set_autoload(skel->progs.capture, form == TASKWORK_PLAIN);
 	bpf_program__set_autoload(skel->progs.capture_aux, form == TASKWORK_AUX);
 	bpf_map__set_autocreate(skel->maps.laters, s->info.later);
@@ -215,12 +220,21 @@ static void choose_programs(struct session *s)
 
 static struct bpf_program *sampling_program(const struct session *s)
 {
-	return s->info.loop ? s->skel->progs.sample : s->skel->progs.sample_calls;
+	struct bpf_program *calls = s->skel->progs.sample_calls;
+
+	if (s->info.loop)
+		return s->skel->progs.sample;
+	return bpf_program__autoload(calls) ? calls : s->skel->progs.sample_alone;
 }
 
+/* NULL: a walk is one program. */
 static struct bpf_program *resume_program(const struct session *s)
 {
-	return s->info.loop ? s->skel->progs.resume : s->skel->progs.resume_calls;
+	struct bpf_program *calls = s->skel->progs.resume_calls;
+
+	if (s->info.loop)
+		return s->skel->progs.resume;
+	return bpf_program__autoload(calls) ? calls : NULL;
 }
 
 static struct bpf_program *capture_program(const struct session *s)
@@ -261,7 +275,8 @@ static int map_memory(struct session *s)
 		.quiesce = quiesce,
 		.context = s,
 	};
-	int r = set_program(s, ANDIRON_WALK_RESUME, resume_program(s));
+	struct bpf_program *resume = resume_program(s);
+	int r = resume ? set_program(s, ANDIRON_WALK_RESUME, resume) : 0;
 
 	if (r == 0 && s->info.later)
 		r = set_program(s, ANDIRON_WALK_CAPTURE, capture_program(s));

@@ -87,7 +87,7 @@ const struct unwind_kernel *session_memory(const struct session *s);
 uint64_t session_pc_mask(void);
 
 struct session_info {
-	bool loop;  /* walks are one loop, else tail calls */
+	bool loop;  /* walks are one loop, else of fewer steps, by tail calls or in one program */
 	bool later; /* captures are taken by task work, in the thread itself */
 	uint32_t n_cpus;
 	uint32_t rate_hz;
