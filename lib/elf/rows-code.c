@@ -10,28 +10,26 @@
 static const struct rows_stack at_entry = {.known = true, .by_sp = true, .sp = 8};
 static const struct rows_stack at_program = {.known = true, .end = true, .by_sp = true, .sp = 8};
 
-/* Functions begin where calls lead, and where addresses are taken of. `at`: behind the instruction.
- */
-static void mark(struct rows_code *c, const struct x86_instruction *i, uint64_t at)
-{
-	uint64_t target = UINT64_MAX;
-
-	if (i->op == 0xe8)
-		target = at + (uint64_t)i->immediate;
-	else if (i->op == 0x8d && i->from_pc)
-		target = at + (uint64_t)(int64_t)i->displacement;
-	else if (c->absolute && ((i->op >= 0xb8 && i->op < 0xc0) || i->op == 0xc7 || i->op == 0x68))
-		target = (uint64_t)i->immediate - c->start;
-	if (target < c->end - c->start)
-		c->called[target / 8] |= (uint8_t)(1 << target % 8);
-}
-
 void rows_code_mark(struct rows_code *c, uint64_t address)
 {
 	uint64_t at = address - c->start;
 
 	if (at < c->end - c->start)
 		c->called[at / 8] |= (uint8_t)(1 << at % 8);
+	else if (address >= c->end)
+		c->later[c->n_later++ % ROWS_CODE_LATER] = address;
+}
+
+/* Functions begin where calls lead, and where addresses are taken of. `at`: behind the instruction.
+ */
+static void mark(struct rows_code *c, const struct x86_instruction *i, uint64_t at)
+{
+	if (i->op == 0xe8)
+		rows_code_mark(c, at + (uint64_t)i->immediate);
+	else if (i->op == 0x8d && i->from_pc)
+		rows_code_mark(c, at + (uint64_t)(int64_t)i->displacement);
+	else if (c->absolute && ((i->op >= 0xb8 && i->op < 0xc0) || i->op == 0xc7 || i->op == 0x68))
+		rows_code_mark(c, (uint64_t)i->immediate);
 }
 
 static int reserve(struct rows_code *c, size_t bytes)
@@ -63,6 +61,9 @@ int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start
 	c->window = (struct window){.fd = fd, .base = offset, .size = n, .bytes = c->window.bytes};
 	c->start = start;
 	c->end = end;
+	for (size_t i = 0; i < ROWS_CODE_LATER; i++)
+		if (c->later[i] >= start && c->later[i] < end)
+			rows_code_mark(c, c->later[i]);
 	for (uint64_t at = 0; at < n;) {
 		const unsigned char *p;
 		struct x86_instruction i;
@@ -73,7 +74,7 @@ int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start
 		i = x86_decode(p, (size_t)got);
 		at += i.n ? i.n : 1;
 		if (i.n && i.map == 0 && !i.vector)
-			mark(c, &i, at);
+			mark(c, &i, start + at);
 	}
 	c->at = c->function_end = start;
 	return 0;
@@ -123,19 +124,51 @@ static void tell(struct rows_code *c, uint64_t target, const struct rows_stack *
 	c->progress = true;
 }
 
+/* Whether a jump within the function at hand leads over the supposed beginning of another. */
+static bool crosses(const struct rows_code *c, uint64_t target)
+{
+	return target >= c->function_start && target < c->function_end &&
+	       (c->at <= c->seed) != (target < c->seed);
+}
+
+static bool is_at_entry(const struct rows_stack *s)
+{
+	return s->by_sp && s->sp == at_entry.sp;
+}
+
+static void jump(struct rows_code *c, const struct x86_instruction *i)
+{
+	uint64_t target = c->at + (uint64_t)i->immediate;
+
+	tell(c, target, &c->state);
+	c->crossed |= crosses(c, target);
+	/* Who jumps away with the return address on top of the stack has called for good. */
+	if (x86_is_near_jump(i) && target >= c->function_end && c->state.known &&
+	    is_at_entry(&c->state))
+		rows_code_mark(c, target);
+}
+
+/* The return address must be on top of the stack, or something was misunderstood. */
+static void check_return(struct rows_code *c)
+{
+	if (!c->state.known)
+		return;
+	c->returns = true;
+	if (!c->state.end && !is_at_entry(&c->state)) {
+		c->seed = c->seed ? c->seed : c->aligned;
+		c->wrong = true;
+	}
+}
+
 /* Jumps and returns; true: nothing falls through. */
 static bool flow(struct rows_code *c, const struct x86_instruction *i)
 {
-	const struct rows_stack *s = &c->state;
-
 	if (x86_is_conditional(i) || x86_is_near_jump(i))
-		tell(c, c->at + (uint64_t)i->immediate, s);
-	if (x86_is_table_jump(i) && s->known)
-		c->table = *s;
-	/* Where it returns the return address must be on top of the stack, or something was
-	 * misunderstood. */
-	if (x86_is_return(i) && s->known && !s->end && !(s->by_sp && s->sp == 8))
-		c->wrong = true;
+		jump(c, i);
+	if (x86_is_return(i))
+		check_return(c);
+	if (x86_is_table_jump(i) && c->state.known)
+		c->table = c->state;
 	return x86_is_near_jump(i) || x86_is_table_jump(i) || x86_is_return(i) || x86_is_stop(i);
 }
 
@@ -175,6 +208,17 @@ static struct rows_words words_of(const struct rows_stack *s)
 	return words;
 }
 
+/* Code at a round address right behind a call, but for padding: the call may never return, and
+ * another function begin here. */
+static void note_aligned(struct rows_code *c, const struct x86_instruction *i)
+{
+	if (x86_is_padding(i))
+		return;
+	if (c->after_call && c->at % 16 == 0)
+		c->aligned = c->at;
+	c->after_call = x86_is_call(i);
+}
+
 /* One instruction: the words that hold at it. 1, or an errno. */
 static int step(struct rows_code *c, struct rows_words *ret)
 {
@@ -186,6 +230,7 @@ static int step(struct rows_code *c, struct rows_words *ret)
 		return got;
 	i = x86_decode(p, (size_t)got);
 	arrive(c, &i);
+	note_aligned(c, &i);
 	*ret = c->distrust ? (struct rows_words){0} : words_of(&c->state);
 	if (!i.n) {
 		/* Not code, or none that is known. */
@@ -211,9 +256,10 @@ static int pass(struct rows_code *c)
 
 	c->at = c->function_start;
 	c->stopped = true;
-	c->progress = c->wrong = false;
+	c->progress = c->wrong = c->crossed = c->returns = false;
 	c->lost = 0;
-	c->table.known = false;
+	c->table.known = c->after_call = false;
+	c->aligned = 0;
 	while (r == 1 && c->at < c->function_end)
 		r = step(c, &words);
 	return r < 0 ? r : 0;
@@ -318,28 +364,56 @@ static int follow_lost(struct rows_code *c)
 	return 0;
 }
 
-static int solve(struct rows_code *c)
+static void begin_function(struct rows_code *c, uint64_t at)
 {
-	uint64_t at = c->function_end;
-	int r = 0;
-
 	c->function_start = at;
 	for (at++; at < c->end && !is_called(c, at); at++)
 		continue;
 	c->function_end = at;
 	c->function++;
+	c->seed = 0;
 	c->distrust = false;
 	tell(c, c->function_start, c->function_start == c->entry ? &at_program : &at_entry);
-	for (unsigned int i = 0; r == 0 && i < ROWS_CODE_PASSES; i++) {
-		r = pass(c);
-		if (r < 0 || (!c->progress && !c->lost))
+}
+
+/* Passes over the function until all that can be known is known. */
+static int settle(struct rows_code *c)
+{
+	for (unsigned int i = 0; i < ROWS_CODE_PASSES; i++) {
+		int r = pass(c);
+
+		if (r < 0)
+			return r;
+		if (!c->progress && !c->lost)
 			break;
 		if (c->progress)
 			continue;
 		r = follow_lost(c);
+		if (r < 0)
+			return r;
+		if (c->lost_state.by_sp && c->lost_state.sp == at_entry.sp &&
+		    (!c->seed || c->lost < c->seed))
+			c->seed = c->lost;
 		tell(c, c->lost, &c->lost_state);
 	}
-	c->distrust = c->wrong;
+	return 0;
+}
+
+/* What was misunderstood may be two functions taken for one. */
+static int solve(struct rows_code *c)
+{
+	uint64_t at = c->function_end;
+	bool suspect = at == c->split;
+	int r;
+
+	begin_function(c, at);
+	while ((r = settle(c)) == 0 && c->wrong && c->seed && (r = pass(c)) == 0 && !c->crossed) {
+		c->split = c->seed;
+		rows_code_mark(c, c->seed);
+		begin_function(c, at);
+	}
+	/* A part that was split off must prove that it is a function. */
+	c->distrust = c->wrong || (suspect && !c->returns);
 	c->at = c->function_start;
 	c->stopped = true;
 	return r;

@@ -21,6 +21,7 @@
 #define ROWS_CODE_MAX (UINT64_C(8) << 20) /* bytes of code in one piece */
 #define ROWS_CODE_JUMPS 4096u             /* targets in a function; a power of two */
 #define ROWS_CODE_PASSES 64u
+#define ROWS_CODE_LATER 256u /* beginnings in code that comes later; the last ones are kept */
 
 struct rows_code_jump {
 	uint32_t function; /* its number; another: this place is free */
@@ -36,6 +37,8 @@ struct rows_code {
 	uint8_t *called;     /* a bit for each byte: a function begins there */
 	size_t capacity;
 	struct rows_code_jump *jumps;
+	uint64_t later[ROWS_CODE_LATER];
+	size_t n_later;
 	uint32_t function; /* number of the one at hand */
 	uint64_t function_start, function_end;
 	uint64_t at;   /* the next instruction */
@@ -43,7 +46,13 @@ struct rows_code {
 	bool wrong;    /* a return that finds no return address */
 	bool distrust; /* so nothing is said of this function */
 	bool progress; /* a target was told something new in this pass */
-	uint64_t lost; /* the first instruction of this pass that nothing leads to; 0: none */
+	bool crossed;  /* a jump leads over `seed` */
+	bool returns;
+	uint64_t split;   /* the last beginning that was only supposed */
+	uint64_t lost;    /* the first instruction of this pass that nothing leads to; 0: none */
+	uint64_t seed;    /* the first one that another function seems to begin with; 0: none */
+	uint64_t aligned; /* the last round address right behind a call; 0: none yet */
+	bool after_call;
 	struct rows_stack state, table, lost_state;
 };
 

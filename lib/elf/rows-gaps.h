@@ -10,7 +10,7 @@
 
 #include "elf/rows-code.h"
 
-#define ROWS_GAPS_LEAST 16u  /* bytes of a gap that may be more than padding */
+#define ROWS_GAPS_LEAST 2u   /* bytes */
 #define ROWS_GAPS_NAMED 256u /* from this size on symbols are looked at */
 
 struct rows_gaps {

@@ -41,6 +41,28 @@ struct code {
 	size_t n;
 };
 
+/* The entry only jumps: to what a C library would enter too. */
+static int find_entry(struct rows_go *g)
+{
+	Elf64_Ehdr header;
+	struct elf_range range;
+	uint8_t code[5];
+	int32_t by;
+	int r = file_pread(g->file->fd, &header, sizeof(header), 0);
+
+	if (r < 0)
+		return r;
+	g->entry[0] = header.e_entry;
+	if (elf_segment_range(g->file, header.e_entry, &range) < 0 || range.size < sizeof(code))
+		return 0;
+	r = file_pread(g->file->fd, code, sizeof(code), range.offset);
+	if (r < 0 || code[0] != 0xe9)
+		return r;
+	memcpy(&by, code + 1, sizeof(by));
+	g->entry[1] = header.e_entry + sizeof(code) + (uint64_t)(int64_t)by;
+	return 0;
+}
+
 int rows_go_open(struct rows_go *g, const struct rows_machine *m, struct elf_file *f)
 {
 	int r;
@@ -49,7 +71,7 @@ int rows_go_open(struct rows_go *g, const struct rows_machine *m, struct elf_fil
 	r = pclntab_open(&g->table, f, NULL);
 	for (size_t i = 0; r == 0 && i < ROWS_GO_WINDOWS; i++)
 		g->windows[i] = window_of(g->table.rows.fd, g->table.rows.base, g->table.rows.size);
-	return r;
+	return r < 0 ? r : find_entry(g);
 }
 
 void rows_go_close(struct rows_go *g)
@@ -262,6 +284,10 @@ int rows_go_take(struct rows_go *g, uint64_t *ret_end)
 	r = read_flags(g, &behind);
 	if (r < 0)
 		return r;
+	if (g->function.entry == g->entry[0] || g->function.entry == g->entry[1]) {
+		g->function.flags |= PCLNTAB_TOP_FRAME;
+		behind = BEHIND_END;
+	}
 	g->saves_fp = true;
 	g->split = g->function.entry;
 	g->behind = BEHIND_SAME;

@@ -24,6 +24,7 @@ struct rows_go {
 	const struct rows_machine *machine;
 	const struct elf_file *file;
 	struct pclntab table;
+	uint64_t entry[2];            /* of the program, and where it jumps to */
 	size_t at;                    /* number of the next function */
 	struct pclntab_function next; /* it, where any_next says so */
 	bool any_next;

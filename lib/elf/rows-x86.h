@@ -53,6 +53,11 @@ static inline bool x86_is_table_jump(const struct x86_instruction *i)
 	return x86_is_one_byte(i) && i->op == 0xff && (i->reg & 6) == 4;
 }
 
+static inline bool x86_is_call(const struct x86_instruction *i)
+{
+	return x86_is_one_byte(i) && (i->op == 0xe8 || (i->op == 0xff && (i->reg & 7) == 2));
+}
+
 static inline bool x86_is_return(const struct x86_instruction *i)
 {
 	return x86_is_one_byte(i) && (i->op == 0xc2 || i->op == 0xc3);
