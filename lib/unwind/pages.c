@@ -21,9 +21,9 @@
 #include <string.h>
 
 #define PAGE_BYTES (1u << UNWIND_PAGE_BITS)
-#define PAGE_MASK (PAGE_BYTES - 1)
-#define GAP_MAX 255u
-#define TEXT_MAX (UINT64_C(8) << 30)
+#define PAGE_MASK  (PAGE_BYTES - 1)
+#define GAP_MAX    255u
+#define TEXT_MAX   (UINT64_C(8) << 30)
 
 /* A block ends because it is full, or before a gap above 255. */
 #define BLOCKS_MAX (PAGE_BYTES / UNWIND_BLOCK_ROWS + PAGE_BYTES / GAP_MAX + 1)
@@ -31,7 +31,7 @@
 	(sizeof(struct unwind_page) + BLOCKS_MAX * sizeof(struct unwind_block) +                   \
 	 UNWIND_PAGE_RULES * sizeof(uint16_t) + 2 * PAGE_BYTES + 8)
 
-#define SLOTS 1024u /* of the index of a page's rules; a power of two */
+#define SLOTS     1024u /* of the index of a page's rules; a power of two */
 #define SLOT_FREE UINT16_MAX
 
 struct page_rule {

@@ -18,9 +18,9 @@ struct extent {
 	uint32_t start, n;
 };
 
-#define EXTENTS_BY_START 0
+#define EXTENTS_BY_START  0
 #define EXTENTS_BY_LENGTH 1
-#define EXTENTS_ORDERS 2
+#define EXTENTS_ORDERS    2
 
 struct extents_node {
 	struct extent extent;

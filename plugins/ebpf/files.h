@@ -18,8 +18,8 @@
 
 #include "base/vec.h"
 
-#define FILE_UNREAD 0 /* nothing is known yet */
-#define FILE_WHOLE 1
+#define FILE_UNREAD  0 /* nothing is known yet */
+#define FILE_WHOLE   1
 #define FILE_PARTIAL 2 /* what was hit, if anything; the rest by frame pointers */
 #define FILE_EVICTED 3 /* made room; read again when it is hit */
 #define FILE_REFUSED 4 /* by frame pointers */

@@ -24,12 +24,12 @@ struct query {
 
 _Static_assert(sizeof(struct query) == 104, "the kernel's");
 
-#define QUERY _IOWR('f', 17, struct query)
-#define QUERY_READABLE 0x01u
-#define QUERY_WRITABLE 0x02u
+#define QUERY            _IOWR('f', 17, struct query)
+#define QUERY_READABLE   0x01u
+#define QUERY_WRITABLE   0x02u
 #define QUERY_EXECUTABLE 0x04u
-#define QUERY_SHARED 0x08u
-#define QUERY_OR_NEXT 0x10u /* the one that covers the address, or the next */
+#define QUERY_SHARED     0x08u
+#define QUERY_OR_NEXT    0x10u /* the one that covers the address, or the next */
 
 /* As the text has it: a name is one line. */
 static int put_name(struct buf *text, struct str name)

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#define UNIT 8u
+#define UNIT  8u
 #define UNITS (UNWIND_SLAB_BYTES / UNIT)
 
 _Static_assert(UNITS == 1u << 17, "a reference is slab times 2^17 plus unit");

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define BUDGET (UINT64_C(32) << 20)
-#define TEXT WORLD_TEXT
+#define TEXT   WORLD_TEXT
 
 /* Under pressure that goes first which was hit longest ago; a file that was hit of late stays, and
  * one that went comes back when it is hit. */

@@ -20,9 +20,9 @@ struct reader {
 	uint32_t set;
 };
 
-#define SOAK_FILES 60
+#define SOAK_FILES     60
 #define SOAK_PROCESSES 40
-#define SOAK_SETS 200
+#define SOAK_SETS      200
 
 struct soak {
 	struct world *w;

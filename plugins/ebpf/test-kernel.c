@@ -16,8 +16,8 @@ static void *memory(size_t n)
 	return p;
 }
 
-#define RULES_BYTES ((UNWIND_RULES_MAX + 1) * sizeof(struct unwind_entry))
-#define SPACES_BYTES (UNWIND_SPACES * sizeof(struct unwind_space))
+#define RULES_BYTES   ((UNWIND_RULES_MAX + 1) * sizeof(struct unwind_entry))
+#define SPACES_BYTES  (UNWIND_SPACES * sizeof(struct unwind_space))
 #define RETURNS_BYTES (UNWIND_SETS * sizeof(struct unwind_set))
 
 void test_kernel_init(struct test_kernel *k)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define BUDGET (UINT64_C(32) << 20)
-#define TEXT UINT64_C(0x7f0000000000)
+#define TEXT   UINT64_C(0x7f0000000000)
 
 static int find_error(struct world *w, uint32_t tgid, uint64_t pc)
 {

@@ -64,8 +64,9 @@ void unwind_free(struct unwind *u);
  * Says what a process has mapped from now on. What is known already is there for the walker at
  * once; files that are not are read then (~10 million rows a second), and are there when it
  * returns. `layout` is unwind_layout's for the process as it is now. `set` is
- * borrowed, its older ones are not looked at; images are retained as needed. 0; -ENOMEM: as
- * before, or without a space.
+ * borrowed, its older ones are not looked at; images are retained as needed. 0; -ENOMEM; -ENOSPC:
+ * the kernel does not let us wait for its programs, so nobody's place can be given to it. On failure
+ * all is as before.
  */
 int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t layout,
 	       const struct mapset *set);
@@ -116,11 +117,11 @@ void unwind_used(struct unwind *u, const struct image *image, uint64_t address);
 void unwind_tick(struct unwind *u);
 
 /* Why a file has no table and is walked by frame pointers. */
-#define UNWIND_REFUSED_NO_ROWS 0 /* it describes nothing */
-#define UNWIND_REFUSED_NOT_ELF 1
+#define UNWIND_REFUSED_NO_ROWS    0 /* it describes nothing */
+#define UNWIND_REFUSED_NOT_ELF    1
 #define UNWIND_REFUSED_UNREADABLE 2 /* it cannot be opened or read any more */
-#define UNWIND_REFUSED_TOO_LARGE 3  /* more functions or text than is read */
-#define UNWIND_REFUSALS 4
+#define UNWIND_REFUSED_TOO_LARGE  3 /* more functions or text than is read */
+#define UNWIND_REFUSALS           4
 
 struct unwind_stats {
 	/* As it is. */
