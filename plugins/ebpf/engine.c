@@ -351,6 +351,7 @@ static void on_count(void *context, const struct sampler_key *key,
 	}
 	p->idle_intervals = 0;
 	p->cgroup = key->cgroup;
+	unwind_touch(walks_store(e->walks), &p->key);
 	if (!p->read || p->match_generation != matcher_generation(e->matcher))
 		match_process(e, p);
 	if (!p->match) {
