@@ -103,6 +103,7 @@ def main():
     arguments.add_argument("folder")
     arguments.add_argument("names", nargs="*")
     given = arguments.parse_args()
+    replayer = given.replay and os.path.abspath(given.replay)
     folder, names, failed = os.path.abspath(given.folder), given.names or (FAST if DEPTH == "fast" else PROGRAMS), False
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
@@ -122,7 +123,7 @@ def main():
             sys.stdout.flush()
         os.chdir("/")
     if given.replay:
-        good = replay(given.replay, folder)
+        good = replay(replayer, folder)
         print(f"{'ok' if good else 'not ok'} {len(names) + 1} - walked natively, they are gdb's")
         failed |= not good
     sys.exit(failed)
