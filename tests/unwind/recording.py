@@ -18,8 +18,8 @@ the machine that has the files, since rows are of one build of a file. Lines of 
 Only stacks of which the copy holds all return addresses are kept. TAP comes out.
 """
 import argparse
+import glob
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -105,8 +105,9 @@ def main():
     given = arguments.parse_args()
     replayer = given.replay and os.path.abspath(given.replay)
     folder, names, failed = os.path.abspath(given.folder), given.names or (FAST if DEPTH == "fast" else PROGRAMS), False
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
+    os.makedirs(folder, exist_ok=True)
+    for old in glob.glob(f"{glob.escape(folder)}/*.stack"):
+        os.unlink(old)
     print(f"1..{len(names) + bool(given.replay)}")
     with tempfile.TemporaryDirectory(prefix="recording-") as scratch:
         os.chdir(scratch)
