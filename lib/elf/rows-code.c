@@ -64,6 +64,9 @@ int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start
 	for (size_t i = 0; i < ROWS_CODE_LATER; i++)
 		if (c->later[i] >= start && c->later[i] < end)
 			rows_code_mark(c, c->later[i]);
+	/* The entry may stand behind what pads the code before it. */
+	if (c->entry >= start && c->entry < end)
+		rows_code_mark(c, c->entry);
 	for (uint64_t at = 0; at < n;) {
 		const unsigned char *p;
 		struct x86_instruction i;

@@ -119,6 +119,10 @@ TEST(outermost_frames_end)
 	expect_eq(made.rules[3], end);
 	expect_eq(make(OPS(code), AT, &made), 0);
 	expect_eq(made.rules[0], end);
+	/* Behind padding, as in the dynamic linker. */
+	expect_eq(make(OPS(code), AT + 1, &made), 0);
+	expect_eq(made.rules[0], SP(8));
+	expect_eq(made.rules[1], end);
 }
 
 /* A function whose return does not find the return address was not understood: nothing is said of
