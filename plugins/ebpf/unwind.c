@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHOW_AFTER_NS 20000000u
-
 struct unwind {
 	struct unwind_kernel kernel;
 	struct files_host host;
@@ -107,23 +105,18 @@ static void show_files(struct unwind *u)
 			files_settle(&u->files, *f);
 }
 
-/* What was read is shown now and then, so that stacks need not wait for the largest file. */
+/* Reads the files of a view that nobody has read yet, and shows them. */
 static void read_unread(struct unwind *u, const struct view *v)
 {
-	uint64_t shown_ns = u->files.read_ns;
-	bool more = false;
+	bool any = false;
 
 	vec_each(&v->sources, s) {
 		if (!s->file || s->file->state != FILE_UNREAD || !files_is_due(&u->files, s->file))
 			continue;
 		files_build(&u->files, s->file);
-		more = u->files.read_ns - shown_ns <= SHOW_AFTER_NS;
-		if (!more) {
-			show_files(u);
-			shown_ns = u->files.read_ns;
-		}
+		any = true;
 	}
-	if (more)
+	if (any)
 		show_files(u);
 }
 
@@ -133,8 +126,12 @@ int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t
 	struct view *former = spaces_view(&u->spaces, key), *v = NULL;
 	int r = views_get(&u->views, former, set, &v);
 
-	if (r == 0)
+	/* Before the walker knows the process: a stack of one that is unknown can be completed
+	 * later, one that ends where there is no table yet cannot. */
+	if (r == 0) {
+		read_unread(u, v);
 		r = spaces_set(&u->spaces, key, layout, set->exec_pages, v);
+	}
 	if (r != 0) {
 		if (v)
 			view_release(&u->views, v);
@@ -143,7 +140,6 @@ int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t
 	}
 	if (former)
 		view_release(&u->views, former);
-	read_unread(u, v);
 	/* Programs that are started and end by the thousand may not fill slabs until the interval
 	 * ends. */
 	if (u->slabs.limbo_bytes > UNWIND_SLAB_BYTES)

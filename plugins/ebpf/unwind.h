@@ -61,9 +61,9 @@ struct unwind *unwind_new(const struct unwind_kernel *kernel, const struct unwin
 void unwind_free(struct unwind *u);
 
 /*
- * Says what a process has mapped from now on. What is known already is there for the walker at
- * once; files that are not are read then (~10 million rows a second), and are there when it
- * returns. `layout` is unwind_layout's for the process as it is now. `set` is
+ * Says what a process has mapped from now on. Files that nobody has mapped before are read first (~10
+ * million rows a second); until it returns the walker knows of the process what it knew before, or
+ * nothing. `layout` is unwind_layout's for the process as it is now. `set` is
  * borrowed, its older ones are not looked at; images are retained as needed. 0; -ENOMEM; -ENOSPC:
  * the kernel does not let us wait for its programs, so nobody's place can be given to it. On failure
  * all is as before.
