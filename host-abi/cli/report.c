@@ -6,6 +6,7 @@
  */
 #include "cli.h"
 #include "options.h"
+#include "unresolved.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -280,12 +281,31 @@ static size_t name_width(void)
 	return size.ws_col > COLUMNS_BEFORE_NAME + 20 ? size.ws_col - COLUMNS_BEFORE_NAME : 20;
 }
 
-static int report(const char *path, size_t limit, bool json)
+struct wish {
+	uint64_t limit;
+	bool json, unresolved;
+};
+
+static int write_report(struct report *r, const struct wish *wish)
 {
-	struct report r = {.limit = limit, .width = name_width()};
+	int e;
+
+	if (wish->unresolved)
+		return unresolved_write(r->p, wish->json, &r->out);
+	e = top_build(r->p, r->p->default_type, &r->top);
+	if (e == 0 && wish->json)
+		write_json(r);
+	else if (e == 0)
+		write_table(r);
+	return e;
+}
+
+static int report(const char *path, const struct wish *wish)
+{
+	struct report r = {.limit = wish->limit, .width = name_width()};
 	struct error err = ERROR_NULL;
 	struct profile *p = NULL;
-	int code = EXIT_FAILED, r_top;
+	int code = EXIT_FAILED, result;
 
 	if (profile_read(path, &p, &err) < 0) {
 		struct buf text = BUF_NULL;
@@ -297,16 +317,10 @@ static int report(const char *path, size_t limit, bool json)
 	}
 	r.p = p;
 	r.unit = p->types[p->default_type].unit;
-	r_top = top_build(p, p->default_type, &r.top);
-	if (r_top == 0) {
-		if (json)
-			write_json(&r);
-		else
-			write_table(&r);
-		if (!r.out.failed && fwrite(r.out.p, 1, r.out.n, stdout) == r.out.n)
-			code = EXIT_OK;
-	}
-	if (r.out.failed || r_top < 0)
+	result = write_report(&r, wish);
+	if (result == 0 && !r.out.failed && fwrite(r.out.p, 1, r.out.n, stdout) == r.out.n)
+		code = EXIT_OK;
+	if (r.out.failed || result < 0)
 		fprintf(stderr, "andiron report: out of memory\n");
 	top_fini(&r.top);
 	buf_free(&r.out);
@@ -316,23 +330,26 @@ static int report(const char *path, size_t limit, bool json)
 
 int verb_report(int argc, char **argv)
 {
-	uint64_t limit = 20;
-	bool json = false;
+	struct wish wish = {.limit = 20};
 	const struct flag flags[] = {
 		{.name = "number",
 		 .letter = 'n',
 		 .kind = FLAG_NUMBER,
 		 .word = "N",
-		 .value = &limit,
+		 .value = &wish.limit,
 		 .min = 1,
 		 .max = 1000000,
 		 .help = "how many functions to show (20)"},
-		{.name = "json", .kind = FLAG_BOOL, .value = &json, .help = "as JSON"},
+		{.name = "json", .kind = FLAG_BOOL, .value = &wish.json, .help = "as JSON"},
+		{.name = "unresolved",
+		 .kind = FLAG_BOOL,
+		 .value = &wish.unresolved,
+		 .help = "which code has no names, why, and what would help"},
 		{0},
 	};
 	const struct command command = {
 		.verb = "report",
-		.usage = "FILE [-n N] [--json]",
+		.usage = "FILE [-n N] [--json] [--unresolved]",
 		.summary =
 			"Shows what a pprof file says: top functions by self and total, samples, "
 			"duration, losses.",
@@ -343,5 +360,5 @@ int verb_report(int argc, char **argv)
 
 	if (code == OPTIONS_DONE && argc - first != 1)
 		code = options_wrong(&command, "which file?");
-	return code == OPTIONS_DONE ? report(argv[first], limit, json) : code;
+	return code == OPTIONS_DONE ? report(argv[first], &wish) : code;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Names, lines and inlined calls, of programs as they are: stripped, or with debug information; and the process that reads them."""
+import json
 import os
 import re
 import shutil
@@ -91,6 +92,11 @@ def debug_link():
     with open("twist.debug", "ab") as f:
         f.write(b"changed")
     assert "turn" not in record_c("changed"), read("changed.folded")
+    # What is missing is named, with what would help.
+    andiron("report", "--unresolved", "changed.pb.gz").expect(0, "% of samples", "twist", ".symtab: stripped",
+                                                              ".gnu_debuglink: twist.debug", "to fix")
+    told = json.loads(andiron("report", "--unresolved", "--json", "changed.pb.gz").expect(0).out)["unresolved"]
+    assert any(u["file"].endswith("/twist") and u["share"] > .5 and "stripped" in u["tried"] for u in told), told
 
 
 JAVASCRIPT = """
