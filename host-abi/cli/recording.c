@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "plugin-path.h"
 #include "precheck.h"
+#include "runtimes.h"
 
 #include <andiron/host.h>
 
@@ -225,6 +226,23 @@ static void suggest_more(const struct recording *r, uint64_t n_samples)
 			"  for more: andiron record -F 499 -d 60s -p …, while the process works\n");
 }
 
+/* Says what hides behind a runtime, by the first pprof file that was written. */
+static void suggest_names(const struct recording *r)
+{
+	vec_each (&r->request.outputs, path) {
+		struct profile *p = NULL;
+		const char *hint;
+
+		if (!str_ends(str_of(*path), STR(".pb.gz")) || profile_read(*path, &p, NULL) < 0)
+			continue;
+		hint = runtimes_hint(p);
+		if (hint)
+			fputs(hint, stderr);
+		profile_free(p);
+		return;
+	}
+}
+
 /* For who typed no more than `record`; who names files, as scripts do, knows what for. */
 static void suggest_next(const struct recording *r)
 {
@@ -278,6 +296,7 @@ static int finish(struct recording *r)
 		caller_own(&r->caller, r->ledger);
 	books = host_ledger(host_of(r));
 	suggest_more(r, books ? books->taken : 0);
+	suggest_names(r);
 	suggest_next(r);
 	if (r->request.command)
 		await_command(r);

@@ -87,13 +87,12 @@ static void tried(struct look *k, const char *source, const char *result)
 
 static bool has_debug_file(const char *build_id)
 {
-	char path[2 * ELF_BUILD_ID_CHARS + 64];
+	_cleanup_(buf_free) struct buf path = BUF_NULL;
 
-	if (strlen(build_id) < 4)
-		return false;
-	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", build_id,
-		 build_id + 2);
-	return access(path, R_OK) == 0;
+	return strlen(build_id) >= 4 &&
+	       buf_printf(&path, "/usr/lib/debug/.build-id/%.2s/%s.debug%c", build_id, build_id + 2,
+			  0) == 0 &&
+	       access(path.p, R_OK) == 0;
 }
 
 static void look_at_sections(struct look *k, struct elf_file *f, const char *build_id)

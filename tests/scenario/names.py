@@ -190,6 +190,17 @@ def debuginfod():
         resolved_by_debuginfod(port, "second.folded")
 
 
+@case
+def hidden_by_a_runtime():
+    """Where CPython's loop or code that a runtime compiles dominates, `record` says so, and what works."""
+    need_root()
+    if shutil.which("node"):
+        write("b.js", JAVASCRIPT)
+        andiron("record", "-F", "199", "-d", "3s", "-o", "b.pb.gz", "--", "node", "b.js").expect(0, "--perf-basic-prof")
+    build_c("-g")
+    assert "hides" not in andiron("record", "-F", "199", "-o", "c.pb.gz", "--", "./twist").expect(0).err
+
+
 def children_of(pid, words):
     listed = run("ps", "--ppid", str(pid), "-o", "pid=,args=").out
     return [int(line.split()[0]) for line in listed.splitlines() if words in line]

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a language's runtime hides what it runs. */
+#ifndef CLI_RUNTIMES_H
+#define CLI_RUNTIMES_H
+
+#include "pprof/decode.h"
+
+#define RUNTIMES_SHARE 20 /* percent of the innermost frames, from which on it is said */
+
+/* What to do so that the functions that an interpreter or a compiler at run
+ * time works on have names, as lines for people; NULL: nothing is hidden. O(samples). */
+const char *runtimes_hint(const struct profile *p);
+
+#endif
