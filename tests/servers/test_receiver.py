@@ -83,6 +83,10 @@ ROWS = [
     ("gzip cut off", lambda: raw(gzip.compress(wire.profile())[:40]), (500, "copy to buffer: unexpected EOF")),
     ("text", lambda: raw(b"this is no profile at all"), (500, "proto: ")),
     ("no period type", lambda: one(period_type=None), OK),
+    ("no period type and a zero sample", lambda: one([wire.sample([0]), wire.sample([7])], period_type=None),
+     (500, "nil pointer dereference")),
+    ("all values zero", lambda: one([wire.sample([0])]), OK),
+    ("a stack of 1,100", lambda: one([wire.piece(1, b"\x01" * 1100) + wire.piece(2, b"\x07")]), OK),
     ("two values, one type", lambda: one([wire.sample([1, 2])]), (400, "sample value length mismatch")),
     ("a dash in the type", lambda: one(strings=["", "c-pu", *wire.STRINGS[2:]]), (400, "sample type contains -")),
     ("function id 0", lambda: one(function=(0, 3)), (400, "function id is 0")),
@@ -148,6 +152,62 @@ def sample_label_splits():
     assert SERVER.total(f'{{service_name="{service}", key="/bin/work"}}') == 2
 
 
+def many_in_one():
+    """100 series in one request are all stored; not gzip'd they are taken as well."""
+    service = uuid.uuid4().hex
+    assert push(wire.request(*(wire.series(labels(("n", str(i)), service=service), wire.profile(), packed=i % 2 == 0)
+                               for i in range(100)))) == OK
+    assert SERVER.total(f'{{service_name="{service}"}}') == 700
+
+
+def too_fast():
+    """Of four series of 0.9 MiB in one request, more than is taken at once, a part is stored."""
+    service = uuid.uuid4().hex
+    body = wire.request(*(wire.series(labels(("n", str(i)), service=service), wire.profile(pad=900)) for i in range(4)))
+    status, text = push(body)
+    assert status == 429 and "push rate limit (4.0 MiB) exceeded while adding 0.9 MiB" in text, f"{status} {text}"
+    assert SERVER.total(f'{{service_name="{service}"}}') < 28
+
+
+def same_time():
+    """The same profile twice, or another of its time: both are there at first, one after compaction."""
+    service, at = uuid.uuid4().hex, time.time_ns()
+    again, other = wire.profile(at=at), wire.profile([wire.sample([100])], at=at)
+    for _ in range(2):
+        assert push(wire.request(wire.series(labels(service=service), again))) == OK
+    assert SERVER.total(f'{{service_name="{service}"}}') == 14
+    SERVER.compact()
+    assert SERVER.total(f'{{service_name="{service}"}}') == 7
+    assert push(wire.request(wire.series(labels(service=service), other))) == OK
+    SERVER.compact()
+    assert SERVER.total(f'{{service_name="{service}"}}') in (7, 100)
+
+
+def tenant():
+    """What another tenant sent is not to be seen."""
+    service = uuid.uuid4().hex
+    SERVER.headers = {"X-Scope-OrgID": "other"}
+    assert push(wire.request(wire.series(labels(service=service), wire.profile()))) == OK
+    SERVER.headers = {}
+    assert SERVER.total(f'{{service_name="{service}"}}') == 0
+
+
+def framing():
+    """A content type or a timeout that is none is refused, by its own status."""
+    body = wire.request(wire.series(labels(), wire.profile()))
+    path = "/push.v1.PusherService/Push"
+    assert SERVER._open("POST", path, body, {"Content-Type": "application/x-protobuf"})[0] == 415
+    status, answer = SERVER._open("POST", path, body, {"Content-Type": "application/proto", "Connect-Timeout-Ms": "abc"})
+    assert status == 400 and b"parse timeout" in answer, answer
+
+
+def by_otlp():
+    """OTLP over HTTP: a charset behind the type is refused, a request of nothing is taken."""
+    path = "/v1development/profiles"
+    assert SERVER._open("POST", path, b"", {"Content-Type": "application/x-protobuf; charset=utf-8"})[0] == 415
+    assert SERVER._open("POST", path, b"", {"Content-Type": "application/x-protobuf"})[0] == 200
+
+
 def no_range():
     """A query without a range of time is refused."""
     status, answer = SERVER._open("POST", "/querier.v1.QuerierService/LabelNames", b"{}",
@@ -156,4 +216,5 @@ def no_range():
 
 
 with Pyroscope() as SERVER:
-    sys.exit(run([*(row(*r) for r in ROWS), partial, exact, dropped_quietly, sample_label_splits, no_range]))
+    sys.exit(run([*(row(*r) for r in ROWS), partial, exact, dropped_quietly, sample_label_splits, many_in_one, too_fast,
+                  same_time, tenant, framing, by_otlp, no_range]))

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,7 +101,21 @@ func (l *limits) checkProfile(labels []*pair, p *googlev1.Profile) error {
 	if err := checkStrings(p); err != nil {
 		return err
 	}
-	return checkIDs(p)
+	if err := checkIDs(p); err != nil {
+		return err
+	}
+	return stumble(p)
+}
+
+// stumble is what the real server does over a zero sample in a profile without
+// a period type: a plain error, so 500.
+func stumble(p *googlev1.Profile) error {
+	for _, sample := range p.Sample {
+		if p.PeriodType == nil && slices.Max(sample.Value) == 0 {
+			return errors.New("runtime error: invalid memory address or nil pointer dereference")
+		}
+	}
+	return nil
 }
 
 func checkStrings(p *googlev1.Profile) error {
