@@ -198,9 +198,10 @@ void endpoint_free(struct endpoint *e, const char *reason)
 
 void endpoint_configure(struct endpoint *e, struct push_config *config, size_t index)
 {
-	uint64_t id = config->endpoints[index].id;
+	uint64_t id;
 
 	check(index < config->n_endpoints);
+	id = config->endpoints[index].id;
 	if (id != e->options->id)
 		e->events.mark(e->events.context, e->options->id, SPOOL_MOVED, &id, 1);
 	push_config_retain(config);

@@ -138,7 +138,7 @@ def deadly():
 def push(url, **what):
     """Runs the harness; its ledger."""
     environment = {**os.environ, "PUSH_URL": url,
-                   **{f"PUSH_{k.upper()}": str(v) for k, v in {"protocol": "parca", **what}.items()}}
+                   **{f"PUSH_{k.upper()}": str(v) for k, v in {"protocol": "parca", "timeout_ms": 60000, **what}.items()}}
     done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
@@ -174,9 +174,9 @@ def by_otlp():
 
 def odd_profiles():
     """Of the profiles of a producer that knows no rules Parca refuses none, and survives all, by both of its intakes."""
-    batches = int(os.environ.get("ANDIRON_ODD_BATCHES", "1000"))
+    batches = int(os.environ.get("ANDIRON_ODD_BATCHES", "500"))
     for protocol in ("parca", "otlp_grpc"):
-        ledger = push(SERVER.url, protocol=protocol, odd=batches, drain_ms=60000)
+        ledger = push(SERVER.url, protocol=protocol, odd=batches, drain_ms=60000, timeout_ms=60000)
         assert set(ledger["dropped"]) <= {"zero", "negative", "no_type"} and not ledger["uncertain"], ledger
         assert ledger["retries"] == 0 and ledger["profiles"] > batches and SERVER.process.poll() is None, ledger
         print(f"# {protocol}: {ledger['profiles']} profiles, {ledger['repairs']}", flush=True)

@@ -93,7 +93,7 @@ def odd_profiles():
     """Of the profiles of a producer that knows no rules none that is sent is refused, each repair having been made."""
     batches = int(os.environ.get("ANDIRON_ODD_BATCHES", "2000"))
     with Pyroscope("--rate-mib", "400", "--burst-mib", "400") as server:
-        ledger = push(server, odd=batches, drain_ms=60000)
+        ledger = push(server, odd=batches, drain_ms=60000, timeout_ms=60000)
         assert set(ledger["dropped"]) <= {"zero", "negative", "no_type"}, ledger
         assert ledger["retries"] == 0 and ledger["profiles"] > batches, ledger
         assert all(n >= batches // 40 for n in ledger["repairs"].values()), ledger
