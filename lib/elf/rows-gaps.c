@@ -9,8 +9,32 @@
 
 #define CHUNK 64u /* symbols read at a time */
 
+/* Whether a file that can be loaded anywhere says that it is a program: a library may have an entry
+ * too, if an older linker took the beginning of its text for one. */
+static int says_program(const struct elf_file *f, bool *ret)
+{
+	Elf64_Dyn entries[CHUNK];
+
+	for (size_t i = 0; i < f->n_segments; i++) {
+		struct elf_range range = elf_segment_bytes(f, i);
+		size_t n = range.size < sizeof(entries) ? (size_t)range.size : sizeof(entries);
+		int r;
+
+		if (f->segments[i].p_type != PT_DYNAMIC)
+			continue;
+		r = file_pread(f->fd, entries, n, range.offset);
+		if (r < 0)
+			return r;
+		for (size_t k = 0; k < n / sizeof(entries[0]); k++)
+			if (entries[k].d_tag == DT_FLAGS_1 && entries[k].d_un.d_val & DF_1_PIE)
+				*ret = true;
+	}
+	return 0;
+}
+
 int rows_gaps_open(struct rows_gaps *g, const struct rows_machine *m, const struct elf_file *f)
 {
+	const Elf64_Shdr *text;
 	Elf64_Ehdr header;
 	int r = file_pread(f->fd, &header, sizeof(header), 0);
 
@@ -23,7 +47,12 @@ int rows_gaps_open(struct rows_gaps *g, const struct rows_machine *m, const stru
 			g->on = false;
 	g->code.absolute = f->type == ET_EXEC;
 	g->code.entry = header.e_entry;
-	return 0;
+	text = elf_file_section(f, ".text");
+	if (g->on && f->type == ET_DYN && text && text->sh_addr == header.e_entry) {
+		g->on = false;
+		r = says_program(f, &g->on);
+	}
+	return r;
 }
 
 void rows_gaps_close(struct rows_gaps *g)

@@ -2,8 +2,9 @@
 /*
  * How every address of a file's code is unwound: rows, each a rule that holds
  * from its address up to the next row's, made from what the file carries (call-frame
- * information, Go's pc tables) and, where entry stubs or a vDSO carry nothing, from
- * what their code is known to do.
+ * information, Go's pc tables) and, where it carries nothing, from its code: what is known by its
+ * bytes (signal trampolines, entries, linkage tables), and all of x86-64 programs and loaders that have
+ * no interpreter, whose C library may be described nowhere.
  *
  * Rows come ascending and merged: neighbours differ in rule or auxiliary word. Where no
  * function is described a row with rule 0 says so. The file is streamed: memory is an index of its
@@ -30,7 +31,7 @@ typedef int (*elf_row_fn)(void *context, const struct elf_row *row);
 #define ELF_ROWS_EH_FRAME    0
 #define ELF_ROWS_DEBUG_FRAME 1
 #define ELF_ROWS_GO          2
-#define ELF_ROWS_MADE        3 /* synthesized */
+#define ELF_ROWS_MADE        3 /* from code */
 #define ELF_ROWS_SOURCES     4
 
 struct elf_rows_stats {
