@@ -35,6 +35,10 @@ static const struct {
 	{"runtime.cgocallback_gofunc", PCLNTAB_SP_WRITE, BEHIND_FP},
 };
 
+/* The largest frames that the word can say: by its offset, and by its frame pointer's place. */
+#define OFFSET_MAX ((1 << 23) - 8)
+#define LINK_MAX ((1 << 18) - 16)
+
 /* The first bytes of a function. */
 struct code {
 	uint8_t bytes[ROWS_GO_CODE];
@@ -80,6 +84,17 @@ void rows_go_close(struct rows_go *g)
 	for (size_t i = 0; i < ROWS_GO_WINDOWS; i++)
 		window_free(&g->windows[i]);
 	buf_free(&g->name);
+}
+
+bool rows_go_is_all(struct rows_go *g)
+{
+	const Elf64_Shdr *text = elf_file_section(g->file, ".text");
+	struct pclntab_function last;
+
+	if (!text || !g->table.n_functions ||
+	    pclntab_function(&g->table, g->table.n_functions - 1, &last) < 0)
+		return true;
+	return last.end >= text->sh_addr + text->sh_size;
 }
 
 static void swap_window(struct rows_go *g)
@@ -328,8 +343,10 @@ static struct rows_words words_of(const struct rows_go *g, int32_t value, uint8_
 
 	if (how == BEHIND_END)
 		words.rule = unwind_rule(0, UNWIND_CFA_END, 0, 0, 0);
-	else if (value >= 0 && value % 8 == 0 && size < 1 << 18)
+	else if (value >= 0 && value % 8 == 0 && size < (g->machine->link ? LINK_MAX : OFFSET_MAX))
 		words.rule = frame_rule(g, size, how == BEHIND_FP && value > 0);
+	else if (value >= OFFSET_MAX && !g->machine->link && g->saves_fp)
+		words.rule = frame_rule(g, size, true);
 	words.inexpressible = !words.rule;
 	return words;
 }

@@ -47,6 +47,9 @@ struct rows_go {
 int rows_go_open(struct rows_go *g, const struct rows_machine *m, struct elf_file *f);
 void rows_go_close(struct rows_go *g);
 
+/* Whether the program's code is Go's alone; else C is linked into it. */
+bool rows_go_is_all(struct rows_go *g);
+
 /* Where the next function begins: 1, 0 at the end, or negative. */
 int rows_go_peek(struct rows_go *g, uint64_t *ret);
 /* Begins with the function that was peeked at: 0, or negative. Reads its code where it is assembly.

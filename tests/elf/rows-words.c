@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "elf/pclntab.h"
 #include "elf/rows.h"
 #include "unwind-tables.h"
 
@@ -318,6 +319,7 @@ struct judged {
 	VEC(struct function) pieces;    /* the ranges in which functions count, ascending */
 	bool *seen;                     /* rows that begin where one may */
 	struct cfi_section sections[SECTIONS];
+	uint64_t go_end; /* of Go's own code */
 	struct cfi_run run;
 };
 
@@ -405,9 +407,12 @@ static bool row_is_expression(const struct cfi_row *row)
 static void judge_function(struct judged *j, const struct cfi_fde *fde, uint64_t start,
 			   uint64_t end)
 {
-	bool go = j->stats.rows[ELF_ROWS_GO] && fde->section == &j->sections[1];
+	bool go = j->go_end && fde->section == &j->sections[1];
 	struct cfi_run *run = &j->run;
 
+	/* C that is linked into a Go program has rows made of its code: rows-guessed.c's matter. */
+	if (go && start >= j->go_end)
+		return;
 	j->v->functions++;
 	cfi_run_begin(run, fde);
 	while (cfi_run_next(run) == 1) {
@@ -551,6 +556,18 @@ static int judge_sections(struct judged *j)
 	return r < 0 ? r : judge_pieces(j);
 }
 
+/* 0: no Go program. */
+static uint64_t go_end(struct elf_file *f)
+{
+	struct pclntab table = PCLNTAB_NULL;
+	struct pclntab_function last = {0};
+
+	if (pclntab_open(&table, f, NULL) == 0 && table.n_functions)
+		pclntab_function(&table, table.n_functions - 1, &last);
+	pclntab_close(&table);
+	return last.end;
+}
+
 int judge_words(struct elf_file *f, struct verdict *v)
 {
 	_cleanup_(freep) struct judged *j = calloc(1, sizeof(*j));
@@ -561,6 +578,7 @@ int judge_words(struct elf_file *f, struct verdict *v)
 	j->f = f;
 	j->v = v;
 	r = elf_rows_read(f, NULL, keep, j, &j->stats, NULL);
+	j->go_end = j->stats.rows[ELF_ROWS_GO] ? go_end(f) : 0;
 	j->seen = calloc(j->rows.n + 1, sizeof(*j->seen));
 	if (r == 0 && j->seen && f->type != ET_REL &&
 	    (f->machine == EM_X86_64 || f->machine == EM_AARCH64)) {
