@@ -20,9 +20,7 @@ LIBC, SYS_TGKILL = ctypes.CDLL(None), 234
 
 def command(name):
     if name == "cc1plus":
-        real = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True, check=True).stdout.strip()
-        multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
-        return [real, "-quiet", "-imultiarch", multiarch, "-O2", "-D_GNU_SOURCE", "-o", "/dev/null", f"{programs.ROOT}/tests/unwind/programs/throws.cc"]
+        return programs.cc1("c++")
     if name == "sqlite3":
         return programs.sql(20_000_000)
     if name == "openssl":

@@ -2,6 +2,7 @@
 """The programs whose stacks are judged: those of this machine, and those of programs/."""
 import os
 import shutil
+import subprocess
 
 PROGRAMS = os.environ["PROGRAMS"]
 ROOT = os.environ["SOURCE_ROOT"]
@@ -76,3 +77,26 @@ def all_for(seconds, fast):
     found["plt-opened"] = ["sh", "-c", 'ln -sf "$0" plt-opened; exec ./plt-opened "$2" "$1"',
                            f"{PROGRAMS}/plt", f"{PROGRAMS}/libplt.so", str(seconds)]
     return found
+
+
+def cc1(language):
+    """A compiler proper, without the driver that would start it."""
+    driver, name, source, more = {"c": ("gcc", "cc1", "lib/pprof/encode.c", [f"-I{ROOT}/lib"]),
+                                  "c++": ("g++", "cc1plus", "tests/unwind/programs/throws.cc", [])}[language]
+    path = subprocess.run([driver, f"-print-prog-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+    multiarch = subprocess.run([driver, "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
+    return [path, "-quiet", "-imultiarch", multiarch, "-O2", "-D_GNU_SOURCE", *more, "-o", "/dev/null", f"{ROOT}/{source}"]
+
+
+def beforehand(folder, names):
+    """Commands that bring the files of these programs into use for a moment, under names of their own."""
+    short = {name: command for name, command in system(True) if name != "cc1"}
+    short |= {name[:15]: [path, "%s"] for name, path in own()}
+    if shutil.which("gcc"):
+        short["cc1"] = cc1("c")
+    os.makedirs(folder)
+    for name in sorted(short.keys() & names):
+        path = shutil.which(short[name][0])
+        if path:
+            os.symlink(os.path.realpath(path), f"{folder}/_{name}")
+            yield [f"{folder}/_{name}"] + ["0.15" if w == "%s" else w for w in short[name][1:]]

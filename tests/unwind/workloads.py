@@ -6,6 +6,10 @@ A stack is whole when its outermost frame lies in a function where threads begin
 frame follows. All programs run at once, each for so many CPU seconds, in one recording; beside it
 perf walks the same programs by frame pointers and, where there is time, by DWARF over copied stacks.
 
+With few stacks a program the first moment, in which its files are read, would weigh many times what it does over
+10,000: below "all" each program therefore runs for a moment beforehand under another name. What is whole of that
+moment is told as "first moments", and judged by brief.py.
+
 UNWIND_DEPTH: fast (default), full or all (at least 10,000 stacks a program).
 UNWIND_WALKER: tables, or frame-pointers, under which the walker is shown to be judged as it must be.
 """
@@ -34,6 +38,9 @@ ALL_BAR, PROGRAM_BAR = 99.9, 99.0
 def record(programs):
     """Runs all of them at once under the recorder; its own stacks by process name."""
     with open("all.sh", "w", encoding="utf-8") as script:
+        if DEPTH != "all":
+            for command in judged.beforehand(os.path.abspath("beforehand"), set(programs)):
+                script.write(f"{shlex.join(command)} >/dev/null 2>&1 </dev/null\n")
         for i, command in enumerate(programs.values()):
             script.write(f"{shlex.join(command)} >/dev/null 2>&1 </dev/null || echo {i} >>failed &\n")
         script.write("wait\n")
@@ -142,6 +149,11 @@ def main():
         with open("ledger.json", encoding="utf-8") as ledger:
             print("# ledger", json.dumps(json.load(ledger)))
         print_table(programs, ours, beside)
+        first = Tally()
+        for stacks in profile.stacks():
+            if stacks.comm.startswith("_"):
+                first.add(stacks)
+        print(f"# first moments: {first.n} stacks, {first.percent():.2f} % whole; {first.why.most_common(4)}")
     found = list(verdicts(list(programs), ours, failed))
     print(f"1..{len(found)}")
     for number, (passed, title, why) in enumerate(found, 1):
