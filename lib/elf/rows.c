@@ -18,6 +18,7 @@
 #include "elf/rows-go.h"
 #include "elf/rows-made.h"
 #include "elf/rows-order.h"
+#include "unwind-tables.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -168,9 +169,21 @@ static int put_code(struct reader *r)
 	return result ? result : more;
 }
 
+/* More than any function has: what is so large and not described comes from another compiler that
+ * describes nothing, as the code that node brings for its JavaScript, and such code keeps frame pointers. */
+#define FOREIGN (UINT64_C(128) << 10)
+
+static struct rows_words by_frames(const struct rows_machine *m)
+{
+	uint32_t ra = m->link ? UNWIND_RA_FP : UNWIND_RA_CFA;
+
+	return (struct rows_words){.rule = unwind_rule(m->fp, UNWIND_CFA_REG, ra, -2, 16)};
+}
+
 /* From r->done up to `to` no function is described. */
 static int put_gap(struct reader *r, uint64_t to)
 {
+	bool foreign = to != UINT64_MAX && r->any_held && to - r->done >= FOREIGN;
 	uint64_t start, end;
 	int more = 0, result = 0;
 
@@ -186,7 +199,8 @@ static int put_gap(struct reader *r, uint64_t to)
 	if (result || more < 0)
 		return result ? result : more;
 	if (to > r->done) {
-		result = put(r, r->done, (struct rows_words){0}, r->held_kind);
+		result = put(r, r->done, foreign ? by_frames(r->machine) : (struct rows_words){0},
+			     foreign ? ELF_ROWS_MADE : r->held_kind);
 		r->done = to;
 	}
 	return result;

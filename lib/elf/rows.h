@@ -4,7 +4,8 @@
  * from its address up to the next row's, made from what the file carries (call-frame
  * information, Go's pc tables) and, where it carries nothing, from its code: what is known by its
  * bytes (signal trampolines, entries, linkage tables), and all of x86-64 programs and loaders that have
- * no interpreter, whose C library may be described nowhere.
+ * no interpreter, whose C library may be described nowhere. Stretches larger than functions that are not
+ * described are taken to keep frame pointers.
  *
  * Rows come ascending and merged: neighbours differ in rule or auxiliary word. Where no
  * function is described a row with rule 0 says so. The file is streamed: memory is an index of its

@@ -51,6 +51,30 @@ TEST(equal_neighbours_are_merged)
 	frames_end(&x);
 }
 
+/* What is larger than functions are and not described keeps frame pointers, as the code that other
+ * compilers bring does; what is smaller, or the last of all, is not known. */
+TEST(large_gaps_go_by_frame_pointers)
+{
+	struct frames x;
+	size_t of;
+
+	frames_begin(&x);
+	of = frames_usual_cie(&x);
+	frames_fde(&x, of, 0x1000, 0x10, OPS(""));
+	frames_fde(&x, of, 0x21010, 0x10, OPS(""));
+	frames_fde(&x, of, 0x4101f, 0x10, OPS(""));
+	frames_read(&x);
+	frames_row_is(&x, 0, 0x1000, ENTRY_RULE);
+	frames_row_is(&x, 1, 0x1010, unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16));
+	frames_row_is(&x, 2, 0x21010, ENTRY_RULE);
+	frames_row_is(&x, 3, 0x21020, 0);
+	frames_row_is(&x, 4, 0x4101f, ENTRY_RULE);
+	frames_row_is(&x, 5, 0x4102f, 0);
+	expect_eq(x.n, 6);
+	expect_eq(x.stats.rows[ELF_ROWS_MADE], 1);
+	frames_end(&x);
+}
+
 static void write_four(struct frames *x)
 {
 	size_t of = frames_usual_cie(x);
