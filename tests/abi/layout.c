@@ -8,6 +8,7 @@
 #include <andiron/object.h>
 #include <andiron/plugin.h>
 #include <andiron/process.h>
+#include <andiron/runtime.h>
 
 #include <assert.h>
 #include <stddef.h>
@@ -54,6 +55,7 @@ AT(andiron_component, validate, 72);
 AT(andiron_component, batch, 136);
 AT(andiron_component, extension, 152);
 AT(andiron_component, apart, 160);
+AT(andiron_component, wants, 168);
 AT(andiron_plugin, components, 40);
 AT(andiron_plugin, n_components, 48);
 SIZE(andiron_object_key, 32);
@@ -61,6 +63,14 @@ AT(andiron_objects, release, 56);
 AT(andiron_objects, open_named, 64);
 SIZE(andiron_process_event, 48);
 AT(andiron_process_events, unsubscribe, 16);
+SIZE(andiron_runtime_process, 24);
+SIZE(andiron_runtime_mapping, 32);
+SIZE(andiron_runtime_claim, 24);
+SIZE(andiron_runtime_map, 16);
+AT(andiron_runtime_frame, file, 24);
+AT(andiron_runtime, object, 8);
+AT(andiron_runtime, claim, 48);
+AT(andiron_runtime, resolve, 64);
 SIZE(andiron_dropped_target, 48);
 AT(andiron_dropped_target, file, 32);
 AT(andiron_dropped_sink, add, 16);

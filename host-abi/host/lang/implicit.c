@@ -12,6 +12,8 @@
 
 #include "base/check.h"
 
+#include <stddef.h>
+
 /* What the search for symbolizers knows. */
 struct naming {
 	struct draft *d;
@@ -211,15 +213,11 @@ static uint32_t find_node(const struct draft *d, const struct andiron_component 
 	return INDEX_NONE;
 }
 
-/* What no registered component offers is the host's own, or lacking: the
- * runtime knows. */
-static void add_service(struct draft *d, uint32_t node, const char *id)
+/* The node uses what this component offers. */
+static void add_service(struct draft *d, uint32_t node, const struct registered_component *r)
 {
-	const struct registered_component *r = registry_offering(d->l.registry, str_of(id));
 	struct draft_edge edge = {.plan = {.from = node, .kind = DRAFT_NEEDS}};
 
-	if (!r)
-		return;
 	edge.place = d->nodes.p[node].plan.place;
 	edge.plan.to = find_node(d, r->component);
 	if (edge.plan.to == INDEX_NONE && (r->component->flags & ANDIRON_COMPONENT_SERVICE))
@@ -228,15 +226,49 @@ static void add_service(struct draft *d, uint32_t node, const char *id)
 		draft_connect(d, edge);
 }
 
+/* What no registered component offers is the host's own, or lacking: the
+ * runtime knows. */
+static void add_needed(struct draft *d, uint32_t node, const struct andiron_component *c)
+{
+	for (const char *const *id = c->needs; id && *id && !d->l.no_memory; id++) {
+		const struct registered_component *r =
+			registry_offering(d->l.registry, str_of(*id));
+
+		if (r)
+			add_service(d, node, r);
+	}
+}
+
+static bool offers_any(const struct andiron_component *c, struct str beginning)
+{
+	for (const char *const *id = c->offers; id && *id; id++)
+		if (str_starts(str_of(*id), beginning))
+			return true;
+	return false;
+}
+
+static void add_wanted(struct draft *d, uint32_t node, const struct andiron_component *c)
+{
+	const struct registered_component *all;
+	size_t n = registry_components(d->l.registry, &all);
+
+	if (c->size <= offsetof(struct andiron_component, wants))
+		return;
+	for (const char *const *id = c->wants; id && *id; id++)
+		for (size_t i = 0; i < n && !d->l.no_memory; i++)
+			if (offers_any(all[i].component, str_of(*id)))
+				add_service(d, node, &all[i]);
+}
+
 void draft_complete(struct draft *d, const uint32_t *order)
 {
 	check(order);
 	add_symbolizers(d, order);
 	/* Services may need services: the list grows while it is walked. */
 	for (uint32_t i = 0; i < d->nodes.n && !d->l.no_memory; i++) {
-		const char *const *id = d->nodes.p[i].plan.registered->component->needs;
+		const struct andiron_component *c = d->nodes.p[i].plan.registered->component;
 
-		for (; id && *id && !d->l.no_memory; id++)
-			add_service(d, i, *id);
+		add_needed(d, i, c);
+		add_wanted(d, i, c);
 	}
 }

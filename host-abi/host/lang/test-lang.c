@@ -192,6 +192,8 @@ static const struct andiron_component components[] = {
 	COMPONENT("test.newer", &newer),
 	COMPONENT("test.single", &no_options, .flags = ANDIRON_COMPONENT_NO_LABEL,
 		  EXPORTS(targets_export)),
+	COMPONENT("test.wanting", &any, EXPORTS(targets_export),
+		  .wants = (const char *const[]){"andiron.ev", "andiron.moon", NULL}),
 	/* Last, so that it can be left out. */
 	COMPONENT("profile.symbolize", &symbolize, EXPORTS(receiver_export),
 		  .flags = ANDIRON_COMPONENT_NAMES),

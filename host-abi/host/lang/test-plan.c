@@ -400,6 +400,14 @@ TEST(makes_services)
 		"node andiron.clock implicit: {}\n");
 }
 
+/* All that offer what begins so are made, and nobody is no error. */
+TEST(makes_services_that_are_wanted)
+{
+	expect_plan("test.wanting \"a\" {}\n", "node test.wanting.a: {}\n"
+						 "node andiron.events implicit: {}\n"
+						 "node andiron.clock implicit: {}\n");
+}
+
 TEST(warns_of_profiles_for_nobody)
 {
 	expect_plan(

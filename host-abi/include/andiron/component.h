@@ -148,6 +148,13 @@ struct andiron_component {
 	 * there is none; absent in the shorter tables of version 1.0.
 	 */
 	int32_t (*apart)(int32_t socket);
+
+	/*
+	 * Beginnings of ids of extensions that it uses where there are any ("andiron.runtime."); ends
+	 * with NULL, may be NULL. The host makes the services that offer such. Absent in
+	 * shorter tables.
+	 */
+	const char *const *wants;
 };
 
 #ifdef __cplusplus
