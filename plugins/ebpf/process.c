@@ -317,6 +317,15 @@ void process_inherit_maps(struct processes *t, struct process *p)
 		replace_maps(p, set);
 }
 
+/* Whether it has code out of no file. */
+static bool compiles(const struct mapset *set)
+{
+	vec_each(&set->list, m)
+		if (!m->image && str_starts(m->name, STR("[anon")))
+			return true;
+	return false;
+}
+
 void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped)
 {
 	bool whole;
@@ -331,8 +340,9 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
 		return;
 	}
 	replace_maps(p, set);
-	/* By now it may be another program, or one whose files can be opened. */
-	p->stale = !whole;
+	/* By now it may be another program, or one whose files can be opened; and what tells of code that
+	 * a process compiles is opened by us alone. */
+	p->stale = !whole || compiles(set);
 }
 
 /* Whether a process of this pid runs; if it is another by now, the next report
