@@ -173,7 +173,9 @@ struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *i
 		struct maps_line line = {
 			.start = m->start, .limit = m->end, .offset = m->offset, .inode = m->inode,
 			.writable = (m->flags & SAMPLER_MAPPED_WRITABLE) != 0,
-			.path = m->flags & SAMPLER_MAPPED_VDSO ? STR("[vdso]") : STR_NULL,
+			.path = m->flags & SAMPLER_MAPPED_VDSO ? STR("[vdso]") :
+				m->inode                       ? STR(MAPS_UNKNOWN_FILE) :
+								 STR_NULL,
 		};
 		struct image *image;
 

@@ -53,6 +53,9 @@ typedef int (*maps_open_fn)(void *context, const struct maps_line *line, char *r
 struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn open,
 			    void *context);
 
+/* The name of a mapping whose file nobody has opened yet. */
+#define MAPS_UNKNOWN_FILE "[unknown file]"
+
 /* Makes a set of what the kernel says. Its files are images that are there; *ret_whole says whether all are,
  * and the kernel has said all. NULL when memory is short. */
 struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *images,

@@ -317,6 +317,12 @@ static bool continues(const struct view_source *last, const struct view_source *
 	return !last->file && !s->file && last->kind == s->kind && last->limit == s->start;
 }
 
+/* Code of which not even frame pointers can be said. */
+static bool is_unknown(struct str name)
+{
+	return str_is(name, "[vsyscall]") || str_is(name, MAPS_UNKNOWN_FILE);
+}
+
 static int read_set(struct views *t, const struct mapset *set)
 {
 	t->scratch.n = 0;
@@ -330,8 +336,7 @@ static int read_set(struct views *t, const struct mapset *set)
 				return -ENOMEM;
 			s.address = mapping_address(m, m->start);
 		} else {
-			s.kind = str_is(m->name, "[vsyscall]") ? UNWIND_KIND_UNKNOWN
-							       : UNWIND_KIND_FRAMES;
+			s.kind = is_unknown(m->name) ? UNWIND_KIND_UNKNOWN : UNWIND_KIND_FRAMES;
 		}
 		if (t->scratch.n && continues(&t->scratch.p[t->scratch.n - 1], &s))
 			t->scratch.p[t->scratch.n - 1].limit = s.limit;
