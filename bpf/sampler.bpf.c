@@ -383,6 +383,23 @@ SAMPLER_INLINE void hand_over(struct bpf_perf_event_data *event, struct andiron_
 	w->end = UNWIND_END_RUNTIME;
 }
 
+/* A runtime's program has its frames and the registers to write; what else it has said does not count. Of
+ * a state that can no longer be true nothing is kept. */
+SAMPLER_INLINE void came_back(__u32 cpu)
+{
+	struct andiron_walk *w = h_walk_state(cpu);
+
+	if (!w)
+		return;
+	if (w->n_kernel > ANDIRON_WALK_KERNEL || w->n_kernel > w->n_words ||
+	    w->n_words > ANDIRON_WALK_WORDS) {
+		w->n_kernel = w->n_words = 0;
+		w->end = UNWIND_END_RUNTIME;
+	}
+	if (w->end != 0)
+		w->end = UNWIND_END_RUNTIME;
+}
+
 static long step(__u32 i, __u32 *cpu)
 {
 	return unwind_step(*cpu) != 0;
@@ -455,7 +472,10 @@ int sample(struct bpf_perf_event_data *event)
 SEC("perf_event")
 int resume(struct bpf_perf_event_data *event)
 {
-	return walk_by_loop(event, bpf_get_smp_processor_id());
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	came_back(cpu);
+	return walk_by_loop(event, cpu);
 }
 
 SEC("perf_event")
@@ -469,7 +489,10 @@ int sample_calls(struct bpf_perf_event_data *event)
 SEC("perf_event")
 int resume_calls(struct bpf_perf_event_data *event)
 {
-	return walk_by_calls(event, bpf_get_smp_processor_id());
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	came_back(cpu);
+	return walk_by_calls(event, cpu);
 }
 
 SEC("perf_event")

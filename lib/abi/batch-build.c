@@ -269,23 +269,24 @@ void batch_set_tried(struct batch_builder *b, uint32_t location)
 	location_of(b, location)->flags |= ANDIRON_LOCATION_TRIED;
 }
 
+uint32_t batch_add_named(struct batch_builder *b, const struct andiron_location *l,
+			 const struct andiron_line *line)
+{
+	uint32_t i = b->failed ? INDEX_NONE : batch_add_location(b, l);
+
+	if (!b->failed && location_of(b, i)->n_lines == 0)
+		batch_set_lines(b, i, line, 1);
+	return b->failed ? INDEX_NONE : i;
+}
+
+/* Markers have no address: their text keeps them apart as locations. */
 uint32_t batch_add_marker(struct batch_builder *b, struct str text)
 {
 	struct andiron_function function = {.name = batch_add_string(b, text)};
 	struct andiron_location marker = {.kind = ANDIRON_FRAME_MARKER, .runtime = function.name};
-	struct andiron_line line = {0};
-	uint32_t i;
+	struct andiron_line line = {.function = batch_add_function(b, &function)};
 
-	/* Markers have no address: their text keeps them apart as locations. */
-	if (b->failed)
-		return INDEX_NONE;
-	i = batch_add_location(b, &marker);
-	line.function = batch_add_function(b, &function);
-	if (b->failed)
-		return INDEX_NONE;
-	if (location_of(b, i)->n_lines == 0)
-		batch_set_lines(b, i, &line, 1);
-	return b->failed ? INDEX_NONE : i;
+	return batch_add_named(b, &marker, &line);
 }
 
 static bool same_stack(const void *context, uint32_t position)

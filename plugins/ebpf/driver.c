@@ -318,6 +318,11 @@ void driver_stop(struct driver *d)
 	disarm(d);
 }
 
+const struct abi_context *driver_context(const struct driver *d)
+{
+	return &d->c;
+}
+
 const struct engine_stats *driver_stats(const struct driver *d)
 {
 	return &d->stats;

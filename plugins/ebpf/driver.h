@@ -36,6 +36,9 @@ void driver_stop(struct driver *d);
 int32_t driver_error(const struct driver *d, struct andiron_error *ret_err, int code,
 		     const struct error *err);
 
+/* What it speaks to the host by. */
+const struct abi_context *driver_context(const struct driver *d);
+
 /* As of the last job. */
 const struct engine_stats *driver_stats(const struct driver *d);
 

@@ -234,6 +234,19 @@ static uint64_t unwind_budget(const struct session_info *info)
 	return others < BUDGET_BYTES ? BUDGET_BYTES - others : 0;
 }
 
+static bool add_runtimes(struct engine *e)
+{
+	struct runtimes_out out = {e->out.context, e->out.log};
+	struct runtimes *t = NULL;
+
+	if (e->options.n_runtimes == 0)
+		return true;
+	t = runtimes_new(e->session, e->options.runtimes, e->options.n_runtimes, &out);
+	if (t)
+		walks_add_runtimes(e->walks, t);
+	return t != NULL;
+}
+
 static int load(struct engine *e, struct error *err)
 {
 	struct session_options options = {e->options.rate_hz, e->options.interval_ns,
@@ -244,7 +257,7 @@ static int load(struct engine *e, struct error *err)
 		return r;
 	session_info(e->session, &e->stats.session);
 	e->walks = walks_new(e->session, &e->objects, unwind_budget(&e->stats.session));
-	if (!e->walks) {
+	if (!e->walks || !add_runtimes(e)) {
 		unload(e);
 		return -ENOMEM;
 	}
@@ -370,7 +383,7 @@ static void on_gone(void *context, const struct process *p)
 	struct engine *e = context;
 
 	session_forget_process(e->session, &p->key);
-	walks_gone(e->walks, &p->key);
+	walks_gone(e->walks, p);
 }
 
 /* The rows as a batch; books what cannot become one. NULL if there is none. */
@@ -384,6 +397,7 @@ static const struct andiron_batch *make_batch(struct engine *e, int64_t end_ns)
 		.comm_frame = e->options.comm_frame,
 		.objects = &e->objects,
 		.store = walks_store(e->walks),
+		.runtimes = walks_runtimes(e->walks),
 	};
 	const struct andiron_batch *batch = NULL;
 	int r = rows_to_batch(&e->rows, &options, &batch);
@@ -513,7 +527,7 @@ int engine_reconfigure(struct engine *e, struct ebpf_options *options, struct er
 		return r;
 	}
 	if (options->rate_hz != old.rate_hz || options->interval_ns > old.interval_ns ||
-	    options->follow != mode_follow) {
+	    options->follow != mode_follow || !ebpf_options_same_runtimes(options, &old)) {
 		/* The maps are sized, and the programs chosen, at load. */
 		engine_finish(e);
 		unload(e);

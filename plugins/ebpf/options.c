@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *const demangle_words[] = {"none", "simplified", "templates", "full", NULL};
 static const char *const comm_words[] = {"none", "label", "stackframe", "both", NULL};
@@ -100,6 +101,11 @@ static const struct andiron_option items[] = {
 	 .default_text = "false",
 	 .since = "0.1",
 	 .doc = "Descendants of a target's process belong to it, from their fork on."},
+	{.name = "runtimes",
+	 .type = ANDIRON_TYPE_STRINGS,
+	 .default_text = "[]",
+	 .since = "0.1",
+	 .doc = "Language runtimes whose frames are shown, by name, each by a plugin of its own."},
 	FRAMES("python_enabled", "Python"),
 	FRAMES("perl_enabled", "Perl"),
 	FRAMES("php_enabled", "PHP"),
@@ -183,6 +189,63 @@ static int read_default_target(struct ebpf_options *o, const struct andiron_valu
 	return 0;
 }
 
+static bool is_runtime_name(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!(s.p[i] >= 'a' && s.p[i] <= 'z') && !(s.p[i] >= '0' && s.p[i] <= '9') &&
+		    s.p[i] != '-')
+			return false;
+	return s.n > 0 && s.n <= RUNTIME_NAME_MAX;
+}
+
+static bool is_repeated(const struct andiron_value *list, uint64_t i)
+{
+	for (uint64_t j = 0; j < i; j++)
+		if (str_eq(abi_str(list->items[j].string), abi_str(list->items[i].string)))
+			return true;
+	return false;
+}
+
+static void read_runtimes(struct ebpf_options *o, const struct andiron_value *list)
+{
+	for (uint64_t i = 0; list && i < list->n_items && o->n_runtimes < RUNTIMES_MAX; i++) {
+		struct str name = abi_str(list->items[i].string);
+
+		if (!is_runtime_name(name) || is_repeated(list, i))
+			continue; /* as validate says */
+		memcpy(o->runtimes[o->n_runtimes++].name, name.p, name.n);
+	}
+}
+
+bool ebpf_options_same_runtimes(const struct ebpf_options *a, const struct ebpf_options *b)
+{
+	for (size_t i = 0; i < a->n_runtimes && i < b->n_runtimes; i++)
+		if (strcmp(a->runtimes[i].name, b->runtimes[i].name) != 0)
+			return false;
+	return a->n_runtimes == b->n_runtimes;
+}
+
+static void check_runtimes(const struct andiron_host *host, struct andiron_report *report,
+			   const struct andiron_value *list)
+{
+	if (list->n_items > RUNTIMES_MAX)
+		abi_report(host, report, ANDIRON_REPORT_ERROR, list,
+			   "there is room for %u runtimes, not for %llu", RUNTIMES_MAX,
+			   (unsigned long long)list->n_items);
+	for (uint64_t i = 0; i < list->n_items; i++) {
+		const struct andiron_value *v = &list->items[i];
+
+		if (!is_runtime_name(abi_str(v->string)))
+			abi_report(host, report, ANDIRON_REPORT_ERROR, v,
+				   "a runtime's name is at most %d lower-case letters, digits and '-'",
+				   RUNTIME_NAME_MAX);
+		else if (is_repeated(list, i))
+			abi_report(host, report, ANDIRON_REPORT_ERROR, v,
+				   "the runtime \"%.*s\" is named twice", (int)v->string.len,
+				   v->string.ptr);
+	}
+}
+
 /* What was asked for and is not done. */
 static void note_ignored(struct ebpf_options *o, const struct andiron_value *args)
 {
@@ -225,6 +288,7 @@ int ebpf_options_read(struct ebpf_options *o, const struct andiron_value *args)
 		ebpf_options_fini(&read);
 		return r;
 	}
+	read_runtimes(&read, value_get(args, "runtimes"));
 	note_ignored(&read, args);
 	*o = read;
 	return 0;
@@ -275,6 +339,9 @@ int32_t ebpf_options_validate(const struct andiron_host *host, const struct andi
 
 	if (v)
 		check_default_target(host, report, v, targets_only);
+	v = value_get(args, "runtimes");
+	if (v)
+		check_runtimes(host, report, v);
 	v = value_get(args, "sample_rate");
 	if (v && value_int(args, "sample_rate", 19) > 250)
 		abi_report(host, report, ANDIRON_REPORT_WARNING, v,

@@ -3,6 +3,8 @@
 #ifndef EBPF_OPTIONS_H
 #define EBPF_OPTIONS_H
 
+#include "runtimes.h"
+
 #include "abi/target-list.h"
 #include "base/arena.h"
 
@@ -22,6 +24,8 @@ struct ebpf_options {
 	bool follow;
 	const struct target_label *default_target;
 	size_t n_default_target;
+	struct runtime_wanted runtimes[RUNTIMES_MAX]; /* of which extensions are looked up by plugin.c */
+	size_t n_runtimes;
 	struct arena arena; /* default_target */
 	/* "; NAME: effect" of each ignored argument that the file has. */
 	char notes[600];
@@ -29,6 +33,8 @@ struct ebpf_options {
 
 /* Reads what the option table let through. 0 or -ENOMEM. */
 int ebpf_options_read(struct ebpf_options *o, const struct andiron_value *args);
+/* Whether both want the same runtimes, in the same order. */
+bool ebpf_options_same_runtimes(const struct ebpf_options *a, const struct ebpf_options *b);
 void ebpf_options_fini(struct ebpf_options *o);
 
 /* What the types cannot say; see `validate` of component.h. */

@@ -7,6 +7,25 @@
 
 #include <andiron/object.h>
 #include <andiron/plugin.h>
+#include <andiron/runtime.h>
+
+#include <stdio.h>
+
+/* Those that nobody offers are left without, which the engine says. */
+static void find_runtimes(const struct andiron_host *host, uint64_t instance,
+			  struct ebpf_options *options)
+{
+	char id[sizeof(ANDIRON_RUNTIME_PREFIX) + RUNTIME_NAME_MAX + sizeof(ANDIRON_RUNTIME_SUFFIX)];
+
+	for (size_t i = 0; i < options->n_runtimes; i++) {
+		struct andiron_extension found = {0};
+
+		snprintf(id, sizeof(id), "%s%s%s", ANDIRON_RUNTIME_PREFIX, options->runtimes[i].name,
+			 ANDIRON_RUNTIME_SUFFIX);
+		if (host->extension(instance, id, &found) == 0)
+			options->runtimes[i].extension = found;
+	}
+}
 
 static int32_t create(const struct andiron_host *host, uint64_t instance,
 		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
@@ -19,8 +38,10 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 
 	if (r == 0)
 		r = ebpf_options_read(&options, args);
-	if (r == 0)
+	if (r == 0) {
+		find_runtimes(host, instance, &options);
 		r = driver_new(&c, &options, &objects, &driver);
+	}
 	if (r == 0)
 		*ret_self = driver;
 	return r;
@@ -39,8 +60,10 @@ static int32_t update(void *self, const struct andiron_value *args, struct andir
 	struct ebpf_options options;
 	int r = ebpf_options_read(&options, args);
 
-	if (r == 0)
+	if (r == 0) {
+		find_runtimes(driver_context(self)->host, driver_context(self)->instance, &options);
 		driver_update(self, &options);
+	}
 	return r;
 }
 
@@ -89,6 +112,7 @@ static void metrics(void *self, const struct andiron_metric_sink *sink)
 }
 
 static const char *const needs[] = {ANDIRON_OBJECTS_ID, NULL};
+static const char *const wants[] = {ANDIRON_RUNTIME_PREFIX, NULL};
 
 static const char *const capabilities[] = {
 	"CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "CAP_CHECKPOINT_RESTORE", "CAP_DAC_READ_SEARCH",
@@ -102,6 +126,7 @@ static const struct andiron_component ebpf = {
 	.summary = "Profiles the CPU time of every process, or of targets, by eBPF.",
 	.options = &ebpf_options,
 	.needs = needs,
+	.wants = wants,
 	.capabilities = capabilities,
 	.validate = ebpf_options_validate,
 	.create = create,

@@ -6,6 +6,7 @@
 
 #include "abi/value.h"
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/index.h"
 
 #include <errno.h>
@@ -86,6 +87,48 @@ static uint32_t add_user_frame(struct making *m, const struct process *p, uint64
 	return batch_add_location(m->b, &location);
 }
 
+/*
+ * A frame of a runtime, of two words. Of two processes the same words may be two functions, so
+ * what tells one location from another is its name.
+ */
+static uint32_t add_runtime_frame(struct making *m, const struct process *p, const uint64_t *words)
+{
+	uint32_t slot = (uint32_t)(words[0] >> 56);
+	struct str runtime = str_of(runtimes_name(m->options->runtimes, slot));
+	struct andiron_location location = {.kind = ANDIRON_FRAME_RUNTIME};
+	struct andiron_runtime_frame frame = {0};
+	struct andiron_function function = {0};
+	struct andiron_line line = {0};
+	char unnamed[RUNTIME_NAME_MAX + 3];
+
+	if (!runtimes_resolve(m->options->runtimes, slot, p, words[0], words[1], &frame)) {
+		snprintf(unnamed, sizeof(unnamed), "[%.*s]", STR_FMT(runtime));
+		frame = (struct andiron_runtime_frame){.function = abi_str_of(str_of(unnamed))};
+	}
+	location.runtime = batch_add_string(m->b, runtime);
+	location.address = hash_mix(hash_str(abi_str(frame.function)) ^ frame.line,
+				    hash_str(abi_str(frame.file))) | 1;
+	function.name = add_string(m, frame.function);
+	function.file = add_string(m, frame.file);
+	line.function = batch_add_function(m->b, &function);
+	line.line = frame.line;
+	return batch_add_named(m->b, &location, &line);
+}
+
+/* The process's frames that stand in the words from `i` on: one, of one word or of two. An address in a
+ * slot's place is no address of a process; a stack that leads there ends with it. */
+static uint32_t add_process_frame(struct making *m, const struct row *row, const uint64_t *words,
+				  uint32_t *i)
+{
+	uint32_t at = *i, slot = (uint32_t)(words[at] >> 56);
+	bool runtime = m->options->runtimes && at + 2 <= row->stack->n_user &&
+		       runtimes_name(m->options->runtimes, slot);
+
+	*i += runtime ? 2 : 1;
+	return runtime ? add_runtime_frame(m, row->process, &words[at]) :
+			 add_user_frame(m, row->process, words[at]);
+}
+
 static uint32_t add_kernel_frame(struct making *m, uint64_t pc, bool exact)
 {
 	struct andiron_location location = {
@@ -158,8 +201,8 @@ static uint32_t add_stack(struct making *m, const struct row *row)
 		frames[n++] = add_kernel_frame(m, row->pcs[i], i == 0);
 	if (stack->flags & SAMPLER_STACK_KERNEL_CUT)
 		frames[n++] = batch_add_marker(m->b, STR("[truncated]"));
-	for (uint32_t i = 0; i < stack->n_user; i++)
-		frames[n++] = add_user_frame(m, row->process, words[i]);
+	for (uint32_t i = 0; i < stack->n_user;)
+		frames[n++] = add_process_frame(m, row, words, &i);
 	if (!ends_whole(stack))
 		frames[n++] = add_end(m, row, stack->n_user ? words[stack->n_user - 1] : 0);
 	if (m->options->comm_frame && row->comm[0])

@@ -7,6 +7,7 @@
 #define EBPF_ROWS_H
 
 #include "process.h"
+#include "runtimes.h"
 #include "sampler.h"
 #include "unwind.h"
 
@@ -36,6 +37,7 @@ struct rows_options {
 	bool comm_frame;     /* comm as the outermost frame */
 	const struct andiron_extension *objects;
 	struct unwind *store; /* told which files the frames lie in; or NULL */
+	struct runtimes *runtimes; /* names the frames of theirs; or NULL */
 };
 
 /*

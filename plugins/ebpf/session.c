@@ -489,6 +489,16 @@ const struct unwind_kernel *session_memory(const struct session *s)
 	return &s->memory.kernel;
 }
 
+int session_walks_fd(const struct session *s)
+{
+	return bpf_map__fd(s->skel->maps.walks);
+}
+
+int session_programs_fd(const struct session *s)
+{
+	return bpf_map__fd(s->skel->maps.programs);
+}
+
 /* x86-64 leaves addresses as they are. arm64 signs return addresses in the bits above those of an address,
  * 48 or with large addresses 52; our own stack is at the top of what there is. */
 uint64_t session_pc_mask(void)

@@ -83,6 +83,10 @@ void session_read(struct session *s, uint32_t half, session_count_fn fn, void *c
 /* The memory that stacks are walked by, for the store of unwind tables; lives as long as
  * the session. */
 const struct unwind_kernel *session_memory(const struct session *s);
+/* The maps that the programs of language runtimes share with it: the state of walks, and the programs by
+ * slot, of which 1 to 14 are theirs. */
+int session_walks_fd(const struct session *s);
+int session_programs_fd(const struct session *s);
 /* The bits of a return address that are address, on this machine. */
 uint64_t session_pc_mask(void);
 

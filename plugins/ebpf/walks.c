@@ -19,6 +19,7 @@ struct walks {
 	struct andiron_extension objects;
 	const struct unwind_kernel *kernel;
 	struct unwind *store;
+	struct runtimes *runtimes; /* or NULL */
 	struct stacks found[SAMPLER_HALVES]; /* what captures brought, by the stack's id */
 	struct walks_stats stats;
 	struct andiron_walk walk;
@@ -48,24 +49,40 @@ void walks_free(struct walks *w)
 {
 	if (!w)
 		return;
+	runtimes_free(w->runtimes);
 	unwind_free(w->store);
 	for (size_t i = 0; i < SAMPLER_HALVES; i++)
 		stacks_free(&w->found[i]);
 	free(w);
 }
 
+void walks_add_runtimes(struct walks *w, struct runtimes *runtimes)
+{
+	check(!w->runtimes);
+	w->runtimes = runtimes;
+}
+
+struct runtimes *walks_runtimes(const struct walks *w)
+{
+	return w->runtimes;
+}
+
 void walks_process(struct walks *w, struct process *p)
 {
 	if (!p->maps || p->maps == p->told)
 		return;
+	if (w->runtimes)
+		runtimes_process(w->runtimes, p, w->store);
 	/* Without a space its stacks end at their first frame, and say so. */
 	if (unwind_map(w->store, &p->key, p->maps->layout, p->maps) == 0)
 		p->told = p->maps;
 }
 
-void walks_gone(struct walks *w, const struct sampler_process_key *key)
+void walks_gone(struct walks *w, const struct process *p)
 {
-	unwind_unmap(w->store, key);
+	unwind_unmap(w->store, &p->key);
+	if (w->runtimes)
+		runtimes_gone(w->runtimes, p);
 }
 
 static const uint8_t *slab(void *context, uint32_t number)

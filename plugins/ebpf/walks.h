@@ -10,6 +10,7 @@
 #define EBPF_WALKS_H
 
 #include "process.h"
+#include "runtimes.h"
 #include "session.h"
 #include "stacks.h"
 #include "unwind.h"
@@ -22,9 +23,13 @@ struct walks *walks_new(struct session *session, const struct andiron_extension 
 /* The session is stopped by then. Releases all images. */
 void walks_free(struct walks *w);
 
+/* What claims code from now on; passes over. Before any process is told of. */
+void walks_add_runtimes(struct walks *w, struct runtimes *runtimes);
+struct runtimes *walks_runtimes(const struct walks *w);
+
 /* Says what the process has mapped, if its mappings are known and were not told before. */
 void walks_process(struct walks *w, struct process *p);
-void walks_gone(struct walks *w, const struct sampler_process_key *key);
+void walks_gone(struct walks *w, const struct process *p);
 
 /* A capture of `p`, which walks_process was called for. */
 void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c);

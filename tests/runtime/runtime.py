@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks through a language runtime: native, toy, native, toy. And what a runtime costs that cannot be used."""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../scenario"))
+from running import Agent  # noqa: E402
+from tap import Background, andiron, case, folded, main, need_root, write  # noqa: E402
+
+TOY = os.environ.get("TOY", "")
+CONFIG = """discovery.relabel "toy" {
+  targets = [{"__process_pid__" = "%d", "service_name" = "toy"}]
+}
+pyroscope.ebpf "toy" {
+  forward_to       = [profile.file.out.receiver]
+  targets          = discovery.relabel.toy.output
+  sample_rate      = 199
+  collect_interval = "1s"
+  kernel_frames    = false
+  runtimes         = [%s]
+}
+profile.file "out" {
+  paths = ["out.folded", "out.pb.gz"]
+}
+"""
+SAMPLES = 200
+
+
+def profile(runtimes, *arguments):
+    """Stacks of the toy, from main on, with their samples; and what the agent said."""
+    need_root()
+    names = ", ".join(f'"{name}"' for name in runtimes)
+    with Background(TOY, *arguments) as toy, Agent(write("c.alloy", CONFIG % (toy.pid, names))) as agent:
+        agent.until_metric("andiron_samples_taken_total", SAMPLES)
+        agent.stop()
+        said = agent.text()
+    stacks = {}
+    for frames, n in folded("out.folded").items():
+        whole = "main" in frames
+        frames = frames[frames.index("main"):] if whole else ("?",) + frames
+        stacks[frames] = stacks.get(frames, 0) + n
+    return stacks, said
+
+
+def share_of(stacks, pattern):
+    total = sum(stacks.values())
+    assert total >= SAMPLES, stacks
+    return sum(n for frames, n in stacks.items() if re.fullmatch(pattern, ";".join(frames))) / total
+
+
+WHOLE = r"main;native_start;outer;middle;native_bridge;inner(;native_crunch)?"
+
+
+def expect_whole(stacks):
+    """All but the first samples, which are taken before the process is known: native code is walked on, a runtime's is not."""
+    assert share_of(stacks, WHOLE) >= 0.95, stacks
+    for leaf in ("inner", "native_crunch"):
+        assert share_of(stacks, WHOLE.replace("(;native_crunch)?", "" if leaf == "inner" else ";native_crunch")) > 0.1, stacks
+    for frames in stacks:
+        assert "toy_interpret" not in frames and "[toy]" not in frames, stacks
+
+
+@case
+def names_and_order():
+    """native, toy, native and toy stand in one stack, by their names and in their order."""
+    stacks, said = profile(["toy"])
+    expect_whole(stacks)
+    assert "runtime" not in said, said
+
+
+@case
+def ten_times():
+    """Fourteen round trips are one whole stack: here there are eleven and fourteen."""
+    for deep in (10, 13):
+        stacks, _ = profile(["toy"], str(deep))
+        assert share_of(stacks, "main;(dive;native_dive;){%d}inner(;native_crunch)?" % deep) >= 0.95, (deep, stacks)
+
+
+@case
+def too_often():
+    """One more ends in a frame that says so, with all that was walked until then."""
+    stacks, _ = profile(["toy"], "20")
+    marked = r"\?;\[runtime switches\];native_dive;(dive;native_dive;){13}inner(;native_crunch)?"
+    assert share_of(stacks, marked) >= 0.95, stacks
+
+
+@case
+def absent():
+    """One that nobody offers is said so by name, and costs the others nothing."""
+    stacks, said = profile(["moon", "toy"])
+    assert 'no plugin offers the runtime "moon" (andiron.runtime.moon/1)' in said, said
+    expect_whole(stacks)
+
+
+@case
+def refused():
+    """One that the verifier refuses is said so with its reason; another has its place, and the code is native."""
+    stacks, said = profile(["broken", "toy"])
+    assert re.search(r'runtime \\?"broken\\?" is not used.*the kernel refused its program: .*invalid mem access', said), said
+    expect_whole(stacks)
+    stacks, _ = profile(["broken"])
+    native = r"main;native_start;toy_run;toy_interpret;native_bridge;toy_run;toy_interpret(;native_crunch)?"
+    assert share_of(stacks, native) >= 0.95, stacks
+
+
+@case
+def another_version():
+    """One that was built for another version of the walk is not loaded."""
+    stacks, said = profile(["old"])
+    assert re.search(r"built for version 0 of the walk, this sampler has version 1", said), said
+    assert share_of(stacks, r".*;toy_interpret.*") >= 0.95, stacks
+
+
+@case
+def bad_names():
+    """Names that can be no runtime's are refused where they stand."""
+    text = CONFIG % (1, '"Toy", "toy", "toy"')
+    r = andiron("validate", write("c.alloy", text)).expect(1, "lower-case letters", "named twice")
+    assert "c.alloy:10:23" in r.out + r.err, r.out + r.err
+
+
+main()

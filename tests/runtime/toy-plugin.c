@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * andiron-toy.so: the toy machine as a language runtime, and it once more with a program that the verifier
+ * refuses, and with one for another version of the walk.
+ */
+#include "toy.h"
+
+#include <andiron/bpf/walk.h>
+#include <andiron/host.h>
+#include <andiron/object.h>
+#include <andiron/plugin.h>
+#include <andiron/runtime.h>
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <gelf.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Generated, not to our taste. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wcast-qual"
+#include "broken.skel.h"
+#include "toy.skel.h"
+#pragma GCC diagnostic pop
+
+#define FILES 256
+
+struct file {
+	uint64_t object; /* 0: none */
+	GElf_Sym interpret, top;
+};
+
+struct service {
+	struct andiron_extension objects;
+	struct andiron_runtime table;
+};
+
+struct session {
+	struct service *service;
+	int tops, names;
+	struct file files[FILES]; /* by object, the last one looked at */
+	struct toy_name name;
+};
+
+static int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n,
+			    void **ret)
+{
+	struct session *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->service = self;
+	s->tops = s->names = -1;
+	for (uint64_t i = 0; i < n; i++) {
+		if (strcmp(maps[i].name, "tops") == 0)
+			s->tops = maps[i].fd;
+		if (strcmp(maps[i].name, "names") == 0)
+			s->names = maps[i].fd;
+	}
+	*ret = s;
+	return 0;
+}
+
+static void session_close(void *session)
+{
+	free(session);
+}
+
+static void read_symbols(Elf *elf, Elf_Scn *section, struct file *f)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	GElf_Shdr header;
+	GElf_Sym symbol;
+
+	if (!data || !gelf_getshdr(section, &header))
+		return;
+	for (int i = 0; gelf_getsym(data, i, &symbol); i++) {
+		const char *name = elf_strptr(elf, header.sh_link, symbol.st_name);
+
+		if (name && strcmp(name, "toy_interpret") == 0)
+			f->interpret = symbol;
+		if (name && strcmp(name, "toy_top") == 0)
+			f->top = symbol;
+	}
+}
+
+static void read_file(int fd, struct file *f)
+{
+	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+
+	while (elf && (section = elf_nextscn(elf, section)) != NULL)
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_SYMTAB)
+			read_symbols(elf, section, f);
+	elf_end(elf);
+}
+
+static const struct file *look_at(struct session *s, uint64_t object)
+{
+	const struct andiron_objects *objects = s->service->objects.table;
+	struct file *f = &s->files[object % FILES];
+	int32_t fd;
+
+	if (f->object == object)
+		return f;
+	*f = (struct file){.object = object};
+	if (objects->open(s->service->objects.self, object, ANDIRON_OPEN_FILE, &fd) == 0) {
+		read_file(fd, f);
+		close(fd);
+	}
+	return f;
+}
+
+static int32_t claim(void *session, const struct andiron_runtime_process *process,
+		     const struct andiron_runtime_mapping *mappings, uint64_t n,
+		     struct andiron_runtime_claim *ret, uint64_t max)
+{
+	struct session *s = session;
+
+	for (uint64_t i = 0; i < n && max > 0; i++) {
+		const struct file *f = look_at(s, mappings[i].object);
+		uint64_t top = mappings[i].start - mappings[i].address + f->top.st_value;
+
+		if (f->interpret.st_size == 0 || f->top.st_size == 0)
+			continue;
+		if (s->tops >= 0)
+			bpf_map_update_elem(s->tops, &process->pid, &top, BPF_ANY);
+		ret[0] = (struct andiron_runtime_claim){
+			f->object, f->interpret.st_value,
+			f->interpret.st_value + f->interpret.st_size};
+		return 1;
+	}
+	return 0;
+}
+
+static void gone(void *session, const struct andiron_runtime_process *process)
+{
+	struct session *s = session;
+
+	if (s->tops >= 0)
+		bpf_map_delete_elem(s->tops, &process->pid);
+}
+
+static int32_t resolve(void *session, const struct andiron_runtime_process *process, uint64_t what,
+		       uint64_t where, struct andiron_runtime_frame *ret)
+{
+	struct session *s = session;
+	struct toy_name_key key = {process->pid, what};
+
+	if (bpf_map_lookup_elem(s->names, &key, &s->name) != 0)
+		return -ENOENT;
+	ret->function = (struct andiron_str){s->name.text, strnlen(s->name.text, TOY_NAME)};
+	ret->file = (struct andiron_str){"program.toy", 11};
+	ret->line = (uint32_t)where;
+	return 0;
+}
+
+static int32_t create(const struct andiron_host *host, uint64_t instance, struct andiron_runtime table,
+		      void **ret)
+{
+	struct service *s = calloc(1, sizeof(*s));
+	int32_t r;
+
+	if (!s)
+		return -ENOMEM;
+	elf_version(EV_CURRENT);
+	table.size = sizeof(table);
+	table.open = session_open;
+	table.close = session_close;
+	table.claim = claim;
+	table.gone = gone;
+	table.resolve = resolve;
+	s->table = table;
+	r = host->extension(instance, ANDIRON_OBJECTS_ID, &s->objects);
+	if (r != 0)
+		free(s);
+	else
+		*ret = s;
+	return r;
+}
+
+static int32_t create_toy(const struct andiron_host *host, uint64_t instance,
+			  const struct andiron_value *args, void **ret, struct andiron_error *err)
+{
+	size_t n = 0;
+	const void *object = toy_bpf__elf_bytes(&n);
+
+	return create(host, instance,
+		      (struct andiron_runtime){.walk_version = ANDIRON_WALK_VERSION,
+					       .object = object, .object_bytes = n, .program = "toy"},
+		      ret);
+}
+
+static int32_t create_broken(const struct andiron_host *host, uint64_t instance,
+			     const struct andiron_value *args, void **ret, struct andiron_error *err)
+{
+	size_t n = 0;
+	const void *object = broken_bpf__elf_bytes(&n);
+
+	return create(host, instance,
+		      (struct andiron_runtime){.walk_version = ANDIRON_WALK_VERSION,
+					       .object = object, .object_bytes = n, .program = "toy"},
+		      ret);
+}
+
+static int32_t create_old(const struct andiron_host *host, uint64_t instance,
+			  const struct andiron_value *args, void **ret, struct andiron_error *err)
+{
+	size_t n = 0;
+	const void *object = toy_bpf__elf_bytes(&n);
+
+	return create(host, instance,
+		      (struct andiron_runtime){.walk_version = ANDIRON_WALK_VERSION - 1,
+					       .object = object, .object_bytes = n, .program = "toy"},
+		      ret);
+}
+
+static int32_t start(void *self, struct andiron_error *err)
+{
+	return 0;
+}
+
+static void stop(void *self)
+{
+}
+
+static void destroy(void *self)
+{
+	free(self);
+}
+
+static const void *extension(void *self, const char *id)
+{
+	return &((struct service *)self)->table;
+}
+
+static const char *const needs[] = {ANDIRON_OBJECTS_ID, NULL};
+static const struct andiron_options no_options = {0, sizeof(struct andiron_option), NULL};
+
+#define RUNTIME(name_, create_)                                                                    \
+	{                                                                                          \
+		.size = sizeof(struct andiron_component),                                          \
+		.flags = ANDIRON_COMPONENT_SERVICE | ANDIRON_COMPONENT_NO_LABEL,                   \
+		.name = "runtime." name_, .summary = "Frames of the toy machine.",                 \
+		.options = &no_options, .needs = needs,                                            \
+		.offers = (const char *const[]){                                                   \
+			ANDIRON_RUNTIME_PREFIX name_ ANDIRON_RUNTIME_SUFFIX, NULL},                \
+		.create = create_, .start = start, .stop = stop, .destroy = destroy,               \
+		.extension = extension,                                                            \
+	}
+
+static const struct andiron_component toy = RUNTIME("toy", create_toy);
+static const struct andiron_component broken = RUNTIME("broken", create_broken);
+static const struct andiron_component old = RUNTIME("old", create_old);
+static const struct andiron_component *const components[] = {&toy, &broken, &old};
+
+const struct andiron_plugin andiron_plugin_v1 = {
+	.size = sizeof(andiron_plugin_v1),
+	.abi_minor = ANDIRON_ABI_MINOR,
+	.name = "toy",
+	.version = ANDIRON_VERSION,
+	.license = "Apache-2.0",
+	.components = components,
+	.n_components = sizeof(components) / sizeof(*components),
+};

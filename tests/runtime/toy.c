@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The toy machine, which burns CPU until it is killed.
+ *
+ *   toy        main → native_start → outer → middle → native_bridge → inner (→ native_crunch)
+ *   toy N      N times dive → native_dive, and then inner
+ *
+ * It is compiled without frame pointers, except for the function by which the machine is entered.
+ */
+#include "toy.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#define APART __attribute__((noinline))
+#define DEPTH 256
+#define ROUNDS 400000
+
+enum { TOY_CALL, TOY_NATIVE, TOY_SPIN, TOY_RETURN };
+enum { OUTER, MIDDLE, INNER, DIVE };
+enum { BRIDGE, CRUNCH, AGAIN };
+
+static const struct toy_op outer[] = {{TOY_SPIN, 1}, {TOY_CALL, MIDDLE}, {TOY_RETURN, 0}};
+static const struct toy_op middle[] = {{TOY_NATIVE, BRIDGE}, {TOY_RETURN, 0}};
+static const struct toy_op inner[] = {{TOY_SPIN, ROUNDS}, {TOY_NATIVE, CRUNCH}, {TOY_RETURN, 0}};
+static const struct toy_op dive[] = {{TOY_NATIVE, AGAIN}, {TOY_RETURN, 0}};
+static const struct toy_function functions[] = {
+	{"outer", outer}, {"middle", middle}, {"inner", inner}, {"dive", dive}};
+
+struct toy_frame *volatile toy_top;
+static struct toy_frame frames[DEPTH];
+static volatile uint64_t sink;
+static unsigned to_dive;
+
+static APART void toy_run(uint32_t function);
+
+static APART void spin(uint32_t rounds)
+{
+	for (uint32_t i = 0; i < rounds; i++)
+		sink += i;
+}
+
+static APART void native_crunch(void)
+{
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		sink += i ^ sink >> 7;
+}
+
+static APART void native_bridge(void)
+{
+	toy_run(INNER);
+	sink++;
+}
+
+static APART void native_dive(void)
+{
+	unsigned left = to_dive;
+
+	if (left > 0) {
+		to_dive = left - 1;
+		toy_run(DIVE);
+		to_dive = left;
+	} else {
+		toy_run(INNER);
+	}
+	sink++;
+}
+
+static void push(uint32_t function, void *record, void *cfa)
+{
+	struct toy_frame *back = toy_top, *f = back ? back + 1 : frames;
+
+	if (f == frames + DEPTH)
+		abort();
+	*f = (struct toy_frame){
+		.back = (uintptr_t)back,
+		.function = (uintptr_t)&functions[function],
+		.line = 1,
+		.first = record != NULL,
+		.record = record ? (uintptr_t)record : back->record,
+		.cfa = record ? (uintptr_t)cfa : back->cfa,
+	};
+	toy_top = f;
+}
+
+/* The machine. What is called from here is native, but for the operation that spins. */
+void toy_interpret(void);
+APART void toy_interpret(void)
+{
+	static void (*const natives[])(void) = {native_bridge, native_crunch, native_dive};
+
+	for (;;) {
+		struct toy_frame *f = toy_top;
+		const struct toy_function *function = (const void *)(uintptr_t)f->function;
+		const struct toy_op *op = &function->code[f->line - 1];
+
+		if (op->what == TOY_CALL) {
+			push(op->argument, NULL, NULL);
+			continue;
+		}
+		if (op->what == TOY_NATIVE)
+			natives[op->argument]();
+		for (uint32_t i = 0; op->what == TOY_SPIN && i < op->argument; i++)
+			sink += i;
+		if (op->what == TOY_RETURN && f->first)
+			return;
+		if (op->what == TOY_RETURN)
+			toy_top = (void *)(uintptr_t)f->back;
+		toy_top->line++;
+	}
+}
+
+static APART void toy_run(uint32_t function)
+{
+	struct toy_frame *back = toy_top;
+
+	push(function, __builtin_frame_address(0), __builtin_dwarf_cfa());
+	toy_interpret();
+	toy_top = back;
+}
+
+static APART void native_start(void)
+{
+	toy_run(OUTER);
+	spin(1);
+}
+
+int main(int argc, char **argv)
+{
+	for (;;) {
+		to_dive = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) - 1 : 0;
+		if (argc > 1)
+			toy_run(DIVE);
+		else
+			native_start();
+	}
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The toy: a bytecode machine whose frames lie in a list of its own, as an interpreter's do. What the
+ * machine keeps in memory, and its BPF program reads there.
+ */
+#ifndef TESTS_RUNTIME_TOY_H
+#define TESTS_RUNTIME_TOY_H
+
+#ifndef BPF_KERNEL_H
+#include <linux/types.h>
+#endif
+
+#define TOY_NAME 24
+
+struct toy_op {
+	__u32 what, argument;
+};
+
+struct toy_function {
+	char name[TOY_NAME];
+	const struct toy_op *code;
+};
+
+/* The machine is entered by a native function, and calls others that enter it again: a run. `first` is the
+ * outermost frame of one; all of its frames know where the native stack goes on behind it. */
+struct toy_frame {
+	__u64 back;     /* the frame that called, also beyond `first`; 0: none */
+	__u64 function; /* struct toy_function */
+	__u32 line;     /* of the operation that is being run, from 1 on */
+	__u32 first;
+	__u64 record; /* where saved frame pointer and return address of the entered function stand */
+	__u64 cfa;    /* its canonical frame address */
+};
+
+/* What a function is called, kept by the BPF program as long as there is room. */
+struct toy_name_key {
+	__u64 tgid;
+	__u64 function;
+};
+
+struct toy_name {
+	char text[TOY_NAME];
+};
+
+#endif
