@@ -3,6 +3,7 @@
 #include "engine.h"
 
 #include "rows.h"
+#include "runtime-program.h"
 #include "select.h"
 #include "stacks.h"
 
@@ -236,12 +237,13 @@ static uint64_t unwind_budget(const struct session_info *info)
 
 static bool add_runtimes(struct engine *e)
 {
-	struct runtimes_out out = {e->out.context, e->out.log};
+	const struct runtimes_kernel kernel = runtime_programs(e->session);
+	const struct runtimes_out out = {e->out.context, e->out.log};
 	struct runtimes *t = NULL;
 
 	if (e->options.n_runtimes == 0)
 		return true;
-	t = runtimes_new(e->session, e->options.runtimes, e->options.n_runtimes, &out);
+	t = runtimes_new(&kernel, e->options.runtimes, e->options.n_runtimes, &out);
 	if (t)
 		walks_add_runtimes(e->walks, t);
 	return t != NULL;

@@ -9,23 +9,19 @@
 #include "abi/value.h"
 #include "base/error.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LOG_BYTES   (64u << 10) /* of the verifier's, its end */
-#define MAPS_OF_OWN 32
-#define FILES_MAX   1024u /* with claims */
+#define FILES_MAX 1024u /* with claims */
 
 struct runtime {
 	char name[RUNTIME_NAME_MAX + 1];
 	const struct andiron_runtime *table; /* NULL: not to be used */
-	void *self, *session;
-	struct bpf_object *object;
+	void *session;
+	void *program;
 	bool overlaps; /* it has been said that it claims another's code */
 };
 
@@ -35,14 +31,13 @@ struct claimed {
 };
 
 struct runtimes {
+	struct runtimes_kernel kernel;
 	struct runtimes_out out;
 	struct runtime list[RUNTIMES_MAX]; /* in slot 1 + index */
-	int walks_fd, programs_fd;
 	VEC(struct claimed) files;
 	VEC(struct unwind_claim) fresh;
 	VEC(struct andiron_runtime_mapping) mappings;
 	struct andiron_runtime_claim answer[ANDIRON_RUNTIME_CLAIMS];
-	char log[LOG_BYTES];
 };
 
 static void say(struct runtimes *t, uint32_t level, const char *format, ...)
@@ -57,44 +52,6 @@ static void say(struct runtimes *t, uint32_t level, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	t->out.log(t->out.context, level, text);
-}
-
-/* The last lines of what the verifier said, in one, without its statistics and the program's text. */
-static void last_lines(const char *log, char *ret, size_t n)
-{
-	struct str rest = str_trim(str_of(log)), lines[2];
-	size_t count = 0, at = 0;
-
-	while (rest.n > 0 && count < 2) {
-		size_t newline = str_rfind(rest, '\n');
-		struct str line = newline < rest.n ? str_skip(rest, newline + 1) : rest;
-
-		rest = newline < rest.n ? str_trim(str_first(rest, newline)) : STR_NULL;
-		if (!str_starts(line, STR("processed ")) && !str_starts(line, STR(";")))
-			lines[count++] = str_first(line, 200);
-	}
-	ret[0] = '\0';
-	while (count-- > 0 && at < n) {
-		int r = snprintf(ret + at, n - at, "%s%.*s", at ? "; " : "", STR_FMT(lines[count]));
-
-		at += r > 0 ? (size_t)r : 0;
-	}
-}
-
-static int share_map(struct bpf_object *object, const char *name, int fd, struct error *err)
-{
-	struct bpf_map *map = bpf_object__find_map_by_name(object, name);
-	int r = map ? bpf_map__reuse_fd(map, fd) : -ENOENT;
-
-	return r == 0 ? 0 :
-			error_errno(err, r, "its object cannot share the sampler's map \"%s\"", name);
-}
-
-static bool is_shared(const struct bpf_map *map)
-{
-	struct str name = str_of(bpf_map__name(map));
-
-	return str_is(name, "walks") || str_is(name, "programs");
 }
 
 static int check_table(const struct andiron_runtime *table, struct error *err)
@@ -115,112 +72,66 @@ static int check_table(const struct andiron_runtime *table, struct error *err)
 	return 0;
 }
 
-/* Loads all programs of the object and finds the one that is called. */
-static int load_object(struct runtimes *t, struct runtime *r, struct bpf_program **ret,
-		       struct error *err)
+static void unload(struct runtimes *t, uint32_t slot)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "andiron_runtime",
-		    .kernel_log_buf = t->log, .kernel_log_size = sizeof(t->log));
-	const struct andiron_runtime *table = r->table;
-	struct bpf_program *program;
-	char why[512];
-	int code;
+	struct runtime *r = &t->list[slot - 1];
 
-	t->log[0] = '\0';
-	r->object = bpf_object__open_mem(table->object, table->object_bytes, &options);
-	if (!r->object)
-		return error_errno(err, -errno, "its object cannot be read");
-	bpf_object__for_each_program(program, r->object)
-		bpf_program__set_type(program, BPF_PROG_TYPE_PERF_EVENT);
-	*ret = bpf_object__find_program_by_name(r->object, table->program);
-	if (!*ret)
-		return error_set(err, -ENOENT, "its object has no program \"%s\"", table->program);
-	code = share_map(r->object, "walks", t->walks_fd, err);
-	if (code == 0)
-		code = share_map(r->object, "programs", t->programs_fd, err);
-	if (code != 0)
-		return code;
-	code = bpf_object__load(r->object);
-	if (code == 0)
-		return 0;
-	last_lines(t->log, why, sizeof(why));
-	return why[0] ? error_set(err, code, "the kernel refused its program: %s", why) :
-			error_errno(err, code, "the kernel refused its object");
-}
-
-static int open_session(struct runtime *r, struct error *err)
-{
-	struct andiron_runtime_map maps[MAPS_OF_OWN];
-	uint64_t n = 0;
-	struct bpf_map *map;
-	int code;
-
-	bpf_object__for_each_map(map, r->object)
-		if (!is_shared(map) && n < MAPS_OF_OWN)
-			maps[n++] = (struct andiron_runtime_map){bpf_map__name(map),
-								 bpf_map__fd(map), 0};
-	code = r->table->open(r->self, maps, n, &r->session);
-	return code == 0 ? 0 : error_errno(err, code, "it does not begin");
-}
-
-static void drop(struct runtime *r)
-{
-	bpf_object__close(r->object);
-	r->object = NULL;
+	t->kernel.unload(t->kernel.context, slot, r->program);
+	r->program = NULL;
 	r->table = NULL;
 }
 
-static void load(struct runtimes *t, uint32_t slot, const struct runtime_wanted *wanted)
+/* 0, and the runtime is in use; or why it is not. */
+static int load(struct runtimes *t, uint32_t slot, const struct andiron_extension *extension,
+		struct error *err)
 {
+	struct andiron_runtime_map maps[RUNTIMES_MAPS];
 	struct runtime *r = &t->list[slot - 1];
-	struct error err = ERROR_NULL;
-	struct bpf_program *program = NULL;
-	int code, fd;
+	const struct andiron_runtime *table = extension->table;
+	int code = check_table(table, err);
+	uint64_t n;
 
-	memcpy(r->name, wanted->name, sizeof(r->name));
-	r->table = wanted->extension.table;
-	r->self = wanted->extension.self;
-	if (!r->table) {
+	if (code == 0)
+		code = t->kernel.load(t->kernel.context, slot, table, &r->program, err);
+	if (code != 0)
+		return code;
+	n = t->kernel.maps(r->program, maps, RUNTIMES_MAPS);
+	r->table = table;
+	code = table->open(extension->self, maps, n, &r->session);
+	if (code == 0)
+		return 0;
+	unload(t, slot);
+	return error_errno(err, code, "it does not begin");
+}
+
+static void add(struct runtimes *t, uint32_t slot, const struct runtime_wanted *wanted)
+{
+	struct error err = ERROR_NULL;
+
+	memcpy(t->list[slot - 1].name, wanted->name, sizeof(wanted->name));
+	if (!wanted->extension.table)
 		say(t, ANDIRON_LOG_WARN,
 		    "no plugin offers the runtime \"%s\" (" ANDIRON_RUNTIME_PREFIX
 		    "%s" ANDIRON_RUNTIME_SUFFIX "): its frames are not shown; install it, or leave it out of "
 		    "runtimes",
-		    r->name, r->name);
-		return;
-	}
-	code = check_table(r->table, &err);
-	if (code == 0)
-		code = load_object(t, r, &program, &err);
-	if (code == 0)
-		code = open_session(r, &err);
-	if (code != 0) {
+		    wanted->name, wanted->name);
+	else if (load(t, slot, &wanted->extension, &err) != 0)
 		say(t, ANDIRON_LOG_WARN, "the runtime \"%s\" is not used, its frames are not shown: %s",
-		    r->name, err.text);
-		drop(r);
-		return;
-	}
-	fd = bpf_program__fd(program);
-	if (bpf_map_update_elem(t->programs_fd, &slot, &fd, BPF_ANY) == 0)
-		return;
-	say(t, ANDIRON_LOG_WARN,
-	    "the runtime \"%s\" is not used: the kernel does not take its program for a walk: %s", r->name,
-	    strerror(errno));
-	r->table->close(r->session);
-	drop(r);
+		    wanted->name, err.text);
 }
 
-struct runtimes *runtimes_new(struct session *session, const struct runtime_wanted *wanted,
-			      size_t n, const struct runtimes_out *out)
+struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
+			      const struct runtime_wanted *wanted, size_t n,
+			      const struct runtimes_out *out)
 {
 	struct runtimes *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
+	t->kernel = *kernel;
 	t->out = *out;
-	t->walks_fd = session_walks_fd(session);
-	t->programs_fd = session_programs_fd(session);
 	for (size_t i = 0; i < n && i < RUNTIMES_MAX; i++)
-		load(t, (uint32_t)i + 1, &wanted[i]);
+		add(t, (uint32_t)i + 1, &wanted[i]);
 	return t;
 }
 
@@ -233,9 +144,8 @@ void runtimes_free(struct runtimes *t)
 
 		if (!r->table)
 			continue;
-		bpf_map_delete_elem(t->programs_fd, &slot);
 		r->table->close(r->session);
-		drop(r);
+		unload(t, slot);
 	}
 	vec_each(&t->files, f) {
 		image_release(f->image);
@@ -313,6 +223,16 @@ static bool insert(struct runtimes *t, struct unwind_claim claim)
 	return true;
 }
 
+static bool is_news(const struct runtimes *t, const struct claimed *f)
+{
+	const struct unwind_claim *a = f->list.p, *b = t->fresh.p;
+
+	for (size_t i = 0; i < f->list.n && i < t->fresh.n; i++)
+		if (a[i].from != b[i].from || a[i].to != b[i].to || a[i].slot != b[i].slot)
+			return true;
+	return f->list.n != t->fresh.n;
+}
+
 /* What the runtime has answered for one object, in place of what it had of it. */
 static void replace(struct runtimes *t, uint32_t slot, struct image *image, size_t n,
 		    struct unwind *store)
@@ -337,15 +257,14 @@ static void replace(struct runtimes *t, uint32_t slot, struct image *image, size
 		    "room for: those frames are not shown",
 		    r->name);
 	}
-	if (!f || (f->list.n == t->fresh.n &&
-		   (f->list.n == 0 ||
-		    memcmp(f->list.p, t->fresh.p, f->list.n * sizeof(*f->list.p)) == 0)))
+	if (!f || !is_news(t, f))
 		return;
-	if (!vec_reserve(&f->list, t->fresh.n) ||
+	if (!vec_reserve(&f->list, t->fresh.n > f->list.n ? t->fresh.n - f->list.n : 0) ||
 	    unwind_claim(store, image, t->fresh.p, t->fresh.n) != 0)
-		return;
-	memcpy(f->list.p, t->fresh.p, t->fresh.n * sizeof(*f->list.p));
-	f->list.n = t->fresh.n;
+		return; /* and will be news the next time */
+	f->list.n = 0;
+	for (size_t i = 0; i < t->fresh.n; i++)
+		f->list.p[f->list.n++] = t->fresh.p[i];
 }
 
 static bool answered_before(const struct runtimes *t, size_t i)

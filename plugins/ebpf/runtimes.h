@@ -10,8 +10,9 @@
 #define EBPF_RUNTIMES_H
 
 #include "process.h"
-#include "session.h"
 #include "unwind.h"
+
+#include "base/error.h"
 
 #include <andiron/bpf/walk.h>
 #include <andiron/host.h>
@@ -31,14 +32,29 @@ struct runtimes_out {
 	void (*log)(void *context, uint32_t level, const char *text); /* ANDIRON_LOG_* */
 };
 
+#define RUNTIMES_MAPS 32 /* of a program's own, at most */
+
+/* What only the kernel can do. Borrowed, as long as the runtimes live. */
+struct runtimes_kernel {
+	void *context;
+	/* Loads the table's object, and lets walks call its program by this slot. 0; or a negative
+	 * errno and the reason, and nothing has changed. */
+	int (*load)(void *context, uint32_t slot, const struct andiron_runtime *table,
+		    void **ret_program, struct error *err);
+	/* The maps that are its own; how many. */
+	uint64_t (*maps)(void *program, struct andiron_runtime_map *ret, uint64_t max);
+	void (*unload)(void *context, uint32_t slot, void *program);
+};
+
 struct runtimes;
 
 /*
- * Loads what is wanted, at most RUNTIMES_MAX, into the session, which is not sampling yet and
- * outlives it. `wanted` is copied. NULL when memory is short. Some 10 ms a program.
+ * Loads what is wanted, at most RUNTIMES_MAX. `wanted` is copied. NULL when memory is short. Some
+ * 10 ms a program.
  */
-struct runtimes *runtimes_new(struct session *session, const struct runtime_wanted *wanted,
-			      size_t n, const struct runtimes_out *out);
+struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
+			      const struct runtime_wanted *wanted, size_t n,
+			      const struct runtimes_out *out);
 /* Releases all images. */
 void runtimes_free(struct runtimes *t);
 

@@ -114,6 +114,132 @@ TEST(rows_become_a_batch)
 	fini(&f);
 }
 
+/* A runtime that loads anywhere and knows one function. */
+static int32_t open_toy(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret)
+{
+	*ret = self;
+	return 0;
+}
+
+static void close_toy(void *session)
+{
+}
+
+static int32_t claim_nothing(void *session, const struct andiron_runtime_process *process,
+			     const struct andiron_runtime_mapping *mappings, uint64_t n,
+			     struct andiron_runtime_claim *ret, uint64_t max)
+{
+	return 0;
+}
+
+static void gone(void *session, const struct andiron_runtime_process *process)
+{
+}
+
+static int32_t resolve(void *session, const struct andiron_runtime_process *process, uint64_t what,
+		       uint64_t where, struct andiron_runtime_frame *ret)
+{
+	if (what != 0xabcdef)
+		return -ENOENT;
+	expect_eq(process->pid, 42);
+	ret->function = (struct andiron_str){"spin", 4};
+	ret->file = (struct andiron_str){"a.toy", 5};
+	ret->line = (uint32_t)where;
+	return 0;
+}
+
+static int load(void *context, uint32_t slot, const struct andiron_runtime *table,
+		void **ret_program, struct error *err)
+{
+	return 0;
+}
+
+static uint64_t no_maps(void *program, struct andiron_runtime_map *ret, uint64_t max)
+{
+	return 0;
+}
+
+static void unload(void *context, uint32_t slot, void *program)
+{
+}
+
+static void say_nothing(void *context, uint32_t level, const char *text)
+{
+	test_fail(__FILE__, __LINE__, "%s", text);
+}
+
+static struct runtimes *one_runtime(void)
+{
+	static const struct andiron_runtime table = {
+		.size = sizeof(table), .walk_version = ANDIRON_WALK_VERSION, .object = "",
+		.program = "", .open = open_toy, .close = close_toy, .claim = claim_nothing,
+		.gone = gone, .resolve = resolve};
+	static const struct runtime_wanted wanted = {"toy", {&table, NULL}};
+	static const struct runtimes_kernel kernel = {NULL, load, no_maps, unload};
+	static const struct runtimes_out out = {NULL, say_nothing};
+
+	return runtimes_new(&kernel, &wanted, 1, &out);
+}
+
+/* Where a frame is: its kind, function and line; expects that it has one line. */
+static void expect_frame(const struct batch_view *v, uint32_t frame, uint32_t kind,
+			 const char *function, uint32_t line)
+{
+	struct andiron_location l = batch_location(v, batch_frame(v, frame));
+	struct andiron_line at;
+
+	expect_eq(l.kind, kind);
+	expect_eq(l.n_lines, function != NULL);
+	if (!function)
+		return;
+	at = batch_line(v, l.line_start);
+	expect_eq(at.line, line);
+	expect_str(batch_str(v, batch_function(v, at.function).name), function);
+	if (kind == ANDIRON_FRAME_RUNTIME)
+		expect_str(batch_str(v, l.runtime), "toy");
+}
+
+/* Words with a slot that is in use are frames of two words, named by the runtime, one location each
+ * function and line; with another top byte, or cut off, they are addresses. */
+TEST(runtimes_name_their_frames)
+{
+	static const uint64_t slot = UINT64_C(1) << 56;
+	static const uint64_t words[] = {0x1010,          slot | 0xabcdef, 7, slot | 0xabcdef, 8,
+					 slot | 0xabcdef, 7,               slot | 1, 7,
+					 slot << 1 | 5,   0x1020,          slot | 0xabcdef};
+	static const struct sampler_stack mixed = {
+		.n_user = 12, .end = UNWIND_END_SWITCHES, .id = 2};
+	const struct andiron_batch *batch;
+	struct andiron_stack s;
+	struct batch_view v;
+	struct fixture f;
+	uint32_t at;
+
+	init(&f);
+	f.options.runtimes = one_runtime();
+	for (size_t i = 0; i < 3; i++) {
+		f.rows.list.p[i].stack = &mixed;
+		f.rows.list.p[i].pcs = words;
+	}
+	expect_eq(rows_to_batch(&f.rows, &f.options, &batch), 0);
+	expect_eq(batch_view_init(&v, batch), 0);
+	s = batch_stack(&v, batch_row(&v, 0).stack);
+	expect_eq(s.length, 9);
+	at = s.start;
+	expect_frame(&v, at, ANDIRON_FRAME_NATIVE, NULL, 0);
+	expect_frame(&v, at + 1, ANDIRON_FRAME_RUNTIME, "spin", 7);
+	expect_frame(&v, at + 2, ANDIRON_FRAME_RUNTIME, "spin", 8);
+	expect_eq(batch_frame(&v, at + 3), batch_frame(&v, at + 1));
+	expect_frame(&v, at + 4, ANDIRON_FRAME_RUNTIME, "[toy]", 0);
+	expect_frame(&v, at + 5, ANDIRON_FRAME_NATIVE, NULL, 0);
+	expect_frame(&v, at + 6, ANDIRON_FRAME_NATIVE, NULL, 0);
+	expect_frame(&v, at + 7, ANDIRON_FRAME_NATIVE, NULL, 0);
+	expect_frame(&v, at + 8, ANDIRON_FRAME_MARKER, "[runtime switches]", 0);
+	batch_release(batch);
+	runtimes_free(f.options.runtimes);
+	fini(&f);
+}
+
 /* Without pid_label there is no trace of the process. */
 TEST(pid_stays_out_unless_asked_for)
 {
