@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static const struct andiron_component *find(const struct andiron_plugin *plugin, const char *name)
 {
@@ -58,5 +59,6 @@ int verb_worker(int argc, char **argv)
 		fprintf(stderr, "andiron worker: %s\n", err.text);
 		return EXIT_FAILED;
 	}
-	return component->apart(APART_SOCKET) < 0 ? EXIT_FAILED : EXIT_OK;
+	/* At once: a sanitizer's leak checker would now ask for what the sandbox refuses. */
+	_exit(component->apart(APART_SOCKET) < 0 ? EXIT_FAILED : EXIT_OK);
 }
