@@ -81,13 +81,17 @@ static int put_program(const struct session *session, uint32_t slot,
 static int load(void *context, uint32_t slot, const struct andiron_runtime *table,
 		void **ret_program, struct error *err)
 {
-	char *log = calloc(1, LOG_BYTES), why[512];
+	char *log = session_programs_fd(context) >= 0 ? calloc(1, LOG_BYTES) : NULL, why[512];
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "andiron_runtime",
 		    .kernel_log_buf = log, .kernel_log_size = LOG_BYTES);
 	struct bpf_program *program = NULL;
 	struct bpf_object *object;
 	int code;
 
+	if (session_programs_fd(context) < 0)
+		return error_set(err, -ENOTSUP,
+				 "walks are one program on this kernel, which can call no other; on arm64 "
+				 "that takes Linux 6.0 or later");
 	if (!log)
 		return error_set(err, -ENOMEM, "out of memory");
 	object = bpf_object__open_mem(table->object, table->object_bytes, &options);

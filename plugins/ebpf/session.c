@@ -496,7 +496,7 @@ int session_walks_fd(const struct session *s)
 
 int session_programs_fd(const struct session *s)
 {
-	return bpf_map__fd(s->skel->maps.programs);
+	return resume_program(s) ? bpf_map__fd(s->skel->maps.programs) : -1;
 }
 
 /* x86-64 leaves addresses as they are. arm64 signs return addresses in the bits above those of an address,

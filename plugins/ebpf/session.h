@@ -84,7 +84,7 @@ void session_read(struct session *s, uint32_t half, session_count_fn fn, void *c
  * the session. */
 const struct unwind_kernel *session_memory(const struct session *s);
 /* The maps that the programs of language runtimes share with it: the state of walks, and the programs by
- * slot, of which 1 to 14 are theirs. */
+ * slot, of which 1 to 14 are theirs; -1 where a walk is one program and calls no other. */
 int session_walks_fd(const struct session *s);
 int session_programs_fd(const struct session *s);
 /* The bits of a return address that are address, on this machine. */
