@@ -114,6 +114,16 @@ def another_version():
 
 
 @case
+def mistaken():
+    """A program that leaves nonsense behind costs the stacks that it was called for; one that does not come back costs the samples, which are counted."""
+    stacks, _ = profile(["astray"])
+    assert share_of(stacks, r"\?;\[runtime\](;native_crunch)?") >= 0.95, stacks
+    stacks, said = profile(["silent"])
+    lost = re.search(r"([0-9,]+) dropped \(pyroscope.ebpf.toy:unfinished", said)
+    assert lost and int(lost[1].replace(",", "")) + sum(stacks.values()) >= SAMPLES, said
+
+
+@case
 def bad_names():
     """Names that can be no runtime's are refused where they stand."""
     text = CONFIG % (1, '"Toy", "toy", "toy"')

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * andiron-toy.so: the toy machine as a language runtime, and it once more with a program that the verifier
- * refuses, and with one for another version of the walk.
+ * refuses, with one for another version of the walk, and with two that are mistaken.
  */
 #include "toy.h"
 
@@ -23,6 +23,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wcast-qual"
+#include "astray.skel.h"
 #include "broken.skel.h"
 #include "toy.skel.h"
 #pragma GCC diagnostic pop
@@ -160,8 +161,8 @@ static int32_t resolve(void *session, const struct andiron_runtime_process *proc
 	return 0;
 }
 
-static int32_t create(const struct andiron_host *host, uint64_t instance, struct andiron_runtime table,
-		      void **ret)
+static int32_t create(const struct andiron_host *host, uint64_t instance,
+		      const struct andiron_runtime *kind, void **ret)
 {
 	struct service *s = calloc(1, sizeof(*s));
 	int32_t r;
@@ -169,13 +170,13 @@ static int32_t create(const struct andiron_host *host, uint64_t instance, struct
 	if (!s)
 		return -ENOMEM;
 	elf_version(EV_CURRENT);
-	table.size = sizeof(table);
-	table.open = session_open;
-	table.close = session_close;
-	table.claim = claim;
-	table.gone = gone;
-	table.resolve = resolve;
-	s->table = table;
+	s->table = *kind;
+	s->table.size = sizeof(s->table);
+	s->table.open = session_open;
+	s->table.close = session_close;
+	s->table.claim = claim;
+	s->table.gone = gone;
+	s->table.resolve = resolve;
 	r = host->extension(instance, ANDIRON_OBJECTS_ID, &s->objects);
 	if (r != 0)
 		free(s);
@@ -184,41 +185,26 @@ static int32_t create(const struct andiron_host *host, uint64_t instance, struct
 	return r;
 }
 
-static int32_t create_toy(const struct andiron_host *host, uint64_t instance,
-			  const struct andiron_value *args, void **ret, struct andiron_error *err)
-{
-	size_t n = 0;
-	const void *object = toy_bpf__elf_bytes(&n);
+/* A kind of the toy: whose object, which program in it, for which version of the walk. */
+#define CREATE(name, object_of, program_, version)                                                 \
+	static int32_t create_##name(const struct andiron_host *host, uint64_t instance,           \
+				     const struct andiron_value *args, void **ret,                 \
+				     struct andiron_error *err)                                    \
+	{                                                                                          \
+		size_t n = 0;                                                                      \
+		struct andiron_runtime kind = {.walk_version = (version),                          \
+					       .object = object_of##_bpf__elf_bytes(&n),           \
+					       .program = (program_)};                             \
+                                                                                                   \
+		kind.object_bytes = n;                                                             \
+		return create(host, instance, &kind, ret);                                         \
+	}
 
-	return create(host, instance,
-		      (struct andiron_runtime){.walk_version = ANDIRON_WALK_VERSION,
-					       .object = object, .object_bytes = n, .program = "toy"},
-		      ret);
-}
-
-static int32_t create_broken(const struct andiron_host *host, uint64_t instance,
-			     const struct andiron_value *args, void **ret, struct andiron_error *err)
-{
-	size_t n = 0;
-	const void *object = broken_bpf__elf_bytes(&n);
-
-	return create(host, instance,
-		      (struct andiron_runtime){.walk_version = ANDIRON_WALK_VERSION,
-					       .object = object, .object_bytes = n, .program = "toy"},
-		      ret);
-}
-
-static int32_t create_old(const struct andiron_host *host, uint64_t instance,
-			  const struct andiron_value *args, void **ret, struct andiron_error *err)
-{
-	size_t n = 0;
-	const void *object = toy_bpf__elf_bytes(&n);
-
-	return create(host, instance,
-		      (struct andiron_runtime){.walk_version = ANDIRON_WALK_VERSION - 1,
-					       .object = object, .object_bytes = n, .program = "toy"},
-		      ret);
-}
+CREATE(toy, toy, "toy", ANDIRON_WALK_VERSION)
+CREATE(broken, broken, "toy", ANDIRON_WALK_VERSION)
+CREATE(old, toy, "toy", ANDIRON_WALK_VERSION - 1)
+CREATE(astray, astray, "astray", ANDIRON_WALK_VERSION)
+CREATE(silent, astray, "silent", ANDIRON_WALK_VERSION)
 
 static int32_t start(void *self, struct andiron_error *err)
 {
@@ -257,7 +243,9 @@ static const struct andiron_options no_options = {0, sizeof(struct andiron_optio
 static const struct andiron_component toy = RUNTIME("toy", create_toy);
 static const struct andiron_component broken = RUNTIME("broken", create_broken);
 static const struct andiron_component old = RUNTIME("old", create_old);
-static const struct andiron_component *const components[] = {&toy, &broken, &old};
+static const struct andiron_component astray = RUNTIME("astray", create_astray);
+static const struct andiron_component silent = RUNTIME("silent", create_silent);
+static const struct andiron_component *const components[] = {&toy, &broken, &old, &astray, &silent};
 
 const struct andiron_plugin andiron_plugin_v1 = {
 	.size = sizeof(andiron_plugin_v1),
