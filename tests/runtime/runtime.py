@@ -46,16 +46,24 @@ def profile(runtimes, *arguments):
 
 def share_of(stacks, pattern):
     total = sum(stacks.values())
-    assert total >= SAMPLES, stacks
+    assert total >= SAMPLES / 2, stacks
     return sum(n for frames, n in stacks.items() if re.fullmatch(pattern, ";".join(frames))) / total
+
+
+def settled(stacks):
+    """Without the first samples, taken before the process was known: they are walked from copies, where a runtime's code ends them. On a
+    busy machine that lasts a while; most of the stacks are later ones."""
+    later = {frames: n for frames, n in stacks.items() if frames[:2] != ("?", "[runtime]")}
+    assert sum(later.values()) > 0.5 * sum(stacks.values()), stacks
+    return later
 
 
 WHOLE = r"main;native_start;outer;middle;native_bridge;inner(;native_crunch)?"
 
 
 def expect_whole(stacks):
-    """All but the first samples, which are taken before the process is known: native code is walked on, a runtime's is not."""
-    assert share_of(stacks, WHOLE) >= 0.95, stacks
+    stacks = settled(stacks)
+    assert share_of(stacks, WHOLE) >= 0.98, stacks
     for leaf in ("inner", "native_crunch"):
         assert share_of(stacks, WHOLE.replace("(;native_crunch)?", "" if leaf == "inner" else ";native_crunch")) > 0.1, stacks
     for frames in stacks:
@@ -75,7 +83,7 @@ def ten_times():
     """Fourteen round trips are one whole stack: here there are eleven and fourteen."""
     for deep in (10, 13):
         stacks, _ = profile(["toy"], str(deep))
-        assert share_of(stacks, "main;(dive;native_dive;){%d}inner(;native_crunch)?" % deep) >= 0.95, (deep, stacks)
+        assert share_of(settled(stacks), "main;(dive;native_dive;){%d}inner(;native_crunch)?" % deep) >= 0.98, (deep, stacks)
 
 
 @case
@@ -83,7 +91,7 @@ def too_often():
     """One more ends in a frame that says so, with all that was walked until then."""
     stacks, _ = profile(["toy"], "20")
     marked = r"\?;\[runtime switches\];native_dive;(dive;native_dive;){13}inner(;native_crunch)?"
-    assert share_of(stacks, marked) >= 0.95, stacks
+    assert share_of(settled(stacks), marked) >= 0.98, stacks
 
 
 @case
