@@ -107,7 +107,7 @@ static long later_copy(__u32 i, struct sampler_capture **capture)
 
 	if (at > SAMPLER_CAPTURE_BYTES - SAMPLER_CAPTURE_PIECE ||
 	    bpf_copy_from_user(&c->stack[at], SAMPLER_CAPTURE_PIECE,
-			       (const void *)(c->regs[UNWIND_SP] + at)) != 0)
+			       (const void *)(sampler_capture_start(c->regs[UNWIND_SP]) + at)) != 0)
 		return 1;
 	c->n = at + SAMPLER_CAPTURE_PIECE;
 	return 0;

@@ -321,7 +321,7 @@ SAMPLER_GLOBAL int capture_now(__u32 cpu)
 		bpf_ringbuf_discard(capture, 0);
 		return 0;
 	}
-	sp = capture->regs[UNWIND_SP];
+	sp = sampler_capture_start(capture->regs[UNWIND_SP]);
 	for (__u32 i = 0; i < SAMPLER_CAPTURE_BYTES; i += SAMPLER_CAPTURE_PIECE) {
 		if (bpf_probe_read_user(&capture->stack[i], SAMPLER_CAPTURE_PIECE,
 					(const void *)(sp + i)) != 0)

@@ -192,6 +192,12 @@ struct sampler_process {
 #define SAMPLER_CAPTURE_BYTES 16384
 #define SAMPLER_CAPTURE_PIECE 512 /* the stack is copied by so many bytes, up to the first that are not there */
 
+/* Where the copy begins: pieces are aligned, so that the last one ends where the stack's last page does. */
+static inline __u64 sampler_capture_start(__u64 stack_pointer)
+{
+	return stack_pointer & ~(__u64)(SAMPLER_CAPTURE_PIECE - 1);
+}
+
 struct sampler_capture {
 	__u32 type;
 	__u32 half;
@@ -202,7 +208,7 @@ struct sampler_capture {
 	__u64 regs[32]; /* regs, known and exact as in andiron_walk */
 	__u32 known;
 	__u32 exact;
-	__u32 n;   /* bytes of the stack, from its pointer on */
+	__u32 n;   /* bytes of the stack, from sampler_capture_start on */
 	__u32 end; /* why the walk ended: UNWIND_END_* */
 	__u8 stack[SAMPLER_CAPTURE_BYTES];
 };

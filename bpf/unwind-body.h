@@ -391,7 +391,9 @@ UNWIND_INLINE int unwind_apply(unwind_env e, struct andiron_walk *w, __u64 rule)
 	__u64 cfa = 0, fp = w->regs[UNWIND_FP], ra = 0;
 	__u32 end, keep = 0;
 
-	if (unwind_rule_cfa(rule) == UNWIND_CFA_END)
+	/* Register 0 is where system calls leave their result, on both machines. */
+	if (unwind_rule_cfa(rule) == UNWIND_CFA_END ||
+	    (unwind_rule_cfa(rule) == UNWIND_CFA_CHILD && (w->known & 1) && w->regs[0] == 0))
 		return unwind_end(w, UNWIND_END_COMPLETE), 1;
 	end = unwind_cfa(e, w, rule, &cfa);
 	if (end == 0 && unwind_rule_cfa(rule) == UNWIND_CFA_SIGNAL)

@@ -44,6 +44,7 @@
 #define UNWIND_CFA_DEREF  3 /* *(base + offset) + extra */
 #define UNWIND_CFA_INDEX  4 /* *(base + 8 other + offset) + extra */
 #define UNWIND_CFA_PLT    5 /* base + offset, and 8 more where (pc & 15) >= extra */
+#define UNWIND_CFA_CHILD  7 /* base + offset; but the end in a new thread, which the system call gave 0 */
 #define UNWIND_CFA_SIGNAL 6 /* a signal handler's frame: all registers stand at base + offset (UNWIND_SIGNAL_*) */
 
 /* Where UNWIND_CFA_SIGNAL finds them, in words: x86-64 from r8 of struct sigcontext on, arm64

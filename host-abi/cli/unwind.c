@@ -206,6 +206,9 @@ static void put_cfa(struct printer *p, uint64_t rule)
 	case UNWIND_CFA_REG:
 		buf_printf(&p->line, "%s%+lld", base, offset);
 		break;
+	case UNWIND_CFA_CHILD:
+		buf_printf(&p->line, "%s%+lld, or outermost in a new thread", base, offset);
+		break;
 	case UNWIND_CFA_DEREF:
 		buf_printf(&p->line, "*(%s%+lld)%+lld", base, offset, extra);
 		break;

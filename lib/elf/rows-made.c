@@ -208,6 +208,27 @@ static int make_plt(struct rows_made *made, const struct rows_machine *m, const 
 	return x86 ? make_plt_x86(made, f, s) : make_plt_arm(made, f, s);
 }
 
+/* syscall; test %rax, %rax; jl …; je +1; ret: as glibc's clone and clone3 have it, without a
+ * description, since that of the one thread would be wrong of the other. */
+uint64_t rows_made_thread(const struct rows_machine *m, const struct elf_file *f, uint64_t from,
+			  uint64_t to, int *ret_error)
+{
+	static const uint8_t before[] = {0x0f, 0x05, 0x48, 0x85, 0xc0, 0x7c}, behind[] = {0x74, 0x01, 0xc3};
+	uint8_t code[sizeof(before) + 1 + sizeof(behind)];
+	int n;
+
+	*ret_error = 0;
+	if (m->machine != EM_X86_64 || to - from != sizeof(code))
+		return 0;
+	n = read_code(f, from, code, sizeof(code));
+	if (n < 0)
+		*ret_error = n;
+	if (n != (int)sizeof(code) || memcmp(code, before, sizeof(before)) != 0 ||
+	    memcmp(code + sizeof(before) + 1, behind, sizeof(behind)) != 0)
+		return 0;
+	return unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_CHILD, UNWIND_RA_CFA, UNWIND_FP_SAME, 8);
+}
+
 /* Where the program is entered nobody has called. */
 static void make_entry(struct rows_made *made, const struct elf_file *f, uint64_t entry)
 {

@@ -173,17 +173,31 @@ static int put_code(struct reader *r)
  * describes nothing, as the code that node brings for its JavaScript, and such code keeps frame pointers. */
 #define FOREIGN (UINT64_C(128) << 10)
 
-static struct rows_words by_frames(const struct rows_machine *m)
+static uint64_t by_frames(const struct rows_machine *m)
 {
-	uint32_t ra = m->link ? UNWIND_RA_FP : UNWIND_RA_CFA;
+	return unwind_rule(m->fp, UNWIND_CFA_REG, m->link ? UNWIND_RA_FP : UNWIND_RA_CFA, -2, 16);
+}
 
-	return (struct rows_words){.rule = unwind_rule(m->fp, UNWIND_CFA_REG, ra, -2, 16)};
+/* What is left of a gap. */
+static int put_rest(struct reader *r, uint64_t to)
+{
+	bool foreign = to != UINT64_MAX && r->any_held && to - r->done >= FOREIGN;
+	struct rows_words words = {0};
+	int result = 0;
+
+	if (foreign)
+		words.rule = by_frames(r->machine);
+	else if (r->gaps.file)
+		words.rule = rows_made_thread(r->machine, r->gaps.file, r->done, to, &result);
+	if (result == 0)
+		result = put(r, r->done, words, words.rule ? ELF_ROWS_MADE : r->held_kind);
+	r->done = to;
+	return result;
 }
 
 /* From r->done up to `to` no function is described. */
 static int put_gap(struct reader *r, uint64_t to)
 {
-	bool foreign = to != UINT64_MAX && r->any_held && to - r->done >= FOREIGN;
 	uint64_t start, end;
 	int more = 0, result = 0;
 
@@ -198,12 +212,7 @@ static int put_gap(struct reader *r, uint64_t to)
 	}
 	if (result || more < 0)
 		return result ? result : more;
-	if (to > r->done) {
-		result = put(r, r->done, foreign ? by_frames(r->machine) : (struct rows_words){0},
-			     foreign ? ELF_ROWS_MADE : r->held_kind);
-		r->done = to;
-	}
-	return result;
+	return to > r->done ? put_rest(r, to) : 0;
 }
 
 /* Where a source goes on: 1, 0 at its end, or an errno. */

@@ -161,6 +161,22 @@ TEST(frame_pointers_are_restored)
 }
 
 #if !defined(__aarch64__)
+/* Behind the system call that makes a thread: one of the two goes on to its caller, the other has none. */
+TEST(new_threads_end_where_they_begin)
+{
+	struct unwind_entry rules[] = {
+		{unwind_rule(SP, UNWIND_CFA_CHILD, UNWIND_RA_CFA, UNWIND_FP_SAME, 8), 0}, {END, 0}};
+
+	map_file(rules, 2, UNWIND_KIND_TABLE);
+	word_at(0, in(1));
+	w.capture.regs[0] = 0;
+	expect_eq(walk(0), UNWIND_END_COMPLETE);
+	expect_eq(w.walk.n_words, 1);
+	w.capture.regs[0] = (uint64_t)-38;
+	expect_eq(walk(0), UNWIND_END_COMPLETE);
+	expect_eq(w.walk.n_words, 2);
+}
+
 /* What realigned stacks, hand-written code, PLTs and vfork need. */
 TEST(unusual_rules)
 {

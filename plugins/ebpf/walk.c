@@ -42,7 +42,7 @@ static struct unwind_set *h_returns(unwind_env e, uint32_t i)
 
 static uint32_t h_read(unwind_env e, void *to, size_t n, uint64_t address)
 {
-	uint64_t offset = address - e->capture->regs[WALK_STACK_POINTER];
+	uint64_t offset = address - sampler_capture_start(e->capture->regs[WALK_STACK_POINTER]);
 
 	if (offset >= e->capture->n || e->capture->n - offset < n)
 		return UNWIND_END_CUT;

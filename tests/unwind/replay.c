@@ -76,8 +76,10 @@ static void take_register(struct recording *r, struct str name, uint64_t value)
 /* From the stack pointer on, as the kernel copies it. */
 static void take_stack(struct recording *r, uint64_t start, struct str bytes)
 {
-	size_t skip = 2 * (size_t)(r->capture.regs[WALK_STACK_POINTER] - start);
+	uint64_t sp = r->capture.regs[WALK_STACK_POINTER];
+	size_t skip = 2 * (size_t)(sp - start);
 
+	r->capture.n = (uint32_t)(sp - sampler_capture_start(sp));
 	for (size_t i = skip; i + 2 <= bytes.n && r->capture.n < SAMPLER_CAPTURE_BYTES; i += 2)
 		r->capture.stack[r->capture.n++] = (uint8_t)hex((struct str){bytes.p + i, 2});
 }
