@@ -4,24 +4,30 @@
  * mode, where memory that is not there can be waited for and the process's mappings can be listed. The stack
  * is the one that was sampled, since the thread has run no instruction of its own since.
  *
- * For kernels that have it, 6.18 and later. It stands in a program of its own, `capture`, reached by a
- * tail call: older kernels would refuse it unread. Where it is not loaded, or no
- * place is free, the sample's program copies by itself what is there.
+ * For kernels that have it, 6.18 and later. It stands in an object of its own, of which there are two since the
+ * function has two forms, and is reached by a tail call: a kernel refuses what it does not have even where it is never
+ * reached, and whoever may not list the kernel's modules cannot even ask libbpf for it. Where none is loaded, or no
+ * place is free, what is there is copied at once.
  */
 #ifndef BPF_LATER_H
 #define BPF_LATER_H
 
+#include "capture.h"
+
 typedef int (*bpf_task_work_callback_t)(struct bpf_map *map, void *key, void *value);
 
-extern int bpf_task_work_schedule_resume(struct task_struct *task, struct bpf_task_work *work,
-					 void *map, bpf_task_work_callback_t callback) __ksym __weak;
+#ifdef LATER_AUX
 extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *work,
 					      void *map, bpf_task_work_callback_t callback,
-					      void *aux) __ksym __weak;
+					      void *aux) __ksym;
+#else
+extern int bpf_task_work_schedule_resume(struct task_struct *task, struct bpf_task_work *work,
+					 void *map, bpf_task_work_callback_t callback) __ksym;
+#endif
 extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task,
-				 __u64 address) __ksym __weak;
-extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
-extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
+				 __u64 address) __ksym;
+extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym;
+extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym;
 
 #define LATER_PLACES 32
 #define CTIME_NSEC   0x7fffffff /* above it the kernel keeps whether somebody has asked */
@@ -107,7 +113,7 @@ static long later_copy(__u32 i, struct sampler_capture **capture)
 
 	if (at > SAMPLER_CAPTURE_BYTES - SAMPLER_CAPTURE_PIECE ||
 	    bpf_copy_from_user(&c->stack[at], SAMPLER_CAPTURE_PIECE,
-			       (const void *)(sampler_capture_start(c->regs[UNWIND_SP]) + at)) != 0)
+			       (const void *)(sampler_capture_start(c->regs[CAPTURE_SP]) + at)) != 0)
 		return 1;
 	c->n = at + SAMPLER_CAPTURE_PIECE;
 	return 0;
@@ -128,25 +134,26 @@ static int later_run(struct bpf_map *map, void *key, void *value)
 	return 0;
 }
 
-/* `plain`, a constant: by the function of kernels after 6.18. */
-static __always_inline int later_ask(struct later *l, bool plain)
+static __always_inline int later_ask(struct later *l)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (plain)
-		return bpf_task_work_schedule_resume(task, &l->work, &laters, later_run);
+#ifdef LATER_AUX
 	return bpf_task_work_schedule_resume_impl(task, &l->work, &laters, later_run, NULL);
+#else
+	return bpf_task_work_schedule_resume(task, &l->work, &laters, later_run);
+#endif
 }
 
 /* True if the capture of this CPU's sample will be sent later. */
-static __always_inline bool later_schedule(__u32 cpu, bool plain)
+static __always_inline bool later_schedule(__u32 cpu)
 {
 	__u32 place = __sync_fetch_and_add(&later_next, 1) & (LATER_PLACES - 1);
 	struct later *l = bpf_map_lookup_elem(&laters, &place);
 
 	if (!l || __sync_val_compare_and_swap(&l->busy, 0, 1) != 0)
 		return false;
-	if (capture_fill(&l->capture, cpu) == 0 && later_ask(l, plain) == 0)
+	if (capture_fill(&l->capture, cpu) == 0 && later_ask(l) == 0)
 		return true;
 	l->busy = 0;
 	return false;

@@ -7,16 +7,8 @@
 #define BPF_SAMPLER_MAPS_H
 
 #include "sampler.h"
+#include "shared-maps.h"
 #include "unwind-tables.h"
-
-/* By number of CPU, for all that there may be. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* user space says how many */
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct sampler_cpu));
-} cpus SEC(".maps");
 
 /* sampler_slots for each CPU and half. */
 struct {
@@ -50,11 +42,6 @@ struct {
 	__type(key, __u32);
 	__array(values, struct sampler_nothing);
 } barrier SEC(".maps") = {.values = {&nothing}};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 256 * 1024); /* user space says how many */
-} ring SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -117,14 +104,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct unwind_set);
 } returns SEC(".maps");
-
-/* By number of CPU. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct andiron_walk);
-} walks SEC(".maps");
 
 /* ANDIRON_WALK_RESUME, and those of language runtimes. */
 struct {

@@ -285,54 +285,7 @@ SAMPLER_INLINE __u32 h_registers(struct sampler_context *c, const struct sampler
 	return take_registers(w, &copy);
 }
 
-/* All of a capture but the stack: of this CPU's sample, whose stack record is at w->head. */
-SAMPLER_INLINE int capture_fill(struct sampler_capture *capture, __u32 cpu)
-{
-	struct andiron_walk *w = h_walk_state(cpu);
-	struct sampler_cpu *state = h_state(cpu);
-	const struct sampler_stack *head;
-
-	if (!w || !state)
-		return -1;
-	head = (const struct sampler_stack *)(const void *)w->head;
-	capture->type = SAMPLER_RECORD_CAPTURE;
-	capture->half = head->half;
-	capture->id = head->id;
-	capture->key = state->pending.key.process;
-	capture->layout = state->known[capture->key.tgid & (SAMPLER_KNOWN - 1)].layout;
-	capture->pc = w->pc;
-	bpf_probe_read_kernel(capture->regs, sizeof(capture->regs), w->regs);
-	capture->known = w->known;
-	capture->exact = w->exact;
-	capture->end = w->end;
-	capture->n = 0;
-	return 0;
-}
-
-/* Sends what of the stack is there. */
-SAMPLER_GLOBAL int capture_now(__u32 cpu)
-{
-	struct sampler_capture *capture = bpf_ringbuf_reserve(&ring, sizeof(*capture), 0);
-	__u64 sp;
-
-	if (!capture)
-		return 0;
-	if (capture_fill(capture, cpu) != 0) {
-		bpf_ringbuf_discard(capture, 0);
-		return 0;
-	}
-	sp = sampler_capture_start(capture->regs[UNWIND_SP]);
-	for (__u32 i = 0; i < SAMPLER_CAPTURE_BYTES; i += SAMPLER_CAPTURE_PIECE) {
-		if (bpf_probe_read_user(&capture->stack[i], SAMPLER_CAPTURE_PIECE,
-					(const void *)(sp + i)) != 0)
-			break;
-		capture->n = i + SAMPLER_CAPTURE_PIECE;
-	}
-	bpf_ringbuf_submit(capture, BPF_RB_FORCE_WAKEUP);
-	return 0;
-}
-
-#include "later.h"
+#include "capture.h"
 
 /* Counts the sample, and takes care that a stack that could not be walked here can be elsewhere. */
 SAMPLER_INLINE int finish(struct bpf_perf_event_data *event, __u32 cpu)
@@ -341,28 +294,6 @@ SAMPLER_INLINE int finish(struct bpf_perf_event_data *event, __u32 cpu)
 		bpf_tail_call(event, &programs, ANDIRON_WALK_CAPTURE);
 		capture_now(cpu);
 	}
-	return 0;
-}
-
-/* One of the two is loaded: a kernel refuses a call of a function that it does not have even
- * where that is never reached. */
-SEC("perf_event")
-int capture(struct bpf_perf_event_data *event)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-
-	if (!later_schedule(cpu, true))
-		capture_now(cpu);
-	return 0;
-}
-
-SEC("perf_event")
-int capture_aux(struct bpf_perf_event_data *event)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-
-	if (!later_schedule(cpu, false))
-		capture_now(cpu);
 	return 0;
 }
 

@@ -2,11 +2,11 @@
 /* See session.h. */
 #include "session.h"
 
+#include "capture-program.h"
 #include "events.h"
 #include "memory.h"
 #include "tables.h"
 #include "tailcalls.h"
-#include "taskwork.h"
 
 #include "base/check.h"
 #include "base/buf.h"
@@ -36,6 +36,7 @@
 
 struct session {
 	struct sampler_bpf *skel;
+	struct bpf_object *captures; /* or NULL */
 	struct bpf_link *links[2];
 	struct ring_buffer *ring;
 	struct events events;
@@ -199,21 +200,15 @@ static bool has_loop(void)
 static void choose_programs(struct session *s)
 {
 	struct sampler_bpf *skel = s->skel;
-	enum taskwork form = taskwork_fit(bpf_object__btf(skel->obj));
-
 	bool calls;
 
 	s->info.loop = has_loop();
 	calls = !s->info.loop && tailcalls_work();
-	s->info.later = form != TASKWORK_NONE;
 	bpf_program__set_autoload(skel->progs.sample, s->info.loop);
 	bpf_program__set_autoload(skel->progs.resume, s->info.loop);
 	bpf_program__set_autoload(skel->progs.sample_calls, calls);
 	bpf_program__set_autoload(skel->progs.resume_calls, calls);
 	bpf_program__set_autoload(skel->progs.sample_alone, !s->info.loop && !calls);
-	bpf_program__set_autoload(skel->progs.capture, form == TASKWORK_PLAIN);
-	bpf_program__set_autoload(skel->progs.capture_aux, form == TASKWORK_AUX);
-	bpf_map__set_autocreate(skel->maps.laters, s->info.later);
 	bpf_program__set_autoload(skel->progs.follow_fork, s->follow);
 	bpf_program__set_autoload(skel->progs.follow_exit, s->follow);
 }
@@ -237,13 +232,6 @@ static struct bpf_program *resume_program(const struct session *s)
 	return bpf_program__autoload(calls) ? calls : NULL;
 }
 
-static struct bpf_program *capture_program(const struct session *s)
-{
-	struct bpf_program *plain = s->skel->progs.capture;
-
-	return bpf_program__autoload(plain) ? plain : s->skel->progs.capture_aux;
-}
-
 static int set_program(struct session *s, uint32_t slot, const struct bpf_program *program)
 {
 	int fd = bpf_program__fd(program);
@@ -263,6 +251,19 @@ static int quiesce(void *context)
 				    BPF_ANY);
 }
 
+/* A kernel that has task work and will not let us use it is no reason to do without the rest. */
+static int add_captures(struct session *s)
+{
+	struct capture_maps maps = {
+		.cpus = bpf_map__fd(s->skel->maps.cpus),
+		.walks = bpf_map__fd(s->skel->maps.walks),
+		.ring = bpf_map__fd(s->skel->maps.ring),
+	};
+
+	s->info.later = capture_program_load(&maps, &s->captures) == 0 && s->captures;
+	return s->info.later ? set_program(s, ANDIRON_WALK_CAPTURE, capture_program_of(s->captures)) : 0;
+}
+
 /* What is written to from here, once the programs are loaded. */
 static int map_memory(struct session *s)
 {
@@ -278,8 +279,8 @@ static int map_memory(struct session *s)
 	struct bpf_program *resume = resume_program(s);
 	int r = resume ? set_program(s, ANDIRON_WALK_RESUME, resume) : 0;
 
-	if (r == 0 && s->info.later)
-		r = set_program(s, ANDIRON_WALK_CAPTURE, capture_program(s));
+	if (r == 0)
+		r = add_captures(s);
 	if (r == 0)
 		r = memory_init(&s->memory, &maps);
 	if (r == 0)
@@ -349,6 +350,7 @@ void session_close(struct session *s)
 	ring_buffer__free(s->ring);
 	tables_unmap(&s->tables);
 	memory_fini(&s->memory);
+	bpf_object__close(s->captures);
 	if (s->skel)
 		sampler_bpf__destroy(s->skel);
 	if (s->stats_fd >= 0)
@@ -566,7 +568,8 @@ void session_info(const struct session *s, struct session_info *ret)
 		info.map_bytes += map_bytes(bpf_map__fd(map));
 	add_program(&info, sampling_program(s), true);
 	add_program(&info, resume_program(s), false);
-	add_program(&info, capture_program(s), false);
+	if (s->captures)
+		add_program(&info, capture_program_of(s->captures), false);
 	add_program(&info, s->skel->progs.follow_fork, false);
 	add_program(&info, s->skel->progs.follow_exit, false);
 	*ret = info;

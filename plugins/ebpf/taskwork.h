@@ -9,17 +9,13 @@
 #ifndef EBPF_TASKWORK_H
 #define EBPF_TASKWORK_H
 
-struct btf;
-
 enum taskwork {
 	TASKWORK_NONE,
 	TASKWORK_AUX,   /* as in 6.18 */
 	TASKWORK_PLAIN, /* later */
 };
 
-/* `program` describes the types of an object that is open and not
- * loaded: where needed, its declaration of the older function is changed so that libbpf
- * finds it to be like the kernel's. Reads the kernel's types: some milliseconds. */
-enum taskwork taskwork_fit(const struct btf *program);
+/* Reads the kernel's types: some milliseconds. */
+enum taskwork taskwork_form(void);
 
 #endif

@@ -12,7 +12,6 @@
  * Which of them the sampler needs on this kernel is not known here; `load` finds
  * that out. Fails only when it cannot do its work.
  */
-#include "taskwork.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -52,7 +51,6 @@ static int load(const char *path, const char *name, unsigned int level, char *lo
 	*log = '\0';
 	if (!object)
 		return -errno;
-	taskwork_fit(bpf_object__btf(object)); /* as the sampler does */
 	bpf_object__for_each_program(program, object)
 		bpf_program__set_autoload(program, strcmp(bpf_program__name(program), name) == 0);
 	program = bpf_object__find_program_by_name(object, name);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Captures: what is needed to walk a sample's stack elsewhere, with as much of the stack as is
+ * there at once. See struct sampler_capture.
+ */
+#ifndef BPF_CAPTURE_H
+#define BPF_CAPTURE_H
+
+#include "sampler.h"
+#include "shared-maps.h"
+#include "unwind-tables.h"
+
+#if defined(__TARGET_ARCH_arm64)
+#define CAPTURE_SP UNWIND_ARM_SP
+#else
+#define CAPTURE_SP UNWIND_X86_RSP
+#endif
+
+/* All of a capture but the stack: of this CPU's sample, whose stack record is at w->head. */
+static __always_inline int capture_fill(struct sampler_capture *capture, __u32 cpu)
+{
+	struct andiron_walk *w = bpf_map_lookup_elem(&walks, &cpu);
+	struct sampler_cpu *state = bpf_map_lookup_elem(&cpus, &cpu);
+	const struct sampler_stack *head;
+
+	if (!w || !state)
+		return -1;
+	head = (const struct sampler_stack *)(const void *)w->head;
+	capture->type = SAMPLER_RECORD_CAPTURE;
+	capture->half = head->half;
+	capture->id = head->id;
+	capture->key = state->pending.key.process;
+	capture->layout = state->known[capture->key.tgid & (SAMPLER_KNOWN - 1)].layout;
+	capture->pc = w->pc;
+	bpf_probe_read_kernel(capture->regs, sizeof(capture->regs), w->regs);
+	capture->known = w->known;
+	capture->exact = w->exact;
+	capture->end = w->end;
+	capture->n = 0;
+	return 0;
+}
+
+/* Sends what of the stack is there. */
+__noinline int capture_now(__u32 cpu)
+{
+	struct sampler_capture *capture = bpf_ringbuf_reserve(&ring, sizeof(*capture), 0);
+	__u64 sp;
+
+	if (!capture)
+		return 0;
+	if (capture_fill(capture, cpu) != 0) {
+		bpf_ringbuf_discard(capture, 0);
+		return 0;
+	}
+	sp = sampler_capture_start(capture->regs[CAPTURE_SP]);
+	for (__u32 i = 0; i < SAMPLER_CAPTURE_BYTES; i += SAMPLER_CAPTURE_PIECE) {
+		if (bpf_probe_read_user(&capture->stack[i], SAMPLER_CAPTURE_PIECE,
+					(const void *)(sp + i)) != 0)
+			break;
+		capture->n = i + SAMPLER_CAPTURE_PIECE;
+	}
+	bpf_ringbuf_submit(capture, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+#endif
