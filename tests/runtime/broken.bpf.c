@@ -4,23 +4,9 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include <andiron/bpf/walk.h>
+#include "walk-maps.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct andiron_walk);
-} walks SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, ANDIRON_WALK_SLOTS);
-	__type(key, __u32);
-	__type(value, __u32);
-} programs SEC(".maps");
 
 SEC("perf_event")
 int toy(struct bpf_perf_event_data *event)

@@ -11,7 +11,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include <andiron/bpf/walk.h>
+#include "walk-maps.h"
 
 #include "toy.h"
 
@@ -26,20 +26,6 @@
 #define FRAMES 64
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct andiron_walk);
-} walks SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, ANDIRON_WALK_SLOTS);
-	__type(key, __u32);
-	__type(value, __u32);
-} programs SEC(".maps");
 
 /* Where a process keeps its innermost frame, by pid. */
 struct {
