@@ -11,6 +11,7 @@ stack (recording.py).
 Tells frozen.py over its standard output: "run" and "spin TID" ask for being interrupted in a while,
 "point {…}" tells of one, "end" of the end.
 """
+import contextlib
 import json
 import os
 import random
@@ -65,18 +66,26 @@ def place(found, address):
     return ["", address]
 
 
+def physical():
+    """gdb's frames that are on the stack, leaf first. A Go routine's first frame is its last word: behind it lie words of
+    whatever used that stack before, which gdb takes for callers."""
+    frame = gdb.newest_frame()
+    for _ in range(FRAMES_MAX):
+        if frame is None:
+            break
+        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
+            yield frame
+        if (frame.name() or "").removesuffix(".abi0") == "runtime.goexit":
+            break
+        frame = frame.older()
+
+
 def chain(found):
     """gdb's stack, leaf first: [file, offset in it, whether the address is a return address]."""
-    frames, frame, returned = [], gdb.newest_frame(), False
-    while frame is not None and len(frames) < FRAMES_MAX:
-        kind = frame.type()
-        if kind not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
-            frames.append(place(found, frame.pc()) + [returned])
-        if kind != gdb.INLINE_FRAME:
-            returned = kind != gdb.SIGTRAMP_FRAME
-        frame = frame.older()
-    while frames and frames[-1][:2] == ["", 0]:  # what gdb finds behind a Go routine's first frame
-        frames.pop()
+    frames, returned = [], False
+    for frame in physical():
+        frames.append(place(found, frame.pc()) + [returned])
+        returned = frame.type() != gdb.SIGTRAMP_FRAME
     return frames
 
 
@@ -118,24 +127,35 @@ def name_thread(inferior, pc, name):
         gdb.execute(f"set $pc = {pc}")
 
 
+@contextlib.contextmanager
+def alone():
+    """Only the current thread runs, and nothing but SIGSTOP reaches it."""
+    gdb.execute("set scheduler-locking on")
+    gdb.execute("handle all nostop noprint nopass", to_string=True)
+    gdb.execute("handle SIGSTOP stop print nopass", to_string=True)
+    try:
+        yield
+    finally:
+        gdb.execute("handle all nostop noprint pass", to_string=True)
+        gdb.execute("handle SIGSTOP stop print nopass", to_string=True)
+        gdb.execute("set scheduler-locking off")
+
+
 def freeze(number, inferior, thread):
     pc, found = register("pc"), list(mappings(inferior.pid))
     if not any(start <= pc < end - len(CALL_KERNEL) for start, end, _, _ in found):
         return False
     point = {"name": f"frozen-{number}", "gdb": chain(found), "fp": frame_pointers(inferior, found)}
-    gdb.execute("set scheduler-locking on")
-    gdb.execute("handle all nostop noprint nopass", to_string=True)
-    gdb.execute("handle SIGSTOP stop print nopass", to_string=True)
     code = bytes(inferior.read_memory(pc, 2))
-    name_thread(inferior, pc, point["name"])
-    inferior.write_memory(pc, JUMP_TO_SELF)
-    go_on("spin", thread.ptid[1])
-    inferior.write_memory(pc, code)
-    stayed = register("pc") == pc
-    name_thread(inferior, pc, "free")
-    gdb.execute("handle all nostop noprint pass", to_string=True)
-    gdb.execute("handle SIGSTOP stop print nopass", to_string=True)
-    gdb.execute("set scheduler-locking off")
+    with alone():
+        name_thread(inferior, pc, point["name"])
+        inferior.write_memory(pc, JUMP_TO_SELF)
+        try:
+            go_on("spin", thread.ptid[1])
+        finally:
+            inferior.write_memory(pc, code)
+        stayed = register("pc") == pc
+        name_thread(inferior, pc, "free")
     if stayed:
         say("point", json.dumps(point))
     return stayed
@@ -155,13 +175,7 @@ def stack_copy(inferior, sp):
 
 def tell(number, inferior):
     """The state as it is, and gdb's stack as addresses."""
-    found, pcs, frame = list(mappings(inferior.pid)), [], gdb.newest_frame()
-    while frame is not None and len(pcs) < FRAMES_MAX:
-        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
-            pcs.append(frame.pc())
-        frame = frame.older()
-    while pcs and pcs[-1] == 0:
-        pcs.pop()
+    found, pcs = list(mappings(inferior.pid)), [frame.pc() for frame in physical()]
     say("point", json.dumps({"name": f"point-{number}", "registers": {r: register(r) for r in REGISTERS}, "maps": found, "pcs": pcs,
                              "gdb": chain(found), "stack": stack_copy(inferior, register("rsp"))}))
     return True
@@ -178,6 +192,9 @@ def freeze_any(number, inferior):
                 return True
         except gdb.MemoryError:  # no room below the stack pointer
             continue
+        except gdb.error as error:
+            say("error", str(error).replace("\n", " "))
+            return False
     return False
 
 

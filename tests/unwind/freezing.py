@@ -58,6 +58,27 @@ def on_cpu_total(pid):
     return float("inf")
 
 
+class Watchdog:
+    """Kills a program that has said nothing for long."""
+
+    def __init__(self, program):
+        self.program, self.timer = program, None
+        self.fed()
+
+    def fed(self):
+        self.cancel()
+        self.timer = threading.Timer(2 * DEADLINE, self.kill)
+        self.timer.start()
+
+    def kill(self):
+        print(f"# gdb: silent for {2 * DEADLINE} s, so killed")
+        self.program.kill()
+
+    def cancel(self):
+        if self.timer:
+            self.timer.cancel()
+
+
 def freeze(pid, points, copy=0):
     """gdb's points: [{name, gdb, fp}], or those of freeze.py's FREEZE_COPY."""
     found = []
@@ -66,10 +87,10 @@ def freeze(pid, points, copy=0):
                                 "-p", str(pid), "-x", os.path.join(os.path.dirname(__file__), "freeze.py")],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
                                env=environment(FREEZE_POINTS=str(points), FREEZE_COPY=str(copy)))
-    watchdog = threading.Timer(3 * DEADLINE, gdb.kill)
-    watchdog.start()
+    watchdog = Watchdog(gdb)
     try:
         for line in gdb.stdout:
+            watchdog.fed()
             words = line.split()
             if words and words[0] in ("run", "spin"):
                 interrupt_later(pid, words)
@@ -82,6 +103,8 @@ def freeze(pid, points, copy=0):
         gdb.kill()
         gdb.wait()
         gdb.stdout.close()
+    if len(found) < points:
+        print(f"# gdb: {len(found)} of {points} points; its last words: {read('gdb.log')[-600:]!r}")
     return found
 
 
