@@ -2,7 +2,9 @@
 /*
  * A program of known cost: 70, 20 and 10 % of its time in three functions that
  * do the same work for a different number of rounds. Prints where each of them
- * lies in its own file, then works until it is killed.
+ * lies in its own file, then works until it is killed. A turn of the three is
+ * never as long as the one before: equal ones would beat against the sampling
+ * clock, and then samples see the same part of a turn for seconds.
  *
  *     workload [MODE]
  *       (none)  works itself
@@ -26,11 +28,11 @@ extern const char __executable_start[];
 #define HOT(percent)                                                                               \
 	extern const char __start_hot_##percent[], __stop_hot_##percent[];                         \
 	static volatile uint64_t result_##percent;                                                 \
-	__attribute__((noinline, section("hot_" #percent))) static void run_##percent(void)        \
+	__attribute__((noinline, section("hot_" #percent))) static void run_##percent(int length)  \
 	{                                                                                          \
 		uint64_t x = percent;                                                              \
                                                                                                    \
-		for (int i = 0; i < percent * 1000; i++)                                           \
+		for (int i = 0; i < percent * length; i++)                                         \
 			x = x * 6364136223846793005u + 1442695040888963407u;                       \
 		result_##percent = x;                                                              \
 	}
@@ -43,6 +45,15 @@ HOT(10)
 	printf("%" PRIxPTR " %" PRIxPTR "\n",                                                      \
 	       (uintptr_t)__start_hot_##percent - (uintptr_t)__executable_start,                   \
 	       (uintptr_t)__stop_hot_##percent - (uintptr_t)__executable_start)
+
+/* Rounds of a hundredth of a turn: 1,000 ± 50 %. */
+static int next_length(void)
+{
+	static _Thread_local uint32_t state = 1;
+
+	state = state * 1664525u + 1013904223u;
+	return 500 + (int)(state >> 22);
+}
 
 /* Volatile, so that the call is none that the compiler could make a loop of. */
 static volatile int depth_left;
@@ -57,7 +68,7 @@ __attribute__((noinline)) static void deep(int zero)
 		depth_left++;
 		return;
 	}
-	run_20();
+	run_20(next_length());
 	for (int i = 0; i < 12; i++)
 		if (pread(zero, page, sizeof(page), 0) < 0)
 			return;
@@ -66,9 +77,11 @@ __attribute__((noinline)) static void deep(int zero)
 static void *work(void *arg)
 {
 	for (;;) {
-		run_70();
-		run_20();
-		run_10();
+		int length = next_length();
+
+		run_70(length);
+		run_20(length);
+		run_10(length);
 	}
 	return arg;
 }

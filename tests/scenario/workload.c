@@ -2,7 +2,7 @@
 /*
  * A program whose profile is known beforehand: workload_70, workload_20 and
  * workload_10 take these parts of its time, since each does so many rounds of
- * the same work.
+ * the same work. Turns differ in length, lest they beat against the sampling clock.
  *
  *     workload SECONDS         works for so much CPU time, then exits with 0
  *     workload SECONDS fork    lets a grandchild work whose parent has exited
@@ -20,7 +20,7 @@
 #else
 #define NOINLINE __attribute__((noinline, noclone, noipa))
 #endif
-#define ROUNDS 200000
+#define ROUNDS 200000 /* of a turn, ± 50 % */
 
 static volatile uint64_t sink;
 
@@ -30,22 +30,22 @@ static volatile uint64_t sink;
 	do {                                                                                       \
 		uint64_t x = sink | 1;                                                             \
                                                                                                    \
-		for (int i = 0; i < (parts)*ROUNDS / 10; i++)                                      \
+		for (int i = 0; i < (parts)*rounds / 10; i++)                                      \
 			x = x * 6364136223846793005u + 1442695040888963407u;                       \
 		sink = x;                                                                          \
 	} while (0)
 
-static NOINLINE void workload_70(void)
+static NOINLINE void workload_70(int rounds)
 {
 	WORK(7);
 }
 
-static NOINLINE void workload_20(void)
+static NOINLINE void workload_20(int rounds)
 {
 	WORK(2);
 }
 
-static NOINLINE void workload_10(void)
+static NOINLINE void workload_10(int rounds)
 {
 	WORK(1);
 }
@@ -61,11 +61,16 @@ static double now(void)
 static NOINLINE void work_for(double seconds)
 {
 	double end = now() + seconds;
+	uint32_t random = 1;
 
 	while (now() < end) {
-		workload_70();
-		workload_20();
-		workload_10();
+		int rounds;
+
+		random = random * 1664525u + 1013904223u;
+		rounds = (int)(ROUNDS / 2 + (random >> 8) % ROUNDS);
+		workload_70(rounds);
+		workload_20(rounds);
+		workload_10(rounds);
 	}
 }
 
