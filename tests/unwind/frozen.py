@@ -81,9 +81,12 @@ def addresses(frames):
 def same(ours, oracle):
     """A caller is told by the call's last byte by us, by its return address by some."""
     file, address, returned = oracle
-    if file[:1] != "/" or ours[0][:1] != "/":
-        return file[:1] != "/" and ours[0][:1] != "/"
-    return os.path.realpath(file) == os.path.realpath(ours[0]) and ours[1] in ((address, address - 1) if returned else (address,))
+    there = ours[1] in ((address, address - 1) if returned else (address,))
+    if file[:1] == "/" and ours[0][:1] == "/":
+        return there and os.path.realpath(file) == os.path.realpath(ours[0])
+    if file == ours[0] == "[anon]":
+        return there
+    return file[:1] != "/" and ours[0][:1] != "/"
 
 
 def told(frame):
@@ -105,16 +108,24 @@ def difference(stack, oracle):
 def differs_from_frame_pointers(stack, oracle):
     """As difference(), but functions that have no frame yet, or never one, hide their callers from frame pointers: one in
     assembly that was called by another hides two, and a signal's handler at its first instruction hides the trampoline
-    and what was interrupted besides. Whether those are right is gdb's to say."""
+    and what was interrupted besides. Whether those are right is gdb's to say. And they end in C's own start code, which
+    keeps none: what ours has behind that has to be where threads begin."""
     for hidden in range(HIDDEN_MAX + 1):
-        between = [frame + (False,) for frame in stack.frames[1:1 + hidden]]
-        if difference(stack, oracle[:1] + between + oracle[1:]) is None:
+        chain = oracle[:1] + [frame + (False,) for frame in stack.frames[1:1 + hidden]] + oracle[1:]
+        begins = all(map(entries.is_entry, stack.frames[len(chain):]))
+        if begins and difference(stack._replace(frames=stack.frames[:len(chain)]), chain) is None:
             return None
     return difference(stack, oracle)
 
 
 def reaches(frames):
     return bool(frames) and entries.is_entry(frames[-1][:2])
+
+
+def frame_pointers_reach(frames):
+    """Also to where C's own start code called the program; a function of the C library proper breaks the chain."""
+    files = [os.path.basename(f) for f, _, _ in frames[-2:]]
+    return reaches(frames) or len(files) == 2 and files[1].startswith("libc.so") and files[0] != files[1]
 
 
 class Agreement:
@@ -124,11 +135,11 @@ class Agreement:
         self.same = self.compared = self.beyond = 0
         self.classes = collections.Counter()
 
-    def add(self, stacks, leaf, oracle, differs=difference):
+    def add(self, stacks, leaf, oracle, differs=difference, reach=reaches):
         for stack in stacks:
             if not stack.frames or not same(stack.frames[0], leaf):
                 continue
-            if not reaches(oracle):
+            if not reach(oracle):
                 self.beyond += stack.weight
                 continue
             self.compared += stack.weight
@@ -151,7 +162,7 @@ def compare(points, ours, dwarf):
             continue
         leaf = by_gdb[0]
         found["gdb"].add(ours.get(name, []), leaf, by_gdb)
-        found["fp"].add(ours.get(name, []), leaf, by_fp, differs_from_frame_pointers)
+        found["fp"].add(ours.get(name, []), leaf, by_fp, differs_from_frame_pointers, frame_pointers_reach)
         copied = [s for s in dwarf.get(name, []) if s.frames and same(s.frames[0], leaf)]
         found["gdb/dwarf"].add([s for s in copied if reaches(s.frames)], leaf, by_gdb)
         if copied:
@@ -160,14 +171,13 @@ def compare(points, ours, dwarf):
     return found
 
 
-# "none": printed, not judged. gdb finds no way out of musl; and of node's own functions, whose frames ours has, most keep no
-# frame pointer, which is all that there is to compare JavaScript by.
+# "none": printed, not judged: gdb finds no way out of musl, which has neither call-frame information nor frame pointers.
 ORACLES = {"none": [], "gdb": ["gdb"], "dwarf": ["gdb", "dwarf"], "fp": ["fp"], "go": ["gdb", "fp"]}
 SUBJECTS = {
     "openssl": "dwarf", "python3": "dwarf", "perl": "dwarf", "sqlite3": "dwarf", "cc1plus": "dwarf", "rust-work": "dwarf",
     "throws": "dwarf", "threads": "dwarf", "plt": "gdb", "cfi": "gdb", "realign": "gdb", "realign-clang": "gdb",
     "realign-each": "gdb", "altstack": "gdb", "longjmps": "gdb", "recurse": "gdb", "big-frame": "gdb", "vdso": "gdb",
-    "threads-static": "gdb", "threads-musl": "none", "fortran-work": "gdb", "go-work": "go", "node": "none",
+    "threads-static": "gdb", "threads-musl": "none", "fortran-work": "gdb", "go-work": "go", "node": "fp",
 }
 FAST = ["openssl", "python3", "rust-work", "cfi", "go-work"]
 
