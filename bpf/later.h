@@ -13,17 +13,8 @@
 #define BPF_LATER_H
 
 #include "capture.h"
+#include "task-work.h"
 
-typedef int (*bpf_task_work_callback_t)(struct bpf_map *map, void *key, void *value);
-
-#ifdef LATER_AUX
-extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *work,
-					      void *map, bpf_task_work_callback_t callback,
-					      void *aux) __ksym;
-#else
-extern int bpf_task_work_schedule_resume(struct task_struct *task, struct bpf_task_work *work,
-					 void *map, bpf_task_work_callback_t callback) __ksym;
-#endif
 extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task,
 				 __u64 address) __ksym;
 extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym;
@@ -134,17 +125,6 @@ static int later_run(struct bpf_map *map, void *key, void *value)
 	return 0;
 }
 
-static __always_inline int later_ask(struct later *l)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-
-#ifdef LATER_AUX
-	return bpf_task_work_schedule_resume_impl(task, &l->work, &laters, later_run, NULL);
-#else
-	return bpf_task_work_schedule_resume(task, &l->work, &laters, later_run);
-#endif
-}
-
 /* True if the capture of this CPU's sample will be sent later. */
 static __always_inline bool later_schedule(__u32 cpu)
 {
@@ -153,7 +133,7 @@ static __always_inline bool later_schedule(__u32 cpu)
 
 	if (!l || __sync_val_compare_and_swap(&l->busy, 0, 1) != 0)
 		return false;
-	if (capture_fill(&l->capture, cpu) == 0 && later_ask(l) == 0)
+	if (capture_fill(&l->capture, cpu) == 0 && task_work_ask(&l->work, &laters, later_run) == 0)
 		return true;
 	l->busy = 0;
 	return false;

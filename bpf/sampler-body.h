@@ -252,11 +252,12 @@ SAMPLER_INLINE __u32 sampler_may_ask(const struct sampler_process_key *key)
 	return 1;
 }
 
-/* Whether user space may complete the stack. */
+/* Whether the stack may be completed after its sample: by user space, or in task work. */
 SAMPLER_INLINE bool sampler_is_open(const struct andiron_walk *w, const struct sampler_pending *pending)
 {
 	return w->end == UNWIND_END_NEW || w->end == UNWIND_END_NO_PAGE ||
-	       (w->end == UNWIND_END_NO_MAPPING && pending->stale);
+	       (w->end == UNWIND_END_NO_MAPPING && pending->stale) ||
+	       (w->end == UNWIND_END_SWITCHES && h_config()->onward);
 }
 
 /* Keeps what was walked: in the log, or if that is full, by sending it. */
@@ -350,7 +351,7 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 		return 0;
 	p.half = p.state->pending.half & 1;
 	p.books = &p.state->books[p.half];
-	p.state->pending.busy = 0;
+	p.state->pending.busy = SAMPLER_BUSY_NOT;
 	key = &p.state->pending.key;
 	key->kernel_hash = w->n_kernel ? sampler_hash_kernel(cpu) : 0;
 	key->user_hash = 0;
@@ -385,11 +386,11 @@ SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pi
 		return false;
 	books = &state->books[half];
 	pending = &state->pending;
-	if (pending->busy) {
+	if (pending->busy == SAMPLER_BUSY_SAMPLE) {
 		books->counters.taken++;
 		books->counters.unfinished++;
-		pending->busy = 0;
 	}
+	pending->busy = SAMPLER_BUSY_NOT;
 	if (pid == 0) {
 		books->counters.idle++;
 		return false;
@@ -402,7 +403,7 @@ SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pi
 	}
 	sampler_note_process(c, known, &task);
 	pending->half = (__u16)half;
-	pending->busy = 1;
+	pending->busy = SAMPLER_BUSY_SAMPLE;
 	pending->key.process = task.key;
 	pending->key.cgroup = task.cgroup;
 	if (h_config()->with_comm)

@@ -290,10 +290,23 @@ SAMPLER_INLINE __u32 h_registers(struct sampler_context *c, const struct sampler
 /* Counts the sample, and takes care that a stack that could not be walked here can be elsewhere. */
 SAMPLER_INLINE int finish(struct bpf_perf_event_data *event, __u32 cpu)
 {
-	if (sampler_finish(cpu)) {
-		bpf_tail_call(event, &programs, ANDIRON_WALK_CAPTURE);
-		capture_now(cpu);
+	struct sampler_cpu *state = h_state(cpu);
+	struct andiron_walk *w = h_walk_state(cpu);
+
+	if (!state || !w)
+		return 0;
+	if (state->pending.busy >= SAMPLER_BUSY_ROUND) {
+		bpf_tail_call(event, &programs, ANDIRON_WALK_ROUND);
+		return 0;
 	}
+	if (!sampler_finish(cpu))
+		return 0;
+	if (w->end == UNWIND_END_SWITCHES) {
+		bpf_tail_call(event, &programs, ANDIRON_WALK_ONWARD);
+		return 0;
+	}
+	bpf_tail_call(event, &programs, ANDIRON_WALK_CAPTURE);
+	capture_now(cpu);
 	return 0;
 }
 

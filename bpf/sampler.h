@@ -101,11 +101,15 @@ struct sampler_known {
 
 #define SAMPLER_KNOWN 32 /* a power of two */
 
+#define SAMPLER_BUSY_NOT    0
+#define SAMPLER_BUSY_SAMPLE 1
+#define SAMPLER_BUSY_ROUND  2 /* and the place of the walk: onward.h */
+
 /* The sample that is being walked; one cache line. */
 struct sampler_pending {
 	struct sampler_key key;
 	__u16 half;
-	__u16 busy;  /* a walk is under way */
+	__u16 busy;  /* SAMPLER_BUSY_*: a walk is under way */
 	__u32 stale; /* its mappings are not those of its space any more */
 };
 
@@ -122,6 +126,7 @@ struct sampler_config {
 	__u32 with_comm;
 	__u32 with_kernel;
 	__u32 epoch; /* changes when a reported process is forgotten */
+	__u32 onward; /* walks of too many round trips go on in task work */
 };
 
 /* `selected`, by tgid: root is the process it descends from. */
@@ -164,6 +169,10 @@ struct sampler_stack {
 /* Behind the end of a log is room for the largest record, since a stack is walked
  * before it is known whether it fits. */
 #define SAMPLER_LOG_SPARE (SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS)
+
+/* Under this bit of an id stands the record of a stack that was completed after its sample: it is the one that
+ * counts, where it comes in time. */
+#define SAMPLER_STACK_COMPLETED (1ull << 63)
 
 static inline __u64 sampler_stack_id(__u32 stack, __u32 cpu)
 {

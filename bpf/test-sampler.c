@@ -369,6 +369,42 @@ TEST(walks_that_do_not_come_back_are_counted)
 	buf_free(&world.ring);
 }
 
+/* What walks beside samples, in rounds of task work, is in no book, whether it comes back or not. */
+TEST(rounds_are_no_samples)
+{
+	struct sampler_context c = in_user;
+
+	reset();
+	world.cpu.pending.busy = SAMPLER_BUSY_ROUND + 3;
+	expect(!sampler_begin(&c, CPU, 0));
+	expect_eq(world.cpu.pending.busy, SAMPLER_BUSY_NOT);
+	expect_eq(counters(0)->taken, 0);
+	expect_eq(counters(0)->unfinished, 0);
+	buf_free(&world.ring);
+}
+
+/* A stack of too many round trips is one like others, unless it is walked on: then each is a key of its own, so
+ * that what is added later is added to the right one. */
+TEST(walks_that_go_on_are_told_apart)
+{
+	struct sampler_context c = in_user;
+
+	for (uint32_t onward = 0; onward < 2; onward++) {
+		reset();
+		world.config.onward = onward;
+		for (int i = 0; i < 2; i++) {
+			expect(sampler_begin(&c, CPU, 7));
+			unwind_step(CPU);
+			world.walk.end = UNWIND_END_SWITCHES;
+			world.now++;
+			expect_eq(sampler_finish(CPU), onward);
+		}
+		expect_eq(n_keys(0), 1 + onward);
+		expect_closed_books();
+		buf_free(&world.ring);
+	}
+}
+
 /* Threads, comm and kernel frames by configuration. */
 TEST(options_shape_the_key)
 {

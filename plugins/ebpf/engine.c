@@ -244,9 +244,11 @@ static bool add_runtimes(struct engine *e)
 	if (e->options.n_runtimes == 0)
 		return true;
 	t = runtimes_new(&kernel, e->options.runtimes, e->options.n_runtimes, &out);
-	if (t)
-		walks_add_runtimes(e->walks, t);
-	return t != NULL;
+	if (!t)
+		return false;
+	walks_add_runtimes(e->walks, t);
+	session_go_onward(e->session);
+	return true;
 }
 
 static int load(struct engine *e, struct error *err)

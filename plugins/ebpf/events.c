@@ -4,6 +4,7 @@
 #include "events.h"
 
 #include "base/buf.h"
+#include "base/check.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -18,13 +19,15 @@
 
 #define CPU_MAX 65536
 
+/* period_ns 0: page faults of the kernel's own. */
 static int open_event(int cpu, uint64_t period_ns)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = period_ns,
+		.config = period_ns ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_PAGE_FAULTS,
+		.sample_period = period_ns ? period_ns : 1,
+		.exclude_user = period_ns == 0,
 		.disabled = 1,
 	};
 	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -43,7 +46,7 @@ static int explain(struct error *err, int code, int cpu)
 	if (code == -EMFILE)
 		return error_set(err, code,
 				 "too many open files for one event per CPU; raise the limit (ulimit -n)");
-	return error_errno(err, code, "cannot open a cpu-clock event on CPU %d", cpu);
+	return error_errno(err, code, "cannot open an event on CPU %d", cpu);
 }
 
 struct opening {
@@ -109,7 +112,7 @@ int events_each_cpu(const char *list, int (*fn)(void *context, int cpu), void *c
 	return r;
 }
 
-int events_open(struct events *e, int program, uint64_t period_ns, struct error *err)
+static int open_all(struct events *e, int program, uint64_t period_ns, struct error *err)
 {
 	struct opening o = {e, err, period_ns, program, 0};
 	struct buf text = BUF_NULL;
@@ -129,6 +132,17 @@ int events_open(struct events *e, int program, uint64_t period_ns, struct error 
 	if (r != 0)
 		events_close(e);
 	return r;
+}
+
+int events_open(struct events *e, int program, uint64_t period_ns, struct error *err)
+{
+	check(period_ns > 0);
+	return open_all(e, program, period_ns, err);
+}
+
+int events_open_faults(struct events *e, int program, struct error *err)
+{
+	return open_all(e, program, 0, err);
 }
 
 void events_close(struct events *e)

@@ -25,6 +25,10 @@ struct events {
  */
 int events_open(struct events *e, int program, uint64_t period_ns, struct error *err);
 
+/* The same for page faults that the kernel has itself where it reads or writes a process's memory; the
+ * program runs at once, within the fault. */
+int events_open_faults(struct events *e, int program, struct error *err);
+
 /* After this the program is not started any more. */
 void events_close(struct events *e);
 

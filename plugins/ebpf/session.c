@@ -5,6 +5,8 @@
 #include "capture-program.h"
 #include "events.h"
 #include "memory.h"
+#include "onward-program.h"
+#include "refusal.h"
 #include "tables.h"
 #include "tailcalls.h"
 
@@ -21,7 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 /* Generated, not to our taste. */
@@ -37,6 +38,7 @@
 struct session {
 	struct sampler_bpf *skel;
 	struct bpf_object *captures; /* or NULL */
+	struct onward_program *onward;
 	struct bpf_link *links[2];
 	struct ring_buffer *ring;
 	struct events events;
@@ -64,50 +66,6 @@ static uint32_t power_of_two(uint64_t n, uint32_t min, uint32_t max)
 static int no_print(enum libbpf_print_level level, const char *format, va_list args)
 {
 	return 0;
-}
-
-static int refuse_old_kernel(struct error *err)
-{
-	struct utsname name;
-	struct str rest, part;
-	uint64_t major = 0, minor = 0;
-
-	if (uname(&name) != 0)
-		return error_errno(err, -errno, "cannot ask for the kernel's release");
-	rest = str_of(name.release);
-	part = str_cut(&rest, '.');
-	str_u64(part, &major);
-	part = str_cut(&rest, '.');
-	for (size_t i = 0; i < part.n && part.p[i] >= '0' && part.p[i] <= '9'; i++)
-		str_u64(str_first(part, i + 1), &minor);
-	if (major < 5 || (major == 5 && minor < 10))
-		return error_set(err, -ENOTSUP,
-				 "this kernel is %s, but sampling needs Linux 5.10 or later; upgrade the kernel",
-				 name.release);
-	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
-		return error_set(err, -ENOTSUP,
-				 "this kernel (%s) has no type information (/sys/kernel/btf/vmlinux), which sampling "
-				 "needs; use a kernel built with CONFIG_DEBUG_INFO_BTF=y",
-				 name.release);
-	return 0;
-}
-
-static int explain_load(struct error *err, int code)
-{
-	struct utsname name = {.release = "?"};
-
-	uname(&name);
-	if (code == -EPERM || code == -EACCES)
-		return error_set(err, code,
-				 "the kernel (%s) does not let this process load BPF programs: CAP_BPF and CAP_PERFMON "
-				 "are missing, or lockdown forbids it; run as root, or give the "
-				 "capabilities to the container or unit",
-				 name.release);
-	if (code == -ENOMEM)
-		return error_set(err, code,
-				 "no memory for the sampler's BPF maps; raise the memory limit of the container or "
-				 "unit, or ulimit -l before Linux 5.11");
-	return error_errno(err, code, "the kernel (%s) refused the sampling programs", name.release);
 }
 
 static int note_highest(void *context, int cpu)
@@ -299,14 +257,14 @@ static int load(struct session *s, const struct session_options *o, struct error
 	libbpf_set_print(no_print);
 	s->skel = sampler_bpf__open();
 	if (!s->skel)
-		return explain_load(err, -errno);
+		return refusal_of_load(err, -errno);
 	size_maps(s, o, (uint32_t)n_possible);
 	s->skel->rodata->sampler_hierarchy = hierarchy();
 	s->skel->rodata->sampler_pc_mask = session_pc_mask();
 	choose_programs(s);
 	r = sampler_bpf__load(s->skel);
 	if (r != 0)
-		return explain_load(err, r);
+		return refusal_of_load(err, r);
 	r = map_memory(s);
 	if (r != 0)
 		return error_errno(err, r, "cannot map the sampler's tables");
@@ -320,7 +278,7 @@ int session_open(const struct session_options *options, session_record_fn fn, vo
 		 struct session **ret, struct error *err)
 {
 	struct session *s;
-	int r = refuse_old_kernel(err);
+	int r = refusal_of_kernel(err);
 
 	if (r != 0)
 		return r;
@@ -350,6 +308,7 @@ void session_close(struct session *s)
 	ring_buffer__free(s->ring);
 	tables_unmap(&s->tables);
 	memory_fini(&s->memory);
+	onward_program_free(s->onward);
 	bpf_object__close(s->captures);
 	if (s->skel)
 		sampler_bpf__destroy(s->skel);
@@ -499,6 +458,18 @@ int session_walks_fd(const struct session *s)
 int session_programs_fd(const struct session *s)
 {
 	return resume_program(s) ? bpf_map__fd(s->skel->maps.programs) : -1;
+}
+
+bool session_go_onward(struct session *s)
+{
+	const struct sampler_bpf *skel = s->skel;
+	struct onward_maps maps = {bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.walks),
+				   bpf_map__fd(skel->maps.ring), bpf_map__fd(skel->maps.programs)};
+
+	if (s->info.loop && s->info.later && !s->onward)
+		onward_program_load(&maps, &s->onward);
+	skel->bss->sampler_config.onward = s->onward != NULL;
+	return s->onward != NULL;
 }
 
 /* x86-64 leaves addresses as they are. arm64 signs return addresses in the bits above those of an address,

@@ -87,6 +87,9 @@ const struct unwind_kernel *session_memory(const struct session *s);
  * slot, of which 1 to 14 are theirs; -1 where a walk is one program and calls no other. */
 int session_walks_fd(const struct session *s);
 int session_programs_fd(const struct session *s);
+/* From now on walks that make more round trips between runtimes than a program can go on in task work. False: not on
+ * this kernel. Before session_start. Some 20 ms. */
+bool session_go_onward(struct session *s);
 /* The bits of a return address that are address, on this machine. */
 uint64_t session_pc_mask(void);
 

@@ -12,9 +12,6 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* Under this bit of an id stands a stack that was completed. */
-#define COMPLETED (UINT64_C(1) << 63)
-
 struct walks {
 	struct andiron_extension objects;
 	const struct unwind_kernel *kernel;
@@ -155,7 +152,7 @@ static void join(struct walks *w, const struct sampler_stack *stack, const uint6
 		n = ANDIRON_WALK_WORDS - have;
 	head.n_user = (uint16_t)(have - stack->n_kernel + n);
 	head.end = n < rest->n_user ? UNWIND_END_TRUNCATED : rest->end;
-	head.id |= COMPLETED;
+	head.id |= SAMPLER_STACK_COMPLETED;
 	memcpy(w->joined, &head, sizeof(head));
 	memcpy(&w->joined[SAMPLER_STACK_WORDS], pcs, have * sizeof(*pcs));
 	memcpy(&w->joined[SAMPLER_STACK_WORDS + have], more, n * sizeof(*more));
@@ -189,7 +186,7 @@ void walks_settle(struct walks *w, uint32_t half, struct stacks *stacks)
 const struct sampler_stack *walks_find(const struct stacks *stacks, uint64_t id,
 				       const uint64_t **ret_pcs)
 {
-	const struct sampler_stack *stack = stacks_find(stacks, id | COMPLETED, ret_pcs);
+	const struct sampler_stack *stack = stacks_find(stacks, id | SAMPLER_STACK_COMPLETED, ret_pcs);
 
 	return stack ? stack : stacks_find(stacks, id, ret_pcs);
 }

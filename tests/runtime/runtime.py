@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Stacks through a language runtime: native, toy, native, toy. And what a runtime costs that cannot be used."""
+import contextlib
 import os
 import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../scenario"))
+import running  # noqa: E402
 from running import Agent  # noqa: E402
-from tap import Background, andiron, case, folded, main, need_root, write  # noqa: E402
+from tap import ANDIRON, Background, andiron, case, folded, main, need_root, write  # noqa: E402
 
 TOY = os.environ.get("TOY", "")
 CONFIG = """discovery.relabel "toy" {
@@ -86,12 +88,50 @@ def ten_times():
         assert share_of(settled(stacks), "main;(dive;native_dive;){%d}inner(;native_crunch)?" % deep) >= 0.98, (deep, stacks)
 
 
-@case
-def too_often():
-    """One more ends in a frame that says so, with all that was walked until then."""
-    stacks, _ = profile(["toy"], "20")
+BTF = "/sys/kernel/btf/vmlinux"
+TASK_WORK = b"bpf_task_work_schedule_resume"
+
+
+@contextlib.contextmanager
+def without_task_work():
+    """The agent is started where the kernel's types tell of no task work, as those of kernels before 6.18 do."""
+    with open(BTF, "rb") as real, open("btf", "wb") as other:
+        other.write(real.read().replace(TASK_WORK, TASK_WORK.replace(b"bpf", b"not")))
+    script = f"""#!/bin/sh
+exec unshare -m sh -c 'mount --bind "$0" {BTF} && exec "$@"' "{os.path.abspath('btf')}" {ANDIRON} "$@"
+"""
+    with open(write("andiron", script), encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o755)
+    running.ANDIRON = os.path.abspath("andiron")
+    yield
+    running.ANDIRON = ANDIRON
+
+
+def expect_cut(stacks):
+    """All that was walked in one go, and the frame that says that there is more."""
     marked = r"\?;\[runtime switches\];native_dive;(dive;native_dive;){13}inner(;native_crunch)?"
     assert share_of(settled(stacks), marked) >= 0.98, stacks
+
+
+@case
+def onward():
+    """With more round trips the walk goes on in task work, one round or several."""
+    with open(BTF, "rb") as types:
+        here = TASK_WORK in types.read()
+    for deep in (14, 39, 150):
+        stacks, _ = profile(["toy"], str(deep))
+        if not here:
+            expect_cut(stacks)
+            continue
+        assert share_of(settled(stacks), "main;(dive;native_dive;){%d}inner(;native_crunch)?" % deep) >= 0.98, (deep, stacks)
+
+
+@case
+def too_often():
+    """Without task work it ends in a frame that says so, with all that was walked until then."""
+    with without_task_work():
+        stacks, _ = profile(["toy"], "20")
+    expect_cut(stacks)
 
 
 @case

@@ -23,7 +23,7 @@
 #define FP 6
 #endif
 
-#define FRAMES 64
+#define FRAMES 192
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

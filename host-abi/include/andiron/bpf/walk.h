@@ -13,6 +13,9 @@
  * to ANDIRON_WALK_GAVE_UP and resumes as well: the stack then says so. A
  * program that does not resume loses the sample, which is counted.
  *
+ * A walk of more than ANDIRON_WALK_SWITCHES round trips goes on in task work where the kernel has it (6.18): the
+ * program is called there, too, by another event. So it uses its context for tail calls only.
+ *
  * Read by C11 and by `-target bpf`; who has the kernel's types from its BTF says so by defining
  * __VMLINUX_H__, as generated headers do.
  */
@@ -27,8 +30,10 @@
 #define ANDIRON_WALK_VERSION 1u
 
 #define ANDIRON_WALK_RESUME   0u /* slot of the map `programs` */
-#define ANDIRON_WALK_CAPTURE  15u /* the sampler's own */
-#define ANDIRON_WALK_SLOTS    16u /* those in between are the runtimes' */
+#define ANDIRON_WALK_ONWARD   15u /* the sampler's own, and those behind it */
+#define ANDIRON_WALK_ROUND    16u
+#define ANDIRON_WALK_CAPTURE  17u
+#define ANDIRON_WALK_SLOTS    18u /* those from 1 on up to ONWARD are the runtimes' */
 #define ANDIRON_WALK_SWITCHES 14u /* round trips that one stack may make in one go */
 
 /* Words for frames: the kernel's 127, and 1,024 others. */
