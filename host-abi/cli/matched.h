@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes of this machine a target stands for: by the rule of Alloy's
- * pyroscope.ebpf the one of `__process_pid__`, else all of its container.
+ * Which processes of this machine a target stands for (abi/subject.h), and
+ * why there may be none.
  */
 #ifndef CLI_MATCHED_H
 #define CLI_MATCHED_H
@@ -20,6 +20,8 @@ struct machine_process {
 /* Those that run now, by pid. */
 struct machine_processes {
 	VEC(struct machine_process) list;
+	size_t n_in_containers; /* of these */
+	bool partial;           /* this PID namespace is not the machine's */
 };
 
 struct matched {
@@ -32,7 +34,7 @@ struct matched {
 int machine_processes_read(struct machine_processes *ret);
 void machine_processes_fini(struct machine_processes *p);
 
-/* All is copied into the arena. 0 or -ENOMEM. O(processes). */
+/* All is copied into the arena. Reads NODE_NAME, as discovery.kubernetes does. 0 or -ENOMEM. O(processes). */
 int matched_find(const struct machine_processes *processes, const struct target_label *labels,
 		 size_t n_labels, struct arena *arena, struct matched *ret);
 

@@ -17,11 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* Inode of the initial PID namespace, include/linux/proc_ns.h of the kernel. */
-#define INITIAL_PID_NAMESPACE 0xEFFFFFFCu
 
 #define LEAST_MAJOR 5u
 #define LEAST_MINOR 10u
@@ -142,12 +138,12 @@ static void check_btf(struct precheck *p)
 static void check_pid_namespace(struct precheck *p)
 {
 	struct point *point = add(p, "pid-namespace");
-	struct stat st;
+	int first = probe_first_pid_namespace();
 
-	if (stat("/proc/self/ns/pid", &st) < 0) {
+	if (first < 0) {
 		say(point, POINT_FAILED, "/proc is not mounted");
 		fix(point, "mount -t proc proc /proc");
-	} else if (st.st_ino == INITIAL_PID_NAMESPACE) {
+	} else if (first) {
 		say(point, POINT_OK, "the host's");
 	} else {
 		say(point, POINT_FAILED,

@@ -13,6 +13,7 @@
 #include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -55,6 +56,18 @@ struct probe_kernel probe_kernel(void)
 bool probe_kernel_below(const struct probe_kernel *k, unsigned int major, unsigned int minor)
 {
 	return k->major < major || (k->major == major && k->minor < minor);
+}
+
+/* Inode of the initial PID namespace, include/linux/proc_ns.h of the kernel. */
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCu
+
+int probe_first_pid_namespace(void)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) < 0)
+		return -errno;
+	return st.st_ino == FIRST_PID_NAMESPACE;
 }
 
 int probe_perf_event(void)

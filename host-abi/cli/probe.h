@@ -24,6 +24,10 @@ struct probe_kernel {
 struct probe_kernel probe_kernel(void);
 bool probe_kernel_below(const struct probe_kernel *k, unsigned int major, unsigned int minor);
 
+/* Whether this PID namespace is the machine's first, in which the kernel's ids are those of
+ * /proc: 1 or 0, or a negative errno where /proc does not tell. */
+int probe_first_pid_namespace(void);
+
 /* Opens a system-wide cpu-clock event: 0 or a negative errno. */
 int probe_perf_event(void);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Targets: what a list says, a table knows. */
+#include "abi/subject.h"
 #include "abi/target-list.h"
 #include "base/hash.h"
 #include "base/test.h"
@@ -166,4 +167,73 @@ TEST(broken_updates_are_refused)
 	row.n_labels = 1;
 	expect_eq(target_table_apply(table, &u, count, &s), 0);
 	target_table_free(table);
+}
+
+#define META "__meta_kubernetes_pod_"
+
+/* Names and values alternate, NULL ends; up to 4. */
+struct pairs {
+	const char *p[9];
+};
+
+static size_t labels_of(struct pairs pairs, struct target_label *ret)
+{
+	size_t n = 0;
+
+	for (; pairs.p[2 * n]; n++)
+		ret[n] = (struct target_label){str_of(pairs.p[2 * n]), str_of(pairs.p[2 * n + 1])};
+	return n;
+}
+
+/* A process before a container, the id without its runtime; what is no pid is none. */
+TEST(stands_for)
+{
+	static const struct {
+		struct pairs pairs;
+		uint32_t pid;
+		const char *container;
+	} cases[] = {
+		{{{"__process_pid__", "7", "__container_id__", "ab"}}, 7, ""},
+		{{{"__process_pid__", "0", "__container_id__", "ab"}}, 0, "ab"},
+		{{{"__process_pid__", "4294967296", META "container_id", "cri-o://cd"}}, 0, "cd"},
+		{{{"__process_pid__", "-1"}}, 0, ""},
+		{{{META "container_id", "containerd://"}}, 0, ""},
+		{{{"__meta_docker_container_id", "ef", "a", "b"}}, 0, "ef"},
+		{{{"a", "b"}}, 0, ""},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct target_label labels[4];
+		struct subject s = subject_of(labels, labels_of(cases[i].pairs, labels));
+
+		expect_eq(s.pid, cases[i].pid);
+		expect_str(s.container, cases[i].container);
+	}
+}
+
+/* Labels tell why there is nobody, and say nothing where they cannot know. */
+TEST(why_there_is_nobody)
+{
+	static const struct {
+		struct pairs pairs;
+		const char *words; /* NULL: they say nothing */
+	} cases[] = {
+		{{{"__process_pid__", "7", META "phase", "Failed"}}, NULL},
+		{{{META "container_id", "x://ab", META "phase", "Running"}}, NULL},
+		{{{META "container_id", "x://ab", META "node_name", "n1"}}, NULL},
+		{{{META "container_id", "x://ab", META "node_name", "n2"}}, "another node"},
+		{{{META "container_id", "x://ab", META "phase", "Succeeded"}}, "has ended"},
+		{{{META "container_name", "app", META "phase", "Pending"}}, "no id for this container yet"},
+		{{{"app", "web"}}, "neither"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct target_label labels[4];
+		size_t n = labels_of(cases[i].pairs, labels);
+		const char *why = subject_absent(labels, n, "n1");
+
+		expect(cases[i].words ? why && strstr(why, cases[i].words) : !why);
+		expect(subject_absent(labels, n, NULL) || !cases[i].words ||
+		       strstr(cases[i].words, "node"));
+	}
 }

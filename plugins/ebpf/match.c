@@ -3,6 +3,7 @@
  * their own: one pass over the targets, and no bookkeeping to get wrong. */
 #include "match.h"
 
+#include "abi/subject.h"
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/hash.h"
@@ -103,40 +104,6 @@ int matcher_set_default(struct matcher *m, bool enabled, const struct target_lab
 	return 0;
 }
 
-static struct str value_of(const struct target_label *labels, size_t n, const char *name)
-{
-	for (size_t i = 0; i < n; i++)
-		if (str_is(labels[i].name, name))
-			return labels[i].value;
-	return STR_NULL;
-}
-
-/* The id behind "containerd://", of whatever runtime. */
-static struct str without_runtime(struct str id)
-{
-	size_t at = str_search(id, STR("://"));
-
-	return at < id.n ? str_skip(id, at + 3) : id;
-}
-
-static struct str container_of(const struct target_label *labels, size_t n)
-{
-	static const char *const names[] = {
-		"__container_id__",
-		"__meta_kubernetes_pod_container_id",
-		"__meta_docker_container_id",
-		"__meta_dockerswarm_task_container_id",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		struct str id = value_of(labels, n, names[i]);
-
-		if (id.n)
-			return without_runtime(id);
-	}
-	return STR_NULL;
-}
-
 static struct str service_name(struct arena *arena, const struct target_label *labels, size_t n)
 {
 	static const char *const names[] = {
@@ -151,17 +118,17 @@ static struct str service_name(struct arena *arena, const struct target_label *l
 	struct str space, container, name;
 
 	for (size_t i = 0; i < 2; i++) {
-		name = value_of(labels, n, names[i]);
+		name = subject_label(labels, n, names[i]);
 		if (name.n)
 			return name;
 	}
-	space = value_of(labels, n, "__meta_kubernetes_namespace");
-	container = value_of(labels, n, "__meta_kubernetes_pod_container_name");
+	space = subject_label(labels, n, "__meta_kubernetes_namespace");
+	container = subject_label(labels, n, "__meta_kubernetes_pod_container_name");
 	if (space.n && container.n)
 		return str_of(arena_printf(arena, "ebpf/%.*s/%.*s", STR_FMT(space),
 					   STR_FMT(container)));
 	for (size_t i = 0; i < 3; i++) {
-		name = value_of(labels, n, later[i]);
+		name = subject_label(labels, n, later[i]);
 		if (name.n)
 			return name;
 	}
@@ -251,17 +218,10 @@ struct building {
 static void add_target(void *context, int change, struct target_row *row)
 {
 	struct building *b = context;
-	struct match match = {0};
-	uint64_t pid;
+	struct subject subject = subject_of(row->labels, row->n_labels);
+	struct match match = {.pid = subject.pid, .container = subject.container};
 
-	if (b->result != 0)
-		return;
-	if (str_u64(value_of(row->labels, row->n_labels, "__process_pid__"), &pid) && pid > 0 &&
-	    pid <= INT32_MAX)
-		match.pid = (uint32_t)pid;
-	else
-		match.container = container_of(row->labels, row->n_labels);
-	if (!match.pid && !match.container.n)
+	if (b->result != 0 || (!match.pid && !match.container.n))
 		return;
 	b->result = -ENOMEM;
 	if (match.container.n) {

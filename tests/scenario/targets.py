@@ -192,10 +192,24 @@ discovery.relabel "me" {{
 @case
 def matches_none():
     """A target that stands for no process says why."""
-    given(pods=[{"app": "web", "__process_pid__": "4194304"}, {"app": "web", "__container_id__": "f" * 64}, {"app": "web"}])
-    seen = targets("discovery.kubernetes.pods", "--from", "pods.json", "--match")["discovery.kubernetes.pods"]
-    whys = [m["why"] for m in seen["matched"]]
-    assert "no process has this pid" in whys[0] and "container" in whys[1] and "neither" in whys[2], whys
+    meta, container = "__meta_kubernetes_pod_", {"__meta_kubernetes_pod_container_id": "containerd://" + "f" * 64}
+    whys = {"no process has this pid": {"__process_pid__": "4194304"},
+            "neither": {"app": "web"},
+            "no id for this container yet": {meta + "container_name": "app", meta + "phase": "Pending"},
+            "has ended": {**container, meta + "phase": "Succeeded"},
+            "another node": {**container, meta + "node_name": "n2"}}
+    given(pods=[*whys.values(), {**container, meta + "node_name": "n1"}])
+    words = ["targets", "agent.alloy", "discovery.kubernetes.pods", "--from", "pods.json", "--match", "--json"]
+
+    def reasons(*command):
+        found = run(*command, ANDIRON, *words, env=environment(NODE_NAME="n1")).expect(0)
+        return [m["why"] for m in json.loads(found.out)["discovery.kubernetes.pods"]["matched"]]
+    told = reasons()
+    assert all(wanted in why for wanted, why in zip(whys, told)), told
+    assert "no process that is seen here" in told[-1], told
+    if os.geteuid() == 0:
+        told = reasons("unshare", "--pid", "--fork", "--mount-proc")
+        assert "hostPID: true" in told[0] and "has ended" in told[3] and "hostPID: true" in told[-1], told
 
 
 @case

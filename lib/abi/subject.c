@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See subject.h. Labels of Kubernetes are read where they are: a target that was made by hand, or by
+ * another discovery, has none of them, and then there is nothing to tell. */
+#include "abi/subject.h"
+
+struct str subject_label(const struct target_label *labels, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_is(labels[i].name, name))
+			return labels[i].value;
+	return STR_NULL;
+}
+
+static struct str container_of_target(const struct target_label *labels, size_t n)
+{
+	static const char *const names[] = {
+		"__container_id__",
+		"__meta_kubernetes_pod_container_id",
+		"__meta_docker_container_id",
+		"__meta_dockerswarm_task_container_id",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct str id = subject_label(labels, n, names[i]);
+		size_t at = str_search(id, STR("://"));
+
+		if (id.n)
+			return at < id.n ? str_skip(id, at + 3) : id;
+	}
+	return STR_NULL;
+}
+
+struct subject subject_of(const struct target_label *labels, size_t n)
+{
+	uint64_t pid;
+
+	if (str_u64(subject_label(labels, n, "__process_pid__"), &pid) && pid > 0 && pid <= INT32_MAX)
+		return (struct subject){.pid = (uint32_t)pid};
+	return (struct subject){.container = container_of_target(labels, n)};
+}
+
+const char *subject_absent(const struct target_label *labels, size_t n, const char *node)
+{
+	struct str phase = subject_label(labels, n, "__meta_kubernetes_pod_phase");
+	struct str runs_on = subject_label(labels, n, "__meta_kubernetes_pod_node_name");
+	struct str name = subject_label(labels, n, "__meta_kubernetes_pod_container_name");
+	struct subject subject = subject_of(labels, n);
+
+	if (subject.pid)
+		return NULL;
+	if (str_is(phase, "Succeeded") || str_is(phase, "Failed"))
+		return "its pod has ended (__meta_kubernetes_pod_phase)";
+	if (node && *node && runs_on.n && !str_is(runs_on, node))
+		return "its pod runs on another node (__meta_kubernetes_pod_node_name)";
+	if (subject.container.n)
+		return NULL;
+	if (name.n)
+		return "its pod's status has no id for this container yet: it has not been started";
+	return "it has neither __process_pid__ nor a container's id";
+}
