@@ -53,7 +53,9 @@ static bool hdr_place(const struct elf_file *f, uint64_t *offset, uint64_t *size
 	return false;
 }
 
-int rows_hdr_find(const struct elf_file *f, struct rows_hdr *ret, uint64_t *ret_frames)
+/* Finds .eh_frame_hdr by its section or segment; ret->n is 0 where it is not usable, and
+ * *ret_frames then still the address of .eh_frame if it is given, else 0. 0 or an errno. */
+static int find_hdr(const struct elf_file *f, struct rows_hdr *ret, uint64_t *ret_frames)
 {
 	uint64_t offset, size, address;
 	uint8_t head[HDR_BYTES];
@@ -81,6 +83,34 @@ int rows_hdr_find(const struct elf_file *f, struct rows_hdr *ret, uint64_t *ret_
 	ret->address = address;
 	ret->n = n;
 	return 0;
+}
+
+/* .eh_frame where there are no section headers: from where its header points to the segment's end.
+ */
+static int open_frames_range(struct cfi_section *s, const struct elf_file *f, uint64_t address)
+{
+	for (size_t i = 0; i < f->n_segments; i++) {
+		const Elf64_Phdr *p = &f->segments[i];
+		uint64_t skip = address - p->p_vaddr;
+
+		if (p->p_type == PT_LOAD && skip < p->p_filesz && p->p_offset <= f->size - skip)
+			return cfi_section_open_range(s, f, p->p_offset + skip, p->p_filesz - skip,
+						      address);
+	}
+	return -ENOEXEC;
+}
+
+int rows_frames_open(struct cfi_section *s, const struct elf_file *f, struct rows_hdr *ret_hdr)
+{
+	const Elf64_Shdr *header = elf_file_section(f, ".eh_frame");
+	uint64_t address;
+	int r = find_hdr(f, ret_hdr, &address);
+
+	if (r < 0)
+		return r;
+	if (header)
+		return cfi_section_open(s, f, header);
+	return address ? open_frames_range(s, f, address) : -ENOEXEC;
 }
 
 /* Entry i of the header: where the function begins, and its record. */

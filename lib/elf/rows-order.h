@@ -48,9 +48,9 @@ int rows_order_survey(struct rows_order *o, const struct rows_machine *m, size_t
 		      struct cfi_run *run);
 void rows_order_free(struct rows_order *o);
 
-/* Finds .eh_frame_hdr by its section or segment; ret->n is 0 where it is not usable, and
- * *ret_frames then still the address of .eh_frame if it is given, else 0. 0 or an errno. */
-int rows_hdr_find(const struct elf_file *f, struct rows_hdr *ret, uint64_t *ret_frames);
+/* Opens .eh_frame by its section, else by what .eh_frame_hdr says of it, and finds that header:
+ * ret_hdr->n is 0 where it is not usable. As cfi_section_open, -ENOEXEC where there is none. */
+int rows_frames_open(struct cfi_section *s, const struct elf_file *f, struct rows_hdr *ret_hdr);
 
 /* Where the next function begins: 1, 0 at the end, or an errno. */
 int rows_order_peek(struct rows_order *o, uint64_t *ret);

@@ -350,34 +350,11 @@ static int without(int result)
 		       : result;
 }
 
-/* .eh_frame where there are no section headers: from where its header points to the segment's end.
- */
-static int open_frames_range(struct cfi_section *s, const struct elf_file *f, uint64_t address)
-{
-	for (size_t i = 0; i < f->n_segments; i++) {
-		const Elf64_Phdr *p = &f->segments[i];
-		uint64_t skip = address - p->p_vaddr;
-
-		if (p->p_type == PT_LOAD && skip < p->p_filesz && p->p_offset <= f->size - skip)
-			return cfi_section_open_range(s, f, p->p_offset + skip, p->p_filesz - skip,
-						      address);
-	}
-	return -ENOEXEC;
-}
-
 static int add_eh_frame(struct reader *r, const struct elf_file *f)
 {
 	struct rows_order *order = &r->orders[0];
-	const Elf64_Shdr *header = elf_file_section(f, ".eh_frame");
-	uint64_t address;
-	int result = rows_hdr_find(f, &order->hdr, &address);
+	int result = rows_frames_open(&order->section, f, &order->hdr);
 
-	if (result < 0)
-		return result;
-	if (header)
-		result = cfi_section_open(&order->section, f, header);
-	else
-		result = address ? open_frames_range(&order->section, f, address) : -ENOEXEC;
 	return result < 0 ? without(result) : add_order(r, order, ELF_ROWS_EH_FRAME);
 }
 

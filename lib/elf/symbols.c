@@ -21,13 +21,13 @@
 #define MAX_ALIAS 64
 #define MAX_NEST 32
 
-#define LOCAL 1u
 #define SIZE_MAX_30 ((UINT64_C(1) << 30) - 1)
 
 struct elf_symbol {
 	uint64_t address;
 	uint32_t size : 30;
-	uint32_t rank : 2; /* 0 for what other files can see, else LOCAL */
+	uint32_t local : 1; /* other files cannot see it */
+	uint32_t open : 1;  /* it has no size of its own */
 	uint32_t name;
 };
 
@@ -47,7 +47,8 @@ static struct elf_symbol pack(const Elf64_Sym *s)
 		.address = s->st_value,
 		.size = (uint32_t)(s->st_size < SIZE_MAX_30 ? s->st_size : SIZE_MAX_30) &
 			SIZE_MAX_30,
-		.rank = ELF64_ST_BIND(s->st_info) == STB_LOCAL ? LOCAL : 0,
+		.local = ELF64_ST_BIND(s->st_info) == STB_LOCAL,
+		.open = s->st_size == 0,
 		.name = s->st_name,
 	};
 }
@@ -100,8 +101,8 @@ static int by_address(const void *x, const void *y)
 
 	if (a->address != b->address)
 		return a->address < b->address ? -1 : 1;
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
+	if (a->local != b->local)
+		return a->local < b->local ? -1 : 1;
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
@@ -337,7 +338,7 @@ static int best_name(const struct elf_symbols *s, int fd, size_t first, uint64_t
 
 		if (symbol->address != s->list[first].address)
 			break;
-		if (!covers(symbol, address) || (best && symbol->rank > best->rank))
+		if (!covers(symbol, address) || (best && symbol->local > best->local))
 			continue;
 		buf_clear(&other);
 		got = read_name(s, fd, symbol->name, &other);
@@ -390,7 +391,7 @@ int elf_symbols_find(const struct elf_symbols *s, int fd, uint64_t address, stru
 			continue;
 		r = best_name(s, fd, first_alias(s, end - 1), address, name, &symbol);
 		if (r == 0 && ret)
-			*ret = (struct elf_extent){symbol->address, symbol->size};
+			*ret = (struct elf_extent){symbol->address, symbol->size, symbol->open};
 		return r;
 	}
 	return -ENOENT;

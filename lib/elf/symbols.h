@@ -8,7 +8,8 @@
  * hot are ever read.
  *
  * A symbol's extent is its size; where that is 0, it runs up to the next
- * function, at most to the end of the section that holds it. There is no name
+ * function, at most to the end of the section that holds it (and is said to be open: the caller
+ * may know of functions that have no symbol, by functions.h). There is no name
  * beyond an extent. Where extents nest, the innermost counts.
  *
  * Of several names for one address: one that other files can see (global or
@@ -59,6 +60,7 @@ size_t elf_symbols_bytes(const struct elf_symbols *s);
 struct elf_extent {
 	uint64_t address;
 	uint64_t size;
+	bool open; /* the symbol has no size: it may end before, where a function without a name begins */
 };
 
 /*

@@ -93,6 +93,9 @@ TEST(a_name_ends_where_its_extent_ends)
 	expect_eq(elf_symbols_find(&x.s, x.fd, 0x1250, &x.name, &extent), 0);
 	expect_eq(extent.address, 0x1200);
 	expect_eq(extent.size, 0x80);
+	expect(extent.open);
+	expect_eq(elf_symbols_find(&x.s, x.fd, 0x1100, &x.name, &extent), 0);
+	expect(!extent.open);
 	end(&x);
 }
 

@@ -160,6 +160,7 @@ void tables_close(struct tables *t)
 	elf_symbols_free(&t->own);
 	elf_symbols_free(&t->debug);
 	elf_symbols_free(&t->small);
+	elf_functions_free(&t->functions);
 	elf_file_close(&t->file);
 	jit_free(&t->jit);
 	buf_free(&t->name);
@@ -174,7 +175,7 @@ void tables_close(struct tables *t)
 size_t tables_bytes(const struct tables *t)
 {
 	return sizeof(*t) + elf_symbols_bytes(&t->own) + elf_symbols_bytes(&t->debug) +
-	       elf_symbols_bytes(&t->small) + (t->has_go ? 5 * WINDOW_PIECE : 0) +
+	       elf_symbols_bytes(&t->small) + elf_functions_bytes(&t->functions) + (t->has_go ? 5 * WINDOW_PIECE : 0) +
 	       jit_bytes(&t->jit) + (t->dwarf ? dwarf_bytes(t->dwarf) : 0);
 }
 
@@ -182,6 +183,34 @@ void tables_grant(struct tables *t)
 {
 	if (t->dwarf)
 		dwarf_grant(t->dwarf, t->limits.steps);
+}
+
+/* --- Where functions begin --- */
+
+/* What cannot be read is not there. 0 or -ENOMEM. */
+static int need_functions(struct tables *t)
+{
+	size_t max = t->limits.max_bytes / sizeof(struct elf_function);
+
+	if (t->functions_tried || t->is_jit)
+		return 0;
+	if (elf_functions_load(&t->functions, &t->file, max) == -ENOMEM)
+		return -ENOMEM;
+	t->functions_tried = true;
+	return 0;
+}
+
+int tables_function(struct tables *t, uint64_t address, uint64_t *ret)
+{
+	const struct elf_function *found;
+
+	if (need_functions(t) < 0)
+		return -ENOMEM;
+	found = elf_functions_find(&t->functions, address);
+	if (!found)
+		return -ENOENT;
+	*ret = found->start;
+	return 0;
 }
 
 /* --- Names --- */
@@ -192,20 +221,34 @@ struct named {
 	enum tables_source source;
 };
 
-/* The linked name of the function into t->name, by the first table that has it. */
+/* The linked name of the function into t->name, by one table. A symbol without a size names no
+ * function that begins behind it. */
+static int find_in(struct tables *t, const struct named *in, uint64_t address)
+{
+	struct elf_extent extent;
+	int r = elf_symbols_find(in->symbols, in->fd, address, &t->name, &extent);
+
+	if (r < 0 || !extent.open)
+		return r;
+	if (need_functions(t) < 0)
+		return -ENOMEM;
+	return elf_functions_begins(&t->functions, extent.address, address) ? -ENOENT : 0;
+}
+
+/* By the first table that has it. */
 static int find_symbol(struct tables *t, uint64_t address, enum tables_source *source)
 {
 	const struct named order[] = {
+		{&t->debug, t->fds[TABLES_DEBUG], FROM_DEBUG},
 		{&t->own, t->fds[TABLES_FILE],
 		 t->own.source == ELF_SYMBOLS_SYMTAB ? FROM_SYMTAB : FROM_DYNSYM},
 		{&t->small, t->small_fd, FROM_MINIDEBUG},
 	};
-	int r = elf_symbols_find(&t->debug, t->fds[TABLES_DEBUG], address, &t->name, NULL);
+	int r = -ENOENT;
 
-	*source = FROM_DEBUG;
 	for (size_t i = 0; r == -ENOENT && i < sizeof(order) / sizeof(order[0]); i++) {
 		*source = order[i].source;
-		r = elf_symbols_find(order[i].symbols, order[i].fd, address, &t->name, NULL);
+		r = find_in(t, &order[i], address);
 	}
 	return r;
 }

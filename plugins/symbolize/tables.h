@@ -8,6 +8,7 @@
  * information. The first that covers the address names the function. Lines and inlined calls come
  * from Go's table where there is one, since it needs no debug information, else from debug
  * information of the file itself, else of the debug file.
+ * A symbol without a size ends where, by call-frame information, another function begins.
  * A perf map or a jitdump instead of an ELF file names what a runtime has compiled.
  */
 #ifndef SYMBOLIZE_TABLES_H
@@ -15,6 +16,7 @@
 
 #include "dwarf/dwarf.h"
 #include "elf/debuglink.h"
+#include "elf/functions.h"
 #include "elf/jit.h"
 #include "elf/pclntab.h"
 #include "elf/symbols.h"
@@ -52,6 +54,8 @@ struct tables {
 	struct tables_limits limits;
 	struct elf_file file;
 	struct elf_symbols own, debug, small; /* small: out of .gnu_debugdata */
+	struct elf_functions functions;       /* by call-frame information, once somebody has asked */
+	bool functions_tried;
 	int small_fd;
 	bool has_go;
 	struct pclntab go;
@@ -90,5 +94,9 @@ void tables_grant(struct tables *t);
  */
 int tables_find(struct tables *t, uint64_t address, struct dwarf_frames *ret,
 		enum tables_source *source);
+
+/* Where the function begins that covers an address without a name, by call-frame information. 0,
+ * -ENOENT: that is not known; -ENOMEM. The section is read once, when somebody asks. */
+int tables_function(struct tables *t, uint64_t address, uint64_t *ret);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/test.h"
+#include "elf/test-frames.h"
 #include "elf/test-write.h"
 
 #include <errno.h>
@@ -77,6 +78,47 @@ TEST(compressed_symbols_come_after_exported_ones)
 	found_is(fds, 0x101f, "hidden", FROM_MINIDEBUG);
 	found_is(fds, 0x1020, NULL, 0);
 	close(fds[TABLES_FILE]);
+}
+
+/* A symbol that has no size names no function behind it that call-frame information knows of, and
+ * nothing outside its section; one that has a size names that much. */
+TEST(names_end_where_another_function_begins)
+{
+	int fds[TABLES_FILES] = {-1, -1, -1, -1};
+	uint64_t start = 0;
+	struct tables t;
+	struct frames x;
+	uint16_t text;
+	size_t of;
+
+	frames_begin(&x);
+	text = elf_write_section(&x.w, ".text", SHT_NOBITS, 0x1000, NULL, 0x1000);
+	x.w.sections.p[text].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
+	elf_write_symbol(&x.w, "open", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), text, 0x1100, 0);
+	elf_write_symbol(&x.w, "sized", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), text, 0x1800, 0x20);
+	elf_write_symbols(&x.w, SHT_SYMTAB);
+	of = frames_usual_cie(&x);
+	frames_fde(&x, of, 0x1100, 0x40, OPS(""));
+	frames_fde(&x, of, 0x1200, 0x80, OPS(""));
+	frames_fde(&x, of, 0x1810, 0x80, OPS(""));
+	frames_write_sections(&x);
+	fds[TABLES_FILE] = elf_write_memfd(&x.w);
+	frames_end(&x);
+	found_is(fds, 0x10ff, NULL, 0);
+	found_is(fds, 0x113f, "open", FROM_SYMTAB);
+	found_is(fds, 0x1150, "open", FROM_SYMTAB); /* of no function: nothing speaks against it */
+	found_is(fds, 0x1200, NULL, 0);
+	found_is(fds, 0x127f, NULL, 0);
+	found_is(fds, 0x1290, NULL, 0);
+	found_is(fds, 0x181f, "sized", FROM_SYMTAB);
+	found_is(fds, 0x1820, NULL, 0);
+	expect_eq(tables_open(&t, fds, &limits, NULL), 0);
+	expect_eq(tables_function(&t, 0x127f, &start), 0);
+	expect_eq(start, 0x1200);
+	expect_eq(tables_function(&t, 0x1820, &start), 0);
+	expect_eq(start, 0x1810);
+	expect_eq(tables_function(&t, 0x1300, &start), -ENOENT);
+	tables_close(&t);
 }
 
 /* A debug link counts with its CRC only. */
