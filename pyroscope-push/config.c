@@ -212,6 +212,8 @@ int push_config_new(const struct protocol *protocol, const struct andiron_value 
 	c->protocol = protocol;
 	if (protocol == &protocol_otlp && str_is(value_str(args, "protocol", STR_NULL), "grpc"))
 		c->protocol = &protocol_otlp_grpc;
+	c->addresses = str_is(value_str(args, "unnamed", STR("")), "address") ||
+		       (c->protocol->addresses && !value_get(args, "unnamed"));
 	rc = init(c, args, err);
 	if (rc) {
 		push_config_release(c);

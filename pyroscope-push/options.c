@@ -181,11 +181,24 @@ static const struct andiron_option spool[] = {
 };
 static const struct andiron_options spool_options = ANDIRON_OPTIONS(spool);
 
+static const char *const unnamed_words[] = {"function", "address", NULL};
+#define UNNAMED_DOC                                                                                \
+	"How frames without a name are sent. \"function\": by where their function begins, "       \
+	"[libcrypto.so.3 fn 0x1a2b30]. \"address\": where the file has a build id, as an address "   \
+	"that a server with its debug information can name."
+
 static const struct andiron_option top[] = {
 	{
 		.name = "external_labels",
 		.type = ANDIRON_TYPE_MAP,
 		.doc = "Labels for every series; they win over the target's own.",
+	},
+	{
+		.name = "unnamed",
+		.type = ANDIRON_TYPE_STRING,
+		.default_text = "\"function\"",
+		.choices = unnamed_words,
+		.doc = UNNAMED_DOC,
 	},
 	{
 		.name = "endpoint",
@@ -217,6 +230,13 @@ static const struct andiron_option parca_top[] = {
 		.doc = "Labels for every series; they win over the target's own.",
 	},
 	{
+		.name = "unnamed",
+		.type = ANDIRON_TYPE_STRING,
+		.default_text = "\"address\"",
+		.choices = unnamed_words,
+		.doc = UNNAMED_DOC,
+	},
+	{
 		.name = "endpoint",
 		.type = ANDIRON_TYPE_BLOCK,
 		.flags = ANDIRON_OPTION_REPEATED,
@@ -243,6 +263,13 @@ static const struct andiron_option otlp_top[] = {
 		.name = "external_labels",
 		.type = ANDIRON_TYPE_MAP,
 		.doc = "Labels for every series; they win over the target's own.",
+	},
+	{
+		.name = "unnamed",
+		.type = ANDIRON_TYPE_STRING,
+		.default_text = "\"address\"",
+		.choices = unnamed_words,
+		.doc = UNNAMED_DOC,
 	},
 	{
 		.name = "endpoint",

@@ -37,6 +37,7 @@ struct push_config {
 	struct label *external;
 	size_t n_external;
 	struct label node;     /* a default; name STR_NULL: none */
+	bool addresses;        /* what frames without a name stay */
 	char *spool_directory; /* NULL: no spool */
 	uint64_t spool_bytes;
 	uint32_t refs;

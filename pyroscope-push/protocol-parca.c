@@ -55,6 +55,7 @@ const struct protocol protocol_parca = {
 	.n_headers = GRPC_N_HEADERS,
 	.wanted = {"grpc-status", "grpc-message"},
 	.http2 = true,
+	.addresses = true,
 	.node_label = true,
 	.limits = {.max_samples = 50000, .max_raw = 6u << 20, .hard_raw = 8u << 20},
 	.max_series = 200,

@@ -28,6 +28,9 @@ struct protocol {
 	const char *wanted[HTTP_WANTED]; /* headers or trailers for `classify` */
 	/* HTTP/2 without asking first, as gRPC wants it; a URL may lack its scheme. */
 	bool http2;
+	/* The server names addresses by build id: frames without a name are left to it, unless the
+	 * configuration says otherwise. */
+	bool addresses;
 	/* Series say on which node they are, where their target does not. */
 	bool node_label;
 	const struct label_rename *renames;

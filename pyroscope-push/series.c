@@ -123,7 +123,10 @@ static bool add_row(struct pass *p, uint32_t row)
 	if (batch_row(p->view, row).value <= 0)
 		return true;
 	if (!p->export) {
-		p->export = pprof_export_new(p->name, EXPORT_NAME | EXPORT_SPELLED);
+		uint32_t flags = EXPORT_NAME | EXPORT_SPELLED;
+
+		p->export = pprof_export_new(
+			p->name, flags | (p->e->addresses ? EXPORT_ADDRESSES : 0));
 		if (!p->export || pprof_export_begin(p->export, p->view) != 0)
 			return false;
 	}

@@ -34,6 +34,7 @@ struct series_repairs {
 
 struct series_encoder {
 	const struct protocol *protocol;
+	bool addresses; /* frames without a name stay addresses: EXPORT_ADDRESSES */
 	struct label_rules rules;
 	struct times *times;
 	int64_t now_ns; /* CLOCK_REALTIME */

@@ -383,6 +383,7 @@ void writer_batch(struct writer *w, const struct andiron_batch *batch)
 {
 	struct series_encoder encoder = {
 		.protocol = w->config->protocol,
+		.addresses = w->config->addresses,
 		.rules = {.renames = w->config->protocol->renames,
 			  .defaults = &w->config->node,
 			  .n_defaults = w->config->node.name.n > 0,

@@ -8,6 +8,7 @@
 #include "options.h"
 #include "unresolved.h"
 
+#include "abi/unnamed.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -99,7 +100,7 @@ static void put_entry(struct report *r, const struct top_entry *e)
 	put_amount(self, sizeof(self), e->self, r->unit);
 	put_amount(total, sizeof(total), e->total, r->unit);
 	buf_str_append(&name, e->name.n ? e->name : STR("[unnamed code]"));
-	if (module.n) {
+	if (module.n && !unnamed_is(e->name, e->module)) {
 		bool bracket = module.p[0] == '[';
 
 		buf_str_append(&name, bracket ? STR("  ") : STR("  ["));

@@ -2,6 +2,8 @@
 /* Runtimes that hide what they run. Contract in runtimes.h. */
 #include "runtimes.h"
 
+#include "abi/unnamed.h"
+
 #define N_RUNTIMES 2
 
 /* An interpreter is its loop; a compiler at run time leaves code without a file. */
@@ -15,7 +17,8 @@ static int runtime_of(const struct profile *p, const struct profile_location *l)
 		file = p->mappings[l->mapping].file;
 	if (str_starts(name, STR("_PyEval_EvalFrame")) || str_starts(name, STR("PyEval_EvalFrame")))
 		return 0;
-	if ((name.n == 0 || str_is(name, "[unknown]")) && str_starts(file, STR("[anon")))
+	if (str_starts(file, STR("[anon")) &&
+	    (name.n == 0 || str_is(name, "[unknown]") || unnamed_is(name, file)))
 		return 1;
 	return -1;
 }

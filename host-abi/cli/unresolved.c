@@ -2,6 +2,7 @@
 /* Code without names. Contract in unresolved.h. */
 #include "unresolved.h"
 
+#include "abi/unnamed.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "elf/debuglink.h"
@@ -34,7 +35,8 @@ static bool is_unnamed(const struct profile *p, const struct profile_location *l
 	if (l->n_lines == 0)
 		return true;
 	name = p->functions[p->lines[l->line_start].function].name;
-	return name.n == 0 || str_is(name, "[unknown]") || str_starts(name, STR("[unnamed"));
+	return name.n == 0 || str_is(name, "[unknown]") ||
+	       unnamed_is(name, p->mappings[l->mapping].file);
 }
 
 static int collect(const struct profile *p, struct found *ret)

@@ -286,6 +286,15 @@ static uint32_t put_function(struct pprof_export *x, uint32_t function)
 	return f.name ? pprof_add_function(x->encoder, &f) : put_unknown(x);
 }
 
+/* Whether a frame without a name is left to a server, which needs its build id. */
+static bool is_left_bare(const struct pprof_export *x, const struct andiron_location *l)
+{
+	struct andiron_mapping m = batch_mapping(x->view, l->mapping);
+
+	return (x->flags & EXPORT_ADDRESSES) && (l->flags & ANDIRON_LOCATION_TRIED) && l->address &&
+	       (m.gnu_build_id || m.go_build_id);
+}
+
 static uint32_t put_location(struct pprof_export *x, uint32_t location)
 {
 	struct andiron_location from = batch_location(x->view, location);
@@ -293,6 +302,8 @@ static uint32_t put_location(struct pprof_export *x, uint32_t location)
 	struct pprof_location l = {.address = from.address, .lines = lines};
 
 	l.mapping = put_mapping(x, &from);
+	if (is_left_bare(x, &from))
+		from.n_lines = 0;
 	for (uint32_t i = 0; i < from.n_lines && l.n_lines < MAX_LINES; i++) {
 		struct andiron_line line = batch_line(x->view, from.line_start + i);
 

@@ -11,8 +11,10 @@
  *
  * How frames are told:
  *  - with names: a location with lines, in its mapping;
- *  - without names but in a file: an address in its mapping, left for a server
- *    to name;
+ *  - looked up in vain: by what stands in for a name (abi/unnamed.h); with EXPORT_ADDRESSES, where
+ *    the file has a build id, as an address alone, left for a server to name. The names and the
+ *    addresses of one file are then two mappings (pprof/encode.h);
+ *  - not looked up, but in a file: an address in its mapping;
  *  - with neither: the name "[unknown]" in the mapping "[anon]", since servers
  *    drop what has neither lines nor mapping;
  *  - of the kernel: in a mapping whose file begins with "[kernel";
@@ -35,6 +37,7 @@
 #define EXPORT_WHOLE 16u   /* all rows will be added: the program's mapping may be put first */
 #define EXPORT_NAME    32u    /* label "process" (text) alone: what servers keep of a sample */
 #define EXPORT_SPELLED 64u /* types are spelled by export_spell */
+#define EXPORT_ADDRESSES 128u /* frames without a name stay addresses where a server may name them */
 
 #define EXPORT_SPELLED_MAX 128 /* bytes, the terminating NUL among them */
 

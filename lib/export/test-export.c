@@ -112,6 +112,70 @@ TEST(only_rows_of_the_chosen_name_are_taken)
 	batch_release(batch);
 }
 
+/* One batch has a name and what stands in for one in the same file, with and without a build id. */
+static const struct andiron_batch *make_unnamed(void)
+{
+	static const struct batch_head head = {.start_ns = 1, .end_ns = 11};
+	static const char *const names[] = {"named", "[a.so fn 0x20]", "[b.so fn 0x20]"};
+	struct batch_builder *b = batch_builder_new();
+	const struct andiron_batch *batch;
+	uint32_t frames[3];
+	struct andiron_row row = {.value = 1, .samples = 1};
+
+	add_type(b, "process_cpu", "cpu");
+	batch_group_begin(b, NULL, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct andiron_mapping m = {
+			.file = batch_add_string(b, i < 2 ? STR("/a.so") : STR("/b.so")),
+			.gnu_build_id = i < 2 ? batch_add_string(b, STR("abcd")) : 0};
+		struct andiron_function f = {.name = batch_add_string(b, str_of(names[i]))};
+		struct andiron_location l = {.address = 0x21,
+					     .kind = ANDIRON_FRAME_NATIVE,
+					     .flags = i ? ANDIRON_LOCATION_TRIED : 0,
+					     .mapping = batch_add_mapping(b, &m)};
+		struct andiron_line line = {.function = batch_add_function(b, &f)};
+
+		l.address += i;
+		frames[i] = batch_add_location(b, &l);
+		batch_set_lines(b, frames[i], &line, 1);
+		if (i)
+			batch_set_tried(b, frames[i]);
+	}
+	row.stack = batch_add_stack(b, frames, 3);
+	batch_add_row(b, &row);
+	return batch_finish(b, &head, &batch) == 0 ? batch : NULL;
+}
+
+/* A frame without a name is shown by its function, or left to a server: then as an address, with
+ * the build id, in a mapping that holds no names, since a server would wipe it there. */
+TEST(frames_without_a_name_are_shown_or_left)
+{
+	const struct andiron_batch *batch = make_unnamed();
+
+	for (int left = 0; left < 2; left++) {
+		struct buf out = BUF_NULL;
+		struct profile *p;
+
+		export_all(batch, "", left ? EXPORT_ADDRESSES : 0, &out);
+		expect_eq(profile_decode(buf_str(&out), &p, NULL), 0);
+		expect_eq(p->samples[0].n_frames, 3);
+		for (uint32_t k = 0; k < 3; k++) {
+			const struct profile_location *l =
+				&p->locations[p->frames[p->samples[0].frame_start + k]];
+			const struct profile_mapping *m = &p->mappings[l->mapping];
+			bool bare = left && k == 1;
+
+			expect_eq(l->address, 0x21 + k);
+			expect_eq(l->n_lines, !bare);
+			expect_eq(m->has_functions, !bare);
+			expect_str(m->build_id, k < 2 ? "abcd" : "");
+		}
+		profile_free(p);
+		buf_free(&out);
+	}
+	batch_release(batch);
+}
+
 /* Any byte of any segment may be anything. */
 TEST(mutated_batches_are_read_within_their_bounds)
 {
@@ -131,7 +195,7 @@ TEST(mutated_batches_are_read_within_their_bounds)
 		for (uint64_t k = next_random(&seed) % 6 + 1; k; k--)
 			((unsigned char *)copy)[next_random(&seed) % segment.size] =
 				(unsigned char)next_random(&seed);
-		export_all(&mutant, run % 2 ? "process_cpu" : "", 31, &out);
+		export_all(&mutant, run % 2 ? "process_cpu" : "", 31 | EXPORT_ADDRESSES, &out);
 		expect_eq(profile_decode(buf_str(&out), &p, NULL), 0);
 		profile_free(p);
 		buf_free(&out);

@@ -48,14 +48,18 @@ static struct recording *new_recording(const struct andiron_value *args)
 {
 	const struct andiron_value *list = value_get(args, "paths");
 	struct str *paths = list ? calloc(list->n_items + 1, sizeof(*paths)) : NULL;
+	const struct recording_options options = {
+		.title = value_str(args, "title", STR("")),
+		.max_bytes = RECORDING_MAX_BYTES,
+		.addresses = str_is(value_str(args, "unnamed", STR("")), "address"),
+	};
 	struct recording *recording;
 
 	if (!paths)
 		return NULL;
 	for (uint64_t i = 0; i < list->n_items; i++)
 		paths[i] = abi_str(list->items[i].string);
-	recording = recording_new(paths, list->n_items, value_str(args, "title", STR("")),
-				  RECORDING_MAX_BYTES);
+	recording = recording_new(paths, list->n_items, &options);
 	free(paths);
 	return recording;
 }

@@ -45,18 +45,19 @@ bool recording_knows(struct str path)
 	return form_of(path) != FORM_NONE;
 }
 
-struct recording *recording_new(const struct str *paths, size_t n, struct str title,
-				size_t max_bytes)
+struct recording *recording_new(const struct str *paths, size_t n,
+				const struct recording_options *options)
 {
 	struct recording *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
-	r->max_bytes = max_bytes;
+	r->max_bytes = options->max_bytes;
 	r->begun_ns = clock_real();
-	r->export = pprof_export_new(STR(""), EXPORT_FLAGS);
+	r->export = pprof_export_new(STR(""),
+				     EXPORT_FLAGS | (options->addresses ? EXPORT_ADDRESSES : 0));
 	r->paths = arena_array(&r->arena, struct str, n ? n : 1);
-	r->title = arena_str(&r->arena, title);
+	r->title = arena_str(&r->arena, options->title);
 	if (!r->export || !r->paths || !r->title.p)
 		goto short_of_memory;
 	for (; r->n_paths < n; r->n_paths++) {

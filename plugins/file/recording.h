@@ -21,9 +21,15 @@ bool recording_knows(struct str path);
 
 struct recording;
 
-/* Paths and title are copied. NULL when memory is short. */
-struct recording *recording_new(const struct str *paths, size_t n, struct str title,
-				size_t max_bytes);
+struct recording_options {
+	struct str title;
+	size_t max_bytes;
+	bool addresses; /* frames without a name are written as addresses: EXPORT_ADDRESSES */
+};
+
+/* Paths and options are copied. NULL when memory is short. */
+struct recording *recording_new(const struct str *paths, size_t n,
+				const struct recording_options *options);
 void recording_free(struct recording *r);
 
 /*

@@ -125,7 +125,8 @@ static int record(void *context)
 	char texts[3][96];
 	struct str paths[3] = {path_of(texts[0], "p.pb.gz"), path_of(texts[1], "p.folded"),
 			       path_of(texts[2], "p.html")};
-	struct recording *r = recording_new(paths, 3, STR("a <title> & more"), 1 << 20);
+	struct recording *r = recording_new(
+		paths, 3, &(struct recording_options){.title = STR("a <title> & more"), .max_bytes = 1 << 20});
 	int e = r ? 0 : -ENOMEM;
 
 	(void)context;
@@ -254,7 +255,7 @@ TEST(the_page_is_closed)
 TEST(a_full_recording_drops_and_counts)
 {
 	const struct andiron_batch *batch = demo_batch();
-	struct recording *r = recording_new(NULL, 0, STR(""), 1);
+	struct recording *r = recording_new(NULL, 0, &(struct recording_options){.title = STR(""), .max_bytes = 1});
 	uint64_t full, lost;
 
 	recording_add(r, batch, &full, &lost);
@@ -269,7 +270,8 @@ TEST(a_path_that_fails_is_named_and_the_others_are_written)
 {
 	char text[96];
 	struct str paths[2] = {STR("/nonexistent/dir/p.html"), path_of(text, "p.folded")};
-	struct recording *r = recording_new(paths, 2, STR(""), 1 << 20);
+	struct recording *r = recording_new(
+		paths, 2, &(struct recording_options){.title = STR(""), .max_bytes = 1 << 20});
 	struct error err = ERROR_NULL;
 	struct stat st;
 
@@ -285,7 +287,8 @@ TEST(nothing_taken_is_still_a_profile)
 {
 	char text[96];
 	struct str path = path_of(text, "p.pb.gz");
-	struct recording *r = recording_new(&path, 1, STR(""), 1 << 20);
+	struct recording *r = recording_new(
+		&path, 1, &(struct recording_options){.title = STR(""), .max_bytes = 1 << 20});
 	struct profile *p;
 
 	expect_eq(recording_write(r, NULL), 0);

@@ -2,6 +2,7 @@
 /* The tree of calls. Contracts in tree.h. */
 #include "tree.h"
 
+#include "abi/unnamed.h"
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -154,10 +155,14 @@ static int add_frames(struct builder *b)
 
 		for (uint32_t k = l->line_start; k < l->line_start + l->n_lines; k++) {
 			struct str name = b->p->functions[b->p->lines[k].function].name;
-			bool known = name.n && !str_is(name, "[unknown]");
+			bool named;
 
-			b->line_frames[k] = add_frame(b->t, known ? name : STR("[unknown]"), file,
-						      known ? kind : FRAME_UNKNOWN);
+			if (!name.n)
+				name = STR("[unknown]");
+			named = !str_is(name, "[unknown]") && !unnamed_is(name, file);
+			b->line_frames[k] = add_frame(
+				b->t, name, file,
+				named || kind == FRAME_KERNEL ? kind : FRAME_UNKNOWN);
 			if (b->line_frames[k] == INDEX_NONE)
 				return -ENOMEM;
 		}

@@ -5,9 +5,11 @@
  *
  *   head     u32 number of addresses, i32 error (0: the file was read; else a negative errno and no
  *            addresses), u32 whether a debug file would tell more, then texts: why, the file that
- * .gnu_debuglink names, build id of dwz's file address  u8 source (FROM_COUNT: none), u8 whether it
- * could not be read, u16 number of frames frame    u32 line, u32 column, u32 start line, then
- * texts: name, linked name, file text     u32 length and bytes
+ *            .gnu_debuglink names, build id of dwz's file
+ *   address  u8 source (FROM_COUNT: none), u8 whether it could not be read, u16 number of frames,
+ *            u32 of zero, u64 where the function begins that has no name (0: not known)
+ *   frame    u32 line, u32 column, u32 start line, then texts: name, linked name, file
+ *   text     u32 length and bytes
  */
 #ifndef SYMBOLIZE_ANSWER_H
 #define SYMBOLIZE_ANSWER_H
@@ -27,6 +29,8 @@ struct answer_address {
 	uint8_t source;
 	uint8_t unread;
 	uint16_t n_frames;
+	uint32_t reserved;
+	uint64_t function;
 };
 
 struct answer_frame {

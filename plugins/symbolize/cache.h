@@ -30,6 +30,7 @@ struct cached_frame {
 
 struct cached_name {
 	uint64_t address;
+	uint64_t function; /* where a function without a name begins; 0: not known */
 	uint32_t demangle;
 	uint32_t first; /* frame, innermost first */
 	uint16_t n;     /* 0: there is no name */

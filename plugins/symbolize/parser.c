@@ -148,6 +148,8 @@ static int put_address(struct parser *p, struct tables *t, uint64_t address,
 	enum tables_source source;
 	int r = tables_find(t, address, &p->frames, &source);
 
+	if (r == -ENOENT && tables_function(t, address, &a.function) == -ENOMEM)
+		r = -ENOMEM;
 	if (r == -ENOMEM)
 		return r;
 	if (r == 0) {

@@ -149,6 +149,7 @@ static int take_addresses(struct cached_object *o, struct str rest, const struct
 		if (a.unread)
 			continue;
 		name.source = a.source;
+		name.function = a.function;
 		r = cache_add(o, &name) ? take_frames(o, &rest, a.n_frames, &scratch) : -ENOMEM;
 	}
 	return r;

@@ -12,6 +12,7 @@
 #include "vdso.h"
 
 #include "abi/batch-build.h"
+#include "abi/unnamed.h"
 #include "base/check.h"
 #include "base/cleanup.h"
 
@@ -30,6 +31,7 @@ struct frame {
 struct run {
 	struct symbolizer *s;
 	struct batch_builder *builder;
+	const struct batch_view *view;
 	uint32_t demangle;
 	int64_t now_ns;
 	VEC(struct frame) frames;
@@ -101,10 +103,22 @@ static int set_name(struct run *run, uint32_t location, struct str name, struct 
 	return batch_set_lines(run->builder, location, &line, 1) ? 0 : -ENOMEM;
 }
 
-static void set_tried(struct run *run, uint32_t location, unsigned int why)
+/* A frame without a name gets what stands in for it (batch.h), unless it has no file. */
+static int set_tried(struct run *run, uint32_t location, unsigned int why, uint64_t function)
 {
+	struct andiron_location l = batch_location(run->view, location);
+	struct str file = batch_str(run->view, batch_mapping(run->view, l.mapping).file);
+
 	run->s->totals.unresolved[why]++;
 	batch_set_tried(run->builder, location);
+	if (l.kind == ANDIRON_FRAME_KERNEL && !file.n)
+		file = STR("[kernel.kallsyms]");
+	if (!file.n)
+		return 0;
+	if (unnamed_put(&run->readable, file, function) < 0)
+		return -ENOMEM;
+	file = clean_name(buf_str(&run->readable), &run->clean_readable);
+	return file.p ? set_name(run, location, file, file) : -ENOMEM;
 }
 
 /* The remembered frames of an address become the lines of a location. */
@@ -143,11 +157,11 @@ static int name_frame(struct run *run, const struct cached_object *o, const stru
 		run->s->totals.resolved[known->source]++;
 		return set_frames(run, o, known, f->location);
 	}
-	set_tried(run, f->location,
-		  known                       ? WHY_NO_SYMBOL
-		  : o->state == OBJECT_BROKEN ? WHY_BROKEN
-					      : WHY_UNAVAILABLE);
-	return 0;
+	return set_tried(run, f->location,
+			 known                       ? WHY_NO_SYMBOL
+			 : o->state == OBJECT_BROKEN ? WHY_BROKEN
+						     : WHY_UNAVAILABLE,
+			 known ? known->function : 0);
 }
 
 /* The frames [f, end) of one object. */
@@ -187,7 +201,8 @@ static int name_kernel_frames(struct run *run, const struct frame *f, const stru
 		int found = kernel_find(&run->s->kernel, f->address, run->now_ns, &linked);
 
 		if (found < 0) {
-			set_tried(run, f->location, found == -ENOENT ? WHY_NO_SYMBOL : WHY_KERNEL);
+			r = set_tried(run, f->location,
+				      found == -ENOENT ? WHY_NO_SYMBOL : WHY_KERNEL, 0);
 			continue;
 		}
 		run->s->totals.resolved[FROM_KERNEL]++;
@@ -200,9 +215,11 @@ static int name_kernel_frames(struct run *run, const struct frame *f, const stru
 
 static int name_nameless(struct run *run, const struct frame *f, const struct frame *end)
 {
-	for (; f < end; f++)
-		set_tried(run, f->location, WHY_NO_OBJECT);
-	return 0;
+	int r = 0;
+
+	for (; r == 0 && f < end; f++)
+		r = set_tried(run, f->location, WHY_NO_OBJECT, 0);
+	return r;
 }
 
 static int name_all(struct run *run)
@@ -289,6 +306,7 @@ int symbolizer_run(struct symbolizer *s, const struct andiron_batch *batch, int6
 	struct batch_view v;
 	int r = batch_view_init(&v, batch);
 
+	run.view = &v;
 	if (r == 0)
 		r = collect(&run, &v);
 	if (r == 0 && run.frames.n == 0)

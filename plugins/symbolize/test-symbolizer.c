@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/test.h"
+#include "elf/test-frames.h"
 #include "elf/test-write.h"
 
 #include <errno.h>
@@ -140,6 +141,7 @@ static int file_with(const char *name, uint32_t table)
 struct place {
 	uint64_t object, address;
 	uint16_t kind;
+	const char *file; /* of its mapping; NULL: none */
 };
 
 /* A batch of these frames: location i + 1 is places[i]. */
@@ -154,7 +156,9 @@ static const struct andiron_batch *batch_of(const struct place *places, size_t n
 		struct andiron_mapping m = {.object = places[i].object};
 		struct andiron_location l = {.address = places[i].address, .kind = places[i].kind};
 
-		if (m.object)
+		if (places[i].file)
+			m.file = batch_add_string(b, str_of(places[i].file));
+		if (m.object || m.file)
 			l.mapping = batch_add_mapping(b, &m);
 		expect_eq(batch_add_location(b, &l), i + 1);
 	}
@@ -171,7 +175,7 @@ static struct str name_of(const struct andiron_batch *batch, uint32_t location, 
 
 	expect_eq(batch_view_init(&v, batch), 0);
 	l = batch_location(&v, location);
-	expect((l.n_lines == 0) == !!(l.flags & ANDIRON_LOCATION_TRIED));
+	expect(l.n_lines || (l.flags & ANDIRON_LOCATION_TRIED));
 	if (linked)
 		*linked = STR("");
 	if (l.n_lines == 0)
@@ -224,6 +228,53 @@ TEST(frames_get_the_names_of_their_files)
 	expect_eq(x.s.totals.unresolved[WHY_NO_OBJECT], 1);
 	expect_eq(x.s.totals.unresolved[WHY_UNAVAILABLE], 1);
 	batch_release(named);
+	end(&x);
+}
+
+/* What has no name has one that stands in: where its function begins, else the file; it counts as
+ * looked up in vain all the same, and nothing else is lost of it. */
+TEST(frames_without_a_name_show_their_function)
+{
+	static const struct place places[] = {
+		{2, 0x1004, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
+		{2, 0x2004, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
+		{2, 0x2008, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
+		{2, 0x3000, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
+		{3, 0x1000, ANDIRON_FRAME_NATIVE, "/lib/gone\x1b.so"},
+		{0, 0x7f0010, ANDIRON_FRAME_NATIVE, "[anon]"},
+		{0, 0xffffffff81000010, ANDIRON_FRAME_KERNEL, NULL}};
+	static const char *const expected[] = {
+		"one", "[one.so fn 0x2000]", "[one.so fn 0x2000]", "[one.so]",
+		"[gone\xef\xbf\xbd.so]", "[anon]", "[kernel.kallsyms]"};
+	const struct andiron_batch *named;
+	struct batch_view v;
+	struct fixture x;
+	struct frames f;
+	uint16_t text;
+
+	begin(&x, 1 << 20);
+	frames_begin(&f);
+	frames_fde(&f, frames_usual_cie(&f), 0x2000, 0x40, OPS(""));
+	text = elf_write_section(&f.w, ".text", SHT_NOBITS, 0x1000, NULL, 0x3000);
+	elf_write_symbol(&f.w, "one", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), text, 0x1000, 16);
+	elf_write_symbols(&f.w, SHT_DYNSYM);
+	frames_write_sections(&f);
+	x.fake.files[2] = elf_write_memfd(&f.w);
+	frames_end(&f);
+	for (int round = 0; round < 2; round++) { /* also out of the cache */
+		named = run(&x, places, 7, 0);
+		expect_eq(batch_view_init(&v, named), 0);
+		for (uint32_t i = 0; i < 7; i++) {
+			struct andiron_location l = batch_location(&v, i + 1);
+
+			expect_str(name_of(named, i + 1, NULL), expected[i]);
+			expect_eq(l.flags, i ? ANDIRON_LOCATION_TRIED : 0);
+			expect_eq(l.address, places[i].address);
+		}
+		batch_release(named);
+	}
+	expect_eq(x.s.totals.unresolved[WHY_NO_SYMBOL], 6);
+	expect_eq(x.s.totals.resolved[FROM_DYNSYM], 2);
 	end(&x);
 }
 
@@ -470,10 +521,11 @@ TEST(survives_out_of_memory)
 {
 	static const struct place places[] = {{2, 0x1000, ANDIRON_FRAME_NATIVE},
 					      {2, 0x1004, ANDIRON_FRAME_NATIVE},
+					      {2, 0x1800, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
 					      {0, 0xffffffff81000010, ANDIRON_FRAME_KERNEL}};
 	struct input in = {file_with("_ZN3foo3barIiEEiT_", SHT_DYNSYM),
 			   file_with("_ZN3foo3barIiEEiT_", SHT_SYMTAB),
-			   batch_of(places, 3, ANDIRON_DEMANGLE_SIMPLIFIED)};
+			   batch_of(places, 4, ANDIRON_DEMANGLE_SIMPLIFIED)};
 
 	test_each_failing_allocation(run_once, &in);
 	batch_release(in.batch);

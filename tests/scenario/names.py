@@ -99,6 +99,33 @@ def debug_link():
     assert any(u["file"].endswith("/twist") and u["share"] > .5 and "stripped" in u["tried"] for u in told), told
 
 
+def start_of(function, file):
+    """Where a function of a file with symbols begins, as hex without zeros in front."""
+    found = re.search(rf"^0*([0-9a-f]+) . {function}$", run("nm", file).expect(0).out, re.MULTILINE)
+    return found[1]
+
+
+@case
+def unnamed():
+    """A function without a name is one box, by its start; as addresses, every place in it is one."""
+    need_root()
+    build_c()
+    start = start_of("turn", "twist")
+    run("strip", "twist").expect(0)
+    boxes = set(re.findall(r"\[twist[^;]*\]", record_c("stripped")))
+    assert f"[twist fn 0x{start}]" in boxes and len(boxes) <= 4, boxes
+    weight = re.search(rf"\[twist fn 0x{start}\] (\d+)$", read("stripped.folded"), re.MULTILINE)
+    assert weight and int(weight[1]) > 50, read("stripped.folded")
+    said = andiron("report", "stripped.pb.gz").expect(0).out
+    assert re.search(rf"\[twist fn 0x{start}\]$", said, re.MULTILINE), said
+    write("a.alloy", ALL % ("profile.file.out.receiver", 'profile.file "out" {\n  paths = ["bare.folded"]\n  unnamed = "address"\n}'))
+    with Background("./twist"), Agent("a.alloy") as agent:
+        agent.until_metric("andiron_symbolize_frames_unresolved_total", 100)
+        agent.stop()
+    bare = set(re.findall(r"\[twist\]\+0x[0-9a-f]+ ", read("bare.folded")))
+    assert len(bare) > 1 and "fn 0x" not in "".join(line for line in read("bare.folded").splitlines() if "[twist" in line), bare
+
+
 JAVASCRIPT = """
 function inner(n) { let x = 1; for (let i = 0; i < n; i++) x = (x * 31 + i) % 1000003; return x; }
 function outer(n) { let s = 0; for (let i = 0; i < 200; i++) s += inner(n + i); return s; }
@@ -127,6 +154,17 @@ def perf_map():
     assert re.search(r"JS:[*^]outer \S*a\.js", read("inside.folded")), read("inside.folded")[-3000:]
     assert any(name.startswith("perf-") for name in os.listdir("t")), "the map was not written inside"
 
+
+ALL = """
+pyroscope.ebpf "all" {
+  forward_to       = [%s]
+  collect_interval = "1s"
+  sample_rate      = 199
+  targets_only     = false
+  default_target   = {service_name = "x"}
+}
+%s
+"""
 
 DEBUGINFOD = """
 pyroscope.ebpf "all" {

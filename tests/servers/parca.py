@@ -7,6 +7,7 @@ the writer under test speaks gRPC over HTTP/2 to the same port.
 import base64
 import gzip
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import urllib.parse
 import urllib.request
 
 from pyroscope import free_ports, get
-from wire import piece
+from wire import number, piece
 
 WRITE = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
@@ -76,6 +77,7 @@ def varints(data):
 class Parca:
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="andiron-parca-")
+        os.mkdir(f"{self.folder}/cache")  # it names nothing without it, and says so at --log-level=debug only
         self.port = free_ports(1)[0]
         self.url = f"http://127.0.0.1:{self.port}"
         self.config = f"{self.folder}/parca.yaml"
@@ -124,9 +126,9 @@ class Parca:
         except OSError:
             return 0, b""
 
-    def call(self, path, message):
+    def call(self, path, *messages):
         """A gRPC-Web call: status, message and answer; -1 when the connection is lost."""
-        body = b"\0" + len(message).to_bytes(4, "big") + message
+        body = b"".join(b"\0" + len(message).to_bytes(4, "big") + message for message in messages)
         request = urllib.request.Request(self.url + path, data=body,
                                          headers={"Content-Type": "application/grpc-web+proto"})
         try:
@@ -161,16 +163,49 @@ class Parca:
             raise RuntimeError(f"{path}: {status} {body[:300]!r}")
         return json.loads(body)
 
-    def total(self, selector="{}", profile_type=CPU):
-        """The sum of the values of all profiles of two hours."""
+    def merged(self, selector="{}", profile_type=CPU):
+        """The pprof of all profiles of two hours, as bytes."""
         now = time.time()
         stamp = "%Y-%m-%dT%H:%M:%SZ"
         answer = self.query("query", mode="MODE_MERGE", report_type="REPORT_TYPE_PPROF", **{
             "merge.query": profile_type + selector,
             "merge.start": time.strftime(stamp, time.gmtime(now - 3600)),
             "merge.end": time.strftime(stamp, time.gmtime(now + 3600))})
-        profile = gzip.decompress(base64.b64decode(answer["pprof"]))
+        return gzip.decompress(base64.b64decode(answer["pprof"]))
+
+    def total(self, selector="{}", profile_type=CPU):
+        """The sum of its values."""
+        profile = self.merged(selector, profile_type)
         return sum(value for field, sample in fields(profile) if field == 2 for value in list(sample_values(sample))[:1])
+
+    def frames(self, selector="{}"):
+        """Its locations, as {(file, build id, address): names}; names is empty where there is none."""
+        profile = list(fields(self.merged(selector)))
+        strings = [value.decode() for field, value in profile if field == 6]
+        tables = {kind: {one[1]: one for one in (dict(fields(value)) for field, value in profile if field == kind)} for kind in (3, 5)}
+        found = {}
+        for field, value in profile:
+            if field != 4:
+                continue
+            place = dict(fields(value))
+            mapping = tables[3].get(place.get(2), {})
+            lines = [dict(fields(line)) for kind, line in fields(value) if kind == 4]
+            found[strings[mapping.get(5, 0)], strings[mapping.get(6, 0)], place.get(3, 0)] = [strings[tables[5][line[1]].get(2, 0)] for line in lines]
+        return found
+
+    def give_debug_file(self, build_id, path):
+        """Uploads a debug file, as Parca's own clients do."""
+        def call(method, *messages):
+            status, text, answer = self.call(f"/parca.debuginfo.v1alpha1.DebuginfoService/{method}", *messages)
+            if status != 0:
+                raise RuntimeError(f"{method}: {status} {text}")
+            return dict(fields(answer))
+        with open(path, "rb") as f:
+            content = f.read()
+        begun = call("InitiateUpload", piece(1, build_id) + number(2, len(content)) + piece(3, build_id))
+        upload = dict(fields(begun[1]))[2]
+        call("Upload", piece(1, piece(1, build_id) + piece(2, upload)), piece(2, content))  # a stream
+        call("MarkUploadFinished", piece(1, build_id) + piece(2, upload))
 
     def labels(self):
         return self.query("labels").get("labelNames", [])

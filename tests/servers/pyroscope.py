@@ -147,6 +147,16 @@ class Pyroscope:
         merged = self.query("SelectMergeProfile", profileTypeID=profile_type, labelSelector=selector)
         return sum(int(sample["value"][0]) for sample in merged.get("sample", []))
 
+    def frames(self, selector="{}"):
+        """Its locations, as [(file, build id, names)]."""
+        merged = self.query("SelectMergeProfile", profileTypeID=CPU, labelSelector=selector)
+        strings = merged.get("stringTable", [])
+        mappings = {one["id"]: one for one in merged.get("mapping", [])}
+        functions = {one["id"]: strings[int(one["name"])] for one in merged.get("function", [])}
+        return [(strings[int(mappings.get(one.get("mappingId"), {}).get("filename", 0))],
+                 strings[int(mappings.get(one.get("mappingId"), {}).get("buildId", 0))],
+                 [functions[line["functionId"]] for line in one.get("line", [])]) for one in merged.get("location", [])]
+
     def series(self, selector="{}", *names):
         found = self.query("Series", matchers=[selector], labelNames=list(names))
         return [{pair["name"]: pair["value"] for pair in one.get("labels", [])} for one in found.get("labelsSet", [])]

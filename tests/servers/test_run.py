@@ -10,6 +10,7 @@ ANDIRON and WORKLOAD are the command and something to sample.
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -189,4 +190,82 @@ def late_server():
                 assert samples(server, name) == ledger["taken"] * PERIOD, ledger
 
 
-sys.exit(run([to_the_sample, parca_example, service_unit, late_server]))
+BOTH = """
+pyroscope.ebpf "node" {{
+  forward_to       = [pyroscope.write.server.receiver, parca.write.server.receiver]
+  targets          = [{{"__process_pid__" = "{pid}", "service_name" = "{name}"}}]
+  sample_rate      = 199
+  collect_interval = "1s"
+}}
+
+pyroscope.write "server" {{
+  endpoint {{ url = "{pyroscope}" }}
+}}
+
+parca.write "server" {{
+  endpoint {{ url = "{parca}" }}
+}}
+"""
+
+SPIN = """
+static volatile unsigned long sink;
+__attribute__((noipa)) unsigned long spin(unsigned long n)
+{
+	unsigned long x = n;
+	while (n--)
+		x = x * 2654435761u ^ x >> 7;
+	return x;
+}
+int main(void)
+{
+	for (;;)
+		sink += spin(100000);
+}
+"""
+
+
+def build_spinner(folder):
+    """A program without symbols, its debug file beside it: its build id, and where its hot function begins."""
+    program = f"{folder}/spinner"
+    pathlib.Path(f"{folder}/spin.c").write_text(SPIN, encoding="utf-8")
+    for command in (["gcc", "-O2", "-g", "-Wl,--build-id", "-o", program, f"{folder}/spin.c"],
+                    ["objcopy", "--only-keep-debug", program, f"{folder}/debug"], ["strip", program]):
+        subprocess.run(command, check=True)
+    symbols = subprocess.run(["nm", f"{folder}/debug"], check=True, capture_output=True, text=True).stdout
+    notes = subprocess.run(["readelf", "-n", program], check=True, capture_output=True, text=True).stdout
+    return re.search(r"Build ID: (\w+)", notes)[1], int(re.search(r"^(\w+) T spin$", symbols, re.MULTILINE)[1], 16)
+
+
+def unnamed_frames():
+    """Of one function without a name Pyroscope shows one box; Parca gets build id and addresses, and names them once it has the debug file."""
+    name = f"e{uuid.uuid4().hex}"
+    selector = f'{{service_name="{name}"}}'
+    with tempfile.TemporaryDirectory() as folder, Pyroscope() as pyroscope, Parca() as parca:
+        build_id, start = build_spinner(folder)
+        spinner = subprocess.Popen([f"{folder}/spinner"])
+        text = BOTH.format(name=name, pid=spinner.pid, pyroscope=pyroscope.url, parca=parca.url)
+        try:
+            pathlib.Path(f"{folder}/config").write_text(text, encoding="utf-8")
+            with Agent(folder, f"{folder}/config") as agent:
+                agent.until(lambda: min(samples(pyroscope, name), samples(parca, name)) > 0 and
+                            spots(parca, selector, build_id, start) > 3, "several places in the hot function at both servers", 60)
+                agent.stop()
+        finally:
+            spinner.kill()
+            spinner.wait()
+        own = [names for file, _, names in pyroscope.frames(selector) if file.endswith("/spinner")]
+        assert [f"[spinner fn {start:#x}]"] in own and all(len(names) == 1 for names in own), own
+        assert sum("fn" not in names[0] for names in own) == 0, own
+        before = {address: names for (_, found, address), names in parca.frames(selector).items() if found == build_id}
+        assert not any(before.values()), before
+        parca.give_debug_file(build_id, f"{folder}/debug")
+        after = {address: names for (_, found, address), names in parca.frames(selector).items() if found == build_id}
+        hot = [address for address in before if start <= address < start + 64]
+        assert hot and all(after[address][-1:] == ["spin"] for address in hot), (start, after)
+
+
+def spots(parca, selector, build_id, start):
+    return sum(found == build_id and start <= address < start + 64 and not names for (_, found, address), names in parca.frames(selector).items())
+
+
+sys.exit(run([to_the_sample, parca_example, service_unit, late_server, unnamed_frames]))

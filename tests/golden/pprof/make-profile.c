@@ -141,7 +141,7 @@ int main(int argc, char **argv)
 	paths = calloc((size_t)argc, sizeof(*paths));
 	for (int i = 2; i < argc; i++)
 		paths[i - 2] = str_of(argv[i]);
-	r = recording_new(paths, (size_t)argc - 2, STR("golden"), RECORDING_MAX_BYTES);
+	r = recording_new(paths, (size_t)argc - 2, &(struct recording_options){.title = STR("golden"), .max_bytes = RECORDING_MAX_BYTES});
 	if (r) {
 		recording_add(r, batch, &full, &lost);
 		e = full || lost ? -1 : recording_write(r, &err);
