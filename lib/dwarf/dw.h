@@ -10,6 +10,7 @@
 #define DW_UT_skeleton 4
 #define DW_UT_split_compile 5
 #define DW_UT_split_type 6
+#define DW_UT_lines 0xff /* ours: a table of lines without a unit */
 
 #define DW_TAG_array_type 0x01
 #define DW_TAG_enumeration_type 0x04

@@ -82,6 +82,32 @@ static int add_functions(struct dwarf *d, const struct unit *u, uint32_t unit)
 	return r;
 }
 
+static size_t max_rows(const struct dwarf *d)
+{
+	return d->max_bytes / 2 / sizeof(struct line_row);
+}
+
+/* A table of lines alone: where its code is, only its rows say. One that is broken is passed over.
+ */
+static int add_lines(struct dwarf *d, const struct unit *u, uint32_t unit)
+{
+	struct lines l;
+	int r = lines_load(&l, u, max_rows(d), &d->steps);
+
+	if (r < 0)
+		return r == -ENOMEM || r == -ETIME ? r : 0;
+	for (size_t i = 0; r == 0 && i < l.sequences.n; i++)
+		r = add_span(d, l.sequences.p[i].low, l.sequences.p[i].high, unit);
+	lines_free(&l);
+	return r;
+}
+
+static bool says_nothing_of_code(const struct unit *u)
+{
+	return u->head->type == DW_UT_compile && die_has(&u->root, DIE_STMT_LIST) &&
+	       !die_has(&u->root, DIE_HIGH_PC) && !die_has(&u->root, DIE_RANGES);
+}
+
 static int add_unit(struct dwarf *d, uint32_t i, struct spans *spans)
 {
 	const struct unit_head *head = &d->main.units.p[i];
@@ -96,11 +122,12 @@ static int add_unit(struct dwarf *d, uint32_t i, struct spans *spans)
 	r = unit_open(&u, &d->main, head, d->has_alt ? &d->alt : NULL);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
+	if (head->type == DW_UT_lines)
+		return add_lines(d, &u, i);
 	r = unit_ranges(&u, &u.root, MAX_UNIT_RANGES, spans);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	if (!spans->list.n && die_has(&u.root, DIE_STMT_LIST) && !die_has(&u.root, DIE_HIGH_PC) &&
-	    !die_has(&u.root, DIE_RANGES) && head->type == DW_UT_compile)
+	if (!spans->list.n && says_nothing_of_code(&u))
 		return add_functions(d, &u, i);
 	for (size_t k = 0; r == 0 && k < spans->list.n; k++)
 		r = add_span(d, spans->list.p[k].low, spans->list.p[k].high, i);
@@ -264,14 +291,15 @@ static bool is_skeleton(const struct unit *u)
 
 static int load_unit(struct dwarf *d, struct loaded *l)
 {
-	size_t max_rows = d->max_bytes / 2 / sizeof(struct line_row);
 	int r = unit_open(&l->u, &d->main, &d->main.units.p[l->unit], d->has_alt ? &d->alt : NULL);
 
 	if (r < 0)
 		return r;
 	l->lines_of = l->u;
-	l->lines_error = lines_load(&l->lines, &l->u, max_rows, &d->steps);
-	if (is_skeleton(&l->u))
+	l->lines_error = lines_load(&l->lines, &l->u, max_rows(d), &d->steps);
+	if (l->u.head->type == DW_UT_lines)
+		r = -ENOENT;
+	else if (is_skeleton(&l->u))
 		r = join_split(d, l);
 	l->functions_error = r < 0 ? r : functions_load(&l->functions, &l->u, &d->steps);
 	if (l->lines_error == -ENOMEM || l->functions_error == -ENOMEM)

@@ -2,7 +2,8 @@
 /*
  * Functions, lines and inlined calls of an address by DWARF 2 to 5, of
  * strangers' files: with split units in a package (.dwp), with what dwz has
- * moved into another file, with compressed sections (zlib).
+ * moved into another file, with compressed sections (zlib). A file with a table of lines and
+ * nothing else gives lines.
  *
  * Own reader instead of libdw (docs/decisions/0050): sections are read in pieces with pread, so a
  * file of any size takes what its hot units take, and every entry and line

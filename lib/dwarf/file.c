@@ -145,6 +145,31 @@ static int load_units(struct dwarf_file *f)
 	return 0;
 }
 
+/* Where the tables of lines begin. What is wrong within one shows when it is read. */
+static int load_line_tables(struct dwarf_file *f)
+{
+	struct cursor *c = &f->c[DWARF_LINE];
+
+	for (uint64_t at = 0; at < c->s.size;) {
+		struct unit_head u = {.offset = at, .type = DW_UT_lines};
+		uint64_t length;
+
+		cursor_seek(c, at);
+		length = cursor_number(c, 4);
+		if (length == UINT32_MAX)
+			length = cursor_number(c, 8);
+		if (c->error || length == 0 || length > c->s.size - cursor_at(c))
+			return c->error == -ENOMEM ? -ENOMEM : f->units.n ? 0 : -ENOEXEC;
+		if (f->units.n >= DWARF_MAX_UNITS)
+			return -E2BIG;
+		u.end = cursor_at(c) + length;
+		if (!vec_push(&f->units, u))
+			return -ENOMEM;
+		at = u.end;
+	}
+	return 0;
+}
+
 int dwarf_file_open(struct dwarf_file *f, struct elf_file *elf, bool split, struct error *err)
 {
 	int r = elf_file_load_sections(elf, err);
@@ -155,8 +180,8 @@ int dwarf_file_open(struct dwarf_file *f, struct elf_file *elf, bool split, stru
 	if (r == 0)
 		r = open_sections(f, elf, split);
 	if (r == 0 && !dwarf_file_has(f, DWARF_INFO))
-		r = -ENOENT;
-	if (r == 0)
+		r = dwarf_file_has(f, DWARF_LINE) && !split ? load_line_tables(f) : -ENOENT;
+	else if (r == 0)
 		r = load_units(f);
 	if (r == 0 && !f->units.n)
 		r = -ENOENT;

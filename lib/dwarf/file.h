@@ -30,7 +30,7 @@ enum dwarf_section_id {
 };
 
 struct unit_head {
-	uint64_t offset, end; /* in .debug_info */
+	uint64_t offset, end; /* in .debug_info; of DW_UT_lines in .debug_line */
 	uint64_t root;        /* offset of the first entry */
 	uint64_t abbrevs;     /* in .debug_abbrev */
 	uint64_t dwo_id;
@@ -55,9 +55,10 @@ struct dwarf_file {
 
 /*
  * Finds the sections (of a package or split file: ".dwo") and reads the heads
- * of all units but type units. The elf_file is only needed for the call, its descriptor as
- * long as *f lives. -ENOENT: no debug information; -ENOEXEC, -E2BIG, -ENOTSUP (another
- * compression than zlib), -ENOMEM or an errno. One small read for each 64 KiB of .debug_info.
+ * of all units but type units; where there are lines without units, each table counts as one of
+ * type DW_UT_lines. The elf_file is only needed for the call, its descriptor as long as *f lives.
+ * -ENOENT: no debug information; -ENOEXEC, -E2BIG, -ENOTSUP (another compression than zlib),
+ * -ENOMEM or an errno. One small read for each 64 KiB of .debug_info.
  */
 int dwarf_file_open(struct dwarf_file *f, struct elf_file *elf, bool split, struct error *err);
 void dwarf_file_close(struct dwarf_file *f);

@@ -506,6 +506,12 @@ static void write_main(struct writer *w, struct buf *out)
 	struct elf_writer e;
 
 	elf_writer_init(&e);
+	if (w->s->lines_only) {
+		add_section(&e, ".debug_line", &w->line);
+		elf_write_file(&e, out);
+		elf_writer_fini(&e);
+		return;
+	}
 	if (w->s->compressed)
 		add_compressed(&e, ".debug_info", &w->info);
 	else

@@ -28,6 +28,7 @@ struct dwarf_shape {
 	bool split;      /* the entries are in a split file */
 	bool package;    /* which is a package */
 	bool compressed; /* .debug_info is, with zlib */
+	bool lines_only; /* there is nothing but the table of lines */
 };
 
 struct dwarf_written {

@@ -6,6 +6,18 @@
 
 #include <errno.h>
 
+static int open_lines(struct unit *u)
+{
+	u->root.present = 1u << DIE_STMT_LIST;
+	u->root.v[DIE_STMT_LIST] = (struct form_value){FORM_NUMBER, u->head->offset};
+	return 0;
+}
+
+static uint64_t base_of(const struct unit *u, enum die_slot slot, uint64_t otherwise)
+{
+	return die_has(&u->root, slot) ? die_number(&u->root, slot) : otherwise;
+}
+
 int unit_open(struct unit *u, struct dwarf_file *file, const struct unit_head *head,
 	      struct dwarf_file *alt)
 {
@@ -16,6 +28,8 @@ int unit_open(struct unit *u, struct dwarf_file *file, const struct unit_head *h
 	int r;
 
 	*u = (struct unit){.head = head, .file = file, .main = file, .alt = alt};
+	if (head->type == DW_UT_lines)
+		return open_lines(u);
 	cursor_seek(c, head->root);
 	code = cursor_uleb(c);
 	if (c->error || !code)
@@ -28,12 +42,8 @@ int unit_open(struct unit *u, struct dwarf_file *file, const struct unit_head *h
 	abbrev_free(&t);
 	if (r < 0 || !a || c->error)
 		return r < 0 ? r : c->error ? c->error : -ENOEXEC;
-	u->str_offsets_base = die_has(&u->root, DIE_STR_OFFSETS_BASE)
-				      ? die_number(&u->root, DIE_STR_OFFSETS_BASE)
-				      : head->str_offsets_base;
-	u->rnglists_base = die_has(&u->root, DIE_RNGLISTS_BASE)
-				   ? die_number(&u->root, DIE_RNGLISTS_BASE)
-				   : head->rnglists_base;
+	u->str_offsets_base = base_of(u, DIE_STR_OFFSETS_BASE, head->str_offsets_base);
+	u->rnglists_base = base_of(u, DIE_RNGLISTS_BASE, head->rnglists_base);
 	u->addr_base = die_number(&u->root, DIE_ADDR_BASE);
 	u->ranges_base = die_number(&u->root, DIE_RANGES_BASE);
 	if (die_has(&u->root, DIE_LOW_PC) &&

@@ -28,7 +28,8 @@ struct spans {
 	VEC(struct span) list;
 };
 
-/* Reads the first entry. */
+/* Reads the first entry; a table of lines alone (DW_UT_lines) stands for one that says where it is.
+ */
 int unit_open(struct unit *u, struct dwarf_file *file, const struct unit_head *head,
 	      struct dwarf_file *alt);
 

@@ -37,6 +37,8 @@ static const struct {
 	{CURLE_HTTP2_STREAM, -EPROTO, DETAIL_ALSO, "", " broke off the HTTP/2 stream"},
 	{CURLE_BAD_CONTENT_ENCODING, -EPROTO, DETAIL_ALSO, "the answer of ",
 	 " cannot be decompressed"},
+	{CURLE_FILESIZE_EXCEEDED, -E2BIG, DETAIL_NONE, "the answer of ",
+	 " is larger than is taken"},
 	{CURLE_TOO_MANY_REDIRECTS, -EPROTO, DETAIL_NONE, "", " redirects in a circle"},
 	{CURLE_SSL_CACERT_BADFILE, -EPROTO, DETAIL_ALSO, "TLS with ",
 	 ": the CA certificates cannot be read"},

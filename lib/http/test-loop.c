@@ -2,7 +2,6 @@
 /* The loop and the server of test-loop.h. */
 #include "http/test-loop.h"
 
-#include "base/clock.h"
 #include "base/test.h"
 
 #include <arpa/inet.h>
@@ -11,80 +10,27 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void on_watch(void *context, int fd, uint32_t events)
-{
-	struct test_loop *loop = context;
-	short flags = (short)((events & HTTP_IN ? POLLIN : 0) | (events & HTTP_OUT ? POLLOUT : 0));
-	size_t i = 0;
-
-	while (i < loop->n_fds && loop->fds[i].fd != fd)
-		i++;
-	if (!events) {
-		if (i < loop->n_fds)
-			loop->fds[i] = loop->fds[--loop->n_fds];
-		return;
-	}
-	expect(i < TEST_LOOP_MAX);
-	if (i == loop->n_fds)
-		loop->n_fds++;
-	loop->fds[i] = (struct pollfd){.fd = fd, .events = flags};
-}
-
-static void on_timer(void *context, int64_t after_ms)
-{
-	struct test_loop *loop = context;
-
-	loop->deadline_ns = after_ms < 0 ? INT64_MAX : clock_mono() + after_ms * NS_PER_MSEC;
-}
-
 void test_loop_init(struct test_loop *loop)
 {
-	struct http_loop hooks = {loop, on_watch, on_timer};
 	struct error err = ERROR_NULL;
 
-	*loop = (struct test_loop){.deadline_ns = INT64_MAX};
-	if (http_client_new(&hooks, &loop->client, &err))
+	if (http_polled_init(&loop->poll, &err))
 		test_fail(__FILE__, __LINE__, "%s", err.text);
+	loop->client = loop->poll.client;
 }
 
 void test_loop_fini(struct test_loop *loop)
 {
 	http_client_free(loop->client);
-	expect_eq(loop->n_fds, 0);
-	expect(loop->deadline_ns == INT64_MAX);
-}
-
-static void turn(struct test_loop *loop, int64_t until_ns)
-{
-	struct pollfd ready[TEST_LOOP_MAX];
-	size_t n = loop->n_fds;
-	int64_t wake = loop->deadline_ns < until_ns ? loop->deadline_ns : until_ns;
-	int64_t wait = wake - clock_mono();
-
-	memcpy(ready, loop->fds, sizeof(ready));
-	poll(ready, n, wait <= 0 ? 0 : (int)((wait + NS_PER_MSEC - 1) / NS_PER_MSEC));
-	for (size_t i = 0; i < n; i++) {
-		uint32_t events = (ready[i].revents & POLLIN ? HTTP_IN : 0) |
-				  (ready[i].revents & POLLOUT ? HTTP_OUT : 0);
-
-		if (ready[i].revents & (POLLHUP | POLLERR))
-			events |= HTTP_IN | HTTP_OUT;
-		if (events)
-			http_ready(loop->client, ready[i].fd, events);
-	}
-	if (clock_mono() >= loop->deadline_ns) {
-		loop->deadline_ns = INT64_MAX;
-		http_timeout(loop->client);
-	}
+	loop->poll.client = NULL;
+	expect_eq(loop->poll.fds.n, 0);
+	expect(loop->poll.deadline_ns == INT64_MAX);
+	http_polled_fini(&loop->poll);
 }
 
 bool test_loop_until(struct test_loop *loop, const bool *flag, int64_t timeout_ms)
 {
-	int64_t until = clock_mono() + timeout_ms * NS_PER_MSEC;
-
-	while (!*flag && clock_mono() < until)
-		turn(loop, until);
-	return *flag;
+	return http_polled_until(&loop->poll, flag, timeout_ms);
 }
 
 struct test_server {

@@ -7,17 +7,12 @@
 #ifndef HTTP_TEST_LOOP_H
 #define HTTP_TEST_LOOP_H
 
-#include "http/http.h"
+#include "http/polled.h"
 
-#include <poll.h>
 #include <pthread.h>
 
-#define TEST_LOOP_MAX 64
-
 struct test_loop {
-	struct pollfd fds[TEST_LOOP_MAX];
-	size_t n_fds;
-	int64_t deadline_ns; /* INT64_MAX: the timer is off */
+	struct http_polled poll;
 	struct http_client *client;
 };
 

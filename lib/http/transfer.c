@@ -152,6 +152,9 @@ static CURLcode set_basics(struct transfer *t, const struct http_request *reques
 	SET(CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
 	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
 	SET(CURLOPT_SOCKOPTFUNCTION, on_socket_made);
+	/* A stream that says it is too long is not begun. */
+	if (request->data && request->max_response && request->max_response <= INT64_MAX)
+		SET(CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)request->max_response);
 	return code;
 }
 

@@ -50,7 +50,7 @@ struct cached_object {
 	int64_t used_ns, retry_ns;
 	int state;
 	unsigned int crashes; /* of the parser over it */
-	bool fetched;         /* its debug file came from elsewhere, and is in use */
+	uint32_t fetched;     /* a bit for each file that came from elsewhere, and is in use */
 	char link[256];       /* other files that belong to it, as the file says; "": none */
 	char alt[168];
 	VEC(struct cached_name) results;

@@ -7,13 +7,14 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#define CLIENT "/usr/bin/debuginfod-find"
+#define PROGRAM "andiron-debuginfod"
 #define BUILD_ID_MAX 128
 
 enum state { WANTED, RUNNING, ARRIVED, ABSENT };
@@ -39,6 +40,7 @@ void fetch_fini(struct fetch *f)
 		free(*k);
 	}
 	vec_free(&f->known);
+	free(f->program);
 	free(f->urls);
 	free(f->cache);
 }
@@ -54,11 +56,32 @@ static int replace(char **to, struct str text)
 	return 0;
 }
 
-int fetch_set(struct fetch *f, struct str urls, struct str cache)
+/* The program lies beside the file that this code was loaded from. */
+static int find_program(struct fetch *f)
 {
-	int r = replace(&f->urls, urls);
+	_cleanup_(buf_free) struct buf path = BUF_NULL;
+	struct str self;
+	Dl_info info;
 
-	return r < 0 ? r : replace(&f->cache, cache);
+	if (f->program)
+		return 0;
+	if (!dladdr((void *)(uintptr_t)find_program, &info) || !info.dli_fname)
+		return -ENOENT;
+	self = str_of(info.dli_fname);
+	self = str_first(self, str_rfind(self, '/') < self.n ? str_rfind(self, '/') + 1 : 0);
+	buf_printf(&path, "%.*s" PROGRAM, STR_FMT(self));
+	f->program = buf_take(&path);
+	return f->program ? 0 : -ENOMEM;
+}
+
+int fetch_set(struct fetch *f, const struct fetch_settings *settings)
+{
+	int r = replace(&f->urls, settings->urls);
+
+	f->max_bytes = settings->max_bytes;
+	f->cache_bytes = settings->cache_bytes;
+	f->lines_only = settings->lines_only;
+	return r < 0 ? r : replace(&f->cache, settings->cache);
 }
 
 static struct fetched *find(const struct fetch *f, struct str build_id)
@@ -145,34 +168,70 @@ static void ended(void *arg, const struct andiron_spawn_result *result)
 	fetch_start(f);
 }
 
+/* What the program may know of ours: where to keep files, whom to trust, how to get out. */
+static const char *const passed[] = {"XDG_CACHE_HOME",     "DEBUGINFOD_CACHE_PATH",
+				     "DEBUGINFOD_TIMEOUT", "DEBUGINFOD_MAXTIME",
+				     "DEBUGINFOD_MAXSIZE", "SSL_CERT_FILE",
+				     "SSL_CERT_DIR",       "http_proxy",
+				     "https_proxy",        "HTTPS_PROXY",
+				     "all_proxy",          "ALL_PROXY",
+				     "no_proxy",           "NO_PROXY"};
+#define N_PASSED (sizeof(passed) / sizeof(passed[0]))
+
+struct environment {
+	struct buf text;
+	size_t at[N_PASSED + 3], n;
+};
+
+static void put(struct environment *e, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	e->at[e->n++] = e->text.n;
+	buf_printf(&e->text, "%s=%s%c", name, value, 0);
+}
+
+static void put_all(struct environment *e, const struct fetch *f)
+{
+	const char *home = getenv("HOME");
+
+	put(e, "DEBUGINFOD_URLS", f->urls);
+	put(e, "HOME", home ? home : "/var/cache");
+	for (size_t i = 0; i < N_PASSED; i++)
+		put(e, passed[i],
+		    f->cache && !strcmp(passed[i], "DEBUGINFOD_CACHE_PATH") ? f->cache
+									    : getenv(passed[i]));
+}
+
 static int start(struct fetch *f, struct fetched *k)
 {
-	const char *const argv[] = {CLIENT, "debuginfo", k->build_id, NULL};
-	_cleanup_(buf_free) struct buf text = BUF_NULL;
-	const char *envp[8];
-	size_t at[4], n = 0;
+	char max_bytes[24], cache_bytes[24];
+	const char *argv[] = {f->program,
+			      "--max-bytes",
+			      max_bytes,
+			      "--cache-bytes",
+			      cache_bytes,
+			      k->build_id,
+			      f->lines_only ? "--lines" : NULL,
+			      NULL};
+	struct environment e = {.n = 0};
+	const char *envp[N_PASSED + 3];
 	struct andiron_spawn spawn = {.size = sizeof(spawn),
 				      .argv = argv,
 				      .envp = envp,
 				      .deadline_ns = FETCH_DEADLINE_NS,
 				      .max_output = 8192};
+	int r;
 
-	at[n++] = text.n;
-	buf_printf(&text, "DEBUGINFOD_URLS=%s%c", f->urls, 0);
-	at[n++] = text.n;
-	buf_printf(&text, "DEBUGINFOD_MAXSIZE=%llu%c", (unsigned long long)FETCH_MAX_BYTES, 0);
-	at[n++] = text.n;
-	buf_printf(&text, "HOME=%s%c", getenv("HOME") ? getenv("HOME") : "/var/cache", 0);
-	if (f->cache) {
-		at[n++] = text.n;
-		buf_printf(&text, "DEBUGINFOD_CACHE_PATH=%s%c", f->cache, 0);
-	}
-	if (text.failed)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		envp[i] = text.p + at[i];
-	envp[n] = NULL;
-	return f->abi.host->spawn(f->abi.instance, &spawn, ended, k);
+	snprintf(max_bytes, sizeof(max_bytes), "%llu", (unsigned long long)f->max_bytes);
+	snprintf(cache_bytes, sizeof(cache_bytes), "%llu", (unsigned long long)f->cache_bytes);
+	put_all(&e, f);
+	for (size_t i = 0; i < e.n; i++)
+		envp[i] = e.text.p + e.at[i];
+	envp[e.n] = NULL;
+	r = e.text.failed ? -ENOMEM : f->abi.host->spawn(f->abi.instance, &spawn, ended, k);
+	buf_free(&e.text);
+	return r;
 }
 
 void fetch_start(struct fetch *f)
@@ -186,7 +245,9 @@ void fetch_start(struct fetch *f)
 			continue;
 		(*k)->state = RUNNING;
 		f->n_running++;
-		r = start(f, *k);
+		r = find_program(f);
+		if (r == 0)
+			r = start(f, *k);
 		if (r == 0)
 			continue;
 		f->n_running--;
@@ -194,9 +255,7 @@ void fetch_start(struct fetch *f)
 		(*k)->state = ABSENT;
 		(*k)->retry_ns = clock_mono() + FETCH_RETRY_NS;
 		abi_log(&f->abi, ANDIRON_LOG_WARN,
-			"debug files cannot be fetched: " CLIENT
-			" does not start (error %d); install it "
-			"(Debian: debuginfod, Fedora: elfutils-debuginfod-client)",
-			-r);
+			"debug files cannot be fetched: %s does not start (error %d); it belongs beside the plugin's file",
+			f->program ? f->program : PROGRAM, -r);
 	}
 }

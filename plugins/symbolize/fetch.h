@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Debug files from debuginfod servers. They are fetched by elfutils' own client, debuginfod-find,
- * as a child process: so its cache on disk is the one that gdb and perf use too, and who talks to
- * the network neither parses nor samples. Nothing is fetched unless a server is configured.
+ * Debug files from debuginfod servers. They are fetched by a program of our own beside the plugin
+ * (fetcher/main.c), as a child process, into the folder that elfutils' client uses too: so gdb and
+ * perf share it, and who talks to the network neither parses nor samples. Nothing is fetched unless
+ * a server is configured.
  *
  * Each build id is asked for once; a server that does not have it is asked again after ten minutes.
- * At most two clients run, each at most two minutes and for files of at most 512 MiB.
+ * At most two clients run, each at most two minutes. A file that is too large costs its table of
+ * lines and its symbols only, where the server gives sections.
  */
 #ifndef SYMBOLIZE_FETCH_H
 #define SYMBOLIZE_FETCH_H
@@ -18,7 +20,6 @@
 #define FETCH_KNOWN_MAX 1024u
 #define FETCH_RETRY_NS (INT64_C(600) * 1000000000)
 #define FETCH_DEADLINE_NS (INT64_C(120) * 1000000000)
-#define FETCH_MAX_BYTES (UINT64_C(512) << 20)
 
 /* Called when a file has arrived. [loop] [serial]. */
 typedef void (*fetch_arrived_fn)(void *context);
@@ -29,8 +30,11 @@ struct fetch {
 	struct abi_context abi;
 	fetch_arrived_fn arrived;
 	void *context;
-	char *urls;  /* separated by spaces; NULL: none */
-	char *cache; /* NULL: elfutils' default */
+	char *program; /* that fetches; NULL: the one beside the plugin */
+	char *urls;    /* separated by spaces; NULL: none */
+	char *cache;   /* NULL: elfutils' default */
+	uint64_t max_bytes, cache_bytes;
+	bool lines_only;
 	VEC(struct fetched *) known;
 	unsigned int n_running;
 	uint64_t n_arrived, n_absent, n_failed;
@@ -40,9 +44,16 @@ void fetch_init(struct fetch *f, const struct abi_context *abi, fetch_arrived_fn
 		void *context);
 void fetch_fini(struct fetch *f);
 
-/* Servers, separated by spaces, and where to keep files; both copied, either may be empty. 0 or
- * -ENOMEM. */
-int fetch_set(struct fetch *f, struct str urls, struct str cache);
+struct fetch_settings {
+	struct str urls;      /* of servers, separated by spaces; empty: nothing is fetched */
+	struct str cache;     /* where to keep files; empty: as elfutils' client does */
+	uint64_t max_bytes;   /* of a file; of a larger one its table of lines is fetched */
+	uint64_t cache_bytes; /* of all that is kept; 0: not bounded */
+	bool lines_only;      /* inlined calls are not wanted */
+};
+
+/* All is copied. 0 or -ENOMEM. */
+int fetch_set(struct fetch *f, const struct fetch_settings *settings);
 
 /* A descriptor of the debug file of that build id, to close; -ENOENT: it has
  * not arrived. O(known). */

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define CACHE_BYTES_DEFAULT INT64_C(33554432)
+#define DEBUGINFOD_MAX_DEFAULT INT64_C(268435456)
+#define DEBUGINFOD_CACHE_DEFAULT INT64_C(4294967296)
 
 static const struct andiron_option options[] = {
 	{.name = "forward_to",
@@ -34,8 +36,8 @@ static const struct andiron_option options[] = {
 	{.name = "debuginfod",
 	 .type = ANDIRON_TYPE_BOOL,
 	 .default_text = "false",
-	 .doc = "Whether debug files that are not here are fetched from debuginfod servers, by elfutils' "
-		"debuginfod-find and into its cache.",
+	 .doc = "Whether debug files that are not here are fetched from debuginfod servers, into the folder "
+		"that elfutils' client uses too.",
 	 .since = "0.1"},
 	{.name = "debuginfod_urls",
 	 .type = ANDIRON_TYPE_STRING,
@@ -46,6 +48,23 @@ static const struct andiron_option options[] = {
 	 .type = ANDIRON_TYPE_STRING,
 	 .doc = "Where fetched files are kept, instead of $HOME/.cache/debuginfod_client.",
 	 .since = "0.1"},
+	{.name = "debuginfod_max_bytes",
+	 .type = ANDIRON_TYPE_INT,
+	 .default_text = "268435456",
+	 .doc = "How large a debug file may be that is fetched whole. Of a larger one only symbols and lines "
+		"are fetched, without inlined calls, where the server gives sections; each of those may be "
+		"as large.",
+	 .since = "0.1",
+	 .min = 1,
+	 .max = INT64_C(1) << 40},
+	{.name = "debuginfod_cache_bytes",
+	 .type = ANDIRON_TYPE_INT,
+	 .default_text = "4294967296",
+	 .doc = "How much is kept on disk; what was used least recently is removed first, and what nobody "
+		"used in a week. 0: only the latter.",
+	 .since = "0.1",
+	 .min = 0,
+	 .max = INT64_C(1) << 50},
 	{.name = "inlines",
 	 .type = ANDIRON_TYPE_BOOL,
 	 .default_text = "true",
@@ -57,11 +76,19 @@ const struct andiron_options symbolize_options = ANDIRON_OPTIONS(options);
 
 int symbolize_fetch(const struct andiron_value *args, struct fetch *f)
 {
-	struct str urls = value_str(args, "debuginfod_urls", str_of(getenv("DEBUGINFOD_URLS")));
+	struct fetch_settings settings = {
+		.urls = value_str(args, "debuginfod_urls", str_of(getenv("DEBUGINFOD_URLS"))),
+		.cache = value_str(args, "debuginfod_cache_path", STR_NULL),
+		.max_bytes =
+			(uint64_t)value_int(args, "debuginfod_max_bytes", DEBUGINFOD_MAX_DEFAULT),
+		.cache_bytes = (uint64_t)value_int(args, "debuginfod_cache_bytes",
+						   DEBUGINFOD_CACHE_DEFAULT),
+		.lines_only = !value_bool(args, "inlines", true),
+	};
 
 	if (!value_bool(args, "debuginfod", false))
-		urls = STR_NULL;
-	return fetch_set(f, urls, value_str(args, "debuginfod_cache_path", STR_NULL));
+		settings.urls = STR_NULL;
+	return fetch_set(f, &settings);
 }
 
 struct symbolizer_settings symbolize_settings(const struct andiron_value *args)

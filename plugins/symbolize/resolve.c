@@ -56,14 +56,15 @@ static struct str build_id_of(const struct symbolizer *s, const struct cached_ob
 	return (struct str){info.gnu_build_id.ptr, info.gnu_build_id.len};
 }
 
-/* A debug file that was fetched; *reopen where the parser does not know it yet. */
-static int open_fetched(struct symbolizer *s, struct cached_object *o, uint32_t *flags)
+/* A file that was fetched; PARSER_REOPEN where the parser does not know it yet. */
+static int open_fetched(struct symbolizer *s, struct cached_object *o, enum tables_file file,
+			struct str build_id, uint32_t *flags)
 {
-	int fd = s->source.open ? s->source.open(s->source.self, build_id_of(s, o)) : -ENOENT;
+	int fd = s->source.open && build_id.n ? s->source.open(s->source.self, build_id) : -ENOENT;
 
-	if (fd >= 0 && !o->fetched) {
+	if (fd >= 0 && !(o->fetched & 1u << file)) {
 		*flags |= PARSER_REOPEN;
-		o->fetched = true;
+		o->fetched |= 1u << file;
 		s->totals.fetched++;
 	}
 	return fd;
@@ -82,9 +83,11 @@ static int open_files(struct symbolizer *s, struct cached_object *o, int fds[TAB
 	if (fds[TABLES_DEBUG] < 0)
 		fds[TABLES_DEBUG] = open_named(s, o, ANDIRON_OPEN_DEBUG_LINK, o->link);
 	if (fds[TABLES_DEBUG] < 0)
-		fds[TABLES_DEBUG] = open_fetched(s, o, flags);
+		fds[TABLES_DEBUG] = open_fetched(s, o, TABLES_DEBUG, build_id_of(s, o), flags);
 	if (s->settings.lines || s->settings.inlines) {
 		fds[TABLES_ALT] = open_named(s, o, ANDIRON_OPEN_BUILD_ID, o->alt);
+		if (fds[TABLES_ALT] < 0)
+			fds[TABLES_ALT] = open_fetched(s, o, TABLES_ALT, str_of(o->alt), flags);
 		fds[TABLES_PACKAGE] = open_one(s, o, ANDIRON_OPEN_PACKAGE);
 	}
 	for (unsigned int i = 0; i < TABLES_FILES; i++)
@@ -202,11 +205,12 @@ static int ask(struct symbolizer *s, struct cached_object *o, const struct resol
 	};
 	struct answer_head head;
 	struct str rest;
-	bool link, alt;
+	bool link, alt, has_alt;
 	int r = open_files(s, o, request.fds, &request.flags);
 
 	if (r < 0)
 		return -ENOENT;
+	has_alt = request.fds[TABLES_ALT] >= 0;
 	buf_clear(answer);
 	r = s->port.ask(s->port.self, &request, answer);
 	if (r < 0)
@@ -218,6 +222,9 @@ static int ask(struct symbolizer *s, struct cached_object *o, const struct resol
 	alt = learn(o->alt, sizeof(o->alt), head.alt);
 	if (head.lacking && s->source.want)
 		s->source.want(s->source.self, build_id_of(s, o), q->now_ns);
+	/* It is looked for here first, in the next round. */
+	if (o->alt[0] && !alt && !has_alt && s->source.want)
+		s->source.want(s->source.self, str_of(o->alt), q->now_ns);
 	return link || alt;
 }
 

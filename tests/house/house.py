@@ -25,6 +25,7 @@ LAW = {
     "lib/dwarf": {"base", "elf"},
     "lib/pprof": {"base", "zlib", "protobuf-c"},
     "lib/http": {"base", "curl"},
+    "lib/debuginfod": {"base", "http"},
     "lib/client": {"andiron", "abi", "base", "http"},
     "lib/export": {"andiron", "abi", "base", "pprof"},
     "bpf": {"andiron", "bpf", "base"},
@@ -33,6 +34,7 @@ LAW = {
     "plugins/process": {"andiron", "abi", "base", "proc", "bpf", "skel", "process"},
     "plugins/ebpf": {"andiron", "abi", "base", "elf", "unwind", "proc", "bpf", "skel", "sampler"},
     "plugins/relabel": {"andiron", "abi", "base"},
+    "plugins/symbolize/fetcher": {"base", "debuginfod"},
     "plugins/symbolize": {"andiron", "abi", "base", "dwarf", "elf", "libiberty"},
     "plugins/file": {"andiron", "abi", "base", "pprof", "export"},
     "k8s-discovery": {"andiron", "abi", "base", "http", "client", "jansson", "yaml"},
@@ -42,7 +44,7 @@ LAW = {
 LIBRARIES = {"curl": "curl", "jansson.h": "jansson", "libelf.h": "libelf", "gelf.h": "gelf", "elf.h": None, "lzma.h": "lzma",
              "zlib.h": "zlib", "protobuf-c": "protobuf-c", "bpf": "bpf", "libiberty": "libiberty",
              "demangle.h": "libiberty", "yaml.h": "yaml"}
-OURS = {"base", "abi", "dwarf", "elf", "pprof", "http", "client", "export", "proc", "unwind", "host", "andiron"}
+OURS = {"base", "abi", "debuginfod", "dwarf", "elf", "pprof", "http", "client", "export", "proc", "unwind", "host", "andiron"}
 
 FILE_LINES, FUNCTION_LINES, COMPLEXITY = 600, 80, 15
 BANNED = re.compile(r"(?<![\w>.])(sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gets|alloca|system|popen|sleep|usleep|nanosleep)\s*\(")

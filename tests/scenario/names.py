@@ -176,11 +176,11 @@ pyroscope.ebpf "all" {
 profile.symbolize "s" {
   forward_to            = [profile.file.out.receiver]
   debuginfod            = true
-  debuginfod_urls       = "http://127.0.0.1:%d"
-  debuginfod_cache_path = "%s/cache"
+  debuginfod_cache_path = "%s/%s"
+  %s
 }
 profile.file "out" {
-  paths = ["%s"]
+  paths = ["%s.folded", "%s.pb.gz"]
 }
 """
 
@@ -191,41 +191,66 @@ def free_port():
         return s.getsockname()[1]
 
 
-def resolved_by_debuginfod(port, output):
-    """An agent comes to name `twist`, which is only in the debug file."""
-    write("d.alloy", DEBUGINFOD % (port, os.getcwd(), output))
+def resolved_by_debuginfod(cache, output, url, settings=""):
+    """An agent comes to name `turn`, which is only in the debug file; the server is named by the environment."""
+    write("d.alloy", DEBUGINFOD % (os.getcwd(), cache, settings, output, output))
+    os.environ["DEBUGINFOD_URLS"] = url
     with Agent("d.alloy") as agent:
         agent.until_metric("andiron_symbolize_fetched_total")
+        agent.until_metric("andiron_symbolize_frames_resolved_total", labels='source="debug"')
         agent.stop()
-    assert "turn;twist " in read(output), read(output)[:3000]
+    os.environ["DEBUGINFOD_URLS"] = ""
+    return read(f"{output}.folded")
+
+
+def twist_with_debug_file(folder):
+    """A stripped program that runs long, whose debug file lies in `folder`; its build id."""
+    write("twist.c", C_PROGRAM.replace("i < 900", "i < 90000"))
+    run("gcc", "-O2", "-g", "-Wl,--build-id", "-o", "twist", "twist.c").expect(0)
+    os.mkdir(folder)
+    run("objcopy", "--only-keep-debug", "twist", f"{folder}/twist.debug").expect(0)
+    run("strip", "twist").expect(0)
+    return re.search(r"Build ID: (\w+)", run("readelf", "-n", "twist").out)[1]
 
 
 @case
 def debuginfod():
-    """A stripped program's debug file comes from a debuginfod server; when that is stopped, the cache answers."""
+    """A stripped program's debug file comes from a debuginfod server, whole or in sections; when that is stopped, the cache
+    answers. elfutils' client takes what we have kept, and we what it has."""
     need_root()
     for tool in ("debuginfod", "debuginfod-find"):
         if not shutil.which(tool):
             raise Skip(f"needs {tool}: install debuginfod")
-    write("twist.c", C_PROGRAM.replace("i < 900", "i < 90000"))
-    run("gcc", "-O2", "-g", "-Wl,--build-id", "-o", "twist", "twist.c").expect(0)
-    os.mkdir("files")
-    run("objcopy", "--only-keep-debug", "twist", "files/twist.debug").expect(0)
-    run("strip", "twist").expect(0)
+    build_id = twist_with_debug_file("files")
     port = free_port()
+    url = f"http://127.0.0.1:{port}"
+
+    def theirs(cache, *what):
+        return run("debuginfod-find", *what, env={**os.environ, "DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": f"{os.getcwd()}/{cache}"})
+
     server = Background("debuginfod", "-p", str(port), "-d", "files/db", "-F", "files", env={**os.environ, "DEBUGINFOD_URLS": ""})
     with server, Background("./twist"):
-        found = {**os.environ, "DEBUGINFOD_URLS": f"http://127.0.0.1:{port}", "DEBUGINFOD_CACHE_PATH": "other"}
-        build_id = re.search(r"Build ID: (\w+)", run("readelf", "-n", "twist").out)[1]
         # A miss is remembered for ten minutes, so each try has a cache of its own.
         tries = iter(range(10 ** 6))
-        server.until(lambda: run("debuginfod-find", "debuginfo", build_id,
-                                 env={**found, "DEBUGINFOD_CACHE_PATH": f"other{next(tries)}"}).code == 0, "the server has scanned")
-        resolved_by_debuginfod(port, "first.folded")
-        assert os.path.isfile(f"cache/{build_id}/debuginfo"), os.listdir("cache")
+        server.until(lambda: theirs(f"try{next(tries)}", "debuginfo", build_id).code == 0, "the server has scanned")
+        theirs("theirs", "debuginfo", build_id).expect(0)
+        assert "turn;twist " in resolved_by_debuginfod("ours", "first", url)
+        assert os.path.isfile(f"ours/{build_id}/debuginfo"), os.listdir("ours")
+        # A file that is too large costs its lines and symbols: names and lines, no inlined calls.
+        large = resolved_by_debuginfod("parts", "large", url, "debuginfod_max_bytes = 4096")
+        assert re.search(r"turn \d", large) and "turn;twist" not in large, large[:3000]
+        assert sorted(os.listdir(f"parts/{build_id}")) == [f"section-{n}" for n in (".andiron", ".debug_line", ".debug_line_str", ".strtab", ".symtab")]
+        if shutil.which("go"):
+            listed = run("go", "tool", "pprof", "-list", "turn", "large.pb.gz").expect(0).out
+            assert re.search(r"ms .*\d+:.*x \* 2654435761u", listed), listed
         server.signal(signal.SIGKILL)
         server.process.wait()
-        resolved_by_debuginfod(port, "second.folded")
+        assert "turn;twist " in resolved_by_debuginfod("ours", "second", url)
+        assert "turn;twist " in resolved_by_debuginfod("theirs", "third", url)
+        for cache, what in (("ours", ("debuginfo", build_id)), ("parts", ("section", build_id, ".debug_line")),
+                            ("parts", ("section", build_id, ".symtab"))):
+            kept = theirs(cache, *what).expect(0).out.strip()
+            assert kept.startswith(f"{os.getcwd()}/{cache}/{build_id}/") and os.path.getsize(kept) > 0, kept
 
 
 @case
