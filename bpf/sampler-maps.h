@@ -103,7 +103,7 @@ struct {
 	__uint(max_entries, UNWIND_SETS);
 	__type(key, __u32);
 	__type(value, struct unwind_set);
-} returns SEC(".maps");
+} rows SEC(".maps");
 
 /* ANDIRON_WALK_RESUME, and those of language runtimes. */
 struct {

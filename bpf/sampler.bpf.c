@@ -132,10 +132,9 @@ SAMPLER_INLINE const struct unwind_entry *h_entry(unwind_env e, __u32 i)
 	return bpf_map_lookup_elem(&rules, &i);
 }
 
-SAMPLER_INLINE struct unwind_set *h_returns(unwind_env e, __u32 i)
+SAMPLER_INLINE struct unwind_set *h_rows(unwind_env e, __u32 i)
 {
-	i &= UNWIND_SETS - 1;
-	return bpf_map_lookup_elem(&returns, &i);
+	return bpf_map_lookup_elem(&rows, &i);
 }
 
 SAMPLER_INLINE struct unwind_space *h_space(__u32 i)

@@ -56,7 +56,7 @@ static struct world {
 	uint32_t n_wakes, n_processes, n_sent, n_cgroup_walks, n_captures;
 	struct andiron_walk walk;
 	struct unwind_space space;
-	struct unwind_set returns;
+	struct unwind_set rows[UNWIND_SETS];
 	/* The slab: one mapping that holds everything. */
 	struct {
 		uint64_t start;
@@ -168,9 +168,9 @@ static const struct unwind_entry *h_entry(unwind_env e, __u32 i)
 	return NULL;
 }
 
-static struct unwind_set *h_returns(unwind_env e, __u32 i)
+static struct unwind_set *h_rows(unwind_env e, __u32 i)
 {
-	return &world.returns;
+	return &world.rows[i];
 }
 
 static struct unwind_space *h_space(__u32 i)

@@ -9,13 +9,13 @@
  *   h_walk_state(e)               struct andiron_walk * or NULL
  *   h_slab(e, i)                  const __u8 *, UNWIND_SLAB_BYTES + UNWIND_SLAB_SPARE of them, or NULL
  *   h_entry(e, i)                 const struct unwind_entry * or NULL
- *   h_returns(e, i)               struct unwind_set *, i is wrapped, or NULL
+ *   h_rows(e, i)                  struct unwind_set *, i below UNWIND_SETS, or NULL: there is no cache
  *   h_read(e, to, n, address)     memory of the process; 0 or a reason of UNWIND_END_*
  *   h_pc_mask(e)                  bits of a return address that are address (arm64 signs it)
  *
  * A step is one frame: write its address down, find its rule, compute the caller's registers.
  * Nothing of it is in the caches when a sample comes, so its price is the lines it touches: one of the
- * stack and one of the cache of returns, where the address was met before; the
+ * stack and one of the cache of rows, where the address was met before; the
  * chain space, mapping, page, block, rule otherwise.
  *
  * The functions that search are separate and take numbers only, and they search without
@@ -48,6 +48,12 @@
 
 /* andiron_walk.end, between programs only: w->slot's program is to go on. */
 #define UNWIND_END_HAND_OVER 255
+
+/* Of unwind_search_gaps: the row is its block's last. */
+#define UNWIND_OPEN 0xffffull
+
+/* andiron_walk.row of what holds for a whole granule. */
+#define UNWIND_ROW_ALL ((__u64)(UNWIND_GRANULE - 1) << 8)
 
 /* Keeps the compiler from making a branch out of arithmetic. */
 #define UNWIND_OPAQUE(x) asm volatile("" : "+r"(x))
@@ -116,28 +122,43 @@ UNWIND_GLOBAL __u32 unwind_search_blocks(unwind_env e, __u32 slab_number, __u32 
 	return low;
 }
 
-/* The row of n, whose gaps are at `offset`, that holds what lies `distance` behind the first. */
-UNWIND_GLOBAL __u32 unwind_search_gaps(unwind_env e, __u32 slab_number, __u32 offset, __u32 n, __u32 distance)
+/* The row of n, whose gaps are at `offset`, that holds what lies `distance` behind the first: its number, from bit
+ * 8 on where it begins, and from bit 32 on where the next one does; UNWIND_OPEN: none does. */
+UNWIND_GLOBAL __u64 unwind_search_gaps(unwind_env e, __u32 slab_number, __u32 offset, __u32 n, __u32 distance)
 {
 	const __u8 *slab = h_slab(e, slab_number);
-	__u32 sum = 0, i;
+	__u32 sum = 0, start = 0, i;
 
 	if (!slab)
 		return 0;
 	for (i = 1; i < UNWIND_BLOCK_ROWS && i < n; i++) {
 		sum += slab[(offset + i) & (UNWIND_SLAB_BYTES - 1)];
 		if (sum > distance)
-			break;
+			return (i - 1) | start << 8 | (__u64)sum << 32;
+		start = sum;
 	}
-	return i - 1;
+	return (i - 1) | start << 8 | UNWIND_OPEN << 32;
 }
 
-/* The number of the rule that the page at `ref` has for the address with these low bits; 0: none. */
-UNWIND_INLINE __u32 unwind_in_page(unwind_env e, __u32 ref, __u32 low)
+/* How much of its granule a row covers that begins `before` bytes before `at` and ends `after` bytes after, as in
+ * a key of the cache of rows. */
+UNWIND_INLINE __u64 unwind_row_range(__u64 at, __u32 before, __u32 after)
+{
+	__u32 here = at & (UNWIND_GRANULE - 1);
+	__u32 first = here > before ? here - before : 0;
+	__u32 last = here + after < UNWIND_GRANULE ? here + after - 1 : UNWIND_GRANULE - 1;
+
+	return (first & 0xff) | (last & 0xff) << 8;
+}
+
+/* The number of the rule that the page at `ref` has for `at`, whose low bits are these there; 0: none. w->row: how
+ * far it holds. */
+UNWIND_INLINE __u32 unwind_in_page(unwind_env e, struct andiron_walk *w, __u32 ref, __u32 low, __u64 at)
 {
 	__u32 number = unwind_ref_slab(ref), offset = unwind_ref_offset(ref);
 	const __u8 *slab = h_slab(e, number);
-	__u32 n_blocks, n_rules, n_rows, block, row, end, rows, i;
+	__u32 n_blocks, n_rules, n_rows, block, row, end, rows, start, i, next = 1u << UNWIND_PAGE_BITS;
+	__u64 found;
 
 	if (!slab)
 		return 0;
@@ -149,11 +170,18 @@ UNWIND_INLINE __u32 unwind_in_page(unwind_env e, __u32 ref, __u32 low)
 	if (block == 0)
 		return 0;
 	block = offset + 4 * (block - 1);
+	start = unwind_u16(slab, block);
 	row = unwind_u16(slab, block + 2);
 	offset += 4 * n_blocks;
 	end = block + 4 < offset ? unwind_u16(slab, block + 6) : n_rows;
+	if (block + 4 < offset)
+		next = unwind_u16(slab, block + 4);
 	rows = offset + 2 * n_rules + 2 * row;
-	i = unwind_search_gaps(e, number, rows, end - row, low - unwind_u16(slab, block));
+	found = unwind_search_gaps(e, number, rows, end - row, low - start);
+	if (found >> 32 != UNWIND_OPEN)
+		next = start + (__u32)(found >> 32);
+	w->row = unwind_row_range(at, low - start - ((__u32)found >> 8), next - low);
+	i = found & 0xff;
 	i = slab[(rows + (end - row) + i) & (UNWIND_SLAB_BYTES - 1)];
 	return unwind_u16(slab, offset + 2 * i);
 }
@@ -172,7 +200,7 @@ UNWIND_INLINE __u64 unwind_by_table(unwind_env e, struct andiron_walk *w, const 
 	page = unwind_u32(slab, unwind_ref_offset(pages) + 4 * (__u32)(relative >> UNWIND_PAGE_BITS));
 	if (page == 0)
 		return unwind_end(w, UNWIND_END_NO_INFO);
-	number = unwind_in_page(e, page, relative & ((1u << UNWIND_PAGE_BITS) - 1));
+	number = unwind_in_page(e, w, page, relative & ((1u << UNWIND_PAGE_BITS) - 1), at);
 	entry = h_entry(e, number);
 	if (!entry || number == 0)
 		return unwind_end(w, UNWIND_END_NO_INFO);
@@ -206,6 +234,7 @@ UNWIND_GLOBAL __u64 unwind_find(unwind_env e, __u64 at)
 	case UNWIND_KIND_AUX:
 		return unwind_by_table(e, w, slab, offset, at, true);
 	case UNWIND_KIND_FRAMES:
+		w->row = UNWIND_ROW_ALL;
 		return UNWIND_BY_FRAMES;
 	case UNWIND_KIND_RUNTIME:
 		w->slot = unwind_u16(slab, offset + 22);
@@ -215,29 +244,54 @@ UNWIND_GLOBAL __u64 unwind_find(unwind_env e, __u64 at)
 	}
 }
 
-/* The rule for an address: from the cache of returns, else found and remembered there. */
+/* Whether a way whose check and rule are these holds the row of `at`. */
+UNWIND_INLINE bool unwind_row_holds(__u64 check, __u64 rule, __u64 key, __u64 at)
+{
+	__u64 rest = check ^ rule ^ key;
+
+	return rest < 2 * UNWIND_ROW_AUX && (at & 0xff) >= (rest & 0xff) && (at & 0xff) <= (rest >> 8 & 0xff);
+}
+
+/* Keeps the rule that unwind_find has found. */
+UNWIND_INLINE void unwind_remember(struct andiron_walk *w, struct unwind_set *set, __u64 key, __u64 rule)
+{
+	__u32 way = (__u32)((w->row & 0xff) * 0x9e3779b1u >> 30) & (UNWIND_WAYS - 1);
+
+	key |= w->row;
+	if (!(w->own & UNWIND_NO_AUX)) {
+		set->check[way ^ 1] = (key | UNWIND_ROW_WORD) ^ w->own;
+		set->rule[way ^ 1] = w->own;
+		key |= UNWIND_ROW_AUX;
+	}
+	set->check[way] = key ^ rule;
+	set->rule[way] = rule;
+}
+
+/* The rule for an address: from the cache of rows, else found and remembered there. */
 UNWIND_INLINE __u64 unwind_rule_at(unwind_env e, struct andiron_walk *w, __u64 at)
 {
-	__u64 key = unwind_return_key(at, (__u32)(w->space >> 48));
-	__u32 hash = unwind_return_hash(key);
-	struct unwind_set *set = h_returns(e, hash);
-	__u64 rule;
+	__u64 key = unwind_row_key(at, (__u32)(w->space >> 48)), rule, aux;
+	struct unwind_set *set = h_rows(e, unwind_row_set(key, at));
 
 	if (!set)
-		return unwind_end(w, UNWIND_END_NO_INFO);
+		return unwind_find(e, at);
 	for (int i = 0; i < UNWIND_WAYS; i++) {
 		rule = set->rule[i];
-		if (rule != 0 && (set->check[i] ^ rule) == key) {
-			w->own = UNWIND_NO_AUX;
-			return rule;
+		if (rule == 0 || !unwind_row_holds(set->check[i], rule, key, at))
+			continue;
+		w->own = UNWIND_NO_AUX;
+		aux = set->rule[i ^ 1];
+		if ((set->check[i] ^ rule) & UNWIND_ROW_AUX) {
+			if ((set->check[i ^ 1] ^ aux) !=
+			    ((set->check[i] ^ rule ^ UNWIND_ROW_AUX) | UNWIND_ROW_WORD))
+				break;
+			w->own = aux;
 		}
+		return rule;
 	}
 	rule = unwind_find(e, at);
-	if (rule != 0 && key != 0 && w->own == UNWIND_NO_AUX) {
-		hash = hash >> 16 & (UNWIND_WAYS - 1);
-		set->check[hash] = key ^ rule;
-		set->rule[hash] = rule;
-	}
+	if (rule != 0 && key != 0)
+		unwind_remember(w, set, key, rule);
 	return rule;
 }
 

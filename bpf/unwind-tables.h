@@ -261,28 +261,41 @@ static inline __u64 unwind_layout(__u64 start_code, __u64 arg_start, __u64 start
 }
 
 /*
- * The cache of returns: what a return address in a space led to the last time. One
- * set is one cache line; a set is found by unwind_return_hash(key). Several CPUs write
- * without a lock: `check` is key ^ rule, so an entry torn between two is none. What an auxiliary word belongs to
- * is not cached. Forgotten by writing zeros.
+ * The cache of rows: what an address in a space led to the last time, and how far around it that holds, within
+ * UNWIND_GRANULE bytes. So a call site is found again, and so is a loop wherever in it execution stood.
+ *
+ * One set is one cache line. Its number says what of the granule's address is not in the key: granules
+ * that lie together are sets that do. A row is a way; one with an auxiliary word is two, the second of which
+ * holds that word. Several CPUs write without a lock: `check` is key ^ rule, so a way torn between two is none.
+ * Forgotten by writing zeros.
+ *
+ *   key: bits  0..7  first byte of the granule that the row covers
+ *        bits  8..15 last one
+ *        bit   16    UNWIND_ROW_AUX: the next way but one bit holds the auxiliary word, under a key with UNWIND_ROW_WORD
+ *        bits 21..47 of the address
+ *        bits 48..63 space
  */
 #define UNWIND_WAYS 4
-#define UNWIND_SETS 8192u /* a power of two */
+#define UNWIND_SETS 8192u /* a power of two, as many granules as bits 8..20 tell apart */
+
+#define UNWIND_GRANULE  256u
+#define UNWIND_ROW_AUX  (1ull << 16)
+#define UNWIND_ROW_WORD (1ull << 17)
 
 struct unwind_set {
 	__u64 check[UNWIND_WAYS];
 	__u64 rule[UNWIND_WAYS];
 };
 
-/* 0 where the address is too high to be cached. */
-static inline __u64 unwind_return_key(__u64 pc, __u32 space)
+/* The key of an address, without what depends on its row. 0 where the address is too high to be cached. */
+static inline __u64 unwind_row_key(__u64 at, __u32 space)
 {
-	return pc >> 48 ? 0 : pc | (__u64)space << 48;
+	return at >> 48 ? 0 : (at & ~0x1fffffull) | (__u64)space << 48;
 }
 
-static inline __u32 unwind_return_hash(__u64 key)
+static inline __u32 unwind_row_set(__u64 key, __u64 at)
 {
-	return (__u32)(key * 0x9e3779b97f4a7c15ull >> 40);
+	return ((__u32)(at >> 8) ^ (__u32)(key * 0x9e3779b97f4a7c15ull >> 40)) & (UNWIND_SETS - 1);
 }
 
 /*

@@ -230,7 +230,7 @@ static int map_memory(struct session *s)
 		.slabs = bpf_map__fd(skel->maps.slabs),
 		.rules = bpf_map__fd(skel->maps.rules),
 		.spaces = bpf_map__fd(skel->maps.spaces),
-		.returns = bpf_map__fd(skel->maps.returns),
+		.rows = bpf_map__fd(skel->maps.rows),
 		.quiesce = quiesce,
 		.context = s,
 	};

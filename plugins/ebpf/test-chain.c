@@ -208,7 +208,7 @@ TEST(real_files_are_found_as_they_were_read)
 
 	test_kernel_init(&c->kernel);
 	kernel = (struct unwind_kernel){
-		test_kernel_slabs(&c->kernel), c->kernel.rules, c->kernel.spaces, c->kernel.returns,
+		test_kernel_slabs(&c->kernel), c->kernel.rules, c->kernel.spaces, c->kernel.rows,
 		test_kernel_quiesce,           &c->kernel};
 	c->vdso = copy_vdso();
 	c->images = images_new(&objects);

@@ -18,14 +18,14 @@ static void *memory(size_t n)
 
 #define RULES_BYTES   ((UNWIND_RULES_MAX + 1) * sizeof(struct unwind_entry))
 #define SPACES_BYTES  (UNWIND_SPACES * sizeof(struct unwind_space))
-#define RETURNS_BYTES (UNWIND_SETS * sizeof(struct unwind_set))
+#define ROWS_BYTES (UNWIND_SETS * sizeof(struct unwind_set))
 
 void test_kernel_init(struct test_kernel *k)
 {
 	*k = (struct test_kernel){.creates_left = UINT32_MAX};
 	k->rules = memory(RULES_BYTES);
 	k->spaces = memory(SPACES_BYTES);
-	k->returns = memory(RETURNS_BYTES);
+	k->rows = memory(ROWS_BYTES);
 }
 
 void test_kernel_fini(struct test_kernel *k)
@@ -34,7 +34,7 @@ void test_kernel_fini(struct test_kernel *k)
 	expect_eq(k->n_mapped, 0);
 	munmap(k->rules, RULES_BYTES);
 	munmap(k->spaces, SPACES_BYTES);
-	munmap(k->returns, RETURNS_BYTES);
+	munmap(k->rows, ROWS_BYTES);
 }
 
 static int create(void *context, uint32_t slab)

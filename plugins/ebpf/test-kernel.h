@@ -22,7 +22,7 @@ struct test_kernel {
 	void *context;
 	struct unwind_entry *rules;
 	struct unwind_space *spaces;
-	struct unwind_set *returns;
+	struct unwind_set *rows;
 };
 
 void test_kernel_init(struct test_kernel *k);

@@ -166,7 +166,7 @@ TEST(a_reused_pid_is_another_process)
 	world_free(w);
 }
 
-/* Ids are 65,535 and come back; what the cache of returns keeps under one is never what another
+/* Ids are 65,535 and come back; what the cache of rows keeps under one is never what another
  * space had under it. */
 TEST(ids_are_given_again_only_when_forgotten)
 {
@@ -196,7 +196,7 @@ TEST(ids_are_given_again_only_when_forgotten)
 }
 
 /* What runtimes claim of a file is theirs wherever it is mapped, and its own again when they let
- * go; the cache of returns does not answer for the time before. */
+ * go; the cache of rows does not answer for the time before. */
 TEST(runtimes_claim_code)
 {
 	static const struct unwind_claim claims[] = {

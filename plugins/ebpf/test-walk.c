@@ -35,6 +35,7 @@ static struct world {
 	uint32_t at; /* end of what is in use of the slab */
 	uint32_t pages;
 	uint64_t word;
+	struct unwind_set rows[UNWIND_SETS];
 	struct sampler_capture capture;
 	struct andiron_walk walk;
 } w;
@@ -74,13 +75,13 @@ static int page(void *context, uint32_t n, const void *bytes, size_t size, const
 	return 0;
 }
 
-/* A file whose n functions, SLOT bytes each, have these rules; mapped at CODE. */
-static void map_file(const struct unwind_entry *rules, size_t n, uint16_t kind)
+/* A file with these rows, the last of which ends at `end`; mapped at CODE. */
+static void map_rows(const struct elf_row *rows, size_t n, uint64_t end, uint16_t kind)
 {
 	struct {
 		uint64_t start;
 		struct unwind_mapping mapping;
-	} mappings = {.start = CODE, .mapping = {.end = CODE + n * SLOT, .kind = kind, .slot = 3}};
+	} mappings = {.start = CODE, .mapping = {.end = end, .kind = kind, .slot = 3}};
 	struct pages_maker *m;
 	uint64_t base;
 	uint32_t ref = 0;
@@ -90,7 +91,7 @@ static void map_file(const struct unwind_entry *rules, size_t n, uint16_t kind)
 	w.n_rules = 1;
 	m = pages_new(number, page, &ref);
 	for (size_t i = 0; i < n; i++)
-		expect_eq(pages_add(m, &(struct elf_row){CODE + i * SLOT, rules[i].rule, rules[i].aux}), 0);
+		expect_eq(pages_add(m, &rows[i]), 0);
 	expect_eq(pages_finish(m, &base), 0);
 	pages_free(m);
 	mappings.mapping.bias = base;
@@ -100,6 +101,17 @@ static void map_file(const struct unwind_entry *rules, size_t n, uint16_t kind)
 	w.capture.known = ~0u;
 	w.capture.exact = 1;
 	w.capture.n = SAMPLER_CAPTURE_BYTES;
+}
+
+/* A file whose n functions, SLOT bytes each, have these rules. */
+static void map_file(const struct unwind_entry *rules, size_t n, uint16_t kind)
+{
+	struct elf_row rows[64];
+
+	expect(n <= sizeof(rows) / sizeof(rows[0]));
+	for (size_t i = 0; i < n; i++)
+		rows[i] = (struct elf_row){CODE + i * SLOT, rules[i].rule, rules[i].aux};
+	map_rows(rows, n, CODE + n * SLOT, kind);
 }
 
 static void word_at(uint64_t offset, uint64_t value)
@@ -114,7 +126,7 @@ static uint64_t in(uint32_t function)
 
 static uint32_t walk(uint32_t function)
 {
-	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull};
+	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, w.rows};
 
 	w.capture.pc = in(function);
 	walk_capture(&tables, &w.capture, w.word, &w.walk);
@@ -392,6 +404,57 @@ static void spoil_world(size_t i)
 		spoil(w.slab, w.at, 8);
 	if (i % 4 == 3)
 		spoil(&w.word, sizeof(w.word), 2);
+}
+
+#define N_ROWS   400
+
+/* Rows of all lengths, some longer than a granule of the cache, of few rules, some with auxiliary words. */
+static uint64_t map_random_rows(uint16_t kind)
+{
+	struct elf_row rows[N_ROWS];
+	uint64_t at = CODE;
+
+	for (size_t i = 0; i < N_ROWS; i++) {
+		uint64_t aux = kind == UNWIND_KIND_AUX ? random_word() % 3 : 0;
+
+		rows[i] = (struct elf_row){at, reg(SP, RA == UNWIND_RA_FP ? -2 : UNWIND_FP_SAME,
+						   16 + 8 * (int32_t)(random_word() % 2)), aux};
+		at += random_word() % 16 == 0 ? 1 + random_word() % 2000 : 1 + random_word() % 24;
+	}
+	map_rows(rows, N_ROWS, at, kind);
+	return at - CODE;
+}
+
+/* The cache of rows never says anything but what the table says, whatever addresses were met before, and is what
+ * answers most. */
+TEST(the_cache_says_what_the_table_says)
+{
+	uint64_t n_kept = 0;
+
+	for (int i = 0; i < 40; i++) {
+		uint64_t bytes = map_random_rows(i % 2 ? UNWIND_KIND_AUX : UNWIND_KIND_TABLE);
+		struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, NULL};
+		struct andiron_walk cold;
+
+		for (int k = 0; k < 20; k++) {
+			for (uint64_t at = 0; at < SAMPLER_CAPTURE_BYTES; at += 8)
+				word_at(at, CODE + 1 + random_word() % bytes);
+			w.capture.pc = CODE + random_word() % bytes;
+			walk_capture(&tables, &w.capture, w.word, &cold);
+			tables.rows = w.rows;
+			walk_capture(&tables, &w.capture, w.word, &w.walk);
+			tables.rows = NULL;
+			expect(memcmp(cold.frames, w.walk.frames, cold.n_words * sizeof(uint64_t)) == 0);
+			expect_eq(cold.n_words, w.walk.n_words);
+			expect_eq(cold.end, w.walk.end);
+			expect(memcmp(cold.regs, w.walk.regs, sizeof(cold.regs)) == 0);
+			expect_eq(cold.known, w.walk.known);
+		}
+		for (size_t k = 0; k < UNWIND_SETS; k++)
+			for (int way = 0; way < UNWIND_WAYS; way++)
+				n_kept += (w.rows[k].check[way] | w.rows[k].rule[way]) != 0;
+	}
+	expect(n_kept > 40 * 20);
 }
 
 /* Tables and stacks of strangers: every walk ends, nothing is read outside, and a reason is given. */

@@ -79,7 +79,7 @@ int world_init(struct world *w, uint64_t budget_bytes)
 		.slabs = test_kernel_slabs(&w->kernel),
 		.rules = w->kernel.rules,
 		.spaces = w->kernel.spaces,
-		.returns = w->kernel.returns,
+		.rows = w->kernel.rows,
 		.quiesce = test_kernel_quiesce,
 		.context = &w->kernel,
 	};
@@ -217,12 +217,14 @@ uint64_t world_by_frames(void)
 
 uint64_t world_step(struct world *w, uint64_t word, uint64_t pc)
 {
-	uint64_t key = unwind_return_key(pc, (uint32_t)(word >> 48));
-	uint32_t hash = unwind_return_hash(key), way = hash >> 16 & (UNWIND_WAYS - 1);
-	struct unwind_set *set = &w->kernel.returns[hash & (UNWIND_SETS - 1)];
+	uint64_t key = unwind_row_key(pc, (uint32_t)(word >> 48));
+	struct unwind_set *set = &w->kernel.rows[unwind_row_set(key, pc)];
+	uint32_t way = pc & (UNWIND_WAYS - 1);
 	struct unwind_found found;
 	uint64_t rule = 0;
 
+	/* A row of one byte. */
+	key |= (pc & 0xff) * 0x101;
 	for (int i = 0; i < UNWIND_WAYS; i++)
 		if (set->rule[i] && (set->check[i] ^ set->rule[i]) == key)
 			return set->rule[i];
@@ -232,7 +234,7 @@ uint64_t world_step(struct world *w, uint64_t word, uint64_t pc)
 		rule = world_by_frames();
 	else if (found.kind != UNWIND_KIND_UNKNOWN)
 		rule = found.entry.rule;
-	if (rule && key && found.kind != UNWIND_KIND_AUX) {
+	if (rule && found.kind != UNWIND_KIND_AUX) {
 		set->check[way] = key ^ rule;
 		set->rule[way] = rule;
 	}

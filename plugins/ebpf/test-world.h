@@ -75,7 +75,7 @@ uint32_t world_id(const struct world *w, uint32_t tgid);
  * where no mapping is. */
 bool world_walk(const struct world *w, uint64_t word, uint64_t pc, struct unwind_found *ret);
 
-/* The rule that a program applies at `pc`: from the cache of returns, else found and remembered
+/* The rule that a program applies at `pc`: from the cache of rows, else found and remembered
  * there; 0 where it ends. */
 uint64_t world_step(struct world *w, uint64_t word, uint64_t pc);
 

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void views_init(struct views *t, struct files *files, struct unwind_set *returns)
+void views_init(struct views *t, struct files *files, struct unwind_set *rows)
 {
-	*t = (struct views){.files = files, .slabs = files->slabs, .returns = returns};
+	*t = (struct views){.files = files, .slabs = files->slabs, .rows = rows};
 	t->taken[0] = 1; /* 0 is no id */
 	t->n_taken = 1;
 }
@@ -66,7 +66,7 @@ static void give_id(struct views *t, uint16_t id)
 static void clear_cache(struct views *t)
 {
 	for (uint32_t i = 0; i < UNWIND_SETS; i++) {
-		struct unwind_set *set = &t->returns[i];
+		struct unwind_set *set = &t->rows[i];
 
 		for (int way = 0; way < UNWIND_WAYS; way++) {
 			uint64_t key = __atomic_load_n(&set->check[way], __ATOMIC_RELAXED) ^

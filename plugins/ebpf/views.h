@@ -2,7 +2,7 @@
 /*
  * What processes have mapped, as the walker reads it: a view is the mappings of one process or
  * of many that have the same (children that were only forked), with the id by which the cache of
- * returns knows them.
+ * rows knows them.
  *
  * A view keeps its id while it only gains: mappings where there were none, tables of files that had
  * none. Anything else is a new id. One that is given back may still be in the cache, so it is
@@ -43,7 +43,7 @@ struct view_entry {
 struct views {
 	struct files *files;
 	struct slabs *slabs;
-	struct unwind_set *returns;
+	struct unwind_set *rows;
 	VEC(struct view *) all;
 	struct index index;
 	VEC(struct view_source) scratch; /* of the set that is being looked at */
@@ -56,7 +56,7 @@ struct views {
 };
 
 /* All borrowed. */
-void views_init(struct views *t, struct files *files, struct unwind_set *returns);
+void views_init(struct views *t, struct files *files, struct unwind_set *rows);
 void views_fini(struct views *t);
 
 /*

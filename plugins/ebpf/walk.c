@@ -15,7 +15,6 @@ struct surroundings {
 	const struct walk_tables *tables;
 	const struct sampler_capture *capture;
 	struct andiron_walk *walk;
-	struct unwind_set returns; /* a cache of its own, hardly one */
 };
 
 typedef struct surroundings *unwind_env;
@@ -35,9 +34,9 @@ static const struct unwind_entry *h_entry(unwind_env e, uint32_t i)
 	return i < e->tables->n_rules ? &e->tables->rules[i] : NULL;
 }
 
-static struct unwind_set *h_returns(unwind_env e, uint32_t i)
+static struct unwind_set *h_rows(unwind_env e, uint32_t i)
 {
-	return &e->returns;
+	return e->tables->rows ? &e->tables->rows[i] : NULL;
 }
 
 static uint32_t h_read(unwind_env e, void *to, size_t n, uint64_t address)
@@ -60,7 +59,7 @@ static uint64_t h_pc_mask(unwind_env e)
 void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,
 		  uint64_t word, struct andiron_walk *w)
 {
-	struct surroundings e = {tables, capture, w, {{0}, {0}}};
+	struct surroundings e = {tables, capture, w};
 
 	check(capture->n <= SAMPLER_CAPTURE_BYTES);
 	*w = (struct andiron_walk){

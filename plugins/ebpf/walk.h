@@ -28,6 +28,7 @@ struct walk_tables {
 	const struct unwind_entry *rules;
 	uint32_t n_rules;
 	uint64_t pc_mask; /* of return addresses */
+	struct unwind_set *rows; /* UNWIND_SETS, the cache of rows; NULL: none */
 };
 
 /*

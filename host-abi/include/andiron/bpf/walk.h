@@ -56,7 +56,7 @@ struct andiron_walk {
 	__u32 known;    /* bit n: regs[n] has a value */
 	__u64 space;    /* the sampler's own */
 	__u64 own;      /* the sampler's own */
-	__u64 zero;
+	__u64 row;      /* the sampler's own */
 	/* By DWARF number: on x86-64 rbp is 6 and rsp 7, on arm64 x29 is 29 and sp 31. */
 	__u64 regs[32];
 	__u64 head[3]; /* the sampler's own */
