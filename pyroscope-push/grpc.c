@@ -1,33 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gRPC frames and statuses. Contract in grpc.h. */
+/* gRPC's statuses as answers. Contract in grpc.h. */
 #include "grpc.h"
 
 #include <stdio.h>
-
-#define FRAME_BYTES 5 /* compressed or not, length big-endian */
-
-const struct http_header grpc_headers[GRPC_N_HEADERS] = {
-	{{"Content-Type", 12}, {"application/grpc", 16}},
-	{{"TE", 2}, {"trailers", 8}},
-};
-
-size_t grpc_begin(struct buf *b)
-{
-	static const char empty[FRAME_BYTES];
-
-	buf_append(b, empty, FRAME_BYTES);
-	return b->n;
-}
-
-void grpc_end(struct buf *b, size_t start)
-{
-	size_t n = b->n - start;
-
-	if (b->failed)
-		return;
-	for (int i = 0; i < 4; i++)
-		b->p[start - 4 + (size_t)i] = (char)(n >> (24 - 8 * i));
-}
 
 /* By the code of grpc-status. */
 static const struct answer_row statuses[] = {
@@ -58,64 +33,34 @@ static const struct answer_row https[] = {
 	{500, 599, NULL, ANSWER_UNKNOWN},
 };
 
-static int hex_value(char c)
+/* Of an answer that has no gRPC status. */
+static int judge_http(const struct http_response *r)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* grpc-message is percent-encoded. */
-static void decode(struct str s, char *out, size_t n)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < s.n && used + 1 < n; i++) {
-		bool coded = s.p[i] == '%' && i + 2 < s.n && hex_value(s.p[i + 1]) >= 0 &&
-			     hex_value(s.p[i + 2]) >= 0;
-
-		out[used++] =
-			coded ? (char)(hex_value(s.p[i + 1]) * 16 + hex_value(s.p[i + 2])) : s.p[i];
-		i += coded ? 2 : 0;
-	}
-	out[used] = '\0';
-}
-
-static struct answer judge(const struct http_response *r, uint64_t code)
-{
-	struct answer a = {0};
-	char text[256];
-
-	decode(r->wanted[1], text, sizeof(text));
-	a.action = answer_find(statuses, sizeof(statuses) / sizeof(statuses[0]),
-			       code > 16 ? 2 : (int)code, str_of(text));
-	if (a.action != ANSWER_ACCEPTED)
-		snprintf(a.text, sizeof(a.text), "gRPC status %u%s%s", (unsigned int)code,
-			 text[0] ? ": " : "", text);
-	return a;
+	if (r->status == 0)
+		return ANSWER_LOST;
+	if (r->status != 200)
+		return answer_find(https, sizeof(https) / sizeof(https[0]), r->status, r->body);
+	/* Without its trailers it broke off; of another type it is another server. */
+	return str_starts(r->content_type, STR("application/grpc")) ? ANSWER_UNKNOWN
+								    : ANSWER_REFUSED;
 }
 
 struct answer classify_grpc(const struct http_response *r)
 {
-	struct answer a = {.action = ANSWER_LOST};
-	uint64_t code;
+	struct answer a = {0};
+	char text[320];
+	int code = grpc_status(r, text, sizeof(text));
 
-	if (r->status == 0) {
-		snprintf(a.text, sizeof(a.text), "%.300s", r->error);
-	} else if (r->status != 200) {
-		a.action = answer_find(https, sizeof(https) / sizeof(https[0]), r->status, r->body);
-		snprintf(a.text, sizeof(a.text), "status %d instead of a gRPC answer", r->status);
-	} else if (!str_starts(r->content_type, STR("application/grpc"))) {
-		a.action = ANSWER_REFUSED;
-		snprintf(a.text, sizeof(a.text),
-			 "content type \"%.*s\" is not the answer of a gRPC server",
-			 STR_FMT(str_first(r->content_type, 80)));
-	} else if (!str_u64(r->wanted[0], &code)) {
-		a.action = ANSWER_UNKNOWN;
-		snprintf(a.text, sizeof(a.text), "the answer ended without a gRPC status");
+	if (code < 0) {
+		a.action = judge_http(r);
+		snprintf(a.text, sizeof(a.text), "%s", text);
 	} else {
-		a = judge(r, code);
+		text[255] = '\0';
+		a.action = answer_find(statuses, sizeof(statuses) / sizeof(statuses[0]), code,
+				       str_of(text));
+		if (a.action != ANSWER_ACCEPTED)
+			snprintf(a.text, sizeof(a.text), "gRPC status %d%s%s", code,
+				 text[0] ? ": " : "", text);
 	}
 	answer_clean(&a);
 	return a;

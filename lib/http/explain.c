@@ -53,6 +53,11 @@ static int explain_own(const struct transfer *t, char *out, size_t n)
 {
 	char time[32];
 
+	if (t->unreadable) {
+		snprintf(out, n, "what was to be sent to %s cannot be read: %s", t->peer,
+			 strerror(-t->failure));
+		return t->failure;
+	}
 	switch (t->failure) {
 	case -E2BIG:
 		snprintf(out, n, "the answer of %s is larger than %llu bytes", t->peer,

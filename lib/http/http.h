@@ -78,7 +78,13 @@ struct http_request {
 	struct str url;
 	const struct http_header *headers;
 	size_t n_headers;
-	struct str body;            /* copied */
+	struct str body; /* copied */
+	/* A body that is made while it is sent, `read_bytes` long, in place of `body`: puts the
+	 * next of it, at most n bytes, into `to` and returns how many; a negative errno, or 0
+	 * before the end, ends the request. May do nothing to the client. Cannot be redirected. */
+	int64_t (*read)(void *context, char *to, size_t n);
+	uint64_t read_bytes;
+	int64_t max_send;           /* bytes of the body a second; 0: any */
 	int64_t timeout_ms;         /* of the whole exchange; 0: none */
 	int64_t connect_timeout_ms; /* 0: 10 s */
 	int64_t stall_ms;           /* gives up when nothing arrives that long; 0: never */
@@ -88,7 +94,7 @@ struct http_request {
 	/* HTTP/2 only, over http:// without asking for it first, as gRPC wants; on a
 	 * connection of its own. */
 	bool http2;
-	uint64_t max_response;      /* bytes after decoding; more is -E2BIG; 0: 1 MiB */
+	uint64_t max_response; /* bytes after decoding; more is -E2BIG; 0: 1 MiB */
 	/* Offers no compression: for streams that a server compresses piece by
 	 * piece, as a sequence of gzip members, which libcurl refuses. */
 	bool uncompressed;

@@ -93,6 +93,59 @@ static bool echoed(struct exchange *x, const char *text)
 	return strstr(x->outcome.body, text) != NULL;
 }
 
+/* A body of 'x' that cannot be made any further from `bad` on. */
+static struct {
+	uint64_t n, bad;
+	int error;
+} made;
+
+static int64_t make_more(void *context, char *to, size_t n)
+{
+	if (made.n >= made.bad)
+		return made.error;
+	n = n < 1000 ? n : 1000;
+	memset(to, 'x', n);
+	made.n += n;
+	return (int64_t)n;
+}
+
+static void run_made(struct exchange *x, uint64_t bad, int error)
+{
+	made.n = 0;
+	made.bad = bad;
+	made.error = error;
+	exchange_run(x);
+}
+
+/* A body that is made while it is sent arrives whole; one that cannot be made ends the request, and
+ * its sender is told why. */
+TEST(sends_a_body_as_it_is_made)
+{
+	static struct exchange x;
+	int64_t begun;
+
+	exchange_init(&x, serve_echo, NULL);
+	x.request.method = "PUT";
+	x.request.read = make_more;
+	x.request.read_bytes = 200000;
+	x.request.max_response = 1 << 20;
+	run_made(&x, UINT64_MAX, 0);
+	expect_eq(x.outcome.status, 200);
+	expect(x.outcome.sent && echoed(&x, "PUT / ") && echoed(&x, "Content-Length: 200000"));
+	/* A limit is kept: curl lets a first burst go. */
+	x.request.max_send = 200000;
+	begun = clock_mono();
+	run_made(&x, UINT64_MAX, 0);
+	expect_eq(x.outcome.status, 200);
+	expect(clock_mono() - begun > 300 * NS_PER_MSEC);
+	run_made(&x, 5000, -EIO);
+	expect_eq(x.outcome.result, -EIO);
+	expect(strstr(x.outcome.error, "cannot be read: Input/output error"));
+	run_made(&x, 0, 0);
+	expect_eq(x.outcome.result, -ENODATA);
+	exchange_fini(&x);
+}
+
 TEST(sends_method_body_headers_and_proof)
 {
 	static struct exchange x;

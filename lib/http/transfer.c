@@ -49,6 +49,29 @@ static size_t on_body(char *piece, size_t size, size_t n, void *context)
 	return t->failure ? CURL_WRITEFUNC_ERROR : n;
 }
 
+static size_t on_read(char *to, size_t size, size_t n, void *context)
+{
+	struct transfer *t = context;
+	uint64_t left = t->request_bytes - t->made;
+	int64_t got;
+
+	check(size == 1);
+	if (t->cancelled)
+		return CURL_READFUNC_ABORT;
+	if (!left || !n)
+		return 0;
+	got = t->read(t->context, to, left < n ? (size_t)left : n);
+	if (got <= 0) {
+		t->unreadable = true;
+		t->failure = got < 0 ? (int)got : -ENODATA;
+		return CURL_READFUNC_ABORT;
+	}
+	check((uint64_t)got <= left && (uint64_t)got <= n);
+	t->moved_ns = clock_mono();
+	t->made += (uint64_t)got;
+	return (size_t)got;
+}
+
 /* The empty line that ends a block of headers. */
 static bool ends_headers(const char *line, size_t n)
 {
@@ -170,8 +193,15 @@ static CURLcode set_method(struct transfer *t, const struct http_request *reques
 		SET(CURLOPT_NOBODY, 1L);
 		return code;
 	}
-	SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.n);
-	SET(CURLOPT_COPYPOSTFIELDS, request->body.n ? request->body.p : "");
+	SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->request_bytes);
+	if (request->read) {
+		SET(CURLOPT_POST, 1L);
+		SET(CURLOPT_READFUNCTION, on_read);
+		SET(CURLOPT_READDATA, t);
+		SET(CURLOPT_MAX_SEND_SPEED_LARGE, (curl_off_t)request->max_send);
+	} else {
+		SET(CURLOPT_COPYPOSTFIELDS, request->body.n ? request->body.p : "");
+	}
 	if (strcmp(request->method, "POST") != 0)
 		SET(CURLOPT_CUSTOMREQUEST, request->method);
 	return code;
@@ -239,10 +269,11 @@ int transfer_new(const struct http_config *config, const struct http_request *re
 	t->max_response = request->max_response ? request->max_response : TRANSFER_MAX_BODY;
 	memcpy(t->wanted, request->wanted, sizeof(t->wanted));
 	t->http2 = request->http2;
-	t->request_bytes = request->body.n;
+	t->request_bytes = request->read ? request->read_bytes : request->body.n;
 	t->timeout_ns = request->timeout_ms * NS_PER_MSEC;
 	t->stall_ns = request->stall_ms * NS_PER_MSEC;
 	t->started_ns = t->moved_ns = clock_mono();
+	t->read = request->read;
 	t->begun = request->begun;
 	t->data = request->data;
 	t->done = request->done;

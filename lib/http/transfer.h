@@ -30,12 +30,15 @@ struct transfer {
 	const char *wanted[HTTP_WANTED];
 	bool http2, plain; /* plain: without TLS */
 	uint64_t request_bytes;
+	uint64_t made;   /* of a body that `read` makes, */
+	bool unreadable; /* and it could not */
 	uint64_t received, received_headers;
 	uint64_t max_response;
 	int64_t timeout_ns, stall_ns;
 	int64_t started_ns, moved_ns; /* CLOCK_MONOTONIC */
 	curl_off_t uploaded;          /* as of moved_ns */
 	struct buf body;
+	int64_t (*read)(void *context, char *to, size_t n);
 	void (*begun)(void *context);
 	bool (*data)(void *context, struct str piece);
 	void (*done)(void *context, const struct http_response *response);
