@@ -65,10 +65,11 @@ static int init_names(struct push_config *c, const struct andiron_value *args,
 				 STR_FMT(str_first(url, 200)), why);
 	while (url.n && url.p[url.n - 1] == '/')
 		url.n--;
+	e->server = arena_printf(arena, "%.*s", STR_FMT(url));
 	e->url = arena_printf(arena, "%.*s%s", STR_FMT(url), c->protocol->path);
 	e->shown = display_url(arena, url);
 	e->name = name.n ? arena_printf(arena, "%.*s", STR_FMT(name)) : e->shown;
-	return e->url && e->shown && e->name ? 0 : -ENOMEM;
+	return e->server && e->url && e->shown && e->name ? 0 : -ENOMEM;
 }
 
 /* FNV-1a: it is stored, so it may not be one of lib/base, which are seeded. */
@@ -174,6 +175,26 @@ static int init_spool(struct push_config *c, const struct andiron_value *block, 
 	return c->spool_directory ? 0 : -ENOMEM;
 }
 
+/* `block` may be NULL: then all is as it is by default. */
+static void init_uploads(struct push_config *c, const struct andiron_value *block)
+{
+	static const struct andiron_value nothing = {.kind = ANDIRON_VALUE_MAP};
+	const struct andiron_value *b = block ? block : &nothing;
+
+	c->uploads = (struct uploads_options){
+		.on = c->protocol->debuginfo && value_bool(b, "upload", true),
+		.all = str_is(value_str(b, "files", STR_NULL), "all"),
+		.strip = value_bool(b, "strip", true),
+		.max_parallel = value_int(b, "max_parallel", 2),
+		.bytes_per_second = value_int(b, "bytes_per_second", 4 << 20),
+		.timeout_ms = value_int(b, "timeout", 900 * NS_PER_SEC) / NS_PER_MSEC,
+		.max_file_bytes = (uint64_t)value_int(b, "max_file_bytes", 1000000000),
+		.max_total_bytes = (uint64_t)value_int(b, "max_total_bytes", 0),
+	};
+	if (c->uploads.max_parallel < 1)
+		c->uploads.max_parallel = 1;
+}
+
 static int init(struct push_config *c, const struct andiron_value *args, struct error *err)
 {
 	const struct andiron_value *blocks = value_get(args, "endpoint");
@@ -183,7 +204,7 @@ static int init(struct push_config *c, const struct andiron_value *args, struct 
 		rc = init_node(c);
 	if (rc == 0)
 		rc = init_spool(c, value_get(args, "spool"), err);
-
+	init_uploads(c, value_get(args, "debuginfo"));
 	if (rc || !blocks || !blocks->n_items)
 		return rc;
 	if (blocks->n_items > SPOOL_MAX_ENDPOINTS)

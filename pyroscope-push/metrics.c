@@ -110,6 +110,39 @@ static void add_repairs(struct list *l)
 							 .value = (double)all[i].n});
 }
 
+static void add_uploads(struct list *l)
+{
+	const struct uploads_counts *c = writer_uploads(l->w);
+	const struct {
+		const char *name, *help;
+		bool gauge;
+		uint64_t value;
+	} all[] = {
+		{"debuginfo_uploaded_total", "Files that the server has from us.", false,
+		 c ? c->uploaded : 0},
+		{"debuginfo_bytes_total", "Bytes of files sent, every try counted.", false,
+		 c ? c->bytes : 0},
+		{"debuginfo_unwanted_total", "Files that the server had already.", false,
+		 c ? c->unwanted : 0},
+		{"debuginfo_retries_total", "Uploads set aside to be tried again.", false,
+		 c ? c->retries : 0},
+		{"debuginfo_waiting", "Files that wait or are under way.", true,
+		 c ? c->waiting : 0},
+	};
+
+	for (size_t i = 0; c && i < sizeof(all) / sizeof(all[0]); i++)
+		l->add(l->context, &(struct push_metric){.name = full_name(l, all[i].name),
+							 .help = all[i].help,
+							 .gauge = all[i].gauge,
+							 .value = (double)all[i].value});
+	for (size_t i = 0; c && i < UPLOADS_REASONS && c->refused[i].word; i++)
+		l->add(l->context,
+		       &(struct push_metric){.name = full_name(l, "debuginfo_refused_total"),
+					     .help = "Files that were not sent, by reason.",
+					     .reason = c->refused[i].word,
+					     .value = (double)c->refused[i].files});
+}
+
 void metrics_list(const struct writer *w, void (*add)(void *context, const struct push_metric *m),
 		  void *context)
 {
@@ -119,6 +152,7 @@ void metrics_list(const struct writer *w, void (*add)(void *context, const struc
 		add_endpoints(&l, i);
 	add_reasons(&l);
 	add_repairs(&l);
+	add_uploads(&l);
 	add(context, &(struct push_metric){.name = full_name(&l, "spool_bytes"),
 					   .help = "Bytes of the spool on the disk.",
 					   .gauge = true,

@@ -223,6 +223,75 @@ static const struct andiron_option top[] = {
 };
 const struct andiron_options pyroscope_options = ANDIRON_OPTIONS(top);
 
+static const char *const debuginfo_files[] = {"unnamed", "all", NULL};
+
+static const struct andiron_option debuginfo[] = {
+	{
+		.name = "upload",
+		.type = ANDIRON_TYPE_BOOL,
+		.default_text = "true",
+		.doc = "Whether files are offered to the server at all. Nothing is sent that it does not "
+		       "ask for.",
+	},
+	{
+		.name = "files",
+		.type = ANDIRON_TYPE_STRING,
+		.default_text = "\"unnamed\"",
+		.choices = debuginfo_files,
+		.doc = "Which files are offered: those with frames that could not be named here, or all "
+		       "that were seen, for a server that shall be able to do without us.",
+	},
+	{
+		.name = "strip",
+		.type = ANDIRON_TYPE_BOOL,
+		.default_text = "true",
+		.doc = "Whether symbols and debug information alone are sent; otherwise the file as it is, "
+		       "its code and data included.",
+	},
+	{
+		.name = "max_parallel",
+		.type = ANDIRON_TYPE_INT,
+		.default_text = "2",
+		.min = 1,
+		.max = 64,
+		.doc = "Files that are sent at once, to all endpoints together.",
+	},
+	{
+		.name = "bytes_per_second",
+		.type = ANDIRON_TYPE_INT,
+		.default_text = "4194304",
+		.min = 0,
+		.max = INT64_C(1) << 40,
+		.doc = "Bytes a second that all uploads together may take; each has its share. 0: any.",
+	},
+	{
+		.name = "max_file_bytes",
+		.type = ANDIRON_TYPE_INT,
+		.default_text = "1000000000",
+		.min = 1,
+		.max = INT64_C(1) << 40,
+		.doc = "Files that are larger after stripping are not sent; the default is the server's own "
+		       "limit.",
+	},
+	{
+		.name = "max_total_bytes",
+		.type = ANDIRON_TYPE_INT,
+		.default_text = "0",
+		.min = 0,
+		.max = INT64_C(1) << 50,
+		.doc = "Bytes that may be sent in all until the agent is restarted; 0: any.",
+	},
+	{
+		.name = "timeout",
+		.type = ANDIRON_TYPE_DURATION,
+		.default_text = "\"15m\"",
+		.min = INT64_C(1000000000),
+		.max = INT64_C(86400000000000),
+		.doc = "How long sending one file may take; the server gives an upload up after as long.",
+	},
+};
+static const struct andiron_options debuginfo_options = ANDIRON_OPTIONS(debuginfo);
+
 static const struct andiron_option parca_top[] = {
 	{
 		.name = "external_labels",
@@ -242,6 +311,12 @@ static const struct andiron_option parca_top[] = {
 		.flags = ANDIRON_OPTION_REPEATED,
 		.doc = "A server to push to; with several, each gets everything.",
 		.block = &parca_endpoint_options,
+	},
+	{
+		.name = "debuginfo",
+		.type = ANDIRON_TYPE_BLOCK,
+		.doc = "Files by which the server names frames, sent when it asks for them.",
+		.block = &debuginfo_options,
 	},
 	{
 		.name = "spool",

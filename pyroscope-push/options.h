@@ -14,10 +14,11 @@ extern const struct andiron_options parca_options;
 extern const struct andiron_options otlp_options;
 
 struct endpoint_options {
-	uint64_t id; /* the same over restarts, no other's: see SPOOL_… */
-	char *url;   /* of the call */
-	char *shown; /* the URL without its secrets */
-	char *name;  /* in messages and metrics: the argument, or the URL without its secrets */
+	uint64_t id;  /* the same over restarts, no other's: see SPOOL_… */
+	char *url;    /* of the call */
+	char *server; /* the URL without the call's path */
+	char *shown;  /* the URL without its secrets */
+	char *name;   /* in messages and metrics: the argument, or the URL without its secrets */
 	struct client_config client;
 	const struct http_header *headers;
 	size_t n_headers;
@@ -29,6 +30,15 @@ struct endpoint_options {
 	uint64_t queue_bytes;
 };
 
+/* Which files are offered to a server that asks for debug information, and within what. */
+struct uploads_options {
+	bool on;
+	bool all;   /* also of files all of whose frames have names */
+	bool strip; /* their debug information alone */
+	int64_t max_parallel, bytes_per_second, timeout_ms;
+	uint64_t max_file_bytes, max_total_bytes; /* total 0: any */
+};
+
 struct push_config {
 	struct arena arena;
 	const struct protocol *protocol;
@@ -36,8 +46,9 @@ struct push_config {
 	size_t n_endpoints;
 	struct label *external;
 	size_t n_external;
-	struct label node;     /* a default; name STR_NULL: none */
-	bool addresses;        /* what frames without a name stay */
+	struct label node; /* a default; name STR_NULL: none */
+	bool addresses;    /* what frames without a name stay */
+	struct uploads_options uploads;
 	char *spool_directory; /* NULL: no spool */
 	uint64_t spool_bytes;
 	uint32_t refs;

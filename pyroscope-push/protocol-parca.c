@@ -56,6 +56,7 @@ const struct protocol protocol_parca = {
 	.wanted = {GRPC_WANTED},
 	.http2 = true,
 	.addresses = true,
+	.debuginfo = true,
 	.node_label = true,
 	.limits = {.max_samples = 50000, .max_raw = 6u << 20, .hard_raw = 8u << 20},
 	.max_series = 200,

@@ -31,6 +31,8 @@ struct protocol {
 	/* The server names addresses by build id: frames without a name are left to it, unless the
 	 * configuration says otherwise. */
 	bool addresses;
+	/* And it asks for the files that it does so by. */
+	bool debuginfo;
 	/* Series say on which node they are, where their target does not. */
 	bool node_label;
 	const struct label_rename *renames;

@@ -121,6 +121,24 @@ static void drained(uint64_t instance)
 	h->drained = true;
 }
 
+/* One extension at most: the host's objects, where a test has some. */
+static int32_t extension(uint64_t instance, const char *id, struct andiron_extension *ret)
+{
+	if (!h->objects || strcmp(id, ANDIRON_OBJECTS_ID) != 0)
+		return -ENOENT;
+	*ret = (struct andiron_extension){h->objects, NULL};
+	return 0;
+}
+
+/* There is one thread: what is for a worker is done at once, its end is told later. */
+static int32_t work(uint64_t instance, andiron_call_fn run, andiron_call_fn done, void *arg)
+{
+	uint64_t timer;
+
+	run(arg);
+	return timer_set(instance, 0, 0, done, arg, &timer);
+}
+
 struct test_host *test_host_new(void)
 {
 	h = calloc(1, sizeof(*h));
@@ -139,18 +157,10 @@ struct test_host *test_host_new(void)
 		.ledger_set = ledger_set,
 		.health = health,
 		.drained = drained,
+		.extension = extension,
+		.work = work,
 	};
 	return h;
-}
-
-void test_host_free(void)
-{
-	expect_eq(h->n_watches, 0);
-	for (size_t i = 0; i < TEST_HOST_MAX; i++)
-		expect_eq(h->timers[i].id, 0);
-	expect_eq(h->in_flight, 0);
-	free(h);
-	h = NULL;
 }
 
 struct abi_context test_host_context(void)
@@ -176,6 +186,17 @@ static int64_t run_timers(void)
 		next = now;
 	}
 	return next;
+}
+
+void test_host_free(void)
+{
+	expect_eq(h->n_watches, 0);
+	run_timers(); /* what a worker did before the end */
+	for (size_t i = 0; i < TEST_HOST_MAX; i++)
+		expect_eq(h->timers[i].id, 0);
+	expect_eq(h->in_flight, 0);
+	free(h);
+	h = NULL;
 }
 
 /* Calls the watch if it is still there: an earlier call may have removed it. */

@@ -8,6 +8,8 @@
 
 #include "abi/log.h"
 
+#include <andiron/object.h>
+
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,7 +47,8 @@ struct test_host {
 	uint32_t health;
 	char message[512];
 	bool drained;
-	bool verbose; /* log lines to standard error */
+	const struct andiron_objects *objects; /* NULL: the host has none */
+	bool verbose;                          /* log lines to standard error */
 };
 
 /* There is one at a time; its instance is 1. */

@@ -10,6 +10,7 @@
 #include "client/loop.h"
 #include "series.h"
 #include "store.h"
+#include "uploads.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@ struct writer {
 	struct client_loop *loop; /* NULL: not started, or stopped */
 	struct endpoint **endpoints;
 	size_t n_endpoints;
+	struct uploads *uploads; /* NULL: not started, or the server asks for no files */
 	struct store store;
 	VEC(struct record *) found; /* in the spool, while it is being opened */
 	VEC(struct gone) gone;      /* of these, what is settled by that */
@@ -285,6 +287,11 @@ int writer_start(struct writer *w, struct error *err)
 	if (!w->endpoints)
 		return -ENOMEM;
 	w->n_endpoints = w->config->n_endpoints;
+	if (w->config->protocol->debuginfo) {
+		w->uploads = uploads_new(&w->context, client_loop_http(w->loop), w->config);
+		if (!w->uploads)
+			return -ENOMEM;
+	}
 	abi_health(&w->context, ANDIRON_HEALTH_HEALTHY, "ready to send to %zu endpoints",
 		   w->n_endpoints);
 	open_store(w);
@@ -346,6 +353,8 @@ int writer_update(struct writer *w, struct push_config *config, struct error *er
 	w->n_endpoints = n;
 	push_config_release(w->config);
 	w->config = config;
+	if (w->uploads)
+		uploads_configure(w->uploads, config);
 	for (size_t i = 0; i < n; i++)
 		endpoint_flush(w->endpoints[i]);
 	return 0;
@@ -396,6 +405,7 @@ void writer_batch(struct writer *w, const struct andiron_batch *batch)
 		.repairs = &w->repairs,
 	};
 	uint64_t lost[SERIES_N_LOSSES];
+	struct batch_view view;
 
 	if (!w->n_endpoints) {
 		drop(w, w->loop ? "no_endpoint" : "stopped", batch->samples);
@@ -410,6 +420,8 @@ void writer_batch(struct writer *w, const struct andiron_batch *batch)
 			drop(w, series_loss_word(i), lost[i]);
 	for (size_t i = 0; i < w->n_endpoints; i++)
 		endpoint_flush(w->endpoints[i]);
+	if (w->uploads && batch_view_init(&view, batch) == 0)
+		uploads_see(w->uploads, &view);
 	on_changed(w);
 }
 
@@ -480,6 +492,8 @@ void writer_stop(struct writer *w)
 	free_endpoints(w->endpoints, w->n_endpoints, NULL);
 	w->endpoints = NULL;
 	w->n_endpoints = 0;
+	uploads_free(w->uploads);
+	w->uploads = NULL;
 	check(w->store.in_flight == 0);
 	store_fini(&w->store);
 	client_loop_free(w->loop);
@@ -499,6 +513,11 @@ uint64_t writer_spool_bytes(const struct writer *w)
 const struct series_repairs *writer_repairs(const struct writer *w)
 {
 	return &w->repairs;
+}
+
+const struct uploads_counts *writer_uploads(const struct writer *w)
+{
+	return w->uploads ? uploads_counts(w->uploads) : NULL;
 }
 
 size_t writer_n_endpoints(const struct writer *w)

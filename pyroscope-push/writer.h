@@ -11,6 +11,7 @@
 #include "endpoint.h"
 #include "options.h"
 #include "series.h"
+#include "uploads.h"
 
 struct writer;
 
@@ -46,6 +47,9 @@ const char *writer_component(const struct writer *w);
 
 /* Bytes that the spool takes on the disk. */
 uint64_t writer_spool_bytes(const struct writer *w);
+
+/* Debug information that went to servers; NULL unless started, or where none asks for it. */
+const struct uploads_counts *writer_uploads(const struct writer *w);
 
 /* For metrics; none unless started. */
 size_t writer_n_endpoints(const struct writer *w);

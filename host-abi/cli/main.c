@@ -21,6 +21,7 @@ static const struct verb verbs[] = {
 	{"targets", verb_targets, "show what is discovered, and which rule dropped what"},
 	{"plugins", verb_plugins, "list the plugins and components that are installed"},
 	{"inspect", verb_inspect, "show what a plugin or an ELF file offers"},
+	{"debuginfo", verb_debuginfo, "send a server what it needs to name a file's addresses"},
 	{"doctor", verb_doctor, "check what sampling needs on this machine"},
 };
 

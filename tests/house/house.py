@@ -27,10 +27,11 @@ LAW = {
     "lib/http": {"base", "curl"},
     "lib/debuginfod": {"base", "http"},
     "lib/client": {"andiron", "abi", "base", "http"},
+    "lib/debuginfo": {"base", "elf", "http", "pprof"},
     "lib/export": {"andiron", "abi", "base", "pprof"},
     "bpf": {"andiron", "bpf", "base"},
     "host-abi/host": {"andiron", "base", "abi", "jansson"},
-    "host-abi/cli": {"andiron", "base", "abi", "host", "pprof", "elf", "unwind", "proc", "jansson", "bpf"},
+    "host-abi/cli": {"andiron", "base", "abi", "host", "pprof", "elf", "unwind", "proc", "http", "debuginfo", "jansson", "bpf"},
     "plugins/process": {"andiron", "abi", "base", "proc", "bpf", "skel", "process"},
     "plugins/ebpf": {"andiron", "abi", "base", "elf", "unwind", "proc", "bpf", "skel", "sampler"},
     "plugins/relabel": {"andiron", "abi", "base"},
@@ -38,13 +39,13 @@ LAW = {
     "plugins/symbolize": {"andiron", "abi", "base", "dwarf", "elf", "libiberty"},
     "plugins/file": {"andiron", "abi", "base", "pprof", "export"},
     "k8s-discovery": {"andiron", "abi", "base", "http", "client", "jansson", "yaml"},
-    "pyroscope-push": {"andiron", "abi", "base", "http", "client", "pprof", "export", "zlib"},
+    "pyroscope-push": {"andiron", "abi", "base", "elf", "http", "client", "debuginfo", "pprof", "export", "zlib"},
 }
 # Libraries by the header that stands for them.
 LIBRARIES = {"curl": "curl", "jansson.h": "jansson", "libelf.h": "libelf", "gelf.h": "gelf", "elf.h": None, "lzma.h": "lzma",
              "zlib.h": "zlib", "protobuf-c": "protobuf-c", "bpf": "bpf", "libiberty": "libiberty",
              "demangle.h": "libiberty", "yaml.h": "yaml"}
-OURS = {"base", "abi", "debuginfod", "dwarf", "elf", "pprof", "http", "client", "export", "proc", "unwind", "host", "andiron"}
+OURS = {"base", "abi", "debuginfo", "debuginfod", "dwarf", "elf", "pprof", "http", "client", "export", "proc", "unwind", "host", "andiron"}
 
 FILE_LINES, FUNCTION_LINES, COMPLEXITY = 600, 80, 15
 BANNED = re.compile(r"(?<![\w>.])(sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gets|alloca|system|popen|sleep|usleep|nanosleep)\s*\(")

@@ -7,23 +7,20 @@ sample, what the ledger says was delivered.
 
 ANDIRON and WORKLOAD are the command and something to sample.
 """
-import json
 import os
 import pathlib
 import re
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
 
+from agent import ANDIRON, Agent, status
 from parca import Parca
 from pyroscope import Pyroscope, Skip, free_ports, run
 
-ANDIRON, WORKLOAD = os.environ["ANDIRON"], os.environ["WORKLOAD"]
 RATE = 100  # its period is a whole number of nanoseconds
 PERIOD = 10**9 // RATE
 
@@ -45,59 +42,6 @@ pyroscope.write "server" {{
   external_labels = {{"node" = "test"}}
 }}
 """
-
-
-class Agent:
-    """`andiron run` beside something busy; `taken` looks at its books while it runs."""
-
-    def __init__(self, folder, config, command=None):
-        if os.geteuid() != 0:
-            raise Skip("sampling needs root; run ./check with sudo")
-        self.folder, self.log = folder, open(f"{folder}/log", "w+", encoding="utf-8")
-        self.busy = subprocess.Popen([WORKLOAD, "300"], stdout=subprocess.DEVNULL)
-        self.agent = subprocess.Popen(
-            [*(command or [ANDIRON, "run", "--status", f"{folder}/status", "--ledger", f"{folder}/ledger"]), config],
-            stdout=self.log, stderr=self.log)
-
-    def text(self):
-        return pathlib.Path(f"{self.folder}/log").read_text(encoding="utf-8")
-
-    def until(self, condition, what, seconds=30):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline and self.agent.poll() is None, f"no {what}: {self.text()}"
-            time.sleep(0.05)  # poll
-
-    def stop(self):
-        """SIGTERM; the ledger, whose equation holds for each writer."""
-        self.agent.send_signal(signal.SIGTERM)
-        assert self.agent.wait(60) == 0, self.text()
-        ledger = json.loads(pathlib.Path(f"{self.folder}/ledger").read_text(encoding="utf-8"))
-        for writer in ledger["writers"].values():
-            there = sum(writer[k] for k in ("delivered", "spooled", "uncertain", "in_flight"))
-            assert ledger["taken"] + writer["carried"] == there + sum(writer["dropped"].values()), ledger
-        return ledger
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in (self.agent, self.busy):
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-        self.log.close()
-
-
-def status(folder, path):
-    """What the agent answers on its socket; empty while there is none."""
-    try:
-        with socket.socket(socket.AF_UNIX) as s:
-            s.connect(f"{folder}/status")
-            s.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
-            return s.makefile("rb").read().decode()
-    except OSError:
-        return ""
 
 
 def samples(server, name):

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `andiron debuginfo upload`: what a server needs to name the addresses of a file, sent from where
+ * the file was built. Parca asks for it as it asks an agent; what a build throws away
+ * need not be on any node then.
+ */
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "cli.h"
+#include "debuginfo/upload.h"
+#include "elf/ids.h"
+#include "http/polled.h"
+#include "options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CALL_MS 30000
+#define BACKOFF_MS 1000
+#define MAX_BACKOFF_MS 30000
+
+struct asked {
+	const char *to, *token, *token_file, *ca, *cert, *key, *build_id;
+	struct texts headers;
+	bool insecure, skip_verify, force, whole;
+	uint64_t retries, rate;
+	int64_t timeout_ns;
+};
+
+/* One command's run over its files. */
+struct session {
+	struct asked asked;
+	struct http_polled wait;
+	struct http_config config;
+	struct upload_server server;
+	char *url;
+	struct http_header *headers;
+	bool done;
+	enum upload_outcome outcome;
+	char text[400];
+};
+
+static void on_done(void *context, enum upload_outcome outcome, const char *text)
+{
+	struct session *s = context;
+
+	s->done = true;
+	s->outcome = outcome;
+	snprintf(s->text, sizeof(s->text), "%s", text);
+}
+
+/* One try, from the question to the end. */
+static void try_once(struct session *s, struct upload *u)
+{
+	struct error err = ERROR_NULL;
+
+	s->done = false;
+	if (upload_run(u, &err) < 0) {
+		on_done(s, UPLOAD_REFUSED, err.code ? err.text : "memory is short");
+		return;
+	}
+	if (!http_polled_until(&s->wait, &s->done, s->server.send_ms + 4 * s->server.call_ms)) {
+		upload_cancel(u);
+		on_done(s, UPLOAD_LOST, "the server took too long (--timeout)");
+	}
+}
+
+static void try_often(struct session *s, struct upload *u)
+{
+	static const bool never;
+	int64_t wait_ms = BACKOFF_MS;
+
+	try_once(s, u);
+	for (uint64_t i = 0; i < s->asked.retries && s->outcome == UPLOAD_LOST; i++) {
+		fprintf(stderr, "andiron debuginfo: %s; trying again in %" PRId64 " s\n", s->text,
+			wait_ms / 1000);
+		http_polled_until(&s->wait, &never, wait_ms);
+		wait_ms = wait_ms * 2 < MAX_BACKOFF_MS ? wait_ms * 2 : MAX_BACKOFF_MS;
+		try_once(s, u);
+	}
+}
+
+static const char *contents(uint32_t holds)
+{
+	if (holds & IMAGE_DWARF)
+		return "functions, lines and inlined calls";
+	if (holds & IMAGE_GO)
+		return "functions and lines, by Go's tables";
+	return holds & IMAGE_SYMTAB ? "functions" : "exported functions alone";
+}
+
+/* Says what came of a file; the exit code. */
+static int tell(const struct session *s, const char *path, const struct upload *u)
+{
+	const struct elf_image *image = u->file->image;
+	struct str id = u->file->build_id;
+
+	switch (s->outcome) {
+	case UPLOAD_DONE:
+		printf("%s: uploaded, %" PRIu64 " bytes (build id %.*s: %s)\n", path, image->size,
+		       STR_FMT(id), contents(image->holds));
+		return EXIT_OK;
+	case UPLOAD_UNWANTED:
+		printf("%s: not needed (build id %.*s): %s\n", path, STR_FMT(id), s->text);
+		return EXIT_OK;
+	case UPLOAD_BUSY:
+		fprintf(stderr,
+			"andiron debuginfo: %s: %s\n  Another upload of build id %.*s has begun and not "
+			"ended; the server gives it up after a quarter of an hour. --force does not "
+			"wait for that.\n",
+			path, s->text, STR_FMT(id));
+		return EXIT_FAILED;
+	case UPLOAD_REFUSED:
+	case UPLOAD_LOST:
+	default:
+		fprintf(stderr, "andiron debuginfo: %s: %s\n", path, s->text);
+		return EXIT_FAILED;
+	}
+}
+
+static int send_image(struct session *s, const char *path, struct upload_file *file)
+{
+	struct upload u = {.http = s->wait.client,
+			   .server = &s->server,
+			   .file = file,
+			   .done = on_done,
+			   .context = s};
+	int code;
+
+	try_often(s, &u);
+	code = tell(s, path, &u);
+	upload_fini(&u);
+	return code;
+}
+
+/* By what profiles call it. */
+static int identify(struct session *s, const struct elf_ids *ids, struct upload_file *file,
+		    struct error *err)
+{
+	file->hash = str_of(ids->file_id);
+	file->id_type = UPLOAD_ID_UNKNOWN;
+	file->build_id = str_of(s->asked.build_id);
+	if (!file->build_id.n)
+		file->build_id =
+			str_of(ids->gnu_build_id[0] ? ids->gnu_build_id : ids->go_build_id);
+	if (file->build_id.n)
+		return 0;
+	return error_set(err, -ENOENT,
+			 "it has no build id, so no profile can name it; link it with "
+			 "-Wl,--build-id, or give the id by --build-id");
+}
+
+static int upload_path(struct session *s, const char *path, struct error *err)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct elf_image image = ELF_IMAGE_NULL;
+	struct elf_file f = ELF_FILE_NULL;
+	struct upload_file file = {.image = &image};
+	struct elf_ids ids;
+	int r, code = EXIT_FAILED;
+
+	if (fd < 0)
+		return error_errno(err, -errno, "cannot be opened");
+	r = elf_file_open(&f, fd, err);
+	if (r == 0) {
+		r = elf_ids_read(&f, &ids);
+		if (r < 0)
+			error_errno(err, r, "cannot be read");
+	}
+	if (r == 0)
+		r = identify(s, &ids, &file, err);
+	if (r == 0)
+		r = elf_image_make(&image, &f, s->asked.whole, err);
+	elf_file_close(&f);
+	if (r == 0)
+		code = send_image(s, path, &file);
+	elf_image_free(&image);
+	return r < 0 ? r : code;
+}
+
+/* "NAME=VALUE" or "NAME: VALUE". */
+static bool split_header(const char *text, struct http_header *ret)
+{
+	struct str rest = str_of(text);
+	size_t at = strcspn(text, "=:");
+
+	ret->name = str_trim(str_first(rest, at));
+	ret->value = str_trim(str_skip(rest, at + 1));
+	return at < rest.n && ret->name.n > 0;
+}
+
+static int make_url(struct session *s)
+{
+	struct str to = str_trim(str_of(s->asked.to));
+	bool scheme = str_search(to, STR("://")) < to.n;
+	struct buf url = BUF_NULL;
+
+	while (to.n && to.p[to.n - 1] == '/')
+		to.n--;
+	buf_printf(&url, "%s%.*s",
+		   scheme              ? ""
+		   : s->asked.insecure ? "http://"
+				       : "https://",
+		   STR_FMT(to));
+	s->url = buf_take(&url);
+	return s->url ? 0 : -ENOMEM;
+}
+
+static int prepare(struct session *s, const struct command *command)
+{
+	const struct asked *a = &s->asked;
+
+	s->headers = calloc(a->headers.n + 1, sizeof(*s->headers));
+	if (!s->headers || make_url(s) < 0) {
+		fprintf(stderr, "andiron debuginfo: memory is short\n");
+		return EXIT_FAILED;
+	}
+	for (size_t i = 0; i < a->headers.n; i++)
+		if (!split_header(a->headers.p[i], &s->headers[i]))
+			return options_wrong(command, "--header \"%s\" is not NAME=VALUE",
+					     a->headers.p[i]);
+	s->config = (struct http_config){
+		.bearer_token = str_of(a->token),
+		.bearer_token_file = str_of(a->token_file),
+		.ca_file = str_of(a->ca),
+		.cert_file = str_of(a->cert),
+		.key_file = str_of(a->key),
+		.insecure_skip_verify = a->skip_verify,
+		.proxy_from_environment = true,
+	};
+	s->server = (struct upload_server){.url = str_of(s->url),
+					   .config = &s->config,
+					   .headers = s->headers,
+					   .n_headers = a->headers.n,
+					   .call_ms = CALL_MS,
+					   .send_ms = a->timeout_ns / NS_PER_MSEC,
+					   .bytes_per_second = (int64_t)a->rate,
+					   .force = a->force};
+	return OPTIONS_DONE;
+}
+
+static int check_asked(const struct command *command, const struct asked *a, int n_files)
+{
+	if (n_files == 0)
+		return options_wrong(command, "which file?");
+	if (!a->to)
+		return options_wrong(command, "to which server? --to http://parca:7070");
+	if (a->token && a->token_file)
+		return options_wrong(command, "only one of --bearer-token and --bearer-token-file");
+	if (!a->cert != !a->key)
+		return options_wrong(command, "--cert-file and --key-file go together");
+	if (a->build_id && n_files > 1)
+		return options_wrong(command, "--build-id goes with one file");
+	return OPTIONS_DONE;
+}
+
+static int upload_all(struct session *s, const struct command *command, char **files, int n)
+{
+	int code = prepare(s, command), worst = EXIT_OK;
+	struct error err = ERROR_NULL;
+
+	if (code != OPTIONS_DONE)
+		return code;
+	if (http_polled_init(&s->wait, &err) < 0) {
+		fprintf(stderr, "andiron debuginfo: %s\n", err.text);
+		return EXIT_FAILED;
+	}
+	for (int i = 0; i < n; i++) {
+		err = ERROR_NULL;
+		code = upload_path(s, files[i], &err);
+		if (code < 0)
+			fprintf(stderr, "andiron debuginfo: %s: %s\n", files[i], err.text);
+		worst = code != EXIT_OK ? EXIT_FAILED : worst;
+		fflush(stdout);
+	}
+	http_polled_fini(&s->wait);
+	return worst;
+}
+
+int verb_debuginfo(int argc, char **argv)
+{
+	struct session s = {.asked = {.retries = 5, .timeout_ns = 900 * NS_PER_SEC}};
+	struct asked *a = &s.asked;
+	const struct flag flags[] = {
+		{"to", 0, FLAG_TEXT, "URL",
+		 "the server: http://parca:7070, https://…, or host:port", &a->to, 0, 0},
+		{"bearer-token", 0, FLAG_TEXT, "TOKEN", "token to authenticate with", &a->token, 0,
+		 0},
+		{"bearer-token-file", 0, FLAG_TEXT, "FILE", "file that holds it", &a->token_file, 0,
+		 0},
+		{"header", 0, FLAG_TEXTS, "NAME=VALUE",
+		 "header to send with every call; may be repeated", &a->headers, 0, 0},
+		{"insecure", 0, FLAG_BOOL, NULL, "plain text, where --to has no scheme",
+		 &a->insecure, 0, 0},
+		{"insecure-skip-verify", 0, FLAG_BOOL, NULL, "accept any certificate",
+		 &a->skip_verify, 0, 0},
+		{"ca-file", 0, FLAG_TEXT, "FILE", "certificates of the authorities to trust",
+		 &a->ca, 0, 0},
+		{"cert-file", 0, FLAG_TEXT, "FILE", "client certificate", &a->cert, 0, 0},
+		{"key-file", 0, FLAG_TEXT, "FILE", "its key", &a->key, 0, 0},
+		{"build-id", 0, FLAG_TEXT, "ID",
+		 "what profiles call the file, if not its own build id", &a->build_id, 0, 0},
+		{"no-strip", 0, FLAG_BOOL, NULL, "send the file as it is, code and data included",
+		 &a->whole, 0, 0},
+		{"force", 0, FLAG_BOOL, NULL, "also what the server has, or is just being sent",
+		 &a->force, 0, 0},
+		{"retries", 0, FLAG_NUMBER, "N",
+		 "further tries where the server cannot be reached; 5", &a->retries, 0, 1000},
+		{"rate", 0, FLAG_NUMBER, "BYTES", "bytes a second at most; 0: any", &a->rate, 0,
+		 INT64_C(1) << 40},
+		{"timeout", 0, FLAG_DURATION, "TIME", "how long sending one file may take; 15m",
+		 &a->timeout_ns, NS_PER_SEC, 86400 * NS_PER_SEC},
+		{0},
+	};
+	const struct command command = {
+		.verb = "debuginfo upload",
+		.usage = "FILE… --to URL",
+		.summary =
+			"Sends to a Parca server what it needs to name the addresses of these ELF "
+			"files: symbols and\ndebug information, without code and data. What the server "
+			"has is not sent again. Succeeds when\nit has all of them.",
+		.examples =
+			"andiron debuginfo upload build/shop --to https://parca.example --bearer-token-file token\n"
+			"andiron debuginfo upload *.debug --to parca:7070 --insecure\n",
+		.flags = flags,
+	};
+	bool named = argc > 1 && strcmp(argv[1], "upload") == 0;
+	int first = 0, code;
+
+	if (!named && argc > 1 && argv[1][0] != '-')
+		return options_wrong(&command, "there is no \"%s\"; it is `upload`", argv[1]);
+	argc -= named;
+	argv += named;
+	code = options_parse(&command, argc, argv, true, &first);
+	if (code == OPTIONS_DONE && !named)
+		code = options_wrong(&command, "what is to be done? It is `upload`");
+	if (code == OPTIONS_DONE)
+		code = check_asked(&command, a, argc - first);
+	if (code == OPTIONS_DONE)
+		code = upload_all(&s, &command, argv + first, argc - first);
+	free(s.url);
+	free(s.headers);
+	vec_free(&a->headers);
+	return code;
+}

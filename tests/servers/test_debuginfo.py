@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_debuginfo.py: debug information on its way to a real Parca, by the command and by the agent.
+
+What is judged is what Parca makes of it: a profile that has addresses alone, pushed under the
+build id of a file, comes back with the names of the file's functions.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+import wire
+from agent import ANDIRON, Agent
+from parca import Parca, series
+from pyroscope import free_ports, run
+
+SERVER = None
+PROGRAM = """
+static volatile int on = 1;
+__attribute__((noinline)) int %(inner)s(int n) { while (on) n++; return n; }
+int main(void) { return %(inner)s(0); }
+"""
+AGENT = """
+discovery.process "all" { }
+discovery.relabel "one" {
+  targets = discovery.process.all.targets
+  rule {
+    source_labels = ["__meta_process_exe"]
+    regex         = "%(program)s"
+    action        = "keep"
+  }
+  rule {
+    target_label = "service_name"
+    replacement  = "%(name)s"
+  }
+}
+pyroscope.ebpf "one" {
+  forward_to       = [parca.write.server.receiver]
+  targets          = discovery.relabel.one.output
+  collect_interval = "1s"
+}
+parca.write "server" {
+  endpoint {
+    url                = "%(url)s"
+    min_backoff_period = "100ms"
+  }
+  debuginfo { %(debuginfo)s }
+}
+"""
+
+
+def build(folder, *flags):
+    """A program of a name and a build id that no other has: its path, its build id, its inner function."""
+    inner = f"inner_{uuid.uuid4().hex[:12]}"
+    path = f"{folder}/{inner}-program"
+    pathlib.Path(f"{path}.c").write_text(PROGRAM % {"inner": inner}, encoding="utf-8")
+    subprocess.run(["cc", "-O1", "-g", "-Wl,--build-id=sha1", *flags, "-o", path, f"{path}.c"], check=True)
+    notes = subprocess.run(["readelf", "-n", path], check=True, capture_output=True, text=True).stdout
+    return path, re.search(r"Build ID: ([0-9a-f]+)", notes).group(1), inner
+
+
+def address_of(path, symbol):
+    table = subprocess.run(["nm", path], check=True, capture_output=True, text=True).stdout
+    return int(re.search(rf"([0-9a-f]+) [tT] {symbol}$", table, re.M).group(1), 16)
+
+
+def upload(*arguments, to=None):
+    return subprocess.run([ANDIRON, "debuginfo", "upload", *arguments, "--to", to or SERVER.url],
+                          capture_output=True, text=True, timeout=300, check=False)
+
+
+def names_of(build_id, address):
+    """What Parca calls an address of that build id: all strings of a profile that has it alone."""
+    strings = ["", "cpu", "nanoseconds", "/bin/gone", build_id]
+    profile = wire.piece(1, wire.number(1, 1) + wire.number(2, 2)) + wire.piece(2, wire.sample())
+    profile += wire.piece(3, wire.number(1, 1) + wire.number(5, 3) + wire.number(6, 4))
+    profile += wire.piece(4, wire.number(1, 1) + wire.number(2, 1) + wire.number(3, address))
+    profile += b"".join(wire.piece(6, text) for text in strings)
+    profile += wire.number(9, time.time_ns()) + wire.number(10, 10**10)
+    profile += wire.piece(11, wire.number(1, 1) + wire.number(2, 2)) + wire.number(12, 1)
+    service = f"d{uuid.uuid4().hex}"
+    assert SERVER.write(series([("__name__", "process_cpu"), ("service_name", service)], profile)) == (0, "")
+    return [name for names in SERVER.frames(f'{{service_name="{service}"}}').values() for name in names]
+
+
+def stored(build_id):
+    return pathlib.Path(SERVER.folder, "data", "debuginfo", build_id, "debuginfo")
+
+
+def until(condition, what, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not happen within {seconds} s"
+        time.sleep(0.01)  # poll
+
+
+def by_command():
+    """What was uploaded names the addresses of its build id; a second upload is not needed."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, build_id, inner = build(folder)
+        address = address_of(path, inner)
+        assert inner not in names_of(build_id, address)
+        done = upload(path)
+        assert done.returncode == 0 and "uploaded" in done.stdout and build_id in done.stdout, done
+        assert inner in names_of(build_id, address)
+        again = upload(path)
+        assert again.returncode == 0 and "not needed" in again.stdout and "already exists" in again.stdout, again
+        assert stored(build_id).stat().st_size < os.path.getsize(path)
+        assert not (complaints := subprocess.run(["readelf", "-hlSsnW", stored(build_id)], capture_output=True, text=True, check=True).stderr), complaints
+        forced = upload(path, "--force", "--no-strip")
+        assert forced.returncode == 0 and "uploaded" in forced.stdout, forced
+        assert stored(build_id).read_bytes() == pathlib.Path(path).read_bytes()
+
+
+def every_kind():
+    """Stripped of its lines, of its symbols, with tables compressed, of position-dependent code: all are named."""
+    with tempfile.TemporaryDirectory() as folder:
+        for flags, strip in (([], ["-g"]), (["-gz"], None), (["-no-pie"], None), (["-rdynamic"], ["-s"]),
+                             (["-static"], None)):
+            path, build_id, inner = build(folder, *flags)
+            address = address_of(path, inner)
+            if strip:
+                subprocess.run(["strip", *strip, path], check=True)
+            done = upload(path)
+            assert done.returncode == 0, (flags, done)
+            assert inner in names_of(build_id, address), (flags, strip, done.stdout)
+
+
+def messages():
+    """What cannot be uploaded is said, with a reason and an exit code; --help tells all options."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = pathlib.Path(folder, "text")
+        text.write_text("no ELF file", encoding="utf-8")
+        bare = pathlib.Path(folder, "bare.c")
+        bare.write_text("int main(void) { return 0; }", encoding="utf-8")
+        subprocess.run(["cc", "-Wl,--build-id=none", "-o", f"{folder}/bare", bare], check=True)
+        for arguments, code, words in (
+                ([f"{folder}/none"], 1, "cannot be opened"), ([str(text)], 1, "shorter than an ELF header"),
+                ([f"{folder}/bare"], 1, "--build-id"), ([], 2, "which file?"),
+                ([str(text), "--bearer-token", "a", "--bearer-token-file", "b"], 2, "only one of"),
+                ([str(text), "--cert-file", "a"], 2, "go together")):
+            done = upload(*arguments)
+            assert done.returncode == code and words in done.stderr, (arguments, done)
+        away = upload(sys.executable, "--retries", "0", "--build-id", "abcd", to=f"http://127.0.0.1:{free_ports(1)[0]}")
+        assert away.returncode == 1 and "connection refused" in away.stderr, away
+        done = subprocess.run([ANDIRON, "debuginfo", "upload", "--help"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and "--bearer-token-file" in done.stdout and "--insecure" in done.stdout, done
+        done = subprocess.run([ANDIRON, "debuginfo"], capture_output=True, text=True, check=False)
+        assert done.returncode == 2, done
+
+
+def large(folder):
+    """A program whose debug information takes some seconds at two MiB a second."""
+    path, build_id, inner = build(folder)
+    pathlib.Path(f"{path}.padding").write_bytes(os.urandom(8 << 20))
+    subprocess.run(["objcopy", f"--add-section=.debug_padding={path}.padding", path], check=True)
+    return path, build_id, inner
+
+
+def killed_server():
+    """A server that is killed in the middle of an upload has the file in the end, by the same command."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, build_id, inner = large(folder)
+        command = subprocess.Popen([ANDIRON, "debuginfo", "upload", path, "--to", SERVER.url, "--rate", str(2 << 20)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        until(lambda: stored(build_id).exists() and stored(build_id).stat().st_size > 1 << 20, "half of an upload")
+        SERVER.restart(9)
+        out, err = command.communicate(timeout=120)
+        assert command.returncode == 0 and "uploaded" in out and "trying again" in err, (out, err)
+        assert inner in names_of(build_id, address_of(path, inner))
+
+
+def agent(program, debuginfo, done, gone=False):
+    """Runs the agent over a program until `done` of its metrics is true; these. With `gone` the program
+    ends, and its file goes, as soon as it was sampled."""
+    name = f"a{uuid.uuid4().hex}"
+    with tempfile.TemporaryDirectory() as folder:
+        config, seen = f"{folder}/config.alloy", {}
+        pathlib.Path(config).write_text(AGENT % {"program": program, "name": name, "url": SERVER.url,
+                                                 "debuginfo": debuginfo}, encoding="utf-8")
+
+        def look():
+            seen.clear()
+            seen.update(one.metrics())
+            return done(seen)
+        with Agent(folder, config, busy=[program]) as one:
+            one.until(lambda: SERVER.total(f'{{service_name="{name}"}}') > 0, "samples at the server")
+            if gone:
+                one.busy.kill()
+                one.busy.wait()
+                os.unlink(program)
+            one.until(look, f"such figures: {seen}", 60)
+            one.stop()
+    return seen
+
+
+def figure(figures, name):
+    return sum(value for key, value in figures.items() if key.startswith(f"parca_write_debuginfo_{name}"))
+
+
+def by_agent():
+    """The agent offers what it has seen, once, and sends what the server asks for."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, build_id, inner = build(folder)
+        assert not stored(build_id).exists()
+        seen = agent(path, 'files = "all"', lambda f: figure(f, "uploaded_total") >= 1 and not figure(f, "waiting"))
+        assert stored(build_id).exists() and inner in names_of(build_id, address_of(path, inner)), seen
+        again = agent(path, 'files = "all"', lambda f: figure(f, "unwanted_total") >= 1 and not figure(f, "waiting"))
+        assert figure(again, "uploaded_total") == 0, again
+
+
+def gone():
+    """A program that has exited, and whose file is deleted, is sent from the descriptor that was kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, build_id, inner = large(folder)
+        address = address_of(path, inner)
+        seen = agent(path, f'files = "all"\n bytes_per_second = {4 << 20}\n max_parallel = 1',
+                     lambda f: stored(build_id).exists() and inner in names_of(build_id, address), gone=True)
+        assert not os.path.exists(path) and figure(seen, "bytes_total") > 8 << 20, seen
+
+
+def over_budget():
+    """A file over the budget is refused, with a counter; so is all where uploading is off."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, build_id, _ = build(folder)
+        seen = agent(path, 'files = "all"\n max_file_bytes = 1000',
+                     lambda f: figure(f, "refused_total"))
+        assert any("too_large" in key for key in seen if "refused" in key), seen
+        seen = agent(path, 'files = "all"\n max_total_bytes = 1000', lambda f: figure(f, "refused_total"))
+        assert any("budget" in key for key in seen if "refused" in key), seen
+        assert not stored(build_id).exists()
+
+
+if __name__ == "__main__":
+    with Parca() as SERVER:
+        sys.exit(run([by_command, every_kind, messages, killed_server, by_agent, gone, over_budget]))
