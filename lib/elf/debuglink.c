@@ -111,3 +111,32 @@ int elf_debuglink_crc(int fd, uint64_t max, uint32_t *ret)
 	*ret = (uint32_t)crc;
 	return 0;
 }
+
+static int build_id_of(int fd, struct elf_ids *ret)
+{
+	struct elf_file f = ELF_FILE_NULL;
+	int r = elf_file_open(&f, fd, NULL);
+
+	if (r == 0)
+		r = elf_ids_read(&f, ret);
+	elf_file_close(&f);
+	return r;
+}
+
+int elf_debuglink_belongs(struct elf_file *own, const struct elf_debuglinks *links, int debug, uint64_t max)
+{
+	struct elf_ids ids, other;
+	uint32_t crc;
+	int r = elf_ids_read(own, &ids);
+
+	if (r == 0)
+		r = build_id_of(debug, &other);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	if (ids.gnu_build_id[0] && other.gnu_build_id[0])
+		return !strcmp(ids.gnu_build_id, other.gnu_build_id);
+	if (!links->name[0])
+		return 0;
+	r = elf_debuglink_crc(debug, max, &crc);
+	return r == -ENOMEM ? r : r == 0 && crc == links->crc;
+}

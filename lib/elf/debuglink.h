@@ -24,4 +24,8 @@ int elf_debuglinks_read(struct elf_file *f, struct elf_debuglinks *ret);
  * `max` bytes; -ENOMEM or an errno. */
 int elf_debuglink_crc(int fd, uint64_t max, uint32_t *ret);
 
+/* Whether the file `debug` is the debug file of `own`, whose links these are: by their build ids, or where one has
+ * none, by the link's CRC, of at most `max` bytes. 1, 0, -ENOMEM. Loads the sections of `own`. */
+int elf_debuglink_belongs(struct elf_file *own, const struct elf_debuglinks *links, int debug, uint64_t max);
+
 #endif

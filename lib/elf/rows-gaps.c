@@ -32,7 +32,8 @@ static int says_program(const struct elf_file *f, bool *ret)
 	return 0;
 }
 
-int rows_gaps_open(struct rows_gaps *g, const struct rows_machine *m, const struct elf_file *f)
+int rows_gaps_open(struct rows_gaps *g, const struct rows_machine *m, const struct elf_file *f,
+		   const struct elf_file *debug)
 {
 	const Elf64_Shdr *text;
 	Elf64_Ehdr header;
@@ -41,6 +42,7 @@ int rows_gaps_open(struct rows_gaps *g, const struct rows_machine *m, const stru
 	if (r < 0)
 		return r;
 	g->file = f;
+	g->named = debug && !elf_file_section_of_type(f, SHT_SYMTAB) ? debug : f;
 	g->on = m->machine == EM_X86_64 && header.e_entry != 0;
 	for (size_t i = 0; i < f->n_segments; i++)
 		if (f->segments[i].p_type == PT_INTERP)
@@ -63,7 +65,7 @@ void rows_gaps_close(struct rows_gaps *g)
 static int mark_chunk(struct rows_gaps *g, uint64_t offset, size_t n)
 {
 	Elf64_Sym symbols[CHUNK];
-	int r = file_pread(g->file->fd, symbols, n * sizeof(symbols[0]), offset);
+	int r = file_pread(g->named->fd, symbols, n * sizeof(symbols[0]), offset);
 
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC &&
@@ -75,12 +77,12 @@ static int mark_chunk(struct rows_gaps *g, uint64_t offset, size_t n)
 /* Functions that nothing calls directly are known by their symbols, where there are any. */
 static int mark_symbols(struct rows_gaps *g, uint32_t type)
 {
-	const Elf64_Shdr *table = elf_file_section_of_type(g->file, type);
+	const Elf64_Shdr *table = elf_file_section_of_type(g->named, type);
 	uint64_t n, offset;
 	int r = 0;
 
-	if (!table || table->sh_offset > g->file->size ||
-	    table->sh_size > g->file->size - table->sh_offset)
+	if (!table || table->sh_offset > g->named->size ||
+	    table->sh_size > g->named->size - table->sh_offset)
 		return 0;
 	offset = table->sh_offset;
 	for (n = table->sh_size / sizeof(Elf64_Sym); r == 0 && n;) {

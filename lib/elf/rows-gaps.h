@@ -15,12 +15,15 @@
 
 struct rows_gaps {
 	const struct elf_file *file;
+	const struct elf_file *named; /* has its symbols */
 	bool on;
 	struct rows_code code;
 };
 
-/* Whether a file is looked at. Its sections are loaded; it must outlive *g. 0 or an errno. */
-int rows_gaps_open(struct rows_gaps *g, const struct rows_machine *m, const struct elf_file *f);
+/* Whether a file is looked at. Its sections are loaded, and those of its debug file (or NULL), whose symbols are taken
+ * where it has none; both must outlive *g. 0 or an errno. */
+int rows_gaps_open(struct rows_gaps *g, const struct rows_machine *m, const struct elf_file *f,
+		   const struct elf_file *debug);
 void rows_gaps_close(struct rows_gaps *g);
 
 /* Begins with the first code in [from, to): 1 and where it begins and ends, 0: there is none, or an

@@ -386,7 +386,7 @@ static int add_sources(struct reader *r, struct elf_file *f, const struct elf_fi
 		return go;
 	/* C that is linked into a Go program may be described only in what repeats all of Go, many
 	 * times as large. */
-	result = go && rows_go_is_all(&r->go) ? 0 : rows_gaps_open(&r->gaps, r->machine, f);
+	result = go && rows_go_is_all(&r->go) ? 0 : rows_gaps_open(&r->gaps, r->machine, f, debug);
 	if (result == 0)
 		result = rows_made_find(&r->signals, &r->rest, r->machine, f, go);
 	if (result < 0)

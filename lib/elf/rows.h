@@ -44,7 +44,7 @@ struct elf_rows_stats {
 };
 
 struct elf_rows_options {
-	const struct elf_file *debug; /* the separate debug file, for .debug_frame; or NULL */
+	const struct elf_file *debug; /* the separate debug file, for .debug_frame and symbols, sections loaded; or NULL */
 	size_t max_functions;         /* the index's bound: 16 bytes each; 0: 4 million */
 };
 

@@ -180,3 +180,50 @@ TEST(crc_is_of_the_whole_file)
 	expect_eq(crc, 0xcbf43926);
 	expect_eq(elf_debuglink_crc(fd, 8, &crc), -E2BIG);
 }
+
+/* A file with this build id, or none for ""; and something else, so that no two are alike. */
+static int file_of(const char *id, const char *more)
+{
+	_cleanup_(buf_free) struct buf note = BUF_NULL;
+	struct elf_writer w;
+	int fd;
+
+	elf_writer_init(&w);
+	elf_write_note(&note, "GNU", 4, NT_GNU_BUILD_ID, id, strlen(id));
+	if (*id)
+		elf_write_section(&w, ".note.gnu.build-id", SHT_NOTE, 0, note.p, note.n);
+	elf_write_section(&w, ".more", SHT_PROGBITS, 0, more, strlen(more));
+	fd = elf_write_memfd(&w);
+	elf_writer_fini(&w);
+	return fd;
+}
+
+static int belongs(const char *own_id, const char *id, const char *name, int crc_off, uint64_t max)
+{
+	_cleanup_(closep) int own = file_of(own_id, "own"), debug = file_of(id, "debug");
+	struct elf_debuglinks links = {.name = ""};
+	struct elf_file f = ELF_FILE_NULL;
+	int r;
+
+	memcpy(links.name, name, strlen(name) + 1);
+	expect_eq(elf_debuglink_crc(debug, UINT64_MAX, &links.crc), 0);
+	links.crc += (uint32_t)crc_off;
+	expect_eq(elf_file_open(&f, own, NULL), 0);
+	r = elf_debuglink_belongs(&f, &links, debug, max);
+	elf_file_close(&f);
+	return r;
+}
+
+/* A debug file is another file's unless the build id says that it is this one's, or where there is none the CRC. */
+TEST(debug_files_of_others_are_refused)
+{
+	const uint64_t all = UINT64_MAX;
+
+	expect_eq(belongs("id", "id", "", 1, all), 1);
+	expect_eq(belongs("id", "od", "x", 0, all), 0);
+	expect_eq(belongs("", "id", "x", 0, all), 1);
+	expect_eq(belongs("id", "", "x", 0, all), 1);
+	expect_eq(belongs("id", "", "x", 1, all), 0);
+	expect_eq(belongs("", "", "", 0, all), 0);
+	expect_eq(belongs("", "", "x", 0, 8), 0);
+}

@@ -24,36 +24,6 @@ static int load_symbols(int fd, size_t max, struct elf_symbols *ret, struct erro
 	return r;
 }
 
-static int build_id_of(int fd, struct elf_ids *ret)
-{
-	struct elf_file f = ELF_FILE_NULL;
-	int r = elf_file_open(&f, fd, NULL);
-
-	if (r == 0)
-		r = elf_ids_read(&f, ret);
-	elf_file_close(&f);
-	return r;
-}
-
-/* Whether the debug file is this file's: 1, 0, or -ENOMEM. */
-static int belongs(struct tables *t)
-{
-	struct elf_ids own, debug;
-	uint32_t crc;
-	int r = elf_ids_read(&t->file, &own);
-
-	if (r == 0)
-		r = build_id_of(t->fds[TABLES_DEBUG], &debug);
-	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-	if (own.gnu_build_id[0] && debug.gnu_build_id[0])
-		return !strcmp(own.gnu_build_id, debug.gnu_build_id);
-	if (!t->links.name[0])
-		return 0;
-	r = elf_debuglink_crc(t->fds[TABLES_DEBUG], CRC_MAX, &crc);
-	return r == -ENOMEM ? r : r == 0 && crc == t->links.crc;
-}
-
 /* What dwz has moved away is named by the file that it was moved out of. */
 static int read_debug_links(struct tables *t)
 {
@@ -71,7 +41,9 @@ static int read_debug_links(struct tables *t)
 
 static int open_debug(struct tables *t, size_t max_symbols)
 {
-	int r = t->fds[TABLES_DEBUG] < 0 ? 0 : belongs(t);
+	int r = t->fds[TABLES_DEBUG] < 0 ?
+			0 :
+			elf_debuglink_belongs(&t->file, &t->links, t->fds[TABLES_DEBUG], CRC_MAX);
 
 	if (r == 0 && t->fds[TABLES_DEBUG] >= 0)
 		close(take_fd(t->fds[TABLES_DEBUG]));

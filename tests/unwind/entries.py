@@ -37,6 +37,8 @@ def with_symbols(path):
     yield path
     if name := build_id(path):
         yield f"/usr/lib/debug/.build-id/{name[:2]}/{name[2:]}.debug"
+    if path.endswith("-apart"):
+        yield path + ".debug"
     if path.endswith("-stripped"):
         yield path.removesuffix("-stripped")
 
