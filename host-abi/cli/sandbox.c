@@ -57,7 +57,7 @@ static int set_limits(void)
 	int r = limit(RLIMIT_CORE, 0);
 
 	if (r == 0)
-		r = limit(RLIMIT_NOFILE, 256);
+		r = limit(RLIMIT_NOFILE, 1024);
 	if (r == 0)
 		r = limit(RLIMIT_FSIZE, (rlim_t)512 << 20);
 	/* A sanitizer's shadow alone is terabytes of addresses. */

@@ -8,7 +8,7 @@
 #include "dwarf/functions.h"
 #include "dwarf/lines.h"
 #include "dwarf/names.h"
-#include "dwarf/package.h"
+#include "dwarf/split.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -37,8 +37,10 @@ struct loaded {
 };
 
 struct dwarf {
-	struct dwarf_file main, alt, split;
-	bool has_alt, has_split;
+	struct dwarf_file main, alt;
+	struct split split;
+	bool has_alt;
+	size_t n_said; /* of what is wanted */
 	size_t max_bytes;
 	uint64_t steps;
 	VEC(struct unit_span) spans; /* by low */
@@ -186,7 +188,7 @@ int dwarf_new(struct dwarf **ret, const struct dwarf_files *files, struct error 
 	}
 	r = open_other(&d->alt, files->alt, false, &d->has_alt);
 	if (r == 0)
-		r = open_other(&d->split, files->split, true, &d->has_split);
+		r = open_other(&d->split.package, files->split, true, &d->split.has_package);
 	if (r == 0)
 		r = add_units(d);
 	if (r < 0) {
@@ -221,8 +223,7 @@ void dwarf_free(struct dwarf *d)
 	dwarf_file_close(&d->main);
 	if (d->has_alt)
 		dwarf_file_close(&d->alt);
-	if (d->has_split)
-		dwarf_file_close(&d->split);
+	split_fini(&d->split);
 	free(d);
 }
 
@@ -234,8 +235,12 @@ void dwarf_grant(struct dwarf *d, uint64_t steps)
 size_t dwarf_bytes(const struct dwarf *d)
 {
 	return sizeof(*d) + dwarf_file_bytes(&d->main) + dwarf_file_bytes(&d->alt) +
-	       dwarf_file_bytes(&d->split) + d->spans.capacity * sizeof(*d->spans.p) +
-	       d->loaded_bytes;
+	       split_bytes(&d->split) + d->spans.capacity * sizeof(*d->spans.p) + d->loaded_bytes;
+}
+
+size_t dwarf_n_fds(const struct dwarf *d)
+{
+	return dwarf_file_n_fds(&d->main) + dwarf_file_n_fds(&d->alt) + split_n_fds(&d->split);
 }
 
 /* --- Units in memory --- */
@@ -268,15 +273,14 @@ static void count(struct dwarf *d, struct loaded *keep)
 /* The body of a split unit, where it is at hand. */
 static int join_split(struct dwarf *d, struct loaded *l)
 {
-	uint64_t id = l->u.head->type == DW_UT_skeleton ? l->u.head->dwo_id
-							: die_number(&l->u.root, DIE_DWO_ID);
-	const struct unit_head *head = d->has_split ? package_unit(&d->split, id) : NULL;
+	const struct unit_head *head;
+	struct dwarf_file *file;
 	struct unit split;
-	int r;
+	int r = split_find(&d->split, &l->u, &file, &head);
 
-	if (!head)
-		return -EAGAIN;
-	r = unit_open(&split, &d->split, head, NULL);
+	if (r < 0)
+		return r;
+	r = unit_open(&split, file, head, NULL);
 	if (r < 0)
 		return r;
 	unit_join(&split, &l->u);
@@ -332,6 +336,29 @@ static int get_unit(struct dwarf *d, uint32_t unit, struct loaded **ret)
 	count(d, l);
 	*ret = l;
 	return 0;
+}
+
+/* --- Split units' files --- */
+
+const char *dwarf_wants(struct dwarf *d)
+{
+	if (d->n_said < d->split.wanted.n)
+		return d->split.wanted.p[d->n_said++].path.p;
+	vec_each (&d->split.wanted, w)
+		buf_free(&w->path);
+	d->split.wanted.n = d->n_said = 0;
+	return NULL;
+}
+
+int dwarf_add_split(struct dwarf *d, int fd)
+{
+	int r = split_add(&d->split, fd);
+
+	/* Units that went without are read again. */
+	for (size_t i = d->loaded.n; r == 0 && i-- > 0;)
+		if (d->loaded.p[i]->functions_error == -EAGAIN)
+			unload(d, i);
+	return r;
 }
 
 /* --- Frames --- */

@@ -27,9 +27,9 @@ struct dwarf;
 
 /* Descriptors are borrowed and must outlive the reader; -1: there is none. */
 struct dwarf_files {
-	int fd;           /* of the program, or of its debug file */
-	int alt;          /* .gnu_debugaltlink's */
-	int split;        /* the package of split units, or a .dwo */
+	int fd;    /* of the program, or of its debug file */
+	int alt;   /* .gnu_debugaltlink's */
+	int split; /* the package of split units; without it their files are added one by one */
 	size_t max_bytes; /* of memory, about; at least 1 MiB */
 	uint64_t steps;   /* to begin with */
 };
@@ -45,6 +45,16 @@ void dwarf_free(struct dwarf *d);
 /* Grants steps: what is left of earlier ones is gone. */
 void dwarf_grant(struct dwarf *d, uint64_t steps);
 size_t dwarf_bytes(const struct dwarf *d);
+/* Descriptors of its own: of inflated sections. */
+size_t dwarf_n_fds(const struct dwarf *d);
+
+/* Files of split units (.dwo) that were missing when an address was asked for, each named once: its
+ * path, as the compiler wrote it; NULL: no more. Borrowed until the next call. */
+const char *dwarf_wants(struct dwarf *d);
+
+/* Adds such a file; its descriptor is borrowed and must outlive the reader. 0: addresses asked for
+ * from now on are found in it; -E2BIG: too many are there; -ENOEXEC, -ENOMEM or an errno. */
+int dwarf_add_split(struct dwarf *d, int fd);
 
 struct dwarf_text {
 	uint32_t at, n; /* in frames.text; n 0: unknown */

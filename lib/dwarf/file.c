@@ -220,6 +220,15 @@ size_t dwarf_file_bytes(const struct dwarf_file *f)
 	return n;
 }
 
+size_t dwarf_file_n_fds(const struct dwarf_file *f)
+{
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < DWARF_SECTIONS; i++)
+		n += f->c[i].s.owned;
+	return n;
+}
+
 const struct unit_head *dwarf_file_unit(const struct dwarf_file *f, uint64_t offset)
 {
 	size_t low = 0, n = f->units.n;

@@ -63,6 +63,7 @@ struct dwarf_file {
 int dwarf_file_open(struct dwarf_file *f, struct elf_file *elf, bool split, struct error *err);
 void dwarf_file_close(struct dwarf_file *f);
 size_t dwarf_file_bytes(const struct dwarf_file *f);
+size_t dwarf_file_n_fds(const struct dwarf_file *f); /* of its own */
 
 static inline bool dwarf_file_has(const struct dwarf_file *f, enum dwarf_section_id id)
 {

@@ -192,6 +192,42 @@ TEST(what_is_in_missing_files_is_missing_alone)
 	dwarf_frames_free(&f);
 }
 
+/* A split unit's file that comes later is used from then on, and is asked for once. */
+TEST(split_units_come_one_by_one)
+{
+	static const struct dwarf_shape split[] = {{.version = 5, .split = true, .indexed = true},
+						   {.version = 4, .split = true}};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct dwarf_frames f = {0};
+		struct dwarf_written w;
+		struct dwarf *d;
+		struct fds fds;
+		int late;
+
+		dwarf_write(&split[i], &w);
+		fds_open(&fds, &w);
+		late = fds.split;
+		fds.split = -1;
+		expect_eq(open_dwarf(&d, &fds), 0);
+		expect_eq(dwarf_wants(d), NULL);
+		expect_eq(dwarf_find(d, OUTER + 0x40, &f), 0);
+		expect_eq(f.list.n, 1);
+		expect_str(str_of(dwarf_wants(d)), "/src/a.dwo");
+		expect_eq(dwarf_wants(d), NULL);
+		expect_eq(dwarf_find(d, OUTER + 0x41, &f), 0);
+		expect_eq(dwarf_wants(d), NULL);
+		expect_eq(dwarf_add_split(d, fds.main), -ENOENT);
+		expect_eq(dwarf_add_split(d, late), 0);
+		check_frames(d);
+		dwarf_free(d);
+		closep(&late);
+		fds_close(&fds);
+		dwarf_written_free(&w);
+		dwarf_frames_free(&f);
+	}
+}
+
 /* A budget that runs out is told apart from an address that nobody knows, and
  * granting more goes on. */
 TEST(steps_are_bounded)
@@ -247,6 +283,8 @@ static int use(const struct fds *fds)
 	for (size_t i = 0; r >= 0 && i < sizeof(addresses) / sizeof(addresses[0]); i++) {
 		dwarf_grant(d, STEPS);
 		r = dwarf_find(d, addresses[i], &f);
+		while (r != -ENOMEM && dwarf_wants(d))
+			r = fds->split < 0 ? 0 : dwarf_add_split(d, fds->split);
 		expect(f.list.n <= 1000 && f.text.n <= 1000u * 20000);
 		r = r == -ENOMEM ? r : 0;
 	}

@@ -89,3 +89,25 @@ bool answer_frame(struct str *rest, struct answer_frame *ret)
 	return take_text(rest, &ret->name) && take_text(rest, &ret->linked) &&
 	       take_text(rest, &ret->file);
 }
+
+int answer_put_tail(struct buf *b, struct str wanted)
+{
+	const uint32_t n = (uint32_t)wanted.n;
+	int r = buf_append(b, wanted.p, wanted.n);
+
+	return r < 0 ? r : buf_append(b, &n, sizeof(n));
+}
+
+bool answer_tail(struct str *rest, struct str *ret)
+{
+	uint32_t n;
+
+	if (rest->n < sizeof(n))
+		return false;
+	memcpy(&n, rest->p + rest->n - sizeof(n), sizeof(n));
+	if (n > rest->n - sizeof(n))
+		return false;
+	rest->n -= sizeof(n) + n;
+	*ret = (struct str){rest->p + rest->n, n};
+	return true;
+}

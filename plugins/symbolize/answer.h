@@ -10,6 +10,8 @@
  *            u32 of zero, u64 where the function begins that has no name (0: not known)
  *   frame    u32 line, u32 column, u32 start line, then texts: name, linked name, file
  *   text     u32 length and bytes
+ *   tail     paths of split units that were missing, each with a NUL behind it, and the u32 length
+ *            of all of them
  */
 #ifndef SYMBOLIZE_ANSWER_H
 #define SYMBOLIZE_ANSWER_H
@@ -42,6 +44,12 @@ struct answer_frame {
 int answer_put_head(struct buf *b, const struct answer_head *head);
 int answer_put_address(struct buf *b, const struct answer_address *address);
 int answer_put_frame(struct buf *b, const struct answer_frame *frame);
+
+/* At the very end, always. */
+int answer_put_tail(struct buf *b, struct str wanted);
+
+/* Takes it off the end of *rest; false, and nothing is taken, where it is too short. */
+bool answer_tail(struct str *rest, struct str *ret);
 
 /* Each takes its part off the front of *rest. False, and *ret is void, where
  * that is too short. */

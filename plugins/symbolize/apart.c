@@ -18,7 +18,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define MAX_FDS (1 + TABLES_FILES) /* the addresses, and the object's files */
+#define MAX_FDS                                                                                    \
+	(1 + TABLES_FILES + PARSER_SPLITS_MAX) /* the addresses, the object's files, split units   \
+						*/
 
 struct message {
 	uint32_t flags, demangle;
@@ -130,8 +132,10 @@ static int run(struct parser *p, const struct message *m, const int *fds, size_t
 
 	for (unsigned int i = 0; i < TABLES_FILES; i++)
 		q.fds[i] = (m->files & 1u << i) && next < n_fds ? fds[next++] : -1;
+	while (next < n_fds && q.n_splits < PARSER_SPLITS_MAX)
+		q.splits[q.n_splits++] = fds[next++];
 	if (r < 0) {
-		close_all(q.fds, TABLES_FILES);
+		parser_request_close(&q);
 		return r;
 	}
 	q.addresses = addresses;
@@ -223,6 +227,8 @@ static int send_request(const struct apart *a, const struct parser_request *q)
 			m.files |= 1u << i;
 			fds[n++] = q->fds[i];
 		}
+	for (size_t i = 0; i < q->n_splits; i++)
+		fds[n++] = q->splits[i];
 	r = send_message(a->socket, &m, fds, n);
 	close(fds[0]);
 	return r;
@@ -275,11 +281,11 @@ int apart_ask(void *self, const struct parser_request *q, struct buf *answer)
 	int r = start(a);
 
 	if (r < 0) {
-		close_all(q->fds, TABLES_FILES);
+		parser_request_close(q);
 		return r == -ENOMEM ? r : -EAGAIN;
 	}
 	r = send_request(a, q);
-	close_all(q->fds, TABLES_FILES);
+	parser_request_close(q);
 	if (r == 0)
 		r = wait_answer(a, answer);
 	if (r == 0 || r == -ENOMEM)

@@ -34,6 +34,7 @@ void parser_fini(struct parser *p)
 	buf_free(&p->clean_name);
 	buf_free(&p->clean_linked);
 	buf_free(&p->clean_file);
+	buf_free(&p->wanted);
 	dwarf_frames_free(&p->frames);
 }
 
@@ -43,19 +44,33 @@ static void close_all(const int fds[TABLES_FILES])
 		closep(&fds[i]);
 }
 
+static void close_splits(const struct parser_request *q)
+{
+	for (size_t i = 0; i < q->n_splits; i++)
+		closep(&q->splits[i]);
+}
+
+void parser_request_close(const struct parser_request *q)
+{
+	close_all(q->fds);
+	close_splits(q);
+}
+
 /* Drops what was used least recently, besides the newest, down to the limits. */
 static void shrink(struct parser *p, uint64_t max_bytes)
 {
 	for (;;) {
 		uint64_t bytes = 0;
-		size_t oldest = 0;
+		size_t oldest = 0, n_fds = 0;
 
 		for (size_t i = 0; i < p->kept.n; i++) {
 			bytes += tables_bytes(&p->kept.p[i]->tables);
+			n_fds += tables_n_fds(&p->kept.p[i]->tables);
 			if (p->kept.p[i]->used < p->kept.p[oldest]->used)
 				oldest = i;
 		}
-		if (p->kept.n <= 1 || (bytes <= max_bytes && p->kept.n <= PARSER_OBJECTS_MAX))
+		if (p->kept.n <= 1 || (bytes <= max_bytes && n_fds <= PARSER_FDS_MAX &&
+				       p->kept.n <= PARSER_OBJECTS_MAX))
 			return;
 		drop(p, oldest);
 	}
@@ -109,15 +124,21 @@ static int get(struct parser *p, const struct parser_request *q, struct parser_k
 		close_all(q->fds);
 	else
 		r = open_kept(p, q, &k, err);
-	if (r < 0)
+	if (r < 0) {
+		close_splits(q);
 		return r;
+	}
 	k->used = ++p->uses;
 	k->tables.limits.steps = q->steps;
 	k->tables.limits.lines = q->flags & PARSER_LINES;
 	k->tables.limits.inlines = q->flags & PARSER_INLINES;
 	tables_grant(&k->tables);
+	/* One that cannot be used is as good as none. */
+	for (size_t i = 0; i < q->n_splits; i++)
+		if (tables_add_split(&k->tables, q->splits[i]) == -ENOMEM)
+			r = -ENOMEM;
 	*ret = k;
-	return 0;
+	return r;
 }
 
 /* A name of the source is shown as it is; a linked one as people read it. */
@@ -179,7 +200,8 @@ int parser_run(struct parser *p, const struct parser_request *q, struct buf *ans
 		return r;
 	if (r < 0) {
 		head.n = 0;
-		return answer_put_head(answer, &head);
+		r = answer_put_head(answer, &head);
+		return r < 0 ? r : answer_put_tail(answer, STR_NULL);
 	}
 	head.link = str_of(k->tables.links.name);
 	head.alt = str_of(k->tables.links.alt_build_id);
@@ -187,6 +209,11 @@ int parser_run(struct parser *p, const struct parser_request *q, struct buf *ans
 	r = answer_put_head(answer, &head);
 	for (size_t i = 0; r == 0 && i < q->n; i++)
 		r = put_address(p, &k->tables, q->addresses[i], q, answer);
+	buf_clear(&p->wanted);
+	if (r == 0)
+		r = tables_wants(&k->tables, &p->wanted);
+	if (r == 0)
+		r = answer_put_tail(answer, buf_str(&p->wanted));
 	shrink(p, q->max_bytes);
 	return r;
 }

@@ -14,6 +14,8 @@
 #define PARSER_OBJECTS_MAX 64u
 #define PARSER_ADDRESSES_MAX (1u << 20)
 #define PARSER_FRAMES_MAX 128u /* of one address */
+#define PARSER_SPLITS_MAX 32u  /* files of split units in one request */
+#define PARSER_FDS_MAX 700u    /* that are kept open, about */
 
 /* What a request can ask for. */
 #define PARSER_LINES 1u
@@ -23,10 +25,12 @@
 struct parser_request {
 	uint64_t object;
 	uint32_t flags;
-	uint32_t demangle;         /* ANDIRON_DEMANGLE_* */
-	uint64_t max_bytes;        /* of memory for all objects, about */
-	uint64_t steps;            /* for this request */
-	int fds[TABLES_FILES];     /* taken over; -1: none */
+	uint32_t demangle;             /* ANDIRON_DEMANGLE_* */
+	uint64_t max_bytes;            /* of memory for all objects, about */
+	uint64_t steps;                /* for this request */
+	int fds[TABLES_FILES];         /* taken over; -1: none */
+	int splits[PARSER_SPLITS_MAX]; /* taken over; added to what is known of the object */
+	size_t n_splits;
 	const uint64_t *addresses; /* in rising order */
 	size_t n;
 };
@@ -36,11 +40,14 @@ struct parser_kept;
 struct parser {
 	VEC(struct parser_kept *) kept;
 	uint64_t uses;
-	struct buf readable, clean_name, clean_linked, clean_file;
+	struct buf readable, clean_name, clean_linked, clean_file, wanted;
 	struct dwarf_frames frames;
 };
 
 #define PARSER_NULL ((struct parser){0})
+
+/* Closes all descriptors of a request. */
+void parser_request_close(const struct parser_request *request);
 
 /* Appends the answer (answer.h). 0; -ENOMEM: nothing is answered. What is
  * wrong with a file stands in the answer. */

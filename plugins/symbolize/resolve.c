@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define MAX_ROUNDS 3 /* a debug link leads to a file, which leads to dwz's */
+#define MAX_ROUNDS 3       /* a debug link leads to a file, which leads to dwz's */
+#define MAX_SPLIT_ROUNDS 4 /* each brings PARSER_SPLITS_MAX files of split units */
 #define MAX_CRASHES 2
 
 static int open_one(const struct symbolizer *s, const struct cached_object *o, uint32_t what)
@@ -189,6 +190,49 @@ static void count_crash(struct symbolizer *s, struct cached_object *o, int64_t n
 	set_aside(s, o, &why);
 }
 
+/* What the answer says is missing, into the next request; false where none of it is there. */
+static bool open_splits(const struct symbolizer *s, const struct cached_object *o,
+			struct str wanted, struct parser_request *next)
+{
+	while (wanted.n && next->n_splits < PARSER_SPLITS_MAX) {
+		struct str path = str_cut(&wanted, '\0');
+		_cleanup_(freep) char *name = str_dup(path);
+		int fd = name && str_utf8(path) ? open_named(s, o, ANDIRON_OPEN_SPLIT, name)
+						: -ENOENT;
+
+		if (fd >= 0)
+			next->splits[next->n_splits++] = fd;
+	}
+	return next->n_splits > 0;
+}
+
+/* Split units' files have no table of files to open them by: they come when the parser has missed
+ * them. The last answer is the one that counts. */
+static int ask_splits(struct symbolizer *s, struct cached_object *o, const struct resolve *q,
+		      struct parser_request *request, struct buf *answer)
+{
+	int r = 0;
+
+	for (unsigned int round = 0; r == 0 && round < MAX_SPLIT_ROUNDS; round++) {
+		struct str rest = buf_str(answer), wanted;
+
+		if (!answer_tail(&rest, &wanted))
+			return -EBADMSG;
+		request->n_splits = 0;
+		if (!open_splits(s, o, wanted, request))
+			return 0;
+		r = open_files(s, o, request->fds, &request->flags);
+		if (r < 0) {
+			parser_request_close(request);
+			return -ENOENT;
+		}
+		request->flags &= ~PARSER_REOPEN;
+		buf_clear(answer);
+		r = s->port.ask(s->port.self, request, answer);
+	}
+	return r;
+}
+
 /* One round: 1 where the answer names files that were not at hand. */
 static int ask(struct symbolizer *s, struct cached_object *o, const struct resolve *q,
 	       uint32_t flags, struct buf *answer)
@@ -225,17 +269,20 @@ static int ask(struct symbolizer *s, struct cached_object *o, const struct resol
 	/* It is looked for here first, in the next round. */
 	if (o->alt[0] && !alt && !has_alt && s->source.want)
 		s->source.want(s->source.self, str_of(o->alt), q->now_ns);
-	return link || alt;
+	if (link || alt)
+		return 1;
+	return head.error < 0 ? 0 : ask_splits(s, o, q, &request, answer);
 }
 
 static int take(struct symbolizer *s, struct cached_object *o, const struct resolve *q,
 		const struct buf *answer)
 {
-	struct str rest = buf_str(answer);
+	struct str rest = buf_str(answer), wanted;
 	struct error why = ERROR_NULL;
 	struct answer_head head;
 
-	check(answer_head(&rest, &head));
+	if (!answer_tail(&rest, &wanted) || !answer_head(&rest, &head))
+		return -EBADMSG;
 	if (head.error < 0) {
 		error_set(&why, head.error, "%.*s", head.why.n < 900 ? (int)head.why.n : 900,
 			  head.why.p);

@@ -126,6 +126,9 @@ void tables_close(struct tables *t)
 {
 	dwarf_free(t->dwarf);
 	t->dwarf = NULL;
+	vec_each (&t->splits, fd)
+		closep(fd);
+	vec_free(&t->splits);
 	if (t->has_go)
 		pclntab_close(&t->go);
 	t->has_go = false;
@@ -149,6 +152,41 @@ size_t tables_bytes(const struct tables *t)
 	return sizeof(*t) + elf_symbols_bytes(&t->own) + elf_symbols_bytes(&t->debug) +
 	       elf_symbols_bytes(&t->small) + elf_functions_bytes(&t->functions) + (t->has_go ? 5 * WINDOW_PIECE : 0) +
 	       jit_bytes(&t->jit) + (t->dwarf ? dwarf_bytes(t->dwarf) : 0);
+}
+
+size_t tables_n_fds(const struct tables *t)
+{
+	size_t n = t->splits.n + (t->small_fd >= 0) + (t->dwarf ? dwarf_n_fds(t->dwarf) : 0);
+
+	for (unsigned int i = 0; i < TABLES_FILES; i++)
+		n += t->fds[i] >= 0;
+	return n;
+}
+
+int tables_wants(struct tables *t, struct buf *ret)
+{
+	const char *path;
+	int r = 0;
+
+	while (r == 0 && t->dwarf && (path = dwarf_wants(t->dwarf)))
+		r = buf_append(ret, path, strlen(path) + 1);
+	return r;
+}
+
+int tables_add_split(struct tables *t, int fd)
+{
+	int r = t->dwarf ? 0 : -ENOENT;
+
+	if (r == 0 && !vec_push(&t->splits, fd))
+		r = -ENOMEM;
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	r = dwarf_add_split(t->dwarf, fd);
+	if (r < 0)
+		close(t->splits.p[--t->splits.n]);
+	return r;
 }
 
 void tables_grant(struct tables *t)

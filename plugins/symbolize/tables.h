@@ -60,6 +60,7 @@ struct tables {
 	bool has_go;
 	struct pclntab go;
 	struct dwarf *dwarf;
+	VEC(int) splits; /* files of split units, one each */
 	int dwarf_error; /* why there is none: -ENOENT, -EAGAIN (split), -ETIME (set aside), … */
 	bool dwarf_tried;
 	struct elf_debuglinks links;
@@ -82,6 +83,16 @@ size_t tables_bytes(const struct tables *t);
 /* Whether a debug file would tell more than what is there: no debug information, and not
  * of Go. May read where code is. */
 bool tables_lacks(struct tables *t);
+
+/* How many descriptors it keeps open, about. */
+size_t tables_n_fds(const struct tables *t);
+
+/* Appends the paths of split units' files that were missing, each with a NUL behind it. 0, -ENOMEM.
+ */
+int tables_wants(struct tables *t, struct buf *ret);
+
+/* Adds such a file; takes the descriptor over, also on failure. 0, or as dwarf_add_split. */
+int tables_add_split(struct tables *t, int fd);
 
 /* Steps for what follows. */
 void tables_grant(struct tables *t);

@@ -3,6 +3,7 @@
  * frames FILE [ALT [PACKAGE]]: reads addresses from standard input, one in hex a line, and
  * prints for each its frames, innermost first, as "NAME FILE:LINE:COLUMN" a line, "?" for what is
  * unknown, and an empty line. "-" for a file that there is not.
+ * Split units that lie in files of their own are found where the program says.
  * The function itself bears its symbol's name, where there is one.
  * frames --quiet …: prints only figures.
  */
@@ -56,6 +57,20 @@ static void load_symbols(int fd, struct elf_symbols *ret)
 	elf_file_close(&f);
 }
 
+/* As whoever has andiron.objects/1 does. */
+static bool add_wanted(struct dwarf *d)
+{
+	bool added = false;
+	const char *path;
+
+	while ((path = dwarf_wants(d))) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+		added |= fd >= 0 && dwarf_add_split(d, fd) == 0;
+	}
+	return added;
+}
+
 static void print_figures(uint64_t n, uint64_t found, int64_t opened_ns, int64_t start_ns,
 			  const struct dwarf *d)
 {
@@ -98,6 +113,8 @@ int main(int argc, char **argv)
 		load_symbols(files.fd, &symbols);
 	while (scanf("%" SCNx64, &address) == 1) {
 		r = dwarf_find(d, address, &frames);
+		if (add_wanted(d))
+			r = dwarf_find(d, address, &frames);
 		n++;
 		found += r == 0;
 		if (first == 2)

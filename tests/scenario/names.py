@@ -81,6 +81,18 @@ def debug_information():
 
 
 @case
+def split_units():
+    """A program whose debug information lies beside it in .dwo files shows inlined calls, and without them its lines."""
+    need_root()
+    build_c("-g", "-gsplit-dwarf")
+    assert os.path.exists("twist.dwo"), os.listdir(".")
+    assert re.search(r"turn;twist ", record_c("loose")), read("loose.folded")
+    os.rename("twist.dwo", "moved.dwo")
+    assert re.search(r"turn \d", record_c("without")), read("without.folded")
+    assert "turn;twist" not in read("without.folded")
+
+
+@case
 def debug_link():
     """A stripped program finds its debug file beside it, by its link; one with another CRC does not count."""
     need_root()

@@ -38,10 +38,10 @@ static struct split split(const char *reopen)
 
 /* Beneath the root, whatever links say; links that the kernel makes up
  * (/proc/PID/fd/…) are not followed. */
-static int open_below(const char *root, const char *path, int32_t *ret_fd)
+static int open_as(const char *root, const char *path, uint64_t flags, int32_t *ret_fd)
 {
 	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
 	_cleanup_(closep) int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -55,6 +55,11 @@ static int open_below(const char *root, const char *path, int32_t *ret_fd)
 		return -ENOENT;
 	*ret_fd = take_fd(fd);
 	return 0;
+}
+
+static int open_below(const char *root, const char *path, int32_t *ret_fd)
+{
+	return open_as(root, path, 0, ret_fd);
 }
 
 int debug_file_by_id(const char *reopen, struct str id, int32_t *ret_fd)
@@ -105,4 +110,33 @@ int debug_file_package(const char *reopen, int32_t *ret_fd)
 	return s.rest[0] == '/' && n > 0 && (size_t)n < sizeof(path)
 		       ? open_below(s.root, path, ret_fd)
 		       : -ENOENT;
+}
+
+/* Whether a part of the path is "..". */
+static bool goes_up(struct str path)
+{
+	while (path.n) {
+		struct str part = str_first(path, str_find(path, '/'));
+
+		if (str_is(part, ".."))
+			return true;
+		path = str_skip(path, part.n + 1);
+	}
+	return false;
+}
+
+int debug_file_split(const char *reopen, struct str name, int32_t *ret_fd)
+{
+	struct split s = split(reopen);
+	struct str folder = str_of(s.rest);
+	char path[PATH_BYTES];
+	int n;
+
+	if (!name.n || memchr(name.p, '\0', name.n) || !str_ends(name, STR(".dwo")) ||
+	    goes_up(name) || str_rfind(folder, '/') == folder.n)
+		return -ENOENT;
+	folder = name.p[0] == '/' ? STR("") : str_first(folder, str_rfind(folder, '/') + 1);
+	n = snprintf(path, sizeof(path), "%.*s%.*s", STR_FMT(folder), STR_FMT(name));
+	return n > 0 && (size_t)n < sizeof(path) ? open_as(s.root, path, O_NOFOLLOW, ret_fd)
+						 : -ENOENT;
 }

@@ -21,6 +21,10 @@ int debug_file_by_id(const char *reopen, struct str id, int32_t *ret_fd);
 /* A debug link: beside the file, in .debug/ there, in /usr/lib/debug/ and the file's folder. */
 int debug_file_by_link(const char *reopen, struct str name, int32_t *ret_fd);
 
+/* A split unit's file: ".dwo" at its end, no ".." within; its last part is no link, so that who may
+ * only write a name cannot make it mean a file of somebody else's. */
+int debug_file_split(const char *reopen, struct str name, int32_t *ret_fd);
+
 /* The file's path and ".dwp". */
 int debug_file_package(const char *reopen, int32_t *ret_fd);
 

@@ -408,13 +408,15 @@ static int32_t objects_open_named(void *self, uint64_t object, uint32_t what,
 	struct object *e = object_of(o, object);
 
 	pthread_mutex_unlock(&o->lock);
-	if (!e || e->slot == ANDIRON_OBJECT_KERNEL)
+	if (!e || e->slot == ANDIRON_OBJECT_KERNEL || !e->reopen)
 		return -ENOENT;
 	switch (what) {
 	case ANDIRON_OPEN_DEBUG_LINK:
 		return debug_file_by_link(e->reopen, text, ret_fd);
 	case ANDIRON_OPEN_BUILD_ID:
 		return debug_file_by_id(e->reopen, text, ret_fd);
+	case ANDIRON_OPEN_SPLIT:
+		return debug_file_split(e->reopen, text, ret_fd);
 	default:
 		return -ENOENT;
 	}

@@ -357,6 +357,35 @@ static void content_is(int fd, const char *content)
 	close(fd);
 }
 
+/* A split unit is opened by its path, absolute or from the program's folder; what is not named as
+ * one, leads up, or is a link, is not. */
+static void split_units(struct objects *o, const struct andiron_objects *t, uint64_t object,
+			const char *dir)
+{
+	static const char *const refused[] = {"sub/a.o",      "/etc/passwd",  "sub/../sub/a.dwo",
+					      "sub/link.dwo", "sub/none.dwo", ""};
+	char path[4200];
+	struct andiron_str name;
+	int32_t fd;
+
+	snprintf(path, sizeof(path), "%s/sub", dir);
+	expect_eq(mkdir(path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/sub/link.dwo", dir);
+	expect_eq(symlink("a.dwo", path), 0);
+	snprintf(path, sizeof(path), "%s/sub/a.dwo", dir);
+	write_file(path, "split");
+	name = text(path);
+	expect_eq(t->open_named(o, object, ANDIRON_OPEN_SPLIT, &name, &fd), 0);
+	content_is(fd, "split");
+	name = text("sub/a.dwo");
+	expect_eq(t->open_named(o, object, ANDIRON_OPEN_SPLIT, &name, &fd), 0);
+	content_is(fd, "split");
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		name = text(refused[i]);
+		expect_eq(t->open_named(o, object, ANDIRON_OPEN_SPLIT, &name, &fd), -ENOENT);
+	}
+}
+
 /* A debug link is looked for beside the file and below, packages by the file's
  * name; a name that leads elsewhere opens nothing, nor does what is no file. */
 TEST(files_of_an_object_are_found_by_name)
@@ -392,6 +421,7 @@ TEST(files_of_an_object_are_found_by_name)
 	write_file(below, "package");
 	expect_eq(t->open(o, object, ANDIRON_OPEN_PACKAGE, &fd), 0);
 	content_is(fd, "package");
+	split_units(o, t, object, dir);
 	expect_eq(t->open_named(o, object, ANDIRON_OPEN_DEBUG_LINK, &bad, &fd), -ENOENT);
 	expect_eq(t->open_named(o, object, ANDIRON_OPEN_DEBUG_LINK, &dot, &fd), -ENOENT);
 	expect_eq(t->open_named(o, object, ANDIRON_OPEN_BUILD_ID, &bad, &fd), -ENOENT);

@@ -33,6 +33,9 @@ extern "C" {
 /* What `open_named` opens. */
 #define ANDIRON_OPEN_DEBUG_LINK 1u /* name: as .gnu_debuglink gives it, without a folder */
 #define ANDIRON_OPEN_BUILD_ID 2u   /* name: a build id in hex; the debug file of that id */
+/* name: a split unit's file (.dwo) as the object's debug information gives it: an absolute path, or
+ * one from the object's folder. Since 0.1. */
+#define ANDIRON_OPEN_SPLIT 3u
 
 /* Frozen. generation is 0 where the file system has none. */
 struct andiron_object_key {
