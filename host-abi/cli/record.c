@@ -198,6 +198,10 @@ int record_config(const struct record_request *q, pid_t command, struct buf *out
 		buf_printf(out, i ? ", " : "");
 		add_quoted(out, q->outputs.p[i]);
 	}
+	if (q->aside) {
+		buf_printf(out, ", ");
+		add_quoted(out, q->aside);
+	}
 	buf_printf(out, "]\n}\n");
 	return out->failed ? error_set(err, -ENOMEM, "out of memory") : 0;
 }

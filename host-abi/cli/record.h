@@ -14,6 +14,7 @@
 struct record_request {
 	struct texts outputs; /* never empty once checked */
 	bool chose_outputs;   /* none was typed */
+	const char *aside;    /* one more file to write, that nobody asked for; NULL: none */
 	struct texts pids;    /* as typed, each a list with commas */
 	bool everything;      /* -a */
 	uint64_t rate_hz;

@@ -226,21 +226,51 @@ static void suggest_more(const struct recording *r, uint64_t n_samples)
 			"  for more: andiron record -F 499 -d 60s -p …, while the process works\n");
 }
 
-/* Says what hides behind a runtime, by the first pprof file that was written. */
-static void suggest_names(const struct recording *r)
+/* The first pprof file that is written; NULL without one. */
+static const char *pprof_output(const struct recording *r)
 {
-	vec_each (&r->request.outputs, path) {
-		struct profile *p = NULL;
-		const char *hint;
+	vec_each (&r->request.outputs, path)
+		if (str_ends(str_of(*path), STR(".pb.gz")))
+			return *path;
+	return r->request.aside;
+}
 
-		if (!str_ends(str_of(*path), STR(".pb.gz")) || profile_read(*path, &p, NULL) < 0)
-			continue;
-		hint = runtimes_hint(p);
-		if (hint)
-			fputs(hint, stderr);
-		profile_free(p);
+/* What is said of runtimes is read out of a pprof file, so one is written where nobody wants one. */
+static void write_aside(struct recording *r)
+{
+	static const char folder[] = "/tmp/andiron-XXXXXX";
+
+	if (pprof_output(r))
+		return;
+	memcpy(r->aside, folder, sizeof(folder));
+	if (!mkdtemp(r->aside)) {
+		r->aside[0] = '\0'; /* then nothing is said */
 		return;
 	}
+	snprintf(r->aside_file, sizeof(r->aside_file), "%s/aside.pb.gz", r->aside);
+	r->request.aside = r->aside_file;
+}
+
+static void remove_aside(const struct recording *r)
+{
+	if (!r->aside[0])
+		return;
+	unlink(r->aside_file);
+	rmdir(r->aside);
+}
+
+/* Says what hides behind a runtime. */
+static void suggest_names(const struct recording *r)
+{
+	const char *path = pprof_output(r), *hint;
+	struct profile *p = NULL;
+
+	if (!path || profile_read(path, &p, NULL) < 0)
+		return;
+	hint = runtimes_hint(p);
+	if (hint)
+		fputs(hint, stderr);
+	profile_free(p);
 }
 
 /* For who typed no more than `record`; who names files, as scripts do, knows what for. */
@@ -326,6 +356,7 @@ int recording_run(struct recording *r, char **again)
 	if (r->request.command && (code = start_command(r)) != EXIT_OK)
 		return code;
 	remember_files(r);
+	write_aside(r);
 	r->registry = plugin_path_open(&r->plugin_dirs);
 	code = r->registry ? open_session(r, &err) : -ENOMEM;
 	if (code == 0)
@@ -341,6 +372,7 @@ int recording_run(struct recording *r, char **again)
 void recording_fini(struct recording *r)
 {
 	child_fini(&r->child);
+	remove_aside(r);
 	session_free(r->session);
 	config_free(r->config);
 	registry_free(r->registry);
