@@ -13,6 +13,7 @@
 
 #define PIECE ((size_t)65536)
 #define MAX_BACK 64
+#define MAX_RECORDS (1u << 22) /* read at a time; most are functions */
 #define DUMP_MAGIC 0x4a695444u /* "JiTD" as the writer's machine orders it */
 
 #define CODE_LOAD 0u
@@ -195,9 +196,11 @@ static int read_dump(struct reader *r, uint64_t size)
 {
 	struct record record;
 
-	while (size - r->j->at >= sizeof(record)) {
+	for (uint32_t n = 0; size - r->j->at >= sizeof(record); n++) {
 		int e = file_pread(r->fd, &record, sizeof(record), r->j->at);
 
+		if (e == 0 && n == MAX_RECORDS)
+			e = -E2BIG;
 		if (e < 0)
 			return e;
 		if (record.size < sizeof(record))
@@ -248,6 +251,8 @@ int jit_load(struct jit *j, int fd, size_t max_bytes)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -ENOEXEC;
+	if ((uint64_t)st.st_size < j->at)
+		jit_free(j);
 	if ((uint64_t)st.st_size <= j->at)
 		return 0;
 	if (j->at == 0)

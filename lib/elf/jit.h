@@ -3,7 +3,8 @@
  * Functions that a runtime has compiled itself, as it tells of them: a perf
  * map (lines of "START SIZE NAME", start and size in hex;
  * tools/perf/Documentation/jit-interface.txt of Linux), or a jitdump file (binary records;
- * jitdump-specification.txt there). Both grow while the process lives; what a runtime says of its
+ * jitdump-specification.txt there). Both grow while the process lives (one that has become shorter
+ * was written anew); what a runtime says of its
  * own code may be wrong, and later words count before earlier ones.
  *
  * 24 bytes a function and its name.

@@ -116,6 +116,23 @@ TEST(jitdumps_name_functions)
 	close(fd);
 }
 
+/* A JVM writes its map again as a whole, each time that it is asked. */
+TEST(maps_that_are_written_anew_are_read_anew)
+{
+	_cleanup_(closep) int fd = elf_memfd("1000 10 before\n2000 10 gone\n", 28);
+	struct jit j = JIT_NULL;
+
+	expect_eq(jit_load(&j, fd, MAX_NAMES), 1);
+	name_is(&j, 0x1000, "before");
+	expect_eq(ftruncate(fd, 0), 0);
+	expect_eq(lseek(fd, 0, SEEK_SET), 0);
+	expect_eq(file_write_fd(fd, "1000 10 after\n", 14), 0);
+	expect_eq(jit_load(&j, fd, MAX_NAMES), 1);
+	name_is(&j, 0x1000, "after");
+	name_is(&j, 0x2000, "");
+	jit_free(&j);
+}
+
 /* Other files are refused, and names are bounded. */
 TEST(what_is_neither_is_refused)
 {

@@ -93,13 +93,21 @@ static int add(struct mapset *set, const struct maps_line *line, struct image *i
 }
 
 /* Memory of the process's own, also where it has given it a name
- * (PR_SET_VMA_ANON_NAME), or shares it with its children. */
-static bool is_anonymous(struct str path)
+ * (PR_SET_VMA_ANON_NAME), shares it with its children ("/dev/zero"), or has mapped it twice, to
+ * write and to run it, as .NET does. */
+static bool is_anonymous(const struct maps_line *l)
 {
-	return path.n == 0 || str_is(path, "//anon") || str_starts(path, STR("[anon"));
+	static const char *const names[] = {"//anon", "/dev/zero", "/memfd:doublemapper"};
+
+	if (l->path.n == 0 || str_starts(l->path, STR("[anon")))
+		return l->inode == 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (str_is(l->path, names[i]))
+			return true;
+	return false;
 }
 
-/* Code out of no file, that a perf map tells of, has the map as its image, in
+/* Code out of no file, that a perf map or a jitdump tells of, has that as its image, in
  * which addresses are the process's own. */
 static int add_line(struct mapset *set, const struct maps_line *line, struct images *images,
 		    maps_open_fn open_file, void *context)
@@ -107,9 +115,14 @@ static int add_line(struct mapset *set, const struct maps_line *line, struct ima
 	struct maps_line l = *line;
 	struct image *image = NULL;
 	char reopen[4352] = "";
+	bool anonymous = is_anonymous(&l);
 	int fd, r;
 
-	if (l.inode != 0 || is_anonymous(l.path)) {
+	if (anonymous)
+		l.inode = 0;
+	if (anonymous && !str_starts(l.path, STR("[anon")))
+		l.path = STR("");
+	if (l.inode != 0 || anonymous) {
 		fd = open_file(context, &l, reopen, sizeof(reopen));
 		if (fd >= 0 && l.inode == 0) {
 			l.path = str_of(reopen);

@@ -44,8 +44,8 @@ struct mapset {
 void mapset_free(struct mapset *set); /* with all older ones */
 
 /* Opens the file of a line: a descriptor, or -1 with no file to be had. A line
- * without a file is code that the process has compiled: what tells of it is opened, a perf
- * map, and `reopen` says where that is. */
+ * without a file (inode 0) is code that the process has compiled: what tells of it is opened
+ * (jitfile.h), and `reopen` says where that is. */
 typedef int (*maps_open_fn)(void *context, const struct maps_line *line, char *reopen, size_t n);
 
 /* Makes a set of the executable mappings of a maps text. NULL when memory is

@@ -2,6 +2,7 @@
 /* See process.h. */
 #include "process.h"
 
+#include "jitfile.h"
 #include "unwind-tables.h"
 
 #include "base/check.h"
@@ -11,9 +12,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
+#include <stdio.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #define MAPS_TEXT_MAX (8u << 20)
 
@@ -134,100 +134,49 @@ void process_identify(struct processes *t, struct process *p)
 		container_id(t->info.cgroup, p->container);
 }
 
-/* The process's directory, and whether it sees the root that we see. */
+/* A process whose mappings are being read. */
 struct opener {
-	int dir;
-	uint32_t tgid;
-	bool own_root;
+	struct jitfile_process process;
+	struct str maps;
+	int told; /* what tells of its compiled code; -1: nothing does */
+	bool asked;
+	char reopen[4352]; /* of `told` */
 };
 
-/* By path inside the process's root, for who may not follow map_files. The
- * file must be the one that is mapped. */
-static int open_in_root(const struct opener *o, const struct maps_line *line)
+/* Of all its mappings without a file the same file tells. */
+static int open_told(struct opener *o, char *reopen, size_t n)
 {
-	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	_cleanup_(closep) int root = openat(o->dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_(freep) char *path = str_dup(line->path);
-	_cleanup_(closep) int fd = -1;
-	struct stat st;
-
-	if (root < 0 || !path || path[0] != '/')
-		return -1;
-	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_ino != line->inode)
-		return -1;
-	return take_fd(fd);
-}
-
-/* Its pid in its own PID namespace, by which a runtime names files. */
-static uint32_t own_pid(const struct opener *o)
-{
-	_cleanup_(buf_free) struct buf status = BUF_NULL;
-	static const char field[] = "\nNSpid:";
-	uint64_t pid;
-	struct str line;
-	size_t at;
-
-	if (file_read(o->dir, "status", &status, 16384) < 0)
-		return o->tgid;
-	at = str_search(buf_str(&status), str_of(field));
-	line = str_skip(buf_str(&status), at + sizeof(field) - 1);
-	line = str_trim(str_first(line, str_find(line, '\n')));
-	line = str_skip(line, str_rfind(line, '\t') < line.n ? str_rfind(line, '\t') + 1 : 0);
-	return str_u64(line, &pid) && pid <= UINT32_MAX ? (uint32_t)pid : o->tgid;
-}
-
-/* The perf map of a process that compiles, inside its root; only its own user's
- * word counts, and no link leads away. */
-static int open_perf_map(const struct opener *o, char *reopen, size_t n)
-{
-	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	_cleanup_(closep) int root = openat(o->dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_(closep) int fd = -1;
-	struct stat map, process;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/tmp/perf-%u.map", own_pid(o));
-	fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-	if (fd < 0 || fstat(fd, &map) != 0 || fstat(o->dir, &process) != 0 ||
-	    !S_ISREG(map.st_mode) || map.st_uid != process.st_uid)
-		return -1;
-	if (o->own_root)
-		snprintf(reopen, n, "%s", path);
-	else
-		snprintf(reopen, n, "/proc/%u/root%s", o->tgid, path);
-	return take_fd(fd);
+	if (!o->asked)
+		o->told = jitfile_open(&o->process, o->maps, o->reopen, sizeof(o->reopen));
+	o->asked = true;
+	snprintf(reopen, n, "%s", o->told < 0 ? "" : o->reopen);
+	return o->told < 0 ? -1 : fcntl(o->told, F_DUPFD_CLOEXEC, 3);
 }
 
 static int open_mapped(void *context, const struct maps_line *line, char *reopen, size_t n)
 {
-	const struct opener *o = context;
+	struct opener *o = context;
 	struct stat st;
 	char name[64];
 	int fd;
 
 	if (line->inode == 0)
-		return open_perf_map(o, reopen, n);
+		return open_told(o, reopen, n);
 	snprintf(name, sizeof(name), "map_files/%lx-%lx", (unsigned long)line->start,
 		 (unsigned long)line->limit);
-	fd = openat(o->dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	fd = openat(o->process.dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		fd = open_in_root(o, line);
+		fd = jitfile_open_in_root(&o->process, line);
 	else if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
 		close(fd);
 		return -1;
 	}
 	if (line->path.n > 0 && line->path.n < n - 32 && line->path.p[0] == '/') {
-		if (o->own_root)
+		if (o->process.own_root)
 			snprintf(reopen, n, "%.*s", STR_FMT(line->path));
 		else
-			snprintf(reopen, n, "/proc/%u/root%.*s", o->tgid, STR_FMT(line->path));
+			snprintf(reopen, n, "/proc/%u/root%.*s", o->process.pid,
+				 STR_FMT(line->path));
 	}
 	return fd;
 }
@@ -240,11 +189,21 @@ static bool has_own_root(int dir)
 	       a.st_ino == b.st_ino;
 }
 
+/* Whether it has code out of no file. */
+static bool compiles(const struct mapset *set)
+{
+	vec_each(&set->list, m)
+		if (!m->image && str_starts(m->name, STR("[anon")))
+			return true;
+	return false;
+}
+
 static void replace_maps(struct process *p, struct mapset *set)
 {
 	set->older = p->maps;
 	p->maps = set;
 	p->stale = false;
+	p->untold = compiles(set);
 }
 
 /* As the process is now; 0: it is another one, or gone. Where we may not read the addresses, the
@@ -262,7 +221,7 @@ static uint64_t layout_now(struct processes *t, const struct process *p)
 bool process_map(struct processes *t, struct process *p)
 {
 	_cleanup_(closep) int dir = -1;
-	struct opener o = {.tgid = p->key.tgid};
+	struct opener o = {.told = -1};
 	struct mapset *set;
 	uint64_t layout;
 	char name[16];
@@ -288,9 +247,10 @@ bool process_map(struct processes *t, struct process *p)
 	}
 	if (r != 0 && t->text.n == 0)
 		return false;
-	o.dir = dir;
-	o.own_root = has_own_root(dir);
-	set = mapset_parse(buf_str(&t->text), t->images, open_mapped, &o);
+	o.process = (struct jitfile_process){dir, p->key.tgid, has_own_root(dir)};
+	o.maps = buf_str(&t->text);
+	set = mapset_parse(o.maps, t->images, open_mapped, &o);
+	closep(&o.told);
 	if (!set)
 		return false;
 	if (set->list.n == 0) { /* it has given up its memory: keep what it had */
@@ -317,15 +277,6 @@ void process_inherit_maps(struct processes *t, struct process *p)
 		replace_maps(p, set);
 }
 
-/* Whether it has code out of no file. */
-static bool compiles(const struct mapset *set)
-{
-	vec_each(&set->list, m)
-		if (!m->image && str_starts(m->name, STR("[anon")))
-			return true;
-	return false;
-}
-
 void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped)
 {
 	bool whole;
@@ -342,7 +293,7 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
 	replace_maps(p, set);
 	/* By now it may be another program, or one whose files can be opened; and what tells of code that
 	 * a process compiles is opened by us alone. */
-	p->stale = !whole || compiles(set);
+	p->stale = !whole || p->untold;
 }
 
 /* Whether a process of this pid runs; if it is another by now, the next report
@@ -353,6 +304,20 @@ static bool is_there(const struct processes *t, const struct process *p)
 
 	snprintf(name, sizeof(name), "%u", p->key.tgid);
 	return faccessat(t->proc, name, F_OK, 0) == 0;
+}
+
+/* Whether what tells of its compiled code has come since its mappings were read: a JVM writes a
+ * perf map when it is told to. */
+static bool is_told_of(const struct processes *t, const struct process *p)
+{
+	_cleanup_(closep) int dir = -1;
+	struct jitfile_process j = {.pid = p->key.tgid};
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", p->key.tgid);
+	dir = openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	j.dir = dir;
+	return dir >= 0 && jitfile_has_map(&j);
 }
 
 void processes_age(struct processes *t, uint32_t keep,
@@ -368,6 +333,8 @@ void processes_age(struct processes *t, uint32_t keep,
 			remove_process(t, p);
 			continue;
 		}
+		if (p->untold && p->idle_intervals == 1 && !p->stale)
+			p->stale = is_told_of(t, p);
 		if (p->maps && p->maps->older) {
 			mapset_free(p->maps->older);
 			p->maps->older = NULL;

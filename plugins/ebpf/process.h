@@ -23,7 +23,8 @@ struct process {
 	bool kthread;
 	bool read;  /* /proc was asked; */
 	bool known; /* and answered: the container is known, or that there is none */
-	bool stale; /* mappings have changed, or were never read */
+	bool stale;  /* mappings have changed, or were never read */
+	bool untold; /* it has code out of no file, and nothing that tells of it */
 	uint32_t idle_intervals;
 	uint32_t position;
 	char comm[SAMPLER_COMM_SIZE + 1];
@@ -72,9 +73,10 @@ void process_inherit_maps(struct processes *t, struct process *p);
 /* The same from what the kernel has sent of it, and from /proc only where a file is new. */
 void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped);
 
-/* Ends an interval: forgets former mapping sets, and processes that were not
+/* Ends an interval: looks for what tells of compiled code, where that may still come; forgets former mapping sets, and processes that were not
  * sampled in it and have exited, or were not sampled for `keep` intervals, calling
- * `gone` for each. One system call per process not sampled. */
+ * `gone` for each. One system call per process not sampled, ten per one
+ * that compiles untold. */
 void processes_age(struct processes *t, uint32_t keep,
 		   void (*gone)(void *context, const struct process *p), void *context);
 

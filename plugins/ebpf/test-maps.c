@@ -57,6 +57,28 @@ TEST(addresses_find_their_mapping)
 	mapset_free(set);
 }
 
+/* Memory of the process's own is known whatever the kernel calls it, and keeps the name that the
+ * process gave it; what only begins like it is a file. */
+TEST(own_memory_has_no_file)
+{
+	static const char *const names[] = {"[anon]", "[anon:v8]", "[anon]", "[anon]", "[anon]",
+					    "/dev/zeros"};
+	struct mapset *set = parse(STR("1000-2000 r-xp 0 0:0 0 \n2000-3000 r-xp 0 0:0 0 [anon:v8]\n"
+				       "3000-4000 r-xs 0 0:1 9 /dev/zero (deleted)\n"
+				       "4000-5000 r-xs 0 0:1 9 /memfd:doublemapper (deleted)\n"
+				       "5000-6000 r-xp 0 0:0 0 //anon\n"
+				       "6000-7000 r-xp 0 0:1 9 /dev/zeros\n"));
+
+	expect_eq(set->list.n, 6);
+	for (size_t i = 0; i < 6; i++) {
+		uint64_t at = 0x1010 + i * 0x1000;
+
+		expect_str(set->list.p[i].name, names[i]);
+		expect_eq(mapping_address(mapset_find(set, at), at), at);
+	}
+	mapset_free(set);
+}
+
 /* What was unmapped meanwhile is still found behind the new mappings. */
 TEST(older_sets_are_asked_last)
 {

@@ -167,6 +167,124 @@ def perf_map():
     assert any(name.startswith("perf-") for name in os.listdir("t")), "the map was not written inside"
 
 
+# Compiles a loop at run time, by hand, and tells of it as Linux's jitdump-specification.txt wants it.
+JITDUMP = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+/* push rbp; mov rbp, rsp; mov ecx, edi; 1: dec ecx; jnz 1b; pop rbp; ret */
+static const unsigned char spin[] = {0x55, 0x48, 0x89, 0xe5, 0x89, 0xf9, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3};
+struct head { uint32_t magic, version, size, machine, pad, pid; uint64_t time, flags; };
+struct load { uint32_t id, size; uint64_t time; uint32_t pid, tid; uint64_t vma, address, code_size, index; };
+int main(void)
+{
+	unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct head head = {0x4a695444, 1, sizeof(head), 62, 0, (uint32_t)getpid(), 0, 0};
+	static const char name[] = "compiled_by_hand";
+	struct load load = {0, sizeof(load) + sizeof(name) + sizeof(spin), 0, (uint32_t)getpid(), (uint32_t)getpid(),
+			    (uintptr_t)code, (uintptr_t)code, sizeof(spin), 1};
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "jit-%d.dump", getpid());
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	memcpy(code, spin, sizeof(spin));
+	if (write(fd, &head, sizeof(head)) < 0 || write(fd, &load, sizeof(load)) < 0 ||
+	    write(fd, name, sizeof(name)) < 0 || write(fd, spin, sizeof(spin)) < 0)
+		return 1;
+	mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	close(fd);
+	for (time_t end = time(NULL) + atoi(getenv("SECONDS")); time(NULL) < end;)
+		((int (*)(int))(uintptr_t)code)(1000000);
+	return 0;
+}
+"""
+
+
+@case
+def jitdump():
+    """What a runtime tells by a jitdump is shown: a compiler of the test's own, also in a PID namespace and after it has exited, and Node.js."""
+    need_root()
+    if os.uname().machine != "x86_64":
+        raise Skip("the test's own compiler knows x86-64 only: run it there")
+    write("jit.c", JITDUMP)
+    run("gcc", "-O1", "-o", "jit", "jit.c").expect(0)
+    environment = {**os.environ, "SECONDS": "2"}
+    andiron("record", "-F", "199", "-o", "jit.folded", "--", "./jit", env=environment).expect(0, "wrote")
+    assert re.search(r"main;compiled_by_hand \d\d", read("jit.folded")), read("jit.folded")
+    inside = ["unshare", "--pid", "--fork", "--mount-proc", "./jit"]
+    andiron("record", "-F", "199", "-o", "inside.folded", "--", *inside, env=environment).expect(0, "wrote")
+    assert re.search(r";compiled_by_hand \d\d", read("inside.folded")), read("inside.folded")
+    # A file of another's is no word of this process.
+    names = [name for name in os.listdir(".") if name.startswith("jit-")]
+    assert "jit-1.dump" in names, names
+    if not shutil.which("node"):
+        raise Skip("needs Node.js for the rest: install nodejs")
+    # V8 writes its file in pieces of 2 MiB, and the rest as it ends.
+    write("a.js", JAVASCRIPT.replace("15000", "2000"))
+    andiron("record", "-F", "199", "-o", "node.folded", "--", "node", "--perf-prof", "a.js").expect(0, "wrote")
+    assert re.search(r"JS:[*^]outer \S*a\.js", read("node.folded")), read("node.folded")[-3000:]
+
+
+JAVA = """
+public class Spin {
+    static int inner(int n) { int x = 1; for (int i = 0; i < n; i++) x = (x * 31 + i) % 1000003; return x; }
+    static int outer(int n) { int s = 0; for (int i = 0; i < 200; i++) s += inner(n + i); return s; }
+    public static void main(String[] a) { int s = 0; for (;;) s += outer(2000); }
+}
+"""
+
+
+@case
+def java():
+    """A JVM's methods have no names until it writes its perf map, also for an agent that runs already; `record` says how."""
+    need_root()
+    for tool in ("javac", "java", "jcmd"):
+        if not shutil.which(tool):
+            raise Skip(f"needs {tool}: install default-jdk-headless")
+    write("Spin.java", JAVA)
+    run("javac", "Spin.java").expect(0)
+    with Background("java", "-XX:+PreserveFramePointer", "-cp", ".", "Spin") as jvm, Agent(one_process(jvm.pid, "agent.folded")) as agent:
+        def record(path):
+            return andiron("record", "-F", "199", "-d", "2s", "-p", str(jvm.pid), "-o", path).expect(0, "wrote").err
+        jvm.until(lambda: run("jcmd", str(jvm.pid), "VM.uptime").code == 0, "it answers")
+        agent.until_metric("andiron_symbolize_frames_unresolved_total", 1, 'reason="no_object"')
+        said = record("before.folded")
+        assert "jcmd PID Compiler.perfmap" in said and "Spin.outer" not in read("before.folded"), said + read("before.folded")
+        run("jcmd", str(jvm.pid), "Compiler.perfmap").expect(0)
+        said = record("after.folded")
+        assert "perfmap" not in said, said
+        assert re.search(r"(int )?Spin\.(outer|inner|main)\S* \d\d", read("after.folded")), read("after.folded")[-3000:]
+        agent.until_metric("andiron_symbolize_frames_resolved_total", 1, 'source="jit"')
+        agent.stop()
+    os.unlink(f"/tmp/perf-{jvm.pid}.map")
+    assert "Spin." in read("agent.folded"), read("agent.folded")[-3000:]
+
+
+ONE = """
+pyroscope.ebpf "one" {
+  forward_to       = [profile.file.out.receiver]
+  collect_interval = "1s"
+  sample_rate      = 199
+  targets          = [{"__process_pid__" = "%d", "service_name" = "x"%s}]
+}
+profile.file "out" {
+  paths = ["%s"]
+}
+"""
+
+
+def one_process(pid, path, more=""):
+    """A configuration that samples this process; its target may have more labels."""
+    return write(f"{pid}.alloy", ONE % (pid, more, path))
+
+
 ALL = """
 pyroscope.ebpf "all" {
   forward_to       = [%s]
