@@ -22,6 +22,7 @@
 
 #ifndef BPF_KERNEL_H
 #include <linux/types.h>
+#include <stdbool.h>
 #endif
 
 /*
@@ -131,7 +132,7 @@ static inline __s64 unwind_rule_offset(__u64 rule)
 /*
  * The auxiliary word of a rule: where the other registers that a callee preserves are
  * saved, 0 for one that still holds its caller's value. Only files of which a rule's base
- * is such a register have any.
+ * is such a register have any, and those whose code has been found between such a rule and the end of a stack.
  *   x86-64: rbx, r12 … r15, 12 bits each from bit 0 on: at CFA + 8 n, n being the low
  *           11 bits, signed; the high bit: at frame pointer + 8 n
  *   arm64:  x19 … x28, 6 bits each: at CFA - 8 n
@@ -142,6 +143,20 @@ static inline __s64 unwind_rule_offset(__u64 rule)
 #define UNWIND_AUX_X86_FRAME 0x800u
 #define UNWIND_AUX_X86_LOST  0x800u
 #define UNWIND_AUX_ARM_LOST  63u
+
+/* The word of who does not know where any of them is. */
+static inline __u64 unwind_aux_lost(bool x86)
+{
+	__u64 word = 0;
+
+	if (x86)
+		for (__u32 i = 0; i < UNWIND_PRESERVED_X86; i++)
+			word |= (__u64)UNWIND_AUX_X86_LOST << (12 * i);
+	else
+		for (__u32 i = 0; i < UNWIND_PRESERVED_ARM; i++)
+			word |= (__u64)UNWIND_AUX_ARM_LOST << (6 * i);
+	return word;
+}
 
 /* The 16 bytes of a rule with its auxiliary word, in `rules`. Rule 0 is all zero. */
 struct unwind_entry {

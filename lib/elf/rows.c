@@ -74,6 +74,9 @@ static int put(struct reader *r, uint64_t address, struct rows_words words, int 
 {
 	int result = 0;
 
+	/* Code and Go's tables tell of the stack, not of what a function does with registers. */
+	if (r->aux && words.rule && kind != ELF_ROWS_EH_FRAME && kind != ELF_ROWS_DEBUG_FRAME)
+		words.aux = unwind_aux_lost(r->machine->machine == EM_X86_64);
 	if (r->any_held && r->held.address != address) {
 		if (words.rule == r->held.rule && words.aux == r->held.aux)
 			return 0;
@@ -284,7 +287,7 @@ static int take(struct source *s, struct cfi_fde *fde, struct rows_piece *piece,
 static int put_next(struct reader *r, struct source *source, uint64_t start)
 {
 	struct cfi_fde fde = {0};
-	struct rows_piece piece;
+	struct rows_piece piece = {0};
 	uint64_t end;
 	int result = take(source, &fde, &piece, &end);
 
@@ -423,6 +426,7 @@ int elf_rows_read(struct elf_file *f, const struct elf_rows_options *options, el
 	r->stats = ret_stats;
 	r->max_functions =
 		options && options->max_functions ? options->max_functions : MAX_FUNCTIONS;
+	r->aux = options && options->aux;
 	result = add_sources(r, f, options ? options->debug : NULL);
 	if (result < 0)
 		error_errno(err, result, "cannot read the call-frame information");

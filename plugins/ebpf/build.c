@@ -15,6 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __aarch64__
+#define X86 false
+#else
+#define X86 true
+#endif
+
 #define BACKOFF_MAX 64u
 /* No file needs more; who wants more may not take them from all others. */
 #define FILE_RULES_MAX (UNWIND_RULES_MAX / 4)
@@ -183,7 +189,7 @@ static int make_frames_page(struct files *t)
 		uint16_t rule;
 		uint8_t gap, number;
 	} page = {.head = {1, 1, 1}};
-	int32_t number = rulebook_number(t->rules, rule, 0);
+	int32_t number = rulebook_number(t->rules, rule, unwind_aux_lost(X86));
 	int r;
 
 	_Static_assert(sizeof(page) == FILES_FRAMES_BYTES, "as the walker reads it");
@@ -240,7 +246,7 @@ static int read_rows(struct build *b)
 	b->maker = pages_new(on_number, on_page, b);
 	if (!b->maker)
 		return -ENOMEM;
-	r = b->t->read(b->t->read_context, b->f->image, on_row, b, &err);
+	r = b->t->read(b->t->read_context, b->f->image, b->f->want_aux, on_row, b, &err);
 	if (r == 0)
 		r = pages_finish(b->maker, &base);
 	pages_get_stats(b->maker, &stats);
@@ -292,9 +298,10 @@ static int make(struct build *b, struct files *t, struct file *f, bool partial)
 {
 	int r = 0;
 
-	*b = (struct build){.t = t, .f = f, .partial = partial};
+	*b = (struct build){.t = t, .f = f, .partial = partial, .fresh = {.aux = f->want_aux}};
 	memset(t->known, 0, sizeof(t->known));
-	if (partial)
+	/* Pages without auxiliary words would say that all registers are kept. */
+	if (partial && (f->table.aux || !f->want_aux))
 		r = keep_former(b);
 	if (r == 0)
 		r = read_rows(b);

@@ -198,6 +198,8 @@ bool files_is_due(const struct files *t, const struct file *f)
 		return false;
 	if (f->state == FILE_UNREAD)
 		return f->n_users > 0;
+	if (f->want_aux && f->table.directory && !f->table.aux)
+		return true;
 	/* What could not be opened once may be there again. */
 	if (f->state == FILE_REFUSED)
 		return f->n_users > 0 && f->refusal == UNWIND_REFUSED_UNREADABLE;

@@ -35,7 +35,7 @@ struct file_table {
 	VEC(struct file_page) pages;
 	VEC(uint16_t) rules; /* each retained once */
 	uint64_t rows, bytes;
-	bool aux; /* any rule has an auxiliary word */
+	bool aux; /* any rule has an auxiliary word, or all have because they were wanted */
 };
 
 struct file {
@@ -55,6 +55,7 @@ struct file {
 	uint32_t backoff;                /* intervals until then, the next time */
 	VEC(uint64_t) wanted;            /* ascending, addresses by 64 KiB */
 	bool news;                       /* more is wanted than when it was read */
+	bool want_aux;                   /* auxiliary words are, though no rule of its own needs them */
 	VEC(struct unwind_claim) claims; /* ascending, apart from each other */
 	bool changed;                    /* views that show it do so otherwise than it is */
 	bool other;                      /* addresses that had a rule may have another */

@@ -94,44 +94,50 @@ static bool helps(const struct elf_file *debug)
 	return (frames && frames->sh_type != SHT_NOBITS) || elf_file_section_of_type(debug, SHT_SYMTAB);
 }
 
-/* Rows with the help of the debug file in `fd`, if it is the file's and opens. */
-static int read_with(struct elf_file *file, const struct elf_debuglinks *links, int fd, elf_row_fn fn,
-		     void *fn_context, struct error *err)
+/* A file and, where it has one that helps, its debug file. */
+struct opened {
+	int fds[2];
+	struct elf_file file, debug;
+	bool helped;
+};
+
+/* -ENOMEM is the one failure: without its debug file there is still the file. */
+static int open_companion(struct opened *o, const struct andiron_extension *objects, const struct image *image)
 {
-	struct elf_rows_options options = {0};
-	struct elf_file debug = ELF_FILE_NULL;
-	struct elf_rows_stats stats;
-	int r = fd < 0 ? -ENOENT : elf_file_open(&debug, fd, NULL);
+	struct elf_debuglinks links;
+	int r = elf_debuglinks_read(&o->file, &links);
 
 	if (r == 0)
-		r = elf_file_load_sections(&debug, NULL);
-	if (r == 0 && helps(&debug))
-		r = elf_debuglink_belongs(file, links, fd, CRC_MAX);
-	if (r == 1)
-		options.debug = &debug;
-	if (r != -ENOMEM)
-		r = elf_rows_read(file, &options, fn, fn_context, &stats, err);
-	elf_file_close(&debug);
-	return r;
+		o->fds[1] = r = open_debug(objects, image, &links);
+	if (r >= 0)
+		r = elf_file_open(&o->debug, o->fds[1], NULL);
+	if (r == 0)
+		r = elf_file_load_sections(&o->debug, NULL);
+	if (r == 0 && helps(&o->debug))
+		r = elf_debuglink_belongs(&o->file, &links, o->fds[1], CRC_MAX);
+	o->helped = r == 1;
+	return r == -ENOMEM ? r : 0;
 }
 
-int image_rows_read(void *objects, const struct image *image, elf_row_fn fn, void *fn_context,
+int image_rows_read(void *objects, const struct image *image, bool aux, elf_row_fn fn, void *fn_context,
 		    struct error *err)
 {
-	struct elf_file file = ELF_FILE_NULL;
-	struct elf_debuglinks links;
-	_cleanup_(closep) int fd = open_image(objects, image), debug = -1;
+	struct opened o = {{open_image(objects, image), -1}, ELF_FILE_NULL, ELF_FILE_NULL, false};
+	struct elf_rows_options options = {.aux = aux};
+	struct elf_rows_stats stats;
 	int r;
 
-	if (fd < 0)
-		return error_errno(err, fd, "cannot open the file");
-	r = elf_file_open(&file, fd, err);
+	if (o.fds[0] < 0)
+		return error_errno(err, o.fds[0], "cannot open the file");
+	r = elf_file_open(&o.file, o.fds[0], err);
 	if (r == 0)
-		r = elf_debuglinks_read(&file, &links);
-	if (r == 0) {
-		debug = open_debug(objects, image, &links);
-		r = read_with(&file, &links, debug, fn, fn_context, err);
-	}
-	elf_file_close(&file);
+		r = open_companion(&o, objects, image);
+	options.debug = o.helped ? &o.debug : NULL;
+	if (r == 0)
+		r = elf_rows_read(&o.file, &options, fn, fn_context, &stats, err);
+	elf_file_close(&o.debug);
+	elf_file_close(&o.file);
+	closep(&o.fds[0]);
+	closep(&o.fds[1]);
 	return r;
 }

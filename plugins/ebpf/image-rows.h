@@ -12,7 +12,7 @@
 #include "elf/rows.h"
 
 /* An unwind_read_fn (unwind.h); the context is the andiron_extension of the objects. */
-int image_rows_read(void *objects, const struct image *image, elf_row_fn fn, void *fn_context,
+int image_rows_read(void *objects, const struct image *image, bool aux, elf_row_fn fn, void *fn_context,
 		    struct error *err);
 
 #endif

@@ -22,6 +22,7 @@ struct making {
 	const struct rows_options *options;
 	uint32_t type;
 	uint32_t kernel; /* mapping */
+	bool register_lost; /* the stack at hand has ended so */
 	/* Mappings of the batch by image, remembered for the process at hand. */
 	const struct mapping *last;
 	uint32_t last_mapping;
@@ -72,6 +73,17 @@ static uint32_t add_mapping(struct making *m, const struct mapping *mapping)
 	return m->last_mapping;
 }
 
+/* Tells the store what its tables are used for, and what they lack. */
+static void note_use(const struct making *m, const struct mapping *mapping, uint64_t address)
+{
+	struct unwind *store = m->options->store;
+
+	if (store && mapping->image)
+		unwind_used(store, mapping->image, address);
+	if (store && m->register_lost && (mapping->image || str_is(mapping->name, "[vdso]")))
+		unwind_want_registers(store, mapping->image);
+}
+
 static uint32_t add_user_frame(struct making *m, const struct process *p, uint64_t at)
 {
 	struct andiron_location location = {.kind = ANDIRON_FRAME_NATIVE};
@@ -81,8 +93,7 @@ static uint32_t add_user_frame(struct making *m, const struct process *p, uint64
 	if (mapping) {
 		location.mapping = add_mapping(m, mapping);
 		location.address = mapping_address(mapping, at);
-		if (mapping->image && m->options->store)
-			unwind_used(m->options->store, mapping->image, location.address);
+		note_use(m, mapping, location.address);
 	}
 	return batch_add_location(m->b, &location);
 }
@@ -197,6 +208,7 @@ static uint32_t add_stack(struct making *m, const struct row *row)
 	const uint64_t *words = &row->pcs[stack->n_kernel];
 
 	check(stack->n_kernel + stack->n_user <= ANDIRON_WALK_WORDS);
+	m->register_lost = stack->end == UNWIND_END_REGISTER;
 	for (uint32_t i = 0; i < stack->n_kernel; i++)
 		frames[n++] = add_kernel_frame(m, row->pcs[i], i == 0);
 	if (stack->flags & SAMPLER_STACK_KERNEL_CUT)

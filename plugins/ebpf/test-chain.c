@@ -68,7 +68,7 @@ static void release(void *self, uint64_t object)
 static const struct andiron_objects service = {
 	.size = sizeof(service), .intern = intern, .identify = identify, .release = release};
 
-static int read_rows(void *context, const struct image *image, elf_row_fn fn, void *fn_context,
+static int read_rows(void *context, const struct image *image, bool aux, elf_row_fn fn, void *fn_context,
 		     struct error *err)
 {
 	struct chain *c = context;
@@ -174,7 +174,7 @@ static void compare(struct chain *c, const struct mapping *m)
 
 	x.from = mapping_address(m, m->start);
 	x.to = x.from + (m->limit - m->start);
-	if (read_rows(c, m->image, compare_row, &x, NULL) == 0)
+	if (read_rows(c, m->image, false, compare_row, &x, NULL) == 0)
 		c->n_files += x.any;
 }
 

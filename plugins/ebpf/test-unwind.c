@@ -68,6 +68,38 @@ TEST(mappings_lead_to_their_rows)
 	world_free(w);
 }
 
+/* A file whose functions have saved a register that somebody else's rule needs is read again, once, for its auxiliary
+ * words; others are left alone. What was cached of it holds no more. */
+TEST(registers_are_asked_for)
+{
+	struct world *w = world_new(BUDGET);
+	struct mapset *set = world_set();
+	struct unwind_found found;
+	uint32_t id;
+
+	world_file(w, 1, 0, 11, 3000);
+	world_file(w, 2, 0, 7, 3000);
+	expect(world_add(w, set, 1, TEXT, 0x8000, 0));
+	expect(world_add(w, set, 2, TEXT + 0x10000, 0x4000, 0));
+	expect_eq(world_map(w, 1, set), 0);
+	id = world_id(w, 1);
+	expect_eq(world_find(w, 1, TEXT + 11).kind, UNWIND_KIND_TABLE);
+	unwind_want_registers(w->store, set->list.p[0].image);
+	for (int i = 0; i < 3; i++)
+		unwind_tick(w->store);
+	found = world_find(w, 1, TEXT + 11);
+	expect_eq(found.kind, UNWIND_KIND_AUX);
+	expect_eq(found.entry.aux, 2);
+	expect_eq(world_find(w, 1, TEXT + 0x10000).kind, UNWIND_KIND_TABLE);
+	expect(world_id(w, 1) != id);
+	expect_eq(w->files[1].n_read, 2);
+	expect_eq(w->files[2].n_read, 1);
+	expect_eq(world_stats(w).aux, 1);
+	expect_eq(world_stats(w).aux_asked, 1);
+	mapset_free(set);
+	world_free(w);
+}
+
 /* An id is kept while mappings are only added, and is another as soon as an address leads elsewhere
  * or nowhere; processes with the same mappings have the same. */
 TEST(ids_tell_address_spaces_apart)

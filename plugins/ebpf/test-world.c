@@ -46,7 +46,7 @@ static struct unwind_entry entry_of(const struct world_file *f, uint64_t row)
 				     f->aux ? number : 0};
 }
 
-static int read_rows(void *context, const struct image *image, elf_row_fn fn, void *fn_context,
+static int read_rows(void *context, const struct image *image, bool aux, elf_row_fn fn, void *fn_context,
 		     struct error *err)
 {
 	struct world *w = context;
@@ -60,7 +60,7 @@ static int read_rows(void *context, const struct image *image, elf_row_fn fn, vo
 	for (uint32_t i = 0; r == 0 && i < f->n; i++) {
 		struct unwind_entry e = entry_of(f, i);
 
-		row = (struct elf_row){f->first + i * f->step, e.rule, e.aux};
+		row = (struct elf_row){f->first + i * f->step, e.rule, aux ? i + 1 : e.aux};
 		r = fn(fn_context, &row);
 	}
 	row = (struct elf_row){f->first + f->n * f->step, 0, 0};

@@ -170,6 +170,14 @@ void unwind_used(struct unwind *u, const struct image *image, uint64_t address)
 		files_hit(&u->files, f, address);
 }
 
+void unwind_want_registers(struct unwind *u, const struct image *image)
+{
+	struct file *f = image ? image_unwind(image) : u->files.vdso;
+
+	if (f)
+		f->want_aux = true;
+}
+
 int unwind_claim(struct unwind *u, struct image *image, const struct unwind_claim *claims, size_t n)
 {
 	struct file *f;
@@ -213,6 +221,8 @@ static void count_files(const struct unwind *u, struct unwind_stats *s)
 
 		s->files += f->state != FILE_UNREAD;
 		s->tables += f->table.directory != 0;
+		s->aux += f->table.aux;
+		s->aux_asked += f->table.aux && f->want_aux;
 		s->degraded += f->state == FILE_PARTIAL;
 		s->rows += f->table.rows;
 		s->bytes += f->table.bytes;

@@ -42,11 +42,11 @@ struct unwind_kernel {
 };
 
 /*
- * Hands the rows of an image's file to `fn`, as elf_rows_read does; those of the vDSO
+ * Hands the rows of an image's file to `fn`, as elf_rows_read does, `aux` being its option; those of the vDSO
  * where `image` is NULL. 0, also where there are none; what `fn` returned; or a negative
  * errno and the reason.
  */
-typedef int (*unwind_read_fn)(void *context, const struct image *image, elf_row_fn fn,
+typedef int (*unwind_read_fn)(void *context, const struct image *image, bool aux, elf_row_fn fn,
 			      void *fn_context, struct error *err);
 
 struct unwind_options {
@@ -111,6 +111,13 @@ int unwind_claim(struct unwind *u, struct image *image, const struct unwind_clai
 void unwind_used(struct unwind *u, const struct image *image, uint64_t address);
 
 /*
+ * A frame of this image, or of the vDSO where it is NULL, stands in a stack that ended because a register was lost
+ * that a caller's rule needs: from the next unwind_tick on its table has auxiliary words, which say
+ * where its functions have saved it. O(1).
+ */
+void unwind_want_registers(struct unwind *u, const struct image *image);
+
+/*
  * Ends an interval: reads what was wanted, ages files and spaces, frees behind one quiesce what
  * has been given up. Costs as much as what is read; else some 10 µs for every thousand spaces.
  */
@@ -127,6 +134,8 @@ struct unwind_stats {
 	/* As it is. */
 	uint64_t files;    /* with a table, or refused */
 	uint64_t tables;   /* files with a table */
+	uint64_t aux;      /* of these, with auxiliary words */
+	uint64_t aux_asked; /* of these, because a stack needed them, not a rule of their own */
 	uint64_t degraded; /* files of which only pages that were hit have rows */
 	uint64_t refused[UNWIND_REFUSALS];
 	uint64_t rows;  /* in tables */

@@ -50,7 +50,7 @@ def system(fast):
         yield "compile", ["go", "build", "-a", "-p", "1", "-o", "/dev/null", f"{ROOT}/tests/unwind/programs/work.go"]
 
 
-TOOLS = ("repeat", "brief", "stamp", "storm")
+TOOLS = ("repeat", "brief", "stamp", "storm", "sorts")
 
 
 def built():
@@ -62,7 +62,7 @@ def built():
 
 
 def own():
-    """Those of them that are judged: each takes CPU seconds."""
+    """Those of them that are judged here: each takes CPU seconds."""
     return ((name, path) for name, path in built() if name not in TOOLS)
 
 
