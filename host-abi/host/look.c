@@ -68,10 +68,27 @@ int look_targets(struct host *host, const char *component, target_change_fn fn, 
 	return i ? 0 : -ENOENT;
 }
 
-int look_dropped(struct host *host, const char *component, const struct andiron_dropped_sink *sink)
+static int ask_dropped(struct instance *i, const void *table, const void *sink)
+{
+	const struct andiron_dropped *t = table;
+
+	return t->size < sizeof(*t) ? 0 : t->each(i->self, sink);
+}
+
+static int ask_matched(struct instance *i, const void *table, const void *sink)
+{
+	const struct andiron_matched *t = table;
+
+	return t->size < sizeof(*t) ? 0 : t->each(i->self, sink);
+}
+
+/* Has one component answer by its extension `id`. */
+static int ask(struct host *host, const char *component, const char *id,
+	       int (*answer)(struct instance *i, const void *table, const void *sink),
+	       const void *sink)
 {
 	struct instance *i = find(host, component);
-	const struct andiron_dropped *table;
+	const void *table;
 	int r = 0;
 
 	if (!i)
@@ -80,11 +97,21 @@ int look_dropped(struct host *host, const char *component, const struct andiron_
 		return 0;
 	if (!strand_enter(&i->strand))
 		return -EBUSY;
-	table = i->component->extension(i->self, ANDIRON_DROPPED_ID);
-	if (table && table->size >= sizeof(*table))
-		r = table->each(i->self, sink);
+	table = i->component->extension(i->self, id);
+	if (table)
+		r = answer(i, table, sink);
 	strand_leave(&i->strand);
 	return r;
+}
+
+int look_dropped(struct host *host, const char *component, const struct andiron_dropped_sink *sink)
+{
+	return ask(host, component, ANDIRON_DROPPED_ID, ask_dropped, sink);
+}
+
+int look_matched(struct host *host, const char *component, const struct andiron_matched_sink *sink)
+{
+	return ask(host, component, ANDIRON_MATCHED_ID, ask_matched, sink);
 }
 
 int look_health(struct host *host, const char *component, uint32_t *ret_state, struct buf *ret)

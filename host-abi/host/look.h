@@ -11,6 +11,7 @@
 #include "host/host.h"
 
 #include <andiron/dropped.h>
+#include <andiron/matched.h>
 
 /*
  * For how long nothing has moved: every component that exports targets has said
@@ -27,6 +28,9 @@ int look_targets(struct host *host, const char *component, target_change_fn fn, 
 /* Has the component add what it drops (andiron/dropped.h); one that cannot tell
  * adds nothing. 0, -ENOENT, -EBUSY while it is being called (try again), -ENOMEM. */
 int look_dropped(struct host *host, const char *component, const struct andiron_dropped_sink *sink);
+
+/* The same for the processes of its targets (andiron/matched.h). */
+int look_matched(struct host *host, const char *component, const struct andiron_matched_sink *sink);
 
 /* The state and text of a component's health, ANDIRON_HEALTH_*; the text is copied
  * into `ret`. 0 or -ENOENT. */

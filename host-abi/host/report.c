@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the host tells about itself: ledger, metrics, health (host.h). */
+#include "abi/value.h"
 #include "base/clock.h"
+#include "host/look.h"
 #include "host/state.h"
 #include "host/text.h"
 
@@ -120,4 +122,60 @@ int host_health_json(struct host *host, struct buf *out)
 	}
 	buf_str_append(out, STR("]}\n"));
 	return out->failed ? -ENOMEM : 0;
+}
+
+/* An answer in the making; its component is written with its first target. */
+struct listing {
+	struct buf *out;
+	const char *component;
+	bool open;
+};
+
+static void put_target(void *self, const struct andiron_matched_target *t)
+{
+	struct listing *l = self;
+	struct buf *out = l->out;
+
+	if (!l->open) {
+		buf_str_append(out, out->n > 1 ? STR(",\n ") : STR("\n "));
+		text_json(out, str_of(l->component));
+	}
+	buf_str_append(out, l->open ? STR(",\n  {\"target\": {") : STR(": [\n  {\"target\": {"));
+	l->open = true;
+	for (uint64_t i = 0; i < t->n_labels; i++) {
+		buf_str_append(out, i ? STR(", ") : STR(""));
+		text_json(out, abi_str(t->labels[i].key));
+		buf_str_append(out, STR(": "));
+		text_json(out, abi_str(t->labels[i].value));
+	}
+	buf_str_append(out, STR("}, \"processes\": ["));
+	for (uint64_t i = 0; i < t->n_processes; i++) {
+		buf_printf(out, "%s{\"pid\": %u, \"name\": ", i ? ", " : "", t->processes[i].pid);
+		text_json(out, abi_str(t->processes[i].name));
+		buf_putc(out, '}');
+	}
+	buf_putc(out, ']');
+	if (t->why.len) {
+		buf_str_append(out, STR(", \"why\": "));
+		text_json(out, abi_str(t->why));
+	}
+	buf_putc(out, '}');
+}
+
+int host_targets_json(struct host *host, struct buf *out)
+{
+	int r = 0;
+
+	buf_putc(out, '{');
+	vec_each (&host->instances, at) {
+		struct listing l = {.out = out, .component = (*at)->name};
+		const struct andiron_matched_sink sink = {
+			.size = sizeof(sink), .self = &l, .add = put_target};
+
+		if (r == 0 && !(*at)->retiring)
+			r = look_matched(host, l.component, &sink);
+		buf_str_append(out, l.open ? STR("]") : STR(""));
+	}
+	buf_str_append(out, STR("}\n"));
+	return r == 0 && out->failed ? -ENOMEM : r;
 }

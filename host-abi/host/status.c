@@ -69,26 +69,35 @@ static void answer(struct client *c, const char *status, const char *type, struc
 	c->answering = true;
 }
 
+static const struct page {
+	const char *path, *type;
+	int (*make)(struct host *host, struct buf *out);
+} pages[] = {
+	{"/metrics", "text/plain; version=0.0.4; charset=utf-8", host_metrics},
+	{"/health", "application/json", host_health_json},
+	{"/targets", "application/json", host_targets_json},
+};
+
 static void respond(struct client *c, struct str path)
 {
-	struct host *host = c->status->host;
+	const struct page *page = NULL;
 	struct buf body = BUF_NULL;
-	int r;
+	int r = -ENOENT;
 
-	if (str_is(path, "/metrics")) {
-		r = host_metrics(host, &body);
-		if (r == 0)
-			answer(c, "200 OK", "text/plain; version=0.0.4; charset=utf-8",
-			       buf_str(&body));
-	} else if (str_is(path, "/health")) {
-		r = host_health_json(host, &body);
-		if (r == 0)
-			answer(c, "200 OK", "application/json", buf_str(&body));
-	} else {
-		r = 0;
-		answer(c, "404 Not Found", "text/plain", STR("there are /metrics and /health\n"));
-	}
-	if (r < 0)
+	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++)
+		if (str_is(path, pages[i].path))
+			page = &pages[i];
+	if (page)
+		r = page->make(c->status->host, &body);
+	if (r == 0)
+		answer(c, "200 OK", page->type, buf_str(&body));
+	else if (r == -ENOENT)
+		answer(c, "404 Not Found", "text/plain",
+		       STR("there are /metrics, /health and /targets\n"));
+	else if (r == -EBUSY)
+		answer(c, "503 Service Unavailable", "text/plain",
+		       STR("a component is at work and cannot look now; ask again\n"));
+	else
 		answer(c, "500 Internal Server Error", "text/plain", STR("out of memory\n"));
 	buf_free(&body);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The status socket: a unix socket (mode 0600) that answers `GET /metrics` with
- * Prometheus text and `GET /health` with JSON, as HTTP/1.0:
+ * Prometheus text, `GET /health` and `GET /targets` with JSON, as HTTP/1.0; 503 to
+ * the last when a sampler is at work and cannot look:
  *
  *     curl --unix-socket PATH http://andiron/metrics
  *

@@ -45,11 +45,28 @@ static int32_t each(void *self, const struct andiron_dropped_sink *sink)
 	return 0;
 }
 
+static int32_t each_matched(void *self, const struct andiron_matched_sink *sink)
+{
+	const struct andiron_kv label = {{"name", 4}, {"a\"b", 3}};
+	const struct andiron_matched_process process = {.pid = 7, .name = {"web", 3}};
+	struct andiron_matched_target target = {
+		.labels = &label, .n_labels = 1, .processes = &process, .n_processes = 1};
+
+	sink->add(sink->self, &target);
+	target.n_processes = 0;
+	target.why = (struct andiron_str){"gone", 4};
+	sink->add(sink->self, &target);
+	return 0;
+}
+
 static const void *extension(void *self, const char *id)
 {
-	static const struct andiron_dropped table = {.size = sizeof(table), .each = each};
+	static const struct andiron_dropped dropped = {.size = sizeof(dropped), .each = each};
+	static const struct andiron_matched matched = {.size = sizeof(matched), .each = each_matched};
 
-	return strcmp(id, ANDIRON_DROPPED_ID) == 0 ? &table : NULL;
+	if (strcmp(id, ANDIRON_DROPPED_ID) == 0)
+		return &dropped;
+	return strcmp(id, ANDIRON_MATCHED_ID) == 0 ? &matched : NULL;
 }
 
 static void see_dropped(void *self, const struct andiron_dropped_target *target)
@@ -89,6 +106,15 @@ static void look(void *context)
 		return;
 	}
 	expect(s->seen_waiting && !waiting);
+	if (host_targets_json(s->host, &text) == -EBUSY) {
+		buf_free(&text);
+		return;
+	}
+	expect_str(buf_str(&text),
+		   "{\n \"early\": [\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [{\"pid\": 7, "
+		   "\"name\": \"web\"}]},\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [], "
+		   "\"why\": \"gone\"}]}\n");
+	buf_free(&text);
 	if (look_dropped(s->host, "early", &sink) == -EBUSY)
 		return;
 	expect_eq(look_dropped(s->host, "user", &sink), 0);

@@ -323,6 +323,11 @@ const struct abi_context *driver_context(const struct driver *d)
 	return &d->c;
 }
 
+int driver_tell(struct driver *d, tell_fn fn, void *context)
+{
+	return d->in_flight ? -EBUSY : engine_tell(d->engine, fn, context);
+}
+
 const struct engine_stats *driver_stats(const struct driver *d)
 {
 	return &d->stats;

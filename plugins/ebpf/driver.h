@@ -39,6 +39,9 @@ int32_t driver_error(const struct driver *d, struct andiron_error *ret_err, int 
 /* What it speaks to the host by. */
 const struct abi_context *driver_context(const struct driver *d);
 
+/* tell_targets; -EBUSY while a job has the engine. */
+int driver_tell(struct driver *d, tell_fn fn, void *context);
+
 /* As of the last job. */
 const struct engine_stats *driver_stats(const struct driver *d);
 

@@ -564,6 +564,11 @@ const char *engine_notes(const struct engine *e)
 	return e->options.notes;
 }
 
+int engine_tell(struct engine *e, tell_fn fn, void *context)
+{
+	return tell_targets(e->matcher, &e->processes, fn, context);
+}
+
 static void count_targets(const struct engine *e, struct engine_stats *ret)
 {
 	size_t n;

@@ -12,6 +12,7 @@
 #include "options.h"
 #include "sampler.h"
 #include "session.h"
+#include "tell.h"
 #include "walks.h"
 
 #include "base/error.h"
@@ -84,6 +85,8 @@ void engine_finish(struct engine *e);
 int64_t engine_interval(const struct engine *e);
 /* What the options changed against their text: "; …" or "". */
 const char *engine_notes(const struct engine *e);
+/* tell_targets of what it has. */
+int engine_tell(struct engine *e, tell_fn fn, void *context);
 void engine_get_stats(const struct engine *e, struct engine_stats *ret);
 
 #endif

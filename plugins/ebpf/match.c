@@ -3,7 +3,6 @@
  * their own: one pass over the targets, and no bookkeeping to get wrong. */
 #include "match.h"
 
-#include "abi/subject.h"
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/hash.h"
@@ -318,6 +317,16 @@ struct match *matcher_find(struct matcher *m, uint32_t pid, uint32_t root, struc
 	if (!match && m->now.has_fallback)
 		match = &m->now.fallback;
 	return match;
+}
+
+void matcher_each(const struct matcher *m, target_change_fn fn, void *context)
+{
+	target_table_each(m->table, fn, context);
+}
+
+const struct match *matcher_of(struct matcher *m, struct subject subject)
+{
+	return subject.pid ? find_pid(m, subject.pid) : find_container(m, subject.container);
 }
 
 struct match *matcher_all(struct matcher *m, size_t *ret_n)

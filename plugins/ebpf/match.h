@@ -14,6 +14,7 @@
 #ifndef EBPF_MATCH_H
 #define EBPF_MATCH_H
 
+#include "abi/subject.h"
 #include "abi/target-list.h"
 
 #include <stdint.h>
@@ -55,6 +56,11 @@ uint64_t matcher_generation(const struct matcher *m);
 /* The match of a process; NULL if it is not to be profiled. `root` is another
  * pid to try (0: none), `container` may be empty. Expected O(1). */
 struct match *matcher_find(struct matcher *m, uint32_t pid, uint32_t root, struct str container);
+
+/* Visits all targets as they came in, in order; `change` says nothing. */
+void matcher_each(const struct matcher *m, target_change_fn fn, void *context);
+/* The match of what a target stands for; NULL before a rebuild, or where that is nothing. Expected O(1). */
+const struct match *matcher_of(struct matcher *m, struct subject subject);
 
 /* All matches but the default one, for metrics and selection. */
 struct match *matcher_all(struct matcher *m, size_t *ret_n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pyroscope.ebpf under the ABI; driver.h does the work. */
 #include "driver.h"
+#include "matched.h"
 #include "metrics.h"
 
 #include "abi/value.h"
@@ -9,6 +10,7 @@
 #include <andiron/plugin.h>
 #include <andiron/runtime.h>
 
+#include <errno.h>
 #include <stdio.h>
 
 /* Those that nobody offers are left without, which the engine says. */
@@ -111,6 +113,21 @@ static void metrics(void *self, const struct andiron_metric_sink *sink)
 	metrics_each(driver_stats(self), add_metric, &own);
 }
 
+static int32_t each_matched(void *self, const struct andiron_matched_sink *sink)
+{
+	struct matched matched = {.sink = sink};
+	int r = driver_tell(self, matched_add, &matched);
+
+	return r == 0 && matched.failed ? -ENOMEM : r;
+}
+
+static const void *extension(void *self, const char *id)
+{
+	static const struct andiron_matched table = {.size = sizeof(table), .each = each_matched};
+
+	return strcmp(id, ANDIRON_MATCHED_ID) == 0 ? &table : NULL;
+}
+
 static const char *const needs[] = {ANDIRON_OBJECTS_ID, NULL};
 static const char *const wants[] = {ANDIRON_RUNTIME_PREFIX, NULL};
 
@@ -137,6 +154,7 @@ static const struct andiron_component ebpf = {
 	.destroy = destroy,
 	.targets = targets,
 	.metrics = metrics,
+	.extension = extension,
 };
 
 static const struct andiron_component *const components[] = {&ebpf};

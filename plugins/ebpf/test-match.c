@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes and their targets, by Alloy's rules. */
 #include "match.h"
+#include "tell.h"
 
 #include "base/test.h"
 
@@ -212,5 +213,59 @@ TEST(rebuilding_survives_out_of_memory)
 	expect_eq(target_list_flush(f.list, &update), 0);
 	test_each_failing_allocation(rebuild, (void *)(uintptr_t)update);
 	update->release(update->owner);
+	fini(&f);
+}
+
+/* What tell_targets said, as text. */
+static void note(void *context, const struct told_target *t)
+{
+	struct buf *out = context;
+
+	for (size_t i = 0; i < t->n_processes; i++)
+		buf_printf(out, "%u ", t->processes[i]->key.tgid);
+	buf_printf(out, "%s|", t->why ? "why" : "");
+}
+
+static int tell(void *context)
+{
+	struct fixture *f = context;
+	struct process all[] = {{.key.tgid = 9}, {.key.tgid = 5}, {.key.tgid = 42}, {.key.tgid = 3},
+				{.key.tgid = 4}};
+	struct processes processes = {0};
+	struct buf out = BUF_NULL;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < 5; i++) {
+		bool inside = all[i].key.tgid != 3;
+
+		all[i].match = matcher_find(f->matcher, all[i].key.tgid, 0, inside ? STR(ID_A) : STR_NULL);
+		/* 4 was matched before the targets changed. */
+		all[i].match_generation = matcher_generation(f->matcher) - (all[i].key.tgid == 4);
+		r = vec_push(&processes.all, &all[i]) ? 0 : -ENOMEM;
+	}
+	if (r == 0)
+		r = tell_targets(f->matcher, &processes, note, &out);
+	if (r == 0 && out.failed)
+		r = -ENOMEM;
+	if (r == 0)
+		expect_str(buf_str(&out), "42 |5 9 |why|why|5 9 |");
+	vec_free(&processes.all);
+	buf_free(&out);
+	return r;
+}
+
+/* Each target is told with its processes, by pid, two of one container alike; those without have a reason. */
+TEST(tells_who_stands_for_what)
+{
+	struct fixture f;
+
+	init(&f);
+	add(&f, PAIRS("__process_pid__", "42"));
+	add(&f, PAIRS("__container_id__", ID_A, "port", "1"));
+	add(&f, PAIRS("__process_pid__", "43"));
+	add(&f, PAIRS("a", "b"));
+	add(&f, PAIRS("__container_id__", ID_A, "port", "2"));
+	apply(&f);
+	test_each_failing_allocation(tell, &f);
 	fini(&f);
 }

@@ -5,6 +5,7 @@
  * that is already built.
  */
 #include <andiron/dropped.h>
+#include <andiron/matched.h>
 #include <andiron/object.h>
 #include <andiron/plugin.h>
 #include <andiron/process.h>
@@ -75,6 +76,11 @@ SIZE(andiron_dropped_target, 48);
 AT(andiron_dropped_target, file, 32);
 AT(andiron_dropped_sink, add, 16);
 AT(andiron_dropped, each, 8);
+SIZE(andiron_matched_process, 24);
+SIZE(andiron_matched_target, 48);
+AT(andiron_matched_target, why, 32);
+AT(andiron_matched_sink, add, 16);
+AT(andiron_matched, each, 8);
 
 int main(void)
 {

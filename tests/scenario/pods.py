@@ -156,6 +156,29 @@ def told_apart():
 
 
 @case
+def status_says_who_matched():
+    """/targets names the processes of each target, or why there is none."""
+    need_root()
+    with Container() as first, KubeApi() as api:
+        waiting, done, far = (pod("shop", name, f"u-{name}", {"app": name[0] * 64}) for name in ("waiting", "done", "far"))
+        waiting["status"].update(phase="Pending", containerStatuses=[])
+        done["status"]["phase"] = "Succeeded"
+        far["spec"]["nodeName"] = "node-2"
+        for thing in (web(first), waiting, done, far, pod("shop", "idle", "u-idle", {"app": "1" * 64})):
+            api.set(thing)
+        write("pods.alloy", read(config(api)).replace('role = "pod"', 'role = "pod"\n  scope = "cluster"'))
+        with Agent("pods.alloy", env=environment(NODE_NAME="node-1")) as agent:
+            told = lambda: {labels["pod"]: (names, why) for labels, names, why in agent.targets("pyroscope.ebpf.instance")}
+            agent.until(lambda: told().get("web-1", [None])[0] == {"workload"}, "the workload under its pod")
+            found = told()
+            agent.stop()
+    for name, words in (("waiting", "no id for this container yet"), ("done", "has ended"), ("far", "another node"),
+                        ("idle", "has used a CPU")):
+        assert found[name][0] == set() and words in found[name][1], found
+    assert found["web-1"] == ({"workload"}, "") and len(found) == 5, found
+
+
+@case
 def pods_come_change_and_go():
     """What happens to pods while the agent runs is followed."""
     need_root()

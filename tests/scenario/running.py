@@ -67,6 +67,14 @@ class Agent(Background):
         values = parse_metrics(ask("status", "/metrics")[1])
         return sum(v for (n, l), v in values.items() if n == name and labels in l)
 
+    def targets(self, component):
+        """[(labels, {process names}, why or "")] of what it samples; asked again while it is at work."""
+        def told():
+            head, body = ask("status", "/targets")
+            return body if head.startswith("HTTP/1.0 200 ") else None
+        found = json.loads(self.until(told, "it has time to tell its targets")).get(component, [])
+        return [(t["target"], {p["name"] for p in t["processes"]}, t.get("why", "")) for t in found]
+
     def health(self, component):
         """Its state and message."""
         found = [c for c in json.loads(ask("status", "/health")[1])["components"] if c["id"] == component]

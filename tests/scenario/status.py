@@ -90,6 +90,7 @@ def metrics_and_health():
         assert "application/json" in head and json.loads(text)["healthy"] is True, text
         assert {c["id"] for c in json.loads(text)["components"]} >= {"pyroscope.ebpf.node", "profile.file.out"}, text
         assert all(set(c) == {"id", "health", "message", "since"} for c in json.loads(text)["components"]), text
+        assert a.targets("pyroscope.ebpf.node") == []
         assert ask("status", "/nothing")[0].startswith("HTTP/1.0 404 ")
         assert a.stop()["taken"] >= 100
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Telling who asks which processes each target stands for, and why there is none. */
+#ifndef EBPF_TELL_H
+#define EBPF_TELL_H
+
+#include "match.h"
+#include "process.h"
+
+/* A target as it came in. Processes are those sampled of late, by pid. */
+struct told_target {
+	const struct target_label *labels;
+	size_t n_labels;
+	const struct process *const *processes;
+	size_t n_processes;
+	const char *why; /* there is none; NULL if there is one */
+};
+
+typedef void (*tell_fn)(void *context, const struct told_target *target);
+
+/* Calls fn for each target, in order; all is borrowed for the call. Reads
+ * NODE_NAME, as discovery.kubernetes does. 0 or -ENOMEM (nothing told). O(targets + processes · log). */
+int tell_targets(struct matcher *m, const struct processes *processes, tell_fn fn, void *context);
+
+#endif
