@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "impersonate.h"
 #include "yaml-view.h"
 
 #include <errno.h>
@@ -148,16 +149,12 @@ static int read_cluster(struct load *l, yaml_node_t *cluster)
 
 static int refuse_unknown(struct load *l, yaml_node_t *user)
 {
-	static const char *const refused[] = {"auth-provider", "as", "as-uid", "as-groups",
-					      "as-user-extra"};
-
-	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
-		if (yaml_view_member(&l->yaml, user, refused[i]))
-			return error_set(l->err, -EINVAL,
-					 "%s: the user has %s, which is not supported; use exec, a "
-					 "token or a certificate",
-					 l->path, refused[i]);
-	return 0;
+	if (!yaml_view_member(&l->yaml, user, "auth-provider"))
+		return 0;
+	return error_set(l->err, -EINVAL,
+			 "%s: the user has auth-provider, which is not supported; use exec, a token or a "
+			 "certificate",
+			 l->path);
 }
 
 static int read_certificate(struct load *l, yaml_node_t *user)
@@ -277,6 +274,8 @@ static int read_user(struct load *l, yaml_node_t *user)
 
 	if (r == 0)
 		r = read_certificate(l, user);
+	if (r == 0)
+		r = impersonate_read(l->arena, &l->yaml, user, l->path, http, l->err);
 	if (r == 0)
 		r = file_name(l, user, "tokenFile", &http->bearer_token_file);
 	if (r == 0 && !http->bearer_token_file.p)

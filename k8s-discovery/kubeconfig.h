@@ -2,8 +2,7 @@
 /*
  * A kubeconfig file: which server its current context means, whom to trust
  * there, and how to prove oneself. Relative paths in it are relative to its
- * own folder. Impersonation and auth-provider (gone from Kubernetes since
- * 1.26) are refused by name.
+ * own folder. auth-provider (gone from Kubernetes since 1.26) is refused by name.
  *
  * Source: client-go, tools/clientcmd/api/v1 (the fields) and its loader.
  */

@@ -62,6 +62,36 @@ TEST(the_current_context_is_read)
 	end(&f);
 }
 
+static struct str header(const struct fixture *f, size_t i)
+{
+	static char line[256];
+	const struct http_header *h = &f->config.http.headers[i];
+
+	expect(i < f->config.http.n_headers);
+	snprintf(line, sizeof(line), "%.*s: %.*s", STR_FMT(h->name), STR_FMT(h->value));
+	return str_of(line);
+}
+
+/* Whom to act as goes into headers, and keys into what a header's name may hold. */
+TEST(acting_as_another)
+{
+	struct fixture f;
+
+	expect_eq(load(&f, FILE_HEAD "    token: t\n    as: jane\n    as-uid: 'u 1'\n"
+				     "    as-groups: [devs, ops]\n"
+				     "    as-user-extra:\n      scopes/A%b: [x, y]\n      plain: [z]\n"),
+		  0);
+	expect_eq(f.config.http.n_headers, 7);
+	expect_str(header(&f, 0), "Impersonate-User: jane");
+	expect_str(header(&f, 1), "Impersonate-Uid: u 1");
+	expect_str(header(&f, 2), "Impersonate-Group: devs");
+	expect_str(header(&f, 3), "Impersonate-Group: ops");
+	expect_str(header(&f, 4), "Impersonate-Extra-scopes%2FA%25b: x");
+	expect_str(header(&f, 5), "Impersonate-Extra-scopes%2FA%25b: y");
+	expect_str(header(&f, 6), "Impersonate-Extra-plain: z");
+	end(&f);
+}
+
 TEST(json_is_yaml)
 {
 	struct fixture f;
@@ -104,7 +134,8 @@ TEST(files_are_refused_with_the_reason)
 		{"current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
 		 "clusters: [{name: c}]\n",
 		 "has no server"},
-		{FILE_HEAD "    as: admin\n", "the user has as,"},
+		{FILE_HEAD "    as-groups: [admins]\n", "name the user to act as"},
+		{FILE_HEAD "    as-user-extra: {a: [b]}\n", "name the user to act as"},
 		{FILE_HEAD "    auth-provider: {name: gcp}\n", "auth-provider"},
 		{FILE_HEAD "    client-certificate: a\n", "certificate and a key"},
 		{FILE_HEAD "    client-key-data: '%'\n    client-certificate: a\n", "not base64"},
@@ -149,6 +180,11 @@ TEST(aliases_are_not_copied)
 		 "e: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e]\n");
 	expect(strstr(f.err.text, "no current-context"));
 	end(&f);
+	load(&f, FILE_HEAD "    as: x\n    as-groups: &a [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,A,B,C,D,E,F,G]\n"
+		 "    as-user-extra: {a: *a,b: *a,c: *a,d: *a,e: *a,f: *a,g: *a,h: *a,i: *a,j: *a,k: *a,l: *a,m: *a,"
+		 "n: *a,o: *a,p: *a,q: *a,r: *a,s: *a,t: *a,u: *a,v: *a,w: *a,x: *a,y: *a,z: *a,A: *a,B: *a,C: *a,D: *a}\n");
+	expect(strstr(f.err.text, "1000 are possible"));
+	end(&f);
 }
 
 static int load_all(void *context)
@@ -165,7 +201,8 @@ TEST(files_survive_failing_allocations)
 {
 	struct fixture f;
 
-	expect_eq(load(&f, FILE_HEAD "    token: secret\n    exec: {command: sh, args: [a], env: "
+	expect_eq(load(&f, FILE_HEAD "    token: secret\n    as: a\n    as-groups: [b]\n"
+				     "    as-user-extra: {c: [d]}\n    exec: {command: sh, args: [a], env: "
 				     "[{name: A}], apiVersion: client.authentication.k8s.io/v1}\n"),
 		  0);
 	test_each_failing_allocation(load_all, f.path);

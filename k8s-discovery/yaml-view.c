@@ -88,3 +88,25 @@ yaml_node_t *yaml_view_item(struct yaml_view *view, yaml_node_t *list, size_t i)
 		return NULL;
 	return yaml_document_get_node(&view->document, list->data.sequence.items.start[i]);
 }
+
+static const yaml_node_pair_t *pair(const yaml_node_t *map, size_t i)
+{
+	if (!map || map->type != YAML_MAPPING_NODE ||
+	    i >= (size_t)(map->data.mapping.pairs.top - map->data.mapping.pairs.start))
+		return NULL;
+	return &map->data.mapping.pairs.start[i];
+}
+
+struct str yaml_view_key(struct yaml_view *view, yaml_node_t *map, size_t i)
+{
+	const yaml_node_pair_t *p = pair(map, i);
+
+	return p ? yaml_view_text(view, yaml_document_get_node(&view->document, p->key)) : STR_NULL;
+}
+
+yaml_node_t *yaml_view_value(struct yaml_view *view, yaml_node_t *map, size_t i)
+{
+	const yaml_node_pair_t *p = pair(map, i);
+
+	return p ? yaml_document_get_node(&view->document, p->value) : NULL;
+}

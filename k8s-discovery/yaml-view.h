@@ -25,6 +25,9 @@ yaml_node_t *yaml_view_root(struct yaml_view *view);
 /* Of equal keys the first. O(members). */
 yaml_node_t *yaml_view_member(struct yaml_view *view, yaml_node_t *map, const char *name);
 yaml_node_t *yaml_view_item(struct yaml_view *view, yaml_node_t *list, size_t i);
+/* The key's text and the value of a map's i-th member; STR_NULL and NULL beyond the last. */
+struct str yaml_view_key(struct yaml_view *view, yaml_node_t *map, size_t i);
+yaml_node_t *yaml_view_value(struct yaml_view *view, yaml_node_t *map, size_t i);
 size_t yaml_view_count(const yaml_node_t *list);
 /* STR_NULL for what is no scalar, and for null. Borrowed from the view. */
 struct str yaml_view_text(struct yaml_view *view, yaml_node_t *node);

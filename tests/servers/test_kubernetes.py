@@ -336,10 +336,14 @@ def account(cluster, name):
     return uid
 
 
-def grant(cluster, name):
+def bind(cluster, name, role, subject):
     cluster.create(f"{RBAC}/clusterrolebindings", {
-        "metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "shop"}]})
+        "metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [subject]})
+
+
+def grant(cluster, name):
+    bind(cluster, name, name, {"kind": "ServiceAccount", "name": name, "namespace": "shop"})
 
 
 def allowed(cluster, bearer, wanted, path=f"{PODS}?limit=1"):
@@ -386,6 +390,47 @@ def token_rotated():
             assert fresh
             right(agent, journal, {"steady", "new"}, time.monotonic())
             well(agent)
+
+
+def kubeconfig(cluster, bearer, **user):
+    return write(os.path.abspath("kubeconfig"), json.dumps({
+        "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": cluster.server, "certificate-authority": cluster.ca}}],
+        "users": [{"name": "u", "user": {"token": bearer, **user}}]}))
+
+
+@case
+def acting_as_another():
+    """A kubeconfig's user acts as another: the server takes user, uid, groups and extras for what they are, and refuses what was not granted."""
+    extra = {"scopes/Read%20": ["x y", "z"]}
+    with servers() as cluster:
+        space(cluster)
+        bearer = jwt("shop", "andiron", account(cluster, "andiron"))
+        cluster.delete(f"{RBAC}/clusterrolebindings/andiron")
+        rules = [{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["jane"]},
+                 {"apiGroups": [""], "resources": ["groups"], "verbs": ["impersonate"], "resourceNames": ["watchers", "others"]},
+                 {"apiGroups": ["authentication.k8s.io"], "resources": ["uids"], "verbs": ["impersonate"], "resourceNames": ["u 1"]},
+                 {"apiGroups": ["authentication.k8s.io"], "resources": ["userextras/scopes/read%20"], "verbs": ["impersonate"], "resourceNames": ["x y", "z"]}]
+        cluster.create(f"{RBAC}/clusterroles", {"metadata": {"name": "acts"}, "rules": rules})
+        bind(cluster, "acts", "acts", {"kind": "ServiceAccount", "name": "andiron", "namespace": "shop"})
+        bind(cluster, "watchers", "andiron", {"kind": "Group", "name": "watchers", "apiGroup": "rbac.authorization.k8s.io"})
+        cluster.create(PODS, pod("steady"), running("10.2.0.1"))
+        text = 'discovery.kubernetes "pods" {\n  role = "pod"\n  kubeconfig_file = "%s"\n}\n' \
+               'test.journal "pods" {\n  targets = discovery.kubernetes.pods.targets\n  path = "pods.journal"\n}\n'
+        for user, words in (({"as": "jane", "as-groups": ["others", "watchers"], "as-uid": "u 1", "as-user-extra": extra}, None),
+                            ({"as": "jane"}, 'User "jane" cannot watch resource "pods"'),
+                            ({"as": "jane", "as-groups": ["system:masters"]}, 'cannot impersonate resource "groups"'),
+                            ({"as": "jane", "as-groups": ["watchers"], "as-uid": "u 2"}, 'cannot impersonate resource "uids"'),
+                            ({"as": "jane", "as-groups": ["watchers"], "as-user-extra": {"scopes/Read%20": ["w"]}}, 'cannot impersonate resource "userextras/scopes/read%20"')):
+            journal = Journal("pods.journal")
+            with Agent(write("pods.alloy", text % kubeconfig(cluster, bearer, **user))) as agent:
+                if words:
+                    sick(agent, words)
+                else:
+                    right(agent, journal, {"steady"})
+                    well(agent)
+                agent.stop()
+            os.remove("pods.journal")
 
 
 @case
