@@ -141,6 +141,14 @@ static int by_name(const void *a, const void *b)
 	return str_cmp(x->name, y->name);
 }
 
+/* Whether a label goes into a batch. */
+static bool is_kept(const struct target_label *label)
+{
+	if (!label->value.n || str_is(label->name, "service_name"))
+		return false;
+	return !str_starts(label->name, STR("__")) || str_is(label->name, "__symbolize__");
+}
+
 /* The labels of a batch from those of a target; strings go to the arena. */
 static int make_labels(struct arena *arena, const struct target_label *labels, size_t n,
 		       struct str service, struct match *ret)
@@ -151,8 +159,7 @@ static int make_labels(struct arena *arena, const struct target_label *labels, s
 	if (!out)
 		return -ENOMEM;
 	for (size_t i = 0; i < n && count < LABELS_MAX; i++)
-		if (labels[i].value.n && !str_starts(labels[i].name, STR("__")) &&
-		    !str_is(labels[i].name, "service_name"))
+		if (is_kept(&labels[i]))
 			out[count++] = labels[i];
 	out[count++] = (struct target_label){STR("__name__"), STR("process_cpu")};
 	out[count++] = (struct target_label){STR("service_name"), service};

@@ -6,7 +6,8 @@
  * the default target, if there is one.
  *
  * Labels as they go into a batch: those of the target without what begins
- * with two underscores, `__name__`, and `service_name`, which is, in this order:
+ * with two underscores but `__symbolize__`, which profile.symbolize reads, `__name__`, and
+ * `service_name`, which is, in this order:
  * the label itself, the pod annotation pyroscope.io/service_name,
  * ebpf/NAMESPACE/CONTAINER, the docker container, the swarm service,
  * "unspecified".

@@ -130,22 +130,24 @@ TEST(service_name_by_alloys_rule)
 	expect_str(service_of(PAIRS(pid, "7", "other", "x")), "unspecified");
 }
 
-/* Labels of a batch: sorted, without what is for the way only. */
+/* Labels of a batch: sorted, without what is for the way only; what the symbolizer reads goes on. */
 TEST(labels_are_ready_for_a_batch)
 {
 	struct fixture f;
 	struct match *m;
 
 	init(&f);
-	add(&f, PAIRS("__process_pid__", "7", "zone", "z", "__meta_x", "x", "app", "a"));
+	add(&f, PAIRS("__process_pid__", "7", "zone", "z", "__meta_x", "x", "app", "a",
+		      "__symbolize__", "false"));
 	apply(&f);
 	m = matcher_find(f.matcher, 7, 0, STR_NULL);
-	expect_eq(m->n_labels, 4);
+	expect_eq(m->n_labels, 5);
 	expect_str(m->labels[0].name, "__name__");
 	expect_str(m->labels[0].value, "process_cpu");
-	expect_str(m->labels[1].name, "app");
-	expect_str(m->labels[2].name, "service_name");
-	expect_str(m->labels[3].name, "zone");
+	expect_str(m->labels[1].name, "__symbolize__");
+	expect_str(m->labels[2].name, "app");
+	expect_str(m->labels[3].name, "service_name");
+	expect_str(m->labels[4].name, "zone");
 	fini(&f);
 }
 

@@ -121,7 +121,8 @@ void symbolize_count(const struct symbolizer *s, uint64_t unnamed_batches,
 	static const char *const sources[] = {"symtab", "debug", "dynsym", "minidebug", "go",
 					      "dwarf",  "jit",   "kernel", NULL};
 	static const char *const reasons[] = {"no_object", "unavailable",   "broken",
-					      "no_symbol", "kernel_hidden", NULL};
+					      "no_symbol", "kernel_hidden", "opted_out",
+					      NULL};
 	const struct andiron_metric resolved = {.name = "andiron_symbolize_frames_resolved_total",
 						.help = "Frames that got a name, by its source."};
 	const struct andiron_metric unresolved = {

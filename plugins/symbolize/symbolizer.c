@@ -37,6 +37,7 @@ struct run {
 	VEC(struct frame) frames;
 	VEC(uint64_t) unknown;
 	VEC(struct andiron_line) lines;
+	VEC(bool) wanted; /* by location; empty: all are */
 	struct buf readable, clean_linked, clean_readable; /* scratch */
 };
 
@@ -213,12 +214,19 @@ static int name_kernel_frames(struct run *run, const struct frame *f, const stru
 	return r;
 }
 
+static bool is_wanted(const struct run *run, uint32_t location)
+{
+	return location >= run->wanted.n || run->wanted.p[location];
+}
+
+/* Frames without a file, and those that nobody wants named. */
 static int name_nameless(struct run *run, const struct frame *f, const struct frame *end)
 {
 	int r = 0;
 
 	for (; r == 0 && f < end; f++)
-		r = set_tried(run, f->location, WHY_NO_OBJECT, 0);
+		r = set_tried(run, f->location,
+			      is_wanted(run, f->location) ? WHY_NO_OBJECT : WHY_OPTED_OUT, 0);
 	return r;
 }
 
@@ -257,11 +265,77 @@ static uint64_t object_of(const struct batch_view *v, uint32_t mapping)
 	return m.object || !str_is(batch_str(v, m.file), "[vdso]") ? m.object : CACHE_VDSO;
 }
 
+/* --- Targets that want no names --- */
+
+static bool opts_out(const struct batch_view *v, const struct andiron_group *group)
+{
+	struct str text;
+
+	return batch_group_label(v, group, STR("__symbolize__"), &text) && str_is(text, "false");
+}
+
+static bool any_opts_out(const struct batch_view *v)
+{
+	for (uint32_t i = 0; i < batch_count(v, ANDIRON_COL_GROUP); i++) {
+		struct andiron_group group = batch_group(v, i);
+
+		if (opts_out(v, &group))
+			return true;
+	}
+	return false;
+}
+
+/* Columns are read within their bounds, whatever an index says. */
+static uint32_t end_of(const struct batch_view *v, uint32_t column, uint32_t start, uint32_t n)
+{
+	uint64_t count = batch_count(v, column);
+
+	return (uint32_t)(start >= count ? start : n < count - start ? start + n : count);
+}
+
+static void mark_stack(struct run *run, const struct batch_view *v, uint32_t stack)
+{
+	struct andiron_stack s = batch_stack(v, stack);
+	uint32_t end = end_of(v, ANDIRON_COL_FRAME, s.start, s.length);
+
+	for (uint32_t i = s.start; i < end; i++) {
+		uint32_t location = batch_frame(v, i);
+
+		if (location < run->wanted.n)
+			run->wanted.p[location] = true;
+	}
+}
+
+/* The locations that stand in stacks of targets that want names; none are marked where all do. */
+static int mark_wanted(struct run *run, const struct batch_view *v)
+{
+	uint64_t n = batch_count(v, ANDIRON_COL_LOCATION);
+
+	if (!any_opts_out(v))
+		return 0;
+	if (!vec_reserve(&run->wanted, n))
+		return -ENOMEM;
+	memset(run->wanted.p, 0, n * sizeof(*run->wanted.p));
+	run->wanted.n = n;
+	for (uint32_t i = 0; i < batch_count(v, ANDIRON_COL_GROUP); i++) {
+		struct andiron_group group = batch_group(v, i);
+		uint32_t end = end_of(v, ANDIRON_COL_ROW, group.row_start, group.n_rows);
+
+		if (opts_out(v, &group))
+			continue;
+		for (uint32_t row = group.row_start; row < end; row++)
+			mark_stack(run, v, batch_row(v, row).stack);
+	}
+	return 0;
+}
+
 /* The frames that want a name, sorted. */
 static int collect(struct run *run, const struct batch_view *v)
 {
 	uint64_t n = batch_count(v, ANDIRON_COL_LOCATION);
 
+	if (mark_wanted(run, v) < 0)
+		return -ENOMEM;
 	for (uint32_t i = 1; i < n; i++) {
 		struct andiron_location l = batch_location(v, i);
 		struct frame f = {.address = l.address, .location = i};
@@ -271,7 +345,7 @@ static int collect(struct run *run, const struct batch_view *v)
 		if (l.kind == ANDIRON_FRAME_KERNEL)
 			f.object = ANDIRON_OBJECT_KERNEL;
 		else if (l.kind == ANDIRON_FRAME_NATIVE)
-			f.object = object_of(v, l.mapping);
+			f.object = is_wanted(run, i) ? object_of(v, l.mapping) : 0;
 		else
 			continue;
 		if (!vec_push(&run->frames, f))
@@ -317,6 +391,7 @@ int symbolizer_run(struct symbolizer *s, const struct andiron_batch *batch, int6
 	vec_free(&run.frames);
 	vec_free(&run.unknown);
 	vec_free(&run.lines);
+	vec_free(&run.wanted);
 	buf_free(&run.readable);
 	buf_free(&run.clean_linked);
 	buf_free(&run.clean_readable);

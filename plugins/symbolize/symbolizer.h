@@ -2,7 +2,8 @@
 /*
  * The engine: gives names to the frames of a batch that have none. Frames that
  * have lines, that somebody has tried, markers and runtime frames are left as
- * they are. Used by one thread at a time.
+ * they are. A target with the label __symbolize__ = "false" wants no names: what is in no other target's
+ * stacks is not looked up, and its files are not opened; the kernel's frames have names all the same. Used by one thread at a time.
  */
 #ifndef SYMBOLIZE_SYMBOLIZER_H
 #define SYMBOLIZE_SYMBOLIZER_H
@@ -19,7 +20,8 @@
 #define WHY_BROKEN 2      /* the file does not parse */
 #define WHY_NO_SYMBOL 3   /* no extent covers the address */
 #define WHY_KERNEL 4      /* the kernel's list cannot be read */
-#define WHY_COUNT 5
+#define WHY_OPTED_OUT 5   /* its target wants no names */
+#define WHY_COUNT 6
 
 struct symbolizer_totals {
 	uint64_t resolved[FROM_COUNT];

@@ -493,6 +493,63 @@ TEST(other_frames_are_left_alone)
 	end(&x);
 }
 
+/* Two targets: the first has no names if `label` says so. Locations 1 and 2 are its own and
+ * the other's too, 3 is the kernel's. */
+static const struct andiron_batch *batch_of_two(const char *label)
+{
+	static const struct batch_head head = {.sequence = 7};
+	static const uint32_t stacks[2][3] = {{1, 2, 3}, {2, 0, 0}};
+	struct batch_builder *b = batch_builder_new();
+	const struct andiron_batch *batch;
+
+	for (uint32_t i = 1; i <= 3; i++) {
+		struct andiron_mapping m = {.object = i < 3 ? i + 1 : 0,
+					    .file = batch_add_string(b, STR("/a.so"))};
+		struct andiron_location l = {.address = i < 3 ? 0x1000 : 0xffffffff81000010,
+					     .kind = i < 3 ? ANDIRON_FRAME_NATIVE
+							   : ANDIRON_FRAME_KERNEL};
+
+		l.mapping = i < 3 ? batch_add_mapping(b, &m) : 0;
+		expect_eq(batch_add_location(b, &l), i);
+	}
+	for (uint32_t g = 0; g < 2; g++) {
+		uint32_t attribute = batch_add_str_attribute(b, STR("__symbolize__"), str_of(label));
+		struct andiron_row row = {.value = 1, .samples = 1};
+
+		batch_group_begin(b, &attribute, g == 0);
+		row.stack = batch_add_stack(b, stacks[g], g ? 1 : 3);
+		batch_add_row(b, &row);
+	}
+	expect_eq(batch_finish(b, &head, &batch), 0);
+	return batch;
+}
+
+/* What only a target has that wants no names is not looked up, and its file is not opened; what
+ * another one has too, and the kernel, is named. */
+TEST(targets_can_go_without_names)
+{
+	static const char *const labels[] = {"false", "true", "", "no"};
+
+	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+		const struct andiron_batch *batch = batch_of_two(labels[i]), *named = NULL;
+		struct fixture x;
+
+		begin(&x, 1 << 20);
+		x.fake.files[2] = file_with("own", SHT_SYMTAB);
+		x.fake.files[3] = file_with("common", SHT_SYMTAB);
+		x.fake.kernel = "ffffffff81000000 T schedule\n";
+		expect_eq(symbolizer_run(&x.s, batch, 0, &named), 0);
+		expect_str(name_of(named, 1, NULL), i == 0 ? "[a.so]" : "own");
+		expect_str(name_of(named, 2, NULL), "common");
+		expect_str(name_of(named, 3, NULL), "schedule");
+		expect_eq(x.fake.opens[2], i != 0);
+		expect_eq(x.s.totals.unresolved[WHY_OPTED_OUT], i == 0);
+		batch_release(named);
+		batch_release(batch);
+		end(&x);
+	}
+}
+
 struct input {
 	int file, debug;
 	const struct andiron_batch *batch;

@@ -130,9 +130,9 @@ def unnamed():
     assert weight and int(weight[1]) > 50, read("stripped.folded")
     said = andiron("report", "stripped.pb.gz").expect(0).out
     assert re.search(rf"\[twist fn 0x{start}\]$", said, re.MULTILINE), said
-    write("a.alloy", ALL % ("profile.file.out.receiver", 'profile.file "out" {\n  paths = ["bare.folded"]\n  unnamed = "address"\n}'))
-    with Background("./twist"), Agent("a.alloy") as agent:
-        agent.until_metric("andiron_symbolize_frames_unresolved_total", 100)
+    run("gcc", "-O2", "-s", "-o", "twist", write("twist.c", C_PROGRAM.replace("i < 900", "i < 900000"))).expect(0)
+    with Background("./twist") as busy, Agent(one_process(busy.pid, "bare.folded", file='unnamed = "address"')) as agent:
+        agent.until_metric("andiron_symbolize_frames_unresolved_total", 20, 'reason="no_symbol"')
         agent.stop()
     bare = set(re.findall(r"\[twist\]\+0x[0-9a-f]+ ", read("bare.folded")))
     assert len(bare) > 1 and "fn 0x" not in "".join(line for line in read("bare.folded").splitlines() if "[twist" in line), bare
@@ -276,25 +276,15 @@ pyroscope.ebpf "one" {
 }
 profile.file "out" {
   paths = ["%s"]
+  %s
 }
 """
 
 
-def one_process(pid, path, more=""):
-    """A configuration that samples this process; its target may have more labels."""
-    return write(f"{pid}.alloy", ONE % (pid, more, path))
+def one_process(pid, path, labels="", file=""):
+    """A configuration that samples this process; its target may have more labels, the file more arguments."""
+    return write(f"{pid}.alloy", ONE % (pid, labels, path, file))
 
-
-ALL = """
-pyroscope.ebpf "all" {
-  forward_to       = [%s]
-  collect_interval = "1s"
-  sample_rate      = 199
-  targets_only     = false
-  default_target   = {service_name = "x"}
-}
-%s
-"""
 
 DEBUGINFOD = """
 pyroscope.ebpf "all" {
@@ -381,6 +371,19 @@ def debuginfod():
                             ("parts", ("section", build_id, ".symtab"))):
             kept = theirs(cache, *what).expect(0).out.strip()
             assert kept.startswith(f"{os.getcwd()}/{cache}/{build_id}/") and os.path.getsize(kept) > 0, kept
+
+
+@case
+def opted_out():
+    """A target that says so keeps its code without names: its files are not read, and nothing is said of them but their name."""
+    need_root()
+    run("gcc", "-O2", "-o", "twist", write("twist.c", C_PROGRAM.replace("i < 900", "i < 900000"))).expect(0)
+    for labels, named in (("", True), (', "__symbolize__" = "false"', False)):
+        with Background("./twist") as busy, Agent(one_process(busy.pid, "out.folded", labels)) as agent:
+            agent.until_metric("andiron_symbolize_frames_unresolved_total", 0 if named else 20, 'reason="opted_out"')
+            agent.until_metric("andiron_symbolize_frames_resolved_total", 20 if named else 0, 'source="symtab"')
+            agent.stop()
+        assert ("turn" in read("out.folded")) == named and ("[twist] " in read("out.folded")) != named, read("out.folded")
 
 
 @case
