@@ -37,6 +37,7 @@ static __always_inline int capture_fill(struct sampler_capture *capture, __u32 c
 	capture->exact = w->exact;
 	capture->end = w->end;
 	capture->n = 0;
+	capture->part = 0;
 	return 0;
 }
 

@@ -96,21 +96,50 @@ static __always_inline void later_send_mappings(struct later *l)
 	bpf_ringbuf_output(&ring, record, sizeof(*record), BPF_RB_NO_WAKEUP);
 }
 
-/* One piece of the stack; 1 at the first that is not there. */
+/* One piece of the part at hand; 1 at the first that is not there. */
 static long later_copy(__u32 i, struct sampler_capture **capture)
 {
 	struct sampler_capture *c = *capture;
 	__u32 at = i * SAMPLER_CAPTURE_PIECE;
+	__u64 from = sampler_capture_start(c->regs[CAPTURE_SP]) + c->part * SAMPLER_CAPTURE_BYTES + at;
 
 	if (at > SAMPLER_CAPTURE_BYTES - SAMPLER_CAPTURE_PIECE ||
-	    bpf_copy_from_user(&c->stack[at], SAMPLER_CAPTURE_PIECE,
-			       (const void *)(sampler_capture_start(c->regs[CAPTURE_SP]) + at)) != 0)
+	    bpf_copy_from_user(&c->stack[at], SAMPLER_CAPTURE_PIECE, (const void *)from) != 0)
 		return 1;
 	c->n = at + SAMPLER_CAPTURE_PIECE;
 	return 0;
 }
 
-/* In the thread itself; may sleep. */
+static __always_inline void later_take(struct sampler_capture *c, __u64 part)
+{
+	c->part = part;
+	c->n = 0;
+	bpf_loop(SAMPLER_CAPTURE_BYTES / SAMPLER_CAPTURE_PIECE, later_copy, &c, 0);
+}
+
+static __always_inline void later_send(struct sampler_capture *c, __u32 type, __u64 flags)
+{
+	__u32 n = c->n;
+
+	c->type = type;
+	if (n <= SAMPLER_CAPTURE_BYTES)
+		bpf_ringbuf_output(&ring, c, SAMPLER_CAPTURE_HEAD + n, flags);
+}
+
+/* A part above the first; 1 where there are no more, or the ring has no room for luxury. */
+static long later_more(__u32 i, struct sampler_capture **capture)
+{
+	struct sampler_capture *c = *capture;
+
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
+		return 1;
+	later_take(c, i + 1);
+	if (c->n > 0)
+		later_send(c, SAMPLER_RECORD_MORE, BPF_RB_NO_WAKEUP);
+	return c->n < SAMPLER_CAPTURE_BYTES;
+}
+
+/* In the thread itself; may sleep. The first part is taken last: all have one buffer. */
 static int later_run(struct bpf_map *map, void *key, void *value)
 {
 	struct later *l = value;
@@ -118,9 +147,9 @@ static int later_run(struct bpf_map *map, void *key, void *value)
 
 	if (c->end == UNWIND_END_NEW || c->end == UNWIND_END_NO_MAPPING)
 		later_send_mappings(l);
-	c->n = 0;
-	bpf_loop(SAMPLER_CAPTURE_BYTES / SAMPLER_CAPTURE_PIECE, later_copy, &c, 0);
-	bpf_ringbuf_output(&ring, c, sizeof(*c), BPF_RB_FORCE_WAKEUP);
+	bpf_loop(SAMPLER_CAPTURE_PARTS - 1, later_more, &c, 0);
+	later_take(c, 0);
+	later_send(c, SAMPLER_RECORD_CAPTURE, BPF_RB_FORCE_WAKEUP);
 	l->busy = 0;
 	return 0;
 }

@@ -146,6 +146,7 @@ struct sampler_process_state {
 #define SAMPLER_RECORD_PROCESS 2
 #define SAMPLER_RECORD_CAPTURE 3
 #define SAMPLER_RECORD_MAPPED  4
+#define SAMPLER_RECORD_MORE    5
 
 #define SAMPLER_STACK_KERNEL_CUT 2 /* the kernel's walk ended for lack of room */
 
@@ -207,6 +208,16 @@ static inline __u64 sampler_capture_start(__u64 stack_pointer)
 	return stack_pointer & ~(__u64)(SAMPLER_CAPTURE_PIECE - 1);
 }
 
+/*
+ * A deeper stack comes in parts of SAMPLER_CAPTURE_BYTES where there is time to take them, in task work: those above
+ * the first as records of their own (SAMPLER_RECORD_MORE), upwards, before the capture, whose id they have.
+ * So deep is no stack of ANDIRON_WALK_USER frames that are of common size.
+ */
+#define SAMPLER_CAPTURE_PARTS 16
+
+/* All but `stack`, of which only the first n bytes are sent. */
+#define SAMPLER_CAPTURE_HEAD ((__u32)__builtin_offsetof(struct sampler_capture, stack))
+
 struct sampler_capture {
 	__u32 type;
 	__u32 half;
@@ -217,8 +228,9 @@ struct sampler_capture {
 	__u64 regs[32]; /* regs, known and exact as in andiron_walk */
 	__u32 known;
 	__u32 exact;
-	__u32 n;   /* bytes of the stack, from sampler_capture_start on */
+	__u32 n;   /* bytes of the stack, from sampler_capture_start + SAMPLER_CAPTURE_BYTES part on */
 	__u32 end; /* why the walk ended: UNWIND_END_* */
+	__u64 part;
 	__u8 stack[SAMPLER_CAPTURE_BYTES];
 };
 

@@ -202,8 +202,10 @@ static void on_record(void *context, const void *record, size_t size)
 		/* One that is not kept is missed, and counted, by its id. */
 		if (head.half < SAMPLER_HALVES)
 			stacks_add(&e->stacks[head.half], record, size);
-	} else if (type == SAMPLER_RECORD_CAPTURE && size >= sizeof(struct sampler_capture)) {
+	} else if (type == SAMPLER_RECORD_CAPTURE && walks_is_capture(record, size)) {
 		note_capture(e, record);
+	} else if (type == SAMPLER_RECORD_MORE && walks_is_capture(record, size)) {
+		walks_more(e->walks, record);
 	} else if (type == SAMPLER_RECORD_MAPPED && size >= sizeof(struct sampler_mapped)) {
 		note_mapped(e, record); /* the ring aligns records to 8 bytes */
 	}

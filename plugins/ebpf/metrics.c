@@ -79,6 +79,8 @@ static void add_unwinding(const struct engine_stats *s, metric_fn fn, void *cont
 		 (double)s->walks.captures},
 		{"andiron_ebpf_captures_completed_total", "Of these, walked to the thread's entry.", NULL, NULL,
 		 true, (double)s->walks.completed},
+		{"andiron_ebpf_captures_deep_total", "Of these, of stacks that came in parts.", NULL, NULL, true,
+		 (double)s->walks.deep},
 		{"andiron_ebpf_captures_unknown_total",
 		 "Of these, of a process that was gone before its mappings were read.", NULL, NULL, true,
 		 (double)s->walks.unknown},

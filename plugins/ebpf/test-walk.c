@@ -127,9 +127,10 @@ static uint64_t in(uint32_t function)
 static uint32_t walk(uint32_t function)
 {
 	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, w.rows};
+	const struct walk_stack stack = {w.capture.stack, w.capture.n};
 
 	w.capture.pc = in(function);
-	walk_capture(&tables, &w.capture, w.word, &w.walk);
+	walk_capture(&tables, &w.capture, &stack, w.word, &w.walk);
 	return w.walk.end;
 }
 
@@ -434,15 +435,16 @@ TEST(the_cache_says_what_the_table_says)
 	for (int i = 0; i < 40; i++) {
 		uint64_t bytes = map_random_rows(i % 2 ? UNWIND_KIND_AUX : UNWIND_KIND_TABLE);
 		struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, NULL};
+		const struct walk_stack stack = {w.capture.stack, w.capture.n};
 		struct andiron_walk cold;
 
 		for (int k = 0; k < 20; k++) {
 			for (uint64_t at = 0; at < SAMPLER_CAPTURE_BYTES; at += 8)
 				word_at(at, CODE + 1 + random_word() % bytes);
 			w.capture.pc = CODE + random_word() % bytes;
-			walk_capture(&tables, &w.capture, w.word, &cold);
+			walk_capture(&tables, &w.capture, &stack, w.word, &cold);
 			tables.rows = w.rows;
-			walk_capture(&tables, &w.capture, w.word, &w.walk);
+			walk_capture(&tables, &w.capture, &stack, w.word, &w.walk);
 			tables.rows = NULL;
 			expect(memcmp(cold.frames, w.walk.frames, cold.n_words * sizeof(uint64_t)) == 0);
 			expect_eq(cold.n_words, w.walk.n_words);

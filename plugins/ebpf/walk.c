@@ -2,8 +2,6 @@
 /* See walk.h. What the body is surrounded by in the kernel, over a copy of the stack. */
 #include "walk.h"
 
-#include "base/check.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -13,7 +11,8 @@
 
 struct surroundings {
 	const struct walk_tables *tables;
-	const struct sampler_capture *capture;
+	const struct walk_stack *stack;
+	uint64_t start; /* where it was */
 	struct andiron_walk *walk;
 };
 
@@ -41,11 +40,11 @@ static struct unwind_set *h_rows(unwind_env e, uint32_t i)
 
 static uint32_t h_read(unwind_env e, void *to, size_t n, uint64_t address)
 {
-	uint64_t offset = address - sampler_capture_start(e->capture->regs[WALK_STACK_POINTER]);
+	uint64_t offset = address - e->start;
 
-	if (offset >= e->capture->n || e->capture->n - offset < n)
+	if (offset >= e->stack->n || e->stack->n - offset < n)
 		return UNWIND_END_CUT;
-	memcpy(to, &e->capture->stack[offset], n);
+	memcpy(to, e->stack->p + offset, n);
 	return 0;
 }
 
@@ -57,11 +56,10 @@ static uint64_t h_pc_mask(unwind_env e)
 #include "unwind-body.h"
 
 void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,
-		  uint64_t word, struct andiron_walk *w)
+		  const struct walk_stack *stack, uint64_t word, struct andiron_walk *w)
 {
-	struct surroundings e = {tables, capture, w};
+	struct surroundings e = {tables, stack, sampler_capture_start(capture->regs[WALK_STACK_POINTER]), w};
 
-	check(capture->n <= SAMPLER_CAPTURE_BYTES);
 	*w = (struct andiron_walk){
 		.version = ANDIRON_WALK_VERSION,
 		.pc = capture->pc,

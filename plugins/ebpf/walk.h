@@ -21,6 +21,12 @@
 #define WALK_STACK_POINTER UNWIND_X86_RSP
 #endif
 
+/* A copy of a stack, from sampler_capture_start on. */
+struct walk_stack {
+	const uint8_t *p;
+	uint64_t n;
+};
+
 struct walk_tables {
 	void *context;
 	/* The memory of a slab or NULL; two slabs at a time must stay where they are. */
@@ -32,12 +38,12 @@ struct walk_tables {
 };
 
 /*
- * Walks from where the capture was taken, in the space with this word (unwind_space_word),
- * into *w: its frames are those of the process from the captured one on, leaf first, and its
+ * Walks from where the capture was taken, over the copy of its stack, which may be of several parts, in the space with
+ * this word (unwind_space_word), into *w: its frames are those of the process from the captured one on, leaf first, and its
  * `end` says why there are no more; UNWIND_END_CUT where the copy of the stack ended. Frames of
  * language runtimes end it. O(frames); w needs no initialising.
  */
 void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,
-		  uint64_t word, struct andiron_walk *w);
+		  const struct walk_stack *stack, uint64_t word, struct andiron_walk *w);
 
 #endif

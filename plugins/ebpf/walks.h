@@ -31,6 +31,11 @@ struct runtimes *walks_runtimes(const struct walks *w);
 void walks_process(struct walks *w, struct process *p);
 void walks_gone(struct walks *w, const struct process *p);
 
+/* Whether a record is a whole capture, or part of one, as far as it says; `size` is what arrived. */
+bool walks_is_capture(const void *record, size_t size);
+/* A part of a stack that is deeper than a capture: SAMPLER_RECORD_MORE. Kept until the capture comes, or others need the
+ * place. */
+void walks_more(struct walks *w, const struct sampler_capture *part);
 /* A capture of `p`, which walks_process was called for. */
 void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c);
 
@@ -49,6 +54,7 @@ struct unwind *walks_store(struct walks *w);
 struct walks_stats {
 	uint64_t captures;  /* that arrived */
 	uint64_t completed; /* walked to the thread's entry */
+	uint64_t deep;      /* that came in parts */
 	uint64_t unknown;   /* whose process was gone before its mappings were read */
 	uint64_t touched;   /* pages that were asked for because a stack needed them */
 };

@@ -4,7 +4,7 @@
  * over tables made of the very files, and every frame has to be gdb's. No kernel takes part, so it
  * runs under the sanitizers. What differs is told by recording.
  *
- * The copy that the walker gets is what the kernel would hand over (SAMPLER_CAPTURE_BYTES): where it ends, the
+ * The copy that the walker gets is what the kernel would hand over (SAMPLER_CAPTURE_PARTS): where it ends, the
  * frames so far have to be right. Recordings where gdb itself did not come to the thread's entry
  * are walked, for the sanitizers' sake, and not compared.
  */
@@ -40,7 +40,9 @@ struct replay {
 };
 
 struct recording {
-	struct sampler_capture capture;
+	struct sampler_capture capture; /* without its stack */
+	uint8_t stack[SAMPLER_CAPTURE_PARTS * SAMPLER_CAPTURE_BYTES];
+	uint64_t n_stack;
 	struct buf maps; /* in the words of /proc/PID/maps */
 	uint64_t pcs[FRAMES_MAX];
 	uint32_t n_pcs;
@@ -79,9 +81,9 @@ static void take_stack(struct recording *r, uint64_t start, struct str bytes)
 	uint64_t sp = r->capture.regs[WALK_STACK_POINTER];
 	size_t skip = 2 * (size_t)(sp - start);
 
-	r->capture.n = (uint32_t)(sp - sampler_capture_start(sp));
-	for (size_t i = skip; i + 2 <= bytes.n && r->capture.n < SAMPLER_CAPTURE_BYTES; i += 2)
-		r->capture.stack[r->capture.n++] = (uint8_t)hex((struct str){bytes.p + i, 2});
+	r->n_stack = sp - sampler_capture_start(sp);
+	for (size_t i = skip; i + 2 <= bytes.n && r->n_stack < sizeof(r->stack); i += 2)
+		r->stack[r->n_stack++] = (uint8_t)hex((struct str){bytes.p + i, 2});
 }
 
 static void take_line(struct recording *r, struct str line)
@@ -163,11 +165,12 @@ static void replay_one(struct replay *p, const char *path)
 	struct recording *r = read_recording(path);
 	struct andiron_walk *w = calloc(1, sizeof(*w));
 	struct walk_tables tables = {p->store, slab, p->kernel.rules, UNWIND_RULES_MAX + 1, ~0ull, p->kernel.rows};
+	const struct walk_stack stack = {r->stack, r->n_stack};
 	struct mapset *set = mapset_parse(buf_str(&r->maps), p->images, open_by_path, NULL);
 
 	expect(set && w);
 	expect_eq(unwind_map(p->store, &key, 1, set), 0);
-	walk_capture(&tables, &r->capture, unwind_word(p->store, &key, 1), w);
+	walk_capture(&tables, &r->capture, &stack, unwind_word(p->store, &key, 1), w);
 	if (!r->whole)
 		p->n_beyond++;
 	else if (!same(r, w))
