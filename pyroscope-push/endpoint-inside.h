@@ -4,8 +4,8 @@
  * requests and what their answers lead to.
  *
  * Invariants: a record is in exactly one place, the queue, the queue of those
- * to be sent alone, or a request; it leaves by endpoint_settle and by nothing
- * else. A request that is not free holds at least one record.
+ * to be sent alone, that of those that are held, or a request; it leaves by endpoint_settle and by
+ * nothing else. A request that is not free holds at least one record.
  */
 #ifndef PUSH_ENDPOINT_INSIDE_H
 #define PUSH_ENDPOINT_INSIDE_H
@@ -40,6 +40,8 @@ struct endpoint {
 	struct push_config *config;
 	const struct endpoint_options *options;
 	struct fifo queue;
+	struct fifo held; /* until the spool can be written */
+	int64_t held_until_ns;
 	struct fifo alone; /* from requests that were refused: one at a time */
 	struct request requests[ENDPOINT_IN_FLIGHT];
 	struct endpoint_counts counts;
@@ -59,8 +61,8 @@ void endpoint_settle(struct endpoint *e, struct entry *entry, enum outcome outco
 void endpoint_settle_all(struct endpoint *e, struct fifo *f, enum outcome outcome,
 			 const char *reason);
 
-/* Notes in the spool what became of these. */
-void endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what);
+/* Notes in the spool what became of these. 0, or the first failure. */
+int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what);
 
 /* Settles as expired what the server would refuse for its age. */
 void endpoint_expire(struct endpoint *e, struct fifo *f);

@@ -62,19 +62,22 @@ void endpoint_settle(struct endpoint *e, struct entry *entry, enum outcome outco
 	e->events.settled(e->events.context, r, outcome, reason);
 }
 
-void endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what)
+int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what)
 {
 	uint64_t sequences[MARKS];
+	int first = 0, rc = 0;
 	size_t n = 0;
 
 	for (const struct entry *i = f->head; i; i = i->next) {
 		if (record_is_spooled(i->record))
 			sequences[n++] = i->record->place.sequence;
 		if (n == MARKS || (n && !i->next)) { /* all of them, in a few entries */
-			e->events.mark(e->events.context, e->options->id, what, sequences, n);
+			rc = e->events.mark(e->events.context, e->options->id, what, sequences, n);
+			first = first ? first : rc;
 			n = 0;
 		}
 	}
+	return first;
 }
 
 void endpoint_settle_all(struct endpoint *e, struct fifo *f, enum outcome outcome,
@@ -83,7 +86,7 @@ void endpoint_settle_all(struct endpoint *e, struct fifo *f, enum outcome outcom
 	struct entry *entry;
 
 	if (outcome != OUTCOME_LEFT)
-		endpoint_mark(e, f, SPOOL_SETTLED);
+		endpoint_mark(e, f, outcome == OUTCOME_UNCERTAIN ? SPOOL_UNCERTAIN : SPOOL_SETTLED);
 	while ((entry = fifo_pop(f)))
 		endpoint_settle(e, entry, outcome, reason);
 }
@@ -181,6 +184,7 @@ void endpoint_leave(struct endpoint *e, const char *reason, bool keep)
 		leave(e, &q->entries, reason, keep);
 	}
 	leave(e, &e->alone, reason, keep);
+	leave(e, &e->held, reason, keep);
 	leave(e, &e->queue, reason, keep);
 	requests_arm(e);
 	check(!e->timer);
@@ -261,6 +265,7 @@ void endpoint_each(struct endpoint *e, void (*see)(void *context, struct record 
 	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++)
 		each(&e->requests[i].entries, see, context);
 	each(&e->alone, see, context);
+	each(&e->held, see, context);
 	each(&e->queue, see, context);
 }
 
@@ -293,7 +298,8 @@ void endpoint_evict(struct endpoint *e, uint64_t segment,
 		for (const struct entry *k = e->requests[i].entries.head; k; k = k->next)
 			if (is_in(k->record, segment))
 				lose(context, k->record);
-	n = evict(e, &e->alone, segment) + evict(e, &e->queue, segment);
+	n = evict(e, &e->alone, segment) + evict(e, &e->held, segment) +
+	    evict(e, &e->queue, segment);
 	if (n)
 		endpoint_log_drop(e, n, "the spool is full (spool.max_bytes)");
 }

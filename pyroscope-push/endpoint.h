@@ -31,9 +31,10 @@ struct endpoint_events {
 	/* It is done with a record; `reason` is a word where it was dropped. */
 	void (*settled)(void *context, struct record *record, enum outcome outcome,
 			const char *reason);
-	/* What became of these records there (SPOOL_…), before it goes on. */
-	void (*mark)(void *context, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
-		     size_t n);
+	/* What became of these records there (SPOOL_…), before it goes on. 0, or why the spool
+	 * does not know. */
+	int (*mark)(void *context, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
+		    size_t n);
 	/* The record's message is to be in memory; need not be any more. */
 	int (*load)(void *context, struct record *record);
 	void (*unload)(void *context, struct record *record);

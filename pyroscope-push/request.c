@@ -16,6 +16,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define HOLD_NS NS_PER_SEC
+
 /* A request whose sending twice would count twice. */
 static bool counts_twice(const struct endpoint *e)
 {
@@ -304,6 +306,31 @@ static int put_and_send(struct request *q, struct error *err)
 	return rc;
 }
 
+/* What the spool has and cannot note as sent would be sent again by the next run, and counted
+ * twice. It waits until the disk can be written, out of the way of what is in memory alone. */
+static void hold(struct request *q)
+{
+	struct endpoint *e = q->endpoint;
+	struct entry *entry;
+
+	snprintf(
+		e->cause, sizeof(e->cause),
+		"the spool cannot be written: what it holds waits, since it might be counted twice");
+	while ((entry = fifo_pop(&q->entries)))
+		fifo_push(record_is_spooled(entry->record) ? &e->held : &e->queue, entry);
+	q->state = REQUEST_FREE;
+	e->held_until_ns = clock_mono() + HOLD_NS;
+}
+
+/* What was held is tried again, the oldest first. */
+static void release_held(struct endpoint *e, int64_t now)
+{
+	if (!e->held.head || e->held_until_ns > now)
+		return;
+	fifo_move(&e->held, &e->queue);
+	fifo_move(&e->queue, &e->held);
+}
+
 /* Sends what the request holds, or asks first whether the server answers. What
  * cannot even be sent (a secret's file is missing, say) counts as a try. */
 static void submit(struct request *q)
@@ -322,8 +349,10 @@ static void submit(struct request *q)
 	e->counts.requests++;
 	if (!q->probing)
 		pay(e, &q->entries);
-	if (!q->probing && counts_twice(e))
-		endpoint_mark(e, &q->entries, SPOOL_SENT);
+	if (!q->probing && counts_twice(e) && endpoint_mark(e, &q->entries, SPOOL_SENT) != 0) {
+		hold(q);
+		return;
+	}
 	if (put_and_send(q, &err) == 0) {
 		q->state = REQUEST_SENDING;
 		return;
@@ -382,6 +411,8 @@ static int64_t next_due(const struct endpoint *e)
 	}
 	if (!waiting && free && (e->alone.head || e->queue.head))
 		due = 0;
+	if (!waiting && e->held.head && e->held_until_ns < due)
+		due = e->held_until_ns;
 	return due > e->paid_ns ? due : e->paid_ns;
 }
 
@@ -405,6 +436,7 @@ void requests_pump(struct endpoint *e)
 	int64_t now = clock_mono();
 	bool waiting = false;
 
+	release_held(e, now);
 	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++) {
 		struct request *q = &e->requests[i];
 

@@ -15,6 +15,9 @@
  *     DATA   i64 time, u64 samples, u64 raw bytes, u64 n, n × u64 endpoint, message
  *     END    nothing
  *     MARK   u64 endpoint, u32 what, u32 n, n × u64 sequence
+ *
+ * Beside them lies the file `page`, written in place: u32 magic, u32 crc of all that follows,
+ * u32 version, u32 0, u64 sequence of the entry to come, u64 coming, u64 in memory, u64 uncertain.
  */
 #ifndef PUSH_SPOOL_ENTRY_H
 #define PUSH_SPOOL_ENTRY_H

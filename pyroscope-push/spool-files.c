@@ -126,6 +126,8 @@ static int put_head(struct spool *s, uint64_t number)
 	return files_write(s, (struct str){entry, sizeof(entry)});
 }
 
+/* With room for all of it, where the file system can promise that: on a disk that fills up later
+ * marks can still be made. */
 static int create_file(struct spool *s, uint64_t number)
 {
 	char name[SPOOL_NAME_MAX];
@@ -135,7 +137,13 @@ static int create_file(struct spool *s, uint64_t number)
 		return rc;
 	segment_name(number, name);
 	fd = openat(s->directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)s->segment_bytes) == 0 || errno != ENOSPC)
+		return fd;
+	unlinkat(s->directory, name, 0);
+	close(fd);
+	return -ENOSPC;
 }
 
 static int sync_directory(struct spool *s, uint64_t number)

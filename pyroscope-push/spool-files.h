@@ -38,7 +38,10 @@ struct spool {
 	uint64_t last_number;
 	uint32_t next_entry;
 	int64_t last_time;
-	uint64_t lost;
+	uint64_t lost, uncertain;
+	struct spool_books kept; /* in the page, as of the entry `kept_at` */
+	uint64_t kept_at;
+	int page; /* -1: none */
 	int failure;
 	struct buf scratch; /* an entry under way */
 };
@@ -69,6 +72,9 @@ void files_trim(struct spool *s);
 
 int files_write(struct spool *s, struct str data);
 int files_sync(struct spool *s);
+
+/* Opens the page and reads what the run before kept; without one there is nothing kept. */
+void page_open(struct spool *s);
 
 /* Reads all segments, tells of what is owed, and removes what is not. 0 or
  * negative errno and a text. */

@@ -20,6 +20,7 @@ struct scanned {
 	uint64_t samples, raw_bytes;
 	size_t size;
 	uint64_t owed, sent; /* a bit for each of `endpoints` */
+	bool uncertain;
 };
 
 struct scan {
@@ -28,7 +29,9 @@ struct scan {
 	VEC(struct scanned) records; /* by sequence */
 	uint64_t endpoints[SPOOL_MAX_ENDPOINTS];
 	size_t n_endpoints;
-	uint64_t batch; /* samples of the batch that was being written */
+	uint64_t batch;           /* samples of the batch that was being written */
+	bool batch_in_page;       /* which has taken it over: its end could not be written */
+	struct spool_books books; /* of the page, and what came after it */
 };
 
 static int by_number(const void *a, const void *b)
@@ -104,7 +107,17 @@ static int see_head(struct scan *scan, struct entry_reader r)
 	return 0;
 }
 
-static int see_data(struct scan *scan, const struct spool_place *place, struct entry_reader r)
+/* Of the batch under way; else it was in memory alone before. */
+static void see_samples(struct scan *scan, uint64_t samples, bool in_page)
+{
+	uint64_t *from = scan->batch ? &scan->batch : &scan->books.in_memory;
+
+	if (scan->batch || !in_page)
+		*from -= *from < samples ? *from : samples;
+}
+
+static int see_data(struct scan *scan, const struct spool_place *place, struct entry_reader r,
+		    bool in_page)
 {
 	struct scanned record = {.place = *place, .time_ns = (int64_t)entry_u64(&r)};
 	uint64_t n;
@@ -117,7 +130,7 @@ static int see_data(struct scan *scan, const struct spool_place *place, struct e
 	if (r.ended)
 		return 0;
 	record.size = r.rest.n;
-	scan->batch -= scan->batch < record.samples ? scan->batch : record.samples;
+	see_samples(scan, record.samples, in_page);
 	if (record.time_ns > scan->spool->last_time)
 		scan->spool->last_time = record.time_ns;
 	return vec_push(&scan->records, record) ? 0 : -ENOMEM;
@@ -153,7 +166,19 @@ static void see_moved(struct scan *scan, uint64_t from, uint64_t to)
 	}
 }
 
-static void see_mark(struct scan *scan, struct entry_reader r)
+/* One that is done with it had no answer. Who was the last to be done with it counts, unless the
+ * page did already. */
+static void see_uncertain(struct scan *scan, struct scanned *record, uint64_t bit, bool in_page)
+{
+	bool owed = record->owed;
+
+	record->owed &= ~bit;
+	record->uncertain = true;
+	if (owed && !record->owed && !in_page)
+		scan->books.uncertain += record->samples;
+}
+
+static void see_mark(struct scan *scan, struct entry_reader r, bool in_page)
 {
 	uint64_t bit = bit_of(scan, entry_u64(&r));
 	uint32_t what = entry_u32(&r), n = entry_u32(&r);
@@ -167,7 +192,9 @@ static void see_mark(struct scan *scan, struct entry_reader r)
 
 		if (!record)
 			continue;
-		if (what == SPOOL_SETTLED)
+		if (what == SPOOL_UNCERTAIN || (what == SPOOL_SETTLED && record->uncertain))
+			see_uncertain(scan, record, bit, in_page);
+		else if (what == SPOOL_SETTLED)
 			record->owed &= ~bit;
 		else if (what == SPOOL_SENT)
 			record->sent |= bit;
@@ -176,19 +203,29 @@ static void see_mark(struct scan *scan, struct entry_reader r)
 	}
 }
 
+/* The batch is not to come any more; what of it is not written yet, is to be found. */
+static void see_begin(struct scan *scan, uint64_t samples, bool in_page)
+{
+	scan->batch = samples;
+	scan->batch_in_page = in_page;
+	if (!in_page)
+		scan->books.coming -= scan->books.coming < samples ? scan->books.coming : samples;
+}
+
 static int see(struct scan *scan, const struct spool_entry *e, uint64_t offset)
 {
 	struct entry_reader r = {.rest = e->body};
 	struct spool_place place = {e->sequence, offset, (uint32_t)e->length};
+	bool in_page = e->sequence < scan->spool->kept_at;
 
 	if (e->kind == ENTRY_BEGIN)
-		scan->batch = entry_u64(&r);
+		see_begin(scan, entry_u64(&r), in_page);
 	else if (e->kind == ENTRY_END)
 		scan->batch = 0;
 	else if (e->kind == ENTRY_DATA)
-		return see_data(scan, &place, r);
+		return see_data(scan, &place, r, in_page);
 	else if (e->kind == ENTRY_MARK)
-		see_mark(scan, r);
+		see_mark(scan, r, in_page);
 	return e->kind == ENTRY_HEAD ? see_head(scan, r) : 0;
 }
 
@@ -248,7 +285,8 @@ static void tell(struct scan *scan, const struct scanned *record)
 				    .raw_bytes = record->raw_bytes,
 				    .size = record->size,
 				    .endpoints = owed,
-				    .sent = sent};
+				    .sent = sent,
+				    .uncertain = record->uncertain};
 
 	found.n_endpoints = endpoints_of(scan, record->owed, owed);
 	found.n_sent = endpoints_of(scan, record->owed & record->sent, sent);
@@ -263,7 +301,7 @@ static void count_live(struct spool *s, const struct scanned *record)
 
 int scan(struct spool *s, struct error *err)
 {
-	struct scan scan = {.spool = s, .err = err};
+	struct scan scan = {.spool = s, .err = err, .books = s->kept};
 	int rc = list(s);
 
 	for (size_t i = 0; rc == 0 && i < s->segments.n; i++) {
@@ -271,7 +309,8 @@ int scan(struct spool *s, struct error *err)
 		s->bytes += s->segments.p[i].bytes;
 		s->last_number = s->segments.p[i].number;
 	}
-	s->lost = scan.batch;
+	s->lost = (scan.batch_in_page ? 0 : scan.batch) + scan.books.coming + scan.books.in_memory;
+	s->uncertain = scan.books.uncertain;
 	if (rc == 0) {
 		vec_each (&scan.records, record)
 			if (record->owed)

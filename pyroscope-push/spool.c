@@ -51,11 +51,13 @@ static int make_room(struct spool *s, uint64_t n)
 	return rc;
 }
 
-static bool needs_segment(const struct spool *s, uint64_t n)
+/* Of the room that a segment has, the last eighth is for marks. */
+static bool needs_segment(const struct spool *s, uint32_t kind, uint64_t n)
 {
 	const struct segment *last = s->segments.n ? &s->segments.p[s->segments.n - 1] : NULL;
+	uint64_t most = kind == ENTRY_MARK ? s->segment_bytes : s->segment_bytes / 8 * 7;
 
-	return s->fd < 0 || !last || (last->bytes + n > s->segment_bytes && s->next_entry > 1);
+	return s->fd < 0 || !last || (last->bytes + n > most && s->next_entry > 1);
 }
 
 /* Appends the entry under way. */
@@ -65,7 +67,7 @@ static int write_entry(struct spool *s, uint32_t kind, struct spool_place *ret)
 	struct spool_place place = {.length = (uint32_t)s->scratch.n};
 	int rc = s->scratch.failed ? -ENOMEM : make_room(s, n);
 
-	if (rc == 0 && needs_segment(s, s->scratch.n))
+	if (rc == 0 && needs_segment(s, kind, s->scratch.n))
 		rc = files_create(s);
 	if (rc == 0) {
 		place.sequence = s->last_number << 32 | s->next_entry;
@@ -196,6 +198,8 @@ static void free_spool(struct spool *s)
 {
 	if (s->fd >= 0)
 		close(s->fd);
+	if (s->page >= 0)
+		close(s->page);
 	if (s->lock >= 0)
 		close(s->lock);
 	if (s->directory >= 0)
@@ -229,10 +233,12 @@ int spool_open(const struct spool_options *options, const struct spool_events *e
 		options->segment_bytes ? options->segment_bytes : options->max_bytes / SEGMENTS;
 	s->before = options->before;
 	s->context = options->context;
-	s->directory = s->lock = s->fd = -1;
+	s->directory = s->lock = s->page = s->fd = -1;
 	rc = files_open(s, options->directory, err);
-	if (rc == 0)
+	if (rc == 0) {
+		page_open(s);
 		rc = scan(s, err);
+	}
 	if (rc) {
 		free_spool(s);
 		return rc;
@@ -263,6 +269,11 @@ int64_t spool_last_time(const struct spool *s)
 uint64_t spool_lost(const struct spool *s)
 {
 	return s->lost;
+}
+
+uint64_t spool_uncertain(const struct spool *s)
+{
+	return s->uncertain;
 }
 
 int spool_failure(const struct spool *s)

@@ -13,6 +13,9 @@
  *    makes a record be sent again, the same bytes with the same time. Where
  *    that would count twice, "sent" is marked and synced before sending.
  *  - An entry cut off or damaged ends its segment: the rest of it is ignored.
+ *  - What the writer has no batch of yet, or holds in memory alone, and what is uncertain, it
+ *    says now and then (spool_keep): a page in place, which needs no room on a full disk. Entries
+ *    that came after the page correct it, so that the two together are exact at any kill.
  *  - A failed write leaves the spool as it was; the caller keeps the record in
  *    memory, and the next append tries anew.
  *
@@ -53,7 +56,8 @@ struct spool_item {
 };
 
 /* One that an earlier run left. `sent`: among the endpoints, those to which it
- * went out without an answer having come back. Borrowed. */
+ * went out without an answer having come back; `uncertain`: one that is done with it had none.
+ * Borrowed. */
 struct spool_found {
 	struct spool_place place;
 	int64_t time_ns;
@@ -61,6 +65,7 @@ struct spool_found {
 	size_t size; /* of the message */
 	const uint64_t *endpoints, *sent;
 	size_t n_endpoints, n_sent;
+	bool uncertain;
 };
 
 /* An operation on the disk, before it is done: for tests. */
@@ -71,6 +76,13 @@ struct spool_op {
 	uint64_t segment;
 	uint64_t offset;
 	struct str data;
+};
+
+/* What a kill would cost, or make forgotten, in samples. */
+struct spool_books {
+	uint64_t coming;    /* taken for this writer, and in no batch of it yet */
+	uint64_t in_memory; /* its own, in no entry of the spool */
+	uint64_t uncertain; /* said by nobody yet */
 };
 
 struct spool_options {
@@ -114,15 +126,21 @@ int spool_end(struct spool *s);
  */
 int spool_append(struct spool *s, const struct spool_item *item, struct spool_place *ret);
 
-#define SPOOL_SETTLED 1u /* the endpoint has it, or never will */
-#define SPOOL_SENT 2u    /* it is about to be sent there */
-#define SPOOL_UNSENT 3u  /* it was sent there, and surely refused */
-#define SPOOL_MOVED 4u   /* what is owed to the endpoint is owed to the one named as sequence */
+#define SPOOL_SETTLED 1u   /* the endpoint has it, or never will */
+#define SPOOL_SENT 2u      /* it is about to be sent there */
+#define SPOOL_UNSENT 3u    /* it was sent there, and surely refused */
+#define SPOOL_MOVED 4u     /* what is owed to the endpoint is owed to the one named as sequence */
+#define SPOOL_UNCERTAIN 5u /* as SETTLED: it was sent there, and the answer was lost */
 
 /* Notes what became of a record at an endpoint. 0 or negative errno. */
 int spool_mark(struct spool *s, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
 	       size_t n);
 int spool_sync(struct spool *s);
+
+/* Keeps these for the next run, in place of what was kept before. After spool_open that is what
+ * the run before left, until the first call. 0 or negative errno. One pwrite, none where nothing
+ * has changed. Not between spool_begin and spool_end. */
+int spool_keep(struct spool *s, const struct spool_books *books);
 
 /* The message of a record, appended: 0, -EBADMSG when it is damaged, -ENOENT
  * when its segment is gone, or negative errno. */
@@ -134,8 +152,11 @@ void spool_release(struct spool *s, const struct spool_place *place);
 uint64_t spool_bytes(const struct spool *s);
 /* The last time of a record, over all that was spooled; 0: none. */
 int64_t spool_last_time(const struct spool *s);
-/* Samples of a batch that the run before took and did not live to write. */
+/* Samples that the run before took and did not live to write. */
 uint64_t spool_lost(const struct spool *s);
+/* Samples of which the run before did not live to say that they are uncertain, those not
+ * counted that are still owed to somebody. */
+uint64_t spool_uncertain(const struct spool *s);
 /* Why the last write failed; 0 when it did not. */
 int spool_failure(const struct spool *s);
 

@@ -30,6 +30,8 @@ void store_init(struct store *s, const struct abi_context *context,
 void store_fini(struct store *s)
 {
 	check(s->cached == 0);
+	if (s->spool) /* all is said: the ledger has it */
+		spool_keep(s->spool, &(struct spool_books){0});
 	spool_close(s->spool);
 	s->spool = NULL;
 }
@@ -37,15 +39,31 @@ void store_fini(struct store *s)
 /* What the run before took and did not live to write. */
 static void tell_loss(struct store *s)
 {
-	uint64_t lost = spool_lost(s->spool);
+	uint64_t lost = spool_lost(s->spool), uncertain = spool_uncertain(s->spool);
 
-	if (!lost)
+	if (lost + uncertain) {
+		abi_ledger(&s->context, ANDIRON_LEDGER_CARRIED, NULL, lost + uncertain);
+		if (lost)
+			abi_ledger(&s->context, ANDIRON_LEDGER_DROPPED, "lost_at_kill", lost);
+		s->uncertain += uncertain;
+		show(s);
+		abi_log(&s->context, ANDIRON_LOG_WARN,
+			"the run before was killed: %llu samples that it had taken are lost; of %llu that it "
+			"had sent it is unknown whether they arrived",
+			(unsigned long long)lost, (unsigned long long)uncertain);
+	}
+	store_keep(s);
+}
+
+void store_keep(struct store *s)
+{
+	struct spool_books books = {.in_memory = s->in_flight, .uncertain = s->uncertain};
+
+	if (!s->spool || s->batching)
 		return;
-	abi_ledger(&s->context, ANDIRON_LEDGER_CARRIED, NULL, lost);
-	abi_ledger(&s->context, ANDIRON_LEDGER_DROPPED, "lost_at_kill", lost);
-	abi_log(&s->context, ANDIRON_LOG_WARN,
-		"the run before was killed while it wrote a batch: %llu samples are lost",
-		(unsigned long long)lost);
+	if (s->coming)
+		books.coming = s->coming(s->coming_context);
+	spool_keep(s->spool, &books); /* where it fails, what was kept before counts */
 }
 
 void store_open(struct store *s)
@@ -78,6 +96,7 @@ bool store_is_due(const struct store *s)
 
 void store_begin(struct store *s, uint64_t samples)
 {
+	s->batching = true;
 	if (!s->spool)
 		return;
 	s->failure = spool_begin(s->spool, samples);
@@ -90,7 +109,8 @@ void store_end(struct store *s)
 
 	if (rc)
 		s->failure = rc;
-	s->in_batch = false;
+	s->in_batch = s->batching = false;
+	store_keep(s);
 }
 
 static bool append(struct store *s, struct record *r, const uint64_t *endpoints, size_t n)
@@ -163,6 +183,8 @@ static void end(struct store *s, struct record *r)
 	else
 		abi_ledger(&s->context, ANDIRON_LEDGER_DELIVERED, NULL, r->samples);
 	show(s);
+	if (r->uncertain || !record_is_spooled(r))
+		store_keep(s);
 	record_free(r);
 }
 
@@ -213,17 +235,15 @@ bool store_rescue(struct store *s, struct record *r, const uint64_t *endpoints, 
 	return true;
 }
 
-void store_mark(struct store *s, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
-		size_t n)
+int store_mark(struct store *s, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
+	       size_t n)
 {
-	if (s->spool && n)
-		spool_mark(s->spool, endpoint, what, sequences, n);
+	return s->spool && n ? spool_mark(s->spool, endpoint, what, sequences, n) : 0;
 }
 
-void store_sync(struct store *s)
+int store_sync(struct store *s)
 {
-	if (s->spool)
-		spool_sync(s->spool);
+	return s->spool ? spool_sync(s->spool) : 0;
 }
 
 void store_set_aside(struct store *s, const struct record *r)

@@ -24,12 +24,18 @@ struct store_options {
 	uint64_t max_bytes;
 };
 
+/* What is on its way to the writer (andiron/status.h). */
+typedef uint64_t (*store_coming_fn)(void *context);
+
 struct store {
 	struct abi_context context;
 	struct store_options options;
 	struct spool_events events;
 	struct spool *spool; /* NULL: none, or it could not be opened */
-	bool in_batch;
+	bool in_batch;       /* and it is on the disk */
+	bool batching;
+	store_coming_fn coming; /* NULL: unknown */
+	void *coming_context;
 	uint64_t in_flight, spooled, uncertain;
 	size_t cached;
 	int64_t tried_ns;   /* CLOCK_MONOTONIC, when opening was tried */
@@ -54,6 +60,9 @@ bool store_is_due(const struct store *s);
 void store_begin(struct store *s, uint64_t samples);
 void store_end(struct store *s);
 
+/* Keeps in the spool what a kill would cost now. */
+void store_keep(struct store *s);
+
 /* Takes a record into the books; it is owed to these endpoints. */
 void store_add(struct store *s, struct record *r, const uint64_t *endpoints, size_t n);
 /* Takes one that the spool had into the books. */
@@ -72,9 +81,10 @@ void store_lose_place(struct store *s, struct record *r);
 /* Puts a record that only memory has into the spool: whether it could be. */
 bool store_rescue(struct store *s, struct record *r, const uint64_t *endpoints, size_t n);
 
-void store_mark(struct store *s, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
-		size_t n);
-void store_sync(struct store *s);
+/* 0, or why the spool does not have it. */
+int store_mark(struct store *s, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
+	       size_t n);
+int store_sync(struct store *s);
 
 /* Keeps a copy for people to look at, of the last few that were. */
 void store_set_aside(struct store *s, const struct record *r);

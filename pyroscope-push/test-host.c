@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/test.h"
 
+#include <andiron/status.h>
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -112,22 +114,37 @@ static void ledger_set(uint64_t instance, uint32_t entry, uint64_t samples)
 
 static void health(uint64_t instance, uint32_t state, const struct andiron_str *message)
 {
+	struct str text = {message->ptr, message->len};
+
+	if (h->verbose && !str_eq(text, str_of(h->message)))
+		fprintf(stderr, "# health %u: %.*s\n", state, STR_FMT(text));
 	h->health = state;
-	snprintf(h->message, sizeof(h->message), "%.*s", (int)message->len, message->ptr);
+	snprintf(h->message, sizeof(h->message), "%.*s", STR_FMT(text));
+}
+
+/* The host's own, of which a writer wants to know what is coming. */
+static uint64_t coming(void *self, uint64_t instance)
+{
+	uint64_t settled = h->delivered + h->spooled + h->uncertain + h->in_flight + h->n_dropped;
+
+	return h->taken ? h->taken + h->carried - settled : 0;
+}
+
+static int32_t extension(uint64_t instance, const char *id, struct andiron_extension *ret)
+{
+	static const struct andiron_status status = {.size = sizeof(status), .coming = coming};
+
+	*ret = (struct andiron_extension){0};
+	if (strcmp(id, ANDIRON_STATUS_ID) == 0)
+		ret->table = &status;
+	else if (strcmp(id, ANDIRON_OBJECTS_ID) == 0)
+		ret->table = h->objects; /* where a test has some */
+	return ret->table ? 0 : -ENOENT;
 }
 
 static void drained(uint64_t instance)
 {
 	h->drained = true;
-}
-
-/* One extension at most: the host's objects, where a test has some. */
-static int32_t extension(uint64_t instance, const char *id, struct andiron_extension *ret)
-{
-	if (!h->objects || strcmp(id, ANDIRON_OBJECTS_ID) != 0)
-		return -ENOENT;
-	*ret = (struct andiron_extension){h->objects, NULL};
-	return 0;
 }
 
 /* There is one thread: what is for a worker is done at once, its end is told later. */

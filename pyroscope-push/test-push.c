@@ -10,11 +10,14 @@
  *   PUSH_DRAIN_MS, PUSH_TIMEOUT_MS, PUSH_BACKOFF_MS, PUSH_RETRIES
  *   PUSH_CA, PUSH_SERVER_NAME, PUSH_TENANT
  *   PUSH_PROTOCOL  "parca", "otlp", "otlp_grpc"; else Pyroscope's
- *   PUSH_SPOOL     the spool's directory
+ *   PUSH_SPOOL, PUSH_SPOOL_BYTES   the spool's directory and size
  *   PUSH_MAX_AGE_MS, PUSH_AT_LEAST_ONCE
  *   PUSH_ODD       so many batches of a producer that knows no rules
+ *   PUSH_STEPS     it does what stands on its standard input, a line a step: "feed N" batches,
+ *                  "settle" (until nothing is held), "settle memory"; and says "done" after each.
+ * At the end of input it ends.
  *
- * Before each batch it says "taken N": what was taken when it is killed.
+ * Before each batch it says "taken N".
  *
  * Its last line but the plan's is the writer's row of the ledger, as JSON.
  */
@@ -25,7 +28,6 @@
 #include "test-odd.h"
 #include "writer.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -95,11 +97,11 @@ static struct push_config *make_config(const char *url)
 		number("PUSH_MAX_AGE_MS", config->endpoints[0].max_age_ns / NS_PER_MSEC) *
 		NS_PER_MSEC;
 	config->spool_directory = getenv("PUSH_SPOOL");
-	config->spool_bytes = SPOOL_MIN_BYTES;
+	config->spool_bytes = (uint64_t)number("PUSH_SPOOL_BYTES", SPOOL_MIN_BYTES);
 	return config;
 }
 
-static uint64_t feed(struct writer *w)
+static uint64_t feed(struct writer *w, struct test_host *host, int64_t batches)
 {
 	struct test_shape shape = {
 		.n_groups = (uint32_t)number("PUSH_SERIES", 1),
@@ -109,21 +111,52 @@ static uint64_t feed(struct writer *w)
 		.prefix = getenv("PUSH_PREFIX"),
 	};
 	static const bool never;
-	uint64_t taken = 0;
 
-	for (int64_t i = number("PUSH_BATCHES", 1); i > 0; i--) {
+	for (int64_t i = batches; i > 0; i--) {
 		const struct andiron_batch *batch;
 
 		shape.end_ns = clock_real();
 		batch = test_batch(&shape);
-		taken += batch->samples;
-		printf("taken %llu\n", (unsigned long long)taken);
+		host->taken += batch->samples;
+		printf("taken %llu\n", (unsigned long long)host->taken);
 		fflush(stdout);
 		writer_batch(w, batch);
 		batch_release(batch);
 		test_host_until(&never, number("PUSH_PAUSE_MS", 0));
 	}
-	return taken;
+	return host->taken;
+}
+
+/* Until nothing is held, or nothing that only memory has. */
+static void settle(const struct test_host *host, bool all)
+{
+	while (host->in_flight + (all ? host->spooled : 0) > 0)
+		test_host_until(&(const bool){false}, 1);
+}
+
+static uint64_t follow_steps(struct writer *w, struct test_host *host)
+{
+	char line[64];
+	int64_t n;
+
+	for (;;) {
+		struct pollfd in = {.fd = 0, .events = POLLIN};
+
+		while (poll(&in, 1, 0) == 0)
+			test_host_until(&(const bool){false}, 1);
+		if (!fgets(line, sizeof(line), stdin))
+			return host->taken;
+		if (sscanf(line, "feed %lld", (long long *)&n) == 1)
+			feed(w, host, n);
+		else if (strcmp(line, "settle\n") == 0)
+			settle(host, true);
+		else if (strcmp(line, "settle memory\n") == 0)
+			settle(host, false);
+		else
+			test_fail(__FILE__, __LINE__, "unknown step: %s", line);
+		printf("done\n");
+		fflush(stdout);
+	}
 }
 
 /* Waits for the server now and then, so that the queue holds all. */
@@ -170,8 +203,8 @@ TEST(push)
 	struct writer *w;
 	uint64_t taken;
 
-	signal(SIGXFSZ, SIG_IGN); /* a full disk is made by a limit of the size of files */
 	alarm(0);
+	setvbuf(stdin, NULL, _IONBF, 0); /* poll sees all that waits */
 	if (!url)
 		test_skip("PUSH_URL names no server; tests/servers/test_push.py sets it");
 	host = test_host_new();
@@ -179,7 +212,12 @@ TEST(push)
 	context = test_host_context();
 	expect_eq(writer_new(&context, make_config(url), &w), 0);
 	expect_eq(writer_start(w, &err), 0);
-	taken = number("PUSH_ODD", 0) ? feed_odd(w, number("PUSH_ODD", 0)) : feed(w);
+	if (number("PUSH_ODD", 0))
+		taken = feed_odd(w, number("PUSH_ODD", 0));
+	else if (getenv("PUSH_STEPS"))
+		taken = follow_steps(w, host);
+	else
+		taken = feed(w, host, number("PUSH_BATCHES", 1));
 	writer_drain(w, number("PUSH_DRAIN_MS", 20000) * NS_PER_MSEC);
 	expect(test_host_until(&host->drained, 60000));
 	expect_eq(taken + host->carried,

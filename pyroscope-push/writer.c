@@ -13,12 +13,15 @@
 #include "uploads.h"
 #include "base/vec.h"
 
+#include <andiron/status.h>
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 struct gone {
 	uint64_t endpoint, sequence;
+	uint32_t what;
 };
 
 struct writer {
@@ -33,7 +36,8 @@ struct writer {
 	VEC(struct gone) gone;      /* of these, what is settled by that */
 	struct times times;
 	struct series_repairs repairs;
-	uint64_t drain_timer;
+	uint64_t drain_timer, keep_timer;
+	struct andiron_extension status; /* andiron.status/1, NULL: the host has none */
 	bool draining;
 };
 
@@ -49,14 +53,13 @@ static void on_settled(void *context, struct record *r, enum outcome outcome, co
 	store_settle(&w->store, r, outcome, reason);
 }
 
-static void on_mark(void *context, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
-		    size_t n)
+static int on_mark(void *context, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
+		   size_t n)
 {
 	struct writer *w = context;
+	int rc = store_mark(&w->store, endpoint, what, sequences, n);
 
-	store_mark(&w->store, endpoint, what, sequences, n);
-	if (what == SPOOL_SENT) /* before it is */
-		store_sync(&w->store);
+	return rc == 0 && what == SPOOL_SENT /* before it is */ ? store_sync(&w->store) : rc;
 }
 
 static int on_load(void *context, struct record *r)
@@ -96,8 +99,10 @@ static void on_changed(void *context)
 		if (endpoint_cause(w->endpoints[i]))
 			bad = w->endpoints[i];
 	if (bad)
-		abi_health(&w->context, ANDIRON_HEALTH_UNHEALTHY, "%s: %s", endpoint_name(bad),
-			   endpoint_cause(bad));
+		abi_health(&w->context, ANDIRON_HEALTH_UNHEALTHY, "%s: %s%s%s", endpoint_name(bad),
+			   endpoint_cause(bad),
+			   trouble ? "; and memory alone holds what is new: " : "",
+			   trouble ? trouble : "");
 	else if (trouble)
 		abi_health(&w->context, ANDIRON_HEALTH_UNHEALTHY,
 			   "all endpoints deliver, but memory alone holds what waits: %s", trouble);
@@ -130,9 +135,9 @@ static bool has(const uint64_t *ids, size_t n, uint64_t id)
 }
 
 /* It is settled for that endpoint, which is not here to do so. */
-static void give_up_for(struct writer *w, uint64_t endpoint, uint64_t sequence)
+static void give_up_for(struct writer *w, uint64_t endpoint, uint64_t sequence, uint32_t what)
 {
-	if (!vec_push(&w->gone, ((struct gone){endpoint, sequence})))
+	if (!vec_push(&w->gone, ((struct gone){endpoint, sequence, what})))
 		abi_log(&w->context, ANDIRON_LOG_WARN,
 			"memory is short: a profile of an earlier run is counted again in the next");
 }
@@ -171,6 +176,7 @@ static void on_found(void *context, const struct spool_found *found)
 	r->raw_bytes = found->raw_bytes;
 	r->size = found->size;
 	r->time_ns = found->time_ns;
+	r->uncertain = found->uncertain;
 	for (size_t i = 0; i < found->n_endpoints; i++) {
 		uint64_t id = found->endpoints[i];
 		size_t at = endpoint_at(c, id);
@@ -182,7 +188,8 @@ static void on_found(void *context, const struct spool_found *found)
 		if (here && !maybe)
 			r->owed |= UINT64_C(1) << at;
 		else
-			give_up_for(w, id, r->place.sequence);
+			give_up_for(w, id, r->place.sequence,
+				    maybe ? SPOOL_UNCERTAIN : SPOOL_SETTLED);
 	}
 }
 
@@ -242,25 +249,27 @@ static struct endpoint **make_endpoints(struct writer *w, struct push_config *co
 /* What an earlier run left goes to those that have yet to settle it. */
 static void push_found(struct writer *w)
 {
-	struct record *r;
-	uint64_t owed;
-
 	vec_each (&w->found, at) {
-		r = *at;
-		owed = r->owed;
+		struct record *r = *at;
+		uint64_t owed = r->owed;
+
 		r->n_unsettled = (uint32_t)__builtin_popcountll(owed) + 1; /* one is ours */
 		store_carry(&w->store, r);
 		for (size_t i = 0; i < w->n_endpoints; i++)
 			if (owed >> i & 1)
 				endpoint_push(w->endpoints[i], r);
-		if (owed || r->uncertain)
+	}
+	vec_each (&w->gone, g)
+		store_mark(&w->store, g->endpoint, g->what, &g->sequence, 1);
+	vec_each (&w->found, at) {
+		struct record *r = *at;
+
+		if (r->owed || r->uncertain)
 			store_settle(&w->store, r,
 				     r->uncertain ? OUTCOME_UNCERTAIN : OUTCOME_DELIVERED, NULL);
 		else
 			store_settle(&w->store, r, OUTCOME_DROPPED, "endpoint_removed");
 	}
-	vec_each (&w->gone, g)
-		store_mark(&w->store, g->endpoint, SPOOL_SETTLED, &g->sequence, 1);
 	vec_free(&w->found);
 	vec_free(&w->gone);
 	for (size_t i = 0; i < w->n_endpoints; i++)
@@ -273,6 +282,35 @@ static void open_store(struct writer *w)
 	if (w->store.spool)
 		times_resume(&w->times, spool_last_time(w->store.spool));
 	push_found(w);
+}
+
+static uint64_t on_coming(void *context)
+{
+	const struct writer *w = context;
+	const struct andiron_status *status = w->status.table;
+
+	return status->coming(w->status.self, w->context.instance);
+}
+
+static void on_keep(void *arg)
+{
+	store_keep(&((struct writer *)arg)->store);
+}
+
+/* What a kill would cost is kept beside the spool, as of the last second. */
+static void begin_keeping(struct writer *w)
+{
+	const struct andiron_host *host = w->context.host;
+
+	if (!w->config->spool_directory)
+		return;
+	if (host->extension(w->context.instance, ANDIRON_STATUS_ID, &w->status) == 0) {
+		w->store.coming = on_coming;
+		w->store.coming_context = w;
+	}
+	if (host->timer_set(w->context.instance, NS_PER_SEC, NS_PER_SEC, on_keep, w,
+			    &w->keep_timer))
+		w->keep_timer = 0; /* every batch keeps, too */
 }
 
 int writer_start(struct writer *w, struct error *err)
@@ -294,6 +332,7 @@ int writer_start(struct writer *w, struct error *err)
 	}
 	abi_health(&w->context, ANDIRON_HEALTH_HEALTHY, "ready to send to %zu endpoints",
 		   w->n_endpoints);
+	begin_keeping(w);
 	open_store(w);
 	return 0;
 }
@@ -487,7 +526,9 @@ void writer_stop(struct writer *w)
 		return;
 	if (w->drain_timer)
 		w->context.host->timer_cancel(w->context.instance, w->drain_timer);
-	w->drain_timer = 0;
+	if (w->keep_timer)
+		w->context.host->timer_cancel(w->context.instance, w->keep_timer);
+	w->drain_timer = w->keep_timer = 0;
 	leave_all(w, "stopped");
 	free_endpoints(w->endpoints, w->n_endpoints, NULL);
 	w->endpoints = NULL;

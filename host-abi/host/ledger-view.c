@@ -93,6 +93,38 @@ const struct ledger_view *ledger_view(struct ledger *l)
 	return room ? &l->view : NULL;
 }
 
+/* What has left the equation's left side, levels of the writer included. The lock is held. */
+static uint64_t settled(const struct ledger *l, size_t row, const struct ledger_node *writer)
+{
+	const struct ledger_row *r = &l->rows.p[row];
+	struct levels levels = levels_of(l, row);
+	uint64_t out = r->delivered + levels.spooled + levels.uncertain + writer->in_flight;
+
+	vec_each (&r->dropped, d)
+		out += d->samples;
+	return out;
+}
+
+uint64_t ledger_coming(struct ledger *l, const struct ledger_node *writer)
+{
+	uint64_t coming = 0;
+
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < l->rows.n; i++) {
+		const struct ledger_row *r = &l->rows.p[i];
+		uint64_t in = r->taken + r->carried, out;
+
+		if (strcmp(r->component, writer->component) != 0)
+			continue;
+		out = settled(l, i, writer);
+		coming = in > out ? in - out : 0;
+		vec_each (&l->nodes, n)
+			coming += (i < (*n)->paths.n ? (*n)->paths.p[i] : 0) * (*n)->coming;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return coming;
+}
+
 bool ledger_balanced(struct ledger *l, const char **ret_writer, int64_t *ret_gap)
 {
 	bool balanced = true;

@@ -38,6 +38,7 @@ struct ledger_node {
 	const char *component;
 	uint64_t in_flight, spooled, uncertain; /* levels, set by the component */
 	uint64_t queued, processing;            /* levels, kept by the host */
+	uint64_t coming;                        /* level, outside the equation */
 	VEC(uint64_t) paths;                    /* to each writer's row */
 };
 
@@ -101,6 +102,10 @@ const struct ledger_view *ledger_view(struct ledger *l);
 /* Whether the equation holds for every writer; `ret_writer` (may be NULL)
  * names the first for which it does not, and ret_gap what is missing. */
 bool ledger_balanced(struct ledger *l, const char **ret_writer, int64_t *ret_gap);
+
+/* What is taken for the writer of that node and in nobody's book yet, with what its samplers
+ * are about to take; 0 for who is no writer. [any] */
+uint64_t ledger_coming(struct ledger *l, const struct ledger_node *writer);
 
 /* The view as JSON, and as one line. 0 or -ENOMEM. */
 int ledger_json(const struct ledger_view *view, struct buf *out);

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "host/apart.h"
 #include "host/calls.h"
+#include "host/mirror.h"
 #include "host/state.h"
 
 #include <errno.h>
@@ -229,6 +230,10 @@ static bool own_extension(struct host *host, const char *id, struct andiron_exte
 #endif
 	if (strcmp(id, ANDIRON_APART_ID) == 0) {
 		*ret = (struct andiron_extension){apart_table(), NULL};
+		return true;
+	}
+	if (strcmp(id, ANDIRON_STATUS_ID) == 0) {
+		*ret = (struct andiron_extension){mirror_table(), host};
 		return true;
 	}
 	return false;

@@ -6,6 +6,7 @@
 #include "driver.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ struct driver {
 	struct wants next, now; /* what is noted, what the job does */
 	bool in_flight;         /* from launch to done */
 	bool finished, announced;
-	uint64_t watch, timer; /* 0: none */
+	uint64_t watch, timer, second; /* 0: none */
 	int64_t interval_ns;   /* of the timer */
 	struct engine_stats stats;
 	struct error error; /* of the job */
@@ -61,6 +62,7 @@ static void on_books(void *context, const struct engine_books *b)
 {
 	const struct abi_context *c = &((struct driver *)context)->c;
 
+	c->host->ledger_set(c->instance, ANDIRON_LEDGER_COMING, 0);
 	abi_ledger(c, ANDIRON_LEDGER_TAKEN, NULL, b->taken);
 	abi_ledger(c, ANDIRON_LEDGER_SKIPPED, "idle", b->idle);
 	abi_ledger(c, ANDIRON_LEDGER_SKIPPED, "unselected", b->unselected);
@@ -139,6 +141,15 @@ static void on_tick(void *arg)
 	want(arg, WANT_COLLECT);
 }
 
+/* What a kill would cost now, for those who keep that. A job under way says it itself. */
+static void on_second(void *arg)
+{
+	struct driver *d = arg;
+
+	if (!d->in_flight)
+		d->c.host->ledger_set(d->c.instance, ANDIRON_LEDGER_COMING, engine_coming(d->engine));
+}
+
 static void on_ring(void *arg, int32_t fd, uint32_t events)
 {
 	want(arg, WANT_ATTEND);
@@ -151,6 +162,8 @@ static void rearm(struct driver *d)
 	int64_t interval = engine_interval(d->engine);
 	int fd = d->finished ? -1 : engine_fd(d->engine);
 
+	if (!d->finished && d->second == 0)
+		host->timer_set(d->c.instance, NS_PER_SEC, NS_PER_SEC, on_second, d, &d->second);
 	if (fd >= 0 && d->watch == 0)
 		host->watch_add(d->c.instance, fd, ANDIRON_WATCH_IN, on_ring, d, &d->watch);
 	if (d->finished || (d->timer != 0 && interval == d->interval_ns))
@@ -167,6 +180,15 @@ static void disarm(struct driver *d)
 	if (d->watch != 0)
 		d->c.host->watch_remove(d->c.instance, d->watch);
 	d->watch = 0;
+}
+
+static void cancel_timers(struct driver *d)
+{
+	if (d->timer != 0)
+		d->c.host->timer_cancel(d->c.instance, d->timer);
+	if (d->second != 0)
+		d->c.host->timer_cancel(d->c.instance, d->second);
+	d->timer = d->second = 0;
 }
 
 /* Once, when the programs are first loaded. */
@@ -299,9 +321,7 @@ void driver_targets(struct driver *d, const struct andiron_targets *update)
 
 void driver_finish(struct driver *d)
 {
-	if (d->timer != 0)
-		d->c.host->timer_cancel(d->c.instance, d->timer);
-	d->timer = 0;
+	cancel_timers(d);
 	want(d, WANT_FINISH);
 }
 
@@ -312,9 +332,7 @@ void driver_stop(struct driver *d)
 	while (d->running)
 		pthread_cond_wait(&d->idle, &d->lock);
 	pthread_mutex_unlock(&d->lock);
-	if (d->timer != 0)
-		d->c.host->timer_cancel(d->c.instance, d->timer);
-	d->timer = 0;
+	cancel_timers(d);
 	disarm(d);
 }
 

@@ -556,6 +556,11 @@ void engine_finish(struct engine *e)
 	engine_collect(e);
 }
 
+uint64_t engine_coming(const struct engine *e)
+{
+	return e->session ? session_taken(e->session) : 0;
+}
+
 int64_t engine_interval(const struct engine *e)
 {
 	return e->options.interval_ns;

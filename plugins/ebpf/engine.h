@@ -76,6 +76,9 @@ int engine_fd(const struct engine *e);
 /* Reads the ring: new processes are looked up at once. */
 void engine_attend(struct engine *e);
 
+/* Samples that are counted and not read yet: what the next engine_collect will take, about. Cheap. */
+uint64_t engine_coming(const struct engine *e);
+
 /* Ends the interval: reads the counts and gives out the batch. */
 void engine_collect(struct engine *e);
 

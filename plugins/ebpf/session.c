@@ -485,6 +485,13 @@ uint64_t session_pc_mask(void)
 #endif
 }
 
+uint64_t session_taken(const struct session *s)
+{
+	const volatile struct sampler_config *config = &s->skel->bss->sampler_config;
+
+	return tables_taken(&s->tables, config->active);
+}
+
 struct sampler_counters session_counters(struct session *s, uint32_t half)
 {
 	return tables_counters(&s->tables, half);

@@ -75,6 +75,8 @@ int session_drain(struct session *s);
 /* Makes the other half active and returns the retired one (0 or 1), quiet, its
  * records handed over; or a negative errno. Waits for an RCU grace period. */
 int session_swap(struct session *s);
+/* Samples that are counted in the active half by now. */
+uint64_t session_taken(const struct session *s);
 /* Its counters, summed over CPUs and cleared. */
 struct sampler_counters session_counters(struct session *s, uint32_t half);
 /* Visits and clears its counts. O(slots). */

@@ -44,6 +44,8 @@ void tables_unmap(struct tables *t);
 
 /* The half's counters, summed over CPUs, and cleared. */
 struct sampler_counters tables_counters(struct tables *t, uint32_t half);
+/* What they say has been taken by now, while programs still count. */
+uint64_t tables_taken(const struct tables *t, uint32_t half);
 /* Hands over the stacks of the half's logs, and clears them. */
 void tables_stacks(struct tables *t, uint32_t half, tables_record_fn fn, void *context);
 /* Visits the half's counts, and clears them. */

@@ -45,6 +45,7 @@ TEST(a_half_is_read_and_cleared)
 	t.cpus[0].books[0].counters.idle = 2;
 	t.cpus[1].books[0].counters.taken = 4;
 	t.cpus[1].books[1].counters.taken = 9;
+	expect_eq(tables_taken(&t, 1), 9);
 	for (int i = 0; i < 2; i++) {
 		struct sampler_counters c = tables_counters(&t, 0);
 

@@ -10,6 +10,7 @@
 #include <andiron/plugin.h>
 #include <andiron/process.h>
 #include <andiron/runtime.h>
+#include <andiron/status.h>
 
 #include <assert.h>
 #include <stddef.h>
@@ -57,6 +58,8 @@ AT(andiron_component, batch, 136);
 AT(andiron_component, extension, 152);
 AT(andiron_component, apart, 160);
 AT(andiron_component, wants, 168);
+SIZE(andiron_component_state, 48);
+AT(andiron_status, coming, 24);
 AT(andiron_plugin, components, 40);
 AT(andiron_plugin, n_components, 48);
 SIZE(andiron_object_key, 32);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define QUEUE_MAX 64
+#define TIMERS    2
 
 /* The host of this test. */
 static struct loop {
@@ -25,10 +26,12 @@ static struct loop {
 	int32_t fd; /* watched, -1: none */
 	andiron_watch_fn on_fd;
 	void *fd_arg;
-	int64_t every, next; /* the timer; 0: none */
-	andiron_call_fn on_timer;
-	void *timer_arg;
-	uint64_t taken, dropped, sent, n_batches;
+	struct {
+		int64_t every, next; /* 0: free */
+		andiron_call_fn fn;
+		void *arg;
+	} timers[TIMERS];
+	uint64_t coming, taken, dropped, sent, n_batches;
 	uint32_t health;
 	bool drained;
 	char text[1024];
@@ -70,17 +73,23 @@ static void watch_remove(uint64_t instance, uint64_t watch)
 static int32_t timer_set(uint64_t instance, int64_t after, int64_t every, andiron_call_fn fn,
 			 void *arg, uint64_t *ret)
 {
-	loop.every = every;
-	loop.next = clock_mono() + after;
-	loop.on_timer = fn;
-	loop.timer_arg = arg;
-	*ret = 1;
+	size_t i = 0;
+
+	while (i < TIMERS && loop.timers[i].every)
+		i++;
+	expect(i < TIMERS);
+	loop.timers[i].every = every;
+	loop.timers[i].next = clock_mono() + after;
+	loop.timers[i].fn = fn;
+	loop.timers[i].arg = arg;
+	*ret = i + 1;
 	return 0;
 }
 
 static void timer_cancel(uint64_t instance, uint64_t timer)
 {
-	loop.every = 0;
+	expect(timer > 0 && timer <= TIMERS);
+	loop.timers[timer - 1].every = 0;
 }
 
 static int32_t work(uint64_t instance, andiron_call_fn run, andiron_call_fn done, void *arg)
@@ -108,6 +117,12 @@ static void ledger_add(uint64_t instance, uint32_t entry, const struct andiron_s
 		loop.dropped += samples;
 }
 
+static void ledger_set(uint64_t instance, uint32_t entry, uint64_t samples)
+{
+	expect_eq(entry, ANDIRON_LEDGER_COMING);
+	loop.coming = samples;
+}
+
 static void health(uint64_t instance, uint32_t state, const struct andiron_str *message)
 {
 	loop.health = state;
@@ -131,6 +146,7 @@ static const struct andiron_host host = {
 	.work = work,
 	.send_batch = send_batch,
 	.ledger_add = ledger_add,
+	.ledger_set = ledger_set,
 	.health = health,
 	.drained = drained,
 };
@@ -149,10 +165,11 @@ static void round_of(int64_t wait_ns)
 	}
 	if (poll(&fd, 1, (int)(wait_ns / NS_PER_MSEC)) > 0 && loop.fd >= 0)
 		loop.on_fd(loop.fd_arg, loop.fd, ANDIRON_WATCH_IN);
-	if (loop.every && clock_mono() >= loop.next) {
-		loop.next += loop.every;
-		loop.on_timer(loop.timer_arg);
-	}
+	for (size_t i = 0; i < TIMERS; i++)
+		if (loop.timers[i].every && clock_mono() >= loop.timers[i].next) {
+			loop.timers[i].next += loop.timers[i].every;
+			loop.timers[i].fn(loop.timers[i].arg);
+		}
 }
 
 static void run_for(int64_t ns)
@@ -204,7 +221,7 @@ static void fini(struct fixture *f)
 	driver_stop(f->driver);
 	round_of(0);
 	expect_eq(loop.fd, -1);
-	expect_eq(loop.every, 0);
+	expect_eq(loop.timers[0].every + loop.timers[1].every, 0);
 	driver_free(f->driver);
 	objects_free(f->objects);
 }
@@ -226,6 +243,29 @@ TEST(intervals_and_drain)
 	workload_stop(&w);
 	fini(&f);
 	expect(loop.taken > before);
+}
+
+/* Within an interval it is said what is to come, so that a kill is known to have cost it; what
+ * comes then is at least that. */
+TEST(what_is_counted_is_told_before_it_is_taken)
+{
+	struct ebpf_options options = options_of(97, true);
+	struct workload w;
+	struct fixture f;
+	uint64_t told;
+
+	options.interval_ns = 600 * NS_PER_SEC;
+	workload_start(&w, "");
+	init(&f, options);
+	for (int64_t end = clock_mono() + 60 * NS_PER_SEC; loop.coming < 50 && clock_mono() < end;)
+		round_of(10 * NS_PER_MSEC);
+	expect(loop.coming >= 50);
+	expect_eq(loop.taken, 0);
+	workload_stop(&w);
+	told = loop.coming;
+	fini(&f);
+	expect_eq(loop.coming, 0);
+	expect(loop.taken >= told);
 }
 
 /* Each option is live, and no window is lost on the way from one rate to the

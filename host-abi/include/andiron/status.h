@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * andiron.status/1: what the host knows of the graph, for components that pass it on (to a
+ * metrics endpoint, to whoever asks for readiness) or keep it (a writer's row in its spool).
+ * Offered by the host; `self` is the extension's.
+ */
+#ifndef ANDIRON_STATUS_H
+#define ANDIRON_STATUS_H
+
+#include <andiron/abi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ANDIRON_STATUS_ID "andiron.status/1"
+
+#define ANDIRON_STATUS_METRICS 1u /* Prometheus text, version 0.0.4 */
+#define ANDIRON_STATUS_HEALTH                                                                      \
+	2u /* JSON: "healthy", and of each component id, health, message, since */
+
+/* A text, once, borrowed for the call. */
+typedef void (*andiron_text_fn)(void *arg, const struct andiron_str *text);
+
+/* A component as it is now; health as ANDIRON_HEALTH_*, flags as ANDIRON_COMPONENT_*. `live` is
+ * 0 until it has started. Borrowed for the call. Frozen. */
+struct andiron_component_state {
+	struct andiron_str id, message;
+	uint32_t flags, health;
+	uint32_t live, reserved;
+};
+
+typedef void (*andiron_component_fn)(void *arg, const struct andiron_component_state *state);
+
+struct andiron_status {
+	uint32_t size;
+	uint32_t reserved;
+
+	/* 0 and a text, or -ENOMEM or -EINVAL and none. [loop], O(what there is). */
+	int32_t (*write)(void *self, uint32_t what, andiron_text_fn fn, void *arg);
+
+	/* Calls fn for each component. 0. [loop], O(components). */
+	int32_t (*components)(void *self, andiron_component_fn fn, void *arg);
+
+	/*
+	 * Samples that were taken for the writer `instance` and that nobody has settled yet: in
+	 * queues, in the hands of components before it, in those of the host, and, as samplers
+	 * say with ANDIRON_LEDGER_COMING, in the kernel. What the writer itself holds by its
+	 * levels is not among them. 0 for who is no writer. [any], O(components).
+	 */
+	uint64_t (*coming)(void *self, uint64_t instance);
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What kill -9 costs, to the sample: what was taken and had not reached the spool is told by the
+ * next run as lost_at_kill, what the killed run had sent without an answer as uncertain. Every run
+ * is a process, made before there is a server, whose thread no fork survives.
+ */
+#include "abi/batch-build.h"
+#include "base/clock.h"
+#include "base/test.h"
+#include "test-bench.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BATCH 600 /* samples: ten series of twenty rows of three */
+
+static char directory[64];
+
+static void make_directory(struct bench *t)
+{
+	snprintf(directory, sizeof(directory), "%s/andiron-push-XXXXXX",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	expect(mkdtemp(directory));
+	t->args.spool = directory;
+}
+
+static void remove_directory(void)
+{
+	DIR *dir = opendir(directory);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	rmdir(directory);
+}
+
+/* A server that answers at `port`, once that is said. */
+struct run {
+	pid_t pid;
+	int port;
+};
+
+static struct run begin(struct bench *t, void (*body)(struct bench *t))
+{
+	uint16_t port;
+	int ends[2];
+	pid_t pid;
+
+	expect_eq(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		expect_eq(read(ends[0], &port, sizeof(port)), sizeof(port));
+		bench_arguments(t);
+		set_url(&t->args, 0, port);
+		bench_start(t);
+		body(t);
+		raise(SIGKILL);
+	}
+	close(ends[0]);
+	return (struct run){pid, ends[1]};
+}
+
+static void end(const struct run *run, uint16_t port)
+{
+	int status;
+
+	expect_eq(write(run->port, &port, sizeof(port)), sizeof(port));
+	close(run->port);
+	expect_eq(waitpid(run->pid, &status, 0), run->pid);
+	expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static void until_uncertain(struct bench *t)
+{
+	bench_feed(t, 10, 20);
+	while (t->host->uncertain < BATCH)
+		test_host_until(&(const bool){false}, 1);
+}
+
+/* A write without an answer is settled in the spool, and known to nobody but the run that dies. */
+TEST(what_was_uncertain_before_a_kill_is_told)
+{
+	static struct bench t;
+	struct protocol once = protocol_pyroscope;
+	struct run run;
+
+	once.idempotent = false;
+	make_directory(&t);
+	t.protocol = &once;
+	t.receiver.poison = "s";
+	t.receiver.deadly = true; /* it loses every answer, and stores nothing */
+	run = begin(&t, until_uncertain);
+	bench_open(&t);
+	end(&run, test_server_port(t.receiver.server));
+	bench_start(&t);
+	expect_eq(t.host->carried, BATCH);
+	expect_eq(t.host->uncertain, BATCH);
+	expect_eq(t.host->n_dropped, 0);
+	bench_end(&t);
+	bench_start(&t); /* a clean end has told it */
+	expect_eq(t.host->carried, 0);
+	bench_close(&t);
+	remove_directory();
+}
+
+static void take_ahead(struct bench *t)
+{
+	t->host->taken =
+		2 * BATCH + 17; /* a batch, one behind it in a queue, and some in a table */
+	bench_feed(t, 10, 20);
+}
+
+TEST(what_was_on_its_way_at_a_kill_is_lost)
+{
+	static struct bench t;
+	struct run run;
+
+	make_directory(&t);
+	run = begin(&t, take_ahead);
+	end(&run, test_unused_port());
+	bench_open(&t);
+	bench_start(&t);
+	expect_eq(t.host->carried, 2 * BATCH + 17);
+	expect_eq(test_host_dropped("lost_at_kill"), BATCH + 17);
+	bench_drain(&t, 20);
+	bench_close(&t);
+	remove_directory();
+}
+
+static void fill_memory(struct bench *t)
+{
+	struct rlimit none = {200, RLIM_INFINITY};
+
+	signal(SIGXFSZ, SIG_IGN);
+	expect_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
+	bench_feed(t, 10, 20);
+	expect_eq(t->host->in_flight, BATCH);
+}
+
+/* On a full disk memory has what waits; the page has no need to grow. */
+TEST(what_only_memory_had_at_a_kill_is_lost)
+{
+	static struct bench t;
+	struct run run;
+
+	make_directory(&t);
+	run = begin(&t, fill_memory);
+	end(&run, test_unused_port());
+	bench_open(&t);
+	bench_start(&t);
+	expect_eq(t.host->carried, BATCH);
+	expect_eq(test_host_dropped("lost_at_kill"), BATCH);
+	bench_close(&t);
+	remove_directory();
+}
+
+static uint64_t *taken; /* shared with the run */
+
+/* One batch is always on its way behind the one that is written. */
+static void feed_for_ever(struct bench *t)
+{
+	t->host->taken = *taken = BATCH;
+	for (;;) {
+		t->host->taken += BATCH;
+		*taken = t->host->taken;
+		bench_feed(t, 10, 20);
+	}
+}
+
+/* Killed at any moment, the books close to the sample: what the next run carries is what was taken,
+ * in whole batches, of which the last one may have been taken after it was last said. */
+TEST(books_close_after_a_kill_at_any_moment)
+{
+	unsigned int seed = 5;
+	uint64_t lost = 0;
+
+	taken = mmap(NULL, sizeof(*taken), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	expect(taken != MAP_FAILED);
+	for (int round = 0; round < 300; round++) {
+		static struct bench t;
+		struct run run;
+		uint16_t port = test_unused_port();
+		uint64_t carried;
+
+		*taken = 0;
+		make_directory(&t);
+		run = begin(&t, feed_for_ever);
+		expect_eq(write(run.port, &port, sizeof(port)), sizeof(port));
+		while (__atomic_load_n(taken, __ATOMIC_RELAXED) < 3 * BATCH)
+			expect_eq(waitpid(run.pid, NULL, WNOHANG), 0);
+		for (int spin = rand_r(&seed) % 200000; spin; spin--)
+			__asm__ volatile("");
+		kill(run.pid, SIGKILL);
+		expect_eq(waitpid(run.pid, NULL, 0), run.pid);
+		close(run.port);
+		bench_arguments(&t);
+		set_url(&t.args, 0, port);
+		bench_start(&t);
+		carried = t.host->carried;
+		lost += test_host_dropped("lost_at_kill");
+		expect_eq(carried % BATCH, 0);
+		expect(carried + BATCH >= *taken && carried <= *taken);
+		expect(test_host_dropped("lost_at_kill") <= 2 * BATCH);
+		bench_drain(&t, 0);
+		bench_end(&t);
+		remove_directory();
+		t = (struct bench){0};
+	}
+	expect(lost > 300 * BATCH / 2);
+	munmap(taken, sizeof(*taken));
+}
