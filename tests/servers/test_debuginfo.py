@@ -16,7 +16,7 @@ import uuid
 
 import wire
 from agent import ANDIRON, Agent
-from parca import Parca, series
+from parca import Parca, fields, series
 from pyroscope import free_ports, run
 
 SERVER = None
@@ -76,15 +76,8 @@ def upload(*arguments, to=None):
 
 def names_of(build_id, address):
     """What Parca calls an address of that build id: all strings of a profile that has it alone."""
-    strings = ["", "cpu", "nanoseconds", "/bin/gone", build_id]
-    profile = wire.piece(1, wire.number(1, 1) + wire.number(2, 2)) + wire.piece(2, wire.sample())
-    profile += wire.piece(3, wire.number(1, 1) + wire.number(5, 3) + wire.number(6, 4))
-    profile += wire.piece(4, wire.number(1, 1) + wire.number(2, 1) + wire.number(3, address))
-    profile += b"".join(wire.piece(6, text) for text in strings)
-    profile += wire.number(9, time.time_ns()) + wire.number(10, 10**10)
-    profile += wire.piece(11, wire.number(1, 1) + wire.number(2, 2)) + wire.number(12, 1)
     service = f"d{uuid.uuid4().hex}"
-    assert SERVER.write(series([("__name__", "process_cpu"), ("service_name", service)], profile)) == (0, "")
+    assert SERVER.write(series([("__name__", "process_cpu"), ("service_name", service)], wire.bare(address, build_id))) == (0, "")
     return [name for names in SERVER.frames(f'{{service_name="{service}"}}').values() for name in names]
 
 
@@ -92,11 +85,56 @@ def stored(build_id):
     return pathlib.Path(SERVER.folder, "data", "debuginfo", build_id, "debuginfo")
 
 
-def until(condition, what, seconds=60):
+def until(condition, what, seconds=200):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"{what} did not happen within {seconds} s"
         time.sleep(0.01)  # poll
+
+
+def call(method, *parts):
+    """A call of DebuginfoService: status, message and answer."""
+    return SERVER.call(f"/parca.debuginfo.v1alpha1.DebuginfoService/{method}", *parts)
+
+
+def asked(build_id, hash_="h", force=0, kind=0):
+    """Whether the server wants a file, and its words."""
+    status, text, answer = call("ShouldInitiateUpload", wire.piece(1, build_id) + wire.piece(2, hash_)
+                                + wire.number(3, force) + wire.number(4, kind))
+    found = dict(fields(answer))
+    return (status, text) if status else (bool(found.get(1)), found.get(2, b"").decode())
+
+
+def answers():
+    """What the server says at each step: what the uploads' table of answers was made from."""
+    build_id = uuid.uuid4().hex
+    ids = wire.piece(1, build_id)
+    for given, expected in ((("zz!!",), (True, "First time we see this Build ID")), (("",), (3, "unexpectedly short input"))):
+        found = asked(*given)
+        assert found[0] == expected[0] and expected[1] in found[1], found
+    for more, words in ((b"", "hash must be set"), (wire.piece(3, "h"), "size must be set"),
+                        (wire.number(2, 2 << 30) + wire.piece(3, "h"), "exceeds maximum allowed size")):
+        status, text, _ = call("InitiateUpload", ids + more)
+        assert status == 3 and words in text, (status, text)
+    first = ids + wire.number(2, 204) + wire.piece(3, "h")
+    status, _, answer = call("InitiateUpload", first)
+    instructions = dict(fields(dict(fields(answer))[1]))
+    assert status == 0 and instructions[3] == 1, instructions
+    upload_id = instructions[2].decode()
+    found = asked(build_id)
+    assert found[0] is False and "still in-progress" in found[1], found
+    assert call("InitiateUpload", first)[0] == 9
+    for given, expected in (("wrong", 3), (upload_id, 0), (upload_id, 0)):  # again, before it is finished
+        info = wire.piece(1, ids + wire.piece(2, given))
+        status, text, _ = call("Upload", info, wire.piece(2, b"\x7fELF" + b"x" * 200))
+        assert status == expected, (given, status, text)
+    for given, expected in (("wrong", 3), (upload_id, 0), (upload_id, 0)):
+        assert call("MarkUploadFinished", ids + wire.piece(2, given))[0] == expected, given
+    for more, expected in (({}, (False, "already exists")), ({"hash_": "other"}, (False, "already exists")),
+                           ({"force": 1}, (True, "requested to be forced")), ({"kind": 1}, (True, "First time"))):
+        found = asked(build_id, **more)
+        assert found[0] is expected[0] and expected[1] in found[1], (more, found)
+    assert call("InitiateUpload", first)[0] in (6, 9)
 
 
 def by_command():
@@ -166,11 +204,11 @@ def killed_server():
     """A server that is killed in the middle of an upload has the file in the end, by the same command."""
     with tempfile.TemporaryDirectory() as folder:
         path, build_id, inner = large(folder)
-        command = subprocess.Popen([ANDIRON, "debuginfo", "upload", path, "--to", SERVER.url, "--rate", str(2 << 20)],
+        command = subprocess.Popen([ANDIRON, "debuginfo", "upload", path, "--to", SERVER.url, "--rate", str(2 << 20), "--retries", "30"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         until(lambda: stored(build_id).exists() and stored(build_id).stat().st_size > 1 << 20, "half of an upload")
         SERVER.restart(9)
-        out, err = command.communicate(timeout=120)
+        out, err = command.communicate(timeout=400)
         assert command.returncode == 0 and "uploaded" in out and "trying again" in err, (out, err)
         assert inner in names_of(build_id, address_of(path, inner))
 
@@ -189,12 +227,12 @@ def agent(program, debuginfo, done, gone=False):
             seen.update(one.metrics())
             return done(seen)
         with Agent(folder, config, busy=[program]) as one:
-            one.until(lambda: SERVER.total(f'{{service_name="{name}"}}') > 0, "samples at the server")
+            one.until(lambda: SERVER.total(f'{{service_name="{name}"}}') > 0, "samples at the server", 200)
             if gone:
                 one.busy.kill()
                 one.busy.wait()
                 os.unlink(program)
-            one.until(look, f"such figures: {seen}", 60)
+            one.until(look, "such figures", 200)
             one.stop()
     return seen
 
@@ -220,7 +258,7 @@ def gone():
         path, build_id, inner = large(folder)
         address = address_of(path, inner)
         seen = agent(path, f'files = "all"\n bytes_per_second = {4 << 20}\n max_parallel = 1',
-                     lambda f: stored(build_id).exists() and inner in names_of(build_id, address), gone=True)
+                     lambda f: figure(f, "uploaded_total") and not figure(f, "waiting") and inner in names_of(build_id, address), gone=True)
         assert not os.path.exists(path) and figure(seen, "bytes_total") > 8 << 20, seen
 
 
@@ -238,4 +276,4 @@ def over_budget():
 
 if __name__ == "__main__":
     with Parca() as SERVER:
-        sys.exit(run([by_command, every_kind, messages, killed_server, by_agent, gone, over_budget]))
+        sys.exit(run([answers, by_command, every_kind, messages, killed_server, by_agent, gone, over_budget]))

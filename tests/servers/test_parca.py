@@ -26,6 +26,7 @@ from pyroscope import free_ports, run
 HARNESS = sys.argv[1]
 PERIOD = 10_000_000
 HOUR = 3600 * 10**9
+EXPORT = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 SERVER = None
 OK = (0, "")
 
@@ -74,8 +75,21 @@ ROWS = [
     ("string 0 not empty", lambda: one(strings=["zz", *wire.STRINGS[1:]]), (3, "first item in string table")),
     ("a string index too large", lambda: one(function=(1, 99)), (3, "index 99")),
     ("bad UTF-8", lambda: one(strings=[*wire.STRINGS, b"\xff\xfe"]), OK),
+    ("function id 0", lambda: one(function=(0, 3)), (3, "function id is not sequential")),
+    ("no mapping, addresses alone", lambda: SERVER.write(series(labels(), wire.bare())), OK),
+    ("all values zero", lambda: one([wire.sample([0])]), OK),
     ("20,000 samples", lambda: one([wire.sample()] * 20000), OK),
+    ("70,000 samples", lambda: one([wire.sample()] * 70000), OK),
+    ("OTLP without a dictionary", lambda: export("dictionary"), (2, "dictionary is nil")),
+    ("OTLP without a period type", lambda: export("period_type"), (2, "period type is nil")),
+    ("OTLP with as many times as values", lambda: export(values=(1, 1), times=(1, 2)), OK),
+    ("OTLP", lambda: export(), OK),
 ]
+
+
+def export(*left_out, **what):
+    """One OTLP message: status and message."""
+    return SERVER.call(EXPORT, wire.otlp("rows", left_out=left_out, **what))[:2]
 
 
 def row(title, send, expected):
@@ -127,17 +141,52 @@ def all_or_nothing():
 
 
 def deadly():
-    """A series without labels, an empty profile, one without a period type: the process dies."""
+    """A series without labels, an empty profile, one without a period type; OTLP of two values, without a
+    scope, or a resource: the process dies."""
     for body in (series(None, pprof()), series(labels(), b"", packed=False),
                  series(labels(), pprof(period_type=None))):
         assert SERVER.write(body)[0] == -1
-        SERVER.process.wait(30)
+        SERVER.process.wait(60)
+        SERVER.restart()
+    for what in ({"values": (1, 2)}, {"left_out": ("scope",)}, {"left_out": ("resource",)}):
+        assert SERVER.call(EXPORT, wire.otlp("rows", **what))[0] == -1, what
+        SERVER.process.wait(60)
         SERVER.restart()
 
 
+def sample_labels():
+    """Text labels of samples become no labels, and totals are what they are without."""
+    strings = [*wire.STRINGS, "thread", "w1"]
+    assert total_of(pprof([wire.sample([7], labels=[(6, 7)])], strings=strings)) == 7
+    assert "thread" not in SERVER.labels()
+
+
+def counted():
+    """A count with a period of nanoseconds reads back as nanoseconds, every value times the period."""
+    service = f"r{uuid.uuid4().hex[:12]}"
+    strings = ["", "samples", "count", "work", "/bin/work", "cpu", "nanoseconds"]
+    body = pprof([wire.sample([7])], strings=strings, period_type=(5, 6))
+    assert SERVER.write(series([("__name__", "process_cpu"), ("service_name", service)], body)) == OK
+    assert SERVER.total(f'{{service_name="{service}"}}', "process_cpu:samples:count:cpu:nanoseconds:delta") == 7 * PERIOD
+
+
+def node_label():
+    """The label `node` is NODE_NAME where that is set, else the host's name; Parca knows the agent by it."""
+    for name in ("node-of-a-cluster", None):
+        service = prefix()
+        push(SERVER.url, prefix=service, **({"node": name} if name else {}))
+        name = name or os.uname().nodename
+        assert SERVER.total(f'{{service_name="{service}0",node="{name}"}}') == 10 * PERIOD
+        agents = json.loads(SERVER.get("/api/agents")[1])["agents"]
+        assert name in [agent["id"] for agent in agents], agents
+
+
 def push(url, **what):
-    """Runs the harness; its ledger."""
-    environment = {**os.environ, "PUSH_URL": url,
+    """Runs the harness; its ledger. `node` is NODE_NAME, which else is not set."""
+    outside = {name: value for name, value in os.environ.items() if name != "NODE_NAME"}
+    if "node" in what:
+        outside["NODE_NAME"] = what.pop("node")
+    environment = {**outside, "PUSH_URL": url,
                    **{f"PUSH_{k.upper()}": str(v) for k, v in {"protocol": "parca", "timeout_ms": 60000, **what}.items()}}
     done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -274,5 +323,5 @@ def absent():
 
 
 with Parca() as SERVER:
-    sys.exit(run([*(row(*r) for r in ROWS), summed_twice, values, no_duration, all_or_nothing, too_large, whole_run, by_otlp, odd_profiles, idle, large,
+    sys.exit(run([*(row(*r) for r in ROWS), summed_twice, values, no_duration, sample_labels, counted, node_label, all_or_nothing, too_large, whole_run, by_otlp, odd_profiles, idle, large,
                   late_server, uncertain, at_least_once, absent, deadly]))

@@ -4,6 +4,7 @@
 
 The same rows run against a real server when ANDIRON_PYROSCOPE names one.
 """
+import base64
 import gzip
 import json
 import sys
@@ -82,6 +83,8 @@ ROWS = [
     ("9 bytes", lambda: raw(b"\x1f\x8b\x08\0\0\0\0\0\0"), (500, "gzip reset: unexpected EOF")),
     ("gzip cut off", lambda: raw(gzip.compress(wire.profile())[:40]), (500, "copy to buffer: unexpected EOF")),
     ("text", lambda: raw(b"this is no profile at all"), (500, "proto: ")),
+    ("garbage", lambda: raw(b"\xff" * 40), (500, "proto: ")),
+    ("no period type, no mapping, addresses alone", lambda: push(wire.request(wire.series(labels(), wire.bare(period_type=None)))), OK),
     ("no period type", lambda: one(period_type=None), OK),
     ("no period type and a zero sample", lambda: one([wire.sample([0]), wire.sample([7])], period_type=None),
      (500, "nil pointer dereference")),
@@ -197,6 +200,11 @@ def framing():
     body = wire.request(wire.series(labels(), wire.profile()))
     path = "/push.v1.PusherService/Push"
     assert SERVER._open("POST", path, body, {"Content-Type": "application/x-protobuf"})[0] == 415
+    packed = {"Content-Type": "application/proto", "Content-Encoding": "gzip"}
+    assert SERVER._open("POST", path, gzip.compress(body), packed)[0] == 200
+    series = {"labels": [{"name": n, "value": v} for n, v in labels()],
+              "samples": [{"rawProfile": base64.b64encode(wire.profile()).decode()}]}
+    assert SERVER._open("POST", path, json.dumps({"series": [series]}).encode(), {"Content-Type": "application/json"})[0] == 200
     status, answer = SERVER._open("POST", path, body, {"Content-Type": "application/proto", "Connect-Timeout-Ms": "abc"})
     assert status == 400 and b"parse timeout" in answer, answer
 
@@ -206,6 +214,9 @@ def by_otlp():
     path = "/v1development/profiles"
     assert SERVER._open("POST", path, b"", {"Content-Type": "application/x-protobuf; charset=utf-8"})[0] == 415
     assert SERVER._open("POST", path, b"", {"Content-Type": "application/x-protobuf"})[0] == 200
+    for left_out, status in ((None, 200), ("dictionary", 500), ("scope", 200), ("resource", 200), ("period_type", 400)):
+        message = wire.otlp("s", left_out={left_out})
+        assert SERVER._open("POST", path, message, {"Content-Type": "application/x-protobuf"})[0] == status, left_out
 
 
 def no_range():

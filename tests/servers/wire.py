@@ -50,6 +50,44 @@ def profile(samples=None, strings=STRINGS, types=((1, 2),), period_type=(1, 2), 
     return out + number(12, 10_000_000)
 
 
+def bare(address=0x401000, build_id="", period_type=(1, 2)):
+    """One sample of an address that nobody has named, in no mapping; with a build id in a mapping of that."""
+    strings = ["", "cpu", "nanoseconds", "/bin/gone", build_id]
+    out = piece(1, number(1, 1) + number(2, 2)) + piece(2, sample())
+    if build_id:
+        out += piece(3, number(1, 1) + number(5, 3) + number(6, 4))
+    out += piece(4, number(1, 1) + (number(2, 1) if build_id else b"") + number(3, address))
+    out += b"".join(piece(6, text) for text in strings) + number(9, time.time_ns()) + number(10, 10**10)
+    if period_type:
+        out += piece(11, number(1, period_type[0]) + number(2, period_type[1]))
+    return out + number(12, 1)
+
+
+def fixed(field, value):
+    return varint(field << 3 | 1) + value.to_bytes(8, "little")
+
+
+def otlp(service, values=(7,), times=(), left_out=()):
+    """An ExportProfilesServiceRequest of one sample, less the parts that are left out: "dictionary",
+    "resource", "scope", "period_type"."""
+    now = time.time_ns()
+    texts = ["", "samples", "count", "cpu", "nanoseconds", "work", "/bin/work"]
+    tables = {1: [b"", number(4, 6)], 2: [b"", number(1, 1) + number(2, 64) + piece(3, number(1, 1))],
+              3: [b"", number(1, 5)], 4: [b""], 5: texts, 6: [b""], 7: [b"", piece(1, varint(1))]}
+    dictionary = b"".join(piece(table, entry) for table, entries in tables.items() for entry in entries)
+    one = number(1, 1) + piece(4, b"".join(map(varint, values)))
+    if times:
+        one += piece(5, b"".join((now + t).to_bytes(8, "little") for t in times))
+    body = piece(1, number(1, 1) + number(2, 2)) + piece(2, one) + fixed(3, now) + number(4, 10**10)
+    if "period_type" not in left_out:
+        body += piece(5, number(1, 3) + number(2, 4))
+    body += number(6, 10_000_000)
+    scope = piece(2, body) if "scope" in left_out else piece(1, piece(1, "rows")) + piece(2, body)
+    resource = piece(1, piece(1, piece(1, "service.name") + piece(2, piece(1, service))))
+    whole = piece(1, (b"" if "resource" in left_out else resource) + piece(2, scope))
+    return whole + (b"" if "dictionary" in left_out else piece(2, dictionary))
+
+
 def series(labels, *profiles, packed=True):
     """A RawProfileSeries; profiles are bytes, gzip'd unless not `packed`."""
     out = b"".join(piece(1, piece(1, n) + piece(2, v)) for n, v in labels)
