@@ -295,6 +295,25 @@ static uint32_t add_stack(struct batch_builder *b, uint32_t mapping, uint32_t ro
 	return batch_add_stack(b, frames, depth);
 }
 
+/* The labels of group `g`; how many. */
+static uint32_t add_labels(struct batch_builder *b, const struct test_shape *s, uint32_t g,
+			   uint32_t out[16])
+{
+	struct str rest = str_of(s->labels);
+	char name[64];
+	uint32_t n = 2;
+
+	snprintf(name, sizeof(name), "%s%u", s->prefix ? s->prefix : "s", g);
+	out[0] = batch_add_str_attribute(b, STR("__process_pid__"), STR("1"));
+	out[1] = batch_add_str_attribute(b, STR("service_name"), str_of(name));
+	while (rest.n && n < 16) {
+		struct str value = str_cut(&rest, ','), key = str_cut(&value, '=');
+
+		out[n++] = batch_add_str_attribute(b, key, value);
+	}
+	return n;
+}
+
 const struct andiron_batch *test_batch(const struct test_shape *s)
 {
 	struct batch_builder *b = batch_builder_new();
@@ -312,13 +331,9 @@ const struct andiron_batch *test_batch(const struct test_shape *s)
 	mapping.file = batch_add_string(b, STR("/usr/bin/work"));
 	map_index = batch_add_mapping(b, &mapping);
 	for (uint32_t g = 0; g < s->n_groups; g++) {
-		char name[64];
-		uint32_t labels[2];
+		uint32_t labels[16];
 
-		snprintf(name, sizeof(name), "%s%u", s->prefix ? s->prefix : "s", g);
-		labels[0] = batch_add_str_attribute(b, STR("__process_pid__"), STR("1"));
-		labels[1] = batch_add_str_attribute(b, STR("service_name"), str_of(name));
-		batch_group_begin(b, labels, 2);
+		batch_group_begin(b, labels, add_labels(b, s, g, labels));
 		for (uint32_t r = 0; r < s->n_rows; r++) {
 			struct andiron_row row = {
 				.value = (int64_t)s->samples * PERIOD_NS,

@@ -69,6 +69,7 @@ struct test_shape {
 	uint64_t samples;
 	int64_t end_ns;
 	const char *prefix; /* of the names, NULL: "s" */
+	const char *labels; /* more labels, "name=value,name=value", NULL: none */
 };
 
 /* One reference; ends the test on failure. */

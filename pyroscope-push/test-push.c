@@ -6,6 +6,7 @@
  *   PUSH_URL       the server; none: nothing is done
  *   PUSH_BATCHES, PUSH_SERIES, PUSH_ROWS, PUSH_SAMPLES   what is sent
  *   PUSH_PREFIX    the series are named PREFIX0, PREFIX1, …
+ *   PUSH_LABELS    more labels of each: NAME=VALUE,NAME=VALUE
  *   PUSH_PAUSE_MS  between batches
  *   PUSH_DRAIN_MS, PUSH_TIMEOUT_MS, PUSH_BACKOFF_MS, PUSH_RETRIES
  *   PUSH_CA, PUSH_SERVER_NAME, PUSH_TENANT
@@ -109,6 +110,7 @@ static uint64_t feed(struct writer *w, struct test_host *host, int64_t batches)
 		.n_depth = 20,
 		.samples = (uint64_t)number("PUSH_SAMPLES", 1),
 		.prefix = getenv("PUSH_PREFIX"),
+		.labels = getenv("PUSH_LABELS"),
 	};
 	static const bool never;
 

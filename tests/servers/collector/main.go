@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Collector is an OpenTelemetry Collector for tests, of the parts that profiles
+// pass through in a cluster: the otlp receiver, the k8sattributes processor, and an
+// exporter that keeps what arrived. It is run as any Collector is:
+//
+//	collector --config=FILE --feature-gates=service.profilesSupport
+//
+// Everything but the exporter is OpenTelemetry's own, as pinned in go.mod.
+package main
+
+import (
+	"log"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/k8sattributesprocessor"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
+)
+
+func parts() (otelcol.Factories, error) {
+	kept, attributes, otlp := newJournalFactory(), k8sattributesprocessor.NewFactory(), otlpreceiver.NewFactory()
+	return otelcol.Factories{
+		Receivers:  map[component.Type]receiver.Factory{otlp.Type(): otlp},
+		Processors: map[component.Type]processor.Factory{attributes.Type(): attributes},
+		Exporters:  map[component.Type]exporter.Factory{kept.Type(): kept},
+		Telemetry:  otelconftelemetry.NewFactory(),
+	}, nil
+}
+
+func main() {
+	command := otelcol.NewCommand(otelcol.CollectorSettings{
+		BuildInfo: component.BuildInfo{Command: "collector", Description: "OpenTelemetry Collector for andiron's tests", Version: "1"},
+		Factories: parts,
+		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
+			ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory()}, DefaultScheme: "file",
+		}},
+	})
+	if err := command.Execute(); err != nil {
+		log.Fatal(err)
+	}
+}
