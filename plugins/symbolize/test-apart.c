@@ -99,11 +99,12 @@ static int ask(struct apart *a, const char *name, struct buf *answer)
 
 static void name_is(const struct buf *answer, const char *name)
 {
-	struct str rest = buf_str(answer);
+	struct str rest = buf_str(answer), missing;
 	struct answer_address address;
 	struct answer_head head;
 	struct answer_frame f;
 
+	expect(answer_tail(&rest, &missing) && missing.n == 0);
 	expect(answer_head(&rest, &head));
 	expect_eq(head.n, 2);
 	expect(answer_address(&rest, &address) && address.n_frames == 1);

@@ -274,10 +274,11 @@ TEST(broken_files_are_answered)
 	const struct parser_request q = {
 		.object = 2, .max_bytes = 1u << 20, .fds = {elf_memfd("no ELF", 6), -1, -1, -1}};
 	struct answer_head head;
-	struct str rest;
+	struct str rest, missing;
 
 	expect_eq(parser_run(&p, &q, &answer), 0);
 	rest = buf_str(&answer);
+	expect(answer_tail(&rest, &missing) && missing.n == 0);
 	expect(answer_head(&rest, &head));
 	expect_eq(head.error, -ENOEXEC);
 	expect_str(head.why, "shorter than an ELF header");
