@@ -436,13 +436,22 @@ int session_swap(struct session *s)
 	int r;
 
 	check(retired < SAMPLER_HALVES);
-	config->active = 1 - retired;
-	r = quiesce(s);
+	r = tables_open(&s->tables);
 	if (r != 0)
 		return r;
+	config->active = 1 - retired;
+	r = quiesce(s);
+	if (r != 0) {
+		tables_close(&s->tables);
+		return r;
+	}
 	r = session_drain(s);
 	tables_stacks(&s->tables, retired, s->fn, s->context);
-	return r < 0 ? r : (int)retired;
+	if (r < 0) {
+		tables_close(&s->tables);
+		return r;
+	}
+	return (int)retired;
 }
 
 const struct unwind_kernel *session_memory(const struct session *s)
@@ -500,6 +509,7 @@ struct sampler_counters session_counters(struct session *s, uint32_t half)
 void session_read(struct session *s, uint32_t half, session_count_fn fn, void *context)
 {
 	tables_counts(&s->tables, half, fn, context);
+	tables_close(&s->tables);
 }
 
 static uint64_t map_bytes(int fd)

@@ -79,7 +79,7 @@ int session_swap(struct session *s);
 uint64_t session_taken(const struct session *s);
 /* Its counters, summed over CPUs and cleared. */
 struct sampler_counters session_counters(struct session *s, uint32_t half);
-/* Visits and clears its counts. O(slots). */
+/* Visits and clears its counts, and ends the reading of the half. O(slots). */
 void session_read(struct session *s, uint32_t half, session_count_fn fn, void *context);
 
 /* The memory that stacks are walked by, for the store of unwind tables; lives as long as

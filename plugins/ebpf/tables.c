@@ -63,25 +63,37 @@ static void unmap_one(void *p, size_t bytes)
 
 int tables_map(struct tables *t, int cpus, int slots, int logs)
 {
+	t->slots_fd = slots;
+	t->logs_fd = logs;
+	return map_one(cpus, t->n_cpus * sizeof(*t->cpus), &t->cpus);
+}
+
+int tables_open(struct tables *t)
+{
 	size_t halves = (size_t)t->n_tables * SAMPLER_HALVES;
-	int r = map_one(cpus, t->n_cpus * sizeof(*t->cpus), &t->cpus);
+	int r = map_one(t->slots_fd, halves * slots_bytes(t), &t->slots);
 
 	if (r == 0)
-		r = map_one(slots, halves * slots_bytes(t), &t->slots);
-	if (r == 0)
-		r = map_one(logs, halves * tables_log_bytes(t), &t->logs);
+		r = map_one(t->logs_fd, halves * tables_log_bytes(t), &t->logs);
 	if (r != 0)
-		tables_unmap(t);
+		tables_close(t);
 	return r;
+}
+
+void tables_close(struct tables *t)
+{
+	size_t halves = (size_t)t->n_tables * SAMPLER_HALVES;
+
+	unmap_one(t->slots, halves * slots_bytes(t));
+	unmap_one(t->logs, halves * tables_log_bytes(t));
+	t->slots = NULL;
+	t->logs = NULL;
 }
 
 void tables_unmap(struct tables *t)
 {
-	size_t halves = (size_t)t->n_tables * SAMPLER_HALVES;
-
+	tables_close(t);
 	unmap_one(t->cpus, t->n_cpus * sizeof(*t->cpus));
-	unmap_one(t->slots, halves * slots_bytes(t));
-	unmap_one(t->logs, halves * tables_log_bytes(t));
 	*t = (struct tables){0};
 }
 
@@ -118,7 +130,7 @@ void tables_stacks(struct tables *t, uint32_t half, tables_record_fn fn, void *c
 {
 	size_t words = tables_log_bytes(t) / sizeof(uint64_t);
 
-	check(half < SAMPLER_HALVES);
+	check(half < SAMPLER_HALVES && t->logs);
 	for (uint32_t cpu = 0; cpu < t->n_tables; cpu++) {
 		const uint64_t *log = t->logs + (cpu * SAMPLER_HALVES + half) * words;
 		uint32_t *end = &t->cpus[cpu].books[half].n_words;
@@ -138,7 +150,7 @@ void tables_stacks(struct tables *t, uint32_t half, tables_record_fn fn, void *c
 
 void tables_counts(struct tables *t, uint32_t half, tables_count_fn fn, void *context)
 {
-	check(half < SAMPLER_HALVES);
+	check(half < SAMPLER_HALVES && t->slots);
 	for (uint32_t cpu = 0; cpu < t->n_tables; cpu++) {
 		struct sampler_slot *slots =
 			t->slots + (size_t)(cpu * SAMPLER_HALVES + half) * t->n_slots;

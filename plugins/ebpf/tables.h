@@ -2,8 +2,8 @@
 /*
  * The memory that the sampling program shares with us: what each CPU counted,
  * and the stacks it wrote down (bpf/sampler.h). Plain memory, no system calls
- * after it is mapped. The functions on a half want it quiet: retired, and no
- * program running that saw it active.
+ * after it is mapped; slots and logs, megabytes of it, are mapped only while a half is read. The
+ * functions on a half want it quiet: retired, and no program running that saw it active.
  */
 #ifndef EBPF_TABLES_H
 #define EBPF_TABLES_H
@@ -15,8 +15,9 @@
 
 struct tables {
 	struct sampler_cpu *cpus;
-	struct sampler_slot *slots; /* n_slots for each CPU and half */
-	uint64_t *logs;             /* n_words + SAMPLER_LOG_SPARE for each CPU and half */
+	struct sampler_slot *slots; /* n_slots for each CPU and half; NULL while not open */
+	uint64_t *logs;             /* n_words + SAMPLER_LOG_SPARE for each CPU and half; the same */
+	int slots_fd, logs_fd;      /* borrowed */
 	uint32_t n_cpus;            /* possible ones */
 	uint32_t n_tables;          /* CPUs that have slots and logs */
 	uint32_t n_slots;           /* a power of two */
@@ -38,9 +39,14 @@ void tables_size(struct tables *t, uint32_t n_cpus, uint32_t n_tables, uint64_t 
 /* Bytes of the log of one CPU and half. */
 size_t tables_log_bytes(const struct tables *t);
 
-/* Maps the three; 0 or a negative errno, nothing mapped then. */
+/* Maps the first of the three maps and keeps the descriptors of the others, which are borrowed; 0 or a negative
+ * errno, nothing mapped then. */
 int tables_map(struct tables *t, int cpus, int slots, int logs);
 void tables_unmap(struct tables *t);
+/* Maps the others, for tables_stacks and tables_counts; 0 or a negative errno, nothing mapped then. Some 100 us for
+ * 4 MB. Close when they are read. */
+int tables_open(struct tables *t);
+void tables_close(struct tables *t);
 
 /* The half's counters, summed over CPUs, and cleared. */
 struct sampler_counters tables_counters(struct tables *t, uint32_t half);
