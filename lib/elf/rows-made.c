@@ -25,6 +25,12 @@ static const uint8_t sigreturn_x86[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0
 /* mov x8, #139; svc #0 */
 static const uint8_t sigreturn_arm[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
 
+/* syscall; test %eax, %eax; jne .+15; xor %ebp, %ebp; pop %rdi; call *%r9; …: musl's clone, whose new thread runs from
+ * behind the jump up to the old one's `ret`. */
+static const uint8_t clone_musl[] = {0x0f, 0x05, 0x85, 0xc0, 0x75, 0x0f, 0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1};
+
+#define OVERLAP (sizeof(clone_musl) - 1) /* of pieces that are searched for these */
+
 /* From the stack pointer to what UNWIND_CFA_SIGNAL points to: struct ucontext up to r8 of its
  * sigcontext; struct siginfo, and struct ucontext up to its regs[0]. */
 #define SIGNAL_OFFSET_X86 40
@@ -85,7 +91,28 @@ static void find_trampolines(struct rows_made *made, const struct rows_machine *
 	}
 }
 
-/* Looks through a segment in pieces that overlap by a trampoline's length. */
+static uint64_t thread_rule(void)
+{
+	return unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_CHILD, UNWIND_RA_CFA, UNWIND_FP_SAME, 8);
+}
+
+static void find_clones(struct rows_made *made, const struct rows_machine *m, const uint8_t *p, size_t n,
+			uint64_t address)
+{
+	if (m->machine != EM_X86_64)
+		return;
+	for (const uint8_t *at = p; (at = memmem(at, n - (size_t)(at - p), clone_musl, sizeof(clone_musl)));
+	     at += sizeof(clone_musl)) {
+		uint64_t behind = address + (uint64_t)(at - p) + 2; /* the system call */
+
+		add(made, behind, behind + 4, thread_rule());
+		add(made, behind + 4, behind + 4 + 15, unwind_rule(0, UNWIND_CFA_END, 0, 0, 0));
+		add(made, behind + 4 + 15, behind + 4 + 16,
+		    unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_REG, 0, UNWIND_FP_SAME, 8));
+	}
+}
+
+/* Looks through a segment in pieces that overlap. */
 static int scan_segment(struct rows_made *made, const struct rows_machine *m,
 			const struct elf_file *f, size_t segment)
 {
@@ -106,9 +133,10 @@ static int scan_segment(struct rows_made *made, const struct rows_machine *m,
 		if (r < 0)
 			return r;
 		find_trampolines(made, m, chunk, n, address + at);
+		find_clones(made, m, chunk, n, address + at);
 		if (n == left)
 			break;
-		at += n - (sizeof(sigreturn_x86) - 1);
+		at += n - OVERLAP;
 	}
 	return 0;
 }
@@ -208,6 +236,52 @@ static int make_plt(struct rows_made *made, const struct rows_machine *m, const 
 	return x86 ? make_plt_x86(made, f, s) : make_plt_arm(made, f, s);
 }
 
+/* .init and .fini, as linkers put them together out of pieces that have no description: sub $8, %rsp; …;
+ * add $8, %rsp; ret. */
+static int make_end(struct rows_made *made, const struct elf_file *f, uint64_t address)
+{
+	static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa}, first[] = {0x48, 0x83, 0xec, 0x08},
+			     last[] = {0x48, 0x83, 0xc4, 0x08, 0xc3};
+	const uint64_t outside = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_REG, 0, UNWIND_FP_SAME, 8);
+	const uint64_t within = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_REG, 0, UNWIND_FP_SAME, 16);
+	uint8_t code[ENTRY_BYTES] = {0};
+	const uint8_t *end;
+	size_t head, n;
+	int r = read_code(f, address, code, sizeof(code));
+
+	head = memcmp(code, landing, sizeof(landing)) == 0 ? sizeof(landing) : 0;
+	if (r <= 0 || memcmp(code + head, first, sizeof(first)) != 0)
+		return r < 0 ? r : 0;
+	head += sizeof(first);
+	end = memmem(code + head, (size_t)r > head ? (size_t)r - head : 0, last, sizeof(last));
+	if (!end)
+		return 0;
+	n = (size_t)(end - code) + sizeof(last);
+	add(made, address, address + head, outside);
+	add(made, address + head, address + n - 1, within);
+	add(made, address + n - 1, address + n, outside);
+	return 0;
+}
+
+static int make_ends(struct rows_made *made, const struct elf_file *f)
+{
+	Elf64_Dyn entries[64];
+	int r = 0;
+
+	for (size_t i = 0; i < f->n_segments; i++) {
+		struct elf_range range = elf_segment_bytes(f, i);
+		size_t n = range.size < sizeof(entries) ? (size_t)range.size : sizeof(entries);
+
+		if (f->segments[i].p_type != PT_DYNAMIC)
+			continue;
+		r = file_pread(f->fd, entries, n, range.offset);
+		for (size_t k = 0; r == 0 && k < n / sizeof(entries[0]); k++)
+			if (entries[k].d_tag == DT_INIT || entries[k].d_tag == DT_FINI)
+				r = make_end(made, f, entries[k].d_un.d_ptr);
+	}
+	return r;
+}
+
 /* syscall; test %rax, %rax; jl …; je +1; ret: as glibc's clone and clone3 have it, without a
  * description, since that of the one thread would be wrong of the other. */
 uint64_t rows_made_thread(const struct rows_machine *m, const struct elf_file *f, uint64_t from,
@@ -226,7 +300,7 @@ uint64_t rows_made_thread(const struct rows_machine *m, const struct elf_file *f
 	if (n != (int)sizeof(code) || memcmp(code, before, sizeof(before)) != 0 ||
 	    memcmp(code + sizeof(before) + 1, behind, sizeof(behind)) != 0)
 		return 0;
-	return unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_CHILD, UNWIND_RA_CFA, UNWIND_FP_SAME, 8);
+	return thread_rule();
 }
 
 /* Where the program is entered nobody has called. */
@@ -254,6 +328,8 @@ int rows_made_find(struct rows_made *ret_signal, struct rows_made *ret_rest,
 		r = scan_text(ret_signal, m, f);
 	if (r == 0)
 		r = make_plt(ret_rest, m, f);
+	if (r == 0 && m->machine == EM_X86_64)
+		r = make_ends(ret_rest, f);
 	/* Of programs without an interpreter all code is looked at (rows-gaps.h), the entry with
 	 * it. */
 	if (r == 0 && (has_interpreter(f) || m->machine != EM_X86_64))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows for code that no table describes and that is known by its bytes: what signal handlers
- * return to, where a program is entered, and procedure linkage tables of linkers that describe
+ * return to, where a program is entered or a thread begins, what runs at the start and the end of a file's use, and procedure linkage tables of linkers that describe
  * none.
  *
  * Sources: the kernel's arch/x86/kernel/signal_64.c and arch/arm64/kernel/vdso/sigreturn.S (the

@@ -184,10 +184,14 @@ static uint64_t by_frames(const struct rows_machine *m)
 /* What is left of a gap. */
 static int put_rest(struct reader *r, uint64_t to)
 {
-	bool foreign = to != UINT64_MAX && r->any_held && to - r->done >= FOREIGN;
+	bool foreign;
 	struct rows_words words = {0};
 	int result = 0;
 
+	/* Who is in the system call that ends a trampoline stands behind it. */
+	if (r->any_held && unwind_rule_cfa(r->held.rule) == UNWIND_CFA_SIGNAL && r->done < to)
+		r->done++;
+	foreign = to != UINT64_MAX && r->any_held && to - r->done >= FOREIGN;
 	if (foreign)
 		words.rule = by_frames(r->machine);
 	else if (r->gaps.file)
