@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "probe.h"
+#include "probe-walker.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -254,25 +255,20 @@ static void check_kernel_names(struct precheck *p)
 	fix(point, "sysctl -w kernel.kptr_restrict=1");
 }
 
-/* Which walker of native stacks this kernel gets; the sampler asks for the same in its own way. */
+/* Which walker of native stacks this kernel gets. */
 static void check_walker(struct precheck *p)
 {
 	struct point *point = add(p, "walker");
-	struct probe_kernel k = probe_kernel();
+	struct probe_walker w;
 
-	if (probe_kernel_below(&k, 5, 17))
-		say(point, POINT_NOTE,
-		    "stacks of up to %d frames; memory that is not present is asked for, and "
-		    "found by a later sample",
-		    12 * 33);
-	else if (probe_kernel_below(&k, 6, 18))
-		say(point, POINT_OK,
-		    "stacks of up to 1,024 frames in one loop; memory that is not present is asked for, "
-		    "and found by a later sample");
-	else
-		say(point, POINT_OK,
-		    "stacks of up to 1,024 frames in one loop; memory that is not present, and processes "
-		    "that are new, are looked at in the thread itself (task work)");
+	if (!is_known(p, point))
+		return;
+	w = probe_walker();
+	say(point, w.loop ? POINT_OK : POINT_NOTE, "stacks of up to %s; %s",
+	    w.loop ? "1,024 frames in one loop" : "396 frames",
+	    w.loop && w.task_work ? "memory that is not present, and processes that are new, are looked at in the "
+				    "thread itself (task work)" :
+				    "memory that is not present is asked for, and found by a later sample");
 }
 
 static void check_cgroups(struct precheck *p)

@@ -53,6 +53,24 @@ def doctor():
 
 
 @case
+def doctor_asks_the_kernel():
+    """Which walker there is follows from what the kernel has, not from its number: with types that tell of no task work there is none."""
+    need_root()
+    types, name = "/sys/kernel/btf/vmlinux", b"bpf_task_work_schedule_resume"
+    with open(types, "rb") as real, open("types", "wb") as other:
+        text = real.read()
+        other.write(text.replace(name, name.replace(b"bpf", b"not")))
+
+    def says(*command):
+        found = json.loads(run(*command, "doctor", "--json").expect(0).out)
+        return next(p["text"] for p in found["points"] if p["name"] == "walker")
+
+    assert ("task work" in says(ANDIRON)) == (name in text), says(ANDIRON)
+    without = says(need("unshare", "util-linux"), "-m", "sh", "-c", f'mount --bind types {types} && exec "$0" "$@"', ANDIRON)
+    assert "frames" in without and "task work" not in without, without
+
+
+@case
 def not_root():
     """Without root: one message with the command to paste; nothing is run."""
     need_root()
