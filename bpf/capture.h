@@ -16,6 +16,17 @@
 #define CAPTURE_SP UNWIND_X86_RSP
 #endif
 
+/* unwind_layout() of a task's image; 0 where it has none, or exec has not finished it. */
+static __always_inline __u64 capture_layout(struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	__u64 start_code = mm ? BPF_CORE_READ(mm, start_code) : 0;
+
+	return start_code ? unwind_layout(start_code, BPF_CORE_READ(mm, arg_start),
+					  BPF_CORE_READ(mm, start_stack)) :
+			    0;
+}
+
 /* All of a capture but the stack: of this CPU's sample, whose stack record is at w->head. */
 static __always_inline int capture_fill(struct sampler_capture *capture, __u32 cpu)
 {

@@ -139,12 +139,17 @@ static long later_more(__u32 i, struct sampler_capture **capture)
 	return c->n < SAMPLER_CAPTURE_BYTES;
 }
 
-/* In the thread itself; may sleep. The first part is taken last: all have one buffer. */
+/* In the thread itself; may sleep. The first part is taken last: all have one buffer. Who was sampled in exec has
+ * another image by now, whose mappings and stack would be taken for those of the sample. */
 static int later_run(struct bpf_map *map, void *key, void *value)
 {
 	struct later *l = value;
 	struct sampler_capture *c = &l->capture;
 
+	if (capture_layout((struct task_struct *)bpf_get_current_task()) != c->layout) {
+		l->busy = 0;
+		return 0;
+	}
 	if (c->end == UNWIND_END_NEW || c->end == UNWIND_END_NO_MAPPING)
 		later_send_mappings(l);
 	bpf_loop(SAMPLER_CAPTURE_PARTS - 1, later_more, &c, 0);

@@ -22,6 +22,7 @@
 #include "sampler.h"
 #include "sampler-maps.h"
 #include "unwind-tables.h"
+#include "capture.h"
 #include "registers.h"
 
 #define SAMPLER_INLINE static __always_inline
@@ -242,13 +243,7 @@ SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task)
  * registers are the former one's then. */
 SAMPLER_INLINE __u64 h_layout(struct sampler_context *c)
 {
-	struct task_struct *task = c->task;
-	struct mm_struct *mm = BPF_CORE_READ(task, mm);
-	__u64 start_code = mm ? BPF_CORE_READ(mm, start_code) : 0;
-
-	return start_code ? unwind_layout(start_code, BPF_CORE_READ(mm, arg_start),
-					  BPF_CORE_READ(mm, start_stack)) :
-			    0;
+	return capture_layout(c->task);
 }
 
 SAMPLER_INLINE void h_parent(struct sampler_context *c, struct sampler_process_key *key)
@@ -283,8 +278,6 @@ SAMPLER_INLINE __u32 h_registers(struct sampler_context *c, const struct sampler
 		return UNWIND_END_NOTHING;
 	return take_registers(w, &copy);
 }
-
-#include "capture.h"
 
 /* Counts the sample, and takes care that a stack that could not be walked here can be elsewhere. */
 SAMPLER_INLINE int finish(struct bpf_perf_event_data *event, __u32 cpu)
