@@ -4,6 +4,7 @@
 
 #include "answer.h"
 #include "clean.h"
+#include "compiled.h"
 #include "demangle.h"
 
 #include "base/check.h"
@@ -141,14 +142,18 @@ static int get(struct parser *p, const struct parser_request *q, struct parser_k
 	return r;
 }
 
-/* A name of the source is shown as it is; a linked one as people read it. */
-static int put_frame(struct parser *p, const struct dwarf_frame *frame, uint32_t demangle_as,
-		     struct buf *answer)
+/* A name of the source is shown as it is; a linked one as people read it; what a runtime tells as
+ * other profilers show it. */
+static int put_frame(struct parser *p, const struct dwarf_frame *frame, enum tables_source source,
+		     uint32_t demangle_as, struct buf *answer)
 {
 	struct str raw = dwarf_frame_text(&p->frames, frame->function);
 	struct answer_frame f = {
 		.line = frame->line, .column = frame->column, .start_line = frame->start_line};
-	int r = frame->linked ? demangle(raw, demangle_as, &p->readable) : 0;
+	struct str file = dwarf_frame_text(&p->frames, frame->file);
+	int r = source == FROM_JIT ? compiled_name(raw, &p->readable, &file)
+		: frame->linked   ? demangle(raw, demangle_as, &p->readable)
+				  : 0;
 
 	if (r < 0)
 		return r;
@@ -156,8 +161,8 @@ static int put_frame(struct parser *p, const struct dwarf_frame *frame, uint32_t
 		raw = STR("[inlined]");
 	f.linked = clean_name(raw, &p->clean_linked);
 	f.name = r ? clean_name(buf_str(&p->readable), &p->clean_name) : f.linked;
-	f.file = clean_name(dwarf_frame_text(&p->frames, frame->file), &p->clean_file);
-	if (!f.name.p || !f.linked.p || (frame->file.n && !f.file.p))
+	f.file = clean_name(file, &p->clean_file);
+	if (!f.name.p || !f.linked.p || (file.n && !f.file.p))
 		return -ENOMEM;
 	return answer_put_frame(answer, &f);
 }
@@ -185,7 +190,7 @@ static int put_address(struct parser *p, struct tables *t, uint64_t address,
 	/* Of too many the innermost go: what is left is a path to the root. */
 	for (size_t i = p->frames.list.n - a.n_frames; r == 0 && a.n_frames && i < p->frames.list.n;
 	     i++)
-		r = put_frame(p, &p->frames.list.p[i], q->demangle, answer);
+		r = put_frame(p, &p->frames.list.p[i], source, q->demangle, answer);
 	return r;
 }
 

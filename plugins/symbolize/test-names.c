@@ -2,6 +2,7 @@
 /* Tests of names: demangling in its degrees, cleaning, and both with what a
  * stranger may write. */
 #include "clean.h"
+#include "compiled.h"
 #include "demangle.h"
 #include "simplify.h"
 
@@ -397,4 +398,39 @@ TEST(any_bytes_become_utf8)
 		expect(str_utf8(s));
 	}
 	buf_free(&scratch);
+}
+
+static void compiled_is(const char *told, const char *name, const char *file)
+{
+	struct str found = STR("");
+	struct buf out = BUF_NULL;
+	int r = compiled_name(str_of(told), &out, &found);
+
+	expect_eq(r, *name != 0);
+	expect_str(buf_str(&out), name);
+	expect_str(found, file);
+	buf_free(&out);
+}
+
+/* What runtimes tell is shown in one form for each language; what is in none is left as it is. */
+TEST(names_of_runtimes_have_their_languages_form)
+{
+	compiled_is("py::inner:/app/a.py", "/app/a.py:inner", "/app/a.py");
+	compiled_is("py::A.f.<locals>.<lambda>:<frozen x>", "<frozen x>:A.f.<locals>.<lambda>",
+		    "<frozen x>");
+	compiled_is("int org.foo.Bar.baz(long, java.lang.String)", "org.foo.Bar.baz", "");
+	compiled_is("void Spin.main(java.lang.String[])", "Spin.main", "");
+	compiled_is("java.lang.Object java.util.HashMap.get(java.lang.Object)",
+		    "java.util.HashMap.get", "");
+	compiled_is("py::", "", "");
+	compiled_is("py::inner:", "", "");
+	compiled_is("py:::x", "", "");
+	compiled_is("JS:*outer /tmp/a.js:3:10", "", "");
+	compiled_is("StubRoutines (1)", "", "");
+	compiled_is("vtable stub", "", "");
+	compiled_is("Interpreter", "", "");
+	compiled_is("f(x)", "", "");
+	compiled_is("", "", "");
+	compiled_is("(", "", "");
+	compiled_is(" ()", "", "");
 }
