@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Names, lines and inlined calls, of programs as they are: stripped, or with debug information; and the process that reads them."""
+import glob
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 
 from running import Agent
 from tap import ANDIRON, WORKLOAD, Background, Skip, andiron, case, main, need_root, read, run, until, write
@@ -260,7 +262,7 @@ def java():
         run("jcmd", str(jvm.pid), "Compiler.perfmap").expect(0)
         said = record("after.folded")
         assert "perfmap" not in said, said
-        assert re.search(r"(int )?Spin\.(outer|inner|main)\S* \d\d", read("after.folded")), read("after.folded")[-3000:]
+        assert re.search(r";Spin\.(outer|inner|main)(;Spin\.\w+)* \d\d", read("after.folded")), read("after.folded")[-3000:]
         agent.until_metric("andiron_symbolize_frames_resolved_total", 1, 'source="jit"')
         agent.stop()
     os.unlink(f"/tmp/perf-{jvm.pid}.map")
@@ -284,6 +286,21 @@ profile.file "out" {
 def one_process(pid, path, labels="", file=""):
     """A configuration that samples this process; its target may have more labels, the file more arguments."""
     return write(f"{pid}.alloy", ONE % (pid, labels, path, file))
+
+
+PYTHON = """
+import time
+def inner(n):
+    x = 1
+    for i in range(n):
+        x = (x * 31 + i) % 1000003
+    return x
+def outer(n):
+    return sum([inner(n) for _ in range(20)])
+end = time.process_time() + 2
+while time.process_time() < end:
+    outer(2000)
+"""
 
 
 DEBUGINFOD = """
@@ -392,9 +409,45 @@ def hidden_by_a_runtime():
     need_root()
     if shutil.which("node"):
         write("b.js", JAVASCRIPT)
-        andiron("record", "-F", "199", "-d", "3s", "-o", "b.pb.gz", "--", "node", "b.js").expect(0, "--perf-basic-prof")
+        # Also where nobody asks for a pprof file.
+        andiron("record", "-F", "199", "-d", "3s", "-o", "b.html", "--", "node", "b.js").expect(0, "--perf-basic-prof")
+        said = andiron("record", "-F", "199", "-d", "3s", "-o", "b.html", "--", "node", "--perf-basic-prof", "b.js").expect(0, "wrote")
+        assert "without names" not in said.err, said.err
+    write("loop.py", PYTHON)
+    andiron("record", "-F", "199", "-o", "loop.folded", "--", system_python(), "loop.py").expect(0, "python3 -X perf")
+    assert "loop.py" not in read("loop.folded"), read("loop.folded")[-2000:]
     build_c("-g")
     assert "hides" not in andiron("record", "-F", "199", "-o", "c.pb.gz", "--", "./twist").expect(0).err
+
+
+def system_python():
+    return "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+
+
+def pythons(oldest):
+    """Pythons of at least that minor version, on PATH or kept by pyenv."""
+    named = [shutil.which(f"python3.{minor}") for minor in range(oldest, 20)]
+    kept = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))
+    for path in [shutil.which("python3"), *named, *kept]:
+        if path and run(path, "-c", f"import sys; sys.exit(sys.version_info < (3, {oldest}))").code == 0:
+            yield path
+
+
+@case
+def python():
+    """Who follows the advice sees Python functions, and is told nothing more; `-X perf_jit` tells them when its buffer is full, or Python ends."""
+    need_root()
+    found = list(pythons(12))
+    if not found:
+        raise Skip("needs Python 3.12: install python3.12")
+    write("loop.py", PYTHON)
+    tries = [(found[0], "perf"), *((path, "perf_jit") for path in list(pythons(13))[:1])]
+    for path, how in tries:
+        said = andiron("record", "-F", "199", "-o", "loop.folded", "--", path, "-X", how, "loop.py").expect(0, "wrote").err
+        assert "hides" not in said or how == "perf_jit", said
+        # As "file:function"; its callers only where Python keeps frame pointers.
+        assert re.search(r"/loop\.py:inner;.*_PyEval_EvalFrameDefault\S* \d+$", read("loop.folded"), re.MULTILINE), (how, read("loop.folded")[-2000:])
+    print("#", *(f"{os.path.realpath(path)} -X {how}" for path, how in tries))
 
 
 def children_of(pid, words):
