@@ -179,11 +179,18 @@ static void publish(void *context)
 		say_healthy(d);
 }
 
+static void publish_soon(struct discovery *d)
+{
+	int64_t wait = d->not_before_ns - clock_mono();
+
+	if (!d->timer)
+		publish_after(d, wait > 0 ? wait : 0);
+}
+
 static void on_changed(void *context)
 {
 	struct discovery *d = context;
 	struct session *s = d->session;
-	int64_t wait;
 
 	if (!s->complete) {
 		if (!all_synced(s) || store_sweep_below(&d->store, s->first_space) < 0)
@@ -191,10 +198,15 @@ static void on_changed(void *context)
 		s->complete = true;
 		publisher_use(&d->publisher, s->settings.role, &s->settings.options);
 	}
-	if (d->timer)
-		return;
-	wait = d->not_before_ns - clock_mono();
-	publish_after(d, wait > 0 ? wait : 0);
+	publish_soon(d);
+}
+
+void discovery_resend(struct discovery *d)
+{
+	if (d->publisher.generation == 0)
+		return; /* what comes will be all there is */
+	publisher_again(&d->publisher);
+	publish_soon(d);
 }
 
 static void on_state(void *context)

@@ -30,6 +30,9 @@ void discovery_free(struct discovery *d);
  * lists are complete. On failure the old ones go on. */
 int discovery_update(struct discovery *d, const struct andiron_value *args, struct error *err);
 
+/* All targets that are published are published again, soon. */
+void discovery_resend(struct discovery *d);
+
 struct discovery_counts {
 	struct watch_counts kinds[N_KINDS];
 	size_t objects[N_KINDS]; /* that are known */

@@ -61,6 +61,13 @@ static int32_t update(void *arg, const struct andiron_value *args, struct andiro
 	return err.code ? abi_error(self->context.host, ret_err, &err) : r;
 }
 
+static void resend(void *arg, const char *export_name)
+{
+	struct instance *self = arg;
+
+	discovery_resend(self->discovery);
+}
+
 static void stop(void *arg)
 {
 	struct instance *self = arg;
@@ -175,6 +182,7 @@ static const struct andiron_component kubernetes = {
 	.stop = stop,
 	.destroy = destroy,
 	.metrics = metrics,
+	.resend = resend,
 };
 
 static const struct andiron_component *const components[] = {&kubernetes};

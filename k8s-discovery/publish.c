@@ -22,6 +22,11 @@ void publisher_use(struct publisher *p, const struct role *role,
 	p->rebuild = true;
 }
 
+void publisher_again(struct publisher *p)
+{
+	p->rebuild = true;
+}
+
 static struct builder builder_of(struct publisher *p)
 {
 	return (struct builder){p->store, p->options, &p->rows};
@@ -145,11 +150,11 @@ static void add_rows(struct publisher *p, struct update_builder *u, uint32_t slo
  * (into counts), so that what follows knows how many rows each has. */
 static size_t fill(struct publisher *p, struct update_builder *u, uint16_t *counts)
 {
-	size_t n = 0;
+	size_t n = 0, rows = 0;
 
-	while (n < p->store->dirty.n && n < PUBLISH_ROWS && u->rows.n < PUBLISH_ROWS &&
-	       !u->failed) {
+	while (n < p->store->dirty.n && n < PUBLISH_ROWS && rows < PUBLISH_ROWS && !u->failed) {
 		add_rows(p, u, p->store->dirty.p[n], true);
+		rows += p->rows.rows.n;
 		counts[n++] = (uint16_t)p->rows.rows.n;
 	}
 	u->n_added = u->rows.n;

@@ -34,6 +34,9 @@ void publisher_fini(struct publisher *p);
 void publisher_use(struct publisher *p, const struct role *role,
 		   const struct role_options *options);
 
+/* All that is published is to be published again, as it is. */
+void publisher_again(struct publisher *p);
+
 /*
  * The next update with one reference; the first one is a SNAPSHOT, and is made
  * even if it is empty. *ret is NULL if nothing has changed; *ret_more tells

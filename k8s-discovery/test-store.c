@@ -194,6 +194,49 @@ TEST(many_targets_are_many_updates)
 	end(&w);
 }
 
+static void late(void *context, int change, struct target_row *row)
+{
+	expect_eq(change, TARGET_ADDED);
+	++*(size_t *)context;
+}
+
+/* All again: whoever has the targets sees no change, and who begins with an empty
+ * snapshot has all of them afterwards; in as many updates, and only once. */
+TEST(all_targets_again)
+{
+	struct target_table *table = target_table_new();
+	struct andiron_targets none = {.size = sizeof(none), .flags = ANDIRON_TARGETS_SNAPSHOT};
+	const struct andiron_targets *update = NULL;
+	size_t n_late = 0, n_updates = 0;
+	bool more = true;
+	struct world w;
+	char name[16];
+
+	begin(&w, &(struct role_options){0});
+	for (int i = 0; i < 3000; i++) {
+		snprintf(name, sizeof(name), "p%d", i);
+		set_pod(&w.store, 0, name, 2, "n");
+	}
+	publish(&w);
+	none.producer = w.publisher.producer;
+	none.generation = w.publisher.generation;
+	expect_eq(target_table_apply(table, &none, late, &n_late), 0);
+	publisher_again(&w.publisher);
+	for (; more; n_updates++) {
+		expect_eq(publisher_next(&w.publisher, &update, &more), 0);
+		expect_eq(update->n_added, 0);
+		expect(update->n_rows <= PUBLISH_ROWS + 2);
+		expect_eq(target_table_apply(table, update, late, &n_late), 0);
+		update->release(update->owner);
+	}
+	expect_eq(n_late, 6000);
+	expect(n_updates >= 6000 / (2 * PUBLISH_ROWS));
+	expect_eq(publisher_next(&w.publisher, &update, &more), 0);
+	expect(!update);
+	target_table_free(table);
+	end(&w);
+}
+
 /* The store against a plain array of what must be in it. */
 TEST(store_agrees_with_a_model)
 {

@@ -121,6 +121,7 @@ static int open_session(struct targets_run *run, struct plan *plan, struct error
 		.verb = "targets",
 		.host = {.log_level = ANDIRON_LOG_ERROR,
 			 .log_fd = STDERR_FILENO,
+			 .keep_targets = true,
 			 .without_services = true},
 		.signal = signalled,
 		.context = run,

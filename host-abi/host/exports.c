@@ -2,16 +2,32 @@
 /* Exports and their edges. Contracts in exports.h. */
 #include "host/exports.h"
 
+#include "abi/target-feed.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "host/instance.h"
 
 #include <errno.h>
 
-int export_init(struct export *e, const char *name)
+/* The owner says all again, on its strand. */
+static void again(struct job *job)
 {
-	*e = (struct export){.name = name, .table = target_table_new()};
-	if (!e->table)
+	struct export *e = container_of(job, struct export, again);
+	struct instance *i = e->owner;
+
+	pthread_mutex_lock(&e->lock);
+	e->asked = false;
+	pthread_mutex_unlock(&e->lock);
+	if (i->stage == STAGE_LIVE || i->stage == STAGE_STARTING)
+		i->component->resend(i->self, e->name);
+}
+
+int export_init(struct export *e, const char *name, struct instance *owner, bool keep)
+{
+	*e = (struct export){.name = name, .owner = owner, .again.light = again};
+	if (keep || !owner)
+		e->table = target_table_new();
+	if ((keep || !owner) && !e->table)
 		return -ENOMEM;
 	pthread_mutex_init(&e->lock, NULL);
 	return 0;
@@ -25,7 +41,18 @@ void export_fini(struct export *e)
 	pthread_mutex_destroy(&e->lock);
 }
 
-/* Everything there is, as snapshots. The lock is held. */
+/* Once, however many ask until it begins. What was never filled is not asked for. The
+ * lock is held. */
+static void ask_again(struct export *e)
+{
+	if (e->asked || !e->generations.n)
+		return;
+	/* A strand that is closed belongs to one that ends: its targets go. */
+	e->asked = strand_submit(&e->owner->strand, &e->again);
+}
+
+/* Everything there is, as snapshots: from the table, or empty and then filled by
+ * the owner. The lock is held. */
 static bool send_snapshots(struct export *e, const struct target_edge *edge)
 {
 	vec_each (&e->generations, g) {
@@ -38,6 +65,8 @@ static bool send_snapshots(struct export *e, const struct target_edge *edge)
 		if (!sent)
 			return false;
 	}
+	if (!e->table)
+		ask_again(e);
 	return true;
 }
 
@@ -87,7 +116,10 @@ static int apply(struct export *e, const struct andiron_targets *update)
 		return -EINVAL;
 	}
 	check(g->producer == update->producer);
-	r = target_table_apply(e->table, update, no_change, NULL);
+	if (e->table)
+		r = target_table_apply(e->table, update, no_change, NULL);
+	else
+		r = target_update_sound(update) ? 0 : -EINVAL;
 	if (r == 0)
 		g->generation = update->generation;
 	else if (n < e->generations.n)
@@ -115,6 +147,20 @@ void export_attach(struct export *e, struct instance *to)
 	vec_each (&e->edges, edge)
 		if (edge->to == to && edge->state == EDGE_WAITING)
 			edge->state = send_snapshots(e, edge) ? EDGE_LIVE : EDGE_STALE;
+	pthread_mutex_unlock(&e->lock);
+}
+
+void export_again(struct export *e, struct instance *to, const char *port)
+{
+	pthread_mutex_lock(&e->lock);
+	vec_each (&e->edges, edge) {
+		if (edge->to != to || edge->state == EDGE_WAITING || strcmp(edge->port, port) != 0)
+			continue;
+		if (!e->table && edge->state == EDGE_LIVE)
+			ask_again(e);
+		else
+			edge->state = send_snapshots(e, edge) ? EDGE_LIVE : EDGE_STALE;
+	}
 	pthread_mutex_unlock(&e->lock);
 }
 

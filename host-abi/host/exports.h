@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A list of targets that others refer to: a component's export, or one written
- * out in the file. It keeps the rows as they are now, so that a consumer that
- * begins late gets a snapshot and from then on the differences.
+ * out in the file. A consumer that begins late gets all rows there are, and from
+ * then on the differences.
+ *
+ * Where its rows come from: of a component that can say them again (`resend`)
+ * nothing is kept, and an empty snapshot is followed by what it says. For all
+ * others the export keeps a table of the rows as they are now.
  *
  * An edge waits until its consumer is live; then it is live itself. An edge
  * for which memory was short is stale, and gets a snapshot with the next
@@ -13,6 +17,7 @@
 
 #include "abi/target-list.h"
 #include "base/vec.h"
+#include "host/strand.h"
 
 #include <pthread.h>
 
@@ -40,15 +45,19 @@ struct generation {
 struct export
 {
 	const char *name; /* borrowed */
+	struct instance *owner; /* who says all again; NULL: `table` has it */
 	pthread_mutex_t lock;
-	struct target_table *table;
+	struct target_table *table; /* NULL: nobody keeps the rows */
+	struct job again;           /* has the owner say all again */
+	bool asked;                 /* that job is under way */
 	VEC(struct generation) generations;
 	struct target_edges edges;
 	int64_t changed_ns; /* CLOCK_MONOTONIC, of the last update; 0: none yet */
 };
 
-/* 0 or -ENOMEM, and then there is nothing to undo. */
-int export_init(struct export *e, const char *name);
+/* With a table if `keep`, and always without an owner. 0 or -ENOMEM, and then there
+ * is nothing to undo. */
+int export_init(struct export *e, const char *name, struct instance *owner, bool keep);
 void export_fini(struct export *e);
 
 /* Applies an update and passes it on: 0, -EINVAL for one that breaks target.h
@@ -57,6 +66,9 @@ int export_send(struct export *e, const struct andiron_targets *update);
 
 /* Makes the waiting edges to a consumer live, which is by now. [loop] */
 void export_attach(struct export *e, struct instance *to);
+
+/* Has all rows said again to this consumer, if there is such an edge. [loop] */
+void export_again(struct export *e, struct instance *to, const char *port);
 
 /*
  * Puts other edges in place of those there are; takes them over and leaves the

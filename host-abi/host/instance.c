@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 
 static pthread_mutex_t ids_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -26,9 +27,16 @@ int instances_add(struct instances *list, struct instance *i)
 	return instances_have(list, i) || vec_push(list, i) ? 0 : -ENOMEM;
 }
 
+/* Whether the component can say its targets again. */
+static bool can_resend(const struct andiron_component *c)
+{
+	return c->size > offsetof(struct andiron_component, resend) && c->resend;
+}
+
 static int make_exports(struct instance *i)
 {
 	const struct andiron_component *c = i->component;
+	bool keep = i->host->options.keep_targets || !can_resend(c);
 
 	i->exports = calloc(c->n_exports + 1, sizeof(*i->exports));
 	if (!i->exports)
@@ -38,7 +46,8 @@ static int make_exports(struct instance *i)
 
 		if (c->exports[n].type != ANDIRON_EXPORT_TARGETS)
 			continue;
-		r = export_init(&i->exports[i->n_exports], c->exports[n].name);
+		r = export_init(&i->exports[i->n_exports], c->exports[n].name,
+				can_resend(c) ? i : NULL, keep);
 		if (r < 0)
 			return r;
 		i->n_exports++;

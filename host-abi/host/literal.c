@@ -66,7 +66,7 @@ static struct literal *literal_new(struct host *host, const struct plan_literal 
 
 	if (!l)
 		return NULL;
-	if (export_init(&l->export, "") < 0) {
+	if (export_init(&l->export, "", NULL, true) < 0) {
 		free(l);
 		return NULL;
 	}

@@ -62,33 +62,70 @@ int look_targets(struct host *host, const char *component, target_change_fn fn, 
 
 	for (size_t n = 0; i && n < i->n_exports; n++) {
 		pthread_mutex_lock(&i->exports[n].lock);
+		check(i->exports[n].table);
 		target_table_each(i->exports[n].table, fn, context);
 		pthread_mutex_unlock(&i->exports[n].lock);
 	}
 	return i ? 0 : -ENOENT;
 }
 
-static int ask_dropped(struct instance *i, const void *table, const void *sink)
-{
-	const struct andiron_dropped *t = table;
+struct asking {
+	struct host *host;
+	struct instance *of;
+	const void *table, *sink; /* of the extension that is asked */
+};
 
-	return t->size < sizeof(*t) ? 0 : t->each(i->self, sink);
+/* What of one export the component drops, if it is given that. */
+static int ask_of_export(const struct asking *a, struct export *e)
+{
+	const struct andiron_dropped *t = a->table;
+	int r = 0;
+
+	pthread_mutex_lock(&e->lock);
+	vec_each (&e->edges, edge) {
+		for (size_t n = 0; edge->to == a->of && r == 0 && n < e->generations.n; n++) {
+			const struct generation *g = &e->generations.p[n];
+			const struct andiron_targets *all =
+				targets_snapshot(e->table, g->producer, g->generation);
+
+			r = all ? t->each(a->of->self, all, a->sink) : -ENOMEM;
+			if (all)
+				all->release(all->owner);
+		}
+	}
+	pthread_mutex_unlock(&e->lock);
+	return r;
 }
 
-static int ask_matched(struct instance *i, const void *table, const void *sink)
+/* In the order of producers: instances have rising ids, and literals greater ones. */
+static int ask_dropped(const struct asking *a)
 {
-	const struct andiron_matched *t = table;
+	const struct andiron_dropped *t = a->table;
+	int r = 0;
 
-	return t->size < sizeof(*t) ? 0 : t->each(i->self, sink);
+	if (t->size < sizeof(*t))
+		return 0;
+	vec_each (&a->host->instances, at)
+		for (size_t n = 0; n < (*at)->n_exports && r == 0; n++)
+			r = ask_of_export(a, &(*at)->exports[n]);
+	vec_each (&a->host->literals, l)
+		r = r == 0 ? ask_of_export(a, &(*l)->export) : r;
+	return r;
+}
+
+static int ask_matched(const struct asking *a)
+{
+	const struct andiron_matched *t = a->table;
+
+	return t->size < sizeof(*t) ? 0 : t->each(a->of->self, a->sink);
 }
 
 /* Has one component answer by its extension `id`. */
 static int ask(struct host *host, const char *component, const char *id,
-	       int (*answer)(struct instance *i, const void *table, const void *sink),
-	       const void *sink)
+	       int (*answer)(const struct asking *asking), const void *sink)
 {
 	struct instance *i = find(host, component);
-	const void *table;
+	struct asking a = {.host = host, .of = i, .sink = sink};
 	int r = 0;
 
 	if (!i)
@@ -97,9 +134,9 @@ static int ask(struct host *host, const char *component, const char *id,
 		return 0;
 	if (!strand_enter(&i->strand))
 		return -EBUSY;
-	table = i->component->extension(i->self, id);
-	if (table)
-		r = answer(i, table, sink);
+	a.table = i->component->extension(i->self, id);
+	if (a.table)
+		r = answer(&a);
 	strand_leave(&i->strand);
 	return r;
 }

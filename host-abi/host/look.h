@@ -2,7 +2,8 @@
 /*
  * Looking at the targets of a graph that runs: what each component exports, what
  * it drops and why, and whether anything still moves. For people who ask; the
- * flow itself needs none of it. All on the loop thread.
+ * flow itself needs none of it, so the host was told to keep targets
+ * (host_options). All on the loop thread.
  */
 #ifndef HOST_LOOK_H
 #define HOST_LOOK_H
@@ -25,8 +26,8 @@ int64_t look_quiet_ns(struct host *host, const char **ret_waiting);
  * order. 0, or -ENOENT if no component has this id. */
 int look_targets(struct host *host, const char *component, target_change_fn fn, void *context);
 
-/* Has the component add what it drops (andiron/dropped.h); one that cannot tell
- * adds nothing. 0, -ENOENT, -EBUSY while it is being called (try again), -ENOMEM. */
+/* Has the component add what it drops of what it was given (andiron/dropped.h); one
+ * that cannot tell adds nothing. 0, -ENOENT, -EBUSY while it is being called (try again), -ENOMEM. */
 int look_dropped(struct host *host, const char *component, const struct andiron_dropped_sink *sink);
 
 /* The same for the processes of its targets (andiron/matched.h). */

@@ -7,6 +7,7 @@
 #include "host/services.h"
 
 #include "abi/batch-view.h"
+#include "base/check.h"
 #include "base/cleanup.h"
 #include "host/apart.h"
 #include "host/calls.h"
@@ -265,6 +266,20 @@ static int32_t extension(uint64_t instance, const char *id, struct andiron_exten
 	return r;
 }
 
+static void request_targets(uint64_t instance, const char *port)
+{
+	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
+
+	if (!i || !port)
+		return;
+	check(loop_is_here(&i->host->loop));
+	vec_each (&i->host->instances, at)
+		for (size_t n = 0; n < (*at)->n_exports; n++)
+			export_again(&(*at)->exports[n], i, port);
+	vec_each (&i->host->literals, l)
+		export_again(&(*l)->export, i, port);
+}
+
 static const struct andiron_host table = {
 	.size = sizeof(table),
 	.abi_minor = ANDIRON_ABI_MINOR,
@@ -287,6 +302,7 @@ static const struct andiron_host table = {
 	.health = health,
 	.drained = drained,
 	.extension = extension,
+	.request_targets = request_targets,
 };
 
 const struct andiron_host *services_table(void)

@@ -324,3 +324,85 @@ TEST(late_consumers_get_snapshots)
 	drive_run(&d, targets_plan(&d, false, "one"), late_consumer);
 	target_list_free(list);
 }
+
+/* --- Producers of which no copy is kept --- */
+
+static atomic_int n_resends;
+static uint64_t generation;
+
+/* Says all rows again as replaced ones, and none of what is gone. */
+static void resend(void *self, const char *export_name)
+{
+	static struct andiron_targets said[2]; /* as long as anybody may look */
+	struct andiron_targets *again = &said[n_resends % 2];
+	const struct andiron_targets *all;
+	struct probe *p = self;
+
+	expect_str(str_of(export_name), "targets");
+	n_resends++;
+	expect_eq(target_list_snapshot(list, &all), 0);
+	*again = *all;
+	again->flags = 0;
+	again->generation = ++generation;
+	again->n_added = 0;
+	expect_eq(p->host->send_targets(p->instance, "targets", again), 0);
+	all->release(all->owner);
+}
+
+static struct andiron_component repeating;
+
+static void send_first(struct probe *p)
+{
+	const struct andiron_targets *update;
+
+	list = target_list_new(p->instance);
+	for (uint64_t i = 0; i < 100; i++)
+		set_row(i, "v");
+	expect_eq(target_list_flush(list, &update), 0);
+	expect_eq(p->host->send_targets(p->instance, "targets", update), 0);
+	generation = update->generation;
+	update->release(update->owner);
+}
+
+static struct plan *repeating_plan(struct drive *d, bool late)
+{
+	struct plan *plan = test_plan();
+	uint32_t a, f;
+
+	repeating = test_producer;
+	repeating.resend = resend;
+	a = test_node(plan, "a", &repeating, &d->a);
+	f = test_node(plan, "f", &test_forward, &d->f);
+	test_targets(plan, a, f);
+	if (late)
+		test_targets(plan, a, test_node(plan, "w", &test_writer, &d->w));
+	return plan;
+}
+
+static void late_and_asking(struct drive *d)
+{
+	expect_eq(n_resends, 0); /* who is there from the start needs nothing again */
+	expect_eq(target_table_count(d->f.table), 100);
+	expect_eq(host_reload(d->host, repeating_plan(d, true), &d->err), 0);
+	test_until(d->host, &d->w.n_targets, 2);
+	expect_eq(n_resends, 1);
+	expect_eq(target_table_count(d->w.table), 100);
+	expect_eq(target_table_count(d->f.table), 100);
+	/* Asked for twice before it begins, it is said once; to both, as ever. */
+	d->f.host->request_targets(d->f.instance, "targets");
+	d->f.host->request_targets(d->f.instance, "targets");
+	d->f.host->request_targets(d->f.instance, "no such port");
+	test_until(d->host, &d->w.n_targets, 3);
+	expect_eq(n_resends, 2);
+	expect_eq(target_table_count(d->w.table), 100);
+}
+
+/* Of a producer that can say its targets again the host keeps none: who comes late,
+ * and who asks, gets all of them from the producer itself. */
+TEST(who_can_say_it_again_is_asked)
+{
+	struct drive d = {.a.on_start = send_first};
+
+	drive_run(&d, repeating_plan(&d, false), late_and_asking);
+	target_list_free(list);
+}

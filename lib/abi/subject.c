@@ -11,17 +11,31 @@ struct str subject_label(const struct target_label *labels, size_t n, const char
 	return STR_NULL;
 }
 
+#define PID   "__process_pid__"
+#define PHASE "__meta_kubernetes_pod_phase"
+#define NODE  "__meta_kubernetes_pod_node_name"
+#define NAME  "__meta_kubernetes_pod_container_name"
+
+static const char *const ids[] = {
+	"__container_id__",
+	"__meta_kubernetes_pod_container_id",
+	"__meta_docker_container_id",
+	"__meta_dockerswarm_task_container_id",
+};
+
+bool subject_reads(struct str label)
+{
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		if (str_is(label, ids[i]))
+			return true;
+	return str_is(label, PID) || str_is(label, PHASE) || str_is(label, NODE) ||
+	       str_is(label, NAME);
+}
+
 static struct str container_of_target(const struct target_label *labels, size_t n)
 {
-	static const char *const names[] = {
-		"__container_id__",
-		"__meta_kubernetes_pod_container_id",
-		"__meta_docker_container_id",
-		"__meta_dockerswarm_task_container_id",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		struct str id = subject_label(labels, n, names[i]);
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		struct str id = subject_label(labels, n, ids[i]);
 		size_t at = str_search(id, STR("://"));
 
 		if (id.n)
@@ -34,16 +48,16 @@ struct subject subject_of(const struct target_label *labels, size_t n)
 {
 	uint64_t pid;
 
-	if (str_u64(subject_label(labels, n, "__process_pid__"), &pid) && pid > 0 && pid <= INT32_MAX)
+	if (str_u64(subject_label(labels, n, PID), &pid) && pid > 0 && pid <= INT32_MAX)
 		return (struct subject){.pid = (uint32_t)pid};
 	return (struct subject){.container = container_of_target(labels, n)};
 }
 
 const char *subject_absent(const struct target_label *labels, size_t n, const char *node)
 {
-	struct str phase = subject_label(labels, n, "__meta_kubernetes_pod_phase");
-	struct str runs_on = subject_label(labels, n, "__meta_kubernetes_pod_node_name");
-	struct str name = subject_label(labels, n, "__meta_kubernetes_pod_container_name");
+	struct str phase = subject_label(labels, n, PHASE);
+	struct str runs_on = subject_label(labels, n, NODE);
+	struct str name = subject_label(labels, n, NAME);
 	struct subject subject = subject_of(labels, n);
 
 	if (subject.pid)

@@ -18,6 +18,9 @@ struct subject {
 /* The value of a label; STR_NULL where there is none. O(n). */
 struct str subject_label(const struct target_label *labels, size_t n, const char *name);
 
+/* Whether the two below look at a label of this name: who keeps targets for them keeps it. */
+bool subject_reads(struct str label);
+
 struct subject subject_of(const struct target_label *labels, size_t n);
 
 /*

@@ -70,6 +70,12 @@ typedef void (*target_change_fn)(void *context, int change, struct target_row *r
 struct target_table;
 
 struct target_table *target_table_new(void);
+
+/* One that keeps only labels whose name `keeps` says yes to: what a consumer does not
+ * look at need not be in memory. A row in which only others change has not changed. */
+typedef bool (*target_keeps_fn)(struct str name);
+struct target_table *target_table_new_keeping(target_keeps_fn keeps);
+
 void target_table_free(struct target_table *table);
 
 /*

@@ -2,6 +2,7 @@
 /* A consumer's table of targets. Contracts in target-list.h. */
 #include "abi/target-list.h"
 
+#include "abi/target-feed.h"
 #include "abi/target-row.h"
 #include "abi/value.h"
 #include "base/hash.h"
@@ -15,16 +16,11 @@ struct row {
 	bool seen; /* by the snapshot being applied */
 };
 
-struct producer {
-	uint64_t id;
-	uint64_t generation;
-	bool waiting; /* for the next snapshot */
-};
-
 struct target_table {
 	VEC(struct row *) rows;
 	struct index index;
-	VEC(struct producer) producers;
+	struct target_feeds feeds;
+	target_keeps_fn keeps; /* NULL: all */
 };
 
 struct str target_label_value(const struct target_row *row, const char *name)
@@ -51,6 +47,15 @@ struct target_table *target_table_new(void)
 	return calloc(1, sizeof(struct target_table));
 }
 
+struct target_table *target_table_new_keeping(target_keeps_fn keeps)
+{
+	struct target_table *table = target_table_new();
+
+	if (table)
+		table->keeps = keeps;
+	return table;
+}
+
 static void row_free(struct row *row)
 {
 	free(row->labels);
@@ -64,7 +69,7 @@ void target_table_free(struct target_table *table)
 	vec_each(&table->rows, r)
 		row_free(*r);
 	vec_free(&table->rows);
-	vec_free(&table->producers);
+	target_feeds_free(&table->feeds);
 	index_free(&table->index);
 	free(table);
 }
@@ -94,47 +99,23 @@ static uint32_t find(const struct target_table *table, uint64_t producer, uint64
 	return index_find(&table->index, hash_of(producer, row), same, &probe);
 }
 
-static struct producer *producer_of(struct target_table *table, uint64_t id)
-{
-	vec_each(&table->producers, p)
-		if (p->id == id)
-			return p;
-	if (!vec_push(&table->producers, ((struct producer){.id = id, .waiting = true})))
-		return NULL;
-	return &table->producers.p[table->producers.n - 1];
-}
-
-/* Whether every index of the update lies within it. */
-static bool well_formed(const struct andiron_targets *u)
-{
-	if (u->size < sizeof(*u) || u->n_added > u->n_rows)
-		return false;
-	for (uint64_t i = 0; i < u->n_rows; i++) {
-		const struct andiron_target *t = &u->rows[i];
-
-		if (t->label_start > u->n_labels || t->n_labels > u->n_labels - t->label_start)
-			return false;
-	}
-	for (uint64_t i = 0; i < u->n_labels; i++)
-		if (u->labels[i].name >= u->n_strings || u->labels[i].value >= u->n_strings)
-			return false;
-	return true;
-}
-
-static struct target_label *labels_of(const struct andiron_targets *u,
+static struct target_label *labels_of(const struct target_table *table,
+				      const struct andiron_targets *u,
 				      const struct andiron_target *t, uint32_t *ret_n)
 {
 	struct target_label *borrowed = malloc((t->n_labels + 1) * sizeof(*borrowed)), *copy;
+	uint32_t n = 0;
 
 	if (!borrowed)
 		return NULL;
 	for (uint32_t i = 0; i < t->n_labels; i++) {
 		const struct andiron_label *l = &u->labels[t->label_start + i];
 
-		borrowed[i] = (struct target_label){abi_str(u->strings[l->name]),
+		borrowed[n] = (struct target_label){abi_str(u->strings[l->name]),
 						    abi_str(u->strings[l->value])};
+		n += !table->keeps || table->keeps(borrowed[n].name);
 	}
-	copy = target_labels_copy(borrowed, t->n_labels, ret_n);
+	copy = target_labels_copy(borrowed, n, ret_n);
 	free(borrowed);
 	return copy;
 }
@@ -159,7 +140,7 @@ static int apply_row(struct target_table *table, const struct andiron_targets *u
 		     const struct andiron_target *t, target_change_fn fn, void *context)
 {
 	uint32_t at = find(table, u->producer, t->row), n = 0;
-	struct target_label *labels = labels_of(u, t, &n);
+	struct target_label *labels = labels_of(table, u, t, &n);
 	struct row *row = at == INDEX_NONE ? NULL : table->rows.p[at];
 	bool is_new = !row;
 
@@ -239,22 +220,14 @@ static int apply_rows(struct target_table *table, const struct andiron_targets *
 int target_table_apply(struct target_table *table, const struct andiron_targets *update,
 		       target_change_fn fn, void *context)
 {
-	bool snapshot = update->flags & ANDIRON_TARGETS_SNAPSHOT;
-	struct producer *p;
-	int r;
+	struct target_feed *feed = NULL;
+	int r = target_feeds_take(&table->feeds, update, &feed);
 
-	if (!well_formed(update))
-		return -EINVAL;
-	p = producer_of(table, update->producer);
-	if (!p)
-		return -ENOMEM;
-	if (!snapshot && (p->waiting || update->generation != p->generation + 1)) {
-		p->waiting = true;
-		return -EAGAIN;
-	}
+	if (r < 0)
+		return r;
 	r = apply_rows(table, update, fn, context);
-	p->waiting = r < 0;
-	p->generation = update->generation;
+	if (r == 0)
+		target_feed_took(feed, update);
 	return r;
 }
 

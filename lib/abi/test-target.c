@@ -237,3 +237,33 @@ TEST(why_there_is_nobody)
 		       strstr(cases[i].words, "node"));
 	}
 }
+
+static bool is_a(struct str name)
+{
+	return str_is(name, "a");
+}
+
+/* What a consumer does not look at is not kept, and does not wake it. */
+TEST(only_kept_labels_change)
+{
+	struct target_list *list = target_list_new(1);
+	struct target_table *table = target_table_new_keeping(is_a);
+	struct target_label l[] = {{STR("a"), STR("1")}, {STR("b"), STR("1")}};
+	struct target_row *row = NULL;
+	struct seen s = {0};
+
+	expect_eq(target_list_set(list, 1, 1, l, 2), 0);
+	expect_eq(flush_into(list, table, &s), 0);
+	l[1].value = STR("2");
+	expect_eq(target_list_set(list, 1, 1, l, 2), 0);
+	expect_eq(flush_into(list, table, &s), 0);
+	expect(s.added == 1 && s.changed == 0);
+	target_table_each(table, first_row, &row);
+	expect(row && row->n_labels == 1);
+	l[0].value = STR("2");
+	expect_eq(target_list_set(list, 1, 1, l, 2), 0);
+	expect_eq(flush_into(list, table, &s), 0);
+	expect_eq(s.changed, 1);
+	target_list_free(list);
+	target_table_free(table);
+}

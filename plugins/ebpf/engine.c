@@ -304,9 +304,11 @@ static void rematch(struct engine *e)
 	vec_each(&e->processes.all, p) {
 		match_process(e, *p);
 		select_judge(e->session, e->matcher, *p);
+		matcher_use(e->matcher, (*p)->match);
 		if ((*p)->match)
 			map_process(e, *p);
 	}
+	matcher_prune(e->matcher);
 }
 
 int engine_retarget(struct engine *e, struct error *err)

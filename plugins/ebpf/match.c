@@ -13,9 +13,43 @@
 #include <stdlib.h>
 
 #define LABELS_MAX 256u
+#define N_OF(names) (sizeof(names) / sizeof((names)[0]))
+
+/* What targets are matched and named by; what else begins with two underscores goes
+ * nowhere. */
+static const char *const service_names[] = {
+	"service_name",
+	"__meta_kubernetes_pod_annotation_pyroscope_io_service_name",
+};
+static const char *const later_names[] = {
+	"__meta_docker_container_name",
+	"__meta_dockerswarm_container_label_service_name",
+	"__meta_dockerswarm_service_name",
+};
+static const char *const other_names[] = {
+	"__meta_kubernetes_namespace",
+	"__meta_kubernetes_pod_container_name",
+};
+
+static bool is_one_of(struct str name, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_is(name, names[i]))
+			return true;
+	return false;
+}
+
+static bool keeps(struct str name)
+{
+	return !str_starts(name, STR("__")) || subject_reads(name) ||
+	       is_one_of(name, service_names, N_OF(service_names)) ||
+	       is_one_of(name, later_names, N_OF(later_names)) ||
+	       is_one_of(name, other_names, N_OF(other_names));
+}
 
 struct matches {
 	struct matches *older; /* replaced before this one was */
+	bool used;             /* said by matcher_use */
 	struct arena arena;
 	VEC(struct match) list;
 	struct index by_pid, by_container;
@@ -50,7 +84,7 @@ struct matcher *matcher_new(void)
 
 	if (!m)
 		return NULL;
-	m->table = target_table_new();
+	m->table = target_table_new_keeping(keeps);
 	if (!m->table) {
 		free(m);
 		return NULL;
@@ -105,19 +139,10 @@ int matcher_set_default(struct matcher *m, bool enabled, const struct target_lab
 
 static struct str service_name(struct arena *arena, const struct target_label *labels, size_t n)
 {
-	static const char *const names[] = {
-		"service_name",
-		"__meta_kubernetes_pod_annotation_pyroscope_io_service_name",
-	};
-	static const char *const later[] = {
-		"__meta_docker_container_name",
-		"__meta_dockerswarm_container_label_service_name",
-		"__meta_dockerswarm_service_name",
-	};
 	struct str space, container, name;
 
-	for (size_t i = 0; i < 2; i++) {
-		name = subject_label(labels, n, names[i]);
+	for (size_t i = 0; i < N_OF(service_names); i++) {
+		name = subject_label(labels, n, service_names[i]);
 		if (name.n)
 			return name;
 	}
@@ -126,8 +151,8 @@ static struct str service_name(struct arena *arena, const struct target_label *l
 	if (space.n && container.n)
 		return str_of(arena_printf(arena, "ebpf/%.*s/%.*s", STR_FMT(space),
 					   STR_FMT(container)));
-	for (size_t i = 0; i < 3; i++) {
-		name = subject_label(labels, n, later[i]);
+	for (size_t i = 0; i < N_OF(later_names); i++) {
+		name = subject_label(labels, n, later_names[i]);
 		if (name.n)
 			return name;
 	}
@@ -287,6 +312,31 @@ void matcher_settle(struct matcher *m)
 		matches_fini(m->replaced);
 		free(m->replaced);
 		m->replaced = older;
+	}
+}
+
+void matcher_use(struct matcher *m, const struct match *match)
+{
+	for (struct matches *s = m->replaced; match && s; s = s->older)
+		s->used |= match >= s->list.p && match < s->list.p + s->list.n;
+}
+
+void matcher_prune(struct matcher *m)
+{
+	struct matches **at = &m->replaced;
+
+	while (*at) {
+		struct matches *s = *at;
+		bool used = s->used;
+
+		s->used = false;
+		if (used) {
+			at = &s->older;
+			continue;
+		}
+		*at = s->older;
+		matches_fini(s);
+		free(s);
 	}
 }
 

@@ -48,8 +48,12 @@ int matcher_set_default(struct matcher *m, bool enabled, const struct target_lab
 /* Brings the matches up to date after the two above. 0 or -ENOMEM (it goes on with the old ones). O(targets). */
 int matcher_rebuild(struct matcher *m);
 
-/* Frees the matches that rebuilds have replaced. */
+/* Frees the matches that rebuilds have replaced: all; or, so that many changes in one
+ * interval do not pile up, those of rebuilds from which nobody uses any: first
+ * matcher_use for each match that is used (may be NULL), then matcher_prune. */
 void matcher_settle(struct matcher *m);
+void matcher_use(struct matcher *m, const struct match *match);
+void matcher_prune(struct matcher *m);
 
 /* Rises with every rebuild. */
 uint64_t matcher_generation(const struct matcher *m);

@@ -151,6 +151,47 @@ TEST(labels_are_ready_for_a_batch)
 	fini(&f);
 }
 
+/* Matches that somebody uses outlive rebuilds until they are settled; all others go,
+ * so that a first list in a hundred updates is not kept a hundred times. */
+TEST(used_matches_stay)
+{
+	const struct match *used;
+	struct fixture f;
+
+	init(&f);
+	add(&f, PAIRS("__process_pid__", "7", "a", "first"));
+	apply(&f);
+	used = matcher_find(f.matcher, 7, 0, STR_NULL);
+	for (int i = 0; i < 3; i++) {
+		target_list_clear(f.list);
+		add(&f, PAIRS("__process_pid__", "7", "a", "later"));
+		apply(&f);
+		matcher_use(f.matcher, used);
+		matcher_use(f.matcher, NULL);
+		matcher_prune(f.matcher);
+		expect_str(label(used, "a"), "first");
+	}
+	matcher_settle(f.matcher);
+	expect_str(label(matcher_find(f.matcher, 7, 0, STR_NULL), "a"), "later");
+	fini(&f);
+}
+
+/* Labels that nobody reads are not kept, and those that count still do. */
+TEST(other_labels_do_not_matter)
+{
+	struct fixture f;
+	const struct match *before;
+
+	init(&f);
+	add(&f, PAIRS("__container_id__", ID_A, "__meta_kubernetes_pod_ready", "false", "a", "b"));
+	apply(&f);
+	before = matcher_find(f.matcher, 0, 0, STR(ID_A));
+	expect(before != NULL);
+	expect_str(label(before, "a"), "b");
+	expect_str(label(before, "service_name"), "unspecified");
+	fini(&f);
+}
+
 /* The default target takes what nobody else does, if there is one. */
 TEST(default_target_takes_the_rest)
 {

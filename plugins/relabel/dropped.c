@@ -38,10 +38,11 @@ static void tell(void *context, const struct target_row *row, size_t rule)
 	t->sink->add(t->sink->self, &target);
 }
 
-int dropped_each(struct relabel *relabel, const struct andiron_dropped_sink *sink)
+int dropped_each(struct relabel *relabel, const struct andiron_targets *targets,
+		 const struct andiron_dropped_sink *sink)
 {
 	struct telling t = {.relabel = relabel, .sink = sink};
-	int r = relabel_each_dropped(relabel, tell, &t);
+	int r = relabel_each_dropped(relabel, targets, tell, &t);
 
 	vec_free(&t.labels);
 	return r ? r : t.failure;

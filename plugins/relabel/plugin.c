@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-relabel.so: discovery.relabel. */
 #include "abi/log.h"
-#include "abi/value.h"
+#include "base/clock.h"
 #include "dropped.h"
+#include "metrics.h"
 #include "options.h"
 #include "relabel.h"
 
@@ -13,43 +14,47 @@
 struct instance {
 	struct abi_context context;
 	struct relabel *relabel;
+	uint64_t retry; /* a timer */
+	bool missing;   /* memory was short for something that must be said again */
 };
 
-static int32_t validate(const struct andiron_host *host, const struct andiron_value *args,
-			struct andiron_report *report)
+static void ask(struct instance *in)
 {
-	const struct andiron_value *blocks = value_get(args, "rule");
+	in->context.host->request_targets(in->context.instance, "targets");
+}
 
-	for (uint64_t i = 0; blocks && i < blocks->n_items; i++) {
-		struct error err = ERROR_NULL;
-		const struct andiron_value *at = NULL;
-		struct rule *rule = NULL;
+static void publish(struct instance *in);
 
-		if (rule_from_value(&blocks->items[i], &rule, &err, &at))
-			abi_report(host, report, ANDIRON_REPORT_ERROR, at, "%s",
-				   err.code ? err.text : "out of memory");
-		rule_free(rule);
-	}
-	return 0;
+/* Not at once, since memory is short. */
+static void retry(void *self)
+{
+	struct instance *in = self;
+
+	in->retry = 0;
+	in->missing = false;
+	publish(in);
+	ask(in);
 }
 
 /* Everything that changed goes out, and the health says what became of it. */
 static void publish(struct instance *in)
 {
+	const struct andiron_host *host = in->context.host;
 	const struct andiron_targets *update = NULL;
 	struct relabel_totals totals;
 
-	if (relabel_flush(in->relabel, &update)) {
-		abi_health(&in->context, ANDIRON_HEALTH_UNHEALTHY,
-			   "out of memory: the output is not up to date");
-		return;
-	}
+	in->missing |= relabel_flush(in->relabel, &update) < 0;
 	if (update) {
-		in->context.host->send_targets(in->context.instance, "output", update);
+		host->send_targets(in->context.instance, "output", update);
 		update->release(update->owner);
 	}
+	if (in->missing && !in->retry)
+		host->timer_set(in->context.instance, NS_PER_SEC, 0, retry, in, &in->retry);
 	relabel_totals(in->relabel, &totals);
-	if (totals.large)
+	if (in->missing)
+		abi_health(&in->context, ANDIRON_HEALTH_UNHEALTHY,
+			   "out of memory: the output is not up to date");
+	else if (totals.large)
 		abi_health(&in->context, ANDIRON_HEALTH_UNHEALTHY,
 			   "%llu targets were left out: the rules made their labels too large",
 			   (unsigned long long)totals.large);
@@ -60,11 +65,8 @@ static void publish(struct instance *in)
 
 static void destroy(void *self)
 {
-	struct instance *in = self;
-
-	if (in)
-		relabel_free(in->relabel);
-	free(in);
+	relabel_free(((struct instance *)self)->relabel);
+	free(self);
 }
 
 static int32_t create(const struct andiron_host *host, uint64_t instance,
@@ -80,11 +82,12 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 	in = calloc(1, sizeof(*in));
 	if (in)
 		in->relabel = relabel_new(instance);
-	if (!in || !in->relabel || relabel_set_rules(in->relabel, &rules)) {
+	if (!in || !in->relabel) {
 		rules_free(&rules);
-		destroy(in);
+		free(in);
 		return -ENOMEM;
 	}
+	relabel_set_rules(in->relabel, &rules);
 	in->context = (struct abi_context){host, instance};
 	*ret_self = in;
 	return 0;
@@ -101,17 +104,26 @@ static int32_t update(void *self, const struct andiron_value *args, struct andir
 	struct instance *in = self;
 	struct error cause = ERROR_NULL;
 	struct rules rules = {0};
-	int r = rules_from_args(args, &rules, &cause);
-
-	if (r)
+	if (rules_from_args(args, &rules, &cause))
 		return abi_error(in->context.host, err, &cause);
-	r = relabel_set_rules(in->relabel, &rules);
-	publish(in);
-	return r;
+	relabel_set_rules(in->relabel, &rules);
+	ask(in);
+	return 0;
+}
+
+static void resend(void *self, const char *export_name)
+{
+	relabel_resend(((struct instance *)self)->relabel);
+	ask(self);
 }
 
 static void stop(void *self)
 {
+	struct instance *in = self;
+
+	if (in->retry)
+		in->context.host->timer_cancel(in->context.instance, in->retry);
+	in->retry = 0;
 }
 
 static void targets(void *self, const char *port, const struct andiron_targets *change)
@@ -119,54 +131,41 @@ static void targets(void *self, const char *port, const struct andiron_targets *
 	struct instance *in = self;
 	int r = relabel_apply(in->relabel, change);
 
-	if (r == -EAGAIN) /* a generation is missing: the host sends a snapshot */
-		return;
-	if (r)
-		abi_log(&in->context, ANDIRON_LOG_ERROR,
-			r == -ENOMEM ? "out of memory: some targets are not up to date"
-				     : "a target update breaks the ABI and is ignored");
+	if (r == -EINVAL)
+		abi_log(&in->context, ANDIRON_LOG_ERROR, "a target update breaks the ABI and is ignored");
+	in->missing |= r == -ENOMEM; /* -EAGAIN: the host sends a snapshot */
 	publish(in);
 }
 
 static void metrics(void *self, const struct andiron_metric_sink *sink)
 {
-	struct instance *in = self;
-	struct relabel_totals t;
+	struct metric all[N_METRICS];
 
-	relabel_totals(in->relabel, &t);
-	const struct andiron_metric all[] = {
-		{"andiron_relabel_input_targets", "Targets that come in.", ANDIRON_METRIC_GAUGE, 0,
-		 NULL, (double)t.rows},
-		{"andiron_relabel_output_targets", "Targets that the rules keep.",
-		 ANDIRON_METRIC_GAUGE, 0, NULL, (double)t.kept},
-		{"andiron_relabel_evaluations_total", "Targets that the rules have worked on.",
-		 ANDIRON_METRIC_COUNTER, 0, NULL, (double)t.evaluated},
-		{"andiron_relabel_too_large_total",
-		 "Targets whose labels the rules made too large.", ANDIRON_METRIC_COUNTER, 0, NULL,
-		 (double)t.large},
-	};
+	metrics_get(((struct instance *)self)->relabel, all);
+	for (size_t i = 0; i < N_METRICS; i++) {
+		uint32_t kind = all[i].counter ? ANDIRON_METRIC_COUNTER : ANDIRON_METRIC_GAUGE;
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		sink->add(sink->self, &all[i]);
+		sink->add(sink->self, &(struct andiron_metric){all[i].name, all[i].help, kind, 0,
+							       NULL, all[i].value});
+	}
 }
 
-static int32_t each_dropped(void *self, const struct andiron_dropped_sink *sink)
+static int32_t each(void *self, const struct andiron_targets *update,
+		    const struct andiron_dropped_sink *sink)
 {
-	return dropped_each(((struct instance *)self)->relabel, sink);
+	return dropped_each(((struct instance *)self)->relabel, update, sink);
 }
 
 static const void *extension(void *self, const char *id)
 {
-	static const struct andiron_dropped table = {.size = sizeof(table), .each = each_dropped};
+	static const struct andiron_dropped table = {.size = sizeof(table), .each = each};
 
 	return strcmp(id, ANDIRON_DROPPED_ID) == 0 ? &table : NULL;
 }
 
 static const struct andiron_export exports[] = {
-	{.name = "output",
-	 .type = ANDIRON_EXPORT_TARGETS,
-	 .doc = "The targets after the last rule."},
-	{.name = "rules", .type = ANDIRON_EXPORT_CAPSULE, .doc = "The rules, by name."},
+	{"output", ANDIRON_EXPORT_TARGETS, 0, "The targets after the last rule."},
+	{"rules", ANDIRON_EXPORT_CAPSULE, 0, "The rules, by name."},
 };
 
 static const struct andiron_component relabel = {
@@ -176,7 +175,7 @@ static const struct andiron_component relabel = {
 	.options = &relabel_options,
 	.exports = exports,
 	.n_exports = sizeof(exports) / sizeof(*exports),
-	.validate = validate,
+	.validate = rules_check,
 	.create = create,
 	.start = start,
 	.update = update,
@@ -185,6 +184,7 @@ static const struct andiron_component relabel = {
 	.targets = targets,
 	.metrics = metrics,
 	.extension = extension,
+	.resend = resend,
 };
 
 static const struct andiron_component *const components[] = {&relabel};

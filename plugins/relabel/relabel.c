@@ -1,22 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules over target lists. Contract in relabel.h. */
+/* Rules over targets that pass. Contract in relabel.h. */
 #include "relabel.h"
 
+#include "abi/target-feed.h"
+#include "abi/target-row.h"
+#include "abi/value.h"
 #include "base/check.h"
+#include "base/hash.h"
+#include "inputs.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #define ORDER_BITS 48 /* of an order; the rest is the producer's place */
 
 struct relabel {
 	struct rules rules;
-	struct target_table *input;
-	struct target_list *output;
+	struct target_feeds feeds;
+	struct inputs inputs;
 	struct labels scratch;
-	VEC(struct target_label) result;
+	VEC(struct target_label) row; /* the target that is worked on */
+	struct update_builder update; /* what is to be sent; of rows the new ones */
+	VEC(struct andiron_target) replaced;
+	uint64_t producer, generation; /* of the output; 0: nothing was sent yet */
 	uint64_t last_id;
+	uint16_t round;
+	bool lost; /* memory was short: nothing of what was sent holds */
 	struct relabel_totals totals;
-	int failure; /* of the update being applied */
 };
 
 void rules_free(struct rules *rules)
@@ -30,14 +40,9 @@ struct relabel *relabel_new(uint64_t producer)
 {
 	struct relabel *r = calloc(1, sizeof(*r));
 
-	if (!r)
-		return NULL;
-	r->input = target_table_new();
-	r->output = target_list_new(producer);
-	if (r->input && r->output)
-		return r;
-	relabel_free(r);
-	return NULL;
+	if (r)
+		r->producer = producer;
+	return r;
 }
 
 void relabel_free(struct relabel *r)
@@ -45,49 +50,63 @@ void relabel_free(struct relabel *r)
 	if (!r)
 		return;
 	rules_free(&r->rules);
-	target_table_free(r->input);
-	target_list_free(r->output);
+	target_feeds_free(&r->feeds);
+	inputs_free(&r->inputs);
 	labels_free(&r->scratch);
-	vec_free(&r->result);
+	vec_free(&r->row);
+	vec_free(&r->replaced);
+	update_discard(&r->update);
 	free(r);
 }
 
-/* What the row itself keeps: the id of its output, and whether that is there. */
-static uint64_t output_id(struct relabel *r, struct target_row *row)
-{
-	if (!row->user)
-		row->user = (void *)(uintptr_t)(++r->last_id << 1);
-	return (uint64_t)(uintptr_t)row->user >> 1;
-}
-
-static void note_kept(struct relabel *r, struct target_row *row, bool kept)
-{
-	uintptr_t bits = (uintptr_t)row->user;
-	bool was = bits & 1;
-
-	check(kept || !was || r->totals.kept > 0);
-	r->totals.kept += (uint64_t)kept - (uint64_t)was;
-	row->user = (void *)((bits & ~(uintptr_t)1) | kept);
-}
-
-static void leave_out(struct relabel *r, struct target_row *row)
-{
-	target_list_remove(r->output, output_id(r, row));
-	note_kept(r, row, false);
-}
-
 /* One order from two: orders beyond 2^48 are the last, producers count modulo 2^16. */
-static uint64_t output_order(const struct target_row *row)
+static uint64_t output_order(uint64_t producer, uint64_t order)
 {
 	const uint64_t limit = (UINT64_C(1) << ORDER_BITS) - 1;
 
-	return row->producer << ORDER_BITS | (row->order < limit ? row->order : limit);
+	return producer << ORDER_BITS | (order < limit ? order : limit);
 }
 
-/* *ret_n is how many rules have worked on it. */
-static int run_rules(struct relabel *r, const struct target_row *row, size_t *ret_n)
+static bool in_order(const struct target_label *labels, size_t n)
 {
-	int result = labels_begin(&r->scratch, row->labels, row->n_labels);
+	for (size_t i = 0; i < n; i++)
+		if (!labels[i].value.n || (i && str_cmp(labels[i - 1].name, labels[i].name) >= 0))
+			return false;
+	return true;
+}
+
+/* Puts a target's labels into r->row, as target.h wants them whatever the producer
+ * did. *ret_copy is to be freed when they are done with. 0 or -ENOMEM. */
+static int read_row(struct relabel *r, const struct andiron_targets *u,
+		    const struct andiron_target *t, struct target_label **ret_copy)
+{
+	struct target_label *copy;
+	uint32_t n;
+
+	r->row.n = 0;
+	if (!vec_reserve(&r->row, t->n_labels + 1))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->n_labels; i++) {
+		const struct andiron_label *l = &u->labels[t->label_start + i];
+
+		r->row.p[r->row.n++] = (struct target_label){abi_str(u->strings[l->name]),
+							     abi_str(u->strings[l->value])};
+	}
+	if (in_order(r->row.p, r->row.n))
+		return 0;
+	copy = target_labels_copy(r->row.p, r->row.n, &n);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(r->row.p, copy, n * sizeof(*copy));
+	r->row.n = n;
+	*ret_copy = copy;
+	return 0;
+}
+
+/* Works the rules off over r->row. *ret_n is how many have worked on it. */
+static int run_rules(struct relabel *r, size_t *ret_n)
+{
+	int result = labels_begin(&r->scratch, r->row.p, r->row.n);
 	size_t i = 0;
 
 	while (result == RULE_KEPT && i < r->rules.n)
@@ -96,112 +115,228 @@ static int run_rules(struct relabel *r, const struct target_row *row, size_t *re
 	return result;
 }
 
-static int put(struct relabel *r, struct target_row *row)
+static int by_name(const void *left, const void *right)
 {
-	int result;
+	const struct target_label *a = left, *b = right;
 
-	r->result.n = 0;
-	if (!vec_reserve(&r->result, r->scratch.entries.n + 1))
+	return str_cmp(a->name, b->name);
+}
+
+/* By insertion: rules leave most labels where they were, which is in order. */
+static void sort(struct target_label *labels, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		struct target_label moved = labels[i];
+		size_t k = i;
+
+		if (by_name(&labels[i - 1], &moved) <= 0)
+			continue;
+		if (n > LABELS_MAX / 16) {
+			qsort(labels, n, sizeof(*labels), by_name);
+			return;
+		}
+		for (; k > 0 && by_name(&labels[k - 1], &moved) > 0; k--)
+			labels[k] = labels[k - 1];
+		labels[k] = moved;
+	}
+}
+
+static void leave_out(struct relabel *r, struct input *input)
+{
+	if (!input->output)
+		return;
+	check(r->totals.kept > 0);
+	update_remove(&r->update, input->output);
+	input->output = 0;
+	r->totals.kept--;
+}
+
+/* Adds what the rules made, if it is not what was sent last. */
+static int put(struct relabel *r, struct input *input, uint64_t order)
+{
+	struct target_row row = {.order = output_order(input->producer, order)};
+	uint64_t hash;
+
+	r->row.n = 0;
+	if (!vec_reserve(&r->row, r->scratch.entries.n + 1))
 		return -ENOMEM;
 	vec_each (&r->scratch.entries, e)
-		r->result.p[r->result.n++] = e->label;
-	result = target_list_set(r->output, output_id(r, row), output_order(row), r->result.p,
-				 r->result.n);
-	if (!result)
-		note_kept(r, row, true);
+		r->row.p[r->row.n++] = e->label;
+	sort(r->row.p, r->row.n);
+	row.labels = r->row.p;
+	row.n_labels = (uint32_t)r->row.n;
+	row.fingerprint = target_labels_hash(row.labels, row.n_labels);
+	hash = hash_mix(row.fingerprint, row.order);
+	if (input->output && input->hash == hash && input->round == r->round)
+		return 0;
+	row.row = input->output ? input->output : ++r->last_id;
+	update_add(&r->update, &row);
+	if (input->output && !r->update.failed &&
+	    !vec_push(&r->replaced, r->update.rows.p[--r->update.rows.n]))
+		r->update.failed = true;
+	r->totals.kept += !input->output;
+	input->output = row.row & INPUT_OUTPUT_MAX;
+	input->hash = hash;
+	input->round = r->round;
+	return 0;
+}
+
+static int compute(struct relabel *r, struct input *input, uint64_t order)
+{
+	size_t ignored;
+	int result = run_rules(r, &ignored);
+
+	r->totals.evaluated++;
+	if (result == RULE_KEPT)
+		return put(r, input, order);
+	if (result == -ENOMEM)
+		return result;
+	r->totals.large += result == -E2BIG;
+	leave_out(r, input);
+	return 0;
+}
+
+static int take(struct relabel *r, const struct andiron_targets *u, const struct andiron_target *t)
+{
+	struct input *input = inputs_get(&r->inputs, u->producer, t->row);
+	struct target_label *copy = NULL;
+	int result = input ? read_row(r, u, t, &copy) : -ENOMEM;
+
+	if (input)
+		input->seen = 1;
+	if (result == 0)
+		result = compute(r, input, t->order);
+	free(copy);
 	return result;
 }
 
-static void compute(struct relabel *r, struct target_row *row)
+static void forget(struct relabel *r, struct input *input)
 {
-	size_t ignored;
-	int result = run_rules(r, row, &ignored);
-
-	if (result == RULE_KEPT)
-		result = put(r, row);
-	else if (result != -ENOMEM)
-		leave_out(r, row);
-	r->totals.evaluated++;
-	r->totals.large += result == -E2BIG;
-	if (result == -ENOMEM)
-		r->failure = result;
+	if (!input)
+		return;
+	leave_out(r, input);
+	inputs_remove(&r->inputs, input);
 }
 
-static void on_change(void *context, int change, struct target_row *row)
+/* Before a SNAPSHOT nothing of its producer is seen; after it, what still is not
+ * is gone. */
+static void forget_unseen(struct relabel *r, uint64_t producer)
 {
-	struct relabel *r = context;
+	for (size_t i = r->inputs.list.n; i-- > 0;) {
+		struct input *input = &r->inputs.list.p[i];
 
-	if (change == TARGET_REMOVED)
-		leave_out(r, row);
-	else
-		compute(r, row);
+		if (input->producer == producer && !input->seen)
+			forget(r, input);
+	}
 }
 
-int relabel_apply(struct relabel *r, const struct andiron_targets *update)
+int relabel_apply(struct relabel *r, const struct andiron_targets *u)
 {
-	int result;
+	bool snapshot = u->flags & ANDIRON_TARGETS_SNAPSHOT;
+	struct target_feed *feed = NULL;
+	int result = target_feeds_take(&r->feeds, u, &feed);
 
-	r->failure = 0;
-	result = target_table_apply(r->input, update, on_change, r);
-	return result ? result : r->failure;
+	if (result < 0)
+		return result;
+	if (snapshot)
+		vec_each (&r->inputs.list, input)
+			input->seen = 0;
+	for (uint64_t i = 0; i < u->n_rows; i++)
+		if (take(r, u, &u->rows[i]) < 0)
+			result = -ENOMEM;
+	for (uint64_t i = 0; i < u->n_removed; i++)
+		forget(r, inputs_find(&r->inputs, u->producer, u->removed[i]));
+	if (snapshot)
+		forget_unseen(r, u->producer);
+	/* A row that memory was short for is missing, and will be said again. */
+	target_feed_took(feed, u);
+	return result;
 }
 
-int relabel_set_rules(struct relabel *r, struct rules *rules)
+void relabel_set_rules(struct relabel *r, struct rules *rules)
 {
-	struct rules before = r->rules;
-
+	rules_free(&r->rules);
 	r->rules = *rules;
 	*rules = (struct rules){0};
-	r->failure = 0;
-	target_table_each(r->input, on_change, r);
-	if (r->failure) {
-		struct rules refused = r->rules;
+}
 
-		r->rules = before;
-		target_table_each(r->input, on_change, r);
-		rules_free(&refused);
-		return r->failure;
-	}
-	rules_free(&before);
-	return 0;
+void relabel_resend(struct relabel *r)
+{
+	r->round++;
+}
+
+/* What was to be sent, and what was sent before, is void: rows come as new ones
+ * under ids that nobody has heard of. */
+static void lose(struct relabel *r)
+{
+	update_discard(&r->update);
+	r->update = (struct update_builder){0};
+	r->replaced.n = 0;
+	vec_each (&r->inputs.list, input)
+		input->output = 0;
+	r->totals.kept = 0;
+	r->lost = true;
 }
 
 int relabel_flush(struct relabel *r, const struct andiron_targets **ret)
 {
-	return target_list_flush(r->output, ret);
+	struct update_builder *u = &r->update;
+	bool snapshot = r->generation == 0 || r->lost;
+	int result;
+
+	*ret = NULL;
+	if (!snapshot && !u->failed && !u->rows.n && !r->replaced.n && !u->removed.n)
+		return 0;
+	u->n_added = u->rows.n;
+	if (!u->failed && !vec_reserve(&u->rows, r->replaced.n + 1))
+		u->failed = true;
+	for (size_t i = 0; !u->failed && i < r->replaced.n; i++)
+		u->rows.p[u->rows.n++] = r->replaced.p[i];
+	if (snapshot)
+		u->n_added = u->rows.n;
+	result = update_finish(u, r->producer, r->generation + 1,
+			       snapshot ? ANDIRON_TARGETS_SNAPSHOT : 0, ret);
+	r->update = (struct update_builder){0};
+	if (result < 0) {
+		lose(r);
+		return result;
+	}
+	vec_free(&r->replaced);
+	r->lost = false;
+	r->generation++;
+	return 0;
 }
 
 void relabel_totals(const struct relabel *r, struct relabel_totals *ret)
 {
 	*ret = r->totals;
-	ret->rows = target_table_count(r->input);
+	ret->rows = r->inputs.list.n;
 }
 
-struct looking {
-	struct relabel *relabel;
-	relabel_dropped_fn fn;
-	void *context;
-	int failure;
-};
-
-static void look(void *context, int change, struct target_row *row)
+static int look(struct relabel *r, const struct andiron_targets *u, const struct andiron_target *t,
+		relabel_dropped_fn fn, void *context)
 {
-	struct looking *l = context;
-	size_t n;
-	int result = run_rules(l->relabel, row, &n);
+	struct target_label *copy = NULL;
+	size_t n = 0;
+	int result = read_row(r, u, t, &copy);
+	const struct target_row row = {.labels = r->row.p, .n_labels = (uint32_t)r->row.n};
 
-	if (result == -ENOMEM)
-		l->failure = result;
-	else if (result != RULE_KEPT)
-		l->fn(l->context, row, result == RULE_DROPPED ? n : 0);
+	if (result == 0)
+		result = run_rules(r, &n);
+	if (result != -ENOMEM && result != RULE_KEPT)
+		fn(context, &row, result == RULE_DROPPED ? n : 0);
+	free(copy);
+	return result == -ENOMEM ? result : 0;
 }
 
-int relabel_each_dropped(struct relabel *r, relabel_dropped_fn fn, void *context)
+int relabel_each_dropped(struct relabel *r, const struct andiron_targets *u, relabel_dropped_fn fn,
+			 void *context)
 {
-	struct looking l = {r, fn, context, 0};
+	int result = target_update_sound(u) ? 0 : -EINVAL;
 
-	target_table_each(r->input, look, &l);
-	return l.failure;
+	for (uint64_t i = 0; result == 0 && i < u->n_rows; i++)
+		result = look(r, u, &u->rows[i], fn, context);
+	return result;
 }
 
 const struct rule *relabel_rule(const struct relabel *r, size_t number)

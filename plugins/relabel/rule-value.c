@@ -2,6 +2,7 @@
 /* Rules from the configuration. Contract in relabel.h. */
 #include "relabel.h"
 
+#include "abi/log.h"
 #include "abi/value.h"
 #include "base/vec.h"
 
@@ -78,5 +79,23 @@ int rules_from_args(const struct andiron_value *args, struct rules *ret, struct 
 		}
 	}
 	*ret = rules;
+	return 0;
+}
+
+int32_t rules_check(const struct andiron_host *host, const struct andiron_value *args,
+		    struct andiron_report *report)
+{
+	const struct andiron_value *blocks = value_get(args, "rule");
+
+	for (uint64_t i = 0; blocks && i < blocks->n_items; i++) {
+		struct error err = ERROR_NULL;
+		const struct andiron_value *at = NULL;
+		struct rule *rule = NULL;
+
+		if (rule_from_value(&blocks->items[i], &rule, &err, &at))
+			abi_report(host, report, ANDIRON_REPORT_ERROR, at, "%s",
+				   err.code ? err.text : "out of memory");
+		rule_free(rule);
+	}
 	return 0;
 }

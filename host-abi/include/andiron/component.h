@@ -136,7 +136,7 @@ struct andiron_component {
 
 	/*
 	 * The table for one of `offers`, or for what the host asks every
-	 * component ("andiron.dropped/1"); its functions get `self`. NULL for
+	 * component ("andiron.dropped/2"); its functions get `self`. NULL for
 	 * what it does not know. [serial], O(1).
 	 */
 	const void *(*extension)(void *self, const char *id);
@@ -155,6 +155,15 @@ struct andiron_component {
 	 * shorter tables.
 	 */
 	const char *const *wants;
+
+	/*
+	 * Says all targets of an export again, through send_targets, now or soon: as
+	 * replaced rows, in as many updates as it likes. The host asks when a consumer
+	 * begins late or wants them again (host.h, request_targets), and in return keeps
+	 * no copy of the export: who can work its targets out again spares the memory of
+	 * them. NULL, or absent in shorter tables: the host keeps them. [loop] [serial].
+	 */
+	void (*resend)(void *self, const char *export_name);
 };
 
 #ifdef __cplusplus

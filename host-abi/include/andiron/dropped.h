@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * andiron.dropped/1: which targets a component was given and does not pass on,
- * and what decided so. For people who look (`andiron targets`), not for the flow
- * of targets: the host asks, the component works it out then, and keeps nothing
- * for it.
+ * andiron.dropped/2: which of some targets a component does not pass on, and
+ * what decides so. For people who look (`andiron targets`), not for the flow
+ * of targets: the host shows what it gave to the component, the component works it
+ * out then, and keeps nothing for it. (/1 had the component keep its targets.)
  *
  * The host asks a component's `extension` (component.h) for this id, whether
  * or not the component is a service; NULL says that it drops nothing, or
@@ -12,13 +12,13 @@
 #ifndef ANDIRON_DROPPED_H
 #define ANDIRON_DROPPED_H
 
-#include <andiron/abi.h>
+#include <andiron/target.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define ANDIRON_DROPPED_ID "andiron.dropped/1"
+#define ANDIRON_DROPPED_ID "andiron.dropped/2"
 
 /*
  * A target, its labels sorted by key as they came in. `rule` is the place of
@@ -46,10 +46,11 @@ struct andiron_dropped {
 	uint32_t size;
 	uint32_t reserved;
 
-	/* Adds each target that is dropped as things are now, in the order of the
-	 * targets. 0 or -ENOMEM (what was added by then stays). `self` is the
-	 * component's own. [loop] [serial], O(targets · what decides). */
-	int32_t (*each)(void *self, const struct andiron_dropped_sink *sink);
+	/* Adds each row of a SNAPSHOT that is dropped as things are now, in the order
+	 * of rows. 0 or -ENOMEM (what was added by then stays). `self` is the
+	 * component's own. [loop] [serial], O(rows · what decides). */
+	int32_t (*each)(void *self, const struct andiron_targets *targets,
+			const struct andiron_dropped_sink *sink);
 };
 
 #ifdef __cplusplus

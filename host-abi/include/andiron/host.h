@@ -173,8 +173,9 @@ struct andiron_host {
 	int32_t (*send_batch)(uint64_t instance, const struct andiron_batch *batch);
 
 	/* Publishes targets under one of the component's exports. The host keeps
-	 * what late consumers need. Ownership as for send_batch. -EINVAL for an
-	 * update that breaks target.h. [serial], O(rows). */
+	 * what late consumers need, unless the component can say it again (`resend`).
+	 * Ownership as for send_batch. -EINVAL for an update that breaks target.h.
+	 * [serial], O(rows). */
 	int32_t (*send_targets)(uint64_t instance, const char *export_name,
 				const struct andiron_targets *update);
 
@@ -199,6 +200,14 @@ struct andiron_host {
 	 * asks. [serial], O(extensions).
 	 */
 	int32_t (*extension)(uint64_t instance, const char *id, struct andiron_extension *ret);
+
+	/*
+	 * Has everything that the option `port` refers to said again through `targets`,
+	 * soon: every row once at least, as replaced rows or in SNAPSHOTs. So a component
+	 * needs to keep no target that it can ask for. Absent in shorter tables. [loop]
+	 * [serial], O(exports), plus what the producers take.
+	 */
+	void (*request_targets)(uint64_t instance, const char *port);
 };
 
 #ifdef __cplusplus

@@ -40,9 +40,11 @@ struct andiron_target {
 /*
  * One update. `generation` rises by one per update of a producer; a consumer
  * that sees a gap waits for the next SNAPSHOT. rows[0..n_added) are new,
- * rows[n_added..n_rows) replace the row of the same id; removed[] lists row
- * ids that are gone. In a SNAPSHOT all rows are `added` and replace whatever
- * the consumer had of this producer.
+ * rows[n_added..n_rows) replace the row of the same id, or are new where the
+ * consumer has none of it (a producer that says all again, component.h); a row
+ * may be said again as it is. removed[] lists row ids that are gone, after the
+ * rows. In a SNAPSHOT all rows are `added` and replace whatever the consumer had
+ * of this producer.
  *
  * retain and release: [any], O(1); the memory lives until the last release.
  */
