@@ -159,15 +159,6 @@ static void move_nodes(struct cut *c)
 	c->plan->nodes.n = n;
 }
 
-static int by_order(const void *left, const void *right)
-{
-	const struct plan_literal *a = left, *b = right;
-
-	if (a->to != b->to)
-		return a->to < b->to ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
-}
-
 /* Edges between those that stay; one from a component that is given becomes the
  * list that was given. */
 static int move_edges(struct cut *c)
@@ -202,9 +193,6 @@ static int move_edges(struct cut *c)
 		plan->edges.p[n++] = edge;
 	}
 	plan->edges.n = n;
-	/* Lists of one port are read in the order in which they are made. */
-	if (plan->literals.n)
-		qsort(plan->literals.p, plan->literals.n, sizeof(*plan->literals.p), by_order);
 	return 0;
 }
 

@@ -41,6 +41,11 @@ void export_fini(struct export *e)
 	pthread_mutex_destroy(&e->lock);
 }
 
+static size_t nth(const struct export *e, const struct generation *g)
+{
+	return (size_t)(g - e->generations.p);
+}
+
 /* Once, however many ask until it begins. What was never filled is not asked for. The
  * lock is held. */
 static void ask_again(struct export *e)
@@ -58,7 +63,7 @@ static bool send_snapshots(struct export *e, const struct target_edge *edge)
 	vec_each (&e->generations, g) {
 		const struct andiron_targets *all =
 			targets_snapshot(e->table, g->producer, g->generation);
-		bool sent = all && targets_deliver(edge->to, edge->port, all);
+		bool sent = all && targets_deliver(edge, nth(e, g), all);
 
 		if (all)
 			all->release(all->owner);
@@ -70,7 +75,8 @@ static bool send_snapshots(struct export *e, const struct target_edge *edge)
 	return true;
 }
 
-static void pass_on(struct export *e, const struct andiron_targets *update)
+static void pass_on(struct export *e, const struct andiron_targets *update,
+		    const struct generation *g)
 {
 	vec_each (&e->edges, edge) {
 		bool sent;
@@ -78,7 +84,7 @@ static void pass_on(struct export *e, const struct andiron_targets *update)
 		if (edge->state == EDGE_WAITING)
 			continue;
 		if (edge->state == EDGE_LIVE)
-			sent = targets_deliver(edge->to, edge->port, update);
+			sent = targets_deliver(edge, nth(e, g), update);
 		else
 			sent = send_snapshots(e, edge);
 		edge->state = sent ? EDGE_LIVE : EDGE_STALE;
@@ -135,7 +141,7 @@ int export_send(struct export *e, const struct andiron_targets *update)
 	r = apply(e, update);
 	if (r == 0) {
 		e->changed_ns = clock_mono();
-		pass_on(e, update);
+		pass_on(e, update, generation_of(e, update->producer));
 	}
 	pthread_mutex_unlock(&e->lock);
 	return r;
@@ -167,7 +173,7 @@ void export_again(struct export *e, struct instance *to, const char *port)
 static struct target_edge *find_edge(struct target_edges *edges, const struct target_edge *like)
 {
 	vec_each (edges, edge)
-		if (edge->to == like->to && strcmp(edge->port, like->port) == 0)
+		if (edge->to == like->to && edge->place == like->place)
 			return edge;
 	return NULL;
 }
@@ -180,7 +186,7 @@ static void withdraw(struct export *e, const struct target_edge *edge)
 			targets_snapshot(NULL, g->producer, g->generation + 1);
 
 		if (none) {
-			targets_deliver(edge->to, edge->port, none);
+			targets_deliver(edge, nth(e, g), none);
 			none->release(none->owner);
 		}
 	}

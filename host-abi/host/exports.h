@@ -30,6 +30,7 @@ struct instance;
 struct target_edge {
 	struct instance *to;
 	const char *port; /* lives as long as the host */
+	uint64_t place;   /* of this list among those of the port: the consumer's producer */
 	int state;
 };
 
@@ -77,9 +78,14 @@ void export_again(struct export *e, struct instance *to, const char *port);
  */
 void export_rewire(struct export *e, struct target_edges *edges);
 
-/* Hands an update to a consumer, on its strand; false when memory is short.
- * [any] */
-bool targets_deliver(struct instance *to, const char *port, const struct andiron_targets *update);
+/* An edge to the place `order` among the lists of a port; 0 or -ENOMEM. [loop] */
+int target_edge_init(struct target_edge *edge, struct instance *to, const char *port,
+		     uint32_t order);
+
+/* Hands an update to a consumer, on its strand, as one of the producer that the edge is
+ * to it; `nth` tells producers of one export apart. False when memory is short. [any] */
+bool targets_deliver(const struct target_edge *edge, size_t nth,
+		     const struct andiron_targets *update);
 
 /* All rows of one producer in a table as a snapshot of this generation, with
  * one reference; NULL when memory is short. A NULL table: no rows. */

@@ -102,14 +102,15 @@ int literals_build(struct wiring *w, const struct plan *plan, struct instance *c
 		const struct plan_literal *from = &plan->literals.p[w->n_literals];
 		struct instance *to = nodes[from->to];
 		struct literal *l = find(w->host, from, to->name);
+		struct target_edge edge;
 
 		if (l)
 			l->kept = true;
 		else
 			l = literal_new(w->host, from, to);
 		w->literals[w->n_literals] = l;
-		if (!l || !vec_push(&w->literal_edges[w->n_literals],
-				    ((struct target_edge){.to = to, .port = l->port})))
+		if (!l || target_edge_init(&edge, to, from->port, from->order) < 0 ||
+		    !vec_push(&w->literal_edges[w->n_literals], edge))
 			return -ENOMEM;
 	}
 	return 0;

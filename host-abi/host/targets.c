@@ -3,12 +3,15 @@
  * Target updates on their way to a consumer, and snapshots made from a table.
  * A snapshot is built by a list of its own and then shown under the generation
  * that its producer has reached, so that the producer's next difference
- * continues it.
+ * continues it. What a consumer gets is shown under a producer that stands for the place
+ * where it refers to the list: so the lists of a port keep their order, and the same
+ * list in two places is two.
  */
 #include "base/check.h"
 #include "host/exports.h"
-#include "host/instance.h"
+#include "host/state.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 
 struct delivery {
@@ -27,21 +30,6 @@ static void deliver(struct job *job)
 		to->component->targets(to->self, d->port, d->update);
 	d->update->release(d->update->owner);
 	free(d);
-}
-
-bool targets_deliver(struct instance *to, const char *port, const struct andiron_targets *update)
-{
-	struct delivery *d = malloc(sizeof(*d));
-
-	if (!d)
-		return false;
-	*d = (struct delivery){.job.light = deliver, .to = to, .port = port, .update = update};
-	update->retain(update->owner);
-	if (!strand_submit(&to->strand, &d->job)) {
-		update->release(update->owner);
-		free(d);
-	}
-	return true;
 }
 
 struct shown {
@@ -68,7 +56,8 @@ static void shown_release(void *owner)
 }
 
 /* Takes the reference of `inner` over, also on failure. */
-static const struct andiron_targets *show(const struct andiron_targets *inner, uint64_t generation)
+static const struct andiron_targets *show(const struct andiron_targets *inner, uint64_t producer,
+					  uint64_t generation)
 {
 	struct shown *s = malloc(sizeof(*s));
 
@@ -76,13 +65,53 @@ static const struct andiron_targets *show(const struct andiron_targets *inner, u
 		inner->release(inner->owner);
 		return NULL;
 	}
-	check(inner->flags & ANDIRON_TARGETS_SNAPSHOT);
 	*s = (struct shown){.refs = 1, .targets = *inner, .inner = inner};
+	s->targets.producer = producer;
 	s->targets.generation = generation;
 	s->targets.owner = s;
 	s->targets.retain = shown_retain;
 	s->targets.release = shown_release;
 	return &s->targets;
+}
+
+#define PLACE_BITS 32
+#define PORT_BITS 16
+
+int target_edge_init(struct target_edge *edge, struct instance *to, const char *port,
+		     uint32_t order)
+{
+	uint32_t number = intern_add(&to->host->names, str_of(port));
+
+	if (number == INDEX_NONE)
+		return -ENOMEM;
+	/* From 1: a producer that is 0 looks like one that was forgotten. */
+	*edge = (struct target_edge){.to = to,
+				     .port = intern_get(&to->host->names, number).p,
+				     .place = (uint64_t)number << PLACE_BITS | (order + 1u)};
+	return 0;
+}
+
+bool targets_deliver(const struct target_edge *edge, size_t nth,
+		     const struct andiron_targets *update)
+{
+	uint64_t producer = (uint64_t)nth << (PLACE_BITS + PORT_BITS) | edge->place;
+	struct delivery *d = malloc(sizeof(*d));
+
+	if (!d)
+		return false;
+	update->retain(update->owner);
+	update = show(update, producer, update->generation);
+	if (!update) {
+		free(d);
+		return false;
+	}
+	*d = (struct delivery){
+		.job.light = deliver, .to = edge->to, .port = edge->port, .update = update};
+	if (!strand_submit(&edge->to->strand, &d->job)) {
+		update->release(update->owner);
+		free(d);
+	}
+	return true;
 }
 
 struct copying {
@@ -113,5 +142,5 @@ const struct andiron_targets *targets_snapshot(struct target_table *table, uint6
 	if (!c.failed && target_list_flush(c.list, &inner) < 0)
 		inner = NULL;
 	target_list_free(c.list);
-	return inner ? show(inner, generation) : NULL;
+	return inner ? show(inner, producer, generation) : NULL;
 }

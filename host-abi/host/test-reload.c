@@ -406,3 +406,66 @@ TEST(who_can_say_it_again_is_asked)
 	drive_run(&d, repeating_plan(&d, false), late_and_asking);
 	target_list_free(list);
 }
+
+/* --- The order of lists --- */
+
+static void add_letter(void *context, int change, struct target_row *row)
+{
+	char *text = context;
+
+	text[strlen(text)] = target_label_value(row, "k").p[0];
+}
+
+static void expect_order(struct probe *p, const char *wanted)
+{
+	char text[16] = "";
+
+	target_table_each(p->table, add_letter, text);
+	expect_str(str_of(text), wanted);
+}
+
+static void send_one(struct probe *p)
+{
+	const struct andiron_targets *update;
+
+	list = target_list_new(p->instance);
+	set_row(1, "component");
+	expect_eq(target_list_flush(list, &update), 0);
+	expect_eq(p->host->send_targets(p->instance, "targets", update), 0);
+	update->release(update->owner);
+}
+
+/* The same component before, between and behind literals. */
+static struct plan *ordered_plan(struct drive *d, const char *places)
+{
+	struct plan *plan = test_plan();
+	uint32_t a = test_node(plan, "a", &test_producer, &d->a);
+	uint32_t f = test_node(plan, "f", &test_forward, &d->f);
+
+	for (; *places; places++) {
+		if (*places == 'c')
+			test_targets(plan, a, f);
+		else
+			test_literal(plan, f, "k", *places == 'x' ? "x" : "y");
+	}
+	return plan;
+}
+
+static void reorder(struct drive *d)
+{
+	expect_order(&d->f, "xcyc");
+	expect_eq(host_reload(d->host, ordered_plan(d, "cy"), &d->err), 0);
+	/* Four that go, two that come. */
+	test_until(d->host, &d->f.n_targets, 10);
+	expect_order(&d->f, "cy");
+}
+
+/* array.concat keeps the order of its lists, literals among components, and a list that
+ * stands twice is there twice. */
+TEST(lists_keep_their_order)
+{
+	struct drive d = {.a.on_start = send_one};
+
+	drive_run(&d, ordered_plan(&d, "xcyc"), reorder);
+	target_list_free(list);
+}

@@ -275,7 +275,7 @@ struct plan *test_try_plan(struct probe probes[2])
 							      .export_name = "targets",
 							      .port = "targets"}));
 	ok = ok && vec_push(&plan->literals,
-			    ((struct plan_literal){.to = 1, .port = "targets", .targets = &list}));
+			    ((struct plan_literal){.to = 1, .order = 1, .port = "targets", .targets = &list}));
 	if (ok)
 		return plan;
 	plan_free(plan);
@@ -304,11 +304,24 @@ void test_batches(struct plan *plan, uint32_t from, uint32_t to)
 			((struct plan_edge){.from = from, .to = to, .kind = PLAN_BATCHES})));
 }
 
+/* How many lists the node's port refers to by now. */
+static uint32_t next_order(const struct plan *plan, uint32_t to)
+{
+	uint32_t n = 0;
+
+	vec_each (&plan->edges, edge)
+		n += edge->kind == PLAN_TARGETS && edge->to == to;
+	vec_each (&plan->literals, literal)
+		n += literal->to == to;
+	return n;
+}
+
 void test_targets(struct plan *plan, uint32_t from, uint32_t to)
 {
 	expect(vec_push(&plan->edges, ((struct plan_edge){.from = from,
 							  .to = to,
 							  .kind = PLAN_TARGETS,
+							  .order = next_order(plan, to),
 							  .export_name = "targets",
 							  .port = "targets"})));
 }
@@ -326,7 +339,8 @@ void test_literal(struct plan *plan, uint32_t to, const char *name, const char *
 	v[2] = (struct andiron_value){.kind = ANDIRON_VALUE_STRING,
 				      .string = {value, strlen(value)}};
 	expect(vec_push(&plan->literals,
-			((struct plan_literal){.to = to, .port = "targets", .targets = v})));
+			((struct plan_literal){
+				.to = to, .order = next_order(plan, to), .port = "targets", .targets = v})));
 }
 
 const struct andiron_batch *test_batch(uint64_t samples, uint64_t bytes)

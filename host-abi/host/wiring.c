@@ -22,13 +22,14 @@ static int add_batch_edge(struct wiring *w, const struct plan_edge *edge, struct
 static int add_target_edge(struct wiring *w, const struct plan_edge *edge, struct error *err)
 {
 	struct wire *from = &w->wires[edge->from], *to = &w->wires[edge->to];
-	struct target_edge made = {.to = to->instance, .port = host_name(w->host, edge->port)};
+	struct target_edge made;
 	struct export *export = instance_export(from->instance, edge->export_name);
 
 	if (!export)
 		return error_set(err, -EINVAL, "%s exports no targets named \"%s\"",
 				 from->instance->name, edge->export_name);
-	if (!made.port || !vec_push(&from->exports[export - from->instance->exports], made))
+	if (target_edge_init(&made, to->instance, edge->port, edge->order) < 0 ||
+	    !vec_push(&from->exports[export - from->instance->exports], made))
 		return -ENOMEM;
 	return 0;
 }

@@ -77,6 +77,15 @@ def tells_who_dropped_what():
 
 
 @case
+def lists_keep_their_order():
+    """Joined lists stand as they were joined, literals before components too, and one that is joined twice is there twice."""
+    write("agent.alloy", 'discovery.relabel "some" {\n  targets = [{n = "2"}, {n = "3"}]\n}\n'
+          'discovery.relabel "all" {\n  targets = array.concat([{n = "1"}], discovery.relabel.some.output, [{n = "4"}], discovery.relabel.some.output)\n}\n')
+    seen = targets()
+    assert [t["n"] for t in seen["discovery.relabel.all"]["targets"]] == list("123423"), seen
+
+
+@case
 def one_component():
     """One component alone, with only what is upstream of it; a name that is none is answered with those there are."""
     given()

@@ -6,7 +6,9 @@
  * changed.
  *
  * A row's identity is (producer, row); `order` places it in the list (rows
- * are read by ascending order, ties by row) and duplicates are legal. The
+ * are read by ascending order, ties by row) and duplicates are legal. A consumer is
+ * given a producer of its own for each place where its option refers to targets,
+ * and their ids ascend in the order of these places. The
  * fingerprint is a hint for comparing label sets, never an identity.
  *
  * An update is self-contained: its strings are deduplicated within it and
