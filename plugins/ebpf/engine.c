@@ -578,23 +578,6 @@ int engine_tell(struct engine *e, tell_fn fn, void *context)
 	return tell_targets(e->matcher, &e->processes, fn, context);
 }
 
-static void count_targets(const struct engine *e, struct engine_stats *ret)
-{
-	size_t n;
-	struct match *all = matcher_all(e->matcher, &n);
-
-	for (size_t i = 0; i < n; i++)
-		all[i].n_processes = 0;
-	vec_each(&e->processes.all, p)
-		if ((*p)->match && (*p)->match_generation == matcher_generation(e->matcher) &&
-		    (*p)->match >= all && (*p)->match < all + n)
-			all[(*p)->match - all].n_processes++;
-	ret->n_targets = n;
-	ret->n_matched = 0;
-	for (size_t i = 0; i < n; i++)
-		ret->n_matched += all[i].n_processes > 0;
-}
-
 void engine_get_stats(const struct engine *e, struct engine_stats *ret)
 {
 	*ret = e->stats;
@@ -603,5 +586,5 @@ void engine_get_stats(const struct engine *e, struct engine_stats *ret)
 		unwind_get_stats(walks_store(e->walks), &ret->unwind);
 	}
 	ret->n_processes = e->processes.all.n;
-	count_targets(e, ret);
+	tell_count(e->matcher, &e->processes, &ret->n_targets, &ret->n_matched);
 }

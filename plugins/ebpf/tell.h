@@ -21,4 +21,8 @@ typedef void (*tell_fn)(void *context, const struct told_target *target);
  * NODE_NAME, as discovery.kubernetes does. 0 or -ENOMEM (nothing told). O(targets + processes · log). */
 int tell_targets(struct matcher *m, const struct processes *processes, tell_fn fn, void *context);
 
+/* How many targets there are, and how many stand for a process. Uses their n_processes. */
+void tell_count(struct matcher *m, const struct processes *processes, uint64_t *ret_targets,
+		uint64_t *ret_matched);
+
 #endif
