@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define MAX_SYMBOLS (1u << 22)
 #define MAX_SHOWN 32u
@@ -20,6 +22,8 @@ struct nameless {
 	const struct profile_mapping *mapping; /* NULL: no mapping at all */
 	int64_t with, leaf; /* value of samples with such a frame, and with one innermost */
 	uint32_t seen;      /* sample that was counted last, + 1 */
+	int64_t most;       /* value of its heaviest sample, */
+	uint64_t address;   /* and where that was: what sources are asked for */
 };
 
 struct found {
@@ -61,6 +65,10 @@ static int collect(const struct profile *p, struct found *ret)
 			n->mapping = l->mapping < p->n_mappings ? &p->mappings[l->mapping] : NULL;
 			n->leaf += k == 0 ? value : 0;
 			n->with += n->seen == i + 1 ? 0 : value;
+			if (value > n->most) {
+				n->most = value;
+				n->address = l->address;
+			}
 			n->seen = i + 1;
 		}
 	}
@@ -78,8 +86,8 @@ static int by_share(const void *x, const void *y)
 
 struct look {
 	struct buf tried; /* sentence parts */
-	const char *help;
-	bool here;
+	struct buf help;
+	uint64_t address;
 };
 
 static void tried(struct look *k, const char *source, const char *result)
@@ -87,40 +95,92 @@ static void tried(struct look *k, const char *source, const char *result)
 	buf_printf(&k->tried, "%s%s: %s", k->tried.n ? "; " : "", source, result);
 }
 
-static bool has_debug_file(const char *build_id)
+static void help(struct look *k, const char *text)
 {
-	_cleanup_(buf_free) struct buf path = BUF_NULL;
+	buf_clear(&k->help);
+	buf_str_append(&k->help, str_of(text));
+}
 
-	return strlen(build_id) >= 4 &&
-	       buf_printf(&path, "/usr/lib/debug/.build-id/%.2s/%s.debug%c", build_id, build_id + 2,
-			  0) == 0 &&
-	       access(path.p, R_OK) == 0;
+/* Whether the symbols of a file cover the address; *ret_source is the table's. */
+static bool covers(struct elf_file *f, uint64_t address, int *ret_source)
+{
+	_cleanup_(buf_free) struct buf name = BUF_NULL;
+	struct elf_symbols s = ELF_SYMBOLS_NULL;
+	bool found;
+
+	elf_symbols_load(&s, f, MAX_SYMBOLS, NULL);
+	*ret_source = s.source;
+	found = elf_symbols_find(&s, f->fd, address, &name, NULL) == 0;
+	elf_symbols_free(&s);
+	return found;
+}
+
+enum debug_file { DEBUG_ABSENT, DEBUG_USELESS, DEBUG_COVERS };
+
+static enum debug_file look_at_debug_file(const struct look *k, const char *path)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct elf_file f = ELF_FILE_NULL;
+	enum debug_file found = DEBUG_USELESS;
+	int source;
+
+	if (fd < 0)
+		return DEBUG_ABSENT;
+	if (elf_file_open(&f, fd, NULL) == 0 && covers(&f, k->address, &source))
+		found = DEBUG_COVERS;
+	elf_file_close(&f);
+	return found;
+}
+
+static const char *coverage(bool there, bool found)
+{
+	return !there ? "none" : found ? "covers it now: record again" : "does not cover it";
+}
+
+/* What would name code of a file of which only a debug file could tell more. */
+static void help_by_debug_file(struct look *k, const char *build_id, const char *path)
+{
+	if (!build_id[0]) {
+		help(k, "build it with -Wl,--build-id and -g, or do not strip it");
+		return;
+	}
+	buf_printf(&k->help,
+		   "install its debug symbols, as %s, or get them: debuginfod-find debuginfo %s "
+		   "(an agent does with debuginfod = true in profile.symbolize)",
+		   path, build_id);
 }
 
 static void look_at_sections(struct look *k, struct elf_file *f, const char *build_id)
 {
-	struct elf_symbols s = ELF_SYMBOLS_NULL;
+	static const char *const debug_words[] = {"not installed", "does not cover it",
+						  "is here by now, and covers it"};
+	char path[512] = "";
 	struct elf_debuglinks links = {{0}};
+	enum debug_file debug = DEBUG_ABSENT;
+	int source = 0;
+	bool found = covers(f, k->address, &source), whole = source == ELF_SYMBOLS_SYMTAB;
 
-	elf_symbols_load(&s, f, MAX_SYMBOLS, NULL);
-	tried(k, ".symtab", s.source == ELF_SYMBOLS_SYMTAB ? "does not cover it" : "stripped");
-	tried(k, ".dynsym", elf_file_section_of_type(f, SHT_DYNSYM) ? "does not cover it" : "none");
-	tried(k, ".gnu_debugdata",
-	      elf_file_section(f, ".gnu_debugdata") ? "does not cover it" : "none");
-	tried(k, "debug information",
-	      elf_file_section(f, ".debug_info") ? "does not cover it" : "none");
-	tried(k, "debug file by build id",
-	      !build_id[0]               ? "there is no build id"
-	      : has_debug_file(build_id) ? "is here; record again"
-					 : "not installed");
+	if (strlen(build_id) >= 4) {
+		snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", build_id,
+			 build_id + 2);
+		debug = look_at_debug_file(k, path);
+	}
 	elf_debuglinks_read(f, &links);
+	tried(k, ".symtab", whole ? coverage(true, found) : "stripped");
+	tried(k, ".dynsym",
+	      coverage(elf_file_section_of_type(f, SHT_DYNSYM), found && !whole));
+	tried(k, ".gnu_debugdata", coverage(elf_file_section(f, ".gnu_debugdata"), false));
+	tried(k, "debug information", coverage(elf_file_section(f, ".debug_info"), false));
+	tried(k, "debug file by build id", path[0] ? debug_words[debug] : "there is no build id");
 	tried(k, ".gnu_debuglink", links.name[0] ? links.name : "none");
-	k->help =
-		has_debug_file(build_id) ? "record again: its debug file is here by now"
-		: build_id[0]
-			? "install its debug symbols, or set debuginfod = true in profile.symbolize"
-			: "build it with -Wl,--build-id and -g, or do not strip it";
-	elf_symbols_free(&s);
+	tried(k, "debuginfod", "asked only where profile.symbolize has debuginfod = true");
+	if (found || debug == DEBUG_COVERS)
+		help(k, "record again: what names it is here by now");
+	else if (whole || debug == DEBUG_USELESS)
+		help(k, "nothing: the code has no symbol, as linkage stubs (PLT) and assembly have "
+			"none; where it begins is all there is");
+	else
+		help_by_debug_file(k, build_id, path);
 }
 
 /* Only the file that was profiled counts, by its build id where it has one. */
@@ -132,34 +192,54 @@ static void look_at_file(struct look *k, struct str path, struct str build_id)
 	struct elf_file f = ELF_FILE_NULL;
 	struct elf_ids ids = {{0}};
 
+	help(k, "run this where it was recorded, while the file is there");
 	if (fd < 0 || elf_file_open(&f, fd, NULL) < 0) {
-		tried(k, "the file", "cannot be read here");
-		k->help = "run this where it was recorded";
+		tried(k, "the file", fd < 0 ? strerror(errno) : "is no ELF file");
 		return;
 	}
 	if (elf_ids_read(&f, &ids) == 0 && build_id.n && ids.gnu_build_id[0] &&
 	    !str_is(build_id, ids.gnu_build_id)) {
 		tried(k, "the file", "is of another build here");
-		k->help = "run this where it was recorded";
 	} else {
-		k->here = true;
+		buf_clear(&k->help);
 		look_at_sections(k, &f, ids.gnu_build_id);
 	}
 	elf_file_close(&f);
 }
 
+/* A perf map or a jitdump, that the runtime has not written this far. */
+static bool is_told(struct str file)
+{
+	size_t slash = str_rfind(file, '/');
+	struct str base = slash < file.n ? str_skip(file, slash + 1) : file;
+
+	return (str_starts(base, STR("perf-")) && str_ends(base, STR(".map"))) ||
+	       (str_starts(base, STR("jit-")) && str_ends(base, STR(".dump")));
+}
+
 static void look_at(struct look *k, const struct profile_mapping *m)
 {
-	if (m && m->file.n && m->file.p[0] == '/' && !str_ends(m->file, STR(".map"))) {
-		look_at_file(k, m->file, m->build_id);
-		return;
+	struct str file = m ? m->file : STR("");
+
+	if (is_told(file)) {
+		tried(k, "what the runtime tells of its code", "does not cover it, or did not yet");
+		help(k, "record once the program has run for a while; a JVM tells again by `jcmd PID "
+			"Compiler.perfmap`");
+	} else if (file.n && file.p[0] == '/') {
+		look_at_file(k, file, m->build_id);
+	} else if (str_starts(file, STR("[kernel"))) {
+		tried(k, "/proc/kallsyms", "does not cover it, or hides its addresses");
+		help(k, "if all of the kernel is unnamed: sysctl kernel.kptr_restrict=1, and run with "
+			"CAP_SYSLOG");
+	} else if (!m || !file.n) {
+		tried(k, "a file", "no mapping holds the address");
+		help(k, "record for longer, so that mappings are read while the process lives");
+	} else {
+		tried(k, "a file", "there is none behind this memory");
+		tried(k, "perf map, jitdump", "there was none, or it does not cover it");
+		help(k, "run python3 -X perf (3.12), or node --perf-basic-prof, or tell a JVM `jcmd PID "
+			"Compiler.perfmap`; then record again");
 	}
-	tried(k, "a file", m ? "there is none behind this memory" : "no mapping holds the address");
-	tried(k, "perf map", "none when the code was mapped, or it does not cover it");
-	k->help =
-		m ? "node --perf-basic-prof, python3 -X perf (3.12), or a JVM's perf map (jcmd PID "
-		    "Compiler.perfmap)"
-		  : "record for longer, so that mappings are read while the process lives";
 }
 
 /* --- Output --- */
@@ -187,7 +267,9 @@ static void put_text(struct buf *out, const struct nameless *n, const struct loo
 	}
 	buf_str_append(out, STR("\n  tried     "));
 	put_plain(out, buf_str(&k->tried));
-	buf_printf(out, "\n  to fix    %s\n", k->help);
+	buf_str_append(out, STR("\n  to fix    "));
+	put_plain(out, buf_str(&k->help));
+	buf_putc(out, '\n');
 }
 
 static void put_json(struct buf *out, const struct nameless *n, const struct look *k, int64_t sum)
@@ -200,7 +282,7 @@ static void put_json(struct buf *out, const struct nameless *n, const struct loo
 	buf_str_append(out, STR(",\"tried\":"));
 	json_put_str(out, buf_str(&k->tried));
 	buf_str_append(out, STR(",\"help\":"));
-	json_put_str(out, str_of(k->help));
+	json_put_str(out, buf_str(&k->help));
 	buf_putc(out, '}');
 }
 
@@ -215,13 +297,14 @@ int unresolved_write(const struct profile *p, bool json, struct buf *out)
 	if (json)
 		buf_str_append(out, STR("{\"unresolved\":["));
 	for (size_t i = 0; i < found.n && found.list[i].with && shown < MAX_SHOWN; i++, shown++) {
-		struct look k = {0};
+		struct look k = {.address = found.list[i].address};
 
 		look_at(&k, found.list[i].mapping);
 		if (json && shown)
 			buf_putc(out, ',');
 		(json ? put_json : put_text)(out, &found.list[i], &k, found.sum);
 		buf_free(&k.tried);
+		buf_free(&k.help);
 	}
 	if (json)
 		buf_str_append(out, STR("]}\n"));

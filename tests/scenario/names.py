@@ -123,8 +123,9 @@ def start_of(function, file):
 def unnamed():
     """A function without a name is one box, by its start; as addresses, every place in it is one."""
     need_root()
-    build_c()
+    build_c("-Wl,--build-id")
     start = start_of("turn", "twist")
+    shutil.copy("twist", "twist.debug")
     run("strip", "twist").expect(0)
     boxes = set(re.findall(r"\[twist[^;]*\]", record_c("stripped")))
     assert f"[twist fn 0x{start}]" in boxes and len(boxes) <= 4, boxes
@@ -132,6 +133,17 @@ def unnamed():
     assert weight and int(weight[1]) > 50, read("stripped.folded")
     said = andiron("report", "stripped.pb.gz").expect(0).out
     assert re.search(rf"\[twist fn 0x{start}\]$", said, re.MULTILINE), said
+    # What would name it is told with its own build id, and works: names come from where it said.
+    said = andiron("report", "--unresolved", "stripped.pb.gz").expect(0, "debug file by build id: not installed", "debuginfod: asked only").out
+    found = re.search(r"as (/usr/lib/debug/\.build-id/../(\w+)\.debug), or get them: debuginfod-find debuginfo (\w+)", said)
+    assert found and found[3].endswith(found[2]), said
+    os.makedirs(os.path.dirname(found[1]), exist_ok=True)
+    try:
+        shutil.copy("twist.debug", found[1])
+        andiron("report", "--unresolved", "stripped.pb.gz").expect(0, "is here by now, and covers it", "record again")
+        assert ";turn " in record_c("installed"), read("installed.folded")
+    finally:
+        os.unlink(found[1])
     run("gcc", "-O2", "-s", "-o", "twist", write("twist.c", C_PROGRAM.replace("i < 900", "i < 900000"))).expect(0)
     with Background("./twist") as busy, Agent(one_process(busy.pid, "bare.folded", file='unnamed = "address"')) as agent:
         agent.until_metric("andiron_symbolize_frames_unresolved_total", 20, 'reason="no_symbol"')
