@@ -18,7 +18,13 @@ import time
 from pyroscope import free_ports, get
 
 ADMIN = "admin-token"
-DEADLINE = 120
+DEADLINE = 300  # a machine may be busy with other tests
+CORE, RBAC = "/api/v1/namespaces", "/apis/rbac.authorization.k8s.io/v1"
+# packaging/kubernetes/andiron.yaml, and where its objects are made
+MANIFEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes", "andiron.yaml")
+KINDS = {"Namespace": CORE, "ServiceAccount": f"{CORE}/andiron/serviceaccounts", "ConfigMap": f"{CORE}/andiron/configmaps",
+         "ClusterRole": f"{RBAC}/clusterroles", "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+         "DaemonSet": "/apis/apps/v1/namespaces/andiron/daemonsets"}
 
 
 def until(condition, what, seconds=DEADLINE):
@@ -55,18 +61,21 @@ def coded(data):
 
 class Cluster:
     """etcd and kube-apiserver. `flags` are added to the API server's."""
+    ADDRESS, PORT = "127.0.0.1", 0  # where it is asked; 0: at any port
+    BIND = ["--bind-address=127.0.0.1", "--disable-admission-plugins=ServiceAccount"]
 
     def __init__(self, *flags):
         self.flags = flags
         self.programs = get("etcd"), get("kube-apiserver")
-        self.etcd_port, peer, self.port = free_ports(3)
+        self.etcd_port, peer, port = free_ports(3)
+        self.port = self.PORT or port
         openssl("genrsa", "-out", "sa.key", "2048")
         openssl("rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                 "-subj", "/CN=clients", "-keyout", "clients.key", "-out", "clients.crt")
         with open("tokens.csv", "w", encoding="utf-8") as f:
             f.write(f'{ADMIN},admin,admin-uid,"system:masters"\n')
-        self.server, self.ca = f"https://127.0.0.1:{self.port}", os.path.abspath("certs/apiserver.crt")
+        self.server, self.ca = f"https://{self.ADDRESS}:{self.port}", os.path.abspath("certs/apiserver.crt")
         self.api, self.connection, self.store = None, None, None
         local = "http://127.0.0.1:"
         self.etcd = self.run(
@@ -85,11 +94,11 @@ class Cluster:
         """Starts the API server and waits until it is ready."""
         self.api = self.run(
             self.programs[1], f"--etcd-servers=http://127.0.0.1:{self.etcd_port}", "--cert-dir=certs",
-            "--bind-address=127.0.0.1", f"--secure-port={self.port}", "--service-cluster-ip-range=10.0.0.0/24",
+            f"--secure-port={self.port}", "--service-cluster-ip-range=10.0.0.0/24",
             "--authorization-mode=RBAC", "--token-auth-file=tokens.csv", "--client-ca-file=clients.crt",
             "--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=sa.pub",
-            "--service-account-signing-key-file=sa.key", "--disable-admission-plugins=ServiceAccount",
-            "--endpoint-reconciler-type=none", "--allow-privileged=true", *self.flags, *flags)
+            "--service-account-signing-key-file=sa.key", "--endpoint-reconciler-type=none", "--allow-privileged=true",
+            *self.BIND, *self.flags, *flags)
         until(self.ready, "the API server is ready")
 
     def ready(self):
@@ -112,7 +121,7 @@ class Cluster:
     def ask(self, method, path, body=None, token=ADMIN, kind="application/json"):
         """Status and decoded answer of one request."""
         if not self.connection:
-            self.connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30,
+            self.connection = http.client.HTTPSConnection(self.ADDRESS, self.port, timeout=30,
                                                           context=ssl.create_default_context(cafile=self.ca))
         try:
             text = body if body is None or isinstance(body, str) else json.dumps(body)
@@ -130,7 +139,7 @@ class Cluster:
 
     def fetch(self, path, accept):
         """The bytes of an answer, in a wire of one's choice."""
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=ssl.create_default_context(cafile=self.ca))
+        connection = http.client.HTTPSConnection(self.ADDRESS, self.port, context=ssl.create_default_context(cafile=self.ca))
         connection.request("GET", path, headers={"Authorization": f"Bearer {ADMIN}", "Accept": accept})
         found = connection.getresponse().read()
         connection.close()
@@ -146,6 +155,15 @@ class Cluster:
         made = self.must("POST", path, body)
         if status is not None:
             made = self.patch(f"{path}/{body['metadata']['name']}/status", {"status": status})
+        return made
+
+    def apply(self, manifest):
+        """Makes the objects of our manifest's text, to the letter; {kind: as made}."""
+        made = {}
+        for document in manifest.split("\n---\n"):
+            kind = next(line[6:] for line in document.splitlines() if line.startswith("kind: "))
+            made[kind] = self.must("POST", f"{KINDS[kind]}?fieldValidation=Strict", document, "application/yaml")
+        assert set(made) == set(KINDS)
         return made
 
     def patch(self, path, body):

@@ -12,14 +12,13 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
 import pyroscope
-from kubernetes import ADMIN, Cluster, Journal, Oracle, jwt, until
+from kubernetes import ADMIN, CORE, MANIFEST, RBAC, Cluster, Journal, Oracle, jwt, until
 from running import Agent
 from tap import SANITIZED, Skip, andiron, case, environment, main, need_root, read, run, write
 
 LIST_TARGETS, BUILD = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 ROLES = ["pod", "node", "service", "endpoints", "endpointslice", "ingress"]
-CORE, APPS = "/api/v1/namespaces", "/apis"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
+APPS = "/apis"
 PODS = f"{CORE}/shop/pods"
 
 
@@ -448,14 +447,11 @@ def older_server():
 
 
 PACKAGING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes")
-KINDS = {"Namespace": CORE, "ServiceAccount": f"{CORE}/andiron/serviceaccounts", "ConfigMap": f"{CORE}/andiron/configmaps",
-         "ClusterRole": f"{RBAC}/clusterroles", "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
-         "DaemonSet": f"{APPS}/apps/v1/namespaces/andiron/daemonsets"}
 
 
 def configuration():
     """The ConfigMap's file."""
-    lines = read(f"{PACKAGING}/andiron.yaml").split("  config.alloy: |\n")[1].split("\n---\n")[0].splitlines()
+    lines = read(MANIFEST).split("  config.alloy: |\n")[1].split("\n---\n")[0].splitlines()
     return write("config.alloy", "".join(line[4:] + "\n" for line in lines))
 
 
@@ -463,11 +459,7 @@ def configuration():
 def manifest():
     """A server takes packaging/kubernetes/andiron.yaml to the letter; its account may list and watch pods, and nothing else."""
     with servers() as cluster:
-        made = {}
-        for document in read(f"{PACKAGING}/andiron.yaml").split("\n---\n"):
-            kind = next(line[6:] for line in document.splitlines() if line.startswith("kind: "))
-            made[kind] = cluster.must("POST", f"{KINDS[kind]}?fieldValidation=Strict", document, "application/yaml")
-        assert set(made) == set(KINDS)
+        made = cluster.apply(read(MANIFEST))
         bearer = jwt("andiron", "andiron", made["ServiceAccount"]["metadata"]["uid"])
         allowed(cluster, bearer, 200, "/api/v1/pods?limit=1")
         for path in ("/api/v1/nodes", "/api/v1/secrets", f"{CORE}/andiron/configmaps/andiron"):
