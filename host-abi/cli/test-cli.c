@@ -5,6 +5,7 @@
 #include "child.h"
 #include "ends.h"
 #include "cli.h"
+#include "heap.h"
 #include "machine.h"
 #include "options.h"
 #include "precheck.h"
@@ -12,10 +13,17 @@
 #include "record.h"
 
 #include <errno.h>
+#include <features.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 struct given {
 	bool all;
@@ -317,3 +325,44 @@ TEST(kernels_are_compared_by_number)
 	k = probe_kernel();
 	expect(k.major >= 4);
 }
+
+#ifdef __GLIBC__
+/* How many arenas the C library's heap has. */
+static size_t n_arenas(void)
+{
+	char text[65536] = "";
+	FILE *f = fmemopen(text, sizeof(text) - 1, "w");
+	size_t n = 0;
+
+	expect(f);
+	expect_eq(malloc_info(0, f), 0);
+	fclose(f);
+	for (const char *p = text; (p = strstr(p, "<heap nr=")); p++)
+		n++;
+	return n;
+}
+
+static void *use_heap(void *context)
+{
+	void *p = malloc(1000);
+
+	*(bool *)context = p != NULL;
+	free(p);
+	return NULL;
+}
+
+/* No thread of the agent's gets an arena, in which what it frees would stay. */
+TEST(threads_share_one_arena)
+{
+	size_t before = n_arenas();
+	pthread_t thread;
+	bool done = false;
+
+	heap_keep_small();
+	expect(before > 0);
+	expect_eq(pthread_create(&thread, NULL, use_heap, &done), 0);
+	expect_eq(pthread_join(thread, NULL), 0);
+	expect(done);
+	expect_eq(n_arenas(), before);
+}
+#endif

@@ -9,6 +9,7 @@
 #include "alloy-flags.h"
 #include "cli.h"
 #include "config.h"
+#include "heap.h"
 #include "host/log.h"
 #include "plugin-path.h"
 #include "precheck.h"
@@ -243,6 +244,7 @@ int verb_run(int argc, char **argv)
 		run.n_paths = (size_t)(argc - first);
 		log_init(&run.log, STDERR_FILENO, level_of(run.log_level),
 			 strcmp(run.log_format, "json") == 0);
+		heap_keep_small();
 		code = run_agent(&run);
 		log_fini(&run.log);
 	}
