@@ -201,6 +201,51 @@ TEST(bad_arguments_are_refused)
 	push_config_release(config);
 }
 
+static bool keeps_addresses(const struct protocol *protocol, const char *word)
+{
+	const struct andiron_str key = {"unnamed", 7};
+	const struct andiron_value text = {.kind = ANDIRON_VALUE_STRING,
+					   .string = {word ? word : "", word ? strlen(word) : 0}};
+	const struct andiron_value root = {
+		.kind = ANDIRON_VALUE_MAP, .keys = &key, .items = &text, .n_items = word != NULL};
+	struct push_config *config;
+	bool addresses;
+
+	expect_eq(push_config_new(protocol, &root, &config, NULL), 0);
+	addresses = config->addresses;
+	push_config_release(config);
+	return addresses;
+}
+
+static const char *default_of(const struct andiron_options *options, const char *name)
+{
+	for (uint32_t i = 0; i < options->count; i++)
+		if (!strcmp(options->items[i].name, name))
+			return options->items[i].default_text;
+	return "";
+}
+
+/* Each server gets what it can use of frames without a name, as the help says, unless it is told
+ * otherwise. */
+TEST(frames_without_a_name_are_sent_as_the_server_can_use_them)
+{
+	static const struct {
+		const struct protocol *protocol;
+		const struct andiron_options *options;
+		bool addresses;
+	} writers[] = {{&protocol_pyroscope, &pyroscope_options, false},
+		       {&protocol_parca, &parca_options, true},
+		       {&protocol_otlp, &otlp_options, true}};
+
+	for (size_t i = 0; i < sizeof(writers) / sizeof(writers[0]); i++) {
+		expect_eq(keeps_addresses(writers[i].protocol, NULL), writers[i].addresses);
+		expect(keeps_addresses(writers[i].protocol, "address"));
+		expect(!keeps_addresses(writers[i].protocol, "function"));
+		expect_str(str_of(default_of(writers[i].options, "unnamed")),
+			   writers[i].addresses ? "\"address\"" : "\"function\"");
+	}
+}
+
 static int make_config(void *context)
 {
 	struct push_config *config;
