@@ -6,6 +6,7 @@
  * Split units that lie in files of their own are found where the program says.
  * The function itself bears its symbol's name, where there is one.
  * frames --quiet …: prints only figures.
+ * frames --debug-names …: the function itself bears the name that debug information has.
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -85,9 +86,23 @@ static void print_figures(uint64_t n, uint64_t found, int64_t opened_ns, int64_t
 	       (double)usage.ru_maxrss / 1e3);
 }
 
+/* One address that was found, or not. */
+static void print_answer(struct dwarf_frames *f, int r, const struct buf *symbol)
+{
+	if (r == -ENOENT && vec_push(&f->list, (struct dwarf_frame){0}))
+		r = 0;
+	if (r == 0)
+		print(f, symbol);
+	else
+		puts("! ?:0:0");
+	puts("");
+}
+
 int main(int argc, char **argv)
 {
-	int first = argc > 1 && !strcmp(argv[1], "--quiet") ? 2 : 1;
+	const char *option = argc > 1 ? argv[1] : "";
+	bool quiet = !strcmp(option, "--quiet"), symbols_too = option[0] != '-';
+	int first = symbols_too ? 1 : 2;
 	struct dwarf_files files = {
 		.fd = open_arg(argv, argc, first),
 		.alt = open_arg(argv, argc, first + 1),
@@ -109,7 +124,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	opened = clock_mono();
-	if (first == 1)
+	if (symbols_too)
 		load_symbols(files.fd, &symbols);
 	while (scanf("%" SCNx64, &address) == 1) {
 		r = dwarf_find(d, address, &frames);
@@ -117,19 +132,13 @@ int main(int argc, char **argv)
 			r = dwarf_find(d, address, &frames);
 		n++;
 		found += r == 0;
-		if (first == 2)
+		if (quiet)
 			continue;
 		if (elf_symbols_find(&symbols, files.fd, address, &symbol, NULL) < 0)
 			buf_clear(&symbol);
-		if (r == -ENOENT && vec_push(&frames.list, (struct dwarf_frame){0}))
-			r = 0;
-		if (r == 0)
-			print(&frames, &symbol);
-		else
-			puts("! ?:0:0");
-		puts("");
+		print_answer(&frames, r, &symbol);
 	}
-	if (first == 2)
+	if (quiet)
 		print_figures(n, found, opened, start, d);
 	buf_free(&symbol);
 	elf_symbols_free(&symbols);
