@@ -113,6 +113,14 @@ def tree_cpu(pid):
     return rods.cpu_seconds(pid) + sum(rods.cpu_seconds(p) for p in found)
 
 
+def named(status):
+    """Whether frames have got names."""
+    try:
+        return re.search(r"frames_resolved_total\{[^}]*\} [1-9]", rods.ask(status, "/metrics"))
+    except OSError:
+        return None
+
+
 def agent_cpu(folder, on, seconds=90):
     """CPU seconds of six intervals, the first of which has everything to learn and is left out."""
     config, status = f"{folder}/agent.alloy", f"{folder}/status"
@@ -120,7 +128,7 @@ def agent_cpu(folder, on, seconds=90):
         f.write(CONFIG.format(on=on, folder=folder))
     process = subprocess.Popen([ANDIRON, "run", config, "--status", status], stderr=subprocess.DEVNULL)
     try:
-        rods.until(lambda: os.path.exists(f"{folder}/out.pb.gz") or None)
+        rods.until(lambda: named(status) or None, 120, 0.1)
         before, began = tree_cpu(process.pid), time.monotonic()
         rods.until(lambda: time.monotonic() - began >= seconds or None, seconds + 30)
         return (tree_cpu(process.pid) - before) / (time.monotonic() - began) * 100
