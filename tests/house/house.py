@@ -38,14 +38,18 @@ LAW = {
     "plugins/symbolize/fetcher": {"base", "debuginfod"},
     "plugins/symbolize": {"andiron", "abi", "base", "dwarf", "elf", "libiberty"},
     "plugins/file": {"andiron", "abi", "base", "pprof", "export"},
+    "plugins/http": {"andiron", "abi", "base", "microhttpd"},
     "k8s-discovery": {"andiron", "abi", "base", "http", "client", "jansson", "yaml"},
     "pyroscope-push": {"andiron", "abi", "base", "elf", "http", "client", "debuginfo", "pprof", "export", "zlib"},
 }
 # Libraries by the header that stands for them.
 LIBRARIES = {"curl": "curl", "jansson.h": "jansson", "libelf.h": "libelf", "gelf.h": "gelf", "elf.h": None, "lzma.h": "lzma",
              "zlib.h": "zlib", "protobuf-c": "protobuf-c", "bpf": "bpf", "libiberty": "libiberty",
-             "demangle.h": "libiberty", "yaml.h": "yaml"}
+             "demangle.h": "libiberty", "yaml.h": "yaml", "microhttpd.h": "microhttpd"}
 OURS = {"base", "abi", "debuginfo", "debuginfod", "dwarf", "elf", "pprof", "http", "client", "export", "proc", "unwind", "host", "andiron"}
+
+# Callbacks whose shape a library decides.
+FOREIGN = {("plugins/http/server.c", "answer")}
 
 FILE_LINES, FUNCTION_LINES, COMPLEXITY = 600, 80, 15
 BANNED = re.compile(r"(?<![\w>.])(sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gets|alloca|system|popen|sleep|usleep|nanosleep)\s*\(")
@@ -156,7 +160,7 @@ def parameters():
     """No function takes more than six parameters."""
     for file in C_FILES:
         for name, params in re.findall(r"^[a-z][\w \*]*?\b(\w+)\(([^(){};]*)\)\n\{", TEXT[file], re.M):
-            if params.count(",") > 5:
+            if params.count(",") > 5 and (file, name) not in FOREIGN:
                 yield f"{file}: {name} takes {params.count(',') + 1}"
 
 

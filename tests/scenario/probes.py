@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""status.http: what scrapers and probes get, and what clients that mean no good do not."""
+import contextlib
+import http.server
+import os
+import re
+import socket
+import threading
+import urllib.error
+import urllib.request
+
+from running import Agent, ask, parse_metrics
+from tap import WORKLOAD, Background, andiron, case, main, need_root, read, write
+
+HTTP = "status.http {\n  listen_port = 0\n}\n"
+WRITER = """
+pyroscope.write "w" {
+  endpoint {
+    url                = "http://127.0.0.1:%d"
+    min_backoff_period = "50ms"
+    max_backoff_period = "100ms"
+  }
+}
+"""
+SAMPLER = """
+pyroscope.ebpf "node" {
+  forward_to       = [pyroscope.write.w.receiver]
+  targets_only     = false
+  sample_rate      = 199
+  collect_interval = "1s"
+}
+"""
+
+
+def port_of(agent):
+    agent.until_says("listening at 127.0.0.1 port ")
+    return int(re.search(r"listening at 127\.0\.0\.1 port (\d+)", agent.text())[1])
+
+
+def get(port, path, **more):
+    """Status and text."""
+    try:
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", **more)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+class Taker(http.server.BaseHTTPRequestHandler):
+    """Takes whatever is pushed."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "application/proto")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def taker(port):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Taker)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield
+    server.shutdown()
+    server.server_close()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
+@case
+def what_is_served():
+    """The metrics are those of the status socket; probes are well; all else is refused in a line."""
+    with Agent(write("agent.alloy", HTTP + WRITER % free_port())) as a:
+        port = port_of(a)
+        status, text = get(port, "/metrics")
+        names = {name for name, _ in parse_metrics(text)}
+        assert status == 200 and names == {name for name, _ in parse_metrics(ask("status", "/metrics")[1])}, names
+        for figure in ("sent_profiles_total", "sent_bytes_total", "sent_raw_bytes_total", "retries_total", "split_requests_total",
+                       "spooled_profiles", "expired_profiles_total", "uncertain_profiles_total", "latency_nanoseconds_total"):
+            assert "pyroscope_write_" + figure in names, (figure, names)
+        assert get(port, "/-/ready") == (200, "andiron is ready.\n")
+        assert get(port, "/-/healthy") == (200, "andiron is healthy.\n")
+        assert get(port, "/nowhere") == (404, "there are /metrics, /-/ready and /-/healthy\n")
+        assert get(port, "/-/ready?x=1")[0] == 200
+        assert get(port, "/metrics", data=b"x" * 100000)[0] == 405
+        a.stop()
+
+
+@case
+def readiness_follows_delivery():
+    """Not ready while nothing is delivered, with the cause; healthy, since a restart mends no server; ready again after."""
+    need_root()
+    server = free_port()
+    with Background(WORKLOAD, "60"), Agent(write("agent.alloy", HTTP + WRITER % server + SAMPLER)) as a:
+        port = port_of(a)
+
+        def undelivered():
+            status, text = get(port, "/-/ready")
+            return status == 503 and text.startswith(f"pyroscope.write.w: http://127.0.0.1:{server}: ") and text.count("\n") == 1
+
+        a.until(undelivered, "it says why it is not ready")
+        assert get(port, "/-/healthy")[0] == 200
+        with taker(server):
+            a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
+            a.stop()
+
+
+@case
+def slow_and_greedy_clients():
+    """Clients that say nothing, half of something or too much end; they cost no memory and keep nobody out."""
+    def resident():
+        return int(read(f"/proc/{a.process.pid}/statm").split()[1])
+
+    with Agent(write("agent.alloy", HTTP + WRITER % free_port())) as a:
+        port = port_of(a)
+        get(port, "/metrics")
+        before = resident()
+        slow = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(31)]
+        for at, one in enumerate(slow):
+            one.sendall(b"GET /metrics HTTP/1.1\r\nHost: x"[:at])
+        assert get(port, "/-/ready")[0] == 200  # the one place that is left
+        for one in slow:
+            with contextlib.suppress(ConnectionResetError):
+                while one.recv(4096):
+                    pass
+            one.close()
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as greedy, \
+                    contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                greedy.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n" + b"X-A: " + b"a" * 60000 + b"\r\n\r\n")
+                while greedy.recv(4096):
+                    pass
+        assert get(port, "/metrics")[0] == 200
+        assert resident() - before < 512, (before, resident())  # pages: 2 MiB
+        a.stop()
+
+
+@case
+def what_cannot_be_listened_at():
+    """An address that is none is refused with its line; a port that is taken keeps nothing but this from working."""
+    bad = andiron("validate", write("bad.alloy", 'status.http {\n  listen_address = "localhost"\n}\n' + WRITER % 9)).expect(1)
+    assert "bad.alloy:2" in bad.err + bad.out and "is no IP address" in bad.err + bad.out, bad
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with Agent(write("agent.alloy", HTTP.replace("= 0", f"= {port}") + WRITER % 9)) as a:
+            a.until_says(f"cannot listen at 127.0.0.1 port {port}")
+            a.until_health("pyroscope.write.w", "healthy")
+            a.signal(15)
+            a.end()
+
+
+os.environ.pop("http_proxy", None)
+main()
