@@ -167,6 +167,35 @@ def second_signal_skips_the_drain():
     assert left["delivered"] == 0, left
 
 
+def kept_as_coming():
+    """What the page beside the spool says is on its way to the writer."""
+    with contextlib.suppress(FileNotFoundError):
+        with open("spool/page", "rb") as page:
+            return int.from_bytes(page.read(48)[24:32], "little")
+
+
+@case
+def what_a_kill_costs():
+    """kill -9 within an interval: what the kernel had counted by then is named by the next start, and once."""
+    need_root()
+    text = (SAMPLER % ("pyroscope.write.w.receiver", 199)).replace('"1s"', '"10m"') + WRITER % ("w", 9, 0)
+    config_ = write("agent.alloy", text.replace("  endpoint {", f'  spool {{\n    directory = "{os.path.abspath("spool")}"\n  }}\n  endpoint {{'))
+    with Background(WORKLOAD, "60"):
+        with Agent(config_) as a:
+            a.until(lambda: (kept_as_coming() or 0) > 200, "the page says what is coming")
+            a.signal(signal.SIGKILL)
+            a.process.wait()
+        kept = kept_as_coming()
+        with Agent(config_) as a:
+            a.until_metric("andiron_samples_dropped_total", kept, "lost_at_kill")
+            assert a.metric("andiron_ledger_balanced") == 1
+            found = a.stop()["writers"]["pyroscope.write.w"]
+            assert found["carried"] == found["dropped"]["pyroscope.write.w:lost_at_kill"] == kept, (found, kept)
+        with Agent(config_) as a:
+            assert a.metric("andiron_samples_dropped_total", "lost_at_kill") == 0
+            a.stop()
+
+
 @case
 def failing_servers():
     """Servers that hang, answer garbage or refuse: unhealthy with the cause, every sample under a reason."""
