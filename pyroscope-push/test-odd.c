@@ -100,11 +100,14 @@ static uint32_t add_stack(struct batch_builder *b, unsigned int *seed, uint32_t 
 	return batch_add_stack(b, frames, depth);
 }
 
-static void add_group(struct batch_builder *b, unsigned int *seed, uint32_t map)
+static void add_group(struct batch_builder *b, unsigned int *seed, uint32_t map,
+		      struct test_odd_counts *counts)
 {
 	bool plain = roll(seed, 2);
 	uint32_t labels[64], type = add_type(b, seed, plain), rows = roll(seed, 8);
 
+	counts->groups++;
+	counts->plain += plain;
 	batch_group_begin(b, labels, add_labels(b, seed, plain, labels));
 	for (uint32_t i = plain ? 0 : roll(seed, 2); i <= rows; i++) {
 		struct andiron_row row = {.samples = 1 + roll(seed, 5), .type = type};
@@ -117,7 +120,7 @@ static void add_group(struct batch_builder *b, unsigned int *seed, uint32_t map)
 	}
 }
 
-const struct andiron_batch *test_odd_batch(unsigned int *seed)
+const struct andiron_batch *test_odd_batch(unsigned int *seed, struct test_odd_counts *counts)
 {
 	static const int64_t off[] = {0, 0, 0, 0, 0, 0, -4000 * NS_PER_SEC, 4000 * NS_PER_SEC};
 	struct batch_builder *b = batch_builder_new();
@@ -133,7 +136,7 @@ const struct andiron_batch *test_odd_batch(unsigned int *seed)
 	mapping.gnu_build_id = roll(seed, 2) ? batch_add_string(b, STR("ab12cd34")) : 0;
 	map = batch_add_mapping(b, &mapping);
 	for (unsigned int i = 1 + roll(seed, 4); i > 0; i--)
-		add_group(b, seed, map);
+		add_group(b, seed, map, counts);
 	expect_eq(batch_finish(b, &head, &batch), 0);
 	return batch;
 }

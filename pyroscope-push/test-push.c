@@ -162,14 +162,14 @@ static uint64_t follow_steps(struct writer *w, struct test_host *host)
 }
 
 /* Waits for the server now and then, so that the queue holds all. */
-static uint64_t feed_odd(struct writer *w, int64_t n)
+static uint64_t feed_odd(struct writer *w, int64_t n, struct test_odd_counts *counts)
 {
 	static const bool never;
 	unsigned int seed = (unsigned int)number("PUSH_SEED", 1);
 	uint64_t taken = 0;
 
 	for (int64_t i = 0; i < n; i++) {
-		const struct andiron_batch *batch = test_odd_batch(&seed);
+		const struct andiron_batch *batch = test_odd_batch(&seed, counts);
 
 		taken += batch->samples;
 		writer_batch(w, batch);
@@ -203,6 +203,7 @@ TEST(push)
 	struct test_host *host;
 	struct error err = ERROR_NULL;
 	struct writer *w;
+	struct test_odd_counts odd = {0};
 	uint64_t taken;
 
 	alarm(0);
@@ -215,7 +216,7 @@ TEST(push)
 	expect_eq(writer_new(&context, make_config(url), &w), 0);
 	expect_eq(writer_start(w, &err), 0);
 	if (number("PUSH_ODD", 0))
-		taken = feed_odd(w, number("PUSH_ODD", 0));
+		taken = feed_odd(w, number("PUSH_ODD", 0), &odd);
 	else if (getenv("PUSH_STEPS"))
 		taken = follow_steps(w, host);
 	else
@@ -226,6 +227,8 @@ TEST(push)
 		  host->delivered + host->spooled + host->uncertain + host->n_dropped);
 	printf("{");
 	print_figures(w);
+	printf("\"groups\": %llu, \"plain\": %llu, ", (unsigned long long)odd.groups,
+	       (unsigned long long)odd.plain);
 	printf("\"taken\": %llu, \"carried\": %llu, \"delivered\": %llu, \"spooled\": %llu, "
 	       "\"uncertain\": %llu, \"healthy\": %s, \"requests\": %llu, \"retries\": %llu, "
 	       "\"dropped\": {",

@@ -188,7 +188,7 @@ def push(url, **what):
         outside["NODE_NAME"] = what.pop("node")
     environment = {**outside, "PUSH_URL": url,
                    **{f"PUSH_{k.upper()}": str(v) for k, v in {"protocol": "parca", "timeout_ms": 60000, **what}.items()}}
-    done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=500, check=False)
+    done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=1800, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
 
@@ -223,12 +223,14 @@ def by_otlp():
 
 def odd_profiles():
     """Of the profiles of a producer that knows no rules Parca refuses none, and survives all, by both of its intakes."""
-    batches = int(os.environ.get("ANDIRON_ODD_BATCHES", "500"))
-    for protocol in ("parca", "otlp_grpc"):
+    wanted = int(os.environ.get("ANDIRON_ODD_BATCHES", "2200"))
+    for protocol, batches in (("parca", wanted), ("otlp_grpc", min(wanted, 500))):  # OTLP: one profile a request
         ledger = push(SERVER.url, protocol=protocol, odd=batches, drain_ms=60000, timeout_ms=60000)
         assert set(ledger["dropped"]) <= {"zero", "negative", "no_type"} and not ledger["uncertain"], ledger
         assert ledger["retries"] == 0 and ledger["profiles"] > batches and SERVER.process.poll() is None, ledger
-        print(f"# {protocol}: {ledger['profiles']} profiles, {ledger['repairs']}", flush=True)
+        assert 3 * ledger["groups"] <= 10 * ledger["plain"], ledger
+        print(f"# {protocol}: {ledger['profiles']} profiles, {ledger['plain']} of {ledger['groups']} groups valid, {ledger['repairs']}",
+              flush=True)
 
 
 def idle():

@@ -26,7 +26,7 @@ def prefix():
 def push(server, **what):
     """Runs the harness; its ledger. Names are PUSH_… in lower case."""
     environment = {**os.environ, "PUSH_URL": server.url, **{f"PUSH_{k.upper()}": str(v) for k, v in what.items()}}
-    done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=500, check=False)
+    done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=1800, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     ledger = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     there = sum(ledger[level] for level in ("delivered", "spooled", "uncertain"))
@@ -97,7 +97,8 @@ def odd_profiles():
         assert set(ledger["dropped"]) <= {"zero", "negative", "no_type"}, ledger
         assert ledger["retries"] == 0 and ledger["profiles"] > batches, ledger
         assert all(n >= batches // 40 for n in ledger["repairs"].values()), ledger
-        print(f"# {ledger['profiles']} profiles, {ledger['repairs']}", flush=True)
+        assert 3 * ledger["groups"] <= 10 * ledger["plain"], ledger
+        print(f"# {ledger['profiles']} profiles, {ledger['plain']} of {ledger['groups']} groups valid, {ledger['repairs']}", flush=True)
 
 
 def lost_answers():
