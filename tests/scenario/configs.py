@@ -6,6 +6,8 @@ It all happens in a mount and a network namespace of its own, in which the
 server's names are 127.0.0.1 by /etc/hosts, and 127.0.0.1:4040 leads to it. The
 Kubernetes ones find a cluster as in a pod: by the environment and the files of
 the service account.
+
+With the argument "parca" it is the files for Parca alone, which takes a server that is long in the making.
 """
 import contextlib
 import fcntl
@@ -25,13 +27,15 @@ from tap import WORKLOAD, Background, Skip, andiron, case, environment, main, ne
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "tests", "servers"))
-import pyroscope  # the servers' tests have it too
+import parca  # the servers' tests have these too
+import pyroscope
 
 EXAMPLES = os.path.join(ROOT, "packaging", "examples")
 ARTICLES = os.path.join(ROOT, "..", "shared", "configs")
-NAMES = ("pyroscope", "pyroscope.monitoring.svc.cluster.local")
+NAMES = ("pyroscope", "pyroscope.monitoring.svc.cluster.local", "parca.parca.svc.cluster.local")
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 INSIDE = "ANDIRON_TEST_INSIDE"
+PARCA = "parca" in sys.argv[1:]
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 
@@ -42,11 +46,11 @@ def enter():
     found = environment(**{INSIDE: "yes"})
     with contextlib.suppress(pyroscope.Skip):
         if "ANDIRON_PYROSCOPE" not in found:
-            pyroscope.get("push-receiver")
+            pyroscope.get("parca" if PARCA else "push-receiver")
     # A server that is given as a URL is reached through the world's network.
     away = found.get("ANDIRON_PYROSCOPE", "").startswith("http")
     spaces = ["--mount"] if away else ["--mount", "--net"]
-    os.execvpe("unshare", ["unshare", *spaces, sys.executable, os.path.abspath(__file__)], found)
+    os.execvpe("unshare", ["unshare", *spaces, sys.executable, os.path.abspath(__file__), *sys.argv[1:]], found)
 
 
 def furnish():
@@ -63,8 +67,8 @@ def furnish():
 
 
 @contextlib.contextmanager
-def port_4040(url):
-    """What comes to 127.0.0.1:4040 goes to the server, wherever that is."""
+def port_of_file(url, port=4040):
+    """What comes to the port that the file names goes to the server, wherever that is."""
     goal = urllib.parse.urlsplit(url)
 
     def carry(source, sink):
@@ -82,38 +86,44 @@ def port_4040(url):
                 for pair in ((near, far), (far, near)):
                     threading.Thread(target=carry, args=pair, daemon=True).start()
 
-    if goal.port == 4040 and goal.hostname in ("127.0.0.1", "localhost"):
+    if goal.port == port and goal.hostname in ("127.0.0.1", "localhost"):
         yield
         return
-    with socket.create_server(("127.0.0.1", 4040)) as listener:
+    with socket.create_server(("127.0.0.1", port)) as listener:
         threading.Thread(target=serve, args=(listener,), daemon=True).start()
         yield
         listener.shutdown(socket.SHUT_RDWR)
 
 
-def runs(path, sampler, rate, workers, selector, env=None):
-    """Runs the file until the workers have worked for a while; what the server has is what was taken."""
+def sampled(path, sampler, rate, workers, env=None):
+    """Runs the file until the workers have worked for a while; how many samples were delivered."""
     targets = len(workers) if env else 0  # with a cluster around it finds them
-    begun = int(time.time() * 1000)
-    with contextlib.ExitStack() as stack:
-        try:
-            server = stack.enter_context(pyroscope.Pyroscope())
-        except pyroscope.Skip as why:
-            raise Skip(str(why)) from why
-        stack.enter_context(port_4040(server.url))
-        agent = stack.enter_context(Agent(path, env=env))
+    with Agent(path, env=env) as agent:
         agent.until_metric("andiron_ebpf_sample_rate_hertz", exactly=rate)
         agent.until_health(sampler, "healthy")
         agent.until_metric("pyroscope_ebpf_active_targets", exactly=targets)
         first = {w: cpu_seconds(w.pid) for w in workers}
         until(lambda: all(cpu_seconds(w.pid) - first[w] > 1.5 for w in workers), "1.5 s of work each")
         books = agent.stop()
-        writers = list(books["writers"].values())
-        assert len(writers) == 1 and books["taken"] == writers[0]["delivered"] + sum(writers[0]["dropped"].values()), books
-        assert writers[0]["delivered"] > rate, books
+    writers = list(books["writers"].values())
+    assert len(writers) == 1 and books["taken"] == writers[0]["delivered"] + sum(writers[0]["dropped"].values()), books
+    assert writers[0]["delivered"] > rate, books
+    return writers[0]["delivered"]
+
+
+def runs(path, sampler, rate, workers, selector, env=None):
+    """Runs the file until the workers have worked for a while; what the server has is what was taken."""
+    begun = int(time.time() * 1000)
+    with contextlib.ExitStack() as stack:
+        try:
+            server = stack.enter_context(pyroscope.Pyroscope())
+        except pyroscope.Skip as why:
+            raise Skip(str(why)) from why
+        stack.enter_context(port_of_file(server.url))
+        delivered = sampled(path, sampler, rate, workers, env)
         merged = server.query("SelectMergeProfile", profileTypeID=pyroscope.CPU, labelSelector=selector, start=str(begun))
         total = sum(int(sample["value"][0]) for sample in merged["sample"])
-        assert total == writers[0]["delivered"] * (10**9 // rate), (total, books)
+        assert total == delivered * (10**9 // rate), (total, delivered)
         assert "workload_70" in merged["stringTable"], merged["stringTable"][:50]
         return server.series(selector) if server.stand_in else None
 
@@ -126,7 +136,9 @@ def host(path, sampler, service):
         runs(path, sampler, 97, [worker], f'{{service_name="{service}"}}')
 
 
-def kubernetes(path, sampler, cluster):
+@contextlib.contextmanager
+def two_pods(path):
+    """A file for Kubernetes, which warns once, and two pods around it: the workers, and the environment of a pod."""
     need_root()
     found = andiron("validate", path).expect(0, "default_target", "taken to mean that there is no default target")
     assert (found.out + found.err).count("warning:") == 1, found.out + found.err
@@ -135,25 +147,37 @@ def kubernetes(path, sampler, cluster):
             api.set(pod("shop", name, container.uid, {"app": container.id}))
         for name, text in (("token", TOKEN), ("ca.crt", read("ca.crt"))):
             write(f"{ACCOUNT}/{name}", text)
-        env = environment(KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT=str(api.port))
-        series = runs(path, sampler, 19, [a, b], f'{{service_name="ebpf/shop/app",cluster="{cluster}"}}', env)
+        yield [a, b], environment(KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT=str(api.port))
+
+
+def kubernetes(path, sampler, cluster):
+    with two_pods(path) as (workers, env):
+        series = runs(path, sampler, 19, workers, f'{{service_name="ebpf/shop/app",cluster="{cluster}"}}', env)
     assert series is None or {(s["namespace"], s["pod"], s["container"]) for s in series} == {
         ("shop", "web-1", "app"), ("shop", "web-2", "app")}, series
 
 
-@case
+def parca_kubernetes():
+    """packaging/examples/kubernetes-parca.alloy warns once, and runs as in a pod, up to Parca's total."""
+    with two_pods(f"{EXAMPLES}/kubernetes-parca.alloy") as (workers, env), parca.Parca() as server, \
+            port_of_file(server.url, 7070):
+        delivered = sampled(f"{EXAMPLES}/kubernetes-parca.alloy", "pyroscope.ebpf.pods", 19, workers, env)
+        assert server.total('{service_name="ebpf/shop/app",cluster="example"}') == delivered * (10**9 // 19), delivered
+        for pod_name in ("web-1", "web-2"):
+            assert server.total(f'{{namespace="shop",pod="{pod_name}",container="app"}}') > 0, pod_name
+        assert (6, b"workload_70") in parca.fields(server.merged()), "no name of the workload's"
+
+
 def our_host():
     """packaging/examples/host-pyroscope.alloy runs, and the server has what the ledger says."""
     host(f"{EXAMPLES}/host-pyroscope.alloy", "pyroscope.ebpf.host", "host")
 
 
-@case
 def our_kubernetes():
     """packaging/examples/kubernetes-pyroscope.alloy warns once, and runs as in a pod."""
     kubernetes(f"{EXAMPLES}/kubernetes-pyroscope.alloy", "pyroscope.ebpf.pods", "example")
 
 
-@case
 def examples_are_valid():
     """Every file of packaging/examples is, without an error."""
     for name in sorted(os.listdir(EXAMPLES)):
@@ -171,8 +195,10 @@ def article_kubernetes():
     kubernetes(f"{ARTICLES}/article-kubernetes.alloy", "pyroscope.ebpf.instance", "prod-eu-west-1")
 
 
+for one in [parca_kubernetes] if PARCA else [our_host, our_kubernetes, examples_are_valid]:
+    case(one)
 # Not a skip: most checkouts have no such folder, and ours stand for its files.
-if os.path.isdir(ARTICLES):
+if os.path.isdir(ARTICLES) and not PARCA:
     case(article_host)
     case(article_kubernetes)
 

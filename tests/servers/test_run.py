@@ -116,6 +116,23 @@ def service_unit():
         assert samples(server, name) == ledger["writers"]["pyroscope.write.server"]["delivered"] * PERIOD, ledger
 
 
+def unit_is_valid():
+    """systemd itself finds nothing to say against packaging/systemd/andiron.service."""
+    if not shutil.which("systemd-analyze"):
+        raise Skip("systemd-analyze is missing; install systemd")
+    unit = pathlib.Path(__file__).parents[2].joinpath("packaging/systemd/andiron.service").read_text(encoding="utf-8")
+    assert "/usr/bin/andiron" in unit
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/andiron.service"
+        pathlib.Path(path).write_text(unit.replace("/usr/bin/andiron", ANDIRON), encoding="utf-8")
+        done = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and "andiron.service" not in done.stderr, done.stderr
+        # It does judge: what it does not know it says.
+        pathlib.Path(path).write_text(unit.replace("ProtectClock=yes", "ProtectClocks=yes"), encoding="utf-8")
+        done = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True, check=False)
+        assert "ProtectClocks" in done.stderr, done.stderr
+
+
 def late_server():
     """A server that comes up late gets all; meanwhile the writer is unhealthy and says why."""
     if os.environ.get("ANDIRON_PYROSCOPE"):
@@ -212,4 +229,4 @@ def spots(parca, selector, build_id, start):
     return sum(found == build_id and start <= address < start + 64 and not names for (_, found, address), names in parca.frames(selector).items())
 
 
-sys.exit(run([to_the_sample, parca_example, service_unit, late_server, unnamed_frames]))
+sys.exit(run([to_the_sample, parca_example, service_unit, unit_is_valid, late_server, unnamed_frames]))
