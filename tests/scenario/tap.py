@@ -11,14 +11,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
+
+from waiting import DEADLINE, SANITIZED, until
 
 ANDIRON = os.environ.get("ANDIRON", "andiron")
 WORKLOAD = os.environ.get("WORKLOAD", "")
-SANITIZED = os.environ.get("SANITIZED") == "1"
-# A sanitized program starts slowly and a busy machine slower.
-DEADLINE = 120 if SANITIZED else 60
 
 cases = []
 
@@ -35,18 +33,6 @@ def case(function):
 def need_root():
     if os.geteuid() != 0:
         raise Skip("needs root: run it by `sudo ./check`")
-
-
-def until(condition, what):
-    """Returns the condition's first true value."""
-    end = time.monotonic() + DEADLINE
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"{what} did not happen within {DEADLINE} s")
-        time.sleep(0.02)  # the poll interval
 
 
 def environment(**more):
@@ -98,12 +84,8 @@ class Background:
 
     def until(self, condition, what):
         """until(), and a failure at once when the program has ended."""
-        def alive():
-            value = condition()
-            if not value and self.process.poll() is not None:
-                raise AssertionError(f"ended with {self.process.returncode} before {what}:\n{self.text()}")
-            return value
-        return until(alive, what)
+        return until(condition, lambda: what if self.process.poll() is None else f"{what}, with {self.process.returncode}:\n{self.text()}",
+                     alive=lambda: self.process.poll() is None)
 
     def until_says(self, words):
         self.until(lambda: words in self.text(), f"it said {words!r}")

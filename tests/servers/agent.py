@@ -6,9 +6,8 @@ import pathlib
 import signal
 import socket
 import subprocess
-import time
 
-from pyroscope import Skip
+from pyroscope import Skip, until
 
 ANDIRON = os.environ["ANDIRON"]
 
@@ -40,10 +39,7 @@ class Agent:
         return pathlib.Path(f"{self.folder}/log").read_text(encoding="utf-8")
 
     def until(self, condition, what, seconds=30):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline and self.agent.poll() is None, f"no {what}: {self.text()}"
-            time.sleep(0.05)  # poll
+        return until(condition, lambda: f"{what}: {self.text()}", seconds, lambda: self.agent.poll() is None)
 
     def metrics(self):
         """The values by "name{labels}", as Prometheus's text has them."""

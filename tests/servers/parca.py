@@ -17,7 +17,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from pyroscope import free_ports, get
+from pyroscope import free_ports, get, until
 from wire import number, piece
 
 WRITE = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
@@ -93,11 +93,7 @@ class Parca:
              "--debuginfod-upstream-servers=http://127.0.0.1:9", f"--debuginfo-cache-dir={self.folder}/cache",
              "--enable-persistence", "--storage-enable-wal", f"--storage-path={self.folder}/store"],
             stdout=self.log, stderr=self.log, cwd=self.folder)
-        deadline = time.monotonic() + 60
-        while self.get("/metrics")[0] != 200:
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                raise RuntimeError("Parca does not get ready")
-            time.sleep(0.05)  # poll
+        until(lambda: self.get("/metrics")[0] == 200, "Parca's readiness", alive=lambda: self.process.poll() is None)
 
     def stop(self, how=signal.SIGTERM):
         if self.process.poll() is None:

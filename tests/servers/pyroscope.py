@@ -11,12 +11,15 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "scenario"))
+from waiting import until
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
 
@@ -88,16 +91,12 @@ class Pyroscope:
         self._wait_ready()
 
     def _wait_ready(self):
-        deadline = time.monotonic() + 60
-        while True:
+        def ready():
             try:
-                if self._open("GET", "/ready")[0] == 200:
-                    return
+                return self._open("GET", "/ready")[0] == 200
             except OSError:
-                pass
-            if time.monotonic() > deadline or (self.process and self.process.poll() is not None):
-                raise RuntimeError(f"the server at {self.url} does not get ready")
-            time.sleep(0.05)  # poll
+                return False
+        until(ready, f"readiness of the server at {self.url}", alive=lambda: not self.process or self.process.poll() is None)
 
     def close(self):
         if self.process:

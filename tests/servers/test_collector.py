@@ -8,6 +8,7 @@ API server.
 """
 import base64
 import contextlib
+import functools
 import gzip
 import http.server
 import json
@@ -105,11 +106,7 @@ class Collector:
         self.place.cleanup()
 
 
-def until(condition, what, seconds=120):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, what()
-        time.sleep(0.05)  # poll
+until = functools.partial(pyroscope.until, seconds=120)
 
 
 def push(url, **what):

@@ -17,7 +17,7 @@ import uuid
 import wire
 from agent import ANDIRON, Agent
 from parca import Parca, fields, series
-from pyroscope import free_ports, run
+from pyroscope import free_ports, run, until
 
 SERVER = None
 PROGRAM = """
@@ -83,13 +83,6 @@ def names_of(build_id, address):
 
 def stored(build_id):
     return pathlib.Path(SERVER.folder, "data", "debuginfo", build_id, "debuginfo")
-
-
-def until(condition, what, seconds=200):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"{what} did not happen within {seconds} s"
-        time.sleep(0.01)  # poll
 
 
 def call(method, *parts):
@@ -206,7 +199,7 @@ def killed_server():
         path, build_id, inner = large(folder)
         command = subprocess.Popen([ANDIRON, "debuginfo", "upload", path, "--to", SERVER.url, "--rate", str(2 << 20), "--retries", "30"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        until(lambda: stored(build_id).exists() and stored(build_id).stat().st_size > 1 << 20, "half of an upload")
+        until(lambda: stored(build_id).exists() and stored(build_id).stat().st_size > 1 << 20, "half of an upload", 200)
         SERVER.restart(9)
         out, err = command.communicate(timeout=400)
         assert command.returncode == 0 and "uploaded" in out and "trying again" in err, (out, err)

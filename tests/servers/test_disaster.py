@@ -21,7 +21,7 @@ import threading
 import uuid
 
 from parca import Parca
-from pyroscope import Pyroscope, Skip, free_ports, run
+from pyroscope import Pyroscope, Skip, free_ports, run, until
 
 HARNESS = sys.argv[1]
 PERIOD = 10_000_000

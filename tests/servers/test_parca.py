@@ -21,7 +21,7 @@ import uuid
 
 import wire
 from parca import WRITE, Parca, series
-from pyroscope import free_ports, run
+from pyroscope import free_ports, run, until
 
 HARNESS = sys.argv[1]
 PERIOD = 10_000_000
@@ -278,8 +278,7 @@ def losing_answers(n):
             target.shutdown(socket.SHUT_WR)
 
     def lose(client, server, before):
-        while handled() == before:
-            time.sleep(0.05)  # poll
+        until(lambda: handled() != before, "an answer to lose")
         client.shutdown(socket.SHUT_RDWR)
         server.close()
 

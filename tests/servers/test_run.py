@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
 
 from agent import ANDIRON, Agent, status
