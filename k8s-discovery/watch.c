@@ -16,6 +16,7 @@
 #define LONGEST_WAIT_MS 30000
 #define LIST_TIMEOUT_MS 600000
 #define LIST_STALL_MS   30000
+#define WATCH_GRACE_S   30
 #define AT_ONCE_NS      NS_PER_SEC
 #define LASTED_NS       (60 * NS_PER_SEC)
 #define OUTAGE_PART     30
@@ -454,7 +455,7 @@ static void on_progress(void *context)
 }
 
 /* Sends the request of w->step. */
-static int send(struct watch *w, struct buf *url, struct error *err)
+static int send(struct watch *w, struct buf *url, uint32_t seconds, struct error *err)
 {
 	const struct http_header accept = {STR("Accept"), ACCEPT};
 	struct http_request request = {.method = "GET",
@@ -481,15 +482,16 @@ static int send(struct watch *w, struct buf *url, struct error *err)
 		request.timeout_ms = LIST_TIMEOUT_MS;
 		request.stall_ms = LIST_STALL_MS;
 	} else {
+		/* A server ends a watch in time; one that does not is not there any more, whatever
+		 * keeps the connection up. */
+		request.timeout_ms = (int64_t)(seconds + WATCH_GRACE_S) * 1000;
 		request.uncompressed = true;
 	}
 	return http_send(w->owner.client, w->api->http, &request, &w->request, err);
 }
 
-static void step_url(struct watch *w, struct buf *url)
+static void step_url(struct watch *w, uint32_t seconds, struct buf *url)
 {
-	uint32_t seconds = 300 + any_number(300);
-
 	if (w->step == WATCH)
 		request_watch(url, w->api, &w->what, str_of(w->version), seconds);
 	else if (w->step == INITIAL)
@@ -504,6 +506,7 @@ static void begin(struct watch *w)
 	const struct abi_context *c = w->owner.host;
 	struct error err = ERROR_NULL;
 	struct buf url = BUF_NULL;
+	uint32_t seconds = 300 + any_number(300);
 	int r;
 
 	check(!w->request && !w->stopped && !w->timer);
@@ -516,8 +519,8 @@ static void begin(struct watch *w)
 			store_begin(w->owner.store, w->space);
 		w->listing = true;
 	}
-	step_url(w, &url);
-	r = send(w, &url, &err);
+	step_url(w, seconds, &url);
+	r = send(w, &url, seconds, &err);
 	buf_free(&url);
 	if (r < 0) {
 		fail(w, REFUSED, -1, err.code ? err.text : "out of memory");
