@@ -47,11 +47,11 @@ def coded(data):
 
 
 class Cluster:
-    """etcd and kube-apiserver. `flags` are added to the API server's."""
+    """etcd and kube-apiserver. `flags` are added to the API server's; `ca` is whom to trust, if not its own certificate."""
     ADDRESS, PORT = "127.0.0.1", 0  # where it is asked; 0: at any port
     BIND = ["--bind-address=127.0.0.1", "--disable-admission-plugins=ServiceAccount"]
 
-    def __init__(self, *flags):
+    def __init__(self, *flags, ca="certs/apiserver.crt"):
         self.flags = flags
         self.programs = get("etcd"), get("kube-apiserver")
         self.etcd_port, peer, port = free_ports(3)
@@ -62,7 +62,7 @@ class Cluster:
                 "-subj", "/CN=clients", "-keyout", "clients.key", "-out", "clients.crt")
         with open("tokens.csv", "w", encoding="utf-8") as f:
             f.write(f'{ADMIN},admin,admin-uid,"system:masters"\n')
-        self.server, self.ca = f"https://{self.ADDRESS}:{self.port}", os.path.abspath("certs/apiserver.crt")
+        self.server, self.ca = f"https://{self.ADDRESS}:{self.port}", os.path.abspath(ca)
         self.api, self.connection, self.store = None, None, None
         local = "http://127.0.0.1:"
         self.etcd = self.run(

@@ -3,14 +3,20 @@
 """test_kubernetes.py LIST-TARGETS BUILD: discovery.kubernetes against a real API server,
 and against what Prometheus makes of the same server."""
 import contextlib
+import http.client
 import json
 import os
+import shutil
 import signal
+import ssl
 import sys
 import tarfile
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
+import faults
+import kubeapi
 import pyroscope
 from kubernetes import ADMIN, CORE, MANIFEST, RBAC, Cluster, Journal, Oracle, jwt, until
 from running import Agent
@@ -22,9 +28,9 @@ APPS = "/apis"
 PODS = f"{CORE}/shop/pods"
 
 
-def servers(*flags):
+def servers(*flags, **options):
     try:
-        return Cluster(*flags)
+        return Cluster(*flags, **options)
     except pyroscope.Skip as why:
         raise Skip(str(why)) from why
 
@@ -111,8 +117,9 @@ def token(text):
     return write(os.path.abspath("token"), text + "\n")
 
 
-def discovery(cluster, name, role, more=""):
-    return f'discovery.kubernetes "{name}" {{\n  role = "{role}"{CLIENT % (cluster.server, os.path.abspath("token"), cluster.ca)}{more}}}\n' \
+def discovery(cluster, name, role, more="", server=None, ca=None):
+    client = CLIENT % (server or cluster.server, os.path.abspath("token"), ca or cluster.ca)
+    return f'discovery.kubernetes "{name}" {{\n  role = "{role}"{client}{more}}}\n' \
            f'test.journal "{name}" {{\n  targets = discovery.kubernetes.{name}.targets\n  path = "{os.path.abspath(name)}.journal"\n}}\n'
 
 
@@ -194,10 +201,10 @@ WITHIN = 2.0 * (3 if SANITIZED else 1)
 
 
 @contextlib.contextmanager
-def followed(cluster, bearer=ADMIN, role="pod"):
+def followed(cluster, bearer=ADMIN, **way):
     """An agent that discovers pods: itself, its journal, and what must be in that."""
     token(bearer)
-    with Agent(write("pods.alloy", discovery(cluster, "pods", role))) as agent:
+    with Agent(write("pods.alloy", discovery(cluster, "pods", "pod", **way))) as agent:
         yield agent, Journal("pods.journal")
         agent.stop()
 
@@ -389,6 +396,99 @@ def token_rotated():
             assert fresh
             right(agent, journal, {"steady", "new"}, time.monotonic())
             well(agent)
+
+
+FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
+
+
+def loud(cluster, bearer, over):
+    """Lists all the time."""
+    while not over.is_set():
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            connection = http.client.HTTPSConnection("127.0.0.1", cluster.port, timeout=30, context=ssl.create_default_context(cafile=cluster.ca))
+            while not over.is_set():
+                connection.request("GET", "/api/v1/pods", headers={"Authorization": f"Bearer {bearer}"})
+                connection.getresponse().read()
+
+
+@case
+def server_overloaded():
+    """Priority and fairness turns the agent away: 429 is named, Retry-After kept, and all is there when there is room again."""
+    with servers() as cluster:
+        space(cluster)
+        bearer = jwt("shop", "andiron", account(cluster, "andiron"))
+        cluster.create(PODS, pod("steady"), running("10.2.0.1"))
+        cluster.create(f"{FLOW}/prioritylevelconfigurations", {"metadata": {"name": "narrow"}, "spec": {"type": "Limited", "limited": {
+            "nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"}}}})
+        cluster.create(f"{FLOW}/flowschemas", {"metadata": {"name": "narrow"}, "spec": {
+            "priorityLevelConfiguration": {"name": "narrow"}, "matchingPrecedence": 2,
+            "rules": [{"subjects": [{"kind": "ServiceAccount", "serviceAccount": {"name": "andiron", "namespace": "shop"}}],
+                       "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}]}]}})
+        over = threading.Event()
+        crowd = [threading.Thread(target=loud, args=(cluster, bearer, over)) for _ in range(12)]
+        for one in crowd:
+            one.start()
+        try:
+            allowed(cluster, bearer, 429)
+            with followed(cluster, bearer) as (agent, journal):
+                # One that gets in between the others goes on, so it is sent away until it has met a refusal.
+                sick(agent, "answered 429")
+                over.set()
+                for one in crowd:
+                    one.join()
+                # It may have been told just now to keep away for a second.
+                right(agent, journal, {"steady"}, time.monotonic() + 1)
+                well(agent)
+        finally:
+            over.set()
+
+
+@case
+def authority_rotated():
+    """The server comes back with a certificate of another CA: the agent says so, and goes on when the file of its CA is replaced."""
+    kubeapi.certify()
+    with servers("--tls-cert-file=server.pem", "--tls-private-key-file=server.key", ca="ca.crt") as cluster:
+        space(cluster)
+        cluster.create(PODS, pod("steady"), running("10.2.0.1"))
+        shutil.copy("ca.crt", "trusted.crt")
+        with followed(cluster, ca=os.path.abspath("trusted.crt")) as (agent, journal):
+            right(agent, journal, {"steady"})
+            cluster.kill()
+            kubeapi.certify()
+            cluster.start()
+            sick(agent, "certificate")
+            cluster.create(PODS, pod("new"), running("10.2.0.2"))
+            assert names(journal) == {"steady"}
+            shutil.copy("ca.crt", "fresh.crt")
+            os.replace("fresh.crt", "trusted.crt")
+            right(agent, journal, {"steady", "new"}, time.monotonic())
+            well(agent)
+
+
+@case
+def cable_pulled():
+    """Packets end half-way under a watch, and nobody says so: it is noticed, and all that was missed is there when they flow again."""
+    need_root()
+    with servers() as cluster, faults.Cable(cluster.port) as cable:
+        space(cluster)
+        cluster.create(PODS, pod("steady"), running("10.2.0.1"))
+        cluster.create(PODS, pod("victim"), running("10.2.0.2"))
+        name = CLIENT.replace("tls_config {", 'tls_config {\n    server_name = "kubernetes.default.svc"')
+        token(ADMIN)
+        text = discovery(cluster, "pods", "pod").replace(CLIENT % (cluster.server, os.path.abspath("token"), cluster.ca),
+                                                         name % (cable.server, os.path.abspath("token"), cluster.ca))
+        with Agent(write("pods.alloy", text)) as agent:
+            journal = Journal("pods.journal")
+            right(agent, journal, {"steady", "victim"})
+            cable.cut()
+            cluster.delete(f"{PODS}/victim")
+            cluster.create(PODS, pod("new"), running("10.2.0.3"))
+            sick(agent, "10.213.77.2")
+            assert names(journal) == {"steady", "victim"}
+            cable.mend()
+            right(agent, journal, {"steady", "new"}, time.monotonic())
+            well(agent)
+            agent.stop()
 
 
 def kubeconfig(cluster, bearer, **user):

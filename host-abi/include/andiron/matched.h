@@ -24,7 +24,7 @@ struct andiron_matched_process {
 	struct andiron_str name;
 };
 
-/* A target, its labels sorted by key as they came in. `why` is for people: why
+/* A target, its labels sorted by key as they came in: those that the component looks at. `why` is for people: why
  * there is no process, and empty where there is one. Borrowed for the call. Frozen. */
 struct andiron_matched_target {
 	const struct andiron_kv *labels;
