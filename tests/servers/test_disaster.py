@@ -269,8 +269,9 @@ def read_only(server, folder, protocol):
     server.settle()
     there = stored(server, name)
     text = f"{protocol}: {one}, then {two}, stored {there}"
-    # Of a request to Parca that was on its way when the disk gave up it could not be noted that nobody took it.
-    assert 0 <= 10 * BATCH - there <= two["uncertain"] <= (BATCH if protocol == "parca" else 0), text
+    # Of requests to Parca that were on their way when the disk gave up, which can be all that the spool holds, it
+    # could not be noted that nobody took them.
+    assert 0 <= 10 * BATCH - there <= two["uncertain"] <= (5 * BATCH if protocol == "parca" else 0), text
     assert not one["uncertain"] and not one["dropped"] and not two["dropped"] and not two["spooled"], text
     assert one["delivered"] >= 5 * BATCH and two["carried"] == 5 * BATCH, text
     subprocess.run(["umount", disk.at], check=True)
