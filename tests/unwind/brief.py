@@ -4,8 +4,8 @@
 
 Each kind has a name of its own. count.bpf.c counts in the kernel, by itself, how many samples
 there are of each name; the agent's profile has to have them under that name, with whole stacks. The two do
-not sample at the same instants, so the numbers of samples differ by chance: what two standard deviations
-explain is no loss. Whether a stack is whole is not left to chance.
+not sample at the same instants, so the numbers of samples differ by chance: what 3.1 standard deviations, which is one run
+in a thousand, explain is no loss. Whether a stack is whole is not left to chance.
 
 UNWIND_DEPTH: fast (default; more samples a second), full or all. UNWIND_WALKER: tables or frame-pointers.
 """
@@ -26,10 +26,8 @@ DEPTH = os.environ.get("UNWIND_DEPTH", "fast")
 WALKER = os.environ.get("UNWIND_WALKER", "tables")
 RATE = 999 if DEPTH == "fast" else 97
 SECONDS = {"fast": 1.5, "full": 12, "all": 60}[DEPTH]  # of CPU, for each kind
-# A fast run has few processes of each kind, and each kind's first ones meet files that are not known yet.
-# The aim is 80, 95 and 99. Two counts that know nothing of each other are compared, so chance has its part.
-BARS = {5: 70, 20: 80, 100: 90} if DEPTH == "fast" else {5: 75, 20: 90, 100: 93}
-STORM_BAR = 80  # the aim is 95; of so few samples chance alone takes up to 20
+BARS = {5: 80, 20: 95, 100: 99}
+STORM_BAR = 95
 
 CONFIG = f"""
 pyroscope.ebpf "b" {{
@@ -94,7 +92,7 @@ def kept(profile, name, counted, right=lambda frames: True):
             if not good:
                 end = f"{os.path.basename(user[-1][0]) or '?'}+{user[-1][1]:#x}"
                 why[end] = why.get(end, 0) + weight
-    chance = 2 * math.sqrt(1 / max(there, 1) + 1 / max(counted, 1))
+    chance = 3.1 * math.sqrt(1 / max(there, 1) + 1 / max(counted, 1))
     named = min(1.0, there / max(counted, 1) + chance)
     share = 100 * named * (whole + bare) / max(there, 1)
     print("# " + json.dumps({"name": name, "rate": RATE, "counted": counted, "there": there, "whole": whole, "kernel_only": bare,
