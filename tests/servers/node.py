@@ -1,36 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node for tests: containerd and runc as Debian has them, under a real API server.
-
-In place of a kubelet, run_pod() does with a pod what its specification says, by
-containerd's own client: image, command, environment, capabilities, seccomp,
-volumes, token, cgroup, status. All of the node's pods share its network.
+"""A real node for tests: containerd and runc as Debian has them, and a kubelet.
 
 It has a mount namespace, a network namespace and a cgroup of its own, and the
 machine's pids, as a DaemonSet with hostPID needs them. Nothing of it is stopped
 one by one: whoever waits outside kills all that is in the cgroup, and with the
 last process go mounts and network. So the end is the same whether the test has
-ended, was interrupted or was killed. Nothing of the machine is changed: where
-runtimes write by fixed paths (/run, /var) is covered.
+ended, was interrupted or was killed.
+
+Nothing of the machine is changed. Two places are shadowed where the node writes
+by fixed paths (/run, /var), three sysctls that a kubelet sets are files that
+have its values already, and AppArmor profiles are not loaded.
 """
 import contextlib
 import errno
 import importlib.machinery
 import importlib.util
+import json
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
-import uuid
+import urllib.parse
+import urllib.request
 
 from cgroups import hierarchy
-from kubernetes import CORE, Cluster, until
+from kubernetes import ADMIN, Cluster, until
 from pyroscope import get
 from tap import read, write
 
 PACKAGING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes")
-NAME, NODE_ADDRESS, SERVICE = "n1", "10.88.0.1", "10.0.0.1"
+NAME, NODE_ADDRESS, SERVICE, KUBELET = "n1", "10.88.0.1", "10.0.0.1", 10250
 TOOLS = "localhost/tools:1"
 INSIDE = "ANDIRON_NODE_GROUP"  # the name of the cgroup, for who runs inside
 SOCKET = "/run/containerd/containerd.sock"
@@ -131,6 +133,7 @@ def run_inside(program):
 
 # Inside.
 
+SYSCTLS = {"vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1"}
 HIDDEN = ["/run", "/var/lib", "/var/log"]
 
 
@@ -145,16 +148,31 @@ def furnish():
     sh("mount", "--make-rshared", "/")  # in here only; pods' mounts must reach containerd and the kubelet
     for place in HIDDEN:
         sh("mount", "-t", "tmpfs", "tmpfs", place)
-    for words in ("link set lo up", f"address add {SERVICE}/32 dev lo", f"address add {NODE_ADDRESS}/32 dev lo"):
+    for name, value in SYSCTLS.items():
+        file = write(os.path.abspath(os.path.basename(name)), value + "\n")
+        sh("mount", "--bind", file, f"/proc/sys/{name}")
+    for words in ("link set lo up", f"address add {SERVICE}/32 dev lo", "link add cni0 type bridge", f"address add {NODE_ADDRESS}/16 dev cni0",
+                  "link set cni0 up", "route add default dev cni0"):
         sh("ip", *words.split())
 
 
 CONTAINERD = """
 version = 2
-disabled_plugins = ["io.containerd.grpc.v1.cri"]
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "%s"
+  disable_apparmor = true
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      BinaryName = "%s"
+      SystemdCgroup = false
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "%s"
+    conf_dir = "%s"
 """
-# What containerd gives a container unless it is told otherwise; "drop: ALL" has to name them.
-GIVEN = """CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP NET_BIND_SERVICE SYS_CHROOT KILL AUDIT_WRITE""".split()
+NETWORK = {"cniVersion": "0.4.0", "name": "pods", "type": "bridge", "bridge": "cni0", "isGateway": True,
+           "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/16", "rangeStart": "10.88.1.1"}]], "routes": [{"dst": "0.0.0.0/0"}]}}
 
 
 def image_tool():
@@ -166,12 +184,12 @@ def image_tool():
 
 
 def tools_image(out, programs):
-    """An image of these programs, {name: path here}, with a shell."""
+    """An image of these programs, {name: path here}, with a shell; without a command it waits, as a sandbox does."""
     tool = image_tool()
     paths = {"/bin/sh": "/bin/sh", "/bin/sleep": "/bin/sleep", **{f"/bin/{name}": path for name, path in programs.items()}}
     with contextlib.redirect_stdout(None):
         tool.write_image(out, TOOLS, tool.read_all({name: os.path.realpath(path) for name, path in paths.items()}),
-                         {"Env": ["PATH=/bin"]})
+                         {"Entrypoint": ["/bin/sleep", "infinity"], "Env": ["PATH=/bin"]})
     return out
 
 
@@ -188,93 +206,67 @@ class Node(contextlib.ExitStack):
         super().__init__()
         self.group, self.folder = os.environ[INSIDE], os.getcwd()
         self.debian = get("containerd")
-        self.n_commands = 0
+        kubelet = get("kubelet")
         furnish()
         self.cluster = self.enter_context(NodeCluster())
         self.start_containerd()
         for archive in [tools_image(os.path.abspath("tools.tar"), programs), *images]:
             self.ctr("images", "import", archive)
+        self.start_kubelet(kubelet)
+
+    def path(self):
+        return {**os.environ, "PATH": f"{self.debian}/usr/bin:{self.debian}/usr/sbin:{os.environ['PATH']}"}
+
+    def begin(self, *command):
+        with open(f"log-{os.path.basename(command[0])}", "ab") as log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.path())
 
     def ctr(self, *arguments):
         return sh(f"{self.debian}/usr/bin/ctr", "-a", SOCKET, "-n", "k8s.io", *arguments)
 
     def start_containerd(self):
-        write("containerd.toml", CONTAINERD)
-        path = f"{self.debian}/usr/bin:{self.debian}/usr/sbin:{os.environ['PATH']}"
-        with open("log-containerd", "ab") as log:
-            daemon = subprocess.Popen([f"{self.debian}/usr/bin/containerd", "--config", "containerd.toml"], stdin=subprocess.DEVNULL,
-                                      stdout=log, stderr=log, env={**os.environ, "PATH": path})
+        os.mkdir("cni")
+        write("cni/pods.conf", json.dumps(NETWORK))
+        write("containerd.toml", CONTAINERD % (TOOLS, f"{self.debian}/usr/sbin/runc", f"{self.debian}/usr/lib/cni", os.path.abspath("cni")))
+        self.containerd = self.begin(f"{self.debian}/usr/bin/containerd", "--config", "containerd.toml")
 
         def answers():
-            assert daemon.poll() is None, read("log-containerd")
+            assert self.containerd.poll() is None, read("log-containerd")
             with contextlib.suppress(AssertionError):
                 return self.ctr("version")
         until(answers, "containerd answers")
 
-    def volume(self, pod, volume):
-        """The folder that is mounted for a volume."""
-        folder, space = f"{self.folder}/volumes/{pod['metadata']['name']}/{volume['name']}", pod["metadata"]["namespace"]
-        os.makedirs(folder)
-        for source in [volume, *volume.get("projected", {}).get("sources", [])]:
-            if "configMap" in source:
-                found = self.cluster.must("GET", f"{CORE}/{space}/configmaps/{source['configMap']['name']}")
-                for name, text in found["data"].items():
-                    write(f"{folder}/{name}", text)
-            elif "serviceAccountToken" in source:
-                asked = {"spec": {"expirationSeconds": source["serviceAccountToken"]["expirationSeconds"]}}
-                account = pod["spec"]["serviceAccountName"]
-                token = self.cluster.must("POST", f"{CORE}/{space}/serviceaccounts/{account}/token", asked)["status"]["token"]
-                write(f"{folder}/{source['serviceAccountToken']['path']}", token)
-            elif "downwardAPI" in source:
-                write(f"{folder}/namespace", space)
-        return folder
+    def start_kubelet(self, binary):
+        os.mkdir("static")
+        write("kubeconfig", json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": self.cluster.server, "certificate-authority": self.cluster.ca}}],
+            "users": [{"name": "u", "user": {"token": ADMIN}}]}))
+        write("kubelet.json", json.dumps({
+            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+            "failCgroupV1": False, "cgroupDriver": "cgroupfs", "cgroupRoot": f"/{self.group}", "enforceNodeAllocatable": ["none"],
+            "failSwapOn": False, "oomScoreAdj": 0, "protectKernelDefaults": True, "makeIPTablesUtilChains": False,
+            "containerRuntimeEndpoint": f"unix://{SOCKET}", "address": "127.0.0.1", "port": KUBELET, "healthzPort": 0,
+            "staticPodPath": os.path.abspath("static"), "volumePluginDir": os.path.abspath("plugins"), "resolvConf": "",
+            "localStorageCapacityIsolation": False, "evictionHard": {"memory.available": "1Mi"},
+            "fileCheckFrequency": "1s", "syncFrequency": "10s",
+            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}}, "authorization": {"mode": "Webhook"}}))
+        self.kubelet = self.begin(binary, "--config=kubelet.json", "--kubeconfig=kubeconfig", f"--hostname-override={NAME}",
+                                  f"--node-ip={NODE_ADDRESS}", "--root-dir=/var/lib/kubelet", "--cert-dir=kubelet-certs")
 
-    def flags(self, pod, container):
-        """How `ctr run` is told what the pod's specification says."""
-        security = container.get("securityContext", {})
-        capabilities = security.get("capabilities", {})
-        volumes = {v["name"]: v for v in pod["spec"]["volumes"]}
-        assert not security.get("privileged") and capabilities.get("drop", ["ALL"]) == ["ALL"]
-        yield from ("--net-host", "--seccomp", "--mount", "type=cgroup,src=cgroup,dst=/sys/fs/cgroup,options=ro")
-        yield from (f"--cap-drop=CAP_{name}" for name in GIVEN if "drop" in capabilities)
-        yield from (f"--cap-add=CAP_{name}" for name in capabilities.get("add", []))
-        if security.get("readOnlyRootFilesystem"):
-            yield "--read-only"
-        if pod["spec"].get("hostPID"):
-            yield "--with-ns=pid:/proc/self/ns/pid"  # runc's own
-        for mount in container["volumeMounts"]:
-            how = "ro" if mount.get("readOnly") else "rw"
-            yield f"--mount=type=bind,src={self.volume(pod, volumes[mount['name']])},dst={mount['mountPath']},options=rbind:{how}"
-        for name, value in (("KUBERNETES_SERVICE_HOST", SERVICE), ("KUBERNETES_SERVICE_PORT", "443"),
-                            *((e["name"], e["value"] if "value" in e else NAME) for e in container.get("env", []))):
-            yield f"--env={name}={value}"
-        limits = container["resources"]["limits"]
-        yield f"--memory-limit={int(limits['memory'].removesuffix('Mi')) << 20}"
-        if "cpu" in limits:
-            yield from ("--cpu-period=100000", f"--cpu-quota={int(limits['cpu'].removesuffix('m')) * 100}")
+        def ready():
+            assert self.kubelet.poll() is None, tail("log-" + os.path.basename(binary))
+            status, node = self.cluster.ask("GET", f"/api/v1/nodes/{NAME}")
+            return status == 200 and any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"]["conditions"])
+        until(ready, "the node is ready")
 
-    def run_pod(self, pod, uid=None):
-        """Runs the pod's one container and says so in its status; its id. `uid`: another name of its cgroup."""
-        container, = pod["spec"]["containers"]
-        made, identity = pod["metadata"], uuid.uuid4().hex * 2
-        group = f"/{self.group}/kubepods/burstable/pod{uid or made['uid']}/{identity}"
-        command = container.get("command", []) + container.get("args", [])
-        if "command" not in container:
-            command = ["/usr/local/bin/andiron", *command]  # the entrypoint, which ctr replaces
-        self.ctr("run", "--detach", f"--cgroup={group}", *self.flags(pod, container), container["image"], identity, *command)
-        self.cluster.patch(f"{CORE}/{made['namespace']}/pods/{made['name']}/status", {"status": {
-            "phase": "Running", "podIP": NODE_ADDRESS, "podIPs": [{"ip": NODE_ADDRESS}], "hostIP": NODE_ADDRESS,
-            "conditions": [{"type": "Ready", "status": "True"}],
-            "containerStatuses": [{"name": container["name"], "image": container["image"], "imageID": "", "ready": True, "restartCount": 0,
-                                   "state": {"running": {}}, "containerID": f"containerd://{identity}"}]}})
-        return identity
+    def exec(self, namespace, pod, container, *command):
+        """Runs a command in a container, as `kubectl exec` has the kubelet do it."""
+        url = f"https://127.0.0.1:{KUBELET}/run/{namespace}/{pod}/{container}?{urllib.parse.urlencode({'cmd': ' '.join(command)})}"
+        request = urllib.request.Request(url, method="POST", headers={"Authorization": f"Bearer {ADMIN}"})
+        with urllib.request.urlopen(request, timeout=60, context=ssl._create_unverified_context()) as answer:
+            return answer.read().decode()
 
-    def exec(self, identity, *command):
-        """Runs a command in a container, as `kubectl exec` has it done; what it printed."""
-        self.n_commands += 1
-        return self.ctr("tasks", "exec", "--exec-id", f"e{self.n_commands}", identity, *command)
 
-    def processes(self, identity):
-        """The pids in a container's cgroup."""
-        return next(list(map(int, read(f"{folder}/cgroup.procs").split())) for folder, _, _ in os.walk(f"{hierarchy()}/{self.group}")
-                    if os.path.basename(folder) == identity)
+def tail(path, n=40):
+    return "\n".join(read(path).splitlines()[-n:])

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_node.py BUILD BRIEF: packaging/kubernetes on a real node.
 
-The image that packaging/kubernetes/image packs from BUILD runs under containerd and runc as
-packaging/kubernetes/andiron.yaml has it, below a real API server. What stands in for the rest of a cluster:
-the server's address in the ConfigMap is one that needs no DNS; in place of the DaemonSet's controller and the
-scheduler the test makes the pod that the template describes, on this node; and in place of a kubelet node.py
-does what the pod's specification says. Samples are read back from the server that they were pushed to.
+The image that packaging/kubernetes/image packs from BUILD runs under a kubelet, containerd and
+runc as packaging/kubernetes/andiron.yaml has it. Two things stand in for parts that a cluster has
+besides: the server's address in the ConfigMap is one that needs no DNS, and in place of the
+DaemonSet's controller and the scheduler the test makes the pod that the template describes, on
+this node. Samples are read back from the server that they were pushed to.
 """
 import json
 import os
@@ -17,16 +17,16 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
 import node
 import pyroscope
+from cgroups import hierarchy
 from kubernetes import CORE, MANIFEST, until
 from running import ask, parse_metrics
-from tap import WORKLOAD, case, main, read
+from tap import WORKLOAD, case, main, read, write
 
 BUILD, BRIEF = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 SERVER = "http://pyroscope.monitoring.svc.cluster.local:4040"
 CAPABILITIES = {"BPF": 39, "PERFMON": 38, "SYS_PTRACE": 19, "CHECKPOINT_RESTORE": 40, "DAC_READ_SEARCH": 2, "SYSLOG": 34}
 SPACE = "shop"
 PODS = f"{CORE}/{SPACE}/pods"
-IDS = {}  # of containers, by the name of the pod
 
 
 def accounts(cluster, space):
@@ -54,9 +54,23 @@ def pod(name, *command, **metadata):
                  "resources": {"limits": {"cpu": "250m", "memory": "64Mi"}}}]}}
 
 
-def start(made, **more):
-    """Runs a pod as the API server has it; its container's id."""
-    return NODE.run_pod(NODE.cluster.create(f"{CORE}/{made['metadata']['namespace']}/pods", made), **more)
+def runs(path):
+    """The pod once its container runs."""
+    def status():
+        code, found = NODE.cluster.ask("GET", path)
+        return found if code == 200 and any("running" in c["state"] for c in found["status"].get("containerStatuses", [])) else None
+    try:
+        return until(status, f"{path} runs")
+    except AssertionError as late:
+        events = NODE.cluster.ask("GET", path.partition("/pods/")[0] + "/events")[1]
+        raise AssertionError("\n".join([str(late), *(e["message"] for e in events["items"])])) from late
+
+
+def processes(made):
+    """The pids in the first container of a pod."""
+    identity = made["status"]["containerStatuses"][0]["containerID"].partition("://")[2]
+    return next(list(map(int, read(f"{folder}/cgroup.procs").split())) for folder, _, _ in os.walk(f"{hierarchy()}/{NODE.group}")
+                if os.path.basename(folder) == identity)
 
 
 def profile(**labels):
@@ -72,17 +86,14 @@ def profiled(function, name, **more):
     try:
         until(lambda: function in profile(**labels)[0], f"{function} under {labels}")
     except AssertionError as late:
-        raise AssertionError(f"{late}\n{RECEIVER.series()}\n{ask(status(), '/health')[1]}") from late
+        raise AssertionError(f"{late}\n{RECEIVER.series()}") from late
     return labels
 
 
-def status():
-    """The agent's socket, in its pod's emptyDir."""
-    return f"{NODE.folder}/volumes/andiron-7xk2p/run/status"
-
-
 def metric(name):
-    values = parse_metrics(ask(status(), "/metrics")[1])
+    """Of the agent in its pod, by the socket in its emptyDir."""
+    agent = processes(NODE.cluster.must("GET", f"{CORE}/andiron/pods/andiron-7xk2p"))[0]
+    values = parse_metrics(ask(f"/proc/{agent}/root/run/andiron/status", "/metrics")[1])
     return sum(v for (n, _), v in values.items() if n == name)
 
 
@@ -92,23 +103,23 @@ def manifest_runs():
     made = NODE.cluster.apply(read(MANIFEST).replace(SERVER, RECEIVER.url))
     accounts(NODE.cluster, "andiron")
     accounts(NODE.cluster, SPACE)
-    IDS["andiron"] = start(pod_of(made["DaemonSet"]))
-    agent, = until(lambda: [p for p in NODE.processes(IDS["andiron"]) if read(f"/proc/{p}/comm") == "andiron\n"], "the agent runs")
-    said = dict(line.split(":\t") for line in read(f"/proc/{agent}/status").splitlines() if ":\t" in line)
+    NODE.cluster.create(f"{CORE}/andiron/pods", pod_of(made["DaemonSet"]))
+    agent, = processes(runs(f"{CORE}/andiron/pods/andiron-7xk2p"))
+    status = dict(line.split(":\t") for line in read(f"/proc/{agent}/status").splitlines() if ":\t" in line)
     wanted = sum(1 << bit for bit in CAPABILITIES.values())
     for kind in ("CapEff", "CapPrm", "CapBnd"):
-        assert int(said[kind], 16) == wanted, (kind, said[kind], f"{wanted:x}")
-    assert (said["Seccomp"], said["NoNewPrivs"]) == ("2", "1"), said
+        assert int(status[kind], 16) == wanted, (kind, status[kind], f"{wanted:x}")
+    assert (status["Seccomp"], status["NoNewPrivs"]) == ("2", "1"), status
     root = next(line.split()[5] for line in read(f"/proc/{agent}/mountinfo").splitlines() if line.split()[4] == "/")
     assert "ro" in root.split(","), root
-    until(lambda: os.path.exists(status()) and metric("andiron_kubernetes_pods"), "it knows its own pod")
+    until(lambda: metric("andiron_kubernetes_pods"), "it knows its own pod")
 
 
 @case
 def pods_are_profiled():
     """A busy program in another pod: namespace, pod, container, service_name and the names of its functions."""
-    IDS["busy"] = start(pod("busy", "workload", "600"))
-    start(pod("named", "workload", "600", annotations={"pyroscope.io/service_name": "till"}))
+    NODE.cluster.create(PODS, pod("busy", "workload", "600"))
+    NODE.cluster.create(PODS, pod("named", "workload", "600", annotations={"pyroscope.io/service_name": "till"}))
     profiled("workload_70", "busy")
     profiled("workload_70", "named", service_name="till")
 
@@ -116,28 +127,33 @@ def pods_are_profiled():
 @case
 def brief_processes():
     """Processes that use 50 ms of CPU time and are gone stand under their pod's labels."""
-    start(pod("brief", "sh", "-c", "while :; do brief .05; sleep .2; done"))
+    NODE.cluster.create(PODS, pod("brief", "sh", "-c", "while :; do brief .05; sleep .2; done"))
     profiled("burn", "brief")
 
 
 @case
 def commands_in_containers():
-    """What is run in a container from outside, as kubectl exec does, belongs to it."""
-    NODE.exec(start(pod("quiet", "sleep", "infinity")), "workload", "1")
+    """What is run in a container from outside (kubectl exec, by the kubelet) belongs to it."""
+    NODE.cluster.create(PODS, pod("quiet", "sleep", "infinity"))
+    runs(f"{PODS}/quiet")
+    NODE.exec(SPACE, "quiet", "app", "workload", "1")
     profiled("workload_70", "quiet")
 
 
 @case
 def static_pods():
-    """A static pod's cgroup has the hash of its file for a uid, not the one that the API server knows: it is found all the same."""
-    start(pod(f"static-{node.NAME}", "workload", "600"), uid="4aee" * 8)
+    """A pod that the kubelet has from a file, under another uid than the API server knows it by."""
+    write("static.json", json.dumps({**pod("static", "workload", "600")}))
+    os.rename("static.json", f"{NODE.folder}/static/static.json")
     profiled("workload_70", f"static-{node.NAME}")
+    os.unlink(f"{NODE.folder}/static/static.json")
 
 
 @case
 def targets_say_what_they_match():
     """`andiron targets --match` in the agent's container: which processes each container of the node has."""
-    said = json.loads(NODE.exec(IDS["andiron"], "/usr/local/bin/andiron", "targets", "/etc/andiron/config.alloy",
+    runs(f"{PODS}/busy")
+    said = json.loads(NODE.exec("andiron", "andiron-7xk2p", "andiron", "/usr/local/bin/andiron", "targets", "/etc/andiron/config.alloy",
                                 "discovery.relabel.pods", "--match", "--json"))["discovery.relabel.pods"]
     found = {t["pod"]: {p["name"] for p in m["processes"]} for t, m in zip(said["targets"], said["matched"])}
     assert found["busy"] == {"workload"} and "sh" in found["brief"] and "andiron" in found["andiron-7xk2p"], found
@@ -147,8 +163,8 @@ def targets_say_what_they_match():
 def deleted_pods():
     """A pod that is deleted is a target no longer, and nothing more arrives under its labels."""
     labels = profiled("workload_70", "busy")
-    NODE.ctr("tasks", "kill", "--signal", "SIGKILL", IDS["busy"])
-    NODE.cluster.delete(f"{PODS}/busy")
+    NODE.cluster.must("DELETE", f"{PODS}/busy")
+    until(lambda: NODE.cluster.ask("GET", f"{PODS}/busy")[0] == 404, "the pod is gone")
     sessions = "pyroscope_ebpf_profiling_sessions_total"
 
     def intervals(n):
@@ -171,7 +187,7 @@ try:
     node.sh(f"{node.PACKAGING}/image", BUILD, "andiron.tar")
     NODE = node.Node({"workload": WORKLOAD, "brief": BRIEF}, [os.path.abspath("andiron.tar")])
     RECEIVER = pyroscope.Pyroscope("--listen", f"{node.NODE_ADDRESS}:4040")
-    print(f"# the node was ready after {time.monotonic() - began:.0f} s")
+    print(f"# the node was ready after {time.monotonic() - began:.0f} s", flush=True)
 except pyroscope.Skip as why:
     print(f"1..0 # SKIP {why}")
     sys.exit()
