@@ -30,6 +30,8 @@ static const char *const other_names[] = {
 	"__meta_kubernetes_namespace",
 	"__meta_kubernetes_pod_container_name",
 };
+/* What the symbolizer reads: it goes on. */
+static const char *const onward_names[] = {"__symbolize__"};
 
 static bool is_one_of(struct str name, const char *const *names, size_t n)
 {
@@ -44,7 +46,8 @@ static bool keeps(struct str name)
 	return !str_starts(name, STR("__")) || subject_reads(name) ||
 	       is_one_of(name, service_names, N_OF(service_names)) ||
 	       is_one_of(name, later_names, N_OF(later_names)) ||
-	       is_one_of(name, other_names, N_OF(other_names));
+	       is_one_of(name, other_names, N_OF(other_names)) ||
+	       is_one_of(name, onward_names, N_OF(onward_names));
 }
 
 struct matches {
@@ -171,7 +174,8 @@ static bool is_kept(const struct target_label *label)
 {
 	if (!label->value.n || str_is(label->name, "service_name"))
 		return false;
-	return !str_starts(label->name, STR("__")) || str_is(label->name, "__symbolize__");
+	return !str_starts(label->name, STR("__")) ||
+	       is_one_of(label->name, onward_names, N_OF(onward_names));
 }
 
 /* The labels of a batch from those of a target; strings go to the arena. */
