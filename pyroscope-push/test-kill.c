@@ -166,7 +166,7 @@ TEST(what_only_memory_had_at_a_kill_is_lost)
 static uint64_t *taken; /* shared with the run */
 
 /* One batch is always on its way behind the one that is written. */
-static void feed_for_ever(struct bench *t)
+static _Noreturn void feed_for_ever(struct bench *t)
 {
 	t->host->taken = *taken = BATCH;
 	for (;;) {
