@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void keep_batch(void *context, const struct andiron_batch *batch)
@@ -230,6 +231,16 @@ void workload_start(struct workload *w, const char *mode)
 	for (int i = 0; i < 3; i++)
 		expect_eq(fscanf(f, "%" SCNx64 " %" SCNx64, &w->start[i], &w->limit[i]), 2);
 	fclose(f);
+}
+
+int64_t workload_cpu_ns(const struct workload *w)
+{
+	struct timespec t;
+	clockid_t id;
+
+	expect_eq(clock_getcpuclockid(w->pid, &id), 0);
+	expect_eq(clock_gettime(id, &t), 0);
+	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
 }
 
 void workload_stop(struct workload *w)

@@ -68,6 +68,9 @@ struct workload {
 void workload_start(struct workload *w, const char *mode);
 void workload_stop(struct workload *w);
 
+/* The CPU time that its process has had. */
+int64_t workload_cpu_ns(const struct workload *w);
+
 /* Which of the three functions a row's leaf lies in, -1: none. */
 int workload_function(const struct workload *w, const struct batch_view *v,
 		      const struct andiron_row *row);

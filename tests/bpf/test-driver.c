@@ -240,6 +240,8 @@ TEST(intervals_and_drain)
 		round_of(10 * NS_PER_MSEC);
 	expect(loop.n_batches >= 2);
 	before = loop.taken;
+	for (int64_t from = workload_cpu_ns(&w); workload_cpu_ns(&w) - from < NS_PER_SEC / 10;)
+		round_of(10 * NS_PER_MSEC);
 	workload_stop(&w);
 	fini(&f);
 	expect(loop.taken > before);

@@ -10,23 +10,12 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 struct share {
 	const struct workload *workload;
 	int function;
 };
-
-static int64_t cpu_ns(pid_t pid)
-{
-	struct timespec t;
-	clockid_t id;
-
-	expect_eq(clock_getcpuclockid(pid, &id), 0);
-	expect_eq(clock_gettime(id, &t), 0);
-	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
-}
 
 static bool in_function(const struct batch_view *v, const struct andiron_group *group,
 			const struct andiron_row *row, void *context)
@@ -97,7 +86,7 @@ TEST(a_target_that_goes_keeps_its_samples)
 	harness_init(&h, &(struct harness_options){.rate_hz = 97});
 	workload_start(&w, "");
 	harness_target_pid(&h, w.pid, "load");
-	for (int64_t from = cpu_ns(w.pid); cpu_ns(w.pid) - from < NS_PER_SEC / 2;)
+	for (int64_t from = workload_cpu_ns(&w); workload_cpu_ns(&w) - from < NS_PER_SEC / 2;)
 		harness_run(&h, 50 * NS_PER_MSEC);
 	workload_stop(&w);
 	harness_untarget(&h);
