@@ -3,7 +3,7 @@
  * andiron.dropped/2: which of some targets a component does not pass on, and
  * what decides so. For people who look (`andiron targets`), not for the flow
  * of targets: the host shows what it gave to the component, the component works it
- * out then, and keeps nothing for it. (/1 had the component keep its targets.)
+ * out then, and keeps nothing for it.
  *
  * The host asks a component's `extension` (component.h) for this id, whether
  * or not the component is a service; NULL says that it drops nothing, or
