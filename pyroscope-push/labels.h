@@ -10,14 +10,11 @@
 #define PUSH_LABELS_H
 
 #include "abi/batch-view.h"
+#include "pprof/raw-series.h"
 
 #define LABELS_MAX 29u /* and one name that a sample's own label may add */
 #define LABELS_MAX_NAME 1024u
 #define LABELS_MAX_VALUE 2048u
-
-struct label {
-	struct str name, value;
-};
 
 /* What was done to labels so that servers take them. */
 struct label_repairs {

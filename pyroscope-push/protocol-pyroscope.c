@@ -18,23 +18,11 @@ static const struct http_header headers[] = {
 	{{"Connect-Protocol-Version", 24}, {"1", 1}},
 };
 
-/* RawProfileSeries{ labels=1{name=1, value=2}, samples=2{raw_profile=1} }. */
-static void put_series(struct buf *b, const struct label *labels, size_t n, struct str pprof)
-{
-	for (size_t i = 0; i < n; i++) {
-		wire_put_head(b, 1, wire_size(labels[i].name.n) + wire_size(labels[i].value.n));
-		wire_put_bytes(b, 1, labels[i].name);
-		wire_put_bytes(b, 2, labels[i].value);
-	}
-	wire_put_head(b, 2, wire_size(pprof.n));
-	wire_put_bytes(b, 1, pprof);
-}
-
 /* PushRequest{ series=1 }. */
 static void put_body(struct buf *b, const struct fifo *records)
 {
 	for (const struct entry *i = records->head; i; i = i->next)
-		wire_put_bytes(b, 1, buf_str(&i->record->message));
+		wire_put_bytes(b, RAW_SERIES_PYROSCOPE, buf_str(&i->record->message));
 }
 
 const struct protocol protocol_pyroscope = {
@@ -50,7 +38,7 @@ const struct protocol protocol_pyroscope = {
 	.burst = INT64_C(2) << 20,
 	.max_age_ns = 59 * 60 * NS_PER_SEC,
 	.max_ahead_ns = 9 * 60 * NS_PER_SEC,
-	.put_series = put_series,
+	.put_series = raw_series_put_pyroscope,
 	.put_body = put_body,
 	.classify = classify_push,
 };

@@ -11,13 +11,13 @@
 #include "debuginfo/upload.h"
 #include "elf/ids.h"
 #include "http/polled.h"
-#include "options.h"
+#include "remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define CALL_MS 30000
@@ -25,9 +25,8 @@
 #define MAX_BACKOFF_MS 30000
 
 struct asked {
-	const char *to, *token, *token_file, *ca, *cert, *key, *build_id;
-	struct texts headers;
-	bool insecure, skip_verify, force, whole;
+	const char *build_id;
+	bool force, whole;
 	uint64_t retries, rate;
 	int64_t timeout_ns;
 };
@@ -35,11 +34,9 @@ struct asked {
 /* One command's run over its files. */
 struct session {
 	struct asked asked;
+	struct remote remote;
 	struct http_polled wait;
-	struct http_config config;
 	struct upload_server server;
-	char *url;
-	struct http_header *headers;
 	bool done;
 	enum upload_outcome outcome;
 	char text[400];
@@ -183,77 +180,26 @@ static int upload_path(struct session *s, const char *path, struct error *err)
 	return r < 0 ? r : code;
 }
 
-/* "NAME=VALUE" or "NAME: VALUE". */
-static bool split_header(const char *text, struct http_header *ret)
-{
-	struct str rest = str_of(text);
-	size_t at = strcspn(text, "=:");
-
-	ret->name = str_trim(str_first(rest, at));
-	ret->value = str_trim(str_skip(rest, at + 1));
-	return at < rest.n && ret->name.n > 0;
-}
-
-static int make_url(struct session *s)
-{
-	struct str to = str_trim(str_of(s->asked.to));
-	bool scheme = str_search(to, STR("://")) < to.n;
-	struct buf url = BUF_NULL;
-
-	while (to.n && to.p[to.n - 1] == '/')
-		to.n--;
-	buf_printf(&url, "%s%.*s",
-		   scheme              ? ""
-		   : s->asked.insecure ? "http://"
-				       : "https://",
-		   STR_FMT(to));
-	s->url = buf_take(&url);
-	return s->url ? 0 : -ENOMEM;
-}
-
 static int prepare(struct session *s, const struct command *command)
 {
 	const struct asked *a = &s->asked;
+	int code = remote_prepare(&s->remote, command, "http://parca:7070");
 
-	s->headers = calloc(a->headers.n + 1, sizeof(*s->headers));
-	if (!s->headers || make_url(s) < 0) {
-		fprintf(stderr, "andiron debuginfo: memory is short\n");
-		return EXIT_FAILED;
-	}
-	for (size_t i = 0; i < a->headers.n; i++)
-		if (!split_header(a->headers.p[i], &s->headers[i]))
-			return options_wrong(command, "--header \"%s\" is not NAME=VALUE",
-					     a->headers.p[i]);
-	s->config = (struct http_config){
-		.bearer_token = str_of(a->token),
-		.bearer_token_file = str_of(a->token_file),
-		.ca_file = str_of(a->ca),
-		.cert_file = str_of(a->cert),
-		.key_file = str_of(a->key),
-		.insecure_skip_verify = a->skip_verify,
-		.proxy_from_environment = true,
-	};
-	s->server = (struct upload_server){.url = str_of(s->url),
-					   .config = &s->config,
-					   .headers = s->headers,
-					   .n_headers = a->headers.n,
+	s->server = (struct upload_server){.url = str_of(s->remote.url),
+					   .config = &s->remote.config,
+					   .headers = s->remote.headers,
+					   .n_headers = s->remote.n_headers,
 					   .call_ms = CALL_MS,
 					   .send_ms = a->timeout_ns / NS_PER_MSEC,
 					   .bytes_per_second = (int64_t)a->rate,
 					   .force = a->force};
-	return OPTIONS_DONE;
+	return code;
 }
 
 static int check_asked(const struct command *command, const struct asked *a, int n_files)
 {
 	if (n_files == 0)
 		return options_wrong(command, "which file?");
-	if (!a->to)
-		return options_wrong(command, "to which server? --to http://parca:7070");
-	if (a->token && a->token_file)
-		return options_wrong(command, "only one of --bearer-token and --bearer-token-file");
-	if (!a->cert != !a->key)
-		return options_wrong(command, "--cert-file and --key-file go together");
 	if (a->build_id && n_files > 1)
 		return options_wrong(command, "--build-id goes with one file");
 	return OPTIONS_DONE;
@@ -287,22 +233,7 @@ int verb_debuginfo(int argc, char **argv)
 	struct session s = {.asked = {.retries = 5, .timeout_ns = 900 * NS_PER_SEC}};
 	struct asked *a = &s.asked;
 	const struct flag flags[] = {
-		{"to", 0, FLAG_TEXT, "URL",
-		 "the server: http://parca:7070, https://…, or host:port", &a->to, 0, 0},
-		{"bearer-token", 0, FLAG_TEXT, "TOKEN", "token to authenticate with", &a->token, 0,
-		 0},
-		{"bearer-token-file", 0, FLAG_TEXT, "FILE", "file that holds it", &a->token_file, 0,
-		 0},
-		{"header", 0, FLAG_TEXTS, "NAME=VALUE",
-		 "header to send with every call; may be repeated", &a->headers, 0, 0},
-		{"insecure", 0, FLAG_BOOL, NULL, "plain text, where --to has no scheme",
-		 &a->insecure, 0, 0},
-		{"insecure-skip-verify", 0, FLAG_BOOL, NULL, "accept any certificate",
-		 &a->skip_verify, 0, 0},
-		{"ca-file", 0, FLAG_TEXT, "FILE", "certificates of the authorities to trust",
-		 &a->ca, 0, 0},
-		{"cert-file", 0, FLAG_TEXT, "FILE", "client certificate", &a->cert, 0, 0},
-		{"key-file", 0, FLAG_TEXT, "FILE", "its key", &a->key, 0, 0},
+		REMOTE_FLAGS(&s.remote, "the server: http://parca:7070, https://…, or host:port"),
 		{"build-id", 0, FLAG_TEXT, "ID",
 		 "what profiles call the file, if not its own build id", &a->build_id, 0, 0},
 		{"no-strip", 0, FLAG_BOOL, NULL, "send the file as it is, code and data included",
@@ -343,8 +274,6 @@ int verb_debuginfo(int argc, char **argv)
 		code = check_asked(&command, a, argc - first);
 	if (code == OPTIONS_DONE)
 		code = upload_all(&s, &command, argv + first, argc - first);
-	free(s.url);
-	free(s.headers);
-	vec_free(&a->headers);
+	remote_fini(&s.remote);
 	return code;
 }
