@@ -17,6 +17,7 @@ int verb_plugins(int argc, char **argv);
 int verb_inspect(int argc, char **argv);
 int verb_doctor(int argc, char **argv);
 int verb_debuginfo(int argc, char **argv);
+int verb_push(int argc, char **argv);
 int verb_report(int argc, char **argv);
 /* Not for people: it is not in the help. */
 int verb_worker(int argc, char **argv);

@@ -22,6 +22,7 @@ static const struct verb verbs[] = {
 	{"plugins", verb_plugins, "list the plugins and components that are installed"},
 	{"inspect", verb_inspect, "show what a plugin or an ELF file offers"},
 	{"debuginfo", verb_debuginfo, "send a server what it needs to name a file's addresses"},
+	{"push", verb_push, "send pprof files to a server, and read them back"},
 	{"doctor", verb_doctor, "check what sampling needs on this machine"},
 };
 
