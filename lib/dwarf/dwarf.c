@@ -40,6 +40,7 @@ struct dwarf {
 	struct dwarf_file main, alt;
 	struct split split;
 	bool has_alt;
+	bool cut;      /* something was too large to keep */
 	size_t n_said; /* of what is wanted */
 	size_t max_bytes;
 	uint64_t steps;
@@ -70,6 +71,13 @@ static int add_span(struct dwarf *d, uint64_t low, uint64_t high, uint32_t unit)
 	return vec_push(&d->spans, ((struct unit_span){low, high, unit})) ? 0 : -ENOMEM;
 }
 
+/* What is broken or too large in one unit leaves the others as they are. */
+static int pass_over(struct dwarf *d, int r)
+{
+	d->cut |= r == -E2BIG;
+	return r == -ENOMEM || r == -ETIME ? r : 0;
+}
+
 /* A unit with lines that does not say where its code is: its functions do. */
 static int add_functions(struct dwarf *d, const struct unit *u, uint32_t unit)
 {
@@ -77,7 +85,7 @@ static int add_functions(struct dwarf *d, const struct unit *u, uint32_t unit)
 	int r = functions_load(&f, u, &d->steps);
 
 	if (r < 0)
-		return r == -ENOMEM || r == -ETIME ? r : 0;
+		return pass_over(d, r);
 	for (size_t i = 0; r == 0 && i < f.list.n; i++)
 		r = add_span(d, f.list.p[i].low, f.list.p[i].high, unit);
 	vec_free(&f.list);
@@ -97,7 +105,7 @@ static int add_lines(struct dwarf *d, const struct unit *u, uint32_t unit)
 	int r = lines_load(&l, u, max_rows(d), &d->steps);
 
 	if (r < 0)
-		return r == -ENOMEM || r == -ETIME ? r : 0;
+		return pass_over(d, r);
 	for (size_t i = 0; r == 0 && i < l.sequences.n; i++)
 		r = add_span(d, l.sequences.p[i].low, l.sequences.p[i].high, unit);
 	lines_free(&l);
@@ -238,6 +246,11 @@ size_t dwarf_bytes(const struct dwarf *d)
 	       split_bytes(&d->split) + d->spans.capacity * sizeof(*d->spans.p) + d->loaded_bytes;
 }
 
+bool dwarf_is_cut(const struct dwarf *d)
+{
+	return d->cut;
+}
+
 size_t dwarf_n_fds(const struct dwarf *d)
 {
 	return dwarf_file_n_fds(&d->main) + dwarf_file_n_fds(&d->alt) + split_n_fds(&d->split);
@@ -306,9 +319,10 @@ static int load_unit(struct dwarf *d, struct loaded *l)
 	else if (is_skeleton(&l->u))
 		r = join_split(d, l);
 	l->functions_error = r < 0 ? r : functions_load(&l->functions, &l->u, &d->steps);
-	if (l->lines_error == -ENOMEM || l->functions_error == -ENOMEM)
-		return -ENOMEM;
-	return l->lines_error == -ETIME || l->functions_error == -ETIME ? -ETIME : 0;
+	r = pass_over(d, l->lines_error);
+	if (r != -ENOMEM && pass_over(d, l->functions_error) < 0)
+		r = l->functions_error;
+	return r;
 }
 
 static int get_unit(struct dwarf *d, uint32_t unit, struct loaded **ret)

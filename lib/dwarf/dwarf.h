@@ -45,6 +45,9 @@ void dwarf_free(struct dwarf *d);
 /* Grants steps: what is left of earlier ones is gone. */
 void dwarf_grant(struct dwarf *d, uint64_t steps);
 size_t dwarf_bytes(const struct dwarf *d);
+/* Whether some unit's functions or lines have been left out, since they would take more memory than
+ * they may. */
+bool dwarf_is_cut(const struct dwarf *d);
 /* Descriptors of its own: of inflated sections. */
 size_t dwarf_n_fds(const struct dwarf *d);
 

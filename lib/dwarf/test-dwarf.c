@@ -253,6 +253,37 @@ TEST(steps_are_bounded)
 	dwarf_frames_free(&f);
 }
 
+/* Memory is bounded: units that do not fit are refused, lines that do not fit are left out, and
+ * both are told; with enough of it nothing is. */
+TEST(what_takes_too_much_memory_is_told)
+{
+	for (int lines_only = 0; lines_only < 2; lines_only++) {
+		const struct dwarf_shape shape = {.version = 5, .lines_only = lines_only};
+		struct dwarf_frames f = {0};
+		struct dwarf_written w;
+		struct dwarf *d = NULL;
+		struct fds fds;
+
+		dwarf_write(&shape, &w);
+		fds_open(&fds, &w);
+		for (size_t max_bytes = 0; max_bytes <= 4096; max_bytes += 4096) {
+			const struct dwarf_files files = {fds.main, -1, -1, max_bytes, STEPS};
+
+			if (!max_bytes && !lines_only) {
+				expect_eq(dwarf_new(&d, &files, NULL), -E2BIG);
+				continue;
+			}
+			expect_eq(dwarf_new(&d, &files, NULL), 0);
+			expect_eq(dwarf_find(d, OUTER, &f), max_bytes ? 0 : -ENOENT);
+			expect_eq(dwarf_is_cut(d), !max_bytes);
+			dwarf_free(d);
+		}
+		dwarf_frames_free(&f);
+		fds_close(&fds);
+		dwarf_written_free(&w);
+	}
+}
+
 /* A program without debug information is not a broken one. */
 TEST(no_debug_information_is_said)
 {

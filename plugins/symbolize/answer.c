@@ -90,24 +90,24 @@ bool answer_frame(struct str *rest, struct answer_frame *ret)
 	       take_text(rest, &ret->file);
 }
 
-int answer_put_tail(struct buf *b, struct str wanted)
+int answer_put_tail(struct buf *b, const struct answer_tail *tail)
 {
-	const uint32_t n = (uint32_t)wanted.n;
-	int r = buf_append(b, wanted.p, wanted.n);
+	const uint32_t numbers[] = {(uint32_t)tail->wanted.n, (uint32_t)tail->over};
+	int r = buf_append(b, tail->wanted.p, tail->wanted.n);
 
-	return r < 0 ? r : buf_append(b, &n, sizeof(n));
+	return r < 0 ? r : buf_append(b, numbers, sizeof(numbers));
 }
 
-bool answer_tail(struct str *rest, struct str *ret)
+bool answer_tail(struct str *rest, struct answer_tail *ret)
 {
-	uint32_t n;
+	uint32_t numbers[2];
 
-	if (rest->n < sizeof(n))
+	if (rest->n < sizeof(numbers))
 		return false;
-	memcpy(&n, rest->p + rest->n - sizeof(n), sizeof(n));
-	if (n > rest->n - sizeof(n))
+	memcpy(numbers, rest->p + rest->n - sizeof(numbers), sizeof(numbers));
+	if (numbers[0] > rest->n - sizeof(numbers))
 		return false;
-	rest->n -= sizeof(n) + n;
-	*ret = (struct str){rest->p + rest->n, n};
+	rest->n -= sizeof(numbers) + numbers[0];
+	*ret = (struct answer_tail){(int32_t)numbers[1], {rest->p + rest->n, numbers[0]}};
 	return true;
 }

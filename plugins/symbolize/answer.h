@@ -10,8 +10,8 @@
  *            u32 of zero, u64 where the function begins that has no name (0: not known)
  *   frame    u32 line, u32 column, u32 start line, then texts: name, linked name, file
  *   text     u32 length and bytes
- *   tail     paths of split units that were missing, each with a NUL behind it, and the u32 length
- *            of all of them
+ *   tail     paths of split units that were missing, each with a NUL behind it, the u32 length of
+ *            all of them, and an i32: what the file would have cost too much of (0; -ETIME, -E2BIG)
  */
 #ifndef SYMBOLIZE_ANSWER_H
 #define SYMBOLIZE_ANSWER_H
@@ -40,16 +40,21 @@ struct answer_frame {
 	struct str name, linked, file;
 };
 
+struct answer_tail {
+	int32_t over; /* not all was read: -ETIME, it took more steps than it may; -E2BIG, memory */
+	struct str wanted; /* borrowed from the bytes */
+};
+
 /* Each 0, -ENOMEM or -E2BIG. */
 int answer_put_head(struct buf *b, const struct answer_head *head);
 int answer_put_address(struct buf *b, const struct answer_address *address);
 int answer_put_frame(struct buf *b, const struct answer_frame *frame);
 
 /* At the very end, always. */
-int answer_put_tail(struct buf *b, struct str wanted);
+int answer_put_tail(struct buf *b, const struct answer_tail *tail);
 
 /* Takes it off the end of *rest; false, and nothing is taken, where it is too short. */
-bool answer_tail(struct str *rest, struct str *ret);
+bool answer_tail(struct str *rest, struct answer_tail *ret);
 
 /* Each takes its part off the front of *rest. False, and *ret is void, where
  * that is too short. */

@@ -24,7 +24,7 @@
 
 struct message {
 	uint32_t flags, demangle;
-	uint64_t object, max_bytes, steps, n;
+	uint64_t object, max_bytes, file_bytes, steps, n;
 	uint32_t files; /* a bit for each that is sent */
 	int32_t result; /* of an answer */
 };
@@ -124,6 +124,7 @@ static int run(struct parser *p, const struct message *m, const int *fds, size_t
 				   .flags = m->flags,
 				   .demangle = m->demangle,
 				   .max_bytes = m->max_bytes,
+				   .file_bytes = m->file_bytes,
 				   .steps = m->steps,
 				   .n = (size_t)m->n};
 	_cleanup_(freep) uint64_t *addresses = NULL;
@@ -215,6 +216,7 @@ static int send_request(const struct apart *a, const struct parser_request *q)
 			    .demangle = q->demangle,
 			    .object = q->object,
 			    .max_bytes = q->max_bytes,
+			    .file_bytes = q->file_bytes,
 			    .steps = q->steps,
 			    .n = q->n};
 	int fds[MAX_FDS] = {memory_file(q->addresses, q->n * sizeof(*q->addresses))}, r;

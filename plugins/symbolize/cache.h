@@ -50,6 +50,7 @@ struct cached_object {
 	int64_t used_ns, retry_ns;
 	int state;
 	unsigned int crashes; /* of the parser over it */
+	int over;             /* a part of it is set aside (answer.h): -ETIME, -E2BIG; 0 */
 	uint32_t fetched;     /* a bit for each file that came from elsewhere, and is in use */
 	char link[256];       /* other files that belong to it, as the file says; "": none */
 	char alt[168];

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define CACHE_BYTES_DEFAULT INT64_C(33554432)
+#define FILE_STEPS_DEFAULT INT64_C(134217728)
 #define DEBUGINFOD_MAX_DEFAULT INT64_C(268435456)
 #define DEBUGINFOD_CACHE_DEFAULT INT64_C(4294967296)
 
@@ -22,11 +23,28 @@ static const struct andiron_option options[] = {
 	 .type = ANDIRON_TYPE_INT,
 	 .default_text = "33554432",
 	 .doc = "How much memory names may take between batches, in bytes, and how much symbol tables and "
-		"debug information. The file used least recently is forgotten first; a file whose "
-		"table alone is larger gives no names. The kernel's list comes on top.",
+		"debug information. The file used least recently is forgotten first. The kernel's list comes "
+		"on top.",
 	 .since = "0.1",
 	 .min = 1 << 20,
 	 .max = INT64_C(1) << 36},
+	{.name = "file_bytes",
+	 .type = ANDIRON_TYPE_INT,
+	 .doc = "How much of that, in bytes, the symbol tables and the debug information of one file may "
+		"take; without it, or where it is more, cache_bytes. A file whose symbol table is larger "
+		"gives no names, one whose debug information is gives those parts that fit.",
+	 .since = "0.1",
+	 .min = 1 << 20,
+	 .max = INT64_C(1) << 36},
+	{.name = "file_steps",
+	 .type = ANDIRON_TYPE_INT,
+	 .default_text = "134217728",
+	 .doc = "How many entries and line instructions of one file's debug information may be gone "
+		"through for a batch: the default is three or four seconds of CPU time. A file that takes more "
+		"gives names by its symbols only from then on.",
+	 .since = "0.1",
+	 .min = 1 << 10,
+	 .max = INT64_C(1) << 29},
 	{.name = "lines",
 	 .type = ANDIRON_TYPE_BOOL,
 	 .default_text = "true",
@@ -93,8 +111,13 @@ int symbolize_fetch(const struct andiron_value *args, struct fetch *f)
 
 struct symbolizer_settings symbolize_settings(const struct andiron_value *args)
 {
+	int64_t cache_bytes = value_int(args, "cache_bytes", CACHE_BYTES_DEFAULT);
+	int64_t file_bytes = value_int(args, "file_bytes", cache_bytes);
+
 	return (struct symbolizer_settings){
-		.cache_bytes = (size_t)value_int(args, "cache_bytes", CACHE_BYTES_DEFAULT),
+		.cache_bytes = (size_t)cache_bytes,
+		.file_bytes = (size_t)(file_bytes < cache_bytes ? file_bytes : cache_bytes),
+		.file_steps = (uint64_t)value_int(args, "file_steps", FILE_STEPS_DEFAULT),
 		.lines = value_bool(args, "lines", true),
 		.inlines = value_bool(args, "inlines", true),
 	};
@@ -123,11 +146,16 @@ void symbolize_count(const struct symbolizer *s, uint64_t unnamed_batches,
 	static const char *const reasons[] = {"no_object", "unavailable",   "broken",
 					      "no_symbol", "kernel_hidden", "opted_out",
 					      NULL};
+	static const char *const asides[] = {"broken", "crash", "time", "memory", NULL};
 	const struct andiron_metric resolved = {.name = "andiron_symbolize_frames_resolved_total",
 						.help = "Frames that got a name, by its source."};
 	const struct andiron_metric unresolved = {
 		.name = "andiron_symbolize_frames_unresolved_total",
 		.help = "Frames that got no name, by the reason."};
+	const struct andiron_metric set_aside = {
+		.name = "andiron_symbolize_files_set_aside_total",
+		.help = "Files that give no names (broken, crash), or not all (time, memory: beyond "
+			"file_steps, file_bytes), by the reason."};
 	const struct {
 		const char *name, *help;
 		uint64_t value;
@@ -137,8 +165,6 @@ void symbolize_count(const struct symbolizer *s, uint64_t unnamed_batches,
 		{"inlined_total", "Inlined calls that became frames.", s->totals.inlined, 0},
 		{"fetched_total", "Debug files of debuginfod servers that came into use.",
 		 s->totals.fetched, 0},
-		{"broken_files_total", "Files that did not parse and were set aside.",
-		 s->totals.broken_files, 0},
 		{"crashes_total", "How often the process that reads files died.", s->totals.crashes,
 		 0},
 		{"unnamed_batches_total", "Batches that went on without names.", unnamed_batches,
@@ -149,9 +175,11 @@ void symbolize_count(const struct symbolizer *s, uint64_t unnamed_batches,
 		{"kernel_bytes", "Memory of the kernel's names.", kernel_bytes(&s->kernel), 1},
 	};
 
+	_Static_assert(sizeof(asides) / sizeof(asides[0]) == ASIDE_COUNT + 1, "a word a reason");
 	_Static_assert(sizeof(sources) / sizeof(sources[0]) == FROM_COUNT + 1, "a word a source");
 	add_family(sink, resolved, "source", sources, s->totals.resolved);
 	add_family(sink, unresolved, "reason", reasons, s->totals.unresolved);
+	add_family(sink, set_aside, "reason", asides, s->totals.set_aside);
 	for (size_t k = 0; k < sizeof(single) / sizeof(single[0]); k++) {
 		char name[64];
 		const struct andiron_metric m = {.name = name,

@@ -81,10 +81,11 @@ static int open_kept(struct parser *p, const struct parser_request *q, struct pa
 		     struct error *err)
 {
 	const struct tables_limits limits = {
-		.max_bytes = (size_t)q->max_bytes,
+		.max_bytes = (size_t)q->file_bytes,
 		.steps = q->steps,
 		.lines = q->flags & PARSER_LINES,
 		.inlines = q->flags & PARSER_INLINES,
+		.symbols_only = q->flags & PARSER_SYMBOLS,
 	};
 	struct parser_kept *k = vec_reserve(&p->kept, 1) ? calloc(1, sizeof(*k)) : NULL;
 	int fds[TABLES_FILES], r;
@@ -106,6 +107,12 @@ static int open_kept(struct parser *p, const struct parser_request *q, struct pa
 	return 0;
 }
 
+/* Whether what is kept of an object will do: what was left out under other budgets may fit now. */
+static bool still_good(const struct tables_limits *l, const struct parser_request *q)
+{
+	return !(q->flags & PARSER_REOPEN) && l->max_bytes == q->file_bytes && l->steps == q->steps;
+}
+
 /* The object's tables, opened if need be. The request's descriptors are used up. */
 static int get(struct parser *p, const struct parser_request *q, struct parser_kept **ret,
 	       struct error *err)
@@ -115,10 +122,10 @@ static int get(struct parser *p, const struct parser_request *q, struct parser_k
 
 	for (size_t i = 0; i < p->kept.n; i++)
 		if (p->kept.p[i]->object == q->object) {
-			if (q->flags & PARSER_REOPEN)
-				drop(p, i);
-			else
+			if (still_good(&p->kept.p[i]->tables.limits, q))
 				k = p->kept.p[i];
+			else
+				drop(p, i);
 			break;
 		}
 	if (k)
@@ -130,9 +137,9 @@ static int get(struct parser *p, const struct parser_request *q, struct parser_k
 		return r;
 	}
 	k->used = ++p->uses;
-	k->tables.limits.steps = q->steps;
 	k->tables.limits.lines = q->flags & PARSER_LINES;
 	k->tables.limits.inlines = q->flags & PARSER_INLINES;
+	k->tables.limits.symbols_only = q->flags & PARSER_SYMBOLS;
 	tables_grant(&k->tables);
 	/* One that cannot be used is as good as none. */
 	for (size_t i = 0; i < q->n_splits; i++)
@@ -206,7 +213,7 @@ int parser_run(struct parser *p, const struct parser_request *q, struct buf *ans
 	if (r < 0) {
 		head.n = 0;
 		r = answer_put_head(answer, &head);
-		return r < 0 ? r : answer_put_tail(answer, STR_NULL);
+		return r < 0 ? r : answer_put_tail(answer, &(struct answer_tail){0});
 	}
 	head.link = str_of(k->tables.links.name);
 	head.alt = str_of(k->tables.links.alt_build_id);
@@ -218,7 +225,8 @@ int parser_run(struct parser *p, const struct parser_request *q, struct buf *ans
 	if (r == 0)
 		r = tables_wants(&k->tables, &p->wanted);
 	if (r == 0)
-		r = answer_put_tail(answer, buf_str(&p->wanted));
+		r = answer_put_tail(answer,
+				    &(struct answer_tail){k->tables.over, buf_str(&p->wanted)});
 	shrink(p, q->max_bytes);
 	return r;
 }

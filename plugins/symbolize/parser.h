@@ -20,13 +20,15 @@
 /* What a request can ask for. */
 #define PARSER_LINES 1u
 #define PARSER_INLINES 2u
-#define PARSER_REOPEN 4u /* forget what is known of the object: there are other files now */
+#define PARSER_REOPEN 4u  /* forget what is known of the object: there are other files now */
+#define PARSER_SYMBOLS 8u /* leave debug information alone: it has cost more than it may */
 
 struct parser_request {
 	uint64_t object;
 	uint32_t flags;
 	uint32_t demangle;             /* ANDIRON_DEMANGLE_* */
-	uint64_t max_bytes;            /* of memory for all objects, about */
+	uint64_t max_bytes;            /* of memory for all objects, about, */
+	uint64_t file_bytes;           /* and for one of them */
 	uint64_t steps;                /* for this request */
 	int fds[TABLES_FILES];         /* taken over; -1: none */
 	int splits[PARSER_SPLITS_MAX]; /* taken over; added to what is known of the object */

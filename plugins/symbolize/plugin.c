@@ -26,12 +26,14 @@ struct instance {
 	bool kernel_hidden;
 };
 
-static void broken_file(void *context, const struct andiron_str *path, const struct error *why)
+static void file_aside(void *context, const struct andiron_str *path, bool all,
+		       const struct error *why)
 {
 	const struct instance *i = context;
 
-	abi_log(&i->context, ANDIRON_LOG_WARN, "no names from %.*s: %s; it is set aside",
-		(int)path->len, path->ptr, why->text);
+	abi_log(&i->context, ANDIRON_LOG_WARN, "%s from %.*s: %s; %s set aside",
+		all ? "no names" : "not all names and lines", (int)path->len, path->ptr, why->text,
+		all ? "it is" : "these are");
 }
 
 static int open_fetched(void *self, struct str build_id)
@@ -65,7 +67,7 @@ static int32_t symbolize_create(const struct andiron_host *host, uint64_t instan
 	if (!i)
 		return -ENOMEM;
 	i->context = (struct abi_context){host, instance};
-	symbolizer_init(&i->symbolizer, &objects, &settings, broken_file, i);
+	symbolizer_init(&i->symbolizer, &objects, &settings, file_aside, i);
 	/* A host that has no processes to give parses here. */
 	i->apart = APART_NULL;
 	if (host->extension(instance, ANDIRON_APART_ID, &apart) == 0) {

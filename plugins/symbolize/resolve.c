@@ -159,15 +159,43 @@ static int take_addresses(struct cached_object *o, struct str rest, const struct
 	return r;
 }
 
-static void set_aside(struct symbolizer *s, struct cached_object *o, const struct error *why)
+static unsigned int reason_of(int error)
+{
+	return error == -EPIPE   ? ASIDE_CRASH
+	       : error == -ETIME ? ASIDE_TIME
+	       : error == -E2BIG ? ASIDE_MEMORY
+				 : ASIDE_BROKEN;
+}
+
+/* Counts and says it; `all`: it is not tried again. */
+static void set_aside(struct symbolizer *s, struct cached_object *o, bool all,
+		      const struct error *why)
 {
 	struct andiron_object_info info = {.size = sizeof(info)};
 
-	o->state = OBJECT_BROKEN;
-	s->totals.broken_files++;
-	if (s->broken && o->id != CACHE_VDSO &&
+	if (all)
+		o->state = OBJECT_BROKEN;
+	s->totals.set_aside[reason_of(why->code)]++;
+	if (s->aside && o->id != CACHE_VDSO &&
 	    s->cache.objects->info(s->cache.objects_self, o->id, &info) == 0)
-		s->broken(s->context, &info.path, why);
+		s->aside(s->context, &info.path, all, why);
+}
+
+/* A part costs more than it may; once is enough to say so. */
+static void set_part_aside(struct symbolizer *s, struct cached_object *o, int over)
+{
+	struct error why = ERROR_NULL;
+
+	if (o->over == over || o->over == -ETIME || (over != -ETIME && over != -E2BIG))
+		return;
+	o->over = over;
+	if (over == -ETIME)
+		error_set(&why, over, "its debug information takes more than file_steps = %llu",
+			  (unsigned long long)s->settings.file_steps);
+	else
+		error_set(&why, over, "its tables take more memory than file_bytes = %zu",
+			  s->settings.file_bytes);
+	set_aside(s, o, false, &why);
 }
 
 static void make_unavailable(struct cached_object *o, int64_t now_ns)
@@ -187,7 +215,7 @@ static void count_crash(struct symbolizer *s, struct cached_object *o, int64_t n
 		return;
 	}
 	error_set(&why, -EPIPE, "the process that reads files died over it twice");
-	set_aside(s, o, &why);
+	set_aside(s, o, true, &why);
 }
 
 /* What the answer says is missing, into the next request; false where none of it is there. */
@@ -214,12 +242,13 @@ static int ask_splits(struct symbolizer *s, struct cached_object *o, const struc
 	int r = 0;
 
 	for (unsigned int round = 0; r == 0 && round < MAX_SPLIT_ROUNDS; round++) {
-		struct str rest = buf_str(answer), wanted;
+		struct str rest = buf_str(answer);
+		struct answer_tail tail;
 
-		if (!answer_tail(&rest, &wanted))
+		if (!answer_tail(&rest, &tail))
 			return -EBADMSG;
 		request->n_splits = 0;
-		if (!open_splits(s, o, wanted, request))
+		if (!open_splits(s, o, tail.wanted, request))
 			return 0;
 		r = open_files(s, o, request->fds, &request->flags);
 		if (r < 0) {
@@ -233,17 +262,23 @@ static int ask_splits(struct symbolizer *s, struct cached_object *o, const struc
 	return r;
 }
 
+static uint32_t wishes(const struct symbolizer *s, const struct cached_object *o)
+{
+	return (s->settings.lines ? PARSER_LINES : 0) | (s->settings.inlines ? PARSER_INLINES : 0) |
+	       (o->over == -ETIME ? PARSER_SYMBOLS : 0);
+}
+
 /* One round: 1 where the answer names files that were not at hand. */
 static int ask(struct symbolizer *s, struct cached_object *o, const struct resolve *q,
 	       uint32_t flags, struct buf *answer)
 {
 	struct parser_request request = {
 		.object = o->id,
-		.flags = flags | (s->settings.lines ? PARSER_LINES : 0) |
-			 (s->settings.inlines ? PARSER_INLINES : 0),
+		.flags = flags | wishes(s, o),
 		.demangle = q->demangle,
 		.max_bytes = s->settings.cache_bytes,
-		.steps = RESOLVE_STEPS,
+		.file_bytes = s->settings.file_bytes,
+		.steps = s->settings.file_steps,
 		.addresses = q->addresses,
 		.n = q->n,
 	};
@@ -277,19 +312,21 @@ static int ask(struct symbolizer *s, struct cached_object *o, const struct resol
 static int take(struct symbolizer *s, struct cached_object *o, const struct resolve *q,
 		const struct buf *answer)
 {
-	struct str rest = buf_str(answer), wanted;
+	struct str rest = buf_str(answer);
 	struct error why = ERROR_NULL;
+	struct answer_tail tail;
 	struct answer_head head;
 
-	if (!answer_tail(&rest, &wanted) || !answer_head(&rest, &head))
+	if (!answer_tail(&rest, &tail) || !answer_head(&rest, &head))
 		return -EBADMSG;
 	if (head.error < 0) {
 		error_set(&why, head.error, "%.*s", head.why.n < 900 ? (int)head.why.n : 900,
 			  head.why.p);
-		set_aside(s, o, &why);
+		set_aside(s, o, true, &why);
 		return 0;
 	}
 	o->state = OBJECT_READY;
+	set_part_aside(s, o, tail.over);
 	return head.n == q->n ? take_addresses(o, rest, q) : -EBADMSG;
 }
 

@@ -8,8 +8,6 @@
 
 #include "symbolizer.h"
 
-#define RESOLVE_STEPS (UINT64_C(1) << 27) /* for an object and a batch: a second or two */
-
 /* Addresses in rising order, none of them in the cache. */
 struct resolve {
 	const uint64_t *addresses;
@@ -22,7 +20,8 @@ struct resolve {
  * Afterwards o->state says how it went, and what was answered is in the cache; an address that
  * could not be looked up is not. An object that could not be opened, or over
  * which the parser died, is not tried for a minute; one that does not parse, or killed the
- * parser twice, no more. 0 or -ENOMEM.
+ * parser twice, no more; of one that took more steps than it may, the debug information no more. 0
+ * or -ENOMEM.
  */
 int resolve(struct symbolizer *s, struct cached_object *o, const struct resolve *q);
 

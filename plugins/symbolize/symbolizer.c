@@ -49,11 +49,11 @@ static int ask_here(void *self, const struct parser_request *request, struct buf
 }
 
 void symbolizer_init(struct symbolizer *s, const struct andiron_extension *objects,
-		     const struct symbolizer_settings *settings, symbolizer_broken_fn broken,
+		     const struct symbolizer_settings *settings, symbolizer_aside_fn aside,
 		     void *context)
 {
 	*s = (struct symbolizer){
-		.settings = *settings, .vdso = -1, .broken = broken, .context = context};
+		.settings = *settings, .vdso = -1, .aside = aside, .context = context};
 	s->port = (struct symbolizer_port){ask_here, s};
 	cache_init(&s->cache, objects, settings->cache_bytes);
 	kernel_init(&s->kernel, objects);
@@ -69,8 +69,10 @@ void symbolizer_fini(struct symbolizer *s)
 
 void symbolizer_set(struct symbolizer *s, const struct symbolizer_settings *settings)
 {
-	bool same =
-		s->settings.lines == settings->lines && s->settings.inlines == settings->inlines;
+	bool same = s->settings.lines == settings->lines &&
+		    s->settings.inlines == settings->inlines &&
+		    s->settings.file_bytes == settings->file_bytes &&
+		    s->settings.file_steps == settings->file_steps;
 
 	s->settings = *settings;
 	s->cache.limit = settings->cache_bytes;

@@ -17,11 +17,18 @@
 /* Why there was no name. */
 #define WHY_NO_OBJECT 0   /* no file behind the mapping: JIT, unknown */
 #define WHY_UNAVAILABLE 1 /* the file could not be opened or read */
-#define WHY_BROKEN 2      /* the file does not parse */
+#define WHY_BROKEN 2      /* the file is set aside as a whole */
 #define WHY_NO_SYMBOL 3   /* no extent covers the address */
 #define WHY_KERNEL 4      /* the kernel's list cannot be read */
 #define WHY_OPTED_OUT 5   /* its target wants no names */
 #define WHY_COUNT 6
+
+/* Why a file, or a part of it, is set aside. */
+#define ASIDE_BROKEN 0 /* it does not parse */
+#define ASIDE_CRASH 1  /* the parser died over it twice */
+#define ASIDE_TIME 2   /* it takes more than file_steps: its debug information is not read again */
+#define ASIDE_MEMORY 3 /* it takes more memory than file_bytes: what does not fit is left out */
+#define ASIDE_COUNT 4
 
 struct symbolizer_totals {
 	uint64_t resolved[FROM_COUNT];
@@ -29,7 +36,7 @@ struct symbolizer_totals {
 	uint64_t lines;   /* frames that got a line, */
 	uint64_t inlined; /* and inlined calls that became frames */
 	uint64_t fetched; /* debug files from elsewhere that came into use */
-	uint64_t broken_files;
+	uint64_t set_aside[ASIDE_COUNT]; /* files; once each while they are remembered */
 	uint64_t crashes; /* of the parser, where it is a process of its own */
 };
 
@@ -43,6 +50,8 @@ struct symbolizer_source {
 
 struct symbolizer_settings {
 	size_t cache_bytes;
+	size_t file_bytes;   /* of memory for one file's tables, at most cache_bytes, */
+	uint64_t file_steps; /* and entries and line instructions of it, for a batch */
 	bool lines, inlines;
 };
 
@@ -53,9 +62,10 @@ struct symbolizer_port {
 	void *self;
 };
 
-/* A file that was set aside just now; for the log. */
-typedef void (*symbolizer_broken_fn)(void *context, const struct andiron_str *path,
-				     const struct error *why);
+/* A file of which all (ASIDE_BROKEN, ASIDE_CRASH; ASIDE_MEMORY too where a table alone is too
+ * large) or a part was set aside just now; for the log. */
+typedef void (*symbolizer_aside_fn)(void *context, const struct andiron_str *path, bool all,
+				    const struct error *why);
 
 struct symbolizer {
 	struct cache cache;
@@ -66,14 +76,14 @@ struct symbolizer {
 	struct symbolizer_source source; /* functions NULL: none */
 	struct parser parser;            /* used where the port is not another's */
 	int vdso;                        /* its file; -1: none */
-	symbolizer_broken_fn broken;
+	symbolizer_aside_fn aside;
 	void *context;
 };
 
-/* `objects` is andiron.objects/1; `broken` may be NULL. Files are parsed here
+/* `objects` is andiron.objects/1; `aside` may be NULL. Files are parsed here
  * until s->port is set to somebody else. */
 void symbolizer_init(struct symbolizer *s, const struct andiron_extension *objects,
-		     const struct symbolizer_settings *settings, symbolizer_broken_fn broken,
+		     const struct symbolizer_settings *settings, symbolizer_aside_fn aside,
 		     void *context);
 void symbolizer_fini(struct symbolizer *s);
 

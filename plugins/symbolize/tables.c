@@ -13,6 +13,14 @@
 
 #define CRC_MAX (UINT64_C(1) << 30) /* of a debug file whose CRC is computed */
 
+/* Remembers that a part is left out for what it costs. */
+static int note(struct tables *t, int r)
+{
+	if (r == -ETIME || (r == -E2BIG && !t->over))
+		t->over = r;
+	return r;
+}
+
 static int load_symbols(int fd, size_t max, struct elf_symbols *ret, struct error *err)
 {
 	struct elf_file f = ELF_FILE_NULL;
@@ -51,7 +59,7 @@ static int open_debug(struct tables *t, size_t max_symbols)
 		r = read_debug_links(t);
 	if (r <= 0 || t->own.source == ELF_SYMBOLS_SYMTAB)
 		return r < 0 ? r : 0;
-	r = load_symbols(t->fds[TABLES_DEBUG], max_symbols, &t->debug, NULL);
+	r = note(t, load_symbols(t->fds[TABLES_DEBUG], max_symbols, &t->debug, NULL));
 	/* A debug file's .dynsym has no bytes. */
 	if (r == 0 && t->debug.source != ELF_SYMBOLS_SYMTAB)
 		elf_symbols_free(&t->debug);
@@ -67,7 +75,7 @@ static int open_small(struct tables *t, size_t max_symbols)
 	r = elf_minidebug_open(&t->file, &t->small_fd);
 	if (r == 0)
 		r = load_symbols(t->small_fd, max_symbols, &t->small, NULL);
-	return r == -ENOMEM ? r : 0;
+	return note(t, r) == -ENOMEM ? r : 0;
 }
 
 static int open_go(struct tables *t)
@@ -85,7 +93,7 @@ static int open_file(struct tables *t, struct error *err)
 
 	if (r != -ENOEXEC)
 		return r;
-	jit = jit_load(&t->jit, t->fds[TABLES_FILE], t->limits.max_bytes);
+	jit = note(t, jit_load(&t->jit, t->fds[TABLES_FILE], t->limits.max_bytes));
 	t->is_jit = jit >= 0 || jit == -E2BIG;
 	return t->is_jit ? 0 : jit == -ENOMEM ? jit : r;
 }
@@ -204,7 +212,7 @@ static int need_functions(struct tables *t)
 
 	if (t->functions_tried || t->is_jit)
 		return 0;
-	if (elf_functions_load(&t->functions, &t->file, max) == -ENOMEM)
+	if (note(t, elf_functions_load(&t->functions, &t->file, max)) == -ENOMEM)
 		return -ENOMEM;
 	t->functions_tried = true;
 	return 0;
@@ -289,17 +297,20 @@ static int need_dwarf(struct tables *t)
 		return r;
 	t->dwarf_tried = true;
 	t->dwarf_error = r;
-	return r;
+	return note(t, r);
 }
 
 static int dwarf_frames(struct tables *t, uint64_t address, struct dwarf_frames *ret)
 {
-	int r = need_dwarf(t);
+	int r = t->limits.symbols_only ? -ENOENT : need_dwarf(t);
 
-	if (r == 0)
-		r = dwarf_find(t->dwarf, address, ret);
+	if (r < 0)
+		return r;
+	r = dwarf_find(t->dwarf, address, ret);
+	if (dwarf_is_cut(t->dwarf))
+		note(t, -E2BIG);
 	/* A file that asks for more than it may is not asked again. */
-	if (r == -ETIME) {
+	if (note(t, r) == -ETIME) {
 		dwarf_free(t->dwarf);
 		t->dwarf = NULL;
 		t->dwarf_error = r;
@@ -309,8 +320,8 @@ static int dwarf_frames(struct tables *t, uint64_t address, struct dwarf_frames 
 
 bool tables_lacks(struct tables *t)
 {
-	return (t->limits.lines || t->limits.inlines) && !t->is_jit && !t->has_go &&
-	       need_dwarf(t) == -ENOENT;
+	return (t->limits.lines || t->limits.inlines) && !t->limits.symbols_only && !t->is_jit &&
+	       !t->has_go && need_dwarf(t) == -ENOENT;
 }
 
 /* Lines and inlined calls, as far as they are known and wanted. */
@@ -375,7 +386,7 @@ static int find_compiled(struct tables *t, uint64_t address, struct dwarf_frames
 	ret->list.n = 0;
 	buf_clear(&ret->text);
 	if (!jit_find(&t->jit, address, &name)) {
-		int r = jit_load(&t->jit, t->fds[TABLES_FILE], t->limits.max_bytes);
+		int r = note(t, jit_load(&t->jit, t->fds[TABLES_FILE], t->limits.max_bytes));
 
 		if (r == -ENOMEM)
 			return r;

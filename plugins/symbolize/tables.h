@@ -47,6 +47,7 @@ struct tables_limits {
 	size_t max_bytes; /* of memory, about */
 	uint64_t steps;   /* entries and line instructions for each call of tables_grant */
 	bool lines, inlines;
+	bool symbols_only; /* debug information is left alone */
 };
 
 struct tables {
@@ -63,6 +64,7 @@ struct tables {
 	VEC(int) splits; /* files of split units, one each */
 	int dwarf_error; /* why there is none: -ENOENT, -EAGAIN (split), -ETIME (set aside), … */
 	bool dwarf_tried;
+	int over; /* what it takes too much of, so that not all is read: -ETIME, -E2BIG (memory) */
 	struct elf_debuglinks links;
 	bool is_jit; /* the file is no ELF file but a perf map or a jitdump, and nothing else is
 			there */

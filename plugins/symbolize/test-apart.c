@@ -88,6 +88,7 @@ static int ask(struct apart *a, const char *name, struct buf *answer)
 	const struct parser_request q = {.object = 2,
 					 .flags = PARSER_REOPEN,
 					 .max_bytes = 1u << 20,
+					 .file_bytes = 1u << 20,
 					 .steps = 1000,
 					 .fds = {file_with(name), -1, file_with("other"), -1},
 					 .addresses = addresses,
@@ -99,12 +100,13 @@ static int ask(struct apart *a, const char *name, struct buf *answer)
 
 static void name_is(const struct buf *answer, const char *name)
 {
-	struct str rest = buf_str(answer), missing;
+	struct str rest = buf_str(answer);
+	struct answer_tail tail;
 	struct answer_address address;
 	struct answer_head head;
 	struct answer_frame f;
 
-	expect(answer_tail(&rest, &missing) && missing.n == 0);
+	expect(answer_tail(&rest, &tail) && tail.wanted.n == 0 && tail.over == 0);
 	expect(answer_head(&rest, &head));
 	expect_eq(head.n, 2);
 	expect(answer_address(&rest, &address) && address.n_frames == 1);
@@ -128,6 +130,47 @@ TEST(a_process_answers)
 	}
 	expect_eq(s.n_starts, 1);
 	apart_stop(&a);
+	apart_stop(&a);
+}
+
+/* What a file may cost goes with the request: the process reads no more than that of it, and says
+ * so.
+ */
+TEST(a_process_keeps_to_the_budgets)
+{
+	static const struct {
+		uint64_t file_bytes, steps;
+		int32_t over;
+	} budgets[] = {
+		{1u << 20, 1u << 24, -E2BIG}, {1u << 24, 1024, -ETIME}, {1u << 24, 1u << 24, 0}};
+	static const uint64_t address = 0x100000;
+	_cleanup_(buf_free) struct buf answer = BUF_NULL, map = BUF_NULL;
+	struct service s = {0};
+	struct apart a = make(&s);
+
+	for (unsigned int i = 0; map.n < 2u << 20; i++)
+		check(buf_printf(&map, "%x 10 function_%u\n", 0x100000 + i * 16, i) >= 0);
+	for (size_t i = 0; i < sizeof(budgets) / sizeof(budgets[0]); i++) {
+		int file = budgets[i].over == -E2BIG ? elf_memfd(map.p, map.n)
+						     : open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+		const struct parser_request q = {.object = 2,
+						 .flags = PARSER_LINES | PARSER_REOPEN,
+						 .max_bytes = 1u << 24,
+						 .file_bytes = budgets[i].file_bytes,
+						 .steps = budgets[i].steps,
+						 .fds = {file, -1, -1, -1},
+						 .addresses = &address,
+						 .n = 1};
+		struct answer_tail tail;
+		struct str rest;
+
+		buf_clear(&answer);
+		expect_eq(apart_ask(&a, &q, &answer), 0);
+		rest = buf_str(&answer);
+		expect(answer_tail(&rest, &tail));
+		expect_eq(tail.over, budgets[i].over);
+	}
+	expect_eq(s.n_starts, 1);
 	apart_stop(&a);
 }
 

@@ -80,10 +80,12 @@ struct fixture {
 	int n_broken;
 };
 
-static void on_broken(void *context, const struct andiron_str *path, const struct error *why)
+static void on_broken(void *context, const struct andiron_str *path, bool all,
+		      const struct error *why)
 {
 	struct fixture *x = context;
 
+	expect(all);
 	expect_str(((struct str){path->ptr, path->len}), "/bin/broken");
 	x->broken = *why;
 	x->n_broken++;
@@ -91,7 +93,11 @@ static void on_broken(void *context, const struct andiron_str *path, const struc
 
 static void begin(struct fixture *x, size_t cache_bytes)
 {
-	const struct symbolizer_settings settings = {cache_bytes, true, true};
+	const struct symbolizer_settings settings = {.cache_bytes = cache_bytes,
+						     .file_bytes = cache_bytes,
+						     .file_steps = 1u << 20,
+						     .lines = true,
+						     .inlines = true};
 	struct andiron_extension objects = {&fake_table, &x->fake};
 
 	memset(&x->fake, 0, sizeof(x->fake));
@@ -348,7 +354,7 @@ TEST(broken_files_are_set_aside)
 	expect_eq(x.fake.opens[3], 1);
 	expect_eq(x.n_broken, 1);
 	expect_str(str_of(x.broken.text), "shorter than an ELF header");
-	expect_eq(x.s.totals.broken_files, 1);
+	expect_eq(x.s.totals.set_aside[ASIDE_BROKEN], 1);
 	expect_eq(x.s.totals.unresolved[WHY_BROKEN], 3);
 	x.fake.files[3] = file_with("late", SHT_SYMTAB);
 	batch_release(run(&x, places, 2, OBJECT_RETRY_NS));

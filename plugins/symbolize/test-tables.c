@@ -247,6 +247,7 @@ TEST(lines_are_told_where_wanted)
 		const struct parser_request q = {.object = 2,
 						 .flags = flags ? PARSER_LINES | PARSER_REOPEN : 0,
 						 .max_bytes = 1u << 24,
+						 .file_bytes = 1u << 24,
 						 .steps = 1u << 24,
 						 .fds = {dup(fd), -1, -1, -1},
 						 .addresses = &address,
@@ -271,14 +272,17 @@ TEST(broken_files_are_answered)
 {
 	struct parser p = PARSER_NULL;
 	_cleanup_(buf_free) struct buf answer = BUF_NULL;
-	const struct parser_request q = {
-		.object = 2, .max_bytes = 1u << 20, .fds = {elf_memfd("no ELF", 6), -1, -1, -1}};
+	const struct parser_request q = {.object = 2,
+					 .max_bytes = 1u << 20,
+					 .file_bytes = 1u << 20,
+					 .fds = {elf_memfd("no ELF", 6), -1, -1, -1}};
 	struct answer_head head;
-	struct str rest, missing;
+	struct answer_tail tail;
+	struct str rest;
 
 	expect_eq(parser_run(&p, &q, &answer), 0);
 	rest = buf_str(&answer);
-	expect(answer_tail(&rest, &missing) && missing.n == 0);
+	expect(answer_tail(&rest, &tail) && tail.wanted.n == 0);
 	expect(answer_head(&rest, &head));
 	expect_eq(head.error, -ENOEXEC);
 	expect_str(head.why, "shorter than an ELF header");

@@ -9,13 +9,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
 	const struct str all = {(const char *)bytes, n};
-	struct str rest = all, wanted = STR_NULL;
+	struct str rest = all;
+	struct answer_tail tail;
 	struct answer_address address;
 	struct answer_frame frame;
 	struct answer_head head;
 
-	if (answer_tail(&rest, &wanted))
-		check(rest.n + wanted.n + 4 == n);
+	if (answer_tail(&rest, &tail))
+		check(rest.n + tail.wanted.n + 8 == n);
 	if (!answer_head(&rest, &head))
 		return 0;
 	while (answer_address(&rest, &address))
