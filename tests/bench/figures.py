@@ -9,14 +9,14 @@ import sys
 failed = []
 
 
-def figure(name, value, unit, aim=None, peers=""):
+def figure(name, value, unit, aim=None, peers="", signed=False):
     """More than ten times the aim is a failure."""
     if not failed and not figure.begun:
         print("| figure | here | aim | peers |\n| --- | --- | --- | --- |")
     figure.begun = True
     if aim is not None and value > aim * 10:
         failed.append(name)
-    print(f"| {name} | {value:.4g} {unit} | {'≤ %g %s' % (aim, unit) if aim is not None else ''} | {peers} |")
+    print(f"| {name} | {value:{'+' if signed else ''}.4g} {unit} | {'≤ %g %s' % (aim, unit) if aim is not None else ''} | {peers} |")
     print("# " + json.dumps({"figure": name, "value": round(value, 6), "unit": unit, "aim": aim}), flush=True)
 
 

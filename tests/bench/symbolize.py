@@ -5,12 +5,14 @@
 A program of 256 MB or more with debug information: 160 copies of a real unit, each with symbols of its own, linked. Then
   - the first look at it: time and anonymous memory, its pages not in the cache;
   - addresses a second, beside llvm-symbolizer and eu-addr2line, the same addresses in one run;
-  - the CPU of an agent and its parser with lines and inlined calls, less that without, on a busy machine at a 15 s interval.
+  - the CPU of an agent and its parser with lines and inlined calls, less that without, on a busy machine at a 15 s interval: pairs one after
+    the other, each begun the other way round than the last, since the machine changes more than the difference is.
 """
 import os
 import random
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from figures import failed, figure, finish
 
 ANDIRON, FRAMES, SOURCE = sys.argv[1:4]
 COPIES = 160
+PAIRS = 5
 ALONE = {**os.environ, "DEBUGINFOD_URLS": ""}
 
 
@@ -121,8 +124,13 @@ def named(status):
         return None
 
 
-def agent_cpu(folder, on, seconds=90):
-    """CPU seconds of six intervals, the first of which has everything to learn and is left out."""
+def agent_cpu(on, seconds=45):
+    """% of a core over three intervals; the first one, which has everything to learn, is left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        return agent_cpu_in(folder, on, seconds)
+
+
+def agent_cpu_in(folder, on, seconds):
     config, status = f"{folder}/agent.alloy", f"{folder}/status"
     with open(config, "w") as f:
         f.write(CONFIG.format(on=on, folder=folder))
@@ -135,6 +143,20 @@ def agent_cpu(folder, on, seconds=90):
     finally:
         process.terminate()
         process.wait()
+
+
+def lines_cost():
+    with_lines, without = [], []
+    for i in range(PAIRS):
+        for on in (i % 2 == 0, i % 2 == 1):
+            (with_lines if on else without).append(agent_cpu("true" if on else "false"))
+    more = [a - b for a, b in zip(with_lines, without)]
+    what = "agent and parser on a busy machine at a 15 s interval"
+    figure(f"{what}: CPU with lines and inlined calls, median of {PAIRS} runs", statistics.median(with_lines), "% of a core")
+    figure("the same without", statistics.median(without), "% of a core")
+    figure(f"the difference, median of {PAIRS} pairs", statistics.median(more), "% of a core", 0.5, signed=True)
+    figure("the same: the least", min(more), "% of a core", signed=True)
+    figure("the same: the greatest", max(more), "% of a core", signed=True)
 
 
 def main():
@@ -150,9 +172,7 @@ def main():
             run("g++", "-std=c++17", "-O2", "-g", "-DPART=1", os.path.join(SOURCE, "program.cc"), "0.o", "-o", spin, cwd=folder)
             loads = [subprocess.Popen(["sh", "-c", f"while :; do {spin}; done"], stdout=subprocess.DEVNULL) for _ in range(2)]
             try:
-                with tempfile.TemporaryDirectory() as off, tempfile.TemporaryDirectory() as on:
-                    without = agent_cpu(off, "false")
-                    figure("CPU for lines and inlined calls at a 15 s interval", max(0, agent_cpu(on, "true") - without), "% of a core", 0.5)
+                lines_cost()
             finally:
                 for load in loads:
                     load.kill()
