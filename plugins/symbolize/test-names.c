@@ -77,6 +77,58 @@ TEST(rust_in_four_degrees)
 	   "mycrate::foo::bar::baz", "mycrate::foo::bar::baz");
 }
 
+/* What rustc 1.95 makes of generics, methods, traits' own methods, closures, constants, function
+ * and tuple types, and names beyond ASCII; with templates as llvm-cxxfilt 14 shows them. */
+TEST(rust_of_today_in_four_degrees)
+{
+	static const char *const names[][3] = {
+		{"_RINvNtCs4Q2Qx8jI5j6_1a6shapes5applyNCNvB4_2go0EB4_", "a::shapes::apply",
+		 "a::shapes::apply::<a::go::{closure#0}>"},
+		{"_RINvNtCs4Q2Qx8jI5j6_1a6shapes5fixedKj7_Kc78_EB4_", "a::shapes::fixed",
+		 "a::shapes::fixed::<7, 'x'>"},
+		{"_RINvNtCs4Q2Qx8jI5j6_1a6shapes5takes"
+		 "FG_RL0_eEINtNtCsgEmfK2I1SDS_4core6option6OptionlEEB4_",
+		 "a::shapes::takes",
+		 "a::shapes::takes::<for<'a> fn(&'a str) -> core::option::Option<i32>>"},
+		{"_RINvNtCs4Q2Qx8jI5j6_1a6shapes5takesThPyEEB4_", "a::shapes::takes",
+		 "a::shapes::takes::<(u8, *const u64)>"},
+		{"_RNCNvCs4Q2Qx8jI5j6_1a2go0B3_", "a::go::{closure#0}", "a::go::{closure#0}"},
+		{"_RNvMNtCs4Q2Qx8jI5j6_1a6shapesINtB2_4PairyAhj3_E5firstB4_",
+		 "<a::shapes::Pair>::first", "<a::shapes::Pair<u64, [u8; 3]>>::first"},
+		{"_RNvXs_NtCs4Q2Qx8jI5j6_1a6shapesINtB4_4PairyAhj3_ENtB4_4Area4areaB6_",
+		 "<a::shapes::Pair as a::shapes::Area>::area",
+		 "<a::shapes::Pair<u64, [u8; 3]> as a::shapes::Area>::area"},
+		{"_RNvYINtNtCs4Q2Qx8jI5j6_1a6shapes4PairyAhj3_ENtB5_4Area5twiceB7_",
+		 "<a::shapes::Pair as a::shapes::Area>::twice",
+		 "<a::shapes::Pair<u64, [u8; 3]> as a::shapes::Area>::twice"},
+		{"_RNvNtCs4Q2Qx8jI5j6_1a6shapesu8gdel_5qa",
+		 "a::shapes::g\xc3\xb6"
+		 "del",
+		 "a::shapes::g\xc3\xb6"
+		 "del"},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		is(names[i][0], names[i][1], names[i][2], names[i][2]);
+}
+
+/* Swift's names, of all its manglings, go on as they are, whole. */
+TEST(swift_is_left_as_it_is)
+{
+	static const char *const names[] = {
+		"$s4main3fooyyF",  "_$s4main5ShapeC4areaSiyF",
+		"$S4main3fooyyF",  "_$S4main3fooyyF",
+		"_T04main3fooyyF", "_T0s5print_9separator10terminatoryypd_S2StF",
+		"_TtC4main5Shape"};
+	struct buf scratch = BUF_NULL;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		is(names[i], "", "", "");
+		expect_str(clean_name(str_of(names[i]), &scratch), names[i]);
+	}
+	buf_free(&scratch);
+}
+
 /* What is no mangled name stays as it is. */
 TEST(other_names_are_left_alone)
 {
