@@ -23,7 +23,7 @@ from figures import failed, figure, finish
 
 ANDIRON, FRAMES, SOURCE = sys.argv[1:4]
 COPIES = 160
-PAIRS = 5
+PAIRS = 3
 ALONE = {**os.environ, "DEBUGINFOD_URLS": ""}
 
 
@@ -124,7 +124,7 @@ def named(status):
         return None
 
 
-def agent_cpu(on, seconds=45):
+def agent_cpu(on, seconds=30):
     """% of a core over three intervals; the first one, which has everything to learn, is left out."""
     with tempfile.TemporaryDirectory() as folder:
         return agent_cpu_in(folder, on, seconds)
