@@ -282,8 +282,7 @@ def pods_live_and_die():
             right(agent, journal, {"steady", "waiting"}, time.monotonic())
             cluster.delete(f"{PODS}/steady")
             right(agent, journal, {"waiting"}, time.monotonic())
-            # A request may be on its way just when its connection is given up.
-            assert agent.metric(FAILURES) <= 1, agent.text()
+            assert agent.metric(FAILURES) == 0, agent.text()
 
 
 @case
@@ -552,12 +551,14 @@ def older_server():
     """A server without initial watches is listed and watched; the targets are the same."""
     with servers("--feature-gates=WatchList=false", "--goaway-chance=0.02") as cluster:
         populate(cluster)
+        for path in PATHS.values():  # a cache that is not yet filled is a failure of the server's
+            allowed(cluster, ADMIN, 200, f"{path}?limit=1&resourceVersion=0")
         token(ADMIN)
         ours = "".join(discovery(cluster, role, role) for role in ROLES)
         theirs = {role: prometheus(cluster, role) for role in ROLES}
         with Oracle(theirs) as oracle, Agent(write("all.alloy", ours)) as agent:
             agree(agent, oracle, {name: Journal(f"{name}.journal") for name in theirs}, lambda found: all(found.values()))
-            assert agent.metric(FAILURES) <= 1, agent.text()  # as above
+            assert agent.metric(FAILURES) == 0, agent.text()
             agent.stop()
 
 
