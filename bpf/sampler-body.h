@@ -154,6 +154,7 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 		record.cgroup = task->cgroup;
 		record.root = task->root;
 		record.layout = task->mm ? known->layout : 0;
+		h_parent(c, &record.parent);
 		h_leader_comm(c, record.comm);
 		if (h_send(&record, sizeof(record), 1) != 0)
 			return;

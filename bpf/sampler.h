@@ -187,7 +187,7 @@ static inline __u64 sampler_stack_id(__u32 stack, __u32 cpu)
 struct sampler_process {
 	__u32 type;
 	__u32 flags;
-	struct sampler_process_key key;
+	struct sampler_process_key key, parent;
 	__u64 cgroup;
 	__u32 root; /* from `selected`, else 0 */
 	__u32 zero;
@@ -269,6 +269,6 @@ _Static_assert(sizeof(struct sampler_known) == 64, "one cache line");
 _Static_assert(sizeof(struct sampler_stack) == sizeof(((struct andiron_walk *)0)->head),
 	       "stands before the frames");
 _Static_assert(sizeof(struct sampler_pending) == 64, "one cache line");
-_Static_assert(sizeof(struct sampler_process) == 64, "fixed");
+_Static_assert(sizeof(struct sampler_process) == 80, "fixed");
 
 #endif

@@ -289,6 +289,24 @@ static struct sampler_stack last_head(void)
 	return head;
 }
 
+/* What is reported of a process names its parent, whose mappings may be its own. */
+TEST(reports_name_the_parent)
+{
+	struct sampler_context c = in_user;
+	struct sampler_process record;
+
+	reset();
+	c.parent = 6;
+	sample(&c);
+	memcpy(&record, world.ring.p, sizeof(record));
+	expect_eq(record.type, SAMPLER_RECORD_PROCESS);
+	expect_eq(record.key.tgid, 7);
+	expect_eq(record.parent.tgid, 6);
+	expect_eq(record.parent.start_ns, 1006);
+	expect_eq(record.layout, 1);
+	buf_free(&world.ring);
+}
+
 /* A process whose mappings are not known yet is captured, each sample by itself; a child that was
  * only forked is walked as its parent. */
 TEST(unknown_processes_are_captured)

@@ -106,8 +106,8 @@ void engine_free(struct engine *e)
 	free(e);
 }
 
-/* The target of a process; in the way, what is needed to know it. */
-static const struct match *match_process(struct engine *e, struct process *p)
+/* Finds the target of a process; in the way, what is needed to know it. */
+static void match_process(struct engine *e, struct process *p)
 {
 	const struct match *match;
 
@@ -118,7 +118,6 @@ static const struct match *match_process(struct engine *e, struct process *p)
 	if (match)
 		p->match = match;
 	p->match_generation = matcher_generation(e->matcher);
-	return p->match;
 }
 
 /* Ends the interval for the matches that targets had in it. */
@@ -134,24 +133,35 @@ static void settle_processes(struct engine *e)
 /* Reads what it has mapped, if that is news. */
 static void map_process(struct engine *e, struct process *p)
 {
-	if (!process_map(&e->processes, p))
-		process_inherit_maps(&e->processes, p);
+	process_map(&e->processes, p);
 	walks_process(e->walks, p);
+}
+
+/* Of children that live too short to be asked, what their parent has. */
+static void map_child(struct engine *e, struct process *p, const struct sampler_process_key *key)
+{
+	struct process *parent;
+
+	map_process(e, p);
+	parent = processes_parent(&e->processes, p, key);
+	if (parent) {
+		map_process(e, parent);
+		map_process(e, p);
+	}
 }
 
 static void note_process(struct engine *e, const struct sampler_process *record)
 {
 	struct process *p = processes_note(&e->processes, record);
-	const struct match *match;
 
 	e->stats.n_process_records++;
 	if (!p)
 		return;
-	match = match_process(e, p);
+	match_process(e, p);
 	select_judge(e->session, e->matcher, p);
 	/* Where all is sampled, its target may be news that is on its way. */
-	if (match || select_mode(&e->options, e->matcher) == SAMPLER_ALL) {
-		map_process(e, p);
+	if (p->match || select_mode(&e->options, e->matcher) == SAMPLER_ALL) {
+		map_child(e, p, &record->parent);
 		/* What it maps from now on is read at the interval's end. */
 		p->stale = true;
 	}

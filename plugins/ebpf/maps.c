@@ -46,6 +46,15 @@ bool maps_parse_line(struct str line, struct maps_line *ret)
 	return true;
 }
 
+static struct mapset *mapset_new(void)
+{
+	struct mapset *set = calloc(1, sizeof(*set));
+
+	if (set)
+		set->whole = true;
+	return set;
+}
+
 void mapset_free(struct mapset *set)
 {
 	while (set) {
@@ -136,13 +145,14 @@ static int add_line(struct mapset *set, const struct maps_line *line, struct ima
 	r = add(set, &l, image);
 	if (r != 0 && image)
 		image_release(image);
+	set->whole &= image || l.inode == 0;
 	return r;
 }
 
 struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn open_file,
 			    void *context)
 {
-	struct mapset *set = calloc(1, sizeof(*set));
+	struct mapset *set = mapset_new();
 	uint64_t last = 0;
 
 	while (set && text.n && set->list.n < MAPS_MAX) {
@@ -174,13 +184,13 @@ static struct image *image_of(const struct sampler_mapping *m, struct images *im
 	return m->inode ? images_find(images, &key) : NULL;
 }
 
-struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *images,
-			   bool *ret_whole)
+struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *images)
 {
-	struct mapset *set = calloc(1, sizeof(*set));
+	struct mapset *set = mapset_new();
 	uint64_t last = 0;
 
-	*ret_whole = mapped->total == mapped->n;
+	if (set)
+		set->whole = mapped->total == mapped->n;
 	for (uint32_t i = 0; set && i < mapped->n && i < SAMPLER_MAPPED_MAX; i++) {
 		const struct sampler_mapping *m = &mapped->list[i];
 		struct maps_line line = {
@@ -196,7 +206,7 @@ struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *i
 			continue;
 		last = line.limit;
 		image = image_of(m, images);
-		*ret_whole &= image || m->inode == 0;
+		set->whole &= image || m->inode == 0;
 		if (add(set, &line, image) != 0) {
 			if (image)
 				image_release(image);
@@ -214,6 +224,7 @@ struct mapset *mapset_copy(const struct mapset *set)
 	if (!copy)
 		return NULL;
 	copy->exec_pages = set->exec_pages;
+	copy->whole = set->whole;
 	copy->layout = set->layout;
 	vec_each(&set->list, m) {
 		struct mapping one = *m;

@@ -37,6 +37,7 @@ struct mapset {
 	struct mapset *older;
 	VEC(struct mapping) list;
 	uint32_t exec_pages; /* executable and not writable: mm_struct.exec_vm */
+	bool whole;          /* every file in it is an image, and nothing is left out */
 	uint64_t layout;     /* unwind_layout of the process that had them */
 	struct arena arena; /* names */
 };
@@ -56,10 +57,8 @@ struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn
 /* The name of a mapping whose file nobody has opened yet. */
 #define MAPS_UNKNOWN_FILE "[unknown file]"
 
-/* Makes a set of what the kernel says. Its files are images that are there; *ret_whole says whether all are,
- * and the kernel has said all. NULL when memory is short. */
-struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *images,
-			   bool *ret_whole);
+/* Makes a set of what the kernel says. Its files are images that are there. NULL when memory is short. */
+struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *images);
 
 /* The same set once more, without older ones; NULL when memory is short. */
 struct mapset *mapset_copy(const struct mapset *set);

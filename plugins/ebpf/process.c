@@ -206,19 +206,20 @@ static void replace_maps(struct process *p, struct mapset *set)
 	p->untold = compiles(set);
 }
 
-/* As the process is now; 0: it is another one, or gone. Where we may not read the addresses, the
- * kernel side's word is taken. */
-static uint64_t layout_now(struct processes *t, const struct process *p)
+/* As the process is now; 0: it is another one, or gone, or has given up its memory. Where we may not
+ * read the addresses (start_code is 1 then), the kernel side's word is taken. */
+static uint64_t layout_now(struct processes *t, const struct sampler_process_key *key, uint64_t word)
 {
 	struct proc_info *i = &t->info;
 
-	if (proc_read(t->proc, p->key.tgid, 0, i) != 0 ||
-	    !proc_same_start(i->start_ns, p->key.start_ns))
+	if (proc_read(t->proc, key->tgid, 0, i) != 0 ||
+	    !proc_same_start(i->start_ns, key->start_ns) || i->start_code == 0)
 		return 0;
-	return i->start_code > 1 ? unwind_layout(i->start_code, i->arg_start, i->start_stack) : p->layout;
+	return i->start_code > 1 ? unwind_layout(i->start_code, i->arg_start, i->start_stack) : word;
 }
 
-bool process_map(struct processes *t, struct process *p)
+/* False if they were not read now. */
+static bool read_maps(struct processes *t, struct process *p)
 {
 	_cleanup_(closep) int dir = -1;
 	struct opener o = {.told = -1};
@@ -236,12 +237,12 @@ bool process_map(struct processes *t, struct process *p)
 		return false;
 	/* After the directory is open, so that both are of one process; and before and after the maps,
 	 * since an exec changes them all. */
-	layout = layout_now(t, p);
+	layout = layout_now(t, &p->key, p->layout);
 	buf_clear(&t->text);
 	if (layout == 0)
 		return false;
 	r = procmap_read(&t->procmap, &p->pace, dir, &t->text, MAPS_TEXT_MAX);
-	if (r == -EAGAIN || layout_now(t, p) != layout) {
+	if (r == -EAGAIN || layout_now(t, &p->key, p->layout) != layout) {
 		p->stale = true;
 		return false;
 	}
@@ -262,38 +263,82 @@ bool process_map(struct processes *t, struct process *p)
 	return true;
 }
 
-void process_inherit_maps(struct processes *t, struct process *p)
+/* Mappings of that layout, whole ones if there are. */
+static const struct mapset *maps_like(const struct processes *t, uint64_t layout)
 {
-	struct mapset *set = NULL;
+	const struct mapset *found = NULL;
 
-	if (p->maps || p->kthread || p->layout == 0)
+	vec_each(&t->all, other) {
+		const struct mapset *set = (*other)->maps;
+
+		if (!set || set->layout != layout)
+			continue;
+		if (set->whole)
+			return set;
+		if (!found)
+			found = set;
+	}
+	return found;
+}
+
+static bool has_whole_maps(const struct process *p)
+{
+	return p->maps && p->maps->whole;
+}
+
+/* Where nothing is known of what it has mapped, or it was gone before all its files were opened, but
+ * more of another process with its layout, its parent or another child of that: the same. */
+static void inherit_maps(struct processes *t, struct process *p)
+{
+	uint64_t layout = p->maps ? p->maps->layout : p->layout;
+	const struct mapset *like;
+	struct mapset *set;
+
+	if (p->kthread || layout == 0 || has_whole_maps(p))
 		return;
-	vec_each(&t->all, other)
-		if ((*other)->maps && (*other)->maps->layout == p->layout) {
-			set = mapset_copy((*other)->maps);
-			break;
-		}
+	like = maps_like(t, layout);
+	if (!like || like == p->maps)
+		return;
+	/* While it is there, it knows better than others what it has mapped since. */
+	if (p->maps && (!like->whole || layout_now(t, &p->key, layout) == layout))
+		return;
+	set = mapset_copy(like);
 	if (set)
 		replace_maps(p, set);
 }
 
+void process_map(struct processes *t, struct process *p)
+{
+	read_maps(t, p);
+	inherit_maps(t, p);
+}
+
+struct process *processes_parent(struct processes *t, const struct process *p,
+				 const struct sampler_process_key *key)
+{
+	if (p->kthread || p->layout == 0 || has_whole_maps(p) ||
+	    layout_now(t, key, 0) != p->layout)
+		return NULL;
+	return processes_get(t, key);
+}
+
 void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped)
 {
-	bool whole;
-	struct mapset *set = mapset_take(mapped, t->images, &whole);
+	struct mapset *set = mapset_take(mapped, t->images);
 
 	if (!set)
 		return;
 	set->layout = mapped->layout;
 	p->stale = true;
-	if (!whole && process_map(t, p) && p->maps->layout == mapped->layout) {
+	if (!set->whole && read_maps(t, p) && p->maps->layout == mapped->layout) {
 		mapset_free(set);
 		return;
 	}
 	replace_maps(p, set);
 	/* By now it may be another program, or one whose files can be opened; and what tells of code that
 	 * a process compiles is opened by us alone. */
-	p->stale = !whole || p->untold;
+	p->stale = !set->whole || p->untold;
+	inherit_maps(t, p);
 }
 
 /* Whether a process of this pid runs; if it is another by now, the next report

@@ -61,14 +61,17 @@ struct process *processes_note(struct processes *t, const struct sampler_process
 /* Reads name and container, once. Costs ~10 system calls. */
 void process_identify(struct processes *t, struct process *p);
 
-/* Reads the mappings if they are stale; the former set is kept behind the new
- * one. False if they were not read now. Costs one read of maps and an open per executable
- * mapping. */
-bool process_map(struct processes *t, struct process *p);
+/* Reads the mappings if they are stale; the former set is kept behind the new one. Of a process that was
+ * gone before that, or before all its files were opened, they are those of another process with its
+ * layout, if one is known. Costs one read of maps and an open per executable mapping; O(processes) where not
+ * all files are known. */
+void process_map(struct processes *t, struct process *p);
 
-/* Where nothing is known of what it has mapped, but of another process with its layout, its
- * parent or another child of that: the same. O(processes). */
-void process_inherit_maps(struct processes *t, struct process *p);
+/* The parent of a process whose mappings are not all known, by the key that the kernel side gives, if it lives and
+ * has the same layout: who was only forked has what its parent has mapped, and the parent is there to
+ * be asked. Else NULL. One read of its stat. */
+struct process *processes_parent(struct processes *t, const struct process *p,
+				 const struct sampler_process_key *key);
 
 /* The same from what the kernel has sent of it, and from /proc only where a file is new. */
 void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped);
