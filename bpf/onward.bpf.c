@@ -6,6 +6,7 @@
 #include <bpf/bpf_core_read.h>
 
 #include "onward.h"
+#include "programs-map.h"
 #include "shared-maps.h"
 #include "task-work.h"
 #include "unwind-tables.h"
@@ -18,14 +19,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct onward);
 } onwards SEC(".maps");
-
-/* The sampler's. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, ANDIRON_WALK_SLOTS);
-	__type(key, __u32);
-	__type(value, __u32);
-} programs SEC(".maps");
 
 __u32 onward_next = 0;
 

@@ -6,6 +6,7 @@
 #ifndef BPF_SAMPLER_MAPS_H
 #define BPF_SAMPLER_MAPS_H
 
+#include "programs-map.h"
 #include "sampler.h"
 #include "shared-maps.h"
 #include "unwind-tables.h"
@@ -104,13 +105,5 @@ struct {
 	__type(key, __u32);
 	__type(value, struct unwind_set);
 } rows SEC(".maps");
-
-/* ANDIRON_WALK_RESUME, and those of language runtimes. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, ANDIRON_WALK_SLOTS);
-	__type(key, __u32);
-	__type(value, __u32);
-} programs SEC(".maps");
 
 #endif
