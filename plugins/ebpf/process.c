@@ -281,42 +281,67 @@ static const struct mapset *maps_like(const struct processes *t, uint64_t layout
 	return found;
 }
 
-static bool has_whole_maps(const struct process *p)
+/* The newest of its sets that are of that layout. */
+static const struct mapset *own_maps(const struct process *p, uint64_t layout)
 {
-	return p->maps && p->maps->whole;
+	const struct mapset *set = p->maps;
+
+	while (set && set->layout != layout)
+		set = set->older;
+	return set;
 }
 
-/* Where nothing is known of what it has mapped, or it was gone before all its files were opened, but
- * more of another process with its layout, its parent or another child of that: the same. */
-static void inherit_maps(struct processes *t, struct process *p)
+static bool has_whole_maps(const struct process *p, uint64_t layout)
 {
-	uint64_t layout = p->maps ? p->maps->layout : p->layout;
-	const struct mapset *like;
+	const struct mapset *own = own_maps(p, layout);
+
+	return own && own->whole;
+}
+
+/* Where nothing is known of what it had mapped by that layout, or it was gone before all its files were opened, but
+ * more of another process with the same layout, its parent or another child of that: the same. */
+static void inherit_maps(struct processes *t, struct process *p, uint64_t layout)
+{
+	const struct mapset *own = own_maps(p, layout), *like;
 	struct mapset *set;
 
-	if (p->kthread || layout == 0 || has_whole_maps(p))
+	if (layout == 0 || has_whole_maps(p, layout))
 		return;
 	like = maps_like(t, layout);
-	if (!like || like == p->maps)
+	if (!like || like == own)
 		return;
 	/* While it is there, it knows better than others what it has mapped since. */
-	if (p->maps && (!like->whole || layout_now(t, &p->key, layout) == layout))
+	if (own && (!like->whole || layout_now(t, &p->key, layout) == layout))
 		return;
 	set = mapset_copy(like);
-	if (set)
+	if (set && p->maps && p->maps->layout != layout && layout == p->layout) {
+		/* It was sampled, and is another program since. */
+		set->older = p->maps->older;
+		p->maps->older = set;
+	} else if (set) {
 		replace_maps(p, set);
+	}
+}
+
+static void inherit_all(struct processes *t, struct process *p)
+{
+	if (p->kthread)
+		return;
+	inherit_maps(t, p, p->layout);
+	if (p->maps && p->maps->layout != p->layout)
+		inherit_maps(t, p, p->maps->layout);
 }
 
 void process_map(struct processes *t, struct process *p)
 {
 	read_maps(t, p);
-	inherit_maps(t, p);
+	inherit_all(t, p);
 }
 
 struct process *processes_parent(struct processes *t, const struct process *p,
 				 const struct sampler_process_key *key)
 {
-	if (p->kthread || p->layout == 0 || has_whole_maps(p) ||
+	if (p->kthread || p->layout == 0 || has_whole_maps(p, p->layout) ||
 	    layout_now(t, key, 0) != p->layout)
 		return NULL;
 	return processes_get(t, key);
@@ -338,7 +363,7 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
 	/* By now it may be another program, or one whose files can be opened; and what tells of code that
 	 * a process compiles is opened by us alone. */
 	p->stale = !set->whole || p->untold;
-	inherit_maps(t, p);
+	inherit_all(t, p);
 }
 
 /* Whether a process of this pid runs; if it is another by now, the next report

@@ -63,11 +63,12 @@ void process_identify(struct processes *t, struct process *p);
 
 /* Reads the mappings if they are stale; the former set is kept behind the new one. Of a process that was
  * gone before that, or before all its files were opened, they are those of another process with its
- * layout, if one is known. Costs one read of maps and an open per executable mapping; O(processes) where not
+ * layout, if one is known; and where it is another program by now than the one reported, such ones stand behind
+ * its own. Costs one read of maps and an open per executable mapping; O(processes) where not
  * all files are known. */
 void process_map(struct processes *t, struct process *p);
 
-/* The parent of a process whose mappings are not all known, by the key that the kernel side gives, if it lives and
+/* The parent of a process whose mappings, as reported, are not all known, by the key that the kernel side gives, if it lives and
  * has the same layout: who was only forked has what its parent has mapped, and the parent is there to
  * be asked. Else NULL. One read of its stat. */
 struct process *processes_parent(struct processes *t, const struct process *p,

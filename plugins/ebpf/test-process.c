@@ -172,6 +172,46 @@ TEST(programs_do_not_have_what_their_parent_has)
 	world_free(w);
 }
 
+/* A child that was sampled between fork and exec, and looked at after it, has what its parent has, behind
+ * what it has now. */
+TEST(children_remember_what_they_were)
+{
+	struct world *w = world_new();
+	struct sampler_process record;
+	struct process *child;
+	int in[2], out[2];
+	char byte = 'x';
+	pid_t pid;
+
+	expect(pipe(in) == 0 && pipe(out) == 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(in[0], 0);
+		dup2(out[1], 1);
+		close(in[1]);
+		execlp("cat", "cat", (char *)NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	expect(write(in[1], &byte, 1) == 1 && read(out[0], &byte, 1) == 1); /* it is cat by now */
+	record = record_of(w, pid);
+	record.layout = w->self.layout;
+	child = processes_note(&w->t, &record);
+	process_map(&w->t, child);
+	expect(child->maps && child->maps->whole && child->maps->layout != record.layout);
+	process_map(&w->t, processes_parent(&w->t, child, &w->self.key));
+	process_map(&w->t, child);
+	expect_own_maps(child);
+	expect(child->maps->layout != record.layout && child->maps->older->layout == record.layout);
+	process_map(&w->t, child);
+	expect(!child->maps->older->older);
+	close(in[1]);
+	close(out[0]);
+	expect_eq(waitpid(pid, NULL, 0), pid);
+	world_free(w);
+}
+
 /* A pid that was given to another is no parent. */
 TEST(parents_are_known_by_their_start)
 {
