@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Names, lines and inlined calls, of programs as they are: stripped, or with debug information; and the process that reads them."""
+import contextlib
 import glob
 import json
 import os
@@ -12,7 +13,7 @@ import subprocess
 import sys
 
 from running import Agent
-from tap import ANDIRON, WORKLOAD, Background, Skip, andiron, case, main, need_root, read, run, until, write
+from tap import ANDIRON, WORKLOAD, Background, Skip, andiron, case, case_of_full, main, need_root, read, run, until, write
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GO_PROGRAM = os.path.join(HERE, "../elf/go-program")
@@ -55,7 +56,7 @@ static __attribute__((noinline)) unsigned long turn(unsigned long n)
 }
 int main(void)
 {
-	for (int i = 0; i < 900; i++)
+	for (int i = 0; i < 600; i++)
 		sink += turn(1000000 + i);
 	return 0;
 }
@@ -144,7 +145,7 @@ def unnamed():
         assert ";turn " in record_c("installed"), read("installed.folded")
     finally:
         os.unlink(found[1])
-    run("gcc", "-O2", "-s", "-o", "twist", write("twist.c", C_PROGRAM.replace("i < 900", "i < 900000"))).expect(0)
+    run("gcc", "-O2", "-s", "-o", "twist", write("twist.c", C_PROGRAM.replace("i < 600", "i < 900000"))).expect(0)
     with Background("./twist") as busy, Agent(one_process(busy.pid, "bare.folded", file='unnamed = "address"')) as agent:
         agent.until_metric("andiron_symbolize_frames_unresolved_total", 20, 'reason="no_symbol"')
         agent.stop()
@@ -153,30 +154,40 @@ def unnamed():
 
 
 JAVASCRIPT = """
-function inner(n) { let x = 1; for (let i = 0; i < n; i++) x = (x * 31 + i) % 1000003; return x; }
+function inner(n) { let x = 1; for (let i = 0; i < n; i++) x = (x * 31 + i) %% 1000003; return x; }
 function outer(n) { let s = 0; for (let i = 0; i < 200; i++) s += inner(n + i); return s; }
-const end = Date.now() + 15000;
+const end = Date.now() + %d;
 let s = 0;
 while (Date.now() < end) s += outer(2000);
 console.log(s);
 """
+NODE_MS = 3000  # longer than the recording: a map in a root of its own is read while that is there
 
 
 @case
 def perf_map():
-    """`node --perf-basic-prof` shows the functions that it has compiled, also in a root and a PID namespace of its own."""
+    """`node --perf-basic-prof` shows the functions that it has compiled."""
     need_root()
     if not shutil.which("node"):
         raise Skip("needs Node.js: install nodejs")
-    write("a.js", JAVASCRIPT)
+    write("a.js", JAVASCRIPT % NODE_MS)
     node = ["node", "--perf-basic-prof", "a.js"]
-    andiron("record", "-F", "199", "-d", "3s", "-o", "node.folded", "--", *node).expect(0, "wrote")
+    andiron("record", "-F", "199", "-d", "2s", "-o", "node.folded", "--", *node).expect(0, "wrote")
     # What the compiler has inlined is not told by a map.
     assert re.search(r"JS:[*^]outer \S*a\.js", read("node.folded")), read("node.folded")[-3000:]
+
+
+@case
+def perf_map_inside():
+    """A perf map is found in a root and a PID namespace of its own."""
+    need_root()
+    if not shutil.which("node"):
+        raise Skip("needs Node.js: install nodejs")
+    write("a.js", JAVASCRIPT % NODE_MS)
     # The map is named by the pid in there, and lies in its /tmp.
     script = "mkdir -p t && cp a.js t && mount --bind t /tmp && cd /tmp && exec node --perf-basic-prof a.js"
     inside = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c", script]
-    andiron("record", "-F", "199", "-d", "3s", "-o", "inside.folded", "--", *inside).expect(0, "wrote")
+    andiron("record", "-F", "199", "-d", "2s", "-o", "inside.folded", "--", *inside).expect(0, "wrote")
     assert re.search(r"JS:[*^]outer \S*a\.js", read("inside.folded")), read("inside.folded")[-3000:]
     assert any(name.startswith("perf-") for name in os.listdir("t")), "the map was not written inside"
 
@@ -223,7 +234,7 @@ int main(void)
 
 @case
 def jitdump():
-    """What a runtime tells by a jitdump is shown: a compiler of the test's own, also in a PID namespace and after it has exited, and Node.js."""
+    """What a runtime tells by a jitdump is shown: a compiler of the test's own, also in a PID namespace and after it has exited."""
     need_root()
     if os.uname().machine != "x86_64":
         raise Skip("the test's own compiler knows x86-64 only: run it there")
@@ -238,10 +249,16 @@ def jitdump():
     # A file of another's is no word of this process.
     names = [name for name in os.listdir(".") if name.startswith("jit-")]
     assert "jit-1.dump" in names, names
+
+
+@case_of_full
+def jitdump_of_node():
+    """Node.js tells of what it compiles by a jitdump."""
+    need_root()
     if not shutil.which("node"):
-        raise Skip("needs Node.js for the rest: install nodejs")
+        raise Skip("needs Node.js: install nodejs")
     # V8 writes its file in pieces of 2 MiB, and the rest as it ends.
-    write("a.js", JAVASCRIPT.replace("15000", "2000"))
+    write("a.js", JAVASCRIPT % 2000)
     andiron("record", "-F", "199", "-o", "node.folded", "--", "node", "--perf-prof", "a.js").expect(0, "wrote")
     assert re.search(r"JS:[*^]outer \S*a\.js", read("node.folded")), read("node.folded")[-3000:]
 
@@ -354,7 +371,7 @@ def resolved_by_debuginfod(cache, output, url, settings=""):
 
 def twist_with_debug_file(folder):
     """A stripped program that runs long, whose debug file lies in `folder`; its build id."""
-    write("twist.c", C_PROGRAM.replace("i < 900", "i < 90000"))
+    write("twist.c", C_PROGRAM.replace("i < 600", "i < 90000"))
     run("gcc", "-O2", "-g", "-Wl,--build-id", "-o", "twist", "twist.c").expect(0)
     os.mkdir(folder)
     run("objcopy", "--only-keep-debug", "twist", f"{folder}/twist.debug").expect(0)
@@ -362,10 +379,14 @@ def twist_with_debug_file(folder):
     return re.search(r"Build ID: (\w+)", run("readelf", "-n", "twist").out)[1]
 
 
-@case
-def debuginfod():
-    """A stripped program's debug file comes from a debuginfod server, whole or in sections; when that is stopped, the cache
-    answers. elfutils' client takes what we have kept, and we what it has."""
+def elfutils(url, cache, *what):
+    """What elfutils' client makes of it with a cache of that name."""
+    return run("debuginfod-find", *what, env={**os.environ, "DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": f"{os.getcwd()}/{cache}"})
+
+
+@contextlib.contextmanager
+def debuginfod_server():
+    """A real one that has the debug file of a program that runs: its process, its URL and the build id."""
     need_root()
     for tool in ("debuginfod", "debuginfod-find"):
         if not shutil.which(tool):
@@ -373,18 +394,37 @@ def debuginfod():
     build_id = twist_with_debug_file("files")
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-
-    def theirs(cache, *what):
-        return run("debuginfod-find", *what, env={**os.environ, "DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": f"{os.getcwd()}/{cache}"})
-
     server = Background("debuginfod", "-p", str(port), "-d", "files/db", "-F", "files", env={**os.environ, "DEBUGINFOD_URLS": ""})
     with server, Background("./twist"):
         # A miss is remembered for ten minutes, so each try has a cache of its own.
         tries = iter(range(10 ** 6))
-        server.until(lambda: theirs(f"try{next(tries)}", "debuginfo", build_id).code == 0, "the server has scanned")
-        theirs("theirs", "debuginfo", build_id).expect(0)
+        server.until(lambda: elfutils(url, f"try{next(tries)}", "debuginfo", build_id).code == 0, "the server has scanned")
+        yield server, url, build_id
+
+
+@case
+def debuginfod():
+    """A stripped program's debug file comes from a debuginfod server; when that is stopped, the cache answers. elfutils' client takes
+    what we have kept."""
+    with debuginfod_server() as (server, url, build_id):
         assert "turn;twist " in resolved_by_debuginfod("ours", "first", url)
         assert os.path.isfile(f"ours/{build_id}/debuginfo"), os.listdir("ours")
+        server.signal(signal.SIGKILL)
+        server.process.wait()
+        assert "turn;twist " in resolved_by_debuginfod("ours", "second", url)
+        taken_by_elfutils(url, "ours", "debuginfo", build_id)
+
+
+def taken_by_elfutils(url, cache, *what):
+    kept = elfutils(url, cache, *what).expect(0).out.strip()
+    assert kept.startswith(f"{os.getcwd()}/{cache}/{what[1]}/") and os.path.getsize(kept) > 0, kept
+
+
+@case_of_full
+def debuginfod_by_sections():
+    """A debug file that is too large comes in sections, which elfutils' client takes; and we take what that has kept."""
+    with debuginfod_server() as (server, url, build_id):
+        elfutils(url, "theirs", "debuginfo", build_id).expect(0)
         # A file that is too large costs its lines and symbols: names and lines, no inlined calls.
         large = resolved_by_debuginfod("parts", "large", url, "debuginfod_max_bytes = 4096")
         assert re.search(r"turn \d", large) and "turn;twist" not in large, large[:3000]
@@ -394,19 +434,16 @@ def debuginfod():
             assert re.search(r"ms .*\d+:.*x \* 2654435761u", listed), listed
         server.signal(signal.SIGKILL)
         server.process.wait()
-        assert "turn;twist " in resolved_by_debuginfod("ours", "second", url)
         assert "turn;twist " in resolved_by_debuginfod("theirs", "third", url)
-        for cache, what in (("ours", ("debuginfo", build_id)), ("parts", ("section", build_id, ".debug_line")),
-                            ("parts", ("section", build_id, ".symtab"))):
-            kept = theirs(cache, *what).expect(0).out.strip()
-            assert kept.startswith(f"{os.getcwd()}/{cache}/{build_id}/") and os.path.getsize(kept) > 0, kept
+        for section in (".debug_line", ".symtab"):
+            taken_by_elfutils(url, "parts", "section", build_id, section)
 
 
 @case
 def opted_out():
     """A target that says so keeps its code without names: its files are not read, and nothing is said of them but their name."""
     need_root()
-    run("gcc", "-O2", "-o", "twist", write("twist.c", C_PROGRAM.replace("i < 900", "i < 900000"))).expect(0)
+    run("gcc", "-O2", "-o", "twist", write("twist.c", C_PROGRAM.replace("i < 600", "i < 900000"))).expect(0)
     for labels, named in (("", True), (', "__symbolize__" = "false"', False)):
         with Background("./twist") as busy, Agent(one_process(busy.pid, "out.folded", labels)) as agent:
             agent.until_metric("andiron_symbolize_frames_unresolved_total", 0 if named else 20, 'reason="opted_out"')
@@ -420,10 +457,10 @@ def hidden_by_a_runtime():
     """Where CPython's loop or code that a runtime compiles dominates, `record` says so, and what works."""
     need_root()
     if shutil.which("node"):
-        write("b.js", JAVASCRIPT)
+        write("b.js", JAVASCRIPT % NODE_MS)
         # Also where nobody asks for a pprof file.
-        andiron("record", "-F", "199", "-d", "3s", "-o", "b.html", "--", "node", "b.js").expect(0, "--perf-basic-prof")
-        said = andiron("record", "-F", "199", "-d", "3s", "-o", "b.html", "--", "node", "--perf-basic-prof", "b.js").expect(0, "wrote")
+        andiron("record", "-F", "199", "-d", "2s", "-o", "b.html", "--", "node", "b.js").expect(0, "--perf-basic-prof")
+        said = andiron("record", "-F", "199", "-d", "2s", "-o", "b.html", "--", "node", "--perf-basic-prof", "b.js").expect(0, "wrote")
         assert "without names" not in said.err, said.err
     write("loop.py", PYTHON)
     andiron("record", "-F", "199", "-o", "loop.folded", "--", system_python(), "loop.py").expect(0, "python3 -X perf")
@@ -447,19 +484,28 @@ def pythons(oldest):
 
 @case
 def python():
-    """Who follows the advice sees Python functions, and is told nothing more; `-X perf_jit` tells them when its buffer is full, or Python ends."""
+    """Who follows the advice sees Python functions, and is told nothing more."""
+    assert "hides" not in python_functions(12, "perf")
+
+
+@case_of_full
+def python_jitdump():
+    """`-X perf_jit` tells Python's functions when its buffer is full, or Python ends."""
+    python_functions(13, "perf_jit")
+
+
+def python_functions(minor, how):
+    """Python of that version or a later one names its functions in this way; what `record` said."""
     need_root()
-    found = list(pythons(12))
-    if not found:
-        raise Skip("needs Python 3.12: install python3.12")
+    path = next(pythons(minor), None)
+    if not path:
+        raise Skip(f"needs Python 3.{minor}: install python3.{minor}")
     write("loop.py", PYTHON)
-    tries = [(found[0], "perf"), *((path, "perf_jit") for path in list(pythons(13))[:1])]
-    for path, how in tries:
-        said = andiron("record", "-F", "199", "-o", "loop.folded", "--", path, "-X", how, "loop.py").expect(0, "wrote").err
-        assert "hides" not in said or how == "perf_jit", said
-        # As "file:function"; its callers only where Python keeps frame pointers.
-        assert re.search(r"/loop\.py:inner;.*_PyEval_EvalFrameDefault\S* \d+$", read("loop.folded"), re.MULTILINE), (how, read("loop.folded")[-2000:])
-    print("#", *(f"{os.path.realpath(path)} -X {how}" for path, how in tries))
+    said = andiron("record", "-F", "199", "-o", "loop.folded", "--", path, "-X", how, "loop.py").expect(0, "wrote").err
+    # As "file:function"; its callers only where Python keeps frame pointers.
+    assert re.search(r"/loop\.py:inner;.*_PyEval_EvalFrameDefault\S* \d+$", read("loop.folded"), re.MULTILINE), (how, read("loop.folded")[-2000:])
+    print("#", os.path.realpath(path), "-X", how)
+    return said
 
 
 def children_of(pid, words):
@@ -486,6 +532,8 @@ def worker():
             agent.until_metric("andiron_symbolize_crashes_total")
             second = until(lambda: [c for c in children_of(agent.pid, "worker") if c != first], "another one runs")
         assert second
+        named = agent.metric("andiron_symbolize_frames_resolved_total", 'source="symtab"')
+        agent.until_metric("andiron_symbolize_frames_resolved_total", named + 20, 'source="symtab"')
         found = agent.stop()
         assert not children_of(agent.pid, "worker")
     assert all(not w["dropped"] for w in found["writers"].values()), found

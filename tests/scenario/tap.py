@@ -17,6 +17,7 @@ from waiting import DEADLINE, SANITIZED, until
 
 ANDIRON = os.environ.get("ANDIRON", "andiron")
 WORKLOAD = os.environ.get("WORKLOAD", "")
+DEPTH = os.environ.get("SCENARIO_DEPTH", "fast")  # "full" or "all": also what takes long; ./check sets it
 
 cases = []
 
@@ -28,6 +29,11 @@ class Skip(Exception):
 def case(function):
     cases.append(function)
     return function
+
+
+def case_of_full(function):
+    """A case that says the same of one more program or way, and takes its time: ./check --full runs it."""
+    return function if DEPTH == "fast" else case(function)
 
 
 def need_root():
