@@ -33,11 +33,14 @@ pyroscope.write "%s" {
 """
 
 
+def only(text, pid):
+    """The configuration, so that it samples this process alone."""
+    return text.replace("targets_only     = false", f'targets = [{{"__process_pid__" = "{pid}"}}]')
+
+
 def config(rate, end="", pid=None):
     text = SAMPLER % (TO_FILE, rate) + FILE % os.path.abspath("out.pb.gz") + end
-    if pid:
-        text = text.replace("targets_only     = false", f'targets = [{{"__process_pid__" = "{pid}"}}]')
-    return write("agent.alloy", text)
+    return write("agent.alloy", only(text, pid) if pid else text)
 
 
 @contextlib.contextmanager
@@ -203,10 +206,10 @@ def failing_servers():
     kinds = {"hangs": hang, "garbage": garbage, "refuses": None}
     with contextlib.ExitStack() as stack:
         ports = {name: stack.enter_context(server(answer)) for name, answer in kinds.items()}
-        stack.enter_context(Background(WORKLOAD, "60"))
-        text = SAMPLER % (", ".join(f"pyroscope.write.{name}.receiver" for name in kinds), 199)
+        worker = stack.enter_context(Background(WORKLOAD, "600"))
+        text = only(SAMPLER, worker.pid) % (", ".join(f"pyroscope.write.{name}.receiver" for name in kinds), 199)
         text += "".join(WRITER % (name, port, 2) for name, port in ports.items())
-        a = stack.enter_context(Agent(write("agent.alloy", text), "--drain-deadline", "1s"))
+        a = stack.enter_context(Agent(write("agent.alloy", text), "--drain-deadline", "2s"))
         for name in kinds:
             a.until_metric("andiron_samples_dropped_total", 1, f'writer="pyroscope.write.{name}"')
             a.until_health(f"pyroscope.write.{name}", "unhealthy", f"127.0.0.1:{ports[name]}")
