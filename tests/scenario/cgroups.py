@@ -22,13 +22,20 @@ def hierarchy():
     return found[0]
 
 
+def made(path):
+    """Whether it could be made: another test's container may take the upper ones away meanwhile."""
+    with contextlib.suppress(FileNotFoundError):
+        os.makedirs(path)
+        return True
+
+
 class Container(Background):
     """The workload, in the cgroup of a container of the pod `uid`."""
 
     def __init__(self, uid=None):
         self.uid, self.id = uid or str(uuid.uuid4()), uuid.uuid4().hex * 2
         self.path = f"{hierarchy()}/kubepods/burstable/pod{self.uid}/{self.id}"
-        os.makedirs(self.path)
+        until(lambda: made(self.path), "the cgroup is made")
         super().__init__("sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$1" 600', self.path, WORKLOAD)
         self.until(lambda: "workload" in read(f"/proc/{self.pid}/comm"), "the workload began")
 
