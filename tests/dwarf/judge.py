@@ -14,6 +14,7 @@ Every form of debug information that compilers and packers make; ADDRESSES rando
 Where a function's code bears several symbols (folded functions, kinds of a constructor), any of them is right for the
 function itself. TAP comes out.
 """
+import concurrent.futures
 import glob
 import os
 import random
@@ -311,12 +312,21 @@ def main():
     cases = [c for c in CASES if not quick or c[0] in QUICK]
     print(f"1..{len(cases)}")
     failed = total = differ = 0
-    for number, (name, needs, build) in enumerate(cases, 1):
+
+    def case(number, about):
+        _, needs, build = about
         if not shutil.which(needs):
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            return list(judged(number, build, folder, count, quick))
+
+    # Compilers take most of the time, each one processor.
+    pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
+    numbers = range(1, len(cases) + 1)
+    for number, (name, needs, _), found in zip(numbers, cases, pool.map(case, numbers, cases)):
+        if found is None:
             print(f"ok {number} - {name} # SKIP no {needs}")
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            found = list(judged(number, build, folder, count, quick))
         bad = [f for f in found if len(f[3]) > f[1] // 1000]
         failed += bool(bad)
         total += sum(f[1] for f in found)
