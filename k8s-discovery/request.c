@@ -47,10 +47,10 @@ static void selectors(struct buf *url, const struct selection *what)
 }
 
 void request_list(struct buf *url, const struct api *api, const struct selection *what,
-		  struct str next, bool any_age)
+		  struct str next, bool any_age, bool whole)
 {
 	resource(url, api, what);
-	buf_printf(url, "limit=%d", PAGE_OBJECTS);
+	buf_printf(url, "limit=%d", whole ? 0 : PAGE_OBJECTS);
 	parameter(url, "continue", next);
 	if (any_age && next.n == 0)
 		parameter(url, "resourceVersion", STR("0"));

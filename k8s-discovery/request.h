@@ -5,9 +5,10 @@
 
 #include "watch.h"
 
-/* Each appends a URL to `url`, whose `failed` tells whether it could. */
+/* Each appends a URL to `url`, whose `failed` tells whether it could. A list is a page,
+ * the first or the one of a token; with `whole` it is all that there is. */
 void request_list(struct buf *url, const struct api *api, const struct selection *what,
-		  struct str next, bool any_age);
+		  struct str next, bool any_age, bool whole);
 void request_watch(struct buf *url, const struct api *api, const struct selection *what,
 		   struct str version, uint32_t seconds);
 /* A watch that begins with all there is. */

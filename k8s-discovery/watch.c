@@ -46,6 +46,7 @@ struct watch {
 	bool synced, stopped;
 	bool no_initial; /* the server knows no initial watches */
 	bool relisting;  /* lists are to be of now, not of any age */
+	bool whole;      /* the list is to be asked for in one piece */
 	bool listing;    /* between the store's begin and sweep */
 	bool gone;       /* the running request cannot go on from its version */
 	bool heard;      /* the running watch has brought something */
@@ -234,6 +235,7 @@ static int complete(struct watch *w)
 	if (r < 0)
 		return r;
 	w->listing = false;
+	w->whole = false;
 	w->synced = true;
 	works(w);
 	w->owner.changed(w->owner.context);
@@ -347,8 +349,10 @@ static void request_failed(struct watch *w, const struct http_response *r)
 {
 	char trouble[768];
 
-	if (version_is_lost(r))
+	if (version_is_lost(r)) {
+		w->whole |= *w->next != '\0';
 		start_over(w);
+	}
 	request_describe(trouble, sizeof(trouble), w->api, &w->what, r);
 	if (r->status == 401 && w->owner.unauthorized)
 		w->owner.unauthorized(w->owner.context);
@@ -497,7 +501,7 @@ static void step_url(struct watch *w, uint32_t seconds, struct buf *url)
 	else if (w->step == INITIAL)
 		request_initial(url, w->api, &w->what, seconds);
 	else
-		request_list(url, w->api, &w->what, str_of(w->next), !w->relisting);
+		request_list(url, w->api, &w->what, str_of(w->next), !w->relisting, w->whole);
 }
 
 /* The next step: the initial watch, a page of the list, or the watch. */

@@ -9,6 +9,12 @@
  *       ▲                                             │ 410: too old
  *       └──────────── or the initial watch ◀──────────┘
  *
+ * A page can be asked for only as long as the server knows how things were at
+ * the first: a list that takes longer than that is begun again, in one piece,
+ * for a second list in pages would end as the first. The token that the server
+ * offers in its place is of another version, and is not used: what was deleted
+ * since, and listed before, would stay for good.
+ *
  * Every failure leaves what is known as it is, and waits: a server that is out
  * of reach or refuses us is asked again after a thirtieth of the time that it
  * has been so, at least 0.8 s, so that a short outage is over for us when it

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands between a client and a real API server, and fails: a cable that can be pulled."""
+"""What stands between a client and a real API server: a cable that can be pulled, a gateway at which something happens before a request goes on."""
 import contextlib
 import ctypes
+import http.client
+import http.server
 import os
 import socket
+import ssl
 import subprocess
 import threading
+
+import kubeapi
 
 CLONE_NEWNET = 0x40000000
 
@@ -73,3 +78,49 @@ class Cable:
         for one in self.open:
             one.close()
         ip("netns", "delete", self.name)
+
+
+class Gateway(http.server.ThreadingHTTPServer):
+    """The way to an API server by a proxy with a certificate of ca.crt: `before` is called with each request's path, and then it goes on."""
+    daemon_threads = True
+
+    def __init__(self, cluster, before):
+        kubeapi.certify()
+        self.cluster, self.before, self.answers = cluster, before, []
+        super().__init__(("127.0.0.1", 0), Forward)
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain("server.pem", "server.key")
+        self.socket = tls.wrap_socket(self.socket, server_side=True)
+        self.url = f"https://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, args=(.02,), daemon=True).start()
+
+    def handle_error(self, *_):
+        pass  # either end may leave
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+
+class Forward(http.server.BaseHTTPRequestHandler):
+    """One request and its answer, as it comes; `answers` of the server gets (path, status)."""
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.server.before(self.path)
+        cluster = self.server.cluster
+        onward = http.client.HTTPSConnection(cluster.ADDRESS, cluster.port, context=ssl.create_default_context(cafile=cluster.ca))
+        with contextlib.closing(onward):
+            onward.request("GET", self.path, headers={name: self.headers[name] for name in ("Authorization", "Accept")})
+            answer = onward.getresponse()
+            self.server.answers.append((self.path, answer.status))
+            self.send_response(answer.status)
+            self.send_header("Content-Type", answer.headers["Content-Type"])
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            while piece := answer.read1(65536):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            self.wfile.write(b"0\r\n\r\n")

@@ -182,12 +182,15 @@ class Cluster:
         found = self.in_etcd("/v3/kv/range", {"key": coded(f"/registry/pods/{namespace}/{name}".encode())})
         return base64.b64decode(found["kvs"][0]["value"])
 
-    def put(self, namespace, pods):
-        """Writes pods, {name: protobuf}, straight into etcd: two thousand a second. The API server sees them at once."""
+    def put(self, namespace, pods, together=100):
+        """Writes pods, {name: protobuf}, straight into etcd: two thousand a second. The API server sees them at once.
+
+        Those written together share one revision, which an API server never makes: who lists while it reads
+        them gets some, and none of the others by watching on from there."""
         puts = [{"requestPut": {"key": coded(f"/registry/pods/{namespace}/{name}".encode()), "value": coded(value)}}
                 for name, value in pods.items()]
-        for i in range(0, len(puts), 100):
-            self.in_etcd("/v3/kv/txn", {"success": puts[i:i + 100]})
+        for i in range(0, len(puts), together):
+            self.in_etcd("/v3/kv/txn", {"success": puts[i:i + together]})
 
     def __enter__(self):
         return self

@@ -334,6 +334,43 @@ def history_is_gone():
             assert "too old resource version" in agent.text()
 
 
+def many(cluster, count):
+    """So many pods, each with a revision of its own; their names."""
+    cluster.create(PODS, pod("pod-000"), running("10.2.0.1"))
+    stored = cluster.stored("shop", "pod-000")
+    found = [f"pod-{i:03d}" for i in range(count)]
+    cluster.put("shop", {name: stored.replace(b"pod-000", name.encode()) for name in found[1:]}, together=1)
+    return set(found)
+
+
+@case
+def pages_expire():
+    """History goes while pods are listed page by page: no part of that list is taken for what there is, and the next cannot end like it."""
+    with servers("--feature-gates=WatchList=false", "--watch-cache-sizes=pods#0") as cluster:
+        space(cluster)
+        wanted = many(cluster, 600)  # a page has 500
+        pages = []
+
+        def between(path):
+            """Before another page is asked for, a pod goes and one comes among those that were read, and nobody knows any more how it was."""
+            if "continue=" not in path:
+                return
+            pages.append(path)
+            cluster.delete(f"{PODS}/pod-{len(pages):03d}")
+            cluster.create(PODS, pod(f"a-{len(pages)}"), running("10.2.0.2"))
+            wanted.difference_update({f"pod-{len(pages):03d}"})
+            wanted.update({f"a-{len(pages)}"})
+            cluster.compact()
+
+        with faults.Gateway(cluster, between) as gateway, followed(cluster, server=gateway.url, ca=os.path.abspath("ca.crt")) as (agent, journal):
+            right(agent, journal, wanted)
+            well(agent)
+            cluster.delete(f"{PODS}/a-1")  # the watch goes on from where the list was
+            right(agent, journal, wanted - {"a-1"})
+            assert gateway.answers.count((pages[0], 410)) == len(pages) == 1, gateway.answers
+            assert agent.metric(FAILURES) == 1 and "continue parameter is too old" in agent.text(), agent.text()
+
+
 def account(cluster, name):
     """A service account that may list and watch pods; its token's text, valid for an hour."""
     uid = cluster.create(f"{CORE}/shop/serviceaccounts", {"metadata": {"name": name, "namespace": "shop"}})["metadata"]["uid"]
