@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""discovery.py DECODE: what discovery.kubernetes costs, as lines led by "|".
+"""discovery.py DECODE MATCH: what discovery.kubernetes costs, as lines led by "|".
 
 A real API server with ANDIRON_BENCH_PODS pods (10,000), as a list to be read
-by DECODE and as a cluster to be followed by the agent; the time from an event
+by DECODE and as a cluster to be followed by the agent; what a sampler pays for
+as many, by MATCH; the time from an event
 to a visible target against a stand-in that says when it sent it. Figures are
 printed, never judged.
 """
@@ -25,7 +26,7 @@ from kubernetes import ADMIN, Cluster, Journal, until
 from running import Agent, cpu_seconds
 from tap import environment, read, write
 
-DECODE = os.path.abspath(sys.argv[1])
+DECODE, MATCH = (os.path.abspath(program) for program in sys.argv[1:])
 PODS = int(os.environ.get("ANDIRON_BENCH_PODS", "10000"))
 NODES = max(PODS // 100, 1)
 EVENTS, EVENT_SECONDS = 1000, 10
@@ -102,17 +103,29 @@ def client(cluster):
     return CLIENT % (cluster.server, write(os.path.abspath("token"), ADMIN), cluster.ca)
 
 
+def told(program, argument):
+    """The lines "name value unit" of a program, {name: the rest}."""
+    lines = subprocess.run([program, argument], check=True, capture_output=True, text=True).stdout.splitlines()
+    return dict(line.split(" ", 1) for line in lines)
+
+
 def decoding(cluster):
     for wire, accept in (("protobuf", "application/vnd.kubernetes.protobuf"), ("JSON", "application/json")):
         write("list", cluster.fetch("/api/v1/pods?resourceVersion=0", accept))
-        lines = subprocess.run([DECODE, "list"], check=True, capture_output=True, text=True).stdout.splitlines()
-        found = {line.split(" ", 1)[0]: line.split(" ", 1)[1] for line in lines}
+        found = told(DECODE, "list")
         aims = {"read": "≥ 1 GB/s", "heap": "≤ 1,024 B", "peak": "≤ 1.3 x"} if wire == "protobuf" else {}
         for key, text in (("wire", "a pod on the wire"), ("read", "list read, every kept field extracted"), ("read-pod", "the same, a pod"),
                           ("keep", "list read and kept"), ("kept", "kept of a pod"), ("heap", "memory of a pod, annotations included"),
                           ("annotations", "annotations of a pod"), ("peak", "peak while it is read and published"), ("publish", "targets made, each")):
             if wire == "protobuf" or key in ("wire", "read"):
                 figure(f"{wire}: {text}", found[key], aims.get(key, ""))
+
+
+def matching():
+    found = told(MATCH, str(2 * PODS))
+    figure(f"sampler: {2 * PODS:,} targets that arrive in updates of 1,024, CPU time", found["arrival"])
+    figure("the same, one that changes later", found["change"])
+    figure("the same, memory of one", found["memory"])
 
 
 @contextlib.contextmanager
@@ -202,6 +215,7 @@ def main():
         pods.put(range(1, PODS))
         until(lambda: cluster.must("GET", "/api/v1/pods?limit=1")["metadata"].get("remainingItemCount") == PODS - 1, "all pods are there")
         decoding(cluster)
+        matching()
         memory(cluster, before)
         storm(cluster, pods)
     latency()
