@@ -67,6 +67,13 @@ int target_list_snapshot(struct target_list *list, const struct andiron_targets 
 /* `row` is the row as it is now, for TARGET_REMOVED as it was. */
 typedef void (*target_change_fn)(void *context, int change, struct target_row *row);
 
+/* To be called from such a function: the labels that a changed or removed row had until
+ * now become the caller's, who frees them by free(). Their strings lie in the same block. */
+struct target_label *target_row_take_former(struct target_row *row);
+
+/* The order in which rows are visited: producers by id, then by order, then by row. */
+int target_row_compare(const struct target_row *a, const struct target_row *b);
+
 struct target_table;
 
 struct target_table *target_table_new(void);
@@ -87,7 +94,7 @@ void target_table_free(struct target_table *table);
 int target_table_apply(struct target_table *table, const struct andiron_targets *update,
 		       target_change_fn fn, void *context);
 
-/* Visits all rows, producers by id, then by order. */
+/* Visits all rows, as target_row_compare has them. O(n log n) */
 void target_table_each(struct target_table *table, target_change_fn fn, void *context);
 size_t target_table_count(const struct target_table *table);
 

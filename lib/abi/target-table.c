@@ -12,8 +12,8 @@
 
 struct row {
 	struct target_row public;
-	struct target_label *labels;
-	bool seen; /* by the snapshot being applied */
+	struct target_label *labels; /* while a change is told the former ones */
+	bool seen;                   /* by the snapshot being applied */
 };
 
 struct target_table {
@@ -158,13 +158,13 @@ static int apply_row(struct target_table *table, const struct andiron_targets *u
 		free(labels);
 		return 0;
 	}
-	free(row->labels);
-	row->labels = labels;
 	row->public.labels = labels;
 	row->public.n_labels = n;
 	row->public.order = t->order;
 	row->public.fingerprint = t->fingerprint;
 	fn(context, is_new ? TARGET_ADDED : TARGET_CHANGED, &row->public);
+	free(row->labels);
+	row->labels = labels;
 	return 0;
 }
 
@@ -231,16 +231,28 @@ int target_table_apply(struct target_table *table, const struct andiron_targets 
 	return r;
 }
 
+struct target_label *target_row_take_former(struct target_row *public)
+{
+	struct row *row = (struct row *)public; /* its first member */
+	struct target_label *former = row->labels;
+
+	row->labels = NULL;
+	return former;
+}
+
+int target_row_compare(const struct target_row *a, const struct target_row *b)
+{
+	if (a->producer != b->producer)
+		return a->producer < b->producer ? -1 : 1;
+	if (a->order != b->order)
+		return a->order < b->order ? -1 : 1;
+	return (a->row > b->row) - (a->row < b->row);
+}
+
 static int by_order(const void *a, const void *b)
 {
-	const struct target_row *x = &(*(struct row *const *)a)->public;
-	const struct target_row *y = &(*(struct row *const *)b)->public;
-
-	if (x->producer != y->producer)
-		return x->producer < y->producer ? -1 : 1;
-	if (x->order != y->order)
-		return x->order < y->order ? -1 : 1;
-	return (x->row > y->row) - (x->row < y->row);
+	return target_row_compare(&(*(struct row *const *)a)->public,
+				  &(*(struct row *const *)b)->public);
 }
 
 void target_table_each(struct target_table *table, target_change_fn fn, void *context)

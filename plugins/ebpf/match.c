@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See match.h. All matches are made anew after a change, from an arena of
- * their own: one pass over the targets, and no bookkeeping to get wrong. */
+/*
+ * See match.h. A match is one block of memory whose strings are those of its target's row in the table: when the
+ * row changes or goes, it takes them along to the replaced ones.
+ *
+ * Invariants: a row that stands for something has its match as `user` (unless memory was short); the index has
+ * one match for each process or container, the one whose row comes last, and the others hang from it in falling
+ * order; there is room for all matches among the replaced ones, so that a target can always go.
+ */
 #include "match.h"
 
-#include "base/arena.h"
+#include "abi/target-row.h"
+#include "base/buf.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/index.h"
@@ -50,36 +57,19 @@ static bool keeps(struct str name)
 	       is_one_of(name, onward_names, N_OF(onward_names));
 }
 
-struct matches {
-	struct matches *older; /* replaced before this one was */
-	bool used;             /* said by matcher_use */
-	struct arena arena;
-	VEC(struct match) list;
-	struct index by_pid, by_container;
-	struct match fallback;
-	bool has_fallback;
-	bool has_containers;
-};
-
 struct matcher {
 	struct target_table *table;
-	struct matches now;
-	struct matches *replaced;
-	struct arena default_arena;
-	struct target_label *default_labels;
-	size_t n_default_labels;
-	bool default_enabled;
+	VEC(struct match *) all;
+	VEC(struct match *) replaced;
+	struct index index; /* positions in `all` */
+	size_t n_containers;
+	struct match *fallback;
+	struct target_label *default_labels; /* of the next fallback */
+	uint32_t n_default_labels;
+	bool default_enabled, default_is_news;
+	bool incomplete; /* a row may lack its match */
 	uint64_t generation;
 };
-
-static void matches_fini(struct matches *s)
-{
-	vec_free(&s->list);
-	index_free(&s->by_pid);
-	index_free(&s->by_container);
-	arena_free(&s->arena);
-	*s = (struct matches){0};
-}
 
 struct matcher *matcher_new(void)
 {
@@ -95,52 +85,31 @@ struct matcher *matcher_new(void)
 	return m;
 }
 
+static void match_free(struct match *match)
+{
+	if (match)
+		free(match->strings);
+	free(match);
+}
+
 void matcher_free(struct matcher *m)
 {
 	if (!m)
 		return;
-	target_table_free(m->table);
 	matcher_settle(m);
-	matches_fini(&m->now);
-	arena_free(&m->default_arena);
+	vec_each(&m->all, match)
+		match_free(*match);
+	match_free(m->fallback);
+	vec_free(&m->all);
+	vec_free(&m->replaced);
+	index_free(&m->index);
+	free(m->default_labels);
+	target_table_free(m->table);
 	free(m);
 }
 
-/* Single changes do not matter: all is rebuilt. */
-static void ignore_change(void *context, int change, struct target_row *row)
-{
-}
-
-int matcher_apply(struct matcher *m, const struct andiron_targets *update)
-{
-	return target_table_apply(m->table, update, ignore_change, NULL);
-}
-
-int matcher_set_default(struct matcher *m, bool enabled, const struct target_label *labels,
-			size_t n)
-{
-	struct arena arena = ARENA_NULL;
-	struct target_label *copy = arena_array(&arena, struct target_label, n + 1);
-
-	for (size_t i = 0; copy && i < n; i++) {
-		copy[i].name = arena_str(&arena, labels[i].name);
-		copy[i].value = arena_str(&arena, labels[i].value);
-		if (!copy[i].name.p || !copy[i].value.p)
-			copy = NULL;
-	}
-	if (!copy) {
-		arena_free(&arena);
-		return -ENOMEM;
-	}
-	arena_free(&m->default_arena);
-	m->default_arena = arena;
-	m->default_labels = copy;
-	m->n_default_labels = n;
-	m->default_enabled = enabled;
-	return 0;
-}
-
-static struct str service_name(struct arena *arena, const struct target_label *labels, size_t n)
+/* Borrowed from the labels, or made in `made`. */
+static struct str service_name(struct buf *made, const struct target_label *labels, size_t n)
 {
 	struct str space, container, name;
 
@@ -151,9 +120,10 @@ static struct str service_name(struct arena *arena, const struct target_label *l
 	}
 	space = subject_label(labels, n, "__meta_kubernetes_namespace");
 	container = subject_label(labels, n, "__meta_kubernetes_pod_container_name");
-	if (space.n && container.n)
-		return str_of(arena_printf(arena, "ebpf/%.*s/%.*s", STR_FMT(space),
-					   STR_FMT(container)));
+	if (space.n && container.n) {
+		buf_printf(made, "ebpf/%.*s/%.*s", STR_FMT(space), STR_FMT(container));
+		return buf_str(made);
+	}
 	for (size_t i = 0; i < N_OF(later_names); i++) {
 		name = subject_label(labels, n, later_names[i]);
 		if (name.n)
@@ -178,170 +148,293 @@ static bool is_kept(const struct target_label *label)
 	       is_one_of(label->name, onward_names, N_OF(onward_names));
 }
 
-/* The labels of a batch from those of a target; strings go to the arena. */
-static int make_labels(struct arena *arena, const struct target_label *labels, size_t n,
-		       struct str service, struct match *ret)
+/* The labels of a batch from those of a target; returns how many. */
+static uint32_t make_labels(struct target_label *out, const struct target_label *labels, size_t n,
+			    struct str service)
 {
-	struct target_label *out = arena_array(arena, struct target_label, n + 2);
 	uint32_t count = 0;
 
-	if (!out)
-		return -ENOMEM;
 	for (size_t i = 0; i < n && count < LABELS_MAX; i++)
 		if (is_kept(&labels[i]))
 			out[count++] = labels[i];
 	out[count++] = (struct target_label){STR("__name__"), STR("process_cpu")};
 	out[count++] = (struct target_label){STR("service_name"), service};
 	qsort(out, count, sizeof(*out), by_name);
-	for (uint32_t i = 0; i < count; i++) {
-		out[i].name = arena_str(arena, out[i].name);
-		out[i].value = arena_str(arena, out[i].value);
-		if (!out[i].name.p || !out[i].value.p)
-			return -ENOMEM;
-	}
-	for (uint32_t i = 0; i < count; i++)
-		ret->fingerprint = hash_mix(hash_mix(ret->fingerprint, hash_str(out[i].name)),
-					    hash_str(out[i].value));
-	ret->labels = out;
-	ret->n_labels = count;
-	return 0;
+	return count;
+}
+
+/* A match whose labels borrow from these. A service name that is none of theirs is copied. */
+static struct match *match_new(const struct target_label *labels, size_t n, struct str service,
+			       size_t n_copied)
+{
+	size_t n_most = 2, bytes;
+	struct target_label *out;
+	struct match *match;
+
+	for (size_t i = 0; i < n; i++)
+		n_most += is_kept(&labels[i]);
+	bytes = sizeof(*match) + n_most * sizeof(*out);
+	match = malloc(bytes + n_copied);
+	if (!match)
+		return NULL;
+	out = (struct target_label *)(match + 1);
+	if (n_copied)
+		service.p = memcpy((char *)match + bytes, service.p, n_copied);
+	*match = (struct match){.labels = out, .at = UINT32_MAX};
+	match->n_labels = make_labels(out, labels, n, service);
+	for (uint32_t i = 0; i < match->n_labels; i++)
+		match->fingerprint = hash_mix(hash_mix(match->fingerprint, hash_str(out[i].name)),
+					      hash_str(out[i].value));
+	return match;
+}
+
+static struct match *match_named(const struct target_label *labels, size_t n)
+{
+	struct buf made = BUF_NULL;
+	struct str service = service_name(&made, labels, n);
+	struct match *match = made.failed ? NULL : match_new(labels, n, service, made.n);
+
+	buf_free(&made);
+	return match;
 }
 
 struct sought {
-	const struct matches *matches;
-	uint32_t pid;
-	struct str container;
+	const struct matcher *m;
+	struct subject subject;
 };
 
-static bool same_pid(const void *context, uint32_t position)
+static bool same(const void *context, uint32_t position)
 {
 	const struct sought *sought = context;
+	const struct match *match;
 
-	check(position < sought->matches->list.n);
-	return sought->matches->list.p[position].pid == sought->pid;
+	check(position < sought->m->all.n);
+	match = sought->m->all.p[position];
+	return match->pid == sought->subject.pid &&
+	       str_eq(match->container, sought->subject.container);
 }
 
-static bool same_container(const void *context, uint32_t position)
+static uint64_t hash_of(struct subject subject)
 {
-	const struct sought *sought = context;
-
-	check(position < sought->matches->list.n);
-	return str_eq(sought->matches->list.p[position].container, sought->container);
+	return subject.pid ? hash_u64(subject.pid) : hash_str(subject.container);
 }
 
-/* The last of several targets with one id wins. */
-static int index_match(struct matches *s, uint32_t position)
+/* The match that wins, of all that stand for the same. */
+static struct match *find(const struct matcher *m, struct subject subject)
 {
-	const struct match *match = &s->list.p[position];
-	struct sought sought = {s, match->pid, match->container};
-	struct index *index = match->pid ? &s->by_pid : &s->by_container;
-	uint64_t hash = match->pid ? hash_u64(match->pid) : hash_str(match->container);
-	uint32_t former =
-		index_find(index, hash, match->pid ? same_pid : same_container, &sought);
+	struct sought sought = {m, subject};
+	uint32_t at = subject.pid || subject.container.n ?
+			      index_find(&m->index, hash_of(subject), same, &sought) :
+			      INDEX_NONE;
 
-	if (former == INDEX_NONE)
-		return index_add(index, hash, position);
-	index_move(index, hash, former, position);
+	return at == INDEX_NONE ? NULL : m->all.p[at];
+}
+
+static struct subject stands_for(const struct match *match)
+{
+	return (struct subject){match->pid, match->container};
+}
+
+/* Puts one that has its place among those that stand for the same: of several with one id the last wins. */
+static int rank(struct matcher *m, struct match *match)
+{
+	uint64_t hash = hash_of(stands_for(match));
+	struct match *before = find(m, stands_for(match));
+
+	if (!before)
+		return index_add(&m->index, hash, match->at);
+	if (target_row_compare(match->row, before->row) > 0) {
+		match->lesser = before;
+		index_move(&m->index, hash, before->at, match->at);
+		return 0;
+	}
+	while (before->lesser && target_row_compare(match->row, before->lesser->row) < 0)
+		before = before->lesser;
+	match->lesser = before->lesser;
+	before->lesser = match;
 	return 0;
 }
 
-struct building {
-	struct matches made;
-	int result;
-};
-
-static void add_target(void *context, int change, struct target_row *row)
+static void unrank(struct matcher *m, const struct match *match)
 {
-	struct building *b = context;
+	uint64_t hash = hash_of(stands_for(match));
+	struct match *before = find(m, stands_for(match));
+
+	check(before);
+	if (before != match) {
+		while (before->lesser != match)
+			before = before->lesser;
+		before->lesser = match->lesser;
+	} else if (match->lesser) {
+		index_move(&m->index, hash, match->at, match->lesser->at);
+	} else {
+		index_remove(&m->index, hash, match->at);
+	}
+}
+
+/* Room for one more match here, and for all of them among the replaced. */
+static bool reserve(struct matcher *m)
+{
+	return m->all.n < INDEX_NONE - 1 && vec_reserve(&m->all, 1) &&
+	       vec_reserve(&m->replaced, m->all.n + 2);
+}
+
+/* Makes the match of a row, if that stands for anything. 0 or -ENOMEM. */
+static int add(struct matcher *m, struct target_row *row)
+{
 	struct subject subject = subject_of(row->labels, row->n_labels);
-	struct match match = {.pid = subject.pid, .container = subject.container};
+	struct match *match;
 
-	if (b->result != 0 || (!match.pid && !match.container.n))
-		return;
-	b->result = -ENOMEM;
-	if (match.container.n) {
-		match.container = arena_str(&b->made.arena, match.container);
-		if (!match.container.p)
-			return;
-		b->made.has_containers = true;
-	}
-	if (make_labels(&b->made.arena, row->labels, row->n_labels,
-			service_name(&b->made.arena, row->labels, row->n_labels), &match) != 0)
-		return;
-	if (vec_push(&b->made.list, match))
-		b->result = index_match(&b->made, (uint32_t)b->made.list.n - 1);
-}
-
-static int add_default(struct matcher *m, struct building *b)
-{
-	struct str service =
-		m->n_default_labels ?
-			service_name(&b->made.arena, m->default_labels, m->n_default_labels) :
-			STR("ebpf/unspecified");
-
-	if (!m->default_enabled)
+	if (!subject.pid && !subject.container.n)
 		return 0;
-	b->made.has_fallback = true;
-	return make_labels(&b->made.arena, m->default_labels, m->n_default_labels, service,
-			   &b->made.fallback);
+	match = reserve(m) ? match_named(row->labels, row->n_labels) : NULL;
+	if (!match)
+		return -ENOMEM;
+	match->pid = subject.pid;
+	match->container = subject.container;
+	match->row = row;
+	match->at = (uint32_t)m->all.n;
+	m->all.p[m->all.n++] = match;
+	if (rank(m, match) < 0) {
+		m->all.n--;
+		match_free(match);
+		return -ENOMEM;
+	}
+	m->n_containers += match->container.n > 0;
+	row->user = match;
+	return 0;
 }
 
-int matcher_rebuild(struct matcher *m)
+/* Whoever uses it may go on; the strings are its own from now on. */
+static void retire(struct matcher *m, struct match *match, struct target_label *strings)
 {
-	struct matches *replaced = malloc(sizeof(*replaced));
-	struct building b = {0};
+	check(m->replaced.n < m->replaced.capacity);
+	match->strings = strings;
+	match->row = NULL;
+	match->lesser = NULL;
+	match->at = (uint32_t)m->replaced.n;
+	m->replaced.p[m->replaced.n++] = match;
+}
 
-	if (!replaced)
-		return -ENOMEM;
-	b.result = add_default(m, &b);
-	target_table_each(m->table, add_target, &b);
-	if (b.result != 0) {
-		matches_fini(&b.made);
-		free(replaced);
-		return b.result;
+static void drop(struct matcher *m, struct target_row *row)
+{
+	struct match *match = row->user, *last = m->all.p[m->all.n - 1];
+
+	unrank(m, match);
+	if (last != match) {
+		if (find(m, stands_for(last)) == last)
+			index_move(&m->index, hash_of(stands_for(last)), last->at, match->at);
+		m->all.p[match->at] = last;
+		last->at = match->at;
 	}
-	*replaced = m->now;
-	replaced->older = m->replaced;
-	m->replaced = replaced;
-	m->now = b.made;
+	m->all.n--;
+	m->n_containers -= match->container.n > 0;
+	row->user = NULL;
+	retire(m, match, target_row_take_former(row));
+}
+
+static void on_change(void *context, int change, struct target_row *row)
+{
+	struct matcher *m = context;
+
+	if (row->user)
+		drop(m, row);
+	if (change != TARGET_REMOVED && add(m, row) < 0)
+		m->incomplete = true;
+	m->generation++;
+}
+
+int matcher_apply(struct matcher *m, const struct andiron_targets *update)
+{
+	return target_table_apply(m->table, update, on_change, m);
+}
+
+int matcher_set_default(struct matcher *m, bool enabled, const struct target_label *labels,
+			size_t n)
+{
+	uint32_t n_copy;
+	struct target_label *copy = target_labels_copy(labels, n, &n_copy);
+
+	if (!copy)
+		return -ENOMEM;
+	free(m->default_labels);
+	m->default_labels = copy;
+	m->n_default_labels = n_copy;
+	m->default_enabled = enabled;
+	m->default_is_news = true;
+	return 0;
+}
+
+static int make_default(struct matcher *m)
+{
+	size_t n = m->n_default_labels;
+	struct match *match = NULL;
+
+	if (m->default_enabled) {
+		match = n ? match_named(m->default_labels, n)
+			  : match_new(NULL, 0, STR("ebpf/unspecified"), 0);
+		if (!match)
+			return -ENOMEM;
+		match->strings = m->default_labels;
+		m->default_labels = NULL;
+	}
+	if (m->fallback)
+		retire(m, m->fallback, m->fallback->strings);
+	m->fallback = match;
+	m->default_is_news = false;
 	m->generation++;
 	return 0;
 }
 
+static void add_missing(void *context, int change, struct target_row *row)
+{
+	struct matcher *m = context;
+
+	if (!row->user && add(m, row) < 0)
+		m->incomplete = true;
+	m->generation++;
+}
+
+int matcher_rebuild(struct matcher *m)
+{
+	if (m->default_is_news && (!reserve(m) || make_default(m) < 0))
+		return -ENOMEM;
+	if (m->incomplete) {
+		m->incomplete = false;
+		target_table_each(m->table, add_missing, m);
+	}
+	return m->incomplete ? -ENOMEM : 0;
+}
+
 void matcher_settle(struct matcher *m)
 {
-	while (m->replaced) {
-		struct matches *older = m->replaced->older;
-
-		matches_fini(m->replaced);
-		free(m->replaced);
-		m->replaced = older;
-	}
+	vec_each(&m->replaced, match)
+		match_free(*match);
+	m->replaced.n = 0;
 }
 
 void matcher_use(struct matcher *m, const struct match *match)
 {
-	for (struct matches *s = m->replaced; match && s; s = s->older)
-		s->used |= match >= s->list.p && match < s->list.p + s->list.n;
+	if (match && match->at < m->replaced.n && m->replaced.p[match->at] == match)
+		m->replaced.p[match->at]->used = true;
 }
 
 void matcher_prune(struct matcher *m)
 {
-	struct matches **at = &m->replaced;
+	uint32_t kept = 0;
 
-	while (*at) {
-		struct matches *s = *at;
-		bool used = s->used;
+	vec_each(&m->replaced, at) {
+		struct match *match = *at;
 
-		s->used = false;
-		if (used) {
-			at = &s->older;
+		if (!match->used) {
+			match_free(match);
 			continue;
 		}
-		*at = s->older;
-		matches_fini(s);
-		free(s);
+		match->used = false;
+		match->at = kept;
+		m->replaced.p[kept++] = match;
 	}
+	m->replaced.n = kept;
 }
 
 uint64_t matcher_generation(const struct matcher *m)
@@ -349,35 +442,15 @@ uint64_t matcher_generation(const struct matcher *m)
 	return m->generation;
 }
 
-static struct match *find_pid(struct matcher *m, uint32_t pid)
-{
-	struct sought sought = {.matches = &m->now, .pid = pid};
-	uint32_t i = pid ? index_find(&m->now.by_pid, hash_u64(pid), same_pid, &sought) : INDEX_NONE;
-
-	return i == INDEX_NONE ? NULL : &m->now.list.p[i];
-}
-
-static struct match *find_container(struct matcher *m, struct str container)
-{
-	struct sought sought = {.matches = &m->now, .container = container};
-	uint32_t i = container.n ? index_find(&m->now.by_container, hash_str(container),
-					      same_container, &sought) :
-				   INDEX_NONE;
-
-	return i == INDEX_NONE ? NULL : &m->now.list.p[i];
-}
-
 struct match *matcher_find(struct matcher *m, uint32_t pid, uint32_t root, struct str container)
 {
-	struct match *match = find_pid(m, pid);
+	struct match *match = find(m, (struct subject){.pid = pid});
 
 	if (!match)
-		match = find_pid(m, root);
+		match = find(m, (struct subject){.pid = root});
 	if (!match)
-		match = find_container(m, container);
-	if (!match && m->now.has_fallback)
-		match = &m->now.fallback;
-	return match;
+		match = find(m, (struct subject){.container = container});
+	return match ? match : m->fallback;
 }
 
 void matcher_each(const struct matcher *m, target_change_fn fn, void *context)
@@ -387,26 +460,26 @@ void matcher_each(const struct matcher *m, target_change_fn fn, void *context)
 
 const struct match *matcher_of(struct matcher *m, struct subject subject)
 {
-	return subject.pid ? find_pid(m, subject.pid) : find_container(m, subject.container);
+	return find(m, subject);
 }
 
-struct match *matcher_all(struct matcher *m, size_t *ret_n)
+struct match *const *matcher_all(struct matcher *m, size_t *ret_n)
 {
-	*ret_n = m->now.list.n;
-	return m->now.list.p;
+	*ret_n = m->all.n;
+	return m->all.p;
 }
 
 bool matcher_has_containers(const struct matcher *m)
 {
-	return m->now.has_containers;
+	return m->n_containers > 0;
 }
 
 bool matcher_has_pid(struct matcher *m, uint32_t pid)
 {
-	return find_pid(m, pid) != NULL;
+	return find(m, (struct subject){.pid = pid}) != NULL;
 }
 
 bool matcher_has_container(struct matcher *m, struct str container)
 {
-	return find_container(m, container) != NULL;
+	return find(m, (struct subject){.container = container}) != NULL;
 }

@@ -53,14 +53,16 @@ static int add_targets(struct session *session, struct matcher *matcher, bool fo
 		       bool *ret_added)
 {
 	size_t n;
-	struct match *all = matcher_all(matcher, &n);
+	struct match *const *all = matcher_all(matcher, &n);
 	int r = 0;
 
 	check(n == 0 || all);
 	for (size_t i = 0; r == 0 && i < n && n <= SELECT_PIDS_MAX; i++) {
-		if (!all[i].pid || session_root(session, all[i].pid) == all[i].pid)
+		uint32_t pid = all[i]->pid;
+
+		if (!pid || session_root(session, pid) == pid)
 			continue;
-		r = session_select(session, all[i].pid, all[i].pid, follow);
+		r = session_select(session, pid, pid, follow);
 		*ret_added = true;
 	}
 	return r;

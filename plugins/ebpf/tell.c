@@ -95,16 +95,19 @@ void tell_count(struct matcher *m, const struct processes *processes, uint64_t *
 		uint64_t *ret_matched)
 {
 	size_t n;
-	struct match *all = matcher_all(m, &n);
+	struct match *const *all = matcher_all(m, &n);
 
 	for (size_t i = 0; i < n; i++)
-		all[i].n_processes = 0;
-	vec_each(&processes->all, p)
-		if ((*p)->match && (*p)->match_generation == matcher_generation(m) &&
-		    (*p)->match >= all && (*p)->match < all + n)
-			all[(*p)->match - all].n_processes++;
+		all[i]->n_processes = 0;
+	vec_each(&processes->all, p) {
+		const struct match *match = (*p)->match;
+
+		if (match && (*p)->match_generation == matcher_generation(m) && match->at < n &&
+		    all[match->at] == match)
+			all[match->at]->n_processes++;
+	}
 	*ret_targets = n;
 	*ret_matched = 0;
 	for (size_t i = 0; i < n; i++)
-		*ret_matched += all[i].n_processes > 0;
+		*ret_matched += all[i]->n_processes > 0;
 }

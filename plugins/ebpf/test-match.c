@@ -3,6 +3,7 @@
 #include "match.h"
 #include "tell.h"
 
+#include "base/hash.h"
 #include "base/test.h"
 
 #include <errno.h>
@@ -151,8 +152,7 @@ TEST(labels_are_ready_for_a_batch)
 	fini(&f);
 }
 
-/* Matches that somebody uses outlive rebuilds until they are settled; all others go,
- * so that a first list in a hundred updates is not kept a hundred times. */
+/* Matches that somebody uses outlive the change of their targets until they are settled; all others go. */
 TEST(used_matches_stay)
 {
 	const struct match *used;
@@ -173,6 +173,84 @@ TEST(used_matches_stay)
 	}
 	matcher_settle(f.matcher);
 	expect_str(label(matcher_find(f.matcher, 7, 0, STR_NULL), "a"), "later");
+	fini(&f);
+}
+
+struct last {
+	struct subject sought;
+	struct str value; /* of the last target that stands for it */
+	size_t n;
+};
+
+static void look(void *context, int change, struct target_row *row)
+{
+	struct subject s = subject_of(row->labels, row->n_labels);
+	struct last *last = context;
+
+	if (s.pid != last->sought.pid || !str_eq(s.container, last->sought.container))
+		return;
+	last->value = target_label_value(row, "v");
+	last->n++;
+}
+
+/* One target of few ids, orders and producers comes, changes or goes. */
+static void step(struct fixture *f, struct target_list *lists[2], uint64_t random)
+{
+	static const char *const ids[] = {"aa", "bb", "cc"};
+	struct target_list *list = lists[random & 1];
+	const struct andiron_targets *update = NULL;
+	char pid[8], value[24];
+	struct target_label labels[] = {
+		{random & 8 ? STR("__process_pid__") : STR("__container_id__"), STR_NULL},
+		{STR("v"), {value, (size_t)snprintf(value, sizeof(value), "%llx", (unsigned long long)random)}},
+	};
+
+	snprintf(pid, sizeof(pid), "%u", 1 + (unsigned)(random >> 4) % 3);
+	labels[0].value = str_of(random & 8 ? pid : ids[(random >> 4) % 3]);
+	if ((random >> 8) % 3)
+		expect_eq(target_list_set(list, random >> 12 & 15, random >> 16 & 7, labels, 2), 0);
+	else
+		target_list_remove(list, random >> 12 & 15);
+	expect_eq(target_list_flush(list, &update), 0);
+	if (update) {
+		expect_eq(matcher_apply(f->matcher, update), 0);
+		update->release(update->owner);
+	}
+}
+
+/* Of what stands for the same the last in order wins, whenever it came: as if all had come now. */
+TEST(changes_end_as_all_anew)
+{
+	const struct subject all[] = {{.pid = 1}, {.pid = 2}, {.pid = 3}, {.container = STR("aa")},
+				      {.container = STR("bb")}, {.container = STR("cc")}};
+	struct fixture f;
+	struct target_list *lists[2];
+	uint64_t random = 1;
+
+	init(&f);
+	lists[0] = f.list;
+	lists[1] = target_list_new(2);
+	for (int round = 0; round < 5000; round++) {
+		size_t n, told = 0, containers = 0;
+
+		random = hash_u64(random);
+		step(&f, lists, random);
+		if (random >> 32 & 1)
+			matcher_prune(f.matcher);
+		matcher_all(f.matcher, &n);
+		for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+			struct last last = {.sought = all[i]};
+			const struct match *match = matcher_of(f.matcher, all[i]);
+
+			matcher_each(f.matcher, look, &last);
+			expect(str_eq(match ? label(match, "v") : STR_NULL, last.value));
+			told += last.n;
+			containers += all[i].pid ? 0 : last.n;
+		}
+		expect_eq(n, told);
+		expect_eq(matcher_has_containers(f.matcher), containers > 0);
+	}
+	target_list_free(lists[1]);
 	fini(&f);
 }
 
@@ -240,6 +318,9 @@ static int rebuild(void *context)
 		r = matcher_set_default(m, true, labels, 1);
 	if (r == 0)
 		r = matcher_rebuild(m);
+	/* What there was no memory for at first is there after all. */
+	expect(r != 0 || (matcher_has_pid(m, 7) && matcher_has_container(m, STR(ID_A)) &&
+			  matcher_find(m, 9, 0, STR_NULL)));
 	matcher_free(m);
 	return r;
 }
