@@ -3,9 +3,9 @@
 #include "abi/target-list.h"
 
 #include "abi/target-feed.h"
+#include "abi/target-key.h"
 #include "abi/target-row.h"
 #include "abi/value.h"
-#include "base/hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -74,29 +74,17 @@ void target_table_free(struct target_table *table)
 	free(table);
 }
 
-static uint64_t hash_of(uint64_t producer, uint64_t row)
+static struct target_key key_at(const void *array, uint32_t position)
 {
-	return hash_mix(producer, row);
-}
+	const struct target_row *row = &((struct row *const *)array)[position]->public;
 
-struct probe {
-	const struct target_table *table;
-	uint64_t producer, row;
-};
-
-static bool same(const void *context, uint32_t position)
-{
-	const struct probe *p = context;
-	const struct target_row *r = &p->table->rows.p[position]->public;
-
-	return r->producer == p->producer && r->row == p->row;
+	return (struct target_key){row->producer, row->row};
 }
 
 static uint32_t find(const struct target_table *table, uint64_t producer, uint64_t row)
 {
-	struct probe probe = {table, producer, row};
-
-	return index_find(&table->index, hash_of(producer, row), same, &probe);
+	return target_key_find(&table->index, (struct target_key){producer, row}, key_at,
+			       table->rows.p);
 }
 
 static struct target_label *labels_of(const struct target_table *table,
@@ -127,8 +115,8 @@ static struct row *new_row(struct target_table *table, uint64_t producer, uint64
 	if (!row)
 		return NULL;
 	row->public = (struct target_row){.producer = producer, .row = id};
-	if (table->rows.n >= INDEX_NONE - 1 || !vec_reserve(&table->rows, 1) ||
-	    index_add(&table->index, hash_of(producer, id), (uint32_t)table->rows.n) < 0) {
+	if (!vec_reserve(&table->rows, 1) ||
+	    target_key_add(&table->index, (struct target_key){producer, id}, table->rows.n) < 0) {
 		free(row);
 		return NULL;
 	}
@@ -170,16 +158,11 @@ static int apply_row(struct target_table *table, const struct andiron_targets *u
 
 static void remove_at(struct target_table *table, uint32_t at, target_change_fn fn, void *context)
 {
-	struct row *row = table->rows.p[at], *moved;
+	struct row *row = table->rows.p[at];
 	uint32_t last = (uint32_t)table->rows.n - 1;
 
-	index_remove(&table->index, hash_of(row->public.producer, row->public.row), at);
-	if (at != last) {
-		moved = table->rows.p[last];
-		table->rows.p[at] = moved;
-		index_move(&table->index, hash_of(moved->public.producer, moved->public.row), last,
-			   at);
-	}
+	target_key_remove(&table->index, at, last, key_at, table->rows.p);
+	table->rows.p[at] = table->rows.p[last];
 	table->rows.n--;
 	fn(context, TARGET_REMOVED, &row->public);
 	row_free(row);

@@ -2,7 +2,7 @@
 /* Targets that came in. Contract in inputs.h. */
 #include "inputs.h"
 
-#include "base/hash.h"
+#include "abi/target-key.h"
 
 #include <stdlib.h>
 
@@ -12,28 +12,17 @@ void inputs_free(struct inputs *inputs)
 	index_free(&inputs->index);
 }
 
-static uint64_t hash_of(uint64_t producer, uint64_t row)
+static struct target_key key_at(const void *array, uint32_t position)
 {
-	return hash_mix(producer, row);
-}
+	const struct input *input = &((const struct input *)array)[position];
 
-struct probe {
-	const struct inputs *inputs;
-	uint64_t producer, row;
-};
-
-static bool same(const void *context, uint32_t position)
-{
-	const struct probe *p = context;
-	const struct input *input = &p->inputs->list.p[position];
-
-	return input->producer == p->producer && input->row == p->row;
+	return (struct target_key){input->producer, input->row};
 }
 
 struct input *inputs_find(struct inputs *inputs, uint64_t producer, uint64_t row)
 {
-	const struct probe probe = {inputs, producer, row};
-	uint32_t at = index_find(&inputs->index, hash_of(producer, row), same, &probe);
+	uint32_t at = target_key_find(&inputs->index, (struct target_key){producer, row}, key_at,
+				      inputs->list.p);
 
 	return at == INDEX_NONE ? NULL : &inputs->list.p[at];
 }
@@ -45,8 +34,8 @@ struct input *inputs_get(struct inputs *inputs, uint64_t producer, uint64_t row)
 
 	if (input)
 		return input;
-	if (n >= INDEX_NONE - 1 || !vec_reserve(&inputs->list, 1) ||
-	    index_add(&inputs->index, hash_of(producer, row), (uint32_t)n) < 0)
+	if (!vec_reserve(&inputs->list, 1) ||
+	    target_key_add(&inputs->index, (struct target_key){producer, row}, n) < 0)
 		return NULL;
 	inputs->list.p[inputs->list.n++] = (struct input){.producer = producer, .row = row};
 	return &inputs->list.p[n];
@@ -56,10 +45,7 @@ void inputs_remove(struct inputs *inputs, struct input *input)
 {
 	uint32_t at = (uint32_t)(input - inputs->list.p), last = (uint32_t)inputs->list.n - 1;
 
-	index_remove(&inputs->index, hash_of(input->producer, input->row), at);
-	if (at != last) {
-		*input = inputs->list.p[last];
-		index_move(&inputs->index, hash_of(input->producer, input->row), last, at);
-	}
+	target_key_remove(&inputs->index, at, last, key_at, inputs->list.p);
+	*input = inputs->list.p[last];
 	inputs->list.n--;
 }
