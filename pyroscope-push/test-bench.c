@@ -9,9 +9,11 @@
 #include "pprof/decode.h"
 #include "pprof/wire.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\nContent-Length: 0\r\n\r\n"
 #define BODY_MAX (4u << 20)
@@ -276,4 +278,24 @@ void bench_close(struct bench *t)
 	test_server_free(t->receiver.server);
 	vec_free(&t->receiver.profiles);
 	vec_free(&t->receiver.lost);
+}
+
+void bench_make_directory(struct bench *t)
+{
+	snprintf(t->directory, sizeof(t->directory), "%s/andiron-push-XXXXXX",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	expect(mkdtemp(t->directory));
+	t->args.spool = t->directory;
+}
+
+void bench_remove_directory(struct bench *t)
+{
+	DIR *dir = opendir(t->directory);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	rmdir(t->directory);
 }

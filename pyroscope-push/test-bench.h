@@ -53,6 +53,7 @@ struct bench {
 	struct writer *writer;
 	const struct protocol *protocol; /* NULL: Pyroscope's */
 	uint64_t taken;
+	char directory[64]; /* of the spool; empty: there is none */
 };
 
 const struct andiron_value *arguments(struct arguments *a);
@@ -70,5 +71,10 @@ void bench_drain(struct bench *t, int64_t ms);
 void bench_end(struct bench *t);
 void bench_close(struct bench *t);
 void bench_check(const struct bench *t);
+
+/* A directory for the spool, in memory where there is room for one; and its end, with the
+ * files in it. */
+void bench_make_directory(struct bench *t);
+void bench_remove_directory(struct bench *t);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/test.h"
 #include "test-bench.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -19,28 +18,6 @@
 #include <unistd.h>
 
 #define BATCH 600 /* samples: ten series of twenty rows of three */
-
-static char directory[64];
-
-static void make_directory(struct bench *t)
-{
-	snprintf(directory, sizeof(directory), "%s/andiron-push-XXXXXX",
-		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	expect(mkdtemp(directory));
-	t->args.spool = directory;
-}
-
-static void remove_directory(void)
-{
-	DIR *dir = opendir(directory);
-	const struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(directory);
-}
 
 /* A server that answers at `port`, once that is said. */
 struct run {
@@ -94,7 +71,7 @@ TEST(what_was_uncertain_before_a_kill_is_told)
 	struct run run;
 
 	once.idempotent = false;
-	make_directory(&t);
+	bench_make_directory(&t);
 	t.protocol = &once;
 	t.receiver.poison = "s";
 	t.receiver.deadly = true; /* it loses every answer, and stores nothing */
@@ -109,7 +86,7 @@ TEST(what_was_uncertain_before_a_kill_is_told)
 	bench_start(&t); /* a clean end has told it */
 	expect_eq(t.host->carried, 0);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 static void take_ahead(struct bench *t)
@@ -124,7 +101,7 @@ TEST(what_was_on_its_way_at_a_kill_is_lost)
 	static struct bench t;
 	struct run run;
 
-	make_directory(&t);
+	bench_make_directory(&t);
 	run = begin(&t, take_ahead);
 	end(&run, test_unused_port());
 	bench_open(&t);
@@ -133,7 +110,7 @@ TEST(what_was_on_its_way_at_a_kill_is_lost)
 	expect_eq(test_host_dropped("lost_at_kill"), BATCH + 17);
 	bench_drain(&t, 20);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 static void fill_memory(struct bench *t)
@@ -152,7 +129,7 @@ TEST(what_only_memory_had_at_a_kill_is_lost)
 	static struct bench t;
 	struct run run;
 
-	make_directory(&t);
+	bench_make_directory(&t);
 	run = begin(&t, fill_memory);
 	end(&run, test_unused_port());
 	bench_open(&t);
@@ -160,7 +137,7 @@ TEST(what_only_memory_had_at_a_kill_is_lost)
 	expect_eq(t.host->carried, BATCH);
 	expect_eq(test_host_dropped("lost_at_kill"), BATCH);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 static uint64_t *taken; /* shared with the run */
@@ -193,7 +170,7 @@ TEST(books_close_after_a_kill_at_any_moment)
 		uint64_t carried;
 
 		*taken = 0;
-		make_directory(&t);
+		bench_make_directory(&t);
 		run = begin(&t, feed_for_ever);
 		expect_eq(write(run.port, &port, sizeof(port)), sizeof(port));
 		while (__atomic_load_n(taken, __ATOMIC_RELAXED) < 3 * BATCH)
@@ -213,7 +190,7 @@ TEST(books_close_after_a_kill_at_any_moment)
 		expect(test_host_dropped("lost_at_kill") <= 2 * BATCH);
 		bench_drain(&t, 0);
 		bench_end(&t);
-		remove_directory();
+		bench_remove_directory(&t);
 		t = (struct bench){0};
 	}
 	expect(lost > 300 * BATCH / 2);

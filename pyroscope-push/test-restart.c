@@ -20,19 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char directory[64];
-
-static void make_directory(struct bench *t)
+static uint64_t directory_bytes(const struct bench *t)
 {
-	snprintf(directory, sizeof(directory), "%s/andiron-push-XXXXXX",
-		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	expect(mkdtemp(directory));
-	t->args.spool = directory;
-}
-
-static uint64_t directory_bytes(void)
-{
-	DIR *dir = opendir(directory);
+	DIR *dir = opendir(t->directory);
 	const struct dirent *entry;
 	uint64_t sum = 0;
 
@@ -48,9 +38,9 @@ static uint64_t directory_bytes(void)
 	return sum;
 }
 
-static bool has_file(const char *prefix)
+static bool has_file(const struct bench *t, const char *prefix)
 {
-	DIR *dir = opendir(directory);
+	DIR *dir = opendir(t->directory);
 	const struct dirent *entry;
 	bool found = false;
 
@@ -59,18 +49,6 @@ static bool has_file(const char *prefix)
 		found |= strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
 	closedir(dir);
 	return found;
-}
-
-static void remove_directory(void)
-{
-	DIR *dir = opendir(directory);
-	const struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(directory);
 }
 
 static void wait_ms(int64_t ms)
@@ -88,7 +66,7 @@ TEST(an_outage_that_outlives_the_agent)
 	uint64_t spooled;
 
 	bench_open(&t);
-	make_directory(&t);
+	bench_make_directory(&t);
 	set_url(&t.args, 0, test_unused_port());
 	bench_start(&t);
 	for (int i = 0; i < 5; i++)
@@ -105,7 +83,7 @@ TEST(an_outage_that_outlives_the_agent)
 	expect_eq(t.host->carried, spooled);
 	expect_eq(test_host_dropped("endpoint_removed"), spooled);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 /* Ends a run whose server hangs, so that all of it stays; returns what stayed. */
@@ -131,7 +109,7 @@ TEST(what_one_run_leaves_the_next_delivers)
 	uint64_t spooled;
 
 	bench_open(&t);
-	make_directory(&t);
+	bench_make_directory(&t);
 	spooled = leave_run(&t, 10, 20);
 	expect_eq(spooled, 1200);
 	bench_start(&t);
@@ -146,7 +124,7 @@ TEST(what_one_run_leaves_the_next_delivers)
 	bench_start(&t); /* nothing is left */
 	expect_eq(t.host->carried, 0);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 /*
@@ -200,7 +178,7 @@ TEST(kill_9_costs_nothing_that_was_taken)
 	static struct bench t;
 	struct doomed run;
 
-	make_directory(&t);
+	bench_make_directory(&t);
 	run = doomed_run(&t, 3, 0);
 	bench_open(&t);
 	doom(&t, &run);
@@ -210,7 +188,7 @@ TEST(kill_9_costs_nothing_that_was_taken)
 	expect_eq(t.host->delivered, 1800);
 	expect_eq(test_host_dropped("lost_at_kill"), 0);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 /* A batch that was begun and never ended, as kill -9 leaves it. */
@@ -218,12 +196,12 @@ TEST(what_was_lost_at_a_kill_is_told)
 {
 	static struct bench t;
 	struct spool_options options = {
-		.directory = directory, .owner = "pyroscope.write", .max_bytes = 8 << 20};
+		.directory = t.directory, .owner = "pyroscope.write", .max_bytes = 8 << 20};
 	struct spool_events events = {0};
 	struct spool *spool;
 
 	bench_open(&t);
-	make_directory(&t);
+	bench_make_directory(&t);
 	expect_eq(spool_open(&options, &events, &spool, NULL), 0);
 	expect_eq(spool_begin(spool, 77), 0);
 	spool_close(spool);
@@ -235,7 +213,7 @@ TEST(what_was_lost_at_a_kill_is_told)
 	bench_start(&t);
 	expect_eq(t.host->carried, 0);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 /* With a dead server beside a living one, the living one gets all at once, and
@@ -246,7 +224,7 @@ TEST(endpoints_have_cursors_of_their_own)
 	uint16_t dead = test_unused_port();
 
 	bench_open(&t);
-	make_directory(&t);
+	bench_make_directory(&t);
 	t.args.n = 2;
 	t.args.backoff_ms = 50;
 	set_url(&t.args, 1, dead);
@@ -264,7 +242,7 @@ TEST(endpoints_have_cursors_of_their_own)
 	expect(endpoint_is_idle(writer_endpoint(t.writer, 0)));
 	expect_eq(endpoint_counts(writer_endpoint(t.writer, 1))->queued_profiles, 10);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 /* An outage is waited out however short the retries are; what becomes too old
@@ -274,7 +252,7 @@ TEST(what_is_too_old_expires)
 	static struct bench t;
 
 	bench_open(&t);
-	make_directory(&t);
+	bench_make_directory(&t);
 	t.args.retries = 2;
 	t.args.max_age_ms = 400;
 	set_url(&t.args, 0, test_unused_port());
@@ -286,7 +264,7 @@ TEST(what_is_too_old_expires)
 	expect_eq(test_host_dropped("expired"), t.taken);
 	expect_eq(endpoint_counts(writer_endpoint(t.writer, 0))->expired_profiles, 3);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 /* Disk and memory stay below their limits whatever comes. */
@@ -295,21 +273,21 @@ TEST(limits_are_kept_in_an_outage)
 	static struct bench t;
 
 	bench_open(&t);
-	make_directory(&t);
+	bench_make_directory(&t);
 	t.args.backoff_ms = 60000;
 	t.args.queue_bytes = 1 << 20;
 	set_url(&t.args, 0, test_unused_port());
 	bench_start(&t);
 	for (int i = 0; i < 110; i++) {
 		bench_feed(&t, 20, 300);
-		expect(directory_bytes() <= 8 << 20);
+		expect(directory_bytes(&t) <= 8 << 20);
 		expect(endpoint_counts(writer_endpoint(t.writer, 0))->queued_bytes <= 1 << 20);
 	}
 	expect(test_host_dropped("spool_full") > 0);
 	expect(t.host->spooled > 0);
 	bench_drain(&t, 20);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 /* What memory cannot keep is read back when it is sent. */
@@ -319,7 +297,7 @@ TEST(a_long_queue_is_sent_from_the_disk)
 	uint64_t spooled = 0;
 
 	bench_open(&t);
-	make_directory(&t);
+	bench_make_directory(&t);
 	t.args.spool_bytes = 64 << 20;
 	t.receiver.hang = true;
 	bench_start(&t);
@@ -337,7 +315,7 @@ TEST(a_long_queue_is_sent_from_the_disk)
 	expect_eq(t.host->delivered, spooled);
 	expect_eq(stored_samples(&t.receiver), (int64_t)spooled);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 /* A disk that is full: memory holds what waits, health says so, and when there
@@ -352,7 +330,7 @@ TEST(a_full_disk_costs_nothing)
 	none.rlim_cur = 600; /* bytes that a file may have */
 	signal(SIGXFSZ, SIG_IGN);
 	bench_open(&t);
-	make_directory(&t);
+	bench_make_directory(&t);
 	t.receiver.hang = true;
 	bench_start(&t);
 	expect_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
@@ -371,7 +349,7 @@ TEST(a_full_disk_costs_nothing)
 	expect_eq(t.host->delivered, 600);
 	expect_eq(stored_samples(&t.receiver), 600);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 /* A directory that cannot be had: everything goes on without it. */
@@ -396,7 +374,7 @@ TEST(what_kills_the_server_is_set_aside)
 	static struct bench t;
 
 	bench_open(&t);
-	make_directory(&t);
+	bench_make_directory(&t);
 	t.receiver.poison = "s7";
 	t.receiver.deadly = true;
 	bench_start(&t);
@@ -404,10 +382,10 @@ TEST(what_kills_the_server_is_set_aside)
 	bench_drain(&t, 20000);
 	expect_eq(test_host_dropped("killed_server"), 30);
 	expect_eq(t.host->delivered, 570);
-	expect(has_file("aside-"));
+	expect(has_file(&t, "aside-"));
 	expect_eq(stored_samples(&t.receiver), 570);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 /* A protocol whose server counts a re-send twice. */
@@ -426,7 +404,7 @@ TEST(what_may_have_arrived_is_not_sent_again)
 	struct protocol once = counts_twice();
 
 	bench_open(&t);
-	make_directory(&t);
+	bench_make_directory(&t);
 	t.protocol = &once;
 	t.receiver.poison = "s";
 	t.receiver.deadly = true; /* it loses every answer */
@@ -436,7 +414,7 @@ TEST(what_may_have_arrived_is_not_sent_again)
 	expect_eq(t.host->uncertain, t.taken);
 	expect_eq(t.receiver.n_requests, 1);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 /* Nor is it by the next run, if this one is killed before an answer comes. */
@@ -446,7 +424,7 @@ TEST(what_was_sent_at_a_kill_is_uncertain)
 	struct protocol once = counts_twice();
 	struct doomed run;
 
-	make_directory(&t);
+	bench_make_directory(&t);
 	t.protocol = &once;
 	run = doomed_run(&t, 1, 100);
 	bench_open(&t);
@@ -459,7 +437,7 @@ TEST(what_was_sent_at_a_kill_is_uncertain)
 	bench_start(&t); /* told once */
 	expect_eq(t.host->carried, 0);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
 
 /* A changed URL takes what waits along, on the disk as well. */
@@ -470,7 +448,7 @@ TEST(an_update_takes_the_spool_along)
 	struct error err = ERROR_NULL;
 
 	bench_open(&t);
-	make_directory(&t);
+	bench_make_directory(&t);
 	t.args.backoff_ms = 60000;
 	set_url(&t.args, 0, test_unused_port());
 	bench_start(&t);
@@ -486,5 +464,5 @@ TEST(an_update_takes_the_spool_along)
 	bench_drain(&t, 10000);
 	expect_eq(t.host->delivered, 75);
 	bench_close(&t);
-	remove_directory();
+	bench_remove_directory(&t);
 }
