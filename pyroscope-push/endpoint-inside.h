@@ -24,9 +24,10 @@ struct request {
 	struct fifo entries;
 	int state;
 	bool limited;  /* it waits because it came too fast */
-	bool probing;  /* what is under way asks only whether the server answers */
-	bool answered; /* and it did: since the connection was lost after the last byte */
-	int kills;     /* how often that was */
+	bool ask;      /* before it is sent again: whether the server answers */
+	bool answered; /* it did: since that is to be asked */
+	bool probing;  /* what is under way asks that alone */
+	int kills;     /* how often the connection was lost after the last byte */
 	int64_t tries;
 	uint64_t accepted; /* the endpoint's requests accepted when it was first sent */
 	int64_t due_ns;    /* CLOCK_MONOTONIC, while waiting */

@@ -177,7 +177,7 @@ void endpoint_leave(struct endpoint *e, const char *reason, bool keep)
 		if (sending)
 			http_cancel(e->http, q->id);
 		q->state = REQUEST_FREE;
-		if (sending && once && !sent) /* it was marked as sent before it was */
+		if (sending && once && !sent && !q->probing) /* it was marked as sent before it was */
 			endpoint_mark(e, &q->entries, SPOOL_UNSENT);
 		if (sent && once && !q->probing)
 			endpoint_settle_all(e, &q->entries, OUTCOME_UNCERTAIN, NULL);

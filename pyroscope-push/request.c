@@ -5,7 +5,10 @@
  *
  * What may be sent twice is tried until it is answered. What may not is marked
  * as sent, on disk, before it goes; and where no answer comes after its last
- * byte has left, it is uncertain and not sent again.
+ * byte has left, it is uncertain and not sent again. That it did not go after all is on
+ * disk too before it waits, and it goes again only once the server has answered a request
+ * that is empty: whatever becomes of disk and agent in an outage, nothing in the spool says
+ * of what nobody took that it was sent.
  */
 #include "endpoint-inside.h"
 
@@ -73,11 +76,19 @@ static void retry(struct request *q, int64_t at_least_ns, const char *why)
 	}
 	if (wait < at_least_ns)
 		wait = at_least_ns;
-	if (counts_twice(e))
+	if (counts_twice(e) && !q->probing)
 		endpoint_mark(e, &q->entries, SPOOL_UNSENT);
 	e->counts.retries++;
 	q->state = REQUEST_WAITING;
 	q->due_ns = clock_mono() + wait;
+}
+
+/* Sets a request aside until the server is known to answer. */
+static void ask_first(struct request *q, const char *why)
+{
+	q->ask = true;
+	q->answered = false;
+	retry(q, 0, why);
 }
 
 /* Which series is at fault is not said; each is asked about by itself, and the
@@ -129,9 +140,8 @@ static void suspect(struct request *q, const char *why)
 {
 	struct endpoint *e = q->endpoint;
 
-	q->answered = false;
 	if (++q->kills < REQUEST_MAX_KILLS) {
-		retry(q, 0, why);
+		ask_first(q, why);
 		return;
 	}
 	if (q->entries.n == 1)
@@ -146,6 +156,15 @@ static bool broke_off(const struct endpoint *e, const struct http_response *resp
 	       (response->result == -EPROTO && e->config->protocol->http2);
 }
 
+/* Nobody can have taken it. */
+static void unsent(struct request *q, const char *why)
+{
+	if (counts_twice(q->endpoint))
+		ask_first(q, why);
+	else
+		retry(q, 0, why);
+}
+
 /* No answer, or none that says what became of it. */
 static void unanswered(struct request *q, const struct http_response *response, const char *why)
 {
@@ -157,7 +176,7 @@ static void unanswered(struct request *q, const struct http_response *response, 
 	} else if (response->sent && broke_off(e, response)) {
 		suspect(q, why);
 	} else {
-		retry(q, 0, why);
+		unsent(q, why);
 	}
 }
 
@@ -216,9 +235,11 @@ static void on_done(void *context, const struct http_response *response)
 		snprintf(e->cause, sizeof(e->cause), "%s", a.text);
 	if (!q->probing) {
 		act(q, response, &a);
-	} else { /* at once if the server answers, later if it does not */
+	} else if (response->status) {
 		q->state = REQUEST_WAITING;
-		q->due_ns = clock_mono() + (response->status ? 0 : backoff_ns(e, q->tries));
+		q->due_ns = clock_mono();
+	} else {
+		retry(q, 0, a.text);
 	}
 	requests_pump(e);
 	e->events.changed(e->events.context);
@@ -343,8 +364,8 @@ static void submit(struct request *q)
 	q->state = REQUEST_FREE;
 	if (!q->entries.n)
 		return;
-	q->probing = q->kills && !q->answered;
-	q->tries += !q->probing;
+	q->probing = q->ask && !q->answered;
+	q->tries += !q->probing || counts_twice(e);
 	q->limited = false;
 	e->counts.requests++;
 	if (!q->probing)
@@ -359,7 +380,7 @@ static void submit(struct request *q)
 	}
 	snprintf(e->cause, sizeof(e->cause), "%.350s",
 		 err.code ? err.text : "memory for a request is short");
-	retry(q, 0, e->cause);
+	unsent(q, e->cause);
 }
 
 /* Fills a free request: with one of those that go alone, else with as many as
@@ -372,6 +393,7 @@ static bool fill(struct endpoint *e, struct request *q)
 	check(q->state == REQUEST_FREE && !q->entries.head);
 	q->tries = 0;
 	q->kills = 0;
+	q->ask = false;
 	q->accepted = e->accepted;
 	if (e->alone.head) {
 		fifo_push(&q->entries, fifo_pop(&e->alone));
@@ -395,6 +417,12 @@ static void on_timer(void *arg)
 	e->events.changed(e->events.context);
 }
 
+/* It waits for the server: meanwhile no new one begins. */
+static bool is_waiting(const struct request *q)
+{
+	return q->state == REQUEST_WAITING || (q->state == REQUEST_SENDING && q->probing);
+}
+
 /* When there is something to do without an answer having come. */
 static int64_t next_due(const struct endpoint *e)
 {
@@ -404,7 +432,7 @@ static int64_t next_due(const struct endpoint *e)
 	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++) {
 		const struct request *q = &e->requests[i];
 
-		waiting |= q->state == REQUEST_WAITING;
+		waiting |= is_waiting(q);
 		free |= q->state == REQUEST_FREE;
 		if (q->state == REQUEST_WAITING && q->due_ns < due)
 			due = q->due_ns;
@@ -442,14 +470,14 @@ void requests_pump(struct endpoint *e)
 
 		if (q->state == REQUEST_WAITING && q->due_ns <= now && e->paid_ns <= now)
 			submit(q);
-		waiting |= q->state == REQUEST_WAITING;
+		waiting |= is_waiting(q);
 	}
 	for (size_t i = 0; !waiting && i < ENDPOINT_IN_FLIGHT && e->paid_ns <= now; i++) {
 		struct request *q = &e->requests[i];
 
 		if (q->state == REQUEST_FREE && fill(e, q))
 			submit(q);
-		waiting |= q->state == REQUEST_WAITING;
+		waiting |= is_waiting(q);
 	}
 	requests_arm(e);
 }

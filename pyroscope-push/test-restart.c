@@ -417,6 +417,52 @@ TEST(what_may_have_arrived_is_not_sent_again)
 	bench_remove_directory(&t);
 }
 
+static void update_url(struct bench *t, uint16_t port)
+{
+	struct push_config *config;
+	struct error err = ERROR_NULL;
+
+	set_url(&t->args, 0, port);
+	expect_eq(push_config_new(t->protocol ? t->protocol : &protocol_pyroscope,
+				  arguments(&t->args), &config, &err),
+		  0);
+	expect_eq(writer_update(t->writer, config, &err), 0);
+}
+
+static void until_requests(const struct bench *t, uint64_t n)
+{
+	while (endpoint_counts(writer_endpoint(t->writer, 0))->requests < n)
+		wait_ms(1);
+}
+
+/* What nobody took is tried without a word to the spool, in which an outage would else stand as
+ * sent whenever the disk gives up; and is sent once the server answers. */
+TEST(what_nobody_took_is_not_noted_as_sent)
+{
+	static struct bench t;
+	struct protocol once = counts_twice();
+	uint64_t bytes;
+
+	bench_open(&t);
+	bench_make_directory(&t);
+	t.protocol = &once;
+	set_url(&t.args, 0, test_unused_port());
+	bench_start(&t);
+	bench_feed(&t, 5, 10);
+	until_requests(&t, 2);
+	bytes = writer_spool_bytes(t.writer);
+	until_requests(&t, 20);
+	expect_eq(writer_spool_bytes(t.writer), bytes);
+	expect_eq(t.receiver.n_requests, 0);
+	update_url(&t, test_server_port(t.receiver.server));
+	bench_drain(&t, 10000);
+	expect_eq(t.host->delivered, t.taken);
+	expect_eq(t.receiver.n_requests, 2);
+	expect_eq(stored_samples(&t.receiver), (int64_t)t.taken);
+	bench_close(&t);
+	bench_remove_directory(&t);
+}
+
 /* Nor is it by the next run, if this one is killed before an answer comes. */
 TEST(what_was_sent_at_a_kill_is_uncertain)
 {
@@ -444,8 +490,6 @@ TEST(what_was_sent_at_a_kill_is_uncertain)
 TEST(an_update_takes_the_spool_along)
 {
 	static struct bench t;
-	struct push_config *config;
-	struct error err = ERROR_NULL;
 
 	bench_open(&t);
 	bench_make_directory(&t);
@@ -453,9 +497,7 @@ TEST(an_update_takes_the_spool_along)
 	set_url(&t.args, 0, test_unused_port());
 	bench_start(&t);
 	bench_feed(&t, 5, 5);
-	set_url(&t.args, 0, test_server_port(t.receiver.server));
-	expect_eq(push_config_new(&protocol_pyroscope, arguments(&t.args), &config, &err), 0);
-	expect_eq(writer_update(t.writer, config, &err), 0);
+	update_url(&t, test_server_port(t.receiver.server));
 	bench_drain(&t, 0);
 	expect_eq(t.host->spooled, t.taken);
 	bench_end(&t);
