@@ -62,6 +62,12 @@ void endpoint_settle(struct endpoint *e, struct entry *entry, enum outcome outco
 void endpoint_settle_all(struct endpoint *e, struct fifo *f, enum outcome outcome,
 			 const char *reason);
 
+/* They went out whole and no answer came: whatever ends them, short of an answer, they are
+ * uncertain. */
+void endpoint_note_unanswered(struct endpoint *e, struct fifo *f);
+/* Settles what nobody will send again: as dropped, or as uncertain. */
+void endpoint_give_up(struct endpoint *e, struct fifo *f, const char *reason);
+
 /* Notes in the spool what became of these. 0, or the first failure. */
 int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what);
 

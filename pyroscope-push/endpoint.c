@@ -91,13 +91,45 @@ void endpoint_settle_all(struct endpoint *e, struct fifo *f, enum outcome outcom
 		endpoint_settle(e, entry, outcome, reason);
 }
 
-static void settle_one(struct endpoint *e, struct entry *entry, enum outcome outcome,
-		       const char *reason)
+void endpoint_note_unanswered(struct endpoint *e, struct fifo *f)
+{
+	bool news = false;
+
+	for (struct entry *i = f->head; i; i = i->next) {
+		news |= !i->unanswered;
+		i->unanswered = true;
+	}
+	/* Where it cannot be noted, the next run sends them as new. */
+	if (news)
+		endpoint_mark(e, f, SPOOL_SENT);
+}
+
+/* Takes out those that may be there. */
+static struct fifo take_unanswered(struct fifo *f)
+{
+	struct fifo kept = {0}, taken = {0};
+	struct entry *entry;
+
+	while ((entry = fifo_pop(f)))
+		fifo_push(entry->unanswered ? &taken : &kept, entry);
+	*f = kept;
+	return taken;
+}
+
+void endpoint_give_up(struct endpoint *e, struct fifo *f, const char *reason)
+{
+	struct fifo unanswered = take_unanswered(f);
+
+	endpoint_settle_all(e, &unanswered, OUTCOME_UNCERTAIN, NULL);
+	endpoint_settle_all(e, f, OUTCOME_DROPPED, reason);
+}
+
+static void give_up_one(struct endpoint *e, struct entry *entry, const char *reason)
 {
 	struct fifo one = {0};
 
 	fifo_push(&one, entry);
-	endpoint_settle_all(e, &one, outcome, reason);
+	endpoint_give_up(e, &one, reason);
 }
 
 void endpoint_log_drop(struct endpoint *e, size_t n, const char *why)
@@ -109,8 +141,9 @@ void endpoint_log_drop(struct endpoint *e, size_t n, const char *why)
 		return;
 	}
 	e->logged_ns = now;
-	abi_log(&e->context, ANDIRON_LOG_WARN, "%s: %zu profiles are lost (and %llu before): %s",
-		e->options->name, n, (unsigned long long)e->unlogged, why);
+	abi_log(&e->context, ANDIRON_LOG_WARN,
+		"%s: %zu profiles are given up (and %llu before): %s", e->options->name, n,
+		(unsigned long long)e->unlogged, why);
 	e->unlogged = 0;
 }
 
@@ -130,7 +163,7 @@ void endpoint_expire(struct endpoint *e, struct fifo *f)
 	if (!n)
 		return;
 	e->counts.expired_profiles += n;
-	endpoint_settle_all(e, &expired, OUTCOME_DROPPED, "expired");
+	endpoint_give_up(e, &expired, "expired");
 	endpoint_log_drop(e, n, "they are older than the server takes (max_age)");
 }
 
@@ -156,13 +189,16 @@ struct endpoint *endpoint_new(const struct abi_context *context, struct http_cli
 /* Into what is in the spool, and what is not. */
 static void leave(struct endpoint *e, struct fifo *f, const char *reason, bool keep)
 {
-	struct fifo spooled = {0}, rest = {0};
+	struct fifo spooled = {0}, rest = {0}, unanswered;
 	struct entry *entry;
 
 	while ((entry = fifo_pop(f)))
 		fifo_push(keep && record_is_spooled(entry->record) ? &spooled : &rest, entry);
+	unanswered = take_unanswered(&spooled);
+	endpoint_mark(e, &unanswered, SPOOL_SENT); /* of which memory alone may have known */
+	endpoint_settle_all(e, &unanswered, OUTCOME_LEFT, NULL);
 	endpoint_settle_all(e, &spooled, OUTCOME_LEFT, NULL);
-	endpoint_settle_all(e, &rest, OUTCOME_DROPPED, reason);
+	endpoint_give_up(e, &rest, reason);
 }
 
 void endpoint_leave(struct endpoint *e, const char *reason, bool keep)
@@ -177,10 +213,13 @@ void endpoint_leave(struct endpoint *e, const char *reason, bool keep)
 		if (sending)
 			http_cancel(e->http, q->id);
 		q->state = REQUEST_FREE;
-		if (sending && once && !sent && !q->probing) /* it was marked as sent before it was */
+		/* It was marked as sent before it was. */
+		if (sending && once && !sent && !q->probing)
 			endpoint_mark(e, &q->entries, SPOOL_UNSENT);
-		if (sent && once && !q->probing)
-			endpoint_settle_all(e, &q->entries, OUTCOME_UNCERTAIN, NULL);
+		if (sent && !q->probing)
+			endpoint_note_unanswered(e, &q->entries);
+		if (sent && !q->probing && once)
+			endpoint_give_up(e, &q->entries, reason);
 		leave(e, &q->entries, reason, keep);
 	}
 	leave(e, &e->alone, reason, keep);
@@ -227,24 +266,27 @@ static void shed(struct endpoint *e)
 
 	while (e->counts.queued_bytes > e->options->queue_bytes && (oldest = fifo_pop(&e->queue))) {
 		n++;
-		settle_one(e, oldest, OUTCOME_DROPPED, "queue_full");
+		give_up_one(e, oldest, "queue_full");
 	}
 	if (n)
 		endpoint_log_drop(e, n, "the queue is full (queue_bytes)");
 }
 
-void endpoint_push(struct endpoint *e, struct record *record)
+void endpoint_push(struct endpoint *e, struct record *record, bool unanswered)
 {
 	struct entry *entry = malloc(sizeof(*entry));
 
 	if (!entry) {
-		e->events.settled(e->events.context, record, OUTCOME_DROPPED, "no_memory");
+		e->events.settled(e->events.context, record,
+				  unanswered ? OUTCOME_UNCERTAIN : OUTCOME_DROPPED,
+				  unanswered ? NULL : "no_memory");
 		return;
 	}
 	check(record->n_unsettled > 0);
 	*entry = (struct entry){.record = record,
 				.cost = record_cost(record) + sizeof(*entry),
-				.spooled = record_is_spooled(record)};
+				.spooled = record_is_spooled(record),
+				.unanswered = unanswered};
 	fifo_push(&e->queue, entry);
 	e->counts.queued_profiles++;
 	e->counts.queued_bytes += entry->cost;
@@ -284,8 +326,9 @@ static size_t evict(struct endpoint *e, struct fifo *f, uint64_t segment)
 		fifo_push(is_in(entry->record, segment) ? &gone : &kept, entry);
 	*f = kept;
 	n = gone.n;
-	while ((entry = fifo_pop(&gone)))
-		endpoint_settle(e, entry, OUTCOME_DROPPED, "spool_full");
+	while ((entry = fifo_pop(&gone))) /* no mark: there is nothing left to be marked */
+		endpoint_settle(e, entry, entry->unanswered ? OUTCOME_UNCERTAIN : OUTCOME_DROPPED,
+				entry->unanswered ? NULL : "spool_full");
 	return n;
 }
 

@@ -12,6 +12,9 @@
  * payload that no server takes does not wait for ever. With a spool the limit
  * holds only while the server takes other requests: an outage is waited out
  * until what waits is too old.
+ *
+ * What is given up without the server having refused it is dropped, or uncertain where it
+ * once went out whole and no answer came.
  */
 #ifndef PUSH_ENDPOINT_H
 #define PUSH_ENDPOINT_H
@@ -76,17 +79,17 @@ void endpoint_configure(struct endpoint *e, struct push_config *config, size_t i
 uint64_t endpoint_id(const struct endpoint *e);
 
 /* Queues a record, dropping the oldest where there is no room. settled may be
- * called from within, for this record too. */
-void endpoint_push(struct endpoint *e, struct record *record);
+ * called from within, for this record too. `unanswered`: an earlier run has sent it there. */
+void endpoint_push(struct endpoint *e, struct record *record, bool unanswered);
 /* Begins what can begin; after a run of pushes. */
 void endpoint_flush(struct endpoint *e);
 
 /* Waits no longer than need be from now on. */
 void endpoint_hurry(struct endpoint *e);
 /*
- * Ends its requests and settles all that it holds: what may have arrived without
- * an answer as uncertain where a re-send would count twice; what is in the spool,
- * if `keep`, as left there; all else as dropped for `reason`.
+ * Ends its requests and settles all that it holds: what is in the spool, if `keep`
+ * and unless a re-send of it would count twice, as left there; what else may have arrived
+ * without an answer as uncertain; all else as dropped for `reason`.
  */
 void endpoint_leave(struct endpoint *e, const char *reason, bool keep);
 

@@ -11,8 +11,9 @@
 struct entry {
 	struct entry *next;
 	struct record *record;
-	size_t cost;  /* what the endpoint's books hold for it */
-	bool spooled; /* likewise */
+	size_t cost;     /* what the endpoint's books hold for it */
+	bool spooled;    /* likewise */
+	bool unanswered; /* it went out whole, and no answer came: it may be there */
 };
 
 struct fifo {

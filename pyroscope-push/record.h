@@ -34,7 +34,8 @@ struct record {
 	size_t raw_bytes; /* uncompressed, labels included, as servers count */
 	size_t size;      /* of the message, wherever it is */
 	int64_t time_ns;
-	uint64_t owed; /* at the writer's end: who has yet to settle it, by position */
+	uint64_t owed;       /* at the writer's end: who has yet to settle it, by position */
+	uint64_t unanswered; /* of these, to whom it went out in an earlier run */
 	struct spool_place place;
 	struct buf message; /* empty while it is only in the spool */
 };

@@ -31,7 +31,7 @@ static void drop_request(struct request *q, const char *reason, const char *why)
 {
 	endpoint_log_drop(q->endpoint, q->entries.n, why);
 	q->state = REQUEST_FREE;
-	endpoint_settle_all(q->endpoint, &q->entries, OUTCOME_DROPPED, reason);
+	endpoint_give_up(q->endpoint, &q->entries, reason);
 }
 
 /* Half to all of min·2^tries, so that many senders do not come at once. */
@@ -144,8 +144,10 @@ static void suspect(struct request *q, const char *why)
 		ask_first(q, why);
 		return;
 	}
-	if (q->entries.n == 1)
+	if (q->entries.n == 1) {
 		e->events.set_aside(e->events.context, q->entries.head->record);
+		q->entries.head->unanswered = false; /* the breakdown is the answer */
+	}
 	isolate(q, "killed_server", why);
 }
 
@@ -170,6 +172,8 @@ static void unanswered(struct request *q, const struct http_response *response, 
 {
 	struct endpoint *e = q->endpoint;
 
+	if (response->sent)
+		endpoint_note_unanswered(e, &q->entries);
 	if (response->sent && counts_twice(e)) {
 		q->state = REQUEST_FREE;
 		endpoint_settle_all(e, &q->entries, OUTCOME_UNCERTAIN, NULL);
@@ -197,6 +201,8 @@ static void act(struct request *q, const struct http_response *response, const s
 		accept(q);
 		break;
 	case ANSWER_ISOLATE:
+		if (q->entries.n == 1) /* by now there is one */
+			q->entries.head->unanswered = false;
 		isolate(q, "refused", a->text);
 		break;
 	case ANSWER_REFUSED: /* until somebody corrects the endpoint */
@@ -310,7 +316,7 @@ static void load(struct request *q)
 	q->entries = kept;
 	if (gone.n)
 		endpoint_log_drop(e, gone.n, "they could not be read back from the spool");
-	endpoint_settle_all(e, &gone, OUTCOME_DROPPED, "spool_damaged");
+	endpoint_give_up(e, &gone, "spool_damaged");
 }
 
 /* The request's bytes are on their way, or why they are not. */

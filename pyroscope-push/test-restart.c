@@ -267,6 +267,61 @@ TEST(what_is_too_old_expires)
 	bench_remove_directory(&t);
 }
 
+static void until_uncertain(const struct bench *t, uint64_t samples)
+{
+	while (t->host->uncertain < samples)
+		wait_ms(1);
+}
+
+/* What was sent before it became too old may be there, though no answer came. */
+TEST(what_may_have_arrived_is_uncertain_at_its_end)
+{
+	static struct bench t;
+
+	bench_open(&t);
+	bench_make_directory(&t);
+	t.args.timeout_ms = 50;
+	t.args.max_age_ms = 400;
+	t.receiver.hang = true; /* having stored it */
+	bench_start(&t);
+	bench_feed(&t, 3, 10);
+	until_uncertain(&t, t.taken);
+	expect_eq(t.host->n_dropped, 0);
+	expect_eq(t.host->spooled, 0);
+	expect_eq(endpoint_counts(writer_endpoint(t.writer, 0))->uncertain_profiles, 3);
+	bench_close(&t);
+	bench_remove_directory(&t);
+}
+
+/* That it was sent is not forgotten over a restart. */
+TEST(what_an_earlier_run_sent_is_uncertain_at_its_end)
+{
+	static struct bench t;
+
+	bench_open(&t);
+	bench_make_directory(&t);
+	t.args.timeout_ms = 50;
+	t.receiver.hang = true;
+	bench_start(&t);
+	bench_feed(&t, 3, 10);
+	while (endpoint_counts(writer_endpoint(t.writer, 0))->retries == 0)
+		wait_ms(1);
+	bench_drain(&t, 20);
+	expect_eq(t.host->spooled, t.taken);
+	bench_end(&t);
+	t.taken = 0;
+	t.args.max_age_ms = 1;
+	bench_start(&t);
+	expect_eq(t.host->carried, 90);
+	until_uncertain(&t, 90);
+	expect_eq(t.host->n_dropped, 0);
+	bench_end(&t);
+	bench_start(&t); /* and that is told once */
+	expect_eq(t.host->carried, 0);
+	bench_close(&t);
+	bench_remove_directory(&t);
+}
+
 /* Disk and memory stay below their limits whatever comes. */
 TEST(limits_are_kept_in_an_outage)
 {

@@ -183,15 +183,17 @@ static void on_found(void *context, const struct spool_found *found)
 		uint64_t id = found->endpoints[i];
 		size_t at = endpoint_at(c, id);
 		bool here = at < c->n_endpoints;
-		bool maybe = here && !c->protocol->idempotent && !c->endpoints[at].at_least_once &&
-			     has(found->sent, found->n_sent, id);
+		bool again = here && (c->protocol->idempotent || c->endpoints[at].at_least_once);
+		bool sent = has(found->sent, found->n_sent, id);
 
-		r->uncertain |= maybe;
-		if (here && !maybe)
+		r->uncertain |= sent && !again;
+		if (here && (again || !sent)) {
 			r->owed |= UINT64_C(1) << at;
-		else
+			r->unanswered |= (uint64_t)sent << at;
+		} else {
 			give_up_for(w, id, r->place.sequence,
-				    maybe ? SPOOL_UNCERTAIN : SPOOL_SETTLED);
+				    sent ? SPOOL_UNCERTAIN : SPOOL_SETTLED);
+		}
 	}
 }
 
@@ -259,7 +261,7 @@ static void push_found(struct writer *w)
 		store_carry(&w->store, r);
 		for (size_t i = 0; i < w->n_endpoints; i++)
 			if (owed >> i & 1)
-				endpoint_push(w->endpoints[i], r);
+				endpoint_push(w->endpoints[i], r, r->unanswered >> i & 1);
 	}
 	vec_each (&w->gone, g)
 		store_mark(&w->store, g->endpoint, g->what, &g->sequence, 1);
@@ -419,7 +421,7 @@ static void on_record(void *context, struct record *r)
 
 	store_add(&w->store, r, ids, ids_of(w, UINT64_MAX, ids));
 	for (size_t i = 0; i < w->n_endpoints; i++)
-		endpoint_push(w->endpoints[i], r);
+		endpoint_push(w->endpoints[i], r, false);
 }
 
 /* A spool that could not be opened before may be there now. */
