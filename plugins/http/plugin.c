@@ -75,6 +75,19 @@ static int32_t start(void *arg, struct andiron_error *ret_err)
 	return give(((struct service *)arg)->context.host, ret_err, &err, rc);
 }
 
+static int32_t update(void *arg, const struct andiron_value *args, struct andiron_error *ret_err)
+{
+	struct service *self = arg;
+	char *address = str_dup(address_of(args));
+	struct error err = ERROR_NULL;
+	int rc = address ? service_update(self, address,
+					  (uint16_t)value_int(args, "listen_port", 12345), &err)
+			 : -ENOMEM;
+
+	free(address);
+	return give(self->context.host, ret_err, &err, rc);
+}
+
 static void stop(void *arg)
 {
 	service_stop(arg);
@@ -92,6 +105,7 @@ static const struct andiron_component http = {
 	.validate = validate,
 	.create = create,
 	.start = start,
+	.update = update,
 	.stop = stop,
 	.destroy = destroy,
 };

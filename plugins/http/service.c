@@ -5,6 +5,7 @@
 #include "abi/value.h"
 #include "base/clock.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static const struct andiron_status *table(const struct service *self)
@@ -106,7 +107,8 @@ static void turn(struct service *self)
 		self->timer = 0;
 }
 
-void service_stop(struct service *self)
+/* Closes what is listened at, if anything is. */
+static void leave(struct service *self)
 {
 	cancel_timer(self);
 	if (self->watch)
@@ -116,22 +118,82 @@ void service_stop(struct service *self)
 	self->server = NULL;
 }
 
-int service_start(struct service *self, struct error *err)
+void service_stop(struct service *self)
+{
+	self->live = false;
+	leave(self);
+}
+
+/* Listens at another place, beside the old one until it does. */
+static int move(struct service *self, const char *address, uint16_t port, struct error *err)
 {
 	const struct abi_context *c = &self->context;
-	int rc = server_new(self->address, self->port, make_page, self, &self->server, err);
+	struct server *server;
+	uint64_t watch;
+	int rc = server_new(address, port, make_page, self, &server, err);
 
 	if (rc)
 		return rc;
-	rc = c->host->watch_add(c->instance, server_fd(self->server), ANDIRON_WATCH_IN, on_ready,
-				self, &self->watch);
+	rc = c->host->watch_add(c->instance, server_fd(server), ANDIRON_WATCH_IN, on_ready, self,
+				&watch);
 	if (rc) {
-		service_stop(self);
+		server_free(server);
 		return rc;
 	}
-	abi_log(c, ANDIRON_LOG_INFO, "listening at %s port %u", self->address,
-		server_port(self->server));
-	abi_health(c, ANDIRON_HEALTH_HEALTHY, "listening at %s port %u", self->address,
-		   server_port(self->server));
+	leave(self);
+	self->server = server;
+	self->watch = watch;
+	abi_log(c, ANDIRON_LOG_INFO, "listening at %s port %u", address, server_port(server));
+	abi_health(c, ANDIRON_HEALTH_HEALTHY, "listening at %s port %u", address,
+		   server_port(server));
+	return 0;
+}
+
+int service_start(struct service *self, struct error *err)
+{
+	int rc = move(self, self->address, self->port, err);
+
+	self->live = rc == 0;
+	return rc;
+}
+
+/* Where the old place is in the way of the new one: it goes first, and comes back if need be. */
+static int exchange(struct service *self, const char *address, uint16_t port, struct error *err)
+{
+	struct error lost = ERROR_NULL;
+	int rc;
+
+	leave(self);
+	rc = move(self, address, port, err);
+	if (rc && move(self, self->address, self->port, &lost))
+		abi_health(&self->context, ANDIRON_HEALTH_UNHEALTHY, "%s",
+			   lost.code ? lost.text : "memory is short");
+	return rc;
+}
+
+int service_update(struct service *self, const char *address, uint16_t port, struct error *err)
+{
+	bool same = port == self->port && strcmp(address, self->address) == 0;
+	char *copy;
+	int rc = 0;
+
+	if (same && (self->server || !self->live))
+		return 0;
+	copy = str_dup(str_of(address));
+	if (!copy)
+		return -ENOMEM;
+	if (self->live)
+		rc = move(self, copy, port, err);
+	if (rc && self->server && port == server_port(self->server)) {
+		*err = ERROR_NULL;
+		rc = exchange(self, copy, port, err);
+	}
+	if (rc) {
+		free(copy);
+		return rc;
+	}
+	free(self->address);
+	self->address = copy;
+	self->port = port;
 	return 0;
 }

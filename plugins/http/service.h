@@ -23,12 +23,21 @@ struct service {
 	uint32_t matters;                /* flags of components without which it is not ready */
 	char *address;
 	uint16_t port;
-	struct server *server; /* NULL: not started, or stopped */
+	bool live; /* started, and not stopped */
+	/* NULL: not live, or an update could not have back what it gave up. */
+	struct server *server;
 	uint64_t watch, timer;
 };
 
 /* Listens. 0 or a negative errno and a text. [serial] */
 int service_start(struct service *self, struct error *err);
+/*
+ * Listens elsewhere from now on; who is connected to the old place is cut off. All or nothing, and
+ * the same place stays open as it is. Nobody is without an answer in between, unless the new place
+ * is the same port of an address that overlaps the old one. 0, or a negative errno and a text.
+ * [serial]
+ */
+int service_update(struct service *self, const char *address, uint16_t port, struct error *err);
 /* Idempotent. */
 void service_stop(struct service *self);
 

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """status.http: what scrapers and probes get, and what clients that mean no good do not."""
 import contextlib
+import errno
 import http.server
 import os
 import re
+import signal
 import socket
 import threading
 import urllib.error
@@ -156,6 +158,56 @@ def what_cannot_be_listened_at():
             a.until_health("pyroscope.write.w", "healthy")
             a.signal(15)
             a.end()
+
+
+def reload(agent, text, finding):
+    """What a changed file leads to."""
+    before = agent.text().count(finding)
+    write("agent.alloy", text)
+    agent.signal(signal.SIGHUP)
+    agent.until(lambda: agent.text().count(finding) > before, finding)
+
+
+def place(address, port):
+    return f'status.http {{\n  listen_address = "{address}"\n  listen_port = {port}\n}}\n' + WRITER % 9
+
+
+def refused(address, port):
+    with socket.socket() as s:
+        return s.connect_ex((address, port)) == errno.ECONNREFUSED
+
+
+@case
+def a_reload_elsewhere():
+    """Who is connected stays so over a reload that does not concern the place; a changed one takes effect, one that
+    cannot be had is refused, and the old one goes on."""
+    first, second = free_port(), free_port()
+    with Agent(write("agent.alloy", place("127.0.0.1", first))) as a:
+        assert port_of(a) == first
+        for text in (place("127.0.0.1", first).replace(":9", ":10"), place("", first)):  # the writer's URL; the default
+            with socket.create_connection(("127.0.0.1", first), timeout=60) as kept:
+                kept.sendall(b"GET /-/healthy HTTP/1.0\r\n")
+                assert get(first, "/-/healthy")[0] == 200  # so the other has been taken, too
+                reload(a, text, "reloaded")
+                kept.sendall(b"\r\n")
+                assert b"".join(iter(lambda: kept.recv(4096), b"")).endswith(b"andiron is healthy.\n")
+        reload(a, place("127.0.0.1", second), "reloaded")
+        assert get(second, "/-/healthy")[0] == 200 and refused("127.0.0.1", first)
+        a.until_health("status.http", "healthy", f"port {second}")
+        with socket.create_server(("127.0.0.1", first)):
+            reload(a, place("127.0.0.1", first), f"status.http: cannot listen at 127.0.0.1 port {first}")
+            reload(a, place("127.0.0.1", first), "old configuration goes on")
+            assert get(second, "/-/healthy")[0] == 200
+        assert refused("127.0.0.2", second)
+        reload(a, place("0.0.0.0", second), "reloaded")  # the old place is in the way of it
+        assert get(second, "/-/healthy")[0] == 200 and not refused("127.0.0.2", second)
+        reload(a, place("127.0.0.1", second), "reloaded")
+        assert get(second, "/-/healthy")[0] == 200 and refused("127.0.0.2", second)
+        with socket.create_server(("127.0.0.2", second)):  # of which all cannot be had
+            reload(a, place("0.0.0.0", second), f"status.http: cannot listen at 0.0.0.0 port {second}")
+            assert get(second, "/-/healthy")[0] == 200
+        a.until_health("status.http", "healthy", f"127.0.0.1 port {second}")
+        a.stop()
 
 
 os.environ.pop("http_proxy", None)
