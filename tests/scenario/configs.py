@@ -102,6 +102,8 @@ def sampled(path, sampler, rate, workers, env=None):
         agent.until_metric("andiron_ebpf_sample_rate_hertz", exactly=rate)
         agent.until_health(sampler, "healthy")
         agent.until_metric("pyroscope_ebpf_active_targets", exactly=targets)
+        if "status.http" in read(path):
+            agent.until_health("status.http", "healthy", "port 12345")
         first = {w: cpu_seconds(w.pid) for w in workers}
         until(lambda: all(cpu_seconds(w.pid) - first[w] > 1.5 for w in workers), "1.5 s of work each")
         books = agent.stop()
