@@ -33,6 +33,7 @@
 /* What came of a build id at an endpoint; CLOCK_MONOTONIC when it is offered again. */
 struct known {
 	int64_t again_ns;
+	bool by_limit; /* it was refused for a limit of ours, which new arguments may raise */
 };
 
 enum job_state { JOB_NEW, JOB_OPENING, JOB_READY, JOB_RUNNING };
@@ -106,12 +107,21 @@ static void remove_job(struct uploads *u, struct job *j)
 	free_job(j);
 }
 
+static void add_bytes(struct job *j)
+{
+	j->uploads->counts.bytes += j->upload.sent_in_all - j->counted;
+	j->counted = j->upload.sent_in_all;
+}
+
 /* The end of a job; `again_ns` from now it may be offered again, or never. */
 static void settle(struct job *j, int64_t again_ns)
 {
 	struct uploads *u = j->uploads;
 
-	u->known.p[j->known].again_ns = again_ns == NEVER ? NEVER : clock_mono() + again_ns;
+	add_bytes(j);
+	u->known.p[j->known] = (struct known){
+		.again_ns = again_ns == NEVER ? NEVER : clock_mono() + again_ns,
+	};
 	remove_job(u, j);
 }
 
@@ -127,10 +137,12 @@ static void refuse(struct job *j, const char *word, int64_t again_ns, const char
 	settle(j, again_ns);
 }
 
-static void add_bytes(struct job *j)
+static void refuse_by_limit(struct job *j, const char *word, int64_t again_ns, const char *why)
 {
-	j->uploads->counts.bytes += j->upload.sent_in_all - j->counted;
-	j->counted = j->upload.sent_in_all;
+	struct known *known = &j->uploads->known.p[j->known];
+
+	refuse(j, word, again_ns, why);
+	known->by_limit = true;
 }
 
 /* Later, and more rarely each time; given up after MAX_TRIES. */
@@ -173,6 +185,12 @@ static const struct endpoint_options *endpoint_of(const struct push_config *c, u
 		if (c->endpoints[i].id == id)
 			return &c->endpoints[i];
 	return NULL;
+}
+
+/* Whether these arguments have it sent as it was begun. */
+static bool is_wanted(const struct job *j, const struct push_config *c)
+{
+	return c->uploads.on && endpoint_of(c, j->endpoint) && j->source.whole == !c->uploads.strip;
 }
 
 static void on_done(void *context, enum upload_outcome outcome, const char *text)
@@ -255,22 +273,34 @@ static void open_next(struct uploads *u)
 		next->state = JOB_NEW; /* the next batch tries again */
 }
 
+/* What was sent, and will have been when all that is under way has ended. */
+static uint64_t spent(const struct uploads *u)
+{
+	uint64_t sum = u->counts.bytes;
+
+	vec_each (&u->jobs, j)
+		if ((*j)->state == JOB_RUNNING)
+			sum += (*j)->opened.image.size;
+	return sum;
+}
+
 /* Whether it fits into what may be sent; it is refused where it does not. */
 static bool fits(struct job *j)
 {
 	const struct uploads_options *o = &j->uploads->config->uploads;
-	uint64_t size = j->opened.image.size, sent = j->uploads->counts.bytes;
+	uint64_t size = j->opened.image.size, sent = spent(j->uploads);
 
-	if (!endpoint_of(j->uploads->config, j->endpoint)) { /* it went while this was opened */
+	if (!is_wanted(j, j->uploads->config)) { /* it came to that while this was opened */
 		settle(j, 0);
 		return false;
 	}
 	if (size > o->max_file_bytes) {
-		refuse(j, "too_large", NEVER, "it is larger than debuginfo.max_file_bytes");
+		refuse_by_limit(j, "too_large", NEVER,
+				"it is larger than debuginfo.max_file_bytes");
 		return false;
 	}
 	if (o->max_total_bytes && (sent > o->max_total_bytes || size > o->max_total_bytes - sent)) {
-		refuse(j, "budget", AGAIN_NS, "debuginfo.max_total_bytes are used up");
+		refuse_by_limit(j, "budget", AGAIN_NS, "debuginfo.max_total_bytes are used up");
 		return false;
 	}
 	return true;
@@ -424,7 +454,8 @@ static void offer(struct uploads *u, const struct upload_source *source)
 		uint32_t known = know(u, endpoint, source->build_id);
 
 		if (known == INDEX_NONE) {
-			count_refused(u, "too_many_ids");
+			count_refused(u, u->names.strings.n > UPLOADS_KNOWN ? "too_many_ids"
+									    : "no_memory");
 			continue;
 		}
 		if (u->known.p[known].again_ns > clock_mono() || is_on_its_way(u, known))
@@ -502,13 +533,14 @@ void uploads_configure(struct uploads *u, struct push_config *config)
 	push_config_retain(config);
 	push_config_release(u->config);
 	u->config = config;
+	vec_each (&u->known, k)
+		if (k->by_limit)
+			*k = (struct known){0};
 	for (size_t i = u->jobs.n; i--;) {
 		struct job *j = u->jobs.p[i];
-		bool stays = config->uploads.on && endpoint_of(config, j->endpoint);
 
-		if (!stays && j->state == JOB_OPENING)
-			continue; /* until it is open */
-		if (!stays)
+		/* One that is being opened ends when it is open. */
+		if (!is_wanted(j, config) && j->state != JOB_OPENING)
 			settle(j, 0);
 	}
 	pump(u);

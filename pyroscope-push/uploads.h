@@ -44,7 +44,8 @@ struct uploads *uploads_new(const struct abi_context *context, struct http_clien
 /* Ends all uploads. What a worker still holds is freed when it is done. */
 void uploads_free(struct uploads *u);
 
-/* New arguments; uploads under way to endpoints that stay go on. */
+/* New arguments. What is under way goes on if they have it sent as it was begun, and ends else,
+ * to be offered again; what was over a limit is offered again, too. */
 void uploads_configure(struct uploads *u, struct push_config *config);
 
 /* Offers what a batch has. Its objects are retained as long as need be. O(locations). */

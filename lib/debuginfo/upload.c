@@ -127,10 +127,12 @@ static void initiated(struct upload *u, struct str message)
 	snprintf(u->id, sizeof(u->id), "%.*s", STR_FMT(id.bytes));
 	if (strategy.value == STRATEGY_SIGNED_URL) {
 		u->url = (struct str){str_dup(url.bytes), url.bytes.n};
-		if (u->url.p)
+		if (u->url.p) {
 			go(u, &put);
-		else
-			end(u, UPLOAD_LOST, "memory is short");
+			return;
+		}
+		forget_id(u); /* without its URL it is of no use */
+		end(u, UPLOAD_LOST, "memory is short");
 	} else if (strategy.value == STRATEGY_GRPC) {
 		go(u, &stream);
 	} else {

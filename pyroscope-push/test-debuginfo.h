@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For tests: a server that takes debug information, as much of gRPC over HTTP/2 as libcurl
+ * needs of one. It takes any file and keeps none. It asks for no memory, so that allocations
+ * that fail are the other side's.
+ */
+#ifndef PUSH_TEST_DEBUGINFO_H
+#define PUSH_TEST_DEBUGINFO_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum test_call { CALL_SHOULD, CALL_INITIATE, CALL_UPLOAD, CALL_FINISH, CALL_N };
+
+struct test_debuginfo {
+	_Atomic uint32_t calls[CALL_N]; /* that came whole */
+	_Atomic uint32_t mute;          /* calls, as bits, that are not answered */
+	_Atomic uint64_t bytes;         /* of all that was sent to it */
+};
+
+/* For test_server_new; the context is a struct test_debuginfo. */
+void test_debuginfo_serve(int fd, void *context);
+
+#endif
