@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The option tables of the writers. */
+/* The option tables of the writers. What several have stands here once, the rows of the HTTP
+ * client in client/options.h. */
 #include "options.h"
 
 /* What every endpoint has, besides its URL and CLIENT_OPTIONS. */
@@ -42,6 +43,25 @@
 	 .max = INT64_C(1) << 40, \
 	 .doc = "Bytes of memory for profiles that wait for the server; the oldest go first. " \
 	 "Those in the spool count with a few bytes each."}
+#define MAX_AGE(default_, doc_) \
+	{.name = "max_age", \
+	 .type = ANDIRON_TYPE_DURATION, \
+	 .default_text = default_, \
+	 .min = 0, \
+	 .max = INT64_C(864000000000000), \
+	 .doc = doc_}
+#define ANY_AGE "How old a profile may become before it is given up; 0: any age."
+#define INSECURE \
+	{.name = "insecure", \
+	 .type = ANDIRON_TYPE_BOOL, \
+	 .default_text = "false", \
+	 .doc = "Whether a URL without a scheme is reached in plain text."}
+#define AT_LEAST_ONCE(why_not) \
+	{.name = "at_least_once", \
+	 .type = ANDIRON_TYPE_BOOL, \
+	 .default_text = "false", \
+	 .doc = "Whether what was sent without an answer having come is sent again. " why_not \
+	 "; without this it is counted as uncertain."}
 /* clang-format on */
 
 static const struct andiron_option endpoint[] = {
@@ -59,15 +79,8 @@ static const struct andiron_option endpoint[] = {
 		.default_text = "true",
 		.doc = "Whether a request is tried again when the server says that it came too fast.",
 	},
-	{
-		.name = "max_age",
-		.type = ANDIRON_TYPE_DURATION,
-		.default_text = "\"59m\"",
-		.min = 0,
-		.max = INT64_C(864000000000000),
-		.doc = "How old a profile may become before it is given up: a little less than the "
-		       "server's reject-older-than; 0: any age.",
-	},
+	MAX_AGE("\"59m\"", "How old a profile may become before it is given up: a little less than "
+			   "the server's reject-older-than; 0: any age."),
 	{
 		.name = "debug_info_upload_timeout",
 		.type = ANDIRON_TYPE_DURATION,
@@ -86,27 +99,9 @@ static const struct andiron_option otlp_endpoint[] = {
 		.doc = "Where the server is: \"http://collector:4318\" for HTTP, \"http://collector:4317\" for gRPC; "
 		       "the signal's path is appended.",
 	},
-	{
-		.name = "insecure",
-		.type = ANDIRON_TYPE_BOOL,
-		.default_text = "false",
-		.doc = "Whether a URL without a scheme is reached in plain text.",
-	},
-	{
-		.name = "at_least_once",
-		.type = ANDIRON_TYPE_BOOL,
-		.default_text = "false",
-		.doc = "Whether what was sent without an answer having come is sent again. Receivers may "
-		       "count it twice; without this it is counted as uncertain.",
-	},
-	{
-		.name = "max_age",
-		.type = ANDIRON_TYPE_DURATION,
-		.default_text = "\"59m\"",
-		.min = 0,
-		.max = INT64_C(864000000000000),
-		.doc = "How old a profile may become before it is given up; 0: any age.",
-	},
+	INSECURE,
+	AT_LEAST_ONCE("Receivers may count it twice"),
+	MAX_AGE("\"59m\"", ANY_AGE),
 	ENDPOINT_OPTIONS,
 	CLIENT_OPTIONS,
 };
@@ -136,27 +131,9 @@ static const struct andiron_option parca_endpoint[] = {
 		.doc = "Where the server is: \"http://parca:7070\" in plain text, \"https://…\" over TLS, "
 		       "or \"parca:7070\", as `insecure` says.",
 	},
-	{
-		.name = "insecure",
-		.type = ANDIRON_TYPE_BOOL,
-		.default_text = "false",
-		.doc = "Whether a URL without a scheme is reached in plain text.",
-	},
-	{
-		.name = "at_least_once",
-		.type = ANDIRON_TYPE_BOOL,
-		.default_text = "false",
-		.doc = "Whether what was sent without an answer having come is sent again. Parca adds "
-		       "up what it gets twice; without this it is counted as uncertain.",
-	},
-	{
-		.name = "max_age",
-		.type = ANDIRON_TYPE_DURATION,
-		.default_text = "\"0s\"",
-		.min = 0,
-		.max = INT64_C(864000000000000),
-		.doc = "How old a profile may become before it is given up; 0: any age.",
-	},
+	INSECURE,
+	AT_LEAST_ONCE("Parca adds up what it gets twice"),
+	MAX_AGE("\"0s\"", ANY_AGE),
 	ENDPOINT_OPTIONS,
 	CLIENT_OPTIONS,
 };
@@ -187,32 +164,32 @@ static const char *const unnamed_words[] = {"function", "address", NULL};
 	"[libcrypto.so.3 fn 0x1a2b30]. \"address\": where the file has a build id, as an address "   \
 	"that a server with its debug information can name."
 
+/* What every writer has. */
+/* clang-format off */
+#define LABELS_AND_ENDPOINTS(unnamed_, endpoint_) \
+	{.name = "external_labels", \
+	 .type = ANDIRON_TYPE_MAP, \
+	 .doc = "Labels for every series; they win over the target's own."}, \
+	{.name = "unnamed", \
+	 .type = ANDIRON_TYPE_STRING, \
+	 .default_text = unnamed_, \
+	 .choices = unnamed_words, \
+	 .doc = UNNAMED_DOC}, \
+	{.name = "endpoint", \
+	 .type = ANDIRON_TYPE_BLOCK, \
+	 .flags = ANDIRON_OPTION_REPEATED, \
+	 .doc = "A server to push to; with several, each gets everything.", \
+	 .block = &endpoint_}
+#define SPOOL \
+	{.name = "spool", \
+	 .type = ANDIRON_TYPE_BLOCK, \
+	 .doc = "Keeps profiles on disk until the server has them, over outages and restarts.", \
+	 .block = &spool_options}
+/* clang-format on */
+
 static const struct andiron_option top[] = {
-	{
-		.name = "external_labels",
-		.type = ANDIRON_TYPE_MAP,
-		.doc = "Labels for every series; they win over the target's own.",
-	},
-	{
-		.name = "unnamed",
-		.type = ANDIRON_TYPE_STRING,
-		.default_text = "\"function\"",
-		.choices = unnamed_words,
-		.doc = UNNAMED_DOC,
-	},
-	{
-		.name = "endpoint",
-		.type = ANDIRON_TYPE_BLOCK,
-		.flags = ANDIRON_OPTION_REPEATED,
-		.doc = "A server to push to; with several, each gets everything.",
-		.block = &endpoint_options,
-	},
-	{
-		.name = "spool",
-		.type = ANDIRON_TYPE_BLOCK,
-		.doc = "Keeps profiles on disk until the server has them, over outages and restarts.",
-		.block = &spool_options,
-	},
+	LABELS_AND_ENDPOINTS("\"function\"", endpoint_options),
+	SPOOL,
 	{
 		.name = "tracing",
 		.type = ANDIRON_TYPE_BLOCK,
@@ -293,37 +270,14 @@ static const struct andiron_option debuginfo[] = {
 static const struct andiron_options debuginfo_options = ANDIRON_OPTIONS(debuginfo);
 
 static const struct andiron_option parca_top[] = {
-	{
-		.name = "external_labels",
-		.type = ANDIRON_TYPE_MAP,
-		.doc = "Labels for every series; they win over the target's own.",
-	},
-	{
-		.name = "unnamed",
-		.type = ANDIRON_TYPE_STRING,
-		.default_text = "\"address\"",
-		.choices = unnamed_words,
-		.doc = UNNAMED_DOC,
-	},
-	{
-		.name = "endpoint",
-		.type = ANDIRON_TYPE_BLOCK,
-		.flags = ANDIRON_OPTION_REPEATED,
-		.doc = "A server to push to; with several, each gets everything.",
-		.block = &parca_endpoint_options,
-	},
+	LABELS_AND_ENDPOINTS("\"address\"", parca_endpoint_options),
 	{
 		.name = "debuginfo",
 		.type = ANDIRON_TYPE_BLOCK,
 		.doc = "Files by which the server names frames, sent when it asks for them.",
 		.block = &debuginfo_options,
 	},
-	{
-		.name = "spool",
-		.type = ANDIRON_TYPE_BLOCK,
-		.doc = "Keeps profiles on disk until the server has them, over outages and restarts.",
-		.block = &spool_options,
-	},
+	SPOOL,
 };
 const struct andiron_options parca_options = ANDIRON_OPTIONS(parca_top);
 
@@ -334,30 +288,7 @@ static const struct andiron_option otlp_top[] = {
 		.default_text = "\"http\"",
 		.doc = "How servers are spoken to: \"http\" or \"grpc\".",
 	},
-	{
-		.name = "external_labels",
-		.type = ANDIRON_TYPE_MAP,
-		.doc = "Labels for every series; they win over the target's own.",
-	},
-	{
-		.name = "unnamed",
-		.type = ANDIRON_TYPE_STRING,
-		.default_text = "\"address\"",
-		.choices = unnamed_words,
-		.doc = UNNAMED_DOC,
-	},
-	{
-		.name = "endpoint",
-		.type = ANDIRON_TYPE_BLOCK,
-		.flags = ANDIRON_OPTION_REPEATED,
-		.doc = "A server to push to; with several, each gets everything.",
-		.block = &otlp_endpoint_options,
-	},
-	{
-		.name = "spool",
-		.type = ANDIRON_TYPE_BLOCK,
-		.doc = "Keeps profiles on disk until the server has them, over outages and restarts.",
-		.block = &spool_options,
-	},
+	LABELS_AND_ENDPOINTS("\"address\"", otlp_endpoint_options),
+	SPOOL,
 };
 const struct andiron_options otlp_options = ANDIRON_OPTIONS(otlp_top);
