@@ -17,7 +17,8 @@
  *     MARK   u64 endpoint, u32 what, u32 n, n × u64 sequence
  *
  * Beside them lies the file `page`, written in place: u32 magic, u32 crc of all that follows,
- * u32 version, u32 0, u64 sequence of the entry to come, u64 coming, u64 in memory, u64 uncertain.
+ * u32 version, u32 0, u64 sequence of the entry to come, u64 coming, u64 in memory, u64 uncertain,
+ * 14 × (24 bytes reason, NUL-padded, u64 samples that were dropped for it).
  */
 #ifndef PUSH_SPOOL_ENTRY_H
 #define PUSH_SPOOL_ENTRY_H

@@ -15,7 +15,8 @@
 #include <zlib.h>
 
 #define PAGE_MAGIC 0x47504153u /* "SAPG" */
-#define PAGE_BYTES 48
+#define PAGE_HEAD 48
+#define PAGE_BYTES (PAGE_HEAD + SPOOL_REASONS * 32) /* from the first: it is never to grow */
 
 static void put_u32(char *p, uint32_t value)
 {
@@ -46,6 +47,13 @@ static void read_page(struct spool *s, const char *page)
 	s->kept.coming = entry_u64(&r);
 	s->kept.in_memory = entry_u64(&r);
 	s->kept.uncertain = entry_u64(&r);
+	for (size_t i = 0; i < SPOOL_REASONS; i++) {
+		struct spool_drop *drop = &s->kept.dropped[i];
+
+		memcpy(drop->reason, r.rest.p, sizeof(drop->reason) - 1);
+		r.rest = str_skip(r.rest, sizeof(drop->reason));
+		drop->samples = entry_u64(&r);
+	}
 }
 
 void page_open(struct spool *s)
@@ -81,6 +89,13 @@ int spool_keep(struct spool *s, const struct spool_books *books)
 	put_u64(page + 24, books->coming);
 	put_u64(page + 32, books->in_memory);
 	put_u64(page + 40, books->uncertain);
+	for (size_t i = 0; i < SPOOL_REASONS; i++) {
+		const struct spool_drop *drop = &books->dropped[i];
+		char *at = page + PAGE_HEAD + i * 32;
+
+		memcpy(at, drop->reason, sizeof(drop->reason));
+		put_u64(at + sizeof(drop->reason), drop->samples);
+	}
 	put_u32(page + 4, checksum(page));
 	n = pwrite(s->page, page, sizeof(page), 0);
 	if (n != sizeof(page))

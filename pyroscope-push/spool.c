@@ -276,6 +276,11 @@ uint64_t spool_uncertain(const struct spool *s)
 	return s->uncertain;
 }
 
+const struct spool_drop *spool_dropped(const struct spool *s)
+{
+	return s->kept.dropped;
+}
+
 int spool_failure(const struct spool *s)
 {
 	return s->failure;

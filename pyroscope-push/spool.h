@@ -78,11 +78,19 @@ struct spool_op {
 	struct str data;
 };
 
-/* What a kill would cost, or make forgotten, in samples. */
+/* Samples that were given up, by the word for why. */
+#define SPOOL_REASONS 14u /* so that the page is within one sector */
+struct spool_drop {
+	char reason[24]; /* NUL-padded; empty: none, nor after it */
+	uint64_t samples;
+};
+
+/* What a kill would cost, or make forgotten, in samples. All of it is compared: no padding. */
 struct spool_books {
 	uint64_t coming;    /* taken for this writer, and in no batch of it yet */
 	uint64_t in_memory; /* its own, in no entry of the spool */
 	uint64_t uncertain; /* said by nobody yet */
+	struct spool_drop dropped[SPOOL_REASONS];
 };
 
 struct spool_options {
@@ -157,6 +165,9 @@ uint64_t spool_lost(const struct spool *s);
 /* Samples of which the run before did not live to say that they are uncertain, those not
  * counted that are still owed to somebody. */
 uint64_t spool_uncertain(const struct spool *s);
+/* What the run before gave up and did not live to say, SPOOL_REASONS of them; valid until the
+ * first spool_keep. */
+const struct spool_drop *spool_dropped(const struct spool *s);
 /* Why the last write failed; 0 when it did not. */
 int spool_failure(const struct spool *s);
 

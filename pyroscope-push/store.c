@@ -36,21 +36,47 @@ void store_fini(struct store *s)
 	s->spool = NULL;
 }
 
-/* What the run before took and did not live to write. */
+void store_drop(struct store *s, const char *reason, uint64_t samples)
+{
+	struct spool_drop *at = s->dropped, *last = &s->dropped[SPOOL_REASONS - 1];
+
+	abi_ledger(&s->context, ANDIRON_LEDGER_DROPPED, reason, samples);
+	while (at < last && at->reason[0] && strcmp(at->reason, reason) != 0)
+		at++;
+	snprintf(at->reason, sizeof(at->reason), "%s", at < last ? reason : "other");
+	at->samples += samples;
+}
+
+/* What the run before gave up without living to say so; how many. */
+static uint64_t carry_dropped(struct store *s)
+{
+	const struct spool_drop *dropped = spool_dropped(s->spool);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < SPOOL_REASONS && dropped[i].reason[0]; i++) {
+		store_drop(s, dropped[i].reason, dropped[i].samples);
+		sum += dropped[i].samples;
+	}
+	return sum;
+}
+
+/* What the run before did not live to write, or to say. */
 static void tell_loss(struct store *s)
 {
 	uint64_t lost = spool_lost(s->spool), uncertain = spool_uncertain(s->spool);
+	uint64_t dropped = carry_dropped(s), all = lost + uncertain + dropped;
 
-	if (lost + uncertain) {
-		abi_ledger(&s->context, ANDIRON_LEDGER_CARRIED, NULL, lost + uncertain);
-		if (lost)
-			abi_ledger(&s->context, ANDIRON_LEDGER_DROPPED, "lost_at_kill", lost);
+	if (lost)
+		store_drop(s, "lost_at_kill", lost);
+	if (all) {
+		abi_ledger(&s->context, ANDIRON_LEDGER_CARRIED, NULL, all);
 		s->uncertain += uncertain;
 		show(s);
 		abi_log(&s->context, ANDIRON_LOG_WARN,
 			"the run before was killed: %llu samples that it had taken are lost; of %llu that it "
-			"had sent it is unknown whether they arrived",
-			(unsigned long long)lost, (unsigned long long)uncertain);
+			"had sent it is unknown whether they arrived; it had dropped %llu",
+			(unsigned long long)lost, (unsigned long long)uncertain,
+			(unsigned long long)dropped);
 	}
 	store_keep(s);
 }
@@ -61,6 +87,7 @@ void store_keep(struct store *s)
 
 	if (!s->spool || s->batching)
 		return;
+	memcpy(books.dropped, s->dropped, sizeof(books.dropped));
 	if (s->coming)
 		books.coming = s->coming(s->coming_context);
 	spool_keep(s->spool, &books); /* where it fails, what was kept before counts */
@@ -177,13 +204,13 @@ static void end(struct store *s, struct record *r)
 	if (record_is_spooled(r))
 		spool_release(s->spool, &r->place);
 	if (r->dropped)
-		abi_ledger(&s->context, ANDIRON_LEDGER_DROPPED, r->dropped, r->samples);
+		store_drop(s, r->dropped, r->samples);
 	else if (r->uncertain)
 		s->uncertain += r->samples;
 	else
 		abi_ledger(&s->context, ANDIRON_LEDGER_DELIVERED, NULL, r->samples);
 	show(s);
-	if (r->uncertain || !record_is_spooled(r))
+	if (r->uncertain || r->dropped || !record_is_spooled(r))
 		store_keep(s);
 	record_free(r);
 }

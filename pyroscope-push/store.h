@@ -37,6 +37,7 @@ struct store {
 	store_coming_fn coming; /* NULL: unknown */
 	void *coming_context;
 	uint64_t in_flight, spooled, uncertain;
+	struct spool_drop dropped[SPOOL_REASONS]; /* and carried as such */
 	size_t cached;
 	int64_t tried_ns;   /* CLOCK_MONOTONIC, when opening was tried */
 	int failure;        /* of the last batch, to write */
@@ -67,6 +68,9 @@ void store_keep(struct store *s);
 void store_add(struct store *s, struct record *r, const uint64_t *endpoints, size_t n);
 /* Takes one that the spool had into the books. */
 void store_carry(struct store *s, const struct record *r);
+
+/* Samples that are given up; what the ledger has as dropped by this component is what came here. */
+void store_drop(struct store *s, const char *reason, uint64_t samples);
 
 /* An endpoint is done with it; the last one of them ends it. */
 void store_settle(struct store *s, struct record *r, enum outcome outcome, const char *reason);

@@ -115,7 +115,7 @@ TEST(what_was_on_its_way_at_a_kill_is_lost)
 
 static void fill_memory(struct bench *t)
 {
-	struct rlimit none = {200, RLIM_INFINITY};
+	struct rlimit none = {600, RLIM_INFINITY}; /* the page has its room already */
 
 	signal(SIGXFSZ, SIG_IGN);
 	expect_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
@@ -140,7 +140,41 @@ TEST(what_only_memory_had_at_a_kill_is_lost)
 	bench_remove_directory(&t);
 }
 
+static void give_up(struct bench *t)
+{
+	uint64_t before = t->host->n_dropped;
+
+	bench_feed(t, 10, 20);
+	while (t->host->n_dropped < before + BATCH)
+		test_host_until(&(const bool){false}, 1);
+}
+
 static uint64_t *taken; /* shared with the run */
+
+/* What a run has given up is told by the next one, and by the one after it where that is
+ * killed, too. */
+TEST(what_was_dropped_before_a_kill_is_told)
+{
+	static struct bench t;
+	struct run first, second;
+
+	bench_make_directory(&t);
+	t.args.max_age_ms = 1;
+	first = begin(&t, give_up);
+	second = begin(&t, give_up);
+	end(&first, test_unused_port());
+	end(&second, test_unused_port());
+	bench_open(&t);
+	bench_start(&t);
+	expect_eq(t.host->carried, 2 * BATCH);
+	expect_eq(test_host_dropped("expired"), 2 * BATCH);
+	expect_eq(t.host->n_dropped, 2 * BATCH);
+	bench_end(&t);
+	bench_start(&t); /* a clean end has told it */
+	expect_eq(t.host->carried, 0);
+	bench_close(&t);
+	bench_remove_directory(&t);
+}
 
 /* One batch is always on its way behind the one that is written. */
 static _Noreturn void feed_for_ever(struct bench *t)

@@ -43,7 +43,7 @@ struct writer {
 
 static void drop(struct writer *w, const char *reason, uint64_t samples)
 {
-	abi_ledger(&w->context, ANDIRON_LEDGER_DROPPED, reason, samples);
+	store_drop(&w->store, reason, samples);
 }
 
 static void on_settled(void *context, struct record *r, enum outcome outcome, const char *reason)
@@ -457,10 +457,10 @@ void writer_batch(struct writer *w, const struct andiron_batch *batch)
 	retry_store(w);
 	store_begin(&w->store, batch->samples);
 	series_encode(&encoder, batch, lost);
-	store_end(&w->store);
 	for (enum series_loss i = 0; i < SERIES_N_LOSSES; i++)
 		if (lost[i])
 			drop(w, series_loss_word(i), lost[i]);
+	store_end(&w->store);
 	for (size_t i = 0; i < w->n_endpoints; i++)
 		endpoint_flush(w->endpoints[i]);
 	if (w->uploads && batch_view_init(&view, batch) == 0)
