@@ -6,27 +6,15 @@ import os
 import signal
 
 from books import ledger_holds
+from sources import kept
 from tap import ANDIRON, WORKLOAD, Background, Skip, case, folded, main, need_root, until, write
 
 CONTAINERS = {"a": "a1" * 32, "b": "b2" * 32}
 
-# Only processes of container a are kept; how the rule gets at them is the
-# container id, which discovery reads from the cgroup.
 CONFIG = """
-discovery.process "all" { }
-
-discovery.relabel "a" {
-  targets = discovery.process.all.targets
-  rule {
-    source_labels = ["__container_id__"]
-    regex         = "%s"
-    action        = "keep"
-  }
-}
-
 pyroscope.ebpf "node" {
   forward_to       = [profile.file.out.receiver]
-  targets          = discovery.relabel.a.output
+  targets          = discovery.relabel.kept.output
   targets_only     = true
   sample_rate      = 199
   collect_interval = "1s"
@@ -83,7 +71,8 @@ def enter(made, name, pid):
 def containers_are_told_apart():
     """Of two containers one is kept by a rule, and only its samples are written."""
     need_root()
-    config = write("agent.alloy", CONFIG % (CONTAINERS["a"], os.path.abspath("out.folded")))
+    # How the rule gets at the processes of a is the container id, which discovery reads from the cgroup.
+    config = write("agent.alloy", kept("__container_id__", CONTAINERS["a"]) + CONFIG % os.path.abspath("out.folded"))
     with containers() as made:
         with Background(WORKLOAD, "600") as a, Background(WORKLOAD, "600") as b:
             enter(made, "a", a.pid)

@@ -7,6 +7,7 @@ import signal
 import socket
 
 from kubeapi import TOKEN, KubeApi, pod
+from sources import kept
 from tap import ANDIRON, Background, andiron, case, environment, main, run, write
 
 CONFIG = """
@@ -173,19 +174,9 @@ discovery.relabel "web" {{
 @case
 def processes_without_privilege():
     """Processes are found without BPF and without root, and --match says which each target stands for."""
-    write("agent.alloy", f"""
-discovery.process "all" {{ }}
-discovery.relabel "me" {{
-  targets = discovery.process.all.targets
-  rule {{
-    source_labels = ["__process_pid__"]
-    regex         = "{os.getpid()}"
-    action        = "keep"
-  }}
-}}
-""")
+    write("agent.alloy", kept("__process_pid__", os.getpid()))
     seen = targets("--match")
-    me = seen["discovery.relabel.me"]
+    me = seen["discovery.relabel.kept"]
     assert [t["__process_pid__"] for t in me["targets"]] == [str(os.getpid())], me["targets"]
     assert me["matched"][0]["processes"][0]["pid"] == os.getpid(), me["matched"]
     assert len(me["dropped"]) + 1 == len(seen["discovery.process.all"]["targets"]) > 1

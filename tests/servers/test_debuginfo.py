@@ -17,6 +17,7 @@ import wire
 from agent import ANDIRON, Agent
 from parca import Parca, fields, series
 from pyroscope import free_ports, run, until
+from sources import kept
 
 SERVER = None
 PROGRAM = """
@@ -24,23 +25,16 @@ static volatile int on = 1;
 __attribute__((noinline)) int %(inner)s(int n) { while (on) n++; return n; }
 int main(void) { return %(inner)s(0); }
 """
-AGENT = """
-discovery.process "all" { }
-discovery.relabel "one" {
-  targets = discovery.process.all.targets
-  rule {
-    source_labels = ["__meta_process_exe"]
-    regex         = "%(program)s"
-    action        = "keep"
-  }
+NAME = """
   rule {
     target_label = "service_name"
-    replacement  = "%(name)s"
+    replacement  = "%s"
   }
-}
+"""
+AGENT = """
 pyroscope.ebpf "one" {
   forward_to       = [parca.write.server.receiver]
-  targets          = discovery.relabel.one.output
+  targets          = discovery.relabel.kept.output
   collect_interval = "1s"
 }
 parca.write "server" {
@@ -211,8 +205,8 @@ def agent(program, debuginfo, done, gone=False):
     name = f"a{uuid.uuid4().hex}"
     with tempfile.TemporaryDirectory() as folder:
         config, seen = f"{folder}/config.alloy", {}
-        pathlib.Path(config).write_text(AGENT % {"program": program, "name": name, "url": SERVER.url,
-                                                 "debuginfo": debuginfo}, encoding="utf-8")
+        pathlib.Path(config).write_text(kept("__meta_process_exe", program, NAME % name)
+                                        + AGENT % {"url": SERVER.url, "debuginfo": debuginfo}, encoding="utf-8")
 
         def look():
             seen.clear()
