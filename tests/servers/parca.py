@@ -75,7 +75,8 @@ def varints(data):
 
 
 class Parca:
-    def __init__(self):
+    def __init__(self, *flags):
+        self.flags = flags
         self.folder = tempfile.mkdtemp(prefix="andiron-parca-")
         os.mkdir(f"{self.folder}/cache")  # it names nothing without it, and says so at --log-level=debug only
         self.port = free_ports(1)[0]
@@ -91,7 +92,7 @@ class Parca:
         self.process = subprocess.Popen(
             [get("parca"), f"--config-path={self.config}", f"--http-address=127.0.0.1:{self.port}",
              "--debuginfod-upstream-servers=http://127.0.0.1:9", f"--debuginfo-cache-dir={self.folder}/cache",
-             "--enable-persistence", "--storage-enable-wal", f"--storage-path={self.folder}/store"],
+             "--enable-persistence", "--storage-enable-wal", f"--storage-path={self.folder}/store", *self.flags],
             stdout=self.log, stderr=self.log, cwd=self.folder)
         until(lambda: self.get("/metrics")[0] == 200, "Parca's readiness", alive=lambda: self.process.poll() is None)
 

@@ -8,6 +8,7 @@ build id of a file, comes back with the names of the file's functions.
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -199,9 +200,9 @@ def killed_server():
         assert inner in names_of(build_id, address_of(path, inner))
 
 
-def agent(program, debuginfo, done, gone=False):
-    """Runs the agent over a program until `done` of its metrics is true; these. With `gone` the program
-    ends, and its file goes, as soon as it was sampled."""
+def agent(program, debuginfo, done, meanwhile=None):
+    """Runs the agent over a program until `done` of its metrics is true; these. `meanwhile` is called with
+    it and its file as soon as the program was sampled."""
     name = f"a{uuid.uuid4().hex}"
     with tempfile.TemporaryDirectory() as folder:
         config, seen = f"{folder}/config.alloy", {}
@@ -214,10 +215,8 @@ def agent(program, debuginfo, done, gone=False):
             return done(seen)
         with Agent(folder, config, busy=[program]) as one:
             one.until(lambda: SERVER.total(f'{{service_name="{name}"}}') > 0, "samples at the server", 200)
-            if gone:
-                one.busy.kill()
-                one.busy.wait()
-                os.unlink(program)
+            if meanwhile:
+                meanwhile(one, pathlib.Path(config))
             one.until(look, "such figures", 200)
             one.stop()
     return seen
@@ -238,13 +237,34 @@ def by_agent():
         assert figure(again, "uploaded_total") == 0, again
 
 
+def reloaded():
+    """An upload under way goes on over a reload, and arrives in one go."""
+    def halfway(one, config):
+        one.until(lambda: stored(build_id).exists() and stored(build_id).stat().st_size > 1 << 20, "half of an upload", 200)
+        config.write_text(config.read_text(encoding="utf-8").replace("100ms", "200ms"), encoding="utf-8")
+        one.agent.send_signal(signal.SIGHUP)
+        one.until(lambda: "reloaded" in one.text(), "the reload")
+        assert f"{build_id} uploaded" not in one.text() and figure(one.metrics(), "waiting"), (one.metrics(), one.text())
+
+    with tempfile.TemporaryDirectory() as folder:
+        path, build_id, inner = large(folder)
+        seen = agent(path, f'files = "all"\n bytes_per_second = {1 << 20}\n max_parallel = 1',
+                     lambda f: figure(f, "uploaded_total") and not figure(f, "waiting"), halfway)
+        assert not figure(seen, "retries_total") and inner in names_of(build_id, address_of(path, inner)), seen
+
+
 def gone():
     """A program that has exited, and whose file is deleted, is sent from the descriptor that was kept."""
+    def end(one, _):
+        one.busy.kill()
+        one.busy.wait()
+        os.unlink(path)
+
     with tempfile.TemporaryDirectory() as folder:
         path, build_id, inner = large(folder)
         address = address_of(path, inner)
         seen = agent(path, f'files = "all"\n bytes_per_second = {4 << 20}\n max_parallel = 1',
-                     lambda f: figure(f, "uploaded_total") and not figure(f, "waiting") and inner in names_of(build_id, address), gone=True)
+                     lambda f: figure(f, "uploaded_total") and not figure(f, "waiting") and inner in names_of(build_id, address), end)
         assert not os.path.exists(path) and figure(seen, "bytes_total") > 8 << 20, seen
 
 
@@ -261,5 +281,5 @@ def over_budget():
 
 
 if __name__ == "__main__":
-    with Parca() as SERVER:
-        sys.exit(run([answers, by_command, every_kind, messages, killed_server, by_agent, gone, over_budget]))
+    with Parca("--http-read-timeout=5m") as SERVER:  # by default it breaks off what takes five seconds
+        sys.exit(run([answers, by_command, every_kind, messages, killed_server, by_agent, reloaded, gone, over_budget]))
