@@ -430,7 +430,7 @@ TEST(what_kills_the_server_is_set_aside)
 
 	bench_open(&t);
 	bench_make_directory(&t);
-	t.receiver.poison = "s7";
+	t.receiver.poison = BENCH_SERIES_7;
 	t.receiver.deadly = true;
 	bench_start(&t);
 	bench_feed(&t, 20, 10);

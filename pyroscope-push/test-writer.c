@@ -52,7 +52,7 @@ TEST(a_refused_series_costs_itself_only)
 	static struct bench t;
 
 	bench_open(&t);
-	t.receiver.poison = "s7";
+	t.receiver.poison = BENCH_SERIES_7;
 	bench_start(&t);
 	bench_feed(&t, 20, 10);
 	bench_drain(&t, 20000);
