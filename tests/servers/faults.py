@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import http.client
 import http.server
+import ipaddress
 import os
 import socket
 import ssl
@@ -25,16 +26,18 @@ class Cable:
     def __init__(self, port):
         self.name, self.to, self.open = f"andiron-{os.getpid()}", port, []
         near, far = f"an{os.getpid()}", f"af{os.getpid()}"
-        self.far = far
+        # Of the addresses for tests of networks four, so that two runs at a time do not have the same.
+        own = ipaddress.ip_network("198.18.0.0/15")[os.getpid() * 4 % 2**17]
+        self.address, self.far = str(own + 2), far
         ip("netns", "add", self.name)
         ip("link", "add", near, "type", "veth", "peer", "name", far, "netns", self.name)
-        ip("address", "add", "10.213.77.1/30", "dev", near)
+        ip("address", "add", f"{own + 1}/30", "dev", near)
         ip("link", "set", near, "up")
         ip("-n", self.name, "link", "set", far, "up")
         self.mend()
-        self.listener = self.inside(lambda: socket.create_server(("10.213.77.2", 0)))
+        self.listener = self.inside(lambda: socket.create_server((self.address, 0)))
         self.port = self.listener.getsockname()[1]
-        self.server = f"https://10.213.77.2:{self.port}"
+        self.server = f"https://{self.address}:{self.port}"
         threading.Thread(target=self.accept, daemon=True).start()
 
     def inside(self, make):
@@ -65,10 +68,10 @@ class Cable:
 
     # A link that is down would be known to the sender's kernel; nobody tells it of an address that is not there any more.
     def cut(self):
-        ip("-n", self.name, "address", "delete", "10.213.77.2/30", "dev", self.far)
+        ip("-n", self.name, "address", "delete", f"{self.address}/30", "dev", self.far)
 
     def mend(self):
-        ip("-n", self.name, "address", "add", "10.213.77.2/30", "dev", self.far)
+        ip("-n", self.name, "address", "add", f"{self.address}/30", "dev", self.far)
 
     def __enter__(self):
         return self

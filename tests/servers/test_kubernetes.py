@@ -534,7 +534,7 @@ def cable_pulled():
             cable.cut()
             cluster.delete(f"{PODS}/victim")
             cluster.create(PODS, pod("new"), running("10.2.0.3"))
-            sick(agent, "10.213.77.2")
+            sick(agent, cable.address)
             assert names(journal) == {"steady", "victim"}
             cable.mend()
             right(agent, journal, {"steady", "new"}, time.monotonic())
