@@ -132,12 +132,17 @@ static int parse_peer(struct transfer *t, const char *url, struct error *err)
 	} while (0)
 
 /* A peer that has vanished without a word (a node that lost power, a NAT that
- * forgot us) is noticed within half a minute, also while nothing is awaited. */
+ * forgot us) is noticed within half a minute, also while nothing is awaited. The
+ * last of these is for when something was just sent: until that is acknowledged
+ * nobody is probed, and it would be sent again for a quarter of an hour. */
 static int on_socket_made(void *context, curl_socket_t fd, curlsocktype purpose)
 {
 	const struct {
 		int option, value;
-	} options[] = {{TCP_KEEPIDLE, 15}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}};
+	} options[] = {{TCP_KEEPIDLE, 15},
+		       {TCP_KEEPINTVL, 5},
+		       {TCP_KEEPCNT, 3},
+		       {TCP_USER_TIMEOUT, 30000}};
 	const int on = 1;
 
 	/* No TCP, no need. */
