@@ -186,7 +186,7 @@ static void init_uploads(struct push_config *c, const struct andiron_value *bloc
 		.all = str_is(value_str(b, "files", STR_NULL), "all"),
 		.strip = value_bool(b, "strip", true),
 		.max_parallel = value_int(b, "max_parallel", 2),
-		.bytes_per_second = value_int(b, "bytes_per_second", 4 << 20),
+		.bytes_per_second = value_int(b, "bytes_per_second", 64 << 20),
 		.timeout_ms = value_int(b, "timeout", 900 * NS_PER_SEC) / NS_PER_MSEC,
 		.max_file_bytes = (uint64_t)value_int(b, "max_file_bytes", 1000000000),
 		.max_total_bytes = (uint64_t)value_int(b, "max_total_bytes", 0),

@@ -236,7 +236,7 @@ static const struct andiron_option debuginfo[] = {
 	{
 		.name = "bytes_per_second",
 		.type = ANDIRON_TYPE_INT,
-		.default_text = "4194304",
+		.default_text = "67108864",
 		.min = 0,
 		.max = INT64_C(1) << 40,
 		.doc = "Bytes a second that all uploads together may take; each has its share. 0: any.",
