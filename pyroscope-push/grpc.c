@@ -55,11 +55,10 @@ struct answer classify_grpc(const struct http_response *r)
 		a.action = judge_http(r);
 		snprintf(a.text, sizeof(a.text), "%s", text);
 	} else {
-		text[255] = '\0';
 		a.action = answer_find(statuses, sizeof(statuses) / sizeof(statuses[0]), code,
 				       str_of(text));
 		if (a.action != ANSWER_ACCEPTED)
-			snprintf(a.text, sizeof(a.text), "gRPC status %d%s%s", code,
+			snprintf(a.text, sizeof(a.text), "gRPC status %d%s%.255s", code,
 				 text[0] ? ": " : "", text);
 	}
 	answer_clean(&a);
