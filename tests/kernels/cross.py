@@ -70,10 +70,10 @@ endian = 'little'
 """
 
 
-def targets():
+def targets(arch):
     """What the plan packs, by the names that ninja knows."""
     names = [f"plugins/{name}/andiron-{name}.so" for name in plan.PLUGINS]
-    return sorted(set(names + [program for step in plan.STEPS for program in step.programs]))
+    return sorted(set(names + [program for step in plan.steps(arch) for program in step.programs]))
 
 
 def _run(command, log):
@@ -100,5 +100,5 @@ def build(arch, beside, say):
     say(f"building for {arch} ...")
     if not os.path.exists(os.path.join(folder, "build.ninja")):
         _run(["meson", "setup", "--cross-file", cross_file, folder, ROOT], log)
-    _run(["ninja", "-C", folder, *targets()], log)
+    _run(["ninja", "-C", folder, *targets(arch)], log)
     return folder, libs

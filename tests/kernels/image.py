@@ -57,11 +57,14 @@ class Programs:
         self.archive, self.root, self.done = archive, root, set()
         self.dirs = [f"usr/lib/{TRIPLET[arch]}", f"lib/{TRIPLET[arch]}", "usr/lib", "lib", "lib64", "usr/lib64"]
 
-    def _library(self, name):
+    def _library(self, name, beside):
         for folder in self.dirs:
             path = os.path.join(self.root, folder, name)
             if os.path.exists(path):
                 return path, f"/{folder}/{name}"
+        own = os.path.join(beside, name)  # of the build, found by the program's run path
+        if os.path.exists(own):
+            return own, own
         raise FileNotFoundError(f"the shared library {name} is not under {self.root}")
 
     def add(self, path, name=None):
@@ -74,10 +77,10 @@ class Programs:
         told = subprocess.run(["readelf", "-Wdl", path], capture_output=True, text=True, check=True,
                               env=dict(os.environ, LC_ALL="C")).stdout
         for library in re.findall(r"\(NEEDED\).*\[(.+)\]", told):
-            self.add(*self._library(library))
+            self.add(*self._library(library, os.path.dirname(path)))
         interpreter = re.search(r"program interpreter: (.+)\]", told)
         if interpreter:  # by the path that is written in the program
             at = os.path.join(self.root, interpreter.group(1).lstrip("/"))
             if not os.path.exists(at):
-                at = self._library(os.path.basename(interpreter.group(1)))[0]
+                at = self._library(os.path.basename(interpreter.group(1)), "/")[0]
             self.add(at, interpreter.group(1))

@@ -81,7 +81,7 @@ def results_that_end_early():
         assert not run.finished and not run.outcomes, noise
 
 
-PROGRAM = plan.Program("p", chain=["start", "a", "b"], entries=["start"], share=.9, strange=.1, samples=10)
+PROGRAM = plan.Program("p", chains=[["start", "a", "b"], ["other", "c"]], entries=["start"], share=.9, strange=.1, samples=10)
 PROCESS = "p (pid 1)"
 
 
@@ -101,7 +101,20 @@ def stacks():
     assert verdict(start_a_b=89, a_b=11) is None
     assert verdict(start_b=100) is None and verdict(x_start_a_b=100) is None
     assert verdict(start_a_b=9) is None
+    assert verdict(start_a_b=60, start_other_c=40) == (100, 100) and verdict(start_other_c_a=100) is None
     assert verdict(start_a_b=91, x=9) == (91, 91) and verdict(start_a_b=80, x=20) is None
+
+
+@case
+def early():
+    """Samples from before something was read are left aside, up to a part of them."""
+    recording = plan.Recording("r", 97, [PROGRAM], early=.3)
+    late = {(PROCESS, "start", "a"): 70}
+    assert recording.settled(late | {(PROCESS, "[new process]", "a"): 30, ("q (pid 2)", "x"): 9}) == {PROGRAM: late}
+    try:
+        raise RuntimeError(recording.settled(late | {(PROCESS, "[new process]", "a"): 31}))
+    except AssertionError:
+        pass
 
 
 @case
