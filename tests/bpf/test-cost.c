@@ -123,6 +123,7 @@ TEST(a_sample_costs_what_a_plain_profiler_pays)
 TEST(maps_and_verifier_stay_small)
 {
 	struct engine_stats stats;
+	struct workload w;
 	uint64_t mapped;
 	struct harness h;
 
@@ -137,7 +138,9 @@ TEST(maps_and_verifier_stay_small)
 	/* What is counted into is mapped only while it is read: it is not to be ours as well as the kernel's. */
 	mapped = mapped_bytes();
 	printf("# of these mapped %llu kB, the ring twice\n", (unsigned long long)mapped / 1024);
+	workload_start(&w, "deep");
 	harness_run(&h, NS_PER_SEC);
+	workload_stop(&w);
 	harness_collect(&h);
 	expect(h.books.taken > 0);
 	expect_eq(mapped_bytes(), mapped);
