@@ -201,9 +201,10 @@ def what_a_kill_costs():
 
 @case
 def failing_servers():
-    """Servers that hang, answer garbage or refuse: unhealthy with the cause, every sample under a reason."""
+    """Servers that hang, answer garbage or refuse: unhealthy with the cause. What went out whole is uncertain, all else is dropped for a reason."""
     need_root()
     kinds = {"hangs": hang, "garbage": garbage, "refuses": None}
+    ends = {"hangs": "andiron_samples_uncertain", "garbage": "andiron_samples_uncertain", "refuses": "andiron_samples_dropped_total"}
     with contextlib.ExitStack() as stack:
         ports = {name: stack.enter_context(server(answer)) for name, answer in kinds.items()}
         worker = stack.enter_context(Background(WORKLOAD, "600"))
@@ -211,13 +212,14 @@ def failing_servers():
         text += "".join(WRITER % (name, port, 2) for name, port in ports.items())
         a = stack.enter_context(Agent(write("agent.alloy", text), "--drain-deadline", "2s"))
         for name in kinds:
-            a.until_metric("andiron_samples_dropped_total", 1, f'writer="pyroscope.write.{name}"')
+            a.until_metric(ends[name], 1, f'writer="pyroscope.write.{name}"')
             a.until_health(f"pyroscope.write.{name}", "unhealthy", f"127.0.0.1:{ports[name]}")
         assert a.health("pyroscope.ebpf.node")[0] == "healthy"
         found = a.stop()
     for name in kinds:
         w = found["writers"][f"pyroscope.write.{name}"]
-        assert w["delivered"] == w["spooled"] == w["in_flight"] == 0 and w["dropped"], (name, w)
+        assert w["delivered"] == w["spooled"] == w["in_flight"] == 0, (name, w)
+        assert bool(w["uncertain"]) == (name != "refuses") and (w["dropped"] or name != "refuses"), (name, w)
         assert all(reason.startswith(f"pyroscope.write.{name}:") for reason in w["dropped"]), (name, w)
 
 
