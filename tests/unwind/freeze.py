@@ -9,8 +9,9 @@ With FREEZE_COPY=BYTES nothing is frozen: each point is told with registers, map
 stack (recording.py).
 
 Tells frozen.py over its standard output: "run" and "spin TID" ask for being interrupted in a while,
-"point {…}" tells of one, "end" of the end.
+"point {…}" tells of one, "end N TRIES {…}" of the end, with how often a moment was none to freeze at, and why.
 """
+import collections
 import contextlib
 import json
 import os
@@ -27,6 +28,8 @@ BELOW = 320  # bytes below the stack pointer where a name may be put: under the 
 POINTS = int(os.environ["FREEZE_POINTS"])
 COPY = int(os.environ.get("FREEZE_COPY", "0"))
 RED_ZONE = 128
+TRIES = 100 * POINTS  # a program may be in the kernel nearly always when it is stopped
+UNFIT = collections.Counter()
 REGISTERS = ("rip", "rsp", "rbp", "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15")
 random.seed(POINTS)
 
@@ -144,6 +147,7 @@ def alone():
 def freeze(number, inferior, thread):
     pc, found = register("pc"), list(mappings(inferior.pid))
     if not any(start <= pc < end - len(CALL_KERNEL) for start, end, _, _ in found):
+        UNFIT["not in code"] += 1
         return False
     point = {"name": f"frozen-{number}", "gdb": chain(found), "fp": frame_pointers(inferior, found)}
     code = bytes(inferior.read_memory(pc, 2))
@@ -158,6 +162,7 @@ def freeze(number, inferior, thread):
         name_thread(inferior, pc, "free")
     if stayed:
         say("point", json.dumps(point))
+    UNFIT["left"] += not stayed
     return stayed
 
 
@@ -188,9 +193,12 @@ def freeze_any(number, inferior):
     for thread in threads:
         thread.switch()
         try:
-            if in_user_code() and (tell(number, inferior) if COPY else freeze(number, inferior, thread)):
+            if not in_user_code():
+                UNFIT["in the kernel"] += 1
+            elif tell(number, inferior) if COPY else freeze(number, inferior, thread):
                 return True
-        except gdb.MemoryError:  # no room below the stack pointer
+        except gdb.MemoryError as error:  # no room below the stack pointer
+            UNFIT[str(error)[:200]] += 1
             continue
         except gdb.error as error:
             say("error", str(error).replace("\n", " "))
@@ -204,15 +212,15 @@ def main():
         gdb.execute("set " + setting)
     gdb.execute("handle all nostop noprint pass", to_string=True)
     gdb.execute("handle SIGSTOP stop print nopass", to_string=True)
-    inferior, done = gdb.selected_inferior(), 0
-    for _ in range(POINTS * 10):
+    inferior, done, tries = gdb.selected_inferior(), 0, 0
+    while done < POINTS and tries < TRIES:
+        tries += 1
         go_on("run")
         if not inferior.pid:
+            UNFIT["ended"] += 1
             break
         done += freeze_any(done, inferior)
-        if done == POINTS:
-            break
-    say("end", done)
+    say("end", done, tries, json.dumps(dict(UNFIT.most_common(5))))
 
 
 try:

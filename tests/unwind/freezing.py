@@ -98,6 +98,8 @@ def freeze(pid, points, copy=0):
                 found.append(json.loads(line[6:]))
             elif line.startswith("error "):
                 print("# gdb:", line.rstrip())
+            elif words and words[0] == "end" and int(words[2]) > 2 * points:
+                print(f"# gdb: {words[1]} points in {words[2]} tries; unfit: {line.split(None, 3)[3].rstrip()}")
     finally:
         watchdog.cancel()
         gdb.kill()
