@@ -306,6 +306,14 @@ static bool fits(struct job *j)
 	return true;
 }
 
+/* The share of one upload, so that all together keep the limit. 0: any. */
+static int64_t share(const struct uploads_options *o)
+{
+	int64_t share = o->bytes_per_second / o->max_parallel;
+
+	return o->bytes_per_second && !share ? 1 : share;
+}
+
 static void run(struct job *j)
 {
 	struct uploads *u = j->uploads;
@@ -324,8 +332,7 @@ static void run(struct job *j)
 		.n_headers = o->n_headers,
 		.call_ms = CALL_MS,
 		.send_ms = limits->timeout_ms,
-		/* Each has its share, so that all together keep the limit. */
-		.bytes_per_second = limits->bytes_per_second / limits->max_parallel,
+		.bytes_per_second = share(limits),
 	};
 	j->file = (struct upload_file){.build_id = j->build_id,
 				       .id_type = UPLOAD_ID_UNKNOWN,
