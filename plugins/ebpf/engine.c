@@ -138,12 +138,12 @@ static void map_process(struct engine *e, struct process *p)
 }
 
 /* Of children that live too short to be asked, what their parent has. */
-static void map_child(struct engine *e, struct process *p)
+static void map_child(struct engine *e, struct process *p, const struct sampler_process_key *key)
 {
 	struct process *parent;
 
 	map_process(e, p);
-	parent = processes_parent(&e->processes, p);
+	parent = processes_parent(&e->processes, p, key);
 	if (parent) {
 		map_process(e, parent);
 		map_process(e, p);
@@ -161,7 +161,7 @@ static void note_process(struct engine *e, const struct sampler_process *record)
 	select_judge(e->session, e->matcher, p);
 	/* Where all is sampled, its target may be news that is on its way. */
 	if (p->match || select_mode(&e->options, e->matcher) == SAMPLER_ALL) {
-		map_child(e, p);
+		map_child(e, p, &record->parent);
 		/* What it maps from now on is read at the interval's end. */
 		p->stale = true;
 	}

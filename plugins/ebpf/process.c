@@ -61,20 +61,14 @@ void processes_fini(struct processes *t)
 	t->proc = -1;
 }
 
-static struct process *find(const struct processes *t, const struct sampler_process_key *key)
+struct process *processes_get(struct processes *t, const struct sampler_process_key *key)
 {
 	struct sought sought = {t, key};
 	uint32_t position = index_find(&t->index, key_hash(key), same_key, &sought);
+	struct process *p;
 
-	return position == INDEX_NONE ? NULL : t->all.p[position];
-}
-
-struct process *processes_get(struct processes *t, const struct sampler_process_key *key)
-{
-	struct process *p = find(t, key);
-
-	if (p)
-		return p;
+	if (position != INDEX_NONE)
+		return t->all.p[position];
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
@@ -114,7 +108,6 @@ struct process *processes_note(struct processes *t, const struct sampler_process
 
 	if (!p)
 		return NULL;
-	p->parent = record->parent;
 	p->kthread = (record->flags & SAMPLER_PROCESS_KTHREAD) != 0;
 	p->cgroup = record->cgroup;
 	p->root = record->root;
@@ -270,6 +263,24 @@ static bool read_maps(struct processes *t, struct process *p)
 	return true;
 }
 
+/* Mappings of that layout, whole ones if there are. */
+static const struct mapset *maps_like(const struct processes *t, uint64_t layout)
+{
+	const struct mapset *found = NULL;
+
+	vec_each(&t->all, other) {
+		const struct mapset *set = (*other)->maps;
+
+		if (!set || set->layout != layout)
+			continue;
+		if (set->whole)
+			return set;
+		if (!found)
+			found = set;
+	}
+	return found;
+}
+
 /* The newest of its sets that are of that layout. */
 static const struct mapset *own_maps(const struct process *p, uint64_t layout)
 {
@@ -288,20 +299,18 @@ static bool has_whole_maps(const struct process *p, uint64_t layout)
 }
 
 /* Where nothing is known of what it had mapped by that layout, or it was gone before all its files were opened, but
- * more of its parent with the same layout: the same. */
+ * more of another process with the same layout, its parent or another child of that: the same. */
 static void inherit_maps(struct processes *t, struct process *p, uint64_t layout)
 {
 	const struct mapset *own = own_maps(p, layout), *like;
-	const struct process *parent;
 	struct mapset *set;
 
 	if (layout == 0 || has_whole_maps(p, layout))
 		return;
-	parent = find(t, &p->parent);
-	like = parent ? own_maps(parent, layout) : NULL;
-	if (!like)
+	like = maps_like(t, layout);
+	if (!like || like == own)
 		return;
-	/* While it is there, it knows better than its parent what it has mapped since. */
+	/* While it is there, it knows better than others what it has mapped since. */
 	if (own && (!like->whole || layout_now(t, &p->key, layout) == layout))
 		return;
 	set = mapset_copy(like);
@@ -329,12 +338,13 @@ void process_map(struct processes *t, struct process *p)
 	inherit_all(t, p);
 }
 
-struct process *processes_parent(struct processes *t, const struct process *p)
+struct process *processes_parent(struct processes *t, const struct process *p,
+				 const struct sampler_process_key *key)
 {
 	if (p->kthread || p->layout == 0 || has_whole_maps(p, p->layout) ||
-	    layout_now(t, &p->parent, 0) != p->layout)
+	    layout_now(t, key, 0) != p->layout)
 		return NULL;
-	return processes_get(t, &p->parent);
+	return processes_get(t, key);
 }
 
 void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped)

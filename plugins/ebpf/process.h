@@ -17,7 +17,7 @@
 #include "proc/process.h"
 
 struct process {
-	struct sampler_process_key key, parent;
+	struct sampler_process_key key;
 	uint64_t cgroup;
 	uint32_t root; /* selected process it descends from, else 0 */
 	bool kthread;
@@ -62,15 +62,17 @@ struct process *processes_note(struct processes *t, const struct sampler_process
 void process_identify(struct processes *t, struct process *p);
 
 /* Reads the mappings if they are stale; the former set is kept behind the new one. Of a process that was
- * gone before that, or before all its files were opened, they are its parent's where that has the same
- * layout; and where it is another program by now than the one reported, such ones stand behind
- * its own. Costs one read of maps and an open per executable mapping. */
+ * gone before that, or before all its files were opened, they are those of another process with its
+ * layout, if one is known; and where it is another program by now than the one reported, such ones stand behind
+ * its own. Costs one read of maps and an open per executable mapping; O(processes) where not
+ * all files are known. */
 void process_map(struct processes *t, struct process *p);
 
-/* The parent of a process whose mappings, as reported, are not all known, if it lives and has the same
- * layout: who was only forked has what its parent has mapped, and the parent is there to
+/* The parent of a process whose mappings, as reported, are not all known, by the key that the kernel side gives, if it lives and
+ * has the same layout: who was only forked has what its parent has mapped, and the parent is there to
  * be asked. Else NULL. One read of its stat. */
-struct process *processes_parent(struct processes *t, const struct process *p);
+struct process *processes_parent(struct processes *t, const struct process *p,
+				 const struct sampler_process_key *key);
 
 /* The same from what the kernel has sent of it, and from /proc only where a file is new. */
 void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped);

@@ -145,13 +145,13 @@ TEST(children_have_what_their_parent_has)
 
 	process_map(&w->t, child);
 	expect(!child->maps);
-	parent = processes_parent(&w->t, child);
+	parent = processes_parent(&w->t, child, &w->self.key);
 	expect(parent && parent->key.tgid == w->self.key.tgid);
 	process_map(&w->t, parent);
 	expect_own_maps(parent);
 	process_map(&w->t, child);
 	expect_own_maps(child);
-	expect(!processes_parent(&w->t, child)); /* nothing more to learn */
+	expect(!processes_parent(&w->t, child, &w->self.key)); /* nothing more to learn */
 	next = note_gone(w);
 	process_map(&w->t, next);
 	expect_own_maps(next);
@@ -168,7 +168,7 @@ TEST(programs_do_not_have_what_their_parent_has)
 	child->layout++;
 	process_map(&w->t, child);
 	expect(!child->maps);
-	expect(!processes_parent(&w->t, child));
+	expect(!processes_parent(&w->t, child, &w->self.key));
 	world_free(w);
 }
 
@@ -200,7 +200,7 @@ TEST(children_remember_what_they_were)
 	child = processes_note(&w->t, &record);
 	process_map(&w->t, child);
 	expect(child->maps && child->maps->whole && child->maps->layout != record.layout);
-	process_map(&w->t, processes_parent(&w->t, child));
+	process_map(&w->t, processes_parent(&w->t, child, &w->self.key));
 	process_map(&w->t, child);
 	expect_own_maps(child);
 	expect(child->maps->layout != record.layout && child->maps->older->layout == record.layout);
@@ -217,9 +217,10 @@ TEST(parents_are_known_by_their_start)
 {
 	struct world *w = world_new();
 	struct process *child = note_gone(w);
+	struct sampler_process_key other = w->self.key;
 
-	child->parent.start_ns += 1000000000;
-	expect(!processes_parent(&w->t, child));
+	other.start_ns += 1000000000;
+	expect(!processes_parent(&w->t, child, &other));
 	world_free(w);
 }
 
@@ -233,7 +234,7 @@ TEST(unknown_files_become_known)
 	take_unknown(w, child);
 	expect(!child->maps->whole);
 	expect_str(child->maps->list.p[0].name, MAPS_UNKNOWN_FILE);
-	process_map(&w->t, processes_parent(&w->t, child));
+	process_map(&w->t, processes_parent(&w->t, child, &w->self.key));
 	process_map(&w->t, child);
 	expect_own_maps(child);
 	world_free(w);
