@@ -8,8 +8,8 @@
 #include "base/test.h"
 #include "pprof/decode.h"
 #include "pprof/wire.h"
+#include "test-directory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -282,20 +282,12 @@ void bench_close(struct bench *t)
 
 void bench_make_directory(struct bench *t)
 {
-	snprintf(t->directory, sizeof(t->directory), "%s/andiron-push-XXXXXX",
-		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	expect(mkdtemp(t->directory));
+	test_directory_make(t->directory, sizeof(t->directory));
 	t->args.spool = t->directory;
 }
 
 void bench_remove_directory(struct bench *t)
 {
-	DIR *dir = opendir(t->directory);
-	const struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
+	test_directory_clear(t->directory);
 	rmdir(t->directory);
 }

@@ -9,6 +9,7 @@
  */
 #include "base/test.h"
 #include "base/vec.h"
+#include "test-directory.h"
 #include "test-spool.h"
 
 #include <fcntl.h>
@@ -366,7 +367,7 @@ static void fail_at(const struct history *h, const struct disk *d, uint64_t n_re
 		spool_test_open(&t, 0, 2 << 10);
 		spool_close(t.spool);
 		/* Not the segment that opening it made. */
-		spool_test_clear(&t);
+		test_directory_clear(t.directory);
 		write_disk(h, d, t.directory, how, &seed);
 		spool_test_find(&t);
 		judge_history(&t, h, n_records, k);
@@ -386,7 +387,7 @@ TEST(power_may_fail_at_any_moment)
 	alarm(240);
 	spool_test_open(&t, 0, 2 << 10);
 	spool_close(t.spool);
-	spool_test_clear(&t);
+	test_directory_clear(t.directory);
 	t.options.before = record_op;
 	t.options.context = &h;
 	spool_test_find(&t);

@@ -4,6 +4,7 @@
 
 #include "base/test.h"
 #include "spool-entry.h"
+#include "test-directory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -81,10 +82,7 @@ void spool_test_find(struct spool_test *t)
 static void prepare(struct spool_test *t)
 {
 	memset(t, 0, sizeof(*t));
-	/* In memory where there is such a place: syncing then costs nothing. */
-	snprintf(t->directory, sizeof(t->directory), "%s/andiron-spool-XXXXXX",
-		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	expect(mkdtemp(t->directory));
+	test_directory_make(t->directory, sizeof(t->directory));
 	t->options = (struct spool_options){.directory = t->directory,
 					    .owner = "pyroscope.write",
 					    .max_bytes = SPOOL_MIN_BYTES};
@@ -117,21 +115,10 @@ void spool_test_reopen(struct spool_test *t)
 	spool_test_find(t);
 }
 
-void spool_test_clear(const struct spool_test *t)
-{
-	DIR *dir = opendir(t->directory);
-	const struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-}
-
 void spool_test_close(struct spool_test *t)
 {
 	spool_close(t->spool);
-	spool_test_clear(t);
+	test_directory_clear(t->directory);
 	rmdir(t->directory);
 }
 

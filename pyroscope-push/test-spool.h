@@ -47,8 +47,6 @@ void spool_test_batch(struct spool_test *t, int n);
 uint64_t spool_test_size(const struct spool_test *t);
 /* Changes a few bytes of a file, or cuts it off. */
 void spool_test_damage(const struct spool_test *t, unsigned int *seed);
-/* Removes all files. */
-void spool_test_clear(const struct spool_test *t);
 /* Makes of a segment one of a later version. */
 void spool_test_newer(int fd);
 
