@@ -164,31 +164,37 @@ console.log(s);
 NODE_MS = 3000  # longer than the recording: a map in a root of its own is read while that is there
 
 
-@case
-def perf_map():
-    """`node --perf-basic-prof` shows the functions that it has compiled."""
+def node_script(ms):
+    """a.js, which takes so long."""
     need_root()
     if not shutil.which("node"):
         raise Skip("needs Node.js: install nodejs")
-    write("a.js", JAVASCRIPT % NODE_MS)
+    write("a.js", JAVASCRIPT % ms)
+
+
+def shows_outer(folded):
+    """What the compiler has inlined is not told by a map."""
+    assert re.search(r"JS:[*^]outer \S*a\.js", read(folded)), read(folded)[-3000:]
+
+
+@case
+def perf_map():
+    """`node --perf-basic-prof` shows the functions that it has compiled."""
+    node_script(NODE_MS)
     node = ["node", "--perf-basic-prof", "a.js"]
     andiron("record", "-F", "199", "-d", "2s", "-o", "node.folded", "--", *node).expect(0, "wrote")
-    # What the compiler has inlined is not told by a map.
-    assert re.search(r"JS:[*^]outer \S*a\.js", read("node.folded")), read("node.folded")[-3000:]
+    shows_outer("node.folded")
 
 
 @case
 def perf_map_inside():
     """A perf map is found in a root and a PID namespace of its own."""
-    need_root()
-    if not shutil.which("node"):
-        raise Skip("needs Node.js: install nodejs")
-    write("a.js", JAVASCRIPT % NODE_MS)
+    node_script(NODE_MS)
     # The map is named by the pid in there, and lies in its /tmp.
     script = "mkdir -p t && cp a.js t && mount --bind t /tmp && cd /tmp && exec node --perf-basic-prof a.js"
     inside = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c", script]
     andiron("record", "-F", "199", "-d", "2s", "-o", "inside.folded", "--", *inside).expect(0, "wrote")
-    assert re.search(r"JS:[*^]outer \S*a\.js", read("inside.folded")), read("inside.folded")[-3000:]
+    shows_outer("inside.folded")
     assert any(name.startswith("perf-") for name in os.listdir("t")), "the map was not written inside"
 
 
@@ -254,13 +260,10 @@ def jitdump():
 @case_of_full
 def jitdump_of_node():
     """Node.js tells of what it compiles by a jitdump."""
-    need_root()
-    if not shutil.which("node"):
-        raise Skip("needs Node.js: install nodejs")
+    node_script(2000)
     # V8 writes its file in pieces of 2 MiB, and the rest as it ends.
-    write("a.js", JAVASCRIPT % 2000)
     andiron("record", "-F", "199", "-o", "node.folded", "--", "node", "--perf-prof", "a.js").expect(0, "wrote")
-    assert re.search(r"JS:[*^]outer \S*a\.js", read("node.folded")), read("node.folded")[-3000:]
+    shows_outer("node.folded")
 
 
 JAVA = """

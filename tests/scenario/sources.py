@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the processes of a test's configuration come from; the servers' tests have these too."""
+"""Where the targets of a test's configuration come from; the servers' tests have these too."""
 
 
-def kept(label, regex, rules=""):
-    """discovery.relabel.kept: of all processes those whose label is so, and more rules for them."""
+def keep(name, source, label, regex, rules=""):
+    """discovery.relabel.NAME: of the source's targets those whose label is so, and more rules for them."""
     return f"""
-discovery.process "all" {{ }}
-discovery.relabel "kept" {{
-  targets = discovery.process.all.targets
+discovery.relabel "{name}" {{
+  targets = {source}.targets
   rule {{
     source_labels = ["{label}"]
     regex         = "{regex}"
@@ -15,3 +14,8 @@ discovery.relabel "kept" {{
   }}
 {rules}}}
 """
+
+
+def kept(label, regex, rules=""):
+    """discovery.relabel.kept: of all processes."""
+    return 'discovery.process "all" { }\n' + keep("kept", "discovery.process.all", label, regex, rules)

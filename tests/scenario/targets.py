@@ -7,7 +7,7 @@ import signal
 import socket
 
 from kubeapi import TOKEN, KubeApi, pod
-from sources import kept
+from sources import keep, kept
 from tap import ANDIRON, Background, andiron, case, environment, main, run, write
 
 CONFIG = """
@@ -155,15 +155,7 @@ discovery.kubernetes "pods" {{
     ca_file = "{os.path.abspath("ca.crt")}"
   }}
 }}
-discovery.relabel "web" {{
-  targets = discovery.kubernetes.pods.targets
-  rule {{
-    source_labels = ["__meta_kubernetes_pod_label_app"]
-    regex         = "web"
-    action        = "keep"
-  }}
-}}
-""")
+""" + keep("web", "discovery.kubernetes.pods", "__meta_kubernetes_pod_label_app", "web"))
         seen = targets()
     names = lambda listed: sorted(t["__meta_kubernetes_pod_name"] for t in listed)
     assert names(seen["discovery.kubernetes.pods"]["targets"]) == ["job-1", "web-1", "web-2"], seen
