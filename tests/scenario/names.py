@@ -434,7 +434,7 @@ def debuginfod_by_sections():
         assert sorted(os.listdir(f"parts/{build_id}")) == [f"section-{n}" for n in (".andiron", ".debug_line", ".debug_line_str", ".strtab", ".symtab")]
         if shutil.which("go"):
             listed = run("go", "tool", "pprof", "-list", "turn", "large.pb.gz").expect(0).out
-            assert re.search(r"ms .*\d+:.*x \* 2654435761u", listed), listed
+            assert re.search(r"\d[.\d]*m?s .*\d+:.*x \* 2654435761u", listed), listed
         server.signal(signal.SIGKILL)
         server.process.wait()
         assert "turn;twist " in resolved_by_debuginfod("theirs", "third", url)
