@@ -22,6 +22,8 @@
 #endif
 
 #define BACKOFF_MAX 64u
+/* Some milliseconds' worth. */
+#define MEANWHILE_ROWS 16384
 /* No file needs more; who wants more may not take them from all others. */
 #define FILE_RULES_MAX (UNWIND_RULES_MAX / 4)
 
@@ -40,10 +42,18 @@ struct build {
 	bool starved; /* so have the numbers of rules */
 };
 
+static void look_meanwhile(const struct files *t)
+{
+	if (t->meanwhile)
+		t->meanwhile(t->meanwhile_context);
+}
+
 static int on_row(void *context, const struct elf_row *row)
 {
 	struct build *b = context;
 
+	if (++b->t->n_rows % MEANWHILE_ROWS == 0)
+		look_meanwhile(b->t);
 	if (!b->begun && row->rule) {
 		b->begun = true;
 		b->first = row->address & ~((UINT64_C(1) << UNWIND_PAGE_BITS) - 1);
@@ -359,6 +369,7 @@ void files_build(struct files *t, struct file *f)
 	int r;
 
 	check(!t->busy && f->former.directory == 0);
+	look_meanwhile(t);
 	t->busy = f;
 	f->news = false;
 	r = try(&b, t, f, partial);

@@ -2,6 +2,7 @@
 /* See engine.h. */
 #include "engine.h"
 
+#include "news.h"
 #include "rows.h"
 #include "runtime-program.h"
 #include "select.h"
@@ -32,6 +33,7 @@ struct engine {
 	struct processes processes;
 	struct matcher *matcher;
 	struct stacks stacks[SAMPLER_HALVES];
+	struct news news;
 	struct rows rows;
 	struct engine_stats stats;
 	struct engine_books *books; /* of the interval being read */
@@ -75,6 +77,8 @@ int engine_new(uint64_t producer, struct ebpf_options *options,
 	e->processes.proc = -1;
 	e->images = images_new(&e->objects);
 	e->matcher = matcher_new();
+	e->news = (struct news){.options = &e->options, .matcher = e->matcher, .processes = &e->processes,
+				.stacks = e->stacks, .reading = SAMPLER_HALVES};
 	if (e->images && e->matcher)
 		r = processes_init(&e->processes, e->images);
 	if (r == 0)
@@ -94,6 +98,7 @@ void engine_free(struct engine *e)
 {
 	if (!e)
 		return;
+	news_clear(&e->news);
 	walks_free(e->walks);
 	session_close(e->session);
 	processes_fini(&e->processes);
@@ -106,26 +111,12 @@ void engine_free(struct engine *e)
 	free(e);
 }
 
-/* Finds the target of a process; in the way, what is needed to know it. */
-static void match_process(struct engine *e, struct process *p)
-{
-	const struct match *match;
-
-	process_identify(&e->processes, p);
-	match = matcher_find(e->matcher, p->key.tgid, p->root, str_of(p->container));
-	/* Targets go when their process exits; what it has done until then is
-	 * theirs. settle_processes has the last word. */
-	if (match)
-		p->match = match;
-	p->match_generation = matcher_generation(e->matcher);
-}
-
 /* Ends the interval for the matches that targets had in it. */
 static void settle_processes(struct engine *e)
 {
 	vec_each(&e->processes.all, p) {
 		(*p)->match = NULL;
-		match_process(e, *p);
+		news_match(&e->news, *p);
 	}
 	matcher_settle(e->matcher);
 }
@@ -137,88 +128,10 @@ static void map_process(struct engine *e, struct process *p)
 	walks_process(e->walks, p);
 }
 
-/* Of children that live too short to be asked, what their parent has. */
-static void map_child(struct engine *e, struct process *p, const struct sampler_process_key *key)
+/* While files are read. */
+static void meanwhile(void *context)
 {
-	struct process *parent;
-
-	map_process(e, p);
-	parent = processes_parent(&e->processes, p, key);
-	if (parent) {
-		map_process(e, parent);
-		map_process(e, p);
-	}
-}
-
-static void note_process(struct engine *e, const struct sampler_process *record)
-{
-	struct process *p = processes_note(&e->processes, record);
-
-	e->stats.n_process_records++;
-	if (!p)
-		return;
-	match_process(e, p);
-	select_judge(e->session, e->matcher, p);
-	/* Where all is sampled, its target may be news that is on its way. */
-	if (p->match || select_mode(&e->options, e->matcher) == SAMPLER_ALL) {
-		map_child(e, p, &record->parent);
-		/* What it maps from now on is read at the interval's end. */
-		p->stale = true;
-	}
-}
-
-/* Such a sample was selected, so its process is one to be known. */
-static void note_capture(struct engine *e, const struct sampler_capture *c)
-{
-	struct process *p = processes_get(&e->processes, &c->key);
-
-	if (!p)
-		return;
-	/* News of mappings is held back when it comes too often, captures are not. Where the thread
-	 * itself has listed its mappings, that came before. */
-	if ((c->end == UNWIND_END_NO_MAPPING && !e->stats.session.later) ||
-	    !unwind_knows(walks_store(e->walks), &c->key, c->layout))
-		p->stale = true;
-	p->layout = c->layout;
-	map_process(e, p);
-	walks_capture(e->walks, p, c);
-}
-
-/* What a process that may be gone by now has mapped. */
-static void note_mapped(struct engine *e, const struct sampler_mapped *mapped)
-{
-	struct process *p = processes_get(&e->processes, &mapped->key);
-
-	if (!p)
-		return;
-	process_take_maps(&e->processes, p, mapped);
-	walks_process(e->walks, p);
-}
-
-static void on_record(void *context, const void *record, size_t size)
-{
-	struct engine *e = context;
-	struct sampler_process process;
-	struct sampler_stack head;
-	uint32_t type = 0;
-
-	if (size >= sizeof(type))
-		memcpy(&type, record, sizeof(type));
-	if (type == SAMPLER_RECORD_PROCESS && size >= sizeof(process)) {
-		memcpy(&process, record, sizeof(process));
-		note_process(e, &process);
-	} else if (type == SAMPLER_RECORD_STACK && size >= sizeof(head)) {
-		memcpy(&head, record, sizeof(head));
-		/* One that is not kept is missed, and counted, by its id. */
-		if (head.half < SAMPLER_HALVES)
-			stacks_add(&e->stacks[head.half], record, size);
-	} else if (type == SAMPLER_RECORD_CAPTURE && walks_is_capture(record, size)) {
-		note_capture(e, record);
-	} else if (type == SAMPLER_RECORD_MORE && walks_is_capture(record, size)) {
-		walks_more(e->walks, record);
-	} else if (type == SAMPLER_RECORD_MAPPED && size >= sizeof(struct sampler_mapped)) {
-		note_mapped(e, record); /* the ring aligns records to 8 bytes */
-	}
+	news_look(&((struct engine *)context)->news);
 }
 
 static void configure(struct engine *e)
@@ -230,10 +143,11 @@ static void configure(struct engine *e)
 
 static void unload(struct engine *e)
 {
+	news_clear(&e->news);
 	walks_free(e->walks);
-	e->walks = NULL;
+	e->news.walks = e->walks = NULL;
 	session_close(e->session);
-	e->session = NULL;
+	e->news.session = e->session = NULL;
 	/* The next store knows of nobody. */
 	vec_each(&e->processes.all, p)
 		(*p)->told = NULL;
@@ -267,16 +181,19 @@ static int load(struct engine *e, struct error *err)
 {
 	struct session_options options = {e->options.rate_hz, e->options.interval_ns,
 					  e->options.follow};
-	int r = session_open(&options, on_record, e, &e->session, err);
+	int r = session_open(&options, news_record, &e->news, &e->session, err);
 
 	if (r != 0)
 		return r;
 	session_info(e->session, &e->stats.session);
-	e->walks = walks_new(e->session, &e->objects, unwind_budget(&e->stats.session));
+	e->walks = walks_new(e->session, &e->objects, unwind_budget(&e->stats.session), meanwhile, e);
 	if (!e->walks || !add_runtimes(e)) {
 		unload(e);
 		return -ENOMEM;
 	}
+	e->news.session = e->session;
+	e->news.walks = e->walks;
+	e->news.later = e->stats.session.later;
 	configure(e);
 	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
 	session_measure(e->session, true);
@@ -312,13 +229,15 @@ int engine_apply(struct engine *e, const struct andiron_targets *update)
 static void rematch(struct engine *e)
 {
 	vec_each(&e->processes.all, p) {
-		match_process(e, *p);
+		news_match(&e->news, *p);
 		select_judge(e->session, e->matcher, *p);
 		matcher_use(e->matcher, (*p)->match);
-		if ((*p)->match)
-			map_process(e, *p);
 	}
 	matcher_prune(e->matcher);
+	for (size_t i = 0; i < e->processes.all.n; i++) /* which reading files makes longer */
+		if (e->processes.all.p[i]->match)
+			map_process(e, e->processes.all.p[i]);
+	news_deal(&e->news);
 }
 
 int engine_retarget(struct engine *e, struct error *err)
@@ -342,8 +261,8 @@ int engine_fd(const struct engine *e)
 
 void engine_attend(struct engine *e)
 {
-	if (e->session)
-		session_drain(e->session);
+	news_look(&e->news);
+	news_deal(&e->news);
 }
 
 static void add_row(struct engine *e, const struct sampler_key *key,
@@ -384,7 +303,7 @@ static void on_count(void *context, const struct sampler_key *key,
 	p->cgroup = key->cgroup;
 	unwind_touch(walks_store(e->walks), &p->key);
 	if (!p->read || p->match_generation != matcher_generation(e->matcher))
-		match_process(e, p);
+		news_match(&e->news, p);
 	if (!p->match) {
 		/* Taken before anybody had judged its cgroup. */
 		select_judge(e->session, e->matcher, p);
@@ -503,7 +422,8 @@ void engine_collect(struct engine *e)
 		say(e, ANDIRON_LOG_ERROR, "cannot swap the halves of the counts: %s", strerror(-r));
 		return;
 	}
-	e->half = (uint32_t)r;
+	news_deal(&e->news);
+	e->half = e->news.reading = (uint32_t)r;
 	e->books = &books;
 	e->counted = 0;
 	e->rows.list.n = 0;
@@ -519,9 +439,11 @@ void engine_collect(struct engine *e)
 	stacks_clear(&e->stacks[e->half]);
 	e->rows.list.n = 0;
 	e->books = NULL;
+	e->news.reading = SAMPLER_HALVES;
 	processes_age(&e->processes, KEEP_INTERVALS, on_gone, e);
 	walks_tick(e->walks);
 	settle_processes(e);
+	news_deal(&e->news);
 	e->start_ns = end_ns;
 }
 
@@ -591,6 +513,7 @@ int engine_tell(struct engine *e, tell_fn fn, void *context)
 void engine_get_stats(const struct engine *e, struct engine_stats *ret)
 {
 	*ret = e->stats;
+	ret->n_process_records = e->news.n_processes;
 	if (e->walks) {
 		walks_get_stats(e->walks, &ret->walks);
 		unwind_get_stats(walks_store(e->walks), &ret->unwind);

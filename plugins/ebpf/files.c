@@ -24,6 +24,8 @@ void files_init(struct files *t, const struct files_host *host, struct slabs *sl
 		.rules = rules,
 		.read = options->read,
 		.read_context = options->read_context,
+		.meanwhile = options->meanwhile,
+		.meanwhile_context = options->meanwhile_context,
 		.now = 2, /* so that "never" is not "of late" */
 	};
 }

@@ -77,6 +77,9 @@ struct files {
 	struct rulebook *rules;
 	unwind_read_fn read;
 	void *read_context;
+	void (*meanwhile)(void *context);
+	void *meanwhile_context;
+	uint64_t n_rows; /* read since the beginning */
 	VEC(struct file *) all;
 	struct file *vdso;
 	const struct file *busy;                      /* being read */

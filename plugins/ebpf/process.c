@@ -61,14 +61,20 @@ void processes_fini(struct processes *t)
 	t->proc = -1;
 }
 
-struct process *processes_get(struct processes *t, const struct sampler_process_key *key)
+struct process *processes_find(const struct processes *t, const struct sampler_process_key *key)
 {
 	struct sought sought = {t, key};
 	uint32_t position = index_find(&t->index, key_hash(key), same_key, &sought);
-	struct process *p;
 
-	if (position != INDEX_NONE)
-		return t->all.p[position];
+	return position == INDEX_NONE ? NULL : t->all.p[position];
+}
+
+struct process *processes_get(struct processes *t, const struct sampler_process_key *key)
+{
+	struct process *p = processes_find(t, key);
+
+	if (p)
+		return p;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
@@ -406,6 +412,8 @@ void processes_age(struct processes *t, uint32_t keep,
 		if (p->untold && p->idle_intervals == 1 && !p->stale)
 			p->stale = is_told_of(t, p);
 		if (p->maps && p->maps->older) {
+			if (p->told != p->maps)
+				p->told = NULL;
 			mapset_free(p->maps->older);
 			p->maps->older = NULL;
 		}

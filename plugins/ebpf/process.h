@@ -51,6 +51,8 @@ struct processes {
 int processes_init(struct processes *t, struct images *images);
 void processes_fini(struct processes *t);
 
+/* The process of a key, or NULL. */
+struct process *processes_find(const struct processes *t, const struct sampler_process_key *key);
 /* The process of a key; a new one if need be. NULL when memory is short. */
 struct process *processes_get(struct processes *t, const struct sampler_process_key *key);
 

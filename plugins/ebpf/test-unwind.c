@@ -270,6 +270,24 @@ TEST(runtimes_claim_code)
 	world_free(w);
 }
 
+/* Nobody waits for a large file to be read, nor for many small ones. */
+TEST(others_have_a_turn_while_files_are_read)
+{
+	struct world *w = world_new(BUDGET);
+
+	world_file(w, 1, 0, 1, 100000);
+	world_map_one(w, 1, 1, TEXT, 0x19000, 0);
+	expect(w->n_meanwhile >= 5 && w->n_meanwhile < 100);
+	for (uint32_t i = 2; i < 12; i++) {
+		uint64_t before = w->n_meanwhile;
+
+		world_file(w, i, 0, 1, 10);
+		world_map_one(w, i, i, TEXT, 0x1000, 0);
+		expect(w->n_meanwhile > before);
+	}
+	world_free(w);
+}
+
 /* What the kernel refuses is a budget, too: stacks end earlier, and it is tried again. */
 TEST(a_kernel_that_gives_nothing_is_survived)
 {

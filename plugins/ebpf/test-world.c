@@ -67,11 +67,16 @@ static int read_rows(void *context, const struct image *image, bool aux, elf_row
 	return r == 0 ? fn(fn_context, &row) : r;
 }
 
+static void meanwhile(void *context)
+{
+	((struct world *)context)->n_meanwhile++;
+}
+
 int world_init(struct world *w, uint64_t budget_bytes)
 {
 	struct andiron_extension objects = {.self = w, .table = &service};
 	struct unwind_kernel kernel;
-	struct unwind_options options = {budget_bytes, read_rows, w};
+	struct unwind_options options = {budget_bytes, read_rows, w, meanwhile, w};
 
 	memset(w, 0, sizeof(*w));
 	test_kernel_init(&w->kernel);

@@ -28,6 +28,7 @@ struct world {
 	struct unwind *store;
 	struct world_file files[WORLD_FILES];
 	uint64_t n_interned, n_released;
+	uint64_t n_meanwhile; /* how often others had a turn while files were read */
 };
 
 /* Without files. 0 or -ENOMEM. */

@@ -37,10 +37,13 @@ struct walks {
 };
 
 struct walks *walks_new(struct session *session, const struct andiron_extension *objects,
-			uint64_t budget_bytes)
+			uint64_t budget_bytes, void (*meanwhile)(void *context), void *context)
 {
 	struct walks *w = calloc(1, sizeof(*w));
-	struct unwind_options options = {.budget_bytes = budget_bytes, .read = image_rows_read};
+	struct unwind_options options = {.budget_bytes = budget_bytes,
+					 .read = image_rows_read,
+					 .meanwhile = meanwhile,
+					 .meanwhile_context = context};
 
 	if (!w)
 		return NULL;
@@ -81,13 +84,15 @@ struct runtimes *walks_runtimes(const struct walks *w)
 
 void walks_process(struct walks *w, struct process *p)
 {
-	if (!p->maps || p->maps == p->told)
+	const struct mapset *maps = p->maps; /* while its files are read there may come others */
+
+	if (!maps || maps == p->told)
 		return;
 	if (w->runtimes)
 		runtimes_process(w->runtimes, p, w->store);
 	/* Without a space its stacks end at their first frame, and say so. */
-	if (unwind_map(w->store, &p->key, p->maps->layout, p->maps) == 0)
-		p->told = p->maps;
+	if (unwind_map(w->store, &p->key, maps->layout, maps) == 0)
+		p->told = maps;
 }
 
 void walks_gone(struct walks *w, const struct process *p)

@@ -17,9 +17,10 @@
 
 struct walks;
 
-/* A store on the memory of the session, of so many bytes. Both are borrowed. NULL when memory is short. */
+/* A store on the memory of the session, of so many bytes; `meanwhile` is unwind_options'. Both are borrowed. NULL when
+ * memory is short. */
 struct walks *walks_new(struct session *session, const struct andiron_extension *objects,
-			uint64_t budget_bytes);
+			uint64_t budget_bytes, void (*meanwhile)(void *context), void *context);
 /* The session is stopped by then. Releases all images. */
 void walks_free(struct walks *w);
 

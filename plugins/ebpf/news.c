@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See news.h. */
+#include "news.h"
+
+#include "select.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct news_record {
+	struct news_record *next;
+	size_t size;
+	_Alignas(8) uint8_t bytes[]; /* as the ring aligns records */
+};
+
+void news_match(struct news *n, struct process *p)
+{
+	const struct match *match;
+
+	process_identify(n->processes, p);
+	match = matcher_find(n->matcher, p->key.tgid, p->root, str_of(p->container));
+	/* Targets go when their process exits; what it has done until then is
+	 * theirs. The interval's end has the last word. */
+	if (match)
+		p->match = match;
+	p->match_generation = matcher_generation(n->matcher);
+}
+
+/* Of children that live too short to be asked, what their parent has. */
+static void map_child(struct news *n, struct process *p, const struct sampler_process_key *key)
+{
+	struct process *parent;
+
+	process_map(n->processes, p);
+	parent = processes_parent(n->processes, p, key);
+	if (parent) {
+		process_map(n->processes, parent);
+		process_map(n->processes, p);
+	}
+}
+
+/* Whether it is to be known: where all is sampled, its target may be news that is on its way. */
+static bool is_wanted(const struct news *n, const struct process *p)
+{
+	return p->match || select_mode(n->options, n->matcher) == SAMPLER_ALL;
+}
+
+static bool look_at_process(struct news *n, const struct sampler_process *record)
+{
+	struct process *p = processes_note(n->processes, record);
+
+	n->n_processes++;
+	if (!p)
+		return false;
+	news_match(n, p);
+	select_judge(n->session, n->matcher, p);
+	if (!is_wanted(n, p))
+		return false;
+	map_child(n, p, &record->parent);
+	/* What it maps from now on is read at the interval's end. */
+	p->stale = true;
+	return true;
+}
+
+/* Such a sample was selected, so its process is one to be known. */
+static void look_at_capture(struct news *n, const struct sampler_capture *c)
+{
+	struct process *p = processes_get(n->processes, &c->key);
+
+	if (!p)
+		return;
+	/* News of mappings is held back when it comes too often, captures are not. Where the thread
+	 * itself has listed its mappings, that came before. */
+	if ((c->end == UNWIND_END_NO_MAPPING && !n->later) || !p->maps || p->maps->layout != c->layout)
+		p->stale = true;
+	p->layout = c->layout;
+	process_map(n->processes, p);
+}
+
+/* What a process that may be gone by now has mapped. */
+static void look_at_mapped(struct news *n, const struct sampler_mapped *mapped)
+{
+	struct process *p = processes_get(n->processes, &mapped->key);
+
+	if (p)
+		process_take_maps(n->processes, p, mapped);
+}
+
+/* Whether there is more to be done about it. */
+static bool look(struct news *n, uint32_t type, const void *record, size_t size)
+{
+	struct sampler_process process;
+	struct sampler_stack head;
+
+	if (type == SAMPLER_RECORD_PROCESS && size >= sizeof(process)) {
+		memcpy(&process, record, sizeof(process));
+		return look_at_process(n, &process);
+	}
+	if (type == SAMPLER_RECORD_STACK && size >= sizeof(head)) {
+		memcpy(&head, record, sizeof(head));
+		/* One that is not kept is missed, and counted, by its id. */
+		if (head.half < SAMPLER_HALVES && head.half != n->reading)
+			stacks_add(&n->stacks[head.half], record, size);
+		return head.half == n->reading;
+	}
+	if (type == SAMPLER_RECORD_CAPTURE && walks_is_capture(record, size)) {
+		look_at_capture(n, record);
+		return true;
+	}
+	if (type == SAMPLER_RECORD_MAPPED && size >= sizeof(struct sampler_mapped)) {
+		look_at_mapped(n, record);
+		return true;
+	}
+	return type == SAMPLER_RECORD_MORE && walks_is_capture(record, size);
+}
+
+static uint32_t type_of(const void *record, size_t size)
+{
+	uint32_t type = 0;
+
+	if (size >= sizeof(type))
+		memcpy(&type, record, sizeof(type));
+	return type;
+}
+
+void news_record(void *context, const void *record, size_t size)
+{
+	struct news *n = context;
+	struct news_record *r;
+
+	if (!look(n, type_of(record, size), record, size))
+		return;
+	/* Without memory for it a stack ends where the kernel's own walk did, and says so. */
+	r = malloc(sizeof(*r) + size);
+	if (!r)
+		return;
+	r->next = NULL;
+	r->size = size;
+	memcpy(r->bytes, record, size);
+	if (n->last)
+		n->last->next = r;
+	else
+		n->first = r;
+	n->last = r;
+	n->bytes += size;
+}
+
+void news_look(struct news *n)
+{
+	if (n->session && n->bytes < NEWS_BYTES_MAX)
+		session_drain(n->session);
+}
+
+/* Tells the walker of what it has mapped, if that is known. */
+static void tell(struct news *n, const struct sampler_process_key *key)
+{
+	struct process *p = processes_find(n->processes, key);
+
+	if (p)
+		walks_process(n->walks, p);
+}
+
+static void deal_with_capture(struct news *n, const struct sampler_capture *c)
+{
+	struct process *p = processes_find(n->processes, &c->key);
+
+	if (!p)
+		return;
+	/* Others may have got its place. */
+	if (p->maps && p->maps->layout == c->layout && !unwind_knows(walks_store(n->walks), &c->key, c->layout))
+		p->told = NULL;
+	walks_process(n->walks, p);
+	walks_capture(n->walks, p, c);
+}
+
+static void deal_with_process(struct news *n, const void *record)
+{
+	struct sampler_process process;
+
+	memcpy(&process, record, sizeof(process));
+	tell(n, &process.key);
+	tell(n, &process.parent);
+}
+
+static void deal_with_mapped(struct news *n, const struct sampler_mapped *mapped)
+{
+	tell(n, &mapped->key);
+}
+
+static void deal_with(struct news *n, const void *record, size_t size)
+{
+	uint32_t type = type_of(record, size);
+
+	if (type == SAMPLER_RECORD_PROCESS)
+		deal_with_process(n, record);
+	else if (type == SAMPLER_RECORD_STACK)
+		look(n, type, record, size);
+	else if (type == SAMPLER_RECORD_CAPTURE)
+		deal_with_capture(n, record);
+	else if (type == SAMPLER_RECORD_MORE)
+		walks_more(n->walks, record);
+	else if (type == SAMPLER_RECORD_MAPPED)
+		deal_with_mapped(n, record);
+}
+
+/* The oldest one; whoever takes it frees it. */
+static struct news_record *take(struct news *n)
+{
+	struct news_record *r = n->first;
+
+	if (!r)
+		return NULL;
+	n->first = r->next;
+	if (!n->first)
+		n->last = NULL;
+	n->bytes -= r->size;
+	return r;
+}
+
+void news_deal(struct news *n)
+{
+	struct news_record *r;
+
+	check(n->reading == SAMPLER_HALVES);
+	while ((r = take(n))) {
+		deal_with(n, r->bytes, r->size);
+		free(r);
+	}
+}
+
+void news_clear(struct news *n)
+{
+	struct news_record *r;
+
+	while ((r = take(n)))
+		free(r);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the kernel side sends of processes and their stacks, taken in two steps. A record is
+ * looked at as soon as it can be: its process is found, matched, and asked what it has mapped, all of which
+ * takes microseconds and may be too late milliseconds on. Then it is dealt with, in the
+ * order in which records came: files are read, and captured stacks are walked. Reading the files of one
+ * process can take longer than another one lives, so it looks at what has come meanwhile again and
+ * again (news_look), which deals with nothing.
+ *
+ * Stacks need no second step, except those of a half that is being read: they would move under the reader.
+ */
+#ifndef EBPF_NEWS_H
+#define EBPF_NEWS_H
+
+#include "match.h"
+#include "options.h"
+#include "process.h"
+#include "session.h"
+#include "stacks.h"
+#include "walks.h"
+
+struct news_record;
+
+struct news {
+	/* Borrowed. */
+	const struct ebpf_options *options;
+	struct matcher *matcher;
+	struct processes *processes;
+	struct stacks *stacks;   /* SAMPLER_HALVES */
+	struct session *session; /* NULL: none sends, and nothing waits */
+	struct walks *walks;
+	bool later; /* as in session_info */
+
+	uint32_t reading; /* the half that is being read; SAMPLER_HALVES: none */
+	struct news_record *first, *last; /* looked at, and not dealt with */
+	size_t bytes;                     /* of these */
+	uint64_t n_processes;             /* reports of processes, since the beginning */
+};
+
+/* More than this does not wait here, but in the ring. */
+#define NEWS_BYTES_MAX (8u << 20)
+
+/* A session_record_fn, of which `context` is the news: looks at a record and keeps it. */
+void news_record(void *context, const void *record, size_t size);
+
+/* Finds the target of a process; in the way, what is needed to know it. */
+void news_match(struct news *n, struct process *p);
+
+/* Looks at what the ring has, as long as there is room. Not within news_record. */
+void news_look(struct news *n);
+
+/* Deals with what was looked at, and with what comes while it does, until nothing waits. Not within itself. */
+void news_deal(struct news *n);
+
+/* Forgets what waits. */
+void news_clear(struct news *n);
+
+#endif

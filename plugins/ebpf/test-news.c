@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is looked at at once, of real processes, and what waits. */
+#include "test-live.h"
+
+#include "news.h"
+
+#include "base/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct newsroom {
+	struct live *live;
+	struct ebpf_options options; /* all is sampled */
+	struct stacks stacks[SAMPLER_HALVES];
+	struct news news;
+};
+
+static void open_room(struct newsroom *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->live = live_new();
+	r->news = (struct news){.options = &r->options, .matcher = matcher_new(), .processes = &r->live->t,
+				.stacks = r->stacks, .reading = SAMPLER_HALVES};
+	expect(r->news.matcher != NULL);
+}
+
+static void close_room(struct newsroom *r)
+{
+	news_clear(&r->news);
+	expect(!r->news.first && !r->news.last && r->news.bytes == 0);
+	for (size_t i = 0; i < SAMPLER_HALVES; i++)
+		stacks_free(&r->stacks[i]);
+	matcher_free(r->news.matcher);
+	live_free(r->live);
+}
+
+/* However long the files of others are read after it: its own are open, and it can end. */
+TEST(processes_are_known_before_they_are_dealt_with)
+{
+	struct newsroom r;
+	struct live_child child;
+	const struct process *p;
+
+	open_room(&r);
+	child = live_child(r.live);
+	news_record(&r.news, &child.record, sizeof(child.record));
+	live_end(&child);
+	expect(r.news.first && r.news.bytes == sizeof(child.record));
+	expect_eq(r.news.n_processes, 1);
+	p = processes_find(&r.live->t, &child.record.key);
+	expect(p && p->maps);
+	live_expect_own(p);
+	close_room(&r);
+}
+
+/* A capture says what its process looked like, and that is asked for at once, too. */
+TEST(captures_are_kept_and_their_processes_looked_at)
+{
+	static const struct sampler_capture none;
+	struct sampler_capture *c = malloc(sizeof(*c));
+	struct newsroom r;
+	struct live_child child;
+
+	expect(c != NULL);
+	open_room(&r);
+	child = live_child(r.live);
+	*c = none;
+	c->type = SAMPLER_RECORD_CAPTURE;
+	c->key = child.record.key;
+	c->layout = child.record.layout;
+	c->n = 512;
+	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + 511); /* not whole */
+	expect(!r.news.first);
+	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+	live_end(&child);
+	expect_eq(r.news.bytes, SAMPLER_CAPTURE_HEAD + c->n);
+	live_expect_own(processes_find(&r.live->t, &child.record.key));
+	free(c);
+	close_room(&r);
+}
+
+/* Who reads a half holds on to its stacks. */
+TEST(stacks_of_the_half_that_is_read_wait)
+{
+	struct {
+		struct sampler_stack head;
+		uint64_t pc;
+	} stack = {.head = {.type = SAMPLER_RECORD_STACK, .n_user = 1, .half = 1, .id = 7}, .pc = 1};
+	const uint64_t *pcs;
+	struct newsroom r;
+
+	open_room(&r);
+	r.news.reading = 1;
+	news_record(&r.news, &stack, sizeof(stack));
+	expect(!stacks_find(&r.stacks[1], 7, &pcs) && r.news.first);
+	stack.head.half = 0;
+	news_record(&r.news, &stack, sizeof(stack));
+	expect(stacks_find(&r.stacks[0], 7, &pcs) && pcs[0] == 1);
+	expect_eq(r.news.bytes, sizeof(stack));
+	r.news.reading = SAMPLER_HALVES;
+	news_deal(&r.news);
+	expect(stacks_find(&r.stacks[1], 7, &pcs) && pcs[0] == 1);
+	close_room(&r);
+}
+
+/* Nobody else's records, and halves of them, are nothing. */
+TEST(other_bytes_are_passed_over)
+{
+	uint64_t bytes[64];
+	struct newsroom r;
+
+	open_room(&r);
+	for (uint32_t type = 0; type < 16; type++) {
+		memset(bytes, 0xff, sizeof(bytes));
+		memcpy(bytes, &type, sizeof(type));
+		for (size_t n = 0; n < sizeof(struct sampler_stack); n++)
+			news_record(&r.news, bytes, n);
+	}
+	expect(!r.news.first && r.live->t.all.n == 0);
+	close_room(&r);
+}
