@@ -176,6 +176,11 @@ uint64_t image_object(const struct image *image)
 	return image->object;
 }
 
+bool image_is_elf(const struct image *image)
+{
+	return image->file.size > 0;
+}
+
 uint64_t image_address(const struct image *image, uint64_t offset)
 {
 	uint64_t address = offset;

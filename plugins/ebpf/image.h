@@ -33,6 +33,7 @@ void image_retain(struct image *image);
 void image_release(struct image *image);
 
 uint64_t image_object(const struct image *image);
+bool image_is_elf(const struct image *image);
 
 /* The file's address of the byte at `offset`; the offset itself where no
  * segment holds it, or the file is not ELF. O(segments). */

@@ -116,43 +116,69 @@ static bool is_anonymous(const struct maps_line *l)
 	return false;
 }
 
-/* Code out of no file, that a perf map or a jitdump tells of, has that as its image, in
- * which addresses are the process's own. */
-static int add_line(struct mapset *set, const struct maps_line *line, struct images *images,
-		    maps_open_fn open_file, void *context)
+struct reader {
+	struct mapset *set;
+	struct images *images;
+	maps_open_fn open_file;
+	void *context;
+};
+
+/* The image of a line: its file, or, where it has none, what tells of the code that lies there;
+ * with `dump_only` no perf map. */
+static struct image *image_of_line(struct reader *r, struct maps_line *l, bool dump_only)
 {
-	struct maps_line l = *line;
 	struct image *image = NULL;
 	char reopen[4352] = "";
+	int fd = r->open_file(r->context, l, reopen, sizeof(reopen));
+	struct str path = l->inode ? l->path : str_of(reopen);
+
+	if (fd < 0)
+		return NULL;
+	if (!dump_only || str_ends(path, STR(".dump")))
+		image = image_get(r->images, fd, path, str_of(reopen));
+	if (image && l->inode == 0)
+		l->offset = l->start;
+	close(fd);
+	return image;
+}
+
+/* Code out of no file, that a perf map or a jitdump tells of, has that as its image, in
+ * which addresses are the process's own. So has code out of a file that is not ELF: what .NET finds
+ * compiled in its DLLs, which name nothing, is told of by its jitdump, and not by its perf map. */
+static int add_line(struct reader *r, const struct maps_line *line)
+{
+	struct maps_line l = *line, told = *line;
+	struct image *image = NULL, *better = NULL;
 	bool anonymous = is_anonymous(&l);
-	int fd, r;
 
 	if (anonymous)
 		l.inode = 0;
 	if (anonymous && !str_starts(l.path, STR("[anon")))
 		l.path = STR("");
-	if (l.inode != 0 || anonymous) {
-		fd = open_file(context, &l, reopen, sizeof(reopen));
-		if (fd >= 0 && l.inode == 0) {
-			l.path = str_of(reopen);
-			l.offset = l.start;
-		}
-		if (fd >= 0) {
-			image = image_get(images, fd, l.path, str_of(reopen));
-			close(fd);
-		}
-	}
-	r = add(set, &l, image);
-	if (r != 0 && image)
+	told.inode = 0;
+	if (l.inode != 0 || anonymous)
+		image = image_of_line(r, &l, false);
+	if (image && l.inode != 0 && !image_is_elf(image))
+		better = image_of_line(r, &told, true);
+	if (better) {
 		image_release(image);
-	set->whole &= image || l.inode == 0;
-	return r;
+		image = better;
+		l = told;
+	}
+	if (add(r->set, &l, image) != 0) {
+		if (image)
+			image_release(image);
+		return -1;
+	}
+	r->set->whole &= image || l.inode == 0;
+	return 0;
 }
 
 struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn open_file,
 			    void *context)
 {
 	struct mapset *set = mapset_new();
+	struct reader r = {set, images, open_file, context};
 	uint64_t last = 0;
 
 	while (set && text.n && set->list.n < MAPS_MAX) {
@@ -164,7 +190,7 @@ struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn
 		    line.start < last)
 			continue;
 		last = line.limit;
-		if (add_line(set, &line, images, open_file, context) != 0) {
+		if (add_line(&r, &line) != 0) {
 			mapset_free(set);
 			return NULL;
 		}

@@ -199,7 +199,7 @@ def perf_map_inside():
 
 
 # Compiles a loop at run time, by hand, and tells of it as Linux's jitdump-specification.txt wants it.
-JITDUMP = r"""
+JITDUMP_HEAD = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -207,12 +207,15 @@ JITDUMP = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 /* push rbp; mov rbp, rsp; mov ecx, edi; 1: dec ecx; jnz 1b; pop rbp; ret */
 static const unsigned char spin[] = {0x55, 0x48, 0x89, 0xe5, 0x89, 0xf9, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3};
 struct head { uint32_t magic, version, size, machine, pad, pid; uint64_t time, flags; };
 struct load { uint32_t id, size; uint64_t time; uint32_t pid, tid; uint64_t vma, address, code_size, index; };
+"""
+JITDUMP = JITDUMP_HEAD + r"""
 int main(void)
 {
 	unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -255,6 +258,79 @@ def jitdump():
     # A file of another's is no word of this process.
     names = [name for name in os.listdir(".") if name.startswith("jit-")]
     assert "jit-1.dump" in names, names
+
+
+# Compiles as .NET does: code in memory that it maps twice, to write and to run it (W^X), and code that was compiled beforehand, in a
+# DLL. Tells of the first in a perf map and, given a word, of both in a jitdump (dotnet/runtime, src/coreclr/vm/perfmap.cpp, of version 8).
+DOTNET = JITDUMP_HEAD + r"""
+static const char *const names[] = {"int32 [App] App.Program::Inner(int32)[OptimizedTier1]",
+				    "instance void [CoreLib] System.Collections.Generic.List`1[System.__Canon]::Sort(int32)[PreJIT]"};
+static void tell(int fd, unsigned i, const void *code)
+{
+	struct load load = {0, sizeof(load) + strlen(names[i]) + 1 + sizeof(spin), 0, (uint32_t)getpid(), (uint32_t)getpid(),
+			    (uintptr_t)code, (uintptr_t)code, sizeof(spin), i};
+	struct iovec parts[] = {{&load, sizeof(load)}, {(void *)names[i], strlen(names[i]) + 1}, {(void *)spin, sizeof(spin)}};
+
+	if (writev(fd, parts, 3) < 0)
+		exit(1);
+}
+int main(int argc, char **argv)
+{
+	int memory = memfd_create("doublemapper", MFD_CLOEXEC), dll = open("System.Private.CoreLib.dll", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	struct head head = {0x4a695444, 1, sizeof(head), 62, 0, (uint32_t)getpid(), 0, 0};
+	unsigned char *writable, *code[2], image[8192] = "MZ";
+	char path[64];
+	FILE *map;
+
+	memcpy(image + 4096 + 64, spin, sizeof(spin));
+	if (ftruncate(memory, 65536) != 0 || write(dll, image, sizeof(image)) != sizeof(image))
+		return 1;
+	writable = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 4096);
+	memcpy(writable + 64, spin, sizeof(spin));
+	munmap(writable, 4096);
+	code[0] = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, memory, 4096);
+	code[1] = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, dll, 4096);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	map = fopen(path, "w");
+	fprintf(map, "%p %x %s\n", (void *)(code[0] + 64), (unsigned)sizeof(spin), names[0]);
+	fclose(map);
+	if (argc > 1) {
+		int fd;
+
+		snprintf(path, sizeof(path), "jit-%d.dump", getpid());
+		fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+		if (write(fd, &head, sizeof(head)) < 0)
+			return 1;
+		mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		for (unsigned i = 0; i < 2; i++)
+			tell(fd, i, code[i] + 64);
+	}
+	for (time_t end = time(NULL) + 60; time(NULL) < end;)
+		for (int i = 0; i < 2; i++)
+			((int (*)(int))(uintptr_t)(code[i] + 64))(1000000);
+	return 0;
+}
+"""
+
+
+@case
+def dotnet():
+    """Methods as .NET tells of them: by its perf map those that it compiles, by its jitdump also those that it finds compiled in a DLL."""
+    need_root()
+    if os.uname().machine != "x86_64":
+        raise Skip("the test's own compiler knows x86-64 only: run it there")
+    write("net.c", DOTNET)
+    run("gcc", "-O1", "-o", "net", "net.c").expect(0)
+    compiled = "int32 [App] App.Program::Inner(int32)[OptimizedTier1]"
+    found = "instance void [CoreLib] System.Collections.Generic.List`1[System.__Canon]::Sort(int32)[PreJIT]"
+    for words, names in (([], (compiled, "[System.Private.CoreLib.dll]")), (["dump"], (compiled, found))):
+        with Background("./net", *words) as net:
+            try:
+                andiron("record", "-F", "199", "-d", "2s", "-p", str(net.pid), "-o", "net.folded").expect(0, "wrote")
+            finally:
+                os.unlink(f"/tmp/perf-{net.pid}.map")
+        for name in names:
+            assert re.search(rf"main;{re.escape(name)} \d", read("net.folded")), (words, read("net.folded"))
 
 
 @case_of_full
