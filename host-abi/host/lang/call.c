@@ -91,6 +91,43 @@ static bool call_concat(struct lang *l, const struct expr *e, struct andiron_val
 	return true;
 }
 
+/* Nothing, or empty, or 0. */
+static bool is_zero(const struct andiron_value *v)
+{
+	switch (v->kind) {
+	case ANDIRON_VALUE_BOOL:
+	case ANDIRON_VALUE_INT:
+		return v->integer == 0;
+	case ANDIRON_VALUE_FLOAT:
+		return v->number == 0;
+	case ANDIRON_VALUE_STRING:
+		return v->string.len == 0;
+	default:
+		return v->n_items == 0;
+	}
+}
+
+/* The first argument that is not zero, or else the last. */
+static bool call_coalesce(struct lang *l, const struct expr *e, struct andiron_value *ret)
+{
+	struct andiron_value chosen = eval_value(e, ANDIRON_VALUE_NULL), value;
+	bool good = true;
+
+	for (const struct expr *a = e->items; a; a = a->next) {
+		if (!eval(l, a, &value)) {
+			good = false;
+		} else if (value.kind == ANDIRON_VALUE_CAPSULE) {
+			lang_error(l, a->place, NULL, "coalesce cannot look into %s",
+				   eval_describe(l, &value));
+			good = false;
+		} else if (is_zero(&chosen)) {
+			chosen = value;
+		}
+	}
+	*ret = chosen;
+	return good;
+}
+
 static const struct {
 	const char *name, *instead; /* of a deprecated name */
 	bool (*call)(struct lang *l, const struct expr *e, struct andiron_value *ret);
@@ -99,14 +136,13 @@ static const struct {
 	{"env", "sys.env", call_env},
 	{"array.concat", NULL, call_concat},
 	{"concat", "array.concat", call_concat},
+	{"coalesce", NULL, call_coalesce},
 };
 
 static const char *const library[] = {"array.combine_maps",
 				      "array.group_by",
 				      "base64_decode",
-				      "coalesce",
 				      "constants.arch",
-				      "constants.hostname",
 				      "constants.os",
 				      "constants.version",
 				      "convert.nonsensitive",

@@ -8,6 +8,9 @@
 
 #include "base/check.h"
 
+#include <limits.h>
+#include <unistd.h>
+
 /* A capsule's integer: the node, and which of its exports. */
 #define EXPORT_BITS 16
 
@@ -116,6 +119,23 @@ static bool refer(struct lang *l, const struct expr *e, uint32_t node, struct st
 	return false;
 }
 
+/* constants.hostname, as the kernel has it. */
+static bool eval_hostname(struct lang *l, const struct expr *e, struct andiron_value *ret)
+{
+	char name[HOST_NAME_MAX + 1] = "";
+	struct str copy;
+
+	gethostname(name, sizeof(name) - 1);
+	if (!str_utf8(str_of(name))) {
+		lang_error(l, e->place, NULL, "the name of this host is not UTF-8 text");
+		return false;
+	}
+	copy = lang_str(l, str_of(name));
+	*ret = eval_value(e, ANDIRON_VALUE_STRING);
+	ret->string = (struct andiron_str){copy.p, copy.n};
+	return copy.p;
+}
+
 static bool refuse_name(struct lang *l, const struct expr *e, struct str path)
 {
 	struct str id = str_first(path, str_rfind(path, '.'));
@@ -150,5 +170,7 @@ bool eval_reference(struct lang *l, const struct expr *e, struct andiron_value *
 		}
 		id = str_first(id, dot < id.n ? dot : 0);
 	}
+	if (str_is(path, "constants.hostname"))
+		return eval_hostname(l, e, ret);
 	return path.n && refuse_name(l, e, path);
 }

@@ -2,6 +2,10 @@
 /* Expressions: what a component gets for its argument `value`. */
 #include "host/lang/test-lang.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 /* Numbers as Alloy reads them: a leading zero is octal, else a float. */
 TEST(numbers)
 {
@@ -114,6 +118,31 @@ TEST(concat_of_lists)
 					   "      |                        ^\n");
 }
 
+/* The first that is neither null nor empty nor 0, else the last; as Alloy's page limits pods to a
+ * node: coalesce(env("HOSTNAME"), constants.hostname). */
+TEST(coalesced)
+{
+	char name[256] = "", wanted[320];
+
+	expect_value("coalesce(null, \"\", 0, 0.0, false, [], {}, \"a\", \"b\")", "\"a\"");
+	expect_value("coalesce({a = 1}, [2])", "{a=1}");
+	expect_value("[coalesce(), coalesce(\"\", 0)]", "[null 0]");
+	expect_eq(gethostname(name, sizeof(name) - 1), 0);
+	snprintf(wanted, sizeof(wanted), "node test.any.a: {value=\"%s\"}\n", name);
+	unsetenv("ANDIRON_NONE");
+	expect_plan("test.any \"a\" {\n"
+		    "  value = coalesce(sys.env(\"ANDIRON_NONE\"), constants.hostname)\n}\n",
+		    wanted);
+	expect_no_value("coalesce(1, none)", "f:2:23: error: the name none means nothing here\n"
+					     "    2 |   value = coalesce(1, none)\n"
+					     "      |                       ^~~~\n"
+					     "  text stands in double quotes: \"none\"\n");
+	expect_no_value("coalesce(test.any.a.targets, 1)",
+			"f:2:20: error: coalesce cannot look into a list of targets\n"
+			"    2 |   value = coalesce(test.any.a.targets, 1)\n"
+			"      |                    ^~~~~~~~~~~~~~~~~~\n");
+}
+
 /* What Alloy has and this version lacks is not taken for misspelt. */
 TEST(functions_by_name)
 {
@@ -122,10 +151,10 @@ TEST(functions_by_name)
 			"version\n"
 			"    2 |   value = string.format(\"x\")\n"
 			"      |           ^~~~~~~~~~~~~\n");
-	expect_no_value("constants.hostname",
-			"f:2:11: error: constants.hostname is not supported yet by this version\n"
-			"    2 |   value = constants.hostname\n"
-			"      |           ^~~~~~~~~~~~~~~~~~\n");
+	expect_no_value("constants.version",
+			"f:2:11: error: constants.version is not supported yet by this version\n"
+			"    2 |   value = constants.version\n"
+			"      |           ^~~~~~~~~~~~~~~~~\n");
 	expect_no_value("sys.evn(\"x\")", "f:2:11: error: there is no function \"sys.evn\"\n"
 					  "    2 |   value = sys.evn(\"x\")\n"
 					  "      |           ^~~~~~~\n"
