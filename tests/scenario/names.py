@@ -436,13 +436,14 @@ def free_port():
         return s.getsockname()[1]
 
 
-def resolved_by_debuginfod(cache, output, url, settings=""):
-    """An agent comes to name `turn`, which is only in the debug file; the server is named by the environment."""
+def resolved_by_debuginfod(cache, output, url, settings="", fetched=1):
+    """An agent comes to name `turn`, which is only in the debug file, with so many files; the server is named by the environment."""
     write("d.alloy", DEBUGINFOD % (os.getcwd(), cache, settings, output, output))
     os.environ["DEBUGINFOD_URLS"] = url
     with Agent("d.alloy") as agent:
-        agent.until_metric("andiron_symbolize_fetched_total")
-        agent.until_metric("andiron_symbolize_frames_resolved_total", labels='source="debug"')
+        agent.until_metric("andiron_symbolize_fetched_total", fetched)
+        named = agent.metric("andiron_symbolize_frames_resolved_total", 'source="debug"')
+        agent.until_metric("andiron_symbolize_frames_resolved_total", named + 1, 'source="debug"')
         agent.stop()
     os.environ["DEBUGINFOD_URLS"] = ""
     return read(f"{output}.folded")
@@ -464,13 +465,13 @@ def elfutils(url, cache, *what):
 
 
 @contextlib.contextmanager
-def debuginfod_server():
-    """A real one that has the debug file of a program that runs: its process, its URL and the build id."""
+def debuginfod_server(prepare=twist_with_debug_file):
+    """A real one that has the debug file of a program that runs, by `prepare`: its process, its URL and the build id."""
     need_root()
     for tool in ("debuginfod", "debuginfod-find"):
         if not shutil.which(tool):
             raise Skip(f"needs {tool}: install debuginfod")
-    build_id = twist_with_debug_file("files")
+    build_id = prepare("files")
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     server = Background("debuginfod", "-p", str(port), "-d", "files/db", "-F", "files", env={**os.environ, "DEBUGINFOD_URLS": ""})
@@ -497,6 +498,27 @@ def debuginfod():
 def taken_by_elfutils(url, cache, *what):
     kept = elfutils(url, cache, *what).expect(0).out.strip()
     assert kept.startswith(f"{os.getcwd()}/{cache}/{what[1]}/") and os.path.getsize(kept) > 0, kept
+
+
+def twist_with_supplementary(folder):
+    """The same, of whose debug file dwz has moved what a second one has too into a third, which nothing finds by its name."""
+    if not shutil.which("dwz"):
+        raise Skip("needs dwz: install dwz")
+    build_id = twist_with_debug_file(folder)
+    run("gcc", "-O2", "-g", "-Wl,--build-id", "-o", "other", "twist.c", "-Dsink=drain").expect(0)
+    run("objcopy", "--only-keep-debug", "other", f"{folder}/other.debug").expect(0)
+    run("dwz", "-m", f"{folder}/common.debug", "-M", "/nowhere/common.debug", f"{folder}/twist.debug", f"{folder}/other.debug").expect(0)
+    return build_id
+
+
+@case
+def debuginfod_of_dwz():
+    """Where a debug file says that names are in a supplementary one, that comes from the server, too."""
+    with debuginfod_server(twist_with_supplementary) as (server, url, build_id):
+        supplementary = re.search(r"Build ID: (\w+)", run("readelf", "-n", "files/common.debug").out)[1]
+        server.until(lambda: elfutils(url, "tries", "debuginfo", supplementary).code == 0 or shutil.rmtree("tries"), "it has scanned that, too")
+        assert "turn;twist " in resolved_by_debuginfod("ours", "dwz", url, fetched=2), read("dwz.folded")[:3000]
+        assert os.path.isfile(f"ours/{build_id}/debuginfo") and os.path.isfile(f"ours/{supplementary}/debuginfo"), os.listdir("ours")
 
 
 @case_of_full
