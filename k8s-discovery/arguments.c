@@ -53,6 +53,35 @@ static const struct andiron_value *custom_client(const struct andiron_value *arg
 	return NULL;
 }
 
+/* Why paths cannot be put behind a URL, or NULL. A request says the same only when it is made, and
+ * would show a password. */
+static const char *bad_server(struct str url)
+{
+	struct str rest = str_skip(url, str_starts(url, STR("https://")) ? 8 : 7);
+	struct str authority = str_first(rest, str_find(rest, '/'));
+
+	if (!str_starts(url, STR("http://")) && !str_starts(url, STR("https://")))
+		return "must begin with http:// or https://";
+	if (authority.n == 0 || authority.p[0] == ':')
+		return "names no host";
+	if (str_find(authority, '@') < authority.n)
+		return "holds a user, whom the log would show; basic_auth takes user and password";
+	for (size_t i = 0; i < url.n; i++)
+		if ((unsigned char)url.p[i] <= ' ' || url.p[i] == 0x7f)
+			return "holds a space or a control character";
+	if (str_find(url, '?') < url.n || str_find(url, '#') < url.n)
+		return "holds a query, behind which no path can follow";
+	return NULL;
+}
+
+static void check_url(const struct reporter *r, const struct andiron_value *server)
+{
+	const char *why = server ? bad_server(abi_str(server->string)) : NULL;
+
+	if (why)
+		abi_report(r->host, r->report, ANDIRON_REPORT_ERROR, server, "api_server %s", why);
+}
+
 static void check_server(const struct reporter *r, const struct andiron_value *args)
 {
 	const struct andiron_value *server = given(args, "api_server");
@@ -61,6 +90,7 @@ static void check_server(const struct reporter *r, const struct andiron_value *a
 	const struct andiron_value *custom = custom_client(args);
 	bool own = spaces && value_bool(spaces, "own_namespace", false);
 
+	check_url(r, server);
 	if (server && file)
 		refuse(r, file, "kubeconfig_file and api_server exclude each other");
 	if (custom && file)
@@ -116,9 +146,11 @@ static void check_syntax(const struct reporter *r, const struct andiron_value *b
 	struct error err = ERROR_NULL;
 
 	if (label && selector_check_labels(abi_str(label->string), &err) < 0)
-		refuse(r, label, err.text);
+		abi_report(r->host, r->report, ANDIRON_REPORT_ERROR, label,
+			   "this is no label selector: %s", err.text);
 	if (field && selector_check_fields(abi_str(field->string), &err) < 0)
-		refuse(r, field, err.text);
+		abi_report(r->host, r->report, ANDIRON_REPORT_ERROR, field,
+			   "this is no field selector: %s", err.text);
 }
 
 static bool stands_before(const struct andiron_value *blocks, uint64_t i, struct str role)

@@ -73,6 +73,32 @@ def all_errors_at_once():
     assert r.err.count("error:") >= 3, r.err
 
 
+KUBERNETES = """
+discovery.kubernetes "x" {
+  role = "pod"
+%s
+}
+"""
+
+
+@case
+def kubernetes_arguments():
+    """Arguments of discovery.kubernetes that cannot be used are refused before anything is asked: each with its place and the cause."""
+    server = '  api_server = "%s"'
+    for arguments, line, words in (
+            (server % "127.0.0.1:6443", 4, "must begin with http:// or https://"), (server % "https://", 4, "names no host"),
+            (server % "https://me:secret@host", 4, "basic_auth takes user and password"), (server % "https://host/p?q", 4, "holds a query"),
+            (server % "https://host" + '\n  kubeconfig_file = "x"', 5, "exclude each other"),
+            (server % "https://host" + "\n  namespaces {\n    own_namespace = true\n  }", 5, "own_namespace works in the cluster only"),
+            ('  bearer_token = "x"', 4, "HTTP client arguments need api_server"),
+            ('  selectors {\n    role = "service"\n  }', 5, "of these roles only: pod, node"),
+            ('  selectors {\n    role = "pod"\n    label = "a in b"\n  }', 6, 'this is no label selector: at character 6: "(" is missing'),
+            ('  selectors {\n    role = "pod"\n    field = "a"\n  }', 6, "this is no field selector")):
+        andiron("validate", write("k.alloy", KUBERNETES % arguments)).expect(1, f"k.alloy:{line}:", words)
+    for good in ("", server % "https://host:6443/clusters/a/", server % "http://[::1]:8080"):
+        andiron("validate", write("k.alloy", KUBERNETES % good)).expect(0, "valid")
+
+
 @case
 def missing_component_lists_directories():
     """A component that is not there lists every directory that was searched."""
