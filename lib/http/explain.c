@@ -97,7 +97,8 @@ static int explain_connect(const struct transfer *t, char *out, size_t n)
 
 	curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &number);
 	if (number == ECONNREFUSED) {
-		snprintf(out, n, "connection refused by %s%s", t->peer, through);
+		snprintf(out, n, "connection refused by %s%s",
+			 t->proxied ? "the proxy on the way to " : "", t->peer);
 		return -ECONNREFUSED;
 	}
 	if (number > 0)

@@ -223,6 +223,23 @@ TEST(names_who_refuses_and_who_is_unknown)
 	exchange_fini(&x);
 }
 
+/* Where a proxy refuses, nobody is to look at the server. */
+TEST(names_a_proxy_that_refuses)
+{
+	static struct exchange x;
+	char proxy[64];
+
+	exchange_init(&x, serve_hang, NULL);
+	snprintf(proxy, sizeof(proxy), "http://127.0.0.1:%u/", test_unused_port());
+	x.config.proxy_url = str_of(proxy);
+	x.request.url = STR("http://127.0.0.1:4040/");
+	exchange_run(&x);
+	expect_eq(x.outcome.result, -ECONNREFUSED);
+	expect_str(str_of(x.outcome.error),
+		   "connection refused by the proxy on the way to 127.0.0.1:4040");
+	exchange_fini(&x);
+}
+
 TEST(names_a_port_without_tls)
 {
 	static struct exchange x;
