@@ -62,6 +62,10 @@ void endpoint_settle(struct endpoint *e, struct entry *entry, enum outcome outco
 void endpoint_settle_all(struct endpoint *e, struct fifo *f, enum outcome outcome,
 			 const char *reason);
 
+/* They went out whole: where a kill comes before the answer, the next run knows. */
+void endpoint_note_left(struct endpoint *e, struct fifo *f);
+/* The answer is that they are not there, for all that is known. */
+void endpoint_note_answered(struct endpoint *e, struct fifo *f);
 /* They went out whole and no answer came: whatever ends them, short of an answer, they are
  * uncertain. */
 void endpoint_note_unanswered(struct endpoint *e, struct fifo *f);

@@ -62,14 +62,20 @@ void endpoint_settle(struct endpoint *e, struct entry *entry, enum outcome outco
 	e->events.settled(e->events.context, r, outcome, reason);
 }
 
-int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what)
+static bool any(const struct entry *entry)
+{
+	return true;
+}
+
+static int mark(struct endpoint *e, const struct fifo *f, uint32_t what,
+		bool (*is_meant)(const struct entry *entry))
 {
 	uint64_t sequences[MARKS];
 	int first = 0, rc = 0;
 	size_t n = 0;
 
 	for (const struct entry *i = f->head; i; i = i->next) {
-		if (record_is_spooled(i->record))
+		if (record_is_spooled(i->record) && is_meant(i))
 			sequences[n++] = i->record->place.sequence;
 		if (n == MARKS || (n && !i->next)) { /* all of them, in a few entries */
 			rc = e->events.mark(e->events.context, e->options->id, what, sequences, n);
@@ -78,6 +84,11 @@ int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what)
 		}
 	}
 	return first;
+}
+
+int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what)
+{
+	return mark(e, f, what, any);
 }
 
 void endpoint_settle_all(struct endpoint *e, struct fifo *f, enum outcome outcome,
@@ -91,17 +102,36 @@ void endpoint_settle_all(struct endpoint *e, struct fifo *f, enum outcome outcom
 		endpoint_settle(e, entry, outcome, reason);
 }
 
+static bool is_unnoted(const struct entry *entry)
+{
+	return !entry->noted;
+}
+
+/* Where it cannot be noted, the next run sends them as new. */
+void endpoint_note_left(struct endpoint *e, struct fifo *f)
+{
+	mark(e, f, SPOOL_SENT, is_unnoted);
+	for (struct entry *i = f->head; i; i = i->next)
+		i->noted = true;
+}
+
+static bool is_answered(const struct entry *entry)
+{
+	return entry->noted && !entry->unanswered;
+}
+
+void endpoint_note_answered(struct endpoint *e, struct fifo *f)
+{
+	mark(e, f, SPOOL_UNSENT, is_answered);
+	for (struct entry *i = f->head; i; i = i->next)
+		i->noted = i->unanswered;
+}
+
 void endpoint_note_unanswered(struct endpoint *e, struct fifo *f)
 {
-	bool news = false;
-
-	for (struct entry *i = f->head; i; i = i->next) {
-		news |= !i->unanswered;
+	endpoint_note_left(e, f);
+	for (struct entry *i = f->head; i; i = i->next)
 		i->unanswered = true;
-	}
-	/* Where it cannot be noted, the next run sends them as new. */
-	if (news)
-		endpoint_mark(e, f, SPOOL_SENT);
 }
 
 /* Takes out those that may be there. */
@@ -286,6 +316,7 @@ void endpoint_push(struct endpoint *e, struct record *record, bool unanswered)
 	*entry = (struct entry){.record = record,
 				.cost = record_cost(record) + sizeof(*entry),
 				.spooled = record_is_spooled(record),
+				.noted = unanswered,
 				.unanswered = unanswered};
 	fifo_push(&e->queue, entry);
 	e->counts.queued_profiles++;

@@ -13,7 +13,8 @@ struct entry {
 	struct record *record;
 	size_t cost;     /* what the endpoint's books hold for it */
 	bool spooled;    /* likewise */
-	bool unanswered; /* it went out whole, and no answer came: it may be there */
+	bool noted;      /* the spool was told that it went out whole */
+	bool unanswered; /* it did, and no answer came: it may be there */
 };
 
 struct fifo {

@@ -3,7 +3,8 @@
  * The requests of an endpoint: how they are filled, paced and sent, and what
  * follows from an answer, or from none.
  *
- * What may be sent twice is tried until it is answered. What may not is marked
+ * What may be sent twice is tried until it is answered; that it has left stands in the spool
+ * from that moment until the server says no. What may not is marked
  * as sent, on disk, before it goes; and where no answer comes after its last
  * byte has left, it is uncertain and not sent again. That it did not go after all is on
  * disk too before it waits, and it goes again only once the server has answered a request
@@ -191,11 +192,20 @@ static void note_answer(struct endpoint *e)
 		e->requests[i].answered = true;
 }
 
+/* Whether the server has said that it did not take it. */
+static bool is_refusal(const struct answer *a)
+{
+	return a->action != ANSWER_ACCEPTED && a->action != ANSWER_LOST &&
+	       a->action != ANSWER_UNKNOWN;
+}
+
 static void act(struct request *q, const struct http_response *response, const struct answer *a)
 {
 	int64_t after_ns =
 		response->retry_after_ms > 0 ? response->retry_after_ms * NS_PER_MSEC : 0;
 
+	if (is_refusal(a))
+		endpoint_note_answered(q->endpoint, &q->entries);
 	switch (a->action) {
 	case ANSWER_ACCEPTED:
 		accept(q);
@@ -251,6 +261,13 @@ static void on_done(void *context, const struct http_response *response)
 	e->events.changed(e->events.context);
 }
 
+static void on_left(void *context)
+{
+	struct request *q = context;
+
+	endpoint_note_left(q->endpoint, &q->entries);
+}
+
 static int send_body(struct request *q, struct str body, struct error *err)
 {
 	const struct endpoint_options *o = q->endpoint->options;
@@ -267,6 +284,8 @@ static int send_body(struct request *q, struct str body, struct error *err)
 		.connect_timeout_ms = o->timeout_ms,
 		.http2 = p->http2,
 		.max_response = 1 << 20,
+		/* What is not to be sent twice is noted before. */
+		.left = q->probing || counts_twice(q->endpoint) ? NULL : on_left,
 		.done = on_done,
 		.context = q,
 	};

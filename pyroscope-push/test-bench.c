@@ -118,10 +118,12 @@ static void answer(struct receiver *r, int fd, struct str body)
 	const char *failure = fault(r, body, dice);
 
 	r->n_requests++;
-	if (!failure || dice & 1)
+	if (!r->says && (!failure || dice & 1))
 		store_all(r, body);
 	if (r->hang)
 		recv(fd, &dice, 1, 0);
+	else if (r->says)
+		test_say(fd, r->says);
 	else if (poisoned)
 		test_say(fd, r->deadly ? "" : "HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n");
 	else

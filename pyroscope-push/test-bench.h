@@ -30,6 +30,7 @@ struct lost_request {
 struct receiver {
 	unsigned int seed;
 	bool faulty, hang;
+	const char *says;   /* to every request, of which it stores nothing */
 	const char *poison; /* a request that holds this text is refused, */
 	bool deadly;        /* or kills the server */
 	VEC(struct stored) profiles;

@@ -140,6 +140,116 @@ TEST(what_only_memory_had_at_a_kill_is_lost)
 	bench_remove_directory(&t);
 }
 
+static void until(bool (*is_so)(const struct bench *t, uint64_t than), const struct bench *t,
+		  uint64_t than)
+{
+	while (!is_so(t, than))
+		test_host_until(&(const bool){false}, 1);
+}
+
+static bool spool_is_larger(const struct bench *t, uint64_t than)
+{
+	return writer_spool_bytes(t->writer) > than;
+}
+
+static bool has_retried(const struct bench *t, uint64_t than)
+{
+	return endpoint_counts(writer_endpoint(t->writer, 0))->retries > than;
+}
+
+static bool has_expired(const struct bench *t, uint64_t than)
+{
+	return endpoint_counts(writer_endpoint(t->writer, 0))->expired_profiles > than;
+}
+
+/* The batch is on disk before it is sent: what follows is word of that. */
+static void until_noted(struct bench *t)
+{
+	bench_feed(t, 10, 20);
+	until(spool_is_larger, t, writer_spool_bytes(t->writer));
+}
+
+static void until_refused(struct bench *t)
+{
+	bench_feed(t, 10, 20);
+	until(has_retried, t, 0);
+}
+
+/* Where nobody is there, the log does not grow by what is tried. */
+static void until_tried_often(struct bench *t)
+{
+	uint64_t bytes;
+
+	bench_feed(t, 10, 20);
+	bytes = writer_spool_bytes(t->writer);
+	until(has_retried, t, 20);
+	expect_eq(writer_spool_bytes(t->writer), bytes);
+}
+
+/* The run after that is killed has what it left expire at once. */
+static void expire(struct bench *t)
+{
+	t->args.max_age_ms = 1;
+	bench_start(t);
+	expect_eq(t->host->carried, BATCH);
+	until(has_expired, t, 0);
+}
+
+/* What had left when the kill came, and expires before it is answered, may be there. */
+TEST(what_had_left_at_a_kill_is_uncertain_at_its_end)
+{
+	static struct bench t;
+	struct run run;
+
+	bench_make_directory(&t);
+	run = begin(&t, until_noted);
+	bench_open(&t);
+	t.receiver.hang = true;
+	end(&run, test_server_port(t.receiver.server));
+	expire(&t);
+	expect_eq(t.host->uncertain, BATCH);
+	expect_eq(t.host->n_dropped, 0);
+	bench_end(&t);
+	bench_start(&t); /* told once */
+	expect_eq(t.host->carried, 0);
+	bench_close(&t);
+	bench_remove_directory(&t);
+}
+
+static void kill_untaken(struct bench *t, void (*body)(struct bench *t))
+{
+	struct run run;
+	uint16_t port;
+
+	bench_make_directory(t);
+	run = begin(t, body);
+	bench_open(t);
+	port = t->receiver.says ? test_server_port(t->receiver.server) : test_unused_port();
+	end(&run, port);
+	set_url(&t->args, 0, port); /* to another place nothing is owed */
+	expire(t);
+	expect_eq(test_host_dropped("expired"), BATCH);
+	expect_eq(t->host->uncertain, 0);
+	bench_close(t);
+	bench_remove_directory(t);
+}
+
+/* What the server had not taken, by its own word, is not there. */
+TEST(what_was_refused_at_a_kill_expires)
+{
+	static struct bench t = {.receiver.says = "HTTP/1.1 503 Later\r\nRetry-After: 60\r\n"
+						  "Content-Length: 2\r\n\r\n{}"};
+
+	kill_untaken(&t, until_refused);
+}
+
+TEST(what_nobody_had_taken_at_a_kill_expires)
+{
+	static struct bench t;
+
+	kill_untaken(&t, until_tried_often);
+}
+
 static void give_up(struct bench *t)
 {
 	uint64_t before = t->host->n_dropped;

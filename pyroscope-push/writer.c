@@ -58,8 +58,10 @@ static int on_mark(void *context, uint64_t endpoint, uint32_t what, const uint64
 {
 	struct writer *w = context;
 	int rc = store_mark(&w->store, endpoint, what, sequences, n);
-	/* Before it is sent; and before the disk can end what is known of it. */
-	bool sync = what == SPOOL_SENT || what == SPOOL_UNSENT;
+	/* Before it is sent; and before the disk can end what is known of it. Where a re-send does
+	 * no harm, the next batch's sync is soon enough. */
+	bool sync = !w->config->protocol->idempotent &&
+		    (what == SPOOL_SENT || what == SPOOL_UNSENT);
 
 	return rc == 0 && sync ? store_sync(&w->store) : rc;
 }

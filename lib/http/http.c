@@ -95,8 +95,8 @@ static void finish(struct http_client *client, struct transfer *t, CURLcode code
 	transfer_free(t);
 }
 
-/* Ends what curl has finished and what has stalled or was cancelled. The list
- * is read afresh after each, since `done` may change it. */
+/* Ends what curl has finished and what has stalled or was cancelled, and tells of what has
+ * left. The list is read afresh after each end, since `done` may change it. */
 static void reap(struct http_client *client)
 {
 	int64_t now = clock_mono();
@@ -114,8 +114,10 @@ static void reap(struct http_client *client)
 	}
 	for (t = client->transfers; t; t = next) {
 		next = t->next;
-		if (!t->cancelled && !transfer_stalled(t, now))
+		if (!t->cancelled && !transfer_stalled(t, now)) {
+			transfer_tell_left(t);
 			continue;
+		}
 		finish(client, t, CURLE_OPERATION_TIMEDOUT);
 		next = client->transfers;
 	}

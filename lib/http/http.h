@@ -98,6 +98,9 @@ struct http_request {
 	/* Offers no compression: for streams that a server compresses piece by
 	 * piece, as a sequence of gzip members, which libcurl refuses. */
 	bool uncompressed;
+	/* Once, when the last byte has left and no answer is there yet; an answer within
+	 * the same moment comes without. May do nothing to the client. May be NULL. */
+	void (*left)(void *context);
 	/* A 2xx answer has begun: its headers are complete. May be NULL. */
 	void (*begun)(void *context);
 	/* A piece of the body of a 2xx answer, as it arrives; return false to end

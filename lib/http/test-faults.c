@@ -176,6 +176,35 @@ TEST(gives_up_on_a_server_that_hangs)
 	}
 }
 
+static int n_left;
+
+static void count_left(void *context)
+{
+	const struct outcome *o = context;
+
+	expect(!o->done);
+	n_left++;
+}
+
+/* That the last byte has left is told before the end, once; and not where none could. */
+TEST(tells_what_has_left)
+{
+	static struct exchange x;
+
+	exchange_init(&x, serve_hang, NULL);
+	x.request.method = "POST";
+	x.request.body = STR("0123456789");
+	x.request.left = count_left;
+	x.request.timeout_ms = 150;
+	exchange_run(&x);
+	expect_eq(n_left, 1);
+	snprintf(x.url, sizeof(x.url), "http://127.0.0.1:%u/", test_unused_port());
+	x.request.url = str_of(x.url);
+	exchange_run(&x);
+	expect_eq(n_left, 1);
+	exchange_fini(&x);
+}
+
 static void serve_reset(int fd, void *context)
 {
 	static char request[TEST_REQUEST_MAX];

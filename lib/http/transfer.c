@@ -279,6 +279,7 @@ int transfer_new(const struct http_config *config, const struct http_request *re
 	t->stall_ns = request->stall_ms * NS_PER_MSEC;
 	t->started_ns = t->moved_ns = clock_mono();
 	t->read = request->read;
+	t->left = request->left;
 	t->begun = request->begun;
 	t->data = request->data;
 	t->done = request->done;
@@ -364,6 +365,14 @@ bool transfer_was_sent(const struct transfer *t)
 	curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &headers);
 	curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
 	return status >= 200 || (headers > 0 && uploaded >= (curl_off_t)t->request_bytes);
+}
+
+void transfer_tell_left(struct transfer *t)
+{
+	if (!t->left || !transfer_was_sent(t))
+		return;
+	t->left(t->context);
+	t->left = NULL;
 }
 
 void transfer_finish(struct transfer *t, CURLcode code)

@@ -39,6 +39,7 @@ struct transfer {
 	curl_off_t uploaded;          /* as of moved_ns */
 	struct buf body;
 	int64_t (*read)(void *context, char *to, size_t n);
+	void (*left)(void *context);
 	void (*begun)(void *context);
 	bool (*data)(void *context, struct str piece);
 	void (*done)(void *context, const struct http_response *response);
@@ -58,6 +59,9 @@ bool transfer_stalled(struct transfer *t, int64_t now_ns);
 
 /* Whether the last byte of the request has left. An answer proves it. */
 bool transfer_was_sent(const struct transfer *t);
+
+/* Calls `left`, if it has and nobody was told. */
+void transfer_tell_left(struct transfer *t);
 
 /* Calls `done` with what came of it. */
 void transfer_finish(struct transfer *t, CURLcode code);
