@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "options.h"
 #include "spool.h"
+#include "upload-share.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -190,6 +191,7 @@ static void init_uploads(struct push_config *c, const struct andiron_value *bloc
 		.timeout_ms = value_int(b, "timeout", 900 * NS_PER_SEC) / NS_PER_MSEC,
 		.max_file_bytes = (uint64_t)value_int(b, "max_file_bytes", 1000000000),
 		.max_total_bytes = (uint64_t)value_int(b, "max_total_bytes", 0),
+		.share = UPLOAD_SHARE_DIRECTORY,
 	};
 	if (c->uploads.max_parallel < 1)
 		c->uploads.max_parallel = 1;

@@ -239,7 +239,8 @@ static const struct andiron_option debuginfo[] = {
 		.default_text = "67108864",
 		.min = 0,
 		.max = INT64_C(1) << 40,
-		.doc = "Bytes a second that all uploads together may take; each has its share. 0: any.",
+		.doc = "Bytes a second that all uploads of the node together may take; each has its share. 0: "
+		       "any.",
 	},
 	{
 		.name = "max_file_bytes",

@@ -37,6 +37,7 @@ struct uploads_options {
 	bool strip; /* their debug information alone */
 	int64_t max_parallel, bytes_per_second, timeout_ms;
 	uint64_t max_file_bytes, max_total_bytes; /* total 0: any */
+	const char *share;                        /* the directory of upload-share.h */
 };
 
 struct push_config {

@@ -10,6 +10,8 @@
 #include "elf/ids.h"
 #include "test-bench.h"
 #include "test-debuginfo.h"
+#include "test-directory.h"
+#include "upload-share.h"
 #include "uploads.h"
 
 #include <andiron/object.h>
@@ -20,7 +22,7 @@
 
 #define OBJECT 7
 
-static int references;
+static int references, opened;
 
 /* The one object is this program. It has no debug file beside it. */
 static int32_t open_object(void *self, uint64_t object, uint32_t what, int32_t *ret_fd)
@@ -28,6 +30,7 @@ static int32_t open_object(void *self, uint64_t object, uint32_t what, int32_t *
 	expect(references > 0 && object == OBJECT);
 	if (what != ANDIRON_OPEN_FILE)
 		return -ENOENT;
+	opened++;
 	*ret_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	return *ret_fd < 0 ? -errno : 0;
 }
@@ -57,6 +60,7 @@ struct fixture {
 	const struct andiron_batch *batch;
 	struct batch_view view;
 	struct uploads *uploads;
+	char directory[64]; /* of the node's budget */
 };
 
 /* A batch with one frame of this program that nobody could name. */
@@ -92,6 +96,7 @@ static struct push_config *make_config(struct fixture *f)
 
 	expect_eq(push_config_new(&protocol_parca, arguments(&f->args), &config, &err), 0);
 	config->uploads.bytes_per_second = 0;
+	config->uploads.share = f->directory;
 	return config;
 }
 
@@ -100,6 +105,7 @@ static void begin(struct fixture *f)
 	struct abi_context context;
 	struct error err = ERROR_NULL;
 
+	test_directory_make(f->directory, sizeof(f->directory));
 	f->server = test_server_new(test_debuginfo_serve, &f->parca);
 	f->args.n = 1;
 	f->args.backoff_ms = 1;
@@ -126,6 +132,8 @@ static void end(struct fixture *f)
 	client_loop_free(f->loop);
 	test_host_free();
 	test_server_free(f->server);
+	test_directory_clear(f->directory);
+	rmdir(f->directory);
 	expect_eq(references, 0);
 }
 
@@ -218,6 +226,7 @@ TEST(a_failing_allocation_costs_a_try_or_is_counted)
 	static struct fixture f;
 
 	begin(&f);
+	f.config->uploads.bytes_per_second = 1 << 30;
 	uploads_free(f.uploads);
 	test_each_failing_allocation(upload, &f);
 	f.uploads = NULL;
@@ -361,6 +370,61 @@ TEST(uploads_at_once_share_the_budget)
 	expect_eq(until_settled(&f)->uploaded, 1);
 	expect_eq(refused(&f, "budget"), 1);
 	expect(uploads_counts(f.uploads)->bytes <= bytes + bytes / 2);
+	end(&f);
+}
+
+/* A budget for one upload at a time. */
+static void limit(struct fixture *f)
+{
+	f->config->uploads.bytes_per_second = 1 << 30;
+	f->config->uploads.max_parallel = 1;
+}
+
+static bool take_budget(const struct fixture *f, int *ret_part)
+{
+	struct upload_share s = {.context = test_host_context()};
+
+	return upload_share_take(&s, &f->config->uploads, ret_part);
+}
+
+/* What another has is waited for until that gives it back. */
+static void wait_for_budget(struct fixture *f, int *part)
+{
+	int before = opened;
+
+	see(f);
+	while (opened == before)
+		turn();
+	for (int i = 0; i < 400; i++) /* it asks four times a second */
+		turn();
+	expect_eq(f->parca.calls[CALL_SHOULD], 0);
+	expect_eq(uploads_counts(f->uploads)->waiting, 1);
+	upload_share_give(part);
+	expect_eq(until_settled(f)->uploaded, 1);
+	expect_eq(uploads_counts(f->uploads)->retries, 0);
+}
+
+/* Two blocks have one budget: one begins when another has ended, and has it until its own end. */
+TEST(blocks_share_the_budget_of_the_node)
+{
+	static struct fixture f;
+	struct abi_context context;
+	struct uploads *other;
+	int part = -1;
+
+	begin(&f);
+	limit(&f);
+	expect(take_budget(&f, &part));
+	wait_for_budget(&f, &part);
+	context = test_host_context();
+	other = uploads_new(&context, client_loop_http(f.loop), f.config);
+	f.parca.mute = 1 << CALL_UPLOAD;
+	uploads_see(other, &f.view);
+	until_called(&f, CALL_UPLOAD, 2);
+	expect(!take_budget(&f, &part));
+	uploads_free(other);
+	expect(take_budget(&f, &part));
+	upload_share_give(&part);
 	end(&f);
 }
 

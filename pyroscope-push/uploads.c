@@ -8,6 +8,7 @@
 #include "uploads.h"
 
 #include "upload-file.h"
+#include "upload-share.h"
 
 #include "base/check.h"
 #include "base/cleanup.h"
@@ -28,6 +29,7 @@
 				      */
 #define AGAIN_NS (3600 * NS_PER_SEC) /* what could not be sent is offered again */
 #define CALL_MS 30000
+#define SHARE_NS (NS_PER_SEC / 4) /* until it is asked again whether others are done */
 #define NEVER INT64_MAX
 
 /* What came of a build id at an endpoint; CLOCK_MONOTONIC when it is offered again. */
@@ -47,6 +49,7 @@ struct job {
 	struct upload_source source;
 	struct upload_opened opened;
 	int tries;
+	int part; /* of the node's budget, while it runs; -1: none */
 	int64_t due_ns;
 	uint64_t counted;           /* of the upload's bytes */
 	struct push_config *config; /* while it runs */
@@ -65,6 +68,7 @@ struct uploads {
 	VEC(struct job *) jobs;
 	uint64_t timer;
 	uint64_t random;
+	struct upload_share share;
 	struct uploads_counts counts;
 };
 
@@ -86,6 +90,7 @@ static void free_job(struct job *j)
 	const struct andiron_objects *objects = j->source.objects.table;
 
 	upload_fini(&j->upload);
+	upload_share_give(&j->part);
 	upload_file_close(&j->opened);
 	objects->release(j->source.objects.self, j->source.object);
 	push_config_release(j->config);
@@ -201,6 +206,7 @@ static void on_done(void *context, enum upload_outcome outcome, const char *text
 	const struct endpoint_options *o = endpoint_of(config, j->endpoint);
 
 	check(j->state == JOB_RUNNING && o);
+	upload_share_give(&j->part);
 	add_bytes(j);
 	j->config = NULL;
 	switch (outcome) {
@@ -306,14 +312,6 @@ static bool fits(struct job *j)
 	return true;
 }
 
-/* The share of one upload, so that all together keep the limit. 0: any. */
-static int64_t share(const struct uploads_options *o)
-{
-	int64_t share = o->bytes_per_second / o->max_parallel;
-
-	return o->bytes_per_second && !share ? 1 : share;
-}
-
 static void run(struct job *j)
 {
 	struct uploads *u = j->uploads;
@@ -332,7 +330,7 @@ static void run(struct job *j)
 		.n_headers = o->n_headers,
 		.call_ms = CALL_MS,
 		.send_ms = limits->timeout_ms,
-		.bytes_per_second = share(limits),
+		.bytes_per_second = upload_share_rate(limits),
 	};
 	j->file = (struct upload_file){.build_id = j->build_id,
 				       .id_type = UPLOAD_ID_UNKNOWN,
@@ -344,6 +342,7 @@ static void run(struct job *j)
 	j->upload.done = on_done;
 	j->upload.context = j;
 	if (upload_run(&j->upload, &err) < 0) {
+		upload_share_give(&j->part);
 		push_config_release(take_ptr(j->config));
 		retry(j, o, err.code ? err.text : "memory is short");
 	}
@@ -399,9 +398,15 @@ static void pump(struct uploads *u)
 	struct job *j;
 
 	open_next(u);
-	while ((j = next_ready(u, &due_ns)))
-		if (fits(j))
-			run(j);
+	while ((j = next_ready(u, &due_ns))) {
+		if (!fits(j))
+			continue;
+		if (!upload_share_take(&u->share, &u->config->uploads, &j->part)) {
+			due_ns = clock_mono() + SHARE_NS;
+			break;
+		}
+		run(j);
+	}
 	arm(u, due_ns);
 }
 
@@ -447,6 +452,7 @@ static void add_job(struct uploads *u, uint64_t endpoint, uint32_t known,
 			  .endpoint = endpoint,
 			  .build_id = {id, source->build_id.n},
 			  .source = *source,
+			  .part = -1,
 			  .opened = {.fd = -1, .image = ELF_IMAGE_NULL}};
 	j->source.build_id = j->build_id;
 	objects->retain(u->objects.self, source->object);
@@ -526,7 +532,7 @@ struct uploads *uploads_new(const struct abi_context *context, struct http_clien
 
 	if (!u)
 		return NULL;
-	u->context = *context;
+	u->context = u->share.context = *context;
 	u->http = http;
 	u->config = push_config_retain(config);
 	u->random = hash_mix((uint64_t)clock_real(), (uintptr_t)u);

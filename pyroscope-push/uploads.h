@@ -4,8 +4,9 @@
  * and within what. A file is offered once per build id and endpoint, when a batch has frames
  * of it without a name (or any, if so configured), and is sent if the server asks for it.
  *
- * The budget is the whole writer's, for all endpoints together: bytes a second, uploads at
- * once, bytes of one file and of all. At most UPLOADS_WAITING files wait, with a descriptor
+ * Bytes a second are those of the node, for all writers and agents together
+ * (upload-share.h), or where that cannot be, of the writer. Uploads at once, bytes of one file
+ * and of all are the whole writer's, for all endpoints together. At most UPLOADS_WAITING files wait, with a descriptor
  * each, so that one whose process exits can still be sent; at most
  * UPLOADS_KNOWN build ids are remembered. What is beyond is counted and not sent.
  *
