@@ -10,6 +10,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -66,6 +67,18 @@ static enum test_call call_of(const struct stream *s)
 	return second[1] == 2 && memcmp(second + 2, "u1", 2) == 0 ? CALL_FINISH : CALL_SHOULD;
 }
 
+/* InitiateUploadResponse: an id, and how the file is to come. */
+static size_t put_instructions(const struct test_debuginfo *server, char *out)
+{
+	size_t n = strlen(server->signed_url);
+	const char head[] = {0, 0, 0, 0, (char)(n ? n + 10 : 8), 0x0a, (char)(n ? n + 8 : 6),
+			     0x12, 2, 'u', '1', 0x18, n ? 2 : 1, 0x22, (char)n};
+
+	memcpy(out, head, sizeof(head));
+	memcpy(out + sizeof(head), server->signed_url, n);
+	return n ? sizeof(head) + n : sizeof(head) - 2;
+}
+
 static bool answer(struct connection *c, const struct stream *s)
 {
 	static const char head[] = "\x88\x00\x0c"
@@ -73,18 +86,20 @@ static bool answer(struct connection *c, const struct stream *s)
 				   "application/grpc";
 	static const char trailers[] = "\x00\x0bgrpc-status\x01"
 				       "0";
-	static const char messages[CALL_N][14] = {
-		[CALL_SHOULD] = "\0\0\0\0\2\x08\x01",
-		[CALL_INITIATE] = "\0\0\0\0\x08\x0a\x06\x12\x02u1\x18\x01",
-	};
-	static const size_t sizes[CALL_N] = {7, 13, 5, 5};
 	enum test_call call = call_of(s);
+	char message[64] = "\0\0\0\0\2\x08\x01";
+	size_t n = 7;
+
+	if (call == CALL_INITIATE)
+		n = put_instructions(c->server, message);
+	else if (call != CALL_SHOULD)
+		memset(message, 0, n = 5);
 
 	c->server->calls[call]++;
 	if (c->server->mute >> call & 1)
 		return true;
 	return send_frame(c->fd, HEADERS, END_HEADERS, s->id, head, sizeof(head) - 1) &&
-	       send_frame(c->fd, DATA, 0, s->id, messages[call], sizes[call]) &&
+	       send_frame(c->fd, DATA, 0, s->id, message, n) &&
 	       send_frame(c->fd, HEADERS, END_HEADERS | END_STREAM, s->id, trailers,
 			  sizeof(trailers) - 1);
 }
@@ -168,4 +183,41 @@ void test_debuginfo_serve(int fd, void *context)
 		if (n > FRAME_MAX || !receive(fd, c.payload, n) || !act(&c, head, n))
 			return;
 	}
+}
+
+static char *end_of_head(char *head)
+{
+	char *end = strstr(head, "\r\n\r\n");
+
+	return end ? end + 4 : NULL;
+}
+
+void test_storage_serve(int fd, void *context)
+{
+	static char part[1 << 16];
+	struct test_storage *s = context;
+	size_t n = 0, want;
+	const char *length;
+	char *end = NULL;
+
+	while (!end && n < sizeof(s->head) - 1 &&
+	       recv(fd, s->head + n, 1, 0) == 1) { /* to the head's last byte */
+		s->head[++n] = '\0';
+		end = end_of_head(s->head);
+	}
+	length = strstr(s->head, "Content-Length: ");
+	if (!end || !length)
+		return;
+	want = strtoul(length + 16, NULL, 10);
+	for (s->bytes = 0; s->bytes < want;) {
+		ssize_t r = recv(fd, part, sizeof(part), 0);
+
+		if (r <= 0)
+			return;
+		s->bytes += (uint64_t)r;
+	}
+	s->files++;
+	test_say(fd, *s->answers);
+	if (s->answers[1])
+		s->answers++;
 }

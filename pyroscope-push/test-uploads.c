@@ -233,6 +233,76 @@ TEST(a_failing_allocation_costs_a_try_or_is_counted)
 	end(&f);
 }
 
+#define STORED "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+#define EXPIRED "HTTP/1.1 403 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+#define BROKEN "HTTP/1.1 500 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+static struct test_server *begin_signed(struct fixture *f, struct test_storage *storage)
+{
+	struct test_server *server = test_server_new(test_storage_serve, storage);
+
+	begin(f);
+	snprintf(f->parca.signed_url, sizeof(f->parca.signed_url), "http://127.0.0.1:%u/f?s=%%2F",
+		 test_server_port(server));
+	return server;
+}
+
+/* A server that signs has the file put to its URL as that is, with nothing beside that would
+ * break the signature or give our secrets away; and is told that it is there. */
+TEST(a_signed_url_is_written_to)
+{
+	static struct fixture f;
+	static const char *const answers[] = {STORED, NULL};
+	static struct test_storage storage = {.answers = answers};
+	struct test_server *server = begin_signed(&f, &storage);
+	struct http_header secret = {STR("X-Scope-OrgID"), STR("secret")};
+
+	f.config->endpoints[0].headers = &secret;
+	f.config->endpoints[0].n_headers = 1;
+	f.config->endpoints[0].client.http.bearer_token = STR("secret");
+	see(&f);
+	expect_eq(until_settled(&f)->uploaded, 1);
+	expect_eq(storage.bytes, uploads_counts(f.uploads)->bytes);
+	expect(strncmp(storage.head, "PUT /f?s=%2F HTTP/1.1\r\n", 23) == 0);
+	expect(!strcasestr(storage.head, "content-type") && !strstr(storage.head, "secret"));
+	expect_eq(f.parca.calls[CALL_UPLOAD], 0);
+	expect_eq(f.parca.calls[CALL_FINISH], 1);
+	end(&f);
+	test_server_free(server);
+}
+
+/* Storage that breaks down gets the file again under the same URL, which is signed for a while;
+ * once it is refused, another is asked for. */
+TEST(a_signed_url_is_used_while_it_lasts)
+{
+	static struct fixture f;
+	static const char *const answers[] = {BROKEN, EXPIRED, STORED, NULL};
+	static struct test_storage storage = {.answers = answers};
+	struct test_server *server = begin_signed(&f, &storage);
+
+	see(&f);
+	expect_eq(until_settled(&f)->uploaded, 1);
+	expect_eq(storage.files, 3);
+	expect_eq(uploads_counts(f.uploads)->retries, 2);
+	expect_eq(f.parca.calls[CALL_INITIATE], 2);
+	end(&f);
+	test_server_free(server);
+}
+
+TEST(a_failing_allocation_costs_a_signed_url_a_try)
+{
+	static struct fixture f;
+	static const char *const answers[] = {STORED, NULL};
+	static struct test_storage storage = {.answers = answers};
+	struct test_server *server = begin_signed(&f, &storage);
+
+	uploads_free(f.uploads);
+	test_each_failing_allocation(upload, &f);
+	f.uploads = NULL;
+	end(&f);
+	test_server_free(server);
+}
+
 /* Whom the new arguments leave alone goes on; the old ones live as long as that. */
 TEST(an_upload_goes_on_over_a_reload)
 {

@@ -189,6 +189,13 @@ static bool is_permanent(const struct http_response *r)
 	return r->status >= 300 && r->status < 500 && r->status != 408 && r->status != 429;
 }
 
+/* Whether a signed URL that was answered so is of no use any more: it has its time. What
+ * broke down behind it may take the file under it yet. */
+static bool is_void(int status)
+{
+	return status >= 300 && status < 500 && status != 408 && status != 429;
+}
+
 static void on_done(void *context, const struct http_response *r)
 {
 	struct upload *u = context;
@@ -203,9 +210,14 @@ static void on_done(void *context, const struct http_response *r)
 			step->answered(u, STR_NULL);
 			return;
 		}
-		snprintf(text, sizeof(text), "the storage behind the server answered %d: %.200s",
-			 r->status, r->status ? "" : r->error);
-		forget_id(u); /* a signed URL has its time */
+		if (r->status)
+			snprintf(text, sizeof(text), "the storage behind the server answered %d",
+				 r->status);
+		else
+			snprintf(text, sizeof(text), "the storage behind the server: %.200s",
+				 r->error);
+		if (is_void(r->status))
+			forget_id(u);
 		end(u, UPLOAD_LOST, text);
 		return;
 	}
@@ -329,8 +341,12 @@ static struct http_config without_secrets(const struct http_config *from)
 
 static int send_put(struct upload *u, struct http_request *request, struct error *err)
 {
+	/* Where one is signed, it is with this header as it is: without it. curl would name one. */
+	static const struct http_header no_type = {STR("Content-Type"), STR_NULL};
 	struct http_config config = without_secrets(u->server->config);
 
+	request->headers = &no_type;
+	request->n_headers = 1;
 	request->method = "PUT";
 	request->url = u->url;
 	request->read = on_read_put;

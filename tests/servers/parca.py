@@ -75,7 +75,8 @@ def varints(data):
 
 
 class Parca:
-    def __init__(self, *flags):
+    def __init__(self, *flags, storage=None):
+        """`storage`: its configuration of that; None: a folder of its own."""
         self.flags = flags
         self.folder = tempfile.mkdtemp(prefix="andiron-parca-")
         os.mkdir(f"{self.folder}/cache")  # it names nothing without it, and says so at --log-level=debug only
@@ -83,7 +84,7 @@ class Parca:
         self.url = f"http://127.0.0.1:{self.port}"
         self.config = f"{self.folder}/parca.yaml"
         with open(self.config, "w", encoding="utf-8") as config:
-            config.write("object_storage:\n  bucket:\n    type: FILESYSTEM\n    config:\n"
+            config.write(storage or "object_storage:\n  bucket:\n    type: FILESYSTEM\n    config:\n"
                          f"      directory: {self.folder}/data\n")
         self.start()
 

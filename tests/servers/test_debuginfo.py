@@ -5,6 +5,7 @@
 What is judged is what Parca makes of it: a profile that has addresses alone, pushed under the
 build id of a file, comes back with the names of the file's functions.
 """
+import contextlib
 import os
 import pathlib
 import re
@@ -16,6 +17,7 @@ import uuid
 
 import wire
 from agent import ANDIRON, Agent
+from bucket import Bucket
 from parca import Parca, fields, series
 from pyroscope import free_ports, run, until
 from sources import kept
@@ -280,6 +282,34 @@ def over_budget():
         assert not stored(build_id).exists()
 
 
+@contextlib.contextmanager
+def signing():
+    """A Parca that has files put into a bucket, in place of the one that takes them itself."""
+    global SERVER
+    before = SERVER
+    with Bucket() as bucket, Parca("--debuginfo-uploads-signed-url", storage=bucket.config()) as SERVER:
+        try:
+            yield bucket
+        finally:
+            SERVER = before
+
+
+def by_signed_url():
+    """Where the server signs, the file is put into its storage, without our token, and names addresses; so by the agent."""
+    with tempfile.TemporaryDirectory() as folder, signing() as bucket:
+        path, build_id, inner = build(folder)
+        bucket.faults.append(500)
+        done = upload(path, "--bearer-token", "secret", "--retries", "3")
+        assert done.returncode == 0 and "uploaded" in done.stdout and "trying again" in done.stderr, done
+        assert bucket.signed == [f"/files/debuginfo/{build_id}/debuginfo"] * 2, bucket.signed
+        assert inner in names_of(build_id, address_of(path, inner))
+        again = upload(path)
+        assert again.returncode == 0 and "not needed" in again.stdout and len(bucket.signed) == 2, again
+        path, build_id, inner = build(folder)
+        seen = agent(path, 'files = "all"', lambda f: figure(f, "uploaded_total") >= 1 and not figure(f, "waiting"))
+        assert f"/files/debuginfo/{build_id}/debuginfo" in bucket.signed and inner in names_of(build_id, address_of(path, inner)), seen
+
+
 if __name__ == "__main__":
     with Parca("--http-read-timeout=5m") as SERVER:  # by default it breaks off what takes five seconds
-        sys.exit(run([answers, by_command, every_kind, messages, killed_server, by_agent, reloaded, gone, over_budget]))
+        sys.exit(run([answers, by_command, every_kind, messages, killed_server, by_agent, reloaded, gone, over_budget, by_signed_url]))
