@@ -36,15 +36,32 @@ void store_fini(struct store *s)
 	s->spool = NULL;
 }
 
-void store_drop(struct store *s, const char *reason, uint64_t samples)
+/* Adds to one of SPOOL_REASONS entries; what finds no room is "other". */
+static void note_drop(struct spool_drop *at, const char *reason, uint64_t samples)
 {
-	struct spool_drop *at = s->dropped, *last = &s->dropped[SPOOL_REASONS - 1];
+	const struct spool_drop *last = at + SPOOL_REASONS - 1;
 
-	abi_ledger(&s->context, ANDIRON_LEDGER_DROPPED, reason, samples);
 	while (at < last && at->reason[0] && strcmp(at->reason, reason) != 0)
 		at++;
 	snprintf(at->reason, sizeof(at->reason), "%s", at < last ? reason : "other");
 	at->samples += samples;
+}
+
+void store_drop(struct store *s, const char *reason, uint64_t samples)
+{
+	abi_ledger(&s->context, ANDIRON_LEDGER_DROPPED, reason, samples);
+	note_drop(s->dropped, reason, samples);
+}
+
+/* What others have dropped: all that was, less what this has. */
+static void note_others(const struct store *s, struct spool_books *books, uint64_t dropped)
+{
+	uint64_t own = 0;
+
+	for (size_t i = 0; i < SPOOL_REASONS; i++)
+		own += s->dropped[i].samples;
+	if (dropped > own)
+		note_drop(books->dropped, "on_the_way", dropped - own);
 }
 
 /* What the run before gave up without living to say so; how many. */
@@ -84,12 +101,15 @@ static void tell_loss(struct store *s)
 void store_keep(struct store *s)
 {
 	struct spool_books books = {.in_memory = s->in_flight, .uncertain = s->uncertain};
+	uint64_t dropped;
 
 	if (!s->spool || s->batching)
 		return;
 	memcpy(books.dropped, s->dropped, sizeof(books.dropped));
-	if (s->coming)
-		books.coming = s->coming(s->coming_context);
+	if (s->coming) {
+		books.coming = s->coming(s->coming_context, &dropped);
+		note_others(s, &books, dropped);
+	}
 	spool_keep(s->spool, &books); /* where it fails, what was kept before counts */
 }
 

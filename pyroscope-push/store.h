@@ -24,8 +24,8 @@ struct store_options {
 	uint64_t max_bytes;
 };
 
-/* What is on its way to the writer (andiron/status.h). */
-typedef uint64_t (*store_coming_fn)(void *context);
+/* What is on its way to the writer, and what of its row was dropped (andiron/status.h). */
+typedef uint64_t (*store_coming_fn)(void *context, uint64_t *ret_dropped);
 
 struct store {
 	struct abi_context context;

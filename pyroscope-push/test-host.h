@@ -44,7 +44,8 @@ struct test_host {
 	uint64_t last_id;
 	uint64_t carried, delivered, spooled, uncertain, in_flight, n_dropped;
 	struct test_dropped dropped[16];
-	uint64_t taken; /* for the writer, as it may ask; 0: it learns of batches only */
+	uint64_t taken;  /* for the writer, as it may ask; 0: it learns of batches only */
+	uint64_t others; /* of these, what others dropped */
 	uint32_t health;
 	char message[512];
 	bool drained;

@@ -286,6 +286,39 @@ TEST(what_was_dropped_before_a_kill_is_told)
 	bench_remove_directory(&t);
 }
 
+static void lose_on_the_way(struct bench *t)
+{
+	t->host->taken = 2 * BATCH + 30;
+	t->host->others = 30; /* by a sampler whose table was full, say */
+	bench_feed(t, 10, 20);
+	t->host->others += 10; /* of what was on its way */
+	bench_feed(t, 10, 19);
+}
+
+/* So is what others had dropped: it was taken, and is in no other book. */
+TEST(what_others_dropped_before_a_kill_is_told)
+{
+	static struct bench t;
+	struct run first, second;
+	uint16_t port = test_unused_port();
+
+	bench_make_directory(&t);
+	first = begin(&t, lose_on_the_way);
+	second = begin(&t, lose_on_the_way);
+	end(&first, port);
+	end(&second, port);
+	bench_open(&t);
+	set_url(&t.args, 0, port);
+	bench_start(&t);
+	expect_eq(test_host_dropped("on_the_way"), 2 * 40);
+	expect_eq(test_host_dropped("lost_at_kill"), 2 * 20);
+	expect_eq(t.host->carried, 2 * (2 * BATCH + 30));
+	bench_check(&t);
+	bench_drain(&t, 0);
+	bench_close(&t);
+	bench_remove_directory(&t);
+}
+
 /* One batch is always on its way behind the one that is written. */
 static _Noreturn void feed_for_ever(struct bench *t)
 {

@@ -93,21 +93,29 @@ const struct ledger_view *ledger_view(struct ledger *l)
 	return room ? &l->view : NULL;
 }
 
+static uint64_t dropped(const struct ledger_row *r)
+{
+	uint64_t sum = 0;
+
+	vec_each (&r->dropped, d)
+		sum += d->samples;
+	return sum;
+}
+
 /* What has left the equation's left side, levels of the writer included. The lock is held. */
 static uint64_t settled(const struct ledger *l, size_t row, const struct ledger_node *writer)
 {
 	const struct ledger_row *r = &l->rows.p[row];
 	struct levels levels = levels_of(l, row);
-	uint64_t out = r->delivered + levels.spooled + levels.uncertain + writer->in_flight;
 
-	vec_each (&r->dropped, d)
-		out += d->samples;
-	return out;
+	return r->delivered + levels.spooled + levels.uncertain + writer->in_flight + dropped(r);
 }
 
-uint64_t ledger_coming(struct ledger *l, const struct ledger_node *writer)
+uint64_t ledger_coming(struct ledger *l, const struct ledger_node *writer, uint64_t *ret_dropped)
 {
 	uint64_t coming = 0;
+
+	*ret_dropped = 0;
 
 	pthread_mutex_lock(&l->lock);
 	for (size_t i = 0; i < l->rows.n; i++) {
@@ -116,6 +124,7 @@ uint64_t ledger_coming(struct ledger *l, const struct ledger_node *writer)
 
 		if (strcmp(r->component, writer->component) != 0)
 			continue;
+		*ret_dropped = dropped(r);
 		out = settled(l, i, writer);
 		coming = in > out ? in - out : 0;
 		vec_each (&l->nodes, n)
@@ -133,10 +142,9 @@ bool ledger_balanced(struct ledger *l, const char **ret_writer, int64_t *ret_gap
 	for (size_t i = 0; i < l->rows.n && balanced; i++) {
 		const struct ledger_row *r = &l->rows.p[i];
 		struct levels levels = levels_of(l, i);
-		uint64_t out = r->delivered + levels.spooled + levels.uncertain + levels.in_flight;
+		uint64_t out = r->delivered + levels.spooled + levels.uncertain +
+			       levels.in_flight + dropped(r);
 
-		vec_each (&r->dropped, d)
-			out += d->samples;
 		balanced = r->taken + r->carried == out;
 		if (!balanced && ret_writer)
 			*ret_writer = r->component;

@@ -104,8 +104,8 @@ const struct ledger_view *ledger_view(struct ledger *l);
 bool ledger_balanced(struct ledger *l, const char **ret_writer, int64_t *ret_gap);
 
 /* What is taken for the writer of that node and in nobody's book yet, with what its samplers
- * are about to take; 0 for who is no writer. [any] */
-uint64_t ledger_coming(struct ledger *l, const struct ledger_node *writer);
+ * are about to take; and what of its row was dropped. Both 0 for who is no writer. [any] */
+uint64_t ledger_coming(struct ledger *l, const struct ledger_node *writer, uint64_t *ret_dropped);
 
 /* The view as JSON, and as one line. 0 or -ENOMEM. */
 int ledger_json(const struct ledger_view *view, struct buf *out);

@@ -62,6 +62,7 @@ AT(andiron_component, wants, 168);
 AT(andiron_component, resend, 176);
 SIZE(andiron_component_state, 48);
 AT(andiron_status, coming, 24);
+AT(andiron_status, coming_and_dropped, 32);
 AT(andiron_plugin, components, 40);
 AT(andiron_plugin, n_components, 48);
 SIZE(andiron_object_key, 32);

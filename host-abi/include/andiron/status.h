@@ -48,6 +48,10 @@ struct andiron_status {
 	 * levels is not among them. 0 for who is no writer. [any], O(components).
 	 */
 	uint64_t (*coming)(void *self, uint64_t instance);
+
+	/* The same, and as of that moment what was dropped of all that was taken for the writer,
+	 * by itself and by whatever is before it, in this run. Absent in shorter tables. */
+	uint64_t (*coming_and_dropped)(void *self, uint64_t instance, uint64_t *ret_dropped);
 };
 
 #ifdef __cplusplus
