@@ -269,6 +269,24 @@ TEST(names_a_proxy_that_refuses)
 	exchange_fini(&x);
 }
 
+/* Whoever takes the connection and never says a word of TLS costs one timeout. */
+TEST(gives_up_on_a_handshake_that_stalls)
+{
+	static struct exchange x;
+
+	exchange_init(&x, serve_hang, NULL);
+	snprintf(x.url, sizeof(x.url), "https://127.0.0.1:%u/", test_server_port(x.server));
+	x.request.url = str_of(x.url);
+	for (int of_all = 0; of_all < 2; of_all++) {
+		x.request.timeout_ms = of_all ? 150 : 10000;
+		x.request.connect_timeout_ms = of_all ? 10000 : 150;
+		exchange_run(&x);
+		expect_eq(x.outcome.result, -ETIMEDOUT);
+		expect(!x.outcome.sent);
+	}
+	exchange_fini(&x);
+}
+
 TEST(names_a_port_without_tls)
 {
 	static struct exchange x;
