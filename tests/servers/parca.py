@@ -117,7 +117,7 @@ class Parca:
     def get(self, path):
         """Status and body; 0 without an answer."""
         try:
-            with urllib.request.urlopen(self.url + path, timeout=30) as answer:
+            with urllib.request.urlopen(self.url + path, timeout=180) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read()
