@@ -127,9 +127,27 @@ TEST(what_one_run_leaves_the_next_delivers)
 	bench_remove_directory(&t);
 }
 
+static void until_requests(const struct bench *t, uint64_t n)
+{
+	while (endpoint_counts(writer_endpoint(t->writer, 0))->requests < n)
+		wait_ms(1);
+}
+
+static void until_uncertain(const struct bench *t, uint64_t samples)
+{
+	while (t->host->uncertain < samples)
+		wait_ms(1);
+}
+
+static void until_dropped(const char *reason, uint64_t samples)
+{
+	while (test_host_dropped(reason) < samples)
+		wait_ms(1);
+}
+
 /*
- * A run in a process of its own, which kills itself once the last of its
- * batches is on its way. It is made before there is a server, whose thread no
+ * A run in a process of its own, which kills itself once it has its batches and has
+ * begun so many requests. It is made before there is a server, whose thread no
  * fork survives; the server's port is told to it.
  */
 struct doomed {
@@ -137,7 +155,7 @@ struct doomed {
 	int port;
 };
 
-static struct doomed doomed_run(struct bench *t, int batches, int64_t wait)
+static struct doomed doomed_run(struct bench *t, int batches, uint64_t requests)
 {
 	uint16_t port;
 	int ends[2];
@@ -153,7 +171,7 @@ static struct doomed doomed_run(struct bench *t, int batches, int64_t wait)
 		bench_start(t);
 		for (int i = 0; i < batches; i++)
 			bench_feed(t, 10, 20);
-		wait_ms(wait);
+		until_requests(t, requests);
 		raise(SIGKILL);
 	}
 	close(ends[0]);
@@ -230,9 +248,9 @@ TEST(endpoints_have_cursors_of_their_own)
 	set_url(&t.args, 1, dead);
 	bench_start(&t);
 	bench_feed(&t, 10, 10);
-	wait_ms(100);
+	while (endpoint_counts(writer_endpoint(t.writer, 0))->sent_profiles < 10)
+		wait_ms(1);
 	expect_eq(stored_samples(&t.receiver), 300);
-	expect_eq(endpoint_counts(writer_endpoint(t.writer, 0))->sent_profiles, 10);
 	bench_drain(&t, 20);
 	expect_eq(t.host->spooled, 300);
 	bench_end(&t);
@@ -254,23 +272,16 @@ TEST(what_is_too_old_expires)
 	bench_open(&t);
 	bench_make_directory(&t);
 	t.args.retries = 2;
-	t.args.max_age_ms = 400;
+	t.args.max_age_ms = 3000;
 	set_url(&t.args, 0, test_unused_port());
 	bench_start(&t);
 	bench_feed(&t, 3, 10);
-	wait_ms(200);
+	until_requests(&t, 5);
 	expect_eq(t.host->n_dropped, 0);
-	wait_ms(500);
-	expect_eq(test_host_dropped("expired"), t.taken);
+	until_dropped("expired", t.taken);
 	expect_eq(endpoint_counts(writer_endpoint(t.writer, 0))->expired_profiles, 3);
 	bench_close(&t);
 	bench_remove_directory(&t);
-}
-
-static void until_uncertain(const struct bench *t, uint64_t samples)
-{
-	while (t->host->uncertain < samples)
-		wait_ms(1);
 }
 
 /* What was sent before it became too old may be there, though no answer came. */
@@ -280,8 +291,8 @@ TEST(what_may_have_arrived_is_uncertain_at_its_end)
 
 	bench_open(&t);
 	bench_make_directory(&t);
-	t.args.timeout_ms = 50;
-	t.args.max_age_ms = 400;
+	t.args.timeout_ms = 500;
+	t.args.max_age_ms = 3000;
 	t.receiver.hang = true; /* having stored it */
 	bench_start(&t);
 	bench_feed(&t, 3, 10);
@@ -300,7 +311,7 @@ TEST(what_an_earlier_run_sent_is_uncertain_at_its_end)
 
 	bench_open(&t);
 	bench_make_directory(&t);
-	t.args.timeout_ms = 50;
+	t.args.timeout_ms = 500;
 	t.receiver.hang = true;
 	bench_start(&t);
 	bench_feed(&t, 3, 10);
@@ -465,7 +476,8 @@ TEST(what_may_have_arrived_is_not_sent_again)
 	t.receiver.deadly = true; /* it loses every answer */
 	bench_start(&t);
 	bench_feed(&t, 5, 10);
-	wait_ms(300);
+	until_uncertain(&t, t.taken);
+	wait_ms(100); /* for another request, which is not to come */
 	expect_eq(t.host->uncertain, t.taken);
 	expect_eq(t.receiver.n_requests, 1);
 	bench_close(&t);
@@ -482,12 +494,6 @@ static void update_url(struct bench *t, uint16_t port)
 				  arguments(&t->args), &config, &err),
 		  0);
 	expect_eq(writer_update(t->writer, config, &err), 0);
-}
-
-static void until_requests(const struct bench *t, uint64_t n)
-{
-	while (endpoint_counts(writer_endpoint(t->writer, 0))->requests < n)
-		wait_ms(1);
 }
 
 /* What nobody took is tried without a word to the spool, in which an outage would else stand as
@@ -527,7 +533,7 @@ TEST(what_was_sent_at_a_kill_is_uncertain)
 
 	bench_make_directory(&t);
 	t.protocol = &once;
-	run = doomed_run(&t, 1, 100);
+	run = doomed_run(&t, 1, 1);
 	bench_open(&t);
 	doom(&t, &run);
 	bench_start(&t);

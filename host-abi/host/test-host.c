@@ -200,7 +200,7 @@ TEST(the_deadline_ends_a_drain)
 	sem_init(&blocked.go, 0, 0);
 	blocked.slow = &slow;
 	blocked.host = test_host((struct host_options){
-		.drain_ns = 50 * NS_PER_MSEC, .live = test_stop_live, .context = &blocked.host});
+		.drain_ns = NS_PER_SEC, .live = test_stop_live, .context = &blocked.host});
 	expect_eq(host_load(blocked.host, plan, NULL), 0);
 	expect_eq(host_timer(blocked.host, NS_PER_MSEC, NS_PER_MSEC, release_slow, &blocked), 0);
 	test_run(blocked.host, 0);

@@ -48,7 +48,7 @@ void exchange_run(struct exchange *x)
 	if (http_send(x->loop.client, &x->config, &x->request, &x->id, &err))
 		test_fail(__FILE__, __LINE__, "%s", err.text);
 	expect(!x->outcome.done);
-	expect(test_loop_until(&x->loop, &x->outcome.done, 20000));
+	expect(test_loop_until(&x->loop, &x->outcome.done, 60000));
 	expect_eq(x->outcome.calls, 1);
 	x->outcome.calls = 0;
 }

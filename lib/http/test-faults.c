@@ -162,13 +162,13 @@ TEST(gives_up_on_a_server_that_hangs)
 		static struct exchange x;
 
 		exchange_init(&x, serve_hang, (void *)(uintptr_t)rows[i]);
-		x.request.timeout_ms = 150;
+		x.request.timeout_ms = 1000; /* the request has been sent by then */
 		exchange_run(&x);
 		expect_eq(x.outcome.result, -ETIMEDOUT);
 		expect(strstr(x.outcome.error, "no answer from 127.0.0.1:"));
 		expect(x.outcome.sent);
 		x.request.timeout_ms = 0;
-		x.request.stall_ms = 150;
+		x.request.stall_ms = 1000;
 		exchange_run(&x);
 		expect_eq(x.outcome.result, -ETIMEDOUT);
 		expect(strstr(x.outcome.error, "nothing came from 127.0.0.1:"));

@@ -280,7 +280,7 @@ TEST(streams_and_cancels)
 	p.x.request.done = on_pieces_done;
 	p.x.request.context = &p;
 	expect_eq(http_send(p.x.loop.client, &p.x.config, &p.x.request, &p.x.id, &err), 0);
-	expect(test_loop_until(&p.x.loop, &p.seen, 5000));
+	expect(test_loop_until(&p.x.loop, &p.seen, 60000));
 	expect_eq(p.n, 10);
 	http_cancel(p.x.loop.client, p.x.id);
 	http_cancel(p.x.loop.client, p.x.id);
@@ -289,7 +289,7 @@ TEST(streams_and_cancels)
 	p.cancel = true;
 	p.seen = false;
 	expect_eq(http_send(p.x.loop.client, &p.x.config, &p.x.request, &p.x.id, &err), 0);
-	expect(test_loop_until(&p.x.loop, &p.seen, 5000));
+	expect(test_loop_until(&p.x.loop, &p.seen, 60000));
 	expect_eq(p.x.outcome.calls, 0);
 	p.cancel = false;
 	p.limit = 1;
@@ -381,7 +381,7 @@ TEST(done_may_send_and_cancel)
 	c.x.request.done = on_chain_done;
 	c.x.request.context = &c;
 	expect_eq(http_send(c.x.loop.client, &c.x.config, &c.x.request, &c.x.id, &err), 0);
-	expect(test_loop_until(&c.x.loop, &c.x.outcome.done, 10000));
+	expect(test_loop_until(&c.x.loop, &c.x.outcome.done, 60000));
 	exchange_fini(&c.x);
 }
 

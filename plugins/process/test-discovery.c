@@ -149,7 +149,7 @@ static struct search expect_target(struct loop *l, pid_t pid, bool wanted)
 	struct search s = {.loop = l, .wanted = wanted};
 
 	snprintf(s.pid, sizeof(s.pid), "%d", pid);
-	if (!loop_run(as_wanted, &s, 5000))
+	if (!loop_run(as_wanted, &s, 60000))
 		test_fail(__FILE__, __LINE__, "process %d is%s a target", pid,
 			  wanted ? " not" : " still");
 	return s;
@@ -325,7 +325,7 @@ TEST(update_reads_again)
 	expect(!no_cwd(&l));
 	other.choice.cwd = false;
 	discovery_update(d, &other);
-	expect(loop_run(no_cwd, &l, 3000));
+	expect(loop_run(no_cwd, &l, 60000));
 	end_child(pid);
 	end(&l, d);
 }

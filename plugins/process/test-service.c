@@ -53,7 +53,7 @@ TEST(without_privilege)
 	expect_eq(service_start(s, &err), 0);
 	expect_eq(l.health, ANDIRON_HEALTH_UNHEALTHY);
 	expect(strstr(l.health_text, "CAP_BPF") != NULL);
-	expect(loop_run(told, NULL, 2000));
+	expect(loop_run(told, NULL, 60000));
 	expect_eq(n_told, 1);
 	expect_eq(n_lost, 1);
 	expect_eq(service_table.subscribe(s, 3, count, NULL, &other), -EPERM);
