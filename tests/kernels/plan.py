@@ -106,17 +106,17 @@ class Recording:
         runs = [" ".join([f"{{build}}/{p.path}", *p.arguments]) for p in self.programs]
         if len(runs) == 1:
             return runs[0]
-        # All files are read before: emulated, that takes seconds. It is done when the recorder, the shell's parent, comes to rest.
-        # Twice each, since it is at work again at the end of an interval, for as long as a program may live.
+        # All files are read before: emulated, that takes seconds. It is done when the recorder, the shell's parent, comes to rest
+        # while one of them works. Twice each, since it is at work again at the end of an interval, for as long as a program may live.
         known = [f"ln -s {{build}}/{p.path} _{p.name} && ./_{p.name} .2" for p in self.programs]
-        return "sh -c '" + " && ".join([*known, "{{ " + AT_REST + "}}", *runs, *runs]) + "'"
+        return "sh -c '" + " && ".join([*known, "{{ " + AT_REST % self.programs[0].name + "}}", *runs, *runs]) + "'"
 
 
 UNSEEN = ("[new process]", "[not mapped]")
 AT_REST = """used() {{ cut -d" " -f14,15 /proc/$PPID/stat | tr " " +; }}
 	for quiet in 1 2 3; do
 		from=-9
-		while now=$(($(used))); [ $((now - from)) -gt 2 ]; do from=$now; sleep .3; done
+		while now=$(($(used))); [ $((now - from)) -gt 2 ]; do from=$now; ./_%s .3; done
 	done; """
 HARD = [
     hard("recurse", ["main", *["deeper"] * (DEPTH + 1), "burn"], more=[str(DEPTH)]),
