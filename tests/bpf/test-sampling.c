@@ -27,7 +27,7 @@ static bool in_function(const struct batch_view *v, const struct andiron_group *
 
 /* A profile shows where the time goes: shares of known cost within 3 points,
  * and all of it inside the program's own functions. Chance alone moves the
- * largest by 0.65 points in so many samples. */
+ * largest by half a point in so many samples. */
 TEST(shares_of_known_cost_come_back)
 {
 	static const double wanted[] = {70, 20, 10};
@@ -38,7 +38,7 @@ TEST(shares_of_known_cost_come_back)
 	harness_init(&h, &(struct harness_options){.rate_hz = 997});
 	workload_start(&w, "");
 	harness_target_pid(&h, w.pid, "load");
-	harness_run_until(&h, "load", 5000);
+	harness_run_until(&h, "load", 8000);
 	workload_stop(&w);
 	all = harness_service(&h, "load");
 	printf("# %llu samples\n", (unsigned long long)all);
@@ -63,9 +63,10 @@ TEST(unselected_is_counted_apart)
 	workload_start(&w, "");
 	workload_start(&other, "");
 	harness_target_pid(&h, w.pid, "load");
-	harness_run(&h, 2 * NS_PER_SEC);
-	harness_collect(&h);
 	harness_run_until(&h, "load", 20);
+	for (int64_t from = workload_cpu_ns(&other); workload_cpu_ns(&other) - from < NS_PER_SEC;)
+		harness_run(&h, 50 * NS_PER_MSEC);
+	harness_collect(&h);
 	workload_stop(&w);
 	workload_stop(&other);
 	all = harness_samples(&h, NULL, NULL);
@@ -219,9 +220,11 @@ TEST(containers_are_told_apart)
 	harness_target(&h, "__container_id__", ids[0], "a");
 	harness_target(&h, "__meta_kubernetes_pod_container_id",
 		       "containerd://bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", "b");
-	harness_run(&h, NS_PER_SEC); /* the third's share */
 	harness_run_until(&h, "a", 20);
 	harness_run_until(&h, "b", 20);
+	for (int64_t from = workload_cpu_ns(&w[2]); workload_cpu_ns(&w[2]) - from < NS_PER_SEC;)
+		harness_run(&h, 50 * NS_PER_MSEC);
+	harness_collect(&h);
 	for (int i = 0; i < 3; i++)
 		workload_stop(&w[i]);
 	for (int i = 0; i < 2; i++)
@@ -235,12 +238,22 @@ TEST(containers_are_told_apart)
 	harness_fini(&h);
 }
 
+static bool of_workload(const struct batch_view *v, const struct andiron_group *group,
+			const struct andiron_row *row, void *context)
+{
+	struct str name;
+
+	return batch_row_str(v, row, STR("comm"), &name) && str_is(name, "workload");
+}
+
 static bool has_mapping(const struct batch_view *v, const struct andiron_group *group,
 			const struct andiron_row *row, void *context)
 {
 	struct andiron_stack stack = batch_stack(v, row->stack);
 	struct andiron_mapping m;
 
+	if (!of_workload(v, group, row, context))
+		return false;
 	for (uint32_t i = 0; i < stack.length; i++) {
 		struct andiron_location l = batch_location(v, batch_frame(v, stack.start + i));
 
@@ -252,23 +265,25 @@ static bool has_mapping(const struct batch_view *v, const struct andiron_group *
 	return false;
 }
 
-/* Processes that live for 60 ms are known by the time their counts are read,
+/* Processes that work for 50 ms are known by the time their counts are read,
  * though they are gone then. */
 TEST(short_processes_have_mappings)
 {
 	struct harness h;
 	uint64_t all, mapped;
 
-	harness_init(&h, &(struct harness_options){.rate_hz = 997, .all = true, .interval_ns = NS_PER_SEC});
+	harness_init(&h, &(struct harness_options){
+				 .rate_hz = 997, .all = true, .comm_label = true, .interval_ns = NS_PER_SEC});
 	for (int i = 0; i < 20; i++) {
 		struct workload w;
 
 		workload_start(&w, "");
-		harness_run(&h, 60 * NS_PER_MSEC);
+		while (workload_cpu_ns(&w) < 50 * NS_PER_MSEC)
+			harness_run(&h, 10 * NS_PER_MSEC);
 		workload_stop(&w);
 	}
 	harness_collect(&h);
-	all = harness_samples(&h, NULL, NULL);
+	all = harness_samples(&h, of_workload, NULL);
 	mapped = harness_samples(&h, has_mapping, NULL);
 	printf("# %llu of %llu samples mapped\n", (unsigned long long)mapped,
 	       (unsigned long long)all);
