@@ -96,7 +96,7 @@ def six_capabilities_are_enough():
     limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (8 << 20, limit[1]))
     try:
-        with_capabilities(SIX, ANDIRON, "record", "-F", "199", "-o", "w.folded", "--", WORKLOAD, "2").expect(0, "wrote")
+        with_capabilities(SIX, ANDIRON, "record", "-F", "199", "-o", "w.folded", "--", WORKLOAD, "6").expect(0, "wrote")
     finally:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, limit)
     assert share(folded("w.folded"), "workload_70") > .5
@@ -133,7 +133,7 @@ def hidden_kernel_names():
         raise Skip("needs a writable /proc/sys/kernel/kptr_restrict")
     try:
         write(path, "2")
-        andiron("record", "-F", "499", "-o", "w.folded", "--", WORKLOAD, "1").expect(0, "kptr_restrict is 2", "kernel.kptr_restrict=1")
+        andiron("record", "-F", "499", "-o", "w.folded", "--", WORKLOAD, "4").expect(0, "kptr_restrict is 2", "kernel.kptr_restrict=1")
         andiron("doctor").expect(0, "kptr_restrict is 2")
     finally:
         write(path, before)

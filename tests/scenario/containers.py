@@ -3,13 +3,14 @@
 """The whole way from discovery to a file, with processes in real cgroups."""
 import contextlib
 import os
-import signal
+import uuid
 
 from books import ledger_holds
+from running import Agent, cpu_seconds
 from sources import kept
-from tap import ANDIRON, WORKLOAD, Background, Skip, case, folded, main, need_root, until, write
+from tap import WORKLOAD, Background, Skip, case, folded, main, need_root, until, write
 
-CONTAINERS = {"a": "a1" * 32, "b": "b2" * 32}
+CONTAINERS = {name: uuid.uuid4().hex * 2 for name in "ab"}
 
 CONFIG = """
 pyroscope.ebpf "node" {
@@ -77,20 +78,14 @@ def containers_are_told_apart():
         with Background(WORKLOAD, "600") as a, Background(WORKLOAD, "600") as b:
             enter(made, "a", a.pid)
             enter(made, "b", b.pid)
-            with Background(ANDIRON, "run", "--ledger", "l.json", config) as agent:
-                agent.until_says("programs")
-                before = ticks(a.pid), ticks(b.pid)
-                agent.until(lambda: ticks(a.pid) > before[0] + 100 and ticks(b.pid) > before[1] + 100, "work of both")
-                agent.signal(signal.SIGTERM)
-                agent.end().expect(0)
+            with Agent(config) as agent:
+                agent.until_metric("andiron_samples_taken_total", 100)
+                before = {one: cpu_seconds(one.pid) for one in (a, b)}
+                agent.until(lambda: all(cpu_seconds(one.pid) - before[one] > 1 for one in (a, b)), "work of both")
+                agent.stop()
             roots = {frames[0] for frames in folded("out.folded")}
             assert roots and all(str(a.pid) in root for root in roots), roots
-    assert sum(folded("out.folded").values()) == ledger_holds("l.json")
-
-
-def ticks(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        return sum(int(n) for n in f.read().rpartition(")")[2].split()[11:13])
+    assert sum(folded("out.folded").values()) == ledger_holds("ledger.json")
 
 
 main()

@@ -15,6 +15,8 @@ import subprocess
 import threading
 import urllib.parse
 
+from ports import free_port
+
 TOKEN = "first-token"
 BOOKMARK_SECONDS = .2
 
@@ -151,12 +153,11 @@ class KubeApi:
         self.pods, self.events, self.version = {}, [], 100
         self.list_faults, self.watch_faults, self.seen = [], [], []
         self.changed = threading.Condition()
-        self.server, self.port, self.round = None, 0, 0
+        self.server, self.port, self.round = None, free_port(), 0
         self.start()
 
     def start(self):
         self.server = Server(self.port, self)
-        self.port = self.server.server_address[1]
         self.thread = threading.Thread(target=self.server.serve_forever, args=(.02,), daemon=True)
         self.thread.start()
 

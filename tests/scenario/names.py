@@ -8,10 +8,10 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 
+from ports import free_port
 from running import Agent
 from tap import ANDIRON, WORKLOAD, Background, Skip, andiron, case, case_of_full, main, need_root, read, run, until, write
 
@@ -32,11 +32,11 @@ def stripped_go():
     """A stripped Go program shows its functions, inlined calls and source lines: `go tool pprof -list` prints them."""
     need_root()
     program = build_go()
-    andiron("record", "-F", "199", "-o", "go.pb.gz", "-o", "go.folded", "--", program, "1500ms").expect(0, "wrote")
+    andiron("record", "-F", "199", "-o", "go.pb.gz", "-o", "go.folded", "--", program, "4s").expect(0, "wrote")
     listed = run("go", "tool", "pprof", "-list", r"main\.", "go.pb.gz").expect(0).out
     assert "r.values[i&63] = next(r, i)" in listed and "return x ^ x>>29" in listed, listed
     # A line with weight: flat and cumulative stand in front of it.
-    assert re.search(r"ms .*\d+:.*x \*= 0x9e3779b97f4a7c15|ms .*\d+:.*return x \^ x>>29", listed), listed
+    assert re.search(r"\dm?s .*\d+:.*(x \*= 0x9e3779b97f4a7c15|return x \^ x>>29)", listed), listed
     stacks = read("go.folded")
     assert re.search(r"main\.main;main\.spin;main\.\(\*ring\)\.step;main\.next;main\.mix", stacks), stacks[:2000]
 
@@ -156,20 +156,31 @@ def unnamed():
 JAVASCRIPT = """
 function inner(n) { let x = 1; for (let i = 0; i < n; i++) x = (x * 31 + i) %% 1000003; return x; }
 function outer(n) { let s = 0; for (let i = 0; i < 200; i++) s += inner(n + i); return s; }
-const end = Date.now() + %d;
+const fs = require("fs");
+const cpu = () => process.cpuUsage().user / 1e6;
 let s = 0;
-while (Date.now() < end) s += outer(2000);
+while (%s) s += outer(2000);
 console.log(s);
 """
-NODE_MS = 3000  # longer than the recording: a map in a root of its own is read while that is there
+TOLD_TO_END = 'cpu() < 100 && !fs.existsSync("end")'
 
 
-def node_script(ms):
-    """a.js, which takes so long."""
+def node_script(condition=TOLD_TO_END):
+    """a.js, which goes on while that holds."""
     need_root()
     if not shutil.which("node"):
         raise Skip("needs Node.js: install nodejs")
-    write("a.js", JAVASCRIPT % ms)
+    write("a.js", JAVASCRIPT % condition)
+
+
+def record_alive(output, *command, place="."):
+    """Records for some seconds what outlives that, until all is written: a map in a root of its own is read while that is there."""
+    with Background(ANDIRON, "record", "-F", "199", "-d", "3s", "-o", output, "--", *command) as recorder:
+        recorder.until_says("wrote")
+        write(f"{place}/end", "")
+        said = recorder.end().expect(0, "wrote").out
+    os.unlink(f"{place}/end")
+    return said
 
 
 def shows_outer(folded):
@@ -180,20 +191,20 @@ def shows_outer(folded):
 @case
 def perf_map():
     """`node --perf-basic-prof` shows the functions that it has compiled."""
-    node_script(NODE_MS)
-    node = ["node", "--perf-basic-prof", "a.js"]
-    andiron("record", "-F", "199", "-d", "2s", "-o", "node.folded", "--", *node).expect(0, "wrote")
+    node_script()
+    record_alive("node.folded", "node", "--perf-basic-prof", "a.js")
     shows_outer("node.folded")
 
 
 @case
 def perf_map_inside():
     """A perf map is found in a root and a PID namespace of its own."""
-    node_script(NODE_MS)
+    node_script()
     # The map is named by the pid in there, and lies in its /tmp.
-    script = "mkdir -p t && cp a.js t && mount --bind t /tmp && cd /tmp && exec node --perf-basic-prof a.js"
+    os.mkdir("t")
+    script = "cp a.js t && mount --bind t /tmp && cd /tmp && exec node --perf-basic-prof a.js"
     inside = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c", script]
-    andiron("record", "-F", "199", "-d", "2s", "-o", "inside.folded", "--", *inside).expect(0, "wrote")
+    record_alive("inside.folded", *inside, place="t")
     shows_outer("inside.folded")
     assert any(name.startswith("perf-") for name in os.listdir("t")), "the map was not written inside"
 
@@ -234,7 +245,7 @@ int main(void)
 		return 1;
 	mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	close(fd);
-	for (time_t end = time(NULL) + atoi(getenv("SECONDS")); time(NULL) < end;)
+	for (clock_t end = clock() + atoi(getenv("SECONDS")) * CLOCKS_PER_SEC; clock() < end;)
 		((int (*)(int))(uintptr_t)code)(1000000);
 	return 0;
 }
@@ -336,7 +347,7 @@ def dotnet():
 @case_of_full
 def jitdump_of_node():
     """Node.js tells of what it compiles by a jitdump."""
-    node_script(2000)
+    node_script("cpu() < 2")
     # V8 writes its file in pieces of 2 MiB, and the rest as it ends.
     andiron("record", "-F", "199", "-o", "node.folded", "--", "node", "--perf-prof", "a.js").expect(0, "wrote")
     shows_outer("node.folded")
@@ -360,7 +371,9 @@ def java():
             raise Skip(f"needs {tool}: install default-jdk-headless")
     write("Spin.java", JAVA)
     run("javac", "Spin.java").expect(0)
-    with Background("java", "-XX:+PreserveFramePointer", "-cp", ".", "Spin") as jvm, Agent(one_process(jvm.pid, "agent.folded")) as agent:
+    # All is compiled before it runs, and once: what came later would not stand in the map.
+    early = ["-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,Spin::*"]
+    with Background("java", "-XX:+PreserveFramePointer", *early, "-cp", ".", "Spin") as jvm, Agent(one_process(jvm.pid, "agent.folded")) as agent:
         def record(path):
             return andiron("record", "-F", "199", "-d", "2s", "-p", str(jvm.pid), "-o", path).expect(0, "wrote").err
         jvm.until(lambda: run("jcmd", str(jvm.pid), "VM.uptime").code == 0, "it answers")
@@ -428,12 +441,6 @@ profile.file "out" {
   paths = ["%s.folded", "%s.pb.gz"]
 }
 """
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def resolved_by_debuginfod(cache, output, url, settings="", fetched=1):
@@ -558,11 +565,12 @@ def hidden_by_a_runtime():
     """Where CPython's loop or code that a runtime compiles dominates, `record` says so, and what works."""
     need_root()
     if shutil.which("node"):
-        write("b.js", JAVASCRIPT % NODE_MS)
+        node_script()
         # Also where nobody asks for a pprof file.
-        andiron("record", "-F", "199", "-d", "2s", "-o", "b.html", "--", "node", "b.js").expect(0, "--perf-basic-prof")
-        said = andiron("record", "-F", "199", "-d", "2s", "-o", "b.html", "--", "node", "--perf-basic-prof", "b.js").expect(0, "wrote")
-        assert "without names" not in said.err, said.err
+        said = record_alive("b.html", "node", "a.js")
+        assert "--perf-basic-prof" in said, said
+        said = record_alive("b.html", "node", "--perf-basic-prof", "a.js")
+        assert "without names" not in said, said
     write("loop.py", PYTHON)
     andiron("record", "-F", "199", "-o", "loop.folded", "--", system_python(), "loop.py").expect(0, "python3 -X perf")
     assert "loop.py" not in read("loop.folded"), read("loop.folded")[-2000:]

@@ -12,8 +12,9 @@ import threading
 import urllib.error
 import urllib.request
 
+from ports import free_port
 from running import Agent, ask, parse_metrics
-from tap import WORKLOAD, Background, andiron, case, main, need_root, read, write
+from tap import DEADLINE, WORKLOAD, Background, andiron, case, main, need_root, read, write
 
 HTTP = "status.http {\n  listen_port = 0\n}\n"
 WRITER = """
@@ -44,7 +45,7 @@ def get(port, path, **more):
     """Status and text."""
     try:
         request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", **more)
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -71,11 +72,6 @@ def taker(port):
     yield
     server.shutdown()
     server.server_close()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
 
 
 @case
@@ -126,7 +122,7 @@ def slow_and_greedy_clients():
         port = port_of(a)
         get(port, "/metrics")
         before = resident()
-        slow = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(31)]
+        slow = [socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) for _ in range(31)]
         for at, one in enumerate(slow):
             one.sendall(b"GET /metrics HTTP/1.1\r\nHost: x"[:at])
         assert get(port, "/-/ready")[0] == 200  # the one place that is left
@@ -136,7 +132,7 @@ def slow_and_greedy_clients():
                     pass
             one.close()
         for _ in range(20):
-            with socket.create_connection(("127.0.0.1", port), timeout=60) as greedy, \
+            with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as greedy, \
                     contextlib.suppress(ConnectionResetError, BrokenPipeError):
                 greedy.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n" + b"X-A: " + b"a" * 60000 + b"\r\n\r\n")
                 while greedy.recv(4096):
@@ -185,7 +181,7 @@ def a_reload_elsewhere():
     with Agent(write("agent.alloy", place("127.0.0.1", first))) as a:
         assert port_of(a) == first
         for text in (place("127.0.0.1", first).replace(":9", ":10"), place("", first)):  # the writer's URL; the default
-            with socket.create_connection(("127.0.0.1", first), timeout=60) as kept:
+            with socket.create_connection(("127.0.0.1", first), timeout=DEADLINE) as kept:
                 kept.sendall(b"GET /-/healthy HTTP/1.0\r\n")
                 assert get(first, "/-/healthy")[0] == 200  # so the other has been taken, too
                 reload(a, text, "reloaded")

@@ -7,7 +7,7 @@ import re
 import signal
 import socket
 
-from tap import ANDIRON, Background, read
+from tap import ANDIRON, DEADLINE, Background, read
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
@@ -41,7 +41,7 @@ def parse_metrics(text):
 def ask(path, what):
     """Head and body of the answer to one GET over the unix socket."""
     with socket.socket(socket.AF_UNIX) as s:
-        s.settimeout(20)
+        s.settimeout(DEADLINE)
         s.connect(path)
         s.sendall(f"GET {what} HTTP/1.0\r\n\r\n".encode())
         answer = b"".join(iter(lambda: s.recv(65536), b""))

@@ -4,9 +4,9 @@
 import json
 import os
 import signal
-import socket
 
 from kubeapi import TOKEN, KubeApi, pod
+from ports import free_port
 from sources import keep, kept
 from tap import ANDIRON, Background, andiron, case, environment, main, run, write
 
@@ -132,11 +132,10 @@ def values_of_strangers():
 @case
 def unreachable():
     """A source that finds nothing in time: what there is, who kept it waiting and why, and a failure."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     given(CONFIG.replace('role = "pod"', f'role = "pod"\n  api_server = "http://127.0.0.1:{port}"'))
-    r = andiron("targets", "agent.alloy", "--timeout", "700ms").expect(
-        1, "not settled within 0.7 s: discovery.kubernetes.pods", f"127.0.0.1:{port}", 'extra = "yes"')
+    r = andiron("targets", "agent.alloy", "--timeout", "6500ms").expect(
+        1, "not settled within 6.5 s: discovery.kubernetes.pods", f"127.0.0.1:{port}", 'extra = "yes"')
     assert "discovery.relabel.web: 1 target\n" in r.out, r.out
 
 
