@@ -24,6 +24,9 @@
 #include <unistd.h>
 
 #define FEW_SAMPLES 200
+/* For naming and writing what was taken, of which there is nothing else. A busy machine may need
+ * minutes; who will not wait has a second Ctrl-C. */
+#define DRAIN_NS (3600 * NS_PER_SEC)
 
 static struct host *host_of(const struct recording *r)
 {
@@ -147,6 +150,7 @@ static int open_session(struct recording *r, struct error *err)
 			{
 				.log_level = r->verbose ? ANDIRON_LOG_INFO : ANDIRON_LOG_WARN,
 				.log_fd = STDERR_FILENO,
+				.drain_ns = DRAIN_NS,
 			},
 		.ledger_path = r->ledger,
 		.live = became_live,
