@@ -82,7 +82,7 @@ def bpf_stats():
             handle.write(old)
 
 
-def until(condition, seconds=30, every=0.002):
+def until(condition, seconds=200, every=0.002):
     """Polls a condition; its truthy value, or an error when time is up."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -101,7 +101,7 @@ def window(seconds):
 def ask(path, what):
     """GET over the agent's status socket."""
     with socket.socket(socket.AF_UNIX) as s:
-        s.settimeout(5)
+        s.settimeout(60)
         s.connect(path)
         s.sendall(f"GET {what} HTTP/1.0\r\n\r\n".encode())
         chunks = []

@@ -8,7 +8,7 @@ import signal
 import socket
 
 from books import ledger_holds
-from running import cpu_seconds
+from running import PATIENT, cpu_seconds
 from tap import ANDIRON, DEADLINE, WORKLOAD, Background, andiron, case, folded, main, need_root, share, write
 
 CONFIG = """
@@ -53,7 +53,7 @@ def agent(*arguments):
 def drains_and_stops():
     """SIGTERM drains: every sample taken is written, and the books hold."""
     need_root()
-    with Background(WORKLOAD, "60") as worker, agent("--status", "s", "--ledger", "l.json", config()) as a:
+    with Background(WORKLOAD, "60") as worker, agent(*PATIENT, "--status", "s", "--ledger", "l.json", config()) as a:
         a.until(lambda: taken() > 200, "200 samples")
         before = cpu_seconds(worker.pid)
         a.until(lambda: cpu_seconds(worker.pid) - before > .5, "work of the worker")

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from ports import free_port
-from running import Agent
+from running import PATIENT, Agent
 from tap import ANDIRON, WORKLOAD, Background, Skip, andiron, case, case_of_full, main, need_root, read, run, until, write
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -629,7 +629,7 @@ def worker():
     write("c.alloy", 'pyroscope.ebpf "all" {\n  forward_to       = [profile.file.out.receiver]\n  collect_interval = "1s"\n'
                      '  targets_only     = false\n  default_target   = {service_name = "x"}\n}\n'
                      'profile.file "out" {\n  paths = ["x.folded"]\n}\n')
-    with Background(WORKLOAD, "60"), Agent("c.alloy") as agent:
+    with Background(WORKLOAD, "60"), Agent("c.alloy", *PATIENT) as agent:
         first = until(lambda: children_of(agent.pid, "worker"), "the process that parses runs")[0]
         until(lambda: "Seccomp:\t2" in read(f"/proc/{first}/status"), "it is in its sandbox")
         status = read(f"/proc/{first}/status")

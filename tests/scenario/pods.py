@@ -8,7 +8,7 @@ import sys
 
 from cgroups import Container
 from kubeapi import TOKEN, KubeApi, authority, event, garbage, half_a_line, pod, refuses, silence, status
-from running import Agent, cpu_seconds
+from running import PATIENT, Agent, cpu_seconds
 from tap import WORKLOAD, Background, Skip, case, environment, folded, main, need_root, read, share, write
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "servers"))
@@ -291,7 +291,7 @@ def no_cluster():
     need_root()
     everything = lambda path: write("pods.alloy", read(path).replace("sample_rate", "targets_only = false\n  sample_rate"))
     env = {k: v for k, v in environment().items() if not k.startswith("KUBERNETES_")}
-    with Background(WORKLOAD, "600"), KubeApi() as api, Agent(everything(config(None)), env=env) as agent:
+    with Background(WORKLOAD, "600"), KubeApi() as api, Agent(everything(config(None)), *PATIENT, env=env) as agent:
         agent.until_health(DISCOVERY, "unhealthy", "no api_server")
         agent.until_metric(TAKEN, 200)
         assert agent.health("pyroscope.ebpf.instance")[0] == "healthy"

@@ -55,6 +55,10 @@ def answers():
         return ask("status", "/health")
 
 
+# For a test in which all that was taken has to be written: on a busy machine, naming it takes long.
+PATIENT = ("--drain-deadline", "2m")
+
+
 class Agent(Background):
     """`andiron run` with a status socket and a ledger."""
 

@@ -7,9 +7,10 @@ import signal
 import socket
 import subprocess
 
-from pyroscope import Skip, until
+from pyroscope import DEADLINE, Skip, until
 
 ANDIRON = os.environ["ANDIRON"]
+PATIENT = ("--drain-deadline", "2m")  # a busy machine names all that was taken, too
 
 
 def status(folder, path):
@@ -32,14 +33,14 @@ class Agent:
         self.folder, self.log = folder, open(f"{folder}/log", "w+", encoding="utf-8")
         self.busy = subprocess.Popen(busy or [os.environ["WORKLOAD"], "300"], stdout=subprocess.DEVNULL)
         self.agent = subprocess.Popen(
-            [*(command or [ANDIRON, "run", "--status", f"{folder}/status", "--ledger", f"{folder}/ledger"]), config],
+            [*(command or [ANDIRON, "run", *PATIENT, "--status", f"{folder}/status", "--ledger", f"{folder}/ledger"]), config],
             stdout=self.log, stderr=self.log)
 
     def text(self):
         return pathlib.Path(f"{self.folder}/log").read_text(encoding="utf-8")
 
-    def until(self, condition, what, seconds=30):
-        return until(condition, lambda: f"{what}: {self.text()}", seconds, lambda: self.agent.poll() is None)
+    def until(self, condition, what):
+        return until(condition, lambda: f"{what}: {self.text()}", alive=lambda: self.agent.poll() is None)
 
     def metrics(self):
         """The values by "name{labels}", as Prometheus's text has them."""
@@ -49,7 +50,7 @@ class Agent:
     def stop(self):
         """SIGTERM; the ledger, whose equation holds for each writer."""
         self.agent.send_signal(signal.SIGTERM)
-        assert self.agent.wait(60) == 0, self.text()
+        assert self.agent.wait(DEADLINE) == 0, self.text()
         ledger = json.loads(pathlib.Path(f"{self.folder}/ledger").read_text(encoding="utf-8"))
         for writer in ledger["writers"].values():
             there = sum(writer[k] for k in ("delivered", "spooled", "uncertain", "in_flight"))

@@ -63,7 +63,7 @@ class Cluster:
         with open("tokens.csv", "w", encoding="utf-8") as f:
             f.write(f'{ADMIN},admin,admin-uid,"system:masters"\n')
         self.server, self.ca = f"https://{self.ADDRESS}:{self.port}", os.path.abspath(ca)
-        self.api, self.connection, self.store = None, None, None
+        self.api, self.connection, self.store, self.killed = None, None, None, None
         local = "http://127.0.0.1:"
         self.etcd = self.run(
             self.programs[0], "--data-dir=etcd", f"--listen-client-urls={local}{self.etcd_port}",
@@ -86,7 +86,7 @@ class Cluster:
             "--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=sa.pub",
             "--service-account-signing-key-file=sa.key", "--endpoint-reconciler-type=none", "--allow-privileged=true",
             *self.BIND, *self.flags, *flags)
-        until(self.ready, "the API server is ready", 120)
+        until(self.ready, "the API server is ready")
 
     def ready(self):
         if self.api.poll() is not None:
@@ -104,12 +104,13 @@ class Cluster:
         """The API server is gone, without a goodbye."""
         self.api.kill()
         self.api.wait()
+        self.killed = time.monotonic()
 
     def ask(self, method, path, body=None, token=ADMIN, kind="application/json"):
         """Status and decoded answer of one request."""
         kept = self.connection
         if not self.connection:
-            self.connection = http.client.HTTPSConnection(self.ADDRESS, self.port, timeout=30,
+            self.connection = http.client.HTTPSConnection(self.ADDRESS, self.port, timeout=120,
                                                           context=ssl.create_default_context(cafile=self.ca))
         try:
             text = body if body is None or isinstance(body, str) else json.dumps(body)

@@ -17,7 +17,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from pyroscope import free_ports, get, until
+from pyroscope import DEADLINE, free_ports, get, until
 from wire import number, piece
 
 WRITE = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
@@ -100,7 +100,7 @@ class Parca:
     def stop(self, how=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(how)
-        self.process.wait(30)
+        self.process.wait(DEADLINE)
         self.log.close()
 
     def restart(self, how=signal.SIGTERM):

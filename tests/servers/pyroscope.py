@@ -8,7 +8,6 @@ binary (it is started in a folder of its own). What only the stand-in can do
 import json
 import os
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
@@ -19,7 +18,8 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "scenario"))
-from waiting import until
+from ports import free_port
+from waiting import DEADLINE, until
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
 
@@ -37,11 +37,7 @@ def get(name):
 
 
 def free_ports(n):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+    return [free_port() for _ in range(n)]
 
 
 def real_flags(folder, http, grpc, raft, memberlist):
@@ -101,7 +97,7 @@ class Pyroscope:
     def close(self):
         if self.process:
             self.process.terminate()
-            self.process.wait(30)
+            self.process.wait(DEADLINE)
             if self.process.stdout:
                 self.process.stdout.close()
         if self.folder:
@@ -122,7 +118,7 @@ class Pyroscope:
                                          headers={**self.headers, **(headers or {})})
         try:
             anyone = ssl._create_unverified_context() if self.tls else None
-            with urllib.request.urlopen(request, timeout=30, context=anyone) as answer:
+            with urllib.request.urlopen(request, timeout=DEADLINE, context=anyone) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read()

@@ -8,7 +8,6 @@ API server.
 """
 import base64
 import contextlib
-import functools
 import gzip
 import http.server
 import json
@@ -105,7 +104,7 @@ class Collector:
         self.place.cleanup()
 
 
-until = functools.partial(pyroscope.until, seconds=120)
+until = pyroscope.until
 
 
 def push(url, **what):

@@ -216,10 +216,10 @@ def agent(program, debuginfo, done, meanwhile=None):
             seen.update(one.metrics())
             return done(seen)
         with Agent(folder, config, busy=[program]) as one:
-            one.until(lambda: SERVER.total(f'{{service_name="{name}"}}') > 0, "samples at the server", 200)
+            one.until(lambda: SERVER.total(f'{{service_name="{name}"}}') > 0, "samples at the server")
             if meanwhile:
                 meanwhile(one, pathlib.Path(config))
-            one.until(look, "such figures", 200)
+            one.until(look, "such figures")
             one.stop()
     return seen
 
@@ -242,7 +242,7 @@ def by_agent():
 def reloaded():
     """An upload under way goes on over a reload, and arrives in one go."""
     def halfway(one, config):
-        one.until(lambda: stored(build_id).exists() and stored(build_id).stat().st_size > 1 << 20, "half of an upload", 200)
+        one.until(lambda: stored(build_id).exists() and stored(build_id).stat().st_size > 1 << 20, "half of an upload")
         config.write_text(config.read_text(encoding="utf-8").replace("100ms", "200ms"), encoding="utf-8")
         one.agent.send_signal(signal.SIGHUP)
         one.until(lambda: "reloaded" in one.text(), "the reload")

@@ -319,7 +319,7 @@ def at_least_once():
 def absent():
     """A port without a server, and one that speaks no gRPC, are named."""
     name = prefix()
-    ledger = push(f"http://127.0.0.1:{free_ports(1)[0]}", prefix=name, drain_ms=300)
+    ledger = push(f"http://127.0.0.1:{free_ports(1)[0]}", prefix=name, drain_ms=3000)
     assert ledger["dropped"] == {"deadline": 10} and not ledger["healthy"], ledger
 
 

@@ -139,7 +139,7 @@ def hanging():
         with Pyroscope() as server:
             server.fault(mode, n=2)
             name = prefix()
-            ledger = push(server, prefix=name, timeout_ms=300)
+            ledger = push(server, prefix=name, timeout_ms=3000)
             assert ledger["delivered"] == ledger["taken"] and ledger["retries"] == 2, ledger
             assert stored(server, name, 1) == ledger["delivered"]
 
@@ -148,7 +148,7 @@ def dead():
     """A server that never recovers costs the deadline; what it was sent it may have, the cause is named."""
     with Pyroscope() as server:
         server.fault("hang", n=1000)
-        ledger = push(server, series=2, timeout_ms=300, drain_ms=1000)
+        ledger = push(server, series=2, timeout_ms=1500, drain_ms=5000)
         assert ledger["uncertain"] == ledger["taken"] and not ledger["dropped"], ledger
         assert not ledger["healthy"] and "no answer from 127.0.0.1:" in ledger["says"], ledger
 
@@ -222,7 +222,7 @@ def over_tls():
             for wrong, cause in (({}, "certificate"), ({"ca": ca}, "matches target host name"),
                                  ({"ca": ca, "server_name": "another.test"}, "matches target host name"),
                                  ({"ca": f"{folder}/none.pem", "server_name": "pyroscope.test"}, "CA certificates")):
-                ledger = push(server, prefix=name, drain_ms=200, **wrong)
+                ledger = push(server, prefix=name, drain_ms=3000, **wrong)
                 assert ledger["delivered"] == 0 and not ledger["healthy"], (wrong, ledger)
                 assert "TLS with 127.0.0.1:" in ledger["says"] and cause in ledger["says"], (wrong, ledger)
 

@@ -114,7 +114,7 @@ def row(title, send, expected):
             found = send()
             # Earlier rows may have used up the server's rate.
             return found if found[0] != 429 or expected[0] == 429 else None
-        status, text = until(answer, f"an answer other than 429 to {title}", 10)
+        status, text = until(answer, f"an answer other than 429 to {title}")
         assert status == expected[0] and expected[1] in text, f"{status} {text[:300]}"
     test.__doc__ = title
     return test
@@ -164,12 +164,12 @@ def many_in_one():
 
 
 def too_fast():
-    """Of four series of 0.9 MiB in one request, more than is taken at once, a part is stored."""
+    """Of twelve series of 0.9 MiB in one request, more than is taken in two seconds, a part is stored."""
     service = uuid.uuid4().hex
-    body = wire.request(*(wire.series(labels(("n", str(i)), service=service), wire.profile(pad=900)) for i in range(4)))
+    body = wire.request(*(wire.series(labels(("n", str(i)), service=service), wire.profile(pad=900)) for i in range(12)))
     status, text = push(body)
     assert status == 429 and "push rate limit (4.0 MiB) exceeded while adding 0.9 MiB" in text, f"{status} {text}"
-    assert SERVER.total(f'{{service_name="{service}"}}') < 28
+    assert SERVER.total(f'{{service_name="{service}"}}') < 84
 
 
 def same_time():

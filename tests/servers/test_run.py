@@ -208,7 +208,7 @@ def unnamed_frames():
             pathlib.Path(f"{folder}/config").write_text(text, encoding="utf-8")
             with Agent(folder, f"{folder}/config") as agent:
                 agent.until(lambda: min(samples(pyroscope, name), samples(parca, name)) > 0 and
-                            spots(parca, selector, build_id, start) > 3, "several places in the hot function at both servers", 200)
+                            spots(parca, selector, build_id, start) > 3, "several places in the hot function at both servers")
                 agent.stop()
         finally:
             spinner.kill()

@@ -4,8 +4,8 @@
 
 Each kind has a name of its own. count.bpf.c counts in the kernel, by itself, how many samples
 there are of each name; the agent's profile has to have them under that name, with whole stacks. The two do
-not sample at the same instants, so the numbers of samples differ by chance: what 3.1 standard deviations, which is one run
-in a thousand, explain is no loss. Whether a stack is whole is not left to chance.
+not sample at the same instants, so the numbers of samples differ by chance: what 5 standard deviations, which is one run
+in some millions, explain is no loss. Whether a stack is whole is not left to chance.
 
 UNWIND_DEPTH: fast (default; more samples a second), full or all. UNWIND_WALKER: tables or frame-pointers.
 """
@@ -17,7 +17,7 @@ import shutil
 import subprocess
 
 import entries
-from running import Agent
+from running import PATIENT, Agent
 from stacks import Profile
 from tap import DEADLINE, case, main, need_root, write
 
@@ -25,7 +25,7 @@ COUNT, PROGRAMS = os.environ["COUNT"], os.environ["PROGRAMS"]
 DEPTH = os.environ.get("UNWIND_DEPTH", "fast")
 WALKER = os.environ.get("UNWIND_WALKER", "tables")
 RATE = 999 if DEPTH == "fast" else 97
-SECONDS = {"fast": 1.5, "full": 12, "all": 60}[DEPTH]  # of CPU, for each kind
+SECONDS = {"fast": 4, "full": 32, "all": 150}[DEPTH]  # of CPU, for each kind
 BARS = {5: 80, 20: 95, 100: 99}
 STORM_BAR = 95
 
@@ -62,7 +62,7 @@ def counting():
 
 def observe(*commands):
     """Runs them at once beside the agent and the count: (profile, counts, what they wrote)."""
-    with Agent(write("b.alloy", CONFIG)) as agent:
+    with Agent(write("b.alloy", CONFIG), *PATIENT) as agent:
         agent.until_metric("andiron_samples_taken_total")
         with counting() as counts:
             running = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
@@ -92,7 +92,7 @@ def kept(profile, name, counted, right=lambda frames: True):
             if not good:
                 end = f"{os.path.basename(user[-1][0]) or '?'}+{user[-1][1]:#x}"
                 why[end] = why.get(end, 0) + weight
-    chance = 3.1 * math.sqrt(1 / max(there, 1) + 1 / max(counted, 1))
+    chance = 5 * math.sqrt(1 / max(there, 1) + 1 / max(counted, 1))
     named = min(1.0, there / max(counted, 1) + chance)
     share = 100 * named * (whole + bare) / max(there, 1)
     print("# " + json.dumps({"name": name, "rate": RATE, "counted": counted, "there": there, "whole": whole, "kernel_only": bare,

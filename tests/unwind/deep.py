@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import entries
-from running import Agent
+from running import PATIENT, Agent
 from stacks import Profile
 from tap import DEADLINE, Skip, case, main, need_root, write
 
@@ -31,7 +31,7 @@ def first_samples_are_whole():
     with open(BTF, "rb") as types:
         if TASK_WORK not in types.read():
             raise Skip("this kernel has no task work: Linux 6.18 has")
-    with Agent(write("b.alloy", CONFIG)) as agent:
+    with Agent(write("b.alloy", CONFIG), *PATIENT) as agent:
         agent.until_metric("andiron_samples_taken_total")
 
         def copied():
