@@ -17,3 +17,11 @@ def ledger_holds(path):
     """The same of a file."""
     with open(path) as f:
         return books_hold(json.load(f))
+
+
+def delivered(path):
+    """What the one writer of a ledger was given that holds: of a machine with more to do than it can, samples may be lost, and are named."""
+    ledger_holds(path)
+    with open(path) as f:
+        writer, = json.load(f)["writers"].values()
+    return writer["delivered"]
