@@ -25,8 +25,8 @@
 
 #define FEW_SAMPLES 200
 /* For naming and writing what was taken, of which there is nothing else. A busy machine may need
- * minutes; who will not wait has a second Ctrl-C. */
-#define DRAIN_NS (3600 * NS_PER_SEC)
+ * a minute; who will not wait has a second Ctrl-C. */
+#define DRAIN_NS (120 * NS_PER_SEC)
 
 static struct host *host_of(const struct recording *r)
 {
