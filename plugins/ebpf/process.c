@@ -22,6 +22,11 @@ struct sought {
 	const struct sampler_process_key *key;
 };
 
+struct sought_layout {
+	const struct processes *table;
+	uint64_t layout;
+};
+
 static uint64_t key_hash(const struct sampler_process_key *key)
 {
 	return hash_mix(key->start_ns, key->tgid);
@@ -54,6 +59,7 @@ void processes_fini(struct processes *t)
 		process_free(*p);
 	vec_free(&t->all);
 	index_free(&t->index);
+	index_free(&t->layouts);
 	proc_info_free(&t->info);
 	buf_free(&t->text);
 	if (t->proc >= 0)
@@ -93,14 +99,57 @@ struct process *processes_get(struct processes *t, const struct sampler_process_
 	return p;
 }
 
+static uint64_t layout_hash(uint64_t layout)
+{
+	return hash_mix(layout, 0);
+}
+
+static bool same_layout(const void *context, uint32_t position)
+{
+	const struct sought_layout *sought = context;
+
+	return sought->table->all.p[position]->maps->layout == sought->layout;
+}
+
+/* Who speaks for a layout, or NULL. */
+static struct process *speaker(const struct processes *t, uint64_t layout)
+{
+	struct sought_layout sought = {t, layout};
+	uint32_t position = index_find(&t->layouts, layout_hash(layout), same_layout, &sought);
+
+	return position == INDEX_NONE ? NULL : t->all.p[position];
+}
+
+static void fall_silent(struct processes *t, struct process *p)
+{
+	if (p->speaks)
+		check(index_remove(&t->layouts, layout_hash(p->maps->layout), p->position));
+	p->speaks = false;
+}
+
+/* Has it speak for its layout, unless somebody does who knows as much. */
+static void speak(struct processes *t, struct process *p)
+{
+	struct process *other = p->maps ? speaker(t, p->maps->layout) : NULL;
+
+	if (!p->maps || p->speaks || p->maps->layout == 0 || (other && (other->maps->whole || !p->maps->whole)))
+		return;
+	if (other)
+		fall_silent(t, other);
+	p->speaks = index_add(&t->layouts, layout_hash(p->maps->layout), p->position) == 0;
+}
+
 static void remove_process(struct processes *t, struct process *p)
 {
 	struct process *last = t->all.p[t->all.n - 1];
 
 	check(p->position < t->all.n && t->all.p[p->position] == p);
 	check(index_remove(&t->index, key_hash(&p->key), p->position));
+	fall_silent(t, p);
 	if (last != p) {
 		index_move(&t->index, key_hash(&last->key), last->position, p->position);
+		if (last->speaks)
+			index_move(&t->layouts, layout_hash(last->maps->layout), last->position, p->position);
 		last->position = p->position;
 		t->all.p[p->position] = last;
 	}
@@ -204,8 +253,9 @@ static bool compiles(const struct mapset *set)
 	return false;
 }
 
-static void replace_maps(struct process *p, struct mapset *set)
+static void replace_maps(struct processes *t, struct process *p, struct mapset *set)
 {
+	fall_silent(t, p);
 	set->older = p->maps;
 	p->maps = set;
 	p->stale = false;
@@ -265,26 +315,8 @@ static bool read_maps(struct processes *t, struct process *p)
 		return false;
 	}
 	set->layout = layout;
-	replace_maps(p, set);
+	replace_maps(t, p, set);
 	return true;
-}
-
-/* Mappings of that layout, whole ones if there are. */
-static const struct mapset *maps_like(const struct processes *t, uint64_t layout)
-{
-	const struct mapset *found = NULL;
-
-	vec_each(&t->all, other) {
-		const struct mapset *set = (*other)->maps;
-
-		if (!set || set->layout != layout)
-			continue;
-		if (set->whole)
-			return set;
-		if (!found)
-			found = set;
-	}
-	return found;
 }
 
 /* The newest of its sets that are of that layout. */
@@ -309,13 +341,15 @@ static bool has_whole_maps(const struct process *p, uint64_t layout)
 static void inherit_maps(struct processes *t, struct process *p, uint64_t layout)
 {
 	const struct mapset *own = own_maps(p, layout), *like;
+	const struct process *other;
 	struct mapset *set;
 
 	if (layout == 0 || has_whole_maps(p, layout))
 		return;
-	like = maps_like(t, layout);
-	if (!like || like == own)
+	other = speaker(t, layout);
+	if (!other || other == p)
 		return;
+	like = other->maps;
 	/* While it is there, it knows better than others what it has mapped since. */
 	if (own && (!like->whole || layout_now(t, &p->key, layout) == layout))
 		return;
@@ -325,7 +359,7 @@ static void inherit_maps(struct processes *t, struct process *p, uint64_t layout
 		set->older = p->maps->older;
 		p->maps->older = set;
 	} else if (set) {
-		replace_maps(p, set);
+		replace_maps(t, p, set);
 	}
 }
 
@@ -336,6 +370,7 @@ static void inherit_all(struct processes *t, struct process *p)
 	inherit_maps(t, p, p->layout);
 	if (p->maps && p->maps->layout != p->layout)
 		inherit_maps(t, p, p->maps->layout);
+	speak(t, p);
 }
 
 void process_map(struct processes *t, struct process *p)
@@ -363,12 +398,12 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
 	p->stale = true;
 	if (!set->whole && read_maps(t, p) && p->maps->layout == mapped->layout) {
 		mapset_free(set);
-		return;
+	} else {
+		replace_maps(t, p, set);
+		/* By now it may be another program, or one whose files can be opened; and what tells of code
+		 * that a process compiles is opened by us alone. */
+		p->stale = !set->whole || p->untold;
 	}
-	replace_maps(p, set);
-	/* By now it may be another program, or one whose files can be opened; and what tells of code that
-	 * a process compiles is opened by us alone. */
-	p->stale = !set->whole || p->untold;
 	inherit_all(t, p);
 }
 

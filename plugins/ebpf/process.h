@@ -24,6 +24,7 @@ struct process {
 	bool read;  /* /proc was asked; */
 	bool known; /* and answered: the container is known, or that there is none */
 	bool stale;  /* mappings have changed, or were never read */
+	bool speaks; /* by its mappings for all of its layout */
 	bool untold; /* it has code out of no file, and nothing that tells of it */
 	uint32_t idle_intervals;
 	uint32_t position;
@@ -40,6 +41,7 @@ struct process {
 struct processes {
 	VEC(struct process *) all;
 	struct index index;
+	struct index layouts; /* one process for each layout: who knows most of it */
 	struct images *images;
 	struct procmap procmap;
 	struct proc_info info; /* reused */
@@ -66,8 +68,7 @@ void process_identify(struct processes *t, struct process *p);
 /* Reads the mappings if they are stale; the former set is kept behind the new one. Of a process that was
  * gone before that, or before all its files were opened, they are those of another process with its
  * layout, if one is known; and where it is another program by now than the one reported, such ones stand behind
- * its own. Costs one read of maps and an open per executable mapping; O(processes) where not
- * all files are known. */
+ * its own. Costs one read of maps and an open per executable mapping. */
 void process_map(struct processes *t, struct process *p);
 
 /* The parent of a process whose mappings, as reported, are not all known, by the key that the kernel side gives, if it lives and

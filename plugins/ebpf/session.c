@@ -41,6 +41,7 @@ struct session {
 	struct onward_program *onward;
 	struct bpf_link *links[2];
 	struct ring_buffer *ring;
+	size_t ring_bytes, drained; /* by this call */
 	struct events events;
 	struct tables tables;
 	struct memory memory;
@@ -114,6 +115,7 @@ static void size_maps(struct session *s, const struct session_options *o, uint32
 	bpf_map__set_value_size(skel->maps.logs, (uint32_t)tables_log_bytes(t));
 	bpf_map__set_max_entries(skel->maps.walks, n_possible);
 	bpf_map__set_max_entries(skel->maps.ring, ring);
+	s->ring_bytes = ring;
 }
 
 static int on_record(void *context, void *data, size_t size)
@@ -121,7 +123,8 @@ static int on_record(void *context, void *data, size_t size)
 	struct session *s = context;
 
 	s->fn(s->context, data, size);
-	return 0;
+	s->drained += size;
+	return s->drained < s->ring_bytes ? 0 : -ECANCELED;
 }
 
 static int attach_follow(struct session *s, struct error *err)
@@ -424,9 +427,12 @@ int session_fd(const struct session *s)
 
 int session_drain(struct session *s)
 {
-	int r = ring_buffer__consume(s->ring);
+	int r;
 
-	return r < 0 ? r : 0;
+	/* Where records come as fast as they are taken, libbpf would go on for ever. */
+	s->drained = 0;
+	r = ring_buffer__consume(s->ring);
+	return r < 0 && r != -ECANCELED ? r : 0;
 }
 
 int session_swap(struct session *s)

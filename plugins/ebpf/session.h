@@ -69,7 +69,7 @@ void session_forget_process(struct session *s, const struct sampler_process_key 
 
 /* Readable when a process record waits or the ring is filling up; level. */
 int session_fd(const struct session *s);
-/* Hands all records to the callback. 0 or a negative errno. */
+/* Hands all records that are there to the callback, and at most a ring's worth. 0 or a negative errno. */
 int session_drain(struct session *s);
 
 /* Makes the other half active and returns the retired one (0 or 1), quiet, its

@@ -27,6 +27,10 @@ static void take_unknown(struct live *w, struct process *p)
 	expect(p->maps);
 }
 
+static void forget(void *context, const struct process *p)
+{
+}
+
 /* Nothing is known of a child that is gone; its parent has the same, and so has the next child. */
 TEST(children_have_what_their_parent_has)
 {
@@ -146,5 +150,35 @@ TEST(the_living_speak_for_themselves)
 	self->stale = false;
 	process_map(&w->t, self);
 	expect(!self->maps->whole);
+	live_free(w);
+}
+
+/* Who comes and goes by the thousand costs as much as one, and nobody is forgotten with another. */
+TEST(one_speaks_for_all_of_a_layout)
+{
+	struct live *w = live_new();
+	struct process *self = processes_note(&w->t, &w->self), *child = NULL;
+	struct sampler_process record;
+
+	process_map(&w->t, self);
+	expect_eq(w->t.layouts.n, 1);
+	for (uint32_t i = 0; i < 3000; i++) {
+		record = w->self;
+		record.key.start_ns += (i + 1) * UINT64_C(1000000000); /* gone unread */
+		child = processes_note(&w->t, &record);
+		process_map(&w->t, child);
+		live_expect_own(child);
+	}
+	expect_eq(w->t.layouts.n, 1);
+	self->idle_intervals = 10;
+	processes_age(&w->t, 4, forget, NULL); /* the one that spoke */
+	expect(!processes_find(&w->t, &w->self.key));
+	expect_eq(w->t.layouts.n, 0);
+	process_map(&w->t, child);
+	expect_eq(w->t.layouts.n, 1);
+	record.key.start_ns++;
+	child = processes_note(&w->t, &record);
+	process_map(&w->t, child);
+	live_expect_own(child);
 	live_free(w);
 }
