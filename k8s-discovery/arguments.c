@@ -5,6 +5,7 @@
 #include "abi/log.h"
 #include "abi/value.h"
 #include "client/options.h"
+#include "http/http.h"
 #include "role.h"
 #include "selector.h"
 
@@ -53,22 +54,16 @@ static const struct andiron_value *custom_client(const struct andiron_value *arg
 	return NULL;
 }
 
-/* Why paths cannot be put behind a URL, or NULL. A request says the same only when it is made, and
- * would show a password. */
+/* Why paths cannot be put behind a URL, or NULL. */
 static const char *bad_server(struct str url)
 {
-	struct str rest = str_skip(url, str_starts(url, STR("https://")) ? 8 : 7);
-	struct str authority = str_first(rest, str_find(rest, '/'));
+	const char *fault = http_url_fault(url);
+	struct str authority = http_authority(url);
 
-	if (!str_starts(url, STR("http://")) && !str_starts(url, STR("https://")))
-		return "must begin with http:// or https://";
-	if (authority.n == 0 || authority.p[0] == ':')
-		return "names no host";
+	if (fault)
+		return fault;
 	if (str_find(authority, '@') < authority.n)
 		return "holds a user, whom the log would show; basic_auth takes user and password";
-	for (size_t i = 0; i < url.n; i++)
-		if ((unsigned char)url.p[i] <= ' ' || url.p[i] == 0x7f)
-			return "holds a space or a control character";
 	if (str_find(url, '?') < url.n || str_find(url, '#') < url.n)
 		return "holds a query, behind which no path can follow";
 	return NULL;

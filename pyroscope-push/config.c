@@ -4,6 +4,7 @@
 #include "abi/value.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "http/http.h"
 #include "options.h"
 #include "spool.h"
 #include "upload-share.h"
@@ -17,18 +18,6 @@
 static bool has_scheme(struct str url)
 {
 	return str_search(url, STR("://")) < url.n;
-}
-
-static const char *bad_url(struct str url)
-{
-	if (!str_starts(url, STR("http://")) && !str_starts(url, STR("https://")))
-		return "must begin with http:// or https://";
-	if (url.n > 4096)
-		return "is longer than 4096 bytes";
-	for (size_t i = 0; i < url.n; i++)
-		if ((unsigned char)url.p[i] <= ' ' || url.p[i] == 0x7f)
-			return "holds a space or a control character";
-	return NULL;
 }
 
 /* Without user and password, which must not show up in logs. */
@@ -59,7 +48,7 @@ static int init_names(struct push_config *c, const struct andiron_value *args,
 		if (!url.n)
 			return -ENOMEM;
 	}
-	why = bad_url(url);
+	why = http_url_fault(url);
 
 	if (why)
 		return error_set(err, -EINVAL, "endpoint.url \"%.*s\" %s",
@@ -294,7 +283,7 @@ void push_check(const struct protocol *protocol, const struct andiron_host *host
 					   *url = value_get(block, "url");
 		struct str text = url ? str_trim(abi_str(url->string)) : STR_NULL;
 		const char *why =
-			url && (has_scheme(text) || !protocol->http2) ? bad_url(text) : NULL;
+			url && (has_scheme(text) || !protocol->http2) ? http_url_fault(text) : NULL;
 
 		if (why)
 			abi_report(host, report, ANDIRON_REPORT_ERROR, url, "this URL %s", why);

@@ -120,4 +120,10 @@ void http_cancel(struct http_client *client, uint64_t id);
 /* Whether the last byte of a request under way has left, as in `sent` above. */
 bool http_was_sent(struct http_client *client, uint64_t id);
 
+/* Why a server's URL cannot be asked, in words that follow it ("names no host"), or NULL. A request says the
+ * same, but only when it is made. O(bytes). */
+const char *http_url_fault(struct str url);
+/* User, host and port of a URL; what stands behind "://", for any text. */
+struct str http_authority(struct str url);
+
 #endif

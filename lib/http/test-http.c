@@ -11,8 +11,45 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+static void expect_fault(const char *url, const char *fault)
+{
+	const char *found = http_url_fault(str_of(url));
+
+	expect(found || !fault);
+	if (fault)
+		expect_str(str_of(found), fault);
+	else
+		expect(!found);
+}
+
+/* What would fail at every request is known before the first. */
+TEST(knows_urls_that_cannot_be_asked)
+{
+	static char longest[4098];
+
+	expect_fault("http://a", NULL);
+	expect_fault("https://u:p@[::1]:4040/b?c=d@e", NULL);
+	expect_fault("", "must begin with http:// or https://");
+	expect_fault("a:4040", "must begin with http:// or https://");
+	expect_fault("ftp://a", "must begin with http:// or https://");
+	expect_fault("https://", "names no host");
+	expect_fault("http:///a", "names no host");
+	expect_fault("http://:80", "names no host");
+	expect_fault("http://u@", "names no host");
+	expect_fault("http://u@:1/", "names no host");
+	expect_fault("http://?a", "names no host");
+	expect_fault("http://a b", "holds a space or a control character");
+	expect_fault("http://a\n", "holds a space or a control character");
+	memset(longest, 'a', sizeof(longest) - 1);
+	memcpy(longest, "http://", 7);
+	expect_fault(longest, "is longer than 4096 bytes");
+	expect_str(http_authority(STR("http://u@a:1/b@c")), "u@a:1");
+	expect_eq(http_authority(STR("a")).n, 0);
+}
 
 TEST(gets_status_body_and_retry_after)
 {

@@ -100,6 +100,15 @@ def kubernetes_arguments():
 
 
 @case
+def urls_of_servers():
+    """A URL of a server that cannot be asked is refused with its place."""
+    text = 'pyroscope.write "x" {\n  endpoint {\n    url = "%s"\n  }\n}\n'
+    for url, words in (("https://", "names no host"), ("pyroscope:4040", "must begin with http:// or https://"),
+                       ("http://me:secret@:4040", "names no host")):
+        andiron("validate", write("w.alloy", text % url)).expect(1, "w.alloy:3:", f"this URL {words}")
+
+
+@case
 def missing_component_lists_directories():
     """A component that is not there lists every directory that was searched."""
     write("c.alloy", 'moon.shine "x" { }\n')
