@@ -22,8 +22,8 @@
 #endif
 
 #define BACKOFF_MAX 64u
-/* Some milliseconds' worth. */
-#define MEANWHILE_ROWS 16384
+/* A millisecond's worth or two. */
+#define MEANWHILE_ROWS 2048
 /* No file needs more; who wants more may not take them from all others. */
 #define FILE_RULES_MAX (UNWIND_RULES_MAX / 4)
 

@@ -194,6 +194,9 @@ static int load(struct engine *e, struct error *err)
 	e->news.session = e->session;
 	e->news.walks = e->walks;
 	e->news.later = e->stats.session.later;
+	e->news.bytes_max = 4 * session_ring_bytes(e->session); /* two seconds' captures */
+	if (e->news.bytes_max > NEWS_BYTES_MAX)
+		e->news.bytes_max = NEWS_BYTES_MAX;
 	configure(e);
 	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
 	session_measure(e->session, true);
@@ -514,6 +517,7 @@ void engine_get_stats(const struct engine *e, struct engine_stats *ret)
 {
 	*ret = e->stats;
 	ret->n_process_records = e->news.n_processes;
+	ret->n_left_out = e->news.n_left_out;
 	if (e->walks) {
 		walks_get_stats(e->walks, &ret->walks);
 		unwind_get_stats(walks_store(e->walks), &ret->unwind);

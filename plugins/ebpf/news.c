@@ -125,14 +125,26 @@ static uint32_t type_of(const void *record, size_t size)
 	return type;
 }
 
+/* One deep stack takes the room of sixteen others. */
+static bool has_no_room(const struct news *n, uint32_t type)
+{
+	return (type == SAMPLER_RECORD_CAPTURE && n->bytes >= n->bytes_max) ||
+	       (type == SAMPLER_RECORD_MORE && n->bytes >= n->bytes_max / 2);
+}
+
 void news_record(void *context, const void *record, size_t size)
 {
 	struct news *n = context;
 	struct news_record *r;
 
-	if (!look(n, type_of(record, size), record, size))
+	uint32_t type = type_of(record, size);
+
+	if (!look(n, type, record, size))
 		return;
-	/* Without memory for it a stack ends where the kernel's own walk did, and says so. */
+	if (has_no_room(n, type)) {
+		n->n_left_out += type == SAMPLER_RECORD_CAPTURE;
+		return;
+	}
 	r = malloc(sizeof(*r) + size);
 	if (!r)
 		return;
@@ -149,7 +161,7 @@ void news_record(void *context, const void *record, size_t size)
 
 void news_look(struct news *n)
 {
-	if (n->session && n->bytes < NEWS_BYTES_MAX)
+	if (n->session)
 		session_drain(n->session);
 }
 

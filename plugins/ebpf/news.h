@@ -29,16 +29,19 @@ struct news {
 	struct stacks *stacks;   /* SAMPLER_HALVES */
 	struct session *session; /* NULL: none sends, and nothing waits */
 	struct walks *walks;
-	bool later; /* as in session_info */
+	bool later;       /* as in session_info */
+	size_t bytes_max; /* behind so much no capture waits: its stack ends where the kernel's own walk did, and says so.
+			   * Where a compiler begins they come by the megabyte, and who comes after is looked at all the same */
 
 	uint32_t reading; /* the half that is being read; SAMPLER_HALVES: none */
 	struct news_record *first, *last; /* looked at, and not dealt with */
 	size_t bytes;                     /* of these */
-	uint64_t n_processes;             /* reports of processes, since the beginning */
+	/* Since the beginning: */
+	uint64_t n_processes; /* reports of processes */
+	uint64_t n_left_out;  /* captures */
 };
 
-/* More than this does not wait here, but in the ring. */
-#define NEWS_BYTES_MAX (8u << 20)
+#define NEWS_BYTES_MAX ((size_t)16 << 20) /* for bytes_max, in the agent's budget */
 
 /* A session_record_fn, of which `context` is the news: looks at a record and keeps it. */
 void news_record(void *context, const void *record, size_t size);
@@ -46,7 +49,7 @@ void news_record(void *context, const void *record, size_t size);
 /* Finds the target of a process; in the way, what is needed to know it. */
 void news_match(struct news *n, struct process *p);
 
-/* Looks at what the ring has, as long as there is room. Not within news_record. */
+/* Looks at what the ring has. Not within news_record. */
 void news_look(struct news *n);
 
 /* Deals with what was looked at, and with what comes while it does, until nothing waits. Not within itself. */

@@ -425,6 +425,11 @@ int session_fd(const struct session *s)
 	return bpf_map__fd(s->skel->maps.ring);
 }
 
+size_t session_ring_bytes(const struct session *s)
+{
+	return s->ring_bytes;
+}
+
 int session_drain(struct session *s)
 {
 	int r;

@@ -69,6 +69,8 @@ void session_forget_process(struct session *s, const struct sampler_process_key 
 
 /* Readable when a process record waits or the ring is filling up; level. */
 int session_fd(const struct session *s);
+/* What may wait in the kernel; follows from rate and CPUs. */
+size_t session_ring_bytes(const struct session *s);
 /* Hands all records that are there to the callback, and at most a ring's worth. 0 or a negative errno. */
 int session_drain(struct session *s);
 

@@ -70,12 +70,23 @@ TEST(captures_are_kept_and_their_processes_looked_at)
 	c->key = child.record.key;
 	c->layout = child.record.layout;
 	c->n = 512;
+	r.news.bytes_max = 1000;
 	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + 511); /* not whole */
 	expect(!r.news.first);
 	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
 	live_end(&child);
 	expect_eq(r.news.bytes, SAMPLER_CAPTURE_HEAD + c->n);
 	live_expect_own(processes_find(&r.live->t, &child.record.key));
+	c->type = SAMPLER_RECORD_MORE; /* for which there is half the room */
+	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+	expect_eq(r.news.bytes, SAMPLER_CAPTURE_HEAD + c->n);
+	c->type = SAMPLER_RECORD_CAPTURE;
+	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+	expect_eq(r.news.n_left_out, 0);
+	expect_eq(r.news.bytes, 2 * (SAMPLER_CAPTURE_HEAD + c->n));
+	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+	expect_eq(r.news.n_left_out, 1);
+	expect_eq(r.news.bytes, 2 * (SAMPLER_CAPTURE_HEAD + c->n));
 	free(c);
 	close_room(&r);
 }

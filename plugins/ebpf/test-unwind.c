@@ -277,7 +277,7 @@ TEST(others_have_a_turn_while_files_are_read)
 
 	world_file(w, 1, 0, 1, 100000);
 	world_map_one(w, 1, 1, TEXT, 0x19000, 0);
-	expect(w->n_meanwhile >= 5 && w->n_meanwhile < 100);
+	expect(w->n_meanwhile >= 40 && w->n_meanwhile < 100);
 	for (uint32_t i = 2; i < 12; i++) {
 		uint64_t before = w->n_meanwhile;
 

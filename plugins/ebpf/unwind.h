@@ -53,7 +53,7 @@ struct unwind_options {
 	uint64_t budget_bytes; /* of all slabs; what the agent may have, less its other maps */
 	unwind_read_fn read;
 	void *read_context;
-	/* Called every few milliseconds while files are read, NULL: nobody is. Uses nothing of the store. */
+	/* Called every other millisecond while files are read, NULL: nobody is. Uses nothing of the store. */
 	void (*meanwhile)(void *context);
 	void *meanwhile_context;
 };
