@@ -125,18 +125,21 @@ static uint32_t type_of(const void *record, size_t size)
 	return type;
 }
 
-/* One deep stack takes the room of sixteen others. */
+/* One deep stack takes the room of sixteen others. What is no capture has been looked at, and the rest can be done
+ * when its counts are read. */
 static bool has_no_room(const struct news *n, uint32_t type)
 {
-	return (type == SAMPLER_RECORD_CAPTURE && n->bytes >= n->bytes_max) ||
-	       (type == SAMPLER_RECORD_MORE && n->bytes >= n->bytes_max / 2);
+	size_t max = type == SAMPLER_RECORD_MORE      ? n->bytes_max / 2
+		     : type == SAMPLER_RECORD_CAPTURE ? n->bytes_max
+						      : 2 * n->bytes_max;
+
+	return n->bytes >= max;
 }
 
 void news_record(void *context, const void *record, size_t size)
 {
 	struct news *n = context;
 	struct news_record *r;
-
 	uint32_t type = type_of(record, size);
 
 	if (!look(n, type, record, size))

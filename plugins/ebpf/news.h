@@ -31,7 +31,8 @@ struct news {
 	struct walks *walks;
 	bool later;       /* as in session_info */
 	size_t bytes_max; /* behind so much no capture waits: its stack ends where the kernel's own walk did, and says so.
-			   * Where a compiler begins they come by the megabyte, and who comes after is looked at all the same */
+			   * Where a compiler begins they come by the megabyte, and who comes after is looked at all the same.
+			   * Behind twice as much nothing does */
 
 	uint32_t reading; /* the half that is being read; SAMPLER_HALVES: none */
 	struct news_record *first, *last; /* looked at, and not dealt with */

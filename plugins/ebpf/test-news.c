@@ -21,7 +21,7 @@ static void open_room(struct newsroom *r)
 	memset(r, 0, sizeof(*r));
 	r->live = live_new();
 	r->news = (struct news){.options = &r->options, .matcher = matcher_new(), .processes = &r->live->t,
-				.stacks = r->stacks, .reading = SAMPLER_HALVES};
+				.stacks = r->stacks, .bytes_max = 1000, .reading = SAMPLER_HALVES};
 	expect(r->news.matcher != NULL);
 }
 
@@ -70,7 +70,6 @@ TEST(captures_are_kept_and_their_processes_looked_at)
 	c->key = child.record.key;
 	c->layout = child.record.layout;
 	c->n = 512;
-	r.news.bytes_max = 1000;
 	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + 511); /* not whole */
 	expect(!r.news.first);
 	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
@@ -87,6 +86,10 @@ TEST(captures_are_kept_and_their_processes_looked_at)
 	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
 	expect_eq(r.news.n_left_out, 1);
 	expect_eq(r.news.bytes, 2 * (SAMPLER_CAPTURE_HEAD + c->n));
+	for (int i = 0; i < 1000; i++) /* whatever comes, there is an end */
+		news_record(&r.news, &child.record, sizeof(child.record));
+	expect_eq(r.news.n_processes, 1000);
+	expect(r.news.bytes < 2 * r.news.bytes_max + sizeof(child.record));
 	free(c);
 	close_room(&r);
 }
