@@ -25,7 +25,7 @@ static char *display_url(struct arena *arena, struct str url)
 {
 	size_t scheme = str_search(url, STR("://")) + 3;
 	struct str rest = str_skip(url, scheme);
-	struct str authority = str_first(rest, str_find(rest, '/'));
+	struct str authority = http_authority(url);
 	size_t at = str_rfind(authority, '@');
 
 	if (at < authority.n)

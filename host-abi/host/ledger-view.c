@@ -116,7 +116,6 @@ uint64_t ledger_coming(struct ledger *l, const struct ledger_node *writer, uint6
 	uint64_t coming = 0;
 
 	*ret_dropped = 0;
-
 	pthread_mutex_lock(&l->lock);
 	for (size_t i = 0; i < l->rows.n; i++) {
 		const struct ledger_row *r = &l->rows.p[i];

@@ -189,13 +189,6 @@ static bool is_permanent(const struct http_response *r)
 	return r->status >= 300 && r->status < 500 && r->status != 408 && r->status != 429;
 }
 
-/* Whether a signed URL that was answered so is of no use any more: it has its time. What
- * broke down behind it may take the file under it yet. */
-static bool is_void(int status)
-{
-	return status >= 300 && status < 500 && status != 408 && status != 429;
-}
-
 static void on_done(void *context, const struct http_response *r)
 {
 	struct upload *u = context;
@@ -216,7 +209,8 @@ static void on_done(void *context, const struct http_response *r)
 		else
 			snprintf(text, sizeof(text), "the storage behind the server: %.200s",
 				 r->error);
-		if (is_void(r->status))
+		/* A signed URL has its time. What broke down behind one may take the file under it yet. */
+		if (is_permanent(r))
 			forget_id(u);
 		end(u, UPLOAD_LOST, text);
 		return;
