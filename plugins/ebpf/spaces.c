@@ -6,13 +6,18 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NO_SEAT UNWIND_SPACES
 
 void spaces_init(struct spaces *t, struct unwind_space *entries, struct views *views,
 		 const struct files_host *host)
 {
-	*t = (struct spaces){.entries = entries, .views = views, .host = host};
+	/* In place: a value of this size might be made on the stack, and a worker's is smaller. */
+	memset(t, 0, sizeof(*t));
+	t->entries = entries;
+	t->views = views;
+	t->host = host;
 }
 
 static void show(struct spaces *t, uint32_t at, uint64_t word)

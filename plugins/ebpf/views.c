@@ -11,7 +11,10 @@
 
 void views_init(struct views *t, struct files *files, struct unwind_set *rows)
 {
-	*t = (struct views){.files = files, .slabs = files->slabs, .rows = rows};
+	memset(t, 0, sizeof(*t)); /* in place, as it is large */
+	t->files = files;
+	t->slabs = files->slabs;
+	t->rows = rows;
 	t->taken[0] = 1; /* 0 is no id */
 	t->n_taken = 1;
 }
