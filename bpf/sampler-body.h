@@ -172,10 +172,12 @@ SAMPLER_GLOBAL __u32 sampler_find_space(__u64 start_ns, __u32 tgid, __u64 layout
 	struct unwind_space *space;
 
 	for (__u32 i = 0; i < UNWIND_PROBES; i++) {
-		space = h_space(hash + i);
+		__u32 place = unwind_space_place(hash, i);
+
+		space = h_space(place);
 		if (space && space->tgid == tgid && space->start_ns == start_ns &&
 		    space->layout == layout && space->word != 0)
-			return ((hash + i) & (UNWIND_SPACES - 1)) + 1;
+			return place + 1;
 	}
 	return 0;
 }

@@ -235,9 +235,11 @@ struct unwind_mapping {
 #define UNWIND_MAPPINGS_MAX 16383u
 
 /*
- * An address space: the mappings of one process as of one moment. An open-addressing
- * table by unwind_space_hash(start_ns, tgid); one entry is in one of UNWIND_PROBES
- * places from there on. `layout` (unwind_layout) tells one program image from the next after exec, and
+ * An address space: the mappings of one process as of one moment. In a hash table by
+ * unwind_space_hash(start_ns, tgid); one entry is in one of UNWIND_PROBES places, those of unwind_space_place.
+ * They are two halves apart from each other, of which who enters takes the emptier one: so there is a
+ * place for everybody until the table is half full, where with as many places in a row one process would lose
+ * its place to another at a quarter. `layout` (unwind_layout) tells one program image from the next after exec, and
  * is the same in a child that was only forked: it may use its parent's entry until it has its own.
  * Where the process has another number of executable pages by now than when its mappings were read, an
  * address that lies in none of them may be news.
@@ -254,8 +256,8 @@ struct unwind_space {
 	__u32 exec_pages; /* in its mappings that may be executed but not written: mm_struct.exec_vm */
 };
 
-#define UNWIND_SPACES 8192u /* a power of two */
-#define UNWIND_PROBES 8
+#define UNWIND_SPACES 16384u /* a power of two */
+#define UNWIND_PROBES 8      /* half of them here, half there */
 
 static inline __u64 unwind_space_word(__u32 mappings, __u32 n, __u32 id)
 {
@@ -265,6 +267,14 @@ static inline __u64 unwind_space_word(__u32 mappings, __u32 n, __u32 id)
 static inline __u32 unwind_space_hash(__u64 start_ns, __u32 tgid)
 {
 	return (__u32)((start_ns ^ (__u64)tgid << 20) * 0x9e3779b97f4a7c15ull >> 40);
+}
+
+/* Of the hash's 24 bits, 12 say where the first half is and 12 where the second. */
+static inline __u32 unwind_space_place(__u32 hash, __u32 probe)
+{
+	__u32 half = UNWIND_PROBES / 2;
+
+	return ((probe < half ? hash : hash >> 12) * half + probe % half) & (UNWIND_SPACES - 1);
 }
 
 /* From start_code, arg_start and start_stack of the process's mm_struct. Never 0. */
@@ -337,6 +347,7 @@ _Static_assert(sizeof(struct unwind_page) == 8, "fixed");
 _Static_assert(sizeof(struct unwind_block) == 4, "fixed");
 _Static_assert(sizeof(struct unwind_mapping) == 24, "fixed");
 _Static_assert(sizeof(struct unwind_space) == 32, "two in a cache line");
+_Static_assert(UNWIND_SPACES == UNWIND_PROBES / 2 << 12, "12 bits of the hash say where a half is");
 _Static_assert(sizeof(struct unwind_set) == 64, "one cache line");
 
 #endif

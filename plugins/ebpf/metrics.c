@@ -73,6 +73,8 @@ static void add_unwinding(const struct engine_stats *s, metric_fn fn, void *cont
 		{"andiron_ebpf_unwind_rules", "Different rules in use.", NULL, NULL, false, (double)u->rules},
 		{"andiron_ebpf_unwind_spaces", "Processes whose mappings are known to the walker.", NULL, NULL,
 		 false, (double)u->spaces},
+		{"andiron_ebpf_unwind_spaces_replaced_total", "Processes that lost their place there to others.",
+		 NULL, NULL, true, (double)u->spaces_replaced},
 		{"andiron_ebpf_unwind_evictions_total", "Files whose tables made room for others.", NULL, NULL,
 		 true, (double)u->evictions},
 		{"andiron_ebpf_captures_total", "Stacks that were copied to be walked later.", NULL, NULL, true,

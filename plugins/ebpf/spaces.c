@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define NO_SEAT UNWIND_SPACES
+/* So many processes all have a place, but by rare chance. */
+#define COMFORTABLE (UNWIND_SPACES / 2)
 
 void spaces_init(struct spaces *t, struct unwind_space *entries, struct views *views,
 		 const struct files_host *host)
@@ -27,7 +29,7 @@ static void show(struct spaces *t, uint32_t at, uint64_t word)
 
 static uint32_t place(const struct sampler_process_key *key, uint32_t probe)
 {
-	return (unwind_space_hash(key->start_ns, key->tgid) + probe) & (UNWIND_SPACES - 1);
+	return unwind_space_place(unwind_space_hash(key->start_ns, key->tgid), probe);
 }
 
 static uint32_t find(const struct spaces *t, const struct sampler_process_key *key)
@@ -133,7 +135,8 @@ static void replace(struct spaces *t, uint32_t at)
 	t->n_replaced++;
 }
 
-/* Makes room where a key may be, and all over a table that is filling up. */
+/* Makes room where a key may be, and all over a table that is filling up. Nowhere else in one that is not: all who
+ * lose their places there are sampled again, and would take others'. */
 static void make_room(struct spaces *t, const struct sampler_process_key *key)
 {
 	uint32_t oldest = place(key, 0);
@@ -142,7 +145,7 @@ static void make_room(struct spaces *t, const struct sampler_process_key *key)
 	for (uint32_t probe = 1; probe < UNWIND_PROBES; probe++)
 		if (t->seats[place(key, probe)].stamp < t->seats[oldest].stamp)
 			oldest = place(key, probe);
-	limit = t->n > UNWIND_SPACES / 8 ? old_eighth(t) : 0;
+	limit = t->n > COMFORTABLE ? old_eighth(t) : 0;
 	if (t->seats[oldest].view)
 		replace(t, oldest);
 	for (uint32_t i = 0; limit && i < UNWIND_SPACES; i++)
@@ -150,15 +153,30 @@ static void make_room(struct spaces *t, const struct sampler_process_key *key)
 			replace(t, i);
 }
 
+/* How many are free of a half of the key's seats; *ret: the first of them. */
+static uint32_t free_in_half(const struct spaces *t, const struct sampler_process_key *key, uint32_t half,
+			     uint32_t *ret)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = UNWIND_PROBES / 2; i-- > 0;) {
+		uint32_t at = place(key, half * (UNWIND_PROBES / 2) + i);
+
+		if (t->seats[at].view || t->seats[at].left)
+			continue;
+		*ret = at;
+		n++;
+	}
+	return n;
+}
+
+/* In the emptier half, so that all halves fill up alike. */
 static uint32_t free_seat(const struct spaces *t, const struct sampler_process_key *key)
 {
-	for (uint32_t probe = 0; probe < UNWIND_PROBES; probe++) {
-		uint32_t at = place(key, probe);
+	uint32_t seats[2] = {NO_SEAT, NO_SEAT};
+	uint32_t first = free_in_half(t, key, 0, &seats[0]);
 
-		if (!t->seats[at].view && !t->seats[at].left)
-			return at;
-	}
-	return NO_SEAT;
+	return seats[free_in_half(t, key, 1, &seats[1]) > first];
 }
 
 static bool any_left(const struct spaces *t, const struct sampler_process_key *key)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walker's table of address spaces: which view a process has. It holds 8,192; when one more
- * finds no place, those go that were not sampled for longest, many at once, because a place is free
- * for another process only when no program can still be reading it.
+ * The walker's table of address spaces: which view a process has. 8,192 find their places in it; when one
+ * does not, the one goes that was not sampled for longest in those that it may have. Where there are more, many
+ * go at once, because a place is free for another process only when no program can still be reading it.
  *
  * An entry's word is written last when it comes, first when it goes, and in one store in between.
  */

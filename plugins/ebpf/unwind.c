@@ -274,11 +274,10 @@ const uint8_t *unwind_slab(struct unwind *u, uint32_t number)
 static const struct unwind_space *find_space(const struct unwind *u,
 					     const struct sampler_process_key *key)
 {
-	uint32_t first = unwind_space_hash(key->start_ns, key->tgid);
+	uint32_t hash = unwind_space_hash(key->start_ns, key->tgid);
 
 	for (uint32_t probe = 0; probe < UNWIND_PROBES; probe++) {
-		const struct unwind_space *s =
-			&u->kernel.spaces[(first + probe) & (UNWIND_SPACES - 1)];
+		const struct unwind_space *s = &u->kernel.spaces[unwind_space_place(hash, probe)];
 
 		if (s->word && s->tgid == key->tgid && s->start_ns == key->start_ns)
 			return s;
