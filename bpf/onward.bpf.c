@@ -35,7 +35,8 @@ static __always_inline void onward_send(struct onward *o)
 	head->n_kernel = (__u16)w->n_kernel;
 	head->n_user = (__u16)(n - w->n_kernel);
 	head->half = (__u16)o->half;
-	head->flags = w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
+	head->flags &= SAMPLER_STACK_IMAGE;
+	head->flags |= w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
 	head->end = w->end;
 	head->id = o->id | SAMPLER_STACK_COMPLETED;
 	bpf_ringbuf_output(&ring, w->head, (SAMPLER_STACK_WORDS + n) * sizeof(__u64),

@@ -265,7 +265,7 @@ SAMPLER_INLINE bool sampler_is_open(const struct andiron_walk *w, const struct s
 
 /* Keeps what was walked: in the log, or if that is full, by sending it. */
 SAMPLER_INLINE void sampler_keep_stack(const struct sampler_place *p, struct andiron_walk *w,
-				       struct sampler_slot *slot)
+				       __u16 image, struct sampler_slot *slot)
 {
 	struct sampler_stack *head = (struct sampler_stack *)(void *)w->head;
 	__u32 n = SAMPLER_STACK_WORDS + w->n_words, at = p->books->n_words;
@@ -278,6 +278,7 @@ SAMPLER_INLINE void sampler_keep_stack(const struct sampler_place *p, struct and
 	head->n_user = (__u16)(w->n_words - w->n_kernel);
 	head->half = (__u16)p->half;
 	head->flags = w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
+	head->flags |= image;
 	head->end = w->end;
 	head->id = sampler_stack_id(stack, p->cpu);
 	if (at + n <= h_log_words()) {
@@ -349,6 +350,7 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	struct sampler_place p = {.cpu = cpu, .state = h_state(cpu)};
 	struct sampler_slot *slot;
 	struct sampler_key *key;
+	__u16 image;
 
 	if (!w || !p.state)
 		return 0;
@@ -356,10 +358,11 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	p.books = &p.state->books[p.half];
 	p.state->pending.busy = SAMPLER_BUSY_NOT;
 	key = &p.state->pending.key;
+	image = sampler_stack_image(p.state->known[key->process.tgid & (SAMPLER_KNOWN - 1)].layout);
 	key->kernel_hash = w->n_kernel ? sampler_hash_kernel(cpu) : 0;
 	key->user_hash = 0;
 	if (w->n_words > w->n_kernel)
-		key->user_hash = andiron_walk_mix(w->hash, w->end) | 1;
+		key->user_hash = andiron_walk_mix(w->hash, w->end ^ image) | 1;
 	if (w->end == UNWIND_END_NO_MAPPING && !p.state->pending.stale)
 		p.state->pending.stale = sampler_may_ask(&key->process);
 	if (sampler_is_open(w, &p.state->pending))
@@ -367,7 +370,7 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	p.books->counters.taken++;
 	slot = sampler_count(&p, key);
 	if (slot && slot->stack == 0)
-		sampler_keep_stack(&p, w, slot);
+		sampler_keep_stack(&p, w, image, slot);
 	return slot && slot->stack != 0 && sampler_is_open(w, &p.state->pending);
 }
 

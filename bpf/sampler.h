@@ -149,6 +149,14 @@ struct sampler_process_state {
 #define SAMPLER_RECORD_MORE    5
 
 #define SAMPLER_STACK_KERNEL_CUT 2 /* the kernel's walk ended for lack of room */
+#define SAMPLER_STACK_IMAGE      0xfffcu
+
+/* What of `flags` tells in which image of its process a stack was taken, by unwind_layout: before an exec and after it,
+ * one address may be two functions. 0: not known. */
+static inline __u16 sampler_stack_image(__u64 layout)
+{
+	return (__u16)(layout >> 48) & SAMPLER_STACK_IMAGE;
+}
 
 /*
  * Behind it stand the frames: the kernel's, then the process's, leaf first. Kernel frames
@@ -160,8 +168,8 @@ struct sampler_stack {
 	__u16 n_kernel;
 	__u16 n_user; /* words */
 	__u16 half;
-	__u16 flags;
-	__u32 end; /* UNWIND_END_*: of the process's frames */
+	__u16 flags; /* SAMPLER_STACK_* */
+	__u32 end;   /* UNWIND_END_*: of the process's frames */
 	__u64 id;  /* within its half */
 };
 

@@ -307,6 +307,22 @@ TEST(reports_name_the_parent)
 	buf_free(&world.ring);
 }
 
+/* Each stack says in which image of its process it was taken. */
+TEST(stacks_tell_images_apart)
+{
+	struct sampler_context c = in_user;
+
+	reset();
+	c.layout = UINT64_C(0x1234) << 48 | 1;
+	sample(&c);
+	expect_eq(last_head().flags, 0x1234);
+	c.mm = 2;
+	c.layout = UINT64_C(0x5677) << 48 | 1;
+	sample(&c);
+	expect_eq(last_head().flags, 0x5674);
+	buf_free(&world.ring);
+}
+
 /* A process whose mappings are not known yet is captured, each sample by itself; a child that was
  * only forked is walked as its parent. */
 TEST(unknown_processes_are_captured)

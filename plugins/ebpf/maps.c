@@ -294,6 +294,16 @@ const struct mapping *mapset_find(const struct mapset *set, uint64_t pc)
 	return m;
 }
 
+const struct mapping *mapset_find_image(const struct mapset *set, uint32_t image, uint64_t pc)
+{
+	const struct mapping *m = NULL;
+
+	for (const struct mapset *s = set; s && !m && image; s = s->older)
+		if (sampler_stack_image(s->layout) == image)
+			m = find_in(s, pc);
+	return m ? m : mapset_find(set, pc);
+}
+
 uint64_t mapping_address(const struct mapping *m, uint64_t pc)
 {
 	check(pc >= m->start && pc < m->limit);

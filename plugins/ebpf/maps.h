@@ -67,6 +67,9 @@ struct mapset *mapset_copy(const struct mapset *set);
  * O(sets · log mappings). */
 const struct mapping *mapset_find(const struct mapset *set, uint64_t pc);
 
+/* The same, but of the image that sampler_stack_image says, if there is one. */
+const struct mapping *mapset_find_image(const struct mapset *set, uint32_t image, uint64_t pc);
+
 /* Where `pc` lies in the mapping's file, as the file itself counts; for what
  * is no file, `pc` itself ("[vdso]": within it). */
 uint64_t mapping_address(const struct mapping *m, uint64_t pc);

@@ -84,10 +84,16 @@ static void note_use(const struct making *m, const struct mapping *mapping, uint
 		unwind_want_registers(store, mapping->image);
 }
 
-static uint32_t add_user_frame(struct making *m, const struct process *p, uint64_t at)
+/* The mapping that holds an address of the row's stack. */
+static const struct mapping *mapping_of(const struct row *row, uint64_t at)
+{
+	return mapset_find_image(row->process->maps, row->stack->flags & SAMPLER_STACK_IMAGE, at);
+}
+
+static uint32_t add_user_frame(struct making *m, const struct row *row, uint64_t at)
 {
 	struct andiron_location location = {.kind = ANDIRON_FRAME_NATIVE};
-	const struct mapping *mapping = mapset_find(p->maps, at);
+	const struct mapping *mapping = mapping_of(row, at);
 
 	location.address = at;
 	if (mapping) {
@@ -137,7 +143,7 @@ static uint32_t add_process_frame(struct making *m, const struct row *row, const
 
 	*i += runtime ? 2 : 1;
 	return runtime ? add_runtime_frame(m, row->process, &words[at]) :
-			 add_user_frame(m, row->process, words[at]);
+			 add_user_frame(m, row, words[at]);
 }
 
 static uint32_t add_kernel_frame(struct making *m, uint64_t pc, bool exact)
@@ -183,7 +189,7 @@ static uint32_t add_end(struct making *m, const struct row *row, uint64_t last)
 		[UNWIND_END_CUT] = "[stack cut off]",
 	};
 	const char *text = row->stack->end < UNWIND_ENDS ? texts[row->stack->end] : "[broken stack]";
-	const struct mapping *mapping = mapset_find(row->process->maps, last);
+	const struct mapping *mapping = mapping_of(row, last);
 	struct str name = mapping ? short_name(m, mapping) : STR("?");
 	char whole[256];
 

@@ -92,6 +92,27 @@ TEST(older_sets_are_asked_last)
 	mapset_free(set);
 }
 
+/* A process that was another program before: its stacks of then are not those of what lies there now. */
+TEST(stacks_are_found_in_their_image)
+{
+	struct mapset *old = parse(STR("1000-2000 r-xp 0 0:0 0 old\n3000-4000 r-xp 0 0:0 0 gone\n"));
+	struct mapset *set = parse(STR("1000-2000 r-xp 0 0:0 0 new\n"));
+	uint32_t then, now;
+
+	old->layout = UINT64_C(0x1234) << 48 | 1;
+	set->layout = UINT64_C(0x5678) << 48 | 1;
+	set->older = old;
+	then = sampler_stack_image(old->layout);
+	now = sampler_stack_image(set->layout);
+	expect_str(mapset_find_image(set, then, 0x1800)->name, "old");
+	expect_str(mapset_find_image(set, now, 0x1800)->name, "new");
+	expect_str(mapset_find_image(set, now, 0x3800)->name, "gone");
+	expect_str(mapset_find_image(set, 0, 0x1800)->name, "new");
+	expect_str(mapset_find_image(set, 0xfff0, 0x1800)->name, "new");
+	expect(!mapset_find_image(set, then, 0x5000));
+	mapset_free(set);
+}
+
 /* Lines that are none are passed over; what would break the search, too. */
 TEST(broken_lines_are_passed_over)
 {

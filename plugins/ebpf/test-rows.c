@@ -114,6 +114,33 @@ TEST(rows_become_a_batch)
 	fini(&f);
 }
 
+/* A stack that was taken before an exec is not that of the program that has come to lie in the same place. */
+TEST(frames_are_those_of_their_image)
+{
+	struct sampler_stack before = stack;
+	const struct andiron_batch *batch;
+	struct mapset *old;
+	struct batch_view v;
+	struct fixture f;
+
+	init(&f);
+	old = mapset_parse(STR("1000-2000 r-xp 0 0:0 0 before\n"), NULL, no_file, NULL);
+	old->layout = UINT64_C(0x1234) << 48;
+	f.process.maps->older = old;
+	before.flags = sampler_stack_image(old->layout);
+	f.rows.list.p[0].stack = &before;
+	f.rows.list.n = 1;
+	expect_eq(rows_to_batch(&f.rows, &f.options, &batch), 0);
+	expect_eq(batch_view_init(&v, batch), 0);
+	for (uint32_t i = 2; i < 4; i++) {
+		uint32_t frame = batch_frame(&v, batch_stack(&v, batch_row(&v, 0).stack).start + i);
+
+		expect_str(batch_str(&v, batch_mapping(&v, batch_location(&v, frame).mapping).file), "before");
+	}
+	batch_release(batch);
+	fini(&f);
+}
+
 /* A runtime that loads anywhere and knows one function. */
 static int32_t open_toy(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret)
 {
