@@ -61,7 +61,7 @@ struct {
 /* Forgetting a process costs one more record of it, never a count. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, 8192);
 	__type(key, struct sampler_process_key);
 	__type(value, struct sampler_process_state);
 } processes SEC(".maps");
