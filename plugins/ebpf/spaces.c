@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define NO_SEAT UNWIND_SPACES
 /* So many processes all have a place, but by rare chance. */
@@ -15,8 +14,6 @@
 void spaces_init(struct spaces *t, struct unwind_space *entries, struct views *views,
 		 const struct files_host *host)
 {
-	/* In place: a value of this size might be made on the stack, and a worker's is smaller. */
-	memset(t, 0, sizeof(*t));
 	t->entries = entries;
 	t->views = views;
 	t->host = host;

@@ -29,7 +29,7 @@ struct spaces {
 	VEC(uint64_t) stamps; /* scratch */
 };
 
-/* All borrowed. */
+/* All borrowed. *t is zero: it is larger than a worker's stack, and most of it is never touched. */
 void spaces_init(struct spaces *t, struct unwind_space *entries, struct views *views,
 		 const struct files_host *host);
 /* Empties the table. */

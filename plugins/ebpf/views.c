@@ -11,7 +11,6 @@
 
 void views_init(struct views *t, struct files *files, struct unwind_set *rows)
 {
-	memset(t, 0, sizeof(*t)); /* in place, as it is large */
 	t->files = files;
 	t->slabs = files->slabs;
 	t->rows = rows;

@@ -55,7 +55,7 @@ struct views {
 	uint64_t n_cut;
 };
 
-/* All borrowed. */
+/* All borrowed. *t is zero. */
 void views_init(struct views *t, struct files *files, struct unwind_set *rows);
 void views_fini(struct views *t);
 
