@@ -23,6 +23,8 @@ const char *register_name(uint16_t machine, uint64_t n)
 		return x86_names[n];
 	if (machine == EM_X86_64 && n < 33)
 		snprintf(out, sizeof(text[0]), "xmm%u", (unsigned int)n - 17);
+	else if (machine == EM_X86_64 && n >= 118 && n < 126)
+		snprintf(out, sizeof(text[0]), "k%u", (unsigned int)n - 118);
 	else if (machine == EM_AARCH64 && n < 31)
 		snprintf(out, sizeof(text[0]), "x%u", (unsigned int)n);
 	else if (machine == EM_AARCH64 && n == 31)
