@@ -195,7 +195,7 @@ static uint32_t add_end(struct making *m, const struct row *row, uint64_t last)
 
 	check(text);
 	if (row->stack->end == UNWIND_END_NEW && mapping) /* known by now, but not in time */
-		text = texts[UNWIND_END_NO_INFO];
+		text = "[not read yet: ";
 	if (text[strlen(text) - 1] != ' ')
 		return batch_add_marker(m->b, str_of(text));
 	snprintf(whole, sizeof(whole), "%s%.*s]", text, (int)(name.n < 200 ? name.n : 200), name.p);

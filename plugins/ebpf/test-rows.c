@@ -141,6 +141,39 @@ TEST(frames_are_those_of_their_image)
 	fini(&f);
 }
 
+static void expect_ends(uint32_t end, uint16_t n_user, const char *text)
+{
+	struct sampler_stack ended = stack;
+	const struct andiron_batch *batch;
+	struct andiron_location l;
+	struct andiron_stack s;
+	struct batch_view v;
+	struct fixture f;
+
+	init(&f);
+	ended.end = end;
+	ended.n_user = n_user;
+	f.rows.list.p[0].stack = &ended;
+	f.rows.list.n = 1;
+	expect_eq(rows_to_batch(&f.rows, &f.options, &batch), 0);
+	expect_eq(batch_view_init(&v, batch), 0);
+	s = batch_stack(&v, batch_row(&v, 0).stack);
+	l = batch_location(&v, batch_frame(&v, s.start + s.length - 1));
+	expect_eq(l.kind, ANDIRON_FRAME_MARKER);
+	expect_str(batch_str(&v, batch_function(&v, batch_line(&v, l.line_start).function).name), text);
+	batch_release(batch);
+	fini(&f);
+}
+
+/* Of a file that has no table another is said than of one whose table comes too late. */
+TEST(stacks_say_why_they_end)
+{
+	expect_ends(UNWIND_END_NO_INFO, 2, "[no unwind info: [vdso]]");
+	expect_ends(UNWIND_END_NEW, 2, "[not read yet: [vdso]]");
+	expect_ends(UNWIND_END_NEW, 3, "[new process]"); /* nothing is mapped there */
+	expect_ends(UNWIND_END_CUT, 2, "[stack cut off]");
+}
+
 /* A runtime that loads anywhere and knows one function. */
 static int32_t open_toy(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret)
 {
