@@ -12,8 +12,10 @@
 
 #if defined(__TARGET_ARCH_arm64)
 #define CAPTURE_SP UNWIND_ARM_SP
+#define CAPTURE_GO 28
 #else
 #define CAPTURE_SP UNWIND_X86_RSP
+#define CAPTURE_GO 14
 #endif
 
 /* unwind_layout() of a task's image; 0 where it has none, or exec has not finished it. */
@@ -25,6 +27,15 @@ static __always_inline __u64 capture_layout(struct task_struct *task)
 	return start_code ? unwind_layout(start_code, BPF_CORE_READ(mm, arg_start),
 					  BPF_CORE_READ(mm, start_stack)) :
 			    0;
+}
+
+/* Up to where the stack that `sp` is in can be of use: above the first thread's stand the program's arguments
+ * and environment. */
+static __always_inline __u64 capture_limit(struct task_struct *task, __u64 sp)
+{
+	__u64 start_stack = BPF_CORE_READ(task, mm, start_stack);
+
+	return sp <= start_stack ? sampler_capture_start(start_stack) + SAMPLER_CAPTURE_PIECE : ~0ull;
 }
 
 /* All of a capture but the stack: of this CPU's sample, whose stack record is at w->head. */
@@ -56,7 +67,7 @@ static __always_inline int capture_fill(struct sampler_capture *capture, __u32 c
 __noinline int capture_now(__u32 cpu)
 {
 	struct sampler_capture *capture = bpf_ringbuf_reserve(&ring, sizeof(*capture), 0);
-	__u64 sp;
+	__u64 sp, limit;
 
 	if (!capture)
 		return 0;
@@ -65,8 +76,10 @@ __noinline int capture_now(__u32 cpu)
 		return 0;
 	}
 	sp = sampler_capture_start(capture->regs[CAPTURE_SP]);
+	limit = capture_limit((struct task_struct *)bpf_get_current_task(), sp);
 	for (__u32 i = 0; i < SAMPLER_CAPTURE_BYTES; i += SAMPLER_CAPTURE_PIECE) {
-		if (bpf_probe_read_user(&capture->stack[i], SAMPLER_CAPTURE_PIECE,
+		if (sp + i >= limit ||
+		    bpf_probe_read_user(&capture->stack[i], SAMPLER_CAPTURE_PIECE,
 					(const void *)(sp + i)) != 0)
 			break;
 		capture->n = i + SAMPLER_CAPTURE_PIECE;

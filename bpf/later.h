@@ -26,6 +26,7 @@ extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym;
 struct later {
 	struct bpf_task_work work;
 	__u64 busy;
+	__u64 limit; /* of the copy: an address */
 	struct sampler_mapped mapped;
 	struct sampler_capture capture;
 };
@@ -88,33 +89,66 @@ static __always_inline void later_send_mappings(struct later *l)
 			}
 		}
 	bpf_iter_task_vma_destroy(&it);
-	if (record->n == 0)
+	n = record->n;
+	if (n == 0 || n > SAMPLER_MAPPED_MAX)
 		return;
 	record->type = SAMPLER_RECORD_MAPPED;
 	record->key = l->capture.key;
 	record->layout = l->capture.layout;
-	bpf_ringbuf_output(&ring, record, sizeof(*record), BPF_RB_NO_WAKEUP);
+	bpf_ringbuf_output(&ring, record, SAMPLER_MAPPED_HEAD + n * sizeof(record->list[0]),
+			   BPF_RB_NO_WAKEUP);
+}
+
+/* The end of the stack that a goroutine runs on: of small ones, amid the heap. Go's code keeps the goroutine in a
+ * register (its internal ABI, "Architecture specifics"), and its first two words are the bounds of its stack. */
+static __always_inline __u64 later_go_limit(const struct sampler_capture *c, __u64 sp)
+{
+	__u64 bounds[2];
+
+	if (c->known >> CAPTURE_GO & 1 &&
+	    bpf_copy_from_user(bounds, sizeof(bounds), (const void *)c->regs[CAPTURE_GO]) == 0 &&
+	    bounds[0] <= sp && sp < bounds[1])
+		return bounds[1];
+	return ~0ull;
+}
+
+/* Where the copy may end. A thread's stack ends with its mapping, and what mostly lies above is a library. */
+static __always_inline __u64 later_limit(const struct sampler_capture *c)
+{
+	__u64 sp = sampler_capture_start(c->regs[CAPTURE_SP]), go = later_go_limit(c, sp);
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 limit = capture_limit(task, sp);
+	struct bpf_iter_task_vma it;
+	struct vm_area_struct *vma;
+
+	if (bpf_iter_task_vma_new(&it, task, sp) == 0) {
+		vma = bpf_iter_task_vma_next(&it);
+		if (vma && vma->vm_end < limit)
+			limit = vma->vm_end;
+	}
+	bpf_iter_task_vma_destroy(&it);
+	return go < limit ? go : limit;
 }
 
 /* One piece of the part at hand; 1 at the first that is not there. */
-static long later_copy(__u32 i, struct sampler_capture **capture)
+static long later_copy(__u32 i, struct later **later)
 {
-	struct sampler_capture *c = *capture;
+	struct sampler_capture *c = &(*later)->capture;
 	__u32 at = i * SAMPLER_CAPTURE_PIECE;
 	__u64 from = sampler_capture_start(c->regs[CAPTURE_SP]) + c->part * SAMPLER_CAPTURE_BYTES + at;
 
-	if (at > SAMPLER_CAPTURE_BYTES - SAMPLER_CAPTURE_PIECE ||
+	if (at > SAMPLER_CAPTURE_BYTES - SAMPLER_CAPTURE_PIECE || from >= (*later)->limit ||
 	    bpf_copy_from_user(&c->stack[at], SAMPLER_CAPTURE_PIECE, (const void *)from) != 0)
 		return 1;
 	c->n = at + SAMPLER_CAPTURE_PIECE;
 	return 0;
 }
 
-static __always_inline void later_take(struct sampler_capture *c, __u64 part)
+static __always_inline void later_take(struct later *l, __u64 part)
 {
-	c->part = part;
-	c->n = 0;
-	bpf_loop(SAMPLER_CAPTURE_BYTES / SAMPLER_CAPTURE_PIECE, later_copy, &c, 0);
+	l->capture.part = part;
+	l->capture.n = 0;
+	bpf_loop(SAMPLER_CAPTURE_BYTES / SAMPLER_CAPTURE_PIECE, later_copy, &l, 0);
 }
 
 static __always_inline void later_send(struct sampler_capture *c, __u32 type, __u64 flags)
@@ -127,13 +161,13 @@ static __always_inline void later_send(struct sampler_capture *c, __u32 type, __
 }
 
 /* A part above the first; 1 where there are no more, or the ring has no room for luxury. */
-static long later_more(__u32 i, struct sampler_capture **capture)
+static long later_more(__u32 i, struct later **later)
 {
-	struct sampler_capture *c = *capture;
+	struct sampler_capture *c = &(*later)->capture;
 
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
 		return 1;
-	later_take(c, i + 1);
+	later_take(*later, i + 1);
 	if (c->n > 0)
 		later_send(c, SAMPLER_RECORD_MORE, BPF_RB_NO_WAKEUP);
 	return c->n < SAMPLER_CAPTURE_BYTES;
@@ -152,8 +186,9 @@ static int later_run(struct bpf_map *map, void *key, void *value)
 	}
 	if (c->end == UNWIND_END_NEW || c->end == UNWIND_END_NO_MAPPING)
 		later_send_mappings(l);
-	bpf_loop(SAMPLER_CAPTURE_PARTS - 1, later_more, &c, 0);
-	later_take(c, 0);
+	l->limit = later_limit(c);
+	bpf_loop(SAMPLER_CAPTURE_PARTS - 1, later_more, &l, 0);
+	later_take(l, 0);
 	later_send(c, SAMPLER_RECORD_CAPTURE, BPF_RB_FORCE_WAKEUP);
 	l->busy = 0;
 	return 0;

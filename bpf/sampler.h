@@ -245,7 +245,7 @@ struct sampler_capture {
 /*
  * What a process has mapped executable, as it was in the process itself on its way back to user mode.
  * Sent before the capture of a process that is not known: by the time somebody reads of it the
- * process may be gone. Only mappings in use of the array are sent.
+ * process may be gone.
  */
 #define SAMPLER_MAPPED_MAX 128
 #define SAMPLER_MAPPED_VDSO     1
@@ -268,6 +268,9 @@ struct sampler_mapped {
 	__u64 total; /* mappings; those above SAMPLER_MAPPED_MAX are not here */
 	struct sampler_mapping list[SAMPLER_MAPPED_MAX];
 };
+
+/* All but the list, of which only the first n are sent. */
+#define SAMPLER_MAPPED_HEAD ((__u32)__builtin_offsetof(struct sampler_mapped, list))
 
 _Static_assert(sizeof(struct sampler_process_key) == 16, "no padding in a key");
 _Static_assert(sizeof(struct sampler_key) == 56, "no padding in a key");

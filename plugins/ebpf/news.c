@@ -88,6 +88,12 @@ static void look_at_mapped(struct news *n, const struct sampler_mapped *mapped)
 		process_take_maps(n->processes, p, mapped);
 }
 
+static bool is_mapped(const struct sampler_mapped *record, size_t size)
+{
+	return size >= SAMPLER_MAPPED_HEAD && record->n <= SAMPLER_MAPPED_MAX &&
+	       size >= SAMPLER_MAPPED_HEAD + record->n * sizeof(record->list[0]);
+}
+
 /* Whether there is more to be done about it. */
 static bool look(struct news *n, uint32_t type, const void *record, size_t size)
 {
@@ -109,7 +115,7 @@ static bool look(struct news *n, uint32_t type, const void *record, size_t size)
 		look_at_capture(n, record);
 		return true;
 	}
-	if (type == SAMPLER_RECORD_MAPPED && size >= sizeof(struct sampler_mapped)) {
+	if (type == SAMPLER_RECORD_MAPPED && is_mapped(record, size)) {
 		look_at_mapped(n, record);
 		return true;
 	}
@@ -148,6 +154,9 @@ void news_record(void *context, const void *record, size_t size)
 		n->n_left_out += type == SAMPLER_RECORD_CAPTURE;
 		return;
 	}
+	/* The rest of it has been looked at. */
+	if (type == SAMPLER_RECORD_MAPPED)
+		size = SAMPLER_MAPPED_HEAD;
 	r = malloc(sizeof(*r) + size);
 	if (!r)
 		return;

@@ -94,6 +94,32 @@ TEST(captures_are_kept_and_their_processes_looked_at)
 	close_room(&r);
 }
 
+/* Of a list of mappings nothing waits but whose it is. It is as long as it says, or none. */
+TEST(lists_of_mappings_are_looked_at_and_go)
+{
+	static struct sampler_mapped mapped;
+	size_t size = SAMPLER_MAPPED_HEAD + sizeof(mapped.list[0]);
+	uint64_t here = (uint64_t)(uintptr_t)&open_room & ~UINT64_C(4095);
+	struct newsroom r;
+	struct live_child child;
+
+	open_room(&r);
+	child = live_child(r.live);
+	mapped = (struct sampler_mapped){.type = SAMPLER_RECORD_MAPPED, .n = 1, .total = 1, .key = child.record.key,
+					 .layout = child.record.layout};
+	mapped.list[0] = (struct sampler_mapping){.start = here, .end = here + 4096};
+	live_end(&child);
+	news_record(&r.news, &mapped, size - 1);
+	mapped.n = SAMPLER_MAPPED_MAX + 1;
+	news_record(&r.news, &mapped, sizeof(mapped));
+	expect(!r.news.first && r.live->t.all.n == 0);
+	mapped.n = 1;
+	news_record(&r.news, &mapped, size);
+	expect_eq(r.news.bytes, SAMPLER_MAPPED_HEAD);
+	expect(mapset_find(processes_find(&r.live->t, &child.record.key)->maps, here));
+	close_room(&r);
+}
+
 /* Who reads a half holds on to its stacks. */
 TEST(stacks_of_the_half_that_is_read_wait)
 {

@@ -24,13 +24,17 @@ profile.file "out" { paths = ["out.pb.gz"] }
 """
 
 
-@case
-def first_samples_are_whole():
-    """A recursion of a thousand frames, sampled for the first time, is a whole stack: no copy of it is cut off."""
+def need_task_work():
     need_root()
     with open(BTF, "rb") as types:
         if TASK_WORK not in types.read():
             raise Skip("this kernel has no task work: Linux 6.18 has")
+
+
+@case
+def first_samples_are_whole():
+    """A recursion of a thousand frames, sampled for the first time, is a whole stack: no copy of it is cut off."""
+    need_task_work()
     with Agent(write("b.alloy", CONFIG), *PATIENT) as agent:
         agent.until_metric("andiron_samples_taken_total")
 
@@ -46,6 +50,26 @@ def first_samples_are_whole():
     whole = sum(s.weight for s in stacks if entries.whole(s))
     print(f"# {sum(s.weight for s in stacks)} stacks, up to {deepest} frames; {whole} whole, {cut} cut off")
     assert deepest >= 1000 and cut == 0, (deepest, cut)
+
+
+@case
+def copies_end_with_the_stack():
+    """Threads' stacks and goroutines' lie amid other memory, which is not copied with them."""
+    need_task_work()
+    with Agent(write("b.alloy", CONFIG), *PATIENT) as agent:
+        agent.until_metric("andiron_samples_taken_total")
+        for program in ("threads", "go-work"):
+            before = {n: agent.metric(f"andiron_ebpf_captures_{n}total") for n in ("", "deep_")}
+
+            def copied():
+                subprocess.run([f"{PROGRAMS}/{program}", "0.05"], check=True, timeout=DEADLINE)
+                return agent.metric("andiron_ebpf_captures_total") - before[""] >= 100
+
+            agent.until(copied, f"{program}'s stacks are copied")
+            now = {n: agent.metric(f"andiron_ebpf_captures_{n}total") - before[n] for n in before}
+            print(f"# {program}: {now['']} copies, {now['deep_']} in parts")
+            assert now["deep_"] <= now[""] / 3, (program, now)
+        agent.stop()
 
 
 main()
