@@ -19,9 +19,9 @@
 #define KEEP_INTERVALS 4
 /* Run time statistics are on in one of so many intervals. */
 #define MEASURE_EVERY 8
-/* Of everything together, kernel maps counted; and what of it is not for tables. */
+/* Of everything together, kernel maps counted; and what of it is neither for tables nor for what waits. */
 #define BUDGET_BYTES ((uint64_t)128 << 20)
-#define OWN_BYTES    ((uint64_t)32 << 20)
+#define OWN_BYTES    ((uint64_t)16 << 20)
 
 struct engine {
 	struct ebpf_options options;
@@ -153,10 +153,18 @@ static void unload(struct engine *e)
 		(*p)->told = NULL;
 }
 
-/* What the tables may take: of all that the agent may have, what its other maps and its own memory leave. */
-static uint64_t unwind_budget(const struct session_info *info)
+/* For two seconds' captures. */
+static size_t news_bytes(const struct session *s)
 {
-	uint64_t others = info->map_bytes + OWN_BYTES;
+	size_t bytes = 4 * session_ring_bytes(s);
+
+	return bytes < NEWS_BYTES_MAX ? bytes : NEWS_BYTES_MAX;
+}
+
+/* What the tables may take: of all that the agent may have, what its other maps and its own memory leave. */
+static uint64_t unwind_budget(const struct session_info *info, size_t news)
+{
+	uint64_t others = info->map_bytes + OWN_BYTES + news;
 
 	return others < BUDGET_BYTES ? BUDGET_BYTES - others : 0;
 }
@@ -186,7 +194,9 @@ static int load(struct engine *e, struct error *err)
 	if (r != 0)
 		return r;
 	session_info(e->session, &e->stats.session);
-	e->walks = walks_new(e->session, &e->objects, unwind_budget(&e->stats.session), meanwhile, e);
+	e->news.bytes_max = news_bytes(e->session);
+	e->walks = walks_new(e->session, &e->objects, unwind_budget(&e->stats.session, e->news.bytes_max),
+			     meanwhile, e);
 	if (!e->walks || !add_runtimes(e)) {
 		unload(e);
 		return -ENOMEM;
@@ -194,9 +204,6 @@ static int load(struct engine *e, struct error *err)
 	e->news.session = e->session;
 	e->news.walks = e->walks;
 	e->news.later = e->stats.session.later;
-	e->news.bytes_max = 4 * session_ring_bytes(e->session); /* two seconds' captures */
-	if (e->news.bytes_max > NEWS_BYTES_MAX)
-		e->news.bytes_max = NEWS_BYTES_MAX;
 	configure(e);
 	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
 	session_measure(e->session, true);

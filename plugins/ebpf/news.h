@@ -42,7 +42,7 @@ struct news {
 	uint64_t n_left_out;  /* captures */
 };
 
-#define NEWS_BYTES_MAX ((size_t)16 << 20) /* for bytes_max, in the agent's budget */
+#define NEWS_BYTES_MAX ((size_t)32 << 20) /* for bytes_max, in the agent's budget */
 
 /* A session_record_fn, of which `context` is the news: looks at a record and keeps it. */
 void news_record(void *context, const void *record, size_t size);
