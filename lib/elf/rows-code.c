@@ -10,14 +10,31 @@
 static const struct rows_stack at_entry = {.known = true, .by_sp = true, .sp = 8};
 static const struct rows_stack at_program = {.known = true, .end = true, .by_sp = true, .sp = 8};
 
+#define ROUND 16u /* functions begin at multiples of this, if at anything */
+
+static void set(uint8_t *bits, uint64_t at)
+{
+	bits[at / 8] |= (uint8_t)(1 << at % 8);
+}
+
+static bool is_set(const uint8_t *bits, uint64_t at)
+{
+	return bits[at / 8] >> at % 8 & 1;
+}
+
+/* In a map of round addresses, if it is one, and of this code. */
+static void set_round(uint8_t *bits, const struct rows_code *c, uint64_t address)
+{
+	if (address % ROUND == 0 && address >= c->start && address < c->end)
+		set(bits, address / ROUND - c->start / ROUND);
+}
+
 void rows_code_mark(struct rows_code *c, uint64_t address)
 {
-	uint64_t at = address - c->start;
-
-	if (at < c->end - c->start)
-		c->called[at / 8] |= (uint8_t)(1 << at % 8);
-	else if (address >= c->end)
+	if (address >= c->end)
 		c->later[c->n_later++ % ROWS_CODE_LATER] = address;
+	else if (address >= c->start)
+		set(c->called, address - c->start);
 }
 
 /* Functions begin where calls lead, and where addresses are taken of. `at`: behind the instruction.
@@ -32,8 +49,34 @@ static void mark(struct rows_code *c, const struct x86_instruction *i, uint64_t 
 		rows_code_mark(c, (uint64_t)i->immediate);
 }
 
-static int reserve(struct rows_code *c, size_t bytes)
+static unsigned int most_passes(const struct rows_code *c)
 {
+	return c->strict ? ROWS_CODE_PASSES_STRICT : ROWS_CODE_PASSES;
+}
+
+/* What stands at `at`. 0, or an errno. */
+static int decode(struct rows_code *c, uint64_t at, struct x86_instruction *ret)
+{
+	const unsigned char *p;
+	int got = window_some(&c->window, at - c->start, X86_MAX, &p);
+
+	if (got < 0)
+		return got;
+	c->work++;
+	x86_decode(p, (size_t)got, ret);
+	return 0;
+}
+
+/* Whether nothing falls through. */
+static bool ends(const struct x86_instruction *i)
+{
+	return x86_is_near_jump(i) || x86_is_table_jump(i) || x86_is_return(i) || x86_is_stop(i);
+}
+
+static int reserve(struct rows_code *c, uint64_t n)
+{
+	size_t each = (size_t)n / 8 + 1, round = (size_t)(n / ROUND + 1) / 8 + 1, bytes = each + 2 * round;
+
 	if (!c->jumps)
 		c->jumps = calloc(ROWS_CODE_JUMPS, sizeof(*c->jumps));
 	if (bytes > c->capacity) {
@@ -44,7 +87,70 @@ static int reserve(struct rows_code *c, size_t bytes)
 	if (!c->jumps || !c->called)
 		return -ENOMEM;
 	memset(c->called, 0, bytes);
+	c->supposed = c->called + each;
+	c->jumped = c->supposed + round;
 	return 0;
+}
+
+/* No function begins where a jump leads, nor between a short one and its target. */
+static void note_jump(struct rows_code *c, const struct x86_instruction *i, uint64_t at)
+{
+	bool is_short = x86_is_one_byte(i) && i->op != 0xe9, back = i->immediate < 0;
+	uint64_t target = at + (uint64_t)i->immediate, from = back ? target : at;
+	uint64_t n = back ? -(uint64_t)i->immediate : (uint64_t)i->immediate + 1;
+
+	set_round(c->jumped, c, target);
+	for (uint64_t k = -from % ROUND; is_short && k < n; k += ROUND)
+		set_round(c->jumped, c, from + k);
+}
+
+/* What `i`, behind which is `at`, tells of where functions begin. */
+static void look_at(struct rows_code *c, const struct x86_instruction *i, uint64_t at)
+{
+	if (x86_is_one_byte(i))
+		mark(c, i, at);
+	if (x86_is_near_jump(i) || x86_is_conditional(i))
+		note_jump(c, i, at);
+}
+
+/* How far the next instruction is from `i`, at `at`. Zeros that pad stand alone, and what is not code ends at a round
+ * address, if at anything. */
+static uint64_t length(const struct rows_code *c, const struct x86_instruction *i, uint64_t at, bool zero)
+{
+	if (!i->n && c->strict)
+		return ROUND - at % ROUND;
+	return i->n && !zero ? i->n : 1;
+}
+
+/* One pass over the code, for where functions begin. */
+static int sweep(struct rows_code *c)
+{
+	bool idle = false;       /* something has ended, and only padding was behind it */
+	bool after_call = false; /* which ends something too, if padding is behind it */
+
+	for (uint64_t at = c->start; at < c->end;) {
+		struct x86_instruction i;
+		int r = decode(c, at, &i);
+		bool zero = r == 0 && idle && i.n && x86_is_one_byte(&i) && i.op == 0;
+
+		if (r < 0)
+			return r;
+		if (idle)
+			set_round(c->supposed, c, at);
+		at += length(c, &i, at, zero);
+		if (i.n)
+			look_at(c, &i, at);
+		idle = !i.n || ends(&i) || zero || ((idle || after_call) && x86_is_padding(&i));
+		after_call = x86_is_call(&i);
+	}
+	return 0;
+}
+
+static void mark_supposed(struct rows_code *c)
+{
+	for (uint64_t i = 0; i <= c->end / ROUND - c->start / ROUND; i++)
+		if (is_set(c->supposed, i) && !is_set(c->jumped, i))
+			rows_code_mark(c, (c->start / ROUND + i) * ROUND);
 }
 
 int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start, uint64_t end)
@@ -54,31 +160,25 @@ int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start
 
 	if (n > ROWS_CODE_MAX)
 		return -E2BIG;
-	r = reserve(c, (size_t)n / 8 + 1);
+	r = reserve(c, n);
 	if (r < 0)
 		return r;
 	/* The window's memory serves on, its bytes do not. */
 	c->window = (struct window){.fd = fd, .base = offset, .size = n, .bytes = c->window.bytes};
 	c->start = start;
 	c->end = end;
+	c->enough += n * most_passes(c);
 	for (size_t i = 0; i < ROWS_CODE_LATER; i++)
 		if (c->later[i] >= start && c->later[i] < end)
 			rows_code_mark(c, c->later[i]);
 	/* The entry may stand behind what pads the code before it. */
 	if (c->entry >= start && c->entry < end)
 		rows_code_mark(c, c->entry);
-	for (uint64_t at = 0; at < n;) {
-		const unsigned char *p;
-		struct x86_instruction i;
-		int got = window_some(&c->window, at, X86_MAX, &p);
-
-		if (got < 0)
-			return got;
-		i = x86_decode(p, (size_t)got);
-		at += i.n ? i.n : 1;
-		if (i.n && i.map == 0 && !i.vector)
-			mark(c, &i, start + at);
-	}
+	r = sweep(c);
+	if (r < 0)
+		return r;
+	if (c->strict)
+		mark_supposed(c);
 	c->at = c->function_end = start;
 	return 0;
 }
@@ -89,11 +189,6 @@ void rows_code_free(struct rows_code *c)
 	free(c->called);
 	free(c->jumps);
 	*c = ROWS_CODE_NULL;
-}
-
-static bool is_called(const struct rows_code *c, uint64_t at)
-{
-	return c->called[(at - c->start) / 8] >> (at - c->start) % 8 & 1;
 }
 
 /* The place of a target, or a free one; NULL: there is none. */
@@ -124,7 +219,8 @@ static void tell(struct rows_code *c, uint64_t target, const struct rows_stack *
 	/* What has been saved lies in the frame. */
 	if (state->by_sp && state->saved > state->sp)
 		j->state.saved = 0;
-	c->progress = true;
+	/* A later one is told in time. */
+	c->progress |= target < c->at;
 }
 
 /* Whether a jump within the function at hand leads over the supposed beginning of another. */
@@ -139,16 +235,25 @@ static bool is_at_entry(const struct rows_stack *s)
 	return s->by_sp && s->sp == at_entry.sp;
 }
 
+/* Who jumps away with the return address on top of the stack has called for good; but an assembler's functions share
+ * their ends, where others do not begin. */
+static void leave_for(struct rows_code *c, uint64_t target)
+{
+	if (!c->state.known || !is_at_entry(&c->state))
+		return;
+	if (!c->strict && target >= c->function_end)
+		rows_code_mark(c, target);
+	c->returns |= target >= c->start && target < c->end && is_set(c->called, target - c->start);
+}
+
 static void jump(struct rows_code *c, const struct x86_instruction *i)
 {
 	uint64_t target = c->at + (uint64_t)i->immediate;
 
 	tell(c, target, &c->state);
 	c->crossed |= crosses(c, target);
-	/* Who jumps away with the return address on top of the stack has called for good. */
-	if (x86_is_near_jump(i) && target >= c->function_end && c->state.known &&
-	    is_at_entry(&c->state))
-		rows_code_mark(c, target);
+	if (x86_is_near_jump(i) && (target < c->function_start || target >= c->function_end))
+		leave_for(c, target);
 }
 
 /* The return address must be on top of the stack, or something was misunderstood. */
@@ -172,7 +277,7 @@ static bool flow(struct rows_code *c, const struct x86_instruction *i)
 		check_return(c);
 	if (x86_is_table_jump(i) && c->state.known)
 		c->table = c->state;
-	return x86_is_near_jump(i) || x86_is_table_jump(i) || x86_is_return(i) || x86_is_stop(i);
+	return ends(i);
 }
 
 /* What is known at c->at, where `i` stands. */
@@ -206,6 +311,8 @@ static struct rows_words words_of(const struct rows_stack *s)
 		words.rule = unwind_rule(0, UNWIND_CFA_END, 0, 0, 0);
 	else if (s->by_sp && s->sp >= 8)
 		words.rule = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_REG, 0, fp, s->sp);
+	else if (s->by_slot && s->far >= 0 && s->far < 128)
+		words.rule = unwind_rule_more(unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_DEREF, 0, fp, s->slot), 0, 0, s->far);
 	else if (s->by_fp)
 		words.rule = unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, 0, fp, s->fp);
 	return words;
@@ -225,18 +332,21 @@ static void note_aligned(struct rows_code *c, const struct x86_instruction *i)
 /* One instruction: the words that hold at it. 1, or an errno. */
 static int step(struct rows_code *c, struct rows_words *ret)
 {
-	const unsigned char *p;
-	int got = window_some(&c->window, c->at - c->start, X86_MAX, &p);
+	uint64_t rest = c->function_end - c->at;
 	struct x86_instruction i;
+	int r = decode(c, c->at, &i);
 
-	if (got < 0)
-		return got;
-	i = x86_decode(p, (size_t)got);
+	if (r < 0)
+		return r;
+	/* What the next function cuts off was no instruction, but padding. */
+	if (i.n > rest)
+		i = (struct x86_instruction){.n = (uint8_t)rest};
 	arrive(c, &i);
 	note_aligned(c, &i);
-	*ret = c->distrust ? (struct rows_words){0} : words_of(&c->state);
+	*ret = words_of(&c->state);
 	if (!i.n) {
-		/* Not code, or none that is known. */
+		/* Not code, or none that is known; the last one may be cut off. */
+		c->data |= c->end - c->at >= X86_MAX;
 		c->at++;
 		c->state.known = false;
 		c->stopped = true;
@@ -251,6 +361,12 @@ static int step(struct rows_code *c, struct rows_words *ret)
 	return 1;
 }
 
+/* Whether the function at hand is to be left alone: what is written by hand is not mixed with data. */
+static bool is_hopeless(const struct rows_code *c)
+{
+	return c->work >= c->enough || (c->strict && c->data);
+}
+
 /* One pass over the function at hand. */
 static int pass(struct rows_code *c)
 {
@@ -259,11 +375,11 @@ static int pass(struct rows_code *c)
 
 	c->at = c->function_start;
 	c->stopped = true;
-	c->progress = c->wrong = c->crossed = c->returns = false;
+	c->progress = c->wrong = c->crossed = c->returns = c->data = false;
 	c->lost = 0;
 	c->table.known = c->after_call = false;
 	c->aligned = 0;
-	while (r == 1 && c->at < c->function_end)
+	while (r == 1 && c->at < c->function_end && !is_hopeless(c))
 		r = step(c, &words);
 	return r < 0 ? r : 0;
 }
@@ -346,9 +462,8 @@ static int follow_lost(struct rows_code *c)
 
 	for (int n = 0; n < FOLLOW_MAX; n++) {
 		const struct rows_code_jump *j;
-		const unsigned char *p;
 		struct x86_instruction i;
-		int got;
+		int r;
 
 		if (at < c->function_start || at >= c->function_end)
 			return 0;
@@ -357,10 +472,9 @@ static int follow_lost(struct rows_code *c)
 			resolve(c, &f, j->state.sp, j->state.saved);
 			return 0;
 		}
-		got = window_some(&c->window, at - c->start, X86_MAX, &p);
-		if (got < 0)
-			return got;
-		i = x86_decode(p, (size_t)got);
+		r = decode(c, at, &i);
+		if (r < 0)
+			return r;
 		if (!i.n || !follow(c, &f, &i, &at))
 			return 0;
 	}
@@ -370,7 +484,7 @@ static int follow_lost(struct rows_code *c)
 static void begin_function(struct rows_code *c, uint64_t at)
 {
 	c->function_start = at;
-	for (at++; at < c->end && !is_called(c, at); at++)
+	for (at++; at < c->end && !is_set(c->called, at - c->start); at++)
 		continue;
 	c->function_end = at;
 	c->function++;
@@ -382,12 +496,12 @@ static void begin_function(struct rows_code *c, uint64_t at)
 /* Passes over the function until all that can be known is known. */
 static int settle(struct rows_code *c)
 {
-	for (unsigned int i = 0; i < ROWS_CODE_PASSES; i++) {
+	for (unsigned int i = 0; i < most_passes(c); i++) {
 		int r = pass(c);
 
 		if (r < 0)
 			return r;
-		if (!c->progress && !c->lost)
+		if ((!c->progress && !c->lost) || is_hopeless(c))
 			break;
 		if (c->progress)
 			continue;
@@ -410,13 +524,13 @@ static int solve(struct rows_code *c)
 	int r;
 
 	begin_function(c, at);
-	while ((r = settle(c)) == 0 && c->wrong && c->seed && (r = pass(c)) == 0 && !c->crossed) {
+	while ((r = settle(c)) == 0 && !is_hopeless(c) && c->wrong && c->seed && (r = pass(c)) == 0 && !c->crossed) {
 		c->split = c->seed;
 		rows_code_mark(c, c->seed);
 		begin_function(c, at);
 	}
 	/* A part that was split off must prove that it is a function. */
-	c->distrust = c->wrong || (suspect && !c->returns);
+	c->distrust = is_hopeless(c) || c->wrong || ((suspect || c->strict) && !c->returns);
 	c->at = c->function_start;
 	c->stopped = true;
 	return r;
@@ -432,8 +546,12 @@ int rows_code_next(struct rows_code *c, struct rows_piece *ret)
 		r = solve(c);
 	if (r < 0)
 		return r;
-	ret->start = c->at;
+	*ret = (struct rows_piece){.start = c->at, .end = c->function_end};
+	if (c->distrust) {
+		c->at = c->function_end;
+		return 1;
+	}
 	r = step(c, &ret->words);
-	ret->end = c->at < c->end ? c->at : c->end;
+	ret->end = c->at;
 	return r;
 }

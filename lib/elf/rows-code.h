@@ -8,8 +8,14 @@
  * every jump has told its target what the stack is there. What nothing has jumped to and nothing
  * falls into is reached by a jump through a table, if there is one, and has its stack; else another
  * function begins there. Whoever clears the frame pointer without having saved it is an outermost
- * frame (System V ABI for AMD64 §3.4.1). Where the stack pointer is not known the frame pointer
- * serves, if it was set from it; else there is no rule.
+ * frame (System V ABI for AMD64 §3.4.1). Where the stack pointer is not known, since it was aligned, its old value
+ * serves, if that was stored on the stack, or the frame pointer, if it was set from it; else there is no rule.
+ *
+ * Where even less is known of the code (`strict`: an assembler's functions amid a file whose own are described, of
+ * which neither calls nor symbols tell) a function also begins at a round address behind the end of something, or
+ * behind a call and padding, if no jump leads there or, being short, over it. Nothing is said of a function that never
+ * returns with the return address on top of the stack, nor jumps so to where another begins; nor of one with bytes that
+ * are no instruction, as the tables of numbers have that stand amid libcrypto's code.
  */
 #ifndef ELF_ROWS_CODE_H
 #define ELF_ROWS_CODE_H
@@ -20,7 +26,8 @@
 
 #define ROWS_CODE_MAX (UINT64_C(8) << 20) /* bytes of code in one piece */
 #define ROWS_CODE_JUMPS 4096u             /* targets in a function; a power of two */
-#define ROWS_CODE_PASSES 64u
+#define ROWS_CODE_PASSES 64u /* over a function; and over all of them, as many instructions for each byte */
+#define ROWS_CODE_PASSES_STRICT 32u
 #define ROWS_CODE_LATER 256u /* beginnings in code that comes later; the last ones are kept */
 
 struct rows_code_jump {
@@ -30,24 +37,28 @@ struct rows_code_jump {
 };
 
 struct rows_code {
+	bool strict;
 	bool absolute;  /* addresses stand in the code as they are: the file is not moved */
 	uint64_t entry; /* of the program, or 0 */
 	struct window window;
 	uint64_t start, end; /* addresses */
 	uint8_t *called;     /* a bit for each byte: a function begins there */
+	uint8_t *supposed, *jumped; /* for each round address: one may begin there, it is jumped to; of `called`'s memory */
 	size_t capacity;
 	struct rows_code_jump *jumps;
 	uint64_t later[ROWS_CODE_LATER];
 	size_t n_later;
+	uint64_t work, enough; /* instructions decoded so far; from how many on the rest is given up */
 	uint32_t function; /* number of the one at hand */
 	uint64_t function_start, function_end;
 	uint64_t at;   /* the next instruction */
 	bool stopped;  /* none falls through to it */
 	bool wrong;    /* a return that finds no return address */
 	bool distrust; /* so nothing is said of this function */
-	bool progress; /* a target was told something new in this pass */
+	bool progress; /* what lies behind was told something new in this pass */
 	bool crossed;  /* a jump leads over `seed` */
 	bool returns;
+	bool data; /* it has bytes that are no instruction */
 	uint64_t split;   /* the last beginning that was only supposed */
 	uint64_t lost;    /* the first instruction of this pass that nothing leads to; 0: none */
 	uint64_t seed;    /* the first one that another function seems to begin with; 0: none */
@@ -60,9 +71,9 @@ struct rows_code {
 
 /*
  * Begins with the code at [start, end), which lies at `offset` of the file; may be called again for
- * other code. 0, -E2BIG (more than ROWS_CODE_MAX), -ENOMEM or an errno of a read. Memory: an eighth
- * of the code, a window, and 100 KiB for jumps. One pass over the code; later each function is
- * passed over a few times.
+ * other code. 0, -E2BIG (more than ROWS_CODE_MAX), -ENOMEM or an errno of a read. Memory: a seventh of the code, a
+ * window, and 150 KiB for jumps. One pass over the code; later each function is passed over a few times, and nothing is
+ * said of those that are left when there were too many passes: time is linear in the code, whatever it is.
  */
 int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start, uint64_t end);
 /* A function begins at an address, from another source. */

@@ -43,7 +43,8 @@ int rows_gaps_open(struct rows_gaps *g, const struct rows_machine *m, const stru
 		return r;
 	g->file = f;
 	g->named = debug && !elf_file_section_of_type(f, SHT_SYMTAB) ? debug : f;
-	g->on = m->machine == EM_X86_64 && header.e_entry != 0;
+	g->x86 = m->machine == EM_X86_64;
+	g->on = g->x86 && header.e_entry != 0;
 	for (size_t i = 0; i < f->n_segments; i++)
 		if (f->segments[i].p_type == PT_INTERP)
 			g->on = false;
@@ -54,6 +55,8 @@ int rows_gaps_open(struct rows_gaps *g, const struct rows_machine *m, const stru
 		g->on = false;
 		r = says_program(f, &g->on);
 	}
+	g->code.strict = !g->on;
+	g->left = ROWS_GAPS_MOST;
 	return r;
 }
 
@@ -125,6 +128,62 @@ static struct range first_code(const struct elf_file *f, struct range of)
 	return best;
 }
 
+#define SAMPLE_PIECES 64u
+#define SAMPLE_BYTES  4096u
+#define FRAMES_EVERY  2048u /* bytes: code with frame pointers sets one at least so often; V8's does every 900 */
+
+/* How often code sets its frame pointer: push %rbp; mov %rsp,%rbp, or mov x29,sp. */
+static unsigned int count_frames(bool x86, const unsigned char *p, size_t n)
+{
+	static const unsigned char on_x86[] = {0x55, 0x48, 0x89, 0xe5}, on_arm[] = {0xfd, 0x03, 0x00, 0x91};
+	const unsigned char *sought = x86 ? on_x86 : on_arm;
+	unsigned int found = 0;
+
+	for (size_t i = 0; i + sizeof(on_x86) <= n; i += x86 ? 1 : 4)
+		found += memcmp(p + i, sought, sizeof(on_x86)) == 0;
+	return found;
+}
+
+int rows_gaps_keep_frames(struct rows_gaps *g, uint64_t from, uint64_t to)
+{
+	uint64_t step = (to - from) / SAMPLE_PIECES / 4 * 4, looked_at = 0, found = 0;
+	unsigned char bytes[SAMPLE_BYTES];
+
+	if (g->samples++ >= ROWS_GAPS_SAMPLES)
+		return 0;
+	step = step > SAMPLE_BYTES ? step : SAMPLE_BYTES;
+	for (uint64_t i = 0; i < SAMPLE_PIECES && i * step < to - from; i++) {
+		uint64_t at = from + i * step;
+		size_t n = to - at < sizeof(bytes) ? (size_t)(to - at) : sizeof(bytes);
+		struct elf_range range;
+		int r;
+
+		if (elf_segment_range(g->file, at, &range) < 0)
+			continue;
+		n = range.size < n ? (size_t)range.size : n;
+		r = file_pread(g->file->fd, bytes, n, range.offset);
+		if (r < 0)
+			return r;
+		found += count_frames(g->x86, bytes, n);
+		looked_at += n;
+	}
+	return found > 0 && found >= looked_at / FRAMES_EVERY;
+}
+
+/* Whether a gap of a file that describes its code otherwise is looked at: 1, 0 or an errno. */
+static int is_worth_it(struct rows_gaps *g, struct range code)
+{
+	uint64_t n = code.end - code.start;
+	int frames;
+
+	if (g->on)
+		return 1;
+	if (n < ROWS_GAPS_LARGE || n > g->left || g->samples >= ROWS_GAPS_SAMPLES)
+		return 0;
+	frames = n < ROWS_GAPS_FOREIGN ? 0 : rows_gaps_keep_frames(g, code.start, code.end);
+	return frames < 0 ? frames : !frames;
+}
+
 int rows_gaps_begin(struct rows_gaps *g, uint64_t from, uint64_t to, uint64_t *ret_start,
 		    uint64_t *ret_end)
 {
@@ -132,15 +191,21 @@ int rows_gaps_begin(struct rows_gaps *g, uint64_t from, uint64_t to, uint64_t *r
 	struct elf_range bytes;
 	int r;
 
-	if (!g->on)
+	if (!g->x86 || (!g->on && to - from < ROWS_GAPS_LARGE))
 		return 0;
 	code = first_code(g->file, (struct range){from, to});
 	if (code.start == UINT64_MAX || elf_segment_range(g->file, code.start, &bytes) < 0)
 		return 0;
+	r = is_worth_it(g, code);
+	if (r <= 0)
+		return r;
+	if (!g->on)
+		g->left -= code.end - code.start;
 	if (bytes.size < code.end - code.start)
 		code.end = code.start + bytes.size;
 	r = rows_code_begin(&g->code, g->file->fd, bytes.offset, code.start, code.end);
-	if (r == 0 && code.end - code.start >= ROWS_GAPS_NAMED) {
+	/* Of a gap symbols tell little that its padding does not, and there may be many. */
+	if (r == 0 && g->on && code.end - code.start >= ROWS_GAPS_NAMED) {
 		r = mark_symbols(g, SHT_SYMTAB);
 		if (r == 0)
 			r = mark_symbols(g, SHT_DYNSYM);

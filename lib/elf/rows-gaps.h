@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The code of a file that no table describes, range by range, for rows that are made from the
- * code itself (rows-code.h). Only of x86-64 programs and loaders that have no interpreter: there a
- * C library without call-frame information is part of every stack. In others gaps are small, and
- * what is said about them would be a guess for nothing.
+ * code itself (rows-code.h). Of x86-64 programs and loaders that have no interpreter all of it: there a
+ * C library without call-frame information is part of every stack. In other x86-64 files what is large enough to be
+ * an assembler's (codecs are half written by hand, and describe nothing), unless it keeps frame pointers; smaller
+ * gaps are padding and stubs, and what is said about them would be a guess for nothing.
  */
 #ifndef ELF_ROWS_GAPS_H
 #define ELF_ROWS_GAPS_H
@@ -12,11 +13,21 @@
 
 #define ROWS_GAPS_LEAST 2u   /* bytes */
 #define ROWS_GAPS_NAMED 256u /* from this size on symbols are looked at */
+#define ROWS_GAPS_LARGE 4096u
+/* Of a file that describes its code: what is left of so much of its gaps is not looked at. */
+#define ROWS_GAPS_MOST (UINT64_C(4) << 20)
+/* More than any function has: what is so large and not described comes from another compiler that describes nothing. It
+ * may keep frame pointers, as the code that node brings for its JavaScript does. */
+#define ROWS_GAPS_FOREIGN (UINT64_C(128) << 10)
+#define ROWS_GAPS_SAMPLES 24u /* of such gaps of a file, each looked at twice; node and libx265 have 3 */
 
 struct rows_gaps {
 	const struct elf_file *file;
 	const struct elf_file *named; /* has its symbols */
-	bool on;
+	bool x86;
+	bool on;       /* all of it is looked at */
+	uint64_t left; /* bytes of other gaps that will be */
+	unsigned int samples; /* taken by rows_gaps_keep_frames */
 	struct rows_code code;
 };
 
@@ -30,5 +41,8 @@ void rows_gaps_close(struct rows_gaps *g);
  * errno. Then its pieces are rows_code_next's. */
 int rows_gaps_begin(struct rows_gaps *g, uint64_t from, uint64_t to, uint64_t *ret_start,
 		    uint64_t *ret_end);
+
+/* Whether the code in [from, to) keeps frame pointers, as far as a sample of up to 256 KiB shows: 1, 0 or an errno. */
+int rows_gaps_keep_frames(struct rows_gaps *g, uint64_t from, uint64_t to);
 
 #endif

@@ -13,15 +13,18 @@
 
 static void move_sp(struct rows_stack *s, int64_t by)
 {
-	int64_t sp = s->sp + by;
+	int64_t sp = s->sp + by, slot = s->slot + by;
 
 	s->by_sp = s->by_sp && sp >= 0 && sp < DEPTH_MAX;
 	s->sp = (int32_t)sp;
+	s->by_slot = s->by_slot && slot >= 0 && slot < DEPTH_MAX;
+	s->slot = (int32_t)slot;
 }
 
 static void set_sp(struct rows_stack *s, int64_t sp)
 {
 	s->by_sp = true;
+	s->by_slot = false;
 	s->sp = 0;
 	move_sp(s, sp);
 }
@@ -41,14 +44,14 @@ static void pop(struct rows_stack *s, uint8_t reg)
 		s->by_fp = false;
 	}
 	if (reg == RSP)
-		s->by_sp = false;
+		s->by_sp = s->by_slot = false;
 }
 
 /* A register gets a value that is not followed. */
 static void clobber(struct rows_stack *s, uint8_t reg)
 {
 	if (reg == RSP)
-		s->by_sp = false;
+		s->by_sp = s->by_slot = false;
 	if (reg == RBP)
 		s->by_fp = false;
 }
@@ -63,6 +66,9 @@ static void assign(struct rows_stack *s, uint8_t to, uint8_t from, int64_t offse
 	} else if (to == RBP && from == RSP && s->by_sp) {
 		s->by_fp = true;
 		s->fp = (int32_t)(s->sp - offset);
+	} else if (from == RSP && s->by_sp) {
+		s->copies = (uint16_t)(1u << to);
+		s->far = (int32_t)(s->sp - offset);
 	} else if (to != from || offset) {
 		clobber(s, to);
 	}
@@ -96,18 +102,33 @@ static int32_t place_of(const struct rows_stack *s, const struct x86_instruction
 	return i->memory && i->based && i->rm == RSP && s->by_sp ? s->sp - i->displacement : 0;
 }
 
+/* The stack pointer as it was before it was aligned is stored. */
+static void keep_copy(struct rows_stack *s, const struct x86_instruction *i)
+{
+	if (!i->wide || !i->based || i->rm != RSP)
+		return;
+	s->by_slot = i->displacement >= 0 && i->displacement < DEPTH_MAX;
+	s->slot = i->displacement;
+}
+
 static void store(struct rows_stack *s, const struct x86_instruction *i)
 {
 	if (!i->memory)
 		assign(s, i->rm, i->reg, 0);
 	else if (i->reg == RBP && !s->saved && !s->by_fp && place_of(s, i) > 0)
 		s->saved = place_of(s, i);
+	else if (s->copies >> i->reg & 1 && !s->by_sp)
+		keep_copy(s, i);
 }
 
 static void load(struct rows_stack *s, const struct x86_instruction *i)
 {
 	if (!i->memory) {
 		assign(s, i->reg, i->rm, 0);
+		return;
+	}
+	if (i->reg == RSP && s->by_slot && i->based && i->rm == RSP && i->displacement == s->slot) {
+		set_sp(s, s->far);
 		return;
 	}
 	/* The frame pointer comes back from where it was saved. */
@@ -241,10 +262,20 @@ static void step_two_bytes(struct rows_stack *s, const struct x86_instruction *i
 		clobber(s, i->reg);
 }
 
+static bool computes_sp(const struct x86_instruction *i)
+{
+	return x86_is_one_byte(i) && (i->op == 0x81 || i->op == 0x83) && !i->memory && i->rm == RSP;
+}
+
 void rows_stack_step(struct rows_stack *s, const struct x86_instruction *i)
 {
+	/* A copy is stored right away, if at all: only what aligns the stack comes before. */
+	bool copied = s->copies != 0 && !computes_sp(i);
+
 	if (x86_is_one_byte(i))
 		step_one_byte(s, i);
 	else if (i->map == 1 && !i->vector)
 		step_two_bytes(s, i);
+	if (copied)
+		s->copies = 0;
 }

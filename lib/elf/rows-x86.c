@@ -372,22 +372,21 @@ static void read_immediates(struct decoder *d, uint8_t form, struct x86_instruct
 		i->immediate = number(d, i->wide ? 8 : z);
 }
 
-struct x86_instruction x86_decode(const uint8_t *p, size_t n)
+void x86_decode(const uint8_t *p, size_t n, struct x86_instruction *ret)
 {
 	struct decoder d = {.p = p, .end = p + (n < X86_MAX ? n : X86_MAX)};
-	struct x86_instruction i = {0};
-	uint8_t form = read_opcode(&d, &i);
+	uint8_t form;
 
-	i.wide = d.rex & 8;
-	i.rm = (uint8_t)((i.op & 7) | (d.rex & 1) << 3);
-	if (form & BAD)
-		return (struct x86_instruction){0};
+	*ret = (struct x86_instruction){0};
+	form = read_opcode(&d, ret);
+	ret->wide = d.rex & 8;
+	ret->rm = (uint8_t)((ret->op & 7) | (d.rex & 1) << 3);
 	if (form & MODRM)
-		read_modrm(&d, &i);
-	if (form & GROUP3 && (i.reg & 7) < 2)
-		form |= i.op & 1 ? IMMZ : IMM8;
-	read_immediates(&d, form, &i);
-	if (!d.short_of)
-		i.n = (uint8_t)(d.p - p);
-	return i;
+		read_modrm(&d, ret);
+	if (form & GROUP3 && (ret->reg & 7) < 2)
+		form |= ret->op & 1 ? IMMZ : IMM8;
+	read_immediates(&d, form, ret);
+	ret->n = (uint8_t)(d.p - p);
+	if (form & BAD || d.short_of)
+		*ret = (struct x86_instruction){0};
 }

@@ -27,8 +27,8 @@ struct x86_instruction {
 	int64_t immediate;
 };
 
-/* Decodes what stands at p, of n bytes. */
-struct x86_instruction x86_decode(const uint8_t *p, size_t n);
+/* Decodes what stands at p, of n bytes; zeros, if that is none that this knows. */
+void x86_decode(const uint8_t *p, size_t n, struct x86_instruction *ret);
 
 static inline bool x86_is_one_byte(const struct x86_instruction *i)
 {

@@ -172,10 +172,6 @@ static int put_code(struct reader *r)
 	return result ? result : more;
 }
 
-/* More than any function has: what is so large and not described comes from another compiler that
- * describes nothing, as the code that node brings for its JavaScript, and such code keeps frame pointers. */
-#define FOREIGN (UINT64_C(128) << 10)
-
 static uint64_t by_frames(const struct rows_machine *m)
 {
 	return unwind_rule(m->fp, UNWIND_CFA_REG, m->link ? UNWIND_RA_FP : UNWIND_RA_CFA, -2, 16);
@@ -184,14 +180,16 @@ static uint64_t by_frames(const struct rows_machine *m)
 /* What is left of a gap. */
 static int put_rest(struct reader *r, uint64_t to)
 {
-	bool foreign;
 	struct rows_words words = {0};
-	int result = 0;
+	int result = 0, foreign = 0;
 
 	/* Who is in the system call that ends a trampoline stands behind it. */
 	if (r->any_held && unwind_rule_cfa(r->held.rule) == UNWIND_CFA_SIGNAL && r->done < to)
 		r->done++;
-	foreign = to != UINT64_MAX && r->any_held && to - r->done >= FOREIGN;
+	if (to != UINT64_MAX && r->any_held && to - r->done >= ROWS_GAPS_FOREIGN && r->gaps.file)
+		foreign = rows_gaps_keep_frames(&r->gaps, r->done, to);
+	if (foreign < 0)
+		return foreign;
 	if (foreign)
 		words.rule = by_frames(r->machine);
 	else if (r->gaps.file)

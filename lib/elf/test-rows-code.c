@@ -13,20 +13,21 @@
 struct made {
 	uint64_t rules[512]; /* by the place of the instruction; 1: none begins there */
 	size_t n;
+	uint64_t work;
 };
 
-static int make(const void *code, size_t n, uint64_t entry, struct made *made)
+/* Whatever the code is, the work grows as it does. */
+static int make_by(struct rows_code *c, const void *code, size_t n, struct made *made)
 {
 	_cleanup_(closep) int fd = elf_memfd(code, n);
-	struct rows_code c = {.absolute = true, .entry = entry};
 	struct rows_piece piece;
 	uint64_t before = AT;
-	int r = rows_code_begin(&c, fd, 0, AT, AT + n);
+	int r = rows_code_begin(c, fd, 0, AT, AT + n);
 
 	for (size_t i = 0; i < 512; i++)
 		made->rules[i] = 1;
 	made->n = 0;
-	while (r == 0 && (r = rows_code_next(&c, &piece)) == 1) {
+	while (r == 0 && (r = rows_code_next(c, &piece)) == 1) {
 		expect_eq(piece.start, before);
 		expect(piece.end > piece.start && piece.end <= AT + n);
 		before = piece.end;
@@ -36,8 +37,17 @@ static int make(const void *code, size_t n, uint64_t entry, struct made *made)
 		r = 0;
 	}
 	expect(r < 0 || before == AT + n);
-	rows_code_free(&c);
+	made->work = c->work;
+	expect(made->work <= n * (1 + (c->strict ? ROWS_CODE_PASSES_STRICT : ROWS_CODE_PASSES)));
+	rows_code_free(c);
 	return r;
+}
+
+static int make(const void *code, size_t n, uint64_t entry, struct made *made)
+{
+	struct rows_code c = {.absolute = true, .entry = entry};
+
+	return make_by(&c, code, n, made);
 }
 
 #define CODE(bytes) static const char code[] = bytes
@@ -50,6 +60,15 @@ static struct made made_of(const char *code, size_t n)
 	struct made made;
 
 	expect_eq(make(code, n, 0, &made), 0);
+	return made;
+}
+
+static struct made made_strictly(const char *code, size_t n)
+{
+	struct rows_code c = {.strict = true};
+	struct made made;
+
+	expect_eq(make_by(&c, code, n, &made), 0);
 	return made;
 }
 
@@ -134,9 +153,107 @@ TEST(misunderstood_functions_are_left_out)
 	struct made made = made_of(OPS(code));
 
 	expect_eq(made.rules[0], 0);
-	expect_eq(made.rules[1], 0);
+	expect_eq(made.rules[1], 1);
 	expect_eq(made.rules[7], SP(8));
 	expect_eq(made.rules[8], SP(16));
+}
+
+/* Where the stack is aligned, the CFA is found by what was stored. */
+TEST(aligned_stack)
+{
+	/* mov rsp,r11; and -32,rsp; sub 0x820,rsp; mov r11,0x800(rsp); push; pop; mov 0x800(rsp),rsp; ret */
+	CODE("\x49\x89\xe3\x48\x83\xe4\xe0\x48\x81\xec\x20\x08\0\0\x4c\x89\x9c\x24\0\x08\0\0"
+	     "\x50\x58\x48\x8b\xa4\x24\0\x08\0\0\xc3");
+	/* The same, but r11 is changed first. */
+	static const char code_too[] = "\x49\x89\xe3\x48\x83\xe4\xe0\x4d\x31\xdb\x4c\x89\x9c\x24\0\x08\0\0"
+				       "\x50\x58\x48\x8b\xa4\x24\0\x08\0\0\xc3";
+	uint64_t stored = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_DEREF, 0, UNWIND_FP_SAME, 0x800);
+	uint64_t pushed = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_DEREF, 0, UNWIND_FP_SAME, 0x808);
+	struct made made = made_of(OPS(code));
+
+	expect_eq(made.rules[3], SP(8));
+	expect_eq(made.rules[7], 0);
+	expect_eq(made.rules[14], 0);
+	expect_eq(made.rules[22], unwind_rule_more(stored, 0, 0, 8));
+	expect_eq(made.rules[23], unwind_rule_more(pushed, 0, 0, 8));
+	expect_eq(made.rules[24], unwind_rule_more(stored, 0, 0, 8));
+	expect_eq(made.rules[32], SP(8));
+	made = made_of(OPS(code_too));
+	expect_eq(made.n, 1);
+	expect_eq(made.rules[0], 0);
+}
+
+/* A table amid code is left out, and what follows it is not. */
+TEST(tables_amid_code)
+{
+	char code[64];
+	struct made made;
+
+	memset(code, 0x90, sizeof(code));
+	memcpy(code, "\x53\x5b\xc3", 3);
+	memcpy(code + 16, "\x53\xc3\xff\x12\x06\x07\xc3\x55", 8);
+	memcpy(code + 48, "\x53\x5b\xc3", 3);
+	made = made_strictly(code, sizeof(code));
+	expect_eq(made.rules[1], SP(16));
+	expect_eq(made.rules[16], 0);
+	expect_eq(made.rules[17], 1);
+	expect_eq(made.rules[48], SP(8));
+	expect_eq(made.rules[49], SP(16));
+}
+
+/* Between a short jump and its target none begins. */
+TEST(short_jumps_stay_in_their_function)
+{
+	char code[48];
+	struct made made;
+
+	memset(code, 0x90, sizeof(code));
+	memcpy(code, "\x53\x74\x1d\x5b\xc3", 5); /* push; je 32; pop; ret */
+	memcpy(code + 32, "\x5b\xc3", 2);
+	made = made_strictly(code, sizeof(code));
+	expect_eq(made.rules[3], SP(16));
+	expect_eq(made.rules[32], SP(16));
+	expect_eq(made.rules[33], SP(8));
+}
+
+/* Who ends with a jump is understood if that leads to a known beginning. */
+TEST(functions_that_end_with_a_jump)
+{
+	for (int called = 0; called < 2; called++) {
+		char code[48];
+		struct made made;
+
+		memset(code, 0x90, sizeof(code));
+		memcpy(code, "\x53\x5b\xe9\x19\0\0\0", 7); /* push; pop; jmp 32 */
+		memcpy(code + 16, "\xe8\x0b\0\0\0\xc3", 6); /* call 32; ret */
+		if (!called)
+			memset(code + 16, 0x90, 5);
+		code[32] = (char)0xc3;
+		made = made_strictly(code, sizeof(code));
+		expect_eq(made.rules[0], called ? SP(8) : 0);
+		expect_eq(made.rules[1], called ? SP(16) : 1);
+		expect_eq(made.rules[16], SP(8));
+	}
+}
+
+/* make_by counts the work. */
+TEST(work_is_linear)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+	} of[] = {{OPS("\x90")}, {OPS("\xc3")}, {OPS("\xcc")}, {OPS("\0")}, {OPS("\x06")}, {OPS("\xeb\xfe")}, {OPS("\xeb\0")},
+		  {OPS("\xeb\x7e")}, {OPS("\x74\x80")}, {OPS("\x5b\xc3")}, {OPS("\xe8\0\x01\0\0")}, {OPS("\xe9\0\x01\0\0")},
+		  {OPS("\x53\xff\xd0\xc3\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90")},
+		  {OPS("\x53\xff\xd0\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\xc3")}};
+	char code[8192];
+
+	for (size_t k = 0; k < sizeof(of) / sizeof(of[0]); k++) {
+		for (size_t i = 0; i < sizeof(code); i++)
+			code[i] = of[k].bytes[i % of[k].n];
+		made_of(code, sizeof(code));
+		made_strictly(code, sizeof(code));
+	}
 }
 
 static uint64_t random_next(uint64_t *state)
@@ -166,7 +283,19 @@ TEST(any_bytes_do_no_harm)
 			code[k] = x & 3 ? likely[(x >> 8) % sizeof(likely)] : (uint8_t)(x >> 8);
 		}
 		expect_eq(make(code, n, 0, &made), 0);
+		made_strictly((const char *)code, n);
 	}
+}
+
+/* What is no code costs hardly more than to read it. */
+TEST(numbers_are_given_up_early)
+{
+	uint64_t state = 0x9e3779b97f4a7c15;
+	char code[65536];
+
+	for (size_t i = 0; i < sizeof(code); i++)
+		code[i] = (char)random_next(&state);
+	expect(made_strictly(code, sizeof(code)).work < sizeof(code));
 }
 
 static int make_small(void *context)

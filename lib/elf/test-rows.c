@@ -2,6 +2,7 @@
 /* Tests of rows: which function counts where, what is merged, and the fuzz loop. */
 #include "base/cleanup.h"
 #include "base/test.h"
+#include "elf/rows-gaps.h"
 #include "elf/test-frames.h"
 
 #include <errno.h>
@@ -51,18 +52,38 @@ TEST(equal_neighbours_are_merged)
 	frames_end(&x);
 }
 
-/* What is larger than functions are and not described keeps frame pointers, as the code that other
- * compilers bring does; what is smaller, or the last of all, is not known. */
+#define TEXT 0x1000u
+
+/* The text of the file, from TEXT on: `code` from 0x1010 on, and zeros. */
+static void write_text(struct frames *x, const void *code, size_t n_code, size_t n)
+{
+	_cleanup_(freep) char *text = calloc(1, n);
+	uint16_t section;
+
+	expect(text != NULL);
+	memcpy(text + 0x10, code, n_code);
+	section = elf_write_section(&x->w, ".text", SHT_PROGBITS, TEXT, text, n);
+	x->w.sections.p[section].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
+	elf_write_segment(&x->w, PT_LOAD, PF_R | PF_X, x->w.sections.p[section].sh_offset, TEXT, n);
+}
+
+/* What is larger than functions are and not described goes by frame pointers if it keeps them, as the code does that
+ * node brings; what does not, or is the last of all, is not known. */
 TEST(large_gaps_go_by_frame_pointers)
 {
+	_cleanup_(freep) char *code = calloc(1, 0x20000);
 	struct frames x;
 	size_t of;
 
+	expect(code != NULL);
+	for (size_t at = 0; at < 0x20000; at += 1024)
+		memcpy(code + at, "\x55\x48\x89\xe5", 4);
 	frames_begin(&x);
 	of = frames_usual_cie(&x);
 	frames_fde(&x, of, 0x1000, 0x10, OPS(""));
 	frames_fde(&x, of, 0x21010, 0x10, OPS(""));
 	frames_fde(&x, of, 0x4101f, 0x10, OPS(""));
+	write_text(&x, code, 0x20000, 0x60000);
 	frames_read(&x);
 	frames_row_is(&x, 0, 0x1000, ENTRY_RULE);
 	frames_row_is(&x, 1, 0x1010, unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16));
@@ -71,8 +92,72 @@ TEST(large_gaps_go_by_frame_pointers)
 	frames_row_is(&x, 4, 0x4101f, ENTRY_RULE);
 	frames_row_is(&x, 5, 0x4102f, 0);
 	expect_eq(x.n, 6);
-	expect_eq(x.stats.rows[ELF_ROWS_MADE], 1);
+	expect_eq(x.stats.rows[ELF_ROWS_MADE], 3);
 	frames_end(&x);
+}
+
+/* Of many large gaps the first are looked at. */
+TEST(large_gaps_are_sampled_so_often)
+{
+	enum { GAPS = ROWS_GAPS_SAMPLES, EACH = ROWS_GAPS_FOREIGN + 0x10 };
+	_cleanup_(freep) char *code = calloc(GAPS, EACH);
+	struct frames x;
+	size_t of;
+
+	expect(code != NULL);
+	for (size_t at = 0; at < (size_t)GAPS * EACH; at += 1024)
+		memcpy(code + at, "\x55\x48\x89\xe5", 4);
+	frames_begin(&x);
+	of = frames_usual_cie(&x);
+	for (uint32_t i = 0; i <= GAPS; i++)
+		frames_fde(&x, of, TEXT + (uint64_t)i * EACH, 0x10, OPS(""));
+	write_text(&x, code, (size_t)GAPS * EACH, (size_t)(GAPS + 1) * EACH);
+	frames_read(&x);
+	frames_row_is(&x, 1, TEXT + 0x10, unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16));
+	frames_row_is(&x, 2 * GAPS - 1, TEXT + (uint64_t)(GAPS - 1) * EACH + 0x10, 0);
+	expect_eq(x.n, 2 * GAPS + 2);
+	frames_end(&x);
+}
+
+/* An assembler's functions are understood as far as they return where they were called from; amid less of them nothing
+ * is looked at. */
+TEST(functions_without_a_description)
+{
+	static const char code[] = "\x53\x90\x5b\xc3"                   /* 1010: push, nop, pop, ret */
+				   "\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90"
+				   "\x48\x83\xec\x18\x48\x83\xc4\x18\xc3" /* 1020: sub, add, ret */
+				   "\0\0\0\0\0\0\0"
+				   "\x53\xff\xe0"                       /* 1030: push, jmp *%rax */
+				   "\0\0\0\0\0\0\0\0\0\0\0\0\0"
+				   "\xc3";                              /* 1040: ret, and zeros */
+
+	for (uint64_t next = 0x2000; next <= 0x3000; next += 0x1000) {
+		struct frames x;
+		size_t of, at = 1;
+
+		frames_begin(&x);
+		of = frames_usual_cie(&x);
+		frames_fde(&x, of, 0x1000, 0x10, OPS(""));
+		frames_fde(&x, of, next, 0x10, OPS(""));
+		write_text(&x, OPS(code), 0x4000);
+		frames_read(&x);
+		frames_row_is(&x, 0, 0x1000, ENTRY_RULE);
+		if (next == 0x3000) {
+			frames_row_is(&x, at++, 0x1011, frames_rule(UNWIND_X86_RSP, 16, UNWIND_FP_SAME));
+			frames_row_is(&x, at++, 0x1013, ENTRY_RULE);
+			frames_row_is(&x, at++, 0x1024, frames_rule(UNWIND_X86_RSP, 32, UNWIND_FP_SAME));
+			frames_row_is(&x, at++, 0x1028, ENTRY_RULE);
+			frames_row_is(&x, at++, 0x1030, 0);
+			frames_row_is(&x, at++, 0x1040, ENTRY_RULE);
+			frames_row_is(&x, at++, 0x1050, 0);
+		} else {
+			frames_row_is(&x, at++, 0x1010, 0);
+		}
+		frames_row_is(&x, at++, next, ENTRY_RULE);
+		frames_row_is(&x, at++, next + 0x10, 0);
+		expect_eq(x.n, at);
+		frames_end(&x);
+	}
 }
 
 static void write_four(struct frames *x)

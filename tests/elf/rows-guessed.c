@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows made from code alone, for code that is described: against the description, at every
- * instruction of .text. Compilers know more than the code shows (what never returns, what a table
- * of jumps holds), so functions may be left out, and a few instructions of those that are not
+ * Rows made from code alone, for code that is described: against the description, over all bytes
+ * of .text. Compilers know more than the code shows (what never returns, what a table
+ * of jumps holds), so functions may be left out, and a few bytes of those that are not
  * differ; how many of each is what is judged.
  *
  * And lengths of instructions against objdump's.
@@ -21,7 +21,10 @@
 #include <string.h>
 
 #define WRONG_MAX 0.005 /* share of the rules given that may differ */
-#define GIVEN_MIN 0.70  /* share of instructions that must have one */
+#define GIVEN_MIN 0.70  /* share of bytes that must have one */
+/* Of `strict`, which is told less. */
+#define STRICT_WRONG_MAX 0.008
+#define STRICT_GIVEN_MIN 0.80
 
 struct described {
 	VEC(struct elf_row) rows;
@@ -64,22 +67,23 @@ static int judge_code(struct elf_file *f, struct rows_code *code, struct describ
 
 	while ((r = rows_code_next(code, &piece)) == 1) {
 		uint64_t told = rule_at(d, piece.start), guessed = piece.words.rule;
+		uint64_t n = piece.end - piece.start;
 
 		if (!told)
 			continue;
-		v->rows++;
-		v->inexpressible += guessed == 0;
-		wrong += guessed && !same_rule(told, guessed, &code->state);
+		v->rows += n;
+		v->inexpressible += guessed ? 0 : n;
+		wrong += guessed && !same_rule(told, guessed, &code->state) ? n : 0;
 	}
 	v->functions = code->function;
 	v->expressions = wrong;
-	if ((double)wrong > WRONG_MAX * (double)v->rows ||
-	    (double)v->inexpressible > (1 - GIVEN_MIN) * (double)v->rows)
+	if ((double)wrong > (code->strict ? STRICT_WRONG_MAX : WRONG_MAX) * (double)v->rows ||
+	    (double)v->inexpressible > (1 - (code->strict ? STRICT_GIVEN_MIN : GIVEN_MIN)) * (double)v->rows)
 		v->differences++;
 	return r;
 }
 
-int judge_guesses(struct elf_file *f, struct verdict *v)
+int judge_guesses(struct elf_file *f, bool strict, struct verdict *v)
 {
 	const Elf64_Shdr *text;
 	struct rows_code code = ROWS_CODE_NULL;
@@ -90,6 +94,7 @@ int judge_guesses(struct elf_file *f, struct verdict *v)
 	text = elf_file_section(f, ".text");
 	if (r == 0 && text && f->machine == EM_X86_64) {
 		code.absolute = f->type == ET_EXEC;
+		code.strict = strict;
 		r = rows_code_begin(&code, f->fd, text->sh_offset, text->sh_addr,
 				    text->sh_addr + text->sh_size);
 		if (r == 0)
@@ -119,11 +124,12 @@ int judge_lengths(struct elf_file *f, FILE *in, struct verdict *v)
 	while (getline(&line, &capacity, in) > 0) {
 		uint8_t bytes[32] = {0};
 		size_t n = read_bytes(line, bytes, 16);
-		struct x86_instruction i = x86_decode(bytes, n);
+		struct x86_instruction i;
 
 		/* A prefix alone stands for bytes that are none. */
 		if (n <= 1 || strstr(line, "(bad)") || strstr(line, "rex."))
 			continue;
+		x86_decode(bytes, n, &i);
 		v->rows++;
 		if (i.n != n && verdict_differs(v))
 			printf("# %u bytes for us: %s", i.n, line);

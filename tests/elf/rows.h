@@ -25,8 +25,8 @@ int judge_operations(struct elf_file *f, FILE *in, struct verdict *v);
 int judge_words(struct elf_file *f, struct verdict *v);
 
 /* What is made of code alone, of code that is described: `expressions` counts rules that differ,
- * `inexpressible` instructions without one. */
-int judge_guesses(struct elf_file *f, struct verdict *v);
+ * `inexpressible` instructions without one. `strict` as in rows-code.h. */
+int judge_guesses(struct elf_file *f, bool strict, struct verdict *v);
 
 /* Lengths of instructions against `objdump --disassemble --wide`. */
 int judge_lengths(struct elf_file *f, FILE *in, struct verdict *v);

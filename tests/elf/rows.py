@@ -17,7 +17,8 @@ FOLDERS = ["/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin", "/usr/local/li
 EXEC, DYN = b"\2\0", b"\3\0"
 HOW = {"--readelf": "full rows equal readelf's", "--words": "words mean the same as full rows"}
 # Of code that is described, made without looking at the description; only of the files that are named.
-BY_CODE = {"--lengths": "instructions are as long as objdump's", "--guesses": "rows made of code alone"}
+BY_CODE = {"--lengths": "instructions are as long as objdump's", "--guesses": "rows made of code alone",
+           "--strict-guesses": "rows made of code alone that is amid other code"}
 C_PROGRAMS = "bash", "git"  # whose functions call each other directly, as those of static programs do
 # libcrypto has tables of numbers among its code.
 # Rows that a rule cannot say: longjmp and setcontext, between taking registers from memory and the jump.
@@ -84,8 +85,8 @@ def judge_all(rows, files, system):
         ok = differences == 0 and n_rows > 0 and (not system or inexpressible <= n_rows * INEXPRESSIBLE_SHARE)
         failed += not ok
         print(f"{'ok' if ok else 'not ok'} {number} - {hows[how]}: {differences} differences in {n_rows} rows of {functions} functions, "
-              f"{len(files)} files; {expressions} {'rules differ' if how in BY_CODE else 'expressions'}, "
-              f"{inexpressible} {'instructions without rule' if how in BY_CODE else 'rows inexpressible'}")
+              f"{len(files)} files; {expressions} {'differ' if how in BY_CODE else 'expressions'}, "
+              f"{inexpressible} {'without rule' if how in BY_CODE else 'rows inexpressible'}")
         for figures, printed in verdicts:
             if figures[0]:
                 print("\n".join("# " + line.removeprefix("# ") for line in printed))
