@@ -167,7 +167,7 @@ int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start
 	c->window = (struct window){.fd = fd, .base = offset, .size = n, .bytes = c->window.bytes};
 	c->start = start;
 	c->end = end;
-	c->enough += n * most_passes(c);
+	c->enough += n * (c->strict ? ROWS_CODE_WORK_STRICT : ROWS_CODE_WORK);
 	for (size_t i = 0; i < ROWS_CODE_LATER; i++)
 		if (c->later[i] >= start && c->later[i] < end)
 			rows_code_mark(c, c->later[i]);

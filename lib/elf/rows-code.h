@@ -26,8 +26,10 @@
 
 #define ROWS_CODE_MAX (UINT64_C(8) << 20) /* bytes of code in one piece */
 #define ROWS_CODE_JUMPS 4096u             /* targets in a function; a power of two */
-#define ROWS_CODE_PASSES 64u /* over a function; and over all of them, as many instructions for each byte */
+#define ROWS_CODE_PASSES 64u              /* over a function */
 #define ROWS_CODE_PASSES_STRICT 32u
+#define ROWS_CODE_WORK 64u /* instructions decoded for each byte, over all code so far */
+#define ROWS_CODE_WORK_STRICT 8u /* codecs' and libraries' need 0.4 to 2 */
 #define ROWS_CODE_LATER 256u /* beginnings in code that comes later; the last ones are kept */
 
 struct rows_code_jump {

@@ -178,7 +178,7 @@ static int is_worth_it(struct rows_gaps *g, struct range code)
 
 	if (g->on)
 		return 1;
-	if (n < ROWS_GAPS_LARGE || n > g->left || g->samples >= ROWS_GAPS_SAMPLES)
+	if (n < ROWS_GAPS_CODE || n > g->left || g->samples >= ROWS_GAPS_SAMPLES)
 		return 0;
 	frames = n < ROWS_GAPS_FOREIGN ? 0 : rows_gaps_keep_frames(g, code.start, code.end);
 	return frames < 0 ? frames : !frames;
@@ -191,7 +191,7 @@ int rows_gaps_begin(struct rows_gaps *g, uint64_t from, uint64_t to, uint64_t *r
 	struct elf_range bytes;
 	int r;
 
-	if (!g->x86 || (!g->on && to - from < ROWS_GAPS_LARGE))
+	if (!g->x86 || (!g->on && to - from < ROWS_GAPS_CODE))
 		return 0;
 	code = first_code(g->file, (struct range){from, to});
 	if (code.start == UINT64_MAX || elf_segment_range(g->file, code.start, &bytes) < 0)

@@ -13,9 +13,9 @@
 
 #define ROWS_GAPS_LEAST 2u   /* bytes */
 #define ROWS_GAPS_NAMED 256u /* from this size on symbols are looked at */
-#define ROWS_GAPS_LARGE 4096u
+#define ROWS_GAPS_CODE 256u /* from this size on others' gaps are */
 /* Of a file that describes its code: what is left of so much of its gaps is not looked at. */
-#define ROWS_GAPS_MOST (UINT64_C(4) << 20)
+#define ROWS_GAPS_MOST (UINT64_C(16) << 20)
 /* More than any function has: what is so large and not described comes from another compiler that describes nothing. It
  * may keep frame pointers, as the code that node brings for its JavaScript does. */
 #define ROWS_GAPS_FOREIGN (UINT64_C(128) << 10)

@@ -38,7 +38,7 @@ static int make_by(struct rows_code *c, const void *code, size_t n, struct made 
 	}
 	expect(r < 0 || before == AT + n);
 	made->work = c->work;
-	expect(made->work <= n * (1 + (c->strict ? ROWS_CODE_PASSES_STRICT : ROWS_CODE_PASSES)));
+	expect(made->work <= n * (1 + (c->strict ? ROWS_CODE_WORK_STRICT : ROWS_CODE_WORK)));
 	rows_code_free(c);
 	return r;
 }
