@@ -56,13 +56,23 @@ int rows_gaps_open(struct rows_gaps *g, const struct rows_machine *m, const stru
 		r = says_program(f, &g->on);
 	}
 	g->code.strict = !g->on;
-	g->left = ROWS_GAPS_MOST;
+	g->left = g->on ? f->size : ROWS_GAPS_MOST;
+	g->entries = ROWS_GAPS_ENTRIES;
 	return r;
 }
 
 void rows_gaps_close(struct rows_gaps *g)
 {
 	rows_code_free(&g->code);
+}
+
+/* Whether so many entries of tables may still be looked at. */
+static bool afford(struct rows_gaps *g, uint64_t entries)
+{
+	if (entries > g->entries)
+		return false;
+	g->entries -= entries;
+	return true;
 }
 
 static int mark_chunk(struct rows_gaps *g, uint64_t offset, size_t n)
@@ -88,7 +98,10 @@ static int mark_symbols(struct rows_gaps *g, uint32_t type)
 	    table->sh_size > g->named->size - table->sh_offset)
 		return 0;
 	offset = table->sh_offset;
-	for (n = table->sh_size / sizeof(Elf64_Sym); r == 0 && n;) {
+	n = table->sh_size / sizeof(Elf64_Sym);
+	if (!afford(g, n))
+		return 0;
+	while (r == 0 && n) {
 		size_t part = n < CHUNK ? (size_t)n : CHUNK;
 
 		r = mark_chunk(g, offset, part);
@@ -170,15 +183,17 @@ int rows_gaps_keep_frames(struct rows_gaps *g, uint64_t from, uint64_t to)
 	return found > 0 && found >= looked_at / FRAMES_EVERY;
 }
 
-/* Whether a gap of a file that describes its code otherwise is looked at: 1, 0 or an errno. */
+/* Whether a gap is looked at: 1, 0 or an errno. */
 static int is_worth_it(struct rows_gaps *g, struct range code)
 {
 	uint64_t n = code.end - code.start;
 	int frames;
 
+	if (n > g->left)
+		return 0;
 	if (g->on)
 		return 1;
-	if (n < ROWS_GAPS_CODE || n > g->left || g->samples >= ROWS_GAPS_SAMPLES)
+	if (n < ROWS_GAPS_CODE || g->samples >= ROWS_GAPS_SAMPLES)
 		return 0;
 	frames = n < ROWS_GAPS_FOREIGN ? 0 : rows_gaps_keep_frames(g, code.start, code.end);
 	return frames < 0 ? frames : !frames;
@@ -191,18 +206,18 @@ int rows_gaps_begin(struct rows_gaps *g, uint64_t from, uint64_t to, uint64_t *r
 	struct elf_range bytes;
 	int r;
 
-	if (!g->x86 || (!g->on && to - from < ROWS_GAPS_CODE))
+	if (!g->x86 || (!g->on && to - from < ROWS_GAPS_CODE) ||
+	    !afford(g, g->file->n_sections + g->file->n_segments))
 		return 0;
 	code = first_code(g->file, (struct range){from, to});
 	if (code.start == UINT64_MAX || elf_segment_range(g->file, code.start, &bytes) < 0)
 		return 0;
+	if (bytes.size < code.end - code.start)
+		code.end = code.start + bytes.size;
 	r = is_worth_it(g, code);
 	if (r <= 0)
 		return r;
-	if (!g->on)
-		g->left -= code.end - code.start;
-	if (bytes.size < code.end - code.start)
-		code.end = code.start + bytes.size;
+	g->left -= code.end - code.start;
 	r = rows_code_begin(&g->code, g->file->fd, bytes.offset, code.start, code.end);
 	/* Of a gap symbols tell little that its padding does not, and there may be many. */
 	if (r == 0 && g->on && code.end - code.start >= ROWS_GAPS_NAMED) {

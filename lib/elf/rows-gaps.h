@@ -16,6 +16,9 @@
 #define ROWS_GAPS_CODE 256u /* from this size on others' gaps are */
 /* Of a file that describes its code: what is left of so much of its gaps is not looked at. */
 #define ROWS_GAPS_MOST (UINT64_C(16) << 20)
+/* Sections, segments and symbols are gone over for each gap again: no more of them than so many together. A program of
+ * 300,000 symbols and 200 gaps of ROWS_GAPS_NAMED needs half. */
+#define ROWS_GAPS_ENTRIES (UINT64_C(1) << 27)
 /* More than any function has: what is so large and not described comes from another compiler that describes nothing. It
  * may keep frame pointers, as the code that node brings for its JavaScript does. */
 #define ROWS_GAPS_FOREIGN (UINT64_C(128) << 10)
@@ -26,7 +29,8 @@ struct rows_gaps {
 	const struct elf_file *named; /* has its symbols */
 	bool x86;
 	bool on;       /* all of it is looked at */
-	uint64_t left; /* bytes of other gaps that will be */
+	uint64_t left;    /* bytes that will be; a program's own gaps are no more than its file */
+	uint64_t entries; /* of tables that will be */
 	unsigned int samples; /* taken by rows_gaps_keep_frames */
 	struct rows_code code;
 };

@@ -2,6 +2,7 @@
 /* Tests of rows for code that is known by its bytes. */
 #include "base/cleanup.h"
 #include "base/test.h"
+#include "elf/rows-gaps.h"
 #include "elf/test-frames.h"
 
 #include <stddef.h>
@@ -258,4 +259,36 @@ TEST(linkage_table_of_arm64)
 		expect_eq(unwind_rule_other(p.x.rows[0].rule), UNWIND_ARM_LR);
 		frames_end(&p.x);
 	}
+}
+
+/* However many gaps a file has, and however often they lie in the same bytes of it. */
+TEST(what_gaps_cost_is_bounded)
+{
+	_cleanup_(buf_free) struct buf out = BUF_NULL;
+	_cleanup_(closep) int fd = -1;
+	struct rows_gaps gaps = {0};
+	struct error err = ERROR_NULL;
+	struct elf_file file;
+	struct program p;
+	uint64_t start, end;
+
+	begin(&p);
+	put_trampoline(&p, 0, 0x1000);
+	frames_write_sections(&p.x);
+	elf_write_file(&p.x.w, &out);
+	memcpy(out.p + offsetof(Elf64_Ehdr, e_entry), &(uint64_t){TEXT_AT}, sizeof(uint64_t));
+	fd = elf_memfd(out.p, out.n);
+	expect_eq(elf_file_open(&file, fd, &err), 0);
+	expect_eq(rows_gaps_open(&gaps, rows_machine_of(EM_X86_64), &file, NULL), 0);
+	expect_eq(gaps.left, file.size);
+	gaps.left = 0x100;
+	gaps.entries = 2 * (file.n_sections + file.n_segments);
+	expect_eq(rows_gaps_begin(&gaps, TEXT_AT, TEXT_AT + 0x101, &start, &end), 0);
+	expect_eq(rows_gaps_begin(&gaps, TEXT_AT, TEXT_AT + 0x80, &start, &end), 1);
+	expect_eq(gaps.left, 0x80);
+	expect_eq(rows_gaps_begin(&gaps, TEXT_AT, TEXT_AT + 0x80, &start, &end), 0);
+	expect_eq(gaps.entries, 0);
+	rows_gaps_close(&gaps);
+	elf_file_close(&file);
+	frames_end(&p.x);
 }
