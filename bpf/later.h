@@ -99,15 +99,32 @@ static __always_inline void later_send_mappings(struct later *l)
 			   BPF_RB_NO_WAKEUP);
 }
 
+/* Where the mapping ends that `at` lies in; 0: in none, or there is no telling now. `plain`: nor in one of a file, as a
+ * device's is, which nobody reads who has not been asked to. */
+static __always_inline __u64 later_mapping_end(__u64 at, bool plain)
+{
+	struct bpf_iter_task_vma it;
+	struct vm_area_struct *vma;
+	__u64 end = 0;
+
+	if (bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), at) == 0) {
+		vma = bpf_iter_task_vma_next(&it);
+		if (vma && vma->vm_start <= at && !(plain && vma->vm_file))
+			end = vma->vm_end;
+	}
+	bpf_iter_task_vma_destroy(&it);
+	return end;
+}
+
 /* The end of the stack that a goroutine runs on: of small ones, amid the heap. Go's code keeps the goroutine in a
- * register (its internal ABI, "Architecture specifics"), and its first two words are the bounds of its stack. */
+ * register (its internal ABI, "Architecture specifics"), and its first two words are the bounds of its stack. In other
+ * programs that register is anything: so what it leads to is read only if it is there, and is plain memory. */
 static __always_inline __u64 later_go_limit(const struct sampler_capture *c, __u64 sp)
 {
-	__u64 bounds[2];
+	__u64 g = c->regs[CAPTURE_GO], bounds[2];
 
-	if (c->known >> CAPTURE_GO & 1 &&
-	    bpf_copy_from_user(bounds, sizeof(bounds), (const void *)c->regs[CAPTURE_GO]) == 0 &&
-	    bounds[0] <= sp && sp < bounds[1])
+	if (c->known >> CAPTURE_GO & 1 && later_mapping_end(g, true) != 0 &&
+	    bpf_probe_read_user(bounds, sizeof(bounds), (const void *)g) == 0 && bounds[0] <= sp && sp < bounds[1])
 		return bounds[1];
 	return ~0ull;
 }
@@ -115,18 +132,15 @@ static __always_inline __u64 later_go_limit(const struct sampler_capture *c, __u
 /* Where the copy may end. A thread's stack ends with its mapping, and what mostly lies above is a library. */
 static __always_inline __u64 later_limit(const struct sampler_capture *c)
 {
-	__u64 sp = sampler_capture_start(c->regs[CAPTURE_SP]), go = later_go_limit(c, sp);
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 limit = capture_limit(task, sp);
-	struct bpf_iter_task_vma it;
-	struct vm_area_struct *vma;
+	__u64 sp = sampler_capture_start(c->regs[CAPTURE_SP]), end = later_mapping_end(sp, false), go;
+	__u64 limit = capture_limit(bpf_get_current_task_btf(), sp);
 
-	if (bpf_iter_task_vma_new(&it, task, sp) == 0) {
-		vma = bpf_iter_task_vma_next(&it);
-		if (vma && vma->vm_end < limit)
-			limit = vma->vm_end;
-	}
-	bpf_iter_task_vma_destroy(&it);
+	if (end != 0 && end < limit)
+		limit = end;
+	/* What fits into one part is hardly worth asking. */
+	if (limit - sp <= SAMPLER_CAPTURE_BYTES)
+		return limit;
+	go = later_go_limit(c, sp);
 	return go < limit ? go : limit;
 }
 
