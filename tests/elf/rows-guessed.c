@@ -46,6 +46,23 @@ static uint64_t rule_at(struct described *d, uint64_t address)
 	return d->rows.n && d->rows.p[d->at].address <= address ? d->rows.p[d->at].rule : 0;
 }
 
+/* How many bytes of a piece are described; addresses rise. */
+static uint64_t described_of(struct described *d, const struct rows_piece *piece)
+{
+	uint64_t n = 0, next;
+
+	for (uint64_t at = piece->start; at < piece->end; at = next) {
+		bool any = rule_at(d, at) != 0;
+		size_t i = d->at;
+
+		while (i < d->rows.n && d->rows.p[i].address <= at)
+			i++;
+		next = i < d->rows.n && d->rows.p[i].address < piece->end ? d->rows.p[i].address : piece->end;
+		n += any ? next - at : 0;
+	}
+	return n;
+}
+
 /* A frame pointer that has come back may also be described as saved: it still stands there. */
 static bool same_rule(uint64_t told, uint64_t guessed, const struct rows_stack *stack)
 {
@@ -67,10 +84,8 @@ static int judge_code(struct elf_file *f, struct rows_code *code, struct describ
 
 	while ((r = rows_code_next(code, &piece)) == 1) {
 		uint64_t told = rule_at(d, piece.start), guessed = piece.words.rule;
-		uint64_t n = piece.end - piece.start;
+		uint64_t n = described_of(d, &piece);
 
-		if (!told)
-			continue;
 		v->rows += n;
 		v->inexpressible += guessed ? 0 : n;
 		wrong += guessed && !same_rule(told, guessed, &code->state) ? n : 0;
