@@ -162,6 +162,8 @@ int rows_gaps_keep_frames(struct rows_gaps *g, uint64_t from, uint64_t to)
 	uint64_t step = (to - from) / SAMPLE_PIECES / 4 * 4, looked_at = 0, found = 0;
 	unsigned char bytes[SAMPLE_BYTES];
 
+	if (from >= g->framed && from < g->framed_end)
+		return 1;
 	if (g->samples++ >= ROWS_GAPS_SAMPLES)
 		return 0;
 	step = step > SAMPLE_BYTES ? step : SAMPLE_BYTES;
@@ -180,7 +182,11 @@ int rows_gaps_keep_frames(struct rows_gaps *g, uint64_t from, uint64_t to)
 		found += count_frames(g->x86, bytes, n);
 		looked_at += n;
 	}
-	return found > 0 && found >= looked_at / FRAMES_EVERY;
+	if (found == 0 || found < looked_at / FRAMES_EVERY)
+		return 0;
+	g->framed = from;
+	g->framed_end = to;
+	return 1;
 }
 
 /* Whether a gap is looked at: 1, 0 or an errno. */

@@ -13,7 +13,7 @@
 
 #define ROWS_GAPS_LEAST 2u   /* bytes */
 #define ROWS_GAPS_NAMED 256u /* from this size on symbols are looked at */
-#define ROWS_GAPS_CODE 256u /* from this size on others' gaps are */
+#define ROWS_GAPS_CODE 256u  /* from this size on others' gaps are */
 /* Of a file that describes its code: what is left of so much of its gaps is not looked at. */
 #define ROWS_GAPS_MOST (UINT64_C(16) << 20)
 /* Sections, segments and symbols are gone over for each gap again: no more of them than so many together. A program of
@@ -22,16 +22,17 @@
 /* More than any function has: what is so large and not described comes from another compiler that describes nothing. It
  * may keep frame pointers, as the code that node brings for its JavaScript does. */
 #define ROWS_GAPS_FOREIGN (UINT64_C(128) << 10)
-#define ROWS_GAPS_SAMPLES 24u /* of such gaps of a file, each looked at twice; node and libx265 have 3 */
+#define ROWS_GAPS_SAMPLES 24u /* of such gaps of a file; node and libx265 have 3 */
 
 struct rows_gaps {
 	const struct elf_file *file;
 	const struct elf_file *named; /* has its symbols */
 	bool x86;
-	bool on;       /* all of it is looked at */
+	bool on;          /* all of it is looked at */
 	uint64_t left;    /* bytes that will be; a program's own gaps are no more than its file */
 	uint64_t entries; /* of tables that will be */
 	unsigned int samples; /* taken by rows_gaps_keep_frames */
+	uint64_t framed, framed_end; /* what it has said 1 of last */
 	struct rows_code code;
 };
 

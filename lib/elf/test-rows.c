@@ -99,7 +99,7 @@ TEST(large_gaps_go_by_frame_pointers)
 /* Of many large gaps the first are looked at. */
 TEST(large_gaps_are_sampled_so_often)
 {
-	enum { GAPS = ROWS_GAPS_SAMPLES, EACH = ROWS_GAPS_FOREIGN + 0x10 };
+	enum { GAPS = ROWS_GAPS_SAMPLES + 1, EACH = ROWS_GAPS_FOREIGN + 0x10 };
 	_cleanup_(freep) char *code = calloc(GAPS, EACH);
 	struct frames x;
 	size_t of;
@@ -114,6 +114,8 @@ TEST(large_gaps_are_sampled_so_often)
 	write_text(&x, code, (size_t)GAPS * EACH, (size_t)(GAPS + 1) * EACH);
 	frames_read(&x);
 	frames_row_is(&x, 1, TEXT + 0x10, unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16));
+	frames_row_is(&x, 2 * GAPS - 3, TEXT + (uint64_t)(GAPS - 2) * EACH + 0x10,
+		      unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16));
 	frames_row_is(&x, 2 * GAPS - 1, TEXT + (uint64_t)(GAPS - 1) * EACH + 0x10, 0);
 	expect_eq(x.n, 2 * GAPS + 2);
 	frames_end(&x);
