@@ -222,6 +222,8 @@ SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler
 	w->own = 0;
 	w->switches = 0;
 	w->exact = 1;
+	w->n_chain = 0;
+	w->careful = 0;
 	if (!task->in_user && h_config()->with_kernel)
 		n = h_kernel_frames(c, w->frames);
 	if (n > ANDIRON_WALK_KERNEL)

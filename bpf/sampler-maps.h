@@ -106,4 +106,12 @@ struct {
 	__type(value, struct unwind_set);
 } rows SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_CHAINS);
+	__type(key, __u32);
+	__type(value, struct unwind_chain);
+} chains SEC(".maps");
+
 #endif

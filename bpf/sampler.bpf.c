@@ -138,6 +138,11 @@ SAMPLER_INLINE struct unwind_set *h_rows(unwind_env e, __u32 i)
 	return bpf_map_lookup_elem(&rows, &i);
 }
 
+SAMPLER_INLINE struct unwind_chain *h_chain(unwind_env e, __u32 i)
+{
+	return bpf_map_lookup_elem(&chains, &i);
+}
+
 SAMPLER_INLINE struct unwind_space *h_space(__u32 i)
 {
 	i &= UNWIND_SPACES - 1;
@@ -334,6 +339,7 @@ SAMPLER_INLINE void came_back(__u32 cpu)
 	}
 	if (w->end != 0)
 		w->end = UNWIND_END_RUNTIME;
+	unwind_mark(w);
 }
 
 static long step(__u32 i, __u32 *cpu)

@@ -57,6 +57,7 @@ static struct world {
 	struct andiron_walk walk;
 	struct unwind_space space;
 	struct unwind_set rows[UNWIND_SETS];
+	struct unwind_chain chains[UNWIND_CHAINS];
 	/* The slab: one mapping that holds everything. */
 	struct {
 		uint64_t start;
@@ -171,6 +172,11 @@ static const struct unwind_entry *h_entry(unwind_env e, __u32 i)
 static struct unwind_set *h_rows(unwind_env e, __u32 i)
 {
 	return &world.rows[i];
+}
+
+static struct unwind_chain *h_chain(unwind_env e, __u32 i)
+{
+	return &world.chains[i];
 }
 
 static struct unwind_space *h_space(__u32 i)

@@ -10,13 +10,14 @@
  *   h_slab(e, i)                  const __u8 *, UNWIND_SLAB_BYTES + UNWIND_SLAB_SPARE of them, or NULL
  *   h_entry(e, i)                 const struct unwind_entry * or NULL
  *   h_rows(e, i)                  struct unwind_set *, i below UNWIND_SETS, or NULL: there is no cache
+ *   h_chain(e, i)                 struct unwind_chain *, i below UNWIND_CHAINS, or NULL: there is no cache
  *   h_read(e, to, n, address)     memory of the process; 0 or a reason of UNWIND_END_*
  *   h_pc_mask(e)                  bits of a return address that are address (arm64 signs it)
  *
- * A step is one frame: write its address down, find its rule, compute the caller's registers.
- * Nothing of it is in the caches when a sample comes, so its price is the lines it touches: one of the
- * stack and one of the cache of rows, where the address was met before; the
- * chain space, mapping, page, block, rule otherwise.
+ * A frame is: write its address down, find its rule, compute the caller's registers.
+ * Nothing of it is in the caches when a sample comes, so its price is the lines it touches. One is the stack's. Where the
+ * calls that led here did so before, one more serves up to eight frames (the cache of chains). Where the address was met before, it is
+ * one of the cache of rows; else the way is space, mapping, page, block, rule.
  *
  * The functions that search are separate and take numbers only, and they search without
  * branches where it matters: the verifier then walks each of them once, along one path.
@@ -439,11 +440,43 @@ UNWIND_INLINE bool unwind_goes_up(struct andiron_walk *w, __u64 rule, __u64 cfa)
 	return cfa != sp;
 }
 
+/*
+ * Registers other than the frame pointer are seldom asked for, and getting each frame's would cost as much again as
+ * the frame. So they are not got, except where execution stood, and where a rule does ask for one, the walk is
+ * taken up again there, carefully.
+ */
+UNWIND_INLINE void unwind_mark(struct andiron_walk *w)
+{
+	w->mark[0] = w->pc;
+	w->mark[1] = w->regs[UNWIND_SP];
+	w->mark[2] = w->regs[UNWIND_FP];
+	w->mark[3] = w->hash;
+	w->mark[4] = w->known;
+	w->mark[5] = w->n_words | (__u64)w->switches << 32;
+}
+
+/* 0, or 1 where that is of no use. */
+UNWIND_INLINE int unwind_retry(struct andiron_walk *w)
+{
+	if (w->end != UNWIND_END_REGISTER || w->careful || w->exact)
+		return 1;
+	w->careful = 1;
+	w->end = 0;
+	w->pc = w->mark[0];
+	w->regs[UNWIND_SP] = w->mark[1];
+	w->regs[UNWIND_FP] = w->mark[2];
+	w->hash = w->mark[3];
+	w->known = (__u32)w->mark[4];
+	w->n_words = (__u32)w->mark[5];
+	w->switches = (__u32)(w->mark[5] >> 32);
+	return 0;
+}
+
 /* Moves to the caller's frame by the rule; 0, or 1 and the walk has ended. */
 UNWIND_INLINE int unwind_apply(unwind_env e, struct andiron_walk *w, __u64 rule)
 {
 	__u64 cfa = 0, fp = w->regs[UNWIND_FP], ra = 0;
-	__u32 end, keep = 0;
+	__u32 end, keep = 0, exact = w->exact;
 
 	/* Register 0 is where system calls leave their result, on both machines. */
 	if (unwind_rule_cfa(rule) == UNWIND_CFA_END ||
@@ -462,17 +495,21 @@ UNWIND_INLINE int unwind_apply(unwind_env e, struct andiron_walk *w, __u64 rule)
 		end = UNWIND_END_COMPLETE;
 	if (end != 0)
 		return unwind_end(w, end), 1;
-	if (!(w->own & UNWIND_NO_AUX))
+	if (!(w->own & UNWIND_NO_AUX) && (exact || w->careful))
 		keep = unwind_preserved(e, w, cfa, w->regs[UNWIND_FP]);
 	w->known = keep | 1u << UNWIND_SP | 1u << UNWIND_FP;
 	w->regs[UNWIND_SP] = cfa;
 	w->regs[UNWIND_FP] = fp;
 	w->pc = ra;
 	w->exact = 0;
+	if (exact)
+		unwind_mark(w);
 	return 0;
 }
 
-/* One frame. 0, or 1 when w->end says what is to be done. */
+#include "unwind-chains.h"
+
+/* One frame, or as many as a chain has. 0, or 1 when w->end says what is to be done. */
 UNWIND_GLOBAL int unwind_step(unwind_env e)
 {
 	struct andiron_walk *w = h_walk_state(e);
@@ -480,6 +517,8 @@ UNWIND_GLOBAL int unwind_step(unwind_env e)
 
 	if (!w)
 		return 1;
+	if (!w->exact && !w->careful && unwind_follow(e) != 0)
+		return w->end != 0;
 	at = w->exact ? w->pc : w->pc - 1;
 	rule = unwind_rule_at(e, w, at);
 	if (w->end == UNWIND_END_HAND_OVER)
@@ -493,7 +532,8 @@ UNWIND_GLOBAL int unwind_step(unwind_env e)
 			w->end = UNWIND_END_NO_INFO;
 		return 1;
 	}
-	return unwind_apply(e, w, rule);
+	unwind_chain(e, w, at, rule);
+	return unwind_apply(e, w, rule) && unwind_retry(w);
 }
 
 #endif

@@ -244,9 +244,9 @@ struct unwind_mapping {
  * Where the process has another number of executable pages by now than when its mappings were read, an
  * address that lies in none of them may be news.
  *
- * `word` is written last and at once; 0: free. `id` names the space in the cache of
- * returns: it changes when an address that was mapped is mapped otherwise or no
- * more, and is not given again before the cache has forgotten it. Never 0.
+ * `word` is written last and at once; 0: free. `id` names the space in the caches
+ * of rows and chains: it changes when an address that was mapped is mapped otherwise or no
+ * more, and is not given again before they have forgotten it. Never 0.
  */
 struct unwind_space {
 	__u64 start_ns;
@@ -324,6 +324,68 @@ static inline __u32 unwind_row_set(__u64 key, __u64 at)
 }
 
 /*
+ * The cache of chains: what a call that returned to an address led to the last time, frame by frame outwards. A function is
+ * mostly called from where it was called before, so the walker reads one cache line for up to eight frames instead
+ * of one for each, and only checks that the stack leads to the same addresses. Where it does not, the chain ends
+ * and that address may begin another.
+ *
+ * Each word stands for itself: it says which rule holds at an address, whatever chain it is found in. So several
+ * CPUs write without a lock, and a chain made of two is as true as either. A word is sealed with its space, and
+ * is another address in any other. Forgotten by writing zeros.
+ *
+ *   bits  0..47  address, as it is looked up: within the call
+ *   bits 48..63  its rule, in brief; all of it ^ unwind_chain_seal()
+ *
+ * In brief can be said what most rules are:
+ *   bit   0      the CFA is frame pointer + 8 offset, not stack pointer + 8 offset
+ *   bits  1..10  offset; UNWIND_BRIEF_END: the outermost frame
+ *   bits 11..15  the frame pointer is saved at CFA - 8 n; 0: it is not saved. The return address is at CFA - 8, on arm64
+ *                behind the frame pointer
+ */
+#define UNWIND_CHAIN_WORDS 8
+#define UNWIND_CHAINS_BITS 13
+#define UNWIND_CHAINS      (1u << UNWIND_CHAINS_BITS)
+
+#define UNWIND_BRIEF_NONE 0u
+#define UNWIND_BRIEF_END  1u
+
+struct unwind_chain {
+	__u64 words[UNWIND_CHAIN_WORDS];
+};
+
+static inline __u64 unwind_chain_seal(__u32 space)
+{
+	return space * 0x9e3779b97f4a7c15ull;
+}
+
+/* Which one begins with that address. */
+static inline __u32 unwind_chain_place(__u64 at, __u64 seal)
+{
+	return (__u32)((at ^ seal) * 0xbf58476d1ce4e5b9ull >> (64 - UNWIND_CHAINS_BITS));
+}
+
+/* A rule in brief, without its auxiliary word, or UNWIND_BRIEF_NONE. */
+static inline __u32 unwind_brief(__u64 rule, bool arm)
+{
+	__u32 base = unwind_rule_base(rule), frame = arm ? UNWIND_ARM_FP : UNWIND_X86_RBP;
+	__s64 offset = unwind_rule_offset(rule), fp = unwind_rule_fp(rule);
+
+	if (unwind_rule_cfa(rule) == UNWIND_CFA_END)
+		return UNWIND_BRIEF_END;
+	if (unwind_rule_cfa(rule) != UNWIND_CFA_REG || unwind_rule_frame(rule) ||
+	    unwind_rule_ra(rule) != (arm ? UNWIND_RA_FP : UNWIND_RA_CFA) ||
+	    (base != frame && base != (arm ? UNWIND_ARM_SP : UNWIND_X86_RSP)))
+		return UNWIND_BRIEF_NONE;
+	if (offset <= 0 || offset > 8 * 1023 || offset % 8 != 0)
+		return UNWIND_BRIEF_NONE;
+	if (fp == UNWIND_FP_SAME && !arm)
+		fp = 0;
+	else if (fp < -31 || fp > -2)
+		return UNWIND_BRIEF_NONE;
+	return (base == frame) | (__u32)offset >> 3 << 1 | (__u32)-fp << 11;
+}
+
+/*
  * Why a walk ended; 0 while it goes on. UNWIND_END_COMPLETE is a whole stack, UNWIND_END_NOTHING none; each
  * other one is a frame of the profile that says so.
  */
@@ -349,5 +411,6 @@ _Static_assert(sizeof(struct unwind_mapping) == 24, "fixed");
 _Static_assert(sizeof(struct unwind_space) == 32, "two in a cache line");
 _Static_assert(UNWIND_SPACES == UNWIND_PROBES / 2 << 12, "12 bits of the hash say where a half is");
 _Static_assert(sizeof(struct unwind_set) == 64, "one cache line");
+_Static_assert(sizeof(struct unwind_chain) == 64, "one cache line");
 
 #endif

@@ -12,7 +12,8 @@
 
 #define RULES_BYTES   ((UNWIND_RULES_MAX + 1) * sizeof(struct unwind_entry))
 #define SPACES_BYTES  (UNWIND_SPACES * sizeof(struct unwind_space))
-#define ROWS_BYTES (UNWIND_SETS * sizeof(struct unwind_set))
+#define ROWS_BYTES    (UNWIND_SETS * sizeof(struct unwind_set))
+#define CHAINS_BYTES  (UNWIND_CHAINS * sizeof(struct unwind_chain))
 
 static int map_fd(int fd, size_t bytes, void *ret)
 {
@@ -90,6 +91,8 @@ int memory_init(struct memory *m, const struct memory_maps *maps)
 		r = map_fd(maps->spaces, SPACES_BYTES, &m->kernel.spaces);
 	if (r == 0)
 		r = map_fd(maps->rows, ROWS_BYTES, &m->kernel.rows);
+	if (r == 0)
+		r = map_fd(maps->chains, CHAINS_BYTES, &m->kernel.chains);
 	if (r != 0)
 		memory_fini(m);
 	return r;
@@ -100,6 +103,7 @@ void memory_fini(struct memory *m)
 	unmap(m->kernel.rules, RULES_BYTES);
 	unmap(m->kernel.spaces, SPACES_BYTES);
 	unmap(m->kernel.rows, ROWS_BYTES);
+	unmap(m->kernel.chains, CHAINS_BYTES);
 	m->kernel = (struct unwind_kernel){0};
 	for (uint32_t i = 0; i < UNWIND_SLABS_MAX; i++)
 		if (m->slabs[i] >= 0) {

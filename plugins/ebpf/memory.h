@@ -9,7 +9,7 @@
 #include "unwind.h"
 
 struct memory_maps {
-	int slabs, rules, spaces, rows; /* descriptors, borrowed */
+	int slabs, rules, spaces, rows, chains; /* descriptors, borrowed */
 	int (*quiesce)(void *context);
 	void *context;
 };

@@ -234,6 +234,7 @@ static int map_memory(struct session *s)
 		.rules = bpf_map__fd(skel->maps.rules),
 		.spaces = bpf_map__fd(skel->maps.spaces),
 		.rows = bpf_map__fd(skel->maps.rows),
+		.chains = bpf_map__fd(skel->maps.chains),
 		.quiesce = quiesce,
 		.context = s,
 	};

@@ -18,7 +18,8 @@ static void *memory(size_t n)
 
 #define RULES_BYTES   ((UNWIND_RULES_MAX + 1) * sizeof(struct unwind_entry))
 #define SPACES_BYTES  (UNWIND_SPACES * sizeof(struct unwind_space))
-#define ROWS_BYTES (UNWIND_SETS * sizeof(struct unwind_set))
+#define ROWS_BYTES    (UNWIND_SETS * sizeof(struct unwind_set))
+#define CHAINS_BYTES  (UNWIND_CHAINS * sizeof(struct unwind_chain))
 
 void test_kernel_init(struct test_kernel *k)
 {
@@ -26,6 +27,7 @@ void test_kernel_init(struct test_kernel *k)
 	k->rules = memory(RULES_BYTES);
 	k->spaces = memory(SPACES_BYTES);
 	k->rows = memory(ROWS_BYTES);
+	k->chains = memory(CHAINS_BYTES);
 }
 
 void test_kernel_fini(struct test_kernel *k)
@@ -35,6 +37,7 @@ void test_kernel_fini(struct test_kernel *k)
 	munmap(k->rules, RULES_BYTES);
 	munmap(k->spaces, SPACES_BYTES);
 	munmap(k->rows, ROWS_BYTES);
+	munmap(k->chains, CHAINS_BYTES);
 }
 
 static int create(void *context, uint32_t slab)

@@ -23,6 +23,7 @@ struct test_kernel {
 	struct unwind_entry *rules;
 	struct unwind_space *spaces;
 	struct unwind_set *rows;
+	struct unwind_chain *chains;
 };
 
 void test_kernel_init(struct test_kernel *k);

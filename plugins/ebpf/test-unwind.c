@@ -198,7 +198,18 @@ TEST(a_reused_pid_is_another_process)
 	world_free(w);
 }
 
-/* Ids are 65,535 and come back; what the cache of rows keeps under one is never what another
+/* Whether a chain of the space `id` begins with `pc` under another rule than `brief`; it begins one under this. */
+static bool chain_is_wrong(struct world *w, uint16_t id, uint64_t pc, uint64_t brief)
+{
+	uint64_t seal = unwind_chain_seal(id);
+	__u64 *word = &w->kernel.chains[unwind_chain_place(pc, seal)].words[0];
+	uint64_t was = *word ^ seal;
+
+	*word = (pc | brief << 48) ^ seal;
+	return (was ^ pc) << 16 == 0 && was >> 48 != brief;
+}
+
+/* Ids are 65,535 and come back; what the caches keep under one is never what another
  * space had under it. */
 TEST(ids_are_given_again_only_when_forgotten)
 {
@@ -218,6 +229,7 @@ TEST(ids_are_given_again_only_when_forgotten)
 		pc = TEXT + 10000 + world_id(w, 1) * UINT64_C(2654435761) % 18000;
 		expect_eq(world_step(w, world_word(w, 1), pc),
 			  world_entry(w, 1 + i % 2, pc - TEXT).rule);
+		expect(!chain_is_wrong(w, (uint16_t)world_id(w, 1), pc, 4 + i % 2));
 		if (i % 1000 == 0)
 			unwind_tick(w->store);
 	}

@@ -36,6 +36,7 @@ static struct world {
 	uint32_t pages;
 	uint64_t word;
 	struct unwind_set rows[UNWIND_SETS];
+	struct unwind_chain chains[UNWIND_CHAINS];
 	struct sampler_capture capture;
 	struct andiron_walk walk;
 } w;
@@ -126,7 +127,7 @@ static uint64_t in(uint32_t function)
 
 static uint32_t walk(uint32_t function)
 {
-	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, w.rows};
+	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, w.rows, w.chains};
 	const struct walk_stack stack = {w.capture.stack, w.capture.n};
 
 	w.capture.pc = in(function);
@@ -281,6 +282,44 @@ TEST(preserved_registers)
 	expect_eq(w.walk.n_words, 2);
 }
 
+/* They are got when a rule asks for one, and only then. */
+TEST(registers_are_got_when_they_are_asked_for)
+{
+#if defined(__aarch64__)
+	uint64_t aux = 4;
+#else
+	uint64_t aux = (uint64_t)-4 & 0x7ff;
+#endif
+	struct unwind_entry rules[] = {
+		{reg(SP, -2, 64), aux}, {reg(SP, -2, 32), 0}, {reg(KEEP, -2, 16), 0}, {END, 0}};
+
+	map_file(rules, 4, UNWIND_KIND_AUX);
+	word_at(24, in(0));
+	word_at(32 + 32, STACK + 0x200);
+	word_at(32 + 56, in(1));
+	word_at(96 + 24, in(2));
+	word_at(0x208, in(3));
+	for (int i = 0; i < 3; i++) {
+		expect_eq(walk(1), UNWIND_END_COMPLETE);
+		expect_eq(w.walk.n_words, 5);
+		expect_eq(w.walk.frames[4], in(3) - 1);
+		expect_eq(w.walk.regs[SP], STACK + 0x210);
+		expect(w.walk.careful);
+	}
+	word_at(96 + 24, in(3));
+	expect_eq(walk(1), UNWIND_END_COMPLETE);
+	expect_eq(w.walk.n_words, 4);
+	expect(!w.walk.careful);
+	/* Asked for, and lost: all frames up to there, once. */
+	rules[0].aux = unwind_aux_lost(RA == UNWIND_RA_CFA);
+	map_file(rules, 4, UNWIND_KIND_AUX);
+	word_at(24, in(0));
+	word_at(32 + 56, in(1));
+	word_at(96 + 24, in(2));
+	expect_eq(walk(1), UNWIND_END_REGISTER);
+	expect_eq(w.walk.n_words, 4);
+}
+
 /* Each way of ending has its name, and the frame where it ended is written down. */
 TEST(ends_are_named)
 {
@@ -426,6 +465,25 @@ static uint64_t map_random_rows(uint16_t kind)
 	return at - CODE;
 }
 
+/* The stack of the capture is walked to the same end with the caches as without. */
+static void expect_caches_agree(void)
+{
+	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, NULL, NULL};
+	const struct walk_stack stack = {w.capture.stack, w.capture.n};
+	struct andiron_walk cold;
+
+	walk_capture(&tables, &w.capture, &stack, w.word, &cold);
+	tables.rows = w.rows;
+	tables.chains = w.chains;
+	walk_capture(&tables, &w.capture, &stack, w.word, &w.walk);
+	expect(memcmp(cold.frames, w.walk.frames, cold.n_words * sizeof(uint64_t)) == 0);
+	expect_eq(cold.n_words, w.walk.n_words);
+	expect_eq(cold.hash, w.walk.hash);
+	expect_eq(cold.end, w.walk.end);
+	expect(memcmp(cold.regs, w.walk.regs, sizeof(cold.regs)) == 0);
+	expect_eq(cold.known, w.walk.known);
+}
+
 /* The cache of rows never says anything but what the table says, whatever addresses were met before, and is what
  * answers most. */
 TEST(the_cache_says_what_the_table_says)
@@ -434,29 +492,76 @@ TEST(the_cache_says_what_the_table_says)
 
 	for (int i = 0; i < 40; i++) {
 		uint64_t bytes = map_random_rows(i % 2 ? UNWIND_KIND_AUX : UNWIND_KIND_TABLE);
-		struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, NULL};
-		const struct walk_stack stack = {w.capture.stack, w.capture.n};
-		struct andiron_walk cold;
 
 		for (int k = 0; k < 20; k++) {
 			for (uint64_t at = 0; at < SAMPLER_CAPTURE_BYTES; at += 8)
 				word_at(at, CODE + 1 + random_word() % bytes);
 			w.capture.pc = CODE + random_word() % bytes;
-			walk_capture(&tables, &w.capture, &stack, w.word, &cold);
-			tables.rows = w.rows;
-			walk_capture(&tables, &w.capture, &stack, w.word, &w.walk);
-			tables.rows = NULL;
-			expect(memcmp(cold.frames, w.walk.frames, cold.n_words * sizeof(uint64_t)) == 0);
-			expect_eq(cold.n_words, w.walk.n_words);
-			expect_eq(cold.end, w.walk.end);
-			expect(memcmp(cold.regs, w.walk.regs, sizeof(cold.regs)) == 0);
-			expect_eq(cold.known, w.walk.known);
+			expect_caches_agree();
 		}
 		for (size_t k = 0; k < UNWIND_SETS; k++)
 			for (int way = 0; way < UNWIND_WAYS; way++)
 				n_kept += (w.rows[k].check[way] | w.rows[k].rule[way]) != 0;
 	}
 	expect(n_kept > 40 * 20);
+}
+
+/* Nor do chains, where a few functions call each other every which way. */
+TEST(chains_say_what_the_table_says)
+{
+	for (int i = 0; i < 200; i++) {
+		struct unwind_entry rules[8];
+		uint64_t aux = random_word() % 3;
+
+		for (size_t k = 0; k < 8; k++)
+			rules[k] = likely_rule(k);
+		rules[1] = (struct unwind_entry){reg(SP, -2, 16 + 8 * (int32_t)(random_word() % 40)), aux};
+		rules[2] = (struct unwind_entry){reg(FP, -2 - (int32_t)(random_word() % 3), 32), aux};
+		rules[3] = (struct unwind_entry){reg(SP, -3, 24), 0};
+		map_file(rules, 8, aux ? UNWIND_KIND_AUX : UNWIND_KIND_TABLE);
+		for (int k = 0; k < 50; k++) {
+			for (uint64_t at = 0; at < SAMPLER_CAPTURE_BYTES; at += 8)
+				word_at(at, random_word() % 4 ? in(1 + (uint32_t)random_word() % 3) :
+						   random_word() % 4 ? STACK + at + random_word() % 64 * 8 :
+								       in((uint32_t)random_word() % 8));
+			w.capture.regs[FP] = STACK + random_word() % 64 * 8;
+			w.capture.pc = in((uint32_t)random_word() % 8);
+			w.capture.exact = (uint32_t)k % 2;
+			expect_caches_agree();
+		}
+	}
+}
+
+/* Forty frames, of four functions that call each other in turn. */
+static void stack_forty(void)
+{
+	struct unwind_entry rules[5] = {[4] = {END, 0}};
+
+	for (size_t i = 0; i < 4; i++)
+		rules[i] = (struct unwind_entry){reg(SP, -2, 32), 0};
+	map_file(rules, 5, UNWIND_KIND_TABLE);
+	w.capture.exact = 0;
+	for (uint32_t i = 0; i < 40; i++)
+		word_at(i * 32 + 24, in(i < 39 ? i % 4 : 4));
+}
+
+/* Who has walked a stack once needs no table to do so again; but in its space only, and as far as the
+ * stack is the same. */
+TEST(chains_stand_for_tables)
+{
+	stack_forty();
+	expect_eq(walk(3), UNWIND_END_COMPLETE);
+	expect_eq(w.walk.n_words, 41);
+	memset(w.rows, 0, sizeof(w.rows));
+	memset(w.slab, 0, sizeof(w.slab));
+	expect_eq(walk(3), UNWIND_END_COMPLETE);
+	expect_eq(w.walk.n_words, 41);
+	word_at(20 * 32 + 24, CODE - 100);
+	expect_eq(walk(3), UNWIND_END_NO_MAPPING);
+	expect_eq(w.walk.n_words, 22);
+	w.word = unwind_space_word((uint32_t)w.word, 1, 2);
+	expect_eq(walk(3), UNWIND_END_NO_MAPPING);
+	expect_eq(w.walk.n_words, 1);
 }
 
 /* Tables and stacks of strangers: every walk ends, nothing is read outside, and a reason is given. */

@@ -85,6 +85,7 @@ int world_init(struct world *w, uint64_t budget_bytes)
 		.rules = w->kernel.rules,
 		.spaces = w->kernel.spaces,
 		.rows = w->kernel.rows,
+		.chains = w->kernel.chains,
 		.quiesce = test_kernel_quiesce,
 		.context = &w->kernel,
 	};

@@ -70,7 +70,7 @@ struct unwind *unwind_new(const struct unwind_kernel *kernel, const struct unwin
 	slabs_init(&u->slabs, &kernel->slabs, options->budget_bytes);
 	rulebook_init(&u->rules, kernel->rules);
 	files_init(&u->files, &u->host, &u->slabs, &u->rules, options);
-	views_init(&u->views, &u->files, kernel->rows);
+	views_init(&u->views, &u->files, kernel->rows, kernel->chains);
 	spaces_init(&u->spaces, kernel->spaces, &u->views, &u->host);
 	return u;
 }

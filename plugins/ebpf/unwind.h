@@ -34,7 +34,8 @@ struct unwind_kernel {
 	struct slabs_kernel slabs;
 	struct unwind_entry *rules;  /* UNWIND_RULES_MAX + 1, zero */
 	struct unwind_space *spaces; /* UNWIND_SPACES, zero */
-	struct unwind_set *rows;  /* UNWIND_SETS, zero */
+	struct unwind_set *rows;     /* UNWIND_SETS, zero */
+	struct unwind_chain *chains; /* UNWIND_CHAINS, zero */
 	/* Returns when no program runs any more that ran when it was called. 0 or a negative
 	 * errno, after which nothing is freed until the next time. */
 	int (*quiesce)(void *context);

@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-void views_init(struct views *t, struct files *files, struct unwind_set *rows)
+void views_init(struct views *t, struct files *files, struct unwind_set *rows, struct unwind_chain *chains)
 {
 	t->files = files;
 	t->slabs = files->slabs;
 	t->rows = rows;
+	t->chains = chains;
 	t->taken[0] = 1; /* 0 is no id */
 	t->n_taken = 1;
 }
@@ -64,8 +65,16 @@ static void give_id(struct views *t, uint16_t id)
 	t->n_left++;
 }
 
+/* A word of a chain does not say whose it is. */
+static void clear_chains(struct views *t)
+{
+	for (uint32_t i = 0; i < UNWIND_CHAINS; i++)
+		for (int k = 0; k < UNWIND_CHAIN_WORDS; k++)
+			__atomic_store_n(&t->chains[i].words[k], 0, __ATOMIC_RELAXED);
+}
+
 /* An entry that is torn by a program that writes it just now is none. */
-static void clear_cache(struct views *t)
+static void clear_rows(struct views *t)
 {
 	for (uint32_t i = 0; i < UNWIND_SETS; i++) {
 		struct unwind_set *set = &t->rows[i];
@@ -91,7 +100,8 @@ void views_reclaim(struct views *t)
 	t->n_left = 0;
 	if (t->n_stale < VIEW_IDS / 2)
 		return;
-	clear_cache(t);
+	clear_rows(t);
+	clear_chains(t);
 	for (uint32_t i = 0; i < VIEW_IDS / 64; i++)
 		t->taken[i] &= ~t->stale[i];
 	memset(t->stale, 0, sizeof(t->stale));

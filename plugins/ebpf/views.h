@@ -44,6 +44,7 @@ struct views {
 	struct files *files;
 	struct slabs *slabs;
 	struct unwind_set *rows;
+	struct unwind_chain *chains;
 	VEC(struct view *) all;
 	struct index index;
 	VEC(struct view_source) scratch; /* of the set that is being looked at */
@@ -56,7 +57,7 @@ struct views {
 };
 
 /* All borrowed. *t is zero. */
-void views_init(struct views *t, struct files *files, struct unwind_set *rows);
+void views_init(struct views *t, struct files *files, struct unwind_set *rows, struct unwind_chain *chains);
 void views_fini(struct views *t);
 
 /*

@@ -38,6 +38,11 @@ static struct unwind_set *h_rows(unwind_env e, uint32_t i)
 	return e->tables->rows ? &e->tables->rows[i] : NULL;
 }
 
+static struct unwind_chain *h_chain(unwind_env e, uint32_t i)
+{
+	return e->tables->chains ? &e->tables->chains[i] : NULL;
+}
+
 static uint32_t h_read(unwind_env e, void *to, size_t n, uint64_t address)
 {
 	uint64_t offset = address - e->start;
@@ -68,6 +73,7 @@ void walk_capture(const struct walk_tables *tables, const struct sampler_capture
 		.space = word,
 	};
 	memcpy(w->regs, capture->regs, sizeof(w->regs));
+	unwind_mark(w);
 	while (w->end == 0)
 		unwind_step(&e);
 	if (w->end == UNWIND_END_HAND_OVER)

@@ -35,6 +35,7 @@ struct walk_tables {
 	uint32_t n_rules;
 	uint64_t pc_mask; /* of return addresses */
 	struct unwind_set *rows; /* UNWIND_SETS, the cache of rows; NULL: none */
+	struct unwind_chain *chains; /* UNWIND_CHAINS, the cache of chains; NULL: none */
 };
 
 /*

@@ -164,7 +164,8 @@ static void replay_one(struct replay *p, const char *path)
 	struct sampler_process_key key = {.start_ns = 1, .tgid = ++p->n_processes};
 	struct recording *r = read_recording(path);
 	struct andiron_walk *w = calloc(1, sizeof(*w));
-	struct walk_tables tables = {p->store, slab, p->kernel.rules, UNWIND_RULES_MAX + 1, ~0ull, p->kernel.rows};
+	struct walk_tables tables = {p->store, slab, p->kernel.rules, UNWIND_RULES_MAX + 1, ~0ull, p->kernel.rows,
+				     p->kernel.chains};
 	const struct walk_stack stack = {r->stack, r->n_stack};
 	struct mapset *set = mapset_parse(buf_str(&r->maps), p->images, open_by_path, NULL);
 
@@ -195,8 +196,14 @@ static void init(struct replay *p)
 	p->service = (struct andiron_extension){objects_table(), p->objects};
 	test_kernel_init(&p->kernel);
 	kernel = (struct unwind_kernel){
-		test_kernel_slabs(&p->kernel), p->kernel.rules, p->kernel.spaces, p->kernel.rows,
-		test_kernel_quiesce,           &p->kernel};
+		.slabs = test_kernel_slabs(&p->kernel),
+		.rules = p->kernel.rules,
+		.spaces = p->kernel.spaces,
+		.rows = p->kernel.rows,
+		.chains = p->kernel.chains,
+		.quiesce = test_kernel_quiesce,
+		.context = &p->kernel,
+	};
 	p->images = images_new(&p->service);
 	p->store = unwind_new(&kernel, &(struct unwind_options){UINT64_C(96) << 20, image_rows_read, &p->service});
 	expect(p->images && p->store);

@@ -27,7 +27,7 @@
 #endif
 
 /* Changes when the meaning of a member does; a program that was made for another is refused. */
-#define ANDIRON_WALK_VERSION 1u
+#define ANDIRON_WALK_VERSION 2u
 
 #define ANDIRON_WALK_RESUME   0u /* slot of the map `programs` */
 #define ANDIRON_WALK_ONWARD   15u /* the sampler's own, and those behind it */
@@ -57,6 +57,10 @@ struct andiron_walk {
 	__u64 space;    /* the sampler's own */
 	__u64 own;      /* the sampler's own */
 	__u64 row;      /* the sampler's own */
+	__u32 chain;    /* the sampler's own */
+	__u16 n_chain;  /* the sampler's own */
+	__u16 careful;  /* the sampler's own */
+	__u64 mark[6];  /* the sampler's own */
 	/* By DWARF number: on x86-64 rbp is 6 and rsp 7, on arm64 x29 is 29 and sp 31. */
 	__u64 regs[32];
 	__u64 head[3]; /* the sampler's own */
