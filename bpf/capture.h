@@ -12,9 +12,11 @@
 
 #if defined(__TARGET_ARCH_arm64)
 #define CAPTURE_SP UNWIND_ARM_SP
+#define CAPTURE_FP UNWIND_ARM_FP
 #define CAPTURE_GO 28
 #else
 #define CAPTURE_SP UNWIND_X86_RSP
+#define CAPTURE_FP UNWIND_X86_RBP
 #define CAPTURE_GO 14
 #endif
 
@@ -60,6 +62,7 @@ static __always_inline int capture_fill(struct sampler_capture *capture, __u32 c
 	capture->end = w->end;
 	capture->n = 0;
 	capture->part = 0;
+	capture->at = sampler_capture_start(capture->regs[CAPTURE_SP]);
 	return 0;
 }
 

@@ -173,7 +173,7 @@ struct mm_struct {
 	mm_context_t context;
 	unsigned long exec_vm; /* pages mapped executable */
 	unsigned long total_vm;
-	unsigned long start_code, start_stack;
+	unsigned long start_code, end_data, start_stack;
 	unsigned long arg_start, arg_end;
 };
 
@@ -214,7 +214,19 @@ struct signal_struct {
 	int nr_threads;
 };
 
+/* Where its local storage is. */
+struct thread_struct {
+#if defined(__TARGET_ARCH_arm64)
+	struct {
+		unsigned long tp_value;
+	} uw;
+#else
+	unsigned long fsbase;
+#endif
+};
+
 struct task_struct {
+	struct thread_struct thread;
 	int pid;
 	int tgid;
 	unsigned int flags;
@@ -239,7 +251,12 @@ struct bpf_iter_task_vma {
 	__u64 opaque[1];
 } __attribute__((aligned(8)));
 
-#define VM_WRITE 0x2
-#define VM_EXEC  0x4
+#define VM_WRITE    0x2
+#define VM_EXEC     0x4
+#define VM_MAYSHARE 0x80 /* shared with the file, writable or not */
+/* What a driver may have put there. */
+#define VM_PFNMAP   0x400
+#define VM_IO       0x4000
+#define VM_MIXEDMAP 0x10000000
 
 #endif

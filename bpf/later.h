@@ -13,12 +13,9 @@
 #define BPF_LATER_H
 
 #include "capture.h"
+#include "goroutine.h"
+#include "mapping.h"
 #include "task-work.h"
-
-extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task,
-				 __u64 address) __ksym;
-extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym;
-extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym;
 
 #define LATER_PLACES 32
 #define CTIME_NSEC   0x7fffffff /* above it the kernel keeps whether somebody has asked */
@@ -26,7 +23,10 @@ extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym;
 struct later {
 	struct bpf_task_work work;
 	__u64 busy;
-	__u64 limit; /* of the copy: an address */
+	/* Of the copy at hand: */
+	__u64 start, limit; /* addresses */
+	__u64 first;        /* number of the part that begins at `start` */
+	struct goroutine goroutine;
 	struct sampler_mapped mapped;
 	struct sampler_capture capture;
 };
@@ -99,40 +99,11 @@ static __always_inline void later_send_mappings(struct later *l)
 			   BPF_RB_NO_WAKEUP);
 }
 
-/* Where the mapping ends that `at` lies in; 0: in none, or there is no telling now. `plain`: nor in one of a file, as a
- * device's is, which nobody reads who has not been asked to. */
-static __always_inline __u64 later_mapping_end(__u64 at, bool plain)
-{
-	struct bpf_iter_task_vma it;
-	struct vm_area_struct *vma;
-	__u64 end = 0;
-
-	if (bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), at) == 0) {
-		vma = bpf_iter_task_vma_next(&it);
-		if (vma && vma->vm_start <= at && !(plain && vma->vm_file))
-			end = vma->vm_end;
-	}
-	bpf_iter_task_vma_destroy(&it);
-	return end;
-}
-
-/* The end of the stack that a goroutine runs on: of small ones, amid the heap. Go's code keeps the goroutine in a
- * register (its internal ABI, "Architecture specifics"), and its first two words are the bounds of its stack. In other
- * programs that register is anything: so what it leads to is read only if it is there, and is plain memory. */
-static __always_inline __u64 later_go_limit(const struct sampler_capture *c, __u64 sp)
-{
-	__u64 g = c->regs[CAPTURE_GO], bounds[2];
-
-	if (c->known >> CAPTURE_GO & 1 && later_mapping_end(g, true) != 0 &&
-	    bpf_probe_read_user(bounds, sizeof(bounds), (const void *)g) == 0 && bounds[0] <= sp && sp < bounds[1])
-		return bounds[1];
-	return ~0ull;
-}
-
 /* Where the copy may end. A thread's stack ends with its mapping, and what mostly lies above is a library. */
-static __always_inline __u64 later_limit(const struct sampler_capture *c)
+static __always_inline __u64 later_limit(struct later *l)
 {
-	__u64 sp = sampler_capture_start(c->regs[CAPTURE_SP]), end = later_mapping_end(sp, false), go;
+	const struct sampler_capture *c = &l->capture;
+	__u64 sp = sampler_capture_start(c->regs[CAPTURE_SP]), end = mapping_end(sp, false), go;
 	__u64 limit = capture_limit(bpf_get_current_task_btf(), sp);
 
 	if (end != 0 && end < limit)
@@ -140,7 +111,7 @@ static __always_inline __u64 later_limit(const struct sampler_capture *c)
 	/* What fits into one part is hardly worth asking. */
 	if (limit - sp <= SAMPLER_CAPTURE_BYTES)
 		return limit;
-	go = later_go_limit(c, sp);
+	go = goroutine_limit(&l->goroutine, c, sp);
 	return go < limit ? go : limit;
 }
 
@@ -149,7 +120,7 @@ static long later_copy(__u32 i, struct later **later)
 {
 	struct sampler_capture *c = &(*later)->capture;
 	__u32 at = i * SAMPLER_CAPTURE_PIECE;
-	__u64 from = sampler_capture_start(c->regs[CAPTURE_SP]) + c->part * SAMPLER_CAPTURE_BYTES + at;
+	__u64 from = c->at + at;
 
 	if (at > SAMPLER_CAPTURE_BYTES - SAMPLER_CAPTURE_PIECE || from >= (*later)->limit ||
 	    bpf_copy_from_user(&c->stack[at], SAMPLER_CAPTURE_PIECE, (const void *)from) != 0)
@@ -158,9 +129,11 @@ static long later_copy(__u32 i, struct later **later)
 	return 0;
 }
 
-static __always_inline void later_take(struct later *l, __u64 part)
+/* The i-th part from where the copy at hand begins. */
+static __always_inline void later_take(struct later *l, __u64 i)
 {
-	l->capture.part = part;
+	l->capture.part = l->first + i;
+	l->capture.at = l->start + i * SAMPLER_CAPTURE_BYTES;
 	l->capture.n = 0;
 	bpf_loop(SAMPLER_CAPTURE_BYTES / SAMPLER_CAPTURE_PIECE, later_copy, &l, 0);
 }
@@ -174,20 +147,47 @@ static __always_inline void later_send(struct sampler_capture *c, __u32 type, __
 		bpf_ringbuf_output(&ring, c, SAMPLER_CAPTURE_HEAD + n, flags);
 }
 
-/* A part above the first; 1 where there are no more, or the ring has no room for luxury. */
+/* A part besides the capture's own; 1 where there are no more, or the ring has no room for luxury. */
 static long later_more(__u32 i, struct later **later)
 {
 	struct sampler_capture *c = &(*later)->capture;
 
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
 		return 1;
-	later_take(*later, i + 1);
+	later_take(*later, i);
 	if (c->n > 0)
 		later_send(c, SAMPLER_RECORD_MORE, BPF_RB_NO_WAKEUP);
 	return c->n < SAMPLER_CAPTURE_BYTES;
 }
 
-/* In the thread itself; may sleep. The first part is taken last: all have one buffer. Who was sampled in exec has
+/* The stack that the sampled one may go on on. */
+static __always_inline void later_send_other(struct later *l)
+{
+	goroutine_find(&l->goroutine, &l->capture);
+	if (l->goroutine.start == 0)
+		return;
+	l->start = sampler_capture_start(l->goroutine.start);
+	l->limit = l->goroutine.limit;
+	l->first = SAMPLER_CAPTURE_PARTS;
+	bpf_loop(SAMPLER_CAPTURE_PARTS, later_more, &l, 0);
+}
+
+/* The sampled stack, its first part last: all have one buffer. */
+static __always_inline void later_send_own(struct later *l)
+{
+	__u64 start = sampler_capture_start(l->capture.regs[CAPTURE_SP]);
+
+	l->limit = later_limit(l);
+	l->start = start + SAMPLER_CAPTURE_BYTES;
+	l->first = 1;
+	bpf_loop(SAMPLER_CAPTURE_PARTS - 1, later_more, &l, 0);
+	l->start = start;
+	l->first = 0;
+	later_take(l, 0);
+	later_send(&l->capture, SAMPLER_RECORD_CAPTURE, BPF_RB_FORCE_WAKEUP);
+}
+
+/* In the thread itself; may sleep. Who was sampled in exec has
  * another image by now, whose mappings and stack would be taken for those of the sample. */
 static int later_run(struct bpf_map *map, void *key, void *value)
 {
@@ -200,10 +200,8 @@ static int later_run(struct bpf_map *map, void *key, void *value)
 	}
 	if (c->end == UNWIND_END_NEW || c->end == UNWIND_END_NO_MAPPING)
 		later_send_mappings(l);
-	l->limit = later_limit(c);
-	bpf_loop(SAMPLER_CAPTURE_PARTS - 1, later_more, &l, 0);
-	later_take(l, 0);
-	later_send(c, SAMPLER_RECORD_CAPTURE, BPF_RB_FORCE_WAKEUP);
+	later_send_other(l);
+	later_send_own(l);
 	l->busy = 0;
 	return 0;
 }

@@ -220,6 +220,9 @@ static inline __u64 sampler_capture_start(__u64 stack_pointer)
  * A deeper stack comes in parts of SAMPLER_CAPTURE_BYTES where there is time to take them, in task work: those above
  * the first as records of their own (SAMPLER_RECORD_MORE), upwards, before the capture, whose id they have.
  * So deep is no stack of ANDIRON_WALK_USER frames that are of common size.
+ *
+ * Where the walk may go on on another stack of the thread, as Go's does (bpf/goroutine.h), that comes as well, in as many
+ * parts and in the same way, before those of the sampled one; their numbers begin at SAMPLER_CAPTURE_PARTS.
  */
 #define SAMPLER_CAPTURE_PARTS 16
 
@@ -236,9 +239,10 @@ struct sampler_capture {
 	__u64 regs[32]; /* regs, known and exact as in andiron_walk */
 	__u32 known;
 	__u32 exact;
-	__u32 n;   /* bytes of the stack, from sampler_capture_start + SAMPLER_CAPTURE_BYTES part on */
+	__u32 n;   /* bytes of the stack */
 	__u32 end; /* why the walk ended: UNWIND_END_* */
 	__u64 part;
+	__u64 at; /* address of `stack`: sampler_capture_start + SAMPLER_CAPTURE_BYTES part, of the sampled one */
 	__u8 stack[SAMPLER_CAPTURE_BYTES];
 };
 

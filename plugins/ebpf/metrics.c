@@ -83,6 +83,8 @@ static void add_unwinding(const struct engine_stats *s, metric_fn fn, void *cont
 		 true, (double)s->walks.completed},
 		{"andiron_ebpf_captures_deep_total", "Of these, of stacks that came in parts.", NULL, NULL, true,
 		 (double)s->walks.deep},
+		{"andiron_ebpf_captures_other_total", "Of these, that another stack of their thread came with.", NULL, NULL, true,
+		 (double)s->walks.other},
 		{"andiron_ebpf_captures_left_out_total", "Copies that found no room to wait for the walk.", NULL, NULL, true,
 		 (double)s->n_left_out},
 		{"andiron_ebpf_captures_unknown_total",

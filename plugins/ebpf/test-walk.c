@@ -38,6 +38,7 @@ static struct world {
 	struct unwind_set rows[UNWIND_SETS];
 	struct unwind_chain chains[UNWIND_CHAINS];
 	struct sampler_capture capture;
+	struct walk_stack other;
 	struct andiron_walk walk;
 } w;
 
@@ -128,10 +129,11 @@ static uint64_t in(uint32_t function)
 static uint32_t walk(uint32_t function)
 {
 	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, w.rows, w.chains};
-	const struct walk_stack stack = {w.capture.stack, w.capture.n};
+	const struct walk_stack stacks[WALK_STACKS] = {
+		{w.capture.stack, w.capture.n, sampler_capture_start(w.capture.regs[SP])}, w.other};
 
 	w.capture.pc = in(function);
-	walk_capture(&tables, &w.capture, &stack, w.word, &w.walk);
+	walk_capture(&tables, &w.capture, stacks, w.word, &w.walk);
 	return w.walk.end;
 }
 
@@ -440,6 +442,8 @@ static void spoil_world(size_t i)
 		w.capture.regs[k] = STACK + random_word() % 0x4000;
 	w.capture.n = (uint32_t)random_word() % (SAMPLER_CAPTURE_BYTES + 1);
 	w.capture.known = (uint32_t)(random_word() | random_word());
+	w.other = (struct walk_stack){w.capture.stack + 512, random_word() % (SAMPLER_CAPTURE_BYTES - 511),
+				      random_word() % 2 ? STACK + random_word() % 0x4000 : random_word()};
 	if (i % 2)
 		spoil(w.slab, w.at, 8);
 	if (i % 4 == 3)
@@ -469,13 +473,14 @@ static uint64_t map_random_rows(uint16_t kind)
 static void expect_caches_agree(void)
 {
 	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, NULL, NULL};
-	const struct walk_stack stack = {w.capture.stack, w.capture.n};
+	const struct walk_stack stacks[WALK_STACKS] = {
+		{w.capture.stack, w.capture.n, sampler_capture_start(w.capture.regs[SP])}, w.other};
 	struct andiron_walk cold;
 
-	walk_capture(&tables, &w.capture, &stack, w.word, &cold);
+	walk_capture(&tables, &w.capture, stacks, w.word, &cold);
 	tables.rows = w.rows;
 	tables.chains = w.chains;
-	walk_capture(&tables, &w.capture, &stack, w.word, &w.walk);
+	walk_capture(&tables, &w.capture, stacks, w.word, &w.walk);
 	expect(memcmp(cold.frames, w.walk.frames, cold.n_words * sizeof(uint64_t)) == 0);
 	expect_eq(cold.n_words, w.walk.n_words);
 	expect_eq(cold.hash, w.walk.hash);

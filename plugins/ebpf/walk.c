@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See walk.h. What the body is surrounded by in the kernel, over a copy of the stack. */
+/* See walk.h. What the body is surrounded by in the kernel, over copies of stacks. */
 #include "walk.h"
 
 #include <stdbool.h>
@@ -11,8 +11,7 @@
 
 struct surroundings {
 	const struct walk_tables *tables;
-	const struct walk_stack *stack;
-	uint64_t start; /* where it was */
+	const struct walk_stack *stacks; /* WALK_STACKS */
 	struct andiron_walk *walk;
 };
 
@@ -45,12 +44,16 @@ static struct unwind_chain *h_chain(unwind_env e, uint32_t i)
 
 static uint32_t h_read(unwind_env e, void *to, size_t n, uint64_t address)
 {
-	uint64_t offset = address - e->start;
+	for (size_t i = 0; i < WALK_STACKS; i++) {
+		const struct walk_stack *stack = &e->stacks[i];
+		uint64_t offset = address - stack->at;
 
-	if (offset >= e->stack->n || e->stack->n - offset < n)
-		return UNWIND_END_CUT;
-	memcpy(to, e->stack->p + offset, n);
-	return 0;
+		if (offset < stack->n && stack->n - offset >= n) {
+			memcpy(to, stack->p + offset, n);
+			return 0;
+		}
+	}
+	return UNWIND_END_CUT;
 }
 
 static uint64_t h_pc_mask(unwind_env e)
@@ -61,9 +64,9 @@ static uint64_t h_pc_mask(unwind_env e)
 #include "unwind-body.h"
 
 void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,
-		  const struct walk_stack *stack, uint64_t word, struct andiron_walk *w)
+		  const struct walk_stack stacks[WALK_STACKS], uint64_t word, struct andiron_walk *w)
 {
-	struct surroundings e = {tables, stack, sampler_capture_start(capture->regs[WALK_STACK_POINTER]), w};
+	struct surroundings e = {tables, stacks, w};
 
 	*w = (struct andiron_walk){
 		.version = ANDIRON_WALK_VERSION,

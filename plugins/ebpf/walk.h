@@ -21,10 +21,14 @@
 #define WALK_STACK_POINTER UNWIND_X86_RSP
 #endif
 
-/* A copy of a stack, from sampler_capture_start on. */
+/* The stacks that one walk may be on: the one that was sampled, and another one. */
+#define WALK_STACKS 2
+
+/* A copy of a stack; n 0: there is none. */
 struct walk_stack {
 	const uint8_t *p;
 	uint64_t n;
+	uint64_t at; /* its address */
 };
 
 struct walk_tables {
@@ -39,12 +43,12 @@ struct walk_tables {
 };
 
 /*
- * Walks from where the capture was taken, over the copy of its stack, which may be of several parts, in the space with
+ * Walks from where the capture was taken, over the copies of its stacks, in the space with
  * this word (unwind_space_word), into *w: its frames are those of the process from the captured one on, leaf first, and its
- * `end` says why there are no more; UNWIND_END_CUT where the copy of the stack ended. Frames of
+ * `end` says why there are no more; UNWIND_END_CUT where it left what was copied. Frames of
  * language runtimes end it. O(frames); w needs no initialising.
  */
 void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,
-		  const struct walk_stack *stack, uint64_t word, struct andiron_walk *w);
+		  const struct walk_stack stacks[WALK_STACKS], uint64_t word, struct andiron_walk *w);
 
 #endif

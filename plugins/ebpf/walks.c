@@ -2,6 +2,7 @@
 /* See walks.h. */
 #include "walks.h"
 
+#include "copies.h"
 #include "image-rows.h"
 #include "walk.h"
 
@@ -12,25 +13,13 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* Stacks of which parts have come: as many as there may be threads that send them at a time, or nearly. */
-#define DEEP_MAX 8
-
-struct deep {
-	uint64_t id;
-	uint32_t half;
-	uint32_t n_parts; /* including the first, which comes last; 0: free */
-	uint64_t n;       /* bytes, up to the end of the last part */
-	uint8_t *bytes;   /* of all parts that there may be, or NULL */
-};
-
 struct walks {
 	struct andiron_extension objects;
 	const struct unwind_kernel *kernel;
 	struct unwind *store;
 	struct runtimes *runtimes; /* or NULL */
 	struct stacks found[SAMPLER_HALVES]; /* what captures brought, by the stack's id */
-	struct deep deep[DEEP_MAX];
-	uint32_t next_deep; /* whose place is taken next */
+	struct copies copies;
 	struct walks_stats stats;
 	struct andiron_walk walk;
 	uint64_t joined[SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS];
@@ -66,8 +55,7 @@ void walks_free(struct walks *w)
 	unwind_free(w->store);
 	for (size_t i = 0; i < SAMPLER_HALVES; i++)
 		stacks_free(&w->found[i]);
-	for (size_t i = 0; i < DEEP_MAX; i++)
-		free(w->deep[i].bytes);
+	copies_free(&w->copies);
 	free(w);
 }
 
@@ -147,83 +135,30 @@ bool walks_is_capture(const void *record, size_t size)
 	       size >= SAMPLER_CAPTURE_HEAD + c->n;
 }
 
-static struct deep *find_deep(struct walks *w, const struct sampler_capture *c)
-{
-	for (size_t i = 0; i < DEEP_MAX; i++)
-		if (w->deep[i].n_parts && w->deep[i].id == c->id && w->deep[i].half == c->half)
-			return &w->deep[i];
-	return NULL;
-}
-
-/* A place for a stack of which the second part has come; whose capture never came loses its own. */
-static struct deep *begin_deep(struct walks *w, const struct sampler_capture *c)
-{
-	struct deep *d = &w->deep[w->next_deep++ % DEEP_MAX];
-
-	if (!d->bytes)
-		d->bytes = malloc((size_t)SAMPLER_CAPTURE_PARTS * SAMPLER_CAPTURE_BYTES);
-	d->id = c->id;
-	d->half = c->half;
-	d->n_parts = d->bytes ? 1 : 0;
-	return d->bytes ? d : NULL;
-}
-
 void walks_more(struct walks *w, const struct sampler_capture *part)
 {
-	struct deep *d = part->part == 1 ? begin_deep(w, part) : find_deep(w, part);
-
-	/* In order and without gaps, or it is none of ours. */
-	if (!d || part->part >= SAMPLER_CAPTURE_PARTS || part->part != d->n_parts || part->n > SAMPLER_CAPTURE_BYTES)
-		return;
-	memcpy(d->bytes + part->part * SAMPLER_CAPTURE_BYTES, part->stack, part->n);
-	d->n = part->part * SAMPLER_CAPTURE_BYTES + part->n;
-	d->n_parts++;
-}
-
-/* The whole copy of a capture's stack. Parts above one that is not whole are not next to it. */
-static struct walk_stack stack_of(struct walks *w, const struct sampler_capture *c)
-{
-	struct walk_stack stack = {c->stack, c->n};
-	struct deep *d = find_deep(w, c);
-
-	if (!d)
-		return stack;
-	if (c->n == SAMPLER_CAPTURE_BYTES && d->n_parts > 1) {
-		memcpy(d->bytes, c->stack, c->n);
-		stack = (struct walk_stack){d->bytes, d->n};
-		w->stats.deep++;
-	}
-	d->n_parts = 0;
-	return stack;
-}
-
-/* What is not needed for a whole interval is given back. */
-static void rest_deep(struct walks *w)
-{
-	for (size_t i = 0; i < DEEP_MAX && w->next_deep == 0; i++) {
-		free(w->deep[i].bytes);
-		w->deep[i] = (struct deep){0};
-	}
-	w->next_deep = 0;
+	copies_add(&w->copies, part);
 }
 
 void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c)
 {
 	struct walk_tables tables = {w, slab, w->kernel->rules, UNWIND_RULES_MAX + 1,
 				     session_pc_mask()};
-	struct walk_stack stack;
+	struct walk_stack stacks[WALK_STACKS];
 	uint64_t word;
 
 	w->stats.captures++;
 	if (c->half >= SAMPLER_HALVES || c->n > SAMPLER_CAPTURE_BYTES)
 		return;
-	stack = stack_of(w, c);
+	copies_take(&w->copies, c, stacks);
+	w->stats.deep += stacks[0].p != c->stack;
+	w->stats.other += stacks[1].n > 0;
 	word = unwind_word(w->store, &p->key, c->layout);
 	if (word == 0) {
 		w->stats.unknown++;
 		return;
 	}
-	walk_capture(&tables, c, &stack, word, &w->walk);
+	walk_capture(&tables, c, stacks, word, &w->walk);
 	w->stats.completed += w->walk.end == UNWIND_END_COMPLETE;
 	if (w->walk.end == UNWIND_END_CUT)
 		touch(w, c);
@@ -284,7 +219,7 @@ const struct sampler_stack *walks_find(const struct stacks *stacks, uint64_t id,
 void walks_tick(struct walks *w)
 {
 	unwind_tick(w->store);
-	rest_deep(w);
+	copies_rest(&w->copies);
 }
 
 struct unwind *walks_store(struct walks *w)

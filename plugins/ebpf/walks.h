@@ -34,8 +34,8 @@ void walks_gone(struct walks *w, const struct process *p);
 
 /* Whether a record is a whole capture, or part of one, as far as it says; `size` is what arrived. */
 bool walks_is_capture(const void *record, size_t size);
-/* A part of a stack that is deeper than a capture: SAMPLER_RECORD_MORE. Kept until the capture comes, or others need the
- * place. */
+/* A part of a stack besides a capture's own: SAMPLER_RECORD_MORE. Kept until the capture comes, or others need the
+ * place (copies.h). */
 void walks_more(struct walks *w, const struct sampler_capture *part);
 /* A capture of `p`, which walks_process was called for. */
 void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c);
@@ -56,6 +56,7 @@ struct walks_stats {
 	uint64_t captures;  /* that arrived */
 	uint64_t completed; /* walked to the thread's entry */
 	uint64_t deep;      /* that came in parts */
+	uint64_t other;     /* that another stack came with */
 	uint64_t unknown;   /* whose process was gone before its mappings were read */
 	uint64_t touched;   /* pages that were asked for because a stack needed them */
 };

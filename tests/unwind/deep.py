@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Deep stacks of processes that nobody knows yet: they are copied in parts, and are whole."""
+"""Stacks of processes that nobody knows yet, deep ones and such as go on elsewhere: they are copied in parts, and are whole."""
 import os
 import subprocess
 
@@ -24,6 +24,15 @@ profile.file "out" { paths = ["out.pb.gz"] }
 """
 
 
+def of(program):
+    """The stacks of a program; how many samples of it have whole ones, and how many such as are cut off."""
+    stacks = [s for s in Profile("out.pb.gz").stacks() if s.comm == program]
+    whole = sum(s.weight for s in stacks if entries.whole(s))
+    cut = sum(s.weight for s in stacks if s.marker == "[stack cut off]")
+    print(f"# {program}: {sum(s.weight for s in stacks)} stacks, {whole} whole, {cut} cut off")
+    return stacks, whole, cut
+
+
 def need_task_work():
     need_root()
     with open(BTF, "rb") as types:
@@ -44,12 +53,33 @@ def first_samples_are_whole():
 
         agent.until(copied, "stacks are copied in parts")
         agent.stop()
-    stacks = [s for s in Profile("out.pb.gz").stacks() if s.comm == "recurse"]
+    stacks, _, cut = of("recurse")
     deepest = max(len(s.frames) for s in stacks)
-    cut = sum(s.weight for s in stacks if s.marker == "[stack cut off]")
-    whole = sum(s.weight for s in stacks if entries.whole(s))
-    print(f"# {sum(s.weight for s in stacks)} stacks, up to {deepest} frames; {whole} whole, {cut} cut off")
+    print(f"# up to {deepest} frames")
     assert deepest >= 1000 and cut == 0, (deepest, cut)
+
+
+@case
+def walks_go_on_on_another_stack():
+    """Go that calls C that calls Go is on its thread's stack and on its goroutine's, as its runtime is: both are copied."""
+    need_task_work()
+    with Agent(write("b.alloy", CONFIG), *PATIENT) as agent:
+        agent.until_metric("andiron_samples_taken_total")
+        for program, enough in (("cgo-work", 100), ("go-work", 5)):
+            before = {n: agent.metric(f"andiron_ebpf_captures_{n}total") for n in ("", "other_")}
+
+            def copied():
+                subprocess.run([f"{PROGRAMS}/{program}", "0.05"], check=True, timeout=DEADLINE)
+                return agent.metric("andiron_ebpf_captures_other_total") - before["other_"] >= enough
+
+            agent.until(copied, f"{program}'s other stacks are copied")
+            now = {n: agent.metric(f"andiron_ebpf_captures_{n}total") - before[n] for n in before}
+            print(f"# {program}: {now['']} copies, {now['other_']} with another stack")
+        agent.stop()
+    # Who cannot ask for the thread's mappings, since another thread changes them, has one of the two.
+    for program in ("cgo-work", "go-work"):
+        stacks, _, cut = of(program)
+        assert cut <= sum(s.weight for s in stacks) / 500, (program, cut)
 
 
 @case

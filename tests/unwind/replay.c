@@ -166,12 +166,13 @@ static void replay_one(struct replay *p, const char *path)
 	struct andiron_walk *w = calloc(1, sizeof(*w));
 	struct walk_tables tables = {p->store, slab, p->kernel.rules, UNWIND_RULES_MAX + 1, ~0ull, p->kernel.rows,
 				     p->kernel.chains};
-	const struct walk_stack stack = {r->stack, r->n_stack};
+	const struct walk_stack stacks[WALK_STACKS] = {
+		{r->stack, r->n_stack, sampler_capture_start(r->capture.regs[WALK_STACK_POINTER])}};
 	struct mapset *set = mapset_parse(buf_str(&r->maps), p->images, open_by_path, NULL);
 
 	expect(set && w);
 	expect_eq(unwind_map(p->store, &key, 1, set), 0);
-	walk_capture(&tables, &r->capture, &stack, unwind_word(p->store, &key, 1), w);
+	walk_capture(&tables, &r->capture, stacks, unwind_word(p->store, &key, 1), w);
 	if (!r->whole)
 		p->n_beyond++;
 	else if (!same(r, w))
