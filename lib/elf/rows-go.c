@@ -229,6 +229,23 @@ static uint64_t sp_is_loaded(const struct rows_go *g, const struct code *code)
 	return 0;
 }
 
+/* The register into which a function takes its return address off the stack, as that of vfork does, whose child
+ * would overwrite it; 0: none. Where it has done so the stack pointer is above where it was at entry. */
+static uint8_t find_popped(struct rows_go *g, const struct code *code)
+{
+	struct pclntab_rows rows = pclntab_rows(&g->function, g->function.pcsp);
+
+	while (!g->machine->link && pclntab_next(&g->table, &rows) == 1) {
+		uint64_t at = rows.row.start - g->function.entry;
+
+		/* pop %r8 … %r15, whose DWARF numbers are these */
+		if (rows.row.value == -8 && at >= 2 && at <= code->n && code->bytes[at - 2] == 0x41 &&
+		    (code->bytes[at - 1] & 0xf8) == 0x58)
+			return 8 + (code->bytes[at - 1] & 7);
+	}
+	return 0;
+}
+
 /* What the function's flags say, or in older programs its name. */
 static int read_flags(struct rows_go *g, uint8_t *behind)
 {
@@ -271,6 +288,7 @@ static int look_at_code(struct rows_go *g, uint8_t behind)
 		g->behind = BEHIND_SIGNAL;
 		return 0;
 	}
+	g->popped = find_popped(g, &code);
 	g->saves_fp = first_frame(g, &frame, &size) && frame_saves_fp(g, &code, frame, size);
 	if (behind == BEHIND_FP && g->saves_fp)
 		split = fp_is_set(g, &code, frame);
@@ -304,6 +322,7 @@ int rows_go_take(struct rows_go *g, uint64_t *ret_end)
 		behind = BEHIND_END;
 	}
 	g->saves_fp = true;
+	g->popped = 0;
 	g->split = g->function.entry;
 	g->behind = BEHIND_SAME;
 	if (behind == BEHIND_END && g->function.flags & PCLNTAB_TOP_FRAME)
@@ -345,6 +364,9 @@ static struct rows_words words_of(const struct rows_go *g, int32_t value, uint8_
 		words.rule = unwind_rule(0, UNWIND_CFA_END, 0, 0, 0);
 	else if (value >= 0 && value % 8 == 0 && size < (g->machine->link ? LINK_MAX : OFFSET_MAX))
 		words.rule = frame_rule(g, size, how == BEHIND_FP && value > 0);
+	else if (size == 0 && g->popped)
+		words.rule = unwind_rule_more(
+			unwind_rule(g->machine->sp, UNWIND_CFA_REG, UNWIND_RA_REGISTER, UNWIND_FP_SAME, 0), 0, g->popped, 0);
 	else if (value >= OFFSET_MAX && !g->machine->link && g->saves_fp)
 		words.rule = frame_rule(g, size, true);
 	words.inexpressible = !words.rule;

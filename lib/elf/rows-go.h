@@ -3,7 +3,8 @@
  * Rows of Go's functions, from the table of stack sizes that its runtime walks by
  * (pclntab.h), for x86-64 and arm64.
  *
- * The table says how far the stack pointer is below where it was at entry. Whatever has a frame
+ * The table says how far the stack pointer is below where it was at entry; above it, where
+ * the return address is in a register, as in syscall.rawVforkSyscall. Whatever has a frame
  * saves the frame pointer in it. Where a function changes stacks the table does not hold behind the
  * change: then the frame pointer leads to the stack that was left (runtime.systemstack, asmcgocall,
  * cgocallback), or nothing does and the stack that was changed to ends there (mcall, morestack).
@@ -36,6 +37,7 @@ struct rows_go {
 	struct pclntab_function function;
 	struct pclntab_rows rows;
 	bool saves_fp;  /* wherever it has a frame */
+	uint8_t popped; /* register that the return address is in where it is not on the stack; 0: none */
 	uint64_t split; /* from here on it is as `behind` says */
 	uint8_t behind;
 	uint64_t signal_rule;

@@ -359,7 +359,8 @@ static void may_begin(struct judged *j, uint64_t address)
 /*
  * Debugging information of Go's functions is made of the table that their rows come from, by Go's
  * linker: it says the same of stack pointer and return address, nothing of the frame pointer, and
- * knows no changes of stacks; for what a signal calls it has no caller.
+ * knows no changes of stacks; for what a signal calls it has no caller. On x86-64 it has
+ * the return address at the CFA, also where that has been taken from there.
  */
 static bool go_differs(const struct judged *j, const struct elf_row *row, struct caller *a,
 		       const struct caller *b)
@@ -368,6 +369,8 @@ static bool go_differs(const struct judged *j, const struct elf_row *row, struct
 	    unwind_rule_base(row->rule) == (j->f->machine == EM_X86_64 ? 6 : 29))
 		return false;
 	a->fp = b->fp;
+	if (j->f->machine == EM_X86_64 && unwind_rule_ra(row->rule) == UNWIND_RA_REGISTER)
+		a->pc = b->pc;
 	return !same_caller(a, b);
 }
 

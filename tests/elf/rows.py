@@ -23,6 +23,8 @@ C_PROGRAMS = "bash", "git"  # whose functions call each other directly, as those
 # libcrypto has tables of numbers among its code.
 # Rows that a rule cannot say: longjmp and setcontext, between taking registers from memory and the jump.
 INEXPRESSIBLE_SHARE = 1e-5
+# Of Go's on x86-64 all can be said.
+EXPRESSIBLE = "go-amd64",
 
 
 def elf_files():
@@ -82,11 +84,13 @@ def judge_all(rows, files, system):
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             verdicts = list(pool.map(lambda path: judge(rows, how, path), files))
         differences, n_rows, functions, expressions, inexpressible = (sum(v[0][i] for v in verdicts) for i in range(5))
-        ok = differences == 0 and n_rows > 0 and (not system or inexpressible <= n_rows * INEXPRESSIBLE_SHARE)
+        unsaid = [f for f, v in zip(files, verdicts) if os.path.basename(f) in EXPRESSIBLE and v[0][4]]
+        ok = differences == 0 and n_rows > 0 and not unsaid and (not system or inexpressible <= n_rows * INEXPRESSIBLE_SHARE)
         failed += not ok
         print(f"{'ok' if ok else 'not ok'} {number} - {hows[how]}: {differences} differences in {n_rows} rows of {functions} functions, "
               f"{len(files)} files; {expressions} {'differ' if how in BY_CODE else 'expressions'}, "
               f"{inexpressible} {'without rule' if how in BY_CODE else 'rows inexpressible'}")
+        print("".join(f"# {f} has rows that are inexpressible\n" for f in unsaid), end="")
         for figures, printed in verdicts:
             if figures[0]:
                 print("\n".join("# " + line.removeprefix("# ") for line in printed))
