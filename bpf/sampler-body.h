@@ -17,7 +17,7 @@
  *   h_send(data, size, wake)        0, or an error if the ring is full
  *   h_ring_crowded()                whether the ring is over half full
  *   h_now()                         ns, monotonic
- *   h_kernel_frames(c, pcs)         written to pcs[0..ANDIRON_WALK_KERNEL); their number
+ *   h_kernel_frames(c, w)           written to w->frames[0..ANDIRON_WALK_KERNEL); their number. The rest of w is free
  *   h_registers(c, task, w)         the process's, into the walk; 0 or a reason of UNWIND_END_*
  *   h_space(i)                      struct unwind_space *, i is wrapped, or NULL
  *   h_layout(c)                     unwind_layout() of the current process, 0 in the midst of exec
@@ -217,6 +217,10 @@ SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler
 	struct unwind_space *space;
 	__u32 n = 0;
 
+	if (!task->in_user && h_config()->with_kernel)
+		n = h_kernel_frames(c, w);
+	if (n > ANDIRON_WALK_KERNEL)
+		n = ANDIRON_WALK_KERNEL;
 	w->version = ANDIRON_WALK_VERSION;
 	w->hash = 0;
 	w->own = 0;
@@ -224,10 +228,6 @@ SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler
 	w->exact = 1;
 	w->n_chain = 0;
 	w->careful = 0;
-	if (!task->in_user && h_config()->with_kernel)
-		n = h_kernel_frames(c, w->frames);
-	if (n > ANDIRON_WALK_KERNEL)
-		n = ANDIRON_WALK_KERNEL;
 	w->n_kernel = n;
 	w->n_words = n;
 	if (!task->mm || task->kthread || known->layout == 0) {

@@ -6,6 +6,7 @@
 #ifndef BPF_SAMPLER_MAPS_H
 #define BPF_SAMPLER_MAPS_H
 
+#include "kernel-tables.h"
 #include "programs-map.h"
 #include "sampler.h"
 #include "shared-maps.h"
@@ -113,5 +114,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct unwind_chain);
 } chains SEC(".maps");
+
+/* KERNEL_SETS, or one where the kernel's stack is not walked by kernel-stack.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct kernel_set);
+} kernel_rows SEC(".maps");
 
 #endif

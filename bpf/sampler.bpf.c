@@ -46,13 +46,19 @@ const volatile __u64 sampler_ring_crowded_bytes = 0;
 const volatile __u32 sampler_slots = 1; /* a power of two */
 const volatile __u32 sampler_log_words = 1;
 const volatile __u64 sampler_pc_mask = ~0ull; /* of return addresses */
+const volatile bool sampler_walks_kernel = false; /* where sampler_kernel may be set */
 
 /* Changed at any time. */
 volatile struct sampler_config sampler_config = {};
+volatile struct kernel_compiled sampler_compiled = {};
+
+/* Written once, `n` last. */
+volatile struct kernel_tables sampler_kernel = {};
 
 struct sampler_context {
 	struct bpf_perf_event_data *event;
 	struct task_struct *task;
+	__u32 cpu;
 };
 
 SAMPLER_INLINE const volatile struct sampler_config *h_config(void)
@@ -157,11 +163,49 @@ SAMPLER_INLINE __u64 h_pc_mask(unwind_env e)
 	return sampler_pc_mask;
 }
 
-SAMPLER_INLINE __u32 h_kernel_frames(struct sampler_context *c, __u64 *pcs)
+#if defined(__TARGET_ARCH_x86)
+SAMPLER_INLINE const volatile struct kernel_tables *h_kernel_tables(void)
 {
-	long bytes = bpf_get_stack(c->event, pcs, ANDIRON_WALK_KERNEL * sizeof(*pcs), 0);
+	return &sampler_kernel;
+}
 
-	return bytes > 0 ? (__u32)bytes / sizeof(*pcs) : 0;
+SAMPLER_INLINE const volatile struct kernel_compiled *h_kernel_compiled(void)
+{
+	return &sampler_compiled;
+}
+
+SAMPLER_INLINE struct kernel_set *h_kernel_rows(__u32 i)
+{
+	return bpf_map_lookup_elem(&kernel_rows, &i);
+}
+
+#define h_kernel_read(to, n, address) bpf_probe_read_kernel(to, n, (const void *)(address))
+
+#include "kernel-stack.h"
+
+/* 0: not of this kernel, or not this stack. */
+SAMPLER_INLINE __u32 walk_kernel(struct sampler_context *c, struct andiron_walk *w)
+{
+	const bpf_user_pt_regs_t *regs = &c->event->regs;
+
+	return sampler_walks_kernel ? kernel_walk(c->cpu, w, regs->ip, regs->sp, regs->bp) : 0;
+}
+#else
+SAMPLER_INLINE __u32 walk_kernel(struct sampler_context *c, struct andiron_walk *w)
+{
+	return 0;
+}
+#endif
+
+SAMPLER_INLINE __u32 h_kernel_frames(struct sampler_context *c, struct andiron_walk *w)
+{
+	__u32 n = walk_kernel(c, w);
+	long bytes;
+
+	if (n != 0)
+		return n;
+	bytes = bpf_get_stack(c->event, w->frames, ANDIRON_WALK_KERNEL * sizeof(w->frames[0]), 0);
+	return bytes > 0 ? (__u32)bytes / sizeof(w->frames[0]) : 0;
 }
 
 SAMPLER_INLINE long h_log_put(__u32 cpu, __u32 half, __u32 at, const __u64 *words, __u32 n)
@@ -398,7 +442,7 @@ SAMPLER_INLINE int walk_alone(__u32 cpu)
 /* With a frame of its own: what it needs of the stack is free again while the walk goes on. */
 static __noinline bool begin(struct bpf_perf_event_data *event, __u32 cpu)
 {
-	struct sampler_context c = {event, (struct task_struct *)bpf_get_current_task()};
+	struct sampler_context c = {event, (struct task_struct *)bpf_get_current_task(), cpu};
 
 	return sampler_begin(&c, cpu, (__u32)bpf_get_current_pid_tgid());
 }

@@ -197,12 +197,12 @@ static __u64 h_pc_mask(unwind_env e)
 	return ~0ull;
 }
 
-static __u32 h_kernel_frames(struct sampler_context *c, __u64 *pcs)
+static __u32 h_kernel_frames(struct sampler_context *c, struct andiron_walk *w)
 {
 	uint32_t n = c->n_kernel < ANDIRON_WALK_KERNEL ? c->n_kernel : ANDIRON_WALK_KERNEL;
 
 	for (uint32_t i = 0; i < n; i++)
-		pcs[i] = c->kernel[i];
+		w->frames[i] = c->kernel[i];
 	return n;
 }
 

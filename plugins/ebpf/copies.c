@@ -43,7 +43,7 @@ void copies_add(struct copies *c, const struct sampler_capture *part)
 	struct copies_of *of = find(c, part);
 	uint64_t k = part->part / SAMPLER_CAPTURE_PARTS, number = part->part % SAMPLER_CAPTURE_PARTS;
 
-	if (k >= WALK_STACKS)
+	if (k >= WALK_STACKS || part->n > SAMPLER_CAPTURE_BYTES)
 		return;
 	if (!of && number == (k == 0))
 		of = begin(c, part);

@@ -101,6 +101,11 @@ int onward_program_load(const struct onward_maps *maps, struct onward_program **
 	return r;
 }
 
+const struct bpf_object *onward_program_object(const struct onward_program *o)
+{
+	return o->object;
+}
+
 void onward_program_free(struct onward_program *o)
 {
 	if (!o)

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+struct bpf_object;
 struct onward_program;
 
 /* Of the session, loaded; descriptors, borrowed. */
@@ -20,6 +21,8 @@ struct onward_maps {
  * the kernel has no task work; or a negative errno. Some 20 ms.
  */
 int onward_program_load(const struct onward_maps *maps, struct onward_program **ret);
+/* What was loaded. */
+const struct bpf_object *onward_program_object(const struct onward_program *o);
 /* NULL is none. */
 void onward_program_free(struct onward_program *o);
 

@@ -3,9 +3,11 @@
 #include "session.h"
 
 #include "capture-program.h"
+#include "compiled.h"
 #include "events.h"
 #include "memory.h"
 #include "onward-program.h"
+#include "orc.h"
 #include "refusal.h"
 #include "tables.h"
 #include "tailcalls.h"
@@ -46,7 +48,7 @@ struct session {
 	struct tables tables;
 	struct memory memory;
 	uint32_t rate_hz;
-	bool follow;
+	bool follow, asked_kernel;
 	int stats_fd;
 	struct session_info info; /* what does not change */
 	session_record_fn fn;
@@ -222,6 +224,8 @@ static int add_captures(struct session *s)
 	};
 
 	s->info.later = capture_program_load(&maps, &s->captures) == 0 && s->captures;
+	if (s->info.later)
+		compiled_add(&s->skel->bss->sampler_compiled, s->captures);
 	return s->info.later ? set_program(s, ANDIRON_WALK_CAPTURE, capture_program_of(s->captures)) : 0;
 }
 
@@ -266,6 +270,9 @@ static int load(struct session *s, const struct session_options *o, struct error
 	s->skel->rodata->sampler_hierarchy = hierarchy();
 	s->skel->rodata->sampler_pc_mask = session_pc_mask();
 	choose_programs(s);
+	s->skel->rodata->sampler_walks_kernel = orc_may_be_known();
+	if (orc_may_be_known())
+		bpf_map__set_max_entries(s->skel->maps.kernel_rows, KERNEL_SETS);
 	r = sampler_bpf__load(s->skel);
 	if (r != 0)
 		return refusal_of_load(err, r);
@@ -459,6 +466,10 @@ int session_swap(struct session *s)
 	}
 	r = session_drain(s);
 	tables_stacks(&s->tables, retired, s->fn, s->context);
+	/* Now, since it takes longer than the start may. */
+	if (!s->asked_kernel && s->skel->rodata->sampler_walks_kernel)
+		orc_show(&s->skel->bss->sampler_kernel);
+	s->asked_kernel = true;
 	if (r < 0) {
 		tables_close(&s->tables);
 		return r;
@@ -483,12 +494,15 @@ int session_programs_fd(const struct session *s)
 
 bool session_go_onward(struct session *s)
 {
-	const struct sampler_bpf *skel = s->skel;
+	struct sampler_bpf *skel = s->skel;
 	struct onward_maps maps = {bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.walks),
 				   bpf_map__fd(skel->maps.ring), bpf_map__fd(skel->maps.programs)};
 
-	if (s->info.loop && s->info.later && !s->onward)
+	if (s->info.loop && s->info.later && !s->onward) {
 		onward_program_load(&maps, &s->onward);
+		if (s->onward)
+			compiled_add(&skel->bss->sampler_compiled, onward_program_object(s->onward));
+	}
 	skel->bss->sampler_config.onward = s->onward != NULL;
 	return s->onward != NULL;
 }
