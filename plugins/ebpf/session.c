@@ -271,7 +271,7 @@ static int load(struct session *s, const struct session_options *o, struct error
 	s->skel->rodata->sampler_pc_mask = session_pc_mask();
 	choose_programs(s);
 	s->skel->rodata->sampler_walks_kernel = orc_may_be_known();
-	if (orc_may_be_known())
+	if (s->skel->rodata->sampler_walks_kernel)
 		bpf_map__set_max_entries(s->skel->maps.kernel_rows, KERNEL_SETS);
 	r = sampler_bpf__load(s->skel);
 	if (r != 0)
