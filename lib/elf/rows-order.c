@@ -17,6 +17,7 @@
 
 #define HDR_BYTES 12
 #define ENTRY_BYTES 8
+#define MEANWHILE_FUNCTIONS 2048
 /* DW_EH_PE_*: what ld, gold, lld and mold write, and what binary search needs. */
 #define PE_TABLE 0x3b /* relative to the header, 4 bytes signed */
 #define PE_COUNT 0x03 /* 4 bytes */
@@ -117,14 +118,14 @@ int rows_frames_open(struct cfi_section *s, const struct elf_file *f, struct row
 static int hdr_entry(struct rows_hdr *h, uint64_t i, uint64_t *start, uint64_t *record)
 {
 	if (i - h->first >= h->n_chunk) {
-		uint64_t left = h->n - i;
+		uint64_t first = i - i % ROWS_HDR_CHUNK, left = h->n - first;
 		int r;
 
-		h->first = i;
+		h->first = first;
 		h->n_chunk = 0;
 		left = left < ROWS_HDR_CHUNK ? left : ROWS_HDR_CHUNK;
 		r = file_pread(h->fd, h->chunk, (size_t)left * ENTRY_BYTES,
-			       h->offset + i * ENTRY_BYTES);
+			       h->offset + first * ENTRY_BYTES);
 		if (r < 0)
 			return r;
 		h->n_chunk = left;
@@ -132,6 +133,28 @@ static int hdr_entry(struct rows_hdr *h, uint64_t i, uint64_t *start, uint64_t *
 	*start = h->address + (uint64_t)(int64_t)h->chunk[i - h->first][0];
 	*record = h->address + (uint64_t)(int64_t)h->chunk[i - h->first][1];
 	return 0;
+}
+
+int rows_hdr_find(struct rows_hdr *h, uint64_t address, uint64_t *ret_start, uint64_t *ret_record)
+{
+	uint64_t low = 0, high = h->n, start, record;
+	int r;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		r = hdr_entry(h, middle, &start, &record);
+		if (r < 0)
+			return r;
+		if (start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return 0;
+	r = hdr_entry(h, low - 1, ret_start, ret_record);
+	return r < 0 ? r : 1;
 }
 
 /* The sum over the header; -EBADMSG: it is not strictly ascending. */
@@ -174,18 +197,24 @@ static bool function_needs_aux(const struct survey *s, const struct cfi_fde *fde
 	return false;
 }
 
-static int survey_section(struct cfi_section *section, struct survey *s)
+static void look_meanwhile(const struct rows_order *o, uint64_t n)
+{
+	if (o->meanwhile && n % MEANWHILE_FUNCTIONS == 0)
+		o->meanwhile(o->meanwhile_context);
+}
+
+static int survey_section(struct rows_order *o, struct survey *s)
 {
 	struct cfi_fde fde = {0};
 	int r;
 
-	while ((r = cfi_section_next(section, &fde)) != -ENODATA) {
+	while ((r = cfi_section_next(&o->section, &fde)) != -ENODATA) {
 		if (r < 0 && r != -EBADMSG)
 			return r;
 		s->broken += r < 0;
 		if (r != 1)
 			continue;
-		s->n++;
+		look_meanwhile(o, ++s->n);
 		s->empty += fde.start == fde.end;
 		s->sum += mix(fde.start, fde.offset);
 		if (!s->aux)
@@ -220,6 +249,7 @@ static int make_index(struct rows_order *o, size_t max)
 			continue;
 		sorted = sorted && (o->n == 0 || o->index[o->n - 1].start <= fde.start);
 		o->index[o->n++] = (struct rows_index){fde.start, (uint32_t)fde.offset};
+		look_meanwhile(o, o->n);
 	}
 	if (!sorted)
 		qsort(o->index, (size_t)o->n, sizeof(*o->index), by_start);
@@ -236,7 +266,7 @@ int rows_order_survey(struct rows_order *o, const struct rows_machine *m, size_t
 	memset(run->watch, 0, sizeof(run->watch));
 	o->index = NULL;
 	o->n = o->at = 0;
-	r = survey_section(&o->section, &s);
+	r = survey_section(o, &s);
 	if (r < 0)
 		return r;
 	o->broken = s.broken;

@@ -37,6 +37,8 @@ struct rows_order {
 	uint64_t n, at;
 	uint64_t broken; /* functions passed over */
 	bool aux;        /* some rule needs the auxiliary words */
+	void (*meanwhile)(void *context); /* called now and then in the survey, or NULL */
+	void *meanwhile_context;
 };
 
 /*
@@ -51,6 +53,10 @@ void rows_order_free(struct rows_order *o);
 /* Opens .eh_frame by its section, else by what .eh_frame_hdr says of it, and finds that header:
  * ret_hdr->n is 0 where it is not usable. As cfi_section_open, -ENOEXEC where there is none. */
 int rows_frames_open(struct cfi_section *s, const struct elf_file *f, struct rows_hdr *ret_hdr);
+
+/* The last function of a header that begins at or below `address`: 1, where it begins and the address of its record; 0: there is
+ * none; or an errno. O(log n), a pread for each step but the last ones. */
+int rows_hdr_find(struct rows_hdr *h, uint64_t address, uint64_t *ret_start, uint64_t *ret_record);
 
 /* Where the next function begins: 1, 0 at the end, or an errno. */
 int rows_order_peek(struct rows_order *o, uint64_t *ret);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/test.h"
 #include "base/vec.h"
+#include "elf/row-finder.h"
 #include "elf/test-frames.h"
 
 #include <errno.h>
@@ -71,6 +72,51 @@ TEST(section_headers_are_not_needed)
 	expect_eq(read_rows(stripped, NULL, &without), 0);
 	expect(with.list.n > 500);
 	expect_same(&with, &without);
+}
+
+/* At both ends of each row that comes of call-frame information the finder has the same row, or none; how often it has one. */
+static size_t compare_found(int fd, const struct rows *rows)
+{
+	struct elf_row_finder *finder;
+	struct elf_row found;
+	size_t n = 0;
+
+	expect_eq(elf_row_finder_open(&finder, fcntl(fd, F_DUPFD_CLOEXEC, 0)), 0);
+	for (size_t i = 0; i + 1 < rows->list.n; i++) {
+		const struct elf_row *row = &rows->list.p[i];
+		uint64_t ends[] = {row->address, row[1].address - 1};
+
+		for (size_t k = 0; row->rule != 0 && k < 2; k++) {
+			if (elf_row_finder_find(finder, ends[k], &found) != 1)
+				continue;
+			expect_eq(found.address, ends[k]);
+			expect_eq(found.rule, row->rule);
+			n++;
+		}
+	}
+	expect_eq(elf_row_finder_find(finder, 0, &found), 0);
+	expect_eq(elf_row_finder_find(finder, UINT64_MAX, &found), 0);
+	elf_row_finder_close(finder);
+	return n;
+}
+
+/* What is found one by one is what is read, with section headers or without. */
+TEST(rows_are_found_one_by_one)
+{
+	_cleanup_(buf_free) struct buf file = BUF_NULL;
+	_cleanup_(rows_free) struct rows rows = {0};
+	_cleanup_(closep) int whole = -1, stripped = -1;
+	size_t n;
+
+	read_self(&file);
+	whole = elf_memfd(file.p, file.n);
+	memset(file.p + offsetof(Elf64_Ehdr, e_shoff), 0, sizeof(Elf64_Off));
+	memset(file.p + offsetof(Elf64_Ehdr, e_shnum), 0, 2 * sizeof(Elf64_Half));
+	stripped = elf_memfd(file.p, file.n);
+	expect_eq(read_rows(whole, NULL, &rows), 0);
+	n = compare_found(whole, &rows);
+	expect(n > rows.list.n);
+	expect_eq(compare_found(stripped, &rows), n);
 }
 
 static void copy_section(struct elf_writer *w, const struct elf_file *f, const char *name)

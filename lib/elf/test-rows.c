@@ -2,10 +2,12 @@
 /* Tests of rows: which function counts where, what is merged, and the fuzz loop. */
 #include "base/cleanup.h"
 #include "base/test.h"
+#include "elf/row-finder.h"
 #include "elf/rows-gaps.h"
 #include "elf/test-frames.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 /* push %rbp; mov %rsp,%rbp; …; leave */
@@ -392,6 +394,22 @@ static int ascending(void *context, const struct elf_row *row)
 	return 0;
 }
 
+/* Whatever a file says, what is found lies where it was sought. */
+static int find_rows(int fd)
+{
+	struct elf_row_finder *finder;
+	struct elf_row row;
+	int r = elf_row_finder_open(&finder, fcntl(fd, F_DUPFD_CLOEXEC, 0));
+
+	if (r < 0)
+		return r;
+	for (uint64_t at = 0xff8; at < 0x1100; at += 8)
+		if (elf_row_finder_find(finder, at, &row) == 1)
+			expect(row.address == at && row.rule != 0);
+	elf_row_finder_close(finder);
+	return 0;
+}
+
 static int use_file(int fd)
 {
 	struct elf_row before = {.address = UINT64_MAX};
@@ -402,7 +420,7 @@ static int use_file(int fd)
 	if (r == 0)
 		r = elf_rows_read(&f, NULL, ascending, &before, &stats, NULL);
 	elf_file_close(&f);
-	return r;
+	return r == 0 ? find_rows(fd) : r;
 }
 
 static size_t fuzz_runs(size_t few)

@@ -2,6 +2,7 @@
 /*
  * rows --readelf FILE: judges rows against readelf's listings, which it runs.
  * rows --words FILE: judges what elf_rows_read gives out by carrying it out.
+ * rows --found FILE: judges rows that are found one by one by those that are read.
  * rows --guesses FILE: judges rows made of code alone by what the file says of it.
  * rows --strict-guesses FILE: the same of rows made as in gaps (rows-code.h).
  * rows --lengths FILE: judges lengths of instructions by objdump, which it runs.
@@ -70,6 +71,8 @@ static int judge_how(struct elf_file *f, const char *how, const char *path, stru
 {
 	if (strcmp(how, "--words") == 0)
 		return judge_words(f, v);
+	if (strcmp(how, "--found") == 0)
+		return judge_found(f, v);
 	if (strcmp(how, "--guesses") == 0)
 		return judge_guesses(f, false, v);
 	if (strcmp(how, "--strict-guesses") == 0)

@@ -24,6 +24,9 @@ int judge_operations(struct elf_file *f, FILE *in, struct verdict *v);
 /* What elf_rows_read gives out against full rows, by carrying out both. */
 int judge_words(struct elf_file *f, struct verdict *v);
 
+/* What the finder says of single addresses against what is read. */
+int judge_found(struct elf_file *f, struct verdict *v);
+
 /* What is made of code alone, of code that is described: `expressions` counts rules that differ,
  * `inexpressible` instructions without one. `strict` as in rows-code.h. */
 int judge_guesses(struct elf_file *f, bool strict, struct verdict *v);

@@ -4,7 +4,7 @@
 rows.py ROWS --system: the same for every ELF file under the system's bin and lib folders.
 
 Full rows, expressions and undefined registers against readelf's listings; and the words of the rows that
-lib/elf gives out against full rows, by carrying both out (rows.h beside this file). TAP comes out.
+lib/elf gives out against full rows, by carrying both out (rows.h beside this file); and rows that are found one by one. TAP comes out.
 """
 import concurrent.futures
 import os
@@ -16,7 +16,9 @@ import tempfile
 FOLDERS = ["/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin", "/usr/local/lib", "/usr/libexec", "/usr/aarch64-linux-gnu/lib"]
 EXEC, DYN = b"\2\0", b"\3\0"
 HOW = {"--readelf": "full rows equal readelf's", "--words": "words mean the same as full rows"}
-# Of code that is described, made without looking at the description; only of the files that are named.
+# Only of the files that are named.
+FOUND = {"--found": "rows that are found one by one are those that are read"}
+# Of code that is described, made without looking at the description; only of some of those.
 BY_CODE = {"--lengths": "instructions are as long as objdump's", "--guesses": "rows made of code alone",
            "--strict-guesses": "rows made of code alone that is amid other code"}
 C_PROGRAMS = "bash", "git"  # whose functions call each other directly, as those of static programs do
@@ -75,7 +77,7 @@ def is_x86(path):
 
 
 def judge_all(rows, files, system):
-    hows = HOW if system else {**HOW, **BY_CODE}
+    hows = HOW if system else {**HOW, **FOUND, **BY_CODE}
     failed = 0
     print(f"1..{len(hows)}")
     for number, how in enumerate(hows, 1):
