@@ -51,7 +51,7 @@ struct sampler_task {
 	struct sampler_process_key key;
 	__u64 groups;
 	__u64 cgroup;
-	__u64 mm; /* 0: a kernel thread, or one that has given up its memory */
+	__u64 image; /* sampler_image; 0: a kernel thread, or one that has given up its memory */
 	__u64 exec_vm;
 	__u32 in_user; /* interrupted in user mode */
 	__u32 kthread;
@@ -120,9 +120,9 @@ SAMPLER_INLINE struct sampler_known *sampler_recall(struct sampler_context *c,
 		known->cgroup = h_cgroup(c);
 		known->reported = 0;
 		known->space = 0;
-		known->mm = 0;
+		known->image = 0;
 	}
-	if (task->mm && (task->mm != known->mm || known->layout == 0))
+	if (task->image && (task->image != known->image || known->layout == 0))
 		known->layout = h_layout(c);
 	task->cgroup = known->cgroup;
 	return known;
@@ -137,15 +137,15 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 	__u32 reported = h_config()->epoch + 1;
 	struct sampler_process_state *sent, state;
 
-	if (task->mm && known->layout == 0)
+	if (task->image && known->layout == 0)
 		return;
 	if (known->reported == reported &&
-	    (!task->mm || (known->mm == task->mm && known->exec_vm == task->exec_vm)))
+	    (!task->image || (known->image == task->image && known->exec_vm == task->exec_vm)))
 		return;
-	state.mm = task->mm;
+	state.image = task->image;
 	state.exec_vm = task->exec_vm;
 	sent = h_process_find(&task->key);
-	if (!sent || (task->mm && (sent->mm != task->mm || sent->exec_vm != task->exec_vm))) {
+	if (!sent || (task->image && (sent->image != task->image || sent->exec_vm != task->exec_vm))) {
 		state.sent_ns = h_now();
 		if (sent && state.sent_ns - sent->sent_ns < SAMPLER_CHANGE_NS)
 			return;
@@ -153,14 +153,14 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 		record.key = task->key;
 		record.cgroup = task->cgroup;
 		record.root = task->root;
-		record.layout = task->mm ? known->layout : 0;
+		record.layout = task->image ? known->layout : 0;
 		h_parent(c, &record.parent);
 		h_leader_comm(c, record.comm);
 		if (h_send(&record, sizeof(record), 1) != 0)
 			return;
 		h_process_put(&task->key, &state);
 	}
-	known->mm = task->mm;
+	known->image = task->image;
 	known->exec_vm = task->exec_vm;
 	known->reported = reported;
 }
@@ -230,7 +230,7 @@ SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler
 	w->careful = 0;
 	w->n_kernel = n;
 	w->n_words = n;
-	if (!task->mm || task->kthread || known->layout == 0) {
+	if (!task->image || task->kthread || known->layout == 0) {
 		w->end = UNWIND_END_NOTHING;
 		return;
 	}

@@ -88,15 +88,22 @@ struct sampler_books {
 	__u64 zero;
 };
 
+/* Tells a program image of a process from the ones before, by address and start_stack of its mm_struct: the address alone
+ * may be that of one which an exec has given up, and the one after that got. */
+static inline __u64 sampler_image(__u64 mm, __u64 start_stack)
+{
+	return (mm ^ start_stack << 16) | 1;
+}
+
 /* A process as a CPU saw it last; one cache line. */
 struct sampler_known {
 	struct sampler_process_key key;
 	__u64 groups; /* identity of its set of cgroups */
 	__u64 cgroup; /* what that led to */
-	__u64 mm, exec_vm;
+	__u64 image, exec_vm;
 	__u32 reported; /* the config's epoch + 1 when it was known to be reported, else 0 */
 	__u32 space;    /* its place in `spaces` + 1, 0: has none */
-	__u64 layout;   /* of mm */
+	__u64 layout;   /* of the image */
 };
 
 #define SAMPLER_KNOWN 32 /* a power of two */
@@ -137,7 +144,7 @@ struct sampler_selected {
 
 /* `processes`: what the last SAMPLER_RECORD_PROCESS was sent for. */
 struct sampler_process_state {
-	__u64 mm;
+	__u64 image;
 	__u64 exec_vm;
 	__u64 sent_ns;
 };
