@@ -160,27 +160,38 @@ static long later_more(__u32 i, struct later **later)
 	return c->n < SAMPLER_CAPTURE_BYTES;
 }
 
+/* Up to n parts from `start` on, of which the first has this number. */
+static __always_inline void later_send_parts(struct later *l, __u64 start, __u64 first, __u32 n)
+{
+	l->start = start;
+	l->first = first;
+	bpf_loop(n, later_more, &l, 0);
+}
+
 /* The stack that the sampled one may go on on. */
 static __always_inline void later_send_other(struct later *l)
 {
 	goroutine_find(&l->goroutine, &l->capture);
 	if (l->goroutine.start == 0)
 		return;
-	l->start = sampler_capture_start(l->goroutine.start);
 	l->limit = l->goroutine.limit;
-	l->first = SAMPLER_CAPTURE_PARTS;
-	bpf_loop(SAMPLER_CAPTURE_PARTS, later_more, &l, 0);
+	later_send_parts(l, sampler_capture_start(l->goroutine.start),
+			 (__u64)SAMPLER_COPY_OTHER * SAMPLER_CAPTURE_PARTS, SAMPLER_CAPTURE_PARTS);
 }
 
 /* The sampled stack, its first part last: all have one buffer. */
 static __always_inline void later_send_own(struct later *l)
 {
-	__u64 start = sampler_capture_start(l->capture.regs[CAPTURE_SP]);
+	__u64 start = sampler_capture_start(l->capture.regs[CAPTURE_SP]), outer;
+	__u32 n = SAMPLER_CAPTURE_PARTS;
 
 	l->limit = later_limit(l);
-	l->start = start + SAMPLER_CAPTURE_BYTES;
-	l->first = 1;
-	bpf_loop(SAMPLER_CAPTURE_PARTS - 1, later_more, &l, 0);
+	if (l->limit - start > (__u64)SAMPLER_CAPTURE_PARTS * SAMPLER_CAPTURE_BYTES) {
+		outer = sampler_capture_start(l->limit - (__u64)SAMPLER_CAPTURE_OUTER * SAMPLER_CAPTURE_BYTES);
+		later_send_parts(l, outer, (__u64)SAMPLER_COPY_OUTER * SAMPLER_CAPTURE_PARTS, SAMPLER_CAPTURE_OUTER);
+		n = SAMPLER_CAPTURE_INNER;
+	}
+	later_send_parts(l, start + SAMPLER_CAPTURE_BYTES, 1, n - 1);
 	l->start = start;
 	l->first = 0;
 	later_take(l, 0);

@@ -228,10 +228,23 @@ static inline __u64 sampler_capture_start(__u64 stack_pointer)
  * the first as records of their own (SAMPLER_RECORD_MORE), upwards, before the capture, whose id they have.
  * So deep is no stack of ANDIRON_WALK_USER frames that are of common size.
  *
- * Where the walk may go on on another stack of the thread, as Go's does (bpf/goroutine.h), that comes as well, in as many
- * parts and in the same way, before those of the sampled one; their numbers begin at SAMPLER_CAPTURE_PARTS.
+ * Where a stack is deeper than that it is mostly one frame that is so large, as rustc's run_compiler is (540 KB): of such
+ * a stack come SAMPLER_CAPTURE_INNER parts, and SAMPLER_CAPTURE_OUTER of its outer end.
+ *
+ * Where the walk may go on on another stack of the thread, as Go's does (bpf/goroutine.h), that comes too, in
+ * SAMPLER_CAPTURE_PARTS at most. Parts are numbered by what they are of, from SAMPLER_CAPTURE_PARTS times
+ * sampler_capture_copy on, and all come before the capture.
  */
-#define SAMPLER_CAPTURE_PARTS 16
+enum sampler_capture_copy {
+	SAMPLER_COPY_STACK, /* the sampled one, upwards from the stack pointer */
+	SAMPLER_COPY_OUTER, /* its outer end */
+	SAMPLER_COPY_OTHER, /* the thread's other one */
+	SAMPLER_COPIES,
+};
+
+#define SAMPLER_CAPTURE_PARTS 24
+#define SAMPLER_CAPTURE_INNER 8
+#define SAMPLER_CAPTURE_OUTER 4
 
 /* All but `stack`, of which only the first n bytes are sent. */
 #define SAMPLER_CAPTURE_HEAD ((__u32)__builtin_offsetof(struct sampler_capture, stack))

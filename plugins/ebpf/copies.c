@@ -10,7 +10,7 @@
 void copies_free(struct copies *c)
 {
 	for (size_t i = 0; i < COPIES_MAX; i++)
-		for (size_t k = 0; k < WALK_STACKS; k++)
+		for (size_t k = 0; k < SAMPLER_COPIES; k++)
 			free(c->of[i].bytes[k]);
 	*c = (struct copies){0};
 }
@@ -31,10 +31,10 @@ static struct copies_of *begin(struct copies *c, const struct sampler_capture *p
 	of->id = part->id;
 	of->half = part->half;
 	of->used = 1;
-	for (size_t k = 0; k < WALK_STACKS; k++)
+	for (size_t k = 0; k < SAMPLER_COPIES; k++) {
 		of->stacks[k] = (struct walk_stack){0};
-	of->n_parts[0] = 1;
-	of->n_parts[1] = 0;
+		of->n_parts[k] = k == SAMPLER_COPY_STACK;
+	}
 	return of;
 }
 
@@ -43,9 +43,9 @@ void copies_add(struct copies *c, const struct sampler_capture *part)
 	struct copies_of *of = find(c, part);
 	uint64_t k = part->part / SAMPLER_CAPTURE_PARTS, number = part->part % SAMPLER_CAPTURE_PARTS;
 
-	if (k >= WALK_STACKS || part->n > SAMPLER_CAPTURE_BYTES)
+	if (k >= SAMPLER_COPIES || part->n > SAMPLER_CAPTURE_BYTES)
 		return;
-	if (!of && number == (k == 0))
+	if (!of && number == (k == SAMPLER_COPY_STACK))
 		of = begin(c, part);
 	if (!of || number != of->n_parts[k])
 		return;
@@ -61,19 +61,19 @@ void copies_add(struct copies *c, const struct sampler_capture *part)
 	of->n_parts[k]++;
 }
 
-void copies_take(struct copies *c, const struct sampler_capture *capture, struct walk_stack ret[WALK_STACKS])
+void copies_take(struct copies *c, const struct sampler_capture *capture, struct walk_stack ret[SAMPLER_COPIES])
 {
 	struct copies_of *of = find(c, capture);
 	uint64_t at = sampler_capture_start(capture->regs[WALK_STACK_POINTER]);
 
-	ret[0] = (struct walk_stack){capture->stack, capture->n, at};
-	ret[1] = (struct walk_stack){0};
+	ret[SAMPLER_COPY_STACK] = (struct walk_stack){capture->stack, capture->n, at};
+	for (size_t k = SAMPLER_COPY_STACK + 1; k < SAMPLER_COPIES; k++)
+		ret[k] = of ? of->stacks[k] : (struct walk_stack){0};
 	if (!of)
 		return;
-	ret[1] = of->stacks[1];
-	if (capture->n == SAMPLER_CAPTURE_BYTES && of->stacks[0].n) {
-		memcpy(of->bytes[0], capture->stack, capture->n);
-		ret[0] = (struct walk_stack){of->bytes[0], of->stacks[0].n, at};
+	if (capture->n == SAMPLER_CAPTURE_BYTES && of->stacks[SAMPLER_COPY_STACK].n) {
+		memcpy(of->bytes[SAMPLER_COPY_STACK], capture->stack, capture->n);
+		ret[SAMPLER_COPY_STACK] = (struct walk_stack){of->bytes[SAMPLER_COPY_STACK], of->stacks[SAMPLER_COPY_STACK].n, at};
 	}
 	of->used = 0;
 }

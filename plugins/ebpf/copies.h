@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The copies of one sample's stacks, put together: of the sampled one, which comes in parts where it is deep, and
- * of the other one that its walk may go on on. See SAMPLER_CAPTURE_PARTS.
+ * The copies of one sample's stacks, put together: of the sampled one, which comes in parts where it is deep, of its outer
+ * end, and of the other one that its walk may go on on. See SAMPLER_CAPTURE_PARTS.
  *
  * What is being put together is bounded: who began first loses its place. Zero-initialised is empty.
  */
@@ -17,9 +17,9 @@ struct copies_of {
 	uint64_t id;
 	uint32_t half;
 	uint32_t used;
-	uint32_t n_parts[WALK_STACKS]; /* that are there; of the sampled one with the first, which comes last */
-	struct walk_stack stacks[WALK_STACKS];
-	uint8_t *bytes[WALK_STACKS]; /* room for all parts that there may be, or NULL */
+	uint32_t n_parts[SAMPLER_COPIES]; /* that are there; of the sampled one with the first, which comes last */
+	struct walk_stack stacks[SAMPLER_COPIES];
+	uint8_t *bytes[SAMPLER_COPIES]; /* room for all parts that there may be, or NULL */
 };
 
 struct copies {
@@ -35,7 +35,7 @@ void copies_add(struct copies *c, const struct sampler_capture *part);
 
 /* All that there is of a capture's stacks, of which `n` is right; borrowed until the next copies_add, and from the capture.
  * Parts of the sampled one above a first that is not whole are not next to it, and left out. */
-void copies_take(struct copies *c, const struct sampler_capture *capture, struct walk_stack ret[WALK_STACKS]);
+void copies_take(struct copies *c, const struct sampler_capture *capture, struct walk_stack ret[SAMPLER_COPIES]);
 
 /* Gives memory back, if none was needed since the last time. */
 void copies_rest(struct copies *c);

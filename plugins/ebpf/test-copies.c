@@ -9,8 +9,11 @@
 
 #define SP    UINT64_C(0x7ff000000a08)
 #define START UINT64_C(0x7ff000000a00)
+#define OUTER UINT64_C(0x7ff000090000)
 #define OTHER UINT64_C(0xc000012000)
 #define WHOLE SAMPLER_CAPTURE_BYTES
+#define IN_OUTER (SAMPLER_COPY_OUTER * SAMPLER_CAPTURE_PARTS) /* the number of its first part */
+#define IN_OTHER (SAMPLER_COPY_OTHER * SAMPLER_CAPTURE_PARTS)
 
 #if defined(__aarch64__)
 #define FP UNWIND_ARM_FP
@@ -21,7 +24,7 @@
 struct desk {
 	struct copies copies;
 	struct sampler_capture *record;
-	struct walk_stack stacks[WALK_STACKS];
+	struct walk_stack stacks[SAMPLER_COPIES];
 };
 
 static struct desk desk_new(void)
@@ -39,13 +42,15 @@ static void desk_free(struct desk *d)
 	free(d->record);
 }
 
+/* What each copy begins at. */
+static const uint64_t starts[SAMPLER_COPIES] = {START, OUTER, OTHER};
+
 static void fill(struct desk *d, uint64_t id, uint64_t part, uint32_t n)
 {
 	d->record->id = id;
 	d->record->part = part;
 	d->record->n = n;
-	d->record->at = part < SAMPLER_CAPTURE_PARTS ? START + part * WHOLE :
-						       OTHER + (part - SAMPLER_CAPTURE_PARTS) * WHOLE;
+	d->record->at = starts[part / SAMPLER_CAPTURE_PARTS % SAMPLER_COPIES] + part % SAMPLER_CAPTURE_PARTS * WHOLE;
 	memset(d->record->stack, (int)part + 1, sizeof(d->record->stack));
 }
 
@@ -76,9 +81,9 @@ TEST(one_part_is_a_stack)
 	struct desk d = desk_new();
 
 	take(&d, 1, 512);
-	expect_parts(&d.stacks[0], START, 512, 0);
-	expect(d.stacks[0].p == d.record->stack);
-	expect_eq(d.stacks[1].n, 0);
+	expect_parts(&d.stacks[SAMPLER_COPY_STACK], START, 512, 0);
+	expect(d.stacks[SAMPLER_COPY_STACK].p == d.record->stack);
+	expect_eq(d.stacks[SAMPLER_COPY_OTHER].n, 0);
 	desk_free(&d);
 }
 
@@ -91,32 +96,36 @@ TEST(deep_stacks_are_put_together)
 	add(&d, 2, 1, 512);
 	add(&d, 1, 2, 1024);
 	take(&d, 1, WHOLE);
-	expect_parts(&d.stacks[0], START, 2 * WHOLE + 1024, 0);
+	expect_parts(&d.stacks[SAMPLER_COPY_STACK], START, 2 * WHOLE + 1024, 0);
 	take(&d, 2, WHOLE);
-	expect_parts(&d.stacks[0], START, WHOLE + 512, 0);
+	expect_parts(&d.stacks[SAMPLER_COPY_STACK], START, WHOLE + 512, 0);
 	take(&d, 2, WHOLE); /* what was taken is gone */
-	expect_parts(&d.stacks[0], START, WHOLE, 0);
+	expect_parts(&d.stacks[SAMPLER_COPY_STACK], START, WHOLE, 0);
 	desk_free(&d);
 }
 
-/* The other stack comes before, and needs no whole first part beside it. */
-TEST(the_other_stack_comes_with_it)
+/* The outer end and the other stack come before, and need no whole first part beside them. */
+TEST(other_copies_come_with_it)
 {
 	struct desk d = desk_new();
 
-	add(&d, 1, SAMPLER_CAPTURE_PARTS, WHOLE);
-	add(&d, 1, SAMPLER_CAPTURE_PARTS + 1, 512);
+	add(&d, 1, IN_OTHER, WHOLE);
+	add(&d, 1, IN_OTHER + 1, 512);
+	add(&d, 1, IN_OUTER, WHOLE);
+	add(&d, 1, IN_OUTER + 1, 1024);
 	add(&d, 1, 1, 2048);
 	take(&d, 1, WHOLE);
-	expect_parts(&d.stacks[0], START, WHOLE + 2048, 0);
-	expect_parts(&d.stacks[1], OTHER, WHOLE + 512, SAMPLER_CAPTURE_PARTS);
-	add(&d, 2, SAMPLER_CAPTURE_PARTS, 512);
+	expect_parts(&d.stacks[SAMPLER_COPY_STACK], START, WHOLE + 2048, 0);
+	expect_parts(&d.stacks[SAMPLER_COPY_OUTER], OUTER, WHOLE + 1024, IN_OUTER);
+	expect_parts(&d.stacks[SAMPLER_COPY_OTHER], OTHER, WHOLE + 512, IN_OTHER);
+	add(&d, 2, IN_OTHER, 512);
 	take(&d, 2, 1024);
-	expect_parts(&d.stacks[0], START, 1024, 0);
-	expect_parts(&d.stacks[1], OTHER, 512, SAMPLER_CAPTURE_PARTS);
+	expect_parts(&d.stacks[SAMPLER_COPY_STACK], START, 1024, 0);
+	expect_parts(&d.stacks[SAMPLER_COPY_OTHER], OTHER, 512, IN_OTHER);
+	expect_eq(d.stacks[SAMPLER_COPY_OUTER].n, 0);
 	add(&d, 3, 1, 512);
 	take(&d, 3, WHOLE);
-	expect_eq(d.stacks[1].n, 0); /* nobody else's */
+	expect_eq(d.stacks[SAMPLER_COPY_OTHER].n, 0); /* nobody else's */
 	desk_free(&d);
 }
 
@@ -126,21 +135,21 @@ TEST(gaps_end_a_copy)
 	struct desk d = desk_new();
 
 	add(&d, 1, 2, WHOLE);
-	add(&d, 1, SAMPLER_CAPTURE_PARTS + 1, WHOLE);
+	add(&d, 1, IN_OTHER + 1, WHOLE);
 	take(&d, 1, WHOLE);
-	expect_parts(&d.stacks[0], START, WHOLE, 0);
-	expect_eq(d.stacks[1].n, 0);
+	expect_parts(&d.stacks[SAMPLER_COPY_STACK], START, WHOLE, 0);
+	expect_eq(d.stacks[SAMPLER_COPY_OTHER].n, 0);
 	add(&d, 2, 1, WHOLE);
 	add(&d, 2, 3, WHOLE);
 	take(&d, 2, WHOLE - 512); /* memory that was not there */
-	expect_parts(&d.stacks[0], START, WHOLE - 512, 0);
+	expect_parts(&d.stacks[SAMPLER_COPY_STACK], START, WHOLE - 512, 0);
 	for (uint64_t i = 1; i < 100; i++) {
 		add(&d, 3, i, WHOLE);
 		add(&d, 3, UINT64_MAX - i, WHOLE);
 	}
 	take(&d, 3, WHOLE);
-	expect_eq(d.stacks[0].n, SAMPLER_CAPTURE_PARTS * (uint64_t)WHOLE);
-	expect_eq(d.stacks[1].n, SAMPLER_CAPTURE_PARTS * (uint64_t)WHOLE);
+	expect_eq(d.stacks[SAMPLER_COPY_STACK].n, SAMPLER_CAPTURE_PARTS * (uint64_t)WHOLE);
+	expect_eq(d.stacks[SAMPLER_COPY_OTHER].n, SAMPLER_CAPTURE_PARTS * (uint64_t)WHOLE);
 	desk_free(&d);
 }
 
@@ -152,9 +161,9 @@ TEST(room_is_bounded)
 	for (uint64_t id = 1; id <= 3 * COPIES_MAX; id++)
 		add(&d, id, 1, 512);
 	take(&d, 1, WHOLE);
-	expect_eq(d.stacks[0].n, WHOLE);
+	expect_eq(d.stacks[SAMPLER_COPY_STACK].n, WHOLE);
 	take(&d, 3 * COPIES_MAX, WHOLE);
-	expect_eq(d.stacks[0].n, WHOLE + 512);
+	expect_eq(d.stacks[SAMPLER_COPY_STACK].n, WHOLE + 512);
 	copies_rest(&d.copies);
 	expect(d.copies.of[0].bytes[0] != NULL);
 	copies_rest(&d.copies);
@@ -202,13 +211,13 @@ TEST(walks_go_to_another_stack_and_back)
 	d.record->regs[FP] = START + 128;
 	expect_eq(walk(&d, &w), UNWIND_END_CUT);
 	expect_eq(w.n_words, 2);
-	d.stacks[1] = (struct walk_stack){(const uint8_t *)other, N, OTHER};
+	d.stacks[SAMPLER_COPY_OTHER] = (struct walk_stack){(const uint8_t *)other, N, OTHER};
 	expect_eq(walk(&d, &w), UNWIND_END_COMPLETE);
 	expect_eq(w.n_words, 4);
-	d.stacks[1].n = N - 8; /* half of a frame */
+	d.stacks[SAMPLER_COPY_OTHER].n = N - 8; /* half of a frame */
 	expect_eq(walk(&d, &w), UNWIND_END_CUT);
 	expect_eq(w.n_words, 3);
-	d.stacks[1].at = OTHER + 8;
+	d.stacks[SAMPLER_COPY_OTHER].at = OTHER + 8;
 	expect_eq(walk(&d, &w), UNWIND_END_CUT);
 	expect_eq(w.n_words, 2);
 	desk_free(&d);

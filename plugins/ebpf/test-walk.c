@@ -129,8 +129,9 @@ static uint64_t in(uint32_t function)
 static uint32_t walk(uint32_t function)
 {
 	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, w.rows, w.chains};
-	const struct walk_stack stacks[WALK_STACKS] = {
-		{w.capture.stack, w.capture.n, sampler_capture_start(w.capture.regs[SP])}, w.other};
+	const struct walk_stack stacks[SAMPLER_COPIES] = {
+		[SAMPLER_COPY_STACK] = {w.capture.stack, w.capture.n, sampler_capture_start(w.capture.regs[SP])},
+		[SAMPLER_COPY_OTHER] = w.other};
 
 	w.capture.pc = in(function);
 	walk_capture(&tables, &w.capture, stacks, w.word, &w.walk);
@@ -473,8 +474,9 @@ static uint64_t map_random_rows(uint16_t kind)
 static void expect_caches_agree(void)
 {
 	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, NULL, NULL};
-	const struct walk_stack stacks[WALK_STACKS] = {
-		{w.capture.stack, w.capture.n, sampler_capture_start(w.capture.regs[SP])}, w.other};
+	const struct walk_stack stacks[SAMPLER_COPIES] = {
+		[SAMPLER_COPY_STACK] = {w.capture.stack, w.capture.n, sampler_capture_start(w.capture.regs[SP])},
+		[SAMPLER_COPY_OTHER] = w.other};
 	struct andiron_walk cold;
 
 	walk_capture(&tables, &w.capture, stacks, w.word, &cold);

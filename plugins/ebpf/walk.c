@@ -11,7 +11,7 @@
 
 struct surroundings {
 	const struct walk_tables *tables;
-	const struct walk_stack *stacks; /* WALK_STACKS */
+	const struct walk_stack *stacks; /* SAMPLER_COPIES */
 	struct andiron_walk *walk;
 };
 
@@ -44,7 +44,7 @@ static struct unwind_chain *h_chain(unwind_env e, uint32_t i)
 
 static uint32_t h_read(unwind_env e, void *to, size_t n, uint64_t address)
 {
-	for (size_t i = 0; i < WALK_STACKS; i++) {
+	for (size_t i = 0; i < SAMPLER_COPIES; i++) {
 		const struct walk_stack *stack = &e->stacks[i];
 		uint64_t offset = address - stack->at;
 
@@ -64,7 +64,7 @@ static uint64_t h_pc_mask(unwind_env e)
 #include "unwind-body.h"
 
 void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,
-		  const struct walk_stack stacks[WALK_STACKS], uint64_t word, struct andiron_walk *w)
+		  const struct walk_stack stacks[SAMPLER_COPIES], uint64_t word, struct andiron_walk *w)
 {
 	struct surroundings e = {tables, stacks, w};
 

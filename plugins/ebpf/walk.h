@@ -21,10 +21,7 @@
 #define WALK_STACK_POINTER UNWIND_X86_RSP
 #endif
 
-/* The stacks that one walk may be on: the one that was sampled, and another one. */
-#define WALK_STACKS 2
-
-/* A copy of a stack; n 0: there is none. */
+/* A copy of a stack, or of a part of one; n 0: there is none. */
 struct walk_stack {
 	const uint8_t *p;
 	uint64_t n;
@@ -49,6 +46,6 @@ struct walk_tables {
  * language runtimes end it. O(frames); w needs no initialising.
  */
 void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,
-		  const struct walk_stack stacks[WALK_STACKS], uint64_t word, struct andiron_walk *w);
+		  const struct walk_stack stacks[SAMPLER_COPIES], uint64_t word, struct andiron_walk *w);
 
 #endif

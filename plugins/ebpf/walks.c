@@ -144,15 +144,15 @@ void walks_capture(struct walks *w, const struct process *p, const struct sample
 {
 	struct walk_tables tables = {w, slab, w->kernel->rules, UNWIND_RULES_MAX + 1,
 				     session_pc_mask()};
-	struct walk_stack stacks[WALK_STACKS];
+	struct walk_stack stacks[SAMPLER_COPIES];
 	uint64_t word;
 
 	w->stats.captures++;
 	if (c->half >= SAMPLER_HALVES || c->n > SAMPLER_CAPTURE_BYTES)
 		return;
 	copies_take(&w->copies, c, stacks);
-	w->stats.deep += stacks[0].p != c->stack;
-	w->stats.other += stacks[1].n > 0;
+	w->stats.deep += stacks[SAMPLER_COPY_STACK].p != c->stack;
+	w->stats.other += stacks[SAMPLER_COPY_OTHER].n > 0;
 	word = unwind_word(w->store, &p->key, c->layout);
 	if (word == 0) {
 		w->stats.unknown++;

@@ -166,8 +166,8 @@ static void replay_one(struct replay *p, const char *path)
 	struct andiron_walk *w = calloc(1, sizeof(*w));
 	struct walk_tables tables = {p->store, slab, p->kernel.rules, UNWIND_RULES_MAX + 1, ~0ull, p->kernel.rows,
 				     p->kernel.chains};
-	const struct walk_stack stacks[WALK_STACKS] = {
-		{r->stack, r->n_stack, sampler_capture_start(r->capture.regs[WALK_STACK_POINTER])}};
+	const struct walk_stack stacks[SAMPLER_COPIES] = {
+		[SAMPLER_COPY_STACK] = {r->stack, r->n_stack, sampler_capture_start(r->capture.regs[WALK_STACK_POINTER])}};
 	struct mapset *set = mapset_parse(buf_str(&r->maps), p->images, open_by_path, NULL);
 
 	expect(set && w);
