@@ -13,6 +13,8 @@
  *   h_chain(e, i)                 struct unwind_chain *, i below UNWIND_CHAINS, or NULL: there is no cache
  *   h_read(e, to, n, address)     memory of the process; 0 or a reason of UNWIND_END_*
  *   h_pc_mask(e)                  bits of a return address that are address (arm64 signs it)
+ *   UNWIND_FINDS, h_find(e, at, ret)  only natively: true, and *ret is the rule from elsewhere than the tables, with w->own;
+ *                                 or 0, and w->end why
  *
  * A frame is: write its address down, find its rule, compute the caller's registers.
  * Nothing of it is in the caches when a sample comes, so its price is the lines it touches. One is the stack's. Where the
@@ -274,6 +276,10 @@ UNWIND_INLINE __u64 unwind_rule_at(unwind_env e, struct andiron_walk *w, __u64 a
 	__u64 key = unwind_row_key(at, (__u32)(w->space >> 48)), rule, aux;
 	struct unwind_set *set = h_rows(e, unwind_row_set(key, at));
 
+#ifdef UNWIND_FINDS
+	if (h_find(e, at, &rule))
+		return rule;
+#endif
 	if (!set)
 		return unwind_find(e, at);
 	for (int i = 0; i < UNWIND_WAYS; i++) {

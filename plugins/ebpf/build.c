@@ -48,6 +48,11 @@ static void look_meanwhile(const struct files *t)
 		t->meanwhile(t->meanwhile_context);
 }
 
+static void on_meanwhile(void *context)
+{
+	look_meanwhile(((struct build *)context)->t);
+}
+
 static int on_row(void *context, const struct elf_row *row)
 {
 	struct build *b = context;
@@ -248,6 +253,7 @@ static int keep_former(struct build *b)
 
 static int read_rows(struct build *b)
 {
+	const struct elf_rows_options options = {.aux = b->f->want_aux, .meanwhile = on_meanwhile};
 	struct pages_stats stats = {0};
 	struct error err = ERROR_NULL;
 	uint64_t base;
@@ -256,7 +262,7 @@ static int read_rows(struct build *b)
 	b->maker = pages_new(on_number, on_page, b);
 	if (!b->maker)
 		return -ENOMEM;
-	r = b->t->read(b->t->read_context, b->f->image, b->f->want_aux, on_row, b, &err);
+	r = b->t->read(b->t->read_context, b->f->image, &options, on_row, b, &err);
 	if (r == 0)
 		r = pages_finish(b->maker, &base);
 	pages_get_stats(b->maker, &stats);

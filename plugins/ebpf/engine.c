@@ -131,7 +131,11 @@ static void map_process(struct engine *e, struct process *p)
 /* While files are read. */
 static void meanwhile(void *context)
 {
-	news_look(&((struct engine *)context)->news);
+	struct news *n = &((struct engine *)context)->news;
+
+	n->meanwhile = true;
+	news_look(n);
+	n->meanwhile = false;
 }
 
 static void configure(struct engine *e)
@@ -452,6 +456,7 @@ void engine_collect(struct engine *e)
 	e->news.reading = SAMPLER_HALVES;
 	processes_age(&e->processes, KEEP_INTERVALS, on_gone, e);
 	walks_tick(e->walks);
+	news_rest(&e->news);
 	settle_processes(e);
 	news_deal(&e->news);
 	e->start_ns = end_ns;

@@ -56,7 +56,7 @@ static int open_vdso(void)
 	return take_fd(fd);
 }
 
-static int open_image(const struct andiron_extension *objects, const struct image *image)
+int image_rows_open(const struct andiron_extension *objects, const struct image *image)
 {
 	const struct andiron_objects *service = objects->table;
 	int32_t fd = -1;
@@ -119,11 +119,11 @@ static int open_companion(struct opened *o, const struct andiron_extension *obje
 	return r == -ENOMEM ? r : 0;
 }
 
-int image_rows_read(void *objects, const struct image *image, bool aux, elf_row_fn fn, void *fn_context,
-		    struct error *err)
+int image_rows_read(void *objects, const struct image *image, const struct elf_rows_options *options, elf_row_fn fn,
+		    void *fn_context, struct error *err)
 {
-	struct opened o = {{open_image(objects, image), -1}, ELF_FILE_NULL, ELF_FILE_NULL, false};
-	struct elf_rows_options options = {.aux = aux};
+	struct opened o = {{image_rows_open(objects, image), -1}, ELF_FILE_NULL, ELF_FILE_NULL, false};
+	struct elf_rows_options with = *options;
 	struct elf_rows_stats stats;
 	int r;
 
@@ -132,9 +132,9 @@ int image_rows_read(void *objects, const struct image *image, bool aux, elf_row_
 	r = elf_file_open(&o.file, o.fds[0], err);
 	if (r == 0)
 		r = open_companion(&o, objects, image);
-	options.debug = o.helped ? &o.debug : NULL;
+	with.debug = o.helped ? &o.debug : NULL;
 	if (r == 0)
-		r = elf_rows_read(&o.file, &options, fn, fn_context, &stats, err);
+		r = elf_rows_read(&o.file, &with, fn, fn_context, &stats, err);
 	elf_file_close(&o.debug);
 	elf_file_close(&o.file);
 	closep(&o.fds[0]);

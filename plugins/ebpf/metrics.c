@@ -81,6 +81,8 @@ static void add_unwinding(const struct engine_stats *s, metric_fn fn, void *cont
 		 (double)s->walks.captures},
 		{"andiron_ebpf_captures_completed_total", "Of these, walked to the thread's entry.", NULL, NULL,
 		 true, (double)s->walks.completed},
+		{"andiron_ebpf_captures_early_total", "Of these, by the files themselves, while tables were made of files.", NULL, NULL,
+		 true, (double)s->walks.early},
 		{"andiron_ebpf_captures_deep_total", "Of these, of stacks that came in parts.", NULL, NULL, true,
 		 (double)s->walks.deep},
 		{"andiron_ebpf_captures_other_total", "Of these, that another stack of their thread came with.", NULL, NULL, true,

@@ -12,6 +12,7 @@
 struct news_record {
 	struct news_record *next;
 	size_t size;
+	struct walk_stack stacks[SAMPLER_COPIES]; /* of a capture, in `bytes`, behind what stands before its own */
 	_Alignas(8) uint8_t bytes[]; /* as the ring aligns records */
 };
 
@@ -64,19 +65,20 @@ static bool look_at_process(struct news *n, const struct sampler_process *record
 	return true;
 }
 
-/* Such a sample was selected, so its process is one to be known. */
-static void look_at_capture(struct news *n, const struct sampler_capture *c)
+/* Such a sample was selected, so its process is one to be known. NULL: there is no memory for it. */
+static struct process *look_at_capture(struct news *n, const struct sampler_capture *c)
 {
 	struct process *p = processes_get(n->processes, &c->key);
 
 	if (!p)
-		return;
+		return NULL;
 	/* News of mappings is held back when it comes too often, captures are not. Where the thread
 	 * itself has listed its mappings, that came before. */
 	if ((c->end == UNWIND_END_NO_MAPPING && !n->later) || !p->maps || p->maps->layout != c->layout)
 		p->stale = true;
 	p->layout = c->layout;
 	process_map(n->processes, p);
+	return p;
 }
 
 /* What a process that may be gone by now has mapped. */
@@ -111,15 +113,11 @@ static bool look(struct news *n, uint32_t type, const void *record, size_t size)
 			stacks_add(&n->stacks[head.half], record, size);
 		return head.half == n->reading;
 	}
-	if (type == SAMPLER_RECORD_CAPTURE && walks_is_capture(record, size)) {
-		look_at_capture(n, record);
-		return true;
-	}
 	if (type == SAMPLER_RECORD_MAPPED && is_mapped(record, size)) {
 		look_at_mapped(n, record);
 		return true;
 	}
-	return type == SAMPLER_RECORD_MORE && walks_is_capture(record, size);
+	return false;
 }
 
 static uint32_t type_of(const void *record, size_t size)
@@ -131,44 +129,80 @@ static uint32_t type_of(const void *record, size_t size)
 	return type;
 }
 
-/* One deep stack takes the room of sixteen others. What is no capture has been looked at, and the rest can be done
- * when its counts are read. */
-static bool has_no_room(const struct news *n, uint32_t type)
+/* A record of so many bytes, the first ones of which are these, waits from now on; NULL when memory is short. */
+static struct news_record *append(struct news *n, const void *record, size_t n_record, size_t size)
 {
-	size_t max = type == SAMPLER_RECORD_MORE      ? n->bytes_max / 2
-		     : type == SAMPLER_RECORD_CAPTURE ? n->bytes_max
-						      : 2 * n->bytes_max;
+	struct news_record *r = malloc(sizeof(*r) + size);
 
-	return n->bytes >= max;
-}
-
-void news_record(void *context, const void *record, size_t size)
-{
-	struct news *n = context;
-	struct news_record *r;
-	uint32_t type = type_of(record, size);
-
-	if (!look(n, type, record, size))
-		return;
-	if (has_no_room(n, type)) {
-		n->n_left_out += type == SAMPLER_RECORD_CAPTURE;
-		return;
-	}
-	/* The rest of it has been looked at. */
-	if (type == SAMPLER_RECORD_MAPPED)
-		size = SAMPLER_MAPPED_HEAD;
-	r = malloc(sizeof(*r) + size);
 	if (!r)
-		return;
+		return NULL;
 	r->next = NULL;
 	r->size = size;
-	memcpy(r->bytes, record, size);
+	memcpy(r->bytes, record, n_record);
 	if (n->last)
 		n->last->next = r;
 	else
 		n->first = r;
 	n->last = r;
 	n->bytes += size;
+	return r;
+}
+
+/* A capture with all that there is of its stacks, or what is to be kept of that. */
+static void append_capture(struct news *n, const struct sampler_capture *c, const struct walk_stack stacks[SAMPLER_COPIES])
+{
+	size_t size = SAMPLER_CAPTURE_HEAD;
+	struct news_record *r;
+	uint8_t *to;
+
+	for (size_t i = 0; i < SAMPLER_COPIES; i++)
+		size += stacks[i].n;
+	r = append(n, c, SAMPLER_CAPTURE_HEAD, size);
+	if (!r)
+		return;
+	to = r->bytes + SAMPLER_CAPTURE_HEAD;
+	for (size_t i = 0; i < SAMPLER_COPIES; i++) {
+		r->stacks[i] = (struct walk_stack){to, stacks[i].n, stacks[i].at};
+		if (stacks[i].n > 0)
+			memcpy(to, stacks[i].p, stacks[i].n);
+		to += stacks[i].n;
+	}
+}
+
+/* One that is deep takes the room of twenty others, so it is cut off where that is short. */
+static void on_capture(struct news *n, const struct sampler_capture *c)
+{
+	struct walk_stack stacks[SAMPLER_COPIES];
+	const struct process *p = look_at_capture(n, c);
+
+	copies_take(&n->copies, c, stacks);
+	if (p && n->meanwhile && c->half != n->reading && walks_early(n->walks, p, c, stacks))
+		return;
+	if (n->bytes >= n->bytes_max) {
+		n->n_left_out++;
+		return;
+	}
+	if (n->bytes >= n->bytes_max / 2) {
+		memset(stacks, 0, sizeof(stacks));
+		stacks[SAMPLER_COPY_STACK] = (struct walk_stack){c->stack, c->n, sampler_capture_start(c->regs[WALK_STACK_POINTER])};
+	}
+	append_capture(n, c, stacks);
+}
+
+void news_record(void *context, const void *record, size_t size)
+{
+	struct news *n = context;
+	uint32_t type = type_of(record, size);
+
+	if (type == SAMPLER_RECORD_MORE && walks_is_capture(record, size)) {
+		copies_add(&n->copies, record);
+	} else if (type == SAMPLER_RECORD_CAPTURE && walks_is_capture(record, size)) {
+		on_capture(n, record);
+	} else if (look(n, type, record, size) && n->bytes < 2 * n->bytes_max) {
+		/* The list has been looked at. */
+		size = type == SAMPLER_RECORD_MAPPED ? SAMPLER_MAPPED_HEAD : size;
+		append(n, record, size, size);
+	}
 }
 
 void news_look(struct news *n)
@@ -186,7 +220,8 @@ static void tell(struct news *n, const struct sampler_process_key *key)
 		walks_process(n->walks, p);
 }
 
-static void deal_with_capture(struct news *n, const struct sampler_capture *c)
+static void deal_with_capture(struct news *n, const struct sampler_capture *c,
+			      const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	struct process *p = processes_find(n->processes, &c->key);
 
@@ -196,7 +231,7 @@ static void deal_with_capture(struct news *n, const struct sampler_capture *c)
 	if (p->maps && p->maps->layout == c->layout && !unwind_knows(walks_store(n->walks), &c->key, c->layout))
 		p->told = NULL;
 	walks_process(n->walks, p);
-	walks_capture(n->walks, p, c);
+	walks_capture(n->walks, p, c, stacks);
 }
 
 static void deal_with_process(struct news *n, const void *record)
@@ -213,18 +248,17 @@ static void deal_with_mapped(struct news *n, const struct sampler_mapped *mapped
 	tell(n, &mapped->key);
 }
 
-static void deal_with(struct news *n, const void *record, size_t size)
+static void deal_with(struct news *n, const struct news_record *r)
 {
-	uint32_t type = type_of(record, size);
+	const void *record = r->bytes;
+	uint32_t type = type_of(record, r->size);
 
 	if (type == SAMPLER_RECORD_PROCESS)
 		deal_with_process(n, record);
 	else if (type == SAMPLER_RECORD_STACK)
-		look(n, type, record, size);
+		look(n, type, record, r->size);
 	else if (type == SAMPLER_RECORD_CAPTURE)
-		deal_with_capture(n, record);
-	else if (type == SAMPLER_RECORD_MORE)
-		walks_more(n->walks, record);
+		deal_with_capture(n, record, r->stacks);
 	else if (type == SAMPLER_RECORD_MAPPED)
 		deal_with_mapped(n, record);
 }
@@ -249,9 +283,14 @@ void news_deal(struct news *n)
 
 	check(n->reading == SAMPLER_HALVES);
 	while ((r = take(n))) {
-		deal_with(n, r->bytes, r->size);
+		deal_with(n, r);
 		free(r);
 	}
+}
+
+void news_rest(struct news *n)
+{
+	copies_rest(&n->copies);
 }
 
 void news_clear(struct news *n)
@@ -260,4 +299,5 @@ void news_clear(struct news *n)
 
 	while ((r = take(n)))
 		free(r);
+	copies_free(&n->copies);
 }

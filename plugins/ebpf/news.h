@@ -5,13 +5,15 @@
  * takes microseconds and may be too late milliseconds on. Then it is dealt with, in the
  * order in which records came: files are read, and captured stacks are walked. Reading the files of one
  * process can take longer than another one lives, so it looks at what has come meanwhile again and
- * again (news_look), which deals with nothing.
+ * again (news_look), which deals with nothing. Stacks that can be walked without what is being read (early.h) are, and
+ * so do not wait: where a compiler begins they would by the hundred, with hundreds of KiB each.
  *
  * Stacks need no second step, except those of a half that is being read: they would move under the reader.
  */
 #ifndef EBPF_NEWS_H
 #define EBPF_NEWS_H
 
+#include "copies.h"
 #include "match.h"
 #include "options.h"
 #include "process.h"
@@ -35,6 +37,8 @@ struct news {
 			   * Behind twice as much nothing does */
 
 	uint32_t reading; /* the half that is being read; SAMPLER_HALVES: none */
+	bool meanwhile;   /* files are being read: what can be walked without them need not wait */
+	struct copies copies;
 	struct news_record *first, *last; /* looked at, and not dealt with */
 	size_t bytes;                     /* of these */
 	/* Since the beginning: */
@@ -55,6 +59,9 @@ void news_look(struct news *n);
 
 /* Deals with what was looked at, and with what comes while it does, until nothing waits. Not within itself. */
 void news_deal(struct news *n);
+
+/* Ends an interval: gives memory back. */
+void news_rest(struct news *n);
 
 /* Forgets what waits. */
 void news_clear(struct news *n);

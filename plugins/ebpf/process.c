@@ -319,8 +319,7 @@ static bool read_maps(struct processes *t, struct process *p)
 	return true;
 }
 
-/* The newest of its sets that are of that layout. */
-static const struct mapset *own_maps(const struct process *p, uint64_t layout)
+const struct mapset *process_maps(const struct process *p, uint64_t layout)
 {
 	const struct mapset *set = p->maps;
 
@@ -331,7 +330,7 @@ static const struct mapset *own_maps(const struct process *p, uint64_t layout)
 
 static bool has_whole_maps(const struct process *p, uint64_t layout)
 {
-	const struct mapset *own = own_maps(p, layout);
+	const struct mapset *own = process_maps(p, layout);
 
 	return own && own->whole;
 }
@@ -340,7 +339,7 @@ static bool has_whole_maps(const struct process *p, uint64_t layout)
  * more of another process with the same layout, its parent or another child of that: the same. */
 static void inherit_maps(struct processes *t, struct process *p, uint64_t layout)
 {
-	const struct mapset *own = own_maps(p, layout), *like;
+	const struct mapset *own = process_maps(p, layout), *like;
 	const struct process *other;
 	struct mapset *set;
 

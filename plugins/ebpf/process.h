@@ -71,6 +71,9 @@ void process_identify(struct processes *t, struct process *p);
  * its own. Costs one read of maps and an open per executable mapping. */
 void process_map(struct processes *t, struct process *p);
 
+/* The newest of the sets of mappings that it had by that layout, NULL: none is known. Until the interval ends. */
+const struct mapset *process_maps(const struct process *p, uint64_t layout);
+
 /* The parent of a process whose mappings, as reported, are not all known, by the key that the kernel side gives, if it lives and
  * has the same layout: who was only forked has what its parent has mapped, and the parent is there to
  * be asked. Else NULL. One read of its stat. */

@@ -68,18 +68,17 @@ static void release(void *self, uint64_t object)
 static const struct andiron_objects service = {
 	.size = sizeof(service), .intern = intern, .identify = identify, .release = release};
 
-static int read_rows(void *context, const struct image *image, bool aux, elf_row_fn fn, void *fn_context,
-		     struct error *err)
+static int read_rows(void *context, const struct image *image, const struct elf_rows_options *options,
+		     elf_row_fn fn, void *fn_context, struct error *err)
 {
 	struct chain *c = context;
-	struct elf_rows_options options = {0};
 	struct elf_rows_stats stats;
 	struct elf_file file;
 	int r = elf_file_open(&file, image ? c->fds[image_object(image) - 1] : c->vdso, err);
 
 	if (r != 0)
 		return r;
-	r = elf_rows_read(&file, &options, fn, fn_context, &stats, err);
+	r = elf_rows_read(&file, options, fn, fn_context, &stats, err);
 	elf_file_close(&file);
 	return r;
 }
@@ -174,7 +173,7 @@ static void compare(struct chain *c, const struct mapping *m)
 
 	x.from = mapping_address(m, m->start);
 	x.to = x.from + (m->limit - m->start);
-	if (read_rows(c, m->image, false, compare_row, &x, NULL) == 0)
+	if (read_rows(c, m->image, NULL, compare_row, &x, NULL) == 0)
 		c->n_files += x.any;
 }
 

@@ -24,9 +24,20 @@ static int32_t intern(void *self, int32_t fd, const struct andiron_str *path,
 	while (i < w->n && (w->files[i].st_ino != st.st_ino || w->files[i].st_dev != st.st_dev))
 		i++;
 	expect(i < LIVE_FILES);
-	w->files[i] = st;
-	w->n = i < w->n ? w->n : i + 1;
+	if (i == w->n) {
+		w->files[i] = st;
+		w->fds[i] = dup(fd);
+		w->n++;
+	}
 	*ret_object = i + 1;
+	return 0;
+}
+
+static int32_t open_object(void *self, uint64_t object, uint32_t what, int32_t *ret_fd)
+{
+	struct live *w = self;
+
+	*ret_fd = dup(w->fds[object - 1]);
 	return 0;
 }
 
@@ -46,7 +57,8 @@ static void release(void *self, uint64_t object)
 }
 
 static const struct andiron_objects service = {
-	.size = sizeof(service), .intern = intern, .find = find, .identify = identify, .release = release};
+	.size = sizeof(service), .intern = intern, .find = find, .identify = identify, .release = release,
+	.open = open_object};
 
 struct sampler_process live_record(struct live *w, pid_t pid)
 {
@@ -77,6 +89,8 @@ void live_free(struct live *w)
 
 	processes_fini(&w->t);
 	images_free(images);
+	for (uint64_t i = 0; i < w->n; i++)
+		close(w->fds[i]);
 	free(w);
 }
 

@@ -17,6 +17,7 @@ struct live {
 	struct andiron_extension objects;
 	struct processes t;
 	struct stat files[LIVE_FILES]; /* by object, from 1 on */
+	int fds[LIVE_FILES];
 	uint64_t n;
 	bool unreadable; /* no file can be interned */
 	struct sampler_process self;

@@ -76,10 +76,6 @@ TEST(captures_are_kept_and_their_processes_looked_at)
 	live_end(&child);
 	expect_eq(r.news.bytes, SAMPLER_CAPTURE_HEAD + c->n);
 	live_expect_own(processes_find(&r.live->t, &child.record.key));
-	c->type = SAMPLER_RECORD_MORE; /* for which there is half the room */
-	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
-	expect_eq(r.news.bytes, SAMPLER_CAPTURE_HEAD + c->n);
-	c->type = SAMPLER_RECORD_CAPTURE;
 	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
 	expect_eq(r.news.n_left_out, 0);
 	expect_eq(r.news.bytes, 2 * (SAMPLER_CAPTURE_HEAD + c->n));
@@ -90,6 +86,38 @@ TEST(captures_are_kept_and_their_processes_looked_at)
 		news_record(&r.news, &child.record, sizeof(child.record));
 	expect_eq(r.news.n_processes, 1000);
 	expect(r.news.bytes < 2 * r.news.bytes_max + sizeof(child.record));
+	free(c);
+	close_room(&r);
+}
+
+/* Parts of a stack wait with their capture, for which there is half the room. */
+TEST(parts_come_with_their_capture)
+{
+	static const struct sampler_capture none;
+	struct sampler_capture *c = malloc(sizeof(*c));
+	struct newsroom r;
+	size_t before;
+
+	expect(c != NULL);
+	open_room(&r);
+	r.news.bytes_max = 64 * SAMPLER_CAPTURE_BYTES;
+	*c = none;
+	c->key = r.live->self.key;
+	c->layout = r.live->self.layout;
+	for (int i = 0; i < 2; i++) {
+		before = r.news.bytes;
+		c->type = SAMPLER_RECORD_MORE;
+		c->part = 1;
+		c->n = 512;
+		news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+		expect_eq(r.news.bytes, before);
+		c->type = SAMPLER_RECORD_CAPTURE;
+		c->part = 0;
+		c->n = SAMPLER_CAPTURE_BYTES;
+		news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+		expect_eq(r.news.bytes, before + SAMPLER_CAPTURE_HEAD + c->n + (i == 0 ? 512 : 0));
+		r.news.bytes_max = 2 * SAMPLER_CAPTURE_BYTES;
+	}
 	free(c);
 	close_room(&r);
 }

@@ -46,8 +46,8 @@ static struct unwind_entry entry_of(const struct world_file *f, uint64_t row)
 				     f->aux ? number : 0};
 }
 
-static int read_rows(void *context, const struct image *image, bool aux, elf_row_fn fn, void *fn_context,
-		     struct error *err)
+static int read_rows(void *context, const struct image *image, const struct elf_rows_options *options,
+		     elf_row_fn fn, void *fn_context, struct error *err)
 {
 	struct world *w = context;
 	struct world_file *f = &w->files[image ? image_object(image) - 1 : 0];
@@ -60,7 +60,7 @@ static int read_rows(void *context, const struct image *image, bool aux, elf_row
 	for (uint32_t i = 0; r == 0 && i < f->n; i++) {
 		struct unwind_entry e = entry_of(f, i);
 
-		row = (struct elf_row){f->first + i * f->step, e.rule, aux ? i + 1 : e.aux};
+		row = (struct elf_row){f->first + i * f->step, e.rule, options->aux ? i + 1 : e.aux};
 		r = fn(fn_context, &row);
 	}
 	row = (struct elf_row){f->first + f->n * f->step, 0, 0};

@@ -43,12 +43,12 @@ struct unwind_kernel {
 };
 
 /*
- * Hands the rows of an image's file to `fn`, as elf_rows_read does, `aux` being its option; those of the vDSO
+ * Hands the rows of an image's file to `fn`, as elf_rows_read does, whose options these are but for `debug`; those of the vDSO
  * where `image` is NULL. 0, also where there are none; what `fn` returned; or a negative
  * errno and the reason.
  */
-typedef int (*unwind_read_fn)(void *context, const struct image *image, bool aux, elf_row_fn fn,
-			      void *fn_context, struct error *err);
+typedef int (*unwind_read_fn)(void *context, const struct image *image, const struct elf_rows_options *options,
+			      elf_row_fn fn, void *fn_context, struct error *err);
 
 struct unwind_options {
 	uint64_t budget_bytes; /* of all slabs; what the agent may have, less its other maps */

@@ -61,6 +61,20 @@ static uint64_t h_pc_mask(unwind_env e)
 	return e->tables->pc_mask;
 }
 
+static bool h_find(unwind_env e, uint64_t at, __u64 *ret)
+{
+	uint64_t aux = 0;
+
+	if (!e->tables->find)
+		return false;
+	*ret = e->tables->find(e->tables->context, at, &aux);
+	e->walk->own = aux;
+	if (*ret == 0)
+		e->walk->end = UNWIND_END_NEW;
+	return true;
+}
+
+#define UNWIND_FINDS
 #include "unwind-body.h"
 
 void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,

@@ -37,6 +37,9 @@ struct walk_tables {
 	uint64_t pc_mask; /* of return addresses */
 	struct unwind_set *rows; /* UNWIND_SETS, the cache of rows; NULL: none */
 	struct unwind_chain *chains; /* UNWIND_CHAINS, the cache of chains; NULL: none */
+	/* Asked for rules in place of all of these, unless NULL: the rule and its auxiliary word for an
+	 * address; 0: not known, which ends the walk (UNWIND_END_NEW). */
+	uint64_t (*find)(void *context, uint64_t at, uint64_t *ret_aux);
 };
 
 /*

@@ -2,9 +2,8 @@
 /* See walks.h. */
 #include "walks.h"
 
-#include "copies.h"
+#include "early.h"
 #include "image-rows.h"
-#include "walk.h"
 
 #include "base/check.h"
 
@@ -19,7 +18,7 @@ struct walks {
 	struct unwind *store;
 	struct runtimes *runtimes; /* or NULL */
 	struct stacks found[SAMPLER_HALVES]; /* what captures brought, by the stack's id */
-	struct copies copies;
+	struct early early;
 	struct walks_stats stats;
 	struct andiron_walk walk;
 	uint64_t joined[SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS];
@@ -55,7 +54,7 @@ void walks_free(struct walks *w)
 	unwind_free(w->store);
 	for (size_t i = 0; i < SAMPLER_HALVES; i++)
 		stacks_free(&w->found[i]);
-	copies_free(&w->copies);
+	early_free(&w->early);
 	free(w);
 }
 
@@ -135,27 +134,51 @@ bool walks_is_capture(const void *record, size_t size)
 	       size >= SAMPLER_CAPTURE_HEAD + c->n;
 }
 
-void walks_more(struct walks *w, const struct sampler_capture *part)
+static void count(struct walks *w, const struct walk_stack stacks[SAMPLER_COPIES])
 {
-	copies_add(&w->copies, part);
+	w->stats.captures++;
+	w->stats.deep += stacks[SAMPLER_COPY_STACK].n > SAMPLER_CAPTURE_BYTES;
+	w->stats.other += stacks[SAMPLER_COPY_OTHER].n > 0;
 }
 
-void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c)
+/* By the files themselves. */
+static bool walk_early(struct walks *w, const struct process *p, const struct sampler_capture *c,
+		       const struct walk_stack stacks[SAMPLER_COPIES])
+{
+	const struct mapset *maps = process_maps(p, c->layout);
+
+	/* Runtimes say of what they claim when files are told of. */
+	if (!maps || w->runtimes || !early_walk(&w->early, &w->objects, maps, c, stacks, &w->walk))
+		return false;
+	w->stats.completed++;
+	w->stats.early++;
+	keep(w, c);
+	return true;
+}
+
+bool walks_early(struct walks *w, const struct process *p, const struct sampler_capture *c,
+		 const struct walk_stack stacks[SAMPLER_COPIES])
+{
+	if (c->half >= SAMPLER_HALVES || unwind_knows(w->store, &p->key, c->layout) || !walk_early(w, p, c, stacks))
+		return false;
+	count(w, stacks);
+	return true;
+}
+
+void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c,
+		   const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	struct walk_tables tables = {w, slab, w->kernel->rules, UNWIND_RULES_MAX + 1,
 				     session_pc_mask()};
-	struct walk_stack stacks[SAMPLER_COPIES];
 	uint64_t word;
 
-	w->stats.captures++;
-	if (c->half >= SAMPLER_HALVES || c->n > SAMPLER_CAPTURE_BYTES)
+	count(w, stacks);
+	if (c->half >= SAMPLER_HALVES)
 		return;
-	copies_take(&w->copies, c, stacks);
-	w->stats.deep += stacks[SAMPLER_COPY_STACK].p != c->stack;
-	w->stats.other += stacks[SAMPLER_COPY_OTHER].n > 0;
 	word = unwind_word(w->store, &p->key, c->layout);
 	if (word == 0) {
-		w->stats.unknown++;
+		/* Another program by now: the store knows of one image a process, we of all that it was in this interval. */
+		w->stats.unknown += !walk_early(w, p, c, stacks);
 		return;
 	}
 	walk_capture(&tables, c, stacks, word, &w->walk);
@@ -219,7 +242,7 @@ const struct sampler_stack *walks_find(const struct stacks *stacks, uint64_t id,
 void walks_tick(struct walks *w)
 {
 	unwind_tick(w->store);
-	copies_rest(&w->copies);
+	early_rest(&w->early);
 }
 
 struct unwind *walks_store(struct walks *w)

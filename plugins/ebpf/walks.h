@@ -14,6 +14,7 @@
 #include "session.h"
 #include "stacks.h"
 #include "unwind.h"
+#include "walk.h"
 
 struct walks;
 
@@ -34,11 +35,14 @@ void walks_gone(struct walks *w, const struct process *p);
 
 /* Whether a record is a whole capture, or part of one, as far as it says; `size` is what arrived. */
 bool walks_is_capture(const void *record, size_t size);
-/* A part of a stack besides a capture's own: SAMPLER_RECORD_MORE. Kept until the capture comes, or others need the
- * place (copies.h). */
-void walks_more(struct walks *w, const struct sampler_capture *part);
-/* A capture of `p`, which walks_process was called for. */
-void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c);
+/* A capture of `p`, which walks_process was called for, and all that there is of its stacks (copies.h): its own is not
+ * looked at. */
+void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c,
+		   const struct walk_stack stacks[SAMPLER_COPIES]);
+/* The same of a process whose files are not read yet: true where they themselves were enough (early.h). Uses nothing of the
+ * store. */
+bool walks_early(struct walks *w, const struct process *p, const struct sampler_capture *c,
+		 const struct walk_stack stacks[SAMPLER_COPIES]);
 
 /* Adds to the stacks of a half what captures made of them; walks_find finds it. */
 void walks_settle(struct walks *w, uint32_t half, struct stacks *stacks);
@@ -55,6 +59,7 @@ struct unwind *walks_store(struct walks *w);
 struct walks_stats {
 	uint64_t captures;  /* that arrived */
 	uint64_t completed; /* walked to the thread's entry */
+	uint64_t early;     /* of these, by the files themselves */
 	uint64_t deep;      /* that came in parts */
 	uint64_t other;     /* that another stack came with */
 	uint64_t unknown;   /* whose process was gone before its mappings were read */

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of processes that nobody knows yet, deep ones and such as go on elsewhere: they are copied in parts, and are whole."""
+"""Stacks of processes that nobody knows yet: deep ones and such as go on elsewhere, of large files, of one program after the other. They
+are copied, in parts if need be, and are whole."""
 import collections
+import contextlib
 import os
+import shutil
 import subprocess
 
 import entries
@@ -10,7 +13,7 @@ from running import PATIENT, Agent
 from stacks import Profile
 from tap import DEADLINE, Skip, case, main, need_root, write
 
-PROGRAMS = os.environ["PROGRAMS"]
+PROGRAMS, ROOT = os.environ["PROGRAMS"], os.environ["SOURCE_ROOT"]
 BTF, TASK_WORK = "/sys/kernel/btf/vmlinux", b"bpf_task_work_schedule_resume"
 CONFIG = """
 pyroscope.ebpf "b" {
@@ -46,19 +49,33 @@ def need_task_work():
             raise Skip("this kernel has no task work: Linux 6.18 has")
 
 
-@case
-def first_samples_are_whole():
-    """A recursion of a thousand frames, sampled for the first time, is a whole stack: no copy of it is cut off."""
+@contextlib.contextmanager
+def sampling():
+    """An agent that samples; what it has taken is written behind the block."""
     need_task_work()
     with Agent(write("b.alloy", CONFIG), *PATIENT) as agent:
         agent.until_metric("andiron_samples_taken_total")
-
-        def copied():
-            subprocess.run([f"{PROGRAMS}/recurse", "0.05"], check=True, timeout=DEADLINE)
-            return agent.metric("andiron_ebpf_captures_deep_total") >= 10
-
-        agent.until(copied, "stacks are copied in parts")
+        yield agent
         agent.stop()
+
+
+def run_until(agent, kind, at_least, program):
+    """Runs it for a moment, again and again, until so many of its stacks are copied, of that kind."""
+    metric = f"andiron_ebpf_captures_{kind}total"
+    before = agent.metric(metric)
+
+    def copied():
+        subprocess.run([f"{PROGRAMS}/{program}", "0.05"], check=True, timeout=DEADLINE)
+        return agent.metric(metric) - before >= at_least
+
+    agent.until(copied, f"{program}'s stacks are copied")
+
+
+@case
+def first_samples_are_whole():
+    """A recursion of a thousand frames, sampled for the first time, is a whole stack: no copy of it is cut off."""
+    with sampling() as agent:
+        run_until(agent, "deep_", 10, "recurse")
     stacks, cut = of("recurse")
     deepest = max(len(s.frames) for s in stacks)
     print(f"# up to {deepest} frames")
@@ -66,60 +83,76 @@ def first_samples_are_whole():
 
 
 @case
+def one_frame_may_be_larger_than_the_copy():
+    """Of a stack with a frame of 1 MiB both ends are copied."""
+    with sampling() as agent:
+        run_until(agent, "deep_", 10, "big-frame")
+    _, cut = of("big-frame")
+    assert cut == 0, cut
+
+
+@case
 def walks_go_on_on_another_stack():
     """Go that calls C that calls Go is on its thread's stack and on its goroutine's, as its runtime is: both are copied."""
-    need_task_work()
-    with Agent(write("b.alloy", CONFIG), *PATIENT) as agent:
-        agent.until_metric("andiron_samples_taken_total")
-
-        def copied():
-            subprocess.run([f"{PROGRAMS}/cgo-work", "0.05"], check=True, timeout=DEADLINE)
-            return agent.metric("andiron_ebpf_captures_other_total") >= 100
-
-        agent.until(copied, "other stacks are copied")
-        agent.stop()
+    with sampling() as agent:
+        run_until(agent, "other_", 100, "cgo-work")
     _, cut = of("cgo-work")
     # Who cannot ask for the thread's mappings, since another thread changes them, has one of the two.
     assert cut <= 10, cut
 
 
 @case
+def large_files_need_not_be_read_first():
+    """A compiler's stacks are whole while its libraries, of 350 MB, are still read."""
+    if not shutil.which("rustc"):
+        raise Skip("needs rustc")
+    with sampling() as agent:
+        subprocess.run(["rustc", "-O", "--emit", "obj", "-o", "/dev/null", f"{ROOT}/tests/unwind/programs/work.rs"],
+                       check=True, timeout=DEADLINE)
+        early = agent.metric("andiron_ebpf_captures_early_total")
+    stacks = [s for s in Profile("out.pb.gz").stacks() if any("librustc_driver" in file for file, _ in s.frames)]
+    n, whole = (sum(s.weight for s in of_these) for of_these in (stacks, [s for s in stacks if entries.whole(s)]))
+    print(f"# {n} stacks, {whole} whole; {early:.0f} of all were walked early; "
+          f"{collections.Counter(s.marker for s in stacks).most_common(4)}")
+    assert n >= 100 and early >= 10 and whole >= 0.95 * n, (n, early, whole)
+
+
+@case
+def programs_that_follow_each_other_are_told_apart():
+    """A process becomes another program again and again, and is known each time."""
+    with sampling() as agent:
+        run_until(agent, "", 100, "execs")
+        subprocess.run([f"{PROGRAMS}/execs", "1"], check=True, timeout=DEADLINE)
+    stacks, _ = of("execs")
+    n, whole = (sum(s.weight for s in of_these) for of_these in (stacks, [s for s in stacks if entries.whole(s)]))
+    assert n >= 500 and whole >= 0.95 * n, (n, whole)
+
+
+@case
 def what_is_no_stack_is_not_read():
     """A program says that its stack goes on in a file's memory: nobody reads that, as they do plain memory."""
-    need_task_work()
-
     def read(*where):
         done = subprocess.run([f"{PROGRAMS}/forged", "0.05", *where], check=True, timeout=DEADLINE, capture_output=True, text=True)
         return int(done.stdout)
 
     with open("mapped", "wb") as mapped:
         mapped.write(bytes(1 << 20))
-    with Agent(write("b.alloy", CONFIG), *PATIENT) as agent:
-        agent.until_metric("andiron_samples_taken_total")
+    with sampling() as agent:
         for _ in range(10):
             agent.until(lambda: read() == 15, "what is said to be another stack is read from where it was left")
             assert read("mapped") == 0
-        agent.stop()
 
 
 @case
 def copies_end_with_the_stack():
     """Threads' stacks and goroutines' lie amid other memory, which is not copied with them."""
-    need_task_work()
-    with Agent(write("b.alloy", CONFIG), *PATIENT) as agent:
-        agent.until_metric("andiron_samples_taken_total")
+    with sampling() as agent:
         for program in ("threads", "go-work"):
             before = {n: agent.metric(f"andiron_ebpf_captures_{n}total") for n in ("", "deep_")}
-
-            def copied():
-                subprocess.run([f"{PROGRAMS}/{program}", "0.05"], check=True, timeout=DEADLINE)
-                return agent.metric("andiron_ebpf_captures_total") - before[""] >= 100
-
-            agent.until(copied, f"{program}'s stacks are copied")
+            run_until(agent, "", 100, program)
             now = {n: agent.metric(f"andiron_ebpf_captures_{n}total") - before[n] for n in before}
             print(f"# {program}: {now['']} copies, {now['deep_']} in parts")
             assert now["deep_"] <= now[""] / 3, (program, now)
-        agent.stop()
 
 
 main()
