@@ -137,12 +137,10 @@ RECORDINGS = [
 ]
 
 # Tests of the suite `bpf`: (program, what it runs, tests that do not count). What counts shares of time
-# needs a processor whose instructions take the time that they take; an emulator's do not. Nor can lives of 50 ms be told
-# where reading the first one's files takes seconds.
+# needs a processor whose instructions take the time that they take; an emulator's do not.
 TESTS = [
     ("plugins/process/test-process-events", [], []),
-    ("tests/bpf/test-sampling", ["tests/bpf/workload"],
-     ["shares_of_known_cost_come_back", "short_processes_have_mappings"]),
+    ("tests/bpf/test-sampling", ["tests/bpf/workload"], ["shares_of_known_cost_come_back"]),
 ]
 
 STEPS = []
