@@ -206,15 +206,7 @@ TEST(real_files_are_found_as_they_were_read)
 	struct mapset *set;
 
 	test_kernel_init(&c->kernel);
-	kernel = (struct unwind_kernel){
-		.slabs = test_kernel_slabs(&c->kernel),
-		.rules = c->kernel.rules,
-		.spaces = c->kernel.spaces,
-		.rows = c->kernel.rows,
-		.chains = c->kernel.chains,
-		.quiesce = test_kernel_quiesce,
-		.context = &c->kernel,
-	};
+	kernel = test_kernel_all(&c->kernel);
 	c->vdso = copy_vdso();
 	c->images = images_new(&objects);
 	c->store = unwind_new(&kernel, &options);

@@ -97,7 +97,7 @@ struct slabs_kernel test_kernel_slabs(struct test_kernel *k)
 	return (struct slabs_kernel){k, create, map, unmap, destroy};
 }
 
-int test_kernel_quiesce(void *context)
+static int quiesce(void *context)
 {
 	struct test_kernel *k = context;
 
@@ -107,4 +107,17 @@ int test_kernel_quiesce(void *context)
 		k->on_quiesce(k->context);
 	k->n_quiesces++;
 	return 0;
+}
+
+struct unwind_kernel test_kernel_all(struct test_kernel *k)
+{
+	return (struct unwind_kernel){
+		.slabs = test_kernel_slabs(k),
+		.rules = k->rules,
+		.spaces = k->spaces,
+		.rows = k->rows,
+		.chains = k->chains,
+		.quiesce = quiesce,
+		.context = k,
+	};
 }

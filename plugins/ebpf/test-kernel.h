@@ -8,6 +8,7 @@
 #define EBPF_TEST_KERNEL_H
 
 #include "slabs.h"
+#include "unwind.h"
 
 struct test_kernel {
 	const uint8_t *seen[UNWIND_SLABS_MAX]; /* NULL: not there */
@@ -29,6 +30,6 @@ struct test_kernel {
 void test_kernel_init(struct test_kernel *k);
 void test_kernel_fini(struct test_kernel *k); /* expects that all slabs are gone */
 struct slabs_kernel test_kernel_slabs(struct test_kernel *k);
-int test_kernel_quiesce(void *context);
+struct unwind_kernel test_kernel_all(struct test_kernel *k);
 
 #endif

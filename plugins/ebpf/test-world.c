@@ -80,15 +80,7 @@ int world_init(struct world *w, uint64_t budget_bytes)
 
 	memset(w, 0, sizeof(*w));
 	test_kernel_init(&w->kernel);
-	kernel = (struct unwind_kernel){
-		.slabs = test_kernel_slabs(&w->kernel),
-		.rules = w->kernel.rules,
-		.spaces = w->kernel.spaces,
-		.rows = w->kernel.rows,
-		.chains = w->kernel.chains,
-		.quiesce = test_kernel_quiesce,
-		.context = &w->kernel,
-	};
+	kernel = test_kernel_all(&w->kernel);
 	w->images = images_new(&objects);
 	w->store = w->images ? unwind_new(&kernel, &options) : NULL;
 	if (w->store)

@@ -196,15 +196,7 @@ static void init(struct replay *p)
 	expect_eq(objects_new(&p->objects, &err), 0);
 	p->service = (struct andiron_extension){objects_table(), p->objects};
 	test_kernel_init(&p->kernel);
-	kernel = (struct unwind_kernel){
-		.slabs = test_kernel_slabs(&p->kernel),
-		.rules = p->kernel.rules,
-		.spaces = p->kernel.spaces,
-		.rows = p->kernel.rows,
-		.chains = p->kernel.chains,
-		.quiesce = test_kernel_quiesce,
-		.context = &p->kernel,
-	};
+	kernel = test_kernel_all(&p->kernel);
 	p->images = images_new(&p->service);
 	p->store = unwind_new(&kernel, &(struct unwind_options){UINT64_C(96) << 20, image_rows_read, &p->service});
 	expect(p->images && p->store);
