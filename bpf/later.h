@@ -38,6 +38,8 @@ struct {
 	__type(value, struct later);
 } laters SEC(".maps");
 
+_Static_assert(LATER_PLACES * sizeof(struct later) <= SAMPLER_LATERS_BYTES, "what user space keeps for it");
+
 __u32 later_next = 0;
 
 /* A mapping as it is sent. */

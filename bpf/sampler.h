@@ -246,6 +246,9 @@ enum sampler_capture_copy {
 #define SAMPLER_CAPTURE_INNER 8
 #define SAMPLER_CAPTURE_OUTER 4
 
+/* What the places of captures that are taken later need at most, with what the kernel adds (bpf/later.h). */
+#define SAMPLER_LATERS_BYTES (1u << 20)
+
 /* All but `stack`, of which only the first n bytes are sent. */
 #define SAMPLER_CAPTURE_HEAD ((__u32)__builtin_offsetof(struct sampler_capture, stack))
 

@@ -59,6 +59,11 @@ int capture_program_load(const struct capture_maps *maps, struct bpf_object **re
 	return 0;
 }
 
+int capture_program_places(const struct bpf_object *object)
+{
+	return bpf_map__fd(bpf_object__find_map_by_name(object, "laters"));
+}
+
 struct bpf_program *capture_program_of(struct bpf_object *object)
 {
 	return bpf_object__find_program_by_name(object, "capture");

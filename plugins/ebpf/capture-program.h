@@ -17,7 +17,8 @@ struct capture_maps {
 /* Loads the form that this kernel has: 0 and the object, the caller's to close, or NULL where it has none; or a
  * negative errno. Some 20 ms. */
 int capture_program_load(const struct capture_maps *maps, struct bpf_object **ret);
-/* Its program. */
+/* Its program, and the map of its own. */
 struct bpf_program *capture_program_of(struct bpf_object *object);
+int capture_program_places(const struct bpf_object *object);
 
 #endif

@@ -165,10 +165,10 @@ static size_t news_bytes(const struct session *s)
 	return bytes < NEWS_BYTES_MAX ? bytes : NEWS_BYTES_MAX;
 }
 
-/* What the tables may take: of all that the agent may have, what its other maps and its own memory leave. */
+/* What the tables may take: of all that the agent may have, what its other maps, those that come yet, and its own memory leave. */
 static uint64_t unwind_budget(const struct session_info *info, size_t news)
 {
-	uint64_t others = info->map_bytes + OWN_BYTES + news;
+	uint64_t others = info->map_bytes + SAMPLER_LATERS_BYTES + OWN_BYTES + news;
 
 	return others < BUDGET_BYTES ? BUDGET_BYTES - others : 0;
 }
@@ -185,7 +185,6 @@ static bool add_runtimes(struct engine *e)
 	if (!t)
 		return false;
 	walks_add_runtimes(e->walks, t);
-	session_go_onward(e->session);
 	return true;
 }
 
@@ -207,7 +206,6 @@ static int load(struct engine *e, struct error *err)
 	}
 	e->news.session = e->session;
 	e->news.walks = e->walks;
-	e->news.later = e->stats.session.later;
 	configure(e);
 	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
 	session_measure(e->session, true);
@@ -220,7 +218,11 @@ static int load(struct engine *e, struct error *err)
 		unload(e);
 		return r;
 	}
+	session_take_later(e->session);
+	if (e->options.n_runtimes > 0)
+		session_go_onward(e->session);
 	session_info(e->session, &e->stats.session);
+	e->news.later = e->stats.session.later;
 	return 0;
 }
 

@@ -214,21 +214,6 @@ static int quiesce(void *context)
 				    BPF_ANY);
 }
 
-/* A kernel that has task work and will not let us use it is no reason to do without the rest. */
-static int add_captures(struct session *s)
-{
-	struct capture_maps maps = {
-		.cpus = bpf_map__fd(s->skel->maps.cpus),
-		.walks = bpf_map__fd(s->skel->maps.walks),
-		.ring = bpf_map__fd(s->skel->maps.ring),
-	};
-
-	s->info.later = capture_program_load(&maps, &s->captures) == 0 && s->captures;
-	if (s->info.later)
-		compiled_add(&s->skel->bss->sampler_compiled, s->captures);
-	return s->info.later ? set_program(s, ANDIRON_WALK_CAPTURE, capture_program_of(s->captures)) : 0;
-}
-
 /* What is written to from here, once the programs are loaded. */
 static int map_memory(struct session *s)
 {
@@ -245,8 +230,6 @@ static int map_memory(struct session *s)
 	struct bpf_program *resume = resume_program(s);
 	int r = resume ? set_program(s, ANDIRON_WALK_RESUME, resume) : 0;
 
-	if (r == 0)
-		r = add_captures(s);
 	if (r == 0)
 		r = memory_init(&s->memory, &maps);
 	if (r == 0)
@@ -342,6 +325,21 @@ int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 	s->events = fresh;
 	s->rate_hz = rate_hz;
 	return 0;
+}
+
+void session_take_later(struct session *s)
+{
+	struct capture_maps maps = {
+		.cpus = bpf_map__fd(s->skel->maps.cpus),
+		.walks = bpf_map__fd(s->skel->maps.walks),
+		.ring = bpf_map__fd(s->skel->maps.ring),
+	};
+
+	check(!s->captures);
+	if (capture_program_load(&maps, &s->captures) != 0 || !s->captures)
+		return;
+	compiled_add(&s->skel->bss->sampler_compiled, s->captures);
+	s->info.later = set_program(s, ANDIRON_WALK_CAPTURE, capture_program_of(s->captures)) == 0;
 }
 
 void session_stop(struct session *s)
@@ -580,6 +578,8 @@ void session_info(const struct session *s, struct session_info *ret)
 
 	bpf_object__for_each_map(map, s->skel->obj)
 		info.map_bytes += map_bytes(bpf_map__fd(map));
+	if (s->captures)
+		info.map_bytes += map_bytes(capture_program_places(s->captures));
 	add_program(&info, sampling_program(s), true);
 	add_program(&info, resume_program(s), false);
 	if (s->captures)

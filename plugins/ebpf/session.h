@@ -39,7 +39,7 @@ typedef void (*session_count_fn)(void *context, const struct sampler_key *key,
 /*
  * Loads the programs; nothing is sampled before session_start. -EPERM,
  * -ENOTSUP (kernel before 5.10 or without BTF) and all else with cause and remedy.
- * 30 to 100 ms.
+ * 100 to 200 ms.
  */
 int session_open(const struct session_options *options, session_record_fn fn, void *context,
 		 struct session **ret, struct error *err);
@@ -47,6 +47,12 @@ void session_close(struct session *s);
 
 /* (Re)starts the events with this rate. On failure it samples as before. */
 int session_start(struct session *s, uint32_t rate_hz, struct error *err);
+/*
+ * Has captures taken by task work from now on (session_info.later), where the kernel has that and lets us use it. Once. It
+ * reads the kernel's types twice, some 100 ms: behind session_start samples are taken meanwhile, and their
+ * stacks copied at once. SAMPLER_LATERS_BYTES of the kernel's memory at most.
+ */
+void session_take_later(struct session *s);
 /* No program is started after this; what was counted can still be read. */
 void session_stop(struct session *s);
 
@@ -92,7 +98,7 @@ const struct unwind_kernel *session_memory(const struct session *s);
 int session_walks_fd(const struct session *s);
 int session_programs_fd(const struct session *s);
 /* From now on walks that make more round trips between runtimes than a program can go on in task work. False: not on
- * this kernel. Before session_start. Some 20 ms. */
+ * this kernel. Behind session_take_later. Some 20 ms. */
 bool session_go_onward(struct session *s);
 /* The bits of a return address that are address, on this machine. */
 uint64_t session_pc_mask(void);
