@@ -36,6 +36,7 @@
 
 #define RING_MIN (1u << 20)
 #define RING_MAX (16u << 20)
+#define LATE_SECONDS 5
 
 struct session {
 	struct sampler_bpf *skel;
@@ -95,9 +96,8 @@ static uint32_t count_online(void)
 
 static void size_maps(struct session *s, const struct session_options *o, uint32_t n_possible)
 {
-	/* Room for every sample of an interval to be a stack of its own, and for
-	 * late reading, as long as that is affordable. */
-	uint64_t samples = (uint64_t)o->rate_hz * ((uint64_t)o->interval_ns / NS_PER_SEC + 1);
+	/* Room for every sample to be a stack of its own, in an interval that is read so late; where it is affordable. */
+	uint64_t samples = (uint64_t)o->rate_hz * ((uint64_t)o->interval_ns / NS_PER_SEC + LATE_SECONDS);
 	uint32_t n_online = count_online();
 	/* And for the captures of half a second in which all is new. */
 	uint64_t captures = (uint64_t)o->rate_hz * n_online * sizeof(struct sampler_capture) / 2;
