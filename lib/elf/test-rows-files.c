@@ -56,18 +56,25 @@ static void read_self(struct buf *out)
 	expect_eq(file_read(AT_FDCWD, "/proc/self/exe", out, (size_t)256 << 20), 0);
 }
 
+/* This program as it is, and without section headers. */
+static void open_self(int *ret_whole, int *ret_stripped)
+{
+	_cleanup_(buf_free) struct buf file = BUF_NULL;
+
+	read_self(&file);
+	*ret_whole = elf_memfd(file.p, file.n);
+	memset(file.p + offsetof(Elf64_Ehdr, e_shoff), 0, sizeof(Elf64_Off));
+	memset(file.p + offsetof(Elf64_Ehdr, e_shnum), 0, 2 * sizeof(Elf64_Half));
+	*ret_stripped = elf_memfd(file.p, file.n);
+}
+
 /* A file whose section headers are stripped gives the rows that it gives with them. */
 TEST(section_headers_are_not_needed)
 {
-	_cleanup_(buf_free) struct buf file = BUF_NULL;
 	_cleanup_(rows_free) struct rows with = {0}, without = {0};
 	_cleanup_(closep) int whole = -1, stripped = -1;
 
-	read_self(&file);
-	whole = elf_memfd(file.p, file.n);
-	memset(file.p + offsetof(Elf64_Ehdr, e_shoff), 0, sizeof(Elf64_Off));
-	memset(file.p + offsetof(Elf64_Ehdr, e_shnum), 0, 2 * sizeof(Elf64_Half));
-	stripped = elf_memfd(file.p, file.n);
+	open_self(&whole, &stripped);
 	expect_eq(read_rows(whole, NULL, &with), 0);
 	expect_eq(read_rows(stripped, NULL, &without), 0);
 	expect(with.list.n > 500);
@@ -103,16 +110,11 @@ static size_t compare_found(int fd, const struct rows *rows)
 /* What is found one by one is what is read, with section headers or without. */
 TEST(rows_are_found_one_by_one)
 {
-	_cleanup_(buf_free) struct buf file = BUF_NULL;
 	_cleanup_(rows_free) struct rows rows = {0};
 	_cleanup_(closep) int whole = -1, stripped = -1;
 	size_t n;
 
-	read_self(&file);
-	whole = elf_memfd(file.p, file.n);
-	memset(file.p + offsetof(Elf64_Ehdr, e_shoff), 0, sizeof(Elf64_Off));
-	memset(file.p + offsetof(Elf64_Ehdr, e_shnum), 0, 2 * sizeof(Elf64_Half));
-	stripped = elf_memfd(file.p, file.n);
+	open_self(&whole, &stripped);
 	expect_eq(read_rows(whole, NULL, &rows), 0);
 	n = compare_found(whole, &rows);
 	expect(n > rows.list.n);
