@@ -159,7 +159,8 @@ static bool walk_early(struct walks *w, const struct process *p, const struct sa
 bool walks_early(struct walks *w, const struct process *p, const struct sampler_capture *c,
 		 const struct walk_stack stacks[SAMPLER_COPIES])
 {
-	if (c->half >= SAMPLER_HALVES || unwind_knows(w->store, &p->key, c->layout) || !walk_early(w, p, c, stacks))
+	/* Also where the store knows the process: by what it had mapped before the files that are being read. */
+	if (c->half >= SAMPLER_HALVES || !walk_early(w, p, c, stacks))
 		return false;
 	count(w, stacks);
 	return true;

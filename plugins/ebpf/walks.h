@@ -39,7 +39,7 @@ bool walks_is_capture(const void *record, size_t size);
  * looked at. */
 void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c,
 		   const struct walk_stack stacks[SAMPLER_COPIES]);
-/* The same of a process whose files are not read yet: true where they themselves were enough (early.h). Uses nothing of the
+/* The same while files are read, which may be of this process: true where they themselves were enough (early.h). Uses nothing of the
  * store. */
 bool walks_early(struct walks *w, const struct process *p, const struct sampler_capture *c,
 		 const struct walk_stack stacks[SAMPLER_COPIES]);
