@@ -129,9 +129,10 @@ SAMPLER_INLINE struct sampler_known *sampler_recall(struct sampler_context *c,
 }
 
 /* Tells user space of a new process or new mappings. What could not be sent is
- * not remembered, so the next sample tries again. */
+ * not remembered, so the next sample tries again. Nobody is woken where a capture follows, which does that: one
+ * of a process that is new tells what it has mapped as well. */
 SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampler_known *known,
-					 struct sampler_task *task)
+					 struct sampler_task *task, bool wake)
 {
 	struct sampler_process record = {.type = SAMPLER_RECORD_PROCESS};
 	__u32 reported = h_config()->epoch + 1;
@@ -156,7 +157,7 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 		record.layout = task->image ? known->layout : 0;
 		h_parent(c, &record.parent);
 		h_leader_comm(c, record.comm);
-		if (h_send(&record, sizeof(record), 1) != 0)
+		if (h_send(&record, sizeof(record), wake) != 0)
 			return;
 		h_process_put(&task->key, &state);
 	}
@@ -409,7 +410,6 @@ SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pi
 		books->counters.unselected++;
 		return false;
 	}
-	sampler_note_process(c, known, &task);
 	pending->half = (__u16)half;
 	pending->busy = SAMPLER_BUSY_SAMPLE;
 	pending->key.process = task.key;
@@ -417,6 +417,7 @@ SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pi
 	if (h_config()->with_comm)
 		h_comm(pending->key.comm);
 	sampler_start_walk(c, known, &task, w, pending);
+	sampler_note_process(c, known, &task, w->end != UNWIND_END_NEW);
 	return true;
 }
 

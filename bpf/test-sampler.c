@@ -339,12 +339,16 @@ TEST(unknown_processes_are_captured)
 	expect_eq(n_keys(0), 2);
 	expect_eq(last_head().end, UNWIND_END_NEW);
 	expect_eq(last_head().n_user, 1);
+	expect_eq(world.n_processes, 1);
+	expect_eq(world.n_wakes, 0); /* which the captures do */
 	c.tgid = 9;
 	c.parent = 7;
 	sample(&c);
 	expect_eq(world.n_captures, 2);
 	expect_eq(last_head().end, UNWIND_END_COMPLETE);
 	expect_eq(last_head().n_user, 3);
+	expect_eq(world.n_processes, 2);
+	expect_eq(world.n_wakes, 1);
 	c.tgid = 10;
 	c.layout = 2; /* it has called exec */
 	sample(&c);

@@ -30,16 +30,18 @@ void news_match(struct news *n, struct process *p)
 }
 
 /* Of children that live too short to be asked, what their parent has. */
-static void map_child(struct news *n, struct process *p, const struct sampler_process_key *key)
+static void map_reported(struct news *n, struct process *p, const struct sampler_process *record)
 {
 	struct process *parent;
 
 	process_map(n->processes, p);
-	parent = processes_parent(n->processes, p, key);
+	parent = processes_parent(n->processes, p, &record->parent);
 	if (parent) {
 		process_map(n->processes, parent);
 		process_map(n->processes, p);
 	}
+	/* What it maps from now on is read at the interval's end. */
+	p->stale = true;
 }
 
 /* Whether it is to be known: where all is sampled, its target may be news that is on its way. */
@@ -59,9 +61,8 @@ static bool look_at_process(struct news *n, const struct sampler_process *record
 	select_judge(n->session, n->matcher, p);
 	if (!is_wanted(n, p))
 		return false;
-	map_child(n, p, &record->parent);
-	/* What it maps from now on is read at the interval's end. */
-	p->stale = true;
+	if (!n->later)
+		map_reported(n, p, record);
 	return true;
 }
 
@@ -234,11 +235,17 @@ static void deal_with_capture(struct news *n, const struct sampler_capture *c,
 	walks_capture(n->walks, p, c, stacks);
 }
 
+/* Where threads list what is mapped, the list of a process that is new has come right behind the report, and most
+ * of the time says all. */
 static void deal_with_process(struct news *n, const void *record)
 {
 	struct sampler_process process;
+	struct process *p;
 
 	memcpy(&process, record, sizeof(process));
+	p = n->later ? processes_find(n->processes, &process.key) : NULL;
+	if (p && p->stale)
+		map_reported(n, p, &process);
 	tell(n, &process.key);
 	tell(n, &process.parent);
 }

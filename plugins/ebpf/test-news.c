@@ -172,6 +172,31 @@ TEST(stacks_of_the_half_that_is_read_wait)
 	close_room(&r);
 }
 
+/* Where threads list what they have mapped, nobody is asked before that list had its chance. */
+TEST(lists_spare_reading)
+{
+	static struct sampler_mapped mapped;
+	uint64_t here = (uint64_t)(uintptr_t)&open_room & ~UINT64_C(4095);
+	const struct process *p;
+	struct newsroom r;
+	struct live_child child;
+
+	open_room(&r);
+	r.news.later = true;
+	child = live_child(r.live);
+	news_record(&r.news, &child.record, sizeof(child.record));
+	p = processes_find(&r.live->t, &child.record.key);
+	expect(p && !p->maps && p->stale);
+	expect_eq(r.news.bytes, sizeof(child.record));
+	mapped = (struct sampler_mapped){.type = SAMPLER_RECORD_MAPPED, .n = 1, .total = 1, .key = child.record.key,
+					 .layout = child.record.layout};
+	mapped.list[0] = (struct sampler_mapping){.start = here, .end = here + 4096, .flags = SAMPLER_MAPPED_VDSO};
+	news_record(&r.news, &mapped, SAMPLER_MAPPED_HEAD + sizeof(mapped.list[0]));
+	expect(p->maps && p->maps->list.n == 1 && !p->stale);
+	live_end(&child);
+	close_room(&r);
+}
+
 /* Nobody else's records, and halves of them, are nothing. */
 TEST(other_bytes_are_passed_over)
 {
