@@ -2,17 +2,14 @@
 /* See probe-walker.h. */
 #include "probe-walker.h"
 
-#include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/file.h"
+#include "proc/kernel-types.h"
 
-#include <fcntl.h>
 #include <linux/bpf.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TYPES_MAX   ((size_t)64 << 20)
 #define HELPER_LOOP 181 /* bpf_loop, which older headers do not name */
 
 /* A program that calls nothing else, without arguments: refused either way, but for another reason where the
@@ -38,21 +35,11 @@ static bool knows_helper(int helper)
 	return fd >= 0 || (log[0] && !strstr(log, "invalid func ") && !strstr(log, "unknown func "));
 }
 
-/* By its name among those of the kernel's types, whole: the one form has a last parameter that the other lacks. */
-static bool types_have(const char *name)
-{
-	_cleanup_(buf_free) struct buf types = BUF_NULL;
-
-	if (file_read(AT_FDCWD, "/sys/kernel/btf/vmlinux", &types, TYPES_MAX) != 0)
-		return false;
-	return memmem(types.p, types.n, name, strlen(name) + 1) != NULL;
-}
-
 struct probe_walker probe_walker(void)
 {
 	return (struct probe_walker){
 		.loop = knows_helper(HELPER_LOOP),
-		.task_work = types_have("bpf_task_work_schedule_resume") ||
-			     types_have("bpf_task_work_schedule_resume_impl"),
+		.task_work = kernel_types_name("bpf_task_work_schedule_resume") ||
+			     kernel_types_name("bpf_task_work_schedule_resume_impl"),
 	};
 }

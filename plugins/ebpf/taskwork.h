@@ -15,7 +15,7 @@ enum taskwork {
 	TASKWORK_PLAIN, /* later */
 };
 
-/* Reads the kernel's types: some milliseconds. */
+/* Looks through the names of the kernel's types: a few milliseconds. */
 enum taskwork taskwork_form(void);
 
 #endif
