@@ -104,5 +104,5 @@ bool early_walk(struct early *e, const struct andiron_extension *objects, const 
 	if (!e->rows)
 		return false;
 	walk_capture(&tables, capture, stacks, 0, w);
-	return w->end == UNWIND_END_COMPLETE;
+	return w->end == UNWIND_END_COMPLETE || w->end == UNWIND_END_CUT;
 }

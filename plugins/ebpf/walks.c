@@ -126,6 +126,15 @@ static void keep(struct walks *w, const struct sampler_capture *c)
 		   sizeof(head) + w->walk.n_words * sizeof(uint64_t));
 }
 
+/* Of what a capture has come to. */
+static void take_walk(struct walks *w, const struct sampler_capture *c)
+{
+	w->stats.completed += w->walk.end == UNWIND_END_COMPLETE;
+	if (w->walk.end == UNWIND_END_CUT)
+		touch(w, c);
+	keep(w, c);
+}
+
 bool walks_is_capture(const void *record, size_t size)
 {
 	const struct sampler_capture *c = record; /* the ring aligns records to 8 bytes */
@@ -150,9 +159,8 @@ static bool walk_early(struct walks *w, const struct process *p, const struct sa
 	/* Runtimes say of what they claim when files are told of. */
 	if (!maps || w->runtimes || !early_walk(&w->early, &w->objects, maps, c, stacks, &w->walk))
 		return false;
-	w->stats.completed++;
 	w->stats.early++;
-	keep(w, c);
+	take_walk(w, c);
 	return true;
 }
 
@@ -183,10 +191,7 @@ void walks_capture(struct walks *w, const struct process *p, const struct sample
 		return;
 	}
 	walk_capture(&tables, c, stacks, word, &w->walk);
-	w->stats.completed += w->walk.end == UNWIND_END_COMPLETE;
-	if (w->walk.end == UNWIND_END_CUT)
-		touch(w, c);
-	keep(w, c);
+	take_walk(w, c);
 }
 
 /* The frames of `stack` up to the one that the capture begins with, and then its own. */
