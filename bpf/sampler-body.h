@@ -44,8 +44,10 @@
 /* A process whose mappings change all the time is reported this often. */
 #define SAMPLER_CHANGE_NS 100000000ull
 /* Code in memory that may be written to is in no count of the kernel's: where a stack leads to an address that
- * nobody knows, its process is looked at again, this often. */
-#define SAMPLER_ASK_NS 250000000ull
+ * nobody knows, its process is looked at again, this often; and so many times in a row, if it was not for as long as they
+ * take: a runtime that begins maps memory for its code again and again. */
+#define SAMPLER_ASK_NS  250000000ull
+#define SAMPLER_ASK_ROW 32
 
 struct sampler_task {
 	struct sampler_process_key key;
@@ -146,6 +148,7 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 	state.image = task->image;
 	state.exec_vm = task->exec_vm;
 	sent = h_process_find(&task->key);
+	state.asked_ns = sent ? sent->asked_ns : 0;
 	if (!sent || (task->image && (sent->image != task->image || sent->exec_vm != task->exec_vm))) {
 		state.sent_ns = h_now();
 		if (sent && state.sent_ns - sent->sent_ns < SAMPLER_CHANGE_NS)
@@ -250,11 +253,16 @@ SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler
 SAMPLER_INLINE __u32 sampler_may_ask(const struct sampler_process_key *key)
 {
 	struct sampler_process_state *state = h_process_find(key);
-	__u64 now = h_now();
+	__u64 now = h_now(), asked;
 
-	if (!state || now - state->sent_ns < SAMPLER_ASK_NS)
+	if (!state)
 		return 0;
-	state->sent_ns = now;
+	asked = state->asked_ns;
+	if (asked + SAMPLER_ASK_ROW * SAMPLER_ASK_NS < now)
+		asked = now - SAMPLER_ASK_ROW * SAMPLER_ASK_NS;
+	if (asked + SAMPLER_ASK_NS > now)
+		return 0;
+	state->asked_ns = asked + SAMPLER_ASK_NS;
 	return 1;
 }
 

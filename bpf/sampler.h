@@ -142,11 +142,12 @@ struct sampler_selected {
 	__u32 follow;
 };
 
-/* `processes`: what the last SAMPLER_RECORD_PROCESS was sent for. */
+/* `processes`: what the last SAMPLER_RECORD_PROCESS was sent for, and up to when it has been looked at for
+ * addresses that nobody knows, each time counted as an interval. */
 struct sampler_process_state {
 	__u64 image;
 	__u64 exec_vm;
-	__u64 sent_ns;
+	__u64 sent_ns, asked_ns;
 };
 
 #define SAMPLER_RECORD_STACK   1

@@ -358,7 +358,7 @@ TEST(unknown_processes_are_captured)
 }
 
 /* Memory that is not there ends the stack, which says so and may be completed; an address
- * in no mapping is news only where the process has mapped something since. */
+ * in no mapping is news where the process has mapped something since, and else is asked about every now and then. */
 TEST(open_ends_are_captured)
 {
 	struct sampler_context c = in_user;
@@ -374,14 +374,27 @@ TEST(open_ends_are_captured)
 	sample(&c);
 	expect_eq(last_head().end, UNWIND_END_NO_MAPPING);
 	expect_eq(last_head().n_user, 2);
-	expect_eq(world.n_captures, 0);
+	expect_eq(world.n_captures, 1);
+	for (int i = 1; i < SAMPLER_ASK_ROW; i++)
+		sample(&c);
+	expect_eq(world.n_captures, SAMPLER_ASK_ROW);
+	sample(&c);
+	expect_eq(world.n_captures, SAMPLER_ASK_ROW);
 	world.now += SAMPLER_ASK_NS;
 	sample(&c);
 	sample(&c);
-	expect_eq(world.n_captures, 1);
+	expect_eq(world.n_captures, SAMPLER_ASK_ROW + 1);
 	c.exec_vm++;
+	sample(&c); /* a report that does not give all of them back */
 	sample(&c);
-	expect_eq(world.n_captures, 2);
+	expect_eq(world.n_captures, SAMPLER_ASK_ROW + 3);
+	c.exec_vm--;
+	sample(&c);
+	expect_eq(world.n_captures, SAMPLER_ASK_ROW + 3);
+	world.now += 2 * SAMPLER_ASK_ROW * SAMPLER_ASK_NS;
+	for (int i = 0; i < 2 * SAMPLER_ASK_ROW; i++)
+		sample(&c);
+	expect_eq(world.n_captures, 2 * SAMPLER_ASK_ROW + 3);
 	expect_closed_books();
 	buf_free(&world.ring);
 }

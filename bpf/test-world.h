@@ -279,7 +279,7 @@ static void reset(void)
 	world.config.with_kernel = 1;
 	world.n_slots = N_SLOTS;
 	world.log_words = LOG_WORDS;
-	world.now = 1000000000;
+	world.now = 2 * SAMPLER_ASK_ROW * SAMPLER_ASK_NS;
 	world.slab.start = 0;
 	world.slab.mapping = (struct unwind_mapping){.end = 1ull << 47, .kind = UNWIND_KIND_FRAMES};
 	world.space = (struct unwind_space){.start_ns = 1007, .tgid = 7, .layout = 1, .exec_pages = 5,

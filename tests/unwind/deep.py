@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of processes that nobody knows yet: deep ones and such as go on elsewhere, of large files, of one program after the other. They
-are copied, in parts if need be, and are whole."""
+"""Stacks of processes that nobody knows yet: deep ones and such as go on elsewhere, of large files, of one program after the other, of code
+that is new. They are copied, in parts if need be, and are whole."""
 import collections
 import contextlib
 import os
@@ -126,6 +126,17 @@ def programs_that_follow_each_other_are_told_apart():
     stacks, _ = of("execs")
     n, whole = (sum(s.weight for s in of_these) for of_these in (stacks, [s for s in stacks if entries.whole(s)]))
     assert n >= 500 and whole >= 0.95 * n, (n, whole)
+
+
+@case
+def code_may_be_mapped_piece_by_piece():
+    """A runtime that begins maps memory for its code again and again: stacks through the newest of it are whole."""
+    with sampling() as agent:
+        run_until(agent, "", 10, "maps-code")
+        subprocess.run([f"{PROGRAMS}/maps-code", "0.6"], check=True, timeout=DEADLINE)
+    stacks, _ = of("maps-code")
+    n, whole = (sum(s.weight for s in of_these) for of_these in (stacks, [s for s in stacks if entries.whole(s)]))
+    assert n >= 300 and whole >= 0.95 * n, (n, whole)
 
 
 @case

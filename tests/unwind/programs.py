@@ -50,7 +50,7 @@ def system(fast):
         yield "compile", ["go", "build", "-a", "-p", "1", "-o", "/dev/null", f"{ROOT}/tests/unwind/programs/work.go"]
 
 
-TOOLS = ("repeat", "brief", "stamp", "storm", "sorts", "forged", "execs")
+TOOLS = ("repeat", "brief", "stamp", "storm", "sorts", "forged", "execs", "maps-code")
 
 
 def built():
