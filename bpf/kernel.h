@@ -237,6 +237,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct css_set *cgroups;
 	void *stack;
+	unsigned long sas_ss_sp, sas_ss_size; /* for handlers of signals */
 	char comm[16];
 };
 

@@ -12,6 +12,7 @@
 #ifndef BPF_LATER_H
 #define BPF_LATER_H
 
+#include "alternate.h"
 #include "capture.h"
 #include "goroutine.h"
 #include "mapping.h"
@@ -27,6 +28,7 @@ struct later {
 	__u64 start, limit; /* addresses */
 	__u64 first;        /* number of the part that begins at `start` */
 	struct goroutine goroutine;
+	struct alternate alternate;
 	struct sampler_mapped mapped;
 	struct sampler_capture capture;
 };
@@ -170,15 +172,32 @@ static __always_inline void later_send_parts(struct later *l, __u64 start, __u64
 	bpf_loop(n, later_more, &l, 0);
 }
 
+/* Where the stack goes on that a signal has interrupted: 0 if none was; l->limit is its end. */
+static __always_inline __u64 later_interrupted(struct later *l)
+{
+	__u64 at = alternate_interrupted(&l->alternate, l->capture.regs[CAPTURE_SP]), end, limit;
+
+	if (at == 0)
+		return 0;
+	end = mapping_end(at, true);
+	limit = capture_limit(bpf_get_current_task_btf(), at);
+	l->limit = end < limit ? end : limit;
+	return end ? at : 0;
+}
+
 /* The stack that the sampled one may go on on. */
 static __always_inline void later_send_other(struct later *l)
 {
+	__u64 start;
+
 	goroutine_find(&l->goroutine, &l->capture);
-	if (l->goroutine.start == 0)
-		return;
+	start = l->goroutine.start;
 	l->limit = l->goroutine.limit;
-	later_send_parts(l, sampler_capture_start(l->goroutine.start),
-			 (__u64)SAMPLER_COPY_OTHER * SAMPLER_CAPTURE_PARTS, SAMPLER_CAPTURE_PARTS);
+	if (start == 0)
+		start = later_interrupted(l);
+	if (start == 0)
+		return;
+	later_send_parts(l, sampler_capture_start(start), (__u64)SAMPLER_COPY_OTHER * SAMPLER_CAPTURE_PARTS, SAMPLER_CAPTURE_PARTS);
 }
 
 /* The sampled stack, its first part last: all have one buffer. */

@@ -232,8 +232,8 @@ static inline __u64 sampler_capture_start(__u64 stack_pointer)
  * Where a stack is deeper than that it is mostly one frame that is so large, as rustc's run_compiler is (540 KB): of such
  * a stack come SAMPLER_CAPTURE_INNER parts, and SAMPLER_CAPTURE_OUTER of its outer end.
  *
- * Where the walk may go on on another stack of the thread, as Go's does (bpf/goroutine.h), that comes too, in
- * SAMPLER_CAPTURE_PARTS at most. Parts are numbered by what they are of, from SAMPLER_CAPTURE_PARTS times
+ * Where the walk may go on on another stack of the thread, as Go's does (bpf/goroutine.h) or a signal's handler that has one of its
+ * own (bpf/alternate.h), that comes too, in SAMPLER_CAPTURE_PARTS at most. Parts are numbered by what they are of, from SAMPLER_CAPTURE_PARTS times
  * sampler_capture_copy on, and all come before the capture.
  */
 enum sampler_capture_copy {

@@ -102,6 +102,15 @@ def walks_go_on_on_another_stack():
 
 
 @case
+def signals_interrupt_another_stack():
+    """A handler on a stack of its own is called by the kernel's frame alone: what it has interrupted is copied with it."""
+    with sampling() as agent:
+        run_until(agent, "other_", 50, "altstack")
+    stacks, cut = of("altstack")
+    assert len(stacks) >= 10 and cut == 0, (len(stacks), cut)
+
+
+@case
 def large_files_need_not_be_read_first():
     """A compiler's stacks are whole while its libraries, of 350 MB, are still read."""
     if not shutil.which("rustc"):
