@@ -47,7 +47,7 @@
  * nobody knows, its process is looked at again, this often; and so many times in a row, if it was not for as long as they
  * take: a runtime that begins maps memory for its code again and again. */
 #define SAMPLER_ASK_NS  250000000ull
-#define SAMPLER_ASK_ROW 32
+#define SAMPLER_ASK_ROW 64
 
 struct sampler_task {
 	struct sampler_process_key key;

@@ -142,7 +142,8 @@ def code_may_be_mapped_piece_by_piece():
     """A runtime that begins maps memory for its code again and again: stacks through the newest of it are whole."""
     with sampling() as agent:
         run_until(agent, "", 10, "maps-code")
-        subprocess.run([f"{PROGRAMS}/maps-code", "0.6"], check=True, timeout=DEADLINE)
+        for _ in range(2):
+            subprocess.run([f"{PROGRAMS}/maps-code", "0.4"], check=True, timeout=DEADLINE)
     stacks, _ = of("maps-code")
     n, whole = (sum(s.weight for s in of_these) for of_these in (stacks, [s for s in stacks if entries.whole(s)]))
     assert n >= 300 and whole >= 0.95 * n, (n, whole)
