@@ -51,6 +51,13 @@ def get(port, path, **more):
         return error.code, error.read().decode()
 
 
+def port_when_ready(agent):
+    """It listens before the other components have started, which it says to whoever asks in between."""
+    port = port_of(agent)
+    agent.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
+    return port
+
+
 class Taker(http.server.BaseHTTPRequestHandler):
     """Takes whatever is pushed."""
 
@@ -78,7 +85,7 @@ def taker(port):
 def what_is_served():
     """The metrics are those of the status socket; probes are well; all else is refused in a line."""
     with Agent(write("agent.alloy", HTTP + WRITER % free_port())) as a:
-        port = port_of(a)
+        port = port_when_ready(a)
         status, text = get(port, "/metrics")
         names = {name for name, _ in parse_metrics(text)}
         assert status == 200 and names == {name for name, _ in parse_metrics(ask("status", "/metrics")[1])}, names
@@ -119,7 +126,7 @@ def slow_and_greedy_clients():
         return int(read(f"/proc/{a.process.pid}/statm").split()[1])
 
     with Agent(write("agent.alloy", HTTP + WRITER % free_port())) as a:
-        port = port_of(a)
+        port = port_when_ready(a)
         get(port, "/metrics")
         before = resident()
         slow = [socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) for _ in range(31)]
