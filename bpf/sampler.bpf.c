@@ -73,9 +73,10 @@ SAMPLER_INLINE struct sampler_cpu *h_state(__u32 cpu)
 
 SAMPLER_INLINE struct sampler_slot *h_slot(__u32 cpu, __u32 half, __u32 i)
 {
-	__u32 index = (cpu * SAMPLER_HALVES + half) * sampler_slots + (i & (sampler_slots - 1));
+	__u32 index = cpu * SAMPLER_HALVES + half;
+	struct sampler_slot *slots = bpf_map_lookup_elem(&counts, &index);
 
-	return bpf_map_lookup_elem(&slots, &index);
+	return slots ? &slots[i & (sampler_slots - 1)] : NULL;
 }
 
 SAMPLER_INLINE __u32 h_log_words(void)
@@ -134,25 +135,39 @@ SAMPLER_INLINE const __u8 *h_slab(unwind_env e, __u32 i)
 	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
 }
 
+SAMPLER_INLINE struct unwind_common *h_common(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&common, &zero);
+}
+
 SAMPLER_INLINE const struct unwind_entry *h_entry(unwind_env e, __u32 i)
 {
-	return bpf_map_lookup_elem(&rules, &i);
+	struct unwind_common *all = h_common();
+
+	return all ? &all->rules[i & UNWIND_RULES_MAX] : NULL;
 }
 
 SAMPLER_INLINE struct unwind_set *h_rows(unwind_env e, __u32 i)
 {
-	return bpf_map_lookup_elem(&rows, &i);
+	struct unwind_common *all = h_common();
+
+	return all ? &all->rows[i & (UNWIND_SETS - 1)] : NULL;
 }
 
 SAMPLER_INLINE struct unwind_chain *h_chain(unwind_env e, __u32 i)
 {
-	return bpf_map_lookup_elem(&chains, &i);
+	struct unwind_common *all = h_common();
+
+	return all ? &all->chains[i & (UNWIND_CHAINS - 1)] : NULL;
 }
 
 SAMPLER_INLINE struct unwind_space *h_space(__u32 i)
 {
-	i &= UNWIND_SPACES - 1;
-	return bpf_map_lookup_elem(&spaces, &i);
+	struct unwind_common *all = h_common();
+
+	return all ? &all->spaces[i & (UNWIND_SPACES - 1)] : NULL;
 }
 
 #define h_read(e, to, n, address) \
@@ -211,11 +226,12 @@ SAMPLER_INLINE __u32 h_kernel_frames(struct sampler_context *c, struct andiron_w
 SAMPLER_INLINE long h_log_put(__u32 cpu, __u32 half, __u32 at, const __u64 *words, __u32 n)
 {
 	__u32 index = cpu * SAMPLER_HALVES + half;
-	__u64 *log = bpf_map_lookup_elem(&logs, &index);
-	__u64 from = at;
+	struct sampler_slot *slots = bpf_map_lookup_elem(&counts, &index);
+	__u64 from = at, *log;
 
-	if (!log || n > SAMPLER_LOG_SPARE)
+	if (!slots || n > SAMPLER_LOG_SPARE)
 		return -1;
+	log = (__u64 *)(void *)&slots[sampler_slots];
 	/* The comparison is to be of the register that is used: verifiers before 6.8
 	 * do not carry its outcome to a copy on the stack. */
 	__asm__ volatile("" : "+r"(from));

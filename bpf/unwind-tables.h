@@ -385,6 +385,14 @@ static inline __u32 unwind_brief(__u64 rule, bool arm)
 	return (base == frame) | (__u32)offset >> 3 << 1 | (__u32)-fp << 11;
 }
 
+/* What any walk needs besides slabs. */
+struct unwind_common {
+	struct unwind_space spaces[UNWIND_SPACES];
+	struct unwind_set rows[UNWIND_SETS];
+	struct unwind_chain chains[UNWIND_CHAINS];
+	struct unwind_entry rules[UNWIND_RULES_MAX + 1];
+};
+
 /*
  * Why a walk ended; 0 while it goes on. UNWIND_END_COMPLETE is a whole stack, UNWIND_END_NOTHING none; each
  * other one is a frame of the profile that says so.

@@ -10,11 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define RULES_BYTES   ((UNWIND_RULES_MAX + 1) * sizeof(struct unwind_entry))
-#define SPACES_BYTES  (UNWIND_SPACES * sizeof(struct unwind_space))
-#define ROWS_BYTES    (UNWIND_SETS * sizeof(struct unwind_set))
-#define CHAINS_BYTES  (UNWIND_CHAINS * sizeof(struct unwind_chain))
-
 static int map_fd(int fd, size_t bytes, void *ret)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -24,12 +19,6 @@ static int map_fd(int fd, size_t bytes, void *ret)
 		return -errno;
 	memcpy(ret, &p, sizeof(p));
 	return 0;
-}
-
-static void unmap(void *p, size_t bytes)
-{
-	if (p)
-		munmap(p, bytes); /* rounds up by itself */
 }
 
 static int slab_create(void *context, uint32_t slab)
@@ -61,7 +50,7 @@ static int slab_map(void *context, uint32_t slab, void **ret)
 
 static void slab_unmap(void *context, uint32_t slab, void *p)
 {
-	unmap(p, SLABS_COST);
+	munmap(p, SLABS_COST); /* rounds up by itself */
 }
 
 static void slab_destroy(void *context, uint32_t slab)
@@ -86,24 +75,21 @@ int memory_init(struct memory *m, const struct memory_maps *maps)
 		.quiesce = maps->quiesce,
 		.context = maps->context,
 	};
-	r = map_fd(maps->rules, RULES_BYTES, &m->kernel.rules);
-	if (r == 0)
-		r = map_fd(maps->spaces, SPACES_BYTES, &m->kernel.spaces);
-	if (r == 0)
-		r = map_fd(maps->rows, ROWS_BYTES, &m->kernel.rows);
-	if (r == 0)
-		r = map_fd(maps->chains, CHAINS_BYTES, &m->kernel.chains);
+	r = map_fd(maps->common, sizeof(*m->common), &m->common);
 	if (r != 0)
-		memory_fini(m);
-	return r;
+		return r;
+	m->kernel.rules = m->common->rules;
+	m->kernel.spaces = m->common->spaces;
+	m->kernel.rows = m->common->rows;
+	m->kernel.chains = m->common->chains;
+	return 0;
 }
 
 void memory_fini(struct memory *m)
 {
-	unmap(m->kernel.rules, RULES_BYTES);
-	unmap(m->kernel.spaces, SPACES_BYTES);
-	unmap(m->kernel.rows, ROWS_BYTES);
-	unmap(m->kernel.chains, CHAINS_BYTES);
+	if (m->common)
+		munmap(m->common, sizeof(*m->common));
+	m->common = NULL;
 	m->kernel = (struct unwind_kernel){0};
 	for (uint32_t i = 0; i < UNWIND_SLABS_MAX; i++)
 		if (m->slabs[i] >= 0) {

@@ -9,13 +9,14 @@
 #include "unwind.h"
 
 struct memory_maps {
-	int slabs, rules, spaces, rows, chains; /* descriptors, borrowed */
+	int slabs, common; /* descriptors, borrowed */
 	int (*quiesce)(void *context);
 	void *context;
 };
 
 struct memory {
 	struct memory_maps maps;
+	struct unwind_common *common;
 	struct unwind_kernel kernel; /* for unwind_new */
 	int slabs[UNWIND_SLABS_MAX]; /* descriptors, -1: none */
 };

@@ -112,9 +112,8 @@ static void size_maps(struct session *s, const struct session_options *o, uint32
 	skel->rodata->sampler_log_words = t->n_words;
 	skel->rodata->sampler_ring_crowded_bytes = ring / 2;
 	bpf_map__set_max_entries(skel->maps.cpus, t->n_cpus);
-	bpf_map__set_max_entries(skel->maps.slots, t->n_tables * SAMPLER_HALVES * t->n_slots);
-	bpf_map__set_max_entries(skel->maps.logs, t->n_tables * SAMPLER_HALVES);
-	bpf_map__set_value_size(skel->maps.logs, (uint32_t)tables_log_bytes(t));
+	bpf_map__set_max_entries(skel->maps.counts, t->n_tables * SAMPLER_HALVES);
+	bpf_map__set_value_size(skel->maps.counts, (uint32_t)tables_bytes(t));
 	bpf_map__set_max_entries(skel->maps.walks, n_possible);
 	bpf_map__set_max_entries(skel->maps.ring, ring);
 	s->ring_bytes = ring;
@@ -220,10 +219,7 @@ static int map_memory(struct session *s)
 	struct sampler_bpf *skel = s->skel;
 	struct memory_maps maps = {
 		.slabs = bpf_map__fd(skel->maps.slabs),
-		.rules = bpf_map__fd(skel->maps.rules),
-		.spaces = bpf_map__fd(skel->maps.spaces),
-		.rows = bpf_map__fd(skel->maps.rows),
-		.chains = bpf_map__fd(skel->maps.chains),
+		.common = bpf_map__fd(skel->maps.common),
 		.quiesce = quiesce,
 		.context = s,
 	};
@@ -233,8 +229,7 @@ static int map_memory(struct session *s)
 	if (r == 0)
 		r = memory_init(&s->memory, &maps);
 	if (r == 0)
-		r = tables_map(&s->tables, bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.slots),
-			       bpf_map__fd(skel->maps.logs));
+		r = tables_map(&s->tables, bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.counts));
 	return r;
 }
 

@@ -17,28 +17,35 @@
 /* Of a record, head included; deeper stacks on average go through the ring. */
 #define WORDS_A_SAMPLE 24u
 
-static size_t slots_bytes(const struct tables *t)
+/* A slot is a cache line, in the next half, too. */
+size_t tables_bytes(const struct tables *t)
 {
-	return (size_t)t->n_slots * sizeof(struct sampler_slot);
+	size_t line = sizeof(struct sampler_slot);
+	size_t log = ((size_t)t->n_words + SAMPLER_LOG_SPARE) * sizeof(uint64_t);
+
+	return (t->n_slots + (log + line - 1) / line) * line;
 }
 
-size_t tables_log_bytes(const struct tables *t)
+static size_t all_bytes(const struct tables *t)
 {
-	return ((size_t)t->n_words + SAMPLER_LOG_SPARE) * sizeof(uint64_t);
+	return (size_t)t->n_tables * SAMPLER_HALVES * tables_bytes(t);
+}
+
+static struct sampler_slot *slots_of(const struct tables *t, uint32_t cpu, uint32_t half)
+{
+	check(half < SAMPLER_HALVES && t->counts);
+	return (struct sampler_slot *)(void *)(t->counts + (cpu * SAMPLER_HALVES + half) * tables_bytes(t));
 }
 
 void tables_size(struct tables *t, uint32_t n_cpus, uint32_t n_tables, uint64_t samples)
 {
-	size_t halves = (size_t)n_tables * SAMPLER_HALVES;
-
 	check(n_cpus > 0 && n_tables > 0);
 	*t = (struct tables){
 		.n_cpus = n_cpus, .n_tables = n_tables, .n_slots = SLOTS_A_SAMPLE * SAMPLES_MIN};
 	while (t->n_slots < SLOTS_A_SAMPLE * samples && t->n_slots < SLOTS_A_SAMPLE * SAMPLES_MAX)
 		t->n_slots *= 2;
 	t->n_words = WORDS_A_SAMPLE * (t->n_slots / SLOTS_A_SAMPLE);
-	while (t->n_slots > SLOTS_A_SAMPLE * SAMPLES_MIN &&
-	       halves * (slots_bytes(t) + tables_log_bytes(t)) > TABLES_MAX_BYTES) {
+	while (t->n_slots > SLOTS_A_SAMPLE * SAMPLES_MIN && all_bytes(t) > TABLES_MAX_BYTES) {
 		t->n_slots /= 2;
 		t->n_words /= 2;
 	}
@@ -61,33 +68,21 @@ static void unmap_one(void *p, size_t bytes)
 		munmap(p, bytes); /* rounds up by itself */
 }
 
-int tables_map(struct tables *t, int cpus, int slots, int logs)
+int tables_map(struct tables *t, int cpus, int counts)
 {
-	t->slots_fd = slots;
-	t->logs_fd = logs;
+	t->counts_fd = counts;
 	return map_one(cpus, t->n_cpus * sizeof(*t->cpus), &t->cpus);
 }
 
 int tables_open(struct tables *t)
 {
-	size_t halves = (size_t)t->n_tables * SAMPLER_HALVES;
-	int r = map_one(t->slots_fd, halves * slots_bytes(t), &t->slots);
-
-	if (r == 0)
-		r = map_one(t->logs_fd, halves * tables_log_bytes(t), &t->logs);
-	if (r != 0)
-		tables_close(t);
-	return r;
+	return map_one(t->counts_fd, all_bytes(t), &t->counts);
 }
 
 void tables_close(struct tables *t)
 {
-	size_t halves = (size_t)t->n_tables * SAMPLER_HALVES;
-
-	unmap_one(t->slots, halves * slots_bytes(t));
-	unmap_one(t->logs, halves * tables_log_bytes(t));
-	t->slots = NULL;
-	t->logs = NULL;
+	unmap_one(t->counts, all_bytes(t));
+	t->counts = NULL;
 }
 
 void tables_unmap(struct tables *t)
@@ -128,11 +123,10 @@ uint64_t tables_taken(const struct tables *t, uint32_t half)
 
 void tables_stacks(struct tables *t, uint32_t half, tables_record_fn fn, void *context)
 {
-	size_t words = tables_log_bytes(t) / sizeof(uint64_t);
+	size_t words = (size_t)t->n_words + SAMPLER_LOG_SPARE;
 
-	check(half < SAMPLER_HALVES && t->logs);
 	for (uint32_t cpu = 0; cpu < t->n_tables; cpu++) {
-		const uint64_t *log = t->logs + (cpu * SAMPLER_HALVES + half) * words;
+		const uint64_t *log = (const uint64_t *)(const void *)(slots_of(t, cpu, half) + t->n_slots);
 		uint32_t *end = &t->cpus[cpu].books[half].n_words;
 		struct sampler_stack head;
 		size_t n;
@@ -150,10 +144,8 @@ void tables_stacks(struct tables *t, uint32_t half, tables_record_fn fn, void *c
 
 void tables_counts(struct tables *t, uint32_t half, tables_count_fn fn, void *context)
 {
-	check(half < SAMPLER_HALVES && t->slots);
 	for (uint32_t cpu = 0; cpu < t->n_tables; cpu++) {
-		struct sampler_slot *slots =
-			t->slots + (size_t)(cpu * SAMPLER_HALVES + half) * t->n_slots;
+		struct sampler_slot *slots = slots_of(t, cpu, half);
 
 		for (uint32_t i = 0; i < t->n_slots; i++) {
 			struct sampler_value value = {.count = slots[i].count};

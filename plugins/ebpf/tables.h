@@ -15,13 +15,12 @@
 
 struct tables {
 	struct sampler_cpu *cpus;
-	struct sampler_slot *slots; /* n_slots for each CPU and half; NULL while not open */
-	uint64_t *logs;             /* n_words + SAMPLER_LOG_SPARE for each CPU and half; the same */
-	int slots_fd, logs_fd;      /* borrowed */
-	uint32_t n_cpus;            /* possible ones */
-	uint32_t n_tables;          /* CPUs that have slots and logs */
-	uint32_t n_slots;           /* a power of two */
-	uint32_t n_words;
+	char *counts;      /* tables_bytes() for each CPU and half: n_slots slots, and the log; NULL while not open */
+	int counts_fd;     /* borrowed */
+	uint32_t n_cpus;   /* possible ones */
+	uint32_t n_tables; /* CPUs that have slots and logs */
+	uint32_t n_slots;  /* a power of two */
+	uint32_t n_words;  /* of a log, SAMPLER_LOG_SPARE not counted */
 };
 
 #define TABLES_MAX_BYTES (64u << 20)
@@ -36,14 +35,14 @@ typedef void (*tables_count_fn)(void *context, const struct sampler_key *key,
 /* Sizes for so many samples a CPU and half: room for each to be a stack of its
  * own, as long as all together stay below TABLES_MAX_BYTES. */
 void tables_size(struct tables *t, uint32_t n_cpus, uint32_t n_tables, uint64_t samples);
-/* Bytes of the log of one CPU and half. */
-size_t tables_log_bytes(const struct tables *t);
+/* Bytes of slots and log of one CPU and half. */
+size_t tables_bytes(const struct tables *t);
 
-/* Maps the first of the three maps and keeps the descriptors of the others, which are borrowed; 0 or a negative
+/* Maps the first of the two maps and keeps the descriptor of the other, which is borrowed; 0 or a negative
  * errno, nothing mapped then. */
-int tables_map(struct tables *t, int cpus, int slots, int logs);
+int tables_map(struct tables *t, int cpus, int counts);
 void tables_unmap(struct tables *t);
-/* Maps the others, for tables_stacks and tables_counts; 0 or a negative errno, nothing mapped then. Some 100 us for
+/* Maps the other, for tables_stacks and tables_counts; 0 or a negative errno, nothing mapped then. Some 100 us for
  * 4 MB. Close when they are read. */
 int tables_open(struct tables *t);
 void tables_close(struct tables *t);

@@ -31,16 +31,15 @@ TEST(a_half_is_read_and_cleared)
 	struct sampler_stack head = {.type = SAMPLER_RECORD_STACK, .n_kernel = 1, .n_user = 2};
 	struct tables t;
 	uint64_t sum = 0, frames = 0;
-	size_t words;
+	struct sampler_slot *slots;
 
 	tables_size(&t, 2, 2, 100);
-	words = tables_log_bytes(&t) / sizeof(uint64_t);
 	t.cpus = calloc(2, sizeof(*t.cpus));
-	t.slots = calloc((size_t)4 * t.n_slots, sizeof(*t.slots));
-	t.logs = calloc(4 * words, sizeof(*t.logs));
-	expect(t.cpus && t.slots && t.logs);
-	t.slots[2 * t.n_slots + 5] = (struct sampler_slot){{.process.tgid = 7}, 4, 1};
-	memcpy(&t.logs[2 * words], &head, sizeof(head));
+	t.counts = calloc(4, tables_bytes(&t));
+	expect(t.cpus && t.counts);
+	slots = (struct sampler_slot *)(void *)(t.counts + 2 * tables_bytes(&t)); /* of CPU 1 */
+	slots[5] = (struct sampler_slot){{.process.tgid = 7}, 4, 1};
+	memcpy(&slots[t.n_slots], &head, sizeof(head));
 	t.cpus[1].books[0].n_words = SAMPLER_STACK_WORDS + 3;
 	t.cpus[0].books[0].counters.idle = 2;
 	t.cpus[1].books[0].counters.taken = 4;
@@ -58,8 +57,7 @@ TEST(a_half_is_read_and_cleared)
 	}
 	expect_eq(tables_counters(&t, 1).taken, 9);
 	free(t.cpus);
-	free(t.slots);
-	free(t.logs);
+	free(t.counts);
 }
 
 /* Small machines stay small, large ones below the bound. */
@@ -69,8 +67,8 @@ TEST(sizes_are_bounded)
 
 	tables_size(&t, 2, 2, 97 * 16);
 	expect_eq(t.n_slots, 8192);
-	expect(4 * (t.n_slots * sizeof(*t.slots) + tables_log_bytes(&t)) < 4u << 20);
+	expect(4 * tables_bytes(&t) < 4u << 20);
 	tables_size(&t, 512, 512, 1000 * 61);
 	expect((t.n_slots & (t.n_slots - 1)) == 0);
-	expect(1024 * (t.n_slots * sizeof(*t.slots) + tables_log_bytes(&t)) <= TABLES_MAX_BYTES);
+	expect(1024 * tables_bytes(&t) <= TABLES_MAX_BYTES);
 }
