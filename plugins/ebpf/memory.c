@@ -87,8 +87,9 @@ int memory_init(struct memory *m, const struct memory_maps *maps)
 
 void memory_fini(struct memory *m)
 {
-	if (m->common)
-		munmap(m->common, sizeof(*m->common));
+	if (!m->common)
+		return;
+	munmap(m->common, sizeof(*m->common));
 	m->common = NULL;
 	m->kernel = (struct unwind_kernel){0};
 	for (uint32_t i = 0; i < UNWIND_SLABS_MAX; i++)

@@ -23,7 +23,7 @@ struct memory {
 
 /* 0 or a negative errno, nothing open or mapped then. *m must stay where it is. */
 int memory_init(struct memory *m, const struct memory_maps *maps);
-/* The store is gone by then. */
+/* The store is gone by then. Nothing happens to what is zero. */
 void memory_fini(struct memory *m);
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shared tables, as a sampling program would have filled them. */
+#include "memory.h"
 #include "tables.h"
 
 #include "base/test.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void count(void *context, const struct sampler_key *key, const struct sampler_value *value)
 {
@@ -71,4 +74,17 @@ TEST(sizes_are_bounded)
 	tables_size(&t, 512, 512, 1000 * 61);
 	expect((t.n_slots & (t.n_slots - 1)) == 0);
 	expect(1024 * tables_bytes(&t) <= TABLES_MAX_BYTES);
+}
+
+/* A session that was refused while it was loaded has opened nothing, and closes nothing that is another's. */
+TEST(memory_that_was_never_had)
+{
+	struct memory m = {0};
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	expect(null >= 0 && (null == 0 || dup2(null, 0) == 0));
+	memory_fini(&m);
+	expect(fcntl(0, F_GETFD) >= 0);
+	if (null > 0)
+		close(null);
 }
