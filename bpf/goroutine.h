@@ -115,15 +115,13 @@ static long goroutine_try(__u32 i, struct goroutine **goroutine)
  * beginning. */
 static __always_inline void goroutine_called(struct goroutine *r)
 {
-	__u64 at = r->system.sp, saved = 0, end, limit;
+	__u64 at = r->system.sp, saved = 0;
 
 	if (!goroutine_holds(&r->system, at) || !mapping_has(at + GOROUTINE_SAVED, sizeof(saved)) ||
 	    bpf_probe_read_user(&saved, sizeof(saved), (const void *)(at + GOROUTINE_SAVED)) != 0 || saved < at ||
 	    saved > r->system.high)
 		return;
-	end = mapping_end(at, true);
-	limit = capture_limit((struct task_struct *)bpf_get_current_task(), at);
-	r->limit = end < limit ? end : limit;
+	r->limit = mapping_stack_end(at, true);
 	r->start = at;
 }
 

@@ -107,11 +107,10 @@ static __always_inline void later_send_mappings(struct later *l)
 static __always_inline __u64 later_limit(struct later *l)
 {
 	const struct sampler_capture *c = &l->capture;
-	__u64 sp = sampler_capture_start(c->regs[CAPTURE_SP]), end = mapping_end(sp, false), go;
-	__u64 limit = capture_limit(bpf_get_current_task_btf(), sp);
+	__u64 sp = sampler_capture_start(c->regs[CAPTURE_SP]), limit = mapping_stack_end(sp, false), go;
 
-	if (end != 0 && end < limit)
-		limit = end;
+	if (limit == 0)
+		limit = capture_limit(bpf_get_current_task_btf(), sp);
 	/* What fits into one part is hardly worth asking. */
 	if (limit - sp <= SAMPLER_CAPTURE_BYTES)
 		return limit;
@@ -175,14 +174,10 @@ static __always_inline void later_send_parts(struct later *l, __u64 start, __u64
 /* Where the stack goes on that a signal has interrupted: 0 if none was; l->limit is its end. */
 static __always_inline __u64 later_interrupted(struct later *l)
 {
-	__u64 at = alternate_interrupted(&l->alternate, l->capture.regs[CAPTURE_SP]), end, limit;
+	__u64 at = alternate_interrupted(&l->alternate, l->capture.regs[CAPTURE_SP]);
 
-	if (at == 0)
-		return 0;
-	end = mapping_end(at, true);
-	limit = capture_limit(bpf_get_current_task_btf(), at);
-	l->limit = end < limit ? end : limit;
-	return end ? at : 0;
+	l->limit = at ? mapping_stack_end(at, true) : 0;
+	return l->limit ? at : 0;
 }
 
 /* The stack that the sampled one may go on on. */

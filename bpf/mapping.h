@@ -3,6 +3,8 @@
 #ifndef BPF_MAPPING_H
 #define BPF_MAPPING_H
 
+#include "capture.h"
+
 extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task,
 				 __u64 address) __ksym;
 extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym;
@@ -36,6 +38,15 @@ static __noinline __u64 mapping_end(__u64 at, bool plain)
 	}
 	bpf_iter_task_vma_destroy(&it);
 	return end;
+}
+
+/* Up to where the stack that `at` is in can be of use: the end of its mapping, or of what is copied of the first thread's; 0 as
+ * mapping_end. */
+static __always_inline __u64 mapping_stack_end(__u64 at, bool plain)
+{
+	__u64 end = mapping_end(at, plain), limit = capture_limit((struct task_struct *)bpf_get_current_task(), at);
+
+	return end < limit ? end : limit;
 }
 
 /* Whether n bytes at an address, a word's, lie in plain memory. */
