@@ -17,6 +17,11 @@
 /* Of a record, head included; deeper stacks on average go through the ring. */
 #define WORDS_A_SAMPLE 24u
 
+/* Older kernels have no larger values in an array: KMALLOC_MAX_SIZE. */
+_Static_assert(SLOTS_A_SAMPLE * SAMPLES_MAX * sizeof(struct sampler_slot) +
+			       (WORDS_A_SAMPLE * SAMPLES_MAX + SAMPLER_LOG_SPARE) * sizeof(uint64_t) <= 4u << 20,
+	       "of one CPU and half");
+
 /* A slot is a cache line, in the next half, too. */
 size_t tables_bytes(const struct tables *t)
 {
