@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
 
@@ -15,9 +16,13 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CPU_MAX 65536
+
+/* The longest that a start takes. */
+#define SPREAD_NS (20 * NS_PER_MSEC)
 
 /* period_ns 0: page faults of the kernel's own. */
 static int open_event(int cpu, uint64_t period_ns)
@@ -69,8 +74,6 @@ static int add_cpu(void *context, int cpu)
 		return explain(o->err, fd, cpu);
 	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, o->program) != 0)
 		return error_errno(o->err, -errno, "cannot attach the sampling program to CPU %d", cpu);
-	if (ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) != 0)
-		return error_errno(o->err, -errno, "cannot start the event of CPU %d", cpu);
 	if (e->n == o->capacity) {
 		size_t capacity = o->capacity ? 2 * o->capacity : 16;
 		int *fds = realloc(e->fds, capacity * sizeof(*fds));
@@ -112,6 +115,34 @@ int events_each_cpu(const char *list, int (*fn)(void *context, int cpu), void *c
 	return r;
 }
 
+static void sleep_until(int64_t ns)
+{
+	struct timespec at = {ns / NS_PER_SEC, ns % NS_PER_SEC};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		;
+}
+
+/*
+ * Starts the clocks one after the other, evenly over a period. They keep that distance for as long as they run. Were they started at
+ * once, each tick of a CPU would come some 100 us after that of the one before: just when the reader, woken by what that one had
+ * to tell, runs here. In such a run the agent has six times its share of samples, and whom it interrupts a tenth less than theirs.
+ */
+static int start_all(const struct events *e, uint64_t period_ns, struct error *err)
+{
+	int64_t span = period_ns < SPREAD_NS ? (int64_t)period_ns : SPREAD_NS, began = 0;
+
+	for (size_t i = 0; i < e->n; i++) {
+		if (i > 0 && span > 0)
+			sleep_until(began + span * (int64_t)i / (int64_t)e->n);
+		if (ioctl(e->fds[i], PERF_EVENT_IOC_ENABLE, 0) != 0)
+			return error_errno(err, -errno, "cannot start the clock of a CPU");
+		if (i == 0)
+			began = clock_mono();
+	}
+	return 0;
+}
+
 static int open_all(struct events *e, int program, uint64_t period_ns, struct error *err)
 {
 	struct opening o = {e, err, period_ns, program, 0};
@@ -128,6 +159,8 @@ static int open_all(struct events *e, int program, uint64_t period_ns, struct er
 		error_set(err, r, "the kernel's list of online CPUs (/sys/devices/system/cpu/online) cannot be read");
 	else if (r == 0 && e->n == 0)
 		r = error_set(err, -ENODEV, "no CPU could be sampled");
+	if (r == 0)
+		r = start_all(e, period_ns, err);
 	buf_free(&text);
 	if (r != 0)
 		events_close(e);

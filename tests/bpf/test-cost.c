@@ -112,6 +112,22 @@ static void measure(double *ours, double *plain)
 	harness_fini(&h);
 }
 
+/* No CPU's clock ticks right behind another's, where the reader that a sample has woken would be what is sampled. A clock
+ * counts its own time, so what one is ahead of another is the distance of their ticks. */
+TEST(cpus_tick_one_after_the_other)
+{
+	struct baseline b;
+	uint64_t first, other;
+
+	baseline_start(&b);
+	for (size_t i = 1; i < b.events.n; i++) {
+		expect_eq(read(b.events.fds[i], &other, sizeof(other)), sizeof(other));
+		expect_eq(read(b.events.fds[0], &first, sizeof(first)), sizeof(first));
+		expect(first - other + NS_PER_MSEC / 10 > (uint64_t)NS_PER_SEC / RATE * i / b.events.n);
+	}
+	baseline_stop(&b);
+}
+
 /* A sample costs about what a plain profiler's does, though it also knows
  * process, cgroup and selection, and sends each new stack (two samples of three bring
  * one in so short a time). Neighbours on the machine only ever add to a run, so the least of each

@@ -5,7 +5,8 @@
 Each kind has a name of its own. count.bpf.c counts in the kernel, by itself, how many samples
 there are of each name; the agent's profile has to have them under that name, with whole stacks. The two do
 not sample at the same instants, so the numbers of samples differ by chance: what 5 standard deviations, which is one run
-in some millions, explain is no loss. Whether a stack is whole is not left to chance.
+in some millions, explain is no loss. Whether a stack is whole is not left to chance. The count has another rate than the agent:
+at the same one the two keep their distance, and the count would see the agent work after each of its samples, or never.
 
 UNWIND_DEPTH: fast (default; more samples a second), full or all. UNWIND_WALKER: tables or frame-pointers.
 """
@@ -25,6 +26,7 @@ COUNT, PROGRAMS = os.environ["COUNT"], os.environ["PROGRAMS"]
 DEPTH = os.environ.get("UNWIND_DEPTH", "fast")
 WALKER = os.environ.get("UNWIND_WALKER", "tables")
 RATE = 999 if DEPTH == "fast" else 97
+COUNT_RATE = RATE + 4
 SECONDS = {"fast": 4, "full": 32, "all": 150}[DEPTH]  # of CPU, for each kind
 BARS = {5: 80, 20: 95, 100: 99}
 STORM_BAR = 95
@@ -45,7 +47,7 @@ profile.file "out" {{ paths = ["out.pb.gz"] }}
 @contextlib.contextmanager
 def counting():
     """Yields a dictionary that holds the counts by name after the block."""
-    process = subprocess.Popen([COUNT, str(RATE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([COUNT, str(COUNT_RATE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     found = {}
     try:
         assert process.stdout.readline() == "counting\n", "the count does not begin"
@@ -53,7 +55,7 @@ def counting():
         process.stdin.close()
         for line in process.stdout:
             n, _, name = line.rstrip("\n").partition(" ")
-            found[name] = int(n)
+            found[name] = int(n) * RATE / COUNT_RATE
     finally:
         process.kill()
         process.wait()
@@ -69,6 +71,7 @@ def observe(*commands):
             wrote = [p.communicate(timeout=10 * DEADLINE)[0] for p in running]
         assert all(p.returncode == 0 for p in running), [p.returncode for p in running]
         agent.stop()
+        print("\n".join("# " + line for line in agent.text().splitlines() if line.startswith("samples: ") or " warn" in line))
     return Profile("out.pb.gz"), counts, wrote
 
 
@@ -95,7 +98,7 @@ def kept(profile, name, counted, right=lambda frames: True):
     chance = 5 * math.sqrt(1 / max(there, 1) + 1 / max(counted, 1))
     named = min(1.0, there / max(counted, 1) + chance)
     share = 100 * named * (whole + bare) / max(there, 1)
-    print("# " + json.dumps({"name": name, "rate": RATE, "counted": counted, "there": there, "whole": whole, "kernel_only": bare,
+    print("# " + json.dumps({"name": name, "rate": RATE, "counted": round(counted), "there": there, "whole": whole, "kernel_only": bare,
                              "chance_percent": round(100 * chance, 1), "kept_percent": round(share, 2)}))
     for end, n in sorted(why.items(), key=lambda x: -x[1])[:4]:
         print(f"#   {n} {end}")
