@@ -135,7 +135,7 @@ SAMPLER_INLINE const __u8 *h_slab(unwind_env e, __u32 i)
 	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
 }
 
-SAMPLER_INLINE struct unwind_common *h_common(void)
+SAMPLER_INLINE struct unwind_common *common_tables(void)
 {
 	__u32 zero = 0;
 
@@ -144,28 +144,28 @@ SAMPLER_INLINE struct unwind_common *h_common(void)
 
 SAMPLER_INLINE const struct unwind_entry *h_entry(unwind_env e, __u32 i)
 {
-	struct unwind_common *all = h_common();
+	struct unwind_common *all = common_tables();
 
 	return all ? &all->rules[i & UNWIND_RULES_MAX] : NULL;
 }
 
 SAMPLER_INLINE struct unwind_set *h_rows(unwind_env e, __u32 i)
 {
-	struct unwind_common *all = h_common();
+	struct unwind_common *all = common_tables();
 
 	return all ? &all->rows[i & (UNWIND_SETS - 1)] : NULL;
 }
 
 SAMPLER_INLINE struct unwind_chain *h_chain(unwind_env e, __u32 i)
 {
-	struct unwind_common *all = h_common();
+	struct unwind_common *all = common_tables();
 
 	return all ? &all->chains[i & (UNWIND_CHAINS - 1)] : NULL;
 }
 
 SAMPLER_INLINE struct unwind_space *h_space(__u32 i)
 {
-	struct unwind_common *all = h_common();
+	struct unwind_common *all = common_tables();
 
 	return all ? &all->spaces[i & (UNWIND_SPACES - 1)] : NULL;
 }

@@ -21,7 +21,7 @@
 
 #define CPU_MAX 65536
 
-/* The longest that a start takes. */
+/* The longest that a start takes: of longer periods only so much is used. */
 #define SPREAD_NS (20 * NS_PER_MSEC)
 
 /* period_ns 0: page faults of the kernel's own. */
@@ -126,7 +126,7 @@ static void sleep_until(int64_t ns)
 /*
  * Starts the clocks one after the other, evenly over a period. They keep that distance for as long as they run. Were they started at
  * once, each tick of a CPU would come some 100 us after that of the one before: just when the reader, woken by what that one had
- * to tell, runs here. In such a run the agent has six times its share of samples, and whom it interrupts a tenth less than theirs.
+ * to tell, runs here. Such an agent has seven times its share of the samples, and whom it interrupts a tenth less than theirs.
  */
 static int start_all(const struct events *e, uint64_t period_ns, struct error *err)
 {

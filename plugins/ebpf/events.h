@@ -20,8 +20,8 @@ struct events {
 
 /*
  * Opens an event of `period_ns` on every online CPU and attaches the program;
- * they tick when this returns, at instants that are spread evenly over a period. CPUs that go away meanwhile are left out. On
- * failure, with the cause and what to do, nothing is open. Takes a period, or 20 ms if that is longer.
+ * they tick when this returns, one after the other, evenly over a period or its first 20 ms. CPUs that go away meanwhile are left out. On
+ * failure, with the cause and what to do, nothing is open. Sleeps for as long, and works for ~20 us a CPU.
  */
 int events_open(struct events *e, int program, uint64_t period_ns, struct error *err);
 
