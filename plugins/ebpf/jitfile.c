@@ -3,6 +3,7 @@
 #include "jitfile.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 
 #include <fcntl.h>
@@ -11,6 +12,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* A file's time is the wall clock's, which may be set meanwhile, or a server's. */
+#define CLOCKS_APART NS_PER_SEC
 
 /* A file below the process's root, opened so that none can block; -1 without one. */
 static int open_below(const struct jitfile_process *p, const char *path, uint64_t flags)
@@ -114,13 +118,22 @@ static int open_dump(const struct jitfile_process *p, const struct maps_line *li
 	return is_own(p, fd) ? take_fd(fd) : -1;
 }
 
+static bool is_stale(const struct jitfile_process *p, int fd)
+{
+	int64_t began = clock_real() - clock_boot() + (int64_t)p->start_ns;
+	struct stat st;
+
+	return fstat(fd, &st) != 0 ||
+	       st.st_mtim.tv_sec * NS_PER_SEC + st.st_mtim.tv_nsec < began - CLOCKS_APART;
+}
+
 static int open_map(const struct jitfile_process *p, char path[64])
 {
 	_cleanup_(closep) int fd = -1;
 
 	snprintf(path, 64, "/tmp/perf-%u.map", own_pid(p));
 	fd = open_below(p, path, O_NOFOLLOW);
-	return is_own(p, fd) ? take_fd(fd) : -1;
+	return is_own(p, fd) && !is_stale(p, fd) ? take_fd(fd) : -1;
 }
 
 int jitfile_open(const struct jitfile_process *p, struct str maps, char *reopen, size_t n)

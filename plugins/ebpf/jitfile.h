@@ -3,7 +3,8 @@
  * What tells of the code that a process compiles while it runs: a jitdump, which the runtime has
  * mapped executable to say where it is (its only use of that mapping), else a perf map, which lies
  * in /tmp of the process's own root. Both bear the pid that the process has in its own PID
- * namespace. Only its own user's word counts, and no link leads out of its root.
+ * namespace. Only its own user's word counts, no link leads out of its root, and a map that was last written before the
+ * process began is that of another one, which had its pid: nobody removes them.
  * Sources: Linux, tools/perf/Documentation/jitdump-specification.txt and jit-interface.txt.
  */
 #ifndef EBPF_JITFILE_H
@@ -15,6 +16,7 @@
 struct jitfile_process {
 	int dir; /* /proc/PID */
 	uint32_t pid;
+	uint64_t start_ns; /* since boot */
 	bool own_root; /* it sees the root that we see */
 };
 

@@ -304,7 +304,7 @@ static bool read_maps(struct processes *t, struct process *p)
 	}
 	if (r != 0 && t->text.n == 0)
 		return false;
-	o.process = (struct jitfile_process){dir, p->key.tgid, has_own_root(dir)};
+	o.process = (struct jitfile_process){dir, p->key.tgid, p->key.start_ns, has_own_root(dir)};
 	o.maps = buf_str(&t->text);
 	set = mapset_parse(o.maps, t->images, open_mapped, &o);
 	closep(&o.told);
@@ -421,7 +421,7 @@ static bool is_there(const struct processes *t, const struct process *p)
 static bool is_told_of(const struct processes *t, const struct process *p)
 {
 	_cleanup_(closep) int dir = -1;
-	struct jitfile_process j = {.pid = p->key.tgid};
+	struct jitfile_process j = {.pid = p->key.tgid, .start_ns = p->key.start_ns};
 	char name[16];
 
 	snprintf(name, sizeof(name), "%u", p->key.tgid);

@@ -649,4 +649,12 @@ def worker():
     assert "workload_70" in read("x.folded")
 
 
-main()
+MAPS = "/tmp/perf-*.map"
+BEFORE = set(glob.glob(MAPS))
+try:
+    main()
+finally:
+    # Runtimes leave theirs behind.
+    for path in set(glob.glob(MAPS)) - BEFORE:
+        if not os.path.exists(f"/proc/{path[len('/tmp/perf-'):-len('.map')]}"):
+            os.unlink(path)
