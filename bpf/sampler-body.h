@@ -8,8 +8,6 @@
  *   SAMPLER_INLINE, SAMPLER_GLOBAL  how functions are declared, and what unwind-body.h wants
  *   h_config()                      const volatile struct sampler_config *
  *   h_state(cpu)                    struct sampler_cpu *
- *   h_slot(cpu, half, i)            struct sampler_slot * of the table, or NULL; i is wrapped
- *   h_log_words()                   words of it, SAMPLER_LOG_SPARE not counted
  *   h_selected_find(tgid)           struct sampler_selected * or NULL
  *   h_cgroup_find(id)               __u32 * (1: selected) or NULL
  *   h_process_find(key)             struct sampler_process_state * or NULL
@@ -22,7 +20,8 @@
  *   h_space(i)                      struct unwind_space *, i is wrapped, or NULL
  *   h_layout(c)                     unwind_layout() of the current process, 0 in the midst of exec
  *   h_parent(c, key)                its parent's key
- *   h_log_put(cpu, half, at, words, n)  into the log; 0 or an error
+ *   h_log_words()                   words of a log, SAMPLER_LOG_SPARE not counted
+ *   h_log_put(cpu, half, at, words, n)  into the log; 0, or an error if this CPU has none
  *   h_task(c, task)                 fills in struct sampler_task but cgroup and root
  *   h_cgroup(c)                     the id of its cgroup
  *   h_leader_comm(c, comm), h_comm(comm)
@@ -30,7 +29,7 @@
  * Per CPU it is never interrupted by itself: cpu-clock samples run in a timer
  * interrupt. At the rates in use nothing that it touches is in the caches any
  * more when the next sample comes, and that is its cost: hence one line for the
- * books, one for the process, one for the count.
+ * books, one for the process, and the next ones of the log.
  *
  * A sample is begun, walked and finished. In between a runtime's program may run, so what is
  * needed to finish stands in sampler_cpu.pending and in the walk.
@@ -67,25 +66,6 @@ struct sampler_place {
 	struct sampler_books *books;
 };
 
-/*
- * The hash of the kernel's words, never 0. Spreads every bit
- * of every address; not proof against strangers who want collisions, who
- * could only mix up their own stacks. A function of its own, over scalars, because
- * the verifier then walks its loop once and not once per caller's state.
- */
-SAMPLER_GLOBAL __u64 sampler_hash_kernel(__u32 cpu)
-{
-	struct andiron_walk *w = h_walk_state(cpu);
-	__u64 hash;
-
-	if (!w)
-		return 1;
-	hash = w->n_kernel;
-	for (__u32 i = 0; i < ANDIRON_WALK_KERNEL && i < w->n_kernel; i++)
-		hash = andiron_walk_mix(hash, w->frames[i]);
-	return hash | 1;
-}
-
 /* Whether the sample counts; sets task->root. */
 SAMPLER_INLINE bool sampler_selects(struct sampler_task *task)
 {
@@ -106,6 +86,12 @@ SAMPLER_INLINE bool sampler_selects(struct sampler_task *task)
 	return !verdict || *verdict;
 }
 
+SAMPLER_INLINE struct sampler_known *sampler_known_of(struct sampler_cpu *state,
+						      const struct sampler_process_key *key)
+{
+	return &state->known[key->tgid & (SAMPLER_KNOWN - 1)];
+}
+
 /* What this CPU knows of the process; finds its cgroup. A set of cgroups does
  * not change while tasks are in it, so the walk to the id is spared as long as it is
  * the same process in the same set. */
@@ -113,7 +99,7 @@ SAMPLER_INLINE struct sampler_known *sampler_recall(struct sampler_context *c,
 						    struct sampler_cpu *state,
 						    struct sampler_task *task)
 {
-	struct sampler_known *known = &state->known[task->key.tgid & (SAMPLER_KNOWN - 1)];
+	struct sampler_known *known = sampler_known_of(state, &task->key);
 
 	if (known->key.tgid != task->key.tgid || known->key.start_ns != task->key.start_ns ||
 	    known->groups != task->groups) {
@@ -226,7 +212,6 @@ SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler
 	if (n > ANDIRON_WALK_KERNEL)
 		n = ANDIRON_WALK_KERNEL;
 	w->version = ANDIRON_WALK_VERSION;
-	w->hash = 0;
 	w->own = 0;
 	w->switches = 0;
 	w->exact = 1;
@@ -274,115 +259,56 @@ SAMPLER_INLINE bool sampler_is_open(const struct andiron_walk *w, const struct s
 	       (w->end == UNWIND_END_SWITCHES && h_config()->onward);
 }
 
-/* Keeps what was walked: in the log, or if that is full, by sending it. */
-SAMPLER_INLINE void sampler_keep_stack(const struct sampler_place *p, struct andiron_walk *w,
-				       __u16 image, struct sampler_slot *slot)
+/* Writes the sample down: in the log, or if that is full, by sending it. False: it is lost, and counted. */
+SAMPLER_INLINE bool sampler_write(const struct sampler_place *p, struct andiron_walk *w)
 {
-	struct sampler_stack *head = (struct sampler_stack *)(void *)w->head;
 	__u32 n = SAMPLER_STACK_WORDS + w->n_words, at = p->books->n_words;
-	__u32 stack = ++p->books->n_stacks;
 
-	if (n > SAMPLER_LOG_SPARE)
-		return;
-	head->type = SAMPLER_RECORD_STACK;
-	head->n_kernel = (__u16)w->n_kernel;
-	head->n_user = (__u16)(w->n_words - w->n_kernel);
-	head->half = (__u16)p->half;
-	head->flags = w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
-	head->flags |= image;
-	head->end = w->end;
-	head->id = sampler_stack_id(stack, p->cpu);
 	if (at + n <= h_log_words()) {
-		if (h_log_put(p->cpu, p->half, at, w->head, n) != 0)
-			return;
-		p->books->n_words = at + n;
-	} else if (h_send(w->head, n * sizeof(__u64), h_ring_crowded()) != 0) {
-		return;
+		if (h_log_put(p->cpu, p->half, at, w->head, n) == 0) {
+			p->books->n_words = at + n;
+			return true;
+		}
+		p->books->counters.new_cpu++;
+		return false;
 	}
-	slot->stack = stack;
+	if (n <= SAMPLER_LOG_SPARE && h_send(w->head, n * sizeof(__u64), h_ring_crowded()) == 0)
+		return true;
+	p->books->counters.ring_full++;
+	return false;
 }
 
-SAMPLER_INLINE __u64 sampler_comm_word(const struct sampler_key *key, __u32 i)
-{
-	__u64 word;
-
-	__builtin_memcpy(&word, &key->comm[i * sizeof(word)], sizeof(word));
-	return word;
-}
-
-/* Without branches, which would be as many paths for the verifier to follow. */
-SAMPLER_INLINE bool sampler_same(const struct sampler_key *a, const struct sampler_key *b)
-{
-	__u64 difference = a->user_hash ^ b->user_hash;
-
-	difference |= a->kernel_hash ^ b->kernel_hash;
-	difference |= a->process.start_ns ^ b->process.start_ns;
-	difference |= a->process.tgid ^ b->process.tgid;
-	difference |= a->cgroup ^ b->cgroup;
-	difference |= sampler_comm_word(a, 0) ^ sampler_comm_word(b, 0);
-	difference |= sampler_comm_word(a, 1) ^ sampler_comm_word(b, 1);
-	return difference == 0;
-}
-
-/* Counts the sample under its key. The slot, or NULL if it found none. */
-SAMPLER_INLINE struct sampler_slot *sampler_count(const struct sampler_place *p,
-						  const struct sampler_key *key)
-{
-	__u64 hash = andiron_walk_mix(key->user_hash ^ key->process.start_ns,
-				 key->kernel_hash ^ sampler_comm_word(key, 0));
-	struct sampler_slot *slot;
-
-	for (__u32 i = 0; i < SAMPLER_PROBES; i++) {
-		slot = h_slot(p->cpu, p->half, (__u32)(hash >> 32) + i);
-		if (!slot) {
-			p->books->counters.new_cpu++;
-			return NULL;
-		}
-		if (slot->count == 0) {
-			slot->key = *key;
-			slot->count = 1;
-			slot->stack = 0;
-			return slot;
-		}
-		if (sampler_same(&slot->key, key)) {
-			slot->count++;
-			return slot;
-		}
-	}
-	p->books->counters.map_full++;
-	return NULL;
-}
-
-/* Completes the key of a walked sample and counts it. 1: its stack may be completed elsewhere, if it
+/* Completes a walked sample and writes it down. 1: its stack may be completed elsewhere, if it
  * is captured. */
 SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 {
 	struct andiron_walk *w = h_walk_state(cpu);
 	struct sampler_place p = {.cpu = cpu, .state = h_state(cpu)};
-	struct sampler_slot *slot;
-	struct sampler_key *key;
-	__u16 image;
+	struct sampler_pending *pending;
+	struct sampler_stack *head;
+	bool open;
 
 	if (!w || !p.state)
 		return 0;
-	p.half = p.state->pending.half & 1;
+	head = (struct sampler_stack *)(void *)w->head;
+	pending = &p.state->pending;
+	pending->busy = SAMPLER_BUSY_NOT;
+	p.half = pending->half & 1;
 	p.books = &p.state->books[p.half];
-	p.state->pending.busy = SAMPLER_BUSY_NOT;
-	key = &p.state->pending.key;
-	image = sampler_stack_image(p.state->known[key->process.tgid & (SAMPLER_KNOWN - 1)].layout);
-	key->kernel_hash = w->n_kernel ? sampler_hash_kernel(cpu) : 0;
-	key->user_hash = 0;
-	if (w->n_words > w->n_kernel)
-		key->user_hash = andiron_walk_mix(w->hash, w->end ^ image) | 1;
-	if (w->end == UNWIND_END_NO_MAPPING && !p.state->pending.stale)
-		p.state->pending.stale = sampler_may_ask(&key->process);
-	if (sampler_is_open(w, &p.state->pending))
-		key->user_hash = andiron_walk_mix(key->user_hash, h_now() ^ (__u64)cpu << 56) | 1;
 	p.books->counters.taken++;
-	slot = sampler_count(&p, key);
-	if (slot && slot->stack == 0)
-		sampler_keep_stack(&p, w, image, slot);
-	return slot && slot->stack != 0 && sampler_is_open(w, &p.state->pending);
+	if (w->end == UNWIND_END_NO_MAPPING && !pending->stale)
+		pending->stale = sampler_may_ask(&pending->key.process);
+	open = sampler_is_open(w, pending);
+	head->type = SAMPLER_RECORD_STACK;
+	head->n_kernel = (__u16)w->n_kernel;
+	head->n_user = (__u16)(w->n_words - w->n_kernel);
+	head->half = (__u16)p.half;
+	head->flags = sampler_stack_image(sampler_known_of(p.state, &pending->key.process)->layout);
+	head->flags |= w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
+	head->end = w->end;
+	head->id = open ? sampler_stack_id(++p.books->n_open, cpu) : 0;
+	head->key = pending->key;
+	return sampler_write(&p, w) && open;
 }
 
 /*

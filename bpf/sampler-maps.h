@@ -15,14 +15,14 @@
 #include "shared-maps.h"
 #include "unwind-tables.h"
 
-/* One for each CPU and half: sampler_slots slots, and behind them the log, sampler_log_words + SAMPLER_LOG_SPARE words. */
+/* One for each CPU and half, of sampler_log_words + SAMPLER_LOG_SPARE words. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, 65536);
-} counts SEC(".maps");
+} logs SEC(".maps");
 
 /* Written to by user space only, as a barrier: see session_swap. */
 struct sampler_nothing {

@@ -43,7 +43,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Fixed at load. */
 const volatile __u32 sampler_hierarchy = 0;
 const volatile __u64 sampler_ring_crowded_bytes = 0;
-const volatile __u32 sampler_slots = 1; /* a power of two */
 const volatile __u32 sampler_log_words = 1;
 const volatile __u64 sampler_pc_mask = ~0ull; /* of return addresses */
 const volatile bool sampler_walks_kernel = false; /* where sampler_kernel may be set */
@@ -69,14 +68,6 @@ SAMPLER_INLINE const volatile struct sampler_config *h_config(void)
 SAMPLER_INLINE struct sampler_cpu *h_state(__u32 cpu)
 {
 	return bpf_map_lookup_elem(&cpus, &cpu);
-}
-
-SAMPLER_INLINE struct sampler_slot *h_slot(__u32 cpu, __u32 half, __u32 i)
-{
-	__u32 index = cpu * SAMPLER_HALVES + half;
-	struct sampler_slot *slots = bpf_map_lookup_elem(&counts, &index);
-
-	return slots ? &slots[i & (sampler_slots - 1)] : NULL;
 }
 
 SAMPLER_INLINE __u32 h_log_words(void)
@@ -226,12 +217,10 @@ SAMPLER_INLINE __u32 h_kernel_frames(struct sampler_context *c, struct andiron_w
 SAMPLER_INLINE long h_log_put(__u32 cpu, __u32 half, __u32 at, const __u64 *words, __u32 n)
 {
 	__u32 index = cpu * SAMPLER_HALVES + half;
-	struct sampler_slot *slots = bpf_map_lookup_elem(&counts, &index);
-	__u64 from = at, *log;
+	__u64 from = at, *log = bpf_map_lookup_elem(&logs, &index);
 
-	if (!slots || n > SAMPLER_LOG_SPARE)
+	if (!log || n > SAMPLER_LOG_SPARE)
 		return -1;
-	log = (__u64 *)(void *)&slots[sampler_slots];
 	/* The comparison is to be of the register that is used: verifiers before 6.8
 	 * do not carry its outcome to a copy on the stack. */
 	__asm__ volatile("" : "+r"(from));

@@ -3,22 +3,17 @@
  * The wire between the sampling program and user space: the keys and values
  * of its maps and the records of its ring.
  *
- * Every CPU counts by itself, in memory that user space has mapped: a table of
- * slots and a log of stacks, both in two halves of which one is active. So a
- * sample takes no lock and touches one cache line where it counts; what several
- * CPUs counted under one key is for user space to add up. Who reads makes
- * the other half active, waits until no program runs any more that saw the old
+ * Every CPU writes its samples down by itself, one behind the other, in a log that user space has mapped, of
+ * two halves of which one is active; where it is full, in the ring. So a sample takes no lock and searches
+ * nothing: six of seven are of a stack that was not met before in an interval, and what is equal is for user space to add up.
+ * Who reads makes the other half active, waits until no program runs any more that saw the old
  * one, has it for itself, and clears it. For each half, once it is quiet:
  *
- *     taken = sum of all counts + map_full + new_cpu + unfinished
- *
- * A stack's frames are written down once, when its key is new on a CPU in a half:
- * in the log, or where that is full, in the ring. Slots with `stack` 0 are those
- * whose frames found the ring full as well.
+ *     taken = samples in logs and ring + ring_full + new_cpu + unfinished
  *
  * A process whose mappings are not known yet cannot be walked. Of its samples the
  * registers and what is on the stack are sent (a capture), for user space to walk when it has read
- * them; such a sample is a key of its own.
+ * them; such a sample has an id.
  */
 #ifndef BPF_SAMPLER_H
 #define BPF_SAMPLER_H
@@ -44,39 +39,20 @@ struct sampler_process_key {
 	__u32 zero;
 };
 
-/* What is counted. comm is zero unless it was asked for. A hash is 0 where
- * there are no frames. */
+/* Whose a sample is. comm is zero unless it was asked for. */
 struct sampler_key {
 	struct sampler_process_key process;
 	__u64 cgroup;
-	__u64 user_hash;
-	__u64 kernel_hash;
 	char comm[SAMPLER_COMM_SIZE];
 };
-
-/* As user space makes it of a slot. */
-struct sampler_value {
-	__u64 count;
-	__u64 stack; /* id of its record, 0: lost */
-};
-
-/* One key of a CPU's table: one cache line. Free while count is 0. Taken by open
- * addressing, in one of SAMPLER_PROBES slots from where its hash leads. */
-struct sampler_slot {
-	struct sampler_key key;
-	__u32 count;
-	__u32 stack; /* sampler_stack_id(stack, cpu) is its record's, 0: lost */
-};
-
-#define SAMPLER_PROBES 8
 
 /* Per CPU and half. */
 struct sampler_counters {
 	__u64 taken;
 	__u64 idle;
 	__u64 unselected;
-	__u64 map_full; /* no slot was free */
-	__u64 new_cpu; /* the CPU has no table: it came online after the start */
+	__u64 ring_full; /* and the log */
+	__u64 new_cpu; /* the CPU has no log: it came online after the start */
 	__u64 unfinished; /* a runtime's program did not come back */
 };
 
@@ -84,7 +60,7 @@ struct sampler_counters {
 struct sampler_books {
 	struct sampler_counters counters;
 	__u32 n_words;  /* of the log, in use */
-	__u32 n_stacks; /* written down, ever */
+	__u32 n_open; /* samples with an id, ever */
 	__u64 zero;
 };
 
@@ -118,6 +94,7 @@ struct sampler_pending {
 	__u16 half;
 	__u16 busy;  /* SAMPLER_BUSY_*: a walk is under way */
 	__u32 stale; /* its mappings are not those of its space any more */
+	__u64 zero[2];
 };
 
 struct sampler_cpu {
@@ -167,7 +144,7 @@ static inline __u16 sampler_stack_image(__u64 layout)
 }
 
 /*
- * Behind it stand the frames: the kernel's, then the process's, leaf first. Kernel frames
+ * A sample; one cache line. Behind it stand the frames: the kernel's, then the process's, leaf first. Kernel frames
  * are addresses as the kernel gives them: all but the first are return addresses. The
  * process's are words as andiron_walk.frames has them.
  */
@@ -178,7 +155,8 @@ struct sampler_stack {
 	__u16 half;
 	__u16 flags; /* SAMPLER_STACK_* */
 	__u32 end;   /* UNWIND_END_*: of the process's frames */
-	__u64 id;  /* within its half */
+	__u64 id;    /* what completes it is told by; 0: nothing will */
+	struct sampler_key key;
 };
 
 #define SAMPLER_STACK_WORDS ((__u32)(sizeof(struct sampler_stack) / sizeof(__u64)))
@@ -191,9 +169,9 @@ struct sampler_stack {
  * counts, where it comes in time. */
 #define SAMPLER_STACK_COMPLETED (1ull << 63)
 
-static inline __u64 sampler_stack_id(__u32 stack, __u32 cpu)
+static inline __u64 sampler_stack_id(__u32 n, __u32 cpu)
 {
-	return (__u64)stack << 16 | cpu;
+	return (__u64)n << 16 | cpu;
 }
 
 #define SAMPLER_PROCESS_KTHREAD 1
@@ -301,10 +279,10 @@ struct sampler_mapped {
 #define SAMPLER_MAPPED_HEAD ((__u32)__builtin_offsetof(struct sampler_mapped, list))
 
 _Static_assert(sizeof(struct sampler_process_key) == 16, "no padding in a key");
-_Static_assert(sizeof(struct sampler_key) == 56, "no padding in a key");
-_Static_assert(sizeof(struct sampler_slot) == 64, "one cache line");
+_Static_assert(sizeof(struct sampler_key) == 40, "no padding in a key");
 _Static_assert(sizeof(struct sampler_books) == 64, "one cache line");
 _Static_assert(sizeof(struct sampler_known) == 64, "one cache line");
+_Static_assert(sizeof(struct sampler_stack) == 64, "one cache line");
 _Static_assert(sizeof(struct sampler_stack) == sizeof(((struct andiron_walk *)0)->head),
 	       "stands before the frames");
 _Static_assert(sizeof(struct sampler_pending) == 64, "one cache line");

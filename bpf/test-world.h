@@ -34,16 +34,14 @@ struct sampler_context {
 };
 
 #define CPU       3 /* where we run */
-#define N_SLOTS   64
-#define LOG_WORDS 4096
+#define LOG_WORDS (1u << 20)
 
 /* The kernel of this test. */
 static struct world {
 	struct sampler_config config;
 	struct sampler_cpu cpu;
-	struct sampler_slot slots[SAMPLER_HALVES][N_SLOTS];
 	uint64_t logs[SAMPLER_HALVES][LOG_WORDS + SAMPLER_LOG_SPARE];
-	uint32_t n_slots, log_words; /* as if the maps were smaller; a power of two */
+	uint32_t log_words; /* as if they were smaller */
 	struct sampler_selected selected;
 	uint32_t selected_tgid;
 	uint64_t judged;
@@ -52,8 +50,8 @@ static struct world {
 	struct sampler_process_state state;
 	uint64_t now;
 	struct buf ring;
-	bool ring_full, no_table;
-	uint32_t n_wakes, n_processes, n_sent, n_cgroup_walks, n_captures;
+	bool ring_full, no_log;
+	uint32_t n_wakes, n_processes, n_sent[SAMPLER_HALVES], n_cgroup_walks, n_captures;
 	struct andiron_walk walk;
 	struct unwind_space space;
 	struct unwind_set rows[UNWIND_SETS];
@@ -83,14 +81,11 @@ static struct sampler_cpu *h_state(__u32 cpu)
 	return cpu == CPU ? &world.cpu : NULL;
 }
 
-static struct sampler_slot *h_slot(__u32 cpu, __u32 half, __u32 i)
-{
-	return cpu == CPU && !world.no_table ? &world.slots[half][i & (world.n_slots - 1)] : NULL;
-}
-
 static long h_log_put(__u32 cpu, __u32 half, __u32 at, const __u64 *words, __u32 n)
 {
 	expect(cpu == CPU && at + n <= LOG_WORDS + SAMPLER_LOG_SPARE);
+	if (world.no_log)
+		return -1;
 	memcpy(&world.logs[half][at], words, n * sizeof(*words));
 	return 0;
 }
@@ -140,7 +135,7 @@ static long h_send(const void *data, __u64 size, bool wake)
 	if (head->type == SAMPLER_RECORD_PROCESS)
 		world.n_processes++;
 	else
-		world.n_sent++;
+		world.n_sent[head->half]++;
 	return 0;
 }
 
@@ -277,7 +272,6 @@ static void reset(void)
 	buf_free(&world.ring);
 	memset(&world, 0, sizeof(world));
 	world.config.with_kernel = 1;
-	world.n_slots = N_SLOTS;
 	world.log_words = LOG_WORDS;
 	world.now = 2 * SAMPLER_ASK_ROW * SAMPLER_ASK_NS;
 	world.slab.start = 0;
@@ -303,27 +297,35 @@ static const struct sampler_counters *counters(uint32_t half)
 	return &world.cpu.books[half].counters;
 }
 
-static uint32_t n_keys(uint32_t half)
+/* What is in the log; *ret is the n-th, its frames behind it. */
+static uint32_t look_through(uint32_t half, uint32_t n, const struct sampler_stack **ret)
 {
-	uint32_t n = 0;
+	const struct sampler_stack *stack;
+	uint32_t i = 0;
 
-	for (uint32_t i = 0; i < N_SLOTS; i++)
-		n += world.slots[half][i].count != 0;
-	return n;
+	for (uint32_t at = 0; at < world.cpu.books[half].n_words; i++) {
+		stack = (const struct sampler_stack *)(const void *)&world.logs[half][at];
+		at += SAMPLER_STACK_WORDS + stack->n_kernel + stack->n_user;
+		expect(at <= world.cpu.books[half].n_words);
+		if (i == n)
+			*ret = stack;
+	}
+	return i;
 }
 
-/* The one with such a stack. */
-static const struct sampler_slot *find(uint32_t half, bool user, bool kernel)
+static uint32_t n_logged(uint32_t half)
 {
-	for (uint32_t i = 0; i < N_SLOTS; i++) {
-		const struct sampler_slot *slot = &world.slots[half][i];
+	const struct sampler_stack *none;
 
-		if (slot->count && (slot->key.user_hash != 0) == user &&
-		    (slot->key.kernel_hash != 0) == kernel)
-			return slot;
-	}
-	test_fail(__FILE__, __LINE__, "no such key");
-	return NULL;
+	return look_through(half, UINT32_MAX, &none);
+}
+
+static const struct sampler_stack *nth(uint32_t half, uint32_t n)
+{
+	const struct sampler_stack *ret = (const struct sampler_stack *)(const void *)world.logs[half];
+
+	expect(look_through(half, n, &ret) > n);
+	return ret;
 }
 
 #endif

@@ -456,9 +456,8 @@ UNWIND_INLINE void unwind_mark(struct andiron_walk *w)
 	w->mark[0] = w->pc;
 	w->mark[1] = w->regs[UNWIND_SP];
 	w->mark[2] = w->regs[UNWIND_FP];
-	w->mark[3] = w->hash;
-	w->mark[4] = w->known;
-	w->mark[5] = w->n_words | (__u64)w->switches << 32;
+	w->mark[3] = w->known;
+	w->mark[4] = w->n_words | (__u64)w->switches << 32;
 }
 
 /* 0, or 1 where that is of no use. */
@@ -471,10 +470,9 @@ UNWIND_INLINE int unwind_retry(struct andiron_walk *w)
 	w->pc = w->mark[0];
 	w->regs[UNWIND_SP] = w->mark[1];
 	w->regs[UNWIND_FP] = w->mark[2];
-	w->hash = w->mark[3];
-	w->known = (__u32)w->mark[4];
-	w->n_words = (__u32)w->mark[5];
-	w->switches = (__u32)(w->mark[5] >> 32);
+	w->known = (__u32)w->mark[3];
+	w->n_words = (__u32)w->mark[4];
+	w->switches = (__u32)(w->mark[4] >> 32);
 	return 0;
 }
 

@@ -71,7 +71,7 @@ TEST(every_entry_has_its_place)
 	ledger_count(l, &b.taker, ANDIRON_LEDGER_TAKEN, STR_NULL, 1234567);
 	expect(!ledger_balanced(l, NULL, NULL));
 	ledger_count(l, &b.taker, ANDIRON_LEDGER_SKIPPED, STR("idle"), 9);
-	ledger_count(l, &b.taker, ANDIRON_LEDGER_DROPPED, STR("map_full"), 567);
+	ledger_count(l, &b.taker, ANDIRON_LEDGER_DROPPED, STR("ring_full"), 567);
 	ledger_queued(l, &b.middle, 4000);
 	ledger_processing(l, &b.middle, 1000);
 	ledger_unqueued(l, &b.middle, STR("deadline"), 1000);
@@ -91,14 +91,14 @@ TEST(every_entry_has_its_place)
 	expect_str(buf_str(&out),
 		   "{\"taken\": 1234567, \"skipped\": {\"idle\": 9}, \"writers\": {\"writer\": "
 		   "{\"carried\": 50, \"delivered\": 1230000, \"spooled\": 20, \"uncertain\": 30, "
-		   "\"in_flight\": 3000, \"dropped\": {\"taker:map_full\": 567, "
+		   "\"in_flight\": 3000, \"dropped\": {\"taker:ring_full\": 567, "
 		   "\"middle:deadline\": 1000}}}}\n");
 	buf_clear(&out);
 	expect_eq(ledger_line(ledger_view(l), &out), 0);
 	expect_str(buf_str(&out),
 		   "samples: 1,234,567 taken (skipped: 9 idle); writer: 1,230,000 delivered, "
 		   "50 carried over from before, 20 spooled, 30 uncertain, 3,000 in flight, "
-		   "1,567 dropped (taker:map_full 567, middle:deadline 1,000)");
+		   "1,567 dropped (taker:ring_full 567, middle:deadline 1,000)");
 	ledger_processed(l, &b.middle, 1000);
 	expect(!ledger_balanced(l, NULL, NULL));
 	buf_free(&out);

@@ -37,7 +37,7 @@ static struct batch_builder *two_rows(void)
 	batch_add_row(b, &row);
 	row.stack = batch_add_stack(b, frames, 1);
 	batch_add_row(b, &row);
-	batch_add_loss(b, STR("map_full"), 7);
+	batch_add_loss(b, STR("ring_full"), 7);
 	return b;
 }
 

@@ -57,7 +57,7 @@ static const struct andiron_batch *make_batch(void)
 		row.attr_start = batch_add_attributes(b, &attribute, 1);
 		batch_add_row(b, &row);
 	}
-	batch_add_loss(b, STR("map_full"), 3);
+	batch_add_loss(b, STR("ring_full"), 3);
 	return batch_finish(b, &head, &batch) == 0 ? batch : NULL;
 }
 
@@ -106,7 +106,7 @@ TEST(only_rows_of_the_chosen_name_are_taken)
 		}
 	}
 	expect_eq(sum, 72);
-	expect_str(p->comments[0], "andiron: lost 3 samples: map_full");
+	expect_str(p->comments[0], "andiron: lost 3 samples: ring_full");
 	profile_free(p);
 	buf_free(&out);
 	batch_release(batch);

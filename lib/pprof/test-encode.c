@@ -85,7 +85,7 @@ static int round_trip(void *context)
 		add(&d, 2, 1, 10);
 		add(&d, 1, 2, 20);
 		add(&d, 2, 3, 30);
-		pprof_add_comment(d.e, string(&d, "andiron: lost 3 samples: map_full"));
+		pprof_add_comment(d.e, string(&d, "andiron: lost 3 samples: ring_full"));
 		r = finish(&d, level, &out);
 	}
 	if (r == 0)
@@ -104,7 +104,7 @@ static int round_trip(void *context)
 		expect_eq(p->period, 10);
 		expect_eq(p->time_ns, 5);
 		expect_eq(p->duration_ns, 1);
-		expect_str(p->comments[0], "andiron: lost 3 samples: map_full");
+		expect_str(p->comments[0], "andiron: lost 3 samples: ring_full");
 	}
 	profile_free(p);
 	buf_free(&out);

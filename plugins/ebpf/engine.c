@@ -152,6 +152,8 @@ static void unload(struct engine *e)
 	e->news.walks = e->walks = NULL;
 	session_close(e->session);
 	e->news.session = e->session = NULL;
+	for (size_t i = 0; i < SAMPLER_HALVES; i++)
+		stacks_clear(&e->stacks[i]);
 	/* The next store knows of nobody. */
 	vec_each(&e->processes.all, p)
 		(*p)->told = NULL;
@@ -281,54 +283,51 @@ void engine_attend(struct engine *e)
 	news_deal(&e->news);
 }
 
-static void add_row(struct engine *e, const struct sampler_key *key,
-		    const struct sampler_value *value, struct process *p)
+static void add_row(struct engine *e, struct process *p, const struct sampler_stack *stack,
+		    const uint64_t *pcs, uint64_t samples)
 {
-	struct row row = {.process = p, .match = p->match, .samples = value->count};
+	struct row row = {.process = p, .match = p->match, .stack = stack, .pcs = pcs, .samples = samples};
 
-	row.stack = value->stack ?
-			    walks_find(&e->stacks[e->half], value->stack, &row.pcs) :
-			    NULL;
-	if (!row.stack) {
-		e->books->dropped_ring_full += value->count;
-		return;
-	}
+	if (stack->id != 0)
+		row.stack = walks_find(&e->stacks[e->half], stack, &row.pcs);
 	if (row.stack->end < UNWIND_ENDS)
-		e->stats.ends[row.stack->end] += value->count;
-	memcpy(row.comm, key->comm, sizeof(row.comm));
+		e->stats.ends[row.stack->end] += samples;
 	if (!vec_push(&e->rows.list, row)) {
-		e->books->dropped_memory += value->count;
+		e->books->dropped_memory += samples;
 		return;
 	}
-	e->books->rows += value->count;
+	e->books->rows += samples;
 }
 
-static void on_count(void *context, const struct sampler_key *key,
-		     const struct sampler_value *value)
+static void on_stack(void *context, const struct sampler_stack *stack, const uint64_t *pcs,
+		     uint64_t samples)
 {
 	struct engine *e = context;
-	struct process *p = processes_get(&e->processes, &key->process);
+	struct process *p;
 
 	check(e->books && e->half < SAMPLER_HALVES);
-	e->counted += value->count;
+	if (stack->id & SAMPLER_STACK_COMPLETED)
+		return;
+	e->counted += samples;
+	p = processes_get(&e->processes, &stack->key.process);
 	if (!p) {
-		e->books->dropped_memory += value->count;
+		e->books->dropped_memory += samples;
 		return;
 	}
 	p->idle_intervals = 0;
-	p->cgroup = key->cgroup;
+	p->cgroup = stack->key.cgroup;
 	unwind_touch(walks_store(e->walks), &p->key);
 	if (!p->read || p->match_generation != matcher_generation(e->matcher))
 		news_match(&e->news, p);
 	if (!p->match) {
 		/* Taken before anybody had judged its cgroup. */
 		select_judge(e->session, e->matcher, p);
-		e->books->taken -= value->count;
-		e->books->unselected += value->count;
+		e->books->taken -= samples;
+		e->books->unselected += samples;
 		return;
 	}
 	map_process(e, p);
-	add_row(e, key, value, p);
+	add_row(e, p, stack, pcs, samples);
 }
 
 static void on_gone(void *context, const struct process *p)
@@ -369,7 +368,6 @@ static void add_books(struct engine_books *to, const struct engine_books *b)
 {
 	to->taken += b->taken;
 	to->rows += b->rows;
-	to->dropped_map_full += b->dropped_map_full;
 	to->dropped_new_cpu += b->dropped_new_cpu;
 	to->dropped_unfinished += b->dropped_unfinished;
 	to->dropped_ring_full += b->dropped_ring_full;
@@ -403,16 +401,18 @@ static void measure(struct engine *e, struct engine_books *books)
 static void read_half(struct engine *e, struct engine_books *books)
 {
 	struct sampler_counters counters = session_counters(e->session, e->half);
-	uint64_t lost = counters.map_full + counters.new_cpu + counters.unfinished;
+	uint64_t lost = counters.ring_full + counters.new_cpu + counters.unfinished;
+	struct stacks *stacks = &e->stacks[e->half];
 
 	books->taken = counters.taken;
 	books->idle = counters.idle;
 	books->unselected = counters.unselected;
-	books->dropped_map_full = counters.map_full;
+	books->dropped_ring_full = counters.ring_full;
 	books->dropped_new_cpu = counters.new_cpu;
 	books->dropped_unfinished = counters.unfinished;
-	walks_settle(e->walks, e->half, &e->stacks[e->half]);
-	session_read(e->session, e->half, on_count, e);
+	e->counted = books->dropped_memory = stacks->lost;
+	walks_settle(e->walks, e->half, stacks);
+	stacks_each(stacks, on_stack, e);
 	if (counters.taken != e->counted + lost) {
 		e->stats.mismatches++;
 		say(e, ANDIRON_LOG_WARN,
@@ -441,7 +441,6 @@ void engine_collect(struct engine *e)
 	news_deal(&e->news);
 	e->half = e->news.reading = (uint32_t)r;
 	e->books = &books;
-	e->counted = 0;
 	e->rows.list.n = 0;
 	read_half(e, &books);
 	batch = make_batch(e, end_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sampler as a whole: one loaded session, the processes it saw, the
- * targets they belong to, and an interval's counts made into a batch. Knows
+ * targets they belong to, and an interval's samples made into a batch. Knows
  * nothing of the host: what it wants to say goes through `struct engine_out`.
  *
  * One thread at a time, any thread. Everything may block for some milliseconds.
@@ -27,8 +27,7 @@ struct engine;
 struct engine_books {
 	uint64_t taken;
 	uint64_t rows;
-	uint64_t dropped_map_full, dropped_new_cpu, dropped_unfinished, dropped_ring_full,
-		dropped_memory;
+	uint64_t dropped_new_cpu, dropped_unfinished, dropped_ring_full, dropped_memory;
 	uint64_t idle, unselected, missed;
 };
 

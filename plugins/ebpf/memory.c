@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static int map_fd(int fd, size_t bytes, void *ret)
+int memory_map(int fd, size_t bytes, void *ret)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *p = mmap(NULL, (bytes + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -45,7 +45,7 @@ static int slab_map(void *context, uint32_t slab, void **ret)
 	const struct memory *m = context;
 
 	check(slab < UNWIND_SLABS_MAX && m->slabs[slab] >= 0);
-	return map_fd(m->slabs[slab], SLABS_COST, ret);
+	return memory_map(m->slabs[slab], SLABS_COST, ret);
 }
 
 static void slab_unmap(void *context, uint32_t slab, void *p)
@@ -75,7 +75,7 @@ int memory_init(struct memory *m, const struct memory_maps *maps)
 		.quiesce = maps->quiesce,
 		.context = maps->context,
 	};
-	r = map_fd(maps->common, sizeof(*m->common), &m->common);
+	r = memory_map(maps->common, sizeof(*m->common), &m->common);
 	if (r != 0)
 		return r;
 	m->kernel.rules = m->common->rules;

@@ -21,6 +21,9 @@ struct memory {
 	int slabs[UNWIND_SLABS_MAX]; /* descriptors, -1: none */
 };
 
+/* Maps the values of an array; the pointer in *ret. 0 or a negative errno. munmap of as many bytes undoes it. */
+int memory_map(int fd, size_t bytes, void *ret);
+
 /* 0 or a negative errno, nothing open or mapped then. *m must stay where it is. */
 int memory_init(struct memory *m, const struct memory_maps *maps);
 /* The store is gone by then. Nothing happens to what is zero. */

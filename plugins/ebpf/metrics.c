@@ -18,7 +18,6 @@ static void add_books(const struct engine_books *b, metric_fn fn, void *context)
 	add_samples(fn, context, "idle", b->idle);
 	add_samples(fn, context, "unselected", b->unselected);
 	add_samples(fn, context, "missed", b->missed);
-	add_samples(fn, context, "map_full", b->dropped_map_full);
 	add_samples(fn, context, "new_cpu", b->dropped_new_cpu);
 	add_samples(fn, context, "unfinished", b->dropped_unfinished);
 	add_samples(fn, context, "ring_full", b->dropped_ring_full);

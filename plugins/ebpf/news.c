@@ -109,7 +109,7 @@ static bool look(struct news *n, uint32_t type, const void *record, size_t size)
 	}
 	if (type == SAMPLER_RECORD_STACK && size >= sizeof(head)) {
 		memcpy(&head, record, sizeof(head));
-		/* One that is not kept is missed, and counted, by its id. */
+		/* One that is not kept is counted there. */
 		if (head.half < SAMPLER_HALVES && head.half != n->reading)
 			stacks_add(&n->stacks[head.half], record, size);
 		return head.half == n->reading;

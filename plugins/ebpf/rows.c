@@ -223,9 +223,9 @@ static uint32_t add_stack(struct making *m, const struct row *row)
 		frames[n++] = add_process_frame(m, row, words, &i);
 	if (!ends_whole(stack))
 		frames[n++] = add_end(m, row, stack->n_user ? words[stack->n_user - 1] : 0);
-	if (m->options->comm_frame && row->comm[0])
-		frames[n++] = batch_add_marker(m->b, (struct str){row->comm,
-								  strnlen(row->comm, sizeof(row->comm))});
+	if (m->options->comm_frame && row->stack->key.comm[0])
+		frames[n++] = batch_add_marker(m->b, (struct str){row->stack->key.comm,
+								  strnlen(row->stack->key.comm, sizeof(row->stack->key.comm))});
 	check(n <= FRAMES_MAX);
 	return batch_add_stack(m->b, frames, n);
 }
@@ -239,10 +239,10 @@ static uint32_t add_attributes(struct making *m, const struct row *row, uint32_t
 		attributes[n++] = batch_add_str_attribute(m->b, STR("process"),
 							  str_of(row->process->comm));
 	}
-	if (m->options->comm_label && row->comm[0])
+	if (m->options->comm_label && row->stack->key.comm[0])
 		attributes[n++] = batch_add_str_attribute(
 			m->b, STR("comm"),
-			(struct str){row->comm, strnlen(row->comm, sizeof(row->comm))});
+			(struct str){row->stack->key.comm, strnlen(row->stack->key.comm, sizeof(row->stack->key.comm))});
 	*ret_n = n;
 	return n ? batch_add_attributes(m->b, attributes, n) : 0;
 }

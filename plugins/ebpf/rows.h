@@ -14,7 +14,7 @@
 #include "abi/batch-build.h"
 #include "base/vec.h"
 
-/* One key of the half whose process, target and frames are known. All
+/* Equal samples of the half whose process and target are known. All
  * pointers are borrowed until the batch is made. */
 struct row {
 	const struct process *process;
@@ -22,7 +22,6 @@ struct row {
 	const struct sampler_stack *stack;
 	const uint64_t *pcs;
 	uint64_t samples;
-	char comm[SAMPLER_COMM_SIZE];
 };
 
 struct rows {

@@ -96,7 +96,7 @@ static uint32_t count_online(void)
 
 static void size_maps(struct session *s, const struct session_options *o, uint32_t n_possible)
 {
-	/* Room for every sample to be a stack of its own, in an interval that is read so late; where it is affordable. */
+	/* Room for those of an interval that is read so late, where it is affordable. */
 	uint64_t samples = (uint64_t)o->rate_hz * ((uint64_t)o->interval_ns / NS_PER_SEC + LATE_SECONDS);
 	uint32_t n_online = count_online();
 	/* And for the captures of half a second in which all is new. */
@@ -108,12 +108,11 @@ static void size_maps(struct session *s, const struct session_options *o, uint32
 	if (n_possible < n_online)
 		n_possible = n_online;
 	tables_size(t, n_possible, n_online, samples);
-	skel->rodata->sampler_slots = t->n_slots;
 	skel->rodata->sampler_log_words = t->n_words;
 	skel->rodata->sampler_ring_crowded_bytes = ring / 2;
 	bpf_map__set_max_entries(skel->maps.cpus, t->n_cpus);
-	bpf_map__set_max_entries(skel->maps.counts, t->n_tables * SAMPLER_HALVES);
-	bpf_map__set_value_size(skel->maps.counts, (uint32_t)tables_bytes(t));
+	bpf_map__set_max_entries(skel->maps.logs, t->n_logs * SAMPLER_HALVES);
+	bpf_map__set_value_size(skel->maps.logs, (uint32_t)tables_bytes(t));
 	bpf_map__set_max_entries(skel->maps.walks, n_possible);
 	bpf_map__set_max_entries(skel->maps.ring, ring);
 	s->ring_bytes = ring;
@@ -229,7 +228,7 @@ static int map_memory(struct session *s)
 	if (r == 0)
 		r = memory_init(&s->memory, &maps);
 	if (r == 0)
-		r = tables_map(&s->tables, bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.counts));
+		r = tables_map(&s->tables, bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.logs));
 	return r;
 }
 
@@ -453,21 +452,16 @@ int session_swap(struct session *s)
 		return r;
 	config->active = 1 - retired;
 	r = quiesce(s);
-	if (r != 0) {
-		tables_close(&s->tables);
-		return r;
+	if (r == 0) {
+		r = session_drain(s);
+		tables_stacks(&s->tables, retired, s->fn, s->context);
 	}
-	r = session_drain(s);
-	tables_stacks(&s->tables, retired, s->fn, s->context);
+	tables_close(&s->tables);
 	/* Now, since it takes longer than the start may. */
 	if (!s->asked_kernel && s->skel->rodata->sampler_walks_kernel)
 		orc_show(&s->skel->bss->sampler_kernel);
 	s->asked_kernel = true;
-	if (r < 0) {
-		tables_close(&s->tables);
-		return r;
-	}
-	return (int)retired;
+	return r < 0 ? r : (int)retired;
 }
 
 const struct unwind_kernel *session_memory(const struct session *s)
@@ -523,12 +517,6 @@ uint64_t session_taken(const struct session *s)
 struct sampler_counters session_counters(struct session *s, uint32_t half)
 {
 	return tables_counters(&s->tables, half);
-}
-
-void session_read(struct session *s, uint32_t half, session_count_fn fn, void *context)
-{
-	tables_counts(&s->tables, half, fn, context);
-	tables_close(&s->tables);
 }
 
 static uint64_t map_bytes(int fd)

@@ -6,7 +6,7 @@
  * INVARIANTS
  *   - Who reads a half has it alone: session_swap returns after the last run
  *     that saw it active has ended.
- *   - For every retired half: taken = sum of counts + map_full + new_cpu + unfinished.
+ *   - For every retired half: taken = samples handed over + ring_full + new_cpu + unfinished.
  */
 #ifndef EBPF_SESSION_H
 #define EBPF_SESSION_H
@@ -31,11 +31,6 @@ struct session_options {
 /* Called by session_drain and session_swap, with a record; `size` is what arrived. */
 typedef void (*session_record_fn)(void *context, const void *record, size_t size);
 
-/* Called by session_read for each key of the half; the same key may come once
- * for each CPU. */
-typedef void (*session_count_fn)(void *context, const struct sampler_key *key,
-				 const struct sampler_value *value);
-
 /*
  * Loads the programs; nothing is sampled before session_start. -EPERM,
  * -ENOTSUP (kernel before 5.10 or without BTF) and all else with cause and remedy.
@@ -56,7 +51,7 @@ void session_take_later(struct session *s);
 /* No program is started after this; what was counted can still be read. */
 void session_stop(struct session *s);
 
-/* What is sampled from now on: SAMPLER_ALL, …, and whether keys carry comm and
+/* What is sampled from now on: SAMPLER_ALL, …, and whether samples carry comm and
  * kernel frames are walked. */
 void session_configure(struct session *s, uint32_t mode, bool with_comm, bool with_kernel);
 
@@ -80,15 +75,13 @@ size_t session_ring_bytes(const struct session *s);
 /* Hands all records that are there to the callback, and at most a ring's worth. 0 or a negative errno. */
 int session_drain(struct session *s);
 
-/* Makes the other half active and returns the retired one (0 or 1), quiet, its
- * records handed over; or a negative errno. Waits for an RCU grace period. */
+/* Makes the other half active and returns the retired one (0 or 1), quiet, all its
+ * records handed over; or a negative errno. Waits for an RCU grace period. O(samples). */
 int session_swap(struct session *s);
 /* Samples that are counted in the active half by now. */
 uint64_t session_taken(const struct session *s);
 /* Its counters, summed over CPUs and cleared. */
 struct sampler_counters session_counters(struct session *s, uint32_t half);
-/* Visits and clears its counts, and ends the reading of the half. O(slots). */
-void session_read(struct session *s, uint32_t half, session_count_fn fn, void *context);
 
 /* The memory that stacks are walked by, for the store of unwind tables; lives as long as
  * the session. */

@@ -8,20 +8,25 @@
 #include <errno.h>
 #include <string.h>
 
-#define HEADER_WORDS (sizeof(struct sampler_stack) / sizeof(uint64_t))
-#define KEEP_WORDS   (64u << 10)
-
-_Static_assert(sizeof(struct sampler_stack) % sizeof(uint64_t) == 0, "records stay aligned");
+#define KEEP_WORDS (64u << 10)
 
 struct sought {
 	const struct stacks *stacks;
-	uint64_t id;
+	const uint64_t *record;
+	size_t n; /* words of it */
+	uint64_t id; /* where that is sought */
 };
 
+/* A position is that of the number that stands before the record. */
 static const struct sampler_stack *at(const struct stacks *s, uint32_t position)
 {
-	check(position + HEADER_WORDS <= s->words.n);
-	return (const struct sampler_stack *)(const void *)&s->words.p[position];
+	check(position + 1 + SAMPLER_STACK_WORDS <= s->words.n);
+	return (const struct sampler_stack *)(const void *)&s->words.p[position + 1];
+}
+
+static size_t words_of(const struct sampler_stack *head)
+{
+	return SAMPLER_STACK_WORDS + head->n_kernel + head->n_user;
 }
 
 static bool same_id(const void *context, uint32_t position)
@@ -31,10 +36,19 @@ static bool same_id(const void *context, uint32_t position)
 	return at(sought->stacks, position)->id == sought->id;
 }
 
+static bool same_record(const void *context, uint32_t position)
+{
+	const struct sought *sought = context;
+	const struct sampler_stack *head = at(sought->stacks, position);
+
+	return words_of(head) == sought->n && memcmp(head, sought->record, sought->n * sizeof(uint64_t)) == 0;
+}
+
 void stacks_free(struct stacks *s)
 {
 	vec_free(&s->words);
 	index_free(&s->index);
+	s->lost = 0;
 }
 
 void stacks_clear(struct stacks *s)
@@ -42,54 +56,75 @@ void stacks_clear(struct stacks *s)
 	if (s->words.capacity > KEEP_WORDS)
 		stacks_free(s);
 	s->words.n = 0;
+	s->lost = 0;
 	index_clear(&s->index);
 }
 
-int stacks_add(struct stacks *s, const void *record, size_t size)
+static int append(struct stacks *s, const uint64_t *record, size_t n, uint64_t hash)
 {
-	struct sampler_stack head;
-	size_t n, position = s->words.n;
+	size_t position = s->words.n;
 
-	if (size < sizeof(head))
-		return -EINVAL;
-	memcpy(&head, record, sizeof(head));
-	n = HEADER_WORDS + head.n_kernel + head.n_user;
-	if (head.n_kernel + head.n_user > ANDIRON_WALK_WORDS ||
-	    size < n * sizeof(uint64_t))
-		return -EINVAL;
-	if (position + n > STACKS_MAX_WORDS)
+	if (position + 1 + n > STACKS_MAX_WORDS)
 		return -E2BIG;
-	if (!vec_reserve(&s->words, n))
+	if (!vec_reserve(&s->words, 1 + n))
 		return -ENOMEM;
-	memcpy(&s->words.p[position], record, n * sizeof(uint64_t));
-	s->words.n += n;
-	if (index_add(&s->index, hash_u64(head.id), (uint32_t)position) != 0) {
+	s->words.p[position] = 1;
+	memcpy(&s->words.p[position + 1], record, n * sizeof(*record));
+	s->words.n += 1 + n;
+	if (index_add(&s->index, hash, (uint32_t)position) != 0) {
 		s->words.n = position;
 		return -ENOMEM;
 	}
 	return 0;
 }
 
+int stacks_add(struct stacks *s, const void *record, size_t size)
+{
+	struct sought sought = {.stacks = s, .record = record};
+	struct sampler_stack head;
+	uint32_t position;
+	uint64_t hash;
+	int r;
+
+	if (size < sizeof(head))
+		return -EINVAL;
+	memcpy(&head, record, sizeof(head));
+	sought.n = words_of(&head);
+	if (sought.n > SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS || size < sought.n * sizeof(uint64_t))
+		return -EINVAL;
+	hash = head.id ? hash_u64(head.id) : hash_bytes(record, sought.n * sizeof(uint64_t));
+	position = head.id ? INDEX_NONE : index_find(&s->index, hash, same_record, &sought);
+	if (position != INDEX_NONE) {
+		s->words.p[position]++;
+		return 0;
+	}
+	r = append(s, record, sought.n, hash);
+	s->lost += r != 0 && !(head.id & SAMPLER_STACK_COMPLETED);
+	return r;
+}
+
 const struct sampler_stack *stacks_find(const struct stacks *s, uint64_t id,
 					const uint64_t **ret_pcs)
 {
-	struct sought sought = {s, id};
+	struct sought sought = {.stacks = s, .id = id};
 	uint32_t position = index_find(&s->index, hash_u64(id), same_id, &sought);
 
 	if (position == INDEX_NONE)
 		return NULL;
-	*ret_pcs = &s->words.p[position + HEADER_WORDS];
+	*ret_pcs = &s->words.p[position + 1 + SAMPLER_STACK_WORDS];
 	return at(s, position);
 }
 
 void stacks_each(const struct stacks *s,
-		 void (*fn)(void *context, const struct sampler_stack *stack, const uint64_t *pcs),
+		 void (*fn)(void *context, const struct sampler_stack *stack, const uint64_t *pcs,
+			    uint64_t samples),
 		 void *context)
 {
 	for (size_t i = 0; i < s->words.n;) {
 		const struct sampler_stack *stack = at(s, (uint32_t)i);
+		size_t n = words_of(stack);
 
-		fn(context, stack, &s->words.p[i + HEADER_WORDS]);
-		i += HEADER_WORDS + stack->n_kernel + stack->n_user;
+		fn(context, stack, &s->words.p[i + 1 + SAMPLER_STACK_WORDS], s->words.p[i]);
+		i += 1 + n;
 	}
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stacks of one half, as logs and ring delivered them, by their id. Bounded: a
- * stack that no longer fits is not kept, and whoever looks for it counts its
- * samples as lost. Zero-initialised is empty.
+ * The samples of one half, as logs and ring delivered them. Equal ones are kept once, with their number; those that have an
+ * id are found by it, and no other is equal. Bounded: what no longer fits is not kept, and counted as lost. Zero-initialised is empty.
  */
 #ifndef EBPF_STACKS_H
 #define EBPF_STACKS_H
@@ -15,15 +14,16 @@
 #define STACKS_MAX_WORDS (4u << 20) /* 32 MiB */
 
 struct stacks {
-	VEC(uint64_t) words; /* records, one behind the other */
+	VEC(uint64_t) words; /* records, one behind the other, each behind how often it came */
 	struct index index;
+	uint64_t lost; /* samples */
 };
 
 void stacks_free(struct stacks *s);
 /* Forgets all; keeps at most 512 KiB of memory. */
 void stacks_clear(struct stacks *s);
 
-/* Keeps a copy of a record of `size` bytes as it came from the ring. 0,
+/* Takes a record of `size` bytes as it came from log or ring. 0,
  * -EINVAL for one that is not whole, -ENOMEM, -E2BIG. Expected O(frames). */
 int stacks_add(struct stacks *s, const void *record, size_t size);
 
@@ -32,9 +32,10 @@ int stacks_add(struct stacks *s, const void *record, size_t size);
 const struct sampler_stack *stacks_find(const struct stacks *s, uint64_t id,
 					const uint64_t **ret_pcs);
 
-/* Visits all. O(words). */
+/* Visits all, with how often each came. Borrowed until the next add or clear; fn may find, but not add. O(words). */
 void stacks_each(const struct stacks *s,
-		 void (*fn)(void *context, const struct sampler_stack *stack, const uint64_t *pcs),
+		 void (*fn)(void *context, const struct sampler_stack *stack, const uint64_t *pcs,
+			    uint64_t samples),
 		 void *context);
 
 #endif

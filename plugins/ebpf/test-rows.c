@@ -38,7 +38,7 @@ static const struct match matches[2] = {
 
 static const uint64_t pcs[] = {0xffffffff81000010u, 0xffffffff81000020u, 0x1010, 0x101f, 0x8fff};
 static const struct sampler_stack stack = {
-	.n_kernel = 2, .n_user = 3, .end = UNWIND_END_TRUNCATED, .id = 1};
+	.n_kernel = 2, .n_user = 3, .end = UNWIND_END_TRUNCATED, .key.comm = "thread"};
 
 struct fixture {
 	struct process process;
@@ -64,7 +64,7 @@ static void init(struct fixture *f)
 	for (int i = 0; i < 3; i++)
 		expect(vec_push(&f->rows.list, ((struct row){
 			.process = &f->process, .match = &matches[i % 2], .stack = &stack,
-			.pcs = pcs, .samples = 10, .comm = "thread"})));
+			.pcs = pcs, .samples = 10})));
 }
 
 static void fini(struct fixture *f)
@@ -355,7 +355,7 @@ TEST(making_survives_out_of_memory)
 	fini(&f);
 }
 
-/* Stacks are found by id; a record that is not whole is refused. */
+/* Samples with an id are found by it, and a record that is not whole is refused. */
 TEST(stacks_are_kept_by_id)
 {
 	struct {
@@ -379,8 +379,84 @@ TEST(stacks_are_kept_by_id)
 		expect_eq(stacks_add(&s, &record, size), -EINVAL);
 	record.head.n_user = 9999;
 	expect_eq(stacks_add(&s, &record, sizeof(record)), -EINVAL);
+	expect_eq(s.lost, 0);
 	stacks_clear(&s);
 	expect(!stacks_find(&s, 1 << 16, &found));
+	stacks_free(&s);
+}
+
+struct sum {
+	uint64_t samples, records;
+};
+
+static void add_up(void *context, const struct sampler_stack *record, const uint64_t *frames, uint64_t samples)
+{
+	struct sum *sum = context;
+
+	sum->records++;
+	sum->samples += samples;
+}
+
+/* Equal samples are one, unless they have ids; whose, of what image and how it ended makes others of them, as frames do. */
+TEST(equal_samples_are_kept_once)
+{
+	struct {
+		struct sampler_stack head;
+		uint64_t pcs[4];
+	} record, first = {{.type = SAMPLER_RECORD_STACK, .n_kernel = 1, .n_user = 3}, {1, 2, 3, 4}};
+	struct stacks s = {0};
+	struct sum sum = {0};
+
+	for (int i = 0; i < 1000; i++) {
+		record = first;
+		record.pcs[3] += i % 10 == 0;
+		record.head.key.process.tgid = i % 10 == 1;
+		record.head.key.cgroup = i % 10 == 2;
+		record.head.key.comm[15] = i % 10 == 3;
+		record.head.end = i % 10 == 4;
+		record.head.flags = i % 10 == 5;
+		if (i % 10 == 6)
+			record.head.n_user--;
+		expect_eq(stacks_add(&s, &record, sizeof(record)), 0);
+	}
+	stacks_each(&s, add_up, &sum);
+	expect_eq(sum.records, 8);
+	expect_eq(sum.samples, 1000);
+	record.head.id = 1;
+	for (int i = 0; i < 2; i++)
+		expect_eq(stacks_add(&s, &record, sizeof(record)), 0);
+	sum = (struct sum){0};
+	stacks_each(&s, add_up, &sum);
+	expect_eq(sum.records, 10);
+	expect_eq(sum.samples, 1002);
+	stacks_free(&s);
+}
+
+/* What does not fit is counted; what completes another one is no sample. */
+TEST(samples_that_do_not_fit_are_counted)
+{
+	static struct {
+		struct sampler_stack head;
+		uint64_t pcs[ANDIRON_WALK_USER];
+	} record = {.head = {.type = SAMPLER_RECORD_STACK, .n_user = ANDIRON_WALK_USER}};
+	const uint64_t n = STACKS_MAX_WORDS / (1 + sizeof(record) / sizeof(uint64_t));
+	struct stacks s = {0};
+	struct sum sum = {0};
+
+	for (uint64_t i = 0; i < n + 5; i++) {
+		record.pcs[7] = i;
+		expect_eq(stacks_add(&s, &record, sizeof(record)), i < n ? 0 : -E2BIG);
+	}
+	expect_eq(s.lost, 5);
+	record.pcs[7] = 3;
+	expect_eq(stacks_add(&s, &record, sizeof(record)), 0);
+	record.head.id = SAMPLER_STACK_COMPLETED | 1;
+	expect_eq(stacks_add(&s, &record, sizeof(record)), -E2BIG);
+	expect_eq(s.lost, 5);
+	stacks_each(&s, add_up, &sum);
+	expect_eq(sum.samples, n + 1);
+	stacks_clear(&s);
+	expect_eq(s.lost, 0);
 	stacks_free(&s);
 }
 

@@ -279,7 +279,7 @@ TEST(refusals_say_why)
 	expect_refused(&f, "no plugin offers the runtime \"a\" (andiron.runtime.a/1)");
 	prepare(&f);
 	f.fakes[0].table.walk_version++;
-	expect_refused(&f, "built for version 3 of the walk, this sampler has version 2");
+	expect_refused(&f, "built for version 4 of the walk, this sampler has version 3");
 	prepare(&f);
 	f.fakes[0].table.size -= 8;
 	expect_refused(&f, "headers that were never released");

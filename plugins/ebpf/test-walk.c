@@ -483,9 +483,8 @@ static void expect_caches_agree(void)
 	tables.rows = w.rows;
 	tables.chains = w.chains;
 	walk_capture(&tables, &w.capture, stacks, w.word, &w.walk);
-	expect(memcmp(cold.frames, w.walk.frames, cold.n_words * sizeof(uint64_t)) == 0);
 	expect_eq(cold.n_words, w.walk.n_words);
-	expect_eq(cold.hash, w.walk.hash);
+	expect(memcmp(cold.frames, w.walk.frames, cold.n_words * sizeof(uint64_t)) == 0);
 	expect_eq(cold.end, w.walk.end);
 	expect(memcmp(cold.regs, w.walk.regs, sizeof(cold.regs)) == 0);
 	expect_eq(cold.known, w.walk.known);

@@ -218,7 +218,7 @@ struct settling {
 	struct stacks *stacks;
 };
 
-static void settle(void *context, const struct sampler_stack *rest, const uint64_t *more)
+static void settle(void *context, const struct sampler_stack *rest, const uint64_t *more, uint64_t samples)
 {
 	struct settling *s = context;
 	const uint64_t *pcs;
@@ -237,12 +237,12 @@ void walks_settle(struct walks *w, uint32_t half, struct stacks *stacks)
 	stacks_clear(&w->found[half]);
 }
 
-const struct sampler_stack *walks_find(const struct stacks *stacks, uint64_t id,
-				       const uint64_t **ret_pcs)
+const struct sampler_stack *walks_find(const struct stacks *stacks, const struct sampler_stack *stack,
+				       const uint64_t **pcs)
 {
-	const struct sampler_stack *stack = stacks_find(stacks, id | SAMPLER_STACK_COMPLETED, ret_pcs);
+	const struct sampler_stack *completed = stacks_find(stacks, stack->id | SAMPLER_STACK_COMPLETED, pcs);
 
-	return stack ? stack : stacks_find(stacks, id, ret_pcs);
+	return completed ? completed : stack;
 }
 
 void walks_tick(struct walks *w)

@@ -46,9 +46,9 @@ bool walks_early(struct walks *w, const struct process *p, const struct sampler_
 
 /* Adds to the stacks of a half what captures made of them; walks_find finds it. */
 void walks_settle(struct walks *w, uint32_t half, struct stacks *stacks);
-/* The stack of this id as it is after all: stacks_find. */
-const struct sampler_stack *walks_find(const struct stacks *stacks, uint64_t id,
-				       const uint64_t **ret_pcs);
+/* A stack with an id as it is after all; its frames in *pcs, which are left alone where it is the same. */
+const struct sampler_stack *walks_find(const struct stacks *stacks, const struct sampler_stack *stack,
+				       const uint64_t **pcs);
 
 /* Ends an interval; ages tables and spaces. */
 void walks_tick(struct walks *w);

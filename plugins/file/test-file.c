@@ -94,7 +94,7 @@ static const struct andiron_batch *demo_batch(void)
 	add_row(b, stack, "shop", 43, 2);
 	stack = batch_add_stack(b, (uint32_t[]){l[3], l[4], l[2]}, 3);
 	add_row(b, stack, "shop", 42, 3);
-	batch_add_loss(b, STR("map_full"), 12);
+	batch_add_loss(b, STR("ring_full"), 12);
 	return batch_finish(b, &head, &batch) == 0 ? batch : NULL;
 }
 
@@ -197,7 +197,7 @@ TEST(pprof_carries_labels_mappings_and_losses)
 	expect_eq(p->n_samples, 3);
 	expect_str(profile_label(p, &p->samples[0], STR("process"))->text, "shop");
 	expect_eq(profile_label(p, &p->samples[0], STR("pid"))->number, 42);
-	expect_str(p->comments[0], "andiron: lost 24 samples: map_full");
+	expect_str(p->comments[0], "andiron: lost 24 samples: ring_full");
 	for (size_t i = 1; i < p->n_locations; i++) {
 		const struct profile_location *l = &p->locations[i];
 
@@ -246,7 +246,7 @@ TEST(the_page_is_closed)
 	json = str_skip(page, at + 10);
 	json = str_first(json, str_find(json, '<'));
 	expect(str_starts(str_skip(page, at + 10 + json.n), STR("</script>")));
-	expect(str_search(json, STR("lost 24 samples: map_full")) < json.n);
+	expect(str_search(json, STR("lost 24 samples: ring_full")) < json.n);
 	expect(str_search(json, STR("\"values\":null")) < json.n);
 	buf_free(&out);
 	clear_directory();

@@ -186,7 +186,7 @@ struct andiron_row {
 };
 
 /* Samples of this window that were lost before they became rows, and why
- * ("map_full"). For people: the books are kept by the host's ledger. */
+ * ("ring_full"). For people: the books are kept by the host's ledger. */
 struct andiron_loss {
 	uint64_t samples;
 	uint32_t reason;

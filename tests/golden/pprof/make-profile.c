@@ -121,7 +121,7 @@ static const struct andiron_batch *make_batch(uint64_t scale)
 	batch_add_type(b, &t);
 	batch_group_begin(b, NULL, 0);
 	add_rows(b, scale);
-	batch_add_loss(b, STR("map_full"), 12);
+	batch_add_loss(b, STR("ring_full"), 12);
 	return batch_finish(b, &head, &batch) == 0 ? batch : NULL;
 }
 

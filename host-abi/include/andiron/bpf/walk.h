@@ -27,7 +27,7 @@
 #endif
 
 /* Changes when the meaning of a member does; a program that was made for another is refused. */
-#define ANDIRON_WALK_VERSION 2u
+#define ANDIRON_WALK_VERSION 3u
 
 #define ANDIRON_WALK_RESUME   0u /* slot of the map `programs` */
 #define ANDIRON_WALK_ONWARD   15u /* the sampler's own, and those behind it */
@@ -49,7 +49,6 @@ struct andiron_walk {
 	__u64 pc;
 	__u32 exact;    /* 1: execution stands at pc; 0: pc is a return address */
 	__u32 n_words;  /* of frames, in use */
-	__u64 hash;     /* over the words of the process; andiron_walk_push keeps it */
 	__u32 n_kernel; /* words that are the kernel's, the first ones */
 	__u32 slot;     /* of the runtime that is called, or was last */
 	__u32 switches; /* runtimes called so far */
@@ -60,20 +59,14 @@ struct andiron_walk {
 	__u32 chain;    /* the sampler's own */
 	__u16 n_chain;  /* the sampler's own */
 	__u16 careful;  /* the sampler's own */
-	__u64 mark[6];  /* the sampler's own */
+	__u64 mark[5];  /* the sampler's own */
 	/* By DWARF number: on x86-64 rbp is 6 and rsp 7, on arm64 x29 is 29 and sp 31. */
 	__u64 regs[32];
-	__u64 head[3]; /* the sampler's own */
+	__u64 head[8]; /* the sampler's own */
 	/* Leaf first. A native frame is its address, already moved back into the call; a runtime's is
 	 * two words: slot << 56 | 56 bits of the runtime's, and 64 bits of the runtime's. */
 	__u64 frames[ANDIRON_WALK_WORDS];
 };
-
-static inline __u64 andiron_walk_mix(__u64 hash, __u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 29;
-}
 
 /* Appends a word; 0, or 1 if there is no room. */
 static inline int andiron_walk_word(struct andiron_walk *w, __u64 word)
@@ -84,7 +77,6 @@ static inline int andiron_walk_word(struct andiron_walk *w, __u64 word)
 		return 1;
 	w->frames[n] = word;
 	w->n_words = n + 1;
-	w->hash = andiron_walk_mix(w->hash, word);
 	return 0;
 }
 
