@@ -288,8 +288,10 @@ static void add_row(struct engine *e, struct process *p, const struct sampler_st
 {
 	struct row row = {.process = p, .match = p->match, .stack = stack, .pcs = pcs, .samples = samples};
 
-	if (stack->id != 0)
+	if (stack->id != 0) {
 		row.stack = walks_find(&e->stacks[e->half], stack, &row.pcs);
+		e->stats.n_uncompleted += row.stack == stack ? samples : 0;
+	}
 	if (row.stack->end < UNWIND_ENDS)
 		e->stats.ends[row.stack->end] += samples;
 	if (!vec_push(&e->rows.list, row)) {

@@ -38,7 +38,8 @@ struct engine_stats {
 	struct walks_stats walks;
 	uint64_t ends[UNWIND_ENDS]; /* samples by how their stack ended */
 	uint64_t n_targets, n_matched, n_processes, n_intervals, n_process_records;
-	uint64_t n_left_out; /* captures that found no room to wait */
+	uint64_t n_left_out;    /* captures that found no room to wait */
+	uint64_t n_uncompleted; /* samples that were to be completed, and were not */
 	uint64_t mismatches; /* intervals whose books did not close */
 	uint64_t batch_failures;
 	double ns_per_run, ns_per_sample; /* of the sampling program, when it was measured last */

@@ -91,6 +91,9 @@ static void add_unwinding(const struct engine_stats *s, metric_fn fn, void *cont
 		{"andiron_ebpf_captures_unknown_total",
 		 "Of these, of a process that was gone before its mappings were read.", NULL, NULL, true,
 		 (double)s->walks.unknown},
+		{"andiron_ebpf_stacks_uncompleted_total",
+		 "Samples whose stack was to be completed later, and was not: its copy was lost, too late, or of no use.", NULL,
+		 NULL, true, (double)s->n_uncompleted},
 		{"andiron_ebpf_pages_touched_total", "Pages asked for because a stack needed them.", NULL, NULL,
 		 true, (double)s->walks.touched},
 	};
@@ -119,7 +122,7 @@ void metrics_each(const struct engine_stats *s, metric_fn fn, void *context)
 		 "Samples taken by the kernel side.",
 		 NULL, NULL, true, (double)s->total.taken},
 		{"andiron_ebpf_book_mismatches_total",
-		 "Intervals in which samples taken were not counts plus drops; always 0.",
+		 "Intervals in which samples taken were not samples read plus drops; always 0.",
 		 NULL, NULL, true, (double)s->mismatches},
 		{"andiron_ebpf_process_reports_total",
 		 "Processes reported as new, or with new mappings, by the kernel side.",

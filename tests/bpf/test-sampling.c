@@ -269,6 +269,7 @@ static bool has_mapping(const struct batch_view *v, const struct andiron_group *
  * though they are gone then. */
 TEST(short_processes_have_mappings)
 {
+	struct engine_stats stats;
 	struct harness h;
 	uint64_t all, mapped;
 	int64_t until;
@@ -288,8 +289,11 @@ TEST(short_processes_have_mappings)
 	harness_collect(&h);
 	all = harness_samples(&h, of_workload, NULL);
 	mapped = harness_samples(&h, has_mapping, NULL);
-	printf("# %llu of %llu samples mapped\n", (unsigned long long)mapped,
-	       (unsigned long long)all);
+	engine_get_stats(h.engine, &stats);
+	printf("# %llu of %llu samples mapped; stacks copied %llu, not completed %llu\n", (unsigned long long)mapped,
+	       (unsigned long long)all, (unsigned long long)stats.walks.captures, (unsigned long long)stats.n_uncompleted);
 	expect(mapped > all / 2);
+	/* Each that says that its process was new is one that nothing has completed. */
+	expect(stats.walks.captures + stats.n_uncompleted > 0 && stats.n_uncompleted >= stats.ends[UNWIND_END_NEW]);
 	harness_fini(&h);
 }
