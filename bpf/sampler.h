@@ -144,7 +144,7 @@ static inline __u16 sampler_stack_image(__u64 layout)
 }
 
 /*
- * A sample; one cache line. Behind it stand the frames: the kernel's, then the process's, leaf first. Kernel frames
+ * A sample. Behind it stand the frames: the kernel's, then the process's, leaf first. Kernel frames
  * are addresses as the kernel gives them: all but the first are return addresses. The
  * process's are words as andiron_walk.frames has them.
  */
@@ -191,7 +191,7 @@ struct sampler_process {
 
 /*
  * What is needed to walk on later, from the last frame of the stack record `id` of half `half`
- * on. Sent where sampler_is_open. Wakes nobody.
+ * on. Sent where sampler_is_open. Wakes the reader.
  */
 #define SAMPLER_CAPTURE_BYTES 16384
 #define SAMPLER_CAPTURE_PIECE 512 /* the stack is copied by so many bytes, up to the first that are not there */
@@ -282,7 +282,7 @@ _Static_assert(sizeof(struct sampler_process_key) == 16, "no padding in a key");
 _Static_assert(sizeof(struct sampler_key) == 40, "no padding in a key");
 _Static_assert(sizeof(struct sampler_books) == 64, "one cache line");
 _Static_assert(sizeof(struct sampler_known) == 64, "one cache line");
-_Static_assert(sizeof(struct sampler_stack) == 64, "one cache line");
+_Static_assert(sizeof(struct sampler_stack) == 64, "no padding");
 _Static_assert(sizeof(struct sampler_stack) == sizeof(((struct andiron_walk *)0)->head),
 	       "stands before the frames");
 _Static_assert(sizeof(struct sampler_pending) == 64, "one cache line");
