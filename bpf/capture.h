@@ -54,7 +54,7 @@ static __always_inline int capture_fill(struct sampler_capture *capture, __u32 c
 	capture->half = head->half;
 	capture->id = head->id;
 	capture->key = state->pending.key.process;
-	capture->layout = state->known[capture->key.tgid & (SAMPLER_KNOWN - 1)].layout;
+	capture->layout = sampler_known_of(state, &capture->key)->layout;
 	capture->pc = w->pc;
 	bpf_probe_read_kernel(capture->regs, sizeof(capture->regs), w->regs);
 	capture->known = w->known;

@@ -86,12 +86,6 @@ SAMPLER_INLINE bool sampler_selects(struct sampler_task *task)
 	return !verdict || *verdict;
 }
 
-SAMPLER_INLINE struct sampler_known *sampler_known_of(struct sampler_cpu *state,
-						      const struct sampler_process_key *key)
-{
-	return &state->known[key->tgid & (SAMPLER_KNOWN - 1)];
-}
-
 /* What this CPU knows of the process; finds its cgroup. A set of cgroups does
  * not change while tasks are in it, so the walk to the id is spared as long as it is
  * the same process in the same set. */

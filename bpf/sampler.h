@@ -103,6 +103,12 @@ struct sampler_cpu {
 	struct sampler_known known[SAMPLER_KNOWN];
 };
 
+static inline __attribute__((always_inline)) struct sampler_known *
+sampler_known_of(struct sampler_cpu *state, const struct sampler_process_key *key)
+{
+	return &state->known[key->tgid & (SAMPLER_KNOWN - 1)];
+}
+
 /* Read by the programs on every run, written by user space at any time. */
 struct sampler_config {
 	__u32 active; /* half */
