@@ -94,8 +94,8 @@ static uint64_t cfa_word(struct formula f)
 
 /* Where a register is saved: FORMULA_CFA or FORMULA_REGISTER; FORMULA_CONSTANT: it is not, and
  * holds its value; FORMULA_UNKNOWN: anything else. */
-static struct formula place(const struct rows_machine *m, struct formula cfa,
-			    const struct cfi_rule *rule)
+static inline struct formula place(const struct rows_machine *m, struct formula cfa,
+				   const struct cfi_rule *rule)
 {
 	struct formula f = {0};
 
@@ -208,13 +208,14 @@ static uint64_t aux_word(const struct rows_machine *m, struct formula cfa,
 	unsigned int bits = m->machine == EM_X86_64 ? 12 : 6;
 	uint64_t word = 0;
 
-	for (unsigned int i = 0; i < m->n_preserved; i++) {
-		struct cfi_rule rule = cfi_row_rule(row, m->preserved[i]);
+	for (unsigned int i = 0; i < m->n_preserved && m->preserved[i] < row->n; i++) {
+		const struct cfi_rule *rule = &row->rules[m->preserved[i]];
+		struct formula f = {.kind = FORMULA_UNKNOWN};
 
-		struct formula f = place(m, cfa, &rule);
-
-		if (rule.how == CFI_UNDEFINED)
-			f.kind = FORMULA_UNKNOWN;
+		if (rule->how == CFI_UNSPECIFIED)
+			continue;
+		if (rule->how != CFI_UNDEFINED)
+			f = place(m, cfa, rule);
 		word |= aux_part(m, f) << (i * bits);
 	}
 	return word;
@@ -278,8 +279,11 @@ struct rows_words rows_reduce(const struct rows_machine *m, const struct cfi_row
 	struct formula cfa;
 
 	words.rule = plain_word(m, row);
-	if (words.rule && !aux)
+	if (words.rule) {
+		if (aux)
+			words.aux = aux_word(m, cfa_formula(m, row), row);
 		return words;
+	}
 	if (cfi_row_rule(row, m->ra).how == CFI_UNDEFINED) {
 		words.rule = unwind_rule(0, UNWIND_CFA_END, 0, 0, 0);
 		return words;
