@@ -45,6 +45,23 @@
 #define OP_OFFSET 0x80
 #define OP_RESTORE 0xc0
 
+bool cfi_may_define_cfa_by(const struct cfi_fde *fde, uint32_t registers)
+{
+	const uint32_t by_register = 1u << OP_DEF_CFA | 1u << OP_DEF_CFA_REGISTER | 1u << OP_DEF_CFA_SF;
+	const uint8_t *end = fde->program.end;
+
+	for (const uint8_t *p = fde->program.p; p < end; p++) {
+		if (*p == OP_DEF_CFA_EXPRESSION)
+			return true;
+		if (*p >= 32 || !(by_register >> *p & 1))
+			continue;
+		/* A number that goes on, or is too large, may be any. */
+		if (p + 1 < end && (p[1] >= 32 || registers >> p[1] & 1))
+			return true;
+	}
+	return false;
+}
+
 static void copy_row(struct cfi_row *to, const struct cfi_row *from)
 {
 	to->cfa = from->cfa;

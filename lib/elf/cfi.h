@@ -138,6 +138,10 @@ struct cfi_run {
 	struct cfi_row remembered[CFI_REMEMBER];
 };
 
+/* Whether a function's own instructions may define the CFA by an expression, or from one of `registers` (a bit for each
+ * below 32), as their bytes tell: operands may look like it. Saves most runs of who asks no more than that. */
+bool cfi_may_define_cfa_by(const struct cfi_fde *fde, uint32_t registers);
+
 /* `watch` is the caller's, set beforehand; cfi_run_begin sets `changed`. */
 void cfi_run_begin(struct cfi_run *run, const struct cfi_fde *fde);
 

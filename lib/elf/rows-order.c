@@ -188,6 +188,8 @@ struct survey {
 /* Whether any CFA of a function goes by way of a preserved register. */
 static bool function_needs_aux(const struct survey *s, const struct cfi_fde *fde)
 {
+	if (!rows_needs_aux(s->m, &fde->cie->initial) && !cfi_may_define_cfa_by(fde, s->m->preserved_bits))
+		return false;
 	cfi_run_begin(s->run, fde);
 	while (cfi_run_next(s->run) == 1) {
 		if (s->run->changed && rows_needs_aux(s->m, &s->run->row))
