@@ -3,6 +3,8 @@
 #include "elf/rows-code.h"
 
 #include "unwind-tables.h"
+#include "elf/bits.h"
+#include "elf/rows-sweep.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,72 +12,9 @@
 static const struct rows_stack at_entry = {.known = true, .by_sp = true, .sp = 8};
 static const struct rows_stack at_program = {.known = true, .end = true, .by_sp = true, .sp = 8};
 
-#define ROUND 16u /* functions begin at multiples of this, if at anything */
-
-static void set(uint8_t *bits, uint64_t at)
-{
-	bits[at / 8] |= (uint8_t)(1 << at % 8);
-}
-
-static bool is_set(const uint8_t *bits, uint64_t at)
-{
-	return bits[at / 8] >> at % 8 & 1;
-}
-
-/* In a map of round addresses, if it is one, and of this code. */
-static void set_round(uint8_t *bits, const struct rows_code *c, uint64_t address)
-{
-	if (address % ROUND == 0 && address >= c->start && address < c->end)
-		set(bits, address / ROUND - c->start / ROUND);
-}
-
-void rows_code_mark(struct rows_code *c, uint64_t address)
-{
-	if (address >= c->end)
-		c->later[c->n_later++ % ROWS_CODE_LATER] = address;
-	else if (address >= c->start)
-		set(c->called, address - c->start);
-}
-
-/* Functions begin where calls lead, and where addresses are taken of. `at`: behind the instruction.
- */
-static void mark(struct rows_code *c, const struct x86_instruction *i, uint64_t at)
-{
-	if (i->op == 0xe8)
-		rows_code_mark(c, at + (uint64_t)i->immediate);
-	else if (i->op == 0x8d && i->from_pc)
-		rows_code_mark(c, at + (uint64_t)(int64_t)i->displacement);
-	else if (c->absolute && ((i->op >= 0xb8 && i->op < 0xc0) || i->op == 0xc7 || i->op == 0x68))
-		rows_code_mark(c, (uint64_t)i->immediate);
-}
-
-static unsigned int most_passes(const struct rows_code *c)
-{
-	return c->strict ? ROWS_CODE_PASSES_STRICT : ROWS_CODE_PASSES;
-}
-
-/* What stands at `at`. 0, or an errno. */
-static int decode(struct rows_code *c, uint64_t at, struct x86_instruction *ret)
-{
-	const unsigned char *p;
-	int got = window_some(&c->window, at - c->start, X86_MAX, &p);
-
-	if (got < 0)
-		return got;
-	c->work++;
-	x86_decode(p, (size_t)got, ret);
-	return 0;
-}
-
-/* Whether nothing falls through. */
-static bool ends(const struct x86_instruction *i)
-{
-	return x86_is_near_jump(i) || x86_is_table_jump(i) || x86_is_return(i) || x86_is_stop(i);
-}
-
 static int reserve(struct rows_code *c, uint64_t n)
 {
-	size_t each = (size_t)n / 8 + 1, round = (size_t)(n / ROUND + 1) / 8 + 1, bytes = each + 2 * round;
+	size_t each = (size_t)n / 8 + 1, round = (size_t)(n / ROWS_CODE_ROUND + 1) / 8 + 1, bytes = each + 2 * round;
 
 	if (!c->jumps)
 		c->jumps = calloc(ROWS_CODE_JUMPS, sizeof(*c->jumps));
@@ -90,67 +29,6 @@ static int reserve(struct rows_code *c, uint64_t n)
 	c->supposed = c->called + each;
 	c->jumped = c->supposed + round;
 	return 0;
-}
-
-/* No function begins where a jump leads, nor between a short one and its target. */
-static void note_jump(struct rows_code *c, const struct x86_instruction *i, uint64_t at)
-{
-	bool is_short = x86_is_one_byte(i) && i->op != 0xe9, back = i->immediate < 0;
-	uint64_t target = at + (uint64_t)i->immediate, from = back ? target : at;
-	uint64_t n = back ? -(uint64_t)i->immediate : (uint64_t)i->immediate + 1;
-
-	set_round(c->jumped, c, target);
-	for (uint64_t k = -from % ROUND; is_short && k < n; k += ROUND)
-		set_round(c->jumped, c, from + k);
-}
-
-/* What `i`, behind which is `at`, tells of where functions begin. */
-static void look_at(struct rows_code *c, const struct x86_instruction *i, uint64_t at)
-{
-	if (x86_is_one_byte(i))
-		mark(c, i, at);
-	if (x86_is_near_jump(i) || x86_is_conditional(i))
-		note_jump(c, i, at);
-}
-
-/* How far the next instruction is from `i`, at `at`. Zeros that pad stand alone, and what is not code ends at a round
- * address, if at anything. */
-static uint64_t length(const struct rows_code *c, const struct x86_instruction *i, uint64_t at, bool zero)
-{
-	if (!i->n && c->strict)
-		return ROUND - at % ROUND;
-	return i->n && !zero ? i->n : 1;
-}
-
-/* One pass over the code, for where functions begin. */
-static int sweep(struct rows_code *c)
-{
-	bool idle = false;       /* something has ended, and only padding was behind it */
-	bool after_call = false; /* which ends something too, if padding is behind it */
-
-	for (uint64_t at = c->start; at < c->end;) {
-		struct x86_instruction i;
-		int r = decode(c, at, &i);
-		bool zero = r == 0 && idle && i.n && x86_is_one_byte(&i) && i.op == 0;
-
-		if (r < 0)
-			return r;
-		if (idle)
-			set_round(c->supposed, c, at);
-		at += length(c, &i, at, zero);
-		if (i.n)
-			look_at(c, &i, at);
-		idle = !i.n || ends(&i) || zero || ((idle || after_call) && x86_is_padding(&i));
-		after_call = x86_is_call(&i);
-	}
-	return 0;
-}
-
-static void mark_supposed(struct rows_code *c)
-{
-	for (uint64_t i = 0; i <= c->end / ROUND - c->start / ROUND; i++)
-		if (is_set(c->supposed, i) && !is_set(c->jumped, i))
-			rows_code_mark(c, (c->start / ROUND + i) * ROUND);
 }
 
 int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start, uint64_t end)
@@ -174,13 +52,8 @@ int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start
 	/* The entry may stand behind what pads the code before it. */
 	if (c->entry >= start && c->entry < end)
 		rows_code_mark(c, c->entry);
-	r = sweep(c);
-	if (r < 0)
-		return r;
-	if (c->strict)
-		mark_supposed(c);
 	c->at = c->function_end = start;
-	return 0;
+	return rows_code_sweep(c);
 }
 
 void rows_code_free(struct rows_code *c)
@@ -188,7 +61,14 @@ void rows_code_free(struct rows_code *c)
 	window_free(&c->window);
 	free(c->called);
 	free(c->jumps);
+	free(c->told);
 	*c = ROWS_CODE_NULL;
+}
+
+/* Whether an address of the function at hand was told what the stack is there. */
+static bool is_told(const struct rows_code *c, uint64_t address)
+{
+	return bits_has(c->told, address - c->function_start);
 }
 
 /* The place of a target, or a free one; NULL: there is none. */
@@ -210,17 +90,19 @@ static void tell(struct rows_code *c, uint64_t target, const struct rows_stack *
 {
 	struct rows_code_jump *j;
 
-	if (!state->known || target < c->function_start || target >= c->function_end)
+	if (!state->known || target < c->function_start || target >= c->function_end || is_told(c, target))
 		return;
 	j = find_jump(c, target);
-	if (!j || j->function == c->function)
+	if (!j)
 		return;
 	*j = (struct rows_code_jump){c->function, (uint32_t)(target - c->start), *state};
 	/* What has been saved lies in the frame. */
 	if (state->by_sp && state->saved > state->sp)
 		j->state.saved = 0;
+	bits_set(c->told, target - c->function_start);
+	bits_set(c->fresh, target - c->function_start);
 	/* A later one is told in time. */
-	c->progress |= target < c->at;
+	c->late |= target < c->reached;
 }
 
 /* Whether a jump within the function at hand leads over the supposed beginning of another. */
@@ -243,7 +125,7 @@ static void leave_for(struct rows_code *c, uint64_t target)
 		return;
 	if (!c->strict && target >= c->function_end)
 		rows_code_mark(c, target);
-	c->returns |= target >= c->start && target < c->end && is_set(c->called, target - c->start);
+	c->returns |= target >= c->start && target < c->end && bits_has(c->called, target - c->start);
 }
 
 static void jump(struct rows_code *c, const struct x86_instruction *i)
@@ -277,15 +159,22 @@ static bool flow(struct rows_code *c, const struct x86_instruction *i)
 		check_return(c);
 	if (x86_is_table_jump(i) && c->state.known)
 		c->table = c->state;
-	return ends(i);
+	return x86_ends(i);
+}
+
+/* What an address was told; NULL: nothing. */
+static const struct rows_code_jump *known_at(struct rows_code *c, uint64_t address)
+{
+	return is_told(c, address) ? find_jump(c, address) : NULL;
 }
 
 /* What is known at c->at, where `i` stands. */
 static void arrive(struct rows_code *c, const struct x86_instruction *i)
 {
-	const struct rows_code_jump *j = find_jump(c, c->at);
+	const struct rows_code_jump *j = known_at(c, c->at);
 
-	if (j && j->function == c->function) {
+	if (j) {
+		bits_clear(c->fresh, c->at - c->function_start);
 		c->state = j->state;
 	} else if (c->stopped) {
 		/* Padding goes with what is before it. */
@@ -329,12 +218,12 @@ static void note_aligned(struct rows_code *c, const struct x86_instruction *i)
 	c->after_call = x86_is_call(i);
 }
 
-/* One instruction: the words that hold at it. 1, or an errno. */
+/* One instruction: the words that hold at it, where `ret` is not NULL. 1, or an errno. */
 static int step(struct rows_code *c, struct rows_words *ret)
 {
 	uint64_t rest = c->function_end - c->at;
 	struct x86_instruction i;
-	int r = decode(c, c->at, &i);
+	int r = rows_code_decode(c, c->at, &i);
 
 	if (r < 0)
 		return r;
@@ -343,7 +232,8 @@ static int step(struct rows_code *c, struct rows_words *ret)
 		i = (struct x86_instruction){.n = (uint8_t)rest};
 	arrive(c, &i);
 	note_aligned(c, &i);
-	*ret = words_of(&c->state);
+	if (ret)
+		*ret = words_of(&c->state);
 	if (!i.n) {
 		/* Not code, or none that is known; the last one may be cut off. */
 		c->data |= c->end - c->at >= X86_MAX;
@@ -367,21 +257,92 @@ static bool is_hopeless(const struct rows_code *c)
 	return c->work >= c->enough || (c->strict && c->data);
 }
 
-/* One pass over the function at hand. */
-static int pass(struct rows_code *c)
+static void go_back(struct rows_code *c)
 {
-	struct rows_words words;
-	int r = 1;
-
-	c->at = c->function_start;
+	c->at = c->reached = c->function_start;
 	c->stopped = true;
-	c->progress = c->wrong = c->crossed = c->returns = c->data = false;
+	c->late = c->wrong = c->crossed = c->returns = c->data = false;
 	c->lost = 0;
 	c->table.known = c->after_call = false;
 	c->aligned = 0;
-	while (r == 1 && c->at < c->function_end && !is_hopeless(c))
-		r = step(c, &words);
+}
+
+/* Goes on over the function at hand: to its end or, if `to_lost`, to what nothing leads to. */
+static int walk(struct rows_code *c, bool to_lost)
+{
+	int r = 1;
+
+	c->lost = 0;
+	c->stopped = true;
+	while (r == 1 && c->at < c->function_end && !is_hopeless(c)) {
+		uint64_t at = c->at;
+		bool after_call = c->after_call;
+
+		r = step(c, NULL);
+		c->reached = c->at;
+		if (to_lost && c->lost) {
+			c->at = c->reached = at;
+			c->after_call = after_call;
+			break;
+		}
+	}
 	return r < 0 ? r : 0;
+}
+
+/* One pass over the function at hand. */
+static int pass(struct rows_code *c)
+{
+	go_back(c);
+	return walk(c, false);
+}
+
+#define SCAN 64u /* bytes of a function whose bits are looked at in the time of an instruction */
+
+/* The next place from `at` on that was told something which has not been followed yet; the function's end: there is
+ * none. */
+static uint64_t next_fresh(struct rows_code *c, uint64_t at)
+{
+	uint64_t n = c->function_end - c->function_start;
+	uint64_t next = bits_next(c->fresh, at - c->function_start, n) + c->function_start;
+
+	c->work += (next - at) / SCAN;
+	return next;
+}
+
+/* From a place that was told to the next one that was, and has been followed, or to where nothing falls through. */
+static int follow_told(struct rows_code *c, uint64_t at)
+{
+	int r = 1;
+
+	c->at = at;
+	c->stopped = true;
+	c->after_call = false;
+	c->aligned = 0;
+	do {
+		r = step(c, NULL);
+	} while (r == 1 && !c->stopped && c->at < c->function_end && !is_hopeless(c) &&
+		 (!is_told(c, c->at) || bits_has(c->fresh, c->at - c->function_start)));
+	return r < 0 ? r : 0;
+}
+
+/* Follows what was told, until nothing new is: whatever a full pass would find, without one. */
+static int spread(struct rows_code *c)
+{
+	struct rows_stack table = c->table;
+	uint64_t aligned = c->aligned, at = next_fresh(c, c->function_start);
+	bool after_call = c->after_call;
+	int r = 0;
+
+	while (r == 0 && at < c->function_end && !is_hopeless(c)) {
+		r = follow_told(c, at);
+		at = next_fresh(c, c->at);
+		at = at < c->function_end ? at : next_fresh(c, c->function_start);
+	}
+	c->at = c->reached;
+	c->table = table;
+	c->aligned = aligned;
+	c->after_call = after_call;
+	return r;
 }
 
 #define FAR (1 << 18) /* a depth to count from where it is not known */
@@ -392,13 +353,6 @@ struct followed {
 	int32_t popped;          /* where the frame pointer came back from; 0: nowhere */
 	bool left;               /* by `leave`: so the frame pointer was set */
 };
-
-static const struct rows_code_jump *known_at(struct rows_code *c, uint64_t at)
-{
-	const struct rows_code_jump *j = find_jump(c, at);
-
-	return j && j->function == c->function ? j : NULL;
-}
 
 /* What it was at the block's beginning, from what it is known to be at the end. */
 static void resolve(struct rows_code *c, const struct followed *f, int32_t sp, int32_t saved)
@@ -472,7 +426,7 @@ static int follow_lost(struct rows_code *c)
 			resolve(c, &f, j->state.sp, j->state.saved);
 			return 0;
 		}
-		r = decode(c, at, &i);
+		r = rows_code_decode(c, at, &i);
 		if (r < 0)
 			return r;
 		if (!i.n || !follow(c, &f, &i, &at))
@@ -481,39 +435,79 @@ static int follow_lost(struct rows_code *c)
 	return 0;
 }
 
-static void begin_function(struct rows_code *c, uint64_t at)
+/* Empty maps for the function at hand. */
+static int reserve_told(struct rows_code *c)
 {
+	size_t each = (size_t)(c->function_end - c->function_start) / 8 + 1, bytes = 2 * each;
+
+	if (bytes > c->told_capacity) {
+		free(c->told);
+		c->told = malloc(bytes);
+		c->told_capacity = c->told ? bytes : 0;
+	}
+	if (!c->told)
+		return -ENOMEM;
+	memset(c->told, 0, bytes);
+	c->fresh = c->told + each;
+	return 0;
+}
+
+static int begin_function(struct rows_code *c, uint64_t at)
+{
+	int r;
+
 	c->function_start = at;
-	for (at++; at < c->end && !is_set(c->called, at - c->start); at++)
-		continue;
-	c->function_end = at;
+	c->function_end = bits_next(c->called, at + 1 - c->start, c->end - c->start) + c->start;
+	r = reserve_told(c);
+	if (r < 0)
+		return r;
 	c->function++;
+	c->guesses = 0;
 	c->seed = 0;
 	c->distrust = false;
 	tell(c, c->function_start, c->function_start == c->entry ? &at_program : &at_entry);
+	return 0;
 }
 
-/* Passes over the function until all that can be known is known. */
+/* Tells what nothing leads to what its stack may be. */
+static int guess(struct rows_code *c)
+{
+	int r = follow_lost(c);
+
+	if (r < 0)
+		return r;
+	if (c->lost_state.by_sp && c->lost_state.sp == at_entry.sp && (!c->seed || c->lost < c->seed))
+		c->seed = c->lost;
+	tell(c, c->lost, &c->lost_state);
+	c->guesses++;
+	return 0;
+}
+
+/* Goes on to the next instruction that nothing leads to. 1: it has been told; 0: it cannot be, or there is none; or an
+ * errno. */
+static int settle_next(struct rows_code *c)
+{
+	int r = walk(c, true);
+
+	if (r == 0 && (c->late || c->lost))
+		r = spread(c);
+	if (r < 0 || !c->lost || is_hopeless(c))
+		return r;
+	if (!is_told(c, c->lost) && c->guesses < ROWS_CODE_GUESSES)
+		r = guess(c);
+	return r < 0 ? r : is_told(c, c->lost);
+}
+
+/* Goes over the function until all that can be known is known. */
 static int settle(struct rows_code *c)
 {
-	for (unsigned int i = 0; i < most_passes(c); i++) {
-		int r = pass(c);
+	int r;
 
-		if (r < 0)
-			return r;
-		if ((!c->progress && !c->lost) || is_hopeless(c))
-			break;
-		if (c->progress)
-			continue;
-		r = follow_lost(c);
-		if (r < 0)
-			return r;
-		if (c->lost_state.by_sp && c->lost_state.sp == at_entry.sp &&
-		    (!c->seed || c->lost < c->seed))
-			c->seed = c->lost;
-		tell(c, c->lost, &c->lost_state);
-	}
-	return 0;
+	go_back(c);
+	while ((r = settle_next(c)) == 1)
+		continue;
+	/* What was found on the way may not hold with what is known now. */
+	return r == 0 && (c->late || c->lost) && !is_hopeless(c) ? pass(c) : r;
 }
 
 /* What was misunderstood may be two functions taken for one. */
@@ -523,11 +517,12 @@ static int solve(struct rows_code *c)
 	bool suspect = at == c->split;
 	int r;
 
-	begin_function(c, at);
-	while ((r = settle(c)) == 0 && !is_hopeless(c) && c->wrong && c->seed && (r = pass(c)) == 0 && !c->crossed) {
+	r = begin_function(c, at);
+	while (r == 0 && (r = settle(c)) == 0 && !is_hopeless(c) && c->wrong && c->seed && (r = pass(c)) == 0 &&
+	       !c->crossed) {
 		c->split = c->seed;
 		rows_code_mark(c, c->seed);
-		begin_function(c, at);
+		r = begin_function(c, at);
 	}
 	/* A part that was split off must prove that it is a function. */
 	c->distrust = is_hopeless(c) || c->wrong || ((suspect || c->strict) && !c->returns);

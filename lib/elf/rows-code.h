@@ -4,12 +4,13 @@
  * instruction moves the stack pointer, and where the caller's frame pointer is saved. For
  * programs whose C library is built without call-frame information, as musl mostly is.
  *
- * A call's target begins a function, which is passed over from instruction to instruction until
- * every jump has told its target what the stack is there. What nothing has jumped to and nothing
- * falls into is reached by a jump through a table, if there is one, and has its stack; else another
- * function begins there. Whoever clears the frame pointer without having saved it is an outermost
- * frame (System V ABI for AMD64 §3.4.1). Where the stack pointer is not known, since it was aligned, its old value
- * serves, if that was stored on the stack, or the frame pointer, if it was set from it; else there is no rule.
+ * A call's target begins a function, which is gone over from instruction to instruction; every jump tells its target
+ * what the stack is there, and what was told something only when it had been passed is followed again from there, not
+ * from the function's beginning. What nothing has jumped to and nothing falls into is reached by a jump through a table,
+ * if there is one, and has its stack; else another function begins there. Whoever clears the frame pointer without having
+ * saved it is an outermost frame (System V ABI for AMD64 §3.4.1). Where the stack pointer is not known, since it was
+ * aligned, its old value serves, if that was stored on the stack, or the frame pointer, if it was set from it; else there
+ * is no rule.
  *
  * Where even less is known of the code (`strict`: an assembler's functions amid a file whose own are described, of
  * which neither calls nor symbols tell) a function also begins at a round address behind the end of something, or
@@ -26,10 +27,10 @@
 
 #define ROWS_CODE_MAX (UINT64_C(8) << 20) /* bytes of code in one piece */
 #define ROWS_CODE_JUMPS 4096u             /* targets in a function; a power of two */
-#define ROWS_CODE_PASSES 64u              /* over a function */
-#define ROWS_CODE_PASSES_STRICT 32u
-#define ROWS_CODE_WORK 64u /* instructions decoded for each byte, over all code so far */
-#define ROWS_CODE_WORK_STRICT 8u /* codecs' and libraries' need 0.4 to 2 */
+/* Of what nothing leads to in a function; who needs more of them is not understood, and the next one would be wrong. */
+#define ROWS_CODE_GUESSES 32u
+#define ROWS_CODE_WORK 16u /* instructions decoded for each byte, over all code so far; C libraries need 0.5 to 3 */
+#define ROWS_CODE_WORK_STRICT 4u /* codecs and libraries need 0.4 to 2 */
 #define ROWS_CODE_LATER 256u /* beginnings in code that comes later; the last ones are kept */
 
 struct rows_code_jump {
@@ -57,7 +58,11 @@ struct rows_code {
 	bool stopped;  /* none falls through to it */
 	bool wrong;    /* a return that finds no return address */
 	bool distrust; /* so nothing is said of this function */
-	bool progress; /* what lies behind was told something new in this pass */
+	bool late;     /* what lies before `reached` was told something new */
+	uint64_t reached; /* as far as the function was gone over */
+	uint8_t *told, *fresh; /* a bit for each byte of the function: it was told what the stack is; that was not followed yet */
+	size_t told_capacity;
+	unsigned int guesses; /* in this function */
 	bool crossed;  /* a jump leads over `seed` */
 	bool returns;
 	bool data; /* it has bytes that are no instruction */
@@ -74,8 +79,9 @@ struct rows_code {
 /*
  * Begins with the code at [start, end), which lies at `offset` of the file; may be called again for
  * other code. 0, -E2BIG (more than ROWS_CODE_MAX), -ENOMEM or an errno of a read. Memory: a seventh of the code, a
- * window, and 150 KiB for jumps. One pass over the code; later each function is passed over a few times, and nothing is
- * said of those that are left when there were too many passes: time is linear in the code, whatever it is.
+ * quarter of its largest function, a window, and 150 KiB for jumps. One pass over the code; later each function is gone
+ * over two to four times, and nothing is said of those that are left when that was too much: time is linear in the code,
+ * whatever it is.
  */
 int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start, uint64_t end);
 /* A function begins at an address, from another source. */

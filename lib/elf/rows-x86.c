@@ -22,183 +22,75 @@
 #define ALU M, M, M, M, IMM8, IMMZ, BAD, BAD
 
 static const uint8_t one_byte[256] = {
+	ALU, /* 00 */
 	ALU,
+	ALU, /* 10 */
 	ALU,
+	ALU, /* 20 */
 	ALU,
+	ALU, /* 30 */
 	ALU,
-	ALU,
-	ALU,
-	ALU,
-	ALU, /* 00 … 3f */
+	ROW8(BAD), /* 40 */
 	ROW8(BAD),
-	ROW8(BAD),
+	ROW8(NONE), /* 50 */
 	ROW8(NONE),
-	ROW8(NONE), /* 40 … 5f */
-	BAD,
-	BAD,
-	BAD,
-	M,
-	BAD,
-	BAD,
-	BAD,
-	BAD, /* 60 */
-	IMMZ,
-	MZ,
-	IMM8,
-	M8,
-	NONE,
-	NONE,
-	NONE,
-	NONE, /* 68 */
+	BAD, BAD, BAD, M, BAD, BAD, BAD, BAD, /* 60 */
+	IMMZ, MZ, IMM8, M8, NONE, NONE, NONE, NONE,
+	ROW8(IMM8), /* 70 */
 	ROW8(IMM8),
-	ROW8(IMM8), /* 70 … 7f */
-	M8,
-	MZ,
-	BAD,
-	M8,
-	M,
-	M,
-	M,
-	M,
-	ROW8(M), /* 80 … 8f */
-	ROW8(NONE),
-	NONE,
-	NONE,
-	BAD,
-	NONE,
-	NONE,
-	NONE,
-	NONE,
-	NONE, /* 90 … 9f */
-	OFFSET,
-	OFFSET,
-	OFFSET,
-	OFFSET,
-	NONE,
-	NONE,
-	NONE,
-	NONE, /* a0 */
-	IMM8,
-	IMMZ,
-	NONE,
-	NONE,
-	NONE,
-	NONE,
-	NONE,
-	NONE, /* a8 */
-	ROW8(IMM8),
-	ROW8(IMMV), /* b0 … bf */
-	M8,
-	M8,
-	IMM16,
-	NONE,
-	BAD,
-	BAD,
-	M8,
-	MZ, /* c0 */
-	IMM16 | IMM8,
-	NONE,
-	IMM16,
-	NONE,
-	NONE,
-	IMM8,
-	BAD,
-	NONE, /* c8 */
-	M,
-	M,
-	M,
-	M,
-	BAD,
-	BAD,
-	BAD,
-	NONE,
-	ROW8(M), /* d0 … df */
-	ROW8(IMM8),
-	IMMZ,
-	IMMZ,
-	BAD,
-	IMM8,
-	NONE,
-	NONE,
-	NONE,
-	NONE, /* e0 … ef */
-	BAD,
-	NONE,
-	BAD,
-	BAD,
-	NONE,
-	NONE,
-	M | GROUP3,
-	M | GROUP3, /* f0 */
-	NONE,
-	NONE,
-	NONE,
-	NONE,
-	NONE,
-	NONE,
-	M,
-	M, /* f8 */
+	M8, MZ, BAD, M8, M, M, M, M, /* 80 */
+	ROW8(M),
+	ROW8(NONE), /* 90 */
+	NONE, NONE, BAD, NONE, NONE, NONE, NONE, NONE,
+	OFFSET, OFFSET, OFFSET, OFFSET, NONE, NONE, NONE, NONE, /* a0 */
+	IMM8, IMMZ, NONE, NONE, NONE, NONE, NONE, NONE,
+	ROW8(IMM8), /* b0 */
+	ROW8(IMMV),
+	M8, M8, IMM16, NONE, BAD, BAD, M8, MZ, /* c0 */
+	IMM16 | IMM8, NONE, IMM16, NONE, NONE, IMM8, BAD, NONE,
+	M, M, M, M, BAD, BAD, BAD, NONE, /* d0 */
+	ROW8(M),
+	ROW8(IMM8), /* e0 */
+	IMMZ, IMMZ, BAD, IMM8, NONE, NONE, NONE, NONE,
+	BAD, NONE, BAD, BAD, NONE, NONE, M | GROUP3, M | GROUP3, /* f0 */
+	NONE, NONE, NONE, NONE, NONE, NONE, M, M,
 };
 
-static uint8_t two_bytes(uint8_t op)
-{
-	switch (op) {
-	case 0x05:
-	case 0x06:
-	case 0x07:
-	case 0x08:
-	case 0x09:
-	case 0x0b:
-	case 0x30:
-	case 0x31:
-	case 0x32:
-	case 0x33:
-	case 0x34:
-	case 0x35:
-	case 0x37:
-	case 0x77:
-	case 0xa0:
-	case 0xa1:
-	case 0xa2:
-	case 0xa8:
-	case 0xa9:
-	case 0xaa:
-		return NONE;
-	case 0x0f:
-	case 0x70:
-	case 0x71:
-	case 0x72:
-	case 0x73:
-	case 0xa4:
-	case 0xac:
-	case 0xba:
-	case 0xc2:
-	case 0xc4:
-	case 0xc5:
-	case 0xc6:
-		return M8;
-	case 0x04:
-	case 0x0a:
-	case 0x0c:
-	case 0x24:
-	case 0x25:
-	case 0x26:
-	case 0x27:
-	case 0x36:
-	case 0x39:
-	case 0x3b:
-	case 0x3c:
-	case 0x3d:
-	case 0x3e:
-	case 0x3f:
-		return BAD;
-	default:
-		break;
-	}
-	if (op >= 0x80 && op < 0x90)
-		return IMMZ;
-	return op >= 0xc8 && op < 0xd0 ? NONE : M;
-}
+/* Behind 0f. */
+static const uint8_t two_bytes[256] = {
+	M, M, M, M, BAD, NONE, NONE, NONE, /* 00 */
+	NONE, NONE, BAD, NONE, BAD, M, M, M8,
+	ROW8(M), /* 10 */
+	ROW8(M),
+	M, M, M, M, BAD, BAD, BAD, BAD, /* 20 */
+	ROW8(M),
+	NONE, NONE, NONE, NONE, NONE, NONE, BAD, NONE, /* 30 */
+	M, BAD, M, BAD, BAD, BAD, BAD, BAD,
+	ROW8(M), /* 40 */
+	ROW8(M),
+	ROW8(M), /* 50 */
+	ROW8(M),
+	ROW8(M), /* 60 */
+	ROW8(M),
+	M8, M8, M8, M8, M, M, M, NONE, /* 70 */
+	ROW8(M),
+	ROW8(IMMZ), /* 80 */
+	ROW8(IMMZ),
+	ROW8(M), /* 90 */
+	ROW8(M),
+	NONE, NONE, NONE, M, M8, M, M, M, /* a0 */
+	NONE, NONE, NONE, M, M8, M, M, M,
+	ROW8(M), /* b0 */
+	M, M, M8, M, M, M, M, M,
+	M, M, M8, M, M8, M8, M8, M, /* c0 */
+	ROW8(NONE),
+	ROW8(M), /* d0 */
+	ROW8(M),
+	ROW8(M), /* e0 */
+	ROW8(M),
+	ROW8(M), /* f0 */
+	ROW8(M),
+};
 
 struct decoder {
 	const uint8_t *p, *end;
@@ -214,17 +106,33 @@ static uint8_t next(struct decoder *d)
 	return 0;
 }
 
+/* Of n bytes: 1, 2, 4 or 8. */
 static int64_t number(struct decoder *d, size_t n)
 {
-	uint64_t value = 0;
+	const uint8_t *p = d->p;
+	int64_t i64;
+	int32_t i32;
+	int16_t i16;
 
-	if ((size_t)(d->end - d->p) < n) {
+	if ((size_t)(d->end - p) < n) {
 		d->short_of = true;
 		return 0;
 	}
-	memcpy(&value, d->p, n);
 	d->p += n;
-	return n == 8 ? (int64_t)value : (int64_t)(value << (64 - 8 * n)) >> (64 - 8 * n);
+	/* A copy of a size that is not known would be a call. */
+	switch (n) {
+	case 1:
+		return (int8_t)*p;
+	case 2:
+		memcpy(&i16, p, sizeof(i16));
+		return i16;
+	case 4:
+		memcpy(&i32, p, sizeof(i32));
+		return i32;
+	default:
+		memcpy(&i64, p, sizeof(i64));
+		return i64;
+	}
 }
 
 static uint8_t read_prefixes(struct decoder *d)
@@ -232,6 +140,8 @@ static uint8_t read_prefixes(struct decoder *d)
 	for (;;) {
 		uint8_t byte = next(d);
 
+		if (!(one_byte[byte] & BAD))
+			return byte;
 		switch (byte) {
 		case 0x66:
 			d->operand16 = true;
@@ -289,7 +199,7 @@ static uint8_t vector_form(const struct x86_instruction *i)
 {
 	switch (i->map) {
 	case 1:
-		return i->op == 0x77 ? NONE : two_bytes(i->op) & IMM8 ? M8 : M;
+		return i->op == 0x77 ? NONE : two_bytes[i->op] & IMM8 ? M8 : M;
 	case 2:
 	case 5:
 	case 6:
@@ -308,6 +218,8 @@ static uint8_t vector_form(const struct x86_instruction *i)
 static uint8_t read_opcode(struct decoder *d, struct x86_instruction *i)
 {
 	i->op = read_prefixes(d);
+	if (!(one_byte[i->op] & BAD) && i->op != 0x8f)
+		return one_byte[i->op];
 	if (is_vector_prefix(d, i->op)) {
 		read_vector(d, i->op, i);
 		return vector_form(i);
@@ -317,7 +229,7 @@ static uint8_t read_opcode(struct decoder *d, struct x86_instruction *i)
 	i->op = next(d);
 	if (i->op != 0x38 && i->op != 0x3a) {
 		i->map = 1;
-		return two_bytes(i->op);
+		return two_bytes[i->op];
 	}
 	i->map = i->op == 0x38 ? 2 : 3;
 	i->op = next(d);

@@ -71,6 +71,12 @@ static inline bool x86_is_stop(const struct x86_instruction *i)
 	return i->map == 1 && !i->vector && i->op == 0x0b;
 }
 
+/* Whether nothing falls through. */
+static inline bool x86_ends(const struct x86_instruction *i)
+{
+	return x86_is_near_jump(i) || x86_is_table_jump(i) || x86_is_return(i) || x86_is_stop(i);
+}
+
 static inline bool x86_is_padding(const struct x86_instruction *i)
 {
 	return (i->map == 0 && ((i->op == 0x90 && i->rm == 0) || i->op == 0xcc)) ||

@@ -256,6 +256,23 @@ TEST(work_is_linear)
 	}
 }
 
+/* Each case of a table of jumps is followed from where it stands, not from the function's beginning. */
+TEST(cases_are_followed_once)
+{
+	const size_t cases = ROWS_CODE_GUESSES - 2, instructions = 2 + 2 * cases;
+	char code[3 + 2 * ROWS_CODE_GUESSES] = "\x53\xff\xe0"; /* push %rbx; jmp *%rax */
+	struct made made;
+
+	for (size_t i = 0; i < cases; i++)
+		memcpy(code + 3 + 2 * i, "\x5b\xc3", 2); /* pop %rbx; ret */
+	made = made_of(code, 3 + 2 * cases);
+	for (size_t i = 0; i < cases; i++) {
+		expect_eq(made.rules[3 + 2 * i], SP(16));
+		expect_eq(made.rules[4 + 2 * i], SP(8));
+	}
+	expect(made.work < 6 * instructions);
+}
+
 static uint64_t random_next(uint64_t *state)
 {
 	*state ^= *state << 13;

@@ -47,7 +47,7 @@ static int fill(struct window *w, uint64_t at, size_t want)
 	return 0;
 }
 
-int window_some(struct window *w, uint64_t at, size_t want, const unsigned char **ret)
+int window_move(struct window *w, uint64_t at, size_t want, const unsigned char **ret)
 {
 	int r = 0;
 

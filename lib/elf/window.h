@@ -33,12 +33,23 @@ static inline struct window window_of(int fd, uint64_t base, uint64_t size)
 
 void window_free(struct window *w);
 
+/* window_some for what is not there. */
+int window_move(struct window *w, uint64_t at, size_t want, const unsigned char **ret);
+
 /*
  * Up to `want` bytes (at most WINDOW_PIECE) at `at`, fewer only where the range
  * ends; *ret lives until the next call. How many, at least 1; -ENOEXEC: `at` is outside;
  * -ENODATA: the file is shorter than it was; -ENOMEM or pread's errno.
  */
-int window_some(struct window *w, uint64_t at, size_t want, const unsigned char **ret);
+static inline int window_some(struct window *w, uint64_t at, size_t want, const unsigned char **ret)
+{
+	uint64_t in = at - w->start; /* far too large, where `at` is before the piece */
+
+	if (in > w->n || w->n - (size_t)in < want)
+		return window_move(w, at, want, ret);
+	*ret = w->bytes + in;
+	return (int)want;
+}
 
 /* Exactly n bytes, else -ENOEXEC; 0 on success. */
 int window_read(struct window *w, uint64_t at, size_t n, const unsigned char **ret);
