@@ -425,11 +425,10 @@ while time.process_time() < end:
 
 
 DEBUGINFOD = """
-pyroscope.ebpf "all" {
+pyroscope.ebpf "one" {
   forward_to       = [profile.symbolize.s.receiver]
   collect_interval = "1s"
-  targets_only     = false
-  default_target   = {service_name = "x"}
+  targets          = [{"__process_pid__" = "%d", "service_name" = "x"}]
 }
 profile.symbolize "s" {
   forward_to            = [profile.file.out.receiver]
@@ -443,9 +442,9 @@ profile.file "out" {
 """
 
 
-def resolved_by_debuginfod(cache, output, url, settings="", fetched=1):
+def resolved_by_debuginfod(pid, cache, output, url, settings="", fetched=1):
     """An agent comes to name `turn`, which is only in the debug file, with so many files; the server is named by the environment."""
-    write("d.alloy", DEBUGINFOD % (os.getcwd(), cache, settings, output, output))
+    write("d.alloy", DEBUGINFOD % (pid, os.getcwd(), cache, settings, output, output))
     os.environ["DEBUGINFOD_URLS"] = url
     with Agent("d.alloy") as agent:
         agent.until_metric("andiron_symbolize_fetched_total", fetched)
@@ -456,10 +455,14 @@ def resolved_by_debuginfod(cache, output, url, settings="", fetched=1):
     return read(f"{output}.folded")
 
 
+ALONE = ("-O2", "-g", "-Wl,--build-id", "-static", "-nostdlib", "-Wl,--entry=main")
+
+
 def twist_with_debug_file(folder):
-    """A stripped program that runs long, whose debug file lies in `folder`; its build id."""
+    """A stripped program that runs long, whose debug file lies in `folder`; its build id. It has no library, whose debug file could
+    be here: what is named by one is the program's own."""
     write("twist.c", C_PROGRAM.replace("i < 600", "i < 90000"))
-    run("gcc", "-O2", "-g", "-Wl,--build-id", "-o", "twist", "twist.c").expect(0)
+    run("gcc", *ALONE, "-o", "twist", "twist.c").expect(0)
     os.mkdir(folder)
     run("objcopy", "--only-keep-debug", "twist", f"{folder}/twist.debug").expect(0)
     run("strip", "twist").expect(0)
@@ -473,7 +476,7 @@ def elfutils(url, cache, *what):
 
 @contextlib.contextmanager
 def debuginfod_server(prepare=twist_with_debug_file):
-    """A real one that has the debug file of a program that runs, by `prepare`: its process, its URL and the build id."""
+    """A real one that has the debug file of a program that runs, by `prepare`: its process, its URL, the program's pid and build id."""
     need_root()
     for tool in ("debuginfod", "debuginfod-find"):
         if not shutil.which(tool):
@@ -482,23 +485,23 @@ def debuginfod_server(prepare=twist_with_debug_file):
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     server = Background("debuginfod", "-p", str(port), "-d", "files/db", "-F", "files", env={**os.environ, "DEBUGINFOD_URLS": ""})
-    with server, Background("./twist"):
+    with server, Background("./twist") as twist:
         # A miss is remembered for ten minutes, so each try has a cache of its own.
         tries = iter(range(10 ** 6))
         server.until(lambda: elfutils(url, f"try{next(tries)}", "debuginfo", build_id).code == 0, "the server has scanned")
-        yield server, url, build_id
+        yield server, url, twist.pid, build_id
 
 
 @case
 def debuginfod():
     """A stripped program's debug file comes from a debuginfod server; when that is stopped, the cache answers. elfutils' client takes
     what we have kept."""
-    with debuginfod_server() as (server, url, build_id):
-        assert "turn;twist " in resolved_by_debuginfod("ours", "first", url)
+    with debuginfod_server() as (server, url, pid, build_id):
+        assert "turn;twist " in resolved_by_debuginfod(pid, "ours", "first", url)
         assert os.path.isfile(f"ours/{build_id}/debuginfo"), os.listdir("ours")
         server.signal(signal.SIGKILL)
         server.process.wait()
-        assert "turn;twist " in resolved_by_debuginfod("ours", "second", url)
+        assert "turn;twist " in resolved_by_debuginfod(pid, "ours", "second", url)
         taken_by_elfutils(url, "ours", "debuginfo", build_id)
 
 
@@ -512,7 +515,7 @@ def twist_with_supplementary(folder):
     if not shutil.which("dwz"):
         raise Skip("needs dwz: install dwz")
     build_id = twist_with_debug_file(folder)
-    run("gcc", "-O2", "-g", "-Wl,--build-id", "-o", "other", "twist.c", "-Dsink=drain").expect(0)
+    run("gcc", *ALONE, "-o", "other", "twist.c", "-Dsink=drain").expect(0)
     run("objcopy", "--only-keep-debug", "other", f"{folder}/other.debug").expect(0)
     run("dwz", "-m", f"{folder}/common.debug", "-M", "/nowhere/common.debug", f"{folder}/twist.debug", f"{folder}/other.debug").expect(0)
     return build_id
@@ -521,20 +524,20 @@ def twist_with_supplementary(folder):
 @case
 def debuginfod_of_dwz():
     """Where a debug file says that names are in a supplementary one, that comes from the server, too."""
-    with debuginfod_server(twist_with_supplementary) as (server, url, build_id):
+    with debuginfod_server(twist_with_supplementary) as (server, url, pid, build_id):
         supplementary = re.search(r"Build ID: (\w+)", run("readelf", "-n", "files/common.debug").out)[1]
         server.until(lambda: elfutils(url, "tries", "debuginfo", supplementary).code == 0 or shutil.rmtree("tries"), "it has scanned that, too")
-        assert "turn;twist " in resolved_by_debuginfod("ours", "dwz", url, fetched=2), read("dwz.folded")[:3000]
+        assert "turn;twist " in resolved_by_debuginfod(pid, "ours", "dwz", url, fetched=2), read("dwz.folded")[:3000]
         assert os.path.isfile(f"ours/{build_id}/debuginfo") and os.path.isfile(f"ours/{supplementary}/debuginfo"), os.listdir("ours")
 
 
 @case_of_full
 def debuginfod_by_sections():
     """A debug file that is too large comes in sections, which elfutils' client takes; and we take what that has kept."""
-    with debuginfod_server() as (server, url, build_id):
+    with debuginfod_server() as (server, url, pid, build_id):
         elfutils(url, "theirs", "debuginfo", build_id).expect(0)
         # A file that is too large costs its lines and symbols: names and lines, no inlined calls.
-        large = resolved_by_debuginfod("parts", "large", url, "debuginfod_max_bytes = 4096")
+        large = resolved_by_debuginfod(pid, "parts", "large", url, "debuginfod_max_bytes = 4096")
         assert re.search(r"turn \d", large) and "turn;twist" not in large, large[:3000]
         assert sorted(os.listdir(f"parts/{build_id}")) == [f"section-{n}" for n in (".andiron", ".debug_line", ".debug_line_str", ".strtab", ".symtab")]
         if shutil.which("go"):
@@ -542,7 +545,7 @@ def debuginfod_by_sections():
             assert re.search(r"\d[.\d]*m?s .*\d+:.*x \* 2654435761u", listed), listed
         server.signal(signal.SIGKILL)
         server.process.wait()
-        assert "turn;twist " in resolved_by_debuginfod("theirs", "third", url)
+        assert "turn;twist " in resolved_by_debuginfod(pid, "theirs", "third", url)
         for section in (".debug_line", ".symtab"):
             taken_by_elfutils(url, "parts", "section", build_id, section)
 
