@@ -131,11 +131,7 @@ static void map_process(struct engine *e, struct process *p)
 /* While files are read. */
 static void meanwhile(void *context)
 {
-	struct news *n = &((struct engine *)context)->news;
-
-	n->meanwhile = true;
-	news_look(n);
-	n->meanwhile = false;
+	news_look_meanwhile(&((struct engine *)context)->news);
 }
 
 static void configure(struct engine *e)

@@ -5,9 +5,12 @@
 #include "select.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define LOOK_NS INT64_C(10000000)
 
 struct news_record {
 	struct news_record *next;
@@ -209,7 +212,19 @@ void news_record(void *context, const void *record, size_t size)
 void news_look(struct news *n)
 {
 	if (n->session)
-		session_drain(n->session);
+		session_drain(n->session, INT64_MAX);
+}
+
+void news_look_meanwhile(struct news *n)
+{
+	int64_t began = clock_mono();
+
+	if (!n->session || began < n->next_look)
+		return;
+	n->meanwhile = true;
+	session_drain(n->session, began + LOOK_NS);
+	n->meanwhile = false;
+	n->next_look = began + 2 * (clock_mono() - began);
 }
 
 /* Tells the walker of what it has mapped, if that is known. */

@@ -5,7 +5,8 @@
  * takes microseconds and may be too late milliseconds on. Then it is dealt with, in the
  * order in which records came: files are read, and captured stacks are walked. Reading the files of one
  * process can take longer than another one lives, so it looks at what has come meanwhile again and
- * again (news_look), which deals with nothing. Stacks that can be walked without what is being read (early.h) are, and
+ * again (news_look_meanwhile), which deals with nothing. For half of the time: where records come as fast as they are looked
+ * at, the files that would end this would never be read. Stacks that can be walked without what is being read (early.h) are, and
  * so do not wait: where a compiler begins they would by the hundred, with hundreds of KiB each.
  *
  * Where threads list themselves what is mapped (bpf/later.h), the list of a new process comes right behind the report of it and
@@ -41,7 +42,8 @@ struct news {
 			   * Behind twice as much nothing does */
 
 	uint32_t reading; /* the half that is being read; SAMPLER_HALVES: none */
-	bool meanwhile;   /* files are being read: what can be walked without them need not wait */
+	bool meanwhile; /* files are being read: what can be walked without them need not wait */
+	int64_t next_look; /* while they are; clock_mono's */
 	struct copies copies;
 	struct news_record *first, *last; /* looked at, and not dealt with */
 	size_t bytes;                     /* of these */
@@ -60,6 +62,8 @@ void news_match(struct news *n, struct process *p);
 
 /* Looks at what the ring has. Not within news_record. */
 void news_look(struct news *n);
+/* The same while files are read, as often as they like: for 10 ms at most, and after as long as the last look took. */
+void news_look_meanwhile(struct news *n);
 
 /* Deals with what was looked at, and with what comes while it does, until nothing waits. Not within itself. */
 void news_deal(struct news *n);

@@ -45,6 +45,7 @@ struct session {
 	struct bpf_link *links[2];
 	struct ring_buffer *ring;
 	size_t ring_bytes, drained; /* by this call */
+	int64_t drain_until;
 	struct events events;
 	struct tables tables;
 	struct memory memory;
@@ -124,7 +125,9 @@ static int on_record(void *context, void *data, size_t size)
 
 	s->fn(s->context, data, size);
 	s->drained += size;
-	return s->drained < s->ring_bytes ? 0 : -ECANCELED;
+	if (s->drained >= s->ring_bytes || (s->drain_until < INT64_MAX && clock_mono() >= s->drain_until))
+		return -ECANCELED;
+	return 0;
 }
 
 static int attach_follow(struct session *s, struct error *err)
@@ -430,12 +433,13 @@ size_t session_ring_bytes(const struct session *s)
 	return s->ring_bytes;
 }
 
-int session_drain(struct session *s)
+int session_drain(struct session *s, int64_t until)
 {
 	int r;
 
 	/* Where records come as fast as they are taken, libbpf would go on for ever. */
 	s->drained = 0;
+	s->drain_until = until;
 	r = ring_buffer__consume(s->ring);
 	return r < 0 && r != -ECANCELED ? r : 0;
 }
@@ -453,7 +457,7 @@ int session_swap(struct session *s)
 	config->active = 1 - retired;
 	r = quiesce(s);
 	if (r == 0) {
-		r = session_drain(s);
+		r = session_drain(s, INT64_MAX);
 		tables_stacks(&s->tables, retired, s->fn, s->context);
 	}
 	tables_close(&s->tables);

@@ -72,8 +72,9 @@ void session_forget_process(struct session *s, const struct sampler_process_key 
 int session_fd(const struct session *s);
 /* What may wait in the kernel; follows from rate and CPUs. */
 size_t session_ring_bytes(const struct session *s);
-/* Hands all records that are there to the callback, and at most a ring's worth. 0 or a negative errno. */
-int session_drain(struct session *s);
+/* Hands all records that are there to the callback, and at most a ring's worth; none begins behind clock_mono's `until`. 0 or
+ * a negative errno. */
+int session_drain(struct session *s, int64_t until);
 
 /* Makes the other half active and returns the retired one (0 or 1), quiet, all its
  * records handed over; or a negative errno. Waits for an RCU grace period. O(samples). */
