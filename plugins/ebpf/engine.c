@@ -7,6 +7,7 @@
 #include "runtime-program.h"
 #include "select.h"
 #include "stacks.h"
+#include "tables.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -22,6 +23,13 @@
 /* Of everything together, kernel maps counted; and what of it is neither for tables nor for what waits. */
 #define BUDGET_BYTES ((uint64_t)128 << 20)
 #define OWN_BYTES    ((uint64_t)16 << 20)
+/* On the largest machines, too. */
+_Static_assert(BUDGET_BYTES - OWN_BYTES - NEWS_BYTES_MAX - SESSION_RING_MAX_BYTES - TABLES_MAX_BYTES >= 32 << 20, "files' tables have room");
+/* An interval with so many words of samples ends, whatever its time: some 40,000 samples. Until it is seen that there are as many, the
+ * ring and the logs can fill; and before each record, which has nine words or more, stands its number. */
+#define EARLY_WORDS (3u << 19)
+_Static_assert((EARLY_WORDS + (SESSION_RING_MAX_BYTES + TABLES_MAX_BYTES / SAMPLER_HALVES) / sizeof(uint64_t)) / 9 * 10 <=
+	       STACKS_MAX_WORDS, "no sample is lost");
 
 struct engine {
 	struct ebpf_options options;
@@ -273,10 +281,19 @@ int engine_fd(const struct engine *e)
 	return e->session ? session_fd(e->session) : -1;
 }
 
+static bool is_full(const struct engine *e)
+{
+	return e->session && !e->finished && e->stacks[session_half(e->session)].words.n + session_words(e->session) > EARLY_WORDS;
+}
+
 void engine_attend(struct engine *e)
 {
 	news_look(&e->news);
 	news_deal(&e->news);
+	if (!is_full(e))
+		return;
+	e->stats.n_early++;
+	engine_collect(e);
 }
 
 static void add_row(struct engine *e, struct process *p, const struct sampler_stack *stack,

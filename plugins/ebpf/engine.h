@@ -38,6 +38,7 @@ struct engine_stats {
 	struct walks_stats walks;
 	uint64_t ends[UNWIND_ENDS]; /* samples by how their stack ended */
 	uint64_t n_targets, n_matched, n_processes, n_intervals, n_process_records;
+	uint64_t n_early;       /* intervals that ended before their time */
 	uint64_t n_left_out;    /* captures that found no room to wait */
 	uint64_t n_uncompleted; /* samples that were to be completed, and were not */
 	uint64_t mismatches; /* intervals whose books did not close */
@@ -74,7 +75,8 @@ int engine_retarget(struct engine *e, struct error *err);
 
 /* Readable when engine_attend has something to do; -1 while not loaded. */
 int engine_fd(const struct engine *e);
-/* Reads the ring: new processes are looked up at once. */
+/* Reads the ring: new processes are looked up at once. Ends the interval (engine_collect) where its samples fill the memory that
+ * there is for them. */
 void engine_attend(struct engine *e);
 
 /* Samples that are counted and not read yet: what the next engine_collect will take, about. Cheap. */

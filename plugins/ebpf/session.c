@@ -35,7 +35,6 @@
 #pragma GCC diagnostic pop
 
 #define RING_MIN (1u << 20)
-#define RING_MAX (16u << 20)
 #define LATE_SECONDS 5
 
 struct session {
@@ -102,7 +101,7 @@ static void size_maps(struct session *s, const struct session_options *o, uint32
 	uint32_t n_online = count_online();
 	/* And for the captures of half a second in which all is new. */
 	uint64_t captures = (uint64_t)o->rate_hz * n_online * sizeof(struct sampler_capture) / 2;
-	uint32_t ring = power_of_two(samples * n_online * 48 + captures, RING_MIN, RING_MAX);
+	uint32_t ring = power_of_two(samples * n_online * 48 + captures, RING_MIN, SESSION_RING_MAX_BYTES);
 	struct sampler_bpf *skel = s->skel;
 	struct tables *t = &s->tables;
 
@@ -511,11 +510,21 @@ uint64_t session_pc_mask(void)
 #endif
 }
 
-uint64_t session_taken(const struct session *s)
+uint32_t session_half(const struct session *s)
 {
 	const volatile struct sampler_config *config = &s->skel->bss->sampler_config;
 
-	return tables_taken(&s->tables, config->active);
+	return config->active;
+}
+
+uint64_t session_taken(const struct session *s)
+{
+	return tables_taken(&s->tables, session_half(s));
+}
+
+uint64_t session_words(const struct session *s)
+{
+	return tables_words(&s->tables, session_half(s));
 }
 
 struct sampler_counters session_counters(struct session *s, uint32_t half)

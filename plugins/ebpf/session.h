@@ -70,6 +70,7 @@ void session_forget_process(struct session *s, const struct sampler_process_key 
 
 /* Readable when a process record waits or the ring is filling up; level. */
 int session_fd(const struct session *s);
+#define SESSION_RING_MAX_BYTES (16u << 20)
 /* What may wait in the kernel; follows from rate and CPUs. */
 size_t session_ring_bytes(const struct session *s);
 /* Hands all records that are there to the callback, and at most a ring's worth; none begins behind clock_mono's `until`. 0 or
@@ -79,8 +80,10 @@ int session_drain(struct session *s, int64_t until);
 /* Makes the other half active and returns the retired one (0 or 1), quiet, all its
  * records handed over; or a negative errno. Waits for an RCU grace period. O(samples). */
 int session_swap(struct session *s);
-/* Samples that are counted in the active half by now. */
+/* The half that is active, and samples that are counted in it by now, and words of logs that they take. */
+uint32_t session_half(const struct session *s);
 uint64_t session_taken(const struct session *s);
+uint64_t session_words(const struct session *s);
 /* Its counters, summed over CPUs and cleared. */
 struct sampler_counters session_counters(struct session *s, uint32_t half);
 

@@ -11,7 +11,7 @@
 #include "base/index.h"
 #include "base/vec.h"
 
-#define STACKS_MAX_WORDS (4u << 20) /* 32 MiB */
+#define STACKS_MAX_WORDS (5u << 20) /* 40 MiB */
 
 struct stacks {
 	VEC(uint64_t) words; /* records, one behind the other, each behind how often it came */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define SAMPLES_MIN 64u
+#define SAMPLES_MIN 16u
 #define SAMPLES_MAX 8192u
 /* Of a record, head included; deeper stacks on average go through the ring. */
 #define WORDS_A_SAMPLE 36u
@@ -29,14 +29,15 @@ static size_t all_bytes(const struct tables *t)
 
 void tables_size(struct tables *t, uint32_t n_cpus, uint32_t n_logs, uint64_t samples)
 {
+	uint64_t affordable;
+
 	check(n_cpus > 0 && n_logs > 0);
-	if (samples < SAMPLES_MIN)
-		samples = SAMPLES_MIN;
-	if (samples > SAMPLES_MAX)
-		samples = SAMPLES_MAX;
+	affordable = TABLES_MAX_BYTES / sizeof(uint64_t) / SAMPLER_HALVES / n_logs;
+	affordable = affordable > SAMPLER_LOG_SPARE ? (affordable - SAMPLER_LOG_SPARE) / WORDS_A_SAMPLE : 0;
+	samples = samples < affordable ? samples : affordable;
+	samples = samples < SAMPLES_MAX ? samples : SAMPLES_MAX;
+	samples = samples > SAMPLES_MIN ? samples : SAMPLES_MIN;
 	*t = (struct tables){.n_cpus = n_cpus, .n_logs = n_logs, .n_words = WORDS_A_SAMPLE * (uint32_t)samples};
-	while (t->n_words / 2 >= WORDS_A_SAMPLE * SAMPLES_MIN && all_bytes(t) > TABLES_MAX_BYTES)
-		t->n_words /= 2;
 }
 
 static void unmap_one(void *p, size_t bytes)
@@ -95,6 +96,16 @@ uint64_t tables_taken(const struct tables *t, uint32_t half)
 	check(half < SAMPLER_HALVES);
 	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++)
 		sum += __atomic_load_n(&t->cpus[cpu].books[half].counters.taken, __ATOMIC_RELAXED);
+	return sum;
+}
+
+uint64_t tables_words(const struct tables *t, uint32_t half)
+{
+	uint64_t sum = 0;
+
+	check(half < SAMPLER_HALVES);
+	for (uint32_t cpu = 0; cpu < t->n_logs; cpu++)
+		sum += __atomic_load_n(&t->cpus[cpu].books[half].n_words, __ATOMIC_RELAXED);
 	return sum;
 }
 

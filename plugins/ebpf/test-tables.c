@@ -36,6 +36,8 @@ TEST(a_half_is_read_and_cleared)
 	t.cpus[1].books[0].counters.taken = 4;
 	t.cpus[1].books[1].counters.taken = 9;
 	expect_eq(tables_taken(&t, 1), 9);
+	expect_eq(tables_words(&t, 0), SAMPLER_STACK_WORDS + 3);
+	expect_eq(tables_words(&t, 1), 0);
 	for (int i = 0; i < 2; i++) {
 		struct sampler_counters c = tables_counters(&t, 0);
 
@@ -57,9 +59,11 @@ TEST(sizes_are_bounded)
 	tables_size(&t, 2, 2, 97 * 16);
 	expect(t.n_words >= 97 * 16 * SAMPLER_STACK_WORDS);
 	expect(4 * tables_bytes(&t) < 3u << 20);
-	tables_size(&t, 512, 512, 1000 * 61);
-	expect(t.n_words > 0);
-	expect(1024 * tables_bytes(&t) <= TABLES_MAX_BYTES);
+	for (uint32_t n = 1; n <= 512; n++) {
+		tables_size(&t, n, n, 1000 * 61);
+		expect(t.n_words > 0);
+		expect(2 * n * tables_bytes(&t) <= TABLES_MAX_BYTES);
+	}
 }
 
 /* A session that was refused while it was loaded has opened nothing, and closes nothing that is another's. */

@@ -276,6 +276,29 @@ TEST(what_is_counted_is_told_before_it_is_taken)
 	expect(loop.taken >= told);
 }
 
+/* However long an interval is, and whatever is sampled in it: where its samples fill the memory for them it ends, and none is lost. */
+TEST(a_long_interval_loses_nothing)
+{
+	struct ebpf_options options = options_of(997, true);
+	struct workload w[2];
+	struct fixture f;
+
+	options.interval_ns = 3600 * NS_PER_SEC;
+	for (size_t i = 0; i < 2; i++)
+		workload_start(&w[i], "ways");
+	init(&f, options);
+	for (int64_t end = clock_mono() + 200 * NS_PER_SEC; driver_stats(f.driver)->n_early < 3 && clock_mono() < end;)
+		round_of(10 * NS_PER_MSEC);
+	expect(driver_stats(f.driver)->n_early >= 3);
+	expect(loop.n_batches >= 3);
+	for (size_t i = 0; i < 2; i++)
+		workload_stop(&w[i]);
+	fini(&f);
+	printf("# %llu samples in %llu batches, %llu lost\n", (unsigned long long)loop.taken, (unsigned long long)loop.n_batches,
+	       (unsigned long long)loop.dropped);
+	expect_eq(loop.dropped, 0);
+}
+
 /* Each option is live, and no window is lost on the way from one rate to the
  * next: the books close over all changes. */
 TEST(options_change_while_sampling)

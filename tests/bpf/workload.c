@@ -11,6 +11,7 @@
  *       fork    a child works, which its parent forks before it waits
  *       thread  a second thread works
  *       deep    works 30 calls deep, a fifth of the time in the kernel
+ *       ways    works 900 calls deep, and comes there by another way each time
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -74,6 +75,38 @@ __attribute__((noinline)) static void deep(int zero)
 			return;
 }
 
+static void by_one(void);
+static void by_other(void);
+
+static void go_deeper(void)
+{
+	static uint64_t way;
+
+	if (depth_left == 0) {
+		run_20(next_length() / 100);
+		return;
+	}
+	depth_left--;
+	way = way * 6364136223846793005u + 1442695040888963407u;
+	if (way >> 63)
+		by_one();
+	else
+		by_other();
+	depth_left++;
+}
+
+__attribute__((noinline)) static void by_one(void)
+{
+	go_deeper();
+	depth_left += 0;
+}
+
+__attribute__((noinline)) static void by_other(void)
+{
+	go_deeper();
+	depth_left -= 0;
+}
+
 static void *work(void *arg)
 {
 	for (;;) {
@@ -116,6 +149,11 @@ int main(int argc, char **argv)
 		for (;;) {
 			depth_left = 30;
 			deep(zero);
+		}
+	} else if (strcmp(mode, "ways") == 0) {
+		for (;;) {
+			depth_left = 900;
+			go_deeper();
 		}
 	} else {
 		work(NULL);
