@@ -267,6 +267,29 @@ struct mapset *mapset_copy(const struct mapset *set)
 	return copy;
 }
 
+/* What tells of code out of no file: addresses in it are the process's own. */
+static struct image *told_of(const struct mapset *set)
+{
+	vec_each(&set->list, m)
+		if (m->image && m->offset == m->start && !image_is_elf(m->image))
+			return m->image;
+	return NULL;
+}
+
+void mapset_keep_told(struct mapset *set, const struct mapset *older)
+{
+	struct image *told = told_of(older);
+
+	vec_each(&set->list, m) {
+		if (!told || m->image || !str_starts(m->name, STR("[anon")))
+			continue;
+		image_retain(told);
+		m->image = told;
+		m->offset = m->start;
+		m->name = STR_NULL;
+	}
+}
+
 static const struct mapping *find_in(const struct mapset *set, uint64_t pc)
 {
 	size_t low = 0, high = set->list.n;

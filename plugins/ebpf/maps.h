@@ -63,6 +63,10 @@ struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *i
 /* The same set once more, without older ones; NULL when memory is short. */
 struct mapset *mapset_copy(const struct mapset *set);
 
+/* Code out of no file, of which nothing tells in `set`, is told of by what told of such code in `older`, of the same program: that
+ * may have been unmapped since, or the process have ended before it could be asked. */
+void mapset_keep_told(struct mapset *set, const struct mapset *older);
+
 /* The mapping that holds `pc`, the newest first; NULL if none does.
  * O(sets · log mappings). */
 const struct mapping *mapset_find(const struct mapset *set, uint64_t pc);

@@ -255,6 +255,10 @@ static bool compiles(const struct mapset *set)
 
 static void replace_maps(struct processes *t, struct process *p, struct mapset *set)
 {
+	const struct mapset *same = process_maps(p, set->layout);
+
+	if (same)
+		mapset_keep_told(set, same);
 	fall_silent(t, p);
 	set->older = p->maps;
 	p->maps = set;

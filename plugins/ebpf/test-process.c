@@ -4,6 +4,9 @@
 
 #include "base/test.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -131,6 +134,49 @@ TEST(unknown_files_become_known)
 	process_map(&w->t, processes_parent(&w->t, child, &w->self.key));
 	process_map(&w->t, child);
 	live_expect_own(child);
+	live_free(w);
+}
+
+static void expect_told(const struct process *p, uint64_t code)
+{
+	const struct mapping *m = mapset_find(p->maps, code);
+
+	expect(m && m->image);
+	expect_eq(mapping_address(m, code), code);
+	expect(!p->untold);
+}
+
+/* What a runtime tells of the code that it compiles may be gone before the process is: what it told before stays. */
+TEST(compiled_code_stays_told_of)
+{
+	struct live *w = live_new();
+	struct process *self = processes_note(&w->t, &w->self);
+	char *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct sampler_mapped mapped = {.n = 1, .total = 1, .key = self->key, .layout = self->layout};
+	uint64_t at = (uint64_t)(uintptr_t)code + 16;
+	char path[64];
+	int map;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", self->key.tgid);
+	map = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	expect(code != MAP_FAILED && map >= 0 && dprintf(map, "%lx 10 f\n", (unsigned long)at) > 0);
+	close(map);
+	process_map(&w->t, self);
+	expect_told(self, at);
+	unlink(path);
+	self->stale = true;
+	process_map(&w->t, self);
+	expect(self->maps->older);
+	expect_told(self, at);
+	mapped.list[0] = (struct sampler_mapping){.start = at & ~UINT64_C(4095), .end = (at | 4095) + 1};
+	process_take_maps(&w->t, self, &mapped);
+	expect_eq(self->maps->list.n, 1);
+	expect_told(self, at);
+	/* Another program's code is its own. */
+	mapped.layout++;
+	process_take_maps(&w->t, self, &mapped);
+	expect(self->untold);
+	munmap(code, 4096);
 	live_free(w);
 }
 

@@ -604,16 +604,17 @@ def python():
 @case_of_full
 def python_jitdump():
     """`-X perf_jit` tells Python's functions when its buffer is full, or Python ends."""
-    python_functions(13, "perf_jit")
+    # `record` reads what it has every five seconds, and is not to do so at the end of Python.
+    python_functions(13, "perf_jit", PYTHON.replace("time.process_time() + 2", "time.monotonic() + 7").replace("process_time", "monotonic"))
 
 
-def python_functions(minor, how):
+def python_functions(minor, how, script=PYTHON):
     """Python of that version or a later one names its functions in this way; what `record` said."""
     need_root()
     path = next(pythons(minor), None)
     if not path:
         raise Skip(f"needs Python 3.{minor}: install python3.{minor}")
-    write("loop.py", PYTHON)
+    write("loop.py", script)
     said = andiron("record", "-F", "199", "-o", "loop.folded", "--", path, "-X", how, "loop.py").expect(0, "wrote").err
     # As "file:function"; its callers only where Python keeps frame pointers.
     assert re.search(r"/loop\.py:inner;.*_PyEval_EvalFrameDefault\S* \d+$", read("loop.folded"), re.MULTILINE), (how, read("loop.folded")[-2000:])
