@@ -141,7 +141,8 @@ def commands_in_containers():
     """What is run in a container from outside (kubectl exec, by the kubelet) belongs to it."""
     NODE.cluster.create(PODS, pod("quiet", "sleep", "infinity"))
     runs(f"{PODS}/quiet")
-    NODE.exec(SPACE, "quiet", "app", "workload", "1")
+    # Longer than the agent may take to learn of the container: nobody sampled in it before.
+    NODE.exec(SPACE, "quiet", "app", "workload", "10")
     profiled("workload_70", "quiet")
 
 
