@@ -38,6 +38,7 @@ struct mapset {
 	VEC(struct mapping) list;
 	uint32_t exec_pages; /* executable and not writable: mm_struct.exec_vm */
 	bool whole;          /* every file in it is an image, and nothing is left out */
+	bool inherited;      /* another process has them */
 	uint64_t layout;     /* unwind_layout of the process that had them */
 	struct arena arena; /* names */
 };
@@ -63,8 +64,8 @@ struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *i
 /* The same set once more, without older ones; NULL when memory is short. */
 struct mapset *mapset_copy(const struct mapset *set);
 
-/* Code out of no file, of which nothing tells in `set`, is told of by what told of such code in `older`, of the same program: that
- * may have been unmapped since, or the process have ended before it could be asked. */
+/* Code out of no file, of which nothing tells in `set`, is told of by what told of such code in `older`, of the same program
+ * and process: that may have been unmapped since, or the process have ended before it could be asked. */
 void mapset_keep_told(struct mapset *set, const struct mapset *older);
 
 /* The mapping that holds `pc`, the newest first; NULL if none does.

@@ -257,7 +257,8 @@ static void replace_maps(struct processes *t, struct process *p, struct mapset *
 {
 	const struct mapset *same = process_maps(p, set->layout);
 
-	if (same)
+	/* A child compiles for itself. */
+	if (same && !same->inherited)
 		mapset_keep_told(set, same);
 	fall_silent(t, p);
 	set->older = p->maps;
@@ -357,6 +358,8 @@ static void inherit_maps(struct processes *t, struct process *p, uint64_t layout
 	if (own && (!like->whole || layout_now(t, &p->key, layout) == layout))
 		return;
 	set = mapset_copy(like);
+	if (set)
+		set->inherited = true;
 	if (set && p->maps && p->maps->layout != layout && layout == p->layout) {
 		/* It was sampled, and is another program since. */
 		set->older = p->maps->older;

@@ -150,7 +150,7 @@ static void expect_told(const struct process *p, uint64_t code)
 TEST(compiled_code_stays_told_of)
 {
 	struct live *w = live_new();
-	struct process *self = processes_note(&w->t, &w->self);
+	struct process *self = processes_note(&w->t, &w->self), *child;
 	char *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct sampler_mapped mapped = {.n = 1, .total = 1, .key = self->key, .layout = self->layout};
 	uint64_t at = (uint64_t)(uintptr_t)code + 16;
@@ -163,6 +163,9 @@ TEST(compiled_code_stays_told_of)
 	close(map);
 	process_map(&w->t, self);
 	expect_told(self, at);
+	child = note_gone(w);
+	process_map(&w->t, child);
+	expect_told(child, at);
 	unlink(path);
 	self->stale = true;
 	process_map(&w->t, self);
@@ -172,7 +175,12 @@ TEST(compiled_code_stays_told_of)
 	process_take_maps(&w->t, self, &mapped);
 	expect_eq(self->maps->list.n, 1);
 	expect_told(self, at);
-	/* Another program's code is its own. */
+	/* What a child compiles is its own, and another program's. */
+	mapped.key = child->key;
+	process_take_maps(&w->t, child, &mapped);
+	expect_eq(child->maps->list.n, 1);
+	expect(child->untold);
+	mapped.key = self->key;
 	mapped.layout++;
 	process_take_maps(&w->t, self, &mapped);
 	expect(self->untold);
