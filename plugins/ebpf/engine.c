@@ -25,9 +25,9 @@
 #define OWN_BYTES    ((uint64_t)16 << 20)
 /* On the largest machines, too. */
 _Static_assert(BUDGET_BYTES - OWN_BYTES - NEWS_BYTES_MAX - SESSION_RING_MAX_BYTES - TABLES_MAX_BYTES >= 32 << 20, "files' tables have room");
-/* An interval with so many words of samples ends, whatever its time: some 40,000 samples. Until it is seen that there are as many, the
- * ring and the logs can fill; and before each record, which has nine words or more, stands its number. */
-#define EARLY_WORDS (3u << 19)
+/* An interval of which the ring has brought so much, logs being full, ends, whatever its time: some 40,000 samples with theirs. Until that
+ * is seen the ring can fill once more; what the logs have comes on top, and the number that stands before each record. */
+#define EARLY_WORDS (1u << 20)
 _Static_assert((EARLY_WORDS + (SESSION_RING_MAX_BYTES + TABLES_MAX_BYTES / SAMPLER_HALVES) / sizeof(uint64_t)) / 9 * 10 <=
 	       STACKS_MAX_WORDS, "no sample is lost");
 
@@ -283,7 +283,7 @@ int engine_fd(const struct engine *e)
 
 static bool is_full(const struct engine *e)
 {
-	return e->session && !e->finished && e->stacks[session_half(e->session)].words.n + session_words(e->session) > EARLY_WORDS;
+	return e->session && !e->finished && e->stacks[session_half(e->session)].words.n > EARLY_WORDS;
 }
 
 void engine_attend(struct engine *e)

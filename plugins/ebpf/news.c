@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_NS INT64_C(10000000)
+#define LOOK_NS (10 * NS_PER_MSEC)
 
 struct news_record {
 	struct news_record *next;

@@ -522,11 +522,6 @@ uint64_t session_taken(const struct session *s)
 	return tables_taken(&s->tables, session_half(s));
 }
 
-uint64_t session_words(const struct session *s)
-{
-	return tables_words(&s->tables, session_half(s));
-}
-
 struct sampler_counters session_counters(struct session *s, uint32_t half)
 {
 	return tables_counters(&s->tables, half);

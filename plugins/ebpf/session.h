@@ -80,10 +80,9 @@ int session_drain(struct session *s, int64_t until);
 /* Makes the other half active and returns the retired one (0 or 1), quiet, all its
  * records handed over; or a negative errno. Waits for an RCU grace period. O(samples). */
 int session_swap(struct session *s);
-/* The half that is active, and samples that are counted in it by now, and words of logs that they take. */
+/* The half that is active, and samples that are counted in it by now. */
 uint32_t session_half(const struct session *s);
 uint64_t session_taken(const struct session *s);
-uint64_t session_words(const struct session *s);
 /* Its counters, summed over CPUs and cleared. */
 struct sampler_counters session_counters(struct session *s, uint32_t half);
 

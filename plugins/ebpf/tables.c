@@ -99,16 +99,6 @@ uint64_t tables_taken(const struct tables *t, uint32_t half)
 	return sum;
 }
 
-uint64_t tables_words(const struct tables *t, uint32_t half)
-{
-	uint64_t sum = 0;
-
-	check(half < SAMPLER_HALVES);
-	for (uint32_t cpu = 0; cpu < t->n_logs; cpu++)
-		sum += __atomic_load_n(&t->cpus[cpu].books[half].n_words, __ATOMIC_RELAXED);
-	return sum;
-}
-
 void tables_stacks(struct tables *t, uint32_t half, tables_record_fn fn, void *context)
 {
 	size_t words = (size_t)t->n_words + SAMPLER_LOG_SPARE;

@@ -45,8 +45,6 @@ void tables_close(struct tables *t);
 struct sampler_counters tables_counters(struct tables *t, uint32_t half);
 /* What they say has been taken by now, while programs still count. */
 uint64_t tables_taken(const struct tables *t, uint32_t half);
-/* Words that the half's logs have by now. O(CPUs), as the one above. */
-uint64_t tables_words(const struct tables *t, uint32_t half);
 /* Hands over the samples of the half's logs, and clears them. */
 void tables_stacks(struct tables *t, uint32_t half, tables_record_fn fn, void *context);
 
