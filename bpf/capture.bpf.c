@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Captures by task work, as kernels after 6.18 have it: see later.h. */
-#include "kernel.h"
+/* Captures by task work, as kernels after 6.18 have it: see deferred-capture.h. */
+#include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-#include "later.h"
+#include "task-work/deferred-capture.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

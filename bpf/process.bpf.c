@@ -13,12 +13,12 @@
  * Exit is counted by `live`, which each thread lowers before the tracepoint
  * fires: two last threads that end at once may both report it.
  */
-#include "kernel.h"
+#include "kernel/types.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#include "cgroup.h"
-#include "process.h"
+#include "kernel/cgroup.h"
+#include "bpfwire/process.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

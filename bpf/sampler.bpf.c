@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The sampling programs, and the helpers that sampler-body.h is written
+ * The sampling programs, and the helpers that sample.h is written
  * over. One cpu-clock event per CPU runs `sample`; the two tracepoints keep
  * the set of selected processes at fork and exit, and are attached only where
  * descendants are followed.
@@ -13,17 +13,17 @@
  * are preallocated (a perf_event program may not allocate there). Counts live in
  * arrays, whose look-up is a few instructions of the program itself.
  */
-#include "kernel.h"
+#include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-#include "cgroup.h"
-#include "sampler.h"
-#include "sampler-maps.h"
-#include "unwind-tables.h"
-#include "capture.h"
-#include "registers.h"
+#include "kernel/cgroup.h"
+#include "bpfwire/sampler.h"
+#include "sampler/maps.h"
+#include "bpfwire/unwind-tables.h"
+#include "task-work/capture.h"
+#include "unwinder/registers.h"
 
 #define SAMPLER_INLINE static __always_inline
 #define SAMPLER_GLOBAL __noinline
@@ -187,7 +187,7 @@ SAMPLER_INLINE struct kernel_set *h_kernel_rows(__u32 i)
 
 #define h_kernel_read(to, n, address) bpf_probe_read_kernel(to, n, (const void *)(address))
 
-#include "kernel-stack.h"
+#include "unwinder/kernel-stack.h"
 
 /* 0: not of this kernel, or not this stack. */
 SAMPLER_INLINE __u32 walk_kernel(struct sampler_context *c, struct andiron_walk *w)
@@ -251,7 +251,7 @@ SAMPLER_INLINE void h_comm(char *comm)
 	bpf_get_current_comm(comm, SAMPLER_COMM_SIZE);
 }
 
-#include "sampler-body.h"
+#include "sampler/sample.h"
 
 /* Reads through the helper, one call a member. Before 5.11. */
 SAMPLER_INLINE void task_by_probe(struct task_struct *current, struct sampler_task *task)

@@ -3,11 +3,11 @@
  * Where the kernel keeps what kernel-tables.h needs, by the kernel's own look-up of names, which takes microseconds: to
  * print /proc/kallsyms takes a tenth of a second. Run once, by user space. Since 5.16.
  */
-#include "kernel.h"
+#include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>
 
-#include "kernel-tables.h"
+#include "bpfwire/kernel-tables.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

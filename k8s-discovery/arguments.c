@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules between arguments. Contract in arguments.h. */
-#include "arguments.h"
+#include "k8s-discovery/arguments.h"
 
 #include "abi/log.h"
 #include "abi/value.h"
 #include "client/options.h"
 #include "http/http.h"
-#include "role.h"
-#include "selector.h"
+#include "k8s-discovery/roles/role.h"
+#include "k8s-discovery/roles/selector.h"
 
 #include <stdlib.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kubernetes discovery. Contract in discovery.h. */
-#include "discovery.h"
+#include "k8s-discovery/discovery.h"
 
 #include "base/clock.h"
 #include "client/loop.h"
-#include "exec.h"
-#include "publish.h"
-#include "settings.h"
+#include "k8s-discovery/api/exec.h"
+#include "k8s-discovery/publish.h"
+#include "k8s-discovery/settings.h"
 
 #include <errno.h>
 #include <stdlib.h>

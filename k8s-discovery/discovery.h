@@ -13,7 +13,7 @@
 
 #include "abi/log.h"
 #include "abi/value.h"
-#include "watch.h"
+#include "k8s-discovery/api/watch.h"
 
 struct discovery;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments of discovery.kubernetes, names and defaults as Alloy's. */
-#include "options.h"
+#include "k8s-discovery/options.h"
 
 #include "client/options.h"
 

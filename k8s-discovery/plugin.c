@@ -3,9 +3,9 @@
  * andiron-kubernetes.so: discovery.kubernetes. The ABI's verbs over the engine
  * in discovery.h.
  */
-#include "arguments.h"
-#include "discovery.h"
-#include "options.h"
+#include "k8s-discovery/arguments.h"
+#include "k8s-discovery/discovery.h"
+#include "k8s-discovery/options.h"
 
 #include <andiron/plugin.h>
 

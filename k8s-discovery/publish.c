@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changed objects to updates. Contract in publish.h. */
-#include "publish.h"
+#include "k8s-discovery/publish.h"
 
 #include "abi/target-row.h"
 #include "base/check.h"

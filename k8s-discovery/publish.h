@@ -11,7 +11,7 @@
 #ifndef K8S_PUBLISH_H
 #define K8S_PUBLISH_H
 
-#include "role.h"
+#include "k8s-discovery/roles/role.h"
 
 #include <andiron/target.h>
 

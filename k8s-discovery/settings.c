@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments to settings. Contract in settings.h. */
-#include "settings.h"
+#include "k8s-discovery/settings.h"
 
 #include "base/buf.h"
 #include "base/cleanup.h"

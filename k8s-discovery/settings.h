@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "client/options.h"
-#include "kubeconfig.h"
-#include "role.h"
-#include "watch.h"
+#include "k8s-discovery/api/kubeconfig.h"
+#include "k8s-discovery/roles/role.h"
+#include "k8s-discovery/api/watch.h"
 
 struct settings {
 	struct client_config client;

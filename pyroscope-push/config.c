@@ -5,9 +5,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "http/http.h"
-#include "options.h"
-#include "spool.h"
-#include "upload-share.h"
+#include "pyroscope-push/options.h"
+#include "pyroscope-push/spool/spool.h"
+#include "pyroscope-push/uploads/node-bandwidth.h"
 
 #include <errno.h>
 #include <stdlib.h>

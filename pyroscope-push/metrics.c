@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The figures of a writer. Contract in metrics.h. */
-#include "metrics.h"
+#include "pyroscope-push/metrics.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #ifndef PUSH_METRICS_H
 #define PUSH_METRICS_H
 
-#include "writer.h"
+#include "pyroscope-push/writer.h"
 
 struct push_metric {
 	const char *name, *help;

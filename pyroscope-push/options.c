@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The option tables of the writers. What several have stands here once, the rows of the HTTP
  * client in client/options.h. */
-#include "options.h"
+#include "pyroscope-push/options.h"
 
 /* What every endpoint has, besides its URL and CLIENT_OPTIONS. */
 /* clang-format off */

@@ -7,7 +7,7 @@
 #define PUSH_OPTIONS_H
 
 #include "client/options.h"
-#include "protocol.h"
+#include "pyroscope-push/protocols/protocol.h"
 
 extern const struct andiron_options pyroscope_options;
 extern const struct andiron_options parca_options;
@@ -37,7 +37,7 @@ struct uploads_options {
 	bool strip; /* their debug information alone */
 	int64_t max_parallel, bytes_per_second, timeout_ms;
 	uint64_t max_file_bytes, max_total_bytes; /* total 0: any */
-	const char *share;                        /* the directory of upload-share.h */
+	const char *share;                        /* the directory of node-bandwidth.h */
 };
 
 struct push_config {

@@ -3,9 +3,9 @@
  * andiron-pyroscope.so: pyroscope.write, parca.write and otlp.write, which share
  * all but their protocol. The ABI's verbs over the engine in writer.h.
  */
-#include "metrics.h"
-#include "options.h"
-#include "writer.h"
+#include "pyroscope-push/metrics.h"
+#include "pyroscope-push/options.h"
+#include "pyroscope-push/writer.h"
 
 #include <andiron/plugin.h>
 

@@ -6,7 +6,7 @@
  * takes it beyond the hard one all the same, its rows are encoded again in
  * halves, down to the one that cannot be sent at all.
  */
-#include "series.h"
+#include "pyroscope-push/series.h"
 
 #include "base/check.h"
 #include "export/pprof.h"

@@ -7,10 +7,10 @@
 #define PUSH_SERIES_H
 
 #include "abi/batch-view.h"
-#include "labels.h"
-#include "protocol.h"
-#include "record.h"
-#include "times.h"
+#include "pyroscope-push/protocols/labels.h"
+#include "pyroscope-push/protocols/protocol.h"
+#include "pyroscope-push/spool/record.h"
+#include "pyroscope-push/timestamps.h"
 
 /* Why samples did not become part of a record. */
 enum series_loss {

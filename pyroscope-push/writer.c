@@ -3,14 +3,14 @@
  * The writer between the host, the store and the endpoints. A batch is on disk,
  * where there is a spool, before anything of it is sent.
  */
-#include "writer.h"
+#include "pyroscope-push/writer.h"
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "client/loop.h"
-#include "series.h"
-#include "store.h"
-#include "uploads.h"
+#include "pyroscope-push/series.h"
+#include "pyroscope-push/spool/record-store.h"
+#include "pyroscope-push/uploads/uploads.h"
 #include "base/vec.h"
 
 #include <andiron/status.h>

@@ -8,10 +8,10 @@
 #define PUSH_WRITER_H
 
 #include "abi/log.h"
-#include "endpoint.h"
-#include "options.h"
-#include "series.h"
-#include "uploads.h"
+#include "pyroscope-push/endpoint/endpoint.h"
+#include "pyroscope-push/options.h"
+#include "pyroscope-push/series.h"
+#include "pyroscope-push/uploads/uploads.h"
 
 struct writer;
 

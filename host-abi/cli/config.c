@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See config.h. */
-#include "config.h"
+#include "cli/config.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See describe.h. The tables were checked when the plugin was loaded. */
-#include "describe.h"
+#include "cli/describe.h"
 
 #include "base/clock.h"
 #include "host/registry/describe-check.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See options.h. getopt_long does the walking; its messages are replaced by
  * ones that suggest. */
-#include "options.h"
+#include "cli/options.h"
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <getopt.h>
 #include <stdarg.h>

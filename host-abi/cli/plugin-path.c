@@ -5,7 +5,7 @@
  * registry ignores it and says so), since the current directory may be
  * anybody's.
  */
-#include "plugin-path.h"
+#include "cli/plugin-path.h"
 
 #include "base/arena.h"
 #include "base/str.h"

@@ -5,7 +5,7 @@
 #define CLI_PLUGIN_PATH_H
 
 #include "host/registry.h"
-#include "options.h"
+#include "cli/options.h"
 
 /* Opens the registry; `dirs` are those of --plugin-dir. NULL, after a message,
  * when memory is short. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From options to a server's URL and client. Contract in remote.h. */
-#include "remote.h"
+#include "cli/remote.h"
 
 #include "base/buf.h"
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <stdio.h>
 #include <stdlib.h>

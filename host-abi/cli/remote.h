@@ -5,7 +5,7 @@
 #define CLI_REMOTE_H
 
 #include "http/http.h"
-#include "options.h"
+#include "cli/options.h"
 
 struct remote {
 	/* As given; borrowed from argv. */

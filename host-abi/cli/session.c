@@ -5,7 +5,7 @@
  * reading /proc) is not spread over a short run. The kernel's part is not in
  * it: BPF runs on the time of whom it interrupts, and the sampler measures it.
  */
-#include "session.h"
+#include "cli/session.h"
 
 #include "base/check.h"
 #include "base/cleanup.h"

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "host/host.h"
-#include "host/log.h"
+#include "host/report/log.h"
 
 #include <stdbool.h>
 

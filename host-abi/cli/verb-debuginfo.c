@@ -7,11 +7,11 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "cli.h"
-#include "debuginfo/upload.h"
+#include "cli/cli.h"
+#include "debuginfo-upload/upload.h"
 #include "elf/ids.h"
 #include "http/polled.h"
-#include "remote.h"
+#include "cli/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `andiron plugins`: what is installed, what was refused and why. */
-#include "cli.h"
-#include "describe.h"
-#include "plugin-path.h"
+#include "cli/cli.h"
+#include "cli/describe.h"
+#include "cli/plugin-path.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 /* `andiron validate`: everything that is wrong with a configuration, at once.
  * Without side effects: no network, no privilege, no BPF. */
 #include "base/error.h"
-#include "cli.h"
-#include "config.h"
-#include "plugin-path.h"
+#include "cli/cli.h"
+#include "cli/config.h"
+#include "cli/plugin-path.h"
 
 #include <stdio.h>
 

@@ -2,9 +2,9 @@
 /* The host as the command line sees it. Contracts in host.h. */
 #include "base/check.h"
 #include "base/clock.h"
-#include "host/graph.h"
-#include "host/status.h"
-#include "host/text.h"
+#include "host/graph/graph.h"
+#include "host/report/status.h"
+#include "host/report/escape.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -55,9 +55,7 @@ static int open_services(struct host *host, struct error *err)
 {
 	int r = 0;
 
-#if HAVE_OBJECTS
 	r = objects_new(&host->objects, err);
-#endif
 	if (r == 0 && host->options.status_path)
 		r = status_new(host, host->options.status_path, &host->status, err);
 	return r;
@@ -167,9 +165,7 @@ void host_free(struct host *host)
 		literal_free(*l);
 	vec_free(&host->literals);
 	plan_free(host->plan);
-#if HAVE_OBJECTS
 	objects_free(host->objects);
-#endif
 	vec_free(&host->instances);
 	metrics_free(&host->metrics);
 	intern_free(&host->names);

@@ -26,7 +26,7 @@ struct host_options {
 	int64_t drain_ns;        /* deadline of the whole drain; 0: 10 s */
 	uint64_t queue_bytes;    /* bound of each consumer's queue; 0: 64 MiB */
 	const char *status_path; /* unix socket for metrics and health; NULL: none */
-	bool keep_targets;       /* of all exports, to be looked at (look.h) */
+	bool keep_targets;       /* of all exports, to be looked at (inspect.h) */
 	bool without_services;   /* components run also where an extension they need is not there */
 	/* Called once, on the loop, when every node has started, or failed to
 	 * (then `failed` names those that did). May call host_stop. */

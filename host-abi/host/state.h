@@ -8,13 +8,11 @@
 
 #include "base/intern.h"
 #include "host/host.h"
-#include "host/instance.h"
-#include "host/log.h"
-#include "host/metrics.h"
+#include "host/graph/instance.h"
+#include "host/report/log.h"
+#include "host/report/metrics.h"
 
-#if HAVE_OBJECTS
 #include "host/objects/objects.h"
-#endif
 
 struct status;
 
@@ -56,9 +54,7 @@ struct host {
 	struct intern names; /* of ports and exports that edges refer to */
 	struct metrics metrics;
 	struct status *status;
-#if HAVE_OBJECTS
 	struct objects *objects;
-#endif
 	struct loop_task advance;
 	atomic_bool poked;
 	struct loop_timer deadline;

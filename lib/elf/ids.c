@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "elf/sha256.h"
+#include "base/sha256.h"
 
 #include <errno.h>
 #include <stdlib.h>

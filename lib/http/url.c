@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What people write as a server's URL. */
-#include "http.h"
+#include "http/http.h"
 
 #define URL_MAX 4096
 

@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "unwind-tables.h"
+#include "bpfwire/unwind-tables.h"
 
 #include <errno.h>
 #include <stdlib.h>

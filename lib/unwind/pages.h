@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a file, made into the pages that walkers read (bpf/unwind-tables.h), and read
+ * Rows of a file, made into the pages that walkers read (bpf/include/bpfwire/unwind-tables.h), and read
  * back. Knows neither slabs nor the kernel: a page is a run of bytes, rules
  * are numbered by whoever keeps them.
  */
@@ -8,7 +8,7 @@
 #define UNWIND_PAGES_H
 
 #include "base/buf.h"
-#include "elf/rows.h"
+#include "unwind/rows.h"
 
 /* The number of a rule with its auxiliary word; 0..UNWIND_RULES_MAX, or a negative
  * errno, which ends the making (-ENOSPC: the rule becomes 0 and is counted). Asked

@@ -3,7 +3,7 @@
  * See driver.h. Notes are taken and jobs launched in serial calls; the lock is
  * there for `stop` alone, which waits for a running job.
  */
-#include "driver.h"
+#include "ebpf/driver.h"
 
 #include "base/check.h"
 #include "base/clock.h"

@@ -11,7 +11,7 @@
 #ifndef EBPF_DRIVER_H
 #define EBPF_DRIVER_H
 
-#include "engine.h"
+#include "ebpf/engine.h"
 
 #include "abi/log.h"
 

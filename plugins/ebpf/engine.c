@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See engine.h. */
-#include "engine.h"
+#include "ebpf/engine.h"
 
-#include "news.h"
-#include "rows.h"
-#include "runtime-program.h"
-#include "select.h"
-#include "stacks.h"
-#include "tables.h"
+#include "ebpf/samples/event-intake.h"
+#include "ebpf/samples/batch-rows.h"
+#include "ebpf/unwinding/runtime-program.h"
+#include "ebpf/targets/sampling-filter.h"
+#include "ebpf/kernel/sample-table.h"
+#include "ebpf/kernel/sample-logs.h"
 
 #include "base/check.h"
 #include "base/clock.h"

@@ -9,11 +9,11 @@
 #ifndef EBPF_ENGINE_H
 #define EBPF_ENGINE_H
 
-#include "options.h"
-#include "sampler.h"
-#include "session.h"
-#include "tell.h"
-#include "walks.h"
+#include "ebpf/options.h"
+#include "bpfwire/sampler.h"
+#include "ebpf/kernel/session.h"
+#include "ebpf/targets/target-report.h"
+#include "ebpf/unwinding/unwinder.h"
 
 #include "base/error.h"
 

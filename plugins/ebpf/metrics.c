@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See metrics.h. */
-#include "metrics.h"
+#include "ebpf/metrics.h"
 
-#include "unwind-tables.h"
+#include "bpfwire/unwind-tables.h"
 
 static const char samples_help[] = "Runs of the sampling program, by what became of the sample.";
 

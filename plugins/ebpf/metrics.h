@@ -3,7 +3,7 @@
 #ifndef EBPF_METRICS_H
 #define EBPF_METRICS_H
 
-#include "engine.h"
+#include "ebpf/engine.h"
 
 struct metric {
 	const char *name;

@@ -3,7 +3,7 @@
  * See options.h. Every argument that Alloy's component has, or once had, so that
  * its files load; names, types and defaults are Alloy's.
  */
-#include "options.h"
+#include "ebpf/options.h"
 
 #include "abi/log.h"
 #include "abi/value.h"

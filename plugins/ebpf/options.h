@@ -3,7 +3,7 @@
 #ifndef EBPF_OPTIONS_H
 #define EBPF_OPTIONS_H
 
-#include "runtimes.h"
+#include "ebpf/unwinding/runtimes.h"
 
 #include "abi/target-list.h"
 #include "base/arena.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pyroscope.ebpf under the ABI; driver.h does the work. */
-#include "driver.h"
-#include "matched.h"
-#include "metrics.h"
+#include "ebpf/driver.h"
+#include "ebpf/targets/target-report-abi.h"
+#include "ebpf/metrics.h"
 
 #include "abi/value.h"
 

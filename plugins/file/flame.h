@@ -13,7 +13,7 @@
 #ifndef FILE_FLAME_H
 #define FILE_FLAME_H
 
-#include "tree.h"
+#include "file/tree.h"
 #include "base/buf.h"
 
 /* The page before and behind the JSON, made from flame.html. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Folded stacks. Contract in folded.h. */
-#include "folded.h"
+#include "file/folded.h"
 
 #include "base/vec.h"
 

@@ -7,7 +7,7 @@
 #ifndef FILE_FOLDED_H
 #define FILE_FOLDED_H
 
-#include "tree.h"
+#include "file/tree.h"
 #include "base/buf.h"
 
 /* Appends all of it: 0, -ENOMEM, or -E2BIG (out's limit). */

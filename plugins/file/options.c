@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What profile.file can be told. */
-#include "options.h"
+#include "file/options.h"
 
 #include <stddef.h>
 

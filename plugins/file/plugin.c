@@ -6,8 +6,8 @@
  */
 #include "abi/log.h"
 #include "abi/value.h"
-#include "options.h"
-#include "recording.h"
+#include "file/options.h"
+#include "file/recording.h"
 
 #include <andiron/plugin.h>
 

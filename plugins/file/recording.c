@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run's profile. Contracts in recording.h. */
-#include "recording.h"
+#include "file/recording.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "export/pprof.h"
-#include "flame.h"
-#include "folded.h"
+#include "file/flame.h"
+#include "file/folded.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tree of calls. Contracts in tree.h. */
-#include "tree.h"
+#include "file/tree.h"
 
 #include "abi/unnamed.h"
 #include "base/check.h"

@@ -4,12 +4,12 @@
  * may be gone or read by the time its turn comes, which its own flag tells. A
  * result counts only if its process is still the one that it was read for.
  */
-#include "discovery.h"
+#include "process/discovery.h"
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "job.h"
-#include "table.h"
+#include "process/job.h"
+#include "process/table.h"
 
 #include <andiron/process.h>
 

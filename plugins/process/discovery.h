@@ -12,7 +12,7 @@
 #define PROCESS_DISCOVERY_H
 
 #include "abi/log.h"
-#include "labels.h"
+#include "process/labels.h"
 
 #include <andiron/host.h>
 

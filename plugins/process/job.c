@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading processes on a worker. Contract in job.h. */
-#include "job.h"
+#include "process/job.h"
 
 #include <errno.h>
 #include <stdlib.h>

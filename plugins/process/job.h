@@ -7,7 +7,7 @@
 #ifndef PROCESS_JOB_H
 #define PROCESS_JOB_H
 
-#include "labels.h"
+#include "process/labels.h"
 
 #define JOB_PIDS_MAX 256
 

@@ -4,7 +4,7 @@
  * targets may stand for one container (one for each port): the last in their
  * order gives the labels, as in Alloy.
  */
-#include "join.h"
+#include "process/join.h"
 
 #include "base/check.h"
 #include "base/hash.h"

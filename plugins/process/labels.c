@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels of a process. Contract in labels.h. */
-#include "labels.h"
+#include "process/labels.h"
 
 #include "base/check.h"
 

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "proc/container.h"
 #include "proc/process.h"
-#include "users.h"
+#include "process/users.h"
 
 /* What is wanted; the members are the options of `discover_config`. */
 struct label_choice {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of discovery.process: Alloy's names, types and defaults (of its code,
  * where its documentation says otherwise). */
-#include "options.h"
+#include "process/options.h"
 
 #include "abi/value.h"
 #include "base/clock.h"

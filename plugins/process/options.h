@@ -3,7 +3,7 @@
 #ifndef PROCESS_OPTIONS_H
 #define PROCESS_OPTIONS_H
 
-#include "discovery.h"
+#include "process/discovery.h"
 
 #include <andiron/option.h>
 #include <andiron/value.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-process.so: process.events, the service that traces processes, and
  * discovery.process, which makes targets of them. */
-#include "discovery.h"
-#include "options.h"
-#include "service.h"
+#include "process/discovery.h"
+#include "process/options.h"
+#include "process/service.h"
 
 #include <andiron/plugin.h>
 

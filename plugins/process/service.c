@@ -11,13 +11,13 @@
  * A subscription with a turn on its way stays allocated until that turn or the
  * service's end, because the turn holds its address.
  */
-#include "service.h"
+#include "process/service.h"
 
 #include "base/check.h"
 #include "base/cleanup.h"
 
 #include <linux/types.h>
-#include "process.h"
+#include "bpfwire/process.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -7,7 +7,7 @@
 #define PROCESS_SERVICE_H
 
 #include "abi/log.h"
-#include "tracer.h"
+#include "process/tracer.h"
 
 struct service;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes by pid. Contract in table.h. */
-#include "table.h"
+#include "process/table.h"
 
 #include "base/check.h"
 #include "base/hash.h"

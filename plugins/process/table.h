@@ -5,7 +5,7 @@
 
 #include "base/index.h"
 #include "base/vec.h"
-#include "join.h"
+#include "process/join.h"
 
 struct process {
 	struct join_member member;

@@ -3,9 +3,9 @@
  * The ring's map descriptor goes into an epoll set of our own, edge-triggered:
  * a poll of the map itself would say "readable" for as long as anything lies
  * in it, and defeat the wake-ups that the kernel side withholds (see
- * bpf/process.h).
+ * bpf/include/bpfwire/process.h).
  */
-#include "tracer.h"
+#include "process/tracer.h"
 
 #include "base/check.h"
 #include "base/cleanup.h"
@@ -13,8 +13,8 @@
 #include "proc/hierarchy.h"
 
 #include <linux/types.h>
-#include "hierarchy.h"
-#include "process.h"
+#include "bpfwire/hierarchy.h"
+#include "bpfwire/process.h"
 
 #pragma GCC diagnostic push /* bpftool's text, not ours */
 #pragma GCC diagnostic ignored "-Wsign-conversion"

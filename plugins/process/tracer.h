@@ -37,7 +37,7 @@ int tracer_fd(const struct tracer *t);
  * Appends what is in the ring to `events`, in order; where some were lost, a
  * LOST event at the end. 0 or -ENOMEM (what did not fit is counted as lost
  * by the next call). *ret_again: look again in PROCESS_LOOK_NS, as
- * bpf/process.h says.
+ * bpf/include/bpfwire/process.h says.
  */
 int tracer_drain(struct tracer *t, struct process_events *events, bool *ret_again);
 

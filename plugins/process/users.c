@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of users. Contract in users.h. */
-#include "users.h"
+#include "process/users.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"

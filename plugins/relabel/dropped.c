@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Targets that rules have dropped, as the host wants to hear of them. */
-#include "dropped.h"
+#include "relabel/dropped.h"
 
 #include "abi/value.h"
 

@@ -3,7 +3,7 @@
 #ifndef RELABEL_DROPPED_H
 #define RELABEL_DROPPED_H
 
-#include "relabel.h"
+#include "relabel/relabel.h"
 
 #include <andiron/dropped.h>
 

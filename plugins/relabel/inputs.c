@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Targets that came in. Contract in inputs.h. */
-#include "inputs.h"
+#include "relabel/inputs.h"
 
 #include "abi/target-key.h"
 

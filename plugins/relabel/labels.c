@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Label sets under rules. Contract in labels.h. */
-#include "labels.h"
+#include "relabel/labels.h"
 
 #include "base/check.h"
 

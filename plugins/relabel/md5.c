@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MD5 after RFC 1321. */
-#include "md5.h"
+#include "relabel/md5.h"
 
 struct state {
 	uint32_t a, b, c, d;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contract in metrics.h. */
-#include "metrics.h"
+#include "relabel/metrics.h"
 
 void metrics_get(const struct relabel *relabel, struct metric ret[N_METRICS])
 {

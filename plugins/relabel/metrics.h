@@ -3,7 +3,7 @@
 #ifndef RELABEL_METRICS_H
 #define RELABEL_METRICS_H
 
-#include "relabel.h"
+#include "relabel/relabel.h"
 
 struct metric {
 	const char *name, *help;

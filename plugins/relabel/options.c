@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of discovery.relabel: Alloy's names, types and defaults. */
-#include "options.h"
+#include "relabel/options.h"
 
-#include "rule.h"
+#include "relabel/rule.h"
 
 #define QUOTED(text) "\"" text "\""
 

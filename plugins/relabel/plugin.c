@@ -2,10 +2,10 @@
 /* andiron-relabel.so: discovery.relabel. */
 #include "abi/log.h"
 #include "base/clock.h"
-#include "dropped.h"
-#include "metrics.h"
-#include "options.h"
-#include "relabel.h"
+#include "relabel/dropped.h"
+#include "relabel/metrics.h"
+#include "relabel/options.h"
+#include "relabel/relabel.h"
 
 #include <andiron/plugin.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules over targets that pass. Contract in relabel.h. */
-#include "relabel.h"
+#include "relabel/relabel.h"
 
 #include "abi/target-feed.h"
 #include "abi/target-row.h"
 #include "abi/value.h"
 #include "base/check.h"
 #include "base/hash.h"
-#include "inputs.h"
+#include "relabel/inputs.h"
 
 #include <errno.h>
 #include <stdlib.h>

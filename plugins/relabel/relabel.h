@@ -16,7 +16,7 @@
 #define RELABEL_RELABEL_H
 
 #include "abi/target-list.h"
-#include "rule.h"
+#include "relabel/rule.h"
 
 #include <andiron/host.h>
 

@@ -3,7 +3,7 @@
  * Checks a rule and compiles it. What is refused is what Alloy refuses, so that
  * a file that is right here is right there.
  */
-#include "rule-private.h"
+#include "relabel/rule-private.h"
 
 #include "base/check.h"
 #include "base/cleanup.h"

@@ -3,7 +3,7 @@
 #ifndef RELABEL_RULE_PRIVATE_H
 #define RELABEL_RULE_PRIVATE_H
 
-#include "rule.h"
+#include "relabel/rule.h"
 
 struct rule {
 	enum action action;

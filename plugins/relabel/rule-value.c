@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules from the configuration. Contract in relabel.h. */
-#include "relabel.h"
+#include "relabel/relabel.h"
 
 #include "abi/log.h"
 #include "abi/value.h"

@@ -3,14 +3,14 @@
  * What a rule does. One function per family of actions; each sees the labels
  * as the rule before left them.
  */
-#include "rule.h"
+#include "relabel/rule.h"
 
-#include "rule-private.h"
+#include "relabel/rule-private.h"
 
 #include "base/buf.h"
 #include "base/check.h"
-#include "fold.h"
-#include "md5.h"
+#include "regex/fold.h"
+#include "relabel/md5.h"
 
 #include <errno.h>
 

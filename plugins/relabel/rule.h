@@ -8,8 +8,8 @@
 #define RELABEL_RULE_H
 
 #include "base/error.h"
-#include "labels.h"
-#include "pattern.h"
+#include "relabel/labels.h"
+#include "regex/pattern.h"
 
 enum action {
 	REPLACE,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cache of names. Contract in cache.h. */
-#include "cache.h"
+#include "symbolize/cache.h"
 
 #include "base/check.h"
 #include "base/hash.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The option table of profile.symbolize, and its metrics. */
-#include "options.h"
+#include "symbolize/options.h"
 
 #include "abi/value.h"
 

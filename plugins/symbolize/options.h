@@ -3,8 +3,8 @@
 #ifndef SYMBOLIZE_OPTIONS_H
 #define SYMBOLIZE_OPTIONS_H
 
-#include "fetch.h"
-#include "symbolizer.h"
+#include "symbolize/debuginfod/fetch.h"
+#include "symbolize/symbolizer.h"
 
 #include <andiron/component.h>
 #include <andiron/option.h>

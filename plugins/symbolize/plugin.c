@@ -4,9 +4,9 @@
  * came where naming it fails: missing names are a nuisance, missing samples a
  * lie.
  */
-#include "apart.h"
-#include "options.h"
-#include "symbolizer.h"
+#include "symbolize/parser/sandboxed-parser.h"
+#include "symbolize/options.h"
+#include "symbolize/symbolizer.h"
 
 #include "abi/batch-build.h"
 #include "abi/log.h"

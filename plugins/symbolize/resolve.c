@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asking the parser. Contract in resolve.h. */
-#include "resolve.h"
+#include "symbolize/resolve.h"
 
-#include "answer.h"
-#include "clean.h"
-#include "vdso.h"
+#include "symbolize/parser/answer.h"
+#include "symbolize/names/sanitize.h"
+#include "symbolize/parser/vdso.h"
 
 #include "base/check.h"
 #include "base/cleanup.h"

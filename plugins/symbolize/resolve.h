@@ -6,7 +6,7 @@
 #ifndef SYMBOLIZE_RESOLVE_H
 #define SYMBOLIZE_RESOLVE_H
 
-#include "symbolizer.h"
+#include "symbolize/symbolizer.h"
 
 /* Addresses in rising order, none of them in the cache. */
 struct resolve {

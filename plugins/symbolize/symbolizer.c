@@ -4,12 +4,12 @@
  * file is opened at most once a batch, and its entry in the cache need not
  * outlive its turn. Contract in symbolizer.h.
  */
-#include "symbolizer.h"
+#include "symbolize/symbolizer.h"
 
-#include "clean.h"
-#include "demangle.h"
-#include "resolve.h"
-#include "vdso.h"
+#include "symbolize/names/sanitize.h"
+#include "symbolize/names/demangle.h"
+#include "symbolize/resolve.h"
+#include "symbolize/parser/vdso.h"
 
 #include "abi/batch-build.h"
 #include "abi/unnamed.h"

@@ -8,9 +8,9 @@
 #ifndef SYMBOLIZE_SYMBOLIZER_H
 #define SYMBOLIZE_SYMBOLIZER_H
 
-#include "cache.h"
-#include "kernel.h"
-#include "parser.h"
+#include "symbolize/cache.h"
+#include "symbolize/names/kernel-names.h"
+#include "symbolize/parser/parser.h"
 
 #include <andiron/batch.h>
 

@@ -6,9 +6,9 @@
  * update that comes in to the row that goes out. Both are of the best thousand,
  * since on a busy machine the others measure the neighbours.
  */
-#include "answers.h"
+#include "relabel/answers.h"
 #include "base/clock.h"
-#include "relabel.h"
+#include "relabel/relabel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * What everybody's first profiler does: both stacks into a stack map, a count
  * by their two ids. The measure that ours is held against.
  */
-#include "kernel.h"
+#include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>
 

@@ -6,7 +6,7 @@
 #ifndef TESTS_BPF_HARNESS_H
 #define TESTS_BPF_HARNESS_H
 
-#include "engine.h"
+#include "ebpf/engine.h"
 #include "host/objects/objects.h"
 
 #include "abi/batch-view.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Takes the kernel's stack of every sample twice, by bpf/kernel-stack.h and by bpf_get_stack, and
+ * Takes the kernel's stack of every sample twice, by bpf/unwinder/kernel-stack.h and by bpf_get_stack, and
  * compares them.
  */
-#include "kernel.h"
+#include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>
 
-#include "kernel-tables.h"
+#include "bpfwire/kernel-tables.h"
 
 #include <andiron/bpf/walk.h>
 
@@ -78,7 +78,7 @@ static __always_inline __u64 h_now(void)
 
 #define h_kernel_read(to, n, address) bpf_probe_read_kernel(to, n, (const void *)(address))
 
-#include "kernel-stack.h"
+#include "unwinder/kernel-stack.h"
 
 static __always_inline bool same(const struct both *both, __u32 n)
 {

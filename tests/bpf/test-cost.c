@@ -7,10 +7,10 @@
  */
 #include "harness.h"
 
-#include "events.h"
+#include "ebpf/kernel/perf-clock.h"
 
 #include "base/clock.h"
-#include "base/test.h"
+#include "testing/test.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

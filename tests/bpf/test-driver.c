@@ -3,11 +3,11 @@
  * The driver against a host of the test's own: a loop of one thread on which
  * work runs at once and its `done` in the next round, with the books kept.
  */
-#include "driver.h"
+#include "ebpf/driver.h"
 #include "harness.h"
 
 #include "base/clock.h"
-#include "base/test.h"
+#include "testing/test.h"
 
 #include <errno.h>
 #include <poll.h>

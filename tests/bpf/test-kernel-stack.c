@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's stack as bpf/kernel-stack.h walks it, beside bpf_get_stack's of the same samples, while the
+ * The kernel's stack as bpf/unwinder/kernel-stack.h walks it, beside bpf_get_stack's of the same samples, while the
  * kernel is busy with what it does for processes. kernel-stack.bpf.c compares.
  */
 #include <andiron/bpf/walk.h>
 
-#include "compiled.h"
-#include "events.h"
-#include "orc.h"
+#include "ebpf/kernel/bpf-jit-ranges.h"
+#include "ebpf/kernel/perf-clock.h"
+#include "ebpf/kernel/orc-tables.h"
 
 #include "base/clock.h"
-#include "base/test.h"
+#include "testing/test.h"
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>

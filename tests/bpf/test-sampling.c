@@ -4,7 +4,7 @@
 
 #include "abi/batch-build.h"
 #include "base/clock.h"
-#include "base/test.h"
+#include "testing/test.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * go-frames FILE: as frames (frames.c), out of Go's own table alone: what a stripped program
  * still says.
  */
-#include "go.h"
+#include "symbolize/parser/go-frames.h"
 
 #include "base/cleanup.h"
 

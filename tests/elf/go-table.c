@@ -5,7 +5,7 @@
  * the lines ("ln START END LINE FILE"), addresses in hex.
  */
 #include "base/cleanup.h"
-#include "elf/pclntab.h"
+#include "gosym/pclntab.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #include "rows.h"
 
 #include "base/file.h"
-#include "elf/row-finder.h"
+#include "unwind/row-finder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,9 +11,9 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "elf/rows-code.h"
-#include "elf/rows.h"
-#include "unwind-tables.h"
+#include "codescan/code-rows.h"
+#include "unwind/rows.h"
+#include "bpfwire/unwind-tables.h"
 
 #include <errno.h>
 #include <inttypes.h>

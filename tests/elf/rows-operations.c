@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "elf/cfi-bytes.h"
+#include "cfi/cfi-bytes.h"
 
 #include <errno.h>
 #include <inttypes.h>

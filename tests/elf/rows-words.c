@@ -13,9 +13,9 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "elf/pclntab.h"
-#include "elf/rows.h"
-#include "unwind-tables.h"
+#include "gosym/pclntab.h"
+#include "unwind/rows.h"
+#include "bpfwire/unwind-tables.h"
 
 #include <errno.h>
 #include <inttypes.h>

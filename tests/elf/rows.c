@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "elf/rows.h"
+#include "unwind/rows.h"
 
 #include <errno.h>
 #include <fcntl.h>

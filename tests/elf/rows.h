@@ -3,7 +3,7 @@
 #ifndef TESTS_ELF_ROWS_H
 #define TESTS_ELF_ROWS_H
 
-#include "elf/cfi.h"
+#include "cfi/cfi.h"
 
 #include <stdio.h>
 

@@ -10,8 +10,8 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "elf/rows.h"
-#include "unwind-tables.h"
+#include "unwind/rows.h"
+#include "bpfwire/unwind-tables.h"
 
 #include <errno.h>
 #include <fcntl.h>

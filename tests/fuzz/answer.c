@@ -2,7 +2,7 @@
 /* What a parser says that somebody may have taken over. */
 #include "fuzz.h"
 
-#include "answer.h"
+#include "symbolize/parser/answer.h"
 
 #include "base/check.h"
 

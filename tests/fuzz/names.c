@@ -2,8 +2,8 @@
 /* Names as people read them, in all degrees; what is shown is clean whatever it was. */
 #include "fuzz.h"
 
-#include "clean.h"
-#include "demangle.h"
+#include "symbolize/names/sanitize.h"
+#include "symbolize/names/demangle.h"
 
 #include "base/check.h"
 

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "base/check.h"
-#include "go.h"
+#include "symbolize/parser/go-frames.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {

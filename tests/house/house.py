@@ -3,7 +3,7 @@
 """house.py SOURCE_ROOT: the laws of the house that a machine can check.
 
 Each law is a function that yields its violations; TAP comes out. The include
-law is the table of ARCHITECTURE.md: who may include what.
+law is the table of ARCHITECTURE.md: who may include what. Headers of ours are included by their folder.
 """
 import os
 import re
@@ -12,44 +12,19 @@ import sys
 
 ROOT = sys.argv[1]
 
-# Folder → the include roots that it may use besides its own. Libraries are
-# named by their first path element ("base/str.h" → base); "andiron" is the
-# ABI; what is neither ours nor listed here must be libc's or the kernel's.
-LAW = {
-    "host-abi/include": set(),
-    "lib/base": set(),
-    "lib/abi": {"andiron", "base"},
-    "lib/proc": {"base"},
-    "lib/elf": {"base", "libelf", "gelf", "lzma", "zlib", "bpf"},
-    "lib/unwind": {"base", "elf", "bpf"},
-    "lib/dwarf": {"base", "elf"},
-    "lib/pprof": {"base", "zlib", "protobuf-c"},
-    "lib/http": {"base", "curl"},
-    "lib/debuginfod": {"base", "http"},
-    "lib/client": {"andiron", "abi", "base", "http"},
-    "lib/debuginfo": {"base", "elf", "http", "pprof"},
-    "lib/export": {"andiron", "abi", "base", "pprof"},
-    "bpf": {"andiron", "bpf", "base"},
-    "host-abi/host": {"andiron", "base", "abi", "jansson"},
-    "host-abi/cli": {"andiron", "base", "abi", "host", "pprof", "elf", "unwind", "proc", "http", "debuginfo", "jansson", "bpf"},
-    "plugins/process": {"andiron", "abi", "base", "proc", "bpf", "skel", "process"},
-    "plugins/ebpf": {"andiron", "abi", "base", "elf", "unwind", "proc", "bpf", "skel", "sampler"},
-    "plugins/relabel": {"andiron", "abi", "base"},
-    "plugins/symbolize/fetcher": {"base", "debuginfod"},
-    "plugins/symbolize": {"andiron", "abi", "base", "dwarf", "elf", "libiberty"},
-    "plugins/file": {"andiron", "abi", "base", "pprof", "export"},
-    "plugins/http": {"andiron", "abi", "base", "microhttpd"},
-    "k8s-discovery": {"andiron", "abi", "base", "http", "client", "jansson", "yaml"},
-    "pyroscope-push": {"andiron", "abi", "base", "elf", "http", "client", "debuginfo", "pprof", "export", "zlib"},
-}
-# Libraries by the header that stands for them.
-LIBRARIES = {"curl": "curl", "jansson.h": "jansson", "libelf.h": "libelf", "gelf.h": "gelf", "elf.h": None, "lzma.h": "lzma",
-             "zlib.h": "zlib", "protobuf-c": "protobuf-c", "bpf": "bpf", "libiberty": "libiberty",
-             "demangle.h": "libiberty", "yaml.h": "yaml", "microhttpd.h": "microhttpd"}
-OURS = {"base", "abi", "debuginfo", "debuginfod", "dwarf", "elf", "pprof", "http", "client", "export", "proc", "unwind", "host", "andiron"}
+# Libraries by the header, or the folder of headers, that stands for them.
+LIBRARIES = {"curl": "curl", "jansson.h": "jansson", "libelf.h": "libelf", "gelf.h": "libelf", "lzma.h": "lzma",
+             "zlib.h": "zlib", "protobuf-c": "protobuf-c", "bpf": "libbpf", "libiberty": "libiberty",
+             "demangle.h": "libiberty", "yaml.h": "yaml", "microhttpd.h": "microhttpd", "andiron": "host-abi/include"}
+# Where headers are looked for: source_include of meson.build, and bpf/ for the kernel programs.
+ROOTS = ["bpf/include", "lib", "host-abi", "plugins", "", "bpf", "tests/golden"]
+GENERATED = ("-page.h", ".pb-c.h")
+
+# A room is a folder of C files; what one reads at a glance.
+ROOM_FILES = 27
 
 # Callbacks whose shape a library decides.
-FOREIGN = {("plugins/http/server.c", "answer")}
+FOREIGN = {("plugins/status-http/server.c", "answer")}
 
 FILE_LINES, FUNCTION_LINES, COMPLEXITY = 600, 80, 15
 BANNED = re.compile(r"(?<![\w>.])(sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gets|alloca|system|popen|sleep|usleep|nanosleep)\s*\(")
@@ -74,48 +49,80 @@ for file in FILES:
 C_FILES = [f for f in TEXT if f.endswith((".c", ".h"))]
 
 
-def folder(file):
-    """The folder of the law that a file belongs to."""
+def law():
+    """The table of ARCHITECTURE.md: component → whose headers it may include besides its own."""
+    section = TEXT["ARCHITECTURE.md"].split("## Components")[1].split("### Rooms")[0]
+    rows = re.findall(r"^\| `([\w/-]+)` \| [^|]+ \| ([^|]+) \|$", section, re.M)
+    table = {}
+    for name, allowed in rows:
+        allowed = re.sub(r"(\w+)/\{([^}]*)\}", lambda m: ", ".join(f"{m[1]}/{n}" for n in m[2].split(",")), allowed)
+        table[name] = {"host-abi/include" if n == "ABI" else n for n in allowed.split(", ")} - {"–"}
+    return table
+
+
+LAW = law()
+
+
+def component(file):
+    """The component of the law that a file belongs to."""
     best = [f for f in LAW if file.startswith(f + "/")]
     return max(best, key=len) if best else None
 
 
-def include_root(file, kind, path):
-    """What an include stands for in the law; None: libc, kernel or the file's own folder."""
-    head = path.split("/")[0]
-    if kind == "<":
-        return LIBRARIES.get(path, LIBRARIES.get(head, "andiron" if head == "andiron" else None))
-    if head in OURS and "/" in path:
-        return head
-    if path.endswith(".skel.h"):
-        return "skel"
-    return "beside:" + path
+def is_test(file):
+    """Unit tests stand in a folder of their own beside what they test."""
+    return "/tests/" in file or file.startswith("tests/")
+
+
+def included(file, path):
+    """The file of ours that an include means, or None."""
+    for root in ROOTS + ([os.path.dirname(file)] if is_test(file) else []):
+        found = os.path.normpath(os.path.join(root, path))
+        if found in TEXT:
+            return found
+    return None
 
 
 def law_of_includes():
     """Arrows of the include graph go only where the law allows."""
     for file in C_FILES:
-        home = folder(file)
-        if home is None:
+        home = component(file)
+        if home is None or is_test(file):
             continue
-        own = home.split("/")[-1] if home.startswith("lib/") else {"host-abi/host": "host", "host-abi/include": "andiron"}.get(home)
         for kind, path in re.findall(r'^#include ([<"])([^">]+)[">]', TEXT[file], re.M):
-            root = include_root(file, kind, path)
-            if root is None or root == own:
-                continue
-            if root.startswith("beside:"):
-                beside = [os.path.join(os.path.dirname(file), path), os.path.join(home, path)]
-                if any(b in TEXT for b in map(os.path.normpath, beside)):
-                    continue
-                if {"bpf", "skel"} & LAW[home] and os.path.join("bpf", path) in TEXT:
-                    continue
-                if path.endswith(("-page.h", ".pb-c.h", "config.h")):
-                    continue
-                yield f"{file} includes \"{path}\", which is neither beside it nor a library's"
-            elif root not in LAW[home] and not (root == "zlib" and "zlib" in LAW[home]):
-                if os.path.basename(file).startswith("test-"):
-                    continue
+            if kind == "<":
+                needs = LIBRARIES.get(path, LIBRARIES.get(path.split("/")[0]))
+            elif path.endswith(".skel.h"):
+                needs = "skeleton"
+            else:
+                found = included(file, path)
+                if found is None and not path.endswith(GENERATED):
+                    yield f'{file} includes "{path}", which is nowhere'
+                needs = component(found) if found else None
+                if found and is_test(found):
+                    yield f'{file} includes "{path}", which is a test\'s'
+                if found and "/" not in path and not path.endswith(".bpf.c"):
+                    yield f'{file} includes "{path}" without its folder'
+            if needs is not None and needs not in LAW[home] | {home}:
                 yield f"{file} may not include {path}"
+
+
+def rooms():
+    """Folders stay small, and ARCHITECTURE.md names each of them."""
+    page = TEXT["ARCHITECTURE.md"]
+    files = {}
+    for file in C_FILES:
+        if component(file):
+            files.setdefault(os.path.dirname(file), []).append(file)
+    for room, inside in sorted(files.items()):
+        if len(inside) > ROOM_FILES:
+            yield f"{room} holds {len(inside)} files, {ROOM_FILES} are allowed"
+        home, short = component(inside[0]), os.path.basename(room)
+        if not room.endswith("/tests") and f"`{room}/`" not in page and f"`{room}`" not in page and f"`{short}/`" not in page:
+            yield f"{room} is not named by ARCHITECTURE.md"
+    for file in C_FILES:
+        if component(file) and os.path.basename(file).startswith("test-") and "/tests/" not in file:
+            yield f"{file} is a test and stands beside what it tests, not in tests/"
 
 
 def only_plugin_speaks():
@@ -124,7 +131,7 @@ def only_plugin_speaks():
         if os.path.join(os.path.dirname(file), "plugin.c") not in TEXT:
             continue
         base = os.path.basename(file)
-        if base in ("plugin.c", "options.c", "options.h") or base.startswith("test-"):
+        if base in ("plugin.c", "options.c", "options.h"):
             continue
         if re.search(r"#include <andiron/(plugin|component)\.h>", TEXT[file]):
             yield f"{file} speaks the ABI's verbs; that is plugin.c's"
@@ -212,7 +219,7 @@ def sleeps():
                     yield f"{file}:{number}: {line.strip()[:80]} (wait with until of tests/scenario/waiting.py)"
 
 
-LAWS = [law_of_includes, only_plugin_speaks, file_sizes, functions, parameters, licences, essays, banned, marks, sleeps]
+LAWS = [law_of_includes, rooms, only_plugin_speaks, file_sizes, functions, parameters, licences, essays, banned, marks, sleeps]
 
 print(f"1..{len(LAWS)}")
 failed = False

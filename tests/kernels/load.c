@@ -9,7 +9,7 @@
  *
  * Follows descendants, so that all programs are loaded.
  */
-#include "engine.h"
+#include "ebpf/engine.h"
 #include "host/objects/objects.h"
 
 #include "base/clock.h"

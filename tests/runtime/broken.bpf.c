@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A program that the verifier refuses: it does not look whether the walk is there. */
-#include "kernel.h"
+#include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>
 

@@ -7,7 +7,7 @@
  * stack pointer: stacks grow downwards, so a run whose native frame is below it has been
  * walked before, and the first one above it is next.
  */
-#include "kernel.h"
+#include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>
 

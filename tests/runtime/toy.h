@@ -6,7 +6,7 @@
 #ifndef TESTS_RUNTIME_TOY_H
 #define TESTS_RUNTIME_TOY_H
 
-#ifndef BPF_KERNEL_H
+#ifndef KERNEL_TYPES_H
 #include <linux/types.h>
 #endif
 

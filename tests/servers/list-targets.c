@@ -5,8 +5,8 @@
  * a role looks up elsewhere are not there.
  */
 #include "base/file.h"
-#include "role.h"
-#include "stream.h"
+#include "k8s-discovery/roles/role.h"
+#include "k8s-discovery/api/stream.h"
 
 #include <fcntl.h>
 #include <stdio.h>

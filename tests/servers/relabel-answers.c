@@ -4,7 +4,7 @@
  * input, answered by andiron's engine; as `prometheus-oracle answers` does by
  * Prometheus's. tests/golden/relabel.txt describes the lines.
  */
-#include "answers.h"
+#include "relabel/answers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@ OURS = sys.argv[1]
 RULE_CASES = int(os.environ.get("ANDIRON_RELABEL_CASES", "200000"))
 REGEX_CASES = int(os.environ.get("ANDIRON_REGEX_CASES", "60000"))
 
-with open(f"{ROOT}/plugins/relabel/unicode-script.c", encoding="utf-8") as tables:
+with open(f"{ROOT}/lib/regex/unicode-script.c", encoding="utf-8") as tables:
     SCRIPTS = set(re.findall(r'\{"(\w+)", \d+\}', tables.read()))
 
 
@@ -272,7 +272,7 @@ def unicode_data():
     """The character tables in the tree are Go's."""
     oracle = get("prometheus-oracle")
     for name in ("category", "script", "case"):
-        with open(f"{ROOT}/plugins/relabel/unicode-{name}.c", encoding="utf-8") as ours:
+        with open(f"{ROOT}/lib/regex/unicode-{name}.c", encoding="utf-8") as ours:
             text = ours.read()
         version = subprocess.run([oracle, "unicode-version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
         assert f"Unicode {version}" in text, f"Go has Unicode {version} now: run `prometheus-oracle tables {name}`"

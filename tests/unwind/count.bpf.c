@@ -3,7 +3,7 @@
  * Counts samples of the cpu-clock by the name of the thread, and nothing else: what a profiler
  * could have kept of each name.
  */
-#include "kernel.h"
+#include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>
 

@@ -9,14 +9,14 @@
  * are walked, for the sanitizers' sake, and not compared.
  */
 #include "host/objects/objects.h"
-#include "image-rows.h"
-#include "test-kernel.h"
-#include "unwind.h"
-#include "walk.h"
+#include "ebpf/unwind-store/mapped-rows.h"
+#include "ebpf/tests/test-kernel.h"
+#include "ebpf/unwind-store/unwind-store.h"
+#include "ebpf/unwinding/native-unwind.h"
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/test.h"
+#include "testing/test.h"
 
 #include <dirent.h>
 #include <fcntl.h>

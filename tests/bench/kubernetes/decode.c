@@ -6,8 +6,8 @@
  */
 #include "base/clock.h"
 #include "base/file.h"
-#include "publish.h"
-#include "stream.h"
+#include "k8s-discovery/publish.h"
+#include "k8s-discovery/api/stream.h"
 
 #include <fcntl.h>
 #include <malloc.h>

@@ -6,7 +6,7 @@
  * unit", for discovery.py to print.
  */
 #include "base/clock.h"
-#include "match.h"
+#include "ebpf/processes/target-match.h"
 
 #include <malloc.h>
 #include <stdio.h>

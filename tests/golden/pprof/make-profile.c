@@ -6,7 +6,7 @@
  * processes, below an inlined pair, a kernel frame and a frame without name.
  */
 #include "abi/batch-build.h"
-#include "recording.h"
+#include "file/recording.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* Our encoder's bytes, read by protobuf-c: an independent reader must find the
  * same profile that our own decoder does. */
 #include "base/buf.h"
-#include "base/test.h"
+#include "testing/test.h"
 #include "pprof/decode.h"
 #include "pprof/encode.h"
 #include "profile.pb-c.h"

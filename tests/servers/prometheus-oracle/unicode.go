@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// The Unicode data that plugins/relabel compiles in, as C, from Go's own tables:
+// The Unicode data that lib/regex compiles in, as C, from Go's own tables:
 // so both engines mean the same characters by \p{Lu}, (?i) and lowercase.
 
 // runs says of each code point which of the tables it is in, as runs: the

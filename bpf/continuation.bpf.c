@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Walks that go on in task work: see continuation.h. */
+#include "kernel/types.h"
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "task-work/continuation.h"
+#include "sampler/programs-map.h"
+#include "sampler/shared-maps.h"
+#include "task-work/task-work.h"
+#include "bpfwire/unwind-tables.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ONWARD_PLACES);
+	__type(key, __u32);
+	__type(value, struct onward);
+} onwards SEC(".maps");
+
+__u32 onward_next = 0;
+
+/* Sends the stack as it is now, in the place of the one that the sample has kept. */
+static __always_inline void onward_send(struct onward *o)
+{
+	struct andiron_walk *w = &o->walk;
+	struct sampler_stack *head = (struct sampler_stack *)(void *)w->head;
+	__u32 n = w->n_words;
+
+	if (n > ANDIRON_WALK_WORDS)
+		return;
+	head->type = SAMPLER_RECORD_STACK;
+	head->n_kernel = (__u16)w->n_kernel;
+	head->n_user = (__u16)(n - w->n_kernel);
+	head->half = (__u16)o->half;
+	head->flags &= SAMPLER_STACK_IMAGE;
+	head->flags |= w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
+	head->end = w->end;
+	head->id = o->id | SAMPLER_STACK_COMPLETED;
+	bpf_ringbuf_output(&ring, w->head, (SAMPLER_STACK_WORDS + n) * sizeof(__u64),
+			   bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
+					   bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2 ?
+				   BPF_RB_FORCE_WAKEUP :
+				   BPF_RB_NO_WAKEUP);
+}
+
+/* In the thread itself. A round that has not come further was the last. */
+static int onward_run(struct bpf_map *map, void *key, void *value)
+{
+	struct onward *o = value;
+	__u32 first = o->walk.n_words, before;
+	char none;
+
+	o->thread = bpf_get_current_pid_tgid();
+	for (__u32 i = 0; i < ONWARD_ROUNDS && o->walk.end == UNWIND_END_SWITCHES; i++) {
+		before = o->walk.n_words;
+		o->state = ONWARD_ROUND;
+		bpf_copy_from_user(&none, 1, (const void *)(unsigned long)(ONWARD_ADDRESS + o->place));
+		o->state = ONWARD_WAITING;
+		if (o->walk.n_words == before)
+			break;
+	}
+	if (o->walk.n_words != first)
+		onward_send(o);
+	o->state = ONWARD_FREE;
+	return 0;
+}
+
+static __always_inline int onward_fill(struct onward *o, __u32 cpu)
+{
+	struct andiron_walk *w = bpf_map_lookup_elem(&walks, &cpu);
+	const struct sampler_stack *head;
+
+	if (!w)
+		return -1;
+	head = (const struct sampler_stack *)(const void *)w->head;
+	o->id = head->id;
+	o->half = head->half;
+	return (int)bpf_probe_read_kernel(&o->walk, sizeof(o->walk), w);
+}
+
+/* Called when a sample was counted whose walk has ended in UNWIND_END_SWITCHES. */
+SEC("perf_event")
+int onward(struct bpf_perf_event_data *event)
+{
+	__u32 place = __sync_fetch_and_add(&onward_next, 1) & (ONWARD_PLACES - 1);
+	struct onward *o = bpf_map_lookup_elem(&onwards, &place);
+
+	if (!o || __sync_val_compare_and_swap(&o->state, ONWARD_FREE, ONWARD_WAITING) != ONWARD_FREE)
+		return 0;
+	o->place = place;
+	if (onward_fill(o, bpf_get_smp_processor_id()) != 0 ||
+	    task_work_ask(&o->work, &onwards, onward_run) != 0)
+		o->state = ONWARD_FREE;
+	return 0;
+}
+
+/* The place, if the current thread is in a round of it. */
+static __always_inline struct onward *onward_at(__u32 place)
+{
+	struct onward *o = bpf_map_lookup_elem(&onwards, &place);
+
+	return o && o->state == ONWARD_ROUND && o->thread == bpf_get_current_pid_tgid() ? o : NULL;
+}
+
+/* On page faults of the kernel's: a round begins where the former one, or the sample, could not hand the walk over. */
+SEC("perf_event")
+int begin_round(struct bpf_perf_event_data *event)
+{
+	__u64 place = event->addr - ONWARD_ADDRESS;
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct sampler_cpu *state;
+	struct andiron_walk *w;
+	struct onward *o;
+
+	if (place >= ONWARD_PLACES)
+		return 0;
+	o = onward_at((__u32)place);
+	w = bpf_map_lookup_elem(&walks, &cpu);
+	state = bpf_map_lookup_elem(&cpus, &cpu);
+	if (!o || !w || !state || state->pending.busy != SAMPLER_BUSY_NOT ||
+	    bpf_probe_read_kernel(w, sizeof(*w), &o->walk) != 0)
+		return 0;
+	state->pending.busy = (__u16)(SAMPLER_BUSY_ROUND + place);
+	w->switches = 1;
+	w->end = 0;
+	if (w->slot != ANDIRON_WALK_RESUME)
+		bpf_tail_call(event, &programs, w->slot);
+	state->pending.busy = SAMPLER_BUSY_NOT;
+	return 0;
+}
+
+/* Called when the walk has ended, or can be handed over no more. */
+SEC("perf_event")
+int end_round(struct bpf_perf_event_data *event)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct sampler_cpu *state = bpf_map_lookup_elem(&cpus, &cpu);
+	struct andiron_walk *w = bpf_map_lookup_elem(&walks, &cpu);
+	struct onward *o;
+
+	if (!w || !state)
+		return 0;
+	o = onward_at(state->pending.busy - SAMPLER_BUSY_ROUND);
+	state->pending.busy = SAMPLER_BUSY_NOT;
+	if (o)
+		bpf_probe_read_kernel(&o->walk, sizeof(o->walk), w);
+	return 0;
+}

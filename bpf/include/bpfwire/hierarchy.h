@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which cgroup hierarchy holds the containers, as user space tells the
+ * programs when it loads them. lib/proc decides; plugins/process asserts that
+ * both mean the same.
+ */
+#ifndef BPFWIRE_HIERARCHY_H
+#define BPFWIRE_HIERARCHY_H
+
+#define CGROUP_HIERARCHY_V2     0
+#define CGROUP_HIERARCHY_MEMORY 1
+#define CGROUP_HIERARCHY_CPU    2
+#define CGROUP_HIERARCHY_PIDS   3
+
+#endif

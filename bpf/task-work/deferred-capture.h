@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Captures taken later: by task work, in the sampled thread itself on its way back to user
+ * mode, where memory that is not there can be waited for and the process's mappings can be listed. The stack
+ * is the one that was sampled, since the thread has run no instruction of its own since.
+ *
+ * For kernels that have it, 6.18 and later. It stands in an object of its own, of which there are two since the
+ * function has two forms, and is reached by a tail call: a kernel refuses what it does not have even where it is never
+ * reached, and whoever may not list the kernel's modules cannot even ask libbpf for it. Where none is loaded, or no
+ * place is free, what is there is copied at once.
+ */
+#ifndef TASK_WORK_DEFERRED_CAPTURE_H
+#define TASK_WORK_DEFERRED_CAPTURE_H
+
+#include "task-work/signal-stack.h"
+#include "task-work/capture.h"
+#include "task-work/go-stacks.h"
+#include "task-work/vma-list.h"
+#include "task-work/task-work.h"
+
+#define LATER_PLACES 32
+#define CTIME_NSEC   0x7fffffff /* above it the kernel keeps whether somebody has asked */
+
+struct later {
+	struct bpf_task_work work;
+	__u64 busy;
+	/* Of the copy at hand: */
+	__u64 start, limit; /* addresses */
+	__u64 first;        /* number of the part that begins at `start` */
+	struct goroutine goroutine;
+	struct alternate alternate;
+	struct sampler_mapped mapped;
+	struct sampler_capture capture;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LATER_PLACES);
+	__type(key, __u32);
+	__type(value, struct later);
+} laters SEC(".maps");
+
+_Static_assert(LATER_PLACES * sizeof(struct later) <= SAMPLER_LATERS_BYTES, "what user space keeps for it");
+
+__u32 later_next = 0;
+
+/* A mapping as it is sent. */
+static __always_inline void later_note(struct sampler_mapping *m, struct vm_area_struct *vma)
+{
+	struct file *file = vma->vm_file;
+	struct inode *inode;
+
+	m->start = vma->vm_start;
+	m->end = vma->vm_end;
+	m->offset = vma->vm_pgoff << 12;
+	m->inode = 0;
+	m->change_ns = 0;
+	m->device = 0;
+	m->generation = 0;
+	m->flags = (__u64)BPF_CORE_READ(vma, vm_mm, context.vdso) == m->start ? SAMPLER_MAPPED_VDSO : 0;
+	if (vma->vm_flags & VM_WRITE)
+		m->flags |= SAMPLER_MAPPED_WRITABLE;
+	if (!file)
+		return;
+	inode = BPF_CORE_READ(file, f_inode);
+	m->inode = BPF_CORE_READ(inode, i_ino);
+	m->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	m->generation = BPF_CORE_READ(inode, i_generation);
+	m->change_ns = BPF_CORE_READ(inode, i_ctime_sec) * 1000000000ll +
+		       (BPF_CORE_READ(inode, i_ctime_nsec) & CTIME_NSEC);
+}
+
+/* Counts in the record itself: a counter in a register would be another state to the verifier each
+ * time round. */
+static __always_inline void later_send_mappings(struct later *l)
+{
+	struct sampler_mapped *record = &l->mapped;
+	struct bpf_iter_task_vma it;
+	struct vm_area_struct *vma;
+	__u32 n;
+
+	record->n = 0;
+	record->total = 0;
+	if (bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), 0) == 0)
+		while ((vma = bpf_iter_task_vma_next(&it))) {
+			if (!(vma->vm_flags & VM_EXEC))
+				continue;
+			record->total++;
+			n = record->n;
+			if (n < SAMPLER_MAPPED_MAX) {
+				later_note(&record->list[n], vma);
+				record->n = n + 1;
+			}
+		}
+	bpf_iter_task_vma_destroy(&it);
+	n = record->n;
+	if (n == 0 || n > SAMPLER_MAPPED_MAX)
+		return;
+	record->type = SAMPLER_RECORD_MAPPED;
+	record->key = l->capture.key;
+	record->layout = l->capture.layout;
+	bpf_ringbuf_output(&ring, record, SAMPLER_MAPPED_HEAD + n * sizeof(record->list[0]),
+			   BPF_RB_NO_WAKEUP);
+}
+
+/* Where the copy may end. A thread's stack ends with its mapping, and what mostly lies above is a library. */
+static __always_inline __u64 later_limit(struct later *l)
+{
+	const struct sampler_capture *c = &l->capture;
+	__u64 sp = sampler_capture_start(c->regs[CAPTURE_SP]), limit = mapping_stack_end(sp, false), go;
+
+	if (limit == 0)
+		limit = capture_limit(bpf_get_current_task_btf(), sp);
+	/* What fits into one part is hardly worth asking. */
+	if (limit - sp <= SAMPLER_CAPTURE_BYTES)
+		return limit;
+	go = goroutine_limit(&l->goroutine, c, sp);
+	return go < limit ? go : limit;
+}
+
+/* One piece of the part at hand; 1 at the first that is not there. */
+static long later_copy(__u32 i, struct later **later)
+{
+	struct sampler_capture *c = &(*later)->capture;
+	__u32 at = i * SAMPLER_CAPTURE_PIECE;
+	__u64 from = c->at + at;
+
+	if (at > SAMPLER_CAPTURE_BYTES - SAMPLER_CAPTURE_PIECE || from >= (*later)->limit ||
+	    bpf_copy_from_user(&c->stack[at], SAMPLER_CAPTURE_PIECE, (const void *)from) != 0)
+		return 1;
+	c->n = at + SAMPLER_CAPTURE_PIECE;
+	return 0;
+}
+
+/* The i-th part from where the copy at hand begins. */
+static __always_inline void later_take(struct later *l, __u64 i)
+{
+	l->capture.part = l->first + i;
+	l->capture.at = l->start + i * SAMPLER_CAPTURE_BYTES;
+	l->capture.n = 0;
+	bpf_loop(SAMPLER_CAPTURE_BYTES / SAMPLER_CAPTURE_PIECE, later_copy, &l, 0);
+}
+
+static __always_inline void later_send(struct sampler_capture *c, __u32 type, __u64 flags)
+{
+	__u32 n = c->n;
+
+	c->type = type;
+	if (n <= SAMPLER_CAPTURE_BYTES)
+		bpf_ringbuf_output(&ring, c, SAMPLER_CAPTURE_HEAD + n, flags);
+}
+
+/* A part besides the capture's own; 1 where there are no more, or the ring has no room for luxury. */
+static long later_more(__u32 i, struct later **later)
+{
+	struct sampler_capture *c = &(*later)->capture;
+
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
+		return 1;
+	later_take(*later, i);
+	if (c->n > 0)
+		later_send(c, SAMPLER_RECORD_MORE, BPF_RB_NO_WAKEUP);
+	return c->n < SAMPLER_CAPTURE_BYTES;
+}
+
+/* Up to n parts from `start` on, of which the first has this number. */
+static __always_inline void later_send_parts(struct later *l, __u64 start, __u64 first, __u32 n)
+{
+	l->start = start;
+	l->first = first;
+	bpf_loop(n, later_more, &l, 0);
+}
+
+/* Where the stack goes on that a signal has interrupted: 0 if none was; l->limit is its end. */
+static __always_inline __u64 later_interrupted(struct later *l)
+{
+	__u64 at = alternate_interrupted(&l->alternate, l->capture.regs[CAPTURE_SP]);
+
+	l->limit = at ? mapping_stack_end(at, true) : 0;
+	return l->limit ? at : 0;
+}
+
+/* The stack that the sampled one may go on on. */
+static __always_inline void later_send_other(struct later *l)
+{
+	__u64 start;
+
+	goroutine_find(&l->goroutine, &l->capture);
+	start = l->goroutine.start;
+	l->limit = l->goroutine.limit;
+	if (start == 0)
+		start = later_interrupted(l);
+	if (start == 0)
+		return;
+	later_send_parts(l, sampler_capture_start(start), (__u64)SAMPLER_COPY_OTHER * SAMPLER_CAPTURE_PARTS, SAMPLER_CAPTURE_PARTS);
+}
+
+/* The sampled stack, its first part last: all have one buffer. */
+static __always_inline void later_send_own(struct later *l)
+{
+	__u64 start = sampler_capture_start(l->capture.regs[CAPTURE_SP]), outer;
+	__u32 n = SAMPLER_CAPTURE_PARTS;
+
+	l->limit = later_limit(l);
+	if (l->limit - start > (__u64)SAMPLER_CAPTURE_PARTS * SAMPLER_CAPTURE_BYTES) {
+		outer = sampler_capture_start(l->limit - (__u64)SAMPLER_CAPTURE_OUTER * SAMPLER_CAPTURE_BYTES);
+		later_send_parts(l, outer, (__u64)SAMPLER_COPY_OUTER * SAMPLER_CAPTURE_PARTS, SAMPLER_CAPTURE_OUTER);
+		n = SAMPLER_CAPTURE_INNER;
+	}
+	later_send_parts(l, start + SAMPLER_CAPTURE_BYTES, 1, n - 1);
+	l->start = start;
+	l->first = 0;
+	later_take(l, 0);
+	later_send(&l->capture, SAMPLER_RECORD_CAPTURE, BPF_RB_FORCE_WAKEUP);
+}
+
+/* In the thread itself; may sleep. Who was sampled in exec has
+ * another image by now, whose mappings and stack would be taken for those of the sample. */
+static int later_run(struct bpf_map *map, void *key, void *value)
+{
+	struct later *l = value;
+	struct sampler_capture *c = &l->capture;
+
+	if (capture_layout((struct task_struct *)bpf_get_current_task()) != c->layout) {
+		l->busy = 0;
+		return 0;
+	}
+	if (c->end == UNWIND_END_NEW || c->end == UNWIND_END_NO_MAPPING)
+		later_send_mappings(l);
+	later_send_other(l);
+	later_send_own(l);
+	l->busy = 0;
+	return 0;
+}
+
+/* True if the capture of this CPU's sample will be sent later. */
+static __always_inline bool later_schedule(__u32 cpu)
+{
+	__u32 place = __sync_fetch_and_add(&later_next, 1) & (LATER_PLACES - 1);
+	struct later *l = bpf_map_lookup_elem(&laters, &place);
+
+	if (!l || __sync_val_compare_and_swap(&l->busy, 0, 1) != 0)
+		return false;
+	if (capture_fill(&l->capture, cpu) == 0 && task_work_ask(&l->work, &laters, later_run) == 0)
+		return true;
+	l->busy = 0;
+	return false;
+}
+
+#endif

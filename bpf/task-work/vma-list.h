@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The mappings of the current process, as its thread can ask for them in task work: on kernels after 6.18. */
+#ifndef TASK_WORK_VMA_LIST_H
+#define TASK_WORK_VMA_LIST_H
+
+#include "task-work/capture.h"
+
+extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task,
+				 __u64 address) __ksym;
+extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym;
+extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym;
+
+/* Whether it is memory and nothing else: of no file, as a device's is not; or the end of the program's data, in which what
+ * begins as zero begins as well. */
+static __always_inline bool mapping_is_plain(struct vm_area_struct *vma)
+{
+	__u64 end;
+
+	if (!vma->vm_file)
+		return true;
+	end = BPF_CORE_READ(vma, vm_mm, end_data);
+	return !(vma->vm_flags & (VM_MAYSHARE | VM_PFNMAP | VM_IO | VM_MIXEDMAP)) && vma->vm_start < end &&
+	       end <= vma->vm_end;
+}
+
+/* Where the mapping ends that `at` lies in; 0: in none, or there is no telling now. `plain`: nor in one that is not, which
+ * nobody reads who has not been asked to. */
+static __noinline __u64 mapping_end(__u64 at, bool plain)
+{
+	struct bpf_iter_task_vma it;
+	struct vm_area_struct *vma;
+	__u64 end = 0;
+
+	if (bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), at) == 0) {
+		vma = bpf_iter_task_vma_next(&it);
+		if (vma && vma->vm_start <= at && !(plain && !mapping_is_plain(vma)))
+			end = vma->vm_end;
+	}
+	bpf_iter_task_vma_destroy(&it);
+	return end;
+}
+
+/* Up to where the stack that `at` is in can be of use: the end of its mapping, or of what is copied of the first thread's; 0 as
+ * mapping_end. */
+static __always_inline __u64 mapping_stack_end(__u64 at, bool plain)
+{
+	__u64 end = mapping_end(at, plain), limit = capture_limit((struct task_struct *)bpf_get_current_task(), at);
+
+	return end < limit ? end : limit;
+}
+
+/* Whether n bytes at an address, a word's, lie in plain memory. */
+static __always_inline bool mapping_has(__u64 at, __u32 n)
+{
+	__u64 end = at == 0 || at % 8 != 0 ? 0 : mapping_end(at, true);
+
+	return end != 0 && end - at >= n;
+}
+
+#endif

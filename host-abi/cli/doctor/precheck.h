@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What sampling needs of the machine and of this process, each point with its
+ * cause and the command that fixes it. `doctor` shows all of them; `record`
+ * and `run` look before they start a sampler, because the same refusal from
+ * deep inside would be an errno.
+ */
+#ifndef CLI_DOCTOR_PRECHECK_H
+#define CLI_DOCTOR_PRECHECK_H
+
+#include <stddef.h>
+#include <stdbool.h>
+
+enum point_state {
+	POINT_OK,
+	POINT_NOTE,    /* goes on, and something is missing from the result */
+	POINT_FAILED,  /* sampling cannot work */
+	POINT_UNKNOWN, /* cannot be told, since a point before it failed */
+};
+
+struct point {
+	const char *name; /* a word, stable: "capabilities" */
+	enum point_state state;
+	char text[256]; /* what was found, and what follows from it */
+	char fix[192];  /* a command or an action; "" if none is needed */
+};
+
+#define PRECHECK_POINTS 12
+
+struct precheck {
+	struct point points[PRECHECK_POINTS];
+	size_t n;
+};
+
+/* Looks at everything; without side effects beyond one perf event and one
+ * BPF program that are closed again. Milliseconds. */
+void precheck_run(struct precheck *checks);
+
+/* The first point that failed, NULL if sampling will work. Points are in the
+ * order of causes. */
+const struct point *precheck_failure(const struct precheck *checks);
+
+/*
+ * For `record` and `run`: prints notes, or the first failure with its fix, to
+ * standard error. `again` is the command line, for "run it as root".
+ * Whether sampling can go ahead.
+ */
+bool precheck_announce(const char *verb, char **again);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `andiron run`: the agent. SIGTERM and SIGINT drain and stop, a second one
+ * skips the drain, SIGHUP reads the configuration again: the running graph
+ * changes only if the new one is valid and every component accepts it.
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "cli/run/alloy-flags.h"
+#include "cli/cli.h"
+#include "cli/config.h"
+#include "cli/malloc-tuning.h"
+#include "host/report/log.h"
+#include "cli/plugin-path.h"
+#include "cli/doctor/precheck.h"
+#include "cli/session.h"
+
+#include <andiron/host.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+struct run {
+	struct texts plugin_dirs, noted;
+	const char *status, *ledger, *log_level, *log_format;
+	int64_t drain_ns;
+	char **argv; /* from the verb on, for "run it as root" */
+	char **paths;
+	size_t n_paths;
+	struct registry *registry;
+	struct config *config; /* of the graph that runs */
+	struct session *session;
+	bool stopping;
+	struct log log; /* the command's own lines, in the host's form */
+};
+
+#define COMMAND "andiron" /* what the log calls us */
+
+static const char *const levels[] = {
+	[ANDIRON_LOG_ERROR] = "error",
+	[ANDIRON_LOG_WARN] = "warn",
+	[ANDIRON_LOG_INFO] = "info",
+	[ANDIRON_LOG_DEBUG] = "debug",
+};
+
+#define N_LEVELS (sizeof(levels) / sizeof(levels[0]))
+
+/* --- Configuration --- */
+
+static struct config *read_config(const struct run *run)
+{
+	struct config *config = config_new();
+	struct error err = ERROR_NULL;
+
+	if (!config)
+		error_set(&err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < run->n_paths && !err.code; i++)
+		config_add_path(config, run->paths[i], &err);
+	if (!err.code)
+		return config;
+	fprintf(stderr, "andiron run: %s\n", err.text);
+	config_free(config);
+	return NULL;
+}
+
+static void reload(struct run *run)
+{
+	struct config *config = read_config(run);
+	struct error err = ERROR_NULL;
+	struct plan *plan = NULL;
+	int r = config ? config_plan(config, run->registry, false, &plan) : -EINVAL;
+
+	if (r == 0) {
+		r = host_reload(session_host(run->session), plan, &err);
+		if (r < 0)
+			log_printf(&run->log, ANDIRON_LOG_ERROR, COMMAND, "%s", err.text);
+	}
+	if (r < 0) {
+		log_printf(&run->log, ANDIRON_LOG_ERROR, COMMAND,
+			   "not reloaded, the old configuration goes on");
+		config_free(config);
+		return;
+	}
+	config_free(run->config); /* the old plan is gone */
+	run->config = config;
+	log_printf(&run->log, ANDIRON_LOG_INFO, COMMAND, "reloaded");
+}
+
+static void signalled(void *context, int number)
+{
+	struct run *run = context;
+
+	if (number == SIGHUP) {
+		reload(run);
+		return;
+	}
+	if (!run->stopping)
+		log_printf(&run->log, ANDIRON_LOG_INFO, COMMAND,
+			   "stopping: delivering what is held; a second signal stops at once");
+	run->stopping = true;
+	host_stop(session_host(run->session));
+}
+
+/* --- The run --- */
+
+static void note_foreign_flags(struct run *run)
+{
+	struct buf names = BUF_NULL;
+
+	for (size_t i = 0; i < run->noted.n; i++)
+		buf_printf(&names, " --%s", run->noted.p[i]);
+	if (names.n > 0)
+		log_printf(&run->log, ANDIRON_LOG_INFO, COMMAND,
+			   "without meaning here, and ignored:%.*s", STR_FMT(buf_str(&names)));
+	buf_free(&names);
+}
+
+static uint32_t level_of(const char *word)
+{
+	uint32_t level = 0;
+
+	while (level < N_LEVELS && strcmp(word, levels[level]) != 0)
+		level++;
+	return level;
+}
+
+static int open_session(struct run *run, struct plan *plan, struct error *err)
+{
+	struct session_options options = {
+		.verb = "run",
+		.host =
+			{
+				.log_level = run->log.level,
+				.log_json = run->log.json,
+				.log_fd = run->log.fd,
+				.drain_ns = run->drain_ns,
+				.status_path = run->status,
+			},
+		.log = run->log.json ? &run->log : NULL,
+		.ledger_path = run->ledger,
+		.signal = signalled,
+		.context = run,
+	};
+	int r = session_new(&options, &run->session, err);
+
+	if (r < 0) {
+		plan_free(plan);
+		return r;
+	}
+	return session_load(run->session, plan, err);
+}
+
+static int run_agent(struct run *run)
+{
+	struct error err = ERROR_NULL;
+	struct plan *plan = NULL;
+	int r;
+
+	run->registry = plugin_path_open(&run->plugin_dirs);
+	run->config = run->registry ? read_config(run) : NULL;
+	if (!run->config || config_plan(run->config, run->registry, false, &plan) < 0)
+		return EXIT_FAILED;
+	note_foreign_flags(run);
+	if (session_samples(plan) && !precheck_announce("run", run->argv)) {
+		plan_free(plan);
+		return EXIT_FAILED;
+	}
+	r = open_session(run, plan, &err);
+	if (r == 0) {
+		r = session_run(run->session, &err);
+		if (session_report(run->session) < 0 && r == 0)
+			return EXIT_FAILED;
+	}
+	if (r < 0)
+		fprintf(stderr, "andiron run: %s\n", *err.text ? err.text : strerror(-r));
+	return r < 0 ? EXIT_FAILED : EXIT_OK;
+}
+
+static int check_words(const struct command *command, const struct run *run)
+{
+	if (level_of(run->log_level) == N_LEVELS)
+		return options_wrong(command,
+				     "--log-level is error, warn, info or debug, not \"%s\"",
+				     run->log_level);
+	if (strcmp(run->log_format, "text") != 0 && strcmp(run->log_format, "json") != 0)
+		return options_wrong(command, "--log-format is text or json, not \"%s\"",
+				     run->log_format);
+	return OPTIONS_DONE;
+}
+
+static void run_fini(struct run *run)
+{
+	session_free(run->session);
+	config_free(run->config);
+	registry_free(run->registry);
+	vec_free(&run->plugin_dirs);
+	vec_free(&run->noted);
+}
+
+int verb_run(int argc, char **argv)
+{
+	struct run run = {.log_level = "info",
+			  .log_format = "text",
+			  .drain_ns = 10 * NS_PER_SEC,
+			  .argv = argv};
+	const struct flag flags[] = {
+		PLUGIN_DIR_FLAG(&run.plugin_dirs),
+		{"status", 0, FLAG_TEXT, "PATH", "answer metrics and health on this unix socket",
+		 &run.status, 0, 0},
+		{"ledger", 0, FLAG_TEXT, "FILE", "write the books as JSON at the end", &run.ledger,
+		 0, 0},
+		{"log-level", 0, FLAG_TEXT, "LEVEL", "error, warn, info (default) or debug",
+		 &run.log_level, 0, 0},
+		{"log-format", 0, FLAG_TEXT, "FORMAT", "text (default) or json", &run.log_format, 0,
+		 0},
+		{"drain-deadline", 0, FLAG_DURATION, "DURATION",
+		 "how long stopping may take to deliver what is held (default 10s)", &run.drain_ns,
+		 1, 0},
+		ALLOY_FLAGS(&run.noted),
+		{0},
+	};
+	const struct command command = {
+		.verb = "run",
+		.usage = "[OPTIONS] CONFIG…",
+		.summary =
+			"Runs the graph that the configuration (files, or directories of *.alloy) "
+			"describes.\nSIGTERM or Ctrl-C delivers what is held and stops, a second one "
+			"stops at once;\nSIGHUP reads the configuration again. Alloy's flags are "
+			"accepted.",
+		.flags = flags,
+		.examples = "  sudo andiron run --status /run/andiron.sock agent.alloy\n"
+			    "  curl --unix-socket /run/andiron.sock http://localhost/metrics\n",
+	};
+	int first, code = options_parse(&command, argc, argv, true, &first);
+
+	if (code == OPTIONS_DONE)
+		code = check_words(&command, &run);
+	if (code == OPTIONS_DONE && first == argc)
+		code = options_wrong(&command, "which configuration? Name a file or a directory");
+	if (code == OPTIONS_DONE) {
+		run.paths = argv + first;
+		run.n_paths = (size_t)(argc - first);
+		log_init(&run.log, STDERR_FILENO, level_of(run.log_level),
+			 strcmp(run.log_format, "json") == 0);
+		heap_keep_small();
+		code = run_agent(&run);
+		log_fini(&run.log);
+	}
+	run_fini(&run);
+	return code;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sandbox. A list of what is allowed, since a list of what is not is never whole. Contract in
+ * sandbox.h.
+ */
+#include "cli/worker/sandbox.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define OUR_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define OUR_ARCH AUDIT_ARCH_AARCH64
+#else
+#define OUR_ARCH AUDIT_ARCH_RISCV64
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_SANITIZER 1
+#else
+#define WITH_SANITIZER 0
+#endif
+
+#define ADDRESSES ((rlim_t)1 << 30)
+
+static const int allowed[] = {
+	SYS_read,        SYS_write,       SYS_pread64,      SYS_pwrite64,       SYS_recvmsg,
+	SYS_sendmsg,     SYS_close,       SYS_fstat,        SYS_newfstatat,     SYS_lseek,
+	SYS_ftruncate,   SYS_fcntl,       SYS_memfd_create, SYS_munmap,         SYS_mremap,
+	SYS_madvise,     SYS_brk,         SYS_futex,        SYS_clock_gettime,  SYS_getrandom,
+	SYS_exit,        SYS_exit_group,  SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_rt_sigaction,
+	SYS_sigaltstack, SYS_sched_yield, SYS_getpid,       SYS_gettid,         SYS_restart_syscall,
+};
+#define N_ALLOWED (sizeof(allowed) / sizeof(allowed[0]))
+
+static int limit(int what, rlim_t value)
+{
+	struct rlimit l = {value, value}, now;
+
+	if (getrlimit((__rlimit_resource_t)what, &now) == 0 && now.rlim_max < value)
+		return 0;
+	return setrlimit((__rlimit_resource_t)what, &l) < 0 ? -errno : 0;
+}
+
+static int set_limits(void)
+{
+	int r = limit(RLIMIT_CORE, 0);
+
+	if (r == 0)
+		r = limit(RLIMIT_NOFILE, 1024);
+	if (r == 0)
+		r = limit(RLIMIT_FSIZE, (rlim_t)512 << 20);
+	/* A sanitizer's shadow alone is terabytes of addresses. */
+	return r == 0 && !WITH_SANITIZER ? limit(RLIMIT_AS, ADDRESSES) : r;
+}
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+}
+
+/* mmap is allowed without PROT_EXEC, mprotect likewise: what is parsed never becomes code. */
+static int install_filter(void)
+{
+	const __u32 nr = offsetof(struct seccomp_data, nr),
+		    arch = offsetof(struct seccomp_data, arch);
+	const __u32 prot = offsetof(struct seccomp_data, args[2]);
+	struct sock_filter f[N_ALLOWED + 16];
+	struct sock_fprog program = {.filter = f};
+	unsigned short n = 0;
+
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, arch);
+	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OUR_ARCH, 1, 0);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, nr);
+	for (size_t i = 0; i < N_ALLOWED; i++)
+		f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (__u32)allowed[i],
+						      (__u8)(N_ALLOWED - i - 1 + 7), 0);
+	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 2, 0);
+	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 1, 0);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, prot);
+	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 2);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	program.len = n;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
+}
+
+int sandbox_enter(struct error *err)
+{
+	int r = set_limits();
+
+	if (r < 0)
+		return error_errno(err, r, "cannot limit what the process may take");
+	r = drop_capabilities();
+	if (r < 0)
+		return error_errno(err, r, "cannot give up capabilities");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    (!WITH_SANITIZER && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
+		return error_errno(err, -errno, "cannot give up privileges");
+	r = install_filter();
+	return r < 0 ? error_errno(err, r, "cannot install the filter of system calls") : 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Giving up what a process that parses strangers' bytes does not need. */
+#ifndef CLI_WORKER_SANDBOX_H
+#define CLI_WORKER_SANDBOX_H
+
+#include "base/error.h"
+
+/*
+ * For good: no capability, no new privilege, no core file, at most 1,024 descriptors, files (in
+ * memory) of at most 512 MiB, 1 GiB of addresses; and only the system calls
+ * that computing, memory, and reading and sending over open descriptors take. All others
+ * answer EPERM. 0 or a negative errno with a sentence.
+ */
+int sandbox_enter(struct error *err);
+
+#endif

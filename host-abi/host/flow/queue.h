@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A consumer's queue of batches, bounded in bytes. Putting never blocks: what
+ * does not fit is dropped, the newest first, and counted in the ledger as
+ * CONSUMER:queue_full, against the writers behind that consumer and no
+ * others. Batches are shared by reference. One batch at a time is handed to
+ * the component, by one job of its strand, so that other calls get their
+ * turn in between.
+ */
+#ifndef HOST_FLOW_QUEUE_H
+#define HOST_FLOW_QUEUE_H
+
+#include <andiron/batch.h>
+
+#include <stdbool.h>
+
+struct instance;
+struct queue_item;
+
+struct queue {
+	struct queue_item *first, **tail;
+	uint64_t bytes, limit;
+	bool open;          /* the consumer is live: items may be handed on */
+	bool scheduled;     /* its batch job is in the strand */
+	const char *closed; /* why nothing more is taken, NULL while it is */
+};
+
+/* The queue of `consumer`; never fails. */
+void queue_init(struct instance *consumer, uint64_t limit);
+
+/* Puts a batch in or drops and counts it. [any], O(1) */
+void queue_put(struct instance *consumer, const struct andiron_batch *batch);
+
+/* Begins to hand batches to the component. */
+void queue_open(struct instance *consumer);
+
+/* Drops what waits, and whatever comes after, for this reason (a constant).
+ * The first reason stays. */
+void queue_close(struct instance *consumer, const char *reason);
+
+/* Whether nothing waits and nothing is being processed. */
+bool queue_idle(struct instance *consumer);
+
+/* Bytes that wait. [any] */
+uint64_t queue_bytes(struct instance *consumer);
+
+#endif

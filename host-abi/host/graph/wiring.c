@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Edges. Contracts in graph.h. Everything that needs memory is made first; to
+ * apply is to swap pointers, under the wiring lock, since components send
+ * batches from any thread.
+ */
+#include "base/check.h"
+#include "host/graph/graph.h"
+
+#include <errno.h>
+
+static int add_batch_edge(struct wiring *w, const struct plan_edge *edge, struct error *err)
+{
+	struct wire *from = &w->wires[edge->from], *to = &w->wires[edge->to];
+
+	if (!to->instance->component->batch)
+		return error_set(err, -EINVAL, "%s takes no batches, so %s cannot forward to it",
+				 to->instance->name, from->instance->name);
+	return instances_add(&from->receivers, to->instance);
+}
+
+static int add_target_edge(struct wiring *w, const struct plan_edge *edge, struct error *err)
+{
+	struct wire *from = &w->wires[edge->from], *to = &w->wires[edge->to];
+	struct target_edge made;
+	struct export *export = instance_export(from->instance, edge->export_name);
+
+	if (!export)
+		return error_set(err, -EINVAL, "%s exports no targets named \"%s\"",
+				 from->instance->name, edge->export_name);
+	if (target_edge_init(&made, to->instance, edge->port, edge->order) < 0 ||
+	    !vec_push(&from->exports[export - from->instance->exports], made))
+		return -ENOMEM;
+	return 0;
+}
+
+static int add_edge(struct wiring *w, const struct plan_edge *edge, struct error *err)
+{
+	struct wire *from;
+	int r;
+
+	/* The order of nodes is what makes the graph free of cycles. */
+	if (edge->from >= edge->to || edge->to >= w->n_wires)
+		return error_set(err, -ELOOP,
+				 "the plan has an edge against the order of its nodes");
+	from = &w->wires[edge->from];
+	r = edge->kind == PLAN_BATCHES ? add_batch_edge(w, edge, err)
+				       : add_target_edge(w, edge, err);
+	return r < 0 ? r : instances_add(&from->downstream, w->wires[edge->to].instance);
+}
+
+static bool is_writer(const struct wire *wire)
+{
+	return wire->instance->component->flags & ANDIRON_COMPONENT_WRITER;
+}
+
+static struct wire *wire_of(struct wiring *w, const struct instance *i)
+{
+	for (size_t n = 0; n < w->n_wires; n++)
+		if (w->wires[n].instance == i)
+			return &w->wires[n];
+	absurd("an edge leads out of the plan");
+}
+
+/* From the last node to the first, so that whoever is behind is known. */
+static int count_paths(struct wiring *w)
+{
+	for (size_t n = w->n_wires; n-- > 0;) {
+		struct wire *wire = &w->wires[n];
+		int row;
+
+		wire->paths = calloc(w->n_rows + 1, sizeof(*wire->paths));
+		if (!wire->paths)
+			return -ENOMEM;
+		if (is_writer(wire)) {
+			row = ledger_writer_row(&w->host->ledger, wire->instance->name);
+			check(row >= 0); /* it was made by reserve_rows */
+			wire->paths[row] = 1;
+			continue;
+		}
+		vec_each (&wire->receivers, to)
+			for (size_t r = 0; r < w->n_rows; r++)
+				wire->paths[r] += wire_of(w, *to)->paths[r];
+	}
+	return 0;
+}
+
+static int reserve_rows(struct wiring *w)
+{
+	for (size_t n = 0; n < w->n_wires; n++) {
+		int row;
+
+		if (!is_writer(&w->wires[n]))
+			continue;
+		row = ledger_writer_row(&w->host->ledger, w->wires[n].instance->name);
+		if (row < 0)
+			return row;
+	}
+	w->n_rows = w->host->ledger.rows.n; /* grows on this thread only */
+	for (size_t n = 0; n < w->n_wires; n++)
+		if (ledger_reserve(&w->host->ledger, &w->wires[n].instance->books) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+int wiring_build(struct wiring *w, struct host *host, const struct plan *plan,
+		 struct instance *const *nodes, struct error *err)
+{
+	int r = 0;
+
+	*w = (struct wiring){.host = host, .n_wires = plan->nodes.n};
+	w->wires = calloc(plan->nodes.n + 1, sizeof(*w->wires));
+	if (!w->wires)
+		return -ENOMEM;
+	for (size_t n = 0; n < w->n_wires; n++) {
+		w->wires[n].instance = nodes[n];
+		w->wires[n].exports = calloc(nodes[n]->n_exports + 1, sizeof(*w->wires[n].exports));
+		if (!w->wires[n].exports)
+			return -ENOMEM;
+	}
+	for (size_t n = 0; n < plan->edges.n && r == 0; n++)
+		r = add_edge(w, &plan->edges.p[n], err);
+	if (r == 0)
+		r = literals_build(w, plan, nodes);
+	if (r == 0)
+		r = reserve_rows(w);
+	return r == 0 ? count_paths(w) : r;
+}
+
+static void set_paths(void *context)
+{
+	struct wiring *w = context;
+
+	for (size_t n = 0; n < w->n_wires; n++) {
+		struct ledger_node *books = &w->wires[n].instance->books;
+
+		check(books->paths.n >= w->n_rows);
+		memcpy(books->paths.p, w->wires[n].paths, w->n_rows * sizeof(*books->paths.p));
+	}
+}
+
+static void swap(struct instances *a, struct instances *b)
+{
+	struct instances t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+/* Those that retire go on sending where they sent, but their targets end. */
+static void end_targets(struct host *host)
+{
+	vec_each (&host->instances, at) {
+		struct instance *i = *at;
+
+		for (size_t n = 0; i->retiring && n < i->n_exports; n++) {
+			struct target_edges none = {0};
+
+			export_rewire(&i->exports[n], &none);
+			vec_free(&none);
+		}
+	}
+}
+
+void wiring_apply(struct wiring *w)
+{
+	check(loop_is_here(&w->host->loop));
+	pthread_rwlock_wrlock(&w->host->wiring);
+	for (size_t n = 0; n < w->n_wires; n++) {
+		swap(&w->wires[n].instance->receivers, &w->wires[n].receivers);
+		swap(&w->wires[n].instance->downstream, &w->wires[n].downstream);
+		w->wires[n].instance->wired = true;
+	}
+	if (w->n_rows)
+		ledger_rewire(&w->host->ledger, set_paths, w);
+	pthread_rwlock_unlock(&w->host->wiring);
+	end_targets(w->host);
+	for (size_t n = 0; n < w->n_wires; n++)
+		for (size_t e = 0; e < w->wires[n].instance->n_exports; e++)
+			export_rewire(&w->wires[n].instance->exports[e], &w->wires[n].exports[e]);
+	literals_apply(w);
+	for (size_t n = 0; n < w->n_wires; n++)
+		if (w->wires[n].instance->stage == STAGE_LIVE)
+			targets_attach(w->host, w->wires[n].instance);
+}
+
+void wiring_fini(struct wiring *w)
+{
+	for (size_t n = 0; w->wires && n < w->n_wires; n++) {
+		struct wire *wire = &w->wires[n];
+
+		vec_free(&wire->receivers);
+		vec_free(&wire->downstream);
+		for (size_t e = 0; wire->exports && e < wire->instance->n_exports; e++)
+			vec_free(&wire->exports[e]);
+		free(wire->exports);
+		free(wire->paths);
+	}
+	/* The last one may be half made, and then it is not counted. */
+	for (size_t n = 0; w->literals && w->literal_edges && n <= w->n_literals; n++) {
+		if (w->literals[n] && !w->literals[n]->kept)
+			literal_free(w->literals[n]);
+		vec_free(&w->literal_edges[n]);
+	}
+	free(w->literal_edges);
+	free(w->literals);
+	free(w->wires);
+}
+
+void targets_attach(struct host *host, struct instance *to)
+{
+	vec_each (&host->instances, at)
+		for (size_t n = 0; n < (*at)->n_exports; n++)
+			export_attach(&(*at)->exports[n], to);
+	vec_each (&host->literals, l)
+		export_attach(&(*l)->export, to);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings, word by word and column by column. */
+#include "host/lang/tests/test-lang.h"
+
+#include "base/buf.h"
+
+static void expect_printed(struct diags *d, const char *text)
+{
+	char *got = diags_text(d, false);
+
+	if (strcmp(got, text) != 0)
+		test_fail(__FILE__, __LINE__, "got:\n%s\nexpected:\n%s", got, text);
+	free(got);
+	diags_free(d);
+}
+
+static struct place place_in(const struct source *source, uint32_t line, uint32_t column,
+			     uint32_t length)
+{
+	return (struct place){source, line, column, length};
+}
+
+/* The form that diag.h shows. */
+TEST(prints_place_line_underline_and_hint)
+{
+	struct source s = {"agent.alloy", STR("a {\n  sample_rat = 97\n}\n")};
+	struct diags d = {0};
+
+	diag_add(&d, DIAG_ERROR, place_in(&s, 2, 3, 10), "did you mean \"sample_rate\"?",
+		 "pyroscope.ebpf has no argument \"%s\"", "sample_rat");
+	expect_printed(&d, "agent.alloy:2:3: error: pyroscope.ebpf has no argument \"sample_rat\"\n"
+			   "    2 |   sample_rat = 97\n"
+			   "      |   ^~~~~~~~~~\n"
+			   "  did you mean \"sample_rate\"?\n");
+}
+
+/* Whatever the order of finding, the reader goes through the file once. */
+TEST(orders_by_place)
+{
+	struct source s = {"f", STR("one\ntwo\n")};
+	struct diags d = {0};
+
+	diag_add(&d, DIAG_WARNING, place_in(&s, 2, 2, 1), NULL, "third");
+	diag_add(&d, DIAG_ERROR, place_in(&s, 2, 1, 1), NULL, "second");
+	diag_add(&d, DIAG_ERROR, place_in(&s, 0, 0, 0), NULL, "first");
+	diag_add(&d, DIAG_WARNING, place_in(&s, 2, 2, 1), NULL, "fourth");
+	diag_add(&d, DIAG_ERROR, place_in(NULL, 0, 0, 0), "a\nb", "zeroth");
+	expect_eq(d.n_errors, 3);
+	expect_eq(d.n_warnings, 2);
+	expect_printed(&d, "error: zeroth\n  a\n  b\n"
+			   "f: error: first\n"
+			   "f:2:1: error: second\n    2 | two\n      | ^\n"
+			   "f:2:2: warning: third\n    2 | two\n      |  ^\n"
+			   "f:2:2: warning: fourth\n    2 | two\n      |  ^\n");
+}
+
+/* The underline stands under its word behind tabs and letters of several
+ * bytes, and is as wide as what is shown of it. */
+TEST(underline_counts_columns)
+{
+	struct source s = {"f", STR("\tk = \"äöü\" x\r\n")};
+	struct diags d = {0};
+
+	diag_add(&d, DIAG_ERROR, place_in(&s, 1, 6, 8), NULL, "text");
+	diag_add(&d, DIAG_ERROR, place_in(&s, 1, 15, 100), NULL, "word");
+	expect_printed(&d, "f:1:6: error: text\n"
+			   "    1 |     k = \"äöü\" x\n"
+			   "      |         ^~~~~\n"
+			   "f:1:15: error: word\n"
+			   "    1 |     k = \"äöü\" x\n"
+			   "      |               ^\n");
+}
+
+/* A file cannot steer the terminal of who reads its errors. */
+TEST(escapes_control_characters)
+{
+	struct source s = {"f\033", STR("a\033[31m\xc2\x9b\xff\xe2\x80\xae z")};
+	struct diags d = {0};
+
+	diag_add(&d, DIAG_ERROR, place_in(&s, 1, 14, 1), "h\a", "t\n\033");
+	expect_printed(&d, "f\\x1b:1:14: error: t\\x0a\\x1b\n"
+			   "    1 | a\\x1b[31m\\xc2\\x9b\\xff\\xe2\\x80\\xae z\n"
+			   "      |                                   ^\n"
+			   "  h\\x07\n");
+}
+
+/* Of a huge line a window is shown, cut between characters. */
+TEST(shows_a_window_of_a_long_line)
+{
+	size_t n = 100u << 20;
+	char *line = malloc(n), *got;
+	struct source s = {"f", {line, n}};
+	struct diags d = {0};
+
+	expect(line);
+	memset(line, 'x', n);
+	memcpy(line + 5000000, "WORD", 4);
+	diag_add(&d, DIAG_ERROR, place_in(&s, 1, 5000001, 4), NULL, "middle");
+	diag_add(&d, DIAG_ERROR, place_in(&s, 1, (uint32_t)n + 1, 1), NULL, "end");
+	got = diags_text(&d, false);
+	expect(strlen(got) < 1000);
+	expect(strstr(got, "    1 | …xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxWORDxxx"));
+	expect(strstr(got, "      |                                          ^~~~\n"));
+	free(got);
+	diags_free(&d);
+	free(line);
+}
+
+/* The list is bounded, the counts are not, and an error comes before a
+ * warning. */
+TEST(keeps_a_hundred)
+{
+	struct source s = {"f", STR("x")};
+	struct diags d = {0};
+	char *got;
+
+	for (int i = 0; i < 150; i++)
+		diag_add(&d, DIAG_WARNING, place_in(&s, 1, 1, 1), NULL, "w%d", i);
+	diag_add(&d, DIAG_ERROR, place_in(&s, 1, 1, 1), NULL, "the error");
+	expect_eq(d.list.n, 100);
+	expect_eq(d.n_warnings, 150);
+	got = diags_text(&d, false);
+	expect(strstr(got, "error: the error"));
+	expect(strstr(got, "\nand 51 more\n"));
+	free(got);
+	diags_free(&d);
+}
+
+TEST(cuts_off_endless_texts)
+{
+	struct diags d = {0};
+	char name[5000];
+
+	memset(name, 'n', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	diag_add(&d, DIAG_ERROR, place_in(NULL, 0, 0, 0), name, "%s", name);
+	expect(strlen(d.list.p[0].text) < 1001);
+	expect_eq(strlen(d.list.p[0].hint), 4000);
+	diags_free(&d);
+}
+
+TEST(suggests_only_what_is_near)
+{
+	static const char *const words[] = {"sample_rate", "targets", "demangle"};
+	struct diags d = {0};
+
+	expect_str(str_of(diag_suggest(&d, STR("sampel_rate"), words, 3)),
+		   "did you mean \"sample_rate\"?");
+	expect(!diag_suggest(&d, STR("interval"), words, 3));
+	expect(!diag_suggest(&d, STR("x"), words, 0));
+	diags_free(&d);
+}
+
+TEST(colours)
+{
+	struct source s = {"f", STR("x")};
+	struct diags d = {0};
+	char *got;
+
+	diag_add(&d, DIAG_ERROR, place_in(&s, 1, 1, 1), NULL, "e");
+	got = diags_text(&d, true);
+	expect_str(str_of(got), "\033[1mf:1:1: \033[1;31merror: \033[0me\n    1 | x\n"
+				"      | \033[32m^\033[0m\n");
+	free(got);
+	diags_free(&d);
+}

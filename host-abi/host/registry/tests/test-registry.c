@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unit tests of the registry. The plugins lie in the folder TEST_PLUGINS names;
+ * each test copies what it wants into a folder of its own. */
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "testing/test.h"
+#include "host/registry.h"
+#include "host/registry/elf-check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct folder {
+	char path[64];
+};
+
+static struct folder make_folder(void)
+{
+	struct folder f;
+
+	snprintf(f.path, sizeof(f.path), "/tmp/test-registry-XXXXXX");
+	expect(mkdtemp(f.path));
+	return f;
+}
+
+static void remove_folder(const struct folder *f)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execlp("rm", "rm", "-rf", f->path, (char *)NULL);
+		_exit(127);
+	}
+	expect(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static struct buf read_plugin(const char *variant)
+{
+	const char *dir = getenv("TEST_PLUGINS");
+	struct buf b = BUF_NULL;
+	char path[4096];
+
+	if (!dir)
+		test_skip("TEST_PLUGINS is not set: run it by `meson test`");
+	snprintf(path, sizeof(path), "%s/andiron-test-%s.so", dir, variant);
+	expect_eq(file_read(AT_FDCWD, path, &b, 16u << 20), 0);
+	return b;
+}
+
+static void write_plugin(const struct folder *f, const char *name, struct str content)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/andiron-%s.so", f->path, name);
+	expect_eq(file_replace(path, content.p, content.n, NULL), 0);
+}
+
+static void copy_plugin(const struct folder *f, const char *variant)
+{
+	struct buf b = read_plugin(variant);
+
+	write_plugin(f, variant, buf_str(&b));
+	buf_free(&b);
+}
+
+static struct registry *open_folder(const struct folder *f)
+{
+	const char *dirs[] = {f->path, NULL};
+	struct registry *r = NULL;
+
+	expect_eq(registry_new(dirs, &r), 0);
+	return r;
+}
+
+/* The reason for which the only plugin of the folder is refused has `words`. */
+static void expect_refused(const struct folder *f, const char *words)
+{
+	struct registry *r = open_folder(f);
+	const struct registered_plugin *p;
+
+	expect_eq(registry_plugins(r, &p), 1);
+	if (p->plugin || !p->refused || !strstr(p->refused, words))
+		test_fail(__FILE__, __LINE__, "\"%s\" lacks \"%s\"",
+			  p->refused ? p->refused : "(accepted)", words);
+	registry_free(r);
+}
+
+static void expect_variant_refused(const char *variant, const char *words)
+{
+	struct folder f = make_folder();
+
+	copy_plugin(&f, variant);
+	expect_refused(&f, words);
+	remove_folder(&f);
+}
+
+TEST(a_good_plugin_is_found_by_component)
+{
+	struct folder f = make_folder();
+	const struct registered_component *c;
+	const struct registered_plugin *p;
+	struct registry *r;
+
+	copy_plugin(&f, "good");
+	r = open_folder(&f);
+	expect_eq(registry_plugins(r, &p), 1);
+	expect(p->plugin && !p->refused);
+	expect_eq(registry_components(r, &c), 1);
+	expect(registry_find(r, STR("test.thing")) == c && c->plugin == p);
+	expect(!registry_find(r, STR("test.thin")));
+	expect(!registry_offering(r, STR("andiron.moonlight/7")));
+	registry_free(r);
+	remove_folder(&f);
+}
+
+/* A plugin of a newer minor version works: its tails are not read. */
+TEST(a_longer_entry_is_accepted)
+{
+	struct folder f = make_folder();
+	struct registry *r;
+
+	copy_plugin(&f, "grown");
+	r = open_folder(&f);
+	expect(registry_find(r, STR("test.grown")));
+	registry_free(r);
+	remove_folder(&f);
+}
+
+/* Each cause has a sentence of its own that names what is wrong. */
+TEST(each_fault_is_named)
+{
+	expect_variant_refused("no-entry", "does not export andiron_plugin_v1");
+	expect_variant_refused("other-abi", "version 2 of the plugin ABI");
+	expect_variant_refused("undefined", "nobody_has_this_function");
+	expect_variant_refused("needs", "andiron.moonlight/7");
+	expect_variant_refused("no-size", "the size in its entry is 0");
+	expect_variant_refused("undocumented", "does not document its option option");
+	expect_variant_refused("no-verbs", "lacks create");
+}
+
+TEST(what_is_no_plugin_at_all_is_named)
+{
+	struct folder f = make_folder();
+	struct buf b = read_plugin("good");
+
+	write_plugin(&f, "x", STR(""));
+	expect_refused(&f, "not an ELF file");
+	write_plugin(&f, "x", STR("#!/bin/sh\n"));
+	expect_refused(&f, "not an ELF file");
+	b.p[18] = 0; /* e_machine */
+	b.p[19] = 1;
+	write_plugin(&f, "x", buf_str(&b));
+	expect_refused(&f, "another machine (ELF machine 256)");
+	b.p[4] = 1; /* 32 bits */
+	write_plugin(&f, "x", buf_str(&b));
+	expect_refused(&f, "another machine");
+	buf_free(&b);
+	remove_folder(&f);
+}
+
+/* A file cut off anywhere is refused and never mapped: mapping it would be a
+ * SIGBUS, which this test would die of. */
+TEST(truncation_is_survived_at_every_length)
+{
+	struct folder f = make_folder();
+	struct buf b = read_plugin("good");
+	size_t step = b.n / 97 + 1;
+
+	for (size_t n = 0; n < b.n; n += n < 1024 ? 61 : step) {
+		write_plugin(&f, "x", (struct str){b.p, n});
+		expect_refused(&f, n < 4 ? "not an ELF file" : "truncated");
+	}
+	write_plugin(&f, "x", (struct str){b.p, b.n - 1});
+	expect_refused(&f, "truncated");
+	buf_free(&b);
+	remove_folder(&f);
+}
+
+/* A copy whose space was reserved but whose tail was never written. */
+TEST(a_blank_tail_is_refused)
+{
+	struct folder f = make_folder();
+	struct buf b = read_plugin("good");
+	struct buf half = BUF_NULL;
+	size_t step = b.n / 41 + 1;
+
+	for (size_t n = 0; n < b.n - 64; n += step) {
+		buf_clear(&half);
+		expect_eq(buf_append(&half, b.p, b.n), 0);
+		memset(half.p + n, 0, half.n - n);
+		write_plugin(&f, "x", buf_str(&half));
+		expect_refused(&f, n < 4 ? "not an ELF file" : n < 20 ? "machine" : "half-written");
+	}
+	buf_free(&half);
+	buf_free(&b);
+	remove_folder(&f);
+}
+
+/* Whatever stands in the headers, checking them ends, within the file. */
+TEST(mutated_headers_are_survived)
+{
+	struct buf b = read_plugin("good");
+	uint64_t seed = 1;
+	int n_refused = 0, fd = memfd_create("plugin", MFD_CLOEXEC);
+
+	expect(fd >= 0);
+	for (int i = 0; i < 20000; i++) {
+		char was[4];
+		size_t at[4];
+
+		for (int k = 0; k < 4; k++) { /* most of what matters stands in front */
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			at[k] = (seed >> 33) % (k ? 1024 : b.n);
+			was[k] = b.p[at[k]];
+			b.p[at[k]] = (char)(seed >> 25);
+		}
+		expect_eq(pwrite(fd, b.p, b.n, 0), b.n);
+		n_refused += elf_check(fd, NULL) != 0;
+		for (int k = 3; k >= 0; k--)
+			b.p[at[k]] = was[k];
+	}
+	expect(n_refused > 1000 && n_refused < 20000);
+	close(fd);
+	buf_free(&b);
+}
+
+TEST(what_anybody_may_write_is_refused)
+{
+	struct folder f = make_folder();
+	char path[256];
+
+	copy_plugin(&f, "good");
+	snprintf(path, sizeof(path), "%s/andiron-good.so", f.path);
+	expect_eq(chmod(path, 0646), 0);
+	expect_refused(&f, "chmod o-w");
+	remove_folder(&f);
+}
+
+/* Of two with one name the first directory's counts, and the other says so. */
+TEST(the_first_directory_wins)
+{
+	struct folder a = make_folder(), b = make_folder();
+	const char *dirs[] = {"relative", "/does/not/exist", "", a.path, b.path, a.path, NULL};
+	const struct registered_component *c;
+	const struct registered_plugin *p;
+	struct registry *r = NULL;
+	struct str searched;
+
+	copy_plugin(&a, "good");
+	copy_plugin(&b, "good");
+	expect_eq(registry_new(dirs, &r), 0);
+	expect_eq(registry_plugins(r, &p), 2);
+	c = registry_find(r, STR("test.thing"));
+	expect(c && strncmp(c->plugin->path, a.path, strlen(a.path)) == 0);
+	for (int i = 0; i < 2; i++)
+		expect((p + i == c->plugin) != (p[i].refused != NULL));
+
+	searched = str_of(registry_searched(r));
+	expect(str_search(searched, STR("relative (ignored")) < searched.n);
+	expect(str_search(searched, STR("/does/not/exist (does not exist)")) < searched.n);
+	expect(str_search(searched, STR("(is one of the above)")) < searched.n);
+	registry_free(r);
+	remove_folder(&a);
+	remove_folder(&b);
+}
+
+static int open_and_close(void *context)
+{
+	const struct folder *f = context;
+	const char *dirs[] = {f->path, "/does/not/exist", NULL};
+	struct registry *r = NULL;
+	int code = registry_new(dirs, &r);
+
+	registry_free(r);
+	return code;
+}
+
+TEST(running_out_of_memory_leaks_nothing)
+{
+	struct folder f = make_folder();
+
+	copy_plugin(&f, "good");
+	copy_plugin(&f, "needs");
+	write_plugin(&f, "x", STR("text"));
+	test_each_failing_allocation(open_and_close, &f);
+	remove_folder(&f);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Escaping. Contracts in escape.h. */
+#include "host/report/escape.h"
+
+/* Bytes of the well-formed character at the start of s, 0 if it is none. */
+static size_t character(struct str s)
+{
+	unsigned char c = (unsigned char)s.p[0];
+	size_t n = c < 0x80 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+
+	return n <= s.n && str_utf8(str_first(s, n)) ? n : 0;
+}
+
+static bool control(struct str s)
+{
+	unsigned char c = (unsigned char)s.p[0];
+
+	/* The C1 range is two bytes, 0xc2 0x80 to 0xc2 0x9f. */
+	return c < 0x20 || c == 0x7f || (c == 0xc2 && s.n > 1 && (unsigned char)s.p[1] < 0xa0);
+}
+
+static void json_character(struct buf *out, struct str s)
+{
+	if (s.p[0] == '"' || s.p[0] == '\\')
+		buf_putc(out, '\\');
+	if (s.p[0] == '\n')
+		buf_str_append(out, STR("\\n"));
+	else if (s.n == 1 && control(s))
+		buf_printf(out, "\\u%04x", (unsigned int)(unsigned char)s.p[0]);
+	else
+		buf_str_append(out, s);
+}
+
+void text_json(struct buf *out, struct str s)
+{
+	buf_putc(out, '"');
+	while (s.n) {
+		size_t n = character(s);
+
+		if (n)
+			json_character(out, str_first(s, n));
+		else
+			buf_str_append(out, STR("\\ufffd"));
+		s = str_skip(s, n ? n : 1);
+	}
+	buf_putc(out, '"');
+}
+
+void text_label(struct buf *out, struct str s)
+{
+	buf_putc(out, '"');
+	while (s.n) {
+		size_t n = character(s);
+
+		if (!n)
+			buf_str_append(out, STR("\xef\xbf\xbd"));
+		else if (s.p[0] == '\n')
+			buf_str_append(out, STR("\\n"));
+		else if (s.p[0] == '"' || s.p[0] == '\\')
+			buf_printf(out, "\\%c", s.p[0]);
+		else
+			buf_append(out, s.p, n);
+		s = str_skip(s, n ? n : 1);
+	}
+	buf_putc(out, '"');
+}
+
+static void line(struct buf *out, struct str s, bool quoted)
+{
+	while (s.n) {
+		size_t n = character(s);
+
+		if (!n || control(s))
+			buf_printf(out, "\\x%02x", (unsigned int)(unsigned char)s.p[0]);
+		else if (quoted && (s.p[0] == '"' || s.p[0] == '\\'))
+			buf_printf(out, "\\%c", s.p[0]);
+		else
+			buf_append(out, s.p, n);
+		s = str_skip(s, n && !control(s) ? n : 1);
+	}
+}
+
+void text_line(struct buf *out, struct str s)
+{
+	line(out, s, false);
+}
+
+void text_value(struct buf *out, struct str s)
+{
+	bool quoted = s.n == 0 || str_find(s, ' ') < s.n || str_find(s, '=') < s.n ||
+		      str_find(s, '"') < s.n;
+
+	if (quoted)
+		buf_putc(out, '"');
+	line(out, s, quoted);
+	if (quoted)
+		buf_putc(out, '"');
+}

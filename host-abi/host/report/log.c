@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log. Contracts in log.h. A line is put together in one buffer and
+ * written by one call, so lines of several threads do not mix. Counting
+ * repeats takes a fixed table: a place is reused by the next message that
+ * hashes there, after its summary was written.
+ */
+#include "host/report/log.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "host/report/escape.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#define WINDOW_NS (60 * NS_PER_SEC)
+#define PER_WINDOW 10
+#define LINE_BYTES ((size_t)64 << 10)
+
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+
+void log_init(struct log *log, int fd, uint32_t level, bool json)
+{
+	*log = (struct log){.fd = fd, .level = level, .json = json};
+	log->line.limit = LINE_BYTES;
+	pthread_mutex_init(&log->lock, NULL);
+}
+
+static void put_time(struct buf *out, bool json)
+{
+	struct timespec now;
+	struct tm tm;
+	char text[32];
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (json)
+		gmtime_r(&now.tv_sec, &tm);
+	else
+		localtime_r(&now.tv_sec, &tm);
+	strftime(text, sizeof(text), json ? "%Y-%m-%dT%H:%M:%S" : "%H:%M:%S", &tm);
+	buf_printf(out, json ? "%s.%03dZ" : "%s.%03d", text, (int)(now.tv_nsec / NS_PER_MSEC));
+}
+
+static struct str border(struct andiron_str s)
+{
+	return (struct str){s.ptr, s.ptr ? s.len : 0};
+}
+
+static void put_json(struct buf *out, uint32_t level, struct str component, struct str message)
+{
+	buf_str_append(out, STR("{\"time\":\""));
+	put_time(out, true);
+	buf_printf(out, "\",\"level\":\"%s\",\"component\":", level_names[level]);
+	text_json(out, component);
+	buf_str_append(out, STR(",\"message\":"));
+	text_json(out, message);
+}
+
+static void put_text(struct buf *out, uint32_t level, struct str component, struct str message)
+{
+	put_time(out, false);
+	buf_printf(out, " %-5s ", level_names[level]);
+	if (component.n) {
+		text_line(out, component);
+		buf_str_append(out, STR(": "));
+	}
+	text_line(out, message);
+}
+
+/* The lock is held. */
+static void write_line(struct log *log, uint32_t level, struct str component, struct str message,
+		       const struct andiron_kv *kv, uint64_t n_kv)
+{
+	struct buf *out = &log->line;
+
+	buf_clear(out);
+	if (log->json)
+		put_json(out, level, component, message);
+	else
+		put_text(out, level, component, message);
+	for (uint64_t i = 0; i < n_kv; i++) {
+		if (log->json) {
+			buf_putc(out, ',');
+			text_json(out, border(kv[i].key));
+			buf_putc(out, ':');
+			text_json(out, border(kv[i].value));
+		} else {
+			buf_putc(out, ' ');
+			text_line(out, border(kv[i].key));
+			buf_putc(out, '=');
+			text_value(out, border(kv[i].value));
+		}
+	}
+	buf_str_append(out, log->json ? STR("}\n") : STR("\n"));
+	/* A line over the limit, or one without memory: it is left out whole. */
+	if (!out->failed)
+		file_write_fd(log->fd, out->p, out->n);
+}
+
+/* The lock is held. */
+static void sum_up(struct log *log, struct log_repeat *r)
+{
+	char text[sizeof(r->message) + 64];
+	int n;
+
+	if (r->n_muted) {
+		n = snprintf(text, sizeof(text), "%llu more like this: %s",
+			     (unsigned long long)r->n_muted, r->message);
+		write_line(log, ANDIRON_LOG_INFO, str_of(r->component),
+			   (struct str){text, n > 0 ? (size_t)n : 0}, NULL, 0);
+	}
+	r->n_muted = 0;
+}
+
+/* Whether this line is one too many. The lock is held. */
+static bool muted(struct log *log, uint32_t level, struct str component, struct str message)
+{
+	uint64_t hash = hash_mix(hash_mix(hash_str(component), hash_str(message)), level);
+	struct log_repeat *r = &log->repeats[hash % LOG_REPEATS];
+	int64_t now = clock_mono();
+
+	if (r->hash != hash || now - r->since_ns >= WINDOW_NS) {
+		sum_up(log, r);
+		*r = (struct log_repeat){.hash = hash, .since_ns = now};
+		snprintf(r->component, sizeof(r->component), "%.*s", STR_FMT(component));
+		snprintf(r->message, sizeof(r->message), "%.*s", STR_FMT(message));
+	}
+	if (r->n++ < PER_WINDOW)
+		return false;
+	r->n_muted++;
+	return true;
+}
+
+void log_write(struct log *log, uint32_t level, struct str component, struct str message,
+	       const struct andiron_kv *kv, uint64_t n_kv)
+{
+	if (level > ANDIRON_LOG_DEBUG)
+		level = ANDIRON_LOG_DEBUG;
+	if (level > log->level)
+		return;
+	message = str_first(message, LINE_BYTES / 8);
+	pthread_mutex_lock(&log->lock);
+	if (!muted(log, level, component, message))
+		write_line(log, level, component, message, kv, n_kv);
+	pthread_mutex_unlock(&log->lock);
+}
+
+void log_printf(struct log *log, uint32_t level, const char *component, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	log_write(log, level, str_of(component), str_of(text), NULL, 0);
+}
+
+void log_fini(struct log *log)
+{
+	for (size_t i = 0; i < LOG_REPEATS; i++)
+		sum_up(log, &log->repeats[i]);
+	buf_free(&log->line);
+	pthread_mutex_destroy(&log->lock);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log: one line a message, as text
+ *
+ *     15:04:05.000 info  pyroscope.ebpf.node: programs loaded cpus=8
+ *
+ * or as one JSON object. What a stranger wrote is escaped, so a line is always
+ * one line. Of equal lines (component, level and message; values may differ)
+ * ten a minute are written and the rest is counted and summed up later.
+ */
+#ifndef HOST_REPORT_LOG_H
+#define HOST_REPORT_LOG_H
+
+#include "base/buf.h"
+
+#include <andiron/host.h>
+
+#include <pthread.h>
+
+#define LOG_REPEATS 64
+
+struct log_repeat {
+	uint64_t hash;
+	int64_t since_ns;
+	uint64_t n, n_muted;
+	char component[64], message[128]; /* for the summary, cut off */
+};
+
+struct log {
+	int fd;
+	uint32_t level;
+	bool json;
+	pthread_mutex_t lock;
+	struct buf line;
+	struct log_repeat repeats[LOG_REPEATS];
+};
+
+void log_init(struct log *log, int fd, uint32_t level, bool json);
+/* Writes what was summed up. */
+void log_fini(struct log *log);
+
+/* Writes a line; never fails. [any] */
+void log_write(struct log *log, uint32_t level, struct str component, struct str message,
+	       const struct andiron_kv *kv, uint64_t n_kv);
+void log_printf(struct log *log, uint32_t level, const char *component, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The host's own series: the ledger, queues, health and the process. Names
+ * begin with andiron_; those of Alloy that dashboards and alerts look for are
+ * there under their own.
+ */
+#include "base/clock.h"
+#include "base/file.h"
+#include "host/report/metrics.h"
+#include "host/state.h"
+#include "host/report/escape.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+struct adding {
+	struct arena *arena;
+	struct series_list *list;
+	bool failed;
+};
+
+/* Labels: up to two pairs, keys NULL where there is none. */
+static void add(struct adding *a, struct series s, const char *const labels[4])
+{
+	struct buf out = BUF_NULL;
+
+	for (int i = 0; i < 4 && labels[i]; i += 2) {
+		buf_printf(&out, "%c%s=", i ? ',' : '{', labels[i]);
+		text_label(&out, str_of(labels[i + 1]));
+	}
+	if (out.n)
+		buf_putc(&out, '}');
+	s.labels = arena_str(a->arena, buf_str(&out)).p;
+	if (out.failed || !s.labels || !vec_push(a->list, s))
+		a->failed = true;
+	buf_free(&out);
+}
+
+#define LABELS(...) ((const char *const[4]){__VA_ARGS__})
+
+static void counter(struct adding *a, const char *name, const char *help, double value,
+		    const char *const labels[4])
+{
+	add(a, (struct series){name, help, ANDIRON_METRIC_COUNTER, NULL, value}, labels);
+}
+
+static void gauge(struct adding *a, const char *name, const char *help, double value,
+		  const char *const labels[4])
+{
+	add(a, (struct series){name, help, ANDIRON_METRIC_GAUGE, NULL, value}, labels);
+}
+
+static void add_writer(struct adding *a, const struct ledger_writer *w)
+{
+	const char *const writer[4] = {"writer", w->component};
+
+	counter(a, "andiron_samples_delivered_total", "Samples that arrived.", (double)w->delivered,
+		writer);
+	counter(a, "andiron_samples_carried_total", "Samples replayed from an earlier run.",
+		(double)w->carried, writer);
+	gauge(a, "andiron_samples_spooled", "Samples kept on disk for later.", (double)w->spooled,
+	      writer);
+	gauge(a, "andiron_samples_uncertain", "Samples sent without an answer.",
+	      (double)w->uncertain, writer);
+	gauge(a, "andiron_samples_in_flight", "Samples on their way to the writer.",
+	      (double)w->in_flight, writer);
+	for (size_t i = 0; i < w->n_reasons; i++) {
+		char *reason = arena_printf(a->arena, "%s:%s", w->reasons[i].component,
+					    w->reasons[i].reason);
+
+		if (reason)
+			counter(a, "andiron_samples_dropped_total",
+				"Samples that did not reach the writer, and why.",
+				(double)w->reasons[i].samples,
+				LABELS("writer", w->component, "reason", reason));
+		a->failed = a->failed || !reason;
+	}
+}
+
+static void add_ledger(struct adding *a, struct host *host)
+{
+	const struct ledger_view *view = ledger_view(&host->ledger);
+
+	if (!view) {
+		a->failed = true;
+		return;
+	}
+	counter(a, "andiron_samples_taken_total", "Samples taken.", (double)view->taken,
+		LABELS(NULL));
+	for (size_t i = 0; i < view->n_skipped; i++)
+		counter(a, "andiron_samples_skipped_total",
+			"Samples that were not to be taken, and why.",
+			(double)view->skipped[i].samples,
+			LABELS("reason", view->skipped[i].reason));
+	for (size_t i = 0; i < view->n_writers; i++)
+		add_writer(a, &view->writers[i]);
+	gauge(a, "andiron_ledger_balanced", "1 if every sample is accounted for.",
+	      ledger_balanced(&host->ledger, NULL, NULL), LABELS(NULL));
+}
+
+static void add_components(struct adding *a, struct host *host)
+{
+	double n[ANDIRON_HEALTH_EXITED + 1] = {0};
+
+	vec_each (&host->instances, at) {
+		uint32_t state;
+
+		pthread_mutex_lock(&(*at)->lock);
+		state = (*at)->health.state;
+		pthread_mutex_unlock(&(*at)->lock);
+		n[state]++;
+		gauge(a, "andiron_component_healthy", "1 if the component is healthy.",
+		      state == ANDIRON_HEALTH_HEALTHY, LABELS("component_id", (*at)->name));
+		if ((*at)->component->batch)
+			gauge(a, "andiron_queue_bytes", "Bytes of batches that wait.",
+			      (double)queue_bytes(*at), LABELS("component_id", (*at)->name));
+	}
+	for (uint32_t s = 0; s <= ANDIRON_HEALTH_EXITED; s++)
+		gauge(a, "alloy_component_controller_running_components", "Components by health.",
+		      n[s], LABELS("health_type", health_name(s)));
+}
+
+static void add_objects(struct adding *a, struct host *host)
+{
+	struct objects_count count = objects_count(host->objects);
+
+	gauge(a, "andiron_objects", "Mapped files that are known.", (double)count.n_objects,
+	      LABELS(NULL));
+	gauge(a, "andiron_objects_open", "Descriptors of mapped files.", (double)count.n_open,
+	      LABELS(NULL));
+}
+
+static void add_process(struct adding *a, struct host *host)
+{
+	struct buf text = BUF_NULL;
+	struct str rest;
+	uint64_t pages = 0;
+
+	counter(a, "andiron_process_cpu_seconds_total", "CPU time of the process.",
+		(double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / (double)NS_PER_SEC, LABELS(NULL));
+	if (file_read(AT_FDCWD, "/proc/self/statm", &text, 256) == 0) {
+		rest = buf_str(&text);
+		str_cut(&rest, ' ');
+		if (str_u64(str_cut(&rest, ' '), &pages))
+			gauge(a, "andiron_process_resident_memory_bytes", "Resident memory.",
+			      (double)pages * (double)sysconf(_SC_PAGESIZE), LABELS(NULL));
+	}
+	buf_free(&text);
+	gauge(a, "andiron_build_info", "The version that runs.", 1,
+	      LABELS("version", ANDIRON_VERSION));
+}
+
+int metrics_host(struct host *host, struct arena *arena, struct series_list *list)
+{
+	struct adding a = {.arena = arena, .list = list};
+
+	add_ledger(&a, host);
+	add_components(&a, host);
+	add_objects(&a, host);
+	add_process(&a, host);
+	return a.failed ? -ENOMEM : 0;
+}

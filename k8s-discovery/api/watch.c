@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* List and watch. Contract in watch.h. */
+#include "k8s-discovery/api/watch.h"
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "k8s-discovery/api/request.h"
+#include "k8s-discovery/api/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#define FIRST_WAIT_MS   800
+#define LONGEST_WAIT_MS 30000
+#define LIST_TIMEOUT_MS 600000
+#define LIST_STALL_MS   30000
+#define WATCH_GRACE_S   30
+#define AT_ONCE_NS      NS_PER_SEC
+#define LASTED_NS       (60 * NS_PER_SEC)
+#define OUTAGE_PART     30
+
+#define ACCEPT STR("application/vnd.kubernetes.protobuf,application/json")
+
+/* What the running request is. */
+enum step { LIST, INITIAL, WATCH };
+
+struct watch {
+	struct watch_owner owner;
+	const struct api *api;
+	struct selection what;
+	uint32_t space;
+	char *version; /* where to watch from; "" before the first list */
+	char *next;    /* the next page's token, "" for the first */
+	struct stream *stream;
+	enum step step;
+	uint64_t request, timer;
+	int64_t doubled_ms;       /* the next wait for an overloaded server */
+	int64_t begun_ns;         /* when the running request was sent */
+	int64_t failing_since_ns; /* 0: it works */
+	uint64_t seen_bytes;      /* by the last look at an initial watch's progress */
+	struct watch_counts counts;
+	char broken[512];  /* why the running request is to end; "" */
+	char trouble[768]; /* what is wrong; "" */
+	bool synced, stopped;
+	bool no_initial; /* the server knows no initial watches */
+	bool relisting;  /* lists are to be of now, not of any age */
+	bool whole;      /* the list is to be asked for in one piece */
+	bool listing;    /* between the store's begin and sweep */
+	bool gone;       /* the running request cannot go on from its version */
+	bool heard;      /* the running watch has brought something */
+};
+
+static void begin(struct watch *w);
+
+struct watch *watch_new(const struct watch_owner *owner, const struct api *api, uint32_t space,
+			const struct selection *selection)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->owner = *owner;
+	w->api = api;
+	w->what = *selection;
+	w->space = space;
+	w->doubled_ms = FIRST_WAIT_MS;
+	w->version = str_dup(STR(""));
+	w->next = str_dup(STR(""));
+	if (!w->version || !w->next) {
+		watch_free(w);
+		return NULL;
+	}
+	return w;
+}
+
+void watch_free(struct watch *w)
+{
+	if (!w)
+		return;
+	stream_free(w->stream);
+	free(w->version);
+	free(w->next);
+	free(w);
+}
+
+static void cancel_timer(struct watch *w)
+{
+	if (w->timer)
+		w->owner.host->host->timer_cancel(w->owner.host->instance, w->timer);
+	w->timer = 0;
+}
+
+void watch_stop(struct watch *w)
+{
+	if (w->stopped)
+		return;
+	w->stopped = true;
+	if (w->request)
+		http_cancel(w->owner.client, w->request);
+	w->request = 0;
+	cancel_timer(w);
+}
+
+bool watch_synced(const struct watch *w)
+{
+	return w->synced;
+}
+
+const char *watch_trouble(const struct watch *w)
+{
+	return w->trouble[0] ? w->trouble : NULL;
+}
+
+struct watch_counts watch_counts(const struct watch *w)
+{
+	return w->counts;
+}
+
+void watch_counts_add(struct watch_counts *sum, const struct watch_counts *more)
+{
+	sum->lists += more->lists;
+	sum->watches += more->watches;
+	sum->failures += more->failures;
+	sum->bookmarks += more->bookmarks;
+	sum->bytes += more->bytes;
+	for (size_t i = 0; i < sizeof(more->events) / sizeof(*more->events); i++)
+		sum->events[i] += more->events[i];
+}
+
+enum kind watch_kind(const struct watch *w)
+{
+	return w->what.kind;
+}
+
+static uint32_t any_number(uint32_t below)
+{
+	uint32_t number = 0;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+		number = (uint32_t)clock_mono();
+	return number % below;
+}
+
+static void on_timer(void *context)
+{
+	struct watch *w = context;
+
+	w->timer = 0;
+	begin(w);
+}
+
+void watch_retry(struct watch *w)
+{
+	if (w->stopped || w->request || !w->timer)
+		return;
+	cancel_timer(w);
+	begin(w);
+}
+
+/* Why it waits: what decides how long. */
+enum cause { AWAY, REFUSED, OVERLOADED };
+
+static int64_t pause_ms(struct watch *w, enum cause cause, int64_t retry_after_ms)
+{
+	int64_t ms = (clock_mono() - w->failing_since_ns) / NS_PER_MSEC / OUTAGE_PART;
+
+	if (retry_after_ms >= 0) {
+		ms = retry_after_ms;
+	} else if (cause == OVERLOADED) {
+		ms = w->doubled_ms;
+		w->doubled_ms = ms * 2 < LONGEST_WAIT_MS ? ms * 2 : LONGEST_WAIT_MS;
+	} else if (ms > LONGEST_WAIT_MS) {
+		ms = LONGEST_WAIT_MS;
+	}
+	if (ms < FIRST_WAIT_MS)
+		ms = FIRST_WAIT_MS;
+	return ms + any_number((uint32_t)(ms < LONGEST_WAIT_MS ? ms : LONGEST_WAIT_MS) / 4);
+}
+
+/* Says what is wrong and tries again later. */
+static void fail(struct watch *w, enum cause cause, int64_t retry_after_ms, const char *trouble)
+{
+	const struct abi_context *c = w->owner.host;
+	int64_t ms;
+
+	if (!w->failing_since_ns)
+		w->failing_since_ns = clock_mono();
+	ms = pause_ms(w, cause, retry_after_ms);
+	w->counts.failures++;
+	snprintf(w->trouble, sizeof(w->trouble), "%s", trouble);
+	w->owner.state(w->owner.context);
+	if (c->host->timer_set(c->instance, ms * NS_PER_MSEC, 0, on_timer, w, &w->timer) < 0)
+		abi_log(c, ANDIRON_LOG_ERROR, "out of memory: Kubernetes is not asked again");
+}
+
+/* Says that it works, for the first time or again. */
+static void works(struct watch *w)
+{
+	bool news = w->trouble[0] || !w->synced;
+
+	w->failing_since_ns = 0;
+	w->trouble[0] = '\0';
+	if (news)
+		w->owner.state(w->owner.context);
+}
+
+/* Replaces a string; false, and unchanged, when memory is short. */
+static bool replace(char **text, struct str with)
+{
+	char *copy = str_dup(with);
+
+	if (!copy)
+		return false;
+	free(*text);
+	*text = copy;
+	return true;
+}
+
+/* What is known is to be listed anew, and from now. */
+static void start_over(struct watch *w)
+{
+	w->relisting |= *w->version != '\0' || *w->next != '\0';
+	*w->next = '\0';
+	*w->version = '\0';
+	w->listing = false;
+}
+
+/* The list is complete: what it did not name is gone. */
+static int complete(struct watch *w)
+{
+	int r = store_sweep(w->owner.store, w->space);
+
+	if (r < 0)
+		return r;
+	w->listing = false;
+	w->whole = false;
+	w->synced = true;
+	works(w);
+	w->owner.changed(w->owner.context);
+	return 0;
+}
+
+static int take_object(struct watch *w, const struct object *o, bool deleted)
+{
+	struct store *store = w->owner.store;
+	bool known = store_find(store, w->what.kind, o->namespace_, o->name) != NULL;
+	int r;
+
+	w->counts.events[deleted ? WATCH_DELETE : known ? WATCH_UPDATE : WATCH_ADD]++;
+	if (deleted)
+		r = store_remove(store, w->what.kind, o->namespace_, o->name);
+	else
+		r = store_set(store, w->space, w->what.kind, o);
+	if (r < 0 || w->listing)
+		return r;
+	if (o->version.n && !replace(&w->version, o->version))
+		return -ENOMEM;
+	w->owner.changed(w->owner.context);
+	return 0;
+}
+
+static int take_bookmark(struct watch *w, const struct object *o)
+{
+	w->counts.bookmarks++;
+	if (w->listing && !o->initial_end)
+		return 0;
+	if (o->version.n && !replace(&w->version, o->version))
+		return -ENOMEM;
+	return w->listing ? complete(w) : 0;
+}
+
+static int take_error(struct watch *w, int code, const char *text)
+{
+	w->gone = code == 410;
+	snprintf(w->broken, sizeof(w->broken), "the watch of %s ended with %d: %s",
+		 kinds[w->what.kind].resource, code, text);
+	return -ECANCELED;
+}
+
+static int on_event(void *context, const struct stream_event *e)
+{
+	struct watch *w = context;
+
+	if (e->what == STREAM_FAILED)
+		return take_error(w, e->code, e->text);
+	w->heard = true;
+	w->doubled_ms = FIRST_WAIT_MS;
+	if (e->what == STREAM_BOOKMARK)
+		return take_bookmark(w, e->object);
+	return take_object(w, e->object, e->what == STREAM_DELETED);
+}
+
+/* The running request is to end, and what it brings is not to be trusted. */
+static void break_off(struct watch *w, int r, const struct error *err)
+{
+	if (w->broken[0])
+		return;
+	w->gone = true;
+	snprintf(w->broken, sizeof(w->broken), "%.500s",
+		 err->code ? err->text : "out of memory while objects were taken in");
+	check(r < 0);
+}
+
+static bool on_data(void *context, struct str piece)
+{
+	struct watch *w = context;
+	struct error err = ERROR_NULL;
+	int r = stream_feed(w->stream, piece, &err);
+
+	w->counts.bytes += piece.n;
+	if (r < 0)
+		break_off(w, r, &err);
+	return r == 0;
+}
+
+/* The server has taken the watch; an event may be long in coming. */
+static void watch_begun(void *context)
+{
+	struct watch *w = context;
+
+	if (w->step == WATCH)
+		works(w);
+}
+
+/* Whether a server refuses the initial watch as such. */
+static bool refuses_initial(const struct watch *w, int status)
+{
+	return w->step == INITIAL && (status == 400 || status == 405 || status == 422);
+}
+
+/* A version that the server has not reached, or has no more. */
+static bool version_is_lost(const struct http_response *r)
+{
+	return r->status == 410 ||
+	       (r->status == 504 && str_search(r->body, STR("oo large resource version")) < r->body.n);
+}
+
+static enum cause cause_of(const struct http_response *r)
+{
+	if (r->status == 0)
+		return AWAY;
+	return r->status == 429 || r->status >= 500 ? OVERLOADED : REFUSED;
+}
+
+/* A request that was not answered as it should. */
+static void request_failed(struct watch *w, const struct http_response *r)
+{
+	char trouble[768];
+
+	if (version_is_lost(r)) {
+		w->whole |= *w->next != '\0';
+		start_over(w);
+	}
+	request_describe(trouble, sizeof(trouble), w->api, &w->what, r);
+	if (r->status == 401 && w->owner.unauthorized)
+		w->owner.unauthorized(w->owner.context);
+	fail(w, cause_of(r), r->retry_after_ms, trouble);
+}
+
+/* What has arrived is no use, or has ended before its end. */
+static void broke(struct watch *w, const char *why)
+{
+	char trouble[768];
+
+	snprintf(trouble, sizeof(trouble), "%.*s: %s", STR_FMT(w->api->server), why);
+	fail(w, REFUSED, -1, trouble);
+}
+
+static void list_done(struct watch *w)
+{
+	struct error err = ERROR_NULL;
+
+	if (stream_end(w->stream, &err) < 0) {
+		start_over(w);
+		broke(w, err.code ? err.text : "out of memory at the end of a list");
+		return;
+	}
+	if (!replace(&w->next, stream_next(w->stream)) ||
+	    (!*w->next && (!replace(&w->version, stream_version(w->stream)) || complete(w) < 0))) {
+		start_over(w);
+		broke(w, "out of memory at the end of a list");
+		return;
+	}
+	begin(w);
+}
+
+/* The server ends every watch after a while. */
+static void watch_done(struct watch *w, bool half)
+{
+	int64_t lasted = clock_mono() - w->begun_ns;
+	struct error err = ERROR_NULL;
+
+	if (stream_end(w->stream, &err) < 0) {
+		broke(w, err.text);
+	} else if (half) {
+		broke(w, "the watch ended before all that there is was told");
+	} else if (!w->heard && lasted < AT_ONCE_NS) {
+		snprintf(w->broken, sizeof(w->broken),
+			 "%.*s: the watch ended at once, without an event",
+			 STR_FMT(w->api->server));
+		fail(w, OVERLOADED, -1, w->broken);
+	} else {
+		begin(w);
+	}
+}
+
+static void on_done(void *context, const struct http_response *r)
+{
+	struct watch *w = context;
+	bool half = false;
+
+	w->request = 0;
+	cancel_timer(w);
+	if (clock_mono() - w->begun_ns > LASTED_NS)
+		w->doubled_ms = FIRST_WAIT_MS;
+	if (w->gone)
+		start_over(w);
+	/* A page that failed is asked for again, half an initial watch is not. */
+	if (w->listing && w->step == INITIAL) {
+		w->listing = false;
+		half = true;
+	}
+	if (refuses_initial(w, r->status)) {
+		w->no_initial = true;
+		begin(w);
+	} else if (w->broken[0]) {
+		broke(w, w->broken);
+	} else if (r->status != 200 || r->result != 0) {
+		request_failed(w, r);
+	} else if (w->step == LIST) {
+		list_done(w);
+	} else {
+		watch_done(w, half);
+	}
+}
+
+/* An initial watch that says nothing for long is not known to the server. */
+static void on_progress(void *context)
+{
+	struct watch *w = context;
+	const struct abi_context *c = w->owner.host;
+
+	w->timer = 0;
+	if (!w->listing)
+		return;
+	if (w->counts.bytes != w->seen_bytes) {
+		w->seen_bytes = w->counts.bytes;
+		c->host->timer_set(c->instance, LIST_STALL_MS * NS_PER_MSEC, 0, on_progress, w,
+				   &w->timer);
+		return;
+	}
+	http_cancel(w->owner.client, w->request);
+	w->request = 0;
+	w->no_initial = true;
+	w->listing = false;
+	begin(w);
+}
+
+/* Sends the request of w->step. */
+static int send(struct watch *w, struct buf *url, uint32_t seconds, struct error *err)
+{
+	const struct http_header accept = {STR("Accept"), ACCEPT};
+	struct http_request request = {.method = "GET",
+				       .url = buf_str(url),
+				       .headers = &accept,
+				       .n_headers = 1,
+				       .max_response = UINT64_MAX,
+				       .begun = watch_begun,
+				       .data = on_data,
+				       .done = on_done,
+				       .context = w};
+
+	if (url->failed)
+		return -ENOMEM;
+	stream_free(w->stream);
+	w->stream = stream_new(w->what.kind, w->step != LIST, on_event, w);
+	if (!w->stream)
+		return -ENOMEM;
+	stream_annotations(w->stream, w->what.annotations);
+	w->broken[0] = '\0';
+	w->gone = w->heard = false;
+	w->begun_ns = clock_mono();
+	if (w->step == LIST) {
+		request.timeout_ms = LIST_TIMEOUT_MS;
+		request.stall_ms = LIST_STALL_MS;
+	} else {
+		/* A server ends a watch in time; one that does not is not there any more, whatever
+		 * keeps the connection up. */
+		request.timeout_ms = (int64_t)(seconds + WATCH_GRACE_S) * 1000;
+		request.uncompressed = true;
+	}
+	return http_send(w->owner.client, w->api->http, &request, &w->request, err);
+}
+
+static void step_url(struct watch *w, uint32_t seconds, struct buf *url)
+{
+	if (w->step == WATCH)
+		request_watch(url, w->api, &w->what, str_of(w->version), seconds);
+	else if (w->step == INITIAL)
+		request_initial(url, w->api, &w->what, seconds);
+	else
+		request_list(url, w->api, &w->what, str_of(w->next), !w->relisting, w->whole);
+}
+
+/* The next step: the initial watch, a page of the list, or the watch. */
+static void begin(struct watch *w)
+{
+	const struct abi_context *c = w->owner.host;
+	struct error err = ERROR_NULL;
+	struct buf url = BUF_NULL;
+	uint32_t seconds = 300 + any_number(300);
+	int r;
+
+	check(!w->request && !w->stopped && !w->timer);
+	w->step = *w->version && !*w->next ? WATCH : w->no_initial || *w->next ? LIST : INITIAL;
+	if (w->step == WATCH) {
+		w->counts.watches++;
+	} else {
+		w->counts.lists++;
+		if (!w->listing)
+			store_begin(w->owner.store, w->space);
+		w->listing = true;
+	}
+	step_url(w, seconds, &url);
+	r = send(w, &url, seconds, &err);
+	buf_free(&url);
+	if (r < 0) {
+		fail(w, REFUSED, -1, err.code ? err.text : "out of memory");
+		return;
+	}
+	w->seen_bytes = w->counts.bytes;
+	if (w->step == INITIAL)
+		c->host->timer_set(c->instance, LIST_STALL_MS * NS_PER_MSEC, 0, on_progress, w,
+				   &w->timer);
+}
+
+void watch_start(struct watch *w)
+{
+	begin(w);
+}

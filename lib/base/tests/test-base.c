@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unit tests of lib/base. */
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/index.h"
+#include "base/intern.h"
+#include "base/json.h"
+#include "testing/test.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Everybody who walks a list by str_cut relies on the empty last part ending
+ * the loop and on separators being dropped. */
+TEST(cut_walks_a_list)
+{
+	struct str rest = STR("a,b,,c");
+
+	expect_str(str_cut(&rest, ','), "a");
+	expect_str(str_cut(&rest, ','), "b");
+	expect_str(str_cut(&rest, ','), "");
+	expect_str(str_cut(&rest, ','), "c");
+	expect_eq(rest.n, 0);
+}
+
+TEST(numbers_refuse_what_is_not_one)
+{
+	uint64_t v = 7;
+
+	expect(str_u64(STR("18446744073709551615"), &v) && v == UINT64_MAX);
+	expect(!str_u64(STR("18446744073709551616"), &v));
+	expect(!str_u64(STR(""), &v));
+	expect(!str_u64(STR("-1"), &v));
+	expect(!str_u64(STR("1 "), &v));
+	expect(v == UINT64_MAX);
+	expect(str_hex(STR("dEadBeef"), &v) && v == 0xdeadbeef);
+	expect(!str_hex(STR("0x1"), &v));
+}
+
+TEST(utf8_is_checked_strictly)
+{
+	expect(str_utf8(STR("aé€😀")));
+	expect(!str_utf8(STR("\xc0\x80")));         /* overlong */
+	expect(!str_utf8(STR("\xed\xa0\x80")));     /* surrogate */
+	expect(!str_utf8(STR("\xf4\x90\x80\x80"))); /* beyond the last */
+	expect(!str_utf8(STR("\xe2\x82")));         /* cut off */
+	expect(!str_utf8(STR("\xff")));
+}
+
+TEST(distance_suggests)
+{
+	expect_eq(str_distance(STR("sample_rat"), STR("sample_rate"), 3), 1);
+	expect_eq(str_distance(STR("abc"), STR("abc"), 3), 0);
+	expect_eq(str_distance(STR("abc"), STR("xyz"), 2), 3);
+}
+
+TEST(durations_are_gos)
+{
+	static const struct {
+		const char *text;
+		int64_t ns;
+	} good[] = {{"15s", 15 * NS_PER_SEC}, {"1m30s", 90 * NS_PER_SEC}, {"500ms", 500 * NS_PER_MSEC},
+		    {"1.5h", 5400 * NS_PER_SEC}, {"0", 0}, {"-2s", -2 * NS_PER_SEC}, {"1µs", 1000},
+		    {".5s", 500 * NS_PER_MSEC}};
+	static const char *const bad[] = {"", "15", "s", "1x", "1s ", "-", "99999999999h", "1.s2"};
+	int64_t ns = 42;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		expect(duration_parse(str_of(good[i].text), &ns));
+		expect_eq(ns, good[i].ns);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		expect(!duration_parse(str_of(bad[i]), &ns));
+}
+
+static bool equals(const void *context, uint32_t position)
+{
+	return *(const uint32_t *)context == position;
+}
+
+/* The index is tested against the obvious model, with hashes so poor that
+ * probing and gap closing happen all the time. */
+TEST(index_agrees_with_a_set)
+{
+	struct index ix = INDEX_NULL;
+	bool model[512] = {0};
+	uint64_t state = 1;
+
+	for (int step = 0; step < 20000; step++) {
+		uint32_t key;
+
+		state = hash_u64(state);
+		key = (uint32_t)(state % 512);
+		expect_eq(index_find(&ix, key % 61, equals, &key) == key, model[key]);
+		if (!model[key])
+			expect_eq(index_add(&ix, key % 61, key), 0);
+		else
+			expect(index_remove(&ix, key % 61, key));
+		model[key] = !model[key];
+	}
+	index_free(&ix);
+}
+
+static int intern_some(void *context)
+{
+	struct intern t = INTERN_NULL;
+	char text[16];
+	int r = 0;
+
+	(void)context;
+	for (int i = 0; i < 300 && r == 0; i++) {
+		uint32_t id;
+
+		snprintf(text, sizeof(text), "s%d", i % 200);
+		id = intern_add(&t, str_of(text));
+		if (id == INDEX_NONE)
+			r = -ENOMEM;
+		else
+			expect_str(intern_get(&t, id), text);
+	}
+	if (r == 0)
+		expect_eq(t.strings.n, 201);
+	intern_free(&t);
+	return r;
+}
+
+TEST(intern_survives_failing_allocations)
+{
+	test_each_failing_allocation(intern_some, NULL);
+}
+
+TEST(buffer_keeps_its_limit)
+{
+	struct buf b = {.limit = 4};
+
+	expect_eq(buf_append(&b, "abcd", 4), 0);
+	expect_eq(buf_putc(&b, 'e'), -E2BIG);
+	expect(b.failed && b.n == 4);
+	expect(buf_take(&b) == NULL);
+}
+
+TEST(buffer_prints)
+{
+	struct buf b = BUF_NULL;
+	char *text;
+
+	expect_eq(buf_printf(&b, "%s-%d", "x", 7), 0);
+	text = buf_take(&b);
+	expect_str(str_of(text), "x-7");
+	free(text);
+}
+
+TEST(errors_grow_outward)
+{
+	struct error e = ERROR_NULL;
+
+	expect_eq(error_set(&e, -ENOENT, "no file %s", "x"), -ENOENT);
+	expect_eq(error_wrap(&e, -EIO, "reading"), -ENOENT);
+	expect_str(str_of(e.text), "reading: no file x");
+	expect_eq(error_set(NULL, -EIO, "x"), -EIO);
+}
+
+TEST(files_are_bounded)
+{
+	char path[] = "/tmp/andiron-test-XXXXXX";
+	int fd = mkstemp(path);
+	struct buf b = BUF_NULL;
+	char two[2];
+
+	expect(fd >= 0);
+	expect_eq(file_replace(path, "hello", 5, NULL), 0);
+	expect_eq(file_read(AT_FDCWD, path, &b, 5), 0);
+	expect_str(buf_str(&b), "hello");
+	buf_clear(&b);
+	expect_eq(file_read(AT_FDCWD, path, &b, 4), -E2BIG);
+	expect_eq(b.n, 4);
+	expect_eq(file_pread(fd, two, 2, 0), -ENODATA);
+	buf_free(&b);
+	close(fd);
+	unlink(path);
+}
+
+TEST(arena_aligns_and_zeroes)
+{
+	struct arena a = ARENA_NULL;
+
+	for (size_t n = 1; n < 5000; n += 97) {
+		char *p = arena_alloc(&a, n);
+
+		expect(p && ((uintptr_t)p & 15) == 0 && p[0] == 0 && p[n - 1] == 0);
+		memset(p, 0xff, n);
+	}
+	arena_free(&a);
+}
+
+/* Nothing that a JSON string holds can end it, or the script element around it. */
+TEST(json_strings_stay_closed)
+{
+	struct buf b = BUF_NULL;
+
+	json_put_str(&b, STR("a\"\\</script>&\n\x7f"));
+	expect_str(buf_str(&b), "\"a\\u0022\\u005c\\u003c/script\\u003e\\u0026\\u000a\\u007f\"");
+	buf_clear(&b);
+	json_put_str(&b, STR("\xe2\x80\xa8 \xe2\x80\xa9 \xc3\xa9 \xff\xc3"));
+	expect_str(buf_str(&b), "\"\\u2028 \\u2029 \xc3\xa9 \\ufffd\\ufffd\"");
+	buf_clear(&b);
+	json_put_str(&b, STR_NULL);
+	expect_str(buf_str(&b), "\"\"");
+	buf_free(&b);
+}

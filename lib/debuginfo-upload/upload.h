@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One file's way to a server that names addresses by it: Parca's DebuginfoService over gRPC.
+ * The server is asked whether it wants the file (ShouldInitiateUpload), told that it comes
+ * (InitiateUpload), sent it, as a stream of chunks or by PUT to the URL that it signed (Upload),
+ * and told that this was all (MarkUploadFinished). Sources: parca, proto/parca/debuginfo/v1alpha1,
+ * and what a v0.28.0 was seen to answer.
+ *
+ * The file is read while it is sent, a chunk at a time, and never held in memory. A stream
+ * that broke off cannot be gone on with, but the server keeps the upload's id over a
+ * restart of its own: the next run of the same upload sends the file under that id, where
+ * a new id would be refused for a quarter of an hour.
+ *
+ * All is used by one thread, and is borrowed from `upload_run` until `done`.
+ */
+#ifndef DEBUGINFO_UPLOAD_UPLOAD_H
+#define DEBUGINFO_UPLOAD_UPLOAD_H
+
+#include "debuginfo-upload/stripped-file.h"
+#include "http/http.h"
+
+enum upload_outcome {
+	UPLOAD_DONE,     /* the server has it, from us */
+	UPLOAD_UNWANTED, /* it has it already, or finds it elsewhere */
+	UPLOAD_BUSY,     /* somebody else sends it just now: ask again in minutes */
+	UPLOAD_LOST,     /* no answer, or a fault of the server's: the same again, later */
+	UPLOAD_REFUSED,  /* it will never take this */
+};
+
+#define UPLOAD_ID_UNKNOWN 0u
+#define UPLOAD_ID_GNU 1u
+#define UPLOAD_ID_GO 3u
+
+struct upload_server {
+	struct str url; /* "https://parca:7070" */
+	const struct http_config *config;
+	const struct http_header *headers;
+	size_t n_headers;
+	int64_t call_ms, send_ms; /* how long a call, and the sending, may take */
+	int64_t bytes_per_second; /* 0: any */
+	bool force;               /* although it has the file */
+};
+
+struct upload_file {
+	struct str build_id; /* as profiles have it */
+	uint32_t id_type;
+	struct str hash; /* tells one file of that build id from another */
+	const struct elf_image *image;
+};
+
+struct upload {
+	struct http_client *http;
+	const struct upload_server *server;
+	const struct upload_file *file;
+	/* Once, with the server's words or what went wrong; may run the upload again, or free it.
+	 */
+	void (*done)(void *context, enum upload_outcome outcome, const char *text);
+	void *context;
+	uint64_t sent; /* bytes of the file in the present try; all tries together in `sent_in_all`
+			*/
+	uint64_t sent_in_all;
+
+	/* upload.c's own; zero at first. */
+	const void *step;
+	uint64_t request;
+	char id[128];         /* of an upload that was begun; "": none */
+	unsigned int resumed; /* how often it was sent under that id */
+	bool arrived;         /* all of it; only that was not said yet */
+	struct str url;       /* of the call under way, or the signed one; owned */
+	struct buf head;      /* what stands before the next bytes of the file */
+	size_t head_used;
+	uint64_t chunk_left;
+};
+
+/* Begins, or goes on where the last run was lost. 0, or what http_send says: `done` is not
+ * called then. */
+int upload_run(struct upload *u, struct error *err);
+
+/* Ends what is under way without `done`; upload_run may follow. */
+void upload_cancel(struct upload *u);
+
+/* The same, and frees what it holds. */
+void upload_fini(struct upload *u);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Self and total, recursion, inlining and code without names. */
+#include "testing/test.h"
+#include "pprof/encode.h"
+#include "pprof/top.h"
+
+#include <errno.h>
+
+static uint32_t function(struct pprof_encoder *e, const char *name)
+{
+	struct pprof_function f = {.name = pprof_add_string(e, str_of(name))};
+
+	return pprof_add_function(e, &f);
+}
+
+static uint32_t location(struct pprof_encoder *e, uint64_t address, const char *name,
+			 const char *caller)
+{
+	struct pprof_mapping m = {.file = pprof_add_string(e, STR("/usr/bin/shop"))};
+	struct pprof_line lines[2] = {{0}};
+	struct pprof_location l = {.address = address, .lines = lines};
+
+	l.mapping = pprof_add_mapping(e, &m);
+	if (name)
+		lines[l.n_lines++].function = function(e, name);
+	if (caller)
+		lines[l.n_lines++].function = function(e, caller);
+	return pprof_failed(e) ? 0 : pprof_add_location(e, &l);
+}
+
+static void sample(struct pprof_encoder *e, const uint32_t *stack, uint32_t n, int64_t count)
+{
+	int64_t values[2] = {count, count * 10};
+	struct pprof_sample s = {stack, NULL, values, n, 0};
+
+	if (!pprof_failed(e))
+		pprof_add_sample(e, &s);
+}
+
+/* main → recurse → recurse → (inlined in recurse) 3; main → bare 4 */
+static int make(struct profile **ret)
+{
+	struct pprof_encoder *e = pprof_encoder_new();
+	struct pprof_head head = {.time_ns = 1, .duration_ns = 1};
+	struct buf out = BUF_NULL;
+	uint32_t l[4];
+	int r;
+
+	if (!e)
+		return -ENOMEM;
+	pprof_add_type(e, pprof_add_string(e, STR("samples")), pprof_add_string(e, STR("count")));
+	pprof_add_type(e, pprof_add_string(e, STR("cpu")), pprof_add_string(e, STR("nanoseconds")));
+	l[0] = location(e, 1, "main", NULL);
+	l[1] = location(e, 2, "recurse", NULL);
+	l[2] = location(e, 3, "inlined", "recurse");
+	l[3] = location(e, 4, NULL, NULL);
+	sample(e, (uint32_t[]){l[2], l[1], l[0]}, 3, 3);
+	sample(e, (uint32_t[]){l[3], l[0]}, 2, 4);
+	r = pprof_finish(e, &head, 0, &out, NULL);
+	if (r == 0)
+		r = profile_decode(buf_str(&out), ret, NULL);
+	buf_free(&out);
+	pprof_encoder_free(e);
+	return r;
+}
+
+static int build(void *context)
+{
+	struct profile *p = NULL;
+	struct top top = {0};
+	int r = make(&p);
+
+	if (r == 0)
+		r = top_build(p, 1, &top);
+	if (r == 0) {
+		expect_eq(top.n, 4);
+		expect_eq(top.sum, 70);
+		expect_eq(top.samples, 7);
+		top_sort_by_self(&top);
+		expect_str(top.entries[0].name, "");
+		expect_str(top.entries[0].module, "/usr/bin/shop");
+		expect_eq(top.entries[0].self, 40);
+		expect_str(top.entries[1].name, "inlined");
+		expect_eq(top.entries[1].self, 30);
+		top_sort_by_total(&top);
+		expect_str(top.entries[0].name, "main");
+		expect_eq(top.entries[0].total, 70);
+		expect_eq(top.entries[0].self, 0);
+		expect_str(top.entries[3].name, "recurse");
+		expect_eq(top.entries[3].total, 30);
+	}
+	top_fini(&top);
+	profile_free(p);
+	return r;
+}
+
+TEST(recursion_counts_once_under_failing_allocations)
+{
+	test_each_failing_allocation(build, NULL);
+}

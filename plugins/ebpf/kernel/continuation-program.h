@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The programs by which walks through language runtimes go on in task work (bpf/continuation.bpf.c), beside those of a
+ * session, with which they share maps. A session without them ends such walks in `[runtime switches]`.
+ */
+#ifndef EBPF_KERNEL_CONTINUATION_PROGRAM_H
+#define EBPF_KERNEL_CONTINUATION_PROGRAM_H
+
+#include <stdint.h>
+
+struct bpf_object;
+struct onward_program;
+
+/* Of the session, loaded; descriptors, borrowed. */
+struct onward_maps {
+	int cpus, walks, ring, programs;
+};
+
+/*
+ * Loads them, puts them into their slots and opens their events: 0 and *ret, the caller's to free, or NULL there where
+ * the kernel has no task work; or a negative errno. Some 20 ms.
+ */
+int onward_program_load(const struct onward_maps *maps, struct onward_program **ret);
+/* What was loaded. */
+const struct bpf_object *onward_program_object(const struct onward_program *o);
+/* NULL is none. */
+void onward_program_free(struct onward_program *o);
+
+#endif

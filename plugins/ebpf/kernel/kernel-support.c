@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See kernel-support.h. */
+#include "ebpf/kernel/kernel-support.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+int refusal_of_kernel(struct error *err)
+{
+	struct utsname name;
+	struct str rest, part;
+	uint64_t major = 0, minor = 0;
+
+	if (uname(&name) != 0)
+		return error_errno(err, -errno, "cannot ask for the kernel's release");
+	rest = str_of(name.release);
+	part = str_cut(&rest, '.');
+	str_u64(part, &major);
+	part = str_cut(&rest, '.');
+	for (size_t i = 0; i < part.n && part.p[i] >= '0' && part.p[i] <= '9'; i++)
+		str_u64(str_first(part, i + 1), &minor);
+	if (major < 5 || (major == 5 && minor < 10))
+		return error_set(err, -ENOTSUP,
+				 "this kernel is %s, but sampling needs Linux 5.10 or later; upgrade the kernel",
+				 name.release);
+	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+		return error_set(err, -ENOTSUP,
+				 "this kernel (%s) has no type information (/sys/kernel/btf/vmlinux), which sampling "
+				 "needs; use a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+				 name.release);
+	return 0;
+}
+
+int refusal_of_load(struct error *err, int code)
+{
+	struct utsname name = {.release = "?"};
+
+	uname(&name);
+	if (code == -EPERM || code == -EACCES)
+		return error_set(err, code,
+				 "the kernel (%s) does not let this process load BPF programs: CAP_BPF and CAP_PERFMON "
+				 "are missing, or lockdown forbids it; run as root, or give the "
+				 "capabilities to the container or unit",
+				 name.release);
+	if (code == -ENOMEM)
+		return error_set(err, code,
+				 "no memory for the sampler's BPF maps; raise the memory limit of the container or "
+				 "unit, or ulimit -l before Linux 5.11");
+	return error_errno(err, code, "the kernel (%s) refused the sampling programs", name.release);
+}

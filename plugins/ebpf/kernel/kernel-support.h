@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a kernel cannot be sampled, and what to do about it. Any thread. */
+#ifndef EBPF_KERNEL_KERNEL_SUPPORT_H
+#define EBPF_KERNEL_KERNEL_SUPPORT_H
+
+#include "base/error.h"
+
+/* 0 where this kernel has what sampling needs; -ENOTSUP or an errno with cause and remedy. */
+int refusal_of_kernel(struct error *err);
+
+/* What it means that the kernel did not load the programs, for `code`: returned with cause and remedy. */
+int refusal_of_load(struct error *err, int code);
+
+#endif

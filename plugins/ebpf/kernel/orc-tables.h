@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the kernel keeps the tables that its own stack is walked by: bpf/include/bpfwire/kernel-tables.h. */
+#ifndef EBPF_KERNEL_ORC_TABLES_H
+#define EBPF_KERNEL_ORC_TABLES_H
+
+#include "bpfwire/kernel-tables.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The tables by the addresses of KERNEL_SYMBOLS symbols, 0 for one that there is not. False, and *ret is as it was: they
+ * are not there (another unwinder, another machine), hidden from us, or not as they are expected.
+ */
+bool orc_make(const __u64 *symbols, struct kernel_tables *ret);
+
+/* Whether orc_tables may have an answer here; asked of the kernel's version only. */
+bool orc_may_be_known(void);
+
+/* Those of this kernel, all zero if they cannot be had or its BTF tells of another format. Some 20 ms. */
+struct kernel_tables orc_tables(void);
+
+/* Writes them where programs read them that run already. */
+void orc_show(volatile struct kernel_tables *to);
+
+#endif

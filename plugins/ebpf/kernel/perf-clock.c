@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See perf-clock.h. The program is attached by ioctl and not by a BPF link, which
+ * for perf events came only with 5.15. */
+#include "ebpf/kernel/perf-clock.h"
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CPU_MAX 65536
+
+/* The longest that a start takes: of longer periods only so much is used. */
+#define SPREAD_NS (20 * NS_PER_MSEC)
+
+/* period_ns 0: page faults of the kernel's own. */
+static int open_event(int cpu, uint64_t period_ns)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = period_ns ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_PAGE_FAULTS,
+		.sample_period = period_ns ? period_ns : 1,
+		.exclude_user = period_ns == 0,
+		.disabled = 1,
+	};
+	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static int explain(struct error *err, int code, int cpu)
+{
+	if (code == -EPERM || code == -EACCES)
+		return error_set(err, code,
+				 "the kernel does not let this process sample CPU %d: CAP_PERFMON is missing "
+				 "(CAP_SYS_ADMIN before 5.8); run as root, or give the capability "
+				 "to the container or unit",
+				 cpu);
+	if (code == -EMFILE)
+		return error_set(err, code,
+				 "too many open files for one event per CPU; raise the limit (ulimit -n)");
+	return error_errno(err, code, "cannot open an event on CPU %d", cpu);
+}
+
+struct opening {
+	struct events *events;
+	struct error *err;
+	uint64_t period_ns;
+	int program;
+	size_t capacity;
+};
+
+static int add_cpu(void *context, int cpu)
+{
+	struct opening *o = context;
+	struct events *e = o->events;
+	_cleanup_(closep) int fd = open_event(cpu, o->period_ns);
+
+	if (fd == -ENODEV) /* went offline between list and call */
+		return 0;
+	if (fd < 0)
+		return explain(o->err, fd, cpu);
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, o->program) != 0)
+		return error_errno(o->err, -errno, "cannot attach the sampling program to CPU %d", cpu);
+	if (e->n == o->capacity) {
+		size_t capacity = o->capacity ? 2 * o->capacity : 16;
+		int *fds = realloc(e->fds, capacity * sizeof(*fds));
+
+		if (!fds)
+			return -ENOMEM;
+		e->fds = fds;
+		o->capacity = capacity;
+	}
+	e->fds[e->n++] = take_fd(fd);
+	return 0;
+}
+
+static int each_in_range(struct str range, int (*fn)(void *context, int cpu), void *context)
+{
+	struct str rest = range, first = str_cut(&rest, '-');
+	uint64_t from, to;
+	int r = 0;
+
+	if (!str_u64(first, &from))
+		return -EINVAL;
+	to = from;
+	if (first.n < range.n && !str_u64(rest, &to))
+		return -EINVAL;
+	if (to < from || to >= CPU_MAX)
+		return -EINVAL;
+	for (uint64_t cpu = from; cpu <= to && r == 0; cpu++)
+		r = fn(context, (int)cpu);
+	return r;
+}
+
+int events_each_cpu(const char *list, int (*fn)(void *context, int cpu), void *context)
+{
+	struct str rest = str_trim(str_of(list));
+	int r = rest.n ? 0 : -EINVAL;
+
+	while (rest.n && r == 0)
+		r = each_in_range(str_cut(&rest, ','), fn, context);
+	return r;
+}
+
+static void sleep_until(int64_t ns)
+{
+	struct timespec at = {ns / NS_PER_SEC, ns % NS_PER_SEC};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		;
+}
+
+/*
+ * Starts the clocks one after the other, evenly over a period. They keep that distance for as long as they run. Were they started at
+ * once, each tick of a CPU would come some 100 us after that of the one before: just when the reader, woken by what that one had
+ * to tell, runs here. Such an agent has seven times its share of the samples, and whom it interrupts a tenth less than theirs.
+ */
+static int start_all(const struct events *e, uint64_t period_ns, struct error *err)
+{
+	int64_t span = period_ns < SPREAD_NS ? (int64_t)period_ns : SPREAD_NS, began = 0;
+
+	for (size_t i = 0; i < e->n; i++) {
+		if (i > 0 && span > 0)
+			sleep_until(began + span * (int64_t)i / (int64_t)e->n);
+		if (ioctl(e->fds[i], PERF_EVENT_IOC_ENABLE, 0) != 0)
+			return error_errno(err, -errno, "cannot start the clock of a CPU");
+		if (i == 0)
+			began = clock_mono();
+	}
+	return 0;
+}
+
+static int open_all(struct events *e, int program, uint64_t period_ns, struct error *err)
+{
+	struct opening o = {e, err, period_ns, program, 0};
+	struct buf text = BUF_NULL;
+	int r;
+
+	*e = EVENTS_NULL;
+	r = file_read(AT_FDCWD, "/sys/devices/system/cpu/online", &text, 65536);
+	if (r == 0)
+		r = buf_putc(&text, '\0');
+	if (r == 0)
+		r = events_each_cpu(text.p, add_cpu, &o);
+	if (r == -EINVAL && err->code == 0)
+		error_set(err, r, "the kernel's list of online CPUs (/sys/devices/system/cpu/online) cannot be read");
+	else if (r == 0 && e->n == 0)
+		r = error_set(err, -ENODEV, "no CPU could be sampled");
+	if (r == 0)
+		r = start_all(e, period_ns, err);
+	buf_free(&text);
+	if (r != 0)
+		events_close(e);
+	return r;
+}
+
+int events_open(struct events *e, int program, uint64_t period_ns, struct error *err)
+{
+	check(period_ns > 0);
+	return open_all(e, program, period_ns, err);
+}
+
+int events_open_faults(struct events *e, int program, struct error *err)
+{
+	return open_all(e, program, 0, err);
+}
+
+void events_close(struct events *e)
+{
+	for (size_t i = 0; i < e->n; i++)
+		close(e->fds[i]);
+	free(e->fds);
+	*e = EVENTS_NULL;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The clock that samples: one software cpu-clock event on each online CPU, all
+ * running one BPF program. Needs no PMU, so it works in any machine.
+ */
+#ifndef EBPF_KERNEL_PERF_CLOCK_H
+#define EBPF_KERNEL_PERF_CLOCK_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct events {
+	int *fds;
+	size_t n;
+};
+
+#define EVENTS_NULL ((struct events){NULL, 0})
+
+/*
+ * Opens an event of `period_ns` on every online CPU and attaches the program;
+ * they tick when this returns, one after the other, evenly over a period or its first 20 ms. CPUs that go away meanwhile are left out. On
+ * failure, with the cause and what to do, nothing is open. Sleeps for as long, and works for ~20 us a CPU.
+ */
+int events_open(struct events *e, int program, uint64_t period_ns, struct error *err);
+
+/* The same for page faults that the kernel has itself where it reads or writes a process's memory; the
+ * program runs at once, within the fault. */
+int events_open_faults(struct events *e, int program, struct error *err);
+
+/* After this the program is not started any more. */
+void events_close(struct events *e);
+
+/* The CPUs of a list as the kernel writes it ("0-3,8"): calls fn for each.
+ * -EINVAL on anything else. */
+int events_each_cpu(const char *list, int (*fn)(void *context, int cpu), void *context);
+
+#endif

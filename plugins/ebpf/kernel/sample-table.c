@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See sample-table.h. Offsets in the pool, not pointers, since the pool moves. */
+#include "ebpf/kernel/sample-table.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define KEEP_WORDS (64u << 10)
+
+struct sought {
+	const struct stacks *stacks;
+	const uint64_t *record;
+	size_t n; /* words of it */
+	uint64_t id; /* where that is sought */
+};
+
+/* A position is that of the number that stands before the record. */
+static const struct sampler_stack *at(const struct stacks *s, uint32_t position)
+{
+	check(position + 1 + SAMPLER_STACK_WORDS <= s->words.n);
+	return (const struct sampler_stack *)(const void *)&s->words.p[position + 1];
+}
+
+static size_t words_of(const struct sampler_stack *head)
+{
+	return SAMPLER_STACK_WORDS + head->n_kernel + head->n_user;
+}
+
+static bool same_id(const void *context, uint32_t position)
+{
+	const struct sought *sought = context;
+
+	return at(sought->stacks, position)->id == sought->id;
+}
+
+static bool same_record(const void *context, uint32_t position)
+{
+	const struct sought *sought = context;
+	const struct sampler_stack *head = at(sought->stacks, position);
+
+	return words_of(head) == sought->n && memcmp(head, sought->record, sought->n * sizeof(uint64_t)) == 0;
+}
+
+void stacks_free(struct stacks *s)
+{
+	vec_free(&s->words);
+	index_free(&s->index);
+	s->lost = 0;
+}
+
+void stacks_clear(struct stacks *s)
+{
+	if (s->words.capacity > KEEP_WORDS)
+		stacks_free(s);
+	s->words.n = 0;
+	s->lost = 0;
+	index_clear(&s->index);
+}
+
+static int append(struct stacks *s, const uint64_t *record, size_t n, uint64_t hash)
+{
+	size_t position = s->words.n;
+
+	if (position + 1 + n > STACKS_MAX_WORDS)
+		return -E2BIG;
+	if (!vec_reserve(&s->words, 1 + n))
+		return -ENOMEM;
+	s->words.p[position] = 1;
+	memcpy(&s->words.p[position + 1], record, n * sizeof(*record));
+	s->words.n += 1 + n;
+	if (index_add(&s->index, hash, (uint32_t)position) != 0) {
+		s->words.n = position;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int stacks_add(struct stacks *s, const void *record, size_t size)
+{
+	struct sought sought = {.stacks = s, .record = record};
+	struct sampler_stack head;
+	uint32_t position;
+	uint64_t hash;
+	int r;
+
+	if (size < sizeof(head))
+		return -EINVAL;
+	memcpy(&head, record, sizeof(head));
+	sought.n = words_of(&head);
+	if (sought.n > SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS || size < sought.n * sizeof(uint64_t))
+		return -EINVAL;
+	hash = head.id ? hash_u64(head.id) : hash_bytes(record, sought.n * sizeof(uint64_t));
+	position = head.id ? INDEX_NONE : index_find(&s->index, hash, same_record, &sought);
+	if (position != INDEX_NONE) {
+		s->words.p[position]++;
+		return 0;
+	}
+	r = append(s, record, sought.n, hash);
+	s->lost += r != 0 && !(head.id & SAMPLER_STACK_COMPLETED);
+	return r;
+}
+
+const struct sampler_stack *stacks_find(const struct stacks *s, uint64_t id,
+					const uint64_t **ret_pcs)
+{
+	struct sought sought = {.stacks = s, .id = id};
+	uint32_t position = index_find(&s->index, hash_u64(id), same_id, &sought);
+
+	if (position == INDEX_NONE)
+		return NULL;
+	*ret_pcs = &s->words.p[position + 1 + SAMPLER_STACK_WORDS];
+	return at(s, position);
+}
+
+void stacks_each(const struct stacks *s,
+		 void (*fn)(void *context, const struct sampler_stack *stack, const uint64_t *pcs,
+			    uint64_t samples),
+		 void *context)
+{
+	for (size_t i = 0; i < s->words.n;) {
+		const struct sampler_stack *stack = at(s, (uint32_t)i);
+		size_t n = words_of(stack);
+
+		fn(context, stack, &s->words.p[i + 1 + SAMPLER_STACK_WORDS], s->words.p[i]);
+		i += 1 + n;
+	}
+}

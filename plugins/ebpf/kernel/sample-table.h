@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The samples of one half, as logs and ring delivered them. Equal ones are kept once, with their number; those that have an
+ * id are found by it, and no other is equal. Bounded: what no longer fits is not kept, and counted as lost. Zero-initialised is empty.
+ */
+#ifndef EBPF_KERNEL_SAMPLE_TABLE_H
+#define EBPF_KERNEL_SAMPLE_TABLE_H
+
+#include "bpfwire/sampler.h"
+
+#include "base/index.h"
+#include "base/vec.h"
+
+#define STACKS_MAX_WORDS (5u << 20) /* 40 MiB */
+
+struct stacks {
+	VEC(uint64_t) words; /* records, one behind the other, each behind how often it came */
+	struct index index;
+	uint64_t lost; /* samples */
+};
+
+void stacks_free(struct stacks *s);
+/* Forgets all; keeps at most 512 KiB of memory. */
+void stacks_clear(struct stacks *s);
+
+/* Takes a record of `size` bytes as it came from log or ring. 0,
+ * -EINVAL for one that is not whole, -ENOMEM, -E2BIG. Expected O(frames). */
+int stacks_add(struct stacks *s, const void *record, size_t size);
+
+/* The record of an id, its frames in *ret_pcs; NULL if there is none. Borrowed
+ * until the next add or clear. Expected O(1). */
+const struct sampler_stack *stacks_find(const struct stacks *s, uint64_t id,
+					const uint64_t **ret_pcs);
+
+/* Visits all, with how often each came. Borrowed until the next add or clear; fn may find, but not add. O(words). */
+void stacks_each(const struct stacks *s,
+		 void (*fn)(void *context, const struct sampler_stack *stack, const uint64_t *pcs,
+			    uint64_t samples),
+		 void *context);
+
+#endif

@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See session.h. */
+#include "ebpf/kernel/session.h"
+
+#include "ebpf/kernel/capture-program.h"
+#include "ebpf/kernel/bpf-jit-ranges.h"
+#include "ebpf/kernel/perf-clock.h"
+#include "ebpf/kernel/bpf-memory.h"
+#include "ebpf/kernel/continuation-program.h"
+#include "ebpf/kernel/orc-tables.h"
+#include "ebpf/kernel/kernel-support.h"
+#include "ebpf/kernel/sample-logs.h"
+#include "ebpf/kernel/tail-calls.h"
+
+#include "base/check.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "proc/hierarchy.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Generated, not to our taste. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wcast-qual"
+#include "sampler.skel.h"
+#pragma GCC diagnostic pop
+
+#define RING_MIN (1u << 20)
+#define LATE_SECONDS 5
+
+struct session {
+	struct sampler_bpf *skel;
+	struct bpf_object *captures; /* or NULL */
+	struct onward_program *onward;
+	struct bpf_link *links[2];
+	struct ring_buffer *ring;
+	size_t ring_bytes, drained; /* by this call */
+	int64_t drain_until;
+	struct events events;
+	struct tables tables;
+	struct memory memory;
+	uint32_t rate_hz;
+	bool follow, asked_kernel;
+	int stats_fd;
+	struct session_info info; /* what does not change */
+	session_record_fn fn;
+	void *context;
+};
+
+static uint32_t power_of_two(uint64_t n, uint32_t min, uint32_t max)
+{
+	uint32_t p = min;
+
+	while (p < n && p < max)
+		p *= 2;
+	return p;
+}
+
+/* libbpf prints to stderr unless told otherwise; its message would stand
+ * beside ours, which says more. */
+static int no_print(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return 0;
+}
+
+static int note_highest(void *context, int cpu)
+{
+	uint32_t *n = context;
+
+	if ((uint32_t)cpu >= *n)
+		*n = (uint32_t)cpu + 1;
+	return 0;
+}
+
+/* One more than the number of the last CPU that is online, at least 1. */
+static uint32_t count_online(void)
+{
+	struct buf text = BUF_NULL;
+	uint32_t n = 1;
+
+	if (file_read(AT_FDCWD, "/sys/devices/system/cpu/online", &text, 65536) == 0 &&
+	    buf_putc(&text, '\0') == 0)
+		events_each_cpu(text.p, note_highest, &n);
+	buf_free(&text);
+	return n;
+}
+
+static void size_maps(struct session *s, const struct session_options *o, uint32_t n_possible)
+{
+	/* Room for those of an interval that is read so late, where it is affordable. */
+	uint64_t samples = (uint64_t)o->rate_hz * ((uint64_t)o->interval_ns / NS_PER_SEC + LATE_SECONDS);
+	uint32_t n_online = count_online();
+	/* And for the captures of half a second in which all is new. */
+	uint64_t captures = (uint64_t)o->rate_hz * n_online * sizeof(struct sampler_capture) / 2;
+	uint32_t ring = power_of_two(samples * n_online * 48 + captures, RING_MIN, SESSION_RING_MAX_BYTES);
+	struct sampler_bpf *skel = s->skel;
+	struct tables *t = &s->tables;
+
+	if (n_possible < n_online)
+		n_possible = n_online;
+	tables_size(t, n_possible, n_online, samples);
+	skel->rodata->sampler_log_words = t->n_words;
+	skel->rodata->sampler_ring_crowded_bytes = ring / 2;
+	bpf_map__set_max_entries(skel->maps.cpus, t->n_cpus);
+	bpf_map__set_max_entries(skel->maps.logs, t->n_logs * SAMPLER_HALVES);
+	bpf_map__set_value_size(skel->maps.logs, (uint32_t)tables_bytes(t));
+	bpf_map__set_max_entries(skel->maps.walks, n_possible);
+	bpf_map__set_max_entries(skel->maps.ring, ring);
+	s->ring_bytes = ring;
+}
+
+static int on_record(void *context, void *data, size_t size)
+{
+	struct session *s = context;
+
+	s->fn(s->context, data, size);
+	s->drained += size;
+	if (s->drained >= s->ring_bytes || (s->drain_until < INT64_MAX && clock_mono() >= s->drain_until))
+		return -ECANCELED;
+	return 0;
+}
+
+static int attach_follow(struct session *s, struct error *err)
+{
+	struct bpf_program *programs[] = {s->skel->progs.follow_fork, s->skel->progs.follow_exit};
+
+	for (size_t i = 0; s->follow && i < 2; i++) {
+		s->links[i] = bpf_program__attach(programs[i]);
+		if (!s->links[i])
+			return error_errno(err, -errno, "cannot attach to the kernel's tracepoint for %s",
+					   i == 0 ? "forks" : "exits");
+	}
+	return 0;
+}
+
+/* Of the containers' cgroups; the unified one if that cannot be found out. */
+static uint32_t hierarchy(void)
+{
+	struct buf text = BUF_NULL;
+	uint32_t answer = PROC_HIERARCHY_V2;
+
+	if (file_read(AT_FDCWD, "/proc/cgroups", &text, 65536) == 0)
+		answer = proc_hierarchy(buf_str(&text));
+	buf_free(&text);
+	return answer;
+}
+
+/* Whether walks may be one loop: Linux 5.17. */
+static bool has_loop(void)
+{
+	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
+}
+
+static void choose_programs(struct session *s)
+{
+	struct sampler_bpf *skel = s->skel;
+	bool calls;
+
+	s->info.loop = has_loop();
+	calls = !s->info.loop && tailcalls_work();
+	bpf_program__set_autoload(skel->progs.sample, s->info.loop);
+	bpf_program__set_autoload(skel->progs.resume, s->info.loop);
+	bpf_program__set_autoload(skel->progs.sample_calls, calls);
+	bpf_program__set_autoload(skel->progs.resume_calls, calls);
+	bpf_program__set_autoload(skel->progs.sample_alone, !s->info.loop && !calls);
+	bpf_program__set_autoload(skel->progs.follow_fork, s->follow);
+	bpf_program__set_autoload(skel->progs.follow_exit, s->follow);
+}
+
+static struct bpf_program *sampling_program(const struct session *s)
+{
+	struct bpf_program *calls = s->skel->progs.sample_calls;
+
+	if (s->info.loop)
+		return s->skel->progs.sample;
+	return bpf_program__autoload(calls) ? calls : s->skel->progs.sample_alone;
+}
+
+/* NULL: a walk is one program. */
+static struct bpf_program *resume_program(const struct session *s)
+{
+	struct bpf_program *calls = s->skel->progs.resume_calls;
+
+	if (s->info.loop)
+		return s->skel->progs.resume;
+	return bpf_program__autoload(calls) ? calls : NULL;
+}
+
+static int set_program(struct session *s, uint32_t slot, const struct bpf_program *program)
+{
+	int fd = bpf_program__fd(program);
+
+	return bpf_map__update_elem(s->skel->maps.programs, &slot, sizeof(slot), &fd, sizeof(fd), BPF_ANY);
+}
+
+/* Waits until no program runs that ran when this was called: putting the same map where it
+ * is makes the kernel do that, maybe_wait_bpf_programs() in kernel/bpf/syscall.c. */
+static int quiesce(void *context)
+{
+	struct session *s = context;
+	int inner = bpf_map__fd(s->skel->maps.nothing);
+	uint32_t zero = 0;
+
+	return bpf_map__update_elem(s->skel->maps.barrier, &zero, sizeof(zero), &inner, sizeof(inner),
+				    BPF_ANY);
+}
+
+/* What is written to from here, once the programs are loaded. */
+static int map_memory(struct session *s)
+{
+	struct sampler_bpf *skel = s->skel;
+	struct memory_maps maps = {
+		.slabs = bpf_map__fd(skel->maps.slabs),
+		.common = bpf_map__fd(skel->maps.common),
+		.quiesce = quiesce,
+		.context = s,
+	};
+	struct bpf_program *resume = resume_program(s);
+	int r = resume ? set_program(s, ANDIRON_WALK_RESUME, resume) : 0;
+
+	if (r == 0)
+		r = memory_init(&s->memory, &maps);
+	if (r == 0)
+		r = tables_map(&s->tables, bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.logs));
+	return r;
+}
+
+static int load(struct session *s, const struct session_options *o, struct error *err)
+{
+	int n_possible = libbpf_num_possible_cpus();
+	int r;
+
+	if (n_possible <= 0)
+		return error_set(err, -ENODEV, "the kernel does not say how many CPUs it has");
+	libbpf_set_print(no_print);
+	s->skel = sampler_bpf__open();
+	if (!s->skel)
+		return refusal_of_load(err, -errno);
+	size_maps(s, o, (uint32_t)n_possible);
+	s->skel->rodata->sampler_hierarchy = hierarchy();
+	s->skel->rodata->sampler_pc_mask = session_pc_mask();
+	choose_programs(s);
+	s->skel->rodata->sampler_walks_kernel = orc_may_be_known();
+	if (s->skel->rodata->sampler_walks_kernel)
+		bpf_map__set_max_entries(s->skel->maps.kernel_rows, KERNEL_SETS);
+	r = sampler_bpf__load(s->skel);
+	if (r != 0)
+		return refusal_of_load(err, r);
+	r = map_memory(s);
+	if (r != 0)
+		return error_errno(err, r, "cannot map the sampler's tables");
+	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_record, s, NULL);
+	if (!s->ring)
+		return error_errno(err, -errno, "cannot map the sampler's ring");
+	return attach_follow(s, err);
+}
+
+int session_open(const struct session_options *options, session_record_fn fn, void *context,
+		 struct session **ret, struct error *err)
+{
+	struct session *s;
+	int r = refusal_of_kernel(err);
+
+	if (r != 0)
+		return r;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->stats_fd = -1;
+	s->follow = options->follow;
+	s->fn = fn;
+	s->context = context;
+	r = load(s, options, err);
+	if (r != 0) {
+		session_close(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void session_close(struct session *s)
+{
+	if (!s)
+		return;
+	events_close(&s->events);
+	for (size_t i = 0; i < 2; i++)
+		bpf_link__destroy(s->links[i]);
+	ring_buffer__free(s->ring);
+	tables_unmap(&s->tables);
+	memory_fini(&s->memory);
+	onward_program_free(s->onward);
+	bpf_object__close(s->captures);
+	if (s->skel)
+		sampler_bpf__destroy(s->skel);
+	if (s->stats_fd >= 0)
+		close(s->stats_fd);
+	free(s);
+}
+
+int session_start(struct session *s, uint32_t rate_hz, struct error *err)
+{
+	struct events fresh;
+	int r;
+
+	check(rate_hz >= 1);
+	r = events_open(&fresh, bpf_program__fd(sampling_program(s)), (uint64_t)NS_PER_SEC / rate_hz,
+			err);
+	if (r != 0)
+		return r;
+	events_close(&s->events);
+	s->events = fresh;
+	s->rate_hz = rate_hz;
+	return 0;
+}
+
+void session_take_later(struct session *s)
+{
+	struct capture_maps maps = {
+		.cpus = bpf_map__fd(s->skel->maps.cpus),
+		.walks = bpf_map__fd(s->skel->maps.walks),
+		.ring = bpf_map__fd(s->skel->maps.ring),
+	};
+
+	check(!s->captures);
+	if (capture_program_load(&maps, &s->captures) != 0 || !s->captures)
+		return;
+	compiled_add(&s->skel->bss->sampler_compiled, s->captures);
+	s->info.later = set_program(s, ANDIRON_WALK_CAPTURE, capture_program_of(s->captures)) == 0;
+}
+
+void session_stop(struct session *s)
+{
+	events_close(&s->events);
+}
+
+void session_configure(struct session *s, uint32_t mode, bool with_comm, bool with_kernel)
+{
+	volatile struct sampler_config *config = &s->skel->bss->sampler_config;
+
+	check(mode <= SAMPLER_CGROUPS);
+	config->with_comm = with_comm;
+	config->with_kernel = with_kernel;
+	config->mode = mode;
+}
+
+int session_select(struct session *s, uint32_t tgid, uint32_t root, bool follow)
+{
+	struct sampler_selected selected = {root, follow};
+
+	return bpf_map__update_elem(s->skel->maps.selected, &tgid, sizeof(tgid), &selected,
+				    sizeof(selected), BPF_ANY);
+}
+
+uint32_t session_root(struct session *s, uint32_t tgid)
+{
+	struct sampler_selected selected = {0};
+
+	if (bpf_map__lookup_elem(s->skel->maps.selected, &tgid, sizeof(tgid), &selected,
+				 sizeof(selected), 0) != 0)
+		return 0;
+	return selected.root;
+}
+
+int session_prune(struct session *s, bool (*keep)(void *context, uint32_t root), void *context)
+{
+	struct bpf_map *map = s->skel->maps.selected;
+	struct sampler_selected selected;
+	uint32_t tgid, next;
+	bool more = bpf_map__get_next_key(map, NULL, &next, sizeof(next)) == 0;
+	int r = 0;
+
+	/* Bounded, since forks may add to it meanwhile; an element that goes away
+	 * under the walk starts it over. */
+	for (uint32_t i = 0; more && r == 0 && i < 4 * bpf_map__max_entries(map); i++) {
+		tgid = next;
+		more = bpf_map__get_next_key(map, &tgid, &next, sizeof(next)) == 0;
+		if (bpf_map__lookup_elem(map, &tgid, sizeof(tgid), &selected, sizeof(selected), 0) ==
+			    0 &&
+		    !keep(context, selected.root))
+			r = bpf_map__delete_elem(map, &tgid, sizeof(tgid), 0);
+		if (r == -ENOENT)
+			r = 0;
+	}
+	return r;
+}
+
+int session_judge_cgroup(struct session *s, uint64_t cgroup, bool selected)
+{
+	uint32_t verdict = selected;
+
+	return bpf_map__update_elem(s->skel->maps.cgroups, &cgroup, sizeof(cgroup), &verdict,
+				    sizeof(verdict), BPF_ANY);
+}
+
+int session_forget_cgroups(struct session *s)
+{
+	struct bpf_map *map = s->skel->maps.cgroups;
+	uint64_t id;
+
+	while (bpf_map__get_next_key(map, NULL, &id, sizeof(id)) == 0) {
+		int r = bpf_map__delete_elem(map, &id, sizeof(id), 0);
+
+		if (r != 0 && r != -ENOENT)
+			return r;
+	}
+	return 0;
+}
+
+void session_forget_process(struct session *s, const struct sampler_process_key *key)
+{
+	bpf_map__delete_elem(s->skel->maps.processes, key, sizeof(*key), 0);
+	s->skel->bss->sampler_config.epoch++; /* what CPUs remember is void */
+}
+
+int session_fd(const struct session *s)
+{
+	return bpf_map__fd(s->skel->maps.ring);
+}
+
+size_t session_ring_bytes(const struct session *s)
+{
+	return s->ring_bytes;
+}
+
+int session_drain(struct session *s, int64_t until)
+{
+	int r;
+
+	/* Where records come as fast as they are taken, libbpf would go on for ever. */
+	s->drained = 0;
+	s->drain_until = until;
+	r = ring_buffer__consume(s->ring);
+	return r < 0 && r != -ECANCELED ? r : 0;
+}
+
+int session_swap(struct session *s)
+{
+	volatile struct sampler_config *config = &s->skel->bss->sampler_config;
+	uint32_t retired = config->active;
+	int r;
+
+	check(retired < SAMPLER_HALVES);
+	r = tables_open(&s->tables);
+	if (r != 0)
+		return r;
+	config->active = 1 - retired;
+	r = quiesce(s);
+	if (r == 0) {
+		r = session_drain(s, INT64_MAX);
+		tables_stacks(&s->tables, retired, s->fn, s->context);
+	}
+	tables_close(&s->tables);
+	/* Now, since it takes longer than the start may. */
+	if (!s->asked_kernel && s->skel->rodata->sampler_walks_kernel)
+		orc_show(&s->skel->bss->sampler_kernel);
+	s->asked_kernel = true;
+	return r < 0 ? r : (int)retired;
+}
+
+const struct unwind_kernel *session_memory(const struct session *s)
+{
+	return &s->memory.kernel;
+}
+
+int session_walks_fd(const struct session *s)
+{
+	return bpf_map__fd(s->skel->maps.walks);
+}
+
+int session_programs_fd(const struct session *s)
+{
+	return resume_program(s) ? bpf_map__fd(s->skel->maps.programs) : -1;
+}
+
+bool session_go_onward(struct session *s)
+{
+	struct sampler_bpf *skel = s->skel;
+	struct onward_maps maps = {bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.walks),
+				   bpf_map__fd(skel->maps.ring), bpf_map__fd(skel->maps.programs)};
+
+	if (s->info.loop && s->info.later && !s->onward) {
+		onward_program_load(&maps, &s->onward);
+		if (s->onward)
+			compiled_add(&skel->bss->sampler_compiled, onward_program_object(s->onward));
+	}
+	skel->bss->sampler_config.onward = s->onward != NULL;
+	return s->onward != NULL;
+}
+
+/* x86-64 leaves addresses as they are. arm64 signs return addresses in the bits above those of an address,
+ * 48 or with large addresses 52; our own stack is at the top of what there is. */
+uint64_t session_pc_mask(void)
+{
+#if defined(__aarch64__)
+	uintptr_t top = (uintptr_t)__builtin_frame_address(0);
+
+	return (1ull << (top >> 48 ? 52 : 48)) - 1;
+#else
+	return ~0ull;
+#endif
+}
+
+uint32_t session_half(const struct session *s)
+{
+	const volatile struct sampler_config *config = &s->skel->bss->sampler_config;
+
+	return config->active;
+}
+
+uint64_t session_taken(const struct session *s)
+{
+	return tables_taken(&s->tables, session_half(s));
+}
+
+struct sampler_counters session_counters(struct session *s, uint32_t half)
+{
+	return tables_counters(&s->tables, half);
+}
+
+static uint64_t map_bytes(int fd)
+{
+	char path[64], line[128];
+	unsigned long long bytes = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			break;
+	fclose(f);
+	return bytes;
+}
+
+static void add_program(struct session_info *ret, const struct bpf_program *program, bool sampling)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+
+	if (bpf_program__fd(program) < 0 ||
+	    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) != 0)
+		return;
+	ret->verified_insns += info.verified_insns;
+	if (sampling) {
+		ret->run_ns = info.run_time_ns;
+		ret->runs = info.run_cnt;
+		ret->missed = info.recursion_misses;
+	}
+}
+
+void session_info(const struct session *s, struct session_info *ret)
+{
+	struct session_info info = {
+		.n_cpus = (uint32_t)s->events.n, .rate_hz = s->rate_hz, .loop = s->info.loop,
+		.later = s->info.later};
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, s->skel->obj)
+		info.map_bytes += map_bytes(bpf_map__fd(map));
+	if (s->captures)
+		info.map_bytes += map_bytes(capture_program_places(s->captures));
+	add_program(&info, sampling_program(s), true);
+	add_program(&info, resume_program(s), false);
+	if (s->captures)
+		add_program(&info, capture_program_of(s->captures), false);
+	add_program(&info, s->skel->progs.follow_fork, false);
+	add_program(&info, s->skel->progs.follow_exit, false);
+	*ret = info;
+}
+
+void session_measure(struct session *s, bool on)
+{
+	if (on && s->stats_fd < 0)
+		s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (!on && s->stats_fd >= 0) {
+		close(s->stats_fd);
+		s->stats_fd = -1;
+	}
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One loaded sampler: the BPF programs and maps of bpf/sampler.bpf.c, their
+ * events, and the reading of what they counted. One thread at a time.
+ *
+ * INVARIANTS
+ *   - Who reads a half has it alone: session_swap returns after the last run
+ *     that saw it active has ended.
+ *   - For every retired half: taken = samples handed over + ring_full + new_cpu + unfinished.
+ */
+#ifndef EBPF_KERNEL_SESSION_H
+#define EBPF_KERNEL_SESSION_H
+
+#include "bpfwire/sampler.h"
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct session;
+struct unwind_kernel;
+
+struct session_options {
+	uint32_t rate_hz;    /* 1..1000 */
+	int64_t interval_ns; /* how often session_swap will be called; sizes the maps */
+	bool follow;         /* keep descendants of selected processes selected */
+};
+
+/* Called by session_drain and session_swap, with a record; `size` is what arrived. */
+typedef void (*session_record_fn)(void *context, const void *record, size_t size);
+
+/*
+ * Loads the programs; nothing is sampled before session_start. -EPERM,
+ * -ENOTSUP (kernel before 5.10 or without BTF) and all else with cause and remedy.
+ * 100 to 200 ms.
+ */
+int session_open(const struct session_options *options, session_record_fn fn, void *context,
+		 struct session **ret, struct error *err);
+void session_close(struct session *s);
+
+/* (Re)starts the events with this rate. On failure it samples as before. */
+int session_start(struct session *s, uint32_t rate_hz, struct error *err);
+/*
+ * Has captures taken by task work from now on (session_info.later), where the kernel has that and lets us use it. Once. It
+ * reads the kernel's types twice, some 100 ms: behind session_start samples are taken meanwhile, and their
+ * stacks copied at once. SAMPLER_LATERS_BYTES of the kernel's memory at most.
+ */
+void session_take_later(struct session *s);
+/* No program is started after this; what was counted can still be read. */
+void session_stop(struct session *s);
+
+/* What is sampled from now on: SAMPLER_ALL, …, and whether samples carry comm and
+ * kernel frames are walked. */
+void session_configure(struct session *s, uint32_t mode, bool with_comm, bool with_kernel);
+
+/* Members of the sets behind SAMPLER_PIDS and SAMPLER_CGROUPS. -E2BIG: the set
+ * is full. Removing what is not there is no error. */
+int session_select(struct session *s, uint32_t tgid, uint32_t root, bool follow);
+/* The root of a selected process, 0 if it is not selected. */
+uint32_t session_root(struct session *s, uint32_t tgid);
+/* Removes those for whose root `keep` is false. 0 or a negative errno. */
+int session_prune(struct session *s, bool (*keep)(void *context, uint32_t root), void *context);
+int session_judge_cgroup(struct session *s, uint64_t cgroup, bool selected);
+/* Forgets all judgements. */
+int session_forget_cgroups(struct session *s);
+/* The process will be reported again when it is sampled next. */
+void session_forget_process(struct session *s, const struct sampler_process_key *key);
+
+/* Readable when a process record waits or the ring is filling up; level. */
+int session_fd(const struct session *s);
+#define SESSION_RING_MAX_BYTES (16u << 20)
+/* What may wait in the kernel; follows from rate and CPUs. */
+size_t session_ring_bytes(const struct session *s);
+/* Hands all records that are there to the callback, and at most a ring's worth; none begins behind clock_mono's `until`. 0 or
+ * a negative errno. */
+int session_drain(struct session *s, int64_t until);
+
+/* Makes the other half active and returns the retired one (0 or 1), quiet, all its
+ * records handed over; or a negative errno. Waits for an RCU grace period. O(samples). */
+int session_swap(struct session *s);
+/* The half that is active, and samples that are counted in it by now. */
+uint32_t session_half(const struct session *s);
+uint64_t session_taken(const struct session *s);
+/* Its counters, summed over CPUs and cleared. */
+struct sampler_counters session_counters(struct session *s, uint32_t half);
+
+/* The memory that stacks are walked by, for the store of unwind tables; lives as long as
+ * the session. */
+const struct unwind_kernel *session_memory(const struct session *s);
+/* The maps that the programs of language runtimes share with it: the state of walks, and the programs by
+ * slot, of which 1 to 14 are theirs; -1 where a walk is one program and calls no other. */
+int session_walks_fd(const struct session *s);
+int session_programs_fd(const struct session *s);
+/* From now on walks that make more round trips between runtimes than a program can go on in task work. False: not on
+ * this kernel. Behind session_take_later. Some 20 ms. */
+bool session_go_onward(struct session *s);
+/* The bits of a return address that are address, on this machine. */
+uint64_t session_pc_mask(void);
+
+struct session_info {
+	bool loop;  /* walks are one loop, else of fewer steps, by tail calls or in one program */
+	bool later; /* captures are taken by task work, in the thread itself */
+	uint32_t n_cpus;
+	uint32_t rate_hz;
+	uint64_t map_bytes;      /* as the kernel accounts them, without slabs */
+	uint64_t verified_insns; /* of the programs loaded, 0 before 5.16 */
+	uint64_t run_ns, runs;   /* of `sample`, while statistics were on */
+	uint64_t missed;         /* runs that the kernel refused as recursive */
+};
+
+/* ~15 system calls. */
+void session_info(const struct session *s, struct session_info *ret);
+
+/* Turns the kernel's run time statistics on or off. They cost two clock reads
+ * a run, of every BPF program of the machine. */
+void session_measure(struct session *s, bool on);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a program that has functions of its own may put another program in its place. */
+#ifndef EBPF_KERNEL_TAIL_CALLS_H
+#define EBPF_KERNEL_TAIL_CALLS_H
+
+#include <stdbool.h>
+
+/* Asks the kernel by loading such a program. False before Linux 6.0 on arm64, whose compiler of
+ * programs could not do both; also where nothing may be loaded. */
+bool tailcalls_work(void);
+
+#endif

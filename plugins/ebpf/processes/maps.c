@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See maps.h. */
+#include "ebpf/processes/maps.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define PAGE 4096 /* the kernel's, on the machines that we run on */
+
+static bool cut_hex(struct str *rest, char end, uint64_t *ret)
+{
+	return str_hex(str_cut(rest, end), ret);
+}
+
+static bool cut_u64(struct str *rest, char end, uint64_t *ret)
+{
+	return str_u64(str_cut(rest, end), ret);
+}
+
+bool maps_parse_line(struct str line, struct maps_line *ret)
+{
+	struct maps_line m = {0};
+	struct str access;
+
+	if (!cut_hex(&line, '-', &m.start) || !cut_hex(&line, ' ', &m.limit))
+		return false;
+	access = str_cut(&line, ' ');
+	if (access.n != 4 || m.limit <= m.start)
+		return false;
+	m.executable = access.p[2] == 'x';
+	m.writable = access.p[1] == 'w';
+	if (!cut_hex(&line, ' ', &m.offset))
+		return false;
+	str_cut(&line, ' '); /* device */
+	if (!cut_u64(&line, ' ', &m.inode))
+		return false;
+	while (line.n && line.p[0] == ' ')
+		line = str_skip(line, 1);
+	m.path = line;
+	if (str_ends(m.path, STR(" (deleted)")))
+		m.path.n -= sizeof(" (deleted)") - 1;
+	*ret = m;
+	return true;
+}
+
+static struct mapset *mapset_new(void)
+{
+	struct mapset *set = calloc(1, sizeof(*set));
+
+	if (set)
+		set->whole = true;
+	return set;
+}
+
+void mapset_free(struct mapset *set)
+{
+	while (set) {
+		struct mapset *older = set->older;
+
+		vec_each (&set->list, m)
+			if (m->image)
+				image_release(m->image);
+		vec_free(&set->list);
+		arena_free(&set->arena);
+		free(set);
+		set = older;
+	}
+}
+
+/* The names that most processes have need no memory. */
+static struct str common_name(struct str name)
+{
+	static const char *const names[] = {"[vdso]", "[vsyscall]", "[heap]", "[stack]"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (str_is(name, names[i]))
+			return str_of(names[i]);
+	return STR_NULL;
+}
+
+static int add(struct mapset *set, const struct maps_line *line, struct image *image)
+{
+	struct mapping m = {line->start, line->limit, line->offset, image, STR("[anon]")};
+
+	check(m.limit > m.start);
+	if (image)
+		m.name = STR_NULL;
+	else if (line->path.n) {
+		m.name = common_name(line->path);
+		if (!m.name.n)
+			m.name = arena_str(&set->arena, line->path);
+		if (!m.name.p)
+			return -1;
+	}
+	/* [vsyscall] stands in every text, and is in no process's memory. */
+	if (!line->writable && !str_is(line->path, "[vsyscall]"))
+		set->exec_pages += (uint32_t)((m.limit - m.start) / PAGE);
+	return vec_push(&set->list, m) ? 0 : -1;
+}
+
+/* Memory of the process's own, also where it has given it a name
+ * (PR_SET_VMA_ANON_NAME), shares it with its children ("/dev/zero"), or has mapped it twice, to
+ * write and to run it, as .NET does. */
+static bool is_anonymous(const struct maps_line *l)
+{
+	static const char *const names[] = {"//anon", "/dev/zero", "/memfd:doublemapper"};
+
+	if (l->path.n == 0 || str_starts(l->path, STR("[anon")))
+		return l->inode == 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (str_is(l->path, names[i]))
+			return true;
+	return false;
+}
+
+struct reader {
+	struct mapset *set;
+	struct images *images;
+	maps_open_fn open_file;
+	void *context;
+};
+
+/* The image of a line: its file, or, where it has none, what tells of the code that lies there;
+ * with `dump_only` no perf map. */
+static struct image *image_of_line(struct reader *r, struct maps_line *l, bool dump_only)
+{
+	struct image *image = NULL;
+	char reopen[4352] = "";
+	int fd = r->open_file(r->context, l, reopen, sizeof(reopen));
+	struct str path = l->inode ? l->path : str_of(reopen);
+
+	if (fd < 0)
+		return NULL;
+	if (!dump_only || str_ends(path, STR(".dump")))
+		image = image_get(r->images, fd, path, str_of(reopen));
+	if (image && l->inode == 0)
+		l->offset = l->start;
+	close(fd);
+	return image;
+}
+
+/* Code out of no file, that a perf map or a jitdump tells of, has that as its image, in
+ * which addresses are the process's own. So has code out of a file that is not ELF: what .NET finds
+ * compiled in its DLLs, which name nothing, is told of by its jitdump, and not by its perf map. */
+static int add_line(struct reader *r, const struct maps_line *line)
+{
+	struct maps_line l = *line, told = *line;
+	struct image *image = NULL, *better = NULL;
+	bool anonymous = is_anonymous(&l);
+
+	if (anonymous)
+		l.inode = 0;
+	if (anonymous && !str_starts(l.path, STR("[anon")))
+		l.path = STR("");
+	told.inode = 0;
+	if (l.inode != 0 || anonymous)
+		image = image_of_line(r, &l, false);
+	if (image && l.inode != 0 && !image_is_elf(image))
+		better = image_of_line(r, &told, true);
+	if (better) {
+		image_release(image);
+		image = better;
+		l = told;
+	}
+	if (add(r->set, &l, image) != 0) {
+		if (image)
+			image_release(image);
+		return -1;
+	}
+	r->set->whole &= image || l.inode == 0;
+	return 0;
+}
+
+struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn open_file,
+			    void *context)
+{
+	struct mapset *set = mapset_new();
+	struct reader r = {set, images, open_file, context};
+	uint64_t last = 0;
+
+	while (set && text.n && set->list.n < MAPS_MAX) {
+		struct maps_line line;
+
+		/* The kernel lists them in order; a text that does not would break
+		 * the search. */
+		if (!maps_parse_line(str_cut(&text, '\n'), &line) || !line.executable ||
+		    line.start < last)
+			continue;
+		last = line.limit;
+		if (add_line(&r, &line) != 0) {
+			mapset_free(set);
+			return NULL;
+		}
+	}
+	return set;
+}
+
+static struct image *image_of(const struct sampler_mapping *m, struct images *images)
+{
+	struct andiron_object_key key = {
+		.device = makedev(m->device >> 20, m->device & 0xfffff),
+		.inode = m->inode,
+		.generation = m->generation,
+		.change_ns = m->change_ns,
+	};
+
+	return m->inode ? images_find(images, &key) : NULL;
+}
+
+struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *images)
+{
+	struct mapset *set = mapset_new();
+	uint64_t last = 0;
+
+	if (set)
+		set->whole = mapped->total == mapped->n;
+	for (uint32_t i = 0; set && i < mapped->n && i < SAMPLER_MAPPED_MAX; i++) {
+		const struct sampler_mapping *m = &mapped->list[i];
+		struct maps_line line = {
+			.start = m->start, .limit = m->end, .offset = m->offset, .inode = m->inode,
+			.writable = (m->flags & SAMPLER_MAPPED_WRITABLE) != 0,
+			.path = m->flags & SAMPLER_MAPPED_VDSO ? STR("[vdso]") :
+				m->inode                       ? STR(MAPS_UNKNOWN_FILE) :
+								 STR_NULL,
+		};
+		struct image *image;
+
+		if (line.start < last || line.limit <= line.start)
+			continue;
+		last = line.limit;
+		image = image_of(m, images);
+		set->whole &= image || m->inode == 0;
+		if (add(set, &line, image) != 0) {
+			if (image)
+				image_release(image);
+			mapset_free(set);
+			return NULL;
+		}
+	}
+	return set;
+}
+
+struct mapset *mapset_copy(const struct mapset *set)
+{
+	struct mapset *copy = calloc(1, sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	copy->exec_pages = set->exec_pages;
+	copy->whole = set->whole;
+	copy->layout = set->layout;
+	vec_each(&set->list, m) {
+		struct mapping one = *m;
+
+		if (m->name.n)
+			one.name = arena_str(&copy->arena, m->name);
+		if ((m->name.n && !one.name.p) || !vec_push(&copy->list, one)) {
+			mapset_free(copy);
+			return NULL;
+		}
+		if (one.image)
+			image_retain(one.image);
+	}
+	return copy;
+}
+
+/* What tells of code out of no file: addresses in it are the process's own. */
+static struct image *told_of(const struct mapset *set)
+{
+	vec_each(&set->list, m)
+		if (m->image && m->offset == m->start && !image_is_elf(m->image))
+			return m->image;
+	return NULL;
+}
+
+void mapset_keep_told(struct mapset *set, const struct mapset *older)
+{
+	struct image *told = told_of(older);
+
+	vec_each(&set->list, m) {
+		if (!told || m->image || !str_starts(m->name, STR("[anon")))
+			continue;
+		image_retain(told);
+		m->image = told;
+		m->offset = m->start;
+		m->name = STR_NULL;
+	}
+}
+
+static const struct mapping *find_in(const struct mapset *set, uint64_t pc)
+{
+	size_t low = 0, high = set->list.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct mapping *m = &set->list.p[middle];
+
+		if (pc < m->start)
+			high = middle;
+		else if (pc >= m->limit)
+			low = middle + 1;
+		else
+			return m;
+	}
+	return NULL;
+}
+
+const struct mapping *mapset_find(const struct mapset *set, uint64_t pc)
+{
+	const struct mapping *m = NULL;
+
+	for (; set && !m; set = set->older)
+		m = find_in(set, pc);
+	return m;
+}
+
+const struct mapping *mapset_find_image(const struct mapset *set, uint32_t image, uint64_t pc)
+{
+	const struct mapping *m = NULL;
+
+	for (const struct mapset *s = set; s && !m && image; s = s->older)
+		if (sampler_stack_image(s->layout) == image)
+			m = find_in(s, pc);
+	return m ? m : mapset_find(set, pc);
+}
+
+uint64_t mapping_address(const struct mapping *m, uint64_t pc)
+{
+	check(pc >= m->start && pc < m->limit);
+	if (m->image)
+		return image_address(m->image, pc - m->start + m->offset);
+	if (str_is(m->name, "[vdso]"))
+		return pc - m->start;
+	return pc;
+}

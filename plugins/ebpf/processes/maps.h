@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process has mapped executable, from the text of /proc/PID/maps. A
+ * stranger's: any bytes are legal input. Source of the format: proc(5).
+ */
+#ifndef EBPF_PROCESSES_MAPS_H
+#define EBPF_PROCESSES_MAPS_H
+
+#include "ebpf/processes/mapped-file.h"
+#include "bpfwire/sampler.h"
+
+#include "base/arena.h"
+#include "base/vec.h"
+
+/* One line of the file. `path` is borrowed, without " (deleted)". */
+struct maps_line {
+	uint64_t start, limit, offset, inode;
+	bool executable, writable;
+	struct str path;
+};
+
+/* False if the line is not one. */
+bool maps_parse_line(struct str line, struct maps_line *ret);
+
+/* No process needs more; what it has beyond stays unknown. */
+#define MAPS_MAX 16384u
+
+struct mapping {
+	uint64_t start, limit, offset;
+	struct image *image; /* NULL: no file, `name` says what it is */
+	struct str name;     /* empty where there is an image: the object knows its path */
+};
+
+/* The mappings of a process at one moment, ascending; `older` are those it had
+ * before in this interval. */
+struct mapset {
+	struct mapset *older;
+	VEC(struct mapping) list;
+	uint32_t exec_pages; /* executable and not writable: mm_struct.exec_vm */
+	bool whole;          /* every file in it is an image, and nothing is left out */
+	bool inherited;      /* another process has them */
+	uint64_t layout;     /* unwind_layout of the process that had them */
+	struct arena arena; /* names */
+};
+
+void mapset_free(struct mapset *set); /* with all older ones */
+
+/* Opens the file of a line: a descriptor, or -1 with no file to be had. A line
+ * without a file (inode 0) is code that the process has compiled: what tells of it is opened
+ * (jit-source.h), and `reopen` says where that is. */
+typedef int (*maps_open_fn)(void *context, const struct maps_line *line, char *reopen, size_t n);
+
+/* Makes a set of the executable mappings of a maps text. NULL when memory is
+ * short. A file that cannot be opened is known by its name only. */
+struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn open,
+			    void *context);
+
+/* The name of a mapping whose file nobody has opened yet. */
+#define MAPS_UNKNOWN_FILE "[unknown file]"
+
+/* Makes a set of what the kernel says. Its files are images that are there. NULL when memory is short. */
+struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *images);
+
+/* The same set once more, without older ones; NULL when memory is short. */
+struct mapset *mapset_copy(const struct mapset *set);
+
+/* Code out of no file, of which nothing tells in `set`, is told of by what told of such code in `older`, of the same program
+ * and process: that may have been unmapped since, or the process have ended before it could be asked. */
+void mapset_keep_told(struct mapset *set, const struct mapset *older);
+
+/* The mapping that holds `pc`, the newest first; NULL if none does.
+ * O(sets · log mappings). */
+const struct mapping *mapset_find(const struct mapset *set, uint64_t pc);
+
+/* The same, but of the image that sampler_stack_image says, if there is one. */
+const struct mapping *mapset_find_image(const struct mapset *set, uint32_t image, uint64_t pc);
+
+/* Where `pc` lies in the mapping's file, as the file itself counts; for what
+ * is no file, `pc` itself ("[vdso]": within it). */
+uint64_t mapping_address(const struct mapping *m, uint64_t pc);
+
+#endif

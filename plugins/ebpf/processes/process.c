@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See process.h. */
+#include "ebpf/processes/process.h"
+
+#include "ebpf/processes/jit-source.h"
+#include "bpfwire/unwind-tables.h"
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define MAPS_TEXT_MAX (8u << 20)
+
+struct sought {
+	const struct processes *table;
+	const struct sampler_process_key *key;
+};
+
+struct sought_layout {
+	const struct processes *table;
+	uint64_t layout;
+};
+
+static uint64_t key_hash(const struct sampler_process_key *key)
+{
+	return hash_mix(key->start_ns, key->tgid);
+}
+
+static bool same_key(const void *context, uint32_t position)
+{
+	const struct sought *sought = context;
+	const struct process *p = sought->table->all.p[position];
+
+	return p->key.tgid == sought->key->tgid && p->key.start_ns == sought->key->start_ns;
+}
+
+int processes_init(struct processes *t, struct images *images)
+{
+	*t = (struct processes){.images = images};
+	t->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return t->proc < 0 ? -errno : 0;
+}
+
+static void process_free(struct process *p)
+{
+	mapset_free(p->maps);
+	free(p);
+}
+
+void processes_fini(struct processes *t)
+{
+	vec_each (&t->all, p)
+		process_free(*p);
+	vec_free(&t->all);
+	index_free(&t->index);
+	index_free(&t->layouts);
+	proc_info_free(&t->info);
+	buf_free(&t->text);
+	if (t->proc >= 0)
+		close(t->proc);
+	t->proc = -1;
+}
+
+struct process *processes_find(const struct processes *t, const struct sampler_process_key *key)
+{
+	struct sought sought = {t, key};
+	uint32_t position = index_find(&t->index, key_hash(key), same_key, &sought);
+
+	return position == INDEX_NONE ? NULL : t->all.p[position];
+}
+
+struct process *processes_get(struct processes *t, const struct sampler_process_key *key)
+{
+	struct process *p = processes_find(t, key);
+
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->key = *key;
+	p->stale = true;
+	p->position = (uint32_t)t->all.n;
+	if (!vec_push(&t->all, p)) {
+		free(p);
+		return NULL;
+	}
+	if (index_add(&t->index, key_hash(key), p->position) != 0) {
+		t->all.n--;
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+static uint64_t layout_hash(uint64_t layout)
+{
+	return hash_mix(layout, 0);
+}
+
+static bool same_layout(const void *context, uint32_t position)
+{
+	const struct sought_layout *sought = context;
+
+	return sought->table->all.p[position]->maps->layout == sought->layout;
+}
+
+/* Who speaks for a layout, or NULL. */
+static struct process *speaker(const struct processes *t, uint64_t layout)
+{
+	struct sought_layout sought = {t, layout};
+	uint32_t position = index_find(&t->layouts, layout_hash(layout), same_layout, &sought);
+
+	return position == INDEX_NONE ? NULL : t->all.p[position];
+}
+
+static void fall_silent(struct processes *t, struct process *p)
+{
+	if (p->speaks)
+		check(index_remove(&t->layouts, layout_hash(p->maps->layout), p->position));
+	p->speaks = false;
+}
+
+/* Has it speak for its layout, unless somebody does who knows as much. */
+static void speak(struct processes *t, struct process *p)
+{
+	struct process *other = p->maps ? speaker(t, p->maps->layout) : NULL;
+
+	if (!p->maps || p->speaks || p->maps->layout == 0 || (other && (other->maps->whole || !p->maps->whole)))
+		return;
+	if (other)
+		fall_silent(t, other);
+	p->speaks = index_add(&t->layouts, layout_hash(p->maps->layout), p->position) == 0;
+}
+
+static void remove_process(struct processes *t, struct process *p)
+{
+	struct process *last = t->all.p[t->all.n - 1];
+
+	check(p->position < t->all.n && t->all.p[p->position] == p);
+	check(index_remove(&t->index, key_hash(&p->key), p->position));
+	fall_silent(t, p);
+	if (last != p) {
+		index_move(&t->index, key_hash(&last->key), last->position, p->position);
+		if (last->speaks)
+			index_move(&t->layouts, layout_hash(last->maps->layout), last->position, p->position);
+		last->position = p->position;
+		t->all.p[p->position] = last;
+	}
+	t->all.n--;
+	process_free(p);
+}
+
+struct process *processes_note(struct processes *t, const struct sampler_process *record)
+{
+	struct process *p = processes_get(t, &record->key);
+
+	if (!p)
+		return NULL;
+	p->kthread = (record->flags & SAMPLER_PROCESS_KTHREAD) != 0;
+	p->cgroup = record->cgroup;
+	p->root = record->root;
+	p->layout = record->layout;
+	p->stale = true;
+	/* An exec changes both. */
+	memcpy(p->comm, record->comm, SAMPLER_COMM_SIZE);
+	return p;
+}
+
+void process_identify(struct processes *t, struct process *p)
+{
+	if (p->read)
+		return;
+	p->read = true;
+	if (proc_read(t->proc, p->key.tgid, PROC_CGROUP, &t->info) != 0 ||
+	    !proc_same_start(t->info.start_ns, p->key.start_ns))
+		return;
+	p->known = true;
+	p->kthread = t->info.kernel_thread;
+	if (p->comm[0] == '\0')
+		memcpy(p->comm, t->info.comm, sizeof(t->info.comm));
+	if (!p->kthread)
+		container_id(t->info.cgroup, p->container);
+}
+
+/* A process whose mappings are being read. */
+struct opener {
+	struct jitfile_process process;
+	struct str maps;
+	int told; /* what tells of its compiled code; -1: nothing does */
+	bool asked;
+	char reopen[4352]; /* of `told` */
+};
+
+/* Of all its mappings without a file the same file tells. */
+static int open_told(struct opener *o, char *reopen, size_t n)
+{
+	if (!o->asked)
+		o->told = jitfile_open(&o->process, o->maps, o->reopen, sizeof(o->reopen));
+	o->asked = true;
+	snprintf(reopen, n, "%s", o->told < 0 ? "" : o->reopen);
+	return o->told < 0 ? -1 : fcntl(o->told, F_DUPFD_CLOEXEC, 3);
+}
+
+static int open_mapped(void *context, const struct maps_line *line, char *reopen, size_t n)
+{
+	struct opener *o = context;
+	struct stat st;
+	char name[64];
+	int fd;
+
+	if (line->inode == 0)
+		return open_told(o, reopen, n);
+	snprintf(name, sizeof(name), "map_files/%lx-%lx", (unsigned long)line->start,
+		 (unsigned long)line->limit);
+	fd = openat(o->process.dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		fd = jitfile_open_in_root(&o->process, line);
+	else if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -1;
+	}
+	if (line->path.n > 0 && line->path.n < n - 32 && line->path.p[0] == '/') {
+		if (o->process.own_root)
+			snprintf(reopen, n, "%.*s", STR_FMT(line->path));
+		else
+			snprintf(reopen, n, "/proc/%u/root%.*s", o->process.pid,
+				 STR_FMT(line->path));
+	}
+	return fd;
+}
+
+static bool has_own_root(int dir)
+{
+	struct stat a, b;
+
+	return fstatat(dir, "root", &a, 0) == 0 && stat("/", &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+/* Whether it has code out of no file. */
+static bool compiles(const struct mapset *set)
+{
+	vec_each(&set->list, m)
+		if (!m->image && str_starts(m->name, STR("[anon")))
+			return true;
+	return false;
+}
+
+static void replace_maps(struct processes *t, struct process *p, struct mapset *set)
+{
+	const struct mapset *same = process_maps(p, set->layout);
+
+	/* A child compiles for itself. */
+	if (same && !same->inherited)
+		mapset_keep_told(set, same);
+	fall_silent(t, p);
+	set->older = p->maps;
+	p->maps = set;
+	p->stale = false;
+	p->untold = compiles(set);
+}
+
+/* As the process is now; 0: it is another one, or gone, or has given up its memory. Where we may not
+ * read the addresses (start_code is 1 then), the kernel side's word is taken. */
+static uint64_t layout_now(struct processes *t, const struct sampler_process_key *key, uint64_t word)
+{
+	struct proc_info *i = &t->info;
+
+	if (proc_read(t->proc, key->tgid, 0, i) != 0 ||
+	    !proc_same_start(i->start_ns, key->start_ns) || i->start_code == 0)
+		return 0;
+	return i->start_code > 1 ? unwind_layout(i->start_code, i->arg_start, i->start_stack) : word;
+}
+
+/* False if they were not read now. */
+static bool read_maps(struct processes *t, struct process *p)
+{
+	_cleanup_(closep) int dir = -1;
+	struct opener o = {.told = -1};
+	struct mapset *set;
+	uint64_t layout;
+	char name[16];
+	int r;
+
+	if (!p->stale || p->kthread)
+		return false;
+	p->stale = false;
+	snprintf(name, sizeof(name), "%u", p->key.tgid);
+	dir = openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return false;
+	/* After the directory is open, so that both are of one process; and before and after the maps,
+	 * since an exec changes them all. */
+	layout = layout_now(t, &p->key, p->layout);
+	buf_clear(&t->text);
+	if (layout == 0)
+		return false;
+	r = procmap_read(&t->procmap, &p->pace, dir, &t->text, MAPS_TEXT_MAX);
+	if (r == -EAGAIN || layout_now(t, &p->key, p->layout) != layout) {
+		p->stale = true;
+		return false;
+	}
+	if (r != 0 && t->text.n == 0)
+		return false;
+	o.process = (struct jitfile_process){dir, p->key.tgid, p->key.start_ns, has_own_root(dir)};
+	o.maps = buf_str(&t->text);
+	set = mapset_parse(o.maps, t->images, open_mapped, &o);
+	closep(&o.told);
+	if (!set)
+		return false;
+	if (set->list.n == 0) { /* it has given up its memory: keep what it had */
+		mapset_free(set);
+		return false;
+	}
+	set->layout = layout;
+	replace_maps(t, p, set);
+	return true;
+}
+
+const struct mapset *process_maps(const struct process *p, uint64_t layout)
+{
+	const struct mapset *set = p->maps;
+
+	while (set && set->layout != layout)
+		set = set->older;
+	return set;
+}
+
+static bool has_whole_maps(const struct process *p, uint64_t layout)
+{
+	const struct mapset *own = process_maps(p, layout);
+
+	return own && own->whole;
+}
+
+/* Where nothing is known of what it had mapped by that layout, or it was gone before all its files were opened, but
+ * more of another process with the same layout, its parent or another child of that: the same. */
+static void inherit_maps(struct processes *t, struct process *p, uint64_t layout)
+{
+	const struct mapset *own = process_maps(p, layout), *like;
+	const struct process *other;
+	struct mapset *set;
+
+	if (layout == 0 || has_whole_maps(p, layout))
+		return;
+	other = speaker(t, layout);
+	if (!other || other == p)
+		return;
+	like = other->maps;
+	/* While it is there, it knows better than others what it has mapped since. */
+	if (own && (!like->whole || layout_now(t, &p->key, layout) == layout))
+		return;
+	set = mapset_copy(like);
+	if (set)
+		set->inherited = true;
+	if (set && p->maps && p->maps->layout != layout && layout == p->layout) {
+		/* It was sampled, and is another program since. */
+		set->older = p->maps->older;
+		p->maps->older = set;
+	} else if (set) {
+		replace_maps(t, p, set);
+	}
+}
+
+static void inherit_all(struct processes *t, struct process *p)
+{
+	if (p->kthread)
+		return;
+	inherit_maps(t, p, p->layout);
+	if (p->maps && p->maps->layout != p->layout)
+		inherit_maps(t, p, p->maps->layout);
+	speak(t, p);
+}
+
+void process_map(struct processes *t, struct process *p)
+{
+	read_maps(t, p);
+	inherit_all(t, p);
+}
+
+struct process *processes_parent(struct processes *t, const struct process *p,
+				 const struct sampler_process_key *key)
+{
+	if (p->kthread || p->layout == 0 || has_whole_maps(p, p->layout) ||
+	    layout_now(t, key, 0) != p->layout)
+		return NULL;
+	return processes_get(t, key);
+}
+
+void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped)
+{
+	struct mapset *set = mapset_take(mapped, t->images);
+
+	if (!set)
+		return;
+	set->layout = mapped->layout;
+	p->stale = true;
+	if (!set->whole && read_maps(t, p) && p->maps->layout == mapped->layout) {
+		mapset_free(set);
+	} else {
+		replace_maps(t, p, set);
+		/* By now it may be another program, or one whose files can be opened; and what tells of code
+		 * that a process compiles is opened by us alone. */
+		p->stale = !set->whole || p->untold;
+	}
+	inherit_all(t, p);
+}
+
+/* Whether a process of this pid runs; if it is another by now, the next report
+ * tells. */
+static bool is_there(const struct processes *t, const struct process *p)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", p->key.tgid);
+	return faccessat(t->proc, name, F_OK, 0) == 0;
+}
+
+/* Whether what tells of its compiled code has come since its mappings were read: a JVM writes a
+ * perf map when it is told to. */
+static bool is_told_of(const struct processes *t, const struct process *p)
+{
+	_cleanup_(closep) int dir = -1;
+	struct jitfile_process j = {.pid = p->key.tgid, .start_ns = p->key.start_ns};
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", p->key.tgid);
+	dir = openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	j.dir = dir;
+	return dir >= 0 && jitfile_has_map(&j);
+}
+
+void processes_age(struct processes *t, uint32_t keep,
+		   void (*gone)(void *context, const struct process *p), void *context)
+{
+	for (size_t i = t->all.n; i-- > 0;) {
+		struct process *p = t->all.p[i];
+
+		check(p->position == i);
+		p->idle_intervals++;
+		if (p->idle_intervals > keep || (p->idle_intervals > 1 && !is_there(t, p))) {
+			gone(context, p);
+			remove_process(t, p);
+			continue;
+		}
+		if (p->untold && p->idle_intervals == 1 && !p->stale)
+			p->stale = is_told_of(t, p);
+		if (p->maps && p->maps->older) {
+			if (p->told != p->maps)
+				p->told = NULL;
+			mapset_free(p->maps->older);
+			p->maps->older = NULL;
+		}
+	}
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes that were sampled of late: name, container, mappings, and the
+ * target they belong to. Filled in from /proc as soon as the kernel side
+ * reports a process, so that one that lives for milliseconds is known as well.
+ */
+#ifndef EBPF_PROCESSES_PROCESS_H
+#define EBPF_PROCESSES_PROCESS_H
+
+#include "ebpf/processes/maps.h"
+#include "ebpf/processes/target-match.h"
+#include "ebpf/processes/procmap.h"
+#include "bpfwire/sampler.h"
+
+#include "base/index.h"
+#include "proc/container.h"
+#include "proc/process.h"
+
+struct process {
+	struct sampler_process_key key;
+	uint64_t cgroup;
+	uint32_t root; /* selected process it descends from, else 0 */
+	bool kthread;
+	bool read;  /* /proc was asked; */
+	bool known; /* and answered: the container is known, or that there is none */
+	bool stale;  /* mappings have changed, or were never read */
+	bool speaks; /* by its mappings for all of its layout */
+	bool untold; /* it has code out of no file, and nothing that tells of it */
+	uint32_t idle_intervals;
+	uint32_t position;
+	char comm[SAMPLER_COMM_SIZE + 1];
+	char container[CONTAINER_ID_MAX];
+	const struct match *match; /* NULL: not to be profiled */
+	uint64_t match_generation; /* for which `match` holds */
+	struct procmap_pace pace;
+	struct mapset *maps;
+	const struct mapset *told; /* those that the store of unwind tables knows of */
+	uint64_t layout;           /* unwind_layout, as of the last report */
+};
+
+struct processes {
+	VEC(struct process *) all;
+	struct index index;
+	struct index layouts; /* one process for each layout: who knows most of it */
+	struct images *images;
+	struct procmap procmap;
+	struct proc_info info; /* reused */
+	struct buf text;
+	int proc; /* descriptor of /proc */
+};
+
+/* `images` is borrowed. 0 or a negative errno. */
+int processes_init(struct processes *t, struct images *images);
+void processes_fini(struct processes *t);
+
+/* The process of a key, or NULL. */
+struct process *processes_find(const struct processes *t, const struct sampler_process_key *key);
+/* The process of a key; a new one if need be. NULL when memory is short. */
+struct process *processes_get(struct processes *t, const struct sampler_process_key *key);
+
+/* Takes over what the kernel side says; its mappings are stale then. NULL when
+ * memory is short. */
+struct process *processes_note(struct processes *t, const struct sampler_process *record);
+
+/* Reads name and container, once. Costs ~10 system calls. */
+void process_identify(struct processes *t, struct process *p);
+
+/* Reads the mappings if they are stale; the former set is kept behind the new one. Of a process that was
+ * gone before that, or before all its files were opened, they are those of another process with its
+ * layout, if one is known; and where it is another program by now than the one reported, such ones stand behind
+ * its own. Costs one read of maps and an open per executable mapping. */
+void process_map(struct processes *t, struct process *p);
+
+/* The newest of the sets of mappings that it had by that layout, NULL: none is known. Until the interval ends. */
+const struct mapset *process_maps(const struct process *p, uint64_t layout);
+
+/* The parent of a process whose mappings, as reported, are not all known, by the key that the kernel side gives, if it lives and
+ * has the same layout: who was only forked has what its parent has mapped, and the parent is there to
+ * be asked. Else NULL. One read of its stat. */
+struct process *processes_parent(struct processes *t, const struct process *p,
+				 const struct sampler_process_key *key);
+
+/* The same from what the kernel has sent of it, and from /proc only where a file is new. */
+void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped);
+
+/* Ends an interval: looks for what tells of compiled code, where that may still come; forgets former mapping sets, and processes that were not
+ * sampled in it and have exited, or were not sampled for `keep` intervals, calling
+ * `gone` for each. One system call per process not sampled, ten per one
+ * that compiles untold. */
+void processes_age(struct processes *t, uint32_t keep,
+		   void (*gone)(void *context, const struct process *p), void *context);
+
+#endif

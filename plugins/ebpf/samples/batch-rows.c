@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See batch-rows.h. */
+#include "ebpf/samples/batch-rows.h"
+
+#include "bpfwire/unwind-tables.h"
+
+#include "abi/value.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/index.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Both walks, their markers and the comm. */
+#define FRAMES_MAX (ANDIRON_WALK_WORDS + 3)
+
+struct making {
+	struct batch_builder *b;
+	const struct rows_options *options;
+	uint32_t type;
+	uint32_t kernel; /* mapping */
+	bool register_lost; /* the stack at hand has ended so */
+	/* Mappings of the batch by image, remembered for the process at hand. */
+	const struct mapping *last;
+	uint32_t last_mapping;
+	int result;
+};
+
+static uint32_t add_string(struct making *m, struct andiron_str s)
+{
+	return s.len ? batch_add_string(m->b, abi_str(s)) : 0;
+}
+
+/* Named by its object where `name` is empty. */
+static uint32_t add_object_mapping(struct making *m, uint64_t object, struct str name)
+{
+	const struct andiron_objects *service = m->options->objects->table;
+	void *self = m->options->objects->self;
+	struct andiron_object_info info = {.size = sizeof(info)};
+	struct andiron_mapping mapping = {.object = object};
+	uint32_t index;
+
+	if (service->info(self, object, &info) == 0) {
+		mapping.gnu_build_id = add_string(m, info.gnu_build_id);
+		mapping.go_build_id = add_string(m, info.go_build_id);
+		mapping.file_id = add_string(m, info.file_id);
+	}
+	mapping.file = name.n ? batch_add_string(m->b, name) : add_string(m, info.path);
+	index = batch_add_mapping(m->b, &mapping);
+	service->retain(self, object);
+	if (!batch_hold_object(m->b, m->options->objects, object) && m->result == 0)
+		m->result = -ENOMEM;
+	return index;
+}
+
+static uint32_t add_mapping(struct making *m, const struct mapping *mapping)
+{
+	struct andiron_mapping named = {0};
+
+	if (mapping == m->last)
+		return m->last_mapping;
+	if (mapping->image) {
+		m->last_mapping =
+			add_object_mapping(m, image_object(mapping->image), STR_NULL);
+	} else {
+		named.file = batch_add_string(m->b, mapping->name);
+		m->last_mapping = batch_add_mapping(m->b, &named);
+	}
+	m->last = mapping;
+	return m->last_mapping;
+}
+
+/* Tells the store what its tables are used for, and what they lack. */
+static void note_use(const struct making *m, const struct mapping *mapping, uint64_t address)
+{
+	struct unwind *store = m->options->store;
+
+	if (store && mapping->image)
+		unwind_used(store, mapping->image, address);
+	if (store && m->register_lost && (mapping->image || str_is(mapping->name, "[vdso]")))
+		unwind_want_registers(store, mapping->image);
+}
+
+/* The mapping that holds an address of the row's stack. */
+static const struct mapping *mapping_of(const struct row *row, uint64_t at)
+{
+	return mapset_find_image(row->process->maps, row->stack->flags & SAMPLER_STACK_IMAGE, at);
+}
+
+static uint32_t add_user_frame(struct making *m, const struct row *row, uint64_t at)
+{
+	struct andiron_location location = {.kind = ANDIRON_FRAME_NATIVE};
+	const struct mapping *mapping = mapping_of(row, at);
+
+	location.address = at;
+	if (mapping) {
+		location.mapping = add_mapping(m, mapping);
+		location.address = mapping_address(mapping, at);
+		note_use(m, mapping, location.address);
+	}
+	return batch_add_location(m->b, &location);
+}
+
+/*
+ * A frame of a runtime, of two words. Of two processes the same words may be two functions, so
+ * what tells one location from another is its name.
+ */
+static uint32_t add_runtime_frame(struct making *m, const struct process *p, const uint64_t *words)
+{
+	uint32_t slot = (uint32_t)(words[0] >> 56);
+	struct str runtime = str_of(runtimes_name(m->options->runtimes, slot));
+	struct andiron_location location = {.kind = ANDIRON_FRAME_RUNTIME};
+	struct andiron_runtime_frame frame = {0};
+	struct andiron_function function = {0};
+	struct andiron_line line = {0};
+	char unnamed[RUNTIME_NAME_MAX + 3];
+
+	if (!runtimes_resolve(m->options->runtimes, slot, p, words[0], words[1], &frame)) {
+		snprintf(unnamed, sizeof(unnamed), "[%.*s]", STR_FMT(runtime));
+		frame = (struct andiron_runtime_frame){.function = abi_str_of(str_of(unnamed))};
+	}
+	location.runtime = batch_add_string(m->b, runtime);
+	location.address = hash_mix(hash_str(abi_str(frame.function)) ^ frame.line,
+				    hash_str(abi_str(frame.file))) | 1;
+	function.name = add_string(m, frame.function);
+	function.file = add_string(m, frame.file);
+	line.function = batch_add_function(m->b, &function);
+	line.line = frame.line;
+	return batch_add_named(m->b, &location, &line);
+}
+
+/* The process's frames that stand in the words from `i` on: one, of one word or of two. An address in a
+ * slot's place is no address of a process; a stack that leads there ends with it. */
+static uint32_t add_process_frame(struct making *m, const struct row *row, const uint64_t *words,
+				  uint32_t *i)
+{
+	uint32_t at = *i, slot = (uint32_t)(words[at] >> 56);
+	bool runtime = m->options->runtimes && at + 2 <= row->stack->n_user &&
+		       runtimes_name(m->options->runtimes, slot);
+
+	*i += runtime ? 2 : 1;
+	return runtime ? add_runtime_frame(m, row->process, &words[at]) :
+			 add_user_frame(m, row, words[at]);
+}
+
+static uint32_t add_kernel_frame(struct making *m, uint64_t pc, bool exact)
+{
+	struct andiron_location location = {
+		.kind = ANDIRON_FRAME_KERNEL,
+		.address = exact || pc == 0 ? pc : pc - 1,
+		.mapping = m->kernel,
+	};
+
+	return batch_add_location(m->b, &location);
+}
+
+/* The file of a mapping without its folders, for people. */
+static struct str short_name(const struct making *m, const struct mapping *mapping)
+{
+	const struct andiron_objects *service = m->options->objects->table;
+	struct andiron_object_info info = {.size = sizeof(info)};
+	struct str name = mapping->name;
+	size_t slash;
+
+	if (mapping->image &&
+	    service->info(m->options->objects->self, image_object(mapping->image), &info) == 0)
+		name = abi_str(info.path);
+	slash = str_rfind(name, '/');
+	return slash < name.n ? str_skip(name, slash + 1) : name;
+}
+
+/* What stands in place of the frames that a walk did not reach. */
+static uint32_t add_end(struct making *m, const struct row *row, uint64_t last)
+{
+	static const char *const texts[UNWIND_ENDS] = {
+		[UNWIND_END_TRUNCATED] = "[truncated]",
+		[UNWIND_END_NO_INFO] = "[no unwind info: ",
+		[UNWIND_END_NO_PAGE] = "[page not present]",
+		[UNWIND_END_NO_MAPPING] = "[not mapped]",
+		[UNWIND_END_REGISTER] = "[register lost: ",
+		[UNWIND_END_BROKEN] = "[broken stack]",
+		[UNWIND_END_NEW] = "[new process]",
+		[UNWIND_END_COMPAT] = "[32-bit]",
+		[UNWIND_END_SWITCHES] = "[runtime switches]",
+		[UNWIND_END_RUNTIME] = "[runtime]",
+		[UNWIND_END_CUT] = "[stack cut off]",
+	};
+	const char *text = row->stack->end < UNWIND_ENDS ? texts[row->stack->end] : "[broken stack]";
+	const struct mapping *mapping = mapping_of(row, last);
+	struct str name = mapping ? short_name(m, mapping) : STR("?");
+	char whole[256];
+
+	check(text);
+	if (row->stack->end == UNWIND_END_NEW && mapping) /* known by now, but not in time */
+		text = "[not read yet: ";
+	if (text[strlen(text) - 1] != ' ')
+		return batch_add_marker(m->b, str_of(text));
+	snprintf(whole, sizeof(whole), "%s%.*s]", text, (int)(name.n < 200 ? name.n : 200), name.p);
+	return batch_add_marker(m->b, str_of(whole));
+}
+
+static bool ends_whole(const struct sampler_stack *stack)
+{
+	return stack->end == UNWIND_END_COMPLETE || stack->end == UNWIND_END_NOTHING;
+}
+
+static uint32_t add_stack(struct making *m, const struct row *row)
+{
+	uint32_t frames[FRAMES_MAX], n = 0;
+	const struct sampler_stack *stack = row->stack;
+	const uint64_t *words = &row->pcs[stack->n_kernel];
+
+	check(stack->n_kernel + stack->n_user <= ANDIRON_WALK_WORDS);
+	m->register_lost = stack->end == UNWIND_END_REGISTER;
+	for (uint32_t i = 0; i < stack->n_kernel; i++)
+		frames[n++] = add_kernel_frame(m, row->pcs[i], i == 0);
+	if (stack->flags & SAMPLER_STACK_KERNEL_CUT)
+		frames[n++] = batch_add_marker(m->b, STR("[truncated]"));
+	for (uint32_t i = 0; i < stack->n_user;)
+		frames[n++] = add_process_frame(m, row, words, &i);
+	if (!ends_whole(stack))
+		frames[n++] = add_end(m, row, stack->n_user ? words[stack->n_user - 1] : 0);
+	if (m->options->comm_frame && row->stack->key.comm[0])
+		frames[n++] = batch_add_marker(m->b, (struct str){row->stack->key.comm,
+								  strnlen(row->stack->key.comm, sizeof(row->stack->key.comm))});
+	check(n <= FRAMES_MAX);
+	return batch_add_stack(m->b, frames, n);
+}
+
+static uint32_t add_attributes(struct making *m, const struct row *row, uint32_t *ret_n)
+{
+	uint32_t attributes[3], n = 0;
+
+	if (m->options->pid_label) {
+		attributes[n++] = batch_add_int_attribute(m->b, STR("pid"), row->process->key.tgid);
+		attributes[n++] = batch_add_str_attribute(m->b, STR("process"),
+							  str_of(row->process->comm));
+	}
+	if (m->options->comm_label && row->stack->key.comm[0])
+		attributes[n++] = batch_add_str_attribute(
+			m->b, STR("comm"),
+			(struct str){row->stack->key.comm, strnlen(row->stack->key.comm, sizeof(row->stack->key.comm))});
+	*ret_n = n;
+	return n ? batch_add_attributes(m->b, attributes, n) : 0;
+}
+
+/* False when the batch cannot go on. */
+static bool begin_group(struct making *m, const struct match *match)
+{
+	uint32_t *labels = calloc(match->n_labels + 1u, sizeof(*labels));
+	uint32_t group;
+
+	if (!labels) {
+		m->result = -ENOMEM;
+		return false;
+	}
+	for (uint32_t i = 0; i < match->n_labels; i++)
+		labels[i] = batch_add_str_attribute(m->b, match->labels[i].name,
+						    match->labels[i].value);
+	group = batch_group_begin(m->b, labels, match->n_labels);
+	free(labels);
+	return group != INDEX_NONE;
+}
+
+static bool add_row(struct making *m, const struct row *row)
+{
+	struct andiron_row out = {
+		.value = (int64_t)(row->samples * m->options->period_ns),
+		.samples = row->samples,
+		.type = m->type,
+	};
+
+	m->last = NULL;
+	out.stack = add_stack(m, row);
+	out.attr_start = add_attributes(m, row, &out.n_attrs);
+	return batch_add_row(m->b, &out) && m->result == 0;
+}
+
+static uint32_t add_type(struct making *m)
+{
+	struct andiron_profile_type type = {
+		.name = batch_add_string(m->b, STR("process_cpu")),
+		.type = batch_add_string(m->b, STR("cpu")),
+		.unit = batch_add_string(m->b, STR("nanoseconds")),
+		.period = (int64_t)m->options->period_ns,
+	};
+
+	type.period_type = type.type;
+	type.period_unit = type.unit;
+	return batch_add_type(m->b, &type);
+}
+
+static int by_target(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->match->fingerprint != y->match->fingerprint)
+		return x->match->fingerprint < y->match->fingerprint ? -1 : 1;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return 0;
+}
+
+int rows_to_batch(struct rows *rows, const struct rows_options *options,
+		  const struct andiron_batch **ret)
+{
+	struct making m = {.options = options};
+	const struct match *match = NULL;
+
+	*ret = NULL;
+	if (rows->list.n == 0)
+		return 0;
+	qsort(rows->list.p, rows->list.n, sizeof(struct row), by_target);
+	m.b = batch_builder_new();
+	if (!m.b)
+		return -ENOMEM;
+	m.type = add_type(&m);
+	m.kernel = add_object_mapping(&m, ANDIRON_OBJECT_KERNEL, STR("[kernel]"));
+	vec_each(&rows->list, row) {
+		if ((!match || row->match->fingerprint != match->fingerprint) &&
+		    !begin_group(&m, row->match))
+			break;
+		match = row->match;
+		if (!add_row(&m, row))
+			break;
+	}
+	if (m.result != 0) {
+		batch_builder_free(m.b);
+		return m.result;
+	}
+	/* Knows of everything that failed inside it. */
+	return batch_finish(m.b, &options->head, ret);
+}

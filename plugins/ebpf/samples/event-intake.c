@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See event-intake.h. */
+#include "ebpf/samples/event-intake.h"
+
+#include "ebpf/targets/sampling-filter.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_NS (10 * NS_PER_MSEC)
+
+struct news_record {
+	struct news_record *next;
+	size_t size;
+	struct walk_stack stacks[SAMPLER_COPIES]; /* of a capture, in `bytes`, behind what stands before its own */
+	_Alignas(8) uint8_t bytes[]; /* as the ring aligns records */
+};
+
+void news_match(struct news *n, struct process *p)
+{
+	const struct match *match;
+
+	process_identify(n->processes, p);
+	match = matcher_find(n->matcher, p->key.tgid, p->root, str_of(p->container));
+	/* Targets go when their process exits; what it has done until then is
+	 * theirs. The interval's end has the last word. */
+	if (match)
+		p->match = match;
+	p->match_generation = matcher_generation(n->matcher);
+}
+
+/* Of children that live too short to be asked, what their parent has. */
+static void map_reported(struct news *n, struct process *p, const struct sampler_process *record)
+{
+	struct process *parent;
+
+	process_map(n->processes, p);
+	parent = processes_parent(n->processes, p, &record->parent);
+	if (parent) {
+		process_map(n->processes, parent);
+		process_map(n->processes, p);
+	}
+	/* What it maps from now on is read at the interval's end. */
+	p->stale = true;
+}
+
+/* Whether it is to be known: where all is sampled, its target may be news that is on its way. */
+static bool is_wanted(const struct news *n, const struct process *p)
+{
+	return p->match || select_mode(n->options, n->matcher) == SAMPLER_ALL;
+}
+
+static bool look_at_process(struct news *n, const struct sampler_process *record)
+{
+	struct process *p = processes_note(n->processes, record);
+
+	n->n_processes++;
+	if (!p)
+		return false;
+	news_match(n, p);
+	select_judge(n->session, n->matcher, p);
+	if (!is_wanted(n, p))
+		return false;
+	if (!n->later)
+		map_reported(n, p, record);
+	return true;
+}
+
+/* Such a sample was selected, so its process is one to be known. NULL: there is no memory for it. */
+static struct process *look_at_capture(struct news *n, const struct sampler_capture *c)
+{
+	struct process *p = processes_get(n->processes, &c->key);
+
+	if (!p)
+		return NULL;
+	/* News of mappings is held back when it comes too often, captures are not. Where the thread
+	 * itself has listed its mappings, that came before. */
+	if ((c->end == UNWIND_END_NO_MAPPING && !n->later) || !p->maps || p->maps->layout != c->layout)
+		p->stale = true;
+	p->layout = c->layout;
+	process_map(n->processes, p);
+	return p;
+}
+
+/* What a process that may be gone by now has mapped. */
+static void look_at_mapped(struct news *n, const struct sampler_mapped *mapped)
+{
+	struct process *p = processes_get(n->processes, &mapped->key);
+
+	if (p)
+		process_take_maps(n->processes, p, mapped);
+}
+
+static bool is_mapped(const struct sampler_mapped *record, size_t size)
+{
+	return size >= SAMPLER_MAPPED_HEAD && record->n <= SAMPLER_MAPPED_MAX &&
+	       size >= SAMPLER_MAPPED_HEAD + record->n * sizeof(record->list[0]);
+}
+
+/* Whether there is more to be done about it. */
+static bool look(struct news *n, uint32_t type, const void *record, size_t size)
+{
+	struct sampler_process process;
+	struct sampler_stack head;
+
+	if (type == SAMPLER_RECORD_PROCESS && size >= sizeof(process)) {
+		memcpy(&process, record, sizeof(process));
+		return look_at_process(n, &process);
+	}
+	if (type == SAMPLER_RECORD_STACK && size >= sizeof(head)) {
+		memcpy(&head, record, sizeof(head));
+		/* One that is not kept is counted there. */
+		if (head.half < SAMPLER_HALVES && head.half != n->reading)
+			stacks_add(&n->stacks[head.half], record, size);
+		return head.half == n->reading;
+	}
+	if (type == SAMPLER_RECORD_MAPPED && is_mapped(record, size)) {
+		look_at_mapped(n, record);
+		return true;
+	}
+	return false;
+}
+
+static uint32_t type_of(const void *record, size_t size)
+{
+	uint32_t type = 0;
+
+	if (size >= sizeof(type))
+		memcpy(&type, record, sizeof(type));
+	return type;
+}
+
+/* A record of so many bytes, the first ones of which are these, waits from now on; NULL when memory is short. */
+static struct news_record *append(struct news *n, const void *record, size_t n_record, size_t size)
+{
+	struct news_record *r = malloc(sizeof(*r) + size);
+
+	if (!r)
+		return NULL;
+	r->next = NULL;
+	r->size = size;
+	memcpy(r->bytes, record, n_record);
+	if (n->last)
+		n->last->next = r;
+	else
+		n->first = r;
+	n->last = r;
+	n->bytes += size;
+	return r;
+}
+
+/* A capture with all that there is of its stacks, or what is to be kept of that. */
+static void append_capture(struct news *n, const struct sampler_capture *c, const struct walk_stack stacks[SAMPLER_COPIES])
+{
+	size_t size = SAMPLER_CAPTURE_HEAD;
+	struct news_record *r;
+	uint8_t *to;
+
+	for (size_t i = 0; i < SAMPLER_COPIES; i++)
+		size += stacks[i].n;
+	r = append(n, c, SAMPLER_CAPTURE_HEAD, size);
+	if (!r)
+		return;
+	to = r->bytes + SAMPLER_CAPTURE_HEAD;
+	for (size_t i = 0; i < SAMPLER_COPIES; i++) {
+		r->stacks[i] = (struct walk_stack){to, stacks[i].n, stacks[i].at};
+		if (stacks[i].n > 0)
+			memcpy(to, stacks[i].p, stacks[i].n);
+		to += stacks[i].n;
+	}
+}
+
+/* One that is deep takes the room of twenty others, so it is cut off where that is short. */
+static void on_capture(struct news *n, const struct sampler_capture *c)
+{
+	struct walk_stack stacks[SAMPLER_COPIES];
+	const struct process *p = look_at_capture(n, c);
+
+	copies_take(&n->copies, c, stacks);
+	if (p && n->meanwhile && c->half != n->reading && walks_early(n->walks, p, c, stacks))
+		return;
+	if (n->bytes >= n->bytes_max) {
+		n->n_left_out++;
+		return;
+	}
+	if (n->bytes >= n->bytes_max / 2) {
+		memset(stacks, 0, sizeof(stacks));
+		stacks[SAMPLER_COPY_STACK] = (struct walk_stack){c->stack, c->n, sampler_capture_start(c->regs[WALK_STACK_POINTER])};
+	}
+	append_capture(n, c, stacks);
+}
+
+void news_record(void *context, const void *record, size_t size)
+{
+	struct news *n = context;
+	uint32_t type = type_of(record, size);
+
+	if (type == SAMPLER_RECORD_MORE && walks_is_capture(record, size)) {
+		copies_add(&n->copies, record);
+	} else if (type == SAMPLER_RECORD_CAPTURE && walks_is_capture(record, size)) {
+		on_capture(n, record);
+	} else if (look(n, type, record, size) && n->bytes < 2 * n->bytes_max) {
+		/* The list has been looked at. */
+		size = type == SAMPLER_RECORD_MAPPED ? SAMPLER_MAPPED_HEAD : size;
+		append(n, record, size, size);
+	}
+}
+
+void news_look(struct news *n)
+{
+	if (n->session)
+		session_drain(n->session, INT64_MAX);
+}
+
+void news_look_meanwhile(struct news *n)
+{
+	int64_t began = clock_mono();
+
+	if (!n->session || began < n->next_look)
+		return;
+	n->meanwhile = true;
+	session_drain(n->session, began + LOOK_NS);
+	n->meanwhile = false;
+	n->next_look = began + 2 * (clock_mono() - began);
+}
+
+/* Tells the walker of what it has mapped, if that is known. */
+static void tell(struct news *n, const struct sampler_process_key *key)
+{
+	struct process *p = processes_find(n->processes, key);
+
+	if (p)
+		walks_process(n->walks, p);
+}
+
+static void deal_with_capture(struct news *n, const struct sampler_capture *c,
+			      const struct walk_stack stacks[SAMPLER_COPIES])
+{
+	struct process *p = processes_find(n->processes, &c->key);
+
+	if (!p)
+		return;
+	/* Others may have got its place. */
+	if (p->maps && p->maps->layout == c->layout && !unwind_knows(walks_store(n->walks), &c->key, c->layout))
+		p->told = NULL;
+	walks_process(n->walks, p);
+	walks_capture(n->walks, p, c, stacks);
+}
+
+/* Where threads list what is mapped, the list of a process that is new has come right behind the report, and most
+ * of the time says all. */
+static void deal_with_process(struct news *n, const void *record)
+{
+	struct sampler_process process;
+	struct process *p;
+
+	memcpy(&process, record, sizeof(process));
+	p = n->later ? processes_find(n->processes, &process.key) : NULL;
+	if (p && p->stale)
+		map_reported(n, p, &process);
+	tell(n, &process.key);
+	tell(n, &process.parent);
+}
+
+static void deal_with_mapped(struct news *n, const struct sampler_mapped *mapped)
+{
+	tell(n, &mapped->key);
+}
+
+static void deal_with(struct news *n, const struct news_record *r)
+{
+	const void *record = r->bytes;
+	uint32_t type = type_of(record, r->size);
+
+	if (type == SAMPLER_RECORD_PROCESS)
+		deal_with_process(n, record);
+	else if (type == SAMPLER_RECORD_STACK)
+		look(n, type, record, r->size);
+	else if (type == SAMPLER_RECORD_CAPTURE)
+		deal_with_capture(n, record, r->stacks);
+	else if (type == SAMPLER_RECORD_MAPPED)
+		deal_with_mapped(n, record);
+}
+
+/* The oldest one; whoever takes it frees it. */
+static struct news_record *take(struct news *n)
+{
+	struct news_record *r = n->first;
+
+	if (!r)
+		return NULL;
+	n->first = r->next;
+	if (!n->first)
+		n->last = NULL;
+	n->bytes -= r->size;
+	return r;
+}
+
+void news_deal(struct news *n)
+{
+	struct news_record *r;
+
+	check(n->reading == SAMPLER_HALVES);
+	while ((r = take(n))) {
+		deal_with(n, r);
+		free(r);
+	}
+}
+
+void news_rest(struct news *n)
+{
+	copies_rest(&n->copies);
+}
+
+void news_clear(struct news *n)
+{
+	struct news_record *r;
+
+	while ((r = take(n)))
+		free(r);
+	copies_free(&n->copies);
+}

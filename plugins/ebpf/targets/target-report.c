@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See target-report.h. Processes are put in the order of their matches, so that those of one lie together;
+ * nothing is kept for it between two questions. */
+#include "ebpf/targets/target-report.h"
+
+#include "abi/subject.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct telling {
+	struct matcher *matcher;
+	const struct process **sorted;
+	size_t n;
+	const char *node;
+	tell_fn fn;
+	void *context;
+};
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int by_match(const void *a, const void *b)
+{
+	const struct process *x = *(const struct process *const *)a;
+	const struct process *y = *(const struct process *const *)b;
+	int order = compare((uintptr_t)x->match, (uintptr_t)y->match);
+
+	return order ? order : compare(x->key.tgid, y->key.tgid);
+}
+
+/* The first place in the order that is not before the match. */
+static size_t first_of(const struct telling *t, const struct match *match)
+{
+	size_t low = 0, high = t->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if ((uintptr_t)t->sorted[middle]->match < (uintptr_t)match)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static const char *why_nobody(const struct telling *t, const struct target_row *row,
+			      struct subject subject)
+{
+	const char *why = subject_absent(row->labels, row->n_labels, t->node);
+
+	if (why)
+		return why;
+	return subject.pid ? "no process with this pid has used a CPU of late" :
+			     "no process of this container has used a CPU of this node of late";
+}
+
+static void tell_row(void *context, int change, struct target_row *row)
+{
+	const struct telling *t = context;
+	struct subject subject = subject_of(row->labels, row->n_labels);
+	const struct match *match = matcher_of(t->matcher, subject);
+	size_t from = match ? first_of(t, match) : 0, to = from;
+	struct told_target told = {.labels = row->labels, .n_labels = row->n_labels};
+
+	while (match && to < t->n && t->sorted[to]->match == match)
+		to++;
+	told.processes = t->sorted + from;
+	told.n_processes = to - from;
+	if (!told.n_processes)
+		told.why = why_nobody(t, row, subject);
+	t->fn(t->context, &told);
+}
+
+int tell_targets(struct matcher *m, const struct processes *processes, tell_fn fn, void *context)
+{
+	struct telling t = {.matcher = m, .node = getenv("NODE_NAME"), .fn = fn, .context = context};
+
+	t.sorted = calloc(processes->all.n + 1, sizeof(*t.sorted));
+	if (!t.sorted)
+		return -ENOMEM;
+	vec_each (&processes->all, p)
+		if ((*p)->match && (*p)->match_generation == matcher_generation(m))
+			t.sorted[t.n++] = *p;
+	qsort(t.sorted, t.n, sizeof(*t.sorted), by_match);
+	matcher_each(m, tell_row, &t);
+	free(t.sorted);
+	return 0;
+}
+
+void tell_count(struct matcher *m, const struct processes *processes, uint64_t *ret_targets,
+		uint64_t *ret_matched)
+{
+	size_t n;
+	struct match *const *all = matcher_all(m, &n);
+
+	for (size_t i = 0; i < n; i++)
+		all[i]->n_processes = 0;
+	vec_each(&processes->all, p) {
+		const struct match *match = (*p)->match;
+
+		if (match && (*p)->match_generation == matcher_generation(m) && match->at < n &&
+		    all[match->at] == match)
+			all[match->at]->n_processes++;
+	}
+	*ret_targets = n;
+	*ret_matched = 0;
+	for (size_t i = 0; i < n; i++)
+		*ret_matched += all[i]->n_processes > 0;
+}

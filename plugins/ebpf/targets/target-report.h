@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Telling who asks which processes each target stands for, and why there is none. */
+#ifndef EBPF_TARGETS_TARGET_REPORT_H
+#define EBPF_TARGETS_TARGET_REPORT_H
+
+#include "ebpf/processes/target-match.h"
+#include "ebpf/processes/process.h"
+
+/* A target as it came in. Processes are those sampled of late, by pid. */
+struct told_target {
+	const struct target_label *labels;
+	size_t n_labels;
+	const struct process *const *processes;
+	size_t n_processes;
+	const char *why; /* there is none; NULL if there is one */
+};
+
+typedef void (*tell_fn)(void *context, const struct told_target *target);
+
+/* Calls fn for each target, in order; all is borrowed for the call. Reads
+ * NODE_NAME, as discovery.kubernetes does. 0 or -ENOMEM (nothing told). O(targets + processes · log). */
+int tell_targets(struct matcher *m, const struct processes *processes, tell_fn fn, void *context);
+
+/* How many targets there are, and how many stand for a process. Uses their n_processes. */
+void tell_count(struct matcher *m, const struct processes *processes, uint64_t *ret_targets,
+		uint64_t *ret_matched);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is looked at at once, of real processes, and what waits. */
+#include "ebpf/tests/test-live.h"
+
+#include "ebpf/samples/event-intake.h"
+
+#include "testing/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct newsroom {
+	struct live *live;
+	struct ebpf_options options; /* all is sampled */
+	struct stacks stacks[SAMPLER_HALVES];
+	struct news news;
+};
+
+static void open_room(struct newsroom *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->live = live_new();
+	r->news = (struct news){.options = &r->options, .matcher = matcher_new(), .processes = &r->live->t,
+				.stacks = r->stacks, .bytes_max = 1000, .reading = SAMPLER_HALVES};
+	expect(r->news.matcher != NULL);
+}
+
+static void close_room(struct newsroom *r)
+{
+	news_clear(&r->news);
+	expect(!r->news.first && !r->news.last && r->news.bytes == 0);
+	for (size_t i = 0; i < SAMPLER_HALVES; i++)
+		stacks_free(&r->stacks[i]);
+	matcher_free(r->news.matcher);
+	live_free(r->live);
+}
+
+/* However long the files of others are read after it: its own are open, and it can end. */
+TEST(processes_are_known_before_they_are_dealt_with)
+{
+	struct newsroom r;
+	struct live_child child;
+	const struct process *p;
+
+	open_room(&r);
+	child = live_child(r.live);
+	news_record(&r.news, &child.record, sizeof(child.record));
+	live_end(&child);
+	expect(r.news.first && r.news.bytes == sizeof(child.record));
+	expect_eq(r.news.n_processes, 1);
+	p = processes_find(&r.live->t, &child.record.key);
+	expect(p && p->maps);
+	live_expect_own(p);
+	close_room(&r);
+}
+
+/* A capture says what its process looked like, and that is asked for at once, too. */
+TEST(captures_are_kept_and_their_processes_looked_at)
+{
+	static const struct sampler_capture none;
+	struct sampler_capture *c = malloc(sizeof(*c));
+	struct newsroom r;
+	struct live_child child;
+
+	expect(c != NULL);
+	open_room(&r);
+	child = live_child(r.live);
+	*c = none;
+	c->type = SAMPLER_RECORD_CAPTURE;
+	c->key = child.record.key;
+	c->layout = child.record.layout;
+	c->n = 512;
+	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + 511); /* not whole */
+	expect(!r.news.first);
+	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+	live_end(&child);
+	expect_eq(r.news.bytes, SAMPLER_CAPTURE_HEAD + c->n);
+	live_expect_own(processes_find(&r.live->t, &child.record.key));
+	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+	expect_eq(r.news.n_left_out, 0);
+	expect_eq(r.news.bytes, 2 * (SAMPLER_CAPTURE_HEAD + c->n));
+	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+	expect_eq(r.news.n_left_out, 1);
+	expect_eq(r.news.bytes, 2 * (SAMPLER_CAPTURE_HEAD + c->n));
+	for (int i = 0; i < 1000; i++) /* whatever comes, there is an end */
+		news_record(&r.news, &child.record, sizeof(child.record));
+	expect_eq(r.news.n_processes, 1000);
+	expect(r.news.bytes < 2 * r.news.bytes_max + sizeof(child.record));
+	free(c);
+	close_room(&r);
+}
+
+/* Parts of a stack wait with their capture, for which there is half the room. */
+TEST(parts_come_with_their_capture)
+{
+	static const struct sampler_capture none;
+	struct sampler_capture *c = malloc(sizeof(*c));
+	struct newsroom r;
+	size_t before;
+
+	expect(c != NULL);
+	open_room(&r);
+	r.news.bytes_max = 64 * SAMPLER_CAPTURE_BYTES;
+	*c = none;
+	c->key = r.live->self.key;
+	c->layout = r.live->self.layout;
+	for (int i = 0; i < 2; i++) {
+		before = r.news.bytes;
+		c->type = SAMPLER_RECORD_MORE;
+		c->part = 1;
+		c->n = 512;
+		news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+		expect_eq(r.news.bytes, before);
+		c->type = SAMPLER_RECORD_CAPTURE;
+		c->part = 0;
+		c->n = SAMPLER_CAPTURE_BYTES;
+		news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+		expect_eq(r.news.bytes, before + SAMPLER_CAPTURE_HEAD + c->n + (i == 0 ? 512 : 0));
+		r.news.bytes_max = 2 * SAMPLER_CAPTURE_BYTES;
+	}
+	free(c);
+	close_room(&r);
+}
+
+/* Of a list of mappings nothing waits but whose it is. It is as long as it says, or none. */
+TEST(lists_of_mappings_are_looked_at_and_go)
+{
+	static struct sampler_mapped mapped;
+	size_t size = SAMPLER_MAPPED_HEAD + sizeof(mapped.list[0]);
+	uint64_t here = (uint64_t)(uintptr_t)&open_room & ~UINT64_C(4095);
+	struct newsroom r;
+	struct live_child child;
+
+	open_room(&r);
+	child = live_child(r.live);
+	mapped = (struct sampler_mapped){.type = SAMPLER_RECORD_MAPPED, .n = 1, .total = 1, .key = child.record.key,
+					 .layout = child.record.layout};
+	mapped.list[0] = (struct sampler_mapping){.start = here, .end = here + 4096};
+	live_end(&child);
+	news_record(&r.news, &mapped, size - 1);
+	mapped.n = SAMPLER_MAPPED_MAX + 1;
+	news_record(&r.news, &mapped, sizeof(mapped));
+	expect(!r.news.first && r.live->t.all.n == 0);
+	mapped.n = 1;
+	news_record(&r.news, &mapped, size);
+	expect_eq(r.news.bytes, SAMPLER_MAPPED_HEAD);
+	expect(mapset_find(processes_find(&r.live->t, &child.record.key)->maps, here));
+	close_room(&r);
+}
+
+/* Who reads a half holds on to its stacks. */
+TEST(stacks_of_the_half_that_is_read_wait)
+{
+	struct {
+		struct sampler_stack head;
+		uint64_t pc;
+	} stack = {.head = {.type = SAMPLER_RECORD_STACK, .n_user = 1, .half = 1, .id = 7}, .pc = 1};
+	const uint64_t *pcs;
+	struct newsroom r;
+
+	open_room(&r);
+	r.news.reading = 1;
+	news_record(&r.news, &stack, sizeof(stack));
+	expect(!stacks_find(&r.stacks[1], 7, &pcs) && r.news.first);
+	stack.head.half = 0;
+	news_record(&r.news, &stack, sizeof(stack));
+	expect(stacks_find(&r.stacks[0], 7, &pcs) && pcs[0] == 1);
+	expect_eq(r.news.bytes, sizeof(stack));
+	r.news.reading = SAMPLER_HALVES;
+	news_deal(&r.news);
+	expect(stacks_find(&r.stacks[1], 7, &pcs) && pcs[0] == 1);
+	close_room(&r);
+}
+
+/* Where threads list what they have mapped, nobody is asked before that list had its chance. */
+TEST(lists_spare_reading)
+{
+	static struct sampler_mapped mapped;
+	uint64_t here = (uint64_t)(uintptr_t)&open_room & ~UINT64_C(4095);
+	const struct process *p;
+	struct newsroom r;
+	struct live_child child;
+
+	open_room(&r);
+	r.news.later = true;
+	child = live_child(r.live);
+	news_record(&r.news, &child.record, sizeof(child.record));
+	p = processes_find(&r.live->t, &child.record.key);
+	expect(p && !p->maps && p->stale);
+	expect_eq(r.news.bytes, sizeof(child.record));
+	mapped = (struct sampler_mapped){.type = SAMPLER_RECORD_MAPPED, .n = 1, .total = 1, .key = child.record.key,
+					 .layout = child.record.layout};
+	mapped.list[0] = (struct sampler_mapping){.start = here, .end = here + 4096, .flags = SAMPLER_MAPPED_VDSO};
+	news_record(&r.news, &mapped, SAMPLER_MAPPED_HEAD + sizeof(mapped.list[0]));
+	expect(p->maps && p->maps->list.n == 1 && !p->stale);
+	live_end(&child);
+	close_room(&r);
+}
+
+/* Nobody else's records, and halves of them, are nothing. */
+TEST(other_bytes_are_passed_over)
+{
+	uint64_t bytes[64];
+	struct newsroom r;
+
+	open_room(&r);
+	for (uint32_t type = 0; type < 16; type++) {
+		memset(bytes, 0xff, sizeof(bytes));
+		memcpy(bytes, &type, sizeof(type));
+		for (size_t n = 0; n < sizeof(struct sampler_stack); n++)
+			news_record(&r.news, bytes, n);
+	}
+	expect(!r.news.first && r.live->t.all.n == 0);
+	close_room(&r);
+}

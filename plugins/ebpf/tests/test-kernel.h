@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's side of the unwind tables as memory of our own. What a program would read stays
+ * readable under `seen` as long as the slab is there; what the store writes through goes away
+ * when it is unmapped, so a use after that crashes. It fails on demand.
+ */
+#ifndef EBPF_TESTS_TEST_KERNEL_H
+#define EBPF_TESTS_TEST_KERNEL_H
+
+#include "ebpf/unwind-store/slab-allocator.h"
+#include "ebpf/unwind-store/unwind-store.h"
+
+struct test_kernel {
+	const uint8_t *seen[UNWIND_SLABS_MAX]; /* NULL: not there */
+	int fds[UNWIND_SLABS_MAX];
+	uint32_t n_slabs, n_slabs_most, n_mapped, n_mapped_most;
+	uint32_t creates_left; /* before they fail */
+	bool map_fails;
+	bool quiesce_fails;
+	uint64_t n_quiesces;
+	/* Called when programs may run for the last time that saw what was. */
+	void (*on_quiesce)(void *context);
+	void *context;
+	struct unwind_entry *rules;
+	struct unwind_space *spaces;
+	struct unwind_set *rows;
+	struct unwind_chain *chains;
+};
+
+void test_kernel_init(struct test_kernel *k);
+void test_kernel_fini(struct test_kernel *k); /* expects that all slabs are gone */
+struct slabs_kernel test_kernel_slabs(struct test_kernel *k);
+struct unwind_kernel test_kernel_all(struct test_kernel *k);
+
+#endif

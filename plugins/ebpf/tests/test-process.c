@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of processes that are gone before anybody could ask. */
+#include "ebpf/tests/test-live.h"
+
+#include "testing/test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Notes a child that was forked, has exited and is waited for. */
+static struct process *note_gone(struct live *w)
+{
+	struct live_child child = live_child(w);
+
+	live_end(&child);
+	return processes_note(&w->t, &child.record);
+}
+
+/* What the kernel sends of a process with one file, which nobody has opened, where our code is. */
+static void take_unknown(struct live *w, struct process *p)
+{
+	struct sampler_mapped mapped = {.n = 1, .total = 1, .key = p->key, .layout = p->layout};
+	uint64_t start = (uint64_t)(uintptr_t)&take_unknown & ~UINT64_C(4095);
+
+	mapped.list[0] = (struct sampler_mapping){.start = start, .end = start + 4096, .inode = 1};
+	process_take_maps(&w->t, p, &mapped);
+	expect(p->maps);
+}
+
+static void forget(void *context, const struct process *p)
+{
+}
+
+/* Nothing is known of a child that is gone; its parent has the same, and so has the next child. */
+TEST(children_have_what_their_parent_has)
+{
+	struct live *w = live_new();
+	struct process *child = note_gone(w), *next, *parent;
+
+	process_map(&w->t, child);
+	expect(!child->maps);
+	parent = processes_parent(&w->t, child, &w->self.key);
+	expect(parent && parent->key.tgid == w->self.key.tgid);
+	process_map(&w->t, parent);
+	live_expect_own(parent);
+	process_map(&w->t, child);
+	live_expect_own(child);
+	expect(!processes_parent(&w->t, child, &w->self.key)); /* nothing more to learn */
+	next = note_gone(w);
+	process_map(&w->t, next);
+	live_expect_own(next);
+	live_free(w);
+}
+
+/* A program has other mappings than the one that started it. */
+TEST(programs_do_not_have_what_their_parent_has)
+{
+	struct live *w = live_new();
+	struct process *child = note_gone(w);
+
+	process_map(&w->t, processes_note(&w->t, &w->self));
+	child->layout++;
+	process_map(&w->t, child);
+	expect(!child->maps);
+	expect(!processes_parent(&w->t, child, &w->self.key));
+	live_free(w);
+}
+
+/* A child that was sampled between fork and exec, and looked at after it, has what its parent has, behind
+ * what it has now. */
+TEST(children_remember_what_they_were)
+{
+	struct live *w = live_new();
+	struct sampler_process record;
+	struct process *child;
+	int in[2], out[2];
+	char byte = 'x';
+	pid_t pid;
+
+	expect(pipe(in) == 0 && pipe(out) == 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(in[0], 0);
+		dup2(out[1], 1);
+		close(in[1]);
+		execlp("cat", "cat", (char *)NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	expect(write(in[1], &byte, 1) == 1 && read(out[0], &byte, 1) == 1); /* it is cat by now */
+	record = live_record(w, pid);
+	record.layout = w->self.layout;
+	child = processes_note(&w->t, &record);
+	process_map(&w->t, child);
+	expect(child->maps && child->maps->whole && child->maps->layout != record.layout);
+	process_map(&w->t, processes_parent(&w->t, child, &w->self.key));
+	process_map(&w->t, child);
+	live_expect_own(child);
+	expect(child->maps->layout != record.layout && child->maps->older->layout == record.layout);
+	process_map(&w->t, child);
+	expect(!child->maps->older->older);
+	close(in[1]);
+	close(out[0]);
+	expect_eq(waitpid(pid, NULL, 0), pid);
+	live_free(w);
+}
+
+/* A pid that was given to another is no parent. */
+TEST(parents_are_known_by_their_start)
+{
+	struct live *w = live_new();
+	struct process *child = note_gone(w);
+	struct sampler_process_key other = w->self.key;
+
+	other.start_ns += 1000000000;
+	expect(!processes_parent(&w->t, child, &other));
+	live_free(w);
+}
+
+/* What the kernel knew of a child that is gone gives way to what somebody alive knows better, and
+ * stays where nobody does. */
+TEST(unknown_files_become_known)
+{
+	struct live *w = live_new();
+	struct process *child = note_gone(w);
+
+	take_unknown(w, child);
+	expect(!child->maps->whole);
+	expect_str(child->maps->list.p[0].name, MAPS_UNKNOWN_FILE);
+	process_map(&w->t, processes_parent(&w->t, child, &w->self.key));
+	process_map(&w->t, child);
+	live_expect_own(child);
+	live_free(w);
+}
+
+static void expect_told(const struct process *p, uint64_t code)
+{
+	const struct mapping *m = mapset_find(p->maps, code);
+
+	expect(m && m->image);
+	expect_eq(mapping_address(m, code), code);
+	expect(!p->untold);
+}
+
+/* What a runtime tells of the code that it compiles may be gone before the process is: what it told before stays. */
+TEST(compiled_code_stays_told_of)
+{
+	struct live *w = live_new();
+	struct process *self = processes_note(&w->t, &w->self), *child;
+	char *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct sampler_mapped mapped = {.n = 1, .total = 1, .key = self->key, .layout = self->layout};
+	uint64_t at = (uint64_t)(uintptr_t)code + 16;
+	char path[64];
+	int map;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", self->key.tgid);
+	map = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	expect(code != MAP_FAILED && map >= 0 && dprintf(map, "%lx 10 f\n", (unsigned long)at) > 0);
+	close(map);
+	process_map(&w->t, self);
+	expect_told(self, at);
+	child = note_gone(w);
+	process_map(&w->t, child);
+	expect_told(child, at);
+	unlink(path);
+	self->stale = true;
+	process_map(&w->t, self);
+	expect(self->maps->older);
+	expect_told(self, at);
+	mapped.list[0] = (struct sampler_mapping){.start = at & ~UINT64_C(4095), .end = (at | 4095) + 1};
+	process_take_maps(&w->t, self, &mapped);
+	expect_eq(self->maps->list.n, 1);
+	expect_told(self, at);
+	/* What a child compiles is its own, and another program's. */
+	mapped.key = child->key;
+	process_take_maps(&w->t, child, &mapped);
+	expect_eq(child->maps->list.n, 1);
+	expect(child->untold);
+	mapped.key = self->key;
+	mapped.layout++;
+	process_take_maps(&w->t, self, &mapped);
+	expect(self->untold);
+	munmap(code, 4096);
+	live_free(w);
+}
+
+/* A process that is there is believed, even if its files cannot be opened. */
+TEST(the_living_speak_for_themselves)
+{
+	struct live *w = live_new();
+	struct process *child = note_gone(w), *self = processes_note(&w->t, &w->self);
+
+	process_map(&w->t, self);
+	process_map(&w->t, child);
+	live_expect_own(child);
+	w->unreadable = true;
+	self->stale = true;
+	process_map(&w->t, self);
+	expect(!self->maps->whole);
+	self->stale = false;
+	process_map(&w->t, self);
+	expect(!self->maps->whole);
+	live_free(w);
+}
+
+/* Who comes and goes by the thousand costs as much as one, and nobody is forgotten with another. */
+TEST(one_speaks_for_all_of_a_layout)
+{
+	struct live *w = live_new();
+	struct process *self = processes_note(&w->t, &w->self), *child = NULL;
+	struct sampler_process record;
+
+	process_map(&w->t, self);
+	expect_eq(w->t.layouts.n, 1);
+	for (uint32_t i = 0; i < 3000; i++) {
+		record = w->self;
+		record.key.start_ns += (i + 1) * UINT64_C(1000000000); /* gone unread */
+		child = processes_note(&w->t, &record);
+		process_map(&w->t, child);
+		live_expect_own(child);
+	}
+	expect_eq(w->t.layouts.n, 1);
+	self->idle_intervals = 10;
+	processes_age(&w->t, 4, forget, NULL); /* the one that spoke */
+	expect(!processes_find(&w->t, &w->self.key));
+	expect_eq(w->t.layouts.n, 0);
+	process_map(&w->t, child);
+	expect_eq(w->t.layouts.n, 1);
+	record.key.start_ns++;
+	child = processes_note(&w->t, &record);
+	process_map(&w->t, child);
+	live_expect_own(child);
+	live_free(w);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What language runtimes claim and name, over a kernel that loads anything; and how they are refused. */
+#include "ebpf/unwinding/runtimes.h"
+#include "ebpf/tests/test-world.h"
+
+#include "testing/test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BUDGET (UINT64_C(64) << 20)
+#define TEXT   WORLD_TEXT
+
+/* A runtime whose answers the test writes. */
+struct fake {
+	struct andiron_runtime table;
+	struct andiron_runtime_claim answer[8];
+	int32_t n;
+	uint32_t n_asked, n_gone, n_open;
+	int32_t open_error;
+	struct andiron_str name;
+};
+
+static int32_t fake_open(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret)
+{
+	struct fake *f = self;
+
+	expect_eq(n, 1);
+	expect_str(str_of(maps[0].name), "own");
+	if (f->open_error != 0)
+		return f->open_error;
+	f->n_open++;
+	*ret = f;
+	return 0;
+}
+
+static void fake_close(void *session)
+{
+	((struct fake *)session)->n_open--;
+}
+
+static int32_t fake_claim(void *session, const struct andiron_runtime_process *process,
+			  const struct andiron_runtime_mapping *mappings, uint64_t n,
+			  struct andiron_runtime_claim *ret, uint64_t max)
+{
+	struct fake *f = session;
+
+	f->n_asked++;
+	expect(process->pid > 0 && n > 0 && max >= ANDIRON_RUNTIME_CLAIMS);
+	expect_eq(mappings[0].limit - mappings[0].start, 0x6000);
+	for (int32_t i = 0; i < f->n && i < 8; i++)
+		ret[i] = f->answer[i];
+	return f->n;
+}
+
+static void fake_gone(void *session, const struct andiron_runtime_process *process)
+{
+	((struct fake *)session)->n_gone++;
+}
+
+static int32_t fake_resolve(void *session, const struct andiron_runtime_process *process,
+			    uint64_t what, uint64_t where, struct andiron_runtime_frame *ret)
+{
+	if (what != 7)
+		return -ENOENT;
+	expect_eq(ret->size, sizeof(*ret));
+	ret->function = ((struct fake *)session)->name;
+	ret->file = (struct andiron_str){"\xff", 1};
+	ret->line = (uint32_t)where;
+	return 0;
+}
+
+struct fixture {
+	struct world *world;
+	struct fake fakes[2];
+	struct runtime_wanted wanted[2];
+	struct runtimes *runtimes;
+	struct process process;
+	uint32_t loaded; /* bit n: something is in slot n */
+	int load_error;
+	uint32_t n_said;
+	char said[1024]; /* last */
+};
+
+static int load(void *context, uint32_t slot, const struct andiron_runtime *table,
+		void **ret_program, struct error *err)
+{
+	struct fixture *f = context;
+
+	expect(!(f->loaded >> slot & 1));
+	if (f->load_error != 0)
+		return error_set(err, f->load_error, "the kernel refused its program: R0");
+	f->loaded |= 1u << slot;
+	*ret_program = f;
+	return 0;
+}
+
+static uint64_t maps(void *program, struct andiron_runtime_map *ret, uint64_t max)
+{
+	ret[0] = (struct andiron_runtime_map){.name = "own"};
+	return 1;
+}
+
+static void unload(void *context, uint32_t slot, void *program)
+{
+	struct fixture *f = context;
+
+	expect(f->loaded >> slot & 1);
+	f->loaded &= ~(1u << slot);
+}
+
+static void say(void *context, uint32_t level, const char *text)
+{
+	struct fixture *f = context;
+
+	expect_eq(level, ANDIRON_LOG_WARN);
+	f->n_said++;
+	snprintf(f->said, sizeof(f->said), "%s", text);
+}
+
+static void prepare(struct fixture *f)
+{
+	static const struct andiron_runtime table = {
+		.size = sizeof(table), .walk_version = ANDIRON_WALK_VERSION, .object = "x",
+		.object_bytes = 1, .program = "x", .open = fake_open, .close = fake_close,
+		.claim = fake_claim, .gone = fake_gone, .resolve = fake_resolve};
+
+	*f = (struct fixture){.process = {.key = world_key(1)}};
+	f->world = world_new(BUDGET);
+	world_file(f->world, 1, 0x1000, 11, 1000);
+	f->process.maps = world_set();
+	expect(world_add(f->world, f->process.maps, 1, TEXT, 0x6000, 0));
+	for (int i = 0; i < 2; i++) {
+		f->fakes[i].table = table;
+		f->fakes[i].name = (struct andiron_str){"spin", 4};
+		f->wanted[i].name[0] = (char)('a' + i);
+		f->wanted[i].extension =
+			(struct andiron_extension){&f->fakes[i].table, &f->fakes[i]};
+	}
+}
+
+static void begin(struct fixture *f)
+{
+	const struct runtimes_kernel kernel = {f, load, maps, unload};
+	const struct runtimes_out out = {f, say};
+
+	f->runtimes = runtimes_new(&kernel, f->wanted, 2, &out);
+	expect(f->runtimes);
+}
+
+static void end(struct fixture *f)
+{
+	runtimes_free(f->runtimes);
+	expect_eq(f->loaded, 0);
+	expect_eq(f->fakes[0].n_open + f->fakes[1].n_open, 0);
+	mapset_free(f->process.maps);
+	world_free(f->world);
+}
+
+static void answer(struct fixture *f, int who, uint64_t from, uint64_t to)
+{
+	struct fake *fake = &f->fakes[who];
+
+	fake->answer[fake->n++] = (struct andiron_runtime_claim){
+		image_object(f->world->files[1].image), from, to};
+}
+
+static void ask(struct fixture *f)
+{
+	runtimes_process(f->runtimes, &f->process, f->world->store);
+}
+
+/* The slot at an offset into the mapping, 0 where the file's own table is. */
+static uint32_t slot_at(struct fixture *f, uint64_t offset)
+{
+	struct unwind_found found = world_find(f->world, 1, TEXT + offset);
+
+	return found.kind == UNWIND_KIND_RUNTIME ? found.slot : 0;
+}
+
+/* Claims of several runtimes stand beside each other, are there before the process is, and are told
+ * to the store only where they have changed. */
+TEST(claims_stand_in_the_store)
+{
+	struct fixture f;
+	uint32_t id;
+
+	prepare(&f);
+	begin(&f);
+	answer(&f, 0, 0x3000, 0x3100);
+	answer(&f, 0, 0x100, 0x200);
+	answer(&f, 1, 0x200, 0x300);
+	ask(&f);
+	expect_eq(world_map(f.world, 1, f.process.maps), 0);
+	id = world_id(f.world, 1);
+	ask(&f);
+	expect_eq(world_id(f.world, 1), id);
+	expect_eq(f.fakes[0].n_asked, 2);
+	expect_eq(slot_at(&f, 0xff), 0);
+	expect_eq(slot_at(&f, 0x100), 1);
+	expect_eq(slot_at(&f, 0x200), 2);
+	expect_eq(slot_at(&f, 0x300), 0);
+	expect_eq(slot_at(&f, 0x30ff), 1);
+	/* Another answer takes the place of what it said, and of nothing else. */
+	f.fakes[0].n = 0;
+	answer(&f, 0, 0x4000, 0x4100);
+	ask(&f);
+	expect_eq(slot_at(&f, 0x100), 0);
+	expect_eq(slot_at(&f, 0x200), 2);
+	expect_eq(slot_at(&f, 0x4000), 1);
+	/* No answer leaves it as it was. */
+	f.fakes[0].n = 0;
+	ask(&f);
+	expect_eq(slot_at(&f, 0x4000), 1);
+	runtimes_gone(f.runtimes, &f.process);
+	expect_eq(f.fakes[0].n_gone, 1);
+	expect_eq(f.n_said, 0);
+	end(&f);
+}
+
+/* Of two that claim the same code the first one has it, which is said once; what is no range, or of an
+ * object that is not mapped, does not count. */
+TEST(mistaken_claims_are_left_out)
+{
+	struct fixture f;
+
+	prepare(&f);
+	begin(&f);
+	answer(&f, 0, 0x100, 0x200);
+	answer(&f, 1, 0x1ff, 0x300);
+	answer(&f, 1, 0x500, 0x600);
+	answer(&f, 1, 0x5ff, 0x700);
+	answer(&f, 1, 0x900, 0x900);
+	answer(&f, 1, UINT64_MAX, 0);
+	answer(&f, 1, 0xa00, 0xb00);
+	f.fakes[1].answer[5].object ^= 1u << 20;
+	ask(&f);
+	ask(&f);
+	expect_eq(world_map(f.world, 1, f.process.maps), 0);
+	expect_eq(slot_at(&f, 0x1ff), 1);
+	expect_eq(slot_at(&f, 0x200), 0);
+	expect_eq(slot_at(&f, 0x500), 2);
+	expect_eq(slot_at(&f, 0x600), 0);
+	expect_eq(slot_at(&f, 0xa00), 0);
+	expect_eq(f.n_said, 1);
+	expect(strstr(f.said, "\"b\" claims code that another one has claimed"));
+	f.fakes[0].n = ANDIRON_RUNTIME_CLAIMS + 1;
+	ask(&f);
+	f.fakes[0].n = -EIO;
+	ask(&f);
+	expect_eq(slot_at(&f, 0x100), 1);
+	end(&f);
+}
+
+static void expect_refused(struct fixture *f, const char *why)
+{
+	begin(f);
+	expect_eq(f->n_said, 1);
+	if (!strstr(f->said, why) || !strstr(f->said, "\"a\""))
+		test_fail(__FILE__, __LINE__, "said: %s", f->said);
+	expect(!runtimes_name(f->runtimes, 1));
+	expect_str(str_of(runtimes_name(f->runtimes, 2)), "b");
+	answer(f, 0, 0x100, 0x200);
+	answer(f, 1, 0x100, 0x200);
+	ask(f);
+	expect_eq(f->fakes[0].n_asked, 0);
+	expect_eq(world_map(f->world, 1, f->process.maps), 0);
+	expect_eq(slot_at(f, 0x100), 2);
+	end(f);
+}
+
+/* One that cannot be used is said so with the reason, is never called, and costs the next one nothing. */
+TEST(refusals_say_why)
+{
+	struct fixture f;
+
+	prepare(&f);
+	f.wanted[0].extension.table = NULL;
+	expect_refused(&f, "no plugin offers the runtime \"a\" (andiron.runtime.a/1)");
+	prepare(&f);
+	f.fakes[0].table.walk_version++;
+	expect_refused(&f, "built for version 4 of the walk, this sampler has version 3");
+	prepare(&f);
+	f.fakes[0].table.size -= 8;
+	expect_refused(&f, "headers that were never released");
+	prepare(&f);
+	f.fakes[0].table.resolve = NULL;
+	expect_refused(&f, "lacks a member");
+	prepare(&f);
+	f.fakes[0].open_error = -ENOMEM;
+	expect_refused(&f, "it does not begin");
+}
+
+/* What the kernel says of a program reaches the log. */
+TEST(the_kernel_is_quoted)
+{
+	struct fixture f;
+
+	prepare(&f);
+	f.load_error = -EACCES;
+	begin(&f);
+	expect_eq(f.n_said, 2);
+	expect(strstr(f.said, "the runtime \"b\" is not used, its frames are not shown: the kernel refused "
+			      "its program: R0"));
+	for (uint32_t slot = 0; slot < 256; slot++)
+		expect(!runtimes_name(f.runtimes, slot));
+	end(&f);
+}
+
+/* A name is the runtime's, where it is text. */
+TEST(frames_have_names)
+{
+	struct andiron_runtime_frame frame = {0};
+	struct fixture f;
+
+	prepare(&f);
+	begin(&f);
+	expect(runtimes_resolve(f.runtimes, 1, &f.process, UINT64_C(1) << 56 | 7, 42, &frame));
+	expect_eq(frame.function.len, 4);
+	expect_eq(frame.file.len, 0); /* it is no UTF-8 */
+	expect_eq(frame.line, 42);
+	expect(!runtimes_resolve(f.runtimes, 1, &f.process, 8, 42, &frame));
+	expect(!runtimes_resolve(f.runtimes, 3, &f.process, 7, 42, &frame));
+	f.fakes[1].name = (struct andiron_str){"\xc0\x80", 2};
+	expect(!runtimes_resolve(f.runtimes, 2, &f.process, 7, 42, &frame));
+	f.fakes[1].name.len = 0;
+	expect(!runtimes_resolve(f.runtimes, 2, &f.process, 7, 42, &frame));
+	end(&f);
+}

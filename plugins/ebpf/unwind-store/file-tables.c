@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See file-tables.h. How a table is made stands in file-table-build.c. */
+#include "ebpf/unwind-store/file-tables.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A file that nobody maps is kept for so many intervals: programs are started again. */
+#define KEEP_INTERVALS 40
+/* More than these pages of a partial table are not asked for at once. */
+#define WANTED_MAX 16384u
+/* At least this share of the budget makes room at a time. */
+#define EVICT_SHARE 16
+
+void files_init(struct files *t, const struct files_host *host, struct slabs *slabs,
+		struct rulebook *rules, const struct unwind_options *options)
+{
+	*t = (struct files){
+		.host = *host,
+		.slabs = slabs,
+		.rules = rules,
+		.read = options->read,
+		.read_context = options->read_context,
+		.meanwhile = options->meanwhile,
+		.meanwhile_context = options->meanwhile_context,
+		.now = 2, /* so that "never" is not "of late" */
+	};
+}
+
+struct file *files_get(struct files *t, struct image *image)
+{
+	struct file *f = image ? image_unwind(image) : t->vdso;
+
+	if (f)
+		return f;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	f->position = (uint32_t)t->all.n;
+	f->seen = t->now;
+	f->backoff = 1;
+	if (!vec_push(&t->all, f)) {
+		free(f);
+		return NULL;
+	}
+	f->image = image;
+	if (image) {
+		image_retain(image);
+		image_set_unwind(image, f);
+	} else {
+		t->vdso = f;
+	}
+	return f;
+}
+
+uint16_t file_kind(const struct file *f)
+{
+	if (f->table.directory)
+		return f->table.aux ? UNWIND_KIND_AUX : UNWIND_KIND_TABLE;
+	return f->state == FILE_UNREAD || f->state == FILE_EVICTED ? UNWIND_KIND_UNKNOWN
+								   : UNWIND_KIND_FRAMES;
+}
+
+static void table_retire(struct files *t, struct file_table *table)
+{
+	vec_each(&table->pages, p)
+		slabs_retire(t->slabs, p->ref, p->n);
+	vec_each(&table->rules, number)
+		rulebook_release(t->rules, *number);
+	if (table->directory)
+		slabs_retire(t->slabs, table->directory, table->n_pages * sizeof(uint32_t));
+	vec_free(&table->pages);
+	vec_free(&table->rules);
+	*table = (struct file_table){0};
+}
+
+void files_settle(struct files *t, struct file *f)
+{
+	table_retire(t, &f->former);
+	f->changed = f->other = false;
+}
+
+static void forget(struct files *t, struct file *f)
+{
+	struct file *last = t->all.p[t->all.n - 1];
+
+	check(f->n_users == 0 && t->all.p[f->position] == f);
+	table_retire(t, &f->table);
+	table_retire(t, &f->former);
+	vec_free(&f->wanted);
+	vec_free(&f->claims);
+	last->position = f->position;
+	t->all.p[f->position] = last;
+	t->all.n--;
+	if (f->image) {
+		image_set_unwind(f->image, NULL);
+		image_release(f->image);
+	} else {
+		t->vdso = NULL;
+	}
+	free(f);
+}
+
+void files_fini(struct files *t)
+{
+	while (t->all.n)
+		forget(t, t->all.p[t->all.n - 1]);
+	vec_free(&t->all);
+	if (t->frames_page)
+		slabs_retire(t->slabs, t->frames_page, FILES_FRAMES_BYTES);
+	if (t->frames_rule)
+		rulebook_release(t->rules, t->frames_rule);
+	t->frames_page = t->frames_rule = 0;
+}
+
+static bool may_go(const struct files *t, const struct file *f)
+{
+	return f->table.directory && f != t->busy && f != t->vdso && f->hit + 1 < t->now;
+}
+
+static struct file *least_wanted(const struct files *t)
+{
+	struct file *least = NULL;
+
+	vec_each(&t->all, p) {
+		struct file *f = *p;
+
+		if (!may_go(t, f))
+			continue;
+		if (!least || f->used < least->used ||
+		    (f->used == least->used && f->made < least->made))
+			least = f;
+	}
+	return least;
+}
+
+static void evict(struct files *t, struct file *f)
+{
+	struct file_table gone = f->table;
+
+	f->table = (struct file_table){0};
+	if (f->state == FILE_WHOLE)
+		f->state = FILE_EVICTED;
+	f->wanted.n = 0;
+	f->news = false;
+	t->host.hide(t->host.context, f);
+	table_retire(t, &gone);
+	t->n_evictions++;
+}
+
+/* Evicts until so much waits to be freed, or nothing may go; then frees it. */
+static int evict_some(struct files *t, uint64_t bytes)
+{
+	struct file *f;
+
+	while (t->slabs->limbo_bytes < bytes && (f = least_wanted(t)))
+		evict(t, f);
+	if (t->slabs->limbo_bytes == 0 || t->host.reclaim(t->host.context) != 0)
+		return -ENOSPC;
+	return 0;
+}
+
+static uint64_t share(const struct files *t)
+{
+	return t->slabs->max * SLABS_COST / EVICT_SHARE;
+}
+
+int files_alloc(struct files *t, size_t n, uint32_t *ret_ref)
+{
+	int r;
+
+	while ((r = slabs_alloc(t->slabs, n, ret_ref)) == -ENOSPC)
+		if (evict_some(t, share(t) + n) != 0)
+			return -ENOSPC;
+	return r;
+}
+
+bool files_make_room(struct files *t)
+{
+	return evict_some(t, t->slabs->limbo_bytes + share(t)) == 0;
+}
+
+uint64_t files_room(const struct files *t)
+{
+	uint64_t room = (t->slabs->max - t->slabs->n) * (uint64_t)UNWIND_SLAB_BYTES +
+			t->slabs->free.total * 8 + t->slabs->limbo_bytes;
+
+	vec_each(&t->all, f)
+		if (may_go(t, *f))
+			room += (*f)->table.bytes;
+	return room;
+}
+
+bool files_is_due(const struct files *t, const struct file *f)
+{
+	if (t->now < f->retry)
+		return false;
+	if (f->state == FILE_UNREAD)
+		return f->n_users > 0;
+	if (f->want_aux && f->table.directory && !f->table.aux)
+		return true;
+	/* What could not be opened once may be there again. */
+	if (f->state == FILE_REFUSED)
+		return f->n_users > 0 && f->refusal == UNWIND_REFUSED_UNREADABLE;
+	return (f->state == FILE_EVICTED || f->state == FILE_PARTIAL) && f->news;
+}
+
+/* Where in `wanted` an address is, or would be. */
+static size_t wanted_at(const struct file *f, uint64_t page)
+{
+	size_t low = 0, high = f->wanted.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (f->wanted.p[middle] < page)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool file_wants(const struct file *f, uint64_t address)
+{
+	uint64_t page = address >> UNWIND_PAGE_BITS;
+	size_t at = wanted_at(f, page);
+
+	return at < f->wanted.n && f->wanted.p[at] == page;
+}
+
+void files_hit(struct files *t, struct file *f, uint64_t address)
+{
+	uint64_t page = address >> UNWIND_PAGE_BITS;
+	size_t at;
+
+	f->hit = f->used = t->now;
+	if (f->state != FILE_PARTIAL && f->state != FILE_EVICTED)
+		return;
+	at = wanted_at(f, page);
+	if ((at < f->wanted.n && f->wanted.p[at] == page) || f->wanted.n >= WANTED_MAX)
+		return;
+	if (!vec_reserve(&f->wanted, 1)) {
+		t->n_no_memory++;
+		return;
+	}
+	memmove(f->wanted.p + at + 1, f->wanted.p + at, (f->wanted.n - at) * sizeof(page));
+	f->wanted.p[at] = page;
+	f->wanted.n++;
+	f->news = true;
+}
+
+void files_age(struct files *t)
+{
+	t->now++;
+	for (size_t i = t->all.n; i-- > 0;) {
+		struct file *f = t->all.p[i];
+
+		if (f->n_users > 0)
+			f->seen = t->now;
+		else if (f != t->vdso && f->claims.n == 0 && t->now - f->seen > KEEP_INTERVALS)
+			forget(t, f);
+	}
+}
+
+int file_claim(struct file *f, const struct unwind_claim *claims, size_t n)
+{
+	if (n > f->claims.n && !vec_reserve(&f->claims, n - f->claims.n))
+		return -ENOMEM;
+	if (n)
+		memcpy(f->claims.p, claims, n * sizeof(*claims));
+	f->claims.n = n;
+	/* What was walked by a table or not at all has another answer now, or none. */
+	f->changed = f->other = true;
+	return 0;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables of files, for the walker: pages of rows in slabs, and the list of these pages.
+ * One for each file, however many processes map it.
+ *
+ * A table is made of rows as they are read, and is whole; or, where the budget has no room
+ * for it, partial: it has the pages that were hit, and a page that says "by frame
+ * pointers" in place of the others. Under pressure the table that was hit longest ago goes
+ * first, and several at once, since each time costs a quiesce.
+ */
+#ifndef EBPF_UNWIND_STORE_FILE_TABLES_H
+#define EBPF_UNWIND_STORE_FILE_TABLES_H
+
+#include "ebpf/processes/mapped-file.h"
+#include "ebpf/unwind-store/rule-table.h"
+#include "ebpf/unwind-store/slab-allocator.h"
+#include "ebpf/unwind-store/unwind-store.h"
+
+#include "base/vec.h"
+
+#define FILE_UNREAD  0 /* nothing is known yet */
+#define FILE_WHOLE   1
+#define FILE_PARTIAL 2 /* what was hit, if anything; the rest by frame pointers */
+#define FILE_EVICTED 3 /* made room; read again when it is hit */
+#define FILE_REFUSED 4 /* by frame pointers */
+
+struct file_page {
+	uint32_t number, ref, n;
+};
+
+struct file_table {
+	uint64_t base;      /* the file's address where page 0 begins */
+	uint32_t n_pages;   /* of the list */
+	uint32_t directory; /* the list; 0: there is none */
+	VEC(struct file_page) pages;
+	VEC(uint16_t) rules; /* each retained once */
+	uint64_t rows, bytes;
+	bool aux; /* any rule has an auxiliary word, or all have because they were wanted */
+};
+
+struct file {
+	struct image *image; /* retained; NULL: the vDSO */
+	uint32_t position;
+	uint32_t state, refusal;
+	uint32_t n_users; /* mappings of views */
+	struct file_table table;
+	struct file_table former; /* until files_settle */
+	uint64_t need;            /* bytes of pages that it would have if it were whole */
+
+	uint64_t hit;                    /* interval in which it was hit last, 0: never */
+	uint64_t used;                   /* interval in which it was hit or made last */
+	uint64_t seen;                   /* interval in which it was mapped last */
+	uint64_t made;                   /* counts tables: which is older */
+	uint64_t retry;                  /* interval before which it is not read again */
+	uint32_t backoff;                /* intervals until then, the next time */
+	VEC(uint64_t) wanted;            /* ascending, addresses by 64 KiB */
+	bool news;                       /* more is wanted than when it was read */
+	bool want_aux;                   /* auxiliary words are, though no rule of its own needs them */
+	VEC(struct unwind_claim) claims; /* ascending, apart from each other */
+	bool changed;                    /* views that show it do so otherwise than it is */
+	bool other;                      /* addresses that had a rule may have another */
+};
+
+#define FILES_FRAMES_BYTES 16
+
+struct files_host {
+	void *context;
+	/* Frees what was retired, in all of the store. 0 or a negative errno. */
+	int (*reclaim)(void *context);
+	/* Lets no new walk find this file's table. Never fails. */
+	void (*hide)(void *context, const struct file *f);
+};
+
+struct files {
+	struct files_host host;
+	struct slabs *slabs;
+	struct rulebook *rules;
+	unwind_read_fn read;
+	void *read_context;
+	void (*meanwhile)(void *context);
+	void *meanwhile_context;
+	uint64_t n_rows; /* read since the beginning */
+	VEC(struct file *) all;
+	struct file *vdso;
+	const struct file *busy;                      /* being read */
+	uint64_t known[(UNWIND_RULES_MAX + 64) / 64]; /* numbers that the table being made has */
+	uint32_t frames_page;                         /* by frame pointers; 0: not made yet */
+	uint16_t frames_rule;
+	uint64_t now; /* number of the interval, from 2 on */
+	uint64_t n_made, n_read, read_ns, n_lost, n_evictions, n_no_memory;
+};
+
+/* All borrowed. */
+void files_init(struct files *t, const struct files_host *host, struct slabs *slabs,
+		struct rulebook *rules, const struct unwind_options *options);
+/* Nobody may use a file any more. */
+void files_fini(struct files *t);
+
+/* The file of an image, NULL for the vDSO's, unread if it is new. NULL when memory is short. */
+struct file *files_get(struct files *t, struct image *image);
+
+/* How its mappings are walked now: UNWIND_KIND_*. */
+uint16_t file_kind(const struct file *f);
+
+/* Reads the file and makes its table, or more of it, and says in `changed` and `other` what that
+ * means to views. */
+void files_build(struct files *t, struct file *f);
+/* What runtimes walk of it, from now on. 0 or -ENOMEM, as before then. */
+int file_claim(struct file *f, const struct unwind_claim *claims, size_t n);
+
+/* Views show the file as it is: retires what was replaced. */
+void files_settle(struct files *t, struct file *f);
+
+/* Whether it is time to read the file (again). */
+bool files_is_due(const struct files *t, const struct file *f);
+
+/* Evicts a share of all that is not hit, for its rules. False if nothing was freed. */
+bool files_make_room(struct files *t);
+
+/* Bytes that there would be if all went that may. O(files). */
+uint64_t files_room(const struct files *t);
+
+/* Whether a partial table should have the page of an address. */
+bool file_wants(const struct file *f, uint64_t address);
+
+/* It was hit, there. */
+void files_hit(struct files *t, struct file *f, uint64_t address);
+
+/* Begins an interval: forgets files that nobody has mapped for long. */
+void files_age(struct files *t);
+
+/* A chunk, if need be by eviction. -ENOSPC, -ENOMEM. */
+int files_alloc(struct files *t, size_t n, uint32_t *ret_ref);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows of what is mapped: of an image's file, opened by its object, and of
+ * the vDSO, which is the same in every process and so is read from our own.
+ */
+#ifndef EBPF_UNWIND_STORE_MAPPED_ROWS_H
+#define EBPF_UNWIND_STORE_MAPPED_ROWS_H
+
+#include "ebpf/processes/mapped-file.h"
+
+#include "base/error.h"
+#include "unwind/rows.h"
+
+/* Opens an image's file, the vDSO where it is NULL: a descriptor, or a negative errno. */
+int image_rows_open(const struct andiron_extension *objects, const struct image *image);
+
+/* An unwind_read_fn (unwind-store.h); the context is the andiron_extension of the objects. */
+int image_rows_read(void *objects, const struct image *image, const struct elf_rows_options *options, elf_row_fn fn,
+		    void *fn_context, struct error *err);
+
+#endif

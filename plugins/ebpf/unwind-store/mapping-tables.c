@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See mapping-tables.h. */
+#include "ebpf/unwind-store/mapping-tables.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void views_init(struct views *t, struct files *files, struct unwind_set *rows, struct unwind_chain *chains)
+{
+	t->files = files;
+	t->slabs = files->slabs;
+	t->rows = rows;
+	t->chains = chains;
+	t->taken[0] = 1; /* 0 is no id */
+	t->n_taken = 1;
+}
+
+static bool bit(const uint64_t *set, uint32_t id)
+{
+	return set[id / 64] >> id % 64 & 1;
+}
+
+static void set_bit(uint64_t *set, uint32_t id)
+{
+	set[id / 64] |= UINT64_C(1) << id % 64;
+}
+
+/* 0 if all are taken. */
+static uint16_t free_id(const struct views *t)
+{
+	uint32_t id = t->last_id;
+
+	if (t->n_taken == VIEW_IDS)
+		return 0;
+	do
+		id = (id + 1) % VIEW_IDS;
+	while (bit(t->taken, id));
+	return (uint16_t)id;
+}
+
+static uint16_t take_id(struct views *t)
+{
+	uint16_t id = free_id(t);
+
+	/* Those of 8,192 spaces are few; the others wait to be forgotten. */
+	if (id == 0 && t->files->host.reclaim(t->files->host.context) == 0)
+		id = free_id(t);
+	if (id) {
+		set_bit(t->taken, id);
+		t->n_taken++;
+		t->last_id = id;
+	}
+	return id;
+}
+
+static void give_id(struct views *t, uint16_t id)
+{
+	if (!id)
+		return;
+	set_bit(t->left, id);
+	t->n_left++;
+}
+
+/* A word of a chain does not say whose it is. */
+static void clear_chains(struct views *t)
+{
+	for (uint32_t i = 0; i < UNWIND_CHAINS; i++)
+		for (int k = 0; k < UNWIND_CHAIN_WORDS; k++)
+			__atomic_store_n(&t->chains[i].words[k], 0, __ATOMIC_RELAXED);
+}
+
+/* An entry that is torn by a program that writes it just now is none. */
+static void clear_rows(struct views *t)
+{
+	for (uint32_t i = 0; i < UNWIND_SETS; i++) {
+		struct unwind_set *set = &t->rows[i];
+
+		for (int way = 0; way < UNWIND_WAYS; way++) {
+			uint64_t key = __atomic_load_n(&set->check[way], __ATOMIC_RELAXED) ^
+				       __atomic_load_n(&set->rule[way], __ATOMIC_RELAXED);
+
+			if (key == 0 || !bit(t->stale, (uint32_t)(key >> 48)))
+				continue;
+			__atomic_store_n(&set->check[way], 0, __ATOMIC_RELAXED);
+			__atomic_store_n(&set->rule[way], 0, __ATOMIC_RELAXED);
+		}
+	}
+}
+
+void views_reclaim(struct views *t)
+{
+	for (uint32_t i = 0; i < VIEW_IDS / 64; i++)
+		t->stale[i] |= t->left[i];
+	memset(t->left, 0, sizeof(t->left));
+	t->n_stale += t->n_left;
+	t->n_left = 0;
+	if (t->n_stale < VIEW_IDS / 2)
+		return;
+	clear_rows(t);
+	clear_chains(t);
+	for (uint32_t i = 0; i < VIEW_IDS / 64; i++)
+		t->taken[i] &= ~t->stale[i];
+	memset(t->stale, 0, sizeof(t->stale));
+	t->n_taken -= t->n_stale;
+	t->n_stale = 0;
+}
+
+uint64_t view_word(const struct view *v)
+{
+	return v->chunk ? unwind_space_word(v->chunk, v->n, v->id) : 0;
+}
+
+static size_t chunk_bytes(size_t n)
+{
+	return n * (sizeof(uint64_t) + sizeof(struct unwind_mapping));
+}
+
+static void retire_chunk(struct views *t, struct view *v)
+{
+	if (v->chunk)
+		slabs_retire(t->slabs, v->chunk, chunk_bytes(v->n));
+	v->chunk = v->n = 0;
+}
+
+static int put_entry(struct views *t, uint64_t start, uint64_t end, uint16_t kind)
+{
+	struct view_entry entry = {start, {.end = end, .kind = kind}};
+
+	if (start >= end)
+		return 0;
+	if (t->entries.n == UNWIND_MAPPINGS_MAX) {
+		t->n_cut++;
+		return 0;
+	}
+	return vec_push(&t->entries, entry) ? 0 : -ENOMEM;
+}
+
+static uint64_t clip(uint64_t value, uint64_t from, uint64_t to)
+{
+	return value < from ? from : value > to ? to : value;
+}
+
+/* A part of a mapping that the file's table covers, if it has one: `from` and `to` are the file's
+ * addresses. What it has no pages for is left before and behind. */
+static int put_code(struct views *t, const struct view_source *s, uint64_t from, uint64_t to)
+{
+	const struct file_table *table = &s->file->table;
+	uint64_t bias = s->start - s->address; /* modulo 2^64, as is all that it is added to */
+	uint64_t first = from, last = from;
+	size_t n;
+	int r;
+
+	if (!table->directory)
+		return put_entry(t, from + bias, to + bias, file_kind(s->file));
+	first = clip(table->base, from, to);
+	last = clip(table->base + ((uint64_t)table->n_pages << UNWIND_PAGE_BITS), first, to);
+	r = put_entry(t, from + bias, first + bias, UNWIND_KIND_UNKNOWN);
+	n = t->entries.n;
+	if (r == 0)
+		r = put_entry(t, first + bias, last + bias, file_kind(s->file));
+	if (r == 0 && t->entries.n > n) {
+		t->entries.p[n].mapping.bias = bias + table->base;
+		t->entries.p[n].mapping.pages = table->directory;
+	}
+	return r == 0 ? put_entry(t, last + bias, to + bias, UNWIND_KIND_UNKNOWN) : r;
+}
+
+static int put_claim(struct views *t, uint64_t start, uint64_t end, uint16_t slot)
+{
+	size_t n = t->entries.n;
+	int r = put_entry(t, start, end, UNWIND_KIND_RUNTIME);
+
+	if (t->entries.n > n)
+		t->entries.p[n].mapping.slot = slot;
+	return r;
+}
+
+/* A mapping of a file: what runtimes have claimed, and its own code between. */
+static int put_file(struct views *t, const struct view_source *s)
+{
+	uint64_t at = s->address, limit = s->address + (s->limit - s->start);
+	uint64_t bias = s->start - s->address;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && at < limit && i < s->file->claims.n; i++) {
+		const struct unwind_claim *c = &s->file->claims.p[i];
+		uint64_t from = clip(c->from, at, limit), to = clip(c->to, at, limit);
+
+		if (from >= to)
+			continue;
+		r = put_code(t, s, at, from);
+		if (r == 0)
+			r = put_claim(t, from + bias, to + bias, c->slot);
+		at = to;
+	}
+	return r == 0 ? put_code(t, s, at, limit) : r;
+}
+
+static bool is_table(uint16_t kind)
+{
+	return kind == UNWIND_KIND_TABLE || kind == UNWIND_KIND_AUX;
+}
+
+static int lay_out(struct views *t, const struct view *v)
+{
+	int r = 0;
+
+	t->entries.n = 0;
+	for (size_t i = 0; r == 0 && i < v->sources.n; i++) {
+		const struct view_source *s = &v->sources.p[i];
+
+		r = s->file ? put_file(t, s) : put_entry(t, s->start, s->limit, (uint16_t)s->kind);
+	}
+	return r;
+}
+
+static int alloc_chunk(struct views *t, const struct view *v, uint32_t *ret)
+{
+	uint64_t evictions;
+	int r;
+
+	for (;;) {
+		evictions = t->files->n_evictions;
+		r = lay_out(t, v);
+		if (r != 0)
+			return r;
+		if (t->entries.n == 0)
+			return -ENOENT;
+		r = files_alloc(t->files, chunk_bytes(t->entries.n), ret);
+		/* Room may have been made by a table that this view shows. */
+		if (r != 0 || evictions == t->files->n_evictions)
+			return r;
+		slabs_free(t->slabs, *ret, chunk_bytes(t->entries.n));
+	}
+}
+
+/* Writes what the view says now; without room it says nothing. */
+static void write_chunk(struct views *t, struct view *v)
+{
+	size_t n;
+	uint32_t chunk;
+	uint8_t *p = NULL;
+
+	if (!v->id)
+		v->id = take_id(t);
+	if (v->id && alloc_chunk(t, v, &chunk) == 0) {
+		n = t->entries.n;
+		p = slabs_at(t->slabs, chunk);
+		if (!p)
+			slabs_free(t->slabs, chunk, chunk_bytes(n));
+	}
+	retire_chunk(t, v);
+	if (!p)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		memcpy(p + i * sizeof(uint64_t), &t->entries.p[i].start, sizeof(uint64_t));
+		memcpy(p + n * sizeof(uint64_t) + i * sizeof(struct unwind_mapping),
+		       &t->entries.p[i].mapping, sizeof(struct unwind_mapping));
+	}
+	v->chunk = chunk;
+	v->n = (uint32_t)n;
+}
+
+static void hold_sources(const struct view *v, int by)
+{
+	vec_each(&v->sources, s)
+		if (s->file)
+			s->file->n_users += (uint32_t)by;
+}
+
+static uint64_t hash_sources(const struct view_source *p, size_t n)
+{
+	return hash_bytes(p, n * sizeof(*p));
+}
+
+struct sought {
+	const struct views *t;
+	const struct view_source *p;
+	size_t n;
+};
+
+static bool same_sources(const void *context, uint32_t position)
+{
+	const struct sought *sought = context;
+	const struct view *v = sought->t->all.p[position];
+
+	return v->sources.n == sought->n &&
+	       (sought->n == 0 ||
+		memcmp(v->sources.p, sought->p, sought->n * sizeof(*sought->p)) == 0);
+}
+
+void view_release(struct views *t, struct view *v)
+{
+	struct view *last = t->all.p[t->all.n - 1];
+
+	check(v->n_refs > 0);
+	if (--v->n_refs > 0)
+		return;
+	check(t->all.p[v->position] == v && index_remove(&t->index, v->hash, v->position));
+	if (last != v) {
+		index_move(&t->index, last->hash, last->position, v->position);
+		last->position = v->position;
+		t->all.p[v->position] = last;
+	}
+	t->all.n--;
+	retire_chunk(t, v);
+	give_id(t, v->id);
+	hold_sources(v, -1);
+	vec_free(&v->sources);
+	free(v);
+}
+
+void views_fini(struct views *t)
+{
+	check(t->all.n == 0);
+	vec_free(&t->all);
+	vec_free(&t->scratch);
+	vec_free(&t->entries);
+	index_free(&t->index);
+}
+
+/* Memory of no file, next to the one before: one mapping, however often it has grown. */
+static bool continues(const struct view_source *last, const struct view_source *s)
+{
+	return !last->file && !s->file && last->kind == s->kind && last->limit == s->start;
+}
+
+/* Code of which not even frame pointers can be said. */
+static bool is_unknown(struct str name)
+{
+	return str_is(name, "[vsyscall]") || str_is(name, MAPS_UNKNOWN_FILE);
+}
+
+static int read_set(struct views *t, const struct mapset *set)
+{
+	t->scratch.n = 0;
+	vec_each(&set->list, m) {
+		struct view_source s = {.start = m->start, .limit = m->limit};
+		bool vdso = !m->image && str_is(m->name, "[vdso]");
+
+		if (m->image || vdso) {
+			s.file = files_get(t->files, m->image);
+			if (!s.file)
+				return -ENOMEM;
+			s.address = mapping_address(m, m->start);
+		} else {
+			s.kind = is_unknown(m->name) ? UNWIND_KIND_UNKNOWN : UNWIND_KIND_FRAMES;
+		}
+		if (t->scratch.n && continues(&t->scratch.p[t->scratch.n - 1], &s))
+			t->scratch.p[t->scratch.n - 1].limit = s.limit;
+		else if (!vec_push(&t->scratch, s))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Whether an address of `a` is the same in `b`. */
+static bool agrees(const struct view_source *a, const struct view_source *b)
+{
+	return a->file == b->file && a->kind == b->kind &&
+	       (!a->file || a->address - a->start == b->address - b->start);
+}
+
+/* Whether all that the view maps is mapped the same by the sources read. */
+static bool only_gains(const struct views *t, const struct view *v)
+{
+	size_t at = 0;
+
+	vec_each(&v->sources, s) {
+		uint64_t reached = s->start;
+
+		while (reached < s->limit) {
+			const struct view_source *now;
+
+			while (at < t->scratch.n && t->scratch.p[at].limit <= reached)
+				at++;
+			now = &t->scratch.p[at];
+			if (at == t->scratch.n || now->start > reached || !agrees(s, now))
+				return false;
+			reached = now->limit;
+		}
+	}
+	return true;
+}
+
+/* Takes the sources read over; the view is in no index. */
+static void take_sources(struct views *t, struct view *v, uint64_t hash)
+{
+	hold_sources(v, -1);
+	vec_free(&v->sources);
+	v->sources.p = t->scratch.p;
+	v->sources.n = t->scratch.n;
+	v->sources.capacity = t->scratch.capacity;
+	t->scratch.p = NULL;
+	t->scratch.n = t->scratch.capacity = 0;
+	hold_sources(v, 1);
+	v->hash = hash;
+	write_chunk(t, v);
+}
+
+static struct view *view_new(struct views *t, uint64_t hash)
+{
+	struct view *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	v->n_refs = 1;
+	v->position = (uint32_t)t->all.n;
+	if (!vec_push(&t->all, v)) {
+		free(v);
+		return NULL;
+	}
+	if (index_add(&t->index, hash, v->position) != 0) {
+		t->all.n--;
+		free(v);
+		return NULL;
+	}
+	take_sources(t, v, hash);
+	return v;
+}
+
+/* One more place has been made by the removal, so adding cannot fail. */
+static void rehash(struct views *t, const struct view *v, uint64_t hash)
+{
+	check(index_remove(&t->index, v->hash, v->position));
+	check(index_add(&t->index, hash, v->position) == 0);
+}
+
+int views_get(struct views *t, struct view *former, const struct mapset *set, struct view **ret)
+{
+	struct sought sought = {.t = t};
+	uint32_t position;
+	uint64_t hash;
+	struct view *v;
+
+	if (read_set(t, set) != 0)
+		return -ENOMEM;
+	sought.p = t->scratch.p;
+	sought.n = t->scratch.n;
+	hash = hash_sources(sought.p, sought.n);
+	position = index_find(&t->index, hash, same_sources, &sought);
+	if (position != INDEX_NONE) {
+		v = t->all.p[position];
+		v->n_refs++;
+	} else if (former && former->n_refs == 1 && only_gains(t, former)) {
+		v = former;
+		v->n_refs++;
+		rehash(t, v, hash);
+		take_sources(t, v, hash);
+	} else {
+		v = view_new(t, hash);
+	}
+	*ret = v;
+	return v ? 0 : -ENOMEM;
+}
+
+static bool has_file(const struct view *v, const struct file *f)
+{
+	vec_each(&v->sources, s)
+		if (s->file == f)
+			return true;
+	return false;
+}
+
+void views_show(struct views *t)
+{
+	for (size_t i = 0; i < t->all.n; i++) {
+		struct view *v = t->all.p[i];
+		bool changed = false, other = false;
+
+		vec_each(&v->sources, s) {
+			changed |= s->file && s->file->changed;
+			other |= s->file && s->file->other;
+		}
+		if (!changed)
+			continue;
+		if (other) {
+			give_id(t, v->id);
+			v->id = 0;
+		}
+		write_chunk(t, v);
+	}
+}
+
+static void hide_in(struct views *t, struct view *v, const struct file *f)
+{
+	uint8_t *p = v->chunk ? slabs_at(t->slabs, v->chunk) : NULL;
+	struct unwind_mapping *mappings;
+	uint64_t *starts;
+	size_t at = 0;
+
+	if (!p) {
+		retire_chunk(t, v);
+		return;
+	}
+	starts = (uint64_t *)(void *)p;
+	mappings = (struct unwind_mapping *)(void *)(starts + v->n);
+	vec_each(&v->sources, s) {
+		while (at < v->n && starts[at] < s->start)
+			at++;
+		for (; at < v->n && starts[at] < s->limit; at++)
+			if (s->file == f && is_table(mappings[at].kind))
+				__atomic_store_n(&mappings[at].kind, file_kind(f),
+						 __ATOMIC_RELEASE);
+	}
+}
+
+void views_hide(struct views *t, const struct file *f)
+{
+	vec_each(&t->all, v)
+		if (has_file(*v, f))
+			hide_in(t, *v, f);
+}
+
+void views_retry(struct views *t)
+{
+	for (size_t i = 0; i < t->all.n; i++)
+		if (!t->all.p[i]->chunk)
+			write_chunk(t, t->all.p[i]);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rule-table.h. */
+#include "ebpf/unwind-store/rule-table.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+
+#include <errno.h>
+
+struct sought {
+	const struct rulebook *book;
+	struct unwind_entry entry;
+};
+
+static bool same_rule(const void *context, uint32_t number)
+{
+	const struct sought *sought = context;
+	const struct unwind_entry *e = &sought->book->entries[number];
+
+	return e->rule == sought->entry.rule && e->aux == sought->entry.aux;
+}
+
+static uint64_t entry_hash(struct unwind_entry e)
+{
+	return hash_mix(e.rule, e.aux);
+}
+
+static struct rulebook_use *use(struct rulebook *b, uint32_t number)
+{
+	check(number > 0 && number <= b->uses.n);
+	return &b->uses.p[number - 1];
+}
+
+void rulebook_init(struct rulebook *b, struct unwind_entry *entries)
+{
+	*b = (struct rulebook){.entries = entries};
+}
+
+void rulebook_fini(struct rulebook *b)
+{
+	vec_free(&b->uses);
+	index_free(&b->index);
+}
+
+static void list(struct rulebook *b, uint32_t *head, uint32_t number)
+{
+	struct rulebook_use *u = use(b, number);
+
+	if (u->listed)
+		return;
+	u->listed = true;
+	u->next = *head;
+	*head = number;
+}
+
+static int32_t add(struct rulebook *b, struct unwind_entry entry)
+{
+	uint32_t number = b->free;
+
+	if (!number) {
+		if (b->uses.n == UNWIND_RULES_MAX)
+			return -ENOSPC;
+		if (!vec_reserve(&b->uses, 1))
+			return -ENOMEM;
+		number = (uint32_t)b->uses.n + 1;
+	}
+	if (index_add(&b->index, entry_hash(entry), number) != 0)
+		return -ENOMEM;
+	if (number == b->free)
+		b->free = use(b, number)->next;
+	else
+		b->uses.n++;
+	*use(b, number) = (struct rulebook_use){0};
+	b->entries[number] = entry;
+	b->n++;
+	list(b, &b->fresh, number);
+	return (int32_t)number;
+}
+
+int32_t rulebook_find(const struct rulebook *b, uint64_t rule, uint64_t aux)
+{
+	struct sought sought = {b, {rule, aux}};
+	uint32_t number;
+
+	if (rule == 0)
+		return 0;
+	number = index_find(&b->index, entry_hash(sought.entry), same_rule, &sought);
+	return number == INDEX_NONE ? -ENOSPC : (int32_t)number;
+}
+
+int32_t rulebook_number(struct rulebook *b, uint64_t rule, uint64_t aux)
+{
+	int32_t number = rulebook_find(b, rule, aux);
+
+	return number < 0 ? add(b, (struct unwind_entry){rule, aux}) : number;
+}
+
+void rulebook_retain(struct rulebook *b, uint16_t number)
+{
+	if (number)
+		use(b, number)->n_refs++;
+}
+
+void rulebook_release(struct rulebook *b, uint16_t number)
+{
+	if (!number)
+		return;
+	check(use(b, number)->n_refs > 0);
+	if (--use(b, number)->n_refs == 0)
+		list(b, &b->idle, number);
+}
+
+bool rulebook_has_idle(const struct rulebook *b)
+{
+	return b->idle != 0;
+}
+
+/* Frees those of a list that nobody uses, and ends it. */
+static void sweep(struct rulebook *b, uint32_t *head)
+{
+	while (*head) {
+		uint32_t number = *head;
+		struct rulebook_use *u = use(b, number);
+
+		*head = u->next;
+		u->listed = false;
+		if (u->n_refs > 0)
+			continue;
+		check(index_remove(&b->index, entry_hash(b->entries[number]), number));
+		b->entries[number] = (struct unwind_entry){0};
+		u->next = b->free;
+		b->free = number;
+		b->n--;
+	}
+}
+
+void rulebook_settle(struct rulebook *b)
+{
+	sweep(b, &b->fresh);
+}
+
+void rulebook_reclaim(struct rulebook *b)
+{
+	sweep(b, &b->idle);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See unwind-store.h. This file ties the parts together: what is given up by any of them waits for the
+ * same quiesce, before which all words that lead to it have been replaced.
+ */
+#include "ebpf/unwind-store/unwind-store.h"
+
+#include "ebpf/unwind-store/file-tables.h"
+#include "ebpf/unwind-store/rule-table.h"
+#include "ebpf/unwind-store/address-spaces.h"
+#include "ebpf/unwind-store/mapping-tables.h"
+
+#include "base/check.h"
+#include "unwind/pages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct unwind {
+	struct unwind_kernel kernel;
+	struct files_host host;
+	struct slabs slabs;
+	struct rulebook rules;
+	struct files files;
+	struct views views;
+	struct spaces spaces;
+	uint64_t budget_bytes;
+	uint64_t n_quiesces, n_no_memory;
+};
+
+static void free_retired(struct unwind *u)
+{
+	slabs_reclaim(&u->slabs);
+	rulebook_reclaim(&u->rules);
+	views_reclaim(&u->views);
+	spaces_reclaim(&u->spaces);
+}
+
+static int reclaim(void *context)
+{
+	struct unwind *u = context;
+	int r;
+
+	spaces_refresh(&u->spaces);
+	r = u->kernel.quiesce(u->kernel.context);
+	if (r != 0)
+		return r;
+	u->n_quiesces++;
+	free_retired(u);
+	return 0;
+}
+
+static void hide(void *context, const struct file *f)
+{
+	struct unwind *u = context;
+
+	views_hide(&u->views, f);
+}
+
+struct unwind *unwind_new(const struct unwind_kernel *kernel, const struct unwind_options *options)
+{
+	struct unwind *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return NULL;
+	u->kernel = *kernel;
+	u->budget_bytes = options->budget_bytes;
+	u->host = (struct files_host){u, reclaim, hide};
+	slabs_init(&u->slabs, &kernel->slabs, options->budget_bytes);
+	rulebook_init(&u->rules, kernel->rules);
+	files_init(&u->files, &u->host, &u->slabs, &u->rules, options);
+	views_init(&u->views, &u->files, kernel->rows, kernel->chains);
+	spaces_init(&u->spaces, kernel->spaces, &u->views, &u->host);
+	return u;
+}
+
+void unwind_free(struct unwind *u)
+{
+	if (!u)
+		return;
+	spaces_fini(&u->spaces);
+	views_fini(&u->views);
+	files_fini(&u->files);
+	free_retired(u);
+	check(u->slabs.used_bytes == 0 && u->rules.n == 0);
+	slabs_fini(&u->slabs);
+	rulebook_fini(&u->rules);
+	free(u);
+}
+
+/* Lets the walker see what was read. */
+static void show_files(struct unwind *u)
+{
+	bool any = false;
+
+	vec_each(&u->files.all, f)
+		any |= (*f)->changed;
+	if (!any)
+		return;
+	views_show(&u->views);
+	spaces_refresh(&u->spaces);
+	vec_each(&u->files.all, f)
+		if ((*f)->changed)
+			files_settle(&u->files, *f);
+}
+
+/* Reads the files of a view that nobody has read yet, and shows them. */
+static void read_unread(struct unwind *u, const struct view *v)
+{
+	bool any = false;
+
+	vec_each(&v->sources, s) {
+		if (!s->file || s->file->state != FILE_UNREAD || !files_is_due(&u->files, s->file))
+			continue;
+		files_build(&u->files, s->file);
+		any = true;
+	}
+	if (any)
+		show_files(u);
+}
+
+int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t layout,
+	       const struct mapset *set)
+{
+	struct view *former = spaces_view(&u->spaces, key), *v = NULL;
+	int r = views_get(&u->views, former, set, &v);
+
+	/* Before the walker knows the process: a stack of one that is unknown can be completed
+	 * later, one that ends where there is no table yet cannot. */
+	if (r == 0) {
+		read_unread(u, v);
+		r = spaces_set(&u->spaces, key, layout, set->exec_pages, v);
+	}
+	if (r != 0) {
+		if (v)
+			view_release(&u->views, v);
+		u->n_no_memory += r == -ENOMEM;
+		return r;
+	}
+	if (former)
+		view_release(&u->views, former);
+	/* Programs that are started and end by the thousand may not fill slabs until the interval
+	 * ends. */
+	if (u->slabs.limbo_bytes > UNWIND_SLAB_BYTES)
+		reclaim(u);
+	return 0;
+}
+
+void unwind_unmap(struct unwind *u, const struct sampler_process_key *key)
+{
+	spaces_remove(&u->spaces, key);
+}
+
+void unwind_touch(struct unwind *u, const struct sampler_process_key *key)
+{
+	spaces_touch(&u->spaces, key);
+}
+
+bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key, uint64_t layout)
+{
+	return spaces_has(&u->spaces, key, layout);
+}
+
+void unwind_used(struct unwind *u, const struct image *image, uint64_t address)
+{
+	struct file *f = image_unwind(image);
+
+	if (f)
+		files_hit(&u->files, f, address);
+}
+
+void unwind_want_registers(struct unwind *u, const struct image *image)
+{
+	struct file *f = image ? image_unwind(image) : u->files.vdso;
+
+	if (f)
+		f->want_aux = true;
+}
+
+int unwind_claim(struct unwind *u, struct image *image, const struct unwind_claim *claims, size_t n)
+{
+	struct file *f;
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		if (n > UNWIND_CLAIMS_MAX || claims[i].from >= claims[i].to ||
+		    (i > 0 && claims[i].from < claims[i - 1].to))
+			return -EINVAL;
+	f = files_get(&u->files, image);
+	r = f ? file_claim(f, claims, n) : -ENOMEM;
+	if (r == 0)
+		show_files(u);
+	return r;
+}
+
+static bool anything_retired(const struct unwind *u)
+{
+	return u->slabs.limbo.n > 0 || u->spaces.n_left > 0 || u->views.n_left > 0 ||
+	       rulebook_has_idle(&u->rules);
+}
+
+void unwind_tick(struct unwind *u)
+{
+	files_age(&u->files);
+	for (size_t i = 0; i < u->files.all.n; i++)
+		if (files_is_due(&u->files, u->files.all.p[i]))
+			files_build(&u->files, u->files.all.p[i]);
+	show_files(u);
+	if (anything_retired(u))
+		reclaim(u);
+	views_retry(&u->views);
+	spaces_refresh(&u->spaces);
+	slabs_rest(&u->slabs);
+}
+
+static void count_files(const struct unwind *u, struct unwind_stats *s)
+{
+	vec_each(&u->files.all, p) {
+		const struct file *f = *p;
+
+		s->files += f->state != FILE_UNREAD;
+		s->tables += f->table.directory != 0;
+		s->aux += f->table.aux;
+		s->aux_asked += f->table.aux && f->want_aux;
+		s->degraded += f->state == FILE_PARTIAL;
+		s->rows += f->table.rows;
+		s->bytes += f->table.bytes;
+		if (f->state == FILE_REFUSED)
+			s->refused[f->refusal]++;
+	}
+}
+
+void unwind_get_stats(const struct unwind *u, struct unwind_stats *ret)
+{
+	struct unwind_stats s = {
+		.slabs = u->slabs.n,
+		.slab_bytes = u->slabs.n * SLABS_COST,
+		.free_bytes = u->slabs.free.total * 8,
+		.budget_bytes = u->budget_bytes,
+		.rules = u->rules.n,
+		.spaces = u->spaces.n,
+		.views = u->views.all.n,
+		.built = u->files.n_read,
+		.read_ns = u->files.read_ns,
+		.rows_lost = u->files.n_lost,
+		.evictions = u->files.n_evictions,
+		.spaces_replaced = u->spaces.n_replaced,
+		.mappings_cut = u->views.n_cut,
+		.quiesces = u->n_quiesces,
+		.no_memory = u->n_no_memory + u->files.n_no_memory,
+	};
+
+	count_files(u, &s);
+	vec_each(&u->views.all, v)
+		s.mappings += (*v)->n;
+	*ret = s;
+}
+
+uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *key, uint64_t layout)
+{
+	const struct view *v = spaces_view(&u->spaces, key);
+
+	return v && spaces_has(&u->spaces, key, layout) ? view_word(v) : 0;
+}
+
+const uint8_t *unwind_slab(struct unwind *u, uint32_t number)
+{
+	return number < UNWIND_SLABS_MAX && u->slabs.all[number].there
+		       ? slabs_base(&u->slabs, number)
+		       : NULL;
+}
+
+static const struct unwind_space *find_space(const struct unwind *u,
+					     const struct sampler_process_key *key)
+{
+	uint32_t hash = unwind_space_hash(key->start_ns, key->tgid);
+
+	for (uint32_t probe = 0; probe < UNWIND_PROBES; probe++) {
+		const struct unwind_space *s = &u->kernel.spaces[unwind_space_place(hash, probe)];
+
+		if (s->word && s->tgid == key->tgid && s->start_ns == key->start_ns)
+			return s;
+	}
+	return NULL;
+}
+
+/* The mapping among n that begins last before `pc`; false if it ends there, too. */
+static bool find_mapping(const void *chunk, uint32_t n, uint64_t pc, struct unwind_mapping *ret)
+{
+	const uint64_t *starts = chunk;
+	uint32_t low = 0, high = n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (starts[middle] <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return false;
+	memcpy(ret, (const struct unwind_mapping *)(const void *)(starts + n) + low - 1,
+	       sizeof(*ret));
+	return pc < ret->end;
+}
+
+static int find_number(struct unwind *u, const struct unwind_mapping *m, uint64_t pc, uint16_t *ret)
+{
+	uint64_t page = (pc - m->bias) >> UNWIND_PAGE_BITS;
+	const uint32_t *directory = slabs_at(&u->slabs, m->pages);
+	const void *bytes;
+	uint32_t ref;
+
+	if (!directory)
+		return -ENOMEM;
+	ref = directory[page];
+	*ret = 0;
+	if (!ref)
+		return 0;
+	bytes = slabs_at(&u->slabs, ref);
+	if (!bytes)
+		return -ENOMEM;
+	*ret = pages_find(bytes, SLABS_COST - unwind_ref_offset(ref), (uint16_t)(pc - m->bias));
+	return 0;
+}
+
+int unwind_look_up(struct unwind *u, const struct sampler_process_key *key, uint64_t pc,
+		   struct unwind_found *ret)
+{
+	const struct unwind_space *space = find_space(u, key);
+	struct unwind_found found = {0};
+	struct unwind_mapping m;
+	const void *chunk;
+	int r = 0;
+
+	if (!space)
+		return -ESRCH;
+	found.space = (uint16_t)(space->word >> 48);
+	chunk = slabs_at(&u->slabs, (uint32_t)space->word);
+	if (!chunk)
+		return -ENOMEM;
+	if (!find_mapping(chunk, space->word >> 32 & 0xffff, pc, &m))
+		return -ENOENT;
+	found.kind = m.kind;
+	found.slot = m.slot;
+	if (m.kind == UNWIND_KIND_TABLE || m.kind == UNWIND_KIND_AUX)
+		r = find_number(u, &m, pc, &found.number);
+	found.entry = u->kernel.rules[found.number];
+	if (r == 0)
+		*ret = found;
+	return r;
+}

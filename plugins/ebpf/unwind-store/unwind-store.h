@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the walker knows: the tables of all files that sampled processes map, and where
+ * each process maps them (bpf/include/bpfwire/unwind-tables.h), kept within a budget.
+ *
+ *   mapset ──▶ space ──▶ view (mappings, shared by forks) ──▶ file (pages, shared by all) ──▶ rules
+ *
+ * A file is read once and stays until memory is needed for others or nobody has mapped it for
+ * long. Whoever was hit least recently goes first; a file that was hit in this interval or the
+ * last never makes room. What does not fit is walked by frame pointers and counted: a file too
+ * large for what is left has the pages that are hit, and no others.
+ *
+ * Whatever a program in flight may still read is freed behind `quiesce`, together with all else
+ * that waits for it. One thread at a time, any thread. Nothing here fails a sample: out of memory
+ * or over the budget means that stacks end earlier, and says so in the statistics.
+ */
+#ifndef EBPF_UNWIND_STORE_UNWIND_STORE_H
+#define EBPF_UNWIND_STORE_UNWIND_STORE_H
+
+#include "ebpf/processes/mapped-file.h"
+#include "ebpf/processes/maps.h"
+#include "bpfwire/sampler.h"
+#include "ebpf/unwind-store/slab-allocator.h"
+#include "bpfwire/unwind-tables.h"
+
+#include "base/error.h"
+#include "unwind/rows.h"
+
+struct unwind;
+
+/* The kernel's maps, as memory, and what only the kernel can do. Borrowed, as long as the store
+ * lives. */
+struct unwind_kernel {
+	struct slabs_kernel slabs;
+	struct unwind_entry *rules;  /* UNWIND_RULES_MAX + 1, zero */
+	struct unwind_space *spaces; /* UNWIND_SPACES, zero */
+	struct unwind_set *rows;     /* UNWIND_SETS, zero */
+	struct unwind_chain *chains; /* UNWIND_CHAINS, zero */
+	/* Returns when no program runs any more that ran when it was called. 0 or a negative
+	 * errno, after which nothing is freed until the next time. */
+	int (*quiesce)(void *context);
+	void *context;
+};
+
+/*
+ * Hands the rows of an image's file to `fn`, as elf_rows_read does, whose options these are but for `debug`; those of the vDSO
+ * where `image` is NULL. 0, also where there are none; what `fn` returned; or a negative
+ * errno and the reason.
+ */
+typedef int (*unwind_read_fn)(void *context, const struct image *image, const struct elf_rows_options *options,
+			      elf_row_fn fn, void *fn_context, struct error *err);
+
+struct unwind_options {
+	uint64_t budget_bytes; /* of all slabs; what the agent may have, less its other maps */
+	unwind_read_fn read;
+	void *read_context;
+	/* Called every other millisecond while files are read, NULL: nobody is. Uses nothing of the store. */
+	void (*meanwhile)(void *context);
+	void *meanwhile_context;
+};
+
+/* NULL when memory is short. */
+struct unwind *unwind_new(const struct unwind_kernel *kernel, const struct unwind_options *options);
+/* The programs must not run any more. Releases all images. */
+void unwind_free(struct unwind *u);
+
+/*
+ * Says what a process has mapped from now on. Files that nobody has mapped before are read first (~10
+ * million rows a second); until it returns the walker knows of the process what it knew before, or
+ * nothing. `layout` is unwind_layout's for the process as it is now. `set` is
+ * borrowed, its older ones are not looked at; images are retained as needed. 0; -ENOMEM; -ENOSPC:
+ * the kernel does not let us wait for its programs, so nobody's place can be given to it. On failure
+ * all is as before.
+ */
+int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t layout,
+	       const struct mapset *set);
+
+/* The process is gone. It need not have a space. O(1). */
+void unwind_unmap(struct unwind *u, const struct sampler_process_key *key);
+
+/* The process was sampled: others lose their spaces before it does. O(1). */
+void unwind_touch(struct unwind *u, const struct sampler_process_key *key);
+
+/* Whether a process has a space, with this layout; and its word, 0 where it has none or
+ * there was no room for it. O(1). */
+bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key, uint64_t layout);
+uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *key,
+		     uint64_t layout);
+
+/* A slab as the walker sees it, for walking natively; NULL where there is none. Holds while no
+ * other function is called, and for the SLABS_MAPPED slabs that were asked for last. */
+const uint8_t *unwind_slab(struct unwind *u, uint32_t number);
+
+/* A part of a file's code, by the file's own addresses, that the program of a language runtime
+ * walks. */
+struct unwind_claim {
+	uint64_t from, to;
+	uint16_t slot; /* of the program */
+};
+
+#define UNWIND_CLAIMS_MAX 1024u
+
+/*
+ * Says what of a file runtimes walk from now on, wherever it is mapped, in place of what was said
+ * before; n 0: nothing. Ascending, and apart from each other. A file with claims is not forgotten.
+ * 0; -EINVAL: they are not so, or too many; -ENOMEM: as before. O(views).
+ */
+int unwind_claim(struct unwind *u, struct image *image, const struct unwind_claim *claims,
+		 size_t n);
+
+/*
+ * A frame of a delivered stack lies at this address of the image's own (image_address): keeps
+ * the file, and wants back what of it has been left out or evicted. O(1) for a file that is whole.
+ */
+void unwind_used(struct unwind *u, const struct image *image, uint64_t address);
+
+/*
+ * A frame of this image, or of the vDSO where it is NULL, stands in a stack that ended because a register was lost
+ * that a caller's rule needs: from the next unwind_tick on its table has auxiliary words, which say
+ * where its functions have saved it. O(1).
+ */
+void unwind_want_registers(struct unwind *u, const struct image *image);
+
+/*
+ * Ends an interval: reads what was wanted, ages files and spaces, frees behind one quiesce what
+ * has been given up. Costs as much as what is read; else some 10 µs for every thousand spaces.
+ */
+void unwind_tick(struct unwind *u);
+
+/* Why a file has no table and is walked by frame pointers. */
+#define UNWIND_REFUSED_NO_ROWS    0 /* it describes nothing */
+#define UNWIND_REFUSED_NOT_ELF    1
+#define UNWIND_REFUSED_UNREADABLE 2 /* it cannot be opened or read any more */
+#define UNWIND_REFUSED_TOO_LARGE  3 /* more functions or text than is read */
+#define UNWIND_REFUSALS           4
+
+struct unwind_stats {
+	/* As it is. */
+	uint64_t files;    /* with a table, or refused */
+	uint64_t tables;   /* files with a table */
+	uint64_t aux;      /* of these, with auxiliary words */
+	uint64_t aux_asked; /* of these, because a stack needed them, not a rule of their own */
+	uint64_t degraded; /* files of which only pages that were hit have rows */
+	uint64_t refused[UNWIND_REFUSALS];
+	uint64_t rows;  /* in tables */
+	uint64_t bytes; /* of pages and of the lists of pages */
+	uint64_t slabs, slab_bytes, free_bytes, budget_bytes;
+	uint64_t rules;
+	uint64_t spaces, views, mappings;
+	/* Since the beginning. */
+	uint64_t built, read_ns;  /* files read, and how long that took */
+	uint64_t rows_lost;       /* a page's 256 rules or the rules' numbers ran out */
+	uint64_t evictions;       /* files whose table made room */
+	uint64_t spaces_replaced; /* there was no room for one more */
+	uint64_t mappings_cut;    /* a process had more than UNWIND_MAPPINGS_MAX */
+	uint64_t quiesces;
+	uint64_t no_memory; /* of our own */
+};
+
+void unwind_get_stats(const struct unwind *u, struct unwind_stats *ret);
+
+/* What the walker would find. */
+struct unwind_found {
+	uint16_t kind;   /* UNWIND_KIND_* */
+	uint16_t number; /* of the rule; 0 where there is none */
+	uint16_t space;  /* its id */
+	uint16_t slot;   /* of the runtime's program, if kind says so */
+	struct unwind_entry entry;
+};
+
+/* Follows the tables as the walker does: 0; -ESRCH: no space; -ENOENT: no mapping; -ENOMEM. For
+ * tests and diagnosis; maps slabs as needed. */
+int unwind_look_up(struct unwind *u, const struct sampler_process_key *key, uint64_t pc,
+		   struct unwind_found *ret);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See native-unwind.h. What the body is surrounded by in the kernel, over copies of stacks. */
+#include "ebpf/unwinding/native-unwind.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#define UNWIND_INLINE static inline
+#define UNWIND_GLOBAL static
+
+struct surroundings {
+	const struct walk_tables *tables;
+	const struct walk_stack *stacks; /* SAMPLER_COPIES */
+	struct andiron_walk *walk;
+};
+
+typedef struct surroundings *unwind_env;
+
+static struct andiron_walk *h_walk_state(unwind_env e)
+{
+	return e->walk;
+}
+
+static const uint8_t *h_slab(unwind_env e, uint32_t i)
+{
+	return e->tables->slab(e->tables->context, i);
+}
+
+static const struct unwind_entry *h_entry(unwind_env e, uint32_t i)
+{
+	return i < e->tables->n_rules ? &e->tables->rules[i] : NULL;
+}
+
+static struct unwind_set *h_rows(unwind_env e, uint32_t i)
+{
+	return e->tables->rows ? &e->tables->rows[i] : NULL;
+}
+
+static struct unwind_chain *h_chain(unwind_env e, uint32_t i)
+{
+	return e->tables->chains ? &e->tables->chains[i] : NULL;
+}
+
+static uint32_t h_read(unwind_env e, void *to, size_t n, uint64_t address)
+{
+	for (size_t i = 0; i < SAMPLER_COPIES; i++) {
+		const struct walk_stack *stack = &e->stacks[i];
+		uint64_t offset = address - stack->at;
+
+		if (offset < stack->n && stack->n - offset >= n) {
+			memcpy(to, stack->p + offset, n);
+			return 0;
+		}
+	}
+	return UNWIND_END_CUT;
+}
+
+static uint64_t h_pc_mask(unwind_env e)
+{
+	return e->tables->pc_mask;
+}
+
+static bool h_find(unwind_env e, uint64_t at, __u64 *ret)
+{
+	uint64_t aux = 0;
+
+	if (!e->tables->find)
+		return false;
+	*ret = e->tables->find(e->tables->context, at, &aux);
+	e->walk->own = aux;
+	if (*ret == 0)
+		e->walk->end = UNWIND_END_NEW;
+	return true;
+}
+
+#define UNWIND_FINDS
+#include "unwinder/native-stack.h"
+
+void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,
+		  const struct walk_stack stacks[SAMPLER_COPIES], uint64_t word, struct andiron_walk *w)
+{
+	struct surroundings e = {tables, stacks, w};
+
+	*w = (struct andiron_walk){
+		.version = ANDIRON_WALK_VERSION,
+		.pc = capture->pc,
+		.exact = capture->exact,
+		.known = capture->known,
+		.space = word,
+	};
+	memcpy(w->regs, capture->regs, sizeof(w->regs));
+	unwind_mark(w);
+	while (w->end == 0)
+		unwind_step(&e);
+	if (w->end == UNWIND_END_HAND_OVER)
+		w->end = UNWIND_END_RUNTIME;
+}

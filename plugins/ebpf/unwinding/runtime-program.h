@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The BPF program of a language runtime, loaded beside those of a session. */
+#ifndef EBPF_UNWINDING_RUNTIME_PROGRAM_H
+#define EBPF_UNWINDING_RUNTIME_PROGRAM_H
+
+#include "ebpf/unwinding/runtimes.h"
+#include "ebpf/kernel/session.h"
+
+/* The kernel that the session is loaded into, which outlives it. Loading: its programs must not
+ * run yet. Some 10 ms a program. */
+struct runtimes_kernel runtime_programs(struct session *session);
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See runtimes.h. A claim belongs to a file, not to a process: the store keeps it by file as it does
+ * tables, and is told only of what has changed, so that a hundred processes of one interpreter cost one
+ * change of views.
+ */
+#include "ebpf/unwinding/runtimes.h"
+
+#include "abi/value.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILES_MAX 1024u /* with claims */
+
+struct runtime {
+	char name[RUNTIME_NAME_MAX + 1];
+	const struct andiron_runtime *table; /* NULL: not to be used */
+	void *session;
+	void *program;
+	bool overlaps; /* it has been said that it claims another's code */
+};
+
+struct claimed {
+	struct image *image; /* retained */
+	VEC(struct unwind_claim) list;
+};
+
+struct runtimes {
+	struct runtimes_kernel kernel;
+	struct runtimes_out out;
+	struct runtime list[RUNTIMES_MAX]; /* in slot 1 + index */
+	VEC(struct claimed) files;
+	VEC(struct unwind_claim) fresh;
+	VEC(struct andiron_runtime_mapping) mappings;
+	struct andiron_runtime_claim answer[ANDIRON_RUNTIME_CLAIMS];
+};
+
+static void say(struct runtimes *t, uint32_t level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void say(struct runtimes *t, uint32_t level, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	t->out.log(t->out.context, level, text);
+}
+
+static int check_table(const struct andiron_runtime *table, struct error *err)
+{
+	if (table->size < sizeof(*table))
+		return error_set(err, -EINVAL,
+				 "its table has %u bytes, %zu are needed: it was built with headers that were "
+				 "never released",
+				 table->size, sizeof(*table));
+	if (table->walk_version != ANDIRON_WALK_VERSION)
+		return error_set(err, -ENOTSUP,
+				 "its program was built for version %u of the walk, this sampler has version %u; "
+				 "install the plugin that belongs to it",
+				 table->walk_version, ANDIRON_WALK_VERSION);
+	if (!table->object || !table->program || !table->open || !table->close || !table->claim ||
+	    !table->gone || !table->resolve)
+		return error_set(err, -EINVAL, "its table lacks a member; the plugin needs to be corrected");
+	return 0;
+}
+
+static void unload(struct runtimes *t, uint32_t slot)
+{
+	struct runtime *r = &t->list[slot - 1];
+
+	t->kernel.unload(t->kernel.context, slot, r->program);
+	r->program = NULL;
+	r->table = NULL;
+}
+
+/* 0, and the runtime is in use; or why it is not. */
+static int load(struct runtimes *t, uint32_t slot, const struct andiron_extension *extension,
+		struct error *err)
+{
+	struct andiron_runtime_map maps[RUNTIMES_MAPS];
+	struct runtime *r = &t->list[slot - 1];
+	const struct andiron_runtime *table = extension->table;
+	int code = check_table(table, err);
+	uint64_t n;
+
+	if (code == 0)
+		code = t->kernel.load(t->kernel.context, slot, table, &r->program, err);
+	if (code != 0)
+		return code;
+	n = t->kernel.maps(r->program, maps, RUNTIMES_MAPS);
+	r->table = table;
+	code = table->open(extension->self, maps, n, &r->session);
+	if (code == 0)
+		return 0;
+	unload(t, slot);
+	return error_errno(err, code, "it does not begin");
+}
+
+static void add(struct runtimes *t, uint32_t slot, const struct runtime_wanted *wanted)
+{
+	struct error err = ERROR_NULL;
+
+	memcpy(t->list[slot - 1].name, wanted->name, sizeof(wanted->name));
+	if (!wanted->extension.table)
+		say(t, ANDIRON_LOG_WARN,
+		    "no plugin offers the runtime \"%s\" (" ANDIRON_RUNTIME_PREFIX
+		    "%s" ANDIRON_RUNTIME_SUFFIX "): its frames are not shown; install it, or leave it out of "
+		    "runtimes",
+		    wanted->name, wanted->name);
+	else if (load(t, slot, &wanted->extension, &err) != 0)
+		say(t, ANDIRON_LOG_WARN, "the runtime \"%s\" is not used, its frames are not shown: %s",
+		    wanted->name, err.text);
+}
+
+struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
+			      const struct runtime_wanted *wanted, size_t n,
+			      const struct runtimes_out *out)
+{
+	struct runtimes *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->kernel = *kernel;
+	t->out = *out;
+	for (size_t i = 0; i < n && i < RUNTIMES_MAX; i++)
+		add(t, (uint32_t)i + 1, &wanted[i]);
+	return t;
+}
+
+void runtimes_free(struct runtimes *t)
+{
+	if (!t)
+		return;
+	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++) {
+		struct runtime *r = &t->list[slot - 1];
+
+		if (!r->table)
+			continue;
+		r->table->close(r->session);
+		unload(t, slot);
+	}
+	vec_each(&t->files, f) {
+		image_release(f->image);
+		vec_free(&f->list);
+	}
+	vec_free(&t->files);
+	vec_free(&t->fresh);
+	vec_free(&t->mappings);
+	free(t);
+}
+
+static struct andiron_runtime_process process_of(const struct process *p)
+{
+	return (struct andiron_runtime_process){
+		.pid = p->key.tgid,
+		.start_ns = p->key.start_ns,
+		.layout = p->maps ? p->maps->layout : p->layout,
+	};
+}
+
+static bool list_mappings(struct runtimes *t, const struct mapset *set)
+{
+	t->mappings.n = 0;
+	vec_each(&set->list, m) {
+		struct andiron_runtime_mapping mapping = {m->start, m->limit,
+							  mapping_address(m, m->start), 0};
+
+		if (!m->image)
+			continue;
+		mapping.object = image_object(m->image);
+		if (!vec_push(&t->mappings, mapping))
+			return false;
+	}
+	return t->mappings.n > 0;
+}
+
+static struct image *image_of(const struct mapset *set, uint64_t object)
+{
+	vec_each(&set->list, m)
+		if (m->image && image_object(m->image) == object)
+			return m->image;
+	return NULL;
+}
+
+static struct claimed *claimed_of(struct runtimes *t, struct image *image)
+{
+	struct claimed none = {.image = image};
+
+	vec_each(&t->files, f)
+		if (f->image == image)
+			return f;
+	if (t->files.n >= FILES_MAX || !vec_push(&t->files, none))
+		return NULL;
+	image_retain(image);
+	return &t->files.p[t->files.n - 1];
+}
+
+/* Puts a claim where it belongs; false: it is none, or another stands there. */
+static bool insert(struct runtimes *t, struct unwind_claim claim)
+{
+	size_t at = t->fresh.n;
+	struct unwind_claim *p;
+
+	while (at > 0 && t->fresh.p[at - 1].from > claim.from)
+		at--;
+	p = t->fresh.p;
+	if (claim.from >= claim.to || (at > 0 && p[at - 1].to > claim.from) ||
+	    (at < t->fresh.n && p[at].from < claim.to) || t->fresh.n >= UNWIND_CLAIMS_MAX)
+		return false;
+	if (!vec_push(&t->fresh, claim))
+		return false;
+	p = t->fresh.p;
+	memmove(p + at + 1, p + at, (t->fresh.n - 1 - at) * sizeof(*p));
+	p[at] = claim;
+	return true;
+}
+
+static bool is_news(const struct runtimes *t, const struct claimed *f)
+{
+	const struct unwind_claim *a = f->list.p, *b = t->fresh.p;
+
+	for (size_t i = 0; i < f->list.n && i < t->fresh.n; i++)
+		if (a[i].from != b[i].from || a[i].to != b[i].to || a[i].slot != b[i].slot)
+			return true;
+	return f->list.n != t->fresh.n;
+}
+
+/* What the runtime has answered for one object, in place of what it had of it. */
+static void replace(struct runtimes *t, uint32_t slot, struct image *image, size_t n,
+		    struct unwind *store)
+{
+	struct claimed *f = claimed_of(t, image);
+	struct runtime *r = &t->list[slot - 1];
+	uint64_t object = image_object(image);
+	bool all = f != NULL;
+
+	t->fresh.n = 0;
+	for (size_t i = 0; all && i < f->list.n; i++)
+		if (f->list.p[i].slot != slot)
+			all = insert(t, f->list.p[i]);
+	for (size_t i = 0; f && i < n; i++)
+		if (t->answer[i].object == object)
+			all &= insert(t, (struct unwind_claim){t->answer[i].from, t->answer[i].to,
+							       (uint16_t)slot});
+	if (!all && !r->overlaps) {
+		r->overlaps = true;
+		say(t, ANDIRON_LOG_WARN,
+		    "the runtime \"%s\" claims code that another one has claimed, or more than there is "
+		    "room for: those frames are not shown",
+		    r->name);
+	}
+	if (!f || !is_news(t, f))
+		return;
+	if (!vec_reserve(&f->list, t->fresh.n > f->list.n ? t->fresh.n - f->list.n : 0) ||
+	    unwind_claim(store, image, t->fresh.p, t->fresh.n) != 0)
+		return; /* and will be news the next time */
+	f->list.n = 0;
+	for (size_t i = 0; i < t->fresh.n; i++)
+		f->list.p[f->list.n++] = t->fresh.p[i];
+}
+
+static bool answered_before(const struct runtimes *t, size_t i)
+{
+	for (size_t j = 0; j < i; j++)
+		if (t->answer[j].object == t->answer[i].object)
+			return true;
+	return false;
+}
+
+void runtimes_process(struct runtimes *t, const struct process *p, struct unwind *store)
+{
+	struct andiron_runtime_process process = process_of(p);
+
+	if (!p->maps || !list_mappings(t, p->maps))
+		return;
+	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++) {
+		struct runtime *r = &t->list[slot - 1];
+		int32_t n = r->table ? r->table->claim(r->session, &process, t->mappings.p,
+						       t->mappings.n, t->answer,
+						       ANDIRON_RUNTIME_CLAIMS) :
+				       0;
+
+		if (n > (int32_t)ANDIRON_RUNTIME_CLAIMS)
+			n = 0; /* it has written past the end of what it was given, or lies */
+		for (int32_t i = 0; i < n; i++) {
+			struct image *image = image_of(p->maps, t->answer[i].object);
+
+			if (image && !answered_before(t, (size_t)i))
+				replace(t, slot, image, (size_t)n, store);
+		}
+	}
+}
+
+void runtimes_gone(struct runtimes *t, const struct process *p)
+{
+	struct andiron_runtime_process process = process_of(p);
+
+	for (size_t i = 0; i < RUNTIMES_MAX; i++)
+		if (t->list[i].table)
+			t->list[i].table->gone(t->list[i].session, &process);
+}
+
+const char *runtimes_name(const struct runtimes *t, uint32_t slot)
+{
+	return slot >= 1 && slot <= RUNTIMES_MAX && t->list[slot - 1].table ?
+		       t->list[slot - 1].name :
+		       NULL;
+}
+
+bool runtimes_resolve(struct runtimes *t, uint32_t slot, const struct process *p, uint64_t what,
+		      uint64_t where, struct andiron_runtime_frame *ret)
+{
+	const struct runtime *r = &t->list[slot - 1];
+	struct andiron_runtime_process process = process_of(p);
+	struct andiron_runtime_frame frame = {.size = sizeof(frame)};
+
+	if (!runtimes_name(t, slot) ||
+	    r->table->resolve(r->session, &process, what & 0xffffffffffffff, where, &frame) != 0 ||
+	    frame.function.len == 0 || !str_utf8(abi_str(frame.function)))
+		return false;
+	if (!str_utf8(abi_str(frame.file)))
+		frame.file = (struct andiron_str){0};
+	*ret = frame;
+	return true;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The language runtimes of one session (andiron/runtime.h): their programs loaded and in their slots, what
+ * code they claim, and names for their frames.
+ *
+ * A runtime that cannot be used is said so in the log, once, and then is as if it had not been
+ * asked for. One thread at a time, any thread.
+ */
+#ifndef EBPF_UNWINDING_RUNTIMES_H
+#define EBPF_UNWINDING_RUNTIMES_H
+
+#include "ebpf/processes/process.h"
+#include "ebpf/unwind-store/unwind-store.h"
+
+#include "base/error.h"
+
+#include <andiron/bpf/walk.h>
+#include <andiron/host.h>
+#include <andiron/runtime.h>
+
+#define RUNTIMES_MAX     (ANDIRON_WALK_ONWARD - ANDIRON_WALK_RESUME - 1)
+#define RUNTIME_NAME_MAX 32
+
+/* One that the configuration names. */
+struct runtime_wanted {
+	char name[RUNTIME_NAME_MAX + 1];
+	struct andiron_extension extension; /* table NULL: nobody offers it */
+};
+
+struct runtimes_out {
+	void *context;
+	void (*log)(void *context, uint32_t level, const char *text); /* ANDIRON_LOG_* */
+};
+
+#define RUNTIMES_MAPS 32 /* of a program's own, at most */
+
+/* What only the kernel can do. Borrowed, as long as the runtimes live. */
+struct runtimes_kernel {
+	void *context;
+	/* Loads the table's object, and lets walks call its program by this slot. 0; or a negative
+	 * errno and the reason, and nothing has changed. */
+	int (*load)(void *context, uint32_t slot, const struct andiron_runtime *table,
+		    void **ret_program, struct error *err);
+	/* The maps that are its own; how many. */
+	uint64_t (*maps)(void *program, struct andiron_runtime_map *ret, uint64_t max);
+	void (*unload)(void *context, uint32_t slot, void *program);
+};
+
+struct runtimes;
+
+/*
+ * Loads what is wanted, at most RUNTIMES_MAX. `wanted` is copied. NULL when memory is short. Some
+ * 10 ms a program.
+ */
+struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
+			      const struct runtime_wanted *wanted, size_t n,
+			      const struct runtimes_out *out);
+/* Releases all images. */
+void runtimes_free(struct runtimes *t);
+
+/* Asks for the claims on what the process has mapped, and tells the store of those that are new; before
+ * unwind_map, so that they are there for the first walk. */
+void runtimes_process(struct runtimes *t, const struct process *p, struct unwind *store);
+void runtimes_gone(struct runtimes *t, const struct process *p);
+
+/* The runtime whose program is in this slot; NULL: none. O(1). */
+const char *runtimes_name(const struct runtimes *t, uint32_t slot);
+
+/* Names a frame of the runtime in this slot, by the words of andiron_walk_push. False: it has no
+ * name, or one that is no UTF-8. Texts hold until the next call. */
+bool runtimes_resolve(struct runtimes *t, uint32_t slot, const struct process *p, uint64_t what,
+		      uint64_t where, struct andiron_runtime_frame *ret);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See stack-copies.h. */
+#include "ebpf/unwinding/stack-copies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES_MAX ((size_t)SAMPLER_CAPTURE_PARTS * SAMPLER_CAPTURE_BYTES)
+
+void copies_free(struct copies *c)
+{
+	for (size_t i = 0; i < COPIES_MAX; i++)
+		for (size_t k = 0; k < SAMPLER_COPIES; k++)
+			free(c->of[i].bytes[k]);
+	*c = (struct copies){0};
+}
+
+static struct copies_of *find(struct copies *c, const struct sampler_capture *record)
+{
+	for (size_t i = 0; i < COPIES_MAX; i++)
+		if (c->of[i].used && c->of[i].id == record->id && c->of[i].half == record->half)
+			return &c->of[i];
+	return NULL;
+}
+
+/* A place for what the first part has come of; whose capture never came loses its own. */
+static struct copies_of *begin(struct copies *c, const struct sampler_capture *part)
+{
+	struct copies_of *of = &c->of[c->n_begun++ % COPIES_MAX];
+
+	of->id = part->id;
+	of->half = part->half;
+	of->used = 1;
+	for (size_t k = 0; k < SAMPLER_COPIES; k++) {
+		of->stacks[k] = (struct walk_stack){0};
+		of->n_parts[k] = k == SAMPLER_COPY_STACK;
+	}
+	return of;
+}
+
+void copies_add(struct copies *c, const struct sampler_capture *part)
+{
+	struct copies_of *of = find(c, part);
+	uint64_t k = part->part / SAMPLER_CAPTURE_PARTS, number = part->part % SAMPLER_CAPTURE_PARTS;
+
+	if (k >= SAMPLER_COPIES || part->n > SAMPLER_CAPTURE_BYTES)
+		return;
+	if (!of && number == (k == SAMPLER_COPY_STACK))
+		of = begin(c, part);
+	if (!of || number != of->n_parts[k])
+		return;
+	if (!of->bytes[k])
+		of->bytes[k] = malloc(BYTES_MAX);
+	if (!of->bytes[k])
+		return;
+	if (number == 0)
+		of->stacks[k].at = part->at;
+	memcpy(of->bytes[k] + number * SAMPLER_CAPTURE_BYTES, part->stack, part->n);
+	of->stacks[k].p = of->bytes[k];
+	of->stacks[k].n = number * SAMPLER_CAPTURE_BYTES + part->n;
+	of->n_parts[k]++;
+}
+
+void copies_take(struct copies *c, const struct sampler_capture *capture, struct walk_stack ret[SAMPLER_COPIES])
+{
+	struct copies_of *of = find(c, capture);
+	uint64_t at = sampler_capture_start(capture->regs[WALK_STACK_POINTER]);
+
+	ret[SAMPLER_COPY_STACK] = (struct walk_stack){capture->stack, capture->n, at};
+	for (size_t k = SAMPLER_COPY_STACK + 1; k < SAMPLER_COPIES; k++)
+		ret[k] = of ? of->stacks[k] : (struct walk_stack){0};
+	if (!of)
+		return;
+	if (capture->n == SAMPLER_CAPTURE_BYTES && of->stacks[SAMPLER_COPY_STACK].n) {
+		memcpy(of->bytes[SAMPLER_COPY_STACK], capture->stack, capture->n);
+		ret[SAMPLER_COPY_STACK] = (struct walk_stack){of->bytes[SAMPLER_COPY_STACK], of->stacks[SAMPLER_COPY_STACK].n, at};
+	}
+	of->used = 0;
+}
+
+void copies_rest(struct copies *c)
+{
+	if (c->n_begun == 0)
+		copies_free(c);
+	c->n_begun = 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The copies of one sample's stacks, put together: of the sampled one, which comes in parts where it is deep, of its outer
+ * end, and of the other one that its walk may go on on. See SAMPLER_CAPTURE_PARTS.
+ *
+ * What is being put together is bounded: who began first loses its place. Zero-initialised is empty.
+ */
+#ifndef EBPF_UNWINDING_STACK_COPIES_H
+#define EBPF_UNWINDING_STACK_COPIES_H
+
+#include "ebpf/unwinding/native-unwind.h"
+
+/* As many as there may be threads that send parts at a time, or nearly. */
+#define COPIES_MAX 8
+
+struct copies_of {
+	uint64_t id;
+	uint32_t half;
+	uint32_t used;
+	uint32_t n_parts[SAMPLER_COPIES]; /* that are there; of the sampled one with the first, which comes last */
+	struct walk_stack stacks[SAMPLER_COPIES];
+	uint8_t *bytes[SAMPLER_COPIES]; /* room for all parts that there may be, or NULL */
+};
+
+struct copies {
+	struct copies_of of[COPIES_MAX];
+	uint32_t n_begun; /* since copies_rest */
+};
+
+void copies_free(struct copies *c);
+
+/* Keeps a part: SAMPLER_RECORD_MORE, of which `n` is right. One that does not go on where the one before ended is none of
+ * ours. */
+void copies_add(struct copies *c, const struct sampler_capture *part);
+
+/* All that there is of a capture's stacks, of which `n` is right; borrowed until the next copies_add, and from the capture.
+ * Parts of the sampled one above a first that is not whole are not next to it, and left out. */
+void copies_take(struct copies *c, const struct sampler_capture *capture, struct walk_stack ret[SAMPLER_COPIES]);
+
+/* Gives memory back, if none was needed since the last time. */
+void copies_rest(struct copies *c);
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See unwinder.h. */
+#include "ebpf/unwinding/unwinder.h"
+
+#include "ebpf/unwinding/file-unwind.h"
+#include "ebpf/unwind-store/mapped-rows.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+struct walks {
+	struct andiron_extension objects;
+	const struct unwind_kernel *kernel;
+	struct unwind *store;
+	struct runtimes *runtimes; /* or NULL */
+	struct stacks found[SAMPLER_HALVES]; /* what captures brought, by the stack's id */
+	struct early early;
+	struct walks_stats stats;
+	struct andiron_walk walk;
+	uint64_t joined[SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS];
+};
+
+struct walks *walks_new(struct session *session, const struct andiron_extension *objects,
+			uint64_t budget_bytes, void (*meanwhile)(void *context), void *context)
+{
+	struct walks *w = calloc(1, sizeof(*w));
+	struct unwind_options options = {.budget_bytes = budget_bytes,
+					 .read = image_rows_read,
+					 .meanwhile = meanwhile,
+					 .meanwhile_context = context};
+
+	if (!w)
+		return NULL;
+	w->objects = *objects;
+	w->kernel = session_memory(session);
+	options.read_context = &w->objects;
+	w->store = unwind_new(w->kernel, &options);
+	if (!w->store) {
+		free(w);
+		return NULL;
+	}
+	return w;
+}
+
+void walks_free(struct walks *w)
+{
+	if (!w)
+		return;
+	runtimes_free(w->runtimes);
+	unwind_free(w->store);
+	for (size_t i = 0; i < SAMPLER_HALVES; i++)
+		stacks_free(&w->found[i]);
+	early_free(&w->early);
+	free(w);
+}
+
+void walks_add_runtimes(struct walks *w, struct runtimes *runtimes)
+{
+	check(!w->runtimes);
+	w->runtimes = runtimes;
+}
+
+struct runtimes *walks_runtimes(const struct walks *w)
+{
+	return w->runtimes;
+}
+
+void walks_process(struct walks *w, struct process *p)
+{
+	const struct mapset *maps = p->maps; /* while its files are read there may come others */
+
+	if (!maps || maps == p->told)
+		return;
+	if (w->runtimes)
+		runtimes_process(w->runtimes, p, w->store);
+	/* Without a space its stacks end at their first frame, and say so. */
+	if (unwind_map(w->store, &p->key, maps->layout, maps) == 0)
+		p->told = maps;
+}
+
+void walks_gone(struct walks *w, const struct process *p)
+{
+	unwind_unmap(w->store, &p->key);
+	if (w->runtimes)
+		runtimes_gone(w->runtimes, p);
+}
+
+static const uint8_t *slab(void *context, uint32_t number)
+{
+	return unwind_slab(((struct walks *)context)->store, number);
+}
+
+/*
+ * Memory that a walk could not read is there once somebody has touched it; the next sample of the
+ * same stack finds it. Not needed where the copy has it.
+ */
+static void touch(struct walks *w, const struct sampler_capture *c)
+{
+	char byte;
+	struct iovec to = {&byte, 1};
+
+	for (uint64_t i = 0; i < 2; i++) {
+		uint64_t at = (c->regs[WALK_STACK_POINTER] & ~UINT64_C(4095)) + i * 4096;
+		struct iovec from = {(void *)(uintptr_t)at, 1}; /* NOLINT: an address elsewhere */
+
+		w->stats.touched += process_vm_readv((pid_t)c->key.tgid, &to, 1, &from, 1, 0) == 1;
+	}
+}
+
+/* Keeps the frames of w->walk as a record of its own. */
+static void keep(struct walks *w, const struct sampler_capture *c)
+{
+	struct sampler_stack head = {
+		.type = SAMPLER_RECORD_STACK,
+		.n_user = (uint16_t)w->walk.n_words,
+		.end = w->walk.end,
+		.id = c->id,
+	};
+
+	memcpy(w->walk.head, &head, sizeof(head));
+	stacks_add(&w->found[c->half], w->walk.head,
+		   sizeof(head) + w->walk.n_words * sizeof(uint64_t));
+}
+
+/* Of what a capture has come to. */
+static void take_walk(struct walks *w, const struct sampler_capture *c)
+{
+	w->stats.completed += w->walk.end == UNWIND_END_COMPLETE;
+	if (w->walk.end == UNWIND_END_CUT)
+		touch(w, c);
+	keep(w, c);
+}
+
+bool walks_is_capture(const void *record, size_t size)
+{
+	const struct sampler_capture *c = record; /* the ring aligns records to 8 bytes */
+
+	return size >= SAMPLER_CAPTURE_HEAD && c->n <= SAMPLER_CAPTURE_BYTES &&
+	       size >= SAMPLER_CAPTURE_HEAD + c->n;
+}
+
+static void count(struct walks *w, const struct walk_stack stacks[SAMPLER_COPIES])
+{
+	w->stats.captures++;
+	w->stats.deep += stacks[SAMPLER_COPY_STACK].n > SAMPLER_CAPTURE_BYTES;
+	w->stats.other += stacks[SAMPLER_COPY_OTHER].n > 0;
+}
+
+/* By the files themselves. */
+static bool walk_early(struct walks *w, const struct process *p, const struct sampler_capture *c,
+		       const struct walk_stack stacks[SAMPLER_COPIES])
+{
+	const struct mapset *maps = process_maps(p, c->layout);
+
+	/* Runtimes say of what they claim when files are told of. */
+	if (!maps || w->runtimes || !early_walk(&w->early, &w->objects, maps, c, stacks, &w->walk))
+		return false;
+	w->stats.early++;
+	take_walk(w, c);
+	return true;
+}
+
+bool walks_early(struct walks *w, const struct process *p, const struct sampler_capture *c,
+		 const struct walk_stack stacks[SAMPLER_COPIES])
+{
+	/* Also where the store knows the process: by what it had mapped before the files that are being read. */
+	if (c->half >= SAMPLER_HALVES || !walk_early(w, p, c, stacks))
+		return false;
+	count(w, stacks);
+	return true;
+}
+
+void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c,
+		   const struct walk_stack stacks[SAMPLER_COPIES])
+{
+	struct walk_tables tables = {w, slab, w->kernel->rules, UNWIND_RULES_MAX + 1,
+				     session_pc_mask()};
+	uint64_t word;
+
+	count(w, stacks);
+	if (c->half >= SAMPLER_HALVES)
+		return;
+	word = unwind_word(w->store, &p->key, c->layout);
+	if (word == 0) {
+		/* Another program by now: the store knows of one image a process, we of all that it was in this interval. */
+		w->stats.unknown += !walk_early(w, p, c, stacks);
+		return;
+	}
+	walk_capture(&tables, c, stacks, word, &w->walk);
+	take_walk(w, c);
+}
+
+/* The frames of `stack` up to the one that the capture begins with, and then its own. */
+static void join(struct walks *w, const struct sampler_stack *stack, const uint64_t *pcs,
+		 const struct sampler_stack *rest, const uint64_t *more, struct stacks *stacks)
+{
+	uint32_t have = (uint32_t)stack->n_kernel + stack->n_user, n = rest->n_user;
+	struct sampler_stack head = *stack;
+
+	have -= stack->n_user > 0;
+	if (have + n > ANDIRON_WALK_WORDS)
+		n = ANDIRON_WALK_WORDS - have;
+	head.n_user = (uint16_t)(have - stack->n_kernel + n);
+	head.end = n < rest->n_user ? UNWIND_END_TRUNCATED : rest->end;
+	head.id |= SAMPLER_STACK_COMPLETED;
+	memcpy(w->joined, &head, sizeof(head));
+	memcpy(&w->joined[SAMPLER_STACK_WORDS], pcs, have * sizeof(*pcs));
+	memcpy(&w->joined[SAMPLER_STACK_WORDS + have], more, n * sizeof(*more));
+	stacks_add(stacks, w->joined, (SAMPLER_STACK_WORDS + have + n) * sizeof(uint64_t));
+}
+
+struct settling {
+	struct walks *w;
+	struct stacks *stacks;
+};
+
+static void settle(void *context, const struct sampler_stack *rest, const uint64_t *more, uint64_t samples)
+{
+	struct settling *s = context;
+	const uint64_t *pcs;
+	const struct sampler_stack *stack = stacks_find(s->stacks, rest->id, &pcs);
+
+	if (stack)
+		join(s->w, stack, pcs, rest, more, s->stacks);
+}
+
+void walks_settle(struct walks *w, uint32_t half, struct stacks *stacks)
+{
+	struct settling s = {w, stacks};
+
+	check(half < SAMPLER_HALVES);
+	stacks_each(&w->found[half], settle, &s);
+	stacks_clear(&w->found[half]);
+}
+
+const struct sampler_stack *walks_find(const struct stacks *stacks, const struct sampler_stack *stack,
+				       const uint64_t **pcs)
+{
+	const struct sampler_stack *completed = stacks_find(stacks, stack->id | SAMPLER_STACK_COMPLETED, pcs);
+
+	return completed ? completed : stack;
+}
+
+void walks_tick(struct walks *w)
+{
+	unwind_tick(w->store);
+	early_rest(&w->early);
+}
+
+struct unwind *walks_store(struct walks *w)
+{
+	return w->store;
+}
+
+void walks_get_stats(const struct walks *w, struct walks_stats *ret)
+{
+	*ret = w->stats;
+}

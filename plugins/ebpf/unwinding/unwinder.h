@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unwinding as the engine sees it: the store of unwind tables, told of processes as they
+ * come and go, and the stacks that could not be walked where they were taken, walked on here.
+ *
+ * A capture is walked when it arrives, while its process may still be there to be looked at. What came of it is
+ * joined with the record of its stack when the half is read.
+ */
+#ifndef EBPF_UNWINDING_UNWINDER_H
+#define EBPF_UNWINDING_UNWINDER_H
+
+#include "ebpf/processes/process.h"
+#include "ebpf/unwinding/runtimes.h"
+#include "ebpf/kernel/session.h"
+#include "ebpf/kernel/sample-table.h"
+#include "ebpf/unwind-store/unwind-store.h"
+#include "ebpf/unwinding/native-unwind.h"
+
+struct walks;
+
+/* A store on the memory of the session, of so many bytes; `meanwhile` is unwind_options'. Both are borrowed. NULL when
+ * memory is short. */
+struct walks *walks_new(struct session *session, const struct andiron_extension *objects,
+			uint64_t budget_bytes, void (*meanwhile)(void *context), void *context);
+/* The session is stopped by then. Releases all images. */
+void walks_free(struct walks *w);
+
+/* What claims code from now on; passes over. Before any process is told of. */
+void walks_add_runtimes(struct walks *w, struct runtimes *runtimes);
+struct runtimes *walks_runtimes(const struct walks *w);
+
+/* Says what the process has mapped, if its mappings are known and were not told before. */
+void walks_process(struct walks *w, struct process *p);
+void walks_gone(struct walks *w, const struct process *p);
+
+/* Whether a record is a whole capture, or part of one, as far as it says; `size` is what arrived. */
+bool walks_is_capture(const void *record, size_t size);
+/* A capture of `p`, which walks_process was called for, and all that there is of its stacks (stack-copies.h): its own is not
+ * looked at. */
+void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c,
+		   const struct walk_stack stacks[SAMPLER_COPIES]);
+/* The same while files are read, which may be of this process: true where they themselves were enough (file-unwind.h). Uses nothing of the
+ * store. */
+bool walks_early(struct walks *w, const struct process *p, const struct sampler_capture *c,
+		 const struct walk_stack stacks[SAMPLER_COPIES]);
+
+/* Adds to the stacks of a half what captures made of them; walks_find finds it. */
+void walks_settle(struct walks *w, uint32_t half, struct stacks *stacks);
+/* A stack with an id as it is after all; its frames in *pcs, which are left alone where it is the same. */
+const struct sampler_stack *walks_find(const struct stacks *stacks, const struct sampler_stack *stack,
+				       const uint64_t **pcs);
+
+/* Ends an interval; ages tables and spaces. */
+void walks_tick(struct walks *w);
+
+/* For unwind_used and statistics. */
+struct unwind *walks_store(struct walks *w);
+
+struct walks_stats {
+	uint64_t captures;  /* that arrived */
+	uint64_t completed; /* walked to the thread's entry */
+	uint64_t early;     /* of these, by the files themselves */
+	uint64_t deep;      /* that came in parts */
+	uint64_t other;     /* that another stack came with */
+	uint64_t unknown;   /* whose process was gone before its mappings were read */
+	uint64_t touched;   /* pages that were asked for because a stack needed them */
+};
+
+void walks_get_stats(const struct walks *w, struct walks_stats *ret);
+
+#endif

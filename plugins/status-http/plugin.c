@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* andiron-http.so: status.http, the agent's state over HTTP. The ABI's verbs over service.h. */
+#include "status-http/options.h"
+#include "status-http/service.h"
+
+#include "abi/value.h"
+
+#include <andiron/plugin.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int32_t give(const struct andiron_host *host, struct andiron_error *ret_err,
+		    const struct error *err, int code)
+{
+	return err->code ? abi_error(host, ret_err, err) : code;
+}
+
+/* What a variable without a value leaves is as good as nothing. */
+static struct str address_of(const struct andiron_value *args)
+{
+	struct str text = value_str(args, "listen_address", STR_NULL);
+
+	return text.n ? text : STR("127.0.0.1");
+}
+
+static int32_t validate(const struct andiron_host *host, const struct andiron_value *args,
+			struct andiron_report *report)
+{
+	char *address = str_dup(address_of(args));
+	bool loopback;
+
+	if (address && !server_address_ok(address, &loopback))
+		abi_report(
+			host, report, ANDIRON_REPORT_ERROR, value_get(args, "listen_address"),
+			"is no IP address; write \"127.0.0.1\", \"::1\", or \"0.0.0.0\" for all");
+	free(address);
+	return 0;
+}
+
+static void destroy(void *arg)
+{
+	struct service *self = arg;
+
+	free(self->address);
+	free(self);
+}
+
+static int32_t create(const struct andiron_host *host, uint64_t id,
+		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
+{
+	struct service *self = calloc(1, sizeof(*self));
+	int rc;
+
+	if (!self)
+		return -ENOMEM;
+	self->context = (struct abi_context){host, id};
+	self->matters = ANDIRON_COMPONENT_RAW_FRAMES | ANDIRON_COMPONENT_WRITER;
+	self->address = str_dup(address_of(args));
+	self->port = (uint16_t)value_int(args, "listen_port", 12345);
+	rc = self->address ? host->extension(id, ANDIRON_STATUS_ID, &self->status) : -ENOMEM;
+	if (rc) {
+		destroy(self);
+		return rc;
+	}
+	*ret_self = self;
+	return 0;
+}
+
+static int32_t start(void *arg, struct andiron_error *ret_err)
+{
+	struct error err = ERROR_NULL;
+	int rc = service_start(arg, &err);
+
+	return give(((struct service *)arg)->context.host, ret_err, &err, rc);
+}
+
+static int32_t update(void *arg, const struct andiron_value *args, struct andiron_error *ret_err)
+{
+	struct service *self = arg;
+	char *address = str_dup(address_of(args));
+	struct error err = ERROR_NULL;
+	int rc = address ? service_update(self, address,
+					  (uint16_t)value_int(args, "listen_port", 12345), &err)
+			 : -ENOMEM;
+
+	free(address);
+	return give(self->context.host, ret_err, &err, rc);
+}
+
+static void stop(void *arg)
+{
+	service_stop(arg);
+}
+
+static const char *const needs[] = {ANDIRON_STATUS_ID, NULL};
+
+static const struct andiron_component http = {
+	.size = sizeof(http),
+	.flags = ANDIRON_COMPONENT_NO_LABEL,
+	.name = "status.http",
+	.summary = "Serves metrics and probes over HTTP.",
+	.options = &http_options,
+	.needs = needs,
+	.validate = validate,
+	.create = create,
+	.start = start,
+	.update = update,
+	.stop = stop,
+	.destroy = destroy,
+};
+
+static const struct andiron_component *const components[] = {&http};
+
+const struct andiron_plugin andiron_plugin_v1 = {
+	.size = sizeof(andiron_plugin_v1),
+	.abi_minor = ANDIRON_ABI_MINOR,
+	.name = "http",
+	.version = ANDIRON_VERSION,
+	.license = "Apache-2.0",
+	.components = components,
+	.n_components = 1,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cleaning names. Contract in sanitize.h. UTF-8 after RFC 3629, section 4. */
+#include "symbolize/names/sanitize.h"
+
+#include "base/check.h"
+
+#define REPLACEMENT "\xef\xbf\xbd"
+#define ELLIPSIS "\xe2\x80\xa6"
+
+static bool all_plain(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] < ' ' || s.p[i] > '~')
+			return false;
+	return true;
+}
+
+static unsigned int sequence_length(unsigned char first)
+{
+	if (first < 0x80)
+		return 1;
+	if (first < 0xc2 || first > 0xf4)
+		return 0;
+	return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+/* The character at the front and its length; 0 where no whole one is. */
+static unsigned int decode(struct str s, uint32_t *ret)
+{
+	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+	unsigned char first = (unsigned char)s.p[0];
+	unsigned int n = sequence_length(first);
+	uint32_t c = n == 1 ? first : first & (0x7fu >> n);
+
+	if (n == 0 || n > s.n)
+		return 0;
+	for (unsigned int i = 1; i < n; i++) {
+		if (((unsigned char)s.p[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | ((unsigned char)s.p[i] & 0x3f);
+	}
+	if (c < smallest[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	*ret = c;
+	return n;
+}
+
+static bool harmful(uint32_t c)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {
+		{0, 0x1f},        {0x7f, 0x9f},       /* control */
+		{0x61c, 0x61c},   {0x200e, 0x200f},   /* direction marks */
+		{0x200b, 0x200b}, {0xfeff, 0xfeff},   /* invisible */
+		{0x2028, 0x202e},                     /* line ends, embeddings */
+		{0x2066, 0x2069},                     /* isolates */
+		{0xfff9, 0xfffb}, {0xe0000, 0xe007f}, /* annotations, tags */
+	};
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+		if (c >= ranges[i].first && c <= ranges[i].last)
+			return true;
+	return false;
+}
+
+struct str clean_name(struct str name, struct buf *scratch)
+{
+	if (name.n <= CLEAN_MAX && all_plain(name))
+		return name;
+	buf_clear(scratch);
+	while (name.n) {
+		uint32_t c = 0;
+		unsigned int n = decode(name, &c);
+		struct str piece = n && !harmful(c) ? str_first(name, n) : STR(REPLACEMENT);
+
+		if (scratch->n + piece.n > CLEAN_MAX - sizeof(ELLIPSIS)) {
+			buf_str_append(scratch, STR(ELLIPSIS));
+			break;
+		}
+		buf_str_append(scratch, piece);
+		name = str_skip(name, n ? n : 1);
+	}
+	check(scratch->n <= CLEAN_MAX);
+	return scratch->failed ? STR_NULL : buf_str(scratch);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An endpoint's inside: endpoint.c has the queue and the books, request.c the
+ * requests and what their answers lead to.
+ *
+ * Invariants: a record is in exactly one place, the queue, the queue of those
+ * to be sent alone, that of those that are held, or a request; it leaves by endpoint_settle and by
+ * nothing else. A request that is not free holds at least one record.
+ */
+#ifndef PYROSCOPE_PUSH_ENDPOINT_ENDPOINT_PRIVATE_H
+#define PYROSCOPE_PUSH_ENDPOINT_ENDPOINT_PRIVATE_H
+
+#include "pyroscope-push/endpoint/endpoint.h"
+
+#define REQUEST_FREE 0
+#define REQUEST_SENDING 1
+#define REQUEST_WAITING 2
+
+/* How often the server may break down after a payload, in between answering. */
+#define REQUEST_MAX_KILLS 3
+
+struct request {
+	struct endpoint *endpoint;
+	struct fifo entries;
+	int state;
+	bool limited;  /* it waits because it came too fast */
+	bool ask;      /* before it is sent again: whether the server answers */
+	bool answered; /* it did: since that is to be asked */
+	bool probing;  /* what is under way asks that alone */
+	int kills;     /* how often the connection was lost after the last byte */
+	int64_t tries;
+	uint64_t accepted; /* the endpoint's requests accepted when it was first sent */
+	int64_t due_ns;    /* CLOCK_MONOTONIC, while waiting */
+	uint64_t id;       /* of lib/http, while sending */
+};
+
+struct endpoint {
+	struct abi_context context;
+	struct http_client *http;
+	struct endpoint_events events;
+	struct push_config *config;
+	const struct endpoint_options *options;
+	struct fifo queue;
+	struct fifo held; /* until the spool can be written */
+	int64_t held_until_ns;
+	struct fifo alone; /* from requests that were refused: one at a time */
+	struct request requests[ENDPOINT_IN_FLIGHT];
+	struct endpoint_counts counts;
+	uint64_t timer;
+	int64_t paid_ns; /* CLOCK_MONOTONIC until which what was sent uses up the protocol's rate */
+	uint64_t random;
+	uint64_t accepted; /* requests */
+	int64_t logged_ns;
+	uint64_t unlogged;
+	bool hurried;
+	char cause[400]; /* empty: none */
+};
+
+/* The one way out for a record. */
+void endpoint_settle(struct endpoint *e, struct entry *entry, enum outcome outcome,
+		     const char *reason);
+void endpoint_settle_all(struct endpoint *e, struct fifo *f, enum outcome outcome,
+			 const char *reason);
+
+/* They went out whole: where a kill comes before the answer, the next run knows. */
+void endpoint_note_left(struct endpoint *e, struct fifo *f);
+/* The answer is that they are not there, for all that is known. */
+void endpoint_note_answered(struct endpoint *e, struct fifo *f);
+/* They went out whole and no answer came: whatever ends them, short of an answer, they are
+ * uncertain. */
+void endpoint_note_unanswered(struct endpoint *e, struct fifo *f);
+/* Settles what nobody will send again: as dropped, or as uncertain. */
+void endpoint_give_up(struct endpoint *e, struct fifo *f, const char *reason);
+
+/* Notes in the spool what became of these. 0, or the first failure. */
+int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what);
+
+/* Settles as expired what the server would refuse for its age. */
+void endpoint_expire(struct endpoint *e, struct fifo *f);
+
+/* Says that profiles are lost; at most once a minute, since a server can make
+ * us say it at every answer. */
+void endpoint_log_drop(struct endpoint *e, size_t n, const char *why);
+
+/* Sends what is due, and begins new requests unless one waits; no more than is
+ * paid for. */
+void requests_pump(struct endpoint *e);
+/* Sets the timer for what there is to do without an answer having come. */
+void requests_arm(struct endpoint *e);
+
+#endif

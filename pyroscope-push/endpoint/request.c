@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The requests of an endpoint: how they are filled, paced and sent, and what
+ * follows from an answer, or from none.
+ *
+ * What may be sent twice is tried until it is answered; that it has left stands in the spool
+ * from that moment until the server says no. What may not is marked
+ * as sent, on disk, before it goes; and where no answer comes after its last
+ * byte has left, it is uncertain and not sent again. That it did not go after all is on
+ * disk too before it waits, and it goes again only once the server has answered a request
+ * that is empty: whatever becomes of disk and agent in an outage, nothing in the spool says
+ * of what nobody took that it was sent.
+ */
+#include "pyroscope-push/endpoint/endpoint-private.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define HOLD_NS NS_PER_SEC
+
+/* A request whose sending twice would count twice. */
+static bool counts_twice(const struct endpoint *e)
+{
+	return !e->config->protocol->idempotent && !e->options->at_least_once;
+}
+
+static void drop_request(struct request *q, const char *reason, const char *why)
+{
+	endpoint_log_drop(q->endpoint, q->entries.n, why);
+	q->state = REQUEST_FREE;
+	endpoint_give_up(q->endpoint, &q->entries, reason);
+}
+
+/* Half to all of min·2^tries, so that many senders do not come at once. */
+static int64_t backoff_ns(struct endpoint *e, int64_t tries)
+{
+	int64_t ms = e->options->min_backoff_ms;
+
+	for (int64_t i = 1; !e->hurried && i < tries && ms < e->options->max_backoff_ms; i++)
+		ms *= 2;
+	if (ms > e->options->max_backoff_ms)
+		ms = e->options->max_backoff_ms;
+	e->random = hash_u64(e->random + 1);
+	return ms * NS_PER_MSEC / 2 + (int64_t)(e->random % (uint64_t)(ms * NS_PER_MSEC / 2 + 1));
+}
+
+static void isolate(struct request *q, const char *reason, const char *why);
+
+/* Whether it has been tried as often as it may. In a hurry it is the deadline
+ * that ends it; with a spool an outage is waited out. */
+static bool is_exhausted(const struct request *q)
+{
+	const struct endpoint *e = q->endpoint;
+	bool outage = e->config->spool_directory && q->accepted == e->accepted;
+
+	return !e->hurried && !outage && e->options->max_retries &&
+	       q->tries > e->options->max_retries;
+}
+
+/* Sets a request aside until it is tried again, or gives it up when it has been
+ * tried often enough. */
+static void retry(struct request *q, int64_t at_least_ns, const char *why)
+{
+	struct endpoint *e = q->endpoint;
+	int64_t wait = backoff_ns(e, q->tries);
+
+	if (is_exhausted(q)) {
+		if (e->config->spool_directory)
+			isolate(q, "retries_exhausted", why);
+		else
+			drop_request(q, "retries_exhausted", why);
+		return;
+	}
+	if (wait < at_least_ns)
+		wait = at_least_ns;
+	if (counts_twice(e) && !q->probing)
+		endpoint_mark(e, &q->entries, SPOOL_UNSENT);
+	e->counts.retries++;
+	q->state = REQUEST_WAITING;
+	q->due_ns = clock_mono() + wait;
+}
+
+/* Sets a request aside until the server is known to answer. */
+static void ask_first(struct request *q, const char *why)
+{
+	q->ask = true;
+	q->answered = false;
+	retry(q, 0, why);
+}
+
+/* Which series is at fault is not said; each is asked about by itself, and the
+ * one that is alone is given up. Those that were stored are stored again as the same profile. */
+static void isolate(struct request *q, const char *reason, const char *why)
+{
+	struct endpoint *e = q->endpoint;
+
+	if (q->entries.n == 1) {
+		drop_request(q, reason, why);
+		return;
+	}
+	e->counts.isolated++;
+	fifo_move(&e->alone, &q->entries);
+	q->state = REQUEST_FREE;
+}
+
+/* Too fast. What was refused thrice as one is perhaps more than the server
+ * ever takes at once: it goes on in pieces. */
+static void limited(struct request *q, int64_t retry_after_ns, const char *why)
+{
+	if (!q->endpoint->options->retry_limited || (q->entries.n > 1 && q->tries > 2))
+		isolate(q, "refused", why);
+	else
+		retry(q, retry_after_ns, why);
+	q->limited = q->state == REQUEST_WAITING;
+}
+
+static void accept(struct request *q)
+{
+	struct endpoint *e = q->endpoint;
+	int64_t now = clock_mono();
+
+	q->state = REQUEST_FREE;
+	e->accepted++;
+	endpoint_settle_all(e, &q->entries, OUTCOME_DELIVERED, NULL);
+	e->cause[0] = '\0';
+	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++) {
+		struct request *other = &e->requests[i];
+
+		if (other->state == REQUEST_WAITING && !other->limited && other->due_ns > now)
+			other->due_ns = now;
+	}
+}
+
+/* The server broke down after the last byte: perhaps by these. The third time
+ * that it did, having answered in between, they are not sent again. */
+static void suspect(struct request *q, const char *why)
+{
+	struct endpoint *e = q->endpoint;
+
+	if (++q->kills < REQUEST_MAX_KILLS) {
+		ask_first(q, why);
+		return;
+	}
+	if (q->entries.n == 1) {
+		e->events.set_aside(e->events.context, q->entries.head->record);
+		q->entries.head->unanswered = false; /* the breakdown is the answer */
+	}
+	isolate(q, "killed_server", why);
+}
+
+/* The connection is gone; over HTTP/2 that shows as a broken protocol. */
+static bool broke_off(const struct endpoint *e, const struct http_response *response)
+{
+	return response->result == -ECONNRESET ||
+	       (response->result == -EPROTO && e->config->protocol->http2);
+}
+
+/* Nobody can have taken it. */
+static void unsent(struct request *q, const char *why)
+{
+	if (counts_twice(q->endpoint))
+		ask_first(q, why);
+	else
+		retry(q, 0, why);
+}
+
+/* No answer, or none that says what became of it. */
+static void unanswered(struct request *q, const struct http_response *response, const char *why)
+{
+	struct endpoint *e = q->endpoint;
+
+	if (response->sent)
+		endpoint_note_unanswered(e, &q->entries);
+	if (response->sent && counts_twice(e)) {
+		q->state = REQUEST_FREE;
+		endpoint_settle_all(e, &q->entries, OUTCOME_UNCERTAIN, NULL);
+	} else if (response->sent && broke_off(e, response)) {
+		suspect(q, why);
+	} else {
+		unsent(q, why);
+	}
+}
+
+/* The server has answered: a request that waits for that may go. */
+static void note_answer(struct endpoint *e)
+{
+	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++)
+		e->requests[i].answered = true;
+}
+
+/* Whether the server has said that it did not take it. */
+static bool is_refusal(const struct answer *a)
+{
+	return a->action != ANSWER_ACCEPTED && a->action != ANSWER_LOST &&
+	       a->action != ANSWER_UNKNOWN;
+}
+
+static void act(struct request *q, const struct http_response *response, const struct answer *a)
+{
+	int64_t after_ns =
+		response->retry_after_ms > 0 ? response->retry_after_ms * NS_PER_MSEC : 0;
+
+	if (is_refusal(a))
+		endpoint_note_answered(q->endpoint, &q->entries);
+	switch (a->action) {
+	case ANSWER_ACCEPTED:
+		accept(q);
+		break;
+	case ANSWER_ISOLATE:
+		if (q->entries.n == 1) /* by now there is one */
+			q->entries.head->unanswered = false;
+		isolate(q, "refused", a->text);
+		break;
+	case ANSWER_REFUSED: /* until somebody corrects the endpoint */
+		if (q->endpoint->config->spool_directory)
+			retry(q, after_ns, a->text);
+		else
+			drop_request(q, "refused", a->text);
+		break;
+	case ANSWER_LIMITED:
+		limited(q, after_ns, a->text);
+		break;
+	case ANSWER_PAUSE:
+		q->tries = 0; /* waiting for a date is no attempt */
+		retry(q, a->resume_ns - clock_real(), a->text);
+		break;
+	case ANSWER_LOST:
+	case ANSWER_UNKNOWN:
+		unanswered(q, response, a->text);
+		break;
+	default:
+		retry(q, after_ns, a->text);
+	}
+}
+
+static void on_done(void *context, const struct http_response *response)
+{
+	struct request *q = context;
+	struct endpoint *e = q->endpoint;
+	struct answer a = e->config->protocol->classify(response);
+
+	check(q->state == REQUEST_SENDING && q->entries.n > 0);
+	e->counts.latency_ns += (uint64_t)response->elapsed_ns;
+	if (response->status)
+		note_answer(e);
+	if (a.action != ANSWER_ACCEPTED && !(q->probing && response->status))
+		snprintf(e->cause, sizeof(e->cause), "%s", a.text);
+	if (!q->probing) {
+		act(q, response, &a);
+	} else if (response->status) {
+		q->state = REQUEST_WAITING;
+		q->due_ns = clock_mono();
+	} else {
+		retry(q, 0, a.text);
+	}
+	requests_pump(e);
+	e->events.changed(e->events.context);
+}
+
+static void on_left(void *context)
+{
+	struct request *q = context;
+
+	endpoint_note_left(q->endpoint, &q->entries);
+}
+
+static int send_body(struct request *q, struct str body, struct error *err)
+{
+	const struct endpoint_options *o = q->endpoint->options;
+	const struct protocol *p = q->endpoint->config->protocol;
+	size_t n = o->n_headers + p->n_headers;
+	struct http_header *headers = calloc(n, sizeof(*headers));
+	struct http_request request = {
+		.method = "POST",
+		.url = str_of(o->url),
+		.headers = headers,
+		.n_headers = n,
+		.body = body,
+		.timeout_ms = o->timeout_ms,
+		.connect_timeout_ms = o->timeout_ms,
+		.http2 = p->http2,
+		.max_response = 1 << 20,
+		/* What is not to be sent twice is noted before. */
+		.left = q->probing || counts_twice(q->endpoint) ? NULL : on_left,
+		.done = on_done,
+		.context = q,
+	};
+	int rc;
+
+	if (!headers)
+		return -ENOMEM;
+	memcpy(request.wanted, p->wanted, sizeof(request.wanted));
+	memcpy(headers, p->headers, p->n_headers * sizeof(*headers));
+	if (o->n_headers)
+		memcpy(headers + p->n_headers, o->headers, o->n_headers * sizeof(*headers));
+	rc = http_send(q->endpoint->http, &o->client.http, &request, &q->id, err);
+	free(headers);
+	return rc;
+}
+
+/*
+ * A server that limits what it takes a second and at once refuses a request
+ * that goes beyond after having stored a part of it. So we stay below: when a
+ * request may begin, all of it fits into what is left of the burst.
+ */
+static void pay(struct endpoint *e, const struct fifo *entries)
+{
+	const struct protocol *p = e->config->protocol;
+	int64_t now = clock_mono(), raw = 0, ahead_ns;
+
+	if (!p->rate)
+		return;
+	ahead_ns = (p->burst - (int64_t)p->max_raw - (32 << 10)) * NS_PER_SEC / p->rate;
+	for (const struct entry *i = entries->head; i; i = i->next)
+		raw += (int64_t)i->record->raw_bytes;
+	if (e->paid_ns < now - ahead_ns)
+		e->paid_ns = now - ahead_ns;
+	e->paid_ns += raw * NS_PER_SEC / p->rate;
+}
+
+/* Brings the messages into memory; what cannot be read back is given up. */
+static void load(struct request *q)
+{
+	struct endpoint *e = q->endpoint;
+	struct fifo kept = {0}, gone = {0};
+	struct entry *entry;
+
+	while ((entry = fifo_pop(&q->entries)))
+		fifo_push(e->events.load(e->events.context, entry->record) == 0 ? &kept : &gone,
+			  entry);
+	q->entries = kept;
+	if (gone.n)
+		endpoint_log_drop(e, gone.n, "they could not be read back from the spool");
+	endpoint_give_up(e, &gone, "spool_damaged");
+}
+
+/* The request's bytes are on their way, or why they are not. */
+static int put_and_send(struct request *q, struct error *err)
+{
+	const struct protocol *p = q->endpoint->config->protocol;
+	static const struct fifo nothing;
+	struct buf body = BUF_NULL;
+	int rc;
+
+	p->put_body(&body, q->probing ? &nothing : &q->entries);
+	rc = body.failed ? -ENOMEM : send_body(q, buf_str(&body), err);
+	buf_free(&body);
+	return rc;
+}
+
+/* What the spool has and cannot note as sent would be sent again by the next run, and counted
+ * twice. It waits until the disk can be written, out of the way of what is in memory alone. */
+static void hold(struct request *q)
+{
+	struct endpoint *e = q->endpoint;
+	struct entry *entry;
+
+	snprintf(
+		e->cause, sizeof(e->cause),
+		"the spool cannot be written: what it holds waits, since it might be counted twice");
+	while ((entry = fifo_pop(&q->entries)))
+		fifo_push(record_is_spooled(entry->record) ? &e->held : &e->queue, entry);
+	q->state = REQUEST_FREE;
+	e->held_until_ns = clock_mono() + HOLD_NS;
+}
+
+/* What was held is tried again, the oldest first. */
+static void release_held(struct endpoint *e, int64_t now)
+{
+	if (!e->held.head || e->held_until_ns > now)
+		return;
+	fifo_move(&e->held, &e->queue);
+	fifo_move(&e->queue, &e->held);
+}
+
+/* Sends what the request holds, or asks first whether the server answers. What
+ * cannot even be sent (a secret's file is missing, say) counts as a try. */
+static void submit(struct request *q)
+{
+	struct endpoint *e = q->endpoint;
+	struct error err = ERROR_NULL;
+
+	endpoint_expire(e, &q->entries);
+	load(q);
+	q->state = REQUEST_FREE;
+	if (!q->entries.n)
+		return;
+	q->probing = q->ask && !q->answered;
+	q->tries += !q->probing || counts_twice(e);
+	q->limited = false;
+	e->counts.requests++;
+	if (!q->probing)
+		pay(e, &q->entries);
+	if (!q->probing && counts_twice(e) && endpoint_mark(e, &q->entries, SPOOL_SENT) != 0) {
+		hold(q);
+		return;
+	}
+	if (put_and_send(q, &err) == 0) {
+		q->state = REQUEST_SENDING;
+		return;
+	}
+	snprintf(e->cause, sizeof(e->cause), "%.350s",
+		 err.code ? err.text : "memory for a request is short");
+	unsent(q, e->cause);
+}
+
+/* Fills a free request: with one of those that go alone, else with as many as
+ * fit. False when there is nothing. */
+static bool fill(struct endpoint *e, struct request *q)
+{
+	const struct protocol *p = e->config->protocol;
+	size_t raw = 0;
+
+	check(q->state == REQUEST_FREE && !q->entries.head);
+	q->tries = 0;
+	q->kills = 0;
+	q->ask = false;
+	q->accepted = e->accepted;
+	if (e->alone.head) {
+		fifo_push(&q->entries, fifo_pop(&e->alone));
+		return true;
+	}
+	while (e->queue.head && q->entries.n < p->max_series) {
+		raw += e->queue.head->record->raw_bytes;
+		if (q->entries.n && raw > p->max_raw)
+			break;
+		fifo_push(&q->entries, fifo_pop(&e->queue));
+	}
+	return q->entries.n > 0;
+}
+
+static void on_timer(void *arg)
+{
+	struct endpoint *e = arg;
+
+	e->timer = 0;
+	requests_pump(e);
+	e->events.changed(e->events.context);
+}
+
+/* It waits for the server: meanwhile no new one begins. */
+static bool is_waiting(const struct request *q)
+{
+	return q->state == REQUEST_WAITING || (q->state == REQUEST_SENDING && q->probing);
+}
+
+/* When there is something to do without an answer having come. */
+static int64_t next_due(const struct endpoint *e)
+{
+	bool waiting = false, free = false;
+	int64_t due = INT64_MAX;
+
+	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++) {
+		const struct request *q = &e->requests[i];
+
+		waiting |= is_waiting(q);
+		free |= q->state == REQUEST_FREE;
+		if (q->state == REQUEST_WAITING && q->due_ns < due)
+			due = q->due_ns;
+	}
+	if (!waiting && free && (e->alone.head || e->queue.head))
+		due = 0;
+	if (!waiting && e->held.head && e->held_until_ns < due)
+		due = e->held_until_ns;
+	return due > e->paid_ns ? due : e->paid_ns;
+}
+
+void requests_arm(struct endpoint *e)
+{
+	const struct andiron_host *host = e->context.host;
+	int64_t due = next_due(e), now = clock_mono();
+
+	if (e->timer)
+		host->timer_cancel(e->context.instance, e->timer);
+	e->timer = 0;
+	if (due == INT64_MAX)
+		return;
+	if (host->timer_set(e->context.instance, due > now ? due - now : 0, 0, on_timer, e,
+			    &e->timer) != 0)
+		e->timer = 0; /* the next batch tries again */
+}
+
+void requests_pump(struct endpoint *e)
+{
+	int64_t now = clock_mono();
+	bool waiting = false;
+
+	release_held(e, now);
+	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++) {
+		struct request *q = &e->requests[i];
+
+		if (q->state == REQUEST_WAITING && q->due_ns <= now && e->paid_ns <= now)
+			submit(q);
+		waiting |= is_waiting(q);
+	}
+	for (size_t i = 0; !waiting && i < ENDPOINT_IN_FLIGHT && e->paid_ns <= now; i++) {
+		struct request *q = &e->requests[i];
+
+		if (q->state == REQUEST_FREE && fill(e, q))
+			submit(q);
+		waiting |= is_waiting(q);
+	}
+	requests_arm(e);
+}

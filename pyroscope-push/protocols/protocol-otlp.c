@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * otlp.write's wires: OTLP's profiles signal over HTTP and over gRPC. Sources:
+ * opentelemetry-proto, docs/specification.md (what is to be tried again), and
+ * lib/export/otlp.h for the messages. A request has one series, since all of a
+ * request share one dictionary. The message is kept compressed: the
+ * same bytes are an HTTP body and a gRPC message.
+ *
+ * Ages are limited as Pyroscope's intake limits them, which may be behind a
+ * Collector.
+ *
+ * A target's own identity, which other wires leave behind, is the resource's
+ * here: that is by what a Collector finds the pod.
+ */
+#include "pyroscope-push/protocols/grpc.h"
+#include "pyroscope-push/protocols/protocol.h"
+
+#include "base/clock.h"
+#include "export/otlp.h"
+#include "pprof/gzip.h"
+#include "pprof/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define GZIP_LEVEL 1
+#define MAX_ATTRIBUTES 64
+
+static const struct label_rename renames[] = {
+	{"__container_id__", "container.id"},
+	{"__process_pid__", "process.pid"},
+	{"__meta_kubernetes_node_name", "k8s.node.name"},
+	{"__meta_kubernetes_pod_node_name", "k8s.node.name"},
+	{"__meta_kubernetes_namespace", "k8s.namespace.name"},
+	{"__meta_kubernetes_pod_name", "k8s.pod.name"},
+	{"__meta_kubernetes_pod_uid", "k8s.pod.uid"},
+	{"__meta_kubernetes_pod_container_name", "k8s.container.name"},
+	{NULL, NULL},
+};
+
+/* FNV-1a: the same labels have the same id in every run. */
+static uint64_t series_id(const struct label *labels, size_t n)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < labels[i].name.n + labels[i].value.n; k++) {
+			const struct label *l = &labels[i];
+			char c = k < l->name.n ? l->name.p[k] : l->value.p[k - l->name.n];
+
+			hash = (hash ^ (unsigned char)c) * 0x100000001b3;
+		}
+	return hash;
+}
+
+static size_t put_resource(const struct label *labels, size_t n, struct otlp_attribute *out)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n && used < MAX_ATTRIBUTES; i++) {
+		struct str key = labels[i].name;
+
+		if (str_is(key, "__name__"))
+			continue;
+		if (str_is(key, "service_name"))
+			key = STR("service.name");
+		out[used++] = (struct otlp_attribute){.key = key,
+						      .text = labels[i].value,
+						      .is_number = str_is(key, "process.pid")};
+	}
+	return used;
+}
+
+static void compress(struct str plain, struct buf *out)
+{
+	struct gzip_writer w = {0};
+
+	if (gzip_open(&w, out, GZIP_LEVEL) != 0) {
+		out->failed = true;
+		return;
+	}
+	gzip_write(&w, plain);
+	out->failed |= gzip_close(&w) != 0;
+}
+
+static void put_series(struct buf *b, const struct label *labels, size_t n, struct str pprof)
+{
+	struct otlp_attribute resource[MAX_ATTRIBUTES];
+	struct otlp_head head = {.resource = resource,
+				 .n_resource = put_resource(labels, n, resource),
+				 .scope = STR("andiron"),
+				 .version = STR(ANDIRON_VERSION),
+				 .id = series_id(labels, n)};
+	struct buf plain = BUF_NULL;
+	struct profile *p = NULL;
+
+	if (profile_decode(pprof, &p, NULL) != 0 || otlp_encode(p, &head, &plain) != 0)
+		b->failed = true;
+	else
+		compress(buf_str(&plain), b);
+	profile_free(p);
+	buf_free(&plain);
+}
+
+/* The body is gzip in any case; without records it is gzip of nothing. */
+static void put_http(struct buf *b, const struct fifo *records)
+{
+	if (!records->head)
+		compress(STR(""), b);
+	for (const struct entry *i = records->head; i; i = i->next)
+		buf_str_append(b, buf_str(&i->record->message));
+}
+
+static void put_grpc(struct buf *b, const struct fifo *records)
+{
+	size_t start = grpc_begin(b);
+
+	put_http(b, records);
+	grpc_end(b, start);
+	if (!b->failed)
+		b->p[start - 5] = 1; /* compressed */
+}
+
+/* ExportProfilesServiceResponse{ partial_success=1{ rejected=1, message=2 } }:
+ * what was rejected is not to be sent again. */
+static void judge_partial(struct str body, struct answer *a)
+{
+	struct wire_field f, inner;
+	uint64_t rejected = 0;
+	struct str message = STR_NULL;
+
+	while (body.n && wire_next(&body, &f)) {
+		while (f.number == 1 && f.bytes.n && wire_next(&f.bytes, &inner)) {
+			rejected = inner.number == 1 ? inner.value : rejected;
+			message = inner.number == 2 ? inner.bytes : message;
+		}
+	}
+	if (!rejected)
+		return;
+	a->action = ANSWER_ISOLATE;
+	snprintf(a->text, sizeof(a->text), "the server rejected it: %.*s",
+		 STR_FMT(str_first(message, 240)));
+	answer_clean(a);
+}
+
+static const struct answer_row https[] = {
+	{200, 299, NULL, ANSWER_ACCEPTED},
+	{400, 400, NULL, ANSWER_ISOLATE},
+	{408, 408, NULL, ANSWER_UNKNOWN},
+	{413, 413, NULL, ANSWER_ISOLATE},
+	{429, 429, "larger than configured max", ANSWER_ISOLATE},
+	{429, 429, NULL, ANSWER_LIMITED},
+	{300, 499, NULL, ANSWER_REFUSED},
+	{500, 500, "InvalidArgument", ANSWER_ISOLATE}, /* Pyroscope's, of what it cannot read */
+	{501, 501, NULL, ANSWER_REFUSED},
+	{502, 503, NULL, ANSWER_RETRY},
+	{500, 599, NULL, ANSWER_UNKNOWN},
+};
+
+static struct answer classify_http(const struct http_response *r)
+{
+	struct answer a = {.action = ANSWER_LOST};
+
+	if (r->status == 0) {
+		snprintf(a.text, sizeof(a.text), "%.300s", r->error);
+		return a;
+	}
+	a.action = answer_find(https, sizeof(https) / sizeof(https[0]), r->status, r->body);
+	if (a.action != ANSWER_ACCEPTED) {
+		snprintf(a.text, sizeof(a.text), "status %d: %.*s", r->status,
+			 STR_FMT(str_first(r->body, 240)));
+		answer_clean(&a);
+	} else if (str_starts(r->content_type, STR("application/x-protobuf"))) {
+		judge_partial(r->body, &a);
+	} else if (r->content_type.n && !str_starts(r->content_type, STR("application/"))) {
+		a.action = ANSWER_REFUSED;
+		snprintf(a.text, sizeof(a.text),
+			 "content type \"%.*s\" is not the answer of an OTLP server",
+			 STR_FMT(str_first(r->content_type, 80)));
+	}
+	return a;
+}
+
+static struct answer classify_call(const struct http_response *r)
+{
+	struct answer a = classify_grpc(r);
+
+	if (a.action == ANSWER_ACCEPTED)
+		judge_partial(str_skip(r->body, 5), &a);
+	return a;
+}
+
+static const struct http_header http_headers[] = {
+	{{"Content-Type", 12}, {"application/x-protobuf", 22}},
+	{{"Content-Encoding", 16}, {"gzip", 4}},
+};
+
+static const struct http_header call_headers[] = {
+	{{"Content-Type", 12}, {"application/grpc", 16}},
+	{{"TE", 2}, {"trailers", 8}},
+	{{"grpc-encoding", 13}, {"gzip", 4}},
+};
+
+#define LIMITS                                                                                     \
+	.component = "otlp.write", .renames = renames, .addresses = true, .node_label = true,      \
+	.limits = {.max_samples = 16000, .max_raw = 1400u << 10, .hard_raw = 1536u << 10},         \
+	.max_series = 1, .max_raw = 1536u << 10, .max_age_ns = 59 * 60 * NS_PER_SEC,               \
+	.max_ahead_ns = 9 * 60 * NS_PER_SEC, .put_series = put_series
+
+const struct protocol protocol_otlp = {
+	LIMITS,
+	.path = "/v1development/profiles",
+	.headers = http_headers,
+	.n_headers = sizeof(http_headers) / sizeof(http_headers[0]),
+	.put_body = put_http,
+	.classify = classify_http,
+};
+
+const struct protocol protocol_otlp_grpc = {
+	LIMITS,
+	.path = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
+	.headers = call_headers,
+	.n_headers = sizeof(call_headers) / sizeof(call_headers[0]),
+	.wanted = {GRPC_WANTED},
+	.http2 = true,
+	.put_body = put_grpc,
+	.classify = classify_call,
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pyroscope.write's wire: Connect's unary Push with application/proto.
+ * Source of the messages: pyroscope, api/push/v1/push.proto. The limits are a
+ * server's defaults (pkg/validation/limits.go): more than 2 MiB uncompressed
+ * is refused for ever, being more than it takes at once, and a request that
+ * goes beyond what is left of them is refused with a part of it stored.
+ */
+#include "pyroscope-push/protocols/protocol.h"
+
+#include "base/clock.h"
+#include "pprof/wire.h"
+
+#define MAX_REQUEST (1536u << 10)
+
+static const struct http_header headers[] = {
+	{{"Content-Type", 12}, {"application/proto", 17}},
+	{{"Connect-Protocol-Version", 24}, {"1", 1}},
+};
+
+/* PushRequest{ series=1 }. */
+static void put_body(struct buf *b, const struct fifo *records)
+{
+	for (const struct entry *i = records->head; i; i = i->next)
+		wire_put_bytes(b, RAW_SERIES_PYROSCOPE, buf_str(&i->record->message));
+}
+
+const struct protocol protocol_pyroscope = {
+	.component = "pyroscope.write",
+	.path = "/push.v1.PusherService/Push",
+	.headers = headers,
+	.n_headers = sizeof(headers) / sizeof(headers[0]),
+	.idempotent = true,
+	.limits = {.max_samples = 16000, .max_raw = 1400u << 10, .hard_raw = MAX_REQUEST},
+	.max_series = 200,
+	.max_raw = MAX_REQUEST,
+	.rate = INT64_C(3900) << 10,
+	.burst = INT64_C(2) << 20,
+	.max_age_ns = 59 * 60 * NS_PER_SEC,
+	.max_ahead_ns = 9 * 60 * NS_PER_SEC,
+	.put_series = raw_series_put_pyroscope,
+	.put_body = put_body,
+	.classify = classify_push,
+};

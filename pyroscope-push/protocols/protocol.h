@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is one server's own: how a series is put into bytes, how many make a
+ * request, and what its answers mean. All else (queue, spool, retries, books)
+ * is the same for every writer. A protocol is a constant; its functions keep
+ * nothing and may be called from any thread.
+ */
+#ifndef PYROSCOPE_PUSH_PROTOCOLS_PROTOCOL_H
+#define PYROSCOPE_PUSH_PROTOCOLS_PROTOCOL_H
+
+#include "pyroscope-push/protocols/classify.h"
+#include "pyroscope-push/spool/record-queue.h"
+#include "pyroscope-push/protocols/labels.h"
+
+/* Of one profile: what is passed is split. */
+struct series_limits {
+	uint32_t max_samples;
+	size_t max_raw;  /* uncompressed bytes at which a part is ended */
+	size_t hard_raw; /* uncompressed bytes that no part may pass; what cannot be split is lost
+			  */
+};
+
+struct protocol {
+	const char *component; /* "pyroscope.write" */
+	const char *path;      /* appended to an endpoint's URL */
+	const struct http_header *headers;
+	size_t n_headers;
+	const char *wanted[HTTP_WANTED]; /* headers or trailers for `classify` */
+	/* HTTP/2 without asking first, as gRPC wants it; a URL may lack its scheme. */
+	bool http2;
+	/* The server names addresses by build id: frames without a name are left to it, unless the
+	 * configuration says otherwise. */
+	bool addresses;
+	/* And it asks for the files that it does so by. */
+	bool debuginfo;
+	/* Series say on which node they are, where their target does not. */
+	bool node_label;
+	const struct label_rename *renames;
+	/* A server keeps the same bytes of the same time once: they may be sent
+	 * again. Otherwise a request whose answer was lost is `uncertain`. */
+	bool idempotent;
+	struct series_limits limits;
+	/* Of one request. */
+	uint32_t max_series;
+	size_t max_raw;
+	/* Bytes a second and at once that the server takes, 0: any. */
+	int64_t rate, burst;
+	/* What the server takes, counted from its clock; 0: any. */
+	int64_t max_age_ns, max_ahead_ns;
+
+	/* Appends one finished series, the profile given as gzip'd pprof. */
+	void (*put_series)(struct buf *out, const struct label *labels, size_t n_labels,
+			   struct str pprof);
+	/* Appends a request's body; without records one that asks for nothing, by
+	 * which a server shows that it answers. */
+	void (*put_body)(struct buf *out, const struct fifo *records);
+	struct answer (*classify)(const struct http_response *response);
+};
+
+extern const struct protocol protocol_pyroscope;
+extern const struct protocol protocol_parca;
+extern const struct protocol protocol_otlp;
+extern const struct protocol protocol_otlp_grpc;
+
+#endif
