@@ -27,6 +27,14 @@ ROOM_FILES = 27
 FOREIGN = {("plugins/status-http/server.c", "answer")}
 
 FILE_LINES, FUNCTION_LINES, COMPLEXITY = 600, 80, 15
+COLUMNS, GLOSSARY_LINES = 100, 40
+PENDING = {"docs/unwinding.md", "docs/dependencies.md"}
+
+# Words that no file is named by, since the field has another one, and names that need a second word.
+GIVEN_UP = set("""advance again alone behind books change early ends given held later left life limbo look
+                  meanwhile mirror news nobody onward place rulebook said seat seen stale stranger tell told
+                  unwanted verdict whoever""".split())
+TOO_BARE = {"caller", "compiled", "copies", "heap", "image", "machine", "spaces", "times", "views", "walks"}
 BANNED = re.compile(r"(?<![\w>.])(sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gets|alloca|system|popen|sleep|usleep|nanosleep)\s*\(")
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented|placeholder", re.I)
 SOURCE = re.compile(r"\.(c|h|py|go|sh|build)$|^(check|quickstart)$")
@@ -47,6 +55,7 @@ for file in FILES:
     except UnicodeDecodeError:
         continue
 C_FILES = [f for f in TEXT if f.endswith((".c", ".h"))]
+PAGES = [f for f in TEXT if f.endswith(".md")]
 
 
 def law():
@@ -219,7 +228,79 @@ def sleeps():
                     yield f"{file}:{number}: {line.strip()[:80]} (wait with until of tests/scenario/waiting.py)"
 
 
-LAWS = [law_of_includes, rooms, only_plugin_speaks, file_sizes, functions, parameters, licences, essays, banned, marks, sleeps]
+def links():
+    """Relative links of every page lead to a file, and to a heading where they name one."""
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)\s]+)\)", TEXT[page]):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            found = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+            if found in PENDING:
+                continue
+            if not os.path.exists(os.path.join(ROOT, found)):
+                yield f"{page} links to {target}, which is nowhere"
+            elif anchor and anchor not in headings(found):
+                yield f"{page} links to {target}, which has no such heading"
+
+
+def headings(page):
+    """The anchors of a page, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", TEXT.get(page, ""), re.M)
+    return {re.sub(r"[^\w -]", "", t.lower()).replace(" ", "-") for t in titles}
+
+
+def prose():
+    """Pages are no wider than the law says, but for tables, links and what is shown as it stands."""
+    for page in PAGES:
+        shown = False
+        for number, line in enumerate(TEXT[page].split("\n"), 1):
+            shown ^= line.lstrip().startswith("```")
+            text = re.sub(r"\]\([^)]*\)", "]", line)
+            if len(text) > COLUMNS and not shown and not line.startswith(("|", "    ")):
+                yield f"{page}:{number}: {len(text)} columns, {COLUMNS} are allowed"
+
+
+def decisions():
+    """Every decision says its status at once, and stands in the index."""
+    index = TEXT["docs/decisions/README.md"]
+    for page in PAGES:
+        name = os.path.basename(page)
+        if not page.startswith("docs/decisions/") or name == "README.md":
+            continue
+        head = TEXT[page].split("\n")[:5]
+        if not any(line.startswith("Status: ") for line in head):
+            yield f"{page} has no status in its first five lines"
+        if f"]({name})" not in index:
+            yield f"docs/decisions/README.md does not name {name}"
+
+
+def where():
+    """docs/where.md tells the truth: each file defines the function beside it."""
+    rows = re.findall(r"^\| [^|]+ \| `([^`]+)` \| `(\w+)` \|$", TEXT["docs/where.md"], re.M)
+    if len(rows) < 10:
+        yield "docs/where.md has no rows that can be read"
+    for file, function in rows:
+        if file not in TEXT:
+            yield f"docs/where.md names {file}, which is nowhere"
+        elif not re.search(rf"^(?![ \t#*/])[^\n;]*\b{function}\(", TEXT[file], re.M):
+            yield f"docs/where.md: {file} does not define {function}"
+
+
+def words():
+    """Files are named in the field's words, or in ours of docs/glossary.md: none by a word that was given up."""
+    if TEXT["docs/glossary.md"].count("\n") > GLOSSARY_LINES:
+        yield f"docs/glossary.md is longer than {GLOSSARY_LINES} lines"
+    for file in C_FILES:
+        stem = os.path.basename(file).rsplit(".", 1)[0].removeprefix("test-").split(".")[0]
+        for word in GIVEN_UP.intersection(stem.split("-")):
+            yield f"{file}: \"{word}\" says nothing to a stranger (docs/glossary.md)"
+        if stem in TOO_BARE:
+            yield f"{file}: say what kind of {stem}"
+
+
+LAWS = [law_of_includes, rooms, only_plugin_speaks, file_sizes, functions, parameters, licences, essays, banned, marks,
+        sleeps, links, where, words]
 
 print(f"1..{len(LAWS)}")
 failed = False
