@@ -350,10 +350,10 @@ SAMPLER_INLINE int finish(struct bpf_perf_event_data *event, __u32 cpu)
 	if (!sampler_finish(cpu))
 		return 0;
 	if (w->end == UNWIND_END_SWITCHES) {
-		bpf_tail_call(event, &programs, ANDIRON_WALK_ONWARD);
+		bpf_tail_call(event, &programs, ANDIRON_WALK_CONTINUE);
 		return 0;
 	}
-	bpf_tail_call(event, &programs, ANDIRON_WALK_CAPTURE);
+	bpf_tail_call(event, &programs, ANDIRON_WALK_SNAPSHOT);
 	capture_now(cpu);
 	return 0;
 }

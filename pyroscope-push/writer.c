@@ -295,10 +295,7 @@ static uint64_t on_coming(void *context, uint64_t *ret_dropped)
 	const struct writer *w = context;
 	const struct andiron_status *status = w->status.table;
 
-	*ret_dropped = 0;
-	if (status->size > offsetof(struct andiron_status, coming_and_dropped))
-		return status->coming_and_dropped(w->status.self, w->context.instance, ret_dropped);
-	return status->coming(w->status.self, w->context.instance);
+	return status->upstream(w->status.self, w->context.instance, ret_dropped);
 }
 
 static void on_keep(void *arg)

@@ -266,7 +266,7 @@ bool batch_set_lines(struct batch_builder *b, uint32_t location, const struct an
 
 void batch_set_tried(struct batch_builder *b, uint32_t location)
 {
-	location_of(b, location)->flags |= ANDIRON_LOCATION_TRIED;
+	location_of(b, location)->flags |= ANDIRON_LOCATION_UNSYMBOLIZED;
 }
 
 uint32_t batch_add_named(struct batch_builder *b, const struct andiron_location *l,

@@ -291,7 +291,7 @@ static bool is_left_bare(const struct pprof_export *x, const struct andiron_loca
 {
 	struct andiron_mapping m = batch_mapping(x->view, l->mapping);
 
-	return (x->flags & EXPORT_ADDRESSES) && (l->flags & ANDIRON_LOCATION_TRIED) && l->address &&
+	return (x->flags & EXPORT_ADDRESSES) && (l->flags & ANDIRON_LOCATION_UNSYMBOLIZED) && l->address &&
 	       (m.gnu_build_id || m.go_build_id);
 }
 

@@ -62,7 +62,7 @@ static void on_books(void *context, const struct engine_books *b)
 {
 	const struct abi_context *c = &((struct driver *)context)->c;
 
-	c->host->ledger_set(c->instance, ANDIRON_LEDGER_COMING, 0);
+	c->host->ledger_set(c->instance, ANDIRON_LEDGER_UNREAD, 0);
 	abi_ledger(c, ANDIRON_LEDGER_TAKEN, NULL, b->taken);
 	abi_ledger(c, ANDIRON_LEDGER_SKIPPED, "idle", b->idle);
 	abi_ledger(c, ANDIRON_LEDGER_SKIPPED, "unselected", b->unselected);
@@ -146,7 +146,7 @@ static void on_second(void *arg)
 	struct driver *d = arg;
 
 	if (!d->in_flight)
-		d->c.host->ledger_set(d->c.instance, ANDIRON_LEDGER_COMING, engine_coming(d->engine));
+		d->c.host->ledger_set(d->c.instance, ANDIRON_LEDGER_UNREAD, engine_coming(d->engine));
 }
 
 static void on_ring(void *arg, int32_t fd, uint32_t events)

@@ -113,7 +113,7 @@ static void metrics(void *self, const struct andiron_metric_sink *sink)
 	metrics_each(driver_stats(self), add_metric, &own);
 }
 
-static int32_t each_matched(void *self, const struct andiron_matched_sink *sink)
+static int32_t each_matched(void *self, const struct andiron_target_processes_sink *sink)
 {
 	struct matched matched = {.sink = sink};
 	int r = driver_tell(self, matched_add, &matched);
@@ -123,9 +123,9 @@ static int32_t each_matched(void *self, const struct andiron_matched_sink *sink)
 
 static const void *extension(void *self, const char *id)
 {
-	static const struct andiron_matched table = {.size = sizeof(table), .each = each_matched};
+	static const struct andiron_target_processes table = {.size = sizeof(table), .each = each_matched};
 
-	return strcmp(id, ANDIRON_MATCHED_ID) == 0 ? &table : NULL;
+	return strcmp(id, ANDIRON_TARGET_PROCESSES_ID) == 0 ? &table : NULL;
 }
 
 static const char *const needs[] = {ANDIRON_OBJECTS_ID, NULL};

@@ -11,7 +11,7 @@
 #include "process/job.h"
 #include "process/table.h"
 
-#include <andiron/process.h>
+#include <andiron/process-events.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 
-#include <andiron/process.h>
+#include <andiron/process-events.h>
 
 #include <stdbool.h>
 

@@ -8,7 +8,7 @@
 
 struct telling {
 	struct relabel *relabel;
-	const struct andiron_dropped_sink *sink;
+	const struct andiron_dropped_targets_sink *sink;
 	VEC(struct andiron_kv) labels;
 	int failure;
 };
@@ -39,7 +39,7 @@ static void tell(void *context, const struct target_row *row, size_t rule)
 }
 
 int dropped_each(struct relabel *relabel, const struct andiron_targets *targets,
-		 const struct andiron_dropped_sink *sink)
+		 const struct andiron_dropped_targets_sink *sink)
 {
 	struct telling t = {.relabel = relabel, .sink = sink};
 	int r = relabel_each_dropped(relabel, targets, tell, &t);

@@ -151,16 +151,16 @@ static void metrics(void *self, const struct andiron_metric_sink *sink)
 }
 
 static int32_t each(void *self, const struct andiron_targets *update,
-		    const struct andiron_dropped_sink *sink)
+		    const struct andiron_dropped_targets_sink *sink)
 {
 	return dropped_each(((struct instance *)self)->relabel, update, sink);
 }
 
 static const void *extension(void *self, const char *id)
 {
-	static const struct andiron_dropped table = {.size = sizeof(table), .each = each};
+	static const struct andiron_dropped_targets table = {.size = sizeof(table), .each = each};
 
-	return strcmp(id, ANDIRON_DROPPED_ID) == 0 ? &table : NULL;
+	return strcmp(id, ANDIRON_DROPPED_TARGETS_ID) == 0 ? &table : NULL;
 }
 
 static const struct andiron_export exports[] = {

@@ -70,7 +70,7 @@ static int32_t symbolize_create(const struct andiron_host *host, uint64_t instan
 	symbolizer_init(&i->symbolizer, &objects, &settings, file_aside, i);
 	/* A host that has no processes to give parses here. */
 	i->apart = APART_NULL;
-	if (host->extension(instance, ANDIRON_APART_ID, &apart) == 0) {
+	if (host->extension(instance, ANDIRON_SUBPROCESS_ID, &apart) == 0) {
 		i->apart.service = apart.table;
 		i->apart.self = apart.self;
 		i->apart.instance = instance;
@@ -168,7 +168,7 @@ static const char *const capabilities[] = {"CAP_SYSLOG", NULL};
 
 static const struct andiron_component symbolize = {
 	.size = sizeof(symbolize),
-	.flags = ANDIRON_COMPONENT_NAMES,
+	.flags = ANDIRON_COMPONENT_SYMBOLIZER,
 	.name = "profile.symbolize",
 	.summary = "Gives names to native and kernel frames.",
 	.options = &symbolize_options,
@@ -183,7 +183,7 @@ static const struct andiron_component symbolize = {
 	.destroy = symbolize_destroy,
 	.batch = symbolize_batch,
 	.metrics = symbolize_metrics,
-	.apart = apart_serve,
+	.subprocess = apart_serve,
 };
 
 static const struct andiron_component *const components[] = {&symbolize};

@@ -342,7 +342,7 @@ static int collect(struct run *run, const struct batch_view *v)
 		struct andiron_location l = batch_location(v, i);
 		struct frame f = {.address = l.address, .location = i};
 
-		if (l.n_lines || (l.flags & ANDIRON_LOCATION_TRIED))
+		if (l.n_lines || (l.flags & ANDIRON_LOCATION_UNSYMBOLIZED))
 			continue;
 		if (l.kind == ANDIRON_FRAME_KERNEL)
 			f.object = ANDIRON_OBJECT_KERNEL;

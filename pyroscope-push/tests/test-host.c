@@ -123,7 +123,7 @@ static void health(uint64_t instance, uint32_t state, const struct andiron_str *
 }
 
 /* The host's own, of which a writer wants to know what is coming. */
-static uint64_t coming(void *self, uint64_t instance, uint64_t *ret_dropped)
+static uint64_t upstream(void *self, uint64_t instance, uint64_t *ret_dropped)
 {
 	uint64_t settled = h->delivered + h->spooled + h->uncertain + h->in_flight;
 
@@ -134,7 +134,7 @@ static uint64_t coming(void *self, uint64_t instance, uint64_t *ret_dropped)
 static int32_t extension(uint64_t instance, const char *id, struct andiron_extension *ret)
 {
 	static const struct andiron_status status = {.size = sizeof(status),
-						     .coming_and_dropped = coming};
+						     .upstream = upstream};
 
 	*ret = (struct andiron_extension){0};
 	if (strcmp(id, ANDIRON_STATUS_ID) == 0)

@@ -483,7 +483,7 @@ static void offer(struct uploads *u, const struct upload_source *source)
 /* Whether a frame is left to the server to be named. */
 static bool is_left(const struct push_config *c, const struct andiron_location *l)
 {
-	return c->addresses && (l->n_lines == 0 || (l->flags & ANDIRON_LOCATION_TRIED));
+	return c->addresses && (l->n_lines == 0 || (l->flags & ANDIRON_LOCATION_UNSYMBOLIZED));
 }
 
 /* Marks the mappings that have a frame to be named elsewhere. */

@@ -4,11 +4,11 @@
  * may be added; one that has to be changed is a broken promise to every plugin
  * that is already built.
  */
-#include <andiron/dropped.h>
-#include <andiron/matched.h>
+#include <andiron/dropped-targets.h>
+#include <andiron/target-processes.h>
 #include <andiron/object.h>
 #include <andiron/plugin.h>
-#include <andiron/process.h>
+#include <andiron/process-events.h>
 #include <andiron/runtime.h>
 #include <andiron/status.h>
 
@@ -57,12 +57,11 @@ AT(andiron_host, request_targets, 160);
 AT(andiron_component, validate, 72);
 AT(andiron_component, batch, 136);
 AT(andiron_component, extension, 152);
-AT(andiron_component, apart, 160);
+AT(andiron_component, subprocess, 160);
 AT(andiron_component, wants, 168);
 AT(andiron_component, resend, 176);
 SIZE(andiron_component_state, 48);
-AT(andiron_status, coming, 24);
-AT(andiron_status, coming_and_dropped, 32);
+AT(andiron_status, upstream, 24);
 AT(andiron_plugin, components, 40);
 AT(andiron_plugin, n_components, 48);
 SIZE(andiron_object_key, 32);
@@ -80,13 +79,13 @@ AT(andiron_runtime, claim, 48);
 AT(andiron_runtime, resolve, 64);
 SIZE(andiron_dropped_target, 48);
 AT(andiron_dropped_target, file, 32);
-AT(andiron_dropped_sink, add, 16);
-AT(andiron_dropped, each, 8);
-SIZE(andiron_matched_process, 24);
-SIZE(andiron_matched_target, 48);
-AT(andiron_matched_target, why, 32);
-AT(andiron_matched_sink, add, 16);
-AT(andiron_matched, each, 8);
+AT(andiron_dropped_targets_sink, add, 16);
+AT(andiron_dropped_targets, each, 8);
+SIZE(andiron_target_process, 24);
+SIZE(andiron_target_processes_row, 48);
+AT(andiron_target_processes_row, why, 32);
+AT(andiron_target_processes_sink, add, 16);
+AT(andiron_target_processes, each, 8);
 
 int main(void)
 {

@@ -119,7 +119,7 @@ static void ledger_add(uint64_t instance, uint32_t entry, const struct andiron_s
 
 static void ledger_set(uint64_t instance, uint32_t entry, uint64_t samples)
 {
-	expect_eq(entry, ANDIRON_LEDGER_COMING);
+	expect_eq(entry, ANDIRON_LEDGER_UNREAD);
 	loop.coming = samples;
 }
 

@@ -18,7 +18,7 @@
 #define PROCESS_QUIET_NS 100000000ull
 #define PROCESS_LOOK_NS 150000000ull
 
-/* `kind`, as in andiron/process.h. */
+/* `kind`, as in andiron/process-events.h. */
 #define PROCESS_EXISTING 1
 #define PROCESS_FORK 2
 #define PROCESS_EXEC 3

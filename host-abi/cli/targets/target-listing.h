@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "cli/targets/process-match.h"
 
-#include <andiron/dropped.h>
+#include <andiron/dropped-targets.h>
 #include <andiron/value.h>
 
 struct seen_target {

@@ -55,7 +55,7 @@ static void add_dropped(void *self, const struct andiron_dropped_target *target)
 static bool look(struct targets_run *run)
 {
 	struct host *host = session_host(run->session);
-	const struct andiron_dropped_sink sink = {
+	const struct andiron_dropped_targets_sink sink = {
 		.size = sizeof(sink), .self = &run->seen, .add = add_dropped};
 
 	seen_free(&run->seen);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `andiron worker FILE COMPONENT`: what andiron.apart/1 starts (host/services/sandboxed-worker.h). It loads the plugin,
+ * `andiron worker FILE COMPONENT`: what andiron.subprocess/1 starts (host/services/sandboxed-worker.h). It loads the plugin,
  * gives up everything else, and runs the component's function on the socket that it inherited.
  */
 #include "cli/cli.h"
@@ -38,7 +38,7 @@ int verb_worker(int argc, char **argv)
 	const struct andiron_plugin *plugin;
 	struct error err = ERROR_NULL;
 
-	if (argc != 3 || !is_socket(APART_SOCKET)) {
+	if (argc != 3 || !is_socket(SANDBOXED_WORKER_SOCKET)) {
 		fputs("andiron worker: it is started by the agent, for a component that reads "
 		      "strangers' files apart\n",
 		      stderr);
@@ -49,8 +49,8 @@ int verb_worker(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	component = find(plugin, argv[2]);
-	if (!component || component->size <= offsetof(struct andiron_component, apart) ||
-	    !component->apart) {
+	if (!component || component->size <= offsetof(struct andiron_component, subprocess) ||
+	    !component->subprocess) {
 		fprintf(stderr, "andiron worker: %s has no work for a process of its own\n",
 			argv[2]);
 		return EXIT_FAILED;
@@ -60,5 +60,5 @@ int verb_worker(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	/* At once: a sanitizer's leak checker would now ask for what the sandbox refuses. */
-	_exit(component->apart(APART_SOCKET) < 0 ? EXIT_FAILED : EXIT_OK);
+	_exit(component->subprocess(SANDBOXED_WORKER_SOCKET) < 0 ? EXIT_FAILED : EXIT_OK);
 }

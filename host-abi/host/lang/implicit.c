@@ -62,7 +62,7 @@ static uint32_t find_block(const struct draft *d)
 	uint32_t found = INDEX_NONE;
 
 	for (uint32_t i = 0; i < d->nodes.n; i++) {
-		if (!(draft_flags(d, i) & ANDIRON_COMPONENT_NAMES))
+		if (!(draft_flags(d, i) & ANDIRON_COMPONENT_SYMBOLIZER))
 			continue;
 		if (found != INDEX_NONE)
 			return INDEX_NONE;
@@ -77,7 +77,7 @@ static const struct registered_component *find_component(const struct draft *d)
 	size_t n = registry_components(d->l.registry, &all);
 
 	for (size_t i = 0; i < n; i++)
-		if (all[i].component->flags & ANDIRON_COMPONENT_NAMES)
+		if (all[i].component->flags & ANDIRON_COMPONENT_SYMBOLIZER)
 			return &all[i];
 	return NULL;
 }
@@ -193,7 +193,7 @@ static void add_symbolizers(struct draft *d, const uint32_t *order)
 		uint32_t node = order[i];
 
 		raw[node] |= (draft_flags(d, node) & ANDIRON_COMPONENT_RAW_FRAMES) != 0;
-		raw[node] &= !(draft_flags(d, node) & ANDIRON_COMPONENT_NAMES);
+		raw[node] &= !(draft_flags(d, node) & ANDIRON_COMPONENT_SYMBOLIZER);
 		for (size_t j = 0; raw[node] && j < n_edges; j++)
 			if (d->edges.p[j].plan.kind == PLAN_BATCHES &&
 			    d->edges.p[j].plan.from == node &&

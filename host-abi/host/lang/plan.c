@@ -256,7 +256,7 @@ static void bind_node(struct draft *d, uint32_t at)
 	struct draft_node *node = &d->nodes.p[at];
 	const struct andiron_component *c = node->plan.registered->component;
 	struct andiron_value *args = lang_array(&d->l, struct andiron_value, 1);
-	struct bind_owner owner = {c->name, node->plan.place, c->flags & ANDIRON_COMPONENT_NAMES};
+	struct bind_owner owner = {c->name, node->plan.place, c->flags & ANDIRON_COMPONENT_SYMBOLIZER};
 	struct binder b = {.l = &d->l};
 
 	if (args && !node->block->broken &&
@@ -280,7 +280,7 @@ static void check_connected(struct draft *d, uint32_t at)
 {
 	const struct plan_node *node = &d->nodes.p[at].plan;
 	const struct andiron_component *c = node->registered->component;
-	bool gets = false, sends = false, names = c->flags & ANDIRON_COMPONENT_NAMES;
+	bool gets = false, sends = false, names = c->flags & ANDIRON_COMPONENT_SYMBOLIZER;
 
 	vec_each(&d->edges, e) {
 		sends |= e->plan.kind == PLAN_BATCHES && e->plan.from == at;

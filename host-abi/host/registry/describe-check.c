@@ -74,7 +74,7 @@ static int check_exports(const struct andiron_component *c, struct error *err)
 }
 
 /* The table before it grew. */
-#define OLDEST_COMPONENT offsetof(struct andiron_component, apart)
+#define OLDEST_COMPONENT offsetof(struct andiron_component, subprocess)
 
 static int check_component(const struct andiron_component *c, struct error *err)
 {

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 
-#include <andiron/apart.h>
+#include <andiron/subprocess.h>
 #include <andiron/object.h>
 
 #include <dirent.h>
@@ -24,7 +24,7 @@
 #define MAX_FILES_PER_DIR 1000
 
 /* What the host itself offers. */
-static const char *const host_offers[] = {ANDIRON_OBJECTS_ID, ANDIRON_APART_ID, NULL};
+static const char *const host_offers[] = {ANDIRON_OBJECTS_ID, ANDIRON_SUBPROCESS_ID, NULL};
 
 struct directory {
 	dev_t device;

@@ -78,7 +78,7 @@ struct asking {
 /* What of one export the component drops, if it is given that. */
 static int ask_of_export(const struct asking *a, struct export *e)
 {
-	const struct andiron_dropped *t = a->table;
+	const struct andiron_dropped_targets *t = a->table;
 	int r = 0;
 
 	pthread_mutex_lock(&e->lock);
@@ -100,7 +100,7 @@ static int ask_of_export(const struct asking *a, struct export *e)
 /* In the order of producers: instances have rising ids, and literals greater ones. */
 static int ask_dropped(const struct asking *a)
 {
-	const struct andiron_dropped *t = a->table;
+	const struct andiron_dropped_targets *t = a->table;
 	int r = 0;
 
 	if (t->size < sizeof(*t))
@@ -115,7 +115,7 @@ static int ask_dropped(const struct asking *a)
 
 static int ask_matched(const struct asking *a)
 {
-	const struct andiron_matched *t = a->table;
+	const struct andiron_target_processes *t = a->table;
 
 	return t->size < sizeof(*t) ? 0 : t->each(a->of->self, a->sink);
 }
@@ -141,14 +141,14 @@ static int ask(struct host *host, const char *component, const char *id,
 	return r;
 }
 
-int look_dropped(struct host *host, const char *component, const struct andiron_dropped_sink *sink)
+int look_dropped(struct host *host, const char *component, const struct andiron_dropped_targets_sink *sink)
 {
-	return ask(host, component, ANDIRON_DROPPED_ID, ask_dropped, sink);
+	return ask(host, component, ANDIRON_DROPPED_TARGETS_ID, ask_dropped, sink);
 }
 
-int look_matched(struct host *host, const char *component, const struct andiron_matched_sink *sink)
+int look_matched(struct host *host, const char *component, const struct andiron_target_processes_sink *sink)
 {
-	return ask(host, component, ANDIRON_MATCHED_ID, ask_matched, sink);
+	return ask(host, component, ANDIRON_TARGET_PROCESSES_ID, ask_matched, sink);
 }
 
 int look_health(struct host *host, const char *component, uint32_t *ret_state, struct buf *ret)

@@ -11,8 +11,8 @@
 #include "abi/target-list.h"
 #include "host/host.h"
 
-#include <andiron/dropped.h>
-#include <andiron/matched.h>
+#include <andiron/dropped-targets.h>
+#include <andiron/target-processes.h>
 
 /*
  * For how long nothing has moved: every component that exports targets has said
@@ -26,12 +26,12 @@ int64_t look_quiet_ns(struct host *host, const char **ret_waiting);
  * order. 0, or -ENOENT if no component has this id. */
 int look_targets(struct host *host, const char *component, target_change_fn fn, void *context);
 
-/* Has the component add what it drops of what it was given (andiron/dropped.h); one
+/* Has the component add what it drops of what it was given (andiron/dropped-targets.h); one
  * that cannot tell adds nothing. 0, -ENOENT, -EBUSY while it is being called (try again), -ENOMEM. */
-int look_dropped(struct host *host, const char *component, const struct andiron_dropped_sink *sink);
+int look_dropped(struct host *host, const char *component, const struct andiron_dropped_targets_sink *sink);
 
-/* The same for the processes of its targets (andiron/matched.h). */
-int look_matched(struct host *host, const char *component, const struct andiron_matched_sink *sink);
+/* The same for the processes of its targets (andiron/target-processes.h). */
+int look_matched(struct host *host, const char *component, const struct andiron_target_processes_sink *sink);
 
 /* The state and text of a component's health, ANDIRON_HEALTH_*; the text is copied
  * into `ret`. 0 or -ENOENT. */

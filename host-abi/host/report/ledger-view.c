@@ -111,9 +111,9 @@ static uint64_t settled(const struct ledger *l, size_t row, const struct ledger_
 	return r->delivered + levels.spooled + levels.uncertain + writer->in_flight + dropped(r);
 }
 
-uint64_t ledger_coming(struct ledger *l, const struct ledger_node *writer, uint64_t *ret_dropped)
+uint64_t ledger_upstream(struct ledger *l, const struct ledger_node *writer, uint64_t *ret_dropped)
 {
-	uint64_t coming = 0;
+	uint64_t upstream = 0;
 
 	*ret_dropped = 0;
 	pthread_mutex_lock(&l->lock);
@@ -125,12 +125,12 @@ uint64_t ledger_coming(struct ledger *l, const struct ledger_node *writer, uint6
 			continue;
 		*ret_dropped = dropped(r);
 		out = settled(l, i, writer);
-		coming = in > out ? in - out : 0;
+		upstream = in > out ? in - out : 0;
 		vec_each (&l->nodes, n)
-			coming += (i < (*n)->paths.n ? (*n)->paths.p[i] : 0) * (*n)->coming;
+			upstream += (i < (*n)->paths.n ? (*n)->paths.p[i] : 0) * (*n)->unread;
 	}
 	pthread_mutex_unlock(&l->lock);
-	return coming;
+	return upstream;
 }
 
 bool ledger_balanced(struct ledger *l, const char **ret_writer, int64_t *ret_gap)

@@ -211,8 +211,8 @@ void ledger_level(struct ledger *l, struct ledger_node *node, uint32_t entry, ui
 		node->spooled = samples;
 	else if (entry == ANDIRON_LEDGER_UNCERTAIN)
 		node->uncertain = samples;
-	else if (entry == ANDIRON_LEDGER_COMING)
-		node->coming = samples;
+	else if (entry == ANDIRON_LEDGER_UNREAD)
+		node->unread = samples;
 	pthread_mutex_unlock(&l->lock);
 }
 

@@ -38,7 +38,7 @@ struct ledger_node {
 	const char *component;
 	uint64_t in_flight, spooled, uncertain; /* levels, set by the component */
 	uint64_t queued, processing;            /* levels, kept by the host */
-	uint64_t coming;                        /* level, outside the equation */
+	uint64_t unread;                        /* level, outside the equation */
 	VEC(uint64_t) paths;                    /* to each writer's row */
 };
 
@@ -105,7 +105,7 @@ bool ledger_balanced(struct ledger *l, const char **ret_writer, int64_t *ret_gap
 
 /* What is taken for the writer of that node and in nobody's book yet, with what its samplers
  * are about to take; and what of its row was dropped. Both 0 for who is no writer. [any] */
-uint64_t ledger_coming(struct ledger *l, const struct ledger_node *writer, uint64_t *ret_dropped);
+uint64_t ledger_upstream(struct ledger *l, const struct ledger_node *writer, uint64_t *ret_dropped);
 
 /* The view as JSON, and as one line. 0 or -ENOMEM. */
 int ledger_json(const struct ledger_view *view, struct buf *out);

@@ -131,7 +131,7 @@ struct listing {
 	bool open;
 };
 
-static void put_target(void *self, const struct andiron_matched_target *t)
+static void put_target(void *self, const struct andiron_target_processes_row *t)
 {
 	struct listing *l = self;
 	struct buf *out = l->out;
@@ -169,7 +169,7 @@ int host_targets_json(struct host *host, struct buf *out)
 	buf_putc(out, '{');
 	vec_each (&host->instances, at) {
 		struct listing l = {.out = out, .component = (*at)->name};
-		const struct andiron_matched_sink sink = {
+		const struct andiron_target_processes_sink sink = {
 			.size = sizeof(sink), .self = &l, .add = put_target};
 
 		if (r == 0 && !(*at)->retiring)

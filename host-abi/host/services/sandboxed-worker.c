@@ -23,7 +23,7 @@ DEFINE_CLEANUP(struct instance *, instance_unref);
 
 static bool has_function(const struct andiron_component *c)
 {
-	return c->size > offsetof(struct andiron_component, apart) && c->apart;
+	return c->size > offsetof(struct andiron_component, subprocess) && c->subprocess;
 }
 
 static int spawn_worker(const char *file, const char *component, int socket, pid_t *ret)
@@ -40,7 +40,7 @@ static int spawn_worker(const char *file, const char *component, int socket, pid
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigmask(&attr, &none);
-	r = posix_spawn_file_actions_adddup2(&actions, socket, APART_SOCKET);
+	r = posix_spawn_file_actions_adddup2(&actions, socket, SANDBOXED_WORKER_SOCKET);
 	if (r == 0)
 		r = posix_spawn(ret, "/proc/self/exe", &actions, &attr,
 				(char *const *)(uintptr_t)argv, envp);
@@ -64,7 +64,7 @@ static int start_component(const struct andiron_component *component, int32_t *r
 		return -errno;
 	ours = fds[0];
 	/* A descriptor that is already the one it is to become would stay close-on-exec. */
-	theirs = fcntl(fds[1], F_DUPFD_CLOEXEC, APART_SOCKET + 1);
+	theirs = fcntl(fds[1], F_DUPFD_CLOEXEC, SANDBOXED_WORKER_SOCKET + 1);
 	r = theirs < 0 ? -errno : 0;
 	close(fds[1]);
 	if (r == 0)
@@ -82,7 +82,7 @@ static int start_component(const struct andiron_component *component, int32_t *r
 	return 0;
 }
 
-static int32_t apart_start(void *self, uint64_t instance, int32_t *ret_socket, int32_t *ret_pidfd)
+static int32_t worker_start(void *self, uint64_t instance, int32_t *ret_socket, int32_t *ret_pidfd)
 {
 	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
 
@@ -91,9 +91,9 @@ static int32_t apart_start(void *self, uint64_t instance, int32_t *ret_socket, i
 	return start_component(i->component, ret_socket, ret_pidfd);
 }
 
-const struct andiron_apart *apart_table(void)
+const struct andiron_subprocess *sandboxed_worker_table(void)
 {
-	static const struct andiron_apart table = {.size = sizeof(table), .start = apart_start};
+	static const struct andiron_subprocess table = {.size = sizeof(table), .start = worker_start};
 
 	return &table;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* andiron.apart/1 (andiron/apart.h) as a service of the host. */
+/* andiron.subprocess/1 (andiron/subprocess.h) as a service of the host. */
 #ifndef HOST_SERVICES_SANDBOXED_WORKER_H
 #define HOST_SERVICES_SANDBOXED_WORKER_H
 
-#include <andiron/apart.h>
+#include <andiron/subprocess.h>
 
 /* The descriptor under which the process finds its end of the socket. */
-#define APART_SOCKET 3
+#define SANDBOXED_WORKER_SOCKET 3
 
 /* Its `self` is not used. Any thread. */
-const struct andiron_apart *apart_table(void);
+const struct andiron_subprocess *sandboxed_worker_table(void);
 
 #endif

@@ -227,12 +227,12 @@ static bool own_extension(struct host *host, const char *id, struct andiron_exte
 		*ret = (struct andiron_extension){objects_table(), host->objects};
 		return true;
 	}
-	if (strcmp(id, ANDIRON_APART_ID) == 0) {
-		*ret = (struct andiron_extension){apart_table(), NULL};
+	if (strcmp(id, ANDIRON_SUBPROCESS_ID) == 0) {
+		*ret = (struct andiron_extension){sandboxed_worker_table(), NULL};
 		return true;
 	}
 	if (strcmp(id, ANDIRON_STATUS_ID) == 0) {
-		*ret = (struct andiron_extension){mirror_table(), host};
+		*ret = (struct andiron_extension){status_service_table(), host};
 		return true;
 	}
 	return false;

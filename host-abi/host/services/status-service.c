@@ -42,7 +42,7 @@ static int32_t components(void *self, andiron_component_fn fn, void *arg)
 	return 0;
 }
 
-static uint64_t coming_and_dropped(void *self, uint64_t instance, uint64_t *ret_dropped)
+static uint64_t upstream(void *self, uint64_t instance, uint64_t *ret_dropped)
 {
 	struct host *host = self;
 	struct instance *i = instance_get(instance);
@@ -52,27 +52,19 @@ static uint64_t coming_and_dropped(void *self, uint64_t instance, uint64_t *ret_
 	if (!i)
 		return 0;
 	if (i->host == host && (i->component->flags & ANDIRON_COMPONENT_WRITER))
-		n = ledger_coming(&host->ledger, &i->books, ret_dropped);
+		n = ledger_upstream(&host->ledger, &i->books, ret_dropped);
 	instance_unref(i);
 	return n;
-}
-
-static uint64_t coming(void *self, uint64_t instance)
-{
-	uint64_t dropped;
-
-	return coming_and_dropped(self, instance, &dropped);
 }
 
 static const struct andiron_status table = {
 	.size = sizeof(table),
 	.write = show,
 	.components = components,
-	.coming = coming,
-	.coming_and_dropped = coming_and_dropped,
+	.upstream = upstream,
 };
 
-const struct andiron_status *mirror_table(void)
+const struct andiron_status *status_service_table(void)
 {
 	return &table;
 }

@@ -6,6 +6,6 @@
 #include <andiron/status.h>
 
 /* Its `self` is the struct host. */
-const struct andiron_status *mirror_table(void);
+const struct andiron_status *status_service_table(void);
 
 #endif

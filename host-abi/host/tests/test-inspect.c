@@ -38,7 +38,7 @@ static void publish_early(struct probe *p)
 
 /* Drops all it is given. */
 static int32_t each(void *self, const struct andiron_targets *targets,
-		    const struct andiron_dropped_sink *sink)
+		    const struct andiron_dropped_targets_sink *sink)
 {
 	expect_eq(targets->flags & ANDIRON_TARGETS_SNAPSHOT, ANDIRON_TARGETS_SNAPSHOT);
 	for (uint64_t i = 0; i < targets->n_rows; i++) {
@@ -53,11 +53,11 @@ static int32_t each(void *self, const struct andiron_targets *targets,
 	return 0;
 }
 
-static int32_t each_matched(void *self, const struct andiron_matched_sink *sink)
+static int32_t each_matched(void *self, const struct andiron_target_processes_sink *sink)
 {
 	const struct andiron_kv label = {{"name", 4}, {"a\"b", 3}};
-	const struct andiron_matched_process process = {.pid = 7, .name = {"web", 3}};
-	struct andiron_matched_target target = {
+	const struct andiron_target_process process = {.pid = 7, .name = {"web", 3}};
+	struct andiron_target_processes_row target = {
 		.labels = &label, .n_labels = 1, .processes = &process, .n_processes = 1};
 
 	sink->add(sink->self, &target);
@@ -69,12 +69,12 @@ static int32_t each_matched(void *self, const struct andiron_matched_sink *sink)
 
 static const void *extension(void *self, const char *id)
 {
-	static const struct andiron_dropped dropped = {.size = sizeof(dropped), .each = each};
-	static const struct andiron_matched matched = {.size = sizeof(matched), .each = each_matched};
+	static const struct andiron_dropped_targets dropped = {.size = sizeof(dropped), .each = each};
+	static const struct andiron_target_processes matched = {.size = sizeof(matched), .each = each_matched};
 
-	if (strcmp(id, ANDIRON_DROPPED_ID) == 0)
+	if (strcmp(id, ANDIRON_DROPPED_TARGETS_ID) == 0)
 		return &dropped;
-	return strcmp(id, ANDIRON_MATCHED_ID) == 0 ? &matched : NULL;
+	return strcmp(id, ANDIRON_TARGET_PROCESSES_ID) == 0 ? &matched : NULL;
 }
 
 static void see_dropped(void *self, const struct andiron_dropped_target *target)
@@ -101,7 +101,7 @@ static void see_row(void *context, int change, struct target_row *row)
 static void look(void *context)
 {
 	struct scene *s = context;
-	const struct andiron_dropped_sink sink = {
+	const struct andiron_dropped_targets_sink sink = {
 		.size = sizeof(sink), .self = s, .add = see_dropped};
 	struct buf text = BUF_NULL;
 	const char *waiting = NULL;

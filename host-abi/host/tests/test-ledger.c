@@ -80,11 +80,11 @@ TEST(every_entry_has_its_place)
 	ledger_level(l, &b.writer, ANDIRON_LEDGER_UNCERTAIN, 30);
 	ledger_count(l, &b.writer, ANDIRON_LEDGER_DELIVERED, STR_NULL, 1230000);
 	expect(ledger_balanced(l, NULL, NULL));
-	expect_eq(ledger_coming(l, &b.writer, &dropped), 3000);
+	expect_eq(ledger_upstream(l, &b.writer, &dropped), 3000);
 	expect_eq(dropped, 1567);
-	ledger_level(l, &b.taker, ANDIRON_LEDGER_COMING, 7); /* stands outside */
-	expect_eq(ledger_coming(l, &b.writer, &dropped), 3007);
-	expect_eq(ledger_coming(l, &b.taker, &dropped), 0);
+	ledger_level(l, &b.taker, ANDIRON_LEDGER_UNREAD, 7); /* stands outside */
+	expect_eq(ledger_upstream(l, &b.writer, &dropped), 3007);
+	expect_eq(ledger_upstream(l, &b.taker, &dropped), 0);
 	expect_eq(dropped, 0);
 	expect(ledger_balanced(l, NULL, NULL));
 	expect_eq(ledger_json(ledger_view(l), &out), 0);

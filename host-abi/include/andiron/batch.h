@@ -81,7 +81,7 @@ struct andiron_line {
  * call. Lines [line_start, +n_lines) list inlined callees first; n_lines is 0
  * until somebody has named the frame.
  *
- * Where a symbolizer looked in vain (ANDIRON_LOCATION_TRIED) there may be one line all the same,
+ * Where a symbolizer looked in vain (ANDIRON_LOCATION_UNSYMBOLIZED) there may be one line all the same,
  * whose function stands in for the name: the file and where the function begins,
  * "[libcrypto.so.3 fn 0x1a2b30]". Who shows frames shows it; who sends them to a server that names
  * addresses by build id leaves it out.
@@ -97,7 +97,7 @@ struct andiron_location {
 	uint32_t flags;
 };
 
-#define ANDIRON_LOCATION_TRIED 1u /* a symbolizer looked and found no name; its line stands in */
+#define ANDIRON_LOCATION_UNSYMBOLIZED 1u /* a symbolizer looked and found no name; its line stands in */
 
 /*
  * One mapped file. start, limit and offset are 0: addresses are already the

@@ -35,7 +35,7 @@ struct andiron_export {
 
 #define ANDIRON_COMPONENT_RAW_FRAMES  1u  /* its batches hold frames without names */
 #define ANDIRON_COMPONENT_WANTS_NAMES 2u  /* wants named frames; the host puts a symbolizer before it */
-#define ANDIRON_COMPONENT_NAMES       4u  /* is a symbolizer: gives names to what it forwards */
+#define ANDIRON_COMPONENT_SYMBOLIZER       4u  /* is a symbolizer: gives names to what it forwards */
 #define ANDIRON_COMPONENT_WRITER      8u  /* the end of a path, a row in the ledger */
 #define ANDIRON_COMPONENT_SERVICE     16u /* offers extensions; created by the host when one is needed, at most once */
 #define ANDIRON_COMPONENT_NO_LABEL    32u /* a block without a label, at most one in a configuration */
@@ -136,18 +136,18 @@ struct andiron_component {
 
 	/*
 	 * The table for one of `offers`, or for what the host asks every
-	 * component ("andiron.dropped/2"); its functions get `self`. NULL for
+	 * component ("andiron.dropped-targets/1"); its functions get `self`. NULL for
 	 * what it does not know. [serial], O(1).
 	 */
 	const void *(*extension)(void *self, const char *id);
 
 	/*
-	 * What runs in a process of its own (andiron/apart.h): serves requests on
+	 * What runs in a process of its own (andiron/subprocess.h): serves requests on
 	 * `socket` (SOCK_SEQPACKET, the component's own messages) until it ends.
 	 * No instance, no host. 0, or a negative errno when it cannot go on. NULL:
 	 * there is none; absent in the shorter tables of version 1.0.
 	 */
-	int32_t (*apart)(int32_t socket);
+	int32_t (*subprocess)(int32_t socket);
 
 	/*
 	 * Beginnings of ids of extensions that it uses where there are any ("andiron.runtime."); ends

@@ -38,7 +38,7 @@ struct andiron_report; /* a host-owned list of findings, see report_add */
  * SPOOLED and UNCERTAIN are levels that are set. DROPPED by a component
  * counts against every writer downstream of it. The host itself counts what
  * waits in its queues and what overflows there. SKIPPED ("idle",
- * "unselected", "missed") stands outside the equation, and so does COMING: what
+ * "unselected", "missed") stands outside the equation, and so does UNREAD: what
  * a sampler has counted and not yet taken, which a kill would cost.
  */
 #define ANDIRON_LEDGER_TAKEN     1u
@@ -49,7 +49,7 @@ struct andiron_report; /* a host-owned list of findings, see report_add */
 #define ANDIRON_LEDGER_IN_FLIGHT 6u /* level */
 #define ANDIRON_LEDGER_SPOOLED   7u /* level */
 #define ANDIRON_LEDGER_UNCERTAIN 8u /* level */
-#define ANDIRON_LEDGER_COMING    9u /* level */
+#define ANDIRON_LEDGER_UNREAD    9u /* level */
 
 #define ANDIRON_WATCH_IN  1u
 #define ANDIRON_WATCH_OUT 4u

@@ -29,13 +29,13 @@ extern "C" {
 
 #define ANDIRON_RUNTIME_CLAIMS 64u /* of one process, at most */
 
-/* A process, by its pid in the sampler's namespace and its start since boot. `layout` is another
+/* A process, by its pid in the sampler's namespace and its start since boot. `exec_generation` is another
  * one after each exec. Frozen. */
 struct andiron_runtime_process {
 	uint32_t pid;
 	uint32_t reserved;
 	uint64_t start_ns;
-	uint64_t layout;
+	uint64_t exec_generation;
 };
 
 /* Code that it has mapped: [start, limit) in the process, the file's own address (as its symbols

@@ -42,16 +42,13 @@ struct andiron_status {
 	int32_t (*components)(void *self, andiron_component_fn fn, void *arg);
 
 	/*
-	 * Samples that were taken for the writer `instance` and that nobody has settled yet: in
-	 * queues, in the hands of components before it, in those of the host, and, as samplers
-	 * say with ANDIRON_LEDGER_COMING, in the kernel. What the writer itself holds by its
-	 * levels is not among them. 0 for who is no writer. [any], O(components).
+	 * Samples that were taken for the writer `instance` and have not reached it: in queues,
+	 * in components before it, and unread in the kernel (ANDIRON_LEDGER_UNREAD). The
+	 * writer's own levels are not among them. *ret_dropped: samples dropped in this run on
+	 * the way to the writer or by it, as of the same moment. 0 and 0 for an instance that
+	 * is no writer. [any], O(components).
 	 */
-	uint64_t (*coming)(void *self, uint64_t instance);
-
-	/* The same, and as of that moment what was dropped of all that was taken for the writer,
-	 * by itself and by whatever is before it, in this run. Absent in shorter tables. */
-	uint64_t (*coming_and_dropped)(void *self, uint64_t instance, uint64_t *ret_dropped);
+	uint64_t (*upstream)(void *self, uint64_t instance, uint64_t *ret_dropped);
 };
 
 #ifdef __cplusplus

@@ -118,7 +118,7 @@ static int derive(void *context)
 							    .function)
 					 .name),
 		   "main");
-	expect_eq(batch_location(&v, 2).flags, ANDIRON_LOCATION_TRIED);
+	expect_eq(batch_location(&v, 2).flags, ANDIRON_LOCATION_UNSYMBOLIZED);
 	expect_str(batch_str(&v, batch_type(&v, 0).name), "process_cpu");
 	batch_release(child);
 	return 0;

@@ -131,7 +131,7 @@ static const struct andiron_batch *make_unnamed(void)
 		struct andiron_function f = {.name = batch_add_string(b, str_of(names[i]))};
 		struct andiron_location l = {.address = 0x21,
 					     .kind = ANDIRON_FRAME_NATIVE,
-					     .flags = i ? ANDIRON_LOCATION_TRIED : 0,
+					     .flags = i ? ANDIRON_LOCATION_UNSYMBOLIZED : 0,
 					     .mapping = batch_add_mapping(b, &m)};
 		struct andiron_line line = {.function = batch_add_function(b, &f)};
 

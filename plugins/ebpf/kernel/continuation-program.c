@@ -77,7 +77,7 @@ static int load(struct onward_program *o, const struct onward_maps *maps, enum t
 		r = put(maps->programs, ANDIRON_WALK_ROUND, program_of(o->object, "end_round"));
 	if (r == 0)
 		r = events_open_faults(&o->faults, program_of(o->object, "begin_round"), &err);
-	return r == 0 ? put(maps->programs, ANDIRON_WALK_ONWARD, program_of(o->object, "onward")) : r;
+	return r == 0 ? put(maps->programs, ANDIRON_WALK_CONTINUE, program_of(o->object, "onward")) : r;
 }
 
 int onward_program_load(const struct onward_maps *maps, struct onward_program **ret)

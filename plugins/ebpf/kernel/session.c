@@ -335,7 +335,7 @@ void session_take_later(struct session *s)
 	if (capture_program_load(&maps, &s->captures) != 0 || !s->captures)
 		return;
 	compiled_add(&s->skel->bss->sampler_compiled, s->captures);
-	s->info.later = set_program(s, ANDIRON_WALK_CAPTURE, capture_program_of(s->captures)) == 0;
+	s->info.later = set_program(s, ANDIRON_WALK_SNAPSHOT, capture_program_of(s->captures)) == 0;
 }
 
 void session_stop(struct session *s)

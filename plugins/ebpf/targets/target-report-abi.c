@@ -15,14 +15,14 @@ static struct andiron_kv *labels_of(struct arena *arena, const struct told_targe
 	return labels;
 }
 
-static struct andiron_matched_process *processes_of(struct arena *arena,
+static struct andiron_target_process *processes_of(struct arena *arena,
 						    const struct told_target *told)
 {
-	struct andiron_matched_process *list =
-		arena_array(arena, struct andiron_matched_process, told->n_processes + 1);
+	struct andiron_target_process *list =
+		arena_array(arena, struct andiron_target_process, told->n_processes + 1);
 
 	for (size_t i = 0; list && i < told->n_processes; i++)
-		list[i] = (struct andiron_matched_process){
+		list[i] = (struct andiron_target_process){
 			.pid = told->processes[i]->key.tgid,
 			.name = abi_str_of(str_of(told->processes[i]->comm))};
 	return list;
@@ -32,7 +32,7 @@ void matched_add(void *context, const struct told_target *told)
 {
 	struct matched *m = context;
 	struct arena arena = ARENA_NULL;
-	struct andiron_matched_target target = {
+	struct andiron_target_processes_row target = {
 		.labels = labels_of(&arena, told),
 		.n_labels = told->n_labels,
 		.processes = processes_of(&arena, told),

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tell_targets tells, as andiron/matched.h has it. */
+/* What tell_targets tells, as andiron/target-processes.h has it. */
 #ifndef EBPF_TARGETS_TARGET_REPORT_ABI_H
 #define EBPF_TARGETS_TARGET_REPORT_ABI_H
 
 #include "ebpf/targets/target-report.h"
 
-#include <andiron/matched.h>
+#include <andiron/target-processes.h>
 
 struct matched {
-	const struct andiron_matched_sink *sink;
+	const struct andiron_target_processes_sink *sink;
 	bool failed; /* memory was short: what was added is not all */
 };
 

@@ -18,7 +18,7 @@
 #include <andiron/host.h>
 #include <andiron/runtime.h>
 
-#define RUNTIMES_MAX     (ANDIRON_WALK_ONWARD - ANDIRON_WALK_RESUME - 1)
+#define RUNTIMES_MAX     (ANDIRON_WALK_CONTINUE - ANDIRON_WALK_RESUME - 1)
 #define RUNTIME_NAME_MAX 32
 
 /* One that the configuration names. */

@@ -10,7 +10,7 @@
 #include "abi/target-list.h"
 
 #include <andiron/host.h>
-#include <andiron/process.h>
+#include <andiron/process-events.h>
 
 #include <stdbool.h>
 

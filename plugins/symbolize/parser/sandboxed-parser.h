@@ -9,7 +9,7 @@
 
 #include "symbolize/symbolizer.h"
 
-#include <andiron/apart.h>
+#include <andiron/subprocess.h>
 
 #define APART_WAIT_MS 30000
 
@@ -19,7 +19,7 @@ int apart_serve(int socket);
 
 /* The other end. Started when it is first asked, and again after it has died. */
 struct apart {
-	const struct andiron_apart *service;
+	const struct andiron_subprocess *service;
 	void *self;
 	uint64_t instance;
 	int socket, pidfd; /* -1: it does not run */

@@ -55,7 +55,7 @@ static int32_t start(void *self, uint64_t instance, int32_t *ret_socket, int32_t
 	return 0;
 }
 
-static const struct andiron_apart table = {.size = sizeof(table), .start = start};
+static const struct andiron_subprocess table = {.size = sizeof(table), .start = start};
 
 static struct apart make(struct service *s)
 {

@@ -181,7 +181,7 @@ static struct str name_of(const struct andiron_batch *batch, uint32_t location, 
 
 	expect_eq(batch_view_init(&v, batch), 0);
 	l = batch_location(&v, location);
-	expect(l.n_lines || (l.flags & ANDIRON_LOCATION_TRIED));
+	expect(l.n_lines || (l.flags & ANDIRON_LOCATION_UNSYMBOLIZED));
 	if (linked)
 		*linked = STR("");
 	if (l.n_lines == 0)
@@ -274,7 +274,7 @@ TEST(frames_without_a_name_show_their_function)
 			struct andiron_location l = batch_location(&v, i + 1);
 
 			expect_str(name_of(named, i + 1, NULL), expected[i]);
-			expect_eq(l.flags, i ? ANDIRON_LOCATION_TRIED : 0);
+			expect_eq(l.flags, i ? ANDIRON_LOCATION_UNSYMBOLIZED : 0);
 			expect_eq(l.address, places[i].address);
 		}
 		batch_release(named);

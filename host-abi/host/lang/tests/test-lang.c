@@ -196,7 +196,7 @@ static const struct andiron_component components[] = {
 		  .wants = (const char *const[]){"andiron.ev", "andiron.moon", NULL}),
 	/* Last, so that it can be left out. */
 	COMPONENT("profile.symbolize", &symbolize, EXPORTS(receiver_export),
-		  .flags = ANDIRON_COMPONENT_NAMES),
+		  .flags = ANDIRON_COMPONENT_SYMBOLIZER),
 };
 
 static struct registered_component registered[COUNT(components)];

@@ -30,9 +30,9 @@
 #define ANDIRON_WALK_VERSION 3u
 
 #define ANDIRON_WALK_RESUME   0u /* slot of the map `programs` */
-#define ANDIRON_WALK_ONWARD   15u /* the sampler's own, and those behind it */
+#define ANDIRON_WALK_CONTINUE   15u /* the sampler's own, and those behind it */
 #define ANDIRON_WALK_ROUND    16u
-#define ANDIRON_WALK_CAPTURE  17u
+#define ANDIRON_WALK_SNAPSHOT  17u
 #define ANDIRON_WALK_SLOTS    18u /* those from 1 on up to ONWARD are the runtimes' */
 #define ANDIRON_WALK_SWITCHES 14u /* round trips that one stack may make in one go */
 

@@ -4,8 +4,8 @@
  * and not by polling. A process is (pid in the host's namespace, start time
  * since boot), because pids are reused.
  */
-#ifndef ANDIRON_PROCESS_H
-#define ANDIRON_PROCESS_H
+#ifndef ANDIRON_PROCESS_EVENTS_H
+#define ANDIRON_PROCESS_EVENTS_H
 
 #include <andiron/abi.h>
 
