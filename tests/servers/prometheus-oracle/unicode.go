@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// The Unicode data that lib/regex compiles in, as C, from Go's own tables:
-// so both engines mean the same characters by \p{Lu}, (?i) and lowercase.
+// Go's own Unicode tables as C, in the form that lib/regex/unicode-tables.py makes from the Unicode
+// Character Database: equal texts mean the same characters by \p{Lu}, (?i) and lowercase.
 
 // runs says of each code point which of the tables it is in, as runs: the
 // length of a run (varint) and the place of its table in names plus one (0: none).
@@ -37,13 +37,6 @@ func runs(tables map[string]*unicode.RangeTable, names []string) []byte {
 		c = end
 	}
 	return out
-}
-
-func writeHead(w io.Writer, what string) {
-	fmt.Fprintf(w, "/* SPDX-License-Identifier: Apache-2.0 */\n")
-	fmt.Fprintf(w, "/* %s of Unicode %s, for unicode.c, whose head tells the form.\n", what, unicode.Version)
-	fmt.Fprintf(w, " * Made by `prometheus-oracle tables`, from Go's tables. */\n#include \"unicode-tables.h\"\n\n")
-	fmt.Fprintf(w, "/* clang-format off */\n")
 }
 
 func writeBytes(w io.Writer, name string, data []byte) {
@@ -106,7 +99,6 @@ func writeCategories(w io.Writer) {
 		}
 		return fmt.Sprintf("UINT64_C(0x%x)", bits)
 	}
-	writeHead(w, "The general categories")
 	writeBytes(w, "unicode_categories", runs(unicode.Categories, parts))
 	names := map[string]string{}
 	for name := range unicode.Categories {
@@ -133,7 +125,6 @@ func writeScripts(w io.Writer) {
 		scripts = append(scripts, name)
 	}
 	sort.Strings(scripts)
-	writeHead(w, "The scripts")
 	writeBytes(w, "unicode_scripts", runs(unicode.Scripts, scripts))
 	names := map[string]string{}
 	for i, name := range scripts {
@@ -151,7 +142,6 @@ func changeOf(c rune) change {
 // writeCase lists runs of characters, every one or every second, whose
 // mappings differ from themselves by the same.
 func writeCase(w io.Writer) {
-	writeHead(w, "Simple case mapping and folding")
 	fmt.Fprintf(w, "/* first, last, step, to upper case, to lower case, to the next that folds alike */\n")
 	fmt.Fprintf(w, "const struct unicode_case unicode_cases[] = {\n")
 	n, none := 0, change{}
