@@ -3,7 +3,7 @@
 """push.py ENCODE HARNESS: what encoding and pushing cost. Figures, in one run; never a timed test.
 
 The same profile by our encoder and by google/pprof's, which Go's senders use; then the writer pushing 100
-profiles a second for 20 s, each of 50 stacks of 20 frames, with a spool and without, to the stand-in for Pyroscope.
+profiles a second for 5 s (ANDIRON_BENCH=long: 20), each of 50 stacks of 20 frames, with a spool and without, to the stand-in for Pyroscope.
 """
 import json
 import os
@@ -15,10 +15,11 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "servers"))
 
+import rods  # noqa: E402
 from pyroscope import Pyroscope, get  # noqa: E402
 
 ENCODE, HARNESS = sys.argv[1:3]
-SECONDS = 20
+SECONDS = 20 if rods.LONG else 5
 
 
 def least(figures, key, ns, size):

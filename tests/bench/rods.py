@@ -13,6 +13,8 @@ import time
 
 TICK = os.sysconf("SC_CLK_TCK")
 STATS = "/proc/sys/kernel/bpf_stats_enabled"
+# One short window for each figure, or the windows of docs/figures.md.
+LONG = os.environ.get("ANDIRON_BENCH") == "long"
 
 
 def cpu_seconds(pid):

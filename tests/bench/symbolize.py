@@ -23,7 +23,7 @@ from figures import failed, figure, finish
 
 ANDIRON, FRAMES, SOURCE = sys.argv[1:4]
 COPIES = 160
-PAIRS = 3
+PAIRS = 3 if rods.LONG else 1
 ALONE = {**os.environ, "DEBUGINFOD_URLS": ""}
 
 
@@ -124,8 +124,8 @@ def named(status):
         return None
 
 
-def agent_cpu(on, seconds=30):
-    """% of a core over three intervals; the first one, which has everything to learn, is left out."""
+def agent_cpu(on, seconds=30 if rods.LONG else 15):
+    """% of a core over whole intervals; the first one, which has everything to learn, is left out."""
     with tempfile.TemporaryDirectory() as folder:
         return agent_cpu_in(folder, on, seconds)
 

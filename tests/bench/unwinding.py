@@ -26,7 +26,8 @@ from stacks import Profile
 
 ANDIRON, BASELINE = sys.argv[1:]
 SERVERS = os.path.join(programs.ROOT, "tests/servers")
-WARM, WINDOW, BASELINE_SECONDS = 60, 60, 10
+WARM, WINDOW = (60, 60) if rods.LONG else (20, 30)
+BASELINE_SECONDS, STARTS = (10, 5) if rods.LONG else (8, 3)
 FOREVER = "100000"
 
 EBPF = """
@@ -164,7 +165,7 @@ def first_whole_stack():
     taken = []
     stamp = dict(programs.built())["stamp"]
     with rods.load([[stamp, FOREVER]] * (os.cpu_count() or 1)):
-        for _ in range(5):
+        for _ in range(STARTS):
             with tempfile.TemporaryDirectory() as folder:
                 out = f"{folder}/out.pb.gz"
                 config = EBPF.format(to="profile.file.out.receiver", interval="1s", comm="label") + FILE.format(path=out)
