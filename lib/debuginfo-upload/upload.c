@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "http/grpc.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "base/index.h"
 #include "base/intern.h"
 #include "base/vec.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 
 #include <endian.h>
 #include <errno.h>

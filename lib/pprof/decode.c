@@ -1,92 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decoder. Contracts in decode.h.
+ * The decoder. Contract in decode.h.
  *
- * A profile's parts may come in any order and refer to each other by ids of any
- * value, so the top level is walked four times: strings, what refers only to
- * strings, locations, samples. Skipping a part costs reading its length.
+ * protobuf-c makes a tree of the file (protobuf/pprof.proto). Its counts say how long each array
+ * is; so the profile is one arena, and the tree is gone when its strings are copied. References
+ * are resolved in the order functions and mappings, locations, samples, whatever order they had in
+ * the file.
  */
 #include "pprof/decode.h"
 
+#include "base/arena.h"
 #include "base/check.h"
-#include "base/cleanup.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/index.h"
-#include "base/vec.h"
 #include "pprof/gzip.h"
-#include "pprof/wire.h"
+#include "protobuf/message.h"
+#include "protobuf/pprof.pb-c.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 
-#define MAX_FIELD 16u /* beyond every field number of every message */
+/* A tree takes six times the bytes of an ordinary profile, and fifteen times those of one whose
+ * stacks are a frame deep. */
+#define TREE_FACTOR 20
+#define TREE_BASE ((size_t)1 << 20)
+
+/* Positions by the file's ids. Those that are their own position, as most writers have it, need no
+ * index. */
+struct ids {
+	uint64_t *ids; /* by position; 0 is the null entry's */
+	size_t n;
+	struct index others;
+};
 
 struct decoder {
-	struct buf raw;
-	VEC(struct str) strings;
-	VEC(struct profile_type) types;
-	VEC(struct profile_function) functions;
-	VEC(struct profile_mapping) mappings;
-	VEC(struct profile_line) lines;
-	VEC(struct profile_location) locations;
-	VEC(uint32_t) frames;
-	VEC(struct profile_label) labels;
-	VEC(struct profile_sample) samples;
-	VEC(int64_t) values;
-	VEC(struct str) comments;
-	VEC(uint64_t) function_ids; /* by position; 0 is the null entry's */
-	VEC(uint64_t) mapping_ids;
-	VEC(uint64_t) location_ids;
-	struct index function_index, mapping_index, location_index;
-	struct profile head;
-	uint64_t default_type;
+	const Pprof__Profile *in;
+	struct arena tree;
+	struct arena memory; /* the profile's */
+	struct profile *out;
+	struct str *strings;
+	struct ids functions, mappings, locations;
 	struct error *err;
 };
 
-/* What decode gives out; the bytes that strings point into lie behind. */
+/* What decode gives out, and where it lies. */
 struct owned_profile {
 	struct profile profile;
-	char *raw;
+	struct arena memory;
 };
 
-static int bad(struct decoder *d, const char *what)
+static int bad(const struct decoder *d, const char *what)
 {
 	return error_set(d->err, -EBADMSG, "not a valid pprof profile: %s", what);
 }
 
-static bool is_bytes(const struct wire_field *f)
+static bool read_string(const struct decoder *d, int64_t index, struct str *ret)
 {
-	return f->type == WIRE_BYTES;
-}
+	bool none = index == 0 && d->in->n_string_table == 0;
 
-/* The varint fields of a message by number; others are left to their own
- * readers. */
-static bool read_scalars(struct str in, uint64_t *fields)
-{
-	struct wire_field f;
-
-	memset(fields, 0, MAX_FIELD * sizeof(*fields));
-	while (in.n) {
-		if (!wire_next(&in, &f))
-			return false;
-		if (f.type == WIRE_VARINT && f.number < MAX_FIELD)
-			fields[f.number] = f.value;
-	}
-	return true;
-}
-
-static bool read_string(const struct decoder *d, uint64_t index, struct str *ret)
-{
-	if (index == 0 && d->strings.n == 0) {
-		*ret = STR("");
-		return true;
-	}
-	if (index >= d->strings.n)
+	if (!none && (index < 0 || (uint64_t)index >= d->in->n_string_table))
 		return false;
-	*ret = d->strings.p[index];
+	*ret = none ? STR("") : d->strings[index];
 	return true;
+}
+
+static int begin_ids(struct decoder *d, struct ids *ids, size_t n)
+{
+	ids->n = 1;
+	ids->ids = arena_array(&d->tree, uint64_t, n + 1);
+	return ids->ids ? 0 : -ENOMEM;
 }
 
 struct id_probe {
@@ -101,404 +84,314 @@ static bool same_id(const void *context, uint32_t position)
 	return probe->ids[position] == probe->sought;
 }
 
-static uint32_t find_id(const struct index *ix, const uint64_t *ids, size_t n, uint64_t id)
+static uint32_t find_id(const struct ids *ids, uint64_t id)
 {
-	struct id_probe probe = {ids, id};
+	struct id_probe probe = {ids->ids, id};
 
-	/* As most writers have it; saves nearly every lookup. */
-	if (id < n && ids[id] == id)
+	if (id < ids->n && ids->ids[id] == id)
 		return (uint32_t)id;
-	return index_find(ix, hash_u64(id), same_id, &probe);
+	return index_find(&ids->others, hash_u64(id), same_id, &probe);
 }
 
-static int read_type(struct decoder *d, struct str in, struct profile_type *ret)
+/* Of the next position. */
+static int add_id(struct decoder *d, struct ids *ids, uint64_t id, const char *fault)
 {
-	uint64_t f[MAX_FIELD];
-
-	if (!read_scalars(in, f) || !read_string(d, f[1], &ret->type) ||
-	    !read_string(d, f[2], &ret->unit))
-		return bad(d, "a broken sample type");
+	if (id == 0 || find_id(ids, id) != INDEX_NONE)
+		return bad(d, fault);
+	ids->ids[ids->n] = id;
+	if (id != ids->n && index_add(&ids->others, hash_u64(id), (uint32_t)ids->n) < 0)
+		return -ENOMEM;
+	ids->n++;
 	return 0;
 }
 
-static int read_function(struct decoder *d, struct str in)
+static bool read_type(const struct decoder *d, const Pprof__ValueType *in, struct profile_type *ret)
 {
-	struct profile_function fn;
-	uint64_t f[MAX_FIELD];
+	return read_string(d, in->type, &ret->type) && read_string(d, in->unit, &ret->unit);
+}
 
-	if (!read_scalars(in, f) || !read_string(d, f[2], &fn.name) ||
-	    !read_string(d, f[3], &fn.system_name) || !read_string(d, f[4], &fn.file))
+static uint32_t line_number(int64_t line)
+{
+	return line < 0 || line > UINT32_MAX ? 0 : (uint32_t)line;
+}
+
+static int read_function(struct decoder *d, const Pprof__Function *in, struct profile_function *ret)
+{
+	if (!read_string(d, in->name, &ret->name) ||
+	    !read_string(d, in->system_name, &ret->system_name) ||
+	    !read_string(d, in->filename, &ret->file))
 		return bad(d, "a broken function");
-	fn.start_line = f[5] > UINT32_MAX ? 0 : (uint32_t)f[5];
-	if (f[1] == 0 ||
-	    find_id(&d->function_index, d->function_ids.p, d->function_ids.n, f[1]) != INDEX_NONE)
-		return bad(d, "a function whose id is 0 or not unique");
-	if (!vec_push(&d->functions, fn) || !vec_push(&d->function_ids, f[1]) ||
-	    index_add(&d->function_index, hash_u64(f[1]), (uint32_t)d->functions.n - 1) < 0)
-		return -ENOMEM;
-	return 0;
+	ret->start_line = line_number(in->start_line);
+	return add_id(d, &d->functions, in->id, "a function whose id is 0 or not unique");
 }
 
-static int read_mapping(struct decoder *d, struct str in)
+static int read_mapping(struct decoder *d, const Pprof__Mapping *in, struct profile_mapping *ret)
 {
-	struct profile_mapping m;
-	uint64_t f[MAX_FIELD];
-
-	if (!read_scalars(in, f) || !read_string(d, f[5], &m.file) ||
-	    !read_string(d, f[6], &m.build_id))
+	if (!read_string(d, in->filename, &ret->file) ||
+	    !read_string(d, in->build_id, &ret->build_id))
 		return bad(d, "a broken mapping");
-	m.start = f[2];
-	m.limit = f[3];
-	m.offset = f[4];
-	m.has_functions = f[7] != 0;
-	if (f[1] == 0 ||
-	    find_id(&d->mapping_index, d->mapping_ids.p, d->mapping_ids.n, f[1]) != INDEX_NONE)
-		return bad(d, "a mapping whose id is 0 or not unique");
-	if (!vec_push(&d->mappings, m) || !vec_push(&d->mapping_ids, f[1]) ||
-	    index_add(&d->mapping_index, hash_u64(f[1]), (uint32_t)d->mappings.n - 1) < 0)
-		return -ENOMEM;
-	return 0;
+	ret->start = in->memory_start;
+	ret->limit = in->memory_limit;
+	ret->offset = in->file_offset;
+	ret->has_functions = in->has_functions != 0;
+	return add_id(d, &d->mappings, in->id, "a mapping whose id is 0 or not unique");
 }
 
-static int read_line(struct decoder *d, struct str in)
+static int read_location(struct decoder *d, const Pprof__Location *in, struct profile_location *ret)
 {
-	struct profile_line line;
-	uint64_t f[MAX_FIELD];
+	struct profile *p = d->out;
 
-	if (!read_scalars(in, f))
-		return bad(d, "a broken line");
-	line.function = find_id(&d->function_index, d->function_ids.p, d->function_ids.n, f[1]);
-	if (line.function == INDEX_NONE)
-		return bad(d, "a line refers to a function that is not there");
-	line.line = f[2] > UINT32_MAX ? 0 : (uint32_t)f[2];
-	return vec_push(&d->lines, line) ? 0 : -ENOMEM;
-}
-
-static int read_location(struct decoder *d, struct str in)
-{
-	struct profile_location l = {.line_start = (uint32_t)d->lines.n};
-	uint64_t s[MAX_FIELD];
-	struct wire_field f;
-
-	if (!read_scalars(in, s))
-		return bad(d, "a broken location");
-	while (in.n && wire_next(&in, &f))
-		if (f.number == 4) {
-			int r = is_bytes(&f) ? read_line(d, f.bytes) : bad(d, "a broken line");
-
-			if (r < 0)
-				return r;
-		}
-	l.n_lines = (uint32_t)d->lines.n - l.line_start;
-	l.address = s[3];
-	l.mapping = find_id(&d->mapping_index, d->mapping_ids.p, d->mapping_ids.n, s[2]);
-	if (l.mapping == INDEX_NONE)
+	*ret = (struct profile_location){in->address, find_id(&d->mappings, in->mapping_id),
+					 (uint32_t)p->n_lines, (uint32_t)in->n_line};
+	if (ret->mapping == INDEX_NONE)
 		return bad(d, "a location refers to a mapping that is not there");
-	if (s[1] == 0 ||
-	    find_id(&d->location_index, d->location_ids.p, d->location_ids.n, s[1]) != INDEX_NONE)
-		return bad(d, "a location whose id is 0 or not unique");
-	if (!vec_push(&d->locations, l) || !vec_push(&d->location_ids, s[1]) ||
-	    index_add(&d->location_index, hash_u64(s[1]), (uint32_t)d->locations.n - 1) < 0)
-		return -ENOMEM;
+	for (size_t i = 0; i < in->n_line; i++) {
+		uint32_t function = find_id(&d->functions, in->line[i]->function_id);
+
+		if (function == INDEX_NONE)
+			return bad(d, "a line refers to a function that is not there");
+		p->lines[p->n_lines++] =
+			(struct profile_line){function, line_number(in->line[i]->line)};
+	}
+	return add_id(d, &d->locations, in->id, "a location whose id is 0 or not unique");
+}
+
+static int read_labels(struct decoder *d, const Pprof__Sample *in)
+{
+	for (size_t i = 0; i < in->n_label; i++) {
+		const Pprof__Label *from = in->label[i];
+		struct profile_label *l = &d->out->labels[d->out->n_labels++];
+
+		if (!read_string(d, from->key, &l->key) || !read_string(d, from->str, &l->text) ||
+		    !read_string(d, from->num_unit, &l->unit))
+			return bad(d, "a broken label");
+		l->number = from->num;
+	}
 	return 0;
 }
 
-static int add_frame(struct decoder *d, uint64_t id)
+static int read_sample(struct decoder *d, const Pprof__Sample *in, struct profile_sample *ret)
 {
-	uint32_t position =
-		id ? find_id(&d->location_index, d->location_ids.p, d->location_ids.n, id)
-		   : INDEX_NONE;
+	struct profile *p = d->out;
 
-	if (position == INDEX_NONE)
-		return bad(d, "a sample refers to a location that is not there");
-	return vec_push(&d->frames, position) ? 0 : -ENOMEM;
+	*ret = (struct profile_sample){(uint32_t)p->n_frames, (uint32_t)in->n_location_id,
+				       (uint32_t)p->n_labels, (uint32_t)in->n_label};
+	for (size_t i = 0; i < in->n_location_id; i++) {
+		uint64_t id = in->location_id[i];
+		uint32_t at = id ? find_id(&d->locations, id) : INDEX_NONE;
+
+		if (at == INDEX_NONE)
+			return bad(d, "a sample refers to a location that is not there");
+		p->frames[p->n_frames++] = at;
+	}
+	if (in->n_value != p->n_types)
+		return bad(d, "a sample with another number of values than there are types");
+	memcpy(p->values + p->n_values, in->value, in->n_value * sizeof(*in->value));
+	p->n_values += in->n_value;
+	return read_labels(d, in);
 }
 
-static int add_value(struct decoder *d, uint64_t value)
+/* The strings, one behind the other, in memory that stays. */
+static int copy_strings(struct decoder *d)
 {
-	return vec_push(&d->values, (int64_t)value) ? 0 : -ENOMEM;
+	const Pprof__Profile *in = d->in;
+	size_t sum = 0;
+	char *to;
+
+	for (size_t i = 0; i < in->n_string_table; i++)
+		sum += in->string_table[i].len;
+	to = arena_alloc(&d->memory, sum + 1);
+	d->strings = arena_array(&d->tree, struct str, in->n_string_table + 1);
+	if (!to || !d->strings)
+		return -ENOMEM;
+	for (size_t i = 0; i < in->n_string_table; i++) {
+		struct str s = message_str(in->string_table[i]);
+
+		if (s.n)
+			memcpy(to, s.p, s.n);
+		d->strings[i] = (struct str){to, s.n};
+		to += s.n;
+	}
+	return 0;
 }
 
-/* A repeated number, packed or one by one. */
-static int each_number(struct decoder *d, const struct wire_field *f,
-		       int (*fn)(struct decoder *d, uint64_t value))
+/* The profile's arrays, as long as the tree says they will be. */
+static int make_arrays(struct decoder *d)
 {
-	struct str in = f->bytes;
-	uint64_t value;
+	const Pprof__Profile *in = d->in;
+	size_t lines = 0, frames = 0, labels = 0, values = in->n_sample * in->n_sample_type;
+	struct arena *a = &d->memory;
+	struct profile *p = d->out;
+
+	for (size_t i = 0; i < in->n_location; i++)
+		lines += in->location[i]->n_line;
+	for (size_t i = 0; i < in->n_sample; i++) {
+		frames += in->sample[i]->n_location_id;
+		labels += in->sample[i]->n_label;
+		if (in->sample[i]->n_value != in->n_sample_type)
+			values = 0; /* it will be refused; do not allocate by it */
+	}
+	p->types = arena_array(a, struct profile_type, in->n_sample_type);
+	p->functions = arena_array(a, struct profile_function, in->n_function + 1);
+	p->mappings = arena_array(a, struct profile_mapping, in->n_mapping + 1);
+	p->lines = arena_array(a, struct profile_line, lines);
+	p->locations = arena_array(a, struct profile_location, in->n_location + 1);
+	p->frames = arena_array(a, uint32_t, frames);
+	p->labels = arena_array(a, struct profile_label, labels);
+	p->samples = arena_array(a, struct profile_sample, in->n_sample);
+	p->values = arena_array(a, int64_t, values);
+	p->comments = arena_array(a, struct str, in->n_comment);
+	return p->types && p->functions && p->mappings && p->lines && p->locations && p->frames &&
+			       p->labels && p->samples && p->values && p->comments
+		       ? 0
+		       : -ENOMEM;
+}
+
+static int read_head(struct decoder *d)
+{
+	const Pprof__Profile *in = d->in;
+	struct profile *p = d->out;
+	struct str shown;
+
+	for (; p->n_types < in->n_sample_type; p->n_types++)
+		if (!read_type(d, in->sample_type[p->n_types], &p->types[p->n_types]))
+			return bad(d, "a broken sample type");
+	if (p->n_types == 0)
+		return bad(d, "it names no sample type");
+	if (in->period_type && !read_type(d, in->period_type, &p->period_type))
+		return bad(d, "a broken period type");
+	for (; p->n_comments < in->n_comment; p->n_comments++)
+		if (!read_string(d, in->comment[p->n_comments], &p->comments[p->n_comments]))
+			return bad(d, "a comment that is not in the string table");
+	p->time_ns = in->time_nanos;
+	p->duration_ns = in->duration_nanos;
+	p->period = in->period;
+	p->default_type = p->n_types - 1;
+	if (in->default_sample_type && read_string(d, in->default_sample_type, &shown))
+		for (size_t i = 0; i < p->n_types; i++)
+			if (str_eq(p->types[i].type, shown))
+				p->default_type = i;
+	return 0;
+}
+
+/* Each table has a null entry at position 0. */
+static int read_tables(struct decoder *d)
+{
+	const Pprof__Profile *in = d->in;
+	struct profile *p = d->out;
 	int r = 0;
 
-	if (f->type == WIRE_VARINT)
-		return fn(d, f->value);
-	if (!is_bytes(f))
-		return bad(d, "a list of numbers of another type");
-	while (in.n && r == 0) {
-		if (!wire_get(&in, &value))
-			return bad(d, "a broken list of numbers");
-		r = fn(d, value);
-	}
+	p->functions[0] = (struct profile_function){.name = STR(""), STR(""), STR("")};
+	p->mappings[0] = (struct profile_mapping){.file = STR(""), .build_id = STR("")};
+	p->n_functions = p->n_mappings = p->n_locations = 1;
+	for (size_t i = 0; r == 0 && i < in->n_function; i++)
+		r = read_function(d, in->function[i], &p->functions[p->n_functions++]);
+	for (size_t i = 0; r == 0 && i < in->n_mapping; i++)
+		r = read_mapping(d, in->mapping[i], &p->mappings[p->n_mappings++]);
+	for (size_t i = 0; r == 0 && i < in->n_location; i++)
+		r = read_location(d, in->location[i], &p->locations[p->n_locations++]);
 	return r;
 }
 
-static int read_label(struct decoder *d, const struct wire_field *field)
+static int read_samples(struct decoder *d)
 {
-	struct profile_label l;
-	uint64_t f[MAX_FIELD];
+	struct profile *p = d->out;
 
-	if (!is_bytes(field) || !read_scalars(field->bytes, f) || !read_string(d, f[1], &l.key) ||
-	    !read_string(d, f[2], &l.text) || !read_string(d, f[4], &l.unit))
-		return bad(d, "a broken label");
-	l.number = (int64_t)f[3];
-	return vec_push(&d->labels, l) ? 0 : -ENOMEM;
-}
+	for (size_t i = 0; i < d->in->n_sample; i++) {
+		int r = read_sample(d, d->in->sample[i], &p->samples[p->n_samples++]);
 
-static int read_sample_field(struct decoder *d, const struct wire_field *f)
-{
-	switch (f->number) {
-	case 1:
-		return each_number(d, f, add_frame);
-	case 2:
-		return each_number(d, f, add_value);
-	case 3:
-		return read_label(d, f);
-	default:
-		return 0;
-	}
-}
-
-static int read_sample(struct decoder *d, struct str in)
-{
-	struct profile_sample s = {.frame_start = (uint32_t)d->frames.n,
-				   .label_start = (uint32_t)d->labels.n};
-	size_t values = d->values.n;
-	struct wire_field f;
-	int r;
-
-	while (in.n) {
-		if (!wire_next(&in, &f))
-			return bad(d, "a broken sample");
-		r = read_sample_field(d, &f);
 		if (r < 0)
 			return r;
 	}
-	if (d->values.n - values != d->types.n)
-		return bad(d, "a sample with another number of values than there are types");
-	s.n_frames = (uint32_t)d->frames.n - s.frame_start;
-	s.n_labels = (uint32_t)d->labels.n - s.label_start;
-	return vec_push(&d->samples, s) ? 0 : -ENOMEM;
-}
-
-static int walk_strings(struct decoder *d, const struct wire_field *f)
-{
-	if (f->number != 6)
-		return 0;
-	if (!is_bytes(f))
-		return bad(d, "a string that is none");
-	return vec_push(&d->strings, f->bytes) ? 0 : -ENOMEM;
-}
-
-static int add_comment(struct decoder *d, uint64_t index)
-{
-	struct str s;
-
-	if (!read_string(d, index, &s))
-		return bad(d, "a comment that is not in the string table");
-	return vec_push(&d->comments, s) ? 0 : -ENOMEM;
-}
-
-static int walk_head(struct decoder *d, const struct wire_field *f)
-{
-	switch (f->number) {
-	case 9:
-		d->head.time_ns = (int64_t)f->value;
-		return 0;
-	case 10:
-		d->head.duration_ns = (int64_t)f->value;
-		return 0;
-	case 11:
-		return is_bytes(f) ? read_type(d, f->bytes, &d->head.period_type)
-				   : bad(d, "a broken period type");
-	case 12:
-		d->head.period = (int64_t)f->value;
-		return 0;
-	case 13:
-		return each_number(d, f, add_comment);
-	case 14:
-		d->default_type = f->value;
-		return 0;
-	default:
-		return 0;
-	}
-}
-
-static int walk_tables(struct decoder *d, const struct wire_field *f)
-{
-	struct profile_type type;
-	int r;
-
-	switch (f->number) {
-	case 1:
-		r = is_bytes(f) ? read_type(d, f->bytes, &type) : bad(d, "a broken sample type");
-		return r < 0 ? r : vec_push(&d->types, type) ? 0 : -ENOMEM;
-	case 3:
-		return is_bytes(f) ? read_mapping(d, f->bytes) : bad(d, "a broken mapping");
-	case 5:
-		return is_bytes(f) ? read_function(d, f->bytes) : bad(d, "a broken function");
-	default:
-		return walk_head(d, f);
-	}
-}
-
-static int walk_locations(struct decoder *d, const struct wire_field *f)
-{
-	if (f->number != 4)
-		return 0;
-	return is_bytes(f) ? read_location(d, f->bytes) : bad(d, "a broken location");
-}
-
-static int walk_samples(struct decoder *d, const struct wire_field *f)
-{
-	if (f->number != 2)
-		return 0;
-	return is_bytes(f) ? read_sample(d, f->bytes) : bad(d, "a broken sample");
-}
-
-static int walk(struct decoder *d, int (*fn)(struct decoder *d, const struct wire_field *f))
-{
-	struct str in = buf_str(&d->raw);
-	struct wire_field f;
-	int r = 0;
-
-	while (in.n && r == 0) {
-		if (!wire_next(&in, &f))
-			return bad(d, "it is no protocol buffer, or is cut off");
-		r = fn(d, &f);
-	}
-	return r;
-}
-
-static int add_null_entries(struct decoder *d)
-{
-	struct profile_mapping m = {.file = STR("")};
-	struct profile_function fn = {.name = STR("")};
-	/* Location ids get a null at position 0 only for find_id's shortcut. */
-	struct profile_location l = {0};
-
-	m.build_id = fn.system_name = fn.file = STR("");
-	if (!vec_push(&d->mappings, m) || !vec_push(&d->mapping_ids, 0) ||
-	    !vec_push(&d->functions, fn) || !vec_push(&d->function_ids, 0) ||
-	    !vec_push(&d->locations, l) || !vec_push(&d->location_ids, 0))
-		return -ENOMEM;
+	check(p->n_values == p->n_types * p->n_samples);
 	return 0;
 }
 
 static int read_all(struct decoder *d)
 {
-	int r = add_null_entries(d);
+	int r = copy_strings(d);
 
 	if (r == 0)
-		r = walk(d, walk_strings);
+		r = make_arrays(d);
 	if (r == 0)
-		r = walk(d, walk_tables);
-	if (r == 0 && d->types.n == 0)
-		r = bad(d, "it names no sample type");
+		r = begin_ids(d, &d->functions, d->in->n_function);
 	if (r == 0)
-		r = walk(d, walk_locations);
+		r = begin_ids(d, &d->mappings, d->in->n_mapping);
 	if (r == 0)
-		r = walk(d, walk_samples);
+		r = begin_ids(d, &d->locations, d->in->n_location);
+	if (r == 0)
+		r = read_head(d);
+	if (r == 0)
+		r = read_tables(d);
+	return r < 0 ? r : read_samples(d);
+}
+
+static int too_large(struct decoder *d)
+{
+	return error_set(d->err, -E2BIG, "the profile is larger than %zu MB uncompressed",
+			 PROFILE_MAX_BYTES >> 20);
+}
+
+/* The tree of plain bytes. */
+static int unpack(struct decoder *d, struct str plain)
+{
+	const struct message_bounds bounds = {.bytes = PROFILE_MAX_BYTES,
+					      .fields = SIZE_MAX,
+					      .memory = plain.n * TREE_FACTOR + TREE_BASE};
+	const void *tree = NULL;
+	int r;
+
+	if (plain.n > PROFILE_MAX_BYTES)
+		return too_large(d);
+	r = message_unpack(&pprof__profile__descriptor, plain, &bounds, &d->tree, &tree);
+	if (r == -EBADMSG)
+		return bad(d, "it is no protocol buffer, or is cut off");
+	if (r == -E2BIG)
+		return bad(d, "it has too many empty parts for its size");
+	d->in = tree;
 	return r;
 }
 
-/* Moves an array from the decoder to the profile. */
-#define hand_over(part)                                                                            \
-	do {                                                                                       \
-		p->part = d->part.p;                                                               \
-		p->n_##part = d->part.n;                                                           \
-		d->part.p = NULL;                                                                  \
-	} while (0)
-
-static void hand_all_over(struct decoder *d, struct profile *p)
+static int unpack_gzip(struct decoder *d, struct str data)
 {
-	struct str shown;
+	struct buf plain = BUF_NULL;
+	int r = gzip_inflate(data, &plain, PROFILE_MAX_BYTES);
 
-	*p = d->head;
-	hand_over(types);
-	hand_over(functions);
-	hand_over(mappings);
-	hand_over(lines);
-	hand_over(locations);
-	hand_over(frames);
-	hand_over(labels);
-	hand_over(samples);
-	hand_over(values);
-	hand_over(comments);
-	check(p->n_values == p->n_types * p->n_samples);
-	p->default_type = p->n_types - 1;
-	if (d->default_type && read_string(d, d->default_type, &shown))
-		for (size_t i = 0; i < p->n_types; i++)
-			if (str_eq(p->types[i].type, shown))
-				p->default_type = i;
-}
-
-static void decoder_fini(struct decoder *d)
-{
-	buf_free(&d->raw);
-	vec_free(&d->strings);
-	vec_free(&d->types);
-	vec_free(&d->functions);
-	vec_free(&d->mappings);
-	vec_free(&d->lines);
-	vec_free(&d->locations);
-	vec_free(&d->frames);
-	vec_free(&d->labels);
-	vec_free(&d->samples);
-	vec_free(&d->values);
-	vec_free(&d->comments);
-	vec_free(&d->function_ids);
-	vec_free(&d->mapping_ids);
-	vec_free(&d->location_ids);
-	index_free(&d->function_index);
-	index_free(&d->mapping_index);
-	index_free(&d->location_index);
-}
-
-/* The bytes uncompressed, in memory of our own. */
-static int unpack(struct decoder *d, struct str data)
-{
-	int r;
-
-	if (data.n == 0)
-		return bad(d, "it is empty");
-	if (gzip_is(data)) {
-		r = gzip_inflate(data, &d->raw, PROFILE_MAX_BYTES);
-		if (r == -EBADMSG)
-			return bad(d, "its gzip data are damaged or cut off");
-	} else {
-		r = data.n > PROFILE_MAX_BYTES ? -E2BIG : buf_str_append(&d->raw, data);
-	}
-	if (r == -E2BIG)
-		return error_set(d->err, r, "the profile is larger than %zu MB uncompressed",
-				 PROFILE_MAX_BYTES >> 20);
+	if (r == -EBADMSG)
+		bad(d, "its gzip data are damaged or cut off");
+	else if (r == -E2BIG)
+		too_large(d);
+	else if (r == 0)
+		r = unpack(d, buf_str(&plain));
+	buf_free(&plain);
 	return r;
 }
 
 int profile_decode(struct str data, struct profile **ret, struct error *err)
 {
 	struct decoder d = {.err = err};
-	struct owned_profile *p;
-	int r = unpack(&d, data);
+	struct owned_profile *owned = arena_array(&d.memory, struct owned_profile, 1);
+	int r = -ENOMEM;
 
-	if (r == 0)
+	if (data.n == 0)
+		r = bad(&d, "it is empty");
+	else if (owned)
+		r = gzip_is(data) ? unpack_gzip(&d, data) : unpack(&d, data);
+	if (r == 0) {
+		d.out = &owned->profile;
 		r = read_all(&d);
-	p = r == 0 ? calloc(1, sizeof(*p)) : NULL;
-	if (p) {
-		hand_all_over(&d, &p->profile);
-		p->raw = take_ptr(d.raw.p);
-		*ret = &p->profile;
-	} else if (r == 0) {
-		r = -ENOMEM;
 	}
-	decoder_fini(&d);
-	return r;
+	index_free(&d.functions.others);
+	index_free(&d.mappings.others);
+	index_free(&d.locations.others);
+	arena_free(&d.tree);
+	if (r < 0) {
+		arena_free(&d.memory);
+		return r;
+	}
+	owned->memory = d.memory;
+	*ret = &owned->profile;
+	return 0;
 }
 
 int profile_read(const char *path, struct profile **ret, struct error *err)
@@ -519,21 +412,12 @@ int profile_read(const char *path, struct profile **ret, struct error *err)
 void profile_free(struct profile *p)
 {
 	struct owned_profile *owned = (struct owned_profile *)p;
+	struct arena memory;
 
 	if (!p)
 		return;
-	free(p->types);
-	free(p->functions);
-	free(p->mappings);
-	free(p->lines);
-	free(p->locations);
-	free(p->frames);
-	free(p->labels);
-	free(p->samples);
-	free(p->values);
-	free(p->comments);
-	free(owned->raw);
-	free(owned);
+	memory = owned->memory; /* in which it lies itself */
+	arena_free(&memory);
 }
 
 const struct profile_label *profile_label(const struct profile *p, const struct profile_sample *s,

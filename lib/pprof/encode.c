@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "pprof/gzip.h"
 #include "pprof/table.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 
 #include <errno.h>
 #include <stdlib.h>

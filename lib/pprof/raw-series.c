@@ -3,7 +3,7 @@
 #include "pprof/raw-series.h"
 
 #include "base/check.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 
 static size_t label_size(const struct label *l)
 {

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "export/otlp.h"
 #include "pprof/gzip.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>

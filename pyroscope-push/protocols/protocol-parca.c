@@ -10,7 +10,7 @@
 #include "pyroscope-push/protocols/grpc.h"
 #include "pyroscope-push/protocols/protocol.h"
 
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 
 /* WriteRawRequest{ series=2, normalized=3 }: addresses are their file's own. */
 static void put_body(struct buf *b, const struct fifo *records)

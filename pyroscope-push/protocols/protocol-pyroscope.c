@@ -9,7 +9,7 @@
 #include "pyroscope-push/protocols/protocol.h"
 
 #include "base/clock.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 
 #define MAX_REQUEST (1536u << 10)
 

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "testing/test.h"
 #include "pprof/decode.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 #include "pyroscope-push/tests/test-directory.h"
 
 #include <errno.h>

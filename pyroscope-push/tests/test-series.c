@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "testing/test.h"
 #include "pprof/decode.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 #include "pyroscope-push/series.h"
 #include "pyroscope-push/tests/test-host.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "pprof/gzip.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "http/grpc.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "testing/test.h"
 #include "pprof/gzip.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 #include "cli/push/profile-file.h"
 
 #include <errno.h>

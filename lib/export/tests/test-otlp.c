@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "export/otlp.h"
 #include "pprof/encode.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "pprof/decode.h"
 #include "pprof/encode.h"
 #include "pprof/gzip.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 #include "testing/test.h"
 
 #include <errno.h>
@@ -188,6 +188,31 @@ TEST(a_bomb_is_refused)
 	expect_eq(out.n, sizeof(zeros) * 64);
 	buf_free(&bomb);
 	buf_free(&out);
+}
+
+/* Parts that are empty take little of the file and much memory. */
+TEST(a_file_of_empty_parts_is_refused)
+{
+	struct buf bytes = BUF_NULL;
+
+	for (int i = 0; i < 500000; i++)
+		buf_str_append(&bytes, STR("\x12\0"));
+	expect_refused(buf_str(&bytes), "too many empty parts");
+	buf_free(&bytes);
+}
+
+static int decode_whole(void *context)
+{
+	return decode(buf_str(context), NULL);
+}
+
+TEST(each_allocation_can_fail)
+{
+	struct buf bytes = BUF_NULL;
+
+	make_sample_profile(0, &bytes);
+	test_each_failing_allocation(decode_whole, &bytes);
+	buf_free(&bytes);
 }
 
 TEST(gzip_members_are_joined)

@@ -3,7 +3,7 @@
  * keep the rules that the strictest of the receivers has. */
 #include "pprof/decode.h"
 #include "pprof/encode.h"
-#include "pprof/wire.h"
+#include "protobuf/wire.h"
 #include "base/check.h"
 #include "testing/test.h"
 

@@ -7,8 +7,8 @@
  * Writers append to a buf and leave failure to its `failed`. A reader is a
  * slice that shrinks from its front; no read goes beyond it.
  */
-#ifndef PPROF_WIRE_H
-#define PPROF_WIRE_H
+#ifndef PROTOBUF_WIRE_H
+#define PROTOBUF_WIRE_H
 
 #include "base/buf.h"
 #include "base/str.h"
