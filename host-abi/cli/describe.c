@@ -20,6 +20,7 @@ static const char *const types[] = {
 	[ANDIRON_TYPE_RECEIVERS] = "list(receiver)",
 	[ANDIRON_TYPE_BLOCK] = "block",
 	[ANDIRON_TYPE_SECRETS] = "map(secret)",
+	[ANDIRON_TYPE_UINT] = "number",
 };
 
 static void print_bound(const struct andiron_option *o, int64_t value, FILE *out)

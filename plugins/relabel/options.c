@@ -33,10 +33,8 @@ static const struct andiron_option rule_items[] = {
 	},
 	{
 		.name = "modulus",
-		.type = ANDIRON_TYPE_INT,
+		.type = ANDIRON_TYPE_UINT,
 		.doc = "For hashmod: the result is the hash modulo this.",
-		.min = 0,
-		.max = INT64_MAX,
 	},
 	{
 		.name = "target_label",

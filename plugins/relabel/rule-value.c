@@ -27,14 +27,13 @@ int rule_from_value(const struct andiron_value *block, struct rule **ret, struct
 		    const struct andiron_value **ret_at)
 {
 	const struct andiron_value *sources = value_get(block, "source_labels");
-	int64_t modulus = value_int(block, "modulus", 0);
 	struct rule_config config = {
 		.action = value_str(block, "action", STR("replace")),
 		.n_source_labels = sources ? sources->n_items : 0,
 		.has_source_labels = sources && !(sources->flags & ANDIRON_VALUE_DEFAULTED),
 		.separator = value_str(block, "separator", STR(RULE_SEPARATOR)),
 		.regex = value_str(block, "regex", STR(RULE_REGEX)),
-		.modulus = modulus > 0 ? (uint64_t)modulus : 0,
+		.modulus = (uint64_t)value_int(block, "modulus", 0),
 		.target_label = value_str(block, "target_label", STR("")),
 		.replacement = value_str(block, "replacement", STR(RULE_REPLACEMENT)),
 	};

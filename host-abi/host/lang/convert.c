@@ -22,7 +22,8 @@ static struct str text(const struct andiron_value *v)
 	return (struct str){v->string.ptr, v->string.len};
 }
 
-static bool to_int(struct lang *l, struct andiron_value *v)
+/* A number that a string spells becomes one. */
+static void parse_number(struct lang *l, struct andiron_value *v)
 {
 	struct andiron_value parsed = {0};
 
@@ -31,6 +32,11 @@ static bool to_int(struct lang *l, struct andiron_value *v)
 		v->integer = parsed.integer;
 		v->number = parsed.number;
 	}
+}
+
+static bool to_int(struct lang *l, struct andiron_value *v)
+{
+	parse_number(l, v);
 	if (v->kind == ANDIRON_VALUE_FLOAT && fabs(v->number) < 0x1p63) {
 		v->kind = ANDIRON_VALUE_INT;
 		v->integer = (int64_t)v->number;
@@ -38,15 +44,24 @@ static bool to_int(struct lang *l, struct andiron_value *v)
 	return v->kind == ANDIRON_VALUE_INT;
 }
 
+static bool to_uint(struct lang *l, struct andiron_value *v)
+{
+	parse_number(l, v);
+	if (v->kind == ANDIRON_VALUE_INT)
+		return v->integer >= 0;
+	if (v->kind != ANDIRON_VALUE_FLOAT)
+		return false;
+	if (!v->integer && !(v->number > -1 && v->number < 0x1p64))
+		return false;
+	v->kind = ANDIRON_VALUE_INT;
+	if (!v->integer)
+		v->integer = (int64_t)(uint64_t)v->number;
+	return true;
+}
+
 static bool to_float(struct lang *l, struct andiron_value *v)
 {
-	struct andiron_value parsed = {0};
-
-	if (v->kind == ANDIRON_VALUE_STRING && eval_number(l, text(v), false, &parsed)) {
-		v->kind = parsed.kind;
-		v->integer = parsed.integer;
-		v->number = parsed.number;
-	}
+	parse_number(l, v);
 	if (v->kind == ANDIRON_VALUE_INT) {
 		v->kind = ANDIRON_VALUE_FLOAT;
 		v->number = (double)v->integer;
@@ -61,6 +76,8 @@ static bool to_string(struct lang *l, struct andiron_value *v)
 
 	if (v->kind == ANDIRON_VALUE_INT) {
 		snprintf(digits, sizeof(digits), "%lld", (long long)v->integer);
+	} else if (v->kind == ANDIRON_VALUE_FLOAT && v->integer) {
+		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)v->integer);
 	} else if (v->kind == ANDIRON_VALUE_FLOAT) {
 		/* The shortest that reads back the same. */
 		for (int precision = 1; precision <= 17; precision++) {
@@ -149,6 +166,8 @@ static const struct {
 } types[] = {
 	[ANDIRON_TYPE_BOOL] = {"true or false", ANDIRON_VALUE_BOOL, to_bool},
 	[ANDIRON_TYPE_INT] = {"a whole number", ANDIRON_VALUE_INT, to_int},
+	[ANDIRON_TYPE_UINT] = {"a whole number from 0 to 18446744073709551615", ANDIRON_VALUE_INT,
+			       to_uint},
 	[ANDIRON_TYPE_FLOAT] = {"a number", ANDIRON_VALUE_FLOAT, to_float},
 	[ANDIRON_TYPE_STRING] = {"a string", ANDIRON_VALUE_STRING, to_string},
 	[ANDIRON_TYPE_SECRET] = {"a string", ANDIRON_VALUE_STRING, to_secret},

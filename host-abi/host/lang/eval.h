@@ -17,7 +17,8 @@
 #include <andiron/value.h>
 
 /* False after an error (or without memory), which is reported; *ret is
- * undefined then. Integers beyond 64 bits with sign are FLOAT. */
+ * undefined then. A whole number from 2^63 to 2^64-1 is a FLOAT that also keeps its
+ * bits in `integer`; larger ones are only FLOAT. */
 bool eval(struct lang *l, const struct expr *e, struct andiron_value *ret);
 
 /* A value of that kind, placed where the expression is. */

@@ -78,10 +78,10 @@ static bool equal(const struct andiron_value *a, const struct andiron_value *b)
 {
 	if (is_number(a) && is_number(b) && a->kind != b->kind)
 		return number(a) == number(b);
+	if (a->kind == ANDIRON_VALUE_FLOAT && b->kind == ANDIRON_VALUE_FLOAT)
+		return a->number == b->number;
 	if (a->kind != b->kind || a->n_items != b->n_items || a->integer != b->integer)
 		return false;
-	if (a->kind == ANDIRON_VALUE_FLOAT)
-		return a->number == b->number;
 	if (a->kind == ANDIRON_VALUE_STRING)
 		return str_eq(text(a), text(b));
 	for (uint64_t i = 0; i < a->n_items; i++) {

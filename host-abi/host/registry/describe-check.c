@@ -47,7 +47,7 @@ static int check_options(const struct andiron_options *options, const char *comp
 			return error_set(err, -ENOEXEC,
 					 "its component %s does not document its option %s",
 					 component, o->name);
-		if (o->type < ANDIRON_TYPE_BOOL || o->type > ANDIRON_TYPE_SECRETS)
+		if (o->type < ANDIRON_TYPE_BOOL || o->type > ANDIRON_TYPE_UINT)
 			return error_set(err, -ENOEXEC,
 					 "option %s of its component %s has a type (%u) that this "
 					 "host does not know: it was built for a newer andiron",

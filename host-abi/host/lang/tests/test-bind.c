@@ -2,6 +2,8 @@
 /* The binder: option tables against bodies, as plan and findings. */
 #include "host/lang/tests/test-lang.h"
 
+#include <stdio.h>
+
 /* A block that was left out is absent, unless its default is {}; a repeatable
  * one is an empty list. */
 TEST(fills_in_defaults)
@@ -70,6 +72,40 @@ TEST(converts)
 		"node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] default_target={} collect_interval=1000000000 targets_only=true* demangle=\"none\"* sample_rate=19*}\n"
 		"node raw.write.w: {}\n"
 		"edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
+}
+
+/* Alloy's unsigned numbers: exact up to 2^64-1, which a FLOAT is not. Texts of them are, too. */
+TEST(unsigned_numbers_are_exact)
+{
+	static const struct {
+		const char *written, *n;
+	} cases[] = {
+		{"0", "0"},
+		{"9223372036854775807", "9223372036854775807"},
+		{"9223372036854775808", "-9223372036854775808"},
+		{"18446744073709551615", "-1"},
+		{"\"18446744073709551615\"", "-1"},
+		{"2.0", "2"},
+		{"9223372036854775808 + 0", "-9223372036854775808"},
+	};
+	char source[128], plan[128];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(source, sizeof(source), "test.count \"c\" {\n  n = %s\n}\n",
+			 cases[i].written);
+		snprintf(plan, sizeof(plan), "node test.count.c: {n=%s}\n", cases[i].n);
+		expect_plan(source, plan);
+	}
+	expect_plan("test.count \"c\" {\n  text = 18446744073709551615\n}\n",
+		    "node test.count.c: {text=\"18446744073709551615\"}\n");
+	expect_plan("test.count \"c\" {\n  n = -1\n}\n",
+		    "f:2:7: error: n must be a whole number from 0 to 18446744073709551615, not a number\n"
+		    "    2 |   n = -1\n"
+		    "      |       ^~\n");
+	expect_plan("test.count \"c\" {\n  n = 18446744073709551616\n}\n",
+		    "f:2:7: error: n must be a whole number from 0 to 18446744073709551615, not a number\n"
+		    "    2 |   n = 18446744073709551616\n"
+		    "      |       ^~~~~~~~~~~~~~~~~~~~\n");
 }
 
 TEST(refuses_other_types)

@@ -16,6 +16,7 @@ TEST(numbers)
 	expect_value("1.5e2", "150f");
 	expect_value("9223372036854775807", "9223372036854775807");
 	expect_value("9223372036854775808", "9.22337e+18f");
+	expect_value("9223372036854775808 == 9223372036854775807 + 1.0", "true");
 	expect_no_value("1e999", "f:2:11: error: this number is too large\n"
 				 "    2 |   value = 1e999\n"
 				 "      |           ^~~~~\n");

@@ -123,6 +123,11 @@ static const struct andiron_option lenient_options[] = {
 	{.name = "value", .type = ANDIRON_TYPE_BOOL, .flags = ANDIRON_OPTION_LENIENT},
 };
 
+static const struct andiron_option count_options[] = {
+	{.name = "n", .type = ANDIRON_TYPE_UINT},
+	{.name = "text", .type = ANDIRON_TYPE_STRING},
+};
+
 static const struct andiron_options kubernetes = ANDIRON_OPTIONS(kubernetes_options),
 				    process = ANDIRON_OPTIONS(process_options),
 				    relabel = ANDIRON_OPTIONS(relabel_options),
@@ -131,6 +136,7 @@ static const struct andiron_options kubernetes = ANDIRON_OPTIONS(kubernetes_opti
 				    pass = ANDIRON_OPTIONS(pass_options),
 				    symbolize = ANDIRON_OPTIONS(symbolize_options),
 				    any = ANDIRON_OPTIONS(lenient_options),
+				    count = ANDIRON_OPTIONS(count_options),
 				    newer = ANDIRON_OPTIONS(any_options);
 
 static const struct andiron_export targets_export[] = {{"targets", ANDIRON_EXPORT_TARGETS, 0, ""}};
@@ -189,6 +195,7 @@ static const struct andiron_component components[] = {
 		  .flags = ANDIRON_COMPONENT_WRITER),
 	COMPONENT("test.any", &any, EXPORTS(targets_export)),
 	COMPONENT("test.both", &ebpf, EXPORTS(both_exports)),
+	COMPONENT("test.count", &count),
 	COMPONENT("test.newer", &newer),
 	COMPONENT("test.single", &no_options, .flags = ANDIRON_COMPONENT_NO_LABEL,
 		  EXPORTS(targets_export)),
