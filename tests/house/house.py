@@ -269,7 +269,7 @@ def decisions():
         if not page.startswith("docs/decisions/") or name == "README.md":
             continue
         head = TEXT[page].split("\n")[:5]
-        if not any(line.startswith("Status: ") for line in head):
+        if not any(line.startswith("- Status: ") for line in head):
             yield f"{page} has no status in its first five lines"
         if f"]({name})" not in index:
             yield f"docs/decisions/README.md does not name {name}"
