@@ -300,7 +300,7 @@ def words():
 
 
 LAWS = [law_of_includes, rooms, only_plugin_speaks, file_sizes, functions, parameters, licences, essays, banned, marks,
-        sleeps, links, decisions, where, words]
+        sleeps, links, prose, decisions, where, words]
 
 print(f"1..{len(LAWS)}")
 failed = False
