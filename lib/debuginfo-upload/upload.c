@@ -8,6 +8,8 @@
 
 #include "base/check.h"
 #include "http/grpc.h"
+#include "protobuf/message.h"
+#include "protobuf/parca.pb-c.h"
 #include "protobuf/wire.h"
 
 #include <errno.h>
@@ -50,26 +52,34 @@ static void forget_id(struct upload *u)
 
 static void put_should(const struct upload *u, struct buf *b)
 {
-	wire_put_bytes(b, 1, u->file->build_id);
-	wire_put_bytes(b, 2, u->file->hash);
-	wire_put_field(b, 3, u->server->force);
-	wire_put_field(b, 5, u->file->id_type);
+	Parca__ShouldInitiateUploadRequest request = PARCA__SHOULD_INITIATE_UPLOAD_REQUEST__INIT;
+
+	request.build_id = message_bytes(u->file->build_id);
+	request.hash = message_bytes(u->file->hash);
+	request.force = u->server->force;
+	request.build_id_type = u->file->id_type;
+	message_pack(&request, b);
 }
 
 static void put_initiate(const struct upload *u, struct buf *b)
 {
-	wire_put_bytes(b, 1, u->file->build_id);
-	wire_put_field(b, 2, u->file->image->size);
-	wire_put_bytes(b, 3, u->file->hash);
-	wire_put_field(b, 4, u->server->force);
-	wire_put_field(b, 6, u->file->id_type);
+	Parca__InitiateUploadRequest request = PARCA__INITIATE_UPLOAD_REQUEST__INIT;
+
+	request.build_id = message_bytes(u->file->build_id);
+	request.size = (int64_t)u->file->image->size;
+	request.hash = message_bytes(u->file->hash);
+	request.force = u->server->force;
+	request.build_id_type = u->file->id_type;
+	message_pack(&request, b);
 }
 
-/* UploadInfo and MarkUploadFinishedRequest begin alike. */
-static void put_ids(const struct upload *u, struct buf *b)
+static void put_finished(const struct upload *u, struct buf *b)
 {
-	wire_put_bytes(b, 1, u->file->build_id);
-	wire_put_bytes(b, 2, str_of(u->id));
+	Parca__MarkUploadFinishedRequest request = PARCA__MARK_UPLOAD_FINISHED_REQUEST__INIT;
+
+	request.build_id = message_bytes(u->file->build_id);
+	request.upload_id = message_bytes(str_of(u->id));
+	message_pack(&request, b);
 }
 
 static void should(struct upload *u, struct str message);
@@ -81,63 +91,77 @@ static const struct step ask = {SERVICE "ShouldInitiateUpload", put_should, shou
 static const struct step initiate = {SERVICE "InitiateUpload", put_initiate, initiated};
 static const struct step stream = {SERVICE "Upload", NULL, uploaded};
 static const struct step put = {NULL, NULL, uploaded};
-static const struct step finish = {SERVICE "MarkUploadFinished", put_ids, finished};
-
-/* The first field of that number; *value or *bytes as its type is. */
-static bool field(struct str message, uint32_t number, struct wire_field *ret)
-{
-	while (message.n && wire_next(&message, ret))
-		if (ret->number == number)
-			return true;
-	*ret = (struct wire_field){0};
-	return false;
-}
+static const struct step finish = {SERVICE "MarkUploadFinished", put_finished, finished};
 
 static void should(struct upload *u, struct str message)
 {
-	struct wire_field wanted, reason;
+	struct arena arena = ARENA_NULL;
+	const void *unpacked = NULL;
+	const Parca__ShouldInitiateUploadResponse *answer;
+	struct str reason;
 	char text[300];
+	bool requested, busy;
 
-	field(message, 1, &wanted);
-	field(message, 2, &reason);
-	if (wanted.value) {
-		go(u, &initiate);
+	if (message_unpack(&parca__should_initiate_upload_response__descriptor, message,
+			   &MESSAGE_ANSWER, &arena, &unpacked) < 0) {
+		arena_free(&arena);
+		end(u, UPLOAD_LOST, "the server's answer cannot be read");
 		return;
 	}
-	snprintf(text, sizeof(text), "%.*s", STR_FMT(str_first(reason.bytes, 280)));
-	end(u,
-	    str_search(reason.bytes, STR("in-progress")) < reason.bytes.n ? UPLOAD_BUSY
-									  : UPLOAD_UNWANTED,
-	    text[0] ? text : "the server does not want it");
+	answer = unpacked;
+	requested = answer->should_initiate_upload != 0;
+	reason = message_str(answer->reason);
+	busy = str_search(reason, STR("in-progress")) < reason.n;
+	snprintf(text, sizeof(text), "%.*s", STR_FMT(str_first(reason, 280)));
+	arena_free(&arena);
+	if (requested)
+		go(u, &initiate);
+	else
+		end(u, busy ? UPLOAD_BUSY : UPLOAD_UNWANTED,
+		    text[0] ? text : "the server does not want it");
+}
+
+/* Notes where the file is to go; the step that sends it there, or NULL and why not. */
+static const struct step *follow(struct upload *u, const Parca__InitiateUploadResponse *answer,
+				 const char **why)
+{
+	const Parca__UploadInstructions *how = answer->upload_instructions;
+	struct str id = how ? message_str(how->upload_id) : STR_NULL;
+	struct str url = how ? message_str(how->signed_url) : STR_NULL;
+
+	*why = "the server gave no id for the upload";
+	if (!id.n || id.n >= sizeof(u->id) || memchr(id.p, '\0', id.n))
+		return NULL;
+	forget_id(u);
+	snprintf(u->id, sizeof(u->id), "%.*s", STR_FMT(id));
+	*why = "the server wants the file in a way that is not known here";
+	if (how->upload_strategy == STRATEGY_GRPC)
+		return &stream;
+	if (how->upload_strategy != STRATEGY_SIGNED_URL)
+		return NULL;
+	u->url = (struct str){str_dup(url), url.n};
+	if (u->url.p)
+		return &put;
+	forget_id(u); /* without its URL it is of no use */
+	*why = NULL;
+	return NULL;
 }
 
 static void initiated(struct upload *u, struct str message)
 {
-	struct wire_field how, id, strategy, url;
+	const char *why = "the server's answer cannot be read";
+	struct arena arena = ARENA_NULL;
+	const struct step *next = NULL;
+	const void *unpacked = NULL;
 
-	field(message, 1, &how);
-	field(how.bytes, 2, &id);
-	field(how.bytes, 3, &strategy);
-	field(how.bytes, 4, &url);
-	if (!id.bytes.n || id.bytes.n >= sizeof(u->id) || memchr(id.bytes.p, '\0', id.bytes.n)) {
-		end(u, UPLOAD_REFUSED, "the server gave no id for the upload");
-		return;
-	}
-	forget_id(u);
-	snprintf(u->id, sizeof(u->id), "%.*s", STR_FMT(id.bytes));
-	if (strategy.value == STRATEGY_SIGNED_URL) {
-		u->url = (struct str){str_dup(url.bytes), url.bytes.n};
-		if (u->url.p) {
-			go(u, &put);
-			return;
-		}
-		forget_id(u); /* without its URL it is of no use */
-		end(u, UPLOAD_LOST, "memory is short");
-	} else if (strategy.value == STRATEGY_GRPC) {
-		go(u, &stream);
-	} else {
-		end(u, UPLOAD_REFUSED, "the server wants the file in a way that is not known here");
-	}
+	if (message_unpack(&parca__initiate_upload_response__descriptor, message, &MESSAGE_ANSWER,
+			   &arena, &unpacked) == 0)
+		next = follow(u, unpacked, &why);
+	arena_free(&arena);
+	if (next)
+		go(u, next);
+	else
+		end(u, why ? UPLOAD_REFUSED : UPLOAD_LOST, why ? why : "memory is short");
 }
 
 static void uploaded(struct upload *u, struct str message)
@@ -299,16 +323,17 @@ static int64_t on_read_put(void *context, char *to, size_t n)
 static int prepare_stream(struct upload *u, struct http_request *request)
 {
 	uint64_t size = u->file->image->size, full = size / CHUNK_BYTES, rest = size % CHUNK_BYTES;
-	struct buf ids = BUF_NULL;
+	Parca__UploadRequest first = PARCA__UPLOAD_REQUEST__INIT;
+	Parca__UploadInfo info = PARCA__UPLOAD_INFO__INIT;
 	size_t start;
 
-	put_ids(u, &ids);
+	info.build_id = message_bytes(u->file->build_id);
+	info.upload_id = message_bytes(str_of(u->id));
+	first.info = &info;
 	buf_clear(&u->head);
 	start = grpc_begin(&u->head);
-	wire_put_bytes(&u->head, 1, buf_str(&ids));
+	message_pack(&first, &u->head);
 	grpc_end(&u->head, start);
-	u->head.failed |= ids.failed;
-	buf_free(&ids);
 	u->head_used = 0;
 	u->chunk_left = 0;
 	request->read = on_read_stream;

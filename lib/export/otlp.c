@@ -11,6 +11,8 @@
 #include "base/index.h"
 #include "base/intern.h"
 #include "base/vec.h"
+#include "protobuf/message.h"
+#include "protobuf/otlp.pb-c.h"
 #include "protobuf/wire.h"
 
 #include <endian.h>
@@ -280,51 +282,62 @@ static void put_profile(struct encoding *e, size_t type, uint64_t id, struct buf
 	wire_put_bytes(out, 7, (struct str){(const char *)ids, sizeof(ids)});
 }
 
-/* KeyValue{ key=1, value=2{string=1 | int=3} }. */
-static void put_key_value(const struct otlp_attribute *a, struct buf *out)
+static void set_attribute(const struct otlp_attribute *a, Otlp__KeyValue *pair, Otlp__AnyValue *value)
 {
-	struct buf value = BUF_NULL, pair = BUF_NULL;
 	uint64_t number;
 
+	otlp__key_value__init(pair);
+	otlp__any_value__init(value);
 	if (a->is_number && str_u64(a->text, &number)) {
-		wire_put(&value, 3 << 3 | WIRE_VARINT);
-		wire_put(&value, number);
+		value->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+		value->int_value = (int64_t)number;
 	} else {
-		wire_put_bytes(&value, 1, a->text);
+		value->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+		value->string_value = message_bytes(a->text);
 	}
-	wire_put_bytes(&pair, 1, a->key);
-	wire_put_bytes(&pair, 2, buf_str(&value));
-	wire_put_bytes(out, 1, buf_str(&pair));
-	out->failed |= value.failed || pair.failed;
-	buf_free(&value);
-	buf_free(&pair);
+	pair->key = message_bytes(a->key);
+	pair->value = value;
 }
 
-/* ResourceProfiles{ resource=1, scope_profiles=2{ scope=1, profiles=2 } }. */
-static void put_resource(struct encoding *e, const struct otlp_head *head, struct buf *out)
+/* The profiles, one behind the other in `bytes`; how many. */
+static size_t put_profiles(struct encoding *e, uint64_t id, struct buf *bytes, size_t *ends)
 {
-	struct buf resource = BUF_NULL, scope = BUF_NULL, profiles = BUF_NULL, one = BUF_NULL;
+	size_t n = 0;
 
-	for (size_t i = 0; i < head->n_resource; i++)
-		put_key_value(&head->resource[i], &resource);
-	wire_put_bytes(&scope, 1, head->scope);
-	wire_put_bytes(&scope, 2, head->version);
-	wire_put_bytes(&profiles, 1, buf_str(&scope));
-	for (size_t i = 0; i < e->p->n_types; i++) {
-		if (is_empty(e->p, i))
-			continue;
-		buf_clear(&one);
-		put_profile(e, i, head->id, &one);
-		wire_put_bytes(&profiles, 2, buf_str(&one));
-		e->failed |= one.failed;
-	}
-	wire_put_bytes(out, 1, buf_str(&resource));
-	wire_put_bytes(out, 2, buf_str(&profiles));
-	e->failed |= resource.failed || scope.failed || profiles.failed || out->failed;
-	buf_free(&resource);
-	buf_free(&scope);
-	buf_free(&profiles);
-	buf_free(&one);
+	for (size_t i = 0; i < e->p->n_types; i++)
+		if (!is_empty(e->p, i)) {
+			put_profile(e, i, id, bytes);
+			ends[n++] = bytes->n;
+		}
+	e->failed |= bytes->failed;
+	return n;
+}
+
+/* What is allocated for a request's envelope. */
+struct envelope {
+	size_t *ends; /* of the profiles */
+	ProtobufCBinaryData *profiles;
+	Otlp__KeyValue *pairs, **list;
+	Otlp__AnyValue *values;
+};
+
+static bool envelope_init(struct envelope *v, size_t n_types, size_t n_attributes)
+{
+	v->ends = calloc(n_types + 1, sizeof(*v->ends));
+	v->profiles = calloc(n_types + 1, sizeof(*v->profiles));
+	v->pairs = calloc(n_attributes + 1, sizeof(*v->pairs));
+	v->list = calloc(n_attributes + 1, sizeof(Otlp__KeyValue *));
+	v->values = calloc(n_attributes + 1, sizeof(*v->values));
+	return v->ends && v->profiles && v->pairs && v->list && v->values;
+}
+
+static void envelope_fini(struct envelope *v)
+{
+	free(v->ends);
+	free(v->profiles);
+	free(v->pairs);
+	free(v->list);
+	free(v->values);
 }
 
 static void put_strings(struct encoding *e)
@@ -365,26 +378,62 @@ static void end(struct encoding *e)
 	free(e->locations);
 }
 
+static void put_request(const struct envelope *v, const struct otlp_head *head, size_t n_profiles,
+			struct str dictionary, struct buf *out)
+{
+	Otlp__InstrumentationScope by = OTLP__INSTRUMENTATION_SCOPE__INIT;
+	Otlp__ScopeProfiles scope = OTLP__SCOPE_PROFILES__INIT, *scopes = &scope;
+	Otlp__Resource resource = OTLP__RESOURCE__INIT;
+	Otlp__ResourceProfiles one = OTLP__RESOURCE_PROFILES__INIT, *all = &one;
+	Otlp__ExportProfilesServiceRequest request = OTLP__EXPORT_PROFILES_SERVICE_REQUEST__INIT;
+
+	for (size_t i = 0; i < head->n_resource; i++) {
+		set_attribute(&head->resource[i], &v->pairs[i], &v->values[i]);
+		v->list[i] = &v->pairs[i];
+	}
+	resource.n_attributes = head->n_resource;
+	resource.attributes = v->list;
+	by.name = message_bytes(head->scope);
+	by.version = message_bytes(head->version);
+	scope.scope = &by;
+	scope.n_profiles = n_profiles;
+	scope.profiles = v->profiles;
+	one.resource = &resource;
+	one.n_scope_profiles = 1;
+	one.scope_profiles = &scopes;
+	request.n_resource_profiles = 1;
+	request.resource_profiles = &all;
+	request.dictionary = message_bytes(dictionary);
+	message_pack(&request, out);
+}
+
 int otlp_encode(const struct profile *p, const struct otlp_head *head, struct buf *out)
 {
 	struct encoding e = {.p = p};
-	struct buf resource = BUF_NULL, dictionary = BUF_NULL;
-	size_t before = out->n;
+	struct buf profiles = BUF_NULL, dictionary = BUF_NULL;
+	size_t before = out->n, n = 0, start = 0;
+	struct envelope v = {0};
 
-	e.failed = !begin(&e);
+	e.failed = !envelope_init(&v, p->n_types, head->n_resource) || !begin(&e);
 	if (!e.failed)
-		put_resource(&e, head, &resource);
+		n = put_profiles(&e, head->id, &profiles, v.ends);
 	if (!e.failed)
 		put_strings(&e);
 	for (uint32_t field = MAPPING; field <= STACK && !e.failed; field++)
 		buf_str_append(&dictionary, buf_str(&e.tables[field]));
-	wire_put_bytes(out, 1, buf_str(&resource));
-	wire_put_bytes(out, 2, buf_str(&dictionary));
-	e.failed |= resource.failed || dictionary.failed || out->failed;
+	for (size_t i = 0; i < n; i++) {
+		v.profiles[i] = message_bytes((struct str){profiles.p + start, v.ends[i] - start});
+		start = v.ends[i];
+	}
+	e.failed |= dictionary.failed;
+	if (!e.failed)
+		put_request(&v, head, n, buf_str(&dictionary), out);
+	e.failed |= out->failed;
 	if (e.failed)
 		out->n = before;
 	end(&e);
-	buf_free(&resource);
+	envelope_fini(&v);
+	buf_free(&profiles);
 	buf_free(&dictionary);
 	return e.failed ? -ENOMEM : 0;
 }

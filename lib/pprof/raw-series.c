@@ -3,45 +3,50 @@
 #include "pprof/raw-series.h"
 
 #include "base/check.h"
-#include "protobuf/wire.h"
+#include "protobuf/message.h"
+#include "protobuf/parca.pb-c.h"
+#include "protobuf/pyroscope.pb-c.h"
 
-static size_t label_size(const struct label *l)
-{
-	return wire_size(l->name.n) + wire_size(l->value.n);
-}
-
-static void put_label(struct buf *b, const struct label *l)
-{
-	wire_put_head(b, 1, label_size(l));
-	wire_put_bytes(b, 1, l->name);
-	wire_put_bytes(b, 2, l->value);
-}
-
-/* samples=2{raw_profile=1}. */
-static void put_profile(struct buf *b, struct str pprof)
-{
-	wire_put_head(b, 2, wire_size(pprof.n));
-	wire_put_bytes(b, 1, pprof);
-}
-
-/* labels=1{name=1, value=2}. */
 void raw_series_put_pyroscope(struct buf *b, const struct label *labels, size_t n, struct str pprof)
 {
-	for (size_t i = 0; i < n; i++)
-		put_label(b, &labels[i]);
-	put_profile(b, pprof);
+	Pyroscope__LabelPair pairs[RAW_SERIES_LABELS], *list[RAW_SERIES_LABELS];
+	Pyroscope__RawSample sample = PYROSCOPE__RAW_SAMPLE__INIT, *samples = &sample;
+	Pyroscope__RawProfileSeries series = PYROSCOPE__RAW_PROFILE_SERIES__INIT;
+
+	check(n <= RAW_SERIES_LABELS);
+	for (size_t i = 0; i < n; i++) {
+		pyroscope__label_pair__init(&pairs[i]);
+		pairs[i].name = message_bytes(labels[i].name);
+		pairs[i].value = message_bytes(labels[i].value);
+		list[i] = &pairs[i];
+	}
+	sample.raw_profile = message_bytes(pprof);
+	series.n_labels = n;
+	series.labels = list;
+	series.n_samples = 1;
+	series.samples = &samples;
+	message_pack(&series, b);
 }
 
-/* LabelSet labels=1{Label labels=1{name=1, value=2}}. */
 void raw_series_put_parca(struct buf *b, const struct label *labels, size_t n, struct str pprof)
 {
-	size_t set = 0;
+	Parca__Label pairs[RAW_SERIES_LABELS], *list[RAW_SERIES_LABELS];
+	Parca__LabelSet set = PARCA__LABEL_SET__INIT;
+	Parca__RawSample sample = PARCA__RAW_SAMPLE__INIT, *samples = &sample;
+	Parca__RawProfileSeries series = PARCA__RAW_PROFILE_SERIES__INIT;
 
-	check(n > 0 && pprof.n > 0);
-	for (size_t i = 0; i < n; i++)
-		set += wire_size(label_size(&labels[i]));
-	wire_put_head(b, 1, set);
-	for (size_t i = 0; i < n; i++)
-		put_label(b, &labels[i]);
-	put_profile(b, pprof);
+	check(n > 0 && n <= RAW_SERIES_LABELS && pprof.n > 0);
+	for (size_t i = 0; i < n; i++) {
+		parca__label__init(&pairs[i]);
+		pairs[i].name = message_bytes(labels[i].name);
+		pairs[i].value = message_bytes(labels[i].value);
+		list[i] = &pairs[i];
+	}
+	set.n_labels = n;
+	set.labels = list;
+	sample.raw_profile = message_bytes(pprof);
+	series.labels = &set;
+	series.n_samples = 1;
+	series.samples = &samples;
+	message_pack(&series, b);
 }

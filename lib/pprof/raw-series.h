@@ -14,9 +14,7 @@ struct label {
 	struct str name, value;
 };
 
-/* What stands before a series in a server's request. */
-#define RAW_SERIES_PYROSCOPE 1 /* PushRequest{ series=1 } */
-#define RAW_SERIES_PARCA 2     /* WriteRawRequest{ series=2 } */
+#define RAW_SERIES_LABELS 32u /* more than servers take */
 
 void raw_series_put_pyroscope(struct buf *out, const struct label *labels, size_t n,
 			      struct str pprof);

@@ -11,6 +11,7 @@
 #define PYROSCOPE_PUSH_ENDPOINT_ENDPOINT_PRIVATE_H
 
 #include "pyroscope-push/endpoint/endpoint.h"
+#include "pyroscope-push/spool/record-queue.h"
 
 #define REQUEST_FREE 0
 #define REQUEST_SENDING 1

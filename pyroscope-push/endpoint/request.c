@@ -342,13 +342,20 @@ static void load(struct request *q)
 static int put_and_send(struct request *q, struct error *err)
 {
 	const struct protocol *p = q->endpoint->config->protocol;
-	static const struct fifo nothing;
+	struct str *series = calloc(q->entries.n, sizeof(*series));
 	struct buf body = BUF_NULL;
-	int rc;
+	size_t n = 0;
+	int rc = -ENOMEM;
 
-	p->put_body(&body, q->probing ? &nothing : &q->entries);
-	rc = body.failed ? -ENOMEM : send_body(q, buf_str(&body), err);
+	if (!series)
+		return rc;
+	for (const struct entry *i = q->entries.head; i && !q->probing; i = i->next)
+		series[n++] = buf_str(&i->record->message);
+	p->put_body(&body, series, n);
+	if (!body.failed)
+		rc = send_body(q, buf_str(&body), err);
 	buf_free(&body);
+	free(series);
 	return rc;
 }
 

@@ -18,7 +18,8 @@
 #include "base/clock.h"
 #include "export/otlp.h"
 #include "pprof/gzip.h"
-#include "protobuf/wire.h"
+#include "protobuf/message.h"
+#include "protobuf/otlp.pb-c.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,45 +103,45 @@ static void put_series(struct buf *b, const struct label *labels, size_t n, stru
 	buf_free(&plain);
 }
 
-/* The body is gzip in any case; without records it is gzip of nothing. */
-static void put_http(struct buf *b, const struct fifo *records)
+/* The body is gzip in any case; without a series it is gzip of nothing. */
+static void put_http(struct buf *b, const struct str *series, size_t n)
 {
-	if (!records->head)
+	if (!n)
 		compress(STR(""), b);
-	for (const struct entry *i = records->head; i; i = i->next)
-		buf_str_append(b, buf_str(&i->record->message));
+	for (size_t i = 0; i < n; i++)
+		buf_str_append(b, series[i]);
 }
 
-static void put_grpc(struct buf *b, const struct fifo *records)
+static void put_grpc(struct buf *b, const struct str *series, size_t n)
 {
 	size_t start = grpc_begin(b);
 
-	put_http(b, records);
+	put_http(b, series, n);
 	grpc_end(b, start);
 	if (!b->failed)
 		b->p[start - 5] = 1; /* compressed */
 }
 
-/* ExportProfilesServiceResponse{ partial_success=1{ rejected=1, message=2 } }:
- * what was rejected is not to be sent again. */
+/* What was rejected is not to be sent again. An answer that cannot be read says nothing of it. */
 static void judge_partial(struct str body, struct answer *a)
 {
-	struct wire_field f, inner;
-	uint64_t rejected = 0;
-	struct str message = STR_NULL;
+	const Otlp__ExportProfilesPartialSuccess *partial;
+	struct arena arena = ARENA_NULL;
+	const void *answer = NULL;
 
-	while (body.n && wire_next(&body, &f)) {
-		while (f.number == 1 && f.bytes.n && wire_next(&f.bytes, &inner)) {
-			rejected = inner.number == 1 ? inner.value : rejected;
-			message = inner.number == 2 ? inner.bytes : message;
+	if (message_unpack(&otlp__export_profiles_service_response__descriptor, body,
+			   &MESSAGE_ANSWER, &arena, &answer) == 0) {
+		partial = ((const Otlp__ExportProfilesServiceResponse *)answer)->partial_success;
+		if (partial && partial->rejected_profiles) {
+			struct str why = message_str(partial->error_message);
+
+			a->action = ANSWER_ISOLATE;
+			snprintf(a->text, sizeof(a->text), "the server rejected it: %.*s",
+				 STR_FMT(str_first(why, 240)));
+			answer_clean(a);
 		}
 	}
-	if (!rejected)
-		return;
-	a->action = ANSWER_ISOLATE;
-	snprintf(a->text, sizeof(a->text), "the server rejected it: %.*s",
-		 STR_FMT(str_first(message, 240)));
-	answer_clean(a);
+	arena_free(&arena);
 }
 
 static const struct answer_row https[] = {

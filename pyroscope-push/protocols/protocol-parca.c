@@ -10,16 +10,26 @@
 #include "pyroscope-push/protocols/grpc.h"
 #include "pyroscope-push/protocols/protocol.h"
 
-#include "protobuf/wire.h"
+#include "base/check.h"
+#include "protobuf/message.h"
+#include "protobuf/parca.pb-c.h"
 
-/* WriteRawRequest{ series=2, normalized=3 }: addresses are their file's own. */
-static void put_body(struct buf *b, const struct fifo *records)
+#define MAX_SERIES 200u
+
+/* Addresses are their file's own (`normalized`). */
+static void put_body(struct buf *b, const struct str *series, size_t n)
 {
+	ProtobufCBinaryData list[MAX_SERIES];
+	Parca__WriteRawRequest request = PARCA__WRITE_RAW_REQUEST__INIT;
 	size_t start = grpc_begin(b);
 
-	for (const struct entry *i = records->head; i; i = i->next)
-		wire_put_bytes(b, RAW_SERIES_PARCA, buf_str(&i->record->message));
-	wire_put_field(b, 3, 1);
+	check(n <= MAX_SERIES);
+	for (size_t i = 0; i < n; i++)
+		list[i] = message_bytes(series[i]);
+	request.n_series = n;
+	request.series = list;
+	request.normalized = true;
+	message_pack(&request, b);
 	grpc_end(b, start);
 }
 
@@ -34,7 +44,7 @@ const struct protocol protocol_parca = {
 	.debuginfo = true,
 	.node_label = true,
 	.limits = {.max_samples = 50000, .max_raw = 6u << 20, .hard_raw = 8u << 20},
-	.max_series = 200,
+	.max_series = MAX_SERIES,
 	.max_raw = 8u << 20, /* the server takes messages of 64 MiB */
 	.put_series = raw_series_put_parca,
 	.put_body = put_body,

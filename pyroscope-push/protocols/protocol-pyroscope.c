@@ -8,21 +8,30 @@
  */
 #include "pyroscope-push/protocols/protocol.h"
 
+#include "base/check.h"
 #include "base/clock.h"
-#include "protobuf/wire.h"
+#include "protobuf/message.h"
+#include "protobuf/pyroscope.pb-c.h"
 
 #define MAX_REQUEST (1536u << 10)
+#define MAX_SERIES 200u
 
 static const struct http_header headers[] = {
 	{{"Content-Type", 12}, {"application/proto", 17}},
 	{{"Connect-Protocol-Version", 24}, {"1", 1}},
 };
 
-/* PushRequest{ series=1 }. */
-static void put_body(struct buf *b, const struct fifo *records)
+static void put_body(struct buf *b, const struct str *series, size_t n)
 {
-	for (const struct entry *i = records->head; i; i = i->next)
-		wire_put_bytes(b, RAW_SERIES_PYROSCOPE, buf_str(&i->record->message));
+	ProtobufCBinaryData list[MAX_SERIES];
+	Pyroscope__PushRequest request = PYROSCOPE__PUSH_REQUEST__INIT;
+
+	check(n <= MAX_SERIES);
+	for (size_t i = 0; i < n; i++)
+		list[i] = message_bytes(series[i]);
+	request.n_series = n;
+	request.series = list;
+	message_pack(&request, b);
 }
 
 const struct protocol protocol_pyroscope = {
@@ -32,7 +41,7 @@ const struct protocol protocol_pyroscope = {
 	.n_headers = sizeof(headers) / sizeof(headers[0]),
 	.idempotent = true,
 	.limits = {.max_samples = 16000, .max_raw = 1400u << 10, .hard_raw = MAX_REQUEST},
-	.max_series = 200,
+	.max_series = MAX_SERIES,
 	.max_raw = MAX_REQUEST,
 	.rate = INT64_C(3900) << 10,
 	.burst = INT64_C(2) << 20,

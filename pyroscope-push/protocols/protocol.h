@@ -9,7 +9,6 @@
 #define PYROSCOPE_PUSH_PROTOCOLS_PROTOCOL_H
 
 #include "pyroscope-push/protocols/classify.h"
-#include "pyroscope-push/spool/record-queue.h"
 #include "pyroscope-push/protocols/labels.h"
 
 /* Of one profile: what is passed is split. */
@@ -51,9 +50,9 @@ struct protocol {
 	/* Appends one finished series, the profile given as gzip'd pprof. */
 	void (*put_series)(struct buf *out, const struct label *labels, size_t n_labels,
 			   struct str pprof);
-	/* Appends a request's body; without records one that asks for nothing, by
-	 * which a server shows that it answers. */
-	void (*put_body)(struct buf *out, const struct fifo *records);
+	/* Appends the body of a request with n finished series, at most max_series; without any
+	 * it asks for nothing, by which a server shows that it answers. */
+	void (*put_body)(struct buf *out, const struct str *series, size_t n);
 	struct answer (*classify)(const struct http_response *response);
 };
 

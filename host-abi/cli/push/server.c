@@ -4,6 +4,9 @@
 
 #include "base/clock.h"
 #include "http/grpc.h"
+#include "protobuf/message.h"
+#include "protobuf/parca.pb-c.h"
+#include "protobuf/pyroscope.pb-c.h"
 #include "protobuf/wire.h"
 
 #include <errno.h>
@@ -130,8 +133,27 @@ static int call(struct call *c, const char *path, const struct buf *body)
 	return error_set(c->err, -ECONNRESET, "the server took too long (--timeout)");
 }
 
-/* Parca reads addresses by the mappings, which foreign profiles have, so `normalized` is not said.
- */
+static void put_push(struct str series, struct buf *out)
+{
+	Pyroscope__PushRequest request = PYROSCOPE__PUSH_REQUEST__INIT;
+	ProtobufCBinaryData bytes = message_bytes(series);
+
+	request.n_series = 1;
+	request.series = &bytes;
+	message_pack(&request, out);
+}
+
+/* Parca reads addresses by the mappings, which foreign profiles have: they are not `normalized`. */
+static void put_write_raw(struct str series, struct buf *out)
+{
+	Parca__WriteRawRequest request = PARCA__WRITE_RAW_REQUEST__INIT;
+	ProtobufCBinaryData bytes = message_bytes(series);
+
+	request.n_series = 1;
+	request.series = &bytes;
+	message_pack(&request, out);
+}
+
 int push_server_send(struct push_server *s, const struct push_file *f, const struct label *labels,
 		     size_t n_labels, struct error *err)
 {
@@ -143,7 +165,10 @@ int push_server_send(struct push_server *s, const struct push_file *f, const str
 
 	(parca ? raw_series_put_parca : raw_series_put_pyroscope)(&series, labels, n_labels,
 								  buf_str(&f->packed));
-	wire_put_bytes(&body, parca ? RAW_SERIES_PARCA : RAW_SERIES_PYROSCOPE, buf_str(&series));
+	if (parca)
+		put_write_raw(buf_str(&series), &body);
+	else
+		put_push(buf_str(&series), &body);
 	body.failed |= series.failed;
 	if (parca)
 		grpc_end(&body, start);
@@ -157,67 +182,69 @@ int push_server_send(struct push_server *s, const struct push_file *f, const str
 	return r;
 }
 
-/* SelectMergeProfileRequest{ profile_typeID=1, label_selector=2, start=3, end=4 }; the answer is
- * a profile. */
+/* The answer is a profile. */
 static int ask_pyroscope(struct call *c, struct str type, struct str selector, int64_t ms)
 {
+	Pyroscope__SelectMergeProfileRequest request =
+		PYROSCOPE__SELECT_MERGE_PROFILE_REQUEST__INIT;
 	struct buf body = BUF_NULL;
 	int r;
 
-	wire_put_bytes(&body, 1, type);
-	wire_put_bytes(&body, 2, selector);
-	wire_put_field(&body, 3, (uint64_t)ms);
-	wire_put_field(&body, 4, (uint64_t)ms + 1);
+	request.profile_type_id = message_bytes(type);
+	request.label_selector = message_bytes(selector);
+	request.start = ms;
+	request.end = ms + 1;
+	message_pack(&request, &body);
 	r = call(c, "/querier.v1.QuerierService/SelectMergeProfile", &body);
 	buf_free(&body);
 	return r;
 }
 
-/* Timestamp{ seconds=1, nanos=2 }. */
-static void put_time(struct buf *out, uint32_t field, int64_t ms)
+static void set_time(Parca__Timestamp *time, int64_t ms)
 {
-	struct buf time = BUF_NULL;
-
-	wire_put_field(&time, 1, (uint64_t)(ms / MS_PER_SEC));
-	wire_put_field(&time, 2, (uint64_t)(ms % MS_PER_SEC * NS_PER_MSEC));
-	wire_put_bytes(out, field, buf_str(&time));
-	out->failed |= time.failed;
-	buf_free(&time);
+	parca__timestamp__init(time);
+	time->seconds = ms / MS_PER_SEC;
+	time->nanos = (int32_t)(ms % MS_PER_SEC * NS_PER_MSEC);
 }
 
-/* QueryRequest{ mode=1, merge=3{ query=1, start=2, end=3 }, report_type=5 }; in the answer
- * pprof=6. */
+/* The answer holds a profile. */
 static int ask_parca(struct call *c, struct str type, struct str selector, int64_t ms)
 {
-	struct buf query = BUF_NULL, merge = BUF_NULL, body = BUF_NULL;
+	Parca__QueryRequest request = PARCA__QUERY_REQUEST__INIT;
+	Parca__MergeProfile merge = PARCA__MERGE_PROFILE__INIT;
+	struct buf query = BUF_NULL, body = BUF_NULL;
 	size_t start = grpc_begin(&body);
+	Parca__Timestamp from, to;
 	int r;
 
+	set_time(&from, ms);
+	set_time(&to, ms + 1);
 	buf_str_append(&query, type);
 	buf_str_append(&query, selector);
-	wire_put_bytes(&merge, 1, buf_str(&query));
-	put_time(&merge, 2, ms);
-	put_time(&merge, 3, ms + 1);
-	wire_put_field(&body, 1, MODE_MERGE);
-	wire_put_bytes(&body, 3, buf_str(&merge));
-	wire_put_field(&body, 5, REPORT_PPROF);
-	body.failed |= query.failed | merge.failed;
+	merge.query = message_bytes(buf_str(&query));
+	merge.start = &from;
+	merge.end = &to;
+	request.mode = MODE_MERGE;
+	request.merge = &merge;
+	request.report_type = REPORT_PPROF;
+	message_pack(&request, &body);
+	body.failed |= query.failed;
 	grpc_end(&body, start);
 	r = call(c, "/parca.query.v1alpha1.QueryService/Query", &body);
 	buf_free(&query);
-	buf_free(&merge);
 	buf_free(&body);
 	return r;
 }
 
-static struct str field_bytes(struct str message, uint32_t number)
+/* Whether a plain profile has a first field, its types. */
+static bool names_types(struct str pprof)
 {
 	struct wire_field f;
 
-	while (message.n && wire_next(&message, &f))
-		if (f.number == number && f.type == WIRE_BYTES)
-			return f.bytes;
-	return STR_NULL;
+	while (pprof.n && wire_next(&pprof, &f))
+		if (f.number == 1)
+			return true;
+	return false;
 }
 
 /* Servers answer "nothing" by a profile without types, or by none at all. */
@@ -228,7 +255,7 @@ static int sum(struct str pprof, int64_t *ret, struct error *err)
 	int r;
 
 	*ret = 0;
-	if (!pprof.n || (pprof.p[0] != 0x1f && !field_bytes(pprof, 1).p))
+	if (!pprof.n || (pprof.p[0] != 0x1f && !names_types(pprof)))
 		return 0;
 	r = profile_decode(pprof, &p, err);
 	if (r < 0)
@@ -240,6 +267,21 @@ static int sum(struct str pprof, int64_t *ret, struct error *err)
 	return 0;
 }
 
+static int sum_parca(struct str message, int64_t *ret, struct error *err)
+{
+	struct arena arena = ARENA_NULL;
+	const void *answer = NULL;
+	int r = message_unpack(&parca__query_response__descriptor, message, &MESSAGE_ANSWER, &arena,
+			       &answer);
+
+	if (r < 0)
+		error_errno(err, r, "the server's answer cannot be read");
+	else
+		r = sum(message_str(((const Parca__QueryResponse *)answer)->pprof), ret, err);
+	arena_free(&arena);
+	return r;
+}
+
 int push_server_total(struct push_server *s, struct str type, struct str selector, int64_t time_ns,
 		      int64_t *ret, struct error *err)
 {
@@ -249,8 +291,7 @@ int push_server_total(struct push_server *s, struct str type, struct str selecto
 	int r = (parca ? ask_parca : ask_pyroscope)(&c, type, selector, ms);
 
 	if (r == 0)
-		r = sum(parca ? field_bytes(buf_str(&c.message), 6) : buf_str(&c.message), ret,
-			err);
+		r = (parca ? sum_parca : sum)(buf_str(&c.message), ret, err);
 	buf_free(&c.message);
 	return r;
 }
