@@ -153,10 +153,13 @@ static void initiated(struct upload *u, struct str message)
 	struct arena arena = ARENA_NULL;
 	const struct step *next = NULL;
 	const void *unpacked = NULL;
+	int r = message_unpack(&parca__initiate_upload_response__descriptor, message,
+			       &MESSAGE_ANSWER, &arena, &unpacked);
 
-	if (message_unpack(&parca__initiate_upload_response__descriptor, message, &MESSAGE_ANSWER,
-			   &arena, &unpacked) == 0)
+	if (r == 0)
 		next = follow(u, unpacked, &why);
+	else if (r == -ENOMEM)
+		why = NULL;
 	arena_free(&arena);
 	if (next)
 		go(u, next);
