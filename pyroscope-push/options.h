@@ -7,7 +7,7 @@
 #define PUSH_OPTIONS_H
 
 #include "client/options.h"
-#include "pyroscope-push/protocols/protocol.h"
+#include "push-protocols/protocol.h"
 
 extern const struct andiron_options pyroscope_options;
 extern const struct andiron_options parca_options;

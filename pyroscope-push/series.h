@@ -7,8 +7,8 @@
 #define PUSH_SERIES_H
 
 #include "abi/batch-view.h"
-#include "pyroscope-push/protocols/labels.h"
-#include "pyroscope-push/protocols/protocol.h"
+#include "pyroscope-push/labels.h"
+#include "push-protocols/protocol.h"
 #include "pyroscope-push/spool/record.h"
 #include "pyroscope-push/timestamps.h"
 

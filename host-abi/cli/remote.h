@@ -14,7 +14,7 @@ struct remote {
 	bool insecure, skip_verify;
 	/* Made of it. */
 	char *url; /* with a scheme, without a slash at the end */
-	struct http_header *headers;
+	struct http_header *headers; /* with room for one more */
 	size_t n_headers;
 	struct http_config config;
 };

@@ -11,6 +11,7 @@
 #include "protobuf/message.h"
 #include "protobuf/parca.pb-c.h"
 #include "protobuf/wire.h"
+#include "push-protocols/answer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -181,74 +182,66 @@ static void finished(struct upload *u, struct str message)
 
 /* What a status other than "ok" leads to. An id that is not known any more, or that is
  * another's by now, is asked for again. */
-static void failed(struct upload *u, int code, const char *text)
+static void failed(struct upload *u, int code, const struct answer *a)
 {
 	bool begun = u->step == &stream || u->step == &put || u->step == &finish;
+	bool gone = code == GRPC_FAILED_PRECONDITION || (begun && code == GRPC_INVALID_ARGUMENT);
 
-	if (begun && (code == GRPC_INVALID_ARGUMENT || code == GRPC_FAILED_PRECONDITION)) {
+	if (begun && gone)
 		forget_id(u);
-		end(u, UPLOAD_BUSY, text);
-		return;
-	}
-	switch (code) {
-	case GRPC_ALREADY_EXISTS:
-		end(u, UPLOAD_UNWANTED, text);
-		break;
-	case GRPC_FAILED_PRECONDITION:
-		end(u, UPLOAD_BUSY, text);
-		break;
-	case GRPC_INVALID_ARGUMENT:
-	case GRPC_PERMISSION_DENIED:
-	case GRPC_UNIMPLEMENTED:
-	case GRPC_UNAUTHENTICATED:
-		end(u, UPLOAD_REFUSED, text);
-		break;
-	default:
-		end(u, UPLOAD_LOST, text);
-	}
+	if (gone)
+		end(u, UPLOAD_BUSY, a->text);
+	else if (code == GRPC_ALREADY_EXISTS)
+		end(u, UPLOAD_UNWANTED, a->text);
+	else
+		end(u,
+		    a->action == ANSWER_REFUSED || a->action == ANSWER_ISOLATE ? UPLOAD_REFUSED
+									       : UPLOAD_LOST,
+		    a->text);
 }
 
-/* Whether the status is one that will not change by itself. */
-static bool is_permanent(const struct http_response *r)
+static void stored(struct upload *u, const struct http_response *r)
 {
-	if (r->status == 200)
-		return !str_starts(r->content_type, STR("application/grpc"));
-	return r->status >= 300 && r->status < 500 && r->status != 408 && r->status != 429;
+	enum answer_action action = answer_find(ANSWERS_PROXY, r->status, STR_NULL);
+	char text[400];
+
+	if (r->status >= 200 && r->status <= 299) {
+		uploaded(u, STR_NULL);
+		return;
+	}
+	if (r->status)
+		snprintf(text, sizeof(text), "the storage behind the server answered %d",
+			 r->status);
+	else
+		snprintf(text, sizeof(text), "the storage behind the server: %.200s", r->error);
+	/* A signed URL has its time. What broke down behind one may take the file under it yet. */
+	if (action == ANSWER_REFUSED || action == ANSWER_ISOLATE)
+		forget_id(u);
+	end(u, UPLOAD_LOST, text);
 }
 
 static void on_done(void *context, const struct http_response *r)
 {
 	struct upload *u = context;
 	const struct step *step = u->step;
+	struct answer a;
 	char text[400];
 	int code;
 
 	check(step);
 	u->request = 0;
 	if (step == &put) {
-		if (r->status >= 200 && r->status <= 299) {
-			step->answered(u, STR_NULL);
-			return;
-		}
-		if (r->status)
-			snprintf(text, sizeof(text), "the storage behind the server answered %d",
-				 r->status);
-		else
-			snprintf(text, sizeof(text), "the storage behind the server: %.200s",
-				 r->error);
-		/* A signed URL has its time. What broke down behind one may take the file under it yet. */
-		if (is_permanent(r))
-			forget_id(u);
-		end(u, UPLOAD_LOST, text);
+		stored(u, r);
 		return;
 	}
 	code = grpc_status(r, text, sizeof(text));
+	a = answer_grpc(r, ANSWERS_UPLOAD);
+	if (code >= 0)
+		snprintf(a.text, sizeof(a.text), "%.300s", text); /* the server's words alone */
 	if (code == GRPC_OK)
 		step->answered(u, grpc_message(r->body));
-	else if (code > 0)
-		failed(u, code, text);
 	else
-		end(u, is_permanent(r) ? UPLOAD_REFUSED : UPLOAD_LOST, text);
+		failed(u, code, &a);
 }
 
 /* The next chunk's head: its frame, and the field that it is in. */
@@ -380,37 +373,29 @@ static int send_call(struct upload *u, const struct step *step, struct http_requ
 		     struct error *err)
 {
 	const struct upload_server *s = u->server;
-	size_t n = GRPC_N_HEADERS + s->n_headers;
-	struct http_header *headers = calloc(n, sizeof(*headers));
-	struct buf body = BUF_NULL, url = BUF_NULL;
+	struct buf body = BUF_NULL;
 	int r = 0;
 
-	buf_printf(&url, "%.*s%s", STR_FMT(s->url), step->method);
 	if (step->put) {
 		size_t start = grpc_begin(&body);
 
 		step->put(u, &body);
 		grpc_end(&body, start);
+		r = body.failed ? -ENOMEM : 0;
 	} else {
 		r = prepare_stream(u, request);
 	}
-	if (!headers || url.failed || body.failed)
-		r = -ENOMEM;
-	if (r == 0) {
-		memcpy(headers, grpc_headers, sizeof(grpc_headers));
-		if (s->n_headers)
-			memcpy(headers + GRPC_N_HEADERS, s->headers,
-			       s->n_headers * sizeof(*headers));
-		request->url = buf_str(&url);
-		request->headers = headers;
-		request->n_headers = n;
-		request->body = buf_str(&body);
-		request->http2 = true;
+	request->url = s->url;
+	request->path = step->method;
+	request->headers = grpc_headers;
+	request->n_headers = GRPC_N_HEADERS;
+	request->more_headers = s->headers;
+	request->n_more_headers = s->n_headers;
+	request->body = buf_str(&body);
+	request->http2 = true;
+	if (r == 0)
 		r = http_send(u->http, s->config, request, &u->request, err);
-	}
-	buf_free(&url);
 	buf_free(&body);
-	free(headers);
 	return r;
 }
 

@@ -76,8 +76,11 @@ struct http_response {
 struct http_request {
 	const char *method; /* "GET", "POST" */
 	struct str url;
+	const char *path; /* appended to it; NULL: nothing */
 	const struct http_header *headers;
 	size_t n_headers;
+	const struct http_header *more_headers; /* sent after these */
+	size_t n_more_headers;
 	struct str body; /* copied */
 	/* A body that is made while it is sent, `read_bytes` long, in place of `body`: puts the
 	 * next of it, at most n bytes, into `to` and returns how many; a negative errno, or 0

@@ -8,6 +8,7 @@
 #include "http/transfer.h"
 
 #include "base/check.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -212,24 +213,34 @@ static CURLcode set_method(struct transfer *t, const struct http_request *reques
 	return code;
 }
 
+static int add_headers(struct transfer *t, const struct http_header *headers, size_t n,
+		       struct error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = config_header(&t->headers, headers[i].name, headers[i].value, err);
+	return rc;
+}
+
 static int set_headers(struct transfer *t, const struct http_request *request, struct error *err)
 {
 	int rc = config_header(&t->headers, STR("Expect"), STR_NULL, err);
 
-	for (size_t i = 0; rc == 0 && i < request->n_headers; i++)
-		rc = config_header(&t->headers, request->headers[i].name, request->headers[i].value,
-				   err);
-	return rc;
+	if (rc == 0)
+		rc = add_headers(t, request->headers, request->n_headers, err);
+	return rc ? rc : add_headers(t, request->more_headers, request->n_more_headers, err);
 }
 
 static int prepare(struct transfer *t, const struct http_config *config,
 		   const struct http_request *request, struct error *err)
 {
-	char *url = str_dup(request->url);
+	_cleanup_(buf_free) struct buf url = BUF_NULL;
 	CURLcode code;
-	int rc = url ? parse_peer(t, url, err) : -ENOMEM;
+	int rc;
 
-	free(url);
+	buf_printf(&url, "%.*s%s%c", STR_FMT(request->url), request->path ? request->path : "", 0);
+	rc = url.failed ? -ENOMEM : parse_peer(t, url.p, err);
 	if (rc)
 		return rc;
 	t->easy = curl_easy_init();
@@ -240,7 +251,7 @@ static int prepare(struct transfer *t, const struct http_config *config,
 		code = set_method(t, request);
 	if (code != CURLE_OK)
 		return config_failed(code, "request", err);
-	rc = config_str(t->easy, CURLOPT_URL, request->url, err);
+	rc = config_str(t->easy, CURLOPT_URL, str_of(url.p), err);
 	if (rc == 0)
 		rc = set_headers(t, request, err);
 	if (rc == 0)

@@ -13,9 +13,14 @@
 #include "pyroscope-push/endpoint/endpoint.h"
 #include "pyroscope-push/spool/record-queue.h"
 
-#define REQUEST_FREE 0
-#define REQUEST_SENDING 1
-#define REQUEST_WAITING 2
+enum request_state {
+	REQUEST_FREE,
+	REQUEST_SENDING, /* its records are under way */
+	REQUEST_PROBING, /* an empty request is: whether the server answers */
+	REQUEST_WAITING, /* until `due_ns`, or until another request is accepted */
+	REQUEST_LIMITED, /* until `due_ns`: it came too fast */
+	REQUEST_ASKING,  /* until `due_ns`; then it probes, unless the server has answered by then */
+};
 
 /* How often the server may break down after a payload, in between answering. */
 #define REQUEST_MAX_KILLS 3
@@ -23,17 +28,18 @@
 struct request {
 	struct endpoint *endpoint;
 	struct fifo entries;
-	int state;
-	bool limited;  /* it waits because it came too fast */
-	bool ask;      /* before it is sent again: whether the server answers */
-	bool answered; /* it did: since that is to be asked */
-	bool probing;  /* what is under way asks that alone */
-	int kills;     /* how often the connection was lost after the last byte */
+	enum request_state state;
+	int kills; /* how often the connection was lost after the last byte */
 	int64_t tries;
 	uint64_t accepted; /* the endpoint's requests accepted when it was first sent */
 	int64_t due_ns;    /* CLOCK_MONOTONIC, while waiting */
-	uint64_t id;       /* of lib/http, while sending */
+	uint64_t id;       /* of lib/http, while sending or probing */
 };
+
+static inline bool request_is_under_way(const struct request *q)
+{
+	return q->state == REQUEST_SENDING || q->state == REQUEST_PROBING;
+}
 
 struct endpoint {
 	struct abi_context context;

@@ -240,15 +240,15 @@ void endpoint_leave(struct endpoint *e, const char *reason, bool keep)
 		bool sending = q->state == REQUEST_SENDING;
 		bool sent = sending && http_was_sent(e->http, q->id);
 
-		if (sending)
+		if (request_is_under_way(q))
 			http_cancel(e->http, q->id);
 		q->state = REQUEST_FREE;
 		/* It was marked as sent before it was. */
-		if (sending && once && !sent && !q->probing)
+		if (sending && once && !sent)
 			endpoint_mark(e, &q->entries, SPOOL_UNSENT);
-		if (sent && !q->probing)
+		if (sent)
 			endpoint_note_unanswered(e, &q->entries);
-		if (sent && !q->probing && once)
+		if (sent && once)
 			endpoint_give_up(e, &q->entries, reason);
 		leave(e, &q->entries, reason, keep);
 	}

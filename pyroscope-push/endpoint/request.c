@@ -66,6 +66,7 @@ static bool is_exhausted(const struct request *q)
 static void retry(struct request *q, int64_t at_least_ns, const char *why)
 {
 	struct endpoint *e = q->endpoint;
+	bool probing = q->state == REQUEST_PROBING;
 	int64_t wait = backoff_ns(e, q->tries);
 
 	if (is_exhausted(q)) {
@@ -77,19 +78,19 @@ static void retry(struct request *q, int64_t at_least_ns, const char *why)
 	}
 	if (wait < at_least_ns)
 		wait = at_least_ns;
-	if (counts_twice(e) && !q->probing)
+	if (counts_twice(e) && !probing)
 		endpoint_mark(e, &q->entries, SPOOL_UNSENT);
 	e->counts.retries++;
-	q->state = REQUEST_WAITING;
+	q->state = probing ? REQUEST_ASKING : REQUEST_WAITING;
 	q->due_ns = clock_mono() + wait;
 }
 
 /* Sets a request aside until the server is known to answer. */
 static void ask_first(struct request *q, const char *why)
 {
-	q->ask = true;
-	q->answered = false;
 	retry(q, 0, why);
+	if (q->state == REQUEST_WAITING)
+		q->state = REQUEST_ASKING;
 }
 
 /* Which series is at fault is not said; each is asked about by itself, and the
@@ -115,7 +116,8 @@ static void limited(struct request *q, int64_t retry_after_ns, const char *why)
 		isolate(q, "refused", why);
 	else
 		retry(q, retry_after_ns, why);
-	q->limited = q->state == REQUEST_WAITING;
+	if (q->state == REQUEST_WAITING)
+		q->state = REQUEST_LIMITED;
 }
 
 static void accept(struct request *q)
@@ -130,7 +132,8 @@ static void accept(struct request *q)
 	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++) {
 		struct request *other = &e->requests[i];
 
-		if (other->state == REQUEST_WAITING && !other->limited && other->due_ns > now)
+		if ((other->state == REQUEST_WAITING || other->state == REQUEST_ASKING) &&
+		    other->due_ns > now)
 			other->due_ns = now;
 	}
 }
@@ -189,7 +192,8 @@ static void unanswered(struct request *q, const struct http_response *response, 
 static void note_answer(struct endpoint *e)
 {
 	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++)
-		e->requests[i].answered = true;
+		if (e->requests[i].state == REQUEST_ASKING)
+			e->requests[i].state = REQUEST_WAITING;
 }
 
 /* Whether the server has said that it did not take it. */
@@ -232,6 +236,7 @@ static void act(struct request *q, const struct http_response *response, const s
 	case ANSWER_UNKNOWN:
 		unanswered(q, response, a->text);
 		break;
+	case ANSWER_RETRY:
 	default:
 		retry(q, after_ns, a->text);
 	}
@@ -243,13 +248,15 @@ static void on_done(void *context, const struct http_response *response)
 	struct endpoint *e = q->endpoint;
 	struct answer a = e->config->protocol->classify(response);
 
-	check(q->state == REQUEST_SENDING && q->entries.n > 0);
+	bool probing = q->state == REQUEST_PROBING;
+
+	check(request_is_under_way(q) && q->entries.n > 0);
 	e->counts.latency_ns += (uint64_t)response->elapsed_ns;
 	if (response->status)
 		note_answer(e);
-	if (a.action != ANSWER_ACCEPTED && !(q->probing && response->status))
+	if (a.action != ANSWER_ACCEPTED && !(probing && response->status))
 		snprintf(e->cause, sizeof(e->cause), "%s", a.text);
-	if (!q->probing) {
+	if (!probing) {
 		act(q, response, &a);
 	} else if (response->status) {
 		q->state = REQUEST_WAITING;
@@ -272,34 +279,26 @@ static int send_body(struct request *q, struct str body, struct error *err)
 {
 	const struct endpoint_options *o = q->endpoint->options;
 	const struct protocol *p = q->endpoint->config->protocol;
-	size_t n = o->n_headers + p->n_headers;
-	struct http_header *headers = calloc(n, sizeof(*headers));
 	struct http_request request = {
 		.method = "POST",
 		.url = str_of(o->url),
-		.headers = headers,
-		.n_headers = n,
+		.headers = p->headers,
+		.n_headers = p->n_headers,
+		.more_headers = o->headers,
+		.n_more_headers = o->n_headers,
 		.body = body,
 		.timeout_ms = o->timeout_ms,
 		.connect_timeout_ms = o->timeout_ms,
 		.http2 = p->http2,
 		.max_response = 1 << 20,
 		/* What is not to be sent twice is noted before. */
-		.left = q->probing || counts_twice(q->endpoint) ? NULL : on_left,
+		.left = q->state == REQUEST_PROBING || counts_twice(q->endpoint) ? NULL : on_left,
 		.done = on_done,
 		.context = q,
 	};
-	int rc;
 
-	if (!headers)
-		return -ENOMEM;
 	memcpy(request.wanted, p->wanted, sizeof(request.wanted));
-	memcpy(headers, p->headers, p->n_headers * sizeof(*headers));
-	if (o->n_headers)
-		memcpy(headers + p->n_headers, o->headers, o->n_headers * sizeof(*headers));
-	rc = http_send(q->endpoint->http, &o->client.http, &request, &q->id, err);
-	free(headers);
-	return rc;
+	return http_send(q->endpoint->http, &o->client.http, &request, &q->id, err);
 }
 
 /*
@@ -349,7 +348,7 @@ static int put_and_send(struct request *q, struct error *err)
 
 	if (!series)
 		return rc;
-	for (const struct entry *i = q->entries.head; i && !q->probing; i = i->next)
+	for (const struct entry *i = q->entries.head; i && q->state == REQUEST_SENDING; i = i->next)
 		series[n++] = buf_str(&i->record->message);
 	p->put_body(&body, series, n);
 	if (!body.failed)
@@ -389,6 +388,7 @@ static void release_held(struct endpoint *e, int64_t now)
 static void submit(struct request *q)
 {
 	struct endpoint *e = q->endpoint;
+	bool probing = q->state == REQUEST_ASKING;
 	struct error err = ERROR_NULL;
 
 	endpoint_expire(e, &q->entries);
@@ -396,20 +396,17 @@ static void submit(struct request *q)
 	q->state = REQUEST_FREE;
 	if (!q->entries.n)
 		return;
-	q->probing = q->ask && !q->answered;
-	q->tries += !q->probing || counts_twice(e);
-	q->limited = false;
+	q->state = probing ? REQUEST_PROBING : REQUEST_SENDING;
+	q->tries += !probing || counts_twice(e);
 	e->counts.requests++;
-	if (!q->probing)
+	if (!probing)
 		pay(e, &q->entries);
-	if (!q->probing && counts_twice(e) && endpoint_mark(e, &q->entries, SPOOL_SENT) != 0) {
+	if (!probing && counts_twice(e) && endpoint_mark(e, &q->entries, SPOOL_SENT) != 0) {
 		hold(q);
 		return;
 	}
-	if (put_and_send(q, &err) == 0) {
-		q->state = REQUEST_SENDING;
+	if (put_and_send(q, &err) == 0)
 		return;
-	}
 	snprintf(e->cause, sizeof(e->cause), "%.350s",
 		 err.code ? err.text : "memory for a request is short");
 	unsent(q, e->cause);
@@ -425,7 +422,6 @@ static bool fill(struct endpoint *e, struct request *q)
 	check(q->state == REQUEST_FREE && !q->entries.head);
 	q->tries = 0;
 	q->kills = 0;
-	q->ask = false;
 	q->accepted = e->accepted;
 	if (e->alone.head) {
 		fifo_push(&q->entries, fifo_pop(&e->alone));
@@ -449,10 +445,16 @@ static void on_timer(void *arg)
 	e->events.changed(e->events.context);
 }
 
+static bool is_paused(const struct request *q)
+{
+	return q->state == REQUEST_WAITING || q->state == REQUEST_LIMITED ||
+	       q->state == REQUEST_ASKING;
+}
+
 /* It waits for the server: meanwhile no new one begins. */
 static bool is_waiting(const struct request *q)
 {
-	return q->state == REQUEST_WAITING || (q->state == REQUEST_SENDING && q->probing);
+	return q->state == REQUEST_PROBING || is_paused(q);
 }
 
 /* When there is something to do without an answer having come. */
@@ -466,7 +468,7 @@ static int64_t next_due(const struct endpoint *e)
 
 		waiting |= is_waiting(q);
 		free |= q->state == REQUEST_FREE;
-		if (q->state == REQUEST_WAITING && q->due_ns < due)
+		if (is_paused(q) && q->due_ns < due)
 			due = q->due_ns;
 	}
 	if (!waiting && free && (e->alone.head || e->queue.head))
@@ -500,7 +502,7 @@ void requests_pump(struct endpoint *e)
 	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++) {
 		struct request *q = &e->requests[i];
 
-		if (q->state == REQUEST_WAITING && q->due_ns <= now && e->paid_ns <= now)
+		if (is_paused(q) && q->due_ns <= now && e->paid_ns <= now)
 			submit(q);
 		waiting |= is_waiting(q);
 	}

@@ -4,12 +4,6 @@
 
 #include <zlib.h>
 
-static void put_u32(char *p, uint32_t value)
-{
-	value = htole32(value);
-	memcpy(p, &value, sizeof(value));
-}
-
 static uint32_t checksum(const char *p, size_t n)
 {
 	return (uint32_t)crc32_z(crc32_z(0, NULL, 0), (const unsigned char *)p, n);
@@ -36,9 +30,9 @@ void entry_seal(char *p, uint32_t kind, uint64_t sequence, size_t body)
 {
 	uint64_t number = htole64(sequence);
 
-	put_u32(p, ENTRY_MAGIC);
-	put_u32(p + 8, (uint32_t)body);
-	put_u32(p + 12, kind);
+	entry_put_u32(p, ENTRY_MAGIC);
+	entry_put_u32(p + 8, (uint32_t)body);
+	entry_put_u32(p + 12, kind);
 	memcpy(p + 16, &number, sizeof(number));
-	put_u32(p + 4, checksum(p + 8, ENTRY_HEAD_BYTES - 8 + body));
+	entry_put_u32(p + 4, checksum(p + 8, ENTRY_HEAD_BYTES - 8 + body));
 }

@@ -41,6 +41,18 @@ struct spool_entry {
 	size_t length; /* with its head */
 };
 
+static inline void entry_put_u32(char *p, uint32_t value)
+{
+	value = htole32(value);
+	memcpy(p, &value, sizeof(value));
+}
+
+static inline void entry_put_u64(char *p, uint64_t value)
+{
+	value = htole64(value);
+	memcpy(p, &value, sizeof(value));
+}
+
 /* Takes numbers off the front of a body; 0 where it is too short, and then
  * `ended` is set. */
 struct entry_reader {

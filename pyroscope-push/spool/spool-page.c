@@ -18,18 +18,6 @@
 #define PAGE_HEAD 48
 #define PAGE_BYTES (PAGE_HEAD + SPOOL_REASONS * 32) /* from the first: it is never to grow */
 
-static void put_u32(char *p, uint32_t value)
-{
-	value = htole32(value);
-	memcpy(p, &value, sizeof(value));
-}
-
-static void put_u64(char *p, uint64_t value)
-{
-	value = htole64(value);
-	memcpy(p, &value, sizeof(value));
-}
-
 static uint32_t checksum(const char *page)
 {
 	return (uint32_t)crc32_z(0, (const unsigned char *)page + 8, PAGE_BYTES - 8);
@@ -83,20 +71,20 @@ int spool_keep(struct spool *s, const struct spool_books *books)
 		return -EROFS;
 	if (memcmp(&s->kept, books, sizeof(*books)) == 0 && s->kept_at == next)
 		return 0;
-	put_u32(page, PAGE_MAGIC);
-	put_u32(page + 8, ENTRY_VERSION);
-	put_u64(page + 16, next);
-	put_u64(page + 24, books->coming);
-	put_u64(page + 32, books->in_memory);
-	put_u64(page + 40, books->uncertain);
+	entry_put_u32(page, PAGE_MAGIC);
+	entry_put_u32(page + 8, ENTRY_VERSION);
+	entry_put_u64(page + 16, next);
+	entry_put_u64(page + 24, books->coming);
+	entry_put_u64(page + 32, books->in_memory);
+	entry_put_u64(page + 40, books->uncertain);
 	for (size_t i = 0; i < SPOOL_REASONS; i++) {
 		const struct spool_drop *drop = &books->dropped[i];
 		char *at = page + PAGE_HEAD + i * 32;
 
 		memcpy(at, drop->reason, sizeof(drop->reason));
-		put_u64(at + sizeof(drop->reason), drop->samples);
+		entry_put_u64(at + sizeof(drop->reason), drop->samples);
 	}
-	put_u32(page + 4, checksum(page));
+	entry_put_u32(page + 4, checksum(page));
 	n = pwrite(s->page, page, sizeof(page), 0);
 	if (n != sizeof(page))
 		return n < 0 ? -errno : -EIO;

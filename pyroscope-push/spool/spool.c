@@ -24,14 +24,18 @@ static struct buf *begin_entry(struct spool *s)
 
 static void put_u32(struct buf *b, uint32_t value)
 {
-	value = htole32(value);
-	buf_append(b, &value, sizeof(value));
+	char bytes[sizeof(value)];
+
+	entry_put_u32(bytes, value);
+	buf_append(b, bytes, sizeof(bytes));
 }
 
 static void put_u64(struct buf *b, uint64_t value)
 {
-	value = htole64(value);
-	buf_append(b, &value, sizeof(value));
+	char bytes[sizeof(value)];
+
+	entry_put_u64(bytes, value);
+	buf_append(b, bytes, sizeof(bytes));
 }
 
 /* Makes room for n bytes by the oldest segments. */

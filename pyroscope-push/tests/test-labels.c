@@ -3,7 +3,7 @@
 #include "abi/batch-build.h"
 #include "testing/test.h"
 #include "export/pprof.h"
-#include "pyroscope-push/protocols/labels.h"
+#include "pyroscope-push/labels.h"
 
 #include <stdlib.h>
 

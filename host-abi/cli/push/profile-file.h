@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "pprof/decode.h"
-#include "pprof/raw-series.h"
+#include "push-protocols/raw-series.h"
 
 enum push_kind { PUSH_PYROSCOPE, PUSH_PARCA };
 

@@ -8,6 +8,7 @@
 #include "protobuf/parca.pb-c.h"
 #include "protobuf/pyroscope.pb-c.h"
 #include "protobuf/wire.h"
+#include "push-protocols/protocol.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,12 +18,10 @@
 #define REPORT_PPROF 1
 #define MS_PER_SEC 1000
 
-static const struct http_header connect_headers[] = {
-	{{"Content-Type", 12}, {"application/proto", 17}},
-	{{"Connect-Protocol-Version", 24}, {"1", 1}},
-};
-
-#define N_HEADERS 2 /* of either protocol */
+static const struct protocol *protocol_of(enum push_kind kind)
+{
+	return kind == PUSH_PARCA ? &protocol_parca : &protocol_pyroscope;
+}
 
 /* A call under way, and the message of its answer. */
 struct call {
@@ -33,89 +32,47 @@ struct call {
 	struct error *err;
 };
 
-/* Connect answers an error as a status and JSON, which is shown as it is, on one line. */
-static int connect_result(struct call *c, const struct http_response *r)
-{
-	char text[300];
-	size_t n = 0;
-
-	if (r->status == 200 && str_starts(r->content_type, STR("application/proto")))
-		return buf_str_append(&c->message, r->body);
-	if (r->status == 0)
-		return error_set(c->err, r->sent ? -ECONNRESET : -ECONNREFUSED, "%.300s", r->error);
-	for (; n < r->body.n && n + 1 < sizeof(text); n++) {
-		unsigned char b = (unsigned char)r->body.p[n];
-
-		text[n] = b < ' ' || b > '~' ? ' ' : (char)b;
-	}
-	text[n] = '\0';
-	if (r->status == 200)
-		return error_set(c->err, -EPROTO,
-				 "content type \"%.*s\" is not the answer of a Pyroscope server",
-				 STR_FMT(str_first(r->content_type, 80)));
-	return error_set(c->err, -EREMOTEIO, "the server answered %d: %s", r->status, text);
-}
-
-static int grpc_result(struct call *c, const struct http_response *r)
-{
-	char text[300];
-	int code = grpc_status(r, text, sizeof(text));
-
-	if (code == GRPC_OK)
-		return buf_str_append(&c->message, grpc_message(r->body));
-	if (code > 0)
-		return error_set(c->err, -EREMOTEIO, "the server answered %d: %s", code, text);
-	return error_set(c->err, r->status == 0 && r->sent ? -ECONNRESET : -EPROTO, "%s", text);
-}
-
 static void on_done(void *context, const struct http_response *r)
 {
 	struct call *c = context;
+	bool parca = c->server->kind == PUSH_PARCA;
+	struct answer a = protocol_of(c->server->kind)->classify(r);
+	struct str text = str_of(a.text);
 
-	c->result = c->server->kind == PUSH_PARCA ? grpc_result(c, r) : connect_result(c, r);
 	c->done = true;
+	if (a.action == ANSWER_ACCEPTED) {
+		c->result = buf_str_append(&c->message, parca ? grpc_message(r->body) : r->body);
+	} else if (r->status == 0) {
+		c->result = error_set(c->err, r->sent ? -ECONNRESET : -ECONNREFUSED, "%s", a.text);
+	} else {
+		text = str_skip(text, str_starts(text, STR("status ")) ? strlen("status ") : 0);
+		c->result = error_set(c->err, -EREMOTEIO, "the server answered %.*s",
+				      STR_FMT(text));
+	}
 }
 
 static int begin(struct call *c, const char *path, struct str body, uint64_t *ret_id)
 {
 	const struct push_server *s = c->server;
-	const struct remote *remote = s->remote;
-	bool parca = s->kind == PUSH_PARCA;
-	size_t n = N_HEADERS + remote->n_headers;
-	struct http_header *headers = calloc(n + 1, sizeof(*headers));
-	struct buf url = BUF_NULL;
+	const struct protocol *p = protocol_of(s->kind);
 	struct http_request request = {
 		.method = "POST",
-		.headers = headers,
+		.url = s->url,
+		.path = path,
+		.headers = p->headers,
+		.n_headers = p->n_headers,
+		.more_headers = s->remote->headers,
+		.n_more_headers = s->remote->n_headers,
 		.body = body,
 		.timeout_ms = s->timeout_ms,
-		.http2 = parca,
+		.http2 = p->http2,
 		.max_response = MAX_ANSWER,
 		.done = on_done,
 		.context = c,
 	};
-	int r = -ENOMEM;
 
-	buf_printf(&url, "%.*s%s", STR_FMT(s->url), path);
-	if (headers && !url.failed) {
-		memcpy(headers, parca ? grpc_headers : connect_headers,
-		       N_HEADERS * sizeof(*headers));
-		if (remote->n_headers)
-			memcpy(headers + N_HEADERS, remote->headers,
-			       remote->n_headers * sizeof(*headers));
-		if (s->tenant)
-			headers[n++] =
-				(struct http_header){STR("X-Scope-OrgID"), str_of(s->tenant)};
-		request.n_headers = n;
-		request.url = buf_str(&url);
-		if (parca)
-			memcpy(request.wanted, (const char *[HTTP_WANTED]){GRPC_WANTED},
-			       sizeof(request.wanted));
-		r = http_send(s->wait.client, &remote->config, &request, ret_id, c->err);
-	}
-	buf_free(&url);
-	free(headers);
-	return r;
+	memcpy(request.wanted, p->wanted, sizeof(request.wanted));
+	return http_send(s->wait.client, &s->remote->config, &request, ret_id, c->err);
 }
 
 /* One exchange; the answer's message is in c->message. */
@@ -133,49 +90,24 @@ static int call(struct call *c, const char *path, const struct buf *body)
 	return error_set(c->err, -ECONNRESET, "the server took too long (--timeout)");
 }
 
-static void put_push(struct str series, struct buf *out)
-{
-	Pyroscope__PushRequest request = PYROSCOPE__PUSH_REQUEST__INIT;
-	ProtobufCBinaryData bytes = message_bytes(series);
-
-	request.n_series = 1;
-	request.series = &bytes;
-	message_pack(&request, out);
-}
-
-/* Parca reads addresses by the mappings, which foreign profiles have: they are not `normalized`. */
-static void put_write_raw(struct str series, struct buf *out)
-{
-	Parca__WriteRawRequest request = PARCA__WRITE_RAW_REQUEST__INIT;
-	ProtobufCBinaryData bytes = message_bytes(series);
-
-	request.n_series = 1;
-	request.series = &bytes;
-	message_pack(&request, out);
-}
-
 int push_server_send(struct push_server *s, const struct push_file *f, const struct label *labels,
 		     size_t n_labels, struct error *err)
 {
-	bool parca = s->kind == PUSH_PARCA;
+	const struct protocol *p = protocol_of(s->kind);
 	struct call c = {.server = s, .err = err};
 	struct buf series = BUF_NULL, body = BUF_NULL;
-	size_t start = parca ? grpc_begin(&body) : 0;
+	struct str one;
 	int r;
 
-	(parca ? raw_series_put_parca : raw_series_put_pyroscope)(&series, labels, n_labels,
-								  buf_str(&f->packed));
-	if (parca)
-		put_write_raw(buf_str(&series), &body);
+	p->put_series(&series, labels, n_labels, buf_str(&f->packed));
+	one = buf_str(&series);
+	/* Parca reads addresses by the mappings, which foreign profiles have. */
+	if (s->kind == PUSH_PARCA)
+		parca_put_write(&body, &one, 1, false);
 	else
-		put_push(buf_str(&series), &body);
+		p->put_body(&body, &one, 1);
 	body.failed |= series.failed;
-	if (parca)
-		grpc_end(&body, start);
-	r = call(&c,
-		 parca ? "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
-		       : "/push.v1.PusherService/Push",
-		 &body);
+	r = call(&c, p->path, &body);
 	buf_free(&series);
 	buf_free(&body);
 	buf_free(&c.message);

@@ -15,8 +15,7 @@ struct push_server {
 	enum push_kind kind;
 	struct http_polled wait;
 	const struct remote *remote;
-	struct str url;     /* of `remote`, without "parca+" */
-	const char *tenant; /* or NULL */
+	struct str url; /* of `remote`, without "parca+" */
 	int64_t timeout_ms;
 };
 

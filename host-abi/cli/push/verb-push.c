@@ -214,7 +214,9 @@ static int prepare(struct session *s, int n_files)
 		s->server.kind = PUSH_PARCA;
 	}
 	s->server.remote = &s->remote;
-	s->server.tenant = s->tenant;
+	if (s->tenant) /* remote_prepare leaves room for one more */
+		s->remote.headers[s->remote.n_headers++] =
+			(struct http_header){STR("X-Scope-OrgID"), str_of(s->tenant)};
 	s->server.timeout_ms = s->timeout_ns / NS_PER_MSEC;
 	return OPTIONS_DONE;
 }

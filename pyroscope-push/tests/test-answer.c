@@ -2,9 +2,8 @@
 /* Every answer that was recorded from a real server, and what follows. */
 #include "base/clock.h"
 #include "testing/test.h"
-#include "pyroscope-push/protocols/classify.h"
-#include "pyroscope-push/protocols/grpc.h"
-#include "pyroscope-push/protocols/protocol.h"
+#include "push-protocols/answer.h"
+#include "push-protocols/protocol.h"
 
 #include <stdlib.h>
 
@@ -14,7 +13,7 @@
 static const struct {
 	int status;
 	const char *body;
-	int action;
+	enum answer_action action;
 } rows[] = {
 	{200, "", ANSWER_ACCEPTED},
 	{400, BAD("profile series '{…}' has 31 label names; limit 30"), ANSWER_ISOLATE},
@@ -63,10 +62,10 @@ TEST(each_recorded_answer_has_its_action)
 					  .body = str_of(rows[i].body),
 					  .content_type = STR("application/proto"),
 					  .error = "connection refused by pyroscope:4040"};
-		struct answer a = classify_push(&r);
+		struct answer a = answer_push(&r);
 
 		if (a.action != rows[i].action)
-			test_fail(__FILE__, __LINE__, "row %zu: %d \"%s\" gives %d", i,
+			test_fail(__FILE__, __LINE__, "row %zu: %d \"%s\" gives %u", i,
 				  rows[i].status, rows[i].body, a.action);
 		expect((a.text[0] == '\0') == (a.action == ANSWER_ACCEPTED));
 	}
@@ -75,7 +74,7 @@ TEST(each_recorded_answer_has_its_action)
 /* What a Parca v0.28.0 answered, and what gRPC says of the other codes. */
 static const struct {
 	const char *code, *message;
-	int action;
+	enum answer_action action;
 } statuses[] = {
 	{"0", "", ANSWER_ACCEPTED},
 	{"1", "", ANSWER_UNKNOWN},
@@ -109,9 +108,9 @@ TEST(each_grpc_status_has_its_action)
 
 		r.wanted[0] = str_of(statuses[i].code);
 		r.wanted[1] = str_of(statuses[i].message);
-		a = classify_grpc(&r);
+		a = answer_grpc(&r, ANSWERS_GRPC);
 		if (a.action != statuses[i].action)
-			test_fail(__FILE__, __LINE__, "status \"%s\" \"%s\" gives %d",
+			test_fail(__FILE__, __LINE__, "status \"%s\" \"%s\" gives %u",
 				  statuses[i].code, statuses[i].message, a.action);
 		expect((a.text[0] == '\0') == (a.action == ANSWER_ACCEPTED));
 	}
@@ -121,7 +120,8 @@ TEST(each_grpc_status_has_its_action)
 TEST(what_is_no_grpc_answer_is_judged_by_its_status)
 {
 	static const struct {
-		int status, action;
+		int status;
+		enum answer_action action;
 	} https[] = {{0, ANSWER_LOST},      {302, ANSWER_REFUSED}, {404, ANSWER_REFUSED},
 		     {413, ANSWER_ISOLATE}, {429, ANSWER_LIMITED}, {500, ANSWER_UNKNOWN},
 		     {502, ANSWER_RETRY},   {503, ANSWER_RETRY},   {504, ANSWER_UNKNOWN},
@@ -130,15 +130,15 @@ TEST(what_is_no_grpc_answer_is_judged_by_its_status)
 
 	for (size_t i = 0; i < sizeof(https) / sizeof(https[0]); i++) {
 		r.status = https[i].status;
-		expect_eq(classify_grpc(&r).action, https[i].action);
+		expect_eq(answer_grpc(&r, ANSWERS_GRPC).action, https[i].action);
 	}
 	r.status = 200;
 	r.content_type = STR("text/html");
-	expect_eq(classify_grpc(&r).action, ANSWER_REFUSED);
+	expect_eq(answer_grpc(&r, ANSWERS_GRPC).action, ANSWER_REFUSED);
 	r.content_type = STR("application/grpc+proto");
 	r.wanted[0] = STR("3");
 	r.wanted[1] = STR("caf%C3%A9 100%25%0a %zz %4");
-	expect_str(str_of(classify_grpc(&r).text), "gRPC status 3: café 100%  %zz %4");
+	expect_str(str_of(answer_grpc(&r, ANSWERS_GRPC).text), "gRPC status 3: café 100%  %zz %4");
 }
 
 /* What OTLP's specification and a Pyroscope's intake answer. */
@@ -147,7 +147,7 @@ TEST(each_otlp_answer_has_its_action)
 	static const struct {
 		int status;
 		const char *type, *body;
-		int action;
+		enum answer_action action;
 	} answers[] = {
 		{200, "application/x-protobuf", "", ANSWER_ACCEPTED},
 		{200, NULL, "", ANSWER_ACCEPTED},
@@ -182,12 +182,12 @@ TEST(a_login_page_is_no_delivery)
 	struct http_response r = {.status = 200,
 				  .body = STR("<html>please log in</html>"),
 				  .content_type = STR("text/html; charset=utf-8")};
-	struct answer a = classify_push(&r);
+	struct answer a = answer_push(&r);
 
 	expect_eq(a.action, ANSWER_RETRY);
 	expect(strstr(a.text, "text/html"));
 	r.content_type = STR_NULL;
-	expect_eq(classify_push(&r).action, ANSWER_RETRY);
+	expect_eq(answer_push(&r).action, ANSWER_RETRY);
 }
 
 /* The date of a quota's reset in every zone; nonsense is an hour from now. */
@@ -209,10 +209,10 @@ TEST(a_pause_ends_when_the_quota_resets)
 	for (size_t i = 0; i < sizeof(dates) / sizeof(dates[0]); i++) {
 		snprintf(body, sizeof(body), "limit reached, next reset at %s\"}", dates[i].date);
 		r.body = str_of(body);
-		expect_eq(classify_push(&r).resume_ns / NS_PER_SEC, dates[i].seconds);
+		expect_eq(answer_push(&r).resume_ns / NS_PER_SEC, dates[i].seconds);
 	}
 	r.body = STR("next reset at some time");
-	soon = classify_push(&r).resume_ns - clock_real();
+	soon = answer_push(&r).resume_ns - clock_real();
 	expect(soon > 3590 * NS_PER_SEC && soon <= 3600 * NS_PER_SEC);
 }
 
@@ -224,7 +224,7 @@ TEST(the_text_is_one_clean_line)
 	char body[600];
 
 	r.body = STR("{\"code\":\"x\",\"message\":\"a \\\"b\\\"\\nc\",\"details\":[]}");
-	expect_str(str_of(classify_push(&r).text), "status 400: a \"b\"nc");
+	expect_str(str_of(answer_push(&r).text), "status 400: a \"b\"nc");
 	for (int i = 0; i < 20000; i++) {
 		struct answer a;
 
@@ -234,7 +234,7 @@ TEST(the_text_is_one_clean_line)
 		r.body = (struct str){body, (size_t)rand_r(&seed) % sizeof(body)};
 		r.status = 100 + rand_r(&seed) % 600;
 		r.content_type = str_first(r.body, 40);
-		a = classify_push(&r);
+		a = answer_push(&r);
 		for (const char *c = a.text; *c; c++)
 			expect((unsigned char)*c >= 0x20 && *c != 0x7f);
 	}

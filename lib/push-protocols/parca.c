@@ -7,8 +7,8 @@
  * bad. It dies of a series without labels, of an empty profile and of one
  * without a period type: none of them can be put together here.
  */
-#include "pyroscope-push/protocols/grpc.h"
-#include "pyroscope-push/protocols/protocol.h"
+#include "http/grpc.h"
+#include "push-protocols/protocol.h"
 
 #include "base/check.h"
 #include "protobuf/message.h"
@@ -16,8 +16,7 @@
 
 #define MAX_SERIES 200u
 
-/* Addresses are their file's own (`normalized`). */
-static void put_body(struct buf *b, const struct str *series, size_t n)
+void parca_put_write(struct buf *b, const struct str *series, size_t n, bool normalized)
 {
 	ProtobufCBinaryData list[MAX_SERIES];
 	Parca__WriteRawRequest request = PARCA__WRITE_RAW_REQUEST__INIT;
@@ -28,9 +27,19 @@ static void put_body(struct buf *b, const struct str *series, size_t n)
 		list[i] = message_bytes(series[i]);
 	request.n_series = n;
 	request.series = list;
-	request.normalized = true;
+	request.normalized = normalized;
 	message_pack(&request, b);
 	grpc_end(b, start);
+}
+
+static void put_body(struct buf *b, const struct str *series, size_t n)
+{
+	parca_put_write(b, series, n, true);
+}
+
+static struct answer classify(const struct http_response *r)
+{
+	return answer_grpc(r, ANSWERS_GRPC);
 }
 
 const struct protocol protocol_parca = {
@@ -48,5 +57,5 @@ const struct protocol protocol_parca = {
 	.max_raw = 8u << 20, /* the server takes messages of 64 MiB */
 	.put_series = raw_series_put_parca,
 	.put_body = put_body,
-	.classify = classify_grpc,
+	.classify = classify,
 };

@@ -6,11 +6,11 @@
  * names of 1024 bytes, values of 2048; UTF-8; no empty name, none twice), and
  * parca, which refuses a name given twice.
  */
-#ifndef PYROSCOPE_PUSH_PROTOCOLS_LABELS_H
-#define PYROSCOPE_PUSH_PROTOCOLS_LABELS_H
+#ifndef PYROSCOPE_PUSH_LABELS_H
+#define PYROSCOPE_PUSH_LABELS_H
 
 #include "abi/batch-view.h"
-#include "pprof/raw-series.h"
+#include "push-protocols/protocol.h"
 
 #define LABELS_MAX 29u /* and one name that a sample's own label may add */
 #define LABELS_MAX_NAME 1024u
@@ -21,11 +21,6 @@ struct label_repairs {
 	uint64_t dropped; /* no name, no UTF-8, a name too long, or too many */
 	uint64_t cut;     /* values that were too long */
 	uint64_t spelled; /* profile names with characters that servers refuse */
-};
-
-/* A hidden label (its name begins with "__") that is sent under another name. */
-struct label_rename {
-	const char *from, *to;
 };
 
 struct label_rules {

@@ -12,8 +12,8 @@
  * A target's own identity, which other wires leave behind, is the resource's
  * here: that is by what a Collector finds the pod.
  */
-#include "pyroscope-push/protocols/grpc.h"
-#include "pyroscope-push/protocols/protocol.h"
+#include "http/grpc.h"
+#include "push-protocols/protocol.h"
 
 #include "base/clock.h"
 #include "export/otlp.h"
@@ -144,20 +144,6 @@ static void judge_partial(struct str body, struct answer *a)
 	arena_free(&arena);
 }
 
-static const struct answer_row https[] = {
-	{200, 299, NULL, ANSWER_ACCEPTED},
-	{400, 400, NULL, ANSWER_ISOLATE},
-	{408, 408, NULL, ANSWER_UNKNOWN},
-	{413, 413, NULL, ANSWER_ISOLATE},
-	{429, 429, "larger than configured max", ANSWER_ISOLATE},
-	{429, 429, NULL, ANSWER_LIMITED},
-	{300, 499, NULL, ANSWER_REFUSED},
-	{500, 500, "InvalidArgument", ANSWER_ISOLATE}, /* Pyroscope's, of what it cannot read */
-	{501, 501, NULL, ANSWER_REFUSED},
-	{502, 503, NULL, ANSWER_RETRY},
-	{500, 599, NULL, ANSWER_UNKNOWN},
-};
-
 static struct answer classify_http(const struct http_response *r)
 {
 	struct answer a = {.action = ANSWER_LOST};
@@ -166,7 +152,7 @@ static struct answer classify_http(const struct http_response *r)
 		snprintf(a.text, sizeof(a.text), "%.300s", r->error);
 		return a;
 	}
-	a.action = answer_find(https, sizeof(https) / sizeof(https[0]), r->status, r->body);
+	a.action = answer_find(ANSWERS_OTLP, r->status, r->body);
 	if (a.action != ANSWER_ACCEPTED) {
 		snprintf(a.text, sizeof(a.text), "status %d: %.*s", r->status,
 			 STR_FMT(str_first(r->body, 240)));
@@ -184,7 +170,7 @@ static struct answer classify_http(const struct http_response *r)
 
 static struct answer classify_call(const struct http_response *r)
 {
-	struct answer a = classify_grpc(r);
+	struct answer a = answer_grpc(r, ANSWERS_GRPC);
 
 	if (a.action == ANSWER_ACCEPTED)
 		judge_partial(str_skip(r->body, 5), &a);

@@ -6,7 +6,7 @@
  * is refused for ever, being more than it takes at once, and a request that
  * goes beyond what is left of them is refused with a part of it stored.
  */
-#include "pyroscope-push/protocols/protocol.h"
+#include "push-protocols/protocol.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -49,5 +49,5 @@ const struct protocol protocol_pyroscope = {
 	.max_ahead_ns = 9 * 60 * NS_PER_SEC,
 	.put_series = raw_series_put_pyroscope,
 	.put_body = put_body,
-	.classify = classify_push,
+	.classify = answer_push,
 };

@@ -5,11 +5,16 @@
  * is the same for every writer. A protocol is a constant; its functions keep
  * nothing and may be called from any thread.
  */
-#ifndef PYROSCOPE_PUSH_PROTOCOLS_PROTOCOL_H
-#define PYROSCOPE_PUSH_PROTOCOLS_PROTOCOL_H
+#ifndef PUSH_PROTOCOLS_PROTOCOL_H
+#define PUSH_PROTOCOLS_PROTOCOL_H
 
-#include "pyroscope-push/protocols/classify.h"
-#include "pyroscope-push/protocols/labels.h"
+#include "push-protocols/answer.h"
+#include "push-protocols/raw-series.h"
+
+/* A hidden label (its name begins with "__") that is sent under another name. */
+struct label_rename {
+	const char *from, *to;
+};
 
 /* Of one profile: what is passed is split. */
 struct series_limits {
@@ -55,6 +60,9 @@ struct protocol {
 	void (*put_body)(struct buf *out, const struct str *series, size_t n);
 	struct answer (*classify)(const struct http_response *response);
 };
+
+/* protocol_parca.put_body; `normalized`: addresses are their file's own. */
+void parca_put_write(struct buf *out, const struct str *series, size_t n, bool normalized);
 
 extern const struct protocol protocol_pyroscope;
 extern const struct protocol protocol_parca;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels that servers take. Contract in labels.h. Kept sorted by insertion:
  * there are a dozen. */
-#include "pyroscope-push/protocols/labels.h"
+#include "pyroscope-push/labels.h"
 
 #include "base/check.h"
 #include "export/pprof.h"

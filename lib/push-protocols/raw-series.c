@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Series as two servers take them. Contract in raw-series.h. */
-#include "pprof/raw-series.h"
+#include "push-protocols/raw-series.h"
 
 #include "base/check.h"
 #include "protobuf/message.h"

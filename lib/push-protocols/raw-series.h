@@ -5,8 +5,8 @@
  * Sources: pyroscope, api/push/v1/push.proto; parca, proto/parca/profilestore/v1alpha1.
  * Failure is left to the buffer's `failed`. O(bytes).
  */
-#ifndef PPROF_RAW_SERIES_H
-#define PPROF_RAW_SERIES_H
+#ifndef PUSH_PROTOCOLS_RAW_SERIES_H
+#define PUSH_PROTOCOLS_RAW_SERIES_H
 
 #include "base/buf.h"
 

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an answer means: what to do, and why in a line for people. One table says it for every
+ * server, by status and text.
+ *
+ * A request carries many series, and which of them is at fault is not said; so where one may be,
+ * the series are sent again one by one.
+ */
+#ifndef PUSH_PROTOCOLS_ANSWER_H
+#define PUSH_PROTOCOLS_ANSWER_H
+
+#include "http/http.h"
+
+enum answer_action {
+	ANSWER_ACCEPTED = 1, /* all of it is stored */
+	ANSWER_RETRY,        /* the same again, later */
+	ANSWER_ISOLATE,      /* a series at fault: one by one, and alone it is refused */
+	ANSWER_REFUSED,      /* nothing of this kind will ever be taken: the endpoint is wrong */
+	ANSWER_LIMITED,      /* too fast: later; many are isolated first */
+	ANSWER_PAUSE,        /* a quota is used up: not before `resume_ns` */
+	ANSWER_LOST,         /* none came */
+	ANSWER_UNKNOWN,      /* one came that leaves open whether it was carried out */
+};
+
+struct answer {
+	enum answer_action action;
+	int64_t resume_ns; /* CLOCK_REALTIME, for ANSWER_PAUSE */
+	char text[320];    /* why, in one line; empty when accepted */
+};
+
+/* By whom a status was given. */
+#define ANSWERS_CONNECT 1u /* HTTP's: PusherService/Push, as a Pyroscope v2.2.1 answers */
+#define ANSWERS_OTLP 2u    /* HTTP's: OTLP, as its specification and a Pyroscope say */
+#define ANSWERS_PROXY 4u   /* HTTP's: what stands in front of a server of gRPC */
+#define ANSWERS_GRPC 8u    /* gRPC's, of a write: a Parca v0.28.0, else what gRPC says */
+#define ANSWERS_UPLOAD 16u /* gRPC's, of Parca's debug-info service */
+
+/* What the table says, or ANSWER_RETRY. */
+enum answer_action answer_find(unsigned table, int status, struct str text);
+
+/* Makes the text one printable line of whole characters. */
+void answer_clean(struct answer *a);
+
+/* Of PusherService/Push. A server of another kind is judged by its status alone. */
+struct answer answer_push(const struct http_response *response);
+
+/* Of a request that asked for GRPC_WANTED; `table` is ANSWERS_GRPC or ANSWERS_UPLOAD. */
+struct answer answer_grpc(const struct http_response *response, unsigned table);
+
+#endif
