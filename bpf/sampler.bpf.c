@@ -22,7 +22,7 @@
 #include "bpfwire/sampler.h"
 #include "sampler/maps.h"
 #include "bpfwire/unwind-tables.h"
-#include "task-work/capture.h"
+#include "task-work/snapshot.h"
 #include "unwinder/registers.h"
 
 #define SAMPLER_INLINE static __always_inline
@@ -299,7 +299,7 @@ SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task)
  * registers are the former one's then. */
 SAMPLER_INLINE __u64 h_layout(struct sampler_context *c)
 {
-	return capture_layout(c->task);
+	return snapshot_layout(c->task);
 }
 
 SAMPLER_INLINE void h_parent(struct sampler_context *c, struct sampler_process_key *key)
@@ -354,7 +354,7 @@ SAMPLER_INLINE int finish(struct bpf_perf_event_data *event, __u32 cpu)
 		return 0;
 	}
 	bpf_tail_call(event, &programs, ANDIRON_WALK_SNAPSHOT);
-	capture_now(cpu);
+	snapshot_now(cpu);
 	return 0;
 }
 
@@ -442,7 +442,7 @@ SAMPLER_INLINE int walk_alone(__u32 cpu)
 	if (w->end == UNWIND_END_HAND_OVER)
 		w->end = UNWIND_END_RUNTIME;
 	if (sampler_finish(cpu))
-		capture_now(cpu);
+		snapshot_now(cpu);
 	return 0;
 }
 

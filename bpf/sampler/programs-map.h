@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The programs that walks are handed to by tail call: the sampler's, which the programs of task work share
- * (continuation.bpf.c). Captures go without, so it is not among the maps of shared-maps.h.
+ * (continuation.bpf.c). Snapshots go without, so it is not among the maps of shared-maps.h.
  */
 #ifndef SAMPLER_PROGRAMS_MAP_H
 #define SAMPLER_PROGRAMS_MAP_H

@@ -111,7 +111,7 @@ SAMPLER_INLINE struct sampler_known *sampler_recall(struct sampler_context *c,
 }
 
 /* Tells user space of a new process or new mappings. What could not be sent is
- * not remembered, so the next sample tries again. Nobody is woken where a capture follows, which does that: one
+ * not remembered, so the next sample tries again. Nobody is woken where a snapshot follows, which does that: one
  * of a process that is new tells what it has mapped as well. */
 SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampler_known *known,
 					 struct sampler_task *task, bool wake)
@@ -273,7 +273,7 @@ SAMPLER_INLINE bool sampler_write(const struct sampler_place *p, struct andiron_
 }
 
 /* Completes a walked sample and writes it down. 1: its stack may be completed elsewhere, if it
- * is captured. */
+ * has a snapshot. */
 SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 {
 	struct andiron_walk *w = h_walk_state(cpu);

@@ -15,7 +15,7 @@
 #ifndef TASK_WORK_GO_STACKS_H
 #define TASK_WORK_GO_STACKS_H
 
-#include "task-work/capture.h"
+#include "task-work/snapshot.h"
 #include "task-work/vma-list.h"
 
 /* The words of an m, of which the first is its g0; which one is its goroutine differs by a word or two from one Go to
@@ -62,9 +62,9 @@ static __always_inline bool goroutine_holds(const struct goroutine_g *g, __u64 a
 }
 
 /* Where the stack of the g ends that Go's code keeps in a register: small ones lie amid the heap. */
-static __always_inline __u64 goroutine_limit(struct goroutine *r, const struct sampler_capture *c, __u64 sp)
+static __always_inline __u64 goroutine_limit(struct goroutine *r, const struct sampler_snapshot *c, __u64 sp)
 {
-	if (c->known >> CAPTURE_GO & 1 && goroutine_read(r, c->regs[CAPTURE_GO]) && goroutine_holds(&r->g, sp))
+	if (c->known >> SNAPSHOT_GO & 1 && goroutine_read(r, c->regs[SNAPSHOT_GO]) && goroutine_holds(&r->g, sp))
 		return r->g.high;
 	return ~0ull;
 }
@@ -134,27 +134,27 @@ static __always_inline void goroutine_left(struct goroutine *r, __u64 fp)
 	if (!goroutine_holds(&r->g, at))
 		at = fp;
 	if (!goroutine_holds(&r->g, at))
-		at = r->g.high - r->g.low > SAMPLER_CAPTURE_BYTES ? r->g.high - SAMPLER_CAPTURE_BYTES : r->g.low;
+		at = r->g.high - r->g.low > SAMPLER_SNAPSHOT_BYTES ? r->g.high - SAMPLER_SNAPSHOT_BYTES : r->g.low;
 	end = mapping_end(at, true);
 	r->limit = end < r->g.high ? end : r->g.high;
 	r->start = end ? at : 0;
 }
 
 /* Finds out on which other stack that of a sample may go on, from r->start on up to r->limit. */
-static __always_inline void goroutine_find(struct goroutine *r, const struct sampler_capture *c)
+static __always_inline void goroutine_find(struct goroutine *r, const struct sampler_snapshot *c)
 {
 	r->start = 0;
 	r->current = 0;
-	if (!(c->known >> CAPTURE_GO & 1 && goroutine_thread(r, c->regs[CAPTURE_GO])) &&
+	if (!(c->known >> SNAPSHOT_GO & 1 && goroutine_thread(r, c->regs[SNAPSHOT_GO])) &&
 	    !goroutine_thread(r, goroutine_storage()))
 		return;
 	bpf_loop(GOROUTINE_M_WORDS - GOROUTINE_M_FIRST, goroutine_try, &r, 0);
 	if (r->current == 0)
 		return;
-	if (goroutine_holds(&r->g, c->regs[CAPTURE_SP]))
+	if (goroutine_holds(&r->g, c->regs[SNAPSHOT_SP]))
 		goroutine_called(r);
 	else
-		goroutine_left(r, c->regs[CAPTURE_FP]);
+		goroutine_left(r, c->regs[SNAPSHOT_FP]);
 }
 
 #endif

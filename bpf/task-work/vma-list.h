@@ -3,7 +3,7 @@
 #ifndef TASK_WORK_VMA_LIST_H
 #define TASK_WORK_VMA_LIST_H
 
-#include "task-work/capture.h"
+#include "task-work/snapshot.h"
 
 extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task,
 				 __u64 address) __ksym;
@@ -44,7 +44,7 @@ static __noinline __u64 mapping_end(__u64 at, bool plain)
  * mapping_end. */
 static __always_inline __u64 mapping_stack_end(__u64 at, bool plain)
 {
-	__u64 end = mapping_end(at, plain), limit = capture_limit((struct task_struct *)bpf_get_current_task(), at);
+	__u64 end = mapping_end(at, plain), limit = snapshot_limit((struct task_struct *)bpf_get_current_task(), at);
 
 	return end < limit ? end : limit;
 }

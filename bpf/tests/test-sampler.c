@@ -253,7 +253,7 @@ TEST(deep_stacks_are_cut)
 	expect_eq(head.n_user, ANDIRON_WALK_USER);
 	expect_eq(head.flags, SAMPLER_STACK_KERNEL_CUT);
 	expect_eq(head.end, UNWIND_END_TRUNCATED);
-	expect_eq(world.n_captures, 0);
+	expect_eq(world.n_snapshots, 0);
 	buf_free(&world.ring);
 }
 
@@ -299,9 +299,9 @@ TEST(stacks_tell_images_apart)
 	buf_free(&world.ring);
 }
 
-/* A process whose mappings are not known yet is captured, each sample by itself; a child that was
+/* A process whose mappings are not known yet has a stack snapshot for each sample; a child that was
  * only forked is walked as its parent. */
-TEST(unknown_processes_are_captured)
+TEST(unknown_processes_have_snapshots)
 {
 	struct sampler_context c = in_user;
 
@@ -311,16 +311,16 @@ TEST(unknown_processes_are_captured)
 	sample(&c);
 	world.now++;
 	sample(&c);
-	expect_eq(world.n_captures, 2);
+	expect_eq(world.n_snapshots, 2);
 	expect(nth(0, 0)->id != 0 && nth(0, 1)->id != 0 && nth(0, 0)->id != nth(0, 1)->id);
 	expect_eq(last_head().end, UNWIND_END_NEW);
 	expect_eq(last_head().n_user, 1);
 	expect_eq(world.n_processes, 1);
-	expect_eq(world.n_wakes, 0); /* which the captures do */
+	expect_eq(world.n_wakes, 0); /* which the snapshots do */
 	c.tgid = 9;
 	c.parent = 7;
 	sample(&c);
-	expect_eq(world.n_captures, 2);
+	expect_eq(world.n_snapshots, 2);
 	expect_eq(last_head().end, UNWIND_END_COMPLETE);
 	expect_eq(last_head().n_user, 3);
 	expect_eq(world.n_processes, 2);
@@ -328,14 +328,14 @@ TEST(unknown_processes_are_captured)
 	c.tgid = 10;
 	c.layout = 2; /* it has called exec */
 	sample(&c);
-	expect_eq(world.n_captures, 3);
+	expect_eq(world.n_snapshots, 3);
 	expect_closed_books();
 	buf_free(&world.ring);
 }
 
 /* Memory that is not there ends the stack, which says so and may be completed; an address
  * in no mapping is news where the process has mapped something since, and else is asked about every now and then. */
-TEST(open_ends_are_captured)
+TEST(open_ends_have_snapshots)
 {
 	struct sampler_context c = in_user;
 
@@ -344,33 +344,33 @@ TEST(open_ends_are_captured)
 	sample(&c);
 	expect_eq(last_head().end, UNWIND_END_NO_PAGE);
 	expect_eq(last_head().n_user, 2);
-	expect_eq(world.n_captures, 1);
+	expect_eq(world.n_snapshots, 1);
 	reset();
 	world.slab.mapping.end = 0x402000;
 	sample(&c);
 	expect_eq(last_head().end, UNWIND_END_NO_MAPPING);
 	expect_eq(last_head().n_user, 2);
-	expect_eq(world.n_captures, 1);
+	expect_eq(world.n_snapshots, 1);
 	for (int i = 1; i < SAMPLER_ASK_ROW; i++)
 		sample(&c);
-	expect_eq(world.n_captures, SAMPLER_ASK_ROW);
+	expect_eq(world.n_snapshots, SAMPLER_ASK_ROW);
 	sample(&c);
-	expect_eq(world.n_captures, SAMPLER_ASK_ROW);
+	expect_eq(world.n_snapshots, SAMPLER_ASK_ROW);
 	world.now += SAMPLER_ASK_NS;
 	sample(&c);
 	sample(&c);
-	expect_eq(world.n_captures, SAMPLER_ASK_ROW + 1);
+	expect_eq(world.n_snapshots, SAMPLER_ASK_ROW + 1);
 	c.exec_vm++;
 	sample(&c); /* a report that does not give all of them back */
 	sample(&c);
-	expect_eq(world.n_captures, SAMPLER_ASK_ROW + 3);
+	expect_eq(world.n_snapshots, SAMPLER_ASK_ROW + 3);
 	c.exec_vm--;
 	sample(&c);
-	expect_eq(world.n_captures, SAMPLER_ASK_ROW + 3);
+	expect_eq(world.n_snapshots, SAMPLER_ASK_ROW + 3);
 	world.now += 2 * SAMPLER_ASK_ROW * SAMPLER_ASK_NS;
 	for (int i = 0; i < 2 * SAMPLER_ASK_ROW; i++)
 		sample(&c);
-	expect_eq(world.n_captures, 2 * SAMPLER_ASK_ROW + 3);
+	expect_eq(world.n_snapshots, 2 * SAMPLER_ASK_ROW + 3);
 	expect_closed_books();
 	buf_free(&world.ring);
 }

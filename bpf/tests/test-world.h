@@ -51,7 +51,7 @@ static struct world {
 	uint64_t now;
 	struct buf ring;
 	bool ring_full, no_log;
-	uint32_t n_wakes, n_processes, n_sent[SAMPLER_HALVES], n_cgroup_walks, n_captures;
+	uint32_t n_wakes, n_processes, n_sent[SAMPLER_HALVES], n_cgroup_walks, n_snapshots;
 	struct andiron_walk walk;
 	struct unwind_space space;
 	struct unwind_set rows[UNWIND_SETS];
@@ -289,7 +289,7 @@ static void sample(const struct sampler_context *c)
 		return;
 	while (world.walk.end == 0)
 		unwind_step(CPU);
-	world.n_captures += (uint32_t)sampler_finish(CPU);
+	world.n_snapshots += (uint32_t)sampler_finish(CPU);
 }
 
 static const struct sampler_counters *counters(uint32_t half)

@@ -163,7 +163,7 @@ static void unload(struct engine *e)
 		(*p)->told = NULL;
 }
 
-/* For two seconds' captures. */
+/* For two seconds' snapshots. */
 static size_t news_bytes(const struct session *s)
 {
 	size_t bytes = 4 * session_ring_bytes(s);

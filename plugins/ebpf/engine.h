@@ -39,7 +39,7 @@ struct engine_stats {
 	uint64_t ends[UNWIND_ENDS]; /* samples by how their stack ended */
 	uint64_t n_targets, n_matched, n_processes, n_intervals, n_process_records;
 	uint64_t n_early;       /* intervals that ended before their time */
-	uint64_t n_left_out;    /* captures that found no room to wait */
+	uint64_t n_left_out;    /* snapshots that found no room to wait */
 	uint64_t n_uncompleted; /* samples that were to be completed, and were not */
 	uint64_t mismatches; /* intervals whose books did not close */
 	uint64_t batch_failures;

@@ -291,9 +291,9 @@ TEST(short_processes_have_mappings)
 	mapped = harness_samples(&h, has_mapping, NULL);
 	engine_get_stats(h.engine, &stats);
 	printf("# %llu of %llu samples mapped; stacks copied %llu, not completed %llu\n", (unsigned long long)mapped,
-	       (unsigned long long)all, (unsigned long long)stats.walks.captures, (unsigned long long)stats.n_uncompleted);
+	       (unsigned long long)all, (unsigned long long)stats.walks.snapshots, (unsigned long long)stats.n_uncompleted);
 	expect(mapped > all / 2);
 	/* Each that says that its process was new is one that nothing has completed. */
-	expect(stats.walks.captures + stats.n_uncompleted > 0 && stats.n_uncompleted >= stats.ends[UNWIND_END_NEW]);
+	expect(stats.walks.snapshots + stats.n_uncompleted > 0 && stats.n_uncompleted >= stats.ends[UNWIND_END_NEW]);
 	harness_fini(&h);
 }

@@ -61,7 +61,7 @@ def sampling():
 
 def run_until(agent, kind, at_least, program):
     """Runs it for a moment, again and again, until so many of its stacks are copied, of that kind."""
-    metric = f"andiron_ebpf_captures_{kind}total"
+    metric = f"andiron_ebpf_snapshots_{kind}total"
     before = agent.metric(metric)
 
     def copied():
@@ -118,7 +118,7 @@ def large_files_need_not_be_read_first():
     with sampling() as agent:
         subprocess.run(["rustc", "-O", "--emit", "obj", "-o", "/dev/null", f"{ROOT}/tests/unwind/programs/work.rs"],
                        check=True, timeout=DEADLINE)
-        early = agent.metric("andiron_ebpf_captures_early_total")
+        early = agent.metric("andiron_ebpf_snapshots_early_total")
     stacks = [s for s in Profile("out.pb.gz").stacks() if any("librustc_driver" in file for file, _ in s.frames)]
     n, whole = (sum(s.weight for s in of_these) for of_these in (stacks, [s for s in stacks if entries.whole(s)]))
     print(f"# {n} stacks, {whole} whole; {early:.0f} of all were walked early; "
@@ -169,9 +169,9 @@ def copies_end_with_the_stack():
     """Threads' stacks and goroutines' lie amid other memory, which is not copied with them."""
     with sampling() as agent:
         for program in ("threads", "go-work"):
-            before = {n: agent.metric(f"andiron_ebpf_captures_{n}total") for n in ("", "deep_")}
+            before = {n: agent.metric(f"andiron_ebpf_snapshots_{n}total") for n in ("", "deep_")}
             run_until(agent, "", 100, program)
-            now = {n: agent.metric(f"andiron_ebpf_captures_{n}total") - before[n] for n in before}
+            now = {n: agent.metric(f"andiron_ebpf_snapshots_{n}total") - before[n] for n in before}
             print(f"# {program}: {now['']} copies, {now['deep_']} in parts")
             assert now["deep_"] <= now[""] / 3, (program, now)
 

@@ -4,7 +4,7 @@
  * over tables made of the very files, and every frame has to be gdb's. No kernel takes part, so it
  * runs under the sanitizers. What differs is told by recording.
  *
- * The copy that the walker gets is what the kernel would hand over (SAMPLER_CAPTURE_PARTS): where it ends, the
+ * The copy that the walker gets is what the kernel would hand over (SAMPLER_SNAPSHOT_PARTS): where it ends, the
  * frames so far have to be right. Recordings where gdb itself did not come to the thread's entry
  * are walked, for the sanitizers' sake, and not compared.
  */
@@ -40,8 +40,8 @@ struct replay {
 };
 
 struct recording {
-	struct sampler_capture capture; /* without its stack */
-	uint8_t stack[SAMPLER_CAPTURE_PARTS * SAMPLER_CAPTURE_BYTES];
+	struct sampler_snapshot snapshot; /* without its stack */
+	uint8_t stack[SAMPLER_SNAPSHOT_PARTS * SAMPLER_SNAPSHOT_BYTES];
 	uint64_t n_stack;
 	struct buf maps; /* in the words of /proc/PID/maps */
 	uint64_t pcs[FRAMES_MAX];
@@ -67,21 +67,21 @@ static uint64_t hex(struct str word)
 static void take_register(struct recording *r, struct str name, uint64_t value)
 {
 	if (str_is(name, "rip"))
-		r->capture.pc = value;
+		r->snapshot.pc = value;
 	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (str_is(name, names[i])) {
-			r->capture.regs[i] = value;
-			r->capture.known |= 1u << i;
+			r->snapshot.regs[i] = value;
+			r->snapshot.known |= 1u << i;
 		}
 }
 
 /* From the stack pointer on, as the kernel copies it. */
 static void take_stack(struct recording *r, uint64_t start, struct str bytes)
 {
-	uint64_t sp = r->capture.regs[WALK_STACK_POINTER];
+	uint64_t sp = r->snapshot.regs[WALK_STACK_POINTER];
 	size_t skip = 2 * (size_t)(sp - start);
 
-	r->n_stack = sp - sampler_capture_start(sp);
+	r->n_stack = sp - sampler_snapshot_start(sp);
 	for (size_t i = skip; i + 2 <= bytes.n && r->n_stack < sizeof(r->stack); i += 2)
 		r->stack[r->n_stack++] = (uint8_t)hex((struct str){bytes.p + i, 2});
 }
@@ -118,7 +118,7 @@ static struct recording *read_recording(const char *path)
 	for (rest = buf_str(&text); rest.n > 0;)
 		take_line(r, str_cut(&rest, '\n'));
 	buf_free(&text);
-	r->capture.exact = 1;
+	r->snapshot.exact = 1;
 	return r;
 }
 
@@ -167,12 +167,12 @@ static void replay_one(struct replay *p, const char *path)
 	struct walk_tables tables = {p->store, slab, p->kernel.rules, UNWIND_RULES_MAX + 1, ~0ull, p->kernel.rows,
 				     p->kernel.chains};
 	const struct walk_stack stacks[SAMPLER_COPIES] = {
-		[SAMPLER_COPY_STACK] = {r->stack, r->n_stack, sampler_capture_start(r->capture.regs[WALK_STACK_POINTER])}};
+		[SAMPLER_COPY_STACK] = {r->stack, r->n_stack, sampler_snapshot_start(r->snapshot.regs[WALK_STACK_POINTER])}};
 	struct mapset *set = mapset_parse(buf_str(&r->maps), p->images, open_by_path, NULL);
 
 	expect(set && w);
 	expect_eq(unwind_map(p->store, &key, 1, set), 0);
-	walk_capture(&tables, &r->capture, stacks, unwind_word(p->store, &key, 1), w);
+	walk_snapshot(&tables, &r->snapshot, stacks, unwind_word(p->store, &key, 1), w);
 	if (!r->whole)
 		p->n_beyond++;
 	else if (!same(r, w))

@@ -12,7 +12,7 @@
  *     taken = samples in logs and ring + ring_full + new_cpu + unfinished
  *
  * A process whose mappings are not known yet cannot be walked. Of its samples the
- * registers and what is on the stack are sent (a capture), for user space to walk when it has read
+ * registers and what is on the stack are sent (a snapshot), for user space to walk when it has read
  * them; such a sample has an id.
  */
 #ifndef BPFWIRE_SAMPLER_H
@@ -135,7 +135,7 @@ struct sampler_process_state {
 
 #define SAMPLER_RECORD_STACK   1
 #define SAMPLER_RECORD_PROCESS 2
-#define SAMPLER_RECORD_CAPTURE 3
+#define SAMPLER_RECORD_SNAPSHOT 3
 #define SAMPLER_RECORD_MAPPED  4
 #define SAMPLER_RECORD_MORE    5
 
@@ -199,45 +199,45 @@ struct sampler_process {
  * What is needed to walk on later, from the last frame of the stack record `id` of half `half`
  * on. Sent where sampler_is_open. Wakes the reader.
  */
-#define SAMPLER_CAPTURE_BYTES 16384
-#define SAMPLER_CAPTURE_PIECE 512 /* the stack is copied by so many bytes, up to the first that are not there */
+#define SAMPLER_SNAPSHOT_BYTES 16384
+#define SAMPLER_SNAPSHOT_PIECE 512 /* the stack is copied by so many bytes, up to the first that are not there */
 
 /* Where the copy begins: pieces are aligned, so that the last one ends where the stack's last page does. */
-static inline __u64 sampler_capture_start(__u64 stack_pointer)
+static inline __u64 sampler_snapshot_start(__u64 stack_pointer)
 {
-	return stack_pointer & ~(__u64)(SAMPLER_CAPTURE_PIECE - 1);
+	return stack_pointer & ~(__u64)(SAMPLER_SNAPSHOT_PIECE - 1);
 }
 
 /*
- * A deeper stack comes in parts of SAMPLER_CAPTURE_BYTES where there is time to take them, in task work: those above
- * the first as records of their own (SAMPLER_RECORD_MORE), upwards, before the capture, whose id they have.
+ * A deeper stack comes in parts of SAMPLER_SNAPSHOT_BYTES where there is time to take them, in task work: those above
+ * the first as records of their own (SAMPLER_RECORD_MORE), upwards, before the snapshot, whose id they have.
  * So deep is no stack of ANDIRON_WALK_USER frames that are of common size.
  *
  * Where a stack is deeper than that it is mostly one frame that is so large, as rustc's run_compiler is (540 KB): of such
- * a stack come SAMPLER_CAPTURE_INNER parts, and SAMPLER_CAPTURE_OUTER of its outer end.
+ * a stack come SAMPLER_SNAPSHOT_INNER parts, and SAMPLER_SNAPSHOT_OUTER of its outer end.
  *
  * Where the walk may go on on another stack of the thread, as Go's does (bpf/task-work/go-stacks.h) or a signal's handler that has one of its
- * own (bpf/task-work/signal-stack.h), that comes too, in SAMPLER_CAPTURE_PARTS at most. Parts are numbered by what they are of, from SAMPLER_CAPTURE_PARTS times
- * sampler_capture_copy on, and all come before the capture.
+ * own (bpf/task-work/signal-stack.h), that comes too, in SAMPLER_SNAPSHOT_PARTS at most. Parts are numbered by what they are of, from SAMPLER_SNAPSHOT_PARTS times
+ * sampler_snapshot_copy on, and all come before the snapshot.
  */
-enum sampler_capture_copy {
+enum sampler_snapshot_copy {
 	SAMPLER_COPY_STACK, /* the sampled one, upwards from the stack pointer */
 	SAMPLER_COPY_OUTER, /* its outer end */
 	SAMPLER_COPY_OTHER, /* the thread's other one */
 	SAMPLER_COPIES,
 };
 
-#define SAMPLER_CAPTURE_PARTS 24
-#define SAMPLER_CAPTURE_INNER 8
-#define SAMPLER_CAPTURE_OUTER 4
+#define SAMPLER_SNAPSHOT_PARTS 24
+#define SAMPLER_SNAPSHOT_INNER 8
+#define SAMPLER_SNAPSHOT_OUTER 4
 
-/* What the places of captures that are taken later need at most, with what the kernel adds (bpf/task-work/deferred-capture.h). */
+/* What the places of snapshots that are taken later need at most, with what the kernel adds (bpf/task-work/deferred-snapshot.h). */
 #define SAMPLER_LATERS_BYTES (1u << 20)
 
 /* All but `stack`, of which only the first n bytes are sent. */
-#define SAMPLER_CAPTURE_HEAD ((__u32)__builtin_offsetof(struct sampler_capture, stack))
+#define SAMPLER_SNAPSHOT_HEAD ((__u32)__builtin_offsetof(struct sampler_snapshot, stack))
 
-struct sampler_capture {
+struct sampler_snapshot {
 	__u32 type;
 	__u32 half;
 	__u64 id;
@@ -250,13 +250,13 @@ struct sampler_capture {
 	__u32 n;   /* bytes of the stack */
 	__u32 end; /* why the walk ended: UNWIND_END_* */
 	__u64 part;
-	__u64 at; /* address of `stack`: sampler_capture_start + SAMPLER_CAPTURE_BYTES part, of the sampled one */
-	__u8 stack[SAMPLER_CAPTURE_BYTES];
+	__u64 at; /* address of `stack`: sampler_snapshot_start + SAMPLER_SNAPSHOT_BYTES part, of the sampled one */
+	__u8 stack[SAMPLER_SNAPSHOT_BYTES];
 };
 
 /*
  * What a process has mapped executable, as it was in the process itself on its way back to user mode.
- * Sent before the capture of a process that is not known: by the time somebody reads of it the
+ * Sent before the snapshot of a process that is not known: by the time somebody reads of it the
  * process may be gone.
  */
 #define SAMPLER_MAPPED_MAX 128

@@ -404,7 +404,7 @@ struct unwind_common {
 #define UNWIND_END_NO_MAPPING 5  /* the address lies in no mapping with code */
 #define UNWIND_END_REGISTER   6  /* the rule needs a register whose value is not known */
 #define UNWIND_END_BROKEN     7  /* the stack leads in a circle, or downwards */
-#define UNWIND_END_NEW        8  /* the process, or the file, is not known yet: see SAMPLER_RECORD_CAPTURE */
+#define UNWIND_END_NEW        8  /* the process, or the file, is not known yet: see SAMPLER_RECORD_SNAPSHOT */
 #define UNWIND_END_COMPAT     9  /* a 32-bit task */
 #define UNWIND_END_SWITCHES   10 /* more changes between runtimes than one walk may make */
 #define UNWIND_END_RUNTIME    11 /* a runtime's program gave up, or there is none */

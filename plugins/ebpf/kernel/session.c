@@ -2,7 +2,7 @@
 /* See session.h. */
 #include "ebpf/kernel/session.h"
 
-#include "ebpf/kernel/capture-program.h"
+#include "ebpf/kernel/snapshot-program.h"
 #include "ebpf/kernel/bpf-jit-ranges.h"
 #include "ebpf/kernel/perf-clock.h"
 #include "ebpf/kernel/bpf-memory.h"
@@ -39,7 +39,7 @@
 
 struct session {
 	struct sampler_bpf *skel;
-	struct bpf_object *captures; /* or NULL */
+	struct bpf_object *snapshots; /* or NULL */
 	struct onward_program *onward;
 	struct bpf_link *links[2];
 	struct ring_buffer *ring;
@@ -99,9 +99,9 @@ static void size_maps(struct session *s, const struct session_options *o, uint32
 	/* Room for those of an interval that is read so late, where it is affordable. */
 	uint64_t samples = (uint64_t)o->rate_hz * ((uint64_t)o->interval_ns / NS_PER_SEC + LATE_SECONDS);
 	uint32_t n_online = count_online();
-	/* And for the captures of half a second in which all is new. */
-	uint64_t captures = (uint64_t)o->rate_hz * n_online * sizeof(struct sampler_capture) / 2;
-	uint32_t ring = power_of_two(samples * n_online * 48 + captures, RING_MIN, SESSION_RING_MAX_BYTES);
+	/* And for the snapshots of half a second in which all is new. */
+	uint64_t snapshots = (uint64_t)o->rate_hz * n_online * sizeof(struct sampler_snapshot) / 2;
+	uint32_t ring = power_of_two(samples * n_online * 48 + snapshots, RING_MIN, SESSION_RING_MAX_BYTES);
 	struct sampler_bpf *skel = s->skel;
 	struct tables *t = &s->tables;
 
@@ -299,7 +299,7 @@ void session_close(struct session *s)
 	tables_unmap(&s->tables);
 	memory_fini(&s->memory);
 	onward_program_free(s->onward);
-	bpf_object__close(s->captures);
+	bpf_object__close(s->snapshots);
 	if (s->skel)
 		sampler_bpf__destroy(s->skel);
 	if (s->stats_fd >= 0)
@@ -325,17 +325,17 @@ int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 
 void session_take_later(struct session *s)
 {
-	struct capture_maps maps = {
+	struct snapshot_maps maps = {
 		.cpus = bpf_map__fd(s->skel->maps.cpus),
 		.walks = bpf_map__fd(s->skel->maps.walks),
 		.ring = bpf_map__fd(s->skel->maps.ring),
 	};
 
-	check(!s->captures);
-	if (capture_program_load(&maps, &s->captures) != 0 || !s->captures)
+	check(!s->snapshots);
+	if (snapshot_program_load(&maps, &s->snapshots) != 0 || !s->snapshots)
 		return;
-	compiled_add(&s->skel->bss->sampler_compiled, s->captures);
-	s->info.later = set_program(s, ANDIRON_WALK_SNAPSHOT, capture_program_of(s->captures)) == 0;
+	compiled_add(&s->skel->bss->sampler_compiled, s->snapshots);
+	s->info.later = set_program(s, ANDIRON_WALK_SNAPSHOT, snapshot_program_of(s->snapshots)) == 0;
 }
 
 void session_stop(struct session *s)
@@ -569,12 +569,12 @@ void session_info(const struct session *s, struct session_info *ret)
 
 	bpf_object__for_each_map(map, s->skel->obj)
 		info.map_bytes += map_bytes(bpf_map__fd(map));
-	if (s->captures)
-		info.map_bytes += map_bytes(capture_program_places(s->captures));
+	if (s->snapshots)
+		info.map_bytes += map_bytes(snapshot_program_places(s->snapshots));
 	add_program(&info, sampling_program(s), true);
 	add_program(&info, resume_program(s), false);
-	if (s->captures)
-		add_program(&info, capture_program_of(s->captures), false);
+	if (s->snapshots)
+		add_program(&info, snapshot_program_of(s->snapshots), false);
 	add_program(&info, s->skel->progs.follow_fork, false);
 	add_program(&info, s->skel->progs.follow_exit, false);
 	*ret = info;

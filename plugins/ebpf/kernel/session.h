@@ -43,7 +43,7 @@ void session_close(struct session *s);
 /* (Re)starts the events with this rate. On failure it samples as before. */
 int session_start(struct session *s, uint32_t rate_hz, struct error *err);
 /*
- * Has captures taken by task work from now on (session_info.later), where the kernel has that and lets us use it. Once. It
+ * Has snapshots taken by task work from now on (session_info.later), where the kernel has that and lets us use it. Once. It
  * reads the kernel's types twice, some 100 ms: behind session_start samples are taken meanwhile, and their
  * stacks copied at once. SAMPLER_LATERS_BYTES of the kernel's memory at most.
  */
@@ -101,7 +101,7 @@ uint64_t session_pc_mask(void);
 
 struct session_info {
 	bool loop;  /* walks are one loop, else of fewer steps, by tail calls or in one program */
-	bool later; /* captures are taken by task work, in the thread itself */
+	bool later; /* snapshots are taken by task work, in the thread itself */
 	uint32_t n_cpus;
 	uint32_t rate_hz;
 	uint64_t map_bytes;      /* as the kernel accounts them, without slabs */

@@ -15,7 +15,7 @@
 struct news_record {
 	struct news_record *next;
 	size_t size;
-	struct walk_stack stacks[SAMPLER_COPIES]; /* of a capture, in `bytes`, behind what stands before its own */
+	struct walk_stack stacks[SAMPLER_COPIES]; /* of a snapshot, in `bytes`, behind what stands before its own */
 	_Alignas(8) uint8_t bytes[]; /* as the ring aligns records */
 };
 
@@ -70,13 +70,13 @@ static bool look_at_process(struct news *n, const struct sampler_process *record
 }
 
 /* Such a sample was selected, so its process is one to be known. NULL: there is no memory for it. */
-static struct process *look_at_capture(struct news *n, const struct sampler_capture *c)
+static struct process *look_at_snapshot(struct news *n, const struct sampler_snapshot *c)
 {
 	struct process *p = processes_get(n->processes, &c->key);
 
 	if (!p)
 		return NULL;
-	/* News of mappings is held back when it comes too often, captures are not. Where the thread
+	/* News of mappings is held back when it comes too often, snapshots are not. Where the thread
 	 * itself has listed its mappings, that came before. */
 	if ((c->end == UNWIND_END_NO_MAPPING && !n->later) || !p->maps || p->maps->layout != c->layout)
 		p->stale = true;
@@ -152,19 +152,19 @@ static struct news_record *append(struct news *n, const void *record, size_t n_r
 	return r;
 }
 
-/* A capture with all that there is of its stacks, or what is to be kept of that. */
-static void append_capture(struct news *n, const struct sampler_capture *c, const struct walk_stack stacks[SAMPLER_COPIES])
+/* A snapshot with all that there is of its stacks, or what is to be kept of that. */
+static void append_snapshot(struct news *n, const struct sampler_snapshot *c, const struct walk_stack stacks[SAMPLER_COPIES])
 {
-	size_t size = SAMPLER_CAPTURE_HEAD;
+	size_t size = SAMPLER_SNAPSHOT_HEAD;
 	struct news_record *r;
 	uint8_t *to;
 
 	for (size_t i = 0; i < SAMPLER_COPIES; i++)
 		size += stacks[i].n;
-	r = append(n, c, SAMPLER_CAPTURE_HEAD, size);
+	r = append(n, c, SAMPLER_SNAPSHOT_HEAD, size);
 	if (!r)
 		return;
-	to = r->bytes + SAMPLER_CAPTURE_HEAD;
+	to = r->bytes + SAMPLER_SNAPSHOT_HEAD;
 	for (size_t i = 0; i < SAMPLER_COPIES; i++) {
 		r->stacks[i] = (struct walk_stack){to, stacks[i].n, stacks[i].at};
 		if (stacks[i].n > 0)
@@ -174,10 +174,10 @@ static void append_capture(struct news *n, const struct sampler_capture *c, cons
 }
 
 /* One that is deep takes the room of twenty others, so it is cut off where that is short. */
-static void on_capture(struct news *n, const struct sampler_capture *c)
+static void on_snapshot(struct news *n, const struct sampler_snapshot *c)
 {
 	struct walk_stack stacks[SAMPLER_COPIES];
-	const struct process *p = look_at_capture(n, c);
+	const struct process *p = look_at_snapshot(n, c);
 
 	copies_take(&n->copies, c, stacks);
 	if (p && n->meanwhile && c->half != n->reading && walks_early(n->walks, p, c, stacks))
@@ -188,9 +188,9 @@ static void on_capture(struct news *n, const struct sampler_capture *c)
 	}
 	if (n->bytes >= n->bytes_max / 2) {
 		memset(stacks, 0, sizeof(stacks));
-		stacks[SAMPLER_COPY_STACK] = (struct walk_stack){c->stack, c->n, sampler_capture_start(c->regs[WALK_STACK_POINTER])};
+		stacks[SAMPLER_COPY_STACK] = (struct walk_stack){c->stack, c->n, sampler_snapshot_start(c->regs[WALK_STACK_POINTER])};
 	}
-	append_capture(n, c, stacks);
+	append_snapshot(n, c, stacks);
 }
 
 void news_record(void *context, const void *record, size_t size)
@@ -198,10 +198,10 @@ void news_record(void *context, const void *record, size_t size)
 	struct news *n = context;
 	uint32_t type = type_of(record, size);
 
-	if (type == SAMPLER_RECORD_MORE && walks_is_capture(record, size)) {
+	if (type == SAMPLER_RECORD_MORE && walks_is_snapshot(record, size)) {
 		copies_add(&n->copies, record);
-	} else if (type == SAMPLER_RECORD_CAPTURE && walks_is_capture(record, size)) {
-		on_capture(n, record);
+	} else if (type == SAMPLER_RECORD_SNAPSHOT && walks_is_snapshot(record, size)) {
+		on_snapshot(n, record);
 	} else if (look(n, type, record, size) && n->bytes < 2 * n->bytes_max) {
 		/* The list has been looked at. */
 		size = type == SAMPLER_RECORD_MAPPED ? SAMPLER_MAPPED_HEAD : size;
@@ -236,7 +236,7 @@ static void tell(struct news *n, const struct sampler_process_key *key)
 		walks_process(n->walks, p);
 }
 
-static void deal_with_capture(struct news *n, const struct sampler_capture *c,
+static void deal_with_snapshot(struct news *n, const struct sampler_snapshot *c,
 			      const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	struct process *p = processes_find(n->processes, &c->key);
@@ -247,7 +247,7 @@ static void deal_with_capture(struct news *n, const struct sampler_capture *c,
 	if (p->maps && p->maps->layout == c->layout && !unwind_knows(walks_store(n->walks), &c->key, c->layout))
 		p->told = NULL;
 	walks_process(n->walks, p);
-	walks_capture(n->walks, p, c, stacks);
+	walks_snapshot(n->walks, p, c, stacks);
 }
 
 /* Where threads list what is mapped, the list of a process that is new has come right behind the report, and most
@@ -279,8 +279,8 @@ static void deal_with(struct news *n, const struct news_record *r)
 		deal_with_process(n, record);
 	else if (type == SAMPLER_RECORD_STACK)
 		look(n, type, record, r->size);
-	else if (type == SAMPLER_RECORD_CAPTURE)
-		deal_with_capture(n, record, r->stacks);
+	else if (type == SAMPLER_RECORD_SNAPSHOT)
+		deal_with_snapshot(n, record, r->stacks);
 	else if (type == SAMPLER_RECORD_MAPPED)
 		deal_with_mapped(n, record);
 }

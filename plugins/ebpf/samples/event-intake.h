@@ -3,13 +3,13 @@
  * What the kernel side sends of processes and their stacks, taken in two steps. A record is
  * looked at as soon as it can be: its process is found, matched, and asked what it has mapped, all of which
  * takes microseconds and may be too late milliseconds on. Then it is dealt with, in the
- * order in which records came: files are read, and captured stacks are walked. Reading the files of one
+ * order in which records came: files are read, and stack snapshots are walked. Reading the files of one
  * process can take longer than another one lives, so it looks at what has come meanwhile again and
  * again (news_look_meanwhile), which deals with nothing. For half of the time: where records come as fast as they are looked
  * at, the files that would end this would never be read. Stacks that can be walked without what is being read (file-unwind.h) are, and
  * so do not wait: where a compiler begins they would by the hundred, with hundreds of KiB each.
  *
- * Where threads list themselves what is mapped (bpf/task-work/deferred-capture.h), the list of a new process comes right behind the report of it and
+ * Where threads list themselves what is mapped (bpf/task-work/deferred-snapshot.h), the list of a new process comes right behind the report of it and
  * says all, most of the time. So processes are asked in the second step there, if they have to be at all: asking
  * all of them took a third of the agent's time.
  *
@@ -37,7 +37,7 @@ struct news {
 	struct session *session; /* NULL: none sends, and nothing waits */
 	struct walks *walks;
 	bool later;       /* as in session_info */
-	size_t bytes_max; /* behind so much no capture waits: its stack ends where the kernel's own walk did, and says so.
+	size_t bytes_max; /* behind so much no snapshot waits: its stack ends where the kernel's own walk did, and says so.
 			   * Where a compiler begins they come by the megabyte, and who comes after is looked at all the same.
 			   * Behind twice as much nothing does */
 
@@ -49,7 +49,7 @@ struct news {
 	size_t bytes;                     /* of these */
 	/* Since the beginning: */
 	uint64_t n_processes; /* reports of processes */
-	uint64_t n_left_out;  /* captures */
+	uint64_t n_left_out;  /* snapshots */
 };
 
 #define NEWS_BYTES_MAX ((size_t)32 << 20) /* for bytes_max, in the agent's budget */

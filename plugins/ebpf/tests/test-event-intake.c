@@ -54,11 +54,11 @@ TEST(processes_are_known_before_they_are_dealt_with)
 	close_room(&r);
 }
 
-/* A capture says what its process looked like, and that is asked for at once, too. */
-TEST(captures_are_kept_and_their_processes_looked_at)
+/* A snapshot says what its process looked like, and that is asked for at once, too. */
+TEST(snapshots_are_kept_and_their_processes_looked_at)
 {
-	static const struct sampler_capture none;
-	struct sampler_capture *c = malloc(sizeof(*c));
+	static const struct sampler_snapshot none;
+	struct sampler_snapshot *c = malloc(sizeof(*c));
 	struct newsroom r;
 	struct live_child child;
 
@@ -66,22 +66,22 @@ TEST(captures_are_kept_and_their_processes_looked_at)
 	open_room(&r);
 	child = live_child(r.live);
 	*c = none;
-	c->type = SAMPLER_RECORD_CAPTURE;
+	c->type = SAMPLER_RECORD_SNAPSHOT;
 	c->key = child.record.key;
 	c->layout = child.record.layout;
 	c->n = 512;
-	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + 511); /* not whole */
+	news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + 511); /* not whole */
 	expect(!r.news.first);
-	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+	news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + c->n);
 	live_end(&child);
-	expect_eq(r.news.bytes, SAMPLER_CAPTURE_HEAD + c->n);
+	expect_eq(r.news.bytes, SAMPLER_SNAPSHOT_HEAD + c->n);
 	live_expect_own(processes_find(&r.live->t, &child.record.key));
-	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+	news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + c->n);
 	expect_eq(r.news.n_left_out, 0);
-	expect_eq(r.news.bytes, 2 * (SAMPLER_CAPTURE_HEAD + c->n));
-	news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+	expect_eq(r.news.bytes, 2 * (SAMPLER_SNAPSHOT_HEAD + c->n));
+	news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + c->n);
 	expect_eq(r.news.n_left_out, 1);
-	expect_eq(r.news.bytes, 2 * (SAMPLER_CAPTURE_HEAD + c->n));
+	expect_eq(r.news.bytes, 2 * (SAMPLER_SNAPSHOT_HEAD + c->n));
 	for (int i = 0; i < 1000; i++) /* whatever comes, there is an end */
 		news_record(&r.news, &child.record, sizeof(child.record));
 	expect_eq(r.news.n_processes, 1000);
@@ -90,17 +90,17 @@ TEST(captures_are_kept_and_their_processes_looked_at)
 	close_room(&r);
 }
 
-/* Parts of a stack wait with their capture, for which there is half the room. */
-TEST(parts_come_with_their_capture)
+/* Parts of a stack wait with their snapshot, for which there is half the room. */
+TEST(parts_come_with_their_snapshot)
 {
-	static const struct sampler_capture none;
-	struct sampler_capture *c = malloc(sizeof(*c));
+	static const struct sampler_snapshot none;
+	struct sampler_snapshot *c = malloc(sizeof(*c));
 	struct newsroom r;
 	size_t before;
 
 	expect(c != NULL);
 	open_room(&r);
-	r.news.bytes_max = 64 * SAMPLER_CAPTURE_BYTES;
+	r.news.bytes_max = 64 * SAMPLER_SNAPSHOT_BYTES;
 	*c = none;
 	c->key = r.live->self.key;
 	c->layout = r.live->self.layout;
@@ -109,14 +109,14 @@ TEST(parts_come_with_their_capture)
 		c->type = SAMPLER_RECORD_MORE;
 		c->part = 1;
 		c->n = 512;
-		news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
+		news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + c->n);
 		expect_eq(r.news.bytes, before);
-		c->type = SAMPLER_RECORD_CAPTURE;
+		c->type = SAMPLER_RECORD_SNAPSHOT;
 		c->part = 0;
-		c->n = SAMPLER_CAPTURE_BYTES;
-		news_record(&r.news, c, SAMPLER_CAPTURE_HEAD + c->n);
-		expect_eq(r.news.bytes, before + SAMPLER_CAPTURE_HEAD + c->n + (i == 0 ? 512 : 0));
-		r.news.bytes_max = 2 * SAMPLER_CAPTURE_BYTES;
+		c->n = SAMPLER_SNAPSHOT_BYTES;
+		news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + c->n);
+		expect_eq(r.news.bytes, before + SAMPLER_SNAPSHOT_HEAD + c->n + (i == 0 ? 512 : 0));
+		r.news.bytes_max = 2 * SAMPLER_SNAPSHOT_BYTES;
 	}
 	free(c);
 	close_room(&r);

@@ -23,7 +23,7 @@ struct stack_of_ours {
 	struct live *live;
 	const struct process *process;
 	struct early early;
-	struct sampler_capture capture;
+	struct sampler_snapshot snapshot;
 	struct walk_stack stacks[SAMPLER_COPIES];
 	struct andiron_walk walk;
 	uint64_t start_stack, cut; /* bytes that the copy ends before it */
@@ -32,7 +32,7 @@ struct stack_of_ours {
 	int n_expected;
 };
 
-static void take_registers(struct sampler_capture *c, const ucontext_t *u)
+static void take_registers(struct sampler_snapshot *c, const ucontext_t *u)
 {
 #if defined(__aarch64__)
 	memcpy(c->regs, u->uc_mcontext.regs, 31 * sizeof(c->regs[0]));
@@ -58,9 +58,9 @@ static NOINLINE bool walk_here(struct stack_of_ours *s)
 	ucontext_t u;
 
 	expect_eq(getcontext(&u), 0);
-	take_registers(&s->capture, &u);
+	take_registers(&s->snapshot, &u);
 	s->n_expected = backtrace(s->expected, EXPECTED_MAX);
-	stack->at = s->capture.regs[WALK_STACK_POINTER];
+	stack->at = s->snapshot.regs[WALK_STACK_POINTER];
 	stack->n = s->start_stack - stack->at - s->cut;
 	expect(stack->n <= COPY_MAX);
 	to = (struct iovec){s->copy, stack->n};
@@ -68,7 +68,7 @@ static NOINLINE bool walk_here(struct stack_of_ours *s)
 	/* The kernel reads what the sanitizers would not let us read. */
 	expect_eq(process_vm_readv(getpid(), &to, 1, &from, 1, 0), stack->n);
 	stack->p = s->copy;
-	return early_walk(&s->early, &s->live->objects, s->process->maps, &s->capture, s->stacks, &s->walk);
+	return early_walk(&s->early, &s->live->objects, s->process->maps, &s->snapshot, s->stacks, &s->walk);
 }
 
 static NOINLINE bool walk_below(struct stack_of_ours *s, int depth)
@@ -132,7 +132,7 @@ TEST(what_its_files_do_not_tell_has_to_wait)
 	s.cut = 0;
 	expect(walk_below(&s, DEPTH));
 	expect_eq(s.walk.end, UNWIND_END_COMPLETE);
-	expect(!early_walk(&s.early, &s.live->objects, &nothing, &s.capture, s.stacks, &s.walk));
+	expect(!early_walk(&s.early, &s.live->objects, &nothing, &s.snapshot, s.stacks, &s.walk));
 	end(&s);
 	begin(&s);
 	for (uint64_t i = 0; i < s.live->n; i++) {

@@ -37,7 +37,7 @@ static struct world {
 	uint64_t word;
 	struct unwind_set rows[UNWIND_SETS];
 	struct unwind_chain chains[UNWIND_CHAINS];
-	struct sampler_capture capture;
+	struct sampler_snapshot snapshot;
 	struct walk_stack other;
 	struct andiron_walk walk;
 } w;
@@ -99,10 +99,10 @@ static void map_rows(const struct elf_row *rows, size_t n, uint64_t end, uint16_
 	mappings.mapping.bias = base;
 	mappings.mapping.pages = put(&ref, sizeof(ref));
 	w.word = unwind_space_word(put(&mappings, sizeof(mappings)), 1, 1);
-	w.capture.regs[SP] = STACK;
-	w.capture.known = ~0u;
-	w.capture.exact = 1;
-	w.capture.n = SAMPLER_CAPTURE_BYTES;
+	w.snapshot.regs[SP] = STACK;
+	w.snapshot.known = ~0u;
+	w.snapshot.exact = 1;
+	w.snapshot.n = SAMPLER_SNAPSHOT_BYTES;
 }
 
 /* A file whose n functions, SLOT bytes each, have these rules. */
@@ -118,7 +118,7 @@ static void map_file(const struct unwind_entry *rules, size_t n, uint16_t kind)
 
 static void word_at(uint64_t offset, uint64_t value)
 {
-	memcpy(&w.capture.stack[offset], &value, sizeof(value));
+	memcpy(&w.snapshot.stack[offset], &value, sizeof(value));
 }
 
 static uint64_t in(uint32_t function)
@@ -130,11 +130,11 @@ static uint32_t walk(uint32_t function)
 {
 	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, w.rows, w.chains};
 	const struct walk_stack stacks[SAMPLER_COPIES] = {
-		[SAMPLER_COPY_STACK] = {w.capture.stack, w.capture.n, sampler_capture_start(w.capture.regs[SP])},
+		[SAMPLER_COPY_STACK] = {w.snapshot.stack, w.snapshot.n, sampler_snapshot_start(w.snapshot.regs[SP])},
 		[SAMPLER_COPY_OTHER] = w.other};
 
-	w.capture.pc = in(function);
-	walk_capture(&tables, &w.capture, stacks, w.word, &w.walk);
+	w.snapshot.pc = in(function);
+	walk_snapshot(&tables, &w.snapshot, stacks, w.word, &w.walk);
 	return w.walk.end;
 }
 
@@ -186,10 +186,10 @@ TEST(new_threads_end_where_they_begin)
 
 	map_file(rules, 2, UNWIND_KIND_TABLE);
 	word_at(0, in(1));
-	w.capture.regs[0] = 0;
+	w.snapshot.regs[0] = 0;
 	expect_eq(walk(0), UNWIND_END_COMPLETE);
 	expect_eq(w.walk.n_words, 1);
-	w.capture.regs[0] = (uint64_t)-38;
+	w.snapshot.regs[0] = (uint64_t)-38;
 	expect_eq(walk(0), UNWIND_END_COMPLETE);
 	expect_eq(w.walk.n_words, 2);
 }
@@ -212,7 +212,7 @@ TEST(unusual_rules)
 	};
 
 	map_file(rules, 5, UNWIND_KIND_TABLE);
-	w.capture.regs[FP] = STACK + 0x40;
+	w.snapshot.regs[FP] = STACK + 0x40;
 	word_at(0x38, STACK + 0x80);
 	word_at(0x40, 77);
 	word_at(0x78, in(4));
@@ -220,7 +220,7 @@ TEST(unusual_rules)
 	expect_eq(w.walk.regs[SP], STACK + 0x80);
 	expect_eq(w.walk.regs[FP], 77);
 
-	w.capture.regs[9] = 2;
+	w.snapshot.regs[9] = 2;
 	word_at(32, STACK + 0xf8);
 	word_at(0xf8, in(4));
 	expect_eq(walk(1), UNWIND_END_COMPLETE);
@@ -230,10 +230,10 @@ TEST(unusual_rules)
 	expect_eq(walk(2), UNWIND_END_COMPLETE);
 	expect_eq(w.walk.regs[SP], STACK + 8);
 
-	w.capture.regs[UNWIND_X86_RDI] = in(4);
+	w.snapshot.regs[UNWIND_X86_RDI] = in(4);
 	expect_eq(walk(3), UNWIND_END_COMPLETE);
 	expect_eq(w.walk.n_words, 2);
-	w.capture.known &= ~(1u << UNWIND_X86_RDI);
+	w.snapshot.known &= ~(1u << UNWIND_X86_RDI);
 	expect_eq(walk(3), UNWIND_END_REGISTER);
 }
 
@@ -335,16 +335,16 @@ TEST(ends_are_named)
 	word_at(24, 0x123456789);
 	expect_eq(walk(0), UNWIND_END_NO_MAPPING);
 	expect_eq(w.walk.n_words, 2);
-	w.capture.n = 24;
+	w.snapshot.n = 24;
 	expect_eq(walk(0), UNWIND_END_CUT);
 	expect_eq(w.walk.n_words, 1);
-	w.capture.n = SAMPLER_CAPTURE_BYTES;
+	w.snapshot.n = SAMPLER_SNAPSHOT_BYTES;
 	word_at(24, 0); /* by convention the outermost frame */
 	expect_eq(walk(0), UNWIND_END_COMPLETE);
-	for (uint64_t i = 0; i < SAMPLER_CAPTURE_BYTES; i += 8)
+	for (uint64_t i = 0; i < SAMPLER_SNAPSHOT_BYTES; i += 8)
 		word_at(i, in(0));
 	expect_eq(walk(0), UNWIND_END_CUT);
-	expect_eq(w.walk.n_words, SAMPLER_CAPTURE_BYTES / 32 + 1);
+	expect_eq(w.walk.n_words, SAMPLER_SNAPSHOT_BYTES / 32 + 1);
 	map_file(rules, 4, UNWIND_KIND_UNKNOWN);
 	expect_eq(walk(0), UNWIND_END_NEW);
 	map_file(rules, 4, UNWIND_KIND_RUNTIME);
@@ -359,7 +359,7 @@ TEST(ends_are_named)
 TEST(circles_are_broken)
 {
 	map_file(&(struct unwind_entry){END, 0}, 1, UNWIND_KIND_FRAMES);
-	w.capture.regs[FP] = STACK + 0x100;
+	w.snapshot.regs[FP] = STACK + 0x100;
 	word_at(0x100, STACK + 0x100);
 	word_at(0x108, in(0));
 	expect_eq(walk(0), UNWIND_END_BROKEN);
@@ -381,7 +381,7 @@ TEST(mappings_in_the_upper_half)
 
 	map_file(&(struct unwind_entry){END, 0}, 1, UNWIND_KIND_TABLE);
 	w.word = unwind_space_word(put(&two, sizeof(two)), 2, 1);
-	w.capture.regs[FP] = STACK + 0x100;
+	w.snapshot.regs[FP] = STACK + 0x100;
 	word_at(0x100, 0);
 	word_at(0x108, 0xffffffffff600010);
 	expect_eq(walk(0), UNWIND_END_NEW);
@@ -392,7 +392,7 @@ TEST(mappings_in_the_upper_half)
 TEST(frames_without_tables)
 {
 	map_file(&(struct unwind_entry){END, 0}, 1, UNWIND_KIND_FRAMES);
-	w.capture.regs[FP] = STACK + 0x100;
+	w.snapshot.regs[FP] = STACK + 0x100;
 	word_at(0x100, STACK + 0x200);
 	word_at(0x108, in(0));
 	word_at(0x200, 0);
@@ -436,14 +436,14 @@ static struct unwind_entry likely_rule(size_t k)
 /* A stack and registers that may lead anywhere, and every other time a table that was tampered with. */
 static void spoil_world(size_t i)
 {
-	for (uint64_t k = 0; k < SAMPLER_CAPTURE_BYTES; k += 8)
+	for (uint64_t k = 0; k < SAMPLER_SNAPSHOT_BYTES; k += 8)
 		word_at(k, random_word() % 2 ? STACK + random_word() % 0x4000 :
 					       CODE + random_word() % (8 * SLOT));
 	for (size_t k = 0; k < 32; k++)
-		w.capture.regs[k] = STACK + random_word() % 0x4000;
-	w.capture.n = (uint32_t)random_word() % (SAMPLER_CAPTURE_BYTES + 1);
-	w.capture.known = (uint32_t)(random_word() | random_word());
-	w.other = (struct walk_stack){w.capture.stack + 512, random_word() % (SAMPLER_CAPTURE_BYTES - 511),
+		w.snapshot.regs[k] = STACK + random_word() % 0x4000;
+	w.snapshot.n = (uint32_t)random_word() % (SAMPLER_SNAPSHOT_BYTES + 1);
+	w.snapshot.known = (uint32_t)(random_word() | random_word());
+	w.other = (struct walk_stack){w.snapshot.stack + 512, random_word() % (SAMPLER_SNAPSHOT_BYTES - 511),
 				      random_word() % 2 ? STACK + random_word() % 0x4000 : random_word()};
 	if (i % 2)
 		spoil(w.slab, w.at, 8);
@@ -470,19 +470,19 @@ static uint64_t map_random_rows(uint16_t kind)
 	return at - CODE;
 }
 
-/* The stack of the capture is walked to the same end with the caches as without. */
+/* The stack of the snapshot is walked to the same end with the caches as without. */
 static void expect_caches_agree(void)
 {
 	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, NULL, NULL};
 	const struct walk_stack stacks[SAMPLER_COPIES] = {
-		[SAMPLER_COPY_STACK] = {w.capture.stack, w.capture.n, sampler_capture_start(w.capture.regs[SP])},
+		[SAMPLER_COPY_STACK] = {w.snapshot.stack, w.snapshot.n, sampler_snapshot_start(w.snapshot.regs[SP])},
 		[SAMPLER_COPY_OTHER] = w.other};
 	struct andiron_walk cold;
 
-	walk_capture(&tables, &w.capture, stacks, w.word, &cold);
+	walk_snapshot(&tables, &w.snapshot, stacks, w.word, &cold);
 	tables.rows = w.rows;
 	tables.chains = w.chains;
-	walk_capture(&tables, &w.capture, stacks, w.word, &w.walk);
+	walk_snapshot(&tables, &w.snapshot, stacks, w.word, &w.walk);
 	expect_eq(cold.n_words, w.walk.n_words);
 	expect(memcmp(cold.frames, w.walk.frames, cold.n_words * sizeof(uint64_t)) == 0);
 	expect_eq(cold.end, w.walk.end);
@@ -500,9 +500,9 @@ TEST(the_cache_says_what_the_table_says)
 		uint64_t bytes = map_random_rows(i % 2 ? UNWIND_KIND_AUX : UNWIND_KIND_TABLE);
 
 		for (int k = 0; k < 20; k++) {
-			for (uint64_t at = 0; at < SAMPLER_CAPTURE_BYTES; at += 8)
+			for (uint64_t at = 0; at < SAMPLER_SNAPSHOT_BYTES; at += 8)
 				word_at(at, CODE + 1 + random_word() % bytes);
-			w.capture.pc = CODE + random_word() % bytes;
+			w.snapshot.pc = CODE + random_word() % bytes;
 			expect_caches_agree();
 		}
 		for (size_t k = 0; k < UNWIND_SETS; k++)
@@ -526,13 +526,13 @@ TEST(chains_say_what_the_table_says)
 		rules[3] = (struct unwind_entry){reg(SP, -3, 24), 0};
 		map_file(rules, 8, aux ? UNWIND_KIND_AUX : UNWIND_KIND_TABLE);
 		for (int k = 0; k < 50; k++) {
-			for (uint64_t at = 0; at < SAMPLER_CAPTURE_BYTES; at += 8)
+			for (uint64_t at = 0; at < SAMPLER_SNAPSHOT_BYTES; at += 8)
 				word_at(at, random_word() % 4 ? in(1 + (uint32_t)random_word() % 3) :
 						   random_word() % 4 ? STACK + at + random_word() % 64 * 8 :
 								       in((uint32_t)random_word() % 8));
-			w.capture.regs[FP] = STACK + random_word() % 64 * 8;
-			w.capture.pc = in((uint32_t)random_word() % 8);
-			w.capture.exact = (uint32_t)k % 2;
+			w.snapshot.regs[FP] = STACK + random_word() % 64 * 8;
+			w.snapshot.pc = in((uint32_t)random_word() % 8);
+			w.snapshot.exact = (uint32_t)k % 2;
 			expect_caches_agree();
 		}
 	}
@@ -546,7 +546,7 @@ static void stack_forty(void)
 	for (size_t i = 0; i < 4; i++)
 		rules[i] = (struct unwind_entry){reg(SP, -2, 32), 0};
 	map_file(rules, 5, UNWIND_KIND_TABLE);
-	w.capture.exact = 0;
+	w.snapshot.exact = 0;
 	for (uint32_t i = 0; i < 40; i++)
 		word_at(i * 32 + 24, in(i < 39 ? i % 4 : 4));
 }

@@ -11,9 +11,9 @@
 #define START UINT64_C(0x7ff000000a00)
 #define OUTER UINT64_C(0x7ff000090000)
 #define OTHER UINT64_C(0xc000012000)
-#define WHOLE SAMPLER_CAPTURE_BYTES
-#define IN_OUTER (SAMPLER_COPY_OUTER * SAMPLER_CAPTURE_PARTS) /* the number of its first part */
-#define IN_OTHER (SAMPLER_COPY_OTHER * SAMPLER_CAPTURE_PARTS)
+#define WHOLE SAMPLER_SNAPSHOT_BYTES
+#define IN_OUTER (SAMPLER_COPY_OUTER * SAMPLER_SNAPSHOT_PARTS) /* the number of its first part */
+#define IN_OTHER (SAMPLER_COPY_OTHER * SAMPLER_SNAPSHOT_PARTS)
 
 #if defined(__aarch64__)
 #define FP UNWIND_ARM_FP
@@ -23,7 +23,7 @@
 
 struct desk {
 	struct copies copies;
-	struct sampler_capture *record;
+	struct sampler_snapshot *record;
 	struct walk_stack stacks[SAMPLER_COPIES];
 };
 
@@ -50,7 +50,7 @@ static void fill(struct desk *d, uint64_t id, uint64_t part, uint32_t n)
 	d->record->id = id;
 	d->record->part = part;
 	d->record->n = n;
-	d->record->at = starts[part / SAMPLER_CAPTURE_PARTS % SAMPLER_COPIES] + part % SAMPLER_CAPTURE_PARTS * WHOLE;
+	d->record->at = starts[part / SAMPLER_SNAPSHOT_PARTS % SAMPLER_COPIES] + part % SAMPLER_SNAPSHOT_PARTS * WHOLE;
 	memset(d->record->stack, (int)part + 1, sizeof(d->record->stack));
 }
 
@@ -75,7 +75,7 @@ static void expect_parts(const struct walk_stack *stack, uint64_t at, uint64_t n
 		expect_eq(stack->p[i], first + 1 + (int)(i / WHOLE));
 }
 
-/* A capture alone is its own copy. */
+/* A snapshot alone is its own copy. */
 TEST(one_part_is_a_stack)
 {
 	struct desk d = desk_new();
@@ -148,12 +148,12 @@ TEST(gaps_end_a_copy)
 		add(&d, 3, UINT64_MAX - i, WHOLE);
 	}
 	take(&d, 3, WHOLE);
-	expect_eq(d.stacks[SAMPLER_COPY_STACK].n, SAMPLER_CAPTURE_PARTS * (uint64_t)WHOLE);
-	expect_eq(d.stacks[SAMPLER_COPY_OTHER].n, SAMPLER_CAPTURE_PARTS * (uint64_t)WHOLE);
+	expect_eq(d.stacks[SAMPLER_COPY_STACK].n, SAMPLER_SNAPSHOT_PARTS * (uint64_t)WHOLE);
+	expect_eq(d.stacks[SAMPLER_COPY_OTHER].n, SAMPLER_SNAPSHOT_PARTS * (uint64_t)WHOLE);
 	desk_free(&d);
 }
 
-/* Captures that never come take no room for ever, and room that nobody needs is given back. */
+/* Snapshots that never come take no room for ever, and room that nobody needs is given back. */
 TEST(room_is_bounded)
 {
 	struct desk d = desk_new();
@@ -191,7 +191,7 @@ static uint32_t walk(struct desk *d, struct andiron_walk *w)
 	d->record->pc = start + 8;
 	d->record->known = ~0u;
 	d->record->exact = 1;
-	walk_capture(&tables, d->record, d->stacks, unwind_space_word(unwind_ref(0, 8), 1, 1), w);
+	walk_snapshot(&tables, d->record, d->stacks, unwind_space_word(unwind_ref(0, 8), 1, 1), w);
 	free(slab);
 	return w->end;
 }

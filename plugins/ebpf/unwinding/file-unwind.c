@@ -90,7 +90,7 @@ static uint64_t find(void *context, uint64_t at, uint64_t *ret_aux)
 }
 
 bool early_walk(struct early *e, const struct andiron_extension *objects, const struct mapset *maps,
-		const struct sampler_capture *capture, const struct walk_stack stacks[SAMPLER_COPIES],
+		const struct sampler_snapshot *snapshot, const struct walk_stack stacks[SAMPLER_COPIES],
 		struct andiron_walk *w)
 {
 	struct mapset own = *maps;
@@ -103,6 +103,6 @@ bool early_walk(struct early *e, const struct andiron_extension *objects, const 
 		e->rows = calloc(EARLY_ROWS, sizeof(*e->rows));
 	if (!e->rows)
 		return false;
-	walk_capture(&tables, capture, stacks, 0, w);
+	walk_snapshot(&tables, snapshot, stacks, 0, w);
 	return w->end == UNWIND_END_COMPLETE || w->end == UNWIND_END_CUT;
 }

@@ -42,12 +42,12 @@ struct early {
 };
 
 /*
- * Walks a capture's copies in a process that had these mappings when it was taken; those behind them do not count. True where
+ * Walks a snapshot's copies in a process that had these mappings when it was taken; those behind them do not count. True where
  * that went to the thread's entry, or as far as the copies go: then no table would help either, and *w is the walk as of
- * walk_capture. Else *w means nothing.
+ * walk_snapshot. Else *w means nothing.
  */
 bool early_walk(struct early *e, const struct andiron_extension *objects, const struct mapset *maps,
-		const struct sampler_capture *capture, const struct walk_stack stacks[SAMPLER_COPIES],
+		const struct sampler_snapshot *snapshot, const struct walk_stack stacks[SAMPLER_COPIES],
 		struct andiron_walk *w);
 
 /* Gives files and memory back, if none was needed since the last time. */

@@ -77,19 +77,19 @@ static bool h_find(unwind_env e, uint64_t at, __u64 *ret)
 #define UNWIND_FINDS
 #include "unwinder/native-stack.h"
 
-void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,
+void walk_snapshot(const struct walk_tables *tables, const struct sampler_snapshot *snapshot,
 		  const struct walk_stack stacks[SAMPLER_COPIES], uint64_t word, struct andiron_walk *w)
 {
 	struct surroundings e = {tables, stacks, w};
 
 	*w = (struct andiron_walk){
 		.version = ANDIRON_WALK_VERSION,
-		.pc = capture->pc,
-		.exact = capture->exact,
-		.known = capture->known,
+		.pc = snapshot->pc,
+		.exact = snapshot->exact,
+		.known = snapshot->known,
 		.space = word,
 	};
-	memcpy(w->regs, capture->regs, sizeof(w->regs));
+	memcpy(w->regs, snapshot->regs, sizeof(w->regs));
 	unwind_mark(w);
 	while (w->end == 0)
 		unwind_step(&e);

@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-/* The register that is the stack pointer, in sampler_capture.regs. */
+/* The register that is the stack pointer, in sampler_snapshot.regs. */
 #if defined(__aarch64__)
 #define WALK_STACK_POINTER UNWIND_ARM_SP
 #else
@@ -43,12 +43,12 @@ struct walk_tables {
 };
 
 /*
- * Walks from where the capture was taken, over the copies of its stacks, in the space with
- * this word (unwind_space_word), into *w: its frames are those of the process from the captured one on, leaf first, and its
+ * Walks from where the snapshot was taken, over the copies of its stacks, in the space with
+ * this word (unwind_space_word), into *w: its frames are those of the process from the sampled one on, leaf first, and its
  * `end` says why there are no more; UNWIND_END_CUT where it left what was copied. Frames of
  * language runtimes end it. O(frames); w needs no initialising.
  */
-void walk_capture(const struct walk_tables *tables, const struct sampler_capture *capture,
+void walk_snapshot(const struct walk_tables *tables, const struct sampler_snapshot *snapshot,
 		  const struct walk_stack stacks[SAMPLER_COPIES], uint64_t word, struct andiron_walk *w);
 
 #endif

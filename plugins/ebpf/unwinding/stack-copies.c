@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTES_MAX ((size_t)SAMPLER_CAPTURE_PARTS * SAMPLER_CAPTURE_BYTES)
+#define BYTES_MAX ((size_t)SAMPLER_SNAPSHOT_PARTS * SAMPLER_SNAPSHOT_BYTES)
 
 void copies_free(struct copies *c)
 {
@@ -15,7 +15,7 @@ void copies_free(struct copies *c)
 	*c = (struct copies){0};
 }
 
-static struct copies_of *find(struct copies *c, const struct sampler_capture *record)
+static struct copies_of *find(struct copies *c, const struct sampler_snapshot *record)
 {
 	for (size_t i = 0; i < COPIES_MAX; i++)
 		if (c->of[i].used && c->of[i].id == record->id && c->of[i].half == record->half)
@@ -23,8 +23,8 @@ static struct copies_of *find(struct copies *c, const struct sampler_capture *re
 	return NULL;
 }
 
-/* A place for what the first part has come of; whose capture never came loses its own. */
-static struct copies_of *begin(struct copies *c, const struct sampler_capture *part)
+/* A place for what the first part has come of; whose snapshot never came loses its own. */
+static struct copies_of *begin(struct copies *c, const struct sampler_snapshot *part)
 {
 	struct copies_of *of = &c->of[c->n_begun++ % COPIES_MAX];
 
@@ -38,12 +38,12 @@ static struct copies_of *begin(struct copies *c, const struct sampler_capture *p
 	return of;
 }
 
-void copies_add(struct copies *c, const struct sampler_capture *part)
+void copies_add(struct copies *c, const struct sampler_snapshot *part)
 {
 	struct copies_of *of = find(c, part);
-	uint64_t k = part->part / SAMPLER_CAPTURE_PARTS, number = part->part % SAMPLER_CAPTURE_PARTS;
+	uint64_t k = part->part / SAMPLER_SNAPSHOT_PARTS, number = part->part % SAMPLER_SNAPSHOT_PARTS;
 
-	if (k >= SAMPLER_COPIES || part->n > SAMPLER_CAPTURE_BYTES)
+	if (k >= SAMPLER_COPIES || part->n > SAMPLER_SNAPSHOT_BYTES)
 		return;
 	if (!of && number == (k == SAMPLER_COPY_STACK))
 		of = begin(c, part);
@@ -55,24 +55,24 @@ void copies_add(struct copies *c, const struct sampler_capture *part)
 		return;
 	if (number == 0)
 		of->stacks[k].at = part->at;
-	memcpy(of->bytes[k] + number * SAMPLER_CAPTURE_BYTES, part->stack, part->n);
+	memcpy(of->bytes[k] + number * SAMPLER_SNAPSHOT_BYTES, part->stack, part->n);
 	of->stacks[k].p = of->bytes[k];
-	of->stacks[k].n = number * SAMPLER_CAPTURE_BYTES + part->n;
+	of->stacks[k].n = number * SAMPLER_SNAPSHOT_BYTES + part->n;
 	of->n_parts[k]++;
 }
 
-void copies_take(struct copies *c, const struct sampler_capture *capture, struct walk_stack ret[SAMPLER_COPIES])
+void copies_take(struct copies *c, const struct sampler_snapshot *snapshot, struct walk_stack ret[SAMPLER_COPIES])
 {
-	struct copies_of *of = find(c, capture);
-	uint64_t at = sampler_capture_start(capture->regs[WALK_STACK_POINTER]);
+	struct copies_of *of = find(c, snapshot);
+	uint64_t at = sampler_snapshot_start(snapshot->regs[WALK_STACK_POINTER]);
 
-	ret[SAMPLER_COPY_STACK] = (struct walk_stack){capture->stack, capture->n, at};
+	ret[SAMPLER_COPY_STACK] = (struct walk_stack){snapshot->stack, snapshot->n, at};
 	for (size_t k = SAMPLER_COPY_STACK + 1; k < SAMPLER_COPIES; k++)
 		ret[k] = of ? of->stacks[k] : (struct walk_stack){0};
 	if (!of)
 		return;
-	if (capture->n == SAMPLER_CAPTURE_BYTES && of->stacks[SAMPLER_COPY_STACK].n) {
-		memcpy(of->bytes[SAMPLER_COPY_STACK], capture->stack, capture->n);
+	if (snapshot->n == SAMPLER_SNAPSHOT_BYTES && of->stacks[SAMPLER_COPY_STACK].n) {
+		memcpy(of->bytes[SAMPLER_COPY_STACK], snapshot->stack, snapshot->n);
 		ret[SAMPLER_COPY_STACK] = (struct walk_stack){of->bytes[SAMPLER_COPY_STACK], of->stacks[SAMPLER_COPY_STACK].n, at};
 	}
 	of->used = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The copies of one sample's stacks, put together: of the sampled one, which comes in parts where it is deep, of its outer
- * end, and of the other one that its walk may go on on. See SAMPLER_CAPTURE_PARTS.
+ * end, and of the other one that its walk may go on on. See SAMPLER_SNAPSHOT_PARTS.
  *
  * What is being put together is bounded: who began first loses its place. Zero-initialised is empty.
  */
@@ -31,11 +31,11 @@ void copies_free(struct copies *c);
 
 /* Keeps a part: SAMPLER_RECORD_MORE, of which `n` is right. One that does not go on where the one before ended is none of
  * ours. */
-void copies_add(struct copies *c, const struct sampler_capture *part);
+void copies_add(struct copies *c, const struct sampler_snapshot *part);
 
-/* All that there is of a capture's stacks, of which `n` is right; borrowed until the next copies_add, and from the capture.
+/* All that there is of a snapshot's stacks, of which `n` is right; borrowed until the next copies_add, and from the snapshot.
  * Parts of the sampled one above a first that is not whole are not next to it, and left out. */
-void copies_take(struct copies *c, const struct sampler_capture *capture, struct walk_stack ret[SAMPLER_COPIES]);
+void copies_take(struct copies *c, const struct sampler_snapshot *snapshot, struct walk_stack ret[SAMPLER_COPIES]);
 
 /* Gives memory back, if none was needed since the last time. */
 void copies_rest(struct copies *c);

@@ -17,7 +17,7 @@ struct walks {
 	const struct unwind_kernel *kernel;
 	struct unwind *store;
 	struct runtimes *runtimes; /* or NULL */
-	struct stacks found[SAMPLER_HALVES]; /* what captures brought, by the stack's id */
+	struct stacks found[SAMPLER_HALVES]; /* what snapshots brought, by the stack's id */
 	struct early early;
 	struct walks_stats stats;
 	struct andiron_walk walk;
@@ -98,7 +98,7 @@ static const uint8_t *slab(void *context, uint32_t number)
  * Memory that a walk could not read is there once somebody has touched it; the next sample of the
  * same stack finds it. Not needed where the copy has it.
  */
-static void touch(struct walks *w, const struct sampler_capture *c)
+static void touch(struct walks *w, const struct sampler_snapshot *c)
 {
 	char byte;
 	struct iovec to = {&byte, 1};
@@ -112,7 +112,7 @@ static void touch(struct walks *w, const struct sampler_capture *c)
 }
 
 /* Keeps the frames of w->walk as a record of its own. */
-static void keep(struct walks *w, const struct sampler_capture *c)
+static void keep(struct walks *w, const struct sampler_snapshot *c)
 {
 	struct sampler_stack head = {
 		.type = SAMPLER_RECORD_STACK,
@@ -126,8 +126,8 @@ static void keep(struct walks *w, const struct sampler_capture *c)
 		   sizeof(head) + w->walk.n_words * sizeof(uint64_t));
 }
 
-/* Of what a capture has come to. */
-static void take_walk(struct walks *w, const struct sampler_capture *c)
+/* Of what a snapshot has come to. */
+static void take_walk(struct walks *w, const struct sampler_snapshot *c)
 {
 	w->stats.completed += w->walk.end == UNWIND_END_COMPLETE;
 	if (w->walk.end == UNWIND_END_CUT)
@@ -135,23 +135,23 @@ static void take_walk(struct walks *w, const struct sampler_capture *c)
 	keep(w, c);
 }
 
-bool walks_is_capture(const void *record, size_t size)
+bool walks_is_snapshot(const void *record, size_t size)
 {
-	const struct sampler_capture *c = record; /* the ring aligns records to 8 bytes */
+	const struct sampler_snapshot *c = record; /* the ring aligns records to 8 bytes */
 
-	return size >= SAMPLER_CAPTURE_HEAD && c->n <= SAMPLER_CAPTURE_BYTES &&
-	       size >= SAMPLER_CAPTURE_HEAD + c->n;
+	return size >= SAMPLER_SNAPSHOT_HEAD && c->n <= SAMPLER_SNAPSHOT_BYTES &&
+	       size >= SAMPLER_SNAPSHOT_HEAD + c->n;
 }
 
 static void count(struct walks *w, const struct walk_stack stacks[SAMPLER_COPIES])
 {
-	w->stats.captures++;
-	w->stats.deep += stacks[SAMPLER_COPY_STACK].n > SAMPLER_CAPTURE_BYTES;
+	w->stats.snapshots++;
+	w->stats.deep += stacks[SAMPLER_COPY_STACK].n > SAMPLER_SNAPSHOT_BYTES;
 	w->stats.other += stacks[SAMPLER_COPY_OTHER].n > 0;
 }
 
 /* By the files themselves. */
-static bool walk_early(struct walks *w, const struct process *p, const struct sampler_capture *c,
+static bool walk_early(struct walks *w, const struct process *p, const struct sampler_snapshot *c,
 		       const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	const struct mapset *maps = process_maps(p, c->layout);
@@ -164,7 +164,7 @@ static bool walk_early(struct walks *w, const struct process *p, const struct sa
 	return true;
 }
 
-bool walks_early(struct walks *w, const struct process *p, const struct sampler_capture *c,
+bool walks_early(struct walks *w, const struct process *p, const struct sampler_snapshot *c,
 		 const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	/* Also where the store knows the process: by what it had mapped before the files that are being read. */
@@ -174,7 +174,7 @@ bool walks_early(struct walks *w, const struct process *p, const struct sampler_
 	return true;
 }
 
-void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c,
+void walks_snapshot(struct walks *w, const struct process *p, const struct sampler_snapshot *c,
 		   const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	struct walk_tables tables = {w, slab, w->kernel->rules, UNWIND_RULES_MAX + 1,
@@ -190,11 +190,11 @@ void walks_capture(struct walks *w, const struct process *p, const struct sample
 		w->stats.unknown += !walk_early(w, p, c, stacks);
 		return;
 	}
-	walk_capture(&tables, c, stacks, word, &w->walk);
+	walk_snapshot(&tables, c, stacks, word, &w->walk);
 	take_walk(w, c);
 }
 
-/* The frames of `stack` up to the one that the capture begins with, and then its own. */
+/* The frames of `stack` up to the one that the snapshot begins with, and then its own. */
 static void join(struct walks *w, const struct sampler_stack *stack, const uint64_t *pcs,
 		 const struct sampler_stack *rest, const uint64_t *more, struct stacks *stacks)
 {

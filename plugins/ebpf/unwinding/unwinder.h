@@ -3,7 +3,7 @@
  * Unwinding as the engine sees it: the store of unwind tables, told of processes as they
  * come and go, and the stacks that could not be walked where they were taken, walked on here.
  *
- * A capture is walked when it arrives, while its process may still be there to be looked at. What came of it is
+ * A snapshot is walked when it arrives, while its process may still be there to be looked at. What came of it is
  * joined with the record of its stack when the half is read.
  */
 #ifndef EBPF_UNWINDING_UNWINDER_H
@@ -33,18 +33,18 @@ struct runtimes *walks_runtimes(const struct walks *w);
 void walks_process(struct walks *w, struct process *p);
 void walks_gone(struct walks *w, const struct process *p);
 
-/* Whether a record is a whole capture, or part of one, as far as it says; `size` is what arrived. */
-bool walks_is_capture(const void *record, size_t size);
-/* A capture of `p`, which walks_process was called for, and all that there is of its stacks (stack-copies.h): its own is not
+/* Whether a record is a whole snapshot, or part of one, as far as it says; `size` is what arrived. */
+bool walks_is_snapshot(const void *record, size_t size);
+/* A snapshot of `p`, which walks_process was called for, and all that there is of its stacks (stack-copies.h): its own is not
  * looked at. */
-void walks_capture(struct walks *w, const struct process *p, const struct sampler_capture *c,
+void walks_snapshot(struct walks *w, const struct process *p, const struct sampler_snapshot *c,
 		   const struct walk_stack stacks[SAMPLER_COPIES]);
 /* The same while files are read, which may be of this process: true where they themselves were enough (file-unwind.h). Uses nothing of the
  * store. */
-bool walks_early(struct walks *w, const struct process *p, const struct sampler_capture *c,
+bool walks_early(struct walks *w, const struct process *p, const struct sampler_snapshot *c,
 		 const struct walk_stack stacks[SAMPLER_COPIES]);
 
-/* Adds to the stacks of a half what captures made of them; walks_find finds it. */
+/* Adds to the stacks of a half what snapshots made of them; walks_find finds it. */
 void walks_settle(struct walks *w, uint32_t half, struct stacks *stacks);
 /* A stack with an id as it is after all; its frames in *pcs, which are left alone where it is the same. */
 const struct sampler_stack *walks_find(const struct stacks *stacks, const struct sampler_stack *stack,
@@ -57,7 +57,7 @@ void walks_tick(struct walks *w);
 struct unwind *walks_store(struct walks *w);
 
 struct walks_stats {
-	uint64_t captures;  /* that arrived */
+	uint64_t snapshots;  /* that arrived */
 	uint64_t completed; /* walked to the thread's entry */
 	uint64_t early;     /* of these, by the files themselves */
 	uint64_t deep;      /* that came in parts */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Captures taken later: by task work, in the sampled thread itself on its way back to user
+ * Snapshots taken later: by task work, in the sampled thread itself on its way back to user
  * mode, where memory that is not there can be waited for and the process's mappings can be listed. The stack
  * is the one that was sampled, since the thread has run no instruction of its own since.
  *
@@ -9,11 +9,11 @@
  * reached, and whoever may not list the kernel's modules cannot even ask libbpf for it. Where none is loaded, or no
  * place is free, what is there is copied at once.
  */
-#ifndef TASK_WORK_DEFERRED_CAPTURE_H
-#define TASK_WORK_DEFERRED_CAPTURE_H
+#ifndef TASK_WORK_DEFERRED_SNAPSHOT_H
+#define TASK_WORK_DEFERRED_SNAPSHOT_H
 
 #include "task-work/signal-stack.h"
-#include "task-work/capture.h"
+#include "task-work/snapshot.h"
 #include "task-work/go-stacks.h"
 #include "task-work/vma-list.h"
 #include "task-work/task-work.h"
@@ -30,7 +30,7 @@ struct later {
 	struct goroutine goroutine;
 	struct alternate alternate;
 	struct sampler_mapped mapped;
-	struct sampler_capture capture;
+	struct sampler_snapshot snapshot;
 };
 
 struct {
@@ -97,8 +97,8 @@ static __always_inline void later_send_mappings(struct later *l)
 	if (n == 0 || n > SAMPLER_MAPPED_MAX)
 		return;
 	record->type = SAMPLER_RECORD_MAPPED;
-	record->key = l->capture.key;
-	record->layout = l->capture.layout;
+	record->key = l->snapshot.key;
+	record->layout = l->snapshot.layout;
 	bpf_ringbuf_output(&ring, record, SAMPLER_MAPPED_HEAD + n * sizeof(record->list[0]),
 			   BPF_RB_NO_WAKEUP);
 }
@@ -106,13 +106,13 @@ static __always_inline void later_send_mappings(struct later *l)
 /* Where the copy may end. A thread's stack ends with its mapping, and what mostly lies above is a library. */
 static __always_inline __u64 later_limit(struct later *l)
 {
-	const struct sampler_capture *c = &l->capture;
-	__u64 sp = sampler_capture_start(c->regs[CAPTURE_SP]), limit = mapping_stack_end(sp, false), go;
+	const struct sampler_snapshot *c = &l->snapshot;
+	__u64 sp = sampler_snapshot_start(c->regs[SNAPSHOT_SP]), limit = mapping_stack_end(sp, false), go;
 
 	if (limit == 0)
-		limit = capture_limit(bpf_get_current_task_btf(), sp);
+		limit = snapshot_limit(bpf_get_current_task_btf(), sp);
 	/* What fits into one part is hardly worth asking. */
-	if (limit - sp <= SAMPLER_CAPTURE_BYTES)
+	if (limit - sp <= SAMPLER_SNAPSHOT_BYTES)
 		return limit;
 	go = goroutine_limit(&l->goroutine, c, sp);
 	return go < limit ? go : limit;
@@ -121,46 +121,46 @@ static __always_inline __u64 later_limit(struct later *l)
 /* One piece of the part at hand; 1 at the first that is not there. */
 static long later_copy(__u32 i, struct later **later)
 {
-	struct sampler_capture *c = &(*later)->capture;
-	__u32 at = i * SAMPLER_CAPTURE_PIECE;
+	struct sampler_snapshot *c = &(*later)->snapshot;
+	__u32 at = i * SAMPLER_SNAPSHOT_PIECE;
 	__u64 from = c->at + at;
 
-	if (at > SAMPLER_CAPTURE_BYTES - SAMPLER_CAPTURE_PIECE || from >= (*later)->limit ||
-	    bpf_copy_from_user(&c->stack[at], SAMPLER_CAPTURE_PIECE, (const void *)from) != 0)
+	if (at > SAMPLER_SNAPSHOT_BYTES - SAMPLER_SNAPSHOT_PIECE || from >= (*later)->limit ||
+	    bpf_copy_from_user(&c->stack[at], SAMPLER_SNAPSHOT_PIECE, (const void *)from) != 0)
 		return 1;
-	c->n = at + SAMPLER_CAPTURE_PIECE;
+	c->n = at + SAMPLER_SNAPSHOT_PIECE;
 	return 0;
 }
 
 /* The i-th part from where the copy at hand begins. */
 static __always_inline void later_take(struct later *l, __u64 i)
 {
-	l->capture.part = l->first + i;
-	l->capture.at = l->start + i * SAMPLER_CAPTURE_BYTES;
-	l->capture.n = 0;
-	bpf_loop(SAMPLER_CAPTURE_BYTES / SAMPLER_CAPTURE_PIECE, later_copy, &l, 0);
+	l->snapshot.part = l->first + i;
+	l->snapshot.at = l->start + i * SAMPLER_SNAPSHOT_BYTES;
+	l->snapshot.n = 0;
+	bpf_loop(SAMPLER_SNAPSHOT_BYTES / SAMPLER_SNAPSHOT_PIECE, later_copy, &l, 0);
 }
 
-static __always_inline void later_send(struct sampler_capture *c, __u32 type, __u64 flags)
+static __always_inline void later_send(struct sampler_snapshot *c, __u32 type, __u64 flags)
 {
 	__u32 n = c->n;
 
 	c->type = type;
-	if (n <= SAMPLER_CAPTURE_BYTES)
-		bpf_ringbuf_output(&ring, c, SAMPLER_CAPTURE_HEAD + n, flags);
+	if (n <= SAMPLER_SNAPSHOT_BYTES)
+		bpf_ringbuf_output(&ring, c, SAMPLER_SNAPSHOT_HEAD + n, flags);
 }
 
-/* A part besides the capture's own; 1 where there are no more, or the ring has no room for luxury. */
+/* A part besides the snapshot's own; 1 where there are no more, or the ring has no room for luxury. */
 static long later_more(__u32 i, struct later **later)
 {
-	struct sampler_capture *c = &(*later)->capture;
+	struct sampler_snapshot *c = &(*later)->snapshot;
 
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
 		return 1;
 	later_take(*later, i);
 	if (c->n > 0)
 		later_send(c, SAMPLER_RECORD_MORE, BPF_RB_NO_WAKEUP);
-	return c->n < SAMPLER_CAPTURE_BYTES;
+	return c->n < SAMPLER_SNAPSHOT_BYTES;
 }
 
 /* Up to n parts from `start` on, of which the first has this number. */
@@ -174,7 +174,7 @@ static __always_inline void later_send_parts(struct later *l, __u64 start, __u64
 /* Where the stack goes on that a signal has interrupted: 0 if none was; l->limit is its end. */
 static __always_inline __u64 later_interrupted(struct later *l)
 {
-	__u64 at = alternate_interrupted(&l->alternate, l->capture.regs[CAPTURE_SP]);
+	__u64 at = alternate_interrupted(&l->alternate, l->snapshot.regs[SNAPSHOT_SP]);
 
 	l->limit = at ? mapping_stack_end(at, true) : 0;
 	return l->limit ? at : 0;
@@ -185,33 +185,33 @@ static __always_inline void later_send_other(struct later *l)
 {
 	__u64 start;
 
-	goroutine_find(&l->goroutine, &l->capture);
+	goroutine_find(&l->goroutine, &l->snapshot);
 	start = l->goroutine.start;
 	l->limit = l->goroutine.limit;
 	if (start == 0)
 		start = later_interrupted(l);
 	if (start == 0)
 		return;
-	later_send_parts(l, sampler_capture_start(start), (__u64)SAMPLER_COPY_OTHER * SAMPLER_CAPTURE_PARTS, SAMPLER_CAPTURE_PARTS);
+	later_send_parts(l, sampler_snapshot_start(start), (__u64)SAMPLER_COPY_OTHER * SAMPLER_SNAPSHOT_PARTS, SAMPLER_SNAPSHOT_PARTS);
 }
 
 /* The sampled stack, its first part last: all have one buffer. */
 static __always_inline void later_send_own(struct later *l)
 {
-	__u64 start = sampler_capture_start(l->capture.regs[CAPTURE_SP]), outer;
-	__u32 n = SAMPLER_CAPTURE_PARTS;
+	__u64 start = sampler_snapshot_start(l->snapshot.regs[SNAPSHOT_SP]), outer;
+	__u32 n = SAMPLER_SNAPSHOT_PARTS;
 
 	l->limit = later_limit(l);
-	if (l->limit - start > (__u64)SAMPLER_CAPTURE_PARTS * SAMPLER_CAPTURE_BYTES) {
-		outer = sampler_capture_start(l->limit - (__u64)SAMPLER_CAPTURE_OUTER * SAMPLER_CAPTURE_BYTES);
-		later_send_parts(l, outer, (__u64)SAMPLER_COPY_OUTER * SAMPLER_CAPTURE_PARTS, SAMPLER_CAPTURE_OUTER);
-		n = SAMPLER_CAPTURE_INNER;
+	if (l->limit - start > (__u64)SAMPLER_SNAPSHOT_PARTS * SAMPLER_SNAPSHOT_BYTES) {
+		outer = sampler_snapshot_start(l->limit - (__u64)SAMPLER_SNAPSHOT_OUTER * SAMPLER_SNAPSHOT_BYTES);
+		later_send_parts(l, outer, (__u64)SAMPLER_COPY_OUTER * SAMPLER_SNAPSHOT_PARTS, SAMPLER_SNAPSHOT_OUTER);
+		n = SAMPLER_SNAPSHOT_INNER;
 	}
-	later_send_parts(l, start + SAMPLER_CAPTURE_BYTES, 1, n - 1);
+	later_send_parts(l, start + SAMPLER_SNAPSHOT_BYTES, 1, n - 1);
 	l->start = start;
 	l->first = 0;
 	later_take(l, 0);
-	later_send(&l->capture, SAMPLER_RECORD_CAPTURE, BPF_RB_FORCE_WAKEUP);
+	later_send(&l->snapshot, SAMPLER_RECORD_SNAPSHOT, BPF_RB_FORCE_WAKEUP);
 }
 
 /* In the thread itself; may sleep. Who was sampled in exec has
@@ -219,9 +219,9 @@ static __always_inline void later_send_own(struct later *l)
 static int later_run(struct bpf_map *map, void *key, void *value)
 {
 	struct later *l = value;
-	struct sampler_capture *c = &l->capture;
+	struct sampler_snapshot *c = &l->snapshot;
 
-	if (capture_layout((struct task_struct *)bpf_get_current_task()) != c->layout) {
+	if (snapshot_layout((struct task_struct *)bpf_get_current_task()) != c->layout) {
 		l->busy = 0;
 		return 0;
 	}
@@ -233,7 +233,7 @@ static int later_run(struct bpf_map *map, void *key, void *value)
 	return 0;
 }
 
-/* True if the capture of this CPU's sample will be sent later. */
+/* True if the snapshot of this CPU's sample will be sent later. */
 static __always_inline bool later_schedule(__u32 cpu)
 {
 	__u32 place = __sync_fetch_and_add(&later_next, 1) & (LATER_PLACES - 1);
@@ -241,7 +241,7 @@ static __always_inline bool later_schedule(__u32 cpu)
 
 	if (!l || __sync_val_compare_and_swap(&l->busy, 0, 1) != 0)
 		return false;
-	if (capture_fill(&l->capture, cpu) == 0 && task_work_ask(&l->work, &laters, later_run) == 0)
+	if (snapshot_fill(&l->snapshot, cpu) == 0 && task_work_ask(&l->work, &laters, later_run) == 0)
 		return true;
 	l->busy = 0;
 	return false;

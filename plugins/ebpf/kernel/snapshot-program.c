@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capture-program.h. */
-#include "ebpf/kernel/capture-program.h"
+/* See snapshot-program.h. */
+#include "ebpf/kernel/snapshot-program.h"
 
 #include "ebpf/kernel/task-work.h"
 
@@ -12,8 +12,8 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wcast-qual"
-#include "capture.skel.h"
-#include "capture_aux.skel.h"
+#include "snapshot.skel.h"
+#include "snapshot_aux.skel.h"
 #pragma GCC diagnostic pop
 
 static int share(struct bpf_object *object, const char *name, int fd)
@@ -26,13 +26,13 @@ static int share(struct bpf_object *object, const char *name, int fd)
 static struct bpf_object *open_form(enum taskwork form)
 {
 	size_t n = 0;
-	const void *bytes = form == TASKWORK_PLAIN ? capture_bpf__elf_bytes(&n) :
-						     capture_aux_bpf__elf_bytes(&n);
+	const void *bytes = form == TASKWORK_PLAIN ? snapshot_bpf__elf_bytes(&n) :
+						     snapshot_aux_bpf__elf_bytes(&n);
 
 	return bpf_object__open_mem(bytes, n, NULL);
 }
 
-int capture_program_load(const struct capture_maps *maps, struct bpf_object **ret)
+int snapshot_program_load(const struct snapshot_maps *maps, struct bpf_object **ret)
 {
 	enum taskwork form = taskwork_form();
 	struct bpf_object *object;
@@ -59,12 +59,12 @@ int capture_program_load(const struct capture_maps *maps, struct bpf_object **re
 	return 0;
 }
 
-int capture_program_places(const struct bpf_object *object)
+int snapshot_program_places(const struct bpf_object *object)
 {
 	return bpf_map__fd(bpf_object__find_map_by_name(object, "laters"));
 }
 
-struct bpf_program *capture_program_of(struct bpf_object *object)
+struct bpf_program *snapshot_program_of(struct bpf_object *object)
 {
-	return bpf_object__find_program_by_name(object, "capture");
+	return bpf_object__find_program_by_name(object, "snapshot");
 }

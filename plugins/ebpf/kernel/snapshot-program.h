@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program that takes captures by task work (bpf/capture.bpf.c), beside those of a session, with which it
+ * The program that takes snapshots by task work (bpf/snapshot.bpf.c), beside those of a session, with which it
  * shares maps. A session without it copies at once what of a stack is there.
  */
-#ifndef EBPF_KERNEL_CAPTURE_PROGRAM_H
-#define EBPF_KERNEL_CAPTURE_PROGRAM_H
+#ifndef EBPF_KERNEL_SNAPSHOT_PROGRAM_H
+#define EBPF_KERNEL_SNAPSHOT_PROGRAM_H
 
 struct bpf_object;
 struct bpf_program;
 
 /* Of the session, loaded; descriptors, borrowed. */
-struct capture_maps {
+struct snapshot_maps {
 	int cpus, walks, ring;
 };
 
 /* Loads the form that this kernel has: 0 and the object, the caller's to close, or NULL where it has none; or a
  * negative errno. Some 20 ms. */
-int capture_program_load(const struct capture_maps *maps, struct bpf_object **ret);
+int snapshot_program_load(const struct snapshot_maps *maps, struct bpf_object **ret);
 /* Its program, and the map of its own. */
-struct bpf_program *capture_program_of(struct bpf_object *object);
-int capture_program_places(const struct bpf_object *object);
+struct bpf_program *snapshot_program_of(struct bpf_object *object);
+int snapshot_program_places(const struct bpf_object *object);
 
 #endif
