@@ -15,15 +15,15 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, ONWARD_PLACES);
+	__uint(max_entries, CONTINUATION_SLOTS);
 	__type(key, __u32);
-	__type(value, struct onward);
-} onwards SEC(".maps");
+	__type(value, struct continuation);
+} continuations SEC(".maps");
 
-__u32 onward_next = 0;
+__u32 continuation_next = 0;
 
 /* Sends the stack as it is now, in the place of the one that the sample has kept. */
-static __always_inline void onward_send(struct onward *o)
+static __always_inline void continuation_send(struct continuation *o)
 {
 	struct andiron_walk *w = &o->walk;
 	struct sampler_stack *head = (struct sampler_stack *)(void *)w->head;
@@ -47,28 +47,28 @@ static __always_inline void onward_send(struct onward *o)
 }
 
 /* In the thread itself. A round that has not come further was the last. */
-static int onward_run(struct bpf_map *map, void *key, void *value)
+static int continuation_run(struct bpf_map *map, void *key, void *value)
 {
-	struct onward *o = value;
+	struct continuation *o = value;
 	__u32 first = o->walk.n_words, before;
 	char none;
 
 	o->thread = bpf_get_current_pid_tgid();
-	for (__u32 i = 0; i < ONWARD_ROUNDS && o->walk.end == UNWIND_END_SWITCHES; i++) {
+	for (__u32 i = 0; i < CONTINUATION_ROUNDS && o->walk.end == UNWIND_END_SWITCHES; i++) {
 		before = o->walk.n_words;
-		o->state = ONWARD_ROUND;
-		bpf_copy_from_user(&none, 1, (const void *)(unsigned long)(ONWARD_ADDRESS + o->place));
-		o->state = ONWARD_WAITING;
+		o->state = CONTINUATION_ROUND;
+		bpf_copy_from_user(&none, 1, (const void *)(unsigned long)(CONTINUATION_ADDRESS + o->place));
+		o->state = CONTINUATION_WAITING;
 		if (o->walk.n_words == before)
 			break;
 	}
 	if (o->walk.n_words != first)
-		onward_send(o);
-	o->state = ONWARD_FREE;
+		continuation_send(o);
+	o->state = CONTINUATION_FREE;
 	return 0;
 }
 
-static __always_inline int onward_fill(struct onward *o, __u32 cpu)
+static __always_inline int continuation_fill(struct continuation *o, __u32 cpu)
 {
 	struct andiron_walk *w = bpf_map_lookup_elem(&walks, &cpu);
 	const struct sampler_stack *head;
@@ -83,41 +83,41 @@ static __always_inline int onward_fill(struct onward *o, __u32 cpu)
 
 /* Called when a sample was counted whose walk has ended in UNWIND_END_SWITCHES. */
 SEC("perf_event")
-int onward(struct bpf_perf_event_data *event)
+int continuation(struct bpf_perf_event_data *event)
 {
-	__u32 place = __sync_fetch_and_add(&onward_next, 1) & (ONWARD_PLACES - 1);
-	struct onward *o = bpf_map_lookup_elem(&onwards, &place);
+	__u32 place = __sync_fetch_and_add(&continuation_next, 1) & (CONTINUATION_SLOTS - 1);
+	struct continuation *o = bpf_map_lookup_elem(&continuations, &place);
 
-	if (!o || __sync_val_compare_and_swap(&o->state, ONWARD_FREE, ONWARD_WAITING) != ONWARD_FREE)
+	if (!o || __sync_val_compare_and_swap(&o->state, CONTINUATION_FREE, CONTINUATION_WAITING) != CONTINUATION_FREE)
 		return 0;
 	o->place = place;
-	if (onward_fill(o, bpf_get_smp_processor_id()) != 0 ||
-	    task_work_ask(&o->work, &onwards, onward_run) != 0)
-		o->state = ONWARD_FREE;
+	if (continuation_fill(o, bpf_get_smp_processor_id()) != 0 ||
+	    task_work_ask(&o->work, &continuations, continuation_run) != 0)
+		o->state = CONTINUATION_FREE;
 	return 0;
 }
 
 /* The place, if the current thread is in a round of it. */
-static __always_inline struct onward *onward_at(__u32 place)
+static __always_inline struct continuation *continuation_at(__u32 place)
 {
-	struct onward *o = bpf_map_lookup_elem(&onwards, &place);
+	struct continuation *o = bpf_map_lookup_elem(&continuations, &place);
 
-	return o && o->state == ONWARD_ROUND && o->thread == bpf_get_current_pid_tgid() ? o : NULL;
+	return o && o->state == CONTINUATION_ROUND && o->thread == bpf_get_current_pid_tgid() ? o : NULL;
 }
 
 /* On page faults of the kernel's: a round begins where the former one, or the sample, could not hand the walk over. */
 SEC("perf_event")
 int begin_round(struct bpf_perf_event_data *event)
 {
-	__u64 place = event->addr - ONWARD_ADDRESS;
+	__u64 place = event->addr - CONTINUATION_ADDRESS;
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct sampler_cpu *state;
 	struct andiron_walk *w;
-	struct onward *o;
+	struct continuation *o;
 
-	if (place >= ONWARD_PLACES)
+	if (place >= CONTINUATION_SLOTS)
 		return 0;
-	o = onward_at((__u32)place);
+	o = continuation_at((__u32)place);
 	w = bpf_map_lookup_elem(&walks, &cpu);
 	state = bpf_map_lookup_elem(&cpus, &cpu);
 	if (!o || !w || !state || state->pending.busy != SAMPLER_BUSY_NOT ||
@@ -139,11 +139,11 @@ int end_round(struct bpf_perf_event_data *event)
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct sampler_cpu *state = bpf_map_lookup_elem(&cpus, &cpu);
 	struct andiron_walk *w = bpf_map_lookup_elem(&walks, &cpu);
-	struct onward *o;
+	struct continuation *o;
 
 	if (!w || !state)
 		return 0;
-	o = onward_at(state->pending.busy - SAMPLER_BUSY_ROUND);
+	o = continuation_at(state->pending.busy - SAMPLER_BUSY_ROUND);
 	state->pending.busy = SAMPLER_BUSY_NOT;
 	if (o)
 		bpf_probe_read_kernel(&o->walk, sizeof(o->walk), w);

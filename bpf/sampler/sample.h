@@ -250,7 +250,7 @@ SAMPLER_INLINE bool sampler_is_open(const struct andiron_walk *w, const struct s
 {
 	return w->end == UNWIND_END_NEW || w->end == UNWIND_END_NO_PAGE ||
 	       (w->end == UNWIND_END_NO_MAPPING && pending->stale) ||
-	       (w->end == UNWIND_END_SWITCHES && h_config()->onward);
+	       (w->end == UNWIND_END_SWITCHES && h_config()->continuation);
 }
 
 /* Writes the sample down: in the log, or if that is full, by sending it. False: it is lost, and counted. */

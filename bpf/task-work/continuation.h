@@ -18,19 +18,19 @@
 
 #include <andiron/bpf/walk.h>
 
-#define ONWARD_PLACES  16u /* walks at a time; a power of two */
-#define ONWARD_ROUNDS  24u /* more than a stack of ANDIRON_WALK_USER can need: 3 words a round trip */
-#define ONWARD_ADDRESS 16u /* and the place: in the first page, where no process has memory */
+#define CONTINUATION_SLOTS  16u /* walks at a time; a power of two */
+#define CONTINUATION_ROUNDS 24u /* more than a stack of ANDIRON_WALK_USER can need: 3 words a round trip */
+#define CONTINUATION_ADDRESS 16u /* and the place: in the first page, where no process has memory */
 
-_Static_assert((ONWARD_ROUNDS + 1) * ANDIRON_WALK_SWITCHES * 3 >= ANDIRON_WALK_USER, "all that fit");
+_Static_assert((CONTINUATION_ROUNDS + 1) * ANDIRON_WALK_SWITCHES * 3 >= ANDIRON_WALK_USER, "all that fit");
 
-#define ONWARD_FREE    0
-#define ONWARD_WAITING 1 /* for its task work, or between two rounds */
-#define ONWARD_ROUND   2
+#define CONTINUATION_FREE    0
+#define CONTINUATION_WAITING 1 /* for its task work, or between two rounds */
+#define CONTINUATION_ROUND   2
 
-struct onward {
+struct continuation {
 	struct bpf_task_work work;
-	__u64 state; /* ONWARD_FREE, … */
+	__u64 state; /* CONTINUATION_FREE, … */
 	__u64 thread;
 	__u64 id;
 	__u32 half;

@@ -416,18 +416,18 @@ TEST(walks_that_go_on_are_told_apart)
 {
 	struct sampler_context c = in_user;
 
-	for (uint32_t onward = 0; onward < 2; onward++) {
+	for (uint32_t continuation = 0; continuation < 2; continuation++) {
 		reset();
-		world.config.onward = onward;
+		world.config.continuation = continuation;
 		for (int i = 0; i < 2; i++) {
 			expect(sampler_begin(&c, CPU, 7));
 			unwind_step(CPU);
 			world.walk.end = UNWIND_END_SWITCHES;
 			world.now++;
-			expect_eq(sampler_finish(CPU), onward);
+			expect_eq(sampler_finish(CPU), continuation);
 		}
-		expect_eq(nth(0, 0)->id != nth(0, 1)->id, onward);
-		expect_eq(nth(0, 0)->id != 0, onward);
+		expect_eq(nth(0, 0)->id != nth(0, 1)->id, continuation);
+		expect_eq(nth(0, 0)->id != 0, continuation);
 		expect_closed_books();
 		buf_free(&world.ring);
 	}

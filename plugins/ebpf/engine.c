@@ -226,7 +226,7 @@ static int load(struct engine *e, struct error *err)
 	}
 	session_take_later(e->session);
 	if (e->options.n_runtimes > 0)
-		session_go_onward(e->session);
+		session_load_continuation(e->session);
 	session_info(e->session, &e->stats.session);
 	e->news.later = e->stats.session.later;
 	return 0;

@@ -114,7 +114,7 @@ def expect_cut(stacks):
 
 
 @case
-def onward():
+def continuation():
     """With more round trips the walk goes on in task work, one round or several."""
     with open(BTF, "rb") as types:
         here = TASK_WORK in types.read()

@@ -116,7 +116,7 @@ struct sampler_config {
 	__u32 with_comm;
 	__u32 with_kernel;
 	__u32 epoch; /* changes when a reported process is forgotten */
-	__u32 onward; /* walks of too many round trips go on in task work */
+	__u32 continuation; /* walks of too many round trips go on in task work */
 };
 
 /* `selected`, by tgid: root is the process it descends from. */

@@ -20,7 +20,7 @@
 #include "continuation_aux.skel.h"
 #pragma GCC diagnostic pop
 
-struct onward_program {
+struct continuation_program {
 	struct bpf_object *object;
 	struct events faults;
 };
@@ -41,7 +41,7 @@ static int share(struct bpf_object *object, const char *name, int fd)
 	return map ? bpf_map__reuse_fd(map, fd) : -ENOENT;
 }
 
-static int share_all(struct bpf_object *object, const struct onward_maps *maps)
+static int share_all(struct bpf_object *object, const struct continuation_maps *maps)
 {
 	int r = share(object, "cpus", maps->cpus);
 
@@ -62,7 +62,7 @@ static int put(int programs, uint32_t slot, int program)
 	return bpf_map_update_elem(programs, &slot, &program, BPF_ANY) == 0 ? 0 : -errno;
 }
 
-static int load(struct onward_program *o, const struct onward_maps *maps, enum taskwork form)
+static int load(struct continuation_program *o, const struct continuation_maps *maps, enum taskwork form)
 {
 	struct error err = ERROR_NULL;
 	int r;
@@ -77,13 +77,13 @@ static int load(struct onward_program *o, const struct onward_maps *maps, enum t
 		r = put(maps->programs, ANDIRON_WALK_ROUND, program_of(o->object, "end_round"));
 	if (r == 0)
 		r = events_open_faults(&o->faults, program_of(o->object, "begin_round"), &err);
-	return r == 0 ? put(maps->programs, ANDIRON_WALK_CONTINUE, program_of(o->object, "onward")) : r;
+	return r == 0 ? put(maps->programs, ANDIRON_WALK_CONTINUE, program_of(o->object, "continuation")) : r;
 }
 
-int onward_program_load(const struct onward_maps *maps, struct onward_program **ret)
+int continuation_program_load(const struct continuation_maps *maps, struct continuation_program **ret)
 {
 	enum taskwork form = taskwork_form();
-	struct onward_program *o;
+	struct continuation_program *o;
 	int r;
 
 	*ret = NULL;
@@ -97,16 +97,16 @@ int onward_program_load(const struct onward_maps *maps, struct onward_program **
 	if (r == 0)
 		*ret = o;
 	else
-		onward_program_free(o);
+		continuation_program_free(o);
 	return r;
 }
 
-const struct bpf_object *onward_program_object(const struct onward_program *o)
+const struct bpf_object *continuation_program_object(const struct continuation_program *o)
 {
 	return o->object;
 }
 
-void onward_program_free(struct onward_program *o)
+void continuation_program_free(struct continuation_program *o)
 {
 	if (!o)
 		return;

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 struct bpf_object;
-struct onward_program;
+struct continuation_program;
 
 /* Of the session, loaded; descriptors, borrowed. */
-struct onward_maps {
+struct continuation_maps {
 	int cpus, walks, ring, programs;
 };
 
@@ -20,10 +20,10 @@ struct onward_maps {
  * Loads them, puts them into their slots and opens their events: 0 and *ret, the caller's to free, or NULL there where
  * the kernel has no task work; or a negative errno. Some 20 ms.
  */
-int onward_program_load(const struct onward_maps *maps, struct onward_program **ret);
+int continuation_program_load(const struct continuation_maps *maps, struct continuation_program **ret);
 /* What was loaded. */
-const struct bpf_object *onward_program_object(const struct onward_program *o);
+const struct bpf_object *continuation_program_object(const struct continuation_program *o);
 /* NULL is none. */
-void onward_program_free(struct onward_program *o);
+void continuation_program_free(struct continuation_program *o);
 
 #endif

@@ -40,7 +40,7 @@
 struct session {
 	struct sampler_bpf *skel;
 	struct bpf_object *snapshots; /* or NULL */
-	struct onward_program *onward;
+	struct continuation_program *continuation;
 	struct bpf_link *links[2];
 	struct ring_buffer *ring;
 	size_t ring_bytes, drained; /* by this call */
@@ -298,7 +298,7 @@ void session_close(struct session *s)
 	ring_buffer__free(s->ring);
 	tables_unmap(&s->tables);
 	memory_fini(&s->memory);
-	onward_program_free(s->onward);
+	continuation_program_free(s->continuation);
 	bpf_object__close(s->snapshots);
 	if (s->skel)
 		sampler_bpf__destroy(s->skel);
@@ -482,19 +482,19 @@ int session_programs_fd(const struct session *s)
 	return resume_program(s) ? bpf_map__fd(s->skel->maps.programs) : -1;
 }
 
-bool session_go_onward(struct session *s)
+bool session_load_continuation(struct session *s)
 {
 	struct sampler_bpf *skel = s->skel;
-	struct onward_maps maps = {bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.walks),
+	struct continuation_maps maps = {bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.walks),
 				   bpf_map__fd(skel->maps.ring), bpf_map__fd(skel->maps.programs)};
 
-	if (s->info.loop && s->info.later && !s->onward) {
-		onward_program_load(&maps, &s->onward);
-		if (s->onward)
-			compiled_add(&skel->bss->sampler_compiled, onward_program_object(s->onward));
+	if (s->info.loop && s->info.later && !s->continuation) {
+		continuation_program_load(&maps, &s->continuation);
+		if (s->continuation)
+			compiled_add(&skel->bss->sampler_compiled, continuation_program_object(s->continuation));
 	}
-	skel->bss->sampler_config.onward = s->onward != NULL;
-	return s->onward != NULL;
+	skel->bss->sampler_config.continuation = s->continuation != NULL;
+	return s->continuation != NULL;
 }
 
 /* x86-64 leaves addresses as they are. arm64 signs return addresses in the bits above those of an address,

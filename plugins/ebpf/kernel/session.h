@@ -95,7 +95,7 @@ int session_walks_fd(const struct session *s);
 int session_programs_fd(const struct session *s);
 /* From now on walks that make more round trips between runtimes than a program can go on in task work. False: not on
  * this kernel. Behind session_take_later. Some 20 ms. */
-bool session_go_onward(struct session *s);
+bool session_load_continuation(struct session *s);
 /* The bits of a return address that are address, on this machine. */
 uint64_t session_pc_mask(void);
 

@@ -38,7 +38,7 @@ static const char *const other_names[] = {
 	"__meta_kubernetes_pod_container_name",
 };
 /* What the symbolizer reads: it goes on. */
-static const char *const onward_names[] = {"__symbolize__"};
+static const char *const passed_names[] = {"__symbolize__"};
 
 static bool is_one_of(struct str name, const char *const *names, size_t n)
 {
@@ -54,7 +54,7 @@ static bool keeps(struct str name)
 	       is_one_of(name, service_names, N_OF(service_names)) ||
 	       is_one_of(name, later_names, N_OF(later_names)) ||
 	       is_one_of(name, other_names, N_OF(other_names)) ||
-	       is_one_of(name, onward_names, N_OF(onward_names));
+	       is_one_of(name, passed_names, N_OF(passed_names));
 }
 
 struct matcher {
@@ -145,7 +145,7 @@ static bool is_kept(const struct target_label *label)
 	if (!label->value.n || str_is(label->name, "service_name"))
 		return false;
 	return !str_starts(label->name, STR("__")) ||
-	       is_one_of(label->name, onward_names, N_OF(onward_names));
+	       is_one_of(label->name, passed_names, N_OF(passed_names));
 }
 
 /* The labels of a batch from those of a target; returns how many. */
