@@ -15,7 +15,7 @@ int snapshot(struct bpf_perf_event_data *event)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 
-	if (!later_schedule(cpu))
+	if (!deferred_schedule(cpu))
 		snapshot_now(cpu);
 	return 0;
 }

@@ -18,10 +18,10 @@
 #include "task-work/vma-list.h"
 #include "task-work/task-work.h"
 
-#define LATER_PLACES 32
+#define DEFERRED_SLOTS 32
 #define CTIME_NSEC   0x7fffffff /* above it the kernel keeps whether somebody has asked */
 
-struct later {
+struct deferred {
 	struct bpf_task_work work;
 	__u64 busy;
 	/* Of the copy at hand: */
@@ -35,17 +35,17 @@ struct later {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LATER_PLACES);
+	__uint(max_entries, DEFERRED_SLOTS);
 	__type(key, __u32);
-	__type(value, struct later);
-} laters SEC(".maps");
+	__type(value, struct deferred);
+} deferred_snapshot SEC(".maps");
 
-_Static_assert(LATER_PLACES * sizeof(struct later) <= SAMPLER_LATERS_BYTES, "what user space keeps for it");
+_Static_assert(DEFERRED_SLOTS * sizeof(struct deferred) <= SAMPLER_DEFERRED_BYTES, "what user space keeps for it");
 
-__u32 later_next = 0;
+__u32 deferred_next = 0;
 
 /* A mapping as it is sent. */
-static __always_inline void later_note(struct sampler_mapping *m, struct vm_area_struct *vma)
+static __always_inline void deferred_note(struct sampler_mapping *m, struct vm_area_struct *vma)
 {
 	struct file *file = vma->vm_file;
 	struct inode *inode;
@@ -72,7 +72,7 @@ static __always_inline void later_note(struct sampler_mapping *m, struct vm_area
 
 /* Counts in the record itself: a counter in a register would be another state to the verifier each
  * time round. */
-static __always_inline void later_send_mappings(struct later *l)
+static __always_inline void deferred_send_mappings(struct deferred *l)
 {
 	struct sampler_mapped *record = &l->mapped;
 	struct bpf_iter_task_vma it;
@@ -88,7 +88,7 @@ static __always_inline void later_send_mappings(struct later *l)
 			record->total++;
 			n = record->n;
 			if (n < SAMPLER_MAPPED_MAX) {
-				later_note(&record->list[n], vma);
+				deferred_note(&record->list[n], vma);
 				record->n = n + 1;
 			}
 		}
@@ -104,7 +104,7 @@ static __always_inline void later_send_mappings(struct later *l)
 }
 
 /* Where the copy may end. A thread's stack ends with its mapping, and what mostly lies above is a library. */
-static __always_inline __u64 later_limit(struct later *l)
+static __always_inline __u64 deferred_limit(struct deferred *l)
 {
 	const struct sampler_snapshot *c = &l->snapshot;
 	__u64 sp = sampler_snapshot_start(c->regs[SNAPSHOT_SP]), limit = mapping_stack_end(sp, false), go;
@@ -119,13 +119,13 @@ static __always_inline __u64 later_limit(struct later *l)
 }
 
 /* One piece of the part at hand; 1 at the first that is not there. */
-static long later_copy(__u32 i, struct later **later)
+static long deferred_copy(__u32 i, struct deferred **deferred)
 {
-	struct sampler_snapshot *c = &(*later)->snapshot;
+	struct sampler_snapshot *c = &(*deferred)->snapshot;
 	__u32 at = i * SAMPLER_SNAPSHOT_PIECE;
 	__u64 from = c->at + at;
 
-	if (at > SAMPLER_SNAPSHOT_BYTES - SAMPLER_SNAPSHOT_PIECE || from >= (*later)->limit ||
+	if (at > SAMPLER_SNAPSHOT_BYTES - SAMPLER_SNAPSHOT_PIECE || from >= (*deferred)->limit ||
 	    bpf_copy_from_user(&c->stack[at], SAMPLER_SNAPSHOT_PIECE, (const void *)from) != 0)
 		return 1;
 	c->n = at + SAMPLER_SNAPSHOT_PIECE;
@@ -133,15 +133,15 @@ static long later_copy(__u32 i, struct later **later)
 }
 
 /* The i-th part from where the copy at hand begins. */
-static __always_inline void later_take(struct later *l, __u64 i)
+static __always_inline void deferred_take(struct deferred *l, __u64 i)
 {
 	l->snapshot.part = l->first + i;
 	l->snapshot.at = l->start + i * SAMPLER_SNAPSHOT_BYTES;
 	l->snapshot.n = 0;
-	bpf_loop(SAMPLER_SNAPSHOT_BYTES / SAMPLER_SNAPSHOT_PIECE, later_copy, &l, 0);
+	bpf_loop(SAMPLER_SNAPSHOT_BYTES / SAMPLER_SNAPSHOT_PIECE, deferred_copy, &l, 0);
 }
 
-static __always_inline void later_send(struct sampler_snapshot *c, __u32 type, __u64 flags)
+static __always_inline void deferred_send(struct sampler_snapshot *c, __u32 type, __u64 flags)
 {
 	__u32 n = c->n;
 
@@ -151,28 +151,28 @@ static __always_inline void later_send(struct sampler_snapshot *c, __u32 type, _
 }
 
 /* A part besides the snapshot's own; 1 where there are no more, or the ring has no room for luxury. */
-static long later_more(__u32 i, struct later **later)
+static long deferred_more(__u32 i, struct deferred **deferred)
 {
-	struct sampler_snapshot *c = &(*later)->snapshot;
+	struct sampler_snapshot *c = &(*deferred)->snapshot;
 
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
 		return 1;
-	later_take(*later, i);
+	deferred_take(*deferred, i);
 	if (c->n > 0)
-		later_send(c, SAMPLER_RECORD_MORE, BPF_RB_NO_WAKEUP);
+		deferred_send(c, SAMPLER_RECORD_MORE, BPF_RB_NO_WAKEUP);
 	return c->n < SAMPLER_SNAPSHOT_BYTES;
 }
 
 /* Up to n parts from `start` on, of which the first has this number. */
-static __always_inline void later_send_parts(struct later *l, __u64 start, __u64 first, __u32 n)
+static __always_inline void deferred_send_parts(struct deferred *l, __u64 start, __u64 first, __u32 n)
 {
 	l->start = start;
 	l->first = first;
-	bpf_loop(n, later_more, &l, 0);
+	bpf_loop(n, deferred_more, &l, 0);
 }
 
 /* Where the stack goes on that a signal has interrupted: 0 if none was; l->limit is its end. */
-static __always_inline __u64 later_interrupted(struct later *l)
+static __always_inline __u64 deferred_interrupted(struct deferred *l)
 {
 	__u64 at = alternate_interrupted(&l->alternate, l->snapshot.regs[SNAPSHOT_SP]);
 
@@ -181,7 +181,7 @@ static __always_inline __u64 later_interrupted(struct later *l)
 }
 
 /* The stack that the sampled one may go on on. */
-static __always_inline void later_send_other(struct later *l)
+static __always_inline void deferred_send_other(struct deferred *l)
 {
 	__u64 start;
 
@@ -189,36 +189,36 @@ static __always_inline void later_send_other(struct later *l)
 	start = l->goroutine.start;
 	l->limit = l->goroutine.limit;
 	if (start == 0)
-		start = later_interrupted(l);
+		start = deferred_interrupted(l);
 	if (start == 0)
 		return;
-	later_send_parts(l, sampler_snapshot_start(start), (__u64)SAMPLER_COPY_OTHER * SAMPLER_SNAPSHOT_PARTS, SAMPLER_SNAPSHOT_PARTS);
+	deferred_send_parts(l, sampler_snapshot_start(start), (__u64)SAMPLER_COPY_OTHER * SAMPLER_SNAPSHOT_PARTS, SAMPLER_SNAPSHOT_PARTS);
 }
 
 /* The sampled stack, its first part last: all have one buffer. */
-static __always_inline void later_send_own(struct later *l)
+static __always_inline void deferred_send_own(struct deferred *l)
 {
 	__u64 start = sampler_snapshot_start(l->snapshot.regs[SNAPSHOT_SP]), outer;
 	__u32 n = SAMPLER_SNAPSHOT_PARTS;
 
-	l->limit = later_limit(l);
+	l->limit = deferred_limit(l);
 	if (l->limit - start > (__u64)SAMPLER_SNAPSHOT_PARTS * SAMPLER_SNAPSHOT_BYTES) {
 		outer = sampler_snapshot_start(l->limit - (__u64)SAMPLER_SNAPSHOT_OUTER * SAMPLER_SNAPSHOT_BYTES);
-		later_send_parts(l, outer, (__u64)SAMPLER_COPY_OUTER * SAMPLER_SNAPSHOT_PARTS, SAMPLER_SNAPSHOT_OUTER);
+		deferred_send_parts(l, outer, (__u64)SAMPLER_COPY_OUTER * SAMPLER_SNAPSHOT_PARTS, SAMPLER_SNAPSHOT_OUTER);
 		n = SAMPLER_SNAPSHOT_INNER;
 	}
-	later_send_parts(l, start + SAMPLER_SNAPSHOT_BYTES, 1, n - 1);
+	deferred_send_parts(l, start + SAMPLER_SNAPSHOT_BYTES, 1, n - 1);
 	l->start = start;
 	l->first = 0;
-	later_take(l, 0);
-	later_send(&l->snapshot, SAMPLER_RECORD_SNAPSHOT, BPF_RB_FORCE_WAKEUP);
+	deferred_take(l, 0);
+	deferred_send(&l->snapshot, SAMPLER_RECORD_SNAPSHOT, BPF_RB_FORCE_WAKEUP);
 }
 
 /* In the thread itself; may sleep. Who was sampled in exec has
  * another image by now, whose mappings and stack would be taken for those of the sample. */
-static int later_run(struct bpf_map *map, void *key, void *value)
+static int deferred_run(struct bpf_map *map, void *key, void *value)
 {
-	struct later *l = value;
+	struct deferred *l = value;
 	struct sampler_snapshot *c = &l->snapshot;
 
 	if (snapshot_layout((struct task_struct *)bpf_get_current_task()) != c->layout) {
@@ -226,22 +226,22 @@ static int later_run(struct bpf_map *map, void *key, void *value)
 		return 0;
 	}
 	if (c->end == UNWIND_END_NEW || c->end == UNWIND_END_NO_MAPPING)
-		later_send_mappings(l);
-	later_send_other(l);
-	later_send_own(l);
+		deferred_send_mappings(l);
+	deferred_send_other(l);
+	deferred_send_own(l);
 	l->busy = 0;
 	return 0;
 }
 
 /* True if the snapshot of this CPU's sample will be sent later. */
-static __always_inline bool later_schedule(__u32 cpu)
+static __always_inline bool deferred_schedule(__u32 cpu)
 {
-	__u32 place = __sync_fetch_and_add(&later_next, 1) & (LATER_PLACES - 1);
-	struct later *l = bpf_map_lookup_elem(&laters, &place);
+	__u32 place = __sync_fetch_and_add(&deferred_next, 1) & (DEFERRED_SLOTS - 1);
+	struct deferred *l = bpf_map_lookup_elem(&deferred_snapshot, &place);
 
 	if (!l || __sync_val_compare_and_swap(&l->busy, 0, 1) != 0)
 		return false;
-	if (snapshot_fill(&l->snapshot, cpu) == 0 && task_work_ask(&l->work, &laters, later_run) == 0)
+	if (snapshot_fill(&l->snapshot, cpu) == 0 && task_work_ask(&l->work, &deferred_snapshot, deferred_run) == 0)
 		return true;
 	l->busy = 0;
 	return false;

@@ -174,7 +174,7 @@ static size_t news_bytes(const struct session *s)
 /* What the tables may take: of all that the agent may have, what its other maps, those that come yet, and its own memory leave. */
 static uint64_t unwind_budget(const struct session_info *info, size_t news)
 {
-	uint64_t others = info->map_bytes + SAMPLER_LATERS_BYTES + OWN_BYTES + news;
+	uint64_t others = info->map_bytes + SAMPLER_DEFERRED_BYTES + OWN_BYTES + news;
 
 	return others < BUDGET_BYTES ? BUDGET_BYTES - others : 0;
 }
@@ -224,11 +224,11 @@ static int load(struct engine *e, struct error *err)
 		unload(e);
 		return r;
 	}
-	session_take_later(e->session);
+	session_defer_snapshots(e->session);
 	if (e->options.n_runtimes > 0)
 		session_load_continuation(e->session);
 	session_info(e->session, &e->stats.session);
-	e->news.later = e->stats.session.later;
+	e->news.defer_snapshots = e->stats.session.defer_snapshots;
 	return 0;
 }
 

@@ -232,7 +232,7 @@ enum sampler_snapshot_copy {
 #define SAMPLER_SNAPSHOT_OUTER 4
 
 /* What the places of snapshots that are taken later need at most, with what the kernel adds (bpf/task-work/deferred-snapshot.h). */
-#define SAMPLER_LATERS_BYTES (1u << 20)
+#define SAMPLER_DEFERRED_BYTES (1u << 20)
 
 /* All but `stack`, of which only the first n bytes are sent. */
 #define SAMPLER_SNAPSHOT_HEAD ((__u32)__builtin_offsetof(struct sampler_snapshot, stack))

@@ -323,7 +323,7 @@ int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 	return 0;
 }
 
-void session_take_later(struct session *s)
+void session_defer_snapshots(struct session *s)
 {
 	struct snapshot_maps maps = {
 		.cpus = bpf_map__fd(s->skel->maps.cpus),
@@ -335,7 +335,7 @@ void session_take_later(struct session *s)
 	if (snapshot_program_load(&maps, &s->snapshots) != 0 || !s->snapshots)
 		return;
 	compiled_add(&s->skel->bss->sampler_compiled, s->snapshots);
-	s->info.later = set_program(s, ANDIRON_WALK_SNAPSHOT, snapshot_program_of(s->snapshots)) == 0;
+	s->info.defer_snapshots = set_program(s, ANDIRON_WALK_SNAPSHOT, snapshot_program_of(s->snapshots)) == 0;
 }
 
 void session_stop(struct session *s)
@@ -488,7 +488,7 @@ bool session_load_continuation(struct session *s)
 	struct continuation_maps maps = {bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.walks),
 				   bpf_map__fd(skel->maps.ring), bpf_map__fd(skel->maps.programs)};
 
-	if (s->info.loop && s->info.later && !s->continuation) {
+	if (s->info.loop && s->info.defer_snapshots && !s->continuation) {
 		continuation_program_load(&maps, &s->continuation);
 		if (s->continuation)
 			compiled_add(&skel->bss->sampler_compiled, continuation_program_object(s->continuation));
@@ -564,7 +564,7 @@ void session_info(const struct session *s, struct session_info *ret)
 {
 	struct session_info info = {
 		.n_cpus = (uint32_t)s->events.n, .rate_hz = s->rate_hz, .loop = s->info.loop,
-		.later = s->info.later};
+		.defer_snapshots = s->info.defer_snapshots};
 	struct bpf_map *map;
 
 	bpf_object__for_each_map(map, s->skel->obj)

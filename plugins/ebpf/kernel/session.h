@@ -43,11 +43,11 @@ void session_close(struct session *s);
 /* (Re)starts the events with this rate. On failure it samples as before. */
 int session_start(struct session *s, uint32_t rate_hz, struct error *err);
 /*
- * Has snapshots taken by task work from now on (session_info.later), where the kernel has that and lets us use it. Once. It
+ * Has snapshots taken by task work from now on (session_info.defer_snapshots), where the kernel has that and lets us use it. Once. It
  * reads the kernel's types twice, some 100 ms: behind session_start samples are taken meanwhile, and their
- * stacks copied at once. SAMPLER_LATERS_BYTES of the kernel's memory at most.
+ * stacks copied at once. SAMPLER_DEFERRED_BYTES of the kernel's memory at most.
  */
-void session_take_later(struct session *s);
+void session_defer_snapshots(struct session *s);
 /* No program is started after this; what was counted can still be read. */
 void session_stop(struct session *s);
 
@@ -94,14 +94,14 @@ const struct unwind_kernel *session_memory(const struct session *s);
 int session_walks_fd(const struct session *s);
 int session_programs_fd(const struct session *s);
 /* From now on walks that make more round trips between runtimes than a program can go on in task work. False: not on
- * this kernel. Behind session_take_later. Some 20 ms. */
+ * this kernel. Behind session_defer_snapshots. Some 20 ms. */
 bool session_load_continuation(struct session *s);
 /* The bits of a return address that are address, on this machine. */
 uint64_t session_pc_mask(void);
 
 struct session_info {
 	bool loop;  /* walks are one loop, else of fewer steps, by tail calls or in one program */
-	bool later; /* snapshots are taken by task work, in the thread itself */
+	bool defer_snapshots; /* snapshots are taken by task work, in the thread itself */
 	uint32_t n_cpus;
 	uint32_t rate_hz;
 	uint64_t map_bytes;      /* as the kernel accounts them, without slabs */

@@ -61,7 +61,7 @@ int snapshot_program_load(const struct snapshot_maps *maps, struct bpf_object **
 
 int snapshot_program_places(const struct bpf_object *object)
 {
-	return bpf_map__fd(bpf_object__find_map_by_name(object, "laters"));
+	return bpf_map__fd(bpf_object__find_map_by_name(object, "deferred_snapshot"));
 }
 
 struct bpf_program *snapshot_program_of(struct bpf_object *object)

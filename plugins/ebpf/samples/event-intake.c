@@ -64,7 +64,7 @@ static bool look_at_process(struct news *n, const struct sampler_process *record
 	select_judge(n->session, n->matcher, p);
 	if (!is_wanted(n, p))
 		return false;
-	if (!n->later)
+	if (!n->defer_snapshots)
 		map_reported(n, p, record);
 	return true;
 }
@@ -78,7 +78,7 @@ static struct process *look_at_snapshot(struct news *n, const struct sampler_sna
 		return NULL;
 	/* News of mappings is held back when it comes too often, snapshots are not. Where the thread
 	 * itself has listed its mappings, that came before. */
-	if ((c->end == UNWIND_END_NO_MAPPING && !n->later) || !p->maps || p->maps->layout != c->layout)
+	if ((c->end == UNWIND_END_NO_MAPPING && !n->defer_snapshots) || !p->maps || p->maps->layout != c->layout)
 		p->stale = true;
 	p->layout = c->layout;
 	process_map(n->processes, p);
@@ -258,7 +258,7 @@ static void deal_with_process(struct news *n, const void *record)
 	struct process *p;
 
 	memcpy(&process, record, sizeof(process));
-	p = n->later ? processes_find(n->processes, &process.key) : NULL;
+	p = n->defer_snapshots ? processes_find(n->processes, &process.key) : NULL;
 	if (p && p->stale)
 		map_reported(n, p, &process);
 	tell(n, &process.key);

@@ -36,7 +36,7 @@ struct news {
 	struct stacks *stacks;   /* SAMPLER_HALVES */
 	struct session *session; /* NULL: none sends, and nothing waits */
 	struct walks *walks;
-	bool later;       /* as in session_info */
+	bool defer_snapshots; /* as in session_info */
 	size_t bytes_max; /* behind so much no snapshot waits: its stack ends where the kernel's own walk did, and says so.
 			   * Where a compiler begins they come by the megabyte, and who comes after is looked at all the same.
 			   * Behind twice as much nothing does */

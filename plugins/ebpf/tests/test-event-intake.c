@@ -182,7 +182,7 @@ TEST(lists_spare_reading)
 	struct live_child child;
 
 	open_room(&r);
-	r.news.later = true;
+	r.news.defer_snapshots = true;
 	child = live_child(r.live);
 	news_record(&r.news, &child.record, sizeof(child.record));
 	p = processes_find(&r.live->t, &child.record.key);
