@@ -34,7 +34,7 @@ static __always_inline void continuation_send(struct continuation *o)
 	head->type = SAMPLER_RECORD_STACK;
 	head->n_kernel = (__u16)w->n_kernel;
 	head->n_user = (__u16)(n - w->n_kernel);
-	head->half = (__u16)o->half;
+	head->buffer = (__u16)o->buffer;
 	head->flags &= SAMPLER_STACK_IMAGE;
 	head->flags |= w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
 	head->end = w->end;
@@ -77,7 +77,7 @@ static __always_inline int continuation_fill(struct continuation *o, __u32 cpu)
 		return -1;
 	head = (const struct sampler_stack *)(const void *)w->head;
 	o->id = head->id;
-	o->half = head->half;
+	o->buffer = head->buffer;
 	return (int)bpf_probe_read_kernel(&o->walk, sizeof(o->walk), w);
 }
 

@@ -214,9 +214,9 @@ SAMPLER_INLINE __u32 h_kernel_frames(struct sampler_context *c, struct andiron_w
 	return bytes > 0 ? (__u32)bytes / sizeof(w->frames[0]) : 0;
 }
 
-SAMPLER_INLINE long h_log_put(__u32 cpu, __u32 half, __u32 at, const __u64 *words, __u32 n)
+SAMPLER_INLINE long h_log_put(__u32 cpu, __u32 buffer, __u32 at, const __u64 *words, __u32 n)
 {
-	__u32 index = cpu * SAMPLER_HALVES + half;
+	__u32 index = cpu * SAMPLER_BUFFERS + buffer;
 	__u64 from = at, *log = bpf_map_lookup_elem(&logs, &index);
 
 	if (!log || n > SAMPLER_LOG_SPARE)

@@ -15,7 +15,7 @@
 #include "sampler/shared-maps.h"
 #include "bpfwire/unwind-tables.h"
 
-/* One for each CPU and half, of sampler_log_words + SAMPLER_LOG_SPARE words. */
+/* One for each CPU and buffer, of sampler_log_words + SAMPLER_LOG_SPARE words. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

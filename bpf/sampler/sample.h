@@ -21,7 +21,7 @@
  *   h_layout(c)                     unwind_layout() of the current process, 0 in the midst of exec
  *   h_parent(c, key)                its parent's key
  *   h_log_words()                   words of a log, SAMPLER_LOG_SPARE not counted
- *   h_log_put(cpu, half, at, words, n)  into the log; 0, or an error if this CPU has none
+ *   h_log_put(cpu, buffer, at, words, n)  into the log; 0, or an error if this CPU has none
  *   h_task(c, task)                 fills in struct sampler_task but cgroup and root
  *   h_cgroup(c)                     the id of its cgroup
  *   h_leader_comm(c, comm), h_comm(comm)
@@ -61,7 +61,7 @@ struct sampler_task {
 
 /* Where a sample is booked. */
 struct sampler_place {
-	__u32 cpu, half;
+	__u32 cpu, buffer;
 	struct sampler_cpu *state;
 	struct sampler_books *books;
 };
@@ -259,7 +259,7 @@ SAMPLER_INLINE bool sampler_write(const struct sampler_place *p, struct andiron_
 	__u32 n = SAMPLER_STACK_WORDS + w->n_words, at = p->books->n_words;
 
 	if (at + n <= h_log_words()) {
-		if (h_log_put(p->cpu, p->half, at, w->head, n) == 0) {
+		if (h_log_put(p->cpu, p->buffer, at, w->head, n) == 0) {
 			p->books->n_words = at + n;
 			return true;
 		}
@@ -287,8 +287,8 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	head = (struct sampler_stack *)(void *)w->head;
 	pending = &p.state->pending;
 	pending->busy = SAMPLER_BUSY_NOT;
-	p.half = pending->half & 1;
-	p.books = &p.state->books[p.half];
+	p.buffer = pending->buffer & 1;
+	p.books = &p.state->books[p.buffer];
 	p.books->counters.taken++;
 	if (w->end == UNWIND_END_NO_MAPPING && !pending->stale)
 		pending->stale = sampler_may_ask(&pending->key.process);
@@ -296,7 +296,7 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	head->type = SAMPLER_RECORD_STACK;
 	head->n_kernel = (__u16)w->n_kernel;
 	head->n_user = (__u16)(w->n_words - w->n_kernel);
-	head->half = (__u16)p.half;
+	head->buffer = (__u16)p.buffer;
 	head->flags = sampler_stack_image(sampler_known_of(p.state, &pending->key.process)->layout);
 	head->flags |= w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
 	head->end = w->end;
@@ -317,11 +317,11 @@ SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pi
 	struct sampler_pending *pending;
 	struct sampler_known *known;
 	struct sampler_books *books;
-	__u32 half = h_config()->active & 1;
+	__u32 buffer = h_config()->active & 1;
 
 	if (!state || !w)
 		return false;
-	books = &state->books[half];
+	books = &state->books[buffer];
 	pending = &state->pending;
 	if (pending->busy == SAMPLER_BUSY_SAMPLE) {
 		books->counters.taken++;
@@ -338,7 +338,7 @@ SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pi
 		books->counters.unselected++;
 		return false;
 	}
-	pending->half = (__u16)half;
+	pending->buffer = (__u16)buffer;
 	pending->busy = SAMPLER_BUSY_SAMPLE;
 	pending->key.process = task.key;
 	pending->key.cgroup = task.cgroup;

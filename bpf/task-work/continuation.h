@@ -33,7 +33,7 @@ struct continuation {
 	__u64 state; /* CONTINUATION_FREE, … */
 	__u64 thread;
 	__u64 id;
-	__u32 half;
+	__u32 buffer;
 	__u32 place; /* its own */
 	struct andiron_walk walk;
 };

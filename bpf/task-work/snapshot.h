@@ -51,7 +51,7 @@ static __always_inline int snapshot_fill(struct sampler_snapshot *snapshot, __u3
 		return -1;
 	head = (const struct sampler_stack *)(const void *)w->head;
 	snapshot->type = SAMPLER_RECORD_SNAPSHOT;
-	snapshot->half = head->half;
+	snapshot->buffer = head->buffer;
 	snapshot->id = head->id;
 	snapshot->key = state->pending.key.process;
 	snapshot->layout = sampler_known_of(state, &snapshot->key)->layout;

@@ -7,13 +7,13 @@
 
 #include "tests/test-world.h"
 
-/* The invariant of the wire: for each half, taken = samples in log and ring + ring_full + new_cpu +
+/* The invariant of the wire: for each buffer, taken = samples in log and ring + ring_full + new_cpu +
  * unfinished. */
 static void expect_closed_books(void)
 {
-	for (uint32_t half = 0; half < SAMPLER_HALVES; half++)
-		expect_eq(counters(half)->taken, n_logged(half) + world.n_sent[half] + counters(half)->ring_full +
-							 counters(half)->new_cpu + counters(half)->unfinished);
+	for (uint32_t buffer = 0; buffer < SAMPLER_BUFFERS; buffer++)
+		expect_eq(counters(buffer)->taken, n_logged(buffer) + world.n_sent[buffer] + counters(buffer)->ring_full +
+							 counters(buffer)->new_cpu + counters(buffer)->unfinished);
 }
 
 /* Each sample says whose it is; equal ones are equal, word for word. */
@@ -163,8 +163,8 @@ TEST(forgotten_processes_are_reported_again)
 	buf_free(&world.ring);
 }
 
-/* Both halves are independent; the active one takes. */
-TEST(the_active_half_takes)
+/* Both buffers are independent; the active one takes. */
+TEST(the_active_buffer_takes)
 {
 	reset();
 	sample(&in_user);

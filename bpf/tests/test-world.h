@@ -40,7 +40,7 @@ struct sampler_context {
 static struct world {
 	struct sampler_config config;
 	struct sampler_cpu cpu;
-	uint64_t logs[SAMPLER_HALVES][LOG_WORDS + SAMPLER_LOG_SPARE];
+	uint64_t logs[SAMPLER_BUFFERS][LOG_WORDS + SAMPLER_LOG_SPARE];
 	uint32_t log_words; /* as if they were smaller */
 	struct sampler_selected selected;
 	uint32_t selected_tgid;
@@ -51,7 +51,7 @@ static struct world {
 	uint64_t now;
 	struct buf ring;
 	bool ring_full, no_log;
-	uint32_t n_wakes, n_processes, n_sent[SAMPLER_HALVES], n_cgroup_walks, n_snapshots;
+	uint32_t n_wakes, n_processes, n_sent[SAMPLER_BUFFERS], n_cgroup_walks, n_snapshots;
 	struct andiron_walk walk;
 	struct unwind_space space;
 	struct unwind_set rows[UNWIND_SETS];
@@ -81,12 +81,12 @@ static struct sampler_cpu *h_state(__u32 cpu)
 	return cpu == CPU ? &world.cpu : NULL;
 }
 
-static long h_log_put(__u32 cpu, __u32 half, __u32 at, const __u64 *words, __u32 n)
+static long h_log_put(__u32 cpu, __u32 buffer, __u32 at, const __u64 *words, __u32 n)
 {
 	expect(cpu == CPU && at + n <= LOG_WORDS + SAMPLER_LOG_SPARE);
 	if (world.no_log)
 		return -1;
-	memcpy(&world.logs[half][at], words, n * sizeof(*words));
+	memcpy(&world.logs[buffer][at], words, n * sizeof(*words));
 	return 0;
 }
 
@@ -135,7 +135,7 @@ static long h_send(const void *data, __u64 size, bool wake)
 	if (head->type == SAMPLER_RECORD_PROCESS)
 		world.n_processes++;
 	else
-		world.n_sent[head->half]++;
+		world.n_sent[head->buffer]++;
 	return 0;
 }
 
@@ -292,39 +292,39 @@ static void sample(const struct sampler_context *c)
 	world.n_snapshots += (uint32_t)sampler_finish(CPU);
 }
 
-static const struct sampler_counters *counters(uint32_t half)
+static const struct sampler_counters *counters(uint32_t buffer)
 {
-	return &world.cpu.books[half].counters;
+	return &world.cpu.books[buffer].counters;
 }
 
 /* What is in the log; *ret is the n-th, its frames behind it. */
-static uint32_t look_through(uint32_t half, uint32_t n, const struct sampler_stack **ret)
+static uint32_t look_through(uint32_t buffer, uint32_t n, const struct sampler_stack **ret)
 {
 	const struct sampler_stack *stack;
 	uint32_t i = 0;
 
-	for (uint32_t at = 0; at < world.cpu.books[half].n_words; i++) {
-		stack = (const struct sampler_stack *)(const void *)&world.logs[half][at];
+	for (uint32_t at = 0; at < world.cpu.books[buffer].n_words; i++) {
+		stack = (const struct sampler_stack *)(const void *)&world.logs[buffer][at];
 		at += SAMPLER_STACK_WORDS + stack->n_kernel + stack->n_user;
-		expect(at <= world.cpu.books[half].n_words);
+		expect(at <= world.cpu.books[buffer].n_words);
 		if (i == n)
 			*ret = stack;
 	}
 	return i;
 }
 
-static uint32_t n_logged(uint32_t half)
+static uint32_t n_logged(uint32_t buffer)
 {
 	const struct sampler_stack *none;
 
-	return look_through(half, UINT32_MAX, &none);
+	return look_through(buffer, UINT32_MAX, &none);
 }
 
-static const struct sampler_stack *nth(uint32_t half, uint32_t n)
+static const struct sampler_stack *nth(uint32_t buffer, uint32_t n)
 {
-	const struct sampler_stack *ret = (const struct sampler_stack *)(const void *)world.logs[half];
+	const struct sampler_stack *ret = (const struct sampler_stack *)(const void *)world.logs[buffer];
 
-	expect(look_through(half, n, &ret) > n);
+	expect(look_through(buffer, n, &ret) > n);
 	return ret;
 }
 

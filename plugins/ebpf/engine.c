@@ -28,7 +28,7 @@ _Static_assert(BUDGET_BYTES - OWN_BYTES - NEWS_BYTES_MAX - SESSION_RING_MAX_BYTE
 /* An interval of which the ring has brought so much, logs being full, ends, whatever its time: some 40,000 samples with theirs. Until that
  * is seen the ring can fill once more; what the logs have comes on top, and the number that stands before each record. */
 #define EARLY_WORDS (1u << 20)
-_Static_assert((EARLY_WORDS + (SESSION_RING_MAX_BYTES + TABLES_MAX_BYTES / SAMPLER_HALVES) / sizeof(uint64_t)) / 9 * 10 <=
+_Static_assert((EARLY_WORDS + (SESSION_RING_MAX_BYTES + TABLES_MAX_BYTES / SAMPLER_BUFFERS) / sizeof(uint64_t)) / 9 * 10 <=
 	       STACKS_MAX_WORDS, "no sample is lost");
 
 struct engine {
@@ -40,16 +40,16 @@ struct engine {
 	struct images *images;
 	struct processes processes;
 	struct matcher *matcher;
-	struct stacks stacks[SAMPLER_HALVES];
+	struct stacks stacks[SAMPLER_BUFFERS];
 	struct news news;
 	struct rows rows;
 	struct engine_stats stats;
 	struct engine_books *books; /* of the interval being read */
 	uint64_t producer, sequence;
 	uint64_t run_ns, runs, missed; /* at the end of the last interval */
-	uint64_t counted;              /* of the half being read */
+	uint64_t counted;              /* of the buffer being read */
 	int64_t start_ns;              /* of the interval, CLOCK_REALTIME */
-	uint32_t half;                 /* being read */
+	uint32_t buffer;                 /* being read */
 	bool finished;
 };
 
@@ -86,7 +86,7 @@ int engine_new(uint64_t producer, struct ebpf_options *options,
 	e->images = images_new(&e->objects);
 	e->matcher = matcher_new();
 	e->news = (struct news){.options = &e->options, .matcher = e->matcher, .processes = &e->processes,
-				.stacks = e->stacks, .reading = SAMPLER_HALVES};
+				.stacks = e->stacks, .reading = SAMPLER_BUFFERS};
 	if (e->images && e->matcher)
 		r = processes_init(&e->processes, e->images);
 	if (r == 0)
@@ -112,7 +112,7 @@ void engine_free(struct engine *e)
 	processes_fini(&e->processes);
 	matcher_free(e->matcher);
 	images_free(e->images);
-	for (size_t i = 0; i < SAMPLER_HALVES; i++)
+	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
 		stacks_free(&e->stacks[i]);
 	vec_free(&e->rows.list);
 	ebpf_options_fini(&e->options);
@@ -156,7 +156,7 @@ static void unload(struct engine *e)
 	e->news.walks = e->walks = NULL;
 	session_close(e->session);
 	e->news.session = e->session = NULL;
-	for (size_t i = 0; i < SAMPLER_HALVES; i++)
+	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
 		stacks_clear(&e->stacks[i]);
 	/* The next store knows of nobody. */
 	vec_each(&e->processes.all, p)
@@ -283,7 +283,7 @@ int engine_fd(const struct engine *e)
 
 static bool is_full(const struct engine *e)
 {
-	return e->session && !e->finished && e->stacks[session_half(e->session)].words.n > EARLY_WORDS;
+	return e->session && !e->finished && e->stacks[session_buffer(e->session)].words.n > EARLY_WORDS;
 }
 
 void engine_attend(struct engine *e)
@@ -302,7 +302,7 @@ static void add_row(struct engine *e, struct process *p, const struct sampler_st
 	struct row row = {.process = p, .match = p->match, .stack = stack, .pcs = pcs, .samples = samples};
 
 	if (stack->id != 0) {
-		row.stack = walks_find(&e->stacks[e->half], stack, &row.pcs);
+		row.stack = walks_find(&e->stacks[e->buffer], stack, &row.pcs);
 		e->stats.n_uncompleted += row.stack == stack ? samples : 0;
 	}
 	if (row.stack->end < UNWIND_ENDS)
@@ -320,7 +320,7 @@ static void on_stack(void *context, const struct sampler_stack *stack, const uin
 	struct engine *e = context;
 	struct process *p;
 
-	check(e->books && e->half < SAMPLER_HALVES);
+	check(e->books && e->buffer < SAMPLER_BUFFERS);
 	if (stack->id & SAMPLER_STACK_COMPLETED)
 		return;
 	e->counted += samples;
@@ -412,12 +412,12 @@ static void measure(struct engine *e, struct engine_books *books)
 	session_measure(e->session, ++e->stats.n_intervals % MEASURE_EVERY == 0);
 }
 
-/* Reads the retired half into rows and books. */
-static void read_half(struct engine *e, struct engine_books *books)
+/* Reads the retired buffer into rows and books. */
+static void read_buffer(struct engine *e, struct engine_books *books)
 {
-	struct sampler_counters counters = session_counters(e->session, e->half);
+	struct sampler_counters counters = session_counters(e->session, e->buffer);
 	uint64_t lost = counters.ring_full + counters.new_cpu + counters.unfinished;
-	struct stacks *stacks = &e->stacks[e->half];
+	struct stacks *stacks = &e->stacks[e->buffer];
 
 	books->taken = counters.taken;
 	books->idle = counters.idle;
@@ -426,7 +426,7 @@ static void read_half(struct engine *e, struct engine_books *books)
 	books->dropped_new_cpu = counters.new_cpu;
 	books->dropped_unfinished = counters.unfinished;
 	e->counted = books->dropped_memory = stacks->lost;
-	walks_settle(e->walks, e->half, stacks);
+	walks_settle(e->walks, e->buffer, stacks);
 	stacks_each(stacks, on_stack, e);
 	if (counters.taken != e->counted + lost) {
 		e->stats.mismatches++;
@@ -450,14 +450,14 @@ void engine_collect(struct engine *e)
 	end_ns = clock_real();
 	r = session_swap(e->session);
 	if (r < 0) {
-		say(e, ANDIRON_LOG_ERROR, "cannot swap the halves of the counts: %s", strerror(-r));
+		say(e, ANDIRON_LOG_ERROR, "cannot swap the buffers of the counts: %s", strerror(-r));
 		return;
 	}
 	news_deal(&e->news);
-	e->half = e->news.reading = (uint32_t)r;
+	e->buffer = e->news.reading = (uint32_t)r;
 	e->books = &books;
 	e->rows.list.n = 0;
-	read_half(e, &books);
+	read_buffer(e, &books);
 	batch = make_batch(e, end_ns);
 	measure(e, &books);
 	add_books(&e->stats.total, &books);
@@ -466,10 +466,10 @@ void engine_collect(struct engine *e)
 		e->out.batch(e->out.context, batch);
 		batch_release(batch);
 	}
-	stacks_clear(&e->stacks[e->half]);
+	stacks_clear(&e->stacks[e->buffer]);
 	e->rows.list.n = 0;
 	e->books = NULL;
-	e->news.reading = SAMPLER_HALVES;
+	e->news.reading = SAMPLER_BUFFERS;
 	processes_age(&e->processes, KEEP_INTERVALS, on_gone, e);
 	walks_tick(e->walks);
 	news_rest(&e->news);

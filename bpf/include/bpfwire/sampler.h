@@ -4,10 +4,10 @@
  * of its maps and the records of its ring.
  *
  * Every CPU writes its samples down by itself, one behind the other, in a log that user space has mapped, of
- * two halves of which one is active; where it is full, in the ring. So a sample takes no lock and searches
+ * two buffers of which one is active; where it is full, in the ring. So a sample takes no lock and searches
  * nothing: six of seven are of a stack that was not met before in an interval, and what is equal is for user space to add up.
- * Who reads makes the other half active, waits until no program runs any more that saw the old
- * one, has it for itself, and clears it. For each half, once it is quiet:
+ * Who reads makes the other buffer active, waits until no program runs any more that saw the old
+ * one, has it for itself, and clears it. For each buffer, once it is quiet:
  *
  *     taken = samples in logs and ring + ring_full + new_cpu + unfinished
  *
@@ -25,7 +25,7 @@
 #include <andiron/bpf/walk.h>
 
 #define SAMPLER_COMM_SIZE  16
-#define SAMPLER_HALVES     2
+#define SAMPLER_BUFFERS     2
 
 /* What is sampled. */
 #define SAMPLER_ALL     0 /* everything */
@@ -46,7 +46,7 @@ struct sampler_key {
 	char comm[SAMPLER_COMM_SIZE];
 };
 
-/* Per CPU and half. */
+/* Per CPU and buffer. */
 struct sampler_counters {
 	__u64 taken;
 	__u64 idle;
@@ -56,7 +56,7 @@ struct sampler_counters {
 	__u64 unfinished; /* a runtime's program did not come back */
 };
 
-/* What a CPU keeps for each half; one cache line. */
+/* What a CPU keeps for each buffer; one cache line. */
 struct sampler_books {
 	struct sampler_counters counters;
 	__u32 n_words;  /* of the log, in use */
@@ -91,14 +91,14 @@ struct sampler_known {
 /* The sample that is being walked; one cache line. */
 struct sampler_pending {
 	struct sampler_key key;
-	__u16 half;
+	__u16 buffer;
 	__u16 busy;  /* SAMPLER_BUSY_*: a walk is under way */
 	__u32 stale; /* its mappings are not those of its space any more */
 	__u64 zero[2];
 };
 
 struct sampler_cpu {
-	struct sampler_books books[SAMPLER_HALVES];
+	struct sampler_books books[SAMPLER_BUFFERS];
 	struct sampler_pending pending;
 	struct sampler_known known[SAMPLER_KNOWN];
 };
@@ -111,7 +111,7 @@ sampler_known_of(struct sampler_cpu *state, const struct sampler_process_key *ke
 
 /* Read by the programs on every run, written by user space at any time. */
 struct sampler_config {
-	__u32 active; /* half */
+	__u32 active; /* buffer */
 	__u32 mode;
 	__u32 with_comm;
 	__u32 with_kernel;
@@ -158,7 +158,7 @@ struct sampler_stack {
 	__u32 type;
 	__u16 n_kernel;
 	__u16 n_user; /* words */
-	__u16 half;
+	__u16 buffer;
 	__u16 flags; /* SAMPLER_STACK_* */
 	__u32 end;   /* UNWIND_END_*: of the process's frames */
 	__u64 id;    /* what completes it is told by; 0: nothing will */
@@ -196,7 +196,7 @@ struct sampler_process {
 };
 
 /*
- * What is needed to walk on later, from the last frame of the stack record `id` of half `half`
+ * What is needed to walk on later, from the last frame of the stack record `id` of buffer `buffer`
  * on. Sent where sampler_is_open. Wakes the reader.
  */
 #define SAMPLER_SNAPSHOT_BYTES 16384
@@ -239,7 +239,7 @@ enum sampler_snapshot_copy {
 
 struct sampler_snapshot {
 	__u32 type;
-	__u32 half;
+	__u32 buffer;
 	__u64 id;
 	struct sampler_process_key key;
 	__u64 layout;

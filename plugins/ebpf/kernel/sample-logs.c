@@ -15,7 +15,7 @@
 #define WORDS_A_SAMPLE 36u
 
 /* Older kernels have no larger values in an array: KMALLOC_MAX_SIZE. */
-_Static_assert((WORDS_A_SAMPLE * SAMPLES_MAX + SAMPLER_LOG_SPARE) * sizeof(uint64_t) <= 4u << 20, "of one CPU and half");
+_Static_assert((WORDS_A_SAMPLE * SAMPLES_MAX + SAMPLER_LOG_SPARE) * sizeof(uint64_t) <= 4u << 20, "of one CPU and buffer");
 
 size_t tables_bytes(const struct tables *t)
 {
@@ -24,7 +24,7 @@ size_t tables_bytes(const struct tables *t)
 
 static size_t all_bytes(const struct tables *t)
 {
-	return (size_t)t->n_logs * SAMPLER_HALVES * tables_bytes(t);
+	return (size_t)t->n_logs * SAMPLER_BUFFERS * tables_bytes(t);
 }
 
 void tables_size(struct tables *t, uint32_t n_cpus, uint32_t n_logs, uint64_t samples)
@@ -32,7 +32,7 @@ void tables_size(struct tables *t, uint32_t n_cpus, uint32_t n_logs, uint64_t sa
 	uint64_t affordable;
 
 	check(n_cpus > 0 && n_logs > 0);
-	affordable = TABLES_MAX_BYTES / sizeof(uint64_t) / SAMPLER_HALVES / n_logs;
+	affordable = TABLES_MAX_BYTES / sizeof(uint64_t) / SAMPLER_BUFFERS / n_logs;
 	affordable = affordable > SAMPLER_LOG_SPARE ? (affordable - SAMPLER_LOG_SPARE) / WORDS_A_SAMPLE : 0;
 	samples = samples < affordable ? samples : affordable;
 	samples = samples < SAMPLES_MAX ? samples : SAMPLES_MAX;
@@ -70,13 +70,13 @@ void tables_unmap(struct tables *t)
 	*t = (struct tables){0};
 }
 
-struct sampler_counters tables_counters(struct tables *t, uint32_t half)
+struct sampler_counters tables_counters(struct tables *t, uint32_t buffer)
 {
 	struct sampler_counters sum = {0};
 
-	check(half < SAMPLER_HALVES);
+	check(buffer < SAMPLER_BUFFERS);
 	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++) {
-		struct sampler_counters *counters = &t->cpus[cpu].books[half].counters;
+		struct sampler_counters *counters = &t->cpus[cpu].books[buffer].counters;
 
 		sum.taken += counters->taken;
 		sum.idle += counters->idle;
@@ -89,24 +89,24 @@ struct sampler_counters tables_counters(struct tables *t, uint32_t half)
 	return sum;
 }
 
-uint64_t tables_taken(const struct tables *t, uint32_t half)
+uint64_t tables_taken(const struct tables *t, uint32_t buffer)
 {
 	uint64_t sum = 0;
 
-	check(half < SAMPLER_HALVES);
+	check(buffer < SAMPLER_BUFFERS);
 	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++)
-		sum += __atomic_load_n(&t->cpus[cpu].books[half].counters.taken, __ATOMIC_RELAXED);
+		sum += __atomic_load_n(&t->cpus[cpu].books[buffer].counters.taken, __ATOMIC_RELAXED);
 	return sum;
 }
 
-void tables_stacks(struct tables *t, uint32_t half, tables_record_fn fn, void *context)
+void tables_stacks(struct tables *t, uint32_t buffer, tables_record_fn fn, void *context)
 {
 	size_t words = (size_t)t->n_words + SAMPLER_LOG_SPARE;
 
-	check(half < SAMPLER_HALVES && t->logs);
+	check(buffer < SAMPLER_BUFFERS && t->logs);
 	for (uint32_t cpu = 0; cpu < t->n_logs; cpu++) {
-		const uint64_t *log = (const uint64_t *)(const void *)(t->logs + (cpu * SAMPLER_HALVES + half) * tables_bytes(t));
-		uint32_t *end = &t->cpus[cpu].books[half].n_words;
+		const uint64_t *log = (const uint64_t *)(const void *)(t->logs + (cpu * SAMPLER_BUFFERS + buffer) * tables_bytes(t));
+		uint32_t *end = &t->cpus[cpu].books[buffer].n_words;
 		struct sampler_stack head;
 		size_t n;
 

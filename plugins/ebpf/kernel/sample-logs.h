@@ -2,8 +2,8 @@
 /*
  * The memory that the sampling program shares with us: each CPU's counters, and the log of
  * its samples (bpf/include/bpfwire/sampler.h). Plain memory, no system calls
- * after it is mapped; logs, megabytes of it, are mapped only while a half is read. The
- * functions on a half want it quiet: retired, and no program running that saw it active.
+ * after it is mapped; logs, megabytes of it, are mapped only while a buffer is read. The
+ * functions on a buffer want it quiet: retired, and no program running that saw it active.
  */
 #ifndef EBPF_KERNEL_SAMPLE_LOGS_H
 #define EBPF_KERNEL_SAMPLE_LOGS_H
@@ -15,7 +15,7 @@
 
 struct tables {
 	struct sampler_cpu *cpus;
-	char *logs;      /* tables_bytes() for each CPU and half; NULL while not open */
+	char *logs;      /* tables_bytes() for each CPU and buffer; NULL while not open */
 	int logs_fd;     /* borrowed */
 	uint32_t n_cpus; /* possible ones */
 	uint32_t n_logs; /* CPUs that have logs */
@@ -27,9 +27,9 @@ struct tables {
 /* A sample's record; `size` is the record's. Also session.h's, for the ring's records. */
 typedef void (*tables_record_fn)(void *context, const void *record, size_t size);
 
-/* Sizes for so many samples of common depth a CPU and half, as long as all together stay below TABLES_MAX_BYTES. */
+/* Sizes for so many samples of common depth a CPU and buffer, as long as all together stay below TABLES_MAX_BYTES. */
 void tables_size(struct tables *t, uint32_t n_cpus, uint32_t n_logs, uint64_t samples);
-/* Bytes of the log of one CPU and half. */
+/* Bytes of the log of one CPU and buffer. */
 size_t tables_bytes(const struct tables *t);
 
 /* Maps the first of the two maps and keeps the descriptor of the other, which is borrowed; 0 or a negative
@@ -41,11 +41,11 @@ void tables_unmap(struct tables *t);
 int tables_open(struct tables *t);
 void tables_close(struct tables *t);
 
-/* The half's counters, summed over CPUs, and cleared. */
-struct sampler_counters tables_counters(struct tables *t, uint32_t half);
+/* The buffer's counters, summed over CPUs, and cleared. */
+struct sampler_counters tables_counters(struct tables *t, uint32_t buffer);
 /* What they say has been taken by now, while programs still count. */
-uint64_t tables_taken(const struct tables *t, uint32_t half);
-/* Hands over the samples of the half's logs, and clears them. */
-void tables_stacks(struct tables *t, uint32_t half, tables_record_fn fn, void *context);
+uint64_t tables_taken(const struct tables *t, uint32_t buffer);
+/* Hands over the samples of the buffer's logs, and clears them. */
+void tables_stacks(struct tables *t, uint32_t buffer, tables_record_fn fn, void *context);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples of one half, as logs and ring delivered them. Equal ones are kept once, with their number; those that have an
+ * The samples of one buffer, as logs and ring delivered them. Equal ones are kept once, with their number; those that have an
  * id are found by it, and no other is equal. Bounded: what no longer fits is not kept, and counted as lost. Zero-initialised is empty.
  */
 #ifndef EBPF_KERNEL_SAMPLE_TABLE_H

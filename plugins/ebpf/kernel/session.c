@@ -111,7 +111,7 @@ static void size_maps(struct session *s, const struct session_options *o, uint32
 	skel->rodata->sampler_log_words = t->n_words;
 	skel->rodata->sampler_ring_crowded_bytes = ring / 2;
 	bpf_map__set_max_entries(skel->maps.cpus, t->n_cpus);
-	bpf_map__set_max_entries(skel->maps.logs, t->n_logs * SAMPLER_HALVES);
+	bpf_map__set_max_entries(skel->maps.logs, t->n_logs * SAMPLER_BUFFERS);
 	bpf_map__set_value_size(skel->maps.logs, (uint32_t)tables_bytes(t));
 	bpf_map__set_max_entries(skel->maps.walks, n_possible);
 	bpf_map__set_max_entries(skel->maps.ring, ring);
@@ -449,7 +449,7 @@ int session_swap(struct session *s)
 	uint32_t retired = config->active;
 	int r;
 
-	check(retired < SAMPLER_HALVES);
+	check(retired < SAMPLER_BUFFERS);
 	r = tables_open(&s->tables);
 	if (r != 0)
 		return r;
@@ -510,7 +510,7 @@ uint64_t session_pc_mask(void)
 #endif
 }
 
-uint32_t session_half(const struct session *s)
+uint32_t session_buffer(const struct session *s)
 {
 	const volatile struct sampler_config *config = &s->skel->bss->sampler_config;
 
@@ -519,12 +519,12 @@ uint32_t session_half(const struct session *s)
 
 uint64_t session_taken(const struct session *s)
 {
-	return tables_taken(&s->tables, session_half(s));
+	return tables_taken(&s->tables, session_buffer(s));
 }
 
-struct sampler_counters session_counters(struct session *s, uint32_t half)
+struct sampler_counters session_counters(struct session *s, uint32_t buffer)
 {
-	return tables_counters(&s->tables, half);
+	return tables_counters(&s->tables, buffer);
 }
 
 static uint64_t map_bytes(int fd)

@@ -4,9 +4,9 @@
  * events, and the reading of what they counted. One thread at a time.
  *
  * INVARIANTS
- *   - Who reads a half has it alone: session_swap returns after the last run
+ *   - Who reads a buffer has it alone: session_swap returns after the last run
  *     that saw it active has ended.
- *   - For every retired half: taken = samples handed over + ring_full + new_cpu + unfinished.
+ *   - For every retired buffer: taken = samples handed over + ring_full + new_cpu + unfinished.
  */
 #ifndef EBPF_KERNEL_SESSION_H
 #define EBPF_KERNEL_SESSION_H
@@ -77,14 +77,14 @@ size_t session_ring_bytes(const struct session *s);
  * a negative errno. */
 int session_drain(struct session *s, int64_t until);
 
-/* Makes the other half active and returns the retired one (0 or 1), quiet, all its
+/* Makes the other buffer active and returns the retired one (0 or 1), quiet, all its
  * records handed over; or a negative errno. Waits for an RCU grace period. O(samples). */
 int session_swap(struct session *s);
-/* The half that is active, and samples that are counted in it by now. */
-uint32_t session_half(const struct session *s);
+/* The buffer that is active, and samples that are counted in it by now. */
+uint32_t session_buffer(const struct session *s);
 uint64_t session_taken(const struct session *s);
 /* Its counters, summed over CPUs and cleared. */
-struct sampler_counters session_counters(struct session *s, uint32_t half);
+struct sampler_counters session_counters(struct session *s, uint32_t buffer);
 
 /* The memory that stacks are walked by, for the store of unwind tables; lives as long as
  * the session. */

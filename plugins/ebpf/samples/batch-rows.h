@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From what a half counted to a profile batch: rows grouped by target, frames
+ * From what a buffer counted to a profile batch: rows grouped by target, frames
  * turned into the addresses of their files.
  */
 #ifndef EBPF_SAMPLES_BATCH_ROWS_H
@@ -14,7 +14,7 @@
 #include "abi/batch-build.h"
 #include "base/vec.h"
 
-/* Equal samples of the half whose process and target are known. All
+/* Equal samples of the buffer whose process and target are known. All
  * pointers are borrowed until the batch is made. */
 struct row {
 	const struct process *process;

@@ -113,9 +113,9 @@ static bool look(struct news *n, uint32_t type, const void *record, size_t size)
 	if (type == SAMPLER_RECORD_STACK && size >= sizeof(head)) {
 		memcpy(&head, record, sizeof(head));
 		/* One that is not kept is counted there. */
-		if (head.half < SAMPLER_HALVES && head.half != n->reading)
-			stacks_add(&n->stacks[head.half], record, size);
-		return head.half == n->reading;
+		if (head.buffer < SAMPLER_BUFFERS && head.buffer != n->reading)
+			stacks_add(&n->stacks[head.buffer], record, size);
+		return head.buffer == n->reading;
 	}
 	if (type == SAMPLER_RECORD_MAPPED && is_mapped(record, size)) {
 		look_at_mapped(n, record);
@@ -180,7 +180,7 @@ static void on_snapshot(struct news *n, const struct sampler_snapshot *c)
 	const struct process *p = look_at_snapshot(n, c);
 
 	copies_take(&n->copies, c, stacks);
-	if (p && n->meanwhile && c->half != n->reading && walks_early(n->walks, p, c, stacks))
+	if (p && n->meanwhile && c->buffer != n->reading && walks_early(n->walks, p, c, stacks))
 		return;
 	if (n->bytes >= n->bytes_max) {
 		n->n_left_out++;
@@ -303,7 +303,7 @@ void news_deal(struct news *n)
 {
 	struct news_record *r;
 
-	check(n->reading == SAMPLER_HALVES);
+	check(n->reading == SAMPLER_BUFFERS);
 	while ((r = take(n))) {
 		deal_with(n, r);
 		free(r);

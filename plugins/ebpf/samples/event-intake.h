@@ -13,7 +13,7 @@
  * says all, most of the time. So processes are asked in the second step there, if they have to be at all: asking
  * all of them took a third of the agent's time.
  *
- * Stacks need no second step, except those of a half that is being read: they would move under the reader.
+ * Stacks need no second step, except those of a buffer that is being read: they would move under the reader.
  */
 #ifndef EBPF_SAMPLES_EVENT_INTAKE_H
 #define EBPF_SAMPLES_EVENT_INTAKE_H
@@ -33,7 +33,7 @@ struct news {
 	const struct ebpf_options *options;
 	struct matcher *matcher;
 	struct processes *processes;
-	struct stacks *stacks;   /* SAMPLER_HALVES */
+	struct stacks *stacks;   /* SAMPLER_BUFFERS */
 	struct session *session; /* NULL: none sends, and nothing waits */
 	struct walks *walks;
 	bool defer_snapshots; /* as in session_info */
@@ -41,7 +41,7 @@ struct news {
 			   * Where a compiler begins they come by the megabyte, and who comes after is looked at all the same.
 			   * Behind twice as much nothing does */
 
-	uint32_t reading; /* the half that is being read; SAMPLER_HALVES: none */
+	uint32_t reading; /* the buffer that is being read; SAMPLER_BUFFERS: none */
 	bool meanwhile; /* files are being read: what can be walked without them need not wait */
 	int64_t next_look; /* while they are; clock_mono's */
 	struct copies copies;

@@ -12,7 +12,7 @@
 struct newsroom {
 	struct live *live;
 	struct ebpf_options options; /* all is sampled */
-	struct stacks stacks[SAMPLER_HALVES];
+	struct stacks stacks[SAMPLER_BUFFERS];
 	struct news news;
 };
 
@@ -21,7 +21,7 @@ static void open_room(struct newsroom *r)
 	memset(r, 0, sizeof(*r));
 	r->live = live_new();
 	r->news = (struct news){.options = &r->options, .matcher = matcher_new(), .processes = &r->live->t,
-				.stacks = r->stacks, .bytes_max = 1000, .reading = SAMPLER_HALVES};
+				.stacks = r->stacks, .bytes_max = 1000, .reading = SAMPLER_BUFFERS};
 	expect(r->news.matcher != NULL);
 }
 
@@ -29,7 +29,7 @@ static void close_room(struct newsroom *r)
 {
 	news_clear(&r->news);
 	expect(!r->news.first && !r->news.last && r->news.bytes == 0);
-	for (size_t i = 0; i < SAMPLER_HALVES; i++)
+	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
 		stacks_free(&r->stacks[i]);
 	matcher_free(r->news.matcher);
 	live_free(r->live);
@@ -148,13 +148,13 @@ TEST(lists_of_mappings_are_looked_at_and_go)
 	close_room(&r);
 }
 
-/* Who reads a half holds on to its stacks. */
-TEST(stacks_of_the_half_that_is_read_wait)
+/* Who reads a buffer holds on to its stacks. */
+TEST(stacks_of_the_buffer_that_is_read_wait)
 {
 	struct {
 		struct sampler_stack head;
 		uint64_t pc;
-	} stack = {.head = {.type = SAMPLER_RECORD_STACK, .n_user = 1, .half = 1, .id = 7}, .pc = 1};
+	} stack = {.head = {.type = SAMPLER_RECORD_STACK, .n_user = 1, .buffer = 1, .id = 7}, .pc = 1};
 	const uint64_t *pcs;
 	struct newsroom r;
 
@@ -162,11 +162,11 @@ TEST(stacks_of_the_half_that_is_read_wait)
 	r.news.reading = 1;
 	news_record(&r.news, &stack, sizeof(stack));
 	expect(!stacks_find(&r.stacks[1], 7, &pcs) && r.news.first);
-	stack.head.half = 0;
+	stack.head.buffer = 0;
 	news_record(&r.news, &stack, sizeof(stack));
 	expect(stacks_find(&r.stacks[0], 7, &pcs) && pcs[0] == 1);
 	expect_eq(r.news.bytes, sizeof(stack));
-	r.news.reading = SAMPLER_HALVES;
+	r.news.reading = SAMPLER_BUFFERS;
 	news_deal(&r.news);
 	expect(stacks_find(&r.stacks[1], 7, &pcs) && pcs[0] == 1);
 	close_room(&r);

@@ -19,8 +19,8 @@ static void record(void *context, const void *p, size_t size)
 	*(uint64_t *)context += head.n_user;
 }
 
-/* What one CPU counted is read once, and is gone then; the other half stays. */
-TEST(a_half_is_read_and_cleared)
+/* What one CPU counted is read once, and is gone then; the other buffer stays. */
+TEST(a_buffer_is_read_and_cleared)
 {
 	struct sampler_stack head = {.type = SAMPLER_RECORD_STACK, .n_kernel = 1, .n_user = 2};
 	struct tables t;

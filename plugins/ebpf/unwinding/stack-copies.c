@@ -18,7 +18,7 @@ void copies_free(struct copies *c)
 static struct copies_of *find(struct copies *c, const struct sampler_snapshot *record)
 {
 	for (size_t i = 0; i < COPIES_MAX; i++)
-		if (c->of[i].used && c->of[i].id == record->id && c->of[i].half == record->half)
+		if (c->of[i].used && c->of[i].id == record->id && c->of[i].buffer == record->buffer)
 			return &c->of[i];
 	return NULL;
 }
@@ -29,7 +29,7 @@ static struct copies_of *begin(struct copies *c, const struct sampler_snapshot *
 	struct copies_of *of = &c->of[c->n_begun++ % COPIES_MAX];
 
 	of->id = part->id;
-	of->half = part->half;
+	of->buffer = part->buffer;
 	of->used = 1;
 	for (size_t k = 0; k < SAMPLER_COPIES; k++) {
 		of->stacks[k] = (struct walk_stack){0};

@@ -15,7 +15,7 @@
 
 struct copies_of {
 	uint64_t id;
-	uint32_t half;
+	uint32_t buffer;
 	uint32_t used;
 	uint32_t n_parts[SAMPLER_COPIES]; /* that are there; of the sampled one with the first, which comes last */
 	struct walk_stack stacks[SAMPLER_COPIES];

@@ -17,7 +17,7 @@ struct walks {
 	const struct unwind_kernel *kernel;
 	struct unwind *store;
 	struct runtimes *runtimes; /* or NULL */
-	struct stacks found[SAMPLER_HALVES]; /* what snapshots brought, by the stack's id */
+	struct stacks found[SAMPLER_BUFFERS]; /* what snapshots brought, by the stack's id */
 	struct early early;
 	struct walks_stats stats;
 	struct andiron_walk walk;
@@ -52,7 +52,7 @@ void walks_free(struct walks *w)
 		return;
 	runtimes_free(w->runtimes);
 	unwind_free(w->store);
-	for (size_t i = 0; i < SAMPLER_HALVES; i++)
+	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
 		stacks_free(&w->found[i]);
 	early_free(&w->early);
 	free(w);
@@ -122,7 +122,7 @@ static void keep(struct walks *w, const struct sampler_snapshot *c)
 	};
 
 	memcpy(w->walk.head, &head, sizeof(head));
-	stacks_add(&w->found[c->half], w->walk.head,
+	stacks_add(&w->found[c->buffer], w->walk.head,
 		   sizeof(head) + w->walk.n_words * sizeof(uint64_t));
 }
 
@@ -168,7 +168,7 @@ bool walks_early(struct walks *w, const struct process *p, const struct sampler_
 		 const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	/* Also where the store knows the process: by what it had mapped before the files that are being read. */
-	if (c->half >= SAMPLER_HALVES || !walk_early(w, p, c, stacks))
+	if (c->buffer >= SAMPLER_BUFFERS || !walk_early(w, p, c, stacks))
 		return false;
 	count(w, stacks);
 	return true;
@@ -182,7 +182,7 @@ void walks_snapshot(struct walks *w, const struct process *p, const struct sampl
 	uint64_t word;
 
 	count(w, stacks);
-	if (c->half >= SAMPLER_HALVES)
+	if (c->buffer >= SAMPLER_BUFFERS)
 		return;
 	word = unwind_word(w->store, &p->key, c->layout);
 	if (word == 0) {
@@ -228,13 +228,13 @@ static void settle(void *context, const struct sampler_stack *rest, const uint64
 		join(s->w, stack, pcs, rest, more, s->stacks);
 }
 
-void walks_settle(struct walks *w, uint32_t half, struct stacks *stacks)
+void walks_settle(struct walks *w, uint32_t buffer, struct stacks *stacks)
 {
 	struct settling s = {w, stacks};
 
-	check(half < SAMPLER_HALVES);
-	stacks_each(&w->found[half], settle, &s);
-	stacks_clear(&w->found[half]);
+	check(buffer < SAMPLER_BUFFERS);
+	stacks_each(&w->found[buffer], settle, &s);
+	stacks_clear(&w->found[buffer]);
 }
 
 const struct sampler_stack *walks_find(const struct stacks *stacks, const struct sampler_stack *stack,

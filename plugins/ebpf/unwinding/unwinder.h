@@ -4,7 +4,7 @@
  * come and go, and the stacks that could not be walked where they were taken, walked on here.
  *
  * A snapshot is walked when it arrives, while its process may still be there to be looked at. What came of it is
- * joined with the record of its stack when the half is read.
+ * joined with the record of its stack when the buffer is read.
  */
 #ifndef EBPF_UNWINDING_UNWINDER_H
 #define EBPF_UNWINDING_UNWINDER_H
@@ -44,8 +44,8 @@ void walks_snapshot(struct walks *w, const struct process *p, const struct sampl
 bool walks_early(struct walks *w, const struct process *p, const struct sampler_snapshot *c,
 		 const struct walk_stack stacks[SAMPLER_COPIES]);
 
-/* Adds to the stacks of a half what snapshots made of them; walks_find finds it. */
-void walks_settle(struct walks *w, uint32_t half, struct stacks *stacks);
+/* Adds to the stacks of a buffer what snapshots made of them; walks_find finds it. */
+void walks_settle(struct walks *w, uint32_t buffer, struct stacks *stacks);
 /* A stack with an id as it is after all; its frames in *pcs, which are left alone where it is the same. */
 const struct sampler_stack *walks_find(const struct stacks *stacks, const struct sampler_stack *stack,
 				       const uint64_t **pcs);
