@@ -29,7 +29,7 @@
  * Per CPU it is never interrupted by itself: cpu-clock samples run in a timer
  * interrupt. At the rates in use nothing that it touches is in the caches any
  * more when the next sample comes, and that is its cost: hence one line for the
- * books, one for the process, and the next ones of the log.
+ * counts, one for the process, and the next ones of the log.
  *
  * A sample is begun, walked and finished. In between a runtime's program may run, so what is
  * needed to finish stands in sampler_cpu.pending and in the walk.
@@ -59,11 +59,11 @@ struct sampler_task {
 	__u32 root;
 };
 
-/* Where a sample is booked. */
+/* Where a sample is counted. */
 struct sampler_place {
 	__u32 cpu, buffer;
 	struct sampler_cpu *state;
-	struct sampler_books *books;
+	struct sampler_counts *counts;
 };
 
 /* Whether the sample counts; sets task->root. */
@@ -256,19 +256,19 @@ SAMPLER_INLINE bool sampler_is_open(const struct andiron_walk *w, const struct s
 /* Writes the sample down: in the log, or if that is full, by sending it. False: it is lost, and counted. */
 SAMPLER_INLINE bool sampler_write(const struct sampler_place *p, struct andiron_walk *w)
 {
-	__u32 n = SAMPLER_STACK_WORDS + w->n_words, at = p->books->n_words;
+	__u32 n = SAMPLER_STACK_WORDS + w->n_words, at = p->counts->n_words;
 
 	if (at + n <= h_log_words()) {
 		if (h_log_put(p->cpu, p->buffer, at, w->head, n) == 0) {
-			p->books->n_words = at + n;
+			p->counts->n_words = at + n;
 			return true;
 		}
-		p->books->counters.new_cpu++;
+		p->counts->counters.new_cpu++;
 		return false;
 	}
 	if (n <= SAMPLER_LOG_SPARE && h_send(w->head, n * sizeof(__u64), h_ring_crowded()) == 0)
 		return true;
-	p->books->counters.ring_full++;
+	p->counts->counters.ring_full++;
 	return false;
 }
 
@@ -288,8 +288,8 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	pending = &p.state->pending;
 	pending->busy = SAMPLER_BUSY_NOT;
 	p.buffer = pending->buffer & 1;
-	p.books = &p.state->books[p.buffer];
-	p.books->counters.taken++;
+	p.counts = &p.state->counts[p.buffer];
+	p.counts->counters.taken++;
 	if (w->end == UNWIND_END_NO_MAPPING && !pending->stale)
 		pending->stale = sampler_may_ask(&pending->key.process);
 	open = sampler_is_open(w, pending);
@@ -300,7 +300,7 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	head->flags = sampler_stack_image(sampler_known_of(p.state, &pending->key.process)->layout);
 	head->flags |= w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
 	head->end = w->end;
-	head->id = open ? sampler_stack_id(++p.books->n_open, cpu) : 0;
+	head->id = open ? sampler_stack_id(++p.counts->n_open, cpu) : 0;
 	head->key = pending->key;
 	return sampler_write(&p, w) && open;
 }
@@ -316,26 +316,26 @@ SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pi
 	struct sampler_task task = {};
 	struct sampler_pending *pending;
 	struct sampler_known *known;
-	struct sampler_books *books;
+	struct sampler_counts *counts;
 	__u32 buffer = h_config()->active & 1;
 
 	if (!state || !w)
 		return false;
-	books = &state->books[buffer];
+	counts = &state->counts[buffer];
 	pending = &state->pending;
 	if (pending->busy == SAMPLER_BUSY_SAMPLE) {
-		books->counters.taken++;
-		books->counters.unfinished++;
+		counts->counters.taken++;
+		counts->counters.unfinished++;
 	}
 	pending->busy = SAMPLER_BUSY_NOT;
 	if (pid == 0) {
-		books->counters.idle++;
+		counts->counters.idle++;
 		return false;
 	}
 	h_task(c, &task);
 	known = sampler_recall(c, state, &task);
 	if (!sampler_selects(&task)) {
-		books->counters.unselected++;
+		counts->counters.unselected++;
 		return false;
 	}
 	pending->buffer = (__u16)buffer;

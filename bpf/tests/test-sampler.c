@@ -9,7 +9,7 @@
 
 /* The invariant of the wire: for each buffer, taken = samples in log and ring + ring_full + new_cpu +
  * unfinished. */
-static void expect_closed_books(void)
+static void expect_counts_add_up(void)
 {
 	for (uint32_t buffer = 0; buffer < SAMPLER_BUFFERS; buffer++)
 		expect_eq(counters(buffer)->taken, n_logged(buffer) + world.n_sent[buffer] + counters(buffer)->ring_full +
@@ -31,9 +31,9 @@ TEST(samples_are_written_down)
 	expect_eq(nth(0, 0)->key.process.tgid, 7);
 	expect_eq(nth(0, 0)->key.process.start_ns, 1007);
 	expect_eq(nth(0, 0)->id, 0);
-	expect_eq(world.cpu.books[0].n_words, 11 * SAMPLER_STACK_WORDS + 10 * 3 + 5);
+	expect_eq(world.cpu.counts[0].n_words, 11 * SAMPLER_STACK_WORDS + 10 * 3 + 5);
 	expect_eq(world.n_sent[0], 0);
-	expect_closed_books();
+	expect_counts_add_up();
 	buf_free(&world.ring);
 }
 
@@ -64,7 +64,7 @@ TEST(records_hold_the_frames)
 	world.log_words = 0;
 	sample(&in_kernel);
 	expect_eq(world.n_sent[0], 1);
-	expect_eq(world.cpu.books[0].n_words, 0);
+	expect_eq(world.cpu.counts[0].n_words, 0);
 	expect_eq(world.ring.n, sizeof(struct sampler_process) +
 				    (SAMPLER_STACK_WORDS + 5) * sizeof(uint64_t));
 	expect_stack(world.ring.p + sizeof(struct sampler_process));
@@ -102,7 +102,7 @@ TEST(losses_are_counted)
 	sample(&in_user);
 	expect_eq(counters(0)->new_cpu, 1);
 	expect_eq(n_logged(0), 0);
-	expect_closed_books();
+	expect_counts_add_up();
 	buf_free(&world.ring);
 }
 
@@ -118,10 +118,10 @@ TEST(a_log_fills_up)
 	world.log_words = 4 * (SAMPLER_STACK_WORDS + 1) + 1;
 	for (; pc <= 8; pc++)
 		sample(&c);
-	expect_eq(world.cpu.books[0].n_words, 4 * (SAMPLER_STACK_WORDS + 1));
+	expect_eq(world.cpu.counts[0].n_words, 4 * (SAMPLER_STACK_WORDS + 1));
 	expect_eq(world.n_sent[0], 4);
 	expect_eq(world.logs[0][3 * (SAMPLER_STACK_WORDS + 1) + SAMPLER_STACK_WORDS], 4);
-	expect_closed_books();
+	expect_counts_add_up();
 	buf_free(&world.ring);
 }
 
@@ -175,7 +175,7 @@ TEST(the_active_buffer_takes)
 	expect_eq(counters(1)->taken, 2);
 	expect_eq(n_logged(0), 1);
 	expect_eq(n_logged(1), 2);
-	expect_closed_books();
+	expect_counts_add_up();
 	buf_free(&world.ring);
 }
 
@@ -203,7 +203,7 @@ TEST(selection)
 	world.verdict = 1;
 	sample(&c);
 	expect_eq(counters(0)->taken, 3);
-	expect_closed_books();
+	expect_counts_add_up();
 	buf_free(&world.ring);
 }
 
@@ -329,7 +329,7 @@ TEST(unknown_processes_have_snapshots)
 	c.layout = 2; /* it has called exec */
 	sample(&c);
 	expect_eq(world.n_snapshots, 3);
-	expect_closed_books();
+	expect_counts_add_up();
 	buf_free(&world.ring);
 }
 
@@ -371,7 +371,7 @@ TEST(open_ends_have_snapshots)
 	for (int i = 0; i < 2 * SAMPLER_ASK_ROW; i++)
 		sample(&c);
 	expect_eq(world.n_snapshots, 2 * SAMPLER_ASK_ROW + 3);
-	expect_closed_books();
+	expect_counts_add_up();
 	buf_free(&world.ring);
 }
 
@@ -392,7 +392,7 @@ TEST(walks_that_do_not_come_back_are_counted)
 	expect(!sampler_begin(&c, CPU, 0));
 	expect_eq(counters(0)->taken, 1);
 	expect_eq(counters(0)->unfinished, 1);
-	expect_closed_books();
+	expect_counts_add_up();
 	buf_free(&world.ring);
 }
 
@@ -428,7 +428,7 @@ TEST(walks_that_go_on_are_told_apart)
 		}
 		expect_eq(nth(0, 0)->id != nth(0, 1)->id, continuation);
 		expect_eq(nth(0, 0)->id != 0, continuation);
-		expect_closed_books();
+		expect_counts_add_up();
 		buf_free(&world.ring);
 	}
 }
@@ -453,7 +453,7 @@ TEST(options_shape_the_sample)
 	buf_free(&world.ring);
 }
 
-/* Whatever comes, in whatever order and with whatever failing, the books close. */
+/* Whatever comes, in whatever order and with whatever failing, the counts add up. */
 TEST(books_close_whatever_comes)
 {
 	uint64_t stacks[8][4];
@@ -493,7 +493,7 @@ TEST(books_close_whatever_comes)
 		buf_clear(&world.ring);
 	}
 	expect(!sampler_begin(&(struct sampler_context){0}, CPU, 0));
-	expect_closed_books();
+	expect_counts_add_up();
 	expect(counters(0)->taken > 100 && counters(1)->taken > 100);
 	buf_free(&world.ring);
 }

@@ -294,7 +294,7 @@ static void sample(const struct sampler_context *c)
 
 static const struct sampler_counters *counters(uint32_t buffer)
 {
-	return &world.cpu.books[buffer].counters;
+	return &world.cpu.counts[buffer].counters;
 }
 
 /* What is in the log; *ret is the n-th, its frames behind it. */
@@ -303,10 +303,10 @@ static uint32_t look_through(uint32_t buffer, uint32_t n, const struct sampler_s
 	const struct sampler_stack *stack;
 	uint32_t i = 0;
 
-	for (uint32_t at = 0; at < world.cpu.books[buffer].n_words; i++) {
+	for (uint32_t at = 0; at < world.cpu.counts[buffer].n_words; i++) {
 		stack = (const struct sampler_stack *)(const void *)&world.logs[buffer][at];
 		at += SAMPLER_STACK_WORDS + stack->n_kernel + stack->n_user;
-		expect(at <= world.cpu.books[buffer].n_words);
+		expect(at <= world.cpu.counts[buffer].n_words);
 		if (i == n)
 			*ret = stack;
 	}

@@ -57,7 +57,7 @@ struct sampler_counters {
 };
 
 /* What a CPU keeps for each buffer; one cache line. */
-struct sampler_books {
+struct sampler_counts {
 	struct sampler_counters counters;
 	__u32 n_words;  /* of the log, in use */
 	__u32 n_open; /* samples with an id, ever */
@@ -98,7 +98,7 @@ struct sampler_pending {
 };
 
 struct sampler_cpu {
-	struct sampler_books books[SAMPLER_BUFFERS];
+	struct sampler_counts counts[SAMPLER_BUFFERS];
 	struct sampler_pending pending;
 	struct sampler_known known[SAMPLER_KNOWN];
 };
@@ -286,7 +286,7 @@ struct sampler_mapped {
 
 _Static_assert(sizeof(struct sampler_process_key) == 16, "no padding in a key");
 _Static_assert(sizeof(struct sampler_key) == 40, "no padding in a key");
-_Static_assert(sizeof(struct sampler_books) == 64, "one cache line");
+_Static_assert(sizeof(struct sampler_counts) == 64, "one cache line");
 _Static_assert(sizeof(struct sampler_known) == 64, "one cache line");
 _Static_assert(sizeof(struct sampler_stack) == 64, "no padding");
 _Static_assert(sizeof(struct sampler_stack) == sizeof(((struct andiron_walk *)0)->head),

@@ -76,7 +76,7 @@ struct sampler_counters tables_counters(struct tables *t, uint32_t buffer)
 
 	check(buffer < SAMPLER_BUFFERS);
 	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++) {
-		struct sampler_counters *counters = &t->cpus[cpu].books[buffer].counters;
+		struct sampler_counters *counters = &t->cpus[cpu].counts[buffer].counters;
 
 		sum.taken += counters->taken;
 		sum.idle += counters->idle;
@@ -95,7 +95,7 @@ uint64_t tables_taken(const struct tables *t, uint32_t buffer)
 
 	check(buffer < SAMPLER_BUFFERS);
 	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++)
-		sum += __atomic_load_n(&t->cpus[cpu].books[buffer].counters.taken, __ATOMIC_RELAXED);
+		sum += __atomic_load_n(&t->cpus[cpu].counts[buffer].counters.taken, __ATOMIC_RELAXED);
 	return sum;
 }
 
@@ -106,7 +106,7 @@ void tables_stacks(struct tables *t, uint32_t buffer, tables_record_fn fn, void 
 	check(buffer < SAMPLER_BUFFERS && t->logs);
 	for (uint32_t cpu = 0; cpu < t->n_logs; cpu++) {
 		const uint64_t *log = (const uint64_t *)(const void *)(t->logs + (cpu * SAMPLER_BUFFERS + buffer) * tables_bytes(t));
-		uint32_t *end = &t->cpus[cpu].books[buffer].n_words;
+		uint32_t *end = &t->cpus[cpu].counts[buffer].n_words;
 		struct sampler_stack head;
 		size_t n;
 

@@ -31,10 +31,10 @@ TEST(a_buffer_is_read_and_cleared)
 	t.logs = calloc(4, tables_bytes(&t));
 	expect(t.cpus && t.logs);
 	memcpy(t.logs + 2 * tables_bytes(&t), &head, sizeof(head)); /* of CPU 1 */
-	t.cpus[1].books[0].n_words = SAMPLER_STACK_WORDS + 3;
-	t.cpus[0].books[0].counters.idle = 2;
-	t.cpus[1].books[0].counters.taken = 4;
-	t.cpus[1].books[1].counters.taken = 9;
+	t.cpus[1].counts[0].n_words = SAMPLER_STACK_WORDS + 3;
+	t.cpus[0].counts[0].counters.idle = 2;
+	t.cpus[1].counts[0].counters.taken = 4;
+	t.cpus[1].counts[1].counters.taken = 9;
 	expect_eq(tables_taken(&t, 1), 9);
 	for (int i = 0; i < 2; i++) {
 		struct sampler_counters c = tables_counters(&t, 0);
