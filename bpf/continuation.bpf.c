@@ -35,7 +35,7 @@ static __always_inline void continuation_send(struct continuation *o)
 	head->n_kernel = (__u16)w->n_kernel;
 	head->n_user = (__u16)(n - w->n_kernel);
 	head->buffer = (__u16)o->buffer;
-	head->flags &= SAMPLER_STACK_IMAGE;
+	head->flags &= SAMPLER_STACK_EXEC;
 	head->flags |= w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
 	head->end = w->end;
 	head->id = o->id | SAMPLER_STACK_COMPLETED;

@@ -260,7 +260,7 @@ SAMPLER_INLINE void task_by_probe(struct task_struct *current, struct sampler_ta
 
 	task->key.start_ns = BPF_CORE_READ(current, group_leader, start_boottime);
 	task->groups = (__u64)BPF_CORE_READ(current, cgroups);
-	task->image = mm ? sampler_image((__u64)mm, BPF_CORE_READ(mm, start_stack)) : 0;
+	task->exec = mm ? sampler_exec_generation((__u64)mm, BPF_CORE_READ(mm, start_stack)) : 0;
 	task->exec_vm = mm ? BPF_CORE_READ(mm, exec_vm) : 0;
 	task->kthread = (BPF_CORE_READ(current, flags) & PF_KTHREAD) != 0;
 }
@@ -274,9 +274,9 @@ SAMPLER_INLINE void task_by_load(struct task_struct *current, struct sampler_tas
 	task->exec_vm = mm ? mm->exec_vm : 0;
 	task->kthread = (current->flags & PF_KTHREAD) != 0;
 	/* As numbers: the pointers themselves could not be kept in a map. */
-	bpf_core_read(&task->image, sizeof(task->image), &current->mm);
-	if (task->image && mm)
-		task->image = sampler_image(task->image, mm->start_stack);
+	bpf_core_read(&task->exec, sizeof(task->exec), &current->mm);
+	if (task->exec && mm)
+		task->exec = sampler_exec_generation(task->exec, mm->start_stack);
 	bpf_core_read(&task->groups, sizeof(task->groups), &current->cgroups);
 }
 

@@ -52,7 +52,7 @@ struct sampler_task {
 	struct sampler_process_key key;
 	__u64 groups;
 	__u64 cgroup;
-	__u64 image; /* sampler_image; 0: a kernel thread, or one that has given up its memory */
+	__u64 exec; /* sampler_exec_generation; 0: a kernel thread, or one that has given up its memory */
 	__u64 exec_vm;
 	__u32 in_user; /* interrupted in user mode */
 	__u32 kthread;
@@ -102,9 +102,9 @@ SAMPLER_INLINE struct sampler_known *sampler_recall(struct sampler_context *c,
 		known->cgroup = h_cgroup(c);
 		known->reported = 0;
 		known->space = 0;
-		known->image = 0;
+		known->exec = 0;
 	}
-	if (task->image && (task->image != known->image || known->layout == 0))
+	if (task->exec && (task->exec != known->exec || known->layout == 0))
 		known->layout = h_layout(c);
 	task->cgroup = known->cgroup;
 	return known;
@@ -120,16 +120,16 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 	__u32 reported = h_config()->epoch + 1;
 	struct sampler_process_state *sent, state;
 
-	if (task->image && known->layout == 0)
+	if (task->exec && known->layout == 0)
 		return;
 	if (known->reported == reported &&
-	    (!task->image || (known->image == task->image && known->exec_vm == task->exec_vm)))
+	    (!task->exec || (known->exec == task->exec && known->exec_vm == task->exec_vm)))
 		return;
-	state.image = task->image;
+	state.exec = task->exec;
 	state.exec_vm = task->exec_vm;
 	sent = h_process_find(&task->key);
 	state.asked_ns = sent ? sent->asked_ns : 0;
-	if (!sent || (task->image && (sent->image != task->image || sent->exec_vm != task->exec_vm))) {
+	if (!sent || (task->exec && (sent->exec != task->exec || sent->exec_vm != task->exec_vm))) {
 		state.sent_ns = h_now();
 		if (sent && state.sent_ns - sent->sent_ns < SAMPLER_CHANGE_NS)
 			return;
@@ -137,14 +137,14 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 		record.key = task->key;
 		record.cgroup = task->cgroup;
 		record.root = task->root;
-		record.layout = task->image ? known->layout : 0;
+		record.layout = task->exec ? known->layout : 0;
 		h_parent(c, &record.parent);
 		h_leader_comm(c, record.comm);
 		if (h_send(&record, sizeof(record), wake) != 0)
 			return;
 		h_process_put(&task->key, &state);
 	}
-	known->image = task->image;
+	known->exec = task->exec;
 	known->exec_vm = task->exec_vm;
 	known->reported = reported;
 }
@@ -213,7 +213,7 @@ SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler
 	w->careful = 0;
 	w->n_kernel = n;
 	w->n_words = n;
-	if (!task->image || task->kthread || known->layout == 0) {
+	if (!task->exec || task->kthread || known->layout == 0) {
 		w->end = UNWIND_END_NOTHING;
 		return;
 	}
@@ -297,7 +297,7 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	head->n_kernel = (__u16)w->n_kernel;
 	head->n_user = (__u16)(w->n_words - w->n_kernel);
 	head->buffer = (__u16)p.buffer;
-	head->flags = sampler_stack_image(sampler_known_of(p.state, &pending->key.process)->layout);
+	head->flags = sampler_stack_exec(sampler_known_of(p.state, &pending->key.process)->layout);
 	head->flags |= w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
 	head->end = w->end;
 	head->id = open ? sampler_stack_id(++p.counts->n_open, cpu) : 0;

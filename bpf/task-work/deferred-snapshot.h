@@ -214,8 +214,8 @@ static __always_inline void deferred_send_own(struct deferred *l)
 	deferred_send(&l->snapshot, SAMPLER_RECORD_SNAPSHOT, BPF_RB_FORCE_WAKEUP);
 }
 
-/* In the thread itself; may sleep. Who was sampled in exec has
- * another image by now, whose mappings and stack would be taken for those of the sample. */
+/* In the thread itself; may sleep. A thread that was sampled in exec runs another
+ * program by now: its mappings and stack are not those of the sample. */
 static int deferred_run(struct bpf_map *map, void *key, void *value)
 {
 	struct deferred *l = value;

@@ -224,11 +224,11 @@ TEST(processes_are_reported)
 	world.now += SAMPLER_CHANGE_NS;
 	sample(&c);
 	expect_eq(world.n_processes, 2);
-	c.image = 2; /* exec */
+	c.exec = 2; /* exec */
 	world.now += SAMPLER_CHANGE_NS;
 	sample(&c);
 	expect_eq(world.n_processes, 3);
-	c.image = 0; /* exits */
+	c.exec = 0; /* exits */
 	world.now += SAMPLER_CHANGE_NS;
 	sample(&c);
 	expect_eq(world.n_processes, 3);
@@ -283,8 +283,8 @@ TEST(reports_name_the_parent)
 	buf_free(&world.ring);
 }
 
-/* Each stack says in which image of its process it was taken. */
-TEST(stacks_tell_images_apart)
+/* Each stack says of which exec of its process it was taken. */
+TEST(stacks_say_of_which_exec)
 {
 	struct sampler_context c = in_user;
 
@@ -292,7 +292,7 @@ TEST(stacks_tell_images_apart)
 	c.layout = UINT64_C(0x1234) << 48 | 1;
 	sample(&c);
 	expect_eq(last_head().flags, 0x1234);
-	c.image = 2;
+	c.exec = 2;
 	c.layout = UINT64_C(0x5677) << 48 | 1;
 	sample(&c);
 	expect_eq(last_head().flags, 0x5674);
@@ -467,7 +467,7 @@ TEST(books_close_whatever_comes)
 		struct sampler_context c = {
 			.user = stacks[rand() % 8], .n_user = (uint32_t)rand() % 5,
 			.kernel = stacks[rand() % 8], .n_kernel = (uint32_t)rand() % 5,
-			.tgid = 1 + (uint32_t)rand() % 3, .image = (uint64_t)rand() % 2,
+			.tgid = 1 + (uint32_t)rand() % 3, .exec = (uint64_t)rand() % 2,
 			.exec_vm = (uint64_t)rand() % 3, .cgroup = (uint64_t)rand() % 3,
 			.layout = 1 + (uint64_t)rand() % 2, .parent = 1 + (uint32_t)rand() % 3,
 			.in_user = rand() % 2, .kthread = rand() % 8 == 0,

@@ -28,7 +28,7 @@ struct sampler_context {
 	const uint64_t *user, *kernel;
 	uint32_t n_user, n_kernel;
 	uint32_t tgid;
-	uint64_t cgroup, image, exec_vm, layout;
+	uint64_t cgroup, exec, exec_vm, layout;
 	uint32_t parent;
 	bool in_user, kthread;
 };
@@ -233,7 +233,7 @@ static void h_task(struct sampler_context *c, struct sampler_task *task)
 	task->key.tgid = c->tgid;
 	task->key.start_ns = 1000 + c->tgid;
 	task->groups = c->cgroup + 1;
-	task->image = c->image;
+	task->exec = c->exec;
 	task->exec_vm = c->exec_vm;
 	task->in_user = c->in_user;
 	task->kthread = c->kthread;
@@ -261,11 +261,11 @@ static const uint64_t user_stack[] = {0x401000, 0x402000, 0x403000};
 static const uint64_t kernel_stack[] = {0xffffffff81000010u, 0xffffffff81000020u};
 
 static const struct sampler_context in_user = {
-	.user = user_stack, .n_user = 3, .tgid = 7, .image = 1, .exec_vm = 5, .layout = 1, .in_user = true};
+	.user = user_stack, .n_user = 3, .tgid = 7, .exec = 1, .exec_vm = 5, .layout = 1, .in_user = true};
 
 static const struct sampler_context in_kernel = {
 	.user = user_stack, .n_user = 3, .kernel = kernel_stack, .n_kernel = 2,
-	.tgid = 7, .image = 1, .exec_vm = 5, .layout = 1};
+	.tgid = 7, .exec = 1, .exec_vm = 5, .layout = 1};
 
 static void reset(void)
 {

@@ -66,7 +66,7 @@ struct sampler_counts {
 
 /* Tells a program image of a process from the ones before, by address and start_stack of its mm_struct: the address alone
  * may be that of one which an exec has given up, and the one after that got. */
-static inline __u64 sampler_image(__u64 mm, __u64 start_stack)
+static inline __u64 sampler_exec_generation(__u64 mm, __u64 start_stack)
 {
 	return (mm ^ start_stack << 16) | 1;
 }
@@ -76,10 +76,10 @@ struct sampler_known {
 	struct sampler_process_key key;
 	__u64 groups; /* identity of its set of cgroups */
 	__u64 cgroup; /* what that led to */
-	__u64 image, exec_vm;
+	__u64 exec, exec_vm;
 	__u32 reported; /* the config's epoch + 1 when it was known to be reported, else 0 */
 	__u32 space;    /* its place in `spaces` + 1, 0: has none */
-	__u64 layout;   /* of the image */
+	__u64 layout;   /* of its mappings */
 };
 
 #define SAMPLER_KNOWN 32 /* a power of two */
@@ -128,7 +128,7 @@ struct sampler_selected {
 /* `processes`: what the last SAMPLER_RECORD_PROCESS was sent for, and up to when it has been looked at for
  * addresses that nobody knows, each time counted as an interval. */
 struct sampler_process_state {
-	__u64 image;
+	__u64 exec;
 	__u64 exec_vm;
 	__u64 sent_ns, asked_ns;
 };
@@ -140,13 +140,13 @@ struct sampler_process_state {
 #define SAMPLER_RECORD_MORE    5
 
 #define SAMPLER_STACK_KERNEL_CUT 2 /* the kernel's walk ended for lack of room */
-#define SAMPLER_STACK_IMAGE      0xfffcu
+#define SAMPLER_STACK_EXEC       0xfffcu
 
-/* What of `flags` tells in which image of its process a stack was taken, by unwind_layout: before an exec and after it,
+/* What of `flags` tells of which exec of its process a stack was taken, by unwind_layout: before an exec and after it,
  * one address may be two functions. 0: not known. */
-static inline __u16 sampler_stack_image(__u64 layout)
+static inline __u16 sampler_stack_exec(__u64 layout)
 {
-	return (__u16)(layout >> 48) & SAMPLER_STACK_IMAGE;
+	return (__u16)(layout >> 48) & SAMPLER_STACK_EXEC;
 }
 
 /*

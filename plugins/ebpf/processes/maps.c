@@ -317,12 +317,12 @@ const struct mapping *mapset_find(const struct mapset *set, uint64_t pc)
 	return m;
 }
 
-const struct mapping *mapset_find_image(const struct mapset *set, uint32_t image, uint64_t pc)
+const struct mapping *mapset_find_exec(const struct mapset *set, uint32_t exec, uint64_t pc)
 {
 	const struct mapping *m = NULL;
 
-	for (const struct mapset *s = set; s && !m && image; s = s->older)
-		if (sampler_stack_image(s->layout) == image)
+	for (const struct mapset *s = set; s && !m && exec; s = s->older)
+		if (sampler_stack_exec(s->layout) == exec)
 			m = find_in(s, pc);
 	return m ? m : mapset_find(set, pc);
 }

@@ -72,8 +72,8 @@ void mapset_keep_told(struct mapset *set, const struct mapset *older);
  * O(sets · log mappings). */
 const struct mapping *mapset_find(const struct mapset *set, uint64_t pc);
 
-/* The same, but of the image that sampler_stack_image says, if there is one. */
-const struct mapping *mapset_find_image(const struct mapset *set, uint32_t image, uint64_t pc);
+/* The same, but as of the exec that sampler_stack_exec says, if there is one. */
+const struct mapping *mapset_find_exec(const struct mapset *set, uint32_t exec, uint64_t pc);
 
 /* Where `pc` lies in the mapping's file, as the file itself counts; for what
  * is no file, `pc` itself ("[vdso]": within it). */

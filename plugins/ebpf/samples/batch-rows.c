@@ -87,7 +87,7 @@ static void note_use(const struct making *m, const struct mapping *mapping, uint
 /* The mapping that holds an address of the row's stack. */
 static const struct mapping *mapping_of(const struct row *row, uint64_t at)
 {
-	return mapset_find_image(row->process->maps, row->stack->flags & SAMPLER_STACK_IMAGE, at);
+	return mapset_find_exec(row->process->maps, row->stack->flags & SAMPLER_STACK_EXEC, at);
 }
 
 static uint32_t add_user_frame(struct making *m, const struct row *row, uint64_t at)

@@ -102,14 +102,14 @@ TEST(stacks_are_found_in_their_image)
 	old->layout = UINT64_C(0x1234) << 48 | 1;
 	set->layout = UINT64_C(0x5678) << 48 | 1;
 	set->older = old;
-	then = sampler_stack_image(old->layout);
-	now = sampler_stack_image(set->layout);
-	expect_str(mapset_find_image(set, then, 0x1800)->name, "old");
-	expect_str(mapset_find_image(set, now, 0x1800)->name, "new");
-	expect_str(mapset_find_image(set, now, 0x3800)->name, "gone");
-	expect_str(mapset_find_image(set, 0, 0x1800)->name, "new");
-	expect_str(mapset_find_image(set, 0xfff0, 0x1800)->name, "new");
-	expect(!mapset_find_image(set, then, 0x5000));
+	then = sampler_stack_exec(old->layout);
+	now = sampler_stack_exec(set->layout);
+	expect_str(mapset_find_exec(set, then, 0x1800)->name, "old");
+	expect_str(mapset_find_exec(set, now, 0x1800)->name, "new");
+	expect_str(mapset_find_exec(set, now, 0x3800)->name, "gone");
+	expect_str(mapset_find_exec(set, 0, 0x1800)->name, "new");
+	expect_str(mapset_find_exec(set, 0xfff0, 0x1800)->name, "new");
+	expect(!mapset_find_exec(set, then, 0x5000));
 	mapset_free(set);
 }
 
