@@ -232,7 +232,7 @@ SAMPLER_INLINE long h_log_put(__u32 cpu, __u32 buffer, __u32 at, const __u64 *wo
 struct sampler_task;
 SAMPLER_INLINE __u32 h_registers(struct sampler_context *c, const struct sampler_task *task,
 				 struct andiron_walk *w);
-SAMPLER_INLINE __u64 h_layout(struct sampler_context *c);
+SAMPLER_INLINE __u64 h_generation(struct sampler_context *c);
 struct sampler_process_key;
 SAMPLER_INLINE void h_parent(struct sampler_context *c, struct sampler_process_key *key);
 SAMPLER_INLINE __u64 h_cgroup(struct sampler_context *c);
@@ -297,9 +297,9 @@ SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task)
 
 /* What tells one program image of a process from another; 0 while exec has not finished it: the
  * registers are the former one's then. */
-SAMPLER_INLINE __u64 h_layout(struct sampler_context *c)
+SAMPLER_INLINE __u64 h_generation(struct sampler_context *c)
 {
-	return snapshot_layout(c->task);
+	return snapshot_generation(c->task);
 }
 
 SAMPLER_INLINE void h_parent(struct sampler_context *c, struct sampler_process_key *key)

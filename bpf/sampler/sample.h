@@ -18,7 +18,7 @@
  *   h_kernel_frames(c, w)           written to w->frames[0..ANDIRON_WALK_KERNEL); their number. The rest of w is free
  *   h_registers(c, task, w)         the process's, into the walk; 0 or a reason of UNWIND_END_*
  *   h_space(i)                      struct unwind_space *, i is wrapped, or NULL
- *   h_layout(c)                     unwind_layout() of the current process, 0 in the midst of exec
+ *   h_generation(c)                     unwind_generation() of the current process, 0 in the midst of exec
  *   h_parent(c, key)                its parent's key
  *   h_log_words()                   words of a log, SAMPLER_LOG_SPARE not counted
  *   h_log_put(cpu, buffer, at, words, n)  into the log; 0, or an error if this CPU has none
@@ -104,8 +104,8 @@ SAMPLER_INLINE struct sampler_known *sampler_recall(struct sampler_context *c,
 		known->space = 0;
 		known->exec = 0;
 	}
-	if (task->exec && (task->exec != known->exec || known->layout == 0))
-		known->layout = h_layout(c);
+	if (task->exec && (task->exec != known->exec || known->generation == 0))
+		known->generation = h_generation(c);
 	task->cgroup = known->cgroup;
 	return known;
 }
@@ -120,7 +120,7 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 	__u32 reported = h_config()->epoch + 1;
 	struct sampler_process_state *sent, state;
 
-	if (task->exec && known->layout == 0)
+	if (task->exec && known->generation == 0)
 		return;
 	if (known->reported == reported &&
 	    (!task->exec || (known->exec == task->exec && known->exec_vm == task->exec_vm)))
@@ -137,7 +137,7 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 		record.key = task->key;
 		record.cgroup = task->cgroup;
 		record.root = task->root;
-		record.layout = task->exec ? known->layout : 0;
+		record.generation = task->exec ? known->generation : 0;
 		h_parent(c, &record.parent);
 		h_leader_comm(c, record.comm);
 		if (h_send(&record, sizeof(record), wake) != 0)
@@ -149,8 +149,8 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 	known->reported = reported;
 }
 
-/* The place of a process's space + 1, if it has one of that layout, else 0. */
-SAMPLER_GLOBAL __u32 sampler_find_space(__u64 start_ns, __u32 tgid, __u64 layout)
+/* The place of a process's space + 1, if it has one of that generation, else 0. */
+SAMPLER_GLOBAL __u32 sampler_find_space(__u64 start_ns, __u32 tgid, __u64 generation)
 {
 	__u32 hash = unwind_space_hash(start_ns, tgid);
 	struct unwind_space *space;
@@ -160,7 +160,7 @@ SAMPLER_GLOBAL __u32 sampler_find_space(__u64 start_ns, __u32 tgid, __u64 layout
 
 		space = h_space(place);
 		if (space && space->tgid == tgid && space->start_ns == start_ns &&
-		    space->layout == layout && space->word != 0)
+		    space->generation == generation && space->word != 0)
 			return place + 1;
 	}
 	return 0;
@@ -168,7 +168,7 @@ SAMPLER_GLOBAL __u32 sampler_find_space(__u64 start_ns, __u32 tgid, __u64 layout
 
 /*
  * The space to walk this process in: its own, or its parent's where that is of the same
- * layout, since then both have mapped the same. NULL: not known yet. Only its own is
+ * generation, since then both have mapped the same. NULL: not known yet. Only its own is
  * remembered for sure; it may get one any moment.
  */
 SAMPLER_INLINE struct unwind_space *sampler_space(struct sampler_context *c,
@@ -179,14 +179,14 @@ SAMPLER_INLINE struct unwind_space *sampler_space(struct sampler_context *c,
 	struct sampler_process_key parent = {};
 	__u32 place;
 
-	if (space && space->tgid == task->key.tgid && space->layout == known->layout)
+	if (space && space->tgid == task->key.tgid && space->generation == known->generation)
 		return space;
-	place = sampler_find_space(task->key.start_ns, task->key.tgid, known->layout);
-	if (place == 0 && space && space->layout == known->layout)
+	place = sampler_find_space(task->key.start_ns, task->key.tgid, known->generation);
+	if (place == 0 && space && space->generation == known->generation)
 		return space;
 	if (place == 0) {
 		h_parent(c, &parent);
-		place = sampler_find_space(parent.start_ns, parent.tgid, known->layout);
+		place = sampler_find_space(parent.start_ns, parent.tgid, known->generation);
 	}
 	known->space = place;
 	return place ? h_space(place - 1) : NULL;
@@ -213,7 +213,7 @@ SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler
 	w->careful = 0;
 	w->n_kernel = n;
 	w->n_words = n;
-	if (!task->exec || task->kthread || known->layout == 0) {
+	if (!task->exec || task->kthread || known->generation == 0) {
 		w->end = UNWIND_END_NOTHING;
 		return;
 	}
@@ -297,7 +297,7 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	head->n_kernel = (__u16)w->n_kernel;
 	head->n_user = (__u16)(w->n_words - w->n_kernel);
 	head->buffer = (__u16)p.buffer;
-	head->flags = sampler_stack_exec(sampler_known_of(p.state, &pending->key.process)->layout);
+	head->flags = sampler_stack_exec(sampler_known_of(p.state, &pending->key.process)->generation);
 	head->flags |= w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
 	head->end = w->end;
 	head->id = open ? sampler_stack_id(++p.counts->n_open, cpu) : 0;

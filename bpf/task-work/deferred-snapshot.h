@@ -56,7 +56,7 @@ static __always_inline void deferred_note(struct sampler_mapping *m, struct vm_a
 	m->inode = 0;
 	m->change_ns = 0;
 	m->device = 0;
-	m->generation = 0;
+	m->inode_generation = 0;
 	m->flags = (__u64)BPF_CORE_READ(vma, vm_mm, context.vdso) == m->start ? SAMPLER_MAPPED_VDSO : 0;
 	if (vma->vm_flags & VM_WRITE)
 		m->flags |= SAMPLER_MAPPED_WRITABLE;
@@ -65,7 +65,7 @@ static __always_inline void deferred_note(struct sampler_mapping *m, struct vm_a
 	inode = BPF_CORE_READ(file, f_inode);
 	m->inode = BPF_CORE_READ(inode, i_ino);
 	m->device = BPF_CORE_READ(inode, i_sb, s_dev);
-	m->generation = BPF_CORE_READ(inode, i_generation);
+	m->inode_generation = BPF_CORE_READ(inode, i_generation);
 	m->change_ns = BPF_CORE_READ(inode, i_ctime_sec) * 1000000000ll +
 		       (BPF_CORE_READ(inode, i_ctime_nsec) & CTIME_NSEC);
 }
@@ -98,7 +98,7 @@ static __always_inline void deferred_send_mappings(struct deferred *l)
 		return;
 	record->type = SAMPLER_RECORD_MAPPED;
 	record->key = l->snapshot.key;
-	record->layout = l->snapshot.layout;
+	record->generation = l->snapshot.generation;
 	bpf_ringbuf_output(&ring, record, SAMPLER_MAPPED_HEAD + n * sizeof(record->list[0]),
 			   BPF_RB_NO_WAKEUP);
 }
@@ -221,7 +221,7 @@ static int deferred_run(struct bpf_map *map, void *key, void *value)
 	struct deferred *l = value;
 	struct sampler_snapshot *c = &l->snapshot;
 
-	if (snapshot_layout((struct task_struct *)bpf_get_current_task()) != c->layout) {
+	if (snapshot_generation((struct task_struct *)bpf_get_current_task()) != c->generation) {
 		l->busy = 0;
 		return 0;
 	}

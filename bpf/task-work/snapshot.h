@@ -20,13 +20,13 @@
 #define SNAPSHOT_GO 14
 #endif
 
-/* unwind_layout() of a task's image; 0 where it has none, or exec has not finished it. */
-static __always_inline __u64 snapshot_layout(struct task_struct *task)
+/* unwind_generation() of a task; 0 where it has no memory, or exec has not finished it. */
+static __always_inline __u64 snapshot_generation(struct task_struct *task)
 {
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	__u64 start_code = mm ? BPF_CORE_READ(mm, start_code) : 0;
 
-	return start_code ? unwind_layout(start_code, BPF_CORE_READ(mm, arg_start),
+	return start_code ? unwind_generation(start_code, BPF_CORE_READ(mm, arg_start),
 					  BPF_CORE_READ(mm, start_stack)) :
 			    0;
 }
@@ -54,7 +54,7 @@ static __always_inline int snapshot_fill(struct sampler_snapshot *snapshot, __u3
 	snapshot->buffer = head->buffer;
 	snapshot->id = head->id;
 	snapshot->key = state->pending.key.process;
-	snapshot->layout = sampler_known_of(state, &snapshot->key)->layout;
+	snapshot->generation = sampler_known_of(state, &snapshot->key)->generation;
 	snapshot->pc = w->pc;
 	bpf_probe_read_kernel(snapshot->regs, sizeof(snapshot->regs), w->regs);
 	snapshot->known = w->known;

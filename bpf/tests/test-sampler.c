@@ -279,7 +279,7 @@ TEST(reports_name_the_parent)
 	expect_eq(record.key.tgid, 7);
 	expect_eq(record.parent.tgid, 6);
 	expect_eq(record.parent.start_ns, 1006);
-	expect_eq(record.layout, 1);
+	expect_eq(record.generation, 1);
 	buf_free(&world.ring);
 }
 
@@ -289,11 +289,11 @@ TEST(stacks_say_of_which_exec)
 	struct sampler_context c = in_user;
 
 	reset();
-	c.layout = UINT64_C(0x1234) << 48 | 1;
+	c.generation = UINT64_C(0x1234) << 48 | 1;
 	sample(&c);
 	expect_eq(last_head().flags, 0x1234);
 	c.exec = 2;
-	c.layout = UINT64_C(0x5677) << 48 | 1;
+	c.generation = UINT64_C(0x5677) << 48 | 1;
 	sample(&c);
 	expect_eq(last_head().flags, 0x5674);
 	buf_free(&world.ring);
@@ -326,7 +326,7 @@ TEST(unknown_processes_have_snapshots)
 	expect_eq(world.n_processes, 2);
 	expect_eq(world.n_wakes, 1);
 	c.tgid = 10;
-	c.layout = 2; /* it has called exec */
+	c.generation = 2; /* it has called exec */
 	sample(&c);
 	expect_eq(world.n_snapshots, 3);
 	expect_counts_add_up();
@@ -469,7 +469,7 @@ TEST(books_close_whatever_comes)
 			.kernel = stacks[rand() % 8], .n_kernel = (uint32_t)rand() % 5,
 			.tgid = 1 + (uint32_t)rand() % 3, .exec = (uint64_t)rand() % 2,
 			.exec_vm = (uint64_t)rand() % 3, .cgroup = (uint64_t)rand() % 3,
-			.layout = 1 + (uint64_t)rand() % 2, .parent = 1 + (uint32_t)rand() % 3,
+			.generation = 1 + (uint64_t)rand() % 2, .parent = 1 + (uint32_t)rand() % 3,
 			.in_user = rand() % 2, .kthread = rand() % 8 == 0,
 		};
 
@@ -485,7 +485,7 @@ TEST(books_close_whatever_comes)
 		world.now += (uint32_t)rand() % 100000000u;
 		world.space.tgid = 1 + (uint32_t)rand() % 3;
 		world.space.start_ns = 1000 + world.space.tgid;
-		world.space.layout = 1 + (uint64_t)rand() % 2;
+		world.space.generation = 1 + (uint64_t)rand() % 2;
 		world.stack_words = (uint64_t)rand() % 12;
 		if (rand() % 16 == 0 && sampler_begin(&c, CPU, c.tgid))
 			continue;

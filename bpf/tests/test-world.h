@@ -28,7 +28,7 @@ struct sampler_context {
 	const uint64_t *user, *kernel;
 	uint32_t n_user, n_kernel;
 	uint32_t tgid;
-	uint64_t cgroup, exec, exec_vm, layout;
+	uint64_t cgroup, exec, exec_vm, generation;
 	uint32_t parent;
 	bool in_user, kthread;
 };
@@ -201,9 +201,9 @@ static __u32 h_kernel_frames(struct sampler_context *c, struct andiron_walk *w)
 	return n;
 }
 
-static __u64 h_layout(struct sampler_context *c)
+static __u64 h_generation(struct sampler_context *c)
 {
-	return c->layout;
+	return c->generation;
 }
 
 struct sampler_task;
@@ -261,11 +261,11 @@ static const uint64_t user_stack[] = {0x401000, 0x402000, 0x403000};
 static const uint64_t kernel_stack[] = {0xffffffff81000010u, 0xffffffff81000020u};
 
 static const struct sampler_context in_user = {
-	.user = user_stack, .n_user = 3, .tgid = 7, .exec = 1, .exec_vm = 5, .layout = 1, .in_user = true};
+	.user = user_stack, .n_user = 3, .tgid = 7, .exec = 1, .exec_vm = 5, .generation = 1, .in_user = true};
 
 static const struct sampler_context in_kernel = {
 	.user = user_stack, .n_user = 3, .kernel = kernel_stack, .n_kernel = 2,
-	.tgid = 7, .exec = 1, .exec_vm = 5, .layout = 1};
+	.tgid = 7, .exec = 1, .exec_vm = 5, .generation = 1};
 
 static void reset(void)
 {
@@ -276,7 +276,7 @@ static void reset(void)
 	world.now = 2 * SAMPLER_ASK_ROW * SAMPLER_ASK_NS;
 	world.slab.start = 0;
 	world.slab.mapping = (struct unwind_mapping){.end = 1ull << 47, .kind = UNWIND_KIND_FRAMES};
-	world.space = (struct unwind_space){.start_ns = 1007, .tgid = 7, .layout = 1, .exec_pages = 5,
+	world.space = (struct unwind_space){.start_ns = 1007, .tgid = 7, .generation = 1, .exec_pages = 5,
 					.word = unwind_space_word(0, 1, 1)};
 	world.stack_words = sizeof(world.stack) / sizeof(world.stack[0]);
 }

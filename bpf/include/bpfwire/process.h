@@ -24,7 +24,7 @@
 #define PROCESS_EXEC 3
 #define PROCESS_EXIT 4
 
-/* One event in the ring, and one process in the list. The layout is that of
+/* One event in the ring, and one process in the list. The generation is that of
  * struct andiron_process_event. */
 struct process_record {
 	__u32 kind;

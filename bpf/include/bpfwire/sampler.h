@@ -79,7 +79,7 @@ struct sampler_known {
 	__u64 exec, exec_vm;
 	__u32 reported; /* the config's epoch + 1 when it was known to be reported, else 0 */
 	__u32 space;    /* its place in `spaces` + 1, 0: has none */
-	__u64 layout;   /* of its mappings */
+	__u64 generation;   /* of its mappings */
 };
 
 #define SAMPLER_KNOWN 32 /* a power of two */
@@ -142,11 +142,11 @@ struct sampler_process_state {
 #define SAMPLER_STACK_KERNEL_CUT 2 /* the kernel's walk ended for lack of room */
 #define SAMPLER_STACK_EXEC       0xfffcu
 
-/* What of `flags` tells of which exec of its process a stack was taken, by unwind_layout: before an exec and after it,
+/* What of `flags` tells of which exec of its process a stack was taken, by unwind_generation: before an exec and after it,
  * one address may be two functions. 0: not known. */
-static inline __u16 sampler_stack_exec(__u64 layout)
+static inline __u16 sampler_stack_exec(__u64 generation)
 {
-	return (__u16)(layout >> 48) & SAMPLER_STACK_EXEC;
+	return (__u16)(generation >> 48) & SAMPLER_STACK_EXEC;
 }
 
 /*
@@ -191,7 +191,7 @@ struct sampler_process {
 	__u64 cgroup;
 	__u32 root; /* from `selected`, else 0 */
 	__u32 zero;
-	__u64 layout; /* unwind_layout, 0 without memory */
+	__u64 generation; /* unwind_generation, 0 without memory */
 	char comm[SAMPLER_COMM_SIZE]; /* of the leader */
 };
 
@@ -242,7 +242,7 @@ struct sampler_snapshot {
 	__u32 buffer;
 	__u64 id;
 	struct sampler_process_key key;
-	__u64 layout;
+	__u64 generation;
 	__u64 pc;
 	__u64 regs[32]; /* regs, known and exact as in andiron_walk */
 	__u32 known;
@@ -268,7 +268,7 @@ struct sampler_mapping {
 	__u64 inode;      /* 0: no file */
 	__s64 change_ns;  /* of the inode */
 	__u32 device;     /* major << 20 | minor */
-	__u32 generation; /* of the inode */
+	__u32 inode_generation;
 	__u64 flags;
 };
 
@@ -276,7 +276,7 @@ struct sampler_mapped {
 	__u32 type;
 	__u32 n;
 	struct sampler_process_key key;
-	__u64 layout;
+	__u64 generation;
 	__u64 total; /* mappings; those above SAMPLER_MAPPED_MAX are not here */
 	struct sampler_mapping list[SAMPLER_MAPPED_MAX];
 };

@@ -239,7 +239,7 @@ struct unwind_mapping {
  * unwind_space_hash(start_ns, tgid); one entry is in one of UNWIND_PROBES places, those of unwind_space_place.
  * They are two halves apart from each other, of which who enters takes the emptier one: so there is a
  * place for everybody until the table is half full, where with as many places in a row one process would lose
- * its place to another at a quarter. `layout` (unwind_layout) tells one program image from the next after exec, and
+ * its place to another at a quarter. `generation` (unwind_generation) tells one program image from the next after exec, and
  * is the same in a child that was only forked: it may use its parent's entry until it has its own.
  * Where the process has another number of executable pages by now than when its mappings were read, an
  * address that lies in none of them may be news.
@@ -250,7 +250,7 @@ struct unwind_mapping {
  */
 struct unwind_space {
 	__u64 start_ns;
-	__u64 layout;
+	__u64 generation;
 	__u64 word; /* unwind_space_word(mappings, n, id) */
 	__u32 tgid;
 	__u32 exec_pages; /* in its mappings that may be executed but not written: mm_struct.exec_vm */
@@ -278,7 +278,7 @@ static inline __u32 unwind_space_place(__u32 hash, __u32 probe)
 }
 
 /* From start_code, arg_start and start_stack of the process's mm_struct. Never 0. */
-static inline __u64 unwind_layout(__u64 start_code, __u64 arg_start, __u64 start_stack)
+static inline __u64 unwind_generation(__u64 start_code, __u64 arg_start, __u64 start_stack)
 {
 	__u64 h = (start_code ^ arg_start << 7) * 0x9e3779b97f4a7c15ull;
 

@@ -203,7 +203,7 @@ static struct image *image_of(const struct sampler_mapping *m, struct images *im
 	struct andiron_object_key key = {
 		.device = makedev(m->device >> 20, m->device & 0xfffff),
 		.inode = m->inode,
-		.generation = m->generation,
+		.generation = m->inode_generation,
 		.change_ns = m->change_ns,
 	};
 
@@ -251,7 +251,7 @@ struct mapset *mapset_copy(const struct mapset *set)
 		return NULL;
 	copy->exec_pages = set->exec_pages;
 	copy->whole = set->whole;
-	copy->layout = set->layout;
+	copy->generation = set->generation;
 	vec_each(&set->list, m) {
 		struct mapping one = *m;
 
@@ -322,7 +322,7 @@ const struct mapping *mapset_find_exec(const struct mapset *set, uint32_t exec, 
 	const struct mapping *m = NULL;
 
 	for (const struct mapset *s = set; s && !m && exec; s = s->older)
-		if (sampler_stack_exec(s->layout) == exec)
+		if (sampler_stack_exec(s->generation) == exec)
 			m = find_in(s, pc);
 	return m ? m : mapset_find(set, pc);
 }

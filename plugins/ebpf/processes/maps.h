@@ -39,7 +39,7 @@ struct mapset {
 	uint32_t exec_pages; /* executable and not writable: mm_struct.exec_vm */
 	bool whole;          /* every file in it is an image, and nothing is left out */
 	bool inherited;      /* another process has them */
-	uint64_t layout;     /* unwind_layout of the process that had them */
+	uint64_t generation;     /* unwind_generation of the process that had them */
 	struct arena arena; /* names */
 };
 

@@ -22,9 +22,9 @@ struct sought {
 	const struct sampler_process_key *key;
 };
 
-struct sought_layout {
+struct sought_generation {
 	const struct processes *table;
-	uint64_t layout;
+	uint64_t generation;
 };
 
 static uint64_t key_hash(const struct sampler_process_key *key)
@@ -59,7 +59,7 @@ void processes_fini(struct processes *t)
 		process_free(*p);
 	vec_free(&t->all);
 	index_free(&t->index);
-	index_free(&t->layouts);
+	index_free(&t->generations);
 	proc_info_free(&t->info);
 	buf_free(&t->text);
 	if (t->proc >= 0)
@@ -99,23 +99,23 @@ struct process *processes_get(struct processes *t, const struct sampler_process_
 	return p;
 }
 
-static uint64_t layout_hash(uint64_t layout)
+static uint64_t generation_hash(uint64_t generation)
 {
-	return hash_mix(layout, 0);
+	return hash_mix(generation, 0);
 }
 
-static bool same_layout(const void *context, uint32_t position)
+static bool same_generation(const void *context, uint32_t position)
 {
-	const struct sought_layout *sought = context;
+	const struct sought_generation *sought = context;
 
-	return sought->table->all.p[position]->maps->layout == sought->layout;
+	return sought->table->all.p[position]->maps->generation == sought->generation;
 }
 
-/* Who speaks for a layout, or NULL. */
-static struct process *speaker(const struct processes *t, uint64_t layout)
+/* Who speaks for a generation, or NULL. */
+static struct process *speaker(const struct processes *t, uint64_t generation)
 {
-	struct sought_layout sought = {t, layout};
-	uint32_t position = index_find(&t->layouts, layout_hash(layout), same_layout, &sought);
+	struct sought_generation sought = {t, generation};
+	uint32_t position = index_find(&t->generations, generation_hash(generation), same_generation, &sought);
 
 	return position == INDEX_NONE ? NULL : t->all.p[position];
 }
@@ -123,20 +123,20 @@ static struct process *speaker(const struct processes *t, uint64_t layout)
 static void fall_silent(struct processes *t, struct process *p)
 {
 	if (p->speaks)
-		check(index_remove(&t->layouts, layout_hash(p->maps->layout), p->position));
+		check(index_remove(&t->generations, generation_hash(p->maps->generation), p->position));
 	p->speaks = false;
 }
 
-/* Has it speak for its layout, unless somebody does who knows as much. */
+/* Has it speak for its generation, unless somebody does who knows as much. */
 static void speak(struct processes *t, struct process *p)
 {
-	struct process *other = p->maps ? speaker(t, p->maps->layout) : NULL;
+	struct process *other = p->maps ? speaker(t, p->maps->generation) : NULL;
 
-	if (!p->maps || p->speaks || p->maps->layout == 0 || (other && (other->maps->whole || !p->maps->whole)))
+	if (!p->maps || p->speaks || p->maps->generation == 0 || (other && (other->maps->whole || !p->maps->whole)))
 		return;
 	if (other)
 		fall_silent(t, other);
-	p->speaks = index_add(&t->layouts, layout_hash(p->maps->layout), p->position) == 0;
+	p->speaks = index_add(&t->generations, generation_hash(p->maps->generation), p->position) == 0;
 }
 
 static void remove_process(struct processes *t, struct process *p)
@@ -149,7 +149,7 @@ static void remove_process(struct processes *t, struct process *p)
 	if (last != p) {
 		index_move(&t->index, key_hash(&last->key), last->position, p->position);
 		if (last->speaks)
-			index_move(&t->layouts, layout_hash(last->maps->layout), last->position, p->position);
+			index_move(&t->generations, generation_hash(last->maps->generation), last->position, p->position);
 		last->position = p->position;
 		t->all.p[p->position] = last;
 	}
@@ -166,7 +166,7 @@ struct process *processes_note(struct processes *t, const struct sampler_process
 	p->kthread = (record->flags & SAMPLER_PROCESS_KTHREAD) != 0;
 	p->cgroup = record->cgroup;
 	p->root = record->root;
-	p->layout = record->layout;
+	p->generation = record->generation;
 	p->stale = true;
 	/* An exec changes both. */
 	memcpy(p->comm, record->comm, SAMPLER_COMM_SIZE);
@@ -255,7 +255,7 @@ static bool compiles(const struct mapset *set)
 
 static void replace_maps(struct processes *t, struct process *p, struct mapset *set)
 {
-	const struct mapset *same = process_maps(p, set->layout);
+	const struct mapset *same = process_maps(p, set->generation);
 
 	/* A child compiles for itself. */
 	if (same && !same->inherited)
@@ -269,14 +269,14 @@ static void replace_maps(struct processes *t, struct process *p, struct mapset *
 
 /* As the process is now; 0: it is another one, or gone, or has given up its memory. Where we may not
  * read the addresses (start_code is 1 then), the kernel side's word is taken. */
-static uint64_t layout_now(struct processes *t, const struct sampler_process_key *key, uint64_t word)
+static uint64_t generation_now(struct processes *t, const struct sampler_process_key *key, uint64_t word)
 {
 	struct proc_info *i = &t->info;
 
 	if (proc_read(t->proc, key->tgid, 0, i) != 0 ||
 	    !proc_same_start(i->start_ns, key->start_ns) || i->start_code == 0)
 		return 0;
-	return i->start_code > 1 ? unwind_layout(i->start_code, i->arg_start, i->start_stack) : word;
+	return i->start_code > 1 ? unwind_generation(i->start_code, i->arg_start, i->start_stack) : word;
 }
 
 /* False if they were not read now. */
@@ -285,7 +285,7 @@ static bool read_maps(struct processes *t, struct process *p)
 	_cleanup_(closep) int dir = -1;
 	struct opener o = {.told = -1};
 	struct mapset *set;
-	uint64_t layout;
+	uint64_t generation;
 	char name[16];
 	int r;
 
@@ -298,12 +298,12 @@ static bool read_maps(struct processes *t, struct process *p)
 		return false;
 	/* After the directory is open, so that both are of one process; and before and after the maps,
 	 * since an exec changes them all. */
-	layout = layout_now(t, &p->key, p->layout);
+	generation = generation_now(t, &p->key, p->generation);
 	buf_clear(&t->text);
-	if (layout == 0)
+	if (generation == 0)
 		return false;
 	r = procmap_read(&t->procmap, &p->pace, dir, &t->text, MAPS_TEXT_MAX);
-	if (r == -EAGAIN || layout_now(t, &p->key, p->layout) != layout) {
+	if (r == -EAGAIN || generation_now(t, &p->key, p->generation) != generation) {
 		p->stale = true;
 		return false;
 	}
@@ -319,48 +319,48 @@ static bool read_maps(struct processes *t, struct process *p)
 		mapset_free(set);
 		return false;
 	}
-	set->layout = layout;
+	set->generation = generation;
 	replace_maps(t, p, set);
 	return true;
 }
 
-const struct mapset *process_maps(const struct process *p, uint64_t layout)
+const struct mapset *process_maps(const struct process *p, uint64_t generation)
 {
 	const struct mapset *set = p->maps;
 
-	while (set && set->layout != layout)
+	while (set && set->generation != generation)
 		set = set->older;
 	return set;
 }
 
-static bool has_whole_maps(const struct process *p, uint64_t layout)
+static bool has_whole_maps(const struct process *p, uint64_t generation)
 {
-	const struct mapset *own = process_maps(p, layout);
+	const struct mapset *own = process_maps(p, generation);
 
 	return own && own->whole;
 }
 
-/* Where nothing is known of what it had mapped by that layout, or it was gone before all its files were opened, but
- * more of another process with the same layout, its parent or another child of that: the same. */
-static void inherit_maps(struct processes *t, struct process *p, uint64_t layout)
+/* Where nothing is known of what it had mapped by that generation, or it was gone before all its files were opened, but
+ * more of another process with the same generation, its parent or another child of that: the same. */
+static void inherit_maps(struct processes *t, struct process *p, uint64_t generation)
 {
-	const struct mapset *own = process_maps(p, layout), *like;
+	const struct mapset *own = process_maps(p, generation), *like;
 	const struct process *other;
 	struct mapset *set;
 
-	if (layout == 0 || has_whole_maps(p, layout))
+	if (generation == 0 || has_whole_maps(p, generation))
 		return;
-	other = speaker(t, layout);
+	other = speaker(t, generation);
 	if (!other || other == p)
 		return;
 	like = other->maps;
 	/* While it is there, it knows better than others what it has mapped since. */
-	if (own && (!like->whole || layout_now(t, &p->key, layout) == layout))
+	if (own && (!like->whole || generation_now(t, &p->key, generation) == generation))
 		return;
 	set = mapset_copy(like);
 	if (set)
 		set->inherited = true;
-	if (set && p->maps && p->maps->layout != layout && layout == p->layout) {
+	if (set && p->maps && p->maps->generation != generation && generation == p->generation) {
 		/* It was sampled, and is another program since. */
 		set->older = p->maps->older;
 		p->maps->older = set;
@@ -373,9 +373,9 @@ static void inherit_all(struct processes *t, struct process *p)
 {
 	if (p->kthread)
 		return;
-	inherit_maps(t, p, p->layout);
-	if (p->maps && p->maps->layout != p->layout)
-		inherit_maps(t, p, p->maps->layout);
+	inherit_maps(t, p, p->generation);
+	if (p->maps && p->maps->generation != p->generation)
+		inherit_maps(t, p, p->maps->generation);
 	speak(t, p);
 }
 
@@ -388,8 +388,8 @@ void process_map(struct processes *t, struct process *p)
 struct process *processes_parent(struct processes *t, const struct process *p,
 				 const struct sampler_process_key *key)
 {
-	if (p->kthread || p->layout == 0 || has_whole_maps(p, p->layout) ||
-	    layout_now(t, key, 0) != p->layout)
+	if (p->kthread || p->generation == 0 || has_whole_maps(p, p->generation) ||
+	    generation_now(t, key, 0) != p->generation)
 		return NULL;
 	return processes_get(t, key);
 }
@@ -400,9 +400,9 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
 
 	if (!set)
 		return;
-	set->layout = mapped->layout;
+	set->generation = mapped->generation;
 	p->stale = true;
-	if (!set->whole && read_maps(t, p) && p->maps->layout == mapped->layout) {
+	if (!set->whole && read_maps(t, p) && p->maps->generation == mapped->generation) {
 		mapset_free(set);
 	} else {
 		replace_maps(t, p, set);

@@ -24,7 +24,7 @@ struct process {
 	bool read;  /* /proc was asked; */
 	bool known; /* and answered: the container is known, or that there is none */
 	bool stale;  /* mappings have changed, or were never read */
-	bool speaks; /* by its mappings for all of its layout */
+	bool speaks; /* by its mappings for all of its generation */
 	bool untold; /* it has code out of no file, and nothing that tells of it */
 	uint32_t idle_intervals;
 	uint32_t position;
@@ -35,13 +35,13 @@ struct process {
 	struct procmap_pace pace;
 	struct mapset *maps;
 	const struct mapset *told; /* those that the store of unwind tables knows of */
-	uint64_t layout;           /* unwind_layout, as of the last report */
+	uint64_t generation;           /* unwind_generation, as of the last report */
 };
 
 struct processes {
 	VEC(struct process *) all;
 	struct index index;
-	struct index layouts; /* one process for each layout: who knows most of it */
+	struct index generations; /* one process for each generation: who knows most of it */
 	struct images *images;
 	struct procmap procmap;
 	struct proc_info info; /* reused */
@@ -67,15 +67,15 @@ void process_identify(struct processes *t, struct process *p);
 
 /* Reads the mappings if they are stale; the former set is kept behind the new one. Of a process that was
  * gone before that, or before all its files were opened, they are those of another process with its
- * layout, if one is known; and where it is another program by now than the one reported, such ones stand behind
+ * generation, if one is known; and where it is another program by now than the one reported, such ones stand behind
  * its own. Costs one read of maps and an open per executable mapping. */
 void process_map(struct processes *t, struct process *p);
 
-/* The newest of the sets of mappings that it had by that layout, NULL: none is known. Until the interval ends. */
-const struct mapset *process_maps(const struct process *p, uint64_t layout);
+/* The newest of the sets of mappings that it had by that generation, NULL: none is known. Until the interval ends. */
+const struct mapset *process_maps(const struct process *p, uint64_t generation);
 
 /* The parent of a process whose mappings, as reported, are not all known, by the key that the kernel side gives, if it lives and
- * has the same layout: who was only forked has what its parent has mapped, and the parent is there to
+ * has the same generation: who was only forked has what its parent has mapped, and the parent is there to
  * be asked. Else NULL. One read of its stat. */
 struct process *processes_parent(struct processes *t, const struct process *p,
 				 const struct sampler_process_key *key);

@@ -78,9 +78,9 @@ static struct process *look_at_snapshot(struct news *n, const struct sampler_sna
 		return NULL;
 	/* News of mappings is held back when it comes too often, snapshots are not. Where the thread
 	 * itself has listed its mappings, that came before. */
-	if ((c->end == UNWIND_END_NO_MAPPING && !n->defer_snapshots) || !p->maps || p->maps->layout != c->layout)
+	if ((c->end == UNWIND_END_NO_MAPPING && !n->defer_snapshots) || !p->maps || p->maps->generation != c->generation)
 		p->stale = true;
-	p->layout = c->layout;
+	p->generation = c->generation;
 	process_map(n->processes, p);
 	return p;
 }
@@ -244,7 +244,7 @@ static void deal_with_snapshot(struct news *n, const struct sampler_snapshot *c,
 	if (!p)
 		return;
 	/* Others may have got its place. */
-	if (p->maps && p->maps->layout == c->layout && !unwind_knows(walks_store(n->walks), &c->key, c->layout))
+	if (p->maps && p->maps->generation == c->generation && !unwind_knows(walks_store(n->walks), &c->key, c->generation))
 		p->told = NULL;
 	walks_process(n->walks, p);
 	walks_snapshot(n->walks, p, c, stacks);

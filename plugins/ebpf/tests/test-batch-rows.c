@@ -125,9 +125,9 @@ TEST(frames_are_those_of_their_image)
 
 	init(&f);
 	old = mapset_parse(STR("1000-2000 r-xp 0 0:0 0 before\n"), NULL, no_file, NULL);
-	old->layout = UINT64_C(0x1234) << 48;
+	old->generation = UINT64_C(0x1234) << 48;
 	f.process.maps->older = old;
-	before.flags = sampler_stack_exec(old->layout);
+	before.flags = sampler_stack_exec(old->generation);
 	f.rows.list.p[0].stack = &before;
 	f.rows.list.n = 1;
 	expect_eq(rows_to_batch(&f.rows, &f.options, &batch), 0);

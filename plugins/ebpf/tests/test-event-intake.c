@@ -68,7 +68,7 @@ TEST(snapshots_are_kept_and_their_processes_looked_at)
 	*c = none;
 	c->type = SAMPLER_RECORD_SNAPSHOT;
 	c->key = child.record.key;
-	c->layout = child.record.layout;
+	c->generation = child.record.generation;
 	c->n = 512;
 	news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + 511); /* not whole */
 	expect(!r.news.first);
@@ -103,7 +103,7 @@ TEST(parts_come_with_their_snapshot)
 	r.news.bytes_max = 64 * SAMPLER_SNAPSHOT_BYTES;
 	*c = none;
 	c->key = r.live->self.key;
-	c->layout = r.live->self.layout;
+	c->generation = r.live->self.generation;
 	for (int i = 0; i < 2; i++) {
 		before = r.news.bytes;
 		c->type = SAMPLER_RECORD_MORE;
@@ -134,7 +134,7 @@ TEST(lists_of_mappings_are_looked_at_and_go)
 	open_room(&r);
 	child = live_child(r.live);
 	mapped = (struct sampler_mapped){.type = SAMPLER_RECORD_MAPPED, .n = 1, .total = 1, .key = child.record.key,
-					 .layout = child.record.layout};
+					 .generation = child.record.generation};
 	mapped.list[0] = (struct sampler_mapping){.start = here, .end = here + 4096};
 	live_end(&child);
 	news_record(&r.news, &mapped, size - 1);
@@ -189,7 +189,7 @@ TEST(lists_spare_reading)
 	expect(p && !p->maps && p->stale);
 	expect_eq(r.news.bytes, sizeof(child.record));
 	mapped = (struct sampler_mapped){.type = SAMPLER_RECORD_MAPPED, .n = 1, .total = 1, .key = child.record.key,
-					 .layout = child.record.layout};
+					 .generation = child.record.generation};
 	mapped.list[0] = (struct sampler_mapping){.start = here, .end = here + 4096, .flags = SAMPLER_MAPPED_VDSO};
 	news_record(&r.news, &mapped, SAMPLER_MAPPED_HEAD + sizeof(mapped.list[0]));
 	expect(p->maps && p->maps->list.n == 1 && !p->stale);

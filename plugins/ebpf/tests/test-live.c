@@ -68,7 +68,7 @@ struct sampler_process live_record(struct live *w, pid_t pid)
 	expect_eq(proc_read(w->t.proc, (uint32_t)pid, 0, i), 0);
 	record.key = (struct sampler_process_key){.start_ns = i->start_ns, .tgid = i->pid};
 	record.parent = w->self.key;
-	record.layout = unwind_layout(i->start_code, i->arg_start, i->start_stack);
+	record.generation = unwind_generation(i->start_code, i->arg_start, i->start_stack);
 	return record;
 }
 

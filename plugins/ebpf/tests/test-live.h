@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of processes that are real: this one, and children which have its layout because they were only
+ * A table of processes that are real: this one, and children which have its generation because they were only
  * forked. Their files are interned by inode.
  */
 #ifndef EBPF_TESTS_TEST_LIVE_H

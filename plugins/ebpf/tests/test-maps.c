@@ -99,11 +99,11 @@ TEST(stacks_are_found_in_their_image)
 	struct mapset *set = parse(STR("1000-2000 r-xp 0 0:0 0 new\n"));
 	uint32_t then, now;
 
-	old->layout = UINT64_C(0x1234) << 48 | 1;
-	set->layout = UINT64_C(0x5678) << 48 | 1;
+	old->generation = UINT64_C(0x1234) << 48 | 1;
+	set->generation = UINT64_C(0x5678) << 48 | 1;
 	set->older = old;
-	then = sampler_stack_exec(old->layout);
-	now = sampler_stack_exec(set->layout);
+	then = sampler_stack_exec(old->generation);
+	now = sampler_stack_exec(set->generation);
 	expect_str(mapset_find_exec(set, then, 0x1800)->name, "old");
 	expect_str(mapset_find_exec(set, now, 0x1800)->name, "new");
 	expect_str(mapset_find_exec(set, now, 0x3800)->name, "gone");

@@ -22,7 +22,7 @@ static struct process *note_gone(struct live *w)
 /* What the kernel sends of a process with one file, which nobody has opened, where our code is. */
 static void take_unknown(struct live *w, struct process *p)
 {
-	struct sampler_mapped mapped = {.n = 1, .total = 1, .key = p->key, .layout = p->layout};
+	struct sampler_mapped mapped = {.n = 1, .total = 1, .key = p->key, .generation = p->generation};
 	uint64_t start = (uint64_t)(uintptr_t)&take_unknown & ~UINT64_C(4095);
 
 	mapped.list[0] = (struct sampler_mapping){.start = start, .end = start + 4096, .inode = 1};
@@ -62,7 +62,7 @@ TEST(programs_do_not_have_what_their_parent_has)
 	struct process *child = note_gone(w);
 
 	process_map(&w->t, processes_note(&w->t, &w->self));
-	child->layout++;
+	child->generation++;
 	process_map(&w->t, child);
 	expect(!child->maps);
 	expect(!processes_parent(&w->t, child, &w->self.key));
@@ -93,14 +93,14 @@ TEST(children_remember_what_they_were)
 	close(out[1]);
 	expect(write(in[1], &byte, 1) == 1 && read(out[0], &byte, 1) == 1); /* it is cat by now */
 	record = live_record(w, pid);
-	record.layout = w->self.layout;
+	record.generation = w->self.generation;
 	child = processes_note(&w->t, &record);
 	process_map(&w->t, child);
-	expect(child->maps && child->maps->whole && child->maps->layout != record.layout);
+	expect(child->maps && child->maps->whole && child->maps->generation != record.generation);
 	process_map(&w->t, processes_parent(&w->t, child, &w->self.key));
 	process_map(&w->t, child);
 	live_expect_own(child);
-	expect(child->maps->layout != record.layout && child->maps->older->layout == record.layout);
+	expect(child->maps->generation != record.generation && child->maps->older->generation == record.generation);
 	process_map(&w->t, child);
 	expect(!child->maps->older->older);
 	close(in[1]);
@@ -152,7 +152,7 @@ TEST(compiled_code_stays_told_of)
 	struct live *w = live_new();
 	struct process *self = processes_note(&w->t, &w->self), *child;
 	char *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct sampler_mapped mapped = {.n = 1, .total = 1, .key = self->key, .layout = self->layout};
+	struct sampler_mapped mapped = {.n = 1, .total = 1, .key = self->key, .generation = self->generation};
 	uint64_t at = (uint64_t)(uintptr_t)code + 16;
 	char path[64];
 	int map;
@@ -181,7 +181,7 @@ TEST(compiled_code_stays_told_of)
 	expect_eq(child->maps->list.n, 1);
 	expect(child->untold);
 	mapped.key = self->key;
-	mapped.layout++;
+	mapped.generation++;
 	process_take_maps(&w->t, self, &mapped);
 	expect(self->untold);
 	munmap(code, 4096);
@@ -208,14 +208,14 @@ TEST(the_living_speak_for_themselves)
 }
 
 /* Who comes and goes by the thousand costs as much as one, and nobody is forgotten with another. */
-TEST(one_speaks_for_all_of_a_layout)
+TEST(one_speaks_for_all_of_a_generation)
 {
 	struct live *w = live_new();
 	struct process *self = processes_note(&w->t, &w->self), *child = NULL;
 	struct sampler_process record;
 
 	process_map(&w->t, self);
-	expect_eq(w->t.layouts.n, 1);
+	expect_eq(w->t.generations.n, 1);
 	for (uint32_t i = 0; i < 3000; i++) {
 		record = w->self;
 		record.key.start_ns += (i + 1) * UINT64_C(1000000000); /* gone unread */
@@ -223,13 +223,13 @@ TEST(one_speaks_for_all_of_a_layout)
 		process_map(&w->t, child);
 		live_expect_own(child);
 	}
-	expect_eq(w->t.layouts.n, 1);
+	expect_eq(w->t.generations.n, 1);
 	self->idle_intervals = 10;
 	processes_age(&w->t, 4, forget, NULL); /* the one that spoke */
 	expect(!processes_find(&w->t, &w->self.key));
-	expect_eq(w->t.layouts.n, 0);
+	expect_eq(w->t.generations.n, 0);
 	process_map(&w->t, child);
-	expect_eq(w->t.layouts.n, 1);
+	expect_eq(w->t.generations.n, 1);
 	record.key.start_ns++;
 	child = processes_note(&w->t, &record);
 	process_map(&w->t, child);

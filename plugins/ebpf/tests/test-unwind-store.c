@@ -149,8 +149,8 @@ TEST(ids_tell_address_spaces_apart)
 	world_free(w);
 }
 
-/* A process image that another has replaced is not found by the new one's layout. */
-TEST(a_layout_tells_program_images_apart)
+/* A process image that another has replaced is not found by the new one's generation. */
+TEST(a_generation_tells_execs_apart)
 {
 	struct world *w = world_new(BUDGET);
 	struct sampler_process_key key = world_key(1);

@@ -49,7 +49,7 @@ struct sampler_process_key world_key(uint32_t tgid);
 bool world_add(struct world *w, struct mapset *set, uint32_t number, uint64_t start, uint64_t bytes,
 	       uint64_t offset);
 
-/* unwind_map for the process of that tgid, and its word; its layout is 1. */
+/* unwind_map for the process of that tgid, and its word; its generation is 1. */
 int world_map(struct world *w, uint32_t tgid, const struct mapset *set);
 uint64_t world_word(const struct world *w, uint32_t tgid);
 

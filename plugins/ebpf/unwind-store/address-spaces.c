@@ -48,11 +48,11 @@ struct view *spaces_view(const struct spaces *t, const struct sampler_process_ke
 	return at == NO_SEAT ? NULL : t->seats[at].view;
 }
 
-bool spaces_has(const struct spaces *t, const struct sampler_process_key *key, uint64_t layout)
+bool spaces_has(const struct spaces *t, const struct sampler_process_key *key, uint64_t generation)
 {
 	uint32_t at = find(t, key);
 
-	return at != NO_SEAT && t->entries[at].layout == layout;
+	return at != NO_SEAT && t->entries[at].generation == generation;
 }
 
 static void leave(struct spaces *t, uint32_t at)
@@ -198,7 +198,7 @@ static int take_seat(struct spaces *t, const struct sampler_process_key *key, ui
 	return 0;
 }
 
-int spaces_set(struct spaces *t, const struct sampler_process_key *key, uint64_t layout,
+int spaces_set(struct spaces *t, const struct sampler_process_key *key, uint64_t generation,
 	       uint32_t exec_pages, struct view *v)
 {
 	uint32_t at = find(t, key);
@@ -214,9 +214,9 @@ int spaces_set(struct spaces *t, const struct sampler_process_key *key, uint64_t
 			(struct unwind_space){.start_ns = key->start_ns, .tgid = key->tgid};
 	}
 	entry = &t->entries[at];
-	if (entry->layout != layout) {
+	if (entry->generation != generation) {
 		show(t, at, 0);
-		__atomic_store_n(&entry->layout, layout, __ATOMIC_RELEASE);
+		__atomic_store_n(&entry->generation, generation, __ATOMIC_RELEASE);
 	}
 	entry->exec_pages = exec_pages;
 	t->seats[at] = (struct seat){.view = v, .stamp = ++t->clock};

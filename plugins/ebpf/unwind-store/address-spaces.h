@@ -37,11 +37,11 @@ void spaces_fini(struct spaces *t);
 
 /* The process's view; NULL where it has no place. O(1). */
 struct view *spaces_view(const struct spaces *t, const struct sampler_process_key *key);
-bool spaces_has(const struct spaces *t, const struct sampler_process_key *key, uint64_t layout);
+bool spaces_has(const struct spaces *t, const struct sampler_process_key *key, uint64_t generation);
 
 /* Gives the process a view, with its reference; the one that it had is not released. -ENOSPC:
  * no place can be made; the reference is the caller's then. */
-int spaces_set(struct spaces *t, const struct sampler_process_key *key, uint64_t layout,
+int spaces_set(struct spaces *t, const struct sampler_process_key *key, uint64_t generation,
 	       uint32_t exec_pages, struct view *v);
 /* The process is gone, if it was there. O(1). */
 void spaces_remove(struct spaces *t, const struct sampler_process_key *key);

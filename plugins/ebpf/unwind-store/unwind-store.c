@@ -120,7 +120,7 @@ static void read_unread(struct unwind *u, const struct view *v)
 		show_files(u);
 }
 
-int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t layout,
+int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t generation,
 	       const struct mapset *set)
 {
 	struct view *former = spaces_view(&u->spaces, key), *v = NULL;
@@ -130,7 +130,7 @@ int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t
 	 * later, one that ends where there is no table yet cannot. */
 	if (r == 0) {
 		read_unread(u, v);
-		r = spaces_set(&u->spaces, key, layout, set->exec_pages, v);
+		r = spaces_set(&u->spaces, key, generation, set->exec_pages, v);
 	}
 	if (r != 0) {
 		if (v)
@@ -157,9 +157,9 @@ void unwind_touch(struct unwind *u, const struct sampler_process_key *key)
 	spaces_touch(&u->spaces, key);
 }
 
-bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key, uint64_t layout)
+bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key, uint64_t generation)
 {
-	return spaces_has(&u->spaces, key, layout);
+	return spaces_has(&u->spaces, key, generation);
 }
 
 void unwind_used(struct unwind *u, const struct image *image, uint64_t address)
@@ -257,11 +257,11 @@ void unwind_get_stats(const struct unwind *u, struct unwind_stats *ret)
 	*ret = s;
 }
 
-uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *key, uint64_t layout)
+uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *key, uint64_t generation)
 {
 	const struct view *v = spaces_view(&u->spaces, key);
 
-	return v && spaces_has(&u->spaces, key, layout) ? view_word(v) : 0;
+	return v && spaces_has(&u->spaces, key, generation) ? view_word(v) : 0;
 }
 
 const uint8_t *unwind_slab(struct unwind *u, uint32_t number)

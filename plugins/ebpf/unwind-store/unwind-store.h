@@ -67,12 +67,12 @@ void unwind_free(struct unwind *u);
 /*
  * Says what a process has mapped from now on. Files that nobody has mapped before are read first (~10
  * million rows a second); until it returns the walker knows of the process what it knew before, or
- * nothing. `layout` is unwind_layout's for the process as it is now. `set` is
+ * nothing. `generation` is unwind_generation's for the process as it is now. `set` is
  * borrowed, its older ones are not looked at; images are retained as needed. 0; -ENOMEM; -ENOSPC:
  * the kernel does not let us wait for its programs, so nobody's place can be given to it. On failure
  * all is as before.
  */
-int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t layout,
+int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t generation,
 	       const struct mapset *set);
 
 /* The process is gone. It need not have a space. O(1). */
@@ -81,11 +81,11 @@ void unwind_unmap(struct unwind *u, const struct sampler_process_key *key);
 /* The process was sampled: others lose their spaces before it does. O(1). */
 void unwind_touch(struct unwind *u, const struct sampler_process_key *key);
 
-/* Whether a process has a space, with this layout; and its word, 0 where it has none or
+/* Whether a process has a space, with this generation; and its word, 0 where it has none or
  * there was no room for it. O(1). */
-bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key, uint64_t layout);
+bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key, uint64_t generation);
 uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *key,
-		     uint64_t layout);
+		     uint64_t generation);
 
 /* A slab as the walker sees it, for walking natively; NULL where there is none. Holds while no
  * other function is called, and for the SLABS_MAPPED slabs that were asked for last. */

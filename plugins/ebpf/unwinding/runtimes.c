@@ -162,7 +162,7 @@ static struct andiron_runtime_process process_of(const struct process *p)
 	return (struct andiron_runtime_process){
 		.pid = p->key.tgid,
 		.start_ns = p->key.start_ns,
-		.exec_generation = p->maps ? p->maps->layout : p->layout,
+		.exec_generation = p->maps ? p->maps->generation : p->generation,
 	};
 }
 

@@ -78,7 +78,7 @@ void walks_process(struct walks *w, struct process *p)
 	if (w->runtimes)
 		runtimes_process(w->runtimes, p, w->store);
 	/* Without a space its stacks end at their first frame, and say so. */
-	if (unwind_map(w->store, &p->key, maps->layout, maps) == 0)
+	if (unwind_map(w->store, &p->key, maps->generation, maps) == 0)
 		p->told = maps;
 }
 
@@ -154,7 +154,7 @@ static void count(struct walks *w, const struct walk_stack stacks[SAMPLER_COPIES
 static bool walk_early(struct walks *w, const struct process *p, const struct sampler_snapshot *c,
 		       const struct walk_stack stacks[SAMPLER_COPIES])
 {
-	const struct mapset *maps = process_maps(p, c->layout);
+	const struct mapset *maps = process_maps(p, c->generation);
 
 	/* Runtimes say of what they claim when files are told of. */
 	if (!maps || w->runtimes || !early_walk(&w->early, &w->objects, maps, c, stacks, &w->walk))
@@ -184,7 +184,7 @@ void walks_snapshot(struct walks *w, const struct process *p, const struct sampl
 	count(w, stacks);
 	if (c->buffer >= SAMPLER_BUFFERS)
 		return;
-	word = unwind_word(w->store, &p->key, c->layout);
+	word = unwind_word(w->store, &p->key, c->generation);
 	if (word == 0) {
 		/* Another program by now: the store knows of one image a process, we of all that it was in this interval. */
 		w->stats.unknown += !walk_early(w, p, c, stacks);
