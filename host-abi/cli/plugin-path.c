@@ -49,7 +49,7 @@ static void add_environment(struct list *list)
 		add(list, arena_str(&list->arena, str_cut(&rest, ':')).p);
 }
 
-struct registry *plugin_path_open(const struct texts *dirs)
+struct registry *plugin_path_open(const struct texts *dirs, bool probe)
 {
 	struct registry *registry = NULL;
 	struct list list = {.arena = ARENA_NULL};
@@ -58,7 +58,7 @@ struct registry *plugin_path_open(const struct texts *dirs)
 		add_flag(&list, dirs->p[i]);
 	add_environment(&list);
 	add(&list, ANDIRON_PLUGIN_DIR);
-	if (list.failed || registry_new(list.dirs, &registry) < 0)
+	if (list.failed || registry_new(list.dirs, probe, &registry) < 0)
 		fprintf(stderr, "andiron: out of memory\n");
 	arena_free(&list.arena);
 	return registry;

@@ -7,9 +7,9 @@
 #include "host/registry.h"
 #include "cli/options.h"
 
-/* Opens the registry; `dirs` are those of --plugin-dir. NULL, after a message,
- * when memory is short. */
-struct registry *plugin_path_open(const struct texts *dirs);
+/* Opens the registry; `dirs` are those of --plugin-dir, `probe` as in registry.h: for verbs that
+ * only look. NULL, after a message, when memory is short. */
+struct registry *plugin_path_open(const struct texts *dirs, bool probe);
 
 /* The flag itself, for a verb's table. */
 #define PLUGIN_DIR_FLAG(texts)                                                                     \

@@ -100,7 +100,7 @@ int verb_plugins(int argc, char **argv)
 
 	if (code == OPTIONS_DONE && argc - first > 1)
 		code = options_wrong(&command, "one name at a time");
-	if (code == OPTIONS_DONE && !(registry = plugin_path_open(&dirs)))
+	if (code == OPTIONS_DONE && !(registry = plugin_path_open(&dirs, true)))
 		code = EXIT_FAILED;
 	if (code == OPTIONS_DONE && first < argc)
 		code = print_one(registry, argv[first]);

@@ -40,7 +40,7 @@ int verb_validate(int argc, char **argv)
 		code = options_wrong(&command, "which configuration? Name a file or a directory");
 	if (code == OPTIONS_DONE) {
 		config = config_new();
-		registry = plugin_path_open(&dirs);
+		registry = plugin_path_open(&dirs, true);
 		code = config && registry ? OPTIONS_DONE : EXIT_FAILED;
 	}
 	for (int i = first; code == OPTIONS_DONE && i < argc; i++)

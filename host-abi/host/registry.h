@@ -16,6 +16,7 @@
 
 #include <andiron/plugin.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct registry;
@@ -31,9 +32,12 @@ struct registered_component {
 	const struct registered_plugin *plugin;
 };
 
-/* `dirs`: directories in order, ends with NULL. 0 or -ENOMEM: what is wrong
- * with single files or directories is no failure. */
-int registry_new(const char *const *dirs, struct registry **ret);
+/*
+ * `dirs`: directories in order, ends with NULL. `probe`: each file is tried by registry_probe
+ * first; for whatever only looks. 0 or -ENOMEM: a fault of a single file or directory is no
+ * failure.
+ */
+int registry_new(const char *const *dirs, bool probe, struct registry **ret);
 /* Forgets the tables; the loaded files stay loaded. */
 void registry_free(struct registry *r);
 
@@ -50,8 +54,15 @@ size_t registry_plugins(const struct registry *r, const struct registered_plugin
  * exist"): one line each, for "no such component" errors. */
 const char *registry_searched(const struct registry *r);
 
-/* Loads and checks one file; for `inspect`. -ENOEXEC and a sentence if it is
- * refused. */
+/*
+ * Loads and checks a file in a child process, within 10 s. 0: it loads, also here. -ENOEXEC and a
+ * sentence: it is refused, or it crashed or held up the child; another errno: it could not be
+ * tried. Some 5 ms. For a process with one thread.
+ */
+int registry_probe(const char *path, struct error *err);
+
+/* Loads and checks one file. -ENOEXEC and a sentence if it is refused. A damaged file may crash
+ * the caller: see registry_probe. */
 int registry_load(const char *path, const struct andiron_plugin **ret, struct error *err);
 
 #endif

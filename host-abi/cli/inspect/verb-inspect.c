@@ -101,8 +101,10 @@ static int print_elf(struct elf_file *f, const char *path, struct error *err)
 static int inspect_plugin(const char *path, struct error *err)
 {
 	const struct andiron_plugin *plugin;
-	int r = registry_load(path, &plugin, err);
+	int r = registry_probe(path, err);
 
+	if (r == 0)
+		r = registry_load(path, &plugin, err);
 	if (r < 0)
 		return error_wrap(err, r, "refused as a plugin");
 	describe_plugin(plugin, path, stdout);

@@ -361,7 +361,7 @@ int recording_run(struct recording *r, char **again)
 		return code;
 	remember_files(r);
 	write_aside(r);
-	r->registry = plugin_path_open(&r->plugin_dirs);
+	r->registry = plugin_path_open(&r->plugin_dirs, false);
 	code = r->registry ? open_session(r, &err) : -ENOMEM;
 	if (code == 0)
 		code = session_run(r->session, &err);

@@ -158,7 +158,7 @@ static int run_agent(struct run *run)
 	struct plan *plan = NULL;
 	int r;
 
-	run->registry = plugin_path_open(&run->plugin_dirs);
+	run->registry = plugin_path_open(&run->plugin_dirs, false);
 	run->config = run->registry ? read_config(run) : NULL;
 	if (!run->config || config_plan(run->config, run->registry, false, &plan) < 0)
 		return EXIT_FAILED;

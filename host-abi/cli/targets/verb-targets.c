@@ -167,7 +167,7 @@ static int read_plan(struct targets_run *run, struct plan **ret, struct error *e
 	int r;
 
 	run->config = config_new();
-	run->registry = plugin_path_open(&run->plugin_dirs);
+	run->registry = plugin_path_open(&run->plugin_dirs, false);
 	if (!run->config || !run->registry)
 		return error_set(err, -ENOMEM, "out of memory");
 	r = config_add_path(run->config, run->path, err);

@@ -15,6 +15,8 @@
 #define MAX_OPTIONS 1000u
 #define MAX_EXPORTS 64u
 #define MAX_DEPTH 8u
+#define MAX_LIST 1000u
+#define MAX_TEXT ((size_t)64 << 10)
 
 static int refuse(struct error *err, const char *component, const char *what)
 {
@@ -25,6 +27,38 @@ static int refuse(struct error *err, const char *component, const char *what)
 static bool is_blank(const char *text)
 {
 	return !text || *text == '\0';
+}
+
+/* Reads all that listings print: a wild pointer is met here, in a probe's child. */
+static bool is_text(const char *text)
+{
+	size_t n = text ? strnlen(text, MAX_TEXT) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[i] < ' ' && text[i] != '\n' && text[i] != '\t')
+			return false;
+	return n < MAX_TEXT && str_utf8((struct str){text, n});
+}
+
+static bool are_texts(const char *const *list)
+{
+	size_t n = 0;
+
+	while (list && list[n] && n < MAX_LIST && is_text(list[n]))
+		n++;
+	return !list || !list[n];
+}
+
+static bool has_option_texts(const struct andiron_option *o)
+{
+	return is_text(o->name) && is_text(o->doc) && is_text(o->default_text) &&
+	       is_text(o->since) && is_text(o->until) && is_text(o->effect) && are_texts(o->choices);
+}
+
+static bool has_component_texts(const struct andiron_component *c)
+{
+	return is_text(c->name) && is_text(c->summary) && are_texts(c->needs) &&
+	       are_texts(c->offers) && are_texts(c->capabilities);
 }
 
 static int check_options(const struct andiron_options *options, const char *component,
@@ -41,8 +75,8 @@ static int check_options(const struct andiron_options *options, const char *comp
 		const struct andiron_option *o = option_at(options, i);
 		int r;
 
-		if (!o || is_blank(o->name))
-			return refuse(err, component, "has an option without a name");
+		if (!o || is_blank(o->name) || !has_option_texts(o))
+			return refuse(err, component, "has an option without a name or text");
 		if (is_blank(o->doc))
 			return error_set(err, -ENOEXEC,
 					 "its component %s does not document its option %s",
@@ -67,6 +101,8 @@ static int check_exports(const struct andiron_component *c, struct error *err)
 	for (uint64_t i = 0; i < c->n_exports; i++) {
 		if (is_blank(c->exports[i].name))
 			return refuse(err, c->name, "has an export without a name");
+		if (!is_text(c->exports[i].name) || !is_text(c->exports[i].doc))
+			return refuse(err, c->name, "has an export whose texts are not text");
 		if (c->exports[i].type == ANDIRON_EXPORT_RECEIVER && !c->batch)
 			return refuse(err, c->name, "receives batches but has no function for it");
 	}
@@ -90,6 +126,8 @@ static int check_component(const struct andiron_component *c, struct error *err)
 		return error_set(err, -ENOEXEC, "a component of its has no name");
 	if (is_blank(c->summary))
 		return refuse(err, c->name, "has no summary");
+	if (!has_component_texts(c))
+		return error_set(err, -ENOEXEC, "a component of its has texts that are not text");
 	if (!c->create || !c->start || !c->stop || !c->destroy)
 		return refuse(err, c->name, "lacks create, start, stop or destroy");
 	if (c->offers && c->offers[0] && !c->extension)
@@ -111,6 +149,9 @@ int describe_check(const struct andiron_plugin *plugin, struct error *err)
 				 plugin->size, sizeof(*plugin));
 	if (is_blank(plugin->name) || is_blank(plugin->version))
 		return error_set(err, -ENOEXEC, "its entry has no name or no version");
+	if (!is_text(plugin->name) || !is_text(plugin->version) || !is_text(plugin->license) ||
+	    !are_texts(plugin->needs))
+		return error_set(err, -ENOEXEC, "its entry has texts that are not text");
 	if (plugin->n_components > MAX_COMPONENTS ||
 	    (plugin->n_components > 0 && !plugin->components))
 		return error_set(err, -ENOEXEC, "its entry has a malformed table of components");

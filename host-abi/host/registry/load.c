@@ -25,13 +25,25 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
+/* The loader quotes the file, which may hold anything. */
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || (unsigned char)*text > '~')
+			*text = '?';
+}
+
 /* dlopen's words into a cause and what to do about it. */
-static int refuse_by_loader(const char *said, struct error *err)
+static int refuse_by_loader(char *said, struct error *err)
 {
 	static const char undefined[] = "undefined symbol: ";
 	static const char missing[] = ": cannot open shared object file";
 	struct str text = str_of(said ? said : "the loader gives no reason");
-	size_t at = str_search(text, str_of(undefined));
+	size_t at;
+
+	if (said)
+		make_printable(said);
+	at = str_search(text, str_of(undefined));
 
 	if (at < text.n) {
 		struct str symbol = str_skip(text, at + sizeof(undefined) - 1);

@@ -36,6 +36,7 @@ struct registry {
 	VEC(struct registered_plugin) plugins;
 	VEC(struct registered_component) components;
 	VEC(struct directory) directories;
+	bool probe;
 	struct buf searched;
 	const char *searched_text;
 };
@@ -80,7 +81,9 @@ static int add_file(struct registry *r, const char *dir, const char *name)
 	if (!path)
 		return -ENOMEM;
 	entry.path = path;
-	code = registry_load(path, &entry.plugin, &err);
+	code = r->probe ? registry_probe(path, &err) : 0;
+	if (code == 0)
+		code = registry_load(path, &entry.plugin, &err);
 	if (code < 0) {
 		entry.refused = arena_printf(&r->arena, "%s", err.text);
 		if (!entry.refused)
@@ -285,11 +288,13 @@ static int list_components(struct registry *r)
 	return 0;
 }
 
-int registry_new(const char *const *dirs, struct registry **ret)
+int registry_new(const char *const *dirs, bool probe, struct registry **ret)
 {
 	_cleanup_(registry_freep) struct registry *r = calloc(1, sizeof(*r));
 	int code = r ? 0 : -ENOMEM;
 
+	if (r)
+		r->probe = probe;
 	for (size_t i = 0; code == 0 && dirs[i] && i < MAX_DIRS; i++)
 		code = add_directory(r, dirs[i]);
 	if (code < 0)

@@ -8,6 +8,7 @@
 #include "host/registry.h"
 #include "host/registry/elf-check.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static struct registry *open_folder(const struct folder *f)
 	const char *dirs[] = {f->path, NULL};
 	struct registry *r = NULL;
 
-	expect_eq(registry_new(dirs, &r), 0);
+	expect_eq(registry_new(dirs, false, &r), 0);
 	return r;
 }
 
@@ -231,6 +232,103 @@ TEST(mutated_headers_are_survived)
 	buf_free(&b);
 }
 
+/* A section of a file in memory. */
+static struct str section(const struct buf *b, const char *name)
+{
+	const Elf64_Ehdr *h = (const void *)b->p;
+	const Elf64_Shdr *all = (const void *)(b->p + h->e_shoff);
+
+	for (int i = 0; i < h->e_shnum; i++)
+		if (strcmp(b->p + all[h->e_shstrndx].sh_offset + all[i].sh_name, name) == 0)
+			return (struct str){b->p + all[i].sh_offset, all[i].sh_size};
+	return STR_NULL;
+}
+
+/* A damaged initializer crashes the child. The parent says so and goes on. */
+TEST(a_crash_while_loading_is_reported)
+{
+	struct folder f = make_folder();
+	const char *dirs[] = {f.path, NULL};
+	struct buf b = read_plugin("good");
+	struct str dynamic = section(&b, ".dynamic");
+	const struct registered_plugin *p;
+	struct error err = ERROR_NULL;
+	struct registry *r = NULL;
+	char path[128];
+
+	expect(dynamic.n > 0);
+	for (Elf64_Dyn *d = (void *)(uintptr_t)dynamic.p; d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_INIT || d->d_tag == DT_FINI)
+			d->d_un.d_ptr = 16; /* in the file header: no code */
+	write_plugin(&f, "crash", buf_str(&b));
+	copy_plugin(&f, "good");
+	snprintf(path, sizeof(path), "%s/andiron-crash.so", f.path);
+	expect_eq(registry_probe(path, &err), -ENOEXEC);
+	expect(strstr(err.text, "crashed") && strstr(err.text, "signal 11"));
+	expect(strstr(err.text, "build it again"));
+
+	expect_eq(registry_new(dirs, true, &r), 0);
+	expect_eq(registry_plugins(r, &p), 2);
+	expect(p[0].refused && strstr(p[0].refused, "crashed"));
+	expect(p[1].plugin && registry_find(r, STR("test.thing")));
+	registry_free(r);
+	buf_free(&b);
+	remove_folder(&f);
+}
+
+/* Where mutation `i` of a plugin begins, and how long the range is. */
+static struct str damaged_range(const struct buf *b, int i)
+{
+	static const char *const names[] = {".dynamic", ".rela.dyn", ".init_array", ".data.rel.ro",
+					    ".dynsym"};
+	size_t n = sizeof(names) / sizeof(names[0]);
+	struct str range = (size_t)i % (n + 1) < n ? section(b, names[(size_t)i % (n + 1)])
+						   : buf_str(b);
+
+	return range.n ? range : buf_str(b);
+}
+
+/* Whatever is wrong with a file, trying it never ends the caller and always gives a sentence; and
+ * what the child could load, the caller can. */
+TEST(damage_is_reported_and_not_suffered)
+{
+	const char *runs = getenv("ANDIRON_FUZZ_RUNS");
+	int n = runs ? (int)strtol(runs, NULL, 10) / 10 : 150, n_crashed = 0;
+	struct folder f = make_folder();
+	struct buf b = read_plugin("good");
+	uint64_t seed = 7;
+
+	for (int i = 0; i < n; i++) {
+		struct str range = damaged_range(&b, i);
+		const struct andiron_plugin *plugin;
+		struct error err = ERROR_NULL;
+		char was[4], name[32], path[128];
+		size_t at[4];
+		int r;
+
+		for (int k = 0; k < 4; k++) {
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			at[k] = (size_t)(range.p - b.p) + (seed >> 33) % range.n;
+			was[k] = b.p[at[k]];
+			b.p[at[k]] = (char)(seed >> 25);
+		}
+		snprintf(name, sizeof(name), "x%d", i);
+		snprintf(path, sizeof(path), "%s/andiron-%s.so", f.path, name);
+		write_plugin(&f, name, buf_str(&b));
+		r = registry_probe(path, &err);
+		expect(r == 0 || (r == -ENOEXEC && strlen(err.text) > 20));
+		n_crashed += strstr(err.text, "crashed") || strstr(err.text, "ended the process");
+		if (r == 0)
+			expect_eq(registry_load(path, &plugin, &err), 0);
+		expect_eq(unlink(path), 0);
+		for (int k = 3; k >= 0; k--)
+			b.p[at[k]] = was[k];
+	}
+	expect(n_crashed > 0);
+	buf_free(&b);
+	remove_folder(&f);
+}
+
 TEST(what_anybody_may_write_is_refused)
 {
 	struct folder f = make_folder();
@@ -255,7 +353,7 @@ TEST(the_first_directory_wins)
 
 	copy_plugin(&a, "good");
 	copy_plugin(&b, "good");
-	expect_eq(registry_new(dirs, &r), 0);
+	expect_eq(registry_new(dirs, false, &r), 0);
 	expect_eq(registry_plugins(r, &p), 2);
 	c = registry_find(r, STR("test.thing"));
 	expect(c && strncmp(c->plugin->path, a.path, strlen(a.path)) == 0);
@@ -276,7 +374,7 @@ static int open_and_close(void *context)
 	const struct folder *f = context;
 	const char *dirs[] = {f->path, "/does/not/exist", NULL};
 	struct registry *r = NULL;
-	int code = registry_new(dirs, &r);
+	int code = registry_new(dirs, false, &r);
 
 	registry_free(r);
 	return code;
