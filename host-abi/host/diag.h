@@ -47,6 +47,7 @@ struct diag {
 struct diags {
 	struct arena arena;
 	VEC(struct diag) list;
+	VEC(const char *) secrets; /* names whose values are not printed (lang/redact.h) */
 	size_t n_errors, n_warnings;
 };
 
@@ -61,7 +62,7 @@ void diag_add(struct diags *d, int severity, struct place place, const char *hin
 const char *diag_suggest(struct diags *d, struct str word, const char *const *words, size_t n);
 
 /* Writes all findings, ordered by place, in the form above; with colour if
- * asked. */
+ * asked. Values of secrets are shown as ********, in quoted lines and texts. */
 void diags_print(const struct diags *d, FILE *out, bool colour);
 
 #endif

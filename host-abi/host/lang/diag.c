@@ -17,6 +17,7 @@
 void diags_free(struct diags *d)
 {
 	vec_free(&d->list);
+	vec_free(&d->secrets);
 	arena_free(&d->arena);
 	d->n_errors = d->n_warnings = 0;
 }

@@ -6,6 +6,7 @@
  */
 #include "host/lang/draft.h"
 #include "host/lang/parse.h"
+#include "host/lang/redact.h"
 
 #include "base/check.h"
 
@@ -381,7 +382,10 @@ int plan_build(const struct source *sources, size_t n_sources, const struct regi
 	d.l.arena = &plan->arena;
 	d.l.diags = diags;
 	d.l.registry = registry;
-	build(&d, plan, errors_before);
+	if (redact_declare(diags, registry) < 0)
+		d.l.no_memory = true;
+	else
+		build(&d, plan, errors_before);
 	vec_free(&d.nodes);
 	vec_free(&d.edges);
 	vec_free(&d.literals);

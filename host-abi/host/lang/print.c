@@ -8,7 +8,9 @@
  */
 #include "host/diag.h"
 
+#include "base/buf.h"
 #include "base/check.h"
+#include "host/lang/redact.h"
 
 #define TAB 4
 #define WINDOW 100      /* bytes of a line that are shown */
@@ -19,6 +21,15 @@
 #define BOLD "\033[1m"
 #define GREEN "\033[32m"
 #define PLAIN "\033[0m"
+#define STARS "********"
+
+struct printer {
+	const struct diags *d;
+	FILE *out;
+	const struct source *source; /* whose spans are known */
+	struct redact_spans spans;
+	bool opened, colour;
+};
 
 /* The code points that a terminal must not see though they are text: C1, and
  * the marks that change the direction of writing. */
@@ -103,13 +114,10 @@ struct window {
 	size_t from, at, end, to;
 };
 
-static struct window window_of(const struct place *place)
+static struct window window_of(struct str line, size_t at, size_t length)
 {
-	struct str line = find_line(place->source->text, place->line);
-	size_t at = place->column - 1 < line.n ? place->column - 1 : line.n;
 	size_t from = line.n > WINDOW && at > WINDOW_FIRST ? at - WINDOW_FIRST : 0;
 	size_t to = line.n - from > WINDOW ? from + WINDOW : line.n;
-	size_t length = place->length ? place->length : word_length(str_skip(line, at));
 
 	while (from > 0 && continues(line.p[from]))
 		from--;
@@ -118,9 +126,51 @@ static struct window window_of(const struct place *place)
 	return (struct window){line, from, at, length < to - at ? at + length : to, to};
 }
 
-static void print_line(const struct place *place, FILE *out, bool colour)
+/* The part of span `i` within bytes [from, to) of the source; empty where it has none. */
+static struct redact_span part_of(const struct redact_span *span, struct redact_span line)
 {
-	struct window w = window_of(place);
+	return (struct redact_span){span->from > line.from ? span->from : line.from,
+				    span->to < line.to ? span->to : line.to};
+}
+
+/* Appends a line of the source, with stars for what is hidden. */
+static void redact_line(struct buf *out, const struct printer *p, struct redact_span line)
+{
+	const char *text = p->source->text.p;
+	size_t done = line.from;
+
+	vec_each (&p->spans.list, span) {
+		struct redact_span part = part_of(span, line);
+
+		if (part.from >= part.to)
+			continue;
+		buf_append(out, text + done, part.from - done);
+		buf_append(out, STARS, strlen(STARS));
+		done = part.to;
+	}
+	buf_append(out, text + done, line.to - done);
+}
+
+/* Where byte `at` of a line of the source stands in what redact_line made of it. Within stars it
+ * is their begin, or, for the end of a place, their end. */
+static size_t redacted_at(const struct printer *p, struct redact_span line, size_t at, bool end)
+{
+	size_t shown = at - line.from;
+
+	vec_each (&p->spans.list, span) {
+		struct redact_span part = part_of(span, line);
+
+		if (part.from >= part.to || at <= part.from)
+			continue;
+		if (at < part.to)
+			return shown - (at - part.from) + (end ? strlen(STARS) : 0);
+		shown = shown - (part.to - part.from) + strlen(STARS);
+	}
+	return shown;
+}
+
+static void print_window(const struct place *place, struct window w, FILE *out, bool colour)
+{
 	size_t lead, width;
 
 	check(w.from <= w.at && w.at <= w.end && w.end <= w.to && w.to <= w.line.n);
@@ -135,37 +185,112 @@ static void print_line(const struct place *place, FILE *out, bool colour)
 	fprintf(out, "%s\n", colour ? PLAIN : "");
 }
 
-static void print_finding(const struct diag *finding, FILE *out, bool colour)
+/* Of which bytes of the source a place speaks. */
+static struct redact_span bytes_of(const struct place *place, struct str line)
+{
+	size_t start = line.n ? (size_t)(line.p - place->source->text.p) : 0;
+	size_t column = place->column - 1 < line.n ? place->column - 1 : line.n;
+	size_t length = place->length ? place->length : word_length(str_skip(line, column));
+
+	if (length > line.n - column)
+		length = line.n - column;
+	return (struct redact_span){start + column, start + column + length};
+}
+
+static void print_line(const struct place *place, const struct printer *p)
+{
+	struct str line = find_line(place->source->text, place->line);
+	size_t start = line.n ? (size_t)(line.p - place->source->text.p) : 0;
+	struct redact_span all = {start, start + line.n}, at = bytes_of(place, line);
+	struct buf shown = BUF_NULL;
+
+	at.from = redacted_at(p, all, at.from, false);
+	at.to = redacted_at(p, all, at.to, true);
+	redact_line(&shown, p, all);
+	if (!shown.failed)
+		print_window(place, window_of(buf_str(&shown), at.from, at.to - at.from), p->out,
+			     p->colour);
+	buf_free(&shown);
+}
+
+/* The length of a hidden value of the place at the front of s; 0 if none stands there. */
+static size_t hidden_at(struct str s, const struct place *place, const struct printer *p)
+{
+	struct redact_span at;
+
+	if (!place->source || !place->line)
+		return 0;
+	at = bytes_of(place, find_line(place->source->text, place->line));
+	vec_each (&p->spans.list, span) {
+		struct str value = {place->source->text.p + span->from, span->to - span->from};
+
+		if (span->from <= at.to && span->to >= at.from && value.n > 2 &&
+		    str_starts(s, value))
+			return value.n;
+	}
+	return 0;
+}
+
+/* A text that may quote what is hidden at the place. */
+static void put_text(struct str s, const struct place *place, const struct printer *p)
+{
+	while (s.n) {
+		size_t n = p->spans.list.n ? hidden_at(s, place, p) : 0;
+		size_t plain = n || !p->spans.list.n ? s.n : printable(s);
+
+		if (n)
+			fputs(STARS, p->out);
+		else
+			put(p->out, str_first(s, plain ? plain : 1));
+		s = str_skip(s, n ? n : plain ? plain : 1);
+	}
+}
+
+/* Knows what is hidden in the file of a finding; prints no line where memory is short. */
+static bool open_source(struct printer *p, const struct source *source)
+{
+	if (p->source != source)
+		p->opened = redact_find(p->d, source, &p->spans) == 0;
+	p->source = source;
+	return p->opened;
+}
+
+static void print_finding(const struct diag *finding, struct printer *p)
 {
 	const struct place *place = &finding->place;
-	bool error = finding->severity == DIAG_ERROR;
+	bool error = finding->severity == DIAG_ERROR, quoted = place->source && place->line;
 	struct str rest = str_of(finding->hint);
+	FILE *out = p->out;
 
-	if (colour)
+	if (quoted)
+		quoted = open_source(p, place->source);
+	if (p->colour)
 		fputs(BOLD, out);
 	if (place->source)
 		put(out, str_of(place->source->name));
 	if (place->source && place->line)
 		fprintf(out, ":%u:%u", place->line, place->column);
-	fprintf(out, "%s%s%s: %s", place->source ? ": " : "", colour ? error ? RED : YELLOW : "",
-		error ? "error" : "warning", colour ? PLAIN : "");
-	put(out, str_of(finding->text));
+	fprintf(out, "%s%s%s: %s", place->source ? ": " : "", p->colour ? error ? RED : YELLOW : "",
+		error ? "error" : "warning", p->colour ? PLAIN : "");
+	put_text(str_of(finding->text), place, p);
 	fputc('\n', out);
-	if (place->source && place->line)
-		print_line(place, out, colour);
+	if (quoted)
+		print_line(place, p);
 	while (rest.n) {
 		fputs("  ", out);
-		put(out, str_cut(&rest, '\n'));
+		put_text(str_cut(&rest, '\n'), place, p);
 		fputc('\n', out);
 	}
 }
 
 void diags_print(const struct diags *d, FILE *out, bool colour)
 {
+	struct printer p = {.d = d, .out = out, .colour = colour};
 	size_t more = d->n_errors + d->n_warnings - d->list.n;
 
 	vec_each(&d->list, finding)
-		print_finding(finding, out, colour);
+		print_finding(finding, &p);
 	if (more)
 		fprintf(out, "and %zu more\n", more);
+	vec_free(&p.spans.list);
 }

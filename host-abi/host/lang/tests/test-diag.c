@@ -164,3 +164,55 @@ TEST(colours)
 	free(got);
 	diags_free(&d);
 }
+
+static void expect_hidden(const char *source, const char *text)
+{
+	struct source s = {"f", str_of(source)};
+	struct diags d = {0};
+
+	diag_add(&d, DIAG_ERROR, place_in(&s, 1, 1, 1), NULL, "x");
+	expect_printed(&d, text);
+}
+
+/* A value that belongs to a secret is never quoted, whether the file parses or not. The marks stay
+ * under their words. */
+TEST(secrets_are_not_quoted)
+{
+	expect_hidden("password = \"hunter2\"\n", "f:1:1: error: x\n"
+						 "    1 | password = \"********\"\n      | ^\n");
+	expect_hidden("bearer_token = \"hunter2\n", "f:1:1: error: x\n"
+						  "    1 | bearer_token********\n      | ^\n");
+	expect_hidden("password = hunter2", "f:1:1: error: x\n"
+					     "    1 | password = ********\n      | ^\n");
+	expect_hidden("password: 'hunter2'", "f:1:1: error: x\n"
+					      "    1 | password********\n      | ^\n");
+	expect_hidden("h = {\"Authorization\" = \"Bearer x\", \"A\" = \"b\"}",
+		      "f:1:1: error: x\n"
+		      "    1 | h = {\"Authorization\" = \"********\", \"A\" = \"b\"}\n      | ^\n");
+	expect_hidden("x = \"a password = \"hunter2\"",
+		      "f:1:1: error: x\n    1 | x = \"a password********\n      | ^\n");
+	expect_hidden("password = sys.env(\"NAME\")",
+		      "f:1:1: error: x\n    1 | password = sys.env(\"NAME\")\n      | ^\n");
+	expect_hidden("password_file = \"/etc/p\"",
+		      "f:1:1: error: x\n    1 | password_file = \"/etc/p\"\n      | ^\n");
+}
+
+/* Of a value that is a name declared secret, in lines and in the finding's own text; behind it the
+ * marks move with the text. */
+TEST(secrets_are_not_quoted_in_texts)
+{
+	struct source s = {"f", STR("a = 1, pin = `hun\nter2`, b = 2\n")};
+	struct diags d = {0};
+	const char *pin = "pin";
+
+	expect(vec_push(&d.secrets, pin));
+	diag_add(&d, DIAG_ERROR, place_in(&s, 1, 15, 3), "not hunter", "bad \"%s\"", "hun\nter2");
+	diag_add(&d, DIAG_ERROR, place_in(&s, 2, 8, 1), NULL, "b");
+	expect_printed(&d, "f:1:15: error: bad \"********\"\n"
+			   "    1 | a = 1, pin = `********\n"
+			   "      |               ^~~~~~~~\n"
+			   "  not hunter\n"
+			   "f:2:8: error: b\n"
+			   "    2 | ********`, b = 2\n"
+			   "      |            ^\n");
+}
