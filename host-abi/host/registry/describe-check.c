@@ -51,7 +51,7 @@ static bool are_texts(const char *const *list)
 
 static bool has_option_texts(const struct andiron_option *o)
 {
-	return is_text(o->name) && is_text(o->doc) && is_text(o->default_text) &&
+	return !is_blank(o->name) && is_text(o->name) && is_text(o->doc) && is_text(o->default_text) &&
 	       is_text(o->since) && is_text(o->until) && is_text(o->effect) && are_texts(o->choices);
 }
 
@@ -75,7 +75,7 @@ static int check_options(const struct andiron_options *options, const char *comp
 		const struct andiron_option *o = option_at(options, i);
 		int r;
 
-		if (!o || is_blank(o->name) || !has_option_texts(o))
+		if (!o || !has_option_texts(o))
 			return refuse(err, component, "has an option without a name or text");
 		if (is_blank(o->doc))
 			return error_set(err, -ENOEXEC,
