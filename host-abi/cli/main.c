@@ -1,56 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The andiron command: finds the verb and hands over. */
 #include "cli/cli.h"
-#include "cli/options.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-struct verb {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *summary;
+const struct command *const commands[] = {
+	&verb_record,  &verb_report,    &verb_run,  &verb_validate, &verb_targets, &verb_plugins,
+	&verb_inspect, &verb_debuginfo, &verb_push, &verb_doctor,   &verb_worker,  &verb_tables,
+	NULL,
 };
 
-static const struct verb verbs[] = {
-	{"record", verb_record, "profile this machine, a process or a command into files"},
-	{"report", verb_report, "show the top functions of a pprof file"},
-	{"run", verb_run, "run the agent that a configuration describes"},
-	{"validate", verb_validate, "check a configuration and show every error in it"},
-	{"targets", verb_targets, "show what is discovered, and which rule dropped what"},
-	{"plugins", verb_plugins, "list the plugins and components that are installed"},
-	{"inspect", verb_inspect, "show what a plugin or an ELF file offers"},
-	{"debuginfo", verb_debuginfo, "send a server what it needs to name a file's addresses"},
-	{"push", verb_push, "send pprof files to a server, and read them back"},
-	{"doctor", verb_doctor, "check what sampling needs on this machine"},
-};
-
-#define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]) - 1)
 
 static void help(FILE *out)
 {
-	fprintf(out, "usage: andiron VERB …\n\n"
-		     "Continuous profiling from parts.\n\nverbs:\n");
-	for (size_t i = 0; i < N_VERBS; i++)
-		fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
-	fprintf(out, "\n`andiron VERB --help` tells more; `andiron --version` which one this is.\n"
+	fprintf(out, "usage: andiron VERB …\n\nContinuous profiling from parts.\n\nverbs:\n");
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (commands[i]->brief)
+			fprintf(out, "  %-10s %s\n", commands[i]->verb, commands[i]->brief);
+	fprintf(out, "\n`andiron VERB --help` shows the options of a verb.\n"
+		     "`andiron --version` prints the version.\n"
 		     "To begin: sudo andiron record\n");
+}
+
+static const struct command *find(const char *name)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (strcmp(name, commands[i]->verb) == 0)
+			return commands[i];
+	return NULL;
 }
 
 static int unknown_verb(const char *name)
 {
-	const char *names[N_VERBS];
+	const char *names[N_COMMANDS];
 	const char *nearest;
+	size_t n = 0;
 
-	for (size_t i = 0; i < N_VERBS; i++)
-		names[i] = verbs[i].name;
-	nearest = options_nearest(name, names, N_VERBS);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (commands[i]->brief)
+			names[n++] = commands[i]->verb;
+	nearest = options_nearest(name, names, n);
 	fprintf(stderr, "andiron: there is no verb \"%s\"", name);
 	if (nearest)
 		fprintf(stderr, "; did you mean \"%s\"?", nearest);
 	fprintf(stderr, "\n  `andiron --help` lists them\n");
 	return EXIT_USAGE;
+}
+
+static bool is_any(const char *word, const char *a, const char *b)
+{
+	return strcmp(word, a) == 0 || strcmp(word, b) == 0;
 }
 
 /* A reader who has seen enough closes the pipe; output then ends quietly, and
@@ -64,23 +66,26 @@ static int finish(int code)
 
 int main(int argc, char **argv)
 {
+	const struct command *command;
+
 	if (argc < 2) {
 		help(stderr);
 		return EXIT_USAGE;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-	    strcmp(argv[1], "help") == 0) {
-		help(stdout);
-		return finish(EXIT_OK);
-	}
 	if (strcmp(argv[1], "--version") == 0) {
-		printf("andiron %s (plugin ABI 1)\n", ANDIRON_VERSION);
+		options_version();
 		return finish(EXIT_OK);
 	}
-	for (size_t i = 0; i < N_VERBS; i++)
-		if (strcmp(argv[1], verbs[i].name) == 0)
-			return finish(verbs[i].run(argc - 1, argv + 1));
-	if (strcmp(argv[1], "worker") == 0)
-		return verb_worker(argc - 1, argv + 1);
-	return unknown_verb(argv[1]);
+	if (is_any(argv[1], "help", "--help") || strcmp(argv[1], "-h") == 0) {
+		command = argc > 2 ? find(argv[2]) : NULL;
+		if (command)
+			options_help(command);
+		else if (argc > 2 && !is_any(argv[2], "--help", "--version"))
+			return unknown_verb(argv[2]);
+		else
+			help(stdout);
+		return finish(EXIT_OK);
+	}
+	command = find(argv[1]);
+	return command ? finish(command->run(argc - 1, argv + 1)) : unknown_verb(argv[1]);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command-line options from tables, over getopt_long. The table is all there
- * is: parsing, `--help` and messages come from it, so help cannot list what
- * does not exist.
+ * Verbs and their options, as constant tables over getopt_long. The table is all there is:
+ * parsing, `--help`, messages, man pages and shell completions come from it, so none of them
+ * can list what does not exist. A table says where a value goes by its place in the verb's own
+ * struct of values, and the kind of a flag follows from the type found there.
  */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
@@ -10,7 +11,13 @@
 #include "base/vec.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#define EXIT_OK 0
+#define EXIT_FAILED 1   /* what was asked for could not be done */
+#define EXIT_USAGE 2    /* the command line makes no sense */
+#define EXIT_CANNOT 125 /* `record -- CMD`: our own failure, not the command's */
 
 /* Texts in the order in which they were given; borrowed from argv. */
 struct texts {
@@ -29,35 +36,55 @@ enum flag_kind {
 	FLAG_NOTED_BOOL,
 };
 
-/* `word` stands for the argument in help. `max` 0: no bound. */
 struct flag {
 	const char *name;
 	char letter; /* 0: none */
 	enum flag_kind kind;
-	const char *word;
-	const char *help; /* NULL: not in help */
-	void *value;
-	int64_t min, max;
+	size_t at;
+	const char *word; /* stands for the argument in help */
+	const char *help; /* NULL: not in help. At most a few lines; they are wrapped. */
+	int64_t min, max; /* max 0: no bound */
+	const char *const *choices; /* FLAG_TEXT: one of these, up to NULL; NULL: any text */
 };
 
+/* The initializers of `kind` and `at`: where in `type` the value goes. */
+#define FLAG_INTO(type, member)                                                                    \
+	_Generic(((type *)0)->member,                                                              \
+		bool: FLAG_BOOL,                                                                   \
+		const char *: FLAG_TEXT,                                                           \
+		struct texts: FLAG_TEXTS,                                                          \
+		uint64_t: FLAG_NUMBER,                                                             \
+		int64_t: FLAG_DURATION),                                                           \
+		offsetof(type, member)
+
+/* One verb. Texts are plain sentences without line breaks; paragraphs end with "\n". */
 struct command {
 	const char *verb;
-	const char *usage;        /* what follows "andiron VERB " */
-	const char *summary;      /* one sentence or more */
-	const char *examples;     /* lines, or NULL */
-	const struct flag *flags; /* ends with a NULL name */
+	int (*run)(int argc, char **argv); /* argv[0] is the verb; returns the exit code */
+	const char *usage;                 /* what follows "andiron VERB " */
+	const char *brief;                 /* half a line; NULL: not for people */
+	const char *summary;
+	const char *examples;     /* a command line each, ending with "\n"; or NULL */
+	const struct flag *flags; /* ends with a NULL name; or NULL */
+	bool mixed;               /* options may stand behind operands */
 };
 
 #define OPTIONS_DONE (-1)
 
 /*
- * Reads options up to "--" or the first that is none (`mixed`: also behind
- * operands). Returns OPTIONS_DONE and the index of the first operand in
- * *ret_first; else the exit code, after --help or a message was printed.
+ * Reads options up to "--", or up to the first operand unless the command is `mixed`, into
+ * `values`, the struct that the table is about. Returns OPTIONS_DONE and the index of the first
+ * operand in *ret_first; else the exit code, after --help, --version or a message was printed.
+ * --help and --version win in every position before "--".
  */
-int options_parse(const struct command *command, int argc, char **argv, bool mixed, int *ret_first);
+int options_parse(const struct command *command, void *values, int argc, char **argv,
+		  int *ret_first);
+
+/* --help and --version, which every verb has. */
+extern const struct flag options_common[];
 
 void options_help(const struct command *command);
+void options_version(void);
 
 /* Prints "andiron VERB: text" and how to get help; returns EXIT_USAGE. */
 int options_wrong(const struct command *command, const char *format, ...)

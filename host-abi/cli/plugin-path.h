@@ -11,11 +11,11 @@
  * only look. NULL, after a message, when memory is short. */
 struct registry *plugin_path_open(const struct texts *dirs, bool probe);
 
-/* The flag itself, for a verb's table. */
-#define PLUGIN_DIR_FLAG(texts)                                                                     \
-	{                                                                                          \
-		"plugin-dir", 0, FLAG_TEXTS, "DIR",                                                \
-			"look for plugins here first; may be repeated", (texts), 0, 0              \
-	}
+/* The flag itself of a verb's table of options; the value is a struct texts. */
+/* clang-format off: a row */
+#define PLUGIN_DIR_FLAG(type, member)                                                              \
+	{"plugin-dir", 0, FLAG_INTO(type, member), "DIR",                                          \
+	 "look for plugins here first; may be repeated"}
+/* clang-format on */
 
 #endif

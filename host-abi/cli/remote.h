@@ -19,32 +19,19 @@ struct remote {
 	struct http_config config;
 };
 
-/* Rows of a verb's table of flags; `help` is what --to may look like. */
+/* Rows of a verb's table of options; `r` is a struct remote in `type`, `help_` what --to may look
+ * like. */
 /* clang-format off: a table */
-#define REMOTE_FLAGS(r, help)                                                                      \
-	{"to", 0, FLAG_TEXT, "URL", help, &(r)->to, 0, 0},                                         \
-		{"bearer-token", 0, FLAG_TEXT, "TOKEN", "token to authenticate with",              \
-		 &(r)->token,    0, 0},                                                            \
-		{"bearer-token-file", 0, FLAG_TEXT, "FILE", "file that holds it",                  \
-		 &(r)->token_file,    0, 0},                                                       \
-		{"header",                                                                         \
-		 0,                                                                                \
-		 FLAG_TEXTS,                                                                       \
-		 "NAME=VALUE",                                                                     \
-		 "header to send with every call; may be repeated",                                \
-		 &(r)->texts,                                                                      \
-		 0,                                                                                \
-		 0},                                                                               \
-		{"insecure",     0, FLAG_BOOL, NULL, "plain text, where --to has no scheme",       \
-		 &(r)->insecure, 0, 0},                                                            \
-		{"insecure-skip-verify", 0, FLAG_BOOL, NULL, "accept any certificate",             \
-		 &(r)->skip_verify,      0, 0},                                                    \
-		{"ca-file", 0, FLAG_TEXT, "FILE", "certificates of the authorities to trust",      \
-		 &(r)->ca,  0, 0},                                                                 \
-		{"cert-file", 0, FLAG_TEXT, "FILE", "client certificate", &(r)->cert, 0, 0},       \
-	{                                                                                          \
-		"key-file", 0, FLAG_TEXT, "FILE", "its key", &(r)->key, 0, 0                       \
-	}
+#define REMOTE_FLAGS(type, r, help_) \
+	{"to", 0, FLAG_INTO(type, r.to), "URL", help_}, \
+	{"bearer-token", 0, FLAG_INTO(type, r.token), "TOKEN", "token to authenticate with"}, \
+	{"bearer-token-file", 0, FLAG_INTO(type, r.token_file), "FILE", "file that holds the token"}, \
+	{"header", 0, FLAG_INTO(type, r.texts), "NAME=VALUE", "header to send with every call; may be repeated"}, \
+	{"insecure", 0, FLAG_INTO(type, r.insecure), NULL, "plain text, where --to has no scheme"}, \
+	{"insecure-skip-verify", 0, FLAG_INTO(type, r.skip_verify), NULL, "accept any certificate"}, \
+	{"ca-file", 0, FLAG_INTO(type, r.ca), "FILE", "certificates of the authorities to trust"}, \
+	{"cert-file", 0, FLAG_INTO(type, r.cert), "FILE", "client certificate"}, \
+	{"key-file", 0, FLAG_INTO(type, r.key), "FILE", "key of the client certificate"}
 /* clang-format on */
 
 /* Makes the rest of what was given; `example` is a URL. OPTIONS_DONE, or the exit code after a

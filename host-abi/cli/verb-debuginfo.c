@@ -20,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CALL_MS 30000
-#define BACKOFF_MS 1000
+#define CALL_MS        30000
+#define BACKOFF_MS     1000
 #define MAX_BACKOFF_MS 30000
 
 struct asked {
@@ -180,10 +180,10 @@ static int upload_path(struct session *s, const char *path, struct error *err)
 	return r < 0 ? r : code;
 }
 
-static int prepare(struct session *s, const struct command *command)
+static int prepare(struct session *s)
 {
 	const struct asked *a = &s->asked;
-	int code = remote_prepare(&s->remote, command, "http://parca:7070");
+	int code = remote_prepare(&s->remote, &verb_debuginfo, "http://parca:7070");
 
 	s->server = (struct upload_server){.url = str_of(s->remote.url),
 					   .config = &s->remote.config,
@@ -196,18 +196,18 @@ static int prepare(struct session *s, const struct command *command)
 	return code;
 }
 
-static int check_asked(const struct command *command, const struct asked *a, int n_files)
+static int check_asked(const struct asked *a, int n_files)
 {
 	if (n_files == 0)
-		return options_wrong(command, "which file?");
+		return options_wrong(&verb_debuginfo, "which file?");
 	if (a->build_id && n_files > 1)
-		return options_wrong(command, "--build-id goes with one file");
+		return options_wrong(&verb_debuginfo, "--build-id goes with one file");
 	return OPTIONS_DONE;
 }
 
-static int upload_all(struct session *s, const struct command *command, char **files, int n)
+static int upload_all(struct session *s, char **files, int n)
 {
-	int code = prepare(s, command), worst = EXIT_OK;
+	int code = prepare(s), worst = EXIT_OK;
 	struct error err = ERROR_NULL;
 
 	if (code != OPTIONS_DONE)
@@ -228,52 +228,56 @@ static int upload_all(struct session *s, const struct command *command, char **f
 	return worst;
 }
 
-int verb_debuginfo(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct session s = {.asked = {.retries = 5, .timeout_ns = 900 * NS_PER_SEC}};
-	struct asked *a = &s.asked;
-	const struct flag flags[] = {
-		REMOTE_FLAGS(&s.remote, "the server: http://parca:7070, https://…, or host:port"),
-		{"build-id", 0, FLAG_TEXT, "ID",
-		 "what profiles call the file, if not its own build id", &a->build_id, 0, 0},
-		{"no-strip", 0, FLAG_BOOL, NULL, "send the file as it is, code and data included",
-		 &a->whole, 0, 0},
-		{"force", 0, FLAG_BOOL, NULL, "also what the server has, or is just being sent",
-		 &a->force, 0, 0},
-		{"retries", 0, FLAG_NUMBER, "N",
-		 "further tries where the server cannot be reached; 5", &a->retries, 0, 1000},
-		{"rate", 0, FLAG_NUMBER, "BYTES", "bytes a second at most; 0: any", &a->rate, 0,
-		 INT64_C(1) << 40},
-		{"timeout", 0, FLAG_DURATION, "TIME", "how long sending one file may take; 15m",
-		 &a->timeout_ns, NS_PER_SEC, 86400 * NS_PER_SEC},
-		{0},
-	};
-	const struct command command = {
-		.verb = "debuginfo upload",
-		.usage = "FILE… --to URL",
-		.summary =
-			"Sends to a Parca server what it needs to name the addresses of these ELF "
-			"files: symbols and\ndebug information, without code and data. What the server "
-			"has is not sent again. Succeeds when\nit has all of them.",
-		.examples =
-			"andiron debuginfo upload build/shop --to https://parca.example --bearer-token-file token\n"
-			"andiron debuginfo upload *.debug --to parca:7070 --insecure\n",
-		.flags = flags,
-	};
-	bool named = argc > 1 && strcmp(argv[1], "upload") == 0;
-	int first = 0, code;
+	int first, code = options_parse(&verb_debuginfo, &s, argc, argv, &first);
 
-	if (!named && argc > 1 && argv[1][0] != '-')
-		return options_wrong(&command, "there is no \"%s\"; it is `upload`", argv[1]);
-	argc -= named;
-	argv += named;
-	code = options_parse(&command, argc, argv, true, &first);
-	if (code == OPTIONS_DONE && !named)
-		code = options_wrong(&command, "what is to be done? It is `upload`");
+	if (code == OPTIONS_DONE && first == argc)
+		code = options_wrong(&verb_debuginfo, "what is to be done? It is `upload`");
+	if (code == OPTIONS_DONE && strcmp(argv[first], "upload") != 0)
+		code = options_wrong(&verb_debuginfo, "there is no \"%s\"; it is `upload`",
+				     argv[first]);
+	first++;
 	if (code == OPTIONS_DONE)
-		code = check_asked(&command, a, argc - first);
+		code = check_asked(&s.asked, argc - first);
 	if (code == OPTIONS_DONE)
-		code = upload_all(&s, &command, argv + first, argc - first);
+		code = upload_all(&s, argv + first, argc - first);
 	remote_fini(&s.remote);
 	return code;
 }
+
+static const struct flag flags[] = {
+	REMOTE_FLAGS(struct session, remote,
+		     "the server: http://parca:7070, https://…, or host:port"),
+	{"build-id", 0, FLAG_INTO(struct session, asked.build_id), "ID",
+	 "what profiles call the file, if not its own build id"},
+	{"no-strip", 0, FLAG_INTO(struct session, asked.whole), NULL,
+	 "send the file as it is, code and data included"},
+	{"force", 0, FLAG_INTO(struct session, asked.force), NULL,
+	 "also what the server has, or is just being sent"},
+	{"retries", 0, FLAG_INTO(struct session, asked.retries), "N",
+	 "further tries where the server cannot be reached (default 5)", .max = 1000},
+	{"rate", 0, FLAG_INTO(struct session, asked.rate), "BYTES",
+	 "at most so many bytes a second (default 0: no limit)", .max = INT64_C(1) << 40},
+	{"timeout", 0, FLAG_INTO(struct session, asked.timeout_ns), "DURATION",
+	 "how long sending one file may take (default 15m)", .min = NS_PER_SEC,
+	 .max = 86400 * NS_PER_SEC},
+	{0},
+};
+
+const struct command verb_debuginfo = {
+	.verb = "debuginfo",
+	.run = run,
+	.usage = "upload FILE… --to URL [OPTIONS]",
+	.brief = "send a server what it needs to name a file's addresses",
+	.summary =
+		"Sends to a Parca server what it needs to name the addresses of these ELF files: "
+		"symbols and debug information, without code and data. What the server has is "
+		"not sent again. Succeeds when the server has all of them.",
+	.examples = "andiron debuginfo upload build/shop --to https://parca.example "
+		    "--bearer-token-file token\n"
+		    "andiron debuginfo upload *.debug --to parca:7070 --insecure\n",
+	.flags = flags,
+	.mixed = true,
+};

@@ -8,6 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+struct plugins {
+	struct texts plugin_dirs;
+	bool json;
+};
+
 static void print_table(const struct registry *registry)
 {
 	const struct registered_component *components;
@@ -31,9 +36,10 @@ static json_t *plugin_json(const struct registered_plugin *p)
 	json_t *components = json_array();
 
 	for (uint64_t i = 0; p->plugin && i < p->plugin->n_components; i++)
-		json_array_append_new(
-			components, json_pack("{s:s, s:s}", "name", p->plugin->components[i]->name,
-					      "summary", p->plugin->components[i]->summary));
+		json_array_append_new(components,
+				      json_pack("{s:s, s:s}", "name",
+						p->plugin->components[i]->name, "summary",
+						p->plugin->components[i]->summary));
 	return json_pack("{s:s, s:s?, s:s?, s:s?, s:o}", "path", p->path, "name",
 			 p->plugin ? p->plugin->name : NULL, "version",
 			 p->plugin ? p->plugin->version : NULL, "refused", p->refused, "components",
@@ -77,40 +83,44 @@ static int print_one(const struct registry *registry, const char *name)
 	return EXIT_FAILED;
 }
 
-int verb_plugins(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-	struct texts dirs = {0};
-	bool json = false;
-	const struct flag flags[] = {
-		{"json", 0, FLAG_BOOL, NULL, "print JSON", &json, 0, 0},
-		PLUGIN_DIR_FLAG(&dirs),
-		{0},
-	};
-	const struct command command = {
-		.verb = "plugins",
-		.usage = "[--json] [NAME]",
-		.summary =
-			"Lists all components with the plugins that they come from, and what was "
-			"refused and\nwhy. With the name of a plugin or component: its options.",
-		.flags = flags,
-		.examples = "  andiron plugins pyroscope.write\n",
-	};
+	struct plugins p = {0};
 	struct registry *registry = NULL;
-	int first, code = options_parse(&command, argc, argv, true, &first);
+	int first, code = options_parse(&verb_plugins, &p, argc, argv, &first);
 
 	if (code == OPTIONS_DONE && argc - first > 1)
-		code = options_wrong(&command, "one name at a time");
-	if (code == OPTIONS_DONE && !(registry = plugin_path_open(&dirs, true)))
+		code = options_wrong(&verb_plugins, "one name at a time");
+	if (code == OPTIONS_DONE && !(registry = plugin_path_open(&p.plugin_dirs, true)))
 		code = EXIT_FAILED;
 	if (code == OPTIONS_DONE && first < argc)
 		code = print_one(registry, argv[first]);
-	else if (code == OPTIONS_DONE && json)
+	else if (code == OPTIONS_DONE && p.json)
 		code = print_json(registry);
 	else if (code == OPTIONS_DONE) {
 		print_table(registry);
 		code = EXIT_OK;
 	}
 	registry_free(registry);
-	vec_free(&dirs);
+	vec_free(&p.plugin_dirs);
 	return code;
 }
+
+static const struct flag flags[] = {
+	{"json", 0, FLAG_INTO(struct plugins, json), NULL, "print JSON"},
+	PLUGIN_DIR_FLAG(struct plugins, plugin_dirs),
+	{0},
+};
+
+const struct command verb_plugins = {
+	.verb = "plugins",
+	.run = run,
+	.usage = "[OPTIONS] [NAME]",
+	.brief = "list the plugins and components that are installed",
+	.summary =
+		"Lists all components with their plugins, and the plugins that were refused with "
+		"the reason. With the name of a plugin or component: its options.",
+	.examples = "andiron plugins pyroscope.write\n",
+	.flags = flags,
+	.mixed = true,
+};

@@ -8,7 +8,11 @@
 
 #include <stdio.h>
 
-static int validate(struct config *config, const struct registry *registry)
+struct validate {
+	struct texts plugin_dirs;
+};
+
+static int check_plan(struct config *config, const struct registry *registry)
 {
 	struct plan *plan = NULL;
 
@@ -19,28 +23,20 @@ static int validate(struct config *config, const struct registry *registry)
 	return EXIT_OK;
 }
 
-int verb_validate(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-	struct texts dirs = {0};
-	const struct flag flags[] = {PLUGIN_DIR_FLAG(&dirs), {0}};
-	const struct command command = {
-		.verb = "validate",
-		.usage = "CONFIG…",
-		.summary = "Checks configuration files (or a directory of *.alloy) as one "
-			   "configuration and\nprints every error with its place. Warnings alone "
-			   "are a success. Needs no root.",
-		.flags = flags,
-	};
+	struct validate v = {0};
 	struct error err = ERROR_NULL;
 	struct registry *registry = NULL;
 	struct config *config = NULL;
-	int first, code = options_parse(&command, argc, argv, true, &first);
+	int first, code = options_parse(&verb_validate, &v, argc, argv, &first);
 
 	if (code == OPTIONS_DONE && first == argc)
-		code = options_wrong(&command, "which configuration? Name a file or a directory");
+		code = options_wrong(&verb_validate,
+				     "which configuration? Name a file or a directory");
 	if (code == OPTIONS_DONE) {
 		config = config_new();
-		registry = plugin_path_open(&dirs, true);
+		registry = plugin_path_open(&v.plugin_dirs, true);
 		code = config && registry ? OPTIONS_DONE : EXIT_FAILED;
 	}
 	for (int i = first; code == OPTIONS_DONE && i < argc; i++)
@@ -49,9 +45,23 @@ int verb_validate(int argc, char **argv)
 			code = EXIT_FAILED;
 		}
 	if (code == OPTIONS_DONE)
-		code = validate(config, registry);
+		code = check_plan(config, registry);
 	config_free(config);
 	registry_free(registry);
-	vec_free(&dirs);
+	vec_free(&v.plugin_dirs);
 	return code;
 }
+
+static const struct flag flags[] = {PLUGIN_DIR_FLAG(struct validate, plugin_dirs), {0}};
+
+const struct command verb_validate = {
+	.verb = "validate",
+	.run = run,
+	.usage = "[OPTIONS] CONFIG…",
+	.brief = "check a configuration and show every error in it",
+	.summary = "Checks configuration files (or a directory of *.alloy files) as one "
+		   "configuration and prints every error with its place. Warnings alone are a "
+		   "success. Needs no root.",
+	.flags = flags,
+	.mixed = true,
+};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `andiron doctor`: the points of precheck.h, for people or as JSON. */
 #include "cli/cli.h"
-#include "cli/options.h"
 #include "cli/doctor/precheck.h"
 
 #include <jansson.h>
@@ -49,30 +48,22 @@ static int print_json(const struct precheck *p)
 	return EXIT_OK;
 }
 
-int verb_doctor(int argc, char **argv)
+struct doctor {
+	bool json;
+};
+
+static int run(int argc, char **argv)
 {
-	bool json = false;
-	const struct flag flags[] = {
-		{"json", 0, FLAG_BOOL, NULL, "print JSON", &json, 0, 0},
-		{0},
-	};
-	const struct command command = {
-		.verb = "doctor",
-		.usage = "[--json]",
-		.summary =
-			"Looks at everything that sampling needs on this machine: what was found,\n"
-			"and the command that mends what is wrong. Succeeds if sampling will work.",
-		.flags = flags,
-	};
+	struct doctor d = {0};
 	struct precheck p;
-	int first, code = options_parse(&command, argc, argv, true, &first);
+	int first, code = options_parse(&verb_doctor, &d, argc, argv, &first);
 
 	if (code == OPTIONS_DONE && first < argc)
-		code = options_wrong(&command, "it takes no \"%s\"", argv[first]);
+		code = options_wrong(&verb_doctor, "it takes no \"%s\"", argv[first]);
 	if (code != OPTIONS_DONE)
 		return code;
 	precheck_run(&p);
-	if (json)
+	if (d.json)
 		code = print_json(&p);
 	else
 		print_text(&p);
@@ -80,3 +71,19 @@ int verb_doctor(int argc, char **argv)
 		return code;
 	return precheck_failure(&p) ? EXIT_FAILED : EXIT_OK;
 }
+
+static const struct flag flags[] = {
+	{"json", 0, FLAG_INTO(struct doctor, json), NULL, "print JSON"},
+	{0},
+};
+
+const struct command verb_doctor = {
+	.verb = "doctor",
+	.run = run,
+	.usage = "[--json]",
+	.brief = "check what sampling needs on this machine",
+	.summary = "Checks everything that sampling needs on this machine. Prints what was found, "
+		   "and the command that repairs what is wrong. Succeeds if sampling will work.",
+	.flags = flags,
+	.mixed = true,
+};

@@ -10,7 +10,6 @@
 #include "elf/ids.h"
 #include "elf/symbols.h"
 #include "host/registry.h"
-#include "cli/options.h"
 #include "cli/inspect/unwind-dump.h"
 
 #include <errno.h>
@@ -20,7 +19,12 @@
 #include <unistd.h>
 
 #define MAX_NAMES_BYTES (64u << 20)
-#define MAX_FUNCTIONS (16u << 20)
+#define MAX_FUNCTIONS   (16u << 20)
+
+struct asked {
+	bool unwind, json;
+	const char *debug;
+};
 
 /* Sections whose presence decides what a profile of the file can show. */
 static const struct {
@@ -157,49 +161,24 @@ static int inspect_unwind(const char *path, const char *debug_path, bool json, s
 	return r;
 }
 
-int verb_inspect(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-	bool unwind = false, json = false;
-	const char *debug = NULL;
-	const struct flag flags[] = {
-		{.name = "unwind",
-		 .kind = FLAG_BOOL,
-		 .value = &unwind,
-		 .help = "the rules by which its code is unwound, and what they cost"},
-		{.name = "debug",
-		 .kind = FLAG_TEXT,
-		 .word = "FILE",
-		 .value = &debug,
-		 .help = "its separate debug file, for --unwind"},
-		{.name = "json",
-		 .kind = FLAG_BOOL,
-		 .value = &json,
-		 .help = "figures of --unwind as JSON, without the rules"},
-		{0},
-	};
-	const struct command command = {
-		.verb = "inspect",
-		.usage = "FILE [--unwind [--json] [--debug FILE]]",
-		.summary =
-			"Shows what a plugin file offers, with all options, or why it is refused; of "
-			"any other\nELF file its ids, and what it holds that gives names to frames.",
-		.flags = flags,
-	};
+	struct asked asked = {0};
 	struct error err = ERROR_NULL;
 	char *path;
-	int first, code = options_parse(&command, argc, argv, true, &first);
+	int first, code = options_parse(&verb_inspect, &asked, argc, argv, &first);
 
 	if (code == OPTIONS_DONE && argc - first != 1)
-		code = options_wrong(&command, "which file?");
-	if (code == OPTIONS_DONE && !unwind && (json || debug))
-		code = options_wrong(&command, "--json and --debug go with --unwind");
+		code = options_wrong(&verb_inspect, "which file?");
+	if (code == OPTIONS_DONE && !asked.unwind && (asked.json || asked.debug))
+		code = options_wrong(&verb_inspect, "--json and --debug go with --unwind");
 	if (code != OPTIONS_DONE)
 		return code;
 	path = realpath(argv[first], NULL);
 	if (!path)
 		error_errno(&err, -errno, "cannot be opened");
-	else if (unwind)
-		inspect_unwind(path, debug, json, &err);
+	else if (asked.unwind)
+		inspect_unwind(path, asked.debug, asked.json, &err);
 	else
 		inspect(path, &err);
 	free(path);
@@ -207,3 +186,24 @@ int verb_inspect(int argc, char **argv)
 		fprintf(stderr, "andiron inspect: %s: %s\n", argv[first], err.text);
 	return err.code ? EXIT_FAILED : EXIT_OK;
 }
+
+static const struct flag flags[] = {
+	{"unwind", 0, FLAG_INTO(struct asked, unwind), NULL,
+	 "print the rules by which the code of the file is unwound, and what they cost"},
+	{"debug", 0, FLAG_INTO(struct asked, debug), "FILE", "separate debug file, for --unwind"},
+	{"json", 0, FLAG_INTO(struct asked, json), NULL,
+	 "print the figures of --unwind as JSON, without the rules"},
+	{0},
+};
+
+const struct command verb_inspect = {
+	.verb = "inspect",
+	.run = run,
+	.usage = "FILE [--unwind [--json] [--debug FILE]]",
+	.brief = "show what a plugin or an ELF file offers",
+	.summary = "Of a plugin file it shows the components with all their options, or why the "
+		   "plugin is refused. Of any other ELF file it shows the ids, and what the file "
+		   "holds that gives names to frames.",
+	.flags = flags,
+	.mixed = true,
+};

@@ -21,7 +21,6 @@
 #define READ_SLACK 65536
 
 struct session {
-	const struct command *command;
 	struct remote remote;
 	struct push_server server;
 	const char *service, *tenant;
@@ -196,15 +195,15 @@ static int prepare(struct session *s, int n_files)
 	int code = OPTIONS_DONE;
 
 	if (n_files == 0)
-		code = options_wrong(s->command, "which file?");
+		code = options_wrong(&verb_push, "which file?");
 	else if (!s->service || !s->service[0])
-		code = options_wrong(s->command, "of which service? --name shop");
+		code = options_wrong(&verb_push, "of which service? --name shop");
 	else if (labels &&
 		 push_labels(&s->labels, str_of(s->service), STR("profile"), labels, &err) < 0)
-		code = options_wrong(s->command, "%s", err.text);
+		code = options_wrong(&verb_push, "%s", err.text);
 	free(labels);
 	if (code == OPTIONS_DONE)
-		code = remote_prepare(&s->remote, s->command, "http://pyroscope:4040");
+		code = remote_prepare(&s->remote, &verb_push, "http://pyroscope:4040");
 	if (code != OPTIONS_DONE)
 		return code;
 	s->server.url = str_of(s->remote.url);
@@ -221,48 +220,11 @@ static int prepare(struct session *s, int n_files)
 	return OPTIONS_DONE;
 }
 
-int verb_push(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct session s = {.timeout_ns = 30 * NS_PER_SEC};
-	const struct flag flags[] = {
-		REMOTE_FLAGS(&s.remote,
-			     "the server: http://pyroscope:4040, parca+http://parca:7070, "
-			     "https://…"),
-		{"parca", 0, FLAG_BOOL, NULL, "the server is a Parca", &s.parca, 0, 0},
-		{"tenant", 0, FLAG_TEXT, "ID", "tenant to send as (X-Scope-OrgID)", &s.tenant, 0,
-		 0},
-		{"name", 'n', FLAG_TEXT, "NAME", "the service's name, label service_name",
-		 &s.service, 0, 0},
-		{"label", 'l', FLAG_TEXTS, "NAME=VALUE",
-		 "further label; may be repeated; __name__ is the kind of profile, else taken from "
-		 "its types",
-		 &s.labels, 0, 0},
-		{"now", 0, FLAG_BOOL, NULL, "under the present time, not the file's own", &s.now, 0,
-		 0},
-		{"force", 0, FLAG_BOOL, NULL, "also what is beyond a server's default limits",
-		 &s.force, 0, 0},
-		{"verify", 0, FLAG_BOOL, NULL, "read it back, and compare totals", &s.verify, 0, 0},
-		{"timeout", 0, FLAG_DURATION, "TIME", "how long one call may take; 30s",
-		 &s.timeout_ns, NS_PER_SEC, 3600 * NS_PER_SEC},
-		{0},
-	};
-	const struct command command = {
-		.verb = "push",
-		.usage = "FILE… --to URL --name SERVICE",
-		.summary =
-			"Sends pprof files to a Pyroscope or a Parca server. What the server would "
-			"refuse, or drop without\na word, is found before it is sent. Succeeds when "
-			"the server has taken all files, and with --verify\nwhen it gives the same "
-			"totals back.",
-		.examples =
-			"andiron push profile.pb.gz --to http://pyroscope:4040 --name shop --verify\n"
-			"andiron push cpu.pprof --to parca+https://parca.example --bearer-token-file token "
-			"--name shop --label branch=main\n",
-		.flags = flags,
-	};
-	int first = 0, code = options_parse(&command, argc, argv, true, &first);
+	int first = 0, code = options_parse(&verb_push, &s, argc, argv, &first);
 
-	s.command = &command;
 	if (code == OPTIONS_DONE)
 		code = prepare(&s, argc - first);
 	if (code == OPTIONS_DONE)
@@ -272,3 +234,37 @@ int verb_push(int argc, char **argv)
 	vec_free(&s.sent);
 	return code;
 }
+
+static const struct flag flags[] = {
+	REMOTE_FLAGS(struct session, remote,
+		     "the server: http://pyroscope:4040, parca+http://parca:7070, https://…"),
+	{"parca", 0, FLAG_INTO(struct session, parca), NULL, "the server is a Parca"},
+	{"tenant", 0, FLAG_INTO(struct session, tenant), "ID", "tenant to send as (X-Scope-OrgID)"},
+	{"name", 'n', FLAG_INTO(struct session, service), "NAME",
+	 "the service's name, label service_name"},
+	{"label", 'l', FLAG_INTO(struct session, labels), "NAME=VALUE",
+	 "further label; may be repeated. __name__ is the kind of profile; by default it follows "
+	 "from the types in the file"},
+	{"now", 0, FLAG_INTO(struct session, now), NULL, "use the present time, not the file's own"},
+	{"force", 0, FLAG_INTO(struct session, force), NULL,
+	 "also send what exceeds a server's default limits"},
+	{"verify", 0, FLAG_INTO(struct session, verify), NULL, "read it back and compare totals"},
+	{"timeout", 0, FLAG_INTO(struct session, timeout_ns), "DURATION",
+	 "how long one call may take (default 30s)", .min = NS_PER_SEC, .max = 3600 * NS_PER_SEC},
+	{0},
+};
+
+const struct command verb_push = {
+	.verb = "push",
+	.run = run,
+	.usage = "FILE… --to URL --name SERVICE [OPTIONS]",
+	.brief = "send pprof files to a server, and read them back",
+	.summary = "Sends pprof files to a Pyroscope or a Parca server. What the server would refuse, "
+		   "or drop without an error, is found before it is sent. Succeeds when the server "
+		   "has accepted all files, and with --verify when it returns the same totals.",
+	.examples = "andiron push profile.pb.gz --to http://pyroscope:4040 --name shop --verify\n"
+		    "andiron push cpu.pprof --to parca+https://parca.example --bearer-token-file "
+		    "token --name shop --label branch=main\n",
+	.flags = flags,
+	.mixed = true,
+};

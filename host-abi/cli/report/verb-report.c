@@ -329,37 +329,33 @@ static int report(const char *path, const struct wish *wish)
 	return code;
 }
 
-int verb_report(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct wish wish = {.limit = 20};
-	const struct flag flags[] = {
-		{.name = "number",
-		 .letter = 'n',
-		 .kind = FLAG_NUMBER,
-		 .word = "N",
-		 .value = &wish.limit,
-		 .min = 1,
-		 .max = 1000000,
-		 .help = "how many functions to show (20)"},
-		{.name = "json", .kind = FLAG_BOOL, .value = &wish.json, .help = "as JSON"},
-		{.name = "unresolved",
-		 .kind = FLAG_BOOL,
-		 .value = &wish.unresolved,
-		 .help = "which code has no names, why, and what would help"},
-		{0},
-	};
-	const struct command command = {
-		.verb = "report",
-		.usage = "FILE [-n N] [--json] [--unresolved]",
-		.summary =
-			"Shows what a pprof file says: top functions by self and total, samples, "
-			"duration, losses.",
-		.examples = "  andiron report profile.pb.gz -n 10\n",
-		.flags = flags,
-	};
-	int first, code = options_parse(&command, argc, argv, true, &first);
+	int first, code = options_parse(&verb_report, &wish, argc, argv, &first);
 
 	if (code == OPTIONS_DONE && argc - first != 1)
-		code = options_wrong(&command, "which file?");
+		code = options_wrong(&verb_report, "which file?");
 	return code == OPTIONS_DONE ? report(argv[first], &wish) : code;
 }
+
+static const struct flag flags[] = {
+	{"number", 'n', FLAG_INTO(struct wish, limit), "N", "how many functions to show (default 20)",
+	 .min = 1, .max = 1000000},
+	{"json", 0, FLAG_INTO(struct wish, json), NULL, "print JSON"},
+	{"unresolved", 0, FLAG_INTO(struct wish, unresolved), NULL,
+	 "show which code has no names, why, and what would help"},
+	{0},
+};
+
+const struct command verb_report = {
+	.verb = "report",
+	.run = run,
+	.usage = "[OPTIONS] FILE",
+	.brief = "show the top functions of a pprof file",
+	.summary = "Shows what a pprof file holds: top functions by self and total, samples, "
+		   "duration, losses.",
+	.examples = "andiron report profile.pb.gz -n 10\n",
+	.flags = flags,
+	.mixed = true,
+};

@@ -8,35 +8,43 @@
 
 #include "cli/options.h"
 
-#define NOTED(name_, texts)                                                                        \
-	{                                                                                          \
-		.name = name_, .kind = FLAG_NOTED, .value = (texts)                                \
-	}
-#define NOTED_BOOL(name_, texts)                                                                   \
-	{                                                                                          \
-		.name = name_, .kind = FLAG_NOTED_BOOL, .value = (texts)                           \
-	}
+#define NOTED(name_, at_) {.name = name_, .kind = FLAG_NOTED, .at = (at_)}
+#define NOTED_BOOL(name_, at_) {.name = name_, .kind = FLAG_NOTED_BOOL, .at = (at_)}
 
-#define ALLOY_FLAGS(texts)                                                                         \
-	NOTED("server.http.listen-addr", texts), NOTED("server.http.memory-addr", texts),          \
-		NOTED("server.http.ui-path-prefix", texts),                                        \
-		NOTED_BOOL("server.http.enable-pprof", texts),                                     \
-		NOTED_BOOL("server.http.disable-support-bundle", texts),                           \
-		NOTED_BOOL("server.http.enable-graphql", texts), NOTED("storage.path", texts),     \
-		NOTED("stability.level", texts),                                                   \
-		NOTED_BOOL("feature.community-components.enabled", texts),                         \
-		NOTED("feature.component-shutdown-deadline", texts),                               \
-		NOTED("feature.prometheus.metric-validation-scheme", texts),                       \
-		NOTED_BOOL("disable-reporting", texts), NOTED("config.format", texts),             \
-		NOTED_BOOL("config.bypass-conversion-errors", texts),                              \
-		NOTED("config.extra-args", texts), NOTED_BOOL("cluster.enabled", texts),           \
-		NOTED("cluster.node-name", texts), NOTED("cluster.advertise-address", texts),      \
-		NOTED("cluster.advertise-interfaces", texts),                                      \
-		NOTED("cluster.join-addresses", texts), NOTED("cluster.discover-peers", texts),    \
-		NOTED("cluster.rejoin-interval", texts), NOTED("cluster.max-join-peers", texts),   \
-		NOTED("cluster.name", texts), NOTED("cluster.wait-for-size", texts),               \
-		NOTED("cluster.wait-timeout", texts), NOTED_BOOL("cluster.enable-tls", texts),     \
-		NOTED("cluster.tls-ca-path", texts), NOTED("cluster.tls-cert-path", texts),        \
-		NOTED("cluster.tls-key-path", texts), NOTED("cluster.tls-server-name", texts)
+/* Rows of a table of options; `at` is the offset of a struct texts. */
+/* clang-format off: a table */
+#define ALLOY_FLAGS(at)                                                                            \
+	NOTED("server.http.listen-addr", at),                                                      \
+	NOTED("server.http.memory-addr", at),                                                      \
+	NOTED("server.http.ui-path-prefix", at),                                                   \
+	NOTED_BOOL("server.http.enable-pprof", at),                                                \
+	NOTED_BOOL("server.http.disable-support-bundle", at),                                      \
+	NOTED_BOOL("server.http.enable-graphql", at),                                              \
+	NOTED("storage.path", at),                                                                 \
+	NOTED("stability.level", at),                                                              \
+	NOTED_BOOL("feature.community-components.enabled", at),                                    \
+	NOTED("feature.component-shutdown-deadline", at),                                          \
+	NOTED("feature.prometheus.metric-validation-scheme", at),                                  \
+	NOTED_BOOL("disable-reporting", at),                                                       \
+	NOTED("config.format", at),                                                                \
+	NOTED_BOOL("config.bypass-conversion-errors", at),                                         \
+	NOTED("config.extra-args", at),                                                            \
+	NOTED_BOOL("cluster.enabled", at),                                                         \
+	NOTED("cluster.node-name", at),                                                            \
+	NOTED("cluster.advertise-address", at),                                                    \
+	NOTED("cluster.advertise-interfaces", at),                                                 \
+	NOTED("cluster.join-addresses", at),                                                       \
+	NOTED("cluster.discover-peers", at),                                                       \
+	NOTED("cluster.rejoin-interval", at),                                                      \
+	NOTED("cluster.max-join-peers", at),                                                       \
+	NOTED("cluster.name", at),                                                                 \
+	NOTED("cluster.wait-for-size", at),                                                        \
+	NOTED("cluster.wait-timeout", at),                                                         \
+	NOTED_BOOL("cluster.enable-tls", at),                                                      \
+	NOTED("cluster.tls-ca-path", at),                                                          \
+	NOTED("cluster.tls-cert-path", at),                                                        \
+	NOTED("cluster.tls-key-path", at),                                                         \
+	NOTED("cluster.tls-server-name", at)
+/* clang-format on */
 
 #endif

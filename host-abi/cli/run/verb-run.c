@@ -39,13 +39,9 @@ struct run {
 #define COMMAND "andiron" /* what the log calls us */
 
 static const char *const levels[] = {
-	[ANDIRON_LOG_ERROR] = "error",
-	[ANDIRON_LOG_WARN] = "warn",
-	[ANDIRON_LOG_INFO] = "info",
-	[ANDIRON_LOG_DEBUG] = "debug",
+	[ANDIRON_LOG_ERROR] = "error", [ANDIRON_LOG_WARN] = "warn",    [ANDIRON_LOG_INFO] = "info",
+	[ANDIRON_LOG_DEBUG] = "debug", [ANDIRON_LOG_DEBUG + 1] = NULL,
 };
-
-#define N_LEVELS (sizeof(levels) / sizeof(levels[0]))
 
 /* --- Configuration --- */
 
@@ -121,8 +117,10 @@ static uint32_t level_of(const char *word)
 {
 	uint32_t level = 0;
 
-	while (level < N_LEVELS && strcmp(word, levels[level]) != 0)
+	while (strcmp(word, levels[level]) != 0) {
 		level++;
+		check(levels[level]); /* the table of options has seen to it */
+	}
 	return level;
 }
 
@@ -178,18 +176,6 @@ static int run_agent(struct run *run)
 	return r < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
-static int check_words(const struct command *command, const struct run *run)
-{
-	if (level_of(run->log_level) == N_LEVELS)
-		return options_wrong(command,
-				     "--log-level is error, warn, info or debug, not \"%s\"",
-				     run->log_level);
-	if (strcmp(run->log_format, "text") != 0 && strcmp(run->log_format, "json") != 0)
-		return options_wrong(command, "--log-format is text or json, not \"%s\"",
-				     run->log_format);
-	return OPTIONS_DONE;
-}
-
 static void run_fini(struct run *run)
 {
 	session_free(run->session);
@@ -199,46 +185,34 @@ static void run_fini(struct run *run)
 	vec_free(&run->noted);
 }
 
-int verb_run(int argc, char **argv)
+static const char *const formats[] = {"text", "json", NULL};
+
+static const struct flag flags[] = {
+	PLUGIN_DIR_FLAG(struct run, plugin_dirs),
+	{"status", 0, FLAG_INTO(struct run, status), "PATH",
+	 "answer metrics and health on this unix socket"},
+	{"ledger", 0, FLAG_INTO(struct run, ledger), "FILE",
+	 "write the counts of samples as JSON at the end"},
+	{"log-level", 0, FLAG_INTO(struct run, log_level), "LEVEL",
+	 "least level to log: error, warn, info (default) or debug", .choices = levels},
+	{"log-format", 0, FLAG_INTO(struct run, log_format), "FORMAT",
+	 "form of the log: text (default) or json", .choices = formats},
+	{"drain-deadline", 0, FLAG_INTO(struct run, drain_ns), "DURATION",
+	 "how long stopping may take to deliver what is queued (default 10s)", .min = 1},
+	ALLOY_FLAGS(offsetof(struct run, noted)),
+	{0},
+};
+
+static int run_verb(int argc, char **argv)
 {
 	struct run run = {.log_level = "info",
 			  .log_format = "text",
 			  .drain_ns = 10 * NS_PER_SEC,
 			  .argv = argv};
-	const struct flag flags[] = {
-		PLUGIN_DIR_FLAG(&run.plugin_dirs),
-		{"status", 0, FLAG_TEXT, "PATH", "answer metrics and health on this unix socket",
-		 &run.status, 0, 0},
-		{"ledger", 0, FLAG_TEXT, "FILE", "write the books as JSON at the end", &run.ledger,
-		 0, 0},
-		{"log-level", 0, FLAG_TEXT, "LEVEL", "error, warn, info (default) or debug",
-		 &run.log_level, 0, 0},
-		{"log-format", 0, FLAG_TEXT, "FORMAT", "text (default) or json", &run.log_format, 0,
-		 0},
-		{"drain-deadline", 0, FLAG_DURATION, "DURATION",
-		 "how long stopping may take to deliver what is held (default 10s)", &run.drain_ns,
-		 1, 0},
-		ALLOY_FLAGS(&run.noted),
-		{0},
-	};
-	const struct command command = {
-		.verb = "run",
-		.usage = "[OPTIONS] CONFIG…",
-		.summary =
-			"Runs the graph that the configuration (files, or directories of *.alloy) "
-			"describes.\nSIGTERM or Ctrl-C delivers what is held and stops, a second one "
-			"stops at once;\nSIGHUP reads the configuration again. Alloy's flags are "
-			"accepted.",
-		.flags = flags,
-		.examples = "  sudo andiron run --status /run/andiron.sock agent.alloy\n"
-			    "  curl --unix-socket /run/andiron.sock http://localhost/metrics\n",
-	};
-	int first, code = options_parse(&command, argc, argv, true, &first);
+	int first, code = options_parse(&verb_run, &run, argc, argv, &first);
 
-	if (code == OPTIONS_DONE)
-		code = check_words(&command, &run);
 	if (code == OPTIONS_DONE && first == argc)
-		code = options_wrong(&command, "which configuration? Name a file or a directory");
+		code = options_wrong(&verb_run, "which configuration? Name a file or a directory");
 	if (code == OPTIONS_DONE) {
 		run.paths = argv + first;
 		run.n_paths = (size_t)(argc - first);
@@ -251,3 +225,20 @@ int verb_run(int argc, char **argv)
 	run_fini(&run);
 	return code;
 }
+
+const struct command verb_run = {
+	.verb = "run",
+	.run = run_verb,
+	.usage = "[OPTIONS] CONFIG…",
+	.brief = "run the agent that a configuration describes",
+	.summary =
+		"Runs the components that the configuration describes. CONFIG is a file, or a "
+		"directory of *.alloy files.\n"
+		"SIGTERM or Ctrl-C delivers what is queued and stops; a second one stops at "
+		"once. SIGHUP reads the configuration again. Flags of Alloy's `run` are accepted "
+		"and ignored.",
+	.examples = "sudo andiron run --status /run/andiron.sock agent.alloy\n"
+		    "curl --unix-socket /run/andiron.sock http://localhost/metrics\n",
+	.flags = flags,
+	.mixed = true,
+};

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define LOOK_EVERY_NS (20 * NS_PER_SEC / 1000)
-#define QUIET_NS (300 * NS_PER_SEC / 1000) /* for so long nothing has moved */
+#define QUIET_NS      (300 * NS_PER_SEC / 1000) /* for so long nothing has moved */
 
 struct targets_run {
 	struct texts plugin_dirs, from;
@@ -218,42 +218,17 @@ static void run_fini(struct targets_run *run)
 	vec_free(&run->from);
 }
 
-int verb_targets(int argc, char **argv)
+static int run_verb(int argc, char **argv)
 {
 	struct targets_run run = {.timeout_ns = 10 * NS_PER_SEC};
-	const struct flag flags[] = {
-		{"json", 0, FLAG_BOOL, NULL, "print JSON", &run.json, 0, 0},
-		{"from", 0, FLAG_TEXTS, "[COMPONENT=]FILE",
-		 "take targets from a JSON file in place of what COMPONENT would find; may be "
-		 "repeated",
-		 &run.from, 0, 0},
-		{"match", 0, FLAG_BOOL, NULL, "add the processes that each target stands for",
-		 &run.match, 0, 0},
-		{"timeout", 0, FLAG_DURATION, "DURATION",
-		 "show what there is after this time at the latest (default 10s)", &run.timeout_ns,
-		 1, 0},
-		PLUGIN_DIR_FLAG(&run.plugin_dirs),
-		{0},
-	};
-	const struct command command = {
-		.verb = "targets",
-		.usage = "[OPTIONS] CONFIG [COMPONENT]",
-		.summary =
-			"Shows the targets of each discovering component of a configuration (or of "
-			"one), and for\neach target that a rule dropped which rule it was, with file "
-			"and line. Runs discovery and\nrelabeling only, until they have settled; needs "
-			"no BPF, and root only where a source does.",
-		.flags = flags,
-		.examples = "  andiron targets agent.alloy\n"
-			    "  andiron targets agent.alloy discovery.relabel.pods --json\n"
-			    "  andiron targets agent.alloy --from pods.json --match\n",
-	};
-	int first, code = options_parse(&command, argc, argv, true, &first);
+	int first, code = options_parse(&verb_targets, &run, argc, argv, &first);
 
 	if (code == OPTIONS_DONE && first == argc)
-		code = options_wrong(&command, "which configuration? Name a file or a directory");
+		code = options_wrong(&verb_targets,
+				     "which configuration? Name a file or a directory");
 	if (code == OPTIONS_DONE && argc - first > 2)
-		code = options_wrong(&command, "one configuration and one component at a time");
+		code = options_wrong(&verb_targets,
+				     "one configuration and one component at a time");
 	if (code == OPTIONS_DONE) {
 		run.path = argv[first];
 		run.component = argv[first + 1]; /* NULL behind the last */
@@ -262,3 +237,32 @@ int verb_targets(int argc, char **argv)
 	run_fini(&run);
 	return code;
 }
+
+static const struct flag flags[] = {
+	{"json", 0, FLAG_INTO(struct targets_run, json), NULL, "print JSON"},
+	{"from", 0, FLAG_INTO(struct targets_run, from), "[COMPONENT=]FILE",
+	 "take targets from a JSON file in place of what COMPONENT would find; may be repeated"},
+	{"match", 0, FLAG_INTO(struct targets_run, match), NULL,
+	 "add the processes that belong to each target"},
+	{"timeout", 0, FLAG_INTO(struct targets_run, timeout_ns), "DURATION",
+	 "show what was found by then, if discovery has not settled (default 10s)", .min = 1},
+	PLUGIN_DIR_FLAG(struct targets_run, plugin_dirs),
+	{0},
+};
+
+const struct command verb_targets = {
+	.verb = "targets",
+	.run = run_verb,
+	.usage = "[OPTIONS] CONFIG [COMPONENT]",
+	.brief = "show what is discovered, and which rule dropped what",
+	.summary =
+		"Shows the targets of each discovery component of a configuration, or of one of "
+		"them. For each target that a rule dropped it shows the rule, with file and "
+		"line. Runs discovery and relabeling only, until they have settled. Needs no BPF, "
+		"and root only where a component needs it.",
+	.examples = "andiron targets agent.alloy\n"
+		    "andiron targets agent.alloy discovery.relabel.pods --json\n"
+		    "andiron targets agent.alloy --from pods.json --match\n",
+	.flags = flags,
+	.mixed = true,
+};

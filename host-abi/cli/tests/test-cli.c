@@ -27,33 +27,39 @@
 
 struct given {
 	bool all;
-	const char *text;
+	const char *text, *level;
 	struct texts texts, noted;
 	uint64_t number;
 	int64_t duration;
 	int first;
 };
 
+static const char *const levels[] = {"low", "high", NULL};
+
+static const struct flag flags[] = {
+	{"all", 'a', FLAG_INTO(struct given, all), NULL, "all"},
+	{"text", 't', FLAG_INTO(struct given, text), "T", "text"},
+	{"texts", 'o', FLAG_INTO(struct given, texts), "T", "texts"},
+	{"number", 'n', FLAG_INTO(struct given, number), "N", "number", .min = 1, .max = 999},
+	{"duration", 'd', FLAG_INTO(struct given, duration), "D", "duration", .min = NS_PER_SEC / 10},
+	{"level", 0, FLAG_INTO(struct given, level), "LEVEL", "level", .choices = levels},
+	{"server.http.listen-addr", 0, FLAG_NOTED, offsetof(struct given, noted)},
+	{"cluster.enabled", 0, FLAG_NOTED_BOOL, offsetof(struct given, noted)},
+	{0},
+};
+
+static const struct command verb_test = {
+	.verb = "test", .usage = "", .summary = "A verb.", .flags = flags};
+
 static int parse(struct given *g, char **argv)
 {
-	const struct flag flags[] = {
-		{"all", 'a', FLAG_BOOL, NULL, "all", &g->all, 0, 0},
-		{"text", 't', FLAG_TEXT, "T", "text", &g->text, 0, 0},
-		{"texts", 'o', FLAG_TEXTS, "T", "texts", &g->texts, 0, 0},
-		{"number", 'n', FLAG_NUMBER, "N", "number", &g->number, 1, 999},
-		{"duration", 'd', FLAG_DURATION, "D", "duration", &g->duration, NS_PER_SEC / 10, 0},
-		{"server.http.listen-addr", 0, FLAG_NOTED, NULL, NULL, &g->noted, 0, 0},
-		{"cluster.enabled", 0, FLAG_NOTED_BOOL, NULL, NULL, &g->noted, 0, 0},
-		{0},
-	};
-	const struct command command = {.verb = "test", .usage = "", .summary = "", .flags = flags};
 	int argc = 0;
 
 	while (argv[argc])
 		argc++;
 	if (!freopen("/dev/null", "w", stderr))
 		return -1;
-	return options_parse(&command, argc, argv, false, &g->first);
+	return options_parse(&verb_test, g, argc, argv, &g->first);
 }
 
 #define PARSE(g, ...) parse(g, (char *[]){(char[]){"test"}, __VA_ARGS__, NULL})
@@ -102,6 +108,9 @@ TEST(nonsense_is_a_usage_error)
 	expect_eq(PARSE(&g, A("-d"), A("0")), EXIT_USAGE);
 	expect_eq(PARSE(&g, A("-d"), A("-5s")), EXIT_USAGE);
 	expect_eq(PARSE(&g, A("-d"), A("18446744073709551615")), EXIT_USAGE);
+	expect_eq(PARSE(&g, A("--level"), A("lower")), EXIT_USAGE);
+	expect_eq(PARSE(&g, A("--level"), A("low")), OPTIONS_DONE);
+	expect_str(str_of(g.level), "low");
 }
 
 /* Alloy's switches may stand with or without a value, and never eat the next

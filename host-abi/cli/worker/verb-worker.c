@@ -32,27 +32,30 @@ static bool is_socket(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_SEQPACKET;
 }
 
-int verb_worker(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	const struct andiron_component *component;
 	const struct andiron_plugin *plugin;
 	struct error err = ERROR_NULL;
+	int first, code = options_parse(&verb_worker, NULL, argc, argv, &first);
 
-	if (argc != 3 || !is_socket(SANDBOXED_WORKER_SOCKET)) {
+	if (code != OPTIONS_DONE)
+		return code;
+	if (argc != first + 2 || !is_socket(SANDBOXED_WORKER_SOCKET)) {
 		fputs("andiron worker: it is started by the agent, for a component that reads "
-		      "strangers' files apart\n",
+		      "untrusted files in a sandbox\n",
 		      stderr);
 		return EXIT_USAGE;
 	}
-	if (registry_load(argv[1], &plugin, &err) < 0) {
-		fprintf(stderr, "andiron worker: %s: %s\n", argv[1], err.text);
+	if (registry_load(argv[first], &plugin, &err) < 0) {
+		fprintf(stderr, "andiron worker: %s: %s\n", argv[first], err.text);
 		return EXIT_FAILED;
 	}
-	component = find(plugin, argv[2]);
+	component = find(plugin, argv[first + 1]);
 	if (!component || component->size <= offsetof(struct andiron_component, subprocess) ||
 	    !component->subprocess) {
 		fprintf(stderr, "andiron worker: %s has no work for a process of its own\n",
-			argv[2]);
+			argv[first + 1]);
 		return EXIT_FAILED;
 	}
 	if (sandbox_enter(&err) < 0) {
@@ -62,3 +65,11 @@ int verb_worker(int argc, char **argv)
 	/* At once: a sanitizer's leak checker would now ask for what the sandbox refuses. */
 	_exit(component->subprocess(SANDBOXED_WORKER_SOCKET) < 0 ? EXIT_FAILED : EXIT_OK);
 }
+
+const struct command verb_worker = {
+	.verb = "worker",
+	.run = run,
+	.usage = "FILE COMPONENT",
+	.summary =
+		"Runs a component's parser of untrusted files in a sandbox. The agent starts it.",
+};
