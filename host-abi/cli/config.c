@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_BYTES ((16u << 20) + 1)
+#define MAX_BYTES   ((16u << 20) + 1)
 #define MAX_SOURCES 1000
 
 struct config *config_new(void)

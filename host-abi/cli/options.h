@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EXIT_OK 0
+#define EXIT_OK     0
 #define EXIT_FAILED 1   /* what was asked for could not be done */
-#define EXIT_USAGE 2    /* the command line makes no sense */
+#define EXIT_USAGE  2   /* the command line makes no sense */
 #define EXIT_CANNOT 125 /* `record -- CMD`: our own failure, not the command's */
 
 /* Texts in the order in which they were given; borrowed from argv. */
@@ -41,9 +41,9 @@ struct flag {
 	char letter; /* 0: none */
 	enum flag_kind kind;
 	size_t at;
-	const char *word; /* stands for the argument in help */
-	const char *help; /* NULL: not in help. At most a few lines; they are wrapped. */
-	int64_t min, max; /* max 0: no bound */
+	const char *word;           /* stands for the argument in help */
+	const char *help;           /* NULL: not in help. At most a few lines; they are wrapped. */
+	int64_t min, max;           /* max 0: no bound */
 	const char *const *choices; /* FLAG_TEXT: one of these, up to NULL; NULL: any text */
 };
 

@@ -12,10 +12,10 @@
 struct registry *plugin_path_open(const struct texts *dirs, bool probe);
 
 /* The flag itself of a verb's table of options; the value is a struct texts. */
-/* clang-format off: a row */
 #define PLUGIN_DIR_FLAG(type, member)                                                              \
-	{"plugin-dir", 0, FLAG_INTO(type, member), "DIR",                                          \
-	 "look for plugins here first; may be repeated"}
-/* clang-format on */
+	{                                                                                          \
+		"plugin-dir", 0, FLAG_INTO(type, member), "DIR",                                   \
+			"look for plugins here first; may be repeated"                             \
+	}
 
 #endif

@@ -21,18 +21,24 @@ struct remote {
 
 /* Rows of a verb's table of options; `r` is a struct remote in `type`, `help_` what --to may look
  * like. */
-/* clang-format off: a table */
-#define REMOTE_FLAGS(type, r, help_) \
-	{"to", 0, FLAG_INTO(type, r.to), "URL", help_}, \
-	{"bearer-token", 0, FLAG_INTO(type, r.token), "TOKEN", "token to authenticate with"}, \
-	{"bearer-token-file", 0, FLAG_INTO(type, r.token_file), "FILE", "file that holds the token"}, \
-	{"header", 0, FLAG_INTO(type, r.texts), "NAME=VALUE", "header to send with every call; may be repeated"}, \
-	{"insecure", 0, FLAG_INTO(type, r.insecure), NULL, "plain text, where --to has no scheme"}, \
-	{"insecure-skip-verify", 0, FLAG_INTO(type, r.skip_verify), NULL, "accept any certificate"}, \
-	{"ca-file", 0, FLAG_INTO(type, r.ca), "FILE", "certificates of the authorities to trust"}, \
-	{"cert-file", 0, FLAG_INTO(type, r.cert), "FILE", "client certificate"}, \
-	{"key-file", 0, FLAG_INTO(type, r.key), "FILE", "key of the client certificate"}
-/* clang-format on */
+#define REMOTE_FLAGS(type, r, help_)                                                               \
+	{"to", 0, FLAG_INTO(type, r.to), "URL", help_},                                            \
+		{"bearer-token", 0, FLAG_INTO(type, r.token), "TOKEN",                             \
+		 "token to authenticate with"},                                                    \
+		{"bearer-token-file", 0, FLAG_INTO(type, r.token_file), "FILE",                    \
+		 "file that holds the token"},                                                     \
+		{"header", 0, FLAG_INTO(type, r.texts), "NAME=VALUE",                              \
+		 "header to send with every call; may be repeated"},                               \
+		{"insecure", 0, FLAG_INTO(type, r.insecure), NULL,                                 \
+		 "plain text, where --to has no scheme"},                                          \
+		{"insecure-skip-verify", 0, FLAG_INTO(type, r.skip_verify), NULL,                  \
+		 "accept any certificate"},                                                        \
+		{"ca-file", 0, FLAG_INTO(type, r.ca), "FILE",                                      \
+		 "certificates of the authorities to trust"},                                      \
+		{"cert-file", 0, FLAG_INTO(type, r.cert), "FILE", "client certificate"},           \
+	{                                                                                          \
+		"key-file", 0, FLAG_INTO(type, r.key), "FILE", "key of the client certificate"     \
+	}
 
 /* Makes the rest of what was given; `example` is a URL. OPTIONS_DONE, or the exit code after a
  * message. remote_fini in either case. */

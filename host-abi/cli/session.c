@@ -3,7 +3,7 @@
  * See session.h. The cost is this process's processor time between live and
  * the end over the time that has passed, so start-up (loading programs,
  * reading /proc) is not spread over a short run. The kernel's part is not in
- * it: BPF runs on the time of whom it interrupts, and the sampler measures it.
+ * it: BPF runs on the time of the thread that it interrupts, and the sampler measures it.
  */
 #include "cli/session.h"
 
@@ -20,7 +20,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 
-#define SAMPLER "pyroscope.ebpf"
+#define SAMPLER     "pyroscope.ebpf"
 #define METRIC_COST "andiron_ebpf_bpf_ns_per_sample"
 
 struct session {
@@ -131,7 +131,7 @@ int session_signal_fd(const struct session *s)
 	return s->signal_fd;
 }
 
-/* Whoever needs this capability takes samples. */
+/* A component that needs this capability takes samples. */
 static bool samples(const struct plan_node *node)
 {
 	const char *const *capability = node->registered->component->capabilities;
@@ -152,6 +152,7 @@ bool session_samples(const struct plan *plan)
 
 int session_load(struct session *s, struct plan *plan, struct error *err)
 {
+	check(s->host && plan);
 	s->sampler[0] = '\0';
 	vec_each (&plan->nodes, node)
 		if (!*s->sampler && strcmp(node->registered->component->name, SAMPLER) == 0)
@@ -186,8 +187,8 @@ static int write_json(struct session *s)
 
 int session_report(struct session *s)
 {
-	double per_sample =
-		*s->sampler ? host_metric(s->host, s->sampler, METRIC_COST) : (double)NAN;
+	double per_sample = *s->sampler ? host_metric(s->host, s->sampler, METRIC_COST)
+					: (double)NAN;
 	struct buf line = BUF_NULL;
 
 	if (host_ledger_line(s->host, &line) == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `run` and `record` share: a host, signals as events of its loop, and
- * the books at the end, with what the agent itself has cost.
+ * the counts at the end, with the cost of the agent itself.
  */
 #ifndef CLI_SESSION_H
 #define CLI_SESSION_H
@@ -17,8 +17,8 @@ struct session;
 struct session_options {
 	const char *verb;
 	struct host_options host; /* `live` and `context` are the session's */
-	struct log *log;          /* the books go here as a line; NULL: plainly to standard error */
-	const char *ledger_path;  /* JSON goes here at the end; NULL: nowhere */
+	struct log *log;         /* the counts go here as a line; NULL: plainly to standard error */
+	const char *ledger_path; /* JSON goes here at the end; NULL: nowhere */
 	void (*live)(void *context, const char *failed);
 	void (*signal)(void *context, int number); /* SIGINT, SIGTERM, SIGHUP; on the loop */
 	void *context;
@@ -39,7 +39,7 @@ int session_signal_fd(const struct session *s);
 /* Takes one signal, 0 if there is none. */
 int session_next_signal(const struct session *s);
 
-/* host_load; remembers who samples. Takes the plan over. */
+/* host_load; remembers the node that samples. Takes ownership of the plan. */
 int session_load(struct session *s, struct plan *plan, struct error *err);
 
 /* host_run, with the cost counted from the moment all is live. */

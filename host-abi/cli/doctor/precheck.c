@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/doctor/probe.h"
-#include "cli/doctor/probe-walker.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -79,8 +78,8 @@ static void check_capabilities(struct precheck *p)
 
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
 		const struct need *n = &needs[i];
-		bool by_admin =
-			all_powerful && (!n->without || n->capability == CAP_CHECKPOINT_RESTORE);
+		bool by_admin = all_powerful &&
+				(!n->without || n->capability == CAP_CHECKPOINT_RESTORE);
 
 		if (by_admin || probe_capability(n->capability))
 			continue;
@@ -194,7 +193,7 @@ static bool is_known(const struct precheck *p, struct point *point)
 {
 	if (p->points[0].state != POINT_FAILED)
 		return true;
-	say(point, POINT_UNKNOWN, "cannot be told without the capabilities");
+	say(point, POINT_UNKNOWN, "unknown without the capabilities");
 	return false;
 }
 
@@ -266,9 +265,9 @@ static void check_walker(struct precheck *p)
 	w = probe_walker();
 	say(point, w.loop ? POINT_OK : POINT_NOTE, "stacks of up to %s; %s",
 	    w.loop ? "1,024 frames in one loop" : "396 frames",
-	    w.loop && w.task_work ? "memory that is not present, and processes that are new, are looked at in the "
-				    "thread itself (task work)" :
-				    "memory that is not present is asked for, and found by a later sample");
+	    w.loop && w.task_work
+		    ? "memory that is not present is read in the thread itself (task work)"
+		    : "memory that is not present is requested, and a later sample finds it");
 }
 
 static void check_cgroups(struct precheck *p)
@@ -284,7 +283,7 @@ static void check_cgroups(struct precheck *p)
 		return;
 	}
 	say(point, POINT_NOTE,
-	    "no hierarchy is mounted at /sys/fs/cgroup: containers are not told apart");
+	    "no hierarchy is mounted at /sys/fs/cgroup: containers are not recognised");
 	fix(point, "mount -t cgroup2 cgroup2 /sys/fs/cgroup");
 }
 

@@ -13,9 +13,9 @@
 
 enum point_state {
 	POINT_OK,
-	POINT_NOTE,    /* goes on, and something is missing from the result */
+	POINT_NOTE,    /* sampling works, and something is missing from the result */
 	POINT_FAILED,  /* sampling cannot work */
-	POINT_UNKNOWN, /* cannot be told, since a point before it failed */
+	POINT_UNKNOWN, /* unknown, since a point before it failed */
 };
 
 struct point {

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "proc/kernel-types.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -92,21 +94,57 @@ int probe_perf_event(void)
 	return -ENODEV;
 }
 
+/* Loads a program; 0, or a negative errno. `log` gets what the verifier says. */
+static int load_program(const struct bpf_insn *program, uint32_t n, char *log, uint32_t log_bytes)
+{
+	union bpf_attr attr = {
+		.prog_type = BPF_PROG_TYPE_PERF_EVENT,
+		.insn_cnt = n,
+		.insns = (uintptr_t)program,
+		.license = (uintptr_t) "GPL",
+		.log_level = log_bytes > 0,
+		.log_size = log_bytes,
+		.log_buf = (uintptr_t)log,
+	};
+	_cleanup_(closep) int fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
+
+	return fd < 0 ? -errno : 0;
+}
+
 int probe_bpf_program(void)
 {
 	static const struct bpf_insn program[] = {
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
 		{.code = BPF_JMP | BPF_EXIT},
 	};
-	union bpf_attr attr = {
-		.prog_type = BPF_PROG_TYPE_PERF_EVENT,
-		.insn_cnt = 2,
-		.insns = (uintptr_t)program,
-		.license = (uintptr_t) "GPL",
-	};
-	_cleanup_(closep) int fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
 
-	return fd < 0 ? -errno : 0;
+	return load_program(program, 2, NULL, 0);
+}
+
+#define HELPER_LOOP 181 /* bpf_loop, which older headers do not name */
+
+/* A program that only calls the helper, without arguments, is refused either way, but for another
+ * reason where the kernel does not know the helper. */
+static bool knows_helper(int helper)
+{
+	const struct bpf_insn program[] = {
+		{.code = BPF_JMP | BPF_CALL, .imm = helper},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	char log[4096] = "";
+
+	if (load_program(program, 2, log, sizeof(log)) == 0)
+		return true;
+	return log[0] && !strstr(log, "invalid func ") && !strstr(log, "unknown func ");
+}
+
+struct probe_walker probe_walker(void)
+{
+	return (struct probe_walker){
+		.loop = knows_helper(HELPER_LOOP),
+		.task_work = kernel_types_name("bpf_task_work_schedule_resume") ||
+			     kernel_types_name("bpf_task_work_schedule_resume_impl"),
+	};
 }
 
 /* On some machines the first symbols of a CPU's own area are at 0 for

@@ -38,4 +38,16 @@ int probe_bpf_program(void);
 /* Whether kallsyms shows addresses to us. */
 bool probe_kallsyms(void);
 
+/*
+ * What the kernel offers the sampler's stack walker: the questions that plugins/ebpf asks, asked
+ * without libbpf. Never by version: distributions add to old kernels and leave out of new ones.
+ */
+struct probe_walker {
+	bool loop;      /* bpf_loop: a whole walk in one program, else steps by tail calls */
+	bool task_work; /* a program can have a thread run something before it returns to user mode */
+};
+
+/* Loads a program that is refused, and reads the kernel's types: some milliseconds. */
+struct probe_walker probe_walker(void);
+
 #endif

@@ -94,7 +94,7 @@ static void signalled(void *context, int number)
 	}
 	if (!run->stopping)
 		log_printf(&run->log, ANDIRON_LOG_INFO, COMMAND,
-			   "stopping: delivering what is held; a second signal stops at once");
+			   "stopping: delivering what is queued; a second signal stops at once");
 	run->stopping = true;
 	host_stop(session_host(run->session));
 }
@@ -109,7 +109,8 @@ static void note_foreign_flags(struct run *run)
 		buf_printf(&names, " --%s", run->noted.p[i]);
 	if (names.n > 0)
 		log_printf(&run->log, ANDIRON_LOG_INFO, COMMAND,
-			   "without meaning here, and ignored:%.*s", STR_FMT(buf_str(&names)));
+			   "ignored, since they mean nothing to andiron:%.*s",
+			   STR_FMT(buf_str(&names)));
 	buf_free(&names);
 }
 

@@ -15,6 +15,7 @@
 /* What becomes of each node. */
 struct cut {
 	struct plan *plan;
+	size_t n_nodes; /* before the cut */
 	struct discovery_plan *result;
 	const struct andiron_value **given; /* by node; NULL: none */
 	bool *kept;                         /* shown, and run unless it is given */
@@ -110,12 +111,13 @@ static int take_given(struct cut *c, const char *text)
 	if (c->given[node])
 		return error_set(c->err, -EINVAL, "--from gives the targets of %s twice",
 				 c->plan->nodes.p[node].id);
-	return given_read(path, &c->plan->arena, &c->given[node], c->err);
+	return targets_file_read(path, &c->plan->arena, &c->given[node], c->err);
 }
 
 /* Nodes stand before those that they feed, so one pass from the end does. */
 static void keep_ancestors(struct cut *c, uint32_t only)
 {
+	check(only < c->plan->nodes.n);
 	c->kept[only] = true;
 	for (uint32_t n = only + 1; n-- > 0;) {
 		vec_each (&c->plan->edges, edge)
@@ -169,6 +171,7 @@ static int move_edges(struct cut *c)
 	for (size_t i = 0; i < plan->literals.n; i++) {
 		struct plan_literal literal = plan->literals.p[i];
 
+		check(literal.to < c->n_nodes);
 		literal.to = c->moved[literal.to];
 		if (literal.to != GONE)
 			plan->literals.p[n++] = literal;
@@ -180,6 +183,7 @@ static int move_edges(struct cut *c)
 		const struct andiron_value *given = c->given[edge.from];
 		uint32_t to = c->moved[edge.to], from = c->moved[edge.from];
 
+		check(edge.from < c->n_nodes && edge.to < c->n_nodes);
 		if (edge.kind != PLAN_TARGETS || to == GONE)
 			continue;
 		if (given && !vec_push(&plan->literals,
@@ -215,6 +219,7 @@ int discovery_plan_cut(struct plan *plan, const char *only, const struct texts *
 {
 	size_t n = plan->nodes.n + 1;
 	struct cut c = {.plan = plan,
+			.n_nodes = plan->nodes.n,
 			.result = ret,
 			.given = calloc(n, sizeof(*c.given)),
 			.kept = calloc(n, sizeof(*c.kept)),

@@ -83,8 +83,9 @@ int matched_find(const struct machine_processes *processes, const struct target_
 	if (!m.processes)
 		return -ENOMEM;
 	vec_each (&processes->list, p) {
-		bool same = subject.pid ? p->pid == subject.pid :
-					  subject.container.n && str_is(subject.container, p->container);
+		bool same = subject.pid ? p->pid == subject.pid
+					: subject.container.n &&
+						  str_is(subject.container, p->container);
 
 		if (same && add(&m, p, arena))
 			return -ENOMEM;

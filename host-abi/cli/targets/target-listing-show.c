@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Showing what was seen, as JSON and for people. Contract in target-listing.h. */
+/* A listing as JSON and as text. Contract in target-listing.h. */
 #include "cli/targets/target-listing.h"
 
 #include "host/report/escape.h"
@@ -8,7 +8,7 @@
 
 /* --- JSON --- */
 
-static void put_labels(struct buf *out, const struct seen_target *t)
+static void put_labels(struct buf *out, const struct listed_target *t)
 {
 	buf_putc(out, '{');
 	for (uint32_t i = 0; i < t->n_labels; i++) {
@@ -20,7 +20,7 @@ static void put_labels(struct buf *out, const struct seen_target *t)
 	buf_putc(out, '}');
 }
 
-static void put_dropped(struct buf *out, const struct seen_target *t)
+static void put_dropped(struct buf *out, const struct listed_target *t)
 {
 	buf_str_append(out, STR("{\"target\": "));
 	put_labels(out, t);
@@ -41,7 +41,7 @@ static void put_dropped(struct buf *out, const struct seen_target *t)
 	buf_putc(out, '}');
 }
 
-static void put_matched(struct buf *out, const struct seen_target *t)
+static void put_matched(struct buf *out, const struct listed_target *t)
 {
 	buf_str_append(out, STR("{\"processes\": ["));
 	for (size_t i = 0; i < t->matched.n; i++) {
@@ -59,8 +59,8 @@ static void put_matched(struct buf *out, const struct seen_target *t)
 	buf_putc(out, '}');
 }
 
-static void put_list(struct buf *out, const char *name, const struct seen_targets *list,
-		     void (*put)(struct buf *out, const struct seen_target *t))
+static void put_list(struct buf *out, const char *name, const struct listed_targets *list,
+		     void (*put)(struct buf *out, const struct listed_target *t))
 {
 	buf_printf(out, "\n    \"%s\": [", name);
 	for (size_t i = 0; i < list->n; i++) {
@@ -70,7 +70,7 @@ static void put_list(struct buf *out, const char *name, const struct seen_target
 	buf_str_append(out, list->n ? STR("\n    ]") : STR("]"));
 }
 
-void seen_json(const struct seen *s, const char *only, struct buf *out)
+void target_listing_json(const struct target_listing *s, const char *only, struct buf *out)
 {
 	bool first = true;
 
@@ -96,7 +96,7 @@ void seen_json(const struct seen *s, const char *only, struct buf *out)
 
 /* --- For people --- */
 
-static void show_labels(struct buf *out, const struct seen_target *t)
+static void show_labels(struct buf *out, const struct listed_target *t)
 {
 	for (uint32_t i = 0; i < t->n_labels; i++) {
 		buf_str_append(out, STR("    "));
@@ -125,7 +125,7 @@ static void show_matched(struct buf *out, const struct matched *m)
 	buf_putc(out, '\n');
 }
 
-static void show_dropped(struct buf *out, const struct seen_target *t)
+static void show_dropped(struct buf *out, const struct listed_target *t)
 {
 	buf_str_append(out, STR("  dropped"));
 	if (t->rule)
@@ -138,7 +138,8 @@ static void show_dropped(struct buf *out, const struct seen_target *t)
 	show_labels(out, t);
 }
 
-static void show_component(const struct seen *s, const struct seen_component *c, struct buf *out)
+static void show_component(const struct target_listing *s, const struct listed_component *c,
+			   struct buf *out)
 {
 	buf_printf(out, "%s: %zu target%s", c->id, c->targets.n, c->targets.n == 1 ? "" : "s");
 	if (c->dropped.n)
@@ -154,7 +155,7 @@ static void show_component(const struct seen *s, const struct seen_component *c,
 		show_dropped(out, t);
 }
 
-void seen_text(const struct seen *s, const char *only, struct buf *out)
+void target_listing_text(const struct target_listing *s, const char *only, struct buf *out)
 {
 	bool first = true;
 

@@ -5,7 +5,7 @@
 #include "abi/value.h"
 #include "base/check.h"
 
-void seen_free(struct seen *s)
+void target_listing_free(struct target_listing *s)
 {
 	vec_each (&s->components, c) {
 		vec_free(&c->targets);
@@ -15,15 +15,15 @@ void seen_free(struct seen *s)
 	arena_free(&s->arena);
 }
 
-void seen_begin(struct seen *s, const char *id)
+void target_listing_begin(struct target_listing *s, const char *id)
 {
 	struct str copy = arena_str(&s->arena, str_of(id));
 
-	if (!copy.p || !vec_push(&s->components, ((struct seen_component){.id = copy.p})))
+	if (!copy.p || !vec_push(&s->components, ((struct listed_component){.id = copy.p})))
 		s->failed = true;
 }
 
-static struct seen_component *current(struct seen *s)
+static struct listed_component *current(struct target_listing *s)
 {
 	if (s->failed)
 		return NULL;
@@ -31,14 +31,15 @@ static struct seen_component *current(struct seen *s)
 	return &s->components.p[s->components.n - 1];
 }
 
-static void copy_label(struct seen *s, struct target_label *to, struct str name, struct str value)
+static void copy_label(struct target_listing *s, struct target_label *to, struct str name,
+		       struct str value)
 {
 	to->name = arena_str(&s->arena, name);
 	to->value = arena_str(&s->arena, value);
 	s->failed |= !to->name.p || !to->value.p;
 }
 
-static struct target_label *make_labels(struct seen *s, uint64_t n)
+static struct target_label *make_labels(struct target_listing *s, uint64_t n)
 {
 	struct target_label *labels = arena_array(&s->arena, struct target_label, n + 1);
 
@@ -46,27 +47,28 @@ static struct target_label *make_labels(struct seen *s, uint64_t n)
 	return labels;
 }
 
-static void add(struct seen *s, struct seen_targets *list, struct seen_target target)
+static void add(struct target_listing *s, struct listed_targets *list, struct listed_target target)
 {
 	if (s->failed || !vec_push(list, target))
 		s->failed = true;
 }
 
-void seen_add_row(struct seen *s, const struct target_row *row)
+void target_listing_add_row(struct target_listing *s, const struct target_row *row)
 {
-	struct seen_component *c = current(s);
+	struct listed_component *c = current(s);
 	struct target_label *labels = c ? make_labels(s, row->n_labels) : NULL;
 
 	for (uint32_t i = 0; labels && i < row->n_labels; i++)
 		copy_label(s, &labels[i], row->labels[i].name, row->labels[i].value);
 	if (labels)
 		add(s, &c->targets,
-		    (struct seen_target){.labels = labels, .n_labels = row->n_labels});
+		    (struct listed_target){.labels = labels, .n_labels = row->n_labels});
 }
 
-void seen_add_dropped(struct seen *s, const struct andiron_dropped_target *target)
+void target_listing_add_dropped(struct target_listing *s,
+				const struct andiron_dropped_target *target)
 {
-	struct seen_component *c = current(s);
+	struct listed_component *c = current(s);
 	struct target_label *labels = c ? make_labels(s, target->n_labels) : NULL;
 	struct str file = arena_str(&s->arena, str_of(target->file));
 	struct str reason = arena_str(&s->arena, abi_str(target->reason));
@@ -77,17 +79,17 @@ void seen_add_dropped(struct seen *s, const struct andiron_dropped_target *targe
 			   abi_str(target->labels[i].value));
 	if (labels)
 		add(s, &c->dropped,
-		    (struct seen_target){.labels = labels,
-					 .n_labels = (uint32_t)target->n_labels,
-					 .rule = target->rule,
-					 .line = target->line,
-					 .file = file.p,
-					 .reason = reason.p});
+		    (struct listed_target){.labels = labels,
+					   .n_labels = (uint32_t)target->n_labels,
+					   .rule = target->rule,
+					   .line = target->line,
+					   .file = file.p,
+					   .reason = reason.p});
 }
 
-void seen_add_given(struct seen *s, const struct andiron_value *list)
+void target_listing_add_file(struct target_listing *s, const struct andiron_value *list)
 {
-	struct seen_component *c = current(s);
+	struct listed_component *c = current(s);
 
 	for (uint64_t i = 0; c && !s->failed && i < list->n_items; i++) {
 		const struct andiron_value *map = &list->items[i];
@@ -98,12 +100,12 @@ void seen_add_given(struct seen *s, const struct andiron_value *list)
 				   abi_str(map->items[k].string));
 		if (labels)
 			add(s, &c->targets,
-			    (struct seen_target){.labels = labels,
-						 .n_labels = (uint32_t)map->n_items});
+			    (struct listed_target){.labels = labels,
+						   .n_labels = (uint32_t)map->n_items});
 	}
 }
 
-int seen_match(struct seen *s)
+int target_listing_match(struct target_listing *s)
 {
 	struct machine_processes processes;
 	int r = machine_processes_read(&processes);

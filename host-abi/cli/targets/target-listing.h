@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `andiron targets` has seen: targets and dropped ones by component, and
- * how they are shown. Everything is copied into one arena. */
+/* Targets and dropped targets by component, and how `andiron targets` shows them. Everything is
+ * copied into one arena. */
 #ifndef CLI_TARGETS_TARGET_LISTING_H
 #define CLI_TARGETS_TARGET_LISTING_H
 
@@ -13,7 +13,7 @@
 #include <andiron/dropped-targets.h>
 #include <andiron/value.h>
 
-struct seen_target {
+struct listed_target {
 	const struct target_label *labels; /* in their order */
 	uint32_t n_labels;
 	struct matched matched; /* if it was asked for */
@@ -23,38 +23,39 @@ struct seen_target {
 	const char *reason;
 };
 
-struct seen_targets {
-	struct seen_target *p;
+struct listed_targets {
+	struct listed_target *p;
 	size_t n, capacity;
 };
 
-struct seen_component {
+struct listed_component {
 	const char *id;
-	struct seen_targets targets, dropped;
+	struct listed_targets targets, dropped;
 };
 
-struct seen {
+struct target_listing {
 	struct arena arena;
-	VEC(struct seen_component) components;
+	VEC(struct listed_component) components;
 	bool matches; /* `matched` is filled in */
 	bool failed;  /* out of memory */
 };
 
-void seen_free(struct seen *s);
+void target_listing_free(struct target_listing *s);
 
 /* Begins a component; what follows is its. */
-void seen_begin(struct seen *s, const char *id);
-void seen_add_row(struct seen *s, const struct target_row *row);
-void seen_add_dropped(struct seen *s, const struct andiron_dropped_target *target);
+void target_listing_begin(struct target_listing *s, const char *id);
+void target_listing_add_row(struct target_listing *s, const struct target_row *row);
+void target_listing_add_dropped(struct target_listing *s,
+				const struct andiron_dropped_target *target);
 /* Targets that were given: a LIST of MAPs of STRINGs. */
-void seen_add_given(struct seen *s, const struct andiron_value *list);
+void target_listing_add_file(struct target_listing *s, const struct andiron_value *list);
 
 /* Finds the processes of all targets. 0, or why /proc could not be read. */
-int seen_match(struct seen *s);
+int target_listing_match(struct target_listing *s);
 
 /* As JSON in the shape of docs/targets.md, or for people; `only` NULL: all
  * components. Failures stay in the buffer. */
-void seen_json(const struct seen *s, const char *only, struct buf *out);
-void seen_text(const struct seen *s, const char *only, struct buf *out);
+void target_listing_json(const struct target_listing *s, const char *only, struct buf *out);
+void target_listing_text(const struct target_listing *s, const char *only, struct buf *out);
 
 #endif

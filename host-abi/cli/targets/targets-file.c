@@ -72,8 +72,8 @@ static int read_list(json_t *array, struct arena *arena, const struct andiron_va
 	return 0;
 }
 
-int given_read(const char *path, struct arena *arena, const struct andiron_value **ret,
-	       struct error *err)
+int targets_file_read(const char *path, struct arena *arena, const struct andiron_value **ret,
+		      struct error *err)
 {
 	struct buf text = BUF_NULL;
 	json_error_t wrong;

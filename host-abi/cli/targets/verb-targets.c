@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `andiron targets`: what discovery and relabeling make of this machine or
- * cluster, and which rule dropped what. It runs the discovering part of a
- * configuration without BPF, until it has settled, looks, and ends.
+ * `andiron targets`: the targets that discovery and relabeling make of this machine or
+ * cluster, and the rule that dropped a target. It runs the discovery components of a
+ * configuration without BPF until nothing changes any more, lists the targets, and ends.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -32,10 +32,10 @@ struct targets_run {
 	struct config *config;
 	struct session *session;
 	struct discovery_plan plan;
-	struct seen seen;
+	struct target_listing listing;
 	int64_t deadline_ns; /* CLOCK_MONOTONIC */
 	bool looked, interrupted;
-	char *waiting; /* who had not settled at the deadline */
+	char *waiting; /* the component that had not settled at the deadline */
 	struct buf trouble;
 };
 
@@ -43,12 +43,12 @@ struct targets_run {
 
 static void add_row(void *context, int change, struct target_row *row)
 {
-	seen_add_row(context, row);
+	target_listing_add_row(context, row);
 }
 
 static void add_dropped(void *self, const struct andiron_dropped_target *target)
 {
-	seen_add_dropped(self, target);
+	target_listing_add_dropped(self, target);
 }
 
 /* False if a component is being called and must be asked again. */
@@ -56,28 +56,28 @@ static bool look(struct targets_run *run)
 {
 	struct host *host = session_host(run->session);
 	const struct andiron_dropped_targets_sink sink = {
-		.size = sizeof(sink), .self = &run->seen, .add = add_dropped};
+		.size = sizeof(sink), .self = &run->listing, .add = add_dropped};
 
-	seen_free(&run->seen);
-	run->seen = (struct seen){.failed = false};
+	target_listing_free(&run->listing);
+	run->listing = (struct target_listing){.failed = false};
 	vec_each (&run->plan.components, c) {
 		int r;
 
-		seen_begin(&run->seen, c->id);
+		target_listing_begin(&run->listing, c->id);
 		if (c->given) {
-			seen_add_given(&run->seen, c->given);
+			target_listing_add_file(&run->listing, c->given);
 			continue;
 		}
-		look_targets(host, c->id, add_row, &run->seen);
+		look_targets(host, c->id, add_row, &run->listing);
 		r = look_dropped(host, c->id, &sink);
 		if (r == -EBUSY)
 			return false;
-		run->seen.failed |= r == -ENOMEM;
+		run->listing.failed |= r == -ENOMEM;
 	}
 	return true;
 }
 
-/* Who keeps it from settling, and what that says of itself. */
+/* Notes which component keeps discovery from settling, and its health. */
 static void note_waiting(struct targets_run *run, const char *waiting)
 {
 	uint32_t state;
@@ -145,14 +145,14 @@ static int show(struct targets_run *run)
 	int r = 0;
 
 	if (run->match)
-		r = seen_match(&run->seen);
+		r = target_listing_match(&run->listing);
 	if (r < 0)
 		fprintf(stderr, "andiron targets: cannot read /proc: %s\n", strerror(-r));
 	if (run->json)
-		seen_json(&run->seen, run->component, &out);
+		target_listing_json(&run->listing, run->component, &out);
 	else
-		seen_text(&run->seen, run->component, &out);
-	if (run->seen.failed || out.failed) {
+		target_listing_text(&run->listing, run->component, &out);
+	if (run->listing.failed || out.failed) {
 		fprintf(stderr, "andiron targets: out of memory\n");
 		r = -ENOMEM;
 	} else if (fwrite(out.p, 1, out.n, stdout) != out.n) {
@@ -198,8 +198,8 @@ static int run_targets(struct targets_run *run)
 		return EXIT_FAILED;
 	if (run->waiting)
 		fprintf(stderr,
-			"andiron targets: not settled within %.3g s: %s%s%.*s; this is what there is "
-			"by now\n",
+			"andiron targets: not settled within %.3g s: %s%s%.*s; this is what was "
+			"found so far\n",
 			(double)run->timeout_ns / NS_PER_SEC, run->waiting,
 			run->trouble.n ? ": " : "", STR_FMT(buf_str(&run->trouble)));
 	return show(run) == 0 && r == 0 && !run->waiting ? EXIT_OK : EXIT_FAILED;
@@ -209,7 +209,7 @@ static void run_fini(struct targets_run *run)
 {
 	session_free(run->session);
 	discovery_plan_fini(&run->plan);
-	seen_free(&run->seen);
+	target_listing_free(&run->listing);
 	config_free(run->config);
 	registry_free(run->registry);
 	buf_free(&run->trouble);

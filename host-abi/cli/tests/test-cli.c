@@ -41,7 +41,8 @@ static const struct flag flags[] = {
 	{"text", 't', FLAG_INTO(struct given, text), "T", "text"},
 	{"texts", 'o', FLAG_INTO(struct given, texts), "T", "texts"},
 	{"number", 'n', FLAG_INTO(struct given, number), "N", "number", .min = 1, .max = 999},
-	{"duration", 'd', FLAG_INTO(struct given, duration), "D", "duration", .min = NS_PER_SEC / 10},
+	{"duration", 'd', FLAG_INTO(struct given, duration), "D", "duration",
+	 .min = NS_PER_SEC / 10},
 	{"level", 0, FLAG_INTO(struct given, level), "LEVEL", "level", .choices = levels},
 	{"server.http.listen-addr", 0, FLAG_NOTED, offsetof(struct given, noted)},
 	{"cluster.enabled", 0, FLAG_NOTED_BOOL, offsetof(struct given, noted)},
@@ -63,7 +64,7 @@ static int parse(struct given *g, char **argv)
 }
 
 #define PARSE(g, ...) parse(g, (char *[]){(char[]){"test"}, __VA_ARGS__, NULL})
-#define A(text) ((char[]){text})
+#define A(text)       ((char[]){text})
 
 /* The words live as long as the test, like argv. */
 TEST(options_of_each_kind_are_read)

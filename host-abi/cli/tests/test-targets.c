@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A file with that text, given_read of it, and the file gone. */
+/* A file with that text, targets_file_read of it, and the file gone. */
 static int read_text(const char *text, size_t n, struct arena *arena,
 		     const struct andiron_value **ret, struct error *err)
 {
@@ -23,7 +23,7 @@ static int read_text(const char *text, size_t n, struct arena *arena,
 	expect(fd >= 0);
 	expect_eq(write(fd, text, n), n);
 	close(fd);
-	r = given_read(path, arena, ret, err);
+	r = targets_file_read(path, arena, ret, err);
 	unlink(path);
 	return r;
 }
@@ -78,24 +78,24 @@ static int see(void *context)
 		.labels = &kv, .n_labels = 1, .file = "c.alloy", .line = 3, .rule = 2};
 	const struct andiron_dropped_target large = {
 		.labels = &kv, .n_labels = 1, .reason = {"too large", 9}};
-	struct seen s = {.failed = false};
+	struct target_listing s = {.failed = false};
 	struct buf *out = context;
 	int r;
 
-	seen_begin(&s, "discovery.relabel.x");
-	seen_add_row(&s, &row);
-	seen_add_dropped(&s, &dropped);
-	seen_add_dropped(&s, &large);
-	seen_begin(&s, "other");
-	r = s.failed ? -ENOMEM : seen_match(&s);
+	target_listing_begin(&s, "discovery.relabel.x");
+	target_listing_add_row(&s, &row);
+	target_listing_add_dropped(&s, &dropped);
+	target_listing_add_dropped(&s, &large);
+	target_listing_begin(&s, "other");
+	r = s.failed ? -ENOMEM : target_listing_match(&s);
 	buf_clear(out);
 	if (!r)
-		seen_json(&s, NULL, out);
+		target_listing_json(&s, NULL, out);
 	if (!r)
-		seen_text(&s, "discovery.relabel.x", out);
+		target_listing_text(&s, "discovery.relabel.x", out);
 	if (!r && (s.failed || out->failed))
 		r = -ENOMEM;
-	seen_free(&s);
+	target_listing_free(&s);
 	return r;
 }
 
@@ -136,7 +136,7 @@ static int read_good(void *context)
 {
 	struct arena arena = ARENA_NULL;
 	const struct andiron_value *list = NULL;
-	int r = given_read(context, &arena, &list, NULL);
+	int r = targets_file_read(context, &arena, &list, NULL);
 
 	arena_free(&arena);
 	return r;

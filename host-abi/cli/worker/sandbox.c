@@ -5,9 +5,11 @@
  */
 #include "cli/worker/sandbox.h"
 
+#include "base/check.h"
+#include "proc/privileges.h"
+
 #include <errno.h>
 #include <linux/audit.h>
-#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -64,15 +66,6 @@ static int set_limits(void)
 	return r == 0 && !WITH_SANITIZER ? limit(RLIMIT_AS, ADDRESSES) : r;
 }
 
-static int drop_capabilities(void)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
-}
-
 /* mmap is allowed without PROT_EXEC, mprotect likewise: what is parsed never becomes code. */
 static int install_filter(void)
 {
@@ -98,6 +91,7 @@ static int install_filter(void)
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	check(n == N_ALLOWED + 12 && N_ALLOWED + 7 <= 255); /* jumps are one byte */
 	program.len = n;
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
 }
@@ -108,12 +102,11 @@ int sandbox_enter(struct error *err)
 
 	if (r < 0)
 		return error_errno(err, r, "cannot limit what the process may take");
-	r = drop_capabilities();
+	r = privileges_drop();
+	if (r == 0 && !WITH_SANITIZER && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		r = -errno;
 	if (r < 0)
-		return error_errno(err, r, "cannot give up capabilities");
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    (!WITH_SANITIZER && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
-		return error_errno(err, -errno, "cannot give up privileges");
+		return error_errno(err, r, "cannot give up privileges");
 	r = install_filter();
 	return r < 0 ? error_errno(err, r, "cannot install the filter of system calls") : 0;
 }

@@ -13,13 +13,11 @@
  */
 #include "base/cleanup.h"
 #include "debuginfod/debuginfod.h"
+#include "proc/privileges.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <linux/capability.h>
 #include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 static int usage(void)
 {
@@ -77,18 +75,6 @@ static bool take_options(struct debuginfod *d, int argc, char **argv)
 	return optind == argc - 1;
 }
 
-/* Files belong to who started it; nothing else is needed. */
-static int give_up_privileges(void)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	return syscall(SYS_capset, &head, none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
-		       ? -errno
-		       : 0;
-}
-
 int main(int argc, char **argv)
 {
 	struct debuginfod d = {.max_bytes = DEBUGINFOD_MAX_BYTES,
@@ -99,7 +85,7 @@ int main(int argc, char **argv)
 
 	if (!take_options(&d, argc, argv))
 		return usage();
-	r = give_up_privileges();
+	r = privileges_drop(); /* files belong to the user who started it; nothing else is needed */
 	if (r == 0)
 		r = debuginfod_folder(&folder);
 	if (r == 0)
