@@ -4,6 +4,7 @@
 #include "abi/value.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "http/http.h"
 #include "pyroscope-push/options.h"
 #include "pyroscope-push/spool/spool.h"
@@ -294,4 +295,17 @@ void push_check(const struct protocol *protocol, const struct andiron_host *host
 				   "max_backoff_period is less than min_backoff_period");
 		client_check(host, block, report);
 	}
+}
+
+int64_t push_backoff_ns(const struct endpoint_options *o, int64_t tries, uint64_t *random)
+{
+	int64_t ms = o->min_backoff_ms, half;
+
+	check(ms >= 0 && o->max_backoff_ms >= 0);
+	for (int64_t i = 1; i < tries && ms < o->max_backoff_ms; i++)
+		ms *= 2;
+	ms = ms < o->max_backoff_ms ? ms : o->max_backoff_ms;
+	half = ms * NS_PER_MSEC / 2;
+	*random = hash_u64(*random + 1);
+	return half + (int64_t)(*random % (uint64_t)(half + 1));
 }

@@ -44,8 +44,8 @@ static struct str cut(struct str s, size_t max)
 /* One that servers would refuse is left out, one too long is cut. */
 static void put(struct label *out, size_t *n, struct label l, struct label_repairs *repairs)
 {
-	bool bad =
-		!l.name.n || l.name.n > LABELS_MAX_NAME || !str_utf8(l.name) || !str_utf8(l.value);
+	bool bad = !l.name.n || l.name.n > LABELS_MAX_NAME || !str_utf8(l.name) ||
+		   !str_utf8(l.value);
 
 	if (bad) {
 		repairs->dropped++;

@@ -12,8 +12,8 @@
 #include "abi/batch-view.h"
 #include "push-protocols/protocol.h"
 
-#define LABELS_MAX 29u /* and one name that a sample's own label may add */
-#define LABELS_MAX_NAME 1024u
+#define LABELS_MAX       29u /* and one name that a sample's own label may add */
+#define LABELS_MAX_NAME  1024u
 #define LABELS_MAX_VALUE 2048u
 
 /* What was done to labels so that servers take them. */

@@ -96,7 +96,8 @@ static const struct andiron_option otlp_endpoint[] = {
 		.name = "url",
 		.type = ANDIRON_TYPE_STRING,
 		.flags = ANDIRON_OPTION_REQUIRED,
-		.doc = "Where the server is: \"http://collector:4318\" for HTTP, \"http://collector:4317\" for gRPC; "
+		.doc = "Where the server is: \"http://collector:4318\" for HTTP, "
+		       "\"http://collector:4317\" for gRPC; "
 		       "the signal's path is appended.",
 	},
 	INSECURE,
@@ -161,7 +162,7 @@ static const struct andiron_options spool_options = ANDIRON_OPTIONS(spool);
 static const char *const unnamed_words[] = {"function", "address", NULL};
 #define UNNAMED_DOC                                                                                \
 	"How frames without a name are sent. \"function\": by where their function begins, "       \
-	"[libcrypto.so.3 fn 0x1a2b30]. \"address\": where the file has a build id, as an address "   \
+	"[libcrypto.so.3 fn 0x1a2b30]. \"address\": where the file has a build id, as an address " \
 	"that a server with its debug information can name."
 
 /* What every writer has. */

@@ -72,4 +72,8 @@ void push_config_release(struct push_config *c);
 void push_check(const struct protocol *protocol, const struct andiron_host *host,
 		const struct andiron_value *args, struct andiron_report *report);
 
+/* How long to wait after that many tries: half to all of min·2^(tries-1), so that many senders do
+ * not come at once. */
+int64_t push_backoff_ns(const struct endpoint_options *o, int64_t tries, uint64_t *random);
+
 #endif

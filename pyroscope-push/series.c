@@ -125,8 +125,8 @@ static bool add_row(struct pass *p, uint32_t row)
 	if (!p->export) {
 		uint32_t flags = EXPORT_NAME | EXPORT_SPELLED;
 
-		p->export = pprof_export_new(
-			p->name, flags | (p->e->addresses ? EXPORT_ADDRESSES : 0));
+		p->export =
+			pprof_export_new(p->name, flags | (p->e->addresses ? EXPORT_ADDRESSES : 0));
 		if (!p->export || pprof_export_begin(p->export, p->view) != 0)
 			return false;
 	}
@@ -255,6 +255,6 @@ void series_encode(const struct series_encoder *e, const struct andiron_batch *b
 	ret_lost[SERIES_TOO_LARGE] = p.too_large;
 	known = p.emitted + p.too_large + ret_lost[SERIES_NEGATIVE] + ret_lost[SERIES_ZERO];
 	if (known < batch->samples)
-		ret_lost[p.short_of_memory ? SERIES_NO_MEMORY : SERIES_NO_TYPE] =
-			batch->samples - known;
+		ret_lost[p.short_of_memory ? SERIES_NO_MEMORY : SERIES_NO_TYPE] = batch->samples -
+										  known;
 }

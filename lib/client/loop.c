@@ -30,7 +30,7 @@ static void on_ready(void *arg, int32_t fd, uint32_t events)
 
 static struct watched *find(struct client_loop *loop, int fd)
 {
-	vec_each(&loop->watched, w)
+	vec_each (&loop->watched, w)
 		if (w->fd == fd)
 			return w;
 	return NULL;
@@ -54,7 +54,8 @@ static void on_watch(void *arg, int fd, uint32_t events)
 	else if (w)
 		host->watch_modify(loop->context.instance, w->id, events);
 	else if (events && vec_reserve(&loop->watched, 1) &&
-		 host->watch_add(loop->context.instance, fd, events, on_ready, loop, &fresh.id) == 0)
+		 host->watch_add(loop->context.instance, fd, events, on_ready, loop, &fresh.id) ==
+			 0)
 		loop->watched.p[loop->watched.n++] = fresh;
 }
 

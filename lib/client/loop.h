@@ -13,8 +13,7 @@
 struct client_loop;
 
 /* 0, -ENOMEM, or what libcurl refuses, with a text. */
-int client_loop_new(const struct abi_context *context, struct client_loop **ret,
-		    struct error *err);
+int client_loop_new(const struct abi_context *context, struct client_loop **ret, struct error *err);
 /* Ends all requests (their `done` is not called), watches and timers. */
 void client_loop_free(struct client_loop *loop);
 

@@ -17,9 +17,9 @@
 #include "elf/file.h"
 
 /* What an image can give names by. */
-#define IMAGE_DWARF 1u  /* .debug_info: functions, lines, inlined calls */
+#define IMAGE_DWARF  1u /* .debug_info: functions, lines, inlined calls */
 #define IMAGE_SYMTAB 2u /* .symtab */
-#define IMAGE_GO 4u     /* Go's .gopclntab */
+#define IMAGE_GO     4u /* Go's .gopclntab */
 #define IMAGE_DYNSYM 8u /* .dynsym alone: what is exported */
 
 /* [offset, +length) of the image: bytes in `made` or in the file. What no piece holds is 0. */

@@ -17,11 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SERVICE "/parca.debuginfo.v1alpha1.DebuginfoService/"
-#define CHUNK_BYTES (UINT64_C(1) << 20)
-#define STALL_MS 60000
-#define MAX_RESUMED 3 /* sendings under one id before a new one is asked for */
-#define STRATEGY_GRPC 1
+#define SERVICE             "/parca.debuginfo.v1alpha1.DebuginfoService/"
+#define CHUNK_BYTES         (UINT64_C(1) << 20)
+#define STALL_MS            60000
+#define MAX_RESUMED         3 /* sendings under one id before a new one is asked for */
+#define STRATEGY_GRPC       1
 #define STRATEGY_SIGNED_URL 2
 
 struct step {

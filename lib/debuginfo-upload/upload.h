@@ -28,8 +28,8 @@ enum upload_outcome {
 };
 
 #define UPLOAD_ID_UNKNOWN 0u
-#define UPLOAD_ID_GNU 1u
-#define UPLOAD_ID_GO 3u
+#define UPLOAD_ID_GNU     1u
+#define UPLOAD_ID_GO      3u
 
 struct upload_server {
 	struct str url; /* "https://parca:7070" */

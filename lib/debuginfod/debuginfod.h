@@ -17,10 +17,10 @@
 
 #include <stdint.h>
 
-#define DEBUGINFOD_MAX_BYTES (UINT64_C(256) << 20)
+#define DEBUGINFOD_MAX_BYTES   (UINT64_C(256) << 20)
 #define DEBUGINFOD_CACHE_BYTES (UINT64_C(4) << 30)
-#define DEBUGINFOD_STALL_MS 30000
-#define DEBUGINFOD_TIME_MS 110000
+#define DEBUGINFOD_STALL_MS    30000
+#define DEBUGINFOD_TIME_MS     110000
 
 struct debuginfod {
 	struct str urls;       /* separated by white space */

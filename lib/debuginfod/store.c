@@ -17,7 +17,7 @@
 #include <time.h>
 
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
-#define FILES_MAX (1u << 20)
+#define FILES_MAX    (1u << 20)
 
 /* Every folder on the way, as `mkdir -p`. */
 static int make_folders(const char *path)

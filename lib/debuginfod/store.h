@@ -18,11 +18,11 @@
 
 #include <stdint.h>
 
-#define STORE_CLEAN_SECONDS 86400
+#define STORE_CLEAN_SECONDS  86400
 #define STORE_UNUSED_SECONDS 604800
-#define STORE_MISS_SECONDS 600
-#define STORE_NAME_MAX 64
-#define STORE_ID_MAX 128 /* characters */
+#define STORE_MISS_SECONDS   600
+#define STORE_NAME_MAX       64
+#define STORE_ID_MAX         128 /* characters */
 
 struct store {
 	int fd;           /* of the folder */

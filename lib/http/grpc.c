@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #define CODE_UNKNOWN 2
-#define CODE_LAST 16
+#define CODE_LAST    16
 
 const struct http_header grpc_headers[GRPC_N_HEADERS] = {
 	{{"Content-Type", 12}, {"application/grpc", 16}},
@@ -51,8 +51,8 @@ static void decode(struct str s, char *out, size_t n)
 		bool coded = s.p[i] == '%' && i + 2 < s.n && hex_value(s.p[i + 1]) >= 0 &&
 			     hex_value(s.p[i + 2]) >= 0;
 
-		char c =
-			coded ? (char)(hex_value(s.p[i + 1]) * 16 + hex_value(s.p[i + 2])) : s.p[i];
+		char c = coded ? (char)(hex_value(s.p[i + 1]) * 16 + hex_value(s.p[i + 2]))
+			       : s.p[i];
 
 		out[used++] = (unsigned char)c < ' ' || c == 0x7f ? ' ' : c;
 		i += coded ? 2 : 0;

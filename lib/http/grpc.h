@@ -12,13 +12,13 @@
 
 #define GRPC_FRAME_BYTES 5 /* what stands before a message: compressed or not, its length */
 
-#define GRPC_OK 0
-#define GRPC_INVALID_ARGUMENT 3
-#define GRPC_ALREADY_EXISTS 6
-#define GRPC_PERMISSION_DENIED 7
+#define GRPC_OK                  0
+#define GRPC_INVALID_ARGUMENT    3
+#define GRPC_ALREADY_EXISTS      6
+#define GRPC_PERMISSION_DENIED   7
 #define GRPC_FAILED_PRECONDITION 9
-#define GRPC_UNIMPLEMENTED 12
-#define GRPC_UNAUTHENTICATED 16
+#define GRPC_UNIMPLEMENTED       12
+#define GRPC_UNAUTHENTICATED     16
 
 #define GRPC_N_HEADERS 2
 extern const struct http_header grpc_headers[GRPC_N_HEADERS];

@@ -50,8 +50,8 @@ static int on_timer(CURLM *multi, long after_ms, void *context)
 {
 	struct http_client *client = context;
 
-	client->curl_deadline =
-		after_ms < 0 ? INT64_MAX : clock_mono() + (int64_t)after_ms * NS_PER_MSEC;
+	client->curl_deadline = after_ms < 0 ? INT64_MAX
+					     : clock_mono() + (int64_t)after_ms * NS_PER_MSEC;
 	return 0;
 }
 

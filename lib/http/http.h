@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HTTP_IN 1u
+#define HTTP_IN  1u
 #define HTTP_OUT 4u
 
 /* What the client needs of the loop. watch: begin, change or (events 0) end
@@ -123,8 +123,8 @@ void http_cancel(struct http_client *client, uint64_t id);
 /* Whether the last byte of a request under way has left, as in `sent` above. */
 bool http_was_sent(struct http_client *client, uint64_t id);
 
-/* Why a server's URL cannot be asked, in words that follow it ("names no host"), or NULL. A request says the
- * same, but only when it is made. O(bytes). */
+/* Why a server's URL cannot be asked, in words that follow it ("names no host"), or NULL. A
+ * request says the same, but only when it is made. O(bytes). */
 const char *http_url_fault(struct str url);
 /* User, host and port of a URL; what stands behind "://", for any text. */
 struct str http_authority(struct str url);

@@ -44,8 +44,8 @@ void http_polled_fini(struct http_polled *loop)
 
 static void report(struct http_polled *loop, const struct pollfd *p)
 {
-	uint32_t events =
-		(p->revents & POLLIN ? HTTP_IN : 0) | (p->revents & POLLOUT ? HTTP_OUT : 0);
+	uint32_t events = (p->revents & POLLIN ? HTTP_IN : 0) |
+			  (p->revents & POLLOUT ? HTTP_OUT : 0);
 
 	if (p->revents & (POLLHUP | POLLERR))
 		events |= HTTP_IN | HTTP_OUT;

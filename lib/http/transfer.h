@@ -14,7 +14,7 @@
 
 /* All headers of all answers of one exchange, redirects and 1xx included. */
 #define TRANSFER_MAX_HEADERS (256u << 10)
-#define TRANSFER_MAX_BODY (1u << 20) /* where the request sets none */
+#define TRANSFER_MAX_BODY    (1u << 20) /* where the request sets none */
 
 struct transfer {
 	struct transfer *next, **link; /* in the client's list */

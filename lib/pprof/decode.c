@@ -24,7 +24,7 @@
 /* A tree takes six times the bytes of an ordinary profile, and fifteen times those of one whose
  * stacks are a frame deep. */
 #define TREE_FACTOR 20
-#define TREE_BASE ((size_t)1 << 20)
+#define TREE_BASE   ((size_t)1 << 20)
 
 /* Positions by the file's ids. Those that are their own position, as most writers have it, need no
  * index. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a pprof profile (google/pprof, proto/profile.proto) of any origin
- * into arrays. The file is untrusted input: every index in the result is in range,
- * and memory is bounded by 24 times the uncompressed size while it is read (eight times for an
- * ordinary profile), of which there may be PROFILE_MAX_BYTES. Names are bytes as they came: not always UTF-8, and with
+ * Reading a pprof profile (google/pprof, proto/profile.proto) of any origin into arrays. The
+ * file is untrusted input: every index in the result is in range, and memory is bounded by 24
+ * times the uncompressed size while it is read (eight times for an ordinary profile), of which
+ * there may be PROFILE_MAX_BYTES. Names are bytes as they came: not always UTF-8, and with
  * control characters if somebody put them there.
  *
  * References are positions in the arrays, not the file's ids. Functions,

@@ -30,7 +30,8 @@ static bool scan(const ProtobufCMessageDescriptor *type, struct str in, unsigned
 		field = find_field(type, f.number);
 		if (!field || field->type != PROTOBUF_C_TYPE_MESSAGE)
 			continue;
-		if (f.type != WIRE_BYTES || !scan(field->descriptor, f.bytes, depth + 1, fields_left))
+		if (f.type != WIRE_BYTES ||
+		    !scan(field->descriptor, f.bytes, depth + 1, fields_left))
 			return false;
 	}
 	return true;

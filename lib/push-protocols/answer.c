@@ -75,8 +75,8 @@ static bool holds(struct str body, const char *text)
 enum answer_action answer_find(unsigned table, int status, struct str text)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if ((rows[i].tables & table) && status >= rows[i].first &&
-		    status <= rows[i].last && holds(text, rows[i].text))
+		if ((rows[i].tables & table) && status >= rows[i].first && status <= rows[i].last &&
+		    holds(text, rows[i].text))
 			return rows[i].action;
 	return ANSWER_RETRY;
 }

@@ -29,11 +29,11 @@ struct answer {
 };
 
 /* By whom a status was given. */
-#define ANSWERS_CONNECT 1u /* HTTP's: PusherService/Push, as a Pyroscope v2.2.1 answers */
-#define ANSWERS_OTLP 2u    /* HTTP's: OTLP, as its specification and a Pyroscope say */
-#define ANSWERS_PROXY 4u   /* HTTP's: what stands in front of a server of gRPC */
-#define ANSWERS_GRPC 8u    /* gRPC's, of a write: a Parca v0.28.0, else what gRPC says */
-#define ANSWERS_UPLOAD 16u /* gRPC's, of Parca's debug-info service */
+#define ANSWERS_CONNECT 1u  /* HTTP's: PusherService/Push, as a Pyroscope v2.2.1 answers */
+#define ANSWERS_OTLP    2u  /* HTTP's: OTLP, as its specification and a Pyroscope say */
+#define ANSWERS_PROXY   4u  /* HTTP's: what stands in front of a server of gRPC */
+#define ANSWERS_GRPC    8u  /* gRPC's, of a write: a Parca v0.28.0, else what gRPC says */
+#define ANSWERS_UPLOAD  16u /* gRPC's, of Parca's debug-info service */
 
 /* What the table says, or ANSWER_RETRY. */
 enum answer_action answer_find(unsigned table, int status, struct str text);

@@ -24,7 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define GZIP_LEVEL 1
+#define GZIP_LEVEL     1
 #define MAX_ATTRIBUTES 64
 
 static const struct label_rename renames[] = {

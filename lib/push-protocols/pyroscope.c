@@ -14,7 +14,7 @@
 #include "protobuf/pyroscope.pb-c.h"
 
 #define MAX_REQUEST (1536u << 10)
-#define MAX_SERIES 200u
+#define MAX_SERIES  200u
 
 static const struct http_header headers[] = {
 	{{"Content-Type", 12}, {"application/proto", 17}},

@@ -19,7 +19,7 @@ enum request_state {
 	REQUEST_PROBING, /* an empty request is: whether the server answers */
 	REQUEST_WAITING, /* until `due_ns`, or until another request is accepted */
 	REQUEST_LIMITED, /* until `due_ns`: it came too fast */
-	REQUEST_ASKING,  /* until `due_ns`; then it probes, unless the server has answered by then */
+	REQUEST_ASKING, /* until `due_ns`; then it probes, unless the server has answered by then */
 };
 
 /* How often the server may break down after a payload, in between answering. */

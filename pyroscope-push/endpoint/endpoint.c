@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #define LOG_EVERY_NS (60 * NS_PER_SEC)
-#define MARKS 256 /* that are noted at once */
+#define MARKS        256 /* that are noted at once */
 
 static void count_reason(struct endpoint *e, const char *word)
 {

@@ -35,19 +35,6 @@ static void drop_request(struct request *q, const char *reason, const char *why)
 	endpoint_give_up(q->endpoint, &q->entries, reason);
 }
 
-/* Half to all of min·2^tries, so that many senders do not come at once. */
-static int64_t backoff_ns(struct endpoint *e, int64_t tries)
-{
-	int64_t ms = e->options->min_backoff_ms;
-
-	for (int64_t i = 1; !e->hurried && i < tries && ms < e->options->max_backoff_ms; i++)
-		ms *= 2;
-	if (ms > e->options->max_backoff_ms)
-		ms = e->options->max_backoff_ms;
-	e->random = hash_u64(e->random + 1);
-	return ms * NS_PER_MSEC / 2 + (int64_t)(e->random % (uint64_t)(ms * NS_PER_MSEC / 2 + 1));
-}
-
 static void isolate(struct request *q, const char *reason, const char *why);
 
 /* Whether it has been tried as often as it may. In a hurry it is the deadline
@@ -67,7 +54,7 @@ static void retry(struct request *q, int64_t at_least_ns, const char *why)
 {
 	struct endpoint *e = q->endpoint;
 	bool probing = q->state == REQUEST_PROBING;
-	int64_t wait = backoff_ns(e, q->tries);
+	int64_t wait = push_backoff_ns(e->options, e->hurried ? 1 : q->tries, &e->random);
 
 	if (is_exhausted(q)) {
 		if (e->config->spool_directory)
@@ -205,8 +192,8 @@ static bool is_refusal(const struct answer *a)
 
 static void act(struct request *q, const struct http_response *response, const struct answer *a)
 {
-	int64_t after_ns =
-		response->retry_after_ms > 0 ? response->retry_after_ms * NS_PER_MSEC : 0;
+	int64_t after_ns = response->retry_after_ms > 0 ? response->retry_after_ms * NS_PER_MSEC
+							: 0;
 
 	if (is_refusal(a))
 		endpoint_note_answered(q->endpoint, &q->entries);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define OPEN_EVERY_NS (30 * NS_PER_SEC)
-#define ASIDE 8 /* files; the oldest makes way */
+#define ASIDE         8 /* files; the oldest makes way */
 
 static void show(struct store *s)
 {

@@ -27,9 +27,9 @@
 
 #include <endian.h>
 
-#define ENTRY_MAGIC 0x4c505341u /* "ASPL" */
-#define ENTRY_VERSION 1u
-#define ENTRY_HEAD_BYTES 24u
+#define ENTRY_MAGIC       0x4c505341u /* "ASPL" */
+#define ENTRY_VERSION     1u
+#define ENTRY_HEAD_BYTES  24u
 #define ENTRY_OWNER_BYTES 32u
 
 enum entry_kind { ENTRY_HEAD = 1, ENTRY_BEGIN, ENTRY_DATA, ENTRY_END, ENTRY_MARK };

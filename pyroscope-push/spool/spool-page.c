@@ -15,7 +15,7 @@
 #include <zlib.h>
 
 #define PAGE_MAGIC 0x47504153u /* "SAPG" */
-#define PAGE_HEAD 48
+#define PAGE_HEAD  48
 #define PAGE_BYTES (PAGE_HEAD + SPOOL_REASONS * 32) /* from the first: it is never to grow */
 
 static uint32_t checksum(const char *page)

@@ -233,8 +233,8 @@ int spool_open(const struct spool_options *options, const struct spool_events *e
 	s->events = *events;
 	snprintf(s->owner, sizeof(s->owner), "%s", options->owner);
 	s->max_bytes = options->max_bytes;
-	s->segment_bytes =
-		options->segment_bytes ? options->segment_bytes : options->max_bytes / SEGMENTS;
+	s->segment_bytes = options->segment_bytes ? options->segment_bytes
+						  : options->max_bytes / SEGMENTS;
 	s->before = options->before;
 	s->context = options->context;
 	s->directory = s->lock = s->page = s->fd = -1;

@@ -29,7 +29,7 @@
 
 #include <stdint.h>
 
-#define SPOOL_MIN_BYTES (UINT64_C(8) << 20)
+#define SPOOL_MIN_BYTES     (UINT64_C(8) << 20)
 #define SPOOL_MAX_ENDPOINTS 64u /* told apart over the life of what is spooled */
 
 struct spool;
@@ -134,10 +134,10 @@ int spool_end(struct spool *s);
  */
 int spool_append(struct spool *s, const struct spool_item *item, struct spool_place *ret);
 
-#define SPOOL_SETTLED 1u   /* the endpoint has it, or never will */
-#define SPOOL_SENT 2u      /* it is about to be sent there, or was, and no answer came */
-#define SPOOL_UNSENT 3u    /* it was sent there, and surely refused */
-#define SPOOL_MOVED 4u     /* what is owed to the endpoint is owed to the one named as sequence */
+#define SPOOL_SETTLED   1u /* the endpoint has it, or never will */
+#define SPOOL_SENT      2u /* it is about to be sent there, or was, and no answer came */
+#define SPOOL_UNSENT    3u /* it was sent there, and surely refused */
+#define SPOOL_MOVED     4u /* what is owed to the endpoint is owed to the one named as sequence */
 #define SPOOL_UNCERTAIN 5u /* as SETTLED: it was sent there, and the answer was lost */
 
 /* Notes what became of a record at an endpoint. 0 or negative errno. */

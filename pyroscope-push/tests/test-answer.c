@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define ERROR(code, text) "{\"code\":\"" code "\",\"message\":\"" text "\"}"
-#define BAD(text) ERROR("invalid_argument", text)
+#define BAD(text)         ERROR("invalid_argument", text)
 
 static const struct {
 	int status;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\nContent-Length: 0\r\n\r\n"
-#define BODY_MAX (4u << 20)
+#define BODY_MAX  (4u << 20)
 
 static bool read_body(int fd, struct buf *b)
 {

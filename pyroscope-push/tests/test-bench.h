@@ -23,8 +23,8 @@ struct lost_request {
 	int times;
 };
 
-/* The label's value "s7" as it stands in a request: tag and length before it, since two bytes alone are found in
- * compressed profiles, too. */
+/* The label's value "s7" as it stands in a request: tag and length before it, since two bytes
+ * alone are found in compressed profiles, too. */
 #define BENCH_SERIES_7 "\x12\x02s7"
 
 struct receiver {

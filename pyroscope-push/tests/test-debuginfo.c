@@ -15,10 +15,10 @@
 #include <sys/socket.h>
 
 #define FRAME_HEAD 9
-#define FRAME_MAX 16384
-#define PREFACE 24
-#define STREAMS 8
-#define HEAD 256 /* of a message, by which it is told */
+#define FRAME_MAX  16384
+#define PREFACE    24
+#define STREAMS    8
+#define HEAD       256 /* of a message, by which it is told */
 
 enum { DATA = 0, HEADERS = 1, RESET = 3, SETTINGS = 4, PING = 6, WINDOW_UPDATE = 8 };
 enum { END_STREAM = 1, ACK = 1, END_HEADERS = 4 };
@@ -71,8 +71,21 @@ static enum test_call call_of(const struct stream *s)
 static size_t put_instructions(const struct test_debuginfo *server, char *out)
 {
 	size_t n = strlen(server->signed_url);
-	const char head[] = {0, 0, 0, 0, (char)(n ? n + 10 : 8), 0x0a, (char)(n ? n + 8 : 6),
-			     0x12, 2, 'u', '1', 0x18, n ? 2 : 1, 0x22, (char)n};
+	const char head[] = {0,
+			     0,
+			     0,
+			     0,
+			     (char)(n ? n + 10 : 8),
+			     0x0a,
+			     (char)(n ? n + 8 : 6),
+			     0x12,
+			     2,
+			     'u',
+			     '1',
+			     0x18,
+			     n ? 2 : 1,
+			     0x22,
+			     (char)n};
 
 	memcpy(out, head, sizeof(head));
 	memcpy(out + sizeof(head), server->signed_url, n);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories for the spools of tests: in memory where there is such a place, since syncing costs nothing there. */
+/* Directories for the spools of tests: in memory where there is such a place, since syncing
+ * costs nothing there. */
 #ifndef PYROSCOPE_PUSH_TESTS_TEST_DIRECTORY_H
 #define PYROSCOPE_PUSH_TESTS_TEST_DIRECTORY_H
 

@@ -133,8 +133,7 @@ static uint64_t upstream(void *self, uint64_t instance, uint64_t *ret_dropped)
 
 static int32_t extension(uint64_t instance, const char *id, struct andiron_extension *ret)
 {
-	static const struct andiron_status status = {.size = sizeof(status),
-						     .upstream = upstream};
+	static const struct andiron_status status = {.size = sizeof(status), .upstream = upstream};
 
 	*ret = (struct andiron_extension){0};
 	if (strcmp(id, ANDIRON_STATUS_ID) == 0)
@@ -288,8 +287,9 @@ static uint32_t add_stack(struct batch_builder *b, uint32_t mapping, uint32_t ro
 		uint32_t n;
 
 		snprintf(name, sizeof(name), "function_%u_%u", i ? 0 : row, i);
-		line.function = batch_add_function(
-			b, &(struct andiron_function){.name = batch_add_string(b, str_of(name))});
+		line.function =
+			batch_add_function(b, &(struct andiron_function){
+						      .name = batch_add_string(b, str_of(name))});
 		frames[i] = n = batch_add_location(b, &at);
 		if (first && (i == 0 || row == 0))
 			batch_set_lines(b, n, &line, 1);

@@ -91,8 +91,8 @@ TEST(what_was_uncertain_before_a_kill_is_told)
 
 static void take_ahead(struct bench *t)
 {
-	t->host->taken =
-		2 * BATCH + 17; /* a batch, one behind it in a queue, and some in a table */
+	t->host->taken = 2 * BATCH +
+			 17; /* a batch, one behind it in a queue, and some in a table */
 	bench_feed(t, 10, 20);
 }
 

@@ -57,15 +57,16 @@ static uint32_t add_labels(struct batch_builder *b, unsigned int *seed, bool pla
 	for (uint32_t i = 1; i <= n; i++) {
 		/* Of two hundred names: a column each is what Parca makes of them. */
 		unsigned int of_name = roll(seed, 100) + (plain ? 1000 : 2000);
-		size_t long_name =
-			roll(&of_name, 40) ? 1 + roll(&of_name, 12) : 1000 + roll(&of_name, 60);
+		size_t long_name = roll(&of_name, 40) ? 1 + roll(&of_name, 12)
+						      : 1000 + roll(&of_name, 60);
 		size_t long_value = roll(seed, 20) ? roll(seed, 20) : 2000 + roll(seed, 100);
 		struct str key = words(&of_name, plain ? 1 + roll(&of_name, 12) : long_name, plain);
 
 		memcpy(name, key.p, key.n);
 		key.p = name;
-		out[i] = batch_add_str_attribute(
-			b, key, words(seed, plain ? roll(seed, 20) : long_value, plain));
+		out[i] = batch_add_str_attribute(b, key,
+						 words(seed, plain ? roll(seed, 20) : long_value,
+						       plain));
 	}
 	return n + 1;
 }

@@ -194,9 +194,9 @@ static void run_recorded(struct spool_test *t, struct history *h)
 			h->settling[i] = h->sent[i] = SIZE_MAX;
 		}
 		if (rand_r(&seed) % 3 == 0) {
-			expect_eq(
-				spool_mark(t->spool, 1, SPOOL_SENT, &t->places[first].sequence, 1),
-				0);
+			expect_eq(spool_mark(t->spool, 1, SPOOL_SENT, &t->places[first].sequence,
+					     1),
+				  0);
 			expect_eq(spool_sync(t->spool), 0);
 			h->sent[first] = h->ops.n;
 		}
@@ -282,8 +282,8 @@ static void play(const struct history *h, struct disk *d, size_t i)
 }
 
 #define DROPPED 0
-#define TORN 1   /* all there, but half of the last */
-#define PARTLY 2 /* any of it, any of it torn */
+#define TORN    1 /* all there, but half of the last */
+#define PARTLY  2 /* any of it, any of it torn */
 
 /* The file's bytes after the failure. */
 static void content(const struct history *h, const struct file *f, int how, unsigned int *seed,

@@ -233,9 +233,9 @@ TEST(a_failing_allocation_costs_a_try_or_is_counted)
 	end(&f);
 }
 
-#define STORED "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+#define STORED  "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 #define EXPIRED "HTTP/1.1 403 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-#define BROKEN "HTTP/1.1 500 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+#define BROKEN  "HTTP/1.1 500 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 static struct test_server *begin_signed(struct fixture *f, struct test_storage *storage)
 {

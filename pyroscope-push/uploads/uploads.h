@@ -4,11 +4,11 @@
  * and within what. A file is offered once per build id and endpoint, when a batch has frames
  * of it without a name (or any, if so configured), and is sent if the server asks for it.
  *
- * Bytes a second are those of the node, for all writers and agents together
- * (node-bandwidth.h), or where that cannot be, of the writer. Uploads at once, bytes of one file
- * and of all are the whole writer's, for all endpoints together. At most UPLOADS_WAITING files wait, with a descriptor
- * each, so that one whose process exits can still be sent; at most
- * UPLOADS_KNOWN build ids are remembered. What is beyond is counted and not sent.
+ * Bytes a second are those of the node, for all writers and agents together (node-bandwidth.h),
+ * or where that cannot be, of the writer. Uploads at once, bytes of one file and of all are the
+ * whole writer's, for all endpoints together. At most UPLOADS_WAITING files wait, with a
+ * descriptor each, so that one whose process exits can still be sent; at most UPLOADS_KNOWN
+ * build ids are remembered. What is beyond is counted and not sent.
  *
  * Used under the component's strand. An upload under way reads its file there, a piece
  * of 64 KiB at a time, which the kernel was asked to read ahead.
@@ -22,7 +22,7 @@
 #include "pyroscope-push/options.h"
 
 #define UPLOADS_WAITING 64u
-#define UPLOADS_KNOWN 8192u
+#define UPLOADS_KNOWN   8192u
 
 struct uploads;
 

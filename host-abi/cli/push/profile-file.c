@@ -11,16 +11,16 @@
 #include <stdlib.h>
 
 /* Pyroscope takes 2 MiB at once, labels included; the rest is what those may take. */
-#define PYROSCOPE_RAW ((2u << 20) - (64u << 10))
+#define PYROSCOPE_RAW     ((2u << 20) - (64u << 10))
 #define PYROSCOPE_SAMPLES 16000u
-#define PYROSCOPE_OLD_NS (59 * 60 * NS_PER_SEC)
-#define PYROSCOPE_NEW_NS (9 * 60 * NS_PER_SEC)
-#define PARCA_PACKED ((64u << 20) - (256u << 10)) /* a gRPC message, less its labels */
-#define MAX_LABELS 30u
-#define MAX_NAME 1024u
-#define MAX_VALUE 2048u
-#define FIELD_TIME 9 /* of profile.proto */
-#define GZIP_LEVEL 6
+#define PYROSCOPE_OLD_NS  (59 * 60 * NS_PER_SEC)
+#define PYROSCOPE_NEW_NS  (9 * 60 * NS_PER_SEC)
+#define PARCA_PACKED      ((64u << 20) - (256u << 10)) /* a gRPC message, less its labels */
+#define MAX_LABELS        30u
+#define MAX_NAME          1024u
+#define MAX_VALUE         2048u
+#define FIELD_TIME        9 /* of profile.proto */
+#define GZIP_LEVEL        6
 
 static bool is_word(struct str s)
 {

@@ -13,10 +13,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define MAX_ANSWER (INT64_C(64) << 20)
-#define MODE_MERGE 2
+#define MAX_ANSWER   (INT64_C(64) << 20)
+#define MODE_MERGE   2
 #define REPORT_PPROF 1
-#define MS_PER_SEC 1000
+#define MS_PER_SEC   1000
 
 static const struct protocol *protocol_of(enum push_kind kind)
 {
@@ -46,8 +46,8 @@ static void on_done(void *context, const struct http_response *r)
 		c->result = error_set(c->err, r->sent ? -ECONNRESET : -ECONNREFUSED, "%s", a.text);
 	} else {
 		text = str_skip(text, str_starts(text, STR("status ")) ? strlen("status ") : 0);
-		c->result = error_set(c->err, -EREMOTEIO, "the server answered %.*s",
-				      STR_FMT(text));
+		c->result =
+			error_set(c->err, -EREMOTEIO, "the server answered %.*s", STR_FMT(text));
 	}
 }
 

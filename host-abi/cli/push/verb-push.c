@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define VERIFY_MS 10000 /* until what was acknowledged can be read */
-#define PAUSE_MS 250
+#define VERIFY_MS  10000 /* until what was acknowledged can be read */
+#define PAUSE_MS   250
 #define READ_SLACK 65536
 
 struct session {

@@ -265,7 +265,7 @@ static void world_fini(struct world *w)
 	buf_free(&w->path);
 }
 
-#define OK(n) "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " n "\r\n\r\n"
+#define OK(n)     "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " n "\r\n\r\n"
 #define NOT_FOUND "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 /* A file is fetched once; then it is here, also when the server is not. */

@@ -145,7 +145,8 @@ static bool is_free(uint16_t port)
 	return is;
 }
 
-/* Below the ports that the kernel chooses itself: one of those may be another test's a moment later. */
+/* Below the ports that the kernel chooses itself: one of those may be another test's a moment
+ * later. */
 uint16_t test_unused_port(void)
 {
 	uint16_t port = 20000;
