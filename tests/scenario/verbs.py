@@ -3,14 +3,9 @@
 """The verbs that need no privilege: help, validate, plugins, inspect."""
 import json
 import os
-import platform
-import re
 import shutil
-import subprocess
 
-from tap import SANITIZED, ANDIRON, andiron, case, environment, main, run, write
-
-MACHINE = platform.machine()
+from tap import ANDIRON, andiron, case, environment, main, run, write
 
 GOOD = """
 discovery.process "all" { }
@@ -165,25 +160,6 @@ def faulty_plugins_are_refused():
     andiron("inspect", "plugins/andiron-cut.so").expect(1, "truncated")
     andiron("inspect", "plugins/andiron-other-abi.so").expect(1, "version 2")
     andiron("inspect", "plugins/andiron-good.so").expect(0, "test.thing", "An option.")
-
-
-@case
-def rules_of_unwinding_are_shown():
-    """`inspect --unwind` prints the rows of a file, and as JSON what they cost."""
-    libc = subprocess.run(["ldd", "/bin/sh"], capture_output=True, text=True, check=True).stdout.split("=> ")[1].split()[0]
-    text = andiron("inspect", "--unwind", libc).expect(0, "rows ", "from .eh_frame", "rsp+8  fp kept  ra CFA-8" if MACHINE == "x86_64"
-                                                       else "sp+0  fp kept  ra x30", "outermost frame", "signal frame").out
-    figures = json.loads(andiron("inspect", "--unwind", "--json", libc).expect(0).out)
-    rows = [line for line in text.splitlines() if re.match("[0-9a-f]{16}  ", line)]
-    assert len(rows) == figures["rows"] == sum(figures["source"].values()) > 1000, figures
-    assert rows == sorted(rows) and figures["broken"] == 0, figures
-    assert figures["bytes"] == round(figures["bytes_per_row"] * figures["rows"]) and 2 < figures["bytes_per_row"] < 2.4, figures
-    # A sanitizer has a heap of its own, which nobody can ask for its size.
-    assert figures["seconds"] > 0 and (SANITIZED or 0 < figures["peak_heap"] < 2 << 20), figures
-    andiron("inspect", "--json", libc).expect(2, "go with --unwind")
-    andiron("inspect", "--unwind", __file__).expect(1, "not an ELF file")
-    andiron("inspect", "--unwind", libc, "--debug", "/nowhere").expect(1, "debug file /nowhere")
-    assert run("sh", "-c", f"'{ANDIRON}' inspect --unwind {libc} >/dev/full").code == 1
 
 
 @case

@@ -2,7 +2,7 @@
 /*
  * `andiron inspect FILE`: what a plugin offers, or what an ELF file holds that
  * profiles need. Only what says that it is a plugin is loaded, since loading
- * runs a library's constructors. With --unwind no file is loaded, plugin or not.
+ * runs a library's constructors.
  */
 #include "base/cleanup.h"
 #include "cli/cli.h"
@@ -10,7 +10,6 @@
 #include "elf/ids.h"
 #include "elf/symbols.h"
 #include "host/registry.h"
-#include "cli/inspect/unwind-dump.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +19,6 @@
 
 #define MAX_NAMES_BYTES (64u << 20)
 #define MAX_FUNCTIONS   (16u << 20)
-
-struct asked {
-	bool unwind, json;
-	const char *debug;
-};
 
 /* Sections whose presence decides what a profile of the file can show. */
 static const struct {
@@ -133,52 +127,19 @@ static int inspect(const char *path, struct error *err)
 	return r;
 }
 
-/* Opens a file that is only read; *ret_fd is to be closed also after failure. */
-static int open_elf(const char *path, struct elf_file *f, int *ret_fd, struct error *err)
-{
-	*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return *ret_fd < 0 ? error_errno(err, -errno, "cannot be opened")
-			   : elf_file_open(f, *ret_fd, err);
-}
-
-static int inspect_unwind(const char *path, const char *debug_path, bool json, struct error *err)
-{
-	_cleanup_(closep) int fd = -1, debug_fd = -1;
-	struct elf_file f = ELF_FILE_NULL, debug = ELF_FILE_NULL;
-	int r = open_elf(path, &f, &fd, err);
-
-	if (r == 0 && debug_path) {
-		r = open_elf(debug_path, &debug, &debug_fd, err);
-		if (r == 0)
-			r = elf_file_load_sections(&debug, err);
-		if (r < 0)
-			error_wrap(err, r, "debug file %s", debug_path);
-	}
-	if (r == 0)
-		r = unwind_print(&f, debug_path ? &debug : NULL, path, json, err);
-	elf_file_close(&f);
-	elf_file_close(&debug);
-	return r;
-}
-
 static int run(int argc, char **argv)
 {
-	struct asked asked = {0};
 	struct error err = ERROR_NULL;
 	char *path;
-	int first, code = options_parse(&verb_inspect, &asked, argc, argv, &first);
+	int first, code = options_parse(&verb_inspect, NULL, argc, argv, &first);
 
 	if (code == OPTIONS_DONE && argc - first != 1)
 		code = options_wrong(&verb_inspect, "which file?");
-	if (code == OPTIONS_DONE && !asked.unwind && (asked.json || asked.debug))
-		code = options_wrong(&verb_inspect, "--json and --debug go with --unwind");
 	if (code != OPTIONS_DONE)
 		return code;
 	path = realpath(argv[first], NULL);
 	if (!path)
 		error_errno(&err, -errno, "cannot be opened");
-	else if (asked.unwind)
-		inspect_unwind(path, asked.debug, asked.json, &err);
 	else
 		inspect(path, &err);
 	free(path);
@@ -187,23 +148,13 @@ static int run(int argc, char **argv)
 	return err.code ? EXIT_FAILED : EXIT_OK;
 }
 
-static const struct flag flags[] = {
-	{"unwind", 0, FLAG_INTO(struct asked, unwind), NULL,
-	 "print the rules by which the code of the file is unwound, and what they cost"},
-	{"debug", 0, FLAG_INTO(struct asked, debug), "FILE", "separate debug file, for --unwind"},
-	{"json", 0, FLAG_INTO(struct asked, json), NULL,
-	 "print the figures of --unwind as JSON, without the rules"},
-	{0},
-};
-
 const struct command verb_inspect = {
 	.verb = "inspect",
 	.run = run,
-	.usage = "FILE [--unwind [--json] [--debug FILE]]",
+	.usage = "FILE",
 	.brief = "show what a plugin or an ELF file offers",
 	.summary = "Of a plugin file it shows the components with all their options, or why the "
 		   "plugin is refused. Of any other ELF file it shows the ids, and what the file "
 		   "holds that gives names to frames.",
-	.flags = flags,
 	.mixed = true,
 };

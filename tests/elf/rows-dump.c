@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows, for people and for scripts. The file is read twice: once as the agent
- * does it, for the figures, and once more to print what it holds.
+ * elf-rows-dump [--json] FILE [DEBUG-FILE]: the rows by which the code of a file is unwound, and
+ * what they cost; as JSON the cost alone.
  *
- * `bytes` is what the walker's memory takes for the file: its pages and a
- * reference to each. The rules stand once for all files of a machine and
- * are counted apart. `peak_heap` is the most that was in use at any page's end,
- * the reader's and the page maker's.
+ * The file is read twice: once as the agent does it, for the figures, and once more to print what
+ * it holds. `bytes` is what the walker's memory takes for the file: its pages and a reference to
+ * each. The rules stand once for all files of a machine and are counted apart. `peak_heap` is the
+ * most that was in use at any page's end, the reader's and the page maker's.
  */
-#include "cli/inspect/unwind-dump.h"
-
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/index.h"
@@ -19,10 +18,12 @@
 #include "bpfwire/unwind-tables.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <string.h>
 
 #define REFERENCE_BYTES 4
 
@@ -300,8 +301,8 @@ static int print_rows(struct elf_file *f, const struct elf_rows_options *options
 	return r < 0 && !err->code ? error_errno(err, r, "cannot print the rows") : r;
 }
 
-int unwind_print(struct elf_file *f, const struct elf_file *debug, const char *path, bool json,
-		 struct error *err)
+static int dump(struct elf_file *f, const struct elf_file *debug, const char *path, bool json,
+		struct error *err)
 {
 	const struct elf_rows_options options = {.debug = debug};
 	struct measure m = {0};
@@ -313,4 +314,40 @@ int unwind_print(struct elf_file *f, const struct elf_file *debug, const char *p
 		print_figures(&m, path);
 	measure_fini(&m);
 	return r < 0 || json ? r : print_rows(f, &options, err);
+}
+
+static int open_elf(const char *path, struct elf_file *f, int *ret_fd, struct error *err)
+{
+	*ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+	return *ret_fd < 0 ? error_errno(err, -errno, "cannot be opened")
+			   : elf_file_open(f, *ret_fd, err);
+}
+
+int main(int argc, char **argv)
+{
+	bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
+	_cleanup_(closep) int fd = -1, debug_fd = -1;
+	struct elf_file f = ELF_FILE_NULL, debug = ELF_FILE_NULL;
+	const char *path = argv[1 + json], *debug_path = path ? argv[2 + json] : NULL;
+	struct error err = ERROR_NULL;
+	int r;
+
+	if (!path) {
+		fputs("usage: elf-rows-dump [--json] FILE [DEBUG-FILE]\n", stderr);
+		return 2;
+	}
+	r = open_elf(path, &f, &fd, &err);
+	if (r == 0 && debug_path)
+		r = open_elf(debug_path, &debug, &debug_fd, &err);
+	if (r == 0 && debug_path)
+		r = elf_file_load_sections(&debug, &err);
+	if (r == 0)
+		r = dump(&f, debug_path ? &debug : NULL, path, json, &err);
+	elf_file_close(&f);
+	elf_file_close(&debug);
+	if (r == 0 && fflush(stdout) != 0)
+		r = error_errno(&err, -errno, "cannot print");
+	if (r < 0)
+		fprintf(stderr, "elf-rows-dump: %s: %s\n", path, err.text);
+	return r < 0;
 }
