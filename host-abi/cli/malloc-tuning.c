@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See malloc-tuning.h. glibc by itself gives every thread an arena that no other takes from, and raises what it keeps
- * with the largest block that was ever freed, up to 64 MB: for throughput that an agent of half a percent of a core has
- * no need of. Half of what it had allocated was free memory. With the two thresholds set, neither moves.
+ * See malloc-tuning.h. By default glibc gives every thread an arena of its own, and raises its
+ * thresholds to the largest block that was ever freed, up to 64 MB. That serves throughput, which
+ * an agent of half a percent of a core does not need: half of what it had allocated was free
+ * memory. Thresholds that are set do not move.
  */
 #include "cli/malloc-tuning.h"
 

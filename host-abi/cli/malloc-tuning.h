@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The heap of a process that runs for months and is idle for most of it: what is freed goes back to the kernel.
- */
+/* The heap of a process that runs for months and is mostly idle: freed memory goes back to the
+ * kernel. */
 #ifndef CLI_MALLOC_TUNING_H
 #define CLI_MALLOC_TUNING_H
 
-/* Before there are threads; for the whole process, hence the command's to say and no library's. */
+/* To be called before there are threads. It acts on the whole process, so only the command may. */
 void heap_keep_small(void);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See options.h. getopt_long does the walking; its messages are replaced by
- * ones that suggest. */
+/* See options.h. getopt_long parses; our messages replace its own, to suggest the nearest name. */
 #include "cli/options.h"
 
 #include "base/check.h"
@@ -212,7 +211,7 @@ static const struct flag *flag_of(const struct walk *w, int id)
 	return NULL;
 }
 
-/* Somebody who asks for help may have the rest of the line wrong. */
+/* The rest of the line may be wrong: then help is what its author needs. */
 static bool is_asked(int argc, char **argv, const char *word)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)

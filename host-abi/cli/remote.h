@@ -13,7 +13,7 @@ struct remote {
 	struct texts texts;
 	bool insecure, skip_verify;
 	/* Made of it. */
-	char *url; /* with a scheme, without a slash at the end */
+	char *url;                   /* with a scheme, without a slash at the end */
 	struct http_header *headers; /* with room for one more */
 	size_t n_headers;
 	struct http_config config;

@@ -107,9 +107,9 @@ static int tell(const struct session *s, const char *path, const struct upload *
 		return EXIT_OK;
 	case UPLOAD_BUSY:
 		fprintf(stderr,
-			"andiron debuginfo: %s: %s\n  Another upload of build id %.*s has begun and not "
-			"ended; the server gives it up after a quarter of an hour. --force does not "
-			"wait for that.\n",
+			"andiron debuginfo: %s: %s\n  Another upload of build id %.*s has "
+			"begun and not ended. The server gives it up after a quarter of an hour; "
+			"--force does not wait for that.\n",
 			path, s->text, STR_FMT(id));
 		return EXIT_FAILED;
 	case UPLOAD_REFUSED:

@@ -129,8 +129,8 @@ static void check_btf(struct precheck *p)
 		return;
 	}
 	say(point, POINT_FAILED,
-	    "the kernel does not describe its types (no /sys/kernel/btf/vmlinux), so programs cannot "
-	    "be fitted to it");
+	    "the kernel does not describe its types (no /sys/kernel/btf/vmlinux), so programs "
+	    "cannot be fitted to it");
 	fix(point,
 	    "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as all current distributions' are");
 }
@@ -147,7 +147,7 @@ static void check_pid_namespace(struct precheck *p)
 		say(point, POINT_OK, "the host's");
 	} else {
 		say(point, POINT_FAILED,
-		    "not in the host's PID namespace, so the kernel's process ids mean nothing here");
+		    "not in the host's PID namespace: the kernel's process ids are unknown here");
 		fix(point,
 		    "docker run --pid=host …, or hostPID: true in the pod, or run it on the host");
 	}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What sampling needs of the machine and of this process, each point with its
- * cause and the command that fixes it. `doctor` shows all of them; `record`
- * and `run` look before they start a sampler, because the same refusal from
- * deep inside would be an errno.
+ * The requirements of sampling on the machine and on this process, each with its cause and the
+ * command that fixes it. `doctor` shows all of them. `record` and `run` check before they start a
+ * sampler, since the same refusal from deep inside would be an errno.
  */
 #ifndef CLI_DOCTOR_PRECHECK_H
 #define CLI_DOCTOR_PRECHECK_H
@@ -32,8 +31,8 @@ struct precheck {
 	size_t n;
 };
 
-/* Looks at everything; without side effects beyond one perf event and one
- * BPF program that are closed again. Milliseconds. */
+/* Checks everything. Opens one perf event and loads two BPF programs, and closes them again.
+ * Takes milliseconds. */
 void precheck_run(struct precheck *checks);
 
 /* The first point that failed, NULL if sampling will work. Points are in the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See probe.h. The two system calls are made bare: libbpf would say more to
- * standard error than anybody wants of a question. */
+/* See probe.h. The two system calls are made bare: libbpf would print
+ * to standard error. */
 #include "cli/doctor/probe.h"
 
 #include "base/buf.h"

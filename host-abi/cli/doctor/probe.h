@@ -44,7 +44,7 @@ bool probe_kallsyms(void);
  */
 struct probe_walker {
 	bool loop;      /* bpf_loop: a whole walk in one program, else steps by tail calls */
-	bool task_work; /* a program can have a thread run something before it returns to user mode */
+	bool task_work; /* a program can run in a thread on its return to user mode */
 };
 
 /* Loads a program that is refused, and reads the kernel's types: some milliseconds. */

@@ -245,7 +245,8 @@ static const struct flag flags[] = {
 	{"label", 'l', FLAG_INTO(struct session, labels), "NAME=VALUE",
 	 "further label; may be repeated. __name__ is the kind of profile; by default it follows "
 	 "from the types in the file"},
-	{"now", 0, FLAG_INTO(struct session, now), NULL, "use the present time, not the file's own"},
+	{"now", 0, FLAG_INTO(struct session, now), NULL,
+	 "use the present time, not the file's own"},
 	{"force", 0, FLAG_INTO(struct session, force), NULL,
 	 "also send what exceeds a server's default limits"},
 	{"verify", 0, FLAG_INTO(struct session, verify), NULL, "read it back and compare totals"},
@@ -259,9 +260,10 @@ const struct command verb_push = {
 	.run = run,
 	.usage = "FILE… --to URL --name SERVICE [OPTIONS]",
 	.brief = "send pprof files to a server, and read them back",
-	.summary = "Sends pprof files to a Pyroscope or a Parca server. What the server would refuse, "
-		   "or drop without an error, is found before it is sent. Succeeds when the server "
-		   "has accepted all files, and with --verify when it returns the same totals.",
+	.summary = "Sends pprof files to a Pyroscope or a Parca server. What the server would "
+		   "refuse, or drop without an error, is found before it is sent. Succeeds when the "
+		   "server has accepted all files, and with --verify when it returns the same "
+		   "totals.",
 	.examples = "andiron push profile.pb.gz --to http://pyroscope:4040 --name shop --verify\n"
 		    "andiron push cpu.pprof --to parca+https://parca.example --bearer-token-file "
 		    "token --name shop --label branch=main\n",

@@ -340,8 +340,8 @@ static int run(int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-	{"number", 'n', FLAG_INTO(struct wish, limit), "N", "how many functions to show (default 20)",
-	 .min = 1, .max = 1000000},
+	{"number", 'n', FLAG_INTO(struct wish, limit), "N",
+	 "how many functions to show (default 20)", .min = 1, .max = 1000000},
 	{"json", 0, FLAG_INTO(struct wish, json), NULL, "print JSON"},
 	{"unresolved", 0, FLAG_INTO(struct wish, unresolved), NULL,
 	 "show which code has no names, why, and what would help"},

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The discovering part of a plan: the components that export targets, without
- * the services that they would ask and without whoever consumes the targets. Some
- * of them may be replaced by targets that are given.
+ * The discovery part of a plan: the components that export targets, without services and without
+ * consumers of the targets. Targets from a file may replace a component.
  */
 #ifndef CLI_TARGETS_DISCOVERY_PLAN_H
 #define CLI_TARGETS_DISCOVERY_PLAN_H
@@ -14,7 +13,7 @@
 /* One component of that part, in the plan's order. */
 struct discovered {
 	const char *id;
-	const struct andiron_value *given; /* LIST of MAPs in its place; NULL: it runs */
+	const struct andiron_value *given; /* targets from a file, a LIST of MAPs; NULL: it runs */
 };
 
 struct discovery_plan {

@@ -22,7 +22,7 @@ static int read_one(int proc, uint32_t pid, struct proc_info *info, struct machi
 	struct machine_process process = {.pid = pid};
 
 	if (proc_read(proc, pid, PROC_CGROUP, info) || info->kernel_thread)
-		return 0; /* gone meanwhile, or nothing to profile */
+		return 0; /* it has exited, or there is nothing to profile */
 	memcpy(process.comm, info->comm, sizeof(process.comm));
 	p->n_in_containers += container_id(info->cgroup, process.container);
 	return vec_push(&p->list, process) ? 0 : -ENOMEM;
@@ -59,17 +59,17 @@ static int add(struct matched *m, const struct machine_process *process, struct 
 	return 0;
 }
 
-/* Why nobody was found, where the labels do not say it. */
+/* Why there is no process, if the labels do not say it. */
 static const char *why_nobody(const struct machine_processes *processes, struct subject subject)
 {
 	if (processes->partial)
-		return "only the processes of this PID namespace are seen here, not those of the "
+		return "only the processes of this PID namespace are visible, not those of the "
 		       "node (in a pod: hostPID: true)";
 	if (subject.pid)
 		return "no process has this pid";
 	if (!processes->n_in_containers)
-		return "no process that is seen here has a container's id in its cgroup's path";
-	return "no process that is seen here runs in this container: it has exited, or runs on "
+		return "no visible process has a container's id in its cgroup's path";
+	return "no visible process runs in this container: it has exited, or runs on "
 	       "another machine";
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which processes of this machine a target stands for (abi/subject.h), and
- * why there may be none.
- */
+/* The processes of this machine that belong to a target (abi/subject.h), and why there are none. */
 #ifndef CLI_TARGETS_PROCESS_MATCH_H
 #define CLI_TARGETS_PROCESS_MATCH_H
 
@@ -34,7 +31,8 @@ struct matched {
 int machine_processes_read(struct machine_processes *ret);
 void machine_processes_fini(struct machine_processes *p);
 
-/* All is copied into the arena. Reads NODE_NAME, as discovery.kubernetes does. 0 or -ENOMEM. O(processes). */
+/* All is copied into the arena. Reads NODE_NAME, as discovery.kubernetes does. 0 or -ENOMEM.
+ * O(processes). */
 int matched_find(const struct machine_processes *processes, const struct target_label *labels,
 		 size_t n_labels, struct arena *arena, struct matched *ret);
 

@@ -16,8 +16,8 @@
 struct listed_target {
 	const struct target_label *labels; /* in their order */
 	uint32_t n_labels;
-	struct matched matched; /* if it was asked for */
-	/* Of a dropped one. */
+	struct matched matched; /* if target_listing_match was called */
+	/* Of a dropped target. */
 	uint32_t rule, line; /* 0: none */
 	const char *file;
 	const char *reason;
@@ -42,12 +42,12 @@ struct target_listing {
 
 void target_listing_free(struct target_listing *s);
 
-/* Begins a component; what follows is its. */
+/* Begins a component; all that is added next belongs to it. */
 void target_listing_begin(struct target_listing *s, const char *id);
 void target_listing_add_row(struct target_listing *s, const struct target_row *row);
 void target_listing_add_dropped(struct target_listing *s,
 				const struct andiron_dropped_target *target);
-/* Targets that were given: a LIST of MAPs of STRINGs. */
+/* Targets from a file: a LIST of MAPs of STRINGs. */
 void target_listing_add_file(struct target_listing *s, const struct andiron_value *list);
 
 /* Finds the processes of all targets. 0, or why /proc could not be read. */

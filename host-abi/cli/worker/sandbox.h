@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving up what a process that parses strangers' bytes does not need. */
+/* Dropping all that a process which parses untrusted bytes does not need. */
 #ifndef CLI_WORKER_SANDBOX_H
 #define CLI_WORKER_SANDBOX_H
 
