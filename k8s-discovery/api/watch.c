@@ -23,8 +23,35 @@
 
 #define ACCEPT STR("application/vnd.kubernetes.protobuf,application/json")
 
-/* What the running request is. */
-enum step { LIST, INITIAL, WATCH };
+/*
+ * WAITING ─▶ LISTING ─(next page, or all)─▶ WAITING
+ * WAITING ─▶ INITIAL ─(the bookmark behind its list)─▶ WATCHING ─▶ WAITING
+ * WAITING ─▶ OPENED ─(an event)─▶ WATCHING ─▶ WAITING
+ *
+ * A request runs in every state but WAITING and STOPPED. In WAITING a timer may run.
+ */
+enum state {
+	WAITING,
+	LISTING, /* a page of a list runs */
+	INITIAL, /* an initial watch sends its list */
+	OPENED,	 /* a watch that has brought no event yet */
+	WATCHING,
+	STOPPED,
+};
+
+/* How the next list is requested. Each is stricter than the one before. */
+enum list_mode {
+	LIST_CACHED,  /* of any age, in pages: cheap for the server */
+	LIST_CURRENT, /* what is known is too old: the server's present state */
+	LIST_WHOLE,   /* and in one piece: pages took longer than the server remembers */
+};
+
+/* What ends the running request before the server does. */
+enum outcome {
+	INTACT,
+	BROKEN, /* go on from the same version */
+	LOST,   /* the version is of no use any more: list again */
+};
 
 struct watch {
 	struct watch_owner owner;
@@ -32,24 +59,21 @@ struct watch {
 	struct selection what;
 	uint32_t space;
 	char *version; /* where to watch from; "" before the first list */
-	char *next;    /* the next page's token, "" for the first */
+	char *next;    /* the next page's token; "" for the first page */
 	struct stream *stream;
-	enum step step;
+	enum state state;
+	enum list_mode list_mode;
+	enum outcome outcome; /* of the running request; broken says why */
 	uint64_t request, timer;
 	int64_t doubled_ms;       /* the next wait for an overloaded server */
 	int64_t begun_ns;         /* when the running request was sent */
 	int64_t failing_since_ns; /* 0: it works */
-	uint64_t seen_bytes;      /* by the last look at an initial watch's progress */
+	uint64_t seen_bytes;      /* when the progress of an initial watch was last checked */
 	struct watch_counts counts;
-	char broken[512];  /* why the running request is to end; "" */
+	char broken[512];
 	char trouble[768]; /* what is wrong; "" */
-	bool synced, stopped;
-	bool no_initial; /* the server knows no initial watches */
-	bool relisting;  /* lists are to be of now, not of any age */
-	bool whole;      /* the list is to be asked for in one piece */
-	bool listing;    /* between the store's begin and sweep */
-	bool gone;       /* the running request cannot go on from its version */
-	bool heard;      /* the running watch has brought something */
+	bool synced;       /* the first list is complete */
+	bool no_initial;   /* the server supports no initial watches */
 };
 
 static void begin(struct watch *w);
@@ -94,9 +118,7 @@ static void cancel_timer(struct watch *w)
 
 void watch_stop(struct watch *w)
 {
-	if (w->stopped)
-		return;
-	w->stopped = true;
+	w->state = STOPPED;
 	if (w->request)
 		http_cancel(w->owner.client, w->request);
 	w->request = 0;
@@ -153,7 +175,7 @@ static void on_timer(void *context)
 
 void watch_retry(struct watch *w)
 {
-	if (w->stopped || w->request || !w->timer)
+	if (w->state != WAITING || !w->timer)
 		return;
 	cancel_timer(w);
 	begin(w);
@@ -179,12 +201,13 @@ static int64_t pause_ms(struct watch *w, enum cause cause, int64_t retry_after_m
 	return ms + any_number((uint32_t)(ms < LONGEST_WAIT_MS ? ms : LONGEST_WAIT_MS) / 4);
 }
 
-/* Says what is wrong and tries again later. */
+/* Reports what is wrong and sets the timer of the next attempt. */
 static void fail(struct watch *w, enum cause cause, int64_t retry_after_ms, const char *trouble)
 {
 	const struct abi_context *c = w->owner.host;
 	int64_t ms;
 
+	check(w->state == WAITING && !w->request && !w->timer);
 	if (!w->failing_since_ns)
 		w->failing_since_ns = clock_mono();
 	ms = pause_ms(w, cause, retry_after_ms);
@@ -195,14 +218,14 @@ static void fail(struct watch *w, enum cause cause, int64_t retry_after_ms, cons
 		abi_log(c, ANDIRON_LOG_ERROR, "out of memory: Kubernetes is not asked again");
 }
 
-/* Says that it works, for the first time or again. */
+/* Reports that it works, for the first time or again. */
 static void works(struct watch *w)
 {
-	bool news = w->trouble[0] || !w->synced;
+	bool changed = w->trouble[0] || !w->synced;
 
 	w->failing_since_ns = 0;
 	w->trouble[0] = '\0';
-	if (news)
+	if (changed)
 		w->owner.state(w->owner.context);
 }
 
@@ -218,24 +241,29 @@ static bool replace(char **text, struct str with)
 	return true;
 }
 
-/* What is known is to be listed anew, and from now. */
+/* The next request is the first of a new list, as current as the one that failed. */
 static void start_over(struct watch *w)
 {
-	w->relisting |= *w->version != '\0' || *w->next != '\0';
+	if (w->list_mode == LIST_CACHED && (*w->version || *w->next))
+		w->list_mode = LIST_CURRENT;
 	*w->next = '\0';
 	*w->version = '\0';
-	w->listing = false;
 }
 
-/* The list is complete: what it did not name is gone. */
+static bool is_listing(const struct watch *w)
+{
+	return w->state == LISTING || w->state == INITIAL;
+}
+
+/* The list is complete: objects that it did not name are removed. */
 static int complete(struct watch *w)
 {
 	int r = store_sweep(w->owner.store, w->space);
 
 	if (r < 0)
 		return r;
-	w->listing = false;
-	w->whole = false;
+	if (w->list_mode == LIST_WHOLE)
+		w->list_mode = LIST_CURRENT;
 	w->synced = true;
 	works(w);
 	w->owner.changed(w->owner.context);
@@ -253,7 +281,7 @@ static int take_object(struct watch *w, const struct object *o, bool deleted)
 		r = store_remove(store, w->what.kind, o->namespace_, o->name);
 	else
 		r = store_set(store, w->space, w->what.kind, o);
-	if (r < 0 || w->listing)
+	if (r < 0 || is_listing(w))
 		return r;
 	if (o->version.n && !replace(&w->version, o->version))
 		return -ENOMEM;
@@ -263,17 +291,20 @@ static int take_object(struct watch *w, const struct object *o, bool deleted)
 
 static int take_bookmark(struct watch *w, const struct object *o)
 {
+	bool listing = is_listing(w);
+
 	w->counts.bookmarks++;
-	if (w->listing && !o->initial_end)
+	if (listing && !o->initial_end)
 		return 0;
 	if (o->version.n && !replace(&w->version, o->version))
 		return -ENOMEM;
-	return w->listing ? complete(w) : 0;
+	w->state = WATCHING;
+	return listing ? complete(w) : 0;
 }
 
 static int take_error(struct watch *w, int code, const char *text)
 {
-	w->gone = code == 410;
+	w->outcome = code == 410 ? LOST : BROKEN;
 	snprintf(w->broken, sizeof(w->broken), "the watch of %s ended with %d: %s",
 		 kinds[w->what.kind].resource, code, text);
 	return -ECANCELED;
@@ -285,22 +316,13 @@ static int on_event(void *context, const struct stream_event *e)
 
 	if (e->what == STREAM_FAILED)
 		return take_error(w, e->code, e->text);
-	w->heard = true;
+	check(is_listing(w) || w->state == OPENED || w->state == WATCHING);
+	if (w->state == OPENED)
+		w->state = WATCHING;
 	w->doubled_ms = FIRST_WAIT_MS;
 	if (e->what == STREAM_BOOKMARK)
 		return take_bookmark(w, e->object);
 	return take_object(w, e->object, e->what == STREAM_DELETED);
-}
-
-/* The running request is to end, and what it brings is not to be trusted. */
-static void break_off(struct watch *w, int r, const struct error *err)
-{
-	if (w->broken[0])
-		return;
-	w->gone = true;
-	snprintf(w->broken, sizeof(w->broken), "%.500s",
-		 err->code ? err->text : "out of memory while objects were taken in");
-	check(r < 0);
 }
 
 static bool on_data(void *context, struct str piece)
@@ -310,27 +332,25 @@ static bool on_data(void *context, struct str piece)
 	int r = stream_feed(w->stream, piece, &err);
 
 	w->counts.bytes += piece.n;
-	if (r < 0)
-		break_off(w, r, &err);
+	/* Nothing tells which objects are missing now. */
+	if (r < 0 && w->outcome == INTACT) {
+		w->outcome = LOST;
+		snprintf(w->broken, sizeof(w->broken), "%.500s",
+			 err.code ? err.text : "out of memory while objects were taken in");
+	}
 	return r == 0;
 }
 
-/* The server has taken the watch; an event may be long in coming. */
+/* The server has accepted the watch; its first event may take long. */
 static void watch_begun(void *context)
 {
 	struct watch *w = context;
 
-	if (w->step == WATCH)
+	if (w->state == OPENED)
 		works(w);
 }
 
-/* Whether a server refuses the initial watch as such. */
-static bool refuses_initial(const struct watch *w, int status)
-{
-	return w->step == INITIAL && (status == 400 || status == 405 || status == 422);
-}
-
-/* A version that the server has not reached, or has no more. */
+/* A version that the server has not reached yet, or does not remember. */
 static bool version_is_lost(const struct http_response *r)
 {
 	return r->status == 410 ||
@@ -344,13 +364,13 @@ static enum cause cause_of(const struct http_response *r)
 	return r->status == 429 || r->status >= 500 ? OVERLOADED : REFUSED;
 }
 
-/* A request that was not answered as it should. */
 static void request_failed(struct watch *w, const struct http_response *r)
 {
 	char trouble[768];
 
 	if (version_is_lost(r)) {
-		w->whole |= *w->next != '\0';
+		if (*w->next)
+			w->list_mode = LIST_WHOLE;
 		start_over(w);
 	}
 	request_describe(trouble, sizeof(trouble), w->api, &w->what, r);
@@ -359,8 +379,8 @@ static void request_failed(struct watch *w, const struct http_response *r)
 	fail(w, cause_of(r), r->retry_after_ms, trouble);
 }
 
-/* What has arrived is no use, or has ended before its end. */
-static void broke(struct watch *w, const char *why)
+/* The answer is malformed or incomplete. */
+static void answer_failed(struct watch *w, const char *why)
 {
 	char trouble[768];
 
@@ -372,31 +392,26 @@ static void list_done(struct watch *w)
 {
 	struct error err = ERROR_NULL;
 
-	if (stream_end(w->stream, &err) < 0) {
-		start_over(w);
-		broke(w, err.code ? err.text : "out of memory at the end of a list");
-		return;
-	}
-	if (!replace(&w->next, stream_next(w->stream)) ||
+	if (stream_end(w->stream, &err) < 0 || !replace(&w->next, stream_next(w->stream)) ||
 	    (!*w->next && (!replace(&w->version, stream_version(w->stream)) || complete(w) < 0))) {
 		start_over(w);
-		broke(w, "out of memory at the end of a list");
-		return;
+		answer_failed(w, err.code ? err.text : "out of memory at the end of a list");
+	} else {
+		begin(w);
 	}
-	begin(w);
 }
 
-/* The server ends every watch after a while. */
-static void watch_done(struct watch *w, bool half)
+/* The server ends every watch after a while. `was`: the state that it ended in. */
+static void watch_done(struct watch *w, enum state was)
 {
 	int64_t lasted = clock_mono() - w->begun_ns;
 	struct error err = ERROR_NULL;
 
 	if (stream_end(w->stream, &err) < 0) {
-		broke(w, err.text);
-	} else if (half) {
-		broke(w, "the watch ended before all that there is was told");
-	} else if (!w->heard && lasted < AT_ONCE_NS) {
+		answer_failed(w, err.text);
+	} else if (was == INITIAL) {
+		answer_failed(w, "the watch ended before its list was complete");
+	} else if (was == OPENED && lasted < AT_ONCE_NS) {
 		snprintf(w->broken, sizeof(w->broken),
 			 "%.*s: the watch ended at once, without an event",
 			 STR_FMT(w->api->server));
@@ -409,56 +424,60 @@ static void watch_done(struct watch *w, bool half)
 static void on_done(void *context, const struct http_response *r)
 {
 	struct watch *w = context;
-	bool half = false;
+	enum state was = w->state;
 
+	check(was != WAITING && was != STOPPED);
 	w->request = 0;
+	w->state = WAITING;
 	cancel_timer(w);
 	if (clock_mono() - w->begun_ns > LASTED_NS)
 		w->doubled_ms = FIRST_WAIT_MS;
-	if (w->gone)
+	if (w->outcome == LOST)
 		start_over(w);
-	/* A page that failed is asked for again, half an initial watch is not. */
-	if (w->listing && w->step == INITIAL) {
-		w->listing = false;
-		half = true;
-	}
-	if (refuses_initial(w, r->status)) {
+	if (was == INITIAL && (r->status == 400 || r->status == 405 || r->status == 422)) {
 		w->no_initial = true;
 		begin(w);
-	} else if (w->broken[0]) {
-		broke(w, w->broken);
+	} else if (w->outcome != INTACT) {
+		answer_failed(w, w->broken);
 	} else if (r->status != 200 || r->result != 0) {
 		request_failed(w, r);
-	} else if (w->step == LIST) {
+	} else if (was == LISTING) {
 		list_done(w);
 	} else {
-		watch_done(w, half);
+		watch_done(w, was);
 	}
 }
 
-/* An initial watch that says nothing for long is not known to the server. */
+static void on_progress(void *context);
+
+static void await_progress(struct watch *w)
+{
+	const struct abi_context *c = w->owner.host;
+
+	w->seen_bytes = w->counts.bytes;
+	c->host->timer_set(c->instance, LIST_STALL_MS * NS_PER_MSEC, 0, on_progress, w, &w->timer);
+}
+
+/* A server that does not support initial watches may leave one without an answer. */
 static void on_progress(void *context)
 {
 	struct watch *w = context;
-	const struct abi_context *c = w->owner.host;
 
 	w->timer = 0;
-	if (!w->listing)
+	if (w->state != INITIAL)
 		return;
 	if (w->counts.bytes != w->seen_bytes) {
-		w->seen_bytes = w->counts.bytes;
-		c->host->timer_set(c->instance, LIST_STALL_MS * NS_PER_MSEC, 0, on_progress, w,
-				   &w->timer);
+		await_progress(w);
 		return;
 	}
 	http_cancel(w->owner.client, w->request);
 	w->request = 0;
 	w->no_initial = true;
-	w->listing = false;
+	w->state = WAITING;
 	begin(w);
 }
 
-/* Sends the request of w->step. */
+/* Sends the request of w->state. */
 static int send(struct watch *w, struct buf *url, uint32_t seconds, struct error *err)
 {
 	const struct http_header accept = {STR("Accept"), ACCEPT};
@@ -475,65 +494,65 @@ static int send(struct watch *w, struct buf *url, uint32_t seconds, struct error
 	if (url->failed)
 		return -ENOMEM;
 	stream_free(w->stream);
-	w->stream = stream_new(w->what.kind, w->step != LIST, on_event, w);
+	w->stream = stream_new(w->what.kind, w->state != LISTING, on_event, w);
 	if (!w->stream)
 		return -ENOMEM;
 	stream_annotations(w->stream, w->what.annotations);
-	w->broken[0] = '\0';
-	w->gone = w->heard = false;
+	w->outcome = INTACT;
 	w->begun_ns = clock_mono();
-	if (w->step == LIST) {
+	if (w->state == LISTING) {
 		request.timeout_ms = LIST_TIMEOUT_MS;
 		request.stall_ms = LIST_STALL_MS;
 	} else {
-		/* A server ends a watch in time; one that does not is not there any more, whatever
-		 * keeps the connection up. */
+		/* A server ends a watch in time. One that does not is dead, even if the
+		 * connection is not. */
 		request.timeout_ms = (int64_t)(seconds + WATCH_GRACE_S) * 1000;
 		request.uncompressed = true;
 	}
 	return http_send(w->owner.client, w->api->http, &request, &w->request, err);
 }
 
-static void step_url(struct watch *w, uint32_t seconds, struct buf *url)
+static void request_url(struct watch *w, uint32_t seconds, struct buf *url)
 {
-	if (w->step == WATCH)
+	if (w->state == OPENED)
 		request_watch(url, w->api, &w->what, str_of(w->version), seconds);
-	else if (w->step == INITIAL)
+	else if (w->state == INITIAL)
 		request_initial(url, w->api, &w->what, seconds);
 	else
-		request_list(url, w->api, &w->what, str_of(w->next), !w->relisting, w->whole);
+		request_list(url, w->api, &w->what, str_of(w->next), w->list_mode == LIST_CACHED,
+			     w->list_mode == LIST_WHOLE);
 }
 
-/* The next step: the initial watch, a page of the list, or the watch. */
+/* Starts the next request: the initial watch, a page of the list, or the watch. */
 static void begin(struct watch *w)
 {
-	const struct abi_context *c = w->owner.host;
 	struct error err = ERROR_NULL;
 	struct buf url = BUF_NULL;
 	uint32_t seconds = 300 + any_number(300);
 	int r;
 
-	check(!w->request && !w->stopped && !w->timer);
-	w->step = *w->version && !*w->next ? WATCH : w->no_initial || *w->next ? LIST : INITIAL;
-	if (w->step == WATCH) {
+	check(w->state == WAITING && !w->request && !w->timer);
+	if (*w->next)
+		w->state = LISTING;
+	else if (*w->version)
+		w->state = OPENED;
+	else
+		w->state = w->no_initial ? LISTING : INITIAL;
+	if (w->state == OPENED)
 		w->counts.watches++;
-	} else {
+	else
 		w->counts.lists++;
-		if (!w->listing)
-			store_begin(w->owner.store, w->space);
-		w->listing = true;
-	}
-	step_url(w, seconds, &url);
+	if (is_listing(w) && !*w->next)
+		store_begin(w->owner.store, w->space);
+	request_url(w, seconds, &url);
 	r = send(w, &url, seconds, &err);
 	buf_free(&url);
 	if (r < 0) {
+		w->state = WAITING;
 		fail(w, REFUSED, -1, err.code ? err.text : "out of memory");
-		return;
+	} else if (w->state == INITIAL) {
+		await_progress(w);
 	}
-	w->seen_bytes = w->counts.bytes;
-	if (w->step == INITIAL)
-		c->host->timer_set(c->instance, LIST_STALL_MS * NS_PER_MSEC, 0, on_progress, w,
-				   &w->timer);
 }
 
 void watch_start(struct watch *w)

@@ -3,27 +3,24 @@
  * One list-and-watch: the objects of one kind, of one namespace or of all.
  *
  *     initial ─(events, then a bookmark)──▶ the same request goes on as a watch
- *       │ the server knows no such watch              │ ends
+ *       │ the server supports no such watch           │ ends
  *       ▼                                             ▼
  *     LIST page by page ─▶ WATCH from its version ─▶ WATCH again
  *       ▲                                             │ 410: too old
  *       └──────────── or the initial watch ◀──────────┘
  *
- * A page can be asked for only as long as the server knows how things were at
- * the first: a list that takes longer than that is begun again, in one piece,
- * for a second list in pages would end as the first. The token that the server
- * offers in its place is of another version, and is not used: what was deleted
- * since, and listed before, would stay for good.
+ * A server remembers the state that the first page shows for some minutes only. A list that takes
+ * longer is restarted in one piece, since a second list in pages would fail likewise. The token
+ * that the server offers instead is not used: it continues at another version, so objects that were
+ * listed before and deleted since would stay forever.
  *
- * Every failure leaves what is known as it is, and waits: a server that is out
- * of reach or refuses us is asked again after a thirtieth of the time that it
- * has been so, at least 0.8 s, so that a short outage is over for us when it
- * is over, and a long one costs the server little; one that is overloaded
- * (429, 5xx) after 0.8 s, doubled up to 30 s. Retry-After wins. All plus a
- * quarter at random.
+ * A failure leaves the store as it is. The next attempt follows after
+ *   unreachable, refused   1/30 of the outage so far, at least 0.8 s: short outages end at once
+ *                          for us, long ones cost the server little
+ *   overloaded (429, 5xx)  0.8 s, doubled up to 30 s
+ * and up to a quarter more at random. Retry-After wins.
  *
- * Answers are read as they arrive, on the loop of the owner, in pieces of at
- * most what one read of the socket gives.
+ * Answers are parsed as they arrive, on the owner's loop, one read of the socket at a time.
  */
 #ifndef K8S_DISCOVERY_API_WATCH_H
 #define K8S_DISCOVERY_API_WATCH_H
@@ -32,13 +29,13 @@
 #include "http/http.h"
 #include "k8s-discovery/objects/store.h"
 
-/* Whom to ask. Borrowed by the watch, and outlives it. */
+/* The server. Borrowed by the watch, and outlives it. */
 struct api {
 	const struct http_config *http;
 	struct str server; /* https://host:port, without a slash at the end */
 };
 
-/* What to ask for. Strings are borrowed like the api; not yet escaped. */
+/* What to list. Strings are borrowed like the api; not yet escaped. */
 struct selection {
 	enum kind kind;
 	struct str namespace_; /* STR_NULL: all */
@@ -53,9 +50,9 @@ struct watch_owner {
 	void *context;
 	/* The store has changed; after the first list also when it has not. */
 	void (*changed)(void *context);
-	/* Whether it works has changed; see watch_trouble. */
+	/* watch_trouble or watch_synced has changed. */
 	void (*state)(void *context);
-	/* A request was refused as unauthorized: credentials are to be had anew. */
+	/* A request was refused as unauthorized: new credentials are needed. */
 	void (*unauthorized)(void *context);
 };
 
@@ -64,12 +61,12 @@ struct watch;
 /* space: as in store.h. NULL: out of memory. */
 struct watch *watch_new(const struct watch_owner *owner, const struct api *api, uint32_t space,
 			const struct selection *selection);
-/* Begins. */
+/* Sends the first request. */
 void watch_start(struct watch *w);
 /* Ends requests and timers. */
 void watch_stop(struct watch *w);
 void watch_free(struct watch *w);
-/* Asks at once if it is waiting: something has changed that may help. */
+/* Ends a wait at once: something has changed that may help. */
 void watch_retry(struct watch *w);
 
 /* Whether the first list is complete. */

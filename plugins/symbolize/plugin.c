@@ -20,7 +20,7 @@
 struct instance {
 	struct abi_context context;
 	struct symbolizer symbolizer;
-	struct apart apart;
+	struct sandboxed_parser parser;
 	struct fetch fetch;
 	uint64_t unnamed_batches;
 	bool kernel_hidden;
@@ -57,7 +57,7 @@ static int32_t symbolize_create(const struct andiron_host *host, uint64_t instan
 				struct andiron_error *err)
 {
 	const struct symbolizer_settings settings = symbolize_settings(args);
-	struct andiron_extension objects, apart;
+	struct andiron_extension objects, subprocess;
 	struct instance *i;
 	int32_t r = host->extension(instance, ANDIRON_OBJECTS_ID, &objects);
 
@@ -69,12 +69,12 @@ static int32_t symbolize_create(const struct andiron_host *host, uint64_t instan
 	i->context = (struct abi_context){host, instance};
 	symbolizer_init(&i->symbolizer, &objects, &settings, file_aside, i);
 	/* A host that has no processes to give parses here. */
-	i->apart = APART_NULL;
-	if (host->extension(instance, ANDIRON_SUBPROCESS_ID, &apart) == 0) {
-		i->apart.service = apart.table;
-		i->apart.self = apart.self;
-		i->apart.instance = instance;
-		i->symbolizer.port = (struct symbolizer_port){apart_ask, &i->apart};
+	i->parser = SANDBOXED_PARSER_NULL;
+	if (host->extension(instance, ANDIRON_SUBPROCESS_ID, &subprocess) == 0) {
+		i->parser.service = subprocess.table;
+		i->parser.self = subprocess.self;
+		i->parser.instance = instance;
+		i->symbolizer.port = (struct parser_port){sandboxed_parser_ask, &i->parser};
 	}
 	fetch_init(&i->fetch, &i->context, arrived, i);
 	i->symbolizer.source = (struct symbolizer_source){open_fetched, want, i};
@@ -114,7 +114,7 @@ static void symbolize_destroy(void *self)
 	struct instance *i = self;
 
 	symbolizer_fini(&i->symbolizer);
-	apart_stop(&i->apart);
+	sandboxed_parser_stop(&i->parser);
 	fetch_fini(&i->fetch);
 	free(i);
 }
@@ -139,7 +139,7 @@ static void symbolize_batch(void *self, const struct andiron_batch *batch)
 	struct instance *i = self;
 	const struct andiron_host *host = i->context.host;
 	const struct andiron_batch *named = NULL;
-	int r = symbolizer_run_apart(&i->symbolizer, batch, clock_mono(), &named);
+	int r = symbolizer_run_on_thread(&i->symbolizer, batch, clock_mono(), &named);
 
 	if (r < 0) {
 		i->unnamed_batches++;
@@ -183,7 +183,7 @@ static const struct andiron_component symbolize = {
 	.destroy = symbolize_destroy,
 	.batch = symbolize_batch,
 	.metrics = symbolize_metrics,
-	.subprocess = apart_serve,
+	.subprocess = sandboxed_parser_serve,
 };
 
 static const struct andiron_component *const components[] = {&symbolize};

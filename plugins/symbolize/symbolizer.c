@@ -54,7 +54,7 @@ void symbolizer_init(struct symbolizer *s, const struct andiron_extension *objec
 {
 	*s = (struct symbolizer){
 		.settings = *settings, .vdso = -1, .aside = aside, .context = context};
-	s->port = (struct symbolizer_port){ask_here, s};
+	s->port = (struct parser_port){ask_here, s};
 	cache_init(&s->cache, objects, settings->cache_bytes);
 	kernel_init(&s->kernel, objects);
 }
@@ -400,7 +400,7 @@ int symbolizer_run(struct symbolizer *s, const struct andiron_batch *batch, int6
 	return r;
 }
 
-struct apart {
+struct sandboxed_parser {
 	struct symbolizer *s;
 	const struct andiron_batch *batch;
 	int64_t now_ns;
@@ -408,18 +408,18 @@ struct apart {
 	int result;
 };
 
-static void *run_apart(void *context)
+static void *run_thread(void *context)
 {
-	struct apart *a = context;
+	struct sandboxed_parser *a = context;
 
 	a->result = symbolizer_run(a->s, a->batch, a->now_ns, a->ret);
 	return NULL;
 }
 
-int symbolizer_run_apart(struct symbolizer *s, const struct andiron_batch *batch, int64_t now_ns,
+int symbolizer_run_on_thread(struct symbolizer *s, const struct andiron_batch *batch, int64_t now_ns,
 			 const struct andiron_batch **ret)
 {
-	struct apart a = {s, batch, now_ns, ret, 0};
+	struct sandboxed_parser a = {s, batch, now_ns, ret, 0};
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all;
@@ -432,7 +432,7 @@ int symbolizer_run_apart(struct symbolizer *s, const struct andiron_batch *batch
 	if (r == 0)
 		r = pthread_attr_setsigmask_np(&attr, &all);
 	if (r == 0)
-		r = pthread_create(&thread, &attr, run_apart, &a);
+		r = pthread_create(&thread, &attr, run_thread, &a);
 	pthread_attr_destroy(&attr);
 	if (r)
 		return -r;

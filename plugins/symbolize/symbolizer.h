@@ -55,13 +55,6 @@ struct symbolizer_settings {
 	bool lines, inlines;
 };
 
-/* Who reads the files: 0 with an answer appended (answer.h); -EPIPE: it died over this;
- * -ENOMEM or another errno. The request's descriptors are used up. */
-struct symbolizer_port {
-	int (*ask)(void *self, const struct parser_request *request, struct buf *answer);
-	void *self;
-};
-
 /* A file of which all (ASIDE_BROKEN, ASIDE_CRASH; ASIDE_MEMORY too where a table alone is too
  * large) or a part was set aside just now; for the log. */
 typedef void (*symbolizer_aside_fn)(void *context, const struct andiron_str *path, bool all,
@@ -72,7 +65,7 @@ struct symbolizer {
 	struct kernel kernel;
 	struct symbolizer_totals totals;
 	struct symbolizer_settings settings;
-	struct symbolizer_port port;
+	struct parser_port port;
 	struct symbolizer_source source; /* functions NULL: none */
 	struct parser parser;            /* used where the port is not another's */
 	int vdso;                        /* its file; -1: none */
@@ -102,7 +95,7 @@ int symbolizer_run(struct symbolizer *s, const struct andiron_batch *batch, int6
 /* The same on a thread of its own that has that stack (a callback of the ABI
  * may use 8 KiB), with all signals blocked; returns when it has ended. -EAGAIN:
  * no thread to be had. */
-int symbolizer_run_apart(struct symbolizer *s, const struct andiron_batch *batch, int64_t now_ns,
+int symbolizer_run_on_thread(struct symbolizer *s, const struct andiron_batch *batch, int64_t now_ns,
 			 const struct andiron_batch **ret);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The side that reads strangers' files. It gets descriptors and addresses, and answers in
- * bytes: the same whether it works in a process of its own or not. It keeps the tables of the
- * objects asked for last.
+ * The parser reads untrusted files. It gets descriptors and addresses and answers in bytes, in a
+ * sandboxed process or not. It keeps the tables of the objects used last.
  *
  * Needs DEMANGLE_STACK_BYTES of stack. Used by one thread at a time.
  */
@@ -35,6 +34,14 @@ struct parser_request {
 	size_t n_splits;
 	const uint64_t *addresses; /* in rising order */
 	size_t n;
+};
+
+/* A parser, in this process or another. `ask` appends an answer (answer.h) and returns 0; -EPIPE:
+ * the parser died over the request; -ENOMEM or another errno. It closes the request's
+ * descriptors. */
+struct parser_port {
+	int (*ask)(void *self, const struct parser_request *request, struct buf *answer);
+	void *self;
 };
 
 struct parser_kept;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser apart. Contract in sandboxed-parser.h. */
+/* The parser in a sandboxed process. Contract in sandboxed-parser.h. */
 #include "symbolize/parser/sandboxed-parser.h"
 
 #include "symbolize/parser/answer.h"
@@ -153,7 +153,7 @@ static int reply(int socket, int result, const struct buf *answer)
 	return r;
 }
 
-int apart_serve(int socket)
+int sandboxed_parser_serve(int socket)
 {
 	struct parser p = PARSER_NULL;
 	int r;
@@ -181,7 +181,7 @@ int apart_serve(int socket)
 
 /* --- Who asks --- */
 
-void apart_stop(struct apart *a)
+void sandboxed_parser_stop(struct sandboxed_parser *a)
 {
 	siginfo_t info;
 
@@ -194,7 +194,7 @@ void apart_stop(struct apart *a)
 	close(take_fd(a->pidfd));
 }
 
-static int start(struct apart *a)
+static int start(struct sandboxed_parser *a)
 {
 	int32_t socket, pidfd;
 	int r;
@@ -210,7 +210,7 @@ static int start(struct apart *a)
 	return 0;
 }
 
-static int send_request(const struct apart *a, const struct parser_request *q)
+static int send_request(const struct sandboxed_parser *a, const struct parser_request *q)
 {
 	struct message m = {.flags = q->flags,
 			    .demangle = q->demangle,
@@ -256,7 +256,7 @@ static int read_answer(int fd, struct buf *answer)
 	return r;
 }
 
-static int wait_answer(const struct apart *a, struct buf *answer)
+static int wait_answer(const struct sandboxed_parser *a, struct buf *answer)
 {
 	struct pollfd ready = {.fd = a->socket, .events = POLLIN};
 	struct message m;
@@ -264,7 +264,7 @@ static int wait_answer(const struct apart *a, struct buf *answer)
 	size_t n;
 
 	do
-		r = poll(&ready, 1, APART_WAIT_MS);
+		r = poll(&ready, 1, SANDBOXED_PARSER_WAIT_MS);
 	while (r < 0 && errno == EINTR);
 	if (r <= 0)
 		return r < 0 ? -errno : -ETIMEDOUT;
@@ -277,9 +277,9 @@ static int wait_answer(const struct apart *a, struct buf *answer)
 	return r;
 }
 
-int apart_ask(void *self, const struct parser_request *q, struct buf *answer)
+int sandboxed_parser_ask(void *self, const struct parser_request *q, struct buf *answer)
 {
-	struct apart *a = self;
+	struct sandboxed_parser *a = self;
 	int r = start(a);
 
 	if (r < 0) {
@@ -292,6 +292,6 @@ int apart_ask(void *self, const struct parser_request *q, struct buf *answer)
 		r = wait_answer(a, answer);
 	if (r == 0 || r == -ENOMEM)
 		return r;
-	apart_stop(a);
+	sandboxed_parser_stop(a);
 	return -EPIPE;
 }

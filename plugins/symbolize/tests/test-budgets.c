@@ -89,7 +89,7 @@ static void begin(struct fixture *x, int file, uint64_t file_steps)
 
 	*x = (struct fixture){.file = file};
 	symbolizer_init(&x->s, &objects, &settings, on_aside, x);
-	x->s.port = (struct symbolizer_port){ask_parser, x};
+	x->s.port = (struct parser_port){ask_parser, x};
 }
 
 static void end(struct fixture *x)

@@ -46,7 +46,7 @@ static int32_t start(void *self, uint64_t instance, int32_t *ret_socket, int32_t
 		if (s->mute)
 			serve_nonsense(fds[1]);
 		else
-			apart_serve(fds[1]);
+			sandboxed_parser_serve(fds[1]);
 		_exit(0);
 	}
 	close(fds[1]);
@@ -57,9 +57,9 @@ static int32_t start(void *self, uint64_t instance, int32_t *ret_socket, int32_t
 
 static const struct andiron_subprocess table = {.size = sizeof(table), .start = start};
 
-static struct apart make(struct service *s)
+static struct sandboxed_parser make(struct service *s)
 {
-	struct apart a = APART_NULL;
+	struct sandboxed_parser a = SANDBOXED_PARSER_NULL;
 
 	a.service = &table;
 	a.self = s;
@@ -82,7 +82,7 @@ static int file_with(const char *name)
 	return fd;
 }
 
-static int ask(struct apart *a, const char *name, struct buf *answer)
+static int ask(struct sandboxed_parser *a, const char *name, struct buf *answer)
 {
 	static const uint64_t addresses[] = {0x1000, 0x1010};
 	const struct parser_request q = {.object = 2,
@@ -95,7 +95,7 @@ static int ask(struct apart *a, const char *name, struct buf *answer)
 					 .n = 2};
 
 	buf_clear(answer);
-	return apart_ask(a, &q, answer);
+	return sandboxed_parser_ask(a, &q, answer);
 }
 
 static void name_is(const struct buf *answer, const char *name)
@@ -122,15 +122,15 @@ TEST(a_process_answers)
 {
 	_cleanup_(buf_free) struct buf answer = BUF_NULL;
 	struct service s = {0};
-	struct apart a = make(&s);
+	struct sandboxed_parser a = make(&s);
 
 	for (int i = 0; i < 3; i++) {
 		expect_eq(ask(&a, "one", &answer), 0);
 		name_is(&answer, "one");
 	}
 	expect_eq(s.n_starts, 1);
-	apart_stop(&a);
-	apart_stop(&a);
+	sandboxed_parser_stop(&a);
+	sandboxed_parser_stop(&a);
 }
 
 /* What a file may cost goes with the request: the process reads no more than that of it, and says
@@ -146,7 +146,7 @@ TEST(a_process_keeps_to_the_budgets)
 	static const uint64_t address = 0x100000;
 	_cleanup_(buf_free) struct buf answer = BUF_NULL, map = BUF_NULL;
 	struct service s = {0};
-	struct apart a = make(&s);
+	struct sandboxed_parser a = make(&s);
 
 	for (unsigned int i = 0; map.n < 2u << 20; i++)
 		check(buf_printf(&map, "%x 10 function_%u\n", 0x100000 + i * 16, i) >= 0);
@@ -165,13 +165,13 @@ TEST(a_process_keeps_to_the_budgets)
 		struct str rest;
 
 		buf_clear(&answer);
-		expect_eq(apart_ask(&a, &q, &answer), 0);
+		expect_eq(sandboxed_parser_ask(&a, &q, &answer), 0);
 		rest = buf_str(&answer);
 		expect(answer_tail(&rest, &tail));
 		expect_eq(tail.over, budgets[i].over);
 	}
 	expect_eq(s.n_starts, 1);
-	apart_stop(&a);
+	sandboxed_parser_stop(&a);
 }
 
 /* That it is killed costs the request it works on, at most; the next one has a
@@ -180,7 +180,7 @@ TEST(a_killed_process_is_replaced)
 {
 	_cleanup_(buf_free) struct buf answer = BUF_NULL;
 	struct service s = {0};
-	struct apart a = make(&s);
+	struct sandboxed_parser a = make(&s);
 
 	expect_eq(ask(&a, "one", &answer), 0);
 	for (int i = 0; i < 3; i++) {
@@ -194,7 +194,7 @@ TEST(a_killed_process_is_replaced)
 		name_is(&answer, "two");
 	}
 	expect_eq(s.n_starts, 4);
-	apart_stop(&a);
+	sandboxed_parser_stop(&a);
 }
 
 /* What does not speak the language is ended, not believed. */
@@ -202,14 +202,14 @@ TEST(a_process_that_talks_nonsense_is_ended)
 {
 	_cleanup_(buf_free) struct buf answer = BUF_NULL;
 	struct service s = {.mute = true};
-	struct apart a = make(&s);
+	struct sandboxed_parser a = make(&s);
 
 	expect_eq(ask(&a, "one", &answer), -EPIPE);
 	expect_eq(answer.n, 0);
 	expect_eq(kill(s.pid, 0), -1);
 	s.mute = false;
 	expect_eq(ask(&a, "one", &answer), 0);
-	apart_stop(&a);
+	sandboxed_parser_stop(&a);
 }
 
 /* A message of another size is no request: the process ends instead of guessing. */
@@ -223,7 +223,7 @@ TEST(a_request_of_another_size_ends_the_process)
 	pid = fork();
 	if (pid == 0) {
 		close(fds[0]);
-		_exit(apart_serve(fds[1]) == -EBADMSG ? 7 : 8);
+		_exit(sandboxed_parser_serve(fds[1]) == -EBADMSG ? 7 : 8);
 	}
 	close(fds[1]);
 	expect_eq(send(fds[0], &byte, 1, MSG_NOSIGNAL), 1);

@@ -406,7 +406,7 @@ TEST(names_follow_the_wish)
 		const struct andiron_batch *batch = batch_of(places, 1, wish % 4), *named = NULL;
 		struct str linked;
 
-		expect_eq(symbolizer_run_apart(&x.s, batch, wish, &named), 0);
+		expect_eq(symbolizer_run_on_thread(&x.s, batch, wish, &named), 0);
 		expect_str(name_of(named, 1, &linked), expected[wish % 4]);
 		expect_str(linked, "_ZN3foo3barIiEEiT_");
 		expect_eq(named->demangle, wish % 4);
