@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules between arguments. Contract in arguments.h. */
-#include "k8s-discovery/arguments.h"
+/* Rules between arguments. Contract in options.h. */
+#include "k8s-discovery/options.h"
 
 #include "abi/log.h"
 #include "abi/value.h"

@@ -37,7 +37,7 @@ struct discovery {
 	uint64_t timer;
 	int64_t not_before_ns; /* of the next update */
 	struct watch_counts ended[N_KINDS]; /* what watches of earlier sessions counted */
-	bool told;
+	bool reported;
 };
 
 static void session_stop(struct session *s)
@@ -215,15 +215,15 @@ static void on_state(void *context)
 	const char *trouble = trouble_of(d->session);
 
 	if (trouble) {
-		if (!d->told)
+		if (!d->reported)
 			abi_log(&d->context, ANDIRON_LOG_WARN, "%s; trying again", trouble);
-		d->told = true;
+		d->reported = true;
 		abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY, "%s", trouble);
 		return;
 	}
-	if (d->told)
+	if (d->reported)
 		abi_log(&d->context, ANDIRON_LOG_INFO, "Kubernetes answers again");
-	d->told = false;
+	d->reported = false;
 	if (d->session->complete)
 		say_healthy(d);
 }
@@ -375,7 +375,7 @@ int discovery_update(struct discovery *d, const struct andiron_value *args, stru
 		count_session(old, d->ended);
 	session_free(old);
 	d->session = s;
-	d->told = false;
+	d->reported = false;
 	session_go(s);
 	return 0;
 }

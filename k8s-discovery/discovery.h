@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * discovery.kubernetes without the ABI's verbs: credentials and selections to
- * watches, watches to one store, changes of the store to targets.
+ * discovery.kubernetes without the ABI's verbs: credentials and selections become watches, watches
+ * fill one store, changes of the store become targets.
  *
- * What changes while all is quiet is published at once; the next 5 ms gather,
- * and 100 ms after an update of hundreds of targets, so that a rollout is some
- * updates and not a thousand. Nothing is published before the first lists are
- * complete.
+ * The first change after a pause is published at once. Later ones are gathered for 5 ms, or for
+ * 100 ms after an update of hundreds of targets, so that a rollout makes a few updates. Nothing is
+ * published before the first lists are complete.
  */
 #ifndef K8S_DISCOVERY_H
 #define K8S_DISCOVERY_H

@@ -3,7 +3,6 @@
  * andiron-kubernetes.so: discovery.kubernetes. The ABI's verbs over the engine
  * in discovery.h.
  */
-#include "k8s-discovery/arguments.h"
 #include "k8s-discovery/discovery.h"
 #include "k8s-discovery/options.h"
 

@@ -11,7 +11,7 @@
 
 void publisher_fini(struct publisher *p)
 {
-	rows_fini(&p->rows);
+	label_rows_fini(&p->rows);
 }
 
 void publisher_use(struct publisher *p, const struct role *role,
@@ -123,7 +123,7 @@ static void make(struct publisher *p, const struct slot *s)
 {
 	struct builder b = builder_of(p);
 
-	rows_begin(&p->rows);
+	label_rows_begin(&p->rows);
 	if (!s->gone && is_primary(p, s))
 		p->role->build(&b, s->object);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From changed objects to updates of targets. Nothing is kept of a target but
- * its number: an object's targets are made when it has changed, put into an
- * update, and forgotten. A target's row id is its object's slot and its place
- * among the object's targets, so an object that changes changes its own rows.
+ * Turns changed objects into updates of targets. Targets are not kept: they are made when their
+ * object has changed, and freed with the update. A target's row id is its object's slot and its
+ * position among the object's targets, so an object changes only its own rows.
  *
- * An update holds at most PUBLISH_ROWS changed rows, so that a first list of a
- * large cluster is a hundred short turns of the loop and not one long one.
+ * An update holds at most PUBLISH_ROWS changed rows. So the first list of a large cluster takes a
+ * hundred short turns of the loop, not a long one.
  */
 #ifndef K8S_PUBLISH_H
 #define K8S_PUBLISH_H
@@ -23,18 +22,18 @@ struct publisher {
 	struct store *store;
 	const struct role *role;
 	struct role_options options;
-	struct rows rows;
+	struct label_rows rows;
 	uint64_t targets; /* published */
 	bool rebuild;     /* role or options have changed: all is to be made anew */
 };
 
 void publisher_fini(struct publisher *p);
 
-/* What the next targets are made by. All that is published is made anew. */
+/* Sets how targets are made, and makes all of them anew. */
 void publisher_use(struct publisher *p, const struct role *role,
 		   const struct role_options *options);
 
-/* All that is published is to be published again, as it is. */
+/* Publishes everything again, unchanged. */
 void publisher_again(struct publisher *p);
 
 /*

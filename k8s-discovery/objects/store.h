@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The objects that are known, one block of memory each, in the form that
- * object.h describes, and which of them have changed since somebody looked.
+ * The known objects, one block of memory each (object.h), and which of them changed since they were
+ * published.
  *
- * An object has a slot for as long as it exists and until it was looked at
- * after it went, so a slot's number names one object to whoever publishes. A
- * relist marks and sweeps: what the new list does not name is gone.
+ * An object keeps its slot until its removal is published, so the publisher can name it by the
+ * slot's number. A relist marks and sweeps: objects that the new list lacks are removed.
  */
 #ifndef K8S_DISCOVERY_OBJECTS_STORE_H
 #define K8S_DISCOVERY_OBJECTS_STORE_H
@@ -44,8 +43,8 @@ struct slot {
 	uint32_t space;
 	uint16_t rows; /* the publisher's: how many of its targets are published */
 	uint8_t kind;
-	bool gone : 1;   /* it went, and nobody has looked since */
-	bool dirty : 1;  /* it changed, and nobody has looked since */
+	bool gone : 1;   /* removed, which is not published yet */
+	bool dirty : 1;  /* changed, which is not published yet */
 	bool listed : 1; /* by the list that is being read */
 };
 
@@ -72,7 +71,7 @@ int store_remove(struct store *store, enum kind kind, struct str namespace_, str
 /* The object, NULL if there is none. O(1). */
 const struct stored *store_find(const struct store *store, enum kind kind, struct str namespace_,
 				struct str name);
-/* Whether such an object came, changed or went since it was last looked at. */
+/* Whether such an object was added, changed or removed since the last publication. */
 bool store_changed(const struct store *store, enum kind kind, struct str namespace_,
 		   struct str name);
 
@@ -85,7 +84,7 @@ int store_sweep_below(struct store *store, uint32_t space);
 
 /* Makes a slot dirty; 0 or -ENOMEM. */
 int store_touch(struct store *store, uint32_t slot);
-/* The publisher has looked: the slot is clean, and free if its object went. */
+/* The slot's change is published: it is clean, and free if its object was removed. */
 void store_settle(struct store *store, uint32_t slot);
 
 #endif

@@ -11,7 +11,7 @@ static bool is_pod(struct str reference)
 	return str_is(proto_bytes(reference, REF_KIND), "Pod");
 }
 
-const struct stored *backend_pod(const struct builder *b, struct str reference)
+const struct stored *endpoint_pod_find(const struct builder *b, struct str reference)
 {
 	return is_pod(reference) ? store_find(b->store, KIND_POD,
 					      proto_bytes(reference, REF_NAMESPACE),
@@ -19,24 +19,24 @@ const struct stored *backend_pod(const struct builder *b, struct str reference)
 				 : NULL;
 }
 
-void backend_reference(struct str reference, reference_fn fn, void *context)
+void endpoint_pod_reference(struct str reference, reference_fn fn, void *context)
 {
 	if (is_pod(reference))
 		fn(context, KIND_POD, proto_bytes(reference, REF_NAMESPACE),
 		   proto_bytes(reference, REF_NAME));
 }
 
-static void add_container(struct rows *rows, struct str container, struct str port, bool init)
+static void add_container(struct label_rows *rows, struct str container, struct str port, bool init)
 {
 	uint64_t number = 0;
 
 	proto_number(port, PORT_NUMBER, &number);
-	rows_add(rows, META "pod_container_name", proto_bytes(container, CONTAINER_NAME));
-	rows_add(rows, META "pod_container_image", proto_bytes(container, CONTAINER_IMAGE));
-	rows_add(rows, META "pod_container_init", init ? STR("true") : STR("false"));
-	rows_add(rows, META "pod_container_port_name", proto_bytes(port, PORT_NAME));
-	rows_add_number(rows, META "pod_container_port_number", number);
-	rows_add(rows, META "pod_container_port_protocol", proto_bytes(port, PORT_PROTOCOL));
+	label_rows_add(rows, META "pod_container_name", proto_bytes(container, CONTAINER_NAME));
+	label_rows_add(rows, META "pod_container_image", proto_bytes(container, CONTAINER_IMAGE));
+	label_rows_add(rows, META "pod_container_init", init ? STR("true") : STR("false"));
+	label_rows_add(rows, META "pod_container_port_name", proto_bytes(port, PORT_NAME));
+	label_rows_add_number(rows, META "pod_container_port_number", number);
+	label_rows_add(rows, META "pod_container_port_protocol", proto_bytes(port, PORT_PROTOCOL));
 }
 
 typedef void (*port_fn)(void *context, struct str container, struct str port, bool init);
@@ -73,20 +73,20 @@ static void match_port(void *context, struct str container, struct str port, boo
 		*m = (struct match){m->port, container, port, init};
 }
 
-static struct backend *backend_of(struct rows *rows, struct backends *backends,
+static struct endpoint_pod *backend_of(struct label_rows *rows, struct endpoint_pods *backends,
 				  const struct stored *pod)
 {
 	vec_each(&backends->list, e)
 		if (e->pod == pod)
 			return e;
-	if (!vec_push(&backends->list, ((struct backend){.pod = pod}))) {
+	if (!vec_push(&backends->list, ((struct endpoint_pod){.pod = pod}))) {
 		rows->failed = true;
 		return NULL;
 	}
 	return &backends->list.p[backends->list.n - 1];
 }
 
-static void note_port(struct rows *rows, struct backend *backend, uint64_t port)
+static void note_port(struct label_rows *rows, struct endpoint_pod *backend, uint64_t port)
 {
 	vec_each(&backend->ports, known)
 		if (*known == port)
@@ -95,10 +95,10 @@ static void note_port(struct rows *rows, struct backend *backend, uint64_t port)
 		rows->failed = true;
 }
 
-void backend_add(const struct builder *b, struct backends *backends, const struct stored *pod,
+void endpoint_pods_add(const struct builder *b, struct endpoint_pods *backends, const struct stored *pod,
 		 const uint64_t *port, struct str protocol)
 {
-	struct backend *backend = backend_of(b->rows, backends, pod);
+	struct endpoint_pod *backend = backend_of(b->rows, backends, pod);
 	struct match match = {.port = port ? *port : 0};
 
 	role_add_pod(b->rows, pod);
@@ -110,12 +110,12 @@ void backend_add(const struct builder *b, struct backends *backends, const struc
 		return;
 	add_container(b->rows, match.container, match.found, match.init);
 	if (protocol.p)
-		rows_add(b->rows, META "pod_container_port_protocol", protocol);
+		label_rows_add(b->rows, META "pod_container_port_protocol", protocol);
 }
 
 struct rest {
 	const struct builder *b;
-	const struct backend *backend;
+	const struct endpoint_pod *backend;
 	struct str ip;
 };
 
@@ -128,13 +128,13 @@ static void rest_port(void *context, struct str container, struct str port, bool
 	vec_each(&r->backend->ports, known)
 		if (*known == number)
 			return;
-	rows_add(r->b->rows, "__address__", rows_join(r->b->rows, r->ip, number));
+	label_rows_add(r->b->rows, "__address__", label_rows_join(r->b->rows, r->ip, number));
 	add_container(r->b->rows, container, port, init);
 	role_add_pod(r->b->rows, r->backend->pod);
-	rows_finish(r->b->rows);
+	label_rows_finish(r->b->rows);
 }
 
-void backend_rest(const struct builder *b, struct backends *backends)
+void endpoint_pods_finish(const struct builder *b, struct endpoint_pods *backends)
 {
 	vec_each(&backends->list, e) {
 		struct rest rest = {b, e, proto_bytes(status_of(e->pod), POD_STATUS_IP)};

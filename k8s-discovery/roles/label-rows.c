@@ -8,7 +8,7 @@
 
 #define FEW 64
 
-void rows_fini(struct rows *r)
+void label_rows_fini(struct label_rows *r)
 {
 	arena_free(&r->arena);
 	vec_free(&r->collected);
@@ -16,7 +16,7 @@ void rows_fini(struct rows *r)
 	vec_free(&r->rows);
 }
 
-void rows_begin(struct rows *r)
+void label_rows_begin(struct label_rows *r)
 {
 	arena_free(&r->arena);
 	r->collected.n = r->n_shared = r->labels.n = r->rows.n = 0;
@@ -38,7 +38,7 @@ static bool is_text(struct str s)
 	return !(high & 0x8080808080808080ull) || str_utf8(s);
 }
 
-static void add(struct rows *r, struct str name, struct str value)
+static void add(struct label_rows *r, struct str name, struct str value)
 {
 	if (value.n == 0)
 		return;
@@ -48,12 +48,12 @@ static void add(struct rows *r, struct str name, struct str value)
 		r->failed = true;
 }
 
-void rows_add(struct rows *r, const char *name, struct str value)
+void label_rows_add(struct label_rows *r, const char *name, struct str value)
 {
 	add(r, str_of(name), value);
 }
 
-void rows_add_number(struct rows *r, const char *name, uint64_t value)
+void label_rows_add_number(struct label_rows *r, const char *name, uint64_t value)
 {
 	const char *text = arena_printf(&r->arena, "%llu", (unsigned long long)value);
 
@@ -69,7 +69,7 @@ static bool plain(unsigned char b)
 	       b == '_';
 }
 
-static struct str sanitized(struct rows *r, const char *prefix, struct str name)
+static struct str sanitized(struct label_rows *r, const char *prefix, struct str name)
 {
 	size_t n = strlen(prefix);
 	char *out = arena_alloc(&r->arena, n + name.n + 1);
@@ -90,7 +90,7 @@ static struct str sanitized(struct rows *r, const char *prefix, struct str name)
 	return (struct str){out, n};
 }
 
-void rows_add_sanitized(struct rows *r, const char *prefix, struct str name, struct str value)
+void label_rows_add_sanitized(struct label_rows *r, const char *prefix, struct str name, struct str value)
 {
 	struct str label = sanitized(r, prefix, name);
 
@@ -107,7 +107,7 @@ static int by_key(const void *a, const void *b)
 
 /* Entries are added by ascending key, so that of colliding names the last
  * wins. They are gathered behind what was collected and then replaced. */
-void rows_add_map(struct rows *r, struct str message, uint32_t field, const char *prefix,
+void label_rows_add_map(struct label_rows *r, struct str message, uint32_t field, const char *prefix,
 		  const char *present)
 {
 	VEC(struct target_label) entries = {0};
@@ -123,13 +123,13 @@ void rows_add_map(struct rows *r, struct str message, uint32_t field, const char
 	if (entries.n > 1)
 		qsort(entries.p, entries.n, sizeof(*entries.p), by_key);
 	vec_each(&entries, e) {
-		rows_add_sanitized(r, prefix, e->name, e->value);
-		rows_add_sanitized(r, present, e->name, STR("true"));
+		label_rows_add_sanitized(r, prefix, e->name, e->value);
+		label_rows_add_sanitized(r, present, e->name, STR("true"));
 	}
 	vec_free(&entries);
 }
 
-struct str rows_join(struct rows *r, struct str host, uint64_t port)
+struct str label_rows_join(struct label_rows *r, struct str host, uint64_t port)
 {
 	bool brackets = str_find(host, ':') < host.n;
 	const char *text = arena_printf(&r->arena, brackets ? "[%.*s]:%llu" : "%.*s:%llu",
@@ -140,7 +140,7 @@ struct str rows_join(struct rows *r, struct str host, uint64_t port)
 	return str_of(text);
 }
 
-struct str rows_lower(struct rows *r, struct str text)
+struct str label_rows_lower(struct label_rows *r, struct str text)
 {
 	char *out = arena_alloc(&r->arena, text.n + 1);
 
@@ -198,7 +198,7 @@ static void sort_few(struct target_label *labels, size_t n)
 
 /* Sorts what was collected from `first` on; of equal names the one added last
  * stays. */
-static void sort_unique(struct rows *r, size_t first)
+static void sort_unique(struct label_rows *r, size_t first)
 {
 	struct target_label *labels = r->collected.p;
 	size_t n = r->collected.n - first, kept = first;
@@ -217,13 +217,13 @@ static void sort_unique(struct rows *r, size_t first)
 	r->collected.n = kept;
 }
 
-void rows_share(struct rows *r)
+void label_rows_share(struct label_rows *r)
 {
 	sort_unique(r, 0);
 	r->n_shared = r->collected.n;
 }
 
-void rows_finish(struct rows *r)
+void label_rows_finish(struct label_rows *r)
 {
 	struct row row = {.first = r->labels.n};
 	size_t shared = 0, own = r->n_shared;

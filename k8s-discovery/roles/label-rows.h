@@ -27,7 +27,7 @@ struct row {
 	uint32_t n;
 };
 
-struct rows {
+struct label_rows {
 	struct arena arena;
 	VEC(struct target_label) collected; /* shared ones, then the current target's */
 	size_t n_shared;
@@ -38,30 +38,30 @@ struct rows {
 	bool failed;       /* out of memory: what is here is not whole */
 };
 
-void rows_fini(struct rows *r);
+void label_rows_fini(struct label_rows *r);
 /* Forgets all targets; memory is kept for the next object. */
-void rows_begin(struct rows *r);
+void label_rows_begin(struct label_rows *r);
 
 /* Adds a label. `name` and `value` are borrowed until the next rows_begin; an
  * empty value is none. */
-void rows_add(struct rows *r, const char *name, struct str value);
-void rows_add_number(struct rows *r, const char *name, uint64_t value);
+void label_rows_add(struct label_rows *r, const char *name, struct str value);
+void label_rows_add_number(struct label_rows *r, const char *name, uint64_t value);
 /* prefix + name, every character of `name` (not byte) that a label name may
  * not have replaced by one underscore. */
-void rows_add_sanitized(struct rows *r, const char *prefix, struct str name, struct str value);
+void label_rows_add_sanitized(struct label_rows *r, const char *prefix, struct str name, struct str value);
 /* A map<string, string> field as PREFIX_x = value and PRESENT_x = "true". */
-void rows_add_map(struct rows *r, struct str message, uint32_t field, const char *prefix,
+void label_rows_add_map(struct label_rows *r, struct str message, uint32_t field, const char *prefix,
 		  const char *present);
 
 /* "host:port", with brackets where the host has colons. NULL and `failed`
  * when memory is short. */
-struct str rows_join(struct rows *r, struct str host, uint64_t port);
+struct str label_rows_join(struct label_rows *r, struct str host, uint64_t port);
 /* The text in lower case (ASCII). */
-struct str rows_lower(struct rows *r, struct str text);
+struct str label_rows_lower(struct label_rows *r, struct str text);
 
 /* What was added so far is shared by all targets. Once. */
-void rows_share(struct rows *r);
+void label_rows_share(struct label_rows *r);
 /* What was added since is a target. */
-void rows_finish(struct rows *r);
+void label_rows_finish(struct label_rows *r);
 
 #endif

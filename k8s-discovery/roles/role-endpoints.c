@@ -5,7 +5,6 @@
  */
 #include "k8s-discovery/roles/role.h"
 
-#include "k8s-discovery/roles/role-service.h"
 
 static const struct meta_names names = META_NAMES("endpoints");
 
@@ -20,31 +19,31 @@ static struct str node_of(struct str address)
 	return proto_bytes(reference, REF_NAME);
 }
 
-static void add_address(const struct builder *b, struct backends *backends, struct str address,
+static void add_address(const struct builder *b, struct endpoint_pods *backends, struct str address,
 			struct str port, const char *ready)
 {
 	struct str reference = proto_bytes(address, EP_ADDRESS_REF);
 	struct str protocol = proto_bytes(port, EP_PORT_PROTOCOL);
-	const struct stored *pod = backend_pod(b, reference);
-	struct rows *rows = b->rows;
+	const struct stored *pod = endpoint_pod_find(b, reference);
+	struct label_rows *rows = b->rows;
 	uint64_t number = 0;
 
 	proto_number(port, EP_PORT_NUMBER, &number);
-	rows_add(rows, "__address__", rows_join(rows, proto_bytes(address, EP_ADDRESS_IP), number));
-	rows_add(rows, META "endpoint_port_name", proto_bytes(port, EP_PORT_NAME));
-	rows_add(rows, META "endpoint_port_protocol", protocol);
-	rows_add(rows, META "endpoint_ready", str_of(ready));
-	rows_add(rows, META "endpoint_address_target_kind", proto_bytes(reference, REF_KIND));
-	rows_add(rows, META "endpoint_address_target_name", proto_bytes(reference, REF_NAME));
-	rows_add(rows, META "endpoint_node_name", proto_bytes(address, EP_ADDRESS_NODE));
-	rows_add(rows, META "endpoint_hostname", proto_bytes(address, EP_ADDRESS_HOST));
+	label_rows_add(rows, "__address__", label_rows_join(rows, proto_bytes(address, EP_ADDRESS_IP), number));
+	label_rows_add(rows, META "endpoint_port_name", proto_bytes(port, EP_PORT_NAME));
+	label_rows_add(rows, META "endpoint_port_protocol", protocol);
+	label_rows_add(rows, META "endpoint_ready", str_of(ready));
+	label_rows_add(rows, META "endpoint_address_target_kind", proto_bytes(reference, REF_KIND));
+	label_rows_add(rows, META "endpoint_address_target_name", proto_bytes(reference, REF_NAME));
+	label_rows_add(rows, META "endpoint_node_name", proto_bytes(address, EP_ADDRESS_NODE));
+	label_rows_add(rows, META "endpoint_hostname", proto_bytes(address, EP_ADDRESS_HOST));
 	role_attach_node(b, node_of(address));
 	if (pod)
-		backend_add(b, backends, pod, &number, protocol);
-	rows_finish(rows);
+		endpoint_pods_add(b, backends, pod, &number, protocol);
+	label_rows_finish(rows);
 }
 
-static void build_subset(const struct builder *b, struct backends *backends, struct str subset)
+static void build_subset(const struct builder *b, struct endpoint_pods *backends, struct str subset)
 {
 	struct proto_field port, address;
 
@@ -63,18 +62,18 @@ static void build(const struct builder *b, const struct stored *endpoints)
 {
 	const struct stored *service = store_find(b->store, KIND_SERVICE,
 						  stored_namespace(endpoints), stored_name(endpoints));
-	struct backends backends = {0};
+	struct endpoint_pods backends = {0};
 	struct proto_field f;
 
-	rows_add(b->rows, META "namespace", stored_namespace(endpoints));
+	label_rows_add(b->rows, META "namespace", stored_namespace(endpoints));
 	if (service)
 		service_add(b->rows, service);
 	role_add_meta(b->rows, endpoints, &names);
 	role_attach_namespace(b, stored_namespace(endpoints));
-	rows_share(b->rows);
+	label_rows_share(b->rows);
 	proto_each(stored_kept(endpoints), ENDPOINTS_SUBSETS, &f)
 		build_subset(b, &backends, f.bytes);
-	backend_rest(b, &backends);
+	endpoint_pods_finish(b, &backends);
 }
 
 static void references(const struct builder *b, const struct stored *endpoints, reference_fn fn,
@@ -92,7 +91,7 @@ static void references(const struct builder *b, const struct stored *endpoints, 
 			struct proto in = proto_of(subset.bytes);
 
 			while (proto_find(&in, lists[i], &address)) {
-				backend_reference(proto_bytes(address.bytes, EP_ADDRESS_REF), fn,
+				endpoint_pod_reference(proto_bytes(address.bytes, EP_ADDRESS_REF), fn,
 						  context);
 				if (b->options.attach_node)
 					fn(context, KIND_NODE, STR_NULL, node_of(address.bytes));

@@ -34,11 +34,11 @@ static const char *scheme_of(struct str spec, struct str host)
 
 static void add_path(const struct builder *b, struct str spec, struct str host, struct str path)
 {
-	rows_add(b->rows, "__address__", host);
-	rows_add(b->rows, META "ingress_scheme", str_of(scheme_of(spec, host)));
-	rows_add(b->rows, META "ingress_host", host);
-	rows_add(b->rows, META "ingress_path", path.n ? path : STR("/"));
-	rows_finish(b->rows);
+	label_rows_add(b->rows, "__address__", host);
+	label_rows_add(b->rows, META "ingress_scheme", str_of(scheme_of(spec, host)));
+	label_rows_add(b->rows, META "ingress_host", host);
+	label_rows_add(b->rows, META "ingress_path", path.n ? path : STR("/"));
+	label_rows_finish(b->rows);
 }
 
 /* A rule without HTTP is one for the path "/". One with HTTP and no paths has
@@ -60,11 +60,11 @@ static void build(const struct builder *b, const struct stored *ingress)
 	struct str spec = spec_of(ingress);
 	struct proto_field f;
 
-	rows_add(b->rows, META "namespace", stored_namespace(ingress));
-	rows_add(b->rows, META "ingress_class_name", proto_bytes(spec, INGRESS_CLASS));
+	label_rows_add(b->rows, META "namespace", stored_namespace(ingress));
+	label_rows_add(b->rows, META "ingress_class_name", proto_bytes(spec, INGRESS_CLASS));
 	role_add_meta(b->rows, ingress, &names);
 	role_attach_namespace(b, stored_namespace(ingress));
-	rows_share(b->rows);
+	label_rows_share(b->rows);
 	proto_each(spec, INGRESS_RULES, &f)
 		build_rule(b, spec, f.bytes);
 }

@@ -19,7 +19,7 @@ static struct str address_of(struct str status)
 }
 
 /* Of each type of address the first: so they are added from the last on. */
-static void add_addresses(struct rows *rows, struct str status)
+static void add_addresses(struct label_rows *rows, struct str status)
 {
 	VEC(struct str) addresses = {0};
 	struct proto_field f;
@@ -28,7 +28,7 @@ static void add_addresses(struct rows *rows, struct str status)
 		if (!vec_push(&addresses, f.bytes))
 			rows->failed = true;
 	for (size_t i = addresses.n; i-- > 0;)
-		rows_add_sanitized(rows, META "node_address_",
+		label_rows_add_sanitized(rows, META "node_address_",
 				   proto_bytes(addresses.p[i], ADDRESS_TYPE),
 				   proto_bytes(addresses.p[i], ADDRESS_TEXT));
 	vec_free(&addresses);
@@ -43,21 +43,21 @@ static void build(const struct builder *b, const struct stored *node)
 
 	if (address.n == 0)
 		return;
-	rows_add(b->rows, META "node_provider_id", proto_bytes(spec_of(node), NODE_SPEC_PROVIDER));
+	label_rows_add(b->rows, META "node_provider_id", proto_bytes(spec_of(node), NODE_SPEC_PROVIDER));
 	proto_each(status, NODE_STATUS_CONDITIONS, &f)
 	{
-		struct str type = rows_lower(b->rows, proto_bytes(f.bytes, CONDITION_TYPE));
+		struct str type = label_rows_lower(b->rows, proto_bytes(f.bytes, CONDITION_TYPE));
 
-		rows_add_sanitized(b->rows, META "node_condition_", type,
-				   rows_lower(b->rows, proto_bytes(f.bytes, CONDITION_STATUS)));
+		label_rows_add_sanitized(b->rows, META "node_condition_", type,
+				   label_rows_lower(b->rows, proto_bytes(f.bytes, CONDITION_STATUS)));
 	}
 	role_add_meta(b->rows, node, &meta_node);
-	rows_share(b->rows);
+	label_rows_share(b->rows);
 	proto_number(proto_bytes(endpoints, NODE_KUBELET), NODE_KUBELET_PORT, &port);
-	rows_add(b->rows, "__address__", rows_join(b->rows, address, port));
-	rows_add(b->rows, "instance", stored_name(node));
+	label_rows_add(b->rows, "__address__", label_rows_join(b->rows, address, port));
+	label_rows_add(b->rows, "instance", stored_name(node));
 	add_addresses(b->rows, status);
-	rows_finish(b->rows);
+	label_rows_finish(b->rows);
 }
 
 static void references(const struct builder *b, const struct stored *node, reference_fn fn,

@@ -6,30 +6,30 @@
  */
 #include "k8s-discovery/roles/role.h"
 
-static struct str readiness(struct rows *rows, struct str status)
+static struct str readiness(struct label_rows *rows, struct str status)
 {
 	struct str condition = proto_bytes(status, POD_STATUS_CONDITIONS);
 
-	return condition.n ? rows_lower(rows, proto_bytes(condition, CONDITION_STATUS))
+	return condition.n ? label_rows_lower(rows, proto_bytes(condition, CONDITION_STATUS))
 			   : STR("unknown");
 }
 
-void role_add_pod(struct rows *rows, const struct stored *pod)
+void role_add_pod(struct label_rows *rows, const struct stored *pod)
 {
 	struct str metadata = metadata_of(pod), spec = spec_of(pod), status = status_of(pod);
 	struct proto_field owner;
 
-	rows_add(rows, META "pod_ip", proto_bytes(status, POD_STATUS_IP));
-	rows_add(rows, META "pod_ready", readiness(rows, status));
-	rows_add(rows, META "pod_phase", proto_bytes(status, POD_STATUS_PHASE));
-	rows_add(rows, META "pod_node_name", proto_bytes(spec, POD_SPEC_NODE));
-	rows_add(rows, META "pod_host_ip", proto_bytes(status, POD_STATUS_HOST_IP));
-	rows_add(rows, META "pod_uid", proto_bytes(metadata, META_UID));
+	label_rows_add(rows, META "pod_ip", proto_bytes(status, POD_STATUS_IP));
+	label_rows_add(rows, META "pod_ready", readiness(rows, status));
+	label_rows_add(rows, META "pod_phase", proto_bytes(status, POD_STATUS_PHASE));
+	label_rows_add(rows, META "pod_node_name", proto_bytes(spec, POD_SPEC_NODE));
+	label_rows_add(rows, META "pod_host_ip", proto_bytes(status, POD_STATUS_HOST_IP));
+	label_rows_add(rows, META "pod_uid", proto_bytes(metadata, META_UID));
 	role_add_meta(rows, pod, &meta_pod);
 	proto_each(metadata, META_OWNERS, &owner)
 	{
-		rows_add(rows, META "pod_controller_kind", proto_bytes(owner.bytes, OWNER_KIND));
-		rows_add(rows, META "pod_controller_name", proto_bytes(owner.bytes, OWNER_NAME));
+		label_rows_add(rows, META "pod_controller_kind", proto_bytes(owner.bytes, OWNER_KIND));
+		label_rows_add(rows, META "pod_controller_name", proto_bytes(owner.bytes, OWNER_NAME));
 		break;
 	}
 }
@@ -63,13 +63,13 @@ static const char *kind_of(const struct group *g, struct str container)
 static void add_container(const struct builder *b, const struct group *g, struct str container,
 			  struct str id)
 {
-	rows_add(b->rows, META "pod_container_name", proto_bytes(container, CONTAINER_NAME));
-	rows_add(b->rows, META "pod_container_id", id);
-	rows_add(b->rows, META "pod_container_image", proto_bytes(container, CONTAINER_IMAGE));
-	rows_add(b->rows, META "pod_container_init",
+	label_rows_add(b->rows, META "pod_container_name", proto_bytes(container, CONTAINER_NAME));
+	label_rows_add(b->rows, META "pod_container_id", id);
+	label_rows_add(b->rows, META "pod_container_image", proto_bytes(container, CONTAINER_IMAGE));
+	label_rows_add(b->rows, META "pod_container_init",
 		 strcmp(g->kind, "init") == 0 ? STR("true") : STR("false"));
 	if (b->options.ephemeral || b->options.without_ip)
-		rows_add(b->rows, META "pod_container_kind", str_of(kind_of(g, container)));
+		label_rows_add(b->rows, META "pod_container_kind", str_of(kind_of(g, container)));
 }
 
 static void add_port(const struct builder *b, const struct group *g, struct str port)
@@ -78,10 +78,10 @@ static void add_port(const struct builder *b, const struct group *g, struct str 
 
 	proto_number(port, PORT_NUMBER, &number);
 	if (g->ip.n)
-		rows_add(b->rows, "__address__", rows_join(b->rows, g->ip, number));
-	rows_add_number(b->rows, META "pod_container_port_number", number);
-	rows_add(b->rows, META "pod_container_port_name", proto_bytes(port, PORT_NAME));
-	rows_add(b->rows, META "pod_container_port_protocol", proto_bytes(port, PORT_PROTOCOL));
+		label_rows_add(b->rows, "__address__", label_rows_join(b->rows, g->ip, number));
+	label_rows_add_number(b->rows, META "pod_container_port_number", number);
+	label_rows_add(b->rows, META "pod_container_port_name", proto_bytes(port, PORT_NAME));
+	label_rows_add(b->rows, META "pod_container_port_protocol", proto_bytes(port, PORT_PROTOCOL));
 }
 
 static void build_container(const struct builder *b, const struct group *g, struct str container)
@@ -95,13 +95,13 @@ static void build_container(const struct builder *b, const struct group *g, stru
 		any = true;
 		add_container(b, g, container, id);
 		add_port(b, g, port.bytes);
-		rows_finish(b->rows);
+		label_rows_finish(b->rows);
 	}
 	if (any)
 		return;
 	add_container(b, g, container, id);
-	rows_add(b->rows, "__address__", g->ip);
-	rows_finish(b->rows);
+	label_rows_add(b->rows, "__address__", g->ip);
+	label_rows_finish(b->rows);
 }
 
 static void build_group(const struct builder *b, struct str spec, uint32_t field, struct group g)
@@ -129,10 +129,10 @@ static void build(const struct builder *b, const struct stored *pod)
 	if ((ip.n == 0 && !b->options.without_ip) || !node_known(b, node))
 		return;
 	role_add_pod(b->rows, pod);
-	rows_add(b->rows, META "namespace", stored_namespace(pod));
+	label_rows_add(b->rows, META "namespace", stored_namespace(pod));
 	role_attach_node(b, node);
 	role_attach_namespace(b, stored_namespace(pod));
-	rows_share(b->rows);
+	label_rows_share(b->rows);
 	build_group(b, spec, POD_SPEC_CONTAINERS,
 		    (struct group){"container", status, POD_STATUS_CONTAINERS, ip});
 	build_group(b, spec, POD_SPEC_INIT, (struct group){"init", status, POD_STATUS_INIT, ip});

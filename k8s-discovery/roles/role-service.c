@@ -2,19 +2,18 @@
 /* Role service: one target per port, at the service's name. */
 #include "k8s-discovery/roles/role.h"
 
-#include "k8s-discovery/roles/role-service.h"
 
 static const struct meta_names names = META_NAMES("service");
 
-void service_add(struct rows *rows, const struct stored *service)
+void service_add(struct label_rows *rows, const struct stored *service)
 {
-	rows_add(rows, META "namespace", stored_namespace(service));
+	label_rows_add(rows, META "namespace", stored_namespace(service));
 	role_add_meta(rows, service, &names);
 }
 
 /* The addresses of a load balancer, joined by commas; what was once asked for
  * where it has none yet. */
-static struct str balancer_ips(struct rows *rows, const struct stored *service)
+static struct str balancer_ips(struct label_rows *rows, const struct stored *service)
 {
 	struct str balancer = proto_bytes(status_of(service), SERVICE_STATUS_BALANCER);
 	struct str joined = STR_NULL;
@@ -38,7 +37,7 @@ static struct str balancer_ips(struct rows *rows, const struct stored *service)
 static void add_port(const struct builder *b, const struct stored *service, struct str port)
 {
 	struct str spec = spec_of(service), type = proto_bytes(spec, SERVICE_SPEC_TYPE), host;
-	struct rows *rows = b->rows;
+	struct label_rows *rows = b->rows;
 	uint64_t number = 0;
 
 	proto_number(port, SERVICE_PORT_NUMBER, &number);
@@ -48,19 +47,19 @@ static void add_port(const struct builder *b, const struct stored *service, stru
 		rows->failed = true;
 		return;
 	}
-	rows_add(rows, "__address__", rows_join(rows, host, number));
-	rows_add(rows, META "service_port_name", proto_bytes(port, SERVICE_PORT_NAME));
-	rows_add_number(rows, META "service_port_number", number);
-	rows_add(rows, META "service_port_protocol", proto_bytes(port, SERVICE_PORT_PROTOCOL));
-	rows_add(rows, META "service_type", type);
+	label_rows_add(rows, "__address__", label_rows_join(rows, host, number));
+	label_rows_add(rows, META "service_port_name", proto_bytes(port, SERVICE_PORT_NAME));
+	label_rows_add_number(rows, META "service_port_number", number);
+	label_rows_add(rows, META "service_port_protocol", proto_bytes(port, SERVICE_PORT_PROTOCOL));
+	label_rows_add(rows, META "service_type", type);
 	if (str_is(type, "ExternalName"))
-		rows_add(rows, META "service_external_name",
+		label_rows_add(rows, META "service_external_name",
 			 proto_bytes(spec, SERVICE_SPEC_EXTERNAL));
 	else
-		rows_add(rows, META "service_cluster_ip", proto_bytes(spec, SERVICE_SPEC_IP));
+		label_rows_add(rows, META "service_cluster_ip", proto_bytes(spec, SERVICE_SPEC_IP));
 	if (str_is(type, "LoadBalancer"))
-		rows_add(rows, META "service_loadbalancer_ip", balancer_ips(rows, service));
-	rows_finish(rows);
+		label_rows_add(rows, META "service_loadbalancer_ip", balancer_ips(rows, service));
+	label_rows_finish(rows);
 }
 
 static void build(const struct builder *b, const struct stored *service)
@@ -69,7 +68,7 @@ static void build(const struct builder *b, const struct stored *service)
 
 	service_add(b->rows, service);
 	role_attach_namespace(b, stored_namespace(service));
-	rows_share(b->rows);
+	label_rows_share(b->rows);
 	proto_each(spec_of(service), SERVICE_SPEC_PORTS, &f)
 		add_port(b, service, f.bytes);
 }

@@ -7,7 +7,6 @@
  */
 #include "k8s-discovery/roles/role.h"
 
-#include "k8s-discovery/roles/role-service.h"
 
 #define SERVICE_NAME "kubernetes.io/service-name"
 
@@ -36,12 +35,12 @@ static bool second_family(const struct stored *service, const struct stored *sli
 	return false;
 }
 
-static void add_condition(struct rows *rows, struct str endpoint, uint32_t field, const char *name)
+static void add_condition(struct label_rows *rows, struct str endpoint, uint32_t field, const char *name)
 {
 	uint64_t value;
 
 	if (proto_number(proto_bytes(endpoint, ENDPOINT_CONDITIONS), field, &value))
-		rows_add(rows, name, value ? STR("true") : STR("false"));
+		label_rows_add(rows, name, value ? STR("true") : STR("false"));
 }
 
 static struct str node_of(struct str endpoint)
@@ -55,7 +54,7 @@ static struct str node_of(struct str endpoint)
 static void add_endpoint(const struct builder *b, struct str endpoint)
 {
 	struct str reference = proto_bytes(endpoint, ENDPOINT_REF);
-	struct rows *rows = b->rows;
+	struct label_rows *rows = b->rows;
 
 	add_condition(rows, endpoint, CONDITION_READY,
 		      META "endpointslice_endpoint_conditions_ready");
@@ -63,62 +62,62 @@ static void add_endpoint(const struct builder *b, struct str endpoint)
 		      META "endpointslice_endpoint_conditions_serving");
 	add_condition(rows, endpoint, CONDITION_TERMINATING,
 		      META "endpointslice_endpoint_conditions_terminating");
-	rows_add(rows, META "endpointslice_endpoint_hostname", proto_bytes(endpoint, ENDPOINT_HOST));
-	rows_add(rows, META "endpointslice_address_target_kind", proto_bytes(reference, REF_KIND));
-	rows_add(rows, META "endpointslice_address_target_name", proto_bytes(reference, REF_NAME));
-	rows_add(rows, META "endpointslice_endpoint_node_name",
+	label_rows_add(rows, META "endpointslice_endpoint_hostname", proto_bytes(endpoint, ENDPOINT_HOST));
+	label_rows_add(rows, META "endpointslice_address_target_kind", proto_bytes(reference, REF_KIND));
+	label_rows_add(rows, META "endpointslice_address_target_name", proto_bytes(reference, REF_NAME));
+	label_rows_add(rows, META "endpointslice_endpoint_node_name",
 		 proto_bytes(endpoint, ENDPOINT_NODE));
-	rows_add(rows, META "endpointslice_endpoint_zone", proto_bytes(endpoint, ENDPOINT_ZONE));
-	rows_add_map(rows, endpoint, ENDPOINT_TOPOLOGY, META "endpointslice_endpoint_topology_",
+	label_rows_add(rows, META "endpointslice_endpoint_zone", proto_bytes(endpoint, ENDPOINT_ZONE));
+	label_rows_add_map(rows, endpoint, ENDPOINT_TOPOLOGY, META "endpointslice_endpoint_topology_",
 		     META "endpointslice_endpoint_topology_present_");
 	role_attach_node(b, node_of(endpoint));
 }
 
-static void add_port(struct rows *rows, struct str port, const uint64_t *number)
+static void add_port(struct label_rows *rows, struct str port, const uint64_t *number)
 {
-	rows_add(rows, META "endpointslice_port_name", proto_bytes(port, SLICE_PORT_NAME));
-	rows_add(rows, META "endpointslice_port_protocol", proto_bytes(port, SLICE_PORT_PROTOCOL));
+	label_rows_add(rows, META "endpointslice_port_name", proto_bytes(port, SLICE_PORT_NAME));
+	label_rows_add(rows, META "endpointslice_port_protocol", proto_bytes(port, SLICE_PORT_PROTOCOL));
 	if (number)
-		rows_add_number(rows, META "endpointslice_port", *number);
-	rows_add(rows, META "endpointslice_port_app_protocol", proto_bytes(port, SLICE_PORT_APP));
+		label_rows_add_number(rows, META "endpointslice_port", *number);
+	label_rows_add(rows, META "endpointslice_port_app_protocol", proto_bytes(port, SLICE_PORT_APP));
 }
 
-static void build_endpoint(const struct builder *b, struct backends *backends, struct str endpoint,
+static void build_endpoint(const struct builder *b, struct endpoint_pods *backends, struct str endpoint,
 			   struct str port)
 {
-	const struct stored *pod = backend_pod(b, proto_bytes(endpoint, ENDPOINT_REF));
+	const struct stored *pod = endpoint_pod_find(b, proto_bytes(endpoint, ENDPOINT_REF));
 	uint64_t number = 0;
 	bool numbered = proto_number(port, SLICE_PORT_NUMBER, &number);
 	struct proto_field address;
 
 	proto_each(endpoint, ENDPOINT_ADDRESSES, &address)
 	{
-		rows_add(b->rows, "__address__",
-			 numbered ? rows_join(b->rows, address.bytes, number) : address.bytes);
+		label_rows_add(b->rows, "__address__",
+			 numbered ? label_rows_join(b->rows, address.bytes, number) : address.bytes);
 		add_port(b->rows, port, numbered ? &number : NULL);
 		add_endpoint(b, endpoint);
 		if (pod)
-			backend_add(b, backends, pod, numbered ? &number : NULL, STR_NULL);
-		rows_finish(b->rows);
+			endpoint_pods_add(b, backends, pod, numbered ? &number : NULL, STR_NULL);
+		label_rows_finish(b->rows);
 	}
 }
 
 static void build(const struct builder *b, const struct stored *slice)
 {
 	const struct stored *service = service_of(b, slice);
-	struct backends backends = {0};
+	struct endpoint_pods backends = {0};
 	struct proto_field endpoint, port;
 
 	if (second_family(service, slice))
 		return;
-	rows_add(b->rows, META "namespace", stored_namespace(slice));
-	rows_add(b->rows, META "endpointslice_address_type",
+	label_rows_add(b->rows, META "namespace", stored_namespace(slice));
+	label_rows_add(b->rows, META "endpointslice_address_type",
 		 proto_bytes(stored_kept(slice), SLICE_TYPE));
 	role_add_meta(b->rows, slice, &names);
 	if (service)
 		service_add(b->rows, service);
 	role_attach_namespace(b, stored_namespace(slice));
-	rows_share(b->rows);
+	label_rows_share(b->rows);
 	proto_each(stored_kept(slice), SLICE_ENDPOINTS, &endpoint)
 	{
 		struct proto in = proto_of(stored_kept(slice));
@@ -126,7 +125,7 @@ static void build(const struct builder *b, const struct stored *slice)
 		while (proto_find(&in, SLICE_PORTS, &port))
 			build_endpoint(b, &backends, endpoint.bytes, port.bytes);
 	}
-	backend_rest(b, &backends);
+	endpoint_pods_finish(b, &backends);
 }
 
 static void references(const struct builder *b, const struct stored *slice, reference_fn fn,
@@ -141,7 +140,7 @@ static void references(const struct builder *b, const struct stored *slice, refe
 		fn(context, KIND_NAMESPACE, STR_NULL, stored_namespace(slice));
 	proto_each(stored_kept(slice), SLICE_ENDPOINTS, &f)
 	{
-		backend_reference(proto_bytes(f.bytes, ENDPOINT_REF), fn, context);
+		endpoint_pod_reference(proto_bytes(f.bytes, ENDPOINT_REF), fn, context);
 		if (b->options.attach_node)
 			fn(context, KIND_NODE, STR_NULL, node_of(f.bytes));
 	}

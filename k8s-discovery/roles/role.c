@@ -31,14 +31,14 @@ unsigned int role_kinds(const struct role *role, const struct role_options *opti
 	return kinds_;
 }
 
-void role_add_meta(struct rows *rows, const struct stored *object, const struct meta_names *names)
+void role_add_meta(struct label_rows *rows, const struct stored *object, const struct meta_names *names)
 {
 	struct str metadata = metadata_of(object);
 
 	if (names->name)
-		rows_add(rows, names->name, stored_name(object));
-	rows_add_map(rows, metadata, META_LABELS, names->label, names->label_present);
-	rows_add_map(rows, metadata, META_ANNOTATIONS, names->annotation,
+		label_rows_add(rows, names->name, stored_name(object));
+	label_rows_add_map(rows, metadata, META_LABELS, names->label, names->label_present);
+	label_rows_add_map(rows, metadata, META_ANNOTATIONS, names->annotation,
 		     names->annotation_present);
 }
 

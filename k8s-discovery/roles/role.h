@@ -26,7 +26,7 @@ struct role_options {
 struct builder {
 	const struct store *store;
 	struct role_options options;
-	struct rows *rows;
+	struct label_rows *rows;
 };
 
 typedef void (*reference_fn)(void *context, enum kind kind, struct str namespace_, struct str name);
@@ -64,12 +64,12 @@ struct meta_names {
 
 extern const struct meta_names meta_pod, meta_node, meta_namespace;
 
-void role_add_meta(struct rows *rows, const struct stored *object, const struct meta_names *names);
+void role_add_meta(struct label_rows *rows, const struct stored *object, const struct meta_names *names);
 /* The labels of the namespace and of a node, where these are asked for. */
 void role_attach_namespace(const struct builder *b, struct str namespace_);
 void role_attach_node(const struct builder *b, struct str node);
 /* The labels of a pod as such, without its namespace. */
-void role_add_pod(struct rows *rows, const struct stored *pod);
+void role_add_pod(struct label_rows *rows, const struct stored *pod);
 
 /* The metadata, spec and status of an object. */
 static inline struct str metadata_of(const struct stored *o)
@@ -90,26 +90,29 @@ static inline struct str status_of(const struct stored *o)
 /* The value of a label of the object itself. */
 struct str role_own_label(const struct stored *object, const char *key);
 
+/* The labels of a service, which its endpoints carry, too. */
+void service_add(struct label_rows *rows, const struct stored *service);
+
 /* Pods behind the targets of an object, and the ports that these were made
  * for; a pod's other ports become targets of their own at the end. */
-struct backends {
-	VEC(struct backend) list;
+struct endpoint_pods {
+	VEC(struct endpoint_pod) list;
 };
 
-struct backend {
+struct endpoint_pod {
 	const struct stored *pod;
 	VEC(uint64_t) ports;
 };
 
 /* The pod that an ObjectReference means, NULL if it means none. */
-const struct stored *backend_pod(const struct builder *b, struct str reference);
+const struct stored *endpoint_pod_find(const struct builder *b, struct str reference);
 /* Adds the pod's labels and those of its container with this port (none:
  * has_port is false), and notes that it was seen. */
-void backend_add(const struct builder *b, struct backends *backends, const struct stored *pod,
+void endpoint_pods_add(const struct builder *b, struct endpoint_pods *backends, const struct stored *pod,
 		 const uint64_t *port, struct str protocol);
 /* A target for every port of a pod in the list that none was made for; ends
  * the list. */
-void backend_rest(const struct builder *b, struct backends *backends);
-void backend_reference(struct str reference, reference_fn fn, void *context);
+void endpoint_pods_finish(const struct builder *b, struct endpoint_pods *backends);
+void endpoint_pod_reference(struct str reference, reference_fn fn, void *context);
 
 #endif

@@ -11,7 +11,7 @@
 /* A store that is filled with JSON objects, and the targets of one of them. */
 struct world {
 	struct store store;
-	struct rows rows;
+	struct label_rows rows;
 	struct role_options options;
 };
 
@@ -33,7 +33,7 @@ static size_t build(struct world *w, const struct role *role, const char *space,
 	const struct stored *o = store_find(&w->store, role->primary, str_of(space), str_of(name));
 
 	expect(o);
-	rows_begin(&w->rows);
+	label_rows_begin(&w->rows);
 	role->build(&b, o);
 	expect(!w->rows.failed);
 	return w->rows.rows.n;
@@ -41,7 +41,7 @@ static size_t build(struct world *w, const struct role *role, const char *space,
 
 static void end(struct world *w)
 {
-	rows_fini(&w->rows);
+	label_rows_fini(&w->rows);
 	store_free(&w->store);
 }
 
@@ -325,10 +325,10 @@ TEST(values_that_are_not_utf8_are_left_out)
 	struct world w = {0};
 	struct object o = {.name = STR("p"), .namespace_ = STR("s")};
 
-	rows_begin(&w.rows);
-	rows_add(&w.rows, "good", STR("\xc3\xa9"));
-	rows_add(&w.rows, "bad", STR("12345678\xff"));
-	rows_finish(&w.rows);
+	label_rows_begin(&w.rows);
+	label_rows_add(&w.rows, "good", STR("\xc3\xa9"));
+	label_rows_add(&w.rows, "bad", STR("12345678\xff"));
+	label_rows_finish(&w.rows);
 	expect_str(label(&w, 0, "good"), "\xc3\xa9");
 	expect(!label(&w, 0, "bad").p);
 	expect_eq(w.rows.not_utf8, 1);
@@ -370,11 +370,11 @@ static int build_all(void *context)
 
 		if (!role)
 			continue;
-		rows_begin(&w->rows);
+		label_rows_begin(&w->rows);
 		role->build(&b, s->object);
 		r = w->rows.failed ? -ENOMEM : 0;
 	}
-	rows_fini(&w->rows);
+	label_rows_fini(&w->rows);
 	return r;
 }
 
@@ -416,7 +416,7 @@ TEST(damaged_objects_have_targets_or_none)
 			struct builder b = {&w.store, w.options, &w.rows};
 
 			kept++;
-			rows_begin(&w.rows);
+			label_rows_begin(&w.rows);
 			role->build(&b, w.store.slots.p[0].object);
 			for (size_t i = 0; i < w.rows.rows.n; i++, targets++)
 				label(&w, i, "");

@@ -6,9 +6,11 @@
  */
 #include "regex/unicode.h"
 
+#include "base/check.h"
 #include "regex/unicode-tables.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #define NAME_MAX_BYTES 64
 
@@ -53,6 +55,7 @@ int rune_encode(uint32_t c, struct buf *out)
 	size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
 	char bytes[4] = {(char)c};
 
+	check(c <= RUNE_MAX);
 	for (size_t i = n; i-- > 1; c >>= 6)
 		bytes[i] = (char)(0x80 | (c & 0x3f));
 	if (n > 1)
@@ -102,6 +105,20 @@ uint32_t rune_fold(uint32_t c)
 	const struct unicode_case *run = find_case(c);
 
 	return run ? (uint32_t)((int32_t)c + run->fold) : c;
+}
+
+int case_map(struct str s, bool upper, struct buf *out)
+{
+	int r = 0;
+
+	while (!r && s.n) {
+		uint32_t c;
+		size_t n = rune_decode(s, &c);
+
+		r = rune_encode(upper ? rune_upper(c) : rune_lower(c), out);
+		s = str_skip(s, n);
+	}
+	return r;
 }
 
 static int add_folds(struct charset *set, uint32_t c)
@@ -187,6 +204,7 @@ static int add_runs(struct charset *set, const uint8_t *table, size_t size, uint
 			r = charset_add(set, first, first + n - 1);
 		first += n;
 	}
+	check(r || first == RUNE_MAX + 1);
 	return r;
 }
 
@@ -212,23 +230,15 @@ static bool spell(struct str name, char ret[NAME_MAX_BYTES])
 	return n > 0;
 }
 
+static int by_name(const void *sought, const void *name)
+{
+	return strcmp(sought, ((const struct unicode_name *)name)->name);
+}
+
 static const struct unicode_name *find_name(const struct unicode_name *names, size_t n,
 					    const char *sought)
 {
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(names[middle].name, sought);
-
-		if (order == 0)
-			return &names[middle];
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return bsearch(sought, names, n, sizeof(*names), by_name);
 }
 
 bool rune_is_alnum(uint32_t c)

@@ -31,6 +31,10 @@ uint32_t rune_lower(uint32_t c);
  * after the last; c itself where there is none. */
 uint32_t rune_fold(uint32_t c);
 
+/* Appends `s` in upper or lower case as Go's strings.ToUpper and ToLower: simple mapping of each
+ * character; a byte that belongs to none becomes U+FFFD. 0, -ENOMEM or -E2BIG. */
+int case_map(struct str s, bool upper, struct buf *out);
+
 /* Adds to `set` everything that folds to a member, which is to be cleaned then. 0
  * or -ENOMEM. */
 int charset_fold(struct charset *set);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Targets that rules have dropped, as the host wants to hear of them. */
+/* Reports dropped targets. Contract in dropped.h. */
 #include "relabel/dropped.h"
 
 #include "abi/value.h"
 
 #include <errno.h>
 
-struct telling {
+struct report {
 	struct relabel *relabel;
 	const struct andiron_dropped_targets_sink *sink;
 	VEC(struct andiron_kv) labels;
 	int failure;
 };
 
-static void tell(void *context, const struct target_row *row, size_t rule)
+static void report_dropped(void *context, const struct target_row *row, size_t rule)
 {
-	struct telling *t = context;
+	struct report *t = context;
 	const struct rule *by = rule ? relabel_rule(t->relabel, rule) : NULL;
 	struct andiron_dropped_target target = {.rule = (uint32_t)rule};
 
@@ -41,8 +41,8 @@ static void tell(void *context, const struct target_row *row, size_t rule)
 int dropped_each(struct relabel *relabel, const struct andiron_targets *targets,
 		 const struct andiron_dropped_targets_sink *sink)
 {
-	struct telling t = {.relabel = relabel, .sink = sink};
-	int r = relabel_each_dropped(relabel, targets, tell, &t);
+	struct report t = {.relabel = relabel, .sink = sink};
+	int r = relabel_each_dropped(relabel, targets, report_dropped, &t);
 
 	vec_free(&t.labels);
 	return r ? r : t.failure;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What andiron.dropped-targets/1 says of a relabeling. */
+/* The targets that rules drop, as andiron.dropped-targets/1 reports them. */
 #ifndef RELABEL_DROPPED_H
 #define RELABEL_DROPPED_H
 

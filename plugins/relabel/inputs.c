@@ -3,6 +3,7 @@
 #include "relabel/inputs.h"
 
 #include "abi/target-key.h"
+#include "base/check.h"
 
 #include <stdlib.h>
 
@@ -45,6 +46,7 @@ void inputs_remove(struct inputs *inputs, struct input *input)
 {
 	uint32_t at = (uint32_t)(input - inputs->list.p), last = (uint32_t)inputs->list.n - 1;
 
+	check(at <= last);
 	target_key_remove(&inputs->index, at, last, key_at, inputs->list.p);
 	*input = inputs->list.p[last];
 	inputs->list.n--;

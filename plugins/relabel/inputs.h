@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is kept of a target that came in: which it is, and what was said of it. Its
- * labels are not: who wants them again has them said again (host.h,
- * request_targets), and a hundred thousand pods fit into some megabytes.
- */
+/* The state of each input target, by producer and row. Labels are not kept (relabel.h). */
 #ifndef RELABEL_INPUTS_H
 #define RELABEL_INPUTS_H
 
@@ -14,10 +10,10 @@
 
 struct input {
 	uint64_t producer, row;
-	uint64_t hash;         /* of what was sent of it last: labels and order */
+	uint64_t hash;         /* of the labels and the order sent last */
 	uint64_t output : 47;  /* the id of its row in the output; 0: it has none */
-	uint64_t round : 16;   /* of the request that it was sent in last */
-	uint64_t seen : 1;     /* by the SNAPSHOT that is being applied */
+	uint64_t round : 16;   /* the resend that it was sent in last */
+	uint64_t seen : 1;     /* in the SNAPSHOT that is being applied */
 };
 
 #define INPUT_OUTPUT_MAX ((UINT64_C(1) << 47) - 1) /* a million a second for four years */

@@ -15,10 +15,10 @@ struct instance {
 	struct abi_context context;
 	struct relabel *relabel;
 	uint64_t retry; /* a timer */
-	bool missing;   /* memory was short for something that must be said again */
+	bool missing;   /* memory was short: targets must be resent */
 };
 
-static void ask(struct instance *in)
+static void request_all(struct instance *in)
 {
 	in->context.host->request_targets(in->context.instance, "targets");
 }
@@ -33,10 +33,10 @@ static void retry(void *self)
 	in->retry = 0;
 	in->missing = false;
 	publish(in);
-	ask(in);
+	request_all(in);
 }
 
-/* Everything that changed goes out, and the health says what became of it. */
+/* Sends what changed and sets the health. */
 static void publish(struct instance *in)
 {
 	const struct andiron_host *host = in->context.host;
@@ -107,14 +107,14 @@ static int32_t update(void *self, const struct andiron_value *args, struct andir
 	if (rules_from_args(args, &rules, &cause))
 		return abi_error(in->context.host, err, &cause);
 	relabel_set_rules(in->relabel, &rules);
-	ask(in);
+	request_all(in);
 	return 0;
 }
 
 static void resend(void *self, const char *export_name)
 {
 	relabel_resend(((struct instance *)self)->relabel);
-	ask(self);
+	request_all(self);
 }
 
 static void stop(void *self)

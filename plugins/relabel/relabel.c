@@ -25,7 +25,7 @@ struct relabel {
 	uint64_t producer, generation; /* of the output; 0: nothing was sent yet */
 	uint64_t last_id;
 	uint16_t round;
-	bool lost; /* memory was short: nothing of what was sent holds */
+	bool lost; /* memory was short: what was sent is void */
 	struct relabel_totals totals;
 };
 
@@ -75,8 +75,8 @@ static bool in_order(const struct target_label *labels, size_t n)
 	return true;
 }
 
-/* Puts a target's labels into r->row, as target.h wants them whatever the producer
- * did. *ret_copy is to be freed when they are done with. 0 or -ENOMEM. */
+/* Puts a target's labels into r->row, in the order of target.h whatever the producer's.
+ * *ret_copy is to be freed after use. 0 or -ENOMEM. */
 static int read_row(struct relabel *r, const struct andiron_targets *u,
 		    const struct andiron_target *t, struct target_label **ret_copy)
 {
@@ -103,7 +103,7 @@ static int read_row(struct relabel *r, const struct andiron_targets *u,
 	return 0;
 }
 
-/* Works the rules off over r->row. *ret_n is how many have worked on it. */
+/* Applies the rules to r->row. *ret_n is how many were applied. */
 static int run_rules(struct relabel *r, size_t *ret_n)
 {
 	int result = labels_begin(&r->scratch, r->row.p, r->row.n);
@@ -170,6 +170,7 @@ static int put(struct relabel *r, struct input *input, uint64_t order)
 	if (input->output && input->hash == hash && input->round == r->round)
 		return 0;
 	row.row = input->output ? input->output : ++r->last_id;
+	check(row.row <= INPUT_OUTPUT_MAX);
 	update_add(&r->update, &row);
 	if (input->output && !r->update.failed &&
 	    !vec_push(&r->replaced, r->update.rows.p[--r->update.rows.n]))
@@ -218,8 +219,7 @@ static void forget(struct relabel *r, struct input *input)
 	inputs_remove(&r->inputs, input);
 }
 
-/* Before a SNAPSHOT nothing of its producer is seen; after it, what still is not
- * is gone. */
+/* Removes the inputs that a SNAPSHOT did not contain. */
 static void forget_unseen(struct relabel *r, uint64_t producer)
 {
 	for (size_t i = r->inputs.list.n; i-- > 0;) {
@@ -248,7 +248,7 @@ int relabel_apply(struct relabel *r, const struct andiron_targets *u)
 		forget(r, inputs_find(&r->inputs, u->producer, u->removed[i]));
 	if (snapshot)
 		forget_unseen(r, u->producer);
-	/* A row that memory was short for is missing, and will be said again. */
+	/* A row that memory was short for is missing until it is resent. */
 	target_feed_took(feed, u);
 	return result;
 }
@@ -265,8 +265,7 @@ void relabel_resend(struct relabel *r)
 	r->round++;
 }
 
-/* What was to be sent, and what was sent before, is void: rows come as new ones
- * under ids that nobody has heard of. */
+/* Voids what was sent and what was to be sent: rows come back as new ones, under new ids. */
 static void lose(struct relabel *r)
 {
 	update_discard(&r->update);
@@ -313,7 +312,7 @@ void relabel_totals(const struct relabel *r, struct relabel_totals *ret)
 	ret->rows = r->inputs.list.n;
 }
 
-static int look(struct relabel *r, const struct andiron_targets *u, const struct andiron_target *t,
+static int try_row(struct relabel *r, const struct andiron_targets *u, const struct andiron_target *t,
 		relabel_dropped_fn fn, void *context)
 {
 	struct target_label *copy = NULL;
@@ -335,7 +334,7 @@ int relabel_each_dropped(struct relabel *r, const struct andiron_targets *u, rel
 	int result = target_update_sound(u) ? 0 : -EINVAL;
 
 	for (uint64_t i = 0; result == 0 && i < u->n_rows; i++)
-		result = look(r, u, &u->rows[i], fn, context);
+		result = try_row(r, u, &u->rows[i], fn, context);
 	return result;
 }
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine of discovery.relabel: rules over targets, kept incrementally. A row
- * that is said is computed, and no other; what comes out as it was is not sent.
+ * The engine of discovery.relabel applies rules to targets, incrementally: it computes the rows of
+ * an update and sends the results that changed.
  *
- * No labels are kept, neither of what comes in nor of what goes out: of each target
- * a hash of what was sent, by which it is seen whether that has changed (of 64
- * bits: a change goes unseen once in 10^19). Where all labels are needed again, for
- * new rules or a new consumer, they are asked for (host.h, request_targets).
+ * It keeps no labels. Each target has a 64-bit hash of what was sent for it, so a change is missed
+ * once in 10^19. New rules and new consumers need all labels: these are requested again (host.h,
+ * request_targets). So a hundred thousand pods take some megabytes.
  *
- * An output row stands for one input row for as long as the rules keep it, and has
- * an id of its own, since rows of several producers may have the same id. Output
- * order is producer by producer, in a producer its order.
+ * Rows of several producers may have the same id. An output row has an id of its own, for as long
+ * as the rules keep its input row. Output is ordered by producer, then by the producer's order.
  */
 #ifndef RELABEL_RELABEL_H
 #define RELABEL_RELABEL_H
@@ -44,21 +42,20 @@ struct relabel;
 struct relabel *relabel_new(uint64_t producer);
 void relabel_free(struct relabel *r);
 
-/* Takes the rules over. They work on what is applied from now on, so all is to be
- * said again. */
+/* Takes ownership of the rules. They apply from the next update on: request all targets. */
 void relabel_set_rules(struct relabel *r, struct rules *rules);
 
-/* All output is to be sent again: each row when it is said again. */
+/* Sends each row anew when it is resent: request all targets. */
 void relabel_resend(struct relabel *r);
 
 /* Applies an update of the input: 0, -EINVAL, -EAGAIN (target-feed.h), or -ENOMEM:
- * some of its rows are as before, and must be said again. O(rows · rules). */
+ * some of its rows are as before, and must be resent. O(rows · rules). */
 int relabel_apply(struct relabel *r, const struct andiron_targets *update);
 
 /*
  * The change of the output since the last flush, with one reference; the first one
  * is a SNAPSHOT. *ret is NULL if nothing changed (never for the first). 0 or
- * -ENOMEM: the next flush will be a SNAPSHOT, and all must be said again after it.
+ * -ENOMEM: the next flush will be a SNAPSHOT, and all targets must be resent after it.
  */
 int relabel_flush(struct relabel *r, const struct andiron_targets **ret);
 
@@ -66,8 +63,8 @@ int relabel_flush(struct relabel *r, const struct andiron_targets **ret);
  * large. Borrowed for the call. */
 typedef void (*relabel_dropped_fn)(void *context, const struct target_row *row, size_t rule);
 
-/* Works the rules off over the rows of an update and calls fn for each that they
- * drop, in its order; changes nothing. 0, -EINVAL or -ENOMEM. O(rows · rules). */
+/* Applies the rules to the rows of an update and calls fn for each dropped row, in order.
+ * Changes nothing. 0, -EINVAL or -ENOMEM. O(rows · rules). */
 int relabel_each_dropped(struct relabel *r, const struct andiron_targets *targets,
 			 relabel_dropped_fn fn, void *context);
 

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/check.h"
-#include "regex/fold.h"
+#include "regex/unicode.h"
 #include "relabel/md5.h"
 
 #include <errno.h>
@@ -97,7 +97,7 @@ static int apply_case(const struct rule *rule, struct labels *labels, struct str
 
 	buf_clear(text);
 	text->limit = LABELS_BYTES_MAX;
-	r = fold(value, rule->action == UPPERCASE, text);
+	r = case_map(value, rule->action == UPPERCASE, text);
 	return r ? r : labels_set(labels, rule->target_label, buf_str(text));
 }
 

@@ -108,7 +108,7 @@ static bool learn(char *to, size_t size, struct str text)
 
 static uint32_t intern_clean(struct cached_object *o, struct str text, struct buf *scratch)
 {
-	struct str clean = text.n ? clean_name(text, scratch) : STR("");
+	struct str clean = text.n ? sanitize_name(text, scratch) : STR("");
 
 	return clean.p ? intern_add(&o->names, clean) : INDEX_NONE;
 }

@@ -87,8 +87,8 @@ static int make_names(struct run *run, struct str linked, struct str *name, stru
 
 	if (r < 0)
 		return r;
-	*system_name = clean_name(linked, &run->clean_linked);
-	*name = r ? clean_name(buf_str(&run->readable), &run->clean_readable) : *system_name;
+	*system_name = sanitize_name(linked, &run->clean_linked);
+	*name = r ? sanitize_name(buf_str(&run->readable), &run->clean_readable) : *system_name;
 	return name->p && system_name->p ? 0 : -ENOMEM;
 }
 
@@ -120,7 +120,7 @@ static int set_tried(struct run *run, uint32_t location, unsigned int why, uint6
 		return 0;
 	if (unnamed_put(&run->readable, file, function) < 0)
 		return -ENOMEM;
-	file = clean_name(buf_str(&run->readable), &run->clean_readable);
+	file = sanitize_name(buf_str(&run->readable), &run->clean_readable);
 	return file.p ? set_name(run, location, file, file) : -ENOMEM;
 }
 
@@ -400,7 +400,7 @@ int symbolizer_run(struct symbolizer *s, const struct andiron_batch *batch, int6
 	return r;
 }
 
-struct sandboxed_parser {
+struct thread_run {
 	struct symbolizer *s;
 	const struct andiron_batch *batch;
 	int64_t now_ns;
@@ -408,9 +408,9 @@ struct sandboxed_parser {
 	int result;
 };
 
-static void *run_thread(void *context)
+static void *thread_run(void *context)
 {
-	struct sandboxed_parser *a = context;
+	struct thread_run *a = context;
 
 	a->result = symbolizer_run(a->s, a->batch, a->now_ns, a->ret);
 	return NULL;
@@ -419,7 +419,7 @@ static void *run_thread(void *context)
 int symbolizer_run_on_thread(struct symbolizer *s, const struct andiron_batch *batch, int64_t now_ns,
 			 const struct andiron_batch **ret)
 {
-	struct sandboxed_parser a = {s, batch, now_ns, ret, 0};
+	struct thread_run a = {s, batch, now_ns, ret, 0};
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all;
@@ -432,7 +432,7 @@ int symbolizer_run_on_thread(struct symbolizer *s, const struct andiron_batch *b
 	if (r == 0)
 		r = pthread_attr_setsigmask_np(&attr, &all);
 	if (r == 0)
-		r = pthread_create(&thread, &attr, run_thread, &a);
+		r = pthread_create(&thread, &attr, thread_run, &a);
 	pthread_attr_destroy(&attr);
 	if (r)
 		return -r;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine: gives names to the frames of a batch that have none. Frames that
- * have lines, that somebody has tried, markers and runtime frames are left as
- * they are. A target with the label __symbolize__ = "false" wants no names: what is in no other target's
- * stacks is not looked up, and its files are not opened; the kernel's frames have names all the same. Used by one thread at a time.
+ * The engine names the unsymbolized frames of a batch. It leaves frames with lines, frames that
+ * were tried before, markers and runtime frames as they are. Targets with the label
+ * __symbolize__ = "false" opt out: addresses that only they have are not looked up, their files are
+ * not opened. Kernel frames are named nevertheless. Used by one thread at a time.
  */
 #ifndef SYMBOLIZE_SYMBOLIZER_H
 #define SYMBOLIZE_SYMBOLIZER_H
@@ -20,7 +20,7 @@
 #define WHY_BROKEN 2      /* the file is set aside as a whole */
 #define WHY_NO_SYMBOL 3   /* no extent covers the address */
 #define WHY_KERNEL 4      /* the kernel's list cannot be read */
-#define WHY_OPTED_OUT 5   /* its target wants no names */
+#define WHY_OPTED_OUT 5   /* its target opted out */
 #define WHY_COUNT 6
 
 /* Why a file, or a part of it, is set aside. */
@@ -92,9 +92,8 @@ void symbolizer_set(struct symbolizer *s, const struct symbolizer_settings *sett
 int symbolizer_run(struct symbolizer *s, const struct andiron_batch *batch, int64_t now_ns,
 		   const struct andiron_batch **ret);
 
-/* The same on a thread of its own that has that stack (a callback of the ABI
- * may use 8 KiB), with all signals blocked; returns when it has ended. -EAGAIN:
- * no thread to be had. */
+/* The same on a thread that has this stack, since a callback of the ABI may use 8 KiB. The thread
+ * blocks all signals; returns when it has ended. -EAGAIN: no thread could be started. */
 int symbolizer_run_on_thread(struct symbolizer *s, const struct andiron_batch *batch, int64_t now_ns,
 			 const struct andiron_batch **ret);
 

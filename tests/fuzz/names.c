@@ -17,7 +17,7 @@ struct input {
 /* No control character, none that turns text around, and UTF-8. */
 static void check_clean(struct str s)
 {
-	check(s.p && s.n <= CLEAN_MAX + 4 && str_utf8(s));
+	check(s.p && s.n <= SANITIZE_MAX_BYTES + 4 && str_utf8(s));
 	for (size_t i = 0; i < s.n; i++) {
 		unsigned char c = (unsigned char)s.p[i];
 
@@ -36,10 +36,10 @@ static void *use(void *context)
 	const struct input *in = context;
 	struct buf readable = BUF_NULL, scratch = BUF_NULL;
 
-	check_clean(in->name.n ? clean_name(in->name, &scratch) : STR(""));
+	check_clean(in->name.n ? sanitize_name(in->name, &scratch) : STR(""));
 	for (uint32_t wish = ANDIRON_DEMANGLE_NONE; wish <= ANDIRON_DEMANGLE_FULL; wish++)
 		if (demangle(in->name, wish, &readable) > 0)
-			check_clean(clean_name(buf_str(&readable), &scratch));
+			check_clean(sanitize_name(buf_str(&readable), &scratch));
 	buf_free(&readable);
 	buf_free(&scratch);
 	return NULL;

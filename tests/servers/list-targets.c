@@ -40,11 +40,11 @@ static int read_list(struct world *w, struct str list)
 
 static void print_targets(struct world *w)
 {
-	struct rows rows = {0};
+	struct label_rows rows = {0};
 	struct builder b = {&w->store, {.ephemeral = true, .without_ip = true}, &rows};
 
 	vec_each(&w->store.slots, slot) {
-		rows_begin(&rows);
+		label_rows_begin(&rows);
 		w->role->build(&b, slot->object);
 		vec_each(&rows.rows, row) {
 			for (uint32_t i = 0; i < row->n; i++) {
@@ -55,7 +55,7 @@ static void print_targets(struct world *w)
 			printf("\n");
 		}
 	}
-	rows_fini(&rows);
+	label_rows_fini(&rows);
 }
 
 int main(int argc, char **argv)

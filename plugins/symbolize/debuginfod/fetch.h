@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Debug files from debuginfod servers. They are fetched by a program of our own beside the plugin
- * (fetcher/main.c), as a child process, into the folder that elfutils' client uses too: so gdb and
- * perf share it, and who talks to the network neither parses nor samples. Nothing is fetched unless
- * a server is configured.
+ * Debug files from debuginfod servers. A child process (fetcher.c) fetches them into the cache of
+ * elfutils' client, which gdb and perf share. So the process that talks to the network neither
+ * parses nor samples. Nothing is fetched unless a server is configured.
  *
- * Each build id is asked for once; a server that does not have it is asked again after ten minutes.
- * At most two clients run, each at most two minutes. A file that is too large costs its table of
- * lines and its symbols only, where the server gives sections.
+ * Each build id is requested once, and again ten minutes after a server did not have it. At most
+ * two children run, each for at most two minutes. Of a file that is too large only the line table
+ * and the symbols are fetched, where the server offers sections.
  */
 #ifndef SYMBOLIZE_DEBUGINFOD_FETCH_H
 #define SYMBOLIZE_DEBUGINFOD_FETCH_H
@@ -49,7 +48,7 @@ struct fetch_settings {
 	struct str cache;     /* where to keep files; empty: as elfutils' client does */
 	uint64_t max_bytes;   /* of a file; of a larger one its table of lines is fetched */
 	uint64_t cache_bytes; /* of all that is kept; 0: not bounded */
-	bool lines_only;      /* inlined calls are not wanted */
+	bool lines_only;      /* inlined calls are not requested */
 };
 
 /* All is copied. 0 or -ENOMEM. */

@@ -11,7 +11,7 @@
  * A clone's suffix (".cold", ".part.0", ".llvm.123") is dropped in all but none, and so is
  * the hash at the end of a legacy Rust name in all but none and full.
  *
- * Names come from strangers: input is at most 4 KiB, what libiberty makes of
+ * Names are untrusted input: input is at most 4 KiB, what libiberty makes of
  * it at most 64 KiB, and no name takes memory or time beyond that. It uses up
  * to 4 MiB of stack: call it on a thread of your own that has them.
  */

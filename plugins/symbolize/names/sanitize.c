@@ -64,9 +64,9 @@ static bool harmful(uint32_t c)
 	return false;
 }
 
-struct str clean_name(struct str name, struct buf *scratch)
+struct str sanitize_name(struct str name, struct buf *scratch)
 {
-	if (name.n <= CLEAN_MAX && all_plain(name))
+	if (name.n <= SANITIZE_MAX_BYTES && all_plain(name))
 		return name;
 	buf_clear(scratch);
 	while (name.n) {
@@ -74,13 +74,13 @@ struct str clean_name(struct str name, struct buf *scratch)
 		unsigned int n = decode(name, &c);
 		struct str piece = n && !harmful(c) ? str_first(name, n) : STR(REPLACEMENT);
 
-		if (scratch->n + piece.n > CLEAN_MAX - sizeof(ELLIPSIS)) {
+		if (scratch->n + piece.n > SANITIZE_MAX_BYTES - sizeof(ELLIPSIS)) {
 			buf_str_append(scratch, STR(ELLIPSIS));
 			break;
 		}
 		buf_str_append(scratch, piece);
 		name = str_skip(name, n ? n : 1);
 	}
-	check(scratch->n <= CLEAN_MAX);
+	check(scratch->n <= SANITIZE_MAX_BYTES);
 	return scratch->failed ? STR_NULL : buf_str(scratch);
 }

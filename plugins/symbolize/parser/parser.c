@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading strangers' files. Contract in parser.h. */
+/* Reading untrusted files. Contract in parser.h. */
 #include "symbolize/parser/parser.h"
 
 #include "symbolize/parser/answer.h"
@@ -158,7 +158,7 @@ static int put_frame(struct parser *p, const struct dwarf_frame *frame, enum tab
 	struct answer_frame f = {
 		.line = frame->line, .column = frame->column, .start_line = frame->start_line};
 	struct str file = dwarf_frame_text(&p->frames, frame->file);
-	int r = source == FROM_JIT ? compiled_name(raw, &p->readable, &file)
+	int r = source == FROM_JIT ? jit_name(raw, &p->readable, &file)
 		: frame->linked   ? demangle(raw, demangle_as, &p->readable)
 				  : 0;
 
@@ -166,9 +166,9 @@ static int put_frame(struct parser *p, const struct dwarf_frame *frame, enum tab
 		return r;
 	if (!raw.n)
 		raw = STR("[inlined]");
-	f.linked = clean_name(raw, &p->clean_linked);
-	f.name = r ? clean_name(buf_str(&p->readable), &p->clean_name) : f.linked;
-	f.file = clean_name(file, &p->clean_file);
+	f.linked = sanitize_name(raw, &p->clean_linked);
+	f.name = r ? sanitize_name(buf_str(&p->readable), &p->clean_name) : f.linked;
+	f.file = sanitize_name(file, &p->clean_file);
 	if (!f.name.p || !f.linked.p || (file.n && !f.file.p))
 		return -ENOMEM;
 	return answer_put_frame(answer, &f);

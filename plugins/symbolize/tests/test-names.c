@@ -124,7 +124,7 @@ TEST(swift_is_left_as_it_is)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		is(names[i], "", "", "");
-		expect_str(clean_name(str_of(names[i]), &scratch), names[i]);
+		expect_str(sanitize_name(str_of(names[i]), &scratch), names[i]);
 	}
 	buf_free(&scratch);
 }
@@ -394,7 +394,7 @@ static void clean_is(const char *name, size_t n, const char *expected)
 {
 	struct buf scratch = BUF_NULL;
 
-	expect_str(clean_name((struct str){name, n}, &scratch), expected);
+	expect_str(sanitize_name((struct str){name, n}, &scratch), expected);
 	buf_free(&scratch);
 }
 
@@ -421,14 +421,14 @@ TEST(names_are_cleaned)
 
 TEST(long_names_are_cut_at_a_character)
 {
-	static char big[3 * CLEAN_MAX];
+	static char big[3 * SANITIZE_MAX_BYTES];
 	struct buf scratch = BUF_NULL;
 	struct str s;
 
 	for (size_t i = 0; i + 1 < sizeof(big); i += 2)
 		memcpy(big + i, "\xc3\xa9", 2);
-	s = clean_name((struct str){big, sizeof(big)}, &scratch);
-	expect(s.n <= CLEAN_MAX && s.n > CLEAN_MAX - 8);
+	s = sanitize_name((struct str){big, sizeof(big)}, &scratch);
+	expect(s.n <= SANITIZE_MAX_BYTES && s.n > SANITIZE_MAX_BYTES - 8);
 	expect(str_utf8(s));
 	expect(str_ends(s, STR("\xc3\xa9\xe2\x80\xa6")));
 	buf_free(&scratch);
@@ -446,7 +446,7 @@ TEST(any_bytes_become_utf8)
 
 		for (size_t k = 0; k < sizeof(bytes); k++)
 			bytes[k] = (char)random_next(&state);
-		s = clean_name((struct str){bytes, random_next(&state) % 64}, &scratch);
+		s = sanitize_name((struct str){bytes, random_next(&state) % 64}, &scratch);
 		expect(str_utf8(s));
 	}
 	buf_free(&scratch);
@@ -456,7 +456,7 @@ static void compiled_is(const char *told, const char *name, const char *file)
 {
 	struct str found = STR("");
 	struct buf out = BUF_NULL;
-	int r = compiled_name(str_of(told), &out, &found);
+	int r = jit_name(str_of(told), &out, &found);
 
 	expect_eq(r, *name != 0);
 	expect_str(buf_str(&out), name);
