@@ -10,6 +10,7 @@
 #include "cfi/cfi.h"
 
 #include "base/file.h"
+#include "elf/inflate.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -104,11 +105,11 @@ int cfi_section_open(struct cfi_section *s, const struct elf_file *f, const Elf6
 
 	if (header->sh_type == SHT_NOBITS)
 		return -ENOEXEC;
-	r = header->sh_flags & SHF_COMPRESSED
+	r = elf_section_is_compressed(f, header)
 		    ? open_inflated(s, f, header)
 		    : open_range(s, f, header->sh_offset, header->sh_size, header->sh_addr);
 	if (r == 0)
-		s->debug = str_starts(elf_file_section_name(f, header), STR(".debug_frame"));
+		s->debug = elf_file_section_is(f, header, ".debug_frame");
 	return r;
 }
 
@@ -138,9 +139,9 @@ static int widen(struct cfi_section *s, size_t n)
 
 static int fill(struct cfi_section *s, uint64_t at, size_t n)
 {
-	bool onward = at >= s->low && at <= s->high + JUMP_BYTES;
+	bool ahead = at >= s->low && at <= s->high + JUMP_BYTES;
 	uint64_t left = s->size - at;
-	size_t want = onward ? s->capacity : JUMP_BYTES;
+	size_t want = ahead ? s->capacity : JUMP_BYTES;
 	int r = widen(s, n);
 
 	if (r < 0)

@@ -11,6 +11,7 @@
 #include "cfi/fde-index.h"
 
 #include "base/file.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -137,23 +138,14 @@ static int hdr_entry(struct rows_hdr *h, uint64_t i, uint64_t *start, uint64_t *
 
 int rows_hdr_find(struct rows_hdr *h, uint64_t address, uint64_t *ret_start, uint64_t *ret_record)
 {
-	uint64_t low = 0, high = h->n, start, record;
-	int r;
+	int r = 0;
+	/* Where an entry cannot be read, the search ends. */
+	size_t n = search_partition((size_t)h->n, i,
+				    r == 0 && (r = hdr_entry(h, i, ret_start, ret_record)) == 0 && *ret_start <= address);
 
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		r = hdr_entry(h, middle, &start, &record);
-		if (r < 0)
-			return r;
-		if (start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
-		return 0;
-	r = hdr_entry(h, low - 1, ret_start, ret_record);
+	if (r < 0 || n == 0)
+		return r;
+	r = hdr_entry(h, n - 1, ret_start, ret_record);
 	return r < 0 ? r : 1;
 }
 

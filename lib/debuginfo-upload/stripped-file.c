@@ -69,7 +69,7 @@ static uint32_t what_it_holds(const struct elf_file *f)
 {
 	uint32_t holds = 0;
 
-	if (has(f, ".debug_info") || has(f, ".zdebug_info"))
+	if (has(f, ".debug_info"))
 		holds |= IMAGE_DWARF;
 	if (has(f, ".symtab"))
 		holds |= IMAGE_SYMTAB;

@@ -12,6 +12,10 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#ifndef ELFCOMPRESS_ZSTD
+#define ELFCOMPRESS_ZSTD 2
+#endif
+
 #define PIECE ((size_t)65536)
 
 struct writer {
@@ -94,12 +98,13 @@ static bool is_compressed(int fd, uint64_t size)
 {
 	struct {
 		Elf64_Chdr head;
-		unsigned char zlib;
+		unsigned char first;
 	} start;
 
 	return size > sizeof(start) && file_pread(fd, &start, sizeof(start), 0) == 0 &&
-	       start.head.ch_type == ELFCOMPRESS_ZLIB && start.head.ch_reserved == 0 &&
-	       start.head.ch_size && start.head.ch_addralign <= 16 && (start.zlib & 0x0f) == 8;
+	       start.head.ch_reserved == 0 && start.head.ch_size && start.head.ch_addralign <= 16 &&
+	       ((start.head.ch_type == ELFCOMPRESS_ZLIB && (start.first & 0x0f) == 8) ||
+		(start.head.ch_type == ELFCOMPRESS_ZSTD && start.first == 0x28));
 }
 
 static int add_section(struct writer *w, const struct assemble_section *section)

@@ -2,12 +2,15 @@
 /* Sections and units of one file. Contract in file.h. */
 #include "dwarf/file.h"
 
+#include "base/check.h"
+#include "base/search.h"
 #include "dwarf/dw.h"
 #include "dwarf/package.h"
 #include "elf/inflate.h"
 
 #include <errno.h>
-#include <sys/mman.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define PIECE ((size_t)4096)       /* what is read here and there */
@@ -22,34 +25,28 @@ static const char *const section_names[DWARF_SECTIONS] = {
 	[DWARF_RNGLISTS] = ".debug_rnglists", [DWARF_CU_INDEX] = ".debug_cu_index",
 };
 
-static const Elf64_Shdr *find_section(const struct elf_file *elf, const char *name, bool split)
+static const Elf64_Shdr *find_section(const struct elf_file *elf, const char *stem, bool split)
 {
-	const struct str stem = str_of(name), suffix = split ? STR(".dwo") : STR("");
+	char name[40];
+	int n = snprintf(name, sizeof(name), "%s%s", stem, split ? ".dwo" : "");
 
-	for (size_t i = 1; i < elf->n_sections; i++) {
-		struct str s = elf_file_section_name(elf, &elf->sections[i]);
-
-		if (s.n == stem.n + suffix.n && str_starts(s, stem) && str_ends(s, suffix))
-			return &elf->sections[i];
-	}
-	return NULL;
+	check(n > 0 && (size_t)n < sizeof(name));
+	return elf_file_section(elf, name);
 }
 
-/* Inflates into a memfd, which is written once and read in pieces. */
+/* Decompresses into a memfd, which is written once and read in pieces. */
 static int open_compressed(const struct elf_file *elf, const Elf64_Shdr *s, uint64_t *left,
 			   struct dwarf_section *ret)
 {
-	int fd = memfd_create("andiron-debug", MFD_CLOEXEC);
+	struct elf_compressed c;
 	uint64_t n;
-	int r;
+	int fd, r = elf_compressed_read(elf, s, *left, &c);
 
-	if (fd < 0)
-		return -errno;
-	r = elf_inflate_section(elf, s, *left, fd, &n);
-	if (r < 0) {
-		close(fd);
+	if (r == 0)
+		r = elf_inflate_memfd(elf, &c, &fd, &n);
+	if (r < 0)
 		return r;
-	}
+	check(n <= *left);
 	*left -= n;
 	*ret = (struct dwarf_section){.fd = fd, .owned = true, .size = n};
 	return 0;
@@ -62,7 +59,7 @@ static int open_section(const struct elf_file *elf, const Elf64_Shdr *s, uint64_
 		return 0;
 	if (s->sh_offset > elf->size || s->sh_size > elf->size - s->sh_offset)
 		return -ENOEXEC;
-	if (s->sh_flags & SHF_COMPRESSED)
+	if (elf_section_is_compressed(elf, s))
 		return open_compressed(elf, s, left, ret);
 	*ret = (struct dwarf_section){.fd = elf->fd, .base = s->sh_offset, .size = s->sh_size};
 	return 0;
@@ -231,18 +228,8 @@ size_t dwarf_file_n_fds(const struct dwarf_file *f)
 
 const struct unit_head *dwarf_file_unit(const struct dwarf_file *f, uint64_t offset)
 {
-	size_t low = 0, n = f->units.n;
+	size_t low = search_partition(f->units.n, i, f->units.p[i].offset <= offset);
 
-	while (n) {
-		size_t half = n / 2;
-
-		if (f->units.p[low + half].offset <= offset) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
 	return low && offset < f->units.p[low - 1].end ? &f->units.p[low - 1] : NULL;
 }
 

@@ -198,10 +198,19 @@ struct str elf_file_section_name(const struct elf_file *f, const Elf64_Shdr *sec
 	return str_of(f->names.p + section->sh_name);
 }
 
+bool elf_file_section_is(const struct elf_file *f, const Elf64_Shdr *section, const char *name)
+{
+	struct str s = elf_file_section_name(f, section), sought = str_of(name);
+
+	if (str_starts(s, STR(".zdebug_")) && str_starts(sought, STR(".debug_")))
+		s = (struct str){s.p + 2, s.n - 2}, sought = (struct str){sought.p + 1, sought.n - 1};
+	return str_eq(s, sought);
+}
+
 const Elf64_Shdr *elf_file_section(const struct elf_file *f, const char *name)
 {
 	for (size_t i = 1; i < f->n_sections; i++)
-		if (str_is(elf_file_section_name(f, &f->sections[i]), name))
+		if (elf_file_section_is(f, &f->sections[i], name))
 			return &f->sections[i];
 	return NULL;
 }

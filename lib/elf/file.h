@@ -55,16 +55,20 @@ void elf_file_close(struct elf_file *f);
  */
 int elf_file_load_sections(struct elf_file *f, struct error *err);
 
-/* The first section of that name, or type; NULL where there is none or the
+/* The first section of that name (elf_file_section_is), or type; NULL where there is none or the
  * sections are not loaded. O(sections). */
 const Elf64_Shdr *elf_file_section(const struct elf_file *f, const char *name);
 const Elf64_Shdr *elf_file_section_of_type(const struct elf_file *f, uint32_t type);
+
+/* Whether a section has that name; ".zdebug_X", as debug sections were called that GNU tools had compressed before ELF
+ * could say so, counts as ".debug_X". */
+bool elf_file_section_is(const struct elf_file *f, const Elf64_Shdr *section, const char *name);
 
 /* "" where the name lies outside the table. */
 struct str elf_file_section_name(const struct elf_file *f, const Elf64_Shdr *section);
 
 /*
- * Appends a section's bytes, inflated if it is compressed (zlib), at most
+ * Appends a section's bytes, decompressed if need be (elf/inflate.h), at most
  * `max` of them. -E2BIG: it is larger (nothing is appended); -ENOEXEC: it lies outside
  * the file or its compressed data are broken; -ENOTSUP: another compression;
  * -ENODATA: it has no bytes in this file (SHT_NOBITS).

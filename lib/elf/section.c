@@ -1,78 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The bytes of a section. A compressed one says how large it becomes; that is
- * a claim: memory is taken up to the caller's limit only, and inflating stops
- * where the claim ends.
- */
+/* The bytes of a section. Contract in file.h. */
 #include "elf/file.h"
 
 #include "base/check.h"
-#include "base/cleanup.h"
 #include "base/file.h"
+#include "elf/inflate.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <zlib.h>
 
-#define CHUNK ((size_t)32768)
-
-/* Feeds [offset, +n) of the file to `z`, whose output room is set. */
-static int inflate_range(const struct elf_file *f, z_stream *z, uint64_t offset, uint64_t n)
+static int append(void *context, const void *bytes, size_t n)
 {
-	_cleanup_(freep) unsigned char *in = malloc(CHUNK);
-
-	if (!in)
-		return -ENOMEM;
-	while (n) {
-		size_t part = n < CHUNK ? (size_t)n : CHUNK;
-		int r = file_pread(f->fd, in, part, offset);
-
-		if (r < 0)
-			return r;
-		z->next_in = in;
-		z->avail_in = (uInt)part;
-		r = inflate(z, Z_NO_FLUSH);
-		if (r == Z_STREAM_END)
-			return 0;
-		if (r == Z_MEM_ERROR)
-			return -ENOMEM;
-		/* Room is as large as claimed: input left over is a lie. */
-		if (r != Z_OK || z->avail_in)
-			return -ENOEXEC;
-		offset += part;
-		n -= part;
-	}
-	return -ENOEXEC;
+	return buf_append(context, bytes, n);
 }
 
-static int read_compressed(const struct elf_file *f, const Elf64_Shdr *s, size_t max,
-			   struct buf *out)
+static int read_compressed(const struct elf_file *f, const Elf64_Shdr *s, size_t max, struct buf *out)
 {
-	z_stream z = {0};
-	Elf64_Chdr head;
-	char *room;
-	int r;
+	struct elf_compressed c;
+	size_t before = out->n;
+	int r = elf_compressed_read(f, s, max, &c);
 
-	if (s->sh_size < sizeof(head))
-		return -ENOEXEC;
-	r = file_pread(f->fd, &head, sizeof(head), s->sh_offset);
-	if (r < 0)
-		return r;
-	if (head.ch_type != ELFCOMPRESS_ZLIB)
-		return -ENOTSUP;
-	if (head.ch_size > max || head.ch_size > UINT32_MAX)
-		return -E2BIG;
-	room = buf_reserve(out, (size_t)head.ch_size);
-	if (!room || inflateInit(&z) != Z_OK)
-		return -ENOMEM;
-	z.next_out = (unsigned char *)room;
-	z.avail_out = (uInt)head.ch_size;
-	r = inflate_range(f, &z, s->sh_offset + sizeof(head), s->sh_size - sizeof(head));
-	inflateEnd(&z);
-	if (r == 0 && z.avail_out)
-		r = -ENOEXEC;
 	if (r == 0)
-		out->n += (size_t)head.ch_size;
+		r = elf_inflate(f, &c, append, out);
+	check(out->n - before <= max);
+	if (r < 0)
+		out->n = before;
 	return r;
 }
 
@@ -86,7 +37,7 @@ int elf_file_read_section(const struct elf_file *f, const Elf64_Shdr *s, size_t 
 		return -ENODATA;
 	if (s->sh_offset > f->size || s->sh_size > f->size - s->sh_offset)
 		return -ENOEXEC;
-	if (s->sh_flags & SHF_COMPRESSED)
+	if (elf_section_is_compressed(f, s))
 		return read_compressed(f, s, max, out);
 	if (s->sh_size > max)
 		return -E2BIG;

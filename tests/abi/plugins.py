@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-ALLOWED = re.compile(r"^(libc|libm|libelf|liblzma|libz|libbpf|libcurl|libjansson|libmicrohttpd|libprotobuf-c|libyaml-0|ld-linux-[\w-]+)\.so")
+ALLOWED = re.compile(r"^(libc|libm|libelf|liblzma|libz|libzstd|libbpf|libcurl|libjansson|libmicrohttpd|libprotobuf-c|libyaml-0|ld-linux-[\w-]+)\.so")
 
 
 def run(*command):

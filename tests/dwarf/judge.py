@@ -72,6 +72,17 @@ def dwz_single(source, folder):
     return [path], before
 
 
+def packed(kind):
+    """Debug sections compressed afterwards; judged by the program as it was before."""
+    def build(source, folder):
+        before = cxx("g++", "-g")(source, folder)[1]
+        path = os.path.join(folder, "packed")
+        run("objcopy", "--compress-debug-sections=" + kind, before, path)
+        assert (".zdebug_info" if kind == "zlib-gnu" else "ZSTD") in run("readelf", "-tW", path), kind
+        return [path], before
+    return build
+
+
 def split(version, compiler):
     def build(source, folder):
         _, program = cxx(compiler, "-g", "-gdwarf-" + version, "-gsplit-dwarf")(source, folder)
@@ -113,6 +124,8 @@ CASES = [
     ("g++, DWARF 4", "g++", cxx("g++", "-g", "-gdwarf-4", "-gstrict-dwarf")),
     ("g++, DWARF 3, by function", "g++", cxx("g++", "-g", "-gdwarf-3", "-gstrict-dwarf", "-ffunction-sections")),
     ("g++, compressed", "g++", cxx("g++", "-g", "-gz=zlib")),
+    ("g++, objcopy's zstd", "objcopy", packed("zstd")),
+    ("g++, objcopy's zlib-gnu", "objcopy", packed("zlib-gnu")),
     ("g++, LTO", "g++", cxx("g++", "-g", "-flto")),
     ("gcc, C, DWARF 5", "gcc", c("gcc", "-g", "-gdwarf-5")),
     ("clang, C, DWARF 4", "clang", c("clang", "-g", "-gdwarf-4")),
@@ -132,7 +145,7 @@ CASES = [
     ("go", "go", go),
     ("go, stripped", "go", stripped_go),
 ]
-QUICK = ("g++, DWARF 5", "gcc, C, DWARF 5", "clang++, DWARF 4", "dwz, DWARF 5, common file", "clang++, split, DWARF 5", "rustc, DWARF 4", "go",
+QUICK = ("g++, DWARF 5", "g++, objcopy's zstd", "g++, objcopy's zlib-gnu", "gcc, C, DWARF 5", "clang++, DWARF 4", "dwz, DWARF 5, common file", "clang++, split, DWARF 5", "rustc, DWARF 4", "go",
          "go, stripped")
 
 

@@ -14,7 +14,7 @@ ROOT = sys.argv[1]
 
 # Libraries by the header, or the folder of headers, that stands for them.
 LIBRARIES = {"curl": "curl", "jansson.h": "jansson", "libelf.h": "libelf", "gelf.h": "libelf", "lzma.h": "lzma",
-             "zlib.h": "zlib", "protobuf-c": "protobuf-c", "bpf": "libbpf", "libiberty": "libiberty",
+             "zlib.h": "zlib", "zstd.h": "zstd", "zstd_errors.h": "zstd", "protobuf-c": "protobuf-c", "bpf": "libbpf", "libiberty": "libiberty",
              "demangle.h": "libiberty", "yaml.h": "yaml", "microhttpd.h": "microhttpd", "andiron": "host-abi/include"}
 # Where headers are looked for: source_include of meson.build, and bpf/ for the kernel programs.
 ROOTS = ["bpf/include", "lib", "host-abi", "plugins", "", "bpf", "tests/golden"]

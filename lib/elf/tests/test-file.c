@@ -4,12 +4,14 @@
 #include "base/error.h"
 #include "testing/test.h"
 #include "elf/ids.h"
+#include "elf/inflate.h"
 #include "base/sha256.h"
 #include "elf/tests/test-write.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <zlib.h>
+#include <zstd.h>
 
 static void digest_is(const char *text, size_t times, const char *expected)
 {
@@ -204,8 +206,12 @@ static void write_compressed(struct elf_writer *w, uint32_t kind, uint64_t claim
 	uint16_t at;
 
 	memcpy(packed, &head, sizeof(head));
-	expect_eq(compress(packed + sizeof(head), &n, (const unsigned char *)text, sizeof(text)),
-		  Z_OK);
+	if (kind == ELFCOMPRESS_ZSTD) {
+		n = ZSTD_compress(packed + sizeof(head), n, text, sizeof(text), 3);
+		expect(!ZSTD_isError(n));
+	} else {
+		expect_eq(compress(packed + sizeof(head), &n, (const unsigned char *)text, sizeof(text)), Z_OK);
+	}
 	at = elf_write_section(w, ".z", SHT_PROGBITS, 0, packed, sizeof(head) + n);
 	w->sections.p[at].sh_flags = SHF_COMPRESSED;
 }
@@ -246,7 +252,89 @@ TEST(compressed_sections_are_bounded)
 	expect_eq(n, 0);
 	expect_eq(read_z(ELFCOMPRESS_ZLIB, 66, 100, &n), -ENOEXEC);
 	expect_eq(read_z(ELFCOMPRESS_ZLIB, UINT64_MAX, 100, &n), -E2BIG);
-	expect_eq(read_z(2, 65, 100, &n), -ENOTSUP);
+	expect_eq(read_z(3, 65, 100, &n), -ENOTSUP);
+}
+
+TEST(zstd_is_bounded_as_zlib_is)
+{
+	size_t n;
+
+	expect_eq(read_z(ELFCOMPRESS_ZSTD, 65, 100, &n), 0);
+	expect_eq(n, 65);
+	expect_eq(read_z(ELFCOMPRESS_ZSTD, 65, 64, &n), -E2BIG);
+	expect_eq(read_z(ELFCOMPRESS_ZSTD, 64, 100, &n), -ENOEXEC);
+	expect_eq(n, 0);
+	expect_eq(read_z(ELFCOMPRESS_ZSTD, 66, 100, &n), -ENOEXEC);
+	expect_eq(read_z(ELFCOMPRESS_ZSTD, UINT64_MAX, 100, &n), -E2BIG);
+}
+
+/* Reads n bytes of a section of that name as it stands in `bytes`. */
+static int read_named(const char *name, uint64_t flags, const void *bytes, size_t size, size_t max, size_t *n)
+{
+	struct elf_file f = ELF_FILE_NULL;
+	struct buf out = BUF_NULL;
+	struct elf_writer w;
+	int fd, r;
+
+	elf_writer_init(&w);
+	w.sections.p[elf_write_section(&w, name, SHT_PROGBITS, 0, bytes, size)].sh_flags = flags;
+	fd = elf_write_memfd(&w);
+	expect_eq(elf_file_open(&f, fd, NULL), 0);
+	expect_eq(elf_file_load_sections(&f, NULL), 0);
+	r = elf_file_read_section(&f, elf_file_section(&f, ".debug_line"), max, &out);
+	*n = out.n;
+	buf_free(&out);
+	elf_file_close(&f);
+	elf_writer_fini(&w);
+	close(fd);
+	return r;
+}
+
+/* Sections from before ELF could compress are found by the name that they have now, and bounded alike. */
+TEST(gnu_compressed_sections_are_read)
+{
+	static const unsigned char text[1000];
+	unsigned char packed[256] = "ZLIB";
+	uLongf size = sizeof(packed) - 12;
+	size_t n;
+
+	packed[10] = sizeof(text) >> 8;
+	packed[11] = sizeof(text) & 0xff;
+	expect_eq(compress(packed + 12, &size, text, sizeof(text)), Z_OK);
+	expect_eq(read_named(".zdebug_line", 0, packed, 12 + size, sizeof(text), &n), 0);
+	expect_eq(n, sizeof(text));
+	expect_eq(read_named(".zdebug_line", 0, packed, 12 + size, sizeof(text) - 1, &n), -E2BIG);
+	expect_eq(read_named(".zdebug_line", 0, packed, 12 + size - 5, sizeof(text), &n), -ENOEXEC);
+	expect_eq(n, 0);
+	packed[11]++;
+	expect_eq(read_named(".zdebug_line", 0, packed, 12 + size, 2000, &n), -ENOEXEC);
+	packed[3] = 'X';
+	expect_eq(read_named(".zdebug_line", 0, packed, 12 + size, 2000, &n), -ENOEXEC);
+	expect_eq(read_named(".zdebug_line", 0, packed, 11, 2000, &n), -ENOEXEC);
+}
+
+/* A zstd frame says how large a window it wants; more than 8 MiB it does not get. Several frames are one section. */
+TEST(zstd_frames_are_bounded_and_joined)
+{
+	static unsigned char text[1u << 17], packed[1024];
+	Elf64_Chdr head = {.ch_type = ELFCOMPRESS_ZSTD, .ch_size = 2 * sizeof(text), .ch_addralign = 1};
+	/* A frame header with a window of 2^27 bytes, and an empty last block. */
+	static const unsigned char wide[] = {0x28, 0xb5, 0x2f, 0xfd, 0x00, (27 - 10) << 3, 0x01, 0x00, 0x00};
+	size_t at = sizeof(head), n;
+
+	memcpy(packed, &head, sizeof(head));
+	for (int i = 0; i < 2; i++) {
+		n = ZSTD_compress(packed + at, sizeof(packed) - at, text, sizeof(text), 1);
+		expect(!ZSTD_isError(n));
+		at += n;
+	}
+	expect_eq(read_named(".debug_line", SHF_COMPRESSED, packed, at, 2 * sizeof(text), &n), 0);
+	expect_eq(n, 2 * sizeof(text));
+	expect_eq(read_named(".debug_line", SHF_COMPRESSED, packed, at - 1, 2 * sizeof(text), &n), -ENOEXEC);
+	head.ch_size = 0;
+	memcpy(packed, &head, sizeof(head));
+	memcpy(packed + sizeof(head), wide, sizeof(wide));
+	expect_eq(read_named(".debug_line", SHF_COMPRESSED, packed, sizeof(head) + sizeof(wide), 100, &n), -E2BIG);
 }
 
 static int open_and_read(void *context)
