@@ -13,13 +13,13 @@ static size_t character(struct str s)
 	return 0;
 }
 
-/* What could end a string or a script element, and the two characters that
+/* What could end a script element, or a string, and the two characters that
  * JavaScript takes for line ends. */
 static bool must_escape(struct str c)
 {
 	unsigned char first = (unsigned char)c.p[0];
 
-	return first < 0x20 || first == 0x7f || strchr("<>&\"\\", first) ||
+	return first < 0x20 || first == 0x7f || strchr("<>&", first) ||
 	       str_eq(c, STR("\xe2\x80\xa8")) || str_eq(c, STR("\xe2\x80\xa9"));
 }
 
@@ -32,6 +32,10 @@ void json_put_str(struct buf *out, struct str s)
 
 		if (n == 0)
 			buf_str_append(out, STR("\\ufffd"));
+		else if (*c.p == '"' || *c.p == '\\')
+			buf_printf(out, "\\%c", *c.p);
+		else if (*c.p == '\n')
+			buf_str_append(out, STR("\\n"));
 		else if (!must_escape(c))
 			buf_str_append(out, c);
 		else if (n == 3)

@@ -2,6 +2,7 @@
 /* A listing as JSON and as text. Contract in target-listing.h. */
 #include "cli/targets/target-listing.h"
 
+#include "base/json.h"
 #include "host/report/escape.h"
 
 #include <string.h>
@@ -13,9 +14,9 @@ static void put_labels(struct buf *out, const struct listed_target *t)
 	buf_putc(out, '{');
 	for (uint32_t i = 0; i < t->n_labels; i++) {
 		buf_str_append(out, i ? STR(", ") : STR(""));
-		text_json(out, t->labels[i].name);
+		json_put_str(out, t->labels[i].name);
 		buf_str_append(out, STR(": "));
-		text_json(out, t->labels[i].value);
+		json_put_str(out, t->labels[i].value);
 	}
 	buf_putc(out, '}');
 }
@@ -30,13 +31,13 @@ static void put_dropped(struct buf *out, const struct listed_target *t)
 
 		buf_printf(&at, "%s:%u", t->file, t->line);
 		buf_str_append(out, STR(", \"at\": "));
-		text_json(out, buf_str(&at));
+		json_put_str(out, buf_str(&at));
 		out->failed |= at.failed;
 		buf_free(&at);
 	}
 	if (*t->reason) {
 		buf_str_append(out, STR(", \"reason\": "));
-		text_json(out, str_of(t->reason));
+		json_put_str(out, str_of(t->reason));
 	}
 	buf_putc(out, '}');
 }
@@ -48,13 +49,13 @@ static void put_matched(struct buf *out, const struct listed_target *t)
 		const struct machine_process *p = t->matched.processes[i];
 
 		buf_printf(out, "%s{\"pid\": %u, \"name\": ", i ? ", " : "", p->pid);
-		text_json(out, str_first(str_of(p->comm), sizeof(p->comm)));
+		json_put_str(out, str_first(str_of(p->comm), sizeof(p->comm)));
 		buf_putc(out, '}');
 	}
 	buf_putc(out, ']');
 	if (t->matched.why) {
 		buf_str_append(out, STR(", \"why\": "));
-		text_json(out, str_of(t->matched.why));
+		json_put_str(out, str_of(t->matched.why));
 	}
 	buf_putc(out, '}');
 }
@@ -80,7 +81,7 @@ void target_listing_json(const struct target_listing *s, const char *only, struc
 			continue;
 		buf_str_append(out, first ? STR("\n  ") : STR(",\n  "));
 		first = false;
-		text_json(out, str_of(c->id));
+		json_put_str(out, str_of(c->id));
 		buf_str_append(out, STR(": {"));
 		put_list(out, "targets", &c->targets, put_labels);
 		buf_putc(out, ',');

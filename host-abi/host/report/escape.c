@@ -19,33 +19,6 @@ static bool control(struct str s)
 	return c < 0x20 || c == 0x7f || (c == 0xc2 && s.n > 1 && (unsigned char)s.p[1] < 0xa0);
 }
 
-static void json_character(struct buf *out, struct str s)
-{
-	if (s.p[0] == '"' || s.p[0] == '\\')
-		buf_putc(out, '\\');
-	if (s.p[0] == '\n')
-		buf_str_append(out, STR("\\n"));
-	else if (s.n == 1 && control(s))
-		buf_printf(out, "\\u%04x", (unsigned int)(unsigned char)s.p[0]);
-	else
-		buf_str_append(out, s);
-}
-
-void text_json(struct buf *out, struct str s)
-{
-	buf_putc(out, '"');
-	while (s.n) {
-		size_t n = character(s);
-
-		if (n)
-			json_character(out, str_first(s, n));
-		else
-			buf_str_append(out, STR("\\ufffd"));
-		s = str_skip(s, n ? n : 1);
-	}
-	buf_putc(out, '"');
-}
-
 void text_label(struct buf *out, struct str s)
 {
 	buf_putc(out, '"');

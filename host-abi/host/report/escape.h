@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings from strangers inside JSON, Prometheus text and log lines. Failures
- * stay in the buffer (base/buf.h). */
+/* Untrusted strings inside Prometheus text and log lines; for JSON see base/json.h. Failures stay
+ * in the buffer (base/buf.h). */
 #ifndef HOST_REPORT_ESCAPE_H
 #define HOST_REPORT_ESCAPE_H
 
 #include "base/buf.h"
-
-/* A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD. */
-void text_json(struct buf *out, struct str s);
 
 /* The value of a Prometheus label with its quotes. */
 void text_label(struct buf *out, struct str s);

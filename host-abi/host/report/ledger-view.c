@@ -3,6 +3,7 @@
  * Reading the ledger: as a view, as JSON, as a line, and whether it balances.
  * The view is taken under one lock, so its figures belong together.
  */
+#include "base/json.h"
 #include "host/report/ledger.h"
 #include "host/report/escape.h"
 
@@ -156,7 +157,7 @@ bool ledger_balanced(struct ledger *l, const char **ret_writer, int64_t *ret_gap
 
 static void json_writer(const struct ledger_writer *w, struct buf *out)
 {
-	text_json(out, str_of(w->component));
+	json_put_str(out, str_of(w->component));
 	buf_printf(out, ": {\"carried\": %" PRIu64 ", \"delivered\": %" PRIu64 ", ", w->carried,
 		   w->delivered);
 	buf_printf(out, "\"spooled\": %" PRIu64 ", \"uncertain\": %" PRIu64 ", ", w->spooled,
@@ -168,7 +169,7 @@ static void json_writer(const struct ledger_writer *w, struct buf *out)
 		buf_printf(&key, "%s:%s", w->reasons[i].component, w->reasons[i].reason);
 		out->failed = out->failed || key.failed;
 		buf_str_append(out, i ? STR(", ") : STR(""));
-		text_json(out, buf_str(&key));
+		json_put_str(out, buf_str(&key));
 		buf_printf(out, ": %" PRIu64, w->reasons[i].samples);
 		buf_free(&key);
 	}
@@ -180,7 +181,7 @@ int ledger_json(const struct ledger_view *view, struct buf *out)
 	buf_printf(out, "{\"taken\": %" PRIu64 ", \"skipped\": {", view->taken);
 	for (size_t i = 0; i < view->n_skipped; i++) {
 		buf_str_append(out, i ? STR(", ") : STR(""));
-		text_json(out, str_of(view->skipped[i].reason));
+		json_put_str(out, str_of(view->skipped[i].reason));
 		buf_printf(out, ": %" PRIu64, view->skipped[i].samples);
 	}
 	buf_str_append(out, STR("}, \"writers\": {"));

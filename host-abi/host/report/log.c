@@ -5,6 +5,7 @@
  * repeats takes a fixed table: a place is reused by the next message that
  * hashes there, after its summary was written.
  */
+#include "base/json.h"
 #include "host/report/log.h"
 
 #include "base/clock.h"
@@ -54,9 +55,9 @@ static void put_json(struct buf *out, uint32_t level, struct str component, stru
 	buf_str_append(out, STR("{\"time\":\""));
 	put_time(out, true);
 	buf_printf(out, "\",\"level\":\"%s\",\"component\":", level_names[level]);
-	text_json(out, component);
+	json_put_str(out, component);
 	buf_str_append(out, STR(",\"message\":"));
-	text_json(out, message);
+	json_put_str(out, message);
 }
 
 static void put_text(struct buf *out, uint32_t level, struct str component, struct str message)
@@ -84,9 +85,9 @@ static void write_line(struct log *log, uint32_t level, struct str component, st
 	for (uint64_t i = 0; i < n_kv; i++) {
 		if (log->json) {
 			buf_putc(out, ',');
-			text_json(out, border(kv[i].key));
+			json_put_str(out, border(kv[i].key));
 			buf_putc(out, ':');
-			text_json(out, border(kv[i].value));
+			json_put_str(out, border(kv[i].value));
 		} else {
 			buf_putc(out, ' ');
 			text_line(out, border(kv[i].key));

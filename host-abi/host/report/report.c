@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the host tells about itself: ledger, metrics, health (host.h). */
 #include "abi/value.h"
+#include "base/json.h"
 #include "base/clock.h"
 #include "host/report/inspect.h"
 #include "host/state.h"
-#include "host/report/escape.h"
 
 #include <errno.h>
 #include <math.h>
@@ -77,7 +77,7 @@ static void put_time(struct buf *out, int64_t real_ns)
 
 	gmtime_r(&seconds, &tm);
 	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	text_json(out, str_of(text));
+	json_put_str(out, str_of(text));
 }
 
 static void put_health(struct buf *out, struct instance *i)
@@ -88,9 +88,9 @@ static void put_health(struct buf *out, struct instance *i)
 	health = i->health;
 	pthread_mutex_unlock(&i->lock);
 	buf_str_append(out, STR("{\"id\": "));
-	text_json(out, str_of(i->name));
+	json_put_str(out, str_of(i->name));
 	buf_printf(out, ", \"health\": \"%s\", \"message\": ", health_name(health.state));
-	text_json(out, str_of(health.text));
+	json_put_str(out, str_of(health.text));
 	buf_str_append(out, STR(", \"since\": "));
 	put_time(out, health.since_ns);
 	buf_putc(out, '}');
@@ -138,26 +138,26 @@ static void put_target(void *self, const struct andiron_target_processes_row *t)
 
 	if (!l->open) {
 		buf_str_append(out, out->n > 1 ? STR(",\n ") : STR("\n "));
-		text_json(out, str_of(l->component));
+		json_put_str(out, str_of(l->component));
 	}
 	buf_str_append(out, l->open ? STR(",\n  {\"target\": {") : STR(": [\n  {\"target\": {"));
 	l->open = true;
 	for (uint64_t i = 0; i < t->n_labels; i++) {
 		buf_str_append(out, i ? STR(", ") : STR(""));
-		text_json(out, abi_str(t->labels[i].key));
+		json_put_str(out, abi_str(t->labels[i].key));
 		buf_str_append(out, STR(": "));
-		text_json(out, abi_str(t->labels[i].value));
+		json_put_str(out, abi_str(t->labels[i].value));
 	}
 	buf_str_append(out, STR("}, \"processes\": ["));
 	for (uint64_t i = 0; i < t->n_processes; i++) {
 		buf_printf(out, "%s{\"pid\": %u, \"name\": ", i ? ", " : "", t->processes[i].pid);
-		text_json(out, abi_str(t->processes[i].name));
+		json_put_str(out, abi_str(t->processes[i].name));
 		buf_putc(out, '}');
 	}
 	buf_putc(out, ']');
 	if (t->why.len) {
 		buf_str_append(out, STR(", \"why\": "));
-		text_json(out, abi_str(t->why));
+		json_put_str(out, abi_str(t->why));
 	}
 	buf_putc(out, '}');
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The books by themselves, the log, and text from strangers. */
 #include "testing/test.h"
+#include "base/json.h"
 #include "host/report/ledger.h"
 #include "host/report/log.h"
 #include "host/report/escape.h"
@@ -270,7 +271,7 @@ TEST(strangers_bytes_become_text)
 			bytes[i] = (unsigned char)(seed >> 56);
 		}
 		in = (struct str){(const char *)bytes, seed >> 32 & 63};
-		text_json(&out, in);
+		json_put_str(&out, in);
 		text_label(&out, in);
 		text_line(&out, in);
 		text_value(&out, in);

@@ -206,7 +206,7 @@ TEST(json_strings_stay_closed)
 	struct buf b = BUF_NULL;
 
 	json_put_str(&b, STR("a\"\\</script>&\n\x7f"));
-	expect_str(buf_str(&b), "\"a\\u0022\\u005c\\u003c/script\\u003e\\u0026\\u000a\\u007f\"");
+	expect_str(buf_str(&b), "\"a\\\"\\\\\\u003c/script\\u003e\\u0026\\n\\u007f\"");
 	buf_clear(&b);
 	json_put_str(&b, STR("\xe2\x80\xa8 \xe2\x80\xa9 \xc3\xa9 \xff\xc3"));
 	expect_str(buf_str(&b), "\"\\u2028 \\u2029 \xc3\xa9 \\ufffd\\ufffd\"");
