@@ -2,7 +2,9 @@
 /* The host as the command line sees it. Contracts in host.h. */
 #include "base/check.h"
 #include "base/clock.h"
-#include "host/graph/graph.h"
+#include "host/graph/inline-targets.h"
+#include "host/graph/reload.h"
+#include "host/graph/scheduler.h"
 #include "host/report/status.h"
 #include "host/report/escape.h"
 
@@ -19,7 +21,7 @@ static void advance_run(struct loop_task *task)
 
 	check(loop_is_here(&host->loop));
 	atomic_store(&host->poked, false);
-	graph_advance(host);
+	scheduler_advance(host);
 }
 
 static void deadline_fire(struct loop_timer *timer)
@@ -107,7 +109,7 @@ static bool all_gone(const struct host *host)
 static void retire_all(struct host *host, int64_t deadline_ns)
 {
 	vec_each (&host->instances, at)
-		graph_retire(*at, deadline_ns);
+		scheduler_retire(*at, deadline_ns);
 	host_poke(host);
 }
 
@@ -161,9 +163,9 @@ void host_free(struct host *host)
 	if (!workers_fini(&host->workers, clock_mono() + (host->stuck ? 0 : NS_PER_SEC)) ||
 	    host->stuck)
 		return;
-	vec_each (&host->literals, l)
-		literal_free(*l);
-	vec_free(&host->literals);
+	vec_each (&host->inline_targets, l)
+		inline_targets_free(*l);
+	vec_free(&host->inline_targets);
 	plan_free(host->plan);
 	objects_free(host->objects);
 	vec_free(&host->instances);
@@ -187,7 +189,7 @@ int host_reload(struct host *host, struct plan *plan, struct error *err)
 		return error_set(err, -EBUSY, "the configuration is being changed already");
 	}
 	host->reloading = true;
-	r = change_plan(host, plan, err);
+	r = reload_plan(host, plan, err);
 	host->reloading = false;
 	return r;
 }

@@ -2,7 +2,7 @@
 /*
  * libandiron-host: runs a plan. One epoll loop on the caller's thread, a few
  * workers for what computes or blocks, and for each component a strand, so
- * that it is called serially. See loop.h, strand.h, graph.h, ledger.h.
+ * that it is called serially. See loop.h, strand.h, scheduler.h, ledger.h.
  *
  * Everything here is for the thread that calls host_run, unless marked [any].
  */

@@ -17,7 +17,7 @@
 struct status;
 
 /* Targets written out in the file, as an export without a component. */
-struct literal {
+struct inline_targets {
 	struct export export;
 	struct target_list *list;
 	const char *port; /* with `order` and the consumer's name: which one it is */
@@ -48,7 +48,7 @@ struct host {
 	 * instances, and everybody's `receivers`. */
 	pthread_rwlock_t wiring;
 	struct instances instances;
-	VEC(struct literal *) literals;
+	VEC(struct inline_targets *) inline_targets;
 	VEC(struct host_call *) calls;
 	struct plan *plan;
 	struct intern names; /* of ports and exports that edges refer to */
@@ -66,7 +66,7 @@ struct host {
 	char failed_cause[HEALTH_BYTES];
 };
 
-/* Has the graph looked at soon (graph_advance). [any] */
+/* Has the graph looked at soon (scheduler_advance). [any] */
 void host_poke(struct host *host);
 
 /* One round of the loop, and what follows from host_stop. */

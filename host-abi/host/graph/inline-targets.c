@@ -5,14 +5,14 @@
  * by consumer, port and order; then only the differences are sent.
  */
 #include "abi/value.h"
-#include "host/graph/graph.h"
+#include "host/graph/inline-targets.h"
 
 #include <errno.h>
 
 /* Ids of producers that are no instances. */
 #define LITERAL_ID ((uint64_t)1 << 63)
 
-void literal_free(struct literal *l)
+void inline_targets_free(struct inline_targets *l)
 {
 	export_fini(&l->export);
 	target_list_free(l->list);
@@ -20,7 +20,7 @@ void literal_free(struct literal *l)
 	free(l);
 }
 
-static int set_row(struct literal *l, uint64_t row, const struct andiron_value *map)
+static int set_row(struct inline_targets *l, uint64_t row, const struct andiron_value *map)
 {
 	struct target_label *labels = calloc(map->n_items + 1, sizeof(*labels));
 	size_t n = 0;
@@ -38,7 +38,7 @@ static int set_row(struct literal *l, uint64_t row, const struct andiron_value *
 }
 
 /* Makes the list what the file says and passes the difference on. */
-static int fill(struct literal *l, const struct andiron_value *targets)
+static int fill(struct inline_targets *l, const struct andiron_value *targets)
 {
 	const struct andiron_targets *update = NULL;
 	size_t n = targets->kind == ANDIRON_VALUE_LIST ? targets->n_items : 0;
@@ -58,11 +58,11 @@ static int fill(struct literal *l, const struct andiron_value *targets)
 	return r;
 }
 
-static struct literal *literal_new(struct host *host, const struct plan_literal *from,
+static struct inline_targets *inline_targets_new(struct host *host, const struct plan_literal *from,
 				   struct instance *to)
 {
 	static atomic_uint_fast64_t n_made;
-	struct literal *l = calloc(1, sizeof(*l));
+	struct inline_targets *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return NULL;
@@ -75,69 +75,69 @@ static struct literal *literal_new(struct host *host, const struct plan_literal 
 	l->port = host_name(host, from->port);
 	l->order = from->order;
 	if (!l->list || !l->to || !l->port || fill(l, from->targets) < 0) {
-		literal_free(l);
+		inline_targets_free(l);
 		return NULL;
 	}
 	return l;
 }
 
-static struct literal *find(struct host *host, const struct plan_literal *like, const char *to)
+static struct inline_targets *find(struct host *host, const struct plan_literal *like, const char *to)
 {
-	vec_each (&host->literals, at)
+	vec_each (&host->inline_targets, at)
 		if ((*at)->order == like->order && strcmp((*at)->to, to) == 0 &&
 		    strcmp((*at)->port, like->port) == 0)
 			return *at;
 	return NULL;
 }
 
-int literals_build(struct wiring *w, const struct plan *plan, struct instance *const *nodes)
+int inline_targets_build(struct wiring *w, const struct plan *plan, struct instance *const *nodes)
 {
-	vec_each (&w->host->literals, at)
+	vec_each (&w->host->inline_targets, at)
 		(*at)->kept = false;
-	w->literals = calloc(plan->literals.n + 1, sizeof(struct literal *));
-	w->literal_edges = calloc(plan->literals.n + 1, sizeof(*w->literal_edges));
-	if (!w->literals || !w->literal_edges || !vec_reserve(&w->host->literals, plan->literals.n))
+	w->inline_targets = calloc(plan->literals.n + 1, sizeof(struct inline_targets *));
+	w->inline_edges = calloc(plan->literals.n + 1, sizeof(*w->inline_edges));
+	if (!w->inline_targets || !w->inline_edges || !vec_reserve(&w->host->inline_targets, plan->literals.n))
 		return -ENOMEM;
-	for (w->n_literals = 0; w->n_literals < plan->literals.n; w->n_literals++) {
-		const struct plan_literal *from = &plan->literals.p[w->n_literals];
+	for (w->n_inline = 0; w->n_inline < plan->literals.n; w->n_inline++) {
+		const struct plan_literal *from = &plan->literals.p[w->n_inline];
 		struct instance *to = nodes[from->to];
-		struct literal *l = find(w->host, from, to->name);
+		struct inline_targets *l = find(w->host, from, to->name);
 		struct target_edge edge;
 
 		if (l)
 			l->kept = true;
 		else
-			l = literal_new(w->host, from, to);
-		w->literals[w->n_literals] = l;
+			l = inline_targets_new(w->host, from, to);
+		w->inline_targets[w->n_inline] = l;
 		if (!l || target_edge_init(&edge, to, from->port, from->order) < 0 ||
-		    !vec_push(&w->literal_edges[w->n_literals], edge))
+		    !vec_push(&w->inline_edges[w->n_inline], edge))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-void literals_apply(struct wiring *w)
+void inline_targets_apply(struct wiring *w)
 {
 	const struct plan *plan = w->host->plan;
 	struct host *host = w->host;
 
-	for (size_t n = 0; n < host->literals.n; n++) {
+	for (size_t n = 0; n < host->inline_targets.n; n++) {
 		struct target_edges none = {0};
 
-		if (host->literals.p[n]->kept)
+		if (host->inline_targets.p[n]->kept)
 			continue;
-		export_rewire(&host->literals.p[n]->export, &none);
+		export_rewire(&host->inline_targets.p[n]->export, &none);
 		vec_free(&none);
-		literal_free(host->literals.p[n]);
-		host->literals.p[n--] = host->literals.p[--host->literals.n];
+		inline_targets_free(host->inline_targets.p[n]);
+		host->inline_targets.p[n--] = host->inline_targets.p[--host->inline_targets.n];
 	}
-	for (size_t n = 0; n < w->n_literals; n++) {
+	for (size_t n = 0; n < w->n_inline; n++) {
 		const struct plan_literal *from = &plan->literals.p[n];
-		struct literal *l = w->literals[n];
+		struct inline_targets *l = w->inline_targets[n];
 
-		export_rewire(&l->export, &w->literal_edges[n]);
+		export_rewire(&l->export, &w->inline_edges[n]);
 		if (!l->kept)
-			host->literals.p[host->literals.n++] = l;
+			host->inline_targets.p[host->inline_targets.n++] = l;
 		else if (fill(l, from->targets) < 0)
 			log_printf(&host->log, ANDIRON_LOG_ERROR, l->to,
 				   "out of memory: %s keeps the targets of before", l->port);

@@ -4,7 +4,9 @@
  * of each calls the component on a worker, the light part notes on the loop
  * what came of it.
  */
-#include "host/graph/graph.h"
+#include "host/graph/lifecycle.h"
+#include "host/graph/scheduler.h"
+#include "host/graph/wiring.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -67,13 +69,13 @@ static void start_light(struct job *job)
 	if (!said)
 		instance_health(i, ANDIRON_HEALTH_HEALTHY, STR("running"));
 	queue_open(i);
-	targets_attach(i->host, i);
+	wiring_attach(i->host, i);
 	i->start.heavy = NULL;
 	i->start.light = started;
 	strand_submit(&i->strand, &i->start);
 }
 
-void life_start(struct instance *i)
+void lifecycle_start(struct instance *i)
 {
 	check(i->stage == STAGE_NEW && i->created);
 	i->stage = STAGE_STARTING;
@@ -95,7 +97,7 @@ static void poke_light(struct job *job)
 	host_poke(container_of(job, struct instance, drain)->host);
 }
 
-void life_drain(struct instance *i)
+void lifecycle_drain(struct instance *i)
 {
 	check(i->stage == STAGE_LIVE);
 	if (!i->component->drain) {
@@ -125,7 +127,7 @@ static void stop_light(struct job *job)
 	host_poke(i->host);
 }
 
-void life_stop(struct instance *i)
+void lifecycle_stop(struct instance *i)
 {
 	check(i->stage == STAGE_DRAINED);
 	i->stage = STAGE_STOPPING;
@@ -176,7 +178,7 @@ static void destroy_light(struct job *job)
 	loop_post(&i->host->loop, &i->reap);
 }
 
-bool life_destroy(struct instance *i)
+bool lifecycle_destroy(struct instance *i)
 {
 	check(i->stage == STAGE_NEW || i->stage == STAGE_STOPPED);
 	if (!strand_close(&i->strand, &i->destroy))
@@ -185,7 +187,7 @@ bool life_destroy(struct instance *i)
 	return true;
 }
 
-void life_init(struct instance *i)
+void lifecycle_init(struct instance *i)
 {
 	i->start = (struct job){.heavy = start_heavy, .light = start_light};
 	i->drain = (struct job){.heavy = drain_heavy, .light = poke_light};
@@ -259,12 +261,12 @@ static int call_create(struct instance *i, const struct plan_node *node, struct 
  * strand. */
 static void discard(struct host *host, struct instance *i)
 {
-	graph_retire(i, clock_mono());
+	scheduler_retire(i, clock_mono());
 	while (instances_have(&host->instances, i) && i->stage != STAGE_ABANDONED)
 		host_step(host);
 }
 
-int life_create(struct host *host, const struct plan_node *node, struct instance **ret,
+int lifecycle_create(struct host *host, const struct plan_node *node, struct instance **ret,
 		struct error *err)
 {
 	struct instance *i;
@@ -277,7 +279,7 @@ int life_create(struct host *host, const struct plan_node *node, struct instance
 	r = room ? instance_new(host, node->id, node->registered->component, &i) : -ENOMEM;
 	if (r < 0)
 		return r;
-	life_init(i);
+	lifecycle_init(i);
 	pthread_rwlock_wrlock(&host->wiring);
 	host->instances.p[host->instances.n++] = i;
 	pthread_rwlock_unlock(&host->wiring);

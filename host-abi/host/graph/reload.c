@@ -10,7 +10,10 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
-#include "host/graph/graph.h"
+#include "host/graph/lifecycle.h"
+#include "host/graph/reload.h"
+#include "host/graph/scheduler.h"
+#include "host/graph/wiring.h"
 #include "host/services/services.h"
 
 #include <errno.h>
@@ -94,7 +97,7 @@ static void match(struct change *c)
 static int make(struct change *c, struct move *m, struct error *err)
 {
 	struct instance *made;
-	int r = life_create(c->host, m->node, &made, err);
+	int r = lifecycle_create(c->host, m->node, &made, err);
 
 	if (r < 0)
 		return r;
@@ -209,7 +212,7 @@ static void take_back(struct change *c)
 			log_printf(&c->host->log, ANDIRON_LOG_ERROR, m->instance->name,
 				   "refuses the arguments that it had before: %s", err.text);
 		if (m->made)
-			graph_retire(m->instance, clock_mono());
+			scheduler_retire(m->instance, clock_mono());
 	}
 	/* Never started, so they are gone after a few rounds of the loop. */
 	for (size_t n = 0; n < c->n; n++)
@@ -247,7 +250,7 @@ static void retire_gone(struct change *c)
 		for (size_t n = 0; n < c->n; n++)
 			stays = stays || c->moves[n].instance == *at;
 		if (!stays)
-			graph_retire(*at, deadline);
+			scheduler_retire(*at, deadline);
 	}
 }
 
@@ -298,7 +301,7 @@ static int run(struct change *c, struct error *err)
 	return r;
 }
 
-int change_plan(struct host *host, struct plan *plan, struct error *err)
+int reload_plan(struct host *host, struct plan *plan, struct error *err)
 {
 	struct change c = {.host = host, .plan = plan, .n = plan->nodes.n};
 	int r = -ENOMEM;

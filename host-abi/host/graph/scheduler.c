@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps in the life of instances. Contracts in graph.h.
+ * Steps in the life of instances. Contract in scheduler.h.
  *
  * Each stage has one function that says whether the instance may leave it. The
  * list is gone through until nobody can; graphs are small, so who is
  * upstream is looked up rather than kept.
  */
-#include "host/graph/graph.h"
+#include "host/graph/lifecycle.h"
+#include "host/graph/scheduler.h"
 
 #include "base/clock.h"
 
@@ -67,7 +68,7 @@ static bool give_up_new(struct instance *i)
 	if (!upstream_at(i, STAGE_STOPPED) || !unused(i))
 		return false;
 	queue_close(i, "not_started");
-	return life_destroy(i);
+	return lifecycle_destroy(i);
 }
 
 static bool leave_new(struct instance *i)
@@ -77,7 +78,7 @@ static bool leave_new(struct instance *i)
 	if (!i->host->running || !i->wired || !behind_started(&i->downstream) ||
 	    !services_started(i))
 		return false;
-	life_start(i);
+	lifecycle_start(i);
 	return true;
 }
 
@@ -92,7 +93,7 @@ static bool leave_live(struct instance *i)
 	}
 	if (!upstream_at(i, STAGE_DRAINED) || !queue_idle(i))
 		return false;
-	life_drain(i);
+	lifecycle_drain(i);
 	return true;
 }
 
@@ -116,7 +117,7 @@ static bool leave_drained(struct instance *i)
 	if (!upstream_at(i, STAGE_STOPPED) || !unused(i))
 		return false;
 	queue_close(i, "stopped");
-	life_stop(i);
+	lifecycle_stop(i);
 	return true;
 }
 
@@ -136,7 +137,7 @@ static bool step(struct instance *i)
 	case STAGE_DRAINED:
 		return leave_drained(i);
 	case STAGE_STOPPED:
-		return life_destroy(i);
+		return lifecycle_destroy(i);
 	case STAGE_STARTING:
 	case STAGE_STOPPING:
 	case STAGE_DESTROYING:
@@ -208,7 +209,7 @@ static void tell_live(struct host *host)
 		host->options.live(host->options.context, host->failed.n ? host->failed.p : NULL);
 }
 
-void graph_advance(struct host *host)
+void scheduler_advance(struct host *host)
 {
 	bool more;
 
@@ -223,7 +224,7 @@ void graph_advance(struct host *host)
 	tell_live(host);
 }
 
-void graph_retire(struct instance *i, int64_t deadline_ns)
+void scheduler_retire(struct instance *i, int64_t deadline_ns)
 {
 	if (!i->retiring || deadline_ns < i->deadline_ns)
 		i->deadline_ns = deadline_ns;

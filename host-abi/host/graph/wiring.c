@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Edges. Contracts in graph.h. Everything that needs memory is made first; to
+ * Edges. Contract in wiring.h. Everything that needs memory is made first; to
  * apply is to swap pointers, under the wiring lock, since components send
  * batches from any thread.
  */
 #include "base/check.h"
-#include "host/graph/graph.h"
+#include "host/graph/inline-targets.h"
 
 #include <errno.h>
 
 static int add_batch_edge(struct wiring *w, const struct plan_edge *edge, struct error *err)
 {
-	struct wire *from = &w->wires[edge->from], *to = &w->wires[edge->to];
+	struct node_edges *from = &w->edges[edge->from], *to = &w->edges[edge->to];
 
 	if (!to->instance->component->batch)
 		return error_set(err, -EINVAL, "%s takes no batches, so %s cannot forward to it",
@@ -21,7 +21,7 @@ static int add_batch_edge(struct wiring *w, const struct plan_edge *edge, struct
 
 static int add_target_edge(struct wiring *w, const struct plan_edge *edge, struct error *err)
 {
-	struct wire *from = &w->wires[edge->from], *to = &w->wires[edge->to];
+	struct node_edges *from = &w->edges[edge->from], *to = &w->edges[edge->to];
 	struct target_edge made;
 	struct export *export = instance_export(from->instance, edge->export_name);
 
@@ -36,37 +36,37 @@ static int add_target_edge(struct wiring *w, const struct plan_edge *edge, struc
 
 static int add_edge(struct wiring *w, const struct plan_edge *edge, struct error *err)
 {
-	struct wire *from;
+	struct node_edges *from;
 	int r;
 
 	/* The order of nodes is what makes the graph free of cycles. */
-	if (edge->from >= edge->to || edge->to >= w->n_wires)
+	if (edge->from >= edge->to || edge->to >= w->n_nodes)
 		return error_set(err, -ELOOP,
 				 "the plan has an edge against the order of its nodes");
-	from = &w->wires[edge->from];
+	from = &w->edges[edge->from];
 	r = edge->kind == PLAN_BATCHES ? add_batch_edge(w, edge, err)
 				       : add_target_edge(w, edge, err);
-	return r < 0 ? r : instances_add(&from->downstream, w->wires[edge->to].instance);
+	return r < 0 ? r : instances_add(&from->downstream, w->edges[edge->to].instance);
 }
 
-static bool is_writer(const struct wire *wire)
+static bool is_writer(const struct node_edges *wire)
 {
 	return wire->instance->component->flags & ANDIRON_COMPONENT_WRITER;
 }
 
-static struct wire *wire_of(struct wiring *w, const struct instance *i)
+static struct node_edges *wire_of(struct wiring *w, const struct instance *i)
 {
-	for (size_t n = 0; n < w->n_wires; n++)
-		if (w->wires[n].instance == i)
-			return &w->wires[n];
+	for (size_t n = 0; n < w->n_nodes; n++)
+		if (w->edges[n].instance == i)
+			return &w->edges[n];
 	absurd("an edge leads out of the plan");
 }
 
 /* From the last node to the first, so that whoever is behind is known. */
 static int count_paths(struct wiring *w)
 {
-	for (size_t n = w->n_wires; n-- > 0;) {
-		struct wire *wire = &w->wires[n];
+	for (size_t n = w->n_nodes; n-- > 0;) {
+		struct node_edges *wire = &w->edges[n];
 		int row;
 
 		wire->paths = calloc(w->n_rows + 1, sizeof(*wire->paths));
@@ -87,18 +87,18 @@ static int count_paths(struct wiring *w)
 
 static int reserve_rows(struct wiring *w)
 {
-	for (size_t n = 0; n < w->n_wires; n++) {
+	for (size_t n = 0; n < w->n_nodes; n++) {
 		int row;
 
-		if (!is_writer(&w->wires[n]))
+		if (!is_writer(&w->edges[n]))
 			continue;
-		row = ledger_writer_row(&w->host->ledger, w->wires[n].instance->name);
+		row = ledger_writer_row(&w->host->ledger, w->edges[n].instance->name);
 		if (row < 0)
 			return row;
 	}
 	w->n_rows = w->host->ledger.rows.n; /* grows on this thread only */
-	for (size_t n = 0; n < w->n_wires; n++)
-		if (ledger_reserve(&w->host->ledger, &w->wires[n].instance->books) < 0)
+	for (size_t n = 0; n < w->n_nodes; n++)
+		if (ledger_reserve(&w->host->ledger, &w->edges[n].instance->books) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -108,20 +108,20 @@ int wiring_build(struct wiring *w, struct host *host, const struct plan *plan,
 {
 	int r = 0;
 
-	*w = (struct wiring){.host = host, .n_wires = plan->nodes.n};
-	w->wires = calloc(plan->nodes.n + 1, sizeof(*w->wires));
-	if (!w->wires)
+	*w = (struct wiring){.host = host, .n_nodes = plan->nodes.n};
+	w->edges = calloc(plan->nodes.n + 1, sizeof(*w->edges));
+	if (!w->edges)
 		return -ENOMEM;
-	for (size_t n = 0; n < w->n_wires; n++) {
-		w->wires[n].instance = nodes[n];
-		w->wires[n].exports = calloc(nodes[n]->n_exports + 1, sizeof(*w->wires[n].exports));
-		if (!w->wires[n].exports)
+	for (size_t n = 0; n < w->n_nodes; n++) {
+		w->edges[n].instance = nodes[n];
+		w->edges[n].exports = calloc(nodes[n]->n_exports + 1, sizeof(*w->edges[n].exports));
+		if (!w->edges[n].exports)
 			return -ENOMEM;
 	}
 	for (size_t n = 0; n < plan->edges.n && r == 0; n++)
 		r = add_edge(w, &plan->edges.p[n], err);
 	if (r == 0)
-		r = literals_build(w, plan, nodes);
+		r = inline_targets_build(w, plan, nodes);
 	if (r == 0)
 		r = reserve_rows(w);
 	return r == 0 ? count_paths(w) : r;
@@ -131,11 +131,11 @@ static void set_paths(void *context)
 {
 	struct wiring *w = context;
 
-	for (size_t n = 0; n < w->n_wires; n++) {
-		struct ledger_node *books = &w->wires[n].instance->books;
+	for (size_t n = 0; n < w->n_nodes; n++) {
+		struct ledger_node *books = &w->edges[n].instance->books;
 
 		check(books->paths.n >= w->n_rows);
-		memcpy(books->paths.p, w->wires[n].paths, w->n_rows * sizeof(*books->paths.p));
+		memcpy(books->paths.p, w->edges[n].paths, w->n_rows * sizeof(*books->paths.p));
 	}
 }
 
@@ -166,28 +166,28 @@ void wiring_apply(struct wiring *w)
 {
 	check(loop_is_here(&w->host->loop));
 	pthread_rwlock_wrlock(&w->host->wiring);
-	for (size_t n = 0; n < w->n_wires; n++) {
-		swap(&w->wires[n].instance->receivers, &w->wires[n].receivers);
-		swap(&w->wires[n].instance->downstream, &w->wires[n].downstream);
-		w->wires[n].instance->wired = true;
+	for (size_t n = 0; n < w->n_nodes; n++) {
+		swap(&w->edges[n].instance->receivers, &w->edges[n].receivers);
+		swap(&w->edges[n].instance->downstream, &w->edges[n].downstream);
+		w->edges[n].instance->wired = true;
 	}
 	if (w->n_rows)
 		ledger_rewire(&w->host->ledger, set_paths, w);
 	pthread_rwlock_unlock(&w->host->wiring);
 	end_targets(w->host);
-	for (size_t n = 0; n < w->n_wires; n++)
-		for (size_t e = 0; e < w->wires[n].instance->n_exports; e++)
-			export_rewire(&w->wires[n].instance->exports[e], &w->wires[n].exports[e]);
-	literals_apply(w);
-	for (size_t n = 0; n < w->n_wires; n++)
-		if (w->wires[n].instance->stage == STAGE_LIVE)
-			targets_attach(w->host, w->wires[n].instance);
+	for (size_t n = 0; n < w->n_nodes; n++)
+		for (size_t e = 0; e < w->edges[n].instance->n_exports; e++)
+			export_rewire(&w->edges[n].instance->exports[e], &w->edges[n].exports[e]);
+	inline_targets_apply(w);
+	for (size_t n = 0; n < w->n_nodes; n++)
+		if (w->edges[n].instance->stage == STAGE_LIVE)
+			wiring_attach(w->host, w->edges[n].instance);
 }
 
 void wiring_fini(struct wiring *w)
 {
-	for (size_t n = 0; w->wires && n < w->n_wires; n++) {
-		struct wire *wire = &w->wires[n];
+	for (size_t n = 0; w->edges && n < w->n_nodes; n++) {
+		struct node_edges *wire = &w->edges[n];
 
 		vec_free(&wire->receivers);
 		vec_free(&wire->downstream);
@@ -197,21 +197,21 @@ void wiring_fini(struct wiring *w)
 		free(wire->paths);
 	}
 	/* The last one may be half made, and then it is not counted. */
-	for (size_t n = 0; w->literals && w->literal_edges && n <= w->n_literals; n++) {
-		if (w->literals[n] && !w->literals[n]->kept)
-			literal_free(w->literals[n]);
-		vec_free(&w->literal_edges[n]);
+	for (size_t n = 0; w->inline_targets && w->inline_edges && n <= w->n_inline; n++) {
+		if (w->inline_targets[n] && !w->inline_targets[n]->kept)
+			inline_targets_free(w->inline_targets[n]);
+		vec_free(&w->inline_edges[n]);
 	}
-	free(w->literal_edges);
-	free(w->literals);
-	free(w->wires);
+	free(w->inline_edges);
+	free(w->inline_targets);
+	free(w->edges);
 }
 
-void targets_attach(struct host *host, struct instance *to)
+void wiring_attach(struct host *host, struct instance *to)
 {
 	vec_each (&host->instances, at)
 		for (size_t n = 0; n < (*at)->n_exports; n++)
 			export_attach(&(*at)->exports[n], to);
-	vec_each (&host->literals, l)
+	vec_each (&host->inline_targets, l)
 		export_attach(&(*l)->export, to);
 }

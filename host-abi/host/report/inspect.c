@@ -108,7 +108,7 @@ static int ask_dropped(const struct asking *a)
 	vec_each (&a->host->instances, at)
 		for (size_t n = 0; n < (*at)->n_exports && r == 0; n++)
 			r = ask_of_export(a, &(*at)->exports[n]);
-	vec_each (&a->host->literals, l)
+	vec_each (&a->host->inline_targets, l)
 		r = r == 0 ? ask_of_export(a, &(*l)->export) : r;
 	return r;
 }

@@ -274,7 +274,7 @@ static void request_targets(uint64_t instance, const char *port)
 	vec_each (&i->host->instances, at)
 		for (size_t n = 0; n < (*at)->n_exports; n++)
 			export_again(&(*at)->exports[n], i, port);
-	vec_each (&i->host->literals, l)
+	vec_each (&i->host->inline_targets, l)
 		export_again(&(*l)->export, i, port);
 }
 

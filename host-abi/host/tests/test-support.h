@@ -11,7 +11,9 @@
 #include "abi/target-list.h"
 #include "testing/test.h"
 #include "base/clock.h"
-#include "host/graph/graph.h"
+#include "host/graph/lifecycle.h"
+#include "host/graph/scheduler.h"
+#include "host/graph/wiring.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>
