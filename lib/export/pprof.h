@@ -11,7 +11,7 @@
  *
  * How frames are told:
  *  - with names: a location with lines, in its mapping;
- *  - looked up in vain: by what stands in for a name (abi/unnamed.h); with EXPORT_ADDRESSES, where
+ *  - looked up in vain: by what stands in for a name (abi/unsymbolized.h); with EXPORT_ADDRESSES, where
  *    the file has a build id, as an address alone, left for a server to name. The names and the
  *    addresses of one file are then two mappings (pprof/encode.h);
  *  - not looked up, but in a file: an address in its mapping;

@@ -2,7 +2,7 @@
 /* The tree of calls. Contracts in tree.h. */
 #include "file/tree.h"
 
-#include "abi/unnamed.h"
+#include "abi/unsymbolized.h"
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -159,7 +159,7 @@ static int add_frames(struct builder *b)
 
 			if (!name.n)
 				name = STR("[unknown]");
-			named = !str_is(name, "[unknown]") && !unnamed_is(name, file);
+			named = !str_is(name, "[unknown]") && !unsymbolized_is(name, file);
 			b->line_frames[k] = add_frame(
 				b->t, name, file,
 				named || kind == FRAME_KERNEL ? kind : FRAME_UNKNOWN);

@@ -12,7 +12,7 @@
 #include "symbolize/parser/vdso.h"
 
 #include "abi/batch-build.h"
-#include "abi/unnamed.h"
+#include "abi/unsymbolized.h"
 #include "base/check.h"
 #include "base/cleanup.h"
 
@@ -118,7 +118,7 @@ static int set_tried(struct run *run, uint32_t location, unsigned int why, uint6
 		file = STR("[kernel.kallsyms]");
 	if (!file.n)
 		return 0;
-	if (unnamed_put(&run->readable, file, function) < 0)
+	if (unsymbolized_put(&run->readable, file, function) < 0)
 		return -ENOMEM;
 	file = sanitize_name(buf_str(&run->readable), &run->clean_readable);
 	return file.p ? set_name(run, location, file, file) : -ENOMEM;

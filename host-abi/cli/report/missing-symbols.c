@@ -2,7 +2,7 @@
 /* Code without names. Contract in missing-symbols.h. */
 #include "cli/report/missing-symbols.h"
 
-#include "abi/unnamed.h"
+#include "abi/unsymbolized.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "elf/debuglink.h"
@@ -40,7 +40,7 @@ static bool is_unnamed(const struct profile *p, const struct profile_location *l
 		return true;
 	name = p->functions[p->lines[l->line_start].function].name;
 	return name.n == 0 || str_is(name, "[unknown]") ||
-	       unnamed_is(name, p->mappings[l->mapping].file);
+	       unsymbolized_is(name, p->mappings[l->mapping].file);
 }
 
 static int collect(const struct profile *p, struct found *ret)

@@ -8,7 +8,7 @@
 #include "cli/options.h"
 #include "cli/report/missing-symbols.h"
 
-#include "abi/unnamed.h"
+#include "abi/unsymbolized.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -100,7 +100,7 @@ static void put_entry(struct report *r, const struct top_entry *e)
 	put_amount(self, sizeof(self), e->self, r->unit);
 	put_amount(total, sizeof(total), e->total, r->unit);
 	buf_str_append(&name, e->name.n ? e->name : STR("[unnamed code]"));
-	if (module.n && !unnamed_is(e->name, e->module)) {
+	if (module.n && !unsymbolized_is(e->name, e->module)) {
 		bool bracket = module.p[0] == '[';
 
 		buf_str_append(&name, bracket ? STR("  ") : STR("  ["));

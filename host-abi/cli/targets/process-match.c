@@ -2,7 +2,7 @@
 /* See process-match.h. */
 #include "cli/targets/process-match.h"
 
-#include "abi/subject.h"
+#include "abi/target-selector.h"
 #include "base/cleanup.h"
 #include "cli/doctor/probe.h"
 #include "proc/process.h"
@@ -60,12 +60,12 @@ static int add(struct matched *m, const struct machine_process *process, struct 
 }
 
 /* Why there is no process, if the labels do not say it. */
-static const char *why_nobody(const struct machine_processes *processes, struct subject subject)
+static const char *why_nobody(const struct machine_processes *processes, struct target_selector selector)
 {
 	if (processes->partial)
 		return "only the processes of this PID namespace are visible, not those of the "
 		       "node (in a pod: hostPID: true)";
-	if (subject.pid)
+	if (selector.pid)
 		return "no process has this pid";
 	if (!processes->n_in_containers)
 		return "no visible process has a container's id in its cgroup's path";
@@ -76,24 +76,24 @@ static const char *why_nobody(const struct machine_processes *processes, struct 
 int matched_find(const struct machine_processes *processes, const struct target_label *labels,
 		 size_t n_labels, struct arena *arena, struct matched *ret)
 {
-	struct subject subject = subject_of(labels, n_labels);
+	struct target_selector selector = target_selector_of(labels, n_labels);
 	struct matched m = {.processes = arena_array(arena, const struct machine_process *,
 						     processes->list.n + 1)};
 
 	if (!m.processes)
 		return -ENOMEM;
 	vec_each (&processes->list, p) {
-		bool same = subject.pid ? p->pid == subject.pid
-					: subject.container.n &&
-						  str_is(subject.container, p->container);
+		bool same = selector.pid ? p->pid == selector.pid
+					: selector.container.n &&
+						  str_is(selector.container, p->container);
 
 		if (same && add(&m, p, arena))
 			return -ENOMEM;
 	}
 	if (!m.n)
-		m.why = subject_absent(labels, n_labels, getenv("NODE_NAME"));
+		m.why = target_selector_absent(labels, n_labels, getenv("NODE_NAME"));
 	if (!m.n && !m.why)
-		m.why = why_nobody(processes, subject);
+		m.why = why_nobody(processes, selector);
 	*ret = m;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes of this machine that belong to a target (abi/subject.h), and why there are none. */
+/* The processes of this machine that belong to a target (abi/target-selector.h), and why there are none. */
 #ifndef CLI_TARGETS_PROCESS_MATCH_H
 #define CLI_TARGETS_PROCESS_MATCH_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Targets: what a list says, a table knows. */
-#include "abi/subject.h"
+#include "abi/target-selector.h"
 #include "abi/target-list.h"
 #include "base/hash.h"
 #include "testing/test.h"
@@ -204,7 +204,7 @@ TEST(stands_for)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct target_label labels[4];
-		struct subject s = subject_of(labels, labels_of(cases[i].pairs, labels));
+		struct target_selector s = target_selector_of(labels, labels_of(cases[i].pairs, labels));
 
 		expect_eq(s.pid, cases[i].pid);
 		expect_str(s.container, cases[i].container);
@@ -230,10 +230,10 @@ TEST(why_there_is_nobody)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct target_label labels[4];
 		size_t n = labels_of(cases[i].pairs, labels);
-		const char *why = subject_absent(labels, n, "n1");
+		const char *why = target_selector_absent(labels, n, "n1");
 
 		expect(cases[i].words ? why && strstr(why, cases[i].words) : !why);
-		expect(subject_absent(labels, n, NULL) || !cases[i].words ||
+		expect(target_selector_absent(labels, n, NULL) || !cases[i].words ||
 		       strstr(cases[i].words, "node"));
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of what is shown of frames without a name. */
-#include "abi/unnamed.h"
+#include "abi/unsymbolized.h"
 #include "base/cleanup.h"
 #include "testing/test.h"
 
@@ -8,10 +8,10 @@ static void shown_as(const char *file, uint64_t function, const char *text)
 {
 	_cleanup_(buf_free) struct buf b = BUF_NULL;
 
-	expect_eq(unnamed_put(&b, str_of(file), function), 0);
+	expect_eq(unsymbolized_put(&b, str_of(file), function), 0);
 	expect_str(buf_str(&b), text);
-	expect(unnamed_is(buf_str(&b), str_of(file)));
-	expect(!unnamed_is(buf_str(&b), STR("/lib/other.so")));
+	expect(unsymbolized_is(buf_str(&b), str_of(file)));
+	expect(!unsymbolized_is(buf_str(&b), STR("/lib/other.so")));
 }
 
 /* One function is one name; what is shown is known again. */
@@ -27,12 +27,12 @@ TEST(a_function_without_a_name_is_known_by_its_start)
 /* A name is none, and a marker is none, whatever file it stands in. */
 TEST(names_are_not_taken_for_missing_ones)
 {
-	expect(!unnamed_is(STR("main"), STR("/bin/a")));
-	expect(!unnamed_is(STR(""), STR("/bin/a")));
-	expect(!unnamed_is(STR("["), STR("/bin/a")));
-	expect(!unnamed_is(STR("[]"), STR("")));
-	expect(!unnamed_is(STR("[stack truncated]"), STR("[andiron]")));
-	expect(!unnamed_is(STR("[abc]"), STR("/bin/a")));
+	expect(!unsymbolized_is(STR("main"), STR("/bin/a")));
+	expect(!unsymbolized_is(STR(""), STR("/bin/a")));
+	expect(!unsymbolized_is(STR("["), STR("/bin/a")));
+	expect(!unsymbolized_is(STR("[]"), STR("")));
+	expect(!unsymbolized_is(STR("[stack truncated]"), STR("[andiron]")));
+	expect(!unsymbolized_is(STR("[abc]"), STR("/bin/a")));
 }
 
 /* A file may be called anything: what is shown stays short. */
@@ -42,7 +42,7 @@ TEST(long_file_names_are_cut)
 	_cleanup_(buf_free) struct buf b = BUF_NULL;
 
 	memset(path, 'x', sizeof(path) - 1);
-	expect_eq(unnamed_put(&b, str_of(path), UINT64_MAX), 0);
+	expect_eq(unsymbolized_put(&b, str_of(path), UINT64_MAX), 0);
 	expect(b.n < 300);
-	expect(unnamed_is(buf_str(&b), str_of(path)));
+	expect(unsymbolized_is(buf_str(&b), str_of(path)));
 }

@@ -50,7 +50,7 @@ static bool is_one_of(struct str name, const char *const *names, size_t n)
 
 static bool keeps(struct str name)
 {
-	return !str_starts(name, STR("__")) || subject_reads(name) ||
+	return !str_starts(name, STR("__")) || target_selector_reads(name) ||
 	       is_one_of(name, service_names, N_OF(service_names)) ||
 	       is_one_of(name, later_names, N_OF(later_names)) ||
 	       is_one_of(name, other_names, N_OF(other_names)) ||
@@ -114,18 +114,18 @@ static struct str service_name(struct buf *made, const struct target_label *labe
 	struct str space, container, name;
 
 	for (size_t i = 0; i < N_OF(service_names); i++) {
-		name = subject_label(labels, n, service_names[i]);
+		name = target_selector_label(labels, n, service_names[i]);
 		if (name.n)
 			return name;
 	}
-	space = subject_label(labels, n, "__meta_kubernetes_namespace");
-	container = subject_label(labels, n, "__meta_kubernetes_pod_container_name");
+	space = target_selector_label(labels, n, "__meta_kubernetes_namespace");
+	container = target_selector_label(labels, n, "__meta_kubernetes_pod_container_name");
 	if (space.n && container.n) {
 		buf_printf(made, "ebpf/%.*s/%.*s", STR_FMT(space), STR_FMT(container));
 		return buf_str(made);
 	}
 	for (size_t i = 0; i < N_OF(later_names); i++) {
-		name = subject_label(labels, n, later_names[i]);
+		name = target_selector_label(labels, n, later_names[i]);
 		if (name.n)
 			return name;
 	}
@@ -200,7 +200,7 @@ static struct match *match_named(const struct target_label *labels, size_t n)
 
 struct sought {
 	const struct matcher *m;
-	struct subject subject;
+	struct target_selector selector;
 };
 
 static bool same(const void *context, uint32_t position)
@@ -210,29 +210,29 @@ static bool same(const void *context, uint32_t position)
 
 	check(position < sought->m->all.n);
 	match = sought->m->all.p[position];
-	return match->pid == sought->subject.pid &&
-	       str_eq(match->container, sought->subject.container);
+	return match->pid == sought->selector.pid &&
+	       str_eq(match->container, sought->selector.container);
 }
 
-static uint64_t hash_of(struct subject subject)
+static uint64_t hash_of(struct target_selector selector)
 {
-	return subject.pid ? hash_u64(subject.pid) : hash_str(subject.container);
+	return selector.pid ? hash_u64(selector.pid) : hash_str(selector.container);
 }
 
 /* The match that wins, of all that stand for the same. */
-static struct match *find(const struct matcher *m, struct subject subject)
+static struct match *find(const struct matcher *m, struct target_selector selector)
 {
-	struct sought sought = {m, subject};
-	uint32_t at = subject.pid || subject.container.n ?
-			      index_find(&m->index, hash_of(subject), same, &sought) :
+	struct sought sought = {m, selector};
+	uint32_t at = selector.pid || selector.container.n ?
+			      index_find(&m->index, hash_of(selector), same, &sought) :
 			      INDEX_NONE;
 
 	return at == INDEX_NONE ? NULL : m->all.p[at];
 }
 
-static struct subject stands_for(const struct match *match)
+static struct target_selector stands_for(const struct match *match)
 {
-	return (struct subject){match->pid, match->container};
+	return (struct target_selector){match->pid, match->container};
 }
 
 /* Puts one that has its place among those that stand for the same: of several with one id the last wins. */
@@ -282,16 +282,16 @@ static bool reserve(struct matcher *m)
 /* Makes the match of a row, if that stands for anything. 0 or -ENOMEM. */
 static int add(struct matcher *m, struct target_row *row)
 {
-	struct subject subject = subject_of(row->labels, row->n_labels);
+	struct target_selector selector = target_selector_of(row->labels, row->n_labels);
 	struct match *match;
 
-	if (!subject.pid && !subject.container.n)
+	if (!selector.pid && !selector.container.n)
 		return 0;
 	match = reserve(m) ? match_named(row->labels, row->n_labels) : NULL;
 	if (!match)
 		return -ENOMEM;
-	match->pid = subject.pid;
-	match->container = subject.container;
+	match->pid = selector.pid;
+	match->container = selector.container;
 	match->row = row;
 	match->at = (uint32_t)m->all.n;
 	m->all.p[m->all.n++] = match;
@@ -444,12 +444,12 @@ uint64_t matcher_generation(const struct matcher *m)
 
 struct match *matcher_find(struct matcher *m, uint32_t pid, uint32_t root, struct str container)
 {
-	struct match *match = find(m, (struct subject){.pid = pid});
+	struct match *match = find(m, (struct target_selector){.pid = pid});
 
 	if (!match)
-		match = find(m, (struct subject){.pid = root});
+		match = find(m, (struct target_selector){.pid = root});
 	if (!match)
-		match = find(m, (struct subject){.container = container});
+		match = find(m, (struct target_selector){.container = container});
 	return match ? match : m->fallback;
 }
 
@@ -458,9 +458,9 @@ void matcher_each(const struct matcher *m, target_change_fn fn, void *context)
 	target_table_each(m->table, fn, context);
 }
 
-const struct match *matcher_of(struct matcher *m, struct subject subject)
+const struct match *matcher_of(struct matcher *m, struct target_selector selector)
 {
-	return find(m, subject);
+	return find(m, selector);
 }
 
 struct match *const *matcher_all(struct matcher *m, size_t *ret_n)
@@ -476,10 +476,10 @@ bool matcher_has_containers(const struct matcher *m)
 
 bool matcher_has_pid(struct matcher *m, uint32_t pid)
 {
-	return find(m, (struct subject){.pid = pid}) != NULL;
+	return find(m, (struct target_selector){.pid = pid}) != NULL;
 }
 
 bool matcher_has_container(struct matcher *m, struct str container)
 {
-	return find(m, (struct subject){.container = container}) != NULL;
+	return find(m, (struct target_selector){.container = container}) != NULL;
 }

@@ -15,7 +15,7 @@
 #ifndef EBPF_PROCESSES_TARGET_MATCH_H
 #define EBPF_PROCESSES_TARGET_MATCH_H
 
-#include "abi/subject.h"
+#include "abi/target-selector.h"
 #include "abi/target-list.h"
 
 #include <stdint.h>
@@ -74,7 +74,7 @@ struct match *matcher_find(struct matcher *m, uint32_t pid, uint32_t root, struc
 /* Visits all targets as they came in, in order; `change` says nothing. */
 void matcher_each(const struct matcher *m, target_change_fn fn, void *context);
 /* The match of what a target stands for; NULL where that is nothing. Expected O(1). */
-const struct match *matcher_of(struct matcher *m, struct subject subject);
+const struct match *matcher_of(struct matcher *m, struct target_selector subject);
 
 /* All matches but the default one, in any order, for metrics and selection. */
 struct match *const *matcher_all(struct matcher *m, size_t *ret_n);

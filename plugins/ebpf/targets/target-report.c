@@ -3,7 +3,7 @@
  * nothing is kept for it between two questions. */
 #include "ebpf/targets/target-report.h"
 
-#include "abi/subject.h"
+#include "abi/target-selector.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -48,9 +48,9 @@ static size_t first_of(const struct telling *t, const struct match *match)
 }
 
 static const char *why_nobody(const struct telling *t, const struct target_row *row,
-			      struct subject subject)
+			      struct target_selector subject)
 {
-	const char *why = subject_absent(row->labels, row->n_labels, t->node);
+	const char *why = target_selector_absent(row->labels, row->n_labels, t->node);
 
 	if (why)
 		return why;
@@ -61,7 +61,7 @@ static const char *why_nobody(const struct telling *t, const struct target_row *
 static void tell_row(void *context, int change, struct target_row *row)
 {
 	const struct telling *t = context;
-	struct subject subject = subject_of(row->labels, row->n_labels);
+	struct target_selector subject = target_selector_of(row->labels, row->n_labels);
 	const struct match *match = matcher_of(t->matcher, subject);
 	size_t from = match ? first_of(t, match) : 0, to = from;
 	struct told_target told = {.labels = row->labels, .n_labels = row->n_labels};

@@ -177,14 +177,14 @@ TEST(used_matches_stay)
 }
 
 struct last {
-	struct subject sought;
+	struct target_selector sought;
 	struct str value; /* of the last target that stands for it */
 	size_t n;
 };
 
 static void look(void *context, int change, struct target_row *row)
 {
-	struct subject s = subject_of(row->labels, row->n_labels);
+	struct target_selector s = target_selector_of(row->labels, row->n_labels);
 	struct last *last = context;
 
 	if (s.pid != last->sought.pid || !str_eq(s.container, last->sought.container))
@@ -221,7 +221,7 @@ static void step(struct fixture *f, struct target_list *lists[2], uint64_t rando
 /* Of what stands for the same the last in order wins, whenever it came: as if all had come now. */
 TEST(changes_end_as_all_anew)
 {
-	const struct subject all[] = {{.pid = 1}, {.pid = 2}, {.pid = 3}, {.container = STR("aa")},
+	const struct target_selector all[] = {{.pid = 1}, {.pid = 2}, {.pid = 3}, {.container = STR("aa")},
 				      {.container = STR("bb")}, {.container = STR("cc")}};
 	struct fixture f;
 	struct target_list *lists[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames without a name. Contract in unnamed.h. */
-#include "abi/unnamed.h"
+/* Frames without a name. Contract in unsymbolized.h. */
+#include "abi/unsymbolized.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static struct str inner(struct str file)
 	return str_first(file, MAX_FILE);
 }
 
-int unnamed_put(struct buf *out, struct str file, uint64_t function)
+int unsymbolized_put(struct buf *out, struct str file, uint64_t function)
 {
 	struct str name = inner(file);
 
@@ -29,7 +29,7 @@ int unnamed_put(struct buf *out, struct str file, uint64_t function)
 	return buf_printf(out, "[%.*s]", STR_FMT(name));
 }
 
-bool unnamed_is(struct str name, struct str file)
+bool unsymbolized_is(struct str name, struct str file)
 {
 	struct str known = inner(file);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See subject.h. Labels of Kubernetes are read where they are: a target that was made by hand, or by
- * another discovery, has none of them, and then there is nothing to tell. */
-#include "abi/subject.h"
+/* Contract in target-selector.h. Kubernetes' labels are read where they are; other discoveries'
+ * targets have none. */
+#include "abi/target-selector.h"
 
-struct str subject_label(const struct target_label *labels, size_t n, const char *name)
+struct str target_selector_label(const struct target_label *labels, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (str_is(labels[i].name, name))
@@ -23,7 +23,7 @@ static const char *const ids[] = {
 	"__meta_dockerswarm_task_container_id",
 };
 
-bool subject_reads(struct str label)
+bool target_selector_reads(struct str label)
 {
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
 		if (str_is(label, ids[i]))
@@ -35,7 +35,7 @@ bool subject_reads(struct str label)
 static struct str container_of_target(const struct target_label *labels, size_t n)
 {
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		struct str id = subject_label(labels, n, ids[i]);
+		struct str id = target_selector_label(labels, n, ids[i]);
 		size_t at = str_search(id, STR("://"));
 
 		if (id.n)
@@ -44,29 +44,29 @@ static struct str container_of_target(const struct target_label *labels, size_t 
 	return STR_NULL;
 }
 
-struct subject subject_of(const struct target_label *labels, size_t n)
+struct target_selector target_selector_of(const struct target_label *labels, size_t n)
 {
 	uint64_t pid;
 
-	if (str_u64(subject_label(labels, n, PID), &pid) && pid > 0 && pid <= INT32_MAX)
-		return (struct subject){.pid = (uint32_t)pid};
-	return (struct subject){.container = container_of_target(labels, n)};
+	if (str_u64(target_selector_label(labels, n, PID), &pid) && pid > 0 && pid <= INT32_MAX)
+		return (struct target_selector){.pid = (uint32_t)pid};
+	return (struct target_selector){.container = container_of_target(labels, n)};
 }
 
-const char *subject_absent(const struct target_label *labels, size_t n, const char *node)
+const char *target_selector_absent(const struct target_label *labels, size_t n, const char *node)
 {
-	struct str phase = subject_label(labels, n, PHASE);
-	struct str runs_on = subject_label(labels, n, NODE);
-	struct str name = subject_label(labels, n, NAME);
-	struct subject subject = subject_of(labels, n);
+	struct str phase = target_selector_label(labels, n, PHASE);
+	struct str runs_on = target_selector_label(labels, n, NODE);
+	struct str name = target_selector_label(labels, n, NAME);
+	struct target_selector selector = target_selector_of(labels, n);
 
-	if (subject.pid)
+	if (selector.pid)
 		return NULL;
 	if (str_is(phase, "Succeeded") || str_is(phase, "Failed"))
 		return "its pod has ended (__meta_kubernetes_pod_phase)";
 	if (node && *node && runs_on.n && !str_is(runs_on, node))
 		return "its pod runs on another node (__meta_kubernetes_pod_node_name)";
-	if (subject.container.n)
+	if (selector.container.n)
 		return NULL;
 	if (name.n)
 		return "its pod's status has no id for this container yet: it has not been started";
