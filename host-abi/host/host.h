@@ -97,8 +97,8 @@ int host_ledger_line(struct host *host, struct buf *out);
 /* Prometheus text of all metrics; health of all components as JSON. */
 int host_metrics(struct host *host, struct buf *out);
 int host_health_json(struct host *host, struct buf *out);
-/* The targets of who has processes, and those, in the shape of docs/targets.md: 0, -EBUSY when one of
- * them cannot look now (ask again), -ENOMEM. [loop] */
+/* Targets with their processes, in the shape of docs/targets.md: 0; -EBUSY when a component cannot
+ * answer now (ask again); -ENOMEM. [loop] */
 int host_targets_json(struct host *host, struct buf *out);
 
 /* The value of one metric of one component, NAN if there is none. */

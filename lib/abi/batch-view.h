@@ -2,7 +2,7 @@
 /*
  * Reading a profile batch (andiron/batch.h): the columns resolved once, then
  * every access bounds-checked and O(1). What is out of range, or belongs to a
- * column that is missing, reads as the null entry, so a reader of a stranger's
+ * column that is missing, reads as the null entry, so a reader of an untrusted
  * batch cannot run off its end.
  */
 #ifndef ABI_BATCH_VIEW_H

@@ -6,7 +6,7 @@
  * their owner keeps them. INDEX_NULL is a valid empty index.
  *
  * Open addressing with linear probing, at most 3/4 full, backward-shift
- * removal (no tombstones). Not meant for hashes that a stranger can steer:
+ * removal (no tombstones). Not meant for hashes that untrusted input can steer:
  * use hash_bytes, which is seeded.
  */
 #ifndef BASE_INDEX_H

@@ -69,7 +69,7 @@ static bool look(struct targets_run *run)
 			continue;
 		}
 		look_targets(host, c->id, add_row, &run->listing);
-		r = look_dropped(host, c->id, &sink);
+		r = inspect_dropped_targets(host, c->id, &sink);
 		if (r == -EBUSY)
 			return false;
 		run->listing.failed |= r == -ENOMEM;

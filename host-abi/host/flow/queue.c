@@ -69,7 +69,7 @@ void queue_put(struct instance *consumer, const struct andiron_batch *batch)
 	bool submit = false;
 
 	/* Counted first: once it is in the queue, a worker may take it out. */
-	ledger_queued(ledger, &consumer->books, batch->samples);
+	ledger_queued(ledger, &consumer->ledger_node, batch->samples);
 	pthread_mutex_lock(&consumer->lock);
 	reason = refusal(q, item, batch);
 	if (!reason) {
@@ -79,7 +79,7 @@ void queue_put(struct instance *consumer, const struct andiron_batch *batch)
 	pthread_mutex_unlock(&consumer->lock);
 	if (reason) {
 		free(item);
-		ledger_unqueued(ledger, &consumer->books, str_of(reason), batch->samples);
+		ledger_unqueued(ledger, &consumer->ledger_node, str_of(reason), batch->samples);
 	}
 	if (submit)
 		strand_submit(&consumer->strand, &consumer->batch);
@@ -114,10 +114,10 @@ static void hand_over(struct job *job)
 		return; /* dropped at the deadline meanwhile */
 	check(consumer->component->batch && consumer->created);
 	samples = item->batch->samples;
-	ledger_processing(ledger, &consumer->books, samples);
+	ledger_processing(ledger, &consumer->ledger_node, samples);
 	consumer->component->batch(consumer->self, item->batch);
 	item_free(item);
-	ledger_processed(ledger, &consumer->books, samples);
+	ledger_processed(ledger, &consumer->ledger_node, samples);
 }
 
 static void handed_over(struct job *job)
@@ -158,7 +158,7 @@ void queue_close(struct instance *consumer, const char *reason)
 	reason = consumer->queue.closed;
 	pthread_mutex_unlock(&consumer->lock);
 	while ((item = take(consumer))) {
-		ledger_unqueued(&consumer->host->ledger, &consumer->books, str_of(reason),
+		ledger_unqueued(&consumer->host->ledger, &consumer->ledger_node, str_of(reason),
 				item->batch->samples);
 		item_free(item);
 	}

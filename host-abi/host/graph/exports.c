@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-/* The owner says all again, on its strand. */
+/* The owner resends, on its strand. */
 static void again(struct job *job)
 {
 	struct export *e = container_of(job, struct export, again);

@@ -46,10 +46,10 @@ struct generation {
 struct export
 {
 	const char *name; /* borrowed */
-	struct instance *owner; /* who says all again; NULL: `table` has it */
+	struct instance *owner; /* resends; NULL: `table` has the rows */
 	pthread_mutex_t lock;
-	struct target_table *table; /* NULL: nobody keeps the rows */
-	struct job again;           /* has the owner say all again */
+	struct target_table *table; /* NULL: the rows are not kept */
+	struct job again;           /* has the owner resend */
 	bool asked;                 /* that job is under way */
 	VEC(struct generation) generations;
 	struct target_edges edges;
@@ -68,7 +68,7 @@ int export_send(struct export *e, const struct andiron_targets *update);
 /* Makes the waiting edges to a consumer live, which is by now. [loop] */
 void export_attach(struct export *e, struct instance *to);
 
-/* Has all rows said again to this consumer, if there is such an edge. [loop] */
+/* Has all rows resent to this consumer, if there is such an edge. [loop] */
 void export_again(struct export *e, struct instance *to, const char *port);
 
 /*

@@ -65,7 +65,7 @@ static int enter(struct instance *i, const char *name)
 	r = make_exports(i);
 	if (r < 0)
 		return r;
-	r = ledger_enter(&i->host->ledger, &i->books, name);
+	r = ledger_enter(&i->host->ledger, &i->ledger_node, name);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&ids_lock);
@@ -73,7 +73,7 @@ static int enter(struct instance *i, const char *name)
 	pthread_mutex_unlock(&ids_lock);
 	if (i->id)
 		return 0;
-	ledger_leave(&i->host->ledger, &i->books);
+	ledger_leave(&i->host->ledger, &i->ledger_node);
 	return -ENOMEM;
 }
 

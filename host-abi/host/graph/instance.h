@@ -71,7 +71,7 @@ struct instance {
 	void *self;
 	atomic_uint refs;
 	struct strand strand;
-	struct ledger_node books;
+	struct ledger_node ledger_node;
 
 	enum stage stage;
 	bool created; /* the component made itself: it must be destroyed */

@@ -173,7 +173,7 @@ static void destroy_light(struct job *job)
 	if (abandoned)
 		return;
 	check(i->stage == STAGE_DESTROYING && queue_idle(i));
-	ledger_leave(&i->host->ledger, &i->books);
+	ledger_leave(&i->host->ledger, &i->ledger_node);
 	i->stage = STAGE_GONE;
 	loop_post(&i->host->loop, &i->reap);
 }

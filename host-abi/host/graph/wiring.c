@@ -98,7 +98,7 @@ static int reserve_rows(struct wiring *w)
 	}
 	w->n_rows = w->host->ledger.rows.n; /* grows on this thread only */
 	for (size_t n = 0; n < w->n_nodes; n++)
-		if (ledger_reserve(&w->host->ledger, &w->edges[n].instance->books) < 0)
+		if (ledger_reserve(&w->host->ledger, &w->edges[n].instance->ledger_node) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -132,7 +132,7 @@ static void set_paths(void *context)
 	struct wiring *w = context;
 
 	for (size_t n = 0; n < w->n_nodes; n++) {
-		struct ledger_node *books = &w->edges[n].instance->books;
+		struct ledger_node *books = &w->edges[n].instance->ledger_node;
 
 		check(books->paths.n >= w->n_rows);
 		memcpy(books->paths.p, w->edges[n].paths, w->n_rows * sizeof(*books->paths.p));

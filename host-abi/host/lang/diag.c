@@ -2,7 +2,7 @@
 /*
  * Findings: the list. It is kept in order of place, so that printing allocates
  * nothing and two runs over one file say the same. Texts are cut off at a
- * fixed length, since a name in a file of a stranger may be megabytes long.
+ * fixed length, since a name in an untrusted file may be megabytes long.
  */
 #include "host/diag.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ledger's books. Contracts in ledger.h. */
+/* Counting. Contract in ledger.h. */
 #include "host/report/ledger.h"
 
 #include "base/check.h"

@@ -103,8 +103,8 @@ const struct ledger_view *ledger_view(struct ledger *l);
  * names the first for which it does not, and ret_gap what is missing. */
 bool ledger_balanced(struct ledger *l, const char **ret_writer, int64_t *ret_gap);
 
-/* What is taken for the writer of that node and in nobody's book yet, with what its samplers
- * are about to take; and what of its row was dropped. Both 0 for who is no writer. [any] */
+/* Samples taken for the writer of that node that have not reached it, with what its samplers have
+ * not read; and what was dropped of its row. Both 0 for a node that is no writer. [any] */
 uint64_t ledger_upstream(struct ledger *l, const struct ledger_node *writer, uint64_t *ret_dropped);
 
 /* The view as JSON, and as one line. 0 or -ENOMEM. */

@@ -4,7 +4,7 @@
  *
  *     15:04:05.000 info  pyroscope.ebpf.node: programs loaded cpus=8
  *
- * or as one JSON object. What a stranger wrote is escaped, so a line is always
+ * or as one JSON object. Untrusted text is escaped, so a line is always
  * one line. Of equal lines (component, level and message; values may differ)
  * ten a minute are written and the rest is counted and summed up later.
  */

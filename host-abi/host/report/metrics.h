@@ -16,7 +16,7 @@
 struct host;
 struct instance;
 
-/* Series of one component at most; a stranger could make more every time. */
+/* Series of one component at most; untrusted input could make more every time. */
 #define METRICS_PER_COMPONENT 10000
 
 struct series {

@@ -173,7 +173,7 @@ int host_targets_json(struct host *host, struct buf *out)
 			.size = sizeof(sink), .self = &l, .add = put_target};
 
 		if (r == 0 && !(*at)->retiring)
-			r = look_matched(host, l.component, &sink);
+			r = inspect_target_processes(host, l.component, &sink);
 		buf_str_append(out, l.open ? STR("]") : STR(""));
 	}
 	buf_str_append(out, STR("}\n"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The services, each a thin front: find the instance, refuse what no correct
- * component would ask for, pass on. A stranger's plugin may call with any id
+ * component would ask for, pass on. An untrusted plugin may call with any id
  * at any time, so the instance is held for the duration.
  */
 #include "host/services/services.h"
@@ -152,7 +152,7 @@ static int32_t send_batch(uint64_t instance, const struct andiron_batch *batch)
 	if (!i || !batch)
 		return -EINVAL;
 	if (!sound(batch)) {
-		ledger_count(&i->host->ledger, &i->books, ANDIRON_LEDGER_DROPPED, STR("invalid"),
+		ledger_count(&i->host->ledger, &i->ledger_node, ANDIRON_LEDGER_DROPPED, STR("invalid"),
 			     batch->size >= sizeof(*batch) ? batch->samples : 0);
 		log_printf(&i->host->log, ANDIRON_LOG_ERROR, i->name,
 			   "sent a batch that breaks the rules of andiron/batch.h; it is dropped");
@@ -191,7 +191,7 @@ static void ledger_add(uint64_t instance, uint32_t entry, const struct andiron_s
 	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
 
 	if (i && samples)
-		ledger_count(&i->host->ledger, &i->books, entry, border(reason), samples);
+		ledger_count(&i->host->ledger, &i->ledger_node, entry, border(reason), samples);
 }
 
 static void ledger_set(uint64_t instance, uint32_t entry, uint64_t samples)
@@ -199,7 +199,7 @@ static void ledger_set(uint64_t instance, uint32_t entry, uint64_t samples)
 	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
 
 	if (i)
-		ledger_level(&i->host->ledger, &i->books, entry, samples);
+		ledger_level(&i->host->ledger, &i->ledger_node, entry, samples);
 }
 
 static void health(uint64_t instance, uint32_t state, const struct andiron_str *message)

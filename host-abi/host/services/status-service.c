@@ -52,7 +52,7 @@ static uint64_t upstream(void *self, uint64_t instance, uint64_t *ret_dropped)
 	if (!i)
 		return 0;
 	if (i->host == host && (i->component->flags & ANDIRON_COMPONENT_WRITER))
-		n = ledger_upstream(&host->ledger, &i->books, ret_dropped);
+		n = ledger_upstream(&host->ledger, &i->ledger_node, ret_dropped);
 	instance_unref(i);
 	return n;
 }

@@ -126,10 +126,10 @@ static void look(void *context)
 		   "\"name\": \"web\"}]},\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [], "
 		   "\"why\": \"gone\"}]}\n");
 	buf_free(&text);
-	if (look_dropped(s->host, "filter", &sink) == -EBUSY)
+	if (inspect_dropped_targets(s->host, "filter", &sink) == -EBUSY)
 		return;
-	expect_eq(look_dropped(s->host, "user", &sink), 0);
-	expect_eq(look_dropped(s->host, "nobody", &sink), -ENOENT);
+	expect_eq(inspect_dropped_targets(s->host, "user", &sink), 0);
+	expect_eq(inspect_dropped_targets(s->host, "nobody", &sink), -ENOENT);
 	expect_eq(look_targets(s->host, "early", see_row, s), 0);
 	expect_eq(look_targets(s->host, "late", see_row, s), 0);
 	expect_eq(look_targets(s->host, "nobody", see_row, s), -ENOENT);

@@ -24,7 +24,7 @@
  *   revision ("andiron.objects/1"). An id never changes its meaning.
  * Strings.  Pointer and length, UTF-8, not NUL-terminated unless said.
  * Ownership.  What is handed over carries `retain` and `release`; all else
- *   is borrowed for the duration of the call. Nobody frees the other's
+ *   is borrowed for the duration of the call. Neither side frees the other's
  *   memory. Ids are integers, 0 is "none".
  * Results.  int32_t: 0 is success (or a documented positive answer), a
  *   negative errno otherwise. After a failure outputs are untouched and the

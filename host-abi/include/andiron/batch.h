@@ -83,8 +83,8 @@ struct andiron_line {
  *
  * Where a symbolizer looked in vain (ANDIRON_LOCATION_UNSYMBOLIZED) there may be one line all the same,
  * whose function stands in for the name: the file and where the function begins,
- * "[libcrypto.so.3 fn 0x1a2b30]". Who shows frames shows it; who sends them to a server that names
- * addresses by build id leaves it out.
+ * "[libcrypto.so.3 fn 0x1a2b30]". Consumers that show frames show it; consumers that
+ * send addresses to a server that symbolizes by build id leave it out.
  */
 struct andiron_location {
 	uint64_t address;
@@ -186,7 +186,7 @@ struct andiron_row {
 };
 
 /* Samples of this window that were lost before they became rows, and why
- * ("ring_full"). For people: the books are kept by the host's ledger. */
+ * ("ring_full"). For people; the ledger (host.h) counts them. */
 struct andiron_loss {
 	uint64_t samples;
 	uint32_t reason;

@@ -142,26 +142,24 @@ struct andiron_component {
 	const void *(*extension)(void *self, const char *id);
 
 	/*
-	 * What runs in a process of its own (andiron/subprocess.h): serves requests on
-	 * `socket` (SOCK_SEQPACKET, the component's own messages) until it ends.
-	 * No instance, no host. 0, or a negative errno when it cannot go on. NULL:
-	 * there is none; absent in the shorter tables of version 1.0.
+	 * The main function of the component's subprocess (andiron/subprocess.h): serves
+	 * requests on `socket` (SOCK_SEQPACKET, the component's own messages) until it closes.
+	 * There is no instance and no host. 0 or a negative errno. NULL, or absent in shorter
+	 * tables: there is none.
 	 */
 	int32_t (*subprocess)(int32_t socket);
 
 	/*
-	 * Beginnings of ids of extensions that it uses where there are any ("andiron.runtime."); ends
-	 * with NULL, may be NULL. The host makes the services that offer such. Absent in
-	 * shorter tables.
+	 * Prefixes of ids of optional extensions ("andiron.runtime."); ends with NULL, may be
+	 * NULL. The host makes the services that offer such. Absent in shorter tables.
 	 */
 	const char *const *wants;
 
 	/*
-	 * Says all targets of an export again, through send_targets, now or soon: as
-	 * replaced rows, in as many updates as it likes. The host asks when a consumer
-	 * begins late or wants them again (host.h, request_targets), and in return keeps
-	 * no copy of the export: who can work its targets out again spares the memory of
-	 * them. NULL, or absent in shorter tables: the host keeps them. [loop] [serial].
+	 * Resends all targets of an export through send_targets, now or soon, as replaced
+	 * rows in any number of updates. The host asks when a consumer begins late or
+	 * requests them (host.h, request_targets). In return it keeps no copy of the export.
+	 * NULL, or absent in shorter tables: the host keeps one. [loop] [serial].
 	 */
 	void (*resend)(void *self, const char *export_name);
 };

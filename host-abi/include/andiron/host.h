@@ -38,8 +38,8 @@ struct andiron_report; /* a host-owned list of findings, see report_add */
  * SPOOLED and UNCERTAIN are levels that are set. DROPPED by a component
  * counts against every writer downstream of it. The host itself counts what
  * waits in its queues and what overflows there. SKIPPED ("idle",
- * "unselected", "missed") stands outside the equation, and so does UNREAD: what
- * a sampler has counted and not yet taken, which a kill would cost.
+ * "unselected", "missed") stands outside the equation, and so does UNREAD: samples
+ * that the kernel holds and the sampler has not read, which a kill would cost.
  */
 #define ANDIRON_LEDGER_TAKEN     1u
 #define ANDIRON_LEDGER_SKIPPED   2u /* needs a reason */
@@ -173,7 +173,7 @@ struct andiron_host {
 	int32_t (*send_batch)(uint64_t instance, const struct andiron_batch *batch);
 
 	/* Publishes targets under one of the component's exports. The host keeps
-	 * what late consumers need, unless the component can say it again (`resend`).
+	 * what late consumers need, unless the component has `resend`.
 	 * Ownership as for send_batch. -EINVAL for an update that breaks target.h.
 	 * [serial], O(rows). */
 	int32_t (*send_targets)(uint64_t instance, const char *export_name,
@@ -195,17 +195,17 @@ struct andiron_host {
 
 	/*
 	 * Finds an extension, of the host ("andiron.objects/1") or of another
-	 * plugin ("andiron.process-events/1"). -ENOENT if nobody offers it. The
+	 * plugin ("andiron.process-events/1"). -ENOENT: not offered. The
 	 * table lives as long as the process, `self` as long as the instance that
 	 * asks. [serial], O(extensions).
 	 */
 	int32_t (*extension)(uint64_t instance, const char *id, struct andiron_extension *ret);
 
 	/*
-	 * Has everything that the option `port` refers to said again through `targets`,
-	 * soon: every row once at least, as replaced rows or in SNAPSHOTs. So a component
-	 * needs to keep no target that it can ask for. Absent in shorter tables. [loop]
-	 * [serial], O(exports), plus what the producers take.
+	 * Asks for all targets that the option `port` refers to. They arrive soon through
+	 * `targets`, each row at least once, as replaced rows or in SNAPSHOTs. So a component
+	 * need not keep targets. Absent in shorter tables. [loop] [serial], O(exports), plus
+	 * the producers' cost.
 	 */
 	void (*request_targets)(uint64_t instance, const char *port);
 };

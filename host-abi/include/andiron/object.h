@@ -4,8 +4,8 @@
  *
  * An object is a file by identity (device, inode, generation, change time:
  * inodes are reused, and a wrong name would be silent), interned and
- * reference-counted. Whoever samples interns a file while it can be opened;
- * whoever parses gets a descriptor from here, opens nothing itself, needs no
+ * reference-counted. A sampler interns a file while it can be opened.
+ * A parser gets a descriptor from here: it opens nothing itself, needs no
  * privilege and has no race with a process that has exited. At most 512
  * descriptors are open; the least recently used closes, its ids stay and the
  * file is opened again, and checked against its identity, when it is needed.
@@ -76,7 +76,7 @@ struct andiron_objects {
 	/* Finds without opening. 0 and one reference, or -ENOENT. O(1). */
 	int32_t (*find)(void *self, const struct andiron_object_key *key, uint64_t *ret_object);
 
-	/* Records ids once somebody has read them; the first to say wins. Copied.
+	/* Records ids once they have been read; the first call wins. Copied.
 	 * O(len). */
 	int32_t (*identify)(void *self, uint64_t object, const struct andiron_str *gnu_build_id,
 			    const struct andiron_str *go_build_id,
@@ -94,9 +94,9 @@ struct andiron_objects {
 	void (*release)(void *self, uint64_t object);
 
 	/*
-	 * A descriptor like open's of a file that belongs to the object by a name, which may be a
-	 * stranger's: it never leads out of the folders that debug files are kept in, nor
-	 * out of the root of a container. Whoever parses it compares CRC or build id. -ENOENT.
+	 * A descriptor, like open's, of a file that belongs to the object by a name. The name is
+	 * untrusted: it never leads out of the folders that debug files are kept in, nor
+	 * out of the root of a container. The parser compares CRC or build id. -ENOENT.
 	 * Since 0.1; absent in tables that are shorter.
 	 */
 	int32_t (*open_named)(void *self, uint64_t object, uint32_t what,

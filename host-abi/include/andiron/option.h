@@ -56,7 +56,7 @@ struct andiron_option {
 	const struct andiron_options *block;
 };
 
-/* `stride` is sizeof(struct andiron_option) of whoever wrote the table. */
+/* `stride` is sizeof(struct andiron_option) of the headers that the table was built with. */
 struct andiron_options {
 	uint32_t count;
 	uint32_t stride;

@@ -11,8 +11,8 @@
  * A runtime that is absent, of another version, refused by the kernel or mistaken costs its own frames:
  * its code is walked as any other's, or the stack ends in "[runtime]". Nothing else is lost.
  *
- * Every function is [worker], and called by one thread at a time for a session; sessions are apart
- * from each other.
+ * Every function is [worker], and called by one thread at a time for a session; sessions are
+ * independent of each other.
  */
 #ifndef ANDIRON_RUNTIME_H
 #define ANDIRON_RUNTIME_H
@@ -64,7 +64,7 @@ struct andiron_runtime_map {
 };
 
 /* What a frame is called. `file` and `line` may be empty and 0. Texts are the runtime's and hold
- * until the next call of the session; they are read as UTF-8 by a stranger. */
+ * until the next call of the session; they are untrusted and need not be UTF-8. */
 struct andiron_runtime_frame {
 	uint32_t size; /* stored by the caller */
 	uint32_t line;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * andiron.status/1: what the host knows of the graph, for components that pass it on (to a
- * metrics endpoint, to whoever asks for readiness) or keep it (a writer's row in its spool).
+ * andiron.status/1: what the host knows of the graph, for components that publish it (a
+ * metrics endpoint, a readiness probe) or store it (a writer's row in its spool).
  * Offered by the host; `self` is the extension's.
  */
 #ifndef ANDIRON_STATUS_H

@@ -12,7 +12,7 @@
  * fingerprint is a hint for comparing label sets, never an identity.
  *
  * An update is self-contained: its strings are deduplicated within it and
- * labels index them. It is immutable; who keeps it past the call retains it.
+ * labels index them. It is immutable; a consumer that keeps it past the call retains it.
  */
 #ifndef ANDIRON_TARGET_H
 #define ANDIRON_TARGET_H
@@ -43,8 +43,8 @@ struct andiron_target {
  * One update. `generation` rises by one per update of a producer; a consumer
  * that sees a gap waits for the next SNAPSHOT. rows[0..n_added) are new,
  * rows[n_added..n_rows) replace the row of the same id, or are new where the
- * consumer has none of it (a producer that says all again, component.h); a row
- * may be said again as it is. removed[] lists row ids that are gone, after the
+ * consumer has none of it (`resend` of component.h); a row may be resent
+ * unchanged. removed[] lists row ids that are gone, after the
  * rows. In a SNAPSHOT all rows are `added` and replace whatever the consumer had
  * of this producer.
  *

@@ -16,8 +16,8 @@
  * A walk of more than ANDIRON_WALK_SWITCHES round trips goes on in task work where the kernel has it (6.18): the
  * program is called there, too, by another event. So it uses its context for tail calls only.
  *
- * Read by C11 and by `-target bpf`; who has the kernel's types from its BTF says so by defining
- * __VMLINUX_H__, as generated headers do.
+ * Read by C11 and by `-target bpf`; a program that has the kernel's types from BTF
+ * defines __VMLINUX_H__, as generated headers do.
  */
 #ifndef ANDIRON_BPF_WALK_H
 #define ANDIRON_BPF_WALK_H
@@ -41,7 +41,7 @@
 #define ANDIRON_WALK_USER   1024u
 #define ANDIRON_WALK_WORDS  (ANDIRON_WALK_KERNEL + ANDIRON_WALK_USER)
 
-#define ANDIRON_WALK_GAVE_UP 11u /* `end` of who cannot go on */
+#define ANDIRON_WALK_GAVE_UP 11u /* `end` of a program that cannot go on */
 
 struct andiron_walk {
 	__u32 version;
