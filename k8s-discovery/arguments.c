@@ -38,10 +38,18 @@ static const struct andiron_value *custom_client(const struct andiron_value *arg
 		const char *name;
 		int usual; /* of a bool; -1: any value is unusual */
 	} rows[] = {
-		{"bearer_token", -1},  {"bearer_token_file", -1},     {"authorization", -1},
-		{"basic_auth", -1},    {"oauth2", -1},                {"tls_config", -1},
-		{"http_headers", -1},  {"proxy_url", -1},             {"no_proxy", -1},
-		{"proxy_connect_header", -1}, {"proxy_from_environment", 0}, {"follow_redirects", 1},
+		{"bearer_token", -1},
+		{"bearer_token_file", -1},
+		{"authorization", -1},
+		{"basic_auth", -1},
+		{"oauth2", -1},
+		{"tls_config", -1},
+		{"http_headers", -1},
+		{"proxy_url", -1},
+		{"no_proxy", -1},
+		{"proxy_connect_header", -1},
+		{"proxy_from_environment", 0},
+		{"follow_redirects", 1},
 		{"enable_http2", 1},
 	};
 
@@ -189,7 +197,8 @@ static void check_pods_only(const struct reporter *r, const struct andiron_value
 		return;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (given(args, names[i]))
-			refuse(r, given(args, names[i]), "this has a meaning for the role pod only");
+			refuse(r, given(args, names[i]),
+			       "this has a meaning for the role pod only");
 }
 
 void arguments_check(const struct andiron_host *host, const struct andiron_value *args,

@@ -20,9 +20,9 @@ struct session {
 	struct settings settings;
 	uint32_t first_space;
 	VEC(struct watch *) watches;
-	struct exec *exec;       /* where a program gives out credentials */
+	struct exec *exec;        /* where a program gives out credentials */
 	char no_credentials[768]; /* why it has given none; "" */
-	bool begun;              /* the watches have */
+	bool begun;               /* the watches have */
 	bool complete; /* the first lists are; what only an earlier session knew is gone */
 };
 
@@ -35,7 +35,7 @@ struct discovery {
 	struct error refused; /* why there is no session */
 	uint32_t next_space;
 	uint64_t timer;
-	int64_t not_before_ns; /* of the next update */
+	int64_t not_before_ns;              /* of the next update */
 	struct watch_counts ended[N_KINDS]; /* what watches of earlier sessions counted */
 	bool reported;
 };
@@ -46,7 +46,7 @@ static void session_stop(struct session *s)
 		return;
 	exec_free(s->exec);
 	s->exec = NULL;
-	vec_each(&s->watches, w)
+	vec_each (&s->watches, w)
 		watch_stop(*w);
 }
 
@@ -55,7 +55,7 @@ static void session_free(struct session *s)
 	if (!s)
 		return;
 	exec_free(s->exec);
-	vec_each(&s->watches, w)
+	vec_each (&s->watches, w)
 		watch_free(*w);
 	vec_free(&s->watches);
 	settings_fini(&s->settings);
@@ -117,7 +117,7 @@ void discovery_free(struct discovery *d)
 
 static bool all_synced(const struct session *s)
 {
-	vec_each(&s->watches, w)
+	vec_each (&s->watches, w)
 		if (!watch_synced(*w))
 			return false;
 	return true;
@@ -128,7 +128,7 @@ static const char *trouble_of(const struct session *s)
 {
 	if (s->no_credentials[0])
 		return s->no_credentials;
-	vec_each(&s->watches, w)
+	vec_each (&s->watches, w)
 		if (watch_trouble(*w))
 			return watch_trouble(*w);
 	return NULL;
@@ -244,7 +244,7 @@ static void say_scope(const struct discovery *d, const struct settings *s)
 static void session_begin(struct session *s)
 {
 	s->begun = true;
-	vec_each(&s->watches, w)
+	vec_each (&s->watches, w)
 		watch_start(*w);
 }
 
@@ -258,7 +258,7 @@ static void on_credentials(void *context)
 	if (!s->begun)
 		session_begin(s);
 	else
-		vec_each(&s->watches, w)
+		vec_each (&s->watches, w)
 			watch_retry(*w);
 }
 
@@ -310,7 +310,7 @@ static int session_start(struct discovery *d, struct session *s)
 	};
 
 	s->first_space = d->next_space;
-	vec_each(&s->settings.selections, what) {
+	vec_each (&s->settings.selections, what) {
 		struct watch *w = watch_new(&owner, &s->settings.api, d->next_space++, what);
 
 		if (!w || !vec_push(&s->watches, w)) {
@@ -352,7 +352,7 @@ void discovery_stop(struct discovery *d)
 
 static void count_session(const struct session *s, struct watch_counts sums[N_KINDS])
 {
-	vec_each(&s->watches, w) {
+	vec_each (&s->watches, w) {
 		struct watch_counts c = watch_counts(*w);
 
 		watch_counts_add(&sums[watch_kind(*w)], &c);
@@ -395,7 +395,7 @@ struct discovery_counts discovery_counts(const struct discovery *d)
 	if (!d->session)
 		return c;
 	count_session(d->session, c.kinds);
-	vec_each(&d->session->watches, w)
+	vec_each (&d->session->watches, w)
 		c.watched |= 1u << watch_kind(*w);
 	return c;
 }

@@ -14,8 +14,7 @@ void publisher_fini(struct publisher *p)
 	label_rows_fini(&p->rows);
 }
 
-void publisher_use(struct publisher *p, const struct role *role,
-		   const struct role_options *options)
+void publisher_use(struct publisher *p, const struct role *role, const struct role_options *options)
 {
 	p->role = role;
 	p->options = *options;
@@ -103,7 +102,6 @@ static int settle_others(struct publisher *p)
 	store->dirty.n = kept;
 	return 0;
 }
-
 
 static struct target_row row_of(const struct publisher *p, uint32_t slot, size_t i)
 {

@@ -25,13 +25,14 @@ static int in_cluster(struct settings *s, const char *account, struct error *err
 	char *server, *token, *ca;
 
 	if (!host || !port || !*host || !*port)
-		return error_set(err, -ENOENT,
-				 "no api_server is given and this is not a pod (KUBERNETES_SERVICE_HOST and "
-				 "KUBERNETES_SERVICE_PORT are not set); give kubeconfig_file, or "
-				 "api_server with bearer_token_file and tls_config");
-	server = arena_printf(&s->arena, str_find(str_of(host), ':') < strlen(host)
-						 ? "https://[%s]:%s"
-						 : "https://%s:%s",
+		return error_set(
+			err, -ENOENT,
+			"no api_server is given and this is not a pod (KUBERNETES_SERVICE_HOST and "
+			"KUBERNETES_SERVICE_PORT are not set); give kubeconfig_file, or "
+			"api_server with bearer_token_file and tls_config");
+	server = arena_printf(&s->arena,
+			      str_find(str_of(host), ':') < strlen(host) ? "https://[%s]:%s"
+									 : "https://%s:%s",
 			      host, port);
 	token = arena_printf(&s->arena, "%s/token", account);
 	ca = arena_printf(&s->arena, "%s/ca.crt", account);
@@ -144,7 +145,7 @@ static int read_selector(struct settings *s, const struct andiron_value *args,
  * cluster of agents would cost the API server grows with its square. */
 static int scope_to_node(struct settings *s, struct selection *what)
 {
-	const char *field = what->kind == KIND_POD	? "spec.nodeName"
+	const char *field = what->kind == KIND_POD    ? "spec.nodeName"
 			    : what->kind == KIND_NODE ? "metadata.name"
 						      : NULL;
 	char *both;

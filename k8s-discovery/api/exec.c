@@ -12,12 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DEADLINE_NS   (60 * NS_PER_SEC)
-#define MAX_OUTPUT    (1u << 20)
-#define RETRY_NS      NS_PER_SEC
-#define LONGEST_NS    (30 * NS_PER_SEC)
-#define AHEAD_NS      (60 * NS_PER_SEC) /* of their end, credentials are renewed */
-#define LATEST_NS     (24 * 3600 * NS_PER_SEC)
+#define DEADLINE_NS (60 * NS_PER_SEC)
+#define MAX_OUTPUT  (1u << 20)
+#define RETRY_NS    NS_PER_SEC
+#define LONGEST_NS  (30 * NS_PER_SEC)
+#define AHEAD_NS    (60 * NS_PER_SEC) /* of their end, credentials are renewed */
+#define LATEST_NS   (24 * 3600 * NS_PER_SEC)
 
 struct exec {
 	struct exec_owner owner;
@@ -124,9 +124,10 @@ int exec_read(struct str output, struct arena *arena, struct http_config *http,
 	    keep(arena, status, "clientKeyData", &key) < 0)
 		return -ENOMEM;
 	if ((!token.p && !cert.p) || !cert.p != !key.p)
-		return error_set(err, -EINVAL,
-				 "its ExecCredential has neither a token nor a certificate with its "
-				 "key");
+		return error_set(
+			err, -EINVAL,
+			"its ExecCredential has neither a token nor a certificate with its "
+			"key");
 	if (expires && !read_time(expires, &expires_ns))
 		return error_set(err, -EINVAL, "its expirationTimestamp is no time");
 	http->bearer_token = token;
@@ -215,7 +216,8 @@ static char *exec_info(const struct kubeconfig *c)
 				    c->http.server_name.p, "certificate-authority-data",
 				    x->ca_data.p, "insecure-skip-tls-verify",
 				    c->http.insecure_skip_verify);
-		if (!cluster || json_object_set(json_object_get(root, "spec"), "cluster", cluster) < 0)
+		if (!cluster ||
+		    json_object_set(json_object_get(root, "spec"), "cluster", cluster) < 0)
 			return NULL;
 	}
 	text = root ? json_dumps(root, JSON_COMPACT) : NULL;

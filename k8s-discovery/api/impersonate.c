@@ -98,9 +98,10 @@ int impersonate_read(struct arena *arena, struct yaml_view *yaml, yaml_node_t *u
 
 	named = count(yaml, groups, extra);
 	if (named > MAX_HEADERS)
-		return error_set(err, -EINVAL,
-				 "%s: the user has %zu groups and extras to act with, %u are possible", path,
-				 named, MAX_HEADERS);
+		return error_set(
+			err, -EINVAL,
+			"%s: the user has %zu groups and extras to act with, %u are possible", path,
+			named, MAX_HEADERS);
 	r.headers = arena_array(arena, struct http_header, named);
 	if (!r.headers)
 		return -ENOMEM;

@@ -113,7 +113,8 @@ static int named(struct load *l, const char *list, const char *inner, struct str
 	yaml_node_t *items = yaml_view_member(&l->yaml, yaml_view_root(&l->yaml), list), *item;
 
 	for (size_t i = 0; (item = yaml_view_item(&l->yaml, items, i)); i++) {
-		if (!str_eq(yaml_view_text(&l->yaml, yaml_view_member(&l->yaml, item, "name")), name))
+		if (!str_eq(yaml_view_text(&l->yaml, yaml_view_member(&l->yaml, item, "name")),
+			    name))
 			continue;
 		*ret = yaml_view_member(&l->yaml, item, inner);
 		return 0;
@@ -142,8 +143,9 @@ static int read_cluster(struct load *l, yaml_node_t *cluster)
 	if (r == 0)
 		r = text(l, cluster, "proxy-url", &http->proxy_url);
 	http->proxy_from_environment = !http->proxy_url.p;
-	http->insecure_skip_verify = yaml_view_true(
-		&l->yaml, yaml_view_member(&l->yaml, cluster, "insecure-skip-tls-verify"));
+	http->insecure_skip_verify =
+		yaml_view_true(&l->yaml,
+			       yaml_view_member(&l->yaml, cluster, "insecure-skip-tls-verify"));
 	return r;
 }
 
@@ -151,10 +153,11 @@ static int refuse_unknown(struct load *l, yaml_node_t *user)
 {
 	if (!yaml_view_member(&l->yaml, user, "auth-provider"))
 		return 0;
-	return error_set(l->err, -EINVAL,
-			 "%s: the user has auth-provider, which is not supported; use exec, a token or a "
-			 "certificate",
-			 l->path);
+	return error_set(
+		l->err, -EINVAL,
+		"%s: the user has auth-provider, which is not supported; use exec, a token or a "
+		"certificate",
+		l->path);
 }
 
 static int read_certificate(struct load *l, yaml_node_t *user)
@@ -168,9 +171,11 @@ static int read_certificate(struct load *l, yaml_node_t *user)
 		r = data(l, user, "client-key-data", &http->key_pem);
 	if (r == 0 && !http->key_pem.p)
 		r = file_name(l, user, "client-key", &http->key_file);
-	if (r == 0 && !(http->cert_pem.p || http->cert_file.p) != !(http->key_pem.p || http->key_file.p))
+	if (r == 0 &&
+	    !(http->cert_pem.p || http->cert_file.p) != !(http->key_pem.p || http->key_file.p))
 		r = error_set(l->err, -EINVAL,
-			      "%s: a client certificate needs both a certificate and a key", l->path);
+			      "%s: a client certificate needs both a certificate and a key",
+			      l->path);
 	return r;
 }
 
@@ -225,8 +230,10 @@ static const char **variables(struct load *l, yaml_node_t *list)
 
 	for (size_t i = 0; out && i < n; i++) {
 		yaml_node_t *item = yaml_view_item(&l->yaml, list, i);
-		struct str name = yaml_view_text(&l->yaml, yaml_view_member(&l->yaml, item, "name"));
-		struct str value = yaml_view_text(&l->yaml, yaml_view_member(&l->yaml, item, "value"));
+		struct str name =
+			yaml_view_text(&l->yaml, yaml_view_member(&l->yaml, item, "name"));
+		struct str value =
+			yaml_view_text(&l->yaml, yaml_view_member(&l->yaml, item, "value"));
 
 		out[i] = arena_printf(l->arena, "%.*s=%.*s", STR_FMT(name), STR_FMT(value));
 		if (!out[i])
@@ -253,8 +260,8 @@ static int read_exec(struct load *l, yaml_node_t *exec)
 	if (r < 0 || !e)
 		return r < 0 ? r : -ENOMEM;
 	e->api_version = version.p;
-	e->provide_cluster_info = yaml_view_true(
-		&l->yaml, yaml_view_member(&l->yaml, exec, "provideClusterInfo"));
+	e->provide_cluster_info =
+		yaml_view_true(&l->yaml, yaml_view_member(&l->yaml, exec, "provideClusterInfo"));
 	r = find_command(l, command, &e->command);
 	if (r < 0)
 		return r;
@@ -299,8 +306,10 @@ static int read_cluster_info(struct load *l, yaml_node_t *cluster)
 
 static int read_context(struct load *l)
 {
-	yaml_node_t *root = yaml_view_root(&l->yaml), *context = NULL, *cluster = NULL, *user = NULL;
-	struct str name = yaml_view_text(&l->yaml, yaml_view_member(&l->yaml, root, "current-context"));
+	yaml_node_t *root = yaml_view_root(&l->yaml), *context = NULL, *cluster = NULL,
+		    *user = NULL;
+	struct str name =
+		yaml_view_text(&l->yaml, yaml_view_member(&l->yaml, root, "current-context"));
 	struct str user_name;
 	int r;
 

@@ -15,12 +15,13 @@
 
 /* A program that gives out credentials (client.authentication.k8s.io). */
 struct kubeconfig_exec {
-	const char *command;        /* absolute path */
-	const char *const *argv;    /* with argv[0], ends with NULL */
-	const char *const *env;     /* "NAME=value" beside our own, ends with NULL */
+	const char *command;     /* absolute path */
+	const char *const *argv; /* with argv[0], ends with NULL */
+	const char *const *env;  /* "NAME=value" beside our own, ends with NULL */
 	const char *api_version;
 	bool provide_cluster_info;
-	struct str ca_data; /* the authority as it stands in the file, base64; STR_NULL: as a path */
+	struct str
+		ca_data; /* the authority as it stands in the file, base64; STR_NULL: as a path */
 };
 
 struct kubeconfig {

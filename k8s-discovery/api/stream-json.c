@@ -165,7 +165,7 @@ int stream_json_end(struct stream *s, struct error *err)
 	if (!json_is_object(metadata) || (!json_is_array(items) && !json_is_null(items)))
 		return stream_not_ours(skeleton, err);
 	return stream_keep(&s->version, text_at(metadata, "resourceVersion")) &&
-			       stream_keep(&s->next, text_at(metadata, "continue")) ?
-		       0 :
-		       -ENOMEM;
+			       stream_keep(&s->next, text_at(metadata, "continue"))
+		       ? 0
+		       : -ENOMEM;
 }

@@ -32,9 +32,9 @@ struct stream {
 	stream_fn fn;
 	void *context;
 	enum state state;
-	struct buf part;   /* what has come of the part that is being read */
-	uint64_t need;     /* its size */
-	uint64_t list;     /* bytes left of the list's message */
+	struct buf part; /* what has come of the part that is being read */
+	uint64_t need;   /* its size */
+	uint64_t list;   /* bytes left of the list's message */
 	bool in_list, seen_list;
 	struct object object;
 	char *version, *next;

@@ -38,7 +38,8 @@ static int take_object(struct stream *s, struct str wire, int what, struct error
 	if (r < 0)
 		return r;
 	if (what != STREAM_BOOKMARK && s->object.name.n == 0)
-		return error_set(err, -EPROTO, "the answer is damaged: it has an object without a name");
+		return error_set(err, -EPROTO,
+				 "the answer is damaged: it has an object without a name");
 	return stream_emit(s, what);
 }
 
@@ -79,9 +80,9 @@ static int take_frame(struct stream *s, struct str frame, struct error *err)
 static int take_meta(struct stream *s, struct str meta)
 {
 	return stream_keep(&s->version, proto_bytes(meta, META_VERSION)) &&
-			       stream_keep(&s->next, proto_bytes(meta, META_NEXT)) ?
-		       0 :
-		       -ENOMEM;
+			       stream_keep(&s->next, proto_bytes(meta, META_NEXT))
+		       ? 0
+		       : -ENOMEM;
 }
 
 /* What follows when a part of the list is done. */

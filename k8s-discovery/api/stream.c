@@ -81,10 +81,11 @@ int stream_not_ours(struct str body, struct error *err)
 	char quote[QUOTED + 1];
 
 	stream_printable(str_trim(str_first(body, QUOTED)), quote, sizeof(quote));
-	return error_set(err, -EPROTO,
-			 "the answer is not what a Kubernetes API server sends (is api_server right, "
-			 "or a proxy between?): it begins with \"%s\"",
-			 quote);
+	return error_set(
+		err, -EPROTO,
+		"the answer is not what a Kubernetes API server sends (is api_server right, "
+		"or a proxy between?): it begins with \"%s\"",
+		quote);
 }
 
 int stream_emit(struct stream *s, int what)

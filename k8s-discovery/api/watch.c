@@ -34,7 +34,7 @@ enum state {
 	WAITING,
 	LISTING, /* a page of a list runs */
 	INITIAL, /* an initial watch sends its list */
-	OPENED,	 /* a watch that has brought no event yet */
+	OPENED,  /* a watch that has brought no event yet */
 	WATCHING,
 	STOPPED,
 };
@@ -354,7 +354,8 @@ static void watch_begun(void *context)
 static bool version_is_lost(const struct http_response *r)
 {
 	return r->status == 410 ||
-	       (r->status == 504 && str_search(r->body, STR("oo large resource version")) < r->body.n);
+	       (r->status == 504 &&
+		str_search(r->body, STR("oo large resource version")) < r->body.n);
 }
 
 static enum cause cause_of(const struct http_response *r)

@@ -20,7 +20,8 @@ int yaml_view_init(struct yaml_view *ret, struct str text, const char *name, str
 
 	if (!yaml_parser_initialize(&parser))
 		return -ENOMEM;
-	yaml_parser_set_input_string(&parser, (const unsigned char *)(text.p ? text.p : ""), text.n);
+	yaml_parser_set_input_string(&parser, (const unsigned char *)(text.p ? text.p : ""),
+				     text.n);
 	if (!yaml_parser_load(&parser, &ret->document))
 		r = failed(&parser, name, err);
 	yaml_parser_delete(&parser);
@@ -45,7 +46,8 @@ struct str yaml_view_text(struct yaml_view *view, yaml_node_t *node)
 	if (!node || node->type != YAML_SCALAR_NODE)
 		return STR_NULL;
 	s = (struct str){(const char *)node->data.scalar.value, node->data.scalar.length};
-	if (node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && (str_is(s, "null") || str_is(s, "~")))
+	if (node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+	    (str_is(s, "null") || str_is(s, "~")))
 		return STR_NULL;
 	/* A NUL byte would end what becomes a path or an argument. */
 	return memchr(s.p, '\0', s.n) ? STR_NULL : s;

@@ -4,7 +4,10 @@
 
 #include "k8s-discovery/objects/proto.h"
 
-#define PART(array) {sizeof(array) / sizeof((array)[0]), (array)}
+#define PART(array)                                                                                \
+	{                                                                                          \
+		sizeof(array) / sizeof((array)[0]), (array)                                        \
+	}
 
 static bool is_ready(struct str condition)
 {
@@ -251,7 +254,8 @@ static const struct part path = PART(path_fields);
 static const struct keep_field http_fields[] = {[HTTP_PATHS] = {KEEP_PART, "paths", &path}};
 static const struct part http = PART(http_fields);
 
-static const struct keep_field rule_value_fields[] = {[RULE_VALUE_HTTP] = {KEEP_PART, "http", &http}};
+static const struct keep_field rule_value_fields[] = {
+	[RULE_VALUE_HTTP] = {KEEP_PART, "http", &http}};
 static const struct part rule_value = PART(rule_value_fields);
 
 static const struct keep_field rule_fields[] = {
@@ -283,7 +287,8 @@ const struct kind_info kinds[N_KINDS] = {
 	[KIND_NODE] = {"/api/v1", "nodes", "node", false, &node},
 	[KIND_SERVICE] = {"/api/v1", "services", "service", true, &service},
 	[KIND_ENDPOINTS] = {"/api/v1", "endpoints", "endpoints", true, &endpoints},
-	[KIND_SLICE] = {"/apis/discovery.k8s.io/v1", "endpointslices", "endpointslice", true, &slice},
+	[KIND_SLICE] = {"/apis/discovery.k8s.io/v1", "endpointslices", "endpointslice", true,
+			&slice},
 	[KIND_INGRESS] = {"/apis/networking.k8s.io/v1", "ingresses", "ingress", true, &ingress},
 	[KIND_NAMESPACE] = {"/api/v1", "namespaces", "namespace", false, &namespace_},
 };

@@ -64,17 +64,17 @@
 #define SERVICE_PORT_PROTOCOL   2u
 #define SERVICE_PORT_NUMBER     3u
 
-#define ENDPOINTS_SUBSETS  2u
-#define SUBSET_READY       1u
-#define SUBSET_NOT_READY   2u
-#define SUBSET_PORTS       3u
-#define EP_ADDRESS_IP      1u
-#define EP_ADDRESS_REF     2u
-#define EP_ADDRESS_HOST    3u
-#define EP_ADDRESS_NODE    4u
-#define EP_PORT_NAME       1u
-#define EP_PORT_NUMBER     2u
-#define EP_PORT_PROTOCOL   3u
+#define ENDPOINTS_SUBSETS 2u
+#define SUBSET_READY      1u
+#define SUBSET_NOT_READY  2u
+#define SUBSET_PORTS      3u
+#define EP_ADDRESS_IP     1u
+#define EP_ADDRESS_REF    2u
+#define EP_ADDRESS_HOST   3u
+#define EP_ADDRESS_NODE   4u
+#define EP_PORT_NAME      1u
+#define EP_PORT_NUMBER    2u
+#define EP_PORT_PROTOCOL  3u
 
 #define REF_KIND      1u
 #define REF_NAMESPACE 2u
@@ -98,14 +98,14 @@
 #define SLICE_PORT_NUMBER     3u
 #define SLICE_PORT_APP        4u
 
-#define INGRESS_TLS        2u
-#define INGRESS_RULES      3u
-#define INGRESS_CLASS      4u
-#define TLS_HOSTS          1u
-#define RULE_HOST          1u
-#define RULE_VALUE         2u
-#define RULE_VALUE_HTTP    1u
-#define HTTP_PATHS         1u
-#define PATH_PATH          1u
+#define INGRESS_TLS     2u
+#define INGRESS_RULES   3u
+#define INGRESS_CLASS   4u
+#define TLS_HOSTS       1u
+#define RULE_HOST       1u
+#define RULE_VALUE      2u
+#define RULE_VALUE_HTTP 1u
+#define HTTP_PATHS      1u
+#define PATH_PATH       1u
 
 #endif

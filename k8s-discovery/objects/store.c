@@ -10,7 +10,7 @@
 
 void store_free(struct store *store)
 {
-	vec_each(&store->slots, s)
+	vec_each (&store->slots, s)
 		free(s->object);
 	vec_free(&store->slots);
 	vec_free(&store->unused);
@@ -184,7 +184,7 @@ int store_remove(struct store *store, enum kind kind, struct str namespace_, str
 
 void store_begin(struct store *store, uint32_t space)
 {
-	vec_each(&store->slots, s)
+	vec_each (&store->slots, s)
 		if (s->space == space)
 			s->listed = false;
 }

@@ -53,7 +53,7 @@ struct store {
 	VEC(uint32_t) unused;
 	VEC(uint32_t) dirty; /* slots, in the order of change, each once */
 	struct index index;
-	size_t n[N_KINDS]; /* objects that exist */
+	size_t n[N_KINDS];                /* objects that exist */
 	uint64_t bytes, annotation_bytes; /* of these, as kept */
 };
 

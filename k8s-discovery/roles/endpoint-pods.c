@@ -13,10 +13,10 @@ static bool is_pod(struct str reference)
 
 const struct stored *endpoint_pod_find(const struct builder *b, struct str reference)
 {
-	return is_pod(reference) ? store_find(b->store, KIND_POD,
-					      proto_bytes(reference, REF_NAMESPACE),
-					      proto_bytes(reference, REF_NAME))
-				 : NULL;
+	return is_pod(reference)
+		       ? store_find(b->store, KIND_POD, proto_bytes(reference, REF_NAMESPACE),
+				    proto_bytes(reference, REF_NAME))
+		       : NULL;
 }
 
 void endpoint_pod_reference(struct str reference, reference_fn fn, void *context)
@@ -51,8 +51,7 @@ static void each_port(const struct stored *pod, port_fn fn, void *context)
 
 		while (proto_find(&in, lists[i], &container))
 			proto_each(container.bytes, CONTAINER_PORTS, &port)
-				fn(context, container.bytes, port.bytes,
-				   lists[i] == POD_SPEC_INIT);
+				fn(context, container.bytes, port.bytes, lists[i] == POD_SPEC_INIT);
 	}
 }
 
@@ -74,9 +73,9 @@ static void match_port(void *context, struct str container, struct str port, boo
 }
 
 static struct endpoint_pod *backend_of(struct label_rows *rows, struct endpoint_pods *backends,
-				  const struct stored *pod)
+				       const struct stored *pod)
 {
-	vec_each(&backends->list, e)
+	vec_each (&backends->list, e)
 		if (e->pod == pod)
 			return e;
 	if (!vec_push(&backends->list, ((struct endpoint_pod){.pod = pod}))) {
@@ -88,15 +87,15 @@ static struct endpoint_pod *backend_of(struct label_rows *rows, struct endpoint_
 
 static void note_port(struct label_rows *rows, struct endpoint_pod *backend, uint64_t port)
 {
-	vec_each(&backend->ports, known)
+	vec_each (&backend->ports, known)
 		if (*known == port)
 			return;
 	if (!vec_push(&backend->ports, port))
 		rows->failed = true;
 }
 
-void endpoint_pods_add(const struct builder *b, struct endpoint_pods *backends, const struct stored *pod,
-		 const uint64_t *port, struct str protocol)
+void endpoint_pods_add(const struct builder *b, struct endpoint_pods *backends,
+		       const struct stored *pod, const uint64_t *port, struct str protocol)
 {
 	struct endpoint_pod *backend = backend_of(b->rows, backends, pod);
 	struct match match = {.port = port ? *port : 0};
@@ -125,7 +124,7 @@ static void rest_port(void *context, struct str container, struct str port, bool
 	uint64_t number = 0;
 
 	proto_number(port, PORT_NUMBER, &number);
-	vec_each(&r->backend->ports, known)
+	vec_each (&r->backend->ports, known)
 		if (*known == number)
 			return;
 	label_rows_add(r->b->rows, "__address__", label_rows_join(r->b->rows, r->ip, number));
@@ -136,7 +135,7 @@ static void rest_port(void *context, struct str container, struct str port, bool
 
 void endpoint_pods_finish(const struct builder *b, struct endpoint_pods *backends)
 {
-	vec_each(&backends->list, e) {
+	vec_each (&backends->list, e) {
 		struct rest rest = {b, e, proto_bytes(status_of(e->pod), POD_STATUS_IP)};
 
 		if (rest.ip.n)

@@ -90,7 +90,8 @@ static struct str sanitized(struct label_rows *r, const char *prefix, struct str
 	return (struct str){out, n};
 }
 
-void label_rows_add_sanitized(struct label_rows *r, const char *prefix, struct str name, struct str value)
+void label_rows_add_sanitized(struct label_rows *r, const char *prefix, struct str name,
+			      struct str value)
 {
 	struct str label = sanitized(r, prefix, name);
 
@@ -107,8 +108,8 @@ static int by_key(const void *a, const void *b)
 
 /* Entries are added by ascending key, so that of colliding names the last
  * wins. They are gathered behind what was collected and then replaced. */
-void label_rows_add_map(struct label_rows *r, struct str message, uint32_t field, const char *prefix,
-		  const char *present)
+void label_rows_add_map(struct label_rows *r, struct str message, uint32_t field,
+			const char *prefix, const char *present)
 {
 	VEC(struct target_label) entries = {0};
 	struct proto_field f;
@@ -122,7 +123,7 @@ void label_rows_add_map(struct label_rows *r, struct str message, uint32_t field
 	}
 	if (entries.n > 1)
 		qsort(entries.p, entries.n, sizeof(*entries.p), by_key);
-	vec_each(&entries, e) {
+	vec_each (&entries, e) {
 		label_rows_add_sanitized(r, prefix, e->name, e->value);
 		label_rows_add_sanitized(r, present, e->name, STR("true"));
 	}
@@ -149,7 +150,8 @@ struct str label_rows_lower(struct label_rows *r, struct str text)
 		return STR_NULL;
 	}
 	for (size_t i = 0; i < text.n; i++)
-		out[i] = text.p[i] >= 'A' && text.p[i] <= 'Z' ? (char)(text.p[i] | 0x20) : text.p[i];
+		out[i] = text.p[i] >= 'A' && text.p[i] <= 'Z' ? (char)(text.p[i] | 0x20)
+							      : text.p[i];
 	return (struct str){out, text.n};
 }
 
@@ -236,10 +238,9 @@ void label_rows_finish(struct label_rows *r)
 	} else {
 		while (shared < r->n_shared || own < r->collected.n) {
 			const struct target_label *l = r->collected.p;
-			int order = own == r->collected.n ? -1
-				    : shared == r->n_shared
-					    ? 1
-					    : str_cmp(l[shared].name, l[own].name);
+			int order = own == r->collected.n   ? -1
+				    : shared == r->n_shared ? 1
+							    : str_cmp(l[shared].name, l[own].name);
 
 			r->labels.p[r->labels.n++] = order < 0 ? l[shared] : l[own];
 			shared += order <= 0;

@@ -48,10 +48,11 @@ void label_rows_add(struct label_rows *r, const char *name, struct str value);
 void label_rows_add_number(struct label_rows *r, const char *name, uint64_t value);
 /* prefix + name, every character of `name` (not byte) that a label name may
  * not have replaced by one underscore. */
-void label_rows_add_sanitized(struct label_rows *r, const char *prefix, struct str name, struct str value);
+void label_rows_add_sanitized(struct label_rows *r, const char *prefix, struct str name,
+			      struct str value);
 /* A map<string, string> field as PREFIX_x = value and PRESENT_x = "true". */
-void label_rows_add_map(struct label_rows *r, struct str message, uint32_t field, const char *prefix,
-		  const char *present);
+void label_rows_add_map(struct label_rows *r, struct str message, uint32_t field,
+			const char *prefix, const char *present);
 
 /* "host:port", with brackets where the host has colons. NULL and `failed`
  * when memory is short. */

@@ -5,7 +5,6 @@
  */
 #include "k8s-discovery/roles/role.h"
 
-
 static const struct meta_names names = META_NAMES("endpoints");
 
 /* The node that an address names, or that it refers to. */
@@ -29,7 +28,8 @@ static void add_address(const struct builder *b, struct endpoint_pods *backends,
 	uint64_t number = 0;
 
 	proto_number(port, EP_PORT_NUMBER, &number);
-	label_rows_add(rows, "__address__", label_rows_join(rows, proto_bytes(address, EP_ADDRESS_IP), number));
+	label_rows_add(rows, "__address__",
+		       label_rows_join(rows, proto_bytes(address, EP_ADDRESS_IP), number));
 	label_rows_add(rows, META "endpoint_port_name", proto_bytes(port, EP_PORT_NAME));
 	label_rows_add(rows, META "endpoint_port_protocol", protocol);
 	label_rows_add(rows, META "endpoint_ready", str_of(ready));
@@ -61,7 +61,8 @@ static void build_subset(const struct builder *b, struct endpoint_pods *backends
 static void build(const struct builder *b, const struct stored *endpoints)
 {
 	const struct stored *service = store_find(b->store, KIND_SERVICE,
-						  stored_namespace(endpoints), stored_name(endpoints));
+						  stored_namespace(endpoints),
+						  stored_name(endpoints));
 	struct endpoint_pods backends = {0};
 	struct proto_field f;
 
@@ -91,8 +92,8 @@ static void references(const struct builder *b, const struct stored *endpoints, 
 			struct proto in = proto_of(subset.bytes);
 
 			while (proto_find(&in, lists[i], &address)) {
-				endpoint_pod_reference(proto_bytes(address.bytes, EP_ADDRESS_REF), fn,
-						  context);
+				endpoint_pod_reference(proto_bytes(address.bytes, EP_ADDRESS_REF),
+						       fn, context);
 				if (b->options.attach_node)
 					fn(context, KIND_NODE, STR_NULL, node_of(address.bytes));
 			}

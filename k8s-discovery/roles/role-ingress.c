@@ -51,8 +51,7 @@ static void build_rule(const struct builder *b, struct str spec, struct str rule
 
 	if (!http.p)
 		add_path(b, spec, host, STR("/"));
-	proto_each(http, HTTP_PATHS, &f)
-		add_path(b, spec, host, proto_bytes(f.bytes, PATH_PATH));
+	proto_each(http, HTTP_PATHS, &f) add_path(b, spec, host, proto_bytes(f.bytes, PATH_PATH));
 }
 
 static void build(const struct builder *b, const struct stored *ingress)
@@ -65,8 +64,7 @@ static void build(const struct builder *b, const struct stored *ingress)
 	role_add_meta(b->rows, ingress, &names);
 	role_attach_namespace(b, stored_namespace(ingress));
 	label_rows_share(b->rows);
-	proto_each(spec, INGRESS_RULES, &f)
-		build_rule(b, spec, f.bytes);
+	proto_each(spec, INGRESS_RULES, &f) build_rule(b, spec, f.bytes);
 }
 
 static void references(const struct builder *b, const struct stored *ingress, reference_fn fn,

@@ -11,9 +11,9 @@ static struct str address_of(struct str status)
 	struct proto_field f;
 
 	for (size_t i = 0; i < sizeof(preferred) / sizeof(*preferred); i++) {
-		proto_each(status, NODE_STATUS_ADDRESSES, &f)
-			if (str_is(proto_bytes(f.bytes, ADDRESS_TYPE), preferred[i]))
-				return proto_bytes(f.bytes, ADDRESS_TEXT);
+		proto_each(status, NODE_STATUS_ADDRESSES,
+			   &f) if (str_is(proto_bytes(f.bytes, ADDRESS_TYPE),
+					  preferred[i])) return proto_bytes(f.bytes, ADDRESS_TEXT);
 	}
 	return STR_NULL;
 }
@@ -24,13 +24,12 @@ static void add_addresses(struct label_rows *rows, struct str status)
 	VEC(struct str) addresses = {0};
 	struct proto_field f;
 
-	proto_each(status, NODE_STATUS_ADDRESSES, &f)
-		if (!vec_push(&addresses, f.bytes))
-			rows->failed = true;
+	proto_each(status, NODE_STATUS_ADDRESSES, &f) if (!vec_push(&addresses, f.bytes))
+		rows->failed = true;
 	for (size_t i = addresses.n; i-- > 0;)
 		label_rows_add_sanitized(rows, META "node_address_",
-				   proto_bytes(addresses.p[i], ADDRESS_TYPE),
-				   proto_bytes(addresses.p[i], ADDRESS_TEXT));
+					 proto_bytes(addresses.p[i], ADDRESS_TYPE),
+					 proto_bytes(addresses.p[i], ADDRESS_TEXT));
 	vec_free(&addresses);
 }
 
@@ -43,13 +42,15 @@ static void build(const struct builder *b, const struct stored *node)
 
 	if (address.n == 0)
 		return;
-	label_rows_add(b->rows, META "node_provider_id", proto_bytes(spec_of(node), NODE_SPEC_PROVIDER));
+	label_rows_add(b->rows, META "node_provider_id",
+		       proto_bytes(spec_of(node), NODE_SPEC_PROVIDER));
 	proto_each(status, NODE_STATUS_CONDITIONS, &f)
 	{
 		struct str type = label_rows_lower(b->rows, proto_bytes(f.bytes, CONDITION_TYPE));
 
 		label_rows_add_sanitized(b->rows, META "node_condition_", type,
-				   label_rows_lower(b->rows, proto_bytes(f.bytes, CONDITION_STATUS)));
+					 label_rows_lower(b->rows,
+							  proto_bytes(f.bytes, CONDITION_STATUS)));
 	}
 	role_add_meta(b->rows, node, &meta_node);
 	label_rows_share(b->rows);

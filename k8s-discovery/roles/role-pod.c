@@ -28,8 +28,10 @@ void role_add_pod(struct label_rows *rows, const struct stored *pod)
 	role_add_meta(rows, pod, &meta_pod);
 	proto_each(metadata, META_OWNERS, &owner)
 	{
-		label_rows_add(rows, META "pod_controller_kind", proto_bytes(owner.bytes, OWNER_KIND));
-		label_rows_add(rows, META "pod_controller_name", proto_bytes(owner.bytes, OWNER_NAME));
+		label_rows_add(rows, META "pod_controller_kind",
+			       proto_bytes(owner.bytes, OWNER_KIND));
+		label_rows_add(rows, META "pod_controller_name",
+			       proto_bytes(owner.bytes, OWNER_NAME));
 		break;
 	}
 }
@@ -45,9 +47,9 @@ static struct str container_id(const struct group *g, struct str name)
 {
 	struct proto_field f;
 
-	proto_each(g->statuses, g->status, &f)
-		if (str_eq(proto_bytes(f.bytes, STATUS_NAME), name))
-			return proto_bytes(f.bytes, STATUS_ID);
+	proto_each(g->statuses, g->status, &f) if (str_eq(proto_bytes(f.bytes, STATUS_NAME),
+							  name)) return proto_bytes(f.bytes,
+										    STATUS_ID);
 	return STR_NULL;
 }
 
@@ -65,9 +67,10 @@ static void add_container(const struct builder *b, const struct group *g, struct
 {
 	label_rows_add(b->rows, META "pod_container_name", proto_bytes(container, CONTAINER_NAME));
 	label_rows_add(b->rows, META "pod_container_id", id);
-	label_rows_add(b->rows, META "pod_container_image", proto_bytes(container, CONTAINER_IMAGE));
+	label_rows_add(b->rows, META "pod_container_image",
+		       proto_bytes(container, CONTAINER_IMAGE));
 	label_rows_add(b->rows, META "pod_container_init",
-		 strcmp(g->kind, "init") == 0 ? STR("true") : STR("false"));
+		       strcmp(g->kind, "init") == 0 ? STR("true") : STR("false"));
 	if (b->options.ephemeral || b->options.without_ip)
 		label_rows_add(b->rows, META "pod_container_kind", str_of(kind_of(g, container)));
 }
@@ -81,7 +84,8 @@ static void add_port(const struct builder *b, const struct group *g, struct str 
 		label_rows_add(b->rows, "__address__", label_rows_join(b->rows, g->ip, number));
 	label_rows_add_number(b->rows, META "pod_container_port_number", number);
 	label_rows_add(b->rows, META "pod_container_port_name", proto_bytes(port, PORT_NAME));
-	label_rows_add(b->rows, META "pod_container_port_protocol", proto_bytes(port, PORT_PROTOCOL));
+	label_rows_add(b->rows, META "pod_container_port_protocol",
+		       proto_bytes(port, PORT_PROTOCOL));
 }
 
 static void build_container(const struct builder *b, const struct group *g, struct str container)

@@ -2,7 +2,6 @@
 /* Role service: one target per port, at the service's name. */
 #include "k8s-discovery/roles/role.h"
 
-
 static const struct meta_names names = META_NAMES("service");
 
 void service_add(struct label_rows *rows, const struct stored *service)
@@ -50,11 +49,12 @@ static void add_port(const struct builder *b, const struct stored *service, stru
 	label_rows_add(rows, "__address__", label_rows_join(rows, host, number));
 	label_rows_add(rows, META "service_port_name", proto_bytes(port, SERVICE_PORT_NAME));
 	label_rows_add_number(rows, META "service_port_number", number);
-	label_rows_add(rows, META "service_port_protocol", proto_bytes(port, SERVICE_PORT_PROTOCOL));
+	label_rows_add(rows, META "service_port_protocol",
+		       proto_bytes(port, SERVICE_PORT_PROTOCOL));
 	label_rows_add(rows, META "service_type", type);
 	if (str_is(type, "ExternalName"))
 		label_rows_add(rows, META "service_external_name",
-			 proto_bytes(spec, SERVICE_SPEC_EXTERNAL));
+			       proto_bytes(spec, SERVICE_SPEC_EXTERNAL));
 	else
 		label_rows_add(rows, META "service_cluster_ip", proto_bytes(spec, SERVICE_SPEC_IP));
 	if (str_is(type, "LoadBalancer"))
@@ -69,8 +69,7 @@ static void build(const struct builder *b, const struct stored *service)
 	service_add(b->rows, service);
 	role_attach_namespace(b, stored_namespace(service));
 	label_rows_share(b->rows);
-	proto_each(spec_of(service), SERVICE_SPEC_PORTS, &f)
-		add_port(b, service, f.bytes);
+	proto_each(spec_of(service), SERVICE_SPEC_PORTS, &f) add_port(b, service, f.bytes);
 }
 
 static void references(const struct builder *b, const struct stored *service, reference_fn fn,

@@ -7,7 +7,6 @@
  */
 #include "k8s-discovery/roles/role.h"
 
-
 #define SERVICE_NAME "kubernetes.io/service-name"
 
 static const struct meta_names names = META_NAMES("endpointslice");
@@ -30,12 +29,14 @@ static bool second_family(const struct stored *service, const struct stored *sli
 	policy = proto_bytes(spec, SERVICE_SPEC_POLICY);
 	if (!str_is(policy, "PreferDualStack") && !str_is(policy, "RequireDualStack"))
 		return false;
-	proto_each(spec, SERVICE_SPEC_FAMILIES, &family)
-		return !str_eq(proto_bytes(stored_kept(slice), SLICE_TYPE), family.bytes);
+	proto_each(spec, SERVICE_SPEC_FAMILIES,
+		   &family) return !str_eq(proto_bytes(stored_kept(slice), SLICE_TYPE),
+					   family.bytes);
 	return false;
 }
 
-static void add_condition(struct label_rows *rows, struct str endpoint, uint32_t field, const char *name)
+static void add_condition(struct label_rows *rows, struct str endpoint, uint32_t field,
+			  const char *name)
 {
 	uint64_t value;
 
@@ -47,8 +48,9 @@ static struct str node_of(struct str endpoint)
 {
 	struct str reference = proto_bytes(endpoint, ENDPOINT_REF);
 
-	return str_is(proto_bytes(reference, REF_KIND), "Node") ? proto_bytes(reference, REF_NAME)
-								: proto_bytes(endpoint, ENDPOINT_NODE);
+	return str_is(proto_bytes(reference, REF_KIND), "Node")
+		       ? proto_bytes(reference, REF_NAME)
+		       : proto_bytes(endpoint, ENDPOINT_NODE);
 }
 
 static void add_endpoint(const struct builder *b, struct str endpoint)
@@ -62,28 +64,35 @@ static void add_endpoint(const struct builder *b, struct str endpoint)
 		      META "endpointslice_endpoint_conditions_serving");
 	add_condition(rows, endpoint, CONDITION_TERMINATING,
 		      META "endpointslice_endpoint_conditions_terminating");
-	label_rows_add(rows, META "endpointslice_endpoint_hostname", proto_bytes(endpoint, ENDPOINT_HOST));
-	label_rows_add(rows, META "endpointslice_address_target_kind", proto_bytes(reference, REF_KIND));
-	label_rows_add(rows, META "endpointslice_address_target_name", proto_bytes(reference, REF_NAME));
+	label_rows_add(rows, META "endpointslice_endpoint_hostname",
+		       proto_bytes(endpoint, ENDPOINT_HOST));
+	label_rows_add(rows, META "endpointslice_address_target_kind",
+		       proto_bytes(reference, REF_KIND));
+	label_rows_add(rows, META "endpointslice_address_target_name",
+		       proto_bytes(reference, REF_NAME));
 	label_rows_add(rows, META "endpointslice_endpoint_node_name",
-		 proto_bytes(endpoint, ENDPOINT_NODE));
-	label_rows_add(rows, META "endpointslice_endpoint_zone", proto_bytes(endpoint, ENDPOINT_ZONE));
-	label_rows_add_map(rows, endpoint, ENDPOINT_TOPOLOGY, META "endpointslice_endpoint_topology_",
-		     META "endpointslice_endpoint_topology_present_");
+		       proto_bytes(endpoint, ENDPOINT_NODE));
+	label_rows_add(rows, META "endpointslice_endpoint_zone",
+		       proto_bytes(endpoint, ENDPOINT_ZONE));
+	label_rows_add_map(rows, endpoint, ENDPOINT_TOPOLOGY,
+			   META "endpointslice_endpoint_topology_",
+			   META "endpointslice_endpoint_topology_present_");
 	role_attach_node(b, node_of(endpoint));
 }
 
 static void add_port(struct label_rows *rows, struct str port, const uint64_t *number)
 {
 	label_rows_add(rows, META "endpointslice_port_name", proto_bytes(port, SLICE_PORT_NAME));
-	label_rows_add(rows, META "endpointslice_port_protocol", proto_bytes(port, SLICE_PORT_PROTOCOL));
+	label_rows_add(rows, META "endpointslice_port_protocol",
+		       proto_bytes(port, SLICE_PORT_PROTOCOL));
 	if (number)
 		label_rows_add_number(rows, META "endpointslice_port", *number);
-	label_rows_add(rows, META "endpointslice_port_app_protocol", proto_bytes(port, SLICE_PORT_APP));
+	label_rows_add(rows, META "endpointslice_port_app_protocol",
+		       proto_bytes(port, SLICE_PORT_APP));
 }
 
-static void build_endpoint(const struct builder *b, struct endpoint_pods *backends, struct str endpoint,
-			   struct str port)
+static void build_endpoint(const struct builder *b, struct endpoint_pods *backends,
+			   struct str endpoint, struct str port)
 {
 	const struct stored *pod = endpoint_pod_find(b, proto_bytes(endpoint, ENDPOINT_REF));
 	uint64_t number = 0;
@@ -93,7 +102,8 @@ static void build_endpoint(const struct builder *b, struct endpoint_pods *backen
 	proto_each(endpoint, ENDPOINT_ADDRESSES, &address)
 	{
 		label_rows_add(b->rows, "__address__",
-			 numbered ? label_rows_join(b->rows, address.bytes, number) : address.bytes);
+			       numbered ? label_rows_join(b->rows, address.bytes, number)
+					: address.bytes);
 		add_port(b->rows, port, numbered ? &number : NULL);
 		add_endpoint(b, endpoint);
 		if (pod)
@@ -112,7 +122,7 @@ static void build(const struct builder *b, const struct stored *slice)
 		return;
 	label_rows_add(b->rows, META "namespace", stored_namespace(slice));
 	label_rows_add(b->rows, META "endpointslice_address_type",
-		 proto_bytes(stored_kept(slice), SLICE_TYPE));
+		       proto_bytes(stored_kept(slice), SLICE_TYPE));
 	role_add_meta(b->rows, slice, &names);
 	if (service)
 		service_add(b->rows, service);

@@ -31,7 +31,8 @@ unsigned int role_kinds(const struct role *role, const struct role_options *opti
 	return kinds_;
 }
 
-void role_add_meta(struct label_rows *rows, const struct stored *object, const struct meta_names *names)
+void role_add_meta(struct label_rows *rows, const struct stored *object,
+		   const struct meta_names *names)
 {
 	struct str metadata = metadata_of(object);
 
@@ -39,7 +40,7 @@ void role_add_meta(struct label_rows *rows, const struct stored *object, const s
 		label_rows_add(rows, names->name, stored_name(object));
 	label_rows_add_map(rows, metadata, META_LABELS, names->label, names->label_present);
 	label_rows_add_map(rows, metadata, META_ANNOTATIONS, names->annotation,
-		     names->annotation_present);
+			   names->annotation_present);
 }
 
 void role_attach_namespace(const struct builder *b, struct str namespace_)
@@ -66,8 +67,7 @@ struct str role_own_label(const struct stored *object, const char *key)
 {
 	struct proto_field f;
 
-	proto_each(metadata_of(object), META_LABELS, &f)
-		if (str_is(proto_bytes(f.bytes, 1), key))
-			return proto_bytes(f.bytes, 2);
+	proto_each(metadata_of(object), META_LABELS,
+		   &f) if (str_is(proto_bytes(f.bytes, 1), key)) return proto_bytes(f.bytes, 2);
 	return STR_NULL;
 }

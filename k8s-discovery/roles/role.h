@@ -59,12 +59,15 @@ struct meta_names {
 };
 
 #define META_NAMES(role)                                                                           \
-	{META role "_name", META role "_label_", META role "_labelpresent_",                       \
-	 META role "_annotation_", META role "_annotationpresent_"}
+	{                                                                                          \
+		META role "_name", META role "_label_", META role "_labelpresent_",                \
+			META role "_annotation_", META role "_annotationpresent_"                  \
+	}
 
 extern const struct meta_names meta_pod, meta_node, meta_namespace;
 
-void role_add_meta(struct label_rows *rows, const struct stored *object, const struct meta_names *names);
+void role_add_meta(struct label_rows *rows, const struct stored *object,
+		   const struct meta_names *names);
 /* The labels of the namespace and of a node, where these are asked for. */
 void role_attach_namespace(const struct builder *b, struct str namespace_);
 void role_attach_node(const struct builder *b, struct str node);
@@ -108,8 +111,8 @@ struct endpoint_pod {
 const struct stored *endpoint_pod_find(const struct builder *b, struct str reference);
 /* Adds the pod's labels and those of its container with this port (none:
  * has_port is false), and notes that it was seen. */
-void endpoint_pods_add(const struct builder *b, struct endpoint_pods *backends, const struct stored *pod,
-		 const uint64_t *port, struct str protocol);
+void endpoint_pods_add(const struct builder *b, struct endpoint_pods *backends,
+		       const struct stored *pod, const uint64_t *port, struct str protocol);
 /* A target for every port of a pod in the list that none was made for; ends
  * the list. */
 void endpoint_pods_finish(const struct builder *b, struct endpoint_pods *backends);

@@ -80,8 +80,8 @@ static int check_key(const struct scan *s, struct str key)
 				 position(s), STR_FMT(key));
 	if (!is_name(name, "-_.", 63))
 		return error_set(s->err, -EINVAL,
-				 "at character %zu: \"%.*s\" is not the key of a label", position(s),
-				 STR_FMT(key));
+				 "at character %zu: \"%.*s\" is not the key of a label",
+				 position(s), STR_FMT(key));
 	return 0;
 }
 
@@ -98,14 +98,16 @@ static int check_set(struct scan *s)
 	int r;
 
 	if (!take(s, "("))
-		return error_set(s->err, -EINVAL, "at character %zu: \"(\" is missing", position(s));
+		return error_set(s->err, -EINVAL, "at character %zu: \"(\" is missing",
+				 position(s));
 	do {
 		r = check_value(s, word(s));
 		if (r < 0)
 			return r;
 	} while (take(s, ","));
 	if (!take(s, ")"))
-		return error_set(s->err, -EINVAL, "at character %zu: \")\" is missing", position(s));
+		return error_set(s->err, -EINVAL, "at character %zu: \")\" is missing",
+				 position(s));
 	return 0;
 }
 
@@ -156,7 +158,8 @@ int selector_check_labels(struct str text, struct error *err)
 	} while (take(&s, ","));
 	skip_space(&s);
 	if (s.rest.n)
-		return error_set(err, -EINVAL, "at character %zu: a comma is missing", position(&s));
+		return error_set(err, -EINVAL, "at character %zu: a comma is missing",
+				 position(&s));
 	return 0;
 }
 

@@ -77,9 +77,10 @@ TEST(acting_as_another)
 {
 	struct fixture f;
 
-	expect_eq(load(&f, FILE_HEAD "    token: t\n    as: jane\n    as-uid: 'u 1'\n"
-				     "    as-groups: [devs, ops]\n"
-				     "    as-user-extra:\n      scopes/A%b: [x, y]\n      plain: [z]\n"),
+	expect_eq(load(&f, FILE_HEAD
+		       "    token: t\n    as: jane\n    as-uid: 'u 1'\n"
+		       "    as-groups: [devs, ops]\n"
+		       "    as-user-extra:\n      scopes/A%b: [x, y]\n      plain: [z]\n"),
 		  0);
 	expect_eq(f.config.http.n_headers, 7);
 	expect_str(header(&f, 0), "Impersonate-User: jane");
@@ -96,9 +97,10 @@ TEST(json_is_yaml)
 {
 	struct fixture f;
 
-	expect_eq(load(&f, "{\"current-context\": \"c\", \"contexts\": [{\"name\": \"c\", \"context\": "
-			   "{\"cluster\": \"k\"}}], \"clusters\": [{\"name\": \"k\", \"cluster\": "
-			   "{\"server\": \"http://h\", \"insecure-skip-tls-verify\": true}}]}"),
+	expect_eq(load(&f,
+		       "{\"current-context\": \"c\", \"contexts\": [{\"name\": \"c\", \"context\": "
+		       "{\"cluster\": \"k\"}}], \"clusters\": [{\"name\": \"k\", \"cluster\": "
+		       "{\"server\": \"http://h\", \"insecure-skip-tls-verify\": true}}]}"),
 		  0);
 	expect_str(f.config.server, "http://h");
 	expect(f.config.http.insecure_skip_verify && !f.config.http.bearer_token.p);
@@ -109,12 +111,14 @@ TEST(a_program_is_found_in_path)
 {
 	struct fixture f;
 
-	expect_eq(load(&f, FILE_HEAD "    exec:\n      apiVersion: client.authentication.k8s.io/v1\n"
-				     "      command: sh\n      args: [-c, 'echo x']\n"
-				     "      env: [{name: A, value: b}]\n"
-				     "      provideClusterInfo: true\n"),
+	expect_eq(load(&f,
+		       FILE_HEAD "    exec:\n      apiVersion: client.authentication.k8s.io/v1\n"
+				 "      command: sh\n      args: [-c, 'echo x']\n"
+				 "      env: [{name: A, value: b}]\n"
+				 "      provideClusterInfo: true\n"),
 		  0);
-	expect(f.config.exec && f.config.exec->command[0] == '/' && f.config.exec->provide_cluster_info);
+	expect(f.config.exec && f.config.exec->command[0] == '/' &&
+	       f.config.exec->provide_cluster_info);
 	expect(strcmp(f.config.exec->argv[2], "echo x") == 0 && !f.config.exec->argv[3]);
 	expect(strcmp(f.config.exec->env[0], "A=b") == 0 && !f.config.exec->env[1]);
 	expect_str(f.config.exec->ca_data, "Q0EK");
@@ -180,9 +184,10 @@ TEST(aliases_are_not_copied)
 		 "e: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e]\n");
 	expect(strstr(f.err.text, "no current-context"));
 	end(&f);
-	load(&f, FILE_HEAD "    as: x\n    as-groups: &a [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,A,B,C,D,E,F,G]\n"
-		 "    as-user-extra: {a: *a,b: *a,c: *a,d: *a,e: *a,f: *a,g: *a,h: *a,i: *a,j: *a,k: *a,l: *a,m: *a,"
-		 "n: *a,o: *a,p: *a,q: *a,r: *a,s: *a,t: *a,u: *a,v: *a,w: *a,x: *a,y: *a,z: *a,A: *a,B: *a,C: *a,D: *a}\n");
+	load(&f, FILE_HEAD
+	     "    as: x\n    as-groups: &a [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,A,B,C,D,E,F,G]\n"
+	     "    as-user-extra: {a: *a,b: *a,c: *a,d: *a,e: *a,f: *a,g: *a,h: *a,i: *a,j: *a,k: *a,l: *a,m: *a,"
+	     "n: *a,o: *a,p: *a,q: *a,r: *a,s: *a,t: *a,u: *a,v: *a,w: *a,x: *a,y: *a,z: *a,A: *a,B: *a,C: *a,D: *a}\n");
 	expect(strstr(f.err.text, "1000 are possible"));
 	end(&f);
 }
@@ -201,9 +206,10 @@ TEST(files_survive_failing_allocations)
 {
 	struct fixture f;
 
-	expect_eq(load(&f, FILE_HEAD "    token: secret\n    as: a\n    as-groups: [b]\n"
-				     "    as-user-extra: {c: [d]}\n    exec: {command: sh, args: [a], env: "
-				     "[{name: A}], apiVersion: client.authentication.k8s.io/v1}\n"),
+	expect_eq(load(&f, FILE_HEAD
+		       "    token: secret\n    as: a\n    as-groups: [b]\n"
+		       "    as-user-extra: {c: [d]}\n    exec: {command: sh, args: [a], env: "
+		       "[{name: A}], apiVersion: client.authentication.k8s.io/v1}\n"),
 		  0);
 	test_each_failing_allocation(load_all, f.path);
 	end(&f);
@@ -211,7 +217,8 @@ TEST(files_survive_failing_allocations)
 
 TEST(damaged_files_are_taken_or_refused)
 {
-	static const char good[] = FILE_HEAD "    token: &t secret\n    exec: {command: sh, args: [*t]}\n";
+	static const char good[] = FILE_HEAD
+		"    token: &t secret\n    exec: {command: sh, args: [*t]}\n";
 	uint64_t state = 3;
 
 	for (int round = 0; round < 1000; round++) {
@@ -240,7 +247,8 @@ TEST(credentials_are_read)
 		{"{\"kind\":\"ExecCredential\",\"status\":{\"clientCertificateData\":\"c\","
 		 "\"clientKeyData\":\"k\"}}",
 		 0},
-		{"{\"kind\":\"ExecCredential\",\"status\":{\"clientCertificateData\":\"c\"}}", -EINVAL},
+		{"{\"kind\":\"ExecCredential\",\"status\":{\"clientCertificateData\":\"c\"}}",
+		 -EINVAL},
 		{"{\"kind\":\"ExecCredential\",\"status\":{}}", -EINVAL},
 		{"{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\",\"expirationTimestamp\":"
 		 "\"soon\"}}",
@@ -256,7 +264,8 @@ TEST(credentials_are_read)
 		struct error err = ERROR_NULL;
 		int64_t expires = -1;
 
-		expect_eq(exec_read(str_of(rows[i].text), &arena, &http, &expires, &err), rows[i].r);
+		expect_eq(exec_read(str_of(rows[i].text), &arena, &http, &expires, &err),
+			  rows[i].r);
 		expect(rows[i].r == 0 || err.text[0]);
 		if (i == 0) {
 			expect_str(http.bearer_token, "t");

@@ -339,12 +339,9 @@ TEST(selectors_are_checked)
 		const char *text;
 		bool good;
 	} fields[] = {
-		{"", true},
-		{"spec.nodeName=n1,status.phase!=Failed", true},
-		{"a==b", true},
-		{"a=b\\,c", true},
-		{"a", false},
-		{"a=b\\", false},
+		{"", true},        {"spec.nodeName=n1,status.phase!=Failed", true},
+		{"a==b", true},    {"a=b\\,c", true},
+		{"a", false},      {"a=b\\", false},
 		{"a=b\\c", false},
 	};
 

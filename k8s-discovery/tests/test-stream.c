@@ -65,7 +65,8 @@ static void expect_uncut(struct str input, bool watch, const char *expected)
 		int r = feed(input, cut, watch, &told, &err);
 
 		if (r != 0)
-			test_fail(__FILE__, __LINE__, "cut at %zu of %zu: %s", cut, input.n, err.text);
+			test_fail(__FILE__, __LINE__, "cut at %zu of %zu: %s", cut, input.n,
+				  err.text);
 		expect_str(buf_str(&told.text), expected);
 	}
 	buf_free(&told.text);
@@ -111,12 +112,15 @@ TEST(protobuf_watches_may_be_cut_anywhere)
 
 TEST(json_watches_may_be_cut_anywhere)
 {
-	expect_uncut(STR("{\"type\":\"ADDED\",\"object\":" JSON_POD("a") "}\n\n"
-			 "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"8\","
-			 "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n"
-			 "{\"type\":\"DELETED\",\"object\":" JSON_POD("a") "}\n"
-			 "{\"type\":\"ERROR\",\"object\":{\"code\":410,\"message\":\"too old\"}}\n"),
-		     true, "set shop/a@7;bookmark /@8 end;deleted shop/a@7;failed 410 too old;");
+	expect_uncut(
+		STR("{\"type\":\"ADDED\",\"object\":" JSON_POD(
+			"a") "}\n\n"
+			     "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"8\","
+			     "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n"
+			     "{\"type\":\"DELETED\",\"object\":" JSON_POD(
+				     "a") "}\n"
+					  "{\"type\":\"ERROR\",\"object\":{\"code\":410,\"message\":\"too old\"}}\n"),
+		true, "set shop/a@7;bookmark /@8 end;deleted shop/a@7;failed 410 too old;");
 }
 
 TEST(a_list_has_a_version_and_a_next_page)
@@ -169,8 +173,10 @@ TEST(what_is_no_answer_is_quoted)
 		struct str body;
 		bool watch;
 	} rows[] = {
-		{STR("<html>It works!</html>"), false}, {STR("<html>It works!</html>"), true},
-		{STR("{\"It\":\"works!\"}"), false},    {STR("{\"It\":\"works!\"}\n"), true},
+		{STR("<html>It works!</html>"), false},
+		{STR("<html>It works!</html>"), true},
+		{STR("{\"It\":\"works!\"}"), false},
+		{STR("{\"It\":\"works!\"}\n"), true},
 		{STR("kubernetes? It works!"), false},
 		{STR("{\"type\":\"ADDED\",\"object\":{\"It\":\"works!\"}}\n"), true},
 	};
@@ -193,14 +199,15 @@ TEST(lengths_are_not_believed)
 		bool watch;
 		int r;
 	} rows[] = {
-		{STR("k8s\0\x12\x02\x12\x7f"), false, -EPROTO},         /* item > list */
+		{STR("k8s\0\x12\x02\x12\x7f"), false, -EPROTO}, /* item > list */
 		{STR("k8s\0\x12\xff\xff\xff\xff\x0f\x12\xff\xff\xff\x7f"), false, -E2BIG},
 		{STR("k8s\0\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), false, -EPROTO},
-		{STR("k8s\0\x0b"), false, -EPROTO},                     /* a group */
-		{STR("k8s\0\x02\x00"), false, -EPROTO},                 /* field 0 */
-		{STR("k8s\0\x12\x06\x12\x04\x0a\x7f\x00\x00"), false, -EPROTO}, /* metadata > item */
+		{STR("k8s\0\x0b"), false, -EPROTO},     /* a group */
+		{STR("k8s\0\x02\x00"), false, -EPROTO}, /* field 0 */
+		{STR("k8s\0\x12\x06\x12\x04\x0a\x7f\x00\x00"), false,
+		 -EPROTO}, /* metadata > item */
 		{STR("\0\0\0\0"), true, -EPROTO},
-		{STR("\x00\xff\xff\xff"), true, -EPROTO},               /* ends early */
+		{STR("\x00\xff\xff\xff"), true, -EPROTO}, /* ends early */
 		{STR("\0\0\0\x04\x0a\x7f\x00\x00"), true, -EPROTO},
 	};
 	struct told told = {0};
@@ -208,7 +215,8 @@ TEST(lengths_are_not_believed)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct error err = ERROR_NULL;
 
-		expect_eq(feed(rows[i].body, rows[i].body.n, rows[i].watch, &told, &err), rows[i].r);
+		expect_eq(feed(rows[i].body, rows[i].body.n, rows[i].watch, &told, &err),
+			  rows[i].r);
 		expect(err.text[0] && told.n == 0);
 	}
 	buf_free(&told.text);

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define PIECES_MAX (1u << 22)
+#define PIECES_MAX  (1u << 22)
 #define MEMBERS_MAX (4u << 20) /* bytes */
 
 /* Numbers for the pieces while they are split; a class is what becomes a letter. */

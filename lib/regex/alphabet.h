@@ -15,8 +15,8 @@
 
 /* What assertions ask of a letter. */
 #define LETTER_NEWLINE 1u
-#define LETTER_WORD 2u
-#define LETTER_NONE 4u /* the border of the text */
+#define LETTER_WORD    2u
+#define LETTER_NONE    4u /* the border of the text */
 
 struct alphabet {
 	uint32_t n_letters;

@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define STATES_MIN 256u
-#define STATES_MAX 8192u
-#define SEGMENT_MAX 1024u
+#define STATES_MIN   256u
+#define STATES_MAX   8192u
+#define SEGMENT_MAX  1024u
 #define SPARE_STATES 4u
 
 bool assertion_holds(int32_t assertion, uint8_t left, uint8_t right)

@@ -57,7 +57,7 @@ struct automaton {
  * instruction that takes the character, and the slots noted on the way. Without
  * assertions it depends on nothing else. One place for each hash; state 0: none.
  */
-#define MEMOS 256u
+#define MEMOS          256u
 #define MEMO_SLOTS_MAX 6
 
 struct memo {
@@ -107,8 +107,8 @@ bool automaton_accepts(struct automaton *a, uint32_t state);
 
 bool assertion_holds(int32_t assertion, uint8_t left, uint8_t right);
 
-#define STATE_DEAD 0u
-#define STATE_END 1u
+#define STATE_DEAD    0u
+#define STATE_END     1u
 #define STATE_UNKNOWN UINT32_MAX
 
 static inline int automaton_step(struct automaton *a, uint32_t *state, uint16_t letter)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define COUNT_MAX 1000u /* of one repetition and of nested ones together, as in Go */
-#define NO_LIMIT UINT32_MAX
+#define NO_LIMIT  UINT32_MAX
 
 struct counts {
 	uint32_t min, max;

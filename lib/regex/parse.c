@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#define TEXT_MAX 65536
+#define TEXT_MAX  65536
 #define SHOWN_MAX 60
 
 void program_free(struct program *p)

@@ -10,10 +10,10 @@
 #include "base/index.h"
 #include "regex/program.h"
 
-#define FLAG_FOLD 1u  /* (?i) */
+#define FLAG_FOLD  1u /* (?i) */
 #define FLAG_LINES 2u /* (?m) */
-#define FLAG_DOT 4u   /* (?s): dot matches newlines */
-#define FLAG_LAZY 8u  /* (?U) */
+#define FLAG_DOT   4u /* (?s): dot matches newlines */
+#define FLAG_LAZY  8u /* (?U) */
 
 /* What a quantifier would repeat: the piece from `begin` to the program's end. */
 struct atom {

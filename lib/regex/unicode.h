@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "regex/charset.h"
 
-#define RUNE_ERROR 0xfffdu /* stands for a byte that is no part of a character */
-#define RUNE_MAX 0x10ffffu /* the last code point */
+#define RUNE_ERROR 0xfffdu   /* stands for a byte that is no part of a character */
+#define RUNE_MAX   0x10ffffu /* the last code point */
 
 /* The first (last) character of a non-empty text and its length; RUNE_ERROR and
  * 1 for a byte that belongs to none. Both cut a text into the same pieces. */

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REFRESH_MIN_NS (100 * NS_PER_MSEC)
+#define REFRESH_MIN_NS        (100 * NS_PER_MSEC)
 #define REFRESH_MIN_EVENTS_NS (15 * NS_PER_SEC)
 
 struct discovery {

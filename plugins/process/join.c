@@ -15,9 +15,9 @@
 #include <stdlib.h>
 
 /* Where rows stand: containers without an id, processes by pid, containers. */
-#define ORDER_PROCESSES (UINT64_C(1) << 62)
+#define ORDER_PROCESSES  (UINT64_C(1) << 62)
 #define ORDER_CONTAINERS (UINT64_C(2) << 62)
-#define ORDER_MASK (ORDER_PROCESSES - 1)
+#define ORDER_MASK       (ORDER_PROCESSES - 1)
 
 struct container {
 	const struct target_row *row; /* the input's */

@@ -29,8 +29,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define RING_BYTES_MIN (256u << 10)
-#define RING_BYTES_MAX (4u << 20)
+#define RING_BYTES_MIN     (256u << 10)
+#define RING_BYTES_MAX     (4u << 20)
 #define RING_BYTES_PER_CPU (32u << 10)
 
 _Static_assert(sizeof(struct process_record) == sizeof(struct andiron_process_event),

@@ -10,10 +10,10 @@
 
 struct input {
 	uint64_t producer, row;
-	uint64_t hash;         /* of the labels and the order sent last */
-	uint64_t output : 47;  /* the id of its row in the output; 0: it has none */
-	uint64_t round : 16;   /* the resend that it was sent in last */
-	uint64_t seen : 1;     /* in the SNAPSHOT that is being applied */
+	uint64_t hash;        /* of the labels and the order sent last */
+	uint64_t output : 47; /* the id of its row in the output; 0: it has none */
+	uint64_t round : 16;  /* the resend that it was sent in last */
+	uint64_t seen : 1;    /* in the SNAPSHOT that is being applied */
 };
 
 #define INPUT_OUTPUT_MAX ((UINT64_C(1) << 47) - 1) /* a million a second for four years */

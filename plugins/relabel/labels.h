@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/vec.h"
 
-#define LABELS_MAX 1024u
+#define LABELS_MAX       1024u
 #define LABELS_BYTES_MAX (1u << 20)
 
 struct label_entry {

@@ -312,8 +312,8 @@ void relabel_totals(const struct relabel *r, struct relabel_totals *ret)
 	ret->rows = r->inputs.list.n;
 }
 
-static int try_row(struct relabel *r, const struct andiron_targets *u, const struct andiron_target *t,
-		relabel_dropped_fn fn, void *context)
+static int try_row(struct relabel *r, const struct andiron_targets *u,
+		   const struct andiron_target *t, relabel_dropped_fn fn, void *context)
 {
 	struct target_label *copy = NULL;
 	size_t n = 0;

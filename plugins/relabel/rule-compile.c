@@ -18,10 +18,10 @@ const char *const rule_actions[N_ACTIONS + 1] = {
 };
 
 /* What each action makes of the options. */
-#define WANTS_TARGET 1u      /* target_label must be given */
+#define WANTS_TARGET      1u /* target_label must be given */
 #define PLAIN_REPLACEMENT 2u /* replacement has no meaning */
-#define ONLY_EQUALITY 4u     /* source_labels and target_label only */
-#define ONLY_REGEX 8u
+#define ONLY_EQUALITY     4u /* source_labels and target_label only */
+#define ONLY_REGEX        8u
 
 static const unsigned int action_flags[N_ACTIONS] = {
 	[REPLACE] = WANTS_TARGET,

@@ -111,8 +111,8 @@ static int apply_labelmap(const struct rule *rule, struct labels *labels)
 	int r = 0;
 
 	for (size_t i = 0; !r && i < n; i++) {
-		const struct label_entry *entry =
-			kept ? &labels->before.p[i] : &labels->entries.p[i];
+		const struct label_entry *entry = kept ? &labels->before.p[i]
+						       : &labels->entries.p[i];
 		struct str value = entry->label.value, name;
 		struct match match;
 		int matches = pattern_match(rule->pattern, entry->label.name, &match);

@@ -29,8 +29,8 @@ enum action {
 /* Their names, in this order, and NULL: the option's choices. */
 extern const char *const rule_actions[N_ACTIONS + 1];
 
-#define RULE_SEPARATOR ";"
-#define RULE_REGEX "(.*)"
+#define RULE_SEPARATOR   ";"
+#define RULE_REGEX       "(.*)"
 #define RULE_REPLACEMENT "$1"
 
 /* What the configuration says, defaults filled in. Borrowed. */
@@ -60,7 +60,7 @@ int rule_set_place(struct rule *rule, const char *file, uint32_t line);
 const char *rule_file(const struct rule *rule);
 uint32_t rule_line(const struct rule *rule);
 
-#define RULE_KEPT 0
+#define RULE_KEPT    0
 #define RULE_DROPPED 1
 
 /* Works on the labels: KEPT, DROPPED, -E2BIG where they grow beyond what

@@ -56,9 +56,11 @@ bool server_address_ok(const char *address, bool *ret_loopback)
 
 static enum MHD_Result send_page(struct MHD_Connection *connection, struct server_page *page)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer(
-		page->body.n, page->body.n ? page->body.p : (void *)(uintptr_t) "",
-		MHD_RESPMEM_MUST_COPY);
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(page->body.n,
+						page->body.n ? page->body.p
+							     : (void *)(uintptr_t) "",
+						MHD_RESPMEM_MUST_COPY);
 	enum MHD_Result rc = MHD_NO;
 
 	if (response &&
@@ -106,12 +108,13 @@ int server_new(const char *address, uint16_t port, server_page_fn fn, void *cont
 	}
 	at.v4.sin_port = htons(port); /* in the same place for both */
 	errno = 0;
-	s->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | (at.any.sa_family == AF_INET6 ? MHD_USE_IPv6 : 0u), port, NULL,
-		NULL, answer, s, MHD_OPTION_SOCK_ADDR, &at.any, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned int)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)SERVER_IDLE_S,
-		MHD_OPTION_END);
+	s->daemon =
+		MHD_start_daemon(MHD_USE_EPOLL | (at.any.sa_family == AF_INET6 ? MHD_USE_IPv6 : 0u),
+				 port, NULL, NULL, answer, s, MHD_OPTION_SOCK_ADDR, &at.any,
+				 MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SERVER_CONNECTIONS,
+				 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
+				 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)SERVER_IDLE_S,
+				 MHD_OPTION_END);
 	if (!s->daemon) {
 		int code = errno ? -errno : -EIO;
 

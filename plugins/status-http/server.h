@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define SERVER_CONNECTIONS 32
-#define SERVER_IDLE_S 10
+#define SERVER_IDLE_S      10
 
 struct server;
 

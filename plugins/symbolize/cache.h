@@ -38,9 +38,9 @@ struct cached_name {
 	uint8_t unread; /* it could not be looked up */
 };
 
-#define OBJECT_FRESH 0
-#define OBJECT_READY 1
-#define OBJECT_BROKEN 2      /* does not parse; not tried again */
+#define OBJECT_FRESH       0
+#define OBJECT_READY       1
+#define OBJECT_BROKEN      2 /* does not parse; not tried again */
 #define OBJECT_UNAVAILABLE 3 /* could not be opened; tried again at retry_ns */
 
 #define OBJECT_RETRY_NS (INT64_C(60) * 1000000000)

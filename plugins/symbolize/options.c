@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CACHE_BYTES_DEFAULT INT64_C(33554432)
-#define FILE_STEPS_DEFAULT INT64_C(134217728)
-#define DEBUGINFOD_MAX_DEFAULT INT64_C(268435456)
+#define CACHE_BYTES_DEFAULT      INT64_C(33554432)
+#define FILE_STEPS_DEFAULT       INT64_C(134217728)
+#define DEBUGINFOD_MAX_DEFAULT   INT64_C(268435456)
 #define DEBUGINFOD_CACHE_DEFAULT INT64_C(4294967296)
 
 static const struct andiron_option options[] = {
@@ -143,9 +143,8 @@ void symbolize_count(const struct symbolizer *s, uint64_t unnamed_batches,
 {
 	static const char *const sources[] = {"symtab", "debug", "dynsym", "minidebug", "go",
 					      "dwarf",  "jit",   "kernel", NULL};
-	static const char *const reasons[] = {"no_object", "unavailable",   "broken",
-					      "no_symbol", "kernel_hidden", "opted_out",
-					      NULL};
+	static const char *const reasons[] = {"no_object",     "unavailable", "broken", "no_symbol",
+					      "kernel_hidden", "opted_out",   NULL};
 	static const char *const asides[] = {"broken", "crash", "time", "memory", NULL};
 	const struct andiron_metric resolved = {.name = "andiron_symbolize_frames_resolved_total",
 						.help = "Frames that got a name, by its source."};

@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define MAX_ROUNDS 3       /* a debug link leads to a file, which leads to dwz's */
+#define MAX_ROUNDS       3 /* a debug link leads to a file, which leads to dwz's */
 #define MAX_SPLIT_ROUNDS 4 /* each brings PARSER_SPLITS_MAX files of split units */
-#define MAX_CRASHES 2
+#define MAX_CRASHES      2
 
 static int open_one(const struct symbolizer *s, const struct cached_object *o, uint32_t what)
 {

@@ -37,7 +37,7 @@ struct run {
 	VEC(struct frame) frames;
 	VEC(uint64_t) unknown;
 	VEC(struct andiron_line) lines;
-	VEC(bool) wanted; /* by location; empty: all are */
+	VEC(bool) wanted;                                  /* by location; empty: all are */
 	struct buf readable, clean_linked, clean_readable; /* scratch */
 };
 
@@ -416,8 +416,8 @@ static void *thread_run(void *context)
 	return NULL;
 }
 
-int symbolizer_run_on_thread(struct symbolizer *s, const struct andiron_batch *batch, int64_t now_ns,
-			 const struct andiron_batch **ret)
+int symbolizer_run_on_thread(struct symbolizer *s, const struct andiron_batch *batch,
+			     int64_t now_ns, const struct andiron_batch **ret)
 {
 	struct thread_run a = {s, batch, now_ns, ret, 0};
 	pthread_attr_t attr;

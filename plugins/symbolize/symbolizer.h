@@ -15,29 +15,29 @@
 #include <andiron/batch.h>
 
 /* Why there was no name. */
-#define WHY_NO_OBJECT 0   /* no file behind the mapping: JIT, unknown */
+#define WHY_NO_OBJECT   0 /* no file behind the mapping: JIT, unknown */
 #define WHY_UNAVAILABLE 1 /* the file could not be opened or read */
-#define WHY_BROKEN 2      /* the file is set aside as a whole */
-#define WHY_NO_SYMBOL 3   /* no extent covers the address */
-#define WHY_KERNEL 4      /* the kernel's list cannot be read */
-#define WHY_OPTED_OUT 5   /* its target opted out */
-#define WHY_COUNT 6
+#define WHY_BROKEN      2 /* the file is set aside as a whole */
+#define WHY_NO_SYMBOL   3 /* no extent covers the address */
+#define WHY_KERNEL      4 /* the kernel's list cannot be read */
+#define WHY_OPTED_OUT   5 /* its target opted out */
+#define WHY_COUNT       6
 
 /* Why a file, or a part of it, is set aside. */
 #define ASIDE_BROKEN 0 /* it does not parse */
-#define ASIDE_CRASH 1  /* the parser died over it twice */
-#define ASIDE_TIME 2   /* it takes more than file_steps: its debug information is not read again */
+#define ASIDE_CRASH  1 /* the parser died over it twice */
+#define ASIDE_TIME   2 /* it takes more than file_steps: its debug information is not read again */
 #define ASIDE_MEMORY 3 /* it takes more memory than file_bytes: what does not fit is left out */
-#define ASIDE_COUNT 4
+#define ASIDE_COUNT  4
 
 struct symbolizer_totals {
 	uint64_t resolved[FROM_COUNT];
 	uint64_t unresolved[WHY_COUNT];
-	uint64_t lines;   /* frames that got a line, */
-	uint64_t inlined; /* and inlined calls that became frames */
-	uint64_t fetched; /* debug files from elsewhere that came into use */
+	uint64_t lines;                  /* frames that got a line, */
+	uint64_t inlined;                /* and inlined calls that became frames */
+	uint64_t fetched;                /* debug files from elsewhere that came into use */
 	uint64_t set_aside[ASIDE_COUNT]; /* files; once each while they are remembered */
-	uint64_t crashes; /* of the parser, where it is a process of its own */
+	uint64_t crashes;                /* of the parser, where it is a process of its own */
 };
 
 /* Debug files from elsewhere: `open` gives a descriptor of the one of a build id, or -ENOENT;
@@ -94,7 +94,7 @@ int symbolizer_run(struct symbolizer *s, const struct andiron_batch *batch, int6
 
 /* The same on a thread that has this stack, since a callback of the ABI may use 8 KiB. The thread
  * blocks all signals; returns when it has ended. -EAGAIN: no thread could be started. */
-int symbolizer_run_on_thread(struct symbolizer *s, const struct andiron_batch *batch, int64_t now_ns,
-			 const struct andiron_batch **ret);
+int symbolizer_run_on_thread(struct symbolizer *s, const struct andiron_batch *batch,
+			     int64_t now_ns, const struct andiron_batch **ret);
 
 #endif

@@ -314,8 +314,10 @@ TEST(all_again)
 /* A SNAPSHOT stands for all that its producer has, and touches nobody else's. */
 TEST(a_snapshot_takes_away)
 {
-	const struct andiron_targets none = {
-		.size = sizeof(none), .flags = ANDIRON_TARGETS_SNAPSHOT, .producer = 1, .generation = 9};
+	const struct andiron_targets none = {.size = sizeof(none),
+					     .flags = ANDIRON_TARGETS_SNAPSHOT,
+					     .producer = 1,
+					     .generation = 9};
 	struct bench b;
 
 	bench_init(&b, "(.*)", "replace");
@@ -336,10 +338,17 @@ TEST(labels_out_of_order)
 	struct andiron_str strings[] = {{"", 0}, {"z", 1}, {"name", 4}, {"v", 1}};
 	struct andiron_label labels[] = {{1, 3}, {2, 0}, {2, 3}, {1, 1}};
 	struct andiron_target row = {.row = 1, .n_labels = 4};
-	const struct andiron_targets odd = {
-		.size = sizeof(odd), .flags = ANDIRON_TARGETS_SNAPSHOT, .producer = 1, .generation = 1,
-		.strings = strings, .n_strings = 4, .labels = labels, .n_labels = 4, .rows = &row,
-		.n_rows = 1, .n_added = 1};
+	const struct andiron_targets odd = {.size = sizeof(odd),
+					    .flags = ANDIRON_TARGETS_SNAPSHOT,
+					    .producer = 1,
+					    .generation = 1,
+					    .strings = strings,
+					    .n_strings = 4,
+					    .labels = labels,
+					    .n_labels = 4,
+					    .rows = &row,
+					    .n_rows = 1,
+					    .n_added = 1};
 	struct bench b;
 
 	bench_init(&b, "(.*)", "replace");

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#define PROGRAM "andiron-debuginfod"
+#define PROGRAM      "andiron-debuginfod"
 #define BUILD_ID_MAX 128
 
 enum state { WANTED, RUNNING, ARRIVED, ABSENT };

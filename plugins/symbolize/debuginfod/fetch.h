@@ -16,8 +16,8 @@
 #include "base/vec.h"
 
 #define FETCH_RUNNING_MAX 2u
-#define FETCH_KNOWN_MAX 1024u
-#define FETCH_RETRY_NS (INT64_C(600) * 1000000000)
+#define FETCH_KNOWN_MAX   1024u
+#define FETCH_RETRY_NS    (INT64_C(600) * 1000000000)
 #define FETCH_DEADLINE_NS (INT64_C(120) * 1000000000)
 
 /* Called when a file has arrived. [loop] [serial]. */

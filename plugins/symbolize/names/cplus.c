@@ -23,9 +23,9 @@
 #include <setjmp.h>
 #include <stdlib.h>
 
-#define MAX_TREE 16384u
+#define MAX_TREE   16384u
 #define MAX_SCOPES 32768u
-#define BUSY UINT32_MAX /* on the way from the root to here */
+#define BUSY       UINT32_MAX /* on the way from the root to here */
 
 /* What hangs on a component, by its type; two subtrees where not listed. */
 enum shape { BINARY, LEAF, FIRST, NAMED_CTOR, NAMED_DTOR, NAMED_OPERATOR, FIXED };

@@ -19,7 +19,7 @@
 #include <libiberty/demangle.h>
 #include <stdlib.h>
 
-#define MAX_INPUT ((size_t)4096)
+#define MAX_INPUT  ((size_t)4096)
 #define MAX_OUTPUT CPLUS_MAX_OUTPUT
 
 struct sink {

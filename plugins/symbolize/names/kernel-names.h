@@ -15,7 +15,7 @@
 #include <andiron/host.h>
 #include <andiron/object.h>
 
-#define KERNEL_REREAD_NS (INT64_C(10) * 1000000000)
+#define KERNEL_REREAD_NS    (INT64_C(10) * 1000000000)
 #define KERNEL_PAUSE_MAX_NS (INT64_C(600) * 1000000000)
 
 struct kernel {

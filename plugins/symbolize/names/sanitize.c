@@ -5,7 +5,7 @@
 #include "base/check.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
-#define ELLIPSIS "\xe2\x80\xa6"
+#define ELLIPSIS    "\xe2\x80\xa6"
 
 static bool all_plain(struct str s)
 {

@@ -49,9 +49,9 @@ static int read_debug_links(struct tables *t)
 
 static int open_debug(struct tables *t, size_t max_symbols)
 {
-	int r = t->fds[TABLES_DEBUG] < 0 ?
-			0 :
-			elf_debuglink_belongs(&t->file, &t->links, t->fds[TABLES_DEBUG], CRC_MAX);
+	int r = t->fds[TABLES_DEBUG] < 0
+			? 0
+			: elf_debuglink_belongs(&t->file, &t->links, t->fds[TABLES_DEBUG], CRC_MAX);
 
 	if (r == 0 && t->fds[TABLES_DEBUG] >= 0)
 		close(take_fd(t->fds[TABLES_DEBUG]));
@@ -158,8 +158,9 @@ void tables_close(struct tables *t)
 size_t tables_bytes(const struct tables *t)
 {
 	return sizeof(*t) + elf_symbols_bytes(&t->own) + elf_symbols_bytes(&t->debug) +
-	       elf_symbols_bytes(&t->small) + elf_functions_bytes(&t->functions) + (t->has_go ? 5 * WINDOW_PIECE : 0) +
-	       jit_bytes(&t->jit) + (t->dwarf ? dwarf_bytes(t->dwarf) : 0);
+	       elf_symbols_bytes(&t->small) + elf_functions_bytes(&t->functions) +
+	       (t->has_go ? 5 * WINDOW_PIECE : 0) + jit_bytes(&t->jit) +
+	       (t->dwarf ? dwarf_bytes(t->dwarf) : 0);
 }
 
 size_t tables_n_fds(const struct tables *t)

@@ -55,7 +55,7 @@ struct tables {
 	struct tables_limits limits;
 	struct elf_file file;
 	struct elf_symbols own, debug, small; /* small: out of .gnu_debugdata */
-	struct elf_functions functions;       /* by call-frame information, once somebody has asked */
+	struct elf_functions functions; /* by call-frame information, once somebody has asked */
 	bool functions_tried;
 	int small_fd;
 	bool has_go;

@@ -159,8 +159,8 @@ static int put_frame(struct parser *p, const struct dwarf_frame *frame, enum tab
 		.line = frame->line, .column = frame->column, .start_line = frame->start_line};
 	struct str file = dwarf_frame_text(&p->frames, frame->file);
 	int r = source == FROM_JIT ? jit_name(raw, &p->readable, &file)
-		: frame->linked   ? demangle(raw, demangle_as, &p->readable)
-				  : 0;
+		: frame->linked    ? demangle(raw, demangle_as, &p->readable)
+				   : 0;
 
 	if (r < 0)
 		return r;

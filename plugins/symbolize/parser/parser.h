@@ -10,16 +10,16 @@
 
 #include "symbolize/parser/object-symbols.h"
 
-#define PARSER_OBJECTS_MAX 64u
+#define PARSER_OBJECTS_MAX   64u
 #define PARSER_ADDRESSES_MAX (1u << 20)
-#define PARSER_FRAMES_MAX 128u /* of one address */
-#define PARSER_SPLITS_MAX 32u  /* files of split units in one request */
-#define PARSER_FDS_MAX 700u    /* that are kept open, about */
+#define PARSER_FRAMES_MAX    128u /* of one address */
+#define PARSER_SPLITS_MAX    32u  /* files of split units in one request */
+#define PARSER_FDS_MAX       700u /* that are kept open, about */
 
 /* What a request can ask for. */
-#define PARSER_LINES 1u
+#define PARSER_LINES   1u
 #define PARSER_INLINES 2u
-#define PARSER_REOPEN 4u  /* forget what is known of the object: there are other files now */
+#define PARSER_REOPEN  4u /* forget what is known of the object: there are other files now */
 #define PARSER_SYMBOLS 8u /* leave debug information alone: it has cost more than it may */
 
 struct parser_request {

@@ -19,7 +19,8 @@
 #include <sys/wait.h>
 
 #define MAX_FDS                                                                                    \
-	(1 + TABLES_FILES + PARSER_SPLITS_MAX) /* the addresses, the object's files, split units   \
+	(1 + TABLES_FILES +                                                                        \
+	 PARSER_SPLITS_MAX) /* the addresses, the object's files, split units   \
 						*/
 
 struct message {
