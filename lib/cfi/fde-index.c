@@ -18,7 +18,6 @@
 
 #define HDR_BYTES 12
 #define ENTRY_BYTES 8
-#define MEANWHILE_FUNCTIONS 2048
 /* DW_EH_PE_*: what ld, gold, lld and mold write, and what binary search needs. */
 #define PE_TABLE 0x3b /* relative to the header, 4 bytes signed */
 #define PE_COUNT 0x03 /* 4 bytes */
@@ -191,12 +190,6 @@ static bool function_needs_aux(const struct survey *s, const struct cfi_fde *fde
 	return false;
 }
 
-static void look_meanwhile(const struct rows_order *o, uint64_t n)
-{
-	if (o->meanwhile && n % MEANWHILE_FUNCTIONS == 0)
-		o->meanwhile(o->meanwhile_context);
-}
-
 static int survey_section(struct rows_order *o, struct survey *s)
 {
 	struct cfi_fde fde = {0};
@@ -208,7 +201,7 @@ static int survey_section(struct rows_order *o, struct survey *s)
 		s->broken += r < 0;
 		if (r != 1)
 			continue;
-		look_meanwhile(o, ++s->n);
+		s->n++;
 		s->empty += fde.start == fde.end;
 		s->sum += mix(fde.start, fde.offset);
 		if (!s->aux)
@@ -243,7 +236,6 @@ static int make_index(struct rows_order *o, size_t max)
 			continue;
 		sorted = sorted && (o->n == 0 || o->index[o->n - 1].start <= fde.start);
 		o->index[o->n++] = (struct rows_index){fde.start, (uint32_t)fde.offset};
-		look_meanwhile(o, o->n);
 	}
 	if (!sorted)
 		qsort(o->index, (size_t)o->n, sizeof(*o->index), by_start);

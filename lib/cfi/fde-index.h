@@ -37,8 +37,6 @@ struct rows_order {
 	uint64_t n, at;
 	uint64_t broken; /* functions passed over */
 	bool aux;        /* some rule needs the auxiliary words */
-	void (*meanwhile)(void *context); /* called now and then in the survey, or NULL */
-	void *meanwhile_context;
 };
 
 /*

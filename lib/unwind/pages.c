@@ -423,3 +423,35 @@ uint16_t pages_find(const void *bytes, size_t n, uint16_t low)
 	memcpy(&number, l.rules + at * sizeof(number), sizeof(number));
 	return number;
 }
+
+void pages_renumber(void *bytes, size_t n, const uint16_t *numbers)
+{
+	struct layout l;
+	uint16_t *rules;
+
+	check(lay_out(bytes, n, &l));
+	rules = (uint16_t *)(void *)((uint8_t *)bytes + (l.rules - (const uint8_t *)bytes));
+	for (uint32_t i = 0; i < l.head.n_rules; i++)
+		rules[i] = numbers[rules[i]];
+}
+
+uint64_t pages_rows_of(const void *bytes, size_t n, uint16_t number)
+{
+	uint64_t count = 0;
+	struct layout l;
+
+	check(lay_out(bytes, n, &l));
+	for (uint32_t b = 0; b < l.head.n_blocks; b++) {
+		uint32_t row = block_at(&l, b).row;
+		uint32_t end = b + 1 < l.head.n_blocks ? block_at(&l, b + 1).row : l.head.n_rows;
+
+		for (uint32_t i = row; i < end; i++) {
+			uint16_t found;
+
+			memcpy(&found, l.rules + l.rows[end + i] * sizeof(found),
+			       sizeof(found));
+			count += found == number;
+		}
+	}
+	return count;
+}

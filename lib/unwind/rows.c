@@ -48,7 +48,6 @@ struct reader {
 	struct rows_made signals, rest;
 	struct rows_gaps gaps;
 	bool aux;
-	void (*meanwhile)(void *context);
 	uint64_t done; /* all up to here is given out */
 	struct elf_row held, given;
 	int held_kind;
@@ -340,11 +339,7 @@ static int put_all(struct reader *r)
 /* Surveys a section that has been opened. */
 static int add_order(struct reader *r, struct rows_order *order, int kind)
 {
-	int result;
-
-	order->meanwhile = r->meanwhile;
-	order->meanwhile_context = r->context;
-	result = rows_order_survey(order, r->machine, r->max_functions, &r->run);
+	int result = rows_order_survey(order, r->machine, r->max_functions, &r->run);
 
 	r->sources[r->n_sources++] = (struct source){.kind = kind, .order = order};
 	r->aux |= order->aux;
@@ -434,7 +429,6 @@ int elf_rows_read(struct elf_file *f, const struct elf_rows_options *options, el
 	r->max_functions =
 		options && options->max_functions ? options->max_functions : MAX_FUNCTIONS;
 	r->aux = options && options->aux;
-	r->meanwhile = options ? options->meanwhile : NULL;
 	result = add_sources(r, f, options ? options->debug : NULL);
 	if (result < 0)
 		error_errno(err, result, "cannot read the call-frame information");

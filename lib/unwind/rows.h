@@ -47,8 +47,6 @@ struct elf_rows_options {
 	const struct elf_file *debug; /* the separate debug file, for .debug_frame and symbols, sections loaded; or NULL */
 	bool aux;                     /* auxiliary words also where no rule of the file needs them */
 	size_t max_functions;         /* the index's bound: 16 bytes each; 0: 4 million */
-	/* Called every other millisecond until the first row, with the context of rows, or NULL. */
-	void (*meanwhile)(void *context);
 };
 
 /*

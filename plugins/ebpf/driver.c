@@ -20,6 +20,7 @@
 #define WANT_OPTIONS 4u
 #define WANT_COLLECT 8u
 #define WANT_FINISH  16u
+#define WANT_CPUS    32u
 
 struct wants {
 	uint32_t what;
@@ -91,6 +92,8 @@ static void do_job(struct driver *d)
 		r = engine_reconfigure(d->engine, &w->options, &d->error);
 		w->options = (struct ebpf_options){0}; /* the engine's now */
 	}
+	if (w->what & WANT_CPUS && r == 0)
+		r = engine_follow_cpus(d->engine, &d->error);
 	if (w->what & (WANT_COLLECT | WANT_FINISH))
 		engine_attend(d->engine);
 	if (w->what & WANT_COLLECT)
@@ -145,8 +148,11 @@ static void on_second(void *arg)
 {
 	struct driver *d = arg;
 
-	if (!d->in_flight)
-		d->c.host->ledger_set(d->c.instance, ANDIRON_LEDGER_UNREAD, engine_coming(d->engine));
+	if (d->in_flight)
+		return;
+	d->c.host->ledger_set(d->c.instance, ANDIRON_LEDGER_UNREAD, engine_coming(d->engine));
+	if (engine_cpus_changed(d->engine))
+		want(d, WANT_CPUS);
 }
 
 static void on_ring(void *arg, int32_t fd, uint32_t events)
@@ -233,7 +239,7 @@ static void done(void *arg)
 		return;
 	engine_get_stats(d->engine, &d->stats);
 	d->finished = d->finished || (did & WANT_FINISH);
-	if (did & (WANT_TARGETS | WANT_OPTIONS))
+	if (did & (WANT_TARGETS | WANT_OPTIONS | WANT_CPUS))
 		say_health(d);
 	rearm(d);
 	if (did & WANT_FINISH)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See engine.h. */
-#include "ebpf/engine.h"
+#include "ebpf/engine-state.h"
 
 #include "ebpf/samples/event-intake.h"
 #include "ebpf/samples/batch-rows.h"
@@ -18,45 +18,16 @@
 
 /* A process that was not sampled for so long is looked up afresh. */
 #define KEEP_INTERVALS 4
+#define LOOK_NS (10 * NS_PER_MSEC)
 /* Run time statistics are on in one of so many intervals. */
 #define MEASURE_EVERY 8
-/* Of everything together, kernel maps counted; and what of it is neither for tables nor for what waits. */
-#define BUDGET_BYTES ((uint64_t)128 << 20)
-#define OWN_BYTES    ((uint64_t)16 << 20)
-/* On the largest machines, too. */
-_Static_assert(BUDGET_BYTES - OWN_BYTES - NEWS_BYTES_MAX - SESSION_RING_MAX_BYTES - TABLES_MAX_BYTES >= 32 << 20, "files' tables have room");
 /* An interval of which the ring has brought so much, logs being full, ends, whatever its time: some 40,000 samples with theirs. Until that
  * is seen the ring can fill once more; what the logs have comes on top, and the number that stands before each record. */
 #define EARLY_WORDS (1u << 20)
 _Static_assert((EARLY_WORDS + (SESSION_RING_MAX_BYTES + TABLES_MAX_BYTES / SAMPLER_BUFFERS) / sizeof(uint64_t)) / 9 * 10 <=
 	       STACKS_MAX_WORDS, "no sample is lost");
 
-struct engine {
-	struct ebpf_options options;
-	struct andiron_extension objects;
-	struct engine_out out;
-	struct session *session;
-	struct walks *walks; /* on the session's memory */
-	struct images *images;
-	struct processes processes;
-	struct matcher *matcher;
-	struct stacks stacks[SAMPLER_BUFFERS];
-	struct news news;
-	struct rows rows;
-	struct engine_stats stats;
-	struct engine_books *books; /* of the interval being read */
-	uint64_t producer, sequence;
-	uint64_t run_ns, runs, missed; /* at the end of the last interval */
-	uint64_t counted;              /* of the buffer being read */
-	int64_t start_ns;              /* of the interval, CLOCK_REALTIME */
-	uint32_t buffer;                 /* being read */
-	bool finished;
-};
-
-static void say(struct engine *e, uint32_t level, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void say(struct engine *e, uint32_t level, const char *format, ...)
+void engine_say(struct engine *e, uint32_t level, const char *format, ...)
 {
 	char text[1024];
 	va_list args;
@@ -86,7 +57,7 @@ int engine_new(uint64_t producer, struct ebpf_options *options,
 	e->images = images_new(&e->objects);
 	e->matcher = matcher_new();
 	e->news = (struct news){.options = &e->options, .matcher = e->matcher, .processes = &e->processes,
-				.stacks = e->stacks, .reading = SAMPLER_BUFFERS};
+				.stacks = e->stacks};
 	if (e->images && e->matcher)
 		r = processes_init(&e->processes, e->images);
 	if (r == 0)
@@ -133,113 +104,36 @@ static void settle_processes(struct engine *e)
 static void map_process(struct engine *e, struct process *p)
 {
 	process_map(&e->processes, p);
-	walks_process(e->walks, p);
+	e->unmapped |= !walks_process(e->walks, p);
 }
 
-/* While files are read. */
-static void meanwhile(void *context)
+/* Processes whose files were being read when their mappings were known. */
+static void map_unmapped(struct engine *e)
 {
-	news_look_meanwhile(&((struct engine *)context)->news);
+	e->unmapped = false;
+	vec_each(&e->processes.all, p)
+		if ((*p)->match)
+			e->unmapped |= !walks_process(e->walks, *p);
 }
 
-static void configure(struct engine *e)
+/* Processes what waits. While files are read the ring is: for 10 ms at a time, since records may
+ * come as fast as they are read. */
+static void process_intake(struct engine *e)
+{
+	while (e->session && (!news_deal(&e->news) || walks_reading(e->walks) || e->unmapped)) {
+		if (walks_reading(e->walks))
+			walks_wait(e->walks, session_fd(e->session));
+		else
+			map_unmapped(e);
+		news_look(&e->news, clock_mono() + LOOK_NS);
+	}
+}
+
+void engine_configure(struct engine *e)
 {
 	session_configure(e->session, select_mode(&e->options, e->matcher),
 			  e->options.comm_label || e->options.comm_frame,
 			  e->options.kernel_frames);
-}
-
-static void unload(struct engine *e)
-{
-	news_clear(&e->news);
-	walks_free(e->walks);
-	e->news.walks = e->walks = NULL;
-	session_close(e->session);
-	e->news.session = e->session = NULL;
-	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
-		stacks_clear(&e->stacks[i]);
-	/* The next store knows of nobody. */
-	vec_each(&e->processes.all, p)
-		(*p)->told = NULL;
-}
-
-/* For two seconds' snapshots. */
-static size_t news_bytes(const struct session *s)
-{
-	size_t bytes = 4 * session_ring_bytes(s);
-
-	return bytes < NEWS_BYTES_MAX ? bytes : NEWS_BYTES_MAX;
-}
-
-/* What the tables may take: of all that the agent may have, what its other maps, those that come yet, and its own memory leave. */
-static uint64_t unwind_budget(const struct session_info *info, size_t news)
-{
-	uint64_t others = info->map_bytes + SAMPLER_DEFERRED_BYTES + OWN_BYTES + news;
-
-	return others < BUDGET_BYTES ? BUDGET_BYTES - others : 0;
-}
-
-static bool add_runtimes(struct engine *e)
-{
-	const struct runtimes_kernel kernel = runtime_programs(e->session);
-	const struct runtimes_out out = {e->out.context, e->out.log};
-	struct runtimes *t = NULL;
-
-	if (e->options.n_runtimes == 0)
-		return true;
-	t = runtimes_new(&kernel, e->options.runtimes, e->options.n_runtimes, &out);
-	if (!t)
-		return false;
-	walks_add_runtimes(e->walks, t);
-	return true;
-}
-
-static int load(struct engine *e, struct error *err)
-{
-	struct session_options options = {e->options.rate_hz, e->options.interval_ns,
-					  e->options.follow};
-	int r = session_open(&options, news_record, &e->news, &e->session, err);
-
-	if (r != 0)
-		return r;
-	session_info(e->session, &e->stats.session);
-	e->news.bytes_max = news_bytes(e->session);
-	e->walks = walks_new(e->session, &e->objects, unwind_budget(&e->stats.session, e->news.bytes_max),
-			     meanwhile, e);
-	if (!e->walks || !add_runtimes(e)) {
-		unload(e);
-		return -ENOMEM;
-	}
-	e->news.session = e->session;
-	e->news.walks = e->walks;
-	configure(e);
-	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
-	session_measure(e->session, true);
-	/* The programs are new, and so are their figures. */
-	e->missed = e->run_ns = e->runs = 0;
-	e->start_ns = clock_real();
-	if (r == 0)
-		r = session_start(e->session, e->options.rate_hz, err);
-	if (r != 0) {
-		unload(e);
-		return r;
-	}
-	session_defer_snapshots(e->session);
-	if (e->options.n_runtimes > 0)
-		session_load_continuation(e->session);
-	session_info(e->session, &e->stats.session);
-	e->news.defer_snapshots = e->stats.session.defer_snapshots;
-	return 0;
-}
-
-int engine_start(struct engine *e, struct error *err)
-{
-	size_t n;
-
-	matcher_all(e->matcher, &n);
-	if (e->session || (e->options.lazy && n == 0 && e->options.targets_only))
-		return 0;
-	return load(e, err);
 }
 
 int engine_apply(struct engine *e, const struct andiron_targets *update)
@@ -256,10 +150,10 @@ static void rematch(struct engine *e)
 		matcher_use(e->matcher, (*p)->match);
 	}
 	matcher_prune(e->matcher);
-	for (size_t i = 0; i < e->processes.all.n; i++) /* which reading files makes longer */
-		if (e->processes.all.p[i]->match)
-			map_process(e, e->processes.all.p[i]);
-	news_deal(&e->news);
+	vec_each(&e->processes.all, p)
+		if ((*p)->match)
+			map_process(e, *p);
+	process_intake(e);
 }
 
 int engine_retarget(struct engine *e, struct error *err)
@@ -272,7 +166,7 @@ int engine_retarget(struct engine *e, struct error *err)
 		return engine_start(e, err);
 	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
 	rematch(e);
-	configure(e);
+	engine_configure(e);
 	return r;
 }
 
@@ -288,8 +182,8 @@ static bool is_full(const struct engine *e)
 
 void engine_attend(struct engine *e)
 {
-	news_look(&e->news);
-	news_deal(&e->news);
+	news_look(&e->news, INT64_MAX);
+	process_intake(e);
 	if (!is_full(e))
 		return;
 	e->stats.n_early++;
@@ -374,7 +268,7 @@ static const struct andiron_batch *make_batch(struct engine *e, int64_t end_ns)
 	e->books->dropped_memory += e->books->rows;
 	e->books->rows = 0;
 	e->stats.batch_failures++;
-	say(e, ANDIRON_LOG_ERROR, "an interval's profile could not be built: %s",
+	engine_say(e, ANDIRON_LOG_ERROR, "an interval's profile could not be built: %s",
 	    r == -E2BIG ? "it is over 64 MiB; shorten collect_interval" : "out of memory");
 	return NULL;
 }
@@ -430,7 +324,7 @@ static void read_buffer(struct engine *e, struct engine_books *books)
 	stacks_each(stacks, on_stack, e);
 	if (counters.taken != e->counted + lost) {
 		e->stats.mismatches++;
-		say(e, ANDIRON_LOG_WARN,
+		engine_say(e, ANDIRON_LOG_WARN,
 		    "the books of an interval do not close: %llu samples taken, %llu counted, %llu dropped; "
 		    "please report this",
 		    (unsigned long long)counters.taken, (unsigned long long)e->counted,
@@ -450,11 +344,11 @@ void engine_collect(struct engine *e)
 	end_ns = clock_real();
 	r = session_swap(e->session);
 	if (r < 0) {
-		say(e, ANDIRON_LOG_ERROR, "cannot swap the buffers of the counts: %s", strerror(-r));
+		engine_say(e, ANDIRON_LOG_ERROR, "cannot swap the buffers of the counts: %s", strerror(-r));
 		return;
 	}
-	news_deal(&e->news);
-	e->buffer = e->news.reading = (uint32_t)r;
+	process_intake(e);
+	e->buffer = (uint32_t)r;
 	e->books = &books;
 	e->rows.list.n = 0;
 	read_buffer(e, &books);
@@ -469,46 +363,12 @@ void engine_collect(struct engine *e)
 	stacks_clear(&e->stacks[e->buffer]);
 	e->rows.list.n = 0;
 	e->books = NULL;
-	e->news.reading = SAMPLER_BUFFERS;
 	processes_age(&e->processes, KEEP_INTERVALS, on_gone, e);
 	walks_tick(e->walks);
 	news_rest(&e->news);
 	settle_processes(e);
-	news_deal(&e->news);
+	process_intake(e);
 	e->start_ns = end_ns;
-}
-
-int engine_reconfigure(struct engine *e, struct ebpf_options *options, struct error *err)
-{
-	struct ebpf_options old = e->options;
-	uint32_t mode_follow = old.follow;
-	int r;
-
-	if (!e->session) {
-		ebpf_options_fini(&e->options);
-		e->options = *options;
-		r = matcher_set_default(e->matcher, !options->targets_only, options->default_target,
-					options->n_default_target);
-		return r == 0 ? engine_retarget(e, err) : r;
-	}
-	r = matcher_set_default(e->matcher, !options->targets_only, options->default_target,
-				options->n_default_target);
-	if (r != 0) {
-		ebpf_options_fini(options);
-		return r;
-	}
-	if (options->rate_hz != old.rate_hz || options->interval_ns > old.interval_ns ||
-	    options->follow != mode_follow || !ebpf_options_same_runtimes(options, &old)) {
-		/* The maps are sized, and the programs chosen, at load. */
-		engine_finish(e);
-		unload(e);
-		e->finished = false;
-	} else {
-		engine_collect(e);
-	}
-	ebpf_options_fini(&e->options);
-	e->options = *options;
-	return engine_retarget(e, err);
 }
 
 void engine_finish(struct engine *e)

@@ -65,9 +65,14 @@ void engine_free(struct engine *e);
 /* Loads and samples, unless `lazy` and there is no target yet. */
 int engine_start(struct engine *e, struct error *err);
 
-/* New options; they pass over, also on failure, after which it goes on with the
- * old ones. What was sampled under the old ones is sent first. */
+/* Takes new options over, also on failure, after which it samples on with the old ones and `err`
+ * says so. What was sampled under the old ones is sent first. */
 int engine_reconfigure(struct engine *e, struct ebpf_options *options, struct error *err);
+
+/* Whether CPUs have come online or gone since the last start; ~10 µs. engine_follow_cpus samples
+ * those that are online now, and loses nothing of what the others counted. */
+bool engine_cpus_changed(const struct engine *e);
+int engine_follow_cpus(struct engine *e, struct error *err);
 
 /* News of targets; call engine_retarget after the last one. */
 int engine_apply(struct engine *e, const struct andiron_targets *update);

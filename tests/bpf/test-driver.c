@@ -10,7 +10,11 @@
 #include "testing/test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define QUEUE_MAX 64
@@ -324,6 +328,117 @@ TEST(options_change_while_sampling)
 	workload_stop(&w);
 	fini(&f);
 	expect(loop.taken > 50);
+}
+
+/* Lets nobody open more than is open now, but what is closed again; `fillers` are to be closed. */
+static size_t limit_files(int fillers[1024], struct rlimit *ret_before)
+{
+	struct rlimit few;
+	size_t n = 0;
+	int highest = 1023;
+
+	expect(getrlimit(RLIMIT_NOFILE, ret_before) == 0);
+	while (fcntl(highest, F_GETFD) < 0)
+		highest--;
+	do
+		fillers[n] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	while (fillers[n++] < highest);
+	few = *ret_before;
+	few.rlim_cur = (rlim_t)fillers[n - 1] + 1;
+	expect(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	return n;
+}
+
+/* A rate that cannot be had is said, and the one before goes on. */
+TEST(a_rate_that_fails_goes_back)
+{
+	struct ebpf_options options;
+	struct rlimit limit;
+	struct workload w;
+	struct fixture f;
+	uint64_t before;
+	int fillers[1024];
+	size_t n;
+
+	workload_start(&w, "");
+	init(&f, options_of(97, true));
+	run_for(300 * NS_PER_MSEC);
+	n = limit_files(fillers, &limit);
+	options = options_of(197, true);
+	driver_update(f.driver, &options);
+	for (int i = 0; i < 50 && loop.health == ANDIRON_HEALTH_HEALTHY; i++)
+		run_for(100 * NS_PER_MSEC);
+	expect(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	while (n > 0)
+		close(fillers[--n]);
+	expect_eq(loop.health, ANDIRON_HEALTH_UNHEALTHY);
+	expect(strstr(loop.text, "sample_rate 197") && strstr(loop.text, "sample_rate 97"));
+	expect_eq(driver_stats(f.driver)->session.rate_hz, 97);
+	before = loop.taken;
+	run_for(1500 * NS_PER_MSEC);
+	expect(loop.taken > before + 50);
+	/* And can be had once the cause is gone. */
+	options = options_of(197, true);
+	driver_update(f.driver, &options);
+	run_for(300 * NS_PER_MSEC);
+	expect_eq(loop.health, ANDIRON_HEALTH_HEALTHY);
+	expect_eq(driver_stats(f.driver)->session.rate_hz, 197);
+	workload_stop(&w);
+	fini(&f);
+	expect_eq(loop.dropped, 0);
+}
+
+static bool set_online(const char *state)
+{
+	int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, state, 1) == 1;
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static bool run_until_cpus(const struct fixture *f, uint32_t n)
+{
+	for (int i = 0; i < 100 && driver_stats(f->driver)->session.n_cpus != n; i++)
+		run_for(100 * NS_PER_MSEC);
+	return driver_stats(f->driver)->session.n_cpus == n;
+}
+
+/* A CPU that comes online is sampled, whether it was online before or there was no log for it; what
+ * was counted on one that goes is sent. */
+TEST(cpus_come_and_go)
+{
+	cpu_set_t second;
+	struct workload w;
+	struct fixture f;
+	uint64_t before;
+	bool followed;
+	uint32_t n;
+
+	CPU_ZERO(&second);
+	CPU_SET(1, &second);
+	if (!set_online("1"))
+		test_skip("CPU 1 cannot be taken offline and back here; run as root on two CPUs");
+	for (int i = 0; i < 2; i++) {
+		if (i == 1)
+			expect(set_online("0"));
+		init(&f, options_of(97, true));
+		n = driver_stats(f.driver)->session.n_cpus + (i == 1);
+		workload_start(&w, "");
+		run_for(300 * NS_PER_MSEC);
+		followed = i == 1 || (set_online("0") && run_until_cpus(&f, n - 1));
+		expect(set_online("1")); /* whatever has failed */
+		expect(followed && run_until_cpus(&f, n));
+		expect(sched_setaffinity(w.pid, sizeof(second), &second) == 0);
+		run_for(1100 * NS_PER_MSEC);
+		before = loop.taken;
+		run_for(2200 * NS_PER_MSEC);
+		expect(loop.taken > before + 90); /* the workload's, on CPU 1 */
+		workload_stop(&w);
+		fini(&f);
+		expect_eq(loop.dropped, 0);
+	}
 }
 
 /* lazy_mode: nothing is loaded until there is somebody to sample. */

@@ -171,7 +171,8 @@ static void replay_one(struct replay *p, const char *path)
 	struct mapset *set = mapset_parse(buf_str(&r->maps), p->images, open_by_path, NULL);
 
 	expect(set && w);
-	expect_eq(unwind_map(p->store, &key, 1, set), 0);
+	while (unwind_map(p->store, &key, 1, set) == 1)
+		unwind_wait(p->store);
 	walk_snapshot(&tables, &r->snapshot, stacks, unwind_word(p->store, &key, 1), w);
 	if (!r->whole)
 		p->n_beyond++;

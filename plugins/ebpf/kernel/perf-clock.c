@@ -115,6 +115,33 @@ int events_each_cpu(const char *list, int (*fn)(void *context, int cpu), void *c
 	return r;
 }
 
+static int note_highest(void *context, int cpu)
+{
+	uint32_t *n = context;
+
+	if ((uint32_t)cpu >= *n)
+		*n = (uint32_t)cpu + 1;
+	return 0;
+}
+
+int events_read_online(struct buf *ret)
+{
+	int r = file_read(AT_FDCWD, "/sys/devices/system/cpu/online", ret, 65536);
+
+	return r == 0 ? buf_putc(ret, '\0') : r;
+}
+
+uint32_t events_count_online(void)
+{
+	struct buf text = BUF_NULL;
+	uint32_t n = 1;
+
+	if (events_read_online(&text) == 0)
+		events_each_cpu(text.p, note_highest, &n);
+	buf_free(&text);
+	return n;
+}
+
 static void sleep_until(int64_t ns)
 {
 	struct timespec at = {ns / NS_PER_SEC, ns % NS_PER_SEC};
@@ -150,9 +177,7 @@ static int open_all(struct events *e, int program, uint64_t period_ns, struct er
 	int r;
 
 	*e = EVENTS_NULL;
-	r = file_read(AT_FDCWD, "/sys/devices/system/cpu/online", &text, 65536);
-	if (r == 0)
-		r = buf_putc(&text, '\0');
+	r = events_read_online(&text);
 	if (r == 0)
 		r = events_each_cpu(text.p, add_cpu, &o);
 	if (r == -EINVAL && err->code == 0)

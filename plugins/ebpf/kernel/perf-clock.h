@@ -6,6 +6,7 @@
 #ifndef EBPF_KERNEL_PERF_CLOCK_H
 #define EBPF_KERNEL_PERF_CLOCK_H
 
+#include "base/buf.h"
 #include "base/error.h"
 
 #include <stddef.h>
@@ -31,6 +32,11 @@ int events_open_faults(struct events *e, int program, struct error *err);
 
 /* After this the program is not started any more. */
 void events_close(struct events *e);
+
+/* The kernel's list of online CPUs, as a string; and one more than the number of the last of them, at
+ * least 1. */
+int events_read_online(struct buf *ret);
+uint32_t events_count_online(void);
 
 /* The CPUs of a list as the kernel writes it ("0-3,8"): calls fn for each.
  * -EINVAL on anything else. */

@@ -46,6 +46,7 @@ struct session {
 	size_t ring_bytes, drained; /* by this call */
 	int64_t drain_until;
 	struct events events;
+	struct buf online; /* the kernel's list when these were opened */
 	struct tables tables;
 	struct memory memory;
 	uint32_t rate_hz;
@@ -72,33 +73,11 @@ static int no_print(enum libbpf_print_level level, const char *format, va_list a
 	return 0;
 }
 
-static int note_highest(void *context, int cpu)
-{
-	uint32_t *n = context;
-
-	if ((uint32_t)cpu >= *n)
-		*n = (uint32_t)cpu + 1;
-	return 0;
-}
-
-/* One more than the number of the last CPU that is online, at least 1. */
-static uint32_t count_online(void)
-{
-	struct buf text = BUF_NULL;
-	uint32_t n = 1;
-
-	if (file_read(AT_FDCWD, "/sys/devices/system/cpu/online", &text, 65536) == 0 &&
-	    buf_putc(&text, '\0') == 0)
-		events_each_cpu(text.p, note_highest, &n);
-	buf_free(&text);
-	return n;
-}
-
 static void size_maps(struct session *s, const struct session_options *o, uint32_t n_possible)
 {
 	/* Room for those of an interval that is read so late, where it is affordable. */
 	uint64_t samples = (uint64_t)o->rate_hz * ((uint64_t)o->interval_ns / NS_PER_SEC + LATE_SECONDS);
-	uint32_t n_online = count_online();
+	uint32_t n_online = events_count_online();
 	/* And for the snapshots of half a second in which all is new. */
 	uint64_t snapshots = (uint64_t)o->rate_hz * n_online * sizeof(struct sampler_snapshot) / 2;
 	uint32_t ring = power_of_two(samples * n_online * 48 + snapshots, RING_MIN, SESSION_RING_MAX_BYTES);
@@ -293,6 +272,7 @@ void session_close(struct session *s)
 	if (!s)
 		return;
 	events_close(&s->events);
+	buf_free(&s->online);
 	for (size_t i = 0; i < 2; i++)
 		bpf_link__destroy(s->links[i]);
 	ring_buffer__free(s->ring);
@@ -309,18 +289,40 @@ void session_close(struct session *s)
 
 int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 {
+	struct buf online = BUF_NULL;
 	struct events fresh;
 	int r;
 
 	check(rate_hz >= 1);
+	/* Before they are opened: what changes from here on is seen the next time. */
+	(void)events_read_online(&online);
 	r = events_open(&fresh, bpf_program__fd(sampling_program(s)), (uint64_t)NS_PER_SEC / rate_hz,
 			err);
-	if (r != 0)
+	if (r != 0) {
+		buf_free(&online);
 		return r;
+	}
 	events_close(&s->events);
+	buf_free(&s->online);
 	s->events = fresh;
+	s->online = online;
 	s->rate_hz = rate_hz;
 	return 0;
+}
+
+bool session_cpus_changed(const struct session *s)
+{
+	struct buf online = BUF_NULL;
+	bool changed = events_read_online(&online) == 0 &&
+		       (online.n != s->online.n || memcmp(online.p, s->online.p, online.n) != 0);
+
+	buf_free(&online);
+	return changed;
+}
+
+bool session_has_room(const struct session *s)
+{
+	return events_count_online() <= s->tables.n_logs;
 }
 
 void session_defer_snapshots(struct session *s)

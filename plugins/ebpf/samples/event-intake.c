@@ -5,12 +5,9 @@
 #include "ebpf/targets/sampling-filter.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define LOOK_NS (10 * NS_PER_MSEC)
 
 struct news_record {
 	struct news_record *next;
@@ -113,9 +110,9 @@ static bool look(struct news *n, uint32_t type, const void *record, size_t size)
 	if (type == SAMPLER_RECORD_STACK && size >= sizeof(head)) {
 		memcpy(&head, record, sizeof(head));
 		/* One that is not kept is counted there. */
-		if (head.buffer < SAMPLER_BUFFERS && head.buffer != n->reading)
+		if (head.buffer < SAMPLER_BUFFERS)
 			stacks_add(&n->stacks[head.buffer], record, size);
-		return head.buffer == n->reading;
+		return false;
 	}
 	if (type == SAMPLER_RECORD_MAPPED && is_mapped(record, size)) {
 		look_at_mapped(n, record);
@@ -180,7 +177,7 @@ static void on_snapshot(struct news *n, const struct sampler_snapshot *c)
 	const struct process *p = look_at_snapshot(n, c);
 
 	copies_take(&n->copies, c, stacks);
-	if (p && n->meanwhile && c->buffer != n->reading && walks_early(n->walks, p, c, stacks))
+	if (p && n->walks && walks_reading(n->walks) && walks_early(n->walks, p, c, stacks))
 		return;
 	if (n->bytes >= n->bytes_max) {
 		n->n_left_out++;
@@ -209,50 +206,39 @@ void news_record(void *context, const void *record, size_t size)
 	}
 }
 
-void news_look(struct news *n)
+void news_look(struct news *n, int64_t until)
 {
 	if (n->session)
-		session_drain(n->session, INT64_MAX);
+		session_drain(n->session, until);
 }
 
-void news_look_meanwhile(struct news *n)
-{
-	int64_t began = clock_mono();
-
-	if (!n->session || began < n->next_look)
-		return;
-	n->meanwhile = true;
-	session_drain(n->session, began + LOOK_NS);
-	n->meanwhile = false;
-	n->next_look = began + 2 * (clock_mono() - began);
-}
-
-/* Tells the walker of what it has mapped, if that is known. */
-static void tell(struct news *n, const struct sampler_process_key *key)
+/* Hands what it has mapped to the unwinder, if that is known. False: its files are being read. */
+static bool map_known(struct news *n, const struct sampler_process_key *key)
 {
 	struct process *p = processes_find(n->processes, key);
 
-	if (p)
-		walks_process(n->walks, p);
+	return !p || walks_process(n->walks, p);
 }
 
-static void deal_with_snapshot(struct news *n, const struct sampler_snapshot *c,
+static bool deal_with_snapshot(struct news *n, const struct sampler_snapshot *c,
 			      const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	struct process *p = processes_find(n->processes, &c->key);
 
 	if (!p)
-		return;
-	/* Others may have got its place. */
+		return true;
+	/* Others may have got its slot. */
 	if (p->maps && p->maps->generation == c->generation && !unwind_knows(walks_store(n->walks), &c->key, c->generation))
 		p->told = NULL;
-	walks_process(n->walks, p);
+	if (!walks_process(n->walks, p))
+		return false;
 	walks_snapshot(n->walks, p, c, stacks);
+	return true;
 }
 
 /* Where threads list what is mapped, the list of a process that is new has come right behind the report, and most
  * of the time says all. */
-static void deal_with_process(struct news *n, const void *record)
+static bool deal_with_process(struct news *n, const void *record)
 {
 	struct sampler_process process;
 	struct process *p;
@@ -261,28 +247,21 @@ static void deal_with_process(struct news *n, const void *record)
 	p = n->defer_snapshots ? processes_find(n->processes, &process.key) : NULL;
 	if (p && p->stale)
 		map_reported(n, p, &process);
-	tell(n, &process.key);
-	tell(n, &process.parent);
+	return map_known(n, &process.key) & map_known(n, &process.parent);
 }
 
-static void deal_with_mapped(struct news *n, const struct sampler_mapped *mapped)
-{
-	tell(n, &mapped->key);
-}
-
-static void deal_with(struct news *n, const struct news_record *r)
+/* False: files are being read that it needs. */
+static bool deal_with(struct news *n, const struct news_record *r)
 {
 	const void *record = r->bytes;
 	uint32_t type = type_of(record, r->size);
 
 	if (type == SAMPLER_RECORD_PROCESS)
-		deal_with_process(n, record);
-	else if (type == SAMPLER_RECORD_STACK)
-		look(n, type, record, r->size);
-	else if (type == SAMPLER_RECORD_SNAPSHOT)
-		deal_with_snapshot(n, record, r->stacks);
-	else if (type == SAMPLER_RECORD_MAPPED)
-		deal_with_mapped(n, record);
+		return deal_with_process(n, record);
+	if (type == SAMPLER_RECORD_SNAPSHOT)
+		return deal_with_snapshot(n, record, r->stacks);
+	check(type == SAMPLER_RECORD_MAPPED);
+	return map_known(n, &((const struct sampler_mapped *)record)->key);
 }
 
 /* The oldest one; whoever takes it frees it. */
@@ -299,15 +278,14 @@ static struct news_record *take(struct news *n)
 	return r;
 }
 
-void news_deal(struct news *n)
+bool news_deal(struct news *n)
 {
-	struct news_record *r;
-
-	check(n->reading == SAMPLER_BUFFERS);
-	while ((r = take(n))) {
-		deal_with(n, r);
-		free(r);
+	while (n->first) {
+		if (!deal_with(n, n->first))
+			return false;
+		free(take(n));
 	}
+	return true;
 }
 
 void news_rest(struct news *n)

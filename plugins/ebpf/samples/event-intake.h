@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel side sends of processes and their stacks, taken in two steps. A record is
- * looked at as soon as it can be: its process is found, matched, and asked what it has mapped, all of which
- * takes microseconds and may be too late milliseconds on. Then it is dealt with, in the
- * order in which records came: files are read, and stack snapshots are walked. Reading the files of one
- * process can take longer than another one lives, so it looks at what has come meanwhile again and
- * again (news_look_meanwhile), which deals with nothing. For half of the time: where records come as fast as they are looked
- * at, the files that would end this would never be read. Stacks that can be walked without what is being read (file-unwind.h) are, and
- * so do not wait: where a compiler begins they would by the hundred, with hundreds of KiB each.
+ * Event intake: handles records of the kernel's ring in two steps. Step 1 runs as soon as a record
+ * arrives: find the process, match it to a target, list its mappings. That takes microseconds, and
+ * the process may be gone a millisecond later. Step 2 runs in arrival order: map the process in the
+ * unwinder, walk stack snapshots. It needs the rows of ELF files, which the unwinder's thread reads;
+ * so step 2 stops at a record whose files are being read, and step 1 goes on meanwhile. Snapshots
+ * that arrive then and can be unwound by the files themselves (file-unwind.h) do not wait: where a
+ * compiler begins hundreds would, of some 100 KiB each.
  *
- * Where threads list themselves what is mapped (bpf/task-work/deferred-snapshot.h), the list of a new process comes right behind the report of it and
- * says all, most of the time. So processes are asked in the second step there, if they have to be at all: asking
- * all of them took a third of the agent's time.
- *
- * Stacks need no second step, except those of a buffer that is being read: they would move under the reader.
+ * Where threads list their own mappings (bpf/task-work/deferred-snapshot.h), the list of a new
+ * process follows its report. So processes are asked in step 2 there, if at all: asking all of them
+ * took a third of the agent's time.
  */
 #ifndef EBPF_SAMPLES_EVENT_INTAKE_H
 #define EBPF_SAMPLES_EVENT_INTAKE_H
@@ -41,9 +38,6 @@ struct news {
 			   * Where a compiler begins they come by the megabyte, and who comes after is looked at all the same.
 			   * Behind twice as much nothing does */
 
-	uint32_t reading; /* the buffer that is being read; SAMPLER_BUFFERS: none */
-	bool meanwhile; /* files are being read: what can be walked without them need not wait */
-	int64_t next_look; /* while they are; clock_mono's */
 	struct copies copies;
 	struct news_record *first, *last; /* looked at, and not dealt with */
 	size_t bytes;                     /* of these */
@@ -60,13 +54,10 @@ void news_record(void *context, const void *record, size_t size);
 /* Finds the target of a process; in the way, what is needed to know it. */
 void news_match(struct news *n, struct process *p);
 
-/* Looks at what the ring has. Not within news_record. */
-void news_look(struct news *n);
-/* The same while files are read, as often as they like: for 10 ms at most, and after as long as the last look took. */
-void news_look_meanwhile(struct news *n);
-
-/* Deals with what was looked at, and with what comes while it does, until nothing waits. Not within itself. */
-void news_deal(struct news *n);
+/* Step 1 for what the ring has; none begins behind clock_mono's `until`. Not within news_record. */
+void news_look(struct news *n, int64_t until);
+/* Step 2 for what waits, in its order. False: files are being read that the next one needs. */
+bool news_deal(struct news *n);
 
 /* Ends an interval: gives memory back. */
 void news_rest(struct news *n);

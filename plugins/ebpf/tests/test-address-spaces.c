@@ -31,7 +31,7 @@ static void crowd_free(struct crowd *c)
 
 static void crowd_add(struct crowd *c, const struct sampler_process_key *key)
 {
-	expect_eq(unwind_map(c->w->store, key, 1, c->set), 0);
+	expect_eq(world_map_layout(c->w, key, 1, c->set), 0);
 }
 
 static bool crowd_has(const struct crowd *c, const struct sampler_process_key *key)

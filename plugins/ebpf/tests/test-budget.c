@@ -20,8 +20,8 @@ TEST(what_is_not_hit_makes_room)
 	for (uint32_t i = 1; i < 18; i++)
 		unwind_used(w->store, w->files[i].image, 0x2000);
 	expect_eq(world_stats(w).evictions, 0);
-	unwind_tick(w->store);
-	unwind_tick(w->store);
+	world_tick(w);
+	world_tick(w);
 	for (uint32_t i = 5; i < 18; i++)
 		unwind_used(w->store, w->files[i].image, 0x2000);
 	world_fill(w, 18, 30);
@@ -32,11 +32,11 @@ TEST(what_is_not_hit_makes_room)
 	kind = world_find(w, 1, TEXT + 0x2000).kind;
 	expect_eq(kind, UNWIND_KIND_UNKNOWN);
 	/* The others are not hit any more, so there is room for it. */
-	unwind_tick(w->store);
-	unwind_tick(w->store);
+	world_tick(w);
+	world_tick(w);
 	unwind_used(w->store, w->files[1].image, 0x2000);
 	expect_eq(world_find(w, 1, TEXT + 0x2000).kind, UNWIND_KIND_UNKNOWN);
-	unwind_tick(w->store);
+	world_tick(w);
 	world_expect_rows(w, 1, 1, TEXT, 0x90000, 0);
 	expect_eq(w->files[1].n_read, 2);
 	expect(w->kernel.n_slabs_most <= 3);
@@ -61,7 +61,7 @@ TEST(a_huge_file_is_admitted_by_what_is_hit)
 	before = world_word(w, 1);
 	expect_eq(world_step(w, before, TEXT + hot), world_by_frames());
 	unwind_used(w->store, w->files[1].image, hot);
-	unwind_tick(w->store);
+	world_tick(w);
 	expect_eq(world_stats(w).degraded, 1);
 	expect_eq(world_stats(w).tables, 1);
 	world_expect_rows(w, 1, 1, TEXT + hot, 0x10000, hot);
@@ -72,7 +72,7 @@ TEST(a_huge_file_is_admitted_by_what_is_hit)
 	for (uint32_t i = 0; i < 64; i++) {
 		unwind_used(w->store, w->files[1].image, 0x10000 * (i % 10));
 		unwind_used(w->store, w->files[1].image, hot);
-		unwind_tick(w->store);
+		world_tick(w);
 	}
 	for (uint32_t i = 0; i < 10; i++)
 		world_expect_rows(w, 1, 1, TEXT + 0x10000 * i, 0x10000, 0x10000 * i);
@@ -83,13 +83,13 @@ TEST(a_huge_file_is_admitted_by_what_is_hit)
 		unwind_used(w->store, w->files[1].image, at);
 	for (uint32_t i = 0; i < 200; i++) {
 		unwind_used(w->store, w->files[1].image, 8000000 - i);
-		unwind_tick(w->store);
+		world_tick(w);
 	}
 	s = world_stats(w);
 	expect(s.bytes > SLABS_COST && s.slabs == 2 && w->kernel.n_slabs_most == 2);
 	world_expect_rows(w, 1, 1, TEXT + hot, 0x10000, hot);
 	/* Forgotten, it makes room for others. */
-	unwind_tick(w->store);
+	world_tick(w);
 	world_fill(w, 2, 9);
 	for (uint32_t i = 2; i < 9; i++)
 		world_expect_rows(w, i, i, TEXT, 0x90000, 0);
@@ -136,7 +136,7 @@ TEST(fork_storms_cost_bounded_memory)
 
 		unwind_unmap(w->store, &key);
 	}
-	unwind_tick(w->store);
+	world_tick(w);
 	s = world_stats(w);
 	expect_eq(s.spaces, 0);
 	expect_eq(s.views, 0);
@@ -159,8 +159,8 @@ TEST(rules_make_room_for_rules)
 		world_map_one(w, i, i, TEXT, n * 300, 0);
 		if (i == 3) {
 			expect_eq(world_stats(w).rules, 4 * n);
-			unwind_tick(w->store);
-			unwind_tick(w->store);
+			world_tick(w);
+			world_tick(w);
 			for (uint32_t k = 1; k < 4; k++)
 				unwind_used(w->store, w->files[k].image, 0);
 		}

@@ -21,7 +21,7 @@ static void open_room(struct newsroom *r)
 	memset(r, 0, sizeof(*r));
 	r->live = live_new();
 	r->news = (struct news){.options = &r->options, .matcher = matcher_new(), .processes = &r->live->t,
-				.stacks = r->stacks, .bytes_max = 1000, .reading = SAMPLER_BUFFERS};
+				.stacks = r->stacks, .bytes_max = 1000};
 	expect(r->news.matcher != NULL);
 }
 
@@ -145,30 +145,6 @@ TEST(lists_of_mappings_are_looked_at_and_go)
 	news_record(&r.news, &mapped, size);
 	expect_eq(r.news.bytes, SAMPLER_MAPPED_HEAD);
 	expect(mapset_find(processes_find(&r.live->t, &child.record.key)->maps, here));
-	close_room(&r);
-}
-
-/* Who reads a buffer holds on to its stacks. */
-TEST(stacks_of_the_buffer_that_is_read_wait)
-{
-	struct {
-		struct sampler_stack head;
-		uint64_t pc;
-	} stack = {.head = {.type = SAMPLER_RECORD_STACK, .n_user = 1, .buffer = 1, .id = 7}, .pc = 1};
-	const uint64_t *pcs;
-	struct newsroom r;
-
-	open_room(&r);
-	r.news.reading = 1;
-	news_record(&r.news, &stack, sizeof(stack));
-	expect(!stacks_find(&r.stacks[1], 7, &pcs) && r.news.first);
-	stack.head.buffer = 0;
-	news_record(&r.news, &stack, sizeof(stack));
-	expect(stacks_find(&r.stacks[0], 7, &pcs) && pcs[0] == 1);
-	expect_eq(r.news.bytes, sizeof(stack));
-	r.news.reading = SAMPLER_BUFFERS;
-	news_deal(&r.news);
-	expect(stacks_find(&r.stacks[1], 7, &pcs) && pcs[0] == 1);
 	close_room(&r);
 }
 

@@ -125,7 +125,7 @@ static void soak_act(struct soak *s)
 		s->set_of[process] = 0;
 		break;
 	case 1:
-		unwind_tick(s->w->store);
+		world_tick(s->w);
 		break;
 	case 2:
 	case 3:
@@ -220,7 +220,7 @@ static int use_file(struct world *w, uint32_t number, uint32_t n)
 		r = world_map(w, number % 2, set);
 	mapset_free(set);
 	unwind_used(w->store, w->files[number].image, 0x100);
-	unwind_tick(w->store);
+	world_tick(w);
 	return r;
 }
 

@@ -86,7 +86,7 @@ TEST(registers_are_asked_for)
 	expect_eq(world_find(w, 1, TEXT + 11).kind, UNWIND_KIND_TABLE);
 	unwind_want_registers(w->store, set->list.p[0].image);
 	for (int i = 0; i < 3; i++)
-		unwind_tick(w->store);
+		world_tick(w);
 	found = world_find(w, 1, TEXT + 11);
 	expect_eq(found.kind, UNWIND_KIND_AUX);
 	expect_eq(found.entry.aux, 2);
@@ -158,11 +158,11 @@ TEST(a_generation_tells_execs_apart)
 
 	world_file(w, 1, 0, 11, 3000);
 	expect(world_add(w, set, 1, TEXT, 0x8000, 0));
-	expect_eq(unwind_map(w->store, &key, 5, set), 0);
+	expect_eq(world_map_layout(w, &key, 5, set), 0);
 	expect(unwind_knows(w->store, &key, 5) && !unwind_knows(w->store, &key, 6));
 	expect(unwind_word(w->store, &key, 5) != 0);
 	expect_eq(unwind_word(w->store, &key, 6), 0);
-	expect_eq(unwind_map(w->store, &key, 6, set), 0);
+	expect_eq(world_map_layout(w, &key, 6, set), 0);
 	expect(!unwind_knows(w->store, &key, 5) && unwind_knows(w->store, &key, 6));
 	unwind_unmap(w->store, &key);
 	expect(!unwind_knows(w->store, &key, 6));
@@ -184,8 +184,8 @@ TEST(a_reused_pid_is_another_process)
 	world_file(w, 1, 0, 11, 3000);
 	world_file(w, 2, 0, 7, 3000);
 	expect(world_add(w, set, 1, TEXT, 0x8000, 0) && world_add(w, other, 2, TEXT, 0x5000, 0));
-	expect_eq(unwind_map(w->store, &old, 1, set), 0);
-	expect_eq(unwind_map(w->store, &new, 1, other), 0);
+	expect_eq(world_map_layout(w, &old, 1, set), 0);
+	expect_eq(world_map_layout(w, &new, 1, other), 0);
 	expect_eq(unwind_look_up(w->store, &old, TEXT + 0x4000, &found), 0);
 	expect_eq(found.entry.rule, world_entry(w, 1, 0x4000).rule);
 	expect_eq(unwind_look_up(w->store, &new, TEXT + 0x4000, &found), 0);
@@ -231,7 +231,7 @@ TEST(ids_are_given_again_only_when_forgotten)
 			  world_entry(w, 1 + i % 2, pc - TEXT).rule);
 		expect(!chain_is_wrong(w, (uint16_t)world_id(w, 1), pc, 4 + i % 2));
 		if (i % 1000 == 0)
-			unwind_tick(w->store);
+			world_tick(w);
 	}
 	expect_eq(world_stats(w).views, 1);
 	mapset_free(sets[0]);
@@ -282,22 +282,53 @@ TEST(runtimes_claim_code)
 	world_free(w);
 }
 
-/* Nobody waits for a large file to be read, nor for many small ones. */
-TEST(others_have_a_turn_while_files_are_read)
+/* Nobody waits for a large file to be read: the process is mapped when it has been, and others are
+ * mapped and sampled at once. */
+TEST(files_are_read_beside)
 {
 	struct world *w = world_new(BUDGET);
+	struct sampler_process_key large = world_key(1), small = world_key(2);
+	struct mapset *set = world_set();
 
-	world_file(w, 1, 0, 1, 100000);
-	world_map_one(w, 1, 1, TEXT, 0x19000, 0);
-	expect(w->n_meanwhile >= 40 && w->n_meanwhile < 100);
-	for (uint32_t i = 2; i < 12; i++) {
-		uint64_t before = w->n_meanwhile;
-
-		world_file(w, i, 0, 1, 10);
-		world_map_one(w, i, i, TEXT, 0x1000, 0);
-		expect(w->n_meanwhile > before);
-	}
+	world_file(w, 1, 0, 1, 3000000); /* more pages than the queue holds */
+	world_file(w, 2, 0, 1, 10);
+	world_map_one(w, 3, 2, TEXT, 0x1000, 0);
+	expect(world_add(w, set, 1, TEXT, 3000000 & ~4095, 0));
+	expect_eq(unwind_map(w->store, &large, 1, set), 1);
+	expect(unwind_reading(w->store));
+	expect(!unwind_knows(w->store, &large, 1));
+	mapset_free(set);
+	set = world_set();
+	expect(world_add(w, set, 2, TEXT, 0x1000, 0));
+	expect_eq(unwind_map(w->store, &small, 1, set), 0);
+	world_expect_rows(w, 2, 2, TEXT, 10, 0);
+	unwind_tick(w->store); /* asks for it once */
+	mapset_free(set);
+	unwind_wait(w->store);
+	world_map_one(w, 1, 1, TEXT, 3000000 & ~4095, 0);
+	world_expect_rows(w, 1, 1, TEXT, 3000000 & ~4095, 0);
+	expect_eq(w->files[1].n_read, 1);
 	world_free(w);
+}
+
+/* A store ends while files are read, and leaves nothing. */
+TEST(reading_is_broken_off)
+{
+	for (uint32_t n = 0; n < 30; n++) {
+		struct world *w = world_new(BUDGET);
+		struct mapset *set = world_set();
+		struct sampler_process_key key = world_key(1);
+
+		world_file(w, 1, 0, 1, 1000000);
+		world_file(w, 2, 0, 1, 1000000);
+		expect(world_add(w, set, 1, TEXT, 1000000 & ~4095, 0));
+		expect(world_add(w, set, 2, 2 * TEXT, 1000000 & ~4095, 0));
+		expect_eq(unwind_map(w->store, &key, 1, set), 1);
+		for (uint32_t i = 0; i < n; i++)
+			unwind_take(w->store);
+		mapset_free(set);
+		world_free(w);
+	}
 }
 
 /* What the kernel refuses is a budget, too: stacks end earlier, and it is tried again. */
@@ -309,16 +340,16 @@ TEST(a_kernel_that_gives_nothing_is_survived)
 	world_fill(w, 1, 3);
 	expect_eq(find_error(w, 1, TEXT), -ESRCH);
 	expect_eq(world_word(w, 1), 0);
-	unwind_tick(w->store);
+	world_tick(w);
 	expect_eq(world_word(w, 1), 0);
 	w->kernel.creates_left = 1;
-	unwind_tick(w->store);
+	world_tick(w);
 	expect(world_word(w, 1) != 0);
 	expect_eq(world_find(w, 1, TEXT + 0x2000).kind, UNWIND_KIND_FRAMES);
 	/* What is hit is read again, after a while. */
 	for (uint32_t i = 0; i < 4; i++) {
 		unwind_used(w->store, w->files[1].image, 0x2000);
-		unwind_tick(w->store);
+		world_tick(w);
 	}
 	world_expect_rows(w, 1, 1, TEXT, 0x90000, 0);
 	world_free(w);
@@ -339,7 +370,7 @@ TEST(refusals_are_told_apart)
 	}
 	world_file(w, 7, 0, UINT64_C(1) << 30, 10); /* too far apart */
 	world_map_one(w, 7, 7, TEXT, 0x1000, 0);
-	unwind_tick(w->store);
+	world_tick(w);
 	s = world_stats(w);
 	expect_eq(s.refused[UNWIND_REFUSED_NO_ROWS], 1);
 	expect_eq(s.refused[UNWIND_REFUSED_NOT_ELF], 2);
@@ -349,12 +380,12 @@ TEST(refusals_are_told_apart)
 	expect_eq(s.rules, 0);
 	/* What could not be read is tried again, ever more rarely; what is not a table never is. */
 	for (uint32_t i = 0; i < 20; i++)
-		unwind_tick(w->store);
+		world_tick(w);
 	expect(w->files[4].n_read >= 3 && w->files[4].n_read <= 6);
 	expect_eq(w->files[2].n_read, 1);
 	w->files[4].error = 0;
 	for (uint32_t i = 0; i < 40; i++)
-		unwind_tick(w->store);
+		world_tick(w);
 	expect_eq(world_find(w, 3, TEXT).kind, UNWIND_KIND_TABLE);
 	world_free(w);
 }
@@ -369,12 +400,12 @@ TEST(what_nobody_maps_is_forgotten)
 	world_fill(w, 1, 2);
 	unwind_unmap(w->store, &key);
 	for (uint32_t i = 0; i < 30; i++)
-		unwind_tick(w->store);
+		world_tick(w);
 	world_map_one(w, 1, 1, TEXT, 0x90000, 0); /* started again in time */
 	expect_eq(w->files[1].n_read, 1);
 	unwind_unmap(w->store, &key);
 	for (uint32_t i = 0; i < 60; i++)
-		unwind_tick(w->store);
+		world_tick(w);
 	s = world_stats(w);
 	expect_eq(s.files, 0);
 	expect_eq(s.rules, 0);

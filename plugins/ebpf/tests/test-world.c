@@ -67,16 +67,11 @@ static int read_rows(void *context, const struct image *image, const struct elf_
 	return r == 0 ? fn(fn_context, &row) : r;
 }
 
-static void meanwhile(void *context)
-{
-	((struct world *)context)->n_meanwhile++;
-}
-
 int world_init(struct world *w, uint64_t budget_bytes)
 {
 	struct andiron_extension objects = {.self = w, .table = &service};
 	struct unwind_kernel kernel;
-	struct unwind_options options = {budget_bytes, read_rows, w, meanwhile, w};
+	struct unwind_options options = {budget_bytes, read_rows, w};
 
 	memset(w, 0, sizeof(*w));
 	test_kernel_init(&w->kernel);
@@ -158,7 +153,23 @@ int world_map(struct world *w, uint32_t tgid, const struct mapset *set)
 {
 	struct sampler_process_key key = world_key(tgid);
 
-	return unwind_map(w->store, &key, 1, set);
+	return world_map_layout(w, &key, 1, set);
+}
+
+int world_map_layout(struct world *w, const struct sampler_process_key *key, uint64_t layout,
+		     const struct mapset *set)
+{
+	int r;
+
+	while ((r = unwind_map(w->store, key, layout, set)) == 1)
+		unwind_wait(w->store);
+	return r;
+}
+
+void world_tick(struct world *w)
+{
+	unwind_tick(w->store);
+	unwind_wait(w->store);
 }
 
 uint64_t world_word(const struct world *w, uint32_t tgid)

@@ -28,7 +28,6 @@ struct world {
 	struct unwind *store;
 	struct world_file files[WORLD_FILES];
 	uint64_t n_interned, n_released;
-	uint64_t n_meanwhile; /* how often others had a turn while files were read */
 };
 
 /* Without files. 0 or -ENOMEM. */
@@ -49,6 +48,11 @@ struct sampler_process_key world_key(uint32_t tgid);
 bool world_add(struct world *w, struct mapset *set, uint32_t number, uint64_t start, uint64_t bytes,
 	       uint64_t offset);
 
+/* unwind_map, its files read. */
+int world_map_layout(struct world *w, const struct sampler_process_key *key, uint64_t layout,
+		     const struct mapset *set);
+/* unwind_tick, and what it reads. */
+void world_tick(struct world *w);
 /* unwind_map for the process of that tgid, and its word; its generation is 1. */
 int world_map(struct world *w, uint32_t tgid, const struct mapset *set);
 uint64_t world_word(const struct world *w, uint32_t tgid);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file's rows, made into its table. Rows are streamed into pages, and pages into slabs, so
- * nothing of a table's size is ever held. When the budget ends in the middle, what was made is
- * given back at once (nobody has seen it), the rest of the rows only tells how much it would have
- * been, and the file is partial from then on.
+ * Makes a file's table of the pages that the reader has read (file-reader.h). Pages go into slabs
+ * as they come, so nothing of a table's size is held elsewhere; no walker is led to them before the
+ * table is whole. When the budget ends in the middle, what was made is given back at once, the rest
+ * of the pages only tells how much it would have been, and the file is partial from then on.
  */
 #include "ebpf/unwind-store/file-tables.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "unwind/pages.h"
 
 #include <errno.h>
@@ -22,58 +21,17 @@
 #endif
 
 #define BACKOFF_MAX 64u
-/* A millisecond's worth or two. */
-#define MEANWHILE_ROWS 2048
 /* No file needs more; who wants more may not take them from all others. */
 #define FILE_RULES_MAX (UNWIND_RULES_MAX / 4)
 
-struct build {
-	struct files *t;
-	struct file *f;
-	struct pages_maker *maker;
-	struct file_table fresh;
-	VEC(uint32_t) refs; /* what becomes the list of pages */
-	size_t n_kept;      /* pages of the former table */
-	uint64_t first;     /* address of the first row with a rule */
-	uint64_t need, lost;
-	bool begun;
-	bool partial; /* only what is wanted */
-	bool full;    /* the budget has ended */
-	bool starved; /* so have the numbers of rules */
-};
+/* Modes of a request: only what is wanted; once more, since numbers of rules had run out. */
+#define MODE_PARTIAL 1u
+#define MODE_AGAIN   2u
 
-static void look_meanwhile(const struct files *t)
+static int32_t number_of(struct build *b, uint64_t rule, uint64_t aux)
 {
-	if (t->meanwhile)
-		t->meanwhile(t->meanwhile_context);
-}
-
-static void on_meanwhile(void *context)
-{
-	look_meanwhile(((struct build *)context)->t);
-}
-
-static int on_row(void *context, const struct elf_row *row)
-{
-	struct build *b = context;
-
-	if (++b->t->n_rows % MEANWHILE_ROWS == 0)
-		look_meanwhile(b->t);
-	if (!b->begun && row->rule) {
-		b->begun = true;
-		b->first = row->address & ~((UINT64_C(1) << UNWIND_PAGE_BITS) - 1);
-	}
-	b->fresh.aux |= row->rule && row->aux;
-	return pages_add(b->maker, row);
-}
-
-static int32_t on_number(void *context, uint64_t rule, uint64_t aux)
-{
-	struct build *b = context;
 	int32_t number;
 
-	if (b->full)
-		return 0;
 	if (b->fresh.rules.n >= FILE_RULES_MAX)
 		return rulebook_find(b->t->rules, rule, aux);
 	number = rulebook_number(b->t->rules, rule, aux);
@@ -127,8 +85,7 @@ static int put_chunk(struct files *t, const void *bytes, size_t n, uint32_t *ret
 	return 0;
 }
 
-/* Gives back what nobody has seen; pages kept from the former table stay. */
-static void drop_fresh(struct build *b)
+void build_drop(struct build *b)
 {
 	for (size_t i = b->n_kept; i < b->fresh.pages.n; i++)
 		slabs_free(b->t->slabs, b->fresh.pages.p[i].ref, b->fresh.pages.p[i].n);
@@ -140,7 +97,7 @@ static void drop_fresh(struct build *b)
 	vec_free(&b->fresh.rules);
 	b->fresh.directory = 0;
 	b->n_kept = 0;
-	b->refs.n = 0;
+	vec_free(&b->refs);
 }
 
 static int keep_page(struct build *b, uint32_t number, const void *bytes, size_t n)
@@ -161,32 +118,51 @@ static int keep_page(struct build *b, uint32_t number, const void *bytes, size_t
 	return 0;
 }
 
-static int on_page(void *context, uint32_t number, const void *bytes, size_t n,
-		   const uint16_t *rules, size_t n_rules)
+/* Writes the numbers of a page's rules into it, and retains them. */
+static int number_rules(struct build *b, const struct file_reading *page)
 {
-	struct build *b = context;
-	uint64_t address = b->first + ((uint64_t)number << UNWIND_PAGE_BITS);
+	uint16_t numbers[UNWIND_PAGE_RULES + 1] = {0};
 	int r = 0;
 
-	b->need += n;
+	check(page->n_rules < sizeof(numbers) / sizeof(numbers[0]));
+	for (size_t i = 0; i < page->n_rules; i++) {
+		int32_t number = number_of(b, page->rules[i].rule, page->rules[i].aux);
+
+		if (number == -ENOSPC)
+			b->lost += pages_rows_of(page->bytes, page->n, (uint16_t)(i + 1));
+		else if (number < 0)
+			return number;
+		else
+			numbers[i + 1] = (uint16_t)number;
+	}
+	pages_renumber(page->bytes, page->n, numbers);
+	for (size_t i = 1; r == 0 && i <= page->n_rules; i++)
+		r = retain_rule(b, numbers[i]);
+	return r;
+}
+
+static int add_page(struct build *b, const struct file_reading *page)
+{
+	uint64_t address = page->base + ((uint64_t)page->number << UNWIND_PAGE_BITS);
+	int r = 0;
+
+	b->need += page->n;
 	if (b->full)
 		return 0;
-	r = reach(b, number);
+	r = reach(b, page->number);
 	if (r != 0)
 		return r;
-	if (b->refs.p[number] || (b->partial && !file_wants(b->f, address))) {
-		rulebook_settle(b->t->rules); /* those of this page */
+	if (b->refs.p[page->number] || (b->partial && !file_wants(b->f, address)))
 		return 0;
-	}
-	for (size_t i = 0; r == 0 && i < n_rules; i++)
-		r = retain_rule(b, rules[i]);
+	r = number_rules(b, page);
 	if (r == 0)
-		r = keep_page(b, number, bytes, n);
+		r = keep_page(b, page->number, page->bytes, page->n);
+	rulebook_settle(b->t->rules);
 	if (r != -ENOSPC)
 		return r;
 	b->full = true;
 	if (!b->partial)
-		drop_fresh(b);
+		build_drop(b);
 	return 0;
 }
 
@@ -251,32 +227,6 @@ static int keep_former(struct build *b)
 	return 0;
 }
 
-static int read_rows(struct build *b)
-{
-	const struct elf_rows_options options = {.aux = b->f->want_aux, .meanwhile = on_meanwhile};
-	struct pages_stats stats = {0};
-	struct error err = ERROR_NULL;
-	uint64_t base;
-	int r;
-
-	b->maker = pages_new(on_number, on_page, b);
-	if (!b->maker)
-		return -ENOMEM;
-	r = b->t->read(b->t->read_context, b->f->image, &options, on_row, b, &err);
-	if (r == 0)
-		r = pages_finish(b->maker, &base);
-	pages_get_stats(b->maker, &stats);
-	pages_free(b->maker);
-	check(r != 0 || stats.pages == 0 || base == b->first);
-	if (r == 0 && b->n_kept && base != b->f->table.base)
-		r = -ESTALE; /* another file than it was */
-	b->fresh.base = b->first;
-	if (!b->partial)
-		b->fresh.rows = stats.rows; /* without those that only repeat */
-	b->lost = stats.lost;
-	return r == 0 && stats.pages == 0 ? -ENODATA : r;
-}
-
 /* The list, and with it the whole, of which the walker knows nothing yet. */
 static int finish(struct build *b)
 {
@@ -309,45 +259,6 @@ static void refuse(struct files *t, struct file *f, int r)
 						      : UNWIND_REFUSED_UNREADABLE;
 }
 
-/* 0: there is a fresh table; 1: the budget has no room for it; or a negative errno. */
-static int make(struct build *b, struct files *t, struct file *f, bool partial)
-{
-	int r = 0;
-
-	*b = (struct build){.t = t, .f = f, .partial = partial, .fresh = {.aux = f->want_aux}};
-	memset(t->known, 0, sizeof(t->known));
-	/* Pages without auxiliary words would say that all registers are kept. */
-	if (partial && (f->table.aux || !f->want_aux))
-		r = keep_former(b);
-	if (r == 0)
-		r = read_rows(b);
-	if (r == 0)
-		f->need = b->need;
-	if (r == 0 && (!b->full || (partial && b->fresh.pages.n > b->n_kept)))
-		r = finish(b);
-	else if (r == 0)
-		r = 1;
-	if (r == -ENOSPC)
-		r = 1;
-	if (r != 0)
-		drop_fresh(b);
-	rulebook_settle(t->rules);
-	vec_free(&b->refs);
-	return r;
-}
-
-/* The same; where numbers of rules have run out tables make room that are not hit, once. */
-static int try(struct build *b, struct files *t, struct file *f, bool partial)
-{
-	int r = make(b, t, f, partial);
-
-	if (r < 0 || !b->starved || !files_make_room(t))
-		return r;
-	drop_fresh(b);
-	rulebook_settle(t->rules);
-	return make(b, t, f, partial);
-}
-
 /* Puts the fresh table where the former one was. */
 static void accept(struct build *b)
 {
@@ -366,29 +277,104 @@ static void accept(struct build *b)
 		vec_free(&f->wanted);
 }
 
-void files_build(struct files *t, struct file *f)
+int files_request(struct files *t, struct file *f, uint32_t mode)
 {
-	int64_t start = clock_mono();
-	bool partial = f->state == FILE_PARTIAL && f->need > files_room(t);
-	uint16_t before = file_kind(f);
-	struct build b;
-	int r;
+	const struct file_request request = {f, f->image, f->want_aux, mode};
+	int r = f->pending ? 0 : file_reader_add(t->reader, &request);
 
-	check(!t->busy && f->former.directory == 0);
-	look_meanwhile(t);
+	f->pending |= r == 0;
+	if (r != 0) {
+		t->n_no_memory++;
+		f->retry = t->now + 1;
+	}
+	return r;
+}
+
+static void begin(struct files *t, const struct file_request *request)
+{
+	struct file *f = request->owner;
+	struct build *b = &t->build;
+
+	check(!t->busy && f->pending && f->former.directory == 0);
+	*b = (struct build){.t = t, .f = f, .fresh = {.aux = request->aux}};
+	b->partial = request->mode & MODE_PARTIAL ||
+		     (f->state == FILE_PARTIAL && f->need > files_room(t));
+	b->before = file_kind(f);
+	memset(t->known, 0, sizeof(t->known));
 	t->busy = f;
 	f->news = false;
-	r = try(&b, t, f, partial);
-	if (r == 1 && !partial) {
+	/* Pages without auxiliary words would say that all registers are kept. */
+	if (b->partial && (f->table.aux || !request->aux))
+		b->result = keep_former(b);
+}
+
+/* What came of the build. 0: there is a fresh table; 1: the budget has no room for it; or a
+ * negative errno. */
+static int conclude(struct build *b, const struct file_reading *end)
+{
+	int r = b->result ? b->result : end->result;
+
+	if (r == 0 && b->n_kept && end->pages && end->base != b->f->table.base)
+		r = -ESTALE; /* another file than it was */
+	if (r == 0 && end->pages == 0)
+		r = -ENODATA;
+	b->fresh.base = end->base;
+	b->fresh.aux |= end->any_aux;
+	if (!b->partial)
+		b->fresh.rows = end->rows; /* without those that only repeat */
+	b->lost += end->lost;
+	if (r != 0)
+		return r;
+	b->f->need = b->need;
+	if (b->full && (!b->partial || b->fresh.pages.n == b->n_kept))
+		return 1;
+	r = finish(b);
+	return r == -ENOSPC ? 1 : r;
+}
+
+/* Whether the file is read once more, and so has not ended: where numbers of rules have run out
+ * tables make room that are not hit, once; where the budget has, only what is wanted is kept. */
+static bool read_again(struct build *b, uint32_t mode, int r)
+{
+	struct file *f = b->f;
+
+	if (r >= 0 && b->starved && !(mode & MODE_AGAIN) && files_make_room(b->t)) {
+		build_drop(b);
+		mode = MODE_AGAIN | (b->partial ? MODE_PARTIAL : 0);
+	} else if (r == 1 && !b->partial) {
 		f->state = FILE_PARTIAL;
-		if (f->wanted.n)
-			r = try(&b, t, f, true);
+		mode = MODE_PARTIAL;
+		if (!f->wanted.n)
+			return false;
+	} else {
+		return false;
 	}
-	t->busy = NULL;
+	f->pending = false;
+	return files_request(b->t, f, mode) == 0;
+}
+
+static void end(struct files *t, const struct file_reading *reading)
+{
+	struct build *b = &t->build;
+	struct file *f = b->f;
+	int r = conclude(b, reading);
+	bool again;
+
+	if (r != 0)
+		build_drop(b);
+	rulebook_settle(t->rules);
+	vec_free(&b->refs);
 	t->n_read++;
-	t->read_ns += (uint64_t)(clock_mono() - start);
+	t->read_ns += reading->ns;
+	again = read_again(b, reading->request.mode, r);
+	t->busy = NULL;
+	if (again)
+		return;
+	f->pending = false;
+	if (r == 0 && !b->fresh.directory)
+		r = -ENOMEM; /* it was to be read again, and could not be */
 	if (r == 0)
-		accept(&b);
+		accept(b);
 	if (r < 0)
 		refuse(t, f, r);
 	if (f->state == FILE_PARTIAL || f->state == FILE_REFUSED) {
@@ -396,6 +382,27 @@ void files_build(struct files *t, struct file *f)
 		f->backoff = f->backoff < BACKOFF_MAX ? 2 * f->backoff : BACKOFF_MAX;
 	}
 	/* By frame pointers is an answer, too, and now there is another. */
-	f->changed |= r == 0 || file_kind(f) != before;
-	f->other |= r == 0 && before != UNWIND_KIND_UNKNOWN;
+	f->changed |= r == 0 || file_kind(f) != b->before;
+	f->other |= r == 0 && b->before != UNWIND_KIND_UNKNOWN;
+}
+
+bool files_take(struct files *t)
+{
+	struct file_reading reading;
+	bool any = false;
+
+	while (file_reader_take(t->reader, &reading)) {
+		struct build *b = &t->build;
+
+		if (!t->busy)
+			begin(t, &reading.request);
+		check(b->f == reading.request.owner);
+		if (reading.ended) {
+			end(t, &reading);
+			any = true;
+		} else if (b->result == 0) {
+			b->result = add_page(b, &reading);
+		}
+	}
+	return any;
 }

@@ -15,19 +15,17 @@
 /* At least this share of the budget makes room at a time. */
 #define EVICT_SHARE 16
 
-void files_init(struct files *t, const struct files_host *host, struct slabs *slabs,
-		struct rulebook *rules, const struct unwind_options *options)
+int files_init(struct files *t, const struct files_host *host, struct slabs *slabs,
+	       struct rulebook *rules, const struct unwind_options *options)
 {
 	*t = (struct files){
 		.host = *host,
 		.slabs = slabs,
 		.rules = rules,
-		.read = options->read,
-		.read_context = options->read_context,
-		.meanwhile = options->meanwhile,
-		.meanwhile_context = options->meanwhile_context,
-		.now = 2, /* so that "never" is not "of late" */
+		.reader = file_reader_new(options->read, options->read_context),
+		.now = 2, /* so that "never" is not "recently" */
 	};
+	return t->reader ? 0 : -ENOMEM;
 }
 
 struct file *files_get(struct files *t, struct image *image)
@@ -106,6 +104,9 @@ static void forget(struct files *t, struct file *f)
 
 void files_fini(struct files *t)
 {
+	file_reader_free(t->reader);
+	if (t->busy)
+		build_drop(&t->build);
 	while (t->all.n)
 		forget(t, t->all.p[t->all.n - 1]);
 	vec_free(&t->all);
@@ -196,7 +197,7 @@ uint64_t files_room(const struct files *t)
 
 bool files_is_due(const struct files *t, const struct file *f)
 {
-	if (t->now < f->retry)
+	if (f->pending || t->now < f->retry)
 		return false;
 	if (f->state == FILE_UNREAD)
 		return f->n_users > 0;
@@ -261,7 +262,7 @@ void files_age(struct files *t)
 
 		if (f->n_users > 0)
 			f->seen = t->now;
-		else if (f != t->vdso && f->claims.n == 0 && t->now - f->seen > KEEP_INTERVALS)
+		else if (f != t->vdso && !f->pending && f->claims.n == 0 && t->now - f->seen > KEEP_INTERVALS)
 			forget(t, f);
 	}
 }

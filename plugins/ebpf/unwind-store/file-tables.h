@@ -12,6 +12,7 @@
 #define EBPF_UNWIND_STORE_FILE_TABLES_H
 
 #include "ebpf/processes/mapped-file.h"
+#include "ebpf/unwind-store/file-reader.h"
 #include "ebpf/unwind-store/rule-table.h"
 #include "ebpf/unwind-store/slab-allocator.h"
 #include "ebpf/unwind-store/unwind-store.h"
@@ -54,6 +55,7 @@ struct file {
 	uint64_t retry;                  /* interval before which it is not read again */
 	uint32_t backoff;                /* intervals until then, the next time */
 	VEC(uint64_t) wanted;            /* ascending, addresses by 64 KiB */
+	bool pending;                    /* asked of the reader, and not ended */
 	bool news;                       /* more is wanted than when it was read */
 	bool want_aux;                   /* auxiliary words are, though no rule of its own needs them */
 	VEC(struct unwind_claim) claims; /* ascending, apart from each other */
@@ -71,18 +73,30 @@ struct files_host {
 	void (*hide)(void *context, const struct file *f);
 };
 
+/* A table that is being made of pages as they come. */
+struct build {
+	struct files *t;
+	struct file *f;
+	struct file_table fresh;
+	VEC(uint32_t) refs; /* what becomes the list of pages */
+	size_t n_kept;      /* pages of the former table */
+	uint64_t need, lost;
+	int result;      /* a negative errno: the rest of the pages is not looked at */
+	uint16_t before; /* how the file was walked until now */
+	bool partial;    /* only what is wanted */
+	bool full;       /* the budget has ended */
+	bool starved;    /* so have the numbers of rules */
+};
+
 struct files {
 	struct files_host host;
 	struct slabs *slabs;
 	struct rulebook *rules;
-	unwind_read_fn read;
-	void *read_context;
-	void (*meanwhile)(void *context);
-	void *meanwhile_context;
-	uint64_t n_rows; /* read since the beginning */
+	struct file_reader *reader;
 	VEC(struct file *) all;
 	struct file *vdso;
-	const struct file *busy;                      /* being read */
+	struct file *busy;  /* whose table is being made; NULL: none */
+	struct build build; /* of that file */
 	uint64_t known[(UNWIND_RULES_MAX + 64) / 64]; /* numbers that the table being made has */
 	uint32_t frames_page;                         /* by frame pointers; 0: not made yet */
 	uint16_t frames_rule;
@@ -90,8 +104,8 @@ struct files {
 	uint64_t n_made, n_read, read_ns, n_lost, n_evictions, n_no_memory;
 };
 
-/* All borrowed. */
-void files_init(struct files *t, const struct files_host *host, struct slabs *slabs,
+/* All borrowed. 0 or -ENOMEM. */
+int files_init(struct files *t, const struct files_host *host, struct slabs *slabs,
 		struct rulebook *rules, const struct unwind_options *options);
 /* Nobody may use a file any more. */
 void files_fini(struct files *t);
@@ -102,14 +116,20 @@ struct file *files_get(struct files *t, struct image *image);
 /* How its mappings are walked now: UNWIND_KIND_*. */
 uint16_t file_kind(const struct file *f);
 
-/* Reads the file and makes its table, or more of it, and says in `changed` and `other` what that
- * means to views. */
-void files_build(struct files *t, struct file *f);
+/* Has the file read (again), by the reader's thread, unless that is under way; `mode` 0. 0; or
+ * -ENOMEM, -EAGAIN: in the next interval. */
+int files_request(struct files *t, struct file *f, uint32_t mode);
+/* Puts what was read until now into tables; true where files have ended, which say in `changed` and
+ * `other` what that means to views. */
+bool files_take(struct files *t);
 /* What runtimes walk of it, from now on. 0 or -ENOMEM, as before then. */
 int file_claim(struct file *f, const struct unwind_claim *claims, size_t n);
 
 /* Views show the file as it is: retires what was replaced. */
 void files_settle(struct files *t, struct file *f);
+
+/* Gives back what was made of a table that nobody has seen; pages kept from the former one stay. */
+void build_drop(struct build *b);
 
 /* Whether it is time to read the file (again). */
 bool files_is_due(const struct files *t, const struct file *f);

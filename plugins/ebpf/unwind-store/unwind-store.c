@@ -14,6 +14,7 @@
 #include "unwind/pages.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,7 +70,10 @@ struct unwind *unwind_new(const struct unwind_kernel *kernel, const struct unwin
 	u->host = (struct files_host){u, reclaim, hide};
 	slabs_init(&u->slabs, &kernel->slabs, options->budget_bytes);
 	rulebook_init(&u->rules, kernel->rules);
-	files_init(&u->files, &u->host, &u->slabs, &u->rules, options);
+	if (files_init(&u->files, &u->host, &u->slabs, &u->rules, options) != 0) {
+		free(u);
+		return NULL;
+	}
 	views_init(&u->views, &u->files, kernel->rows, kernel->chains);
 	spaces_init(&u->spaces, kernel->spaces, &u->views, &u->host);
 	return u;
@@ -105,19 +109,51 @@ static void show_files(struct unwind *u)
 			files_settle(&u->files, *f);
 }
 
-/* Reads the files of a view that nobody has read yet, and shows them. */
-static void read_unread(struct unwind *u, const struct view *v)
+bool unwind_reading(const struct unwind *u)
+{
+	vec_each(&u->files.all, f)
+		if ((*f)->pending)
+			return true;
+	return false;
+}
+
+int unwind_fd(const struct unwind *u)
+{
+	return file_reader_fd(u->files.reader);
+}
+
+bool unwind_take(struct unwind *u)
+{
+	bool any = files_take(&u->files);
+
+	if (any)
+		show_files(u);
+	return any;
+}
+
+void unwind_wait(struct unwind *u)
+{
+	struct pollfd p = {.fd = unwind_fd(u), .events = POLLIN};
+
+	while (unwind_reading(u)) {
+		poll(&p, 1, -1);
+		unwind_take(u);
+	}
+}
+
+/* Has the files of a view read that nobody has read yet; whether there are any. */
+static bool request_unread(struct unwind *u, const struct view *v)
 {
 	bool any = false;
 
 	vec_each(&v->sources, s) {
-		if (!s->file || s->file->state != FILE_UNREAD || !files_is_due(&u->files, s->file))
+		if (!s->file || s->file->state != FILE_UNREAD)
 			continue;
-		files_build(&u->files, s->file);
-		any = true;
+		if (s->file->pending || (files_is_due(&u->files, s->file) &&
+					 files_request(&u->files, s->file, 0) == 0))
+			any = true;
 	}
-	if (any)
-		show_files(u);
+	return any;
 }
 
 int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t generation,
@@ -126,12 +162,8 @@ int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t
 	struct view *former = spaces_view(&u->spaces, key), *v = NULL;
 	int r = views_get(&u->views, former, set, &v);
 
-	/* Before the walker knows the process: a stack of one that is unknown can be completed
-	 * later, one that ends where there is no table yet cannot. */
-	if (r == 0) {
-		read_unread(u, v);
-		r = spaces_set(&u->spaces, key, generation, set->exec_pages, v);
-	}
+	if (r == 0)
+		r = request_unread(u, v) ? 1 : spaces_set(&u->spaces, key, generation, set->exec_pages, v);
 	if (r != 0) {
 		if (v)
 			view_release(&u->views, v);
@@ -205,8 +237,7 @@ void unwind_tick(struct unwind *u)
 	files_age(&u->files);
 	for (size_t i = 0; i < u->files.all.n; i++)
 		if (files_is_due(&u->files, u->files.all.p[i]))
-			files_build(&u->files, u->files.all.p[i]);
-	show_files(u);
+			files_request(&u->files, u->files.all.p[i], 0);
 	if (anything_retired(u))
 		reclaim(u);
 	views_retry(&u->views);

@@ -20,11 +20,9 @@
 #include "ebpf/processes/mapped-file.h"
 #include "ebpf/processes/maps.h"
 #include "bpfwire/sampler.h"
+#include "ebpf/unwind-store/file-reader.h"
 #include "ebpf/unwind-store/slab-allocator.h"
 #include "bpfwire/unwind-tables.h"
-
-#include "base/error.h"
-#include "unwind/rows.h"
 
 struct unwind;
 
@@ -42,21 +40,10 @@ struct unwind_kernel {
 	void *context;
 };
 
-/*
- * Hands the rows of an image's file to `fn`, as elf_rows_read does, whose options these are but for `debug`; those of the vDSO
- * where `image` is NULL. 0, also where there are none; what `fn` returned; or a negative
- * errno and the reason.
- */
-typedef int (*unwind_read_fn)(void *context, const struct image *image, const struct elf_rows_options *options,
-			      elf_row_fn fn, void *fn_context, struct error *err);
-
 struct unwind_options {
 	uint64_t budget_bytes; /* of all slabs; what the agent may have, less its other maps */
 	unwind_read_fn read;
 	void *read_context;
-	/* Called every other millisecond while files are read, NULL: nobody is. Uses nothing of the store. */
-	void (*meanwhile)(void *context);
-	void *meanwhile_context;
 };
 
 /* NULL when memory is short. */
@@ -65,15 +52,24 @@ struct unwind *unwind_new(const struct unwind_kernel *kernel, const struct unwin
 void unwind_free(struct unwind *u);
 
 /*
- * Says what a process has mapped from now on. Files that nobody has mapped before are read first (~10
- * million rows a second); until it returns the walker knows of the process what it knew before, or
- * nothing. `generation` is unwind_generation's for the process as it is now. `set` is
- * borrowed, its older ones are not looked at; images are retained as needed. 0; -ENOMEM; -ENOSPC:
- * the kernel does not let us wait for its programs, so nobody's place can be given to it. On failure
- * all is as before.
+ * Takes what a process has mapped from now on. 1: it maps files that nobody has read, which are read
+ * now (~10 million rows a second); call it again when unwind_take has returned true. Until then the
+ * walker knows of the process what it knew before: a stack of one that is unknown can be completed
+ * later, one that ends where there is no table yet cannot. `generation` is unwind_generation's for the
+ * process as it is now. `set` is borrowed, its older ones are not used; images are retained as
+ * needed. 0; -ENOMEM; -ENOSPC: the kernel does not let us wait for its programs, so no slot can be
+ * given to it. On failure all is as before.
  */
 int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t generation,
 	       const struct mapset *set);
+
+/* Whether files are being read; and a descriptor that is readable when unwind_take has work. */
+bool unwind_reading(const struct unwind *u);
+int unwind_fd(const struct unwind *u);
+/* Puts what was read into tables, and shows those that are whole: true if there are any. */
+bool unwind_take(struct unwind *u);
+/* The same until nothing is being read. */
+void unwind_wait(struct unwind *u);
 
 /* The process is gone. It need not have a space. O(1). */
 void unwind_unmap(struct unwind *u, const struct sampler_process_key *key);
@@ -122,8 +118,8 @@ void unwind_used(struct unwind *u, const struct image *image, uint64_t address);
 void unwind_want_registers(struct unwind *u, const struct image *image);
 
 /*
- * Ends an interval: reads what was wanted, ages files and spaces, frees behind one quiesce what
- * has been given up. Costs as much as what is read; else some 10 µs for every thousand spaces.
+ * Ends an interval: has read what was wanted, ages files and spaces, frees behind one quiesce what
+ * has been given up. Some 10 µs for every thousand spaces.
  */
 void unwind_tick(struct unwind *u);
 

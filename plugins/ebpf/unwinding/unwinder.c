@@ -8,6 +8,7 @@
 #include "base/check.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -25,13 +26,11 @@ struct walks {
 };
 
 struct walks *walks_new(struct session *session, const struct andiron_extension *objects,
-			uint64_t budget_bytes, void (*meanwhile)(void *context), void *context)
+			uint64_t budget_bytes)
 {
 	struct walks *w = calloc(1, sizeof(*w));
 	struct unwind_options options = {.budget_bytes = budget_bytes,
-					 .read = image_rows_read,
-					 .meanwhile = meanwhile,
-					 .meanwhile_context = context};
+					 .read = image_rows_read};
 
 	if (!w)
 		return NULL;
@@ -69,17 +68,19 @@ struct runtimes *walks_runtimes(const struct walks *w)
 	return w->runtimes;
 }
 
-void walks_process(struct walks *w, struct process *p)
+bool walks_process(struct walks *w, struct process *p)
 {
-	const struct mapset *maps = p->maps; /* while its files are read there may come others */
+	int r;
 
-	if (!maps || maps == p->told)
-		return;
+	if (!p->maps || p->maps == p->told)
+		return true;
 	if (w->runtimes)
 		runtimes_process(w->runtimes, p, w->store);
 	/* Without a space its stacks end at their first frame, and say so. */
-	if (unwind_map(w->store, &p->key, maps->generation, maps) == 0)
-		p->told = maps;
+	r = unwind_map(w->store, &p->key, p->maps->generation, p->maps);
+	if (r == 0)
+		p->told = p->maps;
+	return r != 1;
 }
 
 void walks_gone(struct walks *w, const struct process *p)
@@ -87,6 +88,20 @@ void walks_gone(struct walks *w, const struct process *p)
 	unwind_unmap(w->store, &p->key);
 	if (w->runtimes)
 		runtimes_gone(w->runtimes, p);
+}
+
+bool walks_reading(const struct walks *w)
+{
+	return unwind_reading(w->store);
+}
+
+void walks_wait(struct walks *w, int fd)
+{
+	struct pollfd p[] = {{.fd = unwind_fd(w->store), .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+
+	/* Snapshots do not wake anybody until they fill the ring. */
+	poll(p, 2, 10);
+	unwind_take(w->store);
 }
 
 static const uint8_t *slab(void *context, uint32_t number)

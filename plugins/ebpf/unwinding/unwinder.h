@@ -18,10 +18,10 @@
 
 struct walks;
 
-/* A store on the memory of the session, of so many bytes; `meanwhile` is unwind_options'. Both are borrowed. NULL when
- * memory is short. */
+/* A store on the memory of the session, which is borrowed, of so many bytes. NULL when memory is
+ * short. */
 struct walks *walks_new(struct session *session, const struct andiron_extension *objects,
-			uint64_t budget_bytes, void (*meanwhile)(void *context), void *context);
+			uint64_t budget_bytes);
 /* The session is stopped by then. Releases all images. */
 void walks_free(struct walks *w);
 
@@ -29,8 +29,9 @@ void walks_free(struct walks *w);
 void walks_add_runtimes(struct walks *w, struct runtimes *runtimes);
 struct runtimes *walks_runtimes(const struct walks *w);
 
-/* Says what the process has mapped, if its mappings are known and were not told before. */
-void walks_process(struct walks *w, struct process *p);
+/* Hands the process's mappings to the store, if they are known and new. False: files of it are being
+ * read (unwind_map); call it again. */
+bool walks_process(struct walks *w, struct process *p);
 void walks_gone(struct walks *w, const struct process *p);
 
 /* Whether a record is a whole snapshot, or part of one, as far as it says; `size` is what arrived. */
@@ -39,10 +40,15 @@ bool walks_is_snapshot(const void *record, size_t size);
  * looked at. */
 void walks_snapshot(struct walks *w, const struct process *p, const struct sampler_snapshot *c,
 		   const struct walk_stack stacks[SAMPLER_COPIES]);
-/* The same while files are read, which may be of this process: true where they themselves were enough (file-unwind.h). Uses nothing of the
- * store. */
+/* The same while files are read, which may be of this process: true where they themselves were enough
+ * (file-unwind.h). */
 bool walks_early(struct walks *w, const struct process *p, const struct sampler_snapshot *c,
 		 const struct walk_stack stacks[SAMPLER_COPIES]);
+
+/* Whether files are being read. */
+bool walks_reading(const struct walks *w);
+/* Waits until files have been read or `fd` is readable, 10 ms at most, and takes over what was read. */
+void walks_wait(struct walks *w, int fd);
 
 /* Adds to the stacks of a buffer what snapshots made of them; walks_find finds it. */
 void walks_settle(struct walks *w, uint32_t buffer, struct stacks *stacks);

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the engine is loaded, and loaded anew: programs, maps, the store of unwind tables and the
+ * runtimes. A change that needs other programs or maps keeps the former session until the new one
+ * samples, so a change that fails costs no samples but those of the attempt.
+ */
+#include "ebpf/engine-state.h"
+
+#include "ebpf/kernel/sample-logs.h"
+#include "ebpf/targets/sampling-filter.h"
+#include "ebpf/unwinding/runtime-program.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+
+/* Of everything together, kernel maps counted; and what of it is neither for tables nor for what waits. */
+#define BUDGET_BYTES ((uint64_t)128 << 20)
+#define OWN_BYTES    ((uint64_t)16 << 20)
+/* On the largest machines, too. */
+_Static_assert(BUDGET_BYTES - OWN_BYTES - NEWS_BYTES_MAX - SESSION_RING_MAX_BYTES - TABLES_MAX_BYTES >= 32 << 20, "files' tables have room");
+static void unload(struct engine *e)
+{
+	news_clear(&e->news);
+	walks_free(e->walks);
+	e->news.walks = e->walks = NULL;
+	session_close(e->session);
+	e->news.session = e->session = NULL;
+	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
+		stacks_clear(&e->stacks[i]);
+	/* The next store knows of nobody. */
+	vec_each(&e->processes.all, p)
+		(*p)->told = NULL;
+}
+
+/* For two seconds' snapshots. */
+static size_t news_bytes_of(const struct session *s)
+{
+	size_t bytes = 4 * session_ring_bytes(s);
+
+	return bytes < NEWS_BYTES_MAX ? bytes : NEWS_BYTES_MAX;
+}
+
+/* What the tables may take: of all that the agent may have, what its other maps, those that come yet, and its own memory leave. */
+static uint64_t unwind_budget(const struct session_info *info, size_t news)
+{
+	uint64_t others = info->map_bytes + SAMPLER_DEFERRED_BYTES + OWN_BYTES + news;
+
+	return others < BUDGET_BYTES ? BUDGET_BYTES - others : 0;
+}
+
+static bool add_runtimes(struct engine *e)
+{
+	const struct runtimes_kernel kernel = runtime_programs(e->session);
+	const struct runtimes_out out = {e->out.context, e->out.log};
+	struct runtimes *t = NULL;
+
+	if (e->options.n_runtimes == 0)
+		return true;
+	t = runtimes_new(&kernel, e->options.runtimes, e->options.n_runtimes, &out);
+	if (!t)
+		return false;
+	walks_add_runtimes(e->walks, t);
+	return true;
+}
+
+static int load(struct engine *e, struct error *err)
+{
+	struct session_options options = {e->options.rate_hz, e->options.interval_ns,
+					  e->options.follow};
+	int r = session_open(&options, news_record, &e->news, &e->session, err);
+
+	if (r != 0)
+		return r;
+	session_info(e->session, &e->stats.session);
+	e->news.bytes_max = news_bytes_of(e->session);
+	e->walks = walks_new(e->session, &e->objects, unwind_budget(&e->stats.session, e->news.bytes_max));
+	if (!e->walks || !add_runtimes(e)) {
+		unload(e);
+		return -ENOMEM;
+	}
+	e->news.session = e->session;
+	e->news.walks = e->walks;
+	engine_configure(e);
+	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
+	session_measure(e->session, true);
+	/* The programs are new, and so are their figures. */
+	e->missed = e->run_ns = e->runs = 0;
+	e->start_ns = clock_real();
+	if (r == 0)
+		r = session_start(e->session, e->options.rate_hz, err);
+	if (r != 0) {
+		unload(e);
+		return r;
+	}
+	session_defer_snapshots(e->session);
+	if (e->options.n_runtimes > 0)
+		session_load_continuation(e->session);
+	session_info(e->session, &e->stats.session);
+	e->news.defer_snapshots = e->stats.session.defer_snapshots;
+	return 0;
+}
+
+int engine_start(struct engine *e, struct error *err)
+{
+	size_t n;
+
+	matcher_all(e->matcher, &n);
+	if (e->session || (e->options.lazy && n == 0 && e->options.targets_only))
+		return 0;
+	return load(e, err);
+}
+
+/* What load makes, and unload frees. */
+struct loaded {
+	struct session *session;
+	struct walks *walks;
+	struct session_info info;
+	uint64_t run_ns, runs, missed;
+};
+
+static struct loaded swap_loaded(struct engine *e, struct loaded next)
+{
+	struct loaded former = {e->session, e->walks, e->stats.session, e->run_ns, e->runs, e->missed};
+
+	e->session = e->news.session = next.session;
+	e->walks = e->news.walks = next.walks;
+	e->stats.session = next.info;
+	e->news.defer_snapshots = next.info.defer_snapshots;
+	e->run_ns = next.run_ns;
+	e->runs = next.runs;
+	e->missed = next.missed;
+	return former;
+}
+
+/*
+ * Loads programs and maps anew, as the options are now: maps are sized, and programs chosen, at
+ * load. The former session is kept until the new one samples, and samples on if it does not.
+ */
+static int reload(struct engine *e, uint32_t former_hz, struct error *err)
+{
+	size_t news_bytes = e->news.bytes_max;
+	struct loaded former, fresh;
+	struct error again = ERROR_NULL;
+	int r;
+
+	engine_finish(e);
+	e->finished = false;
+	former = swap_loaded(e, (struct loaded){0});
+	r = load(e, err);
+	fresh = swap_loaded(e, former);
+	if (r == 0) {
+		unload(e);
+		swap_loaded(e, fresh);
+		e->news.bytes_max = news_bytes_of(e->session);
+		return 0;
+	}
+	check(!fresh.session && !fresh.walks);
+	e->news.bytes_max = news_bytes;
+	if (session_start(e->session, former_hz, &again) != 0) {
+		engine_say(e, ANDIRON_LOG_ERROR, "sampling has stopped: %s", again.text);
+		unload(e);
+	}
+	return r;
+}
+
+bool engine_cpus_changed(const struct engine *e)
+{
+	return e->session && !e->finished && session_cpus_changed(e->session);
+}
+
+int engine_follow_cpus(struct engine *e, struct error *err)
+{
+	int r;
+
+	if (!engine_cpus_changed(e))
+		return 0;
+	if (session_has_room(e->session))
+		r = session_start(e->session, e->options.rate_hz, err);
+	else
+		r = reload(e, e->options.rate_hz, err);
+	if (r == 0)
+		session_info(e->session, &e->stats.session);
+	return r;
+}
+
+static bool needs_reload(const struct ebpf_options *next, const struct ebpf_options *now)
+{
+	return next->rate_hz != now->rate_hz || next->interval_ns > now->interval_ns ||
+	       next->follow != now->follow || !ebpf_options_same_runtimes(next, now);
+}
+
+static int set_default(struct engine *e, const struct ebpf_options *options)
+{
+	return matcher_set_default(e->matcher, !options->targets_only, options->default_target,
+				   options->n_default_target);
+}
+
+/* Says what became of options that could not be taken over. */
+static void explain_return(const struct engine *e, uint32_t wanted_hz, int r, struct error *err)
+{
+	struct error cause = *err;
+
+	if (cause.code == 0)
+		error_errno(&cause, r, "the sampler cannot be loaded");
+	error_set(err, r,
+		  "cannot take over the new options (sample_rate %u): %s. Sampling goes on with those before "
+		  "(sample_rate %u); remove the cause, then reload the configuration",
+		  wanted_hz, cause.text, e->options.rate_hz);
+}
+
+int engine_reconfigure(struct engine *e, struct ebpf_options *options, struct error *err)
+{
+	struct ebpf_options former = e->options;
+	int r = set_default(e, options);
+
+	if (r != 0) {
+		ebpf_options_fini(options);
+		return r;
+	}
+	/* Under the options that it was sampled under. */
+	if (e->session && needs_reload(options, &former))
+		engine_finish(e);
+	else if (e->session)
+		engine_collect(e);
+	e->options = *options;
+	if (e->session && needs_reload(options, &former))
+		r = reload(e, former.rate_hz, err);
+	if (r != 0) {
+		e->options = former;
+		explain_return(e, options->rate_hz, r, err);
+		ebpf_options_fini(options);
+		set_default(e, &e->options);
+		engine_retarget(e, NULL);
+		return r;
+	}
+	ebpf_options_fini(&former);
+	return engine_retarget(e, err);
+}

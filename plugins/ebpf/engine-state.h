@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's own state, for engine.c and engine-load.c alone. */
+#ifndef EBPF_ENGINE_STATE_H
+#define EBPF_ENGINE_STATE_H
+
+#include "ebpf/engine.h"
+#include "ebpf/samples/batch-rows.h"
+#include "ebpf/samples/event-intake.h"
+
+struct engine {
+	struct ebpf_options options;
+	struct andiron_extension objects;
+	struct engine_out out;
+	struct session *session;
+	struct walks *walks; /* on the session's memory */
+	struct images *images;
+	struct processes processes;
+	struct matcher *matcher;
+	struct stacks stacks[SAMPLER_BUFFERS];
+	struct news news;
+	struct rows rows;
+	struct engine_stats stats;
+	struct engine_books *books; /* of the interval being read */
+	uint64_t producer, sequence;
+	uint64_t run_ns, runs, missed; /* at the end of the last interval */
+	uint64_t counted;              /* of the buffer being read */
+	int64_t start_ns;              /* of the interval, CLOCK_REALTIME */
+	uint32_t buffer;                 /* being read */
+	bool unmapped; /* some process waits for its files to be read */
+	bool finished;
+};
+
+void engine_say(struct engine *e, uint32_t level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Tells the programs what is sampled now, by the options and targets. */
+void engine_configure(struct engine *e);
+
+#endif
