@@ -20,7 +20,8 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 
-#define SAMPLER     "pyroscope.ebpf"
+#define SAMPLER        "pyroscope.ebpf"
+#define ENOUGH_SAMPLES 200
 #define METRIC_COST "andiron_ebpf_bpf_ns_per_sample"
 
 struct session {
@@ -185,10 +186,27 @@ static int write_json(struct session *s)
 	return r < 0 ? -EIO : 0;
 }
 
+/*
+ * What a sample has cost in the kernel; 0: it cannot be said. The kernel counts the time of all
+ * ticks together, so this is the cost of a sample only where most ticks have taken one.
+ */
+static double cost_of_sample(struct session *s)
+{
+	const struct ledger_view *ledger = host_ledger(s->host);
+	uint64_t skipped = 0;
+
+	if (!*s->sampler || !ledger)
+		return 0;
+	for (size_t i = 0; i < ledger->n_skipped; i++)
+		skipped += ledger->skipped[i].samples;
+	if (ledger->taken < ENOUGH_SAMPLES || skipped > ledger->taken / 4)
+		return 0;
+	return host_metric(s->host, s->sampler, METRIC_COST);
+}
+
 int session_report(struct session *s)
 {
-	double per_sample = *s->sampler ? host_metric(s->host, s->sampler, METRIC_COST)
-					: (double)NAN;
+	double per_sample = cost_of_sample(s);
 	struct buf line = BUF_NULL;
 
 	if (host_ledger_line(s->host, &line) == 0) {

@@ -21,6 +21,7 @@
 #define MAX_FRAMES      4096u /* the root side is kept, as servers do */
 #define MAX_LINES       128u
 #define MAX_BATCH_TYPES 64u
+#define MAX_LABELS      64u
 #define MAX_REASONS     32u
 #define MAX_REASON      64u
 #define MAX_LEAD_ROWS   1000u /* looked through for the program's mapping */
@@ -48,6 +49,7 @@ struct pprof_export {
 	VEC(struct reason) reasons;
 
 	const struct batch_view *view;
+	uint32_t group; /* of the row added last */
 	uint8_t slots[MAX_BATCH_TYPES]; /* of the batch's types: 1 + place in `types` */
 	uint32_t *locations;            /* of the batch's: the encoder's, 0 while unknown */
 	size_t n_locations;
@@ -404,6 +406,7 @@ int pprof_export_begin(struct pprof_export *x, const struct batch_view *view)
 	x->locations = locations;
 	x->n_locations = n;
 	x->view = view;
+	x->group = 0;
 	if (x->n_types == 0 && choose_types(x) < 0)
 		return -ENOMEM;
 	place_types(x);
@@ -415,33 +418,66 @@ int pprof_export_begin(struct pprof_export *x, const struct batch_view *view)
 	return pprof_failed(x->encoder) ? -ENOMEM : 0;
 }
 
-static uint32_t put_text_label(struct pprof_export *x, const struct andiron_row *row,
-			       const char *key, struct pprof_label *ret)
+/* Appends a label; one of the same key stays as it is, and an empty one is left out. */
+static uint32_t put_label(struct pprof_export *x, const struct andiron_attribute *a,
+			  struct pprof_label *labels, uint32_t n)
 {
-	struct str text;
+	struct str key = batch_str(x->view, a->key);
+	bool is_text = a->kind == ANDIRON_ATTRIBUTE_STRING;
+	struct str text = is_text ? batch_str(x->view, (uint32_t)a->value) : STR("");
 
-	if (!batch_row_str(x->view, row, str_of(key), &text) || text.n == 0)
-		return 0;
-	*ret = (struct pprof_label){.key = pprof_add_string(x->encoder, str_of(key)),
-				    .text = pprof_add_string(x->encoder, text)};
-	return 1;
+	if (n == MAX_LABELS || key.n == 0 || str_starts(key, STR("__")) || (is_text && !text.n))
+		return n;
+	labels[n] = (struct pprof_label){
+		.key = pprof_add_string(x->encoder, str_is(key, "comm") ? STR("thread") : key),
+		.text = text.n ? pprof_add_string(x->encoder, text) : 0,
+		.number = is_text ? 0 : (int64_t)a->value,
+	};
+	for (uint32_t i = 0; i < n; i++)
+		if (labels[i].key == labels[n].key)
+			return n;
+	return n + 1;
 }
 
-static uint32_t put_labels(struct pprof_export *x, const struct andiron_row *row,
+/* The group that a row belongs to; rows come in order, so it is the last one's or the next. */
+static struct andiron_group group_of(struct pprof_export *x, uint32_t row)
+{
+	uint64_t n = batch_count(x->view, ANDIRON_COL_GROUP);
+
+	for (uint64_t i = 0; i < n; i++) {
+		struct andiron_group group = batch_group(x->view, x->group);
+
+		if (row >= group.row_start && row - group.row_start < group.n_rows)
+			return group;
+		x->group = x->group + 1 < n ? x->group + 1 : 0;
+	}
+	return (struct andiron_group){0};
+}
+
+static uint32_t put_labels(struct pprof_export *x, uint32_t index, const struct andiron_row *row,
 			   struct pprof_label *labels)
 {
+	struct andiron_group group;
 	uint32_t n = 0;
-	int64_t pid;
+	struct str name;
 
-	if (x->flags & (EXPORT_PROCESS | EXPORT_NAME))
-		n += put_text_label(x, row, "process", &labels[n]);
-	if (x->flags & EXPORT_PROCESS) {
-		if (batch_row_int(x->view, row, STR("pid"), &pid))
-			labels[n++] = (struct pprof_label){
-				.key = pprof_add_string(x->encoder, STR("pid")), .number = pid};
+	if (x->flags & EXPORT_NAME && batch_row_str(x->view, row, STR("process"), &name) && name.n)
+		labels[n++] = (struct pprof_label){
+			.key = pprof_add_string(x->encoder, STR("process")),
+			.text = pprof_add_string(x->encoder, name)};
+	if (!(x->flags & EXPORT_LABELS))
+		return n;
+	group = group_of(x, index);
+	for (uint32_t i = 0; i < row->n_attrs && i < MAX_LABELS; i++) {
+		struct andiron_attribute a = batch_attribute_at(x->view, row->attr_start + i);
+
+		n = put_label(x, &a, labels, n);
 	}
-	if (x->flags & EXPORT_COMM)
-		n += put_text_label(x, row, "comm", &labels[n]);
+	for (uint32_t i = 0; i < group.n_labels && i < MAX_LABELS; i++) {
+		struct andiron_attribute a = batch_attribute_at(x->view, group.label_start + i);
+
+		n = put_label(x, &a, labels, n);
+	}
 	return n;
 }
 
@@ -450,7 +486,7 @@ int pprof_export_row(struct pprof_export *x, uint32_t index)
 	struct andiron_row row = batch_row(x->view, index);
 	uint32_t first = x->flags & EXPORT_SAMPLES ? 1 : 0;
 	int64_t values[PPROF_MAX_TYPES] = {0};
-	struct pprof_label labels[3];
+	struct pprof_label labels[MAX_LABELS];
 	struct pprof_sample sample = {.labels = labels, .values = values};
 
 	if (row.type >= MAX_BATCH_TYPES || x->slots[row.type] == 0)
@@ -459,7 +495,7 @@ int pprof_export_row(struct pprof_export *x, uint32_t index)
 		return -ENOMEM;
 	sample.locations = x->stack.p;
 	sample.n_locations = (uint32_t)x->stack.n;
-	sample.n_labels = put_labels(x, &row, labels);
+	sample.n_labels = put_labels(x, index, &row, labels);
 	if (first)
 		values[0] = row.samples > INT64_MAX ? INT64_MAX : (int64_t)row.samples;
 	values[first + x->slots[row.type] - 1] = row.value;

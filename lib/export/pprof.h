@@ -4,7 +4,7 @@
  * or more batches and writes them as one profile; it is what `profile.file` keeps
  * over a run and what a sender makes for one series.
  *
- *     x = pprof_export_new(STR("process_cpu"), EXPORT_COMM);
+ *     x = pprof_export_new(STR("process_cpu"), EXPORT_LABELS);
  *     pprof_export_begin(x, &view);
  *     for each row of a group: pprof_export_row(x, row);
  *     pprof_export_finish(x, time_ns, 1, &out, &raw_bytes);
@@ -31,13 +31,15 @@
 #include "base/buf.h"
 
 #define EXPORT_SAMPLES 1u  /* a first sample type "samples" in "count" */
-#define EXPORT_PROCESS 2u  /* labels "process" (text) and "pid" (number) */
-#define EXPORT_COMM 4u     /* label "comm" (text) */
+/* Every attribute of a row ("process", "pid"; "comm" as "thread"), then its target's labels, apart
+ * from those that begin with "__". Of equal keys the first counts. */
+#define EXPORT_LABELS 2u
 #define EXPORT_LOSSES 8u   /* a comment "andiron: lost N samples: REASON" for each reason */
 #define EXPORT_WHOLE 16u   /* all rows will be added: the program's mapping may be put first */
-#define EXPORT_NAME    32u    /* label "process" (text) alone: what servers keep of a sample */
+#define EXPORT_NAME 32u    /* label "process" (text) alone: what servers keep of a sample */
 #define EXPORT_SPELLED 64u /* types are spelled by export_spell */
-#define EXPORT_ADDRESSES 128u /* frames without a name stay addresses where a server may name them */
+/* Frames without a name stay addresses where a server may name them. */
+#define EXPORT_ADDRESSES 128u
 
 #define EXPORT_SPELLED_MAX 128 /* bytes, the terminating NUL among them */
 

@@ -2,146 +2,123 @@
 /* The flame graph's page. Contract in flame.h. */
 #include "file/flame.h"
 
+#include "base/check.h"
 #include "base/json.h"
-#include "base/vec.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-struct step {
-	uint32_t node;
-	uint32_t depth;
-};
+/* An array of numbers: `value` is said in terms of the index `i`. */
+#define PUT_ARRAY(out, name, first, n, value)                                                      \
+	do {                                                                                       \
+		buf_printf(out, ",\n\"%s\":[", name);                                              \
+		for (uint32_t i = (first); i < (n); i++)                                           \
+			put_number(out, i > (first), value);                                       \
+		buf_putc(out, ']');                                                                \
+	} while (0)
 
-struct order {
-	VEC(struct step) steps;
-};
-
-static int note(void *context, const struct tree *t, uint32_t node, uint32_t depth)
-{
-	struct order *o = context;
-
-	return vec_push(&o->steps, ((struct step){node, depth})) ? 0 : -ENOMEM;
-}
-
-static void begin_array(struct buf *out, const char *name)
-{
-	buf_printf(out, ",\n\"%s\":[", name);
-}
-
-static void put_number(struct buf *out, size_t i, int64_t value)
+static void put_number(struct buf *out, bool comma, int64_t value)
 {
 	char text[24];
-	int n = snprintf(text, sizeof(text), i ? ",%" PRId64 : "%" PRId64, value);
+	int n = snprintf(text, sizeof(text), comma ? ",%" PRId64 : "%" PRId64, value);
 
 	buf_append(out, text, (size_t)n);
 }
 
-static void put_frames(struct buf *out, const struct tree *t)
+static void put_text(struct buf *out, const char *name, struct str text)
 {
-	begin_array(out, "strings");
-	for (size_t i = 0; i < t->strings.strings.n; i++) {
+	buf_printf(out, "\"%s\":", name);
+	json_put_str(out, text);
+	buf_putc(out, ',');
+}
+
+static void put_texts(struct buf *out, const char *name, const struct str *texts, size_t n)
+{
+	buf_printf(out, ",\n\"%s\":[", name);
+	for (size_t i = 0; i < n; i++) {
 		if (i)
 			buf_putc(out, ',');
-		json_put_str(out, intern_get(&t->strings, (uint32_t)i));
+		json_put_str(out, texts[i]);
 	}
 	buf_putc(out, ']');
-	begin_array(out, "names");
-	for (size_t i = 0; i < t->frames.n; i++)
-		put_number(out, i, t->frames.p[i].name);
-	buf_putc(out, ']');
-	begin_array(out, "modules");
-	for (size_t i = 0; i < t->frames.n; i++)
-		put_number(out, i, t->frames.p[i].module);
-	buf_putc(out, ']');
-	begin_array(out, "kinds");
-	for (size_t i = 0; i < t->frames.n; i++)
-		put_number(out, i, (int64_t)t->frames.p[i].kind);
-	buf_putc(out, ']');
+}
+
+static int64_t positive(int64_t value)
+{
+	return value > 0 ? value : 0;
 }
 
 /* Whether every value is its samples times the period: the usual case, in
  * which the file need not say it twice. */
-static bool values_follow(const struct tree *t, int64_t period)
+static bool values_follow(const struct call_tree *t, int64_t period)
 {
 	int64_t product;
 
-	vec_each(&t->nodes, n)
-		if (__builtin_mul_overflow(n->self_samples, period, &product) ||
-		    product != n->self_value)
+	vec_each(&t->counts, count)
+		if (__builtin_mul_overflow(count->samples, period, &product) ||
+		    product != count->value)
 			return false;
 	return true;
 }
 
-static void put_nodes(struct buf *out, const struct tree *t, const struct order *o, int64_t period)
+static void put_tree(struct buf *out, const struct call_tree *t, int64_t period)
 {
-	const struct step *steps = o->steps.p;
+	uint32_t n_frames = (uint32_t)t->frames.ends.n, n_nodes = (uint32_t)t->nodes.ends.n;
+	uint32_t n_keys = (uint32_t)t->keys.n, n_sets = (uint32_t)t->sets.ends.n;
+	uint32_t n_leaves = (uint32_t)t->counts.n;
 
-	begin_array(out, "frames");
-	for (size_t i = 0; i < o->steps.n; i++)
-		put_number(out, i, t->nodes.p[steps[i].node].frame);
-	buf_putc(out, ']');
-	begin_array(out, "depths");
-	for (size_t i = 0; i < o->steps.n; i++)
-		put_number(out, i, steps[i].depth);
-	buf_putc(out, ']');
-	begin_array(out, "samples");
-	for (size_t i = 0; i < o->steps.n; i++)
-		put_number(out, i, t->nodes.p[steps[i].node].self_samples);
-	buf_putc(out, ']');
-	if (values_follow(t, period)) {
-		buf_printf(out, ",\n\"values\":null");
-		return;
-	}
-	begin_array(out, "values");
-	for (size_t i = 0; i < o->steps.n; i++)
-		put_number(out, i, t->nodes.p[steps[i].node].self_value);
-	buf_putc(out, ']');
+	check(t->leaves.ends.n == n_leaves);
+	put_texts(out, "strings", t->strings.strings.p, t->strings.strings.n);
+	PUT_ARRAY(out, "names", 0, n_frames, call_tree_frame(t, i)->name);
+	PUT_ARRAY(out, "modules", 0, n_frames, call_tree_frame(t, i)->module);
+	PUT_ARRAY(out, "kinds", 0, n_frames, call_tree_frame(t, i)->kind);
+	PUT_ARRAY(out, "parents", 1, n_nodes, i - call_tree_node(t, i)->parent);
+	PUT_ARRAY(out, "frames", 1, n_nodes, call_tree_node(t, i)->frame);
+	PUT_ARRAY(out, "keys", 0, n_keys, t->keys.p[i]);
+	PUT_ARRAY(out, "sets", 0, n_sets * n_keys,
+		  call_tree_label(t, i / n_keys, t->keys.p[i % n_keys]));
+	PUT_ARRAY(out, "nodes", 0, n_leaves, call_tree_leaf(t, i)->node);
+	PUT_ARRAY(out, "labels", 0, n_leaves, call_tree_leaf(t, i)->labels);
+	PUT_ARRAY(out, "samples", 0, n_leaves, positive(t->counts.p[i].samples));
+	if (values_follow(t, period))
+		buf_str_append(out, STR(",\n\"values\":null"));
+	else
+		PUT_ARRAY(out, "values", 0, n_leaves, positive(t->counts.p[i].value));
 }
 
-static void put_caption(struct buf *out, const struct profile *p, const struct flame_caption *c,
-			struct str unit)
+static void put_losses(struct buf *out, const struct profile *p)
 {
-	buf_printf(out, "{\"title\":");
-	json_put_str(out, c->title.n ? c->title : STR("Flame graph"));
-	buf_printf(out, ",\"host\":");
-	json_put_str(out, c->host);
-	buf_printf(out, ",\"unit\":");
-	json_put_str(out, unit);
-	buf_printf(out, ",\"period\":%" PRId64 ",\"time\":%" PRId64 ",\"duration\":%" PRId64,
-		   p->period, p->time_ns / 1000000, p->duration_ns);
-	begin_array(out, "losses");
+	buf_str_append(out, STR(",\n\"losses\":["));
 	for (size_t i = 0; i < p->n_comments; i++) {
 		struct str text = p->comments[i];
 
 		if (i)
 			buf_putc(out, ',');
-		if (str_starts(text, STR("andiron: ")))
-			text = str_skip(text, 9);
-		json_put_str(out, text);
+		json_put_str(out, str_starts(text, STR("andiron: ")) ? str_skip(text, 9) : text);
 	}
 	buf_putc(out, ']');
 }
 
-int flame_write(const struct tree *t, const struct profile *p, const struct flame_caption *caption,
+int flame_write(const struct call_tree *t, const struct profile *p, const struct flame_caption *c,
 		struct buf *out)
 {
-	struct order o = {0};
 	size_t start = out->n;
-	int r = tree_walk(t, note, &o);
 
-	if (r == 0) {
-		buf_str_append(out, str_of(flame_page_head));
-		put_caption(out, p, caption, p->types[t->value_type].unit);
-		put_frames(out, t);
-		put_nodes(out, t, &o, p->period);
-		buf_putc(out, '}');
-		if (buf_str_append(out, str_of(flame_page_tail)) < 0 || out->failed)
-			r = -ENOMEM;
-	}
-	if (r < 0)
-		out->n = start;
-	vec_free(&o.steps);
-	return r;
+	buf_str_append(out, str_of(flame_page_head));
+	buf_putc(out, '{');
+	put_text(out, "title", c->title.n ? c->title : STR("Flame graph"));
+	put_text(out, "host", c->host);
+	put_text(out, "unit", p->types[t->value_type].unit);
+	buf_printf(out, "\"period\":%" PRId64 ",\"time\":%" PRId64 ",\"duration\":%" PRId64, p->period,
+		   p->time_ns / 1000000, p->duration_ns);
+	put_losses(out, p);
+	put_texts(out, "groups", c->groups, c->n_groups);
+	put_tree(out, t, p->period);
+	buf_putc(out, '}');
+	buf_str_append(out, str_of(flame_page_tail));
+	if (!out->failed)
+		return 0;
+	out->n = start;
+	return -ENOMEM;
 }

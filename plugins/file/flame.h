@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flame graph as one HTML file that needs nothing else: the page of
- * flame.html with the tree as JSON in its middle. Every name is a stranger's
- * text: it stands in the file only as a JSON string without '<', '>' or '&',
- * and the page shows it only as text.
+ * A flame graph as one HTML file that needs nothing else: the page of flame.html with the call tree
+ * as JSON in its middle. Names are untrusted text: they stand in the file only as JSON strings
+ * without '<', '>' or '&', and the page shows them only as text.
  *
- * The JSON: strings[]; frames as the parallel arrays names[], modules[] (into
- * strings) and kinds[] (enum frame_kind); nodes depth first as the parallel
- * arrays frames[], depths[], samples[] and values[] (self; values is null where
- * it is samples times period throughout).
+ * The JSON, in parallel arrays: strings[]; of frames names[], modules[] (strings) and kinds[]
+ * (enum frame_kind); of nodes from 1 on parents[] (how many nodes before) and frames[]; keys[]
+ * of labels (strings), and sets[] of their values, keys.length each (strings, 0: none); of leaves
+ * nodes[], labels[] (sets), samples[] and values[] (null: samples times period throughout);
+ * groups[]: keys that the picture is grouped by at first.
  */
 #ifndef FILE_FLAME_H
 #define FILE_FLAME_H
 
-#include "file/tree.h"
 #include "base/buf.h"
+#include "export/call-tree.h"
 
 /* The page before and behind the JSON, made from flame.html. */
 extern const char flame_page_head[];
@@ -24,11 +24,12 @@ extern const char flame_page_tail[];
 struct flame_caption {
 	struct str title;
 	struct str host;
+	const struct str *groups;
+	size_t n_groups;
 };
 
-/* Appends the page: 0, -ENOMEM, or -E2BIG (out's limit). `p` is what the tree
- * was built from. */
-int flame_write(const struct tree *t, const struct profile *p, const struct flame_caption *caption,
-		struct buf *out);
+/* Appends the page: 0, or -ENOMEM with `out` as before. `p` is what the tree was built from. */
+int flame_write(const struct call_tree *t, const struct profile *p,
+		const struct flame_caption *caption, struct buf *out);
 
 #endif

@@ -2,15 +2,17 @@
 /* Folded stacks. Contract in folded.h. */
 #include "file/folded.h"
 
-#include "base/vec.h"
+#include "base/check.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
-struct writer {
-	struct buf *out;
-	struct buf path;       /* the line up to the current node */
-	VEC(uint32_t) lengths; /* of the path at each depth */
+struct line {
+	struct str text;
+	size_t start;
+	int64_t samples;
 };
 
 static void put_name(struct buf *b, struct str name)
@@ -22,34 +24,80 @@ static void put_name(struct buf *b, struct str name)
 	}
 }
 
-static int visit(void *context, const struct tree *t, uint32_t id, uint32_t depth)
+/* The labels that lines are grouped by; a key that no sample has makes no level. */
+static void put_groups(struct buf *b, const struct call_tree *t, uint32_t set,
+		       const struct str *keys, size_t n_keys)
 {
-	const struct node *node = &t->nodes.p[id];
-	const struct frame *frame = &t->frames.p[node->frame];
-	struct writer *w = context;
-	int r;
+	for (size_t i = 0; i < n_keys; i++) {
+		uint32_t key = call_tree_key(t, keys[i]);
+		uint32_t value = key ? call_tree_label(t, set, key) : 0;
 
-	w->path.n = depth ? w->lengths.p[depth - 1] : 0;
-	w->lengths.n = depth;
-	if (depth)
-		buf_putc(&w->path, ';');
-	put_name(&w->path, intern_get(&t->strings, frame->name));
-	if (frame->kind == FRAME_KERNEL)
-		buf_str_append(&w->path, STR("_[k]"));
-	if (w->path.failed || !vec_push(&w->lengths, (uint32_t)w->path.n))
-		return -ENOMEM;
-	if (node->self_samples == 0)
-		return 0;
-	r = buf_str_append(w->out, buf_str(&w->path));
-	return r < 0 ? r : buf_printf(w->out, " %" PRId64 "\n", node->self_samples);
+		if (!key)
+			continue;
+		if (!value || str_is(keys[i], "pid"))
+			buf_printf(b, value ? "%.*s " : "[no %.*s]", STR_FMT(keys[i]));
+		put_name(b, intern_get(&t->strings, value));
+		buf_putc(b, ';');
+	}
 }
 
-int folded_write(const struct tree *t, struct buf *out)
+/* Root first: `path` has room for as many nodes as a path can have. */
+static void put_path(struct buf *b, const struct call_tree *t, uint32_t node, uint32_t *path)
 {
-	struct writer w = {.out = out};
-	int r = tree_walk(t, visit, &w);
+	size_t n = 0;
 
-	buf_free(&w.path);
-	vec_free(&w.lengths);
-	return r;
+	for (; node; node = call_tree_node(t, node)->parent)
+		path[n++] = node;
+	while (n--) {
+		const struct frame *f = call_tree_frame(t, call_tree_node(t, path[n])->frame);
+
+		put_name(b, intern_get(&t->strings, f->name));
+		if (f->kind == FRAME_KERNEL)
+			buf_str_append(b, STR("_[k]"));
+		if (n)
+			buf_putc(b, ';');
+	}
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return str_cmp(((const struct line *)a)->text, ((const struct line *)b)->text);
+}
+
+int folded_write(const struct call_tree *t, const struct str *keys, size_t n_keys, struct buf *out)
+{
+	size_t n = t->counts.n;
+	_cleanup_(freep) struct line *lines = calloc(n + 1, sizeof(*lines));
+	_cleanup_(freep) uint32_t *path = calloc(t->nodes.ends.n + 1, sizeof(*path));
+	_cleanup_(buf_free) struct buf text = BUF_NULL;
+
+	if (!lines || !path)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct leaf *leaf = call_tree_leaf(t, i);
+
+		lines[i].start = text.n;
+		lines[i].samples = t->counts.p[i].samples;
+		put_groups(&text, t, leaf->labels, keys, n_keys);
+		put_path(&text, t, leaf->node, path);
+		lines[i].text.n = text.n - lines[i].start;
+	}
+	if (text.failed)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		lines[i].text.p = text.p + lines[i].start;
+	qsort(lines, n, sizeof(*lines), by_text);
+	for (size_t i = 0; i < n; i++) {
+		int64_t samples = lines[i].samples;
+
+		if (i + 1 < n && str_eq(lines[i].text, lines[i + 1].text)) {
+			lines[i + 1].samples = call_tree_add(lines[i + 1].samples, samples);
+			continue;
+		}
+		if (samples <= 0)
+			continue;
+		buf_str_append(out, lines[i].text);
+		buf_printf(out, " %" PRId64 "\n", samples);
+	}
+	return out->failed ? -ENOMEM : 0;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folded stacks, one line each, as flamegraph.pl and its kin read them:
- * "root;caller;leaf COUNT". Kernel frames end in "_[k]". A ';' within a name
- * becomes ':', control characters become '?'.
+ * Folded stacks, one line each and sorted, as flamegraph.pl and its kin read them:
+ * "process;caller;leaf COUNT". Kernel frames end in "_[k]". A ';' within a name becomes ':', a
+ * control character '?'.
  */
 #ifndef FILE_FOLDED_H
 #define FILE_FOLDED_H
 
-#include "file/tree.h"
 #include "base/buf.h"
+#include "export/call-tree.h"
 
-/* Appends all of it: 0, -ENOMEM, or -E2BIG (out's limit). */
-int folded_write(const struct tree *t, struct buf *out);
+/* Appends all of it, each stack below one level for each label in `keys`. 0 or -ENOMEM. */
+int folded_write(const struct call_tree *t, const struct str *keys, size_t n_keys, struct buf *out);
 
 #endif

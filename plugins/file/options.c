@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What profile.file can be told. */
+/* The options of profile.file. */
 #include "file/options.h"
 
-#include <stddef.h>
+#include "abi/value.h"
+#include "base/cleanup.h"
+
+#include <stdlib.h>
 
 static const char *const unnamed_words[] = {"function", "address", NULL};
 
@@ -23,6 +26,15 @@ static const struct andiron_option options[] = {
 		.since = "0.1",
 	},
 	{
+		.name = "group_by",
+		.type = ANDIRON_TYPE_STRINGS,
+		.default_text = "[\"process\"]",
+		.doc = "Labels that stacks are grouped by, outermost first: \"process\" (one box for all "
+		       "processes of a program), \"pid\", \"thread\", or a label of targets. The flame "
+		       "graph's page can change it; pprof files keep every label.",
+		.since = "0.1",
+	},
+	{
 		.name = "unnamed",
 		.type = ANDIRON_TYPE_STRING,
 		.default_text = "\"function\"",
@@ -35,3 +47,30 @@ static const struct andiron_option options[] = {
 };
 
 const struct andiron_options file_options = ANDIRON_OPTIONS(options);
+
+/* The strings of a list, to be freed; NULL when memory is short. */
+static struct str *texts_of(const struct andiron_value *list, size_t *ret_n)
+{
+	struct str *texts = calloc((list ? list->n_items : 0) + 1, sizeof(*texts));
+
+	*ret_n = list && texts ? list->n_items : 0;
+	for (size_t i = 0; i < *ret_n; i++)
+		texts[i] = abi_str(list->items[i].string);
+	return texts;
+}
+
+struct recording *file_recording_new(const struct andiron_value *args)
+{
+	size_t n_paths, n_groups;
+	_cleanup_(freep) struct str *paths = texts_of(value_get(args, "paths"), &n_paths);
+	_cleanup_(freep) struct str *groups = texts_of(value_get(args, "group_by"), &n_groups);
+	const struct recording_options asked = {
+		.groups = groups,
+		.n_groups = n_groups,
+		.title = value_str(args, "title", STR("")),
+		.max_bytes = RECORDING_MAX_BYTES,
+		.addresses = str_is(value_str(args, "unnamed", STR("")), "address"),
+	};
+
+	return paths && groups ? recording_new(paths, n_paths, &asked) : NULL;
+}

@@ -44,26 +44,6 @@ static int32_t file_validate(const struct andiron_host *host, const struct andir
 	return 0;
 }
 
-static struct recording *new_recording(const struct andiron_value *args)
-{
-	const struct andiron_value *list = value_get(args, "paths");
-	struct str *paths = list ? calloc(list->n_items + 1, sizeof(*paths)) : NULL;
-	const struct recording_options options = {
-		.title = value_str(args, "title", STR("")),
-		.max_bytes = RECORDING_MAX_BYTES,
-		.addresses = str_is(value_str(args, "unnamed", STR("")), "address"),
-	};
-	struct recording *recording;
-
-	if (!paths)
-		return NULL;
-	for (uint64_t i = 0; i < list->n_items; i++)
-		paths[i] = abi_str(list->items[i].string);
-	recording = recording_new(paths, list->n_items, &options);
-	free(paths);
-	return recording;
-}
-
 static int32_t file_create(const struct andiron_host *host, uint64_t instance,
 			   const struct andiron_value *args, void **ret_self,
 			   struct andiron_error *err)
@@ -71,7 +51,7 @@ static int32_t file_create(const struct andiron_host *host, uint64_t instance,
 	struct file_writer *w = calloc(1, sizeof(*w));
 
 	if (w)
-		w->recording = new_recording(args);
+		w->recording = file_recording_new(args);
 	if (!w || !w->recording) {
 		free(w);
 		return -ENOMEM;

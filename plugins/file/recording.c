@@ -14,15 +14,13 @@
 
 #define GZIP_LEVEL 6
 
-/* What a run keeps of a row: who it was, and how many samples stand behind it. */
-#define EXPORT_FLAGS                                                                               \
-	(EXPORT_SAMPLES | EXPORT_PROCESS | EXPORT_COMM | EXPORT_LOSSES | EXPORT_WHOLE)
+#define EXPORT_FLAGS (EXPORT_SAMPLES | EXPORT_LABELS | EXPORT_LOSSES | EXPORT_WHOLE)
 
 struct recording {
 	struct pprof_export *export;
 	struct arena arena;
-	struct str *paths;
-	size_t n_paths;
+	struct str *paths, *groups;
+	size_t n_paths, n_groups;
 	struct str title;
 	size_t max_bytes;
 	int64_t begun_ns;
@@ -45,6 +43,19 @@ bool recording_knows(struct str path)
 	return form_of(path) != FORM_NONE;
 }
 
+/* A copy of a list; *ret_n is what it holds. NULL when memory is short. */
+static struct str *copy_texts(struct arena *arena, const struct str *texts, size_t n, size_t *ret_n)
+{
+	struct str *copy = arena_array(arena, struct str, n ? n : 1);
+
+	for (*ret_n = 0; copy && *ret_n < n; ++*ret_n) {
+		copy[*ret_n] = arena_str(arena, texts[*ret_n]);
+		if (!copy[*ret_n].p)
+			return NULL;
+	}
+	return copy;
+}
+
 struct recording *recording_new(const struct str *paths, size_t n,
 				const struct recording_options *options)
 {
@@ -56,17 +67,11 @@ struct recording *recording_new(const struct str *paths, size_t n,
 	r->begun_ns = clock_real();
 	r->export = pprof_export_new(STR(""),
 				     EXPORT_FLAGS | (options->addresses ? EXPORT_ADDRESSES : 0));
-	r->paths = arena_array(&r->arena, struct str, n ? n : 1);
+	r->paths = copy_texts(&r->arena, paths, n, &r->n_paths);
+	r->groups = copy_texts(&r->arena, options->groups, options->n_groups, &r->n_groups);
 	r->title = arena_str(&r->arena, options->title);
-	if (!r->export || !r->paths || !r->title.p)
-		goto short_of_memory;
-	for (; r->n_paths < n; r->n_paths++) {
-		r->paths[r->n_paths] = arena_str(&r->arena, paths[r->n_paths]);
-		if (!r->paths[r->n_paths].p)
-			goto short_of_memory;
-	}
-	return r;
-short_of_memory:
+	if (r->export && r->paths && r->groups && r->title.p)
+		return r;
 	recording_free(r);
 	return NULL;
 }
@@ -123,7 +128,7 @@ uint64_t recording_samples(const struct recording *r)
 }
 
 /* The profile as it will be read back, and its tree. */
-static int draw(struct recording *r, struct profile **ret_profile, struct tree **ret_tree)
+static int draw(struct recording *r, struct profile **ret_profile, struct call_tree **ret_tree)
 {
 	struct buf raw = BUF_NULL;
 	int64_t time_ns = recording_samples(r) ? 0 : r->begun_ns;
@@ -132,15 +137,16 @@ static int draw(struct recording *r, struct profile **ret_profile, struct tree *
 	if (e == 0)
 		e = profile_decode(buf_str(&raw), ret_profile, NULL);
 	buf_free(&raw);
-	return e == 0 ? tree_build(*ret_profile, ret_tree) : e;
+	return e == 0 ? call_tree_build(*ret_profile, 0, ret_tree) : e;
 }
 
 static int make(struct recording *r, enum form form, struct buf *out)
 {
 	int64_t time_ns = recording_samples(r) ? 0 : r->begun_ns;
 	struct profile *profile = NULL;
-	struct tree *tree = NULL;
-	struct flame_caption caption = {.title = r->title};
+	struct call_tree *tree = NULL;
+	struct flame_caption caption = {
+		.title = r->title, .groups = r->groups, .n_groups = r->n_groups};
 	char host[256] = "";
 	int e;
 
@@ -153,8 +159,8 @@ static int make(struct recording *r, enum form form, struct buf *out)
 	e = draw(r, &profile, &tree);
 	if (e == 0)
 		e = form == FORM_HTML ? flame_write(tree, profile, &caption, out)
-				      : folded_write(tree, out);
-	tree_free(tree);
+				      : folded_write(tree, r->groups, r->n_groups, out);
+	call_tree_free(tree);
 	profile_free(profile);
 	return e;
 }

@@ -23,6 +23,8 @@ struct recording;
 
 struct recording_options {
 	struct str title;
+	const struct str *groups; /* labels that pictures are grouped by, outermost first */
+	size_t n_groups;
 	size_t max_bytes;
 	bool addresses; /* frames without a name are written as addresses: EXPORT_ADDRESSES */
 };

@@ -23,7 +23,8 @@ pyroscope.ebpf "node" {
 }
 
 profile.file "out" {
-  paths = ["%s"]
+  paths    = ["%s"]
+  group_by = ["process", "pid"]
 }
 """
 
@@ -83,8 +84,8 @@ def containers_are_told_apart():
                 before = {one: cpu_seconds(one.pid) for one in (a, b)}
                 agent.until(lambda: all(cpu_seconds(one.pid) - before[one] > 1 for one in (a, b)), "work of both")
                 agent.stop()
-            roots = {frames[0] for frames in folded("out.folded")}
-            assert roots and all(str(a.pid) in root for root in roots), roots
+            roots = {frames[1] for frames in folded("out.folded")}
+            assert roots == {f"pid {a.pid}"}, roots
     assert sum(folded("out.folded").values()) == ledger_holds("ledger.json")
 
 

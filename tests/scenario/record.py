@@ -96,7 +96,8 @@ def one_process():
     need_root()
     with Background(WORKLOAD, "4") as worker, Background(WORKLOAD, "60") as other:
         worker.signal(signal.SIGSTOP)  # it ends when it has worked, and is to be recorded before
-        with Background(ANDIRON, "record", "-p", str(worker.pid), "-d", "600s", "-F", "499", "-o", "w.folded") as recorder:
+        with Background(ANDIRON, "record", "-p", str(worker.pid), "-d", "600s", "-F", "499", "-o", "w.folded",
+                        "--group-by", "pid") as recorder:
             recorder.until_says("recording")
             worker.signal(signal.SIGCONT)
             recorder.end().expect(0)
@@ -108,19 +109,63 @@ def one_process():
 
 @case
 def everything_keeps_processes_apart():
-    """-a has every process under a root of its own; all files say the same."""
+    """-a has all processes; by process and pid each has a root of its own; all files say the same."""
     need_root()
     with Background(WORKLOAD, "60") as a, Background(WORKLOAD, "60") as b:
         andiron("record", "-a", "-d", "2s", "-F", "499", "-o", "w.folded", "-o", "w.html", "-o", "w.pb.gz",
-                "--ledger", "l.json").expect(0, "wrote w.html", "wrote w.pb.gz")
+                "--group-by", "process,pid", "--ledger", "l.json").expect(0, "wrote w.html", "wrote w.pb.gz")
     stacks = folded("w.folded")
     for worker in (a, b):
-        roots = [frames for frames in stacks if str(worker.pid) in frames[0]]
+        roots = [frames for frames in stacks if frames[1] == f"pid {worker.pid}"]
         assert roots, {frames[0] for frames in stacks}
     assert sum(stacks.values()) == delivered("l.json"), (sum(stacks.values()), read("l.json"))
     assert b"workload_70" in gzip.decompress(open("w.pb.gz", "rb").read())
     html = read("w.html")
     assert "<html" in html and "http://" not in html.replace("http://www.w3.org", "") and "https://" not in html
+
+
+@case
+def a_program_is_one_box():
+    """Short processes of one program are one root of the folded text, and labels of the pprof file."""
+    need_root()
+    loop = "for i in 1 2 3 4 5 6 7 8; do sort -R /usr/bin/env -o /dev/null; done; "
+    andiron("record", "-F", "499", "-o", "w.folded", "-o", "w.pb.gz", "--", "sh", "-c", loop * 3).expect(0)
+    roots = [frames[0] for frames in folded("w.folded")]
+    assert "sort" in roots and not any("pid" in root for root in roots), set(roots)
+    pids = json.loads(andiron("report", "--json", "--group-by", "pid", "w.pb.gz").expect(0).out)["by_label"]
+    threads = json.loads(andiron("report", "--json", "--group-by", "thread", "w.pb.gz").expect(0).out)["by_label"]
+    assert len(pids) > 1 and "sort" in {t["label"] for t in threads}, (pids, threads)
+
+
+@case
+def pprof_to_a_pipe():
+    """-o - writes pprof to standard output, and all words and the command's own to standard error."""
+    need_root()
+    with open("out", "wb") as out, open("err", "wb") as err:
+        code = subprocess.run([ANDIRON, "record", "-F", "499", "-o", "-", "--", "sh", "-c", f"echo hello; {WORKLOAD} 1; exit 3"],
+                              stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment(), check=False).returncode
+    assert code == 3 and "hello" in read("err") and "samples:" in read("err"), read("err")
+    andiron("report", "out").expect(0, "workload_70")
+    left = [name for name in os.listdir("/tmp") if name.startswith("andiron-") and os.path.exists(f"/tmp/{name}/aside.pb.gz")]
+    assert not left, left
+
+
+@case
+def pprof_to_a_terminal_is_refused():
+    """-o - on a terminal, and into a pipe that nobody reads, says what is wrong."""
+    need_root()
+    ours, theirs = pty.openpty()
+    done = subprocess.run([ANDIRON, "record", "-o", "-", "--", "touch", "ran"], stdin=subprocess.DEVNULL, stdout=theirs,
+                          stderr=subprocess.PIPE, env=environment(), check=False, text=True)
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == 125 and "is a terminal" in done.stderr and not os.path.exists("ran"), done.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([ANDIRON, "record", "-d", "100ms", "-o", "-"], stdin=subprocess.DEVNULL, stdout=writer,
+                          stderr=subprocess.PIPE, env=environment(), check=False, text=True)
+    os.close(writer)
+    assert done.returncode == 1 and "standard output: Broken pipe" in done.stderr, done.stderr
 
 
 @case
@@ -224,9 +269,11 @@ def duration_leaves_the_command():
 
 @case
 def few_samples_are_explained():
-    """Under 200 samples: how busy the machine was, and what to do."""
+    """Under 200 samples: how busy the machine was, and what to do; no cost that idle ticks have made."""
     need_root()
     andiron("record", "-F", "11", "-o", "w.folded", "--", "sh", "-c", "true").expect(0, "samples:", "% busy", "for more:")
+    idle = andiron("record", "-d", "200ms", "-F", "99", "-o", "w.folded").expect(0, "samples:", "own cost:")
+    assert "of BPF per sample" not in idle.err, idle.err
 
 
 @case

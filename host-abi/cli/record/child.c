@@ -64,7 +64,7 @@ static int find_command(const char *name)
 
 /* In the child: wait, become the caller, exec. Reports through error_fd. */
 static void __attribute__((noreturn))
-run_child(char **argv, const struct caller *caller, int go_fd, int error_fd)
+run_child(char **argv, bool to_stderr, const struct caller *caller, int go_fd, int error_fd)
 {
 	char byte;
 	ssize_t n;
@@ -76,6 +76,8 @@ run_child(char **argv, const struct caller *caller, int go_fd, int error_fd)
 	if (n != 1) /* the recorder is gone, or could not start */
 		_exit(EXIT_CANNOT);
 	error = -caller_become(caller);
+	if (to_stderr && error == 0 && dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		error = errno;
 	if (error == 0) {
 		execvp(argv[0], argv);
 		error = errno;
@@ -85,7 +87,7 @@ run_child(char **argv, const struct caller *caller, int go_fd, int error_fd)
 }
 
 /* 0, or a negative errno with what was opened still in *child. */
-static int fork_held(struct child *child, char **argv, const struct caller *caller)
+static int fork_held(struct child *child, char **argv, bool to_stderr, const struct caller *caller)
 {
 	int go[2], error[2], r = 0;
 
@@ -101,7 +103,7 @@ static int fork_held(struct child *child, char **argv, const struct caller *call
 	child->pid = fork();
 	if (child->pid == 0) {
 		close(go[1]);
-		run_child(argv, caller, go[0], error[1]);
+		run_child(argv, to_stderr, caller, go[0], error[1]);
 	}
 	if (child->pid < 0) {
 		r = -errno;
@@ -112,14 +114,15 @@ static int fork_held(struct child *child, char **argv, const struct caller *call
 	return r;
 }
 
-int child_start(struct child *child, char **argv, const struct caller *caller, struct error *err)
+int child_start(struct child *child, char **argv, bool to_stderr, const struct caller *caller,
+		struct error *err)
 {
 	int r = find_command(argv[0]);
 
 	*child = CHILD_NULL;
 	if (r != 0)
 		return error_errno(err, -r, "cannot run %s", argv[0]);
-	r = fork_held(child, argv, caller);
+	r = fork_held(child, argv, to_stderr, caller);
 	if (r < 0) {
 		child_fini(child);
 		return error_errno(err, r, "cannot start %s", argv[0]);

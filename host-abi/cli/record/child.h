@@ -24,9 +24,10 @@ struct child {
 /*
  * Forks; must be called while there is one thread. What cannot be found or run
  * is refused here already: -ENOENT or -EACCES, with text. argv is borrowed
- * until child_let_go.
+ * until child_let_go. to_stderr: what it prints goes there, since standard output is taken.
  */
-int child_start(struct child *child, char **argv, const struct caller *caller, struct error *err);
+int child_start(struct child *child, char **argv, bool to_stderr, const struct caller *caller,
+		struct error *err);
 
 /* Lets it exec. */
 void child_let_go(struct child *child);

@@ -6,6 +6,7 @@
  */
 #include "cli/record/recording.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/plugin-path.h"
@@ -15,6 +16,7 @@
 #include <andiron/host.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -239,20 +241,46 @@ static const char *pprof_output(const struct recording *r)
 	return r->request.aside;
 }
 
-/* What is said of runtimes is read out of a pprof file, so one is written where nobody wants one. */
-static void write_aside(struct recording *r)
+/* A pprof file is written where nobody named one: for standard output, and for what is said of
+ * runtimes. 0, or -errno and text where there is no place for it. */
+static int write_aside(struct recording *r, struct error *err)
 {
 	static const char folder[] = "/tmp/andiron-XXXXXX";
 
 	if (pprof_output(r))
-		return;
+		return 0;
 	memcpy(r->aside, folder, sizeof(folder));
 	if (!mkdtemp(r->aside)) {
-		r->aside[0] = '\0'; /* then nothing is said */
-		return;
+		r->aside[0] = '\0'; /* then nothing is said of runtimes */
+		return r->request.to_stdout ? error_errno(err, -errno, "cannot write into /tmp") : 0;
 	}
 	snprintf(r->aside_file, sizeof(r->aside_file), "%s/aside.pb.gz", r->aside);
 	r->request.aside = r->aside_file;
+	return 0;
+}
+
+/* Copies the pprof file to standard output. */
+static int show_stdout(struct recording *r)
+{
+	_cleanup_(closep) int fd = open(pprof_output(r), O_RDONLY | O_CLOEXEC);
+	char part[65536];
+	ssize_t n = -1;
+
+	while (fd >= 0 && (n = read(fd, part, sizeof(part))) > 0)
+		for (ssize_t at = 0, written; at < n; at += written) {
+			written = write(STDOUT_FILENO, part + at, (size_t)(n - at));
+			if (written < 0 && errno != EINTR) {
+				fprintf(stderr,
+					"andiron record: cannot write to standard output: %s\n",
+					strerror(errno));
+				return -EIO;
+			}
+			written = written < 0 ? 0 : written;
+		}
+	if (n == 0)
+		return 0;
+	fprintf(stderr, "andiron record: nothing was written to standard output\n");
+	return -EIO;
 }
 
 static void remove_aside(const struct recording *r)
@@ -322,7 +350,7 @@ static int finish(struct recording *r)
 			strerror(exec_error));
 		return child_code_of(exec_error);
 	}
-	if (show_files(r) < 0)
+	if (show_files(r) < 0 || (r->request.to_stdout && show_stdout(r) < 0))
 		code = own_failure(r);
 	if (session_report(r->session) < 0)
 		code = own_failure(r);
@@ -341,7 +369,7 @@ static int finish(struct recording *r)
 static int start_command(struct recording *r)
 {
 	struct error err = ERROR_NULL;
-	int code = child_start(&r->child, r->request.command, &r->caller, &err);
+	int code = child_start(&r->child, r->request.command, r->request.to_stdout, &r->caller, &err);
 
 	if (code == 0)
 		return EXIT_OK;
@@ -360,9 +388,11 @@ int recording_run(struct recording *r, char **again)
 	if (r->request.command && (code = start_command(r)) != EXIT_OK)
 		return code;
 	remember_files(r);
-	write_aside(r);
-	r->registry = plugin_path_open(&r->plugin_dirs, false);
-	code = r->registry ? open_session(r, &err) : -ENOMEM;
+	code = write_aside(r, &err);
+	if (code == 0 && !(r->registry = plugin_path_open(&r->plugin_dirs, false)))
+		code = -ENOMEM;
+	if (code == 0)
+		code = open_session(r, &err);
 	if (code == 0)
 		code = session_run(r->session, &err);
 	if (code < 0 && !r->failed)

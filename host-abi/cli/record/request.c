@@ -56,6 +56,37 @@ static int check_output(const char *path, struct error *err)
 	return 0;
 }
 
+/* Takes "-" out of the outputs. */
+static void take_stdout(struct record_request *q)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < q->outputs.n; i++)
+		if (strcmp(q->outputs.p[i], "-") == 0)
+			q->to_stdout = true;
+		else
+			q->outputs.p[n++] = q->outputs.p[i];
+	q->outputs.n = n;
+}
+
+static int choose_outputs(struct record_request *q, struct error *err)
+{
+	int r = 0;
+
+	take_stdout(q);
+	q->chose_outputs = q->outputs.n == 0 && !q->to_stdout;
+	if (q->chose_outputs && (!vec_push(&q->outputs, (const char *)"flame.html") ||
+				 !vec_push(&q->outputs, (const char *)"profile.pb.gz")))
+		return error_set(err, -ENOMEM, "out of memory");
+	if (q->to_stdout && isatty(STDOUT_FILENO) == 1)
+		return error_set(err, -EINVAL,
+				 "-o - writes pprof, which is binary, and standard output is a "
+				 "terminal; send it on: andiron record -o - | COMMAND, or > FILE");
+	for (size_t i = 0; i < q->outputs.n && r == 0; i++)
+		r = check_output(q->outputs.p[i], err);
+	return r;
+}
+
 static int check_pid(void *context, pid_t pid, struct error *err)
 {
 	size_t *n = context;
@@ -108,38 +139,43 @@ int record_check(struct record_request *q, struct error *err)
 	r = record_each_pid(q, check_pid, &n_pids, err);
 	if (r < 0)
 		return r;
-	q->chose_outputs = q->outputs.n == 0;
-	if (q->chose_outputs && (!vec_push(&q->outputs, (const char *)"flame.html") ||
-				 !vec_push(&q->outputs, (const char *)"profile.pb.gz")))
-		return error_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < q->outputs.n; i++)
-		if ((r = check_output(q->outputs.p[i], err)) < 0)
-			return r;
-	return 0;
+	return choose_outputs(q, err);
 }
 
 /* --- The text --- */
 
 /* A string of the configuration language. */
-static void add_escaped(struct buf *out, const char *text)
+static void add_escaped(struct buf *out, struct str text)
 {
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	for (size_t i = 0; i < text.n; i++) {
+		unsigned char c = (unsigned char)text.p[i];
 
 		if (c == '"' || c == '\\')
 			buf_printf(out, "\\%c", c);
 		else if (c < 0x20 || c == 0x7f)
 			buf_printf(out, "\\u%04x", c);
 		else
-			buf_putc(out, *text);
+			buf_putc(out, (char)c);
 	}
 }
 
-static void add_quoted(struct buf *out, const char *text)
+static void add_item(struct buf *out, struct str text)
 {
 	buf_putc(out, '"');
 	add_escaped(out, text);
-	buf_putc(out, '"');
+	buf_printf(out, "\",");
+}
+
+static void add_groups(const struct record_request *q, struct buf *out)
+{
+	struct str rest = str_of(q->group_by);
+
+	if (!q->group_by)
+		return;
+	buf_printf(out, "  group_by = [");
+	while (rest.n)
+		add_item(out, str_trim(str_cut(&rest, ',')));
+	buf_printf(out, "]\n");
 }
 
 /* What was recorded, for the picture's heading; words that are no text are
@@ -151,15 +187,15 @@ static void add_title(const struct record_request *q, struct buf *out)
 	buf_putc(out, '"');
 	for (char **word = q->command; word && *word && out->n < MAX_TITLE; word++)
 		if (str_utf8(str_of(*word))) {
-			add_escaped(out, word == q->command ? "" : " ");
-			add_escaped(out, *word);
+			buf_printf(out, word == q->command ? "" : " ");
+			add_escaped(out, str_of(*word));
 		}
 	for (size_t i = 0; i < q->pids.n; i++)
 		buf_printf(out, i ? ",%s" : "process %s", q->pids.p[i]);
 	if (!q->command && q->pids.n == 0 && gethostname(host, sizeof(host)) == 0)
 		host[HOST_NAME_MAX] = '\0';
 	if (!q->command && q->pids.n == 0)
-		add_escaped(out, host);
+		add_escaped(out, str_of(host));
 	buf_putc(out, '"');
 }
 
@@ -179,6 +215,7 @@ int record_config(const struct record_request *q, pid_t command, struct buf *out
 		   "  collect_interval = \"" READ_INTERVAL "\"\n"
 		   "  demangle         = \"full\"\n"
 		   "  pid_label        = true\n"
+		   "  comm             = \"label\"\n"
 		   "  targets_only     = %s\n",
 		   (unsigned long long)q->rate_hz, q->everything ? "false" : "true");
 	if (!q->everything) {
@@ -194,14 +231,12 @@ int record_config(const struct record_request *q, pid_t command, struct buf *out
 	buf_printf(out, "}\n\nprofile.file \"record\" {\n  title = ");
 	add_title(q, out);
 	buf_printf(out, "\n  paths = [");
-	for (size_t i = 0; i < q->outputs.n; i++) {
-		buf_printf(out, i ? ", " : "");
-		add_quoted(out, q->outputs.p[i]);
-	}
-	if (q->aside) {
-		buf_printf(out, ", ");
-		add_quoted(out, q->aside);
-	}
-	buf_printf(out, "]\n}\n");
+	vec_each (&q->outputs, path)
+		add_item(out, str_of(*path));
+	if (q->aside)
+		add_item(out, str_of(q->aside));
+	buf_printf(out, "]\n");
+	add_groups(q, out);
+	buf_printf(out, "}\n");
 	return out->failed ? error_set(err, -ENOMEM, "out of memory") : 0;
 }

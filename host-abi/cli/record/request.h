@@ -12,9 +12,11 @@
 #include <sys/types.h>
 
 struct record_request {
-	struct texts outputs; /* never empty once checked */
+	struct texts outputs; /* once checked not empty, unless to_stdout */
 	bool chose_outputs;   /* none was typed */
+	bool to_stdout;       /* -o -: pprof goes there; "-" is not in `outputs` */
 	const char *aside;    /* one more file to write, that nobody asked for; NULL: none */
+	const char *group_by; /* labels with commas; NULL: as profile.file does by itself */
 	struct texts pids;    /* as typed, each a list with commas */
 	bool everything;      /* -a */
 	uint64_t rate_hz;

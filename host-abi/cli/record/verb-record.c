@@ -58,8 +58,10 @@ static const struct flag flags[] = {
 	{"frequency", 'F', FLAG_INTO(struct recording, request.rate_hz), "HZ",
 	 "samples per second and CPU (default 97)", .min = 1, .max = 999},
 	{"output", 'o', FLAG_INTO(struct recording, request.outputs), "FILE",
-	 "write .html (flame graph), .pb.gz (pprof) or .folded (text); may be repeated (default: "
-	 "flame.html and profile.pb.gz)"},
+	 "write .html (flame graph), .pb.gz (pprof) or .folded (text), or \"-\" (pprof to standard "
+	 "output); may be repeated (default: flame.html and profile.pb.gz)"},
+	{"group-by", 0, FLAG_INTO(struct recording, request.group_by), "LABEL,…",
+	 "what pictures are grouped by: process (default), pid, thread, …"},
 	{"ledger", 0, FLAG_INTO(struct recording, ledger), "FILE",
 	 "write the counts of samples as JSON at the end"},
 	{"verbose", 'v', FLAG_INTO(struct recording, verbose), NULL,
@@ -80,6 +82,7 @@ const struct command verb_record = {
 		"recording and writes the files.",
 	.examples = "sudo andiron record\n"
 		    "sudo andiron record -d 30s -p 4711 -o flame.html\n"
-		    "sudo andiron record -- make -j8\n",
+		    "sudo andiron record -- make -j8\n"
+		    "sudo andiron record -o - | ssh desk 'cat >profile.pb.gz'\n",
 	.flags = flags,
 };

@@ -2,11 +2,11 @@
 /* Code without names. Contract in missing-symbols.h. */
 #include "cli/report/missing-symbols.h"
 
-#include "abi/unsymbolized.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "elf/debuglink.h"
 #include "elf/symbols.h"
+#include "export/call-tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,8 +39,7 @@ static bool is_unnamed(const struct profile *p, const struct profile_location *l
 	if (l->n_lines == 0)
 		return true;
 	name = p->functions[p->lines[l->line_start].function].name;
-	return name.n == 0 || str_is(name, "[unknown]") ||
-	       unsymbolized_is(name, p->mappings[l->mapping].file);
+	return call_tree_unsymbolized(name, p->mappings[l->mapping].file);
 }
 
 static int collect(const struct profile *p, struct found *ret)
@@ -210,8 +209,7 @@ static void look_at_file(struct look *k, struct str path, struct str build_id)
 /* A perf map or a jitdump, that the runtime has not written this far. */
 static bool is_told(struct str file)
 {
-	size_t slash = str_rfind(file, '/');
-	struct str base = slash < file.n ? str_skip(file, slash + 1) : file;
+	struct str base = call_tree_base_name(file);
 
 	return (str_starts(base, STR("perf-")) && str_ends(base, STR(".map"))) ||
 	       (str_starts(base, STR("jit-")) && str_ends(base, STR(".dump")));

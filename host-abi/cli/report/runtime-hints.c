@@ -2,7 +2,7 @@
 /* Runtimes that hide what they run. Contract in runtime-hints.h. */
 #include "cli/report/runtime-hints.h"
 
-#include "abi/unsymbolized.h"
+#include "export/call-tree.h"
 
 enum { CPYTHON, COMPILED, N_RUNTIMES };
 
@@ -29,7 +29,7 @@ static void look_at(const struct profile *p, const struct profile_location *l, s
 		       str_starts(name, STR("_TAIL_CALL_"));
 	signs->python |= l->n_lines && str_starts(system_name_of(p, l), STR("py::"));
 	signs->bare |= str_starts(file, STR("[anon")) &&
-		       (name.n == 0 || str_is(name, "[unknown]") || unsymbolized_is(name, file));
+		       call_tree_unsymbolized(name, file);
 }
 
 /* Which runtime hides what this sample ran; N_RUNTIMES: none. */

@@ -8,12 +8,10 @@
 #include "cli/options.h"
 #include "cli/report/missing-symbols.h"
 
-#include "abi/unsymbolized.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "pprof/decode.h"
-#include "pprof/top.h"
+#include "export/top.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +24,9 @@
 
 struct report {
 	const struct profile *p;
-	struct top top;
+	struct call_tree *tree;
+	struct top top, programs;
+	struct str group; /* label of the third table */
 	size_t limit;
 	size_t width; /* of a name, 0: any */
 	struct str unit;
@@ -79,13 +79,6 @@ static void put_visible(struct buf *out, struct str s, size_t width)
 	}
 }
 
-static struct str base_name(struct str path)
-{
-	size_t slash = str_rfind(path, '/');
-
-	return slash < path.n && slash + 1 < path.n ? str_skip(path, slash + 1) : path;
-}
-
 static double percent(int64_t value, int64_t sum)
 {
 	return sum ? 100 * (double)value / (double)sum : 0;
@@ -95,12 +88,12 @@ static void put_entry(struct report *r, const struct top_entry *e)
 {
 	char self[32], total[32];
 	struct buf name = BUF_NULL;
-	struct str module = base_name(e->module);
+	struct str module = call_tree_base_name(e->module);
 
 	put_amount(self, sizeof(self), e->self, r->unit);
 	put_amount(total, sizeof(total), e->total, r->unit);
 	buf_str_append(&name, e->name.n ? e->name : STR("[unnamed code]"));
-	if (module.n && !unsymbolized_is(e->name, e->module)) {
+	if (module.n && (!e->name.n || !call_tree_unsymbolized(e->name, e->module))) {
 		bool bracket = module.p[0] == '[';
 
 		buf_str_append(&name, bracket ? STR("  ") : STR("  ["));
@@ -121,6 +114,24 @@ static void put_table(struct report *r, const char *title, bool by_self)
 	for (size_t i = 0; i < r->top.n && i < r->limit; i++)
 		if (!by_self || r->top.entries[i].self)
 			put_entry(r, &r->top.entries[i]);
+}
+
+/* The label's values, the heaviest first. */
+static void put_programs(struct report *r)
+{
+	if (r->programs.n == 0)
+		return;
+	buf_printf(&r->out, "\nBy %.*s\n", STR_FMT(r->group));
+	top_sort_by_total(&r->programs);
+	for (size_t i = 0; i < r->programs.n && i < r->limit; i++) {
+		const struct top_entry *e = &r->programs.entries[i];
+		char total[32];
+
+		put_amount(total, sizeof(total), e->total, r->unit);
+		buf_printf(&r->out, "%34s %6.2f%%   ", total, percent(e->total, r->programs.sum));
+		put_visible(&r->out, e->name.n ? e->name : STR("[none]"), r->width);
+		buf_putc(&r->out, '\n');
+	}
 }
 
 static void put_time(struct buf *out, int64_t time_ns)
@@ -189,6 +200,7 @@ static void write_table(struct report *r)
 	put_table(r, "Hottest by self", true);
 	top_sort_by_total(&r->top);
 	put_table(r, "Hottest by total", false);
+	put_programs(r);
 }
 
 static void put_key(struct buf *out, const char *key, struct str value)
@@ -197,18 +209,22 @@ static void put_key(struct buf *out, const char *key, struct str value)
 	json_put_str(out, value);
 }
 
-static void put_json_entries(struct report *r, const char *key)
+static void put_json_entries(struct report *r, const char *key, const struct top *top)
 {
 	buf_printf(&r->out, ",\n \"%s\":[", key);
-	for (size_t i = 0; i < r->top.n && i < r->limit; i++) {
-		const struct top_entry *e = &r->top.entries[i];
+	for (size_t i = 0; i < top->n && i < r->limit; i++) {
+		const struct top_entry *e = &top->entries[i];
 
 		buf_str_append(&r->out, i ? STR(",\n  {") : STR("\n  {"));
-		put_key(&r->out, "function", e->name);
-		buf_putc(&r->out, ',');
-		put_key(&r->out, "file", e->module);
-		buf_printf(&r->out, ",\"self\":%" PRId64 ",\"total\":%" PRId64 "}", e->self,
-			   e->total);
+		if (top == &r->programs) {
+			put_key(&r->out, "label", e->name);
+		} else {
+			put_key(&r->out, "function", e->name);
+			buf_putc(&r->out, ',');
+			put_key(&r->out, "file", e->module);
+			buf_printf(&r->out, ",\"self\":%" PRId64, e->self);
+		}
+		buf_printf(&r->out, ",\"total\":%" PRId64 "}", e->total);
 	}
 	buf_putc(&r->out, ']');
 }
@@ -266,9 +282,11 @@ static void write_json(struct report *r)
 		   r->p->time_ns, r->p->duration_ns, r->p->period);
 	put_json_losses(r);
 	top_sort_by_self(&r->top);
-	put_json_entries(r, "by_self");
+	put_json_entries(r, "by_self", &r->top);
 	top_sort_by_total(&r->top);
-	put_json_entries(r, "by_total");
+	put_json_entries(r, "by_total", &r->top);
+	top_sort_by_total(&r->programs);
+	put_json_entries(r, "by_label", &r->programs);
 	buf_str_append(&r->out, STR("}\n"));
 }
 
@@ -284,6 +302,7 @@ static size_t name_width(void)
 
 struct wish {
 	uint64_t limit;
+	const char *group;
 	bool json, unresolved;
 };
 
@@ -293,7 +312,11 @@ static int write_report(struct report *r, const struct wish *wish)
 
 	if (wish->unresolved)
 		return unresolved_write(r->p, wish->json, &r->out);
-	e = top_build(r->p, r->p->default_type, &r->top);
+	e = call_tree_build(r->p, CALL_TREE_BY_FILE, &r->tree);
+	if (e == 0)
+		e = top_build(r->tree, &r->top);
+	if (e == 0)
+		e = top_build_by(r->tree, r->group, &r->programs);
 	if (e == 0 && wish->json)
 		write_json(r);
 	else if (e == 0)
@@ -303,7 +326,7 @@ static int write_report(struct report *r, const struct wish *wish)
 
 static int report(const char *path, const struct wish *wish)
 {
-	struct report r = {.limit = wish->limit, .width = name_width()};
+	struct report r = {.limit = wish->limit, .group = str_of(wish->group), .width = name_width()};
 	struct error err = ERROR_NULL;
 	struct profile *p = NULL;
 	int code = EXIT_FAILED, result;
@@ -324,6 +347,8 @@ static int report(const char *path, const struct wish *wish)
 	if (r.out.failed || result < 0)
 		fprintf(stderr, "andiron report: out of memory\n");
 	top_fini(&r.top);
+	top_fini(&r.programs);
+	call_tree_free(r.tree);
 	buf_free(&r.out);
 	profile_free(p);
 	return code;
@@ -331,7 +356,7 @@ static int report(const char *path, const struct wish *wish)
 
 static int run(int argc, char **argv)
 {
-	struct wish wish = {.limit = 20};
+	struct wish wish = {.limit = 20, .group = "process"};
 	int first, code = options_parse(&verb_report, &wish, argc, argv, &first);
 
 	if (code == OPTIONS_DONE && argc - first != 1)
@@ -342,6 +367,8 @@ static int run(int argc, char **argv)
 static const struct flag flags[] = {
 	{"number", 'n', FLAG_INTO(struct wish, limit), "N",
 	 "how many functions to show (default 20)", .min = 1, .max = 1000000},
+	{"group-by", 0, FLAG_INTO(struct wish, group), "LABEL",
+	 "group also by the values of a label: pid, thread, pod, … (default process)"},
 	{"json", 0, FLAG_INTO(struct wish, json), NULL, "print JSON"},
 	{"unresolved", 0, FLAG_INTO(struct wish, unresolved), NULL,
 	 "show which code has no names, why, and what would help"},
@@ -353,8 +380,8 @@ const struct command verb_report = {
 	.run = run,
 	.usage = "[OPTIONS] FILE",
 	.brief = "show the top functions of a pprof file",
-	.summary = "Shows what a pprof file holds: top functions by self and total, samples, "
-		   "duration, losses.",
+	.summary = "Shows what a pprof file holds: top functions by self and total, programs, "
+		   "samples, duration, losses.",
 	.examples = "andiron report profile.pb.gz -n 10\n",
 	.flags = flags,
 	.mixed = true,

@@ -180,7 +180,7 @@ TEST(recording_alone_is_everything_for_ten_seconds)
 	expect_eq(q.duration_ns, 10 * NS_PER_SEC);
 	expect_eq(record_config(&q, 0, &text, &err), 0);
 	expect(str_search(buf_str(&text), STR("targets_only     = false")) < text.n);
-	expect(str_search(buf_str(&text), STR("paths = [\"flame.html\", \"profile.pb.gz\"]")) <
+	expect(str_search(buf_str(&text), STR("paths = [\"flame.html\",\"profile.pb.gz\",]")) <
 	       text.n);
 	expect(str_search(buf_str(&text), STR("targets          =")) == text.n);
 	buf_free(&text);
@@ -217,7 +217,7 @@ TEST(what_cannot_be_recorded_is_refused)
 TEST(the_text_quotes_what_it_is_given)
 {
 	char *command[] = {A("sh"), A("-c"), A("echo \"\\\n\""), A("\xff"), NULL};
-	struct record_request q = {.rate_hz = 49, .command = command};
+	struct record_request q = {.rate_hz = 49, .command = command, .group_by = "pod, \"x"};
 	struct error err = ERROR_NULL;
 	struct buf text = BUF_NULL;
 	struct str all;
@@ -227,7 +227,8 @@ TEST(the_text_quotes_what_it_is_given)
 	expect_eq(q.duration_ns, 0);
 	expect_eq(record_config(&q, 4711, &text, &err), 0);
 	all = buf_str(&text);
-	expect(str_search(all, STR("paths = [\"a\\\"b\\\\c\\u0009d.html\"]")) < all.n);
+	expect(str_search(all, STR("paths = [\"a\\\"b\\\\c\\u0009d.html\",]")) < all.n);
+	expect(str_search(all, STR("group_by = [\"pod\",\"\\\"x\",]")) < all.n);
 	expect(str_search(all, STR("title = \"sh -c echo \\\"\\\\\\u000a\\\"\"")) < all.n);
 	expect(str_search(all, STR("{\"__process_pid__\" = \"4711\"}")) < all.n);
 	expect(str_search(all, STR("follow           = true")) < all.n);
@@ -247,7 +248,7 @@ static int run_command(char **argv)
 	struct child child;
 	int code;
 
-	expect_eq(child_start(&child, argv, &nobody, NULL), 0);
+	expect_eq(child_start(&child, argv, false, &nobody, NULL), 0);
 	expect_eq(ends_add(&ends, child.pid), 0);
 	ended.fd = ends.fd;
 	expect_eq(poll(&ended, 1, 0), 0); /* held back */
@@ -280,11 +281,11 @@ TEST(a_command_that_cannot_run_is_refused_before)
 
 	/* A folder of PATH that we may not search would answer for all others. */
 	expect_eq(setenv("PATH", "/usr/bin:/bin", 1), 0);
-	expect_eq(child_start(&child, (char *[]){A("no-such-command"), NULL}, &nobody, &err),
+	expect_eq(child_start(&child, (char *[]){A("no-such-command"), NULL}, false, &nobody, &err),
 		  -ENOENT);
-	expect_eq(child_start(&child, (char *[]){A("/etc/passwd"), NULL}, &nobody, &err), -EACCES);
-	expect_eq(child_start(&child, (char *[]){A("/"), NULL}, &nobody, &err), -EACCES);
-	expect_eq(child_start(&child, (char *[]){A(""), NULL}, &nobody, &err), -ENOENT);
+	expect_eq(child_start(&child, (char *[]){A("/etc/passwd"), NULL}, false, &nobody, &err), -EACCES);
+	expect_eq(child_start(&child, (char *[]){A("/"), NULL}, false, &nobody, &err), -EACCES);
+	expect_eq(child_start(&child, (char *[]){A(""), NULL}, false, &nobody, &err), -ENOENT);
 	expect_eq(child_code_of(ENOENT), 127);
 	expect_eq(child_code_of(EACCES), 126);
 }
@@ -300,7 +301,7 @@ TEST(a_command_that_is_not_let_go_never_runs)
 	expect(fd >= 0);
 	close(fd);
 	snprintf(script, sizeof(script), "rm %s", path);
-	expect_eq(child_start(&child, (char *[]){A("sh"), A("-c"), script, NULL}, &nobody, NULL),
+	expect_eq(child_start(&child, (char *[]){A("sh"), A("-c"), script, NULL}, false, &nobody, NULL),
 		  0);
 	child_fini(&child);
 	expect_eq(access(path, F_OK), 0);

@@ -88,14 +88,14 @@ TEST(only_rows_of_the_chosen_name_are_taken)
 	struct profile *p;
 	int64_t sum = 0;
 
-	expect_eq(export_all(batch, "off_cpu", EXPORT_COMM | EXPORT_LOSSES, &out), 72);
+	expect_eq(export_all(batch, "off_cpu", EXPORT_LABELS | EXPORT_LOSSES, &out), 72);
 	expect_eq(profile_decode(buf_str(&out), &p, NULL), 0);
 	expect_eq(p->n_types, 1);
 	expect_str(p->types[0].type, "off_cpu");
 	expect_eq(p->time_ns, 77);
 	for (size_t i = 0; i < p->n_samples; i++) {
 		sum += p->values[i];
-		expect_str(profile_label(p, &p->samples[i], STR("comm"))->text, "worker");
+		expect_str(profile_label(p, &p->samples[i], STR("thread"))->text, "worker");
 		for (uint32_t k = 0; k < p->samples[i].n_frames; k++) {
 			const struct profile_location *l =
 				&p->locations[p->frames[p->samples[i].frame_start + k]];
@@ -195,7 +195,7 @@ TEST(mutated_batches_are_read_within_their_bounds)
 		for (uint64_t k = next_random(&seed) % 6 + 1; k; k--)
 			((unsigned char *)copy)[next_random(&seed) % segment.size] =
 				(unsigned char)next_random(&seed);
-		export_all(&mutant, run % 2 ? "process_cpu" : "", 31 | EXPORT_ADDRESSES, &out);
+		export_all(&mutant, run % 2 ? "process_cpu" : "", 27 | EXPORT_ADDRESSES, &out);
 		expect_eq(profile_decode(buf_str(&out), &p, NULL), 0);
 		profile_free(p);
 		buf_free(&out);

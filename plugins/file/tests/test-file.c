@@ -6,7 +6,7 @@
 #include "testing/test.h"
 #include "file/flame.h"
 #include "file/folded.h"
-#include "pprof/top.h"
+#include "export/top.h"
 #include "file/recording.h"
 
 #include <errno.h>
@@ -81,19 +81,21 @@ static const struct andiron_batch *demo_batch(void)
 	};
 	struct batch_builder *b = batch_builder_new();
 	const struct andiron_batch *batch;
-	uint32_t l[5], stack;
+	uint32_t l[5], labels[2], stack;
 
 	if (!b)
 		return NULL;
 	add_type(b);
-	batch_group_begin(b, NULL, 0);
+	labels[0] = batch_add_str_attribute(b, STR("__meta"), STR("x"));
+	labels[1] = batch_add_str_attribute(b, STR("namespace"), STR("web"));
+	batch_group_begin(b, labels, 2);
 	for (uint32_t i = 0; i < 5; i++)
 		l[i] = add_location(b, &specs[i], 0x1000 + i);
 	stack = batch_add_stack(b, (uint32_t[]){l[0], l[1], l[2]}, 3);
 	add_row(b, stack, "shop", 42, 5);
+	add_row(b, batch_add_stack(b, (uint32_t[]){l[3], l[4], l[2]}, 3), "shop", 42, 3);
+	batch_group_begin(b, NULL, 0);
 	add_row(b, stack, "shop", 43, 2);
-	stack = batch_add_stack(b, (uint32_t[]){l[3], l[4], l[2]}, 3);
-	add_row(b, stack, "shop", 42, 3);
 	batch_add_loss(b, STR("ring_full"), 12);
 	return batch_finish(b, &head, &batch) == 0 ? batch : NULL;
 }
@@ -120,16 +122,20 @@ static void clear_directory(void)
 	rmdir(directory);
 }
 
-static int record(void *context)
+static int record_by(const struct str *groups, size_t n_groups)
 {
 	char texts[3][96];
 	struct str paths[3] = {path_of(texts[0], "p.pb.gz"), path_of(texts[1], "p.folded"),
 			       path_of(texts[2], "p.html")};
-	struct recording *r = recording_new(
-		paths, 3, &(struct recording_options){.title = STR("a <title> & more"), .max_bytes = 1 << 20});
+	struct recording *r = recording_new(paths, 3,
+					    &(struct recording_options){
+						    .title = STR("a <title> & more"),
+						    .groups = groups,
+						    .n_groups = n_groups,
+						    .max_bytes = 1 << 20,
+					    });
 	int e = r ? 0 : -ENOMEM;
 
-	(void)context;
 	for (int i = 0; i < 2 && e == 0; i++) {
 		const struct andiron_batch *batch = demo_batch();
 		uint64_t full, lost;
@@ -152,6 +158,14 @@ static int record(void *context)
 	return e;
 }
 
+static int record(void *context)
+{
+	struct str group = STR("process");
+
+	(void)context;
+	return record_by(&group, 1);
+}
+
 static void read_text(const char *name, struct buf *out)
 {
 	char text[96];
@@ -172,15 +186,36 @@ TEST(folded_lines_are_exact)
 
 	expect_eq(record(NULL), 0);
 	read_text("p.folded", &out);
-	expect_str(buf_str(&out), "shop (pid 42);main;write:it;do_syscall_64_[k] 10\n"
-				  "shop (pid 42);main;[unknown];[libc.so.6]+0x1003 6\n"
-				  "shop (pid 43);main;write:it;do_syscall_64_[k] 4\n");
+	expect_str(buf_str(&out), "shop;main;[unknown];[libc.so.6]+0x1003 6\n"
+				  "shop;main;write:it;do_syscall_64_[k] 14\n");
+	buf_free(&out);
+	clear_directory();
+}
+
+/* A level for each label that some sample has; a sample without it says so. */
+TEST(folded_lines_are_grouped_by_labels)
+{
+	struct str groups[] = {STR("namespace"), STR("process"), STR("pid"), STR("absent")};
+	struct buf out = BUF_NULL;
+
+	expect_eq(record_by(groups, 4), 0);
+	read_text("p.folded", &out);
+	expect_str(buf_str(&out),
+		   "[no namespace];shop;pid 43;main;write:it;do_syscall_64_[k] 4\n"
+		   "web;shop;pid 42;main;[unknown];[libc.so.6]+0x1003 6\n"
+		   "web;shop;pid 42;main;write:it;do_syscall_64_[k] 10\n");
+	buf_free(&out);
+	expect_eq(record_by(NULL, 0), 0);
+	read_text("p.folded", &out);
+	expect_str(buf_str(&out), "main;[unknown];[libc.so.6]+0x1003 6\n"
+				  "main;write:it;do_syscall_64_[k] 14\n");
 	buf_free(&out);
 	clear_directory();
 }
 
 TEST(pprof_carries_labels_mappings_and_losses)
 {
+	struct call_tree *t;
 	struct profile *p;
 	struct top top;
 	char text[96];
@@ -197,6 +232,8 @@ TEST(pprof_carries_labels_mappings_and_losses)
 	expect_eq(p->n_samples, 3);
 	expect_str(profile_label(p, &p->samples[0], STR("process"))->text, "shop");
 	expect_eq(profile_label(p, &p->samples[0], STR("pid"))->number, 42);
+	expect_str(profile_label(p, &p->samples[0], STR("namespace"))->text, "web");
+	expect(!profile_label(p, &p->samples[0], STR("__meta")));
 	expect_str(p->comments[0], "andiron: lost 24 samples: ring_full");
 	for (size_t i = 1; i < p->n_locations; i++) {
 		const struct profile_location *l = &p->locations[i];
@@ -210,7 +247,14 @@ TEST(pprof_carries_labels_mappings_and_losses)
 		}
 	}
 	expect(bare);
-	expect_eq(top_build(p, p->default_type, &top), 0);
+	expect_eq(call_tree_build(p, CALL_TREE_BY_FILE, &t), 0);
+	expect_eq(top_build_by(t, STR("pid"), &top), 0);
+	top_sort_by_total(&top);
+	expect_eq(top.n, 2);
+	expect_str(top.entries[0].name, "42");
+	expect_eq(top.entries[0].total, (int64_t)16 * PERIOD);
+	top_fini(&top);
+	expect_eq(top_build(t, &top), 0);
 	expect_eq(top.samples, 20);
 	expect_eq(top.sum, (int64_t)20 * PERIOD);
 	top_sort_by_total(&top);
@@ -220,6 +264,7 @@ TEST(pprof_carries_labels_mappings_and_losses)
 	expect_str(top.entries[0].name, "do_syscall_64");
 	expect_eq(top.entries[0].self, (int64_t)14 * PERIOD);
 	top_fini(&top);
+	call_tree_free(t);
 	profile_free(p);
 	clear_directory();
 }

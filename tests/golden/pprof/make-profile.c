@@ -81,20 +81,19 @@ static void add_places(struct batch_builder *b, struct places *p)
 	p->main = add_named(b, native, "main", NULL);
 }
 
-static void add_rows(struct batch_builder *b, uint64_t scale)
+/* Even stacks are of process 100, odd ones of 101. */
+static void add_rows(struct batch_builder *b, const struct places *p, uint64_t scale,
+		     uint32_t first)
 {
-	struct places p;
-
-	add_places(b, &p);
-	for (uint32_t i = 0; i < N_STACKS; i++)
+	for (uint32_t i = first; i < N_STACKS; i += 2)
 		for (uint32_t k = 0; k < 3; k++) {
 			struct andiron_row row = {.samples = leaves[k].cost * scale / N_STACKS,
 						  .n_attrs = 2};
 			uint32_t attributes[2] = {
 				batch_add_str_attribute(b, STR("process"), STR("shop")),
 				batch_add_int_attribute(b, STR("pid"), 100 + i % 2)};
-			uint32_t stack[5] = {p.kernel[i], p.leaf[k], p.bare[i], p.inlined[i],
-					     p.main};
+			uint32_t stack[5] = {p->kernel[i], p->leaf[k], p->bare[i],
+					     p->inlined[i], p->main};
 
 			row.value = (int64_t)row.samples * PERIOD;
 			row.attr_start = batch_add_attributes(b, attributes, 2);
@@ -112,6 +111,8 @@ static const struct andiron_batch *make_batch(uint64_t scale)
 	struct batch_builder *b = batch_builder_new();
 	struct andiron_profile_type t = {.period = PERIOD};
 	const struct andiron_batch *batch;
+	uint32_t labels[2];
+	struct places p;
 
 	if (!b)
 		return NULL;
@@ -119,8 +120,14 @@ static const struct andiron_batch *make_batch(uint64_t scale)
 	t.type = t.period_type = batch_add_string(b, STR("cpu"));
 	t.unit = t.period_unit = batch_add_string(b, STR("nanoseconds"));
 	batch_add_type(b, &t);
-	batch_group_begin(b, NULL, 0);
-	add_rows(b, scale);
+	add_places(b, &p);
+	labels[0] = batch_add_str_attribute(b, STR("namespace"), STR("market"));
+	labels[1] = batch_add_str_attribute(b, STR("pod"), STR("shop-a"));
+	batch_group_begin(b, labels, 2);
+	add_rows(b, &p, scale, 0);
+	labels[1] = batch_add_str_attribute(b, STR("pod"), STR("shop-b"));
+	batch_group_begin(b, labels, 2);
+	add_rows(b, &p, scale, 1);
 	batch_add_loss(b, STR("ring_full"), 12);
 	return batch_finish(b, &head, &batch) == 0 ? batch : NULL;
 }
@@ -130,6 +137,7 @@ int main(int argc, char **argv)
 	uint64_t scale = argc > 2 ? strtoull(argv[1], NULL, 10) : 0, full, lost;
 	const struct andiron_batch *batch = scale ? make_batch(scale) : NULL;
 	struct error err = ERROR_NULL;
+	struct str group = STR("process");
 	struct recording *r;
 	struct str *paths;
 	int e = -1;
@@ -141,7 +149,12 @@ int main(int argc, char **argv)
 	paths = calloc((size_t)argc, sizeof(*paths));
 	for (int i = 2; i < argc; i++)
 		paths[i - 2] = str_of(argv[i]);
-	r = recording_new(paths, (size_t)argc - 2, &(struct recording_options){.title = STR("golden"), .max_bytes = RECORDING_MAX_BYTES});
+	r = recording_new(paths, (size_t)argc - 2, &(struct recording_options){
+		.title = STR("golden"),
+		.groups = &group,
+		.n_groups = 1,
+		.max_bytes = RECORDING_MAX_BYTES,
+	});
 	if (r) {
 		recording_add(r, batch, &full, &lost);
 		e = full || lost ? -1 : recording_write(r, &err);

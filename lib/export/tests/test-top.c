@@ -2,7 +2,7 @@
 /* Self and total, recursion, inlining and code without names. */
 #include "testing/test.h"
 #include "pprof/encode.h"
-#include "pprof/top.h"
+#include "export/top.h"
 
 #include <errno.h>
 
@@ -67,11 +67,14 @@ static int make(struct profile **ret)
 static int build(void *context)
 {
 	struct profile *p = NULL;
+	struct call_tree *t = NULL;
 	struct top top = {0};
 	int r = make(&p);
 
 	if (r == 0)
-		r = top_build(p, 1, &top);
+		r = call_tree_build(p, CALL_TREE_BY_FILE, &t);
+	if (r == 0)
+		r = top_build(t, &top);
 	if (r == 0) {
 		expect_eq(top.n, 4);
 		expect_eq(top.sum, 70);
@@ -90,6 +93,7 @@ static int build(void *context)
 		expect_eq(top.entries[3].total, 30);
 	}
 	top_fini(&top);
+	call_tree_free(t);
 	profile_free(p);
 	return r;
 }
