@@ -429,7 +429,7 @@ static uint32_t put_label(struct pprof_export *x, const struct andiron_attribute
 	if (n == MAX_LABELS || key.n == 0 || str_starts(key, STR("__")) || (is_text && !text.n))
 		return n;
 	labels[n] = (struct pprof_label){
-		.key = pprof_add_string(x->encoder, str_is(key, "comm") ? STR("thread") : key),
+		.key = pprof_add_string(x->encoder, key),
 		.text = text.n ? pprof_add_string(x->encoder, text) : 0,
 		.number = is_text ? 0 : (int64_t)a->value,
 	};

@@ -31,7 +31,7 @@
 #include "base/buf.h"
 
 #define EXPORT_SAMPLES 1u  /* a first sample type "samples" in "count" */
-/* Every attribute of a row ("process", "pid"; "comm" as "thread"), then its target's labels, apart
+/* Every attribute of a row ("process", "pid", "comm"), then its target's labels, apart
  * from those that begin with "__". Of equal keys the first counts. */
 #define EXPORT_LABELS 2u
 #define EXPORT_LOSSES 8u   /* a comment "andiron: lost N samples: REASON" for each reason */

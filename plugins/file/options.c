@@ -30,7 +30,7 @@ static const struct andiron_option options[] = {
 		.type = ANDIRON_TYPE_STRINGS,
 		.default_text = "[\"process\"]",
 		.doc = "Labels that stacks are grouped by, outermost first: \"process\" (one box for all "
-		       "processes of a program), \"pid\", \"thread\", or a label of targets. The flame "
+		       "processes of a program), \"pid\", \"comm\" (the thread), or a label of targets. The flame "
 		       "graph's page can change it; pprof files keep every label.",
 		.since = "0.1",
 	},

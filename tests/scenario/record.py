@@ -133,7 +133,7 @@ def a_program_is_one_box():
     roots = [frames[0] for frames in folded("w.folded")]
     assert "sort" in roots and not any("pid" in root for root in roots), set(roots)
     pids = json.loads(andiron("report", "--json", "--group-by", "pid", "w.pb.gz").expect(0).out)["by_label"]
-    threads = json.loads(andiron("report", "--json", "--group-by", "thread", "w.pb.gz").expect(0).out)["by_label"]
+    threads = json.loads(andiron("report", "--json", "--group-by", "comm", "w.pb.gz").expect(0).out)["by_label"]
     assert len(pids) > 1 and "sort" in {t["label"] for t in threads}, (pids, threads)
 
 

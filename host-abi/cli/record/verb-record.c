@@ -61,7 +61,7 @@ static const struct flag flags[] = {
 	 "write .html (flame graph), .pb.gz (pprof) or .folded (text), or \"-\" (pprof to standard "
 	 "output); may be repeated (default: flame.html and profile.pb.gz)"},
 	{"group-by", 0, FLAG_INTO(struct recording, request.group_by), "LABEL,…",
-	 "what pictures are grouped by: process (default), pid, thread, …"},
+	 "what pictures are grouped by: process (default), pid, comm (thread), …"},
 	{"ledger", 0, FLAG_INTO(struct recording, ledger), "FILE",
 	 "write the counts of samples as JSON at the end"},
 	{"verbose", 'v', FLAG_INTO(struct recording, verbose), NULL,

@@ -368,7 +368,7 @@ static const struct flag flags[] = {
 	{"number", 'n', FLAG_INTO(struct wish, limit), "N",
 	 "how many functions to show (default 20)", .min = 1, .max = 1000000},
 	{"group-by", 0, FLAG_INTO(struct wish, group), "LABEL",
-	 "group also by the values of a label: pid, thread, pod, … (default process)"},
+	 "group also by the values of a label: pid, comm (thread), pod, … (default process)"},
 	{"json", 0, FLAG_INTO(struct wish, json), NULL, "print JSON"},
 	{"unresolved", 0, FLAG_INTO(struct wish, unresolved), NULL,
 	 "show which code has no names, why, and what would help"},

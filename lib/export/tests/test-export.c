@@ -95,7 +95,7 @@ TEST(only_rows_of_the_chosen_name_are_taken)
 	expect_eq(p->time_ns, 77);
 	for (size_t i = 0; i < p->n_samples; i++) {
 		sum += p->values[i];
-		expect_str(profile_label(p, &p->samples[i], STR("thread"))->text, "worker");
+		expect_str(profile_label(p, &p->samples[i], STR("comm"))->text, "worker");
 		for (uint32_t k = 0; k < p->samples[i].n_frames; k++) {
 			const struct profile_location *l =
 				&p->locations[p->frames[p->samples[i].frame_start + k]];
