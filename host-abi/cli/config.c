@@ -2,6 +2,7 @@
 /* See config.h. */
 #include "cli/config.h"
 
+#include "base/check.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 
@@ -44,6 +45,7 @@ static int add(struct config *config, const char *name, struct buf *text)
 		buf_free(text);
 		return -ENOMEM;
 	}
+	check(config->sources.n == config->texts.n);
 	*kept = *text;
 	*text = BUF_NULL;
 	*source = (struct source){copy.p, buf_str(kept)};

@@ -2,6 +2,7 @@
 /* See describe.h. The tables were checked when the plugin was loaded. */
 #include "cli/describe.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "host/registry/describe-check.h"
 
@@ -74,6 +75,7 @@ static void print_options(const struct andiron_options *options, int indent, FIL
 
 		if (!o)
 			return;
+		check(o->type < sizeof(types) / sizeof(types[0]) && types[o->type]);
 		fprintf(out, "%*s%s  %s", indent, "", o->name, types[o->type]);
 		print_terms(o, out);
 		fprintf(out, "\n%*s%s\n", indent + 4, "", o->doc);

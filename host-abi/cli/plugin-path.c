@@ -7,6 +7,7 @@
  */
 #include "cli/plugin-path.h"
 
+#include "base/check.h"
 #include "base/arena.h"
 #include "base/str.h"
 
@@ -26,6 +27,7 @@ struct list {
 
 static void add(struct list *list, const char *dir)
 {
+	check(list->n <= MAX_DIRS);
 	list->failed |= !dir;
 	if (dir && list->n < MAX_DIRS)
 		list->dirs[list->n++] = dir;

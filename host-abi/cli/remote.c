@@ -2,6 +2,7 @@
 /* From options to a server's URL and client. Contract in remote.h. */
 #include "cli/remote.h"
 
+#include "base/check.h"
 #include "base/buf.h"
 #include "cli/cli.h"
 
@@ -39,6 +40,7 @@ int remote_prepare(struct remote *r, const struct command *command, const char *
 		return options_wrong(command, "only one of --bearer-token and --bearer-token-file");
 	if (!r->cert != !r->key)
 		return options_wrong(command, "--cert-file and --key-file go together");
+	check(!r->headers && !r->url);
 	r->headers = calloc(r->texts.n + 1, sizeof(*r->headers));
 	r->url = make_url(r);
 	if (!r->headers || !r->url) {

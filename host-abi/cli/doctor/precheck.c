@@ -39,6 +39,7 @@ __attribute__((format(printf, 3, 4))) static void say(struct point *point, enum 
 {
 	va_list args;
 
+	check(state == POINT_OK || point->state != POINT_FAILED);
 	point->state = state;
 	va_start(args, format);
 	vsnprintf(point->text, sizeof(point->text), format, args);
@@ -191,6 +192,7 @@ static void check_locked_memory(struct precheck *p)
 /* What depends on capabilities says nothing without them. */
 static bool is_known(const struct precheck *p, struct point *point)
 {
+	check(p->n > 1); /* the first point is the capabilities */
 	if (p->points[0].state != POINT_FAILED)
 		return true;
 	say(point, POINT_UNKNOWN, "unknown without the capabilities");
@@ -314,6 +316,7 @@ void precheck_run(struct precheck *p)
 	check_walker(p);
 	check_cgroups(p);
 	check_clocks(p);
+	check(p->n == PRECHECK_POINTS);
 }
 
 const struct point *precheck_failure(const struct precheck *p)

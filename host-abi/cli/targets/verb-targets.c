@@ -4,6 +4,7 @@
  * cluster, and the rule that dropped a target. It runs the discovery components of a
  * configuration without BPF until nothing changes any more, lists the targets, and ends.
  */
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/cli.h"
@@ -60,6 +61,7 @@ static bool look(struct targets_run *run)
 
 	target_listing_free(&run->listing);
 	run->listing = (struct target_listing){.failed = false};
+	check(run->plan.components.n > 0);
 	vec_each (&run->plan.components, c) {
 		int r;
 
