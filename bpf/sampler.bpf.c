@@ -49,7 +49,7 @@ const volatile bool sampler_walks_kernel = false; /* where sampler_kernel may be
 
 /* Changed at any time. */
 volatile struct sampler_config sampler_config = {};
-volatile struct kernel_compiled sampler_compiled = {};
+volatile struct kernel_jit sampler_jit = {};
 
 /* Written once, `n` last. */
 volatile struct kernel_tables sampler_kernel = {};
@@ -175,9 +175,9 @@ SAMPLER_INLINE const volatile struct kernel_tables *h_kernel_tables(void)
 	return &sampler_kernel;
 }
 
-SAMPLER_INLINE const volatile struct kernel_compiled *h_kernel_compiled(void)
+SAMPLER_INLINE const volatile struct kernel_jit *h_kernel_jit(void)
 {
-	return &sampler_compiled;
+	return &sampler_jit;
 }
 
 SAMPLER_INLINE struct kernel_set *h_kernel_rows(__u32 i)

@@ -32,7 +32,7 @@ typedef uint32_t unwind_env;
 
 static struct {
 	struct kernel_tables tables;
-	struct kernel_compiled compiled;
+	struct kernel_jit jit;
 	struct kernel_set sets[KERNEL_SETS];
 	int32_t addresses[64];
 	struct kernel_entry entries[64];
@@ -57,9 +57,9 @@ static const volatile struct kernel_tables *h_kernel_tables(void)
 	return &kernel.tables;
 }
 
-static const volatile struct kernel_compiled *h_kernel_compiled(void)
+static const volatile struct kernel_jit *h_kernel_jit(void)
 {
-	return &kernel.compiled;
+	return &kernel.jit;
 }
 
 static struct kernel_set *h_kernel_rows(__u32 i)
@@ -221,7 +221,7 @@ TEST(programs_are_walked_by_frame_pointers)
 	kernel.memory[41] = TEXT + 0x50;
 	kernel.memory[43] = USER;
 	expect_eq(walk(0x40, 0), 0);
-	kernel.compiled.code[1] = (struct kernel_code){TEXT + 0x40000000, 0x20};
+	kernel.jit.code[1] = (struct kernel_code){TEXT + 0x40000000, 0x20};
 	expect_frames(offsets, 3, walk(0x40, 0));
 	kernel.memory[1] = TEXT + 0x40000020;
 	expect_eq(walk(0x40, 0), 0);

@@ -14,7 +14,7 @@
  *   UNWIND_INLINE, UNWIND_GLOBAL          how functions are declared
  *   unwind_env                            type of `e`
  *   h_kernel_tables()                     const volatile struct kernel_tables *
- *   h_kernel_compiled()                   const volatile struct kernel_compiled *
+ *   h_kernel_jit()                   const volatile struct kernel_jit *
  *   h_kernel_rows(i)                      struct kernel_set *, i below KERNEL_SETS, or NULL
  *   h_kernel_read(to, n, address)         0, or there is nothing that can be read
  *   h_now()                               some number, each time another
@@ -121,9 +121,9 @@ UNWIND_INLINE __u64 kernel_find(const volatile struct kernel_tables *t, __u64 at
 }
 
 /* Whether it is code of programs that we have been told of. On its own: it is rarely asked, and stack is scarce. */
-UNWIND_GLOBAL int kernel_is_compiled(__u64 at)
+UNWIND_GLOBAL int kernel_is_jit(__u64 at)
 {
-	const volatile struct kernel_compiled *c = h_kernel_compiled();
+	const volatile struct kernel_jit *c = h_kernel_jit();
 
 	for (__u32 i = 0; i < KERNEL_COMPILED; i++)
 		if (at - c->code[i].start < c->code[i].bytes)
@@ -136,7 +136,7 @@ UNWIND_INLINE bool kernel_is_code(__u64 at)
 {
 	const volatile struct kernel_tables *t = h_kernel_tables();
 
-	return (at >= t->text && at < t->text_end) || kernel_is_compiled(at) != 0;
+	return (at >= t->text && at < t->text_end) || kernel_is_jit(at) != 0;
 }
 
 /* The row of an address: from the cache, else found and remembered there. 0: none. */
@@ -147,7 +147,7 @@ UNWIND_INLINE __u64 kernel_row(__u64 at)
 	struct kernel_set *set = h_kernel_rows((__u32)(distance >> 8) & (KERNEL_SETS - 1));
 
 	if (at < t->text || at >= t->text_end)
-		return kernel_is_compiled(at) != 0 ? KERNEL_ROW_FRAME : 0;
+		return kernel_is_jit(at) != 0 ? KERNEL_ROW_FRAME : 0;
 	if (!set)
 		return 0;
 	for (__u32 i = 0; i < KERNEL_WAYS; i++) {

@@ -59,7 +59,7 @@ static void on_batch(void *context, const struct andiron_batch *batch)
 	d->c.host->send_batch(d->c.instance, batch);
 }
 
-static void on_books(void *context, const struct engine_books *b)
+static void on_counts(void *context, const struct engine_counts *b)
 {
 	const struct abi_context *c = &((struct driver *)context)->c;
 
@@ -266,7 +266,7 @@ int driver_new(const struct abi_context *c, struct ebpf_options *options,
 	       const struct andiron_extension *objects, struct driver **ret)
 {
 	struct driver *d = calloc(1, sizeof(*d));
-	struct engine_out out = {d, on_batch, on_books, on_log};
+	struct engine_out out = {d, on_batch, on_counts, on_log};
 	int r;
 
 	if (!d) {
@@ -346,9 +346,9 @@ const struct abi_context *driver_context(const struct driver *d)
 	return &d->c;
 }
 
-int driver_tell(struct driver *d, tell_fn fn, void *context)
+int driver_report_targets(struct driver *d, target_report_fn fn, void *context)
 {
-	return d->in_flight ? -EBUSY : engine_tell(d->engine, fn, context);
+	return d->in_flight ? -EBUSY : engine_report_targets(d->engine, fn, context);
 }
 
 const struct engine_stats *driver_stats(const struct driver *d)

@@ -39,8 +39,8 @@ int32_t driver_error(const struct driver *d, struct andiron_error *ret_err, int 
 /* What it speaks to the host by. */
 const struct abi_context *driver_context(const struct driver *d);
 
-/* tell_targets; -EBUSY while a job has the engine. */
-int driver_tell(struct driver *d, tell_fn fn, void *context);
+/* target_report_each; -EBUSY while a job has the engine. */
+int driver_report_targets(struct driver *d, target_report_fn fn, void *context);
 
 /* As of the last job. */
 const struct engine_stats *driver_stats(const struct driver *d);

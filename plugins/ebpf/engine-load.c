@@ -19,33 +19,33 @@
 #define BUDGET_BYTES ((uint64_t)128 << 20)
 #define OWN_BYTES    ((uint64_t)16 << 20)
 /* On the largest machines, too. */
-_Static_assert(BUDGET_BYTES - OWN_BYTES - NEWS_BYTES_MAX - SESSION_RING_MAX_BYTES - TABLES_MAX_BYTES >= 32 << 20, "files' tables have room");
+_Static_assert(BUDGET_BYTES - OWN_BYTES - INTAKE_BYTES_MAX - SESSION_RING_MAX_BYTES - SAMPLE_LOGS_MAX_BYTES >= 32 << 20, "files' tables have room");
 static void unload(struct engine *e)
 {
-	news_clear(&e->news);
-	walks_free(e->walks);
-	e->news.walks = e->walks = NULL;
+	intake_clear(&e->intake);
+	unwinder_free(e->unwinder);
+	e->intake.unwinder = e->unwinder = NULL;
 	session_close(e->session);
-	e->news.session = e->session = NULL;
+	e->intake.session = e->session = NULL;
 	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
-		stacks_clear(&e->stacks[i]);
+		sample_table_clear(&e->stacks[i]);
 	/* The next store knows of nobody. */
 	vec_each(&e->processes.all, p)
-		(*p)->told = NULL;
+		(*p)->stored = NULL;
 }
 
 /* For two seconds' snapshots. */
-static size_t news_bytes_of(const struct session *s)
+static size_t intake_bytes_of(const struct session *s)
 {
 	size_t bytes = 4 * session_ring_bytes(s);
 
-	return bytes < NEWS_BYTES_MAX ? bytes : NEWS_BYTES_MAX;
+	return bytes < INTAKE_BYTES_MAX ? bytes : INTAKE_BYTES_MAX;
 }
 
 /* What the tables may take: of all that the agent may have, what its other maps, those that come yet, and its own memory leave. */
-static uint64_t unwind_budget(const struct session_info *info, size_t news)
+static uint64_t unwind_budget(const struct session_info *info, size_t intake)
 {
-	uint64_t others = info->map_bytes + SAMPLER_DEFERRED_BYTES + OWN_BYTES + news;
+	uint64_t others = info->map_bytes + SAMPLER_DEFERRED_BYTES + OWN_BYTES + intake;
 
 	return others < BUDGET_BYTES ? BUDGET_BYTES - others : 0;
 }
@@ -61,7 +61,7 @@ static bool add_runtimes(struct engine *e)
 	t = runtimes_new(&kernel, e->options.runtimes, e->options.n_runtimes, &out);
 	if (!t)
 		return false;
-	walks_add_runtimes(e->walks, t);
+	unwinder_add_runtimes(e->unwinder, t);
 	return true;
 }
 
@@ -69,21 +69,21 @@ static int load(struct engine *e, struct error *err)
 {
 	struct session_options options = {e->options.rate_hz, e->options.interval_ns,
 					  e->options.follow};
-	int r = session_open(&options, news_record, &e->news, &e->session, err);
+	int r = session_open(&options, intake_record, &e->intake, &e->session, err);
 
 	if (r != 0)
 		return r;
 	session_info(e->session, &e->stats.session);
-	e->news.bytes_max = news_bytes_of(e->session);
-	e->walks = walks_new(e->session, &e->objects, unwind_budget(&e->stats.session, e->news.bytes_max));
-	if (!e->walks || !add_runtimes(e)) {
+	e->intake.bytes_max = intake_bytes_of(e->session);
+	e->unwinder = unwinder_new(e->session, &e->objects, unwind_budget(&e->stats.session, e->intake.bytes_max));
+	if (!e->unwinder || !add_runtimes(e)) {
 		unload(e);
 		return -ENOMEM;
 	}
-	e->news.session = e->session;
-	e->news.walks = e->walks;
+	e->intake.session = e->session;
+	e->intake.unwinder = e->unwinder;
 	engine_configure(e);
-	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
+	r = sampling_filter_set(e->session, e->matcher, &e->processes, e->options.follow, err);
 	session_measure(e->session, true);
 	/* The programs are new, and so are their figures. */
 	e->missed = e->run_ns = e->runs = 0;
@@ -98,7 +98,7 @@ static int load(struct engine *e, struct error *err)
 	if (e->options.n_runtimes > 0)
 		session_load_continuation(e->session);
 	session_info(e->session, &e->stats.session);
-	e->news.defer_snapshots = e->stats.session.defer_snapshots;
+	e->intake.defer_snapshots = e->stats.session.defer_snapshots;
 	return 0;
 }
 
@@ -115,19 +115,19 @@ int engine_start(struct engine *e, struct error *err)
 /* What load makes, and unload frees. */
 struct loaded {
 	struct session *session;
-	struct walks *walks;
+	struct unwinder *unwinder;
 	struct session_info info;
 	uint64_t run_ns, runs, missed;
 };
 
 static struct loaded swap_loaded(struct engine *e, struct loaded next)
 {
-	struct loaded former = {e->session, e->walks, e->stats.session, e->run_ns, e->runs, e->missed};
+	struct loaded former = {e->session, e->unwinder, e->stats.session, e->run_ns, e->runs, e->missed};
 
-	e->session = e->news.session = next.session;
-	e->walks = e->news.walks = next.walks;
+	e->session = e->intake.session = next.session;
+	e->unwinder = e->intake.unwinder = next.unwinder;
 	e->stats.session = next.info;
-	e->news.defer_snapshots = next.info.defer_snapshots;
+	e->intake.defer_snapshots = next.info.defer_snapshots;
 	e->run_ns = next.run_ns;
 	e->runs = next.runs;
 	e->missed = next.missed;
@@ -140,7 +140,7 @@ static struct loaded swap_loaded(struct engine *e, struct loaded next)
  */
 static int reload(struct engine *e, uint32_t former_hz, struct error *err)
 {
-	size_t news_bytes = e->news.bytes_max;
+	size_t intake_bytes = e->intake.bytes_max;
 	struct loaded former, fresh;
 	struct error again = ERROR_NULL;
 	int r;
@@ -153,11 +153,11 @@ static int reload(struct engine *e, uint32_t former_hz, struct error *err)
 	if (r == 0) {
 		unload(e);
 		swap_loaded(e, fresh);
-		e->news.bytes_max = news_bytes_of(e->session);
+		e->intake.bytes_max = intake_bytes_of(e->session);
 		return 0;
 	}
-	check(!fresh.session && !fresh.walks);
-	e->news.bytes_max = news_bytes;
+	check(!fresh.session && !fresh.unwinder);
+	e->intake.bytes_max = intake_bytes;
 	if (session_start(e->session, former_hz, &again) != 0) {
 		engine_say(e, ANDIRON_LOG_ERROR, "sampling has stopped: %s", again.text);
 		unload(e);

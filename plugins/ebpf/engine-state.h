@@ -12,15 +12,15 @@ struct engine {
 	struct andiron_extension objects;
 	struct engine_out out;
 	struct session *session;
-	struct walks *walks; /* on the session's memory */
-	struct images *images;
+	struct unwinder *unwinder; /* on the session's memory */
+	struct mapped_files *files;
 	struct processes processes;
 	struct matcher *matcher;
-	struct stacks stacks[SAMPLER_BUFFERS];
-	struct news news;
+	struct sample_table stacks[SAMPLER_BUFFERS];
+	struct intake intake;
 	struct rows rows;
 	struct engine_stats stats;
-	struct engine_books *books; /* of the interval being read */
+	struct engine_counts *counts; /* of the interval being read */
 	uint64_t producer, sequence;
 	uint64_t run_ns, runs, missed; /* at the end of the last interval */
 	uint64_t counted;              /* of the buffer being read */

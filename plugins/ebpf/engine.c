@@ -24,8 +24,8 @@
 /* An interval of which the ring has brought so much, logs being full, ends, whatever its time: some 40,000 samples with theirs. Until that
  * is seen the ring can fill once more; what the logs have comes on top, and the number that stands before each record. */
 #define EARLY_WORDS (1u << 20)
-_Static_assert((EARLY_WORDS + (SESSION_RING_MAX_BYTES + TABLES_MAX_BYTES / SAMPLER_BUFFERS) / sizeof(uint64_t)) / 9 * 10 <=
-	       STACKS_MAX_WORDS, "no sample is lost");
+_Static_assert((EARLY_WORDS + (SESSION_RING_MAX_BYTES + SAMPLE_LOGS_MAX_BYTES / SAMPLER_BUFFERS) / sizeof(uint64_t)) / 9 * 10 <=
+	       SAMPLE_TABLE_MAX_WORDS, "no sample is lost");
 
 void engine_say(struct engine *e, uint32_t level, const char *format, ...)
 {
@@ -54,12 +54,12 @@ int engine_new(uint64_t producer, struct ebpf_options *options,
 	e->objects = *objects;
 	e->out = *out;
 	e->processes.proc = -1;
-	e->images = images_new(&e->objects);
+	e->files = mapped_files_new(&e->objects);
 	e->matcher = matcher_new();
-	e->news = (struct news){.options = &e->options, .matcher = e->matcher, .processes = &e->processes,
+	e->intake = (struct intake){.options = &e->options, .matcher = e->matcher, .processes = &e->processes,
 				.stacks = e->stacks};
-	if (e->images && e->matcher)
-		r = processes_init(&e->processes, e->images);
+	if (e->files && e->matcher)
+		r = processes_init(&e->processes, e->files);
 	if (r == 0)
 		r = matcher_set_default(e->matcher, !e->options.targets_only,
 					e->options.default_target, e->options.n_default_target);
@@ -77,14 +77,14 @@ void engine_free(struct engine *e)
 {
 	if (!e)
 		return;
-	news_clear(&e->news);
-	walks_free(e->walks);
+	intake_clear(&e->intake);
+	unwinder_free(e->unwinder);
 	session_close(e->session);
 	processes_fini(&e->processes);
 	matcher_free(e->matcher);
-	images_free(e->images);
+	mapped_files_free(e->files);
 	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
-		stacks_free(&e->stacks[i]);
+		sample_table_free(&e->stacks[i]);
 	vec_free(&e->rows.list);
 	ebpf_options_fini(&e->options);
 	free(e);
@@ -95,7 +95,7 @@ static void settle_processes(struct engine *e)
 {
 	vec_each(&e->processes.all, p) {
 		(*p)->match = NULL;
-		news_match(&e->news, *p);
+		intake_match(&e->intake, *p);
 	}
 	matcher_settle(e->matcher);
 }
@@ -104,7 +104,7 @@ static void settle_processes(struct engine *e)
 static void map_process(struct engine *e, struct process *p)
 {
 	process_map(&e->processes, p);
-	e->unmapped |= !walks_process(e->walks, p);
+	e->unmapped |= !unwinder_process(e->unwinder, p);
 }
 
 /* Processes whose files were being read when their mappings were known. */
@@ -113,25 +113,25 @@ static void map_unmapped(struct engine *e)
 	e->unmapped = false;
 	vec_each(&e->processes.all, p)
 		if ((*p)->match)
-			e->unmapped |= !walks_process(e->walks, *p);
+			e->unmapped |= !unwinder_process(e->unwinder, *p);
 }
 
 /* Processes what waits. While files are read the ring is: for 10 ms at a time, since records may
  * come as fast as they are read. */
 static void process_intake(struct engine *e)
 {
-	while (e->session && (!news_deal(&e->news) || walks_reading(e->walks) || e->unmapped)) {
-		if (walks_reading(e->walks))
-			walks_wait(e->walks, session_fd(e->session));
+	while (e->session && (!intake_process(&e->intake) || unwinder_reading(e->unwinder) || e->unmapped)) {
+		if (unwinder_reading(e->unwinder))
+			unwinder_wait(e->unwinder, session_fd(e->session));
 		else
 			map_unmapped(e);
-		news_look(&e->news, clock_mono() + LOOK_NS);
+		intake_prepare(&e->intake, clock_mono() + LOOK_NS);
 	}
 }
 
 void engine_configure(struct engine *e)
 {
-	session_configure(e->session, select_mode(&e->options, e->matcher),
+	session_configure(e->session, sampling_filter_mode(&e->options, e->matcher),
 			  e->options.comm_label || e->options.comm_frame,
 			  e->options.kernel_frames);
 }
@@ -145,8 +145,8 @@ int engine_apply(struct engine *e, const struct andiron_targets *update)
 static void rematch(struct engine *e)
 {
 	vec_each(&e->processes.all, p) {
-		news_match(&e->news, *p);
-		select_judge(e->session, e->matcher, *p);
+		intake_match(&e->intake, *p);
+		sampling_filter_judge(e->session, e->matcher, *p);
 		matcher_use(e->matcher, (*p)->match);
 	}
 	matcher_prune(e->matcher);
@@ -164,7 +164,7 @@ int engine_retarget(struct engine *e, struct error *err)
 		return r;
 	if (!e->session)
 		return engine_start(e, err);
-	r = select_targets(e->session, e->matcher, &e->processes, e->options.follow, err);
+	r = sampling_filter_set(e->session, e->matcher, &e->processes, e->options.follow, err);
 	rematch(e);
 	engine_configure(e);
 	return r;
@@ -182,7 +182,7 @@ static bool is_full(const struct engine *e)
 
 void engine_attend(struct engine *e)
 {
-	news_look(&e->news, INT64_MAX);
+	intake_prepare(&e->intake, INT64_MAX);
 	process_intake(e);
 	if (!is_full(e))
 		return;
@@ -196,16 +196,16 @@ static void add_row(struct engine *e, struct process *p, const struct sampler_st
 	struct row row = {.process = p, .match = p->match, .stack = stack, .pcs = pcs, .samples = samples};
 
 	if (stack->id != 0) {
-		row.stack = walks_find(&e->stacks[e->buffer], stack, &row.pcs);
+		row.stack = unwinder_find(&e->stacks[e->buffer], stack, &row.pcs);
 		e->stats.n_uncompleted += row.stack == stack ? samples : 0;
 	}
 	if (row.stack->end < UNWIND_ENDS)
 		e->stats.ends[row.stack->end] += samples;
 	if (!vec_push(&e->rows.list, row)) {
-		e->books->dropped_memory += samples;
+		e->counts->dropped_memory += samples;
 		return;
 	}
-	e->books->rows += samples;
+	e->counts->rows += samples;
 }
 
 static void on_stack(void *context, const struct sampler_stack *stack, const uint64_t *pcs,
@@ -214,25 +214,25 @@ static void on_stack(void *context, const struct sampler_stack *stack, const uin
 	struct engine *e = context;
 	struct process *p;
 
-	check(e->books && e->buffer < SAMPLER_BUFFERS);
+	check(e->counts && e->buffer < SAMPLER_BUFFERS);
 	if (stack->id & SAMPLER_STACK_COMPLETED)
 		return;
 	e->counted += samples;
 	p = processes_get(&e->processes, &stack->key.process);
 	if (!p) {
-		e->books->dropped_memory += samples;
+		e->counts->dropped_memory += samples;
 		return;
 	}
 	p->idle_intervals = 0;
 	p->cgroup = stack->key.cgroup;
-	unwind_touch(walks_store(e->walks), &p->key);
+	unwind_touch(unwinder_store(e->unwinder), &p->key);
 	if (!p->read || p->match_generation != matcher_generation(e->matcher))
-		news_match(&e->news, p);
+		intake_match(&e->intake, p);
 	if (!p->match) {
 		/* Taken before anybody had judged its cgroup. */
-		select_judge(e->session, e->matcher, p);
-		e->books->taken -= samples;
-		e->books->unselected += samples;
+		sampling_filter_judge(e->session, e->matcher, p);
+		e->counts->taken -= samples;
+		e->counts->unselected += samples;
 		return;
 	}
 	map_process(e, p);
@@ -244,7 +244,7 @@ static void on_gone(void *context, const struct process *p)
 	struct engine *e = context;
 
 	session_forget_process(e->session, &p->key);
-	walks_gone(e->walks, p);
+	unwinder_gone(e->unwinder, p);
 }
 
 /* The rows as a batch; books what cannot become one. NULL if there is none. */
@@ -257,23 +257,23 @@ static const struct andiron_batch *make_batch(struct engine *e, int64_t end_ns)
 		.comm_label = e->options.comm_label,
 		.comm_frame = e->options.comm_frame,
 		.objects = &e->objects,
-		.store = walks_store(e->walks),
-		.runtimes = walks_runtimes(e->walks),
+		.store = unwinder_store(e->unwinder),
+		.runtimes = unwinder_runtimes(e->unwinder),
 	};
 	const struct andiron_batch *batch = NULL;
 	int r = rows_to_batch(&e->rows, &options, &batch);
 
 	if (r == 0)
 		return batch;
-	e->books->dropped_memory += e->books->rows;
-	e->books->rows = 0;
+	e->counts->dropped_memory += e->counts->rows;
+	e->counts->rows = 0;
 	e->stats.batch_failures++;
 	engine_say(e, ANDIRON_LOG_ERROR, "an interval's profile could not be built: %s",
 	    r == -E2BIG ? "it is over 64 MiB; shorten collect_interval" : "out of memory");
 	return NULL;
 }
 
-static void add_books(struct engine_books *to, const struct engine_books *b)
+static void add_counts(struct engine_counts *to, const struct engine_counts *b)
 {
 	to->taken += b->taken;
 	to->rows += b->rows;
@@ -287,19 +287,19 @@ static void add_books(struct engine_books *to, const struct engine_books *b)
 }
 
 /* The kernel's own figures, and when to take them next. */
-static void measure(struct engine *e, struct engine_books *books)
+static void measure(struct engine *e, struct engine_counts *counts)
 {
 	struct session_info *info = &e->stats.session;
 
 	session_info(e->session, info);
-	books->missed = info->missed - e->missed;
+	counts->missed = info->missed - e->missed;
 	e->missed = info->missed;
 	if (info->runs > e->runs) {
 		double ns = (double)(info->run_ns - e->run_ns);
 
 		e->stats.ns_per_run = ns / (double)(info->runs - e->runs);
-		if (books->taken > 0)
-			e->stats.ns_per_sample = ns / (double)books->taken;
+		if (counts->taken > 0)
+			e->stats.ns_per_sample = ns / (double)counts->taken;
 	}
 	e->run_ns = info->run_ns;
 	e->runs = info->runs;
@@ -307,21 +307,21 @@ static void measure(struct engine *e, struct engine_books *books)
 }
 
 /* Reads the retired buffer into rows and books. */
-static void read_buffer(struct engine *e, struct engine_books *books)
+static void read_buffer(struct engine *e, struct engine_counts *counts)
 {
 	struct sampler_counters counters = session_counters(e->session, e->buffer);
 	uint64_t lost = counters.ring_full + counters.new_cpu + counters.unfinished;
-	struct stacks *stacks = &e->stacks[e->buffer];
+	struct sample_table *stacks = &e->stacks[e->buffer];
 
-	books->taken = counters.taken;
-	books->idle = counters.idle;
-	books->unselected = counters.unselected;
-	books->dropped_ring_full = counters.ring_full;
-	books->dropped_new_cpu = counters.new_cpu;
-	books->dropped_unfinished = counters.unfinished;
-	e->counted = books->dropped_memory = stacks->lost;
-	walks_settle(e->walks, e->buffer, stacks);
-	stacks_each(stacks, on_stack, e);
+	counts->taken = counters.taken;
+	counts->idle = counters.idle;
+	counts->unselected = counters.unselected;
+	counts->dropped_ring_full = counters.ring_full;
+	counts->dropped_new_cpu = counters.new_cpu;
+	counts->dropped_unfinished = counters.unfinished;
+	e->counted = counts->dropped_memory = stacks->lost;
+	unwinder_settle(e->unwinder, e->buffer, stacks);
+	sample_table_each(stacks, on_stack, e);
 	if (counters.taken != e->counted + lost) {
 		e->stats.mismatches++;
 		engine_say(e, ANDIRON_LOG_WARN,
@@ -335,7 +335,7 @@ static void read_buffer(struct engine *e, struct engine_books *books)
 void engine_collect(struct engine *e)
 {
 	const struct andiron_batch *batch;
-	struct engine_books books = {0};
+	struct engine_counts counts = {0};
 	int64_t end_ns;
 	int r;
 
@@ -349,23 +349,23 @@ void engine_collect(struct engine *e)
 	}
 	process_intake(e);
 	e->buffer = (uint32_t)r;
-	e->books = &books;
+	e->counts = &counts;
 	e->rows.list.n = 0;
-	read_buffer(e, &books);
+	read_buffer(e, &counts);
 	batch = make_batch(e, end_ns);
-	measure(e, &books);
-	add_books(&e->stats.total, &books);
-	e->out.books(e->out.context, &books);
+	measure(e, &counts);
+	add_counts(&e->stats.total, &counts);
+	e->out.counts(e->out.context, &counts);
 	if (batch) {
 		e->out.batch(e->out.context, batch);
 		batch_release(batch);
 	}
-	stacks_clear(&e->stacks[e->buffer]);
+	sample_table_clear(&e->stacks[e->buffer]);
 	e->rows.list.n = 0;
-	e->books = NULL;
+	e->counts = NULL;
 	processes_age(&e->processes, KEEP_INTERVALS, on_gone, e);
-	walks_tick(e->walks);
-	news_rest(&e->news);
+	unwinder_tick(e->unwinder);
+	intake_rest(&e->intake);
 	settle_processes(e);
 	process_intake(e);
 	e->start_ns = end_ns;
@@ -375,7 +375,7 @@ void engine_finish(struct engine *e)
 {
 	if (!e->session || e->finished)
 		return;
-	check(!e->books);
+	check(!e->counts);
 	e->finished = true;
 	session_stop(e->session);
 	engine_collect(e);
@@ -396,20 +396,20 @@ const char *engine_notes(const struct engine *e)
 	return e->options.notes;
 }
 
-int engine_tell(struct engine *e, tell_fn fn, void *context)
+int engine_report_targets(struct engine *e, target_report_fn fn, void *context)
 {
-	return tell_targets(e->matcher, &e->processes, fn, context);
+	return target_report_each(e->matcher, &e->processes, fn, context);
 }
 
 void engine_get_stats(const struct engine *e, struct engine_stats *ret)
 {
 	*ret = e->stats;
-	ret->n_process_records = e->news.n_processes;
-	ret->n_left_out = e->news.n_left_out;
-	if (e->walks) {
-		walks_get_stats(e->walks, &ret->walks);
-		unwind_get_stats(walks_store(e->walks), &ret->unwind);
+	ret->n_process_records = e->intake.n_processes;
+	ret->n_left_out = e->intake.n_left_out;
+	if (e->unwinder) {
+		unwinder_get_stats(e->unwinder, &ret->unwinder);
+		unwind_get_stats(unwinder_store(e->unwinder), &ret->unwind);
 	}
 	ret->n_processes = e->processes.all.n;
-	tell_count(e->matcher, &e->processes, &ret->n_targets, &ret->n_matched);
+	target_report_count(e->matcher, &e->processes, &ret->n_targets, &ret->n_matched);
 }

@@ -24,7 +24,7 @@ struct engine;
 
 /* The books of one interval:
  * taken = counted in rows + every member of `dropped`. */
-struct engine_books {
+struct engine_counts {
 	uint64_t taken;
 	uint64_t rows;
 	uint64_t dropped_new_cpu, dropped_unfinished, dropped_ring_full, dropped_memory;
@@ -32,10 +32,10 @@ struct engine_books {
 };
 
 struct engine_stats {
-	struct engine_books total;
+	struct engine_counts total;
 	struct session_info session;
 	struct unwind_stats unwind;
-	struct walks_stats walks;
+	struct unwinder_stats unwinder;
 	uint64_t ends[UNWIND_ENDS]; /* samples by how their stack ended */
 	uint64_t n_targets, n_matched, n_processes, n_intervals, n_process_records;
 	uint64_t n_early;       /* intervals that ended before their time */
@@ -51,7 +51,7 @@ struct engine_out {
 	/* A batch; borrowed. */
 	void (*batch)(void *context, const struct andiron_batch *batch);
 	/* What an interval brought, whether or not there is a batch. */
-	void (*books)(void *context, const struct engine_books *books);
+	void (*counts)(void *context, const struct engine_counts *counts);
 	/* level: ANDIRON_LOG_*. */
 	void (*log)(void *context, uint32_t level, const char *text);
 };
@@ -96,8 +96,8 @@ void engine_finish(struct engine *e);
 int64_t engine_interval(const struct engine *e);
 /* What the options changed against their text: "; …" or "". */
 const char *engine_notes(const struct engine *e);
-/* tell_targets of what it has. */
-int engine_tell(struct engine *e, tell_fn fn, void *context);
+/* target_report_each of what it has. */
+int engine_report_targets(struct engine *e, target_report_fn fn, void *context);
 void engine_get_stats(const struct engine *e, struct engine_stats *ret);
 
 #endif

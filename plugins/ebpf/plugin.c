@@ -115,10 +115,10 @@ static void metrics(void *self, const struct andiron_metric_sink *sink)
 
 static int32_t each_matched(void *self, const struct andiron_target_processes_sink *sink)
 {
-	struct matched matched = {.sink = sink};
-	int r = driver_tell(self, matched_add, &matched);
+	struct target_report_sink adding = {.sink = sink};
+	int r = driver_report_targets(self, target_report_add, &adding);
 
-	return r == 0 && matched.failed ? -ENOMEM : r;
+	return r == 0 && adding.failed ? -ENOMEM : r;
 }
 
 static const void *extension(void *self, const char *id)

@@ -27,9 +27,9 @@ static void keep_batch(void *context, const struct andiron_batch *batch)
 	h->n_rows += batch_count(&v, ANDIRON_COL_ROW);
 }
 
-static void keep_books(void *context, const struct engine_books *b)
+static void keep_counts(void *context, const struct engine_counts *b)
 {
-	struct engine_books *sum = &((struct harness *)context)->books;
+	struct engine_counts *sum = &((struct harness *)context)->counts;
 
 	/* The equation of the ledger, for every interval. */
 	expect_eq(b->taken, b->rows + b->dropped_new_cpu +
@@ -59,7 +59,7 @@ void harness_init(struct harness *h, const struct harness_options *o)
 		.pid_label = o->pid_label,
 		.comm_label = o->comm_label,
 	};
-	struct engine_out out = {h, keep_batch, keep_books, print_log};
+	struct engine_out out = {h, keep_batch, keep_counts, print_log};
 	struct andiron_extension objects;
 	struct error err = ERROR_NULL;
 	int r;

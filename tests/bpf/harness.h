@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the sampler's engine in a test without a host: targets in, batches
- * kept, books added up; and the workload of known cost.
+ * kept, counts added up; and the workload of known cost.
  */
 #ifndef TESTS_BPF_HARNESS_H
 #define TESTS_BPF_HARNESS_H
@@ -19,7 +19,7 @@ struct harness {
 	struct engine *engine;
 	struct objects *objects;
 	struct target_list *targets;
-	struct engine_books books; /* sum of all intervals */
+	struct engine_counts counts; /* sum of all intervals */
 	VEC(const struct andiron_batch *) batches;
 	uint64_t n_rows, n_targets;
 };
@@ -47,7 +47,7 @@ void harness_run(struct harness *h, int64_t ns);
 /* Goes on, collecting now and then, until that service has more samples than this: on a
  * busy machine they take longer. Fails the test when they do not come. */
 void harness_run_until(struct harness *h, const char *service, uint64_t samples);
-/* Like the end of an interval; checks that its books close. */
+/* Like the end of an interval; checks that its counts close. */
 void harness_collect(struct harness *h);
 
 /* Samples of the rows that `matches` accepts, over all batches. */

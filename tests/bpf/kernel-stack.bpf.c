@@ -19,7 +19,7 @@ typedef __u32 unwind_env;
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct kernel_tables tables = {};
-volatile struct kernel_compiled compiled = {};
+volatile struct kernel_jit jit = {};
 
 struct both {
 	struct andiron_walk walk;
@@ -61,9 +61,9 @@ static __always_inline const volatile struct kernel_tables *h_kernel_tables(void
 	return &tables;
 }
 
-static __always_inline const volatile struct kernel_compiled *h_kernel_compiled(void)
+static __always_inline const volatile struct kernel_jit *h_kernel_jit(void)
 {
-	return &compiled;
+	return &jit;
 }
 
 static __always_inline struct kernel_set *h_kernel_rows(__u32 i)

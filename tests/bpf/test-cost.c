@@ -29,7 +29,7 @@
 
 struct baseline {
 	struct baseline_bpf *skel;
-	struct events events;
+	struct perf_clock events;
 	int stats;
 };
 
@@ -41,7 +41,7 @@ static void baseline_start(struct baseline *b)
 	expect(b->stats >= 0);
 	b->skel = baseline_bpf__open_and_load();
 	expect(b->skel);
-	if (events_open(&b->events, bpf_program__fd(b->skel->progs.baseline), NS_PER_SEC / RATE,
+	if (perf_clock_open(&b->events, bpf_program__fd(b->skel->progs.baseline), NS_PER_SEC / RATE,
 			&err) != 0)
 		test_fail(__FILE__, __LINE__, "%s", err.text);
 }
@@ -52,7 +52,7 @@ static double baseline_stop(struct baseline *b)
 	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
 
-	events_close(&b->events);
+	perf_clock_close(&b->events);
 	expect_eq(bpf_obj_get_info_by_fd(bpf_program__fd(b->skel->progs.baseline), &info, &size),
 		  0);
 	baseline_bpf__destroy(b->skel);
@@ -107,7 +107,7 @@ static void measure(double *ours, double *plain)
 	printf("# ns per sample at %d Hz: %.0f, plain profiler %.0f, ratio %.2f\n", RATE, *ours,
 	       *plain, *ours / *plain);
 	printf("# %llu samples, %llu rows, %llu process reports\n",
-	       (unsigned long long)h.books.taken, (unsigned long long)h.n_rows,
+	       (unsigned long long)h.counts.taken, (unsigned long long)h.n_rows,
 	       (unsigned long long)stats.n_process_records);
 	harness_fini(&h);
 }
@@ -171,7 +171,7 @@ TEST(maps_and_verifier_stay_small)
 	harness_run(&h, NS_PER_SEC);
 	workload_stop(&w);
 	harness_collect(&h);
-	expect(h.books.taken > 0);
+	expect(h.counts.taken > 0);
 	expect_eq(mapped_bytes(), mapped);
 	expect(mapped < 6u << 20);
 	harness_fini(&h);

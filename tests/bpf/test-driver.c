@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The driver against a host of the test's own: a loop of one thread on which
- * work runs at once and its `done` in the next round, with the books kept.
+ * work runs at once and its `done` in the next round, with the counts kept.
  */
 #include "ebpf/driver.h"
 #include "harness.h"
@@ -304,7 +304,7 @@ TEST(a_long_interval_loses_nothing)
 }
 
 /* Each option is live, and no window is lost on the way from one rate to the
- * next: the books close over all changes. */
+ * next: the counts close over all changes. */
 TEST(options_change_while_sampling)
 {
 	struct ebpf_options options;

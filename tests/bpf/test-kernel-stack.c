@@ -175,17 +175,17 @@ static void run(const struct kernel_stack_bpf *skel)
 {
 	static void (*const loads[LOADS])(void) = {spawn, fault, files, network, pipes, program};
 	struct error err = ERROR_NULL;
-	struct events events;
+	struct perf_clock events;
 	pid_t pids[LOADS];
 	int64_t end = clock_mono() + SECONDS * NS_PER_SEC;
 
 	for (size_t i = 0; i < LOADS; i++)
 		pids[i] = start_load(loads[i]);
-	if (events_open(&events, bpf_program__fd(skel->progs.compare), NS_PER_SEC / RATE, &err) != 0)
+	if (perf_clock_open(&events, bpf_program__fd(skel->progs.compare), NS_PER_SEC / RATE, &err) != 0)
 		test_fail(__FILE__, __LINE__, "%s", err.text);
 	while (clock_mono() < end && skel->bss->equal + skel->bss->different < SAMPLES)
 		files();
-	events_close(&events);
+	perf_clock_close(&events);
 	for (size_t i = 0; i < LOADS; i++) {
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], NULL, 0);
@@ -196,7 +196,7 @@ static void run(const struct kernel_stack_bpf *skel)
 TEST(the_kernels_stack_is_what_the_kernel_says)
 {
 	struct kernel_tables tables = orc_tables();
-	struct kernel_compiled compiled = {0};
+	struct kernel_jit jit = {0};
 	struct kernel_stack_bpf *skel;
 	const struct kernel_stack_bpf__bss *bss;
 	uint64_t n;
@@ -209,9 +209,9 @@ TEST(the_kernels_stack_is_what_the_kernel_says)
 	expect(skel);
 	memcpy(&skel->rodata->tables, &tables, sizeof(tables));
 	expect_eq(kernel_stack_bpf__load(skel), 0);
-	compiled_add(&compiled, skel->obj);
-	expect(compiled.code[0].bytes != 0);
-	memcpy(&skel->bss->compiled, &compiled, sizeof(compiled));
+	bpf_jit_ranges_add(&jit, skel->obj);
+	expect(jit.code[0].bytes != 0);
+	memcpy(&skel->bss->jit, &jit, sizeof(jit));
 	busy_fd = bpf_program__fd(skel->progs.busy);
 	run(skel);
 	bss = skel->bss;

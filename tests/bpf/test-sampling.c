@@ -70,9 +70,9 @@ TEST(unselected_is_counted_apart)
 	workload_stop(&w);
 	workload_stop(&other);
 	all = harness_samples(&h, NULL, NULL);
-	expect_eq(all, h.books.rows);
+	expect_eq(all, h.counts.rows);
 	expect_eq(all, harness_service(&h, "load"));
-	expect(h.books.unselected > 20);
+	expect(h.counts.unselected > 20);
 	harness_fini(&h);
 }
 
@@ -102,7 +102,7 @@ TEST(a_target_that_goes_keeps_its_samples)
 /* Over many intervals, with a swap each, nothing is lost or counted twice:
  * taken = sent + dropped in each (harness.c), and per CPU the clock's ticks
  * are all there. */
-TEST(books_close_over_many_swaps)
+TEST(counts_close_over_many_swaps)
 {
 	struct workload w, v;
 	struct harness h;
@@ -121,11 +121,11 @@ TEST(books_close_over_many_swaps)
 	took = clock_mono() - began;
 	workload_stop(&w);
 	workload_stop(&v);
-	seen = h.books.taken + h.books.idle + h.books.unselected;
+	seen = h.counts.taken + h.counts.idle + h.counts.unselected;
 	printf("# %llu ticks in %lld ms, %llu sent\n", (unsigned long long)seen,
-	       (long long)(took / NS_PER_MSEC), (unsigned long long)h.books.rows);
-	expect_eq(h.books.rows, harness_samples(&h, NULL, NULL));
-	expect(h.books.rows > 500);
+	       (long long)(took / NS_PER_MSEC), (unsigned long long)h.counts.rows);
+	expect_eq(h.counts.rows, harness_samples(&h, NULL, NULL));
+	expect(h.counts.rows > 500);
 	harness_fini(&h);
 }
 
@@ -232,9 +232,9 @@ TEST(containers_are_told_apart)
 	a = harness_service(&h, "a");
 	b = harness_service(&h, "b");
 	printf("# a %llu, b %llu, unselected %llu\n", (unsigned long long)a, (unsigned long long)b,
-	       (unsigned long long)h.books.unselected);
-	expect_eq(a + b, h.books.rows);
-	expect(h.books.unselected > 20);
+	       (unsigned long long)h.counts.unselected);
+	expect_eq(a + b, h.counts.rows);
+	expect(h.counts.unselected > 20);
 	harness_fini(&h);
 }
 
@@ -291,9 +291,9 @@ TEST(short_processes_have_mappings)
 	mapped = harness_samples(&h, has_mapping, NULL);
 	engine_get_stats(h.engine, &stats);
 	printf("# %llu of %llu samples mapped; stacks copied %llu, not completed %llu\n", (unsigned long long)mapped,
-	       (unsigned long long)all, (unsigned long long)stats.walks.snapshots, (unsigned long long)stats.n_uncompleted);
+	       (unsigned long long)all, (unsigned long long)stats.unwinder.snapshots, (unsigned long long)stats.n_uncompleted);
 	expect(mapped > all / 2);
 	/* Each that says that its process was new is one that nothing has completed. */
-	expect(stats.walks.snapshots + stats.n_uncompleted > 0 && stats.n_uncompleted >= stats.ends[UNWIND_END_NEW]);
+	expect(stats.unwinder.snapshots + stats.n_uncompleted > 0 && stats.n_uncompleted >= stats.ends[UNWIND_END_NEW]);
 	harness_fini(&h);
 }

@@ -21,7 +21,7 @@ static void ignore_batch(void *context, const struct andiron_batch *batch)
 {
 }
 
-static void ignore_books(void *context, const struct engine_books *books)
+static void ignore_counts(void *context, const struct engine_counts *counts)
 {
 }
 
@@ -36,7 +36,7 @@ static int load(const struct andiron_extension *objects)
 				       .interval_ns = 15 * NS_PER_SEC,
 				       .kernel_frames = true,
 				       .follow = true};
-	struct engine_out out = {NULL, ignore_batch, ignore_books, say};
+	struct engine_out out = {NULL, ignore_batch, ignore_counts, say};
 	int64_t began = clock_mono();
 	struct engine_stats stats;
 	struct error err = ERROR_NULL;

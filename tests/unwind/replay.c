@@ -33,7 +33,7 @@ struct replay {
 	struct test_kernel kernel;
 	struct andiron_extension service; /* of objects */
 	struct objects *objects;
-	struct images *images;
+	struct mapped_files *images;
 	struct unwind *store;
 	uint32_t n_processes;
 	uint32_t n_same, n_cut, n_beyond, n_different;
@@ -198,15 +198,15 @@ static void init(struct replay *p)
 	p->service = (struct andiron_extension){objects_table(), p->objects};
 	test_kernel_init(&p->kernel);
 	kernel = test_kernel_all(&p->kernel);
-	p->images = images_new(&p->service);
-	p->store = unwind_new(&kernel, &(struct unwind_options){UINT64_C(96) << 20, image_rows_read, &p->service});
+	p->images = mapped_files_new(&p->service);
+	p->store = unwind_new(&kernel, &(struct unwind_options){UINT64_C(96) << 20, mapped_rows_read, &p->service});
 	expect(p->images && p->store);
 }
 
 static void fini(struct replay *p)
 {
 	unwind_free(p->store);
-	images_free(p->images);
+	mapped_files_free(p->images);
 	objects_free(p->objects);
 	test_kernel_fini(&p->kernel);
 }

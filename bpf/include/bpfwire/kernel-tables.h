@@ -29,7 +29,7 @@ struct kernel_tables {
  * pointers, which it does. */
 #define KERNEL_COMPILED 4
 
-struct kernel_compiled {
+struct kernel_jit {
 	struct kernel_code {
 		__u64 start, bytes;
 	} code[KERNEL_COMPILED];

@@ -15,7 +15,7 @@ static bool joins(const struct kernel_code *code, uint64_t start, uint64_t end)
 	return code->bytes != 0 && start < code->start + code->bytes + PAGE && code->start < end + PAGE;
 }
 
-void compiled_add_range(struct kernel_compiled *c, uint64_t start, uint64_t bytes)
+void bpf_jit_ranges_add_range(struct kernel_jit *c, uint64_t start, uint64_t bytes)
 {
 	uint64_t end = start + bytes;
 	size_t i = 0;
@@ -33,7 +33,7 @@ void compiled_add_range(struct kernel_compiled *c, uint64_t start, uint64_t byte
 	c->code[i] = (struct kernel_code){start, end - start};
 }
 
-static void add_program(struct kernel_compiled *c, int fd)
+static void add_program(struct kernel_jit *c, int fd)
 {
 	__u64 starts[FUNCTIONS] = {0};
 	__u32 bytes[FUNCTIONS] = {0};
@@ -46,10 +46,10 @@ static void add_program(struct kernel_compiled *c, int fd)
 		return;
 	for (size_t i = 0; i < FUNCTIONS && i < info.nr_jited_ksyms && i < info.nr_jited_func_lens; i++)
 		if (starts[i] != 0)
-			compiled_add_range(c, starts[i], bytes[i]);
+			bpf_jit_ranges_add_range(c, starts[i], bytes[i]);
 }
 
-void compiled_add(struct kernel_compiled *c, const struct bpf_object *object)
+void bpf_jit_ranges_add(struct kernel_jit *c, const struct bpf_object *object)
 {
 	struct bpf_program *program;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the kernel keeps the machine code of programs: struct kernel_compiled of bpf/include/bpfwire/kernel-tables.h. */
+/* Where the kernel keeps the machine code of programs: struct kernel_jit of bpf/include/bpfwire/kernel-tables.h. */
 #ifndef EBPF_KERNEL_BPF_JIT_RANGES_H
 #define EBPF_KERNEL_BPF_JIT_RANGES_H
 
@@ -11,10 +11,10 @@ struct bpf_object;
 
 /* Adds the programs of a loaded object; what the kernel hides, or there is no room for, is left out. Some system calls a
  * program. */
-void compiled_add(struct kernel_compiled *c, const struct bpf_object *object);
+void bpf_jit_ranges_add(struct kernel_jit *c, const struct bpf_object *object);
 
 /* Adds code. What lies within a page of code that is there already is one range with it: between them there is nothing but
  * other programs, since pages of their code are theirs alone. */
-void compiled_add_range(struct kernel_compiled *c, uint64_t start, uint64_t bytes);
+void bpf_jit_ranges_add_range(struct kernel_jit *c, uint64_t start, uint64_t bytes);
 
 #endif

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int memory_map(int fd, size_t bytes, void *ret)
+int bpf_memory_map(int fd, size_t bytes, void *ret)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *p = mmap(NULL, (bytes + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -24,7 +24,7 @@ int memory_map(int fd, size_t bytes, void *ret)
 static int slab_create(void *context, uint32_t slab)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	struct memory *m = context;
+	struct bpf_memory *m = context;
 	int fd, r;
 
 	check(slab < UNWIND_SLABS_MAX && m->slabs[slab] < 0);
@@ -42,10 +42,10 @@ static int slab_create(void *context, uint32_t slab)
 
 static int slab_map(void *context, uint32_t slab, void **ret)
 {
-	const struct memory *m = context;
+	const struct bpf_memory *m = context;
 
 	check(slab < UNWIND_SLABS_MAX && m->slabs[slab] >= 0);
-	return memory_map(m->slabs[slab], SLABS_COST, ret);
+	return bpf_memory_map(m->slabs[slab], SLABS_COST, ret);
 }
 
 static void slab_unmap(void *context, uint32_t slab, void *p)
@@ -55,7 +55,7 @@ static void slab_unmap(void *context, uint32_t slab, void *p)
 
 static void slab_destroy(void *context, uint32_t slab)
 {
-	struct memory *m = context;
+	struct bpf_memory *m = context;
 
 	check(slab < UNWIND_SLABS_MAX && m->slabs[slab] >= 0);
 	bpf_map_delete_elem(m->maps.slabs, &slab);
@@ -63,11 +63,11 @@ static void slab_destroy(void *context, uint32_t slab)
 	m->slabs[slab] = -1;
 }
 
-int memory_init(struct memory *m, const struct memory_maps *maps)
+int bpf_memory_init(struct bpf_memory *m, const struct bpf_memory_maps *maps)
 {
 	int r;
 
-	*m = (struct memory){.maps = *maps};
+	*m = (struct bpf_memory){.maps = *maps};
 	for (uint32_t i = 0; i < UNWIND_SLABS_MAX; i++)
 		m->slabs[i] = -1;
 	m->kernel = (struct unwind_kernel){
@@ -75,7 +75,7 @@ int memory_init(struct memory *m, const struct memory_maps *maps)
 		.quiesce = maps->quiesce,
 		.context = maps->context,
 	};
-	r = memory_map(maps->common, sizeof(*m->common), &m->common);
+	r = bpf_memory_map(maps->common, sizeof(*m->common), &m->common);
 	if (r != 0)
 		return r;
 	m->kernel.rules = m->common->rules;
@@ -85,7 +85,7 @@ int memory_init(struct memory *m, const struct memory_maps *maps)
 	return 0;
 }
 
-void memory_fini(struct memory *m)
+void bpf_memory_fini(struct bpf_memory *m)
 {
 	if (!m->common)
 		return;

@@ -8,25 +8,25 @@
 
 #include "ebpf/unwind-store/unwind-store.h"
 
-struct memory_maps {
+struct bpf_memory_maps {
 	int slabs, common; /* descriptors, borrowed */
 	int (*quiesce)(void *context);
 	void *context;
 };
 
-struct memory {
-	struct memory_maps maps;
+struct bpf_memory {
+	struct bpf_memory_maps maps;
 	struct unwind_common *common;
 	struct unwind_kernel kernel; /* for unwind_new */
 	int slabs[UNWIND_SLABS_MAX]; /* descriptors, -1: none */
 };
 
 /* Maps the values of an array; the pointer in *ret. 0 or a negative errno. munmap of as many bytes undoes it. */
-int memory_map(int fd, size_t bytes, void *ret);
+int bpf_memory_map(int fd, size_t bytes, void *ret);
 
 /* 0 or a negative errno, nothing open or mapped then. *m must stay where it is. */
-int memory_init(struct memory *m, const struct memory_maps *maps);
+int bpf_memory_init(struct bpf_memory *m, const struct bpf_memory_maps *maps);
 /* The store is gone by then. Nothing happens to what is zero. */
-void memory_fini(struct memory *m);
+void bpf_memory_fini(struct bpf_memory *m);
 
 #endif

@@ -22,13 +22,13 @@
 
 struct continuation_program {
 	struct bpf_object *object;
-	struct events faults;
+	struct perf_clock faults;
 };
 
-static struct bpf_object *open_form(enum taskwork form)
+static struct bpf_object *open_form(enum task_work form)
 {
 	size_t n = 0;
-	const void *bytes = form == TASKWORK_PLAIN ? continuation_bpf__elf_bytes(&n) :
+	const void *bytes = form == TASK_WORK_PLAIN ? continuation_bpf__elf_bytes(&n) :
 						     continuation_aux_bpf__elf_bytes(&n);
 
 	return bpf_object__open_mem(bytes, n, NULL);
@@ -62,7 +62,7 @@ static int put(int programs, uint32_t slot, int program)
 	return bpf_map_update_elem(programs, &slot, &program, BPF_ANY) == 0 ? 0 : -errno;
 }
 
-static int load(struct continuation_program *o, const struct continuation_maps *maps, enum taskwork form)
+static int load(struct continuation_program *o, const struct continuation_maps *maps, enum task_work form)
 {
 	struct error err = ERROR_NULL;
 	int r;
@@ -76,23 +76,23 @@ static int load(struct continuation_program *o, const struct continuation_maps *
 	if (r == 0)
 		r = put(maps->programs, ANDIRON_WALK_ROUND, program_of(o->object, "end_round"));
 	if (r == 0)
-		r = events_open_faults(&o->faults, program_of(o->object, "begin_round"), &err);
+		r = perf_clock_open_faults(&o->faults, program_of(o->object, "begin_round"), &err);
 	return r == 0 ? put(maps->programs, ANDIRON_WALK_CONTINUE, program_of(o->object, "continuation")) : r;
 }
 
 int continuation_program_load(const struct continuation_maps *maps, struct continuation_program **ret)
 {
-	enum taskwork form = taskwork_form();
+	enum task_work form = task_work_form();
 	struct continuation_program *o;
 	int r;
 
 	*ret = NULL;
-	if (form == TASKWORK_NONE)
+	if (form == TASK_WORK_NONE)
 		return 0;
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return -ENOMEM;
-	o->faults = EVENTS_NULL;
+	o->faults = PERF_CLOCK_NULL;
 	r = load(o, maps, form);
 	if (r == 0)
 		*ret = o;
@@ -110,7 +110,7 @@ void continuation_program_free(struct continuation_program *o)
 {
 	if (!o)
 		return;
-	events_close(&o->faults);
+	perf_clock_close(&o->faults);
 	bpf_object__close(o->object);
 	free(o);
 }

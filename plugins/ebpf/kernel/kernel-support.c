@@ -8,7 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-int refusal_of_kernel(struct error *err)
+int kernel_support_check(struct error *err)
 {
 	struct utsname name;
 	struct str rest, part;
@@ -34,7 +34,7 @@ int refusal_of_kernel(struct error *err)
 	return 0;
 }
 
-int refusal_of_load(struct error *err, int code)
+int kernel_support_explain(struct error *err, int code)
 {
 	struct utsname name = {.release = "?"};
 

@@ -6,9 +6,9 @@
 #include "base/error.h"
 
 /* 0 where this kernel has what sampling needs; -ENOTSUP or an errno with cause and remedy. */
-int refusal_of_kernel(struct error *err);
+int kernel_support_check(struct error *err);
 
 /* What it means that the kernel did not load the programs, for `code`: returned with cause and remedy. */
-int refusal_of_load(struct error *err, int code);
+int kernel_support_explain(struct error *err, int code);
 
 #endif

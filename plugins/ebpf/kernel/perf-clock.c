@@ -55,7 +55,7 @@ static int explain(struct error *err, int code, int cpu)
 }
 
 struct opening {
-	struct events *events;
+	struct perf_clock *events;
 	struct error *err;
 	uint64_t period_ns;
 	int program;
@@ -65,7 +65,7 @@ struct opening {
 static int add_cpu(void *context, int cpu)
 {
 	struct opening *o = context;
-	struct events *e = o->events;
+	struct perf_clock *e = o->events;
 	_cleanup_(closep) int fd = open_event(cpu, o->period_ns);
 
 	if (fd == -ENODEV) /* went offline between list and call */
@@ -124,19 +124,19 @@ static int note_highest(void *context, int cpu)
 	return 0;
 }
 
-int events_read_online(struct buf *ret)
+int perf_clock_read_online(struct buf *ret)
 {
 	int r = file_read(AT_FDCWD, "/sys/devices/system/cpu/online", ret, 65536);
 
 	return r == 0 ? buf_putc(ret, '\0') : r;
 }
 
-uint32_t events_count_online(void)
+uint32_t perf_clock_count_online(void)
 {
 	struct buf text = BUF_NULL;
 	uint32_t n = 1;
 
-	if (events_read_online(&text) == 0)
+	if (perf_clock_read_online(&text) == 0)
 		events_each_cpu(text.p, note_highest, &n);
 	buf_free(&text);
 	return n;
@@ -155,7 +155,7 @@ static void sleep_until(int64_t ns)
  * once, each tick of a CPU would come some 100 us after that of the one before: just when the reader, woken by what that one had
  * to tell, runs here. Such an agent has seven times its share of the samples, and whom it interrupts a tenth less than theirs.
  */
-static int start_all(const struct events *e, uint64_t period_ns, struct error *err)
+static int start_all(const struct perf_clock *e, uint64_t period_ns, struct error *err)
 {
 	int64_t span = period_ns < SPREAD_NS ? (int64_t)period_ns : SPREAD_NS, began = 0;
 
@@ -170,14 +170,14 @@ static int start_all(const struct events *e, uint64_t period_ns, struct error *e
 	return 0;
 }
 
-static int open_all(struct events *e, int program, uint64_t period_ns, struct error *err)
+static int open_all(struct perf_clock *e, int program, uint64_t period_ns, struct error *err)
 {
 	struct opening o = {e, err, period_ns, program, 0};
 	struct buf text = BUF_NULL;
 	int r;
 
-	*e = EVENTS_NULL;
-	r = events_read_online(&text);
+	*e = PERF_CLOCK_NULL;
+	r = perf_clock_read_online(&text);
 	if (r == 0)
 		r = events_each_cpu(text.p, add_cpu, &o);
 	if (r == -EINVAL && err->code == 0)
@@ -188,25 +188,25 @@ static int open_all(struct events *e, int program, uint64_t period_ns, struct er
 		r = start_all(e, period_ns, err);
 	buf_free(&text);
 	if (r != 0)
-		events_close(e);
+		perf_clock_close(e);
 	return r;
 }
 
-int events_open(struct events *e, int program, uint64_t period_ns, struct error *err)
+int perf_clock_open(struct perf_clock *e, int program, uint64_t period_ns, struct error *err)
 {
 	check(period_ns > 0);
 	return open_all(e, program, period_ns, err);
 }
 
-int events_open_faults(struct events *e, int program, struct error *err)
+int perf_clock_open_faults(struct perf_clock *e, int program, struct error *err)
 {
 	return open_all(e, program, 0, err);
 }
 
-void events_close(struct events *e)
+void perf_clock_close(struct perf_clock *e)
 {
 	for (size_t i = 0; i < e->n; i++)
 		close(e->fds[i]);
 	free(e->fds);
-	*e = EVENTS_NULL;
+	*e = PERF_CLOCK_NULL;
 }

@@ -12,31 +12,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct events {
+struct perf_clock {
 	int *fds;
 	size_t n;
 };
 
-#define EVENTS_NULL ((struct events){NULL, 0})
+#define PERF_CLOCK_NULL ((struct perf_clock){NULL, 0})
 
 /*
  * Opens an event of `period_ns` on every online CPU and attaches the program;
  * they tick when this returns, one after the other, evenly over a period or its first 20 ms. CPUs that go away meanwhile are left out. On
  * failure, with the cause and what to do, nothing is open. Sleeps for as long, and works for ~20 us a CPU.
  */
-int events_open(struct events *e, int program, uint64_t period_ns, struct error *err);
+int perf_clock_open(struct perf_clock *e, int program, uint64_t period_ns, struct error *err);
 
 /* The same for page faults that the kernel has itself where it reads or writes a process's memory; the
  * program runs at once, within the fault. */
-int events_open_faults(struct events *e, int program, struct error *err);
+int perf_clock_open_faults(struct perf_clock *e, int program, struct error *err);
 
 /* After this the program is not started any more. */
-void events_close(struct events *e);
+void perf_clock_close(struct perf_clock *e);
 
 /* The kernel's list of online CPUs, as a string; and one more than the number of the last of them, at
  * least 1. */
-int events_read_online(struct buf *ret);
-uint32_t events_count_online(void);
+int perf_clock_read_online(struct buf *ret);
+uint32_t perf_clock_count_online(void);
 
 /* The CPUs of a list as the kernel writes it ("0-3,8"): calls fn for each.
  * -EINVAL on anything else. */

@@ -17,27 +17,27 @@
 /* Older kernels have no larger values in an array: KMALLOC_MAX_SIZE. */
 _Static_assert((WORDS_A_SAMPLE * SAMPLES_MAX + SAMPLER_LOG_SPARE) * sizeof(uint64_t) <= 4u << 20, "of one CPU and buffer");
 
-size_t tables_bytes(const struct tables *t)
+size_t sample_logs_bytes(const struct sample_logs *t)
 {
 	return ((size_t)t->n_words + SAMPLER_LOG_SPARE) * sizeof(uint64_t);
 }
 
-static size_t all_bytes(const struct tables *t)
+static size_t all_bytes(const struct sample_logs *t)
 {
-	return (size_t)t->n_logs * SAMPLER_BUFFERS * tables_bytes(t);
+	return (size_t)t->n_logs * SAMPLER_BUFFERS * sample_logs_bytes(t);
 }
 
-void tables_size(struct tables *t, uint32_t n_cpus, uint32_t n_logs, uint64_t samples)
+void sample_logs_size(struct sample_logs *t, uint32_t n_cpus, uint32_t n_logs, uint64_t samples)
 {
 	uint64_t affordable;
 
 	check(n_cpus > 0 && n_logs > 0);
-	affordable = TABLES_MAX_BYTES / sizeof(uint64_t) / SAMPLER_BUFFERS / n_logs;
+	affordable = SAMPLE_LOGS_MAX_BYTES / sizeof(uint64_t) / SAMPLER_BUFFERS / n_logs;
 	affordable = affordable > SAMPLER_LOG_SPARE ? (affordable - SAMPLER_LOG_SPARE) / WORDS_A_SAMPLE : 0;
 	samples = samples < affordable ? samples : affordable;
 	samples = samples < SAMPLES_MAX ? samples : SAMPLES_MAX;
 	samples = samples > SAMPLES_MIN ? samples : SAMPLES_MIN;
-	*t = (struct tables){.n_cpus = n_cpus, .n_logs = n_logs, .n_words = WORDS_A_SAMPLE * (uint32_t)samples};
+	*t = (struct sample_logs){.n_cpus = n_cpus, .n_logs = n_logs, .n_words = WORDS_A_SAMPLE * (uint32_t)samples};
 }
 
 static void unmap_one(void *p, size_t bytes)
@@ -46,31 +46,31 @@ static void unmap_one(void *p, size_t bytes)
 		munmap(p, bytes); /* rounds up by itself */
 }
 
-int tables_map(struct tables *t, int cpus, int logs)
+int sample_logs_map(struct sample_logs *t, int cpus, int logs)
 {
 	t->logs_fd = logs;
-	return memory_map(cpus, t->n_cpus * sizeof(*t->cpus), &t->cpus);
+	return bpf_memory_map(cpus, t->n_cpus * sizeof(*t->cpus), &t->cpus);
 }
 
-int tables_open(struct tables *t)
+int sample_logs_open(struct sample_logs *t)
 {
-	return memory_map(t->logs_fd, all_bytes(t), &t->logs);
+	return bpf_memory_map(t->logs_fd, all_bytes(t), &t->logs);
 }
 
-void tables_close(struct tables *t)
+void sample_logs_close(struct sample_logs *t)
 {
 	unmap_one(t->logs, all_bytes(t));
 	t->logs = NULL;
 }
 
-void tables_unmap(struct tables *t)
+void sample_logs_unmap(struct sample_logs *t)
 {
-	tables_close(t);
+	sample_logs_close(t);
 	unmap_one(t->cpus, t->n_cpus * sizeof(*t->cpus));
-	*t = (struct tables){0};
+	*t = (struct sample_logs){0};
 }
 
-struct sampler_counters tables_counters(struct tables *t, uint32_t buffer)
+struct sampler_counters sample_logs_counters(struct sample_logs *t, uint32_t buffer)
 {
 	struct sampler_counters sum = {0};
 
@@ -89,7 +89,7 @@ struct sampler_counters tables_counters(struct tables *t, uint32_t buffer)
 	return sum;
 }
 
-uint64_t tables_taken(const struct tables *t, uint32_t buffer)
+uint64_t sample_logs_taken(const struct sample_logs *t, uint32_t buffer)
 {
 	uint64_t sum = 0;
 
@@ -99,13 +99,13 @@ uint64_t tables_taken(const struct tables *t, uint32_t buffer)
 	return sum;
 }
 
-void tables_stacks(struct tables *t, uint32_t buffer, tables_record_fn fn, void *context)
+void sample_logs_stacks(struct sample_logs *t, uint32_t buffer, sample_logs_record_fn fn, void *context)
 {
 	size_t words = (size_t)t->n_words + SAMPLER_LOG_SPARE;
 
 	check(buffer < SAMPLER_BUFFERS && t->logs);
 	for (uint32_t cpu = 0; cpu < t->n_logs; cpu++) {
-		const uint64_t *log = (const uint64_t *)(const void *)(t->logs + (cpu * SAMPLER_BUFFERS + buffer) * tables_bytes(t));
+		const uint64_t *log = (const uint64_t *)(const void *)(t->logs + (cpu * SAMPLER_BUFFERS + buffer) * sample_logs_bytes(t));
 		uint32_t *end = &t->cpus[cpu].counts[buffer].n_words;
 		struct sampler_stack head;
 		size_t n;

@@ -11,14 +11,14 @@
 #define KEEP_WORDS (64u << 10)
 
 struct sought {
-	const struct stacks *stacks;
+	const struct sample_table *stacks;
 	const uint64_t *record;
 	size_t n; /* words of it */
 	uint64_t id; /* where that is sought */
 };
 
 /* A position is that of the number that stands before the record. */
-static const struct sampler_stack *at(const struct stacks *s, uint32_t position)
+static const struct sampler_stack *at(const struct sample_table *s, uint32_t position)
 {
 	check(position + 1 + SAMPLER_STACK_WORDS <= s->words.n);
 	return (const struct sampler_stack *)(const void *)&s->words.p[position + 1];
@@ -44,27 +44,27 @@ static bool same_record(const void *context, uint32_t position)
 	return words_of(head) == sought->n && memcmp(head, sought->record, sought->n * sizeof(uint64_t)) == 0;
 }
 
-void stacks_free(struct stacks *s)
+void sample_table_free(struct sample_table *s)
 {
 	vec_free(&s->words);
 	index_free(&s->index);
 	s->lost = 0;
 }
 
-void stacks_clear(struct stacks *s)
+void sample_table_clear(struct sample_table *s)
 {
 	if (s->words.capacity > KEEP_WORDS)
-		stacks_free(s);
+		sample_table_free(s);
 	s->words.n = 0;
 	s->lost = 0;
 	index_clear(&s->index);
 }
 
-static int append(struct stacks *s, const uint64_t *record, size_t n, uint64_t hash)
+static int append(struct sample_table *s, const uint64_t *record, size_t n, uint64_t hash)
 {
 	size_t position = s->words.n;
 
-	if (position + 1 + n > STACKS_MAX_WORDS)
+	if (position + 1 + n > SAMPLE_TABLE_MAX_WORDS)
 		return -E2BIG;
 	if (!vec_reserve(&s->words, 1 + n))
 		return -ENOMEM;
@@ -78,7 +78,7 @@ static int append(struct stacks *s, const uint64_t *record, size_t n, uint64_t h
 	return 0;
 }
 
-int stacks_add(struct stacks *s, const void *record, size_t size)
+int sample_table_add(struct sample_table *s, const void *record, size_t size)
 {
 	struct sought sought = {.stacks = s, .record = record};
 	struct sampler_stack head;
@@ -103,7 +103,7 @@ int stacks_add(struct stacks *s, const void *record, size_t size)
 	return r;
 }
 
-const struct sampler_stack *stacks_find(const struct stacks *s, uint64_t id,
+const struct sampler_stack *sample_table_find(const struct sample_table *s, uint64_t id,
 					const uint64_t **ret_pcs)
 {
 	struct sought sought = {.stacks = s, .id = id};
@@ -115,7 +115,7 @@ const struct sampler_stack *stacks_find(const struct stacks *s, uint64_t id,
 	return at(s, position);
 }
 
-void stacks_each(const struct stacks *s,
+void sample_table_each(const struct sample_table *s,
 		 void (*fn)(void *context, const struct sampler_stack *stack, const uint64_t *pcs,
 			    uint64_t samples),
 		 void *context)

@@ -11,29 +11,29 @@
 #include "base/index.h"
 #include "base/vec.h"
 
-#define STACKS_MAX_WORDS (5u << 20) /* 40 MiB */
+#define SAMPLE_TABLE_MAX_WORDS (5u << 20) /* 40 MiB */
 
-struct stacks {
+struct sample_table {
 	VEC(uint64_t) words; /* records, one behind the other, each behind how often it came */
 	struct index index;
 	uint64_t lost; /* samples */
 };
 
-void stacks_free(struct stacks *s);
+void sample_table_free(struct sample_table *s);
 /* Forgets all; keeps at most 512 KiB of memory. */
-void stacks_clear(struct stacks *s);
+void sample_table_clear(struct sample_table *s);
 
 /* Takes a record of `size` bytes as it came from log or ring. 0,
  * -EINVAL for one that is not whole, -ENOMEM, -E2BIG. Expected O(frames). */
-int stacks_add(struct stacks *s, const void *record, size_t size);
+int sample_table_add(struct sample_table *s, const void *record, size_t size);
 
 /* The record of an id, its frames in *ret_pcs; NULL if there is none. Borrowed
  * until the next add or clear. Expected O(1). */
-const struct sampler_stack *stacks_find(const struct stacks *s, uint64_t id,
+const struct sampler_stack *sample_table_find(const struct sample_table *s, uint64_t id,
 					const uint64_t **ret_pcs);
 
 /* Visits all, with how often each came. Borrowed until the next add or clear; fn may find, but not add. O(words). */
-void stacks_each(const struct stacks *s,
+void sample_table_each(const struct sample_table *s,
 		 void (*fn)(void *context, const struct sampler_stack *stack, const uint64_t *pcs,
 			    uint64_t samples),
 		 void *context);

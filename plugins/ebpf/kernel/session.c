@@ -45,10 +45,10 @@ struct session {
 	struct ring_buffer *ring;
 	size_t ring_bytes, drained; /* by this call */
 	int64_t drain_until;
-	struct events events;
+	struct perf_clock events;
 	struct buf online; /* the kernel's list when these were opened */
-	struct tables tables;
-	struct memory memory;
+	struct sample_logs tables;
+	struct bpf_memory memory;
 	uint32_t rate_hz;
 	bool follow, asked_kernel;
 	int stats_fd;
@@ -77,21 +77,21 @@ static void size_maps(struct session *s, const struct session_options *o, uint32
 {
 	/* Room for those of an interval that is read so late, where it is affordable. */
 	uint64_t samples = (uint64_t)o->rate_hz * ((uint64_t)o->interval_ns / NS_PER_SEC + LATE_SECONDS);
-	uint32_t n_online = events_count_online();
+	uint32_t n_online = perf_clock_count_online();
 	/* And for the snapshots of half a second in which all is new. */
 	uint64_t snapshots = (uint64_t)o->rate_hz * n_online * sizeof(struct sampler_snapshot) / 2;
 	uint32_t ring = power_of_two(samples * n_online * 48 + snapshots, RING_MIN, SESSION_RING_MAX_BYTES);
 	struct sampler_bpf *skel = s->skel;
-	struct tables *t = &s->tables;
+	struct sample_logs *t = &s->tables;
 
 	if (n_possible < n_online)
 		n_possible = n_online;
-	tables_size(t, n_possible, n_online, samples);
+	sample_logs_size(t, n_possible, n_online, samples);
 	skel->rodata->sampler_log_words = t->n_words;
 	skel->rodata->sampler_ring_crowded_bytes = ring / 2;
 	bpf_map__set_max_entries(skel->maps.cpus, t->n_cpus);
 	bpf_map__set_max_entries(skel->maps.logs, t->n_logs * SAMPLER_BUFFERS);
-	bpf_map__set_value_size(skel->maps.logs, (uint32_t)tables_bytes(t));
+	bpf_map__set_value_size(skel->maps.logs, (uint32_t)sample_logs_bytes(t));
 	bpf_map__set_max_entries(skel->maps.walks, n_possible);
 	bpf_map__set_max_entries(skel->maps.ring, ring);
 	s->ring_bytes = ring;
@@ -145,7 +145,7 @@ static void choose_programs(struct session *s)
 	bool calls;
 
 	s->info.loop = has_loop();
-	calls = !s->info.loop && tailcalls_work();
+	calls = !s->info.loop && tail_calls_work();
 	bpf_program__set_autoload(skel->progs.sample, s->info.loop);
 	bpf_program__set_autoload(skel->progs.resume, s->info.loop);
 	bpf_program__set_autoload(skel->progs.sample_calls, calls);
@@ -197,7 +197,7 @@ static int quiesce(void *context)
 static int map_memory(struct session *s)
 {
 	struct sampler_bpf *skel = s->skel;
-	struct memory_maps maps = {
+	struct bpf_memory_maps maps = {
 		.slabs = bpf_map__fd(skel->maps.slabs),
 		.common = bpf_map__fd(skel->maps.common),
 		.quiesce = quiesce,
@@ -207,9 +207,9 @@ static int map_memory(struct session *s)
 	int r = resume ? set_program(s, ANDIRON_WALK_RESUME, resume) : 0;
 
 	if (r == 0)
-		r = memory_init(&s->memory, &maps);
+		r = bpf_memory_init(&s->memory, &maps);
 	if (r == 0)
-		r = tables_map(&s->tables, bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.logs));
+		r = sample_logs_map(&s->tables, bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.logs));
 	return r;
 }
 
@@ -223,7 +223,7 @@ static int load(struct session *s, const struct session_options *o, struct error
 	libbpf_set_print(no_print);
 	s->skel = sampler_bpf__open();
 	if (!s->skel)
-		return refusal_of_load(err, -errno);
+		return kernel_support_explain(err, -errno);
 	size_maps(s, o, (uint32_t)n_possible);
 	s->skel->rodata->sampler_hierarchy = hierarchy();
 	s->skel->rodata->sampler_pc_mask = session_pc_mask();
@@ -233,7 +233,7 @@ static int load(struct session *s, const struct session_options *o, struct error
 		bpf_map__set_max_entries(s->skel->maps.kernel_rows, KERNEL_SETS);
 	r = sampler_bpf__load(s->skel);
 	if (r != 0)
-		return refusal_of_load(err, r);
+		return kernel_support_explain(err, r);
 	r = map_memory(s);
 	if (r != 0)
 		return error_errno(err, r, "cannot map the sampler's tables");
@@ -247,7 +247,7 @@ int session_open(const struct session_options *options, session_record_fn fn, vo
 		 struct session **ret, struct error *err)
 {
 	struct session *s;
-	int r = refusal_of_kernel(err);
+	int r = kernel_support_check(err);
 
 	if (r != 0)
 		return r;
@@ -271,13 +271,13 @@ void session_close(struct session *s)
 {
 	if (!s)
 		return;
-	events_close(&s->events);
+	perf_clock_close(&s->events);
 	buf_free(&s->online);
 	for (size_t i = 0; i < 2; i++)
 		bpf_link__destroy(s->links[i]);
 	ring_buffer__free(s->ring);
-	tables_unmap(&s->tables);
-	memory_fini(&s->memory);
+	sample_logs_unmap(&s->tables);
+	bpf_memory_fini(&s->memory);
 	continuation_program_free(s->continuation);
 	bpf_object__close(s->snapshots);
 	if (s->skel)
@@ -290,19 +290,19 @@ void session_close(struct session *s)
 int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 {
 	struct buf online = BUF_NULL;
-	struct events fresh;
+	struct perf_clock fresh;
 	int r;
 
 	check(rate_hz >= 1);
 	/* Before they are opened: what changes from here on is seen the next time. */
-	(void)events_read_online(&online);
-	r = events_open(&fresh, bpf_program__fd(sampling_program(s)), (uint64_t)NS_PER_SEC / rate_hz,
+	(void)perf_clock_read_online(&online);
+	r = perf_clock_open(&fresh, bpf_program__fd(sampling_program(s)), (uint64_t)NS_PER_SEC / rate_hz,
 			err);
 	if (r != 0) {
 		buf_free(&online);
 		return r;
 	}
-	events_close(&s->events);
+	perf_clock_close(&s->events);
 	buf_free(&s->online);
 	s->events = fresh;
 	s->online = online;
@@ -313,7 +313,7 @@ int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 bool session_cpus_changed(const struct session *s)
 {
 	struct buf online = BUF_NULL;
-	bool changed = events_read_online(&online) == 0 &&
+	bool changed = perf_clock_read_online(&online) == 0 &&
 		       (online.n != s->online.n || memcmp(online.p, s->online.p, online.n) != 0);
 
 	buf_free(&online);
@@ -322,7 +322,7 @@ bool session_cpus_changed(const struct session *s)
 
 bool session_has_room(const struct session *s)
 {
-	return events_count_online() <= s->tables.n_logs;
+	return perf_clock_count_online() <= s->tables.n_logs;
 }
 
 void session_defer_snapshots(struct session *s)
@@ -336,13 +336,13 @@ void session_defer_snapshots(struct session *s)
 	check(!s->snapshots);
 	if (snapshot_program_load(&maps, &s->snapshots) != 0 || !s->snapshots)
 		return;
-	compiled_add(&s->skel->bss->sampler_compiled, s->snapshots);
+	bpf_jit_ranges_add(&s->skel->bss->sampler_jit, s->snapshots);
 	s->info.defer_snapshots = set_program(s, ANDIRON_WALK_SNAPSHOT, snapshot_program_of(s->snapshots)) == 0;
 }
 
 void session_stop(struct session *s)
 {
-	events_close(&s->events);
+	perf_clock_close(&s->events);
 }
 
 void session_configure(struct session *s, uint32_t mode, bool with_comm, bool with_kernel)
@@ -452,16 +452,16 @@ int session_swap(struct session *s)
 	int r;
 
 	check(retired < SAMPLER_BUFFERS);
-	r = tables_open(&s->tables);
+	r = sample_logs_open(&s->tables);
 	if (r != 0)
 		return r;
 	config->active = 1 - retired;
 	r = quiesce(s);
 	if (r == 0) {
 		r = session_drain(s, INT64_MAX);
-		tables_stacks(&s->tables, retired, s->fn, s->context);
+		sample_logs_stacks(&s->tables, retired, s->fn, s->context);
 	}
-	tables_close(&s->tables);
+	sample_logs_close(&s->tables);
 	/* Now, since it takes longer than the start may. */
 	if (!s->asked_kernel && s->skel->rodata->sampler_walks_kernel)
 		orc_show(&s->skel->bss->sampler_kernel);
@@ -493,7 +493,7 @@ bool session_load_continuation(struct session *s)
 	if (s->info.loop && s->info.defer_snapshots && !s->continuation) {
 		continuation_program_load(&maps, &s->continuation);
 		if (s->continuation)
-			compiled_add(&skel->bss->sampler_compiled, continuation_program_object(s->continuation));
+			bpf_jit_ranges_add(&skel->bss->sampler_jit, continuation_program_object(s->continuation));
 	}
 	skel->bss->sampler_config.continuation = s->continuation != NULL;
 	return s->continuation != NULL;
@@ -521,12 +521,12 @@ uint32_t session_buffer(const struct session *s)
 
 uint64_t session_taken(const struct session *s)
 {
-	return tables_taken(&s->tables, session_buffer(s));
+	return sample_logs_taken(&s->tables, session_buffer(s));
 }
 
 struct sampler_counters session_counters(struct session *s, uint32_t buffer)
 {
-	return tables_counters(&s->tables, buffer);
+	return sample_logs_counters(&s->tables, buffer);
 }
 
 static uint64_t map_bytes(int fd)
@@ -572,7 +572,7 @@ void session_info(const struct session *s, struct session_info *ret)
 	bpf_object__for_each_map(map, s->skel->obj)
 		info.map_bytes += map_bytes(bpf_map__fd(map));
 	if (s->snapshots)
-		info.map_bytes += map_bytes(snapshot_program_places(s->snapshots));
+		info.map_bytes += map_bytes(snapshot_program_slots(s->snapshots));
 	add_program(&info, sampling_program(s), true);
 	add_program(&info, resume_program(s), false);
 	if (s->snapshots)

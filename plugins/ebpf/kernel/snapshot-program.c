@@ -23,10 +23,10 @@ static int share(struct bpf_object *object, const char *name, int fd)
 	return map ? bpf_map__reuse_fd(map, fd) : -ENOENT;
 }
 
-static struct bpf_object *open_form(enum taskwork form)
+static struct bpf_object *open_form(enum task_work form)
 {
 	size_t n = 0;
-	const void *bytes = form == TASKWORK_PLAIN ? snapshot_bpf__elf_bytes(&n) :
+	const void *bytes = form == TASK_WORK_PLAIN ? snapshot_bpf__elf_bytes(&n) :
 						     snapshot_aux_bpf__elf_bytes(&n);
 
 	return bpf_object__open_mem(bytes, n, NULL);
@@ -34,12 +34,12 @@ static struct bpf_object *open_form(enum taskwork form)
 
 int snapshot_program_load(const struct snapshot_maps *maps, struct bpf_object **ret)
 {
-	enum taskwork form = taskwork_form();
+	enum task_work form = task_work_form();
 	struct bpf_object *object;
 	int r;
 
 	*ret = NULL;
-	if (form == TASKWORK_NONE)
+	if (form == TASK_WORK_NONE)
 		return 0;
 	object = open_form(form);
 	if (!object)
@@ -59,7 +59,7 @@ int snapshot_program_load(const struct snapshot_maps *maps, struct bpf_object **
 	return 0;
 }
 
-int snapshot_program_places(const struct bpf_object *object)
+int snapshot_program_slots(const struct bpf_object *object)
 {
 	return bpf_map__fd(bpf_object__find_map_by_name(object, "deferred_snapshot"));
 }

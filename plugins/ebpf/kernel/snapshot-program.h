@@ -19,6 +19,6 @@ struct snapshot_maps {
 int snapshot_program_load(const struct snapshot_maps *maps, struct bpf_object **ret);
 /* Its program, and the map of its own. */
 struct bpf_program *snapshot_program_of(struct bpf_object *object);
-int snapshot_program_places(const struct bpf_object *object);
+int snapshot_program_slots(const struct bpf_object *object);
 
 #endif

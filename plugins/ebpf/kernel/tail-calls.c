@@ -14,7 +14,7 @@
 #define EXIT      INSN(BPF_JMP | BPF_EXIT, 0, 0, 0)
 #define FUNCTION  6 /* from the call behind it to the function */
 
-bool tailcalls_work(void)
+bool tail_calls_work(void)
 {
 	int map = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "probe", 4, 4, 1, NULL);
 	const struct bpf_insn program[] = {

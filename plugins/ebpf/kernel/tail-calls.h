@@ -7,6 +7,6 @@
 
 /* Asks the kernel by loading such a program. False before Linux 6.0 on arm64, whose compiler of
  * programs could not do both; also where nothing may be loaded. */
-bool tailcalls_work(void);
+bool tail_calls_work(void);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "proc/kernel-types.h"
 
-enum taskwork taskwork_form(void)
+enum task_work task_work_form(void)
 {
 	if (kernel_types_name("bpf_task_work_schedule_resume"))
-		return TASKWORK_PLAIN;
-	return kernel_types_name("bpf_task_work_schedule_resume_impl") ? TASKWORK_AUX : TASKWORK_NONE;
+		return TASK_WORK_PLAIN;
+	return kernel_types_name("bpf_task_work_schedule_resume_impl") ? TASK_WORK_AUX : TASK_WORK_NONE;
 }

@@ -9,13 +9,13 @@
 #ifndef EBPF_KERNEL_TASK_WORK_H
 #define EBPF_KERNEL_TASK_WORK_H
 
-enum taskwork {
-	TASKWORK_NONE,
-	TASKWORK_AUX,   /* as in 6.18 */
-	TASKWORK_PLAIN, /* later */
+enum task_work {
+	TASK_WORK_NONE,
+	TASK_WORK_AUX,   /* as in 6.18 */
+	TASK_WORK_PLAIN, /* later */
 };
 
 /* Looks through the names of the kernel's types: a few milliseconds. */
-enum taskwork taskwork_form(void);
+enum task_work task_work_form(void);
 
 #endif

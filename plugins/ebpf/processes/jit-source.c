@@ -17,7 +17,7 @@
 #define CLOCKS_APART NS_PER_SEC
 
 /* A file below the process's root, opened so that none can block; -1 without one. */
-static int open_below(const struct jitfile_process *p, const char *path, uint64_t flags)
+static int open_below(const struct jit_source_process *p, const char *path, uint64_t flags)
 {
 	struct open_how how = {
 		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags,
@@ -28,7 +28,7 @@ static int open_below(const struct jitfile_process *p, const char *path, uint64_
 	return root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 }
 
-int jitfile_open_in_root(const struct jitfile_process *p, const struct maps_line *line)
+int jit_source_open_in_root(const struct jit_source_process *p, const struct maps_line *line)
 {
 	_cleanup_(freep) char *path = str_dup(line->path);
 	_cleanup_(closep) int fd = -1;
@@ -43,7 +43,7 @@ int jitfile_open_in_root(const struct jitfile_process *p, const struct maps_line
 }
 
 /* Its pid in its own PID namespace, by which a runtime names files. */
-static uint32_t own_pid(const struct jitfile_process *p)
+static uint32_t own_pid(const struct jit_source_process *p)
 {
 	_cleanup_(buf_free) struct buf status = BUF_NULL;
 	static const char field[] = "\nNSpid:";
@@ -61,7 +61,7 @@ static uint32_t own_pid(const struct jitfile_process *p)
 }
 
 /* Whether a descriptor is a regular file of the process's own user. */
-static bool is_own(const struct jitfile_process *p, int fd)
+static bool is_own(const struct jit_source_process *p, int fd)
 {
 	struct stat file, process;
 
@@ -69,7 +69,7 @@ static bool is_own(const struct jitfile_process *p, int fd)
 	       S_ISREG(file.st_mode) && file.st_uid == process.st_uid;
 }
 
-static void put_reopen(const struct jitfile_process *p, struct str path, char *reopen, size_t n)
+static void put_reopen(const struct jit_source_process *p, struct str path, char *reopen, size_t n)
 {
 	if (p->own_root)
 		snprintf(reopen, n, "%.*s", STR_FMT(path));
@@ -85,7 +85,7 @@ static struct str base_of(struct str path)
 }
 
 /* The mapping of its jitdump. */
-static bool find_dump(const struct jitfile_process *p, struct str maps, struct maps_line *ret)
+static bool find_dump(const struct jit_source_process *p, struct str maps, struct maps_line *ret)
 {
 	char name[32] = "";
 
@@ -105,7 +105,7 @@ static bool find_dump(const struct jitfile_process *p, struct str maps, struct m
 	return false;
 }
 
-static int open_dump(const struct jitfile_process *p, const struct maps_line *line)
+static int open_dump(const struct jit_source_process *p, const struct maps_line *line)
 {
 	_cleanup_(closep) int fd = -1;
 	char name[64];
@@ -114,11 +114,11 @@ static int open_dump(const struct jitfile_process *p, const struct maps_line *li
 		 (unsigned long)line->limit);
 	fd = openat(p->dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		fd = jitfile_open_in_root(p, line);
+		fd = jit_source_open_in_root(p, line);
 	return is_own(p, fd) ? take_fd(fd) : -1;
 }
 
-static bool is_stale(const struct jitfile_process *p, int fd)
+static bool is_stale(const struct jit_source_process *p, int fd)
 {
 	int64_t began = clock_real() - clock_boot() + (int64_t)p->start_ns;
 	struct stat st;
@@ -127,7 +127,7 @@ static bool is_stale(const struct jitfile_process *p, int fd)
 	       st.st_mtim.tv_sec * NS_PER_SEC + st.st_mtim.tv_nsec < began - CLOCKS_APART;
 }
 
-static int open_map(const struct jitfile_process *p, char path[64])
+static int open_map(const struct jit_source_process *p, char path[64])
 {
 	_cleanup_(closep) int fd = -1;
 
@@ -136,7 +136,7 @@ static int open_map(const struct jitfile_process *p, char path[64])
 	return is_own(p, fd) && !is_stale(p, fd) ? take_fd(fd) : -1;
 }
 
-int jitfile_open(const struct jitfile_process *p, struct str maps, char *reopen, size_t n)
+int jit_source_open(const struct jit_source_process *p, struct str maps, char *reopen, size_t n)
 {
 	struct maps_line line;
 	char path[64];
@@ -153,7 +153,7 @@ int jitfile_open(const struct jitfile_process *p, struct str maps, char *reopen,
 	return fd;
 }
 
-bool jitfile_has_map(const struct jitfile_process *p)
+bool jit_source_has_map(const struct jit_source_process *p)
 {
 	char path[64];
 	_cleanup_(closep) int fd = open_map(p, path);

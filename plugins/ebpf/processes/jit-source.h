@@ -13,7 +13,7 @@
 #include "ebpf/processes/maps.h"
 
 /* A process, while its directory in /proc is open. */
-struct jitfile_process {
+struct jit_source_process {
 	int dir; /* /proc/PID */
 	uint32_t pid;
 	uint64_t start_ns; /* since boot */
@@ -25,13 +25,13 @@ struct jitfile_process {
  * that leads there. `maps` is the text of its mappings. It may still be empty. Some ten system
  * calls.
  */
-int jitfile_open(const struct jitfile_process *p, struct str maps, char *reopen, size_t n);
+int jit_source_open(const struct jit_source_process *p, struct str maps, char *reopen, size_t n);
 
 /* Whether there is a perf map by now. Some five system calls. */
-bool jitfile_has_map(const struct jitfile_process *p);
+bool jit_source_has_map(const struct jit_source_process *p);
 
 /* The file that is mapped there, by path inside the process's root, for who may not follow
  * map_files: -1 where that is not the mapped one. */
-int jitfile_open_in_root(const struct jitfile_process *p, const struct maps_line *line);
+int jit_source_open_in_root(const struct jit_source_process *p, const struct maps_line *line);
 
 #endif

@@ -12,23 +12,23 @@
 
 #include <stdlib.h>
 
-struct image {
-	struct images *table;
+struct mapped_file {
+	struct mapped_files *table;
 	uint64_t object;
 	uint64_t n_refs;
 	uint32_t position;
 	void *unwind;
-	struct elf_file file; /* segments only; its descriptor is gone */
+	struct elf_file elf; /* segments only; its descriptor is gone */
 };
 
-struct images {
+struct mapped_files {
 	struct andiron_extension objects;
-	VEC(struct image *) all;
+	VEC(struct mapped_file *) all;
 	struct index by_object;
 };
 
 struct sought {
-	const struct images *table;
+	const struct mapped_files *table;
 	uint64_t object;
 };
 
@@ -40,16 +40,16 @@ static bool same_object(const void *context, uint32_t position)
 	return sought->table->all.p[position]->object == sought->object;
 }
 
-struct images *images_new(const struct andiron_extension *objects)
+struct mapped_files *mapped_files_new(const struct andiron_extension *objects)
 {
-	struct images *t = calloc(1, sizeof(*t));
+	struct mapped_files *t = calloc(1, sizeof(*t));
 
 	if (t)
 		t->objects = *objects;
 	return t;
 }
 
-void images_free(struct images *t)
+void mapped_files_free(struct mapped_files *t)
 {
 	if (!t)
 		return;
@@ -59,78 +59,78 @@ void images_free(struct images *t)
 	free(t);
 }
 
-static const struct andiron_objects *service(const struct images *t)
+static const struct andiron_objects *service(const struct mapped_files *t)
 {
 	return t->objects.table;
 }
 
 /* What a file is known by elsewhere; the first to read it tells all. */
-static void identify(const struct images *t, struct image *image, int fd)
+static void identify(const struct mapped_files *t, struct mapped_file *file, int fd)
 {
 	struct elf_ids ids = {.file_id = ""};
 	struct andiron_str gnu, go, file_id;
 
-	if (elf_file_open(&image->file, fd, NULL) == 0) {
-		if (elf_ids_read(&image->file, &ids) != 0)
+	if (elf_file_open(&file->elf, fd, NULL) == 0) {
+		if (elf_ids_read(&file->elf, &ids) != 0)
 			ids = (struct elf_ids){.file_id = ""};
-		image->file.fd = -1;
+		file->elf.fd = -1;
 	} else {
-		image->file = ELF_FILE_NULL;
+		file->elf = ELF_FILE_NULL;
 	}
 	gnu = abi_str_of(str_of(ids.gnu_build_id));
 	go = abi_str_of(str_of(ids.go_build_id));
 	file_id = abi_str_of(str_of(ids.file_id));
-	service(t)->identify(t->objects.self, image->object, &gnu, &go, &file_id);
+	service(t)->identify(t->objects.self, file->object, &gnu, &go, &file_id);
 }
 
-static struct image *image_new(struct images *t, int fd, uint64_t object)
+static struct mapped_file *mapped_file_new(struct mapped_files *t, int fd, uint64_t object)
 {
-	struct image *image = calloc(1, sizeof(*image));
+	struct mapped_file *file = calloc(1, sizeof(*file));
 
-	if (!image)
+	if (!file)
 		return NULL;
-	*image = (struct image){.table = t, .object = object, .n_refs = 1, .file = ELF_FILE_NULL};
-	image->position = (uint32_t)t->all.n;
-	if (!vec_push(&t->all, image)) {
-		free(image);
+	*file = (struct mapped_file){.table = t, .object = object, .n_refs = 1, .elf = ELF_FILE_NULL};
+	file->position = (uint32_t)t->all.n;
+	if (!vec_push(&t->all, file)) {
+		free(file);
 		return NULL;
 	}
-	if (index_add(&t->by_object, hash_u64(object), image->position) != 0) {
+	if (index_add(&t->by_object, hash_u64(object), file->position) != 0) {
 		t->all.n--;
-		free(image);
+		free(file);
 		return NULL;
 	}
-	identify(t, image, fd);
-	return image;
+	identify(t, file, fd);
+	return file;
 }
 
-struct image *image_get(struct images *t, int fd, struct str path, struct str reopen)
+struct mapped_file *mapped_file_get(struct mapped_files *t, int fd, struct str path, struct str reopen)
 {
 	struct andiron_str p = abi_str_of(path), r = abi_str_of(reopen);
 	struct sought sought = {.table = t};
-	struct image *image;
+	struct mapped_file *file;
 	uint32_t position;
 
 	if (service(t)->intern(t->objects.self, fd, &p, &r, &sought.object) != 0)
 		return NULL;
 	position = index_find(&t->by_object, hash_u64(sought.object), same_object, &sought);
 	if (position == INDEX_NONE) {
-		image = image_new(t, fd, sought.object);
-		if (!image)
+		file = mapped_file_new(t, fd, sought.object);
+		if (!file)
 			service(t)->release(t->objects.self, sought.object);
-		return image;
+		return file;
 	}
 	/* The image has its own reference of the object. */
 	service(t)->release(t->objects.self, sought.object);
-	image = t->all.p[position];
-	image_retain(image);
-	return image;
+	file = t->all.p[position];
+	mapped_file_retain(file);
+	return file;
 }
 
-struct image *images_find(struct images *t, const struct andiron_object_key *key)
+struct mapped_file *mapped_files_find(struct mapped_files *t, const struct andiron_object_key *key)
 {
 	struct sought sought = {.table = t};
-	struct image *image;
+	struct mapped_file *file;
 	uint32_t position;
 
 	if (service(t)->find(t->objects.self, key, &sought.object) != 0)
@@ -139,62 +139,62 @@ struct image *images_find(struct images *t, const struct andiron_object_key *key
 	service(t)->release(t->objects.self, sought.object);
 	if (position == INDEX_NONE)
 		return NULL;
-	image = t->all.p[position];
-	image_retain(image);
-	return image;
+	file = t->all.p[position];
+	mapped_file_retain(file);
+	return file;
 }
 
-void image_retain(struct image *image)
+void mapped_file_retain(struct mapped_file *file)
 {
-	check(image->n_refs > 0);
-	image->n_refs++;
+	check(file->n_refs > 0);
+	file->n_refs++;
 }
 
-void image_release(struct image *image)
+void mapped_file_release(struct mapped_file *file)
 {
-	struct images *t = image->table;
-	struct image *last;
+	struct mapped_files *t = file->table;
+	struct mapped_file *last;
 
-	check(image->n_refs > 0);
-	if (--image->n_refs > 0)
+	check(file->n_refs > 0);
+	if (--file->n_refs > 0)
 		return;
-	check(t->all.p[image->position] == image);
-	check(index_remove(&t->by_object, hash_u64(image->object), image->position));
+	check(t->all.p[file->position] == file);
+	check(index_remove(&t->by_object, hash_u64(file->object), file->position));
 	last = t->all.p[--t->all.n];
-	if (last != image) {
-		index_move(&t->by_object, hash_u64(last->object), last->position, image->position);
-		last->position = image->position;
-		t->all.p[image->position] = last;
+	if (last != file) {
+		index_move(&t->by_object, hash_u64(last->object), last->position, file->position);
+		last->position = file->position;
+		t->all.p[file->position] = last;
 	}
-	service(t)->release(t->objects.self, image->object);
-	elf_file_close(&image->file);
-	free(image);
+	service(t)->release(t->objects.self, file->object);
+	elf_file_close(&file->elf);
+	free(file);
 }
 
-uint64_t image_object(const struct image *image)
+uint64_t mapped_file_object(const struct mapped_file *file)
 {
-	return image->object;
+	return file->object;
 }
 
-bool image_is_elf(const struct image *image)
+bool mapped_file_is_elf(const struct mapped_file *file)
 {
-	return image->file.size > 0;
+	return file->elf.size > 0;
 }
 
-uint64_t image_address(const struct image *image, uint64_t offset)
+uint64_t mapped_file_address(const struct mapped_file *file, uint64_t offset)
 {
 	uint64_t address = offset;
 
-	elf_file_vaddr(&image->file, offset, &address);
+	elf_file_vaddr(&file->elf, offset, &address);
 	return address;
 }
 
-void image_set_unwind(struct image *image, void *made)
+void mapped_file_set_unwind(struct mapped_file *file, void *made)
 {
-	image->unwind = made;
+	file->unwind = made;
 }
 
-void *image_unwind(const struct image *image)
+void *mapped_file_unwind(const struct mapped_file *file)
 {
-	return image->unwind;
+	return file->unwind;
 }

@@ -13,35 +13,35 @@
 #include <andiron/host.h>
 #include <andiron/object.h>
 
-struct image;
-struct images;
+struct mapped_file;
+struct mapped_files;
 
 /* `objects` is borrowed. NULL when memory is short. */
-struct images *images_new(const struct andiron_extension *objects);
-void images_free(struct images *t);
+struct mapped_files *mapped_files_new(const struct andiron_extension *objects);
+void mapped_files_free(struct mapped_files *t);
 
 /*
  * The image of an open file, with one reference. A file that is new is interned,
  * read, and its ids are told to the objects service. A file that is not ELF
  * is an image too. NULL when memory is short or the file cannot be interned.
  */
-struct image *image_get(struct images *t, int fd, struct str path, struct str reopen);
+struct mapped_file *mapped_file_get(struct mapped_files *t, int fd, struct str path, struct str reopen);
 /* The image of a file by what the kernel says of it, with one reference; NULL where nobody has it.
  * Opens nothing. */
-struct image *images_find(struct images *t, const struct andiron_object_key *key);
-void image_retain(struct image *image);
-void image_release(struct image *image);
+struct mapped_file *mapped_files_find(struct mapped_files *t, const struct andiron_object_key *key);
+void mapped_file_retain(struct mapped_file *file);
+void mapped_file_release(struct mapped_file *file);
 
-uint64_t image_object(const struct image *image);
-bool image_is_elf(const struct image *image);
+uint64_t mapped_file_object(const struct mapped_file *file);
+bool mapped_file_is_elf(const struct mapped_file *file);
 
 /* The file's address of the byte at `offset`; the offset itself where no
  * segment holds it, or the file is not ELF. O(segments). */
-uint64_t image_address(const struct image *image, uint64_t offset);
+uint64_t mapped_file_address(const struct mapped_file *file, uint64_t offset);
 
 /* What the store of unwind tables has made of the file; NULL at first. Not owned: who sets it
  * clears it. */
-void image_set_unwind(struct image *image, void *made);
-void *image_unwind(const struct image *image);
+void mapped_file_set_unwind(struct mapped_file *file, void *made);
+void *mapped_file_unwind(const struct mapped_file *file);
 
 #endif

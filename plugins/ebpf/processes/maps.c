@@ -61,8 +61,8 @@ void mapset_free(struct mapset *set)
 		struct mapset *older = set->older;
 
 		vec_each (&set->list, m)
-			if (m->image)
-				image_release(m->image);
+			if (m->file)
+				mapped_file_release(m->file);
 		vec_free(&set->list);
 		arena_free(&set->arena);
 		free(set);
@@ -81,12 +81,12 @@ static struct str common_name(struct str name)
 	return STR_NULL;
 }
 
-static int add(struct mapset *set, const struct maps_line *line, struct image *image)
+static int add(struct mapset *set, const struct maps_line *line, struct mapped_file *file)
 {
-	struct mapping m = {line->start, line->limit, line->offset, image, STR("[anon]")};
+	struct mapping m = {line->start, line->limit, line->offset, file, STR("[anon]")};
 
 	check(m.limit > m.start);
-	if (image)
+	if (file)
 		m.name = STR_NULL;
 	else if (line->path.n) {
 		m.name = common_name(line->path);
@@ -118,16 +118,16 @@ static bool is_anonymous(const struct maps_line *l)
 
 struct reader {
 	struct mapset *set;
-	struct images *images;
+	struct mapped_files *files;
 	maps_open_fn open_file;
 	void *context;
 };
 
 /* The image of a line: its file, or, where it has none, what tells of the code that lies there;
  * with `dump_only` no perf map. */
-static struct image *image_of_line(struct reader *r, struct maps_line *l, bool dump_only)
+static struct mapped_file *file_of_line(struct reader *r, struct maps_line *l, bool dump_only)
 {
-	struct image *image = NULL;
+	struct mapped_file *file = NULL;
 	char reopen[4352] = "";
 	int fd = r->open_file(r->context, l, reopen, sizeof(reopen));
 	struct str path = l->inode ? l->path : str_of(reopen);
@@ -135,11 +135,11 @@ static struct image *image_of_line(struct reader *r, struct maps_line *l, bool d
 	if (fd < 0)
 		return NULL;
 	if (!dump_only || str_ends(path, STR(".dump")))
-		image = image_get(r->images, fd, path, str_of(reopen));
-	if (image && l->inode == 0)
+		file = mapped_file_get(r->files, fd, path, str_of(reopen));
+	if (file && l->inode == 0)
 		l->offset = l->start;
 	close(fd);
-	return image;
+	return file;
 }
 
 /* Code out of no file, that a perf map or a jitdump tells of, has that as its image, in
@@ -147,38 +147,38 @@ static struct image *image_of_line(struct reader *r, struct maps_line *l, bool d
  * compiled in its DLLs, which name nothing, is told of by its jitdump, and not by its perf map. */
 static int add_line(struct reader *r, const struct maps_line *line)
 {
-	struct maps_line l = *line, told = *line;
-	struct image *image = NULL, *better = NULL;
+	struct maps_line l = *line, jit_line = *line;
+	struct mapped_file *file = NULL, *better = NULL;
 	bool anonymous = is_anonymous(&l);
 
 	if (anonymous)
 		l.inode = 0;
 	if (anonymous && !str_starts(l.path, STR("[anon")))
 		l.path = STR("");
-	told.inode = 0;
+	jit_line.inode = 0;
 	if (l.inode != 0 || anonymous)
-		image = image_of_line(r, &l, false);
-	if (image && l.inode != 0 && !image_is_elf(image))
-		better = image_of_line(r, &told, true);
+		file = file_of_line(r, &l, false);
+	if (file && l.inode != 0 && !mapped_file_is_elf(file))
+		better = file_of_line(r, &jit_line, true);
 	if (better) {
-		image_release(image);
-		image = better;
-		l = told;
+		mapped_file_release(file);
+		file = better;
+		l = jit_line;
 	}
-	if (add(r->set, &l, image) != 0) {
-		if (image)
-			image_release(image);
+	if (add(r->set, &l, file) != 0) {
+		if (file)
+			mapped_file_release(file);
 		return -1;
 	}
-	r->set->whole &= image || l.inode == 0;
+	r->set->whole &= file || l.inode == 0;
 	return 0;
 }
 
-struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn open_file,
+struct mapset *mapset_parse(struct str text, struct mapped_files *files, maps_open_fn open_file,
 			    void *context)
 {
 	struct mapset *set = mapset_new();
-	struct reader r = {set, images, open_file, context};
+	struct reader r = {set, files, open_file, context};
 	uint64_t last = 0;
 
 	while (set && text.n && set->list.n < MAPS_MAX) {
@@ -198,7 +198,7 @@ struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn
 	return set;
 }
 
-static struct image *image_of(const struct sampler_mapping *m, struct images *images)
+static struct mapped_file *file_of_mapping(const struct sampler_mapping *m, struct mapped_files *files)
 {
 	struct andiron_object_key key = {
 		.device = makedev(m->device >> 20, m->device & 0xfffff),
@@ -207,10 +207,10 @@ static struct image *image_of(const struct sampler_mapping *m, struct images *im
 		.change_ns = m->change_ns,
 	};
 
-	return m->inode ? images_find(images, &key) : NULL;
+	return m->inode ? mapped_files_find(files, &key) : NULL;
 }
 
-struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *images)
+struct mapset *mapset_take(const struct sampler_mapped *mapped, struct mapped_files *files)
 {
 	struct mapset *set = mapset_new();
 	uint64_t last = 0;
@@ -226,16 +226,16 @@ struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *i
 				m->inode                       ? STR(MAPS_UNKNOWN_FILE) :
 								 STR_NULL,
 		};
-		struct image *image;
+		struct mapped_file *file;
 
 		if (line.start < last || line.limit <= line.start)
 			continue;
 		last = line.limit;
-		image = image_of(m, images);
-		set->whole &= image || m->inode == 0;
-		if (add(set, &line, image) != 0) {
-			if (image)
-				image_release(image);
+		file = file_of_mapping(m, files);
+		set->whole &= file || m->inode == 0;
+		if (add(set, &line, file) != 0) {
+			if (file)
+				mapped_file_release(file);
 			mapset_free(set);
 			return NULL;
 		}
@@ -261,30 +261,30 @@ struct mapset *mapset_copy(const struct mapset *set)
 			mapset_free(copy);
 			return NULL;
 		}
-		if (one.image)
-			image_retain(one.image);
+		if (one.file)
+			mapped_file_retain(one.file);
 	}
 	return copy;
 }
 
 /* What tells of code out of no file: addresses in it are the process's own. */
-static struct image *told_of(const struct mapset *set)
+static struct mapped_file *jit_source_of(const struct mapset *set)
 {
 	vec_each(&set->list, m)
-		if (m->image && m->offset == m->start && !image_is_elf(m->image))
-			return m->image;
+		if (m->file && m->offset == m->start && !mapped_file_is_elf(m->file))
+			return m->file;
 	return NULL;
 }
 
-void mapset_keep_told(struct mapset *set, const struct mapset *older)
+void mapset_keep_jit_sources(struct mapset *set, const struct mapset *older)
 {
-	struct image *told = told_of(older);
+	struct mapped_file *source = jit_source_of(older);
 
 	vec_each(&set->list, m) {
-		if (!told || m->image || !str_starts(m->name, STR("[anon")))
+		if (!source || m->file || !str_starts(m->name, STR("[anon")))
 			continue;
-		image_retain(told);
-		m->image = told;
+		mapped_file_retain(source);
+		m->file = source;
 		m->offset = m->start;
 		m->name = STR_NULL;
 	}
@@ -330,8 +330,8 @@ const struct mapping *mapset_find_exec(const struct mapset *set, uint32_t exec, 
 uint64_t mapping_address(const struct mapping *m, uint64_t pc)
 {
 	check(pc >= m->start && pc < m->limit);
-	if (m->image)
-		return image_address(m->image, pc - m->start + m->offset);
+	if (m->file)
+		return mapped_file_address(m->file, pc - m->start + m->offset);
 	if (str_is(m->name, "[vdso]"))
 		return pc - m->start;
 	return pc;

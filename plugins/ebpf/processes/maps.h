@@ -27,7 +27,7 @@ bool maps_parse_line(struct str line, struct maps_line *ret);
 
 struct mapping {
 	uint64_t start, limit, offset;
-	struct image *image; /* NULL: no file, `name` says what it is */
+	struct mapped_file *file; /* NULL: no file, `name` says what it is */
 	struct str name;     /* empty where there is an image: the object knows its path */
 };
 
@@ -52,21 +52,21 @@ typedef int (*maps_open_fn)(void *context, const struct maps_line *line, char *r
 
 /* Makes a set of the executable mappings of a maps text. NULL when memory is
  * short. A file that cannot be opened is known by its name only. */
-struct mapset *mapset_parse(struct str text, struct images *images, maps_open_fn open,
+struct mapset *mapset_parse(struct str text, struct mapped_files *files, maps_open_fn open,
 			    void *context);
 
 /* The name of a mapping whose file nobody has opened yet. */
 #define MAPS_UNKNOWN_FILE "[unknown file]"
 
 /* Makes a set of what the kernel says. Its files are images that are there. NULL when memory is short. */
-struct mapset *mapset_take(const struct sampler_mapped *mapped, struct images *images);
+struct mapset *mapset_take(const struct sampler_mapped *mapped, struct mapped_files *files);
 
 /* The same set once more, without older ones; NULL when memory is short. */
 struct mapset *mapset_copy(const struct mapset *set);
 
 /* Code out of no file, of which nothing tells in `set`, is told of by what told of such code in `older`, of the same program
  * and process: that may have been unmapped since, or the process have ended before it could be asked. */
-void mapset_keep_told(struct mapset *set, const struct mapset *older);
+void mapset_keep_jit_sources(struct mapset *set, const struct mapset *older);
 
 /* The mapping that holds `pc`, the newest first; NULL if none does.
  * O(sets · log mappings). */

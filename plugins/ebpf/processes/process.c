@@ -40,9 +40,9 @@ static bool same_key(const void *context, uint32_t position)
 	return p->key.tgid == sought->key->tgid && p->key.start_ns == sought->key->start_ns;
 }
 
-int processes_init(struct processes *t, struct images *images)
+int processes_init(struct processes *t, struct mapped_files *files)
 {
-	*t = (struct processes){.images = images};
+	*t = (struct processes){.files = files};
 	t->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return t->proc < 0 ? -errno : 0;
 }
@@ -191,21 +191,21 @@ void process_identify(struct processes *t, struct process *p)
 
 /* A process whose mappings are being read. */
 struct opener {
-	struct jitfile_process process;
+	struct jit_source_process process;
 	struct str maps;
-	int told; /* what tells of its compiled code; -1: nothing does */
+	int jit; /* what tells of its compiled code; -1: nothing does */
 	bool asked;
 	char reopen[4352]; /* of `told` */
 };
 
 /* Of all its mappings without a file the same file tells. */
-static int open_told(struct opener *o, char *reopen, size_t n)
+static int open_jit_source(struct opener *o, char *reopen, size_t n)
 {
 	if (!o->asked)
-		o->told = jitfile_open(&o->process, o->maps, o->reopen, sizeof(o->reopen));
+		o->jit = jit_source_open(&o->process, o->maps, o->reopen, sizeof(o->reopen));
 	o->asked = true;
-	snprintf(reopen, n, "%s", o->told < 0 ? "" : o->reopen);
-	return o->told < 0 ? -1 : fcntl(o->told, F_DUPFD_CLOEXEC, 3);
+	snprintf(reopen, n, "%s", o->jit < 0 ? "" : o->reopen);
+	return o->jit < 0 ? -1 : fcntl(o->jit, F_DUPFD_CLOEXEC, 3);
 }
 
 static int open_mapped(void *context, const struct maps_line *line, char *reopen, size_t n)
@@ -216,12 +216,12 @@ static int open_mapped(void *context, const struct maps_line *line, char *reopen
 	int fd;
 
 	if (line->inode == 0)
-		return open_told(o, reopen, n);
+		return open_jit_source(o, reopen, n);
 	snprintf(name, sizeof(name), "map_files/%lx-%lx", (unsigned long)line->start,
 		 (unsigned long)line->limit);
 	fd = openat(o->process.dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		fd = jitfile_open_in_root(&o->process, line);
+		fd = jit_source_open_in_root(&o->process, line);
 	else if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
 		close(fd);
 		return -1;
@@ -248,7 +248,7 @@ static bool has_own_root(int dir)
 static bool compiles(const struct mapset *set)
 {
 	vec_each(&set->list, m)
-		if (!m->image && str_starts(m->name, STR("[anon")))
+		if (!m->file && str_starts(m->name, STR("[anon")))
 			return true;
 	return false;
 }
@@ -259,12 +259,12 @@ static void replace_maps(struct processes *t, struct process *p, struct mapset *
 
 	/* A child compiles for itself. */
 	if (same && !same->inherited)
-		mapset_keep_told(set, same);
+		mapset_keep_jit_sources(set, same);
 	fall_silent(t, p);
 	set->older = p->maps;
 	p->maps = set;
 	p->stale = false;
-	p->untold = compiles(set);
+	p->lacks_jit_source = compiles(set);
 }
 
 /* As the process is now; 0: it is another one, or gone, or has given up its memory. Where we may not
@@ -283,7 +283,7 @@ static uint64_t generation_now(struct processes *t, const struct sampler_process
 static bool read_maps(struct processes *t, struct process *p)
 {
 	_cleanup_(closep) int dir = -1;
-	struct opener o = {.told = -1};
+	struct opener o = {.jit = -1};
 	struct mapset *set;
 	uint64_t generation;
 	char name[16];
@@ -309,10 +309,10 @@ static bool read_maps(struct processes *t, struct process *p)
 	}
 	if (r != 0 && t->text.n == 0)
 		return false;
-	o.process = (struct jitfile_process){dir, p->key.tgid, p->key.start_ns, has_own_root(dir)};
+	o.process = (struct jit_source_process){dir, p->key.tgid, p->key.start_ns, has_own_root(dir)};
 	o.maps = buf_str(&t->text);
-	set = mapset_parse(o.maps, t->images, open_mapped, &o);
-	closep(&o.told);
+	set = mapset_parse(o.maps, t->files, open_mapped, &o);
+	closep(&o.jit);
 	if (!set)
 		return false;
 	if (set->list.n == 0) { /* it has given up its memory: keep what it had */
@@ -396,7 +396,7 @@ struct process *processes_parent(struct processes *t, const struct process *p,
 
 void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped)
 {
-	struct mapset *set = mapset_take(mapped, t->images);
+	struct mapset *set = mapset_take(mapped, t->files);
 
 	if (!set)
 		return;
@@ -408,7 +408,7 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
 		replace_maps(t, p, set);
 		/* By now it may be another program, or one whose files can be opened; and what tells of code
 		 * that a process compiles is opened by us alone. */
-		p->stale = !set->whole || p->untold;
+		p->stale = !set->whole || p->lacks_jit_source;
 	}
 	inherit_all(t, p);
 }
@@ -425,16 +425,16 @@ static bool is_there(const struct processes *t, const struct process *p)
 
 /* Whether what tells of its compiled code has come since its mappings were read: a JVM writes a
  * perf map when it is told to. */
-static bool is_told_of(const struct processes *t, const struct process *p)
+static bool has_jit_source(const struct processes *t, const struct process *p)
 {
 	_cleanup_(closep) int dir = -1;
-	struct jitfile_process j = {.pid = p->key.tgid, .start_ns = p->key.start_ns};
+	struct jit_source_process j = {.pid = p->key.tgid, .start_ns = p->key.start_ns};
 	char name[16];
 
 	snprintf(name, sizeof(name), "%u", p->key.tgid);
 	dir = openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	j.dir = dir;
-	return dir >= 0 && jitfile_has_map(&j);
+	return dir >= 0 && jit_source_has_map(&j);
 }
 
 void processes_age(struct processes *t, uint32_t keep,
@@ -450,11 +450,11 @@ void processes_age(struct processes *t, uint32_t keep,
 			remove_process(t, p);
 			continue;
 		}
-		if (p->untold && p->idle_intervals == 1 && !p->stale)
-			p->stale = is_told_of(t, p);
+		if (p->lacks_jit_source && p->idle_intervals == 1 && !p->stale)
+			p->stale = has_jit_source(t, p);
 		if (p->maps && p->maps->older) {
-			if (p->told != p->maps)
-				p->told = NULL;
+			if (p->stored != p->maps)
+				p->stored = NULL;
 			mapset_free(p->maps->older);
 			p->maps->older = NULL;
 		}

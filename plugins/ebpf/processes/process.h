@@ -25,7 +25,7 @@ struct process {
 	bool known; /* and answered: the container is known, or that there is none */
 	bool stale;  /* mappings have changed, or were never read */
 	bool speaks; /* by its mappings for all of its generation */
-	bool untold; /* it has code out of no file, and nothing that tells of it */
+	bool lacks_jit_source; /* it has code out of no file, and nothing that tells of it */
 	uint32_t idle_intervals;
 	uint32_t position;
 	char comm[SAMPLER_COMM_SIZE + 1];
@@ -34,7 +34,7 @@ struct process {
 	uint64_t match_generation; /* for which `match` holds */
 	struct procmap_pace pace;
 	struct mapset *maps;
-	const struct mapset *told; /* those that the store of unwind tables knows of */
+	const struct mapset *stored; /* those that the store of unwind tables knows of */
 	uint64_t generation;           /* unwind_generation, as of the last report */
 };
 
@@ -42,7 +42,7 @@ struct processes {
 	VEC(struct process *) all;
 	struct index index;
 	struct index generations; /* one process for each generation: who knows most of it */
-	struct images *images;
+	struct mapped_files *files;
 	struct procmap procmap;
 	struct proc_info info; /* reused */
 	struct buf text;
@@ -50,7 +50,7 @@ struct processes {
 };
 
 /* `images` is borrowed. 0 or a negative errno. */
-int processes_init(struct processes *t, struct images *images);
+int processes_init(struct processes *t, struct mapped_files *files);
 void processes_fini(struct processes *t);
 
 /* The process of a key, or NULL. */

@@ -62,9 +62,9 @@ static uint32_t add_mapping(struct making *m, const struct mapping *mapping)
 
 	if (mapping == m->last)
 		return m->last_mapping;
-	if (mapping->image) {
+	if (mapping->file) {
 		m->last_mapping =
-			add_object_mapping(m, image_object(mapping->image), STR_NULL);
+			add_object_mapping(m, mapped_file_object(mapping->file), STR_NULL);
 	} else {
 		named.file = batch_add_string(m->b, mapping->name);
 		m->last_mapping = batch_add_mapping(m->b, &named);
@@ -78,10 +78,10 @@ static void note_use(const struct making *m, const struct mapping *mapping, uint
 {
 	struct unwind *store = m->options->store;
 
-	if (store && mapping->image)
-		unwind_used(store, mapping->image, address);
-	if (store && m->register_lost && (mapping->image || str_is(mapping->name, "[vdso]")))
-		unwind_want_registers(store, mapping->image);
+	if (store && mapping->file)
+		unwind_used(store, mapping->file, address);
+	if (store && m->register_lost && (mapping->file || str_is(mapping->name, "[vdso]")))
+		unwind_want_registers(store, mapping->file);
 }
 
 /* The mapping that holds an address of the row's stack. */
@@ -165,8 +165,8 @@ static struct str short_name(const struct making *m, const struct mapping *mappi
 	struct str name = mapping->name;
 	size_t slash;
 
-	if (mapping->image &&
-	    service->info(m->options->objects->self, image_object(mapping->image), &info) == 0)
+	if (mapping->file &&
+	    service->info(m->options->objects->self, mapped_file_object(mapping->file), &info) == 0)
 		name = abi_str(info.path);
 	slash = str_rfind(name, '/');
 	return slash < name.n ? str_skip(name, slash + 1) : name;

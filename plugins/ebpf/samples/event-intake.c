@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct news_record {
-	struct news_record *next;
+struct intake_record {
+	struct intake_record *next;
 	size_t size;
 	struct walk_stack stacks[SAMPLER_COPIES]; /* of a snapshot, in `bytes`, behind what stands before its own */
 	_Alignas(8) uint8_t bytes[]; /* as the ring aligns records */
 };
 
-void news_match(struct news *n, struct process *p)
+void intake_match(struct intake *n, struct process *p)
 {
 	const struct match *match;
 
@@ -30,7 +30,7 @@ void news_match(struct news *n, struct process *p)
 }
 
 /* Of children that live too short to be asked, what their parent has. */
-static void map_reported(struct news *n, struct process *p, const struct sampler_process *record)
+static void map_reported(struct intake *n, struct process *p, const struct sampler_process *record)
 {
 	struct process *parent;
 
@@ -45,21 +45,21 @@ static void map_reported(struct news *n, struct process *p, const struct sampler
 }
 
 /* Whether it is to be known: where all is sampled, its target may be news that is on its way. */
-static bool is_wanted(const struct news *n, const struct process *p)
+static bool is_requested(const struct intake *n, const struct process *p)
 {
-	return p->match || select_mode(n->options, n->matcher) == SAMPLER_ALL;
+	return p->match || sampling_filter_mode(n->options, n->matcher) == SAMPLER_ALL;
 }
 
-static bool look_at_process(struct news *n, const struct sampler_process *record)
+static bool prepare_process(struct intake *n, const struct sampler_process *record)
 {
 	struct process *p = processes_note(n->processes, record);
 
 	n->n_processes++;
 	if (!p)
 		return false;
-	news_match(n, p);
-	select_judge(n->session, n->matcher, p);
-	if (!is_wanted(n, p))
+	intake_match(n, p);
+	sampling_filter_judge(n->session, n->matcher, p);
+	if (!is_requested(n, p))
 		return false;
 	if (!n->defer_snapshots)
 		map_reported(n, p, record);
@@ -67,7 +67,7 @@ static bool look_at_process(struct news *n, const struct sampler_process *record
 }
 
 /* Such a sample was selected, so its process is one to be known. NULL: there is no memory for it. */
-static struct process *look_at_snapshot(struct news *n, const struct sampler_snapshot *c)
+static struct process *prepare_snapshot(struct intake *n, const struct sampler_snapshot *c)
 {
 	struct process *p = processes_get(n->processes, &c->key);
 
@@ -83,7 +83,7 @@ static struct process *look_at_snapshot(struct news *n, const struct sampler_sna
 }
 
 /* What a process that may be gone by now has mapped. */
-static void look_at_mapped(struct news *n, const struct sampler_mapped *mapped)
+static void prepare_mapped(struct intake *n, const struct sampler_mapped *mapped)
 {
 	struct process *p = processes_get(n->processes, &mapped->key);
 
@@ -98,24 +98,24 @@ static bool is_mapped(const struct sampler_mapped *record, size_t size)
 }
 
 /* Whether there is more to be done about it. */
-static bool look(struct news *n, uint32_t type, const void *record, size_t size)
+static bool prepare(struct intake *n, uint32_t type, const void *record, size_t size)
 {
 	struct sampler_process process;
 	struct sampler_stack head;
 
 	if (type == SAMPLER_RECORD_PROCESS && size >= sizeof(process)) {
 		memcpy(&process, record, sizeof(process));
-		return look_at_process(n, &process);
+		return prepare_process(n, &process);
 	}
 	if (type == SAMPLER_RECORD_STACK && size >= sizeof(head)) {
 		memcpy(&head, record, sizeof(head));
 		/* One that is not kept is counted there. */
 		if (head.buffer < SAMPLER_BUFFERS)
-			stacks_add(&n->stacks[head.buffer], record, size);
+			sample_table_add(&n->stacks[head.buffer], record, size);
 		return false;
 	}
 	if (type == SAMPLER_RECORD_MAPPED && is_mapped(record, size)) {
-		look_at_mapped(n, record);
+		prepare_mapped(n, record);
 		return true;
 	}
 	return false;
@@ -131,9 +131,9 @@ static uint32_t type_of(const void *record, size_t size)
 }
 
 /* A record of so many bytes, the first ones of which are these, waits from now on; NULL when memory is short. */
-static struct news_record *append(struct news *n, const void *record, size_t n_record, size_t size)
+static struct intake_record *append(struct intake *n, const void *record, size_t n_record, size_t size)
 {
-	struct news_record *r = malloc(sizeof(*r) + size);
+	struct intake_record *r = malloc(sizeof(*r) + size);
 
 	if (!r)
 		return NULL;
@@ -150,10 +150,10 @@ static struct news_record *append(struct news *n, const void *record, size_t n_r
 }
 
 /* A snapshot with all that there is of its stacks, or what is to be kept of that. */
-static void append_snapshot(struct news *n, const struct sampler_snapshot *c, const struct walk_stack stacks[SAMPLER_COPIES])
+static void append_snapshot(struct intake *n, const struct sampler_snapshot *c, const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	size_t size = SAMPLER_SNAPSHOT_HEAD;
-	struct news_record *r;
+	struct intake_record *r;
 	uint8_t *to;
 
 	for (size_t i = 0; i < SAMPLER_COPIES; i++)
@@ -171,13 +171,13 @@ static void append_snapshot(struct news *n, const struct sampler_snapshot *c, co
 }
 
 /* One that is deep takes the room of twenty others, so it is cut off where that is short. */
-static void on_snapshot(struct news *n, const struct sampler_snapshot *c)
+static void on_snapshot(struct intake *n, const struct sampler_snapshot *c)
 {
 	struct walk_stack stacks[SAMPLER_COPIES];
-	const struct process *p = look_at_snapshot(n, c);
+	const struct process *p = prepare_snapshot(n, c);
 
-	copies_take(&n->copies, c, stacks);
-	if (p && n->walks && walks_reading(n->walks) && walks_early(n->walks, p, c, stacks))
+	stack_copies_take(&n->copies, c, stacks);
+	if (p && n->unwinder && unwinder_reading(n->unwinder) && unwinder_file_unwind(n->unwinder, p, c, stacks))
 		return;
 	if (n->bytes >= n->bytes_max) {
 		n->n_left_out++;
@@ -190,37 +190,37 @@ static void on_snapshot(struct news *n, const struct sampler_snapshot *c)
 	append_snapshot(n, c, stacks);
 }
 
-void news_record(void *context, const void *record, size_t size)
+void intake_record(void *context, const void *record, size_t size)
 {
-	struct news *n = context;
+	struct intake *n = context;
 	uint32_t type = type_of(record, size);
 
-	if (type == SAMPLER_RECORD_MORE && walks_is_snapshot(record, size)) {
-		copies_add(&n->copies, record);
-	} else if (type == SAMPLER_RECORD_SNAPSHOT && walks_is_snapshot(record, size)) {
+	if (type == SAMPLER_RECORD_MORE && unwinder_is_snapshot(record, size)) {
+		stack_copies_add(&n->copies, record);
+	} else if (type == SAMPLER_RECORD_SNAPSHOT && unwinder_is_snapshot(record, size)) {
 		on_snapshot(n, record);
-	} else if (look(n, type, record, size) && n->bytes < 2 * n->bytes_max) {
+	} else if (prepare(n, type, record, size) && n->bytes < 2 * n->bytes_max) {
 		/* The list has been looked at. */
 		size = type == SAMPLER_RECORD_MAPPED ? SAMPLER_MAPPED_HEAD : size;
 		append(n, record, size, size);
 	}
 }
 
-void news_look(struct news *n, int64_t until)
+void intake_prepare(struct intake *n, int64_t until)
 {
 	if (n->session)
 		session_drain(n->session, until);
 }
 
 /* Hands what it has mapped to the unwinder, if that is known. False: its files are being read. */
-static bool map_known(struct news *n, const struct sampler_process_key *key)
+static bool map_known(struct intake *n, const struct sampler_process_key *key)
 {
 	struct process *p = processes_find(n->processes, key);
 
-	return !p || walks_process(n->walks, p);
+	return !p || unwinder_process(n->unwinder, p);
 }
 
-static bool deal_with_snapshot(struct news *n, const struct sampler_snapshot *c,
+static bool handle_snapshot(struct intake *n, const struct sampler_snapshot *c,
 			      const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	struct process *p = processes_find(n->processes, &c->key);
@@ -228,17 +228,17 @@ static bool deal_with_snapshot(struct news *n, const struct sampler_snapshot *c,
 	if (!p)
 		return true;
 	/* Others may have got its slot. */
-	if (p->maps && p->maps->generation == c->generation && !unwind_knows(walks_store(n->walks), &c->key, c->generation))
-		p->told = NULL;
-	if (!walks_process(n->walks, p))
+	if (p->maps && p->maps->generation == c->generation && !unwind_knows(unwinder_store(n->unwinder), &c->key, c->generation))
+		p->stored = NULL;
+	if (!unwinder_process(n->unwinder, p))
 		return false;
-	walks_snapshot(n->walks, p, c, stacks);
+	unwinder_snapshot(n->unwinder, p, c, stacks);
 	return true;
 }
 
 /* Where threads list what is mapped, the list of a process that is new has come right behind the report, and most
  * of the time says all. */
-static bool deal_with_process(struct news *n, const void *record)
+static bool handle_process(struct intake *n, const void *record)
 {
 	struct sampler_process process;
 	struct process *p;
@@ -251,23 +251,23 @@ static bool deal_with_process(struct news *n, const void *record)
 }
 
 /* False: files are being read that it needs. */
-static bool deal_with(struct news *n, const struct news_record *r)
+static bool handle(struct intake *n, const struct intake_record *r)
 {
 	const void *record = r->bytes;
 	uint32_t type = type_of(record, r->size);
 
 	if (type == SAMPLER_RECORD_PROCESS)
-		return deal_with_process(n, record);
+		return handle_process(n, record);
 	if (type == SAMPLER_RECORD_SNAPSHOT)
-		return deal_with_snapshot(n, record, r->stacks);
+		return handle_snapshot(n, record, r->stacks);
 	check(type == SAMPLER_RECORD_MAPPED);
 	return map_known(n, &((const struct sampler_mapped *)record)->key);
 }
 
 /* The oldest one; whoever takes it frees it. */
-static struct news_record *take(struct news *n)
+static struct intake_record *take(struct intake *n)
 {
-	struct news_record *r = n->first;
+	struct intake_record *r = n->first;
 
 	if (!r)
 		return NULL;
@@ -278,26 +278,26 @@ static struct news_record *take(struct news *n)
 	return r;
 }
 
-bool news_deal(struct news *n)
+bool intake_process(struct intake *n)
 {
 	while (n->first) {
-		if (!deal_with(n, n->first))
+		if (!handle(n, n->first))
 			return false;
 		free(take(n));
 	}
 	return true;
 }
 
-void news_rest(struct news *n)
+void intake_rest(struct intake *n)
 {
-	copies_rest(&n->copies);
+	stack_copies_rest(&n->copies);
 }
 
-void news_clear(struct news *n)
+void intake_clear(struct intake *n)
 {
-	struct news_record *r;
+	struct intake_record *r;
 
 	while ((r = take(n)))
 		free(r);
-	copies_free(&n->copies);
+	stack_copies_free(&n->copies);
 }

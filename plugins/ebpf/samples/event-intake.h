@@ -23,46 +23,46 @@
 #include "ebpf/kernel/sample-table.h"
 #include "ebpf/unwinding/unwinder.h"
 
-struct news_record;
+struct intake_record;
 
-struct news {
+struct intake {
 	/* Borrowed. */
 	const struct ebpf_options *options;
 	struct matcher *matcher;
 	struct processes *processes;
-	struct stacks *stacks;   /* SAMPLER_BUFFERS */
+	struct sample_table *stacks;   /* SAMPLER_BUFFERS */
 	struct session *session; /* NULL: none sends, and nothing waits */
-	struct walks *walks;
+	struct unwinder *unwinder;
 	bool defer_snapshots; /* as in session_info */
 	size_t bytes_max; /* behind so much no snapshot waits: its stack ends where the kernel's own walk did, and says so.
 			   * Where a compiler begins they come by the megabyte, and who comes after is looked at all the same.
 			   * Behind twice as much nothing does */
 
-	struct copies copies;
-	struct news_record *first, *last; /* looked at, and not dealt with */
+	struct stack_copies copies;
+	struct intake_record *first, *last; /* looked at, and not dealt with */
 	size_t bytes;                     /* of these */
 	/* Since the beginning: */
 	uint64_t n_processes; /* reports of processes */
 	uint64_t n_left_out;  /* snapshots */
 };
 
-#define NEWS_BYTES_MAX ((size_t)32 << 20) /* for bytes_max, in the agent's budget */
+#define INTAKE_BYTES_MAX ((size_t)32 << 20) /* for bytes_max, in the agent's budget */
 
 /* A session_record_fn, of which `context` is the news: looks at a record and keeps it. */
-void news_record(void *context, const void *record, size_t size);
+void intake_record(void *context, const void *record, size_t size);
 
 /* Finds the target of a process; in the way, what is needed to know it. */
-void news_match(struct news *n, struct process *p);
+void intake_match(struct intake *n, struct process *p);
 
-/* Step 1 for what the ring has; none begins behind clock_mono's `until`. Not within news_record. */
-void news_look(struct news *n, int64_t until);
+/* Step 1 for what the ring has; none begins behind clock_mono's `until`. Not within intake_record. */
+void intake_prepare(struct intake *n, int64_t until);
 /* Step 2 for what waits, in its order. False: files are being read that the next one needs. */
-bool news_deal(struct news *n);
+bool intake_process(struct intake *n);
 
 /* Ends an interval: gives memory back. */
-void news_rest(struct news *n);
+void intake_rest(struct intake *n);
 
 /* Forgets what waits. */
-void news_clear(struct news *n);
+void intake_clear(struct intake *n);
 
 #endif

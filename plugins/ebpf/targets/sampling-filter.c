@@ -11,12 +11,12 @@
  * long as the last one found some. */
 #define ROUNDS_MAX 8
 
-uint32_t select_mode(const struct ebpf_options *options, struct matcher *matcher)
+uint32_t sampling_filter_mode(const struct ebpf_options *options, struct matcher *matcher)
 {
 	size_t n;
 
 	matcher_all(matcher, &n);
-	if (!options->targets_only || n > SELECT_PIDS_MAX)
+	if (!options->targets_only || n > SAMPLING_FILTER_PIDS_MAX)
 		return SAMPLER_ALL;
 	return matcher_has_containers(matcher) ? SAMPLER_CGROUPS : SAMPLER_PIDS;
 }
@@ -57,7 +57,7 @@ static int add_targets(struct session *session, struct matcher *matcher, bool fo
 	int r = 0;
 
 	check(n == 0 || all);
-	for (size_t i = 0; r == 0 && i < n && n <= SELECT_PIDS_MAX; i++) {
+	for (size_t i = 0; r == 0 && i < n && n <= SAMPLING_FILTER_PIDS_MAX; i++) {
 		uint32_t pid = all[i]->pid;
 
 		if (!pid || session_root(session, pid) == pid)
@@ -68,7 +68,7 @@ static int add_targets(struct session *session, struct matcher *matcher, bool fo
 	return r;
 }
 
-int select_targets(struct session *session, struct matcher *matcher, struct processes *processes,
+int sampling_filter_set(struct session *session, struct matcher *matcher, struct processes *processes,
 		   bool follow, struct error *err)
 {
 	bool added = false;
@@ -89,7 +89,7 @@ int select_targets(struct session *session, struct matcher *matcher, struct proc
 	return 0;
 }
 
-void select_judge(struct session *session, struct matcher *matcher, const struct process *p)
+void sampling_filter_judge(struct session *session, struct matcher *matcher, const struct process *p)
 {
 	bool selected = matcher_has_container(matcher, str_of(p->container));
 

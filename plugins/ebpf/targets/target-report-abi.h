@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tell_targets tells, as andiron/target-processes.h has it. */
+/* What target_report_each tells, as andiron/target-processes.h has it. */
 #ifndef EBPF_TARGETS_TARGET_REPORT_ABI_H
 #define EBPF_TARGETS_TARGET_REPORT_ABI_H
 
@@ -7,12 +7,12 @@
 
 #include <andiron/target-processes.h>
 
-struct matched {
+struct target_report_sink {
 	const struct andiron_target_processes_sink *sink;
 	bool failed; /* memory was short: what was added is not all */
 };
 
-/* A tell_fn; its context is a struct matched. */
-void matched_add(void *context, const struct told_target *told);
+/* A target_report_fn; its context is a struct target_report_sink. */
+void target_report_add(void *context, const struct target_report *report);
 
 #endif

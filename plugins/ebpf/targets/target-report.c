@@ -8,12 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct telling {
+struct reporting {
 	struct matcher *matcher;
 	const struct process **sorted;
 	size_t n;
 	const char *node;
-	tell_fn fn;
+	target_report_fn fn;
 	void *context;
 };
 
@@ -32,7 +32,7 @@ static int by_match(const void *a, const void *b)
 }
 
 /* The first place in the order that is not before the match. */
-static size_t first_of(const struct telling *t, const struct match *match)
+static size_t first_of(const struct reporting *t, const struct match *match)
 {
 	size_t low = 0, high = t->n;
 
@@ -47,7 +47,7 @@ static size_t first_of(const struct telling *t, const struct match *match)
 	return low;
 }
 
-static const char *why_nobody(const struct telling *t, const struct target_row *row,
+static const char *why_nobody(const struct reporting *t, const struct target_row *row,
 			      struct target_selector subject)
 {
 	const char *why = target_selector_absent(row->labels, row->n_labels, t->node);
@@ -58,26 +58,26 @@ static const char *why_nobody(const struct telling *t, const struct target_row *
 			     "no process of this container has used a CPU of this node of late";
 }
 
-static void tell_row(void *context, int change, struct target_row *row)
+static void report_row(void *context, int change, struct target_row *row)
 {
-	const struct telling *t = context;
+	const struct reporting *t = context;
 	struct target_selector subject = target_selector_of(row->labels, row->n_labels);
 	const struct match *match = matcher_of(t->matcher, subject);
 	size_t from = match ? first_of(t, match) : 0, to = from;
-	struct told_target told = {.labels = row->labels, .n_labels = row->n_labels};
+	struct target_report report = {.labels = row->labels, .n_labels = row->n_labels};
 
 	while (match && to < t->n && t->sorted[to]->match == match)
 		to++;
-	told.processes = t->sorted + from;
-	told.n_processes = to - from;
-	if (!told.n_processes)
-		told.why = why_nobody(t, row, subject);
-	t->fn(t->context, &told);
+	report.processes = t->sorted + from;
+	report.n_processes = to - from;
+	if (!report.n_processes)
+		report.why = why_nobody(t, row, subject);
+	t->fn(t->context, &report);
 }
 
-int tell_targets(struct matcher *m, const struct processes *processes, tell_fn fn, void *context)
+int target_report_each(struct matcher *m, const struct processes *processes, target_report_fn fn, void *context)
 {
-	struct telling t = {.matcher = m, .node = getenv("NODE_NAME"), .fn = fn, .context = context};
+	struct reporting t = {.matcher = m, .node = getenv("NODE_NAME"), .fn = fn, .context = context};
 
 	t.sorted = calloc(processes->all.n + 1, sizeof(*t.sorted));
 	if (!t.sorted)
@@ -86,12 +86,12 @@ int tell_targets(struct matcher *m, const struct processes *processes, tell_fn f
 		if ((*p)->match && (*p)->match_generation == matcher_generation(m))
 			t.sorted[t.n++] = *p;
 	qsort(t.sorted, t.n, sizeof(*t.sorted), by_match);
-	matcher_each(m, tell_row, &t);
+	matcher_each(m, report_row, &t);
 	free(t.sorted);
 	return 0;
 }
 
-void tell_count(struct matcher *m, const struct processes *processes, uint64_t *ret_targets,
+void target_report_count(struct matcher *m, const struct processes *processes, uint64_t *ret_targets,
 		uint64_t *ret_matched)
 {
 	size_t n;

@@ -7,7 +7,7 @@
 #include "ebpf/processes/process.h"
 
 /* A target as it came in. Processes are those sampled of late, by pid. */
-struct told_target {
+struct target_report {
 	const struct target_label *labels;
 	size_t n_labels;
 	const struct process *const *processes;
@@ -15,14 +15,14 @@ struct told_target {
 	const char *why; /* there is none; NULL if there is one */
 };
 
-typedef void (*tell_fn)(void *context, const struct told_target *target);
+typedef void (*target_report_fn)(void *context, const struct target_report *target);
 
 /* Calls fn for each target, in order; all is borrowed for the call. Reads
  * NODE_NAME, as discovery.kubernetes does. 0 or -ENOMEM (nothing told). O(targets + processes · log). */
-int tell_targets(struct matcher *m, const struct processes *processes, tell_fn fn, void *context);
+int target_report_each(struct matcher *m, const struct processes *processes, target_report_fn fn, void *context);
 
 /* How many targets there are, and how many stand for a process. Uses their n_processes. */
-void tell_count(struct matcher *m, const struct processes *processes, uint64_t *ret_targets,
+void target_report_count(struct matcher *m, const struct processes *processes, uint64_t *ret_targets,
 		uint64_t *ret_matched);
 
 #endif

@@ -71,7 +71,7 @@ static uint64_t replaced_of(uint64_t seed, uint32_t n, uint64_t apart_ns)
 		key = next_process(&c, key, apart_ns);
 		crowd_add(&c, &key);
 	}
-	replaced = world_stats(c.w).spaces_replaced;
+	replaced = world_stats(c.w).address_spaces_replaced;
 	key = first;
 	c.state = state;
 	for (uint32_t i = 0; i < n; i++) {
@@ -98,7 +98,7 @@ TEST(thousands_have_a_place_each)
 }
 
 /* The i-th process of those that may all have the same places only. */
-static struct sampler_process_key same_places(uint32_t i)
+static struct sampler_process_key same_slots(uint32_t i)
 {
 	const uint64_t inverse = 0xf1de83e19937733d; /* of the hash's factor, modulo 2^64 */
 	uint32_t tgid = 5000000 + i;
@@ -116,7 +116,7 @@ TEST(one_without_a_place_takes_one)
 	struct sampler_process_key other = {.start_ns = 1, .tgid = 1}, key;
 
 	for (uint32_t i = 0; i < UNWIND_PROBES; i++) {
-		key = same_places(i);
+		key = same_slots(i);
 		expect_eq(unwind_space_hash(key.start_ns, key.tgid), 0xabc123);
 		crowd_add(&c, &key);
 	}
@@ -124,18 +124,18 @@ TEST(one_without_a_place_takes_one)
 		other = next_process(&c, other, 1000000);
 		crowd_add(&c, &other);
 	}
-	expect_eq(world_stats(c.w).spaces_replaced, 0);
+	expect_eq(world_stats(c.w).address_spaces_replaced, 0);
 	for (uint32_t i = 0; i < UNWIND_PROBES; i++) {
-		key = same_places(i);
+		key = same_slots(i);
 		if (i != 3)
 			unwind_touch(c.w->store, &key);
 	}
-	key = same_places(UNWIND_PROBES);
+	key = same_slots(UNWIND_PROBES);
 	crowd_add(&c, &key);
-	expect_eq(world_stats(c.w).spaces_replaced, 1);
-	expect_eq(world_stats(c.w).spaces, 4000 + UNWIND_PROBES);
+	expect_eq(world_stats(c.w).address_spaces_replaced, 1);
+	expect_eq(world_stats(c.w).address_spaces, 4000 + UNWIND_PROBES);
 	for (uint32_t i = 0; i <= UNWIND_PROBES; i++) {
-		key = same_places(i);
+		key = same_slots(i);
 		expect_eq(crowd_has(&c, &key), i != 3);
 	}
 	crowd_free(&c);

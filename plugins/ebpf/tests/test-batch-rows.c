@@ -234,7 +234,7 @@ static struct runtimes *one_runtime(void)
 		.size = sizeof(table), .walk_version = ANDIRON_WALK_VERSION, .object = "",
 		.program = "", .open = open_toy, .close = close_toy, .claim = claim_nothing,
 		.gone = gone, .resolve = resolve};
-	static const struct runtime_wanted wanted = {"toy", {&table, NULL}};
+	static const struct runtime_requested wanted = {"toy", {&table, NULL}};
 	static const struct runtimes_kernel kernel = {NULL, load, no_maps, unload};
 	static const struct runtimes_out out = {NULL, say_nothing};
 
@@ -362,27 +362,27 @@ TEST(stacks_are_kept_by_id)
 		struct sampler_stack head;
 		uint64_t pcs[4];
 	} record = {{.type = SAMPLER_RECORD_STACK, .n_kernel = 1, .n_user = 3}, {1, 2, 3, 4}};
-	struct stacks s = {0};
+	struct sample_table s = {0};
 	const uint64_t *found;
 
 	for (uint64_t id = 1; id <= 1000; id++) {
 		record.head.id = id << 16;
 		record.pcs[0] = id;
-		expect_eq(stacks_add(&s, &record, sizeof(record)), 0);
+		expect_eq(sample_table_add(&s, &record, sizeof(record)), 0);
 	}
 	for (uint64_t id = 1; id <= 1000; id++) {
-		expect(stacks_find(&s, id << 16, &found));
+		expect(sample_table_find(&s, id << 16, &found));
 		expect_eq(found[0], id);
 	}
-	expect(!stacks_find(&s, 77, &found));
+	expect(!sample_table_find(&s, 77, &found));
 	for (size_t size = 0; size < sizeof(record); size++)
-		expect_eq(stacks_add(&s, &record, size), -EINVAL);
+		expect_eq(sample_table_add(&s, &record, size), -EINVAL);
 	record.head.n_user = 9999;
-	expect_eq(stacks_add(&s, &record, sizeof(record)), -EINVAL);
+	expect_eq(sample_table_add(&s, &record, sizeof(record)), -EINVAL);
 	expect_eq(s.lost, 0);
-	stacks_clear(&s);
-	expect(!stacks_find(&s, 1 << 16, &found));
-	stacks_free(&s);
+	sample_table_clear(&s);
+	expect(!sample_table_find(&s, 1 << 16, &found));
+	sample_table_free(&s);
 }
 
 struct sum {
@@ -404,7 +404,7 @@ TEST(equal_samples_are_kept_once)
 		struct sampler_stack head;
 		uint64_t pcs[4];
 	} record, first = {{.type = SAMPLER_RECORD_STACK, .n_kernel = 1, .n_user = 3}, {1, 2, 3, 4}};
-	struct stacks s = {0};
+	struct sample_table s = {0};
 	struct sum sum = {0};
 
 	for (int i = 0; i < 1000; i++) {
@@ -417,19 +417,19 @@ TEST(equal_samples_are_kept_once)
 		record.head.flags = i % 10 == 5;
 		if (i % 10 == 6)
 			record.head.n_user--;
-		expect_eq(stacks_add(&s, &record, sizeof(record)), 0);
+		expect_eq(sample_table_add(&s, &record, sizeof(record)), 0);
 	}
-	stacks_each(&s, add_up, &sum);
+	sample_table_each(&s, add_up, &sum);
 	expect_eq(sum.records, 8);
 	expect_eq(sum.samples, 1000);
 	record.head.id = 1;
 	for (int i = 0; i < 2; i++)
-		expect_eq(stacks_add(&s, &record, sizeof(record)), 0);
+		expect_eq(sample_table_add(&s, &record, sizeof(record)), 0);
 	sum = (struct sum){0};
-	stacks_each(&s, add_up, &sum);
+	sample_table_each(&s, add_up, &sum);
 	expect_eq(sum.records, 10);
 	expect_eq(sum.samples, 1002);
-	stacks_free(&s);
+	sample_table_free(&s);
 }
 
 /* What does not fit is counted; what completes another one is no sample. */
@@ -439,25 +439,25 @@ TEST(samples_that_do_not_fit_are_counted)
 		struct sampler_stack head;
 		uint64_t pcs[ANDIRON_WALK_USER];
 	} record = {.head = {.type = SAMPLER_RECORD_STACK, .n_user = ANDIRON_WALK_USER}};
-	const uint64_t n = STACKS_MAX_WORDS / (1 + sizeof(record) / sizeof(uint64_t));
-	struct stacks s = {0};
+	const uint64_t n = SAMPLE_TABLE_MAX_WORDS / (1 + sizeof(record) / sizeof(uint64_t));
+	struct sample_table s = {0};
 	struct sum sum = {0};
 
 	for (uint64_t i = 0; i < n + 5; i++) {
 		record.pcs[7] = i;
-		expect_eq(stacks_add(&s, &record, sizeof(record)), i < n ? 0 : -E2BIG);
+		expect_eq(sample_table_add(&s, &record, sizeof(record)), i < n ? 0 : -E2BIG);
 	}
 	expect_eq(s.lost, 5);
 	record.pcs[7] = 3;
-	expect_eq(stacks_add(&s, &record, sizeof(record)), 0);
+	expect_eq(sample_table_add(&s, &record, sizeof(record)), 0);
 	record.head.id = SAMPLER_STACK_COMPLETED | 1;
-	expect_eq(stacks_add(&s, &record, sizeof(record)), -E2BIG);
+	expect_eq(sample_table_add(&s, &record, sizeof(record)), -E2BIG);
 	expect_eq(s.lost, 5);
-	stacks_each(&s, add_up, &sum);
+	sample_table_each(&s, add_up, &sum);
 	expect_eq(sum.samples, n + 1);
-	stacks_clear(&s);
+	sample_table_clear(&s);
 	expect_eq(s.lost, 0);
-	stacks_free(&s);
+	sample_table_free(&s);
 }
 
 static int count_cpu(void *context, int cpu)

@@ -18,12 +18,12 @@ TEST(what_is_not_hit_makes_room)
 
 	world_fill(w, 1, 18);
 	for (uint32_t i = 1; i < 18; i++)
-		unwind_used(w->store, w->files[i].image, 0x2000);
+		unwind_used(w->store, w->files[i].file, 0x2000);
 	expect_eq(world_stats(w).evictions, 0);
 	world_tick(w);
 	world_tick(w);
 	for (uint32_t i = 5; i < 18; i++)
-		unwind_used(w->store, w->files[i].image, 0x2000);
+		unwind_used(w->store, w->files[i].file, 0x2000);
 	world_fill(w, 18, 30);
 	expect(world_stats(w).evictions > 0);
 	expect(w->kernel.n_slabs_most <= 3);
@@ -34,7 +34,7 @@ TEST(what_is_not_hit_makes_room)
 	/* The others are not hit any more, so there is room for it. */
 	world_tick(w);
 	world_tick(w);
-	unwind_used(w->store, w->files[1].image, 0x2000);
+	unwind_used(w->store, w->files[1].file, 0x2000);
 	expect_eq(world_find(w, 1, TEXT + 0x2000).kind, UNWIND_KIND_UNKNOWN);
 	world_tick(w);
 	world_expect_rows(w, 1, 1, TEXT, 0x90000, 0);
@@ -60,7 +60,7 @@ TEST(a_huge_file_is_admitted_by_what_is_hit)
 	expect_eq(world_find(w, 1, TEXT + hot).kind, UNWIND_KIND_FRAMES);
 	before = world_word(w, 1);
 	expect_eq(world_step(w, before, TEXT + hot), world_by_frames());
-	unwind_used(w->store, w->files[1].image, hot);
+	unwind_used(w->store, w->files[1].file, hot);
 	world_tick(w);
 	expect_eq(world_stats(w).degraded, 1);
 	expect_eq(world_stats(w).tables, 1);
@@ -70,8 +70,8 @@ TEST(a_huge_file_is_admitted_by_what_is_hit)
 	expect_eq(world_find(w, 1, TEXT + hot + 0x10000).entry.rule, world_by_frames());
 	/* More of it, while it is hit: as often as that is worth it. */
 	for (uint32_t i = 0; i < 64; i++) {
-		unwind_used(w->store, w->files[1].image, 0x10000 * (i % 10));
-		unwind_used(w->store, w->files[1].image, hot);
+		unwind_used(w->store, w->files[1].file, 0x10000 * (i % 10));
+		unwind_used(w->store, w->files[1].file, hot);
 		world_tick(w);
 	}
 	for (uint32_t i = 0; i < 10; i++)
@@ -80,9 +80,9 @@ TEST(a_huge_file_is_admitted_by_what_is_hit)
 	expect(w->files[1].n_read < 12);
 	/* All of it is hit: what fits is there, no more, and all else goes on. */
 	for (uint64_t at = 0; at < 8000000; at += 0x10000)
-		unwind_used(w->store, w->files[1].image, at);
+		unwind_used(w->store, w->files[1].file, at);
 	for (uint32_t i = 0; i < 200; i++) {
-		unwind_used(w->store, w->files[1].image, 8000000 - i);
+		unwind_used(w->store, w->files[1].file, 8000000 - i);
 		world_tick(w);
 	}
 	s = world_stats(w);
@@ -125,8 +125,8 @@ TEST(fork_storms_cost_bounded_memory)
 	}
 	s = world_stats(w);
 	quiesces = s.quiesces;
-	expect(s.spaces <= UNWIND_SPACES && s.spaces > UNWIND_SPACES / 5);
-	expect_eq(s.spaces + s.spaces_replaced, 29999);
+	expect(s.address_spaces <= UNWIND_SPACES && s.address_spaces > UNWIND_SPACES / 5);
+	expect_eq(s.address_spaces + s.address_spaces_replaced, 29999);
 	printf("# %llu quiesces for 30,000 processes\n", (unsigned long long)quiesces);
 	expect(quiesces < 300);
 	expect(world_id(w, 1) != 0);
@@ -138,8 +138,8 @@ TEST(fork_storms_cost_bounded_memory)
 	}
 	world_tick(w);
 	s = world_stats(w);
-	expect_eq(s.spaces, 0);
-	expect_eq(s.views, 0);
+	expect_eq(s.address_spaces, 0);
+	expect_eq(s.mapping_tables, 0);
 	mapset_free(set);
 	world_free(w);
 }
@@ -162,10 +162,10 @@ TEST(rules_make_room_for_rules)
 			world_tick(w);
 			world_tick(w);
 			for (uint32_t k = 1; k < 4; k++)
-				unwind_used(w->store, w->files[k].image, 0);
+				unwind_used(w->store, w->files[k].file, 0);
 		}
 		if (i == 4) {
-			unwind_used(w->store, w->files[i].image, 0);
+			unwind_used(w->store, w->files[i].file, 0);
 			s = world_stats(w);
 			expect_eq(s.evictions, 1);
 			expect_eq(s.rows_lost, 0);

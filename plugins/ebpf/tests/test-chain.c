@@ -26,7 +26,7 @@
 /* Objects by inode; id is the position plus 1. */
 struct chain {
 	struct test_kernel kernel;
-	struct images *images;
+	struct mapped_files *files;
 	struct unwind *store;
 	struct stat stats[FILES_MAX];
 	int fds[FILES_MAX];
@@ -68,13 +68,13 @@ static void release(void *self, uint64_t object)
 static const struct andiron_objects service = {
 	.size = sizeof(service), .intern = intern, .identify = identify, .release = release};
 
-static int read_rows(void *context, const struct image *image, const struct elf_rows_options *options,
+static int read_rows(void *context, const struct mapped_file *mapped, const struct elf_rows_options *options,
 		     elf_row_fn fn, void *fn_context, struct error *err)
 {
 	struct chain *c = context;
 	struct elf_rows_stats stats;
 	struct elf_file file;
-	int r = elf_file_open(&file, image ? c->fds[image_object(image) - 1] : c->vdso, err);
+	int r = elf_file_open(&file, mapped ? c->fds[mapped_file_object(mapped) - 1] : c->vdso, err);
 
 	if (r != 0)
 		return r;
@@ -149,7 +149,7 @@ static void compare_at(const struct comparison *x, uint64_t address)
 	if (found.entry.rule != x->last.rule || (x->last.rule && found.entry.aux != x->last.aux))
 		test_fail(__FILE__, __LINE__, "at %#llx of object %llu: rule %#llx, expected %#llx",
 			  (unsigned long long)address,
-			  (unsigned long long)(x->m->image ? image_object(x->m->image) : 0),
+			  (unsigned long long)(x->m->file ? mapped_file_object(x->m->file) : 0),
 			  (unsigned long long)found.entry.rule, (unsigned long long)x->last.rule);
 	x->c->n_compared++;
 }
@@ -173,7 +173,7 @@ static void compare(struct chain *c, const struct mapping *m)
 
 	x.from = mapping_address(m, m->start);
 	x.to = x.from + (m->limit - m->start);
-	if (read_rows(c, m->image, NULL, compare_row, &x, NULL) == 0)
+	if (read_rows(c, m->file, NULL, compare_row, &x, NULL) == 0)
 		c->n_files += x.any;
 }
 
@@ -183,7 +183,7 @@ static struct mapset *own_mappings(struct chain *c)
 	struct mapset *set;
 
 	expect_eq(file_read(AT_FDCWD, "/proc/self/maps", &text, 1 << 20), 0);
-	set = mapset_parse(buf_str(&text), c->images, open_by_path, NULL);
+	set = mapset_parse(buf_str(&text), c->files, open_by_path, NULL);
 	expect(set != NULL);
 	buf_free(&text);
 	return set;
@@ -208,7 +208,7 @@ TEST(real_files_are_found_as_they_were_read)
 	test_kernel_init(&c->kernel);
 	kernel = test_kernel_all(&c->kernel);
 	c->vdso = copy_vdso();
-	c->images = images_new(&objects);
+	c->files = mapped_files_new(&objects);
 	c->store = unwind_new(&kernel, &options);
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		map_code(programs[i]);
@@ -216,7 +216,7 @@ TEST(real_files_are_found_as_they_were_read)
 	while (unwind_map(c->store, &self_key, 1, set) == 1)
 		unwind_wait(c->store);
 	vec_each(&set->list, m)
-		if (m->image || str_is(m->name, "[vdso]"))
+		if (m->file || str_is(m->name, "[vdso]"))
 			compare(c, m);
 	unwind_get_stats(c->store, &s);
 	printf("# %llu files, %llu rows: %.3f bytes a row in pages, %.1f million rows a second; %llu rules; "
@@ -229,7 +229,7 @@ TEST(real_files_are_found_as_they_were_read)
 	expect_eq(s.degraded, 0);
 	mapset_free(set);
 	unwind_free(c->store);
-	images_free(c->images);
+	mapped_files_free(c->files);
 	for (uint32_t i = 0; i < c->n; i++)
 		close(c->fds[i]);
 	close(c->vdso);

@@ -12,26 +12,26 @@
 struct newsroom {
 	struct live *live;
 	struct ebpf_options options; /* all is sampled */
-	struct stacks stacks[SAMPLER_BUFFERS];
-	struct news news;
+	struct sample_table stacks[SAMPLER_BUFFERS];
+	struct intake intake;
 };
 
 static void open_room(struct newsroom *r)
 {
 	memset(r, 0, sizeof(*r));
 	r->live = live_new();
-	r->news = (struct news){.options = &r->options, .matcher = matcher_new(), .processes = &r->live->t,
+	r->intake = (struct intake){.options = &r->options, .matcher = matcher_new(), .processes = &r->live->t,
 				.stacks = r->stacks, .bytes_max = 1000};
-	expect(r->news.matcher != NULL);
+	expect(r->intake.matcher != NULL);
 }
 
 static void close_room(struct newsroom *r)
 {
-	news_clear(&r->news);
-	expect(!r->news.first && !r->news.last && r->news.bytes == 0);
+	intake_clear(&r->intake);
+	expect(!r->intake.first && !r->intake.last && r->intake.bytes == 0);
 	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
-		stacks_free(&r->stacks[i]);
-	matcher_free(r->news.matcher);
+		sample_table_free(&r->stacks[i]);
+	matcher_free(r->intake.matcher);
 	live_free(r->live);
 }
 
@@ -44,10 +44,10 @@ TEST(processes_are_known_before_they_are_dealt_with)
 
 	open_room(&r);
 	child = live_child(r.live);
-	news_record(&r.news, &child.record, sizeof(child.record));
+	intake_record(&r.intake, &child.record, sizeof(child.record));
 	live_end(&child);
-	expect(r.news.first && r.news.bytes == sizeof(child.record));
-	expect_eq(r.news.n_processes, 1);
+	expect(r.intake.first && r.intake.bytes == sizeof(child.record));
+	expect_eq(r.intake.n_processes, 1);
 	p = processes_find(&r.live->t, &child.record.key);
 	expect(p && p->maps);
 	live_expect_own(p);
@@ -70,22 +70,22 @@ TEST(snapshots_are_kept_and_their_processes_looked_at)
 	c->key = child.record.key;
 	c->generation = child.record.generation;
 	c->n = 512;
-	news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + 511); /* not whole */
-	expect(!r.news.first);
-	news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + c->n);
+	intake_record(&r.intake, c, SAMPLER_SNAPSHOT_HEAD + 511); /* not whole */
+	expect(!r.intake.first);
+	intake_record(&r.intake, c, SAMPLER_SNAPSHOT_HEAD + c->n);
 	live_end(&child);
-	expect_eq(r.news.bytes, SAMPLER_SNAPSHOT_HEAD + c->n);
+	expect_eq(r.intake.bytes, SAMPLER_SNAPSHOT_HEAD + c->n);
 	live_expect_own(processes_find(&r.live->t, &child.record.key));
-	news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + c->n);
-	expect_eq(r.news.n_left_out, 0);
-	expect_eq(r.news.bytes, 2 * (SAMPLER_SNAPSHOT_HEAD + c->n));
-	news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + c->n);
-	expect_eq(r.news.n_left_out, 1);
-	expect_eq(r.news.bytes, 2 * (SAMPLER_SNAPSHOT_HEAD + c->n));
+	intake_record(&r.intake, c, SAMPLER_SNAPSHOT_HEAD + c->n);
+	expect_eq(r.intake.n_left_out, 0);
+	expect_eq(r.intake.bytes, 2 * (SAMPLER_SNAPSHOT_HEAD + c->n));
+	intake_record(&r.intake, c, SAMPLER_SNAPSHOT_HEAD + c->n);
+	expect_eq(r.intake.n_left_out, 1);
+	expect_eq(r.intake.bytes, 2 * (SAMPLER_SNAPSHOT_HEAD + c->n));
 	for (int i = 0; i < 1000; i++) /* whatever comes, there is an end */
-		news_record(&r.news, &child.record, sizeof(child.record));
-	expect_eq(r.news.n_processes, 1000);
-	expect(r.news.bytes < 2 * r.news.bytes_max + sizeof(child.record));
+		intake_record(&r.intake, &child.record, sizeof(child.record));
+	expect_eq(r.intake.n_processes, 1000);
+	expect(r.intake.bytes < 2 * r.intake.bytes_max + sizeof(child.record));
 	free(c);
 	close_room(&r);
 }
@@ -100,23 +100,23 @@ TEST(parts_come_with_their_snapshot)
 
 	expect(c != NULL);
 	open_room(&r);
-	r.news.bytes_max = 64 * SAMPLER_SNAPSHOT_BYTES;
+	r.intake.bytes_max = 64 * SAMPLER_SNAPSHOT_BYTES;
 	*c = none;
 	c->key = r.live->self.key;
 	c->generation = r.live->self.generation;
 	for (int i = 0; i < 2; i++) {
-		before = r.news.bytes;
+		before = r.intake.bytes;
 		c->type = SAMPLER_RECORD_MORE;
 		c->part = 1;
 		c->n = 512;
-		news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + c->n);
-		expect_eq(r.news.bytes, before);
+		intake_record(&r.intake, c, SAMPLER_SNAPSHOT_HEAD + c->n);
+		expect_eq(r.intake.bytes, before);
 		c->type = SAMPLER_RECORD_SNAPSHOT;
 		c->part = 0;
 		c->n = SAMPLER_SNAPSHOT_BYTES;
-		news_record(&r.news, c, SAMPLER_SNAPSHOT_HEAD + c->n);
-		expect_eq(r.news.bytes, before + SAMPLER_SNAPSHOT_HEAD + c->n + (i == 0 ? 512 : 0));
-		r.news.bytes_max = 2 * SAMPLER_SNAPSHOT_BYTES;
+		intake_record(&r.intake, c, SAMPLER_SNAPSHOT_HEAD + c->n);
+		expect_eq(r.intake.bytes, before + SAMPLER_SNAPSHOT_HEAD + c->n + (i == 0 ? 512 : 0));
+		r.intake.bytes_max = 2 * SAMPLER_SNAPSHOT_BYTES;
 	}
 	free(c);
 	close_room(&r);
@@ -137,13 +137,13 @@ TEST(lists_of_mappings_are_looked_at_and_go)
 					 .generation = child.record.generation};
 	mapped.list[0] = (struct sampler_mapping){.start = here, .end = here + 4096};
 	live_end(&child);
-	news_record(&r.news, &mapped, size - 1);
+	intake_record(&r.intake, &mapped, size - 1);
 	mapped.n = SAMPLER_MAPPED_MAX + 1;
-	news_record(&r.news, &mapped, sizeof(mapped));
-	expect(!r.news.first && r.live->t.all.n == 0);
+	intake_record(&r.intake, &mapped, sizeof(mapped));
+	expect(!r.intake.first && r.live->t.all.n == 0);
 	mapped.n = 1;
-	news_record(&r.news, &mapped, size);
-	expect_eq(r.news.bytes, SAMPLER_MAPPED_HEAD);
+	intake_record(&r.intake, &mapped, size);
+	expect_eq(r.intake.bytes, SAMPLER_MAPPED_HEAD);
 	expect(mapset_find(processes_find(&r.live->t, &child.record.key)->maps, here));
 	close_room(&r);
 }
@@ -158,16 +158,16 @@ TEST(lists_spare_reading)
 	struct live_child child;
 
 	open_room(&r);
-	r.news.defer_snapshots = true;
+	r.intake.defer_snapshots = true;
 	child = live_child(r.live);
-	news_record(&r.news, &child.record, sizeof(child.record));
+	intake_record(&r.intake, &child.record, sizeof(child.record));
 	p = processes_find(&r.live->t, &child.record.key);
 	expect(p && !p->maps && p->stale);
-	expect_eq(r.news.bytes, sizeof(child.record));
+	expect_eq(r.intake.bytes, sizeof(child.record));
 	mapped = (struct sampler_mapped){.type = SAMPLER_RECORD_MAPPED, .n = 1, .total = 1, .key = child.record.key,
 					 .generation = child.record.generation};
 	mapped.list[0] = (struct sampler_mapping){.start = here, .end = here + 4096, .flags = SAMPLER_MAPPED_VDSO};
-	news_record(&r.news, &mapped, SAMPLER_MAPPED_HEAD + sizeof(mapped.list[0]));
+	intake_record(&r.intake, &mapped, SAMPLER_MAPPED_HEAD + sizeof(mapped.list[0]));
 	expect(p->maps && p->maps->list.n == 1 && !p->stale);
 	live_end(&child);
 	close_room(&r);
@@ -184,8 +184,8 @@ TEST(other_bytes_are_passed_over)
 		memset(bytes, 0xff, sizeof(bytes));
 		memcpy(bytes, &type, sizeof(type));
 		for (size_t n = 0; n < sizeof(struct sampler_stack); n++)
-			news_record(&r.news, bytes, n);
+			intake_record(&r.intake, bytes, n);
 	}
-	expect(!r.news.first && r.live->t.all.n == 0);
+	expect(!r.intake.first && r.live->t.all.n == 0);
 	close_room(&r);
 }

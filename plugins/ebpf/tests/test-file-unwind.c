@@ -22,7 +22,7 @@
 struct stack_of_ours {
 	struct live *live;
 	const struct process *process;
-	struct early early;
+	struct file_unwind unwind;
 	struct sampler_snapshot snapshot;
 	struct walk_stack stacks[SAMPLER_COPIES];
 	struct andiron_walk walk;
@@ -68,7 +68,7 @@ static NOINLINE bool walk_here(struct stack_of_ours *s)
 	/* The kernel reads what the sanitizers would not let us read. */
 	expect_eq(process_vm_readv(getpid(), &to, 1, &from, 1, 0), stack->n);
 	stack->p = s->copy;
-	return early_walk(&s->early, &s->live->objects, s->process->maps, &s->snapshot, s->stacks, &s->walk);
+	return file_unwind_walk(&s->unwind, &s->live->objects, s->process->maps, &s->snapshot, s->stacks, &s->walk);
 }
 
 static NOINLINE bool walk_below(struct stack_of_ours *s, int depth)
@@ -93,7 +93,7 @@ static void begin(struct stack_of_ours *s)
 
 static void end(struct stack_of_ours *s)
 {
-	early_free(&s->early);
+	file_unwind_free(&s->unwind);
 	live_free(s->live);
 	free(s->copy);
 }
@@ -132,7 +132,7 @@ TEST(what_its_files_do_not_tell_has_to_wait)
 	s.cut = 0;
 	expect(walk_below(&s, DEPTH));
 	expect_eq(s.walk.end, UNWIND_END_COMPLETE);
-	expect(!early_walk(&s.early, &s.live->objects, &nothing, &s.snapshot, s.stacks, &s.walk));
+	expect(!file_unwind_walk(&s.unwind, &s.live->objects, &nothing, &s.snapshot, s.stacks, &s.walk));
 	end(&s);
 	begin(&s);
 	for (uint64_t i = 0; i < s.live->n; i++) {
@@ -150,10 +150,10 @@ TEST(memory_is_given_back)
 
 	begin(&s);
 	expect(walk_below(&s, 1));
-	early_rest(&s.early);
-	expect(s.early.rows != NULL && s.early.files[0].id);
-	early_rest(&s.early);
-	expect(s.early.rows == NULL && !s.early.files[0].id);
+	file_unwind_rest(&s.unwind);
+	expect(s.unwind.rows != NULL && s.unwind.files[0].id);
+	file_unwind_rest(&s.unwind);
+	expect(s.unwind.rows == NULL && !s.unwind.files[0].id);
 	end(&s);
 }
 
@@ -163,14 +163,14 @@ TEST(files_make_room_for_others)
 	struct stack_of_ours s;
 
 	begin(&s);
-	for (size_t i = 0; i < EARLY_FILES; i++)
-		s.early.files[i].id = ++s.early.n_opened;
+	for (size_t i = 0; i < FILE_UNWIND_FILES; i++)
+		s.unwind.files[i].id = ++s.unwind.n_opened;
 	expect(walk_below(&s, DEPTH));
-	for (size_t i = 0; i < EARLY_ROWS; i++)
-		s.early.rows[i].row.rule = 0;
+	for (size_t i = 0; i < FILE_UNWIND_ROWS; i++)
+		s.unwind.rows[i].row.rule = 0;
 	expect(!walk_below(&s, DEPTH));
-	for (size_t i = 0; i < EARLY_FILES; i++)
-		s.early.files[i].id = ++s.early.n_opened;
+	for (size_t i = 0; i < FILE_UNWIND_FILES; i++)
+		s.unwind.files[i].id = ++s.unwind.n_opened;
 	expect(walk_below(&s, DEPTH));
 	end(&s);
 }
@@ -180,7 +180,7 @@ static int walk_once(void *context)
 	struct stack_of_ours *s = context;
 	bool whole = walk_below(s, 1);
 
-	early_free(&s->early);
+	file_unwind_free(&s->unwind);
 	return whole ? 0 : -ENOMEM;
 }
 

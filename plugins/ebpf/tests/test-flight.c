@@ -142,7 +142,7 @@ static void soak_act(struct soak *s)
 		s->w->kernel.map_fails = r >> 62 == 1;
 		break;
 	default:
-		unwind_used(s->w->store, s->w->files[1 + (r >> 30) % SOAK_FILES].image,
+		unwind_used(s->w->store, s->w->files[1 + (r >> 30) % SOAK_FILES].file,
 			    (r >> 40) % 0x100000);
 	}
 	if (s->set_of[process] && world_word(s->w, process)) {
@@ -219,7 +219,7 @@ static int use_file(struct world *w, uint32_t number, uint32_t n)
 	if (r == 0)
 		r = world_map(w, number % 2, set);
 	mapset_free(set);
-	unwind_used(w->store, w->files[number].image, 0x100);
+	unwind_used(w->store, w->files[number].file, 0x100);
 	world_tick(w);
 	return r;
 }

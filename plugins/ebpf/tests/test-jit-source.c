@@ -13,7 +13,7 @@
 /* A map that was last written before its process began is that of another one, which had the pid. */
 TEST(maps_of_former_processes_are_left_alone)
 {
-	struct jitfile_process self = {
+	struct jit_source_process self = {
 		.dir = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
 		.pid = (uint32_t)getpid(),
 		.start_ns = (uint64_t)clock_boot(),
@@ -25,19 +25,19 @@ TEST(maps_of_former_processes_are_left_alone)
 
 	snprintf(path, sizeof(path), "/tmp/perf-%u.map", self.pid);
 	unlink(path);
-	expect(self.dir >= 0 && !jitfile_has_map(&self));
+	expect(self.dir >= 0 && !jit_source_has_map(&self));
 	map = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	expect(map >= 0 && jitfile_has_map(&self));
-	fd = jitfile_open(&self, STR(""), reopen, sizeof(reopen));
+	expect(map >= 0 && jit_source_has_map(&self));
+	fd = jit_source_open(&self, STR(""), reopen, sizeof(reopen));
 	expect(fd >= 0);
 	expect_str(str_of(reopen), path);
 	close(fd);
 	times[0] = times[1] = (struct timespec){.tv_sec = clock_real() / NS_PER_SEC - 60};
 	expect(futimens(map, times) == 0);
-	expect(!jitfile_has_map(&self));
-	expect_eq(jitfile_open(&self, STR(""), reopen, sizeof(reopen)), -1);
+	expect(!jit_source_has_map(&self));
+	expect_eq(jit_source_open(&self, STR(""), reopen, sizeof(reopen)), -1);
 	self.start_ns -= 120 * (uint64_t)NS_PER_SEC;
-	expect(jitfile_has_map(&self));
+	expect(jit_source_has_map(&self));
 	close(map);
 	unlink(path);
 	close(self.dir);

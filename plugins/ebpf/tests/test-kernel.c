@@ -17,7 +17,7 @@ static void *memory(size_t n)
 }
 
 #define RULES_BYTES   ((UNWIND_RULES_MAX + 1) * sizeof(struct unwind_entry))
-#define SPACES_BYTES  (UNWIND_SPACES * sizeof(struct unwind_space))
+#define ADDRESS_SPACES_BYTES  (UNWIND_SPACES * sizeof(struct unwind_space))
 #define ROWS_BYTES    (UNWIND_SETS * sizeof(struct unwind_set))
 #define CHAINS_BYTES  (UNWIND_CHAINS * sizeof(struct unwind_chain))
 
@@ -25,7 +25,7 @@ void test_kernel_init(struct test_kernel *k)
 {
 	*k = (struct test_kernel){.creates_left = UINT32_MAX};
 	k->rules = memory(RULES_BYTES);
-	k->spaces = memory(SPACES_BYTES);
+	k->spaces = memory(ADDRESS_SPACES_BYTES);
 	k->rows = memory(ROWS_BYTES);
 	k->chains = memory(CHAINS_BYTES);
 }
@@ -35,7 +35,7 @@ void test_kernel_fini(struct test_kernel *k)
 	expect_eq(k->n_slabs, 0);
 	expect_eq(k->n_mapped, 0);
 	munmap(k->rules, RULES_BYTES);
-	munmap(k->spaces, SPACES_BYTES);
+	munmap(k->spaces, ADDRESS_SPACES_BYTES);
 	munmap(k->rows, ROWS_BYTES);
 	munmap(k->chains, CHAINS_BYTES);
 }

@@ -78,17 +78,17 @@ struct live *live_new(void)
 
 	expect(w != NULL);
 	w->objects = (struct andiron_extension){.self = w, .table = &service};
-	expect_eq(processes_init(&w->t, images_new(&w->objects)), 0);
+	expect_eq(processes_init(&w->t, mapped_files_new(&w->objects)), 0);
 	w->self = live_record(w, getpid());
 	return w;
 }
 
 void live_free(struct live *w)
 {
-	struct images *images = w->t.images;
+	struct mapped_files *files = w->t.files;
 
 	processes_fini(&w->t);
-	images_free(images);
+	mapped_files_free(files);
 	for (uint64_t i = 0; i < w->n; i++)
 		close(w->fds[i]);
 	free(w);
@@ -122,5 +122,5 @@ void live_expect_own(const struct process *p)
 {
 	const struct mapping *m = mapset_find(p->maps, (uint64_t)(uintptr_t)&live_expect_own);
 
-	expect(p->maps->whole && m && m->image);
+	expect(p->maps->whole && m && m->file);
 }

@@ -137,13 +137,13 @@ TEST(unknown_files_become_known)
 	live_free(w);
 }
 
-static void expect_told(const struct process *p, uint64_t code)
+static void expect_jit_source(const struct process *p, uint64_t code)
 {
 	const struct mapping *m = mapset_find(p->maps, code);
 
-	expect(m && m->image);
+	expect(m && m->file);
 	expect_eq(mapping_address(m, code), code);
-	expect(!p->untold);
+	expect(!p->lacks_jit_source);
 }
 
 /* What a runtime tells of the code that it compiles may be gone before the process is: what it told before stays. */
@@ -162,28 +162,28 @@ TEST(compiled_code_stays_told_of)
 	expect(code != MAP_FAILED && map >= 0 && dprintf(map, "%lx 10 f\n", (unsigned long)at) > 0);
 	close(map);
 	process_map(&w->t, self);
-	expect_told(self, at);
+	expect_jit_source(self, at);
 	child = note_gone(w);
 	process_map(&w->t, child);
-	expect_told(child, at);
+	expect_jit_source(child, at);
 	unlink(path);
 	self->stale = true;
 	process_map(&w->t, self);
 	expect(self->maps->older);
-	expect_told(self, at);
+	expect_jit_source(self, at);
 	mapped.list[0] = (struct sampler_mapping){.start = at & ~UINT64_C(4095), .end = (at | 4095) + 1};
 	process_take_maps(&w->t, self, &mapped);
 	expect_eq(self->maps->list.n, 1);
-	expect_told(self, at);
+	expect_jit_source(self, at);
 	/* What a child compiles is its own, and another program's. */
 	mapped.key = child->key;
 	process_take_maps(&w->t, child, &mapped);
 	expect_eq(child->maps->list.n, 1);
-	expect(child->untold);
+	expect(child->lacks_jit_source);
 	mapped.key = self->key;
 	mapped.generation++;
 	process_take_maps(&w->t, self, &mapped);
-	expect(self->untold);
+	expect(self->lacks_jit_source);
 	munmap(code, 4096);
 	live_free(w);
 }

@@ -73,7 +73,7 @@ static int32_t fake_resolve(void *session, const struct andiron_runtime_process 
 struct fixture {
 	struct world *world;
 	struct fake fakes[2];
-	struct runtime_wanted wanted[2];
+	struct runtime_requested requested[2];
 	struct runtimes *runtimes;
 	struct process process;
 	uint32_t loaded; /* bit n: something is in slot n */
@@ -133,8 +133,8 @@ static void prepare(struct fixture *f)
 	for (int i = 0; i < 2; i++) {
 		f->fakes[i].table = table;
 		f->fakes[i].name = (struct andiron_str){"spin", 4};
-		f->wanted[i].name[0] = (char)('a' + i);
-		f->wanted[i].extension =
+		f->requested[i].name[0] = (char)('a' + i);
+		f->requested[i].extension =
 			(struct andiron_extension){&f->fakes[i].table, &f->fakes[i]};
 	}
 }
@@ -144,7 +144,7 @@ static void begin(struct fixture *f)
 	const struct runtimes_kernel kernel = {f, load, maps, unload};
 	const struct runtimes_out out = {f, say};
 
-	f->runtimes = runtimes_new(&kernel, f->wanted, 2, &out);
+	f->runtimes = runtimes_new(&kernel, f->requested, 2, &out);
 	expect(f->runtimes);
 }
 
@@ -162,7 +162,7 @@ static void answer(struct fixture *f, int who, uint64_t from, uint64_t to)
 	struct fake *fake = &f->fakes[who];
 
 	fake->answer[fake->n++] = (struct andiron_runtime_claim){
-		image_object(f->world->files[1].image), from, to};
+		mapped_file_object(f->world->files[1].file), from, to};
 }
 
 static void ask(struct fixture *f)
@@ -275,7 +275,7 @@ TEST(refusals_say_why)
 	struct fixture f;
 
 	prepare(&f);
-	f.wanted[0].extension.table = NULL;
+	f.requested[0].extension.table = NULL;
 	expect_refused(&f, "no plugin offers the runtime \"a\" (andiron.runtime.a/1)");
 	prepare(&f);
 	f.fakes[0].table.walk_version++;

@@ -19,17 +19,17 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* A treap that is not one any more would still answer, only wrongly. */
-static uint32_t expect_ordered(const struct extents *e, uint32_t at, int order, uint64_t low,
+static uint32_t expect_ordered(const struct ranges *e, uint32_t at, int order, uint64_t low,
 			       uint64_t high)
 {
-	const struct extents_node *x;
+	const struct ranges_node *x;
 	uint64_t key;
 
 	if (!at)
 		return 0;
 	x = &e->nodes.p[at - 1];
-	key = order == EXTENTS_BY_START ? x->extent.start
-					: (uint64_t)x->extent.n << 32 | x->extent.start;
+	key = order == RANGES_BY_START ? x->range.start
+					: (uint64_t)x->range.n << 32 | x->range.start;
 	expect(key >= low && key < high);
 	for (int side = 0; side < 2; side++)
 		if (x->child[order][side])
@@ -40,7 +40,7 @@ static uint32_t expect_ordered(const struct extents *e, uint32_t at, int order, 
 
 enum { SPAN = 256, UNITS = 4 * SPAN };
 
-static void expect_same(const struct extents *e, const bool *is_free)
+static void expect_same(const struct ranges *e, const bool *is_free)
 {
 	uint32_t n_ranges = 0, n_free = 0;
 
@@ -50,7 +50,7 @@ static void expect_same(const struct extents *e, const bool *is_free)
 	}
 	expect_eq(e->total, n_free);
 	expect_eq(e->n, n_ranges); /* neighbours are one */
-	for (int order = 0; order < EXTENTS_ORDERS; order++)
+	for (int order = 0; order < RANGES_ORDERS; order++)
 		expect_eq(expect_ordered(e, e->root[order], order, 0, UINT64_MAX), n_ranges);
 }
 
@@ -80,16 +80,16 @@ static uint32_t run_at(const bool *is_free, uint32_t start)
 }
 
 /* The set is what a plain array of flags says, and the best fit is taken. */
-TEST(extents_are_the_free_units)
+TEST(ranges_are_the_free_units)
 {
-	struct extents e = {0};
+	struct ranges e = {0};
 	bool is_free[UNITS] = {false};
 	uint64_t state = 17;
 	uint32_t n, start;
 
-	expect_eq(extents_reserve(&e, UNITS), 0);
+	expect_eq(ranges_reserve(&e, UNITS), 0);
 	for (uint32_t i = 0; i < UNITS; i += SPAN) {
-		extents_add(&e, (struct extent){i, SPAN}, SPAN);
+		ranges_add(&e, (struct range){i, SPAN}, SPAN);
 		memset(&is_free[i], true, SPAN);
 	}
 	expect_same(&e, is_free);
@@ -98,7 +98,7 @@ TEST(extents_are_the_free_units)
 		if (next_random(&state) % 2) {
 			uint32_t best = shortest(is_free, n);
 
-			expect_eq(extents_take(&e, n, &start), best > 0);
+			expect_eq(ranges_take(&e, n, &start), best > 0);
 			if (best) {
 				expect_eq(run_at(is_free, start), best);
 				expect(start % SPAN == 0 || !is_free[start - 1]);
@@ -111,14 +111,14 @@ TEST(extents_are_the_free_units)
 			       (run == 0 || (at + run) % SPAN != 0))
 				run++;
 			if (run) {
-				extents_add(&e, (struct extent){at, run}, SPAN);
+				ranges_add(&e, (struct range){at, run}, SPAN);
 				memset(&is_free[at], true, run);
 			}
 		}
 		expect_same(&e, is_free);
 	}
-	expect(!extents_remove(&e, (struct extent){0, SPAN + 1}));
-	extents_free(&e);
+	expect(!ranges_remove(&e, (struct range){0, SPAN + 1}));
+	ranges_free(&e);
 }
 
 struct chunk {
@@ -289,38 +289,38 @@ TEST(slabs_survive_out_of_memory)
 TEST(rules_keep_their_numbers)
 {
 	struct unwind_entry *entries = calloc(UNWIND_RULES_MAX + 1, sizeof(*entries));
-	struct rulebook b;
+	struct rule_table b;
 	int32_t a, c;
 
-	rulebook_init(&b, entries);
-	expect_eq(rulebook_number(&b, 0, 7), 0);
-	rulebook_retain(&b, 0);
-	rulebook_release(&b, 0);
-	expect(!rulebook_has_idle(&b));
-	a = rulebook_number(&b, 5, 1);
+	rule_table_init(&b, entries);
+	expect_eq(rule_table_number(&b, 0, 7), 0);
+	rule_table_retain(&b, 0);
+	rule_table_release(&b, 0);
+	expect(!rule_table_has_idle(&b));
+	a = rule_table_number(&b, 5, 1);
 	expect(a > 0 && entries[a].rule == 5 && entries[a].aux == 1);
-	rulebook_retain(&b, (uint16_t)a);
-	c = rulebook_number(&b, 5, 2);
+	rule_table_retain(&b, (uint16_t)a);
+	c = rule_table_number(&b, 5, 2);
 	expect(c > 0 && c != a);
-	rulebook_reclaim(&b); /* it is new: somebody may be about to want it */
+	rule_table_reclaim(&b); /* it is new: somebody may be about to want it */
 	expect_eq(entries[c].rule, 5);
-	rulebook_settle(&b); /* nobody did */
+	rule_table_settle(&b); /* nobody did */
 	expect_eq(entries[c].rule, 0);
-	expect_eq(rulebook_find(&b, 5, 2), -ENOSPC);
-	expect_eq(rulebook_find(&b, 5, 1), a);
+	expect_eq(rule_table_find(&b, 5, 2), -ENOSPC);
+	expect_eq(rule_table_find(&b, 5, 1), a);
 	expect_eq(b.n, 1);
-	expect_eq(rulebook_number(&b, 5, 1), a);
-	rulebook_release(&b, (uint16_t)a);
-	expect(rulebook_has_idle(&b));
+	expect_eq(rule_table_number(&b, 5, 1), a);
+	rule_table_release(&b, (uint16_t)a);
+	expect(rule_table_has_idle(&b));
 	expect_eq(entries[a].rule, 5);
-	expect_eq(rulebook_number(&b, 5, 1), a); /* wanted again in time */
-	rulebook_retain(&b, (uint16_t)a);
-	rulebook_reclaim(&b);
+	expect_eq(rule_table_number(&b, 5, 1), a); /* wanted again in time */
+	rule_table_retain(&b, (uint16_t)a);
+	rule_table_reclaim(&b);
 	expect_eq(entries[a].rule, 5);
-	rulebook_release(&b, (uint16_t)a);
-	rulebook_reclaim(&b);
+	rule_table_release(&b, (uint16_t)a);
+	rule_table_reclaim(&b);
 	expect_eq(b.n, 0);
-	rulebook_fini(&b);
+	rule_table_fini(&b);
 	free(entries);
 }
 
@@ -328,38 +328,38 @@ TEST(rules_keep_their_numbers)
 TEST(numbers_run_out_and_come_back)
 {
 	struct unwind_entry *entries = calloc(UNWIND_RULES_MAX + 1, sizeof(*entries));
-	struct rulebook b;
+	struct rule_table b;
 
-	rulebook_init(&b, entries);
+	rule_table_init(&b, entries);
 	for (uint64_t rule = 1; rule <= UNWIND_RULES_MAX; rule++)
-		rulebook_retain(&b, (uint16_t)rulebook_number(&b, rule, 0));
+		rule_table_retain(&b, (uint16_t)rule_table_number(&b, rule, 0));
 	expect_eq(b.n, UNWIND_RULES_MAX);
-	expect_eq(rulebook_number(&b, UNWIND_RULES_MAX + 1, 0), -ENOSPC);
-	rulebook_settle(&b);
-	expect_eq(entries[rulebook_number(&b, UNWIND_RULES_MAX, 0)].rule, UNWIND_RULES_MAX);
+	expect_eq(rule_table_number(&b, UNWIND_RULES_MAX + 1, 0), -ENOSPC);
+	rule_table_settle(&b);
+	expect_eq(entries[rule_table_number(&b, UNWIND_RULES_MAX, 0)].rule, UNWIND_RULES_MAX);
 	for (uint64_t rule = 1; rule <= UNWIND_RULES_MAX; rule += 2)
-		rulebook_release(&b, (uint16_t)rulebook_number(&b, rule, 0));
-	rulebook_reclaim(&b);
+		rule_table_release(&b, (uint16_t)rule_table_number(&b, rule, 0));
+	rule_table_reclaim(&b);
 	expect_eq(b.n, UNWIND_RULES_MAX / 2);
 	for (uint64_t rule = 1; rule <= UNWIND_RULES_MAX / 2; rule++)
-		expect(rulebook_number(&b, rule << 32, 9) > 0);
+		expect(rule_table_number(&b, rule << 32, 9) > 0);
 	for (uint64_t rule = 2; rule <= UNWIND_RULES_MAX; rule += 2)
-		expect_eq(entries[rulebook_number(&b, rule, 0)].rule, rule);
-	rulebook_fini(&b);
+		expect_eq(entries[rule_table_number(&b, rule, 0)].rule, rule);
+	rule_table_fini(&b);
 	free(entries);
 }
 
 static int number_some(void *context)
 {
-	struct rulebook b;
+	struct rule_table b;
 	int32_t r = 0;
 
-	rulebook_init(&b, context);
+	rule_table_init(&b, context);
 	for (uint64_t rule = 1; r >= 0 && rule < 60; rule++)
-		r = rulebook_number(&b, rule, 0);
-	rulebook_settle(&b);
+		r = rule_table_number(&b, rule, 0);
+	rule_table_settle(&b);
 	expect_eq(b.n, 0);
-	rulebook_fini(&b);
+	rule_table_fini(&b);
 	return r < 0 ? r : 0;
 }
 

@@ -22,7 +22,7 @@
 #endif
 
 struct desk {
-	struct copies copies;
+	struct stack_copies copies;
 	struct sampler_snapshot *record;
 	struct walk_stack stacks[SAMPLER_COPIES];
 };
@@ -38,7 +38,7 @@ static struct desk desk_new(void)
 
 static void desk_free(struct desk *d)
 {
-	copies_free(&d->copies);
+	stack_copies_free(&d->copies);
 	free(d->record);
 }
 
@@ -57,13 +57,13 @@ static void fill(struct desk *d, uint64_t id, uint64_t part, uint32_t n)
 static void add(struct desk *d, uint64_t id, uint64_t part, uint32_t n)
 {
 	fill(d, id, part, n);
-	copies_add(&d->copies, d->record);
+	stack_copies_add(&d->copies, d->record);
 }
 
 static void take(struct desk *d, uint64_t id, uint32_t n)
 {
 	fill(d, id, 0, n);
-	copies_take(&d->copies, d->record, d->stacks);
+	stack_copies_take(&d->copies, d->record, d->stacks);
 }
 
 /* Bytes of the stack, and of which part each is. */
@@ -158,16 +158,16 @@ TEST(room_is_bounded)
 {
 	struct desk d = desk_new();
 
-	for (uint64_t id = 1; id <= 3 * COPIES_MAX; id++)
+	for (uint64_t id = 1; id <= 3 * STACK_COPIES_MAX; id++)
 		add(&d, id, 1, 512);
 	take(&d, 1, WHOLE);
 	expect_eq(d.stacks[SAMPLER_COPY_STACK].n, WHOLE);
-	take(&d, 3 * COPIES_MAX, WHOLE);
+	take(&d, 3 * STACK_COPIES_MAX, WHOLE);
 	expect_eq(d.stacks[SAMPLER_COPY_STACK].n, WHOLE + 512);
-	copies_rest(&d.copies);
+	stack_copies_rest(&d.copies);
 	expect(d.copies.of[0].bytes[0] != NULL);
-	copies_rest(&d.copies);
-	for (size_t i = 0; i < COPIES_MAX; i++)
+	stack_copies_rest(&d.copies);
+	for (size_t i = 0; i < STACK_COPIES_MAX; i++)
 		expect(!d.copies.of[i].bytes[0] && !d.copies.of[i].used);
 	desk_free(&d);
 }

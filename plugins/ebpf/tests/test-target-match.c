@@ -340,8 +340,8 @@ TEST(rebuilding_survives_out_of_memory)
 	fini(&f);
 }
 
-/* What tell_targets said, as text. */
-static void note(void *context, const struct told_target *t)
+/* What target_report_each said, as text. */
+static void note(void *context, const struct target_report *t)
 {
 	struct buf *out = context;
 
@@ -368,7 +368,7 @@ static int tell(void *context)
 		r = vec_push(&processes.all, &all[i]) ? 0 : -ENOMEM;
 	}
 	if (r == 0)
-		r = tell_targets(f->matcher, &processes, note, &out);
+		r = target_report_each(f->matcher, &processes, note, &out);
 	if (r == 0 && out.failed)
 		r = -ENOMEM;
 	if (r == 0)

@@ -59,11 +59,11 @@ TEST(mappings_lead_to_their_rows)
 	expect_eq(s.files, 4);
 	expect_eq(s.refused[UNWIND_REFUSED_NO_ROWS], 1);
 	expect_eq(s.rows, 500 + 30000 + 100 + 3);
-	expect_eq(s.spaces, 1);
+	expect_eq(s.address_spaces, 1);
 	/* Read once, however often it is mapped. */
 	expect_eq(world_map(w, 8, set), 0);
 	expect_eq(w->files[1].n_read, 1);
-	expect_eq(world_stats(w).views, 1);
+	expect_eq(world_stats(w).mapping_tables, 1);
 	mapset_free(set);
 	world_free(w);
 }
@@ -84,7 +84,7 @@ TEST(registers_are_asked_for)
 	expect_eq(world_map(w, 1, set), 0);
 	id = world_id(w, 1);
 	expect_eq(world_find(w, 1, TEXT + 11).kind, UNWIND_KIND_TABLE);
-	unwind_want_registers(w->store, set->list.p[0].image);
+	unwind_want_registers(w->store, set->list.p[0].file);
 	for (int i = 0; i < 3; i++)
 		world_tick(w);
 	found = world_find(w, 1, TEXT + 11);
@@ -233,7 +233,7 @@ TEST(ids_are_given_again_only_when_forgotten)
 		if (i % 1000 == 0)
 			world_tick(w);
 	}
-	expect_eq(world_stats(w).views, 1);
+	expect_eq(world_stats(w).mapping_tables, 1);
 	mapset_free(sets[0]);
 	mapset_free(sets[1]);
 	world_free(w);
@@ -253,10 +253,10 @@ TEST(runtimes_claim_code)
 	world_file(w, 1, 0x1000, 11, 1000);
 	world_map_one(w, 1, 1, TEXT, 0x6000, 0);
 	id = world_id(w, 1);
-	expect_eq(unwind_claim(w->store, w->files[1].image, crossed, 2), -EINVAL);
-	expect_eq(unwind_claim(w->store, w->files[1].image, empty, 1), -EINVAL);
+	expect_eq(unwind_claim(w->store, w->files[1].file, crossed, 2), -EINVAL);
+	expect_eq(unwind_claim(w->store, w->files[1].file, empty, 1), -EINVAL);
 	expect_eq(world_id(w, 1), id);
-	expect_eq(unwind_claim(w->store, w->files[1].image, claims, 3), 0);
+	expect_eq(unwind_claim(w->store, w->files[1].file, claims, 3), 0);
 	expect(world_id(w, 1) != id);
 	world_map_one(w, 2, 1, TEXT, 0x1000, 0x1000);
 	for (uint64_t at = 0; at < 0x6000; at++) {
@@ -275,7 +275,7 @@ TEST(runtimes_claim_code)
 	expect_eq(world_find(w, 2, TEXT + 0x800).slot, 4);
 	expect_eq(world_find(w, 2, TEXT + 0x801).kind, UNWIND_KIND_TABLE);
 	id = world_id(w, 1);
-	expect_eq(unwind_claim(w->store, w->files[1].image, NULL, 0), 0);
+	expect_eq(unwind_claim(w->store, w->files[1].file, NULL, 0), 0);
 	expect(world_id(w, 1) != id);
 	world_expect_rows(w, 1, 1, TEXT, 0x6000, 0);
 	world_expect_rows(w, 2, 1, TEXT, 0x1000, 0x1000);
@@ -348,7 +348,7 @@ TEST(a_kernel_that_gives_nothing_is_survived)
 	expect_eq(world_find(w, 1, TEXT + 0x2000).kind, UNWIND_KIND_FRAMES);
 	/* What is hit is read again, after a while. */
 	for (uint32_t i = 0; i < 4; i++) {
-		unwind_used(w->store, w->files[1].image, 0x2000);
+		unwind_used(w->store, w->files[1].file, 0x2000);
 		world_tick(w);
 	}
 	world_expect_rows(w, 1, 1, TEXT, 0x90000, 0);

@@ -46,11 +46,11 @@ static struct unwind_entry entry_of(const struct world_file *f, uint64_t row)
 				     f->aux ? number : 0};
 }
 
-static int read_rows(void *context, const struct image *image, const struct elf_rows_options *options,
+static int read_rows(void *context, const struct mapped_file *file, const struct elf_rows_options *options,
 		     elf_row_fn fn, void *fn_context, struct error *err)
 {
 	struct world *w = context;
-	struct world_file *f = &w->files[image ? image_object(image) - 1 : 0];
+	struct world_file *f = &w->files[file ? mapped_file_object(file) - 1 : 0];
 	struct elf_row row;
 	int r = 0;
 
@@ -76,8 +76,8 @@ int world_init(struct world *w, uint64_t budget_bytes)
 	memset(w, 0, sizeof(*w));
 	test_kernel_init(&w->kernel);
 	kernel = test_kernel_all(&w->kernel);
-	w->images = images_new(&objects);
-	w->store = w->images ? unwind_new(&kernel, &options) : NULL;
+	w->mapped_files = mapped_files_new(&objects);
+	w->store = w->mapped_files ? unwind_new(&kernel, &options) : NULL;
 	if (w->store)
 		return 0;
 	world_fini(w);
@@ -88,9 +88,9 @@ void world_fini(struct world *w)
 {
 	unwind_free(w->store);
 	for (uint32_t i = 0; i < WORLD_FILES; i++)
-		if (w->files[i].image)
-			image_release(w->files[i].image);
-	images_free(w->images);
+		if (w->files[i].file)
+			mapped_file_release(w->files[i].file);
+	mapped_files_free(w->mapped_files);
 	expect_eq(w->n_interned, w->n_released);
 	test_kernel_fini(&w->kernel);
 }
@@ -103,14 +103,14 @@ int world_file(struct world *w, uint32_t number, uint64_t first, uint64_t step, 
 	expect(number < WORLD_FILES && fd >= 0);
 	snprintf(name, sizeof(name), "%u", number);
 	w->files[number] = (struct world_file){
-		.image = image_get(w->images, fd, str_of(name), STR_NULL),
+		.file = mapped_file_get(w->mapped_files, fd, str_of(name), STR_NULL),
 		.first = first,
 		.step = step,
 		.n = n,
 		.n_rules = 100,
 	};
 	close(fd);
-	return w->files[number].image ? 0 : -ENOMEM;
+	return w->files[number].file ? 0 : -ENOMEM;
 }
 
 struct unwind_entry world_entry(const struct world *w, uint32_t number, uint64_t address)
@@ -138,13 +138,13 @@ bool world_add(struct world *w, struct mapset *set, uint32_t number, uint64_t st
 	} else if (number == WORLD_VDSO) {
 		m.name = STR("[vdso]");
 	} else {
-		m.image = w->files[number].image;
-		check(m.image);
+		m.file = w->files[number].file;
+		check(m.file);
 	}
 	if (!vec_push(&set->list, m))
 		return false;
-	if (m.image)
-		image_retain(m.image);
+	if (m.file)
+		mapped_file_retain(m.file);
 	set->exec_pages += (uint32_t)(bytes / 4096);
 	return true;
 }

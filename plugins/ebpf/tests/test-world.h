@@ -12,7 +12,7 @@
 #define WORLD_FILES 400
 
 struct world_file {
-	struct image *image;
+	struct mapped_file *file;
 	uint64_t first, step;
 	uint32_t n;       /* rows */
 	uint32_t n_rules; /* that they go through; 0: a rule for each row */
@@ -24,7 +24,7 @@ struct world_file {
 
 struct world {
 	struct test_kernel kernel;
-	struct images *images;
+	struct mapped_files *mapped_files;
 	struct unwind *store;
 	struct world_file files[WORLD_FILES];
 	uint64_t n_interned, n_released;

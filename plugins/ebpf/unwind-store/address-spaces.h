@@ -12,45 +12,45 @@
 #include "bpfwire/sampler.h"
 #include "ebpf/unwind-store/mapping-tables.h"
 
-struct seat {
-	struct view *view; /* NULL: free, or left */
+struct address_slot {
+	struct mapping_table *table; /* NULL: free, or left */
 	uint64_t stamp;    /* higher: mapped or sampled later */
-	bool left;         /* since the last reclaim */
+	bool retired;         /* since the last reclaim */
 };
 
-struct spaces {
+struct address_spaces {
 	struct unwind_space *entries; /* the walker's */
-	struct views *views;
+	struct mapping_tables *mapping_tables;
 	const struct files_host *host;
-	struct seat seats[UNWIND_SPACES];
-	uint32_t n, n_left;
+	struct address_slot slots[UNWIND_SPACES];
+	uint32_t n, n_retired;
 	uint64_t clock;
 	uint64_t n_replaced;
 	VEC(uint64_t) stamps; /* scratch */
 };
 
 /* All borrowed. *t is zero: it is larger than a worker's stack, and most of it is never touched. */
-void spaces_init(struct spaces *t, struct unwind_space *entries, struct views *views,
+void address_spaces_init(struct address_spaces *t, struct unwind_space *entries, struct mapping_tables *mapping_tables,
 		 const struct files_host *host);
 /* Empties the table. */
-void spaces_fini(struct spaces *t);
+void address_spaces_fini(struct address_spaces *t);
 
 /* The process's view; NULL where it has no place. O(1). */
-struct view *spaces_view(const struct spaces *t, const struct sampler_process_key *key);
-bool spaces_has(const struct spaces *t, const struct sampler_process_key *key, uint64_t generation);
+struct mapping_table *address_spaces_table(const struct address_spaces *t, const struct sampler_process_key *key);
+bool address_spaces_has(const struct address_spaces *t, const struct sampler_process_key *key, uint64_t generation);
 
 /* Gives the process a view, with its reference; the one that it had is not released. -ENOSPC:
  * no place can be made; the reference is the caller's then. */
-int spaces_set(struct spaces *t, const struct sampler_process_key *key, uint64_t generation,
-	       uint32_t exec_pages, struct view *v);
+int address_spaces_set(struct address_spaces *t, const struct sampler_process_key *key, uint64_t generation,
+	       uint32_t exec_pages, struct mapping_table *v);
 /* The process is gone, if it was there. O(1). */
-void spaces_remove(struct spaces *t, const struct sampler_process_key *key);
+void address_spaces_remove(struct address_spaces *t, const struct sampler_process_key *key);
 
 /* Lets the walker see what views say now. O(places). */
-void spaces_refresh(struct spaces *t);
+void address_spaces_refresh(struct address_spaces *t);
 /* The process was sampled, if it is there. O(1). */
-void spaces_touch(struct spaces *t, const struct sampler_process_key *key);
+void address_spaces_touch(struct address_spaces *t, const struct sampler_process_key *key);
 /* No program runs that has seen what was given back. */
-void spaces_reclaim(struct spaces *t);
+void address_spaces_reclaim(struct address_spaces *t);
 
 #endif

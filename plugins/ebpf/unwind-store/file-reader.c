@@ -158,7 +158,7 @@ static int read_pages(struct reading *g)
 	g->maker = pages_new(on_number, on_page, g);
 	if (!g->maker)
 		return -ENOMEM;
-	result = r->read(r->context, end->request.image, &options, on_row, g, &err);
+	result = r->read(r->context, end->request.mapped, &options, on_row, g, &err);
 	if (result == 0)
 		result = pages_finish(g->maker, &base);
 	pages_get_stats(g->maker, &stats);

@@ -24,14 +24,14 @@
  * `debug`; those of the vDSO where `image` is NULL. Called on the reader's thread. 0, also where
  * there are none; what `fn` returned; or a negative errno and the reason.
  */
-typedef int (*unwind_read_fn)(void *context, const struct image *image,
+typedef int (*unwind_read_fn)(void *context, const struct mapped_file *mapped,
 			      const struct elf_rows_options *options, elf_row_fn fn,
 			      void *fn_context, struct error *err);
 
 /* What is asked for. The image must outlive the request. */
 struct file_request {
 	void *owner; /* not used here */
-	const struct image *image;
+	const struct mapped_file *mapped;
 	bool aux;      /* auxiliary words are wanted, whether rules of the file need them or not */
 	uint32_t mode; /* not used here */
 };

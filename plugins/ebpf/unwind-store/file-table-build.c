@@ -33,8 +33,8 @@ static int32_t number_of(struct build *b, uint64_t rule, uint64_t aux)
 	int32_t number;
 
 	if (b->fresh.rules.n >= FILE_RULES_MAX)
-		return rulebook_find(b->t->rules, rule, aux);
-	number = rulebook_number(b->t->rules, rule, aux);
+		return rule_table_find(b->t->rules, rule, aux);
+	number = rule_table_number(b->t->rules, rule, aux);
 	b->starved |= number == -ENOSPC;
 	return number;
 }
@@ -47,7 +47,7 @@ static int retain_rule(struct build *b, uint16_t number)
 		return 0;
 	if (!vec_push(&b->fresh.rules, number))
 		return -ENOMEM;
-	rulebook_retain(b->t->rules, number);
+	rule_table_retain(b->t->rules, number);
 	*word |= bit;
 	return 0;
 }
@@ -90,7 +90,7 @@ void build_drop(struct build *b)
 	for (size_t i = b->n_kept; i < b->fresh.pages.n; i++)
 		slabs_free(b->t->slabs, b->fresh.pages.p[i].ref, b->fresh.pages.p[i].n);
 	vec_each(&b->fresh.rules, number)
-		rulebook_release(b->t->rules, *number);
+		rule_table_release(b->t->rules, *number);
 	if (b->fresh.directory)
 		slabs_free(b->t->slabs, b->fresh.directory, b->fresh.n_pages * sizeof(uint32_t));
 	vec_free(&b->fresh.pages);
@@ -157,7 +157,7 @@ static int add_page(struct build *b, const struct file_reading *page)
 	r = number_rules(b, page);
 	if (r == 0)
 		r = keep_page(b, page->number, page->bytes, page->n);
-	rulebook_settle(b->t->rules);
+	rule_table_settle(b->t->rules);
 	if (r != -ENOSPC)
 		return r;
 	b->full = true;
@@ -180,19 +180,19 @@ static int make_frames_page(struct files *t)
 		uint16_t rule;
 		uint8_t gap, number;
 	} page = {.head = {1, 1, 1}};
-	int32_t number = rulebook_number(t->rules, rule, unwind_aux_lost(X86));
+	int32_t number = rule_table_number(t->rules, rule, unwind_aux_lost(X86));
 	int r;
 
 	_Static_assert(sizeof(page) == FILES_FRAMES_BYTES, "as the walker reads it");
 	if (number < 0)
 		return number;
-	rulebook_retain(t->rules, (uint16_t)number);
+	rule_table_retain(t->rules, (uint16_t)number);
 	page.rule = (uint16_t)number;
 	r = put_chunk(t, &page, sizeof(page), &t->frames_page);
 	if (r == 0)
 		t->frames_rule = (uint16_t)number;
 	else
-		rulebook_release(t->rules, (uint16_t)number);
+		rule_table_release(t->rules, (uint16_t)number);
 	return r;
 }
 
@@ -274,12 +274,12 @@ static void accept(struct build *b)
 	f->made = ++b->t->n_made;
 	f->used = b->t->now;
 	if (!b->partial)
-		vec_free(&f->wanted);
+		vec_free(&f->requested);
 }
 
 int files_request(struct files *t, struct file *f, uint32_t mode)
 {
-	const struct file_request request = {f, f->image, f->want_aux, mode};
+	const struct file_request request = {f, f->mapped, f->want_aux, mode};
 	int r = f->pending ? 0 : file_reader_add(t->reader, &request);
 
 	f->pending |= r == 0;
@@ -302,7 +302,7 @@ static void begin(struct files *t, const struct file_request *request)
 	b->before = file_kind(f);
 	memset(t->known, 0, sizeof(t->known));
 	t->busy = f;
-	f->news = false;
+	f->requested_more = false;
 	/* Pages without auxiliary words would say that all registers are kept. */
 	if (b->partial && (f->table.aux || !request->aux))
 		b->result = keep_former(b);
@@ -344,7 +344,7 @@ static bool read_again(struct build *b, uint32_t mode, int r)
 	} else if (r == 1 && !b->partial) {
 		f->state = FILE_PARTIAL;
 		mode = MODE_PARTIAL;
-		if (!f->wanted.n)
+		if (!f->requested.n)
 			return false;
 	} else {
 		return false;
@@ -362,7 +362,7 @@ static void end(struct files *t, const struct file_reading *reading)
 
 	if (r != 0)
 		build_drop(b);
-	rulebook_settle(t->rules);
+	rule_table_settle(t->rules);
 	vec_free(&b->refs);
 	t->n_read++;
 	t->read_ns += reading->ns;

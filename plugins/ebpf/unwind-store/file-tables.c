@@ -16,7 +16,7 @@
 #define EVICT_SHARE 16
 
 int files_init(struct files *t, const struct files_host *host, struct slabs *slabs,
-	       struct rulebook *rules, const struct unwind_options *options)
+	       struct rule_table *rules, const struct unwind_options *options)
 {
 	*t = (struct files){
 		.host = *host,
@@ -28,9 +28,9 @@ int files_init(struct files *t, const struct files_host *host, struct slabs *sla
 	return t->reader ? 0 : -ENOMEM;
 }
 
-struct file *files_get(struct files *t, struct image *image)
+struct file *files_get(struct files *t, struct mapped_file *mapped)
 {
-	struct file *f = image ? image_unwind(image) : t->vdso;
+	struct file *f = mapped ? mapped_file_unwind(mapped) : t->vdso;
 
 	if (f)
 		return f;
@@ -44,10 +44,10 @@ struct file *files_get(struct files *t, struct image *image)
 		free(f);
 		return NULL;
 	}
-	f->image = image;
-	if (image) {
-		image_retain(image);
-		image_set_unwind(image, f);
+	f->mapped = mapped;
+	if (mapped) {
+		mapped_file_retain(mapped);
+		mapped_file_set_unwind(mapped, f);
 	} else {
 		t->vdso = f;
 	}
@@ -67,7 +67,7 @@ static void table_retire(struct files *t, struct file_table *table)
 	vec_each(&table->pages, p)
 		slabs_retire(t->slabs, p->ref, p->n);
 	vec_each(&table->rules, number)
-		rulebook_release(t->rules, *number);
+		rule_table_release(t->rules, *number);
 	if (table->directory)
 		slabs_retire(t->slabs, table->directory, table->n_pages * sizeof(uint32_t));
 	vec_free(&table->pages);
@@ -88,14 +88,14 @@ static void forget(struct files *t, struct file *f)
 	check(f->n_users == 0 && t->all.p[f->position] == f);
 	table_retire(t, &f->table);
 	table_retire(t, &f->former);
-	vec_free(&f->wanted);
+	vec_free(&f->requested);
 	vec_free(&f->claims);
 	last->position = f->position;
 	t->all.p[f->position] = last;
 	t->all.n--;
-	if (f->image) {
-		image_set_unwind(f->image, NULL);
-		image_release(f->image);
+	if (f->mapped) {
+		mapped_file_set_unwind(f->mapped, NULL);
+		mapped_file_release(f->mapped);
 	} else {
 		t->vdso = NULL;
 	}
@@ -113,7 +113,7 @@ void files_fini(struct files *t)
 	if (t->frames_page)
 		slabs_retire(t->slabs, t->frames_page, FILES_FRAMES_BYTES);
 	if (t->frames_rule)
-		rulebook_release(t->rules, t->frames_rule);
+		rule_table_release(t->rules, t->frames_rule);
 	t->frames_page = t->frames_rule = 0;
 }
 
@@ -145,8 +145,8 @@ static void evict(struct files *t, struct file *f)
 	f->table = (struct file_table){0};
 	if (f->state == FILE_WHOLE)
 		f->state = FILE_EVICTED;
-	f->wanted.n = 0;
-	f->news = false;
+	f->requested.n = 0;
+	f->requested_more = false;
 	t->host.hide(t->host.context, f);
 	table_retire(t, &gone);
 	t->n_evictions++;
@@ -157,9 +157,9 @@ static int evict_some(struct files *t, uint64_t bytes)
 {
 	struct file *f;
 
-	while (t->slabs->limbo_bytes < bytes && (f = least_wanted(t)))
+	while (t->slabs->retired_bytes < bytes && (f = least_wanted(t)))
 		evict(t, f);
-	if (t->slabs->limbo_bytes == 0 || t->host.reclaim(t->host.context) != 0)
+	if (t->slabs->retired_bytes == 0 || t->host.reclaim(t->host.context) != 0)
 		return -ENOSPC;
 	return 0;
 }
@@ -181,13 +181,13 @@ int files_alloc(struct files *t, size_t n, uint32_t *ret_ref)
 
 bool files_make_room(struct files *t)
 {
-	return evict_some(t, t->slabs->limbo_bytes + share(t)) == 0;
+	return evict_some(t, t->slabs->retired_bytes + share(t)) == 0;
 }
 
 uint64_t files_room(const struct files *t)
 {
 	uint64_t room = (t->slabs->max - t->slabs->n) * (uint64_t)UNWIND_SLAB_BYTES +
-			t->slabs->free.total * 8 + t->slabs->limbo_bytes;
+			t->slabs->free.total * 8 + t->slabs->retired_bytes;
 
 	vec_each(&t->all, f)
 		if (may_go(t, *f))
@@ -206,18 +206,18 @@ bool files_is_due(const struct files *t, const struct file *f)
 	/* What could not be opened once may be there again. */
 	if (f->state == FILE_REFUSED)
 		return f->n_users > 0 && f->refusal == UNWIND_REFUSED_UNREADABLE;
-	return (f->state == FILE_EVICTED || f->state == FILE_PARTIAL) && f->news;
+	return (f->state == FILE_EVICTED || f->state == FILE_PARTIAL) && f->requested_more;
 }
 
 /* Where in `wanted` an address is, or would be. */
 static size_t wanted_at(const struct file *f, uint64_t page)
 {
-	size_t low = 0, high = f->wanted.n;
+	size_t low = 0, high = f->requested.n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (f->wanted.p[middle] < page)
+		if (f->requested.p[middle] < page)
 			low = middle + 1;
 		else
 			high = middle;
@@ -230,7 +230,7 @@ bool file_wants(const struct file *f, uint64_t address)
 	uint64_t page = address >> UNWIND_PAGE_BITS;
 	size_t at = wanted_at(f, page);
 
-	return at < f->wanted.n && f->wanted.p[at] == page;
+	return at < f->requested.n && f->requested.p[at] == page;
 }
 
 void files_hit(struct files *t, struct file *f, uint64_t address)
@@ -242,16 +242,16 @@ void files_hit(struct files *t, struct file *f, uint64_t address)
 	if (f->state != FILE_PARTIAL && f->state != FILE_EVICTED)
 		return;
 	at = wanted_at(f, page);
-	if ((at < f->wanted.n && f->wanted.p[at] == page) || f->wanted.n >= WANTED_MAX)
+	if ((at < f->requested.n && f->requested.p[at] == page) || f->requested.n >= WANTED_MAX)
 		return;
-	if (!vec_reserve(&f->wanted, 1)) {
+	if (!vec_reserve(&f->requested, 1)) {
 		t->n_no_memory++;
 		return;
 	}
-	memmove(f->wanted.p + at + 1, f->wanted.p + at, (f->wanted.n - at) * sizeof(page));
-	f->wanted.p[at] = page;
-	f->wanted.n++;
-	f->news = true;
+	memmove(f->requested.p + at + 1, f->requested.p + at, (f->requested.n - at) * sizeof(page));
+	f->requested.p[at] = page;
+	f->requested.n++;
+	f->requested_more = true;
 }
 
 void files_age(struct files *t)

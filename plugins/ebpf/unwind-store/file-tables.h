@@ -40,7 +40,7 @@ struct file_table {
 };
 
 struct file {
-	struct image *image; /* retained; NULL: the vDSO */
+	struct mapped_file *mapped; /* retained; NULL: the vDSO */
 	uint32_t position;
 	uint32_t state, refusal;
 	uint32_t n_users; /* mappings of views */
@@ -54,9 +54,9 @@ struct file {
 	uint64_t made;                   /* counts tables: which is older */
 	uint64_t retry;                  /* interval before which it is not read again */
 	uint32_t backoff;                /* intervals until then, the next time */
-	VEC(uint64_t) wanted;            /* ascending, addresses by 64 KiB */
+	VEC(uint64_t) requested;            /* ascending, addresses by 64 KiB */
 	bool pending;                    /* asked of the reader, and not ended */
-	bool news;                       /* more is wanted than when it was read */
+	bool requested_more;                       /* more is wanted than when it was read */
 	bool want_aux;                   /* auxiliary words are, though no rule of its own needs them */
 	VEC(struct unwind_claim) claims; /* ascending, apart from each other */
 	bool changed;                    /* views that show it do so otherwise than it is */
@@ -91,7 +91,7 @@ struct build {
 struct files {
 	struct files_host host;
 	struct slabs *slabs;
-	struct rulebook *rules;
+	struct rule_table *rules;
 	struct file_reader *reader;
 	VEC(struct file *) all;
 	struct file *vdso;
@@ -106,12 +106,12 @@ struct files {
 
 /* All borrowed. 0 or -ENOMEM. */
 int files_init(struct files *t, const struct files_host *host, struct slabs *slabs,
-		struct rulebook *rules, const struct unwind_options *options);
+		struct rule_table *rules, const struct unwind_options *options);
 /* Nobody may use a file any more. */
 void files_fini(struct files *t);
 
 /* The file of an image, NULL for the vDSO's, unread if it is new. NULL when memory is short. */
-struct file *files_get(struct files *t, struct image *image);
+struct file *files_get(struct files *t, struct mapped_file *mapped);
 
 /* How its mappings are walked now: UNWIND_KIND_*. */
 uint16_t file_kind(const struct file *f);

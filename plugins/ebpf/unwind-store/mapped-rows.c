@@ -56,32 +56,32 @@ static int open_vdso(void)
 	return take_fd(fd);
 }
 
-int image_rows_open(const struct andiron_extension *objects, const struct image *image)
+int mapped_rows_open(const struct andiron_extension *objects, const struct mapped_file *file)
 {
 	const struct andiron_objects *service = objects->table;
 	int32_t fd = -1;
 	int r;
 
-	if (!image)
+	if (!file)
 		return open_vdso();
-	r = service->open(objects->self, image_object(image), ANDIRON_OPEN_FILE, &fd);
+	r = service->open(objects->self, mapped_file_object(file), ANDIRON_OPEN_FILE, &fd);
 	return r < 0 ? r : fd;
 }
 
 /* The file's debug file, by its build id or else by its link; negative where it has none. */
-static int open_debug(const struct andiron_extension *objects, const struct image *image,
+static int open_debug(const struct andiron_extension *objects, const struct mapped_file *file,
 		      const struct elf_debuglinks *links)
 {
 	const struct andiron_objects *service = objects->table;
 	struct andiron_str name = {links->name, strlen(links->name)};
 	int32_t fd = -1;
 
-	if (!image)
+	if (!file)
 		return -ENOENT;
-	if (service->open(objects->self, image_object(image), ANDIRON_OPEN_DEBUG, &fd) == 0)
+	if (service->open(objects->self, mapped_file_object(file), ANDIRON_OPEN_DEBUG, &fd) == 0)
 		return fd;
 	if (name.len == 0 || service->size < offsetof(struct andiron_objects, open_named) + sizeof(service->open_named) ||
-	    service->open_named(objects->self, image_object(image), ANDIRON_OPEN_DEBUG_LINK, &name, &fd) != 0)
+	    service->open_named(objects->self, mapped_file_object(file), ANDIRON_OPEN_DEBUG_LINK, &name, &fd) != 0)
 		return -ENOENT;
 	return fd;
 }
@@ -102,13 +102,13 @@ struct opened {
 };
 
 /* -ENOMEM is the one failure: without its debug file there is still the file. */
-static int open_companion(struct opened *o, const struct andiron_extension *objects, const struct image *image)
+static int open_companion(struct opened *o, const struct andiron_extension *objects, const struct mapped_file *file)
 {
 	struct elf_debuglinks links;
 	int r = elf_debuglinks_read(&o->file, &links);
 
 	if (r == 0)
-		o->fds[1] = r = open_debug(objects, image, &links);
+		o->fds[1] = r = open_debug(objects, file, &links);
 	if (r >= 0)
 		r = elf_file_open(&o->debug, o->fds[1], NULL);
 	if (r == 0)
@@ -119,10 +119,10 @@ static int open_companion(struct opened *o, const struct andiron_extension *obje
 	return r == -ENOMEM ? r : 0;
 }
 
-int image_rows_read(void *objects, const struct image *image, const struct elf_rows_options *options, elf_row_fn fn,
+int mapped_rows_read(void *objects, const struct mapped_file *file, const struct elf_rows_options *options, elf_row_fn fn,
 		    void *fn_context, struct error *err)
 {
-	struct opened o = {{image_rows_open(objects, image), -1}, ELF_FILE_NULL, ELF_FILE_NULL, false};
+	struct opened o = {{mapped_rows_open(objects, file), -1}, ELF_FILE_NULL, ELF_FILE_NULL, false};
 	struct elf_rows_options with = *options;
 	struct elf_rows_stats stats;
 	int r;
@@ -131,7 +131,7 @@ int image_rows_read(void *objects, const struct image *image, const struct elf_r
 		return error_errno(err, o.fds[0], "cannot open the file");
 	r = elf_file_open(&o.file, o.fds[0], err);
 	if (r == 0)
-		r = open_companion(&o, objects, image);
+		r = open_companion(&o, objects, file);
 	with.debug = o.helped ? &o.debug : NULL;
 	if (r == 0)
 		r = elf_rows_read(&o.file, &with, fn, fn_context, &stats, err);

@@ -12,10 +12,10 @@
 #include "unwind/rows.h"
 
 /* Opens an image's file, the vDSO where it is NULL: a descriptor, or a negative errno. */
-int image_rows_open(const struct andiron_extension *objects, const struct image *image);
+int mapped_rows_open(const struct andiron_extension *objects, const struct mapped_file *file);
 
 /* An unwind_read_fn (unwind-store.h); the context is the andiron_extension of the objects. */
-int image_rows_read(void *objects, const struct image *image, const struct elf_rows_options *options, elf_row_fn fn,
+int mapped_rows_read(void *objects, const struct mapped_file *file, const struct elf_rows_options *options, elf_row_fn fn,
 		    void *fn_context, struct error *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void views_init(struct views *t, struct files *files, struct unwind_set *rows, struct unwind_chain *chains)
+void mapping_tables_init(struct mapping_tables *t, struct files *files, struct unwind_set *rows, struct unwind_chain *chains)
 {
 	t->files = files;
 	t->slabs = files->slabs;
@@ -30,19 +30,19 @@ static void set_bit(uint64_t *set, uint32_t id)
 }
 
 /* 0 if all are taken. */
-static uint16_t free_id(const struct views *t)
+static uint16_t free_id(const struct mapping_tables *t)
 {
 	uint32_t id = t->last_id;
 
-	if (t->n_taken == VIEW_IDS)
+	if (t->n_taken == MAPPING_TABLE_IDS)
 		return 0;
 	do
-		id = (id + 1) % VIEW_IDS;
+		id = (id + 1) % MAPPING_TABLE_IDS;
 	while (bit(t->taken, id));
 	return (uint16_t)id;
 }
 
-static uint16_t take_id(struct views *t)
+static uint16_t take_id(struct mapping_tables *t)
 {
 	uint16_t id = free_id(t);
 
@@ -57,16 +57,16 @@ static uint16_t take_id(struct views *t)
 	return id;
 }
 
-static void give_id(struct views *t, uint16_t id)
+static void give_id(struct mapping_tables *t, uint16_t id)
 {
 	if (!id)
 		return;
-	set_bit(t->left, id);
-	t->n_left++;
+	set_bit(t->retired, id);
+	t->n_retired++;
 }
 
 /* A word of a chain does not say whose it is. */
-static void clear_chains(struct views *t)
+static void clear_chains(struct mapping_tables *t)
 {
 	for (uint32_t i = 0; i < UNWIND_CHAINS; i++)
 		for (int k = 0; k < UNWIND_CHAIN_WORDS; k++)
@@ -74,7 +74,7 @@ static void clear_chains(struct views *t)
 }
 
 /* An entry that is torn by a program that writes it just now is none. */
-static void clear_rows(struct views *t)
+static void clear_rows(struct mapping_tables *t)
 {
 	for (uint32_t i = 0; i < UNWIND_SETS; i++) {
 		struct unwind_set *set = &t->rows[i];
@@ -83,7 +83,7 @@ static void clear_rows(struct views *t)
 			uint64_t key = __atomic_load_n(&set->check[way], __ATOMIC_RELAXED) ^
 				       __atomic_load_n(&set->rule[way], __ATOMIC_RELAXED);
 
-			if (key == 0 || !bit(t->stale, (uint32_t)(key >> 48)))
+			if (key == 0 || !bit(t->cached, (uint32_t)(key >> 48)))
 				continue;
 			__atomic_store_n(&set->check[way], 0, __ATOMIC_RELAXED);
 			__atomic_store_n(&set->rule[way], 0, __ATOMIC_RELAXED);
@@ -91,25 +91,25 @@ static void clear_rows(struct views *t)
 	}
 }
 
-void views_reclaim(struct views *t)
+void mapping_tables_reclaim(struct mapping_tables *t)
 {
-	for (uint32_t i = 0; i < VIEW_IDS / 64; i++)
-		t->stale[i] |= t->left[i];
-	memset(t->left, 0, sizeof(t->left));
-	t->n_stale += t->n_left;
-	t->n_left = 0;
-	if (t->n_stale < VIEW_IDS / 2)
+	for (uint32_t i = 0; i < MAPPING_TABLE_IDS / 64; i++)
+		t->cached[i] |= t->retired[i];
+	memset(t->retired, 0, sizeof(t->retired));
+	t->n_cached += t->n_retired;
+	t->n_retired = 0;
+	if (t->n_cached < MAPPING_TABLE_IDS / 2)
 		return;
 	clear_rows(t);
 	clear_chains(t);
-	for (uint32_t i = 0; i < VIEW_IDS / 64; i++)
-		t->taken[i] &= ~t->stale[i];
-	memset(t->stale, 0, sizeof(t->stale));
-	t->n_taken -= t->n_stale;
-	t->n_stale = 0;
+	for (uint32_t i = 0; i < MAPPING_TABLE_IDS / 64; i++)
+		t->taken[i] &= ~t->cached[i];
+	memset(t->cached, 0, sizeof(t->cached));
+	t->n_taken -= t->n_cached;
+	t->n_cached = 0;
 }
 
-uint64_t view_word(const struct view *v)
+uint64_t mapping_table_word(const struct mapping_table *v)
 {
 	return v->chunk ? unwind_space_word(v->chunk, v->n, v->id) : 0;
 }
@@ -119,16 +119,16 @@ static size_t chunk_bytes(size_t n)
 	return n * (sizeof(uint64_t) + sizeof(struct unwind_mapping));
 }
 
-static void retire_chunk(struct views *t, struct view *v)
+static void retire_chunk(struct mapping_tables *t, struct mapping_table *v)
 {
 	if (v->chunk)
 		slabs_retire(t->slabs, v->chunk, chunk_bytes(v->n));
 	v->chunk = v->n = 0;
 }
 
-static int put_entry(struct views *t, uint64_t start, uint64_t end, uint16_t kind)
+static int put_entry(struct mapping_tables *t, uint64_t start, uint64_t end, uint16_t kind)
 {
-	struct view_entry entry = {start, {.end = end, .kind = kind}};
+	struct mapping_table_entry entry = {start, {.end = end, .kind = kind}};
 
 	if (start >= end)
 		return 0;
@@ -146,7 +146,7 @@ static uint64_t clip(uint64_t value, uint64_t from, uint64_t to)
 
 /* A part of a mapping that the file's table covers, if it has one: `from` and `to` are the file's
  * addresses. What it has no pages for is left before and behind. */
-static int put_code(struct views *t, const struct view_source *s, uint64_t from, uint64_t to)
+static int put_code(struct mapping_tables *t, const struct mapping_table_source *s, uint64_t from, uint64_t to)
 {
 	const struct file_table *table = &s->file->table;
 	uint64_t bias = s->start - s->address; /* modulo 2^64, as is all that it is added to */
@@ -169,7 +169,7 @@ static int put_code(struct views *t, const struct view_source *s, uint64_t from,
 	return r == 0 ? put_entry(t, last + bias, to + bias, UNWIND_KIND_UNKNOWN) : r;
 }
 
-static int put_claim(struct views *t, uint64_t start, uint64_t end, uint16_t slot)
+static int put_claim(struct mapping_tables *t, uint64_t start, uint64_t end, uint16_t slot)
 {
 	size_t n = t->entries.n;
 	int r = put_entry(t, start, end, UNWIND_KIND_RUNTIME);
@@ -180,7 +180,7 @@ static int put_claim(struct views *t, uint64_t start, uint64_t end, uint16_t slo
 }
 
 /* A mapping of a file: what runtimes have claimed, and its own code between. */
-static int put_file(struct views *t, const struct view_source *s)
+static int put_file(struct mapping_tables *t, const struct mapping_table_source *s)
 {
 	uint64_t at = s->address, limit = s->address + (s->limit - s->start);
 	uint64_t bias = s->start - s->address;
@@ -205,20 +205,20 @@ static bool is_table(uint16_t kind)
 	return kind == UNWIND_KIND_TABLE || kind == UNWIND_KIND_AUX;
 }
 
-static int lay_out(struct views *t, const struct view *v)
+static int lay_out(struct mapping_tables *t, const struct mapping_table *v)
 {
 	int r = 0;
 
 	t->entries.n = 0;
 	for (size_t i = 0; r == 0 && i < v->sources.n; i++) {
-		const struct view_source *s = &v->sources.p[i];
+		const struct mapping_table_source *s = &v->sources.p[i];
 
 		r = s->file ? put_file(t, s) : put_entry(t, s->start, s->limit, (uint16_t)s->kind);
 	}
 	return r;
 }
 
-static int alloc_chunk(struct views *t, const struct view *v, uint32_t *ret)
+static int alloc_chunk(struct mapping_tables *t, const struct mapping_table *v, uint32_t *ret)
 {
 	uint64_t evictions;
 	int r;
@@ -239,7 +239,7 @@ static int alloc_chunk(struct views *t, const struct view *v, uint32_t *ret)
 }
 
 /* Writes what the view says now; without room it says nothing. */
-static void write_chunk(struct views *t, struct view *v)
+static void write_chunk(struct mapping_tables *t, struct mapping_table *v)
 {
 	size_t n;
 	uint32_t chunk;
@@ -265,37 +265,37 @@ static void write_chunk(struct views *t, struct view *v)
 	v->n = (uint32_t)n;
 }
 
-static void hold_sources(const struct view *v, int by)
+static void hold_sources(const struct mapping_table *v, int by)
 {
 	vec_each(&v->sources, s)
 		if (s->file)
 			s->file->n_users += (uint32_t)by;
 }
 
-static uint64_t hash_sources(const struct view_source *p, size_t n)
+static uint64_t hash_sources(const struct mapping_table_source *p, size_t n)
 {
 	return hash_bytes(p, n * sizeof(*p));
 }
 
 struct sought {
-	const struct views *t;
-	const struct view_source *p;
+	const struct mapping_tables *t;
+	const struct mapping_table_source *p;
 	size_t n;
 };
 
 static bool same_sources(const void *context, uint32_t position)
 {
 	const struct sought *sought = context;
-	const struct view *v = sought->t->all.p[position];
+	const struct mapping_table *v = sought->t->all.p[position];
 
 	return v->sources.n == sought->n &&
 	       (sought->n == 0 ||
 		memcmp(v->sources.p, sought->p, sought->n * sizeof(*sought->p)) == 0);
 }
 
-void view_release(struct views *t, struct view *v)
+void mapping_table_release(struct mapping_tables *t, struct mapping_table *v)
 {
-	struct view *last = t->all.p[t->all.n - 1];
+	struct mapping_table *last = t->all.p[t->all.n - 1];
 
 	check(v->n_refs > 0);
 	if (--v->n_refs > 0)
@@ -314,7 +314,7 @@ void view_release(struct views *t, struct view *v)
 	free(v);
 }
 
-void views_fini(struct views *t)
+void mapping_tables_fini(struct mapping_tables *t)
 {
 	check(t->all.n == 0);
 	vec_free(&t->all);
@@ -324,7 +324,7 @@ void views_fini(struct views *t)
 }
 
 /* Memory of no file, next to the one before: one mapping, however often it has grown. */
-static bool continues(const struct view_source *last, const struct view_source *s)
+static bool continues(const struct mapping_table_source *last, const struct mapping_table_source *s)
 {
 	return !last->file && !s->file && last->kind == s->kind && last->limit == s->start;
 }
@@ -335,15 +335,15 @@ static bool is_unknown(struct str name)
 	return str_is(name, "[vsyscall]") || str_is(name, MAPS_UNKNOWN_FILE);
 }
 
-static int read_set(struct views *t, const struct mapset *set)
+static int read_set(struct mapping_tables *t, const struct mapset *set)
 {
 	t->scratch.n = 0;
 	vec_each(&set->list, m) {
-		struct view_source s = {.start = m->start, .limit = m->limit};
-		bool vdso = !m->image && str_is(m->name, "[vdso]");
+		struct mapping_table_source s = {.start = m->start, .limit = m->limit};
+		bool vdso = !m->file && str_is(m->name, "[vdso]");
 
-		if (m->image || vdso) {
-			s.file = files_get(t->files, m->image);
+		if (m->file || vdso) {
+			s.file = files_get(t->files, m->file);
 			if (!s.file)
 				return -ENOMEM;
 			s.address = mapping_address(m, m->start);
@@ -359,14 +359,14 @@ static int read_set(struct views *t, const struct mapset *set)
 }
 
 /* Whether an address of `a` is the same in `b`. */
-static bool agrees(const struct view_source *a, const struct view_source *b)
+static bool agrees(const struct mapping_table_source *a, const struct mapping_table_source *b)
 {
 	return a->file == b->file && a->kind == b->kind &&
 	       (!a->file || a->address - a->start == b->address - b->start);
 }
 
 /* Whether all that the view maps is mapped the same by the sources read. */
-static bool only_gains(const struct views *t, const struct view *v)
+static bool only_gains(const struct mapping_tables *t, const struct mapping_table *v)
 {
 	size_t at = 0;
 
@@ -374,7 +374,7 @@ static bool only_gains(const struct views *t, const struct view *v)
 		uint64_t reached = s->start;
 
 		while (reached < s->limit) {
-			const struct view_source *now;
+			const struct mapping_table_source *now;
 
 			while (at < t->scratch.n && t->scratch.p[at].limit <= reached)
 				at++;
@@ -388,7 +388,7 @@ static bool only_gains(const struct views *t, const struct view *v)
 }
 
 /* Takes the sources read over; the view is in no index. */
-static void take_sources(struct views *t, struct view *v, uint64_t hash)
+static void take_sources(struct mapping_tables *t, struct mapping_table *v, uint64_t hash)
 {
 	hold_sources(v, -1);
 	vec_free(&v->sources);
@@ -402,9 +402,9 @@ static void take_sources(struct views *t, struct view *v, uint64_t hash)
 	write_chunk(t, v);
 }
 
-static struct view *view_new(struct views *t, uint64_t hash)
+static struct mapping_table *mapping_table_new(struct mapping_tables *t, uint64_t hash)
 {
-	struct view *v = calloc(1, sizeof(*v));
+	struct mapping_table *v = calloc(1, sizeof(*v));
 
 	if (!v)
 		return NULL;
@@ -424,18 +424,18 @@ static struct view *view_new(struct views *t, uint64_t hash)
 }
 
 /* One more place has been made by the removal, so adding cannot fail. */
-static void rehash(struct views *t, const struct view *v, uint64_t hash)
+static void rehash(struct mapping_tables *t, const struct mapping_table *v, uint64_t hash)
 {
 	check(index_remove(&t->index, v->hash, v->position));
 	check(index_add(&t->index, hash, v->position) == 0);
 }
 
-int views_get(struct views *t, struct view *former, const struct mapset *set, struct view **ret)
+int mapping_tables_get(struct mapping_tables *t, struct mapping_table *former, const struct mapset *set, struct mapping_table **ret)
 {
 	struct sought sought = {.t = t};
 	uint32_t position;
 	uint64_t hash;
-	struct view *v;
+	struct mapping_table *v;
 
 	if (read_set(t, set) != 0)
 		return -ENOMEM;
@@ -452,13 +452,13 @@ int views_get(struct views *t, struct view *former, const struct mapset *set, st
 		rehash(t, v, hash);
 		take_sources(t, v, hash);
 	} else {
-		v = view_new(t, hash);
+		v = mapping_table_new(t, hash);
 	}
 	*ret = v;
 	return v ? 0 : -ENOMEM;
 }
 
-static bool has_file(const struct view *v, const struct file *f)
+static bool has_file(const struct mapping_table *v, const struct file *f)
 {
 	vec_each(&v->sources, s)
 		if (s->file == f)
@@ -466,10 +466,10 @@ static bool has_file(const struct view *v, const struct file *f)
 	return false;
 }
 
-void views_show(struct views *t)
+void mapping_tables_show(struct mapping_tables *t)
 {
 	for (size_t i = 0; i < t->all.n; i++) {
-		struct view *v = t->all.p[i];
+		struct mapping_table *v = t->all.p[i];
 		bool changed = false, other = false;
 
 		vec_each(&v->sources, s) {
@@ -486,7 +486,7 @@ void views_show(struct views *t)
 	}
 }
 
-static void hide_in(struct views *t, struct view *v, const struct file *f)
+static void hide_in(struct mapping_tables *t, struct mapping_table *v, const struct file *f)
 {
 	uint8_t *p = v->chunk ? slabs_at(t->slabs, v->chunk) : NULL;
 	struct unwind_mapping *mappings;
@@ -509,14 +509,14 @@ static void hide_in(struct views *t, struct view *v, const struct file *f)
 	}
 }
 
-void views_hide(struct views *t, const struct file *f)
+void mapping_tables_hide(struct mapping_tables *t, const struct file *f)
 {
 	vec_each(&t->all, v)
 		if (has_file(*v, f))
 			hide_in(t, *v, f);
 }
 
-void views_retry(struct views *t)
+void mapping_tables_retry(struct mapping_tables *t)
 {
 	for (size_t i = 0; i < t->all.n; i++)
 		if (!t->all.p[i]->chunk)

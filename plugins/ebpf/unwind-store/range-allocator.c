@@ -8,34 +8,34 @@
 #include <errno.h>
 #include <string.h>
 
-static struct extents_node *node(const struct extents *e, uint32_t at)
+static struct ranges_node *node(const struct ranges *e, uint32_t at)
 {
 	check(at > 0 && at <= e->nodes.n);
 	return &e->nodes.p[at - 1];
 }
 
-static uint64_t key_of(struct extent x, int order)
+static uint64_t key_of(struct range x, int order)
 {
-	return order == EXTENTS_BY_START ? x.start : (uint64_t)x.n << 32 | x.start;
+	return order == RANGES_BY_START ? x.start : (uint64_t)x.n << 32 | x.start;
 }
 
-static uint64_t key(const struct extents *e, uint32_t at, int order)
+static uint64_t key(const struct ranges *e, uint32_t at, int order)
 {
-	return key_of(node(e, at)->extent, order);
+	return key_of(node(e, at)->range, order);
 }
 
-void extents_free(struct extents *e)
+void ranges_free(struct ranges *e)
 {
 	vec_free(&e->nodes);
-	*e = (struct extents){0};
+	*e = (struct ranges){0};
 }
 
-int extents_reserve(struct extents *e, size_t n)
+int ranges_reserve(struct ranges *e, size_t n)
 {
 	return n <= e->nodes.n || vec_reserve(&e->nodes, n - e->nodes.n) ? 0 : -ENOMEM;
 }
 
-static uint32_t new_node(struct extents *e, struct extent x)
+static uint32_t new_node(struct ranges *e, struct range x)
 {
 	uint32_t at = e->unused;
 
@@ -45,12 +45,12 @@ static uint32_t new_node(struct extents *e, struct extent x)
 		check(e->nodes.n < e->nodes.capacity);
 		at = (uint32_t)++e->nodes.n;
 	}
-	*node(e, at) = (struct extents_node){.extent = x, .rank = (uint32_t)hash_u64(at)};
+	*node(e, at) = (struct ranges_node){.range = x, .rank = (uint32_t)hash_u64(at)};
 	return at;
 }
 
 /* Below the nodes of higher rank; what hangs there is split by the key. */
-static void insert(struct extents *e, uint32_t at, int order)
+static void insert(struct ranges *e, uint32_t at, int order)
 {
 	uint64_t k = key(e, at, order);
 	uint32_t *link = &e->root[order], *left, *right, rest;
@@ -76,7 +76,7 @@ static void insert(struct extents *e, uint32_t at, int order)
 }
 
 /* Takes a node out of a tree; its children are merged in its place. */
-static void cut(struct extents *e, uint32_t at, int order)
+static void cut(struct ranges *e, uint32_t at, int order)
 {
 	uint64_t k = key(e, at, order);
 	uint32_t *link = &e->root[order], left, right;
@@ -100,7 +100,7 @@ static void cut(struct extents *e, uint32_t at, int order)
 }
 
 /* The first with that key or a higher one, 0 if there is none; *ret_before is the one before. */
-static uint32_t seek(const struct extents *e, uint64_t k, int order, uint32_t *ret_before)
+static uint32_t seek(const struct ranges *e, uint64_t k, int order, uint32_t *ret_before)
 {
 	uint32_t found = 0, before = 0;
 
@@ -118,34 +118,34 @@ static uint32_t seek(const struct extents *e, uint64_t k, int order, uint32_t *r
 	return found;
 }
 
-static void drop(struct extents *e, uint32_t at)
+static void drop(struct ranges *e, uint32_t at)
 {
-	for (int order = 0; order < EXTENTS_ORDERS; order++)
+	for (int order = 0; order < RANGES_ORDERS; order++)
 		cut(e, at, order);
-	e->total -= node(e, at)->extent.n;
+	e->total -= node(e, at)->range.n;
 	e->n--;
 	node(e, at)->child[0][0] = e->unused;
 	e->unused = at;
 }
 
-static void put(struct extents *e, struct extent x)
+static void put(struct ranges *e, struct range x)
 {
 	uint32_t at = new_node(e, x);
 
-	for (int order = 0; order < EXTENTS_ORDERS; order++)
+	for (int order = 0; order < RANGES_ORDERS; order++)
 		insert(e, at, order);
 	e->total += x.n;
 	e->n++;
 }
 
-void extents_add(struct extents *e, struct extent add, uint32_t span)
+void ranges_add(struct ranges *e, struct range add, uint32_t span)
 {
-	uint32_t before, after = seek(e, add.start, EXTENTS_BY_START, &before);
+	uint32_t before, after = seek(e, add.start, RANGES_BY_START, &before);
 	uint32_t end = add.start + add.n;
 
 	check(add.n > 0 && add.start / span == (end - 1) / span);
 	if (after) {
-		struct extent x = node(e, after)->extent;
+		struct range x = node(e, after)->range;
 
 		check(x.start >= end);
 		if (x.start == end && end % span != 0) {
@@ -154,7 +154,7 @@ void extents_add(struct extents *e, struct extent add, uint32_t span)
 		}
 	}
 	if (before) {
-		struct extent x = node(e, before)->extent;
+		struct range x = node(e, before)->range;
 
 		check(x.start + x.n <= add.start);
 		if (x.start + x.n == add.start && add.start % span != 0) {
@@ -166,29 +166,29 @@ void extents_add(struct extents *e, struct extent add, uint32_t span)
 	put(e, add);
 }
 
-bool extents_take(struct extents *e, uint32_t n, uint32_t *ret_start)
+bool ranges_take(struct ranges *e, uint32_t n, uint32_t *ret_start)
 {
 	uint32_t at =
-		seek(e, key_of((struct extent){0, n}, EXTENTS_BY_LENGTH), EXTENTS_BY_LENGTH, NULL);
-	struct extent x;
+		seek(e, key_of((struct range){0, n}, RANGES_BY_LENGTH), RANGES_BY_LENGTH, NULL);
+	struct range x;
 
 	check(n > 0);
 	if (!at)
 		return false;
-	x = node(e, at)->extent;
+	x = node(e, at)->range;
 	check(x.n >= n);
 	drop(e, at);
 	if (x.n > n)
-		put(e, (struct extent){x.start + n, x.n - n});
+		put(e, (struct range){x.start + n, x.n - n});
 	*ret_start = x.start;
 	return true;
 }
 
-bool extents_remove(struct extents *e, struct extent gone)
+bool ranges_remove(struct ranges *e, struct range gone)
 {
-	uint32_t at = seek(e, gone.start, EXTENTS_BY_START, NULL);
+	uint32_t at = seek(e, gone.start, RANGES_BY_START, NULL);
 
-	if (!at || node(e, at)->extent.start != gone.start || node(e, at)->extent.n != gone.n)
+	if (!at || node(e, at)->range.start != gone.start || node(e, at)->range.n != gone.n)
 		return false;
 	drop(e, at);
 	return true;

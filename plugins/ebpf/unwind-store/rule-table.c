@@ -8,14 +8,14 @@
 #include <errno.h>
 
 struct sought {
-	const struct rulebook *book;
+	const struct rule_table *table;
 	struct unwind_entry entry;
 };
 
 static bool same_rule(const void *context, uint32_t number)
 {
 	const struct sought *sought = context;
-	const struct unwind_entry *e = &sought->book->entries[number];
+	const struct unwind_entry *e = &sought->table->entries[number];
 
 	return e->rule == sought->entry.rule && e->aux == sought->entry.aux;
 }
@@ -25,26 +25,26 @@ static uint64_t entry_hash(struct unwind_entry e)
 	return hash_mix(e.rule, e.aux);
 }
 
-static struct rulebook_use *use(struct rulebook *b, uint32_t number)
+static struct rule_table_use *use(struct rule_table *b, uint32_t number)
 {
 	check(number > 0 && number <= b->uses.n);
 	return &b->uses.p[number - 1];
 }
 
-void rulebook_init(struct rulebook *b, struct unwind_entry *entries)
+void rule_table_init(struct rule_table *b, struct unwind_entry *entries)
 {
-	*b = (struct rulebook){.entries = entries};
+	*b = (struct rule_table){.entries = entries};
 }
 
-void rulebook_fini(struct rulebook *b)
+void rule_table_fini(struct rule_table *b)
 {
 	vec_free(&b->uses);
 	index_free(&b->index);
 }
 
-static void list(struct rulebook *b, uint32_t *head, uint32_t number)
+static void list(struct rule_table *b, uint32_t *head, uint32_t number)
 {
-	struct rulebook_use *u = use(b, number);
+	struct rule_table_use *u = use(b, number);
 
 	if (u->listed)
 		return;
@@ -53,7 +53,7 @@ static void list(struct rulebook *b, uint32_t *head, uint32_t number)
 	*head = number;
 }
 
-static int32_t add(struct rulebook *b, struct unwind_entry entry)
+static int32_t add(struct rule_table *b, struct unwind_entry entry)
 {
 	uint32_t number = b->free;
 
@@ -70,14 +70,14 @@ static int32_t add(struct rulebook *b, struct unwind_entry entry)
 		b->free = use(b, number)->next;
 	else
 		b->uses.n++;
-	*use(b, number) = (struct rulebook_use){0};
+	*use(b, number) = (struct rule_table_use){0};
 	b->entries[number] = entry;
 	b->n++;
 	list(b, &b->fresh, number);
 	return (int32_t)number;
 }
 
-int32_t rulebook_find(const struct rulebook *b, uint64_t rule, uint64_t aux)
+int32_t rule_table_find(const struct rule_table *b, uint64_t rule, uint64_t aux)
 {
 	struct sought sought = {b, {rule, aux}};
 	uint32_t number;
@@ -88,20 +88,20 @@ int32_t rulebook_find(const struct rulebook *b, uint64_t rule, uint64_t aux)
 	return number == INDEX_NONE ? -ENOSPC : (int32_t)number;
 }
 
-int32_t rulebook_number(struct rulebook *b, uint64_t rule, uint64_t aux)
+int32_t rule_table_number(struct rule_table *b, uint64_t rule, uint64_t aux)
 {
-	int32_t number = rulebook_find(b, rule, aux);
+	int32_t number = rule_table_find(b, rule, aux);
 
 	return number < 0 ? add(b, (struct unwind_entry){rule, aux}) : number;
 }
 
-void rulebook_retain(struct rulebook *b, uint16_t number)
+void rule_table_retain(struct rule_table *b, uint16_t number)
 {
 	if (number)
 		use(b, number)->n_refs++;
 }
 
-void rulebook_release(struct rulebook *b, uint16_t number)
+void rule_table_release(struct rule_table *b, uint16_t number)
 {
 	if (!number)
 		return;
@@ -110,17 +110,17 @@ void rulebook_release(struct rulebook *b, uint16_t number)
 		list(b, &b->idle, number);
 }
 
-bool rulebook_has_idle(const struct rulebook *b)
+bool rule_table_has_idle(const struct rule_table *b)
 {
 	return b->idle != 0;
 }
 
 /* Frees those of a list that nobody uses, and ends it. */
-static void sweep(struct rulebook *b, uint32_t *head)
+static void sweep(struct rule_table *b, uint32_t *head)
 {
 	while (*head) {
 		uint32_t number = *head;
-		struct rulebook_use *u = use(b, number);
+		struct rule_table_use *u = use(b, number);
 
 		*head = u->next;
 		u->listed = false;
@@ -134,12 +134,12 @@ static void sweep(struct rulebook *b, uint32_t *head)
 	}
 }
 
-void rulebook_settle(struct rulebook *b)
+void rule_table_settle(struct rule_table *b)
 {
 	sweep(b, &b->fresh);
 }
 
-void rulebook_reclaim(struct rulebook *b)
+void rule_table_reclaim(struct rule_table *b)
 {
 	sweep(b, &b->idle);
 }

@@ -2,9 +2,9 @@
 /*
  * The numbers of rules: each rule with its auxiliary word stands once in the walker's `rules`,
  * however many files use it. Who uses a number retains it; one that nobody uses any more keeps its
- * meaning until rulebook_reclaim, which is called when no program can still be
+ * meaning until rule_table_reclaim, which is called when no program can still be
  * using it, and is the same number if it is asked for before. Number 0 is rule 0, for ever.
- * A number that is new, which no program can have been led to, is free as soon as rulebook_settle
+ * A number that is new, which no program can have been led to, is free as soon as rule_table_settle
  * finds that nobody retains it.
  *
  * Distributions have a few thousand rules, a file at most some 1,200; more than a quarter of all
@@ -18,40 +18,40 @@
 #include "base/index.h"
 #include "base/vec.h"
 
-struct rulebook_use {
+struct rule_table_use {
 	uint32_t n_refs;
 	uint32_t next; /* of one of the lists */
 	bool listed;   /* among the new or those that nobody uses; it may be in use again */
 };
 
-struct rulebook {
+struct rule_table {
 	struct unwind_entry *entries;  /* the walker's */
-	VEC(struct rulebook_use) uses; /* by number */
+	VEC(struct rule_table_use) uses; /* by number */
 	struct index index;
 	uint32_t fresh, idle, free; /* lists of numbers, ended by 0 */
 	uint32_t n;                 /* numbers given out */
 };
 
 /* `entries`: UNWIND_RULES_MAX + 1, borrowed. */
-void rulebook_init(struct rulebook *b, struct unwind_entry *entries);
-void rulebook_fini(struct rulebook *b);
+void rule_table_init(struct rule_table *b, struct unwind_entry *entries);
+void rule_table_fini(struct rule_table *b);
 
 /* The number of a rule, new if need be and written then; 0 for rule 0. -ENOSPC: all numbers are
  * taken; -ENOMEM. O(1). */
-int32_t rulebook_number(struct rulebook *b, uint64_t rule, uint64_t aux);
+int32_t rule_table_number(struct rule_table *b, uint64_t rule, uint64_t aux);
 /* The same if it has one, else -ENOSPC. */
-int32_t rulebook_find(const struct rulebook *b, uint64_t rule, uint64_t aux);
+int32_t rule_table_find(const struct rule_table *b, uint64_t rule, uint64_t aux);
 /* No number is new any more; those that nobody retains are free. Before the walker is led to any.
  * O(new ones). */
-void rulebook_settle(struct rulebook *b);
+void rule_table_settle(struct rule_table *b);
 
 /* Neither does anything to number 0, nor fails. O(1). */
-void rulebook_retain(struct rulebook *b, uint16_t number);
-void rulebook_release(struct rulebook *b, uint16_t number);
+void rule_table_retain(struct rule_table *b, uint16_t number);
+void rule_table_release(struct rule_table *b, uint16_t number);
 
 /* Whether there is something to reclaim. */
-bool rulebook_has_idle(const struct rulebook *b);
+bool rule_table_has_idle(const struct rule_table *b);
 /* Frees the numbers that nobody uses. O(these). */
-void rulebook_reclaim(struct rulebook *b);
+void rule_table_reclaim(struct rule_table *b);
 
 #endif

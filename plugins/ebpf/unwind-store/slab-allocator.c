@@ -49,14 +49,14 @@ void slabs_fini(struct slabs *s)
 	for (uint32_t i = 0; i < UNWIND_SLABS_MAX; i++)
 		if (s->all[i].there)
 			destroy(s, i);
-	extents_free(&s->free);
-	vec_free(&s->limbo);
+	ranges_free(&s->free);
+	vec_free(&s->retired);
 }
 
 /* All of a slab that chunks may have: reference 0 leads nowhere. */
-static struct extent whole(uint32_t number)
+static struct range whole(uint32_t number)
 {
-	struct extent x = {number * UNITS, UNITS};
+	struct range x = {number * UNITS, UNITS};
 
 	if (number == 0) {
 		x.start++;
@@ -78,7 +78,7 @@ static int create(struct slabs *s)
 		return -ENOSPC;
 	s->all[number] = (struct slab){.there = true};
 	s->n++;
-	extents_add(&s->free, whole(number), UNITS);
+	ranges_add(&s->free, whole(number), UNITS);
 	return 0;
 }
 
@@ -88,9 +88,9 @@ static int reserve(struct slabs *s)
 {
 	size_t n = (size_t)s->n_chunks + 1;
 
-	if (extents_reserve(&s->free, n + UNWIND_SLABS_MAX) != 0)
+	if (ranges_reserve(&s->free, n + UNWIND_SLABS_MAX) != 0)
 		return -ENOMEM;
-	return n <= s->limbo.n || vec_reserve(&s->limbo, n - s->limbo.n) ? 0 : -ENOMEM;
+	return n <= s->retired.n || vec_reserve(&s->retired, n - s->retired.n) ? 0 : -ENOMEM;
 }
 
 int slabs_alloc(struct slabs *s, size_t n, uint32_t *ret_ref)
@@ -102,11 +102,11 @@ int slabs_alloc(struct slabs *s, size_t n, uint32_t *ret_ref)
 	check(n > 0 && n <= SLABS_CHUNK_MAX);
 	if (r != 0)
 		return r;
-	if (!extents_take(&s->free, units, &start)) {
+	if (!ranges_take(&s->free, units, &start)) {
 		r = create(s);
 		if (r != 0)
 			return r;
-		check(extents_take(&s->free, units, &start));
+		check(ranges_take(&s->free, units, &start));
 	}
 	s->all[start / UNITS].used += units;
 	s->n_chunks++;
@@ -154,25 +154,25 @@ void *slabs_at(struct slabs *s, uint32_t ref)
 	return base ? base + unwind_ref_offset(ref) : NULL;
 }
 
-static void free_units(struct slabs *s, struct extent x)
+static void free_units(struct slabs *s, struct range x)
 {
 	uint32_t number = x.start / UNITS;
 	struct slab *slab = &s->all[number];
 
 	check(slab->there && slab->used >= x.n && s->n_chunks > 0);
-	extents_add(&s->free, x, UNITS);
+	ranges_add(&s->free, x, UNITS);
 	slab->used -= x.n;
 	s->n_chunks--;
 	s->used_bytes -= (uint64_t)x.n * UNIT;
 	if (slab->used == 0) {
-		check(extents_remove(&s->free, whole(number)));
+		check(ranges_remove(&s->free, whole(number)));
 		destroy(s, number);
 	}
 }
 
-static struct extent extent_of(uint32_t ref, size_t n)
+static struct range extent_of(uint32_t ref, size_t n)
 {
-	struct extent x = {ref, (uint32_t)((n + UNIT - 1) / UNIT)};
+	struct range x = {ref, (uint32_t)((n + UNIT - 1) / UNIT)};
 
 	check(ref != 0 && n > 0);
 	return x;
@@ -185,17 +185,17 @@ void slabs_free(struct slabs *s, uint32_t ref, size_t n)
 
 void slabs_retire(struct slabs *s, uint32_t ref, size_t n)
 {
-	struct extent x = extent_of(ref, n);
+	struct range x = extent_of(ref, n);
 
-	check(s->limbo.n < s->limbo.capacity);
-	s->limbo.p[s->limbo.n++] = x;
-	s->limbo_bytes += (uint64_t)x.n * UNIT;
+	check(s->retired.n < s->retired.capacity);
+	s->retired.p[s->retired.n++] = x;
+	s->retired_bytes += (uint64_t)x.n * UNIT;
 }
 
 void slabs_reclaim(struct slabs *s)
 {
-	vec_each(&s->limbo, x)
+	vec_each(&s->retired, x)
 		free_units(s, *x);
-	s->limbo.n = 0;
-	s->limbo_bytes = 0;
+	s->retired.n = 0;
+	s->retired_bytes = 0;
 }

@@ -53,9 +53,9 @@ struct slabs {
 	uint32_t max; /* the budget */
 	uint32_t n, n_mapped;
 	uint64_t clock; /* counts touches */
-	struct extents free;
-	VEC(struct extent) limbo;
-	uint64_t n_chunks, used_bytes, limbo_bytes;
+	struct ranges free;
+	VEC(struct range) retired;
+	uint64_t n_chunks, used_bytes, retired_bytes;
 };
 
 /* At most budget_bytes / SLABS_COST slabs, and at least one. */

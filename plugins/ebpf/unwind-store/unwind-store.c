@@ -22,10 +22,10 @@ struct unwind {
 	struct unwind_kernel kernel;
 	struct files_host host;
 	struct slabs slabs;
-	struct rulebook rules;
+	struct rule_table rules;
 	struct files files;
-	struct views views;
-	struct spaces spaces;
+	struct mapping_tables mapping_tables;
+	struct address_spaces address_spaces;
 	uint64_t budget_bytes;
 	uint64_t n_quiesces, n_no_memory;
 };
@@ -33,9 +33,9 @@ struct unwind {
 static void free_retired(struct unwind *u)
 {
 	slabs_reclaim(&u->slabs);
-	rulebook_reclaim(&u->rules);
-	views_reclaim(&u->views);
-	spaces_reclaim(&u->spaces);
+	rule_table_reclaim(&u->rules);
+	mapping_tables_reclaim(&u->mapping_tables);
+	address_spaces_reclaim(&u->address_spaces);
 }
 
 static int reclaim(void *context)
@@ -43,7 +43,7 @@ static int reclaim(void *context)
 	struct unwind *u = context;
 	int r;
 
-	spaces_refresh(&u->spaces);
+	address_spaces_refresh(&u->address_spaces);
 	r = u->kernel.quiesce(u->kernel.context);
 	if (r != 0)
 		return r;
@@ -56,7 +56,7 @@ static void hide(void *context, const struct file *f)
 {
 	struct unwind *u = context;
 
-	views_hide(&u->views, f);
+	mapping_tables_hide(&u->mapping_tables, f);
 }
 
 struct unwind *unwind_new(const struct unwind_kernel *kernel, const struct unwind_options *options)
@@ -69,13 +69,13 @@ struct unwind *unwind_new(const struct unwind_kernel *kernel, const struct unwin
 	u->budget_bytes = options->budget_bytes;
 	u->host = (struct files_host){u, reclaim, hide};
 	slabs_init(&u->slabs, &kernel->slabs, options->budget_bytes);
-	rulebook_init(&u->rules, kernel->rules);
+	rule_table_init(&u->rules, kernel->rules);
 	if (files_init(&u->files, &u->host, &u->slabs, &u->rules, options) != 0) {
 		free(u);
 		return NULL;
 	}
-	views_init(&u->views, &u->files, kernel->rows, kernel->chains);
-	spaces_init(&u->spaces, kernel->spaces, &u->views, &u->host);
+	mapping_tables_init(&u->mapping_tables, &u->files, kernel->rows, kernel->chains);
+	address_spaces_init(&u->address_spaces, kernel->spaces, &u->mapping_tables, &u->host);
 	return u;
 }
 
@@ -83,13 +83,13 @@ void unwind_free(struct unwind *u)
 {
 	if (!u)
 		return;
-	spaces_fini(&u->spaces);
-	views_fini(&u->views);
+	address_spaces_fini(&u->address_spaces);
+	mapping_tables_fini(&u->mapping_tables);
 	files_fini(&u->files);
 	free_retired(u);
 	check(u->slabs.used_bytes == 0 && u->rules.n == 0);
 	slabs_fini(&u->slabs);
-	rulebook_fini(&u->rules);
+	rule_table_fini(&u->rules);
 	free(u);
 }
 
@@ -102,8 +102,8 @@ static void show_files(struct unwind *u)
 		any |= (*f)->changed;
 	if (!any)
 		return;
-	views_show(&u->views);
-	spaces_refresh(&u->spaces);
+	mapping_tables_show(&u->mapping_tables);
+	address_spaces_refresh(&u->address_spaces);
 	vec_each(&u->files.all, f)
 		if ((*f)->changed)
 			files_settle(&u->files, *f);
@@ -142,7 +142,7 @@ void unwind_wait(struct unwind *u)
 }
 
 /* Has the files of a view read that nobody has read yet; whether there are any. */
-static bool request_unread(struct unwind *u, const struct view *v)
+static bool request_unread(struct unwind *u, const struct mapping_table *v)
 {
 	bool any = false;
 
@@ -159,58 +159,58 @@ static bool request_unread(struct unwind *u, const struct view *v)
 int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t generation,
 	       const struct mapset *set)
 {
-	struct view *former = spaces_view(&u->spaces, key), *v = NULL;
-	int r = views_get(&u->views, former, set, &v);
+	struct mapping_table *former = address_spaces_table(&u->address_spaces, key), *v = NULL;
+	int r = mapping_tables_get(&u->mapping_tables, former, set, &v);
 
 	if (r == 0)
-		r = request_unread(u, v) ? 1 : spaces_set(&u->spaces, key, generation, set->exec_pages, v);
+		r = request_unread(u, v) ? 1 : address_spaces_set(&u->address_spaces, key, generation, set->exec_pages, v);
 	if (r != 0) {
 		if (v)
-			view_release(&u->views, v);
+			mapping_table_release(&u->mapping_tables, v);
 		u->n_no_memory += r == -ENOMEM;
 		return r;
 	}
 	if (former)
-		view_release(&u->views, former);
+		mapping_table_release(&u->mapping_tables, former);
 	/* Programs that are started and end by the thousand may not fill slabs until the interval
 	 * ends. */
-	if (u->slabs.limbo_bytes > UNWIND_SLAB_BYTES)
+	if (u->slabs.retired_bytes > UNWIND_SLAB_BYTES)
 		reclaim(u);
 	return 0;
 }
 
 void unwind_unmap(struct unwind *u, const struct sampler_process_key *key)
 {
-	spaces_remove(&u->spaces, key);
+	address_spaces_remove(&u->address_spaces, key);
 }
 
 void unwind_touch(struct unwind *u, const struct sampler_process_key *key)
 {
-	spaces_touch(&u->spaces, key);
+	address_spaces_touch(&u->address_spaces, key);
 }
 
 bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key, uint64_t generation)
 {
-	return spaces_has(&u->spaces, key, generation);
+	return address_spaces_has(&u->address_spaces, key, generation);
 }
 
-void unwind_used(struct unwind *u, const struct image *image, uint64_t address)
+void unwind_used(struct unwind *u, const struct mapped_file *mapped, uint64_t address)
 {
-	struct file *f = image_unwind(image);
+	struct file *f = mapped_file_unwind(mapped);
 
 	if (f)
 		files_hit(&u->files, f, address);
 }
 
-void unwind_want_registers(struct unwind *u, const struct image *image)
+void unwind_want_registers(struct unwind *u, const struct mapped_file *mapped)
 {
-	struct file *f = image ? image_unwind(image) : u->files.vdso;
+	struct file *f = mapped ? mapped_file_unwind(mapped) : u->files.vdso;
 
 	if (f)
 		f->want_aux = true;
 }
 
-int unwind_claim(struct unwind *u, struct image *image, const struct unwind_claim *claims, size_t n)
+int unwind_claim(struct unwind *u, struct mapped_file *mapped, const struct unwind_claim *claims, size_t n)
 {
 	struct file *f;
 	int r;
@@ -219,7 +219,7 @@ int unwind_claim(struct unwind *u, struct image *image, const struct unwind_clai
 		if (n > UNWIND_CLAIMS_MAX || claims[i].from >= claims[i].to ||
 		    (i > 0 && claims[i].from < claims[i - 1].to))
 			return -EINVAL;
-	f = files_get(&u->files, image);
+	f = files_get(&u->files, mapped);
 	r = f ? file_claim(f, claims, n) : -ENOMEM;
 	if (r == 0)
 		show_files(u);
@@ -228,8 +228,8 @@ int unwind_claim(struct unwind *u, struct image *image, const struct unwind_clai
 
 static bool anything_retired(const struct unwind *u)
 {
-	return u->slabs.limbo.n > 0 || u->spaces.n_left > 0 || u->views.n_left > 0 ||
-	       rulebook_has_idle(&u->rules);
+	return u->slabs.retired.n > 0 || u->address_spaces.n_retired > 0 || u->mapping_tables.n_retired > 0 ||
+	       rule_table_has_idle(&u->rules);
 }
 
 void unwind_tick(struct unwind *u)
@@ -240,8 +240,8 @@ void unwind_tick(struct unwind *u)
 			files_request(&u->files, u->files.all.p[i], 0);
 	if (anything_retired(u))
 		reclaim(u);
-	views_retry(&u->views);
-	spaces_refresh(&u->spaces);
+	mapping_tables_retry(&u->mapping_tables);
+	address_spaces_refresh(&u->address_spaces);
 	slabs_rest(&u->slabs);
 }
 
@@ -270,29 +270,29 @@ void unwind_get_stats(const struct unwind *u, struct unwind_stats *ret)
 		.free_bytes = u->slabs.free.total * 8,
 		.budget_bytes = u->budget_bytes,
 		.rules = u->rules.n,
-		.spaces = u->spaces.n,
-		.views = u->views.all.n,
+		.address_spaces = u->address_spaces.n,
+		.mapping_tables = u->mapping_tables.all.n,
 		.built = u->files.n_read,
 		.read_ns = u->files.read_ns,
 		.rows_lost = u->files.n_lost,
 		.evictions = u->files.n_evictions,
-		.spaces_replaced = u->spaces.n_replaced,
-		.mappings_cut = u->views.n_cut,
+		.address_spaces_replaced = u->address_spaces.n_replaced,
+		.mappings_cut = u->mapping_tables.n_cut,
 		.quiesces = u->n_quiesces,
 		.no_memory = u->n_no_memory + u->files.n_no_memory,
 	};
 
 	count_files(u, &s);
-	vec_each(&u->views.all, v)
+	vec_each(&u->mapping_tables.all, v)
 		s.mappings += (*v)->n;
 	*ret = s;
 }
 
 uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *key, uint64_t generation)
 {
-	const struct view *v = spaces_view(&u->spaces, key);
+	const struct mapping_table *v = address_spaces_table(&u->address_spaces, key);
 
-	return v && spaces_has(&u->spaces, key, generation) ? view_word(v) : 0;
+	return v && address_spaces_has(&u->address_spaces, key, generation) ? mapping_table_word(v) : 0;
 }
 
 const uint8_t *unwind_slab(struct unwind *u, uint32_t number)
@@ -302,7 +302,7 @@ const uint8_t *unwind_slab(struct unwind *u, uint32_t number)
 		       : NULL;
 }
 
-static const struct unwind_space *find_space(const struct unwind *u,
+static const struct unwind_space *find_address_space(const struct unwind *u,
 					     const struct sampler_process_key *key)
 {
 	uint32_t hash = unwind_space_hash(key->start_ns, key->tgid);
@@ -360,7 +360,7 @@ static int find_number(struct unwind *u, const struct unwind_mapping *m, uint64_
 int unwind_look_up(struct unwind *u, const struct sampler_process_key *key, uint64_t pc,
 		   struct unwind_found *ret)
 {
-	const struct unwind_space *space = find_space(u, key);
+	const struct unwind_space *space = find_address_space(u, key);
 	struct unwind_found found = {0};
 	struct unwind_mapping m;
 	const void *chunk;

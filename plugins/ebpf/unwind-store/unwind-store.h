@@ -101,21 +101,21 @@ struct unwind_claim {
  * before; n 0: nothing. Ascending, and apart from each other. A file with claims is not forgotten.
  * 0; -EINVAL: they are not so, or too many; -ENOMEM: as before. O(views).
  */
-int unwind_claim(struct unwind *u, struct image *image, const struct unwind_claim *claims,
+int unwind_claim(struct unwind *u, struct mapped_file *mapped, const struct unwind_claim *claims,
 		 size_t n);
 
 /*
- * A frame of a delivered stack lies at this address of the image's own (image_address): keeps
+ * A frame of a delivered stack lies at this address of the image's own (mapped_file_address): keeps
  * the file, and wants back what of it has been left out or evicted. O(1) for a file that is whole.
  */
-void unwind_used(struct unwind *u, const struct image *image, uint64_t address);
+void unwind_used(struct unwind *u, const struct mapped_file *mapped, uint64_t address);
 
 /*
  * A frame of this image, or of the vDSO where it is NULL, stands in a stack that ended because a register was lost
  * that a caller's rule needs: from the next unwind_tick on its table has auxiliary words, which say
  * where its functions have saved it. O(1).
  */
-void unwind_want_registers(struct unwind *u, const struct image *image);
+void unwind_want_registers(struct unwind *u, const struct mapped_file *mapped);
 
 /*
  * Ends an interval: has read what was wanted, ages files and spaces, frees behind one quiesce what
@@ -142,12 +142,12 @@ struct unwind_stats {
 	uint64_t bytes; /* of pages and of the lists of pages */
 	uint64_t slabs, slab_bytes, free_bytes, budget_bytes;
 	uint64_t rules;
-	uint64_t spaces, views, mappings;
+	uint64_t address_spaces, mapping_tables, mappings;
 	/* Since the beginning. */
 	uint64_t built, read_ns;  /* files read, and how long that took */
 	uint64_t rows_lost;       /* a page's 256 rules or the rules' numbers ran out */
 	uint64_t evictions;       /* files whose table made room */
-	uint64_t spaces_replaced; /* there was no room for one more */
+	uint64_t address_spaces_replaced; /* there was no room for one more */
 	uint64_t mappings_cut;    /* a process had more than UNWIND_MAPPINGS_MAX */
 	uint64_t quiesces;
 	uint64_t no_memory; /* of our own */

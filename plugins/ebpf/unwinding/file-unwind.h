@@ -8,7 +8,7 @@
  * A walk that meets anything else than what exception handlers could go over comes to nothing, and its copy has
  * to wait: code of Go or of no file, frames that a signal interrupted.
  *
- * Zero-initialised is empty. Memory: some 100 KiB a file, of EARLY_FILES at most, and 128 KiB of rules, until nobody needs them.
+ * Zero-initialised is empty. Memory: some 100 KiB a file, of FILE_UNWIND_FILES at most, and 128 KiB of rules, until nobody needs them.
  */
 #ifndef EBPF_UNWINDING_FILE_UNWIND_H
 #define EBPF_UNWINDING_FILE_UNWIND_H
@@ -20,25 +20,25 @@
 
 #include <andiron/host.h>
 
-#define EARLY_FILES 32u
-#define EARLY_ROWS  4096u /* a power of two */
+#define FILE_UNWIND_FILES 32u
+#define FILE_UNWIND_ROWS  4096u /* a power of two */
 
-struct early_file {
+struct file_unwind_file {
 	uint32_t id;         /* never given twice; 0: a place that is free */
-	struct image *image; /* with a reference; NULL: the vDSO */
+	struct mapped_file *file; /* with a reference; NULL: the vDSO */
 	struct elf_row_finder *finder; /* NULL: it cannot be asked */
 };
 
-struct early_row {
+struct file_unwind_row {
 	uint32_t id; /* the file's; 0: empty */
 	struct elf_row row; /* of exactly this address; rule 0: there is none */
 };
 
-struct early {
-	struct early_file files[EARLY_FILES];
-	struct early_row *rows; /* EARLY_ROWS, or NULL */
+struct file_unwind {
+	struct file_unwind_file files[FILE_UNWIND_FILES];
+	struct file_unwind_row *rows; /* FILE_UNWIND_ROWS, or NULL */
 	uint32_t n_opened;      /* files, ever: who was opened first makes room */
-	uint32_t n_walks;       /* since early_rest */
+	uint32_t n_walks;       /* since file_unwind_rest */
 };
 
 /*
@@ -46,12 +46,12 @@ struct early {
  * that went to the thread's entry, or as far as the copies go: then no table would help either, and *w is the walk as of
  * walk_snapshot. Else *w means nothing.
  */
-bool early_walk(struct early *e, const struct andiron_extension *objects, const struct mapset *maps,
+bool file_unwind_walk(struct file_unwind *e, const struct andiron_extension *objects, const struct mapset *maps,
 		const struct sampler_snapshot *snapshot, const struct walk_stack stacks[SAMPLER_COPIES],
 		struct andiron_walk *w);
 
 /* Gives files and memory back, if none was needed since the last time. */
-void early_rest(struct early *e);
-void early_free(struct early *e);
+void file_unwind_rest(struct file_unwind *e);
+void file_unwind_free(struct file_unwind *e);
 
 #endif

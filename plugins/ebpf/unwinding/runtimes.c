@@ -26,7 +26,7 @@ struct runtime {
 };
 
 struct claimed {
-	struct image *image; /* retained */
+	struct mapped_file *file; /* retained */
 	VEC(struct unwind_claim) list;
 };
 
@@ -104,24 +104,24 @@ static int load(struct runtimes *t, uint32_t slot, const struct andiron_extensio
 	return error_errno(err, code, "it does not begin");
 }
 
-static void add(struct runtimes *t, uint32_t slot, const struct runtime_wanted *wanted)
+static void add(struct runtimes *t, uint32_t slot, const struct runtime_requested *requested)
 {
 	struct error err = ERROR_NULL;
 
-	memcpy(t->list[slot - 1].name, wanted->name, sizeof(wanted->name));
-	if (!wanted->extension.table)
+	memcpy(t->list[slot - 1].name, requested->name, sizeof(requested->name));
+	if (!requested->extension.table)
 		say(t, ANDIRON_LOG_WARN,
 		    "no plugin offers the runtime \"%s\" (" ANDIRON_RUNTIME_PREFIX
 		    "%s" ANDIRON_RUNTIME_SUFFIX "): its frames are not shown; install it, or leave it out of "
 		    "runtimes",
-		    wanted->name, wanted->name);
-	else if (load(t, slot, &wanted->extension, &err) != 0)
+		    requested->name, requested->name);
+	else if (load(t, slot, &requested->extension, &err) != 0)
 		say(t, ANDIRON_LOG_WARN, "the runtime \"%s\" is not used, its frames are not shown: %s",
-		    wanted->name, err.text);
+		    requested->name, err.text);
 }
 
 struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
-			      const struct runtime_wanted *wanted, size_t n,
+			      const struct runtime_requested *requested, size_t n,
 			      const struct runtimes_out *out)
 {
 	struct runtimes *t = calloc(1, sizeof(*t));
@@ -131,7 +131,7 @@ struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
 	t->kernel = *kernel;
 	t->out = *out;
 	for (size_t i = 0; i < n && i < RUNTIMES_MAX; i++)
-		add(t, (uint32_t)i + 1, &wanted[i]);
+		add(t, (uint32_t)i + 1, &requested[i]);
 	return t;
 }
 
@@ -148,7 +148,7 @@ void runtimes_free(struct runtimes *t)
 		unload(t, slot);
 	}
 	vec_each(&t->files, f) {
-		image_release(f->image);
+		mapped_file_release(f->file);
 		vec_free(&f->list);
 	}
 	vec_free(&t->files);
@@ -173,33 +173,33 @@ static bool list_mappings(struct runtimes *t, const struct mapset *set)
 		struct andiron_runtime_mapping mapping = {m->start, m->limit,
 							  mapping_address(m, m->start), 0};
 
-		if (!m->image)
+		if (!m->file)
 			continue;
-		mapping.object = image_object(m->image);
+		mapping.object = mapped_file_object(m->file);
 		if (!vec_push(&t->mappings, mapping))
 			return false;
 	}
 	return t->mappings.n > 0;
 }
 
-static struct image *image_of(const struct mapset *set, uint64_t object)
+static struct mapped_file *file_of_mapping(const struct mapset *set, uint64_t object)
 {
 	vec_each(&set->list, m)
-		if (m->image && image_object(m->image) == object)
-			return m->image;
+		if (m->file && mapped_file_object(m->file) == object)
+			return m->file;
 	return NULL;
 }
 
-static struct claimed *claimed_of(struct runtimes *t, struct image *image)
+static struct claimed *claimed_of(struct runtimes *t, struct mapped_file *file)
 {
-	struct claimed none = {.image = image};
+	struct claimed none = {.file = file};
 
 	vec_each(&t->files, f)
-		if (f->image == image)
+		if (f->file == file)
 			return f;
 	if (t->files.n >= FILES_MAX || !vec_push(&t->files, none))
 		return NULL;
-	image_retain(image);
+	mapped_file_retain(file);
 	return &t->files.p[t->files.n - 1];
 }
 
@@ -234,12 +234,12 @@ static bool is_news(const struct runtimes *t, const struct claimed *f)
 }
 
 /* What the runtime has answered for one object, in place of what it had of it. */
-static void replace(struct runtimes *t, uint32_t slot, struct image *image, size_t n,
+static void replace(struct runtimes *t, uint32_t slot, struct mapped_file *file, size_t n,
 		    struct unwind *store)
 {
-	struct claimed *f = claimed_of(t, image);
+	struct claimed *f = claimed_of(t, file);
 	struct runtime *r = &t->list[slot - 1];
-	uint64_t object = image_object(image);
+	uint64_t object = mapped_file_object(file);
 	bool all = f != NULL;
 
 	t->fresh.n = 0;
@@ -260,7 +260,7 @@ static void replace(struct runtimes *t, uint32_t slot, struct image *image, size
 	if (!f || !is_news(t, f))
 		return;
 	if (!vec_reserve(&f->list, t->fresh.n > f->list.n ? t->fresh.n - f->list.n : 0) ||
-	    unwind_claim(store, image, t->fresh.p, t->fresh.n) != 0)
+	    unwind_claim(store, file, t->fresh.p, t->fresh.n) != 0)
 		return; /* and will be news the next time */
 	f->list.n = 0;
 	for (size_t i = 0; i < t->fresh.n; i++)
@@ -291,10 +291,10 @@ void runtimes_process(struct runtimes *t, const struct process *p, struct unwind
 		if (n > (int32_t)ANDIRON_RUNTIME_CLAIMS)
 			n = 0; /* it has written past the end of what it was given, or lies */
 		for (int32_t i = 0; i < n; i++) {
-			struct image *image = image_of(p->maps, t->answer[i].object);
+			struct mapped_file *file = file_of_mapping(p->maps, t->answer[i].object);
 
-			if (image && !answered_before(t, (size_t)i))
-				replace(t, slot, image, (size_t)n, store);
+			if (file && !answered_before(t, (size_t)i))
+				replace(t, slot, file, (size_t)n, store);
 		}
 	}
 }

@@ -22,7 +22,7 @@
 #define RUNTIME_NAME_MAX 32
 
 /* One that the configuration names. */
-struct runtime_wanted {
+struct runtime_requested {
 	char name[RUNTIME_NAME_MAX + 1];
 	struct andiron_extension extension; /* table NULL: nobody offers it */
 };
@@ -53,7 +53,7 @@ struct runtimes;
  * 10 ms a program.
  */
 struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
-			      const struct runtime_wanted *wanted, size_t n,
+			      const struct runtime_requested *requested, size_t n,
 			      const struct runtimes_out *out);
 /* Releases all images. */
 void runtimes_free(struct runtimes *t);

@@ -7,26 +7,26 @@
 
 #define BYTES_MAX ((size_t)SAMPLER_SNAPSHOT_PARTS * SAMPLER_SNAPSHOT_BYTES)
 
-void copies_free(struct copies *c)
+void stack_copies_free(struct stack_copies *c)
 {
-	for (size_t i = 0; i < COPIES_MAX; i++)
+	for (size_t i = 0; i < STACK_COPIES_MAX; i++)
 		for (size_t k = 0; k < SAMPLER_COPIES; k++)
 			free(c->of[i].bytes[k]);
-	*c = (struct copies){0};
+	*c = (struct stack_copies){0};
 }
 
-static struct copies_of *find(struct copies *c, const struct sampler_snapshot *record)
+static struct stack_copies_of *find(struct stack_copies *c, const struct sampler_snapshot *record)
 {
-	for (size_t i = 0; i < COPIES_MAX; i++)
+	for (size_t i = 0; i < STACK_COPIES_MAX; i++)
 		if (c->of[i].used && c->of[i].id == record->id && c->of[i].buffer == record->buffer)
 			return &c->of[i];
 	return NULL;
 }
 
 /* A place for what the first part has come of; whose snapshot never came loses its own. */
-static struct copies_of *begin(struct copies *c, const struct sampler_snapshot *part)
+static struct stack_copies_of *begin(struct stack_copies *c, const struct sampler_snapshot *part)
 {
-	struct copies_of *of = &c->of[c->n_begun++ % COPIES_MAX];
+	struct stack_copies_of *of = &c->of[c->n_begun++ % STACK_COPIES_MAX];
 
 	of->id = part->id;
 	of->buffer = part->buffer;
@@ -38,9 +38,9 @@ static struct copies_of *begin(struct copies *c, const struct sampler_snapshot *
 	return of;
 }
 
-void copies_add(struct copies *c, const struct sampler_snapshot *part)
+void stack_copies_add(struct stack_copies *c, const struct sampler_snapshot *part)
 {
-	struct copies_of *of = find(c, part);
+	struct stack_copies_of *of = find(c, part);
 	uint64_t k = part->part / SAMPLER_SNAPSHOT_PARTS, number = part->part % SAMPLER_SNAPSHOT_PARTS;
 
 	if (k >= SAMPLER_COPIES || part->n > SAMPLER_SNAPSHOT_BYTES)
@@ -61,9 +61,9 @@ void copies_add(struct copies *c, const struct sampler_snapshot *part)
 	of->n_parts[k]++;
 }
 
-void copies_take(struct copies *c, const struct sampler_snapshot *snapshot, struct walk_stack ret[SAMPLER_COPIES])
+void stack_copies_take(struct stack_copies *c, const struct sampler_snapshot *snapshot, struct walk_stack ret[SAMPLER_COPIES])
 {
-	struct copies_of *of = find(c, snapshot);
+	struct stack_copies_of *of = find(c, snapshot);
 	uint64_t at = sampler_snapshot_start(snapshot->regs[WALK_STACK_POINTER]);
 
 	ret[SAMPLER_COPY_STACK] = (struct walk_stack){snapshot->stack, snapshot->n, at};
@@ -78,9 +78,9 @@ void copies_take(struct copies *c, const struct sampler_snapshot *snapshot, stru
 	of->used = 0;
 }
 
-void copies_rest(struct copies *c)
+void stack_copies_rest(struct stack_copies *c)
 {
 	if (c->n_begun == 0)
-		copies_free(c);
+		stack_copies_free(c);
 	c->n_begun = 0;
 }

@@ -11,9 +11,9 @@
 #include "ebpf/unwinding/native-unwind.h"
 
 /* As many as there may be threads that send parts at a time, or nearly. */
-#define COPIES_MAX 8
+#define STACK_COPIES_MAX 8
 
-struct copies_of {
+struct stack_copies_of {
 	uint64_t id;
 	uint32_t buffer;
 	uint32_t used;
@@ -22,22 +22,22 @@ struct copies_of {
 	uint8_t *bytes[SAMPLER_COPIES]; /* room for all parts that there may be, or NULL */
 };
 
-struct copies {
-	struct copies_of of[COPIES_MAX];
-	uint32_t n_begun; /* since copies_rest */
+struct stack_copies {
+	struct stack_copies_of of[STACK_COPIES_MAX];
+	uint32_t n_begun; /* since stack_copies_rest */
 };
 
-void copies_free(struct copies *c);
+void stack_copies_free(struct stack_copies *c);
 
 /* Keeps a part: SAMPLER_RECORD_MORE, of which `n` is right. One that does not go on where the one before ended is none of
  * ours. */
-void copies_add(struct copies *c, const struct sampler_snapshot *part);
+void stack_copies_add(struct stack_copies *c, const struct sampler_snapshot *part);
 
-/* All that there is of a snapshot's stacks, of which `n` is right; borrowed until the next copies_add, and from the snapshot.
+/* All that there is of a snapshot's stacks, of which `n` is right; borrowed until the next stack_copies_add, and from the snapshot.
  * Parts of the sampled one above a first that is not whole are not next to it, and left out. */
-void copies_take(struct copies *c, const struct sampler_snapshot *snapshot, struct walk_stack ret[SAMPLER_COPIES]);
+void stack_copies_take(struct stack_copies *c, const struct sampler_snapshot *snapshot, struct walk_stack ret[SAMPLER_COPIES]);
 
 /* Gives memory back, if none was needed since the last time. */
-void copies_rest(struct copies *c);
+void stack_copies_rest(struct stack_copies *c);
 
 #endif

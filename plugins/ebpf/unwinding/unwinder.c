@@ -13,24 +13,24 @@
 #include <string.h>
 #include <sys/uio.h>
 
-struct walks {
+struct unwinder {
 	struct andiron_extension objects;
 	const struct unwind_kernel *kernel;
 	struct unwind *store;
 	struct runtimes *runtimes; /* or NULL */
-	struct stacks found[SAMPLER_BUFFERS]; /* what snapshots brought, by the stack's id */
-	struct early early;
-	struct walks_stats stats;
+	struct sample_table found[SAMPLER_BUFFERS]; /* what snapshots brought, by the stack's id */
+	struct file_unwind file_unwind;
+	struct unwinder_stats stats;
 	struct andiron_walk walk;
 	uint64_t joined[SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS];
 };
 
-struct walks *walks_new(struct session *session, const struct andiron_extension *objects,
+struct unwinder *unwinder_new(struct session *session, const struct andiron_extension *objects,
 			uint64_t budget_bytes)
 {
-	struct walks *w = calloc(1, sizeof(*w));
+	struct unwinder *w = calloc(1, sizeof(*w));
 	struct unwind_options options = {.budget_bytes = budget_bytes,
-					 .read = image_rows_read};
+					 .read = mapped_rows_read};
 
 	if (!w)
 		return NULL;
@@ -45,57 +45,57 @@ struct walks *walks_new(struct session *session, const struct andiron_extension 
 	return w;
 }
 
-void walks_free(struct walks *w)
+void unwinder_free(struct unwinder *w)
 {
 	if (!w)
 		return;
 	runtimes_free(w->runtimes);
 	unwind_free(w->store);
 	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
-		stacks_free(&w->found[i]);
-	early_free(&w->early);
+		sample_table_free(&w->found[i]);
+	file_unwind_free(&w->file_unwind);
 	free(w);
 }
 
-void walks_add_runtimes(struct walks *w, struct runtimes *runtimes)
+void unwinder_add_runtimes(struct unwinder *w, struct runtimes *runtimes)
 {
 	check(!w->runtimes);
 	w->runtimes = runtimes;
 }
 
-struct runtimes *walks_runtimes(const struct walks *w)
+struct runtimes *unwinder_runtimes(const struct unwinder *w)
 {
 	return w->runtimes;
 }
 
-bool walks_process(struct walks *w, struct process *p)
+bool unwinder_process(struct unwinder *w, struct process *p)
 {
 	int r;
 
-	if (!p->maps || p->maps == p->told)
+	if (!p->maps || p->maps == p->stored)
 		return true;
 	if (w->runtimes)
 		runtimes_process(w->runtimes, p, w->store);
 	/* Without a space its stacks end at their first frame, and say so. */
 	r = unwind_map(w->store, &p->key, p->maps->generation, p->maps);
 	if (r == 0)
-		p->told = p->maps;
+		p->stored = p->maps;
 	return r != 1;
 }
 
-void walks_gone(struct walks *w, const struct process *p)
+void unwinder_gone(struct unwinder *w, const struct process *p)
 {
 	unwind_unmap(w->store, &p->key);
 	if (w->runtimes)
 		runtimes_gone(w->runtimes, p);
 }
 
-bool walks_reading(const struct walks *w)
+bool unwinder_reading(const struct unwinder *w)
 {
 	return unwind_reading(w->store);
 }
 
-void walks_wait(struct walks *w, int fd)
+void unwinder_wait(struct unwinder *w, int fd)
 {
 	struct pollfd p[] = {{.fd = unwind_fd(w->store), .events = POLLIN}, {.fd = fd, .events = POLLIN}};
 
@@ -106,14 +106,14 @@ void walks_wait(struct walks *w, int fd)
 
 static const uint8_t *slab(void *context, uint32_t number)
 {
-	return unwind_slab(((struct walks *)context)->store, number);
+	return unwind_slab(((struct unwinder *)context)->store, number);
 }
 
 /*
  * Memory that a walk could not read is there once somebody has touched it; the next sample of the
  * same stack finds it. Not needed where the copy has it.
  */
-static void touch(struct walks *w, const struct sampler_snapshot *c)
+static void touch(struct unwinder *w, const struct sampler_snapshot *c)
 {
 	char byte;
 	struct iovec to = {&byte, 1};
@@ -127,7 +127,7 @@ static void touch(struct walks *w, const struct sampler_snapshot *c)
 }
 
 /* Keeps the frames of w->walk as a record of its own. */
-static void keep(struct walks *w, const struct sampler_snapshot *c)
+static void keep(struct unwinder *w, const struct sampler_snapshot *c)
 {
 	struct sampler_stack head = {
 		.type = SAMPLER_RECORD_STACK,
@@ -137,12 +137,12 @@ static void keep(struct walks *w, const struct sampler_snapshot *c)
 	};
 
 	memcpy(w->walk.head, &head, sizeof(head));
-	stacks_add(&w->found[c->buffer], w->walk.head,
+	sample_table_add(&w->found[c->buffer], w->walk.head,
 		   sizeof(head) + w->walk.n_words * sizeof(uint64_t));
 }
 
 /* Of what a snapshot has come to. */
-static void take_walk(struct walks *w, const struct sampler_snapshot *c)
+static void take_walk(struct unwinder *w, const struct sampler_snapshot *c)
 {
 	w->stats.completed += w->walk.end == UNWIND_END_COMPLETE;
 	if (w->walk.end == UNWIND_END_CUT)
@@ -150,7 +150,7 @@ static void take_walk(struct walks *w, const struct sampler_snapshot *c)
 	keep(w, c);
 }
 
-bool walks_is_snapshot(const void *record, size_t size)
+bool unwinder_is_snapshot(const void *record, size_t size)
 {
 	const struct sampler_snapshot *c = record; /* the ring aligns records to 8 bytes */
 
@@ -158,7 +158,7 @@ bool walks_is_snapshot(const void *record, size_t size)
 	       size >= SAMPLER_SNAPSHOT_HEAD + c->n;
 }
 
-static void count(struct walks *w, const struct walk_stack stacks[SAMPLER_COPIES])
+static void count(struct unwinder *w, const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	w->stats.snapshots++;
 	w->stats.deep += stacks[SAMPLER_COPY_STACK].n > SAMPLER_SNAPSHOT_BYTES;
@@ -166,30 +166,30 @@ static void count(struct walks *w, const struct walk_stack stacks[SAMPLER_COPIES
 }
 
 /* By the files themselves. */
-static bool walk_early(struct walks *w, const struct process *p, const struct sampler_snapshot *c,
+static bool unwind_by_file(struct unwinder *w, const struct process *p, const struct sampler_snapshot *c,
 		       const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	const struct mapset *maps = process_maps(p, c->generation);
 
 	/* Runtimes say of what they claim when files are told of. */
-	if (!maps || w->runtimes || !early_walk(&w->early, &w->objects, maps, c, stacks, &w->walk))
+	if (!maps || w->runtimes || !file_unwind_walk(&w->file_unwind, &w->objects, maps, c, stacks, &w->walk))
 		return false;
-	w->stats.early++;
+	w->stats.by_file++;
 	take_walk(w, c);
 	return true;
 }
 
-bool walks_early(struct walks *w, const struct process *p, const struct sampler_snapshot *c,
+bool unwinder_file_unwind(struct unwinder *w, const struct process *p, const struct sampler_snapshot *c,
 		 const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	/* Also where the store knows the process: by what it had mapped before the files that are being read. */
-	if (c->buffer >= SAMPLER_BUFFERS || !walk_early(w, p, c, stacks))
+	if (c->buffer >= SAMPLER_BUFFERS || !unwind_by_file(w, p, c, stacks))
 		return false;
 	count(w, stacks);
 	return true;
 }
 
-void walks_snapshot(struct walks *w, const struct process *p, const struct sampler_snapshot *c,
+void unwinder_snapshot(struct unwinder *w, const struct process *p, const struct sampler_snapshot *c,
 		   const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	struct walk_tables tables = {w, slab, w->kernel->rules, UNWIND_RULES_MAX + 1,
@@ -202,7 +202,7 @@ void walks_snapshot(struct walks *w, const struct process *p, const struct sampl
 	word = unwind_word(w->store, &p->key, c->generation);
 	if (word == 0) {
 		/* Another program by now: the store knows of one image a process, we of all that it was in this interval. */
-		w->stats.unknown += !walk_early(w, p, c, stacks);
+		w->stats.unknown += !unwind_by_file(w, p, c, stacks);
 		return;
 	}
 	walk_snapshot(&tables, c, stacks, word, &w->walk);
@@ -210,8 +210,8 @@ void walks_snapshot(struct walks *w, const struct process *p, const struct sampl
 }
 
 /* The frames of `stack` up to the one that the snapshot begins with, and then its own. */
-static void join(struct walks *w, const struct sampler_stack *stack, const uint64_t *pcs,
-		 const struct sampler_stack *rest, const uint64_t *more, struct stacks *stacks)
+static void join(struct unwinder *w, const struct sampler_stack *stack, const uint64_t *pcs,
+		 const struct sampler_stack *rest, const uint64_t *more, struct sample_table *stacks)
 {
 	uint32_t have = (uint32_t)stack->n_kernel + stack->n_user, n = rest->n_user;
 	struct sampler_stack head = *stack;
@@ -225,53 +225,53 @@ static void join(struct walks *w, const struct sampler_stack *stack, const uint6
 	memcpy(w->joined, &head, sizeof(head));
 	memcpy(&w->joined[SAMPLER_STACK_WORDS], pcs, have * sizeof(*pcs));
 	memcpy(&w->joined[SAMPLER_STACK_WORDS + have], more, n * sizeof(*more));
-	stacks_add(stacks, w->joined, (SAMPLER_STACK_WORDS + have + n) * sizeof(uint64_t));
+	sample_table_add(stacks, w->joined, (SAMPLER_STACK_WORDS + have + n) * sizeof(uint64_t));
 }
 
 struct settling {
-	struct walks *w;
-	struct stacks *stacks;
+	struct unwinder *w;
+	struct sample_table *stacks;
 };
 
 static void settle(void *context, const struct sampler_stack *rest, const uint64_t *more, uint64_t samples)
 {
 	struct settling *s = context;
 	const uint64_t *pcs;
-	const struct sampler_stack *stack = stacks_find(s->stacks, rest->id, &pcs);
+	const struct sampler_stack *stack = sample_table_find(s->stacks, rest->id, &pcs);
 
 	if (stack)
 		join(s->w, stack, pcs, rest, more, s->stacks);
 }
 
-void walks_settle(struct walks *w, uint32_t buffer, struct stacks *stacks)
+void unwinder_settle(struct unwinder *w, uint32_t buffer, struct sample_table *stacks)
 {
 	struct settling s = {w, stacks};
 
 	check(buffer < SAMPLER_BUFFERS);
-	stacks_each(&w->found[buffer], settle, &s);
-	stacks_clear(&w->found[buffer]);
+	sample_table_each(&w->found[buffer], settle, &s);
+	sample_table_clear(&w->found[buffer]);
 }
 
-const struct sampler_stack *walks_find(const struct stacks *stacks, const struct sampler_stack *stack,
+const struct sampler_stack *unwinder_find(const struct sample_table *stacks, const struct sampler_stack *stack,
 				       const uint64_t **pcs)
 {
-	const struct sampler_stack *completed = stacks_find(stacks, stack->id | SAMPLER_STACK_COMPLETED, pcs);
+	const struct sampler_stack *completed = sample_table_find(stacks, stack->id | SAMPLER_STACK_COMPLETED, pcs);
 
 	return completed ? completed : stack;
 }
 
-void walks_tick(struct walks *w)
+void unwinder_tick(struct unwinder *w)
 {
 	unwind_tick(w->store);
-	early_rest(&w->early);
+	file_unwind_rest(&w->file_unwind);
 }
 
-struct unwind *walks_store(struct walks *w)
+struct unwind *unwinder_store(struct unwinder *w)
 {
 	return w->store;
 }
 
-void walks_get_stats(const struct walks *w, struct walks_stats *ret)
+void unwinder_get_stats(const struct unwinder *w, struct unwinder_stats *ret)
 {
 	*ret = w->stats;
 }
