@@ -50,7 +50,7 @@ static void unload(const char *path)
 		dlclose(library);
 }
 
-static void try_load(const char *path, int report)
+static _Noreturn void try_load(const char *path, int report)
 {
 	const struct andiron_plugin *plugin;
 	struct error err = ERROR_NULL;

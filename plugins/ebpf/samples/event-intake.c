@@ -242,12 +242,14 @@ static bool handle_process(struct intake *n, const void *record)
 {
 	struct sampler_process process;
 	struct process *p;
+	bool known;
 
 	memcpy(&process, record, sizeof(process));
 	p = n->defer_snapshots ? processes_find(n->processes, &process.key) : NULL;
 	if (p && p->stale)
 		map_reported(n, p, &process);
-	return map_known(n, &process.key) & map_known(n, &process.parent);
+	known = map_known(n, &process.key);
+	return map_known(n, &process.parent) && known;
 }
 
 /* False: files are being read that it needs. */
