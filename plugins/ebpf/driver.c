@@ -317,7 +317,7 @@ void driver_update(struct driver *d, struct ebpf_options *options)
 void driver_targets(struct driver *d, const struct andiron_targets *update)
 {
 	if (!vec_push(&d->next.updates, update)) {
-		abi_health(&d->c, ANDIRON_HEALTH_UNHEALTHY, "out of memory: news of targets was lost");
+		abi_health(&d->c, ANDIRON_HEALTH_UNHEALTHY, "out of memory: an update of targets was lost");
 		return;
 	}
 	update->retain(update->owner);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drives the engine with the host's loop and workers. The engine belongs to
- * one job at a time, which runs on a worker; what happens meanwhile (targets,
- * options, a tick, records in the ring) is noted and makes the next job. So
- * the loop never waits for /proc or an RCU grace period, and between two ticks of
- * an idle machine nothing runs at all.
+ * Driver of the engine: runs it by the host's loop and workers. One job at a time owns the engine,
+ * on a worker. Targets, options, ticks and ring records that arrive during a job make the next
+ * job. So the loop never waits for /proc or an RCU grace period. An idle machine runs nothing
+ * between two ticks.
  *
  * All functions: [serial] of the instance.
  */
@@ -17,7 +16,7 @@
 
 struct driver;
 
-/* `options` passes over, also on failure. 0 or a negative errno. */
+/* Takes ownership of `options`, also on failure. 0 or a negative errno. */
 int driver_new(const struct abi_context *c, struct ebpf_options *options,
 	       const struct andiron_extension *objects, struct driver **ret);
 /* No job may be left: destroy of component.h. */
@@ -27,7 +26,7 @@ void driver_free(struct driver *d);
 int driver_start(struct driver *d, struct error *err);
 void driver_update(struct driver *d, struct ebpf_options *options);
 void driver_targets(struct driver *d, const struct andiron_targets *update);
-/* Sends what is left, then tells the host that it is drained. */
+/* Sends the last samples, then reports to the host that it is drained. */
 void driver_finish(struct driver *d);
 /* Waits for a running job. */
 void driver_stop(struct driver *d);
@@ -36,7 +35,7 @@ void driver_stop(struct driver *d);
 int32_t driver_error(const struct driver *d, struct andiron_error *ret_err, int code,
 		     const struct error *err);
 
-/* What it speaks to the host by. */
+/* Its access to the host. */
 const struct abi_context *driver_context(const struct driver *d);
 
 /* target_report_each; -EBUSY while a job has the engine. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's own state, for engine.c and engine-load.c alone. */
+/* The engine's private state, shared by engine.c and engine-load.c. */
 #ifndef EBPF_ENGINE_STATE_H
 #define EBPF_ENGINE_STATE_H
 

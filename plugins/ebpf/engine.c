@@ -100,7 +100,7 @@ static void settle_processes(struct engine *e)
 	matcher_settle(e->matcher);
 }
 
-/* Reads what it has mapped, if that is news. */
+/* Reads its mappings, if they have changed. */
 static void map_process(struct engine *e, struct process *p)
 {
 	process_map(&e->processes, p);
@@ -247,7 +247,7 @@ static void on_gone(void *context, const struct process *p)
 	unwinder_gone(e->unwinder, p);
 }
 
-/* The rows as a batch; books what cannot become one. NULL if there is none. */
+/* The rows as a batch; counts what cannot become one. NULL if there is none. */
 static const struct andiron_batch *make_batch(struct engine *e, int64_t end_ns)
 {
 	struct rows_options options = {
@@ -306,7 +306,7 @@ static void measure(struct engine *e, struct engine_counts *counts)
 	session_measure(e->session, ++e->stats.n_intervals % MEASURE_EVERY == 0);
 }
 
-/* Reads the retired buffer into rows and books. */
+/* Reads the retired buffer into rows and counts. */
 static void read_buffer(struct engine *e, struct engine_counts *counts)
 {
 	struct sampler_counters counters = session_counters(e->session, e->buffer);
@@ -325,7 +325,7 @@ static void read_buffer(struct engine *e, struct engine_counts *counts)
 	if (counters.taken != e->counted + lost) {
 		e->stats.mismatches++;
 		engine_say(e, ANDIRON_LOG_WARN,
-		    "the books of an interval do not close: %llu samples taken, %llu counted, %llu dropped; "
+		    "the counts of an interval do not add up: %llu samples taken, %llu counted, %llu dropped; "
 		    "please report this",
 		    (unsigned long long)counters.taken, (unsigned long long)e->counted,
 		    (unsigned long long)lost);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler as a whole: one loaded session, the processes it saw, the
- * targets they belong to, and an interval's samples made into a batch. Knows
- * nothing of the host: what it wants to say goes through `struct engine_out`.
+ * The engine: one loaded session, the processes that it saw, their targets, and each interval's
+ * samples as a batch. It knows no host: output goes through `struct engine_out`.
  *
- * One thread at a time, any thread. Everything may block for some milliseconds.
+ * One thread at a time, any thread. Every call may block for some milliseconds.
  */
 #ifndef EBPF_ENGINE_H
 #define EBPF_ENGINE_H
@@ -22,7 +21,7 @@
 
 struct engine;
 
-/* The books of one interval:
+/* The counts of one interval:
  * taken = counted in rows + every member of `dropped`. */
 struct engine_counts {
 	uint64_t taken;
@@ -41,7 +40,7 @@ struct engine_stats {
 	uint64_t n_early;       /* intervals that ended before their time */
 	uint64_t n_left_out;    /* snapshots that found no room to wait */
 	uint64_t n_uncompleted; /* samples that were to be completed, and were not */
-	uint64_t mismatches; /* intervals whose books did not close */
+	uint64_t mismatches; /* intervals whose counts did not add up */
 	uint64_t batch_failures;
 	double ns_per_run, ns_per_sample; /* of the sampling program, when it was measured last */
 };
@@ -56,7 +55,7 @@ struct engine_out {
 	void (*log)(void *context, uint32_t level, const char *text);
 };
 
-/* `options` passes over, also on failure; `objects` and `out` are copied. */
+/* Takes ownership of `options`, also on failure; `objects` and `out` are copied. */
 int engine_new(uint64_t producer, struct ebpf_options *options,
 	       const struct andiron_extension *objects, const struct engine_out *out,
 	       struct engine **ret);
@@ -74,7 +73,7 @@ int engine_reconfigure(struct engine *e, struct ebpf_options *options, struct er
 bool engine_cpus_changed(const struct engine *e);
 int engine_follow_cpus(struct engine *e, struct error *err);
 
-/* News of targets; call engine_retarget after the last one. */
+/* An update of targets; call engine_retarget after the last one. */
 int engine_apply(struct engine *e, const struct andiron_targets *update);
 int engine_retarget(struct engine *e, struct error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sampler tells of itself. Names are Alloy's where Alloy has them. */
+/* The metrics of the sampler. Names are Alloy's where Alloy has them. */
 #ifndef EBPF_METRICS_H
 #define EBPF_METRICS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the kernel keeps the machine code of programs: struct kernel_jit of bpf/include/bpfwire/kernel-tables.h. */
+/* Address ranges of JIT-compiled BPF programs: struct kernel_jit of bpfwire/kernel-tables.h. */
 #ifndef EBPF_KERNEL_BPF_JIT_RANGES_H
 #define EBPF_KERNEL_BPF_JIT_RANGES_H
 

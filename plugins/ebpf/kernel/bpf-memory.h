@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's maps that the walker reads, as the store of unwind tables wants them: mapped memory,
- * and slabs made as BPF arrays when they are needed. Belongs to a session.
+ * Memory of a session's BPF maps, for the store of unwind tables. Maps are mapped memory. Slabs
+ * are BPF arrays, made on demand.
  */
 #ifndef EBPF_KERNEL_BPF_MEMORY_H
 #define EBPF_KERNEL_BPF_MEMORY_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The programs by which walks through language runtimes go on in task work (bpf/continuation.bpf.c), beside those of a
- * session, with which they share maps. A session without them ends such walks in `[runtime switches]`.
+ * Programs that continue unwinding through language runtimes in task work
+ * (bpf/continuation.bpf.c). They share the session's maps. Without them such stacks end in
+ * `[runtime switches]`.
  */
 #ifndef EBPF_KERNEL_CONTINUATION_PROGRAM_H
 #define EBPF_KERNEL_CONTINUATION_PROGRAM_H

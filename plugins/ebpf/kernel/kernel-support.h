@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a kernel cannot be sampled, and what to do about it. Any thread. */
+/* Kernel support: why this kernel cannot be sampled, and the remedy. Any thread. */
 #ifndef EBPF_KERNEL_KERNEL_SUPPORT_H
 #define EBPF_KERNEL_KERNEL_SUPPORT_H
 

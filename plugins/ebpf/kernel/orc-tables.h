@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the kernel keeps the tables that its own stack is walked by: bpf/include/bpfwire/kernel-tables.h. */
+/* The kernel's own ORC tables, by which its stack is unwound: bpfwire/kernel-tables.h. */
 #ifndef EBPF_KERNEL_ORC_TABLES_H
 #define EBPF_KERNEL_ORC_TABLES_H
 
@@ -17,7 +17,7 @@ bool orc_make(const __u64 *symbols, struct kernel_tables *ret);
 /* Whether orc_tables may have an answer here; asked of the kernel's version only. */
 bool orc_may_be_known(void);
 
-/* Those of this kernel, all zero if they cannot be had or its BTF tells of another format. Some 20 ms. */
+/* Those of this kernel, all zero if they cannot be had or its BTF shows another format. Some 20 ms. */
 struct kernel_tables orc_tables(void);
 
 /* Writes them where programs read them that run already. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock that samples: one software cpu-clock event on each online CPU, all
- * running one BPF program. Needs no PMU, so it works in any machine.
+ * The sampling clock: one software cpu-clock event on each online CPU, all with one BPF program.
+ * It needs no PMU, so it works in any machine.
  */
 #ifndef EBPF_KERNEL_PERF_CLOCK_H
 #define EBPF_KERNEL_PERF_CLOCK_H

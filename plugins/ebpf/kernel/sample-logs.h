@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory that the sampling program shares with us: each CPU's counters, and the log of
- * its samples (bpf/include/bpfwire/sampler.h). Plain memory, no system calls
- * after it is mapped; logs, megabytes of it, are mapped only while a buffer is read. The
- * functions on a buffer want it quiet: retired, and no program running that saw it active.
+ * Sample logs: memory shared with the sampling program (bpfwire/sampler.h). Each CPU has counters
+ * and a log for each buffer. Access takes no system call once mapped. Logs are megabytes, so they
+ * are mapped only while a buffer is read. A buffer that is read must be quiet: retired, and no
+ * program running that saw it active.
  */
 #ifndef EBPF_KERNEL_SAMPLE_LOGS_H
 #define EBPF_KERNEL_SAMPLE_LOGS_H

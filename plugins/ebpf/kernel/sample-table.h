@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples of one buffer, as logs and ring delivered them. Equal ones are kept once, with their number; those that have an
- * id are found by it, and no other is equal. Bounded: what no longer fits is not kept, and counted as lost. Zero-initialised is empty.
+ * Sample table: the samples of one buffer, from logs and ring. Equal samples are kept once, with
+ * their number. A sample with an id is found by it and equals no other. The table is bounded: what
+ * does not fit counts as lost. Zero-initialised is empty.
  */
 #ifndef EBPF_KERNEL_SAMPLE_TABLE_H
 #define EBPF_KERNEL_SAMPLE_TABLE_H

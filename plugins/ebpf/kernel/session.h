@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One loaded sampler: the BPF programs and maps of bpf/sampler.bpf.c, their
- * events, and the reading of what they counted. One thread at a time.
+ * A session: the loaded BPF programs and maps of bpf/sampler.bpf.c, their events, and what they
+ * counted. One thread at a time.
  *
  * INVARIANTS
- *   - Who reads a buffer has it alone: session_swap returns after the last run
- *     that saw it active has ended.
+ *   - A buffer has one reader: session_swap returns after the last run that saw it active.
  *   - For every retired buffer: taken = samples handed over + ring_full + new_cpu + unfinished.
  */
 #ifndef EBPF_KERNEL_SESSION_H

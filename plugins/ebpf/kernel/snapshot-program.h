@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program that takes snapshots by task work (bpf/snapshot.bpf.c), beside those of a session, with which it
- * shares maps. A session without it copies at once what of a stack is there.
+ * The program that takes stack snapshots by task work (bpf/snapshot.bpf.c). It shares the
+ * session's maps. Without it a snapshot is copied at once, from the pages that are present.
  */
 #ifndef EBPF_KERNEL_SNAPSHOT_PROGRAM_H
 #define EBPF_KERNEL_SNAPSHOT_PROGRAM_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a program that has functions of its own may put another program in its place. */
+/* Kernel support for tail calls from programs that have functions. */
 #ifndef EBPF_KERNEL_TAIL_CALLS_H
 #define EBPF_KERNEL_TAIL_CALLS_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether and how this kernel lets a program ask a thread to run something on
- * its way back to user mode. Linux 6.18 has bpf_task_work_schedule_resume_impl(), with a
- * last parameter for the kernel's own use; later ones have
- * bpf_task_work_schedule_resume() without it, and keep a description of the former that
+ * Kernel support for task work: a program has a thread run something on its way to user mode.
+ * Linux 6.18 has bpf_task_work_schedule_resume_impl(), with a last parameter for the kernel. Later
+ * kernels have bpf_task_work_schedule_resume() without it. They still describe the former, which
  * cannot be called.
  */
 #ifndef EBPF_KERNEL_TASK_WORK_H

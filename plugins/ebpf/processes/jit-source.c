@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tells of compiled code. Contract in jit-source.h. */
+/* See jit-source.h. */
 #include "ebpf/processes/jit-source.h"
 
 #include "base/cleanup.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tells of the code that a process compiles while it runs: a jitdump, which the runtime has
- * mapped executable to say where it is (its only use of that mapping), else a perf map, which lies
- * in /tmp of the process's own root. Both bear the pid that the process has in its own PID
- * namespace. Only its own user's word counts, no link leads out of its root, and a map that was last written before the
- * process began is that of another one, which had its pid: nobody removes them.
+ * JIT source: the file that names a process's JIT-compiled code. It is a jitdump, which the
+ * runtime maps executable to announce it, else a perf map in /tmp of the process's root. Both
+ * carry the pid of the process's own PID namespace. Both are untrusted: the file must belong to
+ * the process's user, and no link may leave its root. A perf map older than the process belongs to
+ * a former one with its pid.
+ *
  * Sources: Linux, tools/perf/Documentation/jitdump-specification.txt and jit-interface.txt.
  */
 #ifndef EBPF_PROCESSES_JIT_SOURCE_H
@@ -21,7 +22,7 @@ struct jit_source_process {
 };
 
 /*
- * A descriptor of the file, to close, -1 without one; `reopen`, of n bytes, is a path in our view
+ * A descriptor of the file, to close, -1 without one; `reopen`, of n bytes, is a path of ours
  * that leads there. `maps` is the text of its mappings. It may still be empty. Some ten system
  * calls.
  */

@@ -64,7 +64,7 @@ static const struct andiron_objects *service(const struct mapped_files *t)
 	return t->objects.table;
 }
 
-/* What a file is known by elsewhere; the first to read it tells all. */
+/* The ids of a file; its first reader gives them to the objects service. */
 static void identify(const struct mapped_files *t, struct mapped_file *file, int fd)
 {
 	struct elf_ids ids = {.file_id = ""};
@@ -120,7 +120,7 @@ struct mapped_file *mapped_file_get(struct mapped_files *t, int fd, struct str p
 			service(t)->release(t->objects.self, sought.object);
 		return file;
 	}
-	/* The image has its own reference of the object. */
+	/* The file has its own reference of the object. */
 	service(t)->release(t->objects.self, sought.object);
 	file = t->all.p[position];
 	mapped_file_retain(file);

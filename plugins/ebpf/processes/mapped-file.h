@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that processes map, as far as turning a file offset into the file's
- * own address needs. Each file is read once, however many processes map it;
- * an image lives as long as somebody holds it and holds its object
- * (andiron.objects/1) meanwhile.
+ * Mapped files: what turns a file offset into the file's own address. A file is read once, however
+ * many processes map it. It lives while it is referenced, and holds its object
+ * (andiron.objects/1).
  */
 #ifndef EBPF_PROCESSES_MAPPED_FILE_H
 #define EBPF_PROCESSES_MAPPED_FILE_H
@@ -21,12 +20,12 @@ struct mapped_files *mapped_files_new(const struct andiron_extension *objects);
 void mapped_files_free(struct mapped_files *t);
 
 /*
- * The image of an open file, with one reference. A file that is new is interned,
- * read, and its ids are told to the objects service. A file that is not ELF
- * is an image too. NULL when memory is short or the file cannot be interned.
+ * The mapped file of an open one, with one reference. A file that is new is interned,
+ * read, and the objects service gets its ids. A file that is not ELF
+ * is a mapped file too. NULL when memory is short or the file cannot be interned.
  */
 struct mapped_file *mapped_file_get(struct mapped_files *t, int fd, struct str path, struct str reopen);
-/* The image of a file by what the kernel says of it, with one reference; NULL where nobody has it.
+/* The mapped file by its key, with one reference; NULL where nobody has it.
  * Opens nothing. */
 struct mapped_file *mapped_files_find(struct mapped_files *t, const struct andiron_object_key *key);
 void mapped_file_retain(struct mapped_file *file);

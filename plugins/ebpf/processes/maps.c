@@ -123,7 +123,7 @@ struct reader {
 	void *context;
 };
 
-/* The image of a line: its file, or, where it has none, what tells of the code that lies there;
+/* The file of a line, or, where it has none, the source of its JIT symbols;
  * with `dump_only` no perf map. */
 static struct mapped_file *file_of_line(struct reader *r, struct maps_line *l, bool dump_only)
 {
@@ -142,9 +142,9 @@ static struct mapped_file *file_of_line(struct reader *r, struct maps_line *l, b
 	return file;
 }
 
-/* Code out of no file, that a perf map or a jitdump tells of, has that as its image, in
+/* Code of no file that a perf map or a jitdump names has that as its file, in
  * which addresses are the process's own. So has code out of a file that is not ELF: what .NET finds
- * compiled in its DLLs, which name nothing, is told of by its jitdump, and not by its perf map. */
+ * compiled in its DLLs, which name nothing, is named by its jitdump, and not by its perf map. */
 static int add_line(struct reader *r, const struct maps_line *line)
 {
 	struct maps_line l = *line, jit_line = *line;
@@ -267,7 +267,7 @@ struct mapset *mapset_copy(const struct mapset *set)
 	return copy;
 }
 
-/* What tells of code out of no file: addresses in it are the process's own. */
+/* The source of JIT symbols: addresses in it are the process's own. */
 static struct mapped_file *jit_source_of(const struct mapset *set)
 {
 	vec_each(&set->list, m)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process has mapped executable, from the text of /proc/PID/maps. A
- * stranger's: any bytes are legal input. Source of the format: proc(5).
+ * The executable mappings of a process, from /proc/PID/maps. The text is untrusted: any bytes are
+ * legal input. Source of the format: proc(5).
  */
 #ifndef EBPF_PROCESSES_MAPS_H
 #define EBPF_PROCESSES_MAPS_H
@@ -28,7 +28,7 @@ bool maps_parse_line(struct str line, struct maps_line *ret);
 struct mapping {
 	uint64_t start, limit, offset;
 	struct mapped_file *file; /* NULL: no file, `name` says what it is */
-	struct str name;     /* empty where there is an image: the object knows its path */
+	struct str name;     /* empty where there is a file: the object knows its path */
 };
 
 /* The mappings of a process at one moment, ascending; `older` are those it had
@@ -37,7 +37,7 @@ struct mapset {
 	struct mapset *older;
 	VEC(struct mapping) list;
 	uint32_t exec_pages; /* executable and not writable: mm_struct.exec_vm */
-	bool whole;          /* every file in it is an image, and nothing is left out */
+	bool whole;          /* every file in it was opened, and nothing is omitted */
 	bool inherited;      /* another process has them */
 	uint64_t generation;     /* unwind_generation of the process that had them */
 	struct arena arena; /* names */
@@ -46,7 +46,7 @@ struct mapset {
 void mapset_free(struct mapset *set); /* with all older ones */
 
 /* Opens the file of a line: a descriptor, or -1 with no file to be had. A line
- * without a file (inode 0) is code that the process has compiled: what tells of it is opened
+ * without a file (inode 0) is JIT-compiled code: its JIT source is opened
  * (jit-source.h), and `reopen` says where that is. */
 typedef int (*maps_open_fn)(void *context, const struct maps_line *line, char *reopen, size_t n);
 
@@ -58,7 +58,7 @@ struct mapset *mapset_parse(struct str text, struct mapped_files *files, maps_op
 /* The name of a mapping whose file nobody has opened yet. */
 #define MAPS_UNKNOWN_FILE "[unknown file]"
 
-/* Makes a set of what the kernel says. Its files are images that are there. NULL when memory is short. */
+/* Makes a set from the kernel's list. It has only files that are known. NULL when memory is short. */
 struct mapset *mapset_take(const struct sampler_mapped *mapped, struct mapped_files *files);
 
 /* The same set once more, without older ones; NULL when memory is short. */

@@ -193,12 +193,12 @@ void process_identify(struct processes *t, struct process *p)
 struct opener {
 	struct jit_source_process process;
 	struct str maps;
-	int jit; /* what tells of its compiled code; -1: nothing does */
+	int jit; /* its JIT source; -1: none */
 	bool asked;
-	char reopen[4352]; /* of `told` */
+	char reopen[4352]; /* of `jit` */
 };
 
-/* Of all its mappings without a file the same file tells. */
+/* All its mappings without a file have the same JIT source. */
 static int open_jit_source(struct opener *o, char *reopen, size_t n)
 {
 	if (!o->asked)
@@ -423,8 +423,8 @@ static bool is_there(const struct processes *t, const struct process *p)
 	return faccessat(t->proc, name, F_OK, 0) == 0;
 }
 
-/* Whether what tells of its compiled code has come since its mappings were read: a JVM writes a
- * perf map when it is told to. */
+/* Whether its JIT source has appeared since its mappings were read: a JVM writes a perf map on
+ * demand. */
 static bool has_jit_source(const struct processes *t, const struct process *p)
 {
 	_cleanup_(closep) int dir = -1;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes that were sampled of late: name, container, mappings, and the
- * target they belong to. Filled in from /proc as soon as the kernel side
- * reports a process, so that one that lives for milliseconds is known as well.
+ * Processes that were sampled recently: name, container, mappings and target. They are read from
+ * /proc as soon as the kernel side reports them, so that one of a few milliseconds is known too.
  */
 #ifndef EBPF_PROCESSES_PROCESS_H
 #define EBPF_PROCESSES_PROCESS_H
@@ -25,7 +24,7 @@ struct process {
 	bool known; /* and answered: the container is known, or that there is none */
 	bool stale;  /* mappings have changed, or were never read */
 	bool speaks; /* by its mappings for all of its generation */
-	bool lacks_jit_source; /* it has code out of no file, and nothing that tells of it */
+	bool lacks_jit_source; /* it has JIT-compiled code without symbols */
 	uint32_t idle_intervals;
 	uint32_t position;
 	char comm[SAMPLER_COMM_SIZE + 1];
@@ -34,7 +33,7 @@ struct process {
 	uint64_t match_generation; /* for which `match` holds */
 	struct procmap_pace pace;
 	struct mapset *maps;
-	const struct mapset *stored; /* those that the store of unwind tables knows of */
+	const struct mapset *stored; /* those that the unwind store has */
 	uint64_t generation;           /* unwind_generation, as of the last report */
 };
 
@@ -49,7 +48,7 @@ struct processes {
 	int proc; /* descriptor of /proc */
 };
 
-/* `images` is borrowed. 0 or a negative errno. */
+/* `files` is borrowed. 0 or a negative errno. */
 int processes_init(struct processes *t, struct mapped_files *files);
 void processes_fini(struct processes *t);
 

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The executable mappings of a process as lines of /proc/PID/maps, without its reading the whole of
- * it where the kernel can be asked for them one by one (PROCMAP_QUERY, Linux 6.11). A process of
- * thousands of mappings has a few dozen that are executable; and reading the text holds the lock
- * that the process needs to map memory or to take a page fault.
+ * Executable mappings of a process as lines of /proc/PID/maps. PROCMAP_QUERY (Linux 6.11) asks for
+ * them one by one: of thousands of mappings a few dozen are executable. Reading the whole text
+ * holds the lock that the process needs for mmap and page faults. So, without the ioctl, a process
+ * is not read again for PROCMAP_PACE times the last reading: it loses at most 1 %.
  *
- * Where only the text can be read, each process is left alone for a hundred times as long as
- * the last reading took, so that it loses at most one per cent to us.
- *
- * Source of the ioctl: include/uapi/linux/fs.h of Linux 6.11; of the format: proc(5).
+ * Sources: include/uapi/linux/fs.h of Linux 6.11; proc(5).
  */
 #ifndef EBPF_PROCESSES_PROCMAP_H
 #define EBPF_PROCESSES_PROCMAP_H

@@ -235,7 +235,7 @@ static struct target_selector stands_for(const struct match *match)
 	return (struct target_selector){match->pid, match->container};
 }
 
-/* Puts one that has its place among those that stand for the same: of several with one id the last wins. */
+/* Adds one to those that select the same: of several with one id the last wins. */
 static int rank(struct matcher *m, struct match *match)
 {
 	uint64_t hash = hash_of(stands_for(match));

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which target a process belongs to. By the rules of Alloy's pyroscope.ebpf: a
- * target with `__process_pid__` stands for that process; else one with a
- * container id for all processes of the container; what neither finds goes to
- * the default target, if there is one.
+ * Target match: the target of a process, by the rules of Alloy's pyroscope.ebpf. `__process_pid__`
+ * selects that process. Else the container id selects all processes of the container. The default
+ * target, if any, takes the rest.
  *
- * Labels as they go into a batch: those of the target without what begins
- * with two underscores but `__symbolize__`, which profile.symbolize reads, `__name__`, and
- * `service_name`, which is, in this order:
- * the label itself, the pod annotation pyroscope.io/service_name,
- * ebpf/NAMESPACE/CONTAINER, the docker container, the swarm service,
- * "unspecified".
+ * A batch has the target's labels, less those that begin with two underscores. `__symbolize__`
+ * (for profile.symbolize) and `__name__` stay. `service_name` is the first of: the label itself,
+ * pod annotation pyroscope.io/service_name, ebpf/NAMESPACE/CONTAINER, the docker container, the
+ * swarm service, "unspecified".
  */
 #ifndef EBPF_PROCESSES_TARGET_MATCH_H
 #define EBPF_PROCESSES_TARGET_MATCH_H
@@ -30,7 +27,7 @@ struct match {
 	struct str container;
 	uint64_t fingerprint; /* of the labels: equal ones are one group of a batch */
 	uint32_t n_processes; /* the caller's own count */
-	uint32_t at;          /* its place among all, or among the replaced ones */
+	uint32_t at;          /* its position among all, or among the replaced ones */
 	/* The matcher's own. */
 	const struct target_row *row; /* NULL: the default target's */
 	struct match *lesser;         /* of the same process or container, and does not win */
@@ -43,7 +40,7 @@ struct matcher;
 struct matcher *matcher_new(void);
 void matcher_free(struct matcher *m);
 
-/* Takes over what a producer says of its targets: as target_table_apply. What has changed is
+/* Applies an update of targets, as target_table_apply. What has changed is
  * matched anew at once, nothing else is. O(changes) */
 int matcher_apply(struct matcher *m, const struct andiron_targets *update);
 

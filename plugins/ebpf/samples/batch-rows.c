@@ -23,7 +23,7 @@ struct making {
 	uint32_t type;
 	uint32_t kernel; /* mapping */
 	bool register_lost; /* the stack at hand has ended so */
-	/* Mappings of the batch by image, remembered for the process at hand. */
+	/* Mappings of the batch by file, remembered for the process at hand. */
 	const struct mapping *last;
 	uint32_t last_mapping;
 	int result;
@@ -106,7 +106,7 @@ static uint32_t add_user_frame(struct making *m, const struct row *row, uint64_t
 
 /*
  * A frame of a runtime, of two words. Of two processes the same words may be two functions, so
- * what tells one location from another is its name.
+ * what distinguishes one location from another is its name.
  */
 static uint32_t add_runtime_frame(struct making *m, const struct process *p, const uint64_t *words)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From what a buffer counted to a profile batch: rows grouped by target, frames
- * turned into the addresses of their files.
- */
+/* Batch rows: samples of a buffer grouped by target, with frames as addresses of files. */
 #ifndef EBPF_SAMPLES_BATCH_ROWS_H
 #define EBPF_SAMPLES_BATCH_ROWS_H
 
@@ -35,7 +32,7 @@ struct rows_options {
 	bool comm_label;     /* attribute "comm" */
 	bool comm_frame;     /* comm as the outermost frame */
 	const struct andiron_extension *objects;
-	struct unwind *store; /* told which files the frames lie in; or NULL */
+	struct unwind *store; /* learns which files the frames lie in; or NULL */
 	struct runtimes *runtimes; /* names the frames of theirs; or NULL */
 };
 

@@ -44,7 +44,7 @@ static void map_reported(struct intake *n, struct process *p, const struct sampl
 	p->stale = true;
 }
 
-/* Whether it is to be known: where all is sampled, its target may be news that is on its way. */
+/* Whether it is to be known: where all is sampled, its target may be on its way. */
 static bool is_requested(const struct intake *n, const struct process *p)
 {
 	return p->match || sampling_filter_mode(n->options, n->matcher) == SAMPLER_ALL;
@@ -200,7 +200,7 @@ void intake_record(void *context, const void *record, size_t size)
 	} else if (type == SAMPLER_RECORD_SNAPSHOT && unwinder_is_snapshot(record, size)) {
 		on_snapshot(n, record);
 	} else if (prepare(n, type, record, size) && n->bytes < 2 * n->bytes_max) {
-		/* The list has been looked at. */
+		/* The list has been taken. */
 		size = type == SAMPLER_RECORD_MAPPED ? SAMPLER_MAPPED_HEAD : size;
 		append(n, record, size, size);
 	}

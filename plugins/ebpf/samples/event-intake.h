@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Event intake: handles records of the kernel's ring in two steps. Step 1 runs as soon as a record
- * arrives: find the process, match it to a target, list its mappings. That takes microseconds, and
- * the process may be gone a millisecond later. Step 2 runs in arrival order: map the process in the
- * unwinder, walk stack snapshots. It needs the rows of ELF files, which the unwinder's thread reads;
- * so step 2 stops at a record whose files are being read, and step 1 goes on meanwhile. Snapshots
- * that arrive then and can be unwound by the files themselves (file-unwind.h) do not wait: where a
- * compiler begins hundreds would, of some 100 KiB each.
+ * Event intake: handles records of the kernel's ring in two steps. Preparing a record finds its
+ * process, target and mappings as soon as it arrives, since the process may be gone a millisecond
+ * later. Processing follows in arrival order: it maps the process in the unwinder and unwinds
+ * snapshots. It stops at a record whose files are being read; preparing goes on. A snapshot that
+ * the files themselves can unwind (file-unwind.h) does not wait: beside a compiler hundreds would,
+ * of some 100 KiB each.
  *
- * Where threads list their own mappings (bpf/task-work/deferred-snapshot.h), the list of a new
- * process follows its report. So processes are asked in step 2 there, if at all: asking all of them
- * took a third of the agent's time.
+ * Where threads list their own mappings (bpf/task-work/deferred-snapshot.h), a process is asked
+ * only while processing, if its list did not come. Asking all took a third of the agent's time.
  */
 #ifndef EBPF_SAMPLES_EVENT_INTAKE_H
 #define EBPF_SAMPLES_EVENT_INTAKE_H
@@ -34,12 +32,11 @@ struct intake {
 	struct session *session; /* NULL: none sends, and nothing waits */
 	struct unwinder *unwinder;
 	bool defer_snapshots; /* as in session_info */
-	size_t bytes_max; /* behind so much no snapshot waits: its stack ends where the kernel's own walk did, and says so.
-			   * Where a compiler begins they come by the megabyte, and who comes after is looked at all the same.
-			   * Behind twice as much nothing does */
+	size_t bytes_max; /* of waiting records: above it no snapshot waits, above twice
+			   * as much no record. Compilers bring snapshots by the megabyte */
 
 	struct stack_copies copies;
-	struct intake_record *first, *last; /* looked at, and not dealt with */
+	struct intake_record *first, *last; /* prepared, not processed */
 	size_t bytes;                     /* of these */
 	/* Since the beginning: */
 	uint64_t n_processes; /* reports of processes */
@@ -48,10 +45,10 @@ struct intake {
 
 #define INTAKE_BYTES_MAX ((size_t)32 << 20) /* for bytes_max, in the agent's budget */
 
-/* A session_record_fn, of which `context` is the news: looks at a record and keeps it. */
+/* A session_record_fn; `context` is the intake. Prepares a record and keeps it. */
 void intake_record(void *context, const void *record, size_t size);
 
-/* Finds the target of a process; in the way, what is needed to know it. */
+/* Finds the target of a process, reading its name and container if need be. */
 void intake_match(struct intake *n, struct process *p);
 
 /* Step 1 for what the ring has; none begins behind clock_mono's `until`. Not within intake_record. */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Telling the kernel side what to sample, so that processes that belong to no
- * target cost no stack walk.
- */
+/* The kernel's sampling filter: processes without a target cost no unwinding. */
 #ifndef EBPF_TARGETS_SAMPLING_FILTER_H
 #define EBPF_TARGETS_SAMPLING_FILTER_H
 
@@ -12,8 +9,8 @@
 #include "ebpf/kernel/session.h"
 
 /* With more pids than this as targets all is sampled and judged when it is
- * read: most of the machine is wanted then, and a process is not missed
- * between its start and the news of it. */
+ * read: most of the machine is selected then, and a process is not missed
+ * between its start and its report. */
 #define SAMPLING_FILTER_PIDS_MAX 64u
 
 /* SAMPLER_ALL, or what the targets need. */

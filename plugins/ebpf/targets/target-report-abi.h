@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What target_report_each tells, as andiron/target-processes.h has it. */
+/* A target report as andiron/target-processes.h has it. */
 #ifndef EBPF_TARGETS_TARGET_REPORT_ABI_H
 #define EBPF_TARGETS_TARGET_REPORT_ABI_H
 

@@ -31,7 +31,7 @@ static int by_match(const void *a, const void *b)
 	return order ? order : compare(x->key.tgid, y->key.tgid);
 }
 
-/* The first place in the order that is not before the match. */
+/* The first position in the order that is not before the match. */
 static size_t first_of(const struct reporting *t, const struct match *match)
 {
 	size_t low = 0, high = t->n;
@@ -54,8 +54,8 @@ static const char *why_nobody(const struct reporting *t, const struct target_row
 
 	if (why)
 		return why;
-	return subject.pid ? "no process with this pid has used a CPU of late" :
-			     "no process of this container has used a CPU of this node of late";
+	return subject.pid ? "no process with this pid has used a CPU recently" :
+			     "no process of this container has used a CPU of this node recently";
 }
 
 static void report_row(void *context, int change, struct target_row *row)

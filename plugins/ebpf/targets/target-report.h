@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telling who asks which processes each target stands for, and why there is none. */
+/* Target report: the processes of each target, and why a target has none. */
 #ifndef EBPF_TARGETS_TARGET_REPORT_H
 #define EBPF_TARGETS_TARGET_REPORT_H
 
 #include "ebpf/processes/target-match.h"
 #include "ebpf/processes/process.h"
 
-/* A target as it came in. Processes are those sampled of late, by pid. */
+/* A target as it came in. Processes are those sampled recently, by pid. */
 struct target_report {
 	const struct target_label *labels;
 	size_t n_labels;
@@ -18,7 +18,7 @@ struct target_report {
 typedef void (*target_report_fn)(void *context, const struct target_report *target);
 
 /* Calls fn for each target, in order; all is borrowed for the call. Reads
- * NODE_NAME, as discovery.kubernetes does. 0 or -ENOMEM (nothing told). O(targets + processes · log). */
+ * NODE_NAME, as discovery.kubernetes does. 0 or -ENOMEM (nothing reported). O(targets + processes · log). */
 int target_report_each(struct matcher *m, const struct processes *processes, target_report_fn fn, void *context);
 
 /* How many targets there are, and how many stand for a process. Uses their n_processes. */

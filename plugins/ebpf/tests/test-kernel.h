@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's side of the unwind tables as memory of our own. What a program would read stays
- * readable under `seen` as long as the slab is there; what the store writes through goes away
- * when it is unmapped, so a use after that crashes. It fails on demand.
+ * The kernel's side of the unwind tables as our own memory. What a program would read stays
+ * readable under `seen` while the slab exists. What the store writes through is unmapped with it,
+ * so a later use crashes. It fails on demand.
  */
 #ifndef EBPF_TESTS_TEST_KERNEL_H
 #define EBPF_TESTS_TEST_KERNEL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of processes that are real: this one, and children which have its generation because they were only
- * forked. Their files are interned by inode.
+ * A table of real processes: this one, and forked children, which have its generation. Their files
+ * are interned by inode.
  */
 #ifndef EBPF_TESTS_TEST_LIVE_H
 #define EBPF_TESTS_TEST_LIVE_H

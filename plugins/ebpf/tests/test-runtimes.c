@@ -178,7 +178,7 @@ static uint32_t slot_at(struct fixture *f, uint64_t offset)
 	return found.kind == UNWIND_KIND_RUNTIME ? found.slot : 0;
 }
 
-/* Claims of several runtimes stand beside each other, are there before the process is, and are told
+/* Claims of several runtimes stand beside each other, are there before the process is, and are passed
  * to the store only where they have changed. */
 TEST(claims_stand_in_the_store)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store of unwind tables over a kernel that is plain memory, with files whose rows are made up:
- * row i of a file stands at first + i · step and has a rule that says so.
+ * A store of unwind tables over a kernel of plain memory, with invented files: row i of a file is
+ * at first + i * step, and its rule says so.
  */
 #ifndef EBPF_TESTS_TEST_WORLD_H
 #define EBPF_TESTS_TEST_WORLD_H

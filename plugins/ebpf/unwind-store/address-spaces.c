@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define NO_SEAT UNWIND_SPACES
-/* So many processes all have a place, but by rare chance. */
+/* So many processes all have a slot, but by rare chance. */
 #define COMFORTABLE (UNWIND_SPACES / 2)
 
 void address_spaces_init(struct address_spaces *t, struct unwind_space *entries, struct mapping_tables *mapping_tables,
@@ -133,7 +133,7 @@ static void replace(struct address_spaces *t, uint32_t at)
 }
 
 /* Makes room where a key may be, and all over a table that is filling up. Nowhere else in one that is not: all who
- * lose their places there are sampled again, and would take others'. */
+ * lose their slots there are sampled again, and would take others'. */
 static void make_room(struct address_spaces *t, const struct sampler_process_key *key)
 {
 	uint32_t oldest = position(key, 0);
@@ -150,7 +150,7 @@ static void make_room(struct address_spaces *t, const struct sampler_process_key
 			replace(t, i);
 }
 
-/* How many are free of a half of the key's seats; *ret: the first of them. */
+/* How many are free of a half of the key's slots; *ret: the first of them. */
 static uint32_t free_in_half(const struct address_spaces *t, const struct sampler_process_key *key, uint32_t half,
 			     uint32_t *ret)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walker's table of address spaces: which view a process has. 8,192 find their places in it; when one
- * does not, the one goes that was not sampled for longest in those that it may have. Where there are more, many
- * go at once, because a place is free for another process only when no program can still be reading it.
+ * Address spaces: the walker's table from a process to its mapping table. It holds 8,192. When a
+ * process finds no slot, the one sampled longest ago among its possible slots is replaced. Beyond
+ * 8,192 many are replaced at once: a slot is free only when no program can still read it.
  *
- * An entry's word is written last when it comes, first when it goes, and in one store in between.
+ * An entry's word is written last on insertion, first on removal, and in one store between.
  */
 #ifndef EBPF_UNWIND_STORE_ADDRESS_SPACES_H
 #define EBPF_UNWIND_STORE_ADDRESS_SPACES_H
@@ -13,7 +13,7 @@
 #include "ebpf/unwind-store/mapping-tables.h"
 
 struct address_slot {
-	struct mapping_table *table; /* NULL: free, or left */
+	struct mapping_table *table; /* NULL: free, or retired */
 	uint64_t stamp;    /* higher: mapped or sampled later */
 	bool retired;         /* since the last reclaim */
 };
@@ -35,18 +35,18 @@ void address_spaces_init(struct address_spaces *t, struct unwind_space *entries,
 /* Empties the table. */
 void address_spaces_fini(struct address_spaces *t);
 
-/* The process's view; NULL where it has no place. O(1). */
+/* The process's mapping table; NULL where it has no slot. O(1). */
 struct mapping_table *address_spaces_table(const struct address_spaces *t, const struct sampler_process_key *key);
 bool address_spaces_has(const struct address_spaces *t, const struct sampler_process_key *key, uint64_t generation);
 
-/* Gives the process a view, with its reference; the one that it had is not released. -ENOSPC:
- * no place can be made; the reference is the caller's then. */
+/* Gives the process a mapping table, with its reference; the one that it had is not released. -ENOSPC:
+ * no slot can be freed; the reference is the caller's then. */
 int address_spaces_set(struct address_spaces *t, const struct sampler_process_key *key, uint64_t generation,
 	       uint32_t exec_pages, struct mapping_table *v);
 /* The process is gone, if it was there. O(1). */
 void address_spaces_remove(struct address_spaces *t, const struct sampler_process_key *key);
 
-/* Lets the walker see what views say now. O(places). */
+/* Shows the walker the mapping tables as they are now. O(slots). */
 void address_spaces_refresh(struct address_spaces *t);
 /* The process was sampled, if it is there. O(1). */
 void address_spaces_touch(struct address_spaces *t, const struct sampler_process_key *key);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that reads files' rows into pages, one file after the other, in the order in which they
- * were asked for. It shares nothing with the store: pages come out through a queue, as private
- * memory, with the words of their rules in place of numbers. So the store's thread can read the
- * kernel's ring while a compiler's libraries are read, which takes half a second.
+ * File reader: a thread that reads files' rows into pages, in the order of requests. It shares
+ * nothing with the store: pages are private memory, with rules as words instead of numbers. So the
+ * ring is read while a compiler's libraries are, which takes half a second.
  *
- * The queue is bounded (FILE_READER_BYTES): the thread waits while nobody takes. It starts with the
- * first request. All functions are for one thread at a time.
+ * The queue holds FILE_READER_BYTES; then the thread waits. The thread starts with the first
+ * request. All functions: one thread at a time.
  */
 #ifndef EBPF_UNWIND_STORE_FILE_READER_H
 #define EBPF_UNWIND_STORE_FILE_READER_H
@@ -20,19 +19,19 @@
 #define FILE_READER_BYTES (2u << 20)
 
 /*
- * Hands the rows of an image's file to `fn`, as elf_rows_read does, whose options these are but for
- * `debug`; those of the vDSO where `image` is NULL. Called on the reader's thread. 0, also where
+ * Hands the rows of a mapped file to `fn`, as elf_rows_read does, whose options these are but for
+ * `debug`; those of the vDSO where `mapped` is NULL. Called on the reader's thread. 0, also where
  * there are none; what `fn` returned; or a negative errno and the reason.
  */
 typedef int (*unwind_read_fn)(void *context, const struct mapped_file *mapped,
 			      const struct elf_rows_options *options, elf_row_fn fn,
 			      void *fn_context, struct error *err);
 
-/* What is asked for. The image must outlive the request. */
+/* What is asked for. The mapped file must outlive the request. */
 struct file_request {
 	void *owner; /* not used here */
 	const struct mapped_file *mapped;
-	bool aux;      /* auxiliary words are wanted, whether rules of the file need them or not */
+	bool aux;      /* auxiliary words are requested, whether rules of the file need them or not */
 	uint32_t mode; /* not used here */
 };
 

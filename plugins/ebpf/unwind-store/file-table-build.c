@@ -3,7 +3,7 @@
  * Makes a file's table of the pages that the reader has read (file-reader.h). Pages go into slabs
  * as they come, so nothing of a table's size is held elsewhere; no walker is led to them before the
  * table is whole. When the budget ends in the middle, what was made is given back at once, the rest
- * of the pages only tells how much it would have been, and the file is partial from then on.
+ * of the pages only shows how much it would have been, and the file is partial from then on.
  */
 #include "ebpf/unwind-store/file-tables.h"
 
@@ -24,7 +24,7 @@
 /* No file needs more; who wants more may not take them from all others. */
 #define FILE_RULES_MAX (UNWIND_RULES_MAX / 4)
 
-/* Modes of a request: only what is wanted; once more, since numbers of rules had run out. */
+/* Modes of a request: only what is requested; once more, since numbers of rules had run out. */
 #define MODE_PARTIAL 1u
 #define MODE_AGAIN   2u
 
@@ -333,7 +333,7 @@ static int conclude(struct build *b, const struct file_reading *end)
 }
 
 /* Whether the file is read once more, and so has not ended: where numbers of rules have run out
- * tables make room that are not hit, once; where the budget has, only what is wanted is kept. */
+ * tables make room that are not hit, once; where the budget has, only what is requested is kept. */
 static bool read_again(struct build *b, uint32_t mode, int r)
 {
 	struct file *f = b->f;

@@ -209,7 +209,7 @@ bool files_is_due(const struct files *t, const struct file *f)
 	return (f->state == FILE_EVICTED || f->state == FILE_PARTIAL) && f->requested_more;
 }
 
-/* Where in `wanted` an address is, or would be. */
+/* Where in `requested` an address is, or would be. */
 static size_t wanted_at(const struct file *f, uint64_t page)
 {
 	size_t low = 0, high = f->requested.n;

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of files, for the walker: pages of rows in slabs, and the list of these pages.
- * One for each file, however many processes map it.
- *
- * A table is made of rows as they are read, and is whole; or, where the budget has no room
- * for it, partial: it has the pages that were hit, and a page that says "by frame
- * pointers" in place of the others. Under pressure the table that was hit longest ago goes
- * first, and several at once, since each time costs a quiesce.
+ * File tables: pages of rows in slabs, and the list of these pages. Each file has one table,
+ * however many processes map it. A table is whole; or partial, where the budget has no room: then
+ * it has the pages that were hit, and "by frame pointers" in place of the others. Under pressure
+ * the table hit longest ago goes first, several at once, since each time costs a quiesce.
  */
 #ifndef EBPF_UNWIND_STORE_FILE_TABLES_H
 #define EBPF_UNWIND_STORE_FILE_TABLES_H
@@ -36,14 +33,14 @@ struct file_table {
 	VEC(struct file_page) pages;
 	VEC(uint16_t) rules; /* each retained once */
 	uint64_t rows, bytes;
-	bool aux; /* any rule has an auxiliary word, or all have because they were wanted */
+	bool aux; /* any rule has an auxiliary word, or all have because they were requested */
 };
 
 struct file {
 	struct mapped_file *mapped; /* retained; NULL: the vDSO */
 	uint32_t position;
 	uint32_t state, refusal;
-	uint32_t n_users; /* mappings of views */
+	uint32_t n_users; /* mappings of mapping tables */
 	struct file_table table;
 	struct file_table former; /* until files_settle */
 	uint64_t need;            /* bytes of pages that it would have if it were whole */
@@ -56,10 +53,10 @@ struct file {
 	uint32_t backoff;                /* intervals until then, the next time */
 	VEC(uint64_t) requested;            /* ascending, addresses by 64 KiB */
 	bool pending;                    /* asked of the reader, and not ended */
-	bool requested_more;                       /* more is wanted than when it was read */
+	bool requested_more;                       /* more is requested than when it was read */
 	bool want_aux;                   /* auxiliary words are, though no rule of its own needs them */
 	VEC(struct unwind_claim) claims; /* ascending, apart from each other */
-	bool changed;                    /* views that show it do so otherwise than it is */
+	bool changed;                    /* mapping tables show its former state */
 	bool other;                      /* addresses that had a rule may have another */
 };
 
@@ -83,7 +80,7 @@ struct build {
 	uint64_t need, lost;
 	int result;      /* a negative errno: the rest of the pages is not looked at */
 	uint16_t before; /* how the file was walked until now */
-	bool partial;    /* only what is wanted */
+	bool partial;    /* only what is requested */
 	bool full;       /* the budget has ended */
 	bool starved;    /* so have the numbers of rules */
 };
@@ -110,7 +107,7 @@ int files_init(struct files *t, const struct files_host *host, struct slabs *sla
 /* Nobody may use a file any more. */
 void files_fini(struct files *t);
 
-/* The file of an image, NULL for the vDSO's, unread if it is new. NULL when memory is short. */
+/* The file of a mapped one, of the vDSO if NULL; unread if it is new. NULL when memory is short. */
 struct file *files_get(struct files *t, struct mapped_file *mapped);
 
 /* How its mappings are walked now: UNWIND_KIND_*. */
@@ -119,13 +116,13 @@ uint16_t file_kind(const struct file *f);
 /* Has the file read (again), by the reader's thread, unless that is under way; `mode` 0. 0; or
  * -ENOMEM, -EAGAIN: in the next interval. */
 int files_request(struct files *t, struct file *f, uint32_t mode);
-/* Puts what was read until now into tables; true where files have ended, which say in `changed` and
- * `other` what that means to views. */
+/* Puts what was read until now into tables; true where files have ended. Their `changed` and `other`
+ * say what that means to mapping tables. */
 bool files_take(struct files *t);
 /* What runtimes walk of it, from now on. 0 or -ENOMEM, as before then. */
 int file_claim(struct file *f, const struct unwind_claim *claims, size_t n);
 
-/* Views show the file as it is: retires what was replaced. */
+/* All mapping tables show the file as it is: retires what was replaced. */
 void files_settle(struct files *t, struct file *f);
 
 /* Gives back what was made of a table that nobody has seen; pages kept from the former one stay. */

@@ -21,7 +21,7 @@
 
 #define CRC_MAX (UINT64_C(1) << 30) /* of a debug file whose CRC is computed */
 
-/* The end of the mapping of ours that begins at `start`; 0 if that cannot be told. */
+/* The end of the mapping of ours that begins at `start`; 0 if that is unknown. */
 static uint64_t mapping_end(uint64_t start)
 {
 	unsigned long long from, to;

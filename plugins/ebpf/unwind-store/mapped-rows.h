@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of what is mapped: of an image's file, opened by its object, and of
- * the vDSO, which is the same in every process and so is read from our own.
+ * Rows of a mapped file, opened by its object. The vDSO is the same in every process, so it is
+ * read from our own.
  */
 #ifndef EBPF_UNWIND_STORE_MAPPED_ROWS_H
 #define EBPF_UNWIND_STORE_MAPPED_ROWS_H
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "unwind/rows.h"
 
-/* Opens an image's file, the vDSO where it is NULL: a descriptor, or a negative errno. */
+/* Opens a mapped file, the vDSO where it is NULL: a descriptor, or a negative errno. */
 int mapped_rows_open(const struct andiron_extension *objects, const struct mapped_file *file);
 
 /* An unwind_read_fn (unwind-store.h); the context is the andiron_extension of the objects. */

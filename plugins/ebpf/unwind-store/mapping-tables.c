@@ -46,7 +46,7 @@ static uint16_t take_id(struct mapping_tables *t)
 {
 	uint16_t id = free_id(t);
 
-	/* Those of 8,192 spaces are few; the others wait to be forgotten. */
+	/* Those of 8,192 address spaces are few; the others wait to be forgotten. */
 	if (id == 0 && t->files->host.reclaim(t->files->host.context) == 0)
 		id = free_id(t);
 	if (id) {
@@ -231,14 +231,14 @@ static int alloc_chunk(struct mapping_tables *t, const struct mapping_table *v, 
 		if (t->entries.n == 0)
 			return -ENOENT;
 		r = files_alloc(t->files, chunk_bytes(t->entries.n), ret);
-		/* Room may have been made by a table that this view shows. */
+		/* Room may have been made by a file that this table shows. */
 		if (r != 0 || evictions == t->files->n_evictions)
 			return r;
 		slabs_free(t->slabs, *ret, chunk_bytes(t->entries.n));
 	}
 }
 
-/* Writes what the view says now; without room it says nothing. */
+/* Writes the table as it is now; without room it says nothing. */
 static void write_chunk(struct mapping_tables *t, struct mapping_table *v)
 {
 	size_t n;
@@ -365,7 +365,7 @@ static bool agrees(const struct mapping_table_source *a, const struct mapping_ta
 	       (!a->file || a->address - a->start == b->address - b->start);
 }
 
-/* Whether all that the view maps is mapped the same by the sources read. */
+/* Whether all that the table maps is mapped the same by the sources read. */
 static bool only_gains(const struct mapping_tables *t, const struct mapping_table *v)
 {
 	size_t at = 0;
@@ -387,7 +387,7 @@ static bool only_gains(const struct mapping_tables *t, const struct mapping_tabl
 	return true;
 }
 
-/* Takes the sources read over; the view is in no index. */
+/* Takes the sources read over; the table is in no index. */
 static void take_sources(struct mapping_tables *t, struct mapping_table *v, uint64_t hash)
 {
 	hold_sources(v, -1);
@@ -423,7 +423,7 @@ static struct mapping_table *mapping_table_new(struct mapping_tables *t, uint64_
 	return v;
 }
 
-/* One more place has been made by the removal, so adding cannot fail. */
+/* Room for one more has been made by the removal, so adding cannot fail. */
 static void rehash(struct mapping_tables *t, const struct mapping_table *v, uint64_t hash)
 {
 	check(index_remove(&t->index, v->hash, v->position));

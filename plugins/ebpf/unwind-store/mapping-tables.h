@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What processes have mapped, as the walker reads it: a view is the mappings of one process or
- * of many that have the same (children that were only forked), with the id by which the cache of
- * rows knows them.
+ * Mapping tables: the mappings of one process as the walker reads them. Processes with the same
+ * mappings (forked children) share one. The cache of rows knows a table by its id.
  *
- * A view keeps its id while it only gains: mappings where there were none, tables of files that had
- * none. Anything else is a new id. One that is given back may still be in the cache, so it is
- * given again only after the cache has been cleared of it, many at a time.
+ * A table keeps its id while it only gains mappings or file tables; any other change takes a new
+ * id. A returned id may still be in the cache. It is reused after the cache has been cleared of
+ * it, many at a time.
  */
 #ifndef EBPF_UNWIND_STORE_MAPPING_TABLES_H
 #define EBPF_UNWIND_STORE_MAPPING_TABLES_H
@@ -61,10 +60,10 @@ void mapping_tables_init(struct mapping_tables *t, struct files *files, struct u
 void mapping_tables_fini(struct mapping_tables *t);
 
 /*
- * The view of a process that had `former` (NULL: none) and has now what `set` says, with a new
+ * The mapping table of a process that had `former` (NULL: none) and has now what `set` says, with a new
  * reference: the same one, changed or not; one that another process has; or a new one. Who
  * shows it gives `former` up after that. -ENOMEM: nothing has changed. Where there is no room for
- * its chunk the view has none until mapping_tables_retry.
+ * its chunk the table has none until mapping_tables_retry.
  */
 int mapping_tables_get(struct mapping_tables *t, struct mapping_table *former, const struct mapset *set, struct mapping_table **ret);
 void mapping_table_release(struct mapping_tables *t, struct mapping_table *v);
@@ -72,7 +71,7 @@ void mapping_table_release(struct mapping_tables *t, struct mapping_table *v);
 /* What the walker is to read: unwind_space_word; 0 where there was no room. */
 uint64_t mapping_table_word(const struct mapping_table *v);
 
-/* Makes the views anew that have a file that has changed. What words said before is retired. */
+/* Rebuilds the tables that have a changed file, and retires their former chunks. */
 void mapping_tables_show(struct mapping_tables *t);
 /* Lets no new walk find the file's table: in place, or by giving up the chunk. */
 void mapping_tables_hide(struct mapping_tables *t, const struct file *f);

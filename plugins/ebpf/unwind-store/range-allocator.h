@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A set of free ranges that do not touch: the smallest that is large enough is found, and what is
- * given back is joined with its neighbours. Units are the owner's.
- *
- * Two search trees over the same ranges (treaps: their order is by key, their shape that of
- * random insertion), one by position, one by length. Room is made in advance, so giving back cannot
- * fail.
+ * Range allocator: a set of free ranges. It gives the smallest that is large enough, and joins
+ * what is returned with its neighbours. Units are the owner's. Two treaps hold the ranges, by
+ * position and by length. Room is reserved in advance, so returning cannot fail.
  */
 #ifndef EBPF_UNWIND_STORE_RANGE_ALLOCATOR_H
 #define EBPF_UNWIND_STORE_RANGE_ALLOCATOR_H

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The numbers of rules: each rule with its auxiliary word stands once in the walker's `rules`,
- * however many files use it. Who uses a number retains it; one that nobody uses any more keeps its
- * meaning until rule_table_reclaim, which is called when no program can still be
- * using it, and is the same number if it is asked for before. Number 0 is rule 0, for ever.
- * A number that is new, which no program can have been led to, is free as soon as rule_table_settle
- * finds that nobody retains it.
+ * Rule table: each rule with its auxiliary word has one number in the walker's `rules`, however
+ * many files use it. A user retains its number. An unused number keeps its meaning until
+ * rule_table_reclaim, which is called when no program can use it, and comes back if it is asked
+ * for before. Number 0 is rule 0, forever. A new number that nobody retains is free after
+ * rule_table_settle.
  *
- * Distributions have a few thousand rules, a file at most some 1,200; more than a quarter of all
- * numbers are refused to one file by its maker, so that no file takes them from all others.
+ * Distributions have a few thousand rules, a file at most some 1,200. A file's maker takes at most
+ * a quarter of all numbers.
  */
 #ifndef EBPF_UNWIND_STORE_RULE_TABLE_H
 #define EBPF_UNWIND_STORE_RULE_TABLE_H

@@ -83,7 +83,7 @@ static int create(struct slabs *s)
 }
 
 /* So that no later call needs memory: behind each chunk may be a free range, before the first
- * of a slab one more, and each chunk may be in limbo. */
+ * of a slab one more, and each chunk may be retired. */
 static int reserve(struct slabs *s)
 {
 	size_t n = (size_t)s->n_chunks + 1;

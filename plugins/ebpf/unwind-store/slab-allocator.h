@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the walker reads: chunks of 8-byte granularity in slabs of 1 MiB, addressed by
- * references (bpf/include/bpfwire/unwind-tables.h). The best fit of all slabs is taken, and neighbours that are
- * free are one; a slab that is all free goes back.
+ * Slab allocator: memory that the walker reads. Chunks of 8-byte granularity lie in slabs of 1
+ * MiB, addressed by references (bpfwire/unwind-tables.h). Allocation is best fit over all slabs,
+ * free neighbours join, and a free slab goes back. A chunk that a program may have found is
+ * retired; slabs_reclaim frees it when no program can still read it.
  *
- * A chunk that could be found is not free when it is given up: it waits in limbo for slabs_reclaim,
- * which the owner calls when no program can still be reading it.
- *
- * Few slabs are mapped at a time, since a mapped slab counts as ours. Sizes are not kept: who frees
- * says how much. One thread at a time.
+ * Few slabs are mapped at a time, since a mapped slab counts as ours. The owner keeps the sizes.
+ * One thread at a time.
  */
 #ifndef EBPF_UNWIND_STORE_SLAB_ALLOCATOR_H
 #define EBPF_UNWIND_STORE_SLAB_ALLOCATOR_H

@@ -141,7 +141,7 @@ void unwind_wait(struct unwind *u)
 	}
 }
 
-/* Has the files of a view read that nobody has read yet; whether there are any. */
+/* Has the files of a mapping table read that nobody has read yet; whether there are any. */
 static bool request_unread(struct unwind *u, const struct mapping_table *v)
 {
 	bool any = false;

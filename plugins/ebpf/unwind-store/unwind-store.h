@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the walker knows: the tables of all files that sampled processes map, and where
- * each process maps them (bpf/include/bpfwire/unwind-tables.h), kept within a budget.
+ * The unwind store: tables of all files that sampled processes map, and where each process maps
+ * them (bpfwire/unwind-tables.h), within a budget.
  *
- *   mapset ──▶ space ──▶ view (mappings, shared by forks) ──▶ file (pages, shared by all) ──▶ rules
+ *   mapset -> address space -> mapping table (shared by forks) -> file (shared by all) -> rules
  *
- * A file is read once and stays until memory is needed for others or nobody has mapped it for
- * long. Whoever was hit least recently goes first; a file that was hit in this interval or the
- * last never makes room. What does not fit is walked by frame pointers and counted: a file too
- * large for what is left has the pages that are hit, and no others.
+ * A file is read once. It stays until memory is needed or nobody has mapped it for long. The least
+ * recently hit goes first; one hit in this interval or the last never goes. What does not fit is
+ * unwound by frame pointers and counted. A file too large for the rest has only the pages that are
+ * hit.
  *
- * Whatever a program in flight may still read is freed behind `quiesce`, together with all else
- * that waits for it. One thread at a time, any thread. Nothing here fails a sample: out of memory
- * or over the budget means that stacks end earlier, and says so in the statistics.
+ * What a running program may still read is freed behind `quiesce`, all at once. One thread at a
+ * time, any thread. Nothing here fails a sample: short memory or budget ends stacks early, and the
+ * statistics say so.
  */
 #ifndef EBPF_UNWIND_STORE_UNWIND_STORE_H
 #define EBPF_UNWIND_STORE_UNWIND_STORE_H
@@ -48,7 +48,7 @@ struct unwind_options {
 
 /* NULL when memory is short. */
 struct unwind *unwind_new(const struct unwind_kernel *kernel, const struct unwind_options *options);
-/* The programs must not run any more. Releases all images. */
+/* The programs must not run any more. Releases all mapped files. */
 void unwind_free(struct unwind *u);
 
 /*
@@ -56,7 +56,7 @@ void unwind_free(struct unwind *u);
  * now (~10 million rows a second); call it again when unwind_take has returned true. Until then the
  * walker knows of the process what it knew before: a stack of one that is unknown can be completed
  * later, one that ends where there is no table yet cannot. `generation` is unwind_generation's for the
- * process as it is now. `set` is borrowed, its older ones are not used; images are retained as
+ * process as it is now. `set` is borrowed, its older ones are not used; files are retained as
  * needed. 0; -ENOMEM; -ENOSPC: the kernel does not let us wait for its programs, so no slot can be
  * given to it. On failure all is as before.
  */
@@ -71,13 +71,13 @@ bool unwind_take(struct unwind *u);
 /* The same until nothing is being read. */
 void unwind_wait(struct unwind *u);
 
-/* The process is gone. It need not have a space. O(1). */
+/* The process is gone. It need not have an address space. O(1). */
 void unwind_unmap(struct unwind *u, const struct sampler_process_key *key);
 
-/* The process was sampled: others lose their spaces before it does. O(1). */
+/* The process was sampled: others are replaced before it. O(1). */
 void unwind_touch(struct unwind *u, const struct sampler_process_key *key);
 
-/* Whether a process has a space, with this generation; and its word, 0 where it has none or
+/* Whether a process has an address space, with this generation; and its word, 0 where it has none or
  * there was no room for it. O(1). */
 bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key, uint64_t generation);
 uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *key,
@@ -99,27 +99,27 @@ struct unwind_claim {
 /*
  * Says what of a file runtimes walk from now on, wherever it is mapped, in place of what was said
  * before; n 0: nothing. Ascending, and apart from each other. A file with claims is not forgotten.
- * 0; -EINVAL: they are not so, or too many; -ENOMEM: as before. O(views).
+ * 0; -EINVAL: they are not so, or too many; -ENOMEM: as before. O(mapping tables).
  */
 int unwind_claim(struct unwind *u, struct mapped_file *mapped, const struct unwind_claim *claims,
 		 size_t n);
 
 /*
- * A frame of a delivered stack lies at this address of the image's own (mapped_file_address): keeps
+ * A frame of a delivered stack lies at this address of the file's own (mapped_file_address): keeps
  * the file, and wants back what of it has been left out or evicted. O(1) for a file that is whole.
  */
 void unwind_used(struct unwind *u, const struct mapped_file *mapped, uint64_t address);
 
 /*
- * A frame of this image, or of the vDSO where it is NULL, stands in a stack that ended because a register was lost
+ * A frame of this file, or of the vDSO where it is NULL, stands in a stack that ended because a register was lost
  * that a caller's rule needs: from the next unwind_tick on its table has auxiliary words, which say
  * where its functions have saved it. O(1).
  */
 void unwind_want_registers(struct unwind *u, const struct mapped_file *mapped);
 
 /*
- * Ends an interval: has read what was wanted, ages files and spaces, frees behind one quiesce what
- * has been given up. Some 10 µs for every thousand spaces.
+ * Ends an interval: has read what was requested, ages files and address spaces, frees behind one quiesce what
+ * has been given up. Some 10 µs for every thousand address spaces.
  */
 void unwind_tick(struct unwind *u);
 
@@ -164,7 +164,7 @@ struct unwind_found {
 	struct unwind_entry entry;
 };
 
-/* Follows the tables as the walker does: 0; -ESRCH: no space; -ENOENT: no mapping; -ENOMEM. For
+/* Follows the tables as the walker does: 0; -ESRCH: no address space; -ENOENT: no mapping; -ENOMEM. For
  * tests and diagnosis; maps slabs as needed. */
 int unwind_look_up(struct unwind *u, const struct sampler_process_key *key, uint64_t pc,
 		   struct unwind_found *ret);

@@ -32,7 +32,7 @@ void file_unwind_rest(struct file_unwind *e)
 	e->n_walks = 0;
 }
 
-/* An image's file, or the vDSO's, opened if it is new. */
+/* A mapped file, or the vDSO, opened if it is new. */
 static const struct file_unwind_file *file_of(struct file_unwind *e, const struct andiron_extension *objects, struct mapped_file *file)
 {
 	struct file_unwind_file *f;
@@ -54,7 +54,7 @@ static const struct file_unwind_file *file_of(struct file_unwind *e, const struc
 }
 
 struct file_unwind_way {
-	struct file_unwind *early;
+	struct file_unwind *unwind;
 	const struct andiron_extension *objects;
 	const struct mapset *maps;
 };
@@ -81,10 +81,10 @@ static uint64_t find(void *context, uint64_t at, uint64_t *ret_aux)
 
 	if (!m || !(m->file || str_is(m->name, "[vdso]")))
 		return 0;
-	f = file_of(way->early, way->objects, m->file);
+	f = file_of(way->unwind, way->objects, m->file);
 	if (!f->finder)
 		return 0;
-	row = row_at(way->early, f, mapping_address(m, at));
+	row = row_at(way->unwind, f, mapping_address(m, at));
 	*ret_aux = row->aux;
 	return row->rule;
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks over copied stacks by the files themselves, before their tables are there: the rule of each address is found
- * by the file's own search table (unwind/row-finder.h) and remembered. A compiler's libraries take half a second to be read,
- * and copies that waited for them would be a hundred megabytes by then. A walk takes some 10 µs for each frame that is new, and next
- * to nothing for one that was met.
+ * File unwind: unwinds snapshots by the files' own search tables (unwind/row-finder.h), before
+ * unwind tables are built. A compiler's libraries take half a second to read; waiting snapshots
+ * would be 100 MB by then. A new frame takes some 10 µs, a known one next to nothing.
  *
- * A walk that meets anything else than what exception handlers could go over comes to nothing, and its copy has
- * to wait: code of Go or of no file, frames that a signal interrupted.
- *
- * Zero-initialised is empty. Memory: some 100 KiB a file, of FILE_UNWIND_FILES at most, and 128 KiB of rules, until nobody needs them.
+ * It fails on code of Go or of no file, and on frames that a signal interrupted: such snapshots
+ * wait for tables. Zero-initialised is empty. Memory: some 100 KiB a file, FILE_UNWIND_FILES at
+ * most, and 128 KiB of rules, while in use.
  */
 #ifndef EBPF_UNWINDING_FILE_UNWIND_H
 #define EBPF_UNWINDING_FILE_UNWIND_H
@@ -24,7 +22,7 @@
 #define FILE_UNWIND_ROWS  4096u /* a power of two */
 
 struct file_unwind_file {
-	uint32_t id;         /* never given twice; 0: a place that is free */
+	uint32_t id;         /* never given twice; 0: a free slot */
 	struct mapped_file *file; /* with a reference; NULL: the vDSO */
 	struct elf_row_finder *finder; /* NULL: it cannot be asked */
 };

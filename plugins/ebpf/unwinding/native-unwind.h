@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walker of the kernel side (bpf/unwinder/native-stack.h), compiled natively: walks on over a stack that
- * was copied, by the same tables. For samples of processes that were not known yet when
- * they were taken, and of pages that were not there.
- *
- * Any thread, as long as the tables hold still.
+ * Native unwinder: bpf/unwinder/native-stack.h compiled for user space. It unwinds stack snapshots
+ * by the walker's tables. They come from processes that were unknown when sampled, and from pages
+ * that were absent. Any thread, while the tables hold still.
  */
 #ifndef EBPF_UNWINDING_NATIVE_UNWIND_H
 #define EBPF_UNWINDING_NATIVE_UNWIND_H
@@ -43,7 +41,7 @@ struct walk_tables {
 };
 
 /*
- * Walks from where the snapshot was taken, over the copies of its stacks, in the space with
+ * Walks from where the snapshot was taken, over the copies of its stacks, in the address space with
  * this word (unwind_space_word), into *w: its frames are those of the process from the sampled one on, leaf first, and its
  * `end` says why there are no more; UNWIND_END_CUT where it left what was copied. Frames of
  * language runtimes end it. O(frames); w needs no initialising.

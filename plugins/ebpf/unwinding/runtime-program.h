@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The BPF program of a language runtime, loaded beside those of a session. */
+/* BPF programs of language runtimes, loaded beside those of a session. */
 #ifndef EBPF_UNWINDING_RUNTIME_PROGRAM_H
 #define EBPF_UNWINDING_RUNTIME_PROGRAM_H
 

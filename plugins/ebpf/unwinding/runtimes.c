@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See runtimes.h. A claim belongs to a file, not to a process: the store keeps it by file as it does
- * tables, and is told only of what has changed, so that a hundred processes of one interpreter cost one
- * change of views.
+ * tables, and learns only of changes, so that a hundred processes of one interpreter cost one
+ * change of mapping tables.
  */
 #include "ebpf/unwinding/runtimes.h"
 
@@ -261,7 +261,7 @@ static void replace(struct runtimes *t, uint32_t slot, struct mapped_file *file,
 		return;
 	if (!vec_reserve(&f->list, t->fresh.n > f->list.n ? t->fresh.n - f->list.n : 0) ||
 	    unwind_claim(store, file, t->fresh.p, t->fresh.n) != 0)
-		return; /* and will be news the next time */
+		return; /* and will be new the next time */
 	f->list.n = 0;
 	for (size_t i = 0; i < t->fresh.n; i++)
 		f->list.p[f->list.n++] = t->fresh.p[i];

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The language runtimes of one session (andiron/runtime.h): their programs loaded and in their slots, what
- * code they claim, and names for their frames.
- *
- * A runtime that cannot be used is said so in the log, once, and then is as if it had not been
- * asked for. One thread at a time, any thread.
+ * The language runtimes of a session (andiron/runtime.h): their programs, the code that they
+ * claim, and names of their frames. A runtime that cannot be used is logged once, and then counts
+ * as not requested. One thread at a time, any thread.
  */
 #ifndef EBPF_UNWINDING_RUNTIMES_H
 #define EBPF_UNWINDING_RUNTIMES_H
@@ -49,16 +47,16 @@ struct runtimes_kernel {
 struct runtimes;
 
 /*
- * Loads what is wanted, at most RUNTIMES_MAX. `wanted` is copied. NULL when memory is short. Some
+ * Loads those requested, at most RUNTIMES_MAX. `requested` is copied. NULL when memory is short. Some
  * 10 ms a program.
  */
 struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
 			      const struct runtime_requested *requested, size_t n,
 			      const struct runtimes_out *out);
-/* Releases all images. */
+/* Releases all mapped files. */
 void runtimes_free(struct runtimes *t);
 
-/* Asks for the claims on what the process has mapped, and tells the store of those that are new; before
+/* Asks for the claims on what the process has mapped, and gives the store the new ones; before
  * unwind_map, so that they are there for the first walk. */
 void runtimes_process(struct runtimes *t, const struct process *p, struct unwind *store);
 void runtimes_gone(struct runtimes *t, const struct process *p);

@@ -23,7 +23,7 @@ static struct stack_copies_of *find(struct stack_copies *c, const struct sampler
 	return NULL;
 }
 
-/* A place for what the first part has come of; whose snapshot never came loses its own. */
+/* A slot for a stack whose first part has come; one whose snapshot never came is replaced. */
 static struct stack_copies_of *begin(struct stack_copies *c, const struct sampler_snapshot *part)
 {
 	struct stack_copies_of *of = &c->of[c->n_begun++ % STACK_COPIES_MAX];

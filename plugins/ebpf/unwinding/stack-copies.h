@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The copies of one sample's stacks, put together: of the sampled one, which comes in parts where it is deep, of its outer
- * end, and of the other one that its walk may go on on. See SAMPLER_SNAPSHOT_PARTS.
- *
- * What is being put together is bounded: who began first loses its place. Zero-initialised is empty.
+ * Stack copies of one snapshot, assembled from its parts: the sampled stack (in parts where it is
+ * deep), its outer end, and the other stack on which it may continue. See SAMPLER_SNAPSHOT_PARTS.
+ * At most STACK_COPIES_MAX are assembled; the oldest gives way. Zero-initialised is empty.
  */
 #ifndef EBPF_UNWINDING_STACK_COPIES_H
 #define EBPF_UNWINDING_STACK_COPIES_H

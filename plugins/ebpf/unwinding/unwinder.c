@@ -76,7 +76,7 @@ bool unwinder_process(struct unwinder *w, struct process *p)
 		return true;
 	if (w->runtimes)
 		runtimes_process(w->runtimes, p, w->store);
-	/* Without a space its stacks end at their first frame, and say so. */
+	/* Without an address space its stacks end at their first frame, and say so. */
 	r = unwind_map(w->store, &p->key, p->maps->generation, p->maps);
 	if (r == 0)
 		p->stored = p->maps;
@@ -171,7 +171,7 @@ static bool unwind_by_file(struct unwinder *w, const struct process *p, const st
 {
 	const struct mapset *maps = process_maps(p, c->generation);
 
-	/* Runtimes say of what they claim when files are told of. */
+	/* Runtimes claim code when the store gets the mappings. */
 	if (!maps || w->runtimes || !file_unwind_walk(&w->file_unwind, &w->objects, maps, c, stacks, &w->walk))
 		return false;
 	w->stats.by_file++;
@@ -201,7 +201,7 @@ void unwinder_snapshot(struct unwinder *w, const struct process *p, const struct
 		return;
 	word = unwind_word(w->store, &p->key, c->generation);
 	if (word == 0) {
-		/* Another program by now: the store knows of one image a process, we of all that it was in this interval. */
+		/* Another program by now: the store knows one generation of a process, we all of this interval. */
 		w->stats.unknown += !unwind_by_file(w, p, c, stacks);
 		return;
 	}

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwinding as the engine sees it: the store of unwind tables, told of processes as they
- * come and go, and the stacks that could not be walked where they were taken, walked on here.
- *
- * A snapshot is walked when it arrives, while its process may still be there to be looked at. What came of it is
- * joined with the record of its stack when the buffer is read.
+ * The unwinder: keeps the store of unwind tables up to date with processes, and completes stacks
+ * from snapshots. A snapshot is unwound when it arrives, while its process may still exist. The
+ * result joins its stack's record when the buffer is read.
  */
 #ifndef EBPF_UNWINDING_UNWINDER_H
 #define EBPF_UNWINDING_UNWINDER_H
@@ -22,10 +20,10 @@ struct unwinder;
  * short. */
 struct unwinder *unwinder_new(struct session *session, const struct andiron_extension *objects,
 			uint64_t budget_bytes);
-/* The session is stopped by then. Releases all images. */
+/* The session is stopped by then. Releases all mapped files. */
 void unwinder_free(struct unwinder *w);
 
-/* What claims code from now on; passes over. Before any process is told of. */
+/* The runtimes that claim code; takes ownership. Before the first unwinder_process. */
 void unwinder_add_runtimes(struct unwinder *w, struct runtimes *runtimes);
 struct runtimes *unwinder_runtimes(const struct unwinder *w);
 
@@ -56,7 +54,7 @@ void unwinder_settle(struct unwinder *w, uint32_t buffer, struct sample_table *s
 const struct sampler_stack *unwinder_find(const struct sample_table *stacks, const struct sampler_stack *stack,
 				       const uint64_t **pcs);
 
-/* Ends an interval; ages tables and spaces. */
+/* Ends an interval; ages tables and address spaces. */
 void unwinder_tick(struct unwinder *w);
 
 /* For unwind_used and statistics. */
