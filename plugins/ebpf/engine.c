@@ -365,7 +365,7 @@ void engine_collect(struct engine *e)
 	e->counts = NULL;
 	processes_age(&e->processes, KEEP_INTERVALS, on_gone, e);
 	unwinder_tick(e->unwinder);
-	intake_rest(&e->intake);
+	stack_copies_rest(&e->intake.copies);
 	settle_processes(e);
 	process_intake(e);
 	e->start_ns = end_ns;

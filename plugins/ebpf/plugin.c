@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pyroscope.ebpf under the ABI; driver.h does the work. */
 #include "ebpf/driver.h"
-#include "ebpf/targets/target-report-abi.h"
 #include "ebpf/metrics.h"
 
 #include "abi/value.h"
@@ -113,7 +112,7 @@ static void metrics(void *self, const struct andiron_metric_sink *sink)
 	metrics_each(driver_stats(self), add_metric, &own);
 }
 
-static int32_t each_matched(void *self, const struct andiron_target_processes_sink *sink)
+static int32_t each_target(void *self, const struct andiron_target_processes_sink *sink)
 {
 	struct target_report_sink adding = {.sink = sink};
 	int r = driver_report_targets(self, target_report_add, &adding);
@@ -123,7 +122,7 @@ static int32_t each_matched(void *self, const struct andiron_target_processes_si
 
 static const void *extension(void *self, const char *id)
 {
-	static const struct andiron_target_processes table = {.size = sizeof(table), .each = each_matched};
+	static const struct andiron_target_processes table = {.size = sizeof(table), .each = each_target};
 
 	return strcmp(id, ANDIRON_TARGET_PROCESSES_ID) == 0 ? &table : NULL;
 }

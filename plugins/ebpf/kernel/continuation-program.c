@@ -25,33 +25,6 @@ struct continuation_program {
 	struct perf_clock faults;
 };
 
-static struct bpf_object *open_form(enum task_work form)
-{
-	size_t n = 0;
-	const void *bytes = form == TASK_WORK_PLAIN ? continuation_bpf__elf_bytes(&n) :
-						     continuation_aux_bpf__elf_bytes(&n);
-
-	return bpf_object__open_mem(bytes, n, NULL);
-}
-
-static int share(struct bpf_object *object, const char *name, int fd)
-{
-	struct bpf_map *map = bpf_object__find_map_by_name(object, name);
-
-	return map ? bpf_map__reuse_fd(map, fd) : -ENOENT;
-}
-
-static int share_all(struct bpf_object *object, const struct continuation_maps *maps)
-{
-	int r = share(object, "cpus", maps->cpus);
-
-	if (r == 0)
-		r = share(object, "walks", maps->walks);
-	if (r == 0)
-		r = share(object, "ring", maps->ring);
-	return r == 0 ? share(object, "programs", maps->programs) : r;
-}
-
 static int program_of(const struct bpf_object *object, const char *name)
 {
 	return bpf_program__fd(bpf_object__find_program_by_name(object, name));
@@ -62,38 +35,36 @@ static int put(int programs, uint32_t slot, int program)
 	return bpf_map_update_elem(programs, &slot, &program, BPF_ANY) == 0 ? 0 : -errno;
 }
 
-static int load(struct continuation_program *o, const struct continuation_maps *maps, enum task_work form)
+/* Puts its programs into their slots. */
+static int install(struct continuation_program *o, int programs)
 {
 	struct error err = ERROR_NULL;
-	int r;
+	int r = put(programs, ANDIRON_WALK_ROUND, program_of(o->object, "end_round"));
 
-	o->object = open_form(form);
-	if (!o->object)
-		return -errno;
-	r = share_all(o->object, maps);
-	if (r == 0)
-		r = bpf_object__load(o->object);
-	if (r == 0)
-		r = put(maps->programs, ANDIRON_WALK_ROUND, program_of(o->object, "end_round"));
 	if (r == 0)
 		r = perf_clock_open_faults(&o->faults, program_of(o->object, "begin_round"), &err);
-	return r == 0 ? put(maps->programs, ANDIRON_WALK_CONTINUE, program_of(o->object, "continuation")) : r;
+	return r == 0 ? put(programs, ANDIRON_WALK_CONTINUE, program_of(o->object, "continuation")) : r;
 }
 
 int continuation_program_load(const struct continuation_maps *maps, struct continuation_program **ret)
 {
-	enum task_work form = task_work_form();
+	static const struct task_work_forms forms = {continuation_aux_bpf__elf_bytes, continuation_bpf__elf_bytes};
+	const struct task_work_map shared[] = {{"cpus", maps->cpus}, {"walks", maps->walks}, {"ring", maps->ring},
+					       {"programs", maps->programs}, {NULL, -1}};
+	struct bpf_object *object;
 	struct continuation_program *o;
-	int r;
+	int r = task_work_load(&forms, shared, &object);
 
 	*ret = NULL;
-	if (form == TASK_WORK_NONE)
-		return 0;
+	if (r != 0 || !object)
+		return r;
 	o = calloc(1, sizeof(*o));
-	if (!o)
+	if (!o) {
+		bpf_object__close(object);
 		return -ENOMEM;
-	o->faults = PERF_CLOCK_NULL;
-	r = load(o, maps, form);
+	}
+	*o = (struct continuation_program){object, PERF_CLOCK_NULL};
+	r = install(o, maps->programs);
 	if (r == 0)
 		*ret = o;
 	else

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel support: why this kernel cannot be sampled, and the remedy. Any thread. */
+/* Kernel support: what this kernel lacks for sampling, and the remedy. Any thread. */
 #ifndef EBPF_KERNEL_KERNEL_SUPPORT_H
 #define EBPF_KERNEL_KERNEL_SUPPORT_H
 
 #include "base/error.h"
+
+#include <stdbool.h>
 
 /* 0 where this kernel has what sampling needs; -ENOTSUP or an errno with cause and remedy. */
 int kernel_support_check(struct error *err);
 
 /* What it means that the kernel did not load the programs, for `code`: returned with cause and remedy. */
 int kernel_support_explain(struct error *err, int code);
+
+/* Whether a program that has functions may call another by tail call; asked by loading one. False before Linux 6.0 on
+ * arm64, whose JIT could not do both, and where nothing may be loaded. */
+bool kernel_support_tail_calls(void);
 
 #endif

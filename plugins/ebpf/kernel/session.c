@@ -10,7 +10,6 @@
 #include "ebpf/kernel/orc-tables.h"
 #include "ebpf/kernel/kernel-support.h"
 #include "ebpf/kernel/sample-logs.h"
-#include "ebpf/kernel/tail-calls.h"
 
 #include "base/check.h"
 #include "base/buf.h"
@@ -145,7 +144,7 @@ static void choose_programs(struct session *s)
 	bool calls;
 
 	s->info.loop = has_loop();
-	calls = !s->info.loop && tail_calls_work();
+	calls = !s->info.loop && kernel_support_tail_calls();
 	bpf_program__set_autoload(skel->progs.sample, s->info.loop);
 	bpf_program__set_autoload(skel->progs.resume, s->info.loop);
 	bpf_program__set_autoload(skel->progs.sample_calls, calls);

@@ -8,13 +8,24 @@
 #ifndef EBPF_KERNEL_TASK_WORK_H
 #define EBPF_KERNEL_TASK_WORK_H
 
-enum task_work {
-	TASK_WORK_NONE,
-	TASK_WORK_AUX,   /* as in 6.18 */
-	TASK_WORK_PLAIN, /* later */
+#include <stddef.h>
+
+struct bpf_object;
+
+/* The bytes of an object: for 6.18, and for later kernels. */
+struct task_work_forms {
+	const void *(*aux)(size_t *ret_n);
+	const void *(*plain)(size_t *ret_n);
 };
 
-/* Looks through the names of the kernel's types: a few milliseconds. */
-enum task_work task_work_form(void);
+/* A map that the object shares; descriptors are borrowed. A NULL name ends a list. */
+struct task_work_map {
+	const char *name;
+	int fd;
+};
+
+/* Loads the form for this kernel: 0 and the object, the caller's to close, or NULL where there is no task work; or a
+ * negative errno. Some 20 ms. */
+int task_work_load(const struct task_work_forms *forms, const struct task_work_map *maps, struct bpf_object **ret);
 
 #endif

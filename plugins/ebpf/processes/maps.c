@@ -3,6 +3,7 @@
 #include "ebpf/processes/maps.h"
 
 #include "base/check.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 #include <sys/sysmacros.h>
@@ -292,20 +293,9 @@ void mapset_keep_jit_sources(struct mapset *set, const struct mapset *older)
 
 static const struct mapping *find_in(const struct mapset *set, uint64_t pc)
 {
-	size_t low = 0, high = set->list.n;
+	size_t at = search_partition(set->list.n, i, set->list.p[i].limit <= pc);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct mapping *m = &set->list.p[middle];
-
-		if (pc < m->start)
-			high = middle;
-		else if (pc >= m->limit)
-			low = middle + 1;
-		else
-			return m;
-	}
-	return NULL;
+	return at < set->list.n && set->list.p[at].start <= pc ? &set->list.p[at] : NULL;
 }
 
 const struct mapping *mapset_find(const struct mapset *set, uint64_t pc)

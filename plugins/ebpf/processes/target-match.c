@@ -219,8 +219,7 @@ static uint64_t hash_of(struct target_selector selector)
 	return selector.pid ? hash_u64(selector.pid) : hash_str(selector.container);
 }
 
-/* The match that wins, of all that stand for the same. */
-static struct match *find(const struct matcher *m, struct target_selector selector)
+struct match *matcher_of(const struct matcher *m, struct target_selector selector)
 {
 	struct sought sought = {m, selector};
 	uint32_t at = selector.pid || selector.container.n ?
@@ -239,7 +238,7 @@ static struct target_selector stands_for(const struct match *match)
 static int rank(struct matcher *m, struct match *match)
 {
 	uint64_t hash = hash_of(stands_for(match));
-	struct match *before = find(m, stands_for(match));
+	struct match *before = matcher_of(m, stands_for(match));
 
 	if (!before)
 		return index_add(&m->index, hash, match->at);
@@ -258,7 +257,7 @@ static int rank(struct matcher *m, struct match *match)
 static void unrank(struct matcher *m, const struct match *match)
 {
 	uint64_t hash = hash_of(stands_for(match));
-	struct match *before = find(m, stands_for(match));
+	struct match *before = matcher_of(m, stands_for(match));
 
 	check(before);
 	if (before != match) {
@@ -322,7 +321,7 @@ static void drop(struct matcher *m, struct target_row *row)
 
 	unrank(m, match);
 	if (last != match) {
-		if (find(m, stands_for(last)) == last)
+		if (matcher_of(m, stands_for(last)) == last)
 			index_move(&m->index, hash_of(stands_for(last)), last->at, match->at);
 		m->all.p[match->at] = last;
 		last->at = match->at;
@@ -444,23 +443,18 @@ uint64_t matcher_generation(const struct matcher *m)
 
 struct match *matcher_find(struct matcher *m, uint32_t pid, uint32_t root, struct str container)
 {
-	struct match *match = find(m, (struct target_selector){.pid = pid});
+	struct match *match = matcher_of(m, (struct target_selector){.pid = pid});
 
 	if (!match)
-		match = find(m, (struct target_selector){.pid = root});
+		match = matcher_of(m, (struct target_selector){.pid = root});
 	if (!match)
-		match = find(m, (struct target_selector){.container = container});
+		match = matcher_of(m, (struct target_selector){.container = container});
 	return match ? match : m->fallback;
 }
 
 void matcher_each(const struct matcher *m, target_change_fn fn, void *context)
 {
 	target_table_each(m->table, fn, context);
-}
-
-const struct match *matcher_of(struct matcher *m, struct target_selector selector)
-{
-	return find(m, selector);
 }
 
 struct match *const *matcher_all(struct matcher *m, size_t *ret_n)
@@ -476,10 +470,10 @@ bool matcher_has_containers(const struct matcher *m)
 
 bool matcher_has_pid(struct matcher *m, uint32_t pid)
 {
-	return find(m, (struct target_selector){.pid = pid}) != NULL;
+	return matcher_of(m, (struct target_selector){.pid = pid}) != NULL;
 }
 
 bool matcher_has_container(struct matcher *m, struct str container)
 {
-	return find(m, (struct target_selector){.container = container}) != NULL;
+	return matcher_of(m, (struct target_selector){.container = container}) != NULL;
 }

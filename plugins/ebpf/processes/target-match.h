@@ -70,8 +70,8 @@ struct match *matcher_find(struct matcher *m, uint32_t pid, uint32_t root, struc
 
 /* Visits all targets as they came in, in order; `change` says nothing. */
 void matcher_each(const struct matcher *m, target_change_fn fn, void *context);
-/* The match of what a target stands for; NULL where that is nothing. Expected O(1). */
-const struct match *matcher_of(struct matcher *m, struct target_selector subject);
+/* The match of a selector: of several targets with it, the one that wins. NULL: none. Expected O(1). */
+struct match *matcher_of(const struct matcher *m, struct target_selector selector);
 
 /* All matches but the default one, in any order, for metrics and selection. */
 struct match *const *matcher_all(struct matcher *m, size_t *ret_n);

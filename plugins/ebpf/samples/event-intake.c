@@ -290,11 +290,6 @@ bool intake_process(struct intake *n)
 	return true;
 }
 
-void intake_rest(struct intake *n)
-{
-	stack_copies_rest(&n->copies);
-}
-
 void intake_clear(struct intake *n)
 {
 	struct intake_record *r;

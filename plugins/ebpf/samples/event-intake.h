@@ -56,9 +56,6 @@ void intake_prepare(struct intake *n, int64_t until);
 /* Step 2 for what waits, in its order. False: files are being read that the next one needs. */
 bool intake_process(struct intake *n);
 
-/* Ends an interval: gives memory back. */
-void intake_rest(struct intake *n);
-
 /* Forgets what waits. */
 void intake_clear(struct intake *n);
 

@@ -4,6 +4,9 @@
 #include "ebpf/targets/target-report.h"
 
 #include "abi/target-selector.h"
+#include "abi/value.h"
+#include "base/arena.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,22 +34,6 @@ static int by_match(const void *a, const void *b)
 	return order ? order : compare(x->key.tgid, y->key.tgid);
 }
 
-/* The first position in the order that is not before the match. */
-static size_t first_of(const struct reporting *t, const struct match *match)
-{
-	size_t low = 0, high = t->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if ((uintptr_t)t->sorted[middle]->match < (uintptr_t)match)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static const char *why_nobody(const struct reporting *t, const struct target_row *row,
 			      struct target_selector subject)
 {
@@ -63,7 +50,7 @@ static void report_row(void *context, int change, struct target_row *row)
 	const struct reporting *t = context;
 	struct target_selector subject = target_selector_of(row->labels, row->n_labels);
 	const struct match *match = matcher_of(t->matcher, subject);
-	size_t from = match ? first_of(t, match) : 0, to = from;
+	size_t from = search_partition(t->n, i, (uintptr_t)t->sorted[i]->match < (uintptr_t)match), to = from;
 	struct target_report report = {.labels = row->labels, .n_labels = row->n_labels};
 
 	while (match && to < t->n && t->sorted[to]->match == match)
@@ -110,4 +97,46 @@ void target_report_count(struct matcher *m, const struct processes *processes, u
 	*ret_matched = 0;
 	for (size_t i = 0; i < n; i++)
 		*ret_matched += all[i]->n_processes > 0;
+}
+
+static struct andiron_kv *labels_of(struct arena *arena, const struct target_report *report)
+{
+	struct andiron_kv *labels = arena_array(arena, struct andiron_kv, report->n_labels + 1);
+
+	for (size_t i = 0; labels && i < report->n_labels; i++)
+		labels[i] = (struct andiron_kv){abi_str_of(report->labels[i].name),
+						abi_str_of(report->labels[i].value)};
+	return labels;
+}
+
+static struct andiron_target_process *processes_of(struct arena *arena,
+						    const struct target_report *report)
+{
+	struct andiron_target_process *list =
+		arena_array(arena, struct andiron_target_process, report->n_processes + 1);
+
+	for (size_t i = 0; list && i < report->n_processes; i++)
+		list[i] = (struct andiron_target_process){
+			.pid = report->processes[i]->key.tgid,
+			.name = abi_str_of(str_of(report->processes[i]->comm))};
+	return list;
+}
+
+void target_report_add(void *context, const struct target_report *report)
+{
+	struct target_report_sink *m = context;
+	struct arena arena = ARENA_NULL;
+	struct andiron_target_processes_row target = {
+		.labels = labels_of(&arena, report),
+		.n_labels = report->n_labels,
+		.processes = processes_of(&arena, report),
+		.n_processes = report->n_processes,
+		.why = abi_str_of(str_of(report->why)),
+	};
+
+	if (target.labels && target.processes)
+		m->sink->add(m->sink->self, &target);
+	else
+		m->failed = true;
+	arena_free(&arena);
 }

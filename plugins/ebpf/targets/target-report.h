@@ -6,6 +6,8 @@
 #include "ebpf/processes/target-match.h"
 #include "ebpf/processes/process.h"
 
+#include <andiron/target-processes.h>
+
 /* A target as it came in. Processes are those sampled recently, by pid. */
 struct target_report {
 	const struct target_label *labels;
@@ -24,5 +26,14 @@ int target_report_each(struct matcher *m, const struct processes *processes, tar
 /* How many targets there are, and how many stand for a process. Uses their n_processes. */
 void target_report_count(struct matcher *m, const struct processes *processes, uint64_t *ret_targets,
 		uint64_t *ret_matched);
+
+/* Reports as andiron/target-processes.h has them. */
+struct target_report_sink {
+	const struct andiron_target_processes_sink *sink;
+	bool failed; /* memory was short: what was added is not all */
+};
+
+/* A target_report_fn; its context is a struct target_report_sink. Strings are borrowed; arrays live for the call. */
+void target_report_add(void *context, const struct target_report *report);
 
 #endif

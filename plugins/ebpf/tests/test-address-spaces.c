@@ -38,7 +38,7 @@ static bool crowd_has(const struct crowd *c, const struct sampler_process_key *k
 {
 	struct unwind_found found = {0};
 
-	return unwind_look_up(c->w->store, key, TEXT, &found) == 0 && found.kind == UNWIND_KIND_TABLE;
+	return test_kernel_look_up(&c->w->kernel, key, TEXT, &found) == 0 && found.kind == UNWIND_KIND_TABLE;
 }
 
 static uint64_t next_random(struct crowd *c)

@@ -145,7 +145,7 @@ static void compare_at(const struct comparison *x, uint64_t address)
 	struct unwind_found found = {0};
 	uint64_t pc = x->m->start + (address - x->from);
 
-	expect_eq(unwind_look_up(x->c->store, &self_key, pc, &found), 0);
+	expect_eq(test_kernel_look_up(&x->c->kernel, &self_key, pc, &found), 0);
 	if (found.entry.rule != x->last.rule || (x->last.rule && found.entry.aux != x->last.aux))
 		test_fail(__FILE__, __LINE__, "at %#llx of object %llu: rule %#llx, expected %#llx",
 			  (unsigned long long)address,

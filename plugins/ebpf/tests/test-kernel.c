@@ -3,8 +3,10 @@
 #include "ebpf/tests/test-kernel.h"
 
 #include "testing/test.h"
+#include "unwind/pages.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -120,4 +122,55 @@ struct unwind_kernel test_kernel_all(struct test_kernel *k)
 		.quiesce = quiesce,
 		.context = k,
 	};
+}
+
+static const uint8_t *seen(const struct test_kernel *k, uint32_t ref)
+{
+	const uint8_t *slab = k->seen[unwind_ref_slab(ref)];
+
+	expect(ref != 0 && slab != NULL); /* a program would read nonsense here */
+	return slab + unwind_ref_offset(ref);
+}
+
+bool test_kernel_walk(const struct test_kernel *k, uint64_t word, uint64_t pc, struct unwind_found *ret)
+{
+	uint32_t n = word >> 32 & 0xffff, i = 0, ref;
+	const uint64_t *starts = (const void *)seen(k, (uint32_t)word);
+	const struct unwind_mapping *mappings = (const void *)(starts + n);
+	struct unwind_mapping m;
+
+	*ret = (struct unwind_found){.space = (uint16_t)(word >> 48)};
+	for (uint32_t at = 1; at < n; at++)
+		expect(starts[at] >= mappings[at - 1].end);
+	while (i < n && starts[i] <= pc)
+		i++;
+	if (i == 0 || pc >= mappings[i - 1].end)
+		return false;
+	m = mappings[i - 1];
+	ret->kind = m.kind;
+	ret->slot = m.slot;
+	if (m.kind != UNWIND_KIND_TABLE && m.kind != UNWIND_KIND_AUX)
+		return true;
+	memcpy(&ref, seen(k, m.pages) + sizeof(ref) * (size_t)((pc - m.bias) >> UNWIND_PAGE_BITS),
+	       4);
+	if (ref)
+		ret->number = pages_find(seen(k, ref), SLABS_COST - unwind_ref_offset(ref),
+					 (uint16_t)(pc - m.bias));
+	ret->entry = k->rules[ret->number];
+	expect((ret->number == 0) == (ret->entry.rule == 0));
+	return true;
+}
+
+int test_kernel_look_up(const struct test_kernel *k, const struct sampler_process_key *key, uint64_t pc,
+			struct unwind_found *ret)
+{
+	uint32_t hash = unwind_space_hash(key->start_ns, key->tgid);
+
+	for (uint32_t probe = 0; probe < UNWIND_PROBES; probe++) {
+		const struct unwind_space *s = &k->spaces[unwind_space_place(hash, probe)];
+
+		if (s->word && s->tgid == key->tgid && s->start_ns == key->start_ns)
+			return test_kernel_walk(k, s->word, pc, ret) ? 0 : -ENOENT;
+	}
+	return -ESRCH;
 }

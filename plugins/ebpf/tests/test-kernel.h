@@ -32,4 +32,19 @@ void test_kernel_fini(struct test_kernel *k); /* expects that all slabs are gone
 struct slabs_kernel test_kernel_slabs(struct test_kernel *k);
 struct unwind_kernel test_kernel_all(struct test_kernel *k);
 
+/* What a program would find. */
+struct unwind_found {
+	uint16_t kind;   /* UNWIND_KIND_* */
+	uint16_t number; /* of the rule; 0 where there is none */
+	uint16_t space;  /* its id */
+	uint16_t slot;   /* of the runtime's program, if kind says so */
+	struct unwind_entry entry;
+};
+
+/* By an address space's word. False: no mapping. */
+bool test_kernel_walk(const struct test_kernel *k, uint64_t word, uint64_t pc, struct unwind_found *ret);
+/* By a process. 0; -ESRCH: no address space; -ENOENT: no mapping. */
+int test_kernel_look_up(const struct test_kernel *k, const struct sampler_process_key *key, uint64_t pc,
+			struct unwind_found *ret);
+
 #endif

@@ -19,7 +19,7 @@ static int find_error(struct world *w, uint32_t tgid, uint64_t pc)
 	struct sampler_process_key key = world_key(tgid);
 	struct unwind_found found = {0};
 
-	return unwind_look_up(w->store, &key, pc, &found);
+	return test_kernel_look_up(&w->kernel, &key, pc, &found);
 }
 
 /* Each kind of mapping is walked as it should be, at its first and last byte too. */
@@ -186,13 +186,13 @@ TEST(a_reused_pid_is_another_process)
 	expect(world_add(w, set, 1, TEXT, 0x8000, 0) && world_add(w, other, 2, TEXT, 0x5000, 0));
 	expect_eq(world_map_layout(w, &old, 1, set), 0);
 	expect_eq(world_map_layout(w, &new, 1, other), 0);
-	expect_eq(unwind_look_up(w->store, &old, TEXT + 0x4000, &found), 0);
+	expect_eq(test_kernel_look_up(&w->kernel, &old, TEXT + 0x4000, &found), 0);
 	expect_eq(found.entry.rule, world_entry(w, 1, 0x4000).rule);
-	expect_eq(unwind_look_up(w->store, &new, TEXT + 0x4000, &found), 0);
+	expect_eq(test_kernel_look_up(&w->kernel, &new, TEXT + 0x4000, &found), 0);
 	expect_eq(found.entry.rule, world_entry(w, 2, 0x4000).rule);
 	unwind_unmap(w->store, &old);
 	expect(!unwind_knows(w->store, &old, 1) && unwind_knows(w->store, &new, 1));
-	expect_eq(unwind_look_up(w->store, &new, TEXT + 0x4000, &found), 0);
+	expect_eq(test_kernel_look_up(&w->kernel, &new, TEXT + 0x4000, &found), 0);
 	mapset_free(set);
 	mapset_free(other);
 	world_free(w);

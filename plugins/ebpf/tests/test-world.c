@@ -179,42 +179,6 @@ uint64_t world_word(const struct world *w, uint32_t tgid)
 	return unwind_word(w->store, &key, 1);
 }
 
-static const uint8_t *seen(const struct world *w, uint32_t ref)
-{
-	const uint8_t *slab = w->kernel.seen[unwind_ref_slab(ref)];
-
-	expect(ref != 0 && slab != NULL); /* a program would read nonsense here */
-	return slab + unwind_ref_offset(ref);
-}
-
-bool world_walk(const struct world *w, uint64_t word, uint64_t pc, struct unwind_found *ret)
-{
-	uint32_t n = word >> 32 & 0xffff, i = 0, ref;
-	const uint64_t *starts = (const void *)seen(w, (uint32_t)word);
-	const struct unwind_mapping *mappings = (const void *)(starts + n);
-	struct unwind_mapping m;
-
-	*ret = (struct unwind_found){.space = (uint16_t)(word >> 48)};
-	for (uint32_t k = 1; k < n; k++)
-		expect(starts[k] >= mappings[k - 1].end);
-	while (i < n && starts[i] <= pc)
-		i++;
-	if (i == 0 || pc >= mappings[i - 1].end)
-		return false;
-	m = mappings[i - 1];
-	ret->kind = m.kind;
-	if (m.kind != UNWIND_KIND_TABLE && m.kind != UNWIND_KIND_AUX)
-		return true;
-	memcpy(&ref, seen(w, m.pages) + sizeof(ref) * (size_t)((pc - m.bias) >> UNWIND_PAGE_BITS),
-	       4);
-	if (ref)
-		ret->number = pages_find(seen(w, ref), SLABS_COST - unwind_ref_offset(ref),
-					 (uint16_t)(pc - m.bias));
-	ret->entry = w->kernel.rules[ret->number];
-	expect((ret->number == 0) == (ret->entry.rule == 0));
-	return true;
-}
-
 uint64_t world_by_frames(void)
 {
 #ifdef __aarch64__
@@ -237,7 +201,7 @@ uint64_t world_step(struct world *w, uint64_t word, uint64_t pc)
 	for (int i = 0; i < UNWIND_WAYS; i++)
 		if (set->rule[i] && (set->check[i] ^ set->rule[i]) == key)
 			return set->rule[i];
-	if (!world_walk(w, word, pc, &found))
+	if (!test_kernel_walk(&w->kernel, word, pc, &found))
 		return 0;
 	if (found.kind == UNWIND_KIND_FRAMES)
 		rule = world_by_frames();
@@ -260,7 +224,7 @@ struct unwind_found world_find(struct world *w, uint32_t tgid, uint64_t pc)
 	struct sampler_process_key key = world_key(tgid);
 	struct unwind_found found = {0};
 
-	expect_eq(unwind_look_up(w->store, &key, pc, &found), 0);
+	expect_eq(test_kernel_look_up(&w->kernel, &key, pc, &found), 0);
 	return found;
 }
 

@@ -3,6 +3,7 @@
 #include "ebpf/unwind-store/file-tables.h"
 
 #include "base/check.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -210,25 +211,15 @@ bool files_is_due(const struct files *t, const struct file *f)
 }
 
 /* Where in `requested` an address is, or would be. */
-static size_t wanted_at(const struct file *f, uint64_t page)
+static size_t requested_at(const struct file *f, uint64_t page)
 {
-	size_t low = 0, high = f->requested.n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (f->requested.p[middle] < page)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search_partition(f->requested.n, i, f->requested.p[i] < page);
 }
 
 bool file_wants(const struct file *f, uint64_t address)
 {
 	uint64_t page = address >> UNWIND_PAGE_BITS;
-	size_t at = wanted_at(f, page);
+	size_t at = requested_at(f, page);
 
 	return at < f->requested.n && f->requested.p[at] == page;
 }
@@ -241,7 +232,7 @@ void files_hit(struct files *t, struct file *f, uint64_t address)
 	f->hit = f->used = t->now;
 	if (f->state != FILE_PARTIAL && f->state != FILE_EVICTED)
 		return;
-	at = wanted_at(f, page);
+	at = requested_at(f, page);
 	if ((at < f->requested.n && f->requested.p[at] == page) || f->requested.n >= WANTED_MAX)
 		return;
 	if (!vec_reserve(&f->requested, 1)) {

@@ -11,7 +11,6 @@
 #include "ebpf/unwind-store/mapping-tables.h"
 
 #include "base/check.h"
-#include "unwind/pages.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -300,86 +299,4 @@ const uint8_t *unwind_slab(struct unwind *u, uint32_t number)
 	return number < UNWIND_SLABS_MAX && u->slabs.all[number].there
 		       ? slabs_base(&u->slabs, number)
 		       : NULL;
-}
-
-static const struct unwind_space *find_address_space(const struct unwind *u,
-					     const struct sampler_process_key *key)
-{
-	uint32_t hash = unwind_space_hash(key->start_ns, key->tgid);
-
-	for (uint32_t probe = 0; probe < UNWIND_PROBES; probe++) {
-		const struct unwind_space *s = &u->kernel.spaces[unwind_space_place(hash, probe)];
-
-		if (s->word && s->tgid == key->tgid && s->start_ns == key->start_ns)
-			return s;
-	}
-	return NULL;
-}
-
-/* The mapping among n that begins last before `pc`; false if it ends there, too. */
-static bool find_mapping(const void *chunk, uint32_t n, uint64_t pc, struct unwind_mapping *ret)
-{
-	const uint64_t *starts = chunk;
-	uint32_t low = 0, high = n;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (starts[middle] <= pc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
-		return false;
-	memcpy(ret, (const struct unwind_mapping *)(const void *)(starts + n) + low - 1,
-	       sizeof(*ret));
-	return pc < ret->end;
-}
-
-static int find_number(struct unwind *u, const struct unwind_mapping *m, uint64_t pc, uint16_t *ret)
-{
-	uint64_t page = (pc - m->bias) >> UNWIND_PAGE_BITS;
-	const uint32_t *directory = slabs_at(&u->slabs, m->pages);
-	const void *bytes;
-	uint32_t ref;
-
-	if (!directory)
-		return -ENOMEM;
-	ref = directory[page];
-	*ret = 0;
-	if (!ref)
-		return 0;
-	bytes = slabs_at(&u->slabs, ref);
-	if (!bytes)
-		return -ENOMEM;
-	*ret = pages_find(bytes, SLABS_COST - unwind_ref_offset(ref), (uint16_t)(pc - m->bias));
-	return 0;
-}
-
-int unwind_look_up(struct unwind *u, const struct sampler_process_key *key, uint64_t pc,
-		   struct unwind_found *ret)
-{
-	const struct unwind_space *space = find_address_space(u, key);
-	struct unwind_found found = {0};
-	struct unwind_mapping m;
-	const void *chunk;
-	int r = 0;
-
-	if (!space)
-		return -ESRCH;
-	found.space = (uint16_t)(space->word >> 48);
-	chunk = slabs_at(&u->slabs, (uint32_t)space->word);
-	if (!chunk)
-		return -ENOMEM;
-	if (!find_mapping(chunk, space->word >> 32 & 0xffff, pc, &m))
-		return -ENOENT;
-	found.kind = m.kind;
-	found.slot = m.slot;
-	if (m.kind == UNWIND_KIND_TABLE || m.kind == UNWIND_KIND_AUX)
-		r = find_number(u, &m, pc, &found.number);
-	found.entry = u->kernel.rules[found.number];
-	if (r == 0)
-		*ret = found;
-	return r;
 }

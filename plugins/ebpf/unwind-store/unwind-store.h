@@ -155,18 +155,4 @@ struct unwind_stats {
 
 void unwind_get_stats(const struct unwind *u, struct unwind_stats *ret);
 
-/* What the walker would find. */
-struct unwind_found {
-	uint16_t kind;   /* UNWIND_KIND_* */
-	uint16_t number; /* of the rule; 0 where there is none */
-	uint16_t space;  /* its id */
-	uint16_t slot;   /* of the runtime's program, if kind says so */
-	struct unwind_entry entry;
-};
-
-/* Follows the tables as the walker does: 0; -ESRCH: no address space; -ENOENT: no mapping; -ENOMEM. For
- * tests and diagnosis; maps slabs as needed. */
-int unwind_look_up(struct unwind *u, const struct sampler_process_key *key, uint64_t pc,
-		   struct unwind_found *ret);
-
 #endif
