@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See driver.h. Notes are taken and jobs launched in serial calls; the lock is
- * there for `stop` alone, which waits for a running job.
+ * See driver.h. Notes are taken and jobs launched in serial calls; the lock is there for `stop`
+ * alone, which waits for a running job.
  */
 #include "ebpf/driver.h"
 
@@ -35,7 +35,7 @@ struct driver {
 	bool in_flight;         /* from launch to done */
 	bool finished, announced;
 	uint64_t watch, timer, second; /* 0: none */
-	int64_t interval_ns;   /* of the timer */
+	int64_t interval_ns;           /* of the timer */
 	struct engine_stats stats;
 	struct error error; /* of the job */
 	pthread_mutex_t lock;
@@ -45,7 +45,7 @@ struct driver {
 
 static void wants_fini(struct wants *w)
 {
-	vec_each(&w->updates, u)
+	vec_each (&w->updates, u)
 		(*u)->release((*u)->owner);
 	vec_free(&w->updates);
 	ebpf_options_fini(&w->options);
@@ -84,7 +84,7 @@ static void do_job(struct driver *d)
 	struct wants *w = &d->now;
 	int r = 0;
 
-	vec_each(&w->updates, u)
+	vec_each (&w->updates, u)
 		engine_apply(d->engine, *u);
 	if (w->what & WANT_TARGETS)
 		r = engine_retarget(d->engine, &d->error);
@@ -106,8 +106,8 @@ static void do_job(struct driver *d)
 }
 
 /* While this thread works for the sampler it goes before others, where that is allowed: a new
- * process is looked at as soon as it is sampled or not at all, and it is the busy machines where that
- * matters. The work is little: see docs/figures.md. */
+ * process is looked at as soon as it is sampled or not at all, and it is the busy machines where
+ * that matters. The work is little: see docs/figures.md. */
 #define HASTE 10
 
 static void run(void *arg)
@@ -222,8 +222,8 @@ static void say_health(struct driver *d)
 		abi_health(&d->c, ANDIRON_HEALTH_HEALTHY, "waiting for a first target (lazy_mode)");
 	} else {
 		announce(d);
-		abi_health(&d->c, ANDIRON_HEALTH_HEALTHY, "sampling %u CPUs at %u Hz%s", info->n_cpus,
-			   info->rate_hz, engine_notes(d->engine));
+		abi_health(&d->c, ANDIRON_HEALTH_HEALTHY, "sampling %u CPUs at %u Hz%s",
+			   info->n_cpus, info->rate_hz, engine_notes(d->engine));
 	}
 }
 
@@ -317,7 +317,8 @@ void driver_update(struct driver *d, struct ebpf_options *options)
 void driver_targets(struct driver *d, const struct andiron_targets *update)
 {
 	if (!vec_push(&d->next.updates, update)) {
-		abi_health(&d->c, ANDIRON_HEALTH_UNHEALTHY, "out of memory: an update of targets was lost");
+		abi_health(&d->c, ANDIRON_HEALTH_UNHEALTHY,
+			   "out of memory: an update of targets was lost");
 		return;
 	}
 	update->retain(update->owner);

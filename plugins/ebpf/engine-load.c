@@ -15,11 +15,12 @@
 
 #include <errno.h>
 
-/* Of everything together, kernel maps counted; and what of it is neither for tables nor for what waits. */
+/* All memory, kernel maps counted; and our own part, beside tables and what waits. */
 #define BUDGET_BYTES ((uint64_t)128 << 20)
 #define OWN_BYTES    ((uint64_t)16 << 20)
+#define KERNEL_BYTES (SESSION_RING_MAX_BYTES + SAMPLE_LOGS_MAX_BYTES)
 /* On the largest machines, too. */
-_Static_assert(BUDGET_BYTES - OWN_BYTES - INTAKE_BYTES_MAX - SESSION_RING_MAX_BYTES - SAMPLE_LOGS_MAX_BYTES >= 32 << 20, "files' tables have room");
+_Static_assert(BUDGET_BYTES - OWN_BYTES - INTAKE_BYTES_MAX - KERNEL_BYTES >= 32 << 20, "no room");
 static void unload(struct engine *e)
 {
 	intake_clear(&e->intake);
@@ -30,7 +31,7 @@ static void unload(struct engine *e)
 	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
 		sample_table_clear(&e->stacks[i]);
 	/* The next store knows of nobody. */
-	vec_each(&e->processes.all, p)
+	vec_each (&e->processes.all, p)
 		(*p)->stored = NULL;
 }
 
@@ -42,7 +43,8 @@ static size_t intake_bytes_of(const struct session *s)
 	return bytes < INTAKE_BYTES_MAX ? bytes : INTAKE_BYTES_MAX;
 }
 
-/* What the tables may take: of all that the agent may have, what its other maps, those that come yet, and its own memory leave. */
+/* What the tables may take: of all that the agent may have, what its other maps, those that come
+ * yet, and its own memory leave. */
 static uint64_t unwind_budget(const struct session_info *info, size_t intake)
 {
 	uint64_t others = info->map_bytes + SAMPLER_DEFERRED_BYTES + OWN_BYTES + intake;
@@ -75,7 +77,8 @@ static int load(struct engine *e, struct error *err)
 		return r;
 	session_info(e->session, &e->stats.session);
 	e->intake.bytes_max = intake_bytes_of(e->session);
-	e->unwinder = unwinder_new(e->session, &e->objects, unwind_budget(&e->stats.session, e->intake.bytes_max));
+	e->unwinder = unwinder_new(e->session, &e->objects,
+				   unwind_budget(&e->stats.session, e->intake.bytes_max));
 	if (!e->unwinder || !add_runtimes(e)) {
 		unload(e);
 		return -ENOMEM;
@@ -122,7 +125,8 @@ struct loaded {
 
 static struct loaded swap_loaded(struct engine *e, struct loaded next)
 {
-	struct loaded former = {e->session, e->unwinder, e->stats.session, e->run_ns, e->runs, e->missed};
+	struct loaded former = {e->session, e->unwinder, e->stats.session,
+				e->run_ns,  e->runs,     e->missed};
 
 	e->session = e->intake.session = next.session;
 	e->unwinder = e->intake.unwinder = next.unwinder;
@@ -205,8 +209,9 @@ static void explain_return(const struct engine *e, uint32_t wanted_hz, int r, st
 	if (cause.code == 0)
 		error_errno(&cause, r, "the sampler cannot be loaded");
 	error_set(err, r,
-		  "cannot take over the new options (sample_rate %u): %s. Sampling goes on with those before "
-		  "(sample_rate %u); remove the cause, then reload the configuration",
+		  "cannot take over the new options (sample_rate %u): "
+		  "%s. Sampling goes on with those before (sample_rate "
+		  "%u); remove the cause, then reload the configuration",
 		  wanted_hz, cause.text, e->options.rate_hz);
 }
 

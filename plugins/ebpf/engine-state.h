@@ -25,8 +25,8 @@ struct engine {
 	uint64_t run_ns, runs, missed; /* at the end of the last interval */
 	uint64_t counted;              /* of the buffer being read */
 	int64_t start_ns;              /* of the interval, CLOCK_REALTIME */
-	uint32_t buffer;                 /* being read */
-	bool unmapped; /* some process waits for its files to be read */
+	uint32_t buffer;               /* being read */
+	bool unmapped;                 /* some process waits for its files to be read */
 	bool finished;
 };
 

@@ -18,14 +18,15 @@
 
 /* A process that was not sampled for so long is looked up afresh. */
 #define KEEP_INTERVALS 4
-#define LOOK_NS (10 * NS_PER_MSEC)
+#define LOOK_NS        (10 * NS_PER_MSEC)
 /* Run time statistics are on in one of so many intervals. */
 #define MEASURE_EVERY 8
-/* An interval of which the ring has brought so much, logs being full, ends, whatever its time: some 40,000 samples with theirs. Until that
- * is seen the ring can fill once more; what the logs have comes on top, and the number that stands before each record. */
+/* An interval of which the ring has brought so much, logs being full, ends, whatever its time: some
+ * 40,000 samples with theirs. Until that is seen the ring can fill once more; what the logs have
+ * comes on top, and the number that stands before each record. */
 #define EARLY_WORDS (1u << 20)
-_Static_assert((EARLY_WORDS + (SESSION_RING_MAX_BYTES + SAMPLE_LOGS_MAX_BYTES / SAMPLER_BUFFERS) / sizeof(uint64_t)) / 9 * 10 <=
-	       SAMPLE_TABLE_MAX_WORDS, "no sample is lost");
+#define MORE_BYTES  (SESSION_RING_MAX_BYTES + SAMPLE_LOGS_MAX_BYTES / SAMPLER_BUFFERS)
+_Static_assert((EARLY_WORDS + MORE_BYTES / 8) / 9 * 10 <= SAMPLE_TABLE_MAX_WORDS, "samples fit");
 
 void engine_say(struct engine *e, uint32_t level, const char *format, ...)
 {
@@ -56,8 +57,10 @@ int engine_new(uint64_t producer, struct ebpf_options *options,
 	e->processes.proc = -1;
 	e->files = mapped_files_new(&e->objects);
 	e->matcher = matcher_new();
-	e->intake = (struct intake){.options = &e->options, .matcher = e->matcher, .processes = &e->processes,
-				.stacks = e->stacks};
+	e->intake = (struct intake){.options = &e->options,
+				    .matcher = e->matcher,
+				    .processes = &e->processes,
+				    .stacks = e->stacks};
 	if (e->files && e->matcher)
 		r = processes_init(&e->processes, e->files);
 	if (r == 0)
@@ -93,7 +96,7 @@ void engine_free(struct engine *e)
 /* Ends the interval for the matches that targets had in it. */
 static void settle_processes(struct engine *e)
 {
-	vec_each(&e->processes.all, p) {
+	vec_each (&e->processes.all, p) {
 		(*p)->match = NULL;
 		intake_match(&e->intake, *p);
 	}
@@ -111,7 +114,7 @@ static void map_process(struct engine *e, struct process *p)
 static void map_unmapped(struct engine *e)
 {
 	e->unmapped = false;
-	vec_each(&e->processes.all, p)
+	vec_each (&e->processes.all, p)
 		if ((*p)->match)
 			e->unmapped |= !unwinder_process(e->unwinder, *p);
 }
@@ -120,7 +123,8 @@ static void map_unmapped(struct engine *e)
  * come as fast as they are read. */
 static void process_intake(struct engine *e)
 {
-	while (e->session && (!intake_process(&e->intake) || unwinder_reading(e->unwinder) || e->unmapped)) {
+	while (e->session &&
+	       (!intake_process(&e->intake) || unwinder_reading(e->unwinder) || e->unmapped)) {
 		if (unwinder_reading(e->unwinder))
 			unwinder_wait(e->unwinder, session_fd(e->session));
 		else
@@ -132,8 +136,7 @@ static void process_intake(struct engine *e)
 void engine_configure(struct engine *e)
 {
 	session_configure(e->session, sampling_filter_mode(&e->options, e->matcher),
-			  e->options.comm_label || e->options.comm_frame,
-			  e->options.kernel_frames);
+			  e->options.comm_label || e->options.comm_frame, e->options.kernel_frames);
 }
 
 int engine_apply(struct engine *e, const struct andiron_targets *update)
@@ -144,13 +147,13 @@ int engine_apply(struct engine *e, const struct andiron_targets *update)
 /* Targets have changed. */
 static void rematch(struct engine *e)
 {
-	vec_each(&e->processes.all, p) {
+	vec_each (&e->processes.all, p) {
 		intake_match(&e->intake, *p);
 		sampling_filter_judge(e->session, e->matcher, *p);
 		matcher_use(e->matcher, (*p)->match);
 	}
 	matcher_prune(e->matcher);
-	vec_each(&e->processes.all, p)
+	vec_each (&e->processes.all, p)
 		if ((*p)->match)
 			map_process(e, *p);
 	process_intake(e);
@@ -177,7 +180,8 @@ int engine_fd(const struct engine *e)
 
 static bool is_full(const struct engine *e)
 {
-	return e->session && !e->finished && e->stacks[session_buffer(e->session)].words.n > EARLY_WORDS;
+	return e->session && !e->finished &&
+	       e->stacks[session_buffer(e->session)].words.n > EARLY_WORDS;
 }
 
 void engine_attend(struct engine *e)
@@ -193,7 +197,8 @@ void engine_attend(struct engine *e)
 static void add_row(struct engine *e, struct process *p, const struct sampler_stack *stack,
 		    const uint64_t *pcs, uint64_t samples)
 {
-	struct row row = {.process = p, .match = p->match, .stack = stack, .pcs = pcs, .samples = samples};
+	struct row row = {
+		.process = p, .match = p->match, .stack = stack, .pcs = pcs, .samples = samples};
 
 	if (stack->id != 0) {
 		row.stack = unwinder_find(&e->stacks[e->buffer], stack, &row.pcs);
@@ -269,7 +274,7 @@ static const struct andiron_batch *make_batch(struct engine *e, int64_t end_ns)
 	e->counts->rows = 0;
 	e->stats.batch_failures++;
 	engine_say(e, ANDIRON_LOG_ERROR, "an interval's profile could not be built: %s",
-	    r == -E2BIG ? "it is over 64 MiB; shorten collect_interval" : "out of memory");
+		   r == -E2BIG ? "it is over 64 MiB; shorten collect_interval" : "out of memory");
 	return NULL;
 }
 
@@ -325,10 +330,10 @@ static void read_buffer(struct engine *e, struct engine_counts *counts)
 	if (counters.taken != e->counted + lost) {
 		e->stats.mismatches++;
 		engine_say(e, ANDIRON_LOG_WARN,
-		    "the counts of an interval do not add up: %llu samples taken, %llu counted, %llu dropped; "
-		    "please report this",
-		    (unsigned long long)counters.taken, (unsigned long long)e->counted,
-		    (unsigned long long)lost);
+			   "the counts of an interval do not add up: %llu samples "
+			   "taken, %llu counted, %llu dropped; please report this",
+			   (unsigned long long)counters.taken, (unsigned long long)e->counted,
+			   (unsigned long long)lost);
 	}
 }
 
@@ -344,7 +349,8 @@ void engine_collect(struct engine *e)
 	end_ns = clock_real();
 	r = session_swap(e->session);
 	if (r < 0) {
-		engine_say(e, ANDIRON_LOG_ERROR, "cannot swap the buffers of the counts: %s", strerror(-r));
+		engine_say(e, ANDIRON_LOG_ERROR, "cannot swap the buffers of the counts: %s",
+			   strerror(-r));
 		return;
 	}
 	process_intake(e);

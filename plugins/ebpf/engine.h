@@ -21,8 +21,7 @@
 
 struct engine;
 
-/* The counts of one interval:
- * taken = counted in rows + every member of `dropped`. */
+/* The counts of one interval: taken = counted in rows + every member of `dropped`. */
 struct engine_counts {
 	uint64_t taken;
 	uint64_t rows;
@@ -40,7 +39,7 @@ struct engine_stats {
 	uint64_t n_early;       /* intervals that ended before their time */
 	uint64_t n_left_out;    /* snapshots that found no room to wait */
 	uint64_t n_uncompleted; /* samples that were to be completed, and were not */
-	uint64_t mismatches; /* intervals whose counts did not add up */
+	uint64_t mismatches;    /* intervals whose counts did not add up */
 	uint64_t batch_failures;
 	double ns_per_run, ns_per_sample; /* of the sampling program, when it was measured last */
 };
@@ -79,11 +78,11 @@ int engine_retarget(struct engine *e, struct error *err);
 
 /* Readable when engine_attend has something to do; -1 while not loaded. */
 int engine_fd(const struct engine *e);
-/* Reads the ring: new processes are looked up at once. Ends the interval (engine_collect) where its samples fill the memory that
- * there is for them. */
+/* Reads the ring: new processes are looked up at once. Ends the interval (engine_collect) where its
+ * samples fill the memory that there is for them. */
 void engine_attend(struct engine *e);
 
-/* Samples that are counted and not read yet: what the next engine_collect will take, about. Cheap. */
+/* Samples counted and not read yet: about what the next engine_collect takes. Cheap. */
 uint64_t engine_coming(const struct engine *e);
 
 /* Ends the interval: reads the counts and gives out the batch. */

@@ -16,7 +16,8 @@ struct metric_row {
 	const char *help;
 };
 
-#define MEMBER(member)  offsetof(struct engine_stats, member), sizeof(((struct engine_stats *)0)->member)
+#define MEMBER(member)                                                                             \
+	offsetof(struct engine_stats, member), sizeof(((struct engine_stats *)0)->member)
 #define COUNTER(member) MEMBER(member), true, false
 #define GAUGE(member)   MEMBER(member), false, false
 #define MEAN(member)    MEMBER(member), false, true
@@ -39,7 +40,8 @@ static const struct metric_row rows[] = {
 	 "Different rules in use."},
 	{"andiron_ebpf_unwind_address_spaces", GAUGE(unwind.address_spaces),
 	 "Processes whose mappings are known to the walker."},
-	{"andiron_ebpf_unwind_address_spaces_replaced_total", COUNTER(unwind.address_spaces_replaced),
+	{"andiron_ebpf_unwind_address_spaces_replaced_total",
+	 COUNTER(unwind.address_spaces_replaced),
 	 "Processes that lost their slot there to others."},
 	{"andiron_ebpf_unwind_evictions_total", COUNTER(unwind.evictions),
 	 "Files whose tables made room for others."},
@@ -137,6 +139,7 @@ static double value_at(const struct engine_stats *s, const struct metric_row *ro
 
 static void add_ends(const struct engine_stats *s, metric_fn fn, void *context)
 {
+	/* clang-format off */
 	static const char *const names[UNWIND_ENDS] = {
 		[UNWIND_END_COMPLETE] = "complete",
 		[UNWIND_END_TRUNCATED] = "truncated",
@@ -152,27 +155,31 @@ static void add_ends(const struct engine_stats *s, metric_fn fn, void *context)
 		[UNWIND_END_CUT] = "stack_cut_off",
 		[UNWIND_END_NOTHING] = "no_user_stack",
 	};
+	/* clang-format on */
 
 	for (uint32_t i = 0; i < UNWIND_ENDS; i++)
 		if (names[i])
-			fn(context, &(struct metric){"andiron_ebpf_stacks_total",
-						     "Samples by how the walk over their user stack ended.",
-						     "end", names[i], true, (double)s->ends[i]});
+			fn(context,
+			   &(struct metric){"andiron_ebpf_stacks_total",
+					    "Samples by how the walk over their user stack ended.",
+					    "end", names[i], true, (double)s->ends[i]});
 }
 
 void metrics_each(const struct engine_stats *s, metric_fn fn, void *context)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		fn(context, &(struct metric){rows[i].name, rows[i].help, NULL, NULL, rows[i].counter,
-					     value_at(s, &rows[i])});
-	fn(context, &(struct metric){"andiron_ebpf_unwind_files_aux",
-				     "Files whose tables say where preserved registers are saved, because a "
-				     "rule needs them.",
-				     NULL, NULL, false, (double)(s->unwind.aux - s->unwind.aux_asked)});
+		fn(context, &(struct metric){rows[i].name, rows[i].help, NULL, NULL,
+					     rows[i].counter, value_at(s, &rows[i])});
+	fn(context,
+	   &(struct metric){"andiron_ebpf_unwind_files_aux",
+			    "Files whose tables say where preserved registers are saved, because a "
+			    "rule needs them.",
+			    NULL, NULL, false, (double)(s->unwind.aux - s->unwind.aux_asked)});
 	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++)
-		fn(context, &(struct metric){"andiron_ebpf_samples_total",
-					     "Runs of the sampling program, by what became of the sample.",
-					     "outcome", outcomes[i].outcome, true,
-					     (double)count_at(s, outcomes[i].offset)});
+		fn(context,
+		   &(struct metric){"andiron_ebpf_samples_total",
+				    "Runs of the sampling program, by what became of the sample.",
+				    "outcome", outcomes[i].outcome, true,
+				    (double)count_at(s, outcomes[i].offset)});
 	add_ends(s, fn, context);
 }

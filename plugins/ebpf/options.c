@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See options.h. Every argument that Alloy's component has, or once had, so that
- * its files load; names, types and defaults are Alloy's.
+ * See options.h. Every argument that Alloy's component has, or once had, so that its files load;
+ * names, types and defaults are Alloy's.
  */
 #include "ebpf/options.h"
 
@@ -25,7 +25,8 @@ static const char *const comm_words[] = {"none", "label", "stackframe", "both", 
 #define DEAD(name_, type_, default_)                                                               \
 	{                                                                                          \
 		.name = name_, .type = type_, .flags = ANDIRON_OPTION_IGNORED,                     \
-		.default_text = default_, .doc = "Has no effect since Alloy 1.11.", .until = "Alloy 1.11" \
+		.default_text = default_, .doc = "Has no effect since Alloy 1.11.",                \
+		.until = "Alloy 1.11"                                                              \
 	}
 #define IGNORED(name_, type_, default_, doc_, effect_)                                             \
 	{                                                                                          \
@@ -38,7 +39,8 @@ static const struct andiron_option debug_info_items[] = {
 		"Name frames on this machine.", NULL),
 	IGNORED("upload", ANDIRON_TYPE_BOOL, "false", "Upload debug information.",
 		"debug information is not uploaded by this version"),
-	IGNORED("strip_text_section", ANDIRON_TYPE_BOOL, "false", "Leave code out of uploads.", NULL),
+	IGNORED("strip_text_section", ANDIRON_TYPE_BOOL, "false", "Leave code out of uploads.",
+		NULL),
 	IGNORED("cache_size", ANDIRON_TYPE_INT, "262144", "Uploads remembered.", NULL),
 	IGNORED("queue_size", ANDIRON_TYPE_INT, "256", "Uploads waiting.", NULL),
 	IGNORED("worker_num", ANDIRON_TYPE_INT, "16", "Uploads at once.", NULL),
@@ -127,8 +129,8 @@ static const struct andiron_option items[] = {
 		"kernels before 5.10 are refused"),
 	IGNORED("bpf_fs_root", ANDIRON_TYPE_STRING, "\"/sys/fs/bpf/\"", "Where maps are pinned.",
 		NULL),
-	IGNORED("obi_process_context_enabled", ANDIRON_TYPE_BOOL, "true",
-		"Read trace ids of OBI.", NULL),
+	IGNORED("obi_process_context_enabled", ANDIRON_TYPE_BOOL, "true", "Read trace ids of OBI.",
+		NULL),
 	IGNORED("symb_cache_path", ANDIRON_TYPE_STRING, "\"/tmp/symb-cache\"",
 		"Symbol tables on disk.", NULL),
 	IGNORED("symb_cache_size", ANDIRON_TYPE_INT, "2048", "Symbol tables kept.", NULL),
@@ -237,7 +239,8 @@ static void check_runtimes(const struct andiron_host *host, struct andiron_repor
 
 		if (!is_runtime_name(abi_str(v->string)))
 			abi_report(host, report, ANDIRON_REPORT_ERROR, v,
-				   "a runtime's name is at most %d lower-case letters, digits and '-'",
+				   "a runtime's name is at most %d lower-case letters, "
+				   "digits and '-'",
 				   RUNTIME_NAME_MAX);
 		else if (is_repeated(list, i))
 			abi_report(host, report, ANDIRON_REPORT_ERROR, v,
@@ -311,19 +314,21 @@ static void check_default_target(const struct andiron_host *host, struct andiron
 	if (v->kind == ANDIRON_VALUE_MAP) {
 		for (uint64_t i = 0; i < v->n_items; i++)
 			if (v->items[i].kind != ANDIRON_VALUE_STRING)
-				abi_report(host, report, ANDIRON_REPORT_ERROR, &v->items[i],
-					   "the value of \"%.*s\" in default_target must be a string",
-					   (int)v->keys[i].len, v->keys[i].ptr);
+				abi_report(
+					host, report, ANDIRON_REPORT_ERROR, &v->items[i],
+					"the value of \"%.*s\" in default_target must be a string",
+					(int)v->keys[i].len, v->keys[i].ptr);
 		if (targets_only && v->n_items > 0)
 			abi_report(host, report, ANDIRON_REPORT_WARNING, v,
 				   "default_target is not used while targets_only is true; set "
 				   "targets_only = false to profile what belongs to no target");
 	} else if (word) {
 		abi_report(host, report, ANDIRON_REPORT_WARNING, v,
-			   "default_target is a map of labels; this value is taken to mean that there is no "
-			   "default target, so only targets are profiled; %s",
-			   targets_only ? "leave the argument out, nothing changes by that" :
-					  "say so with targets_only = true and leave it out");
+			   "default_target is a map of labels; this value is "
+			   "taken to mean that there is no default target, so "
+			   "only targets are profiled; %s",
+			   targets_only ? "leave the argument out, nothing changes by that"
+					: "say so with targets_only = true and leave it out");
 	} else {
 		abi_report(host, report, ANDIRON_REPORT_ERROR, v,
 			   "default_target must be a map of labels, for example "
@@ -345,7 +350,8 @@ int32_t ebpf_options_validate(const struct andiron_host *host, const struct andi
 	v = value_get(args, "sample_rate");
 	if (v && value_int(args, "sample_rate", 19) > 250)
 		abi_report(host, report, ANDIRON_REPORT_WARNING, v,
-			   "%lld samples per second and CPU cost several times what 97 do and rarely show more",
+			   "%lld samples per second and CPU cost several times "
+			   "what 97 do and rarely show more",
 			   (long long)v->integer);
 	return 0;
 }

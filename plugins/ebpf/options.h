@@ -24,7 +24,8 @@ struct ebpf_options {
 	bool follow;
 	const struct target_label *default_target;
 	size_t n_default_target;
-	struct runtime_requested runtimes[RUNTIMES_MAX]; /* of which extensions are looked up by plugin.c */
+	struct runtime_requested
+		runtimes[RUNTIMES_MAX]; /* of which extensions are looked up by plugin.c */
 	size_t n_runtimes;
 	struct arena arena; /* default_target */
 	/* "; NAME: effect" of each ignored argument that the file has. */

@@ -21,8 +21,8 @@ static void find_runtimes(const struct andiron_host *host, uint64_t instance,
 	for (size_t i = 0; i < options->n_runtimes; i++) {
 		struct andiron_extension found = {0};
 
-		snprintf(id, sizeof(id), "%s%s%s", ANDIRON_RUNTIME_PREFIX, options->runtimes[i].name,
-			 ANDIRON_RUNTIME_SUFFIX);
+		snprintf(id, sizeof(id), "%s%s%s", ANDIRON_RUNTIME_PREFIX,
+			 options->runtimes[i].name, ANDIRON_RUNTIME_SUFFIX);
 		if (host->extension(instance, id, &found) == 0)
 			options->runtimes[i].extension = found;
 	}
@@ -122,7 +122,8 @@ static int32_t each_target(void *self, const struct andiron_target_processes_sin
 
 static const void *extension(void *self, const char *id)
 {
-	static const struct andiron_target_processes table = {.size = sizeof(table), .each = each_target};
+	static const struct andiron_target_processes table = {.size = sizeof(table),
+							      .each = each_target};
 
 	return strcmp(id, ANDIRON_TARGET_PROCESSES_ID) == 0 ? &table : NULL;
 }
@@ -131,8 +132,13 @@ static const char *const needs[] = {ANDIRON_OBJECTS_ID, NULL};
 static const char *const wants[] = {ANDIRON_RUNTIME_PREFIX, NULL};
 
 static const char *const capabilities[] = {
-	"CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "CAP_CHECKPOINT_RESTORE", "CAP_DAC_READ_SEARCH",
-	"CAP_SYSLOG", NULL,
+	"CAP_BPF",
+	"CAP_PERFMON",
+	"CAP_SYS_PTRACE",
+	"CAP_CHECKPOINT_RESTORE",
+	"CAP_DAC_READ_SEARCH",
+	"CAP_SYSLOG",
+	NULL,
 };
 
 static const struct andiron_component ebpf = {

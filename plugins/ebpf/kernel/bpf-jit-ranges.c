@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See bpf-jit-ranges.h. The kernel puts the functions of programs into pages that they share, in any order. */
+/* See bpf-jit-ranges.h. Functions of programs share pages, in any order. */
 #include "ebpf/kernel/bpf-jit-ranges.h"
 
 #include <bpf/bpf.h>
@@ -12,7 +12,8 @@
 
 static bool joins(const struct kernel_code *code, uint64_t start, uint64_t end)
 {
-	return code->bytes != 0 && start < code->start + code->bytes + PAGE && code->start < end + PAGE;
+	return code->bytes != 0 && start < code->start + code->bytes + PAGE &&
+	       code->start < end + PAGE;
 }
 
 void bpf_jit_ranges_add_range(struct kernel_jit *c, uint64_t start, uint64_t bytes)
@@ -37,14 +38,16 @@ static void add_program(struct kernel_jit *c, int fd)
 {
 	__u64 starts[FUNCTIONS] = {0};
 	__u32 bytes[FUNCTIONS] = {0};
-	struct bpf_prog_info info = {
-		.jited_ksyms = (uintptr_t)starts, .nr_jited_ksyms = FUNCTIONS,
-		.jited_func_lens = (uintptr_t)bytes, .nr_jited_func_lens = FUNCTIONS};
+	struct bpf_prog_info info = {.jited_ksyms = (uintptr_t)starts,
+				     .nr_jited_ksyms = FUNCTIONS,
+				     .jited_func_lens = (uintptr_t)bytes,
+				     .nr_jited_func_lens = FUNCTIONS};
 	uint32_t size = sizeof(info);
 
 	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) != 0)
 		return;
-	for (size_t i = 0; i < FUNCTIONS && i < info.nr_jited_ksyms && i < info.nr_jited_func_lens; i++)
+	for (size_t i = 0; i < FUNCTIONS && i < info.nr_jited_ksyms && i < info.nr_jited_func_lens;
+	     i++)
 		if (starts[i] != 0)
 			bpf_jit_ranges_add_range(c, starts[i], bytes[i]);
 }
@@ -53,6 +56,6 @@ void bpf_jit_ranges_add(struct kernel_jit *c, const struct bpf_object *object)
 {
 	struct bpf_program *program;
 
-	bpf_object__for_each_program(program, object)
+	bpf_object__for_each_program (program, object)
 		add_program(c, bpf_program__fd(program));
 }

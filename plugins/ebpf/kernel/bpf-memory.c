@@ -13,7 +13,8 @@
 int bpf_memory_map(int fd, size_t bytes, void *ret)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *p = mmap(NULL, (bytes + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *p = mmap(NULL, (bytes + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       fd, 0);
 
 	if (p == MAP_FAILED)
 		return -errno;
@@ -28,7 +29,8 @@ static int slab_create(void *context, uint32_t slab)
 	int fd, r;
 
 	check(slab < UNWIND_SLABS_MAX && m->slabs[slab] < 0);
-	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_slab", sizeof(uint32_t), SLABS_COST, 1, &opts);
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_slab", sizeof(uint32_t), SLABS_COST, 1,
+			    &opts);
 	if (fd < 0)
 		return fd;
 	r = bpf_map_update_elem(m->maps.slabs, &slab, &fd, BPF_ANY);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of a session's BPF maps, for the store of unwind tables. Maps are mapped memory. Slabs
- * are BPF arrays, made on demand.
+ * Memory of a session's BPF maps, for the store of unwind tables. Maps are mapped memory. Slabs are
+ * BPF arrays, made on demand.
  */
 #ifndef EBPF_KERNEL_BPF_MEMORY_H
 #define EBPF_KERNEL_BPF_MEMORY_H
@@ -21,7 +21,7 @@ struct bpf_memory {
 	int slabs[UNWIND_SLABS_MAX]; /* descriptors, -1: none */
 };
 
-/* Maps the values of an array; the pointer in *ret. 0 or a negative errno. munmap of as many bytes undoes it. */
+/* Maps the values of an array into *ret; munmap undoes it. 0 or a negative errno. */
 int bpf_memory_map(int fd, size_t bytes, void *ret);
 
 /* 0 or a negative errno, nothing open or mapped then. *m must stay where it is. */

@@ -43,14 +43,20 @@ static int install(struct continuation_program *o, int programs)
 
 	if (r == 0)
 		r = perf_clock_open_faults(&o->faults, program_of(o->object, "begin_round"), &err);
-	return r == 0 ? put(programs, ANDIRON_WALK_CONTINUE, program_of(o->object, "continuation")) : r;
+	return r == 0 ? put(programs, ANDIRON_WALK_CONTINUE, program_of(o->object, "continuation"))
+		      : r;
 }
 
-int continuation_program_load(const struct continuation_maps *maps, struct continuation_program **ret)
+int continuation_program_load(const struct continuation_maps *maps,
+			      struct continuation_program **ret)
 {
-	static const struct task_work_forms forms = {continuation_aux_bpf__elf_bytes, continuation_bpf__elf_bytes};
-	const struct task_work_map shared[] = {{"cpus", maps->cpus}, {"walks", maps->walks}, {"ring", maps->ring},
-					       {"programs", maps->programs}, {NULL, -1}};
+	static const struct task_work_forms forms = {continuation_aux_bpf__elf_bytes,
+						     continuation_bpf__elf_bytes};
+	const struct task_work_map shared[] = {{"cpus", maps->cpus},
+					       {"walks", maps->walks},
+					       {"ring", maps->ring},
+					       {"programs", maps->programs},
+					       {NULL, -1}};
 	struct bpf_object *object;
 	struct continuation_program *o;
 	int r = task_work_load(&forms, shared, &object);

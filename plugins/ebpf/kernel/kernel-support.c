@@ -25,12 +25,14 @@ int kernel_support_check(struct error *err)
 		str_u64(str_first(part, i + 1), &minor);
 	if (major < 5 || (major == 5 && minor < 10))
 		return error_set(err, -ENOTSUP,
-				 "this kernel is %s, but sampling needs Linux 5.10 or later; upgrade the kernel",
+				 "this kernel is %s, but sampling needs Linux 5.10 or "
+				 "later; upgrade the kernel",
 				 name.release);
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
 		return error_set(err, -ENOTSUP,
-				 "this kernel (%s) has no type information (/sys/kernel/btf/vmlinux), which sampling "
-				 "needs; use a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+				 "this kernel (%s) has no type information "
+				 "(/sys/kernel/btf/vmlinux), which sampling needs; use "
+				 "a kernel built with CONFIG_DEBUG_INFO_BTF=y",
 				 name.release);
 	return 0;
 }
@@ -42,24 +44,26 @@ int kernel_support_explain(struct error *err, int code)
 	uname(&name);
 	if (code == -EPERM || code == -EACCES)
 		return error_set(err, code,
-				 "the kernel (%s) does not let this process load BPF programs: CAP_BPF and CAP_PERFMON "
-				 "are missing, or lockdown forbids it; run as root, or give the "
+				 "the kernel (%s) does not let this process load BPF "
+				 "programs: CAP_BPF and CAP_PERFMON are missing, or "
+				 "lockdown forbids it; run as root, or give the "
 				 "capabilities to the container or unit",
 				 name.release);
 	if (code == -ENOMEM)
 		return error_set(err, code,
-				 "no memory for the sampler's BPF maps; raise the memory limit of the container or "
-				 "unit, or ulimit -l before Linux 5.11");
-	return error_errno(err, code, "the kernel (%s) refused the sampling programs", name.release);
+				 "no memory for the sampler's BPF maps; raise the "
+				 "memory limit of the container or unit, or ulimit -l "
+				 "before Linux 5.11");
+	return error_errno(err, code, "the kernel (%s) refused the sampling programs",
+			   name.release);
 }
 
-#define INSN(code_, dst_, src_, imm_) \
-	{.code = (code_), .dst_reg = (dst_), .src_reg = (src_), .imm = (imm_)}
-#define MOVE_REG  (BPF_ALU64 | BPF_MOV | BPF_X)
-#define MOVE      (BPF_ALU64 | BPF_MOV | BPF_K)
-#define CALL      (BPF_JMP | BPF_CALL)
-#define EXIT      INSN(BPF_JMP | BPF_EXIT, 0, 0, 0)
-#define FUNCTION  6 /* from the call behind it to the function */
+#define INSN(code, dst, src, imm) ((struct bpf_insn){code, dst, src, 0, imm})
+#define MOVE_REG                  (BPF_ALU64 | BPF_MOV | BPF_X)
+#define MOVE                      (BPF_ALU64 | BPF_MOV | BPF_K)
+#define CALL                      (BPF_JMP | BPF_CALL)
+#define EXIT                      INSN(BPF_JMP | BPF_EXIT, 0, 0, 0)
+#define FUNCTION                  6 /* from the call behind it to the function */
 
 bool kernel_support_tail_calls(void)
 {

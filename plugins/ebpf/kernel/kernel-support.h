@@ -10,11 +10,11 @@
 /* 0 where this kernel has what sampling needs; -ENOTSUP or an errno with cause and remedy. */
 int kernel_support_check(struct error *err);
 
-/* What it means that the kernel did not load the programs, for `code`: returned with cause and remedy. */
+/* Explains that the programs did not load: returns `code`, with cause and remedy. */
 int kernel_support_explain(struct error *err, int code);
 
-/* Whether a program that has functions may call another by tail call; asked by loading one. False before Linux 6.0 on
- * arm64, whose JIT could not do both, and where nothing may be loaded. */
+/* Whether a program that has functions may call another by tail call; asked by loading one. False
+ * before Linux 6.0 on arm64, whose JIT could not do both, and where nothing may be loaded. */
 bool kernel_support_tail_calls(void);
 
 #endif

@@ -21,7 +21,8 @@
 bool orc_make(const __u64 *symbols, struct kernel_tables *ret)
 {
 	uint64_t text = symbols[KERNEL_SYMBOL_TEXT], text_end = symbols[KERNEL_SYMBOL_TEXT_END];
-	uint64_t addresses = symbols[KERNEL_SYMBOL_ADDRESSES], entries = symbols[KERNEL_SYMBOL_ENTRIES];
+	uint64_t addresses = symbols[KERNEL_SYMBOL_ADDRESSES],
+		 entries = symbols[KERNEL_SYMBOL_ENTRIES];
 	uint64_t n = (symbols[KERNEL_SYMBOL_ADDRESSES_END] - addresses) / sizeof(__s32);
 
 	if (text == 0 || text % KERNEL_GRANULE != 0 || text_end <= text ||
@@ -31,14 +32,17 @@ bool orc_make(const __u64 *symbols, struct kernel_tables *ret)
 	    addresses + n * sizeof(__s32) != symbols[KERNEL_SYMBOL_ADDRESSES_END] ||
 	    entries + n * sizeof(struct kernel_entry) != symbols[KERNEL_SYMBOL_ENTRIES_END])
 		return false;
-	*ret = (struct kernel_tables){.text = text, .text_end = text_end, .addresses = addresses,
-				      .entries = entries, .n = (uint32_t)n};
+	*ret = (struct kernel_tables){.text = text,
+				      .text_end = text_end,
+				      .addresses = addresses,
+				      .entries = entries,
+				      .n = (uint32_t)n};
 	memcpy(ret->return_hooks, &symbols[KERNEL_SYMBOL_HOOKS], sizeof(ret->return_hooks));
 	return true;
 }
 
-static bool has_bits(const struct btf *btf, const struct btf_type *type, const char *name, uint32_t offset,
-		     uint32_t n)
+static bool has_bits(const struct btf *btf, const struct btf_type *type, const char *name,
+		     uint32_t offset, uint32_t n)
 {
 	const struct btf_member *m = btf_members(type);
 
@@ -56,7 +60,8 @@ static bool is_known_format(void)
 	int32_t id = btf ? btf__find_by_name_kind(btf, "orc_entry", BTF_KIND_STRUCT) : -1;
 	const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
 	bool known = type && type->size == sizeof(struct kernel_entry) &&
-		     has_bits(btf, type, "sp_offset", 0, 0) && has_bits(btf, type, "bp_offset", 16, 0) &&
+		     has_bits(btf, type, "sp_offset", 0, 0) &&
+		     has_bits(btf, type, "bp_offset", 16, 0) &&
 		     has_bits(btf, type, "sp_reg", 32, 4) && has_bits(btf, type, "bp_reg", 36, 4) &&
 		     has_bits(btf, type, "type", 40, 3) && has_bits(btf, type, "signal", 43, 1);
 

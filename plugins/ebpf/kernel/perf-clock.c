@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See perf-clock.h. The program is attached by ioctl and not by a BPF link, which
- * for perf events came only with 5.15. */
+/* See perf-clock.h. The program is attached by ioctl and not by a BPF link, which for perf events
+ * came only with 5.15. */
 #include "ebpf/kernel/perf-clock.h"
 
 #include "base/buf.h"
@@ -44,13 +44,15 @@ static int explain(struct error *err, int code, int cpu)
 {
 	if (code == -EPERM || code == -EACCES)
 		return error_set(err, code,
-				 "the kernel does not let this process sample CPU %d: CAP_PERFMON is missing "
-				 "(CAP_SYS_ADMIN before 5.8); run as root, or give the capability "
-				 "to the container or unit",
+				 "the kernel does not let this process sample CPU %d: "
+				 "CAP_PERFMON is missing (CAP_SYS_ADMIN before 5.8); "
+				 "run as root, or give the capability to the container "
+				 "or unit",
 				 cpu);
 	if (code == -EMFILE)
-		return error_set(err, code,
-				 "too many open files for one event per CPU; raise the limit (ulimit -n)");
+		return error_set(
+			err, code,
+			"too many open files for one event per CPU; raise the limit (ulimit -n)");
 	return error_errno(err, code, "cannot open an event on CPU %d", cpu);
 }
 
@@ -73,7 +75,8 @@ static int add_cpu(void *context, int cpu)
 	if (fd < 0)
 		return explain(o->err, fd, cpu);
 	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, o->program) != 0)
-		return error_errno(o->err, -errno, "cannot attach the sampling program to CPU %d", cpu);
+		return error_errno(o->err, -errno, "cannot attach the sampling program to CPU %d",
+				   cpu);
 	if (e->n == o->capacity) {
 		size_t capacity = o->capacity ? 2 * o->capacity : 16;
 		int *fds = realloc(e->fds, capacity * sizeof(*fds));
@@ -151,9 +154,10 @@ static void sleep_until(int64_t ns)
 }
 
 /*
- * Starts the clocks one after the other, evenly over a period. They keep that distance for as long as they run. Were they started at
- * once, each tick of a CPU would come some 100 us after that of the one before: just when the reader, woken by what that one had
- * to tell, runs here. Such an agent has seven times its share of the samples, and whom it interrupts a tenth less than theirs.
+ * Starts the clocks one after the other, evenly over a period. They keep that distance for as long
+ * as they run. Were they started at once, each tick of a CPU would come some 100 us after that of
+ * the one before: just when the reader, woken by what that one had to tell, runs here. Such an
+ * agent has seven times its share of the samples, and whom it interrupts a tenth less than theirs.
  */
 static int start_all(const struct perf_clock *e, uint64_t period_ns, struct error *err)
 {
@@ -181,7 +185,9 @@ static int open_all(struct perf_clock *e, int program, uint64_t period_ns, struc
 	if (r == 0)
 		r = events_each_cpu(text.p, add_cpu, &o);
 	if (r == -EINVAL && err->code == 0)
-		error_set(err, r, "the kernel's list of online CPUs (/sys/devices/system/cpu/online) cannot be read");
+		error_set(err, r,
+			  "the kernel's list of online CPUs "
+			  "(/sys/devices/system/cpu/online) cannot be read");
 	else if (r == 0 && e->n == 0)
 		r = error_set(err, -ENODEV, "no CPU could be sampled");
 	if (r == 0)

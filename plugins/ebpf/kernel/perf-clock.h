@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampling clock: one software cpu-clock event on each online CPU, all with one BPF program.
- * It needs no PMU, so it works in any machine.
+ * The sampling clock: one software cpu-clock event on each online CPU, all with one BPF program. It
+ * needs no PMU, so it works in any machine.
  */
 #ifndef EBPF_KERNEL_PERF_CLOCK_H
 #define EBPF_KERNEL_PERF_CLOCK_H
@@ -20,26 +20,26 @@ struct perf_clock {
 #define PERF_CLOCK_NULL ((struct perf_clock){NULL, 0})
 
 /*
- * Opens an event of `period_ns` on every online CPU and attaches the program;
- * they tick when this returns, one after the other, evenly over a period or its first 20 ms. CPUs that go away meanwhile are left out. On
- * failure, with the cause and what to do, nothing is open. Sleeps for as long, and works for ~20 us a CPU.
+ * Opens an event of `period_ns` on every online CPU and attaches the program; they tick when this
+ * returns, one after the other, evenly over a period or its first 20 ms. CPUs that go away
+ * meanwhile are left out. On failure, with the cause and what to do, nothing is open. Sleeps for as
+ * long, and works for ~20 us a CPU.
  */
 int perf_clock_open(struct perf_clock *e, int program, uint64_t period_ns, struct error *err);
 
-/* The same for page faults that the kernel has itself where it reads or writes a process's memory; the
- * program runs at once, within the fault. */
+/* The same for page faults that the kernel has itself where it reads or writes a process's memory;
+ * the program runs at once, within the fault. */
 int perf_clock_open_faults(struct perf_clock *e, int program, struct error *err);
 
 /* After this the program is not started any more. */
 void perf_clock_close(struct perf_clock *e);
 
-/* The kernel's list of online CPUs, as a string; and one more than the number of the last of them, at
- * least 1. */
+/* The kernel's list of online CPUs, as a string; and one more than the number of the last of them,
+ * at least 1. */
 int perf_clock_read_online(struct buf *ret);
 uint32_t perf_clock_count_online(void);
 
-/* The CPUs of a list as the kernel writes it ("0-3,8"): calls fn for each.
- * -EINVAL on anything else. */
+/* Calls fn for each CPU of a kernel's list ("0-3,8"). -EINVAL on anything else. */
 int events_each_cpu(const char *list, int (*fn)(void *context, int cpu), void *context);
 
 #endif

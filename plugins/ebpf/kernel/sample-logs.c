@@ -15,7 +15,8 @@
 #define WORDS_A_SAMPLE 36u
 
 /* Older kernels have no larger values in an array: KMALLOC_MAX_SIZE. */
-_Static_assert((WORDS_A_SAMPLE * SAMPLES_MAX + SAMPLER_LOG_SPARE) * sizeof(uint64_t) <= 4u << 20, "of one CPU and buffer");
+_Static_assert((WORDS_A_SAMPLE * SAMPLES_MAX + SAMPLER_LOG_SPARE) * sizeof(uint64_t) <= 4u << 20,
+	       "of one CPU and buffer");
 
 size_t sample_logs_bytes(const struct sample_logs *t)
 {
@@ -33,11 +34,14 @@ void sample_logs_size(struct sample_logs *t, uint32_t n_cpus, uint32_t n_logs, u
 
 	check(n_cpus > 0 && n_logs > 0);
 	affordable = SAMPLE_LOGS_MAX_BYTES / sizeof(uint64_t) / SAMPLER_BUFFERS / n_logs;
-	affordable = affordable > SAMPLER_LOG_SPARE ? (affordable - SAMPLER_LOG_SPARE) / WORDS_A_SAMPLE : 0;
+	affordable = affordable > SAMPLER_LOG_SPARE
+			     ? (affordable - SAMPLER_LOG_SPARE) / WORDS_A_SAMPLE
+			     : 0;
 	samples = samples < affordable ? samples : affordable;
 	samples = samples < SAMPLES_MAX ? samples : SAMPLES_MAX;
 	samples = samples > SAMPLES_MIN ? samples : SAMPLES_MIN;
-	*t = (struct sample_logs){.n_cpus = n_cpus, .n_logs = n_logs, .n_words = WORDS_A_SAMPLE * (uint32_t)samples};
+	*t = (struct sample_logs){
+		.n_cpus = n_cpus, .n_logs = n_logs, .n_words = WORDS_A_SAMPLE * (uint32_t)samples};
 }
 
 static void unmap_one(void *p, size_t bytes)
@@ -95,17 +99,20 @@ uint64_t sample_logs_taken(const struct sample_logs *t, uint32_t buffer)
 
 	check(buffer < SAMPLER_BUFFERS);
 	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++)
-		sum += __atomic_load_n(&t->cpus[cpu].counts[buffer].counters.taken, __ATOMIC_RELAXED);
+		sum += __atomic_load_n(&t->cpus[cpu].counts[buffer].counters.taken,
+				       __ATOMIC_RELAXED);
 	return sum;
 }
 
-void sample_logs_stacks(struct sample_logs *t, uint32_t buffer, sample_logs_record_fn fn, void *context)
+void sample_logs_stacks(struct sample_logs *t, uint32_t buffer, sample_logs_record_fn fn,
+			void *context)
 {
 	size_t words = (size_t)t->n_words + SAMPLER_LOG_SPARE;
+	const uint64_t *logs = (const void *)t->logs;
 
 	check(buffer < SAMPLER_BUFFERS && t->logs);
 	for (uint32_t cpu = 0; cpu < t->n_logs; cpu++) {
-		const uint64_t *log = (const uint64_t *)(const void *)(t->logs + (cpu * SAMPLER_BUFFERS + buffer) * sample_logs_bytes(t));
+		const uint64_t *log = logs + (cpu * SAMPLER_BUFFERS + buffer) * words;
 		uint32_t *end = &t->cpus[cpu].counts[buffer].n_words;
 		struct sampler_stack head;
 		size_t n;

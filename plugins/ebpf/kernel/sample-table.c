@@ -13,7 +13,7 @@
 struct sought {
 	const struct sample_table *stacks;
 	const uint64_t *record;
-	size_t n; /* words of it */
+	size_t n;    /* words of it */
 	uint64_t id; /* where that is sought */
 };
 
@@ -41,7 +41,8 @@ static bool same_record(const void *context, uint32_t position)
 	const struct sought *sought = context;
 	const struct sampler_stack *head = at(sought->stacks, position);
 
-	return words_of(head) == sought->n && memcmp(head, sought->record, sought->n * sizeof(uint64_t)) == 0;
+	return words_of(head) == sought->n &&
+	       memcmp(head, sought->record, sought->n * sizeof(uint64_t)) == 0;
 }
 
 void sample_table_free(struct sample_table *s)
@@ -90,7 +91,8 @@ int sample_table_add(struct sample_table *s, const void *record, size_t size)
 		return -EINVAL;
 	memcpy(&head, record, sizeof(head));
 	sought.n = words_of(&head);
-	if (sought.n > SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS || size < sought.n * sizeof(uint64_t))
+	if (sought.n > SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS ||
+	    size < sought.n * sizeof(uint64_t))
 		return -EINVAL;
 	hash = head.id ? hash_u64(head.id) : hash_bytes(record, sought.n * sizeof(uint64_t));
 	position = head.id ? INDEX_NONE : index_find(&s->index, hash, same_record, &sought);
@@ -104,7 +106,7 @@ int sample_table_add(struct sample_table *s, const void *record, size_t size)
 }
 
 const struct sampler_stack *sample_table_find(const struct sample_table *s, uint64_t id,
-					const uint64_t **ret_pcs)
+					      const uint64_t **ret_pcs)
 {
 	struct sought sought = {.stacks = s, .id = id};
 	uint32_t position = index_find(&s->index, hash_u64(id), same_id, &sought);
@@ -116,9 +118,9 @@ const struct sampler_stack *sample_table_find(const struct sample_table *s, uint
 }
 
 void sample_table_each(const struct sample_table *s,
-		 void (*fn)(void *context, const struct sampler_stack *stack, const uint64_t *pcs,
-			    uint64_t samples),
-		 void *context)
+		       void (*fn)(void *context, const struct sampler_stack *stack,
+				  const uint64_t *pcs, uint64_t samples),
+		       void *context)
 {
 	for (size_t i = 0; i < s->words.n;) {
 		const struct sampler_stack *stack = at(s, (uint32_t)i);

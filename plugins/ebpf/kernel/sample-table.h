@@ -24,19 +24,20 @@ void sample_table_free(struct sample_table *s);
 /* Forgets all; keeps at most 512 KiB of memory. */
 void sample_table_clear(struct sample_table *s);
 
-/* Takes a record of `size` bytes as it came from log or ring. 0,
- * -EINVAL for one that is not whole, -ENOMEM, -E2BIG. Expected O(frames). */
+/* Takes a record of `size` bytes as it came from log or ring. 0, -EINVAL for one that is not whole,
+ * -ENOMEM, -E2BIG. Expected O(frames). */
 int sample_table_add(struct sample_table *s, const void *record, size_t size);
 
-/* The record of an id, its frames in *ret_pcs; NULL if there is none. Borrowed
- * until the next add or clear. Expected O(1). */
+/* The record of an id, its frames in *ret_pcs; NULL if there is none. Borrowed until the next add
+ * or clear. Expected O(1). */
 const struct sampler_stack *sample_table_find(const struct sample_table *s, uint64_t id,
-					const uint64_t **ret_pcs);
+					      const uint64_t **ret_pcs);
 
-/* Visits all, with how often each came. Borrowed until the next add or clear; fn may find, but not add. O(words). */
+/* Visits all, with their numbers. Borrowed until the next add or clear; fn must not add.
+ * O(words). */
 void sample_table_each(const struct sample_table *s,
-		 void (*fn)(void *context, const struct sampler_stack *stack, const uint64_t *pcs,
-			    uint64_t samples),
-		 void *context);
+		       void (*fn)(void *context, const struct sampler_stack *stack,
+				  const uint64_t *pcs, uint64_t samples),
+		       void *context);
 
 #endif

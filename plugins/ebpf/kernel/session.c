@@ -33,7 +33,7 @@
 #include "sampler.skel.h"
 #pragma GCC diagnostic pop
 
-#define RING_MIN (1u << 20)
+#define RING_MIN     (1u << 20)
 #define LATE_SECONDS 5
 
 struct session {
@@ -65,8 +65,7 @@ static uint32_t power_of_two(uint64_t n, uint32_t min, uint32_t max)
 	return p;
 }
 
-/* libbpf prints to stderr unless told otherwise; its message would stand
- * beside ours, which says more. */
+/* libbpf prints to stderr by default; our own message says more. */
 static int no_print(enum libbpf_print_level level, const char *format, va_list args)
 {
 	return 0;
@@ -75,11 +74,13 @@ static int no_print(enum libbpf_print_level level, const char *format, va_list a
 static void size_maps(struct session *s, const struct session_options *o, uint32_t n_possible)
 {
 	/* Room for those of an interval that is read so late, where it is affordable. */
-	uint64_t samples = (uint64_t)o->rate_hz * ((uint64_t)o->interval_ns / NS_PER_SEC + LATE_SECONDS);
+	uint64_t samples = (uint64_t)o->rate_hz *
+			   ((uint64_t)o->interval_ns / NS_PER_SEC + LATE_SECONDS);
 	uint32_t n_online = perf_clock_count_online();
 	/* And for the snapshots of half a second in which all is new. */
 	uint64_t snapshots = (uint64_t)o->rate_hz * n_online * sizeof(struct sampler_snapshot) / 2;
-	uint32_t ring = power_of_two(samples * n_online * 48 + snapshots, RING_MIN, SESSION_RING_MAX_BYTES);
+	uint32_t ring =
+		power_of_two(samples * n_online * 48 + snapshots, RING_MIN, SESSION_RING_MAX_BYTES);
 	struct sampler_bpf *skel = s->skel;
 	struct sample_logs *t = &s->tables;
 
@@ -102,7 +103,8 @@ static int on_record(void *context, void *data, size_t size)
 
 	s->fn(s->context, data, size);
 	s->drained += size;
-	if (s->drained >= s->ring_bytes || (s->drain_until < INT64_MAX && clock_mono() >= s->drain_until))
+	if (s->drained >= s->ring_bytes ||
+	    (s->drain_until < INT64_MAX && clock_mono() >= s->drain_until))
 		return -ECANCELED;
 	return 0;
 }
@@ -114,7 +116,8 @@ static int attach_follow(struct session *s, struct error *err)
 	for (size_t i = 0; s->follow && i < 2; i++) {
 		s->links[i] = bpf_program__attach(programs[i]);
 		if (!s->links[i])
-			return error_errno(err, -errno, "cannot attach to the kernel's tracepoint for %s",
+			return error_errno(err, -errno,
+					   "cannot attach to the kernel's tracepoint for %s",
 					   i == 0 ? "forks" : "exits");
 	}
 	return 0;
@@ -177,19 +180,20 @@ static int set_program(struct session *s, uint32_t slot, const struct bpf_progra
 {
 	int fd = bpf_program__fd(program);
 
-	return bpf_map__update_elem(s->skel->maps.programs, &slot, sizeof(slot), &fd, sizeof(fd), BPF_ANY);
+	return bpf_map__update_elem(s->skel->maps.programs, &slot, sizeof(slot), &fd, sizeof(fd),
+				    BPF_ANY);
 }
 
-/* Waits until no program runs that ran when this was called: putting the same map where it
- * is makes the kernel do that, maybe_wait_bpf_programs() in kernel/bpf/syscall.c. */
+/* Waits until no program runs that ran when this was called: putting the same map where it is makes
+ * the kernel do that, maybe_wait_bpf_programs() in kernel/bpf/syscall.c. */
 static int quiesce(void *context)
 {
 	struct session *s = context;
 	int inner = bpf_map__fd(s->skel->maps.nothing);
 	uint32_t zero = 0;
 
-	return bpf_map__update_elem(s->skel->maps.barrier, &zero, sizeof(zero), &inner, sizeof(inner),
-				    BPF_ANY);
+	return bpf_map__update_elem(s->skel->maps.barrier, &zero, sizeof(zero), &inner,
+				    sizeof(inner), BPF_ANY);
 }
 
 /* What is written to from here, once the programs are loaded. */
@@ -208,7 +212,8 @@ static int map_memory(struct session *s)
 	if (r == 0)
 		r = bpf_memory_init(&s->memory, &maps);
 	if (r == 0)
-		r = sample_logs_map(&s->tables, bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.logs));
+		r = sample_logs_map(&s->tables, bpf_map__fd(skel->maps.cpus),
+				    bpf_map__fd(skel->maps.logs));
 	return r;
 }
 
@@ -295,8 +300,8 @@ int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 	check(rate_hz >= 1);
 	/* Before they are opened: what changes from here on is seen the next time. */
 	(void)perf_clock_read_online(&online);
-	r = perf_clock_open(&fresh, bpf_program__fd(sampling_program(s)), (uint64_t)NS_PER_SEC / rate_hz,
-			err);
+	r = perf_clock_open(&fresh, bpf_program__fd(sampling_program(s)),
+			    (uint64_t)NS_PER_SEC / rate_hz, err);
 	if (r != 0) {
 		buf_free(&online);
 		return r;
@@ -336,7 +341,8 @@ void session_defer_snapshots(struct session *s)
 	if (snapshot_program_load(&maps, &s->snapshots) != 0 || !s->snapshots)
 		return;
 	bpf_jit_ranges_add(&s->skel->bss->sampler_jit, s->snapshots);
-	s->info.defer_snapshots = set_program(s, ANDIRON_WALK_SNAPSHOT, snapshot_program_of(s->snapshots)) == 0;
+	s->info.defer_snapshots =
+		set_program(s, ANDIRON_WALK_SNAPSHOT, snapshot_program_of(s->snapshots)) == 0;
 }
 
 void session_stop(struct session *s)
@@ -380,13 +386,12 @@ int session_prune(struct session *s, bool (*keep)(void *context, uint32_t root),
 	bool more = bpf_map__get_next_key(map, NULL, &next, sizeof(next)) == 0;
 	int r = 0;
 
-	/* Bounded, since forks may add to it meanwhile; an element that goes away
-	 * under the walk starts it over. */
+	/* Bounded: forks may add meanwhile, and a removed element starts the walk over. */
 	for (uint32_t i = 0; more && r == 0 && i < 4 * bpf_map__max_entries(map); i++) {
 		tgid = next;
 		more = bpf_map__get_next_key(map, &tgid, &next, sizeof(next)) == 0;
-		if (bpf_map__lookup_elem(map, &tgid, sizeof(tgid), &selected, sizeof(selected), 0) ==
-			    0 &&
+		if (bpf_map__lookup_elem(map, &tgid, sizeof(tgid), &selected, sizeof(selected),
+					 0) == 0 &&
 		    !keep(context, selected.root))
 			r = bpf_map__delete_elem(map, &tgid, sizeof(tgid), 0);
 		if (r == -ENOENT)
@@ -486,20 +491,22 @@ int session_programs_fd(const struct session *s)
 bool session_load_continuation(struct session *s)
 {
 	struct sampler_bpf *skel = s->skel;
-	struct continuation_maps maps = {bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.walks),
-				   bpf_map__fd(skel->maps.ring), bpf_map__fd(skel->maps.programs)};
+	struct continuation_maps maps = {
+		bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.walks),
+		bpf_map__fd(skel->maps.ring), bpf_map__fd(skel->maps.programs)};
 
 	if (s->info.loop && s->info.defer_snapshots && !s->continuation) {
 		continuation_program_load(&maps, &s->continuation);
 		if (s->continuation)
-			bpf_jit_ranges_add(&skel->bss->sampler_jit, continuation_program_object(s->continuation));
+			bpf_jit_ranges_add(&skel->bss->sampler_jit,
+					   continuation_program_object(s->continuation));
 	}
 	skel->bss->sampler_config.continuation = s->continuation != NULL;
 	return s->continuation != NULL;
 }
 
-/* x86-64 leaves addresses as they are. arm64 signs return addresses in the bits above those of an address,
- * 48 or with large addresses 52; our own stack is at the top of what there is. */
+/* x86-64 leaves addresses as they are. arm64 signs return addresses in the bits above those of an
+ * address, 48 or with large addresses 52; our own stack is at the top of what there is. */
 uint64_t session_pc_mask(void)
 {
 #if defined(__aarch64__)
@@ -563,12 +570,13 @@ static void add_program(struct session_info *ret, const struct bpf_program *prog
 
 void session_info(const struct session *s, struct session_info *ret)
 {
-	struct session_info info = {
-		.n_cpus = (uint32_t)s->events.n, .rate_hz = s->rate_hz, .loop = s->info.loop,
-		.defer_snapshots = s->info.defer_snapshots};
+	struct session_info info = {.n_cpus = (uint32_t)s->events.n,
+				    .rate_hz = s->rate_hz,
+				    .loop = s->info.loop,
+				    .defer_snapshots = s->info.defer_snapshots};
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, s->skel->obj)
+	bpf_object__for_each_map (map, s->skel->obj)
 		info.map_bytes += map_bytes(bpf_map__fd(map));
 	if (s->snapshots)
 		info.map_bytes += map_bytes(snapshot_program_slots(s->snapshots));

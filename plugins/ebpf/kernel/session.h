@@ -31,9 +31,8 @@ struct session_options {
 typedef void (*session_record_fn)(void *context, const void *record, size_t size);
 
 /*
- * Loads the programs; nothing is sampled before session_start. -EPERM,
- * -ENOTSUP (kernel before 5.10 or without BTF) and all else with cause and remedy.
- * 100 to 200 ms.
+ * Loads the programs; nothing is sampled before session_start. -EPERM, -ENOTSUP (kernel before 5.10
+ * or without BTF) and all else with cause and remedy. 100 to 200 ms.
  */
 int session_open(const struct session_options *options, session_record_fn fn, void *context,
 		 struct session **ret, struct error *err);
@@ -47,20 +46,20 @@ bool session_cpus_changed(const struct session *s);
 /* Whether there are logs for all CPUs that are online; else the session has to be opened anew. */
 bool session_has_room(const struct session *s);
 /*
- * Has snapshots taken by task work from now on (session_info.defer_snapshots), where the kernel has that and lets us use it. Once. It
- * reads the kernel's types twice, some 100 ms: behind session_start samples are taken meanwhile, and their
- * stacks copied at once. SAMPLER_DEFERRED_BYTES of the kernel's memory at most.
+ * Has snapshots taken by task work from now on (session_info.defer_snapshots), where the kernel has
+ * that and lets us use it. Once. It reads the kernel's types twice, some 100 ms: behind
+ * session_start samples are taken meanwhile, and their stacks copied at once.
+ * SAMPLER_DEFERRED_BYTES of the kernel's memory at most.
  */
 void session_defer_snapshots(struct session *s);
 /* No program is started after this; what was counted can still be read. */
 void session_stop(struct session *s);
 
-/* What is sampled from now on: SAMPLER_ALL, …, and whether samples carry comm and
- * kernel frames are walked. */
+/* What is sampled from now on (SAMPLER_ALL, …); whether with comm and kernel frames. */
 void session_configure(struct session *s, uint32_t mode, bool with_comm, bool with_kernel);
 
-/* Members of the sets behind SAMPLER_PIDS and SAMPLER_CGROUPS. -E2BIG: the set
- * is full. Removing what is not there is no error. */
+/* Members of the sets behind SAMPLER_PIDS and SAMPLER_CGROUPS. -E2BIG: the set is full. Removing
+ * what is not there is no error. */
 int session_select(struct session *s, uint32_t tgid, uint32_t root, bool follow);
 /* The root of a selected process, 0 if it is not selected. */
 uint32_t session_root(struct session *s, uint32_t tgid);
@@ -77,12 +76,12 @@ int session_fd(const struct session *s);
 #define SESSION_RING_MAX_BYTES (16u << 20)
 /* What may wait in the kernel; follows from rate and CPUs. */
 size_t session_ring_bytes(const struct session *s);
-/* Hands all records that are there to the callback, and at most a ring's worth; none begins behind clock_mono's `until`. 0 or
- * a negative errno. */
+/* Hands all records that are there to the callback, and at most a ring's worth; none begins behind
+ * clock_mono's `until`. 0 or a negative errno. */
 int session_drain(struct session *s, int64_t until);
 
-/* Makes the other buffer active and returns the retired one (0 or 1), quiet, all its
- * records handed over; or a negative errno. Waits for an RCU grace period. O(samples). */
+/* Makes the other buffer active and returns the retired one (0 or 1), quiet, all its records handed
+ * over; or a negative errno. Waits for an RCU grace period. O(samples). */
 int session_swap(struct session *s);
 /* The buffer that is active, and samples that are counted in it by now. */
 uint32_t session_buffer(const struct session *s);
@@ -90,21 +89,20 @@ uint64_t session_taken(const struct session *s);
 /* Its counters, summed over CPUs and cleared. */
 struct sampler_counters session_counters(struct session *s, uint32_t buffer);
 
-/* The memory that stacks are walked by, for the store of unwind tables; lives as long as
- * the session. */
+/* The memory of the unwind tables, for their store; lives as long as the session. */
 const struct unwind_kernel *session_memory(const struct session *s);
-/* The maps that the programs of language runtimes share with it: the state of walks, and the programs by
- * slot, of which 1 to 14 are theirs; -1 where a walk is one program and calls no other. */
+/* Maps shared with the programs of language runtimes: the state of walks; and programs by slot, 1
+ * to 14 theirs, -1 where a walk is one program. */
 int session_walks_fd(const struct session *s);
 int session_programs_fd(const struct session *s);
-/* From now on walks that make more round trips between runtimes than a program can go on in task work. False: not on
- * this kernel. Behind session_defer_snapshots. Some 20 ms. */
+/* From now on walks that make more round trips between runtimes than a program can go on in task
+ * work. False: not on this kernel. Behind session_defer_snapshots. Some 20 ms. */
 bool session_load_continuation(struct session *s);
 /* The bits of a return address that are address, on this machine. */
 uint64_t session_pc_mask(void);
 
 struct session_info {
-	bool loop;  /* walks are one loop, else of fewer steps, by tail calls or in one program */
+	bool loop; /* walks are one loop, else of fewer steps, by tail calls or in one program */
 	bool defer_snapshots; /* snapshots are taken by task work, in the thread itself */
 	uint32_t n_cpus;
 	uint32_t rate_hz;
@@ -117,8 +115,8 @@ struct session_info {
 /* ~15 system calls. */
 void session_info(const struct session *s, struct session_info *ret);
 
-/* Turns the kernel's run time statistics on or off. They cost two clock reads
- * a run, of every BPF program of the machine. */
+/* Turns the kernel's run time statistics on or off. They cost two clock reads a run, of every BPF
+ * program of the machine. */
 void session_measure(struct session *s, bool on);
 
 #endif

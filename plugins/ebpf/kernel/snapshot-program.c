@@ -17,7 +17,8 @@
 
 int snapshot_program_load(const struct snapshot_maps *maps, struct bpf_object **ret)
 {
-	static const struct task_work_forms forms = {snapshot_aux_bpf__elf_bytes, snapshot_bpf__elf_bytes};
+	static const struct task_work_forms forms = {snapshot_aux_bpf__elf_bytes,
+						     snapshot_bpf__elf_bytes};
 	const struct task_work_map shared[] = {
 		{"cpus", maps->cpus}, {"walks", maps->walks}, {"ring", maps->ring}, {NULL, -1}};
 

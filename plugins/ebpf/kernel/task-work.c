@@ -21,7 +21,8 @@ static int share(struct bpf_object *object, const char *name, int fd)
 	return map ? bpf_map__reuse_fd(map, fd) : -ENOENT;
 }
 
-int task_work_load(const struct task_work_forms *forms, const struct task_work_map *maps, struct bpf_object **ret)
+int task_work_load(const struct task_work_forms *forms, const struct task_work_map *maps,
+		   struct bpf_object **ret)
 {
 	size_t n = 0;
 	const void *bytes = bytes_of(forms, &n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernel support for task work: a program has a thread run something on its way to user mode.
- * Linux 6.18 has bpf_task_work_schedule_resume_impl(), with a last parameter for the kernel. Later
+ * Kernel support for task work: a program has a thread run something on its way to user mode. Linux
+ * 6.18 has bpf_task_work_schedule_resume_impl(), with a last parameter for the kernel. Later
  * kernels have bpf_task_work_schedule_resume() without it. They still describe the former, which
  * cannot be called.
  */
@@ -24,8 +24,9 @@ struct task_work_map {
 	int fd;
 };
 
-/* Loads the form for this kernel: 0 and the object, the caller's to close, or NULL where there is no task work; or a
- * negative errno. Some 20 ms. */
-int task_work_load(const struct task_work_forms *forms, const struct task_work_map *maps, struct bpf_object **ret);
+/* Loads the form for this kernel: 0 and the object, the caller's to close, or NULL where there is
+ * no task work; or a negative errno. Some 20 ms. */
+int task_work_load(const struct task_work_forms *forms, const struct task_work_map *maps,
+		   struct bpf_object **ret);
 
 #endif

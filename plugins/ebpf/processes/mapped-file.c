@@ -89,7 +89,8 @@ static struct mapped_file *mapped_file_new(struct mapped_files *t, int fd, uint6
 
 	if (!file)
 		return NULL;
-	*file = (struct mapped_file){.table = t, .object = object, .n_refs = 1, .elf = ELF_FILE_NULL};
+	*file = (struct mapped_file){
+		.table = t, .object = object, .n_refs = 1, .elf = ELF_FILE_NULL};
 	file->position = (uint32_t)t->all.n;
 	if (!vec_push(&t->all, file)) {
 		free(file);
@@ -104,7 +105,8 @@ static struct mapped_file *mapped_file_new(struct mapped_files *t, int fd, uint6
 	return file;
 }
 
-struct mapped_file *mapped_file_get(struct mapped_files *t, int fd, struct str path, struct str reopen)
+struct mapped_file *mapped_file_get(struct mapped_files *t, int fd, struct str path,
+				    struct str reopen)
 {
 	struct andiron_str p = abi_str_of(path), r = abi_str_of(reopen);
 	struct sought sought = {.table = t};

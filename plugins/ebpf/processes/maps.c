@@ -102,9 +102,8 @@ static int add(struct mapset *set, const struct maps_line *line, struct mapped_f
 	return vec_push(&set->list, m) ? 0 : -1;
 }
 
-/* Memory of the process's own, also where it has given it a name
- * (PR_SET_VMA_ANON_NAME), shares it with its children ("/dev/zero"), or has mapped it twice, to
- * write and to run it, as .NET does. */
+/* Memory of the process's own, also where it has given it a name (PR_SET_VMA_ANON_NAME), shares it
+ * with its children ("/dev/zero"), or has mapped it twice, to write and to run it, as .NET does. */
 static bool is_anonymous(const struct maps_line *l)
 {
 	static const char *const names[] = {"//anon", "/dev/zero", "/memfd:doublemapper"};
@@ -124,8 +123,8 @@ struct reader {
 	void *context;
 };
 
-/* The file of a line, or, where it has none, the source of its JIT symbols;
- * with `dump_only` no perf map. */
+/* The file of a line, or, where it has none, the source of its JIT symbols; with `dump_only` no
+ * perf map. */
 static struct mapped_file *file_of_line(struct reader *r, struct maps_line *l, bool dump_only)
 {
 	struct mapped_file *file = NULL;
@@ -143,9 +142,9 @@ static struct mapped_file *file_of_line(struct reader *r, struct maps_line *l, b
 	return file;
 }
 
-/* Code of no file that a perf map or a jitdump names has that as its file, in
- * which addresses are the process's own. So has code out of a file that is not ELF: what .NET finds
- * compiled in its DLLs, which name nothing, is named by its jitdump, and not by its perf map. */
+/* Code of no file that a perf map or a jitdump names has that as its file, in which addresses are
+ * the process's own. So has code out of a file that is not ELF: what .NET finds compiled in its
+ * DLLs, which name nothing, is named by its jitdump, and not by its perf map. */
 static int add_line(struct reader *r, const struct maps_line *line)
 {
 	struct maps_line l = *line, jit_line = *line;
@@ -185,8 +184,7 @@ struct mapset *mapset_parse(struct str text, struct mapped_files *files, maps_op
 	while (set && text.n && set->list.n < MAPS_MAX) {
 		struct maps_line line;
 
-		/* The kernel lists them in order; a text that does not would break
-		 * the search. */
+		/* The kernel lists them in order; a text that does not would break the search. */
 		if (!maps_parse_line(str_cut(&text, '\n'), &line) || !line.executable ||
 		    line.start < last)
 			continue;
@@ -199,7 +197,8 @@ struct mapset *mapset_parse(struct str text, struct mapped_files *files, maps_op
 	return set;
 }
 
-static struct mapped_file *file_of_mapping(const struct sampler_mapping *m, struct mapped_files *files)
+static struct mapped_file *file_of_mapping(const struct sampler_mapping *m,
+					   struct mapped_files *files)
 {
 	struct andiron_object_key key = {
 		.device = makedev(m->device >> 20, m->device & 0xfffff),
@@ -221,11 +220,14 @@ struct mapset *mapset_take(const struct sampler_mapped *mapped, struct mapped_fi
 	for (uint32_t i = 0; set && i < mapped->n && i < SAMPLER_MAPPED_MAX; i++) {
 		const struct sampler_mapping *m = &mapped->list[i];
 		struct maps_line line = {
-			.start = m->start, .limit = m->end, .offset = m->offset, .inode = m->inode,
+			.start = m->start,
+			.limit = m->end,
+			.offset = m->offset,
+			.inode = m->inode,
 			.writable = (m->flags & SAMPLER_MAPPED_WRITABLE) != 0,
-			.path = m->flags & SAMPLER_MAPPED_VDSO ? STR("[vdso]") :
-				m->inode                       ? STR(MAPS_UNKNOWN_FILE) :
-								 STR_NULL,
+			.path = m->flags & SAMPLER_MAPPED_VDSO ? STR("[vdso]")
+				: m->inode                     ? STR(MAPS_UNKNOWN_FILE)
+							       : STR_NULL,
 		};
 		struct mapped_file *file;
 
@@ -253,7 +255,7 @@ struct mapset *mapset_copy(const struct mapset *set)
 	copy->exec_pages = set->exec_pages;
 	copy->whole = set->whole;
 	copy->generation = set->generation;
-	vec_each(&set->list, m) {
+	vec_each (&set->list, m) {
 		struct mapping one = *m;
 
 		if (m->name.n)
@@ -271,7 +273,7 @@ struct mapset *mapset_copy(const struct mapset *set)
 /* The source of JIT symbols: addresses in it are the process's own. */
 static struct mapped_file *jit_source_of(const struct mapset *set)
 {
-	vec_each(&set->list, m)
+	vec_each (&set->list, m)
 		if (m->file && m->offset == m->start && !mapped_file_is_elf(m->file))
 			return m->file;
 	return NULL;
@@ -281,7 +283,7 @@ void mapset_keep_jit_sources(struct mapset *set, const struct mapset *older)
 {
 	struct mapped_file *source = jit_source_of(older);
 
-	vec_each(&set->list, m) {
+	vec_each (&set->list, m) {
 		if (!source || m->file || !str_starts(m->name, STR("[anon")))
 			continue;
 		mapped_file_retain(source);

@@ -28,55 +28,54 @@ bool maps_parse_line(struct str line, struct maps_line *ret);
 struct mapping {
 	uint64_t start, limit, offset;
 	struct mapped_file *file; /* NULL: no file, `name` says what it is */
-	struct str name;     /* empty where there is a file: the object knows its path */
+	struct str name;          /* empty where there is a file: the object knows its path */
 };
 
-/* The mappings of a process at one moment, ascending; `older` are those it had
- * before in this interval. */
+/* The mappings of a process at one moment, ascending; `older`: before, in this interval. */
 struct mapset {
 	struct mapset *older;
 	VEC(struct mapping) list;
 	uint32_t exec_pages; /* executable and not writable: mm_struct.exec_vm */
 	bool whole;          /* every file in it was opened, and nothing is omitted */
 	bool inherited;      /* another process has them */
-	uint64_t generation;     /* unwind_generation of the process that had them */
-	struct arena arena; /* names */
+	uint64_t generation; /* unwind_generation of the process that had them */
+	struct arena arena;  /* names */
 };
 
 void mapset_free(struct mapset *set); /* with all older ones */
 
-/* Opens the file of a line: a descriptor, or -1 with no file to be had. A line
- * without a file (inode 0) is JIT-compiled code: its JIT source is opened
- * (jit-source.h), and `reopen` says where that is. */
+/* Opens the file of a line: a descriptor, or -1 with no file to be had. A line without a file
+ * (inode 0) is JIT-compiled code: its JIT source is opened (jit-source.h), and `reopen` says where
+ * that is. */
 typedef int (*maps_open_fn)(void *context, const struct maps_line *line, char *reopen, size_t n);
 
-/* Makes a set of the executable mappings of a maps text. NULL when memory is
- * short. A file that cannot be opened is known by its name only. */
+/* Makes a set of the executable mappings of a maps text. NULL when memory is short. A file that
+ * cannot be opened is known by its name only. */
 struct mapset *mapset_parse(struct str text, struct mapped_files *files, maps_open_fn open,
 			    void *context);
 
 /* The name of a mapping whose file nobody has opened yet. */
 #define MAPS_UNKNOWN_FILE "[unknown file]"
 
-/* Makes a set from the kernel's list. It has only files that are known. NULL when memory is short. */
+/* A set from the kernel's list, with known files only. NULL when memory is short. */
 struct mapset *mapset_take(const struct sampler_mapped *mapped, struct mapped_files *files);
 
 /* The same set once more, without older ones; NULL when memory is short. */
 struct mapset *mapset_copy(const struct mapset *set);
 
-/* Code out of no file, of which nothing tells in `set`, is told of by what told of such code in `older`, of the same program
- * and process: that may have been unmapped since, or the process have ended before it could be asked. */
+/* Code out of no file, of which nothing tells in `set`, is told of by what told of such code in
+ * `older`, of the same program and process: that may have been unmapped since, or the process have
+ * ended before it could be asked. */
 void mapset_keep_jit_sources(struct mapset *set, const struct mapset *older);
 
-/* The mapping that holds `pc`, the newest first; NULL if none does.
- * O(sets · log mappings). */
+/* The mapping that holds `pc`, the newest first; NULL if none does. O(sets · log mappings). */
 const struct mapping *mapset_find(const struct mapset *set, uint64_t pc);
 
 /* The same, but as of the exec that sampler_stack_exec says, if there is one. */
 const struct mapping *mapset_find_exec(const struct mapset *set, uint32_t exec, uint64_t pc);
 
-/* Where `pc` lies in the mapping's file, as the file itself counts; for what
- * is no file, `pc` itself ("[vdso]": within it). */
+/* Where `pc` lies in the mapping's file, as the file itself counts; for what is no file, `pc`
+ * itself ("[vdso]": within it). */
 uint64_t mapping_address(const struct mapping *m, uint64_t pc);
 
 #endif

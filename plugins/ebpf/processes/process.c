@@ -115,7 +115,8 @@ static bool same_generation(const void *context, uint32_t position)
 static struct process *speaker(const struct processes *t, uint64_t generation)
 {
 	struct sought_generation sought = {t, generation};
-	uint32_t position = index_find(&t->generations, generation_hash(generation), same_generation, &sought);
+	uint32_t position =
+		index_find(&t->generations, generation_hash(generation), same_generation, &sought);
 
 	return position == INDEX_NONE ? NULL : t->all.p[position];
 }
@@ -123,7 +124,8 @@ static struct process *speaker(const struct processes *t, uint64_t generation)
 static void fall_silent(struct processes *t, struct process *p)
 {
 	if (p->speaks)
-		check(index_remove(&t->generations, generation_hash(p->maps->generation), p->position));
+		check(index_remove(&t->generations, generation_hash(p->maps->generation),
+				   p->position));
 	p->speaks = false;
 }
 
@@ -132,11 +134,13 @@ static void speak(struct processes *t, struct process *p)
 {
 	struct process *other = p->maps ? speaker(t, p->maps->generation) : NULL;
 
-	if (!p->maps || p->speaks || p->maps->generation == 0 || (other && (other->maps->whole || !p->maps->whole)))
+	if (!p->maps || p->speaks || p->maps->generation == 0 ||
+	    (other && (other->maps->whole || !p->maps->whole)))
 		return;
 	if (other)
 		fall_silent(t, other);
-	p->speaks = index_add(&t->generations, generation_hash(p->maps->generation), p->position) == 0;
+	p->speaks = index_add(&t->generations, generation_hash(p->maps->generation), p->position) ==
+		    0;
 }
 
 static void remove_process(struct processes *t, struct process *p)
@@ -149,7 +153,8 @@ static void remove_process(struct processes *t, struct process *p)
 	if (last != p) {
 		index_move(&t->index, key_hash(&last->key), last->position, p->position);
 		if (last->speaks)
-			index_move(&t->generations, generation_hash(last->maps->generation), last->position, p->position);
+			index_move(&t->generations, generation_hash(last->maps->generation),
+				   last->position, p->position);
 		last->position = p->position;
 		t->all.p[p->position] = last;
 	}
@@ -247,7 +252,7 @@ static bool has_own_root(int dir)
 /* Whether it has code out of no file. */
 static bool compiles(const struct mapset *set)
 {
-	vec_each(&set->list, m)
+	vec_each (&set->list, m)
 		if (!m->file && str_starts(m->name, STR("[anon")))
 			return true;
 	return false;
@@ -267,16 +272,18 @@ static void replace_maps(struct processes *t, struct process *p, struct mapset *
 	p->lacks_jit_source = compiles(set);
 }
 
-/* As the process is now; 0: it is another one, or gone, or has given up its memory. Where we may not
- * read the addresses (start_code is 1 then), the kernel side's word is taken. */
-static uint64_t generation_now(struct processes *t, const struct sampler_process_key *key, uint64_t word)
+/* As the process is now; 0: it is another one, or gone, or has given up its memory. Where we may
+ * not read the addresses (start_code is 1 then), the kernel side's word is taken. */
+static uint64_t generation_now(struct processes *t, const struct sampler_process_key *key,
+			       uint64_t word)
 {
 	struct proc_info *i = &t->info;
 
 	if (proc_read(t->proc, key->tgid, 0, i) != 0 ||
 	    !proc_same_start(i->start_ns, key->start_ns) || i->start_code == 0)
 		return 0;
-	return i->start_code > 1 ? unwind_generation(i->start_code, i->arg_start, i->start_stack) : word;
+	return i->start_code > 1 ? unwind_generation(i->start_code, i->arg_start, i->start_stack)
+				 : word;
 }
 
 /* False if they were not read now. */
@@ -296,8 +303,8 @@ static bool read_maps(struct processes *t, struct process *p)
 	dir = openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return false;
-	/* After the directory is open, so that both are of one process; and before and after the maps,
-	 * since an exec changes them all. */
+	/* After the directory is open, so that both are of one process; and before and after the
+	 * maps, since an exec changes them all. */
 	generation = generation_now(t, &p->key, p->generation);
 	buf_clear(&t->text);
 	if (generation == 0)
@@ -309,7 +316,8 @@ static bool read_maps(struct processes *t, struct process *p)
 	}
 	if (r != 0 && t->text.n == 0)
 		return false;
-	o.process = (struct jit_source_process){dir, p->key.tgid, p->key.start_ns, has_own_root(dir)};
+	o.process =
+		(struct jit_source_process){dir, p->key.tgid, p->key.start_ns, has_own_root(dir)};
 	o.maps = buf_str(&t->text);
 	set = mapset_parse(o.maps, t->files, open_mapped, &o);
 	closep(&o.jit);
@@ -340,8 +348,9 @@ static bool has_whole_maps(const struct process *p, uint64_t generation)
 	return own && own->whole;
 }
 
-/* Where nothing is known of what it had mapped by that generation, or it was gone before all its files were opened, but
- * more of another process with the same generation, its parent or another child of that: the same. */
+/* Where nothing is known of what it had mapped by that generation, or it was gone before all its
+ * files were opened, but more of another process with the same generation, its parent or another
+ * child of that: the same. */
 static void inherit_maps(struct processes *t, struct process *p, uint64_t generation)
 {
 	const struct mapset *own = process_maps(p, generation), *like;
@@ -406,15 +415,14 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
 		mapset_free(set);
 	} else {
 		replace_maps(t, p, set);
-		/* By now it may be another program, or one whose files can be opened; and what tells of code
-		 * that a process compiles is opened by us alone. */
+		/* By now it may be another program, or one whose files can be opened; and what
+		 * tells of code that a process compiles is opened by us alone. */
 		p->stale = !set->whole || p->lacks_jit_source;
 	}
 	inherit_all(t, p);
 }
 
-/* Whether a process of this pid runs; if it is another by now, the next report
- * tells. */
+/* Whether a process of this pid runs; if it is another by now, the next report tells. */
 static bool is_there(const struct processes *t, const struct process *p)
 {
 	char name[16];

@@ -20,10 +20,10 @@ struct process {
 	uint64_t cgroup;
 	uint32_t root; /* selected process it descends from, else 0 */
 	bool kthread;
-	bool read;  /* /proc was asked; */
-	bool known; /* and answered: the container is known, or that there is none */
-	bool stale;  /* mappings have changed, or were never read */
-	bool speaks; /* by its mappings for all of its generation */
+	bool read;             /* /proc was asked; */
+	bool known;            /* and answered: the container is known, or that there is none */
+	bool stale;            /* mappings have changed, or were never read */
+	bool speaks;           /* by its mappings for all of its generation */
 	bool lacks_jit_source; /* it has JIT-compiled code without symbols */
 	uint32_t idle_intervals;
 	uint32_t position;
@@ -34,7 +34,7 @@ struct process {
 	struct procmap_pace pace;
 	struct mapset *maps;
 	const struct mapset *stored; /* those that the unwind store has */
-	uint64_t generation;           /* unwind_generation, as of the last report */
+	uint64_t generation;         /* unwind_generation, as of the last report */
 };
 
 struct processes {
@@ -57,35 +57,35 @@ struct process *processes_find(const struct processes *t, const struct sampler_p
 /* The process of a key; a new one if need be. NULL when memory is short. */
 struct process *processes_get(struct processes *t, const struct sampler_process_key *key);
 
-/* Takes over what the kernel side says; its mappings are stale then. NULL when
- * memory is short. */
+/* Takes over what the kernel side says; its mappings are stale then. NULL when memory is short. */
 struct process *processes_note(struct processes *t, const struct sampler_process *record);
 
 /* Reads name and container, once. Costs ~10 system calls. */
 void process_identify(struct processes *t, struct process *p);
 
-/* Reads the mappings if they are stale; the former set is kept behind the new one. Of a process that was
- * gone before that, or before all its files were opened, they are those of another process with its
- * generation, if one is known; and where it is another program by now than the one reported, such ones stand behind
- * its own. Costs one read of maps and an open per executable mapping. */
+/* Reads the mappings if they are stale; the former set is kept behind the new one. Of a process
+ * that was gone before that, or before all its files were opened, they are those of another process
+ * with its generation, if one is known; and where it is another program by now than the one
+ * reported, such ones stand behind its own. Costs one read of maps and an open per executable
+ * mapping. */
 void process_map(struct processes *t, struct process *p);
 
-/* The newest of the sets of mappings that it had by that generation, NULL: none is known. Until the interval ends. */
+/* Its newest mappings of that generation, until the interval ends; NULL: unknown. */
 const struct mapset *process_maps(const struct process *p, uint64_t generation);
 
-/* The parent of a process whose mappings, as reported, are not all known, by the key that the kernel side gives, if it lives and
- * has the same generation: who was only forked has what its parent has mapped, and the parent is there to
- * be asked. Else NULL. One read of its stat. */
+/* The parent of a process whose mappings, as reported, are not all known, by the key that the
+ * kernel side gives, if it lives and has the same generation: who was only forked has what its
+ * parent has mapped, and the parent is there to be asked. Else NULL. One read of its stat. */
 struct process *processes_parent(struct processes *t, const struct process *p,
 				 const struct sampler_process_key *key);
 
 /* The same from what the kernel has sent of it, and from /proc only where a file is new. */
 void process_take_maps(struct processes *t, struct process *p, const struct sampler_mapped *mapped);
 
-/* Ends an interval: looks for what tells of compiled code, where that may still come; forgets former mapping sets, and processes that were not
- * sampled in it and have exited, or were not sampled for `keep` intervals, calling
- * `gone` for each. One system call per process not sampled, ten per one
- * that compiles untold. */
+/* Ends an interval: looks for what tells of compiled code, where that may still come; forgets
+ * former mapping sets, and processes that were not sampled in it and have exited, or were not
+ * sampled for `keep` intervals, calling `gone` for each. One system call per process not sampled,
+ * ten per one that compiles untold. */
 void processes_age(struct processes *t, uint32_t keep,
 		   void (*gone)(void *context, const struct process *p), void *context);
 

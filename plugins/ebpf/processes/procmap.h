@@ -30,10 +30,9 @@ struct procmap_pace {
 
 /*
  * Appends the lines of what is executable in the process of which `dir` is the directory in /proc,
- * at most `max` bytes; where only the text is to be had, those of all its mappings.
- * -EAGAIN: its text was read too short a time ago; -E2BIG: there is more (what fits is there); else
- * a negative errno (-ESRCH: it has no memory any more). One ioctl per mapping, or one read of the
- * text.
+ * at most `max` bytes; where only the text is to be had, those of all its mappings. -EAGAIN: its
+ * text was read too short a time ago; -E2BIG: there is more (what fits is there); else a negative
+ * errno (-ESRCH: it has no memory any more). One ioctl per mapping, or one read of the text.
  */
 int procmap_read(struct procmap *t, struct procmap_pace *pace, int dir, struct buf *text,
 		 size_t max);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See target-match.h. A match is one block of memory whose strings are those of its target's row in the table: when the
- * row changes or goes, it takes them along to the replaced ones.
+ * See target-match.h. A match is one block of memory whose strings are those of its target's row in
+ * the table: when the row changes or goes, it takes them along to the replaced ones.
  *
- * Invariants: a row that stands for something has its match as `user` (unless memory was short); the index has
- * one match for each process or container, the one whose row comes last, and the others hang from it in falling
- * order; there is room for all matches among the replaced ones, so that a target can always go.
+ * Invariants: a row that stands for something has its match as `user` (unless memory was short);
+ * the index has one match for each process or container, the one whose row comes last, and the
+ * others hang from it in falling order; there is room for all matches among the replaced ones, so
+ * that a target can always go.
  */
 #include "ebpf/processes/target-match.h"
 
@@ -19,11 +20,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define LABELS_MAX 256u
+#define LABELS_MAX  256u
 #define N_OF(names) (sizeof(names) / sizeof((names)[0]))
 
-/* What targets are matched and named by; what else begins with two underscores goes
- * nowhere. */
+/* What targets are matched and named by; what else begins with two underscores goes nowhere. */
 static const char *const service_names[] = {
 	"service_name",
 	"__meta_kubernetes_pod_annotation_pyroscope_io_service_name",
@@ -97,7 +97,7 @@ void matcher_free(struct matcher *m)
 	if (!m)
 		return;
 	matcher_settle(m);
-	vec_each(&m->all, match)
+	vec_each (&m->all, match)
 		match_free(*match);
 	match_free(m->fallback);
 	vec_free(&m->all);
@@ -222,9 +222,9 @@ static uint64_t hash_of(struct target_selector selector)
 struct match *matcher_of(const struct matcher *m, struct target_selector selector)
 {
 	struct sought sought = {m, selector};
-	uint32_t at = selector.pid || selector.container.n ?
-			      index_find(&m->index, hash_of(selector), same, &sought) :
-			      INDEX_NONE;
+	uint32_t at = selector.pid || selector.container.n
+			      ? index_find(&m->index, hash_of(selector), same, &sought)
+			      : INDEX_NONE;
 
 	return at == INDEX_NONE ? NULL : m->all.p[at];
 }
@@ -407,7 +407,7 @@ int matcher_rebuild(struct matcher *m)
 
 void matcher_settle(struct matcher *m)
 {
-	vec_each(&m->replaced, match)
+	vec_each (&m->replaced, match)
 		match_free(*match);
 	m->replaced.n = 0;
 }
@@ -422,7 +422,7 @@ void matcher_prune(struct matcher *m)
 {
 	uint32_t kept = 0;
 
-	vec_each(&m->replaced, at) {
+	vec_each (&m->replaced, at) {
 		struct match *match = *at;
 
 		if (!match->used) {

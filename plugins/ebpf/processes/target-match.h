@@ -4,10 +4,10 @@
  * selects that process. Else the container id selects all processes of the container. The default
  * target, if any, takes the rest.
  *
- * A batch has the target's labels, less those that begin with two underscores. `__symbolize__`
- * (for profile.symbolize) and `__name__` stay. `service_name` is the first of: the label itself,
- * pod annotation pyroscope.io/service_name, ebpf/NAMESPACE/CONTAINER, the docker container, the
- * swarm service, "unspecified".
+ * A batch has the target's labels, less those that begin with two underscores. `__symbolize__` (for
+ * profile.symbolize) and `__name__` stay. `service_name` is the first of: the label itself, pod
+ * annotation pyroscope.io/service_name, ebpf/NAMESPACE/CONTAINER, the docker container, the swarm
+ * service, "unspecified".
  */
 #ifndef EBPF_PROCESSES_TARGET_MATCH_H
 #define EBPF_PROCESSES_TARGET_MATCH_H
@@ -17,9 +17,9 @@
 
 #include <stdint.h>
 
-/* One target, ready for a batch. Labels are sorted by name. Stays what and where it is until
- * its target has changed or gone and matcher_settle was called after that, so that a process
- * whose target went with its exit can still be accounted for. */
+/* One target, ready for a batch. Labels are sorted by name. Stays what and where it is until its
+ * target has changed or gone and matcher_settle was called after that, so that a process whose
+ * target went with its exit can still be accounted for. */
 struct match {
 	const struct target_label *labels;
 	uint32_t n_labels;
@@ -40,23 +40,22 @@ struct matcher;
 struct matcher *matcher_new(void);
 void matcher_free(struct matcher *m);
 
-/* Applies an update of targets, as target_table_apply. What has changed is
- * matched anew at once, nothing else is. O(changes) */
+/* Applies an update of targets, as target_table_apply. What has changed is matched anew at once,
+ * nothing else is. O(changes) */
 int matcher_apply(struct matcher *m, const struct andiron_targets *update);
 
-/* The labels of the default target (copied), or that there is none. 0 or
- * -ENOMEM (unchanged). */
+/* The labels of the default target (copied), or that there is none. 0 or -ENOMEM (unchanged). */
 int matcher_set_default(struct matcher *m, bool enabled, const struct target_label *labels,
 			size_t n);
 
-/* To be called after the two above: the default target takes effect, and targets for which there was no
- * memory are tried again. 0 or -ENOMEM (it goes on with the old default, and without those). O(1), after such a
- * shortage O(targets). */
+/* To be called after the two above: the default target takes effect, and targets for which there
+ * was no memory are tried again. 0 or -ENOMEM (it goes on with the old default, and without those).
+ * O(1), after such a shortage O(targets). */
 int matcher_rebuild(struct matcher *m);
 
-/* Frees matches that were replaced: all; or, so that many changes in one interval do not
- * pile up, those that nobody uses: first matcher_use for each match that is used (may be
- * NULL), then matcher_prune. */
+/* Frees matches that were replaced: all; or, so that many changes in one interval do not pile up,
+ * those that nobody uses: first matcher_use for each match that is used (may be NULL), then
+ * matcher_prune. */
 void matcher_settle(struct matcher *m);
 void matcher_use(struct matcher *m, const struct match *match);
 void matcher_prune(struct matcher *m);
@@ -64,13 +63,13 @@ void matcher_prune(struct matcher *m);
 /* Rises with every change. */
 uint64_t matcher_generation(const struct matcher *m);
 
-/* The match of a process; NULL if it is not to be profiled. `root` is another
- * pid to try (0: none), `container` may be empty. Expected O(1). */
+/* The match of a process; NULL if it is not to be profiled. `root` is another pid to try (0: none),
+ * `container` may be empty. Expected O(1). */
 struct match *matcher_find(struct matcher *m, uint32_t pid, uint32_t root, struct str container);
 
 /* Visits all targets as they came in, in order; `change` says nothing. */
 void matcher_each(const struct matcher *m, target_change_fn fn, void *context);
-/* The match of a selector: of several targets with it, the one that wins. NULL: none. Expected O(1). */
+/* The match of a selector, the winner of several. NULL: none. Expected O(1). */
 struct match *matcher_of(const struct matcher *m, struct target_selector selector);
 
 /* All matches but the default one, in any order, for metrics and selection. */

@@ -21,7 +21,7 @@ struct making {
 	struct batch_builder *b;
 	const struct rows_options *options;
 	uint32_t type;
-	uint32_t kernel; /* mapping */
+	uint32_t kernel;    /* mapping */
 	bool register_lost; /* the stack at hand has ended so */
 	/* Mappings of the batch by file, remembered for the process at hand. */
 	const struct mapping *last;
@@ -105,8 +105,8 @@ static uint32_t add_user_frame(struct making *m, const struct row *row, uint64_t
 }
 
 /*
- * A frame of a runtime, of two words. Of two processes the same words may be two functions, so
- * what distinguishes one location from another is its name.
+ * A frame of a runtime, of two words. Of two processes the same words may be two functions, so what
+ * distinguishes one location from another is its name.
  */
 static uint32_t add_runtime_frame(struct making *m, const struct process *p, const uint64_t *words)
 {
@@ -124,7 +124,8 @@ static uint32_t add_runtime_frame(struct making *m, const struct process *p, con
 	}
 	location.runtime = batch_add_string(m->b, runtime);
 	location.address = hash_mix(hash_str(abi_str(frame.function)) ^ frame.line,
-				    hash_str(abi_str(frame.file))) | 1;
+				    hash_str(abi_str(frame.file))) |
+			   1;
 	function.name = add_string(m, frame.function);
 	function.file = add_string(m, frame.file);
 	line.function = batch_add_function(m->b, &function);
@@ -132,8 +133,8 @@ static uint32_t add_runtime_frame(struct making *m, const struct process *p, con
 	return batch_add_named(m->b, &location, &line);
 }
 
-/* The process's frames that stand in the words from `i` on: one, of one word or of two. An address in a
- * slot's place is no address of a process; a stack that leads there ends with it. */
+/* The process's frames that stand in the words from `i` on: one, of one word or of two. An address
+ * in a slot's place is no address of a process; a stack that leads there ends with it. */
 static uint32_t add_process_frame(struct making *m, const struct row *row, const uint64_t *words,
 				  uint32_t *i)
 {
@@ -142,8 +143,8 @@ static uint32_t add_process_frame(struct making *m, const struct row *row, const
 		       runtimes_name(m->options->runtimes, slot);
 
 	*i += runtime ? 2 : 1;
-	return runtime ? add_runtime_frame(m, row->process, &words[at]) :
-			 add_user_frame(m, row, words[at]);
+	return runtime ? add_runtime_frame(m, row->process, &words[at])
+		       : add_user_frame(m, row, words[at]);
 }
 
 static uint32_t add_kernel_frame(struct making *m, uint64_t pc, bool exact)
@@ -188,7 +189,8 @@ static uint32_t add_end(struct making *m, const struct row *row, uint64_t last)
 		[UNWIND_END_RUNTIME] = "[runtime]",
 		[UNWIND_END_CUT] = "[stack cut off]",
 	};
-	const char *text = row->stack->end < UNWIND_ENDS ? texts[row->stack->end] : "[broken stack]";
+	const char *text = row->stack->end < UNWIND_ENDS ? texts[row->stack->end]
+							 : "[broken stack]";
 	const struct mapping *mapping = mapping_of(row, last);
 	struct str name = mapping ? short_name(m, mapping) : STR("?");
 	char whole[256];
@@ -224,8 +226,10 @@ static uint32_t add_stack(struct making *m, const struct row *row)
 	if (!ends_whole(stack))
 		frames[n++] = add_end(m, row, stack->n_user ? words[stack->n_user - 1] : 0);
 	if (m->options->comm_frame && row->stack->key.comm[0])
-		frames[n++] = batch_add_marker(m->b, (struct str){row->stack->key.comm,
-								  strnlen(row->stack->key.comm, sizeof(row->stack->key.comm))});
+		frames[n++] =
+			batch_add_marker(m->b, (struct str){row->stack->key.comm,
+							    strnlen(row->stack->key.comm,
+								    sizeof(row->stack->key.comm))});
 	check(n <= FRAMES_MAX);
 	return batch_add_stack(m->b, frames, n);
 }
@@ -236,13 +240,14 @@ static uint32_t add_attributes(struct making *m, const struct row *row, uint32_t
 
 	if (m->options->pid_label) {
 		attributes[n++] = batch_add_int_attribute(m->b, STR("pid"), row->process->key.tgid);
-		attributes[n++] = batch_add_str_attribute(m->b, STR("process"),
-							  str_of(row->process->comm));
+		attributes[n++] =
+			batch_add_str_attribute(m->b, STR("process"), str_of(row->process->comm));
 	}
 	if (m->options->comm_label && row->stack->key.comm[0])
 		attributes[n++] = batch_add_str_attribute(
 			m->b, STR("comm"),
-			(struct str){row->stack->key.comm, strnlen(row->stack->key.comm, sizeof(row->stack->key.comm))});
+			(struct str){row->stack->key.comm,
+				     strnlen(row->stack->key.comm, sizeof(row->stack->key.comm))});
 	*ret_n = n;
 	return n ? batch_add_attributes(m->b, attributes, n) : 0;
 }
@@ -319,7 +324,7 @@ int rows_to_batch(struct rows *rows, const struct rows_options *options,
 		return -ENOMEM;
 	m.type = add_type(&m);
 	m.kernel = add_object_mapping(&m, ANDIRON_OBJECT_KERNEL, STR("[kernel]"));
-	vec_each(&rows->list, row) {
+	vec_each (&rows->list, row) {
 		if ((!match || row->match->fingerprint != match->fingerprint) &&
 		    !begin_group(&m, row->match))
 			break;

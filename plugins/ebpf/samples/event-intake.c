@@ -12,7 +12,8 @@
 struct intake_record {
 	struct intake_record *next;
 	size_t size;
-	struct walk_stack stacks[SAMPLER_COPIES]; /* of a snapshot, in `bytes`, behind what stands before its own */
+	struct walk_stack stacks
+		[SAMPLER_COPIES]; /* of a snapshot, in `bytes`, behind what stands before its own */
 	_Alignas(8) uint8_t bytes[]; /* as the ring aligns records */
 };
 
@@ -22,8 +23,8 @@ void intake_match(struct intake *n, struct process *p)
 
 	process_identify(n->processes, p);
 	match = matcher_find(n->matcher, p->key.tgid, p->root, str_of(p->container));
-	/* Targets go when their process exits; what it has done until then is
-	 * theirs. The interval's end has the last word. */
+	/* Targets go when their process exits; what it has done until then is theirs. The
+	 * interval's end has the last word. */
 	if (match)
 		p->match = match;
 	p->match_generation = matcher_generation(n->matcher);
@@ -66,16 +67,17 @@ static bool prepare_process(struct intake *n, const struct sampler_process *reco
 	return true;
 }
 
-/* Such a sample was selected, so its process is one to be known. NULL: there is no memory for it. */
+/* Such a sample was selected, so its process is requested. NULL: memory is short. */
 static struct process *prepare_snapshot(struct intake *n, const struct sampler_snapshot *c)
 {
 	struct process *p = processes_get(n->processes, &c->key);
 
 	if (!p)
 		return NULL;
-	/* News of mappings is held back when it comes too often, snapshots are not. Where the thread
-	 * itself has listed its mappings, that came before. */
-	if ((c->end == UNWIND_END_NO_MAPPING && !n->defer_snapshots) || !p->maps || p->maps->generation != c->generation)
+	/* News of mappings is held back when it comes too often, snapshots are not. Where the
+	 * thread itself has listed its mappings, that came before. */
+	if ((c->end == UNWIND_END_NO_MAPPING && !n->defer_snapshots) || !p->maps ||
+	    p->maps->generation != c->generation)
 		p->stale = true;
 	p->generation = c->generation;
 	process_map(n->processes, p);
@@ -130,8 +132,9 @@ static uint32_t type_of(const void *record, size_t size)
 	return type;
 }
 
-/* A record of so many bytes, the first ones of which are these, waits from now on; NULL when memory is short. */
-static struct intake_record *append(struct intake *n, const void *record, size_t n_record, size_t size)
+/* Queues a record of `size` bytes, the first of them given; NULL when memory is short. */
+static struct intake_record *append(struct intake *n, const void *record, size_t n_record,
+				    size_t size)
 {
 	struct intake_record *r = malloc(sizeof(*r) + size);
 
@@ -150,7 +153,8 @@ static struct intake_record *append(struct intake *n, const void *record, size_t
 }
 
 /* A snapshot with all that there is of its stacks, or what is to be kept of that. */
-static void append_snapshot(struct intake *n, const struct sampler_snapshot *c, const struct walk_stack stacks[SAMPLER_COPIES])
+static void append_snapshot(struct intake *n, const struct sampler_snapshot *c,
+			    const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	size_t size = SAMPLER_SNAPSHOT_HEAD;
 	struct intake_record *r;
@@ -177,7 +181,8 @@ static void on_snapshot(struct intake *n, const struct sampler_snapshot *c)
 	const struct process *p = prepare_snapshot(n, c);
 
 	stack_copies_take(&n->copies, c, stacks);
-	if (p && n->unwinder && unwinder_reading(n->unwinder) && unwinder_file_unwind(n->unwinder, p, c, stacks))
+	if (p && n->unwinder && unwinder_reading(n->unwinder) &&
+	    unwinder_file_unwind(n->unwinder, p, c, stacks))
 		return;
 	if (n->bytes >= n->bytes_max) {
 		n->n_left_out++;
@@ -185,7 +190,8 @@ static void on_snapshot(struct intake *n, const struct sampler_snapshot *c)
 	}
 	if (n->bytes >= n->bytes_max / 2) {
 		memset(stacks, 0, sizeof(stacks));
-		stacks[SAMPLER_COPY_STACK] = (struct walk_stack){c->stack, c->n, sampler_snapshot_start(c->regs[WALK_STACK_POINTER])};
+		stacks[SAMPLER_COPY_STACK] = (struct walk_stack){
+			c->stack, c->n, sampler_snapshot_start(c->regs[WALK_STACK_POINTER])};
 	}
 	append_snapshot(n, c, stacks);
 }
@@ -221,14 +227,15 @@ static bool map_known(struct intake *n, const struct sampler_process_key *key)
 }
 
 static bool handle_snapshot(struct intake *n, const struct sampler_snapshot *c,
-			      const struct walk_stack stacks[SAMPLER_COPIES])
+			    const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	struct process *p = processes_find(n->processes, &c->key);
 
 	if (!p)
 		return true;
 	/* Others may have got its slot. */
-	if (p->maps && p->maps->generation == c->generation && !unwind_knows(unwinder_store(n->unwinder), &c->key, c->generation))
+	if (p->maps && p->maps->generation == c->generation &&
+	    !unwind_knows(unwinder_store(n->unwinder), &c->key, c->generation))
 		p->stored = NULL;
 	if (!unwinder_process(n->unwinder, p))
 		return false;
@@ -236,8 +243,8 @@ static bool handle_snapshot(struct intake *n, const struct sampler_snapshot *c,
 	return true;
 }
 
-/* Where threads list what is mapped, the list of a process that is new has come right behind the report, and most
- * of the time says all. */
+/* Where threads list what is mapped, the list of a process that is new has come right behind the
+ * report, and most of the time says all. */
 static bool handle_process(struct intake *n, const void *record)
 {
 	struct sampler_process process;

@@ -28,16 +28,16 @@ struct intake {
 	const struct ebpf_options *options;
 	struct matcher *matcher;
 	struct processes *processes;
-	struct sample_table *stacks;   /* SAMPLER_BUFFERS */
-	struct session *session; /* NULL: none sends, and nothing waits */
+	struct sample_table *stacks; /* SAMPLER_BUFFERS */
+	struct session *session;     /* NULL: none sends, and nothing waits */
 	struct unwinder *unwinder;
 	bool defer_snapshots; /* as in session_info */
-	size_t bytes_max; /* of waiting records: above it no snapshot waits, above twice
+	size_t bytes_max;     /* of waiting records: above it no snapshot waits, above twice
 			   * as much no record. Compilers bring snapshots by the megabyte */
 
 	struct stack_copies copies;
 	struct intake_record *first, *last; /* prepared, not processed */
-	size_t bytes;                     /* of these */
+	size_t bytes;                       /* of these */
 	/* Since the beginning: */
 	uint64_t n_processes; /* reports of processes */
 	uint64_t n_left_out;  /* snapshots */
@@ -51,9 +51,9 @@ void intake_record(void *context, const void *record, size_t size);
 /* Finds the target of a process, reading its name and container if need be. */
 void intake_match(struct intake *n, struct process *p);
 
-/* Step 1 for what the ring has; none begins behind clock_mono's `until`. Not within intake_record. */
+/* Prepares what the ring has, until clock_mono's `until`. Not within intake_record. */
 void intake_prepare(struct intake *n, int64_t until);
-/* Step 2 for what waits, in its order. False: files are being read that the next one needs. */
+/* Processes what waits, in its order. False: the next one needs files that are being read. */
 bool intake_process(struct intake *n);
 
 /* Forgets what waits. */

@@ -7,8 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* How often the process table is searched for descendants: one more round as
- * long as the last one found some. */
+/* Searches of the process table for descendants, as long as the last one found some. */
 #define ROUNDS_MAX 8
 
 uint32_t sampling_filter_mode(const struct ebpf_options *options, struct matcher *matcher)
@@ -68,8 +67,8 @@ static int add_targets(struct session *session, struct matcher *matcher, bool fo
 	return r;
 }
 
-int sampling_filter_set(struct session *session, struct matcher *matcher, struct processes *processes,
-		   bool follow, struct error *err)
+int sampling_filter_set(struct session *session, struct matcher *matcher,
+			struct processes *processes, bool follow, struct error *err)
 {
 	bool added = false;
 	int r = session_prune(session, keep_root, matcher);
@@ -89,7 +88,8 @@ int sampling_filter_set(struct session *session, struct matcher *matcher, struct
 	return 0;
 }
 
-void sampling_filter_judge(struct session *session, struct matcher *matcher, const struct process *p)
+void sampling_filter_judge(struct session *session, struct matcher *matcher,
+			   const struct process *p)
 {
 	bool selected = matcher_has_container(matcher, str_of(p->container));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See target-report.h. Processes are put in the order of their matches, so that those of one lie together;
- * nothing is kept for it between two questions. */
+/* See target-report.h. Processes are put in the order of their matches, so that those of one lie
+ * together; nothing is kept for it between two questions. */
 #include "ebpf/targets/target-report.h"
 
 #include "abi/target-selector.h"
@@ -41,8 +41,8 @@ static const char *why_nobody(const struct reporting *t, const struct target_row
 
 	if (why)
 		return why;
-	return subject.pid ? "no process with this pid has used a CPU recently" :
-			     "no process of this container has used a CPU of this node recently";
+	return subject.pid ? "no process with this pid has used a CPU recently"
+			   : "no process of this container has used a CPU of this node recently";
 }
 
 static void report_row(void *context, int change, struct target_row *row)
@@ -50,7 +50,8 @@ static void report_row(void *context, int change, struct target_row *row)
 	const struct reporting *t = context;
 	struct target_selector subject = target_selector_of(row->labels, row->n_labels);
 	const struct match *match = matcher_of(t->matcher, subject);
-	size_t from = search_partition(t->n, i, (uintptr_t)t->sorted[i]->match < (uintptr_t)match), to = from;
+	size_t from = search_partition(t->n, i, (uintptr_t)t->sorted[i]->match < (uintptr_t)match),
+	       to = from;
 	struct target_report report = {.labels = row->labels, .n_labels = row->n_labels};
 
 	while (match && to < t->n && t->sorted[to]->match == match)
@@ -62,9 +63,11 @@ static void report_row(void *context, int change, struct target_row *row)
 	t->fn(t->context, &report);
 }
 
-int target_report_each(struct matcher *m, const struct processes *processes, target_report_fn fn, void *context)
+int target_report_each(struct matcher *m, const struct processes *processes, target_report_fn fn,
+		       void *context)
 {
-	struct reporting t = {.matcher = m, .node = getenv("NODE_NAME"), .fn = fn, .context = context};
+	struct reporting t = {
+		.matcher = m, .node = getenv("NODE_NAME"), .fn = fn, .context = context};
 
 	t.sorted = calloc(processes->all.n + 1, sizeof(*t.sorted));
 	if (!t.sorted)
@@ -78,15 +81,15 @@ int target_report_each(struct matcher *m, const struct processes *processes, tar
 	return 0;
 }
 
-void target_report_count(struct matcher *m, const struct processes *processes, uint64_t *ret_targets,
-		uint64_t *ret_matched)
+void target_report_count(struct matcher *m, const struct processes *processes,
+			 uint64_t *ret_targets, uint64_t *ret_matched)
 {
 	size_t n;
 	struct match *const *all = matcher_all(m, &n);
 
 	for (size_t i = 0; i < n; i++)
 		all[i]->n_processes = 0;
-	vec_each(&processes->all, p) {
+	vec_each (&processes->all, p) {
 		const struct match *match = (*p)->match;
 
 		if (match && (*p)->match_generation == matcher_generation(m) && match->at < n &&
@@ -110,7 +113,7 @@ static struct andiron_kv *labels_of(struct arena *arena, const struct target_rep
 }
 
 static struct andiron_target_process *processes_of(struct arena *arena,
-						    const struct target_report *report)
+						   const struct target_report *report)
 {
 	struct andiron_target_process *list =
 		arena_array(arena, struct andiron_target_process, report->n_processes + 1);

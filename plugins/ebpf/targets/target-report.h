@@ -19,13 +19,14 @@ struct target_report {
 
 typedef void (*target_report_fn)(void *context, const struct target_report *target);
 
-/* Calls fn for each target, in order; all is borrowed for the call. Reads
- * NODE_NAME, as discovery.kubernetes does. 0 or -ENOMEM (nothing reported). O(targets + processes · log). */
-int target_report_each(struct matcher *m, const struct processes *processes, target_report_fn fn, void *context);
+/* Calls fn for each target, in order; all is borrowed for the call. Reads NODE_NAME, as
+ * discovery.kubernetes does. 0 or -ENOMEM (nothing reported). O(targets + processes · log). */
+int target_report_each(struct matcher *m, const struct processes *processes, target_report_fn fn,
+		       void *context);
 
 /* How many targets there are, and how many stand for a process. Uses their n_processes. */
-void target_report_count(struct matcher *m, const struct processes *processes, uint64_t *ret_targets,
-		uint64_t *ret_matched);
+void target_report_count(struct matcher *m, const struct processes *processes,
+			 uint64_t *ret_targets, uint64_t *ret_matched);
 
 /* Reports as andiron/target-processes.h has them. */
 struct target_report_sink {
@@ -33,7 +34,8 @@ struct target_report_sink {
 	bool failed; /* memory was short: what was added is not all */
 };
 
-/* A target_report_fn; its context is a struct target_report_sink. Strings are borrowed; arrays live for the call. */
+/* A target_report_fn; its context is a struct target_report_sink. Strings are borrowed; arrays live
+ * for the call. */
 void target_report_add(void *context, const struct target_report *report);
 
 #endif

@@ -38,7 +38,8 @@ static bool crowd_has(const struct crowd *c, const struct sampler_process_key *k
 {
 	struct unwind_found found = {0};
 
-	return test_kernel_look_up(&c->w->kernel, key, TEXT, &found) == 0 && found.kind == UNWIND_KIND_TABLE;
+	return test_kernel_look_up(&c->w->kernel, key, TEXT, &found) == 0 &&
+	       found.kind == UNWIND_KIND_TABLE;
 }
 
 static uint64_t next_random(struct crowd *c)
@@ -50,7 +51,8 @@ static uint64_t next_random(struct crowd *c)
 }
 
 /* As a machine starts them: one after the other, so and so long apart. */
-static struct sampler_process_key next_process(struct crowd *c, struct sampler_process_key last, uint64_t apart_ns)
+static struct sampler_process_key next_process(struct crowd *c, struct sampler_process_key last,
+					       uint64_t apart_ns)
 {
 	return (struct sampler_process_key){
 		.start_ns = last.start_ns + apart_ns / 2 + next_random(c) % apart_ns,
@@ -61,7 +63,8 @@ static struct sampler_process_key next_process(struct crowd *c, struct sampler_p
 static uint64_t replaced_of(uint64_t seed, uint32_t n, uint64_t apart_ns)
 {
 	struct crowd c = crowd_new(seed);
-	struct sampler_process_key first = {.start_ns = next_random(&c) % UINT64_C(1000000000000000),
+	struct sampler_process_key first = {.start_ns = next_random(&c) %
+							UINT64_C(1000000000000000),
 					    .tgid = (uint32_t)(next_random(&c) % 4000000)};
 	struct sampler_process_key key = first;
 	uint64_t replaced, state = c.state;
@@ -83,8 +86,8 @@ static uint64_t replaced_of(uint64_t seed, uint32_t n, uint64_t apart_ns)
 	return replaced;
 }
 
-/* Not one of thousands loses its place to another, however they were started: at once, by a busy shell, or over
- * days; near what the table is for, hardly one does. */
+/* Not one of thousands loses its place to another, however they were started: at once, by a busy
+ * shell, or over days; near what the table is for, hardly one does. */
 TEST(thousands_have_a_place_each)
 {
 	const uint64_t apart_ns[] = {20000, 1000000, UINT64_C(30000000000)};
@@ -109,7 +112,8 @@ static struct sampler_process_key same_slots(uint32_t i)
 	};
 }
 
-/* Where there is no place, the one among those who are there goes that was not sampled for longest, and nobody elsewhere. */
+/* Where there is no place, the one among those who are there goes that was not sampled for longest,
+ * and nobody elsewhere. */
 TEST(one_without_a_place_takes_one)
 {
 	struct crowd c = crowd_new(1);

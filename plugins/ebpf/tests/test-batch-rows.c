@@ -32,9 +32,8 @@ static const struct andiron_objects service = {
 
 static const struct target_label labels_a[] = {{STR("service_name"), STR("a")}};
 static const struct target_label labels_b[] = {{STR("service_name"), STR("b")}};
-static const struct match matches[2] = {
-	{.labels = labels_a, .n_labels = 1, .fingerprint = 1},
-	{.labels = labels_b, .n_labels = 1, .fingerprint = 2}};
+static const struct match matches[2] = {{.labels = labels_a, .n_labels = 1, .fingerprint = 1},
+					{.labels = labels_b, .n_labels = 1, .fingerprint = 2}};
 
 static const uint64_t pcs[] = {0xffffffff81000010u, 0xffffffff81000020u, 0x1010, 0x101f, 0x8fff};
 static const struct sampler_stack stack = {
@@ -60,11 +59,16 @@ static void init(struct fixture *f)
 	f->objects = (struct andiron_extension){&service, &f->references};
 	f->options = (struct rows_options){
 		.head = {.start_ns = 1, .end_ns = 2, .producer = 3, .sequence = 4},
-		.period_ns = 1000, .pid_label = true, .comm_label = true, .objects = &f->objects};
+		.period_ns = 1000,
+		.pid_label = true,
+		.comm_label = true,
+		.objects = &f->objects};
 	for (int i = 0; i < 3; i++)
-		expect(vec_push(&f->rows.list, ((struct row){
-			.process = &f->process, .match = &matches[i % 2], .stack = &stack,
-			.pcs = pcs, .samples = 10})));
+		expect(vec_push(&f->rows.list, ((struct row){.process = &f->process,
+							     .match = &matches[i % 2],
+							     .stack = &stack,
+							     .pcs = pcs,
+							     .samples = 10})));
 }
 
 static void fini(struct fixture *f)
@@ -74,8 +78,8 @@ static void fini(struct fixture *f)
 	expect_eq(f->references, 0);
 }
 
-/* Rows come grouped by target, with value = samples * period, frames leaf
- * first, return addresses moved back into the call, and a marker at the cut. */
+/* Rows come grouped by target, with value = samples * period, frames leaf first, return addresses
+ * moved back into the call, and a marker at the cut. */
 TEST(rows_become_a_batch)
 {
 	static const uint64_t addresses[] = {0xffffffff81000010u, 0xffffffff8100001fu, 0x10, 0x1f,
@@ -114,7 +118,7 @@ TEST(rows_become_a_batch)
 	fini(&f);
 }
 
-/* A stack that was taken before an exec is not that of the program that has come to lie in the same place. */
+/* A stack from before an exec is not that of the program now at the same addresses. */
 TEST(frames_are_those_of_their_image)
 {
 	struct sampler_stack before = stack;
@@ -135,7 +139,8 @@ TEST(frames_are_those_of_their_image)
 	for (uint32_t i = 2; i < 4; i++) {
 		uint32_t frame = batch_frame(&v, batch_stack(&v, batch_row(&v, 0).stack).start + i);
 
-		expect_str(batch_str(&v, batch_mapping(&v, batch_location(&v, frame).mapping).file), "before");
+		expect_str(batch_str(&v, batch_mapping(&v, batch_location(&v, frame).mapping).file),
+			   "before");
 	}
 	batch_release(batch);
 	fini(&f);
@@ -160,7 +165,8 @@ static void expect_ends(uint32_t end, uint16_t n_user, const char *text)
 	s = batch_stack(&v, batch_row(&v, 0).stack);
 	l = batch_location(&v, batch_frame(&v, s.start + s.length - 1));
 	expect_eq(l.kind, ANDIRON_FRAME_MARKER);
-	expect_str(batch_str(&v, batch_function(&v, batch_line(&v, l.line_start).function).name), text);
+	expect_str(batch_str(&v, batch_function(&v, batch_line(&v, l.line_start).function).name),
+		   text);
 	batch_release(batch);
 	fini(&f);
 }
@@ -230,10 +236,15 @@ static __attribute__((noreturn)) void say_nothing(void *context, uint32_t level,
 
 static struct runtimes *one_runtime(void)
 {
-	static const struct andiron_runtime table = {
-		.size = sizeof(table), .walk_version = ANDIRON_WALK_VERSION, .object = "",
-		.program = "", .open = open_toy, .close = close_toy, .claim = claim_nothing,
-		.gone = gone, .resolve = resolve};
+	static const struct andiron_runtime table = {.size = sizeof(table),
+						     .walk_version = ANDIRON_WALK_VERSION,
+						     .object = "",
+						     .program = "",
+						     .open = open_toy,
+						     .close = close_toy,
+						     .claim = claim_nothing,
+						     .gone = gone,
+						     .resolve = resolve};
 	static const struct runtime_requested wanted = {"toy", {&table, NULL}};
 	static const struct runtimes_kernel kernel = {NULL, load, no_maps, unload};
 	static const struct runtimes_out out = {NULL, say_nothing};
@@ -264,9 +275,9 @@ static void expect_frame(const struct batch_view *v, uint32_t frame, uint32_t ki
 TEST(runtimes_name_their_frames)
 {
 	static const uint64_t slot = UINT64_C(1) << 56;
-	static const uint64_t words[] = {0x1010,          slot | 0xabcdef, 7, slot | 0xabcdef, 8,
-					 slot | 0xabcdef, 7,               slot | 1, 7,
-					 slot << 1 | 5,   0x1020,          slot | 0xabcdef};
+	static const uint64_t words[] = {0x1010, slot | 0xabcdef, 7,      slot | 0xabcdef,
+					 8,      slot | 0xabcdef, 7,      slot | 1,
+					 7,      slot << 1 | 5,   0x1020, slot | 0xabcdef};
 	static const struct sampler_stack mixed = {
 		.n_user = 12, .end = UNWIND_END_SWITCHES, .id = 2};
 	const struct andiron_batch *batch;
@@ -389,7 +400,8 @@ struct sum {
 	uint64_t samples, records;
 };
 
-static void add_up(void *context, const struct sampler_stack *record, const uint64_t *frames, uint64_t samples)
+static void add_up(void *context, const struct sampler_stack *record, const uint64_t *frames,
+		   uint64_t samples)
 {
 	struct sum *sum = context;
 
@@ -397,13 +409,15 @@ static void add_up(void *context, const struct sampler_stack *record, const uint
 	sum->samples += samples;
 }
 
-/* Equal samples are one, unless they have ids; whose, of what image and how it ended makes others of them, as frames do. */
+/* Equal samples are one, unless they have ids; whose, of what image and how it ended makes others
+ * of them, as frames do. */
 TEST(equal_samples_are_kept_once)
 {
 	struct {
 		struct sampler_stack head;
 		uint64_t pcs[4];
-	} record, first = {{.type = SAMPLER_RECORD_STACK, .n_kernel = 1, .n_user = 3}, {1, 2, 3, 4}};
+	} record,
+		first = {{.type = SAMPLER_RECORD_STACK, .n_kernel = 1, .n_user = 3}, {1, 2, 3, 4}};
 	struct sample_table s = {0};
 	struct sum sum = {0};
 

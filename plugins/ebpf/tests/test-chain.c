@@ -68,13 +68,15 @@ static void release(void *self, uint64_t object)
 static const struct andiron_objects service = {
 	.size = sizeof(service), .intern = intern, .identify = identify, .release = release};
 
-static int read_rows(void *context, const struct mapped_file *mapped, const struct elf_rows_options *options,
-		     elf_row_fn fn, void *fn_context, struct error *err)
+static int read_rows(void *context, const struct mapped_file *mapped,
+		     const struct elf_rows_options *options, elf_row_fn fn, void *fn_context,
+		     struct error *err)
 {
 	struct chain *c = context;
 	struct elf_rows_stats stats;
 	struct elf_file file;
-	int r = elf_file_open(&file, mapped ? c->fds[mapped_file_object(mapped) - 1] : c->vdso, err);
+	int r = elf_file_open(&file, mapped ? c->fds[mapped_file_object(mapped) - 1] : c->vdso,
+			      err);
 
 	if (r != 0)
 		return r;
@@ -215,11 +217,12 @@ TEST(real_files_are_found_as_they_were_read)
 	set = own_mappings(c);
 	while (unwind_map(c->store, &self_key, 1, set) == 1)
 		unwind_wait(c->store);
-	vec_each(&set->list, m)
+	vec_each (&set->list, m)
 		if (m->file || str_is(m->name, "[vdso]"))
 			compare(c, m);
 	unwind_get_stats(c->store, &s);
-	printf("# %llu files, %llu rows: %.3f bytes a row in pages, %.1f million rows a second; %llu rules; "
+	printf("# %llu files, %llu rows: %.3f bytes a row in pages, %.1f million rows a second; "
+	       "%llu rules; "
 	       "%llu addresses compared\n",
 	       (unsigned long long)s.tables, (unsigned long long)s.rows,
 	       (double)s.bytes / (double)s.rows, 1e3 * (double)s.rows / (double)s.read_ns,

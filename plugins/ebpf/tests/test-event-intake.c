@@ -20,8 +20,11 @@ static void open_room(struct newsroom *r)
 {
 	memset(r, 0, sizeof(*r));
 	r->live = live_new();
-	r->intake = (struct intake){.options = &r->options, .matcher = matcher_new(), .processes = &r->live->t,
-				.stacks = r->stacks, .bytes_max = 1000};
+	r->intake = (struct intake){.options = &r->options,
+				    .matcher = matcher_new(),
+				    .processes = &r->live->t,
+				    .stacks = r->stacks,
+				    .bytes_max = 1000};
 	expect(r->intake.matcher != NULL);
 }
 
@@ -115,7 +118,8 @@ TEST(parts_come_with_their_snapshot)
 		c->part = 0;
 		c->n = SAMPLER_SNAPSHOT_BYTES;
 		intake_record(&r.intake, c, SAMPLER_SNAPSHOT_HEAD + c->n);
-		expect_eq(r.intake.bytes, before + SAMPLER_SNAPSHOT_HEAD + c->n + (i == 0 ? 512 : 0));
+		expect_eq(r.intake.bytes,
+			  before + SAMPLER_SNAPSHOT_HEAD + c->n + (i == 0 ? 512 : 0));
 		r.intake.bytes_max = 2 * SAMPLER_SNAPSHOT_BYTES;
 	}
 	free(c);
@@ -133,7 +137,10 @@ TEST(lists_of_mappings_are_looked_at_and_go)
 
 	open_room(&r);
 	child = live_child(r.live);
-	mapped = (struct sampler_mapped){.type = SAMPLER_RECORD_MAPPED, .n = 1, .total = 1, .key = child.record.key,
+	mapped = (struct sampler_mapped){.type = SAMPLER_RECORD_MAPPED,
+					 .n = 1,
+					 .total = 1,
+					 .key = child.record.key,
 					 .generation = child.record.generation};
 	mapped.list[0] = (struct sampler_mapping){.start = here, .end = here + 4096};
 	live_end(&child);
@@ -164,9 +171,13 @@ TEST(lists_spare_reading)
 	p = processes_find(&r.live->t, &child.record.key);
 	expect(p && !p->maps && p->stale);
 	expect_eq(r.intake.bytes, sizeof(child.record));
-	mapped = (struct sampler_mapped){.type = SAMPLER_RECORD_MAPPED, .n = 1, .total = 1, .key = child.record.key,
+	mapped = (struct sampler_mapped){.type = SAMPLER_RECORD_MAPPED,
+					 .n = 1,
+					 .total = 1,
+					 .key = child.record.key,
 					 .generation = child.record.generation};
-	mapped.list[0] = (struct sampler_mapping){.start = here, .end = here + 4096, .flags = SAMPLER_MAPPED_VDSO};
+	mapped.list[0] = (struct sampler_mapping){
+		.start = here, .end = here + 4096, .flags = SAMPLER_MAPPED_VDSO};
 	intake_record(&r.intake, &mapped, SAMPLER_MAPPED_HEAD + sizeof(mapped.list[0]));
 	expect(p->maps && p->maps->list.n == 1 && !p->stale);
 	live_end(&child);

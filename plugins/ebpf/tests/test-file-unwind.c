@@ -14,10 +14,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define DEPTH 20
+#define DEPTH        20
 #define EXPECTED_MAX 128
 #define COPY_MAX     ((size_t)1 << 20)
-#define NOINLINE __attribute__((noinline))
+#define NOINLINE     __attribute__((noinline))
 
 struct stack_of_ours {
 	struct live *live;
@@ -39,8 +39,9 @@ static void take_registers(struct sampler_snapshot *c, const ucontext_t *u)
 	c->regs[UNWIND_ARM_SP] = u->uc_mcontext.sp;
 	c->pc = u->uc_mcontext.pc;
 #else
-	static const int numbers[16] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
-					REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+	static const int numbers[16] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+					REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+					REG_R12, REG_R13, REG_R14, REG_R15};
 
 	for (int i = 0; i < 16; i++)
 		c->regs[i] = (uint64_t)u->uc_mcontext.gregs[numbers[i]];
@@ -64,11 +65,13 @@ static NOINLINE bool walk_here(struct stack_of_ours *s)
 	stack->n = s->start_stack - stack->at - s->cut;
 	expect(stack->n <= COPY_MAX);
 	to = (struct iovec){s->copy, stack->n};
-	from = (struct iovec){(void *)(uintptr_t)stack->at, stack->n}; /* NOLINT: the stack pointer */
+	from = (struct iovec){(void *)(uintptr_t)stack->at,
+			      stack->n}; /* NOLINT: the stack pointer */
 	/* The kernel reads what the sanitizers would not let us read. */
 	expect_eq(process_vm_readv(getpid(), &to, 1, &from, 1, 0), stack->n);
 	stack->p = s->copy;
-	return file_unwind_walk(&s->unwind, &s->live->objects, s->process->maps, &s->snapshot, s->stacks, &s->walk);
+	return file_unwind_walk(&s->unwind, &s->live->objects, s->process->maps, &s->snapshot,
+				s->stacks, &s->walk);
 }
 
 static NOINLINE bool walk_below(struct stack_of_ours *s, int depth)
@@ -98,7 +101,7 @@ static void end(struct stack_of_ours *s)
 	free(s->copy);
 }
 
-/* Frame by frame as the C library's own unwinder has it, and again by the rules that are remembered. */
+/* Frame by frame as the C library's own unwinder, and again by the rules remembered. */
 TEST(a_stack_is_walked_by_its_files)
 {
 	struct stack_of_ours s;
@@ -112,13 +115,14 @@ TEST(a_stack_is_walked_by_its_files)
 		expect(n > DEPTH && s.n_expected >= n);
 		/* From the outermost on: a sanitizer's frame may stand between. */
 		for (int i = 1; i < n; i++)
-			expect_eq(s.walk.frames[n - i] + 1, (uint64_t)(uintptr_t)s.expected[s.n_expected - i]);
+			expect_eq(s.walk.frames[n - i] + 1,
+				  (uint64_t)(uintptr_t)s.expected[s.n_expected - i]);
 	}
 	end(&s);
 }
 
-/* A copy that ends early is walked to its end, since tables would not lead further. One of a process whose files cannot be opened
- * has to wait. */
+/* A copy that ends early is walked to its end, since tables would not lead further. One of a
+ * process whose files cannot be opened has to wait. */
 TEST(what_its_files_do_not_tell_has_to_wait)
 {
 	struct stack_of_ours s;
@@ -132,7 +136,8 @@ TEST(what_its_files_do_not_tell_has_to_wait)
 	s.cut = 0;
 	expect(walk_below(&s, DEPTH));
 	expect_eq(s.walk.end, UNWIND_END_COMPLETE);
-	expect(!file_unwind_walk(&s.unwind, &s.live->objects, &nothing, &s.snapshot, s.stacks, &s.walk));
+	expect(!file_unwind_walk(&s.unwind, &s.live->objects, &nothing, &s.snapshot, s.stacks,
+				 &s.walk));
 	end(&s);
 	begin(&s);
 	for (uint64_t i = 0; i < s.live->n; i++) {

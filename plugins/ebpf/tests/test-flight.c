@@ -102,8 +102,8 @@ static void soak_make_sets(struct soak *s)
 			uint64_t r = next_random(&s->state);
 			uint64_t bytes = 0x10000 * (1 + r % 16);
 
-			s->numbers[i][k] =
-				r % 11 == 0 ? WORLD_ANON : 1 + (uint32_t)(r >> 8) % SOAK_FILES;
+			s->numbers[i][k] = r % 11 == 0 ? WORLD_ANON
+						       : 1 + (uint32_t)(r >> 8) % SOAK_FILES;
 			expect(world_add(s->w, s->sets[i], s->numbers[i][k], start, bytes,
 					 0x1000 * (r >> 20 & 31)));
 			start += bytes + 0x1000 * (r >> 40 & 7);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A map that was last written before its process began is that of another one, which had the pid. */
+/* A map last written before its process began is of another one, which had the pid. */
 TEST(maps_of_former_processes_are_left_alone)
 {
 	struct jit_source_process self = {

@@ -18,10 +18,10 @@ static void *memory(size_t n)
 	return p;
 }
 
-#define RULES_BYTES   ((UNWIND_RULES_MAX + 1) * sizeof(struct unwind_entry))
-#define ADDRESS_SPACES_BYTES  (UNWIND_SPACES * sizeof(struct unwind_space))
-#define ROWS_BYTES    (UNWIND_SETS * sizeof(struct unwind_set))
-#define CHAINS_BYTES  (UNWIND_CHAINS * sizeof(struct unwind_chain))
+#define RULES_BYTES          ((UNWIND_RULES_MAX + 1) * sizeof(struct unwind_entry))
+#define ADDRESS_SPACES_BYTES (UNWIND_SPACES * sizeof(struct unwind_space))
+#define ROWS_BYTES           (UNWIND_SETS * sizeof(struct unwind_set))
+#define CHAINS_BYTES         (UNWIND_CHAINS * sizeof(struct unwind_chain))
 
 void test_kernel_init(struct test_kernel *k)
 {
@@ -132,7 +132,8 @@ static const uint8_t *seen(const struct test_kernel *k, uint32_t ref)
 	return slab + unwind_ref_offset(ref);
 }
 
-bool test_kernel_walk(const struct test_kernel *k, uint64_t word, uint64_t pc, struct unwind_found *ret)
+bool test_kernel_walk(const struct test_kernel *k, uint64_t word, uint64_t pc,
+		      struct unwind_found *ret)
 {
 	uint32_t n = word >> 32 & 0xffff, i = 0, ref;
 	const uint64_t *starts = (const void *)seen(k, (uint32_t)word);
@@ -161,8 +162,8 @@ bool test_kernel_walk(const struct test_kernel *k, uint64_t word, uint64_t pc, s
 	return true;
 }
 
-int test_kernel_look_up(const struct test_kernel *k, const struct sampler_process_key *key, uint64_t pc,
-			struct unwind_found *ret)
+int test_kernel_look_up(const struct test_kernel *k, const struct sampler_process_key *key,
+			uint64_t pc, struct unwind_found *ret)
 {
 	uint32_t hash = unwind_space_hash(key->start_ns, key->tgid);
 

@@ -42,9 +42,10 @@ struct unwind_found {
 };
 
 /* By an address space's word. False: no mapping. */
-bool test_kernel_walk(const struct test_kernel *k, uint64_t word, uint64_t pc, struct unwind_found *ret);
+bool test_kernel_walk(const struct test_kernel *k, uint64_t word, uint64_t pc,
+		      struct unwind_found *ret);
 /* By a process. 0; -ESRCH: no address space; -ENOENT: no mapping. */
-int test_kernel_look_up(const struct test_kernel *k, const struct sampler_process_key *key, uint64_t pc,
-			struct unwind_found *ret);
+int test_kernel_look_up(const struct test_kernel *k, const struct sampler_process_key *key,
+			uint64_t pc, struct unwind_found *ret);
 
 #endif

@@ -56,9 +56,12 @@ static void release(void *self, uint64_t object)
 {
 }
 
-static const struct andiron_objects service = {
-	.size = sizeof(service), .intern = intern, .find = find, .identify = identify, .release = release,
-	.open = open_object};
+static const struct andiron_objects service = {.size = sizeof(service),
+					       .intern = intern,
+					       .find = find,
+					       .identify = identify,
+					       .release = release,
+					       .open = open_object};
 
 struct sampler_process live_record(struct live *w, pid_t pid)
 {

@@ -11,7 +11,8 @@ static const char text[] =
 	"55a000000000-55a000001000 r--p 00000000 08:01 11 /usr/bin/a\n"
 	"55a000001000-55a000005000 r-xp 00001000 08:01 11 /usr/bin/a\n"
 	"7f0000000000-7f0000002000 rwxp 00000000 00:00 0 \n"
-	"7f0000010000-7f0000012000 r-xp 00003000 08:01 12                         /usr/lib/b c.so (deleted)\n"
+	"7f0000010000-7f0000012000 r-xp 00003000 08:01 12 "
+	"                        /usr/lib/b c.so (deleted)\n"
 	"7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                          [vdso]\n"
 	"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n";
 
@@ -40,8 +41,7 @@ TEST(executable_mappings_are_kept)
 	mapset_free(set);
 }
 
-/* An address belongs to the mapping that holds it: first byte, last byte, and
- * not the one behind. */
+/* An address belongs to the mapping that holds it: first and last byte, not the next. */
 TEST(addresses_find_their_mapping)
 {
 	struct mapset *set = parse(str_of(text));
@@ -61,8 +61,8 @@ TEST(addresses_find_their_mapping)
  * process gave it; what only begins like it is a file. */
 TEST(own_memory_has_no_file)
 {
-	static const char *const names[] = {"[anon]", "[anon:v8]", "[anon]", "[anon]", "[anon]",
-					    "/dev/zeros"};
+	static const char *const names[] = {"[anon]", "[anon:v8]", "[anon]",
+					    "[anon]", "[anon]",    "/dev/zeros"};
 	struct mapset *set = parse(STR("1000-2000 r-xp 0 0:0 0 \n2000-3000 r-xp 0 0:0 0 [anon:v8]\n"
 				       "3000-4000 r-xs 0 0:1 9 /dev/zero (deleted)\n"
 				       "4000-5000 r-xs 0 0:1 9 /memfd:doublemapper (deleted)\n"
@@ -82,7 +82,8 @@ TEST(own_memory_has_no_file)
 /* What was unmapped meanwhile is still found behind the new mappings. */
 TEST(older_sets_are_asked_last)
 {
-	struct mapset *old = parse(STR("1000-2000 r-xp 0 0:0 0 old\n3000-4000 r-xp 0 0:0 0 gone\n"));
+	struct mapset *old =
+		parse(STR("1000-2000 r-xp 0 0:0 0 old\n3000-4000 r-xp 0 0:0 0 gone\n"));
 	struct mapset *set = parse(STR("1000-2000 r-xp 0 0:0 0 new\n"));
 
 	set->older = old;
@@ -92,10 +93,11 @@ TEST(older_sets_are_asked_last)
 	mapset_free(set);
 }
 
-/* A process that was another program before: its stacks of then are not those of what lies there now. */
+/* A process that was another program before: its old stacks are not the new program's. */
 TEST(stacks_are_found_in_their_image)
 {
-	struct mapset *old = parse(STR("1000-2000 r-xp 0 0:0 0 old\n3000-4000 r-xp 0 0:0 0 gone\n"));
+	struct mapset *old =
+		parse(STR("1000-2000 r-xp 0 0:0 0 old\n3000-4000 r-xp 0 0:0 0 gone\n"));
 	struct mapset *set = parse(STR("1000-2000 r-xp 0 0:0 0 new\n"));
 	uint32_t then, now;
 
@@ -117,8 +119,16 @@ TEST(stacks_are_found_in_their_image)
 TEST(broken_lines_are_passed_over)
 {
 	static const char *const broken[] = {
-		"", "x", "1000", "1000-", "1000-2000", "1000-2000 r-xp", "1000-2000 r-xp 0 0:0 x",
-		"2000-1000 r-xp 0 0:0 0 a", "1000-1000 r-xp 0 0:0 0 a", "1000-2000 rx 0 0:0 0 a",
+		"",
+		"x",
+		"1000",
+		"1000-",
+		"1000-2000",
+		"1000-2000 r-xp",
+		"1000-2000 r-xp 0 0:0 x",
+		"2000-1000 r-xp 0 0:0 0 a",
+		"1000-1000 r-xp 0 0:0 0 a",
+		"1000-2000 rx 0 0:0 0 a",
 		"10000000000000000-2 r-xp 0 0:0 0 a",
 	};
 	struct maps_line line;
@@ -126,13 +136,13 @@ TEST(broken_lines_are_passed_over)
 
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++)
 		expect(!maps_parse_line(str_of(broken[i]), &line));
-	set = parse(STR("3000-4000 r-xp 0 0:0 0 a\n1000-2000 r-xp 0 0:0 0 b\n5000-6000 r-xp 0 0:0 0 c\n"));
+	set = parse(STR(
+		"3000-4000 r-xp 0 0:0 0 a\n1000-2000 r-xp 0 0:0 0 b\n5000-6000 r-xp 0 0:0 0 c\n"));
 	expect_eq(set->list.n, 2);
 	mapset_free(set);
 }
 
-/* A stranger's text: no crash, mappings ascending and not empty, whatever it
- * says. */
+/* A stranger's text: no crash, mappings ascending and not empty, whatever it says. */
 TEST(any_bytes_are_legal)
 {
 	srand(3);
@@ -147,7 +157,7 @@ TEST(any_bytes_are_legal)
 				(char)(rand() % 3 ? "0f- \nx/"[rand() % 7] : rand());
 		set = parse((struct str){copy, (size_t)rand() % sizeof(copy)});
 		expect(set);
-		vec_each(&set->list, m) {
+		vec_each (&set->list, m) {
 			expect(m->start >= last && m->limit > m->start);
 			last = m->limit;
 			expect(mapset_find(set, m->start) == m);

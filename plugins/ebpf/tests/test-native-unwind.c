@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The walker over tables made for it: every kind of rule, every way of ending, and whatever
- * strangers may write: tables and stacks of random bytes.
- */
+/* The walker over tables made for it: every rule and end, and untrusted tables and stacks. */
 #include "ebpf/unwinding/native-unwind.h"
 
 #include "unwind/pages.h"
@@ -130,7 +127,8 @@ static uint32_t walk(uint32_t function)
 {
 	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, w.rows, w.chains};
 	const struct walk_stack stacks[SAMPLER_COPIES] = {
-		[SAMPLER_COPY_STACK] = {w.snapshot.stack, w.snapshot.n, sampler_snapshot_start(w.snapshot.regs[SP])},
+		[SAMPLER_COPY_STACK] = {w.snapshot.stack, w.snapshot.n,
+					sampler_snapshot_start(w.snapshot.regs[SP])},
 		[SAMPLER_COPY_OTHER] = w.other};
 
 	w.snapshot.pc = in(function);
@@ -144,11 +142,12 @@ static uint64_t reg(uint32_t base, int32_t fp, int32_t offset)
 }
 
 static const uint64_t END = UNWIND_CFA_END << 5;
+static const int32_t OWN_FP = RA == UNWIND_RA_FP ? -2 : UNWIND_FP_SAME;
 
 /* The simplest: frames by the stack pointer, return addresses moved back into the call. */
 TEST(frames_by_stack_pointer)
 {
-	struct unwind_entry rules[] = {{reg(SP, RA == UNWIND_RA_FP ? -2 : UNWIND_FP_SAME, 32), 0}, {END, 0}};
+	struct unwind_entry rules[] = {{reg(SP, OWN_FP, 32), 0}, {END, 0}};
 
 	map_file(rules, 2, UNWIND_KIND_TABLE);
 	word_at(24, in(0));
@@ -178,7 +177,7 @@ TEST(frame_pointers_are_restored)
 }
 
 #if !defined(__aarch64__)
-/* Behind the system call that makes a thread: one of the two goes on to its caller, the other has none. */
+/* Behind the system call that makes a thread: one goes on to its caller, one has none. */
 TEST(new_threads_end_where_they_begin)
 {
 	struct unwind_entry rules[] = {
@@ -197,19 +196,21 @@ TEST(new_threads_end_where_they_begin)
 /* What realigned stacks, hand-written code, PLTs and vfork need. */
 TEST(unusual_rules)
 {
+	/* clang-format off */
 	struct unwind_entry rules[] = {
 		/* CFA = *(rbp - 8), rbp saved at *(rbp + 0) */
 		{unwind_rule_more(unwind_rule(FP, UNWIND_CFA_DEREF, UNWIND_RA_CFA, 0, -8), 1, 0, 0), 0},
 		/* CFA = *(rsp + 8 r9 + 16) + 8 */
 		{unwind_rule_more(unwind_rule(SP, UNWIND_CFA_INDEX, UNWIND_RA_CFA, UNWIND_FP_SAME, 16),
 				  0, 9, 8), 0},
-		{unwind_rule_more(unwind_rule(SP, UNWIND_CFA_PLT, UNWIND_RA_CFA, UNWIND_FP_SAME, 8), 0,
-				  0, 11), 0},
+		{unwind_rule_more(unwind_rule(SP, UNWIND_CFA_PLT, UNWIND_RA_CFA, UNWIND_FP_SAME, 8),
+				  0, 0, 11), 0},
 		/* the return address is in rdi */
-		{unwind_rule_more(unwind_rule(SP, UNWIND_CFA_REG, UNWIND_RA_REGISTER, UNWIND_FP_SAME, 0),
-				  0, UNWIND_X86_RDI, 0), 0},
+		{unwind_rule_more(unwind_rule(SP, UNWIND_CFA_REG, UNWIND_RA_REGISTER, UNWIND_FP_SAME,
+					      0), 0, UNWIND_X86_RDI, 0), 0},
 		{END, 0},
 	};
+	/* clang-format on */
 
 	map_file(rules, 5, UNWIND_KIND_TABLE);
 	w.snapshot.regs[FP] = STACK + 0x40;
@@ -268,8 +269,7 @@ TEST(preserved_registers)
 #else
 	uint64_t aux = (uint64_t)-4 & 0x7ff; /* rbx at CFA - 32 */
 #endif
-	struct unwind_entry rules[] = {
-		{reg(SP, -2, 64), aux}, {reg(KEEP, -2, 16), 0}, {END, 0}};
+	struct unwind_entry rules[] = {{reg(SP, -2, 64), aux}, {reg(KEEP, -2, 16), 0}, {END, 0}};
 
 	map_file(rules, 3, UNWIND_KIND_AUX);
 	word_at(32, STACK + 0x200);
@@ -376,8 +376,9 @@ TEST(mappings_in_the_upper_half)
 	struct {
 		uint64_t starts[2];
 		struct unwind_mapping mappings[2];
-	} two = {{CODE, 0xffffffffff600000}, {{.end = CODE + SLOT, .kind = UNWIND_KIND_FRAMES},
-					      {.end = 0xffffffffff601000, .kind = UNWIND_KIND_UNKNOWN}}};
+	} two = {{CODE, 0xffffffffff600000},
+		 {{.end = CODE + SLOT, .kind = UNWIND_KIND_FRAMES},
+		  {.end = 0xffffffffff601000, .kind = UNWIND_KIND_UNKNOWN}}};
 
 	map_file(&(struct unwind_entry){END, 0}, 1, UNWIND_KIND_TABLE);
 	w.word = unwind_space_word(put(&two, sizeof(two)), 2, 1);
@@ -410,6 +411,11 @@ static uint64_t random_word(void)
 	return state ^= state << 17;
 }
 
+static uint32_t any(uint32_t n)
+{
+	return (uint32_t)random_word() % n;
+}
+
 static void spoil(void *p, size_t n, size_t times)
 {
 	for (size_t i = 0; i < times; i++)
@@ -426,34 +432,34 @@ static struct unwind_entry likely_rule(size_t k)
 	if (k % 8 == 0)
 		return (struct unwind_entry){random_word(), random_word()};
 	return (struct unwind_entry){
-		unwind_rule_more(unwind_rule(base, (uint32_t)random_word() % 8, (uint32_t)random_word() % 4,
-					     (int32_t)(random_word() % 16) - 8,
-					     (int32_t)(random_word() % 64) * 8),
+		unwind_rule_more(unwind_rule(base, any(8), any(4), (int32_t)any(16) - 8,
+					     (int32_t)any(64) * 8),
 				 random_word() & 1, random_word() & 31, 0),
 		random_word() & -(random_word() & 1)};
 }
 
-/* A stack and registers that may lead anywhere, and every other time a table that was tampered with. */
+/* A stack and registers that may lead anywhere, every other time with a broken table. */
 static void spoil_world(size_t i)
 {
 	for (uint64_t k = 0; k < SAMPLER_SNAPSHOT_BYTES; k += 8)
-		word_at(k, random_word() % 2 ? STACK + random_word() % 0x4000 :
-					       CODE + random_word() % (8 * SLOT));
+		word_at(k, random_word() % 2 ? STACK + random_word() % 0x4000
+					     : CODE + random_word() % (8 * SLOT));
 	for (size_t k = 0; k < 32; k++)
 		w.snapshot.regs[k] = STACK + random_word() % 0x4000;
 	w.snapshot.n = (uint32_t)random_word() % (SAMPLER_SNAPSHOT_BYTES + 1);
 	w.snapshot.known = (uint32_t)(random_word() | random_word());
-	w.other = (struct walk_stack){w.snapshot.stack + 512, random_word() % (SAMPLER_SNAPSHOT_BYTES - 511),
-				      random_word() % 2 ? STACK + random_word() % 0x4000 : random_word()};
+	w.other = (struct walk_stack){
+		w.snapshot.stack + 512, random_word() % (SAMPLER_SNAPSHOT_BYTES - 511),
+		random_word() % 2 ? STACK + random_word() % 0x4000 : random_word()};
 	if (i % 2)
 		spoil(w.slab, w.at, 8);
 	if (i % 4 == 3)
 		spoil(&w.word, sizeof(w.word), 2);
 }
 
-#define N_ROWS   400
+#define N_ROWS 400
 
-/* Rows of all lengths, some longer than a granule of the cache, of few rules, some with auxiliary words. */
+/* Rows of all lengths, some above a granule of the cache, some with auxiliary words. */
 static uint64_t map_random_rows(uint16_t kind)
 {
 	struct elf_row rows[N_ROWS];
@@ -462,8 +468,7 @@ static uint64_t map_random_rows(uint16_t kind)
 	for (size_t i = 0; i < N_ROWS; i++) {
 		uint64_t aux = kind == UNWIND_KIND_AUX ? random_word() % 3 : 0;
 
-		rows[i] = (struct elf_row){at, reg(SP, RA == UNWIND_RA_FP ? -2 : UNWIND_FP_SAME,
-						   16 + 8 * (int32_t)(random_word() % 2)), aux};
+		rows[i] = (struct elf_row){at, reg(SP, OWN_FP, 16 + 8 * (int32_t)any(2)), aux};
 		at += random_word() % 16 == 0 ? 1 + random_word() % 2000 : 1 + random_word() % 24;
 	}
 	map_rows(rows, N_ROWS, at, kind);
@@ -475,7 +480,8 @@ static void expect_caches_agree(void)
 {
 	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, NULL, NULL};
 	const struct walk_stack stacks[SAMPLER_COPIES] = {
-		[SAMPLER_COPY_STACK] = {w.snapshot.stack, w.snapshot.n, sampler_snapshot_start(w.snapshot.regs[SP])},
+		[SAMPLER_COPY_STACK] = {w.snapshot.stack, w.snapshot.n,
+					sampler_snapshot_start(w.snapshot.regs[SP])},
 		[SAMPLER_COPY_OTHER] = w.other};
 	struct andiron_walk cold;
 
@@ -490,8 +496,7 @@ static void expect_caches_agree(void)
 	expect_eq(cold.known, w.walk.known);
 }
 
-/* The cache of rows never says anything but what the table says, whatever addresses were met before, and is what
- * answers most. */
+/* The cache of rows says what the table says, whatever was met before, and answers most. */
 TEST(the_cache_says_what_the_table_says)
 {
 	uint64_t n_kept = 0;
@@ -521,17 +526,17 @@ TEST(chains_say_what_the_table_says)
 
 		for (size_t k = 0; k < 8; k++)
 			rules[k] = likely_rule(k);
-		rules[1] = (struct unwind_entry){reg(SP, -2, 16 + 8 * (int32_t)(random_word() % 40)), aux};
-		rules[2] = (struct unwind_entry){reg(FP, -2 - (int32_t)(random_word() % 3), 32), aux};
+		rules[1] = (struct unwind_entry){reg(SP, -2, 16 + 8 * (int32_t)any(40)), aux};
+		rules[2] = (struct unwind_entry){reg(FP, -2 - (int32_t)any(3), 32), aux};
 		rules[3] = (struct unwind_entry){reg(SP, -3, 24), 0};
 		map_file(rules, 8, aux ? UNWIND_KIND_AUX : UNWIND_KIND_TABLE);
 		for (int k = 0; k < 50; k++) {
 			for (uint64_t at = 0; at < SAMPLER_SNAPSHOT_BYTES; at += 8)
-				word_at(at, random_word() % 4 ? in(1 + (uint32_t)random_word() % 3) :
-						   random_word() % 4 ? STACK + at + random_word() % 64 * 8 :
-								       in((uint32_t)random_word() % 8));
+				word_at(at, any(4)   ? in(1 + any(3))
+					    : any(4) ? STACK + at + any(64) * 8
+						     : in(any(8)));
 			w.snapshot.regs[FP] = STACK + random_word() % 64 * 8;
-			w.snapshot.pc = in((uint32_t)random_word() % 8);
+			w.snapshot.pc = in(any(8));
 			w.snapshot.exact = (uint32_t)k % 2;
 			expect_caches_agree();
 		}
@@ -551,8 +556,7 @@ static void stack_forty(void)
 		word_at(i * 32 + 24, in(i < 39 ? i % 4 : 4));
 }
 
-/* Who has walked a stack once needs no table to do so again; but in its space only, and as far as the
- * stack is the same. */
+/* A stack is walked again without tables, in its address space only, as far as it is the same. */
 TEST(chains_stand_for_tables)
 {
 	stack_forty();
@@ -570,7 +574,7 @@ TEST(chains_stand_for_tables)
 	expect_eq(w.walk.n_words, 1);
 }
 
-/* Tables and stacks of strangers: every walk ends, nothing is read outside, and a reason is given. */
+/* Untrusted tables and stacks: every walk ends with a reason and reads nothing outside. */
 TEST(hostile_tables_and_stacks)
 {
 	const char *runs = getenv("ANDIRON_FUZZ_RUNS");
@@ -587,7 +591,7 @@ TEST(hostile_tables_and_stacks)
 		if (i % 16 == 0)
 			map_file(rules, 8, random_word() % 2 ? UNWIND_KIND_AUX : UNWIND_KIND_TABLE);
 		spoil_world(i);
-		expect(walk((uint32_t)random_word() % 8) < UNWIND_ENDS);
+		expect(walk(any(8)) < UNWIND_ENDS);
 		expect(w.walk.end != 0 && w.walk.n_words <= ANDIRON_WALK_WORDS);
 		ends[w.walk.end]++;
 	}

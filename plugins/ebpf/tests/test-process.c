@@ -22,7 +22,8 @@ static struct process *note_gone(struct live *w)
 /* What the kernel sends of a process with one file, which nobody has opened, where our code is. */
 static void take_unknown(struct live *w, struct process *p)
 {
-	struct sampler_mapped mapped = {.n = 1, .total = 1, .key = p->key, .generation = p->generation};
+	struct sampler_mapped mapped = {
+		.n = 1, .total = 1, .key = p->key, .generation = p->generation};
 	uint64_t start = (uint64_t)(uintptr_t)&take_unknown & ~UINT64_C(4095);
 
 	mapped.list[0] = (struct sampler_mapping){.start = start, .end = start + 4096, .inode = 1};
@@ -69,8 +70,8 @@ TEST(programs_do_not_have_what_their_parent_has)
 	live_free(w);
 }
 
-/* A child that was sampled between fork and exec, and looked at after it, has what its parent has, behind
- * what it has now. */
+/* A child that was sampled between fork and exec, and looked at after it, has what its parent has,
+ * behind what it has now. */
 TEST(children_remember_what_they_were)
 {
 	struct live *w = live_new();
@@ -100,7 +101,8 @@ TEST(children_remember_what_they_were)
 	process_map(&w->t, processes_parent(&w->t, child, &w->self.key));
 	process_map(&w->t, child);
 	live_expect_own(child);
-	expect(child->maps->generation != record.generation && child->maps->older->generation == record.generation);
+	expect(child->maps->generation != record.generation &&
+	       child->maps->older->generation == record.generation);
 	process_map(&w->t, child);
 	expect(!child->maps->older->older);
 	close(in[1]);
@@ -146,13 +148,14 @@ static void expect_jit_source(const struct process *p, uint64_t code)
 	expect(!p->lacks_jit_source);
 }
 
-/* What a runtime tells of the code that it compiles may be gone before the process is: what it told before stays. */
+/* A JIT source may be gone before its process is: what it named before stays. */
 TEST(compiled_code_stays_told_of)
 {
 	struct live *w = live_new();
 	struct process *self = processes_note(&w->t, &w->self), *child;
 	char *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct sampler_mapped mapped = {.n = 1, .total = 1, .key = self->key, .generation = self->generation};
+	struct sampler_mapped mapped = {
+		.n = 1, .total = 1, .key = self->key, .generation = self->generation};
 	uint64_t at = (uint64_t)(uintptr_t)code + 16;
 	char path[64];
 	int map;
@@ -171,7 +174,8 @@ TEST(compiled_code_stays_told_of)
 	process_map(&w->t, self);
 	expect(self->maps->older);
 	expect_jit_source(self, at);
-	mapped.list[0] = (struct sampler_mapping){.start = at & ~UINT64_C(4095), .end = (at | 4095) + 1};
+	mapped.list[0] =
+		(struct sampler_mapping){.start = at & ~UINT64_C(4095), .end = (at | 4095) + 1};
 	process_take_maps(&w->t, self, &mapped);
 	expect_eq(self->maps->list.n, 1);
 	expect_jit_source(self, at);

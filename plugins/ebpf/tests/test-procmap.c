@@ -45,7 +45,7 @@ static size_t count(const struct mapset *set)
 {
 	size_t n = 0;
 
-	vec_each(&set->list, m)
+	vec_each (&set->list, m)
 		n += !str_is(m->name, "[vsyscall]");
 	return n;
 }
@@ -127,8 +127,7 @@ static uint64_t kernel_count(void)
 	return sum / 4;
 }
 
-/* Whether mappings are news is told by comparing with the kernel's own count, so ours must be that.
- */
+/* Changed mappings are seen by the kernel's own count, so ours must be the same. */
 TEST(pages_of_code_are_counted_as_the_kernel_does)
 {
 	struct procmap asked = {0};

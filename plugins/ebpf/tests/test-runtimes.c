@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What language runtimes claim and name, over a kernel that loads anything; and how they are refused. */
+/* Claims and names of language runtimes, over a kernel that loads anything; refusals. */
 #include "ebpf/unwinding/runtimes.h"
 #include "ebpf/tests/test-world.h"
 
@@ -120,10 +120,16 @@ static void say(void *context, uint32_t level, const char *text)
 
 static void prepare(struct fixture *f)
 {
-	static const struct andiron_runtime table = {
-		.size = sizeof(table), .walk_version = ANDIRON_WALK_VERSION, .object = "x",
-		.object_bytes = 1, .program = "x", .open = fake_open, .close = fake_close,
-		.claim = fake_claim, .gone = fake_gone, .resolve = fake_resolve};
+	static const struct andiron_runtime table = {.size = sizeof(table),
+						     .walk_version = ANDIRON_WALK_VERSION,
+						     .object = "x",
+						     .object_bytes = 1,
+						     .program = "x",
+						     .open = fake_open,
+						     .close = fake_close,
+						     .claim = fake_claim,
+						     .gone = fake_gone,
+						     .resolve = fake_resolve};
 
 	*f = (struct fixture){.process = {.key = world_key(1)}};
 	f->world = world_new(BUDGET);
@@ -178,8 +184,8 @@ static uint32_t slot_at(struct fixture *f, uint64_t offset)
 	return found.kind == UNWIND_KIND_RUNTIME ? found.slot : 0;
 }
 
-/* Claims of several runtimes stand beside each other, are there before the process is, and are passed
- * to the store only where they have changed. */
+/* Claims of several runtimes stand beside each other, are there before the process is, and are
+ * passed to the store only where they have changed. */
 TEST(claims_stand_in_the_store)
 {
 	struct fixture f;
@@ -218,8 +224,8 @@ TEST(claims_stand_in_the_store)
 	end(&f);
 }
 
-/* Of two that claim the same code the first one has it, which is said once; what is no range, or of an
- * object that is not mapped, does not count. */
+/* Of two that claim the same code the first one has it, which is said once; what is no range, or of
+ * an object that is not mapped, does not count. */
 TEST(mistaken_claims_are_left_out)
 {
 	struct fixture f;
@@ -269,7 +275,7 @@ static void expect_refused(struct fixture *f, const char *why)
 	end(f);
 }
 
-/* One that cannot be used is said so with the reason, is never called, and costs the next one nothing. */
+/* One that cannot be used is reported with the reason and never called. */
 TEST(refusals_say_why)
 {
 	struct fixture f;
@@ -300,8 +306,9 @@ TEST(the_kernel_is_quoted)
 	f.load_error = -EACCES;
 	begin(&f);
 	expect_eq(f.n_said, 2);
-	expect(strstr(f.said, "the runtime \"b\" is not used, its frames are not shown: the kernel refused "
-			      "its program: R0"));
+	expect(strstr(f.said,
+		      "the runtime \"b\" is not used, its frames are not shown: the kernel refused "
+		      "its program: R0"));
 	for (uint32_t slot = 0; slot < 256; slot++)
 		expect(!runtimes_name(f.runtimes, slot));
 	end(&f);

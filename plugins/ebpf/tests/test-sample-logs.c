@@ -64,7 +64,7 @@ TEST(sizes_are_bounded)
 	}
 }
 
-/* A session that was refused while it was loaded has opened nothing, and closes nothing that is another's. */
+/* A session that failed to load has opened nothing, and closes nothing of another. */
 TEST(memory_that_was_never_had)
 {
 	struct bpf_memory m = {0};

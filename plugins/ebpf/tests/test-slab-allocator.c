@@ -29,7 +29,7 @@ static uint32_t expect_ordered(const struct ranges *e, uint32_t at, int order, u
 		return 0;
 	x = &e->nodes.p[at - 1];
 	key = order == RANGES_BY_START ? x->range.start
-					: (uint64_t)x->range.n << 32 | x->range.start;
+				       : (uint64_t)x->range.n << 32 | x->range.start;
 	expect(key >= low && key < high);
 	for (int side = 0; side < 2; side++)
 		if (x->child[order][side])
@@ -373,7 +373,9 @@ TEST(numbering_survives_out_of_memory)
 /* By the stack pointer or the frame pointer, as most rules are. */
 static uint64_t plain(bool arm, bool by_frame, int32_t fp, int32_t offset)
 {
-	uint32_t base = arm ? (by_frame ? UNWIND_ARM_FP : UNWIND_ARM_SP) : by_frame ? UNWIND_X86_RBP : UNWIND_X86_RSP;
+	uint32_t base = arm        ? (by_frame ? UNWIND_ARM_FP : UNWIND_ARM_SP)
+			: by_frame ? UNWIND_X86_RBP
+				   : UNWIND_X86_RSP;
 
 	return unwind_rule(base, UNWIND_CFA_REG, arm ? UNWIND_RA_FP : UNWIND_RA_CFA, fp, offset);
 }
@@ -386,7 +388,8 @@ TEST(rules_in_brief)
 
 		expect_eq(unwind_brief((uint64_t)UNWIND_CFA_END << 5, arm), UNWIND_BRIEF_END);
 		expect_eq(unwind_brief(plain(arm, false, -2, 32), arm), 4 << 1 | 2 << 11);
-		expect_eq(unwind_brief(plain(arm, true, -31, 8184), arm), 1 | 1023 << 1 | 31u << 11);
+		expect_eq(unwind_brief(plain(arm, true, -31, 8184), arm),
+			  1 | 1023 << 1 | 31u << 11);
 		expect_eq(unwind_brief(plain(arm, false, -32, 32), arm), UNWIND_BRIEF_NONE);
 		expect_eq(unwind_brief(plain(arm, false, -1, 32), arm), UNWIND_BRIEF_NONE);
 		expect_eq(unwind_brief(plain(arm, false, 1, 32), arm), UNWIND_BRIEF_NONE);
@@ -394,11 +397,19 @@ TEST(rules_in_brief)
 		expect_eq(unwind_brief(plain(arm, false, -2, 0), arm), UNWIND_BRIEF_NONE);
 		expect_eq(unwind_brief(plain(arm, false, -2, -32), arm), UNWIND_BRIEF_NONE);
 		expect_eq(unwind_brief(plain(arm, false, -2, 33), arm), UNWIND_BRIEF_NONE);
-		expect_eq(unwind_brief(plain(arm, false, UNWIND_FP_SAME, 32), arm), arm ? UNWIND_BRIEF_NONE : 4 << 1);
+		expect_eq(unwind_brief(plain(arm, false, UNWIND_FP_SAME, 32), arm),
+			  arm ? UNWIND_BRIEF_NONE : 4 << 1);
 		expect_eq(unwind_brief(plain(!arm, false, -2, 32), arm), UNWIND_BRIEF_NONE);
-		expect_eq(unwind_brief(plain(arm, false, -2, 32) | 1 << 10, arm), UNWIND_BRIEF_NONE);
-		expect_eq(unwind_brief(plain(arm, false, -2, 32) ^ (UNWIND_CFA_REG ^ UNWIND_CFA_DEREF) << 5, arm), UNWIND_BRIEF_NONE);
-		expect_eq(unwind_brief(unwind_rule(3, UNWIND_CFA_REG, arm ? UNWIND_RA_FP : UNWIND_RA_CFA, -2, 32), arm), UNWIND_BRIEF_NONE);
+		expect_eq(unwind_brief(plain(arm, false, -2, 32) | 1 << 10, arm),
+			  UNWIND_BRIEF_NONE);
+		expect_eq(unwind_brief(plain(arm, false, -2, 32) ^
+					       (UNWIND_CFA_REG ^ UNWIND_CFA_DEREF) << 5,
+				       arm),
+			  UNWIND_BRIEF_NONE);
+		expect_eq(unwind_brief(unwind_rule(3, UNWIND_CFA_REG,
+						   arm ? UNWIND_RA_FP : UNWIND_RA_CFA, -2, 32),
+				       arm),
+			  UNWIND_BRIEF_NONE);
 		expect_eq(unwind_brief(0, arm), UNWIND_BRIEF_NONE);
 	}
 }

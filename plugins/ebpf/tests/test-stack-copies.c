@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of stacks that come in parts: what belongs together is put together, and nothing else is; and walks over them. */
+/* Copies of stacks that come in parts: what belongs together is put together, and nothing else is;
+ * and walks over them. */
 #include "ebpf/unwinding/stack-copies.h"
 
 #include "testing/test.h"
@@ -7,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SP    UINT64_C(0x7ff000000a08)
-#define START UINT64_C(0x7ff000000a00)
-#define OUTER UINT64_C(0x7ff000090000)
-#define OTHER UINT64_C(0xc000012000)
-#define WHOLE SAMPLER_SNAPSHOT_BYTES
+#define SP       UINT64_C(0x7ff000000a08)
+#define START    UINT64_C(0x7ff000000a00)
+#define OUTER    UINT64_C(0x7ff000090000)
+#define OTHER    UINT64_C(0xc000012000)
+#define WHOLE    SAMPLER_SNAPSHOT_BYTES
 #define IN_OUTER (SAMPLER_COPY_OUTER * SAMPLER_SNAPSHOT_PARTS) /* the number of its first part */
 #define IN_OTHER (SAMPLER_COPY_OTHER * SAMPLER_SNAPSHOT_PARTS)
 
@@ -50,7 +51,8 @@ static void fill(struct desk *d, uint64_t id, uint64_t part, uint32_t n)
 	d->record->id = id;
 	d->record->part = part;
 	d->record->n = n;
-	d->record->at = starts[part / SAMPLER_SNAPSHOT_PARTS % SAMPLER_COPIES] + part % SAMPLER_SNAPSHOT_PARTS * WHOLE;
+	d->record->at = starts[part / SAMPLER_SNAPSHOT_PARTS % SAMPLER_COPIES] +
+			part % SAMPLER_SNAPSHOT_PARTS * WHOLE;
 	memset(d->record->stack, (int)part + 1, sizeof(d->record->stack));
 }
 
@@ -196,12 +198,14 @@ static uint32_t walk(struct desk *d, struct andiron_walk *w)
 	return w->end;
 }
 
-/* Where frame pointers lead to another stack of the thread, as they do where Go calls C and C calls Go, the walk goes on there,
- * and comes back; what lies outside of both is not there, were it next to one. */
+/* Where frame pointers lead to another stack of the thread, as they do where Go calls C and C calls
+ * Go, the walk goes on there, and comes back; what lies outside of both is not there, were it next
+ * to one. */
 TEST(walks_go_to_another_stack_and_back)
 {
 	enum { CALLED = 0x400010, N = 48 };
-	const uint64_t first[] = {OTHER, CALLED}, last[] = {0, 0}, other[N / 8] = {OTHER + 32, CALLED, 0, 0, START + 256, CALLED};
+	const uint64_t first[] = {OTHER, CALLED}, last[] = {0, 0},
+		       other[N / 8] = {OTHER + 32, CALLED, 0, 0, START + 256, CALLED};
 	struct andiron_walk w;
 	struct desk d = desk_new();
 

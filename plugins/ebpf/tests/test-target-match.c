@@ -63,8 +63,8 @@ static struct str label(const struct match *m, const char *name)
 
 #define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL, NULL})
 
-/* A pid stands for the process alone, and a target with a pid is not found by
- * its container; what follows a process is found through its root. */
+/* A pid stands for the process alone, and a target with a pid is not found by its container; what
+ * follows a process is found through its root. */
 TEST(pid_comes_before_container)
 {
 	struct fixture f;
@@ -88,9 +88,11 @@ TEST(container_ids_of_any_runtime)
 	struct fixture f;
 
 	init(&f);
-	add(&f, PAIRS("__meta_kubernetes_pod_container_id", "cri-o://" ID_A, "service_name", "one"));
+	add(&f,
+	    PAIRS("__meta_kubernetes_pod_container_id", "cri-o://" ID_A, "service_name", "one"));
 	add(&f, PAIRS("__meta_kubernetes_pod_container_id", "any://" ID_A, "service_name", "two"));
-	add(&f, PAIRS("__process_pid__", "x", "__meta_docker_container_id", "bb", "service_name", "b"));
+	add(&f,
+	    PAIRS("__process_pid__", "x", "__meta_docker_container_id", "bb", "service_name", "b"));
 	apply(&f);
 	expect_str(label(matcher_find(f.matcher, 1, 0, STR(ID_A)), "service_name"), "two");
 	expect_str(label(matcher_find(f.matcher, 1, 0, STR("bb")), "service_name"), "b");
@@ -125,13 +127,14 @@ TEST(service_name_by_alloys_rule)
 
 	expect_str(service_of(PAIRS(pid, "7", "service_name", "s", annotation, "a")), "s");
 	expect_str(service_of(PAIRS(pid, "7", annotation, "a", space, "n", container, "c")), "a");
-	expect_str(service_of(PAIRS(pid, "7", space, "n", container, "c", docker, "d")), "ebpf/n/c");
+	expect_str(service_of(PAIRS(pid, "7", space, "n", container, "c", docker, "d")),
+		   "ebpf/n/c");
 	expect_str(service_of(PAIRS(pid, "7", space, "n", docker, "d")), "d");
 	expect_str(service_of(PAIRS(pid, "7", "__meta_dockerswarm_service_name", "w")), "w");
 	expect_str(service_of(PAIRS(pid, "7", "other", "x")), "unspecified");
 }
 
-/* Labels of a batch: sorted, without what is for the way only; what the symbolizer reads goes on. */
+/* Labels of a batch: sorted, without private ones but those for the symbolizer. */
 TEST(labels_are_ready_for_a_batch)
 {
 	struct fixture f;
@@ -152,7 +155,7 @@ TEST(labels_are_ready_for_a_batch)
 	fini(&f);
 }
 
-/* Matches that somebody uses outlive the change of their targets until they are settled; all others go. */
+/* Matches in use outlive the change of their targets until settled; all others go. */
 TEST(used_matches_stay)
 {
 	const struct match *used;
@@ -202,7 +205,9 @@ static void step(struct fixture *f, struct target_list *lists[2], uint64_t rando
 	char pid[8], value[24];
 	struct target_label labels[] = {
 		{random & 8 ? STR("__process_pid__") : STR("__container_id__"), STR_NULL},
-		{STR("v"), {value, (size_t)snprintf(value, sizeof(value), "%llx", (unsigned long long)random)}},
+		{STR("v"),
+		 {value,
+		  (size_t)snprintf(value, sizeof(value), "%llx", (unsigned long long)random)}},
 	};
 
 	snprintf(pid, sizeof(pid), "%u", 1 + (unsigned)(random >> 4) % 3);
@@ -221,8 +226,12 @@ static void step(struct fixture *f, struct target_list *lists[2], uint64_t rando
 /* Of what stands for the same the last in order wins, whenever it came: as if all had come now. */
 TEST(changes_end_as_all_anew)
 {
-	const struct target_selector all[] = {{.pid = 1}, {.pid = 2}, {.pid = 3}, {.container = STR("aa")},
-				      {.container = STR("bb")}, {.container = STR("cc")}};
+	const struct target_selector all[] = {{.pid = 1},
+					      {.pid = 2},
+					      {.pid = 3},
+					      {.container = STR("aa")},
+					      {.container = STR("bb")},
+					      {.container = STR("cc")}};
 	struct fixture f;
 	struct target_list *lists[2];
 	uint64_t random = 1;
@@ -279,7 +288,8 @@ TEST(default_target_takes_the_rest)
 	init(&f);
 	expect_eq(matcher_set_default(f.matcher, true, NULL, 0), 0);
 	expect_eq(matcher_rebuild(f.matcher), 0);
-	expect_str(label(matcher_find(f.matcher, 7, 0, STR_NULL), "service_name"), "ebpf/unspecified");
+	expect_str(label(matcher_find(f.matcher, 7, 0, STR_NULL), "service_name"),
+		   "ebpf/unspecified");
 	expect_eq(matcher_set_default(f.matcher, true, labels, 2), 0);
 	expect_eq(matcher_rebuild(f.matcher), 0);
 	expect_str(label(matcher_find(f.matcher, 7, 0, STR_NULL), "service_name"), "node");
@@ -353,7 +363,10 @@ static void note(void *context, const struct target_report *t)
 static int tell(void *context)
 {
 	struct fixture *f = context;
-	struct process all[] = {{.key.tgid = 9}, {.key.tgid = 5}, {.key.tgid = 42}, {.key.tgid = 3},
+	struct process all[] = {{.key.tgid = 9},
+				{.key.tgid = 5},
+				{.key.tgid = 42},
+				{.key.tgid = 3},
 				{.key.tgid = 4}};
 	struct processes processes = {0};
 	struct buf out = BUF_NULL;
@@ -362,7 +375,8 @@ static int tell(void *context)
 	for (size_t i = 0; r == 0 && i < 5; i++) {
 		bool inside = all[i].key.tgid != 3;
 
-		all[i].match = matcher_find(f->matcher, all[i].key.tgid, 0, inside ? STR(ID_A) : STR_NULL);
+		all[i].match =
+			matcher_find(f->matcher, all[i].key.tgid, 0, inside ? STR(ID_A) : STR_NULL);
 		/* 4 was matched before the targets changed. */
 		all[i].match_generation = matcher_generation(f->matcher) - (all[i].key.tgid == 4);
 		r = vec_push(&processes.all, &all[i]) ? 0 : -ENOMEM;
@@ -378,7 +392,7 @@ static int tell(void *context)
 	return r;
 }
 
-/* Each target is told with its processes, by pid, two of one container alike; those without have a reason. */
+/* Each target is reported with its processes, by pid; those without have a reason. */
 TEST(tells_who_stands_for_what)
 {
 	struct fixture f;

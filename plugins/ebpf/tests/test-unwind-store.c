@@ -68,8 +68,8 @@ TEST(mappings_lead_to_their_rows)
 	world_free(w);
 }
 
-/* A file whose functions have saved a register that somebody else's rule needs is read again, once, for its auxiliary
- * words; others are left alone. What was cached of it holds no more. */
+/* A file whose functions have saved a register that somebody else's rule needs is read again, once,
+ * for its auxiliary words; others are left alone. What was cached of it holds no more. */
 TEST(registers_are_asked_for)
 {
 	struct world *w = world_new(BUDGET);
@@ -198,7 +198,7 @@ TEST(a_reused_pid_is_another_process)
 	world_free(w);
 }
 
-/* Whether a chain of the space `id` begins with `pc` under another rule than `brief`; it begins one under this. */
+/* Whether a chain of address space `id` begins with `pc` under another rule than `brief`. */
 static bool chain_is_wrong(struct world *w, uint16_t id, uint64_t pc, uint64_t brief)
 {
 	uint64_t seal = unwind_chain_seal(id);
@@ -209,8 +209,7 @@ static bool chain_is_wrong(struct world *w, uint16_t id, uint64_t pc, uint64_t b
 	return (was ^ pc) << 16 == 0 && was >> 48 != brief;
 }
 
-/* Ids are 65,535 and come back; what the caches keep under one is never what another
- * space had under it. */
+/* Ids come back after 65,535; caches never keep what another address space had under one. */
 TEST(ids_are_given_again_only_when_forgotten)
 {
 	struct world *w = world_new(BUDGET);

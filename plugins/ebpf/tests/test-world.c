@@ -46,8 +46,9 @@ static struct unwind_entry entry_of(const struct world_file *f, uint64_t row)
 				     f->aux ? number : 0};
 }
 
-static int read_rows(void *context, const struct mapped_file *file, const struct elf_rows_options *options,
-		     elf_row_fn fn, void *fn_context, struct error *err)
+static int read_rows(void *context, const struct mapped_file *file,
+		     const struct elf_rows_options *options, elf_row_fn fn, void *fn_context,
+		     struct error *err)
 {
 	struct world *w = context;
 	struct world_file *f = &w->files[file ? mapped_file_object(file) - 1 : 0];
@@ -60,7 +61,8 @@ static int read_rows(void *context, const struct mapped_file *file, const struct
 	for (uint32_t i = 0; r == 0 && i < f->n; i++) {
 		struct unwind_entry e = entry_of(f, i);
 
-		row = (struct elf_row){f->first + i * f->step, e.rule, options->aux ? i + 1 : e.aux};
+		row = (struct elf_row){f->first + i * f->step, e.rule,
+				       options->aux ? i + 1 : e.aux};
 		r = fn(fn_context, &row);
 	}
 	row = (struct elf_row){f->first + f->n * f->step, 0, 0};

@@ -76,8 +76,8 @@ void world_expect_rows(struct world *w, uint32_t tgid, uint32_t number, uint64_t
 struct unwind_stats world_stats(const struct world *w);
 uint32_t world_id(const struct world *w, uint32_t tgid);
 
-/* The rule that a program applies at `pc`: from the cache of rows, else found and remembered
- * there; 0 where it ends. */
+/* The rule that a program applies at `pc`: from the cache of rows, else found and remembered there;
+ * 0 where it ends. */
 uint64_t world_step(struct world *w, uint64_t word, uint64_t pc);
 
 /* By frame pointers. */

@@ -11,8 +11,8 @@
 /* So many processes all have a slot, but by rare chance. */
 #define COMFORTABLE (UNWIND_SPACES / 2)
 
-void address_spaces_init(struct address_spaces *t, struct unwind_space *entries, struct mapping_tables *mapping_tables,
-		 const struct files_host *host)
+void address_spaces_init(struct address_spaces *t, struct unwind_space *entries,
+			 struct mapping_tables *mapping_tables, const struct files_host *host)
 {
 	t->entries = entries;
 	t->mapping_tables = mapping_tables;
@@ -41,14 +41,16 @@ static uint32_t find(const struct address_spaces *t, const struct sampler_proces
 	return NO_SEAT;
 }
 
-struct mapping_table *address_spaces_table(const struct address_spaces *t, const struct sampler_process_key *key)
+struct mapping_table *address_spaces_table(const struct address_spaces *t,
+					   const struct sampler_process_key *key)
 {
 	uint32_t at = find(t, key);
 
 	return at == NO_SEAT ? NULL : t->slots[at].table;
 }
 
-bool address_spaces_has(const struct address_spaces *t, const struct sampler_process_key *key, uint64_t generation)
+bool address_spaces_has(const struct address_spaces *t, const struct sampler_process_key *key,
+			uint64_t generation)
 {
 	uint32_t at = find(t, key);
 
@@ -94,7 +96,8 @@ void address_spaces_reclaim(struct address_spaces *t)
 void address_spaces_refresh(struct address_spaces *t)
 {
 	for (uint32_t i = 0; i < UNWIND_SPACES; i++)
-		if (t->slots[i].table && t->entries[i].word != mapping_table_word(t->slots[i].table))
+		if (t->slots[i].table &&
+		    t->entries[i].word != mapping_table_word(t->slots[i].table))
 			show(t, i, mapping_table_word(t->slots[i].table));
 }
 
@@ -132,8 +135,8 @@ static void replace(struct address_spaces *t, uint32_t at)
 	t->n_replaced++;
 }
 
-/* Makes room where a key may be, and all over a table that is filling up. Nowhere else in one that is not: all who
- * lose their slots there are sampled again, and would take others'. */
+/* Makes room where a key may be, and all over a table that is filling up. Nowhere else in one that
+ * is not: all who lose their slots there are sampled again, and would take others'. */
 static void make_room(struct address_spaces *t, const struct sampler_process_key *key)
 {
 	uint32_t oldest = position(key, 0);
@@ -151,8 +154,8 @@ static void make_room(struct address_spaces *t, const struct sampler_process_key
 }
 
 /* How many are free of a half of the key's slots; *ret: the first of them. */
-static uint32_t free_in_half(const struct address_spaces *t, const struct sampler_process_key *key, uint32_t half,
-			     uint32_t *ret)
+static uint32_t free_in_half(const struct address_spaces *t, const struct sampler_process_key *key,
+			     uint32_t half, uint32_t *ret)
 {
 	uint32_t n = 0;
 
@@ -198,8 +201,8 @@ static int take_slot(struct address_spaces *t, const struct sampler_process_key 
 	return 0;
 }
 
-int address_spaces_set(struct address_spaces *t, const struct sampler_process_key *key, uint64_t generation,
-	       uint32_t exec_pages, struct mapping_table *v)
+int address_spaces_set(struct address_spaces *t, const struct sampler_process_key *key,
+		       uint64_t generation, uint32_t exec_pages, struct mapping_table *v)
 {
 	uint32_t at = find(t, key);
 	struct unwind_space *entry;

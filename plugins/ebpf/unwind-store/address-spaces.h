@@ -14,8 +14,8 @@
 
 struct address_slot {
 	struct mapping_table *table; /* NULL: free, or retired */
-	uint64_t stamp;    /* higher: mapped or sampled later */
-	bool retired;         /* since the last reclaim */
+	uint64_t stamp;              /* higher: mapped or sampled later */
+	bool retired;                /* since the last reclaim */
 };
 
 struct address_spaces {
@@ -30,19 +30,21 @@ struct address_spaces {
 };
 
 /* All borrowed. *t is zero: it is larger than a worker's stack, and most of it is never touched. */
-void address_spaces_init(struct address_spaces *t, struct unwind_space *entries, struct mapping_tables *mapping_tables,
-		 const struct files_host *host);
+void address_spaces_init(struct address_spaces *t, struct unwind_space *entries,
+			 struct mapping_tables *mapping_tables, const struct files_host *host);
 /* Empties the table. */
 void address_spaces_fini(struct address_spaces *t);
 
 /* The process's mapping table; NULL where it has no slot. O(1). */
-struct mapping_table *address_spaces_table(const struct address_spaces *t, const struct sampler_process_key *key);
-bool address_spaces_has(const struct address_spaces *t, const struct sampler_process_key *key, uint64_t generation);
+struct mapping_table *address_spaces_table(const struct address_spaces *t,
+					   const struct sampler_process_key *key);
+bool address_spaces_has(const struct address_spaces *t, const struct sampler_process_key *key,
+			uint64_t generation);
 
-/* Gives the process a mapping table, with its reference; the one that it had is not released. -ENOSPC:
- * no slot can be freed; the reference is the caller's then. */
-int address_spaces_set(struct address_spaces *t, const struct sampler_process_key *key, uint64_t generation,
-	       uint32_t exec_pages, struct mapping_table *v);
+/* Gives the process a mapping table, with its reference; the one that it had is not released.
+ * -ENOSPC: no slot can be freed; the reference is the caller's then. */
+int address_spaces_set(struct address_spaces *t, const struct sampler_process_key *key,
+		       uint64_t generation, uint32_t exec_pages, struct mapping_table *v);
 /* The process is gone, if it was there. O(1). */
 void address_spaces_remove(struct address_spaces *t, const struct sampler_process_key *key);
 

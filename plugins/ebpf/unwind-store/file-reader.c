@@ -94,8 +94,8 @@ static bool put(struct file_reader *r, struct item *item)
 	stopped = r->stopped;
 	push(&r->readings, item);
 	r->bytes += item->bytes;
-	if (item->reading.ended || (r->bytes >= FILE_READER_BYTES / 2 &&
-				    r->bytes - item->bytes < FILE_READER_BYTES / 2))
+	if (item->reading.ended ||
+	    (r->bytes >= FILE_READER_BYTES / 2 && r->bytes - item->bytes < FILE_READER_BYTES / 2))
 		wake(r);
 	pthread_mutex_unlock(&r->lock);
 	return !stopped;

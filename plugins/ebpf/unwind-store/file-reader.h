@@ -31,7 +31,7 @@ typedef int (*unwind_read_fn)(void *context, const struct mapped_file *mapped,
 struct file_request {
 	void *owner; /* not used here */
 	const struct mapped_file *mapped;
-	bool aux;      /* auxiliary words are requested, whether rules of the file need them or not */
+	bool aux; /* auxiliary words are requested, whether rules of the file need them or not */
 	uint32_t mode; /* not used here */
 };
 

@@ -89,7 +89,7 @@ void build_drop(struct build *b)
 {
 	for (size_t i = b->n_kept; i < b->fresh.pages.n; i++)
 		slabs_free(b->t->slabs, b->fresh.pages.p[i].ref, b->fresh.pages.p[i].n);
-	vec_each(&b->fresh.rules, number)
+	vec_each (&b->fresh.rules, number)
 		rule_table_release(b->t->rules, *number);
 	if (b->fresh.directory)
 		slabs_free(b->t->slabs, b->fresh.directory, b->fresh.n_pages * sizeof(uint32_t));
@@ -213,14 +213,14 @@ static int keep_former(struct build *b)
 	const struct file_table *table = &b->f->table;
 	int r = 0;
 
-	vec_each(&table->pages, p) {
+	vec_each (&table->pages, p) {
 		r = reach(b, p->number);
 		if (r != 0 || !vec_push(&b->fresh.pages, *p))
 			return -ENOMEM;
 		b->refs.p[p->number] = p->ref;
 		b->n_kept++;
 	}
-	vec_each(&table->rules, number)
+	vec_each (&table->rules, number)
 		if (retain_rule(b, *number) != 0)
 			return -ENOMEM;
 	b->fresh.rows = table->rows;
@@ -238,7 +238,7 @@ static int finish(struct build *b)
 	fresh->n_pages = (uint32_t)b->refs.n;
 	r = put_chunk(b->t, b->refs.p, b->refs.n * sizeof(*b->refs.p), &fresh->directory);
 	fresh->bytes = b->refs.n * sizeof(*b->refs.p);
-	vec_each(&fresh->pages, p)
+	vec_each (&fresh->pages, p)
 		fresh->bytes += p->n;
 	return r;
 }

@@ -65,9 +65,9 @@ uint16_t file_kind(const struct file *f)
 
 static void table_retire(struct files *t, struct file_table *table)
 {
-	vec_each(&table->pages, p)
+	vec_each (&table->pages, p)
 		slabs_retire(t->slabs, p->ref, p->n);
-	vec_each(&table->rules, number)
+	vec_each (&table->rules, number)
 		rule_table_release(t->rules, *number);
 	if (table->directory)
 		slabs_retire(t->slabs, table->directory, table->n_pages * sizeof(uint32_t));
@@ -127,7 +127,7 @@ static struct file *least_wanted(const struct files *t)
 {
 	struct file *least = NULL;
 
-	vec_each(&t->all, p) {
+	vec_each (&t->all, p) {
 		struct file *f = *p;
 
 		if (!may_go(t, f))
@@ -190,7 +190,7 @@ uint64_t files_room(const struct files *t)
 	uint64_t room = (t->slabs->max - t->slabs->n) * (uint64_t)UNWIND_SLAB_BYTES +
 			t->slabs->free.total * 8 + t->slabs->retired_bytes;
 
-	vec_each(&t->all, f)
+	vec_each (&t->all, f)
 		if (may_go(t, *f))
 			room += (*f)->table.bytes;
 	return room;
@@ -253,7 +253,8 @@ void files_age(struct files *t)
 
 		if (f->n_users > 0)
 			f->seen = t->now;
-		else if (f != t->vdso && !f->pending && f->claims.n == 0 && t->now - f->seen > KEEP_INTERVALS)
+		else if (f != t->vdso && !f->pending && f->claims.n == 0 &&
+			 t->now - f->seen > KEEP_INTERVALS)
 			forget(t, f);
 	}
 }

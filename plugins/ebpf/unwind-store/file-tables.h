@@ -45,16 +45,16 @@ struct file {
 	struct file_table former; /* until files_settle */
 	uint64_t need;            /* bytes of pages that it would have if it were whole */
 
-	uint64_t hit;                    /* interval in which it was hit last, 0: never */
-	uint64_t used;                   /* interval in which it was hit or made last */
-	uint64_t seen;                   /* interval in which it was mapped last */
-	uint64_t made;                   /* counts tables: which is older */
-	uint64_t retry;                  /* interval before which it is not read again */
-	uint32_t backoff;                /* intervals until then, the next time */
-	VEC(uint64_t) requested;            /* ascending, addresses by 64 KiB */
-	bool pending;                    /* asked of the reader, and not ended */
-	bool requested_more;                       /* more is requested than when it was read */
-	bool want_aux;                   /* auxiliary words are, though no rule of its own needs them */
+	uint64_t hit;            /* interval in which it was hit last, 0: never */
+	uint64_t used;           /* interval in which it was hit or made last */
+	uint64_t seen;           /* interval in which it was mapped last */
+	uint64_t made;           /* counts tables: which is older */
+	uint64_t retry;          /* interval before which it is not read again */
+	uint32_t backoff;        /* intervals until then, the next time */
+	VEC(uint64_t) requested; /* ascending, addresses by 64 KiB */
+	bool pending;            /* asked of the reader, and not ended */
+	bool requested_more;     /* more is requested than when it was read */
+	bool want_aux;           /* auxiliary words are, though no rule of its own needs them */
 	VEC(struct unwind_claim) claims; /* ascending, apart from each other */
 	bool changed;                    /* mapping tables show its former state */
 	bool other;                      /* addresses that had a rule may have another */
@@ -92,8 +92,8 @@ struct files {
 	struct file_reader *reader;
 	VEC(struct file *) all;
 	struct file *vdso;
-	struct file *busy;  /* whose table is being made; NULL: none */
-	struct build build; /* of that file */
+	struct file *busy;                            /* whose table is being made; NULL: none */
+	struct build build;                           /* of that file */
 	uint64_t known[(UNWIND_RULES_MAX + 64) / 64]; /* numbers that the table being made has */
 	uint32_t frames_page;                         /* by frame pointers; 0: not made yet */
 	uint16_t frames_rule;
@@ -103,7 +103,7 @@ struct files {
 
 /* All borrowed. 0 or -ENOMEM. */
 int files_init(struct files *t, const struct files_host *host, struct slabs *slabs,
-		struct rule_table *rules, const struct unwind_options *options);
+	       struct rule_table *rules, const struct unwind_options *options);
 /* Nobody may use a file any more. */
 void files_fini(struct files *t);
 
@@ -116,8 +116,8 @@ uint16_t file_kind(const struct file *f);
 /* Has the file read (again), by the reader's thread, unless that is under way; `mode` 0. 0; or
  * -ENOMEM, -EAGAIN: in the next interval. */
 int files_request(struct files *t, struct file *f, uint32_t mode);
-/* Puts what was read until now into tables; true where files have ended. Their `changed` and `other`
- * say what that means to mapping tables. */
+/* Puts what was read until now into tables; true where files have ended. Their `changed` and
+ * `other` say what that means to mapping tables. */
 bool files_take(struct files *t);
 /* What runtimes walk of it, from now on. 0 or -ENOMEM, as before then. */
 int file_claim(struct file *f, const struct unwind_claim *claims, size_t n);

@@ -80,8 +80,11 @@ static int open_debug(const struct andiron_extension *objects, const struct mapp
 		return -ENOENT;
 	if (service->open(objects->self, mapped_file_object(file), ANDIRON_OPEN_DEBUG, &fd) == 0)
 		return fd;
-	if (name.len == 0 || service->size < offsetof(struct andiron_objects, open_named) + sizeof(service->open_named) ||
-	    service->open_named(objects->self, mapped_file_object(file), ANDIRON_OPEN_DEBUG_LINK, &name, &fd) != 0)
+	if (name.len == 0 ||
+	    service->size <
+		    offsetof(struct andiron_objects, open_named) + sizeof(service->open_named) ||
+	    service->open_named(objects->self, mapped_file_object(file), ANDIRON_OPEN_DEBUG_LINK,
+				&name, &fd) != 0)
 		return -ENOENT;
 	return fd;
 }
@@ -91,7 +94,8 @@ static bool helps(const struct elf_file *debug)
 {
 	const Elf64_Shdr *frames = elf_file_section(debug, ".debug_frame");
 
-	return (frames && frames->sh_type != SHT_NOBITS) || elf_file_section_of_type(debug, SHT_SYMTAB);
+	return (frames && frames->sh_type != SHT_NOBITS) ||
+	       elf_file_section_of_type(debug, SHT_SYMTAB);
 }
 
 /* A file and, where it has one that helps, its debug file. */
@@ -102,7 +106,8 @@ struct opened {
 };
 
 /* -ENOMEM is the one failure: without its debug file there is still the file. */
-static int open_companion(struct opened *o, const struct andiron_extension *objects, const struct mapped_file *file)
+static int open_companion(struct opened *o, const struct andiron_extension *objects,
+			  const struct mapped_file *file)
 {
 	struct elf_debuglinks links;
 	int r = elf_debuglinks_read(&o->file, &links);
@@ -119,10 +124,12 @@ static int open_companion(struct opened *o, const struct andiron_extension *obje
 	return r == -ENOMEM ? r : 0;
 }
 
-int mapped_rows_read(void *objects, const struct mapped_file *file, const struct elf_rows_options *options, elf_row_fn fn,
-		    void *fn_context, struct error *err)
+int mapped_rows_read(void *objects, const struct mapped_file *file,
+		     const struct elf_rows_options *options, elf_row_fn fn, void *fn_context,
+		     struct error *err)
 {
-	struct opened o = {{mapped_rows_open(objects, file), -1}, ELF_FILE_NULL, ELF_FILE_NULL, false};
+	struct opened o = {
+		{mapped_rows_open(objects, file), -1}, ELF_FILE_NULL, ELF_FILE_NULL, false};
 	struct elf_rows_options with = *options;
 	struct elf_rows_stats stats;
 	int r;

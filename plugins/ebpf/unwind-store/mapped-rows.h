@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a mapped file, opened by its object. The vDSO is the same in every process, so it is
- * read from our own.
+ * Rows of a mapped file, opened by its object. The vDSO is the same in every process, so it is read
+ * from our own.
  */
 #ifndef EBPF_UNWIND_STORE_MAPPED_ROWS_H
 #define EBPF_UNWIND_STORE_MAPPED_ROWS_H
@@ -15,7 +15,8 @@
 int mapped_rows_open(const struct andiron_extension *objects, const struct mapped_file *file);
 
 /* An unwind_read_fn (unwind-store.h); the context is the andiron_extension of the objects. */
-int mapped_rows_read(void *objects, const struct mapped_file *file, const struct elf_rows_options *options, elf_row_fn fn,
-		    void *fn_context, struct error *err);
+int mapped_rows_read(void *objects, const struct mapped_file *file,
+		     const struct elf_rows_options *options, elf_row_fn fn, void *fn_context,
+		     struct error *err);
 
 #endif

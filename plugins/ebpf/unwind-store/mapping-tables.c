@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mapping_tables_init(struct mapping_tables *t, struct files *files, struct unwind_set *rows, struct unwind_chain *chains)
+void mapping_tables_init(struct mapping_tables *t, struct files *files, struct unwind_set *rows,
+			 struct unwind_chain *chains)
 {
 	t->files = files;
 	t->slabs = files->slabs;
@@ -146,7 +147,8 @@ static uint64_t clip(uint64_t value, uint64_t from, uint64_t to)
 
 /* A part of a mapping that the file's table covers, if it has one: `from` and `to` are the file's
  * addresses. What it has no pages for is left before and behind. */
-static int put_code(struct mapping_tables *t, const struct mapping_table_source *s, uint64_t from, uint64_t to)
+static int put_code(struct mapping_tables *t, const struct mapping_table_source *s, uint64_t from,
+		    uint64_t to)
 {
 	const struct file_table *table = &s->file->table;
 	uint64_t bias = s->start - s->address; /* modulo 2^64, as is all that it is added to */
@@ -267,7 +269,7 @@ static void write_chunk(struct mapping_tables *t, struct mapping_table *v)
 
 static void hold_sources(const struct mapping_table *v, int by)
 {
-	vec_each(&v->sources, s)
+	vec_each (&v->sources, s)
 		if (s->file)
 			s->file->n_users += (uint32_t)by;
 }
@@ -338,7 +340,7 @@ static bool is_unknown(struct str name)
 static int read_set(struct mapping_tables *t, const struct mapset *set)
 {
 	t->scratch.n = 0;
-	vec_each(&set->list, m) {
+	vec_each (&set->list, m) {
 		struct mapping_table_source s = {.start = m->start, .limit = m->limit};
 		bool vdso = !m->file && str_is(m->name, "[vdso]");
 
@@ -370,7 +372,7 @@ static bool only_gains(const struct mapping_tables *t, const struct mapping_tabl
 {
 	size_t at = 0;
 
-	vec_each(&v->sources, s) {
+	vec_each (&v->sources, s) {
 		uint64_t reached = s->start;
 
 		while (reached < s->limit) {
@@ -430,7 +432,8 @@ static void rehash(struct mapping_tables *t, const struct mapping_table *v, uint
 	check(index_add(&t->index, hash, v->position) == 0);
 }
 
-int mapping_tables_get(struct mapping_tables *t, struct mapping_table *former, const struct mapset *set, struct mapping_table **ret)
+int mapping_tables_get(struct mapping_tables *t, struct mapping_table *former,
+		       const struct mapset *set, struct mapping_table **ret)
 {
 	struct sought sought = {.t = t};
 	uint32_t position;
@@ -460,7 +463,7 @@ int mapping_tables_get(struct mapping_tables *t, struct mapping_table *former, c
 
 static bool has_file(const struct mapping_table *v, const struct file *f)
 {
-	vec_each(&v->sources, s)
+	vec_each (&v->sources, s)
 		if (s->file == f)
 			return true;
 	return false;
@@ -472,7 +475,7 @@ void mapping_tables_show(struct mapping_tables *t)
 		struct mapping_table *v = t->all.p[i];
 		bool changed = false, other = false;
 
-		vec_each(&v->sources, s) {
+		vec_each (&v->sources, s) {
 			changed |= s->file && s->file->changed;
 			other |= s->file && s->file->other;
 		}
@@ -499,7 +502,7 @@ static void hide_in(struct mapping_tables *t, struct mapping_table *v, const str
 	}
 	starts = (uint64_t *)(void *)p;
 	mappings = (struct unwind_mapping *)(void *)(starts + v->n);
-	vec_each(&v->sources, s) {
+	vec_each (&v->sources, s) {
 		while (at < v->n && starts[at] < s->start)
 			at++;
 		for (; at < v->n && starts[at] < s->limit; at++)
@@ -511,7 +514,7 @@ static void hide_in(struct mapping_tables *t, struct mapping_table *v, const str
 
 void mapping_tables_hide(struct mapping_tables *t, const struct file *f)
 {
-	vec_each(&t->all, v)
+	vec_each (&t->all, v)
 		if (has_file(*v, f))
 			hide_in(t, *v, f);
 }

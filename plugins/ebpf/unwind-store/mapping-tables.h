@@ -4,8 +4,8 @@
  * mappings (forked children) share one. The cache of rows knows a table by its id.
  *
  * A table keeps its id while it only gains mappings or file tables; any other change takes a new
- * id. A returned id may still be in the cache. It is reused after the cache has been cleared of
- * it, many at a time.
+ * id. A returned id may still be in the cache. It is reused after the cache has been cleared of it,
+ * many at a time.
  */
 #ifndef EBPF_UNWIND_STORE_MAPPING_TABLES_H
 #define EBPF_UNWIND_STORE_MAPPING_TABLES_H
@@ -49,23 +49,25 @@ struct mapping_tables {
 	VEC(struct mapping_table_source) scratch; /* of the set that is being looked at */
 	VEC(struct mapping_table_entry) entries;  /* of the chunk that is being made */
 	uint64_t taken[MAPPING_TABLE_IDS / 64];   /* ids that are not free */
-	uint64_t retired[MAPPING_TABLE_IDS / 64];    /* given back since the last reclaim */
-	uint64_t cached[MAPPING_TABLE_IDS / 64];   /* only the cache knows them */
+	uint64_t retired[MAPPING_TABLE_IDS / 64]; /* given back since the last reclaim */
+	uint64_t cached[MAPPING_TABLE_IDS / 64];  /* only the cache knows them */
 	uint32_t n_taken, n_retired, n_cached, last_id;
 	uint64_t n_cut;
 };
 
 /* All borrowed. *t is zero. */
-void mapping_tables_init(struct mapping_tables *t, struct files *files, struct unwind_set *rows, struct unwind_chain *chains);
+void mapping_tables_init(struct mapping_tables *t, struct files *files, struct unwind_set *rows,
+			 struct unwind_chain *chains);
 void mapping_tables_fini(struct mapping_tables *t);
 
 /*
- * The mapping table of a process that had `former` (NULL: none) and has now what `set` says, with a new
- * reference: the same one, changed or not; one that another process has; or a new one. Who
+ * The mapping table of a process that had `former` (NULL: none) and has now what `set` says, with a
+ * new reference: the same one, changed or not; one that another process has; or a new one. Who
  * shows it gives `former` up after that. -ENOMEM: nothing has changed. Where there is no room for
  * its chunk the table has none until mapping_tables_retry.
  */
-int mapping_tables_get(struct mapping_tables *t, struct mapping_table *former, const struct mapset *set, struct mapping_table **ret);
+int mapping_tables_get(struct mapping_tables *t, struct mapping_table *former,
+		       const struct mapset *set, struct mapping_table **ret);
 void mapping_table_release(struct mapping_tables *t, struct mapping_table *v);
 
 /* What the walker is to read: unwind_space_word; 0 where there was no room. */

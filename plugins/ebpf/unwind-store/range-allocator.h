@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Range allocator: a set of free ranges. It gives the smallest that is large enough, and joins
- * what is returned with its neighbours. Units are the owner's. Two treaps hold the ranges, by
- * position and by length. Room is reserved in advance, so returning cannot fail.
+ * Range allocator: a set of free ranges. It gives the smallest that is large enough, and joins what
+ * is returned with its neighbours. Units are the owner's. Two treaps hold the ranges, by position
+ * and by length. Room is reserved in advance, so returning cannot fail.
  */
 #ifndef EBPF_UNWIND_STORE_RANGE_ALLOCATOR_H
 #define EBPF_UNWIND_STORE_RANGE_ALLOCATOR_H
@@ -21,7 +21,7 @@ struct range {
 
 struct ranges_node {
 	struct range range;
-	uint32_t rank;                     /* a parent's is not below its children's */
+	uint32_t rank;                    /* a parent's is not below its children's */
 	uint32_t child[RANGES_ORDERS][2]; /* position in nodes plus 1; 0: none */
 };
 

@@ -82,8 +82,8 @@ static int create(struct slabs *s)
 	return 0;
 }
 
-/* So that no later call needs memory: behind each chunk may be a free range, before the first
- * of a slab one more, and each chunk may be retired. */
+/* So that no later call needs memory: behind each chunk may be a free range, before the first of a
+ * slab one more, and each chunk may be retired. */
 static int reserve(struct slabs *s)
 {
 	size_t n = (size_t)s->n_chunks + 1;
@@ -194,7 +194,7 @@ void slabs_retire(struct slabs *s, uint32_t ref, size_t n)
 
 void slabs_reclaim(struct slabs *s)
 {
-	vec_each(&s->retired, x)
+	vec_each (&s->retired, x)
 		free_units(s, *x);
 	s->retired.n = 0;
 	s->retired_bytes = 0;

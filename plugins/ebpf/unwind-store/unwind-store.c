@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See unwind-store.h. This file ties the parts together: what is given up by any of them waits for the
- * same quiesce, before which all words that lead to it have been replaced.
+ * See unwind-store.h. This file ties the parts together: what is given up by any of them waits for
+ * the same quiesce, before which all words that lead to it have been replaced.
  */
 #include "ebpf/unwind-store/unwind-store.h"
 
@@ -97,20 +97,20 @@ static void show_files(struct unwind *u)
 {
 	bool any = false;
 
-	vec_each(&u->files.all, f)
+	vec_each (&u->files.all, f)
 		any |= (*f)->changed;
 	if (!any)
 		return;
 	mapping_tables_show(&u->mapping_tables);
 	address_spaces_refresh(&u->address_spaces);
-	vec_each(&u->files.all, f)
+	vec_each (&u->files.all, f)
 		if ((*f)->changed)
 			files_settle(&u->files, *f);
 }
 
 bool unwind_reading(const struct unwind *u)
 {
-	vec_each(&u->files.all, f)
+	vec_each (&u->files.all, f)
 		if ((*f)->pending)
 			return true;
 	return false;
@@ -145,11 +145,11 @@ static bool request_unread(struct unwind *u, const struct mapping_table *v)
 {
 	bool any = false;
 
-	vec_each(&v->sources, s) {
+	vec_each (&v->sources, s) {
 		if (!s->file || s->file->state != FILE_UNREAD)
 			continue;
-		if (s->file->pending || (files_is_due(&u->files, s->file) &&
-					 files_request(&u->files, s->file, 0) == 0))
+		if (s->file->pending ||
+		    (files_is_due(&u->files, s->file) && files_request(&u->files, s->file, 0) == 0))
 			any = true;
 	}
 	return any;
@@ -162,7 +162,9 @@ int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t
 	int r = mapping_tables_get(&u->mapping_tables, former, set, &v);
 
 	if (r == 0)
-		r = request_unread(u, v) ? 1 : address_spaces_set(&u->address_spaces, key, generation, set->exec_pages, v);
+		r = request_unread(u, v) ? 1
+					 : address_spaces_set(&u->address_spaces, key, generation,
+							      set->exec_pages, v);
 	if (r != 0) {
 		if (v)
 			mapping_table_release(&u->mapping_tables, v);
@@ -188,7 +190,8 @@ void unwind_touch(struct unwind *u, const struct sampler_process_key *key)
 	address_spaces_touch(&u->address_spaces, key);
 }
 
-bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key, uint64_t generation)
+bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key,
+		  uint64_t generation)
 {
 	return address_spaces_has(&u->address_spaces, key, generation);
 }
@@ -209,7 +212,8 @@ void unwind_want_registers(struct unwind *u, const struct mapped_file *mapped)
 		f->want_aux = true;
 }
 
-int unwind_claim(struct unwind *u, struct mapped_file *mapped, const struct unwind_claim *claims, size_t n)
+int unwind_claim(struct unwind *u, struct mapped_file *mapped, const struct unwind_claim *claims,
+		 size_t n)
 {
 	struct file *f;
 	int r;
@@ -227,8 +231,8 @@ int unwind_claim(struct unwind *u, struct mapped_file *mapped, const struct unwi
 
 static bool anything_retired(const struct unwind *u)
 {
-	return u->slabs.retired.n > 0 || u->address_spaces.n_retired > 0 || u->mapping_tables.n_retired > 0 ||
-	       rule_table_has_idle(&u->rules);
+	return u->slabs.retired.n > 0 || u->address_spaces.n_retired > 0 ||
+	       u->mapping_tables.n_retired > 0 || rule_table_has_idle(&u->rules);
 }
 
 void unwind_tick(struct unwind *u)
@@ -246,7 +250,7 @@ void unwind_tick(struct unwind *u)
 
 static void count_files(const struct unwind *u, struct unwind_stats *s)
 {
-	vec_each(&u->files.all, p) {
+	vec_each (&u->files.all, p) {
 		const struct file *f = *p;
 
 		s->files += f->state != FILE_UNREAD;
@@ -282,16 +286,18 @@ void unwind_get_stats(const struct unwind *u, struct unwind_stats *ret)
 	};
 
 	count_files(u, &s);
-	vec_each(&u->mapping_tables.all, v)
+	vec_each (&u->mapping_tables.all, v)
 		s.mappings += (*v)->n;
 	*ret = s;
 }
 
-uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *key, uint64_t generation)
+uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *key,
+		     uint64_t generation)
 {
 	const struct mapping_table *v = address_spaces_table(&u->address_spaces, key);
 
-	return v && address_spaces_has(&u->address_spaces, key, generation) ? mapping_table_word(v) : 0;
+	return v && address_spaces_has(&u->address_spaces, key, generation) ? mapping_table_word(v)
+									    : 0;
 }
 
 const uint8_t *unwind_slab(struct unwind *u, uint32_t number)

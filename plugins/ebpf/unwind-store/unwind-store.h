@@ -34,8 +34,8 @@ struct unwind_kernel {
 	struct unwind_space *spaces; /* UNWIND_SPACES, zero */
 	struct unwind_set *rows;     /* UNWIND_SETS, zero */
 	struct unwind_chain *chains; /* UNWIND_CHAINS, zero */
-	/* Returns when no program runs any more that ran when it was called. 0 or a negative
-	 * errno, after which nothing is freed until the next time. */
+	/* Returns when no program runs any more that ran when it was called. 0 or a negative errno,
+	 * after which nothing is freed until the next time. */
 	int (*quiesce)(void *context);
 	void *context;
 };
@@ -52,13 +52,13 @@ struct unwind *unwind_new(const struct unwind_kernel *kernel, const struct unwin
 void unwind_free(struct unwind *u);
 
 /*
- * Takes what a process has mapped from now on. 1: it maps files that nobody has read, which are read
- * now (~10 million rows a second); call it again when unwind_take has returned true. Until then the
- * walker knows of the process what it knew before: a stack of one that is unknown can be completed
- * later, one that ends where there is no table yet cannot. `generation` is unwind_generation's for the
- * process as it is now. `set` is borrowed, its older ones are not used; files are retained as
- * needed. 0; -ENOMEM; -ENOSPC: the kernel does not let us wait for its programs, so no slot can be
- * given to it. On failure all is as before.
+ * Takes what a process has mapped from now on. 1: it maps files that nobody has read, which are
+ * read now (~10 million rows a second); call it again when unwind_take has returned true. Until
+ * then the walker knows of the process what it knew before: a stack of one that is unknown can be
+ * completed later, one that ends where there is no table yet cannot. `generation` is
+ * unwind_generation's for the process as it is now. `set` is borrowed, its older ones are not used;
+ * files are retained as needed. 0; -ENOMEM; -ENOSPC: the kernel does not let us wait for its
+ * programs, so no slot can be given to it. On failure all is as before.
  */
 int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t generation,
 	       const struct mapset *set);
@@ -77,9 +77,10 @@ void unwind_unmap(struct unwind *u, const struct sampler_process_key *key);
 /* The process was sampled: others are replaced before it. O(1). */
 void unwind_touch(struct unwind *u, const struct sampler_process_key *key);
 
-/* Whether a process has an address space, with this generation; and its word, 0 where it has none or
- * there was no room for it. O(1). */
-bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key, uint64_t generation);
+/* Whether a process has an address space, with this generation; and its word, 0 where it has none
+ * or there was no room for it. O(1). */
+bool unwind_knows(const struct unwind *u, const struct sampler_process_key *key,
+		  uint64_t generation);
 uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *key,
 		     uint64_t generation);
 
@@ -111,15 +112,15 @@ int unwind_claim(struct unwind *u, struct mapped_file *mapped, const struct unwi
 void unwind_used(struct unwind *u, const struct mapped_file *mapped, uint64_t address);
 
 /*
- * A frame of this file, or of the vDSO where it is NULL, stands in a stack that ended because a register was lost
- * that a caller's rule needs: from the next unwind_tick on its table has auxiliary words, which say
- * where its functions have saved it. O(1).
+ * A frame of this file, or of the vDSO where it is NULL, stands in a stack that ended because a
+ * register was lost that a caller's rule needs: from the next unwind_tick on its table has
+ * auxiliary words, which say where its functions have saved it. O(1).
  */
 void unwind_want_registers(struct unwind *u, const struct mapped_file *mapped);
 
 /*
- * Ends an interval: has read what was requested, ages files and address spaces, frees behind one quiesce what
- * has been given up. Some 10 µs for every thousand address spaces.
+ * Ends an interval: has read what was requested, ages files and address spaces, frees behind one
+ * quiesce what has been given up. Some 10 µs for every thousand address spaces.
  */
 void unwind_tick(struct unwind *u);
 
@@ -132,11 +133,11 @@ void unwind_tick(struct unwind *u);
 
 struct unwind_stats {
 	/* As it is. */
-	uint64_t files;    /* with a table, or refused */
-	uint64_t tables;   /* files with a table */
-	uint64_t aux;      /* of these, with auxiliary words */
+	uint64_t files;     /* with a table, or refused */
+	uint64_t tables;    /* files with a table */
+	uint64_t aux;       /* of these, with auxiliary words */
 	uint64_t aux_asked; /* of these, because a stack needed them, not a rule of their own */
-	uint64_t degraded; /* files of which only pages that were hit have rows */
+	uint64_t degraded;  /* files of which only pages that were hit have rows */
 	uint64_t refused[UNWIND_REFUSALS];
 	uint64_t rows;  /* in tables */
 	uint64_t bytes; /* of pages and of the lists of pages */
@@ -144,11 +145,11 @@ struct unwind_stats {
 	uint64_t rules;
 	uint64_t address_spaces, mapping_tables, mappings;
 	/* Since the beginning. */
-	uint64_t built, read_ns;  /* files read, and how long that took */
-	uint64_t rows_lost;       /* a page's 256 rules or the rules' numbers ran out */
-	uint64_t evictions;       /* files whose table made room */
+	uint64_t built, read_ns;          /* files read, and how long that took */
+	uint64_t rows_lost;               /* a page's 256 rules or the rules' numbers ran out */
+	uint64_t evictions;               /* files whose table made room */
 	uint64_t address_spaces_replaced; /* there was no room for one more */
-	uint64_t mappings_cut;    /* a process had more than UNWIND_MAPPINGS_MAX */
+	uint64_t mappings_cut;            /* a process had more than UNWIND_MAPPINGS_MAX */
 	uint64_t quiesces;
 	uint64_t no_memory; /* of our own */
 };

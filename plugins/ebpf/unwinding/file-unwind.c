@@ -33,7 +33,8 @@ void file_unwind_rest(struct file_unwind *e)
 }
 
 /* A mapped file, or the vDSO, opened if it is new. */
-static const struct file_unwind_file *file_of(struct file_unwind *e, const struct andiron_extension *objects, struct mapped_file *file)
+static const struct file_unwind_file *
+file_of(struct file_unwind *e, const struct andiron_extension *objects, struct mapped_file *file)
 {
 	struct file_unwind_file *f;
 	int fd;
@@ -60,7 +61,8 @@ struct file_unwind_way {
 };
 
 /* The row of an address of the file; its rule is 0 where there is none. */
-static const struct elf_row *row_at(struct file_unwind *e, const struct file_unwind_file *f, uint64_t address)
+static const struct elf_row *row_at(struct file_unwind *e, const struct file_unwind_file *f,
+				    uint64_t address)
 {
 	struct file_unwind_row *row = &e->rows[hash_u64(address + f->id) & (FILE_UNWIND_ROWS - 1)];
 
@@ -89,9 +91,9 @@ static uint64_t find(void *context, uint64_t at, uint64_t *ret_aux)
 	return row->rule;
 }
 
-bool file_unwind_walk(struct file_unwind *e, const struct andiron_extension *objects, const struct mapset *maps,
-		const struct sampler_snapshot *snapshot, const struct walk_stack stacks[SAMPLER_COPIES],
-		struct andiron_walk *w)
+bool file_unwind_walk(struct file_unwind *e, const struct andiron_extension *objects,
+		      const struct mapset *maps, const struct sampler_snapshot *snapshot,
+		      const struct walk_stack stacks[SAMPLER_COPIES], struct andiron_walk *w)
 {
 	struct mapset own = *maps;
 	struct file_unwind_way way = {e, objects, &own};

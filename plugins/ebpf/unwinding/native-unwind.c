@@ -78,7 +78,8 @@ static bool h_find(unwind_env e, uint64_t at, __u64 *ret)
 #include "unwinder/native-stack.h"
 
 void walk_snapshot(const struct walk_tables *tables, const struct sampler_snapshot *snapshot,
-		  const struct walk_stack stacks[SAMPLER_COPIES], uint64_t word, struct andiron_walk *w)
+		   const struct walk_stack stacks[SAMPLER_COPIES], uint64_t word,
+		   struct andiron_walk *w)
 {
 	struct surroundings e = {tables, stacks, w};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See runtime-program.h. The verifier says more than libbpf's codes; the end of it reaches the log. */
+/* See runtime-program.h. The end of the verifier's text goes to the log. */
 #include "ebpf/unwinding/runtime-program.h"
 
 #include "base/str.h"
@@ -10,9 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LOG_BYTES (1u << 20) /* of the verifier's; before Linux 6.4 it keeps the beginning, not the end */
+#define LOG_BYTES                                                                                  \
+	(1u << 20) /* of the verifier's; before Linux 6.4 it keeps the beginning, not the end */
 
-/* The last lines of what the verifier said, in one, without its statistics and the program's text. */
+/* The verifier's last lines, in one, without its statistics and the program's text. */
 static void last_lines(const char *log, char *ret, size_t n)
 {
 	struct str rest = str_trim(str_of(log)), lines[2];
@@ -39,8 +40,9 @@ static int share_map(struct bpf_object *object, const char *name, int fd, struct
 	struct bpf_map *map = bpf_object__find_map_by_name(object, name);
 	int r = map ? bpf_map__reuse_fd(map, fd) : -ENOENT;
 
-	return r == 0 ? 0 :
-			error_errno(err, r, "its object cannot share the sampler's map \"%s\"", name);
+	return r == 0 ? 0
+		      : error_errno(err, r, "its object cannot share the sampler's map \"%s\"",
+				    name);
 }
 
 static bool is_shared(const struct bpf_map *map)
@@ -57,7 +59,7 @@ static int load_object(struct bpf_object *object, const struct session *session,
 	struct bpf_program *program;
 	int code;
 
-	bpf_object__for_each_program(program, object)
+	bpf_object__for_each_program (program, object)
 		bpf_program__set_type(program, BPF_PROG_TYPE_PERF_EVENT);
 	*ret = bpf_object__find_program_by_name(object, name);
 	if (!*ret)
@@ -89,9 +91,10 @@ static int load(void *context, uint32_t slot, const struct andiron_runtime *tabl
 	int code;
 
 	if (session_programs_fd(context) < 0)
-		return error_set(err, -ENOTSUP,
-				 "walks are one program on this kernel, which can call no other; on arm64 "
-				 "that takes Linux 6.0 or later");
+		return error_set(
+			err, -ENOTSUP,
+			"walks are one program on this kernel, which can call no other; on arm64 "
+			"that takes Linux 6.0 or later");
 	if (!log)
 		return error_set(err, -ENOMEM, "out of memory");
 	object = bpf_object__open_mem(table->object, table->object_bytes, &options);
@@ -106,8 +109,8 @@ static int load(void *context, uint32_t slot, const struct andiron_runtime *tabl
 	if (code == 0)
 		code = put_program(context, slot, program, err);
 	if (code != 0 && err->code == 0)
-		code = why[0] ? error_set(err, code, "the kernel refused its program: %s", why) :
-				error_errno(err, code, "the kernel refused its object");
+		code = why[0] ? error_set(err, code, "the kernel refused its program: %s", why)
+			      : error_errno(err, code, "the kernel refused its object");
 	if (code == 0)
 		*ret_program = object;
 	else
@@ -120,7 +123,7 @@ static uint64_t maps(void *program, struct andiron_runtime_map *ret, uint64_t ma
 	uint64_t n = 0;
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, (struct bpf_object *)program)
+	bpf_object__for_each_map (map, (struct bpf_object *)program)
 		if (!is_shared(map) && n < max)
 			ret[n++] = (struct andiron_runtime_map){bpf_map__name(map),
 								bpf_map__fd(map), 0};

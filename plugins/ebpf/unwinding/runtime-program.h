@@ -6,8 +6,8 @@
 #include "ebpf/unwinding/runtimes.h"
 #include "ebpf/kernel/session.h"
 
-/* The kernel that the session is loaded into, which outlives it. Loading: its programs must not
- * run yet. Some 10 ms a program. */
+/* The kernel that the session is loaded into, which outlives it. Loading: its programs must not run
+ * yet. Some 10 ms a program. */
 struct runtimes_kernel runtime_programs(struct session *session);
 
 #endif

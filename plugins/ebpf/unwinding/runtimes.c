@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See runtimes.h. A claim belongs to a file, not to a process: the store keeps it by file as it does
- * tables, and learns only of changes, so that a hundred processes of one interpreter cost one
+ * See runtimes.h. A claim belongs to a file, not to a process: the store keeps it by file as it
+ * does tables, and learns only of changes, so that a hundred processes of one interpreter cost one
  * change of mapping tables.
  */
 #include "ebpf/unwinding/runtimes.h"
@@ -58,17 +58,19 @@ static int check_table(const struct andiron_runtime *table, struct error *err)
 {
 	if (table->size < sizeof(*table))
 		return error_set(err, -EINVAL,
-				 "its table has %u bytes, %zu are needed: it was built with headers that were "
-				 "never released",
+				 "its table has %u bytes, %zu are needed: it was built "
+				 "with headers that were never released",
 				 table->size, sizeof(*table));
 	if (table->walk_version != ANDIRON_WALK_VERSION)
 		return error_set(err, -ENOTSUP,
-				 "its program was built for version %u of the walk, this sampler has version %u; "
-				 "install the plugin that belongs to it",
+				 "its program was built for version %u of the walk, "
+				 "this sampler has version %u; install the plugin that "
+				 "belongs to it",
 				 table->walk_version, ANDIRON_WALK_VERSION);
 	if (!table->object || !table->program || !table->open || !table->close || !table->claim ||
 	    !table->gone || !table->resolve)
-		return error_set(err, -EINVAL, "its table lacks a member; the plugin needs to be corrected");
+		return error_set(err, -EINVAL,
+				 "its table lacks a member; the plugin needs to be corrected");
 	return 0;
 }
 
@@ -112,12 +114,14 @@ static void add(struct runtimes *t, uint32_t slot, const struct runtime_requeste
 	if (!requested->extension.table)
 		say(t, ANDIRON_LOG_WARN,
 		    "no plugin offers the runtime \"%s\" (" ANDIRON_RUNTIME_PREFIX
-		    "%s" ANDIRON_RUNTIME_SUFFIX "): its frames are not shown; install it, or leave it out of "
+		    "%s" ANDIRON_RUNTIME_SUFFIX
+		    "): its frames are not shown; install it, or leave it out of "
 		    "runtimes",
 		    requested->name, requested->name);
 	else if (load(t, slot, &requested->extension, &err) != 0)
-		say(t, ANDIRON_LOG_WARN, "the runtime \"%s\" is not used, its frames are not shown: %s",
-		    requested->name, err.text);
+		say(t, ANDIRON_LOG_WARN,
+		    "the runtime \"%s\" is not used, its frames are not shown: %s", requested->name,
+		    err.text);
 }
 
 struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
@@ -147,7 +151,7 @@ void runtimes_free(struct runtimes *t)
 		r->table->close(r->session);
 		unload(t, slot);
 	}
-	vec_each(&t->files, f) {
+	vec_each (&t->files, f) {
 		mapped_file_release(f->file);
 		vec_free(&f->list);
 	}
@@ -169,7 +173,7 @@ static struct andiron_runtime_process process_of(const struct process *p)
 static bool list_mappings(struct runtimes *t, const struct mapset *set)
 {
 	t->mappings.n = 0;
-	vec_each(&set->list, m) {
+	vec_each (&set->list, m) {
 		struct andiron_runtime_mapping mapping = {m->start, m->limit,
 							  mapping_address(m, m->start), 0};
 
@@ -184,7 +188,7 @@ static bool list_mappings(struct runtimes *t, const struct mapset *set)
 
 static struct mapped_file *file_of_mapping(const struct mapset *set, uint64_t object)
 {
-	vec_each(&set->list, m)
+	vec_each (&set->list, m)
 		if (m->file && mapped_file_object(m->file) == object)
 			return m->file;
 	return NULL;
@@ -194,7 +198,7 @@ static struct claimed *claimed_of(struct runtimes *t, struct mapped_file *file)
 {
 	struct claimed none = {.file = file};
 
-	vec_each(&t->files, f)
+	vec_each (&t->files, f)
 		if (f->file == file)
 			return f;
 	if (t->files.n >= FILES_MAX || !vec_push(&t->files, none))
@@ -253,8 +257,9 @@ static void replace(struct runtimes *t, uint32_t slot, struct mapped_file *file,
 	if (!all && !r->overlaps) {
 		r->overlaps = true;
 		say(t, ANDIRON_LOG_WARN,
-		    "the runtime \"%s\" claims code that another one has claimed, or more than there is "
-		    "room for: those frames are not shown",
+		    "the runtime \"%s\" claims code that another one has "
+		    "claimed, or more than there is room for: those frames "
+		    "are not shown",
 		    r->name);
 	}
 	if (!f || !is_news(t, f))
@@ -285,8 +290,8 @@ void runtimes_process(struct runtimes *t, const struct process *p, struct unwind
 		struct runtime *r = &t->list[slot - 1];
 		int32_t n = r->table ? r->table->claim(r->session, &process, t->mappings.p,
 						       t->mappings.n, t->answer,
-						       ANDIRON_RUNTIME_CLAIMS) :
-				       0;
+						       ANDIRON_RUNTIME_CLAIMS)
+				     : 0;
 
 		if (n > (int32_t)ANDIRON_RUNTIME_CLAIMS)
 			n = 0; /* it has written past the end of what it was given, or lies */
@@ -310,9 +315,8 @@ void runtimes_gone(struct runtimes *t, const struct process *p)
 
 const char *runtimes_name(const struct runtimes *t, uint32_t slot)
 {
-	return slot >= 1 && slot <= RUNTIMES_MAX && t->list[slot - 1].table ?
-		       t->list[slot - 1].name :
-		       NULL;
+	return slot >= 1 && slot <= RUNTIMES_MAX && t->list[slot - 1].table ? t->list[slot - 1].name
+									    : NULL;
 }
 
 bool runtimes_resolve(struct runtimes *t, uint32_t slot, const struct process *p, uint64_t what,

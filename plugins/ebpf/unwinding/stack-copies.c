@@ -41,7 +41,8 @@ static struct stack_copies_of *begin(struct stack_copies *c, const struct sample
 void stack_copies_add(struct stack_copies *c, const struct sampler_snapshot *part)
 {
 	struct stack_copies_of *of = find(c, part);
-	uint64_t k = part->part / SAMPLER_SNAPSHOT_PARTS, number = part->part % SAMPLER_SNAPSHOT_PARTS;
+	uint64_t k = part->part / SAMPLER_SNAPSHOT_PARTS,
+		 number = part->part % SAMPLER_SNAPSHOT_PARTS;
 
 	if (k >= SAMPLER_COPIES || part->n > SAMPLER_SNAPSHOT_BYTES)
 		return;
@@ -61,7 +62,8 @@ void stack_copies_add(struct stack_copies *c, const struct sampler_snapshot *par
 	of->n_parts[k]++;
 }
 
-void stack_copies_take(struct stack_copies *c, const struct sampler_snapshot *snapshot, struct walk_stack ret[SAMPLER_COPIES])
+void stack_copies_take(struct stack_copies *c, const struct sampler_snapshot *snapshot,
+		       struct walk_stack ret[SAMPLER_COPIES])
 {
 	struct stack_copies_of *of = find(c, snapshot);
 	uint64_t at = sampler_snapshot_start(snapshot->regs[WALK_STACK_POINTER]);
@@ -73,7 +75,8 @@ void stack_copies_take(struct stack_copies *c, const struct sampler_snapshot *sn
 		return;
 	if (snapshot->n == SAMPLER_SNAPSHOT_BYTES && of->stacks[SAMPLER_COPY_STACK].n) {
 		memcpy(of->bytes[SAMPLER_COPY_STACK], snapshot->stack, snapshot->n);
-		ret[SAMPLER_COPY_STACK] = (struct walk_stack){of->bytes[SAMPLER_COPY_STACK], of->stacks[SAMPLER_COPY_STACK].n, at};
+		ret[SAMPLER_COPY_STACK] = (struct walk_stack){of->bytes[SAMPLER_COPY_STACK],
+							      of->stacks[SAMPLER_COPY_STACK].n, at};
 	}
 	of->used = 0;
 }

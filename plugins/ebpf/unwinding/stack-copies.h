@@ -16,7 +16,8 @@ struct stack_copies_of {
 	uint64_t id;
 	uint32_t buffer;
 	uint32_t used;
-	uint32_t n_parts[SAMPLER_COPIES]; /* that are there; of the sampled one with the first, which comes last */
+	/* Parts that are there; of the sampled one with the first, which comes last. */
+	uint32_t n_parts[SAMPLER_COPIES];
 	struct walk_stack stacks[SAMPLER_COPIES];
 	uint8_t *bytes[SAMPLER_COPIES]; /* room for all parts that there may be, or NULL */
 };
@@ -28,13 +29,15 @@ struct stack_copies {
 
 void stack_copies_free(struct stack_copies *c);
 
-/* Keeps a part: SAMPLER_RECORD_MORE, of which `n` is right. One that does not go on where the one before ended is none of
- * ours. */
+/* Keeps a part: SAMPLER_RECORD_MORE, of which `n` is right. One that does not go on where the one
+ * before ended is none of ours. */
 void stack_copies_add(struct stack_copies *c, const struct sampler_snapshot *part);
 
-/* All that there is of a snapshot's stacks, of which `n` is right; borrowed until the next stack_copies_add, and from the snapshot.
- * Parts of the sampled one above a first that is not whole are not next to it, and left out. */
-void stack_copies_take(struct stack_copies *c, const struct sampler_snapshot *snapshot, struct walk_stack ret[SAMPLER_COPIES]);
+/* All that there is of a snapshot's stacks, of which `n` is right; borrowed until the next
+ * stack_copies_add, and from the snapshot. Parts of the sampled one above a first that is not whole
+ * are not next to it, and left out. */
+void stack_copies_take(struct stack_copies *c, const struct sampler_snapshot *snapshot,
+		       struct walk_stack ret[SAMPLER_COPIES]);
 
 /* Gives memory back, if none was needed since the last time. */
 void stack_copies_rest(struct stack_copies *c);

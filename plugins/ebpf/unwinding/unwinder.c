@@ -17,7 +17,7 @@ struct unwinder {
 	struct andiron_extension objects;
 	const struct unwind_kernel *kernel;
 	struct unwind *store;
-	struct runtimes *runtimes; /* or NULL */
+	struct runtimes *runtimes;                  /* or NULL */
 	struct sample_table found[SAMPLER_BUFFERS]; /* what snapshots brought, by the stack's id */
 	struct file_unwind file_unwind;
 	struct unwinder_stats stats;
@@ -26,11 +26,10 @@ struct unwinder {
 };
 
 struct unwinder *unwinder_new(struct session *session, const struct andiron_extension *objects,
-			uint64_t budget_bytes)
+			      uint64_t budget_bytes)
 {
 	struct unwinder *w = calloc(1, sizeof(*w));
-	struct unwind_options options = {.budget_bytes = budget_bytes,
-					 .read = mapped_rows_read};
+	struct unwind_options options = {.budget_bytes = budget_bytes, .read = mapped_rows_read};
 
 	if (!w)
 		return NULL;
@@ -97,7 +96,8 @@ bool unwinder_reading(const struct unwinder *w)
 
 void unwinder_wait(struct unwinder *w, int fd)
 {
-	struct pollfd p[] = {{.fd = unwind_fd(w->store), .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+	struct pollfd p[] = {{.fd = unwind_fd(w->store), .events = POLLIN},
+			     {.fd = fd, .events = POLLIN}};
 
 	/* Snapshots do not wake anybody until they fill the ring. */
 	poll(p, 2, 10);
@@ -138,7 +138,7 @@ static void keep(struct unwinder *w, const struct sampler_snapshot *c)
 
 	memcpy(w->walk.head, &head, sizeof(head));
 	sample_table_add(&w->found[c->buffer], w->walk.head,
-		   sizeof(head) + w->walk.n_words * sizeof(uint64_t));
+			 sizeof(head) + w->walk.n_words * sizeof(uint64_t));
 }
 
 /* Of what a snapshot has come to. */
@@ -166,31 +166,35 @@ static void count(struct unwinder *w, const struct walk_stack stacks[SAMPLER_COP
 }
 
 /* By the files themselves. */
-static bool unwind_by_file(struct unwinder *w, const struct process *p, const struct sampler_snapshot *c,
-		       const struct walk_stack stacks[SAMPLER_COPIES])
+static bool unwind_by_file(struct unwinder *w, const struct process *p,
+			   const struct sampler_snapshot *c,
+			   const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	const struct mapset *maps = process_maps(p, c->generation);
 
 	/* Runtimes claim code when the store gets the mappings. */
-	if (!maps || w->runtimes || !file_unwind_walk(&w->file_unwind, &w->objects, maps, c, stacks, &w->walk))
+	if (!maps || w->runtimes ||
+	    !file_unwind_walk(&w->file_unwind, &w->objects, maps, c, stacks, &w->walk))
 		return false;
 	w->stats.by_file++;
 	take_walk(w, c);
 	return true;
 }
 
-bool unwinder_file_unwind(struct unwinder *w, const struct process *p, const struct sampler_snapshot *c,
-		 const struct walk_stack stacks[SAMPLER_COPIES])
+bool unwinder_file_unwind(struct unwinder *w, const struct process *p,
+			  const struct sampler_snapshot *c,
+			  const struct walk_stack stacks[SAMPLER_COPIES])
 {
-	/* Also where the store knows the process: by what it had mapped before the files that are being read. */
+	/* Also where the store knows the process, by its mappings before the files being read. */
 	if (c->buffer >= SAMPLER_BUFFERS || !unwind_by_file(w, p, c, stacks))
 		return false;
 	count(w, stacks);
 	return true;
 }
 
-void unwinder_snapshot(struct unwinder *w, const struct process *p, const struct sampler_snapshot *c,
-		   const struct walk_stack stacks[SAMPLER_COPIES])
+void unwinder_snapshot(struct unwinder *w, const struct process *p,
+		       const struct sampler_snapshot *c,
+		       const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	struct walk_tables tables = {w, slab, w->kernel->rules, UNWIND_RULES_MAX + 1,
 				     session_pc_mask()};
@@ -201,7 +205,7 @@ void unwinder_snapshot(struct unwinder *w, const struct process *p, const struct
 		return;
 	word = unwind_word(w->store, &p->key, c->generation);
 	if (word == 0) {
-		/* Another program by now: the store knows one generation of a process, we all of this interval. */
+		/* The store knows one generation of a process, we all of this interval. */
 		w->stats.unknown += !unwind_by_file(w, p, c, stacks);
 		return;
 	}
@@ -211,7 +215,8 @@ void unwinder_snapshot(struct unwinder *w, const struct process *p, const struct
 
 /* The frames of `stack` up to the one that the snapshot begins with, and then its own. */
 static void join(struct unwinder *w, const struct sampler_stack *stack, const uint64_t *pcs,
-		 const struct sampler_stack *rest, const uint64_t *more, struct sample_table *stacks)
+		 const struct sampler_stack *rest, const uint64_t *more,
+		 struct sample_table *stacks)
 {
 	uint32_t have = (uint32_t)stack->n_kernel + stack->n_user, n = rest->n_user;
 	struct sampler_stack head = *stack;
@@ -233,7 +238,8 @@ struct settling {
 	struct sample_table *stacks;
 };
 
-static void settle(void *context, const struct sampler_stack *rest, const uint64_t *more, uint64_t samples)
+static void settle(void *context, const struct sampler_stack *rest, const uint64_t *more,
+		   uint64_t samples)
 {
 	struct settling *s = context;
 	const uint64_t *pcs;
@@ -252,10 +258,11 @@ void unwinder_settle(struct unwinder *w, uint32_t buffer, struct sample_table *s
 	sample_table_clear(&w->found[buffer]);
 }
 
-const struct sampler_stack *unwinder_find(const struct sample_table *stacks, const struct sampler_stack *stack,
-				       const uint64_t **pcs)
+const struct sampler_stack *unwinder_find(const struct sample_table *stacks,
+					  const struct sampler_stack *stack, const uint64_t **pcs)
 {
-	const struct sampler_stack *completed = sample_table_find(stacks, stack->id | SAMPLER_STACK_COMPLETED, pcs);
+	const struct sampler_stack *completed =
+		sample_table_find(stacks, stack->id | SAMPLER_STACK_COMPLETED, pcs);
 
 	return completed ? completed : stack;
 }

@@ -19,7 +19,7 @@ struct unwinder;
 /* A store on the memory of the session, which is borrowed, of so many bytes. NULL when memory is
  * short. */
 struct unwinder *unwinder_new(struct session *session, const struct andiron_extension *objects,
-			uint64_t budget_bytes);
+			      uint64_t budget_bytes);
 /* The session is stopped by then. Releases all mapped files. */
 void unwinder_free(struct unwinder *w);
 
@@ -27,32 +27,34 @@ void unwinder_free(struct unwinder *w);
 void unwinder_add_runtimes(struct unwinder *w, struct runtimes *runtimes);
 struct runtimes *unwinder_runtimes(const struct unwinder *w);
 
-/* Hands the process's mappings to the store, if they are known and new. False: files of it are being
- * read (unwind_map); call it again. */
+/* Hands the process's mappings to the store, if they are known and new. False: files of it are
+ * being read (unwind_map); call it again. */
 bool unwinder_process(struct unwinder *w, struct process *p);
 void unwinder_gone(struct unwinder *w, const struct process *p);
 
-/* Whether a record is a whole snapshot, or part of one, as far as it says; `size` is what arrived. */
+/* Whether a record of `size` bytes is a whole snapshot, or part of one. */
 bool unwinder_is_snapshot(const void *record, size_t size);
-/* A snapshot of `p`, which unwinder_process was called for, and all that there is of its stacks (stack-copies.h): its own is not
- * looked at. */
-void unwinder_snapshot(struct unwinder *w, const struct process *p, const struct sampler_snapshot *c,
-		   const struct walk_stack stacks[SAMPLER_COPIES]);
-/* The same while files are read, which may be of this process: true where they themselves were enough
- * (file-unwind.h). */
-bool unwinder_file_unwind(struct unwinder *w, const struct process *p, const struct sampler_snapshot *c,
-		 const struct walk_stack stacks[SAMPLER_COPIES]);
+/* A snapshot of `p`, which unwinder_process was called for, and all that there is of its stacks
+ * (stack-copies.h): its own is not looked at. */
+void unwinder_snapshot(struct unwinder *w, const struct process *p,
+		       const struct sampler_snapshot *c,
+		       const struct walk_stack stacks[SAMPLER_COPIES]);
+/* The same while files are read, which may be of this process: true where they themselves were
+ * enough (file-unwind.h). */
+bool unwinder_file_unwind(struct unwinder *w, const struct process *p,
+			  const struct sampler_snapshot *c,
+			  const struct walk_stack stacks[SAMPLER_COPIES]);
 
 /* Whether files are being read. */
 bool unwinder_reading(const struct unwinder *w);
-/* Waits until files have been read or `fd` is readable, 10 ms at most, and takes over what was read. */
+/* Waits for files to be read or `fd` to be readable, 10 ms at most; takes what was read. */
 void unwinder_wait(struct unwinder *w, int fd);
 
 /* Adds to the stacks of a buffer what snapshots made of them; unwinder_find finds it. */
 void unwinder_settle(struct unwinder *w, uint32_t buffer, struct sample_table *stacks);
-/* A stack with an id as it is after all; its frames in *pcs, which are left alone where it is the same. */
-const struct sampler_stack *unwinder_find(const struct sample_table *stacks, const struct sampler_stack *stack,
-				       const uint64_t **pcs);
+/* The completed stack of an id, its frames in *pcs; else the same stack, *pcs unchanged. */
+const struct sampler_stack *unwinder_find(const struct sample_table *stacks,
+					  const struct sampler_stack *stack, const uint64_t **pcs);
 
 /* Ends an interval; ages tables and address spaces. */
 void unwinder_tick(struct unwinder *w);
@@ -61,9 +63,9 @@ void unwinder_tick(struct unwinder *w);
 struct unwind *unwinder_store(struct unwinder *w);
 
 struct unwinder_stats {
-	uint64_t snapshots;  /* that arrived */
+	uint64_t snapshots; /* that arrived */
 	uint64_t completed; /* walked to the thread's entry */
-	uint64_t by_file;     /* of these, by the files themselves */
+	uint64_t by_file;   /* of these, by the files themselves */
 	uint64_t deep;      /* that came in parts */
 	uint64_t other;     /* that another stack came with */
 	uint64_t unknown;   /* whose process was gone before its mappings were read */
