@@ -63,9 +63,8 @@ struct mapset *mapset_take(const struct sampler_mapped *mapped, struct mapped_fi
 /* The same set once more, without older ones; NULL when memory is short. */
 struct mapset *mapset_copy(const struct mapset *set);
 
-/* Code out of no file, of which nothing tells in `set`, is told of by what told of such code in
- * `older`, of the same program and process: that may have been unmapped since, or the process have
- * ended before it could be asked. */
+/* Gives JIT-compiled code without a source in `set` the source that such code has in `older`, a set
+ * of the same program and process. Its source may be unmapped, or the process gone, by then. */
 void mapset_keep_jit_sources(struct mapset *set, const struct mapset *older);
 
 /* The mapping that holds `pc`, the newest first; NULL if none does. O(sets · log mappings). */

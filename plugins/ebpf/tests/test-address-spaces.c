@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of address spaces: who has a place in it, and who loses one. */
+/* The table of address spaces: which processes have a slot, and which lose one. */
 #include "ebpf/tests/test-world.h"
 
 #include "testing/test.h"
@@ -86,9 +86,9 @@ static uint64_t replaced_of(uint64_t seed, uint32_t n, uint64_t apart_ns)
 	return replaced;
 }
 
-/* Not one of thousands loses its place to another, however they were started: at once, by a busy
+/* Not one of thousands loses its slot to another, however they were started: at once, by a busy
  * shell, or over days; near what the table is for, hardly one does. */
-TEST(thousands_have_a_place_each)
+TEST(thousands_have_a_slot_each)
 {
 	const uint64_t apart_ns[] = {20000, 1000000, UINT64_C(30000000000)};
 
@@ -100,7 +100,7 @@ TEST(thousands_have_a_place_each)
 		}
 }
 
-/* The i-th process of those that may all have the same places only. */
+/* The i-th process of those that share the same possible slots. */
 static struct sampler_process_key same_slots(uint32_t i)
 {
 	const uint64_t inverse = 0xf1de83e19937733d; /* of the hash's factor, modulo 2^64 */
@@ -112,9 +112,9 @@ static struct sampler_process_key same_slots(uint32_t i)
 	};
 }
 
-/* Where there is no place, the one among those who are there goes that was not sampled for longest,
+/* Where there is no slot, the one among those who are there goes that was not sampled for longest,
  * and nobody elsewhere. */
-TEST(one_without_a_place_takes_one)
+TEST(one_without_a_slot_takes_one)
 {
 	struct crowd c = crowd_new(1);
 	struct sampler_process_key other = {.start_ns = 1, .tgid = 1}, key;

@@ -119,7 +119,7 @@ TEST(rows_become_a_batch)
 }
 
 /* A stack from before an exec is not that of the program now at the same addresses. */
-TEST(frames_are_those_of_their_image)
+TEST(frames_are_those_of_their_exec_generation)
 {
 	struct sampler_stack before = stack;
 	const struct andiron_batch *batch;
@@ -245,11 +245,11 @@ static struct runtimes *one_runtime(void)
 						     .claim = claim_nothing,
 						     .gone = gone,
 						     .resolve = resolve};
-	static const struct runtime_requested wanted = {"toy", {&table, NULL}};
+	static const struct runtime_requested requested = {"toy", {&table, NULL}};
 	static const struct runtimes_kernel kernel = {NULL, load, no_maps, unload};
 	static const struct runtimes_out out = {NULL, say_nothing};
 
-	return runtimes_new(&kernel, &wanted, 1, &out);
+	return runtimes_new(&kernel, &requested, 1, &out);
 }
 
 /* Where a frame is: its kind, function and line; expects that it has one line. */

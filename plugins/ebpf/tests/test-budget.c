@@ -9,7 +9,7 @@
 #define BUDGET (UINT64_C(32) << 20)
 #define TEXT   WORLD_TEXT
 
-/* Under pressure that goes first which was hit longest ago; a file that was hit of late stays, and
+/* Under pressure that goes first which was hit longest ago; a file that was hit recently stays, and
  * one that went comes back when it is hit. */
 TEST(what_is_not_hit_makes_room)
 {
@@ -97,7 +97,7 @@ TEST(a_huge_file_is_admitted_by_what_is_hit)
 	world_free(w);
 }
 
-/* More processes than there are places: each new one is known at once, those that were sampled of
+/* More processes than there are slots: each new one is known at once, those that were sampled of
  * late stay, and the table does not grow. */
 TEST(fork_storms_cost_bounded_memory)
 {

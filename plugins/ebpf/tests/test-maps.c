@@ -94,7 +94,7 @@ TEST(older_sets_are_asked_last)
 }
 
 /* A process that was another program before: its old stacks are not the new program's. */
-TEST(stacks_are_found_in_their_image)
+TEST(stacks_are_found_in_their_exec_generation)
 {
 	struct mapset *old =
 		parse(STR("1000-2000 r-xp 0 0:0 0 old\n3000-4000 r-xp 0 0:0 0 gone\n"));
@@ -142,7 +142,7 @@ TEST(broken_lines_are_passed_over)
 	mapset_free(set);
 }
 
-/* A stranger's text: no crash, mappings ascending and not empty, whatever it says. */
+/* Untrusted text: no crash, mappings ascending and not empty, whatever it says. */
 TEST(any_bytes_are_legal)
 {
 	srand(3);

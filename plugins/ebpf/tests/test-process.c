@@ -149,7 +149,7 @@ static void expect_jit_source(const struct process *p, uint64_t code)
 }
 
 /* A JIT source may be gone before its process is: what it named before stays. */
-TEST(compiled_code_stays_told_of)
+TEST(jit_code_keeps_its_source)
 {
 	struct live *w = live_new();
 	struct process *self = processes_note(&w->t, &w->self), *child;

@@ -313,7 +313,7 @@ TEST(rules_keep_their_numbers)
 	rule_table_release(&b, (uint16_t)a);
 	expect(rule_table_has_idle(&b));
 	expect_eq(entries[a].rule, 5);
-	expect_eq(rule_table_number(&b, 5, 1), a); /* wanted again in time */
+	expect_eq(rule_table_number(&b, 5, 1), a); /* asked for again in time */
 	rule_table_retain(&b, (uint16_t)a);
 	rule_table_reclaim(&b);
 	expect_eq(entries[a].rule, 5);

@@ -240,7 +240,7 @@ TEST(changes_end_as_all_anew)
 	lists[0] = f.list;
 	lists[1] = target_list_new(2);
 	for (int round = 0; round < 5000; round++) {
-		size_t n, told = 0, containers = 0;
+		size_t n, reported = 0, containers = 0;
 
 		random = hash_u64(random);
 		step(&f, lists, random);
@@ -253,10 +253,10 @@ TEST(changes_end_as_all_anew)
 
 			matcher_each(f.matcher, look, &last);
 			expect(str_eq(match ? label(match, "v") : STR_NULL, last.value));
-			told += last.n;
+			reported += last.n;
 			containers += all[i].pid ? 0 : last.n;
 		}
-		expect_eq(n, told);
+		expect_eq(n, reported);
 		expect_eq(matcher_has_containers(f.matcher), containers > 0);
 	}
 	target_list_free(lists[1]);
@@ -393,7 +393,7 @@ static int tell(void *context)
 }
 
 /* Each target is reported with its processes, by pid; those without have a reason. */
-TEST(tells_who_stands_for_what)
+TEST(reports_the_processes_of_each_target)
 {
 	struct fixture f;
 

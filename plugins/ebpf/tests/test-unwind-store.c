@@ -102,7 +102,7 @@ TEST(registers_are_asked_for)
 
 /* An id is kept while mappings are only added, and is another as soon as an address leads elsewhere
  * or nowhere; processes with the same mappings have the same. */
-TEST(ids_tell_address_spaces_apart)
+TEST(ids_distinguish_address_spaces)
 {
 	struct world *w = world_new(BUDGET);
 	struct mapset *set = world_set(), *other = world_set(), *moved = world_set();
@@ -150,7 +150,7 @@ TEST(ids_tell_address_spaces_apart)
 }
 
 /* A process image that another has replaced is not found by the new one's generation. */
-TEST(a_generation_tells_execs_apart)
+TEST(a_generation_distinguishes_execs)
 {
 	struct world *w = world_new(BUDGET);
 	struct sampler_process_key key = world_key(1);
@@ -354,8 +354,8 @@ TEST(a_kernel_that_gives_nothing_is_survived)
 	world_free(w);
 }
 
-/* Why a file has no table is told apart. */
-TEST(refusals_are_told_apart)
+/* Why a file has no table is distinguished. */
+TEST(refusals_are_distinct)
 {
 	static const int errors[] = {-ENODATA, -ENOEXEC, -ENOTSUP, -EIO, -ESTALE, -E2BIG};
 	struct world *w = world_new(BUDGET);
