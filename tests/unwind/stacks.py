@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks as the tests judge them, from three sources: our pprof files, perf, and gdb.
 
-A stack is (weight, comm, frames, marker): frames leaf first, each (file, address within
-the file), user frames only; marker is the text of the frame that says why a stack is not whole, or None.
+A stack is (weight, process, comm, frames, marker): the names of its process and of its thread, as far as
+they are known; frames leaf first, each (file, address within the file), user frames only; marker is the
+text of the frame that says why a stack is not whole, or None.
 """
 import collections
 import gzip
@@ -10,7 +11,7 @@ import re
 import struct
 import subprocess
 
-Stack = collections.namedtuple("Stack", "weight comm frames marker")
+Stack = collections.namedtuple("Stack", "weight process comm frames marker")
 
 
 def varint(data, at):
@@ -96,7 +97,8 @@ class Profile:
             user = [(f, a) for f, a, _ in locations if not f.startswith("[kernel") and f != "[andiron]"]
             markers = [name for f, _, name in locations if f == "[andiron]"]
             if user or markers:
-                yield Stack(weight, labels.get("comm") or labels.get("process", ""), tuple(user), markers[0] if markers else None)
+                comm = labels.get("comm", "")
+                yield Stack(weight, labels.get("process", comm), comm, tuple(user), markers[0] if markers else None)
 
 
 # --- perf ---
@@ -171,7 +173,8 @@ def perf_stacks(path, by_thread=False):
 
     def finish():
         name = None if by_thread else names.of.get(int(head[2]))
-        return Stack(1, name or head[1].strip(), tuple(frames), None)
+        name = name or head[1].strip()
+        return Stack(1, name, name, tuple(frames), None)
 
     for line in script.stdout:
         if found := FRAME.match(line):

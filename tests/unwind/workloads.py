@@ -94,8 +94,8 @@ class Tally:
 def tally(stacks, names):
     tallies = collections.defaultdict(Tally)
     for stack in stacks:
-        if stack.comm in names:
-            tallies[stack.comm].add(stack)
+        if stack.process in names:
+            tallies[stack.process].add(stack)
     return tallies
 
 
@@ -159,7 +159,7 @@ def main():
         print_table(programs, ours, beside)
         first = Tally()
         for stacks in profile.stacks():
-            if stacks.comm.startswith("_"):
+            if stacks.process.startswith("_"):
                 first.add(stacks)
         print(f"# first moments: {first.n} stacks, {first.percent():.2f} % whole; {first.why.most_common(4)}")
     found = list(verdicts(list(programs), ours, failed))
