@@ -82,7 +82,7 @@ def results_that_end_early():
 
 
 PROGRAM = plan.Program("p", chains=[["start", "a", "b"], ["other", "c"]], entries=["start"], share=.9, strange=.1, samples=10)
-PROCESS = "p (pid 1)"
+PROCESS = "p"
 
 
 def verdict(**stacks):
@@ -110,7 +110,7 @@ def early():
     """Samples from before something was read are left aside, up to a part of them."""
     recording = plan.Recording("r", 97, [PROGRAM], early=.3)
     late = {(PROCESS, "start", "a"): 70}
-    assert recording.settled(late | {(PROCESS, "[new process]", "a"): 30, ("q (pid 2)", "x"): 9}) == {PROGRAM: late}
+    assert recording.settled(late | {(PROCESS, "[new process]", "a"): 30, ("q", "x"): 9}) == {PROGRAM: late}
     try:
         raise RuntimeError(recording.settled(late | {(PROCESS, "[new process]", "a"): 31}))
     except AssertionError:
