@@ -7,8 +7,7 @@
  * 100 ms after an update of hundreds of targets, so that a rollout makes a few updates. Nothing is
  * published before the first lists are complete.
  */
-#ifndef K8S_DISCOVERY_H
-#define K8S_DISCOVERY_H
+#pragma once
 
 #include "abi/log.h"
 #include "abi/value.h"
@@ -39,5 +38,3 @@ struct discovery_counts {
 	uint64_t targets, bytes, annotation_bytes, not_utf8, cut;
 };
 struct discovery_counts discovery_counts(const struct discovery *d);
-
-#endif

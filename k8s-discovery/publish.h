@@ -7,8 +7,7 @@
  * An update holds at most PUBLISH_ROWS changed rows. So the first list of a large cluster takes a
  * hundred short turns of the loop, not a long one.
  */
-#ifndef K8S_PUBLISH_H
-#define K8S_PUBLISH_H
+#pragma once
 
 #include "k8s-discovery/roles/role.h"
 
@@ -42,5 +41,3 @@ void publisher_again(struct publisher *p);
  * whether there is more to publish. 0 or -ENOMEM, and then nothing is lost.
  */
 int publisher_next(struct publisher *p, const struct andiron_targets **ret, bool *ret_more);
-
-#endif

@@ -3,8 +3,7 @@
  * Arguments of discovery.kubernetes as the engine wants them: server,
  * credentials, role, and what to watch.
  */
-#ifndef K8S_SETTINGS_H
-#define K8S_SETTINGS_H
+#pragma once
 
 #include "abi/value.h"
 #include "base/error.h"
@@ -38,5 +37,3 @@ int settings_init(struct settings *ret, const struct andiron_value *args, const 
 void settings_fini(struct settings *s);
 
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
-
-#endif

@@ -6,8 +6,7 @@
  * names of 1024 bytes, values of 2048; UTF-8; no empty name, none twice), and
  * parca, which refuses a name given twice.
  */
-#ifndef PYROSCOPE_PUSH_LABELS_H
-#define PYROSCOPE_PUSH_LABELS_H
+#pragma once
 
 #include "abi/batch-view.h"
 #include "push-protocols/protocol.h"
@@ -55,5 +54,3 @@ size_t labels_room(const struct label_rules *rules, const struct andiron_group *
  */
 size_t labels_make(const struct label_rules *rules, const struct label_source *source,
 		   struct label *out, struct label_repairs *repairs);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A writer's figures by name, as Prometheus wants them. Names are Alloy's
  * where it has one; another writer's begin with its own name. */
-#ifndef PUSH_METRICS_H
-#define PUSH_METRICS_H
+#pragma once
 
 #include "pyroscope-push/writer.h"
 
@@ -18,5 +17,3 @@ struct push_metric {
  * the call. */
 void metrics_list(const struct writer *w, void (*add)(void *context, const struct push_metric *m),
 		  void *context);
-
-#endif

@@ -3,8 +3,7 @@
  * The writers' arguments: the tables, and what the engine makes of them.
  * pyroscope.write's are Alloy's, plus max_age, queue_bytes and spool.
  */
-#ifndef PUSH_OPTIONS_H
-#define PUSH_OPTIONS_H
+#pragma once
 
 #include "client/options.h"
 #include "push-protocols/protocol.h"
@@ -75,5 +74,3 @@ void push_check(const struct protocol *protocol, const struct andiron_host *host
 /* How long to wait after that many tries: half to all of min·2^(tries-1), so that many senders do
  * not come at once. */
 int64_t push_backoff_ns(const struct endpoint_options *o, int64_t tries, uint64_t *random);
-
-#endif

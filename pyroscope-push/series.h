@@ -3,8 +3,7 @@
  * From a batch to records: one per group and profile name, checked against
  * what servers refuse, split where it is too large.
  */
-#ifndef PUSH_SERIES_H
-#define PUSH_SERIES_H
+#pragma once
 
 #include "abi/batch-view.h"
 #include "pyroscope-push/labels.h"
@@ -48,5 +47,3 @@ struct series_encoder {
  * reason: emitted and lost together are the batch's samples. */
 void series_encode(const struct series_encoder *e, const struct andiron_batch *batch,
 		   uint64_t ret_lost[SERIES_N_LOSSES]);
-
-#endif

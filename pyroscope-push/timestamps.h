@@ -6,8 +6,7 @@
  * has a spool to remember the last one. The low bits are the process's own,
  * since many hosts may write one series.
  */
-#ifndef PYROSCOPE_PUSH_TIMESTAMPS_H
-#define PYROSCOPE_PUSH_TIMESTAMPS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ void times_resume(struct times *t, int64_t last);
 /* The time for a profile whose window ended at end_ns: within
  * TIMES_STEP_NS of it unless an earlier one took that. O(1). */
 int64_t times_next(struct times *t, int64_t end_ns);
-
-#endif

@@ -4,8 +4,7 @@
  * endpoint, and what came of each sample is counted once. Used under the
  * component's strand.
  */
-#ifndef PUSH_WRITER_H
-#define PUSH_WRITER_H
+#pragma once
 
 #include "abi/log.h"
 #include "pyroscope-push/endpoint/endpoint.h"
@@ -54,5 +53,3 @@ const struct uploads_counts *writer_uploads(const struct writer *w);
 /* For metrics; none unless started. */
 size_t writer_n_endpoints(const struct writer *w);
 const struct endpoint *writer_endpoint(const struct writer *w, size_t i);
-
-#endif

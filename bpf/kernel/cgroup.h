@@ -4,8 +4,7 @@
  * helper bpf_get_current_cgroup_id knows the unified hierarchy only, where on
  * v1 and hybrid machines every task is in the root.
  */
-#ifndef KERNEL_CGROUP_H
-#define KERNEL_CGROUP_H
+#pragma once
 
 #include "bpfwire/hierarchy.h"
 #include "kernel/types.h"
@@ -34,5 +33,3 @@ static __always_inline __u64 cgroup_of_task(struct task_struct *task, __u32 hier
 #undef OF
 	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 }
-
-#endif

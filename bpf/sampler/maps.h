@@ -6,8 +6,7 @@
  * Each map is a region of the kernel's memory of its own. Nothing of it is in the CPU's caches when a sample comes, nor is
  * what leads there: the first line of a region costs 0.7 us, another one 0.1 to 0.4. So what every sample needs is in few of them.
  */
-#ifndef SAMPLER_MAPS_H
-#define SAMPLER_MAPS_H
+#pragma once
 
 #include "bpfwire/kernel-tables.h"
 #include "sampler/programs-map.h"
@@ -92,5 +91,3 @@ struct {
 	__type(key, __u32);
 	__type(value, struct kernel_set);
 } kernel_rows SEC(".maps");
-
-#endif

@@ -3,8 +3,7 @@
  * The programs that walks are handed to by tail call: the sampler's, which the programs of task work share
  * (continuation.bpf.c). Snapshots go without, so it is not among the maps of shared-maps.h.
  */
-#ifndef SAMPLER_PROGRAMS_MAP_H
-#define SAMPLER_PROGRAMS_MAP_H
+#pragma once
 
 #include <andiron/bpf/walk.h>
 
@@ -15,5 +14,3 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } programs SEC(".maps");
-
-#endif

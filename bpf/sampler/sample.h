@@ -34,8 +34,7 @@
  * A sample is begun, walked and finished. In between a runtime's program may run, so what is
  * needed to finish stands in sampler_cpu.pending and in the walk.
  */
-#ifndef SAMPLER_SAMPLE_H
-#define SAMPLER_SAMPLE_H
+#pragma once
 
 #include "bpfwire/sampler.h"
 #include "unwinder/native-stack.h"
@@ -348,5 +347,3 @@ SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pi
 	sampler_note_process(c, known, &task, w->end != UNWIND_END_NEW);
 	return true;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The maps that the sampling programs share with those that take snapshots, which are objects of
  * their own (snapshot.bpf.c). User space sizes them in the one and gives them to the other.
  */
-#ifndef SAMPLER_SHARED_MAPS_H
-#define SAMPLER_SHARED_MAPS_H
+#pragma once
 
 #include "bpfwire/sampler.h"
 
@@ -29,5 +28,3 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 256 * 1024); /* user space says how many */
 } ring SEC(".maps");
-
-#endif

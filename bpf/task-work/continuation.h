@@ -13,8 +13,7 @@
  * The walk of a CPU is free meanwhile: the kernel runs no program of an event while it runs another on the CPU.
  * The events exclude faults in user mode, so what they cost falls on the few that the kernel has itself.
  */
-#ifndef TASK_WORK_CONTINUATION_H
-#define TASK_WORK_CONTINUATION_H
+#pragma once
 
 #include <andiron/bpf/walk.h>
 
@@ -37,5 +36,3 @@ struct continuation {
 	__u32 place; /* its own */
 	struct andiron_walk walk;
 };
-
-#endif

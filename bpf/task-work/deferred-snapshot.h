@@ -9,8 +9,7 @@
  * reached, and whoever may not list the kernel's modules cannot even ask libbpf for it. Where none is loaded, or no
  * place is free, what is there is copied at once.
  */
-#ifndef TASK_WORK_DEFERRED_SNAPSHOT_H
-#define TASK_WORK_DEFERRED_SNAPSHOT_H
+#pragma once
 
 #include "task-work/signal-stack.h"
 #include "task-work/snapshot.h"
@@ -246,5 +245,3 @@ static __always_inline bool deferred_schedule(__u32 cpu)
 	l->busy = 0;
 	return false;
 }
-
-#endif

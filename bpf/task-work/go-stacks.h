@@ -12,8 +12,7 @@
  * In other programs all of this is anything: so what a word leads to is read only if it is there and is plain memory, and
  * counts only if m and g0 lead to each other. Whoever forges that has memory of their own copied that no walk looks at.
  */
-#ifndef TASK_WORK_GO_STACKS_H
-#define TASK_WORK_GO_STACKS_H
+#pragma once
 
 #include "task-work/snapshot.h"
 #include "task-work/vma-list.h"
@@ -156,5 +155,3 @@ static __always_inline void goroutine_find(struct goroutine *r, const struct sam
 	else
 		goroutine_left(r, c->regs[SNAPSHOT_FP]);
 }
-
-#endif

@@ -8,8 +8,7 @@
  * Sources: include/uapi/asm/ucontext.h and sigcontext.h of both machines; arch/x86/kernel/signal_64.c and
  * arch/arm64/kernel/signal.c, by which both align the frame so that these words are aligned to 16 bytes.
  */
-#ifndef TASK_WORK_SIGNAL_STACK_H
-#define TASK_WORK_SIGNAL_STACK_H
+#pragma once
 
 #include "task-work/vma-list.h"
 
@@ -74,5 +73,3 @@ static __always_inline __u64 alternate_interrupted(struct alternate *a, __u64 sp
 	bpf_loop(ALTERNATE_STEPS, alternate_try, &a, 0);
 	return a->interrupted;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Snapshots: what is needed to walk a sample's stack elsewhere, with as much of the stack as is
  * there at once. See struct sampler_snapshot.
  */
-#ifndef TASK_WORK_SNAPSHOT_H
-#define TASK_WORK_SNAPSHOT_H
+#pragma once
 
 #include "bpfwire/sampler.h"
 #include "sampler/shared-maps.h"
@@ -90,5 +89,3 @@ __noinline int snapshot_now(__u32 cpu)
 	bpf_ringbuf_submit(snapshot, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Task work: the kernel runs a function in the interrupted thread, on its way back to user mode, where it may
  * sleep. TASK_WORK_AUX is defined for the form that 6.18 has, see plugins/ebpf/kernel/task-work.h.
  */
-#ifndef TASK_WORK_TASK_WORK_H
-#define TASK_WORK_TASK_WORK_H
+#pragma once
 
 typedef int (*bpf_task_work_callback_t)(struct bpf_map *map, void *key, void *value);
 
@@ -21,6 +20,4 @@ extern int bpf_task_work_schedule_resume(struct task_struct *task, struct bpf_ta
 					 void *map, bpf_task_work_callback_t callback) __ksym;
 #define task_work_ask(work, map, callback) \
 	bpf_task_work_schedule_resume(bpf_get_current_task_btf(), work, map, callback)
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The mappings of the current process, as its thread can ask for them in task work: on kernels after 6.18. */
-#ifndef TASK_WORK_VMA_LIST_H
-#define TASK_WORK_VMA_LIST_H
+#pragma once
 
 #include "task-work/snapshot.h"
 
@@ -56,5 +55,3 @@ static __always_inline bool mapping_has(__u64 at, __u32 n)
 
 	return end != 0 && end - at >= n;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * ring that is a buffer, and processes whose stack is made of frame pointers, by which all their code is
  * walked.
  */
-#ifndef TESTS_TEST_WORLD_H
-#define TESTS_TEST_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -327,5 +326,3 @@ static const struct sampler_stack *nth(uint32_t buffer, uint32_t n)
 	expect(look_through(buffer, n, &ret) > n);
 	return ret;
 }
-
-#endif

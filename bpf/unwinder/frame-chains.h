@@ -7,8 +7,7 @@
  *
  * All that is kept of a chain in the making is its place and how many words it has, in the walk.
  */
-#ifndef UNWINDER_FRAME_CHAINS_H
-#define UNWINDER_FRAME_CHAINS_H
+#pragma once
 
 /* Appends to the chain that is being made. */
 UNWIND_GLOBAL int unwind_chain_append(unwind_env e, __u64 word)
@@ -106,5 +105,3 @@ UNWIND_INLINE void unwind_chain(unwind_env e, struct andiron_walk *w, __u64 at, 
 		w->chain = unwind_chain_place(at, seal);
 	unwind_chain_append(e, (at | (__u64)brief << 48) ^ seal);
 }
-
-#endif

@@ -22,8 +22,7 @@
  * State is the walk's: pc, exact and the registers sp and fp are those of the frame at hand, n_words the frames so
  * far. Nothing of it is needed when the kernel's frames are there.
  */
-#ifndef UNWINDER_KERNEL_STACK_H
-#define UNWINDER_KERNEL_STACK_H
+#pragma once
 
 #include <andiron/bpf/walk.h>
 
@@ -313,5 +312,3 @@ UNWIND_INLINE __u32 kernel_walk(unwind_env e, struct andiron_walk *w, __u64 pc, 
 		;
 	return w->end == KERNEL_END_WHOLE ? w->n_words : 0;
 }
-
-#endif

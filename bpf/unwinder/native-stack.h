@@ -24,8 +24,7 @@
  * The functions that search are separate and take numbers only, and they search without
  * branches where it matters: the verifier then walks each of them once, along one path.
  */
-#ifndef UNWINDER_NATIVE_STACK_H
-#define UNWINDER_NATIVE_STACK_H
+#pragma once
 
 #include <andiron/bpf/walk.h>
 
@@ -539,5 +538,3 @@ UNWIND_GLOBAL int unwind_step(unwind_env e)
 	unwind_chain(e, w, at, rule);
 	return unwind_apply(e, w, rule) && unwind_retry(w);
 }
-
-#endif

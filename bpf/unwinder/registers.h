@@ -3,8 +3,7 @@
  * A process's registers, from the order that the kernel keeps them in to DWARF's, in which
  * the walker has them.
  */
-#ifndef UNWINDER_REGISTERS_H
-#define UNWINDER_REGISTERS_H
+#pragma once
 
 /* The registers by their DWARF numbers; 0 or a reason of UNWIND_END_*. From the event's context
  * and from a copy alike. */
@@ -42,6 +41,4 @@ static __always_inline __u32 take_registers(struct andiron_walk *w, const bpf_us
 	w->known = ~0u;
 	return r->pstate & PSR_MODE32_BIT ? UNWIND_END_COMPAT : 0;
 }
-#endif
-
 #endif

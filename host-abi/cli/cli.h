@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs of the command. */
-#ifndef CLI_CLI_H
-#define CLI_CLI_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -10,5 +9,3 @@ extern const struct command verb_debuginfo, verb_doctor, verb_inspect, verb_plug
 
 /* All of them, up to NULL. */
 extern const struct command *const commands[];
-
-#endif

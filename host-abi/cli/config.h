@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration as the command gets it: files and directories into sources,
  * sources into a plan, findings onto standard error. */
-#ifndef CLI_CONFIG_H
-#define CLI_CONFIG_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -34,5 +33,3 @@ int config_add_text(struct config *config, const char *name, struct str text);
  */
 int config_plan(struct config *config, const struct registry *registry, bool quiet,
 		struct plan **ret);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a plugin offers, as text for people: made from its option tables. */
-#ifndef CLI_DESCRIBE_H
-#define CLI_DESCRIBE_H
+#pragma once
 
 #include <andiron/plugin.h>
 
@@ -11,5 +10,3 @@
  * capabilities and options with type, default and doc. */
 void describe_plugin(const struct andiron_plugin *plugin, const char *path, FILE *out);
 void describe_component(const struct andiron_component *component, FILE *out);
-
-#endif

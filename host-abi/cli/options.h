@@ -5,8 +5,7 @@
  * can list what does not exist. A table says where a value goes by its place in the verb's own
  * struct of values, and the kind of a flag follows from the type found there.
  */
-#ifndef CLI_OPTIONS_H
-#define CLI_OPTIONS_H
+#pragma once
 
 #include "base/vec.h"
 
@@ -92,5 +91,3 @@ int options_wrong(const struct command *command, const char *format, ...)
 
 /* The nearest of n words, or NULL if none is near. */
 const char *options_nearest(const char *word, const char *const *words, size_t n);
-
-#endif

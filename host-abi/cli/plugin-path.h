@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the command looks for plugins: --plugin-dir, ANDIRON_PLUGIN_PATH, the
  * install directory. */
-#ifndef CLI_PLUGIN_PATH_H
-#define CLI_PLUGIN_PATH_H
+#pragma once
 
 #include "host/registry.h"
 #include "cli/options.h"
@@ -17,5 +16,3 @@ struct registry *plugin_path_open(const struct texts *dirs, bool probe);
 		"plugin-dir", 0, FLAG_INTO(type, member), "DIR",                                   \
 			"look for plugins here first; may be repeated"                             \
 	}
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server that a verb sends to: its options, alike for all such verbs, and what the HTTP
  * client makes of them. */
-#ifndef CLI_REMOTE_H
-#define CLI_REMOTE_H
+#pragma once
 
 #include "http/http.h"
 #include "cli/options.h"
@@ -44,5 +43,3 @@ struct remote {
  * message. remote_fini in either case. */
 int remote_prepare(struct remote *r, const struct command *command, const char *example);
 void remote_fini(struct remote *r);
-
-#endif

@@ -3,8 +3,7 @@
  * What `run` and `record` share: a host, signals as events of its loop, and
  * the counts at the end, with the cost of the agent itself.
  */
-#ifndef CLI_SESSION_H
-#define CLI_SESSION_H
+#pragma once
 
 #include "base/error.h"
 #include "host/host.h"
@@ -51,5 +50,3 @@ int session_report(struct session *s);
 
 /* Whether a node of the plan samples, so that precheck matters. */
 bool session_samples(const struct plan *plan);
-
-#endif

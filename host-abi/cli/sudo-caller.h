@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who called through sudo: commands run as them, and files belong to them. */
-#ifndef CLI_SUDO_CALLER_H
-#define CLI_SUDO_CALLER_H
+#pragma once
 
 #include "base/error.h"
 
@@ -25,5 +24,3 @@ int caller_become(const struct caller *caller);
 
 /* Gives them a file that root has made; leaves all else alone. */
 void caller_own(const struct caller *caller, const char *path);
-
-#endif

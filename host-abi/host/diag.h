@@ -8,8 +8,7 @@
  *           |   ^~~~~~~~~~
  *       did you mean "sample_rate"?
  */
-#ifndef HOST_DIAG_H
-#define HOST_DIAG_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/str.h"
@@ -64,5 +63,3 @@ const char *diag_suggest(struct diags *d, struct str word, const char *const *wo
 /* Writes all findings, ordered by place, in the form above; with colour if
  * asked. Values of secrets are shown as ********, in quoted lines and texts. */
 void diags_print(const struct diags *d, FILE *out, bool colour);
-
-#endif

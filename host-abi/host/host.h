@@ -6,8 +6,7 @@
  *
  * Everything here is for the thread that calls host_run, unless marked [any].
  */
-#ifndef HOST_HOST_H
-#define HOST_HOST_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -103,5 +102,3 @@ int host_targets_json(struct host *host, struct buf *out);
 
 /* The value of one metric of one component, NAN if there is none. */
 double host_metric(struct host *host, const char *component, const char *name);
-
-#endif

@@ -9,8 +9,7 @@
  * wants names (the file's single profile.symbolize block if there is one, else
  * one with defaults), and every service that some node needs.
  */
-#ifndef HOST_PLAN_H
-#define HOST_PLAN_H
+#pragma once
 
 #include "host/diag.h"
 #include "host/registry.h"
@@ -64,5 +63,3 @@ struct plan {
 int plan_build(const struct source *sources, size_t n_sources, const struct registry *registry,
 	       struct diags *diags, struct plan **ret);
 void plan_free(struct plan *plan);
-
-#endif

@@ -8,8 +8,7 @@
  * file would die of SIGBUS. A file that is refused is kept with its reason, so
  * that `plugins` can show it and a missing component can name it.
  */
-#ifndef HOST_REGISTRY_H
-#define HOST_REGISTRY_H
+#pragma once
 
 #include "base/error.h"
 #include "base/str.h"
@@ -64,5 +63,3 @@ int registry_probe(const char *path, struct error *err);
 /* Loads and checks one file. -ENOEXEC and a sentence if it is refused. A damaged file may crash
  * the caller: see registry_probe. */
 int registry_load(const char *path, const struct andiron_plugin **ret, struct error *err);
-
-#endif

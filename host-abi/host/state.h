@@ -3,8 +3,7 @@
  * What one host holds, for the files of this folder. Everything belongs to
  * the loop thread unless a lock is named.
  */
-#ifndef HOST_STATE_H
-#define HOST_STATE_H
+#pragma once
 
 #include "base/intern.h"
 #include "host/host.h"
@@ -74,5 +73,3 @@ void host_step(struct host *host);
 
 /* Text of a name that lives as long as the host; NULL when memory is short. */
 const char *host_name(struct host *host, const char *name);
-
-#endif

@@ -7,8 +7,7 @@
  * Source: Kubernetes, "client-go credential plugins"; the types of
  * client.authentication.k8s.io.
  */
-#ifndef K8S_DISCOVERY_API_EXEC_H
-#define K8S_DISCOVERY_API_EXEC_H
+#pragma once
 
 #include "abi/log.h"
 #include "k8s-discovery/api/kubeconfig.h"
@@ -39,5 +38,3 @@ void exec_free(struct exec *e);
  * -ENOMEM, or -EINVAL with a text. */
 int exec_read(struct str output, struct arena *arena, struct http_config *http,
 	      int64_t *ret_expires_ns, struct error *err);
-
-#endif

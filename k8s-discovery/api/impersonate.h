@@ -7,8 +7,7 @@
  * Source: client-go, transport/round_trippers.go (impersonatingRoundTripper and
  * headerKeyEscape) and clientcmd/validation.go.
  */
-#ifndef K8S_DISCOVERY_API_IMPERSONATE_H
-#define K8S_DISCOVERY_API_IMPERSONATE_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -19,5 +18,3 @@
  * -EINVAL with a text that begins with `path`. */
 int impersonate_read(struct arena *arena, struct yaml_view *yaml, yaml_node_t *user,
 		     const char *path, struct http_config *http, struct error *err);
-
-#endif

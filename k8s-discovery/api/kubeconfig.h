@@ -6,8 +6,7 @@
  *
  * Source: client-go, tools/clientcmd/api/v1 (the fields) and its loader.
  */
-#ifndef K8S_DISCOVERY_API_KUBECONFIG_H
-#define K8S_DISCOVERY_API_KUBECONFIG_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -35,5 +34,3 @@ struct kubeconfig {
  * it says. With a text. Files that it names are not opened. */
 int kubeconfig_load(struct arena *arena, const char *path, struct kubeconfig *ret,
 		    struct error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a watch asks: URLs, and the words for answers that are none. */
-#ifndef K8S_DISCOVERY_API_REQUEST_H
-#define K8S_DISCOVERY_API_REQUEST_H
+#pragma once
 
 #include "k8s-discovery/api/watch.h"
 
@@ -18,5 +17,3 @@ void request_initial(struct buf *url, const struct api *api, const struct select
 /* Why a request failed, as a line for people. */
 void request_describe(char *out, size_t n, const struct api *api, const struct selection *what,
 		      const struct http_response *r);
-
-#endif

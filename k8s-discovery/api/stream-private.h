@@ -3,8 +3,7 @@
  * What the readers of the two wires share. stream.c owns the framing of both;
  * stream-json.c and stream-proto.c know what a whole part of theirs means.
  */
-#ifndef K8S_DISCOVERY_API_STREAM_PRIVATE_H
-#define K8S_DISCOVERY_API_STREAM_PRIVATE_H
+#pragma once
 
 #include "k8s-discovery/api/stream.h"
 
@@ -56,5 +55,3 @@ int stream_emit(struct stream *s, int what);
 int stream_proto_feed(struct stream *s, struct str *piece, struct error *err);
 int stream_json_feed(struct stream *s, struct str *piece, struct error *err);
 int stream_json_end(struct stream *s, struct error *err);
-
-#endif

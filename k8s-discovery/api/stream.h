@@ -14,8 +14,7 @@
  * Source: Kubernetes API concepts; apimachinery's protobuf serializer,
  * streaming serializer and framer.
  */
-#ifndef K8S_DISCOVERY_API_STREAM_H
-#define K8S_DISCOVERY_API_STREAM_H
+#pragma once
 
 #include "base/error.h"
 #include "k8s-discovery/objects/object.h"
@@ -61,5 +60,3 @@ struct str stream_next(const struct stream *s);
 /* What a failed request says: the `message` of a Status in either wire, or
  * the beginning of whatever it is, as one printable line. */
 void status_text(struct str body, char *out, size_t n);
-
-#endif

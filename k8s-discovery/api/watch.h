@@ -22,8 +22,7 @@
  *
  * Answers are parsed as they arrive, on the owner's loop, one read of the socket at a time.
  */
-#ifndef K8S_DISCOVERY_API_WATCH_H
-#define K8S_DISCOVERY_API_WATCH_H
+#pragma once
 
 #include "abi/log.h"
 #include "http/http.h"
@@ -86,5 +85,3 @@ struct watch_counts {
 struct watch_counts watch_counts(const struct watch *w);
 void watch_counts_add(struct watch_counts *sum, const struct watch_counts *more);
 enum kind watch_kind(const struct watch *w);
-
-#endif

@@ -4,8 +4,7 @@
  * texts of scalars. What is of another kind than asked for counts as absent,
  * so lookups can be chained; all accept NULL.
  */
-#ifndef K8S_DISCOVERY_API_YAML_VIEW_H
-#define K8S_DISCOVERY_API_YAML_VIEW_H
+#pragma once
 
 #include "base/error.h"
 #include "base/str.h"
@@ -32,5 +31,3 @@ size_t yaml_view_count(const yaml_node_t *list);
 /* STR_NULL for what is no scalar, and for null. Borrowed from the view. */
 struct str yaml_view_text(struct yaml_view *view, yaml_node_t *node);
 bool yaml_view_true(struct yaml_view *view, yaml_node_t *node);
-
-#endif

@@ -3,8 +3,7 @@
  * Numbers of the fields that are kept, for those who make labels of them.
  * Where a message stands in two kinds its numbers carry the kind.
  */
-#ifndef K8S_DISCOVERY_OBJECTS_KINDS_H
-#define K8S_DISCOVERY_OBJECTS_KINDS_H
+#pragma once
 
 #include "k8s-discovery/objects/object.h"
 
@@ -107,5 +106,3 @@
 #define RULE_VALUE_HTTP 1u
 #define HTTP_PATHS      1u
 #define PATH_PATH       1u
-
-#endif

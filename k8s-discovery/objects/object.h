@@ -11,8 +11,7 @@
  * Source: generated.proto of k8s.io/api (core, discovery, networking) and of
  * k8s.io/apimachinery (meta/v1).
  */
-#ifndef K8S_DISCOVERY_OBJECTS_OBJECT_H
-#define K8S_DISCOVERY_OBJECTS_OBJECT_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -110,5 +109,3 @@ struct part {
 };
 
 #define INITIAL_EVENTS_END "k8s.io/initial-events-end"
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A reader is a pair of pointers; no read goes beyond the second.
  */
-#ifndef K8S_DISCOVERY_OBJECTS_PROTO_H
-#define K8S_DISCOVERY_OBJECTS_PROTO_H
+#pragma once
 
 #include "base/str.h"
 
@@ -156,5 +155,3 @@ static inline char *proto_put(char *p, uint64_t value)
 	*p++ = (char)value;
 	return p;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * An object keeps its slot until its removal is published, so the publisher can name it by the
  * slot's number. A relist marks and sweeps: objects that the new list lacks are removed.
  */
-#ifndef K8S_DISCOVERY_OBJECTS_STORE_H
-#define K8S_DISCOVERY_OBJECTS_STORE_H
+#pragma once
 
 #include "base/index.h"
 #include "base/vec.h"
@@ -86,5 +85,3 @@ int store_sweep_below(struct store *store, uint32_t space);
 int store_touch(struct store *store, uint32_t slot);
 /* The slot's change is published: it is clean, and free if its object was removed. */
 void store_settle(struct store *store, uint32_t slot);
-
-#endif

@@ -8,8 +8,7 @@
  * here it is the one whose key sorts last. A value that is not UTF-8 is left
  * out and counted, since no server of profiles would take it.
  */
-#ifndef K8S_DISCOVERY_ROLES_LABEL_ROWS_H
-#define K8S_DISCOVERY_ROLES_LABEL_ROWS_H
+#pragma once
 
 #include "abi/target-list.h"
 #include "base/arena.h"
@@ -64,5 +63,3 @@ struct str label_rows_lower(struct label_rows *r, struct str text);
 void label_rows_share(struct label_rows *r);
 /* What was added since is a target. */
 void label_rows_finish(struct label_rows *r);
-
-#endif

@@ -8,8 +8,7 @@
  * these are looked up in. An object is built anew when it or one that it
  * refers to has changed.
  */
-#ifndef K8S_DISCOVERY_ROLES_ROLE_H
-#define K8S_DISCOVERY_ROLES_ROLE_H
+#pragma once
 
 #include "k8s-discovery/objects/kinds.h"
 #include "k8s-discovery/objects/proto.h"
@@ -117,5 +116,3 @@ void endpoint_pods_add(const struct builder *b, struct endpoint_pods *backends,
  * the list. */
 void endpoint_pods_finish(const struct builder *b, struct endpoint_pods *backends);
 void endpoint_pod_reference(struct str reference, reference_fn fn, void *context);
-
-#endif

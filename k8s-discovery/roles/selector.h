@@ -6,8 +6,7 @@
  * Source: k8s.io/apimachinery, pkg/labels and pkg/fields (selector.go); the
  * names in a label selector are those of its pkg/util/validation.
  */
-#ifndef K8S_DISCOVERY_ROLES_SELECTOR_H
-#define K8S_DISCOVERY_ROLES_SELECTOR_H
+#pragma once
 
 #include "base/error.h"
 #include "base/str.h"
@@ -15,5 +14,3 @@
 /* 0, or -EINVAL with what is wrong and where. An empty text selects all. */
 int selector_check_labels(struct str text, struct error *err);
 int selector_check_fields(struct str text, struct error *err);
-
-#endif

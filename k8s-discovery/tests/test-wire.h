@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Protobuf as a Kubernetes API server writes it, for tests: messages into a
  * buffer, with the fields that andiron keeps and some that it does not. */
-#ifndef K8S_DISCOVERY_TESTS_TEST_WIRE_H
-#define K8S_DISCOVERY_TESTS_TEST_WIRE_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -25,5 +24,3 @@ struct buf wire_bookmark(const char *version, bool end);
 struct buf wire_status(int code, const char *message);
 /* A list of pods "p0", "p1", …, in its envelope. */
 struct buf wire_pods(size_t n, const char *version, const char *next);
-
-#endif

@@ -13,8 +13,7 @@
  * rebuilt. batch_derive copies nothing but the string table's entries
  * (16 bytes a string, not their bytes).
  */
-#ifndef ABI_BATCH_BUILD_H
-#define ABI_BATCH_BUILD_H
+#pragma once
 
 #include "abi/batch-view.h"
 
@@ -96,5 +95,3 @@ static inline void batch_release(const struct andiron_batch *batch)
 {
 	batch->release(batch->owner);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A batch in the making, as batch-build.c (adding) and batch-finish.c (laying
  * out) share it. Internal to lib/abi.
  */
-#ifndef ABI_BATCH_PARTS_H
-#define ABI_BATCH_PARTS_H
+#pragma once
 
 #include "abi/batch-build.h"
 #include "base/buf.h"
@@ -44,5 +43,3 @@ struct batch_builder {
 	uint64_t samples;
 	int failed;
 };
-
-#endif

@@ -5,8 +5,7 @@
  * column that is missing, reads as the null entry, so a reader of an untrusted
  * batch cannot run off its end.
  */
-#ifndef ABI_BATCH_VIEW_H
-#define ABI_BATCH_VIEW_H
+#pragma once
 
 #include "base/str.h"
 
@@ -64,5 +63,3 @@ bool batch_row_int(const struct batch_view *v, const struct andiron_row *row, st
 		   int64_t *ret);
 bool batch_group_label(const struct batch_view *v, const struct andiron_group *group,
 		       struct str key, struct str *ret);
-
-#endif

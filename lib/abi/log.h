@@ -3,8 +3,7 @@
  * printf-style fronts of the host's varargs-free services, for plugin.c and
  * for engines that are handed a `struct abi_context`. [any].
  */
-#ifndef ABI_LOG_H
-#define ABI_LOG_H
+#pragma once
 
 #include "base/error.h"
 
@@ -35,5 +34,3 @@ int32_t abi_error(const struct andiron_host *host, struct andiron_error *ret_err
 
 /* Counts in the ledger; `reason` may be NULL. */
 void abi_ledger(const struct abi_context *c, uint32_t entry, const char *reason, uint64_t samples);
-
-#endif

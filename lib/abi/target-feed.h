@@ -3,8 +3,7 @@
  * How far a consumer has followed each of its producers: whether an update
  * continues what it has, which every consumer must ask before it looks at a row.
  */
-#ifndef ABI_TARGET_FEED_H
-#define ABI_TARGET_FEED_H
+#pragma once
 
 #include "base/vec.h"
 
@@ -42,5 +41,3 @@ static inline void target_feed_took(struct target_feed *feed, const struct andir
 	feed->generation = update->generation;
 	feed->waiting = false;
 }
-
-#endif

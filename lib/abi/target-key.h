@@ -4,8 +4,7 @@
  * consumer's and dense: what is removed gives its place to the last one. The index is
  * empty when it is zero, and freed by index_free.
  */
-#ifndef ABI_TARGET_KEY_H
-#define ABI_TARGET_KEY_H
+#pragma once
 
 #include "base/index.h"
 
@@ -26,5 +25,3 @@ int target_key_add(struct index *ix, struct target_key key, size_t position);
 /* Forgets one, in whose place the caller puts the last thereafter. */
 void target_key_remove(struct index *ix, uint32_t position, uint32_t last, target_key_fn key_at,
 		       const void *array);
-
-#endif

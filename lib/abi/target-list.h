@@ -9,8 +9,7 @@
  * A `target_table` is a consumer's: it applies updates of any number of
  * producers and says, row by row, what changed.
  */
-#ifndef ABI_TARGET_LIST_H
-#define ABI_TARGET_LIST_H
+#pragma once
 
 #include "base/str.h"
 
@@ -97,5 +96,3 @@ int target_table_apply(struct target_table *table, const struct andiron_targets 
 /* Visits all rows, as target_row_compare has them. O(n log n) */
 void target_table_each(struct target_table *table, target_change_fn fn, void *context);
 size_t target_table_count(const struct target_table *table);
-
-#endif

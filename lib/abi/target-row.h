@@ -4,8 +4,7 @@
  * memory, and the making of updates. For them, and for a producer that keeps
  * its rows in a form of its own.
  */
-#ifndef ABI_TARGET_ROW_H
-#define ABI_TARGET_ROW_H
+#pragma once
 
 #include "abi/target-list.h"
 #include "base/intern.h"
@@ -36,5 +35,3 @@ void update_discard(struct update_builder *u);
 /* Uses the builder up, also on failure: 0 or -ENOMEM. */
 int update_finish(struct update_builder *u, uint64_t producer, uint64_t generation, uint32_t flags,
 		  const struct andiron_targets **ret);
-
-#endif

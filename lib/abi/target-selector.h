@@ -3,8 +3,7 @@
  * Which processes a target selects, by the rule of Alloy's pyroscope.ebpf: the process of
  * `__process_pid__`, else all processes of a container. Labels may come in any order.
  */
-#ifndef ABI_TARGET_SELECTOR_H
-#define ABI_TARGET_SELECTOR_H
+#pragma once
 
 #include "abi/target-list.h"
 
@@ -27,5 +26,3 @@ struct target_selector target_selector_of(const struct target_label *labels, siz
  * labels say so; else NULL. `node` is the name of this node, NULL or "" if it is not known. O(n).
  */
 const char *target_selector_absent(const struct target_label *labels, size_t n, const char *node);
-
-#endif

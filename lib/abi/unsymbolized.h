@@ -4,8 +4,7 @@
  * "[libcrypto.so.3 fn 0x1a2b30]", so that a function is one box. Where that is not known, by the
  * file alone, "[libcrypto.so.3]". A name in brackets keeps its own: "[vdso fn 0xc30]", "[anon]".
  */
-#ifndef ABI_UNSYMBOLIZED_H
-#define ABI_UNSYMBOLIZED_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -16,5 +15,3 @@ int unsymbolized_put(struct buf *out, struct str file, uint64_t function);
 
 /* Whether a function's name is one that unsymbolized_put gives in that file. O(name). */
 bool unsymbolized_is(struct str name, struct str file);
-
-#endif

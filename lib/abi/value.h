@@ -4,8 +4,7 @@
  * against the option table, so a getter for a name of another type is a bug,
  * not an error: it is checked.
  */
-#ifndef ABI_VALUE_H
-#define ABI_VALUE_H
+#pragma once
 
 #include "base/str.h"
 
@@ -30,5 +29,3 @@ bool value_bool(const struct andiron_value *map, const char *name, bool absent);
 int64_t value_int(const struct andiron_value *map, const char *name, int64_t absent);
 double value_number(const struct andiron_value *map, const char *name, double absent);
 struct str value_str(const struct andiron_value *map, const char *name, struct str absent);
-
-#endif

@@ -3,8 +3,7 @@
  * Memory that is freed all at once. Pointers stay where they are until
  * arena_free. ARENA_NULL is a valid empty arena.
  */
-#ifndef BASE_ARENA_H
-#define BASE_ARENA_H
+#pragma once
 
 #include "base/str.h"
 
@@ -31,5 +30,3 @@ struct str arena_str(struct arena *a, struct str s);
 
 /* printf into the arena; NULL when memory is short. */
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

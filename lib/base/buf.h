@@ -4,8 +4,7 @@
  * unchanged and `failed` is set, so a run of appends can be checked once at
  * its end. BUF_NULL is a valid empty buffer.
  */
-#ifndef BASE_BUF_H
-#define BASE_BUF_H
+#pragma once
 
 #include "base/str.h"
 
@@ -49,5 +48,3 @@ char *buf_reserve(struct buf *b, size_t n);
 /* The content, NUL-terminated and to be freed, and an empty buffer; NULL if
  * anything failed (the buffer is freed then). */
 char *buf_take(struct buf *b);
-
-#endif

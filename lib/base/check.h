@@ -6,8 +6,7 @@
  * check()    an invariant; its failure is a bug, and going on would be worse
  * absurd()   a place that cannot be reached
  */
-#ifndef BASE_CHECK_H
-#define BASE_CHECK_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,5 +25,3 @@
 		fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, __func__, what);            \
 		abort();                                                                           \
 	} while (0)
-
-#endif

@@ -9,8 +9,7 @@
  * A type's own guard is made by DEFINE_CLEANUP(struct thing *, thing_free),
  * next to thing_free, and is called thing_freep.
  */
-#ifndef BASE_CLEANUP_H
-#define BASE_CLEANUP_H
+#pragma once
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -49,5 +48,3 @@ static inline void closep(const int *fd)
 		(fd) = -1;                                                                         \
 		taken_;                                                                            \
 	})
-
-#endif

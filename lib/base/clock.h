@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time in nanoseconds, and Go's duration notation ("15s", "1m30s", "500ms"). */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
+#pragma once
 
 #include "base/str.h"
 
@@ -40,5 +39,3 @@ bool duration_parse(struct str s, int64_t *ret_ns);
 
 /* "1m30s" into `out`, cut off at n; returns out. */
 char *duration_format(int64_t ns, char *out, size_t n);
-
-#endif

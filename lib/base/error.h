@@ -8,8 +8,7 @@
  * that knows more puts its context in front ("context: cause"). Running out
  * of memory is -ENOMEM everywhere and needs no text.
  */
-#ifndef BASE_ERROR_H
-#define BASE_ERROR_H
+#pragma once
 
 struct error {
 	int code; /* negative errno, 0 while unset */
@@ -31,5 +30,3 @@ int error_errno(struct error *err, int code, const char *format, ...)
  * `code` if none was set. */
 int error_wrap(struct error *err, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-
-#endif

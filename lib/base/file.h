@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading and writing whole files, with bounds. No file is ever mapped: what a
  * stranger can truncate would be a SIGBUS. */
-#ifndef BASE_FILE_H
-#define BASE_FILE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -26,5 +25,3 @@ int file_write_fd(int fd, const void *data, size_t n);
 /* Replaces `path` by writing beside it and renaming, so that a reader sees the
  * old file or the whole new one. Mode 0644 less umask. */
 int file_replace(const char *path, const void *data, size_t n, struct error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Hashing for tables, not for identity on any wire. Seeded per process
  * by the address-space layout, so values must not be stored or sent.
  */
-#ifndef BASE_HASH_H
-#define BASE_HASH_H
+#pragma once
 
 #include "base/str.h"
 
@@ -30,5 +29,3 @@ static inline uint64_t hash_str(struct str s)
 {
 	return hash_bytes(s.p, s.n);
 }
-
-#endif

@@ -9,8 +9,7 @@
  * removal (no tombstones). Not meant for hashes that untrusted input can steer:
  * use hash_bytes, which is seeded.
  */
-#ifndef BASE_INDEX_H
-#define BASE_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ bool index_remove(struct index *ix, uint64_t hash, uint32_t position);
 
 /* Changes the position of an entry that is there (the element has moved). */
 void index_move(struct index *ix, uint64_t hash, uint32_t from, uint32_t to);
-
-#endif

@@ -4,8 +4,7 @@
  * empty string. Nothing is ever removed; a holder that churns makes a new
  * table. INTERN_NULL is a valid empty table.
  */
-#ifndef BASE_INTERN_H
-#define BASE_INTERN_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/index.h"
@@ -32,5 +31,3 @@ static inline struct str intern_get(const struct intern *t, uint32_t id)
 {
 	return id < t->strings.n ? t->strings.p[id] : STR_NULL;
 }
-
-#endif

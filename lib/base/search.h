@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Binary search in whatever is sorted: arrays, columns, or records that are decoded on the way. */
-#ifndef BASE_SEARCH_H
-#define BASE_SEARCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@
 		}                                               \
 		low_;                                           \
 	})
-
-#endif

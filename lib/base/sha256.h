@@ -4,8 +4,7 @@
  * crypto library of megabytes for eight KiB a file would be the largest
  * dependency of the agent.
  */
-#ifndef BASE_SHA256_H
-#define BASE_SHA256_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ void sha256_init(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *data, size_t n);
 /* The digest; *s is used up. */
 void sha256_finish(struct sha256 *s, unsigned char ret[SHA256_BYTES]);
-
-#endif

@@ -3,8 +3,7 @@
  * A borrowed slice of bytes, by value. Not NUL-terminated. All functions are
  * pure; none allocates except str_dup. O(n) in the slice unless said.
  */
-#ifndef BASE_STR_H
-#define BASE_STR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,5 +82,3 @@ char *str_dup(struct str s);
 /* How many edits make a of b, at most `limit` + 1; for "did you mean".
  * O(a.n·b.n), slices over 64 bytes count as unlike. */
 unsigned int str_distance(struct str a, struct str b, unsigned int limit);
-
-#endif

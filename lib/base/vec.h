@@ -10,8 +10,7 @@
  *
  * Amortised O(1) push; elements move when it grows.
  */
-#ifndef BASE_VEC_H
-#define BASE_VEC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ bool vec_grow(void **p, size_t *capacity, size_t need, size_t size);
 		(v)->p = NULL;                                                                     \
 		(v)->n = (v)->capacity = 0;                                                        \
 	} while (0)
-
-#endif

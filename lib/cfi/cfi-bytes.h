@@ -4,8 +4,7 @@
  * gives 0 and sets `broken`, once and for all, so that a run of reads is checked
  * at its end. Numbers longer than 64 bits wrap.
  */
-#ifndef CFI_CFI_BYTES_H
-#define CFI_CFI_BYTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ static inline uint64_t cfi_uleb(struct cfi_bytes *b)
 }
 
 int64_t cfi_sleb(struct cfi_bytes *b);
-
-#endif

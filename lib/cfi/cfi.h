@@ -13,8 +13,7 @@
  * 64-bit architecture §4.6). All of it is a stranger's: -EBADMSG stands for a record that does not
  * parse, and the next one may.
  */
-#ifndef CFI_CFI_H
-#define CFI_CFI_H
+#pragma once
 
 #include "cfi/cfi-bytes.h"
 #include "elf/file.h"
@@ -151,5 +150,3 @@ void cfi_run_begin(struct cfi_run *run, const struct cfi_fde *fde);
  * instructions make no sense from run->end on. O(instructions up to the next boundary).
  */
 int cfi_run_next(struct cfi_run *run);
-
-#endif

@@ -3,8 +3,7 @@
  * What a DWARF expression of call-frame information computes, as a formula; only those that a
  * rule can say are told apart. Source of the operations: DWARF 5 §2.5 and §7.7.1.
  */
-#ifndef CFI_EXPRESSION_H
-#define CFI_EXPRESSION_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ struct formula {
 /* `pc`: the register that stands for the program counter. Those of rules for registers begin
  * with the CFA on the stack (`with_cfa`). O(n). */
 struct formula rows_expression(const uint8_t *p, size_t n, uint8_t pc, int with_cfa);
-
-#endif

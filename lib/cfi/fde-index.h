@@ -9,8 +9,7 @@
  *
  * Source of .eh_frame_hdr: Linux Standard Base Core 5.0 §10.6.2.
  */
-#ifndef CFI_FDE_INDEX_H
-#define CFI_FDE_INDEX_H
+#pragma once
 
 #include "cfi/reduce.h"
 
@@ -60,5 +59,3 @@ int rows_hdr_find(struct rows_hdr *h, uint64_t address, uint64_t *ret_start, uin
 int rows_order_peek(struct rows_order *o, uint64_t *ret);
 /* That function itself; 1, -EBADMSG: it does not parse; or an errno. */
 int rows_order_take(struct rows_order *o, struct cfi_fde *ret);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * 16 bytes a function.
  */
-#ifndef CFI_FUNCTIONS_H
-#define CFI_FUNCTIONS_H
+#pragma once
 
 #include "elf/file.h"
 
@@ -39,5 +38,3 @@ const struct elf_function *elf_functions_find(const struct elf_functions *t, uin
 
 /* Whether a function begins behind `after`, at `address` at the latest. O(log n). */
 bool elf_functions_begins(const struct elf_functions *t, uint64_t after, uint64_t address);
-
-#endif

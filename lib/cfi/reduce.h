@@ -3,8 +3,7 @@
  * A full row of call-frame information, made into the words by which walkers
  * unwind (bpf/include/bpfwire/unwind-tables.h). Pure; O(expression bytes).
  */
-#ifndef CFI_REDUCE_H
-#define CFI_REDUCE_H
+#pragma once
 
 #include "cfi/cfi.h"
 
@@ -48,5 +47,3 @@ static inline bool rows_needs_aux(const struct rows_machine *m, const struct cfi
 
 /* The bit of a register among those that a run is to watch. */
 void rows_watch(const struct rows_machine *m, bool aux, struct cfi_run *run);
-
-#endif

@@ -4,8 +4,7 @@
  * (http/http.h) and the host's watches and timers. Used under the component's
  * strand, like all of its state.
  */
-#ifndef CLIENT_LOOP_H
-#define CLIENT_LOOP_H
+#pragma once
 
 #include "abi/log.h"
 #include "http/http.h"
@@ -18,5 +17,3 @@ int client_loop_new(const struct abi_context *context, struct client_loop **ret,
 void client_loop_free(struct client_loop *loop);
 
 struct http_client *client_loop_http(struct client_loop *loop);
-
-#endif

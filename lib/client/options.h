@@ -7,8 +7,7 @@
  * Source: Alloy, internal/component/common/config, and its reference on
  * shared HTTP client arguments.
  */
-#ifndef CLIENT_OPTIONS_H
-#define CLIENT_OPTIONS_H
+#pragma once
 
 #include "base/arena.h"
 #include "http/http.h"
@@ -79,5 +78,3 @@ void client_config_fini(struct client_config *config);
  * copied into the arena. 0 or -ENOMEM. */
 int client_headers(struct arena *arena, const struct andiron_value *map,
 		   const struct http_header **ret, size_t *ret_n);
-
-#endif

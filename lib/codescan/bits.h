@@ -3,8 +3,7 @@
  * Maps of bits, a bit for each byte or for each round address of code. Of bytes, so that several share one piece of memory
  * whatever their sizes are. Bounds are the caller's.
  */
-#ifndef CODESCAN_BITS_H
-#define CODESCAN_BITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ static inline uint64_t bits_next(const uint8_t *bits, uint64_t at, uint64_t n)
 		at += at % 8 == 0 && bits[at / 8] == 0 ? 8 : 1;
 	return at < n ? at : n;
 }
-
-#endif

@@ -18,8 +18,7 @@
  * returns with the return address on top of the stack, nor jumps so to where another begins; nor of one with bytes that
  * are no instruction, as the tables of numbers have that stand amid libcrypto's code.
  */
-#ifndef CODESCAN_CODE_ROWS_H
-#define CODESCAN_CODE_ROWS_H
+#pragma once
 
 #include "cfi/reduce.h"
 #include "codescan/tracked-stack.h"
@@ -89,5 +88,3 @@ void rows_code_mark(struct rows_code *c, uint64_t address);
 /* The next piece, ascending: 1, 0 at the end, or an errno. */
 int rows_code_next(struct rows_code *c, struct rows_piece *ret);
 void rows_code_free(struct rows_code *c);
-
-#endif

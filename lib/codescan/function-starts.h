@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first pass over code that nothing describes (code-rows.h): it finds where functions begin. */
-#ifndef CODESCAN_FUNCTION_STARTS_H
-#define CODESCAN_FUNCTION_STARTS_H
+#pragma once
 
 #include "codescan/code-rows.h"
 
@@ -12,5 +11,3 @@ int rows_code_decode(struct rows_code *c, uint64_t at, struct x86_instruction *r
 
 /* Marks the beginnings in c->called; the maps are empty but for what others have marked. 0 or an errno of a read. */
 int rows_code_sweep(struct rows_code *c);
-
-#endif

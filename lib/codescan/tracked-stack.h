@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What x86-64 instructions do to the stack pointer and the frame pointer. Pure. */
-#ifndef CODESCAN_TRACKED_STACK_H
-#define CODESCAN_TRACKED_STACK_H
+#pragma once
 
 #include "codescan/x86.h"
 
@@ -19,5 +18,3 @@ struct rows_stack {
 
 /* Behind an instruction that is neither a jump nor a return. */
 void rows_stack_step(struct rows_stack *s, const struct x86_instruction *i);
-
-#endif

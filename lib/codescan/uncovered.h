@@ -6,8 +6,7 @@
  * an assembler's (codecs are half written by hand, and describe nothing), unless it keeps frame pointers; smaller
  * gaps are padding and stubs, and what is said about them would be a guess for nothing.
  */
-#ifndef CODESCAN_UNCOVERED_H
-#define CODESCAN_UNCOVERED_H
+#pragma once
 
 #include "codescan/code-rows.h"
 
@@ -49,5 +48,3 @@ int rows_gaps_begin(struct rows_gaps *g, uint64_t from, uint64_t to, uint64_t *r
 
 /* Whether the code in [from, to) keeps frame pointers, as far as a sample of up to 256 KiB shows: 1, 0 or an errno. */
 int rows_gaps_keep_frames(struct rows_gaps *g, uint64_t from, uint64_t to);
-
-#endif

@@ -4,8 +4,7 @@
  * stack pointer. Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2,
  * chapter 2 and appendix A.
  */
-#ifndef CODESCAN_X86_H
-#define CODESCAN_X86_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ static inline bool x86_is_padding(const struct x86_instruction *i)
 	return (i->map == 0 && ((i->op == 0x90 && i->rm == 0) || i->op == 0xcc)) ||
 	       (i->map == 1 && !i->vector && i->op == 0x1f);
 }
-
-#endif

@@ -10,8 +10,7 @@
  * notes. So do objcopy --only-keep-debug and eu-strip -f; the form is theirs, and gdb,
  * debuginfod and Parca read it.
  */
-#ifndef DEBUGINFO_UPLOAD_STRIPPED_FILE_H
-#define DEBUGINFO_UPLOAD_STRIPPED_FILE_H
+#pragma once
 
 #include "base/vec.h"
 #include "elf/file.h"
@@ -56,5 +55,3 @@ int elf_image_read(const struct elf_image *image, uint64_t offset, char *out, si
 /* Asks the kernel to read [offset, +n) ahead, so that elf_image_read need not wait for the
  * disk. A hint: what lies behind the end does not matter. */
 void elf_image_ahead(const struct elf_image *image, uint64_t offset, uint64_t n);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * All is used by one thread, and is borrowed from `upload_run` until `done`.
  */
-#ifndef DEBUGINFO_UPLOAD_UPLOAD_H
-#define DEBUGINFO_UPLOAD_UPLOAD_H
+#pragma once
 
 #include "debuginfo-upload/stripped-file.h"
 #include "http/http.h"
@@ -81,5 +80,3 @@ void upload_cancel(struct upload *u);
 
 /* The same, and frees what it holds. */
 void upload_fini(struct upload *u);
-
-#endif

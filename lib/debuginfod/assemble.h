@@ -3,8 +3,7 @@
  * An ELF file made of sections that came one by one, so that whoever reads debug files need not
  * know that a part was all that was fetched.
  */
-#ifndef DEBUGINFOD_ASSEMBLE_H
-#define DEBUGINFOD_ASSEMBLE_H
+#pragma once
 
 #include "base/str.h"
 
@@ -22,5 +21,3 @@ struct assemble_section {
  * -EINVAL or an errno. O(bytes).
  */
 int assemble(int to, struct str build_id, const struct assemble_section *sections, size_t n);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Blocks; for a process that does nothing else.
  */
-#ifndef DEBUGINFOD_DEBUGINFOD_H
-#define DEBUGINFOD_DEBUGINFOD_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -43,5 +42,3 @@ int debuginfod_find(const struct debuginfod *d, struct str build_id, struct buf 
 /* The folder that elfutils' client uses, by DEBUGINFOD_CACHE_PATH, XDG_CACHE_HOME and HOME,
  * appended. -ENOENT: none of them is set. */
 int debuginfod_folder(struct buf *ret);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asking debuginfod servers, one after the other. */
-#ifndef DEBUGINFOD_SERVERS_H
-#define DEBUGINFOD_SERVERS_H
+#pragma once
 
 #include "http/polled.h"
 
@@ -26,5 +25,3 @@ void servers_fini(struct servers *s);
  * as the environment says.
  */
 int servers_get(struct servers *s, struct str path, int fd, struct error *err);
-
-#endif

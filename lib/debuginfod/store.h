@@ -10,8 +10,7 @@
  * What nobody has used for max_unused_age_s goes at every cleaning, as with elfutils. Beyond that
  * the folder is bounded in bytes here: what was used least recently goes first.
  */
-#ifndef DEBUGINFOD_STORE_H
-#define DEBUGINFOD_STORE_H
+#pragma once
 
 #include "base/error.h"
 #include "base/str.h"
@@ -62,5 +61,3 @@ int store_deny(const struct store *s, struct str id, const char *name);
 /* Removes what is too old, where that is due, and what is too much. 0 or a negative errno.
  * O(files). */
 int store_clean(const struct store *s, int64_t now_seconds);
-
-#endif

@@ -3,8 +3,7 @@
  * The shapes of a unit's entries. Each is told how many bytes an entry of it
  * takes where that does not depend on the entry, since most are only skipped.
  */
-#ifndef DWARF_ABBREV_H
-#define DWARF_ABBREV_H
+#pragma once
 
 #include "base/vec.h"
 #include "dwarf/cursor.h"
@@ -46,5 +45,3 @@ size_t abbrev_bytes(const struct abbrev_table *t);
 
 /* NULL: there is no such code. Usually O(1). */
 const struct abbrev *abbrev_find(const struct abbrev_table *t, uint64_t code);
-
-#endif

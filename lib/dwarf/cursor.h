@@ -4,8 +4,7 @@
  * remembered: numbers are 0 from then on, so that a parser checks once, where
  * it would otherwise go on for ever. A cursor is used by one thread at a time.
  */
-#ifndef DWARF_CURSOR_H
-#define DWARF_CURSOR_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -58,5 +57,3 @@ static inline uint8_t cursor_u8(struct cursor *c)
 void cursor_skip_text(struct cursor *c);
 /* Appends the text up to the NUL, at most `max` bytes of it. c->error or 0. */
 int cursor_text(struct cursor *c, size_t max, struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One entry (DIE) with the attributes that matter here. */
-#ifndef DWARF_DIE_H
-#define DWARF_DIE_H
+#pragma once
 
 #include "dwarf/form.h"
 
@@ -52,5 +51,3 @@ void die_read(struct die *d, struct cursor *c, const struct abbrev_table *t, con
 /* Goes behind them. */
 void die_skip(struct cursor *c, const struct abbrev_table *t, const struct abbrev *a,
 	      const struct dwarf_format *format);
-
-#endif

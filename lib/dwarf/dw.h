@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers of DWARF that are read here (DWARF 5, chapter 7; the GNU ones:
  * gcc.gnu.org/wiki/DebugFission, dwarfstd.org issue 120604.1). */
-#ifndef DWARF_DW_H
-#define DWARF_DW_H
+#pragma once
 
 #define DW_UT_compile 1
 #define DW_UT_type 2
@@ -119,5 +118,3 @@
 #define DW_SECT_ABBREV 3
 #define DW_SECT_STR_OFFSETS 6
 #define DW_SECT_RNGLISTS 8 /* version 5 */
-
-#endif

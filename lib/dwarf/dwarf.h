@@ -13,8 +13,7 @@
  * last their functions (24 bytes each) and lines (16 each), up to a limit. Used by one thread at a
  * time.
  */
-#ifndef DWARF_DWARF_H
-#define DWARF_DWARF_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -89,5 +88,3 @@ static inline struct str dwarf_frame_text(const struct dwarf_frames *f, struct d
 {
 	return t.n ? (struct str){f->text.p + t.at, t.n} : STR_NULL;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * three such files: its own (or its debug file), the one that dwz has put
  * common entries into, and a package of split units.
  */
-#ifndef DWARF_FILE_H
-#define DWARF_FILE_H
+#pragma once
 
 #include "base/error.h"
 #include "dwarf/abbrev.h"
@@ -76,5 +75,3 @@ const struct unit_head *dwarf_file_unit(const struct dwarf_file *f, uint64_t off
 /* The shapes of a unit's entries, kept until 32 others have been asked for. */
 int dwarf_file_abbrevs(struct dwarf_file *f, const struct unit_head *u,
 		       const struct abbrev_table **ret);
-
-#endif

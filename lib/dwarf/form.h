@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The values of attributes. */
-#ifndef DWARF_FORM_H
-#define DWARF_FORM_H
+#pragma once
 
 #include "dwarf/abbrev.h"
 
@@ -35,5 +34,3 @@ void form_skip(struct cursor *c, uint16_t form, const struct dwarf_format *forma
 /* Reads a value, going behind it. c->error says whether that worked. */
 struct form_value form_read(struct cursor *c, const struct abbrev_attribute *a,
 			    const struct dwarf_format *format);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of a unit, and the calls that are inlined in one of them. */
-#ifndef DWARF_FUNCTIONS_H
-#define DWARF_FUNCTIONS_H
+#pragma once
 
 #include "dwarf/unit.h"
 
@@ -51,5 +50,3 @@ void inlines_free(struct inlines *i);
 
 /* The innermost call that covers the address; 0: none does. O(spans). */
 uint32_t inlines_find(const struct inlines *i, uint64_t address);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A unit's table of lines, decoded: 16 bytes a row. */
-#ifndef DWARF_LINES_H
-#define DWARF_LINES_H
+#pragma once
 
 #include "dwarf/unit.h"
 
@@ -44,5 +43,3 @@ const struct line_row *lines_find(const struct lines *l, uint64_t address);
 /* Appends the path of a file by its number: absolute where the table or the
  * unit says so. -ENOENT: there is no such file. */
 int lines_path(const struct lines *l, const struct unit *u, uint64_t file, struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a function is called, through the entries that stand for it. */
-#ifndef DWARF_NAMES_H
-#define DWARF_NAMES_H
+#pragma once
 
 #include "dwarf/unit.h"
 
@@ -17,5 +16,3 @@ struct dwarf_name {
  * *ret held is gone. -ENOENT: there is no name; -ENOEXEC, -ENOMEM or pread's errno.
  */
 int dwarf_name_read(const struct unit *u, const struct form_value *from, struct dwarf_name *ret);
-
-#endif

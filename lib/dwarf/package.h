@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Split units (DWARF 5, sections 7.3.2 and 7.3.5; DebugFission for 4). */
-#ifndef DWARF_PACKAGE_H
-#define DWARF_PACKAGE_H
+#pragma once
 
 #include "dwarf/file.h"
 
@@ -14,5 +13,3 @@ int package_apply(struct dwarf_file *f);
 
 /* The unit of that id; NULL if it is not there. O(units). */
 const struct unit_head *package_unit(const struct dwarf_file *f, uint64_t dwo_id);
-
-#endif

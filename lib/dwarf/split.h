@@ -3,8 +3,7 @@
  * The files that split units are in: one package, or a file for each unit, which is opened when the
  * unit is needed. Which ones are missing is remembered, for whoever can open files.
  */
-#ifndef DWARF_SPLIT_H
-#define DWARF_SPLIT_H
+#pragma once
 
 #include "dwarf/unit.h"
 
@@ -36,5 +35,3 @@ int split_find(struct split *s, const struct unit *skeleton, struct dwarf_file *
 
 /* Another file, its descriptor borrowed. -E2BIG: there are too many; or as dwarf_file_open. */
 int split_add(struct split *s, int fd);
-
-#endif

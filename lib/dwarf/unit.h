@@ -3,8 +3,7 @@
  * A unit: what its first entry says of all others, and what their values mean
  * by it: texts, addresses, ranges.
  */
-#ifndef DWARF_UNIT_H
-#define DWARF_UNIT_H
+#pragma once
 
 #include "dwarf/die.h"
 #include "dwarf/file.h"
@@ -46,5 +45,3 @@ int unit_address(const struct unit *u, const struct form_value *v, uint64_t *ret
 /* Where an entry's code is, replacing what *ret held; empty where it has none. At most
  * `max` ranges: -E2BIG. */
 int unit_ranges(const struct unit *u, const struct die *d, size_t max, struct spans *ret);
-
-#endif

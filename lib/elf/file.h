@@ -9,8 +9,7 @@
  *
  * A function that reads may find the file shorter than it was: -ENODATA.
  */
-#ifndef ELF_FILE_H
-#define ELF_FILE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -84,5 +83,3 @@ int elf_file_read_section(const struct elf_file *f, const Elf64_Shdr *section, s
  * -ENOENT: no segment holds it. O(segments).
  */
 int elf_file_vaddr(const struct elf_file *f, uint64_t offset, uint64_t *ret);
-
-#endif

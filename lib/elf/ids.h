@@ -9,8 +9,7 @@
  * of SHA-256 over the first 4 KiB, the last 4 KiB (they overlap in a short
  * file) and the length as 8 bytes big-endian.
  */
-#ifndef ELF_IDS_H
-#define ELF_IDS_H
+#pragma once
 
 #include "elf/file.h"
 
@@ -32,5 +31,3 @@ int elf_ids_read(struct elf_file *f, struct elf_ids *ret);
 
 /* The file id alone, of any regular file. */
 int elf_file_id(int fd, uint64_t size, char ret[33]);
-
-#endif

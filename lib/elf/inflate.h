@@ -6,8 +6,7 @@
  * The size that a file claims is never trusted: memory is 128 KiB and the decoder's own (zlib 48 KiB, zstd 8 MiB at
  * most, xz MINIDEBUG_MEMORY), and decoding stops where the claim ends.
  */
-#ifndef ELF_INFLATE_H
-#define ELF_INFLATE_H
+#pragma once
 
 #include "elf/file.h"
 
@@ -40,5 +39,3 @@ int elf_inflate(const struct elf_file *f, const struct elf_compressed *c, elf_in
 
 /* The same into a new memfd, at most c->max bytes; *ret_n is their number. The caller closes *ret_fd. */
 int elf_inflate_memfd(const struct elf_file *f, const struct elf_compressed *c, int *ret_fd, uint64_t *ret_n);
-
-#endif

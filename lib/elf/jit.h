@@ -9,8 +9,7 @@
  *
  * 24 bytes a function and its name.
  */
-#ifndef ELF_JIT_H
-#define ELF_JIT_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -50,5 +49,3 @@ size_t jit_bytes(const struct jit *j);
 /* The function that covers an address, the one told last; borrowed until the
  * next load. False if none does. O(log n). */
 bool jit_find(const struct jit *j, uint64_t address, struct str *ret);
-
-#endif

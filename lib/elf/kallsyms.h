@@ -11,8 +11,7 @@
  * Names are kept: the list cannot be read at an offset, and printing it costs
  * the kernel tens of milliseconds. 16 bytes a function and its name.
  */
-#ifndef ELF_KALLSYMS_H
-#define ELF_KALLSYMS_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -50,5 +49,3 @@ size_t kallsyms_bytes(const struct kallsyms *k);
  * False if none does. O(log n). */
 bool kallsyms_find(const struct kallsyms *k, uint64_t address, struct str *name,
 		   struct str *module);
-
-#endif

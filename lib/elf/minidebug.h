@@ -3,8 +3,7 @@
  * .gnu_debugdata: the function symbols that Fedora keeps in stripped programs,
  * as an ELF file compressed with xz. Inflated by liblzma into a memfd.
  */
-#ifndef ELF_MINIDEBUG_H
-#define ELF_MINIDEBUG_H
+#pragma once
 
 #include "elf/file.h"
 
@@ -16,5 +15,3 @@
  * none; -E2BIG: larger than the limits above; -ENOEXEC: broken; -ENOMEM or an errno.
  */
 int elf_minidebug_open(struct elf_file *f, int *ret_fd);
-
-#endif

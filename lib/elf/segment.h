@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where in a file what a program has at an address lies. */
-#ifndef ELF_SEGMENT_H
-#define ELF_SEGMENT_H
+#pragma once
 
 #include "elf/file.h"
 
@@ -17,5 +16,3 @@ int elf_segment_range(const struct elf_file *f, uint64_t address, struct elf_ran
 
 /* The bytes of segment i that lie inside the file. */
 struct elf_range elf_segment_bytes(const struct elf_file *f, size_t i);
-
-#endif

@@ -22,8 +22,7 @@
  * Types FUNC and GNU_IFUNC count. Data, labels without type (among them
  * arm64's $x and $d) and imports do not.
  */
-#ifndef ELF_SYMBOLS_H
-#define ELF_SYMBOLS_H
+#pragma once
 
 #include "elf/file.h"
 
@@ -74,5 +73,3 @@ int elf_symbols_find(const struct elf_symbols *s, int fd, uint64_t address, stru
 
 /* Whether `a` is the better of two names for one thing, by the rule above. */
 bool elf_name_better(struct str a, struct str b);
-
-#endif

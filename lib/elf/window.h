@@ -5,8 +5,7 @@
  * and forth within one costs none. Memory is one piece, taken when something
  * is read for the first time. Used by one thread at a time.
  */
-#ifndef ELF_WINDOW_H
-#define ELF_WINDOW_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -63,5 +62,3 @@ int window_u64(struct window *w, uint64_t at, uint64_t *ret);
  * cut). 0; -ENOEXEC: it runs out of the range; else as above.
  */
 int window_text(struct window *w, uint64_t at, size_t max, struct buf *out);
-
-#endif

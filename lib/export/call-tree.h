@@ -6,8 +6,7 @@
  * ended at a node under one set of labels, so a reader can group by any label afterwards. Node 0 is
  * the root; a parent comes before its children.
  */
-#ifndef EXPORT_CALL_TREE_H
-#define EXPORT_CALL_TREE_H
+#pragma once
 
 #include "base/intern.h"
 #include "base/vec.h"
@@ -92,5 +91,3 @@ bool call_tree_unsymbolized(struct str name, struct str file);
 
 /* The sum of two values, at the limit of the type where it would pass that. */
 int64_t call_tree_add(int64_t a, int64_t b);
-
-#endif

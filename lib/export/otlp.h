@@ -14,8 +14,7 @@
  *  - A build id is "process.executable.build_id.gnu" if it is hexadecimal, else
  *    Go's.
  */
-#ifndef EXPORT_OTLP_H
-#define EXPORT_OTLP_H
+#pragma once
 
 #include "base/buf.h"
 #include "pprof/decode.h"
@@ -34,5 +33,3 @@ struct otlp_head {
 
 /* Appends the request. 0 or -ENOMEM (out as before). O(size of the profile). */
 int otlp_encode(const struct profile *p, const struct otlp_head *head, struct buf *out);
-
-#endif

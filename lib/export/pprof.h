@@ -24,8 +24,7 @@
  * A mapping's build id is the GNU one, else Go's. An export is used by one
  * thread at a time; it copies all it needs from a batch.
  */
-#ifndef EXPORT_PPROF_H
-#define EXPORT_PPROF_H
+#pragma once
 
 #include "abi/batch-view.h"
 #include "base/buf.h"
@@ -89,5 +88,3 @@ size_t pprof_export_size(const struct pprof_export *x);
  */
 int pprof_export_finish(struct pprof_export *x, int64_t time_ns, int level, struct buf *out,
 			size_t *ret_raw);
-
-#endif

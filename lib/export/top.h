@@ -4,8 +4,7 @@
  * without a name are one entry for each file. Its total counts a sample once, however often it
  * recurs in the stack; its self is what it was the leaf of, an inlined callee being its own function.
  */
-#ifndef EXPORT_TOP_H
-#define EXPORT_TOP_H
+#pragma once
 
 #include "export/call-tree.h"
 
@@ -35,5 +34,3 @@ void top_fini(struct top *t);
 /* Largest first; equal ones by name. */
 void top_sort_by_self(struct top *t);
 void top_sort_by_total(struct top *t);
-
-#endif

@@ -4,8 +4,7 @@
  * itself: where the text begins, and the base of the functions' data. Part of
  * pclntab.c; sources there.
  */
-#ifndef GOSYM_GO_MODULE_H
-#define GOSYM_GO_MODULE_H
+#pragma once
 
 #include "elf/file.h"
 
@@ -27,5 +26,3 @@ struct gomodule_sought {
  * sections are loaded. O(writable segments + relocations) where no section is the module's own. */
 int gomodule_find(const struct elf_file *f, const struct gomodule_sought *sought,
 		  struct gomodule *ret);
-
-#endif

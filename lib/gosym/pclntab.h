@@ -20,8 +20,7 @@
  * -ENODATA where the file is shorter than it was, -ENOMEM, or pread's errno. Used by one
  * thread at a time.
  */
-#ifndef GOSYM_PCLNTAB_H
-#define GOSYM_PCLNTAB_H
+#pragma once
 
 #include "elf/file.h"
 #include "elf/window.h"
@@ -132,5 +131,3 @@ struct pclntab_call {
  */
 int pclntab_inlined(struct pclntab *t, const struct pclntab_function *f, int32_t index,
 		    struct pclntab_call *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * message in its frame, and the status in the trailers. Source: grpc, doc/PROTOCOL-HTTP2.md
  * and doc/statuscodes.md.
  */
-#ifndef HTTP_GRPC_H
-#define HTTP_GRPC_H
+#pragma once
 
 #include "base/buf.h"
 #include "http/http.h"
@@ -42,5 +41,3 @@ int grpc_status(const struct http_response *response, char *text, size_t n);
 
 /* The message of a unary answer; STR_NULL where there is no whole one, or a compressed one. */
 struct str grpc_message(struct str body);
-
-#endif

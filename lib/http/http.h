@@ -5,8 +5,7 @@
  * http_loop` and calls http_ready and http_timeout when they fire. Nothing
  * blocks (names are resolved by libcurl's own threads). One thread at a time.
  */
-#ifndef HTTP_HTTP_H
-#define HTTP_HTTP_H
+#pragma once
 
 #include "base/error.h"
 #include "base/str.h"
@@ -128,5 +127,3 @@ bool http_was_sent(struct http_client *client, uint64_t id);
 const char *http_url_fault(struct str url);
 /* User, host and port of a URL; what stands behind "://", for any text. */
 struct str http_authority(struct str url);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A loop over poll(2) for programs that wait for nothing but their requests. */
-#ifndef HTTP_POLLED_H
-#define HTTP_POLLED_H
+#pragma once
 
 #include "base/vec.h"
 #include "http/http.h"
@@ -23,5 +22,3 @@ void http_polled_fini(struct http_polled *loop);
 
 /* Turns until *flag is set or the time is over; false in the latter case. */
 bool http_polled_until(struct http_polled *loop, const bool *flag, int64_t timeout_ms);
-
-#endif

@@ -4,8 +4,7 @@
  * lib/http; http.c owns the list, transfer.c the handle's callbacks, config.c
  * what a server demands, explain.c the words for what went wrong.
  */
-#ifndef HTTP_TRANSFER_H
-#define HTTP_TRANSFER_H
+#pragma once
 
 #include "base/buf.h"
 #include "http/http.h"
@@ -79,5 +78,3 @@ int config_failed(CURLcode code, const char *what, struct error *err);
 /* explain.c: one line for people into `out`; returns the class, a negative
  * errno (see http.h). */
 int explain(const struct transfer *t, CURLcode code, char *out, size_t n);
-
-#endif

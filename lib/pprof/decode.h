@@ -9,8 +9,7 @@
  * References are positions in the arrays, not the file's ids. Functions,
  * mappings and locations have a null entry at position 0.
  */
-#ifndef PPROF_DECODE_H
-#define PPROF_DECODE_H
+#pragma once
 
 #include "base/error.h"
 #include "base/str.h"
@@ -103,5 +102,3 @@ void profile_free(struct profile *p);
 /* The label of that key, or NULL. */
 const struct profile_label *profile_label(const struct profile *p, const struct profile_sample *s,
 					  struct str key);
-
-#endif

@@ -23,8 +23,7 @@
  * bytes an entry and, while it doubles, again as much as the kind that
  * grows). An encoder is used by one thread at a time.
  */
-#ifndef PPROF_ENCODE_H
-#define PPROF_ENCODE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -133,5 +132,3 @@ struct pprof_head {
  */
 int pprof_finish(const struct pprof_encoder *e, const struct pprof_head *head, int level,
 		 struct buf *out, size_t *ret_raw);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gzip in both directions, over buffers, with bounds. zlib allocates through
  * malloc, as all else here. */
-#ifndef PPROF_GZIP_H
-#define PPROF_GZIP_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -26,5 +25,3 @@ bool gzip_is(struct str data);
 /* Appends what `data` (one or more gzip members) holds: 0, -EBADMSG if it is
  * damaged or cut off, -E2BIG beyond `max` bytes, -ENOMEM. */
 int gzip_inflate(struct str data, struct buf *out, size_t max);
-
-#endif

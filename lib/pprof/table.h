@@ -5,8 +5,7 @@
  * message of a kind in one, already in wire form, so that equality is memcmp
  * and writing is copying. TABLE_NULL is a valid empty table.
  */
-#ifndef PPROF_TABLE_H
-#define PPROF_TABLE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/index.h"
@@ -33,5 +32,3 @@ static inline struct str table_get(const struct table *t, uint32_t id)
 
 	return (struct str){t->bytes.p + start, t->ends.p[id] - start};
 }
-
-#endif

@@ -7,8 +7,7 @@
  * Source of the format: cgroups(7), "ID:CONTROLLERS:PATH" per line; of the
  * container shapes: what Docker, containerd, CRI-O, Podman and ECS create.
  */
-#ifndef PROC_CONTAINER_H
-#define PROC_CONTAINER_H
+#pragma once
 
 #include "base/str.h"
 
@@ -32,5 +31,3 @@ bool container_id_of_path(struct str path, char out[CONTAINER_ID_MAX]);
  * unified one; STR_NULL where there is none. Borrowed from the text. O(n).
  */
 struct str systemd_unit(struct str cgroup_text);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Source: /proc/cgroups, cgroups(7): a controller on v2 has hierarchy 0.
  */
-#ifndef PROC_HIERARCHY_H
-#define PROC_HIERARCHY_H
+#pragma once
 
 #include "base/str.h"
 
@@ -18,5 +17,3 @@
 
 /* From the text of /proc/cgroups; V2 where that says nothing. O(n). */
 uint32_t proc_hierarchy(struct str proc_cgroups);
-
-#endif

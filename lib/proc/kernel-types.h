@@ -5,8 +5,7 @@
  *
  * Source of the format: linux/btf.h; a section of strings, each with a NUL before and behind it.
  */
-#ifndef PROC_KERNEL_TYPES_H
-#define PROC_KERNEL_TYPES_H
+#pragma once
 
 #include "base/str.h"
 
@@ -16,5 +15,3 @@ bool kernel_types_name(const char *name);
 
 /* The same for the text of such a file: a stranger's, any bytes are legal input. O(n). */
 bool kernel_types_text_names(struct str btf, const char *name);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * `proc` is a descriptor of /proc (or of a tree that looks like it).
  */
-#ifndef PROC_PROCESS_H
-#define PROC_PROCESS_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -70,5 +69,3 @@ struct proc_pids {
 /* Appends the pids of all processes, ascending as the kernel lists them. 0 or
  * a negative errno (what was found so far stays). O(processes). */
 int proc_list(int proc, struct proc_pids *pids);
-
-#endif

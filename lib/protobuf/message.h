@@ -11,8 +11,7 @@
  * The .proto files name the fields that we use. Texts are `bytes` there, which has the same wire
  * format as `string`: then a slice needs no NUL, and what is read may hold one.
  */
-#ifndef PROTOBUF_MESSAGE_H
-#define PROTOBUF_MESSAGE_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -53,5 +52,3 @@ static inline struct str message_str(ProtobufCBinaryData b)
 {
 	return (struct str){(const char *)b.data, b.len};
 }
-
-#endif

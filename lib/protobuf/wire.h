@@ -7,8 +7,7 @@
  * Writers append to a buf and leave failure to its `failed`. A reader is a
  * slice that shrinks from its front; no read goes beyond it.
  */
-#ifndef PROTOBUF_WIRE_H
-#define PROTOBUF_WIRE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -134,5 +133,3 @@ static inline bool wire_next(struct str *in, struct wire_field *ret)
 	*in = (struct str){in->p + n, in->n - n};
 	return true;
 }
-
-#endif

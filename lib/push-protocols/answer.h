@@ -6,8 +6,7 @@
  * A request carries many series, and which of them is at fault is not said; so where one may be,
  * the series are sent again one by one.
  */
-#ifndef PUSH_PROTOCOLS_ANSWER_H
-#define PUSH_PROTOCOLS_ANSWER_H
+#pragma once
 
 #include "http/http.h"
 
@@ -46,5 +45,3 @@ struct answer answer_push(const struct http_response *response);
 
 /* Of a request that asked for GRPC_WANTED; `table` is ANSWERS_GRPC or ANSWERS_UPLOAD. */
 struct answer answer_grpc(const struct http_response *response, unsigned table);
-
-#endif

@@ -5,8 +5,7 @@
  * is the same for every writer. A protocol is a constant; its functions keep
  * nothing and may be called from any thread.
  */
-#ifndef PUSH_PROTOCOLS_PROTOCOL_H
-#define PUSH_PROTOCOLS_PROTOCOL_H
+#pragma once
 
 #include "push-protocols/answer.h"
 #include "push-protocols/raw-series.h"
@@ -68,5 +67,3 @@ extern const struct protocol protocol_pyroscope;
 extern const struct protocol protocol_parca;
 extern const struct protocol protocol_otlp;
 extern const struct protocol protocol_otlp_grpc;
-
-#endif

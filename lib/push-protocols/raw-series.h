@@ -5,8 +5,7 @@
  * Sources: pyroscope, api/push/v1/push.proto; parca, proto/parca/profilestore/v1alpha1.
  * Failure is left to the buffer's `failed`. O(bytes).
  */
-#ifndef PUSH_PROTOCOLS_RAW_SERIES_H
-#define PUSH_PROTOCOLS_RAW_SERIES_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -21,5 +20,3 @@ void raw_series_put_pyroscope(struct buf *out, const struct label *labels, size_
 
 /* There must be labels, and bytes of a profile: a server without them ends its process. */
 void raw_series_put_parca(struct buf *out, const struct label *labels, size_t n, struct str pprof);
-
-#endif

@@ -5,8 +5,7 @@
  * letter; what the automaton steps over are letters, so its tables are as wide
  * as the pattern is diverse and not as Unicode is.
  */
-#ifndef REGEX_ALPHABET_H
-#define REGEX_ALPHABET_H
+#pragma once
 
 #include "regex/program.h"
 #include "regex/unicode.h"
@@ -63,5 +62,3 @@ static inline uint16_t alphabet_first(const struct alphabet *a, struct str s, si
 	*ret_length = rune_decode(s, &c);
 	return alphabet_letter(a, c);
 }
-
-#endif

@@ -14,8 +14,7 @@
  * reversed), at most as many as fit into STATES_BYTES; when these are used up
  * all are forgotten. Not for two threads at once.
  */
-#ifndef REGEX_AUTOMATON_H
-#define REGEX_AUTOMATON_H
+#pragma once
 
 #include "regex/alphabet.h"
 #include "base/index.h"
@@ -120,5 +119,3 @@ static inline int automaton_step(struct automaton *a, uint32_t *state, uint16_t 
 	*state = next;
 	return 0;
 }
-
-#endif

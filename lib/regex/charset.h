@@ -3,8 +3,7 @@
  * A set of code points as ranges. While it is built, ranges may overlap and stand
  * in any order; charset_clean makes them ascending, disjoint and not adjacent.
  */
-#ifndef REGEX_CHARSET_H
-#define REGEX_CHARSET_H
+#pragma once
 
 #include "base/vec.h"
 
@@ -29,5 +28,3 @@ void charset_clean(struct charset *set);
 
 /* Cleans the set and makes it everything else. 0 or -ENOMEM. */
 int charset_negate(struct charset *set);
-
-#endif

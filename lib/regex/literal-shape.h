@@ -4,8 +4,7 @@
  * and groups around any of it. Whether a text matches is then a comparison at
  * its two ends, and where the groups lie is known beforehand.
  */
-#ifndef REGEX_LITERAL_SHAPE_H
-#define REGEX_LITERAL_SHAPE_H
+#pragma once
 
 #include "base/buf.h"
 #include "regex/program.h"
@@ -33,5 +32,3 @@ void shape_free(struct shape *s);
 
 /* Whether the text can match; if `whole`, whether it does. O(literals). */
 bool shape_fits(const struct shape *s, struct str text);
-
-#endif

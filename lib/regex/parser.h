@@ -4,8 +4,7 @@
  * parse-class.c only. Nothing recurses: open groups lie on a stack of
  * their own, because a rule may be as deep as it is long.
  */
-#ifndef REGEX_PARSER_H
-#define REGEX_PARSER_H
+#pragma once
 
 #include "base/index.h"
 #include "regex/program.h"
@@ -91,5 +90,3 @@ int parse_repeat(struct parser *p);
  * is meant. */
 int parse_bracket(struct parser *p);
 int parse_escape(struct parser *p);
-
-#endif

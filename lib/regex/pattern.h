@@ -7,8 +7,7 @@
  * A pattern remembers what it has learnt while matching, in bounded memory, so it
  * is not for two threads at once.
  */
-#ifndef REGEX_PATTERN_H
-#define REGEX_PATTERN_H
+#pragma once
 
 #include "base/error.h"
 #include "base/str.h"
@@ -44,5 +43,3 @@ int pattern_expand(const struct match *match, struct str text, struct buf *out);
 
 /* The name of a group, empty where it has none. */
 struct str pattern_group_name(const struct pattern *p, uint32_t group);
-
-#endif

@@ -7,8 +7,7 @@
  * A piece is entered at its first instruction and left at the one behind its
  * last. The whole ends with OP_MATCH.
  */
-#ifndef REGEX_PROGRAM_H
-#define REGEX_PROGRAM_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -59,5 +58,3 @@ void program_free(struct program *p);
  * regexp/syntax.
  */
 int program_parse(struct str text, struct program *ret, struct error *err);
-
-#endif

@@ -7,8 +7,7 @@
  * the number of the category or script from 1, 0 where there is none. Names are
  * sorted bytewise and written as unicode_find wants them.
  */
-#ifndef REGEX_UNICODE_TABLES_H
-#define REGEX_UNICODE_TABLES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ extern const struct unicode_name unicode_category_names[], unicode_script_names[
 extern const size_t unicode_category_names_count, unicode_script_names_count;
 extern const struct unicode_case unicode_cases[];
 extern const size_t unicode_cases_count;
-
-#endif

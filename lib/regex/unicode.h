@@ -4,8 +4,7 @@
  * data is that of Go's package unicode, so that rules mean the same here and in
  * Prometheus.
  */
-#ifndef REGEX_UNICODE_H
-#define REGEX_UNICODE_H
+#pragma once
 
 #include "base/buf.h"
 #include "regex/charset.h"
@@ -43,5 +42,3 @@ int charset_fold(struct charset *set);
  * name, spelled in any case and with any spaces, hyphens and underscores. -ENOENT
  * if there is none, -ENOMEM. */
 int charset_add_named(struct charset *set, struct str name);
-
-#endif

@@ -17,8 +17,7 @@
  * failing until a run needs no more; body must return 0 on success and a
  * negative errno (-ENOMEM) when it failed, and leak nothing.
  */
-#ifndef TESTING_TEST_H
-#define TESTING_TEST_H
+#pragma once
 
 #include "base/str.h"
 
@@ -67,5 +66,3 @@ void test_each_failing_allocation(int (*body)(void *context), void *context);
 			test_fail(__FILE__, __LINE__, "%s is \"%.*s\", expected \"%.*s\"", #s,     \
 				  STR_FMT(s_), STR_FMT(t_));                                       \
 	} while (0)
-
-#endif

@@ -4,8 +4,7 @@
  * back. Knows neither slabs nor the kernel: a page is a run of bytes, rules
  * are numbered by whoever keeps them.
  */
-#ifndef UNWIND_PAGES_H
-#define UNWIND_PAGES_H
+#pragma once
 
 #include "base/buf.h"
 #include "unwind/rows.h"
@@ -53,5 +52,3 @@ uint16_t pages_find(const void *bytes, size_t n, uint16_t low);
 void pages_renumber(void *bytes, size_t n, const uint16_t *numbers);
 /* How many of its rows have that number. O(rows). */
 uint64_t pages_rows_of(const void *bytes, size_t n, uint16_t number);
-
-#endif

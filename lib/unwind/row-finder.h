@@ -8,8 +8,7 @@
  * The table is a stranger's and has not been compared with the section: one that lies gives no row, or a row of another
  * function, for its own file.
  */
-#ifndef UNWIND_ROW_FINDER_H
-#define UNWIND_ROW_FINDER_H
+#pragma once
 
 #include "unwind/rows.h"
 
@@ -25,5 +24,3 @@ void elf_row_finder_close(struct elf_row_finder *f);
 /* 1: *ret is the row that holds for `address`, itself its address; 0: there is no telling. Some ten preads of a page, and
  * O(instructions of the function). */
 int elf_row_finder_find(struct elf_row_finder *f, uint64_t address, struct elf_row *ret);
-
-#endif

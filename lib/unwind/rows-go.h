@@ -12,8 +12,7 @@
  * Sources: cmd/internal/obj/x86/obj6.go and arm64/obj7.go (frames), runtime/asm_amd64.s,
  * asm_arm64.s and sys_linux_*.s, runtime/traceback.go of Go 1.15 to 1.26.
  */
-#ifndef UNWIND_ROWS_GO_H
-#define UNWIND_ROWS_GO_H
+#pragma once
 
 #include "gosym/pclntab.h"
 #include "cfi/reduce.h"
@@ -60,5 +59,3 @@ int rows_go_take(struct rows_go *g, uint64_t *ret_end);
 /* Its next piece: 1, 0 when there is none, or negative. What signal handlers return to begins one
  * byte before its entry. */
 int rows_go_next(struct rows_go *g, struct rows_piece *ret);
-
-#endif

@@ -9,8 +9,7 @@
  * ABI for the Arm 64-bit architecture §5.2 (a process's entry has no caller), §5.2.3 and ELF for
  * the Arm 64-bit architecture §8 (linkage tables).
  */
-#ifndef UNWIND_ROWS_KNOWN_CODE_H
-#define UNWIND_ROWS_KNOWN_CODE_H
+#pragma once
 
 #include "cfi/reduce.h"
 
@@ -39,5 +38,3 @@ uint64_t rows_made_thread(const struct rows_machine *m, const struct elf_file *f
 
 /* Whether code begins with what signal handlers return to, and the rule of that; else 0. */
 uint64_t rows_made_trampoline(const struct rows_machine *m, const uint8_t *code, size_t n);
-
-#endif

@@ -15,8 +15,7 @@
  * Sources: .eh_frame with or without .eh_frame_hdr, .debug_frame, .gopclntab. Formats: Linux
  * Standard Base Core 5.0 §10.6, DWARF 5 §6.4, System V ABI for AMD64 §3.7.
  */
-#ifndef UNWIND_ROWS_H
-#define UNWIND_ROWS_H
+#pragma once
 
 #include "elf/file.h"
 
@@ -57,5 +56,3 @@ struct elf_rows_options {
  */
 int elf_rows_read(struct elf_file *f, const struct elf_rows_options *options, elf_row_fn fn,
 		  void *context, struct elf_rows_stats *ret_stats, struct error *err);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * All functions: [serial] of the instance.
  */
-#ifndef EBPF_DRIVER_H
-#define EBPF_DRIVER_H
+#pragma once
 
 #include "ebpf/engine.h"
 
@@ -43,5 +42,3 @@ int driver_report_targets(struct driver *d, target_report_fn fn, void *context);
 
 /* As of the last job. */
 const struct engine_stats *driver_stats(const struct driver *d);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's private state, shared by engine.c and engine-load.c. */
-#ifndef EBPF_ENGINE_STATE_H
-#define EBPF_ENGINE_STATE_H
+#pragma once
 
 #include "ebpf/engine.h"
 #include "ebpf/samples/batch-rows.h"
@@ -35,5 +34,3 @@ void engine_say(struct engine *e, uint32_t level, const char *format, ...)
 
 /* Tells the programs what is sampled now, by the options and targets. */
 void engine_configure(struct engine *e);
-
-#endif

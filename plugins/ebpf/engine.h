@@ -5,8 +5,7 @@
  *
  * One thread at a time, any thread. Every call may block for some milliseconds.
  */
-#ifndef EBPF_ENGINE_H
-#define EBPF_ENGINE_H
+#pragma once
 
 #include "ebpf/options.h"
 #include "bpfwire/sampler.h"
@@ -97,5 +96,3 @@ const char *engine_notes(const struct engine *e);
 /* target_report_each of what it has. */
 int engine_report_targets(struct engine *e, target_report_fn fn, void *context);
 void engine_get_stats(const struct engine *e, struct engine_stats *ret);
-
-#endif

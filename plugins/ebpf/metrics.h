@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metrics of the sampler. Names are Alloy's where Alloy has them. */
-#ifndef EBPF_METRICS_H
-#define EBPF_METRICS_H
+#pragma once
 
 #include "ebpf/engine.h"
 
@@ -17,5 +16,3 @@ typedef void (*metric_fn)(void *context, const struct metric *metric);
 
 /* Calls fn for each. */
 void metrics_each(const struct engine_stats *stats, metric_fn fn, void *context);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arguments of pyroscope.ebpf. */
-#ifndef EBPF_OPTIONS_H
-#define EBPF_OPTIONS_H
+#pragma once
 
 #include "ebpf/unwinding/runtimes.h"
 
@@ -41,5 +40,3 @@ void ebpf_options_fini(struct ebpf_options *o);
 /* What the types cannot say; see `validate` of component.h. */
 int32_t ebpf_options_validate(const struct andiron_host *host, const struct andiron_value *args,
 			      struct andiron_report *report);
-
-#endif

@@ -10,8 +10,7 @@
  * nodes[], labels[] (sets), samples[] and values[] (null: samples times period throughout);
  * groups[]: keys that the picture is grouped by at first.
  */
-#ifndef FILE_FLAME_H
-#define FILE_FLAME_H
+#pragma once
 
 #include "base/buf.h"
 #include "export/call-tree.h"
@@ -31,5 +30,3 @@ struct flame_caption {
 /* Appends the page: 0, or -ENOMEM with `out` as before. `p` is what the tree was built from. */
 int flame_write(const struct call_tree *t, const struct profile *p,
 		const struct flame_caption *caption, struct buf *out);
-
-#endif

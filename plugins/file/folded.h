@@ -4,13 +4,10 @@
  * "process;caller;leaf COUNT". Kernel frames end in "_[k]". A ';' within a name becomes ':', a
  * control character '?'.
  */
-#ifndef FILE_FOLDED_H
-#define FILE_FOLDED_H
+#pragma once
 
 #include "base/buf.h"
 #include "export/call-tree.h"
 
 /* Appends all of it, each stack below one level for each label in `keys`. 0 or -ENOMEM. */
 int folded_write(const struct call_tree *t, const struct str *keys, size_t n_keys, struct buf *out);
-
-#endif

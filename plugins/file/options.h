@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of profile.file. */
-#ifndef FILE_OPTIONS_H
-#define FILE_OPTIONS_H
+#pragma once
 
 #include "file/recording.h"
 
@@ -12,5 +11,3 @@ extern const struct andiron_options file_options;
 
 /* The recording that these arguments ask for. NULL when memory is short. */
 struct recording *file_recording_new(const struct andiron_value *args);
-
-#endif

@@ -5,8 +5,7 @@
  * is written: .pb.gz (pprof), .folded, .html (flame graph). The pictures are
  * drawn from the pprof bytes themselves, so that all files of a run agree.
  */
-#ifndef FILE_RECORDING_H
-#define FILE_RECORDING_H
+#pragma once
 
 #include "abi/batch-view.h"
 #include "base/error.h"
@@ -51,5 +50,3 @@ uint64_t recording_samples(const struct recording *r);
  * (-EINVAL for an unknown suffix). The recording stays and can go on.
  */
 int recording_write(struct recording *r, struct error *err);
-
-#endif

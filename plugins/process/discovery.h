@@ -8,8 +8,7 @@
  * Without events, and every refresh interval with them, it lists /proc and reads
  * all processes again: a move into another cgroup makes no event.
  */
-#ifndef PROCESS_DISCOVERY_H
-#define PROCESS_DISCOVERY_H
+#pragma once
 
 #include "abi/log.h"
 #include "process/labels.h"
@@ -48,5 +47,3 @@ struct discovery_totals {
 };
 
 void discovery_totals(const struct discovery *d, struct discovery_totals *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * names and the descriptor of /proc, which are its alone while it runs, because
  * discovery runs one job at a time.
  */
-#ifndef PROCESS_JOB_H
-#define PROCESS_JOB_H
+#pragma once
 
 #include "process/labels.h"
 
@@ -38,5 +37,3 @@ void job_free(struct job *job);
 
 /* Does it; the outcome is in the job. Blocks on /proc. */
 void job_run(struct job *job);
-
-#endif

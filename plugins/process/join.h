@@ -9,8 +9,7 @@
  * together; a change on the container's side says which processes to look at
  * again.
  */
-#ifndef PROCESS_JOIN_H
-#define PROCESS_JOIN_H
+#pragma once
 
 #include "abi/target-list.h"
 
@@ -49,5 +48,3 @@ int join_set(struct join *j, const struct join_member *member, uint64_t row, uin
 /* The container id of a target by the labels that Alloy looks at, STR_NULL if
  * it has none. */
 struct str join_container_of(const struct target_row *row);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A process as labels: Alloy's names for what it has, ours for the rest. */
-#ifndef PROCESS_LABELS_H
-#define PROCESS_LABELS_H
+#pragma once
 
 #include "abi/target-list.h"
 #include "base/arena.h"
@@ -29,5 +28,3 @@ unsigned int label_choice_needs(const struct label_choice *choice);
  * process calls itself. 0 or -ENOMEM. */
 int process_labels(const struct proc_info *info, const struct label_choice *choice,
 		   const struct users *users, struct arena *arena, struct process_labels *ret);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What discovery.process can be told. */
-#ifndef PROCESS_OPTIONS_H
-#define PROCESS_OPTIONS_H
+#pragma once
 
 #include "process/discovery.h"
 
@@ -12,5 +11,3 @@ extern const struct andiron_options process_options;
 
 /* The arguments as the engine takes them. */
 struct discovery_config options_config(const struct andiron_value *args);
-
-#endif

@@ -3,8 +3,7 @@
  * andiron.process-events/1: one tracer, many subscribers. Each subscriber has
  * a queue of its own, bounded, and gets it on its own component's turn.
  */
-#ifndef PROCESS_SERVICE_H
-#define PROCESS_SERVICE_H
+#pragma once
 
 #include "abi/log.h"
 #include "process/tracer.h"
@@ -36,5 +35,3 @@ void service_totals(struct service *s, struct service_totals *ret);
 
 /* The functions behind the extension; `self` is the service. */
 extern const struct andiron_process_events service_table;
-
-#endif

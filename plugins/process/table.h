@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The processes that discovery knows, by pid. */
-#ifndef PROCESS_TABLE_H
-#define PROCESS_TABLE_H
+#pragma once
 
 #include "base/index.h"
 #include "base/vec.h"
@@ -36,5 +35,3 @@ void table_remove(struct table *t, struct process *p);
 
 /* The process that a member is of. */
 struct process *process_of(struct join_member *member);
-
-#endif

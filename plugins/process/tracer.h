@@ -4,8 +4,7 @@
  * what runs. Knows nothing of subscribers. One thread at a time, except
  * tracer_list_read, which needs no tracer.
  */
-#ifndef PROCESS_TRACER_H
-#define PROCESS_TRACER_H
+#pragma once
 
 #include "base/error.h"
 #include "base/vec.h"
@@ -51,5 +50,3 @@ int tracer_list(struct tracer *t);
 /* Appends one EXISTING event per process. Any thread. O(threads of the host).
  * 0 or a negative errno. */
 int tracer_list_read(int fd, struct process_events *events);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Source of the format: passwd(5).
  */
-#ifndef PROCESS_USERS_H
-#define PROCESS_USERS_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/str.h"
@@ -45,5 +44,3 @@ void users_refresh(struct users *u, int proc);
 
 /* STR_NULL if unknown. O(log n). */
 struct str users_name(const struct users *u, uint32_t uid);
-
-#endif

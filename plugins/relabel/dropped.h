@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The targets that rules drop, as andiron.dropped-targets/1 reports them. */
-#ifndef RELABEL_DROPPED_H
-#define RELABEL_DROPPED_H
+#pragma once
 
 #include "relabel/relabel.h"
 
@@ -10,5 +9,3 @@
 /* As `each` of the extension. */
 int dropped_each(struct relabel *relabel, const struct andiron_targets *targets,
 		 const struct andiron_dropped_targets_sink *sink);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of each input target, by producer and row. Labels are not kept (relabel.h). */
-#ifndef RELABEL_INPUTS_H
-#define RELABEL_INPUTS_H
+#pragma once
 
 #include "base/index.h"
 #include "base/vec.h"
@@ -32,5 +31,3 @@ struct input *inputs_find(struct inputs *inputs, uint64_t producer, uint64_t row
 struct input *inputs_get(struct inputs *inputs, uint64_t producer, uint64_t row);
 /* The last one takes its place. */
 void inputs_remove(struct inputs *inputs, struct input *input);
-
-#endif

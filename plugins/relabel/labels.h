@@ -7,8 +7,7 @@
  * Hostile label sets must not grow without end through rules that add labels:
  * beyond LABELS_MAX labels or LABELS_BYTES_MAX bytes of new text a change is refused.
  */
-#ifndef RELABEL_LABELS_H
-#define RELABEL_LABELS_H
+#pragma once
 
 #include "abi/target-list.h"
 #include "base/arena.h"
@@ -61,5 +60,3 @@ void labels_remove(struct labels *l, struct str name);
 
 /* Whether text can be a label's name: UTF-8 and not empty. */
 bool label_name_valid(struct str name);
-
-#endif

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MD5 (RFC 1321), for `hashmod` only, whose meaning it is. Not for secrets. */
-#ifndef RELABEL_MD5_H
-#define RELABEL_MD5_H
+#pragma once
 
 #include "base/str.h"
 
 void md5(struct str data, uint8_t ret[16]);
-
-#endif

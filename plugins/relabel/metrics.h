@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metrics of discovery.relabel. */
-#ifndef RELABEL_METRICS_H
-#define RELABEL_METRICS_H
+#pragma once
 
 #include "relabel/relabel.h"
 
@@ -15,5 +14,3 @@ struct metric {
 
 /* All of them, as they are now. */
 void metrics_get(const struct relabel *relabel, struct metric ret[N_METRICS]);
-
-#endif

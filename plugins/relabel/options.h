@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What discovery.relabel can be told. */
-#ifndef RELABEL_OPTIONS_H
-#define RELABEL_OPTIONS_H
+#pragma once
 
 #include <andiron/option.h>
 
 extern const struct andiron_options relabel_options;
-
-#endif

@@ -10,8 +10,7 @@
  * Rows of several producers may have the same id. An output row has an id of its own, for as long
  * as the rules keep its input row. Output is ordered by producer, then by the producer's order.
  */
-#ifndef RELABEL_RELABEL_H
-#define RELABEL_RELABEL_H
+#pragma once
 
 #include "abi/target-list.h"
 #include "relabel/rule.h"
@@ -79,5 +78,3 @@ struct relabel_totals {
 };
 
 void relabel_totals(const struct relabel *r, struct relabel_totals *ret);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A compiled rule, for rule.c and rule-compile.c only. */
-#ifndef RELABEL_RULE_PRIVATE_H
-#define RELABEL_RULE_PRIVATE_H
+#pragma once
 
 #include "relabel/rule.h"
 
@@ -22,5 +21,3 @@ struct rule {
 	const char *file; /* where it stands; NULL: not known */
 	uint32_t line;
 };
-
-#endif

@@ -4,8 +4,7 @@
  * UTF-8 names) over this folder's patterns. Not for two threads at once, because
  * patterns learn while they match.
  */
-#ifndef RELABEL_RULE_H
-#define RELABEL_RULE_H
+#pragma once
 
 #include "base/error.h"
 #include "relabel/labels.h"
@@ -66,5 +65,3 @@ uint32_t rule_line(const struct rule *rule);
 /* Works on the labels: KEPT, DROPPED, -E2BIG where they grow beyond what
  * labels.h allows, -ENOMEM. After anything but KEPT the labels are of no use. */
 int rule_apply(const struct rule *rule, struct labels *labels);
-
-#endif

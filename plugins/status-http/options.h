@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arguments of status.http. */
-#ifndef STATUS_HTTP_OPTIONS_H
-#define STATUS_HTTP_OPTIONS_H
+#pragma once
 
 #include <andiron/option.h>
 
 extern const struct andiron_options http_options;
-
-#endif

@@ -4,8 +4,7 @@
  * thread of its own, never blocks. What strangers may cost is bounded: 32 connections of 8 KiB
  * each, 10 seconds without progress, bodies refused unread.
  */
-#ifndef STATUS_HTTP_SERVER_H
-#define STATUS_HTTP_SERVER_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -40,5 +39,3 @@ uint16_t server_port(const struct server *s);
 
 /* Whether an address is one that server_new can take, and whether it is this machine's alone. */
 bool server_address_ok(const char *address, bool *ret_loopback);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * All of it runs on the loop: that it answers says that the loop turns.
  */
-#ifndef STATUS_HTTP_SERVICE_H
-#define STATUS_HTTP_SERVICE_H
+#pragma once
 
 #include "abi/log.h"
 #include "status-http/server.h"
@@ -40,5 +39,3 @@ int service_start(struct service *self, struct error *err);
 int service_update(struct service *self, const char *address, uint16_t port, struct error *err);
 /* Idempotent. */
 void service_stop(struct service *self);
-
-#endif

@@ -6,8 +6,7 @@
  * minutes goes anyhow, since a remembered object keeps a deleted file's
  * descriptor open. Each entry holds one reference to its object.
  */
-#ifndef SYMBOLIZE_CACHE_H
-#define SYMBOLIZE_CACHE_H
+#pragma once
 
 #include "base/index.h"
 #include "base/intern.h"
@@ -95,5 +94,3 @@ struct cached_name *cache_add(struct cached_object *o, const struct cached_name 
 
 /* A frame of the name added last. False when memory is short. */
 bool cache_add_frame(struct cached_object *o, const struct cached_frame *frame);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What profile.symbolize can be told, and what it counts. */
-#ifndef SYMBOLIZE_OPTIONS_H
-#define SYMBOLIZE_OPTIONS_H
+#pragma once
 
 #include "symbolize/debuginfod/fetch.h"
 #include "symbolize/symbolizer.h"
@@ -20,5 +19,3 @@ int symbolize_fetch(const struct andiron_value *args, struct fetch *f);
 /* Adds the metrics. */
 void symbolize_count(const struct symbolizer *s, uint64_t unnamed_batches,
 		     const struct andiron_metric_sink *sink);
-
-#endif

@@ -3,8 +3,7 @@
  * Asking the parser about addresses of an object: opens the files that belong to it by
  * andiron.objects/1, and remembers what it answers.
  */
-#ifndef SYMBOLIZE_RESOLVE_H
-#define SYMBOLIZE_RESOLVE_H
+#pragma once
 
 #include "symbolize/symbolizer.h"
 
@@ -24,5 +23,3 @@ struct resolve {
  * or -ENOMEM.
  */
 int resolve(struct symbolizer *s, struct cached_object *o, const struct resolve *q);
-
-#endif

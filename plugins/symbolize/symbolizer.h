@@ -5,8 +5,7 @@
  * __symbolize__ = "false" opt out: addresses that only they have are not looked up, their files are
  * not opened. Kernel frames are named nevertheless. Used by one thread at a time.
  */
-#ifndef SYMBOLIZE_SYMBOLIZER_H
-#define SYMBOLIZE_SYMBOLIZER_H
+#pragma once
 
 #include "symbolize/cache.h"
 #include "symbolize/names/kernel-names.h"
@@ -96,5 +95,3 @@ int symbolizer_run(struct symbolizer *s, const struct andiron_batch *batch, int6
  * blocks all signals; returns when it has ended. -EAGAIN: no thread could be started. */
 int symbolizer_run_on_thread(struct symbolizer *s, const struct andiron_batch *batch,
 			     int64_t now_ns, const struct andiron_batch **ret);
-
-#endif

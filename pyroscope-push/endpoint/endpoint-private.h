@@ -7,8 +7,7 @@
  * to be sent alone, that of those that are held, or a request; it leaves by endpoint_settle and by
  * nothing else. A request that is not free holds at least one record.
  */
-#ifndef PYROSCOPE_PUSH_ENDPOINT_ENDPOINT_PRIVATE_H
-#define PYROSCOPE_PUSH_ENDPOINT_ENDPOINT_PRIVATE_H
+#pragma once
 
 #include "pyroscope-push/endpoint/endpoint.h"
 #include "pyroscope-push/spool/record-queue.h"
@@ -94,5 +93,3 @@ void endpoint_log_drop(struct endpoint *e, size_t n, const char *why);
 void requests_pump(struct endpoint *e);
 /* Sets the timer for what there is to do without an answer having come. */
 void requests_arm(struct endpoint *e);
-
-#endif

@@ -16,8 +16,7 @@
  * What is given up without the server having refused it is dropped, or uncertain where it
  * once went out whole and no answer came.
  */
-#ifndef PYROSCOPE_PUSH_ENDPOINT_ENDPOINT_H
-#define PYROSCOPE_PUSH_ENDPOINT_ENDPOINT_H
+#pragma once
 
 #include "abi/log.h"
 #include "http/http.h"
@@ -107,5 +106,3 @@ const char *endpoint_name(const struct endpoint *e);
 /* Why it does not deliver, or NULL when it does, or has not tried. */
 const char *endpoint_cause(const struct endpoint *e);
 const struct endpoint_counts *endpoint_counts(const struct endpoint *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A queue of records of one endpoint. Entries move between queues without
  * memory being asked for. */
-#ifndef PYROSCOPE_PUSH_SPOOL_RECORD_QUEUE_H
-#define PYROSCOPE_PUSH_SPOOL_RECORD_QUEUE_H
+#pragma once
 
 #include "pyroscope-push/spool/record.h"
 
@@ -54,5 +53,3 @@ static inline void fifo_move(struct fifo *f, struct fifo *from)
 	while ((e = fifo_pop(from)))
 		fifo_push(f, e);
 }
-
-#endif

@@ -8,8 +8,7 @@
  * that another has) costs no record: it is tried again with every batch, and
  * meanwhile memory holds what the endpoints' queues have room for.
  */
-#ifndef PYROSCOPE_PUSH_SPOOL_RECORD_STORE_H
-#define PYROSCOPE_PUSH_SPOOL_RECORD_STORE_H
+#pragma once
 
 #include "abi/log.h"
 #include "pyroscope-push/spool/record.h"
@@ -101,5 +100,3 @@ static inline uint64_t store_held(const struct store *s)
 {
 	return s->in_flight + s->spooled;
 }
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Its message is in memory, or in the spool at `place`, or in both.
  */
-#ifndef PYROSCOPE_PUSH_SPOOL_RECORD_H
-#define PYROSCOPE_PUSH_SPOOL_RECORD_H
+#pragma once
 
 #include "base/buf.h"
 #include "pyroscope-push/spool/spool.h"
@@ -53,5 +52,3 @@ static inline size_t record_cost(const struct record *r)
 }
 
 void record_free(struct record *r);
-
-#endif

@@ -20,8 +20,7 @@
  * u32 version, u32 0, u64 sequence of the entry to come, u64 coming, u64 in memory, u64 uncertain,
  * 14 × (24 bytes reason, NUL-padded, u64 samples that were dropped for it).
  */
-#ifndef PYROSCOPE_PUSH_SPOOL_SPOOL_ENTRY_H
-#define PYROSCOPE_PUSH_SPOOL_SPOOL_ENTRY_H
+#pragma once
 
 #include "base/str.h"
 
@@ -92,5 +91,3 @@ bool entry_parse(struct str data, struct spool_entry *ret);
 /* Writes the head before a body that follows it in memory: `p` has
  * ENTRY_HEAD_BYTES bytes and then the body. */
 void entry_seal(char *p, uint32_t kind, uint64_t sequence, size_t body);
-
-#endif

@@ -8,8 +8,7 @@
  * removed only from the front, so whatever a mark speaks of is older than the
  * mark or gone.
  */
-#ifndef PYROSCOPE_PUSH_SPOOL_SPOOL_FILES_H
-#define PYROSCOPE_PUSH_SPOOL_SPOOL_FILES_H
+#pragma once
 
 #include "base/vec.h"
 #include "pyroscope-push/spool/spool-entry.h"
@@ -79,5 +78,3 @@ void page_open(struct spool *s);
 /* Reads all segments, tells of what is owed, and removes what is not. 0 or
  * negative errno and a text. */
 int scan(struct spool *s, struct error *err);
-
-#endif

@@ -21,8 +21,7 @@
  *
  * One thread at a time. Format: spool-entry.h.
  */
-#ifndef PYROSCOPE_PUSH_SPOOL_SPOOL_H
-#define PYROSCOPE_PUSH_SPOOL_SPOOL_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -170,5 +169,3 @@ uint64_t spool_uncertain(const struct spool *s);
 const struct spool_drop *spool_dropped(const struct spool *s);
 /* Why the last write failed; 0 when it did not. */
 int spool_failure(const struct spool *s);
-
-#endif

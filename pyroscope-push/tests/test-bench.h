@@ -3,8 +3,7 @@
  * For tests: a whole writer between a host that counts and a server that
  * fails. After every step taken + carried is what the host's row holds.
  */
-#ifndef PYROSCOPE_PUSH_TESTS_TEST_BENCH_H
-#define PYROSCOPE_PUSH_TESTS_TEST_BENCH_H
+#pragma once
 
 #include "base/vec.h"
 #include "http/tests/test-loop.h"
@@ -81,5 +80,3 @@ void bench_check(const struct bench *t);
  * files in it. */
 void bench_make_directory(struct bench *t);
 void bench_remove_directory(struct bench *t);
-
-#endif

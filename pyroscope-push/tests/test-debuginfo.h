@@ -4,8 +4,7 @@
  * needs of one. It takes any file and keeps none. It asks for no memory, so that allocations
  * that fail are the other side's.
  */
-#ifndef PYROSCOPE_PUSH_TESTS_TEST_DEBUGINFO_H
-#define PYROSCOPE_PUSH_TESTS_TEST_DEBUGINFO_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ struct test_storage {
 
 /* The same, with a struct test_storage. */
 void test_storage_serve(int fd, void *context);
-
-#endif

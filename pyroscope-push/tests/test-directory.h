@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Directories for the spools of tests: in memory where there is such a place, since syncing
  * costs nothing there. */
-#ifndef PYROSCOPE_PUSH_TESTS_TEST_DIRECTORY_H
-#define PYROSCOPE_PUSH_TESTS_TEST_DIRECTORY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@
 void test_directory_make(char *path, size_t n);
 /* Removes the files in it; then it may be rmdir'ed. One that is not there is empty. */
 void test_directory_clear(const char *path);
-
-#endif

@@ -3,8 +3,7 @@
  * For tests: as much of a host as a writer needs, in one thread over poll,
  * with the writer's row of the ledger; and batches to feed it with.
  */
-#ifndef PYROSCOPE_PUSH_TESTS_TEST_HOST_H
-#define PYROSCOPE_PUSH_TESTS_TEST_HOST_H
+#pragma once
 
 #include "abi/log.h"
 
@@ -75,5 +74,3 @@ struct test_shape {
 
 /* One reference; ends the test on failure. */
 const struct andiron_batch *test_batch(const struct test_shape *shape);
-
-#endif

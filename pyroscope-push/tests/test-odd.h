@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests: batches of a producer that knows no rules. */
-#ifndef PYROSCOPE_PUSH_TESTS_TEST_ODD_H
-#define PYROSCOPE_PUSH_TESTS_TEST_ODD_H
+#pragma once
 
 #include <andiron/batch.h>
 
@@ -16,5 +15,3 @@ struct test_odd_counts {
  * with nothing, times that are long gone or yet to come. One reference.
  */
 const struct andiron_batch *test_odd_batch(unsigned int *seed, struct test_odd_counts *counts);
-
-#endif

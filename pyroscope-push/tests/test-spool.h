@@ -3,8 +3,7 @@
  * For tests of the spool: a directory of its own, records whose bytes follow
  * from their number, and a check of all that comes back.
  */
-#ifndef PYROSCOPE_PUSH_TESTS_TEST_SPOOL_H
-#define PYROSCOPE_PUSH_TESTS_TEST_SPOOL_H
+#pragma once
 
 #include "pyroscope-push/spool/spool.h"
 
@@ -49,5 +48,3 @@ uint64_t spool_test_size(const struct spool_test *t);
 void spool_test_damage(const struct spool_test *t, unsigned int *seed);
 /* Makes of a segment one of a later version. */
 void spool_test_newer(int fd);
-
-#endif

@@ -9,8 +9,7 @@
  * that a full disk could refuse, and the kernel takes a lock back from who was killed. Each is
  * held by a descriptor of its own, since only such stand in each other's way within a process.
  */
-#ifndef PYROSCOPE_PUSH_UPLOADS_NODE_BANDWIDTH_H
-#define PYROSCOPE_PUSH_UPLOADS_NODE_BANDWIDTH_H
+#pragma once
 
 #include "abi/log.h"
 #include "pyroscope-push/options.h"
@@ -34,5 +33,3 @@ int64_t upload_share_rate(const struct uploads_options *o);
 bool upload_share_take(struct upload_share *s, const struct uploads_options *o, int *ret_part);
 /* Gives it back; *part is -1 then, and may be before. */
 void upload_share_give(int *part);
-
-#endif

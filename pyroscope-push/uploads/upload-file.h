@@ -4,8 +4,7 @@
  * when its process and its name are gone, and laid out. Whoever parses it opens
  * nothing itself (andiron/object.h).
  */
-#ifndef PYROSCOPE_PUSH_UPLOADS_UPLOAD_FILE_H
-#define PYROSCOPE_PUSH_UPLOADS_UPLOAD_FILE_H
+#pragma once
 
 #include "debuginfo-upload/stripped-file.h"
 
@@ -34,5 +33,3 @@ struct upload_opened {
  */
 void upload_file_open(const struct upload_source *source, struct upload_opened *ret);
 void upload_file_close(struct upload_opened *opened);
-
-#endif

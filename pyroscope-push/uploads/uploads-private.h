@@ -7,8 +7,7 @@
  * (debuginfo-upload/upload.h) until the server has the file, does not want it, or it was tried
  * often enough. Then upload_job_settle frees it. All but the opening is under the strand.
  */
-#ifndef PYROSCOPE_PUSH_UPLOADS_UPLOADS_PRIVATE_H
-#define PYROSCOPE_PUSH_UPLOADS_UPLOADS_PRIVATE_H
+#pragma once
 
 #include "pyroscope-push/uploads/node-bandwidth.h"
 #include "pyroscope-push/uploads/upload-file.h"
@@ -80,5 +79,3 @@ void upload_job_settle(struct upload_job *j, int64_t again_ns);
 void upload_job_refuse_by_limit(struct upload_job *j, const char *word, int64_t again_ns,
 				const char *why);
 void upload_job_free(struct upload_job *j);
-
-#endif

@@ -13,8 +13,7 @@
  * Used under the component's strand. An upload under way reads its file there, a piece
  * of 64 KiB at a time, which the kernel was asked to read ahead.
  */
-#ifndef PYROSCOPE_PUSH_UPLOADS_UPLOADS_H
-#define PYROSCOPE_PUSH_UPLOADS_UPLOADS_H
+#pragma once
 
 #include "abi/batch-view.h"
 #include "abi/log.h"
@@ -53,5 +52,3 @@ void uploads_configure(struct uploads *u, struct push_config *config);
 void uploads_see(struct uploads *u, const struct batch_view *view);
 
 const struct uploads_counts *uploads_counts(const struct uploads *u);
-
-#endif

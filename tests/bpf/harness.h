@@ -3,8 +3,7 @@
  * Runs the sampler's engine in a test without a host: targets in, batches
  * kept, counts added up; and the workload of known cost.
  */
-#ifndef TESTS_BPF_HARNESS_H
-#define TESTS_BPF_HARNESS_H
+#pragma once
 
 #include "ebpf/engine.h"
 #include "host/objects/objects.h"
@@ -74,5 +73,3 @@ int64_t workload_cpu_ns(const struct workload *w);
 /* Which of the three functions a row's leaf lies in, -1: none. */
 int workload_function(const struct workload *w, const struct batch_view *v,
 		      const struct andiron_row *row);
-
-#endif

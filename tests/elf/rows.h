@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two judges of rows, over one open file each. They print what differs and count it. */
-#ifndef TESTS_ELF_ROWS_H
-#define TESTS_ELF_ROWS_H
+#pragma once
 
 #include "cfi/cfi.h"
 
@@ -64,5 +63,3 @@ int listing_judge(struct elf_file *f, FILE *in,
 		  void (*judge)(void *context, struct verdict *v, struct listing *l,
 				struct record *record),
 		  void *context, struct verdict *v);
-
-#endif

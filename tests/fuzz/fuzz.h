@@ -4,8 +4,7 @@
  * so that the same file is run by driver.c in every `check`, and by libFuzzer with `meson setup
  * -Dlibfuzzer=true` and clang.
  */
-#ifndef FUZZ_FUZZ_H
-#define FUZZ_FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
 /* A file in memory of these bytes, the same descriptor each time. */
 int fuzz_file(const uint8_t *bytes, size_t n);
-
-#endif

@@ -3,8 +3,7 @@
  * The toy: a bytecode machine whose frames lie in a list of its own, as an interpreter's do. What the
  * machine keeps in memory, and its BPF program reads there.
  */
-#ifndef TESTS_RUNTIME_TOY_H
-#define TESTS_RUNTIME_TOY_H
+#pragma once
 
 #ifndef KERNEL_TYPES_H
 #include <linux/types.h>
@@ -41,5 +40,3 @@ struct toy_name_key {
 struct toy_name {
 	char text[TOY_NAME];
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The two maps that a runtime's program shares with the sampler, which puts its own in their place. */
-#ifndef RUNTIME_WALK_MAPS_H
-#define RUNTIME_WALK_MAPS_H
+#pragma once
 
 #include <andiron/bpf/walk.h>
 
@@ -18,5 +17,3 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } programs SEC(".maps");
-
-#endif

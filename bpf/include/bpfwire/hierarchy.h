@@ -4,12 +4,9 @@
  * programs when it loads them. lib/proc decides; plugins/process asserts that
  * both mean the same.
  */
-#ifndef BPFWIRE_HIERARCHY_H
-#define BPFWIRE_HIERARCHY_H
+#pragma once
 
 #define CGROUP_HIERARCHY_V2     0
 #define CGROUP_HIERARCHY_MEMORY 1
 #define CGROUP_HIERARCHY_CPU    2
 #define CGROUP_HIERARCHY_PIDS   3
-
-#endif

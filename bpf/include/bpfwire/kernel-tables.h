@@ -8,8 +8,7 @@
  * up to the next one's and says how the caller's registers follow. Their format is no promise of the
  * kernel's: this is the one since 6.4.
  */
-#ifndef BPFWIRE_KERNEL_TABLES_H
-#define BPFWIRE_KERNEL_TABLES_H
+#pragma once
 
 #ifndef KERNEL_TYPES_H
 #include <linux/types.h>
@@ -107,5 +106,3 @@ struct kernel_set {
 
 _Static_assert(sizeof(struct kernel_entry) == 6, "the kernel's");
 _Static_assert(sizeof(struct kernel_set) == 64, "one cache line");
-
-#endif

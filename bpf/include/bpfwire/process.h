@@ -12,8 +12,7 @@
  * So an idle host has no wake-ups, a storm has ten in a second, and nothing
  * stays unseen for longer than PROCESS_LOOK_NS.
  */
-#ifndef BPFWIRE_PROCESS_H
-#define BPFWIRE_PROCESS_H
+#pragma once
 
 #define PROCESS_QUIET_NS 100000000ull
 #define PROCESS_LOOK_NS 150000000ull
@@ -35,5 +34,3 @@ struct process_record {
 	__u64 cgroup;
 	char comm[16];
 };
-
-#endif

@@ -15,8 +15,7 @@
  * registers and what is on the stack are sent (a snapshot), for user space to walk when it has read
  * them; such a sample has an id.
  */
-#ifndef BPFWIRE_SAMPLER_H
-#define BPFWIRE_SAMPLER_H
+#pragma once
 
 #ifndef KERNEL_TYPES_H
 #include <linux/types.h>
@@ -293,5 +292,3 @@ _Static_assert(sizeof(struct sampler_stack) == sizeof(((struct andiron_walk *)0)
 	       "stands before the frames");
 _Static_assert(sizeof(struct sampler_pending) == 64, "one cache line");
 _Static_assert(sizeof(struct sampler_process) == 80, "fixed");
-
-#endif

@@ -17,8 +17,7 @@
  * read the former word. A reader of a hostile or torn table computes nonsense, never
  * reads outside of a slab and never loops longer than the bounds given here.
  */
-#ifndef BPFWIRE_UNWIND_TABLES_H
-#define BPFWIRE_UNWIND_TABLES_H
+#pragma once
 
 #ifndef KERNEL_TYPES_H
 #include <linux/types.h>
@@ -420,5 +419,3 @@ _Static_assert(sizeof(struct unwind_space) == 32, "two in a cache line");
 _Static_assert(UNWIND_SPACES == UNWIND_PROBES / 2 << 12, "12 bits of the hash say where a half is");
 _Static_assert(sizeof(struct unwind_set) == 64, "one cache line");
 _Static_assert(sizeof(struct unwind_chain) == 64, "one cache line");
-
-#endif

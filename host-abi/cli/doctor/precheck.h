@@ -4,8 +4,7 @@
  * command that fixes it. `doctor` shows all of them. `record` and `run` check before they start a
  * sampler, since the same refusal from deep inside would be an errno.
  */
-#ifndef CLI_DOCTOR_PRECHECK_H
-#define CLI_DOCTOR_PRECHECK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ const struct point *precheck_failure(const struct precheck *checks);
  * Whether sampling can go ahead.
  */
 bool precheck_announce(const char *verb, char **again);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single facts about kernel and process, for precheck. Pure questions. */
-#ifndef CLI_DOCTOR_PROBE_H
-#define CLI_DOCTOR_PROBE_H
+#pragma once
 
 #include "base/str.h"
 
@@ -49,5 +48,3 @@ struct probe_walker {
 
 /* Loads a program that is refused, and reads the kernel's types: some milliseconds. */
 struct probe_walker probe_walker(void);
-
-#endif

@@ -4,8 +4,7 @@
  * is found here, and said with what to do about it. Sources of the limits: the defaults of
  * pyroscope, pkg/validation/limits.go; what ends Parca's process is in tests/servers/test_parca.py.
  */
-#ifndef CLI_PUSH_PROFILE_FILE_H
-#define CLI_PUSH_PROFILE_FILE_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -54,5 +53,3 @@ int push_labels(const struct texts *texts, struct str service, struct str name, 
 
 /* {service_name="shop", …}: those that a selector can name, without __name__. */
 void push_put_selector(struct buf *out, const struct label *labels, size_t n);
-
-#endif

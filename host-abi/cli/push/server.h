@@ -3,8 +3,7 @@
  * A profile to a server and back: Pyroscope by Connect (push.v1, querier.v1), Parca by gRPC
  * (profilestore.v1alpha1, query.v1alpha1). One exchange at a time, waited for.
  */
-#ifndef CLI_PUSH_SERVER_H
-#define CLI_PUSH_SERVER_H
+#pragma once
 
 #include "cli/push/profile-file.h"
 #include "cli/remote.h"
@@ -28,5 +27,3 @@ int push_server_send(struct push_server *s, const struct push_file *f, const str
  * `time_ns`. 0, or negative errno with a text. */
 int push_server_total(struct push_server *s, struct str type, struct str selector, int64_t time_ns,
 		      int64_t *ret, struct error *err);
-
-#endif

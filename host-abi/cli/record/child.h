@@ -3,8 +3,7 @@
  * The command behind `record -- CMD`: forked at once, so that its process id
  * can be a target, and held back before exec until sampling is live.
  */
-#ifndef CLI_RECORD_CHILD_H
-#define CLI_RECORD_CHILD_H
+#pragma once
 
 #include "base/error.h"
 #include "cli/sudo-caller.h"
@@ -45,5 +44,3 @@ void child_fini(struct child *child);
 /* What a shell answers for a command that cannot be run: 127 if there is none,
  * 126 if it is there. `error` is a positive errno. */
 int child_code_of(int error);
-
-#endif

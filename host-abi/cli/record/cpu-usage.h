@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How busy the machine was, from /proc/stat. */
-#ifndef CLI_RECORD_CPU_USAGE_H
-#define CLI_RECORD_CPU_USAGE_H
+#pragma once
 
 #include "base/str.h"
 
@@ -19,5 +18,3 @@ bool machine_parse(struct str text, struct machine_time *ret);
 
 /* Busy part between two times in per cent, 0 if no time has passed. */
 double machine_busy(const struct machine_time *from, const struct machine_time *to);
-
-#endif

@@ -4,8 +4,7 @@
  * its process has ended, which would keep a level-triggered loop spinning; here
  * each speaks once.
  */
-#ifndef CLI_RECORD_PIDFD_SET_H
-#define CLI_RECORD_PIDFD_SET_H
+#pragma once
 
 #include "base/vec.h"
 
@@ -27,5 +26,3 @@ int ends_add(struct ends *ends, pid_t pid);
 
 /* Takes what has ended since, and returns how many are left. */
 size_t ends_take(struct ends *ends);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a recording shows while it runs: a bar on a terminal, one line else. */
-#ifndef CLI_RECORD_PROGRESS_H
-#define CLI_RECORD_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void progress_begin(struct progress *p, int64_t duration_ns, const char *what);
 void progress_draw(const struct progress *p);
 /* Clears the bar. */
 void progress_end(const struct progress *p);
-
-#endif

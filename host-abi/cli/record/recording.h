@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One recording, from the checks of the machine to the files and the exit code. */
-#ifndef CLI_RECORD_RECORDING_H
-#define CLI_RECORD_RECORDING_H
+#pragma once
 
 #include "cli/record/child.h"
 #include "cli/config.h"
@@ -40,5 +39,3 @@ struct recording {
 int recording_run(struct recording *r, char **again);
 
 void recording_fini(struct recording *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `record` was asked to do, and the configuration text that does it. */
-#ifndef CLI_RECORD_REQUEST_H
-#define CLI_RECORD_REQUEST_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -38,5 +37,3 @@ int record_each_pid(const struct record_request *request,
  * one. 0 or a negative errno with text. */
 int record_config(const struct record_request *request, pid_t command, struct buf *out,
 		  struct error *err);
-
-#endif

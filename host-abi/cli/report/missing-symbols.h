@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which code of a profile has no names, why, and what would help. */
-#ifndef CLI_REPORT_MISSING_SYMBOLS_H
-#define CLI_REPORT_MISSING_SYMBOLS_H
+#pragma once
 
 #include "base/buf.h"
 #include "pprof/decode.h"
@@ -15,5 +14,3 @@
  * or as JSON. 0 or -ENOMEM. Files that are named in the profile are opened and read: run it as who may.
  */
 int unresolved_write(const struct profile *p, bool json, struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a language's runtime hides what it runs. */
-#ifndef CLI_REPORT_RUNTIME_HINTS_H
-#define CLI_REPORT_RUNTIME_HINTS_H
+#pragma once
 
 #include "pprof/decode.h"
 
@@ -11,5 +10,3 @@
  * time works on have names, as lines for people; NULL: nothing is hidden. A stack that shows Python functions
  * beside CPython's loop hides nothing. O(frames of samples). */
 const char *runtimes_hint(const struct profile *p);
-
-#endif

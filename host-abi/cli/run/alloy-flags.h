@@ -3,8 +3,7 @@
  * The flags of Alloy's `run` (its 1.x line), so that a unit file written for it
  * starts andiron: taken, and where they mean nothing here, noted.
  */
-#ifndef CLI_RUN_ALLOY_FLAGS_H
-#define CLI_RUN_ALLOY_FLAGS_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -38,5 +37,3 @@
 		NOTED("cluster.wait-timeout", at), NOTED_BOOL("cluster.enable-tls", at),           \
 		NOTED("cluster.tls-ca-path", at), NOTED("cluster.tls-cert-path", at),              \
 		NOTED("cluster.tls-key-path", at), NOTED("cluster.tls-server-name", at)
-
-#endif

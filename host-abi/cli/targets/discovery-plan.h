@@ -3,8 +3,7 @@
  * The discovery part of a plan: the components that export targets, without services and without
  * consumers of the targets. Targets from a file may replace a component.
  */
-#ifndef CLI_TARGETS_DISCOVERY_PLAN_H
-#define CLI_TARGETS_DISCOVERY_PLAN_H
+#pragma once
 
 #include "base/error.h"
 #include "host/plan.h"
@@ -29,5 +28,3 @@ struct discovery_plan {
 int discovery_plan_cut(struct plan *plan, const char *only, const struct texts *from,
 		       struct discovery_plan *ret, struct error *err);
 void discovery_plan_fini(struct discovery_plan *d);
-
-#endif

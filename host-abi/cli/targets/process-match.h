@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The processes of this machine that belong to a target (abi/target-selector.h), and why there are none. */
-#ifndef CLI_TARGETS_PROCESS_MATCH_H
-#define CLI_TARGETS_PROCESS_MATCH_H
+#pragma once
 
 #include "abi/target-list.h"
 #include "base/arena.h"
@@ -35,5 +34,3 @@ void machine_processes_fini(struct machine_processes *p);
  * O(processes). */
 int matched_find(const struct machine_processes *processes, const struct target_label *labels,
 		 size_t n_labels, struct arena *arena, struct matched *ret);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Targets and dropped targets by component, and how `andiron targets` shows them. Everything is
  * copied into one arena. */
-#ifndef CLI_TARGETS_TARGET_LISTING_H
-#define CLI_TARGETS_TARGET_LISTING_H
+#pragma once
 
 #include "abi/target-list.h"
 #include "base/arena.h"
@@ -57,5 +56,3 @@ int target_listing_match(struct target_listing *s);
  * components. Failures stay in the buffer. */
 void target_listing_json(const struct target_listing *s, const char *only, struct buf *out);
 void target_listing_text(const struct target_listing *s, const char *only, struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Targets from a JSON file: an array of objects of strings. */
-#ifndef CLI_TARGETS_TARGETS_FILE_H
-#define CLI_TARGETS_TARGETS_FILE_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -12,5 +11,3 @@
  * 0, or a negative errno and what is wrong, where. */
 int targets_file_read(const char *path, struct arena *arena, const struct andiron_value **ret,
 		      struct error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dropping all that a process which parses untrusted bytes does not need. */
-#ifndef CLI_WORKER_SANDBOX_H
-#define CLI_WORKER_SANDBOX_H
+#pragma once
 
 #include "base/error.h"
 
@@ -12,5 +11,3 @@
  * answer EPERM. 0 or a negative errno with a sentence.
  */
 int sandbox_enter(struct error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * so that looking one up is O(1) and an id that was given back never finds
  * its successor. The owner of the table locks.
  */
-#ifndef HOST_FLOW_HANDLE_TABLE_H
-#define HOST_FLOW_HANDLE_TABLE_H
+#pragma once
 
 #include "base/vec.h"
 
@@ -70,5 +69,3 @@ static inline void slots_remove(struct slots *s, uint64_t id)
 	slot->next_free = s->first_free;
 	s->first_free = (uint32_t)id;
 }
-
-#endif

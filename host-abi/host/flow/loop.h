@@ -10,8 +10,7 @@
  * thread (post a task for that), so a callback that is just about to run
  * never meets freed memory.
  */
-#ifndef HOST_FLOW_LOOP_H
-#define HOST_FLOW_LOOP_H
+#pragma once
 
 #include "base/error.h"
 #include "host/flow/handle-table.h"
@@ -98,5 +97,3 @@ int loop_timer_wait(const struct loop *loop, int64_t now);
  * condition looks at it between rounds. May be called from a task (then what the outer round
  * still has in hand waits). */
 void loop_step(struct loop *loop);
-
-#endif

@@ -7,8 +7,7 @@
  * the component, by one job of its strand, so that other calls get their
  * turn in between.
  */
-#ifndef HOST_FLOW_QUEUE_H
-#define HOST_FLOW_QUEUE_H
+#pragma once
 
 #include <andiron/batch.h>
 
@@ -43,5 +42,3 @@ bool queue_idle(struct instance *consumer);
 
 /* Bytes that wait. [any] */
 uint64_t queue_bytes(struct instance *consumer);
-
-#endif

@@ -8,8 +8,7 @@
  * heavy first. It is embedded in what it belongs to and is not touched after
  * its last part has begun, so that part may free it.
  */
-#ifndef HOST_FLOW_STRAND_H
-#define HOST_FLOW_STRAND_H
+#pragma once
 
 #include "host/flow/loop.h"
 #include "host/flow/worker.h"
@@ -62,5 +61,3 @@ void strand_leave(struct strand *s);
 
 /* Whether nothing runs or waits. [any] */
 bool strand_idle(struct strand *s);
-
-#endif

@@ -5,8 +5,7 @@
  * time as there are threads. Threads are started when there is a task and
  * none is idle; they have small stacks and block all signals.
  */
-#ifndef HOST_FLOW_WORKER_H
-#define HOST_FLOW_WORKER_H
+#pragma once
 
 #include "base/error.h"
 
@@ -43,5 +42,3 @@ void workers_submit(struct workers *w, struct worker_task *task);
 /* Ends the threads and waits for them; false if one has not come back by
  * deadline_ns (CLOCK_MONOTONIC): then `w` must stay where it is for ever. */
 bool workers_fini(struct workers *w, int64_t deadline_ns);
-
-#endif

@@ -12,8 +12,7 @@
  * for which memory was short is stale, and gets a snapshot with the next
  * update instead of it.
  */
-#ifndef HOST_GRAPH_EXPORTS_H
-#define HOST_GRAPH_EXPORTS_H
+#pragma once
 
 #include "abi/target-list.h"
 #include "base/vec.h"
@@ -91,5 +90,3 @@ bool targets_deliver(const struct target_edge *edge, size_t nth,
  * one reference; NULL when memory is short. A NULL table: no rows. */
 const struct andiron_targets *targets_snapshot(struct target_table *table, uint64_t producer,
 					       uint64_t generation);
-
-#endif

@@ -3,8 +3,7 @@
  * Lists of targets that are written out in a plan, as producers without a component. On the loop
  * thread.
  */
-#ifndef HOST_GRAPH_INLINE_TARGETS_H
-#define HOST_GRAPH_INLINE_TARGETS_H
+#pragma once
 
 #include "host/graph/wiring.h"
 
@@ -13,5 +12,3 @@ int inline_targets_build(struct wiring *w, const struct plan *plan, struct insta
 /* Puts them in place and sends what differs from those before. */
 void inline_targets_apply(struct wiring *w);
 void inline_targets_free(struct inline_targets *l);
-
-#endif

@@ -9,8 +9,7 @@
  * called. Order of locks: wiring (host) → export → instance → strand →
  * loop, workers, ledger, log.
  */
-#ifndef HOST_GRAPH_INSTANCE_H
-#define HOST_GRAPH_INSTANCE_H
+#pragma once
 
 #include "base/error.h"
 #include "host/graph/exports.h"
@@ -132,5 +131,3 @@ void instance_health(struct instance *i, uint32_t state, struct str text);
 void instance_healthf(struct instance *i, uint32_t state, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 const char *health_name(uint32_t state);
-
-#endif

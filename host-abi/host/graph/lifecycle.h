@@ -3,8 +3,7 @@
  * The life cycle calls of one instance (andiron/component.h), as jobs of its strand. On the loop
  * thread; the scheduler decides when.
  */
-#ifndef HOST_GRAPH_LIFECYCLE_H
-#define HOST_GRAPH_LIFECYCLE_H
+#pragma once
 
 #include "host/state.h"
 
@@ -20,5 +19,3 @@ void lifecycle_drain(struct instance *i);
 void lifecycle_stop(struct instance *i);
 /* False while its work is still out. */
 bool lifecycle_destroy(struct instance *i);
-
-#endif

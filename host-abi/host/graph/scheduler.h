@@ -7,8 +7,7 @@
  * own queue is empty. It stops when they have stopped, and is destroyed when its work has
  * returned. A service outlives its users. Stopping the host retires all instances.
  */
-#ifndef HOST_GRAPH_SCHEDULER_H
-#define HOST_GRAPH_SCHEDULER_H
+#pragma once
 
 #include "host/state.h"
 
@@ -18,5 +17,3 @@ void scheduler_advance(struct host *host);
 
 /* Begins to retire an instance, or moves its deadline forward. */
 void scheduler_retire(struct instance *i, int64_t deadline_ns);
-
-#endif

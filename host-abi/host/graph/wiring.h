@@ -3,8 +3,7 @@
  * The edges of a plan as they will be: for each node what it sends to. They are built aside, since
  * that can fail, and then put in place, which cannot. On the loop thread.
  */
-#ifndef HOST_GRAPH_WIRING_H
-#define HOST_GRAPH_WIRING_H
+#pragma once
 
 #include "host/state.h"
 
@@ -33,5 +32,3 @@ void wiring_fini(struct wiring *w);
 
 /* Gives a consumer that went live all targets that wait for it. */
 void wiring_attach(struct host *host, struct instance *to);
-
-#endif

@@ -4,8 +4,7 @@
  * arguments, exactly as andiron/value.h says; and what the arguments refer to
  * becomes a list of uses, from which the draft makes edges.
  */
-#ifndef HOST_LANG_BIND_H
-#define HOST_LANG_BIND_H
+#pragma once
 
 #include "host/lang/lang.h"
 #include "host/lang/tree.h"
@@ -53,5 +52,3 @@ static inline const struct andiron_option *bind_option(const struct andiron_opti
 	return (const struct andiron_option *)(const void *)((const char *)options->items +
 							     (size_t)i * options->stride);
 }
-
-#endif

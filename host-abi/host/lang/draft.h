@@ -8,8 +8,7 @@
  *     sort.c      the order, and what runs in circles
  *     validate.c  what the components themselves have to say
  */
-#ifndef HOST_LANG_DRAFT_H
-#define HOST_LANG_DRAFT_H
+#pragma once
 
 #include "host/lang/bind.h"
 #include "host/plan.h"
@@ -66,5 +65,3 @@ void draft_complete(struct draft *d, const uint32_t *order);
 
 /* Calls each component's validate. */
 void draft_validate(struct draft *d);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Source: grafana/alloy, syntax/vm and syntax/internal/stdlib.
  */
-#ifndef HOST_LANG_EVAL_H
-#define HOST_LANG_EVAL_H
+#pragma once
 
 #include "host/lang/lang.h"
 #include "host/lang/tree.h"
@@ -49,5 +48,3 @@ bool eval_reference(struct lang *l, const struct expr *e, struct andiron_value *
 struct str eval_path(struct lang *l, const struct expr *e);
 /* Whether a name is of Alloy's library, and what is lacking then. */
 bool eval_library_name(struct str name);
-
-#endif

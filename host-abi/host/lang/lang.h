@@ -12,8 +12,7 @@
  * and goes on where it can; running out of memory sets `no_memory`, which
  * plan_build looks at once at the end.
  */
-#ifndef HOST_LANG_H
-#define HOST_LANG_H
+#pragma once
 
 #include "host/diag.h"
 #include "host/lang/names.h"
@@ -41,5 +40,3 @@ struct str lang_str(struct lang *l, struct str s);
 	diag_add((l)->diags, DIAG_ERROR, (place), (hint), __VA_ARGS__)
 #define lang_warning(l, place, hint, ...)                                                          \
 	diag_add((l)->diags, DIAG_WARNING, (place), (hint), __VA_ARGS__)
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The components of a configuration by id ("pyroscope.write.endpoint"), as
  * references find them. Positions are those of the nodes of draft.h. */
-#ifndef HOST_LANG_NAMES_H
-#define HOST_LANG_NAMES_H
+#pragma once
 
 #include "base/index.h"
 #include "base/str.h"
@@ -27,5 +26,3 @@ int names_add(struct names *names, const char *id, const struct andiron_componen
 
 /* Its position, or INDEX_NONE. */
 uint32_t names_find(const struct names *names, struct str id);
-
-#endif

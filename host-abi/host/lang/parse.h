@@ -17,8 +17,7 @@
  *
  * Source: grafana/alloy, syntax/parser.
  */
-#ifndef HOST_LANG_PARSE_H
-#define HOST_LANG_PARSE_H
+#pragma once
 
 #include "host/lang/lang.h"
 #include "host/lang/tree.h"
@@ -36,5 +35,3 @@ struct stmt *parse_source(struct lang *l, const struct source *source);
 
 /* A source that is one expression (an option's default); NULL on error. */
 struct expr *parse_expression(struct lang *l, const struct source *source);
-
-#endif

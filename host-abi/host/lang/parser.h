@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Within the parser: its state, shared by statements (parse.c) and expressions
  * (parse-expr.c). */
-#ifndef HOST_LANG_PARSER_H
-#define HOST_LANG_PARSER_H
+#pragma once
 
 #include "host/lang/parse.h"
 #include "host/lang/scan.h"
@@ -55,5 +54,3 @@ int parser_ahead(const struct parser *p);
 
 /* An expression, or NULL after an error. */
 struct expr *parser_expression(struct parser *p);
-
-#endif

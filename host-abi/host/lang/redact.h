@@ -8,8 +8,7 @@
  * Hidden: strings, numbers and bare words of the value. Shown: keys, references, and the argument
  * of sys.env, which names a secret and is none.
  */
-#ifndef HOST_LANG_REDACT_H
-#define HOST_LANG_REDACT_H
+#pragma once
 
 #include "host/diag.h"
 #include "host/registry.h"
@@ -30,5 +29,3 @@ int redact_declare(struct diags *d, const struct registry *registry);
 /* Replaces what *spans held by the spans of a source; the caller frees the list. 0 or -ENOMEM.
  * O(source). */
 int redact_find(const struct diags *d, const struct source *source, struct redact_spans *spans);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Source: grafana/alloy, syntax/scanner and syntax/token.
  */
-#ifndef HOST_LANG_SCAN_H
-#define HOST_LANG_SCAN_H
+#pragma once
 
 #include "host/diag.h"
 
@@ -82,5 +81,3 @@ bool scan_is_ident(struct str s);
  * backslash, and the code point (or, from \x and octal, the byte) it stands
  * for; 0 if it is none. */
 size_t scan_escape(struct str s, uint32_t *ret, bool *ret_byte);
-
-#endif

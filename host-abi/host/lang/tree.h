@@ -5,8 +5,7 @@
  * chains them by `next`. The depth of an expression is bounded, so that what
  * walks it may recurse.
  */
-#ifndef HOST_LANG_TREE_H
-#define HOST_LANG_TREE_H
+#pragma once
 
 #include "host/diag.h"
 
@@ -51,5 +50,3 @@ struct stmt {
 	struct stmt *body;
 	struct stmt *next;
 };
-
-#endif

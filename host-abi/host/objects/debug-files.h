@@ -8,8 +8,7 @@
  * lead into another folder. Whoever parses what is opened compares build id or CRC. Each returns 0,
  * or -ENOENT. A few system calls; a path on a file system that hangs can hang them.
  */
-#ifndef HOST_OBJECTS_DEBUG_FILES_H
-#define HOST_OBJECTS_DEBUG_FILES_H
+#pragma once
 
 #include "base/str.h"
 
@@ -27,5 +26,3 @@ int debug_file_split(const char *reopen, struct str name, int32_t *ret_fd);
 
 /* The file's path and ".dwp". */
 int debug_file_package(const char *reopen, int32_t *ret_fd);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who a file is (struct andiron_object_key), asked of an open descriptor. */
-#ifndef HOST_OBJECTS_IDENTITY_H
-#define HOST_OBJECTS_IDENTITY_H
+#pragma once
 
 #include <andiron/object.h>
 
@@ -17,5 +16,3 @@ bool identity_same(const struct andiron_object_key *a, const struct andiron_obje
 
 /* Equal keys have equal hashes. */
 uint64_t identity_hash(const struct andiron_object_key *key);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron.objects/1 (andiron/object.h) as a service of the host. */
-#ifndef HOST_OBJECTS_H
-#define HOST_OBJECTS_H
+#pragma once
 
 #include "base/error.h"
 
@@ -27,5 +26,3 @@ struct objects_count {
 	size_t n_objects;
 };
 struct objects_count objects_count(struct objects *objects);
-
-#endif

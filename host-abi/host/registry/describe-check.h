@@ -4,8 +4,7 @@
  * that every component must have, documented options. Everything behind this
  * check may read the tables without asking again.
  */
-#ifndef HOST_REGISTRY_DESCRIBE_CHECK_H
-#define HOST_REGISTRY_DESCRIBE_CHECK_H
+#pragma once
 
 #include "base/error.h"
 
@@ -26,5 +25,3 @@ static inline const struct andiron_option *option_at(const struct andiron_option
 		return NULL;
 	return (const struct andiron_option *)(const void *)(base + (size_t)i * options->stride);
 }
-
-#endif

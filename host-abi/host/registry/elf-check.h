@@ -5,8 +5,7 @@
  * that was cut off kills the process by SIGBUS, one whose tail is still zeros
  * crashes it. So headers and dynamic section are read here first, with bounds.
  */
-#ifndef HOST_REGISTRY_ELF_CHECK_H
-#define HOST_REGISTRY_ELF_CHECK_H
+#pragma once
 
 #include "base/error.h"
 
@@ -16,5 +15,3 @@
  * Reads a few KiB, changes no file position.
  */
 int elf_check(int fd, struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Untrusted strings inside Prometheus text and log lines; for JSON see base/json.h. Failures stay
  * in the buffer (base/buf.h). */
-#ifndef HOST_REPORT_ESCAPE_H
-#define HOST_REPORT_ESCAPE_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -15,5 +14,3 @@ void text_line(struct buf *out, struct str s);
 /* A log value: as text_line, in quotes where it holds a space, '=' or '"' or
  * is empty. */
 void text_value(struct buf *out, struct str s);
-
-#endif

@@ -5,8 +5,7 @@
  * flow itself needs none of it, so the host was told to keep targets
  * (host_options). All on the loop thread.
  */
-#ifndef HOST_REPORT_INSPECT_H
-#define HOST_REPORT_INSPECT_H
+#pragma once
 
 #include "abi/target-list.h"
 #include "host/host.h"
@@ -36,5 +35,3 @@ int inspect_target_processes(struct host *host, const char *component, const str
 /* The state and text of a component's health, ANDIRON_HEALTH_*; the text is copied
  * into `ret`. 0 or -ENOENT. */
 int look_health(struct host *host, const char *component, uint32_t *ret_state, struct buf *ret);
-
-#endif

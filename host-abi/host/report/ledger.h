@@ -17,8 +17,7 @@
  * consistent view is worth more than what atomics would save. Rows of writers
  * that are gone stay: their samples went somewhere too.
  */
-#ifndef HOST_REPORT_LEDGER_H
-#define HOST_REPORT_LEDGER_H
+#pragma once
 
 #include "base/buf.h"
 #include "host/host.h"
@@ -110,5 +109,3 @@ uint64_t ledger_upstream(struct ledger *l, const struct ledger_node *writer, uin
 /* The view as JSON, and as one line. 0 or -ENOMEM. */
 int ledger_json(const struct ledger_view *view, struct buf *out);
 int ledger_line(const struct ledger_view *view, struct buf *out);
-
-#endif

@@ -8,8 +8,7 @@
  * one line. Of equal lines (component, level and message; values may differ)
  * ten a minute are written and the rest is counted and summed up later.
  */
-#ifndef HOST_REPORT_LOG_H
-#define HOST_REPORT_LOG_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -44,5 +43,3 @@ void log_write(struct log *log, uint32_t level, struct str component, struct str
 	       const struct andiron_kv *kv, uint64_t n_kv);
 void log_printf(struct log *log, uint32_t level, const char *component, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-
-#endif

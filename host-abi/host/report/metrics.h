@@ -4,8 +4,7 @@
  * not waited for: what it said last counts, also after it has ended. Series
  * are kept per component id.
  */
-#ifndef HOST_REPORT_METRICS_H
-#define HOST_REPORT_METRICS_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -55,5 +54,3 @@ int metrics_host(struct host *host, struct arena *arena, struct series_list *lis
 
 /* Prometheus text: one family after the other, by name. 0 or -ENOMEM. */
 int metrics_write(struct series_list *list, struct buf *out);
-
-#endif

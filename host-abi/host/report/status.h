@@ -9,8 +9,7 @@
  * Runs on the loop and never blocks it: at most 16 clients, 4 KiB of request
  * and 5 seconds each.
  */
-#ifndef HOST_REPORT_STATUS_H
-#define HOST_REPORT_STATUS_H
+#pragma once
 
 #include "base/error.h"
 
@@ -22,5 +21,3 @@ struct status;
 int status_new(struct host *host, const char *path, struct status **ret, struct error *err);
 /* Closes everything and removes the socket if it is still ours. */
 void status_free(struct status *s);
-
-#endif

@@ -5,8 +5,7 @@
  * has come; while one is waiting there, further ticks and events are merged
  * into it. Contracts as in andiron/host.h.
  */
-#ifndef HOST_SERVICES_CALLBACKS_H
-#define HOST_SERVICES_CALLBACKS_H
+#pragma once
 
 #include "host/graph/instance.h"
 
@@ -31,5 +30,3 @@ void calls_clear(struct instance *i);
 /* For that. [loop] */
 void calls_clear_watches(struct instance *i);
 void calls_kill_children(struct instance *i);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron.subprocess/1 (andiron/subprocess.h) as a service of the host. */
-#ifndef HOST_SERVICES_SANDBOXED_WORKER_H
-#define HOST_SERVICES_SANDBOXED_WORKER_H
+#pragma once
 
 #include <andiron/subprocess.h>
 
@@ -10,5 +9,3 @@
 
 /* Its `self` is not used. Any thread. */
 const struct andiron_subprocess *sandboxed_worker_table(void);
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of services that components are given. */
-#ifndef HOST_SERVICES_SERVICES_H
-#define HOST_SERVICES_SERVICES_H
+#pragma once
 
 #include <andiron/host.h>
 
 /* Lives as long as the process. An unknown instance is refused or ignored. */
 const struct andiron_host *services_table(void);
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron.status/1 (andiron/status.h) as a service of the host. */
-#ifndef HOST_SERVICES_STATUS_SERVICE_H
-#define HOST_SERVICES_STATUS_SERVICE_H
+#pragma once
 
 #include <andiron/status.h>
 
 /* Its `self` is the struct host. */
 const struct andiron_status *status_service_table(void);
-
-#endif

@@ -4,8 +4,7 @@
  * tables, each instance steered and watched by a `struct probe` of the test.
  * Every call checks that no other is inside the same instance.
  */
-#ifndef HOST_TESTS_TEST_SUPPORT_H
-#define HOST_TESTS_TEST_SUPPORT_H
+#pragma once
 
 #include "abi/batch-build.h"
 #include "abi/target-list.h"
@@ -84,5 +83,3 @@ void test_run(struct host *host, int r);
 void test_stop_live(void *context, const char *failed);
 const struct ledger_writer *test_writer_row(struct host *host, const char *name);
 uint64_t test_dropped(struct host *host, const char *writer, const char *key);
-
-#endif

@@ -9,8 +9,7 @@
  *   lines      OUTER 20, +0x10 21, +0x40 11 (column 3), +0x80 22
  *   far        function at [REMOTE, +0x10), line 30, in a range of its own
  */
-#ifndef DWARF_TESTS_TEST_WRITE_H
-#define DWARF_TESTS_TEST_WRITE_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -37,5 +36,3 @@ struct dwarf_written {
 
 void dwarf_write(const struct dwarf_shape *s, struct dwarf_written *ret);
 void dwarf_written_free(struct dwarf_written *w);
-
-#endif

@@ -4,8 +4,7 @@
  * program headers over any range. The file is a memfd, so nothing touches the
  * disk. Any allocation that fails here ends the test.
  */
-#ifndef ELF_TESTS_TEST_WRITE_H
-#define ELF_TESTS_TEST_WRITE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/vec.h"
@@ -49,5 +48,3 @@ void elf_write_file(struct elf_writer *w, struct buf *out);
 /* A memfd of these bytes, and of the file; to close. */
 int elf_memfd(const void *p, size_t n);
 int elf_write_memfd(struct elf_writer *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests: a server, a client and one exchange between them at a time. */
-#ifndef HTTP_TESTS_TEST_EXCHANGE_H
-#define HTTP_TESTS_TEST_EXCHANGE_H
+#pragma once
 
 #include "http/tests/test-loop.h"
 
@@ -40,5 +39,3 @@ void outcome_done(void *context, const struct http_response *response);
 /* Serves: the text in context; then waits until the peer goes. */
 void serve_text(int fd, void *context);
 void serve_hang(int fd, void *context);
-
-#endif

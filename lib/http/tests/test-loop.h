@@ -4,8 +4,7 @@
  * whose every connection is served by a function of the test's, in a thread
  * of its own.
  */
-#ifndef HTTP_TESTS_TEST_LOOP_H
-#define HTTP_TESTS_TEST_LOOP_H
+#pragma once
 
 #include "http/polled.h"
 
@@ -42,5 +41,3 @@ bool test_say(int fd, const char *text);
 
 /* A loopback port on which nobody listens. */
 uint16_t test_unused_port(void);
-
-#endif

@@ -3,8 +3,7 @@
  * Call-frame information for tests, written byte by byte into a file of its
  * own, and the rows that come out. What fails here ends the test.
  */
-#ifndef UNWIND_TESTS_TEST_FRAMES_H
-#define UNWIND_TESTS_TEST_FRAMES_H
+#pragma once
 
 #include "base/buf.h"
 #include "unwind/rows.h"
@@ -56,5 +55,3 @@ void frames_row_is(const struct frames *x, size_t i, uint64_t address, uint64_t 
 uint64_t frames_rule(uint32_t base, int32_t offset, int32_t fp);
 
 #define ENTRY_RULE frames_rule(UNWIND_X86_RSP, 8, UNWIND_FP_SAME)
-
-#endif

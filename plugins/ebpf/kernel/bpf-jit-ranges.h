@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Address ranges of JIT-compiled BPF programs: struct kernel_jit of bpfwire/kernel-tables.h. */
-#ifndef EBPF_KERNEL_BPF_JIT_RANGES_H
-#define EBPF_KERNEL_BPF_JIT_RANGES_H
+#pragma once
 
 #include "bpfwire/kernel-tables.h"
 
@@ -16,5 +15,3 @@ void bpf_jit_ranges_add(struct kernel_jit *c, const struct bpf_object *object);
 /* Adds code. What lies within a page of code that is there already is one range with it: between
  * them there is nothing but other programs, since pages of their code are theirs alone. */
 void bpf_jit_ranges_add_range(struct kernel_jit *c, uint64_t start, uint64_t bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * Memory of a session's BPF maps, for the store of unwind tables. Maps are mapped memory. Slabs are
  * BPF arrays, made on demand.
  */
-#ifndef EBPF_KERNEL_BPF_MEMORY_H
-#define EBPF_KERNEL_BPF_MEMORY_H
+#pragma once
 
 #include "ebpf/unwind-store/unwind-store.h"
 
@@ -28,5 +27,3 @@ int bpf_memory_map(int fd, size_t bytes, void *ret);
 int bpf_memory_init(struct bpf_memory *m, const struct bpf_memory_maps *maps);
 /* The store is gone by then. Nothing happens to what is zero. */
 void bpf_memory_fini(struct bpf_memory *m);
-
-#endif

@@ -3,8 +3,7 @@
  * Programs that continue unwinding through language runtimes in task work (bpf/continuation.bpf.c).
  * They share the session's maps. Without them such stacks end in `[runtime switches]`.
  */
-#ifndef EBPF_KERNEL_CONTINUATION_PROGRAM_H
-#define EBPF_KERNEL_CONTINUATION_PROGRAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ int continuation_program_load(const struct continuation_maps *maps,
 const struct bpf_object *continuation_program_object(const struct continuation_program *o);
 /* NULL is none. */
 void continuation_program_free(struct continuation_program *o);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernel support: what this kernel lacks for sampling, and the remedy. Any thread. */
-#ifndef EBPF_KERNEL_KERNEL_SUPPORT_H
-#define EBPF_KERNEL_KERNEL_SUPPORT_H
+#pragma once
 
 #include "base/error.h"
 
@@ -16,5 +15,3 @@ int kernel_support_explain(struct error *err, int code);
 /* Whether a program that has functions may call another by tail call; asked by loading one. False
  * before Linux 6.0 on arm64, whose JIT could not do both, and where nothing may be loaded. */
 bool kernel_support_tail_calls(void);
-
-#endif

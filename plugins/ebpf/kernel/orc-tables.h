@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel's own ORC tables, by which its stack is unwound: bpfwire/kernel-tables.h. */
-#ifndef EBPF_KERNEL_ORC_TABLES_H
-#define EBPF_KERNEL_ORC_TABLES_H
+#pragma once
 
 #include "bpfwire/kernel-tables.h"
 
@@ -23,5 +22,3 @@ struct kernel_tables orc_tables(void);
 
 /* Writes them where programs read them that run already. */
 void orc_show(volatile struct kernel_tables *to);
-
-#endif

@@ -3,8 +3,7 @@
  * The sampling clock: one software cpu-clock event on each online CPU, all with one BPF program. It
  * needs no PMU, so it works in any machine.
  */
-#ifndef EBPF_KERNEL_PERF_CLOCK_H
-#define EBPF_KERNEL_PERF_CLOCK_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -41,5 +40,3 @@ uint32_t perf_clock_count_online(void);
 
 /* Calls fn for each CPU of a kernel's list ("0-3,8"). -EINVAL on anything else. */
 int events_each_cpu(const char *list, int (*fn)(void *context, int cpu), void *context);
-
-#endif

@@ -5,8 +5,7 @@
  * are mapped only while a buffer is read. A buffer that is read must be quiet: retired, and no
  * program running that saw it active.
  */
-#ifndef EBPF_KERNEL_SAMPLE_LOGS_H
-#define EBPF_KERNEL_SAMPLE_LOGS_H
+#pragma once
 
 #include "bpfwire/sampler.h"
 
@@ -49,5 +48,3 @@ uint64_t sample_logs_taken(const struct sample_logs *t, uint32_t buffer);
 /* Hands over the samples of the buffer's logs, and clears them. */
 void sample_logs_stacks(struct sample_logs *t, uint32_t buffer, sample_logs_record_fn fn,
 			void *context);
-
-#endif

@@ -4,8 +4,7 @@
  * their number. A sample with an id is found by it and equals no other. The table is bounded: what
  * does not fit counts as lost. Zero-initialised is empty.
  */
-#ifndef EBPF_KERNEL_SAMPLE_TABLE_H
-#define EBPF_KERNEL_SAMPLE_TABLE_H
+#pragma once
 
 #include "bpfwire/sampler.h"
 
@@ -39,5 +38,3 @@ void sample_table_each(const struct sample_table *s,
 		       void (*fn)(void *context, const struct sampler_stack *stack,
 				  const uint64_t *pcs, uint64_t samples),
 		       void *context);
-
-#endif

@@ -7,8 +7,7 @@
  *   - A buffer has one reader: session_swap returns after the last run that saw it active.
  *   - For every retired buffer: taken = samples handed over + ring_full + new_cpu + unfinished.
  */
-#ifndef EBPF_KERNEL_SESSION_H
-#define EBPF_KERNEL_SESSION_H
+#pragma once
 
 #include "bpfwire/sampler.h"
 
@@ -118,5 +117,3 @@ void session_info(const struct session *s, struct session_info *ret);
 /* Turns the kernel's run time statistics on or off. They cost two clock reads a run, of every BPF
  * program of the machine. */
 void session_measure(struct session *s, bool on);
-
-#endif

@@ -3,8 +3,7 @@
  * The program that takes stack snapshots by task work (bpf/snapshot.bpf.c). It shares the session's
  * maps. Without it a snapshot is copied at once, from the pages that are present.
  */
-#ifndef EBPF_KERNEL_SNAPSHOT_PROGRAM_H
-#define EBPF_KERNEL_SNAPSHOT_PROGRAM_H
+#pragma once
 
 struct bpf_object;
 struct bpf_program;
@@ -20,5 +19,3 @@ int snapshot_program_load(const struct snapshot_maps *maps, struct bpf_object **
 /* Its program, and the map of its own. */
 struct bpf_program *snapshot_program_of(struct bpf_object *object);
 int snapshot_program_slots(const struct bpf_object *object);
-
-#endif

@@ -5,8 +5,7 @@
  * kernels have bpf_task_work_schedule_resume() without it. They still describe the former, which
  * cannot be called.
  */
-#ifndef EBPF_KERNEL_TASK_WORK_H
-#define EBPF_KERNEL_TASK_WORK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -28,5 +27,3 @@ struct task_work_map {
  * no task work; or a negative errno. Some 20 ms. */
 int task_work_load(const struct task_work_forms *forms, const struct task_work_map *maps,
 		   struct bpf_object **ret);
-
-#endif

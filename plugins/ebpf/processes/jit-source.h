@@ -8,8 +8,7 @@
  *
  * Sources: Linux, tools/perf/Documentation/jitdump-specification.txt and jit-interface.txt.
  */
-#ifndef EBPF_PROCESSES_JIT_SOURCE_H
-#define EBPF_PROCESSES_JIT_SOURCE_H
+#pragma once
 
 #include "ebpf/processes/maps.h"
 
@@ -33,5 +32,3 @@ bool jit_source_has_map(const struct jit_source_process *p);
 /* The file that is mapped there, by path inside the process's root, for who may not follow
  * map_files: -1 where that is not the mapped one. */
 int jit_source_open_in_root(const struct jit_source_process *p, const struct maps_line *line);
-
-#endif

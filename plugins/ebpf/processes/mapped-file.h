@@ -3,8 +3,7 @@
  * Mapped files: what turns a file offset into the file's own address. A file is read once, however
  * many processes map it. It lives while it is referenced, and holds its object (andiron.objects/1).
  */
-#ifndef EBPF_PROCESSES_MAPPED_FILE_H
-#define EBPF_PROCESSES_MAPPED_FILE_H
+#pragma once
 
 #include "base/str.h"
 
@@ -41,5 +40,3 @@ uint64_t mapped_file_address(const struct mapped_file *file, uint64_t offset);
  * clears it. */
 void mapped_file_set_unwind(struct mapped_file *file, void *made);
 void *mapped_file_unwind(const struct mapped_file *file);
-
-#endif

@@ -3,8 +3,7 @@
  * The executable mappings of a process, from /proc/PID/maps. The text is untrusted: any bytes are
  * legal input. Source of the format: proc(5).
  */
-#ifndef EBPF_PROCESSES_MAPS_H
-#define EBPF_PROCESSES_MAPS_H
+#pragma once
 
 #include "ebpf/processes/mapped-file.h"
 #include "bpfwire/sampler.h"
@@ -76,5 +75,3 @@ const struct mapping *mapset_find_exec(const struct mapset *set, uint32_t exec, 
 /* Where `pc` lies in the mapping's file, as the file itself counts; for what is no file, `pc`
  * itself ("[vdso]": within it). */
 uint64_t mapping_address(const struct mapping *m, uint64_t pc);
-
-#endif

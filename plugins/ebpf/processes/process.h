@@ -3,8 +3,7 @@
  * Processes that were sampled recently: name, container, mappings and target. They are read from
  * /proc as soon as the kernel side reports them, so that one of a few milliseconds is known too.
  */
-#ifndef EBPF_PROCESSES_PROCESS_H
-#define EBPF_PROCESSES_PROCESS_H
+#pragma once
 
 #include "ebpf/processes/maps.h"
 #include "ebpf/processes/target-match.h"
@@ -88,5 +87,3 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
  * ten per one that compiles untold. */
 void processes_age(struct processes *t, uint32_t keep,
 		   void (*gone)(void *context, const struct process *p), void *context);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Sources: include/uapi/linux/fs.h of Linux 6.11; proc(5).
  */
-#ifndef EBPF_PROCESSES_PROCMAP_H
-#define EBPF_PROCESSES_PROCMAP_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -36,5 +35,3 @@ struct procmap_pace {
  */
 int procmap_read(struct procmap *t, struct procmap_pace *pace, int dir, struct buf *text,
 		 size_t max);
-
-#endif

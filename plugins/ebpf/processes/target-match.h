@@ -9,8 +9,7 @@
  * annotation pyroscope.io/service_name, ebpf/NAMESPACE/CONTAINER, the docker container, the swarm
  * service, "unspecified".
  */
-#ifndef EBPF_PROCESSES_TARGET_MATCH_H
-#define EBPF_PROCESSES_TARGET_MATCH_H
+#pragma once
 
 #include "abi/target-selector.h"
 #include "abi/target-list.h"
@@ -78,5 +77,3 @@ bool matcher_has_containers(const struct matcher *m);
 /* Whether a target names this pid, or this container. */
 bool matcher_has_pid(struct matcher *m, uint32_t pid);
 bool matcher_has_container(struct matcher *m, struct str container);
-
-#endif

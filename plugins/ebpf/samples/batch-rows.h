@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batch rows: samples of a buffer grouped by target, with frames as addresses of files. */
-#ifndef EBPF_SAMPLES_BATCH_ROWS_H
-#define EBPF_SAMPLES_BATCH_ROWS_H
+#pragma once
 
 #include "ebpf/processes/process.h"
 #include "ebpf/unwinding/runtimes.h"
@@ -42,5 +41,3 @@ struct rows_options {
  */
 int rows_to_batch(struct rows *rows, const struct rows_options *options,
 		  const struct andiron_batch **ret);
-
-#endif

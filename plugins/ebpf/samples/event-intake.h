@@ -10,8 +10,7 @@
  * Where threads list their own mappings (bpf/task-work/deferred-snapshot.h), a process is asked
  * only while processing, if its list did not come. Asking all took a third of the agent's time.
  */
-#ifndef EBPF_SAMPLES_EVENT_INTAKE_H
-#define EBPF_SAMPLES_EVENT_INTAKE_H
+#pragma once
 
 #include "ebpf/unwinding/stack-copies.h"
 #include "ebpf/processes/target-match.h"
@@ -58,5 +57,3 @@ bool intake_process(struct intake *n);
 
 /* Forgets what waits. */
 void intake_clear(struct intake *n);
-
-#endif

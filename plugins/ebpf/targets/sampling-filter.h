@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel's sampling filter: processes without a target cost no unwinding. */
-#ifndef EBPF_TARGETS_SAMPLING_FILTER_H
-#define EBPF_TARGETS_SAMPLING_FILTER_H
+#pragma once
 
 #include "ebpf/processes/target-match.h"
 #include "ebpf/options.h"
@@ -26,5 +25,3 @@ int sampling_filter_set(struct session *session, struct matcher *matcher,
 /* A process was seen: judges its cgroup for all who run there. */
 void sampling_filter_judge(struct session *session, struct matcher *matcher,
 			   const struct process *p);
-
-#endif

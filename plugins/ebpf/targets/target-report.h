@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Target report: the processes of each target, and why a target has none. */
-#ifndef EBPF_TARGETS_TARGET_REPORT_H
-#define EBPF_TARGETS_TARGET_REPORT_H
+#pragma once
 
 #include "ebpf/processes/target-match.h"
 #include "ebpf/processes/process.h"
@@ -37,5 +36,3 @@ struct target_report_sink {
 /* A target_report_fn; its context is a struct target_report_sink. Strings are borrowed; arrays live
  * for the call. */
 void target_report_add(void *context, const struct target_report *report);
-
-#endif

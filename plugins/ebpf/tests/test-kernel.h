@@ -4,8 +4,7 @@
  * readable under `seen` while the slab exists. What the store writes through is unmapped with it,
  * so a later use crashes. It fails on demand.
  */
-#ifndef EBPF_TESTS_TEST_KERNEL_H
-#define EBPF_TESTS_TEST_KERNEL_H
+#pragma once
 
 #include "ebpf/unwind-store/slab-allocator.h"
 #include "ebpf/unwind-store/unwind-store.h"
@@ -47,5 +46,3 @@ bool test_kernel_walk(const struct test_kernel *k, uint64_t word, uint64_t pc,
 /* By a process. 0; -ESRCH: no address space; -ENOENT: no mapping. */
 int test_kernel_look_up(const struct test_kernel *k, const struct sampler_process_key *key,
 			uint64_t pc, struct unwind_found *ret);
-
-#endif

@@ -3,8 +3,7 @@
  * A table of real processes: this one, and forked children, which have its generation. Their files
  * are interned by inode.
  */
-#ifndef EBPF_TESTS_TEST_LIVE_H
-#define EBPF_TESTS_TEST_LIVE_H
+#pragma once
 
 #include "ebpf/processes/process.h"
 
@@ -41,5 +40,3 @@ void live_end(const struct live_child *child);
 
 /* Code of this process is known by its file. */
 void live_expect_own(const struct process *p);
-
-#endif

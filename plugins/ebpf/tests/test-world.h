@@ -3,8 +3,7 @@
  * A store of unwind tables over a kernel of plain memory, with invented files: row i of a file is
  * at first + i * step, and its rule says so.
  */
-#ifndef EBPF_TESTS_TEST_WORLD_H
-#define EBPF_TESTS_TEST_WORLD_H
+#pragma once
 
 #include "ebpf/tests/test-kernel.h"
 #include "ebpf/unwind-store/unwind-store.h"
@@ -82,5 +81,3 @@ uint64_t world_step(struct world *w, uint64_t word, uint64_t pc);
 
 /* By frame pointers. */
 uint64_t world_by_frames(void);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * An entry's word is written last on insertion, first on removal, and in one store between.
  */
-#ifndef EBPF_UNWIND_STORE_ADDRESS_SPACES_H
-#define EBPF_UNWIND_STORE_ADDRESS_SPACES_H
+#pragma once
 
 #include "bpfwire/sampler.h"
 #include "ebpf/unwind-store/mapping-tables.h"
@@ -54,5 +53,3 @@ void address_spaces_refresh(struct address_spaces *t);
 void address_spaces_touch(struct address_spaces *t, const struct sampler_process_key *key);
 /* No program runs that has seen what was given back. */
 void address_spaces_reclaim(struct address_spaces *t);
-
-#endif

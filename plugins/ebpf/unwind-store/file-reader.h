@@ -7,8 +7,7 @@
  * The queue holds FILE_READER_BYTES; then the thread waits. The thread starts with the first
  * request. All functions: one thread at a time.
  */
-#ifndef EBPF_UNWIND_STORE_FILE_READER_H
-#define EBPF_UNWIND_STORE_FILE_READER_H
+#pragma once
 
 #include "ebpf/processes/mapped-file.h"
 
@@ -67,5 +66,3 @@ int file_reader_fd(const struct file_reader *r);
 /* Takes the next page or end; what `ret` points to holds until the next call. False: nothing is
  * there yet. O(1). */
 bool file_reader_take(struct file_reader *r, struct file_reading *ret);
-
-#endif

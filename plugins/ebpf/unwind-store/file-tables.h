@@ -5,8 +5,7 @@
  * it has the pages that were hit, and "by frame pointers" in place of the others. Under pressure
  * the table hit longest ago goes first, several at once, since each time costs a quiesce.
  */
-#ifndef EBPF_UNWIND_STORE_FILE_TABLES_H
-#define EBPF_UNWIND_STORE_FILE_TABLES_H
+#pragma once
 
 #include "ebpf/processes/mapped-file.h"
 #include "ebpf/unwind-store/file-reader.h"
@@ -148,5 +147,3 @@ void files_age(struct files *t);
 
 /* A chunk, if need be by eviction. -ENOSPC, -ENOMEM. */
 int files_alloc(struct files *t, size_t n, uint32_t *ret_ref);
-
-#endif

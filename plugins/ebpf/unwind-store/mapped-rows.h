@@ -3,8 +3,7 @@
  * Rows of a mapped file, opened by its object. The vDSO is the same in every process, so it is read
  * from our own.
  */
-#ifndef EBPF_UNWIND_STORE_MAPPED_ROWS_H
-#define EBPF_UNWIND_STORE_MAPPED_ROWS_H
+#pragma once
 
 #include "ebpf/processes/mapped-file.h"
 
@@ -18,5 +17,3 @@ int mapped_rows_open(const struct andiron_extension *objects, const struct mappe
 int mapped_rows_read(void *objects, const struct mapped_file *file,
 		     const struct elf_rows_options *options, elf_row_fn fn, void *fn_context,
 		     struct error *err);
-
-#endif

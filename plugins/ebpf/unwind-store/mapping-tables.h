@@ -7,8 +7,7 @@
  * id. A returned id may still be in the cache. It is reused after the cache has been cleared of it,
  * many at a time.
  */
-#ifndef EBPF_UNWIND_STORE_MAPPING_TABLES_H
-#define EBPF_UNWIND_STORE_MAPPING_TABLES_H
+#pragma once
 
 #include "ebpf/unwind-store/file-tables.h"
 #include "ebpf/processes/maps.h"
@@ -82,5 +81,3 @@ void mapping_tables_retry(struct mapping_tables *t);
 
 /* No program runs that has seen what was given back. */
 void mapping_tables_reclaim(struct mapping_tables *t);
-
-#endif

@@ -4,8 +4,7 @@
  * is returned with its neighbours. Units are the owner's. Two treaps hold the ranges, by position
  * and by length. Room is reserved in advance, so returning cannot fail.
  */
-#ifndef EBPF_UNWIND_STORE_RANGE_ALLOCATOR_H
-#define EBPF_UNWIND_STORE_RANGE_ALLOCATOR_H
+#pragma once
 
 #include "base/vec.h"
 
@@ -48,5 +47,3 @@ bool ranges_take(struct ranges *e, uint32_t n, uint32_t *ret_start);
 
 /* Removes a range that is there exactly as given; false if it is not. */
 bool ranges_remove(struct ranges *e, struct range gone);
-
-#endif

@@ -9,8 +9,7 @@
  * Distributions have a few thousand rules, a file at most some 1,200. A file's maker takes at most
  * a quarter of all numbers.
  */
-#ifndef EBPF_UNWIND_STORE_RULE_TABLE_H
-#define EBPF_UNWIND_STORE_RULE_TABLE_H
+#pragma once
 
 #include "bpfwire/unwind-tables.h"
 
@@ -52,5 +51,3 @@ void rule_table_release(struct rule_table *b, uint16_t number);
 bool rule_table_has_idle(const struct rule_table *b);
 /* Frees the numbers that nobody uses. O(these). */
 void rule_table_reclaim(struct rule_table *b);
-
-#endif

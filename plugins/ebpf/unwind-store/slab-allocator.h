@@ -8,8 +8,7 @@
  * Few slabs are mapped at a time, since a mapped slab counts as ours. The owner keeps the sizes.
  * One thread at a time.
  */
-#ifndef EBPF_UNWIND_STORE_SLAB_ALLOCATOR_H
-#define EBPF_UNWIND_STORE_SLAB_ALLOCATOR_H
+#pragma once
 
 #include "ebpf/unwind-store/range-allocator.h"
 #include "bpfwire/unwind-tables.h"
@@ -81,5 +80,3 @@ void slabs_reclaim(struct slabs *s);
 
 /* Unmaps all slabs, until one is needed again. */
 void slabs_rest(struct slabs *s);
-
-#endif

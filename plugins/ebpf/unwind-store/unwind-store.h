@@ -14,8 +14,7 @@
  * time, any thread. Nothing here fails a sample: short memory or budget ends stacks early, and the
  * statistics say so.
  */
-#ifndef EBPF_UNWIND_STORE_UNWIND_STORE_H
-#define EBPF_UNWIND_STORE_UNWIND_STORE_H
+#pragma once
 
 #include "ebpf/processes/mapped-file.h"
 #include "ebpf/processes/maps.h"
@@ -155,5 +154,3 @@ struct unwind_stats {
 };
 
 void unwind_get_stats(const struct unwind *u, struct unwind_stats *ret);
-
-#endif

@@ -8,8 +8,7 @@
  * wait for tables. Zero-initialised is empty. Memory: some 100 KiB a file, FILE_UNWIND_FILES at
  * most, and 128 KiB of rules, while in use.
  */
-#ifndef EBPF_UNWINDING_FILE_UNWIND_H
-#define EBPF_UNWINDING_FILE_UNWIND_H
+#pragma once
 
 #include "ebpf/processes/maps.h"
 #include "ebpf/unwinding/native-unwind.h"
@@ -51,5 +50,3 @@ bool file_unwind_walk(struct file_unwind *e, const struct andiron_extension *obj
 /* Gives files and memory back, if none was needed since the last time. */
 void file_unwind_rest(struct file_unwind *e);
 void file_unwind_free(struct file_unwind *e);
-
-#endif

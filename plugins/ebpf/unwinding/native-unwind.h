@@ -4,8 +4,7 @@
  * by the walker's tables. They come from processes that were unknown when sampled, and from pages
  * that were absent. Any thread, while the tables hold still.
  */
-#ifndef EBPF_UNWINDING_NATIVE_UNWIND_H
-#define EBPF_UNWINDING_NATIVE_UNWIND_H
+#pragma once
 
 #include "bpfwire/sampler.h"
 #include "bpfwire/unwind-tables.h"
@@ -49,5 +48,3 @@ struct walk_tables {
 void walk_snapshot(const struct walk_tables *tables, const struct sampler_snapshot *snapshot,
 		   const struct walk_stack stacks[SAMPLER_COPIES], uint64_t word,
 		   struct andiron_walk *w);
-
-#endif

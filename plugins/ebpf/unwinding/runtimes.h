@@ -4,8 +4,7 @@
  * and names of their frames. A runtime that cannot be used is logged once, and then counts as not
  * requested. One thread at a time, any thread.
  */
-#ifndef EBPF_UNWINDING_RUNTIMES_H
-#define EBPF_UNWINDING_RUNTIMES_H
+#pragma once
 
 #include "ebpf/processes/process.h"
 #include "ebpf/unwind-store/unwind-store.h"
@@ -68,5 +67,3 @@ const char *runtimes_name(const struct runtimes *t, uint32_t slot);
  * name, or one that is no UTF-8. Texts hold until the next call. */
 bool runtimes_resolve(struct runtimes *t, uint32_t slot, const struct process *p, uint64_t what,
 		      uint64_t where, struct andiron_runtime_frame *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * deep), its outer end, and the other stack on which it may continue. See SAMPLER_SNAPSHOT_PARTS.
  * At most STACK_COPIES_MAX are assembled; the oldest gives way. Zero-initialised is empty.
  */
-#ifndef EBPF_UNWINDING_STACK_COPIES_H
-#define EBPF_UNWINDING_STACK_COPIES_H
+#pragma once
 
 #include "ebpf/unwinding/native-unwind.h"
 
@@ -41,5 +40,3 @@ void stack_copies_take(struct stack_copies *c, const struct sampler_snapshot *sn
 
 /* Gives memory back, if none was needed since the last time. */
 void stack_copies_rest(struct stack_copies *c);
-
-#endif

@@ -4,8 +4,7 @@
  * from snapshots. A snapshot is unwound when it arrives, while its process may still exist. The
  * result joins its stack's record when the buffer is read.
  */
-#ifndef EBPF_UNWINDING_UNWINDER_H
-#define EBPF_UNWINDING_UNWINDER_H
+#pragma once
 
 #include "ebpf/processes/process.h"
 #include "ebpf/unwinding/runtimes.h"
@@ -73,5 +72,3 @@ struct unwinder_stats {
 };
 
 void unwinder_get_stats(const struct unwinder *w, struct unwinder_stats *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * posts, work (run on the spot), timers and watches; health and logs are kept
  * to be looked at, and targets go to a table.
  */
-#ifndef PROCESS_TESTS_TEST_LOOP_H
-#define PROCESS_TESTS_TEST_LOOP_H
+#pragma once
 
 #include "abi/target-list.h"
 
@@ -45,5 +44,3 @@ void loop_fini(struct loop *l);
 
 /* Runs until `done` says so; false when `timeout_ms` pass before that. */
 bool loop_run(bool (*done)(void *context), void *context, int timeout_ms);
-
-#endif

@@ -8,8 +8,7 @@
  * two children run, each for at most two minutes. Of a file that is too large only the line table
  * and the symbols are fetched, where the server offers sections.
  */
-#ifndef SYMBOLIZE_DEBUGINFOD_FETCH_H
-#define SYMBOLIZE_DEBUGINFOD_FETCH_H
+#pragma once
 
 #include "abi/log.h"
 #include "base/str.h"
@@ -63,5 +62,3 @@ void fetch_want(struct fetch *f, struct str build_id, int64_t now_ns);
 
 /* Starts clients for what is wanted. [serial]. */
 void fetch_start(struct fetch *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* C++ names (Itanium ABI) by libiberty, within bounds. */
-#ifndef SYMBOLIZE_NAMES_CPLUS_H
-#define SYMBOLIZE_NAMES_CPLUS_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -13,5 +12,3 @@
  * 4 KiB of input. Needs up to 4 MiB of stack.
  */
 int cplus_demangle_bounded(const char *mangled, bool params, struct buf *out);
-
-#endif

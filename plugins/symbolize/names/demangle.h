@@ -15,8 +15,7 @@
  * it at most 64 KiB, and no name takes memory or time beyond that. It uses up
  * to 4 MiB of stack: call it on a thread of your own that has them.
  */
-#ifndef SYMBOLIZE_NAMES_DEMANGLE_H
-#define SYMBOLIZE_NAMES_DEMANGLE_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -28,5 +27,3 @@
  * large, and *out is empty; -ENOMEM.
  */
 int demangle(struct str mangled, uint32_t wish, struct buf *out);
-
-#endif

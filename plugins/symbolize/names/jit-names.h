@@ -7,8 +7,7 @@
  *
  * All others (V8's "JS:*outer /a.js:3:10", a JVM's "vtable stub") stay as the runtime reports them.
  */
-#ifndef SYMBOLIZE_NAMES_JIT_NAMES_H
-#define SYMBOLIZE_NAMES_JIT_NAMES_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -17,5 +16,3 @@
  * *ret_file where it is known: 1; 0 if the name is to be shown as it is, and *out is empty; -ENOMEM.
  */
 int jit_name(struct str reported, struct buf *out, struct str *ret_file);
-
-#endif

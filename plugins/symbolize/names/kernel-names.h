@@ -6,8 +6,7 @@
  * milliseconds, so each time that was in vain, or failed, doubles the pause,
  * up to ten minutes.
  */
-#ifndef SYMBOLIZE_NAMES_KERNEL_NAMES_H
-#define SYMBOLIZE_NAMES_KERNEL_NAMES_H
+#pragma once
 
 #include "base/error.h"
 #include "elf/kallsyms.h"
@@ -36,5 +35,3 @@ size_t kernel_bytes(const struct kernel *k);
 /* The linked name that covers an address, borrowed until the next call. 0;
  * -ENOENT: none does; -EACCES or another errno: there is no list (k->why). */
 int kernel_find(struct kernel *k, uint64_t address, int64_t now_ns, struct str *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * characters (a terminal would obey them), without those that turn the
  * direction of text or break lines (a page would lie), at most 4 KiB.
  */
-#ifndef SYMBOLIZE_NAMES_SANITIZE_H
-#define SYMBOLIZE_NAMES_SANITIZE_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -17,5 +16,3 @@
  * at a character and "…" put behind it. STR_NULL when memory is short. O(n).
  */
 struct str sanitize_name(struct str name, struct buf *scratch);
-
-#endif

@@ -13,8 +13,7 @@
  *   tail     paths of split units that were missing, each with a NUL behind it, the u32 length of
  *            all of them, and an i32: what the file would have cost too much of (0; -ETIME, -E2BIG)
  */
-#ifndef SYMBOLIZE_PARSER_ANSWER_H
-#define SYMBOLIZE_PARSER_ANSWER_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -61,5 +60,3 @@ bool answer_tail(struct str *rest, struct answer_tail *ret);
 bool answer_head(struct str *rest, struct answer_head *ret);
 bool answer_address(struct str *rest, struct answer_address *ret);
 bool answer_frame(struct str *rest, struct answer_frame *ret);
-
-#endif

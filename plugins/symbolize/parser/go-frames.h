@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames out of Go's table of functions. */
-#ifndef SYMBOLIZE_PARSER_GO_FRAMES_H
-#define SYMBOLIZE_PARSER_GO_FRAMES_H
+#pragma once
 
 #include "dwarf/dwarf.h"
 #include "gosym/pclntab.h"
@@ -11,5 +10,3 @@
  * false. -ENOENT: no function covers it; else as pclntab.h says.
  */
 int go_frames(struct pclntab *t, uint64_t address, bool inlines, struct dwarf_frames *ret);
-
-#endif

@@ -11,8 +11,7 @@
  * A symbol without a size ends where, by call-frame information, another function begins.
  * A perf map or a jitdump instead of an ELF file names what a runtime has compiled.
  */
-#ifndef SYMBOLIZE_PARSER_OBJECT_SYMBOLS_H
-#define SYMBOLIZE_PARSER_OBJECT_SYMBOLS_H
+#pragma once
 
 #include "dwarf/dwarf.h"
 #include "elf/debuglink.h"
@@ -111,5 +110,3 @@ int tables_find(struct tables *t, uint64_t address, struct dwarf_frames *ret,
 /* Where the function begins that covers an address without a name, by call-frame information. 0,
  * -ENOENT: that is not known; -ENOMEM. The section is read once, when somebody asks. */
 int tables_function(struct tables *t, uint64_t address, uint64_t *ret);
-
-#endif

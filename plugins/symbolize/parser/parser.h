@@ -5,8 +5,7 @@
  *
  * Needs DEMANGLE_STACK_BYTES of stack. Used by one thread at a time.
  */
-#ifndef SYMBOLIZE_PARSER_PARSER_H
-#define SYMBOLIZE_PARSER_PARSER_H
+#pragma once
 
 #include "symbolize/parser/object-symbols.h"
 
@@ -62,5 +61,3 @@ void parser_request_close(const struct parser_request *request);
  * wrong with a file stands in the answer. */
 int parser_run(struct parser *p, const struct parser_request *request, struct buf *answer);
 void parser_fini(struct parser *p);
-
-#endif

@@ -4,8 +4,7 @@
  * descriptors go one way, an answer as a file in memory comes back. Each request is answered
  * before the next; whoever asks waits at most SANDBOXED_PARSER_WAIT_MS and then kills the process.
  */
-#ifndef SYMBOLIZE_PARSER_SANDBOXED_PARSER_H
-#define SYMBOLIZE_PARSER_SANDBOXED_PARSER_H
+#pragma once
 
 #include "symbolize/parser/parser.h"
 
@@ -34,5 +33,3 @@ int sandboxed_parser_ask(void *self, const struct parser_request *request, struc
 
 /* Ends it and waits for its end. */
 void sandboxed_parser_stop(struct sandboxed_parser *a);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel's file in every process. */
-#ifndef SYMBOLIZE_PARSER_VDSO_H
-#define SYMBOLIZE_PARSER_VDSO_H
+#pragma once
 
 /*
  * A descriptor of this process's vDSO as a file, to close; the vDSO of every 64-bit process of
@@ -9,5 +8,3 @@
  * errno.
  */
 int vdso_open(int *ret_fd);
-
-#endif

@@ -4,8 +4,7 @@
  * form is described at the head of tests/golden/relabel.txt; tests/servers/
  * prometheus-oracle answers the same lines by Prometheus's own library.
  */
-#ifndef RELABEL_ANSWERS_H
-#define RELABEL_ANSWERS_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -33,5 +32,3 @@ struct answer_labels {
 	size_t n;
 };
 bool answers_labels(struct arena *arena, struct str rest, struct answer_labels *ret);
-
-#endif

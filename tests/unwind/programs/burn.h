@@ -6,8 +6,7 @@
  * The work is a function of its own that is never inlined, so that it is one frame more, and a leaf
  * without a frame of its own.
  */
-#ifndef TESTS_UNWIND_BURN_H
-#define TESTS_UNWIND_BURN_H
+#pragma once
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -63,5 +62,3 @@ static NOINLINE __attribute__((unused)) void burn(unsigned long rounds)
 		x = x * 6364136223846793005UL + 1442695040888963407UL;
 	burn_result = x;
 }
-
-#endif

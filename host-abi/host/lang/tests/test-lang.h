@@ -3,8 +3,7 @@
  * For the tests of the language: a registry of its own (linked in place of the
  * real one) whose components look like andiron's, and a plan as text.
  */
-#ifndef HOST_LANG_TESTS_TEST_LANG_H
-#define HOST_LANG_TESTS_TEST_LANG_H
+#pragma once
 
 #include "host/plan.h"
 
@@ -45,5 +44,3 @@ void value_print(const struct andiron_value *v, FILE *out);
 		    "node test.any.a: {value=" text "}\n")
 #define expect_no_value(expression, text)                                                          \
 	expect_plan("test.any \"a\" {\n  value = " expression "\n}\n", text)
-
-#endif
