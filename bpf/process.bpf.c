@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Processes as they come and go: fork, exec, and the exit of a process's last
- * thread, from raw tracepoints (no tracefs, no kprobes), and the list of
- * those that run, from a task iterator, so that both name a process by the
- * same start time to the nanosecond (/proc has clock ticks).
+/* Processes as they come and go: fork, exec, and the exit of a process's last thread, from raw
+ * tracepoints (no tracefs, no kprobes), and the list of those that run, from a task iterator, so
+ * that both name a process by the same start time to the nanosecond (/proc has clock ticks).
  *
  * `produced` counts an event before its time is read and before it is
  * in the ring: whoever finds the ring empty and produced equal to what it
@@ -11,8 +9,7 @@
  * why that matters.
  *
  * Exit is counted by `live`, which each thread lowers before the tracepoint
- * fires: two last threads that end at once may both report it.
- */
+ * fires: two last threads that end at once may both report it. */
 #include "kernel/types.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>

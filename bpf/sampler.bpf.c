@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The sampling programs, and the helpers that sample.h is written
- * over. One cpu-clock event per CPU runs `sample`; the two tracepoints keep
- * the set of selected processes at fork and exit, and are attached only where
- * descendants are followed.
+/* The sampling programs, and the helpers that sample.h is written over. One cpu-clock event per CPU
+ * runs `sample`; the two tracepoints keep the set of selected processes at fork and exit, and are
+ * attached only where descendants are followed.
  *
  * A walk of up to a thousand frames is one bpf_loop, from 5.17 on; before, `sample_calls` takes
- * some steps and calls `resume_calls` for some more, as often as the kernel lets it. Either way
- * the `resume` program is also where a language runtime's program returns to.
+ * some steps and calls `resume_calls` for some more, as often as the kernel lets it. Either way the
+ * `resume` program is also where a language runtime's program returns to.
  *
- * Runs on 5.10: no fetching atomics, loops with constant bounds, hashes that
- * are preallocated (a perf_event program may not allocate there). Counts live in
- * arrays, whose look-up is a few instructions of the program itself.
- */
+ * Runs on 5.10: no fetching atomics, loops with constant bounds, hashes that are preallocated (a
+ * perf_event program may not allocate there). Counts live in arrays, whose look-up is a few
+ * instructions of the program itself. */
 #include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>
@@ -221,8 +218,8 @@ SAMPLER_INLINE long h_log_put(__u32 cpu, __u32 buffer, __u32 at, const __u64 *wo
 
 	if (!log || n > SAMPLER_LOG_SPARE)
 		return -1;
-	/* The comparison is to be of the register that is used: verifiers before 6.8
-	 * do not carry its outcome to a copy on the stack. */
+	/* The comparison is to be of the register that is used: verifiers before 6.8 do not carry
+	 * its outcome to a copy on the stack. */
 	__asm__ volatile("" : "+r"(from));
 	if (from > sampler_log_words)
 		return -1;
@@ -358,8 +355,8 @@ SAMPLER_INLINE int finish(struct bpf_perf_event_data *event, __u32 cpu)
 	return 0;
 }
 
-/* Calls the program that is to go on, if the walk has come to a runtime's code; returns if
- * there is none, and the walk has ended then. */
+/* Calls the program that is to go on, if the walk has come to a runtime's code; returns if there is
+ * none, and the walk has ended then. */
 SAMPLER_INLINE void hand_over(struct bpf_perf_event_data *event, struct andiron_walk *w)
 {
 	if (w->end != UNWIND_END_HAND_OVER)
@@ -375,8 +372,8 @@ SAMPLER_INLINE void hand_over(struct bpf_perf_event_data *event, struct andiron_
 	w->end = UNWIND_END_RUNTIME;
 }
 
-/* A runtime's program has its frames and the registers to write; what else it has said does not count. Of
- * a state that can no longer be true nothing is kept. */
+/* A runtime's program has its frames and the registers to write; what else it has said does not
+ * count. Of a state that can no longer be true nothing is kept. */
 SAMPLER_INLINE void came_back(__u32 cpu)
 {
 	struct andiron_walk *w = h_walk_state(cpu);

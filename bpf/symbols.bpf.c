@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Where the kernel keeps what kernel-tables.h needs, by the kernel's own look-up of names, which takes microseconds: to
- * print /proc/kallsyms takes a tenth of a second. Run once, by user space. Since 5.16.
- */
+/* Where the kernel keeps what kernel-tables.h needs, by the kernel's own look-up of names, which
+ * takes microseconds: to print /proc/kallsyms takes a tenth of a second. Run once, by user space.
+ * Since 5.16. */
 #include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>

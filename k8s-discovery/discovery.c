@@ -334,8 +334,8 @@ int discovery_start(struct discovery *d)
 	}
 	if (d->refused.code == -ENOMEM)
 		return -ENOMEM;
-	/* Without a way to a server it is unhealthy, as with one out of reach,
-	 * and nothing else of the graph stops for it. It waits for an update. */
+	/* Without a way to a server it is unhealthy, as with one out of reach, and nothing else of
+	 * the graph stops for it. It waits for an update. */
 	abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY, "%s", d->refused.text);
 	return 0;
 }

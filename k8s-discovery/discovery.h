@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * discovery.kubernetes without the ABI's verbs: credentials and selections become watches, watches
+/* discovery.kubernetes without the ABI's verbs: credentials and selections become watches, watches
  * fill one store, changes of the store become targets.
  *
- * The first change after a pause is published at once. Later ones are gathered for 5 ms, or for
- * 100 ms after an update of hundreds of targets, so that a rollout makes a few updates. Nothing is
- * published before the first lists are complete.
- */
+ * The first change after a pause is published at once. Later ones are gathered for 5 ms, or for 100
+ * ms after an update of hundreds of targets, so that a rollout makes a few updates. Nothing is
+ * published before the first lists are complete. */
 #pragma once
 
 #include "abi/log.h"
@@ -15,8 +13,8 @@
 
 struct discovery;
 
-/* Reads arguments (with the in-cluster service account where no api_server is
- * given). -EINVAL, -ENOENT with a text, -ENOMEM. Without side effects. */
+/* Reads arguments (with the in-cluster service account where no api_server is given). -EINVAL,
+ * -ENOENT with a text, -ENOMEM. Without side effects. */
 int discovery_new(const struct abi_context *context, const struct andiron_value *args,
 		  struct discovery **ret, struct error *err);
 /* 0 or -ENOMEM. Without an API server to ask it is unhealthy until an update. */
@@ -24,8 +22,8 @@ int discovery_start(struct discovery *d);
 void discovery_stop(struct discovery *d);
 void discovery_free(struct discovery *d);
 
-/* New arguments: the watches begin again with them; targets stay until the new
- * lists are complete. On failure the old ones go on. */
+/* New arguments: the watches begin again with them; targets stay until the new lists are complete.
+ * On failure the old ones go on. */
 int discovery_update(struct discovery *d, const struct andiron_value *args, struct error *err);
 
 /* All targets that are published are published again, soon. */

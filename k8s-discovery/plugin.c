@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * andiron-kubernetes.so: discovery.kubernetes. The ABI's verbs over the engine
- * in discovery.h.
- */
+/* andiron-kubernetes.so: discovery.kubernetes. The ABI's verbs over the engine in discovery.h. */
 #include "k8s-discovery/discovery.h"
 #include "k8s-discovery/options.h"
 

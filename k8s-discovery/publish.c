@@ -48,8 +48,8 @@ static bool is_primary(const struct publisher *p, const struct slot *s)
 	return s->kind == p->role->primary;
 }
 
-/* Marks primary objects that refer to one that has changed. One look at all
- * of them per update, and only if some other object has changed. */
+/* Marks primary objects that refer to one that has changed. One look at all of them per update, and
+ * only if some other object has changed. */
 static int touch_referring(struct publisher *p)
 {
 	struct builder b = builder_of(p);
@@ -76,8 +76,8 @@ static int touch_all(struct publisher *p)
 	return 0;
 }
 
-/* Settles what is no primary object; primary ones move up. With rows of an
- * earlier role it is treated like a primary object that went. */
+/* Settles what is no primary object; primary ones move up. With rows of an earlier role it is
+ * treated like a primary object that went. */
 static int settle_others(struct publisher *p)
 {
 	struct store *store = p->store;
@@ -144,8 +144,8 @@ static void add_rows(struct publisher *p, struct update_builder *u, uint32_t slo
 	u->failed |= p->rows.failed;
 }
 
-/* How many of the dirty objects fit into one update: made once to be counted
- * (into counts), so that what follows knows how many rows each has. */
+/* How many of the dirty objects fit into one update: made once to be counted (into counts), so that
+ * what follows knows how many rows each has. */
 static size_t fill(struct publisher *p, struct update_builder *u, uint16_t *counts)
 {
 	size_t n = 0, rows = 0;

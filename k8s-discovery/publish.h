@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Turns changed objects into updates of targets. Targets are not kept: they are made when their
+/* Turns changed objects into updates of targets. Targets are not kept: they are made when their
  * object has changed, and freed with the update. A target's row id is its object's slot and its
  * position among the object's targets, so an object changes only its own rows.
  *
  * An update holds at most PUBLISH_ROWS changed rows. So the first list of a large cluster takes a
- * hundred short turns of the loop, not a long one.
- */
+ * hundred short turns of the loop, not a long one. */
 #pragma once
 
 #include "k8s-discovery/roles/role.h"
@@ -35,9 +33,7 @@ void publisher_use(struct publisher *p, const struct role *role,
 /* Publishes everything again, unchanged. */
 void publisher_again(struct publisher *p);
 
-/*
- * The next update with one reference; the first one is a SNAPSHOT, and is made
- * even if it is empty. *ret is NULL if nothing has changed; *ret_more tells
- * whether there is more to publish. 0 or -ENOMEM, and then nothing is lost.
- */
+/* The next update with one reference; the first one is a SNAPSHOT, and is made even if it is empty.
+ * *ret is NULL if nothing has changed; *ret_more tells whether there is more to publish. 0 or
+ * -ENOMEM, and then nothing is lost. */
 int publisher_next(struct publisher *p, const struct andiron_targets **ret, bool *ret_more);

@@ -141,8 +141,8 @@ static int read_selector(struct settings *s, const struct andiron_value *args,
 	return r;
 }
 
-/* Pods of other nodes are of no use to an agent on each node, and what a
- * cluster of agents would cost the API server grows with its square. */
+/* Pods of other nodes are of no use to an agent on each node, and what a cluster of agents would
+ * cost the API server grows with its square. */
 static int scope_to_node(struct settings *s, struct selection *what)
 {
 	const char *field = what->kind == KIND_POD    ? "spec.nodeName"

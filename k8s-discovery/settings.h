@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Arguments of discovery.kubernetes as the engine wants them: server,
- * credentials, role, and what to watch.
- */
+/* Arguments of discovery.kubernetes as the engine wants them: server, credentials, role, and what
+ * to watch. */
 #pragma once
 
 #include "abi/value.h"
@@ -26,11 +24,9 @@ struct settings {
 	bool all_nodes;                   /* although the node is known */
 };
 
-/*
- * 0, -ENOMEM, or -EINVAL and -ENOENT with a text, the latter also for a
- * kubeconfig file that cannot be read. In the cluster (neither that nor
- * api_server): KUBERNETES_SERVICE_HOST and _PORT, token and CA of the service
- * account, whose folder is `account`. NODE_NAME is the node that we run on.
+/* 0, -ENOMEM, or -EINVAL and -ENOENT with a text, the latter also for a kubeconfig file that cannot
+ * be read. In the cluster (neither that nor api_server): KUBERNETES_SERVICE_HOST and _PORT, token
+ * and CA of the service account, whose folder is `account`. NODE_NAME is the node that we run on.
  */
 int settings_init(struct settings *ret, const struct andiron_value *args, const char *account,
 		  struct error *err);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The labels of a series, made of a group's own and of the configuration's,
- * and brought within what every server takes. Sources: pyroscope,
- * pkg/validation (30 names with the server's "process" of samples among them,
- * names of 1024 bytes, values of 2048; UTF-8; no empty name, none twice), and
- * parca, which refuses a name given twice.
- */
+/* The labels of a series, made of a group's own and of the configuration's, and brought within what
+ * every server takes. Sources: pyroscope, pkg/validation (30 names with the server's "process" of
+ * samples among them, names of 1024 bytes, values of 2048; UTF-8; no empty name, none twice), and
+ * parca, which refuses a name given twice. */
 #pragma once
 
 #include "abi/batch-view.h"
@@ -30,8 +27,8 @@ struct label_rules {
 	size_t n_external;
 };
 
-/* Whose labels: a group of a batch, and the name of its profiles. `spelled`
- * keeps that name as it is sent, for as long as the labels are used. */
+/* Whose labels: a group of a batch, and the name of its profiles. `spelled` keeps that name as it
+ * is sent, for as long as the labels are used. */
 struct label_source {
 	const struct batch_view *view;
 	const struct andiron_group *group;
@@ -42,15 +39,12 @@ struct label_source {
 /* Room for labels_make: entries, at most. */
 size_t labels_room(const struct label_rules *rules, const struct andiron_group *group);
 
-/*
- * The labels of a source's series, sorted by name, names unique, `out` having labels_room entries;
+/* The labels of a source's series, sorted by name, names unique, `out` having labels_room entries;
  * returns how many.
  *
- * Names that begin with "__" stay behind, but for __name__. A value too long is
- * cut between characters. Of too many names those go first that say least
- * about where a profile came from: __name__ and service_name stay, then
- * external labels, then namespace, pod, container, node, cluster, job and
- * instance, then the rest by name.
- */
+ * Names that begin with "__" stay behind, but for __name__. A value too long is cut between
+ * characters. Of too many names those go first that say least about where a profile came from:
+ * __name__ and service_name stay, then external labels, then namespace, pod, container, node,
+ * cluster, job and instance, then the rest by name. */
 size_t labels_make(const struct label_rules *rules, const struct label_source *source,
 		   struct label *out, struct label_repairs *repairs);

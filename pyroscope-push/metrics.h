@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A writer's figures by name, as Prometheus wants them. Names are Alloy's
- * where it has one; another writer's begin with its own name. */
+/* A writer's figures by name, as Prometheus wants them. Names are Alloy's where it has one; another
+ * writer's begin with its own name. */
 #pragma once
 
 #include "pyroscope-push/writer.h"
@@ -13,7 +13,6 @@ struct push_metric {
 	double value;
 };
 
-/* Calls `add` with each figure, those of one name together. Strings live for
- * the call. */
+/* Calls `add` with each figure, those of one name together. Strings live for the call. */
 void metrics_list(const struct writer *w, void (*add)(void *context, const struct push_metric *m),
 		  void *context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The option tables of the writers. What several have stands here once, the rows of the HTTP
- * client in client/options.h. */
+/* The option tables of the writers. What several have stands here once, the rows of the HTTP client
+ * in client/options.h. */
 #include "pyroscope-push/options.h"
 
 /* What every endpoint has, besides its URL and CLIENT_OPTIONS. */

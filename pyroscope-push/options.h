@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The writers' arguments: the tables, and what the engine makes of them.
- * pyroscope.write's are Alloy's, plus max_age, queue_bytes and spool.
- */
+/* The writers' arguments: the tables, and what the engine makes of them. pyroscope.write's are
+ * Alloy's, plus max_age, queue_bytes and spool. */
 #pragma once
 
 #include "client/options.h"
@@ -54,8 +52,8 @@ struct push_config {
 	uint32_t refs;
 };
 
-/* A config with one reference: 0, -ENOMEM, or -EINVAL and a text. `args` is
- * not needed afterwards. */
+/* A config with one reference: 0, -ENOMEM, or -EINVAL and a text. `args` is not needed afterwards.
+ */
 int push_config_new(const struct protocol *protocol, const struct andiron_value *args,
 		    struct push_config **ret, struct error *err);
 

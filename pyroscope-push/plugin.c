@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * andiron-pyroscope.so: pyroscope.write, parca.write and otlp.write, which share
- * all but their protocol. The ABI's verbs over the engine in writer.h.
- */
+/* andiron-pyroscope.so: pyroscope.write, parca.write and otlp.write, which share all but their
+ * protocol. The ABI's verbs over the engine in writer.h. */
 #include "pyroscope-push/metrics.h"
 #include "pyroscope-push/options.h"
 #include "pyroscope-push/writer.h"

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Batches to records. Every part of a split profile is a profile of its own
- * time; their sums are those of the whole. A part is ended by the export's
- * upper bound before it passes the soft limits; where a single large stack
- * takes it beyond the hard one all the same, its rows are encoded again in
- * halves, down to the one that cannot be sent at all.
- */
+/* Batches to records. Every part of a split profile is a profile of its own time; their sums are
+ * those of the whole. A part is ended by the export's upper bound before it passes the soft limits;
+ * where a single large stack takes it beyond the hard one all the same, its rows are encoded again
+ * in halves, down to the one that cannot be sent at all. */
 #include "pyroscope-push/series.h"
 
 #include "base/check.h"
@@ -116,8 +113,8 @@ static void finish_part(struct pass *p, uint32_t first, uint32_t end)
 	}
 }
 
-/* False when memory is short: what the export held is lost with it, and is
- * missing in what the pass emitted. */
+/* False when memory is short: what the export held is lost with it, and is missing in what the pass
+ * emitted. */
 static bool add_row(struct pass *p, uint32_t row)
 {
 	if (batch_row(p->view, row).value <= 0)

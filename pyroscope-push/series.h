@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From a batch to records: one per group and profile name, checked against
- * what servers refuse, split where it is too large.
- */
+/* From a batch to records: one per group and profile name, checked against what servers refuse,
+ * split where it is too large. */
 #pragma once
 
 #include "abi/batch-view.h"

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Times for profiles. A server keeps one profile of a series and a time, so
- * every profile gets a time of its own: they rise strictly over all series of
- * a writer, which needs no memory of series, and over its restarts, where it
- * has a spool to remember the last one. The low bits are the process's own,
- * since many hosts may write one series.
- */
+/* Times for profiles. A server keeps one profile of a series and a time, so every profile gets a
+ * time of its own: they rise strictly over all series of a writer, which needs no memory of series,
+ * and over its restarts, where it has a spool to remember the last one. The low bits are the
+ * process's own, since many hosts may write one series. */
 #pragma once
 
 #include <stdint.h>
@@ -26,6 +23,6 @@ struct times times_init(uint64_t seed);
 /* Goes on after `last`, the last time of an earlier run. */
 void times_resume(struct times *t, int64_t last);
 
-/* The time for a profile whose window ended at end_ns: within
- * TIMES_STEP_NS of it unless an earlier one took that. O(1). */
+/* The time for a profile whose window ended at end_ns: within TIMES_STEP_NS of it unless an earlier
+ * one took that. O(1). */
 int64_t times_next(struct times *t, int64_t end_ns);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The writer between the host, the store and the endpoints. A batch is on disk,
- * where there is a spool, before anything of it is sent.
- */
+/* The writer between the host, the store and the endpoints. A batch is on disk, where there is a
+ * spool, before anything of it is sent. */
 #include "pyroscope-push/writer.h"
 
 #include "base/check.h"
@@ -156,10 +154,8 @@ static size_t endpoint_at(const struct push_config *c, uint64_t id)
 	return i;
 }
 
-/*
- * A record that an earlier run left. Where it went out without an answer having
- * come, and would count twice, it is not sent again.
- */
+/* A record that an earlier run left. Where it went out without an answer having come, and would
+ * count twice, it is not sent again. */
 static void on_found(void *context, const struct spool_found *found)
 {
 	struct writer *w = context;
@@ -359,8 +355,7 @@ static bool same_spool(const struct push_config *a, const struct push_config *b)
 	       a->spool_bytes == b->spool_bytes;
 }
 
-/* Endpoints of the same URL go on; where one was changed, the one in its
- * place does. */
+/* Endpoints of the same URL go on; where one was changed, the one in its place does. */
 static void keep_endpoints(struct writer *w, struct push_config *config, struct endpoint **fresh)
 {
 	for (size_t i = 0; i < config->n_endpoints; i++)

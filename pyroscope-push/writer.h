@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The engine of pyroscope.write: batches become records, records go to every
- * endpoint, and what came of each sample is counted once. Used under the
- * component's strand.
- */
+/* The engine of pyroscope.write: batches become records, records go to every endpoint, and what
+ * came of each sample is counted once. Used under the component's strand. */
 #pragma once
 
 #include "abi/log.h"
@@ -21,18 +18,16 @@ void writer_free(struct writer *w);
 /* 0, or negative errno and a text. */
 int writer_start(struct writer *w, struct error *err);
 
-/*
- * Goes on with another config, whose reference it takes over on success.
+/* Goes on with another config, whose reference it takes over on success.
  * What an endpoint holds stays with the endpoint of the same URL; where the
  * URL was changed, with the one in its place. 0, -ENOMEM, or -EINVAL and a
- * text: another spool needs a restart. Nothing has changed then.
- */
+ * text: another spool needs a restart. Nothing has changed then. */
 int writer_update(struct writer *w, struct push_config *config, struct error *err);
 
 void writer_batch(struct writer *w, const struct andiron_batch *batch);
 
-/* Delivers what is held, and says host->drained when all is, or when
- * deadline_ns is over and the rest is in the spool, or dropped. */
+/* Delivers what is held, and says host->drained when all is, or when deadline_ns is over and the
+ * rest is in the spool, or dropped. */
 void writer_drain(struct writer *w, int64_t deadline_ns);
 
 /* Leaves what is held to the spool, or drops it; idempotent. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The cgroup id of a task in the hierarchy that holds the containers. The
- * helper bpf_get_current_cgroup_id knows the unified hierarchy only, where on
- * v1 and hybrid machines every task is in the root.
- */
+/* The cgroup id of a task in the hierarchy that holds the containers. The helper
+ * bpf_get_current_cgroup_id knows the unified hierarchy only, where on v1 and hybrid machines every
+ * task is in the root. */
 #pragma once
 
 #include "bpfwire/hierarchy.h"

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The kernel's types as far as our programs read them, kept by hand.
+/* The kernel's types as far as our programs read them, kept by hand.
  *
  * A struct under `preserve_access_index` names only the members that are used:
  * the loader moves each access to where the running kernel's BTF has the
  * member (CO-RE), so neither order nor gaps matter here. All of them exist
  * under these names in every kernel from 5.10 on. What stands outside of that pragma is fixed by the kernel's user-space ABI.
  *
- * Include this first, then <bpf/bpf_helpers.h> and <bpf/bpf_core_read.h>.
- */
+ * Include this first, then <bpf/bpf_helpers.h> and <bpf/bpf_core_read.h>. */
 #ifndef KERNEL_TYPES_H
 #define KERNEL_TYPES_H
 
@@ -72,8 +70,8 @@ struct bpf_raw_tracepoint_args {
 	__u64 args[0];
 };
 
-/* include/uapi/linux/bpf_perf_event.h: the context of a perf_event program.
- * Each register is read as a whole long; the verifier wants that. */
+/* include/uapi/linux/bpf_perf_event.h: the context of a perf_event program. Each register is read
+ * as a whole long; the verifier wants that. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The programs that walks are handed to by tail call: the sampler's, which the programs of task work share
- * (continuation.bpf.c). Snapshots go without, so it is not among the maps of shared-maps.h.
- */
+/* The programs that walks are handed to by tail call: the sampler's, which the programs of task
+ * work share (continuation.bpf.c). Snapshots go without, so it is not among the maps of
+ * shared-maps.h. */
 #pragma once
 
 #include <andiron/bpf/walk.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The sampler's body: ordinary C that decides what becomes of one sample. It
- * is compiled into the BPF program, and natively for its test; who includes
- * it defines before:
+/* The sampler's body: ordinary C that decides what becomes of one sample. It is compiled into the
+ * BPF program, and natively for its test; who includes it defines before:
  *
  *   struct sampler_context          whatever the helpers need
  *   SAMPLER_INLINE, SAMPLER_GLOBAL  how functions are declared, and what native-stack.h wants
@@ -26,14 +24,13 @@
  *   h_cgroup(c)                     the id of its cgroup
  *   h_leader_comm(c, comm), h_comm(comm)
  *
- * Per CPU it is never interrupted by itself: cpu-clock samples run in a timer
- * interrupt. At the rates in use nothing that it touches is in the caches any
- * more when the next sample comes, and that is its cost: hence one line for the
- * counts, one for the process, and the next ones of the log.
+ * Per CPU it is never interrupted by itself: cpu-clock samples run in a timer interrupt. At the
+ * rates in use nothing that it touches is in the caches any more when the next sample comes, and
+ * that is its cost: hence one line for the counts, one for the process, and the next ones of the
+ * log.
  *
- * A sample is begun, walked and finished. In between a runtime's program may run, so what is
- * needed to finish stands in sampler_cpu.pending and in the walk.
- */
+ * A sample is begun, walked and finished. In between a runtime's program may run, so what is needed
+ * to finish stands in sampler_cpu.pending and in the walk. */
 #pragma once
 
 #include "bpfwire/sampler.h"
@@ -85,9 +82,9 @@ SAMPLER_INLINE bool sampler_selects(struct sampler_task *task)
 	return !verdict || *verdict;
 }
 
-/* What this CPU knows of the process; finds its cgroup. A set of cgroups does
- * not change while tasks are in it, so the walk to the id is spared as long as it is
- * the same process in the same set. */
+/* What this CPU knows of the process; finds its cgroup. A set of cgroups does not change while
+ * tasks are in it, so the walk to the id is spared as long as it is the same process in the same
+ * set. */
 SAMPLER_INLINE struct sampler_known *sampler_recall(struct sampler_context *c,
 						    struct sampler_cpu *state,
 						    struct sampler_task *task)
@@ -109,9 +106,9 @@ SAMPLER_INLINE struct sampler_known *sampler_recall(struct sampler_context *c,
 	return known;
 }
 
-/* Tells user space of a new process or new mappings. What could not be sent is
- * not remembered, so the next sample tries again. Nobody is woken where a snapshot follows, which does that: one
- * of a process that is new tells what it has mapped as well. */
+/* Tells user space of a new process or new mappings. What could not be sent is not remembered, so
+ * the next sample tries again. Nobody is woken where a snapshot follows, which does that: one of a
+ * process that is new tells what it has mapped as well. */
 SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampler_known *known,
 					 struct sampler_task *task, bool wake)
 {
@@ -165,11 +162,9 @@ SAMPLER_GLOBAL __u32 sampler_find_space(__u64 start_ns, __u32 tgid, __u64 genera
 	return 0;
 }
 
-/*
- * The space to walk this process in: its own, or its parent's where that is of the same
- * generation, since then both have mapped the same. NULL: not known yet. Only its own is
- * remembered for sure; it may get one any moment.
- */
+/* The space to walk this process in: its own, or its parent's where that is of the same generation,
+ * since then both have mapped the same. NULL: not known yet. Only its own is remembered for sure;
+ * it may get one any moment. */
 SAMPLER_INLINE struct unwind_space *sampler_space(struct sampler_context *c,
 						  struct sampler_known *known,
 						  const struct sampler_task *task)
@@ -191,8 +186,8 @@ SAMPLER_INLINE struct unwind_space *sampler_space(struct sampler_context *c,
 	return place ? h_space(place - 1) : NULL;
 }
 
-/* Readies the walk: the kernel's frames, and the process's registers. Where there is
- * something to walk, w->end is 0 after it. */
+/* Readies the walk: the kernel's frames, and the process's registers. Where there is something to
+ * walk, w->end is 0 after it. */
 SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler_known *known,
 				       const struct sampler_task *task, struct andiron_walk *w,
 				       struct sampler_pending *pending)
@@ -271,8 +266,8 @@ SAMPLER_INLINE bool sampler_write(const struct sampler_place *p, struct andiron_
 	return false;
 }
 
-/* Completes a walked sample and writes it down. 1: its stack may be completed elsewhere, if it
- * has a snapshot. */
+/* Completes a walked sample and writes it down. 1: its stack may be completed elsewhere, if it has
+ * a snapshot. */
 SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 {
 	struct andiron_walk *w = h_walk_state(cpu);
@@ -304,10 +299,8 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	return sampler_write(&p, w) && open;
 }
 
-/*
- * Begins a sample. `pid` is the interrupted thread, 0 for the idle task. False: there is
- * nothing to walk or to finish. Else the walk's end is 0 if it is to be walked.
- */
+/* Begins a sample. `pid` is the interrupted thread, 0 for the idle task. False: there is nothing to
+ * walk or to finish. Else the walk's end is 0 if it is to be walked. */
 SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pid)
 {
 	struct andiron_walk *w = h_walk_state(cpu);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The maps that the sampling programs share with those that take snapshots, which are objects of
- * their own (snapshot.bpf.c). User space sizes them in the one and gives them to the other.
- */
+/* The maps that the sampling programs share with those that take snapshots, which are objects of
+ * their own (snapshot.bpf.c). User space sizes them in the one and gives them to the other. */
 #pragma once
 
 #include "bpfwire/sampler.h"

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Walks that go on in task work, because their stack enters language runtimes more often than one run of a
- * program can follow: a round trip is two tail calls, of which the kernel allows 33 in a run.
+/* Walks that go on in task work, because their stack enters language runtimes more often than one
+ * run of a program can follow: a round trip is two tail calls, of which the kernel allows 33 in a
+ * run.
  *
- * In task work nothing can be tail-called. But it can make the kernel run another program at once: by reading the
- * process's memory where there is none, which is a page fault, and a perf event on page faults runs a program
- * as the clock's event does, with 33 calls of its own. So the work faults, round after round, at an address that
- * says which walk it means; the program there puts the walk where a sample's would be and hands it to the
- * runtime, and what comes after is a sample's walk but for its end, where it is kept here again.
- * The thread has run no instruction of its own since it was sampled.
+ * In task work nothing can be tail-called. But it can make the kernel run another program at once:
+ * by reading the process's memory where there is none, which is a page fault, and a perf event on
+ * page faults runs a program as the clock's event does, with 33 calls of its own. So the work
+ * faults, round after round, at an address that says which walk it means; the program there puts
+ * the walk where a sample's would be and hands it to the runtime, and what comes after is a
+ * sample's walk but for its end, where it is kept here again. The thread has run no instruction of
+ * its own since it was sampled.
  *
- * The walk of a CPU is free meanwhile: the kernel runs no program of an event while it runs another on the CPU.
- * The events exclude faults in user mode, so what they cost falls on the few that the kernel has itself.
- */
+ * The walk of a CPU is free meanwhile: the kernel runs no program of an event while it runs another
+ * on the CPU. The events exclude faults in user mode, so what they cost falls on the few that the
+ * kernel has itself. */
 #pragma once
 
 #include <andiron/bpf/walk.h>

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Snapshots taken later: by task work, in the sampled thread itself on its way back to user
- * mode, where memory that is not there can be waited for and the process's mappings can be listed. The stack
- * is the one that was sampled, since the thread has run no instruction of its own since.
+/* Snapshots taken later: by task work, in the sampled thread itself on its way back to user mode,
+ * where memory that is not there can be waited for and the process's mappings can be listed. The
+ * stack is the one that was sampled, since the thread has run no instruction of its own since.
  *
- * For kernels that have it, 6.18 and later. It stands in an object of its own, of which there are two since the
- * function has two forms, and is reached by a tail call: a kernel refuses what it does not have even where it is never
- * reached, and whoever may not list the kernel's modules cannot even ask libbpf for it. Where none is loaded, or no
- * place is free, what is there is copied at once.
- */
+ * For kernels that have it, 6.18 and later. It stands in an object of its own, of which there are
+ * two since the function has two forms, and is reached by a tail call: a kernel refuses what it
+ * does not have even where it is never reached, and whoever may not list the kernel's modules
+ * cannot even ask libbpf for it. Where none is loaded, or no place is free, what is there is copied
+ * at once. */
 #pragma once
 
 #include "task-work/signal-stack.h"
@@ -213,8 +212,8 @@ static __always_inline void deferred_send_own(struct deferred *l)
 	deferred_send(&l->snapshot, SAMPLER_RECORD_SNAPSHOT, BPF_RB_FORCE_WAKEUP);
 }
 
-/* In the thread itself; may sleep. A thread that was sampled in exec runs another
- * program by now: its mappings and stack are not those of the sample. */
+/* In the thread itself; may sleep. A thread that was sampled in exec runs another program by now:
+ * its mappings and stack are not those of the sample. */
 static int deferred_run(struct bpf_map *map, void *key, void *value)
 {
 	struct deferred *l = value;

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The two stacks of a thread that runs Go: its goroutine's, and the one that the system gave it, on which Go calls C, and
- * where its runtime does what needs room. A walk goes on from one to the other, so a copy of that which the stack
- * pointer is in is half of it.
+/* The two stacks of a thread that runs Go: its goroutine's, and the one that the system gave it, on
+ * which Go calls C, and where its runtime does what needs room. A walk goes on from one to the
+ * other, so a copy of that which the stack pointer is in is half of it.
  *
- * A goroutine is described by a g, a thread by an m; the thread's own stack has a g too, g0. Which g is current stands in a
- * register while Go's code runs (its internal ABI, "Architecture specifics") and in a word of the thread's local storage
- * always. Read is only what Go's assembly, debuggers or linkers know the place of, so that it has not moved since Go 1.5,
- * and which g an m runs, found by what a g looks like.
+ * A goroutine is described by a g, a thread by an m; the thread's own stack has a g too, g0. Which
+ * g is current stands in a register while Go's code runs (its internal ABI, "Architecture
+ * specifics") and in a word of the thread's local storage always. Read is only what Go's assembly,
+ * debuggers or linkers know the place of, so that it has not moved since Go 1.5, and which g an m
+ * runs, found by what a g looks like.
  *
- * In other programs all of this is anything: so what a word leads to is read only if it is there and is plain memory, and
- * counts only if m and g0 lead to each other. Whoever forges that has memory of their own copied that no walk looks at.
- */
+ * In other programs all of this is anything: so what a word leads to is read only if it is there
+ * and is plain memory, and counts only if m and g0 lead to each other. Whoever forges that has
+ * memory of their own copied that no walk looks at. */
 #pragma once
 
 #include "task-work/snapshot.h"
 #include "task-work/vma-list.h"
 
-/* The words of an m, of which the first is its g0; which one is its goroutine differs by a word or two from one Go to
- * another. What lies before them are a g that handles signals, and places of g's that stopped. */
+/* The words of an m, of which the first is its g0; which one is its goroutine differs by a word or
+ * two from one Go to another. What lies before them are a g that handles signals, and places of g's
+ * that stopped. */
 #define GOROUTINE_M_WORDS 32
 #define GOROUTINE_M_FIRST 16
 
@@ -110,8 +111,8 @@ static long goroutine_try(__u32 i, struct goroutine **goroutine)
 	return 1;
 }
 
-/* The system's stack from where C called Go; nothing where none did, since what stands there then is the thread's
- * beginning. */
+/* The system's stack from where C called Go; nothing where none did, since what stands there then
+ * is the thread's beginning. */
 static __always_inline void goroutine_called(struct goroutine *r)
 {
 	__u64 at = r->system.sp, saved = 0;

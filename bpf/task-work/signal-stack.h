@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The stack that a signal has interrupted, where its handler runs on one of its own (sigaltstack). A walk goes on there behind the
- * kernel's frame, which has the interrupted registers and lies at the upper end of the handler's stack, below the registers of the
- * floating-point unit. Those take another size on every machine, so the frame is looked for, downwards, by the words
- * in it that say which stack the thread has set aside: signals that interrupt a handler have theirs further down.
+/* The stack that a signal has interrupted, where its handler runs on one of its own (sigaltstack).
+ * A walk goes on there behind the kernel's frame, which has the interrupted registers and lies at
+ * the upper end of the handler's stack, below the registers of the floating-point unit. Those take
+ * another size on every machine, so the frame is looked for, downwards, by the words in it that say
+ * which stack the thread has set aside: signals that interrupt a handler have theirs further down.
  *
- * Sources: include/uapi/asm/ucontext.h and sigcontext.h of both machines; arch/x86/kernel/signal_64.c and
- * arch/arm64/kernel/signal.c, by which both align the frame so that these words are aligned to 16 bytes.
- */
+ * Sources: include/uapi/asm/ucontext.h and sigcontext.h of both machines;
+ * arch/x86/kernel/signal_64.c and arch/arm64/kernel/signal.c, by which both align the frame so that
+ * these words are aligned to 16 bytes. */
 #pragma once
 
 #include "task-work/vma-list.h"

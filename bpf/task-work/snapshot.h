@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Snapshots: what is needed to walk a sample's stack elsewhere, with as much of the stack as is
- * there at once. See struct sampler_snapshot.
- */
+/* Snapshots: what is needed to walk a sample's stack elsewhere, with as much of the stack as is
+ * there at once. See struct sampler_snapshot. */
 #pragma once
 
 #include "bpfwire/sampler.h"
@@ -30,8 +28,8 @@ static __always_inline __u64 snapshot_generation(struct task_struct *task)
 			    0;
 }
 
-/* Up to where the stack that `sp` is in can be of use: above the first thread's stand the program's arguments
- * and environment. */
+/* Up to where the stack that `sp` is in can be of use: above the first thread's stand the program's
+ * arguments and environment. */
 static __always_inline __u64 snapshot_limit(struct task_struct *task, __u64 sp)
 {
 	__u64 start_stack = BPF_CORE_READ(task, mm, start_stack);

@@ -9,8 +9,8 @@ extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struc
 extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym;
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym;
 
-/* Whether it is memory and nothing else: of no file, as a device's is not; or the end of the program's data, in which what
- * begins as zero begins as well. */
+/* Whether it is memory and nothing else: of no file, as a device's is not; or the end of the
+ * program's data, in which what begins as zero begins as well. */
 static __always_inline bool mapping_is_plain(struct vm_area_struct *vma)
 {
 	__u64 end;
@@ -22,8 +22,8 @@ static __always_inline bool mapping_is_plain(struct vm_area_struct *vma)
 	       end <= vma->vm_end;
 }
 
-/* Where the mapping ends that `at` lies in; 0: in none, or there is no telling now. `plain`: nor in one that is not, which
- * nobody reads who has not been asked to. */
+/* Where the mapping ends that `at` lies in; 0: in none, or there is no telling now. `plain`: nor in
+ * one that is not, which nobody reads who has not been asked to. */
 static __noinline __u64 mapping_end(__u64 at, bool plain)
 {
 	struct bpf_iter_task_vma it;
@@ -39,8 +39,8 @@ static __noinline __u64 mapping_end(__u64 at, bool plain)
 	return end;
 }
 
-/* Up to where the stack that `at` is in can be of use: the end of its mapping, or of what is copied of the first thread's; 0 as
- * mapping_end. */
+/* Up to where the stack that `at` is in can be of use: the end of its mapping, or of what is copied
+ * of the first thread's; 0 as mapping_end. */
 static __always_inline __u64 mapping_stack_end(__u64 at, bool plain)
 {
 	__u64 end = mapping_end(at, plain), limit = snapshot_limit((struct task_struct *)bpf_get_current_task(), at);

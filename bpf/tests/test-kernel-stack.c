@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The walk of the kernel's stack over tables and stacks that are made here, natively and under the sanitizers. That
- * its answers are the kernel's own is what tests/bpf/test-kernel-stack.c shows.
- */
+/* The walk of the kernel's stack over tables and stacks that are made here, natively and under the
+ * sanitizers. That its answers are the kernel's own is what tests/bpf/test-kernel-stack.c shows. */
 #include "bpfwire/kernel-tables.h"
 
 #include "testing/test.h"
@@ -120,10 +118,9 @@ static void expect_frames(const uint64_t *offsets, uint32_t n, __u32 answer)
 		expect_eq(kernel.walk.frames[i] - TEXT, offsets[i]);
 }
 
-/*
- * An interrupt in a function, on a stack of its own: its frames, the registers that were interrupted, the frames below
- * them by stack and frame pointer, and the process's registers, where it ends.
- */
+/* An interrupt in a function, on a stack of its own: its frames, the registers that were
+ * interrupted, the frames below them by stack and frame pointer, and the process's registers, where
+ * it ends. */
 static void make_interrupt(void)
 {
 	begin();

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The sampler's body, natively and under the sanitizers, in the kernel of test-world.h. What a walk
- * does with tables is test-walk.c's, beside the plugin that makes them.
- */
+/* The sampler's body, natively and under the sanitizers, in the kernel of test-world.h. What a walk
+ * does with tables is test-walk.c's, beside the plugin that makes them. */
 #include <stdlib.h>
 
 #include "tests/test-world.h"
 
-/* The invariant of the wire: for each buffer, taken = samples in log and ring + ring_full + new_cpu +
- * unfinished. */
+/* The invariant of the wire: for each buffer, taken = samples in log and ring + ring_full + new_cpu
+ * + unfinished. */
 static void expect_counts_add_up(void)
 {
 	for (uint32_t buffer = 0; buffer < SAMPLER_BUFFERS; buffer++)
@@ -53,8 +51,8 @@ static void expect_stack(const void *record)
 	expect(memcmp(pcs + 2, user_stack, sizeof(user_stack)) == 0);
 }
 
-/* The record holds the frames as they were walked, kernel first: in the log,
- * and where that is full, the same in the ring. */
+/* The record holds the frames as they were walked, kernel first: in the log, and where that is
+ * full, the same in the ring. */
 TEST(records_hold_the_frames)
 {
 	reset();
@@ -125,8 +123,8 @@ TEST(a_log_fills_up)
 	buf_free(&world.ring);
 }
 
-/* The way to a cgroup's id is walked when the process is new or has moved, and a
- * process that took the place of another is found to be one. */
+/* The way to a cgroup's id is walked when the process is new or has moved, and a process that took
+ * the place of another is found to be one. */
 TEST(cgroups_are_remembered)
 {
 	struct sampler_context c = in_user;
@@ -207,8 +205,8 @@ TEST(selection)
 	buf_free(&world.ring);
 }
 
-/* A process is reported when it is new and when its mappings changed, but one
- * that changes them all the time not all the time. */
+/* A process is reported when it is new and when its mappings changed, but one that changes them all
+ * the time not all the time. */
 TEST(processes_are_reported)
 {
 	struct sampler_context c = in_user;
@@ -333,8 +331,9 @@ TEST(unknown_processes_have_snapshots)
 	buf_free(&world.ring);
 }
 
-/* Memory that is not there ends the stack, which says so and may be completed; an address
- * in no mapping is news where the process has mapped something since, and else is asked about every now and then. */
+/* Memory that is not there ends the stack, which says so and may be completed; an address in no
+ * mapping is news where the process has mapped something since, and else is asked about every now
+ * and then. */
 TEST(open_ends_have_snapshots)
 {
 	struct sampler_context c = in_user;
@@ -410,8 +409,8 @@ TEST(rounds_are_no_samples)
 	buf_free(&world.ring);
 }
 
-/* A stack of too many round trips is one like others, unless it is walked on: then each has an id, so
- * that what is added later is added to the right one. */
+/* A stack of too many round trips is one like others, unless it is walked on: then each has an id,
+ * so that what is added later is added to the right one. */
 TEST(walks_that_go_on_are_told_apart)
 {
 	struct sampler_context c = in_user;

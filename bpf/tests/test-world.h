@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The kernel that test-sampler.c gives to the sampler's body: maps that are small arrays, a
- * ring that is a buffer, and processes whose stack is made of frame pointers, by which all their code is
- * walked.
- */
+/* The kernel that test-sampler.c gives to the sampler's body: maps that are small arrays, a ring
+ * that is a buffer, and processes whose stack is made of frame pointers, by which all their code is
+ * walked. */
 #pragma once
 
 #include <stdbool.h>

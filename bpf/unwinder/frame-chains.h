@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The part of the walker (native-stack.h, which includes it) that goes along chains: lines of the cache that
- * unwind-tables.h tells of. A walk follows chains as far as they lead, takes a single step where none does, and
- * from there on makes one of what it then finds, be that in another chain or in the tables. A chain that the
- * stack does not agree with is left as it is: some other stack will.
+/* The part of the walker (native-stack.h, which includes it) that goes along chains: lines of the
+ * cache that unwind-tables.h tells of. A walk follows chains as far as they lead, takes a single
+ * step where none does, and from there on makes one of what it then finds, be that in another chain
+ * or in the tables. A chain that the stack does not agree with is left as it is: some other stack
+ * will.
  *
- * All that is kept of a chain in the making is its place and how many words it has, in the walk.
- */
+ * All that is kept of a chain in the making is its place and how many words it has, in the walk. */
 #pragma once
 
 /* Appends to the chain that is being made. */
@@ -27,10 +26,9 @@ UNWIND_GLOBAL int unwind_chain_append(unwind_env e, __u64 word)
 	return 0;
 }
 
-/*
- * Goes along the chain that begins with this return address, as far as the stack agrees. 0 if it does not at all.
- * What a chain cannot say, and whatever is wrong with the stack, is left to unwind_step.
- */
+/* Goes along the chain that begins with this return address, as far as the stack agrees. 0 if it
+ * does not at all. What a chain cannot say, and whatever is wrong with the stack, is left to
+ * unwind_step. */
 UNWIND_GLOBAL int unwind_follow(unwind_env e)
 {
 	struct andiron_walk *w = h_walk_state(e);

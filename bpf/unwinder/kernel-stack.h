@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Walks the kernel's stack on x86-64 to the same addresses as bpf_get_stack, for half of its price or less: the
- * kernel looks each address up in its tables, at half a dozen lines of memory that nobody else touches and that are cold
- * when a sample comes. Here what has been found is kept, and met again in one line.
+/* Walks the kernel's stack on x86-64 to the same addresses as bpf_get_stack, for half of its price
+ * or less: the kernel looks each address up in its tables, at half a dozen lines of memory that
+ * nobody else touches and that are cold when a sample comes. Here what has been found is kept, and
+ * met again in one line.
  *
- * It knows the kernel's own code and the rules that nearly all of it has, and such programs as it is told of: ours work in
- * threads, too, and are met there. Whatever else comes, a module, another's program, a trampoline, a stack that leads
- * anywhere but up, is no answer, and who asks takes bpf_get_stack's. So nothing here has to be complete, but what is
- * answered has to be right: an address that the kernel would have left out or put right is never guessed.
+ * It knows the kernel's own code and the rules that nearly all of it has, and such programs as it
+ * is told of: ours work in threads, too, and are met there. Whatever else comes, a module,
+ * another's program, a trampoline, a stack that leads anywhere but up, is no answer, and who asks
+ * takes bpf_get_stack's. So nothing here has to be complete, but what is answered has to be right:
+ * an address that the kernel would have left out or put right is never guessed.
  *
- * Ordinary C as sample.h is; who includes it defines before, besides what native-stack.h wants of h_walk_state:
+ * Ordinary C as sample.h is; who includes it defines before, besides what native-stack.h wants of
+ * h_walk_state:
  *
  *   UNWIND_INLINE, UNWIND_GLOBAL          how functions are declared
  *   unwind_env                            type of `e`
@@ -19,9 +21,8 @@
  *   h_kernel_read(to, n, address)         0, or there is nothing that can be read
  *   h_now()                               some number, each time another
  *
- * State is the walk's: pc, exact and the registers sp and fp are those of the frame at hand, n_words the frames so
- * far. Nothing of it is needed when the kernel's frames are there.
- */
+ * State is the walk's: pc, exact and the registers sp and fp are those of the frame at hand,
+ * n_words the frames so far. Nothing of it is needed when the kernel's frames are there. */
 #pragma once
 
 #include <andiron/bpf/walk.h>
@@ -188,8 +189,8 @@ UNWIND_INLINE int kernel_frame(const struct andiron_walk *w, __u64 row, __u64 *r
 	}
 }
 
-/* The caller's registers where a call's return address stands below `sp`. Not 0: unknown. One read where both stand
- * together, as they mostly do. */
+/* The caller's registers where a call's return address stands below `sp`. Not 0: unknown. One read
+ * where both stand together, as they mostly do. */
 UNWIND_INLINE int kernel_call(struct andiron_walk *w, __u64 row, __u64 sp)
 {
 	__u64 offset = (__u64)kernel_row_fp_offset(row), pair[2] = {}, fp = w->regs[KERNEL_FP];

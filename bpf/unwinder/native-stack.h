@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The walker: ordinary C that goes from frame to frame over the tables of
- * unwind-tables.h. It is compiled into the BPF programs, and natively, where it completes stacks
- * that were copied and runs under the sanitizers; who includes it defines before:
+/* The walker: ordinary C that goes from frame to frame over the tables of unwind-tables.h. It is
+ * compiled into the BPF programs, and natively, where it completes stacks that were copied and runs
+ * under the sanitizers; who includes it defines before:
  *
  *   UNWIND_INLINE, UNWIND_GLOBAL  how functions are declared
  *   unwind_env                    type of `e`: what says where we are; in the kernel the number of this CPU
@@ -16,14 +15,14 @@
  *   UNWIND_FINDS, h_find(e, at, ret)  only natively: true, and *ret is the rule from elsewhere than the tables, with w->own;
  *                                 or 0, and w->end why
  *
- * A frame is: write its address down, find its rule, compute the caller's registers.
- * Nothing of it is in the caches when a sample comes, so its price is the lines it touches. One is the stack's. Where the
- * calls that led here did so before, one more serves up to eight frames (the cache of chains). Where the address was met before, it is
- * one of the cache of rows; else the way is space, mapping, page, block, rule.
+ * A frame is: write its address down, find its rule, compute the caller's registers. Nothing of it
+ * is in the caches when a sample comes, so its price is the lines it touches. One is the stack's.
+ * Where the calls that led here did so before, one more serves up to eight frames (the cache of
+ * chains). Where the address was met before, it is one of the cache of rows; else the way is space,
+ * mapping, page, block, rule.
  *
- * The functions that search are separate and take numbers only, and they search without
- * branches where it matters: the verifier then walks each of them once, along one path.
- */
+ * The functions that search are separate and take numbers only, and they search without branches
+ * where it matters: the verifier then walks each of them once, along one path. */
 #pragma once
 
 #include <andiron/bpf/walk.h>
@@ -124,8 +123,9 @@ UNWIND_GLOBAL __u32 unwind_search_blocks(unwind_env e, __u32 slab_number, __u32 
 	return low;
 }
 
-/* The row of n, whose gaps are at `offset`, that holds what lies `distance` behind the first: its number, from bit
- * 8 on where it begins, and from bit 32 on where the next one does; UNWIND_OPEN: none does. */
+/* The row of n, whose gaps are at `offset`, that holds what lies `distance` behind the first: its
+ * number, from bit 8 on where it begins, and from bit 32 on where the next one does; UNWIND_OPEN:
+ * none does. */
 UNWIND_GLOBAL __u64 unwind_search_gaps(unwind_env e, __u32 slab_number, __u32 offset, __u32 n, __u32 distance)
 {
 	const __u8 *slab = h_slab(e, slab_number);
@@ -142,8 +142,8 @@ UNWIND_GLOBAL __u64 unwind_search_gaps(unwind_env e, __u32 slab_number, __u32 of
 	return (i - 1) | start << 8 | UNWIND_OPEN << 32;
 }
 
-/* How much of its granule a row covers that begins `before` bytes before `at` and ends `after` bytes after, as in
- * a key of the cache of rows. */
+/* How much of its granule a row covers that begins `before` bytes before `at` and ends `after`
+ * bytes after, as in a key of the cache of rows. */
 UNWIND_INLINE __u64 unwind_row_range(__u64 at, __u32 before, __u32 after)
 {
 	__u32 here = at & (UNWIND_GRANULE - 1);
@@ -153,8 +153,8 @@ UNWIND_INLINE __u64 unwind_row_range(__u64 at, __u32 before, __u32 after)
 	return (first & 0xff) | (last & 0xff) << 8;
 }
 
-/* The number of the rule that the page at `ref` has for `at`, whose low bits are these there; 0: none. w->row: how
- * far it holds. */
+/* The number of the rule that the page at `ref` has for `at`, whose low bits are these there; 0:
+ * none. w->row: how far it holds. */
 UNWIND_INLINE __u32 unwind_in_page(unwind_env e, struct andiron_walk *w, __u32 ref, __u32 low, __u64 at)
 {
 	__u32 number = unwind_ref_slab(ref), offset = unwind_ref_offset(ref);
@@ -340,8 +340,8 @@ UNWIND_INLINE int unwind_signal(unwind_env e, struct andiron_walk *w, __u64 at)
 	return 0;
 }
 
-/* Which registers of the caller are known besides sp and fp: those that the auxiliary word tells of. `fp` is
- * the callee's. */
+/* Which registers of the caller are known besides sp and fp: those that the auxiliary word tells
+ * of. `fp` is the callee's. */
 UNWIND_INLINE __u32 unwind_preserved(unwind_env e, struct andiron_walk *w, __u64 cfa, __u64 fp)
 {
 	__u64 aux = w->own, at, value;
@@ -397,8 +397,8 @@ UNWIND_INLINE __u32 unwind_cfa(unwind_env e, struct andiron_walk *w, __u64 rule,
 	return 0;
 }
 
-/* Frame pointer and return address of the caller. 0 or the reason of the end. One read where
- * both stand together, as they mostly do. */
+/* Frame pointer and return address of the caller. 0 or the reason of the end. One read where both
+ * stand together, as they mostly do. */
 UNWIND_INLINE __u32 unwind_saved(unwind_env e, const struct andiron_walk *w, __u64 rule, __u64 cfa, __u64 *fp,
 				 __u64 *ra)
 {
@@ -428,11 +428,9 @@ UNWIND_INLINE __u32 unwind_saved(unwind_env e, const struct andiron_walk *w, __u
 	return end;
 }
 
-/*
- * A stack grows downwards, so a caller's frame is above; a leaf may have none of its
- * own. Frame pointers may also lead to another stack, as they do where Go's
- * runtime changes stacks: some of that is allowed in one walk.
- */
+/* A stack grows downwards, so a caller's frame is above; a leaf may have none of its own. Frame
+ * pointers may also lead to another stack, as they do where Go's runtime changes stacks: some of
+ * that is allowed in one walk. */
 UNWIND_INLINE bool unwind_goes_up(struct andiron_walk *w, __u64 rule, __u64 cfa)
 {
 	__u64 sp = w->regs[UNWIND_SP];
@@ -445,11 +443,9 @@ UNWIND_INLINE bool unwind_goes_up(struct andiron_walk *w, __u64 rule, __u64 cfa)
 	return cfa != sp;
 }
 
-/*
- * Registers other than the frame pointer are seldom asked for, and getting each frame's would cost as much again as
- * the frame. So they are not got, except where execution stood, and where a rule does ask for one, the walk is
- * taken up again there, carefully.
- */
+/* Registers other than the frame pointer are seldom asked for, and getting each frame's would cost
+ * as much again as the frame. So they are not got, except where execution stood, and where a rule
+ * does ask for one, the walk is taken up again there, carefully. */
 UNWIND_INLINE void unwind_mark(struct andiron_walk *w)
 {
 	w->mark[0] = w->pc;

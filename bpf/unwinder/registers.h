@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * A process's registers, from the order that the kernel keeps them in to DWARF's, in which
- * the walker has them.
- */
+/* A process's registers, from the order that the kernel keeps them in to DWARF's, in which the
+ * walker has them. */
 #pragma once
 
-/* The registers by their DWARF numbers; 0 or a reason of UNWIND_END_*. From the event's context
- * and from a copy alike. */
+/* The registers by their DWARF numbers; 0 or a reason of UNWIND_END_*. From the event's context and
+ * from a copy alike. */
 #if defined(__TARGET_ARCH_x86)
 static __always_inline __u32 take_registers(struct andiron_walk *w, const bpf_user_pt_regs_t *r)
 {

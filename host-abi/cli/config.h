@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configuration as the command gets it: files and directories into sources,
- * sources into a plan, findings onto standard error. */
+/* Configuration as the command gets it: files and directories into sources, sources into a plan,
+ * findings onto standard error. */
 #pragma once
 
 #include "base/arena.h"
@@ -20,16 +20,14 @@ struct config {
 struct config *config_new(void);
 void config_free(struct config *config);
 
-/* Adds a file, or the *.alloy files of a directory by name. At most 16 MiB and
- * one byte of a file are read; plan_build refuses what is longer. */
+/* Adds a file, or the *.alloy files of a directory by name. At most 16 MiB and one byte of a file
+ * are read; plan_build refuses what is longer. */
 int config_add_path(struct config *config, const char *path, struct error *err);
 
 /* Adds a text that the command has written itself. Both are copied. */
 int config_add_text(struct config *config, const char *name, struct str text);
 
-/*
- * Builds the plan and prints every finding to standard error (`quiet`: not if
- * there are only warnings). 0 and the plan; -EINVAL after errors; -ENOMEM.
- */
+/* Builds the plan and prints every finding to standard error (`quiet`: not if there are only
+ * warnings). 0 and the plan; -EINVAL after errors; -ENOMEM. */
 int config_plan(struct config *config, const struct registry *registry, bool quiet,
 		struct plan **ret);

@@ -55,8 +55,8 @@ static bool is_any(const char *word, const char *a, const char *b)
 	return strcmp(word, a) == 0 || strcmp(word, b) == 0;
 }
 
-/* A closed pipe ends output quietly; a full disk under standard output is a failure like any
- * other. */
+/* A closed pipe ends output quietly; a full disk under standard output is a failure like any other.
+ */
 static int finish(int code)
 {
 	if (fflush(stdout) != 0 && code == EXIT_OK)

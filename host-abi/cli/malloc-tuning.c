@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See malloc-tuning.h. By default glibc gives every thread an arena of its own, and raises its
+/* See malloc-tuning.h. By default glibc gives every thread an arena of its own, and raises its
  * thresholds to the largest block that was ever freed, up to 64 MB. That serves throughput, which
  * an agent of half a percent of a core does not need: half of what it had allocated was free
- * memory. Thresholds that are set do not move.
- */
+ * memory. Thresholds that are set do not move. */
 #include "cli/malloc-tuning.h"
 
 #include <features.h>

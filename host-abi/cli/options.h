@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Verbs and their options, as constant tables over getopt_long. The table is all there is:
+/* Verbs and their options, as constant tables over getopt_long. The table is all there is:
  * parsing, `--help`, messages, man pages and shell completions come from it, so none of them
  * can list what does not exist. A table says where a value goes by its place in the verb's own
- * struct of values, and the kind of a flag follows from the type found there.
- */
+ * struct of values, and the kind of a flag follows from the type found there. */
 #pragma once
 
 #include "base/vec.h"
@@ -70,12 +68,10 @@ struct command {
 
 #define OPTIONS_DONE (-1)
 
-/*
- * Reads options up to "--", or up to the first operand unless the command is `mixed`, into
+/* Reads options up to "--", or up to the first operand unless the command is `mixed`, into
  * `values`, the struct that the table is about. Returns OPTIONS_DONE and the index of the first
  * operand in *ret_first; else the exit code, after --help, --version or a message was printed.
- * --help and --version win in every position before "--".
- */
+ * --help and --version win in every position before "--". */
 int options_parse(const struct command *command, void *values, int argc, char **argv,
 		  int *ret_first);
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See plugin-path.h. A directory named on the command line may be relative,
- * since whoever types it means it; one in the environment may not (the
- * registry ignores it and says so), since the current directory may be
- * anybody's.
- */
+/* See plugin-path.h. A directory named on the command line may be relative, since whoever types it
+ * means it; one in the environment may not (the registry ignores it and says so), since the current
+ * directory may be anybody's. */
 #include "cli/plugin-path.h"
 
 #include "base/check.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the command looks for plugins: --plugin-dir, ANDIRON_PLUGIN_PATH, the
- * install directory. */
+/* Where the command looks for plugins: --plugin-dir, ANDIRON_PLUGIN_PATH, the install directory. */
 #pragma once
 
 #include "host/registry.h"

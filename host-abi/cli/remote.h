@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server that a verb sends to: its options, alike for all such verbs, and what the HTTP
- * client makes of them. */
+/* The server that a verb sends to: its options, alike for all such verbs, and what the HTTP client
+ * makes of them. */
 #pragma once
 
 #include "http/http.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See session.h. The cost is this process's processor time between live and
+/* See session.h. The cost is this process's processor time between live and
  * the end over the time that has passed, so start-up (loading programs,
  * reading /proc) is not spread over a short run. The kernel's part is not in
- * it: BPF runs on the time of the thread that it interrupts, and the sampler measures it.
- */
+ * it: BPF runs on the time of the thread that it interrupts, and the sampler measures it. */
 #include "cli/session.h"
 
 #include "base/check.h"
@@ -186,10 +184,8 @@ static int write_json(struct session *s)
 	return r < 0 ? -EIO : 0;
 }
 
-/*
- * What a sample has cost in the kernel; 0: it cannot be said. The kernel counts the time of all
- * ticks together, so this is the cost of a sample only where most ticks have taken one.
- */
+/* What a sample has cost in the kernel; 0: it cannot be said. The kernel counts the time of all
+ * ticks together, so this is the cost of a sample only where most ticks have taken one. */
 static double cost_of_sample(struct session *s)
 {
 	const struct ledger_view *ledger = host_ledger(s->host);

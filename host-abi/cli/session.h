@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What `run` and `record` share: a host, signals as events of its loop, and
- * the counts at the end, with the cost of the agent itself.
- */
+/* What `run` and `record` share: a host, signals as events of its loop, and the counts at the end,
+ * with the cost of the agent itself. */
 #pragma once
 
 #include "base/error.h"
@@ -23,11 +21,8 @@ struct session_options {
 	void *context;
 };
 
-/*
- * Blocks the three signals, ignores SIGPIPE and makes the host: from here on
- * there may be threads, so children are forked before. Options are copied,
- * strings borrowed.
- */
+/* Blocks the three signals, ignores SIGPIPE and makes the host: from here on there may be threads,
+ * so children are forked before. Options are copied, strings borrowed. */
 int session_new(const struct session_options *options, struct session **ret, struct error *err);
 void session_free(struct session *s);
 
@@ -44,8 +39,8 @@ int session_load(struct session *s, struct plan *plan, struct error *err);
 /* host_run, with the cost counted from the moment all is live. */
 int session_run(struct session *s, struct error *err);
 
-/* Prints ledger and cost in one line to standard error and writes the JSON.
- * 0, or -EIO after a message when that could not be written. */
+/* Prints ledger and cost in one line to standard error and writes the JSON. 0, or -EIO after a
+ * message when that could not be written. */
 int session_report(struct session *s);
 
 /* Whether a node of the plan samples, so that precheck matters. */

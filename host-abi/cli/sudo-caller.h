@@ -18,8 +18,8 @@ struct caller {
 /* From SUDO_UID and SUDO_GID, which count for root only. */
 struct caller caller_get(void);
 
-/* Becomes the caller for good: groups, ids, HOME, USER and LOGNAME. For a
- * child before exec. 0 or a negative errno. */
+/* Becomes the caller for good: groups, ids, HOME, USER and LOGNAME. For a child before exec. 0 or a
+ * negative errno. */
 int caller_become(const struct caller *caller);
 
 /* Gives them a file that root has made; leaves all else alone. */

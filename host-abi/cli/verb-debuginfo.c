@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `andiron debuginfo upload`: what a server needs to name the addresses of a file, sent from where
+/* `andiron debuginfo upload`: what a server needs to name the addresses of a file, sent from where
  * the file was built. Parca asks for it as it asks an agent; what a build throws away
- * need not be on any node then.
- */
+ * need not be on any node then. */
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `andiron inspect FILE`: what a plugin offers, or what an ELF file holds that
+/* `andiron inspect FILE`: what a plugin offers, or what an ELF file holds that
  * profiles need. Only what says that it is a plugin is loaded, since loading
- * runs a library's constructors.
- */
+ * runs a library's constructors. */
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/describe.h"

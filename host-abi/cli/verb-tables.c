@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `andiron tables`: all verbs with their options as JSON. The build makes man pages and shell
- * completions of it (packaging/manual.py).
- */
+/* `andiron tables`: all verbs with their options as JSON. The build makes man pages and shell
+ * completions of it (packaging/manual.py). */
 #include "cli/cli.h"
 
 #include <jansson.h>

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Findings about a configuration: every error and warning of a file at once,
- * each with its place, the source line, and what to do.
+/* Findings about a configuration: every error and warning of a file at once, each with its place,
+ * the source line, and what to do.
  *
  *     agent.alloy:7:3: error: pyroscope.ebpf has no argument "sample_rat"
  *         7 |   sample_rat = 97
  *           |   ^~~~~~~~~~
- *       did you mean "sample_rate"?
- */
+ *       did you mean "sample_rate"? */
 #pragma once
 
 #include "base/arena.h"
@@ -60,6 +58,6 @@ void diag_add(struct diags *d, int severity, struct place place, const char *hin
  * near. */
 const char *diag_suggest(struct diags *d, struct str word, const char *const *words, size_t n);
 
-/* Writes all findings, ordered by place, in the form above; with colour if
- * asked. Values of secrets are shown as ********, in quoted lines and texts. */
+/* Writes all findings, ordered by place, in the form above; with colour if asked. Values of secrets
+ * are shown as ********, in quoted lines and texts. */
 void diags_print(const struct diags *d, FILE *out, bool colour);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * libandiron-host: runs a plan. One epoll loop on the caller's thread, a few
- * workers for what computes or blocks, and for each component a strand, so
- * that it is called serially. See loop.h, strand.h, scheduler.h, ledger.h.
+/* libandiron-host: runs a plan. One epoll loop on the caller's thread, a few workers for what
+ * computes or blocks, and for each component a strand, so that it is called serially. See loop.h,
+ * strand.h, scheduler.h, ledger.h.
  *
- * Everything here is for the thread that calls host_run, unless marked [any].
- */
+ * Everything here is for the thread that calls host_run, unless marked [any]. */
 #pragma once
 
 #include "base/buf.h"
@@ -27,8 +25,8 @@ struct host_options {
 	const char *status_path; /* unix socket for metrics and health; NULL: none */
 	bool keep_targets;       /* of all exports, to be looked at (inspect.h) */
 	bool without_services;   /* components run also where an extension they need is not there */
-	/* Called once, on the loop, when every node has started, or failed to
-	 * (then `failed` names those that did). May call host_stop. */
+	/* Called once, on the loop, when every node has started, or failed to (then `failed` names
+	 * those that did). May call host_stop. */
 	void (*live)(void *context, const char *failed);
 	void *context;
 };
@@ -37,31 +35,26 @@ int host_new(const struct host_options *options, struct host **ret, struct error
 /* Stops and destroys what is left. */
 void host_free(struct host *host);
 
-/*
- * Makes the plan's instances and wires them; takes the plan over (also on
- * failure). On failure nothing of it is left. Called once before host_run.
- */
+/* Makes the plan's instances and wires them; takes the plan over (also on failure). On failure
+ * nothing of it is left. Called once before host_run. */
 int host_load(struct host *host, struct plan *plan, struct error *err);
 
-/*
- * Changes the running graph to another plan: same id and component → update
- * (a new instance where it cannot), gone → drained and destroyed, new → made.
- * All or nothing: on failure the old plan goes on. Takes the plan over.
- */
+/* Changes the running graph to another plan: same id and component → update (a new instance where
+ * it cannot), gone → drained and destroyed, new → made. All or nothing: on failure the old plan
+ * goes on. Takes the plan over. */
 int host_reload(struct host *host, struct plan *plan, struct error *err);
 
-/* Starts everything (consumers first) and serves until host_stop; then drains
- * producers before consumers and stops. 0, or -EIO if a component failed to
- * start (the others ran all the same). */
+/* Starts everything (consumers first) and serves until host_stop; then drains producers before
+ * consumers and stops. 0, or -EIO if a component failed to start (the others ran all the same). */
 int host_run(struct host *host, struct error *err);
 
-/* Ends host_run: drain, then return. A second call skips what is left of the
- * drain. [any], async-signal-safe. */
+/* Ends host_run: drain, then return. A second call skips what is left of the drain. [any],
+ * async-signal-safe. */
 void host_stop(struct host *host);
 
-/* Calls fn on the loop thread every `every_ns` (0: once) / when fd is readable,
- * while host_run runs; for the command line's progress bar, signals and
- * children. 0 or negative errno. Both live as long as the host. */
+/* Calls fn on the loop thread every `every_ns` (0: once) / when fd is readable, while host_run
+ * runs; for the command line's progress bar, signals and children. 0 or negative errno. Both live
+ * as long as the host. */
 int host_timer(struct host *host, int64_t after_ns, int64_t every_ns, void (*fn)(void *context),
 	       void *context);
 int host_watch(struct host *host, int fd, void (*fn)(void *context), void *context);

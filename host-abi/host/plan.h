@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A plan is a configuration that was understood: the nodes to make with their
- * arguments, and the edges between them. It is what the runtime executes, and
- * what `validate` checks for errors. Building it has no side effects beyond
- * each component's own `validate`.
+/* A plan is a configuration that was understood: the nodes to make with their arguments, and the
+ * edges between them. It is what the runtime executes, and what `validate` checks for errors.
+ * Building it has no side effects beyond each component's own `validate`.
  *
- * Implicit nodes: a symbolizer between whoever emits raw frames and whoever
- * wants names (the file's single profile.symbolize block if there is one, else
- * one with defaults), and every service that some node needs.
- */
+ * Implicit nodes: a symbolizer between whoever emits raw frames and whoever wants names (the file's
+ * single profile.symbolize block if there is one, else one with defaults), and every service that
+ * some node needs. */
 #pragma once
 
 #include "host/diag.h"
@@ -27,9 +24,8 @@ struct plan_node {
 #define PLAN_TARGETS 1u
 #define PLAN_BATCHES 2u
 
-/* Targets: `from`'s export to `to`'s option `port`. Batches: from's forward_to
- * to `to`'s receiver. from and to index nodes. `order` numbers the producers
- * of one port, from 0. */
+/* Targets: `from`'s export to `to`'s option `port`. Batches: from's forward_to to `to`'s receiver.
+ * from and to index nodes. `order` numbers the producers of one port, from 0. */
 struct plan_edge {
 	uint32_t from;
 	uint32_t to;
@@ -54,12 +50,10 @@ struct plan {
 	VEC(struct plan_literal) literals;
 };
 
-/*
- * Reads the sources as one configuration. Every error goes to `diags`;
+/* Reads the sources as one configuration. Every error goes to `diags`;
  * returns 0 if there was none (then *ret is the plan), -EINVAL if there was,
  * -ENOMEM. A source over 16 MiB, or with NUL bytes or bad UTF-8, is one
- * error. Sources and registry outlive the plan.
- */
+ * error. Sources and registry outlive the plan. */
 int plan_build(const struct source *sources, size_t n_sources, const struct registry *registry,
 	       struct diags *diags, struct plan **ret);
 void plan_free(struct plan *plan);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which plugins there are. Directories are searched in order (--plugin-dir,
+/* Which plugins there are. Directories are searched in order (--plugin-dir,
  * ANDIRON_PLUGIN_PATH, the install directory; never the current directory;
  * the variable is ignored in a set-id process); of two plugins with one name
  * the first found counts. Every andiron-*.so is checked before it is loaded:
  * ELF class and machine, and every segment within the file, since a truncated
  * file would die of SIGBUS. A file that is refused is kept with its reason, so
- * that `plugins` can show it and a missing component can name it.
- */
+ * that `plugins` can show it and a missing component can name it. */
 #pragma once
 
 #include "base/error.h"
@@ -31,11 +29,9 @@ struct registered_component {
 	const struct registered_plugin *plugin;
 };
 
-/*
- * `dirs`: directories in order, ends with NULL. `probe`: each file is tried by registry_probe
+/* `dirs`: directories in order, ends with NULL. `probe`: each file is tried by registry_probe
  * first; for whatever only looks. 0 or -ENOMEM: a fault of a single file or directory is no
- * failure.
- */
+ * failure. */
 int registry_new(const char *const *dirs, bool probe, struct registry **ret);
 /* Forgets the tables; the loaded files stay loaded. */
 void registry_free(struct registry *r);
@@ -49,17 +45,15 @@ const struct registered_component *registry_offering(const struct registry *r, s
 size_t registry_components(const struct registry *r, const struct registered_component **ret);
 size_t registry_plugins(const struct registry *r, const struct registered_plugin **ret);
 
-/* The directories as searched, each with "", or why it gave nothing ("does not
- * exist"): one line each, for "no such component" errors. */
+/* The directories as searched, each with "", or why it gave nothing ("does not exist"): one line
+ * each, for "no such component" errors. */
 const char *registry_searched(const struct registry *r);
 
-/*
- * Loads and checks a file in a child process, within 10 s. 0: it loads, also here. -ENOEXEC and a
+/* Loads and checks a file in a child process, within 10 s. 0: it loads, also here. -ENOEXEC and a
  * sentence: it is refused, or it crashed or held up the child; another errno: it could not be
- * tried. Some 5 ms. For a process with one thread.
- */
+ * tried. Some 5 ms. For a process with one thread. */
 int registry_probe(const char *path, struct error *err);
 
-/* Loads and checks one file. -ENOEXEC and a sentence if it is refused. A damaged file may crash
- * the caller: see registry_probe. */
+/* Loads and checks one file. -ENOEXEC and a sentence if it is refused. A damaged file may crash the
+ * caller: see registry_probe. */
 int registry_load(const char *path, const struct andiron_plugin **ret, struct error *err);

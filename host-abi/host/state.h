@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What one host holds, for the files of this folder. Everything belongs to
- * the loop thread unless a lock is named.
- */
+/* What one host holds, for the files of this folder. Everything belongs to the loop thread unless a
+ * lock is named. */
 #pragma once
 
 #include "base/intern.h"
@@ -43,8 +41,8 @@ struct host {
 	struct workers workers;
 	struct log log;
 	struct ledger ledger;
-	/* Written by the loop thread only, which may read without it: the list of
-	 * instances, and everybody's `receivers`. */
+	/* Written by the loop thread only, which may read without it: the list of instances, and
+	 * everybody's `receivers`. */
 	pthread_rwlock_t wiring;
 	struct instances instances;
 	VEC(struct inline_targets *) inline_targets;

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Credentials from a program (exec in a kubeconfig file): it is run when they
- * are needed, before they expire, and when the server has refused them. What
- * it prints is an ExecCredential; it never gets a terminal.
+/* Credentials from a program (exec in a kubeconfig file): it is run when they are needed, before
+ * they expire, and when the server has refused them. What it prints is an ExecCredential; it never
+ * gets a terminal.
  *
- * Source: Kubernetes, "client-go credential plugins"; the types of
- * client.authentication.k8s.io.
- */
+ * Source: Kubernetes, "client-go credential plugins"; the types of client.authentication.k8s.io. */
 #pragma once
 
 #include "abi/log.h"
@@ -17,8 +14,8 @@ struct exec;
 struct exec_owner {
 	const struct abi_context *host;
 	void *context;
-	/* There are credentials, in the config that was given to exec_new: for the
-	 * first time, or new ones. */
+	/* There are credentials, in the config that was given to exec_new: for the first time, or
+	 * new ones. */
 	void (*ready)(void *context);
 	/* `text` says why there are none; it tries again by itself. */
 	void (*failed)(void *context, const char *text);
@@ -27,8 +24,7 @@ struct exec_owner {
 /* The config outlives it. NULL: out of memory. */
 struct exec *exec_new(const struct exec_owner *owner, struct kubeconfig *config);
 void exec_start(struct exec *e);
-/* Credentials were refused: runs the program anew, unless it does already or
- * did a moment ago. */
+/* Credentials were refused: runs the program anew, unless it does already or did a moment ago. */
 void exec_refused(struct exec *e);
 /* Ends timers; a program that runs is left to end, and frees what it needs. */
 void exec_free(struct exec *e);

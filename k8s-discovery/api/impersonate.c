@@ -44,8 +44,8 @@ static void add_list(struct reading *r, yaml_node_t *list, const char *name)
 	}
 }
 
-/* A header's name may hold letters, digits and few signs (RFC 9110, token); all else
- * goes as %XX, and so does the percent sign. The server takes it in lower case. */
+/* A header's name may hold letters, digits and few signs (RFC 9110, token); all else goes as %XX,
+ * and so does the percent sign. The server takes it in lower case. */
 static const char *extra_name(struct reading *r, struct str key)
 {
 	static const char signs[] = "!#$&'*+-.^_`|~";

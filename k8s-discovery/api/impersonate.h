@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Acting as somebody else: `as`, `as-uid`, `as-groups` and `as-user-extra` of a
- * kubeconfig's user, as the headers of each request. The user that authenticates needs
- * the verb impersonate on them.
+/* Acting as somebody else: `as`, `as-uid`, `as-groups` and `as-user-extra` of a kubeconfig's user,
+ * as the headers of each request. The user that authenticates needs the verb impersonate on them.
  *
- * Source: client-go, transport/round_trippers.go (impersonatingRoundTripper and
- * headerKeyEscape) and clientcmd/validation.go.
- */
+ * Source: client-go, transport/round_trippers.go (impersonatingRoundTripper and headerKeyEscape)
+ * and clientcmd/validation.go. */
 #pragma once
 
 #include "base/arena.h"

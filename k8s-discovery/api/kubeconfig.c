@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Kubeconfig files. Contract in kubeconfig.h. libyaml makes a document of
- * nodes, in which aliases are references and not copies; all that is read of
- * it are paths of known depth, so a file of any shape costs what it weighs.
- */
+/* Kubeconfig files. Contract in kubeconfig.h. libyaml makes a document of nodes, in which aliases
+ * are references and not copies; all that is read of it are paths of known depth, so a file of any
+ * shape costs what it weighs. */
 #include "k8s-discovery/api/kubeconfig.h"
 
 #include "base/buf.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A kubeconfig file: which server its current context means, whom to trust
- * there, and how to prove oneself. Relative paths in it are relative to its
- * own folder. auth-provider (gone from Kubernetes since 1.26) is refused by name.
+/* A kubeconfig file: which server its current context means, whom to trust there, and how to prove
+ * oneself. Relative paths in it are relative to its own folder. auth-provider (gone from Kubernetes
+ * since 1.26) is refused by name.
  *
- * Source: client-go, tools/clientcmd/api/v1 (the fields) and its loader.
- */
+ * Source: client-go, tools/clientcmd/api/v1 (the fields) and its loader. */
 #pragma once
 
 #include "base/arena.h"
@@ -29,8 +27,8 @@ struct kubeconfig {
 	const struct kubeconfig_exec *exec; /* NULL: http says it all */
 };
 
-/* Reads the file at `path`; all is kept in the arena. 0, -ENOMEM, -ENOENT
- * (or what else open says) for a file that cannot be read, -EINVAL for what
- * it says. With a text. Files that it names are not opened. */
+/* Reads the file at `path`; all is kept in the arena. 0, -ENOMEM, -ENOENT (or what else open says)
+ * for a file that cannot be read, -EINVAL for what it says. With a text. Files that it names are
+ * not opened. */
 int kubeconfig_load(struct arena *arena, const char *path, struct kubeconfig *ret,
 		    struct error *err);

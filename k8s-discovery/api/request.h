@@ -4,8 +4,8 @@
 
 #include "k8s-discovery/api/watch.h"
 
-/* Each appends a URL to `url`, whose `failed` tells whether it could. A list is a page,
- * the first or the one of a token; with `whole` it is all that there is. */
+/* Each appends a URL to `url`, whose `failed` tells whether it could. A list is a page, the first
+ * or the one of a token; with `whole` it is all that there is. */
 void request_list(struct buf *url, const struct api *api, const struct selection *what,
 		  struct str next, bool any_age, bool whole);
 void request_watch(struct buf *url, const struct api *api, const struct selection *what,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Lists and watches in JSON, for servers and proxies that speak nothing else.
+/* Lists and watches in JSON, for servers and proxies that speak nothing else.
  *
- * A list's items are cut out by a scanner that knows strings and nesting, and
- * parsed one by one; what is left (each item replaced by 0) is parsed at the
- * end. An item is an object that stands in a list of the outermost object.
- */
+ * A list's items are cut out by a scanner that knows strings and nesting, and parsed one by one;
+ * what is left (each item replaced by 0) is parsed at the end. An item is an object that stands in
+ * a list of the outermost object. */
 #include "k8s-discovery/api/stream-private.h"
 
 #include <errno.h>
@@ -91,8 +89,7 @@ static int take_item(struct stream *s, struct error *err)
 	return r;
 }
 
-/* Keeps the scanner's place; returns whether an item begins (1) or ends (-1)
- * with this byte. */
+/* Keeps the scanner's place; returns whether an item begins (1) or ends (-1) with this byte. */
 static int scan(struct stream *s, char c)
 {
 	if (s->in_string) {

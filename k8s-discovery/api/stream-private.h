@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the readers of the two wires share. stream.c owns the framing of both;
- * stream-json.c and stream-proto.c know what a whole part of theirs means.
- */
+/* What the readers of the two wires share. stream.c owns the framing of both;
+ * stream-json.c and stream-proto.c know what a whole part of theirs means. */
 #pragma once
 
 #include "k8s-discovery/api/stream.h"

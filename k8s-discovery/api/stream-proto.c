@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Lists and watches in protobuf. A list is read as a nest of three messages
- * (envelope, list, items) whose fields arrive one by one; the outer two are
- * never whole in memory. Fields may come in any order, as the encoding allows.
- */
+/* Lists and watches in protobuf. A list is read as a nest of three messages (envelope, list, items)
+ * whose fields arrive one by one; the outer two are never whole in memory. Fields may come in any
+ * order, as the encoding allows. */
 #include "k8s-discovery/objects/proto.h"
 #include "k8s-discovery/api/stream-private.h"
 

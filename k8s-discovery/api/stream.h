@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The body of a list or of a watch, read as it arrives, in pieces of any
+/* The body of a list or of a watch, read as it arrives, in pieces of any
  * size: an object is looked at when its last byte is there, in place where a
  * piece holds all of it, and then forgotten. So a list of any length needs
  * the memory of its largest object.
@@ -11,9 +10,8 @@
  *             type, 2: {1: "k8s\0", Unknown{2: object}}}
  *   JSON      list: {"metadata": …, "items": […]}; watch: one event per line
  *
- * Source: Kubernetes API concepts; apimachinery's protobuf serializer,
- * streaming serializer and framer.
- */
+ * Source: Kubernetes API concepts; apimachinery's protobuf serializer, streaming serializer and
+ * framer. */
 #pragma once
 
 #include "base/error.h"
@@ -43,20 +41,19 @@ struct stream *stream_new(enum kind kind, bool watch, stream_fn fn, void *contex
 void stream_annotations(struct stream *s, const struct annotations *wanted);
 void stream_free(struct stream *s);
 
-/* The next piece. 0; -EPROTO with a text for what no API server sends, -E2BIG
- * for an object over 16 MiB, -ENOMEM, or what `fn` returned. Nothing more is
- * to be fed after a failure. O(piece). */
+/* The next piece. 0; -EPROTO with a text for what no API server sends, -E2BIG for an object over 16
+ * MiB, -ENOMEM, or what `fn` returned. Nothing more is to be fed after a failure. O(piece). */
 int stream_feed(struct stream *s, struct str piece, struct error *err);
 
-/* The body has ended: 0, or -EPROTO with a text if that was in the middle. A
- * watch may end between two events, and after nothing. */
+/* The body has ended: 0, or -EPROTO with a text if that was in the middle. A watch may end between
+ * two events, and after nothing. */
 int stream_end(struct stream *s, struct error *err);
 
-/* Of a list that has ended: its version, and the token of its next page (""
- * where this was the last). */
+/* Of a list that has ended: its version, and the token of its next page ("" where this was the
+ * last). */
 struct str stream_version(const struct stream *s);
 struct str stream_next(const struct stream *s);
 
-/* What a failed request says: the `message` of a Status in either wire, or
- * the beginning of whatever it is, as one printable line. */
+/* What a failed request says: the `message` of a Status in either wire, or the beginning of
+ * whatever it is, as one printable line. */
 void status_text(struct str body, char *out, size_t n);

@@ -23,13 +23,10 @@
 
 #define ACCEPT STR("application/vnd.kubernetes.protobuf,application/json")
 
-/*
- * WAITING ─▶ LISTING ─(next page, or all)─▶ WAITING
- * WAITING ─▶ INITIAL ─(the bookmark behind its list)─▶ WATCHING ─▶ WAITING
- * WAITING ─▶ OPENED ─(an event)─▶ WATCHING ─▶ WAITING
+/* WAITING ─▶ LISTING ─(next page, or all)─▶ WAITING WAITING ─▶ INITIAL ─(the bookmark behind its
+ * list)─▶ WATCHING ─▶ WAITING WAITING ─▶ OPENED ─(an event)─▶ WATCHING ─▶ WAITING
  *
- * A request runs in every state but WAITING and STOPPED. In WAITING a timer may run.
- */
+ * A request runs in every state but WAITING and STOPPED. In WAITING a timer may run. */
 enum state {
 	WAITING,
 	LISTING, /* a page of a list runs */
@@ -505,8 +502,8 @@ static int send(struct watch *w, struct buf *url, uint32_t seconds, struct error
 		request.timeout_ms = LIST_TIMEOUT_MS;
 		request.stall_ms = LIST_STALL_MS;
 	} else {
-		/* A server ends a watch in time. One that does not is dead, even if the
-		 * connection is not. */
+		/* A server ends a watch in time. One that does not is dead, even if the connection
+		 * is not. */
 		request.timeout_ms = (int64_t)(seconds + WATCH_GRACE_S) * 1000;
 		request.uncompressed = true;
 	}

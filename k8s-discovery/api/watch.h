@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One list-and-watch: the objects of one kind, of one namespace or of all.
+/* One list-and-watch: the objects of one kind, of one namespace or of all.
  *
  *     initial ─(events, then a bookmark)──▶ the same request goes on as a watch
  *       │ the server supports no such watch           │ ends
@@ -20,8 +19,7 @@
  *   overloaded (429, 5xx)  0.8 s, doubled up to 30 s
  * and up to a quarter more at random. Retry-After wins.
  *
- * Answers are parsed as they arrive, on the owner's loop, one read of the socket at a time.
- */
+ * Answers are parsed as they arrive, on the owner's loop, one read of the socket at a time. */
 #pragma once
 
 #include "abi/log.h"

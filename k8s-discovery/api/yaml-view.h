@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Looking into a YAML document by libyaml: members of maps, items of lists,
- * texts of scalars. What is of another kind than asked for counts as absent,
- * so lookups can be chained; all accept NULL.
+/* Looking into a YAML document by libyaml: members of maps, items of lists, texts of scalars. What
+ * is of another kind than asked for counts as absent, so lookups can be chained; all accept NULL.
  */
 #pragma once
 
@@ -15,8 +13,7 @@ struct yaml_view {
 	yaml_document_t document;
 };
 
-/* 0; -EINVAL with the line for what is no YAML, -ENOMEM. `text` is not needed
- * afterwards. */
+/* 0; -EINVAL with the line for what is no YAML, -ENOMEM. `text` is not needed afterwards. */
 int yaml_view_init(struct yaml_view *ret, struct str text, const char *name, struct error *err);
 void yaml_view_fini(struct yaml_view *view);
 

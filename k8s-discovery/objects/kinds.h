@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Numbers of the fields that are kept, for those who make labels of them.
- * Where a message stands in two kinds its numbers carry the kind.
- */
+/* Numbers of the fields that are kept, for those who make labels of them. Where a message stands in
+ * two kinds its numbers carry the kind. */
 #pragma once
 
 #include "k8s-discovery/objects/object.h"

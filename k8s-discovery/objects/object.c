@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Objects from protobuf. Contract in object.h.
+/* Objects from protobuf. Contract in object.h.
  *
- * What is kept of a message is never longer than the message: strings are
- * copied as they were written, and a length is written in as many bytes as it
- * needs or fewer. So room for the input is room for the output, and the walk
- * checks no capacity. It goes as deep as the tables do.
- */
+ * What is kept of a message is never longer than the message: strings are copied as they were
+ * written, and a length is written in as many bytes as it needs or fewer. So room for the input is
+ * room for the output, and the walk checks no capacity. It goes as deep as the tables do. */
 #include "k8s-discovery/objects/object.h"
 
 #include "base/check.h"

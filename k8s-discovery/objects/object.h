@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is kept of a Kubernetes object: its own protobuf encoding with every
- * field cut out that no label is made of. Unwanted fields are skipped by
- * their length, so nothing is ever made of them, and more than half of a pod
- * (managedFields) costs two varints. The same form is made of JSON, so that
- * all that follows knows one form only.
+/* What is kept of a Kubernetes object: its own protobuf encoding with every field cut out that no
+ * label is made of. Unwanted fields are skipped by their length, so nothing is ever made of them,
+ * and more than half of a pod (managedFields) costs two varints. The same form is made of JSON, so
+ * that all that follows knows one form only.
  *
  * Which fields are kept is data: a table per message, indexed by field number.
  *
- * Source: generated.proto of k8s.io/api (core, discovery, networking) and of
- * k8s.io/apimachinery (meta/v1).
- */
+ * Source: generated.proto of k8s.io/api (core, discovery, networking) and of k8s.io/apimachinery
+ * (meta/v1). */
 #pragma once
 
 #include "base/buf.h"
@@ -58,10 +55,8 @@ struct annotations {
 	size_t n;
 };
 
-/*
- * An object as it was just read. Slices point into the input; `kept` belongs
- * to the object and is used again by the next read.
- */
+/* An object as it was just read. Slices point into the input; `kept` belongs to the object and is
+ * used again by the next read. */
 struct object {
 	const struct annotations *wanted; /* NULL: all; the reader's to set */
 	struct str namespace_, name, version;
@@ -78,8 +73,8 @@ bool object_wants(const struct object *o, struct str annotation);
  * -EPROTO for what is malformed. O(fields), plus the bytes kept. */
 int object_read(enum kind kind, struct str wire, struct object *o);
 
-/* The same from JSON. Members of a wrong type count as absent. -EPROTO if it
- * is no object. Slices point into `json`. */
+/* The same from JSON. Members of a wrong type count as absent. -EPROTO if it is no object. Slices
+ * point into `json`. */
 int object_read_json(enum kind kind, const json_t *json, struct object *o);
 
 /* How a field is kept. */

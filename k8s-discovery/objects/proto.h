@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reading the protobuf wire format, built for skipping: a field costs a tag
- * and a length, whatever lies in it. Source: the "Encoding" chapter of the
- * Protocol Buffers documentation. Groups, which Kubernetes has none of, are
- * malformed here.
+/* Reading the protobuf wire format, built for skipping: a field costs a tag and a length, whatever
+ * lies in it. Source: the "Encoding" chapter of the Protocol Buffers documentation. Groups, which
+ * Kubernetes has none of, are malformed here.
  *
- * A reader is a pair of pointers; no read goes beyond the second.
- */
+ * A reader is a pair of pointers; no read goes beyond the second. */
 #pragma once
 
 #include "base/str.h"
@@ -27,8 +24,8 @@ static inline struct proto proto_of(struct str message)
 	return (struct proto){p, p + message.n};
 }
 
-/* One field: `value` of a varint, `bytes` of what has a length. [tag, data)
- * is how its number was written, [tag, end) all of it. */
+/* One field: `value` of a varint, `bytes` of what has a length. [tag, data) is how its number was
+ * written, [tag, end) all of it. */
 struct proto_field {
 	uint32_t number, type;
 	uint64_t value;
@@ -100,8 +97,7 @@ static inline int proto_next(struct proto *in, struct proto_field *f)
 	return 1;
 }
 
-/* The next field of this number that has a length; false where there is none
- * any more. */
+/* The next field of this number that has a length; false where there is none any more. */
 static inline bool proto_find(struct proto *in, uint32_t number, struct proto_field *f)
 {
 	while (proto_next(in, f) > 0)
@@ -124,8 +120,7 @@ static inline struct str proto_bytes(struct str message, uint32_t number)
 	return last;
 }
 
-/* A varint field: of several the last; false, and *ret untouched, where it is
- * absent. */
+/* A varint field: of several the last; false, and *ret untouched, where it is absent. */
 static inline bool proto_number(struct str message, uint32_t number, uint64_t *ret)
 {
 	struct proto in = proto_of(message);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The known objects, one block of memory each (object.h), and which of them changed since they were
+/* The known objects, one block of memory each (object.h), and which of them changed since they were
  * published.
  *
  * An object keeps its slot until its removal is published, so the publisher can name it by the
- * slot's number. A relist marks and sweeps: objects that the new list lacks are removed.
- */
+ * slot's number. A relist marks and sweeps: objects that the new list lacks are removed. */
 #pragma once
 
 #include "base/index.h"
@@ -58,11 +56,9 @@ struct store {
 
 void store_free(struct store *store);
 
-/*
- * An object as it is now; nothing is dirty that is as it was. `space` tells
- * watches apart: a sweep concerns its own only. 0, -ENOMEM (it is as before),
- * or -EINVAL for a name of 64 KiB. O(bytes kept).
- */
+/* An object as it is now; nothing is dirty that is as it was. `space` tells watches apart: a sweep
+ * concerns its own only. 0, -ENOMEM (it is as before), or -EINVAL for a name of 64 KiB. O(bytes
+ * kept). */
 int store_set(struct store *store, uint32_t space, enum kind kind, const struct object *object);
 /* 0 or -ENOMEM (it is as before). */
 int store_remove(struct store *store, enum kind kind, struct str namespace_, struct str name);
@@ -74,8 +70,8 @@ const struct stored *store_find(const struct store *store, enum kind kind, struc
 bool store_changed(const struct store *store, enum kind kind, struct str namespace_,
 		   struct str name);
 
-/* Between begin and sweep every object of the list is set; sweep removes the
- * others of that space. 0 or -ENOMEM (some are left). */
+/* Between begin and sweep every object of the list is set; sweep removes the others of that space.
+ * 0 or -ENOMEM (some are left). */
 void store_begin(struct store *store, uint32_t space);
 int store_sweep(struct store *store, uint32_t space);
 /* Removes the objects of all spaces below this one. */

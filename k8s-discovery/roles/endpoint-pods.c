@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Pods behind endpoints. A target of a pod carries the pod's labels; ports of
- * its containers that no endpoint has are targets as well, so that a sidecar's
- * port can be had through the service of its neighbour.
- */
+/* Pods behind endpoints. A target of a pod carries the pod's labels; ports of its containers that
+ * no endpoint has are targets as well, so that a sidecar's port can be had through the service of
+ * its neighbour. */
 #include "k8s-discovery/roles/role.h"
 
 static bool is_pod(struct str reference)

@@ -106,8 +106,8 @@ static int by_key(const void *a, const void *b)
 	return str_cmp(x->name, y->name);
 }
 
-/* Entries are added by ascending key, so that of colliding names the last
- * wins. They are gathered behind what was collected and then replaced. */
+/* Entries are added by ascending key, so that of colliding names the last wins. They are gathered
+ * behind what was collected and then replaced. */
 void label_rows_add_map(struct label_rows *r, struct str message, uint32_t field,
 			const char *prefix, const char *present)
 {
@@ -155,8 +155,7 @@ struct str label_rows_lower(struct label_rows *r, struct str text)
 	return (struct str){out, text.n};
 }
 
-/* For many labels, which a stranger may have made many: by position where the
- * names are equal. */
+/* For many labels, which a stranger may have made many: by position where the names are equal. */
 static int by_name(const void *a, const void *b, void *context)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -198,8 +197,7 @@ static void sort_few(struct target_label *labels, size_t n)
 	}
 }
 
-/* Sorts what was collected from `first` on; of equal names the one added last
- * stays. */
+/* Sorts what was collected from `first` on; of equal names the one added last stays. */
 static void sort_unique(struct label_rows *r, size_t first)
 {
 	struct target_label *labels = r->collected.p;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The targets of one object while they are made: labels that all of them
- * share, then each target's own, which win. A finished target has its labels
- * sorted by name, names unique, values not empty: what target.h wants.
+/* The targets of one object while they are made: labels that all of them share, then each target's
+ * own, which win. A finished target has its labels sorted by name, names unique, values not empty:
+ * what target.h wants.
  *
  * Two names that sanitize to the same label give a random winner elsewhere;
  * here it is the one whose key sorts last. A value that is not UTF-8 is left
- * out and counted, since no server of profiles would take it.
- */
+ * out and counted, since no server of profiles would take it. */
 #pragma once
 
 #include "abi/target-list.h"
@@ -41,12 +39,12 @@ void label_rows_fini(struct label_rows *r);
 /* Forgets all targets; memory is kept for the next object. */
 void label_rows_begin(struct label_rows *r);
 
-/* Adds a label. `name` and `value` are borrowed until the next rows_begin; an
- * empty value is none. */
+/* Adds a label. `name` and `value` are borrowed until the next rows_begin; an empty value is none.
+ */
 void label_rows_add(struct label_rows *r, const char *name, struct str value);
 void label_rows_add_number(struct label_rows *r, const char *name, uint64_t value);
-/* prefix + name, every character of `name` (not byte) that a label name may
- * not have replaced by one underscore. */
+/* prefix + name, every character of `name` (not byte) that a label name may not have replaced by
+ * one underscore. */
 void label_rows_add_sanitized(struct label_rows *r, const char *prefix, struct str name,
 			      struct str value);
 /* A map<string, string> field as PREFIX_x = value and PRESENT_x = "true". */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Role endpoints: one target per address and port, with the labels of the
- * service of the same name and of the pod behind the address.
- */
+/* Role endpoints: one target per address and port, with the labels of the service of the same name
+ * and of the pod behind the address. */
 #include "k8s-discovery/roles/role.h"
 
 static const struct meta_names names = META_NAMES("endpoints");

@@ -41,8 +41,7 @@ static void add_path(const struct builder *b, struct str spec, struct str host, 
 	label_rows_finish(b->rows);
 }
 
-/* A rule without HTTP is one for the path "/". One with HTTP and no paths has
- * no target. */
+/* A rule without HTTP is one for the path "/". One with HTTP and no paths has no target. */
 static void build_rule(const struct builder *b, struct str spec, struct str rule)
 {
 	struct str host = proto_bytes(rule, RULE_HOST);

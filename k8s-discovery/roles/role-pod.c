@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Role pod: one target per declared container port, one per container
- * without ports, none while the pod has no address. Containers come first,
- * then init containers, then (if asked for) ephemeral ones.
- */
+/* Role pod: one target per declared container port, one per container without ports, none while the
+ * pod has no address. Containers come first, then init containers, then (if asked for) ephemeral
+ * ones. */
 #include "k8s-discovery/roles/role.h"
 
 static struct str readiness(struct label_rows *rows, struct str status)

@@ -10,8 +10,8 @@ void service_add(struct label_rows *rows, const struct stored *service)
 	role_add_meta(rows, service, &names);
 }
 
-/* The addresses of a load balancer, joined by commas; what was once asked for
- * where it has none yet. */
+/* The addresses of a load balancer, joined by commas; what was once asked for where it has none
+ * yet. */
 static struct str balancer_ips(struct label_rows *rows, const struct stored *service)
 {
 	struct str balancer = proto_bytes(status_of(service), SERVICE_STATUS_BALANCER);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Role endpointslice: one target per endpoint, port and address, with the
- * labels of the service that owns the slice and of the pod behind it. The
- * slice of a dual-stack service's second family would say all twice, and has
- * no targets.
- */
+/* Role endpointslice: one target per endpoint, port and address, with the labels of the service
+ * that owns the slice and of the pod behind it. The slice of a dual-stack service's second family
+ * would say all twice, and has no targets. */
 #include "k8s-discovery/roles/role.h"
 
 #define SERVICE_NAME "kubernetes.io/service-name"

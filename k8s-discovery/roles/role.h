@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Roles: what kinds of objects become targets, and how. Labels, their quirks
- * and the order of targets are those of Prometheus's Kubernetes discovery
- * (discovery/kubernetes of Prometheus 3.15); docs/kubernetes.md lists them.
+/* Roles: what kinds of objects become targets, and how. Labels, their quirks and the order of
+ * targets are those of Prometheus's Kubernetes discovery (discovery/kubernetes of Prometheus 3.15);
+ * docs/kubernetes.md lists them.
  *
- * A role has one primary kind, whose objects become targets, and others that
- * these are looked up in. An object is built anew when it or one that it
- * refers to has changed.
- */
+ * A role has one primary kind, whose objects become targets, and others that these are looked up
+ * in. An object is built anew when it or one that it refers to has changed. */
 #pragma once
 
 #include "k8s-discovery/objects/kinds.h"
@@ -95,8 +92,8 @@ struct str role_own_label(const struct stored *object, const char *key);
 /* The labels of a service, which its endpoints carry, too. */
 void service_add(struct label_rows *rows, const struct stored *service);
 
-/* Pods behind the targets of an object, and the ports that these were made
- * for; a pod's other ports become targets of their own at the end. */
+/* Pods behind the targets of an object, and the ports that these were made for; a pod's other ports
+ * become targets of their own at the end. */
 struct endpoint_pods {
 	VEC(struct endpoint_pod) list;
 };
@@ -112,7 +109,6 @@ const struct stored *endpoint_pod_find(const struct builder *b, struct str refer
  * has_port is false), and notes that it was seen. */
 void endpoint_pods_add(const struct builder *b, struct endpoint_pods *backends,
 		       const struct stored *pod, const uint64_t *port, struct str protocol);
-/* A target for every port of a pod in the list that none was made for; ends
- * the list. */
+/* A target for every port of a pod in the list that none was made for; ends the list. */
 void endpoint_pods_finish(const struct builder *b, struct endpoint_pods *backends);
 void endpoint_pod_reference(struct str reference, reference_fn fn, void *context);

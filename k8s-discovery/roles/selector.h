@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The syntax of label and field selectors, so that a typing error is found
- * when the configuration is read and not by a server that answers 400.
+/* The syntax of label and field selectors, so that a typing error is found when the configuration
+ * is read and not by a server that answers 400.
  *
- * Source: k8s.io/apimachinery, pkg/labels and pkg/fields (selector.go); the
- * names in a label selector are those of its pkg/util/validation.
- */
+ * Source: k8s.io/apimachinery, pkg/labels and pkg/fields (selector.go); the names in a label
+ * selector are those of its pkg/util/validation. */
 #pragma once
 
 #include "base/error.h"

@@ -170,8 +170,8 @@ TEST(a_file_that_is_not_there_is_told_apart)
 	arena_free(&arena);
 }
 
-/* References that go round in circles, and ones that would be a terabyte if
- * they were copied, cost what they weigh. */
+/* References that go round in circles, and ones that would be a terabyte if they were copied, cost
+ * what they weigh. */
 TEST(aliases_are_not_copied)
 {
 	struct fixture f;

@@ -45,8 +45,8 @@ static void end(struct world *w)
 	store_free(&w->store);
 }
 
-/* The value of a label of target i; STR_NULL where it has none. Labels must be
- * sorted, unique and not empty. */
+/* The value of a label of target i; STR_NULL where it has none. Labels must be sorted, unique and
+ * not empty. */
 static struct str label(const struct world *w, size_t i, const char *name)
 {
 	const struct row *row = &w->rows.rows.p[i];
@@ -227,8 +227,8 @@ TEST(a_service_has_a_target_per_port)
 	end(&w);
 }
 
-/* Endpoints: the service's labels, the pod's, its container's, and a target
- * for each of the pod's other ports. */
+/* Endpoints: the service's labels, the pod's, its container's, and a target for each of the pod's
+ * other ports. */
 TEST(endpoints_are_targets_with_their_pods)
 {
 	struct world w = {0};
@@ -393,8 +393,8 @@ TEST(targets_survive_failing_allocations)
 	end(&w);
 }
 
-/* Whatever is kept of a damaged object, its targets are well formed. The same
- * bytes are taken for objects of every kind. */
+/* Whatever is kept of a damaged object, its targets are well formed. The same bytes are taken for
+ * objects of every kind. */
 TEST(damaged_objects_have_targets_or_none)
 {
 	struct buf good = wire_pod("p", "1");

@@ -200,8 +200,8 @@ static void late(void *context, int change, struct target_row *row)
 	++*(size_t *)context;
 }
 
-/* All again: whoever has the targets sees no change, and who begins with an empty
- * snapshot has all of them afterwards; in as many updates, and only once. */
+/* All again: whoever has the targets sees no change, and who begins with an empty snapshot has all
+ * of them afterwards; in as many updates, and only once. */
 TEST(all_targets_again)
 {
 	struct target_table *table = target_table_new();

@@ -144,8 +144,8 @@ TEST(a_list_has_a_version_and_a_next_page)
 	buf_free(&list);
 }
 
-/* An answer that is cut off is not taken for a whole one: objects that are
- * not in it would be thought gone. */
+/* An answer that is cut off is not taken for a whole one: objects that are not in it would be
+ * thought gone. */
 TEST(half_an_answer_is_none)
 {
 	struct buf list = wire_pods(2, "9", "");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf as a Kubernetes API server writes it, for tests: messages into a
- * buffer, with the fields that andiron keeps and some that it does not. */
+/* Protobuf as a Kubernetes API server writes it, for tests: messages into a buffer, with the fields
+ * that andiron keeps and some that it does not. */
 #pragma once
 
 #include "base/buf.h"
@@ -16,8 +16,8 @@ struct buf wire_envelope(const char *kind, struct buf *message);
 /* A frame of a watch: length, type and an object in its envelope. */
 void wire_event(struct buf *b, const char *type, const char *kind, struct buf *object);
 
-/* A pod: two containers, three ports, labels, an owner, statuses, and much
- * that nobody wants (managedFields, volumes, unknown fields of all types). */
+/* A pod: two containers, three ports, labels, an owner, statuses, and much that nobody wants
+ * (managedFields, volumes, unknown fields of all types). */
 struct buf wire_pod(const char *name, const char *version);
 /* A bookmark's object; `end` for the one that ends the initial events. */
 struct buf wire_bookmark(const char *version, bool end);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Building batches. While it is built, a batch is one growing array per column
- * with a hash index beside those that are interned; batch-finish.c lays the
- * arrays out in one segment. A record is interned by its first `key` bytes, so
- * a location can get its lines later without becoming another location.
+/* Building batches. While it is built, a batch is one growing array per column with a hash index
+ * beside those that are interned; batch-finish.c lays the arrays out in one segment. A record is
+ * interned by its first `key` bytes, so a location can get its lines later without becoming another
+ * location.
  *
- * Contracts in batch-build.h.
- */
+ * Contracts in batch-build.h. */
 #include "abi/batch-parts.h"
 
 #include "base/check.h"

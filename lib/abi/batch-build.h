@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Building a profile batch (andiron/batch.h). The builder interns strings,
- * functions, mappings, locations, stacks and attributes; adding an equal one
- * again gives the index of the first. Order of calls: for each group,
- * batch_group, then its rows.
+/* Building a profile batch (andiron/batch.h). The builder interns strings, functions, mappings,
+ * locations, stacks and attributes; adding an equal one again gives the index of the first. Order
+ * of calls: for each group, batch_group, then its rows.
  *
- * Every add returns an index, or INDEX_NONE when memory or the batch's 64 MiB
- * are used up; `failed` then stays set and batch_finish answers with it, so
- * a run of adds can be checked once. A builder is used by one thread at a time.
+ * Every add returns an index, or INDEX_NONE when memory or the batch's 64 MiB are used up; `failed`
+ * then stays set and batch_finish answers with it, so a run of adds can be checked once. A builder
+ * is used by one thread at a time.
  *
- * A derived batch starts from a parent: it borrows every column that is not
- * rebuilt. batch_derive copies nothing but the string table's entries
- * (16 bytes a string, not their bytes).
- */
+ * A derived batch starts from a parent: it borrows every column that is not rebuilt. batch_derive
+ * copies nothing but the string table's entries (16 bytes a string, not their bytes). */
 #pragma once
 
 #include "abi/batch-view.h"
@@ -26,22 +22,19 @@ struct batch_builder;
 struct batch_builder *batch_builder_new(void);
 void batch_builder_free(struct batch_builder *b);
 
-/*
- * Begins a batch that replaces FUNCTION, LINE, LOCATION and STRING of
+/* Begins a batch that replaces FUNCTION, LINE, LOCATION and STRING of
  * `parent`: its locations are all there under their old indices (change them
  * by batch_set_lines), its functions and lines too. NULL when memory is
- * short. The parent is retained.
- */
+ * short. The parent is retained. */
 struct batch_builder *batch_derive(const struct andiron_batch *parent);
 
 uint32_t batch_add_string(struct batch_builder *b, struct str s);
 uint32_t batch_add_function(struct batch_builder *b, const struct andiron_function *f);
 uint32_t batch_add_mapping(struct batch_builder *b, const struct andiron_mapping *m);
-/* Locations are equal if address, mapping, kind and runtime are. Its lines
- * start empty. */
+/* Locations are equal if address, mapping, kind and runtime are. Its lines start empty. */
 uint32_t batch_add_location(struct batch_builder *b, const struct andiron_location *l);
-/* Gives a location its lines, inlined callees first. Not for a location that
- * has some. False on failure. */
+/* Gives a location its lines, inlined callees first. Not for a location that has some. False on
+ * failure. */
 bool batch_set_lines(struct batch_builder *b, uint32_t location, const struct andiron_line *lines,
 		     uint32_t n);
 /* Marks a location as looked up in vain. */
@@ -49,8 +42,7 @@ void batch_set_tried(struct batch_builder *b, uint32_t location);
 /* Adds a location and, where it has no lines yet, this one. */
 uint32_t batch_add_named(struct batch_builder *b, const struct andiron_location *l,
 			 const struct andiron_line *line);
-/* A location that says why a stack ends: kind MARKER, one line with `text` as
- * its function. */
+/* A location that says why a stack ends: kind MARKER, one line with `text` as its function. */
 uint32_t batch_add_marker(struct batch_builder *b, struct str text);
 /* Location indices, leaf first. */
 uint32_t batch_add_stack(struct batch_builder *b, const uint32_t *locations, uint32_t n);
@@ -67,17 +59,13 @@ uint32_t batch_group_begin(struct batch_builder *b, const uint32_t *labels, uint
 bool batch_add_row(struct batch_builder *b, const struct andiron_row *row);
 bool batch_add_loss(struct batch_builder *b, struct str reason, uint64_t samples);
 
-/* Keeps an object alive as long as the batch; one reference of the caller's
- * passes over. */
+/* Keeps an object alive as long as the batch; one reference of the caller's passes over. */
 bool batch_hold_object(struct batch_builder *b, const struct andiron_extension *objects,
 		       uint64_t object);
 
-/*
- * Makes the batch: 0 and one reference in *ret, or -ENOMEM or -E2BIG. The
- * builder is used up either way and is freed by this call. start_ns, end_ns,
- * producer, sequence and demangle are taken from `head` (a derived batch
- * keeps its parent's); sums are computed. O(size).
- */
+/* Makes the batch: 0 and one reference in *ret, or -ENOMEM or -E2BIG. The builder is used up either
+ * way and is freed by this call. start_ns, end_ns, producer, sequence and demangle are taken from
+ * `head` (a derived batch keeps its parent's); sums are computed. O(size). */
 struct batch_head {
 	int64_t start_ns, end_ns;
 	uint64_t producer, sequence;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Finishing a batch: all new columns in one segment, the rest borrowed from the
- * parent. From here on it is immutable, and counted. Contract in batch-build.h.
- */
+/* Finishing a batch: all new columns in one segment, the rest borrowed from the parent. From here
+ * on it is immutable, and counted. Contract in batch-build.h. */
 #include "abi/batch-parts.h"
 
 #include <errno.h>
@@ -10,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A finished batch: the header, its tables and its one segment in a block,
- * freed by the last release. */
+/* A finished batch: the header, its tables and its one segment in a block, freed by the last
+ * release. */
 struct owned {
 	struct andiron_batch batch;
 	atomic_uint references;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A batch in the making, as batch-build.c (adding) and batch-finish.c (laying
- * out) share it. Internal to lib/abi.
- */
+/* A batch in the making, as batch-build.c (adding) and batch-finish.c (laying out) share it.
+ * Internal to lib/abi. */
 #pragma once
 
 #include "abi/batch-build.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reading a profile batch (andiron/batch.h): the columns resolved once, then
- * every access bounds-checked and O(1). What is out of range, or belongs to a
- * column that is missing, reads as the null entry, so a reader of an untrusted
- * batch cannot run off its end.
- */
+/* Reading a profile batch (andiron/batch.h): the columns resolved once, then every access
+ * bounds-checked and O(1). What is out of range, or belongs to a column that is missing, reads as
+ * the null entry, so a reader of an untrusted batch cannot run off its end. */
 #pragma once
 
 #include "base/str.h"
@@ -22,10 +19,8 @@ struct batch_view {
 	struct batch_column columns[ANDIRON_COL_LOSS + 1];
 };
 
-/*
- * Resolves and checks the layout: 0, or -EINVAL if a column or segment lies
- * outside its bounds or is misaligned. The view borrows the batch.
- */
+/* Resolves and checks the layout: 0, or -EINVAL if a column or segment lies outside its bounds or
+ * is misaligned. The view borrows the batch. */
 int batch_view_init(struct batch_view *view, const struct andiron_batch *batch);
 
 /* Entries of a column, 0 if it is missing. */
@@ -55,8 +50,8 @@ struct andiron_attribute batch_attribute_at(const struct batch_view *v, uint32_t
 /* The bytes of a string, borrowed from the batch. */
 struct str batch_str(const struct batch_view *v, uint32_t i);
 
-/* The value of the row's (group's) attribute with that key, as a string or a
- * number; false if it has none. */
+/* The value of the row's (group's) attribute with that key, as a string or a number; false if it
+ * has none. */
 bool batch_row_str(const struct batch_view *v, const struct andiron_row *row, struct str key,
 		   struct str *ret);
 bool batch_row_int(const struct batch_view *v, const struct andiron_row *row, struct str key,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * printf-style fronts of the host's varargs-free services, for plugin.c and
- * for engines that are handed a `struct abi_context`. [any].
- */
+/* printf-style fronts of the host's varargs-free services, for plugin.c and for engines that are
+ * handed a `struct abi_context`. [any]. */
 #pragma once
 
 #include "base/error.h"

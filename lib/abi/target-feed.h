@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How far a consumer has followed each of its producers: whether an update
- * continues what it has, which every consumer must ask before it looks at a row.
- */
+/* How far a consumer has followed each of its producers: whether an update continues what it has,
+ * which every consumer must ask before it looks at a row. */
 #pragma once
 
 #include "base/vec.h"
@@ -27,12 +25,9 @@ static inline void target_feeds_free(struct target_feeds *feeds)
 /* Whether every index of the update lies within it. O(rows + labels) */
 bool target_update_sound(const struct andiron_targets *update);
 
-/*
- * Checks an update against the feed of its producer: 0 and the feed, which waits
- * until target_feed_took says that the rows were applied; -EINVAL for an update
- * that breaks target.h, -ENOMEM, -EAGAIN when a generation is missing. *ret is
- * borrowed until the next call.
- */
+/* Checks an update against the feed of its producer: 0 and the feed, which waits until
+ * target_feed_took says that the rows were applied; -EINVAL for an update that breaks target.h,
+ * -ENOMEM, -EAGAIN when a generation is missing. *ret is borrowed until the next call. */
 int target_feeds_take(struct target_feeds *feeds, const struct andiron_targets *update,
 		      struct target_feed **ret);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where in its array a consumer has the target of a producer and a row. The array is the
- * consumer's and dense: what is removed gives its place to the last one. The index is
- * empty when it is zero, and freed by index_free.
- */
+/* Where in its array a consumer has the target of a producer and a row. The array is the consumer's
+ * and dense: what is removed gives its place to the last one. The index is empty when it is zero,
+ * and freed by index_free. */
 #pragma once
 
 #include "base/index.h"

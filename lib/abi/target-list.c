@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A producer's list. Each row carries what the next flush must say of it; a
- * removed row stays as a tombstone until then, so that removing and setting it
- * again is one change. Contracts in target-list.h.
- */
+/* A producer's list. Each row carries what the next flush must say of it; a removed row stays as a
+ * tombstone until then, so that removing and setting it again is one change. Contracts in
+ * target-list.h. */
 #include "abi/target-list.h"
 
 #include "abi/target-row.h"

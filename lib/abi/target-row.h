@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What target-list.c and target-table.c share: label sets in one block of
- * memory, and the making of updates. For them, and for a producer that keeps
- * its rows in a form of its own.
- */
+/* What target-list.c and target-table.c share: label sets in one block of memory, and the making of
+ * updates. For them, and for a producer that keeps its rows in a form of its own. */
 #pragma once
 
 #include "abi/target-list.h"
 #include "base/intern.h"
 #include "base/vec.h"
 
-/* A sorted, deduplicated copy of labels in one block, to be freed; NULL when
- * memory is short. Empty values are left out, of equal names the last wins. */
+/* A sorted, deduplicated copy of labels in one block, to be freed; NULL when memory is short. Empty
+ * values are left out, of equal names the last wins. */
 struct target_label *target_labels_copy(const struct target_label *labels, size_t n,
 					uint32_t *ret_n);
 bool target_labels_equal(const struct target_label *a, uint32_t n_a, const struct target_label *b,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which processes a target selects, by the rule of Alloy's pyroscope.ebpf: the process of
- * `__process_pid__`, else all processes of a container. Labels may come in any order.
- */
+/* Which processes a target selects, by the rule of Alloy's pyroscope.ebpf: the process of
+ * `__process_pid__`, else all processes of a container. Labels may come in any order. */
 #pragma once
 
 #include "abi/target-list.h"
@@ -21,8 +19,6 @@ bool target_selector_reads(struct str label);
 
 struct target_selector target_selector_of(const struct target_label *labels, size_t n);
 
-/*
- * Why a target without processes has none, for people and without a full stop, as far as its
- * labels say so; else NULL. `node` is the name of this node, NULL or "" if it is not known. O(n).
- */
+/* Why a target without processes has none, for people and without a full stop, as far as its labels
+ * say so; else NULL. `node` is the name of this node, NULL or "" if it is not known. O(n). */
 const char *target_selector_absent(const struct target_label *labels, size_t n, const char *node);

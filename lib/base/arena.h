@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Memory that is freed all at once. Pointers stay where they are until
- * arena_free. ARENA_NULL is a valid empty arena.
- */
+/* Memory that is freed all at once. Pointers stay where they are until arena_free. ARENA_NULL is a
+ * valid empty arena. */
 #pragma once
 
 #include "base/str.h"

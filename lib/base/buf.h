@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A growing byte buffer with a ceiling. After a failed append the buffer is
- * unchanged and `failed` is set, so a run of appends can be checked once at
- * its end. BUF_NULL is a valid empty buffer.
- */
+/* A growing byte buffer with a ceiling. After a failed append the buffer is unchanged and `failed`
+ * is set, so a run of appends can be checked once at its end. BUF_NULL is a valid empty buffer. */
 #pragma once
 
 #include "base/str.h"
@@ -41,10 +38,10 @@ int buf_str_append(struct buf *b, struct str s);
 int buf_putc(struct buf *b, char c);
 int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Room for n more bytes; NULL on failure. The caller fills them in and adds
- * what it used to b->n. */
+/* Room for n more bytes; NULL on failure. The caller fills them in and adds what it used to b->n.
+ */
 char *buf_reserve(struct buf *b, size_t n);
 
-/* The content, NUL-terminated and to be freed, and an empty buffer; NULL if
- * anything failed (the buffer is freed then). */
+/* The content, NUL-terminated and to be freed, and an empty buffer; NULL if anything failed (the
+ * buffer is freed then). */
 char *buf_take(struct buf *b);

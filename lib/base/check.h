@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Assertions. They stay on in every build: each states something that our own
- * code guarantees, never something that input, kernel or memory decides.
+/* Assertions. They stay on in every build: each states something that our own code guarantees,
+ * never something that input, kernel or memory decides.
  *
  * check()    an invariant; its failure is a bug, and going on would be worse
- * absurd()   a place that cannot be reached
- */
+ * absurd()   a place that cannot be reached */
 #pragma once
 
 #include <stdio.h>

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Scope guards: a local that frees itself on every way out.
+/* Scope guards: a local that frees itself on every way out.
  *
  *     _cleanup_(freep) char *text = NULL;
  *     _cleanup_(closep) int fd = -1;
  *     *ret = take_ptr(text);    hands it out and disarms the guard
  *
- * A type's own guard is made by DEFINE_CLEANUP(struct thing *, thing_free),
- * next to thing_free, and is called thing_freep.
- */
+ * A type's own guard is made by DEFINE_CLEANUP(struct thing *, thing_free), next to thing_free, and
+ * is called thing_freep. */
 #pragma once
 
 #include <stdlib.h>

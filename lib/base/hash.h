@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Hashing for tables, not for identity on any wire. Seeded per process
- * by the address-space layout, so values must not be stored or sent.
- */
+/* Hashing for tables, not for identity on any wire. Seeded per process by the address-space layout,
+ * so values must not be stored or sent. */
 #pragma once
 
 #include "base/str.h"

@@ -21,8 +21,8 @@ void index_clear(struct index *ix)
 	ix->n = 0;
 }
 
-/* A slot keeps 32 bits of the hash, and both start and order derive from
- * them, so that growing needs no rehash by the caller. */
+/* A slot keeps 32 bits of the hash, and both start and order derive from them, so that growing
+ * needs no rehash by the caller. */
 static uint32_t fold(uint64_t hash)
 {
 	return (uint32_t)(hash ^ hash >> 32);
@@ -98,8 +98,8 @@ bool index_remove(struct index *ix, uint64_t hash, uint32_t position)
 
 	if (hole == ix->capacity)
 		return false;
-	/* Close the gap: an entry may move into the hole unless its home lies
-	 * cyclically between the hole and itself. */
+	/* Close the gap: an entry may move into the hole unless its home lies cyclically between
+	 * the hole and itself. */
 	for (size_t i = (hole + 1) & mask; ix->slots[i].position != INDEX_NONE; i = (i + 1) & mask) {
 		size_t home = ix->slots[i].hash & mask;
 

@@ -13,8 +13,8 @@ static size_t character(struct str s)
 	return 0;
 }
 
-/* What could end a script element, or a string, and the two characters that
- * JavaScript takes for line ends. */
+/* What could end a script element, or a string, and the two characters that JavaScript takes for
+ * line ends. */
 static bool must_escape(struct str c)
 {
 	unsigned char first = (unsigned char)c.p[0];

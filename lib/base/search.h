@@ -4,12 +4,10 @@
 
 #include <stddef.h>
 
-/*
- * The partition point: how many of the positions 0 … n - 1 come before the first for which `holds` is false. `holds` is
- * an expression of the position `i`, a name that the caller chooses. It must hold for none behind the first one for
- * which it does not. O(log n); evaluates `holds` at most log2(n) + 1 times. The last position that holds is the result
- * minus 1.
- */
+/* The partition point: how many of the positions 0 … n - 1 come before the first for which `holds`
+ * is false. `holds` is an expression of the position `i`, a name that the caller chooses. It must
+ * hold for none behind the first one for which it does not. O(log n); evaluates `holds` at most
+ * log2(n) + 1 times. The last position that holds is the result minus 1. */
 #define search_partition(n, i, holds)                           \
 	({                                                      \
 		size_t low_ = 0, high_ = (n);                   \

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * SHA-256 (FIPS 180-4), for file ids: a few KiB per new file. Own, since a
- * crypto library of megabytes for eight KiB a file would be the largest
- * dependency of the agent.
- */
+/* SHA-256 (FIPS 180-4), for file ids: a few KiB per new file. Own, since a crypto library of
+ * megabytes for eight KiB a file would be the largest dependency of the agent. */
 #pragma once
 
 #include <stddef.h>

@@ -97,9 +97,8 @@ bool str_hex(struct str s, uint64_t *ret)
 	return digits(s, 16, ret);
 }
 
-/* What may follow each leading byte: how many bytes in all, and the range of
- * the second one, which is where overlong forms, surrogates and what lies beyond
- * U+10FFFF are told apart. */
+/* What may follow each leading byte: how many bytes in all, and the range of the second one, which
+ * is where overlong forms, surrogates and what lies beyond U+10FFFF are told apart. */
 static const struct {
 	unsigned char first, last, length, low, high;
 } sequences[] = {

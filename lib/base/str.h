@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A borrowed slice of bytes, by value. Not NUL-terminated. All functions are
- * pure; none allocates except str_dup. O(n) in the slice unless said.
- */
+/* A borrowed slice of bytes, by value. Not NUL-terminated. All functions are pure; none allocates
+ * except str_dup. O(n) in the slice unless said. */
 #pragma once
 
 #include <stdbool.h>
@@ -58,18 +56,16 @@ size_t str_rfind(struct str s, char c);
 /* Index of the first `needle`, or s.n. O(n·m). */
 size_t str_search(struct str s, struct str needle);
 
-/*
- * Cuts the part before the first `c` off the front of *rest and returns it;
+/* Cuts the part before the first `c` off the front of *rest and returns it;
  * without a `c` that is all of it, and *rest becomes STR_NULL. So
- * `while (rest.n) part = str_cut(&rest, ',')` walks a list.
- */
+ * `while (rest.n) part = str_cut(&rest, ',')` walks a list. */
 struct str str_cut(struct str *rest, char c);
 
 /* Without leading and trailing space, tab, CR and LF. */
 struct str str_trim(struct str s);
 
-/* The whole slice as a number: base 10, or 16 without prefix. False, and *ret
- * untouched, on anything else or overflow. */
+/* The whole slice as a number: base 10, or 16 without prefix. False, and *ret untouched, on
+ * anything else or overflow. */
 bool str_u64(struct str s, uint64_t *ret);
 bool str_hex(struct str s, uint64_t *ret);
 
@@ -79,6 +75,6 @@ bool str_utf8(struct str s);
 /* A NUL-terminated copy to free, NULL when memory is short. */
 char *str_dup(struct str s);
 
-/* How many edits make a of b, at most `limit` + 1; for "did you mean".
- * O(a.n·b.n), slices over 64 bytes count as unlike. */
+/* How many edits make a of b, at most `limit` + 1; for "did you mean". O(a.n·b.n), slices over 64
+ * bytes count as unlike. */
 unsigned int str_distance(struct str a, struct str b, unsigned int limit);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Growing arrays of any type. VEC(type) declares the struct {p, n, capacity};
+/* Growing arrays of any type. VEC(type) declares the struct {p, n, capacity};
  * zero-initialised is empty.
  *
  *     VEC(struct edge) edges = {0};
@@ -8,8 +7,7 @@
  *     vec_each(&edges, e) use(e);
  *     vec_free(&edges);
  *
- * Amortised O(1) push; elements move when it grows.
- */
+ * Amortised O(1) push; elements move when it grows. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A cursor over bytes of call-frame information. What would read past the end
- * gives 0 and sets `broken`, once and for all, so that a run of reads is checked
- * at its end. Numbers longer than 64 bits wrap.
- */
+/* A cursor over bytes of call-frame information. What would read past the end gives 0 and sets
+ * `broken`, once and for all, so that a run of reads is checked at its end. Numbers longer than 64
+ * bits wrap. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The instructions of call-frame information, run up to the next boundary.
- * Contract in cfi.h.
+/* The instructions of call-frame information, run up to the next boundary. Contract in cfi.h.
  *
- * The row is changed in place, and says by `changed` whether anything did that the
- * caller watches: most boundaries of real code (registers saved one after the other) change
- * nothing else than its other registers. Only rules up to the highest that is in use are ever
- * copied.
- */
+ * The row is changed in place, and says by `changed` whether anything did that the caller watches:
+ * most boundaries of real code (registers saved one after the other) change nothing else than its
+ * other registers. Only rules up to the highest that is in use are ever copied. */
 #include "cfi/cfi.h"
 
 #include <errno.h>

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The records of call-frame information. Contract in cfi.h.
+/* The records of call-frame information. Contract in cfi.h.
  *
- * CIEs are few and shared, so that the last ones used stay parsed, with a
- * copy of their bytes: their expressions outlive the window. One that does not parse
- * stays too, as invalid, or each of its functions would parse it again.
- */
+ * CIEs are few and shared, so that the last ones used stay parsed, with a copy of their bytes:
+ * their expressions outlive the window. One that does not parse stays too, as invalid, or each of
+ * its functions would parse it again. */
 #include "cfi/cfi.h"
 
 #include "base/cleanup.h"

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Call-frame information: what .eh_frame and .debug_frame say of each function,
- * record by record, and the table that its instructions build up: at every
- * boundary a full row, which is a rule for each register and for the canonical frame address (CFA).
+/* Call-frame information: what .eh_frame and .debug_frame say of each function, record by record,
+ * and the table that its instructions build up: at every boundary a full row, which is a rule for
+ * each register and for the canonical frame address (CFA).
  *
- * A section is read through a window, records are found where the caller says, and nothing
- * is taken from the heap per record. Expressions are not evaluated here: a row points to
- * their bytes.
+ * A section is read through a window, records are found where the caller says, and nothing is taken
+ * from the heap per record. Expressions are not evaluated here: a row points to their bytes.
  *
  * Formats: Linux Standard Base Core 5.0 §10.5 and §10.6 (.eh_frame, pointer encodings), DWARF 5
  * §6.4 and §7.24, and the vendors' instructions that GNU and Arm have added (DWARF for the Arm
  * 64-bit architecture §4.6). All of it is a stranger's: -EBADMSG stands for a record that does not
- * parse, and the next one may.
- */
+ * parse, and the next one may. */
 #pragma once
 
 #include "cfi/cfi-bytes.h"
@@ -97,11 +94,9 @@ struct cfi_section {
 
 #define CFI_INFLATED_MAX ((size_t)256 << 20)
 
-/*
- * Opens a section; at most CFI_INFLATED_MAX bytes of one that is compressed are taken. 0, -ENOEXEC,
+/* Opens a section; at most CFI_INFLATED_MAX bytes of one that is compressed are taken. 0, -ENOEXEC,
  * -E2BIG (also: of 4 GiB and more), -ENOTSUP, -ENOMEM or an errno. The descriptor must outlive it.
- * Memory: the window, at most 64 KiB and an eighth of the section, more only for larger records.
- */
+ * Memory: the window, at most 64 KiB and an eighth of the section, more only for larger records. */
 int cfi_section_open(struct cfi_section *s, const struct elf_file *f, const Elf64_Shdr *header);
 /* The same for a range of the file that has no section header; it ends at the first terminator, at
  * the latest after `size` bytes. */
@@ -109,12 +104,10 @@ int cfi_section_open_range(struct cfi_section *s, const struct elf_file *f, uint
 			   uint64_t size, uint64_t address);
 void cfi_section_close(struct cfi_section *s);
 
-/*
- * Reads the record at fde->next. 1: an FDE; 0: a CIE or a terminator, passed over; -EBADMSG: an FDE
+/* Reads the record at fde->next. 1: an FDE; 0: a CIE or a terminator, passed over; -EBADMSG: an FDE
  * that does not parse, passed over; -ENODATA: the section ends here; -ENOMEM or pread's errno.
  * fde->offset and fde->next are right in the first three cases. Amortised O(record), where records
- * are near to each other.
- */
+ * are near to each other. */
 int cfi_section_next(struct cfi_section *s, struct cfi_fde *fde);
 
 /* The CIE at `offset`, until others take its place. 0, -EBADMSG, -ENOMEM or an errno. */
@@ -137,16 +130,15 @@ struct cfi_run {
 	struct cfi_row remembered[CFI_REMEMBER];
 };
 
-/* Whether a function's own instructions may define the CFA by an expression, or from one of `registers` (a bit for each
- * below 32), as their bytes tell: operands may look like it. Saves most runs of who asks no more than that. */
+/* Whether a function's own instructions may define the CFA by an expression, or from one of
+ * `registers` (a bit for each below 32), as their bytes tell: operands may look like it. Saves most
+ * runs of who asks no more than that. */
 bool cfi_may_define_cfa_by(const struct cfi_fde *fde, uint32_t registers);
 
 /* `watch` is the caller's, set beforehand; cfi_run_begin sets `changed`. */
 void cfi_run_begin(struct cfi_run *run, const struct cfi_fde *fde);
 
-/*
- * The next row, [run->start, run->end) as the instructions say, which need
- * not rise or end within the function. 1, 0 when there is none, -EBADMSG: the
- * instructions make no sense from run->end on. O(instructions up to the next boundary).
- */
+/* The next row, [run->start, run->end) as the instructions say, which need not rise or end within
+ * the function. 1, 0 when there is none, -EBADMSG: the instructions make no sense from run->end on.
+ * O(instructions up to the next boundary). */
 int cfi_run_next(struct cfi_run *run);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Expressions, evaluated over formulas instead of numbers. Contract in
- * expression.h. So the order of operands and the way constants are written do not matter, and
- * nothing has to be compared byte by byte with what one compiler writes.
- */
+/* Expressions, evaluated over formulas instead of numbers. Contract in expression.h. So the order
+ * of operands and the way constants are written do not matter, and nothing has to be compared byte
+ * by byte with what one compiler writes. */
 #include "cfi/expression.h"
 
 #include "cfi/cfi-bytes.h"

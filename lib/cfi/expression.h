@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a DWARF expression of call-frame information computes, as a formula; only those that a
- * rule can say are told apart. Source of the operations: DWARF 5 §2.5 and §7.7.1.
- */
+/* What a DWARF expression of call-frame information computes, as a formula; only those that a rule
+ * can say are told apart. Source of the operations: DWARF 5 §2.5 and §7.7.1. */
 #pragma once
 
 #include <stddef.h>

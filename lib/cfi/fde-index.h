@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The functions of a section with call-frame information, in the order of their addresses. By the
- * table in .eh_frame_hdr, read as it is needed, where that is sorted and names
- * exactly the functions that the section has; else by an index of 16 bytes a function.
+/* The functions of a section with call-frame information, in the order of their addresses. By the
+ * table in .eh_frame_hdr, read as it is needed, where that is sorted and names exactly the
+ * functions that the section has; else by an index of 16 bytes a function.
  *
  * Of functions that begin at one address the one that stands last in the section counts;
  * one that covers nothing is none.
  *
- * Source of .eh_frame_hdr: Linux Standard Base Core 5.0 §10.6.2.
- */
+ * Source of .eh_frame_hdr: Linux Standard Base Core 5.0 §10.6.2. */
 #pragma once
 
 #include "cfi/reduce.h"
@@ -38,11 +36,9 @@ struct rows_order {
 	bool aux;        /* some rule needs the auxiliary words */
 };
 
-/*
- * Surveys an open section, which the order then owns, also after failure. `hdr` stands for
+/* Surveys an open section, which the order then owns, also after failure. `hdr` stands for
  * .eh_frame_hdr; its n may be 0. `run` is scratch. 0, -E2BIG (more than max_functions), -ENOMEM or
- * an errno. O(section), and n log n where there is no sorted header.
- */
+ * an errno. O(section), and n log n where there is no sorted header. */
 int rows_order_survey(struct rows_order *o, const struct rows_machine *m, size_t max_functions,
 		      struct cfi_run *run);
 void rows_order_free(struct rows_order *o);
@@ -51,8 +47,9 @@ void rows_order_free(struct rows_order *o);
  * ret_hdr->n is 0 where it is not usable. As cfi_section_open, -ENOEXEC where there is none. */
 int rows_frames_open(struct cfi_section *s, const struct elf_file *f, struct rows_hdr *ret_hdr);
 
-/* The last function of a header that begins at or below `address`: 1, where it begins and the address of its record; 0: there is
- * none; or an errno. O(log n), a pread for each step but the last ones. */
+/* The last function of a header that begins at or below `address`: 1, where it begins and the
+ * address of its record; 0: there is none; or an errno. O(log n), a pread for each step but the
+ * last ones. */
 int rows_hdr_find(struct rows_hdr *h, uint64_t address, uint64_t *ret_start, uint64_t *ret_record);
 
 /* Where the next function begins: 1, 0 at the end, or an errno. */

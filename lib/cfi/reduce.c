@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Full row → words. Contract in reduce.h.
+/* Full row → words. Contract in reduce.h.
  *
  * What a word cannot hold gives rule 0 and never something near it: a walk that ends and says so is
- * better than one that goes on wrongly. Of several words that mean the same the first in this
- * order is taken, so that equal rows are equal words: places count from the CFA before they count
- * from a register, and the return address is at CFA - 8 before it is behind the frame pointer.
- */
+ * better than one that goes on wrongly. Of several words that mean the same the first in this order
+ * is taken, so that equal rows are equal words: places count from the CFA before they count from a
+ * register, and the return address is at CFA - 8 before it is behind the frame pointer. */
 #include "cfi/reduce.h"
 
 #include "bpfwire/unwind-tables.h"
@@ -229,10 +227,8 @@ static bool sp_is_cfa(const struct cfi_row *row, uint8_t sp)
 	return rule.how == CFI_UNSPECIFIED || (rule.how == CFI_VAL_OFFSET && rule.value == 0);
 }
 
-/*
- * The rows of nearly all code on x86-64: CFA from a register, return address at CFA - 8. As
- * rule_word would say it; 0: ask that.
- */
+/* The rows of nearly all code on x86-64: CFA from a register, return address at CFA - 8. As
+ * rule_word would say it; 0: ask that. */
 static uint64_t plain_word(const struct rows_machine *m, const struct cfi_row *row)
 {
 	const struct cfi_rule *fp = &row->rules[m->fp], *sp = &row->rules[m->sp];

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A full row of call-frame information, made into the words by which walkers
- * unwind (bpf/include/bpfwire/unwind-tables.h). Pure; O(expression bytes).
- */
+/* A full row of call-frame information, made into the words by which walkers unwind
+ * (bpf/include/bpfwire/unwind-tables.h). Pure; O(expression bytes). */
 #pragma once
 
 #include "cfi/cfi.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From arguments to an http_config. One list of rules serves both `validate`,
- * which reports all that are broken, and client_config_init, which stops at
- * the first: what was validated is what is accepted.
- */
+/* From arguments to an http_config. One list of rules serves both `validate`, which reports all
+ * that are broken, and client_config_init, which stops at the first: what was validated is what is
+ * accepted. */
 #include "abi/log.h"
 #include "abi/value.h"
 #include "client/options.h"
@@ -170,8 +168,8 @@ int client_headers(struct arena *arena, const struct andiron_value *map,
 	return 0;
 }
 
-/* Copies what `name` says into *ret; what is absent stays STR_NULL. An empty
- * text counts as absent, as it does in Alloy. */
+/* Copies what `name` says into *ret; what is absent stays STR_NULL. An empty text counts as absent,
+ * as it does in Alloy. */
 static bool copy(struct arena *arena, const struct andiron_value *map, const char *name,
 		 struct str *ret)
 {

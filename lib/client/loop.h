@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An HTTP client that lives on the host's loop: the glue between http_loop
- * (http/http.h) and the host's watches and timers. Used under the component's
- * strand, like all of its state.
- */
+/* An HTTP client that lives on the host's loop: the glue between http_loop (http/http.h) and the
+ * host's watches and timers. Used under the component's strand, like all of its state. */
 #pragma once
 
 #include "abi/log.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Alloy's HTTP client arguments, shared by every component that is a client:
+/* Alloy's HTTP client arguments, shared by every component that is a client:
  * the rows for its option table, the check of what types cannot say, and the
  * way from arguments to an http_config.
  *
- * Source: Alloy, internal/component/common/config, and its reference on
- * shared HTTP client arguments.
- */
+ * Source: Alloy, internal/component/common/config, and its reference on shared HTTP client
+ * arguments. */
 #pragma once
 
 #include "base/arena.h"
@@ -56,9 +54,9 @@ extern const struct andiron_options client_options_tls_config;
 	 .block = &client_options_tls_config}
 /* clang-format on */
 
-/* Reports what is wrong with the rows above in `args`: more than one kind of
- * authentication, both a text and a file of one thing, no_proxy without
- * proxy_url, oauth2. For `validate`; no side effects. */
+/* Reports what is wrong with the rows above in `args`: more than one kind of authentication, both a
+ * text and a file of one thing, no_proxy without proxy_url, oauth2. For `validate`; no side
+ * effects. */
 void client_check(const struct andiron_host *host, const struct andiron_value *args,
 		  struct andiron_report *report);
 
@@ -68,13 +66,13 @@ struct client_config {
 	struct arena arena;
 };
 
-/* From arguments to a config: 0, -ENOMEM, or -EINVAL and a text for what
- * client_check reports as an error. `args` is not needed afterwards. */
+/* From arguments to a config: 0, -ENOMEM, or -EINVAL and a text for what client_check reports as an
+ * error. `args` is not needed afterwards. */
 int client_config_init(struct client_config *ret, const struct andiron_value *args,
 		       struct error *err);
 void client_config_fini(struct client_config *config);
 
-/* A map of strings, or of lists of strings, as headers: one per value. All
- * copied into the arena. 0 or -ENOMEM. */
+/* A map of strings, or of lists of strings, as headers: one per value. All copied into the arena. 0
+ * or -ENOMEM. */
 int client_headers(struct arena *arena, const struct andiron_value *map,
 		   const struct http_header **ret, size_t *ret_n);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Maps of bits, a bit for each byte or for each round address of code. Of bytes, so that several share one piece of memory
- * whatever their sizes are. Bounds are the caller's.
- */
+/* Maps of bits, a bit for each byte or for each round address of code. Of bytes, so that several
+ * share one piece of memory whatever their sizes are. Bounds are the caller's. */
 #pragma once
 
 #include <stdbool.h>

@@ -117,8 +117,8 @@ static bool is_at_entry(const struct rows_stack *s)
 	return s->by_sp && s->sp == at_entry.sp;
 }
 
-/* Who jumps away with the return address on top of the stack has called for good; but an assembler's functions share
- * their ends, where others do not begin. */
+/* Who jumps away with the return address on top of the stack has called for good; but an
+ * assembler's functions share their ends, where others do not begin. */
 static void leave_for(struct rows_code *c, uint64_t target)
 {
 	if (!c->state.known || !is_at_entry(&c->state))
@@ -298,8 +298,8 @@ static int pass(struct rows_code *c)
 
 #define SCAN 64u /* bytes of a function whose bits are looked at in the time of an instruction */
 
-/* The next place from `at` on that was told something which has not been followed yet; the function's end: there is
- * none. */
+/* The next place from `at` on that was told something which has not been followed yet; the
+ * function's end: there is none. */
 static uint64_t next_fresh(struct rows_code *c, uint64_t at)
 {
 	uint64_t n = c->function_end - c->function_start;
@@ -483,8 +483,8 @@ static int guess(struct rows_code *c)
 	return 0;
 }
 
-/* Goes on to the next instruction that nothing leads to. 1: it has been told; 0: it cannot be, or there is none; or an
- * errno. */
+/* Goes on to the next instruction that nothing leads to. 1: it has been told; 0: it cannot be, or
+ * there is none; or an errno. */
 static int settle_next(struct rows_code *c)
 {
 	int r = walk(c, true);

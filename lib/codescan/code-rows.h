@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rows for x86-64 code that nothing describes, from the code itself: how far each
- * instruction moves the stack pointer, and where the caller's frame pointer is saved. For
- * programs whose C library is built without call-frame information, as musl mostly is.
+/* Rows for x86-64 code that nothing describes, from the code itself: how far each instruction moves
+ * the stack pointer, and where the caller's frame pointer is saved. For programs whose C library is
+ * built without call-frame information, as musl mostly is.
  *
- * A call's target begins a function, which is gone over from instruction to instruction; every jump tells its target
- * what the stack is there, and what was told something only when it had been passed is followed again from there, not
- * from the function's beginning. What nothing has jumped to and nothing falls into is reached by a jump through a table,
- * if there is one, and has its stack; else another function begins there. Whoever clears the frame pointer without having
- * saved it is an outermost frame (System V ABI for AMD64 §3.4.1). Where the stack pointer is not known, since it was
- * aligned, its old value serves, if that was stored on the stack, or the frame pointer, if it was set from it; else there
- * is no rule.
+ * A call's target begins a function, which is gone over from instruction to instruction; every jump
+ * tells its target what the stack is there, and what was told something only when it had been
+ * passed is followed again from there, not from the function's beginning. What nothing has jumped
+ * to and nothing falls into is reached by a jump through a table, if there is one, and has its
+ * stack; else another function begins there. Whoever clears the frame pointer without having saved
+ * it is an outermost frame (System V ABI for AMD64 §3.4.1). Where the stack pointer is not known,
+ * since it was aligned, its old value serves, if that was stored on the stack, or the frame
+ * pointer, if it was set from it; else there is no rule.
  *
- * Where even less is known of the code (`strict`: an assembler's functions amid a file whose own are described, of
- * which neither calls nor symbols tell) a function also begins at a round address behind the end of something, or
- * behind a call and padding, if no jump leads there or, being short, over it. Nothing is said of a function that never
- * returns with the return address on top of the stack, nor jumps so to where another begins; nor of one with bytes that
- * are no instruction, as the tables of numbers have that stand amid libcrypto's code.
- */
+ * Where even less is known of the code (`strict`: an assembler's functions amid a file whose own
+ * are described, of which neither calls nor symbols tell) a function also begins at a round address
+ * behind the end of something, or behind a call and padding, if no jump leads there or, being
+ * short, over it. Nothing is said of a function that never returns with the return address on top
+ * of the stack, nor jumps so to where another begins; nor of one with bytes that are no
+ * instruction, as the tables of numbers have that stand amid libcrypto's code. */
 #pragma once
 
 #include "cfi/reduce.h"
@@ -75,13 +75,11 @@ struct rows_code {
 
 #define ROWS_CODE_NULL ((struct rows_code){0})
 
-/*
- * Begins with the code at [start, end), which lies at `offset` of the file; may be called again for
- * other code. 0, -E2BIG (more than ROWS_CODE_MAX), -ENOMEM or an errno of a read. Memory: a seventh of the code, a
- * quarter of its largest function, a window, and 150 KiB for jumps. One pass over the code; later each function is gone
- * over two to four times, and nothing is said of those that are left when that was too much: time is linear in the code,
- * whatever it is.
- */
+/* Begins with the code at [start, end), which lies at `offset` of the file; may be called again for
+ * other code. 0, -E2BIG (more than ROWS_CODE_MAX), -ENOMEM or an errno of a read. Memory: a seventh
+ * of the code, a quarter of its largest function, a window, and 150 KiB for jumps. One pass over
+ * the code; later each function is gone over two to four times, and nothing is said of those that
+ * are left when that was too much: time is linear in the code, whatever it is. */
 int rows_code_begin(struct rows_code *c, int fd, uint64_t offset, uint64_t start, uint64_t end);
 /* A function begins at an address, from another source. */
 void rows_code_mark(struct rows_code *c, uint64_t address);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * x86-64 instructions, as far as it takes to step from one to the next and to see what moves the
+/* x86-64 instructions, as far as it takes to step from one to the next and to see what moves the
  * stack pointer. Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2,
- * chapter 2 and appendix A.
- */
+ * chapter 2 and appendix A. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Images of ELF files. Contract in stripped-file.h. The layout is made once, from headers alone;
+/* Images of ELF files. Contract in stripped-file.h. The layout is made once, from headers alone;
  * no byte of a section is looked at, so a stranger's file costs what its section table
- * costs. Offsets stay as congruent to their alignment as they were, up to a page.
- */
+ * costs. Offsets stay as congruent to their alignment as they were, up to a page. */
 #include "debuginfo-upload/stripped-file.h"
 
 #include "base/check.h"
@@ -80,8 +78,8 @@ static uint32_t what_it_holds(const struct elf_file *f)
 	return holds;
 }
 
-/* Lays the sections behind each other and notes in `out` where each is. -EOVERFLOW: they
- * are more than the file. */
+/* Lays the sections behind each other and notes in `out` where each is. -EOVERFLOW: they are more
+ * than the file. */
 static int lay_sections(struct elf_image *i, const struct elf_file *f, Elf64_Shdr *out)
 {
 	bool has_symtab = i->holds & IMAGE_SYMTAB;
@@ -118,8 +116,8 @@ static void move_segment(const struct elf_file *f, const Elf64_Shdr *moved, Elf6
 		if (found || f->sections[k].sh_type != SHT_NOTE ||
 		    f->sections[k].sh_offset != p->p_offset)
 			continue;
-		/* Several sections can lie in it; they follow each other, the first
-		 * holds what most readers look for. */
+		/* Several sections can lie in it; they follow each other, the first holds what most
+		 * readers look for. */
 		p->p_offset = moved[k].sh_offset;
 		p->p_filesz = f->sections[k].sh_size;
 		found = true;

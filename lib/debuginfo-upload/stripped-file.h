@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What of an ELF file is sent to somebody who is to name its addresses: an image, read piece by
+/* What of an ELF file is sent to somebody who is to name its addresses: an image, read piece by
  * piece out of the open file, so that neither memory nor a temporary file holds it.
  *
  * The image of debug information is the file without the bytes that its program runs on:
@@ -8,8 +7,7 @@
  * unless names or ids lie in it (notes; Go's tables; the dynamic symbols with .rela.plt
  * where there is no .symtab). Segments keep their addresses and have no bytes, but for
  * notes. So do objcopy --only-keep-debug and eu-strip -f; the form is theirs, and gdb,
- * debuginfod and Parca read it.
- */
+ * debuginfod and Parca read it. */
 #pragma once
 
 #include "base/vec.h"
@@ -39,19 +37,17 @@ struct elf_image {
 
 #define ELF_IMAGE_NULL ((struct elf_image){.fd = -1})
 
-/*
- * Makes the image of the file's debug information, or with `whole` the file as it is. The
- * sections get loaded. What would become larger than the file (its sections overlap) is
- * sent whole. 0; -ENODATA: the file holds no names at all; else as elf_file_load_sections. About
- * 100 bytes of memory a section. To be freed after success.
- */
+/* Makes the image of the file's debug information, or with `whole` the file as it is. The sections
+ * get loaded. What would become larger than the file (its sections overlap) is sent whole. 0;
+ * -ENODATA: the file holds no names at all; else as elf_file_load_sections. About 100 bytes of
+ * memory a section. To be freed after success. */
 int elf_image_make(struct elf_image *image, struct elf_file *f, bool whole, struct error *err);
 void elf_image_free(struct elf_image *image);
 
-/* The bytes [offset, +n) of the image, which must lie within it: 0, -ENODATA where the file
- * has become shorter, or an errno. O(log pieces) and a pread a piece. */
+/* The bytes [offset, +n) of the image, which must lie within it: 0, -ENODATA where the file has
+ * become shorter, or an errno. O(log pieces) and a pread a piece. */
 int elf_image_read(const struct elf_image *image, uint64_t offset, char *out, size_t n);
 
-/* Asks the kernel to read [offset, +n) ahead, so that elf_image_read need not wait for the
- * disk. A hint: what lies behind the end does not matter. */
+/* Asks the kernel to read [offset, +n) ahead, so that elf_image_read need not wait for the disk. A
+ * hint: what lies behind the end does not matter. */
 void elf_image_ahead(const struct elf_image *image, uint64_t offset, uint64_t n);

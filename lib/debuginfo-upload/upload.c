@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An upload's steps. Each is a call whose answer leads to the next one or to the end; a
- * step is a row of the table, so that what is sent stands beside what its answer means.
- * Contract in upload.h.
+/* An upload's steps. Each is a call whose answer leads to the next one or to the end; a step is a
+ * row of the table, so that what is sent stands beside what its answer means. Contract in upload.h.
  */
 #include "debuginfo-upload/upload.h"
 
@@ -180,8 +178,8 @@ static void finished(struct upload *u, struct str message)
 	end(u, UPLOAD_DONE, "uploaded");
 }
 
-/* What a status other than "ok" leads to. An id that is not known any more, or that is
- * another's by now, is asked for again. */
+/* What a status other than "ok" leads to. An id that is not known any more, or that is another's by
+ * now, is asked for again. */
 static void failed(struct upload *u, int code, const struct answer *a)
 {
 	bool begun = u->step == &stream || u->step == &put || u->step == &finish;

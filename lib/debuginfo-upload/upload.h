@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One file's way to a server that names addresses by it: Parca's DebuginfoService over gRPC.
- * The server is asked whether it wants the file (ShouldInitiateUpload), told that it comes
+/* One file's way to a server that names addresses by it: Parca's DebuginfoService over gRPC. The
+ * server is asked whether it wants the file (ShouldInitiateUpload), told that it comes
  * (InitiateUpload), sent it, as a stream of chunks or by PUT to the URL that it signed (Upload),
  * and told that this was all (MarkUploadFinished). Sources: parca, proto/parca/debuginfo/v1alpha1,
  * and what a v0.28.0 was seen to answer.
  *
- * The file is read while it is sent, a chunk at a time, and never held in memory. A stream
- * that broke off cannot be gone on with, but the server keeps the upload's id over a
- * restart of its own: the next run of the same upload sends the file under that id, where
- * a new id would be refused for a quarter of an hour.
+ * The file is read while it is sent, a chunk at a time, and never held in memory. A stream that
+ * broke off cannot be gone on with, but the server keeps the upload's id over a restart of its own:
+ * the next run of the same upload sends the file under that id, where a new id would be refused for
+ * a quarter of an hour.
  *
- * All is used by one thread, and is borrowed from `upload_run` until `done`.
- */
+ * All is used by one thread, and is borrowed from `upload_run` until `done`. */
 #pragma once
 
 #include "debuginfo-upload/stripped-file.h"
@@ -71,8 +69,8 @@ struct upload {
 	uint64_t chunk_left;
 };
 
-/* Begins, or goes on where the last run was lost. 0, or what http_send says: `done` is not
- * called then. */
+/* Begins, or goes on where the last run was lost. 0, or what http_send says: `done` is not called
+ * then. */
 int upload_run(struct upload *u, struct error *err);
 
 /* Ends what is under way without `done`; upload_run may follow. */

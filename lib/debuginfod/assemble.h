@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An ELF file made of sections that came one by one, so that whoever reads debug files need not
- * know that a part was all that was fetched.
- */
+/* An ELF file made of sections that came one by one, so that whoever reads debug files need not
+ * know that a part was all that was fetched. */
 #pragma once
 
 #include "base/str.h"
@@ -14,10 +12,8 @@ struct assemble_section {
 	int fd; /* borrowed; its bytes as a server sends them; -1: there is none */
 };
 
-/*
- * Writes the file to `to`, which is empty, with a note of the build id (hex). A server does not say
+/* Writes the file to `to`, which is empty, with a note of the build id (hex). A server does not say
  * whether a section is compressed; its bytes do: they begin with an Elf64_Chdr of zlib, which no
  * table of lines, symbols or texts does. .symtab is linked to .strtab where both are there. 0,
- * -EINVAL or an errno. O(bytes).
- */
+ * -EINVAL or an errno. O(bytes). */
 int assemble(int to, struct str build_id, const struct assemble_section *sections, size_t n);

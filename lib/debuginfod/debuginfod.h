@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Debug files of debuginfod servers (protocol: debuginfod(8) of elfutils), kept in a folder that
+/* Debug files of debuginfod servers (protocol: debuginfod(8) of elfutils), kept in a folder that
  * elfutils' client shares.
  *
  * A file that is too large costs its table of lines and its symbols only: /buildid/ID/section/NAME
  * gives .debug_line, .debug_line_str, .symtab and .strtab, which make a file that reads as any
  * other debug file, without inlined calls. Servers that know no sections give whole files.
  *
- * Blocks; for a process that does nothing else.
- */
+ * Blocks; for a process that does nothing else. */
 #pragma once
 
 #include "base/buf.h"
@@ -30,12 +28,10 @@ struct debuginfod {
 	bool lines_only; /* inlined calls are not wanted: sections first */
 };
 
-/*
- * Finds, or fetches, the debug file of a build id and appends its path to *ret_path. -ENOENT: no
+/* Finds, or fetches, the debug file of a build id and appends its path to *ret_path. -ENOENT: no
  * server has it; -E2BIG: it is too large, and the server has no sections; -EINVAL: no build id, or
  * no servers; else an errno with a text. What was not there is not asked for again for ten minutes,
- * nor is what is here.
- */
+ * nor is what is here. */
 int debuginfod_find(const struct debuginfod *d, struct str build_id, struct buf *ret_path,
 		    struct error *err);
 

@@ -17,11 +17,9 @@ struct servers {
 int servers_init(struct servers *s, struct error *err);
 void servers_fini(struct servers *s);
 
-/*
- * Writes what the first server that has it gives for `path` ("/buildid/…") to `fd`, instead of what
+/* Writes what the first server that has it gives for `path` ("/buildid/…") to `fd`, instead of what
  * was there. -ENOENT: every server says that it has no such thing; -EINVAL: there are no servers;
  * -E2BIG: a server has it, and it is too large; -ETIME; else what came of the last server that did
  * not answer, with a text. At most ten redirects, to HTTP and HTTPS only; both TLS and proxies are
- * as the environment says.
- */
+ * as the environment says. */
 int servers_get(struct servers *s, struct str path, int fd, struct error *err);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Kept files. All is done relative to descriptors of folders, never following a link: the folder
- * may be one that others write to. Contract in store.h.
- */
+/* Kept files. All is done relative to descriptors of folders, never following a link: the folder
+ * may be one that others write to. Contract in store.h. */
 #include "debuginfod/store.h"
 
 #include "base/cleanup.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The folder in which fetched files are kept, as elfutils' client lays it out (debuginfod-client.c
+/* The folder in which fetched files are kept, as elfutils' client lays it out (debuginfod-client.c
  * of elfutils 0.188), so that gdb, perf and debuginfod-find use the same files:
  *
  *   BUILD-ID/debuginfo, BUILD-ID/section-NAME   a file, mode 0400
@@ -8,8 +7,7 @@
  *   cache_clean_interval_s, max_unused_age_s, cache_miss_s   seconds, as text; absent: the defaults
  *
  * What nobody has used for max_unused_age_s goes at every cleaning, as with elfutils. Beyond that
- * the folder is bounded in bytes here: what was used least recently goes first.
- */
+ * the folder is bounded in bytes here: what was used least recently goes first. */
 #pragma once
 
 #include "base/error.h"

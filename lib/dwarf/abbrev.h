@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The shapes of a unit's entries. Each is told how many bytes an entry of it
- * takes where that does not depend on the entry, since most are only skipped.
- */
+/* The shapes of a unit's entries. Each is told how many bytes an entry of it takes where that does
+ * not depend on the entry, since most are only skipped. */
 #pragma once
 
 #include "base/vec.h"
@@ -36,8 +34,8 @@ struct dwarf_format {
 	uint8_t version, offset_size, address_size;
 };
 
-/* Reads the table at `at`; only up to the shape of code `only` where that is
- * not 0. -ENOEXEC, -E2BIG (beyond the limits above), -ENOMEM or pread's errno. */
+/* Reads the table at `at`; only up to the shape of code `only` where that is not 0. -ENOEXEC,
+ * -E2BIG (beyond the limits above), -ENOMEM or pread's errno. */
 int abbrev_load(struct abbrev_table *ret, struct cursor *c, uint64_t at,
 		const struct dwarf_format *format, uint64_t only);
 void abbrev_free(struct abbrev_table *t);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reading a section onwards, through a piece of it in memory. What fails is
+/* Reading a section onwards, through a piece of it in memory. What fails is
  * remembered: numbers are 0 from then on, so that a parser checks once, where
- * it would otherwise go on for ever. A cursor is used by one thread at a time.
- */
+ * it would otherwise go on for ever. A cursor is used by one thread at a time. */
 #pragma once
 
 #include "base/buf.h"

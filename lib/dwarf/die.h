@@ -43,8 +43,7 @@ static inline uint64_t die_number(const struct die *d, enum die_slot slot)
 	return die_has(d, slot) ? d->v[slot].value : 0;
 }
 
-/* Reads an entry's attributes, going behind them; c->error says whether that
- * worked. */
+/* Reads an entry's attributes, going behind them; c->error says whether that worked. */
 void die_read(struct die *d, struct cursor *c, const struct abbrev_table *t, const struct abbrev *a,
 	      const struct dwarf_format *format);
 

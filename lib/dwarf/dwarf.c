@@ -383,8 +383,8 @@ struct place {
 	const struct line_row *row;
 };
 
-/* Of the units that claim the address the first with a function there, else
- * the first with a line. */
+/* Of the units that claim the address the first with a function there, else the first with a line.
+ */
 static int find_place(struct dwarf *d, uint64_t address, struct place *ret)
 {
 	size_t low = 0, n = d->spans.n;

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Functions, lines and inlined calls of an address by DWARF 2 to 5, of
- * strangers' files: with split units in a package (.dwp), with what dwz has
- * moved into another file, with compressed sections (zlib). A file with a table of lines and
- * nothing else gives lines.
+/* Functions, lines and inlined calls of an address by DWARF 2 to 5, of strangers' files: with split
+ * units in a package (.dwp), with what dwz has moved into another file, with compressed sections
+ * (zlib). A file with a table of lines and nothing else gives lines.
  *
  * Own reader instead of libdw (docs/decisions/0050): sections are read in pieces with pread, so a
- * file of any size takes what its hot units take, and every entry and line
- * instruction is a step of a budget that the caller sets.
+ * file of any size takes what its hot units take, and every entry and line instruction is a step of
+ * a budget that the caller sets.
  *
- * In memory: 24 bytes a range of a unit, 80 a unit; of the units asked for
- * last their functions (24 bytes each) and lines (16 each), up to a limit. Used by one thread at a
- * time.
- */
+ * In memory: 24 bytes a range of a unit, 80 a unit; of the units asked for last their functions (24
+ * bytes each) and lines (16 each), up to a limit. Used by one thread at a time. */
 #pragma once
 
 #include "base/buf.h"
@@ -33,11 +29,9 @@ struct dwarf_files {
 	uint64_t steps;   /* to begin with */
 };
 
-/*
- * Reads which unit has which addresses. -ENOENT: no debug information; -EAGAIN: its units are
+/* Reads which unit has which addresses. -ENOENT: no debug information; -EAGAIN: its units are
  * split, and there is no package; -E2BIG: more than the limits; -ETIME: out of steps; -ENOTSUP,
- * -ENOEXEC, -ENOMEM or an errno. O(units).
- */
+ * -ENOEXEC, -ENOMEM or an errno. O(units). */
 int dwarf_new(struct dwarf **ret, const struct dwarf_files *files, struct error *err);
 void dwarf_free(struct dwarf *d);
 
@@ -74,13 +68,11 @@ struct dwarf_frames {
 	struct buf text;
 };
 
-/*
- * What stands at an address, replacing what *ret held. Names are raw bytes of at most 4 KiB. The
+/* What stands at an address, replacing what *ret held. Names are raw bytes of at most 4 KiB. The
  * last frame is the function itself; its name may be unknown while the line is not. -ENOENT: no
  * unit knows the address; -ETIME: out of steps; -ENOEXEC, -E2BIG, -ENOMEM or pread's errno. Asking
  * in the order of addresses reads each unit once: O(unit), then O(log n) and the function's inlined
- * calls.
- */
+ * calls. */
 int dwarf_find(struct dwarf *d, uint64_t address, struct dwarf_frames *ret);
 void dwarf_frames_free(struct dwarf_frames *f);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One file's debug sections, and its units. A program with DWARF is up to
- * three such files: its own (or its debug file), the one that dwz has put
- * common entries into, and a package of split units.
+/* One file's debug sections, and its units. A program with DWARF is up to three such files: its own
+ * (or its debug file), the one that dwz has put common entries into, and a package of split units.
  */
 #pragma once
 
@@ -52,13 +50,11 @@ struct dwarf_file {
 	uint64_t uses;
 };
 
-/*
- * Finds the sections (of a package or split file: ".dwo") and reads the heads
+/* Finds the sections (of a package or split file: ".dwo") and reads the heads
  * of all units but type units; where there are lines without units, each table counts as one of
  * type DW_UT_lines. The elf_file is only needed for the call, its descriptor as long as *f lives.
  * -ENOENT: no debug information; -ENOEXEC, -E2BIG, -ENOTSUP (another compression than zlib),
- * -ENOMEM or an errno. One small read for each 64 KiB of .debug_info.
- */
+ * -ENOMEM or an errno. One small read for each 64 KiB of .debug_info. */
 int dwarf_file_open(struct dwarf_file *f, struct elf_file *elf, bool split, struct error *err);
 void dwarf_file_close(struct dwarf_file *f);
 size_t dwarf_file_bytes(const struct dwarf_file *f);

@@ -28,11 +28,9 @@ struct lines {
 	struct dwarf_format format;
 };
 
-/*
- * Decodes the table that the unit points to. Rows of one address, and rows
+/* Decodes the table that the unit points to. Rows of one address, and rows
  * that repeat the line before, are one. -ENOENT: the unit has none; -E2BIG: more than max_rows;
- * -ETIME: *steps, one for each instruction, ran out; -ENOEXEC, -ENOMEM or pread's errno.
- */
+ * -ETIME: *steps, one for each instruction, ran out; -ENOEXEC, -ENOMEM or pread's errno. */
 int lines_load(struct lines *ret, const struct unit *u, size_t max_rows, uint64_t *steps);
 void lines_free(struct lines *l);
 size_t lines_bytes(const struct lines *l);
@@ -40,6 +38,6 @@ size_t lines_bytes(const struct lines *l);
 /* The row that covers an address; NULL if none does. O(log n). */
 const struct line_row *lines_find(const struct lines *l, uint64_t address);
 
-/* Appends the path of a file by its number: absolute where the table or the
- * unit says so. -ENOENT: there is no such file. */
+/* Appends the path of a file by its number: absolute where the table or the unit says so. -ENOENT:
+ * there is no such file. */
 int lines_path(const struct lines *l, const struct unit *u, uint64_t file, struct buf *out);

@@ -10,9 +10,7 @@ struct dwarf_name {
 	uint32_t line; /* that declares it; 0: unknown */
 };
 
-/*
- * Follows abstract origins and specifications from the entry that `from`
+/* Follows abstract origins and specifications from the entry that `from`
  * refers to, at most 16. The linked name counts wherever it stands, else the first name. What
- * *ret held is gone. -ENOENT: there is no name; -ENOEXEC, -ENOMEM or pread's errno.
- */
+ * *ret held is gone. -ENOENT: there is no name; -ENOEXEC, -ENOMEM or pread's errno. */
 int dwarf_name_read(const struct unit *u, const struct form_value *from, struct dwarf_name *ret);

@@ -4,11 +4,8 @@
 
 #include "dwarf/file.h"
 
-/*
- * Tells the units of a split file (.dwo) or of a package of them (.dwp) where
- * their shares of the other sections are, and their ids. 0, -ENOEXEC, -ENOMEM or pread's
- * errno. O(units).
- */
+/* Tells the units of a split file (.dwo) or of a package of them (.dwp) where their shares of the
+ * other sections are, and their ids. 0, -ENOEXEC, -ENOMEM or pread's errno. O(units). */
 int package_apply(struct dwarf_file *f);
 
 /* The unit of that id; NULL if it is not there. O(units). */

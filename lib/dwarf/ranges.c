@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where an entry's code is: a pair of addresses, a list of .debug_ranges
- * (DWARF 2 to 4), or one of .debug_rnglists (5, section 7.25).
- */
+/* Where an entry's code is: a pair of addresses, a list of .debug_ranges (DWARF 2 to 4), or one of
+ * .debug_rnglists (5, section 7.25). */
 #include "dwarf/dw.h"
 #include "dwarf/unit.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The files that split units are in: one package, or a file for each unit, which is opened when the
- * unit is needed. Which ones are missing is remembered, for whoever can open files.
- */
+/* The files that split units are in: one package, or a file for each unit, which is opened when the
+ * unit is needed. Which ones are missing is remembered, for whoever can open files. */
 #pragma once
 
 #include "dwarf/unit.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A unit: what its first entry says of all others, and what their values mean
- * by it: texts, addresses, ranges.
- */
+/* A unit: what its first entry says of all others, and what their values mean by it: texts,
+ * addresses, ranges. */
 #pragma once
 
 #include "dwarf/die.h"
@@ -35,8 +33,8 @@ int unit_open(struct unit *u, struct dwarf_file *file, const struct unit_head *h
 /* Makes `split` (opened by unit_open) the body of a skeleton. */
 void unit_join(struct unit *split, const struct unit *skeleton);
 
-/* Appends a text, at most DWARF_TEXT_MAX bytes. -ENOENT: no text, or in a file
- * that is not there. */
+/* Appends a text, at most DWARF_TEXT_MAX bytes. -ENOENT: no text, or in a file that is not there.
+ */
 int unit_text(const struct unit *u, const struct form_value *v, struct buf *out);
 
 /* Entry i of .debug_addr, or the address itself. */

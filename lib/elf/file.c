@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Headers of an ELF file. Own readers instead of libelf's, which either map
- * the file or take memory for what its headers claim (docs/decisions/0004).
+/* Headers of an ELF file. Own readers instead of libelf's, which either map the file or take memory
+ * for what its headers claim (docs/decisions/0004).
  *
- * Invariant: no size or offset out of the file is used in arithmetic that can
- * wrap, and none is allocated before it was compared with the file's size.
- */
+ * Invariant: no size or offset out of the file is used in arithmetic that can wrap, and none is
+ * allocated before it was compared with the file's size. */
 #include "elf/file.h"
 
 #include "base/check.h"

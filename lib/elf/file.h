@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A stranger's ELF file, read through a descriptor with pread and bounds.
- * Nothing is mapped and nothing in the file is trusted: every offset and size
- * is checked against the file's size and a limit before memory is taken for it.
+/* A stranger's ELF file, read through a descriptor with pread and bounds. Nothing is mapped and
+ * nothing in the file is trusted: every offset and size is checked against the file's size and a
+ * limit before memory is taken for it.
  *
- * Only 64-bit little-endian files are read (x86-64, arm64, riscv64); others
- * are refused by name. Source of the format: gABI chapters 4 and 5, <elf.h>.
+ * Only 64-bit little-endian files are read (x86-64, arm64, riscv64); others are refused by name.
+ * Source of the format: gABI chapters 4 and 5, <elf.h>.
  *
- * A function that reads may find the file shorter than it was: -ENODATA.
- */
+ * A function that reads may find the file shorter than it was: -ENODATA. */
 #pragma once
 
 #include "base/buf.h"
@@ -38,20 +36,15 @@ struct elf_file {
 
 #define ELF_FILE_NULL ((struct elf_file){.fd = -1})
 
-/*
- * Reads header and program headers. -ENOEXEC: not an ELF file, or a broken one;
+/* Reads header and program headers. -ENOEXEC: not an ELF file, or a broken one;
  * -ENOTSUP: of a kind that is not read here; -E2BIG: more segments than
  * ELF_MAX_SEGMENTS; or the errno of fstat or pread. Two preads, 56 bytes of
- * memory a segment. The descriptor stays the caller's and must outlive *f.
- */
+ * memory a segment. The descriptor stays the caller's and must outlive *f. */
 int elf_file_open(struct elf_file *f, int fd, struct error *err);
 void elf_file_close(struct elf_file *f);
 
-/*
- * Reads the section headers and their names; again is free. 0 with
- * n_sections == 0 where the file has none. -ENOEXEC, -E2BIG, -ENOMEM or an
- * errno.
- */
+/* Reads the section headers and their names; again is free. 0 with n_sections == 0 where the file
+ * has none. -ENOEXEC, -E2BIG, -ENOMEM or an errno. */
 int elf_file_load_sections(struct elf_file *f, struct error *err);
 
 /* The first section of that name (elf_file_section_is), or type; NULL where there is none or the
@@ -59,27 +52,23 @@ int elf_file_load_sections(struct elf_file *f, struct error *err);
 const Elf64_Shdr *elf_file_section(const struct elf_file *f, const char *name);
 const Elf64_Shdr *elf_file_section_of_type(const struct elf_file *f, uint32_t type);
 
-/* Whether a section has that name; ".zdebug_X", as debug sections were called that GNU tools had compressed before ELF
- * could say so, counts as ".debug_X". */
+/* Whether a section has that name; ".zdebug_X", as debug sections were called that GNU tools had
+ * compressed before ELF could say so, counts as ".debug_X". */
 bool elf_file_section_is(const struct elf_file *f, const Elf64_Shdr *section, const char *name);
 
 /* "" where the name lies outside the table. */
 struct str elf_file_section_name(const struct elf_file *f, const Elf64_Shdr *section);
 
-/*
- * Appends a section's bytes, decompressed if need be (elf/inflate.h), at most
+/* Appends a section's bytes, decompressed if need be (elf/inflate.h), at most
  * `max` of them. -E2BIG: it is larger (nothing is appended); -ENOEXEC: it lies outside
  * the file or its compressed data are broken; -ENOTSUP: another compression;
- * -ENODATA: it has no bytes in this file (SHT_NOBITS).
- */
+ * -ENODATA: it has no bytes in this file (SHT_NOBITS). */
 int elf_file_read_section(const struct elf_file *f, const Elf64_Shdr *section, size_t max,
 			  struct buf *out);
 
-/*
- * The virtual address of the byte at `offset` of the file, as code has it: loaders map whole
+/* The virtual address of the byte at `offset` of the file, as code has it: loaders map whole
  * pages, so all of an executable segment's first and last page belongs to it, whatever other
  * segments name there; where no executable one holds the byte, another does, in the same
  * way.
- * -ENOENT: no segment holds it. O(segments).
- */
+ * -ENOENT: no segment holds it. O(segments). */
 int elf_file_vaddr(const struct elf_file *f, uint64_t offset, uint64_t *ret);

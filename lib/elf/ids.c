@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Build ids and file id. Notes are looked for in PT_NOTE first: what a loader
- * maps cannot be stripped, and most files then never need their section
- * headers read.
- */
+/* Build ids and file id. Notes are looked for in PT_NOTE first: what a loader maps cannot be
+ * stripped, and most files then never need their section headers read. */
 #include "elf/ids.h"
 
 #include "base/check.h"
@@ -100,8 +97,8 @@ static void walk_notes(struct str rest, size_t align, struct elf_ids *ids)
 	check(align == 4 || align == 8);
 	while (cut(&rest, sizeof(note), 4, &head)) {
 		memcpy(&note, head.p, sizeof(note));
-		/* With 8-byte alignment the padding counts from the note's start,
-		 * and so does the end of its owner. */
+		/* With 8-byte alignment the padding counts from the note's start, and so does the
+		 * end of its owner. */
 		if (!cut(&rest, note.n_namesz, align == 8 ? 1 : 4, &owner))
 			return;
 		if (align == 8)

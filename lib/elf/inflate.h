@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Decompressing a range of a file in pieces: sections as ELF compresses them (SHF_COMPRESSED, by zlib or zstd), as GNU
- * tools did before (".zdebug_…": "ZLIB" and a big-endian size), and xz.
+/* Decompressing a range of a file in pieces: sections as ELF compresses them (SHF_COMPRESSED, by
+ * zlib or zstd), as GNU tools did before (".zdebug_…": "ZLIB" and a big-endian size), and xz.
  *
- * The size that a file claims is never trusted: memory is 128 KiB and the decoder's own (zlib 48 KiB, zstd 8 MiB at
- * most, xz MINIDEBUG_MEMORY), and decoding stops where the claim ends.
- */
+ * The size that a file claims is never trusted: memory is 128 KiB and the decoder's own (zlib 48
+ * KiB, zstd 8 MiB at most, xz MINIDEBUG_MEMORY), and decoding stops where the claim ends. */
 #pragma once
 
 #include "elf/file.h"
@@ -34,7 +32,8 @@ int elf_compressed_read(const struct elf_file *f, const Elf64_Shdr *s, uint64_t 
 typedef int (*elf_inflate_fn)(void *context, const void *bytes, size_t n);
 
 /* Decompresses, and hands out pieces of 64 KiB at most. 0; -ENOEXEC: broken, or not as many bytes as claimed;
- * -E2BIG: more than c->max, or the decoder wants more memory than it gets; -ENOMEM; what `put` said, or an errno. */
+ * -E2BIG: more than c->max, or the decoder wants more memory than it gets; -ENOMEM; what `put` said, or an errno.
+ */
 int elf_inflate(const struct elf_file *f, const struct elf_compressed *c, elf_inflate_fn put, void *context);
 
 /* The same into a new memfd, at most c->max bytes; *ret_n is their number. The caller closes *ret_fd. */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * /proc/kallsyms. Contract in kallsyms.h.
+/* /proc/kallsyms. Contract in kallsyms.h.
  *
- * The kernel lists its own symbols by address, and data behind text: the first
- * symbol that is no function after one that is marks the end of code, and is
- * kept for that alone. Modules come in any order.
- */
+ * The kernel lists its own symbols by address, and data behind text: the first symbol that is no
+ * function after one that is marks the end of code, and is kept for that alone. Modules come in any
+ * order. */
 #include "elf/kallsyms.h"
 
 #include "base/check.h"
@@ -223,8 +221,7 @@ static size_t count_up_to(const struct kallsyms *k, uint64_t address)
 	return low;
 }
 
-/* Whether a function that starts at entry `at`, the last of its address, runs
- * up to here. */
+/* Whether a function that starts at entry `at`, the last of its address, runs up to here. */
 static bool reaches(const struct kallsyms *k, size_t at, uint64_t address)
 {
 	const struct kallsyms_symbol *s = &k->symbols.p[at];

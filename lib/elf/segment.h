@@ -10,8 +10,8 @@ struct elf_range {
 	uint64_t size;
 };
 
-/* From `address` to the end of the loaded segment that has it in the file,
- * inside the file. -ENOENT: none has. O(segments). */
+/* From `address` to the end of the loaded segment that has it in the file, inside the file.
+ * -ENOENT: none has. O(segments). */
 int elf_segment_range(const struct elf_file *f, uint64_t address, struct elf_range *ret);
 
 /* The bytes of segment i that lie inside the file. */

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Function symbols. Contract and rules in symbols.h.
+/* Function symbols. Contract and rules in symbols.h.
  *
- * The symbol table is streamed twice, once to count and once to fill an array
- * of the right size: reading it again from the page cache is cheaper than
- * the memory of growing. The file may change between the two; then fewer or
- * other symbols are taken, never more than there is room for.
- */
+ * The symbol table is streamed twice, once to count and once to fill an array of the right size:
+ * reading it again from the page cache is cheaper than the memory of growing. The file may change
+ * between the two; then fewer or other symbols are taken, never more than there is room for. */
 #include "elf/symbols.h"
 
 #include "base/check.h"
@@ -282,8 +279,8 @@ bool elf_name_better(struct str a, struct str b)
 	return a.n != b.n ? a.n < b.n : str_cmp(a, b) < 0;
 }
 
-/* The name at an offset of the string table, appended to `out`. Most are
- * short, so a long one costs a second read. */
+/* The name at an offset of the string table, appended to `out`. Most are short, so a long one costs
+ * a second read. */
 static int read_name(const struct elf_symbols *s, int fd, uint32_t at, struct buf *out)
 {
 	struct str name;

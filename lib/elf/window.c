@@ -22,8 +22,8 @@ static bool there(const struct window *w, uint64_t at, size_t want)
 	return at >= w->start && at - w->start <= w->n && w->n - (size_t)(at - w->start) >= want;
 }
 
-/* Reads the piece that begins a little before `at`: who reads backwards (a
- * binary search's end, a table beside its header) finds it there too. */
+/* Reads the piece that begins a little before `at`: who reads backwards (a binary search's end, a
+ * table beside its header) finds it there too. */
 static int fill(struct window *w, uint64_t at, size_t want)
 {
 	uint64_t start = at & ~(uint64_t)511;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A range of a stranger's file, read in pieces: the bytes asked for and what
- * follows them, so that reading onwards costs a pread a piece and reading back
- * and forth within one costs none. Memory is one piece, taken when something
- * is read for the first time. Used by one thread at a time.
- */
+/* A range of a stranger's file, read in pieces: the bytes asked for and what follows them, so that
+ * reading onwards costs a pread a piece and reading back and forth within one costs none. Memory is
+ * one piece, taken when something is read for the first time. Used by one thread at a time. */
 #pragma once
 
 #include "base/buf.h"
@@ -35,11 +32,9 @@ void window_free(struct window *w);
 /* window_some for what is not there. */
 int window_move(struct window *w, uint64_t at, size_t want, const unsigned char **ret);
 
-/*
- * Up to `want` bytes (at most WINDOW_PIECE) at `at`, fewer only where the range
+/* Up to `want` bytes (at most WINDOW_PIECE) at `at`, fewer only where the range
  * ends; *ret lives until the next call. How many, at least 1; -ENOEXEC: `at` is outside;
- * -ENODATA: the file is shorter than it was; -ENOMEM or pread's errno.
- */
+ * -ENODATA: the file is shorter than it was; -ENOMEM or pread's errno. */
 static inline int window_some(struct window *w, uint64_t at, size_t want, const unsigned char **ret)
 {
 	uint64_t in = at - w->start; /* far too large, where `at` is before the piece */
@@ -57,8 +52,6 @@ int window_read(struct window *w, uint64_t at, size_t n, const unsigned char **r
 int window_u32(struct window *w, uint64_t at, uint32_t *ret);
 int window_u64(struct window *w, uint64_t at, uint64_t *ret);
 
-/*
- * Appends the text up to its NUL, at most `max` bytes of it (a longer one is
- * cut). 0; -ENOEXEC: it runs out of the range; else as above.
- */
+/* Appends the text up to its NUL, at most `max` bytes of it (a longer one is cut). 0; -ENOEXEC: it
+ * runs out of the range; else as above. */
 int window_text(struct window *w, uint64_t at, size_t max, struct buf *out);

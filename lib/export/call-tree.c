@@ -110,8 +110,7 @@ static uint32_t add_bare_frame(struct builder *b, const struct profile_location 
 	return add_frame(b->t, str_of(text), file, kind);
 }
 
-/* Gives each location and each of its lines a frame, so that a sample's walk
- * touches no string. */
+/* Gives each location and each of its lines a frame, so that a sample's walk touches no string. */
 static int add_frames(struct builder *b)
 {
 	for (size_t i = 1; i < b->p->n_locations; i++) { /* 0 is the null entry */

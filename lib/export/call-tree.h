@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A profile as a tree of calls: the source of flame graphs, folded text and reports.
+/* A profile as a tree of calls: the source of flame graphs, folded text and reports.
  *
  * The tree knows no processes: equal call paths are one node, whoever ran them. A leaf counts what
  * ended at a node under one set of labels, so a reader can group by any label afterwards. Node 0 is
- * the root; a parent comes before its children.
- */
+ * the root; a parent comes before its children. */
 #pragma once
 
 #include "base/intern.h"

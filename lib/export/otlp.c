@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * OTLP profiles. Contract in otlp.h. Each table is put together in a buffer of
- * its own, what it refers to being interned on the way; the tables become the
- * dictionary when all is known.
- */
+/* OTLP profiles. Contract in otlp.h. Each table is put together in a buffer of its own, what it
+ * refers to being interned on the way; the tables become the dictionary when all is known. */
 #include "export/otlp.h"
 
 #include "base/check.h"
@@ -26,8 +23,8 @@ struct span {
 struct encoding {
 	const struct profile *p;
 	struct intern strings;
-	/* By the dictionary's field: the entries in wire form, how many, and where
-	 * each is by its content. */
+	/* By the dictionary's field: the entries in wire form, how many, and where each is by its
+	 * content. */
 	struct buf tables[8];
 	uint32_t n[8];
 	struct index found[8];
@@ -79,8 +76,7 @@ static void append(struct encoding *e, uint32_t field, struct str bytes)
 	e->n[field]++;
 }
 
-/* The entry with the scratch's content, made if need be; the scratch is empty
- * afterwards. */
+/* The entry with the scratch's content, made if need be; the scratch is empty afterwards. */
 static uint32_t put_entry(struct encoding *e, uint32_t field)
 {
 	struct wanted w = {e, field, buf_str(&e->scratch)};
@@ -259,8 +255,8 @@ static void put_fixed(struct buf *b, uint32_t field, uint64_t value)
 	buf_append(b, &value, sizeof(value));
 }
 
-/* Profile{ sample_type=1, samples=2, time=3, duration=4, period_type=5,
- * period=6, profile_id=7 }. */
+/* Profile{ sample_type=1, samples=2, time=3, duration=4, period_type=5, period=6, profile_id=7 }.
+ */
 static void put_profile(struct encoding *e, size_t type, uint64_t id, struct buf *out)
 {
 	const struct profile *p = e->p;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A pprof profile as a request of OTLP's profiles signal, which is in
- * development. Source: opentelemetry-proto 1.10, profiles/v1development and
- * collector/profiles/v1development (ExportProfilesServiceRequest).
+/* A pprof profile as a request of OTLP's profiles signal, which is in development. Source:
+ * opentelemetry-proto 1.10, profiles/v1development and collector/profiles/v1development
+ * (ExportProfilesServiceRequest).
  *
  *  - Entry 0 of every table is its zero value; no entry is there twice, none
  *    that nothing refers to. Keys of the resource stand inline.
@@ -12,8 +11,7 @@
  *  - Each sample type that has values is a profile of its own, as the signal
  *    wants it.
  *  - A build id is "process.executable.build_id.gnu" if it is hexadecimal, else
- *    Go's.
- */
+ *    Go's. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Batches into pprof. Contracts in pprof.h.
+/* Batches into pprof. Contracts in pprof.h.
  *
- * The encoder already holds each distinct entry once, so all that is kept here
- * besides is, for the current batch, which of the encoder's locations each of
- * its own has become. A batch may be a stranger's: every index is read through
- * the view, and what it can make long (stacks, inlining, reasons) is bounded.
- */
+ * The encoder already holds each distinct entry once, so all that is kept here besides is, for the
+ * current batch, which of the encoder's locations each of its own has become. A batch may be a
+ * stranger's: every index is read through the view, and what it can make long (stacks, inlining,
+ * reasons) is bounded. */
 #include "export/pprof.h"
 
 #include "base/check.h"
@@ -158,8 +156,8 @@ static int choose_types(struct pprof_export *x)
 	return 0;
 }
 
-/* Which of the batch's types stands where; a type given twice, or of another
- * period type, is a different one. */
+/* Which of the batch's types stands where; a type given twice, or of another period type, is a
+ * different one. */
 static void place_types(struct pprof_export *x)
 {
 	uint64_t n = batch_count(x->view, ANDIRON_COL_TYPE);
@@ -348,8 +346,8 @@ static struct andiron_stack stack_frames(const struct pprof_export *x, uint32_t 
 	return s;
 }
 
-/* Whether a location lies in a program or library, and not in the kernel or
- * in memory without a file. */
+/* Whether a location lies in a program or library, and not in the kernel or in memory without a
+ * file. */
 static bool in_file(const struct pprof_export *x, uint32_t location)
 {
 	struct andiron_location l = batch_location(x->view, location);
@@ -358,8 +356,8 @@ static bool in_file(const struct pprof_export *x, uint32_t location)
 	return l.kind == ANDIRON_FRAME_NATIVE && l.mapping && file.n && file.p[0] == '/';
 }
 
-/* pprof takes the first mapping for the program's: so the outermost frame in a
- * file of the first stack that has one comes before all else. */
+/* pprof takes the first mapping for the program's: so the outermost frame in a file of the first
+ * stack that has one comes before all else. */
 static int lead_with_program(struct pprof_export *x)
 {
 	uint64_t n = batch_count(x->view, ANDIRON_COL_ROW);

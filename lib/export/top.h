@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where a profile's time went, function by function. A function is a name in a mapped file; frames
+/* Where a profile's time went, function by function. A function is a name in a mapped file; frames
  * without a name are one entry for each file. Its total counts a sample once, however often it
- * recurs in the stack; its self is what it was the leaf of, an inlined callee being its own function.
- */
+ * recurs in the stack; its self is what it was the leaf of, an inlined callee being its own
+ * function. */
 #pragma once
 
 #include "export/call-tree.h"

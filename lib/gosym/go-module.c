@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Finding runtime.moduledata. A position-independent program has its pointers
- * either in place (Go's own linker writes both), or only as addends of its
- * relocations (GNU ld), so words are read with the relocations laid over them.
- */
+/* Finding runtime.moduledata. A position-independent program has its pointers either in place (Go's
+ * own linker writes both), or only as addends of its relocations (GNU ld), so words are read with
+ * the relocations laid over them. */
 #include "gosym/go-module.h"
 
 #include "base/check.h"

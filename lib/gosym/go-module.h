@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Go's runtime.moduledata, where the table of functions does not say all
+/* Go's runtime.moduledata, where the table of functions does not say all
  * itself: where the text begins, and the base of the functions' data. Part of
- * pclntab.c; sources there.
- */
+ * pclntab.c; sources there. */
 #pragma once
 
 #include "elf/file.h"
@@ -22,7 +20,7 @@ struct gomodule_sought {
 	unsigned int functions_data_word; /* which word of the module that is */
 };
 
-/* 0; -ENOENT: no module points there; -ENOMEM, -ENODATA or pread's errno. The
- * sections are loaded. O(writable segments + relocations) where no section is the module's own. */
+/* 0; -ENOENT: no module points there; -ENOMEM, -ENODATA or pread's errno. The sections are loaded.
+ * O(writable segments + relocations) where no section is the module's own. */
 int gomodule_find(const struct elf_file *f, const struct gomodule_sought *sought,
 		  struct gomodule *ret);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The tables of values by address, and the trees of inlined calls. A table is
- * a sequence of pairs of variable-length numbers: by how much the value
- * changes (zigzag), and for how many quanta of code it then holds; a change of 0 ends it,
- * unless it is the first (golang.org/s/go12symtab).
- */
+/* The tables of values by address, and the trees of inlined calls. A table is a sequence of pairs
+ * of variable-length numbers: by how much the value changes (zigzag), and for how many quanta of
+ * code it then holds; a change of 0 ends it, unless it is the first (golang.org/s/go12symtab). */
 #include "gosym/pclntab.h"
 
 #include <errno.h>

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Go's table of functions. Contract and sources in pclntab.h.
+/* Go's table of functions. Contract and sources in pclntab.h.
  *
- * Invariant: every offset of the header lies inside the table, and the index
- * of functions too; every other offset goes through a window, which ends where
- * the section or segment does.
- */
+ * Invariant: every offset of the header lies inside the table, and the index of functions too;
+ * every other offset goes through a window, which ends where the section or segment does. */
 #include "gosym/pclntab.h"
 
 #include "base/check.h"
@@ -189,8 +186,8 @@ static int scan_segments(struct pclntab *t)
 	return -ENOENT;
 }
 
-/* Sections can be stripped, or the table merged into another one; then only a
- * file without sections, or with Go's build id, is worth looking through. */
+/* Sections can be stripped, or the table merged into another one; then only a file without
+ * sections, or with Go's build id, is worth looking through. */
 static int find_table(struct pclntab *t)
 {
 	static const char *const names[] = {".gopclntab", ".data.rel.ro.gopclntab"};
@@ -297,8 +294,7 @@ static int read_entry(struct pclntab *t, size_t i, uint64_t *ret)
 	return r;
 }
 
-/* Which rows and which tree of inlined calls: by the function's own lists,
- * which begin at `at`. */
+/* Which rows and which tree of inlined calls: by the function's own lists, which begin at `at`. */
 static int read_lists(struct pclntab *t, uint64_t at, uint32_t n_tables, unsigned int n_data,
 		      struct pclntab_function *f)
 {
@@ -312,9 +308,9 @@ static int read_lists(struct pclntab *t, uint64_t at, uint32_t n_tables, unsigne
 	return r;
 }
 
-/* The record of a function, from its name on: name, two that are of no use
- * here, pcsp, pcfile, pcln, number of tables; unit since 1.16, start line since 1.20; id, flags,
- * padding and number of data as bytes. */
+/* The record of a function, from its name on: name, two that are of no use here, pcsp, pcfile,
+ * pcln, number of tables; unit since 1.16, start line since 1.20; id, flags, padding and number of
+ * data as bytes. */
 static int read_record(struct pclntab *t, uint64_t at, struct pclntab_function *f)
 {
 	const size_t n_words = t->version == PCLNTAB_GO12    ? 8

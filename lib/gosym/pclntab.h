@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Go's table of functions, lines and stack sizes (.gopclntab): what a Go
- * runtime walks its own stacks by, so it is in every Go program, stripped or
- * not. Read from the file with pread in pieces; nothing of it is loaded.
+/* Go's table of functions, lines and stack sizes (.gopclntab): what a Go runtime walks its own
+ * stacks by, so it is in every Go program, stripped or not. Read from the file with pread in
+ * pieces; nothing of it is loaded.
  *
- * Read here: the headers of Go 1.2 to 1.15, 1.16 to 1.17, 1.18 to 1.19 and
- * since 1.20, of 64-bit little-endian programs. Found by section name, and
- * where that is gone (sections stripped, or merged into .data.rel.ro as GNU ld does with PIE)
- * by its header in the loaded segments. Since 1.18 its addresses are relative to the start
- * of the text, which stands in the header, or in the module's data
- * (runtime.moduledata), found by its pointer to the header, in the file or among the relocations
- * of a PIE. The module's data also say where the trees of inlined calls are.
+ * Read here: the headers of Go 1.2 to 1.15, 1.16 to 1.17, 1.18 to 1.19 and since 1.20, of 64-bit
+ * little-endian programs. Found by section name, and where that is gone (sections stripped, or
+ * merged into .data.rel.ro as GNU ld does with PIE) by its header in the loaded segments. Since
+ * 1.18 its addresses are relative to the start of the text, which stands in the header, or in the
+ * module's data (runtime.moduledata), found by its pointer to the header, in the file or among the
+ * relocations of a PIE. The module's data also say where the trees of inlined calls are.
  *
  * Sources: cmd/link/internal/ld/pcln.go, runtime/symtab.go, symtabinl.go,
  * runtime2.go and internal/abi/symtab.go of Go 1.15, 1.17, 1.18, 1.21 and 1.26;
@@ -18,8 +16,7 @@
  *
  * Every function that reads: -ENOEXEC where the table contradicts itself,
  * -ENODATA where the file is shorter than it was, -ENOMEM, or pread's errno. Used by one
- * thread at a time.
- */
+ * thread at a time. */
 #pragma once
 
 #include "elf/file.h"
@@ -53,18 +50,16 @@ struct pclntab {
 
 #define PCLNTAB_NULL ((struct pclntab){0})
 
-/*
- * Finds the table. Loads the sections. The file and its descriptor must
- * outlive *ret. 0; -ENOENT: no Go program; -ENOTSUP: a table whose addresses the file does
- * not tell (Go before 1.18 in a PIE made by another linker). Reads the header and, from
- * 1.18 on, finds the module's data: by their section, else in one pass over the writable
- * segments and the relocations. A file that is not of Go and has its sections costs nothing more.
- */
+/* Finds the table. Loads the sections. The file and its descriptor must outlive *ret. 0; -ENOENT:
+ * no Go program; -ENOTSUP: a table whose addresses the file does not tell (Go before 1.18 in a PIE
+ * made by another linker). Reads the header and, from 1.18 on, finds the module's data: by their
+ * section, else in one pass over the writable segments and the relocations. A file that is not of
+ * Go and has its sections costs nothing more. */
 int pclntab_open(struct pclntab *ret, struct elf_file *f, struct error *err);
 void pclntab_close(struct pclntab *t);
 
-/* Ids of special functions differ between versions of Go; flags do not. An
- * offset of 0 stands for no table. */
+/* Ids of special functions differ between versions of Go; flags do not. An offset of 0 stands for
+ * no table. */
 struct pclntab_function {
 	uint64_t entry, end; /* [entry, end), padding included */
 	uint32_t name;       /* for pclntab_name */
@@ -76,8 +71,7 @@ struct pclntab_function {
 	uint32_t tree;               /* for pclntab_inlined */
 };
 
-/* The i-th function, i < n_functions; entries rise with i. Amortised O(1) when
- * asked in order. */
+/* The i-th function, i < n_functions; entries rise with i. Amortised O(1) when asked in order. */
 int pclntab_function(struct pclntab *t, size_t i, struct pclntab_function *ret);
 
 /* The one that covers an address. -ENOENT: none does. O(log functions). */
@@ -86,17 +80,15 @@ int pclntab_find(struct pclntab *t, uint64_t address, struct pclntab_function *r
 /* Appends a name, at most ELF_NAME_MAX bytes of it ("main.(*ring).step"). */
 int pclntab_name(struct pclntab *t, uint32_t name, struct buf *out);
 
-/* Appends the path of file number `file` (a value of pcfile) of a function's
- * unit. -ENOENT: that file has no name. */
+/* Appends the path of file number `file` (a value of pcfile) of a function's unit. -ENOENT: that
+ * file has no name. */
 int pclntab_file(struct pclntab *t, const struct pclntab_function *f, int32_t file,
 		 struct buf *out);
 
-/*
- * A table of values by address, row by row: how far the stack pointer is below
- * where it was at entry (pcsp: bytes, without the return address), file,
- * line, inlined call. Rows join, the first begins at the entry, and none reaches
- * beyond the function's end; there is at most one a quantum of code.
- */
+/* A table of values by address, row by row: how far the stack pointer is below where it was at
+ * entry (pcsp: bytes, without the return address), file, line, inlined call. Rows join, the first
+ * begins at the entry, and none reaches beyond the function's end; there is at most one a quantum
+ * of code. */
 struct pclntab_row {
 	uint64_t start, end;
 	int32_t value;
@@ -124,10 +116,8 @@ struct pclntab_call {
 	uint8_t id;
 };
 
-/*
- * Call number `index` (a value of f->inlined) of the function's tree. Which
- * call that one stands in is the value of f->inlined at ret->call, which lies within the function.
- * Calls may name each other in a circle: who follows them counts.
- */
+/* Call number `index` (a value of f->inlined) of the function's tree. Which call that one stands in
+ * is the value of f->inlined at ret->call, which lies within the function. Calls may name each
+ * other in a circle: who follows them counts. */
 int pclntab_inlined(struct pclntab *t, const struct pclntab_function *f, int32_t index,
 		    struct pclntab_call *ret);

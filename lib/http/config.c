@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From an http_config to curl's options. Whoever names a CA means that one
- * alone, so the system's folder is switched off with it. A server_name other
- * than the URL's host is had by asking curl for that name and sending it to
- * the real address (CONNECT_TO), since it has no option for the name in TLS.
- */
+/* From an http_config to curl's options. Whoever names a CA means that one alone, so the system's
+ * folder is switched off with it. A server_name other than the URL's host is had by asking curl for
+ * that name and sending it to the real address (CONNECT_TO), since it has no option for the name in
+ * TLS. */
 #include "http/transfer.h"
 
 #include "base/cleanup.h"
@@ -74,8 +72,7 @@ int config_header(struct curl_slist **list, struct str name, struct str value, s
 	if (!is_field(value))
 		return error_set(err, -EINVAL, "the value of header %.*s holds a control character",
 				 STR_FMT(name));
-	/* Without a value: "Name:" keeps curl from sending it at all, "Name;"
-	 * sends it empty. */
+	/* Without a value: "Name:" keeps curl from sending it at all, "Name;" sends it empty. */
 	if (!value.p)
 		buf_printf(&line, "%.*s:", STR_FMT(name));
 	else if (value.n == 0)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What went wrong, in one line that names the peer, the cause and, where
- * there is one, the remedy. The table holds what can happen in ordinary
- * operation; everything else is said in curl's own words.
- */
+/* What went wrong, in one line that names the peer, the cause and, where there is one, the remedy.
+ * The table holds what can happen in ordinary operation; everything else is said in curl's own
+ * words. */
 #include "http/transfer.h"
 
 #include "base/check.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * gRPC over the client of http.h, as much as unary calls and streams of requests need: a
- * message in its frame, and the status in the trailers. Source: grpc, doc/PROTOCOL-HTTP2.md
- * and doc/statuscodes.md.
- */
+/* gRPC over the client of http.h, as much as unary calls and streams of requests need: a message in
+ * its frame, and the status in the trailers. Source: grpc, doc/PROTOCOL-HTTP2.md and
+ * doc/statuscodes.md. */
 #pragma once
 
 #include "base/buf.h"
@@ -32,11 +30,9 @@ void grpc_end(struct buf *b, size_t start);
 /* The frame of an uncompressed message of n bytes. */
 void grpc_frame(char out[GRPC_FRAME_BYTES], size_t n);
 
-/*
- * The status of an answer whose request asked for GRPC_WANTED, codes that gRPC does not know
- * as 2, and its message, decoded and cut off, in `text`. -ENOENT: there was none (no
- * answer, another protocol, or it broke off), and `text` says what there was.
- */
+/* The status of an answer whose request asked for GRPC_WANTED, codes that gRPC does not know as 2,
+ * and its message, decoded and cut off, in `text`. -ENOENT: there was none (no answer, another
+ * protocol, or it broke off), and `text` says what there was. */
 int grpc_status(const struct http_response *response, char *text, size_t n);
 
 /* The message of a unary answer; STR_NULL where there is no whole one, or a compressed one. */

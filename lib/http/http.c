@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The client: one curl multi handle driven through its socket interface.
+/* The client: one curl multi handle driven through its socket interface.
  *
- * Invariants: a transfer is in the list exactly while its handle is in the
- * multi handle. `done` is called only from `reap`, when curl is not on the
- * stack, so it may send and cancel. What is cancelled from a `data` callback,
- * inside curl, is marked and reaped when curl has returned.
+ * Invariants: a transfer is in the list exactly while its handle is in the multi handle. `done` is
+ * called only from `reap`, when curl is not on the stack, so it may send and cancel. What is
+ * cancelled from a `data` callback, inside curl, is marked and reaped when curl has returned.
  *
- * libcurl's global state is counted and, from 7.84 on, guarded by a lock of
- * its own; so every client holds one count, and no state of ours is global.
- */
+ * libcurl's global state is counted and, from 7.84 on, guarded by a lock of its own; so every
+ * client holds one count, and no state of ours is global. */
 #include "http/http.h"
 
 #include "base/check.h"
@@ -95,8 +92,8 @@ static void finish(struct http_client *client, struct transfer *t, CURLcode code
 	transfer_free(t);
 }
 
-/* Ends what curl has finished and what has stalled or was cancelled, and tells of what has
- * left. The list is read afresh after each end, since `done` may change it. */
+/* Ends what curl has finished and what has stalled or was cancelled, and tells of what has left.
+ * The list is read afresh after each end, since `done` may change it. */
 static void reap(struct http_client *client)
 {
 	int64_t now = clock_mono();

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An HTTP client on libcurl's multi interface, driven by somebody else's loop:
+/* An HTTP client on libcurl's multi interface, driven by somebody else's loop:
  * the owner supplies descriptor watches and one timer through `struct
  * http_loop` and calls http_ready and http_timeout when they fire. Nothing
- * blocks (names are resolved by libcurl's own threads). One thread at a time.
- */
+ * blocks (names are resolved by libcurl's own threads). One thread at a time. */
 #pragma once
 
 #include "base/error.h"
@@ -16,8 +14,8 @@
 #define HTTP_IN  1u
 #define HTTP_OUT 4u
 
-/* What the client needs of the loop. watch: begin, change or (events 0) end
- * watching fd. timer: one-shot, -1 cancels. */
+/* What the client needs of the loop. watch: begin, change or (events 0) end watching fd. timer:
+ * one-shot, -1 cancels. */
 struct http_loop {
 	void *context;
 	void (*watch)(void *context, int fd, uint32_t events);
@@ -54,10 +52,10 @@ struct http_config {
 	size_t n_proxy_headers;
 };
 
-/* status 0: no answer, and `error` says why in one line; result is the
- * negative errno class: -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH (no such
- * name), -ECONNRESET, -EPROTO (TLS, bad HTTP), -E2BIG. `sent` tells whether
- * the whole request left, so whether it may have been carried out. Borrowed. */
+/* status 0: no answer, and `error` says why in one line; result is the negative errno class:
+ * -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH (no such name), -ECONNRESET, -EPROTO (TLS, bad HTTP),
+ * -E2BIG. `sent` tells whether the whole request left, so whether it may have been carried out.
+ * Borrowed. */
 #define HTTP_WANTED 4 /* headers that a request may ask for */
 
 struct http_response {
@@ -90,40 +88,40 @@ struct http_request {
 	int64_t timeout_ms;         /* of the whole exchange; 0: none */
 	int64_t connect_timeout_ms; /* 0: 10 s */
 	int64_t stall_ms;           /* gives up when nothing arrives that long; 0: never */
-	/* Names of headers or trailers of the answer that `done` wants to see, from
-	 * the first on; NULL: no more. The names must outlive the request. */
+	/* Names of headers or trailers of the answer that `done` wants to see, from the first on;
+	 * NULL: no more. The names must outlive the request. */
 	const char *wanted[HTTP_WANTED];
-	/* HTTP/2 only, over http:// without asking for it first, as gRPC wants; on a
-	 * connection of its own. */
+	/* HTTP/2 only, over http:// without asking for it first, as gRPC wants; on a connection of
+	 * its own. */
 	bool http2;
 	uint64_t max_response; /* bytes after decoding; more is -E2BIG; 0: 1 MiB */
-	/* Offers no compression: for streams that a server compresses piece by
-	 * piece, as a sequence of gzip members, which libcurl refuses. */
+	/* Offers no compression: for streams that a server compresses piece by piece, as a sequence
+	 * of gzip members, which libcurl refuses. */
 	bool uncompressed;
-	/* Once, when the last byte has left and no answer is there yet; an answer within
-	 * the same moment comes without. May do nothing to the client. May be NULL. */
+	/* Once, when the last byte has left and no answer is there yet; an answer within the same
+	 * moment comes without. May do nothing to the client. May be NULL. */
 	void (*left)(void *context);
 	/* A 2xx answer has begun: its headers are complete. May be NULL. */
 	void (*begun)(void *context);
-	/* A piece of the body of a 2xx answer, as it arrives; return false to end
-	 * the request. NULL: it is collected and given to `done`. What comes with
-	 * another status is always collected, up to 1 MiB. */
+	/* A piece of the body of a 2xx answer, as it arrives; return false to end the request.
+	 * NULL: it is collected and given to `done`. What comes with another status is always
+	 * collected, up to 1 MiB. */
 	bool (*data)(void *context, struct str piece);
 	/* Once, at the end, unless the request was cancelled. */
 	void (*done)(void *context, const struct http_response *response);
 	void *context;
 };
 
-/* Begins a request. The config is read (with its files) now. 0 and an id, or
- * negative errno with a text. `done` is never called from within. */
+/* Begins a request. The config is read (with its files) now. 0 and an id, or negative errno with a
+ * text. `done` is never called from within. */
 int http_send(struct http_client *client, const struct http_config *config,
 	      const struct http_request *request, uint64_t *ret_id, struct error *err);
 void http_cancel(struct http_client *client, uint64_t id);
 /* Whether the last byte of a request under way has left, as in `sent` above. */
 bool http_was_sent(struct http_client *client, uint64_t id);
 
-/* Why a server's URL cannot be asked, in words that follow it ("names no host"), or NULL. A
- * request says the same, but only when it is made. O(bytes). */
+/* Why a server's URL cannot be asked, in words that follow it ("names no host"), or NULL. A request
+ * says the same, but only when it is made. O(bytes). */
 const char *http_url_fault(struct str url);
 /* User, host and port of a URL; what stands behind "://", for any text. */
 struct str http_authority(struct str url);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One exchange. What the server sends is counted before it is kept: headers
+/* One exchange. What the server sends is counted before it is kept: headers
  * up to TRANSFER_MAX_HEADERS, the decoded body up to max_response; one byte
  * more and the exchange ends. An exchange either has an answer in full or
- * none: half a body is not shown as an answer.
- */
+ * none: half a body is not shown as an answer. */
 #include "http/transfer.h"
 
 #include "base/check.h"
@@ -132,10 +130,10 @@ static int parse_peer(struct transfer *t, const char *url, struct error *err)
 			code = curl_easy_setopt(t->easy, option, value);                           \
 	} while (0)
 
-/* A peer that has vanished without a word (a node that lost power, a NAT that
- * forgot us) is noticed within half a minute, also while nothing is awaited. The
- * last of these is for when something was just sent: until that is acknowledged
- * nobody is probed, and it would be sent again for a quarter of an hour. */
+/* A peer that has vanished without a word (a node that lost power, a NAT that forgot us) is noticed
+ * within half a minute, also while nothing is awaited. The last of these is for when something was
+ * just sent: until that is acknowledged nobody is probed, and it would be sent again for a quarter
+ * of an hour. */
 static int on_socket_made(void *context, curl_socket_t fd, curlsocktype purpose)
 {
 	const struct {
@@ -155,9 +153,9 @@ static int on_socket_made(void *context, curl_socket_t fd, curlsocktype purpose)
 	return CURL_SOCKOPT_OK;
 }
 
-/* No signals (NOSIGNAL), no protocols but these two, no wait for "100
- * Continue" (a header of config.c), and no wait for a resolver thread when a
- * request is cancelled (QUICK_EXIT: it is left to end by itself). */
+/* No signals (NOSIGNAL), no protocols but these two, no wait for "100 Continue" (a header of
+ * config.c), and no wait for a resolver thread when a request is cancelled (QUICK_EXIT: it is left
+ * to end by itself). */
 static CURLcode set_basics(struct transfer *t, const struct http_request *request)
 {
 	CURLcode code = CURLE_OK;
@@ -259,8 +257,8 @@ static int prepare(struct transfer *t, const struct http_config *config,
 	if (rc)
 		return rc;
 	if (t->http2) { /* whatever the configuration says: there is no other way */
-		/* libcurl 7.88 takes an HTTP/2 connection that was idle for one that
-		 * is broken, after the request has left: so each has its own. */
+		/* libcurl 7.88 takes an HTTP/2 connection that was idle for one that is broken,
+		 * after the request has left: so each has its own. */
 		SET(CURLOPT_FRESH_CONNECT, 1L);
 		SET(CURLOPT_FORBID_REUSE, 1L);
 		SET(CURLOPT_HTTP_VERSION, t->plain ? (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One exchange: an easy handle with everything that it refers to. Private to
- * lib/http; http.c owns the list, transfer.c the handle's callbacks, config.c
- * what a server demands, explain.c the words for what went wrong.
- */
+/* One exchange: an easy handle with everything that it refers to. Private to lib/http; http.c owns
+ * the list, transfer.c the handle's callbacks, config.c what a server demands, explain.c the words
+ * for what went wrong. */
 #pragma once
 
 #include "base/buf.h"
@@ -65,8 +63,8 @@ void transfer_tell_left(struct transfer *t);
 /* Calls `done` with what came of it. */
 void transfer_finish(struct transfer *t, CURLcode code);
 
-/* config.c: sets authentication, TLS, proxy and headers on the handle: 0 or
- * negative errno with a text. Token files are read here. */
+/* config.c: sets authentication, TLS, proxy and headers on the handle: 0 or negative errno with a
+ * text. Token files are read here. */
 int config_apply(struct transfer *t, const struct http_config *config, struct error *err);
 /* Adds one header line, refusing what would break out of it. */
 int config_header(struct curl_slist **list, struct str name, struct str value, struct error *err);
@@ -75,6 +73,5 @@ int config_str(CURL *easy, CURLoption option, struct str value, struct error *er
 /* What a refused option means: -ENOMEM, or -EINVAL and the reason. */
 int config_failed(CURLcode code, const char *what, struct error *err);
 
-/* explain.c: one line for people into `out`; returns the class, a negative
- * errno (see http.h). */
+/* explain.c: one line for people into `out`; returns the class, a negative errno (see http.h). */
 int explain(const struct transfer *t, CURLcode code, char *out, size_t n);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The decoder. Contract in decode.h.
+/* The decoder. Contract in decode.h.
  *
  * protobuf-c makes a tree of the file (protobuf/pprof.proto). Its counts say how long each array
- * is; so the profile is one arena, and the tree is gone when its strings are copied. References
- * are resolved in the order functions and mappings, locations, samples, whatever order they had in
- * the file.
- */
+ * is; so the profile is one arena, and the tree is gone when its strings are copied. References are
+ * resolved in the order functions and mappings, locations, samples, whatever order they had in the
+ * file. */
 #include "pprof/decode.h"
 
 #include "base/arena.h"

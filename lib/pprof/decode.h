@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reading a pprof profile (google/pprof, proto/profile.proto) of any origin into arrays. The
- * file is untrusted input: every index in the result is in range, and memory is bounded by 24
- * times the uncompressed size while it is read (eight times for an ordinary profile), of which
- * there may be PROFILE_MAX_BYTES. Names are bytes as they came: not always UTF-8, and with
- * control characters if somebody put them there.
+/* Reading a pprof profile (google/pprof, proto/profile.proto) of any origin into arrays. The file
+ * is untrusted input: every index in the result is in range, and memory is bounded by 24 times the
+ * uncompressed size while it is read (eight times for an ordinary profile), of which there may be
+ * PROFILE_MAX_BYTES. Names are bytes as they came: not always UTF-8, and with control characters if
+ * somebody put them there.
  *
- * References are positions in the arrays, not the file's ids. Functions,
- * mappings and locations have a null entry at position 0.
- */
+ * References are positions in the arrays, not the file's ids. Functions, mappings and locations
+ * have a null entry at position 0. */
 #pragma once
 
 #include "base/error.h"
@@ -58,8 +56,8 @@ struct profile_label {
 	struct str unit;
 };
 
-/* Frames [frame_start, +n_frames), leaf first; labels likewise. Sample i has
- * values [i * n_types, +n_types). */
+/* Frames [frame_start, +n_frames), leaf first; labels likewise. Sample i has values [i * n_types,
+ * +n_types). */
 struct profile_sample {
 	uint32_t frame_start;
 	uint32_t n_frames;
@@ -87,11 +85,9 @@ struct profile {
 	int64_t duration_ns;
 };
 
-/*
- * Decodes gzip or plain bytes, which are not needed afterwards. 0, -ENOMEM,
+/* Decodes gzip or plain bytes, which are not needed afterwards. 0, -ENOMEM,
  * -E2BIG (more than PROFILE_MAX_BYTES), or -EBADMSG; err says what is wrong
- * with it. O(size).
- */
+ * with it. O(size). */
 int profile_decode(struct str data, struct profile **ret, struct error *err);
 
 /* The same for a file. Also -errno of open and read. */

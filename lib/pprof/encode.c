@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The encoder. Contracts in encode.h.
+/* The encoder. Contracts in encode.h.
  *
- * Every message is kept as its own bytes without tag, length and id, one
- * table for each kind: the id is the position, so tag, length and id are
- * made up when the profile is written, and equality of entries is equality
- * of bytes. What changes after an entry was added (a sample's values, a
- * mapping's flags) lies beside the tables.
- */
+ * Every message is kept as its own bytes without tag, length and id, one table for each kind: the
+ * id is the position, so tag, length and id are made up when the profile is written, and equality
+ * of entries is equality of bytes. What changes after an entry was added (a sample's values, a
+ * mapping's flags) lies beside the tables. */
 #include "pprof/encode.h"
 
 #include "base/check.h"
@@ -49,8 +46,8 @@ struct value_type {
 	uint32_t unit;
 };
 
-/* A caller's mapping as up to two of the profile's: [0] for locations with
- * only addresses, [1] for those with names. 0: none yet. */
+/* A caller's mapping as up to two of the profile's: [0] for locations with only addresses, [1] for
+ * those with names. 0: none yet. */
 struct twins {
 	uint32_t id[2];
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Writing a pprof profile (google/pprof, proto/profile.proto) that `go tool
- * pprof`, Pyroscope and Parca all take as it is meant:
+/* Writing a pprof profile (google/pprof, proto/profile.proto) that `go tool pprof`, Pyroscope and
+ * Parca all take as it is meant:
  *
  *  - ids of functions, locations and mappings are their positions from 1;
  *  - string 0 is "", every string is UTF-8 (bytes that are not become U+FFFD);
@@ -11,18 +10,16 @@
  *  - period type and duration are always there, lists are packed;
  *  - samples of equal stack and labels are one; none has only zero values.
  *
- * Call order: types first, then anything; what an entry refers to is added
- * before it. Adding an equal entry again gives the first one's id. Ids are the
- * encoder's own (strings from 0, all else from 1, 0 meaning "none").
+ * Call order: types first, then anything; what an entry refers to is added before it. Adding an
+ * equal entry again gives the first one's id. Ids are the encoder's own (strings from 0, all else
+ * from 1, 0 meaning "none").
  *
- * When memory is short, or an entry would pass 1 GiB, an add returns 0 and the
- * encoder stays `failed`: only pprof_finish need be checked. Nothing here
- * depends on the order in which adds of equal content arrive, apart from ids.
+ * When memory is short, or an entry would pass 1 GiB, an add returns 0 and the encoder stays
+ * `failed`: only pprof_finish need be checked. Nothing here depends on the order in which adds of
+ * equal content arrive, apart from ids.
  *
- * Memory: the entries in wire form, each once, plus an index (at most 26
- * bytes an entry and, while it doubles, again as much as the kind that
- * grows). An encoder is used by one thread at a time.
- */
+ * Memory: the entries in wire form, each once, plus an index (at most 26 bytes an entry and, while
+ * it doubles, again as much as the kind that grows). An encoder is used by one thread at a time. */
 #pragma once
 
 #include "base/buf.h"
@@ -36,8 +33,8 @@ struct pprof_encoder;
 struct pprof_encoder *pprof_encoder_new(void);
 void pprof_encoder_free(struct pprof_encoder *e);
 
-/* A sample type, as string ids; at most PPROF_MAX_TYPES. Samples carry one value
- * for each, in this order. Not after the first sample. */
+/* A sample type, as string ids; at most PPROF_MAX_TYPES. Samples carry one value for each, in this
+ * order. Not after the first sample. */
 void pprof_add_type(struct pprof_encoder *e, uint32_t type, uint32_t unit);
 
 /* Copied. Expected O(s.n). */
@@ -53,8 +50,8 @@ struct pprof_function {
 
 uint32_t pprof_add_function(struct pprof_encoder *e, const struct pprof_function *f);
 
-/* Strings by id: path and build id. All of start, limit and offset 0 says that
- * addresses are the file's own. */
+/* Strings by id: path and build id. All of start, limit and offset 0 says that addresses are the
+ * file's own. */
 struct pprof_mapping {
 	uint64_t start;
 	uint64_t limit;
@@ -71,8 +68,8 @@ struct pprof_line {
 	uint32_t column;
 };
 
-/* Inlined callees first. A location without address and lines is dropped by
- * servers together with its samples: name it "[unknown]". */
+/* Inlined callees first. A location without address and lines is dropped by servers together with
+ * its samples: name it "[unknown]". */
 struct pprof_location {
 	uint64_t address;
 	uint32_t mapping;
@@ -99,8 +96,8 @@ struct pprof_sample {
 	uint32_t n_labels;
 };
 
-/* Adds to the values of an equal sample (sums saturate). A sample of zeros only
- * is left out. Expected O(size). */
+/* Adds to the values of an equal sample (sums saturate). A sample of zeros only is left out.
+ * Expected O(size). */
 void pprof_add_sample(struct pprof_encoder *e, const struct pprof_sample *s);
 
 void pprof_add_comment(struct pprof_encoder *e, uint32_t text);
@@ -124,11 +121,9 @@ struct pprof_head {
 	uint32_t period_unit;
 };
 
-/*
- * Appends the profile to `out`, as gzip of that level (1 to 9), or plain with
- * level 0, and says how long it is uncompressed (ret_raw may be NULL). The
- * encoder stays as it is and can go on. 0, -ENOMEM, or -E2BIG where out's limit
- * is passed; `out` is then as before. Streams through 64 KiB.
+/* Appends the profile to `out`, as gzip of that level (1 to 9), or plain with level 0, and says how
+ * long it is uncompressed (ret_raw may be NULL). The encoder stays as it is and can go on. 0,
+ * -ENOMEM, or -E2BIG where out's limit is passed; `out` is then as before. Streams through 64 KiB.
  */
 int pprof_finish(const struct pprof_encoder *e, const struct pprof_head *head, int level,
 		 struct buf *out, size_t *ret_raw);

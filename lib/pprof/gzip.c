@@ -104,8 +104,7 @@ bool gzip_is(struct str data)
 	return data.n >= 2 && data.p[0] == '\x1f' && data.p[1] == '\x8b';
 }
 
-/* One call of inflate into fresh room: 0 to go on, 1 at a member's end, or a
- * negative errno. */
+/* One call of inflate into fresh room: 0 to go on, 1 at a member's end, or a negative errno. */
 static int inflate_some(z_stream *z, struct buf *out, size_t left)
 {
 	size_t want = left < CHUNK ? left : CHUNK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gzip in both directions, over buffers, with bounds. zlib allocates through
- * malloc, as all else here. */
+/* gzip in both directions, over buffers, with bounds. zlib allocates through malloc, as all else
+ * here. */
 #pragma once
 
 #include "base/buf.h"
@@ -22,6 +22,6 @@ int gzip_close(struct gzip_writer *w);
 /* Whether it begins like gzip. */
 bool gzip_is(struct str data);
 
-/* Appends what `data` (one or more gzip members) holds: 0, -EBADMSG if it is
- * damaged or cut off, -E2BIG beyond `max` bytes, -ENOMEM. */
+/* Appends what `data` (one or more gzip members) holds: 0, -EBADMSG if it is damaged or cut off,
+ * -E2BIG beyond `max` bytes, -ENOMEM. */
 int gzip_inflate(struct str data, struct buf *out, size_t max);

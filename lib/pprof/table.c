@@ -35,8 +35,8 @@ uint32_t table_add(struct table *t, struct str s, bool *ret_new)
 		return id;
 	}
 	id = (uint32_t)t->ends.n;
-	/* Room first, then the index, then what cannot fail. buf keeps below
-	 * 1 GiB, so ends fit 32 bits and ids stay below INDEX_NONE. */
+	/* Room first, then the index, then what cannot fail. buf keeps below 1 GiB, so ends fit 32
+	 * bits and ids stay below INDEX_NONE. */
 	if (!vec_reserve(&t->ends, 1) || !buf_reserve(&t->bytes, s.n) ||
 	    index_add(&t->index, hash, id) < 0)
 		return INDEX_NONE;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Distinct byte records under dense ids from 0, stored end to end: 4 bytes
- * and an index slot on top of each record's own. An encoder keeps every
- * message of a kind in one, already in wire form, so that equality is memcmp
- * and writing is copying. TABLE_NULL is a valid empty table.
- */
+/* Distinct byte records under dense ids from 0, stored end to end: 4 bytes and an index slot on top
+ * of each record's own. An encoder keeps every message of a kind in one, already in wire form, so
+ * that equality is memcmp and writing is copying. TABLE_NULL is a valid empty table. */
 #pragma once
 
 #include "base/buf.h"
@@ -21,8 +18,8 @@ struct table {
 
 void table_free(struct table *t);
 
-/* The record's id, making one if need be; *ret_new tells which. INDEX_NONE
- * when memory is short (unchanged). The bytes are copied. Expected O(s.n). */
+/* The record's id, making one if need be; *ret_new tells which. INDEX_NONE when memory is short
+ * (unchanged). The bytes are copied. Expected O(s.n). */
 uint32_t table_add(struct table *t, struct str s, bool *ret_new);
 
 /* A record by id; valid until the next add. O(1). */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Cgroup paths, read by hand: a component either is a container's or is not,
- * and a regular expression over the whole path would have to guess where
- * one ends. Walking from the leaf upwards makes the innermost container win and
- * lets anything that a container nests inside itself (an init system, say) pass.
- */
+/* Cgroup paths, read by hand: a component either is a container's or is not, and a regular
+ * expression over the whole path would have to guess where one ends. Walking from the leaf upwards
+ * makes the innermost container win and lets anything that a container nests inside itself (an init
+ * system, say) pass. */
 #include "proc/container.h"
 
 #include "base/check.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which cgroup hierarchy holds the containers: with cgroup v2 alone, its one;
+/* Which cgroup hierarchy holds the containers: with cgroup v2 alone, its one;
  * where v1 controllers are mounted (v1 or hybrid), that of a controller which
  * every runtime uses. The numbers are those of the kernel programs.
  *
- * Source: /proc/cgroups, cgroups(7): a controller on v2 has hierarchy 0.
- */
+ * Source: /proc/cgroups, cgroups(7): a controller on v2 has hierarchy 0. */
 #pragma once
 
 #include "base/str.h"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which types and functions the running kernel describes (BTF, /sys/kernel/btf/vmlinux): what a program of its could
- * use. By name alone, which is enough to ask for a function, and spares parsing a hundred thousand types, as libbpf would.
+/* Which types and functions the running kernel describes (BTF, /sys/kernel/btf/vmlinux): what a
+ * program of its could use. By name alone, which is enough to ask for a function, and spares
+ * parsing a hundred thousand types, as libbpf would.
  *
- * Source of the format: linux/btf.h; a section of strings, each with a NUL before and behind it.
- */
+ * Source of the format: linux/btf.h; a section of strings, each with a NUL before and behind it. */
 #pragma once
 
 #include "base/str.h"
 
-/* Whether a type, a function or a member has this name. False where the kernel does not tell. One look through its
- * strings, two megabytes: a millisecond, a few more where the file cannot be mapped (before 6.16). */
+/* Whether a type, a function or a member has this name. False where the kernel does not tell. One
+ * look through its strings, two megabytes: a millisecond, a few more where the file cannot be
+ * mapped (before 6.16). */
 bool kernel_types_name(const char *name);
 
 /* The same for the text of such a file: a stranger's, any bytes are legal input. O(n). */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reading /proc/PID. Offsets into the text are kept while it grows (it moves)
- * and become slices at the end. Sources: proc(5); a descriptor of a process's
- * directory refers to the process, not to its number.
- */
+/* Reading /proc/PID. Offsets into the text are kept while it grows (it moves) and become slices at
+ * the end. Sources: proc(5); a descriptor of a process's directory refers to the process, not to
+ * its number. */
 #include "proc/process.h"
 
 #include "base/check.h"
@@ -47,10 +45,8 @@ bool proc_same_start(uint64_t a_ns, uint64_t b_ns)
 	return a_ns / tick == b_ns / tick;
 }
 
-/*
- * "PID (COMM) STATE PPID …": the name may hold anything, blanks and brackets
- * too, so the last bracket ends it. Fields are numbered as in proc(5).
- */
+/* "PID (COMM) STATE PPID …": the name may hold anything, blanks and brackets
+ * too, so the last bracket ends it. Fields are numbered as in proc(5). */
 static int parse_stat(struct str text, struct proc_info *ret)
 {
 	size_t open = str_find(text, '('), close = str_rfind(text, ')');

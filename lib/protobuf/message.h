@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Small protobuf messages through protobuf-c, whose code is generated from the .proto files
- * beside this header.
+/* Small protobuf messages through protobuf-c, whose code is generated from the .proto files beside
+ * this header.
  *
  * Answers come from servers and are untrusted. protobuf-c allocates as the input asks for, and
  * copies fields that the .proto does not name. So a message is scanned before it is unpacked:
@@ -9,8 +8,7 @@
  * protobuf-c gets refuses more than the message can need.
  *
  * The .proto files name the fields that we use. Texts are `bytes` there, which has the same wire
- * format as `string`: then a slice needs no NUL, and what is read may hold one.
- */
+ * format as `string`: then a slice needs no NUL, and what is read may hold one. */
 #pragma once
 
 #include "base/arena.h"
@@ -32,11 +30,9 @@ struct message_bounds {
 	((struct message_bounds){                                                                  \
 		.bytes = (size_t)64 << 20, .fields = 4096, .memory = (size_t)66 << 20})
 
-/*
- * Unpacks a message into the arena: 0 and *ret, -EBADMSG (malformed, nested too deeply, or too
- * many fields), -E2BIG (more bytes, or more memory needed, than the bounds allow) or -ENOMEM. The
- * message lives as long as the arena and does not refer to `in`. O(bytes).
- */
+/* Unpacks a message into the arena: 0 and *ret, -EBADMSG (malformed, nested too deeply, or too many
+ * fields), -E2BIG (more bytes, or more memory needed, than the bounds allow) or -ENOMEM. The
+ * message lives as long as the arena and does not refer to `in`. O(bytes). */
 int message_unpack(const ProtobufCMessageDescriptor *type, struct str in,
 		   const struct message_bounds *bounds, struct arena *arena, const void **ret);
 

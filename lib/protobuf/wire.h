@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The protobuf wire format, as much as profile.proto uses: varints and
+/* The protobuf wire format, as much as profile.proto uses: varints and
  * length-delimited fields to write, every wire type to read. Source: the
  * "Encoding" chapter of the Protocol Buffers documentation.
  *
- * Writers append to a buf and leave failure to its `failed`. A reader is a
- * slice that shrinks from its front; no read goes beyond it.
- */
+ * Writers append to a buf and leave failure to its `failed`. A reader is a slice that shrinks from
+ * its front; no read goes beyond it. */
 #pragma once
 
 #include "base/buf.h"
@@ -19,8 +17,7 @@
 
 #define WIRE_VARINT_MAX 10
 
-/* Writes `value` to p, which has WIRE_VARINT_MAX bytes; returns how many it
- * took. */
+/* Writes `value` to p, which has WIRE_VARINT_MAX bytes; returns how many it took. */
 static inline size_t wire_encode(char *p, uint64_t value)
 {
 	size_t n = 0;
@@ -67,8 +64,8 @@ static inline void wire_put_bytes(struct buf *b, uint32_t field, struct str byte
 	buf_str_append(b, bytes);
 }
 
-/* What a string, a message or a packed list of n bytes takes, in a field whose
- * number is below 16. */
+/* What a string, a message or a packed list of n bytes takes, in a field whose number is below 16.
+ */
 static inline size_t wire_size(size_t n)
 {
 	return 1 + wire_length(n) + n;
@@ -102,8 +99,8 @@ struct wire_field {
 	struct str bytes;
 };
 
-/* Takes the next field off the front; false at malformed input, which
- * includes groups (profile.proto has none). Not to be called at the end. */
+/* Takes the next field off the front; false at malformed input, which includes groups
+ * (profile.proto has none). Not to be called at the end. */
 static inline bool wire_next(struct str *in, struct wire_field *ret)
 {
 	uint64_t tag, n;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * parca.write's wire: ProfileStoreService/WriteRaw over gRPC. Sources of the
+/* parca.write's wire: ProfileStoreService/WriteRaw over gRPC. Sources of the
  * messages: parca, proto/parca/profilestore/v1alpha1; of the framing: grpc,
  * PROTOCOL-HTTP2.md. A server counts every write, so a re-send counts twice; it
  * takes profiles of any age, and nothing of a request of which one series is
  * bad. It dies of a series without labels, of an empty profile and of one
- * without a period type: none of them can be put together here.
- */
+ * without a period type: none of them can be put together here. */
 #include "http/grpc.h"
 #include "push-protocols/protocol.h"
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is one server's own: how a series is put into bytes, how many make a
- * request, and what its answers mean. All else (queue, spool, retries, books)
- * is the same for every writer. A protocol is a constant; its functions keep
- * nothing and may be called from any thread.
- */
+/* What is one server's own: how a series is put into bytes, how many make a request, and what its
+ * answers mean. All else (queue, spool, retries, books) is the same for every writer. A protocol is
+ * a constant; its functions keep nothing and may be called from any thread. */
 #pragma once
 
 #include "push-protocols/answer.h"
@@ -39,8 +36,8 @@ struct protocol {
 	/* Series say on which node they are, where their target does not. */
 	bool node_label;
 	const struct label_rename *renames;
-	/* A server keeps the same bytes of the same time once: they may be sent
-	 * again. Otherwise a request whose answer was lost is `uncertain`. */
+	/* A server keeps the same bytes of the same time once: they may be sent again. Otherwise a
+	 * request whose answer was lost is `uncertain`. */
 	bool idempotent;
 	struct series_limits limits;
 	/* Of one request. */
@@ -54,8 +51,8 @@ struct protocol {
 	/* Appends one finished series, the profile given as gzip'd pprof. */
 	void (*put_series)(struct buf *out, const struct label *labels, size_t n_labels,
 			   struct str pprof);
-	/* Appends the body of a request with n finished series, at most max_series; without any
-	 * it asks for nothing, by which a server shows that it answers. */
+	/* Appends the body of a request with n finished series, at most max_series; without any it
+	 * asks for nothing, by which a server shows that it answers. */
 	void (*put_body)(struct buf *out, const struct str *series, size_t n);
 	struct answer (*classify)(const struct http_response *response);
 };

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * RawProfileSeries: a finished profile under the labels of its series, as servers take it.
+/* RawProfileSeries: a finished profile under the labels of its series, as servers take it.
  * Pyroscope and Parca have a message each of that name, alike but for where labels stand.
  * Sources: pyroscope, api/push/v1/push.proto; parca, proto/parca/profilestore/v1alpha1.
- * Failure is left to the buffer's `failed`. O(bytes).
- */
+ * Failure is left to the buffer's `failed`. O(bytes). */
 #pragma once
 
 #include "base/buf.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Contract in alphabet.h. All code points begin as one letter; each set then
- * splits the letters that lie partly in it. So the work is what the sets cover,
- * counted in the pieces between all their borders, and bounded by PIECES_MAX.
- */
+/* Contract in alphabet.h. All code points begin as one letter; each set then splits the letters
+ * that lie partly in it. So the work is what the sets cover, counted in the pieces between all
+ * their borders, and bounded by PIECES_MAX. */
 #include "regex/alphabet.h"
 
 #include "base/check.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The characters that a program can tell apart. Two code points that are in the
- * same of its sets (and, where it has assertions, are alike for these) are one
- * letter; what the automaton steps over are letters, so its tables are as wide
- * as the pattern is diverse and not as Unicode is.
- */
+/* The characters that a program can tell apart. Two code points that are in the same of its sets
+ * (and, where it has assertions, are alike for these) are one letter; what the automaton steps over
+ * are letters, so its tables are as wide as the pattern is diverse and not as Unicode is. */
 #pragma once
 
 #include "regex/program.h"

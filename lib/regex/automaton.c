@@ -95,8 +95,8 @@ static int find_sources(struct automaton *a)
 	a->sources = calloc(2 * (size_t)n, sizeof(*a->sources));
 	if (!a->source_starts || !a->sources)
 		return -ENOMEM;
-	/* Counts two places up, sums, and fills one place up, which leaves the
-	 * starts where they belong. */
+	/* Counts two places up, sums, and fills one place up, which leaves the starts where they
+	 * belong. */
 	for (uint32_t i = 0; i < n; i++)
 		for (size_t k = targets_of(a->program, i, targets); k-- > 0;) {
 			check(targets[k] < n);
@@ -256,8 +256,8 @@ int automaton_intern(struct automaton *a, const uint64_t *bits, uint8_t right, u
 	return 0;
 }
 
-/* Marks, with the stamp in `seen`, all instructions from which those of the
- * state are reached without a character, given what is left of the position. */
+/* Marks, with the stamp in `seen`, all instructions from which those of the state are reached
+ * without a character, given what is left of the position. */
 static void find_reaching(struct automaton *a, uint32_t state, uint8_t left)
 {
 	const uint64_t *bits = a->bits.p + (size_t)state * a->n_words;

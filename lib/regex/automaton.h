@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runs a program over whole texts, in time linear in the text, in memory that is
- * bounded whatever the text.
+/* Runs a program over whole texts, in time linear in the text, in memory that is bounded whatever
+ * the text.
  *
- * It goes over the text from its end to its beginning, and knows at each
- * position the set of those instructions from which the end can still be
- * reached. That answers whether the text matches. For what the groups hold it
- * then follows the program from the beginning, always the first choice that is
- * in the set: so the choice is leftmost-first, as in Go, and nothing is ever
- * tried twice.
+ * It goes over the text from its end to its beginning, and knows at each position the set of those
+ * instructions from which the end can still be reached. That answers whether the text matches. For
+ * what the groups hold it then follows the program from the beginning, always the first choice that
+ * is in the set: so the choice is leftmost-first, as in Go, and nothing is ever tried twice.
  *
- * Sets that were met are numbered and kept with their transitions (a lazy DFA,
- * reversed), at most as many as fit into STATES_BYTES; when these are used up
- * all are forgotten. Not for two threads at once.
- */
+ * Sets that were met are numbered and kept with their transitions (a lazy DFA, reversed), at most
+ * as many as fit into STATES_BYTES; when these are used up all are forgotten. Not for two threads
+ * at once. */
 #pragma once
 
 #include "regex/alphabet.h"
@@ -51,11 +47,9 @@ struct automaton {
 	struct memo *memos; /* MEMOS of them */
 };
 
-/*
- * What follows from standing at instruction `next` where the set is `state`: the
- * instruction that takes the character, and the slots noted on the way. Without
- * assertions it depends on nothing else. One place for each hash; state 0: none.
- */
+/* What follows from standing at instruction `next` where the set is `state`: the instruction that
+ * takes the character, and the slots noted on the way. Without assertions it depends on nothing
+ * else. One place for each hash; state 0: none. */
 #define MEMOS          256u
 #define MEMO_SLOTS_MAX 6
 
@@ -64,8 +58,7 @@ struct memo {
 	uint32_t slots[MEMO_SLOTS_MAX];
 };
 
-/* What is left to do of a search: to try an instruction, or to give a slot its
- * old value back. */
+/* What is left to do of a search: to try an instruction, or to give a slot its old value back. */
 struct choice {
 	uint32_t at; /* the instruction; the slot */
 	bool restore;
@@ -81,18 +74,18 @@ void automaton_fini(struct automaton *a);
 /* Whether the program matches all of the text: 1, 0, or -ENOMEM. */
 int automaton_test(struct automaton *a, struct str text);
 
-/* The same; and slots[2 · n_groups] is where each group begins and ends, SLOT_NONE
- * for one that took no part. */
+/* The same; and slots[2 · n_groups] is where each group begins and ends, SLOT_NONE for one that
+ * took no part. */
 int automaton_match(struct automaton *a, struct str text, size_t *slots);
 
 /* For automaton.c and capture.c. */
 
-/* The state to the left of `letter`, 0 or -ENOMEM. Numbers of states are void
- * after it if `a->n_states` was `a->max_states`. */
+/* The state to the left of `letter`, 0 or -ENOMEM. Numbers of states are void after it if
+ * `a->n_states` was `a->max_states`. */
 int automaton_make(struct automaton *a, uint32_t state, uint16_t letter, uint32_t *ret);
 
-/* The number of a set with what is right of it, 0 or -ENOMEM. May void numbers as
- * automaton_make. */
+/* The number of a set with what is right of it, 0 or -ENOMEM. May void numbers as automaton_make.
+ */
 int automaton_intern(struct automaton *a, const uint64_t *bits, uint8_t right, uint32_t *ret);
 
 /* Forgets all states unless there is room for `n` more. 0 or -ENOMEM. */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the groups of a match hold. Contract in automaton.h.
+/* What the groups of a match hold. Contract in automaton.h.
  *
- * A long text is cut into segments. One pass from its end to its beginning keeps
- * the set at each segment's end; then, segment by segment from the beginning,
- * the sets inside of it are computed again and followed. So what must be kept is
- * the states of one segment, which always fit, and one set per segment.
- */
+ * A long text is cut into segments. One pass from its end to its beginning keeps the set at each
+ * segment's end; then, segment by segment from the beginning, the sets inside of it are computed
+ * again and followed. So what must be kept is the states of one segment, which always fit, and one
+ * set per segment. */
 #include "regex/automaton.h"
 
 #include "base/check.h"
@@ -53,8 +51,8 @@ static void add_stop(struct automaton *a, struct stops *stops, size_t at, uint32
 	       a->n_words * sizeof(*stop->bits));
 }
 
-/* One pass over all of the text: 1 if it matches, and then the stops are to be
- * freed; 0 or -ENOMEM. */
+/* One pass over all of the text: 1 if it matches, and then the stops are to be freed; 0 or -ENOMEM.
+ */
 static int find_stops(struct automaton *a, struct str text, struct stops *ret)
 {
 	struct stops stops = {.size = sizeof(struct stop) + a->n_words * sizeof(uint64_t)};
@@ -88,8 +86,8 @@ static int find_stops(struct automaton *a, struct str text, struct stops *ret)
 	return r;
 }
 
-/* The states of the positions from..to, given the one at `to`; there is room for
- * all of them. 1, 0 if nothing that matches ends so, or -ENOMEM. */
+/* The states of the positions from..to, given the one at `to`; there is room for all of them. 1, 0
+ * if nothing that matches ends so, or -ENOMEM. */
 static int fill_segment(struct automaton *a, struct str text, size_t from, uint32_t state)
 {
 	a->state_at[text.n - from] = state;
@@ -161,9 +159,8 @@ static enum outcome try(struct walk *w, uint32_t state, size_t *n, uint32_t *at)
 	absurd("an unknown instruction");
 }
 
-/* The first choice from w->next on that is in the state: an instruction that
- * takes the character here, or the match. There is one. *ret_pending is what was
- * left to do. */
+/* The first choice from w->next on that is in the state: an instruction that takes the character
+ * here, or the match. There is one. *ret_pending is what was left to do. */
 static uint32_t search(struct walk *w, uint32_t state, size_t *ret_pending)
 {
 	struct automaton *a = w->a;

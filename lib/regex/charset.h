@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A set of code points as ranges. While it is built, ranges may overlap and stand
- * in any order; charset_clean makes them ascending, disjoint and not adjacent.
- */
+/* A set of code points as ranges. While it is built, ranges may overlap and stand in any order;
+ * charset_clean makes them ascending, disjoint and not adjacent. */
 #pragma once
 
 #include "base/vec.h"

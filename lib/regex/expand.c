@@ -28,8 +28,8 @@ static bool cut_name(struct str *rest, struct str *ret_name)
 	return true;
 }
 
-/* The group that a name means: a number without leading zeros and of nine
- * digits at most, or of the groups of this name the first that took part. */
+/* The group that a name means: a number without leading zeros and of nine digits at most, or of the
+ * groups of this name the first that took part. */
 static struct str group_of(const struct match *match, struct str name)
 {
 	bool number_like = (name.p[0] != '0' || name.n == 1) && name.n <= 9;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What most rules' expressions are: a literal, `.*` or `.+` or neither, a literal,
- * and groups around any of it. Whether a text matches is then a comparison at
- * its two ends, and where the groups lie is known beforehand.
- */
+/* What most rules' expressions are: a literal, `.*` or `.+` or neither, a literal, and groups
+ * around any of it. Whether a text matches is then a comparison at its two ends, and where the
+ * groups lie is known beforehand. */
 #pragma once
 
 #include "base/buf.h"

@@ -6,8 +6,7 @@
 
 #include <errno.h>
 
-/* A class that a name or a letter stands for; the ranges end with one that
- * begins after its end. */
+/* A class that a name or a letter stands for; the ranges end with one that begins after its end. */
 struct known_class {
 	const char *name;
 	struct range ranges[5];
@@ -174,8 +173,7 @@ static bool cut_hex(struct parser *p, uint32_t *ret)
 	return !braces && n == 2;
 }
 
-/* After "\": up to three octal digits; one alone, but for 0, would be a
- * back-reference. */
+/* After "\": up to three octal digits; one alone, but for 0, would be a back-reference. */
 static bool cut_octal(struct parser *p, uint32_t *ret)
 {
 	size_t n = 0;

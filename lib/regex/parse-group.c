@@ -137,10 +137,8 @@ int parse_bar(struct parser *p)
 	return vec_push(&p->bars, p->program->code.n) ? 0 : -ENOMEM;
 }
 
-/*
- * A|B|C becomes SPLIT A JUMP SPLIT B JUMP C. From the last to the first, since
- * each moves to the right to make room for the instructions of those before it.
- */
+/* A|B|C becomes SPLIT A JUMP SPLIT B JUMP C. From the last to the first, since each moves to the
+ * right to make room for the instructions of those before it. */
 int parse_alternatives(struct parser *p, const struct group *group)
 {
 	size_t n_bars = p->bars.n - group->bars, end = p->program->code.n;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Quantifiers. Contract in parser.h. What groups hold can depend on which
+/* Quantifiers. Contract in parser.h. What groups hold can depend on which
  * instructions two ways through a program share, so loops are built as Go builds
- * them: x* as a loop that is entered at its test, but as (x+)? if x can be empty.
- */
+ * them: x* as a loop that is entered at its test, but as (x+)? if x can be empty. */
 #include "regex/parser.h"
 
 #include <errno.h>
@@ -170,8 +168,7 @@ static bool cut_quantifier(struct parser *p, struct counts *ret)
 	return true;
 }
 
-/* How often the innermost piece may stand in the program, 0: once more than is
- * allowed. */
+/* How often the innermost piece may stand in the program, 0: once more than is allowed. */
 static uint32_t product_of(const struct parser *p, struct counts counts)
 {
 	uint32_t n = counts.max == NO_LIMIT ? counts.min : counts.max;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser's loop and what all parts of it use. Contracts in program.h and
- * parser.h. */
+/* The parser's loop and what all parts of it use. Contracts in program.h and parser.h. */
 #include "regex/parser.h"
 
 #include "base/check.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The state of parsing a regular expression, for parse.c, parse-group.c and
- * parse-class.c only. Nothing recurses: open groups lie on a stack of
- * their own, because a rule may be as deep as it is long.
- */
+/* The state of parsing a regular expression, for parse.c, parse-group.c and parse-class.c only.
+ * Nothing recurses: open groups lie on a stack of their own, because a rule may be as deep as it is
+ * long. */
 #pragma once
 
 #include "base/index.h"
@@ -53,8 +51,8 @@ static inline size_t parser_at(const struct parser *p)
 	return p->whole.n - p->rest.n;
 }
 
-/* Sets the error: `reason`, the byte, and the `n` bytes there that are meant
- * (0: none). Returns -EINVAL. */
+/* Sets the error: `reason`, the byte, and the `n` bytes there that are meant (0: none). Returns
+ * -EINVAL. */
 int parser_wrong(struct parser *p, size_t at, size_t n, const char *reason);
 
 /* Appends an instruction. 0, -E2BIG or -ENOMEM. */
@@ -82,11 +80,9 @@ int parse_bar(struct parser *p);
 /* Joins the alternatives of the innermost group. */
 int parse_alternatives(struct parser *p, const struct group *group);
 
-/* parse-repeat.c: at "*", "+", "?" or "{"; a brace that counts nothing is
- * itself. */
+/* parse-repeat.c: at "*", "+", "?" or "{"; a brace that counts nothing is itself. */
 int parse_repeat(struct parser *p);
 
-/* parse-class.c: at "[", and at "\" where a character or a class of characters
- * is meant. */
+/* parse-class.c: at "[", and at "\" where a character or a class of characters is meant. */
 int parse_bracket(struct parser *p);
 int parse_escape(struct parser *p);

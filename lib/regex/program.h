@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A regular expression as a program, the way Thompson wrote them. Targets are
- * relative to the instruction itself, so that a piece of program means the same
- * wherever it stands: repeating it is copying it.
+/* A regular expression as a program, the way Thompson wrote them. Targets are relative to the
+ * instruction itself, so that a piece of program means the same wherever it stands: repeating it is
+ * copying it.
  *
- * A piece is entered at its first instruction and left at the one behind its
- * last. The whole ends with OP_MATCH.
- */
+ * A piece is entered at its first instruction and left at the one behind its last. The whole ends
+ * with OP_MATCH. */
 #pragma once
 
 #include "base/arena.h"
@@ -50,11 +48,8 @@ struct program {
 
 void program_free(struct program *p);
 
-/*
- * Go's syntax, dot matching newlines too. 0, -EINVAL for what Go refuses, with
- * byte and reason; -E2BIG for what would need more than PROGRAM_MAX, or names too
- * many ranges of characters; -ENOMEM.
- * The program is to be freed in any case. Source: the documentation of Go's
- * regexp/syntax.
+/* Go's syntax, dot matching newlines too. 0, -EINVAL for what Go refuses, with byte and reason;
+ * -E2BIG for what would need more than PROGRAM_MAX, or names too many ranges of characters;
+ * -ENOMEM. The program is to be freed in any case. Source: the documentation of Go's regexp/syntax.
  */
 int program_parse(struct str text, struct program *ret, struct error *err);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See unicode.h. A category is a union of the finest ones, which a bit mask
- * tells, so that each code point stands once in the table and not in every
- * category that it belongs to.
- */
+/* See unicode.h. A category is a union of the finest ones, which a bit mask tells, so that each
+ * code point stands once in the table and not in every category that it belongs to. */
 #include "regex/unicode.h"
 
 #include "base/check.h"
@@ -63,8 +60,8 @@ int rune_encode(uint32_t c, struct buf *out)
 	return buf_append(out, bytes, n);
 }
 
-/* Runs of step 2 lie between each other; so the search finds the last run that
- * begins at or before c, and the one before it may be meant as well. */
+/* Runs of step 2 lie between each other; so the search finds the last run that begins at or before
+ * c, and the one before it may be meant as well. */
 static const struct unicode_case *find_case(uint32_t c)
 {
 	size_t low = 0, high = unicode_cases_count;

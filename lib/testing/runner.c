@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The test runner's main, and the allocator that fails on demand. Programs
- * are linked with --wrap for malloc and its kin, so only calls from our own
- * objects pass through here, and the sanitizers still see all of them.
- */
+/* The test runner's main, and the allocator that fails on demand. Programs are linked with --wrap
+ * for malloc and its kin, so only calls from our own objects pass through here, and the sanitizers
+ * still see all of them. */
 #include "testing/test.h"
 
 #include <dirent.h>
@@ -117,8 +115,8 @@ static int count_fds(void)
 	return n;
 }
 
-/* Whether there are as many descriptors as before, or soon will be: a thread that a
- * library left behind (a resolver's, which cannot be cancelled) closes its own when it ends. */
+/* Whether there are as many descriptors as before, or soon will be: a thread that a library left
+ * behind (a resolver's, which cannot be cancelled) closes its own when it ends. */
 static bool closes_to(int before)
 {
 	for (int waits = 0; waits < 1000; waits++) {

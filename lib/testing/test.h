@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The unit test runner. Tests register themselves:
+/* The unit test runner. Tests register themselves:
  *
  *     TEST(cut_walks_a_list) { expect(…); expect_eq(a, b); expect_str(s, "x"); }
  *
- * Link with base_test (which brings main). Each test runs in a child process
- * with a time limit; a test that leaks a descriptor fails, and under ASan one
- * that leaks memory. Output is TAP. `prog NAME` runs one test in-process for
- * a debugger.
+ * Link with base_test (which brings main). Each test runs in a child process with a time limit; a
+ * test that leaks a descriptor fails, and under ASan one that leaks memory. Output is TAP. `prog
+ * NAME` runs one test in-process for a debugger.
  *
  * Failing allocations:
  *
  *     TEST(survives_out_of_memory) { test_each_failing_allocation(body, ctx); }
  *
- * calls body(ctx) with the 1st, 2nd, … allocation of this program's own code
- * failing until a run needs no more; body must return 0 on success and a
- * negative errno (-ENOMEM) when it failed, and leak nothing.
- */
+ * calls body(ctx) with the 1st, 2nd, … allocation of this program's own code failing until a run
+ * needs no more; body must return 0 on success and a negative errno (-ENOMEM) when it failed, and
+ * leak nothing. */
 #pragma once
 
 #include "base/str.h"

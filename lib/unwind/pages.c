@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The maker keeps one page of rows and writes it out when the rows have left it,
- * so its memory is that of the largest possible page, of which only what a
- * file fills is ever touched.
+/* The maker keeps one page of rows and writes it out when the rows have left it, so its memory is
+ * that of the largest possible page, of which only what a file fills is ever touched.
  *
- * A page's cost is 2 bytes a row and 4 a block of at most UNWIND_BLOCK_ROWS. A gap
- * above 255 is bridged by rows that repeat the rule, or ends the block, whichever is cheaper: a
- * block that is left early has wasted the rest of its room, so the fuller it
- * is the less a new one costs. Rules are numbered when the page is finished, since what a page
- * uses is known only then.
- */
+ * A page's cost is 2 bytes a row and 4 a block of at most UNWIND_BLOCK_ROWS. A gap above 255 is
+ * bridged by rows that repeat the rule, or ends the block, whichever is cheaper: a block that is
+ * left early has wasted the rest of its room, so the fuller it is the less a new one costs. Rules
+ * are numbered when the page is finished, since what a page uses is known only then. */
 #include "unwind/pages.h"
 
 #include "base/check.h"
@@ -111,10 +107,8 @@ static uint16_t *slot_of(struct pages_maker *m, uint64_t rule, uint64_t aux)
 	}
 }
 
-/*
- * The position of a rule among the page's. When they run out it is that of rule 0;
- * if rule 0 has none yet the last one's, which from there on means rule 0.
- */
+/* The position of a rule among the page's. When they run out it is that of rule 0;
+ * if rule 0 has none yet the last one's, which from there on means rule 0. */
 static uint8_t local_number(struct pages_maker *m, uint64_t rule, uint64_t aux)
 {
 	uint16_t *slot = slot_of(m, rule, aux);
@@ -170,12 +164,9 @@ static void put_row(struct pages_maker *m, uint32_t gap, uint8_t local)
 	m->numbers[m->n_block++] = local;
 }
 
-/*
- * Whether a row so far behind the one before begins a block. In units of a
- * sixteenth of a byte: a new block costs 64, less what the old one has used of its
- * room (1 a row); a row that repeats a rule costs 32 and 1 of room. More than one
- * never pays.
- */
+/* Whether a row so far behind the one before begins a block. In units of a sixteenth of a byte: a
+ * new block costs 64, less what the old one has used of its room (1 a row); a row that repeats a
+ * rule costs 32 and 1 of room. More than one never pays. */
 static bool begins_block(const struct pages_maker *m, uint32_t gap)
 {
 	if (m->n_block == UNWIND_BLOCK_ROWS || gap > 2 * GAP_MAX)
@@ -273,8 +264,8 @@ static int give_page(struct pages_maker *m)
 	return r;
 }
 
-/* Leaves pages behind until `page` is the current one, of which the rule in force is the
- * first row unless one comes at its beginning. */
+/* Leaves pages behind until `page` is the current one, of which the rule in force is the first row
+ * unless one comes at its beginning. */
 static int go_to_page(struct pages_maker *m, uint32_t page, bool carried)
 {
 	int r = 0;

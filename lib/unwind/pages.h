@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rows of a file, made into the pages that walkers read (bpf/include/bpfwire/unwind-tables.h), and read
- * back. Knows neither slabs nor the kernel: a page is a run of bytes, rules
- * are numbered by whoever keeps them.
- */
+/* Rows of a file, made into the pages that walkers read (bpf/include/bpfwire/unwind-tables.h), and
+ * read back. Knows neither slabs nor the kernel: a page is a run of bytes, rules are numbered by
+ * whoever keeps them. */
 #pragma once
 
 #include "base/buf.h"
 #include "unwind/rows.h"
 
-/* The number of a rule with its auxiliary word; 0..UNWIND_RULES_MAX, or a negative
- * errno, which ends the making (-ENOSPC: the rule becomes 0 and is counted). Asked
- * for each of a page's rules, right before the page is given out; never for rule 0. */
+/* The number of a rule with its auxiliary word; 0..UNWIND_RULES_MAX, or a negative errno, which
+ * ends the making (-ENOSPC: the rule becomes 0 and is counted). Asked for each of a page's rules,
+ * right before the page is given out; never for rule 0. */
 typedef int32_t (*pages_number_fn)(void *context, uint64_t rule, uint64_t aux);
 
-/* A finished page: its number counts from `base`, see pages_finish; ascending, without
- * those that have no rule. `n` is a multiple of 8. Borrowed. */
+/* A finished page: its number counts from `base`, see pages_finish; ascending, without those that
+ * have no rule. `n` is a multiple of 8. Borrowed. */
 typedef int (*pages_page_fn)(void *context, uint32_t number, const void *bytes, size_t n,
 			     const uint16_t *rules, size_t n_rules);
 
@@ -29,8 +27,8 @@ struct pages_stats {
 	uint64_t lost;  /* rows whose rule was lost: numbers or a page's 256 rules ran out */
 };
 
-/* NULL when memory is short. A page is given out when the rows have left it. 600 KB, of which
- * is touched what the largest page needs. */
+/* NULL when memory is short. A page is given out when the rows have left it. 600 KB, of which is
+ * touched what the largest page needs. */
 struct pages_maker *pages_new(pages_number_fn number, pages_page_fn page, void *context);
 void pages_free(struct pages_maker *m);
 
@@ -44,8 +42,8 @@ int pages_add(void *maker, const struct elf_row *row);
 int pages_finish(struct pages_maker *m, uint64_t *ret_base);
 void pages_get_stats(const struct pages_maker *m, struct pages_stats *ret);
 
-/* The number of the rule that a page's bytes have for an address; the same as the
- * walker finds. 0 where there is none or the bytes are not a page. */
+/* The number of the rule that a page's bytes have for an address; the same as the walker finds. 0
+ * where there is none or the bytes are not a page. */
 uint16_t pages_find(const void *bytes, size_t n, uint16_t low);
 
 /* Puts numbers[i] in place of rule number i throughout a page that a maker has made; numbers[0] is 0. */

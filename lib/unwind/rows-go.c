@@ -229,8 +229,9 @@ static uint64_t sp_is_loaded(const struct rows_go *g, const struct code *code)
 	return 0;
 }
 
-/* The register into which a function takes its return address off the stack, as that of vfork does, whose child
- * would overwrite it; 0: none. Where it has done so the stack pointer is above where it was at entry. */
+/* The register into which a function takes its return address off the stack, as that of vfork does,
+ * whose child would overwrite it; 0: none. Where it has done so the stack pointer is above where it
+ * was at entry. */
 static uint8_t find_popped(struct rows_go *g, const struct code *code)
 {
 	struct pclntab_rows rows = pclntab_rows(&g->function, g->function.pcsp);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rows of Go's functions, from the table of stack sizes that its runtime walks by
- * (pclntab.h), for x86-64 and arm64.
+/* Rows of Go's functions, from the table of stack sizes that its runtime walks by (pclntab.h), for
+ * x86-64 and arm64.
  *
  * The table says how far the stack pointer is below where it was at entry; above it, where
  * the return address is in a register, as in syscall.rawVforkSyscall. Whatever has a frame
@@ -10,8 +9,7 @@
  * cgocallback), or nothing does and the stack that was changed to ends there (mcall, morestack).
  *
  * Sources: cmd/internal/obj/x86/obj6.go and arm64/obj7.go (frames), runtime/asm_amd64.s,
- * asm_arm64.s and sys_linux_*.s, runtime/traceback.go of Go 1.15 to 1.26.
- */
+ * asm_arm64.s and sys_linux_*.s, runtime/traceback.go of Go 1.15 to 1.26. */
 #pragma once
 
 #include "gosym/pclntab.h"
@@ -43,8 +41,8 @@ struct rows_go {
 	struct rows_piece rest; /* the part of a row behind `split`; empty: there is none */
 };
 
-/* Opens the table of a Go program. -ENOENT: it is none; else pclntab_open's. The
- * file must outlive it. */
+/* Opens the table of a Go program. -ENOENT: it is none; else pclntab_open's. The file must outlive
+ * it. */
 int rows_go_open(struct rows_go *g, const struct rows_machine *m, struct elf_file *f);
 void rows_go_close(struct rows_go *g);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Code known by its bytes. Contract in rows-known-code.h.
+/* Code known by its bytes. Contract in rows-known-code.h.
  *
  * A trampoline begins one byte early: a handler "returns" to its first instruction, and who looks
- * for the call that led there looks one byte before.
- */
+ * for the call that led there looks one byte before. */
 #include "unwind/rows-known-code.h"
 
 #include "base/cleanup.h"
@@ -25,8 +23,8 @@ static const uint8_t sigreturn_x86[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0
 /* mov x8, #139; svc #0 */
 static const uint8_t sigreturn_arm[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
 
-/* syscall; test %eax, %eax; jne .+15; xor %ebp, %ebp; pop %rdi; call *%r9; …: musl's clone, whose new thread runs from
- * behind the jump up to the old one's `ret`. */
+/* syscall; test %eax, %eax; jne .+15; xor %ebp, %ebp; pop %rdi; call *%r9; …: musl's clone, whose
+ * new thread runs from behind the jump up to the old one's `ret`. */
 static const uint8_t clone_musl[] = {0x0f, 0x05, 0x85, 0xc0, 0x75, 0x0f, 0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1};
 
 #define OVERLAP (sizeof(clone_musl) - 1) /* of pieces that are searched for these */

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rows for code that no table describes and that is known by its bytes: what signal handlers
- * return to, where a program is entered or a thread begins, what runs at the start and the end of a file's use, and procedure linkage tables of linkers that describe
- * none.
+/* Rows for code that no table describes and that is known by its bytes: what signal handlers return
+ * to, where a program is entered or a thread begins, what runs at the start and the end of a file's
+ * use, and procedure linkage tables of linkers that describe none.
  *
  * Sources: the kernel's arch/x86/kernel/signal_64.c and arch/arm64/kernel/vdso/sigreturn.S (the
  * trampolines are ABI; debuggers know them by the same bytes); System V ABI for AMD64 §3.4.1 and
  * ABI for the Arm 64-bit architecture §5.2 (a process's entry has no caller), §5.2.3 and ELF for
- * the Arm 64-bit architecture §8 (linkage tables).
- */
+ * the Arm 64-bit architecture §8 (linkage tables). */
 #pragma once
 
 #include "cfi/reduce.h"
@@ -21,12 +19,10 @@ struct rows_made {
 	size_t n, at;
 };
 
-/*
- * Finds both kinds in a file whose sections are loaded. *ret_signal counts before anything that the
+/* Finds both kinds in a file whose sections are loaded. *ret_signal counts before anything that the
  * file says: the code itself is the ABI. *ret_rest fills in what nothing else describes. 0, -ENOMEM
  * or an errno. Reads the text of files that are programs or loaders without an interpreter, of
- * others a few bytes.
- */
+ * others a few bytes. */
 int rows_made_find(struct rows_made *ret_signal, struct rows_made *ret_rest,
 		   const struct rows_machine *m, const struct elf_file *f, bool go);
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rows of a file, ascending, out of all its sources. Contract in rows.h.
+/* Rows of a file, ascending, out of all its sources. Contract in rows.h.
  *
- * Each source tells where its next function begins; the lowest is taken, runs until another
- * of its own or of a better source begins, and is not resumed. A worse source begins where a
- * better one ends. So every address has the rule of one function, whatever overlaps, and whoever
- * unwinds by binary search through a header of the file finds the same.
+ * Each source tells where its next function begins; the lowest is taken, runs until another of its
+ * own or of a better source begins, and is not resumed. A worse source begins where a better one
+ * ends. So every address has the rule of one function, whatever overlaps, and whoever unwinds by
+ * binary search through a header of the file finds the same.
  *
- * A row is held back until the next one stands behind it, since functions that
- * join replace the row that says that one has ended.
- */
+ * A row is held back until the next one stands behind it, since functions that join replace the row
+ * that says that one has ended. */
 #include "unwind/rows.h"
 
 #include "base/check.h"

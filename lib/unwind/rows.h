@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How every address of a file's code is unwound: rows, each a rule that holds
- * from its address up to the next row's, made from what the file carries (call-frame
- * information, Go's pc tables) and, where it carries nothing, from its code: what is known by its
- * bytes (signal trampolines, entries, linkage tables), and all of x86-64 programs and loaders that have
- * no interpreter, whose C library may be described nowhere. Stretches larger than functions that are not
- * described are taken to keep frame pointers.
+/* How every address of a file's code is unwound: rows, each a rule that holds from its address up
+ * to the next row's, made from what the file carries (call-frame information, Go's pc tables) and,
+ * where it carries nothing, from its code: what is known by its bytes (signal trampolines, entries,
+ * linkage tables), and all of x86-64 programs and loaders that have no interpreter, whose C library
+ * may be described nowhere. Stretches larger than functions that are not described are taken to
+ * keep frame pointers.
  *
- * Rows come ascending and merged: neighbours differ in rule or auxiliary word. Where no
- * function is described a row with rule 0 says so. The file is streamed: memory is an index of its
- * functions at most, never its tables. A rule that the word (unwind-tables.h)
- * cannot hold becomes 0 and is counted; so does whatever is broken in a stranger's file.
+ * Rows come ascending and merged: neighbours differ in rule or auxiliary word. Where no function is
+ * described a row with rule 0 says so. The file is streamed: memory is an index of its functions at
+ * most, never its tables. A rule that the word (unwind-tables.h) cannot hold becomes 0 and is
+ * counted; so does whatever is broken in a stranger's file.
  *
  * Sources: .eh_frame with or without .eh_frame_hdr, .debug_frame, .gopclntab. Formats: Linux
- * Standard Base Core 5.0 §10.6, DWARF 5 §6.4, System V ABI for AMD64 §3.7.
- */
+ * Standard Base Core 5.0 §10.6, DWARF 5 §6.4, System V ABI for AMD64 §3.7. */
 #pragma once
 
 #include "elf/file.h"
@@ -48,11 +46,9 @@ struct elf_rows_options {
 	size_t max_functions;         /* the index's bound: 16 bytes each; 0: 4 million */
 };
 
-/*
- * Gives out the rows of a file. Loads the sections. 0, also where there are none;
+/* Gives out the rows of a file. Loads the sections. 0, also where there are none;
  * -E2BIG: more than max_functions; -ENOMEM, an errno, or what `fn` returned.
  * O(bytes of call-frame information + functions · log functions where there is no sorted
- * header). *ret_stats is filled in as far as it went.
- */
+ * header). *ret_stats is filled in as far as it went. */
 int elf_rows_read(struct elf_file *f, const struct elf_rows_options *options, elf_row_fn fn,
 		  void *context, struct elf_rows_stats *ret_stats, struct error *err);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See driver.h. Notes are taken and jobs launched in serial calls; the lock is there for `stop`
- * alone, which waits for a running job.
- */
+/* See driver.h. Notes are taken and jobs launched in serial calls; the lock is there for `stop`
+ * alone, which waits for a running job. */
 #include "ebpf/driver.h"
 
 #include "base/check.h"

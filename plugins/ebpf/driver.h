@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Driver of the engine: runs it by the host's loop and workers. One job at a time owns the engine,
+/* Driver of the engine: runs it by the host's loop and workers. One job at a time owns the engine,
  * on a worker. Targets, options, ticks and ring records that arrive during a job make the next job.
  * So the loop never waits for /proc or an RCU grace period. An idle machine runs nothing between
  * two ticks.
  *
- * All functions: [serial] of the instance.
- */
+ * All functions: [serial] of the instance. */
 #pragma once
 
 #include "ebpf/engine.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How the engine is loaded, and loaded anew: programs, maps, the store of unwind tables and the
+/* How the engine is loaded, and loaded anew: programs, maps, the store of unwind tables and the
  * runtimes. A change that needs other programs or maps keeps the former session until the new one
- * samples, so a change that fails costs no samples but those of the attempt.
- */
+ * samples, so a change that fails costs no samples but those of the attempt. */
 #include "ebpf/engine-state.h"
 
 #include "ebpf/kernel/sample-logs.h"
@@ -138,10 +136,8 @@ static struct loaded swap_loaded(struct engine *e, struct loaded next)
 	return former;
 }
 
-/*
- * Loads programs and maps anew, as the options are now: maps are sized, and programs chosen, at
- * load. The former session is kept until the new one samples, and samples on if it does not.
- */
+/* Loads programs and maps anew, as the options are now: maps are sized, and programs chosen, at
+ * load. The former session is kept until the new one samples, and samples on if it does not. */
 static int reload(struct engine *e, uint32_t former_hz, struct error *err)
 {
 	size_t intake_bytes = e->intake.bytes_max;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The engine: one loaded session, the processes that it saw, their targets, and each interval's
+/* The engine: one loaded session, the processes that it saw, their targets, and each interval's
  * samples as a batch. It knows no host: output goes through `struct engine_out`.
  *
- * One thread at a time, any thread. Every call may block for some milliseconds.
- */
+ * One thread at a time, any thread. Every call may block for some milliseconds. */
 #pragma once
 
 #include "ebpf/options.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See options.h. Every argument that Alloy's component has, or once had, so that its files load;
- * names, types and defaults are Alloy's.
- */
+/* See options.h. Every argument that Alloy's component has, or once had, so that its files load;
+ * names, types and defaults are Alloy's. */
 #include "ebpf/options.h"
 
 #include "abi/log.h"

@@ -49,8 +49,8 @@ static int64_t positive(int64_t value)
 	return value > 0 ? value : 0;
 }
 
-/* Whether every value is its samples times the period: the usual case, in
- * which the file need not say it twice. */
+/* Whether every value is its samples times the period: the usual case, in which the file need not
+ * say it twice. */
 static bool values_follow(const struct call_tree *t, int64_t period)
 {
 	int64_t product;

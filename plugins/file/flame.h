@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A flame graph as one HTML file that needs nothing else: the page of flame.html with the call tree
+/* A flame graph as one HTML file that needs nothing else: the page of flame.html with the call tree
  * as JSON in its middle. Names are untrusted text: they stand in the file only as JSON strings
  * without '<', '>' or '&', and the page shows them only as text.
  *
@@ -8,8 +7,7 @@
  * (enum frame_kind); of nodes from 1 on parents[] (how many nodes before) and frames[]; keys[]
  * of labels (strings), and sets[] of their values, keys.length each (strings, 0: none); of leaves
  * nodes[], labels[] (sets), samples[] and values[] (null: samples times period throughout);
- * groups[]: keys that the picture is grouped by at first.
- */
+ * groups[]: keys that the picture is grouped by at first. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Folded stacks, one line each and sorted, as flamegraph.pl and its kin read them:
+/* Folded stacks, one line each and sorted, as flamegraph.pl and its kin read them:
  * "process;caller;leaf COUNT". Kernel frames end in "_[k]". A ';' within a name becomes ':', a
- * control character '?'.
- */
+ * control character '?'. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * profile.file: keeps the profile of the whole run and writes it to files at
- * its end. Until then samples are in flight; with the files they are
- * delivered, or dropped with the reason "write_failed".
- */
+/* profile.file: keeps the profile of the whole run and writes it to files at its end. Until then
+ * samples are in flight; with the files they are delivered, or dropped with the reason
+ * "write_failed". */
 #include "abi/log.h"
 #include "abi/value.h"
 #include "file/options.h"
@@ -94,8 +92,7 @@ static void file_batch(void *self, const struct andiron_batch *batch)
 		abi_ledger(&w->context, ANDIRON_LEDGER_DROPPED, "file_not_mergeable", lost);
 }
 
-/* Writes the files, and settles in the ledger what is new since the last
- * time. */
+/* Writes the files, and settles in the ledger what is new since the last time. */
 static void write_files(struct file_writer *w)
 {
 	uint64_t samples = recording_samples(w->recording) - w->settled;

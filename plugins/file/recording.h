@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A run's profile: the batches of the whole run merged by stack in bounded
- * memory, and written to every path at its end. The suffix of a path says what
- * is written: .pb.gz (pprof), .folded, .html (flame graph). The pictures are
- * drawn from the pprof bytes themselves, so that all files of a run agree.
- */
+/* A run's profile: the batches of the whole run merged by stack in bounded memory, and written to
+ * every path at its end. The suffix of a path says what is written: .pb.gz (pprof), .folded, .html
+ * (flame graph). The pictures are drawn from the pprof bytes themselves, so that all files of a run
+ * agree. */
 #pragma once
 
 #include "abi/batch-view.h"
@@ -33,20 +31,16 @@ struct recording *recording_new(const struct str *paths, size_t n,
 				const struct recording_options *options);
 void recording_free(struct recording *r);
 
-/*
- * Merges a batch. *ret_full and *ret_lost are the samples that were left out,
- * because max_bytes is reached, or because memory was short or their profile
- * type differs from that of the run's first batch.
- */
+/* Merges a batch. *ret_full and *ret_lost are the samples that were left out, because max_bytes is
+ * reached, or because memory was short or their profile type differs from that of the run's first
+ * batch. */
 void recording_add(struct recording *r, const struct andiron_batch *batch, uint64_t *ret_full,
 		   uint64_t *ret_lost);
 
 /* Samples taken in so far. */
 uint64_t recording_samples(const struct recording *r);
 
-/*
- * Writes every path, each atomically. It goes on after a path that fails; the
- * error is the first one, and names path and cause. 0 or a negative errno
- * (-EINVAL for an unknown suffix). The recording stays and can go on.
- */
+/* Writes every path, each atomically. It goes on after a path that fails; the error is the first
+ * one, and names path and cause. 0 or a negative errno (-EINVAL for an unknown suffix). The
+ * recording stays and can go on. */
 int recording_write(struct recording *r, struct error *err);

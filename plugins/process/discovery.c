@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One job runs at a time. What is to be read waits in `dirty`, by pid; a process
- * may be gone or read by the time its turn comes, which its own flag tells. A
- * result counts only if its process is still the one that it was read for.
- */
+/* One job runs at a time. What is to be read waits in `dirty`, by pid; a process may be gone or
+ * read by the time its turn comes, which its own flag tells. A result counts only if its process is
+ * still the one that it was read for. */
 #include "process/discovery.h"
 
 #include "base/check.h"
@@ -261,8 +259,8 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What a list does not have any more is gone, if it was there when the list
- * was begun; all it has is read again. */
+/* What a list does not have any more is gone, if it was there when the list was begun; all it has
+ * is read again. */
 static void apply_list(struct discovery *d, struct job *job)
 {
 	if (job->pids.n)
@@ -360,8 +358,8 @@ static int begin_job(struct discovery *d)
 	return 0;
 }
 
-/* Goes on with the round; publishes at its end, and in a long one now and then.
- * What came up meanwhile gathers for the next. */
+/* Goes on with the round; publishes at its end, and in a long one now and then. What came up
+ * meanwhile gathers for the next. */
 static void next_job(struct discovery *d)
 {
 	bool more = d->list_wanted || d->backlog;

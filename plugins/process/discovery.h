@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The engine of discovery.process: one target per process that has a program,
- * kept by process events. What happened is gathered for DISCOVERY_GATHER_NS,
- * so what lives shorter than that costs nothing; then a worker reads /proc for
- * those concerned, in slices, and the loop only puts rows in place.
+/* The engine of discovery.process: one target per process that has a program, kept by process
+ * events. What happened is gathered for DISCOVERY_GATHER_NS, so what lives shorter than that costs
+ * nothing; then a worker reads /proc for those concerned, in slices, and the loop only puts rows in
+ * place.
  *
- * Without events, and every refresh interval with them, it lists /proc and reads
- * all processes again: a move into another cgroup makes no event.
- */
+ * Without events, and every refresh interval with them, it lists /proc and reads all processes
+ * again: a move into another cgroup makes no event. */
 #pragma once
 
 #include "abi/log.h"

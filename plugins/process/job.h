@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A piece of reading for a worker: it owns all it touches, but for the users'
- * names and the descriptor of /proc, which are its alone while it runs, because
- * discovery runs one job at a time.
+/* A piece of reading for a worker: it owns all it touches, but for the users' names and the
+ * descriptor of /proc, which are its alone while it runs, because discovery runs one job at a time.
  */
 #pragma once
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Groups are found by hash; members and containers hang in lists in them. Several
- * targets may stand for one container (one for each port): the last in their
- * order gives the labels, as in Alloy.
- */
+/* Groups are found by hash; members and containers hang in lists in them. Several targets may stand
+ * for one container (one for each port): the last in their order gives the labels, as in Alloy. */
 #include "process/join.h"
 
 #include "base/check.h"

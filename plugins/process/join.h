@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `join`: container targets of another component beside our processes, paired
+/* `join`: container targets of another component beside our processes, paired
  * by container id. The output holds, as in Alloy: container targets without an
  * id, each process (with the labels of its container over its own, if there is
  * one), and each container target again.
  *
- * Both sides come and go on their own. A group is what one container id holds
- * together; a change on the container's side says which processes to look at
- * again.
- */
+ * Both sides come and go on their own. A group is what one container id holds together; a change on
+ * the container's side says which processes to look at again. */
 #pragma once
 
 #include "abi/target-list.h"
@@ -32,12 +29,12 @@ void join_free(struct join *j);
 /* A new row id for the output list. */
 uint64_t join_row(struct join *j);
 
-/* Applies an update of the container targets to the output and tells which
- * processes are touched. As target_table_apply. O(changes + touched). */
+/* Applies an update of the container targets to the output and tells which processes are touched.
+ * As target_table_apply. O(changes + touched). */
 int join_apply(struct join *j, const struct andiron_targets *update);
 
-/* Puts a process into the group of its container ("" for none), taking it out
- * of another. 0 or -ENOMEM (in no group). */
+/* Puts a process into the group of its container ("" for none), taking it out of another. 0 or
+ * -ENOMEM (in no group). */
 int join_enter(struct join *j, struct join_member *member, struct str container);
 void join_leave(struct join *j, struct join_member *member);
 
@@ -45,6 +42,5 @@ void join_leave(struct join *j, struct join_member *member);
 int join_set(struct join *j, const struct join_member *member, uint64_t row, uint32_t pid,
 	     const struct target_label *labels, size_t n);
 
-/* The container id of a target by the labels that Alloy looks at, STR_NULL if
- * it has none. */
+/* The container id of a target by the labels that Alloy looks at, STR_NULL if it has none. */
 struct str join_container_of(const struct target_row *row);

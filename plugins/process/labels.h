@@ -24,7 +24,7 @@ struct process_labels {
 /* What proc_read must read for the choice. */
 unsigned int label_choice_needs(const struct label_choice *choice);
 
-/* Makes the labels; their texts are in the arena, valid UTF-8 whatever the
- * process calls itself. 0 or -ENOMEM. */
+/* Makes the labels; their texts are in the arena, valid UTF-8 whatever the process calls itself. 0
+ * or -ENOMEM. */
 int process_labels(const struct proc_info *info, const struct label_choice *choice,
 		   const struct users *users, struct arena *arena, struct process_labels *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of discovery.process: Alloy's names, types and defaults (of its code,
- * where its documentation says otherwise). */
+/* Options of discovery.process: Alloy's names, types and defaults (of its code, where its
+ * documentation says otherwise). */
 #include "process/options.h"
 
 #include "abi/value.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* andiron-process.so: process.events, the service that traces processes, and
- * discovery.process, which makes targets of them. */
+/* andiron-process.so: process.events, the service that traces processes, and discovery.process,
+ * which makes targets of them. */
 #include "process/discovery.h"
 #include "process/options.h"
 #include "process/service.h"

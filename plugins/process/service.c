@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Subscribers come from any thread, so the list of them is under a lock; the
- * tracer is used on the service's own turns only. No callback runs with the
- * lock held.
+/* Subscribers come from any thread, so the list of them is under a lock; the tracer is used on the
+ * service's own turns only. No callback runs with the lock held.
  *
- * A new subscription waits (LISTING) while a worker reads the list of
- * processes; events that happen meanwhile queue up behind it. So a process may
- * be told as EXISTING and again by its FORK, never missed between the two.
+ * A new subscription waits (LISTING) while a worker reads the list of processes; events that happen
+ * meanwhile queue up behind it. So a process may be told as EXISTING and again by its FORK, never
+ * missed between the two.
  *
- * A subscription with a turn on its way stays allocated until that turn or the
- * service's end, because the turn holds its address.
- */
+ * A subscription with a turn on its way stays allocated until that turn or the service's end,
+ * because the turn holds its address. */
 #include "process/service.h"
 
 #include "base/check.h"
@@ -149,8 +146,8 @@ static void enqueue(struct subscription *sub, const struct process_events *more,
 	sub->lost = sub->lost || fits < more->n;
 }
 
-/* Under the lock: gives turns to whoever has something. False if one could not
- * be had and must be tried again. */
+/* Under the lock: gives turns to whoever has something. False if one could not be had and must be
+ * tried again. */
 static bool give_turns(struct service *s)
 {
 	bool all = true;
@@ -280,8 +277,8 @@ static size_t advance(struct service *s, enum state from, enum state to)
 	return n;
 }
 
-/* Starts a list. Where there are no events there is none either: its failure
- * becomes a LOST event, which sends the subscriber looking for itself. */
+/* Starts a list. Where there are no events there is none either: its failure becomes a LOST event,
+ * which sends the subscriber looking for itself. */
 static int list_begin(struct service *s)
 {
 	struct list *list = calloc(1, sizeof(*list));

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * andiron.process-events/1: one tracer, many subscribers. Each subscriber has
- * a queue of its own, bounded, and gets it on its own component's turn.
- */
+/* andiron.process-events/1: one tracer, many subscribers. Each subscriber has a queue of its own,
+ * bounded, and gets it on its own component's turn. */
 #pragma once
 
 #include "abi/log.h"
@@ -15,11 +13,9 @@ struct service *service_new(const struct andiron_host *host, uint64_t instance);
 void service_free(struct service *s);
 const struct andiron_host *service_host(const struct service *s);
 
-/*
- * Begins to trace. [worker] [serial]. Without events it still answers 0: the
- * reason is in its health, subscribers get one LOST event and look for
- * themselves, and later subscriptions are refused.
- */
+/* Begins to trace. [worker] [serial]. Without events it still answers 0: the reason is in its
+ * health, subscribers get one LOST event and look for themselves, and later subscriptions are
+ * refused. */
 int service_start(struct service *s, struct error *err);
 void service_stop(struct service *s);
 

@@ -23,8 +23,8 @@ static void forget(struct users *u)
 	u->text = ARENA_NULL;
 }
 
-/* Names point into one copy of the text, so of equal uids the first of the file
- * is the one at the lower address. */
+/* Names point into one copy of the text, so of equal uids the first of the file is the one at the
+ * lower address. */
 static int by_uid(const void *a, const void *b)
 {
 	const struct user *x = a, *y = b;

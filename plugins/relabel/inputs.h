@@ -24,8 +24,7 @@ struct inputs {
 
 void inputs_free(struct inputs *inputs);
 
-/* The input of that id, NULL if there is none; borrowed until the next is added or
- * removed. O(1) */
+/* The input of that id, NULL if there is none; borrowed until the next is added or removed. O(1) */
 struct input *inputs_find(struct inputs *inputs, uint64_t producer, uint64_t row);
 /* The same, made if need be; NULL when memory is short. */
 struct input *inputs_get(struct inputs *inputs, uint64_t producer, uint64_t row);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A label set while rules work on it. Its order is what labelmap sees: first
- * the labels it began with, by name, as long as they are as they were, then
- * those that were set, in the order of their first setting.
+/* A label set while rules work on it. Its order is what labelmap sees: first the labels it began
+ * with, by name, as long as they are as they were, then those that were set, in the order of their
+ * first setting.
  *
  * Hostile label sets must not grow without end through rules that add labels:
- * beyond LABELS_MAX labels or LABELS_BYTES_MAX bytes of new text a change is refused.
- */
+ * beyond LABELS_MAX labels or LABELS_BYTES_MAX bytes of new text a change is refused. */
 #pragma once
 
 #include "abi/target-list.h"
@@ -22,8 +20,8 @@ struct label_entry {
 	bool set; /* by a rule */
 };
 
-/* A few bytes of a name that mostly differ from those of others: its length and
- * its last eight bytes. Names that are equal have equal keys. */
+/* A few bytes of a name that mostly differ from those of others: its length and its last eight
+ * bytes. Names that are equal have equal keys. */
 uint64_t label_key(struct str name);
 
 struct labels {
@@ -41,8 +39,7 @@ struct labels {
 
 void labels_free(struct labels *l);
 
-/* Starts over with a copy of the slices, which stay the caller's. 0, -E2BIG
- * or -ENOMEM. */
+/* Starts over with a copy of the slices, which stay the caller's. 0, -E2BIG or -ENOMEM. */
 int labels_begin(struct labels *l, const struct target_label *labels, size_t n);
 
 /* The value, empty where there is none. O(labels). */

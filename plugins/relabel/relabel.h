@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The engine of discovery.relabel applies rules to targets, incrementally: it computes the rows of
+/* The engine of discovery.relabel applies rules to targets, incrementally: it computes the rows of
  * an update and sends the results that changed.
  *
  * It keeps no labels. Each target has a 64-bit hash of what was sent for it, so a change is missed
@@ -8,8 +7,7 @@
  * request_targets). So a hundred thousand pods take some megabytes.
  *
  * Rows of several producers may have the same id. An output row has an id of its own, for as long
- * as the rules keep its input row. Output is ordered by producer, then by the producer's order.
- */
+ * as the rules keep its input row. Output is ordered by producer, then by the producer's order. */
 #pragma once
 
 #include "abi/target-list.h"
@@ -51,19 +49,17 @@ void relabel_resend(struct relabel *r);
  * some of its rows are as before, and must be resent. O(rows · rules). */
 int relabel_apply(struct relabel *r, const struct andiron_targets *update);
 
-/*
- * The change of the output since the last flush, with one reference; the first one
+/* The change of the output since the last flush, with one reference; the first one
  * is a SNAPSHOT. *ret is NULL if nothing changed (never for the first). 0 or
- * -ENOMEM: the next flush will be a SNAPSHOT, and all targets must be resent after it.
- */
+ * -ENOMEM: the next flush will be a SNAPSHOT, and all targets must be resent after it. */
 int relabel_flush(struct relabel *r, const struct andiron_targets **ret);
 
-/* A row that is dropped, and the rule that does it, from 1; 0: its labels grow too
- * large. Borrowed for the call. */
+/* A row that is dropped, and the rule that does it, from 1; 0: its labels grow too large. Borrowed
+ * for the call. */
 typedef void (*relabel_dropped_fn)(void *context, const struct target_row *row, size_t rule);
 
-/* Applies the rules to the rows of an update and calls fn for each dropped row, in order.
- * Changes nothing. 0, -EINVAL or -ENOMEM. O(rows · rules). */
+/* Applies the rules to the rows of an update and calls fn for each dropped row, in order. Changes
+ * nothing. 0, -EINVAL or -ENOMEM. O(rows · rules). */
 int relabel_each_dropped(struct relabel *r, const struct andiron_targets *targets,
 			 relabel_dropped_fn fn, void *context);
 

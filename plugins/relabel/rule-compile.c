@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Checks a rule and compiles it. What is refused is what Alloy refuses, so that
- * a file that is right here is right there.
- */
+/* Checks a rule and compiles it. What is refused is what Alloy refuses, so that a file that is
+ * right here is right there. */
 #include "relabel/rule-private.h"
 
 #include "base/check.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a rule does. One function per family of actions; each sees the labels
- * as the rule before left them.
- */
+/* What a rule does. One function per family of actions; each sees the labels as the rule before
+ * left them. */
 #include "relabel/rule.h"
 
 #include "relabel/rule-private.h"
@@ -101,9 +99,8 @@ static int apply_case(const struct rule *rule, struct labels *labels, struct str
 	return r ? r : labels_set(labels, rule->target_label, buf_str(text));
 }
 
-/* Names and values as they are before the first change: a label that is mapped
- * must not be mapped again. As most names match nothing, what there is is kept
- * only when the first one does. */
+/* Names and values as they are before the first change: a label that is mapped must not be mapped
+ * again. As most names match nothing, what there is is kept only when the first one does. */
 static int apply_labelmap(const struct rule *rule, struct labels *labels)
 {
 	size_t n = labels->entries.n;

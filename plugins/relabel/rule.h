@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A relabeling rule: Prometheus' semantics (model/relabel of its version 3, with
- * UTF-8 names) over this folder's patterns. Not for two threads at once, because
- * patterns learn while they match.
- */
+/* A relabeling rule: Prometheus' semantics (model/relabel of its version 3, with UTF-8 names) over
+ * this folder's patterns. Not for two threads at once, because patterns learn while they match. */
 #pragma once
 
 #include "base/error.h"
@@ -47,14 +44,14 @@ struct rule_config {
 
 struct rule;
 
-/* On failure *ret_option (a constant) names the option that is wrong, NULL if
- * it is the rule as a whole. -EINVAL, -E2BIG, -ENOMEM. */
+/* On failure *ret_option (a constant) names the option that is wrong, NULL if it is the rule as a
+ * whole. -EINVAL, -E2BIG, -ENOMEM. */
 int rule_compile(const struct rule_config *config, struct rule **ret, struct error *err,
 		 const char **ret_option);
 void rule_free(struct rule *rule);
 
-/* Where the rule stands in the configuration; copied. 0 or -ENOMEM. NULL and 0
- * as long as it was not said. */
+/* Where the rule stands in the configuration; copied. 0 or -ENOMEM. NULL and 0 as long as it was
+ * not said. */
 int rule_set_place(struct rule *rule, const char *file, uint32_t line);
 const char *rule_file(const struct rule *rule);
 uint32_t rule_line(const struct rule *rule);
@@ -62,6 +59,6 @@ uint32_t rule_line(const struct rule *rule);
 #define RULE_KEPT    0
 #define RULE_DROPPED 1
 
-/* Works on the labels: KEPT, DROPPED, -E2BIG where they grow beyond what
- * labels.h allows, -ENOMEM. After anything but KEPT the labels are of no use. */
+/* Works on the labels: KEPT, DROPPED, -E2BIG where they grow beyond what labels.h allows, -ENOMEM.
+ * After anything but KEPT the labels are of no use. */
 int rule_apply(const struct rule *rule, struct labels *labels);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * libmicrohttpd in its epoll mode, its descriptor handed to the host's loop. Contract in server.h.
+/* libmicrohttpd in its epoll mode, its descriptor handed to the host's loop. Contract in server.h.
  * A page is answered when its head has been read: a body is never waited for, and where there is
- * one the connection ends.
- */
+ * one the connection ends. */
 #include "status-http/server.h"
 
 #include "base/check.h"

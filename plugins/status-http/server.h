@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An HTTP server of a few small pages, on libmicrohttpd, run by whoever has the thread: no
- * thread of its own, never blocks. What strangers may cost is bounded: 32 connections of 8 KiB
- * each, 10 seconds without progress, bodies refused unread.
- */
+/* An HTTP server of a few small pages, on libmicrohttpd, run by whoever has the thread: no thread
+ * of its own, never blocks. What strangers may cost is bounded: 32 connections of 8 KiB each, 10
+ * seconds without progress, bodies refused unread. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is remembered of each object: the frames of the addresses asked for,
- * also that one has none. Bounded in bytes; the object
- * used least recently goes first, whole, and one that nobody asked for in ten
- * minutes goes anyhow, since a remembered object keeps a deleted file's
- * descriptor open. Each entry holds one reference to its object.
- */
+/* What is remembered of each object: the frames of the addresses asked for, also that one has none.
+ * Bounded in bytes; the object used least recently goes first, whole, and one that nobody asked for
+ * in ten minutes goes anyhow, since a remembered object keeps a deleted file's descriptor open.
+ * Each entry holds one reference to its object. */
 #pragma once
 
 #include "base/index.h"
@@ -75,8 +72,8 @@ void cache_fini(struct cache *c);
 /* Forgets all. */
 void cache_clear(struct cache *c);
 
-/* The object's entry, made if need be; NULL when memory is short. Valid until
- * another one is counted, or all are trimmed. O(1). */
+/* The object's entry, made if need be; NULL when memory is short. Valid until another one is
+ * counted, or all are trimmed. O(1). */
 struct cached_object *cache_object(struct cache *c, uint64_t id, int64_t now_ns);
 
 /* Counts what an entry has grown to, and evicts others while that is too much. */

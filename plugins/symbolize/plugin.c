@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * andiron-symbolize.so: profile.symbolize. A batch goes on with names, or as it
- * came where naming it fails: missing names are a nuisance, missing samples a
- * lie.
- */
+/* andiron-symbolize.so: profile.symbolize. A batch goes on with names, or as it came where naming
+ * it fails: missing names are a nuisance, missing samples a lie. */
 #include "symbolize/parser/sandboxed-parser.h"
 #include "symbolize/options.h"
 #include "symbolize/symbolizer.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Frames to names. The frames of a batch are sorted by object, so that each
- * file is opened at most once a batch, and its entry in the cache need not
- * outlive its turn. Contract in symbolizer.h.
- */
+/* Frames to names. The frames of a batch are sorted by object, so that each file is opened at most
+ * once a batch, and its entry in the cache need not outlive its turn. Contract in symbolizer.h. */
 #include "symbolize/symbolizer.h"
 
 #include "symbolize/names/sanitize.h"

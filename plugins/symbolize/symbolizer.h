@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The engine names the unsymbolized frames of a batch. It leaves frames with lines, frames that
- * were tried before, markers and runtime frames as they are. Targets with the label
- * __symbolize__ = "false" opt out: addresses that only they have are not looked up, their files are
- * not opened. Kernel frames are named nevertheless. Used by one thread at a time.
- */
+/* The engine names the unsymbolized frames of a batch. It leaves frames with lines, frames that
+ * were tried before, markers and runtime frames as they are. Targets with the label __symbolize__ =
+ * "false" opt out: addresses that only they have are not looked up, their files are not opened.
+ * Kernel frames are named nevertheless. Used by one thread at a time. */
 #pragma once
 
 #include "symbolize/cache.h"
@@ -82,12 +80,10 @@ void symbolizer_fini(struct symbolizer *s);
 /* New settings; what is remembered is forgotten where they change what is asked for. */
 void symbolizer_set(struct symbolizer *s, const struct symbolizer_settings *settings);
 
-/*
- * A batch derived from `batch` with names, with one reference, or NULL in
+/* A batch derived from `batch` with names, with one reference, or NULL in
  * *ret where it has no frame to name. 0, -ENOMEM, -E2BIG or -EINVAL. Needs
  * DEMANGLE_STACK_BYTES of stack. O(locations · log symbols), and the files
- * that are seen for the first time.
- */
+ * that are seen for the first time. */
 int symbolizer_run(struct symbolizer *s, const struct andiron_batch *batch, int64_t now_ns,
 		   const struct andiron_batch **ret);
 

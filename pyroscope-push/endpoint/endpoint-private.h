@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An endpoint's inside: endpoint.c has the queue and the books, request.c the
- * requests and what their answers lead to.
+/* An endpoint's inside: endpoint.c has the queue and the books, request.c the requests and what
+ * their answers lead to.
  *
- * Invariants: a record is in exactly one place, the queue, the queue of those
- * to be sent alone, that of those that are held, or a request; it leaves by endpoint_settle and by
- * nothing else. A request that is not free holds at least one record.
- */
+ * Invariants: a record is in exactly one place, the queue, the queue of those to be sent alone,
+ * that of those that are held, or a request; it leaves by endpoint_settle and by nothing else. A
+ * request that is not free holds at least one record. */
 #pragma once
 
 #include "pyroscope-push/endpoint/endpoint.h"
@@ -84,12 +82,11 @@ int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what);
 /* Settles as expired what the server would refuse for its age. */
 void endpoint_expire(struct endpoint *e, struct fifo *f);
 
-/* Says that profiles are lost; at most once a minute, since a server can make
- * us say it at every answer. */
+/* Says that profiles are lost; at most once a minute, since a server can make us say it at every
+ * answer. */
 void endpoint_log_drop(struct endpoint *e, size_t n, const char *why);
 
-/* Sends what is due, and begins new requests unless one waits; no more than is
- * paid for. */
+/* Sends what is due, and begins new requests unless one waits; no more than is paid for. */
 void requests_pump(struct endpoint *e);
 /* Sets the timer for what there is to do without an answer having come. */
 void requests_arm(struct endpoint *e);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The queue and the books of one endpoint. Contract in endpoint.h.
+/* The queue and the books of one endpoint. Contract in endpoint.h.
  *
- * Retries are counted per request, so while a server is away only the few
- * requests in flight use theirs up; the queue behind them waits for free.
- */
+ * Retries are counted per request, so while a server is away only the few requests in flight use
+ * theirs up; the queue behind them waits for free. */
 #include "pyroscope-push/endpoint/endpoint-private.h"
 
 #include "base/check.h"

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One endpoint: a queue of records bounded in memory, and a few requests in
- * flight. A request carries many series below the server's limits, since an
- * answer takes half a second whatever is in it.
+/* One endpoint: a queue of records bounded in memory, and a few requests in flight. A request
+ * carries many series below the server's limits, since an answer takes half a second whatever is in
+ * it.
  *
- * A request that failed keeps its place and its bytes and is tried again with
- * exponential backoff; while one waits, no new one begins (the server is in
- * trouble), and the first success lets all that wait go at once.
+ * A request that failed keeps its place and its bytes and is tried again with exponential backoff;
+ * while one waits, no new one begins (the server is in trouble), and the first success lets all
+ * that wait go at once.
  *
- * How often a request is tried again is limited as Alloy limits it, so that a
- * payload that no server takes does not wait for ever. With a spool the limit
- * holds only while the server takes other requests: an outage is waited out
- * until what waits is too old.
+ * How often a request is tried again is limited as Alloy limits it, so that a payload that no
+ * server takes does not wait for ever. With a spool the limit holds only while the server takes
+ * other requests: an outage is waited out until what waits is too old.
  *
- * What is given up without the server having refused it is dropped, or uncertain where it
- * once went out whole and no answer came.
- */
+ * What is given up without the server having refused it is dropped, or uncertain where it once went
+ * out whole and no answer came. */
 #pragma once
 
 #include "abi/log.h"
@@ -33,8 +30,8 @@ struct endpoint_events {
 	/* It is done with a record; `reason` is a word where it was dropped. */
 	void (*settled)(void *context, struct record *record, enum outcome outcome,
 			const char *reason);
-	/* What became of these records there (SPOOL_…), before it goes on. 0, or why the spool
-	 * does not know. */
+	/* What became of these records there (SPOOL_…), before it goes on. 0, or why the spool does
+	 * not know. */
 	int (*mark)(void *context, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
 		    size_t n);
 	/* The record's message is to be in memory; need not be any more. */
@@ -77,27 +74,25 @@ void endpoint_configure(struct endpoint *e, struct push_config *config, size_t i
 /* What stands for it in the spool; of the same URL and name always the same. */
 uint64_t endpoint_id(const struct endpoint *e);
 
-/* Queues a record, dropping the oldest where there is no room. settled may be
- * called from within, for this record too. `unanswered`: an earlier run has sent it there. */
+/* Queues a record, dropping the oldest where there is no room. settled may be called from within,
+ * for this record too. `unanswered`: an earlier run has sent it there. */
 void endpoint_push(struct endpoint *e, struct record *record, bool unanswered);
 /* Begins what can begin; after a run of pushes. */
 void endpoint_flush(struct endpoint *e);
 
 /* Waits no longer than need be from now on. */
 void endpoint_hurry(struct endpoint *e);
-/*
- * Ends its requests and settles all that it holds: what is in the spool, if `keep`
- * and unless a re-send of it would count twice, as left there; what else may have arrived
- * without an answer as uncertain; all else as dropped for `reason`.
- */
+/* Ends its requests and settles all that it holds: what is in the spool, if `keep` and unless a
+ * re-send of it would count twice, as left there; what else may have arrived without an answer as
+ * uncertain; all else as dropped for `reason`. */
 void endpoint_leave(struct endpoint *e, const char *reason, bool keep);
 
 /* Calls `see` with every record that it holds. */
 void endpoint_each(struct endpoint *e, void (*see)(void *context, struct record *record),
 		   void *context);
 
-/* The spool has given up a segment: what is in it and not on its way is
- * dropped, the rest is told to `lose`. */
+/* The spool has given up a segment: what is in it and not on its way is dropped, the rest is told
+ * to `lose`. */
 void endpoint_evict(struct endpoint *e, uint64_t segment,
 		    void (*lose)(void *context, struct record *record), void *context);
 

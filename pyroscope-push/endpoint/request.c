@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The requests of an endpoint: how they are filled, paced and sent, and what
- * follows from an answer, or from none.
+/* The requests of an endpoint: how they are filled, paced and sent, and what follows from an
+ * answer, or from none.
  *
- * What may be sent twice is tried until it is answered; that it has left stands in the spool
- * from that moment until the server says no. What may not is marked
- * as sent, on disk, before it goes; and where no answer comes after its last
- * byte has left, it is uncertain and not sent again. That it did not go after all is on
- * disk too before it waits, and it goes again only once the server has answered a request
- * that is empty: whatever becomes of disk and agent in an outage, nothing in the spool says
- * of what nobody took that it was sent.
- */
+ * What may be sent twice is tried until it is answered; that it has left stands in the spool from
+ * that moment until the server says no. What may not is marked as sent, on disk, before it goes;
+ * and where no answer comes after its last byte has left, it is uncertain and not sent again. That
+ * it did not go after all is on disk too before it waits, and it goes again only once the server
+ * has answered a request that is empty: whatever becomes of disk and agent in an outage, nothing in
+ * the spool says of what nobody took that it was sent. */
 #include "pyroscope-push/endpoint/endpoint-private.h"
 
 #include "base/check.h"
@@ -37,8 +34,8 @@ static void drop_request(struct request *q, const char *reason, const char *why)
 
 static void isolate(struct request *q, const char *reason, const char *why);
 
-/* Whether it has been tried as often as it may. In a hurry it is the deadline
- * that ends it; with a spool an outage is waited out. */
+/* Whether it has been tried as often as it may. In a hurry it is the deadline that ends it; with a
+ * spool an outage is waited out. */
 static bool is_exhausted(const struct request *q)
 {
 	const struct endpoint *e = q->endpoint;
@@ -48,8 +45,8 @@ static bool is_exhausted(const struct request *q)
 	       q->tries > e->options->max_retries;
 }
 
-/* Sets a request aside until it is tried again, or gives it up when it has been
- * tried often enough. */
+/* Sets a request aside until it is tried again, or gives it up when it has been tried often enough.
+ */
 static void retry(struct request *q, int64_t at_least_ns, const char *why)
 {
 	struct endpoint *e = q->endpoint;
@@ -80,8 +77,8 @@ static void ask_first(struct request *q, const char *why)
 		q->state = REQUEST_ASKING;
 }
 
-/* Which series is at fault is not said; each is asked about by itself, and the
- * one that is alone is given up. Those that were stored are stored again as the same profile. */
+/* Which series is at fault is not said; each is asked about by itself, and the one that is alone is
+ * given up. Those that were stored are stored again as the same profile. */
 static void isolate(struct request *q, const char *reason, const char *why)
 {
 	struct endpoint *e = q->endpoint;
@@ -95,8 +92,8 @@ static void isolate(struct request *q, const char *reason, const char *why)
 	q->state = REQUEST_FREE;
 }
 
-/* Too fast. What was refused thrice as one is perhaps more than the server
- * ever takes at once: it goes on in pieces. */
+/* Too fast. What was refused thrice as one is perhaps more than the server ever takes at once: it
+ * goes on in pieces. */
 static void limited(struct request *q, int64_t retry_after_ns, const char *why)
 {
 	if (!q->endpoint->options->retry_limited || (q->entries.n > 1 && q->tries > 2))
@@ -125,8 +122,8 @@ static void accept(struct request *q)
 	}
 }
 
-/* The server broke down after the last byte: perhaps by these. The third time
- * that it did, having answered in between, they are not sent again. */
+/* The server broke down after the last byte: perhaps by these. The third time that it did, having
+ * answered in between, they are not sent again. */
 static void suspect(struct request *q, const char *why)
 {
 	struct endpoint *e = q->endpoint;
@@ -288,11 +285,9 @@ static int send_body(struct request *q, struct str body, struct error *err)
 	return http_send(q->endpoint->http, &o->client.http, &request, &q->id, err);
 }
 
-/*
- * A server that limits what it takes a second and at once refuses a request
- * that goes beyond after having stored a part of it. So we stay below: when a
- * request may begin, all of it fits into what is left of the burst.
- */
+/* A server that limits what it takes a second and at once refuses a request that goes beyond after
+ * having stored a part of it. So we stay below: when a request may begin, all of it fits into what
+ * is left of the burst. */
 static void pay(struct endpoint *e, const struct fifo *entries)
 {
 	const struct protocol *p = e->config->protocol;
@@ -370,8 +365,8 @@ static void release_held(struct endpoint *e, int64_t now)
 	fifo_move(&e->queue, &e->held);
 }
 
-/* Sends what the request holds, or asks first whether the server answers. What
- * cannot even be sent (a secret's file is missing, say) counts as a try. */
+/* Sends what the request holds, or asks first whether the server answers. What cannot even be sent
+ * (a secret's file is missing, say) counts as a try. */
 static void submit(struct request *q)
 {
 	struct endpoint *e = q->endpoint;
@@ -399,8 +394,8 @@ static void submit(struct request *q)
 	unsent(q, e->cause);
 }
 
-/* Fills a free request: with one of those that go alone, else with as many as
- * fit. False when there is nothing. */
+/* Fills a free request: with one of those that go alone, else with as many as fit. False when there
+ * is nothing. */
 static bool fill(struct endpoint *e, struct request *q)
 {
 	const struct protocol *p = e->config->protocol;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A queue of records of one endpoint. Entries move between queues without
- * memory being asked for. */
+/* A queue of records of one endpoint. Entries move between queues without memory being asked for.
+ */
 #pragma once
 
 #include "pyroscope-push/spool/record.h"

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where a writer's records are: in memory, and in the spool if it has one; and
- * their side of the ledger. A record is `spooled` while it lies in the spool and
- * somebody has yet to settle it, `in flight` while only memory has it.
+/* Where a writer's records are: in memory, and in the spool if it has one; and their side of the
+ * ledger. A record is `spooled` while it lies in the spool and somebody has yet to settle it, `in
+ * flight` while only memory has it.
  *
- * A spool that cannot be written (a full disk, a read-only one, a directory
- * that another has) costs no record: it is tried again with every batch, and
- * meanwhile memory holds what the endpoints' queues have room for.
- */
+ * A spool that cannot be written (a full disk, a read-only one, a directory that another has) costs
+ * no record: it is tried again with every batch, and meanwhile memory holds what the endpoints'
+ * queues have room for. */
 #pragma once
 
 #include "abi/log.h"
 #include "pyroscope-push/spool/record.h"
 
-/* Messages of spooled records that are kept in memory as well, so that they
- * need not be read back when all goes well. */
+/* Messages of spooled records that are kept in memory as well, so that they need not be read back
+ * when all goes well. */
 #define STORE_CACHE_BYTES (8u << 20)
 
 struct store_options {
@@ -48,15 +46,15 @@ void store_init(struct store *s, const struct abi_context *context,
 /* Closes the spool; what is in it stays. No record may be held. */
 void store_fini(struct store *s);
 
-/* Opens the spool, if there is to be one; `found` of the events is called from
- * within. What goes wrong is told by store_trouble. */
+/* Opens the spool, if there is to be one; `found` of the events is called from within. What goes
+ * wrong is told by store_trouble. */
 void store_open(struct store *s);
 
 /* Whether opening failed, and it is time to try again. */
 bool store_is_due(const struct store *s);
 
-/* A batch of that many samples; store_add belongs between them. After
- * store_end it is on the disk, if there is one. */
+/* A batch of that many samples; store_add belongs between them. After store_end it is on the disk,
+ * if there is one. */
 void store_begin(struct store *s, uint64_t samples);
 void store_end(struct store *s);
 

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A record: one finished profile of one series, in the bytes of its protocol
- * (protocol.h). It is never changed, so every try and every endpoint sends the
- * same bytes with the same time.
+/* A record: one finished profile of one series, in the bytes of its protocol (protocol.h). It is
+ * never changed, so every try and every endpoint sends the same bytes with the same time.
  *
- * A record counts how many endpoints have yet to settle it. The writer's row in
- * the ledger is that of the worst endpoint: a sample is delivered when all
- * have it, uncertain when one may have it, dropped when one had to drop it.
+ * A record counts how many endpoints have yet to settle it. The writer's row in the ledger is that
+ * of the worst endpoint: a sample is delivered when all have it, uncertain when one may have it,
+ * dropped when one had to drop it.
  *
- * Its message is in memory, or in the spool at `place`, or in both.
- */
+ * Its message is in memory, or in the spool at `place`, or in both. */
 #pragma once
 
 #include "base/buf.h"
@@ -44,8 +41,7 @@ static inline bool record_is_spooled(const struct record *r)
 	return r->place.sequence != 0;
 }
 
-/* What holding it in a queue costs in memory. What lies in the spool is read
- * when it is sent. */
+/* What holding it in a queue costs in memory. What lies in the spool is read when it is sent. */
 static inline size_t record_cost(const struct record *r)
 {
 	return sizeof(*r) + (record_is_spooled(r) ? 0 : r->size);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The spool's format, version 1. Little-endian throughout. A segment is a file
- * NUMBER.spool (16 hex digits) of entries without gaps, the first of which is
- * a HEAD:
+/* The spool's format, version 1. Little-endian throughout. A segment is a file NUMBER.spool (16 hex
+ * digits) of entries without gaps, the first of which is a HEAD:
  *
  *     u32 magic, u32 crc, u32 length of the body, u32 kind, u64 sequence, body
  *
@@ -16,10 +14,9 @@
  *     END    nothing
  *     MARK   u64 endpoint, u32 what, u32 n, n × u64 sequence
  *
- * Beside them lies the file `page`, written in place: u32 magic, u32 crc of all that follows,
- * u32 version, u32 0, u64 sequence of the entry to come, u64 coming, u64 in memory, u64 uncertain,
- * 14 × (24 bytes reason, NUL-padded, u64 samples that were dropped for it).
- */
+ * Beside them lies the file `page`, written in place: u32 magic, u32 crc of all that follows, u32
+ * version, u32 0, u64 sequence of the entry to come, u64 coming, u64 in memory, u64 uncertain, 14 ×
+ * (24 bytes reason, NUL-padded, u64 samples that were dropped for it). */
 #pragma once
 
 #include "base/str.h"
@@ -88,6 +85,6 @@ static inline uint32_t entry_u32(struct entry_reader *r)
 /* The whole entry at the front of `data`, checked; false if there is none. */
 bool entry_parse(struct str data, struct spool_entry *ret);
 
-/* Writes the head before a body that follows it in memory: `p` has
- * ENTRY_HEAD_BYTES bytes and then the body. */
+/* Writes the head before a body that follows it in memory: `p` has ENTRY_HEAD_BYTES bytes and then
+ * the body. */
 void entry_seal(char *p, uint32_t kind, uint64_t sequence, size_t body);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The spool's inside: spool.c appends, spool-files.c creates and removes
- * segments, spool-scan.c finds what an earlier run left.
+/* The spool's inside: spool.c appends, spool-files.c creates and removes segments, spool-scan.c
+ * finds what an earlier run left.
  *
- * Invariants: segments are in the order of their numbers, which only rise; the
- * last is written to while fd ≥ 0. `bytes` is the sum of theirs. A segment is
- * removed only from the front, so whatever a mark speaks of is older than the
- * mark or gone.
- */
+ * Invariants: segments are in the order of their numbers, which only rise; the last is written to
+ * while fd ≥ 0. `bytes` is the sum of theirs. A segment is removed only from the front, so whatever
+ * a mark speaks of is older than the mark or gone. */
 #pragma once
 
 #include "base/vec.h"
@@ -60,8 +57,8 @@ static inline int segment_op(struct spool *s, enum spool_operation kind, uint64_
 /* Opens (and makes) the directory, and takes it for this process alone. */
 int files_open(struct spool *s, const char *directory, struct error *err);
 
-/* Begins a segment; the one before is synced and closed. 0 or negative errno,
- * and then all is as it was. */
+/* Begins a segment; the one before is synced and closed. 0 or negative errno, and then all is as it
+ * was. */
 int files_create(struct spool *s);
 
 /* Removes the oldest segment. 0 or negative errno (it is still there). */
@@ -75,6 +72,6 @@ int files_sync(struct spool *s);
 /* Opens the page and reads what the run before kept; without one there is nothing kept. */
 void page_open(struct spool *s);
 
-/* Reads all segments, tells of what is owed, and removes what is not. 0 or
- * negative errno and a text. */
+/* Reads all segments, tells of what is owed, and removes what is not. 0 or negative errno and a
+ * text. */
 int scan(struct spool *s, struct error *err);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What an earlier run left: the segments are read in order, records gathered,
- * and marks applied to them. Nothing that is read is believed beyond its
- * bounds; what a checksum does not cover does not exist.
- */
+/* What an earlier run left: the segments are read in order, records gathered, and marks applied to
+ * them. Nothing that is read is believed beyond its bounds; what a checksum does not cover does not
+ * exist. */
 #include "pyroscope-push/spool/spool-files.h"
 
 #include "base/check.h"

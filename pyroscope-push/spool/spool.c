@@ -213,8 +213,8 @@ static void free_spool(struct spool *s)
 	free(s);
 }
 
-/* A segment of this run, and the end of a batch that an earlier one did not
- * live to end: it has been told of. */
+/* A segment of this run, and the end of a batch that an earlier one did not live to end: it has
+ * been told of. */
 static void open_segment(struct spool *s)
 {
 	begin_entry(s);

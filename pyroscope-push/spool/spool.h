@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The spool: what a writer has taken and not yet settled, on disk. A directory
- * of segments, each a run of checksummed entries that is only ever appended
- * to; the oldest segment goes when nothing in it is needed any more, or when
- * the limit is reached.
+/* The spool: what a writer has taken and not yet settled, on disk. A directory of segments, each a
+ * run of checksummed entries that is only ever appended to; the oldest segment goes when nothing in
+ * it is needed any more, or when the limit is reached.
  *
  *  - A batch is written down (begin, append…, end) and synced before anything
  *    of it is sent: `kill -9` costs the batch that was being written, and the
@@ -19,8 +17,7 @@
  *  - A failed write leaves the spool as it was; the caller keeps the record in
  *    memory, and the next append tries anew.
  *
- * One thread at a time. Format: spool-entry.h.
- */
+ * One thread at a time. Format: spool-entry.h. */
 #pragma once
 
 #include "base/buf.h"
@@ -54,9 +51,8 @@ struct spool_item {
 	struct str message;
 };
 
-/* One that an earlier run left. `sent`: among the endpoints, those to which it
- * went out without an answer having come back; `uncertain`: one that is done with it had none.
- * Borrowed. */
+/* One that an earlier run left. `sent`: among the endpoints, those to which it went out without an
+ * answer having come back; `uncertain`: one that is done with it had none. Borrowed. */
 struct spool_found {
 	struct spool_place place;
 	int64_t time_ns;
@@ -104,33 +100,28 @@ struct spool_options {
 
 struct spool_events {
 	void *context;
-	/* During open: a record of an earlier run that somebody has yet to settle,
-	 * oldest first. */
+	/* During open: a record of an earlier run that somebody has yet to settle, oldest first. */
 	void (*found)(void *context, const struct spool_found *found);
 	/* The places of this segment are void: it had to go for want of room. */
 	void (*evicted)(void *context, uint64_t segment);
 };
 
-/*
- * Opens the directory and says what is there. 0, or negative errno and a text:
+/* Opens the directory and says what is there. 0, or negative errno and a text:
  * -EBUSY when another process has it, -ENOTSUP when a newer version wrote it,
  * -EINVAL when another owner did. Nothing is deleted then. A disk that cannot be
- * written is no failure of this (see spool_failure). Reads all of it.
- */
+ * written is no failure of this (see spool_failure). Reads all of it. */
 int spool_open(const struct spool_options *options, const struct spool_events *events,
 	       struct spool **ret, struct error *err);
 /* What is not settled stays for the next run. */
 void spool_close(struct spool *s);
 
-/* A batch of that many samples is taken; all appends until spool_end belong to
- * it. 0 or negative errno. spool_end syncs. */
+/* A batch of that many samples is taken; all appends until spool_end belong to it. 0 or negative
+ * errno. spool_end syncs. */
 int spool_begin(struct spool *s, uint64_t samples);
 int spool_end(struct spool *s);
 
-/*
- * Keeps a record: 0 and its place, or negative errno: -E2BIG if it is larger
- * than the spool may be, else what the disk said. May evict.
- */
+/* Keeps a record: 0 and its place, or negative errno: -E2BIG if it is larger than the spool may be,
+ * else what the disk said. May evict. */
 int spool_append(struct spool *s, const struct spool_item *item, struct spool_place *ret);
 
 #define SPOOL_SETTLED   1u /* the endpoint has it, or never will */
@@ -144,13 +135,13 @@ int spool_mark(struct spool *s, uint64_t endpoint, uint32_t what, const uint64_t
 	       size_t n);
 int spool_sync(struct spool *s);
 
-/* Keeps these for the next run, in place of what was kept before. After spool_open that is what
- * the run before left, until the first call. 0 or negative errno. One pwrite, none where nothing
- * has changed. Not between spool_begin and spool_end. */
+/* Keeps these for the next run, in place of what was kept before. After spool_open that is what the
+ * run before left, until the first call. 0 or negative errno. One pwrite, none where nothing has
+ * changed. Not between spool_begin and spool_end. */
 int spool_keep(struct spool *s, const struct spool_books *books);
 
-/* The message of a record, appended: 0, -EBADMSG when it is damaged, -ENOENT
- * when its segment is gone, or negative errno. */
+/* The message of a record, appended: 0, -EBADMSG when it is damaged, -ENOENT when its segment is
+ * gone, or negative errno. */
 int spool_read(struct spool *s, const struct spool_place *place, struct buf *out);
 
 /* Nobody needs the record any more. */
@@ -161,11 +152,11 @@ uint64_t spool_bytes(const struct spool *s);
 int64_t spool_last_time(const struct spool *s);
 /* Samples that the run before took and did not live to write. */
 uint64_t spool_lost(const struct spool *s);
-/* Samples of which the run before did not live to say that they are uncertain, those not
- * counted that are still owed to somebody. */
+/* Samples of which the run before did not live to say that they are uncertain, those not counted
+ * that are still owed to somebody. */
 uint64_t spool_uncertain(const struct spool *s);
-/* What the run before gave up and did not live to say, SPOOL_REASONS of them; valid until the
- * first spool_keep. */
+/* What the run before gave up and did not live to say, SPOOL_REASONS of them; valid until the first
+ * spool_keep. */
 const struct spool_drop *spool_dropped(const struct spool *s);
 /* Why the last write failed; 0 when it did not. */
 int spool_failure(const struct spool *s);

@@ -88,8 +88,8 @@ static const char *const failures[] = {
 	"",
 };
 
-/* Whether the answer to this may be lost: twice, since a payload after which
- * the connection is lost three times is taken for one that kills the server. */
+/* Whether the answer to this may be lost: twice, since a payload after which the connection is lost
+ * three times is taken for one that kills the server. */
 static bool may_lose(struct receiver *r, struct str body)
 {
 	uint64_t hash = hash_str(body);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * For tests: a whole writer between a host that counts and a server that
- * fails. After every step taken + carried is what the host's row holds.
- */
+/* For tests: a whole writer between a host that counts and a server that fails. After every step
+ * taken + carried is what the host's row holds. */
 #pragma once
 
 #include "base/vec.h"
@@ -22,8 +20,8 @@ struct lost_request {
 	int times;
 };
 
-/* The label's value "s7" as it stands in a request: tag and length before it, since two bytes
- * alone are found in compressed profiles, too. */
+/* The label's value "s7" as it stands in a request: tag and length before it, since two bytes alone
+ * are found in compressed profiles, too. */
 #define BENCH_SERIES_7 "\x12\x02s7"
 
 struct receiver {
@@ -64,8 +62,8 @@ const struct andiron_value *arguments(struct arguments *a);
 int64_t stored_samples(const struct receiver *r);
 void set_url(struct arguments *a, size_t i, uint16_t port);
 
-/* A server and arguments; then a host and a writer; then batches of 3 samples
- * a row; then the end, the books having been checked. */
+/* A server and arguments; then a host and a writer; then batches of 3 samples a row; then the end,
+ * the books having been checked. */
 void bench_open(struct bench *t);
 void bench_arguments(struct bench *t); /* all but the URL */
 void bench_start(struct bench *t);
@@ -76,7 +74,7 @@ void bench_end(struct bench *t);
 void bench_close(struct bench *t);
 void bench_check(const struct bench *t);
 
-/* A directory for the spool, in memory where there is room for one; and its end, with the
- * files in it. */
+/* A directory for the spool, in memory where there is room for one; and its end, with the files in
+ * it. */
 void bench_make_directory(struct bench *t);
 void bench_remove_directory(struct bench *t);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The server of test-debuginfo.h. Sources: RFC 9113 (frames), RFC 7541 (headers: one that is
- * indexed, others as literals); parca, proto/parca/debuginfo/v1alpha1. What is called is told
- * by the message, since paths are compressed.
- */
+/* The server of test-debuginfo.h. Sources: RFC 9113 (frames), RFC 7541 (headers: one that is
+ * indexed, others as literals); parca, proto/parca/debuginfo/v1alpha1. What is called is told by
+ * the message, since paths are compressed. */
 #include "pyroscope-push/tests/test-debuginfo.h"
 
 #include "http/tests/test-loop.h"
@@ -53,8 +51,8 @@ static bool send_frame(int fd, unsigned char type, unsigned char flags, uint32_t
 	return test_send(fd, frame, FRAME_HEAD + n);
 }
 
-/* The call that a message belongs to: UploadInfo has its ids within a field, Initiate a size,
- * and Finish the id that was given, where Should has a hash. */
+/* The call that a message belongs to: UploadInfo has its ids within a field, Initiate a size, and
+ * Finish the id that was given, where Should has a hash. */
 static enum test_call call_of(const struct stream *s)
 {
 	const unsigned char *message = s->head + 5, *second;

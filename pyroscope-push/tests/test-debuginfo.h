@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * For tests: a server that takes debug information, as much of gRPC over HTTP/2 as libcurl
- * needs of one. It takes any file and keeps none. It asks for no memory, so that allocations
- * that fail are the other side's.
- */
+/* For tests: a server that takes debug information, as much of gRPC over HTTP/2 as libcurl needs of
+ * one. It takes any file and keeps none. It asks for no memory, so that allocations that fail are
+ * the other side's. */
 #pragma once
 
 #include <stdatomic.h>

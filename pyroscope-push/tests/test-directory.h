@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories for the spools of tests: in memory where there is such a place, since syncing
- * costs nothing there. */
+/* Directories for the spools of tests: in memory where there is such a place, since syncing costs
+ * nothing there. */
 #pragma once
 
 #include <stddef.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * For tests: as much of a host as a writer needs, in one thread over poll,
- * with the writer's row of the ledger; and batches to feed it with.
- */
+/* For tests: as much of a host as a writer needs, in one thread over poll, with the writer's row of
+ * the ledger; and batches to feed it with. */
 #pragma once
 
 #include "abi/log.h"
@@ -62,8 +60,8 @@ bool test_host_until(const bool *flag, int64_t timeout_ms);
 
 uint64_t test_host_dropped(const char *reason);
 
-/* What a test batch is made of: each group a series "service_name=sN" with
- * n_rows rows, every row `samples` samples and a value of samples × period. */
+/* What a test batch is made of: each group a series "service_name=sN" with n_rows rows, every row
+ * `samples` samples and a value of samples × period. */
 struct test_shape {
 	uint32_t n_groups, n_rows, n_depth;
 	uint64_t samples;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What kill -9 costs, to the sample: what was taken and had not reached the spool is told by the
+/* What kill -9 costs, to the sample: what was taken and had not reached the spool is told by the
  * next run as lost_at_kill, what the killed run had sent without an answer as uncertain. Every run
- * is a process, made before there is a server, whose thread no fork survives.
- */
+ * is a process, made before there is a server, whose thread no fork survives. */
 #include "abi/batch-build.h"
 #include "base/clock.h"
 #include "testing/test.h"
@@ -261,8 +259,8 @@ static void give_up(struct bench *t)
 
 static uint64_t *taken; /* shared with the run */
 
-/* What a run has given up is told by the next one, and by the one after it where that is
- * killed, too. */
+/* What a run has given up is told by the next one, and by the one after it where that is killed,
+ * too. */
 TEST(what_was_dropped_before_a_kill_is_told)
 {
 	static struct bench t;

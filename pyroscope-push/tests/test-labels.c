@@ -47,8 +47,8 @@ static struct str value(const struct made *m, const char *name)
 	return STR_NULL;
 }
 
-/* External labels win over the group's own, and these over defaults; names of
- * two underscores stay behind, but for the profile's name. */
+/* External labels win over the group's own, and these over defaults; names of two underscores stay
+ * behind, but for the profile's name. */
 TEST(who_wins)
 {
 	static const struct label own[] = {{STR("__meta_x"), STR("1")},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The writer against a server that is given from outside, for
- * tests/servers/test_push.py. What to do stands in the environment:
+/* The writer against a server that is given from outside, for tests/servers/test_push.py. What to
+ * do stands in the environment:
  *
  *   PUSH_URL       the server; none: nothing is done
  *   PUSH_BATCHES, PUSH_SERIES, PUSH_ROWS, PUSH_SAMPLES   what is sent
@@ -20,8 +19,7 @@
  *
  * Before each batch it says "taken N".
  *
- * Its last line but the plan's is the writer's row of the ledger, as JSON.
- */
+ * Its last line but the plan's is the writer's row of the ledger, as JSON. */
 #include "abi/batch-build.h"
 #include "base/clock.h"
 #include "testing/test.h"
@@ -45,8 +43,8 @@ static struct str text(const char *name)
 	return str_of(getenv(name));
 }
 
-/* The arguments as pyroscope.write would get them; what blocks and maps would
- * say is put into the finished config. */
+/* The arguments as pyroscope.write would get them; what blocks and maps would say is put into the
+ * finished config. */
 static const struct protocol *protocol(void)
 {
 	static const struct {

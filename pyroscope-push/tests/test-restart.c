@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The writer with a spool: over outages, restarts, kill -9, full disks. What
- * every test protects: what one run leaves is what the next one carries, and
- * the server has each sample once.
- */
+/* The writer with a spool: over outages, restarts, kill -9, full disks. What every test protects:
+ * what one run leaves is what the next one carries, and the server has each sample once. */
 #include "base/clock.h"
 #include "testing/test.h"
 #include "pyroscope-push/spool/record-store.h"
@@ -58,8 +55,8 @@ static void wait_ms(int64_t ms)
 	test_host_until(&never, ms);
 }
 
-/* An outage that outlives the agent: the next run delivers all, each sample
- * once, and its times go on after those of the run before. */
+/* An outage that outlives the agent: the next run delivers all, each sample once, and its times go
+ * on after those of the run before. */
 TEST(an_outage_that_outlives_the_agent)
 {
 	static struct bench t;
@@ -145,11 +142,9 @@ static void until_dropped(const char *reason, uint64_t samples)
 		wait_ms(1);
 }
 
-/*
- * A run in a process of its own, which kills itself once it has its batches and has
- * begun so many requests. It is made before there is a server, whose thread no
- * fork survives; the server's port is told to it.
- */
+/* A run in a process of its own, which kills itself once it has its batches and has begun so many
+ * requests. It is made before there is a server, whose thread no fork survives; the server's port
+ * is told to it. */
 struct doomed {
 	pid_t pid;
 	int port;
@@ -234,8 +229,8 @@ TEST(what_was_lost_at_a_kill_is_told)
 	bench_remove_directory(&t);
 }
 
-/* With a dead server beside a living one, the living one gets all at once, and
- * what is kept is for the dead one alone. */
+/* With a dead server beside a living one, the living one gets all at once, and what is kept is for
+ * the dead one alone. */
 TEST(endpoints_have_cursors_of_their_own)
 {
 	static struct bench t;
@@ -263,8 +258,8 @@ TEST(endpoints_have_cursors_of_their_own)
 	bench_remove_directory(&t);
 }
 
-/* An outage is waited out however short the retries are; what becomes too old
- * is given up and counted, and never sent. */
+/* An outage is waited out however short the retries are; what becomes too old is given up and
+ * counted, and never sent. */
 TEST(what_is_too_old_expires)
 {
 	static struct bench t;
@@ -384,8 +379,8 @@ TEST(a_long_queue_is_sent_from_the_disk)
 	bench_remove_directory(&t);
 }
 
-/* A disk that is full: memory holds what waits, health says so, and when there
- * is room again what is left at the end goes to the disk. */
+/* A disk that is full: memory holds what waits, health says so, and when there is room again what
+ * is left at the end goes to the disk. */
 TEST(a_full_disk_costs_nothing)
 {
 	static struct bench t;
@@ -433,8 +428,8 @@ TEST(a_missing_directory_is_told_of)
 	bench_close(&t);
 }
 
-/* A payload after which the server breaks down three times, answering in
- * between, is set aside, and the others of its request arrive. */
+/* A payload after which the server breaks down three times, answering in between, is set aside, and
+ * the others of its request arrive. */
 TEST(what_kills_the_server_is_set_aside)
 {
 	static struct bench t;

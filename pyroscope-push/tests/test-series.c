@@ -10,8 +10,8 @@
 
 #include <stdlib.h>
 
-/* No two profiles of a writer have one time, whatever the clock does, and the
- * low bits stay the process's own. */
+/* No two profiles of a writer have one time, whatever the clock does, and the low bits stay the
+ * process's own. */
 TEST(times_rise_and_keep_their_tag)
 {
 	struct times a = times_init(1), b = times_init(2);
@@ -175,8 +175,8 @@ TEST(what_is_too_large_is_split)
 	expect(sink.max_raw <= 24000);
 }
 
-/* What passes the hard limit only when it is encoded goes in halves; a single
- * stack beyond it is counted, and takes none of the others with it. */
+/* What passes the hard limit only when it is encoded goes in halves; a single stack beyond it is
+ * counted, and takes none of the others with it. */
 TEST(no_part_passes_the_hard_limit)
 {
 	struct test_shape shape = {1, 1000, 3, 1, clock_real()};
@@ -216,8 +216,7 @@ TEST(a_time_that_servers_refuse_is_now)
 	}
 }
 
-/* A batch of one group with a type of these names and rows of these values,
- * each of one sample. */
+/* A batch of one group with a type of these names and rows of these values, each of one sample. */
 static const struct andiron_batch *odd_batch(const char *name, const char *type,
 					     const int64_t *values, size_t n)
 {
@@ -263,8 +262,7 @@ TEST(values_without_meaning_are_counted)
 	batch_release(batch);
 }
 
-/* A type that servers cannot spell is spelled for them; one without a name is
- * counted. */
+/* A type that servers cannot spell is spelled for them; one without a name is counted. */
 TEST(types_are_spelled)
 {
 	static const int64_t values[] = {1};

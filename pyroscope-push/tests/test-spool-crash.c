@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The spool when its process, or the machine, dies. ANDIRON_SPOOL_KILLS says
- * how often the process is killed; without it, two hundred times.
+/* The spool when its process, or the machine, dies. ANDIRON_SPOOL_KILLS says how often the process
+ * is killed; without it, two hundred times.
  *
- * The loss of power: all operations of a run are recorded, and every beginning
- * of that record is made a directory again, with what had not been synced
- * missing, torn, or there in part.
- */
+ * The loss of power: all operations of a run are recorded, and every beginning of that record is
+ * made a directory again, with what had not been synced missing, torn, or there in part. */
 #include "testing/test.h"
 #include "base/vec.h"
 #include "pyroscope-push/tests/test-directory.h"
@@ -56,8 +53,8 @@ static _Noreturn void work(struct spool_test *t, struct page *page, unsigned int
 	}
 }
 
-/* All that was ended and not being settled is there; nothing settled is; of
- * the batch that was being written what is missing is known. */
+/* All that was ended and not being settled is there; nothing settled is; of the batch that was
+ * being written what is missing is known. */
 static void judge(const struct spool_test *t, const struct page *page)
 {
 	uint64_t n_whole = 0, n_last = 0;
@@ -155,8 +152,8 @@ struct op {
 
 struct history {
 	VEC(struct op) ops;
-	/* Of each record: how many operations had been done when it was safe, and
-	 * when it was about to be settled; and when "sent" was safe. */
+	/* Of each record: how many operations had been done when it was safe, and when it was about
+	 * to be settled; and when "sent" was safe. */
 	size_t safe[512], settling[512], sent[512];
 };
 

@@ -54,8 +54,7 @@ TEST(what_was_surely_refused_is_not_sent)
 	spool_test_close(&t);
 }
 
-/* Over many segments the files never pass the limit, and what goes for it is
- * told, oldest first. */
+/* Over many segments the files never pass the limit, and what goes for it is told, oldest first. */
 TEST(the_limit_is_never_passed)
 {
 	struct spool_test t;
@@ -73,8 +72,7 @@ TEST(the_limit_is_never_passed)
 	spool_test_close(&t);
 }
 
-/* What nobody needs goes from the front, so a spool that is kept up with
- * stays small. */
+/* What nobody needs goes from the front, so a spool that is kept up with stays small. */
 TEST(what_is_settled_leaves_the_disk)
 {
 	struct spool_test t;
@@ -95,8 +93,8 @@ TEST(what_is_settled_leaves_the_disk)
 	spool_test_close(&t);
 }
 
-/* A batch without an end was being written when the process died: what is
- * missing of it is known, and told once. */
+/* A batch without an end was being written when the process died: what is missing of it is known,
+ * and told once. */
 TEST(a_batch_without_an_end_is_told_of)
 {
 	struct spool_test t;
@@ -139,8 +137,8 @@ static int refuse_nth(void *context, const struct spool_op *op)
 	return op->kind != SPOOL_UNLINK && (*n)-- == 0 ? -ENOSPC : 0;
 }
 
-/* Whatever operation a full disk refuses, what was kept before and what is
- * kept afterwards is there. */
+/* Whatever operation a full disk refuses, what was kept before and what is kept afterwards is
+ * there. */
 TEST(a_failure_costs_the_record_only)
 {
 	for (int nth = 0; nth < 60; nth++) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * For tests of the spool: a directory of its own, records whose bytes follow
- * from their number, and a check of all that comes back.
- */
+/* For tests of the spool: a directory of its own, records whose bytes follow from their number, and
+ * a check of all that comes back. */
 #pragma once
 
 #include "pyroscope-push/spool/spool.h"

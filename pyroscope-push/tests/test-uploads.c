@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Uploads while memory fails and while arguments change under them. What every test protects:
+/* Uploads while memory fails and while arguments change under them. What every test protects:
  * a file is sent, or its refusal counted; nothing is left held; and what the arguments forbid
- * is not sent.
- */
+ * is not sent. */
 #include "abi/batch-build.h"
 #include "testing/test.h"
 #include "client/loop.h"
@@ -193,8 +191,8 @@ TEST(a_file_is_sent_once)
 	end(&f);
 }
 
-/* One run with an allocation that fails. The batch comes twice, as batches do: what there
- * was no memory for at first can be done then. */
+/* One run with an allocation that fails. The batch comes twice, as batches do: what there was no
+ * memory for at first can be done then. */
 static int upload(void *context)
 {
 	struct fixture *f = context;
@@ -247,8 +245,8 @@ static struct test_server *begin_signed(struct fixture *f, struct test_storage *
 	return server;
 }
 
-/* A server that signs has the file put to its URL as that is, with nothing beside that would
- * break the signature or give our secrets away; and is told that it is there. */
+/* A server that signs has the file put to its URL as that is, with nothing beside that would break
+ * the signature or give our secrets away; and is told that it is there. */
 TEST(a_signed_url_is_written_to)
 {
 	static struct fixture f;

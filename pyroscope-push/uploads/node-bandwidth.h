@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The budget of a node: bytes a second of all uploads of all writers and agents on it. Whoever
- * uploads holds a part of one range, as long as its rate is high; what others hold is left to
- * them. All parts lie below the largest limit that anybody was given, and none overlaps
- * another, so together they never pass it.
+/* The budget of a node: bytes a second of all uploads of all writers and agents on it. Whoever
+ * uploads holds a part of one range, as long as its rate is high; what others hold is left to them.
+ * All parts lie below the largest limit that anybody was given, and none overlaps another, so
+ * together they never pass it.
  *
- * A part is a lock on a file that is otherwise empty: no memory is shared, nothing is written
- * that a full disk could refuse, and the kernel takes a lock back from who was killed. Each is
- * held by a descriptor of its own, since only such stand in each other's way within a process.
- */
+ * A part is a lock on a file that is otherwise empty: no memory is shared, nothing is written that
+ * a full disk could refuse, and the kernel takes a lock back from who was killed. Each is held by a
+ * descriptor of its own, since only such stand in each other's way within a process. */
 #pragma once
 
 #include "abi/log.h"
@@ -25,11 +23,9 @@ struct upload_share {
 /* What one upload may take a second, so that all at once keep the limit; 0: any. */
 int64_t upload_share_rate(const struct uploads_options *o);
 
-/*
- * Takes a part for one upload: false when others have all. *ret_part is -1 where none is
- * needed, or where there can be no such file, which is logged once: then each writer keeps
- * the limit for itself, by how many it runs. Never waits; limit / rate system calls at most.
- */
+/* Takes a part for one upload: false when others have all. *ret_part is -1 where none is needed, or
+ * where there can be no such file, which is logged once: then each writer keeps the limit for
+ * itself, by how many it runs. Never waits; limit / rate system calls at most. */
 bool upload_share_take(struct upload_share *s, const struct uploads_options *o, int *ret_part);
 /* Gives it back; *part is -1 then, and may be before. */
 void upload_share_give(int *part);

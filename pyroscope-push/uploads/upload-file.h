@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A file that is to be uploaded: opened through the host's objects, so also
- * when its process and its name are gone, and laid out. Whoever parses it opens
- * nothing itself (andiron/object.h).
- */
+/* A file that is to be uploaded: opened through the host's objects, so also when its process and
+ * its name are gone, and laid out. Whoever parses it opens nothing itself (andiron/object.h). */
 #pragma once
 
 #include "debuginfo-upload/stripped-file.h"
@@ -25,11 +22,9 @@ struct upload_opened {
 	struct error why;
 };
 
-/*
- * Opens the object's separate debug file if that is of the build id and holds more than
+/* Opens the object's separate debug file if that is of the build id and holds more than
  * the object itself, else the object. Refused: "gone" (neither can be opened), "broken",
  * "no_debuginfo" (neither holds more than exported names, which were looked up already),
- * "no_memory". [worker]. Some preads, and those of elf_image_make.
- */
+ * "no_memory". [worker]. Some preads, and those of elf_image_make. */
 void upload_file_open(const struct upload_source *source, struct upload_opened *ret);
 void upload_file_close(struct upload_opened *opened);

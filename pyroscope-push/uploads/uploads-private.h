@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The inside of uploads: uploads.c offers files, upload-job.c is one file on its way to one
+/* The inside of uploads: uploads.c offers files, upload-job.c is one file on its way to one
  * endpoint, upload-queue.c decides which job goes next and within what.
  *
  * A job is new, is opened by a worker, is ready from `due_ns` on, and runs
  * (debuginfo-upload/upload.h) until the server has the file, does not want it, or it was tried
- * often enough. Then upload_job_settle frees it. All but the opening is under the strand.
- */
+ * often enough. Then upload_job_settle frees it. All but the opening is under the strand. */
 #pragma once
 
 #include "pyroscope-push/uploads/node-bandwidth.h"

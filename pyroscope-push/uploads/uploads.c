@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is offered to the endpoints. Contract in uploads.h. What came of a build id is remembered,
- * so that batch after batch of the same frames costs a look-up.
- */
+/* What is offered to the endpoints. Contract in uploads.h. What came of a build id is remembered,
+ * so that batch after batch of the same frames costs a look-up. */
 #include "pyroscope-push/uploads/uploads-private.h"
 
 #include "base/clock.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The layout of everything that crosses a plugin's border, pinned. A line here
- * may be added; one that has to be changed is a broken promise to every plugin
- * that is already built.
- */
+/* The layout of everything that crosses a plugin's border, pinned. A line here may be added; one
+ * that has to be changed is a broken promise to every plugin that is already built. */
 #include <andiron/dropped-targets.h>
 #include <andiron/target-processes.h>
 #include <andiron/object.h>

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * baseline HZ SECONDS: runs tests/bpf/baseline.bpf.c on every CPU's cpu-clock and prints
- * its nanoseconds per run and its runs. Turns the kernel's run-time counters on
- * meanwhile.
- */
+/* baseline HZ SECONDS: runs tests/bpf/baseline.bpf.c on every CPU's cpu-clock and prints its
+ * nanoseconds per run and its runs. Turns the kernel's run-time counters on meanwhile. */
 #pragma GCC diagnostic push /* bpftool's text, not ours */
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wcast-qual"

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * relabel N: works the rules of a case on standard input (tests/golden/relabel.txt
- * tells the form) off over its labels, N times. Prints nanoseconds per target of
- * the rules alone, and of a change on its way through the whole component: from an
- * update that comes in to the row that goes out. Both are of the best thousand,
- * since on a busy machine the others measure the neighbours.
- */
+/* relabel N: works the rules of a case on standard input (tests/golden/relabel.txt tells the form)
+ * off over its labels, N times. Prints nanoseconds per target of the rules alone, and of a change
+ * on its way through the whole component: from an update that comes in to the row that goes out.
+ * Both are of the best thousand, since on a busy machine the others measure the neighbours. */
 #include "relabel/answers.h"
 #include "base/clock.h"
 #include "relabel/relabel.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * What everybody's first profiler does: both stacks into a stack map, a count
- * by their two ids. The measure that ours is held against.
- */
+/* What everybody's first profiler does: both stacks into a stack map, a count by their two ids. The
+ * measure that ours is held against. */
 #include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>

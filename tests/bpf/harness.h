@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runs the sampler's engine in a test without a host: targets in, batches
- * kept, counts added up; and the workload of known cost.
- */
+/* Runs the sampler's engine in a test without a host: targets in, batches kept, counts added up;
+ * and the workload of known cost. */
 #pragma once
 
 #include "ebpf/engine.h"
@@ -43,8 +41,8 @@ void harness_target_pid(struct harness *h, pid_t pid, const char *service);
 
 /* Serves the ring for so long, as the host's loop would. */
 void harness_run(struct harness *h, int64_t ns);
-/* Goes on, collecting now and then, until that service has more samples than this: on a
- * busy machine they take longer. Fails the test when they do not come. */
+/* Goes on, collecting now and then, until that service has more samples than this: on a busy
+ * machine they take longer. Fails the test when they do not come. */
 void harness_run_until(struct harness *h, const char *service, uint64_t samples);
 /* Like the end of an interval; checks that its counts close. */
 void harness_collect(struct harness *h);

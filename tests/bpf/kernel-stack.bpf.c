@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Takes the kernel's stack of every sample twice, by bpf/unwinder/kernel-stack.h and by bpf_get_stack, and
- * compares them.
- */
+/* Takes the kernel's stack of every sample twice, by bpf/unwinder/kernel-stack.h and by
+ * bpf_get_stack, and compares them. */
 #include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>

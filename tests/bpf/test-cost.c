@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the sampler costs on this machine: time of a sample beside a plain
- * profiler's (baseline.bpf.c) in the same seconds, memory of its maps, work of the
- * verifier, its own CPU. Ratios are tested; absolute figures are printed, since they
- * belong to the machine.
- */
+/* What the sampler costs on this machine: time of a sample beside a plain profiler's
+ * (baseline.bpf.c) in the same seconds, memory of its maps, work of the verifier, its own CPU.
+ * Ratios are tested; absolute figures are printed, since they belong to the machine. */
 #include "harness.h"
 
 #include "ebpf/kernel/perf-clock.h"
@@ -112,8 +109,9 @@ static void measure(double *ours, double *plain)
 	harness_fini(&h);
 }
 
-/* No CPU's clock ticks right behind another's, where the reader that a sample has woken would be what is sampled. A clock
- * counts its own time, so what one is ahead of another is the distance of their ticks. */
+/* No CPU's clock ticks right behind another's, where the reader that a sample has woken would be
+ * what is sampled. A clock counts its own time, so what one is ahead of another is the distance of
+ * their ticks. */
 TEST(cpus_tick_one_after_the_other)
 {
 	struct baseline b;
@@ -128,10 +126,9 @@ TEST(cpus_tick_one_after_the_other)
 	baseline_stop(&b);
 }
 
-/* A sample costs about what a plain profiler's does, though it also knows
- * process, cgroup and selection, and sends each new stack (two samples of three bring
- * one in so short a time). Neighbours on the machine only ever add to a run, so the least of each
- * in some rounds counts. */
+/* A sample costs about what a plain profiler's does, though it also knows process, cgroup and
+ * selection, and sends each new stack (two samples of three bring one in so short a time).
+ * Neighbours on the machine only ever add to a run, so the least of each in some rounds counts. */
 TEST(a_sample_costs_what_a_plain_profiler_pays)
 {
 	double plain = 0, ours = 0;
@@ -147,8 +144,8 @@ TEST(a_sample_costs_what_a_plain_profiler_pays)
 	expect(ours < 3 * plain);
 }
 
-/* Kernel memory and verifier work are bounded: 12 MB of maps on small
- * machines, and a hundredth of what the verifier allows. */
+/* Kernel memory and verifier work are bounded: 12 MB of maps on small machines, and a hundredth of
+ * what the verifier allows. */
 TEST(maps_and_verifier_stay_small)
 {
 	struct engine_stats stats;
@@ -177,8 +174,8 @@ TEST(maps_and_verifier_stay_small)
 	harness_fini(&h);
 }
 
-/* Sampling starts within a tenth of a second of CPU time, and waiting for
- * samples costs the agent next to nothing; ten times as much is a failure. */
+/* Sampling starts within a tenth of a second of CPU time, and waiting for samples costs the agent
+ * next to nothing; ten times as much is a failure. */
 TEST(start_and_waiting_are_cheap)
 {
 	struct harness h;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The driver against a host of the test's own: a loop of one thread on which
- * work runs at once and its `done` in the next round, with the counts kept.
- */
+/* The driver against a host of the test's own: a loop of one thread on which work runs at once and
+ * its `done` in the next round, with the counts kept. */
 #include "ebpf/driver.h"
 #include "harness.h"
 

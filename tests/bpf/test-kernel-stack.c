@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The kernel's stack as bpf/unwinder/kernel-stack.h walks it, beside bpf_get_stack's of the same samples, while the
- * kernel is busy with what it does for processes. kernel-stack.bpf.c compares.
+/* The kernel's stack as bpf/unwinder/kernel-stack.h walks it, beside bpf_get_stack's of the same
+ * samples, while the kernel is busy with what it does for processes. kernel-stack.bpf.c compares.
  */
 #include <andiron/bpf/walk.h>
 

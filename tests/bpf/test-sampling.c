@@ -25,9 +25,9 @@ static bool in_function(const struct batch_view *v, const struct andiron_group *
 	return workload_function(share->workload, v, row) == share->function;
 }
 
-/* A profile shows where the time goes: shares of known cost within 3 points,
- * and all of it inside the program's own functions. Chance alone moves the
- * largest by half a point in so many samples. */
+/* A profile shows where the time goes: shares of known cost within 3 points, and all of it inside
+ * the program's own functions. Chance alone moves the largest by half a point in so many samples.
+ */
 TEST(shares_of_known_cost_come_back)
 {
 	static const double wanted[] = {70, 20, 10};
@@ -76,8 +76,8 @@ TEST(unselected_is_counted_apart)
 	harness_fini(&h);
 }
 
-/* A target goes when its process exits; what that has done in the interval is
- * in its profile all the same, and nothing of it in the next. */
+/* A target goes when its process exits; what that has done in the interval is in its profile all
+ * the same, and nothing of it in the next. */
 TEST(a_target_that_goes_keeps_its_samples)
 {
 	struct workload w;
@@ -137,8 +137,8 @@ static bool of_pid(const struct batch_view *v, const struct andiron_group *group
 	return batch_row_int(v, row, STR("pid"), &pid) && pid == *(pid_t *)context;
 }
 
-/* A child that is forked while we sample belongs to its parent's target; the
- * parent itself only waits. */
+/* A child that is forked while we sample belongs to its parent's target; the parent itself only
+ * waits. */
 TEST(descendants_are_followed)
 {
 	struct workload w;
@@ -196,8 +196,8 @@ static void enter(const char *cgroup, pid_t pid)
 	expect_eq(fclose(f), 0);
 }
 
-/* Two containers are told apart by their cgroups, and what is in neither is
- * not taken once that is known. */
+/* Two containers are told apart by their cgroups, and what is in neither is not taken once that is
+ * known. */
 TEST(containers_are_told_apart)
 {
 	static const char ids[2][65] = {
@@ -265,8 +265,8 @@ static bool has_mapping(const struct batch_view *v, const struct andiron_group *
 	return false;
 }
 
-/* Processes that work for 50 ms are known by the time their counts are read,
- * though they are gone then. */
+/* Processes that work for 50 ms are known by the time their counts are read, though they are gone
+ * then. */
 TEST(short_processes_have_mappings)
 {
 	struct engine_stats stats;

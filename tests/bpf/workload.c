@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A program of known cost: 70, 20 and 10 % of its time in three functions that
- * do the same work for a different number of rounds. Prints where each of them
- * lies in its own file, then works until it is killed. A turn of the three is
- * never as long as the one before: equal ones would beat against the sampling
- * clock, and then samples see the same part of a turn for seconds.
+/* A program of known cost: 70, 20 and 10 % of its time in three functions that do the same work for
+ * a different number of rounds. Prints where each of them lies in its own file, then works until it
+ * is killed. A turn of the three is never as long as the one before: equal ones would beat against
+ * the sampling clock, and then samples see the same part of a turn for seconds.
  *
  *     workload [MODE]
  *       (none)  works itself
  *       fork    a child works, which its parent forks before it waits
  *       thread  a second thread works
  *       deep    works 30 calls deep, a fifth of the time in the kernel
- *       ways    works 900 calls deep, and comes there by another way each time
- */
+ *       ways    works 900 calls deep, and comes there by another way each time */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * frames FILE [ALT [PACKAGE]]: reads addresses from standard input, one in hex a line, and
- * prints for each its frames, innermost first, as "NAME FILE:LINE:COLUMN" a line, "?" for what is
- * unknown, and an empty line. "-" for a file that there is not.
- * Split units that lie in files of their own are found where the program says.
- * The function itself bears its symbol's name, where there is one.
- * frames --quiet …: prints only figures.
- * frames --debug-names …: the function itself bears the name that debug information has.
- */
+/* frames FILE [ALT [PACKAGE]]: reads addresses from standard input, one in hex a line, and prints
+ * for each its frames, innermost first, as "NAME FILE:LINE:COLUMN" a line, "?" for what is unknown,
+ * and an empty line. "-" for a file that there is not. Split units that lie in files of their own
+ * are found where the program says. The function itself bears its symbol's name, where there is
+ * one. frames --quiet …: prints only figures. frames --debug-names …: the function itself bears the
+ * name that debug information has. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "dwarf/dwarf.h"

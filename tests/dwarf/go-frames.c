@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * go-frames FILE: as frames (frames.c), out of Go's own table alone: what a stripped program
- * still says.
- */
+/* go-frames FILE: as frames (frames.c), out of Go's own table alone: what a stripped program still
+ * says. */
 #include "symbolize/parser/go-frames.h"
 
 #include "base/cleanup.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * go-table FILE: each function of Go's table, one a line: entry, end, flags,
- * name; and below it, each row of the stack pointer ("sp START END VALUE") and of
- * the lines ("ln START END LINE FILE"), addresses in hex.
- */
+/* go-table FILE: each function of Go's table, one a line: entry, end, flags, name; and below it,
+ * each row of the stack pointer ("sp START END VALUE") and of the lines ("ln START END LINE FILE"),
+ * addresses in hex. */
 #include "base/cleanup.h"
 #include "gosym/pclntab.h"
 

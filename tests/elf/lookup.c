@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * lookup FILE: reads addresses from standard input, one in hex a line, and
- * prints the name of the function that covers each, or "-".
- * lookup --bench FILE: figures of loading its table and of finding names.
- */
+/* lookup FILE: reads addresses from standard input, one in hex a line, and prints the name of the
+ * function that covers each, or "-". lookup --bench FILE: figures of loading its table and of
+ * finding names. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "elf/symbols.h"

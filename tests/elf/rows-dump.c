@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * elf-rows-dump [--json] FILE [DEBUG-FILE]: the rows by which the code of a file is unwound, and
+/* elf-rows-dump [--json] FILE [DEBUG-FILE]: the rows by which the code of a file is unwound, and
  * what they cost; as JSON the cost alone.
  *
  * The file is read twice: once as the agent does it, for the figures, and once more to print what
  * it holds. `bytes` is what the walker's memory takes for the file: its pages and a reference to
  * each. The rules stand once for all files of a machine and are counted apart. `peak_heap` is the
- * most that was in use at any page's end, the reader's and the page maker's.
- */
+ * most that was in use at any page's end, the reader's and the page maker's. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rows that are found one by one (row-finder.h) against those that are read (rows.h): at both ends of each row that comes of
- * call-frame information the finder has the same words, or none. `functions` counts those that it has, `rows` all.
- */
+/* Rows that are found one by one (row-finder.h) against those that are read (rows.h): at both ends
+ * of each row that comes of call-frame information the finder has the same words, or none.
+ * `functions` counts those that it has, `rows` all. */
 #include "rows.h"
 
 #include "base/file.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rows made from code alone, for code that is described: against the description, over all bytes
- * of .text. Compilers know more than the code shows (what never returns, what a table
- * of jumps holds), so functions may be left out, and a few bytes of those that are not
- * differ; how many of each is what is judged.
+/* Rows made from code alone, for code that is described: against the description, over all bytes of
+ * .text. Compilers know more than the code shows (what never returns, what a table of jumps holds),
+ * so functions may be left out, and a few bytes of those that are not differ; how many of each is
+ * what is judged.
  *
- * And lengths of instructions against objdump's.
- */
+ * And lengths of instructions against objdump's. */
 #include "rows.h"
 
 #include "base/cleanup.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What expressions say, and which registers are undefined: the rules of a function that are
- * either, written as readelf writes the instructions that set them, against those of its raw
- * listing. Order does not count, and one that stands there twice counts once.
- */
+/* What expressions say, and which registers are undefined: the rules of a function that are either,
+ * written as readelf writes the instructions that set them, against those of its raw listing. Order
+ * does not count, and one that stands there twice counts once. */
 #include "rows.h"
 
 #include "base/cleanup.h"

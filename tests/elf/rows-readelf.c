@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Full rows against readelf's. Each row is written as readelf writes it, for the columns that
+/* Full rows against readelf's. Each row is written as readelf writes it, for the columns that
  * readelf shows, and compared as text; a column that it does not show must have no rule. It prints
  * "exp" for an expression, whatever that says, and "u" for what is undefined and for what nothing
- * is said of: so operations are compared with its other listing.
- */
+ * is said of: so operations are compared with its other listing. */
 #include "rows.h"
 
 #include "base/cleanup.h"

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Whether the words of the rows that elf_rows_read gives out mean what the full rows mean: both
+/* Whether the words of the rows that elf_rows_read gives out mean what the full rows mean: both
  * are carried out, at both ends of every full row, on registers and memory of random numbers, and
  * must give the same caller. The machine for expressions here knows nothing of patterns. Besides:
  * every row given out begins where a full row begins or a function ends, and where no function is
  * there is no rule.
  *
  * Which function counts where several overlap is told by a list of all, apart from the code that is
- * judged.
- */
+ * judged. */
 #include "rows.h"
 
 #include "base/cleanup.h"
@@ -356,12 +354,10 @@ static void may_begin(struct judged *j, uint64_t address)
 		j->seen[row - j->rows.p] = true;
 }
 
-/*
- * Debugging information of Go's functions is made of the table that their rows come from, by Go's
+/* Debugging information of Go's functions is made of the table that their rows come from, by Go's
  * linker: it says the same of stack pointer and return address, nothing of the frame pointer, and
  * knows no changes of stacks; for what a signal calls it has no caller. On x86-64 it has
- * the return address at the CFA, also where that has been taken from there.
- */
+ * the return address at the CFA, also where that has been taken from there. */
 static bool go_differs(const struct judged *j, const struct elf_row *row, struct caller *a,
 		       const struct caller *b)
 {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * rows --readelf FILE: judges rows against readelf's listings, which it runs.
- * rows --words FILE: judges what elf_rows_read gives out by carrying it out.
- * rows --found FILE: judges rows that are found one by one by those that are read.
- * rows --guesses FILE: judges rows made of code alone by what the file says of it.
- * rows --strict-guesses FILE: the same of rows made as in gaps (rows-code.h).
- * rows --lengths FILE: judges lengths of instructions by objdump, which it runs.
- * rows --bench FILE…: rows, heap and time of each, and of all.
- */
+/* rows --readelf FILE: judges rows against readelf's listings, which it runs. rows --words FILE:
+ * judges what elf_rows_read gives out by carrying it out. rows --found FILE: judges rows that are
+ * found one by one by those that are read. rows --guesses FILE: judges rows made of code alone by
+ * what the file says of it. rows --strict-guesses FILE: the same of rows made as in gaps
+ * (rows-code.h). rows --lengths FILE: judges lengths of instructions by objdump, which it runs.
+ * rows --bench FILE…: rows, heap and time of each, and of all. */
 #include "rows.h"
 
 #include "base/cleanup.h"

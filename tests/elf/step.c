@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * step N PROGRAM [ARGUMENT…]: runs a static x86-64 program one instruction at a time and unwinds
+/* step N PROGRAM [ARGUMENT…]: runs a static x86-64 program one instruction at a time and unwinds
  * its first thread by the program's rows at each of the first N, from registers and memory as they
  * are. Every stack must reach the outermost frame: so prologues, epilogues and whatever is between
  * are all seen. Prints the figures, and where it did not.
  *
- * Instructions elsewhere (the vDSO) are passed over, and counted.
- */
+ * Instructions elsewhere (the vDSO) are passed over, and counted. */
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/vec.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A program to be stepped through (step.py): sorting, formatting, floating point, recursion, a
+/* A program to be stepped through (step.py): sorting, formatting, floating point, recursion, a
  * signal's handler and a jump out of deep calls, all within the first ten thousands of
- * instructions.
- */
+ * instructions. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>

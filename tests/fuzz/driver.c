@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * TARGET CORPUS: every file of the folder as it is, then inputs made of them by chance: bytes
+/* TARGET CORPUS: every file of the folder as it is, then inputs made of them by chance: bytes
  * changed, numbers at their borders, pieces cut, doubled, taken from another file. The same ones
  * each time, ANDIRON_FUZZ_RUNS of them (20,000). No input may take more than a second of CPU time
  * (twenty, sanitized), and all of them no more than 256 MB of memory. An input that breaks
- * something is left in ./fuzz-input.
- */
+ * something is left in ./fuzz-input. */
 #include "fuzz.h"
 
 #include "base/cleanup.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A target of fuzzing: one function that reads bytes of a stranger. It has libFuzzer's signature,
+/* A target of fuzzing: one function that reads bytes of a stranger. It has libFuzzer's signature,
  * so that the same file is run by driver.c in every `check`, and by libFuzzer with `meson setup
- * -Dlibfuzzer=true` and clang.
- */
+ * -Dlibfuzzer=true` and clang. */
 #pragma once
 
 #include <stddef.h>

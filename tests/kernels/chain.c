@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A program whose stacks are known from the first to the last frame: _start,
- * chain_0, eight functions that each call the next, and chain_end, which uses
- * the processor.
+/* A program whose stacks are known from the first to the last frame: _start, chain_0, eight
+ * functions that each call the next, and chain_end, which uses the processor.
  *
  *     chain SECONDS      whole ones, of CPU time
  *
- * It has no C library, for that one is built without frame pointers: all of this
- * is built with them, and _start says by a frame pointer of 0, and by its call-frame
- * information, that nothing is behind it.
- */
+ * It has no C library, for that one is built without frame pointers: all of this is built with
+ * them, and _start says by a frame pointer of 0, and by its call-frame information, that nothing is
+ * behind it. */
 #include <asm/unistd.h>
 #include <linux/time.h>
 #include <stdint.h>

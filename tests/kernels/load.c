@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Loads the sampler and says what that took on this kernel, as a line of JSON:
+/* Loads the sampler and says what that took on this kernel, as a line of JSON:
  *
  *     seconds        from opening the object to sampling on all CPUs
  *     verified       instructions that the verifier walked; 0 where the kernel
  *                    does not tell (before 5.16)
  *     map_bytes, cpus
  *
- * Follows descendants, so that all programs are loaded.
- */
+ * Follows descendants, so that all programs are loaded. */
 #include "ebpf/engine.h"
 #include "host/objects/objects.h"
 

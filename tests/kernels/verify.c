@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Shows each kernel program of objects to the verifier by itself, and tells what
- * came of it:
+/* Shows each kernel program of objects to the verifier by itself, and tells what came of it:
  *
  *     verify FILE.bpf.o…
  *
@@ -9,9 +7,8 @@
  *                          which has them on kernels that tell them nowhere else
  *     NAME refused CODE    and what libbpf and the end of the log say, behind "# "
  *
- * Which of them the sampler needs on this kernel is not known here; `load` finds
- * that out. Fails only when it cannot do its work.
- */
+ * Which of them the sampler needs on this kernel is not known here; `load` finds that out. Fails
+ * only when it cannot do its work. */
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * andiron-toy.so: the toy machine as a language runtime, and it once more with a program that the verifier
- * refuses, with one for another version of the walk, and with two that are mistaken.
- */
+/* andiron-toy.so: the toy machine as a language runtime, and it once more with a program that the
+ * verifier refuses, with one for another version of the walk, and with two that are mistaken. */
 #include "toy.h"
 
 #include <andiron/bpf/walk.h>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Walks the frames of the toy machine: what andiron/bpf/walk.h asks of the program of a language
+/* Walks the frames of the toy machine: what andiron/bpf/walk.h asks of the program of a language
  * runtime, whole.
  *
- * It keeps nothing between two calls of one walk. Which frames are those of the run at hand follows from the
- * stack pointer: stacks grow downwards, so a run whose native frame is below it has been
- * walked before, and the first one above it is next.
- */
+ * It keeps nothing between two calls of one walk. Which frames are those of the run at hand follows
+ * from the stack pointer: stacks grow downwards, so a run whose native frame is below it has been
+ * walked before, and the first one above it is next. */
 #include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The toy machine, which burns CPU until it is killed.
+/* The toy machine, which burns CPU until it is killed.
  *
  *   toy        main → native_start → outer → middle → native_bridge → inner (→ native_crunch)
  *   toy N      N times dive → native_dive, and then inner

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The toy: a bytecode machine whose frames lie in a list of its own, as an interpreter's do. What the
- * machine keeps in memory, and its BPF program reads there.
- */
+/* The toy: a bytecode machine whose frames lie in a list of its own, as an interpreter's do. What
+ * the machine keeps in memory, and its BPF program reads there. */
 #pragma once
 
 #ifndef KERNEL_TYPES_H
@@ -20,8 +18,9 @@ struct toy_function {
 	const struct toy_op *code;
 };
 
-/* The machine is entered by a native function, and calls others that enter it again: a run. `first` is the
- * outermost frame of one; all of its frames know where the native stack goes on behind it. */
+/* The machine is entered by a native function, and calls others that enter it again: a run. `first`
+ * is the outermost frame of one; all of its frames know where the native stack goes on behind it.
+ */
 struct toy_frame {
 	__u64 back;     /* the frame that called, also beyond `first`; 0: none */
 	__u64 function; /* struct toy_function */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A program whose profile is known beforehand: workload_70, workload_20 and
- * workload_10 take these parts of its time, since each does so many rounds of
- * the same work. Turns differ in length, lest they beat against the sampling clock.
+/* A program whose profile is known beforehand: workload_70, workload_20 and workload_10 take these
+ * parts of its time, since each does so many rounds of the same work. Turns differ in length, lest
+ * they beat against the sampling clock.
  *
  *     workload SECONDS         works for so much CPU time, then exits with 0
- *     workload SECONDS fork    lets a grandchild work whose parent has exited
- */
+ *     workload SECONDS fork    lets a grandchild work whose parent has exited */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +22,7 @@
 
 static volatile uint64_t sink;
 
-/* A macro: a function that is inlined would be a frame of its own, and the
- * three would share it. */
+/* A macro: a function that is inlined would be a frame of its own, and the three would share it. */
 #define WORK(parts)                                                                                \
 	do {                                                                                       \
 		uint64_t x = sink | 1;                                                             \

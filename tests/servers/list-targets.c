@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * list-targets ROLE LIST-FILE: the targets that a recorded list becomes, one
- * per line, for comparing the wires that a server may answer in. Objects that
- * a role looks up elsewhere are not there.
- */
+/* list-targets ROLE LIST-FILE: the targets that a recorded list becomes, one per line, for
+ * comparing the wires that a server may answer in. Objects that a role looks up elsewhere are not
+ * there. */
 #include "base/file.h"
 #include "k8s-discovery/roles/role.h"
 #include "k8s-discovery/api/stream.h"

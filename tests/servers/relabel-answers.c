@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * relabel-answers: cases of relabeling and of regular expressions, lines on standard
- * input, answered by andiron's engine; as `prometheus-oracle answers` does by
- * Prometheus's. tests/golden/relabel.txt describes the lines.
- */
+/* relabel-answers: cases of relabeling and of regular expressions, lines on standard input,
+ * answered by andiron's engine; as `prometheus-oracle answers` does by Prometheus's.
+ * tests/golden/relabel.txt describes the lines. */
 #include "relabel/answers.h"
 
 #include <stdio.h>

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * test.journal: a component that writes down what becomes of the targets it is
- * given, one JSON object per line: {"at": CLOCK_MONOTONIC ns, "row": "producer/
- * row", "labels": {…}}; labels is null where a target is gone. So a test sees
- * what any consumer sees, and when.
- */
+/* test.journal: a component that writes down what becomes of the targets it is given, one JSON
+ * object per line: {"at": CLOCK_MONOTONIC ns, "row": "producer/ row", "labels": {…}}; labels is
+ * null where a target is gone. So a test sees what any consumer sees, and when. */
 #include "abi/log.h"
 #include "abi/target-list.h"
 #include "abi/value.h"

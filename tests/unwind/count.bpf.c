@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Counts samples of the cpu-clock by the name of the thread, and nothing else: what a profiler
- * could have kept of each name.
- */
+/* Counts samples of the cpu-clock by the name of the thread, and nothing else: what a profiler
+ * could have kept of each name. */
 #include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>

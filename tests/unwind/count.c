@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * count HZ: counts samples of every CPU's cpu-clock by the name of the thread (count.bpf.c) until its
- * standard input ends. Says "counting" when it has begun, then a line "COUNT NAME" for each name.
- */
+/* count HZ: counts samples of every CPU's cpu-clock by the name of the thread (count.bpf.c) until
+ * its standard input ends. Says "counting" when it has begun, then a line "COUNT NAME" for each
+ * name. */
 #pragma GCC diagnostic push /* bpftool's text, not ours */
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wcast-qual"

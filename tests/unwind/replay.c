@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Walks recordings of real stacks (recording.py; the folder is RECORDINGS) natively: the kernel's own walker
- * over tables made of the very files, and every frame has to be gdb's. No kernel takes part, so it
- * runs under the sanitizers. What differs is told by recording.
+/* Walks recordings of real stacks (recording.py; the folder is RECORDINGS) natively: the kernel's
+ * own walker over tables made of the very files, and every frame has to be gdb's. No kernel takes
+ * part, so it runs under the sanitizers. What differs is told by recording.
  *
- * The copy that the walker gets is what the kernel would hand over (SAMPLER_SNAPSHOT_PARTS): where it ends, the
- * frames so far have to be right. Recordings where gdb itself did not come to the thread's entry
- * are walked, for the sanitizers' sake, and not compared.
- */
+ * The copy that the walker gets is what the kernel would hand over (SAMPLER_SNAPSHOT_PARTS): where
+ * it ends, the frames so far have to be right. Recordings where gdb itself did not come to the
+ * thread's entry are walked, for the sanitizers' sake, and not compared. */
 #include "host/objects/objects.h"
 #include "ebpf/unwind-store/mapped-rows.h"
 #include "ebpf/tests/test-kernel.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Which cgroup hierarchy holds the containers, as user space tells the
- * programs when it loads them. lib/proc decides; plugins/process asserts that
- * both mean the same.
- */
+/* Which cgroup hierarchy holds the containers, as user space tells the programs when it loads them.
+ * lib/proc decides; plugins/process asserts that both mean the same. */
 #pragma once
 
 #define CGROUP_HIERARCHY_V2     0

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * What kernel-stack.h walks the kernel's own stack by, on x86-64: where the kernel keeps its tables, and the cache of
- * what has been found there.
+/* What kernel-stack.h walks the kernel's own stack by, on x86-64: where the kernel keeps its
+ * tables, and the cache of what has been found there.
  *
- * The tables are those of the kernel's unwinder, CONFIG_UNWINDER_ORC (arch/x86/include/asm/orc_types.h): addresses,
- * ascending, each as a distance from where it stands, and beside them entries of 6 bytes. An entry holds from its address
- * up to the next one's and says how the caller's registers follow. Their format is no promise of the
- * kernel's: this is the one since 6.4.
- */
+ * The tables are those of the kernel's unwinder, CONFIG_UNWINDER_ORC
+ * (arch/x86/include/asm/orc_types.h): addresses, ascending, each as a distance from where it
+ * stands, and beside them entries of 6 bytes. An entry holds from its address up to the next one's
+ * and says how the caller's registers follow. Their format is no promise of the kernel's: this is
+ * the one since 6.4. */
 #pragma once
 
 #ifndef KERNEL_TYPES_H
@@ -24,8 +23,8 @@ struct kernel_tables {
 	__u32 n;
 };
 
-/* Machine code of BPF programs, all zero for none. The kernel has no tables for it and takes it to keep frame
- * pointers, which it does. */
+/* Machine code of BPF programs, all zero for none. The kernel has no tables for it and takes it to
+ * keep frame pointers, which it does. */
 #define KERNEL_COMPILED 4
 
 struct kernel_jit {
@@ -74,9 +73,9 @@ struct kernel_entry {
 #define KERNEL_REGS_FP 32
 #define KERNEL_REGS_PC 128
 
-/*
- * The cache: one set, a cache line, for each 256 bytes of code, modulo their number. A row is one word, so that CPUs write
- * and read it whole without a lock; the set's number and the row's place say what of the address is not in it.
+/* The cache: one set, a cache line, for each 256 bytes of code, modulo their number. A row is one
+ * word, so that CPUs write and read it whole without a lock; the set's number and the row's place
+ * say what of the address is not in it.
  *
  *   bits  0..7  first byte of the granule that the row covers
  *   bits  8..15 last one
@@ -84,8 +83,7 @@ struct kernel_entry {
  *   bits 24..35 sp_offset in units of 8 bytes, signed
  *   bits 36..47 fp_offset likewise
  *   bits 48..59 rule
- *   bit  60     set, so that no row is 0
- */
+ *   bit  60     set, so that no row is 0 */
 #define KERNEL_WAYS     8
 #define KERNEL_SETS     2048u /* a power of two: bits 8..18 of the distance */
 #define KERNEL_GRANULE  256u

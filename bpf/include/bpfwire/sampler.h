@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The wire between the sampling program and user space: the keys and values
- * of its maps and the records of its ring.
+/* The wire between the sampling program and user space: the keys and values of its maps and the
+ * records of its ring.
  *
  * Every CPU writes its samples down by itself, one behind the other, in a log that user space has mapped, of
  * two buffers of which one is active; where it is full, in the ring. So a sample takes no lock and searches
@@ -11,10 +10,9 @@
  *
  *     taken = samples in logs and ring + ring_full + new_cpu + unfinished
  *
- * A process whose mappings are not known yet cannot be walked. Of its samples the
- * registers and what is on the stack are sent (a snapshot), for user space to walk when it has read
- * them; such a sample has an id.
- */
+ * A process whose mappings are not known yet cannot be walked. Of its samples the registers and
+ * what is on the stack are sent (a snapshot), for user space to walk when it has read them; such a
+ * sample has an id. */
 #pragma once
 
 #ifndef KERNEL_TYPES_H
@@ -63,8 +61,9 @@ struct sampler_counts {
 	__u64 zero;
 };
 
-/* Tells a program image of a process from the ones before, by address and start_stack of its mm_struct: the address alone
- * may be that of one which an exec has given up, and the one after that got. */
+/* Tells a program image of a process from the ones before, by address and start_stack of its
+ * mm_struct: the address alone may be that of one which an exec has given up, and the one after
+ * that got. */
 static inline __u64 sampler_exec_generation(__u64 mm, __u64 start_stack)
 {
 	return (mm ^ start_stack << 16) | 1;
@@ -141,18 +140,16 @@ struct sampler_process_state {
 #define SAMPLER_STACK_KERNEL_CUT 2 /* the kernel's walk ended for lack of room */
 #define SAMPLER_STACK_EXEC       0xfffcu
 
-/* What of `flags` tells of which exec of its process a stack was taken, by unwind_generation: before an exec and after it,
- * one address may be two functions. 0: not known. */
+/* What of `flags` tells of which exec of its process a stack was taken, by unwind_generation:
+ * before an exec and after it, one address may be two functions. 0: not known. */
 static inline __u16 sampler_stack_exec(__u64 generation)
 {
 	return (__u16)(generation >> 48) & SAMPLER_STACK_EXEC;
 }
 
-/*
- * A sample. Behind it stand the frames: the kernel's, then the process's, leaf first. Kernel frames
- * are addresses as the kernel gives them: all but the first are return addresses. The
- * process's are words as andiron_walk.frames has them.
- */
+/* A sample. Behind it stand the frames: the kernel's, then the process's, leaf first. Kernel frames
+ * are addresses as the kernel gives them: all but the first are return addresses. The process's are
+ * words as andiron_walk.frames has them. */
 struct sampler_stack {
 	__u32 type;
 	__u16 n_kernel;
@@ -166,12 +163,12 @@ struct sampler_stack {
 
 #define SAMPLER_STACK_WORDS ((__u32)(sizeof(struct sampler_stack) / sizeof(__u64)))
 
-/* Behind the end of a log is room for the largest record, since a stack is walked
- * before it is known whether it fits. */
+/* Behind the end of a log is room for the largest record, since a stack is walked before it is
+ * known whether it fits. */
 #define SAMPLER_LOG_SPARE (SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS)
 
-/* Under this bit of an id stands the record of a stack that was completed after its sample: it is the one that
- * counts, where it comes in time. */
+/* Under this bit of an id stands the record of a stack that was completed after its sample: it is
+ * the one that counts, where it comes in time. */
 #define SAMPLER_STACK_COMPLETED (1ull << 63)
 
 static inline __u64 sampler_stack_id(__u32 n, __u32 cpu)
@@ -181,8 +178,8 @@ static inline __u64 sampler_stack_id(__u32 n, __u32 cpu)
 
 #define SAMPLER_PROCESS_KTHREAD 1
 
-/* A process was sampled for the first time, or with other mappings than the
- * last time. Wakes the reader. */
+/* A process was sampled for the first time, or with other mappings than the last time. Wakes the
+ * reader. */
 struct sampler_process {
 	__u32 type;
 	__u32 flags;
@@ -194,10 +191,8 @@ struct sampler_process {
 	char comm[SAMPLER_COMM_SIZE]; /* of the leader */
 };
 
-/*
- * What is needed to walk on later, from the last frame of the stack record `id` of buffer `buffer`
- * on. Sent where sampler_is_open. Wakes the reader.
- */
+/* What is needed to walk on later, from the last frame of the stack record `id` of buffer `buffer`
+ * on. Sent where sampler_is_open. Wakes the reader. */
 #define SAMPLER_SNAPSHOT_BYTES 16384
 #define SAMPLER_SNAPSHOT_PIECE 512 /* the stack is copied by so many bytes, up to the first that are not there */
 
@@ -207,18 +202,19 @@ static inline __u64 sampler_snapshot_start(__u64 stack_pointer)
 	return stack_pointer & ~(__u64)(SAMPLER_SNAPSHOT_PIECE - 1);
 }
 
-/*
- * A deeper stack comes in parts of SAMPLER_SNAPSHOT_BYTES where there is time to take them, in task work: those above
- * the first as records of their own (SAMPLER_RECORD_MORE), upwards, before the snapshot, whose id they have.
- * So deep is no stack of ANDIRON_WALK_USER frames that are of common size.
+/* A deeper stack comes in parts of SAMPLER_SNAPSHOT_BYTES where there is time to take them, in task
+ * work: those above the first as records of their own (SAMPLER_RECORD_MORE), upwards, before the
+ * snapshot, whose id they have. So deep is no stack of ANDIRON_WALK_USER frames that are of common
+ * size.
  *
- * Where a stack is deeper than that it is mostly one frame that is so large, as rustc's run_compiler is (540 KB): of such
- * a stack come SAMPLER_SNAPSHOT_INNER parts, and SAMPLER_SNAPSHOT_OUTER of its outer end.
+ * Where a stack is deeper than that it is mostly one frame that is so large, as rustc's
+ * run_compiler is (540 KB): of such a stack come SAMPLER_SNAPSHOT_INNER parts, and
+ * SAMPLER_SNAPSHOT_OUTER of its outer end.
  *
- * Where the walk may go on on another stack of the thread, as Go's does (bpf/task-work/go-stacks.h) or a signal's handler that has one of its
- * own (bpf/task-work/signal-stack.h), that comes too, in SAMPLER_SNAPSHOT_PARTS at most. Parts are numbered by what they are of, from SAMPLER_SNAPSHOT_PARTS times
- * sampler_snapshot_copy on, and all come before the snapshot.
- */
+ * Where the walk may go on on another stack of the thread, as Go's does (bpf/task-work/go-stacks.h)
+ * or a signal's handler that has one of its own (bpf/task-work/signal-stack.h), that comes too, in
+ * SAMPLER_SNAPSHOT_PARTS at most. Parts are numbered by what they are of, from
+ * SAMPLER_SNAPSHOT_PARTS times sampler_snapshot_copy on, and all come before the snapshot. */
 enum sampler_snapshot_copy {
 	SAMPLER_COPY_STACK, /* the sampled one, upwards from the stack pointer */
 	SAMPLER_COPY_OUTER, /* its outer end */
@@ -253,11 +249,9 @@ struct sampler_snapshot {
 	__u8 stack[SAMPLER_SNAPSHOT_BYTES];
 };
 
-/*
- * What a process has mapped executable, as it was in the process itself on its way back to user mode.
- * Sent before the snapshot of a process that is not known: by the time somebody reads of it the
- * process may be gone.
- */
+/* What a process has mapped executable, as it was in the process itself on its way back to user
+ * mode. Sent before the snapshot of a process that is not known: by the time somebody reads of it
+ * the process may be gone. */
 #define SAMPLER_MAPPED_MAX 128
 #define SAMPLER_MAPPED_VDSO     1
 #define SAMPLER_MAPPED_WRITABLE 2

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The tables by which stacks are walked without frame pointers, as user space
- * writes them and the walker (native-stack.h) reads them, in the kernel and natively.
+/* The tables by which stacks are walked without frame pointers, as user space writes them and the
+ * walker (native-stack.h) reads them, in the kernel and natively.
  *
  *   process ──▶ space ──▶ mappings, by address ──▶ pages of the file's text ──▶ rows ──▶ rule
  *
- * A row says which rule holds from its address up to the next row's. Rows stand by
- * page of 64 KiB of a file's own addresses, so that all processes that map
- * the file share them; two bytes a row: its distance to the row before and
- * a page-local number of its rule. The rules themselves, a few thousand
- * for a whole machine, stand once.
+ * A row says which rule holds from its address up to the next row's. Rows stand by page of 64 KiB
+ * of a file's own addresses, so that all processes that map the file share them; two bytes a row:
+ * its distance to the row before and a page-local number of its rule. The rules themselves, a few
+ * thousand for a whole machine, stand once.
  *
- * Everything but spaces and rules lies in slabs, in chunks that are never changed
- * once they can be found: who replaces one writes the new chunk, then the word
- * that leads to it, and frees the old chunk when no program runs any more that may have
- * read the former word. A reader of a hostile or torn table computes nonsense, never
- * reads outside of a slab and never loops longer than the bounds given here.
- */
+ * Everything but spaces and rules lies in slabs, in chunks that are never changed once they can be
+ * found: who replaces one writes the new chunk, then the word that leads to it, and frees the old
+ * chunk when no program runs any more that may have read the former word. A reader of a hostile or
+ * torn table computes nonsense, never reads outside of a slab and never loops longer than the
+ * bounds given here. */
 #pragma once
 
 #ifndef KERNEL_TYPES_H
@@ -24,8 +21,7 @@
 #include <stdbool.h>
 #endif
 
-/*
- * A rule: how the caller's registers follow from the callee's, in one word.
+/* A rule: how the caller's registers follow from the callee's, in one word.
  *
  *   bits  0..4   base   register, by its DWARF number
  *   bits  5..7   cfa    how the canonical frame address (CFA) follows: UNWIND_CFA_*
@@ -36,8 +32,7 @@
  *   bits 24..39  fp     signed, in units of 8 bytes; UNWIND_FP_SAME: it is not saved
  *   bits 40..63  offset signed, bytes
  *
- * All zero is "nothing is known here".
- */
+ * All zero is "nothing is known here". */
 #define UNWIND_CFA_NONE   0 /* no rule */
 #define UNWIND_CFA_END    1 /* the outermost frame of a thread: no return address */
 #define UNWIND_CFA_REG    2 /* base + offset */
@@ -47,8 +42,8 @@
 #define UNWIND_CFA_CHILD  7 /* base + offset; but the end in a new thread, which the system call gave 0 */
 #define UNWIND_CFA_SIGNAL 6 /* a signal handler's frame: all registers stand at base + offset (UNWIND_SIGNAL_*) */
 
-/* Where UNWIND_CFA_SIGNAL finds them, in words: x86-64 from r8 of struct sigcontext on, arm64
- * from its regs[0]. */
+/* Where UNWIND_CFA_SIGNAL finds them, in words: x86-64 from r8 of struct sigcontext on, arm64 from
+ * its regs[0]. */
 #define UNWIND_SIGNAL_X86_R12 4
 #define UNWIND_SIGNAL_X86_RBP 10
 #define UNWIND_SIGNAL_X86_RBX 11
@@ -128,15 +123,13 @@ static inline __s64 unwind_rule_offset(__u64 rule)
 #define UNWIND_ARM_LR  30
 #define UNWIND_ARM_SP  31
 
-/*
- * The auxiliary word of a rule: where the other registers that a callee preserves are
+/* The auxiliary word of a rule: where the other registers that a callee preserves are
  * saved, 0 for one that still holds its caller's value. Only files of which a rule's base
  * is such a register have any, and those whose code has been found between such a rule and the end of a stack.
  *   x86-64: rbx, r12 … r15, 12 bits each from bit 0 on: at CFA + 8 n, n being the low
  *           11 bits, signed; the high bit: at frame pointer + 8 n
  *   arm64:  x19 … x28, 6 bits each: at CFA - 8 n
- * One value of each says that the register's value is lost.
- */
+ * One value of each says that the register's value is lost. */
 #define UNWIND_PRESERVED_X86 5
 #define UNWIND_PRESERVED_ARM 10
 #define UNWIND_AUX_X86_FRAME 0x800u
@@ -165,10 +158,8 @@ struct unwind_entry {
 
 #define UNWIND_RULES_MAX 16383u
 
-/*
- * A reference to a chunk: its slab's number times 2^17, plus its offset in the slab in
- * units of 8 bytes. 0 leads nowhere.
- */
+/* A reference to a chunk: its slab's number times 2^17, plus its offset in the slab in units of 8
+ * bytes. 0 leads nowhere. */
 #define UNWIND_SLAB_BYTES (1u << 20)
 #define UNWIND_SLAB_SPARE 4096u /* behind it, zero: who reads a few bytes past a chunk reads these */
 #define UNWIND_SLABS_MAX  128u
@@ -188,14 +179,12 @@ static inline __u32 unwind_ref_offset(__u32 ref)
 	return (ref & 0x1ffff) << 3;
 }
 
-/*
- * A page of text: this head, then
+/* A page of text: this head, then
  *   struct unwind_block [n_blocks]   ascending; the first starts at 0
  *   __u16 [n_rules]                  the rules used here, by their number in `rules`
  *   __u8 [2 n_rows]                  block by block: n gaps, then n numbers of rules
  * A gap is the distance to the row before in the same block; the first of a block is 0. A row whose
- * distance is above 255 begins a block, or stands behind one that repeats the rule before.
- */
+ * distance is above 255 begins a block, or stands behind one that repeats the rule before. */
 #define UNWIND_PAGE_BITS  16
 #define UNWIND_BLOCK_ROWS 64
 #define UNWIND_PAGE_RULES 256u
@@ -218,11 +207,9 @@ struct unwind_block {
 #define UNWIND_KIND_RUNTIME 3 /* by the program of a language runtime */
 #define UNWIND_KIND_AUX     4 /* as UNWIND_KIND_TABLE, of a file whose rules have auxiliary words */
 
-/*
- * The mappings of a process that hold code: a chunk of
+/* The mappings of a process that hold code: a chunk of
  *   __u64 [n]                     start addresses, ascending
- *   struct unwind_mapping [n]
- */
+ *   struct unwind_mapping [n] */
 struct unwind_mapping {
 	__u64 end;
 	__u64 bias;  /* of pages: page (pc - bias) >> 16 of the file's table holds pc */
@@ -233,20 +220,19 @@ struct unwind_mapping {
 
 #define UNWIND_MAPPINGS_MAX 16383u
 
-/*
- * An address space: the mappings of one process as of one moment. In a hash table by
- * unwind_space_hash(start_ns, tgid); one entry is in one of UNWIND_PROBES places, those of unwind_space_place.
- * They are two halves apart from each other, of which who enters takes the emptier one: so there is a
- * place for everybody until the table is half full, where with as many places in a row one process would lose
- * its place to another at a quarter. `generation` (unwind_generation) tells one program image from the next after exec, and
- * is the same in a child that was only forked: it may use its parent's entry until it has its own.
- * Where the process has another number of executable pages by now than when its mappings were read, an
- * address that lies in none of them may be news.
+/* An address space: the mappings of one process as of one moment. In a hash table by
+ * unwind_space_hash(start_ns, tgid); one entry is in one of UNWIND_PROBES places, those of
+ * unwind_space_place. They are two halves apart from each other, of which who enters takes the
+ * emptier one: so there is a place for everybody until the table is half full, where with as many
+ * places in a row one process would lose its place to another at a quarter. `generation`
+ * (unwind_generation) tells one program image from the next after exec, and is the same in a child
+ * that was only forked: it may use its parent's entry until it has its own. Where the process has
+ * another number of executable pages by now than when its mappings were read, an address that lies
+ * in none of them may be news.
  *
  * `word` is written last and at once; 0: free. `id` names the space in the caches
  * of rows and chains: it changes when an address that was mapped is mapped otherwise or no
- * more, and is not given again before they have forgotten it. Never 0.
- */
+ * more, and is not given again before they have forgotten it. Never 0. */
 struct unwind_space {
 	__u64 start_ns;
 	__u64 generation;
@@ -284,21 +270,20 @@ static inline __u64 unwind_generation(__u64 start_code, __u64 arg_start, __u64 s
 	return ((h ^ h >> 31 ^ start_stack) * 0xbf58476d1ce4e5b9ull) | 1;
 }
 
-/*
- * The cache of rows: what an address in a space led to the last time, and how far around it that holds, within
- * UNWIND_GRANULE bytes. So a call site is found again, and so is a loop wherever in it execution stood.
+/* The cache of rows: what an address in a space led to the last time, and how far around it that
+ * holds, within UNWIND_GRANULE bytes. So a call site is found again, and so is a loop wherever in
+ * it execution stood.
  *
- * One set is one cache line. Its number says what of the granule's address is not in the key: granules
- * that lie together are sets that do. A row is a way; one with an auxiliary word is two, the second of which
- * holds that word. Several CPUs write without a lock: `check` is key ^ rule, so a way torn between two is none.
- * Forgotten by writing zeros.
+ * One set is one cache line. Its number says what of the granule's address is not in the key:
+ * granules that lie together are sets that do. A row is a way; one with an auxiliary word is two,
+ * the second of which holds that word. Several CPUs write without a lock: `check` is key ^ rule, so
+ * a way torn between two is none. Forgotten by writing zeros.
  *
  *   key: bits  0..7  first byte of the granule that the row covers
  *        bits  8..15 last one
  *        bit   16    UNWIND_ROW_AUX: the next way but one bit holds the auxiliary word, under a key with UNWIND_ROW_WORD
  *        bits 21..47 of the address
- *        bits 48..63 space
- */
+ *        bits 48..63 space */
 #define UNWIND_WAYS 4
 #define UNWIND_SETS 8192u /* a power of two, as many granules as bits 8..20 tell apart */
 
@@ -322,15 +307,14 @@ static inline __u32 unwind_row_set(__u64 key, __u64 at)
 	return ((__u32)(at >> 8) ^ (__u32)(key * 0x9e3779b97f4a7c15ull >> 40)) & (UNWIND_SETS - 1);
 }
 
-/*
- * The cache of chains: what a call that returned to an address led to the last time, frame by frame outwards. A function is
- * mostly called from where it was called before, so the walker reads one cache line for up to eight frames instead
- * of one for each, and only checks that the stack leads to the same addresses. Where it does not, the chain ends
- * and that address may begin another.
+/* The cache of chains: what a call that returned to an address led to the last time, frame by frame
+ * outwards. A function is mostly called from where it was called before, so the walker reads one
+ * cache line for up to eight frames instead of one for each, and only checks that the stack leads
+ * to the same addresses. Where it does not, the chain ends and that address may begin another.
  *
- * Each word stands for itself: it says which rule holds at an address, whatever chain it is found in. So several
- * CPUs write without a lock, and a chain made of two is as true as either. A word is sealed with its space, and
- * is another address in any other. Forgotten by writing zeros.
+ * Each word stands for itself: it says which rule holds at an address, whatever chain it is found
+ * in. So several CPUs write without a lock, and a chain made of two is as true as either. A word is
+ * sealed with its space, and is another address in any other. Forgotten by writing zeros.
  *
  *   bits  0..47  address, as it is looked up: within the call
  *   bits 48..63  its rule, in brief; all of it ^ unwind_chain_seal()
@@ -339,8 +323,7 @@ static inline __u32 unwind_row_set(__u64 key, __u64 at)
  *   bit   0      the CFA is frame pointer + 8 offset, not stack pointer + 8 offset
  *   bits  1..10  offset; UNWIND_BRIEF_END: the outermost frame
  *   bits 11..15  the frame pointer is saved at CFA - 8 n; 0: it is not saved. The return address is at CFA - 8, on arm64
- *                behind the frame pointer
- */
+ *                behind the frame pointer */
 #define UNWIND_CHAIN_WORDS 8
 #define UNWIND_CHAINS_BITS 13
 #define UNWIND_CHAINS      (1u << UNWIND_CHAINS_BITS)
@@ -392,10 +375,8 @@ struct unwind_common {
 	struct unwind_entry rules[UNWIND_RULES_MAX + 1];
 };
 
-/*
- * Why a walk ended; 0 while it goes on. UNWIND_END_COMPLETE is a whole stack, UNWIND_END_NOTHING none; each
- * other one is a frame of the profile that says so.
- */
+/* Why a walk ended; 0 while it goes on. UNWIND_END_COMPLETE is a whole stack, UNWIND_END_NOTHING
+ * none; each other one is a frame of the profile that says so. */
 #define UNWIND_END_COMPLETE   1  /* reached the thread's entry */
 #define UNWIND_END_TRUNCATED  2  /* more frames than fit */
 #define UNWIND_END_NO_INFO    3  /* the file has no rule for the address */

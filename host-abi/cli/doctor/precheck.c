@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See precheck.h. The points stand in the order of causes, so that the first
- * failure is the one to mend: without capabilities every later point would
- * fail, too, and say nothing new.
- */
+/* See precheck.h. The points stand in the order of causes, so that the first failure is the one to
+ * mend: without capabilities every later point would fail, too, and say nothing new. */
 #include "cli/doctor/precheck.h"
 
 #include "base/check.h"

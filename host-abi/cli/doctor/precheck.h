@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The requirements of sampling on the machine and on this process, each with its cause and the
+/* The requirements of sampling on the machine and on this process, each with its cause and the
  * command that fixes it. `doctor` shows all of them. `record` and `run` check before they start a
- * sampler, since the same refusal from deep inside would be an errno.
- */
+ * sampler, since the same refusal from deep inside would be an errno. */
 #pragma once
 
 #include <stddef.h>
@@ -30,17 +28,13 @@ struct precheck {
 	size_t n;
 };
 
-/* Checks everything. Opens one perf event and loads two BPF programs, and closes them again.
- * Takes milliseconds. */
+/* Checks everything. Opens one perf event and loads two BPF programs, and closes them again. Takes
+ * milliseconds. */
 void precheck_run(struct precheck *checks);
 
-/* The first point that failed, NULL if sampling will work. Points are in the
- * order of causes. */
+/* The first point that failed, NULL if sampling will work. Points are in the order of causes. */
 const struct point *precheck_failure(const struct precheck *checks);
 
-/*
- * For `record` and `run`: prints notes, or the first failure with its fix, to
- * standard error. `again` is the command line, for "run it as root".
- * Whether sampling can go ahead.
- */
+/* For `record` and `run`: prints notes, or the first failure with its fix, to standard error.
+ * `again` is the command line, for "run it as root". Whether sampling can go ahead. */
 bool precheck_announce(const char *verb, char **again);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See probe.h. The two system calls are made bare: libbpf would print
- * to standard error. */
+/* See probe.h. The two system calls are made bare: libbpf would print to standard error. */
 #include "cli/doctor/probe.h"
 
 #include "base/buf.h"
@@ -147,8 +146,8 @@ struct probe_walker probe_walker(void)
 	};
 }
 
-/* On some machines the first symbols of a CPU's own area are at 0 for
- * everybody, so one line is not enough. */
+/* On some machines the first symbols of a CPU's own area are at 0 for everybody, so one line is not
+ * enough. */
 bool probe_kallsyms(void)
 {
 	struct buf b = BUF_NULL;

@@ -30,17 +30,14 @@ int probe_first_pid_namespace(void);
 /* Opens a system-wide cpu-clock event: 0 or a negative errno. */
 int probe_perf_event(void);
 
-/* Loads a program that returns 0, of the type that sampling uses: 0 or a
- * negative errno. */
+/* Loads a program that returns 0, of the type that sampling uses: 0 or a negative errno. */
 int probe_bpf_program(void);
 
 /* Whether kallsyms shows addresses to us. */
 bool probe_kallsyms(void);
 
-/*
- * What the kernel offers the sampler's stack walker: the questions that plugins/ebpf asks, asked
- * without libbpf. Never by version: distributions add to old kernels and leave out of new ones.
- */
+/* What the kernel offers the sampler's stack walker: the questions that plugins/ebpf asks, asked
+ * without libbpf. Never by version: distributions add to old kernels and leave out of new ones. */
 struct probe_walker {
 	bool loop;      /* bpf_loop: a whole walk in one program, else steps by tail calls */
 	bool task_work; /* a program can run in a thread on its return to user mode */

@@ -34,8 +34,8 @@ static bool is_word(struct str s)
 	return s.n > 0;
 }
 
-/* What is wrong with the values: neither server stores a profile that is all zeros, and
- * Pyroscope leaves single samples out. */
+/* What is wrong with the values: neither server stores a profile that is all zeros, and Pyroscope
+ * leaves single samples out. */
 static int check_values(const struct profile *p, enum push_kind kind, struct error *err)
 {
 	bool any = false;

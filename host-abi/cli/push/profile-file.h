@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A pprof file on its way to a server: what the server would refuse, drop in silence or die of
- * is found here, and said with what to do about it. Sources of the limits: the defaults of
- * pyroscope, pkg/validation/limits.go; what ends Parca's process is in tests/servers/test_parca.py.
- */
+/* A pprof file on its way to a server: what the server would refuse, drop in silence or die of is
+ * found here, and said with what to do about it. Sources of the limits: the defaults of pyroscope,
+ * pkg/validation/limits.go; what ends Parca's process is in tests/servers/test_parca.py. */
 #pragma once
 
 #include "cli/options.h"
@@ -37,17 +35,17 @@ void push_file_fini(struct push_file *f);
 /* What servers call such a profile ("process_cpu", "memory"), by its types. Borrowed. */
 struct str push_file_name(const struct profile *p);
 
-/* The sum that a server must give back for a type: over all samples, and where Parca makes time
- * of counts, times the period. */
+/* The sum that a server must give back for a type: over all samples, and where Parca makes time of
+ * counts, times the period. */
 int64_t push_file_total(const struct push_file *f, size_t type, enum push_kind kind);
 
 /* The name of a type in queries, "memory:inuse_space:bytes:space:bytes". */
 void push_file_put_type(struct buf *out, const struct push_file *f, size_t type, struct str name,
 			enum push_kind kind);
 
-/* The labels of the series, sorted: those given as "k=v", service_name and __name__, which a
- * given one of that name wins over. `out` has texts->n + 2 entries; how many it is, -EINVAL with a
- * text. */
+/* The labels of the series, sorted: those given as "k=v", service_name and __name__, which a given
+ * one of that name wins over. `out` has texts->n + 2 entries; how many it is, -EINVAL with a text.
+ */
 int push_labels(const struct texts *texts, struct str service, struct str name, struct label *out,
 		struct error *err);
 

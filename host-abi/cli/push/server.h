@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A profile to a server and back: Pyroscope by Connect (push.v1, querier.v1), Parca by gRPC
- * (profilestore.v1alpha1, query.v1alpha1). One exchange at a time, waited for.
- */
+/* A profile to a server and back: Pyroscope by Connect (push.v1, querier.v1), Parca by gRPC
+ * (profilestore.v1alpha1, query.v1alpha1). One exchange at a time, waited for. */
 #pragma once
 
 #include "cli/push/profile-file.h"
@@ -18,8 +16,8 @@ struct push_server {
 	int64_t timeout_ms;
 };
 
-/* Sends it. 0, or negative errno with what the server said; -ECONNRESET: it may have it, the
- * answer was lost. */
+/* Sends it. 0, or negative errno with what the server said; -ECONNRESET: it may have it, the answer
+ * was lost. */
 int push_server_send(struct push_server *s, const struct push_file *f, const struct label *labels,
 		     size_t n_labels, struct error *err);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `andiron push`: pprof files to a server by hand: what a CI job has measured, what `record` has
+/* `andiron push`: pprof files to a server by hand: what a CI job has measured, what `record` has
  * written, what a server has lost. Each is checked before it is sent, and read back with --verify.
  */
 #include "base/clock.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See child.h. The child waits on a pipe and not for SIGCONT: a stop shows in
- * its parent's job control, and a pipe closes by itself when the recorder dies,
- * so no stopped process is ever left behind.
- */
+/* See child.h. The child waits on a pipe and not for SIGCONT: a stop shows in its parent's job
+ * control, and a pipe closes by itself when the recorder dies, so no stopped process is ever left
+ * behind. */
 #include "cli/record/child.h"
 
 #include "base/check.h"
@@ -38,8 +36,7 @@ static int try_path(const char *path)
 	return access(path, X_OK) == 0 ? 0 : errno;
 }
 
-/* Looks where execvp will look, so that a slip of the finger does not cost a
- * recording. */
+/* Looks where execvp will look, so that a slip of the finger does not cost a recording. */
 static int find_command(const char *name)
 {
 	struct str rest = str_of(getenv("PATH"));

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See cpu-usage.h. Format: proc(5), /proc/stat: user nice system idle iowait irq
- * softirq steal guest guest_nice; guest time is part of user time already.
- */
+/* See cpu-usage.h. Format: proc(5), /proc/stat: user nice system idle iowait irq softirq steal
+ * guest guest_nice; guest time is part of user time already. */
 #include "cli/record/cpu-usage.h"
 
 #include "cli/doctor/probe.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Waiting for processes to end, as one descriptor. A pidfd stays readable once
- * its process has ended, which would keep a level-triggered loop spinning; here
- * each speaks once.
- */
+/* Waiting for processes to end, as one descriptor. A pidfd stays readable once its process has
+ * ended, which would keep a level-triggered loop spinning; here each speaks once. */
 #pragma once
 
 #include "base/vec.h"

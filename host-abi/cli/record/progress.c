@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See progress.h. All of it goes to standard error: standard output may be the
- * recorded command's. */
+/* See progress.h. All of it goes to standard error: standard output may be the recorded command's.
+ */
 #include "cli/record/progress.h"
 
 #include "base/clock.h"

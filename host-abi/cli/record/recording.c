@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See recording.h. The order is what keeps promises: fork the command, plan,
- * start sampling, and only when it is live let the command go. Whatever fails
- * before that has run nothing of the command.
- */
+/* See recording.h. The order is what keeps promises: fork the command, plan, start sampling, and
+ * only when it is live let the command go. Whatever fails before that has run nothing of the
+ * command. */
 #include "cli/record/recording.h"
 
 #include "base/cleanup.h"
@@ -26,8 +24,8 @@
 #include <unistd.h>
 
 #define FEW_SAMPLES 200
-/* For naming and writing what was taken, of which there is nothing else. A busy machine may need
- * a minute; who will not wait has a second Ctrl-C. */
+/* For naming and writing what was taken, of which there is nothing else. A busy machine may need a
+ * minute; who will not wait has a second Ctrl-C. */
 #define DRAIN_NS (120 * NS_PER_SEC)
 
 static struct host *host_of(const struct recording *r)
@@ -37,8 +35,8 @@ static struct host *host_of(const struct recording *r)
 
 /* --- While it runs --- */
 
-/* Ends the sampling once, whatever comes first; host_stop again would cut off
- * the delivery of what was taken. */
+/* Ends the sampling once, whatever comes first; host_stop again would cut off the delivery of what
+ * was taken. */
 static void stop(void *context)
 {
 	struct recording *r = context;
@@ -55,8 +53,7 @@ static void draw(void *context)
 	progress_draw(&r->progress);
 }
 
-/* Ctrl-C reaches the command from the terminal; what was sent to us alone is
- * passed on. */
+/* Ctrl-C reaches the command from the terminal; what was sent to us alone is passed on. */
 static void signalled(void *context, int number)
 {
 	struct recording *r = context;

@@ -34,8 +34,8 @@ struct recording {
 #define RECORDING_NULL                                                                             \
 	((struct recording){.request = {.rate_hz = 97}, .child = CHILD_NULL, .ends = ENDS_NULL})
 
-/* Records, and returns the exit code; the request was checked. `again` is the
- * command line, for "run it as root". Once only. */
+/* Records, and returns the exit code; the request was checked. `again` is the command line, for
+ * "run it as root". Once only. */
 int recording_run(struct recording *r, char **again);
 
 void recording_fini(struct recording *r);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See request.h. A recording is a configuration like any other: sampler, then
- * file writer. What cannot be said in it cannot be recorded, so `run` is never
- * poorer than `record`.
- */
+/* See request.h. A recording is a configuration like any other: sampler, then file writer. What
+ * cannot be said in it cannot be recorded, so `run` is never poorer than `record`. */
 #include "cli/record/request.h"
 
 #include "base/clock.h"
@@ -19,8 +16,8 @@
 #define MAX_TITLE 2048
 #define DEFAULT_DURATION (10 * NS_PER_SEC)
 
-/* Counts are read this often. The end of a recording reads what is left, so
- * this bounds memory, not completeness. */
+/* Counts are read this often. The end of a recording reads what is left, so this bounds memory, not
+ * completeness. */
 #define READ_INTERVAL "5s"
 
 static const char *const suffixes[] = {".html", ".pb.gz", ".folded"};
@@ -178,8 +175,7 @@ static void add_groups(const struct record_request *q, struct buf *out)
 	buf_printf(out, "]\n");
 }
 
-/* What was recorded, for the picture's heading; words that are no text are
- * left out. */
+/* What was recorded, for the picture's heading; words that are no text are left out. */
 static void add_title(const struct record_request *q, struct buf *out)
 {
 	char host[HOST_NAME_MAX + 1] = "this machine";

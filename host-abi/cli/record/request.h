@@ -23,17 +23,17 @@ struct record_request {
 	char **command;      /* NULL: none */
 };
 
-/* Fills in what was left out, and refuses what makes no sense or could not be
- * written at the end. 0, or -EINVAL and text. */
+/* Fills in what was left out, and refuses what makes no sense or could not be written at the end.
+ * 0, or -EINVAL and text. */
 int record_check(struct record_request *request, struct error *err);
 
-/* Calls fn for each process id of -p, until it returns non-zero; -EINVAL and
- * text for what is none. */
+/* Calls fn for each process id of -p, until it returns non-zero; -EINVAL and text for what is none.
+ */
 int record_each_pid(const struct record_request *request,
 		    int (*fn)(void *context, pid_t pid, struct error *err), void *context,
 		    struct error *err);
 
-/* The configuration; `command` is the process id of the command, 0 without
- * one. 0 or a negative errno with text. */
+/* The configuration; `command` is the process id of the command, 0 without one. 0 or a negative
+ * errno with text. */
 int record_config(const struct record_request *request, pid_t command, struct buf *out,
 		  struct error *err);

@@ -7,10 +7,9 @@
 
 #include <stdbool.h>
 
-/*
- * Appends, for each mapping with unnamed frames, the share of samples whose stack has one, of those
- * whose innermost frame is one, build id, file, each source of names with what it says of the heaviest
- * such frame as it is on this machine now, and what would help, a command where there is one. As a table,
- * or as JSON. 0 or -ENOMEM. Files that are named in the profile are opened and read: run it as who may.
- */
+/* Appends, for each mapping with unnamed frames, the share of samples whose stack has one, of those
+ * whose innermost frame is one, build id, file, each source of names with what it says of the
+ * heaviest such frame as it is on this machine now, and what would help, a command where there is
+ * one. As a table, or as JSON. 0 or -ENOMEM. Files that are named in the profile are opened and
+ * read: run it as who may. */
 int unresolved_write(const struct profile *p, bool json, struct buf *out);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `andiron report FILE`: what any pprof file says, as a table or as JSON: top
+/* `andiron report FILE`: what any pprof file says, as a table or as JSON: top
  * functions by self and by total, samples, duration, losses. Names are
- * strangers' text; on a terminal their control characters are escaped.
- */
+ * strangers' text; on a terminal their control characters are escaped. */
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/report/missing-symbols.h"

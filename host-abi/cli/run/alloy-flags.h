@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The flags of Alloy's `run` (its 1.x line), so that a unit file written for it
- * starts andiron: taken, and where they mean nothing here, noted.
- */
+/* The flags of Alloy's `run` (its 1.x line), so that a unit file written for it starts andiron:
+ * taken, and where they mean nothing here, noted. */
 #pragma once
 
 #include "cli/options.h"

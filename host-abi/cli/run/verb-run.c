@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `andiron run`: the agent. SIGTERM and SIGINT drain and stop, a second one
+/* `andiron run`: the agent. SIGTERM and SIGINT drain and stop, a second one
  * skips the drain, SIGHUP reads the configuration again: the running graph
- * changes only if the new one is valid and every component accepts it.
- */
+ * changes only if the new one is valid and every component accepts it. */
 #include "base/check.h"
 #include "base/clock.h"
 #include "cli/run/alloy-flags.h"

@@ -161,8 +161,8 @@ static void move_nodes(struct cut *c)
 	c->plan->nodes.n = n;
 }
 
-/* Edges between those that stay; one from a component that is given becomes the
- * list that was given. */
+/* Edges between those that stay; one from a component that is given becomes the list that was
+ * given. */
 static int move_edges(struct cut *c)
 {
 	struct plan *plan = c->plan;

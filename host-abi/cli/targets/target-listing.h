@@ -52,7 +52,7 @@ void target_listing_add_file(struct target_listing *s, const struct andiron_valu
 /* Finds the processes of all targets. 0, or why /proc could not be read. */
 int target_listing_match(struct target_listing *s);
 
-/* As JSON in the shape of docs/targets.md, or for people; `only` NULL: all
- * components. Failures stay in the buffer. */
+/* As JSON in the shape of docs/targets.md, or for people; `only` NULL: all components. Failures
+ * stay in the buffer. */
 void target_listing_json(const struct target_listing *s, const char *only, struct buf *out);
 void target_listing_text(const struct target_listing *s, const char *only, struct buf *out);

@@ -7,7 +7,7 @@
 
 #include <andiron/value.h>
 
-/* A LIST of MAPs of STRINGs in the arena, order kept. At most 64 MiB are read.
- * 0, or a negative errno and what is wrong, where. */
+/* A LIST of MAPs of STRINGs in the arena, order kept. At most 64 MiB are read. 0, or a negative
+ * errno and what is wrong, where. */
 int targets_file_read(const char *path, struct arena *arena, const struct andiron_value **ret,
 		      struct error *err);

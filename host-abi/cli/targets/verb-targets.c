@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `andiron targets`: the targets that discovery and relabeling make of this machine or
+/* `andiron targets`: the targets that discovery and relabeling make of this machine or
  * cluster, and the rule that dropped a target. It runs the discovery components of a
- * configuration without BPF until nothing changes any more, lists the targets, and ends.
- */
+ * configuration without BPF until nothing changes any more, lists the targets, and ends. */
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"

@@ -115,8 +115,7 @@ TEST(nonsense_is_a_usage_error)
 	expect_str(str_of(g.level), "low");
 }
 
-/* Alloy's switches may stand with or without a value, and never eat the next
- * word. */
+/* Alloy's switches may stand with or without a value, and never eat the next word. */
 TEST(foreign_flags_are_noted)
 {
 	struct given g = {0};
@@ -212,8 +211,7 @@ TEST(what_cannot_be_recorded_is_refused)
 	expect(check_fails(&q, "choose one"));
 }
 
-/* Names that people choose become strings of the configuration, whatever is in
- * them. */
+/* Names that people choose become strings of the configuration, whatever is in them. */
 TEST(the_text_quotes_what_it_is_given)
 {
 	char *command[] = {A("sh"), A("-c"), A("echo \"\\\n\""), A("\xff"), NULL};
@@ -308,8 +306,8 @@ TEST(a_command_that_is_not_let_go_never_runs)
 	unlink(path);
 }
 
-/* Without privilege the first failure names the capability, and what would only
- * repeat it says nothing. */
+/* Without privilege the first failure names the capability, and what would only repeat it says
+ * nothing. */
 TEST(points_have_causes_and_fixes)
 {
 	struct precheck p;

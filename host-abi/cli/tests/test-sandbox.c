@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a process in the sandbox can do, and what not: a child enters it as `andiron worker` does,
+/* What a process in the sandbox can do, and what not: a child enters it as `andiron worker` does,
  * tries, and says by its exit status what came of it. Another child tries the same outside, since a
- * machine that refuses it anyhow would prove nothing.
- */
+ * machine that refuses it anyhow would prove nothing. */
 #include "cli/worker/sandbox.h"
 
 #include "base/check.h"

@@ -154,8 +154,8 @@ TEST(reading_out_of_memory)
 	unlink(path);
 }
 
-/* A plan of four: source → rules → more, and a sampler behind it that needs a
- * service; a list that is written out goes to the rules as well. */
+/* A plan of four: source → rules → more, and a sampler behind it that needs a service; a list that
+ * is written out goes to the rules as well. */
 static const struct andiron_export targets_export[] = {{"targets", ANDIRON_EXPORT_TARGETS, 0, ""}};
 static const struct andiron_component finder = {
 	.size = sizeof(finder), .name = "test.find", .exports = targets_export, .n_exports = 1};
@@ -255,8 +255,8 @@ static void make_given(void)
 	snprintf(given_rules, sizeof(given_rules), "rules=%s", given_path);
 }
 
-/* Only what exports targets stays, and of that only what is asked for and what
- * that needs; what is given does not run, and nor does what only it needed. */
+/* Only what exports targets stays, and of that only what is asked for and what that needs; what is
+ * given does not run, and nor does what only it needed. */
 TEST(cuts_a_plan)
 {
 	make_given();

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The sandbox. A list of what is allowed, since a list of what is not is never whole. Contract in
- * sandbox.h.
- */
+/* The sandbox. A list of what is allowed, since a list of what is not is never whole. Contract in
+ * sandbox.h. */
 #include "cli/worker/sandbox.h"
 
 #include "base/check.h"

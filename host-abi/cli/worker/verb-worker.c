@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `andiron worker FILE COMPONENT`: the sandboxed worker that the host starts
+/* `andiron worker FILE COMPONENT`: the sandboxed worker that the host starts
  * (host/services/sandboxed-worker.h). It loads the plugin, drops all privileges, and runs the
- * component's function on the socket that it inherited.
- */
+ * component's function on the socket that it inherited. */
 #include "cli/cli.h"
 #include "cli/worker/sandbox.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Ids for pointers: an id is a place in an array and that place's generation,
- * so that looking one up is O(1) and an id that was given back never finds
- * its successor. The owner of the table locks.
+/* Ids for pointers: an id is a place in an array and that place's generation, so that looking one
+ * up is O(1) and an id that was given back never finds its successor. The owner of the table locks.
  */
 #pragma once
 

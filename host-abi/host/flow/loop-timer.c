@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The loop's timers: a binary heap of pointers, each timer knowing its place,
- * so that cancelling is O(log n). Room is made when a timer is initialised,
- * because setting one again from its own callback must not fail.
- */
+/* The loop's timers: a binary heap of pointers, each timer knowing its place, so that cancelling is
+ * O(log n). Room is made when a timer is initialised, because setting one again from its own
+ * callback must not fail. */
 #include "base/check.h"
 #include "base/clock.h"
 #include "host/flow/loop.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The loop. Contracts in loop.h.
+/* The loop. Contracts in loop.h.
  *
- * epoll hands back ids and not pointers, because a watch that was removed by
- * a worker may still have an event in the loop's hands; an id that was given
- * back finds nothing. Tasks are taken one at a time and not as a whole list,
- * so that a nested round sees what the outer one has not run yet.
- */
+ * epoll hands back ids and not pointers, because a watch that was removed by a worker may still
+ * have an event in the loop's hands; an id that was given back finds nothing. Tasks are taken one
+ * at a time and not as a whole list, so that a nested round sees what the outer one has not run
+ * yet. */
 #include "host/flow/loop.h"
 
 #include "base/check.h"
@@ -127,8 +125,8 @@ static struct loop_task *take_task(struct loop *loop)
 	return task;
 }
 
-/* As many as were there at first: one that posts itself again must not keep
- * timers and descriptors waiting. */
+/* As many as were there at first: one that posts itself again must not keep timers and descriptors
+ * waiting. */
 static void run_tasks(struct loop *loop)
 {
 	struct loop_task *task;
@@ -158,8 +156,8 @@ static void run_timers(struct loop *loop)
 static void drain_wake(struct loop *loop)
 {
 	uint64_t n;
-	/* Read first: a write that came between would be read away with the old
-	 * one, and `woken` would stay set with nothing left to wake the loop. */
+	/* Read first: a write that came between would be read away with the old one, and `woken`
+	 * would stay set with nothing left to wake the loop. */
 	ssize_t ignored = read(loop->event_fd, &n, sizeof(n));
 
 	(void)ignored;

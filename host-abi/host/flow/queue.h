@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A consumer's queue of batches, bounded in bytes. Putting never blocks: what
- * does not fit is dropped, the newest first, and counted in the ledger as
- * CONSUMER:queue_full, against the writers behind that consumer and no
- * others. Batches are shared by reference. One batch at a time is handed to
- * the component, by one job of its strand, so that other calls get their
- * turn in between.
+/* A consumer's queue of batches, bounded in bytes. Putting never blocks: what does not fit is
+ * dropped, the newest first, and counted in the ledger as CONSUMER:queue_full, against the writers
+ * behind that consumer and no others. Batches are shared by reference. One batch at a time is
+ * handed to the component, by one job of its strand, so that other calls get their turn in between.
  */
 #pragma once
 
@@ -33,8 +30,8 @@ void queue_put(struct instance *consumer, const struct andiron_batch *batch);
 /* Begins to hand batches to the component. */
 void queue_open(struct instance *consumer);
 
-/* Drops what waits, and whatever comes after, for this reason (a constant).
- * The first reason stays. */
+/* Drops what waits, and whatever comes after, for this reason (a constant). The first reason stays.
+ */
 void queue_close(struct instance *consumer, const char *reason);
 
 /* Whether nothing waits and nothing is being processed. */

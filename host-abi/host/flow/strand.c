@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Strands. Contracts in strand.h.
+/* Strands. Contracts in strand.h.
  *
  * `busy` is true from the moment a job is handed to a thread until no job is
  * left; whoever finishes one hands on the next. Light jobs always go through
  * the loop's list of tasks and never run inside the call that submitted
  * them: otherwise a component could be called in the middle of another's
- * call, as deep as the graph is.
- */
+ * call, as deep as the graph is. */
 #include "host/flow/strand.h"
 
 #include "base/check.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The host's worker threads, for what blocks or computes. Tasks are embedded
- * in what they belong to and run in the order of submission, as many at a
- * time as there are threads. Threads are started when there is a task and
- * none is idle; they have small stacks and block all signals.
- */
+/* The host's worker threads, for what blocks or computes. Tasks are embedded in what they belong to
+ * and run in the order of submission, as many at a time as there are threads. Threads are started
+ * when there is a task and none is idle; they have small stacks and block all signals. */
 #pragma once
 
 #include "base/error.h"
@@ -32,13 +29,13 @@ struct workers {
 
 void workers_init(struct workers *w, size_t max);
 
-/* Makes sure that there is a thread at all; without one, submitted tasks
- * would never run. 0 or a negative errno. */
+/* Makes sure that there is a thread at all; without one, submitted tasks would never run. 0 or a
+ * negative errno. */
 int workers_start(struct workers *w, struct error *err);
 
 /* Runs the task once, on a worker. [any], O(1), cannot fail. */
 void workers_submit(struct workers *w, struct worker_task *task);
 
-/* Ends the threads and waits for them; false if one has not come back by
- * deadline_ns (CLOCK_MONOTONIC): then `w` must stay where it is for ever. */
+/* Ends the threads and waits for them; false if one has not come back by deadline_ns
+ * (CLOCK_MONOTONIC): then `w` must stay where it is for ever. */
 bool workers_fini(struct workers *w, int64_t deadline_ns);

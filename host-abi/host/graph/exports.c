@@ -46,8 +46,8 @@ static size_t nth(const struct export *e, const struct generation *g)
 	return (size_t)(g - e->generations.p);
 }
 
-/* Once, however many ask until it begins. What was never filled is not asked for. The
- * lock is held. */
+/* Once, however many ask until it begins. What was never filled is not asked for. The lock is held.
+ */
 static void ask_again(struct export *e)
 {
 	if (e->asked || !e->generations.n)
@@ -56,8 +56,8 @@ static void ask_again(struct export *e)
 	e->asked = strand_submit(&e->owner->strand, &e->again);
 }
 
-/* Everything there is, as snapshots: from the table, or empty and then filled by
- * the owner. The lock is held. */
+/* Everything there is, as snapshots: from the table, or empty and then filled by the owner. The
+ * lock is held. */
 static bool send_snapshots(struct export *e, const struct target_edge *edge)
 {
 	vec_each (&e->generations, g) {
@@ -114,8 +114,8 @@ static int apply(struct export *e, const struct andiron_targets *update)
 	g = generation_of(e, update->producer);
 	if (!g)
 		return -ENOMEM;
-	/* Not left to the table, which would wait for a snapshot after a gap: to
-	 * refuse is to change nothing. */
+	/* Not left to the table, which would wait for a snapshot after a gap: to refuse is to
+	 * change nothing. */
 	if (!(update->flags & ANDIRON_TARGETS_SNAPSHOT) &&
 	    (n < e->generations.n || update->generation != g->generation + 1)) {
 		e->generations.n = n;

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A list of targets that others refer to: a component's export, or one written
- * out in the file. A consumer that begins late gets all rows there are, and from
- * then on the differences.
+/* A list of targets that others refer to: a component's export, or one written out in the file. A
+ * consumer that begins late gets all rows there are, and from then on the differences.
  *
- * Where its rows come from: of a component that can say them again (`resend`)
- * nothing is kept, and an empty snapshot is followed by what it says. For all
- * others the export keeps a table of the rows as they are now.
+ * Where its rows come from: of a component that can say them again (`resend`) nothing is kept, and
+ * an empty snapshot is followed by what it says. For all others the export keeps a table of the
+ * rows as they are now.
  *
- * An edge waits until its consumer is live; then it is live itself. An edge
- * for which memory was short is stale, and gets a snapshot with the next
- * update instead of it.
- */
+ * An edge waits until its consumer is live; then it is live itself. An edge for which memory was
+ * short is stale, and gets a snapshot with the next update instead of it. */
 #pragma once
 
 #include "abi/target-list.h"
@@ -55,13 +51,13 @@ struct export
 	int64_t changed_ns; /* CLOCK_MONOTONIC, of the last update; 0: none yet */
 };
 
-/* With a table if `keep`, and always without an owner. 0 or -ENOMEM, and then there
- * is nothing to undo. */
+/* With a table if `keep`, and always without an owner. 0 or -ENOMEM, and then there is nothing to
+ * undo. */
 int export_init(struct export *e, const char *name, struct instance *owner, bool keep);
 void export_fini(struct export *e);
 
-/* Applies an update and passes it on: 0, -EINVAL for one that breaks target.h
- * or leaves a gap, -ENOMEM. [any], O(rows) */
+/* Applies an update and passes it on: 0, -EINVAL for one that breaks target.h or leaves a gap,
+ * -ENOMEM. [any], O(rows) */
 int export_send(struct export *e, const struct andiron_targets *update);
 
 /* Makes the waiting edges to a consumer live, which is by now. [loop] */
@@ -70,23 +66,21 @@ void export_attach(struct export *e, struct instance *to);
 /* Has all rows resent to this consumer, if there is such an edge. [loop] */
 void export_again(struct export *e, struct instance *to, const char *port);
 
-/*
- * Puts other edges in place of those there are; takes them over and leaves the
- * old ones in *edges. An edge that was there keeps its state. Consumers that
- * are live and lost theirs are told that the rows are gone. [loop]
- */
+/* Puts other edges in place of those there are; takes them over and leaves the old ones in *edges.
+ * An edge that was there keeps its state. Consumers that are live and lost theirs are told that the
+ * rows are gone. [loop] */
 void export_rewire(struct export *e, struct target_edges *edges);
 
 /* An edge to the place `order` among the lists of a port; 0 or -ENOMEM. [loop] */
 int target_edge_init(struct target_edge *edge, struct instance *to, const char *port,
 		     uint32_t order);
 
-/* Hands an update to a consumer, on its strand, as one of the producer that the edge is
- * to it; `nth` tells producers of one export apart. False when memory is short. [any] */
+/* Hands an update to a consumer, on its strand, as one of the producer that the edge is to it;
+ * `nth` tells producers of one export apart. False when memory is short. [any] */
 bool targets_deliver(const struct target_edge *edge, size_t nth,
 		     const struct andiron_targets *update);
 
-/* All rows of one producer in a table as a snapshot of this generation, with
- * one reference; NULL when memory is short. A NULL table: no rows. */
+/* All rows of one producer in a table as a snapshot of this generation, with one reference; NULL
+ * when memory is short. A NULL table: no rows. */
 const struct andiron_targets *targets_snapshot(struct target_table *table, uint64_t producer,
 					       uint64_t generation);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Lists of targets that are written out in the file. Each is the export of a
- * producer that has no component. Which one it is across a reload is settled
- * by consumer, port and order; then only the differences are sent.
- */
+/* Lists of targets that are written out in the file. Each is the export of a producer that has no
+ * component. Which one it is across a reload is settled by consumer, port and order; then only the
+ * differences are sent. */
 #include "abi/value.h"
 #include "host/graph/inline-targets.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Lists of targets that are written out in a plan, as producers without a component. On the loop
- * thread.
- */
+/* Lists of targets that are written out in a plan, as producers without a component. On the loop
+ * thread. */
 #pragma once
 
 #include "host/graph/wiring.h"

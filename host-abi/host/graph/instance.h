@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An instance: one running component, and all that the host keeps for it. Its
- * id is what the component hands back to the host's services; the ids of all
- * hosts of the process are in one table, which is the only global state.
+/* An instance: one running component, and all that the host keeps for it. Its id is what the
+ * component hands back to the host's services; the ids of all hosts of the process are in one
+ * table, which is the only global state.
  *
- * Threads: what has no remark belongs to the loop thread. `lock` covers what
- * the services touch from anywhere; it is never held while a component is
- * called. Order of locks: wiring (host) → export → instance → strand →
- * loop, workers, ledger, log.
- */
+ * Threads: what has no remark belongs to the loop thread. `lock` covers what the services touch
+ * from anywhere; it is never held while a component is called. Order of locks: wiring (host) →
+ * export → instance → strand → loop, workers, ledger, log. */
 #pragma once
 
 #include "base/error.h"
@@ -27,8 +24,8 @@ struct andiron_error {
 	struct error error;
 };
 
-/* In the order in which an instance goes through them. A later stage is a
- * greater number; FAILED is LIVE's twin that never worked. */
+/* In the order in which an instance goes through them. A later stage is a greater number; FAILED is
+ * LIVE's twin that never worked. */
 enum stage {
 	STAGE_NEW,
 	STAGE_STARTING,
@@ -86,8 +83,7 @@ struct instance {
 
 	/* Batches go to `receivers`; read under the host's wiring lock. */
 	struct instances receivers;
-	/* Everyone behind it, by batches or targets: starts before it and drains
-	 * after it. */
+	/* Everyone behind it, by batches or targets: starts before it and drains after it. */
 	struct instances downstream;
 	struct export *exports;
 	size_t n_exports;
@@ -101,10 +97,8 @@ struct instance {
 	struct instances uses; /* services whose tables it has */
 };
 
-/*
- * Makes and registers an instance with one reference, without calling the
- * component. 0 or -ENOMEM. [loop]
- */
+/* Makes and registers an instance with one reference, without calling the component. 0 or -ENOMEM.
+ * [loop] */
 int instance_new(struct host *host, const char *name, const struct andiron_component *component,
 		 struct instance **ret);
 struct instance *instance_ref(struct instance *i);

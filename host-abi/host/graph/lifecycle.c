@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The life cycle calls of an instance, as jobs of its strand. The heavy part
- * of each calls the component on a worker, the light part notes on the loop
- * what came of it.
- */
+/* The life cycle calls of an instance, as jobs of its strand. The heavy part of each calls the
+ * component on a worker, the light part notes on the loop what came of it. */
 #include "host/graph/lifecycle.h"
 #include "host/graph/scheduler.h"
 #include "host/graph/wiring.h"
@@ -257,8 +254,7 @@ static int call_create(struct instance *i, const struct plan_node *node, struct 
 	return 0;
 }
 
-/* One that failed to be made goes the way of all: it may have left jobs in its
- * strand. */
+/* One that failed to be made goes the way of all: it may have left jobs in its strand. */
 static void discard(struct host *host, struct instance *i)
 {
 	scheduler_retire(i, clock_mono());

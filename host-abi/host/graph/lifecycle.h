@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The life cycle calls of one instance (andiron/component.h), as jobs of its strand. On the loop
- * thread; the scheduler decides when.
- */
+/* The life cycle calls of one instance (andiron/component.h), as jobs of its strand. On the loop
+ * thread; the scheduler decides when. */
 #pragma once
 
 #include "host/state.h"

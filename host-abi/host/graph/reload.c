@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From one plan to another, all or nothing. Contracts in host.h.
+/* From one plan to another, all or nothing. Contracts in host.h.
  *
- * What can fail comes first and is taken back if it does: instances are made,
- * arguments are offered to those that stay. Then the edges are switched, and
- * what is gone retires. The calls in between go through strands, so the loop
- * is kept running meanwhile (loop_step from within); a component that is busy
- * for too long makes the change fail instead of holding up the loop.
- */
+ * What can fail comes first and is taken back if it does: instances are made, arguments are offered
+ * to those that stay. Then the edges are switched, and what is gone retires. The calls in between
+ * go through strands, so the loop is kept running meanwhile (loop_step from within); a component
+ * that is busy for too long makes the change fail instead of holding up the loop. */
 #include "base/check.h"
 #include "base/clock.h"
 #include "host/graph/lifecycle.h"
@@ -267,10 +264,9 @@ static void commit(struct change *c, struct wiring *w)
 	host_poke(c->host);
 }
 
-/* At a moment at which nobody who stays is being called, so that none of them
- * is in the middle of handing on what was charged by the old edges. A graph
- * that never has such a moment is switched all the same, and the ledger may
- * then be off by what was on its way. */
+/* At a moment at which nobody who stays is being called, so that none of them is in the middle of
+ * handing on what was charged by the old edges. A graph that never has such a moment is switched
+ * all the same, and the ledger may then be off by what was on its way. */
 static void switch_over(struct change *c, struct wiring *w)
 {
 	keep_going(c->host, enter_all, c);

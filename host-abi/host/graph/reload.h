@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From one plan to another. On the loop thread.
- */
+/* From one plan to another. On the loop thread. */
 #pragma once
 
 #include "host/state.h"

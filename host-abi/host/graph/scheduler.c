@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Steps in the life of instances. Contract in scheduler.h.
+/* Steps in the life of instances. Contract in scheduler.h.
  *
- * Each stage has one function that says whether the instance may leave it. The
- * list is gone through until nobody can; graphs are small, so who is
- * upstream is looked up rather than kept.
- */
+ * Each stage has one function that says whether the instance may leave it. The list is gone through
+ * until nobody can; graphs are small, so who is upstream is looked up rather than kept. */
 #include "host/graph/lifecycle.h"
 #include "host/graph/scheduler.h"
 
@@ -148,8 +145,8 @@ static bool step(struct instance *i)
 	return false;
 }
 
-/* A service may outlive its deadline for the sake of those that use it, but not
- * for one that was left behind. */
+/* A service may outlive its deadline for the sake of those that use it, but not for one that was
+ * left behind. */
 static bool waits_for_abandoned(const struct instance *service)
 {
 	vec_each (&service->host->instances, at)
@@ -158,8 +155,8 @@ static bool waits_for_abandoned(const struct instance *service)
 	return false;
 }
 
-/* A call that does not return must not keep the process from ending. Its
- * memory and its thread are left as they are. */
+/* A call that does not return must not keep the process from ending. Its memory and its thread are
+ * left as they are. */
 static void abandon(struct instance *i)
 {
 	bool called = i->stage == STAGE_STARTING || i->stage >= STAGE_STOPPING;
@@ -193,9 +190,8 @@ static void set_deadline(struct host *host)
 		loop_timer_cancel(&host->loop, &host->deadline);
 }
 
-/* Says once that everything runs, or has failed to. Work that an instance has
- * begun over the targets it was given at its start belongs to its start: a
- * sampler selects by them. */
+/* Says once that everything runs, or has failed to. Work that an instance has begun over the
+ * targets it was given at its start belongs to its start: a sampler selects by them. */
 static void tell_live(struct host *host)
 {
 	if (host->live || !host->running || host->n_stops_seen > 0)

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Target updates on their way to a consumer, and snapshots made from a table.
- * A snapshot is built by a list of its own and then shown under the generation
- * that its producer has reached, so that the producer's next difference
- * continues it. What a consumer gets is shown under a producer that stands for the place
- * where it refers to the list: so the lists of a port keep their order, and the same
- * list in two places is two.
- */
+/* Target updates on their way to a consumer, and snapshots made from a table. A snapshot is built
+ * by a list of its own and then shown under the generation that its producer has reached, so that
+ * the producer's next difference continues it. What a consumer gets is shown under a producer that
+ * stands for the place where it refers to the list: so the lists of a port keep their order, and
+ * the same list in two places is two. */
 #include "base/check.h"
 #include "host/graph/exports.h"
 #include "host/state.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Edges. Contract in wiring.h. Everything that needs memory is made first; to
- * apply is to swap pointers, under the wiring lock, since components send
- * batches from any thread.
- */
+/* Edges. Contract in wiring.h. Everything that needs memory is made first; to apply is to swap
+ * pointers, under the wiring lock, since components send batches from any thread. */
 #include "base/check.h"
 #include "host/graph/inline-targets.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The edges of a plan as they will be: for each node what it sends to. They are built aside, since
- * that can fail, and then put in place, which cannot. On the loop thread.
- */
+/* The edges of a plan as they will be: for each node what it sends to. They are built aside, since
+ * that can fail, and then put in place, which cannot. On the loop thread. */
 #pragma once
 
 #include "host/state.h"

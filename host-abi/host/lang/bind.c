@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The binder: which option a statement means, how often it may stand, and what
- * is filled in. Every error of a body is reported before it gives up.
- */
+/* The binder: which option a statement means, how often it may stand, and what is filled in. Every
+ * error of a body is reported before it gives up. */
 #include "host/lang/bind.h"
 #include "host/lang/eval.h"
 #include "host/lang/parse.h"
@@ -177,8 +175,8 @@ static bool bind_block(struct body *body, const struct andiron_option *option, c
 	return good && !l->no_memory;
 }
 
-/* An option's default is an expression of the language; that it cannot be
- * read is the plugin's mistake, but still one that its user must be told. */
+/* An option's default is an expression of the language; that it cannot be read is the plugin's
+ * mistake, but still one that its user must be told. */
 static bool default_value(struct body *body, const struct andiron_option *option,
 			  struct andiron_value *ret)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The binder: a block's body against an option table becomes a component's
- * arguments, exactly as andiron/value.h says; and what the arguments refer to
- * becomes a list of uses, from which the draft makes edges.
- */
+/* The binder: a block's body against an option table becomes a component's arguments, exactly as
+ * andiron/value.h says; and what the arguments refer to becomes a list of uses, from which the
+ * draft makes edges. */
 #pragma once
 
 #include "host/lang/lang.h"
@@ -11,8 +9,8 @@
 
 #include <andiron/option.h>
 
-/* A part of a TARGETS option (a node's export, or a literal LIST of MAPs), or
- * an element of a RECEIVERS option. */
+/* A part of a TARGETS option (a node's export, or a literal LIST of MAPs), or an element of a
+ * RECEIVERS option. */
 struct use {
 	uint32_t type; /* ANDIRON_TYPE_TARGETS or _RECEIVERS */
 	uint32_t node;
@@ -41,8 +39,8 @@ void binder_free(struct binder *b);
 bool bind_body(struct binder *b, const struct andiron_options *options, const struct stmt *body,
 	       const struct bind_owner *owner, struct andiron_value *ret);
 
-/* Within the binder: a value as the option's type, with an error at the
- * expression's place if it is none. TARGETS and RECEIVERS add uses. */
+/* Within the binder: a value as the option's type, with an error at the expression's place if it is
+ * none. TARGETS and RECEIVERS add uses. */
 bool bind_convert(struct binder *b, const struct andiron_option *option, const struct expr *e,
 		  struct andiron_value *value);
 

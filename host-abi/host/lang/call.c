@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The evaluator: the functions of the library. Those that this version lacks
- * are refused by name, so that nobody takes them for misspelt. */
+/* The evaluator: the functions of the library. Those that this version lacks are refused by name,
+ * so that nobody takes them for misspelt. */
 #include "host/lang/eval.h"
 
 #include "base/check.h"
@@ -38,8 +38,8 @@ static bool call_env(struct lang *l, const struct expr *e, struct andiron_value 
 	return copy.p;
 }
 
-/* How many parts an argument brings: the parts of targets (concat within
- * concat is flat), or the elements of a list. */
+/* How many parts an argument brings: the parts of targets (concat within concat is flat), or the
+ * elements of a list. */
 static bool count_parts(struct lang *l, const struct expr *argument, struct andiron_value *v,
 			bool *handles, size_t *n)
 {
@@ -59,8 +59,8 @@ static bool count_parts(struct lang *l, const struct expr *argument, struct andi
 	return false;
 }
 
-/* With targets of components among the arguments, parts are these and whole
- * lists; otherwise the elements. */
+/* With targets of components among the arguments, parts are these and whole lists; otherwise the
+ * elements. */
 static size_t add_parts(struct andiron_value *out, const struct andiron_value *v, bool handles)
 {
 	bool whole = handles && (v->kind == ANDIRON_VALUE_LIST || !v->n_items);

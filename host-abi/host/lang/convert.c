@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The binder: one value to its option's type. Numbers and strings become each
- * other where the option wants it, as in Alloy; null becomes the empty value
- * of the type. What is LENIENT keeps a value of another type as it is.
- */
+/* The binder: one value to its option's type. Numbers and strings become each other where the
+ * option wants it, as in Alloy; null becomes the empty value of the type. What is LENIENT keeps a
+ * value of another type as it is. */
 #include "host/lang/bind.h"
 #include "host/lang/eval.h"
 
@@ -111,8 +109,8 @@ static bool to_duration(struct lang *l, struct andiron_value *v)
 	return true;
 }
 
-/* The items of a LIST or MAP, each by `fn`; the value was ours alone, its items
- * may be shared and are copied. */
+/* The items of a LIST or MAP, each by `fn`; the value was ours alone, its items may be shared and
+ * are copied. */
 static bool each_item(struct lang *l, struct andiron_value *v, uint32_t kind,
 		      bool (*fn)(struct lang *l, struct andiron_value *v))
 {
@@ -184,8 +182,8 @@ static const struct {
 				    ANDIRON_VALUE_LIST, NULL},
 };
 
-/* What in a list or object is neither string nor number, with its key. Lists of
- * targets hold objects, so these are looked into. */
+/* What in a list or object is neither string nor number, with its key. Lists of targets hold
+ * objects, so these are looked into. */
 static const struct andiron_value *find_culprit(const struct andiron_value *v, bool targets,
 						struct andiron_str *ret_key)
 {

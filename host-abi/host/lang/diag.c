@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Findings: the list. It is kept in order of place, so that printing allocates
- * nothing and two runs over one file say the same. Texts are cut off at a
- * fixed length, since a name in an untrusted file may be megabytes long.
- */
+/* Findings: the list. It is kept in order of place, so that printing allocates nothing and two runs
+ * over one file say the same. Texts are cut off at a fixed length, since a name in an untrusted
+ * file may be megabytes long. */
 #include "host/diag.h"
 
 #include "base/check.h"

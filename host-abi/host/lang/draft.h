@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A draft is a plan in the making. Nodes are appended and never move until the
- * end, so that positions stay those of the names that references found.
+/* A draft is a plan in the making. Nodes are appended and never move until the end, so that
+ * positions stay those of the names that references found.
  *
  *     plan.c      sources → blocks → nodes with arguments → edges
  *     implicit.c  symbolizers and services that nobody wrote down
  *     sort.c      the order, and what runs in circles
- *     validate.c  what the components themselves have to say
- */
+ *     validate.c  what the components themselves have to say */
 #pragma once
 
 #include "host/lang/bind.h"
@@ -22,8 +20,8 @@ struct draft_node {
 	bool borrowed; /* its arguments are another node's */
 };
 
-/* An edge that orders two nodes and carries nothing: who needs a service comes
- * before it. It does not get into the plan. */
+/* An edge that orders two nodes and carries nothing: who needs a service comes before it. It does
+ * not get into the plan. */
 #define DRAFT_NEEDS 128u
 
 struct draft_edge {
@@ -41,8 +39,7 @@ struct draft {
 	const char *searched; /* see draft_searched */
 };
 
-/* Appends a node under its id, which is new; its position, or INDEX_NONE
- * without memory. */
+/* Appends a node under its id, which is new; its position, or INDEX_NONE without memory. */
 uint32_t draft_add(struct draft *d, struct draft_node node);
 void draft_connect(struct draft *d, struct draft_edge edge);
 
@@ -54,10 +51,8 @@ static inline uint32_t draft_flags(const struct draft *d, uint32_t node)
 	return d->nodes.p[node].plan.registered->component->flags;
 }
 
-/*
- * The nodes' positions, producers before consumers, else as in the files; in
- * the arena. NULL if there is a circle, which is reported, or no memory.
- */
+/* The nodes' positions, producers before consumers, else as in the files; in the arena. NULL if
+ * there is a circle, which is reported, or no memory. */
 uint32_t *draft_sort(struct draft *d);
 
 /* Puts symbolizers and services in. `order` is of draft_sort. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The evaluator: literals, lists, objects, members. It recurses as deep as the
- * parser allows. */
+/* The evaluator: literals, lists, objects, members. It recurses as deep as the parser allows. */
 #include "host/lang/eval.h"
 
 #include "base/check.h"

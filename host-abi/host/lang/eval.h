@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The evaluator: expressions to values. What components export is not known
- * before they run, so a reference is a CAPSULE: a handle that names the node
- * and its export, which options for targets and receivers take. array.concat
- * of targets gives a CAPSULE with the parts as its items, so that every
- * producer keeps its own edge.
+/* The evaluator: expressions to values. What components export is not known before they run, so a
+ * reference is a CAPSULE: a handle that names the node and its export, which options for targets
+ * and receivers take. array.concat of targets gives a CAPSULE with the parts as its items, so that
+ * every producer keeps its own edge.
  *
- * Source: grafana/alloy, syntax/vm and syntax/internal/stdlib.
- */
+ * Source: grafana/alloy, syntax/vm and syntax/internal/stdlib. */
 #pragma once
 
 #include "host/lang/lang.h"
@@ -15,9 +12,9 @@
 
 #include <andiron/value.h>
 
-/* False after an error (or without memory), which is reported; *ret is
- * undefined then. A whole number from 2^63 to 2^64-1 is a FLOAT that also keeps its
- * bits in `integer`; larger ones are only FLOAT. */
+/* False after an error (or without memory), which is reported; *ret is undefined then. A whole
+ * number from 2^63 to 2^64-1 is a FLOAT that also keeps its bits in `integer`; larger ones are only
+ * FLOAT. */
 bool eval(struct lang *l, const struct expr *e, struct andiron_value *ret);
 
 /* A value of that kind, placed where the expression is. */
@@ -26,8 +23,7 @@ struct andiron_value eval_value(const struct expr *e, uint32_t kind);
 /* "a string", "a receiver of profiles". */
 const char *eval_describe(const struct lang *l, const struct andiron_value *value);
 
-/* What a CAPSULE refers to. Not for the concat of targets, whose n_items is
- * not 0. */
+/* What a CAPSULE refers to. Not for the concat of targets, whose n_items is not 0. */
 uint32_t eval_node(const struct andiron_value *capsule);
 const struct andiron_export *eval_export(const struct lang *l, const struct andiron_value *capsule);
 /* Whether it stands for targets: a CAPSULE of such an export, or a concat. */
@@ -35,8 +31,8 @@ bool eval_is_targets(const struct lang *l, const struct andiron_value *value);
 /* Whether it stands for a receiver of profiles. */
 bool eval_is_receiver(const struct lang *l, const struct andiron_value *value);
 
-/* Text as a number, as literals are read (`octal`: a leading 0 says so). False
- * if it is none or too large. */
+/* Text as a number, as literals are read (`octal`: a leading 0 says so). False if it is none or too
+ * large. */
 bool eval_number(struct lang *l, struct str text, bool octal, struct andiron_value *ret);
 
 /* Within the evaluator. */

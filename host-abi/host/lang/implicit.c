@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a plan holds that nobody wrote down.
+/* What a plan holds that nobody wrote down.
  *
- * Frames without names travel from who samples them through whatever passes
- * batches on, until a symbolizer names them. Where an edge brings them to
- * somebody who wants names, a symbolizer is put in: one for each set of
- * consumers, shared by all who feed exactly that set, since whatever a
- * symbolizer forwards goes to all behind it.
- */
+ * Frames without names travel from who samples them through whatever passes batches on, until a
+ * symbolizer names them. Where an edge brings them to somebody who wants names, a symbolizer is put
+ * in: one for each set of consumers, shared by all who feed exactly that set, since whatever a
+ * symbolizer forwards goes to all behind it. */
 #include "host/lang/draft.h"
 
 #include "base/check.h"
@@ -104,8 +101,8 @@ static size_t next_edge(const struct draft *d, uint32_t from, size_t i)
 	return i;
 }
 
-/* Whether a symbolizer put in before feeds just whom `emitter` feeds with
- * names. Both lists stand in the same kind of order: as written. */
+/* Whether a symbolizer put in before feeds just whom `emitter` feeds with names. Both lists stand
+ * in the same kind of order: as written. */
 static bool feeds_same(const struct draft *d, uint32_t symbolizer, uint32_t emitter)
 {
 	size_t i = next_edge(d, symbolizer, 0), j = next_edge(d, emitter, 0);
@@ -226,8 +223,7 @@ static void add_service(struct draft *d, uint32_t node, const struct registered_
 		draft_connect(d, edge);
 }
 
-/* What no registered component offers is the host's own, or lacking: the
- * runtime knows. */
+/* What no registered component offers is the host's own, or lacking: the runtime knows. */
 static void add_needed(struct draft *d, uint32_t node, const struct andiron_component *c)
 {
 	for (const char *const *id = c->needs; id && *id && !d->l.no_memory; id++) {

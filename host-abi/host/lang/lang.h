@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the stages of the configuration language share. Text goes through
+/* What the stages of the configuration language share. Text goes through
  *
  *     scan.h    characters → tokens
  *     parse.h   tokens → tree (tree.h)
@@ -8,10 +7,8 @@
  *     bind.h    a block's body → a component's arguments
  *     draft.h   blocks → nodes and edges → the plan
  *
- * Everything lives in the plan's arena. A stage that fails says so in `diags`
- * and goes on where it can; running out of memory sets `no_memory`, which
- * plan_build looks at once at the end.
- */
+ * Everything lives in the plan's arena. A stage that fails says so in `diags` and goes on where it
+ * can; running out of memory sets `no_memory`, which plan_build looks at once at the end. */
 #pragma once
 
 #include "host/diag.h"

@@ -49,8 +49,8 @@ void *lang_calloc(struct lang *l, size_t count, size_t size)
 	size_t n = SIZE_MAX;
 	void *p = NULL;
 
-	/* What little text can blow up (a list joined to itself in layers) ends
-	 * here and not at the end of the machine's memory. */
+	/* What little text can blow up (a list joined to itself in layers) ends here and not at the
+	 * end of the machine's memory. */
 	if (!__builtin_mul_overflow(count, size, &n) && n < LANG_MAX_BYTES - l->arena->bytes)
 		p = arena_alloc(l->arena, n);
 	if (!p)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The components of a configuration by id ("pyroscope.write.endpoint"), as
- * references find them. Positions are those of the nodes of draft.h. */
+/* The components of a configuration by id ("pyroscope.write.endpoint"), as references find them.
+ * Positions are those of the nodes of draft.h. */
 #pragma once
 
 #include "base/index.h"

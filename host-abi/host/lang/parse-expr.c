@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The parser: expressions. A node's depth counts everything beneath it, also
- * long chains (a + b + c …) that the parser reads in a loop but that a walker
- * recurses into.
- */
+/* The parser: expressions. A node's depth counts everything beneath it, also long chains (a + b + c
+ * …) that the parser reads in a loop but that a walker recurses into. */
 #include "host/lang/parser.h"
 
 #include "base/check.h"
@@ -130,11 +127,9 @@ static struct expr *parse_literal(struct parser *p, uint8_t kind)
 	return good ? e : NULL;
 }
 
-/*
- * Behind an element inside brackets: a comma, or nothing before the closing
- * bracket (false). A line end there is the commonest mistake of all; it is
- * reported and taken for the comma, unless the next statement follows.
- */
+/* Behind an element inside brackets: a comma, or nothing before the closing bracket (false). A line
+ * end there is the commonest mistake of all; it is reported and taken for the comma, unless the
+ * next statement follows. */
 static bool another(struct parser *p, uint8_t closer, const char *what, bool *ret_good)
 {
 	int ahead;

@@ -100,11 +100,9 @@ int parser_ahead(const struct parser *p)
 	return t.kind == TOKEN_LBRACE || t.kind == TOKEN_STRING ? AHEAD_BLOCK : AHEAD_OTHER;
 }
 
-/*
- * Skips the rest of a broken statement: to a line end with a statement behind
- * it, or to the brace that closes the block around it. While an object is open
- * NAME = VALUE may be its field, and only a block ends it.
- */
+/* Skips the rest of a broken statement: to a line end with a statement behind it, or to the brace
+ * that closes the block around it. While an object is open NAME = VALUE may be its field, and only
+ * a block ends it. */
 static void recover(struct parser *p)
 {
 	for (; p->token.kind != TOKEN_EOF; parser_advance(p)) {
@@ -124,8 +122,7 @@ static void recover(struct parser *p)
 
 static struct stmt *parse_body(struct parser *p, bool top);
 
-/* IDENT { "." IDENT }. The pieces may stand apart, so the name is put together
- * again. */
+/* IDENT { "." IDENT }. The pieces may stand apart, so the name is put together again. */
 static bool parse_name(struct parser *p, struct stmt *s)
 {
 	const char *start = p->token.text.p;
@@ -209,8 +206,8 @@ static void refuse_statement(struct parser *p)
 		parser_unexpected(p, "\"=\" and a value, or \"{\"");
 }
 
-/* NULL if not even a name is left of it; what is broken behind its name keeps
- * that, so that nobody misses it. */
+/* NULL if not even a name is left of it; what is broken behind its name keeps that, so that nobody
+ * misses it. */
 static struct stmt *parse_statement(struct parser *p)
 {
 	struct stmt *s = parser_count(p) ? lang_array(p->l, struct stmt, 1) : NULL;

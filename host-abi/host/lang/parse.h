@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The parser: recursive descent, precedence climbing, one token of context
- * (and copies of the scanner where more is needed to guess what was meant).
+/* The parser: recursive descent, precedence climbing, one token of context (and copies of the
+ * scanner where more is needed to guess what was meant).
  *
  *     Body    = [ Stmt { TERMINATOR Stmt } ]
  *     Stmt    = IDENT "=" Expr | Name [ STRING ] "{" Body "}"
@@ -15,8 +14,7 @@
  * ^ (to the right). After an error it goes on with what looks like the next
  * statement, and reports at most one error of a line.
  *
- * Source: grafana/alloy, syntax/parser.
- */
+ * Source: grafana/alloy, syntax/parser. */
 #pragma once
 
 #include "host/lang/lang.h"
@@ -29,8 +27,8 @@
 /* Expressions and statements of one source. */
 #define PARSE_MAX_NODES 200000
 
-/* The statements of a source that is well-formed UTF-8; those with errors are
- * left out. NULL: none. */
+/* The statements of a source that is well-formed UTF-8; those with errors are left out. NULL: none.
+ */
 struct stmt *parse_source(struct lang *l, const struct source *source);
 
 /* A source that is one expression (an option's default); NULL on error. */

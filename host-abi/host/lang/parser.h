@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Within the parser: its state, shared by statements (parse.c) and expressions
- * (parse-expr.c). */
+/* Within the parser: its state, shared by statements (parse.c) and expressions (parse-expr.c). */
 #pragma once
 
 #include "host/lang/parse.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From sources to a plan. Everything is looked at before it fails, so that all
- * errors are reported at once: a block with an error still has its name, and
- * only what depends on the whole (the order, implicit nodes) is left out.
- */
+/* From sources to a plan. Everything is looked at before it fails, so that all errors are reported
+ * at once: a block with an error still has its name, and only what depends on the whole (the order,
+ * implicit nodes) is left out. */
 #include "host/lang/draft.h"
 #include "host/lang/parse.h"
 #include "host/lang/redact.h"
@@ -275,8 +273,8 @@ static bool has_receivers(const struct andiron_component *c)
 	return false;
 }
 
-/* A profiler that feeds nobody is legal, and never meant. A symbolizer may lack
- * receivers (then the host wires it), unless somebody feeds it by name. */
+/* A profiler that feeds nobody is legal, and never meant. A symbolizer may lack receivers (then the
+ * host wires it), unless somebody feeds it by name. */
 static void check_connected(struct draft *d, uint32_t at)
 {
 	const struct plan_node *node = &d->nodes.p[at].plan;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Findings as text. Whatever comes from a file is untrusted:
+/* Findings as text. Whatever comes from a file is untrusted:
  * control characters and broken UTF-8 are shown as \xNN and cannot steer a
  * terminal, and of a long line only a window around the place is shown. The
  * underline is counted in columns as printed, so it stays right behind tabs
- * (four columns) and letters of several bytes (one column each).
- */
+ * (four columns) and letters of several bytes (one column each). */
 #include "host/diag.h"
 
 #include "base/buf.h"
@@ -31,8 +29,8 @@ struct printer {
 	bool opened, colour;
 };
 
-/* The code points that a terminal must not see though they are text: C1, and
- * the marks that change the direction of writing. */
+/* The code points that a terminal must not see though they are text: C1, and the marks that change
+ * the direction of writing. */
 static const struct {
 	const char *first, *last;
 } steering[] = {
@@ -94,8 +92,8 @@ static bool continues(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* How many bytes to underline where a place does not say: a quoted string, a
- * dotted name or number, else one. */
+/* How many bytes to underline where a place does not say: a quoted string, a dotted name or number,
+ * else one. */
 static size_t word_length(struct str s)
 {
 	size_t n = 0;
@@ -151,8 +149,8 @@ static void redact_line(struct buf *out, const struct printer *p, struct redact_
 	buf_append(out, text + done, line.to - done);
 }
 
-/* Where byte `at` of a line of the source stands in what redact_line made of it. Within stars it
- * is their begin, or, for the end of a place, their end. */
+/* Where byte `at` of a line of the source stands in what redact_line made of it. Within stars it is
+ * their begin, or, for the end of a place, their end. */
 static size_t redacted_at(const struct printer *p, struct redact_span line, size_t at, bool end)
 {
 	size_t shown = at - line.from;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which bytes of a source must not be quoted: the values of secrets. A value belongs to a secret
- * if a name before it in its statement is one: an option of type SECRET or SECRETS of any component
- * in the registry, or a name that says so itself (password, token, Authorization …, but not
+/* Which bytes of a source must not be quoted: the values of secrets. A value belongs to a secret if
+ * a name before it in its statement is one: an option of type SECRET or SECRETS of any component in
+ * the registry, or a name that says so itself (password, token, Authorization …, but not
  * password_file). Works on tokens, so also where the file does not parse; in doubt it hides.
  *
  * Hidden: strings, numbers and bare words of the value. Shown: keys, references, and the argument
- * of sys.env, which names a secret and is none.
- */
+ * of sys.env, which names a secret and is none. */
 #pragma once
 
 #include "host/diag.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The evaluator: names. `discovery.relabel.pods.output` is a component's id
- * and one of its exports; the longest id that fits counts. A component comes
- * before a function of the library that has its name.
- */
+/* The evaluator: names. `discovery.relabel.pods.output` is a component's id and one of its exports;
+ * the longest id that fits counts. A component comes before a function of the library that has its
+ * name. */
 #include "host/lang/eval.h"
 
 #include "base/check.h"
@@ -41,8 +39,7 @@ bool eval_is_receiver(const struct lang *l, const struct andiron_value *value)
 	       eval_export(l, value)->type == ANDIRON_EXPORT_RECEIVER;
 }
 
-/* The pieces are put together from the back, since the tree holds the last one
- * on top. */
+/* The pieces are put together from the back, since the tree holds the last one on top. */
 struct str eval_path(struct lang *l, const struct expr *e)
 {
 	const struct expr *piece = e;

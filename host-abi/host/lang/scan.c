@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The scanner. A TERMINATOR is decided after the blanks and comments behind a
- * token were skipped: if a line ended there. That is the same as Alloy's look
- * ahead over comments, since comments leave no tokens.
- */
+/* The scanner. A TERMINATOR is decided after the blanks and comments behind a token were skipped:
+ * if a line ended there. That is the same as Alloy's look ahead over comments, since comments leave
+ * no tokens. */
 #include "host/lang/scan.h"
 
 #include "base/check.h"
@@ -28,8 +26,8 @@ struct scanner scanner_of(const struct source *source)
 	return (struct scanner){.source = source, .at = start, .line_start = start, .line = 1};
 }
 
-/* What is not a letter beyond ASCII, by block: signs, spaces, punctuation,
- * symbols, private use, specials, pictures. */
+/* What is not a letter beyond ASCII, by block: signs, spaces, punctuation, symbols, private use,
+ * specials, pictures. */
 static const struct {
 	uint32_t first, last;
 } no_letters[] = {
@@ -125,8 +123,7 @@ static bool skip_comment(struct scanner *s)
 	return !block;
 }
 
-/* Skips blanks and comments; false, with the scanner before the comment, if
- * one is never closed. */
+/* Skips blanks and comments; false, with the scanner before the comment, if one is never closed. */
 static bool skip_blanks(struct scanner *s)
 {
 	while (s->at < s->source->text.n) {

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The scanner: Alloy's lexical rules, exactly. Where a line ends after
- * something that can end a statement, a TERMINATOR token stands, also inside
- * brackets. Comments vanish.
+/* The scanner: Alloy's lexical rules, exactly. Where a line ends after something that can end a
+ * statement, a TERMINATOR token stands, also inside brackets. Comments vanish.
  *
  * A scanner is a value: a copy of it looks ahead. It reports nothing itself;
  * an ILLEGAL token carries the problem.
  *
- * Source: grafana/alloy, syntax/scanner and syntax/token.
- */
+ * Source: grafana/alloy, syntax/scanner and syntax/token. */
 #pragma once
 
 #include "host/diag.h"
@@ -66,18 +63,15 @@ struct scanner {
 	bool ends; /* a line end here is a TERMINATOR */
 };
 
-/* The source is well-formed UTF-8 under 4 GiB. A byte order mark in front is
- * skipped. */
+/* The source is well-formed UTF-8 under 4 GiB. A byte order mark in front is skipped. */
 struct scanner scanner_of(const struct source *source);
 
-/* The next token; EOF for ever at the end. O(its length and the blanks before
- * it). */
+/* The next token; EOF for ever at the end. O(its length and the blanks before it). */
 struct token scan(struct scanner *s);
 
 /* Whether all of it is one identifier (a keyword is none). */
 bool scan_is_ident(struct str s);
 
-/* Bytes of the escape sequence at the front of s, which begins with a
- * backslash, and the code point (or, from \x and octal, the byte) it stands
- * for; 0 if it is none. */
+/* Bytes of the escape sequence at the front of s, which begins with a backslash, and the code point
+ * (or, from \x and octal, the byte) it stands for; 0 if it is none. */
 size_t scan_escape(struct str s, uint32_t *ret, bool *ret_byte);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The order of the nodes, by taking away again and again the first that waits
- * for nobody (so what the edges leave open stays as in the files). If all that
- * are left wait for each other, walking from one to a producer of its runs in
- * a circle; that is reported and taken away too, so that every circle is.
- */
+/* The order of the nodes, by taking away again and again the first that waits for nobody (so what
+ * the edges leave open stays as in the files). If all that are left wait for each other, walking
+ * from one to a producer of its runs in a circle; that is reported and taken away too, so that
+ * every circle is. */
 #include "host/lang/draft.h"
 
 #include "base/check.h"
@@ -66,8 +64,7 @@ static uint32_t find_circle(struct sort *s)
 	return node;
 }
 
-/* From `start` against the edges round to it again, so the text is put
- * together from its end. */
+/* From `start` against the edges round to it again, so the text is put together from its end. */
 static void report_circle(struct sort *s, uint32_t start)
 {
 	struct lang *l = &s->d->l;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The tree that the parser makes of a file: statements and expressions, each
- * with its place, nothing looked up or computed. Whatever holds several things
- * chains them by `next`. The depth of an expression is bounded, so that what
- * walks it may recurse.
- */
+/* The tree that the parser makes of a file: statements and expressions, each with its place,
+ * nothing looked up or computed. Whatever holds several things chains them by `next`. The depth of
+ * an expression is bounded, so that what walks it may recurse. */
 #pragma once
 
 #include "host/diag.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the components say about their arguments. They get a host that can take
- * findings and nothing else; a finding lands at the value it is about.
- */
+/* What the components say about their arguments. They get a host that can take findings and nothing
+ * else; a finding lands at the value it is about. */
 #include "host/lang/draft.h"
 
 #include "base/check.h"

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where the files that belong to another are. `reopen` is a path in the host's view: below
+/* Where the files that belong to another are. `reopen` is a path in the host's view: below
  * "/proc/PID/root" for a process with a root of its own, and then nothing outside of that root is
  * opened, wherever links point. Only regular files are.
  *
- * Names and ids come from strangers' files: an id must be hex, a name must not
- * lead into another folder. Whoever parses what is opened compares build id or CRC. Each returns 0,
- * or -ENOENT. A few system calls; a path on a file system that hangs can hang them.
- */
+ * Names and ids come from strangers' files: an id must be hex, a name must not lead into another
+ * folder. Whoever parses what is opened compares build id or CRC. Each returns 0, or -ENOENT. A few
+ * system calls; a path on a file system that hangs can hang them. */
 #pragma once
 
 #include "base/str.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See identity.h. The generation is asked for only where the file system keeps
- * one in the inode; elsewhere (FUSE, NFS) the same request may travel to a
- * server that never answers.
- */
+/* See identity.h. The generation is asked for only where the file system keeps one in the inode;
+ * elsewhere (FUSE, NFS) the same request may travel to a server that never answers. */
 #include "host/objects/identity.h"
 
 #include "base/clock.h"

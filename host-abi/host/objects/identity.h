@@ -6,12 +6,12 @@
 
 #include <stdbool.h>
 
-/* 0 or fstat's negative errno. At most three system calls, none of which waits
- * for a network. ret_size may be NULL. */
+/* 0 or fstat's negative errno. At most three system calls, none of which waits for a network.
+ * ret_size may be NULL. */
 int identity_of(int fd, struct andiron_object_key *ret, uint64_t *ret_size);
 
-/* Equal; a generation of 0 (unknown) equals any, since the change time in ns
- * already tells a reused inode from its predecessor. */
+/* Equal; a generation of 0 (unknown) equals any, since the change time in ns already tells a reused
+ * inode from its predecessor. */
 bool identity_same(const struct andiron_object_key *a, const struct andiron_object_key *b);
 
 /* Equal keys have equal hashes. */

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The interned objects and their descriptors.
+/* The interned objects and their descriptors.
  *
- * An id is (reuse count of the slot, slot), so an id that outlived its object
- * finds nothing instead of a stranger. Entries never move, so what a holder of
- * a reference reads (paths, ids) needs no lock; everything else is under one
- * mutex that is never held over a call that may wait for a disk: files are
- * opened outside of it.
+ * An id is (reuse count of the slot, slot), so an id that outlived its object finds nothing instead
+ * of a stranger. Entries never move, so what a holder of a reference reads (paths, ids) needs no
+ * lock; everything else is under one mutex that is never held over a call that may wait for a disk:
+ * files are opened outside of it.
  *
- * Invariants: an entry is in the index exactly while its reference count is
- * above 0, and in the list of open ones exactly while it has a descriptor.
- */
+ * Invariants: an entry is in the index exactly while its reference count is above 0, and in the
+ * list of open ones exactly while it has a descriptor. */
 #include "host/objects/objects.h"
 
 #include "base/check.h"
@@ -320,8 +317,8 @@ static int open_path(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* By its path, if that still leads to the same file. The caller's reference
- * keeps the entry, the rest of what is read here never changes. */
+/* By its path, if that still leads to the same file. The caller's reference keeps the entry, the
+ * rest of what is read here never changes. */
 static int open_again(struct objects *o, struct object *e, int32_t *ret_fd)
 {
 	_cleanup_(closep) int fd = -1;

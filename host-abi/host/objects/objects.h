@@ -18,8 +18,8 @@ void objects_free(struct objects *objects);
 /* The table of functions; their `self` is the struct objects. Any thread. */
 const struct andiron_objects *objects_table(void);
 
-/* How many descriptors are open at most, are open, and how many objects there
- * are, for metrics. Any thread. */
+/* How many descriptors are open at most, are open, and how many objects there are, for metrics. Any
+ * thread. */
 #define OBJECTS_MAX_OPEN 512
 struct objects_count {
 	size_t n_open;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See describe-check.h. The structs of version 1.0 are the floor: a smaller
- * size is no version that ever was. Larger ones come from newer headers, and
- * their tails are not read.
- */
+/* See describe-check.h. The structs of version 1.0 are the floor: a smaller size is no version that
+ * ever was. Larger ones come from newer headers, and their tails are not read. */
 #include "host/registry/describe-check.h"
 
 #include "base/str.h"

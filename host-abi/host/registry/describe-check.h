@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Whether a plugin's entry keeps the ABI's promises: sizes, names, the verbs
- * that every component must have, documented options. Everything behind this
- * check may read the tables without asking again.
- */
+/* Whether a plugin's entry keeps the ABI's promises: sizes, names, the verbs that every component
+ * must have, documented options. Everything behind this check may read the tables without asking
+ * again. */
 #pragma once
 
 #include "base/error.h"

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See elf-check.h. The rules are those of the ELF specification (gABI 4.1,
- * chapters 4 and 5) for what a loader touches: file header, program headers,
- * loadable segments, dynamic section. The section header table is not needed
- * for loading, but linkers write it last, so it shows whether the end of the
- * file is there.
- */
+/* See elf-check.h. The rules are those of the ELF specification (gABI 4.1, chapters 4 and 5) for
+ * what a loader touches: file header, program headers, loadable segments, dynamic section. The
+ * section header table is not needed for loading, but linkers write it last, so it shows whether
+ * the end of the file is there. */
 #include "host/registry/elf-check.h"
 
 #include "base/file.h"

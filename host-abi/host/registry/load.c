@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One plugin file: checked, loaded, its entry found and checked. Loaded by its
- * path and not through /proc/self/fd, because the loader knows a library by
- * that name (a reused number would give another plugin) and so do debuggers
- * and stack traces; that it is still the file that was checked is asked
- * afterwards. It is never unloaded.
- */
+/* One plugin file: checked, loaded, its entry found and checked. Loaded by its path and not through
+ * /proc/self/fd, because the loader knows a library by that name (a reused number would give
+ * another plugin) and so do debuggers and stack traces; that it is still the file that was checked
+ * is asked afterwards. It is never unloaded. */
 #include "base/cleanup.h"
 #include "host/registry.h"
 #include "host/registry/describe-check.h"

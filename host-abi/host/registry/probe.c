@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A plugin file, tried in a child. elf-check.c reads what a loader needs to start; it cannot tell
+/* A plugin file, tried in a child. elf-check.c reads what a loader needs to start; it cannot tell
  * whether relocations, initializers or the tables behind the entry are whole, and dlopen follows
  * all of them. fork, and not exec: the child has the parent's address space, so a file that loads
- * in the child loads in the parent at the same addresses, with the same result.
- */
+ * in the child loads in the parent at the same addresses, with the same result. */
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "host/registry.h"
@@ -64,8 +62,8 @@ static _Noreturn void try_load(const char *path, int report)
 	_exit(0);
 }
 
-/* Waits for the child, at most PROBE_MS; *ret_status as waitpid gives it. 0, -ETIMEDOUT (the
- * child was killed), or the errno of what failed. */
+/* Waits for the child, at most PROBE_MS; *ret_status as waitpid gives it. 0, -ETIMEDOUT (the child
+ * was killed), or the errno of what failed. */
 static int await(pid_t child, int *ret_status)
 {
 	_cleanup_(closep) int pidfd = (int)syscall(SYS_pidfd_open, child, 0);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The tables of plugins and components. Made once and then constant: all
- * directories are read, then every file loaded, then those that collide or
- * require what is not there are refused, until nothing changes. So whether a
- * plugin is accepted does not depend on the order of files.
- */
+/* The tables of plugins and components. Made once and then constant: all directories are read, then
+ * every file loaded, then those that collide or require what is not there are refused, until
+ * nothing changes. So whether a plugin is accepted does not depend on the order of files. */
 #include "host/registry.h"
 
 #include "base/arena.h"

@@ -11,6 +11,5 @@ void text_label(struct buf *out, struct str s);
 /* One line: control characters and what is not UTF-8 are escaped as \xNN. */
 void text_line(struct buf *out, struct str s);
 
-/* A log value: as text_line, in quotes where it holds a space, '=' or '"' or
- * is empty. */
+/* A log value: as text_line, in quotes where it holds a space, '=' or '"' or is empty. */
 void text_value(struct buf *out, struct str s);

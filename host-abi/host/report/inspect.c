@@ -16,8 +16,8 @@ static struct instance *find(struct host *host, const char *component)
 	return NULL;
 }
 
-/* When the instance last changed its targets: CLOCK_MONOTONIC, 0 as long as one
- * of its exports is still to be filled. */
+/* When the instance last changed its targets: CLOCK_MONOTONIC, 0 as long as one of its exports is
+ * still to be filled. */
 static int64_t last_change(struct instance *i)
 {
 	int64_t last = 1;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reading the ledger: as a view, as JSON, as a line, and whether it balances.
- * The view is taken under one lock, so its figures belong together.
- */
+/* Reading the ledger: as a view, as JSON, as a line, and whether it balances. The view is taken
+ * under one lock, so its figures belong together. */
 #include "base/json.h"
 #include "host/report/ledger.h"
 #include "host/report/escape.h"

@@ -129,9 +129,9 @@ static uint64_t in_flight_to(const struct ledger *l, size_t row)
 	return sum;
 }
 
-/* Each row's in flight is the same sum before and after, so its `taken` may be
- * moved by the difference without keeping the old sums aside: it is lowered
- * by the old ones first. Unsigned arithmetic may pass through "below zero". */
+/* Each row's in flight is the same sum before and after, so its `taken` may be moved by the
+ * difference without keeping the old sums aside: it is lowered by the old ones first. Unsigned
+ * arithmetic may pass through "below zero". */
 void ledger_rewire(struct ledger *l, void (*set)(void *context), void *context)
 {
 	pthread_mutex_lock(&l->lock);
@@ -160,8 +160,7 @@ static struct ledger_reason *reason_of(struct ledger *l, struct ledger_reasons *
 	return &list->p[list->n - 1];
 }
 
-/* A drop, charged to every writer that would have got the samples. The lock is
- * held. */
+/* A drop, charged to every writer that would have got the samples. The lock is held. */
 static void drop(struct ledger *l, const struct ledger_node *node, struct str reason,
 		 uint64_t samples)
 {

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The ledger: where every sample went. For each writer W
+/* The ledger: where every sample went. For each writer W
  *
  *     taken + carried = delivered + spooled + uncertain + in flight + dropped
  *
- * A component counts in its own `ledger_node`; what it counts is charged at
- * that moment to every writer its samples would have reached, once for each
- * path of the graph (two paths deliver a sample twice). Levels (in flight,
- * spooled, uncertain) stay with the node and are summed up when the ledger is
- * read. Reasons are words under "COMPONENT:REASON".
+ * A component counts in its own `ledger_node`; what it counts is charged at that moment to every
+ * writer its samples would have reached, once for each path of the graph (two paths deliver a
+ * sample twice). Levels (in flight, spooled, uncertain) stay with the node and are summed up when
+ * the ledger is read. Reasons are words under "COMPONENT:REASON".
  *
- * When edges change, what is in flight upstream will reach other writers than
- * it was taken for, so their `taken` is moved with it (ledger_rewire).
+ * When edges change, what is in flight upstream will reach other writers than it was taken for, so
+ * their `taken` is moved with it (ledger_rewire).
  *
- * One mutex, because a batch is counted a handful of times in its life and a
- * consistent view is worth more than what atomics would save. Rows of writers
- * that are gone stay: their samples went somewhere too.
- */
+ * One mutex, because a batch is counted a handful of times in its life and a consistent view is
+ * worth more than what atomics would save. Rows of writers that are gone stay: their samples went
+ * somewhere too. */
 #pragma once
 
 #include "base/buf.h"
@@ -76,9 +73,8 @@ int ledger_writer_row(struct ledger *l, const char *component);
 /* Room in the node's paths for every row there is. 0 or -ENOMEM. */
 int ledger_reserve(struct ledger *l, struct ledger_node *node);
 
-/* Changes paths: calls `set` with the lock held, which sets every node's
- * paths, and moves `taken` along with what is in flight. The reserve above
- * was made. */
+/* Changes paths: calls `set` with the lock held, which sets every node's paths, and moves `taken`
+ * along with what is in flight. The reserve above was made. */
 void ledger_rewire(struct ledger *l, void (*set)(void *context), void *context);
 
 /* Counts. [any], O(writers + reasons). Reason: empty where none belongs. */
@@ -86,20 +82,19 @@ void ledger_count(struct ledger *l, struct ledger_node *node, uint32_t entry, st
 		  uint64_t samples);
 void ledger_level(struct ledger *l, struct ledger_node *node, uint32_t entry, uint64_t samples);
 
-/* The host's own: into a queue, from there to a component, and done; or out of
- * the queue without having been seen. [any] */
+/* The host's own: into a queue, from there to a component, and done; or out of the queue without
+ * having been seen. [any] */
 void ledger_queued(struct ledger *l, struct ledger_node *node, uint64_t samples);
 void ledger_processing(struct ledger *l, struct ledger_node *node, uint64_t samples);
 void ledger_processed(struct ledger *l, struct ledger_node *node, uint64_t samples);
 void ledger_unqueued(struct ledger *l, struct ledger_node *node, struct str reason,
 		     uint64_t samples);
 
-/* Everything as it is now; borrowed until the next call. NULL when memory is
- * short. One thread. */
+/* Everything as it is now; borrowed until the next call. NULL when memory is short. One thread. */
 const struct ledger_view *ledger_view(struct ledger *l);
 
-/* Whether the equation holds for every writer; `ret_writer` (may be NULL)
- * names the first for which it does not, and ret_gap what is missing. */
+/* Whether the equation holds for every writer; `ret_writer` (may be NULL) names the first for which
+ * it does not, and ret_gap what is missing. */
 bool ledger_balanced(struct ledger *l, const char **ret_writer, int64_t *ret_gap);
 
 /* Samples taken for the writer of that node that have not reached it, with what its samplers have

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The log. Contracts in log.h. A line is put together in one buffer and
- * written by one call, so lines of several threads do not mix. Counting
- * repeats takes a fixed table: a place is reused by the next message that
- * hashes there, after its summary was written.
- */
+/* The log. Contracts in log.h. A line is put together in one buffer and written by one call, so
+ * lines of several threads do not mix. Counting repeats takes a fixed table: a place is reused by
+ * the next message that hashes there, after its summary was written. */
 #include "base/json.h"
 #include "host/report/log.h"
 

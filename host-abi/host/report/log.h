@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The log: one line a message, as text
+/* The log: one line a message, as text
  *
  *     15:04:05.000 info  pyroscope.ebpf.node: programs loaded cpus=8
  *
- * or as one JSON object. Untrusted text is escaped, so a line is always
- * one line. Of equal lines (component, level and message; values may differ)
- * ten a minute are written and the rest is counted and summed up later.
- */
+ * or as one JSON object. Untrusted text is escaped, so a line is always one line. Of equal lines
+ * (component, level and message; values may differ) ten a minute are written and the rest is
+ * counted and summed up later. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The host's own series: the ledger, queues, health and the process. Names
- * begin with andiron_; those of Alloy that dashboards and alerts look for are
- * there under their own.
- */
+/* The host's own series: the ledger, queues, health and the process. Names begin with andiron_;
+ * those of Alloy that dashboards and alerts look for are there under their own. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "host/report/metrics.h"

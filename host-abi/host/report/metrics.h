@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Metrics are pulled when somebody asks. A component whose strand is busy is
- * not waited for: what it said last counts, also after it has ended. Series
- * are kept per component id.
- */
+/* Metrics are pulled when somebody asks. A component whose strand is busy is not waited for: what
+ * it said last counts, also after it has ended. Series are kept per component id. */
 #pragma once
 
 #include "base/arena.h"
@@ -42,8 +39,8 @@ struct metrics {
 
 void metrics_free(struct metrics *m);
 
-/* Asks the component again if its strand is free, or if `inside` says that the
- * caller is in its strand. What fails leaves the old values. [loop] */
+/* Asks the component again if its strand is free, or if `inside` says that the caller is in its
+ * strand. What fails leaves the old values. [loop] */
 void metrics_pull(struct instance *i, bool inside);
 /* Forgets a component. */
 void metrics_forget(struct metrics *m, const char *component);

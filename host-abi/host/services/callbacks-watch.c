@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Watched descriptors. Contracts in callbacks.h. To the component they are
- * level-triggered; towards epoll they are one-shot and armed again after the
- * call, so that a component that is busy does not make the loop spin. Removal
- * is left to the loop thread as with timers (callbacks.c).
- */
+/* Watched descriptors. Contracts in callbacks.h. To the component they are level-triggered; towards
+ * epoll they are one-shot and armed again after the call, so that a component that is busy does not
+ * make the loop spin. Removal is left to the loop thread as with timers (callbacks.c). */
 #include "host/services/callbacks.h"
 
 #include "base/check.h"

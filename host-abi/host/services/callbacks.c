@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Timers, posted functions and work. Contracts in callbacks.h.
+/* Timers, posted functions and work. Contracts in callbacks.h.
  *
- * A timer is cancelled from whatever thread its component runs on while the
- * loop may be about to fire it. So cancelling only marks it and leaves the
- * freeing to the loop thread: to the job if one is waiting, else to a task.
- */
+ * A timer is cancelled from whatever thread its component runs on while the loop may be about to
+ * fire it. So cancelling only marks it and leaves the freeing to the loop thread: to the job if one
+ * is waiting, else to a task. */
 #include "host/services/callbacks.h"
 
 #include "base/check.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Calls that an instance has asked for: timers, watched descriptors, posted
- * functions, work on a worker. Each becomes a job of its strand when its time
- * has come; while one is waiting there, further ticks and events are merged
- * into it. Contracts as in andiron/host.h.
- */
+/* Calls that an instance has asked for: timers, watched descriptors, posted functions, work on a
+ * worker. Each becomes a job of its strand when its time has come; while one is waiting there,
+ * further ticks and events are merged into it. Contracts as in andiron/host.h. */
 #pragma once
 
 #include "host/graph/instance.h"
@@ -24,8 +21,8 @@ int calls_work(struct instance *i, andiron_call_fn run, andiron_call_fn done, vo
 int calls_spawn(struct instance *i, const struct andiron_spawn *spawn, andiron_spawn_fn fn,
 		void *arg);
 
-/* Removes the timers and watches that a component left behind when it
- * stopped, and kills its children. [loop] */
+/* Removes the timers and watches that a component left behind when it stopped, and kills its
+ * children. [loop] */
 void calls_clear(struct instance *i);
 /* For that. [loop] */
 void calls_clear_watches(struct instance *i);

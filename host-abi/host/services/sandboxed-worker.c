@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Components in processes of their own: this program again, as `andiron worker FILE COMPONENT`,
- * which puts itself into a sandbox and calls the component's function. Executed and not
- * forked, since of a process with threads only the one that forks goes on, with whatever locks the
- * others held. Contract in sandboxed-worker.h.
- */
+/* Components in processes of their own: this program again, as `andiron worker FILE COMPONENT`,
+ * which puts itself into a sandbox and calls the component's function. Executed and not forked,
+ * since of a process with threads only the one that forks goes on, with whatever locks the others
+ * held. Contract in sandboxed-worker.h. */
 #include "host/services/sandboxed-worker.h"
 
 #include "base/cleanup.h"

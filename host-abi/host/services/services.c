@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The services, each a thin front: find the instance, refuse what no correct
- * component would ask for, pass on. An untrusted plugin may call with any id
- * at any time, so the instance is held for the duration.
- */
+/* The services, each a thin front: find the instance, refuse what no correct component would ask
+ * for, pass on. An untrusted plugin may call with any id at any time, so the instance is held for
+ * the duration. */
 #include "host/services/services.h"
 
 #include "abi/batch-view.h"
@@ -38,8 +36,8 @@ static int32_t error_add(struct andiron_error *err, int32_t code, const char *te
 	return code;
 }
 
-/* Findings belong to `validate`, which is called with a table of its own
- * (lang/validate.c); a component that runs has no report to add to. */
+/* Findings belong to `validate`, which is called with a table of its own (lang/validate.c); a
+ * component that runs has no report to add to. */
 static void report_add(struct andiron_report *report, uint32_t severity,
 		       const struct andiron_value *at, const char *text, uint64_t len)
 {
@@ -128,8 +126,7 @@ static int32_t spawn(uint64_t instance, const struct andiron_spawn *spec, andiro
 	return i && spec && fn ? calls_spawn(i, spec, fn, arg) : -EINVAL;
 }
 
-/* The layout, and that `samples` is what the rows say: the ledger counts by
- * it. */
+/* The layout, and that `samples` is what the rows say: the ledger counts by it. */
 static bool sound(const struct andiron_batch *batch)
 {
 	struct batch_view view;

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Child processes for components (andiron/host.h, spawn).
+/* Child processes for components (andiron/host.h, spawn).
  *
- * The child is followed by its pidfd, so nobody needs SIGCHLD. Its input is a
- * memfd that is written before it starts, which spares feeding a pipe; its
- * output and errors are pipes that the loop empties, keeping at most
- * max_output bytes of each and throwing the rest away, so that it never
- * blocks on us. It is over when it has exited: a grandchild that keeps the
- * pipes open is not waited for.
- */
+ * The child is followed by its pidfd, so nobody needs SIGCHLD. Its input is a memfd that is written
+ * before it starts, which spares feeding a pipe; its output and errors are pipes that the loop
+ * empties, keeping at most max_output bytes of each and throwing the rest away, so that it never
+ * blocks on us. It is over when it has exited: a grandchild that keeps the pipes open is not waited
+ * for. */
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -155,9 +152,9 @@ static void child_late(struct loop_timer *timer)
 	child_kill(c);
 }
 
-/* On the loop, since that is where its events are handled. A descriptor that
- * cannot be watched is closed; without a watch on the pidfd the child is
- * killed and waited for at once, which then takes no time. */
+/* On the loop, since that is where its events are handled. A descriptor that cannot be watched is
+ * closed; without a watch on the pidfd the child is killed and waited for at once, which then takes
+ * no time. */
 static void child_begin(struct loop_task *task)
 {
 	struct child *c = container_of(task, struct child, begin);

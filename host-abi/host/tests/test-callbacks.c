@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a component may ask the host for: timers, watches, posts, work,
- * children. */
+/* What a component may ask the host for: timers, watches, posts, work, children. */
 #include "host/tests/test-support.h"
 
 #include <errno.h>
@@ -8,8 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One component that tries things out in its start, and whose last callback
- * ends the run. */
+/* One component that tries things out in its start, and whose last callback ends the run. */
 struct trial {
 	struct probe probe;
 	struct host *host;
@@ -184,8 +182,8 @@ static void watch_pipe(struct probe *p)
 		  0);
 }
 
-/* A hang-up is reported as both, and a silenced watch stays silent. The watch
- * that is left behind is removed at stop. */
+/* A hang-up is reported as both, and a silenced watch stays silent. The watch that is left behind
+ * is removed at stop. */
 TEST(a_silenced_watch_is_silent)
 {
 	struct trial t = {0};

@@ -11,9 +11,8 @@ static void take_three(struct probe *p)
 		test_take(p, 100, 0);
 }
 
-/* Everything that is taken arrives, also what is sent while draining; the
- * life cycle is whole and in order: consumers start first, producers drain
- * first. */
+/* Everything that is taken arrives, also what is sent while draining; the life cycle is whole and
+ * in order: consumers start first, producers drain first. */
 TEST(a_pipeline_runs_and_drains)
 {
 	struct probe a = {.on_start = take_three, .send_at_drain = 2}, b = {0}, c = {0};
@@ -64,8 +63,7 @@ TEST(a_failed_start_stops_nothing_else)
 	host_free(host);
 }
 
-/* The batch of ten thousand is the same one for both writers: shared, not
- * copied. */
+/* The batch of ten thousand is the same one for both writers: shared, not copied. */
 static const struct andiron_batch *sent;
 
 static void send_one(struct probe *p)
@@ -119,9 +117,8 @@ TEST(two_paths_are_two_deliveries)
 	host_free(host);
 }
 
-/* A consumer that blocks holds up neither the loop nor the producer nor the
- * other consumer; its queue is bounded, and what overflows is charged to it
- * alone. */
+/* A consumer that blocks holds up neither the loop nor the producer nor the other consumer; its
+ * queue is bounded, and what overflows is charged to it alone. */
 struct blocked {
 	struct host *host;
 	struct probe *producer, *slow, *other;
@@ -210,8 +207,7 @@ TEST(the_deadline_ends_a_drain)
 	host_free(blocked.host);
 }
 
-/* A writer that never says that it has drained: its level stays on the books
- * as in flight. */
+/* A writer that never says that it has drained: its level stays on the books as in flight. */
 TEST(what_a_writer_keeps_stays_on_the_books)
 {
 	struct probe a = {.on_start = take_three}, w = {.no_deliver = true};
@@ -312,8 +308,8 @@ TEST(a_lying_batch_is_refused)
 	host_free(host);
 }
 
-/* A service is made and started before those that need it, outlives them, and
- * a plan without it is refused by the extension's name. */
+/* A service is made and started before those that need it, outlives them, and a plan without it is
+ * refused by the extension's name. */
 static void look_for_service(struct probe *p)
 {
 	struct andiron_extension found = {0};
@@ -413,8 +409,8 @@ static void live_when_settled(void *context, const char *failed)
 	host_stop(s->host);
 }
 
-/* Who waits for everything to run may rely on what was begun at the start: a
- * command is let go when the sampler has selected it. */
+/* Who waits for everything to run may rely on what was begun at the start: a command is let go when
+ * the sampler has selected it. */
 TEST(live_is_when_the_work_of_the_start_is_done)
 {
 	struct settling s = {0};
@@ -454,8 +450,7 @@ TEST(loading_alone_starts_nothing)
 	}
 }
 
-/* The same with running in between: descriptors and memory stay flat (the
- * runner and ASan look). */
+/* The same with running in between: descriptors and memory stay flat (the runner and ASan look). */
 TEST(a_hundred_runs_leak_nothing)
 {
 	for (int i = 0; i < 100; i++) {

@@ -141,9 +141,9 @@ static void look(void *context)
 	host_stop(s->host);
 }
 
-/* Nothing is quiet before everybody has said which targets it has; then rows and
- * drops are there to be seen, of those who can tell. And who needs a service
- * that is not there runs all the same, if the host was told so. */
+/* Nothing is quiet before everybody has said which targets it has; then rows and drops are there to
+ * be seen, of those who can tell. And who needs a service that is not there runs all the same, if
+ * the host was told so. */
 TEST(a_graph_that_settles)
 {
 	struct scene *s = &scene;

@@ -58,8 +58,7 @@ static void close_books(struct books *b)
 	ledger_fini(&b->ledger);
 }
 
-/* Each kind of entry is where the equation wants it, and the JSON has exactly
- * the agreed shape. */
+/* Each kind of entry is where the equation wants it, and the JSON has exactly the agreed shape. */
 TEST(every_entry_has_its_place)
 {
 	struct books b;
@@ -180,8 +179,8 @@ static int books_body(void *context)
 
 TEST(books_survive_out_of_memory)
 {
-	/* Counting never fails, so a run may succeed without its memory; only
-	 * what it returns and loses is looked at. */
+	/* Counting never fails, so a run may succeed without its memory; only what it returns and
+	 * loses is looked at. */
 	expect_eq(books_body(NULL), 0);
 }
 

@@ -4,8 +4,7 @@
 
 #include <errno.h>
 
-/* Drives a host round by round, as host_run does, so that a test can look and
- * act in between. */
+/* Drives a host round by round, as host_run does, so that a test can look and act in between. */
 struct drive {
 	struct host *host;
 	void (*then)(struct drive *d); /* once, when everything is live */
@@ -137,8 +136,8 @@ static void cannot_update(struct drive *d)
 	test_take(&d->a, 1, 0);
 }
 
-/* Who cannot be updated is replaced while it runs: the old one drains, nothing
- * is lost, and the books of both are one row. */
+/* Who cannot be updated is replaced while it runs: the old one drains, nothing is lost, and the
+ * books of both are one row. */
 TEST(who_cannot_update_is_replaced)
 {
 	struct drive d = {0};
@@ -172,8 +171,8 @@ static void add_then_remove(struct drive *d)
 	test_take(&d->a, 1, 0);
 }
 
-/* Writers come and go with batches under way; every sample is accounted for in
- * both rows (test_run looks). */
+/* Writers come and go with batches under way; every sample is accounted for in both rows (test_run
+ * looks). */
 TEST(writers_come_and_go_without_losing_count)
 {
 	for (int i = 0; i < 50; i++) {
@@ -216,8 +215,8 @@ static void busy(struct drive *d)
 	struct plan *plan = pipeline(d);
 	sem_t go, in_batch;
 
-	/* The forwarder is in a call while the plan changes, so its update waits,
-	 * and another change meanwhile is refused. */
+	/* The forwarder is in a call while the plan changes, so its update waits, and another
+	 * change meanwhile is refused. */
 	sem_init(&go, 0, 0);
 	sem_init(&in_batch, 0, 0);
 	d->f.block_batch = &go;
@@ -315,8 +314,8 @@ static void late_consumer(struct drive *d)
 	expect_eq(target_table_count(d->f.table), 0);
 }
 
-/* Who comes late gets a snapshot and then differences that continue it; a
- * literal changes by difference; who loses a producer loses its rows. */
+/* Who comes late gets a snapshot and then differences that continue it; a literal changes by
+ * difference; who loses a producer loses its rows. */
 TEST(late_consumers_get_snapshots)
 {
 	struct drive d = {.a.on_start = send_rows};
@@ -397,8 +396,8 @@ static void late_and_asking(struct drive *d)
 	expect_eq(target_table_count(d->w.table), 100);
 }
 
-/* Of a producer that can say its targets again the host keeps none: who comes late,
- * and who asks, gets all of them from the producer itself. */
+/* Of a producer that can say its targets again the host keeps none: who comes late, and who asks,
+ * gets all of them from the producer itself. */
 TEST(who_can_say_it_again_is_asked)
 {
 	struct drive d = {.a.on_start = send_first};
@@ -460,8 +459,8 @@ static void reorder(struct drive *d)
 	expect_order(&d->f, "cy");
 }
 
-/* array.concat keeps the order of its lists, literals among components, and a list that
- * stands twice is there twice. */
+/* array.concat keeps the order of its lists, literals among components, and a list that stands
+ * twice is there twice. */
 TEST(lists_keep_their_order)
 {
 	struct drive d = {.a.on_start = send_one};

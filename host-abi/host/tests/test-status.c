@@ -96,8 +96,8 @@ TEST(metrics_and_health_are_served)
 	expect(strstr(out.p, "\nandiron_queue_bytes{component_id=\"w\"} 0\n"));
 	expect(strstr(out.p, "\nalloy_component_controller_running_components{health_type="
 			     "\"unknown\"} 2\n"));
-	/* A family stands together, a stranger's label is escaped, and what has no
-	 * valid name is left out. */
+	/* A family stands together, a stranger's label is escaped, and what has no valid name is
+	 * left out. */
 	expect(strstr(out.p, "\ntest_batches_total{component_id=\"a\",color=\"a\\\"b\\n\"} 0\n"
 			     "test_batches_total{component_id=\"w\","));
 	expect(!strstr(out.p, "not a name"));
@@ -160,8 +160,7 @@ TEST(silent_clients_are_dropped)
 	scene_close(&s);
 }
 
-/* A socket that a crash left behind is replaced; one that answers is not, nor
- * is a file. */
+/* A socket that a crash left behind is replaced; one that answers is not, nor is a file. */
 TEST(a_stale_socket_is_replaced)
 {
 	struct scene s = {0};

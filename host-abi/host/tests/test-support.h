@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Components for the runtime's tests: one set of functions behind several
- * tables, each instance steered and watched by a `struct probe` of the test.
- * Every call checks that no other is inside the same instance.
- */
+/* Components for the runtime's tests: one set of functions behind several tables, each instance
+ * steered and watched by a `struct probe` of the test. Every call checks that no other is inside
+ * the same instance. */
 #pragma once
 
 #include "abi/batch-build.h"

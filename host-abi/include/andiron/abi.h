@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The andiron plugin ABI, version 1: ground rules.
+/* The andiron plugin ABI, version 1: ground rules.
  *
  * A plugin is a shared object that exports one constant data symbol,
  * `andiron_plugin_v1` (plugin.h). Everything else crosses the border through
@@ -46,8 +45,7 @@
  * Threads that a plugin starts itself have all signals blocked.
  *
  * HISTORY
- *   1.0  2026-11  first version
- */
+ *   1.0  2026-11  first version */
 #ifndef ANDIRON_ABI_H
 #define ANDIRON_ABI_H
 

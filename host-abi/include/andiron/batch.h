@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A profile batch: stacks with values over one window of time, immutable,
- * shared by all who read it. Its tables mirror the dictionary of OTLP's
- * profiles signal (opentelemetry-proto, profiles/v1development): entry 0 of
- * STRING, FUNCTION, LOCATION, MAPPING, STACK, ATTRIBUTE and LINK is the null
- * entry, and every index into them may be 0.
+/* A profile batch: stacks with values over one window of time, immutable, shared by all who read
+ * it. Its tables mirror the dictionary of OTLP's profiles signal (opentelemetry-proto,
+ * profiles/v1development): entry 0 of STRING, FUNCTION, LOCATION, MAPPING, STACK, ATTRIBUTE and
+ * LINK is the null entry, and every index into them may be 0.
  *
  * The header is a table of columns; a column is an array of records of
  * `elem_size` bytes inside a segment. Offsets, not pointers, so the same
@@ -14,12 +12,11 @@
  * that borrowed indices stay true. Readers ignore columns and record tails that they do not know;
  * a record shorter than they know reads as zero beyond its end.
  *
- * Rows are grouped: group g owns rows [row_start, +n_rows) and every row
- * belongs to exactly one group, which carries the labels of its target.
- * Equal stacks are one (start, length) pair. Frames are listed leaf first.
+ * Rows are grouped: group g owns rows [row_start, +n_rows) and every row belongs to exactly one
+ * group, which carries the labels of its target. Equal stacks are one (start, length) pair. Frames
+ * are listed leaf first.
  *
- * All segments together are at most 64 MiB, each 8-aligned.
- */
+ * All segments together are at most 64 MiB, each 8-aligned. */
 #ifndef ANDIRON_BATCH_H
 #define ANDIRON_BATCH_H
 
@@ -75,8 +72,7 @@ struct andiron_line {
 #define ANDIRON_FRAME_RUNTIME 3u /* `runtime` names it: "cpython", "hotspot" */
 #define ANDIRON_FRAME_MARKER  4u /* not code: says why a stack ends; `runtime` and its line's function are its text */
 
-/*
- * `address` is the ELF virtual address within the mapping's file (for kernel
+/* `address` is the ELF virtual address within the mapping's file (for kernel
  * frames the kernel address), return addresses already moved back into the
  * call. Lines [line_start, +n_lines) list inlined callees first; n_lines is 0
  * until somebody has named the frame.
@@ -84,8 +80,7 @@ struct andiron_line {
  * Where a symbolizer looked in vain (ANDIRON_LOCATION_UNSYMBOLIZED) there may be one line all the same,
  * whose function stands in for the name: the file and where the function begins,
  * "[libcrypto.so.3 fn 0x1a2b30]". Consumers that show frames show it; consumers that
- * send addresses to a server that symbolizes by build id leave it out.
- */
+ * send addresses to a server that symbolizes by build id leave it out. */
 struct andiron_location {
 	uint64_t address;
 	uint32_t mapping;
@@ -99,13 +94,10 @@ struct andiron_location {
 
 #define ANDIRON_LOCATION_UNSYMBOLIZED 1u /* a symbolizer looked and found no name; its line stands in */
 
-/*
- * One mapped file. start, limit and offset are 0: addresses are already the
- * file's own. The ids are strings: GNU build id as hex, Go build id as
- * written, file_id the OpenTelemetry hash (32 hex digits: the first 16 bytes
- * of SHA-256 over the first 4 KiB, the last 4 KiB and the big-endian 64-bit
- * length). `object` is an id of andiron.objects/1, held by the batch.
- */
+/* One mapped file. start, limit and offset are 0: addresses are already the file's own. The ids are
+ * strings: GNU build id as hex, Go build id as written, file_id the OpenTelemetry hash (32 hex
+ * digits: the first 16 bytes of SHA-256 over the first 4 KiB, the last 4 KiB and the big-endian
+ * 64-bit length). `object` is an id of andiron.objects/1, held by the batch. */
 struct andiron_mapping {
 	uint64_t start;
 	uint64_t limit;
@@ -139,11 +131,9 @@ struct andiron_link {
 	uint8_t span_id[8];
 };
 
-/*
- * What is counted, all names as Pyroscope spells them: name "process_cpu",
+/* What is counted, all names as Pyroscope spells them: name "process_cpu",
  * type "cpu", unit "nanoseconds", period_type "cpu", period_unit
- * "nanoseconds", period in period_unit.
- */
+ * "nanoseconds", period in period_unit. */
 struct andiron_profile_type {
 	uint32_t name;
 	uint32_t type;
@@ -154,11 +144,9 @@ struct andiron_profile_type {
 	int64_t period;
 };
 
-/*
- * The rows of one target. Its labels are ATTR_INDEX [label_start, +n_labels):
+/* The rows of one target. Its labels are ATTR_INDEX [label_start, +n_labels):
  * string attributes, sorted by key; names that begin with two underscores are
- * for writers, not for display.
- */
+ * for writers, not for display. */
 struct andiron_group {
 	uint32_t label_start;
 	uint32_t n_labels;
@@ -166,12 +154,10 @@ struct andiron_group {
 	uint32_t n_rows;
 };
 
-/*
- * One stack and what was counted on it. `samples` is the number of samples
+/* One stack and what was counted on it. `samples` is the number of samples
  * behind `value` (0 where another row of the same walk already carries them).
  * Attributes [attr_start, +n_attrs) of ATTR_INDEX: "pid" and "tid" (INT),
- * "process" and "comm" (STRING). Times are TIME [time_start, +n_times).
- */
+ * "process" and "comm" (STRING). Times are TIME [time_start, +n_times). */
 struct andiron_row {
 	int64_t value;
 	uint64_t samples;
@@ -185,16 +171,16 @@ struct andiron_row {
 	uint32_t reserved;
 };
 
-/* Samples of this window that were lost before they became rows, and why
- * ("ring_full"). For people; the ledger (host.h) counts them. */
+/* Samples of this window that were lost before they became rows, and why ("ring_full"). For people;
+ * the ledger (host.h) counts them. */
 struct andiron_loss {
 	uint64_t samples;
 	uint32_t reason;
 	uint32_t reserved;
 };
 
-/* A column: `count` records of `elem_size` bytes at `offset` (8-aligned) of
- * segment `segment`. Frozen. */
+/* A column: `count` records of `elem_size` bytes at `offset` (8-aligned) of segment `segment`.
+ * Frozen. */
 struct andiron_column {
 	uint32_t id;
 	uint32_t elem_size;
@@ -204,8 +190,8 @@ struct andiron_column {
 	uint64_t count;
 };
 
-/* A piece of memory, 8-aligned; `fd` is the sealed memfd behind it or -1.
- * Lives as long as the batch that lists it. Frozen. */
+/* A piece of memory, 8-aligned; `fd` is the sealed memfd behind it or -1. Lives as long as the
+ * batch that lists it. Frozen. */
 struct andiron_segment {
 	const void *base;
 	uint64_t size;
@@ -218,15 +204,12 @@ struct andiron_segment {
 #define ANDIRON_DEMANGLE_TEMPLATES  2u
 #define ANDIRON_DEMANGLE_FULL       3u
 
-/*
- * The batch. start_ns and end_ns: CLOCK_REALTIME. `samples` is the sum of
- * samples over all rows, by which queues and the ledger count; `bytes` is
- * what this batch adds in memory (without what it borrows). producer is the
- * instance that took the samples, sequence rises by one per batch of it.
+/* The batch. start_ns and end_ns: CLOCK_REALTIME. `samples` is the sum of samples over all rows, by
+ * which queues and the ledger count; `bytes` is what this batch adds in memory (without what it
+ * borrows). producer is the instance that took the samples, sequence rises by one per batch of it.
  *
- * retain and release: [any], O(1), the last release frees; no batch is ever
- * changed after it was handed on.
- */
+ * retain and release: [any], O(1), the last release frees; no batch is ever changed after it was
+ * handed on. */
 struct andiron_batch {
 	uint32_t size;
 	uint32_t demangle;

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A component: one kind of node in the graph, and the verbs by which the host
- * runs it.
+/* A component: one kind of node in the graph, and the verbs by which the host runs it.
  *
  * LIFE CYCLE
  *   validate*  create  start  (update | targets | batch)*  drain  stop  destroy
  * `describe` is the constant table itself: reading it runs no code. Any state
  * may go to stop and destroy; destroy accepts an instance that never started.
  * The host starts consumers before producers and drains producers before
- * consumers.
- */
+ * consumers. */
 #ifndef ANDIRON_COMPONENT_H
 #define ANDIRON_COMPONENT_H
 
@@ -20,8 +17,8 @@
 extern "C" {
 #endif
 
-/* What may be referenced: `discovery.process.all.targets`. A CAPSULE is a name for
- * something that only options made for it can take; nothing flows. Frozen. */
+/* What may be referenced: `discovery.process.all.targets`. A CAPSULE is a name for something that
+ * only options made for it can take; nothing flows. Frozen. */
 #define ANDIRON_EXPORT_TARGETS  1u
 #define ANDIRON_EXPORT_RECEIVER 2u
 #define ANDIRON_EXPORT_CAPSULE  3u
@@ -69,35 +66,30 @@ struct andiron_component {
 	const struct andiron_options *options;
 	const struct andiron_export *exports;
 	uint64_t n_exports;
-	/* Ids of extensions without which it cannot run; ends with NULL, may be
-	 * NULL. The host makes the services that offer them. */
+	/* Ids of extensions without which it cannot run; ends with NULL, may be NULL. The host
+	 * makes the services that offer them. */
 	const char *const *needs;
 	/* Ids of extensions that a SERVICE offers; ends with NULL, may be NULL. */
 	const char *const *offers;
-	/* Linux capabilities it needs, "CAP_BPF"; ends with NULL, may be NULL.
-	 * For doctor, help and packaging. */
+	/* Linux capabilities it needs, "CAP_BPF"; ends with NULL, may be NULL. For doctor, help and
+	 * packaging. */
 	const char *const *capabilities;
 
-	/*
-	 * Checks what types alone cannot say and reports every finding through
-	 * host->report_add. No side effects, no network, no privilege. [any].
-	 * Returns 0, also with findings. May be NULL.
-	 */
+	/* Checks what types alone cannot say and reports every finding through host->report_add. No
+	 * side effects, no network, no privilege. [any]. Returns 0, also with findings. May be
+	 * NULL. */
 	int32_t (*validate)(const struct andiron_host *host, const struct andiron_value *args,
 			    struct andiron_report *report);
 
-	/*
-	 * Makes an instance. Cheap and without side effects outside the process.
+	/* Makes an instance. Cheap and without side effects outside the process.
 	 * `args` is borrowed. On failure *ret_self is untouched and nothing is
-	 * held. [loop].
-	 */
+	 * held. [loop]. */
 	int32_t (*create)(const struct andiron_host *host, uint64_t instance,
 			  const struct andiron_value *args, void **ret_self,
 			  struct andiron_error *err);
 
-	/* Begins to work; returns when it is live (a sampler samples). May block.
-	 * On failure the instance can only be stopped and destroyed. [worker]
-	 * [serial]. */
+	/* Begins to work; returns when it is live (a sampler samples). May block. On failure the
+	 * instance can only be stopped and destroyed. [worker] [serial]. */
 	int32_t (*start)(void *self, struct andiron_error *err);
 
 	/* New arguments, all or nothing: on failure, with the option's path and
@@ -105,16 +97,14 @@ struct andiron_component {
 	 * NULL: the host makes a new instance instead. */
 	int32_t (*update)(void *self, const struct andiron_value *args, struct andiron_error *err);
 
-	/*
-	 * Producers send what they still hold, writers deliver it, within
+	/* Producers send what they still hold, writers deliver it, within
 	 * deadline_ns from now; then call host->drained, now or later. What is
 	 * left at the deadline is the component's to count. [worker] [serial].
-	 * NULL: nothing to drain.
-	 */
+	 * NULL: nothing to drain. */
 	int32_t (*drain)(void *self, int64_t deadline_ns);
 
-	/* Ends all activity: watches, timers and work of the instance are gone
-	 * when it returns. Idempotent. [worker] [serial]. */
+	/* Ends all activity: watches, timers and work of the instance are gone when it returns.
+	 * Idempotent. [worker] [serial]. */
 	void (*stop)(void *self);
 
 	/* Frees the instance. [loop] [serial]; work has returned. */
@@ -125,42 +115,32 @@ struct andiron_component {
 	 * it says in its health. [loop] [serial], O(rows of the update). */
 	void (*targets)(void *self, const char *port, const struct andiron_targets *update);
 
-	/* A batch. Borrowed (retain to keep). What it does not pass on or deliver
-	 * it counts in the ledger. NULL if it exports no RECEIVER. [worker]
-	 * [serial]. */
+	/* A batch. Borrowed (retain to keep). What it does not pass on or deliver it counts in the
+	 * ledger. NULL if it exports no RECEIVER. [worker] [serial]. */
 	void (*batch)(void *self, const struct andiron_batch *batch);
 
-	/* Adds the component's metrics to the sink. May be NULL. [loop]
-	 * [serial]. */
+	/* Adds the component's metrics to the sink. May be NULL. [loop] [serial]. */
 	void (*metrics)(void *self, const struct andiron_metric_sink *sink);
 
-	/*
-	 * The table for one of `offers`, or for what the host asks every
-	 * component ("andiron.dropped-targets/1"); its functions get `self`. NULL for
-	 * what it does not know. [serial], O(1).
-	 */
+	/* The table for one of `offers`, or for what the host asks every component
+	 * ("andiron.dropped-targets/1"); its functions get `self`. NULL for what it does not know.
+	 * [serial], O(1). */
 	const void *(*extension)(void *self, const char *id);
 
-	/*
-	 * The main function of the component's subprocess (andiron/subprocess.h): serves
+	/* The main function of the component's subprocess (andiron/subprocess.h): serves
 	 * requests on `socket` (SOCK_SEQPACKET, the component's own messages) until it closes.
 	 * There is no instance and no host. 0 or a negative errno. NULL, or absent in shorter
-	 * tables: there is none.
-	 */
+	 * tables: there is none. */
 	int32_t (*subprocess)(int32_t socket);
 
-	/*
-	 * Prefixes of ids of optional extensions ("andiron.runtime."); ends with NULL, may be
-	 * NULL. The host makes the services that offer such. Absent in shorter tables.
-	 */
+	/* Prefixes of ids of optional extensions ("andiron.runtime."); ends with NULL, may be NULL.
+	 * The host makes the services that offer such. Absent in shorter tables. */
 	const char *const *wants;
 
-	/*
-	 * Resends all targets of an export through send_targets, now or soon, as replaced
-	 * rows in any number of updates. The host asks when a consumer begins late or
-	 * requests them (host.h, request_targets). In return it keeps no copy of the export.
-	 * NULL, or absent in shorter tables: the host keeps one. [loop] [serial].
-	 */
+	/* Resends all targets of an export through send_targets, now or soon, as replaced rows in
+	 * any number of updates. The host asks when a consumer begins late or requests them
+	 * (host.h, request_targets). In return it keeps no copy of the export. NULL, or absent in
+	 * shorter tables: the host keeps one. [loop] [serial]. */
 	void (*resend)(void *self, const char *export_name);
 };
 

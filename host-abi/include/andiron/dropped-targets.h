@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * andiron.dropped-targets/1: which of the given targets a component does not forward, and which
+/* andiron.dropped-targets/1: which of the given targets a component does not forward, and which
  * rule drops each. For people who look (`andiron targets`), not for the flow of targets: the host
  * shows the component its own input again, and the component keeps nothing for it.
  *
- * The host asks a component's `extension` (component.h) for this id, whether or not the
- * component is a SERVICE; NULL: it drops nothing, or cannot say.
- */
+ * The host asks a component's `extension` (component.h) for this id, whether or not the component
+ * is a SERVICE; NULL: it drops nothing, or cannot say. */
 #ifndef ANDIRON_DROPPED_TARGETS_H
 #define ANDIRON_DROPPED_TARGETS_H
 
@@ -18,12 +16,10 @@ extern "C" {
 
 #define ANDIRON_DROPPED_TARGETS_ID "andiron.dropped-targets/1"
 
-/*
- * A target, its labels sorted by key as they came in. `rule` numbers the block that dropped it
+/* A target, its labels sorted by key as they came in. `rule` numbers the block that dropped it
  * among the blocks of its kind, from 1; file and line say where that block stands. They are 0 and
- * NULL if no block did. `reason` is for people and may be empty where the rule is enough.
- * Borrowed for the call. Frozen.
- */
+ * NULL if no block did. `reason` is for people and may be empty where the rule is enough. Borrowed
+ * for the call. Frozen. */
 struct andiron_dropped_target {
 	const struct andiron_kv *labels;
 	uint64_t n_labels;
@@ -44,11 +40,9 @@ struct andiron_dropped_targets {
 	uint32_t size;
 	uint32_t reserved;
 
-	/*
-	 * Adds each row of a SNAPSHOT that the component would drop now, in the order of rows. 0
-	 * or -ENOMEM (rows added so far stay). `self` is the component's own. [loop] [serial],
-	 * O(rows * rules).
-	 */
+	/* Adds each row of a SNAPSHOT that the component would drop now, in the order of rows. 0 or
+	 * -ENOMEM (rows added so far stay). `self` is the component's own. [loop] [serial], O(rows
+	 * * rules). */
 	int32_t (*each)(void *self, const struct andiron_targets *targets,
 			const struct andiron_dropped_targets_sink *sink);
 };

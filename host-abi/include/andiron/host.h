@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the host does for a component. The table is passed to every life cycle
- * function and lives as long as the process. `instance` is the id the
- * component was created with.
- */
+/* What the host does for a component. The table is passed to every life cycle function and lives as
+ * long as the process. `instance` is the id the component was created with. */
 #ifndef ANDIRON_HOST_H
 #define ANDIRON_HOST_H
 
@@ -31,16 +28,14 @@ struct andiron_report; /* a host-owned list of findings, see report_add */
 #define ANDIRON_REPORT_ERROR   0u
 #define ANDIRON_REPORT_WARNING 1u
 
-/*
- * Ledger entries, in samples, for each writer W:
+/* Ledger entries, in samples, for each writer W:
  *   taken + carried = delivered + spooled + uncertain + in flight + dropped
  * Each is counted where it happens. Counters are added to; IN_FLIGHT,
  * SPOOLED and UNCERTAIN are levels that are set. DROPPED by a component
  * counts against every writer downstream of it. The host itself counts what
  * waits in its queues and what overflows there. SKIPPED ("idle",
  * "unselected", "missed") stands outside the equation, and so does UNREAD: samples
- * that the kernel holds and the sampler has not read, which a kill would cost.
- */
+ * that the kernel holds and the sampler has not read, which a kill would cost. */
 #define ANDIRON_LEDGER_TAKEN     1u
 #define ANDIRON_LEDGER_SKIPPED   2u /* needs a reason */
 #define ANDIRON_LEDGER_DROPPED   3u /* needs a reason */
@@ -57,12 +52,9 @@ struct andiron_report; /* a host-owned list of findings, see report_add */
 typedef void (*andiron_call_fn)(void *arg);
 typedef void (*andiron_watch_fn)(void *arg, int32_t fd, uint32_t events);
 
-/*
- * A child process for `spawn`. argv and envp end with NULL; argv[0] is an
- * absolute path. `input` is written to its standard input. It is killed when
- * deadline_ns (from now) passes. Its standard output and error are collected
- * up to max_output bytes each.
- */
+/* A child process for `spawn`. argv and envp end with NULL; argv[0] is an absolute path. `input` is
+ * written to its standard input. It is killed when deadline_ns (from now) passes. Its standard
+ * output and error are collected up to max_output bytes each. */
 struct andiron_spawn {
 	uint32_t size;
 	uint32_t flags;
@@ -73,8 +65,8 @@ struct andiron_spawn {
 	uint64_t max_output;
 };
 
-/* What became of it; `status` as wait(2) gives it, -ETIMEDOUT when it was
- * killed at its deadline. Borrowed for the call. */
+/* What became of it; `status` as wait(2) gives it, -ETIMEDOUT when it was killed at its deadline.
+ * Borrowed for the call. */
 struct andiron_spawn_result {
 	uint32_t size;
 	int32_t status;
@@ -84,8 +76,8 @@ struct andiron_spawn_result {
 
 typedef void (*andiron_spawn_fn)(void *arg, const struct andiron_spawn_result *result);
 
-/* An extension offered by the host or by another plugin: its table of
- * functions and the first argument these want. */
+/* An extension offered by the host or by another plugin: its table of functions and the first
+ * argument these want. */
 struct andiron_extension {
 	const void *table;
 	void *self;
@@ -95,50 +87,41 @@ struct andiron_host {
 	uint32_t size;
 	uint32_t abi_minor;
 
-	/*
-	 * Adds a cause to `err`, outermost last, and returns `code`, so that a
-	 * failing function ends with `return host->error_add(err, -ENOENT, …)`.
-	 * The text is a full sentence part for people (what happened, why, what
-	 * to do), without a trailing newline; it is copied. err may be NULL.
-	 * [any], O(len).
-	 */
+	/* Adds a cause to `err`, outermost last, and returns `code`, so that a failing function
+	 * ends with `return host->error_add(err, -ENOENT, …)`. The text is a full sentence part for
+	 * people (what happened, why, what to do), without a trailing newline; it is copied. err
+	 * may be NULL. [any], O(len). */
 	int32_t (*error_add)(struct andiron_error *err, int32_t code, const char *text,
 			     uint64_t len);
 
-	/*
-	 * Adds a finding to the report of `validate`. `at` says where in the file
+	/* Adds a finding to the report of `validate`. `at` says where in the file
 	 * (NULL: the whole component). Text is copied. Within validate only;
-	 * O(len).
-	 */
+	 * O(len). */
 	void (*report_add)(struct andiron_report *report, uint32_t severity,
 			   const struct andiron_value *at, const char *text, uint64_t len);
 
 	/* Whether a line of this level would be written: 0 or 1. [any], O(1). */
 	int32_t (*log_enabled)(uint64_t instance, uint32_t level);
 
-	/* Writes a log line with the component's id. Everything is copied; never
-	 * fails. [any], O(len). */
+	/* Writes a log line with the component's id. Everything is copied; never fails. [any],
+	 * O(len). */
 	void (*log)(uint64_t instance, uint32_t level, const struct andiron_str *message,
 		    const struct andiron_kv *kv, uint64_t n_kv);
 
-	/*
-	 * Calls `fn` whenever `fd` is ready for ANDIRON_WATCH_* (level-triggered;
+	/* Calls `fn` whenever `fd` is ready for ANDIRON_WATCH_* (level-triggered;
 	 * hang-up and error report as both). The descriptor stays the caller's
 	 * and must be removed before it is closed. Calls to fn: [loop] [serial].
 	 * watch_add: -ENOMEM, -EEXIST if fd is already watched by the instance.
-	 * [serial], O(1).
-	 */
+	 * [serial], O(1). */
 	int32_t (*watch_add)(uint64_t instance, int32_t fd, uint32_t events, andiron_watch_fn fn,
 			     void *arg, uint64_t *ret_watch);
 	int32_t (*watch_modify)(uint64_t instance, uint64_t watch, uint32_t events);
 	void (*watch_remove)(uint64_t instance, uint64_t watch);
 
-	/*
-	 * Calls `fn` after `after_ns` and then every `every_ns` (0: once) of
-	 * CLOCK_MONOTONIC; missed ticks are merged into one. fn: [loop] [serial].
-	 * A one-shot timer's id is void once fn was called. Cancelling an unknown
-	 * id does nothing. timer_set: -ENOMEM. [serial], O(log n).
-	 */
+	/* Calls `fn` after `after_ns` and then every `every_ns` (0: once) of CLOCK_MONOTONIC;
+	 * missed ticks are merged into one. fn: [loop] [serial]. A one-shot timer's id is void once
+	 * fn was called. Cancelling an unknown id does nothing. timer_set: -ENOMEM. [serial], O(log
+	 * n). */
 	int32_t (*timer_set)(uint64_t instance, int64_t after_ns, int64_t every_ns,
 			     andiron_call_fn fn, void *arg, uint64_t *ret_timer);
 	void (*timer_cancel)(uint64_t instance, uint64_t timer);
@@ -148,65 +131,52 @@ struct andiron_host {
 	 * O(1). */
 	int32_t (*post)(uint64_t instance, andiron_call_fn fn, void *arg);
 
-	/*
-	 * Runs `run` on a worker, [worker] and NOT [serial]: it may not touch the
-	 * component's state, only `arg`. Then calls `done`, [loop] [serial].
-	 * Destroy waits until all work of the instance has returned; done is
-	 * always called. -ENOMEM. [any], O(1).
-	 */
+	/* Runs `run` on a worker, [worker] and NOT [serial]: it may not touch the component's
+	 * state, only `arg`. Then calls `done`, [loop] [serial]. Destroy waits until all work of
+	 * the instance has returned; done is always called. -ENOMEM. [any], O(1). */
 	int32_t (*work)(uint64_t instance, andiron_call_fn run, andiron_call_fn done, void *arg);
 
-	/* Starts a child process; `fn` is called once, [loop] [serial], when it
-	 * has ended. Everything is copied. Negative errno if it could not be
-	 * started, and then fn is not called. [serial]. */
+	/* Starts a child process; `fn` is called once, [loop] [serial], when it has ended.
+	 * Everything is copied. Negative errno if it could not be started, and then fn is not
+	 * called. [serial]. */
 	int32_t (*spawn)(uint64_t instance, const struct andiron_spawn *spawn, andiron_spawn_fn fn,
 			 void *arg);
 
-	/*
-	 * Hands a batch to everything behind `forward_to` (through a symbolizer
-	 * where one is needed). Never blocks: consumers have queues bounded in
-	 * bytes, and what does not fit is dropped and counted in the ledger by
-	 * the host. The host takes references of its own; the caller keeps and
-	 * releases its one. -EINVAL for a batch that breaks batch.h, dropped and
-	 * counted. [any], O(consumers).
-	 */
+	/* Hands a batch to everything behind `forward_to` (through a symbolizer where one is
+	 * needed). Never blocks: consumers have queues bounded in bytes, and what does not fit is
+	 * dropped and counted in the ledger by the host. The host takes references of its own; the
+	 * caller keeps and releases its one. -EINVAL for a batch that breaks batch.h, dropped and
+	 * counted. [any], O(consumers). */
 	int32_t (*send_batch)(uint64_t instance, const struct andiron_batch *batch);
 
-	/* Publishes targets under one of the component's exports. The host keeps
-	 * what late consumers need, unless the component has `resend`.
-	 * Ownership as for send_batch. -EINVAL for an update that breaks target.h.
-	 * [serial], O(rows). */
+	/* Publishes targets under one of the component's exports. The host keeps what late
+	 * consumers need, unless the component has `resend`. Ownership as for send_batch. -EINVAL
+	 * for an update that breaks target.h. [serial], O(rows). */
 	int32_t (*send_targets)(uint64_t instance, const char *export_name,
 				const struct andiron_targets *update);
 
-	/* Counts; see the ledger above. `reason` is a word, NULL where none
-	 * belongs. [any], O(1). */
+	/* Counts; see the ledger above. `reason` is a word, NULL where none belongs. [any], O(1).
+	 */
 	void (*ledger_add)(uint64_t instance, uint32_t entry, const struct andiron_str *reason,
 			   uint64_t samples);
 	void (*ledger_set)(uint64_t instance, uint32_t entry, uint64_t samples);
 
-	/* States how the component is and why, for status and log. Repeating the
-	 * state and text costs nothing. Text is copied. [any], O(len). */
+	/* States how the component is and why, for status and log. Repeating the state and text
+	 * costs nothing. Text is copied. [any], O(len). */
 	void (*health)(uint64_t instance, uint32_t state, const struct andiron_str *message);
 
-	/* Says that `drain` is complete: nothing is held back any more. [any],
-	 * O(1). */
+	/* Says that `drain` is complete: nothing is held back any more. [any], O(1). */
 	void (*drained)(uint64_t instance);
 
-	/*
-	 * Finds an extension, of the host ("andiron.objects/1") or of another
-	 * plugin ("andiron.process-events/1"). -ENOENT: not offered. The
-	 * table lives as long as the process, `self` as long as the instance that
-	 * asks. [serial], O(extensions).
-	 */
+	/* Finds an extension, of the host ("andiron.objects/1") or of another plugin
+	 * ("andiron.process-events/1"). -ENOENT: not offered. The table lives as long as the
+	 * process, `self` as long as the instance that asks. [serial], O(extensions). */
 	int32_t (*extension)(uint64_t instance, const char *id, struct andiron_extension *ret);
 
-	/*
-	 * Asks for all targets that the option `port` refers to. They arrive soon through
+	/* Asks for all targets that the option `port` refers to. They arrive soon through
 	 * `targets`, each row at least once, as replaced rows or in SNAPSHOTs. So a component
 	 * need not keep targets. Absent in shorter tables. [loop] [serial], O(exports), plus
-	 * the producers' cost.
-	 */
+	 * the producers' cost. */
 	void (*request_targets)(uint64_t instance, const char *port);
 };
 

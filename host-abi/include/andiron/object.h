@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * andiron.objects/1: the files that profiled processes map, host-wide.
+/* andiron.objects/1: the files that profiled processes map, host-wide.
  *
  * An object is a file by identity (device, inode, generation, change time:
  * inodes are reused, and a wrong name would be silent), interned and
@@ -8,8 +7,7 @@
  * A parser gets a descriptor from here: it opens nothing itself, needs no
  * privilege and has no race with a process that has exited. At most 512
  * descriptors are open; the least recently used closes, its ids stay and the
- * file is opened again, and checked against its identity, when it is needed.
- */
+ * file is opened again, and checked against its identity, when it is needed. */
 #ifndef ANDIRON_OBJECT_H
 #define ANDIRON_OBJECT_H
 
@@ -45,8 +43,8 @@ struct andiron_object_key {
 	int64_t change_ns;
 };
 
-/* What is known of an object. Strings live while the caller holds it; empty
- * where unknown. The ids are as in andiron_mapping (batch.h). */
+/* What is known of an object. Strings live while the caller holds it; empty where unknown. The ids
+ * are as in andiron_mapping (batch.h). */
 struct andiron_object_info {
 	uint32_t size;
 	uint32_t reserved;
@@ -63,21 +61,18 @@ struct andiron_objects {
 	uint32_t size;
 	uint32_t reserved;
 
-	/*
-	 * Finds or makes the object of the open file `fd` (which stays the
+	/* Finds or makes the object of the open file `fd` (which stays the
 	 * caller's; a duplicate is kept) and returns its id with one reference.
 	 * `path` is what the process calls it, `reopen` a path in the host's view
 	 * that still leads there later, or empty. -ENOMEM, or fstat's errno.
-	 * O(1).
-	 */
+	 * O(1). */
 	int32_t (*intern)(void *self, int32_t fd, const struct andiron_str *path,
 			  const struct andiron_str *reopen, uint64_t *ret_object);
 
 	/* Finds without opening. 0 and one reference, or -ENOENT. O(1). */
 	int32_t (*find)(void *self, const struct andiron_object_key *key, uint64_t *ret_object);
 
-	/* Records ids once they have been read; the first call wins. Copied.
-	 * O(len). */
+	/* Records ids once they have been read; the first call wins. Copied. O(len). */
 	int32_t (*identify)(void *self, uint64_t object, const struct andiron_str *gnu_build_id,
 			    const struct andiron_str *go_build_id,
 			    const struct andiron_str *file_id);
@@ -93,12 +88,10 @@ struct andiron_objects {
 	void (*retain)(void *self, uint64_t object);
 	void (*release)(void *self, uint64_t object);
 
-	/*
-	 * A descriptor, like open's, of a file that belongs to the object by a name. The name is
+	/* A descriptor, like open's, of a file that belongs to the object by a name. The name is
 	 * untrusted: it never leads out of the folders that debug files are kept in, nor
 	 * out of the root of a container. The parser compares CRC or build id. -ENOENT.
-	 * Since 0.1; absent in tables that are shorter.
-	 */
+	 * Since 0.1; absent in tables that are shorter. */
 	int32_t (*open_named)(void *self, uint64_t object, uint32_t what,
 			      const struct andiron_str *name, int32_t *ret_fd);
 };

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Option tables: what a component can be told. The table is the one source of
- * help, manual, validation and JSON schema; an undocumented option cannot
- * exist. Blocks nest through `block`, so a sub-tree (the HTTP client set, say)
- * is written once and shared by pointer.
- */
+/* Option tables: what a component can be told. The table is the one source of help, manual,
+ * validation and JSON schema; an undocumented option cannot exist. Blocks nest through `block`, so
+ * a sub-tree (the HTTP client set, say) is written once and shared by pointer. */
 #ifndef ANDIRON_OPTION_H
 #define ANDIRON_OPTION_H
 
@@ -33,14 +30,12 @@ extern "C" {
 #define ANDIRON_OPTION_LENIENT  4u /* a value of another type is handed to `validate` as written, instead of being refused */
 #define ANDIRON_OPTION_IGNORED  8u /* accepted so that a file for Alloy loads; `effect` says what that changes */
 
-/*
- * One row. `default_text` is an expression of the configuration language
+/* One row. `default_text` is an expression of the configuration language
  * ("15s" needs its quotes inside: "\"15s\""), NULL where there is none.
  * `choices` ends with NULL and lists the words that a STRING may be; NULL
  * allows any. `min` and `max` bound INT and DURATION where they differ.
  * `effect` is for IGNORED rows: how the result differs because of it, NULL
- * where it does not. `until` names the version that dropped the option.
- */
+ * where it does not. `until` names the version that dropped the option. */
 struct andiron_option {
 	const char *name;
 	uint32_t type;

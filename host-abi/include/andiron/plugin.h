@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The entry: the one symbol that a plugin exports.
+/* The entry: the one symbol that a plugin exports.
  *
  *     const struct andiron_plugin andiron_plugin_v1 = {
  *             .size = sizeof(andiron_plugin_v1), .abi_minor = ANDIRON_ABI_MINOR,
@@ -8,10 +7,9 @@
  *             .components = components, .n_components = 1,
  *     };
  *
- * The ABI's major version is in the symbol's name. A plugin works with every
- * host of this major version; abi_minor says which headers it was built with.
- * It is constant data: loading a plugin runs none of its code.
- */
+ * The ABI's major version is in the symbol's name. A plugin works with every host of this major
+ * version; abi_minor says which headers it was built with. It is constant data: loading a plugin
+ * runs none of its code. */
 #ifndef ANDIRON_PLUGIN_H
 #define ANDIRON_PLUGIN_H
 
@@ -27,8 +25,8 @@ struct andiron_plugin {
 	const char *name;    /* as in its file name: andiron-NAME.so */
 	const char *version; /* the plugin's own */
 	const char *license; /* SPDX */
-	/* Ids of extensions without which no component of it works; a host that
-	 * lacks one refuses the plugin and names it. Ends with NULL, may be NULL. */
+	/* Ids of extensions without which no component of it works; a host that lacks one refuses
+	 * the plugin and names it. Ends with NULL, may be NULL. */
 	const char *const *needs;
 	const struct andiron_component *const *components;
 	uint64_t n_components;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * andiron.process-events/1: processes as they come and go, seen by the kernel
- * and not by polling. A process is (pid in the host's namespace, start time
- * since boot), because pids are reused.
- */
+/* andiron.process-events/1: processes as they come and go, seen by the kernel and not by polling. A
+ * process is (pid in the host's namespace, start time since boot), because pids are reused. */
 #ifndef ANDIRON_PROCESS_EVENTS_H
 #define ANDIRON_PROCESS_EVENTS_H
 
@@ -21,8 +18,8 @@ extern "C" {
 #define ANDIRON_PROCESS_EXIT     4u /* of the last thread */
 #define ANDIRON_PROCESS_LOST     5u /* events were lost (pid 0): what is known may be stale */
 
-/* start_ns: since boot, CLOCK_BOOTTIME; cgroup: id in the hierarchy that holds
- * containers, 0 if unknown; comm NUL-terminated. Frozen. */
+/* start_ns: since boot, CLOCK_BOOTTIME; cgroup: id in the hierarchy that holds containers, 0 if
+ * unknown; comm NUL-terminated. Frozen. */
 struct andiron_process_event {
 	uint32_t kind;
 	uint32_t pid;
@@ -33,8 +30,8 @@ struct andiron_process_event {
 	char comm[16];
 };
 
-/* Events in the order in which they happened, borrowed for the call. Called
- * [loop] [serial] of the subscriber. */
+/* Events in the order in which they happened, borrowed for the call. Called [loop] [serial] of the
+ * subscriber. */
 typedef void (*andiron_process_fn)(void *arg, const struct andiron_process_event *events,
 				   uint64_t n_events);
 
@@ -42,14 +39,11 @@ struct andiron_process_events {
 	uint32_t size;
 	uint32_t reserved;
 
-	/*
-	 * Begins a subscription of `instance`: first one EXISTING event per
-	 * process that runs, then what happens. Events reach the subscriber
-	 * within 250 ms. A process may be told as EXISTING and again by its FORK,
-	 * and an EXIT may come twice: events say what is so, and knowing it
-	 * already is no error. -ENOMEM, or why there are no events (the service's
-	 * health has the text). [any]: the service locks for itself.
-	 */
+	/* Begins a subscription of `instance`: first one EXISTING event per process that runs, then
+	 * what happens. Events reach the subscriber within 250 ms. A process may be told as
+	 * EXISTING and again by its FORK, and an EXIT may come twice: events say what is so, and
+	 * knowing it already is no error. -ENOMEM, or why there are no events (the service's health
+	 * has the text). [any]: the service locks for itself. */
 	int32_t (*subscribe)(void *self, uint64_t instance, andiron_process_fn fn, void *arg,
 			     uint64_t *ret_subscription);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * andiron.status/1: what the host knows of the graph, for components that publish it (a
- * metrics endpoint, a readiness probe) or store it (a writer's row in its spool).
- * Offered by the host; `self` is the extension's.
- */
+/* andiron.status/1: what the host knows of the graph, for components that publish it (a metrics
+ * endpoint, a readiness probe) or store it (a writer's row in its spool). Offered by the host;
+ * `self` is the extension's. */
 #ifndef ANDIRON_STATUS_H
 #define ANDIRON_STATUS_H
 
@@ -21,8 +19,8 @@ extern "C" {
 /* A text, once, borrowed for the call. */
 typedef void (*andiron_text_fn)(void *arg, const struct andiron_str *text);
 
-/* A component as it is now; health as ANDIRON_HEALTH_*, flags as ANDIRON_COMPONENT_*. `live` is
- * 0 until it has started. Borrowed for the call. Frozen. */
+/* A component as it is now; health as ANDIRON_HEALTH_*, flags as ANDIRON_COMPONENT_*. `live` is 0
+ * until it has started. Borrowed for the call. Frozen. */
 struct andiron_component_state {
 	struct andiron_str id, message;
 	uint32_t flags, health;
@@ -41,13 +39,11 @@ struct andiron_status {
 	/* Calls fn for each component. 0. [loop], O(components). */
 	int32_t (*components)(void *self, andiron_component_fn fn, void *arg);
 
-	/*
-	 * Samples that were taken for the writer `instance` and have not reached it: in queues,
-	 * in components before it, and unread in the kernel (ANDIRON_LEDGER_UNREAD). The
-	 * writer's own levels are not among them. *ret_dropped: samples dropped in this run on
-	 * the way to the writer or by it, as of the same moment. 0 and 0 for an instance that
-	 * is no writer. [any], O(components).
-	 */
+	/* Samples that were taken for the writer `instance` and have not reached it: in queues, in
+	 * components before it, and unread in the kernel (ANDIRON_LEDGER_UNREAD). The writer's own
+	 * levels are not among them. *ret_dropped: samples dropped in this run on the way to the
+	 * writer or by it, as of the same moment. 0 and 0 for an instance that is no writer. [any],
+	 * O(components). */
 	uint64_t (*upstream)(void *self, uint64_t instance, uint64_t *ret_dropped);
 };
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * andiron.target-processes/1: the processes that each target of a component selects now. For
- * people who look (GET /targets on the status socket), not for the flow of samples: the component
- * computes the answer when it is asked.
+/* andiron.target-processes/1: the processes that each target of a component selects now. For people
+ * who look (GET /targets on the status socket), not for the flow of samples: the component computes
+ * the answer when it is asked.
  *
- * The host asks a component's `extension` (component.h) for this id; NULL: it samples no
- * processes.
+ * The host asks a component's `extension` (component.h) for this id; NULL: it samples no processes.
  */
 #ifndef ANDIRON_TARGET_PROCESSES_H
 #define ANDIRON_TARGET_PROCESSES_H
@@ -24,10 +22,8 @@ struct andiron_target_process {
 	struct andiron_str name;
 };
 
-/*
- * A target with the labels that select its processes, sorted by key. `why` tells people why no
- * process was found; it is empty where one was. Borrowed for the call. Frozen.
- */
+/* A target with the labels that select its processes, sorted by key. `why` tells people why no
+ * process was found; it is empty where one was. Borrowed for the call. Frozen. */
 struct andiron_target_processes_row {
 	const struct andiron_kv *labels;
 	uint64_t n_labels;
@@ -47,11 +43,9 @@ struct andiron_target_processes {
 	uint32_t size;
 	uint32_t reserved;
 
-	/*
-	 * Adds one row per target, in the targets' order. 0; -EBUSY while the component cannot
+	/* Adds one row per target, in the targets' order. 0; -EBUSY while the component cannot
 	 * answer (ask again); -ENOMEM (rows added so far stay). `self` is the component's own.
-	 * [loop] [serial], O(targets + processes).
-	 */
+	 * [loop] [serial], O(targets + processes). */
 	int32_t (*each)(void *self, const struct andiron_target_processes_sink *sink);
 };
 

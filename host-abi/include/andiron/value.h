@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Configuration as a component sees it: a read-only tree of values, already
- * checked against the component's option table (option.h), converted to the
- * option's type, with defaults filled in. The root is a MAP: attributes by
- * name, a single block as a MAP, a repeatable block as a LIST of MAPs (an
- * empty LIST where none was given). An option that was not given and has no
- * default is absent from the map.
+/* Configuration as a component sees it: a read-only tree of values, already checked against the
+ * component's option table (option.h), converted to the option's type, with defaults filled in. The
+ * root is a MAP: attributes by name, a single block as a MAP, a repeatable block as a LIST of MAPs
+ * (an empty LIST where none was given). An option that was not given and has no default is absent
+ * from the map.
  *
- * Source: the value kinds of Alloy's configuration language.
- */
+ * Source: the value kinds of Alloy's configuration language. */
 #ifndef ANDIRON_VALUE_H
 #define ANDIRON_VALUE_H
 
@@ -30,11 +27,8 @@ extern "C" {
 #define ANDIRON_VALUE_SECRET    1u /* never to be printed or logged */
 #define ANDIRON_VALUE_DEFAULTED 2u /* from the option's default, not from the file */
 
-/*
- * Borrowed: lives until the call that handed it over returns. Frozen.
- * file, line and column (from 1; 0: no position) say where the value was
- * written, for messages.
- */
+/* Borrowed: lives until the call that handed it over returns. Frozen. file, line and column (from
+ * 1; 0: no position) say where the value was written, for messages. */
 struct andiron_value {
 	uint32_t kind;
 	uint32_t flags;

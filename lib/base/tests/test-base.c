@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Everybody who walks a list by str_cut relies on the empty last part ending
- * the loop and on separators being dropped. */
+/* Everybody who walks a list by str_cut relies on the empty last part ending the loop and on
+ * separators being dropped. */
 TEST(cut_walks_a_list)
 {
 	struct str rest = STR("a,b,,c");
@@ -85,8 +85,8 @@ static bool equals(const void *context, uint32_t position)
 	return *(const uint32_t *)context == position;
 }
 
-/* The index is tested against the obvious model, with hashes so poor that
- * probing and gap closing happen all the time. */
+/* The index is tested against the obvious model, with hashes so poor that probing and gap closing
+ * happen all the time. */
 TEST(index_agrees_with_a_set)
 {
 	struct index ix = INDEX_NULL;

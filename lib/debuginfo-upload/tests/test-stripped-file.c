@@ -153,8 +153,8 @@ static int make_once(void *context)
 	return make_bytes(*(int *)context, false, 4096, &bytes, NULL);
 }
 
-/* Neither allocations that fail nor files that lie do harm, and no image is larger than its
- * file. */
+/* Neither allocations that fail nor files that lie do harm, and no image is larger than its file.
+ */
 TEST(damaged_files_do_no_harm)
 {
 	_cleanup_(buf_free) struct buf program = BUF_NULL;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Frames out of debug information in all its forms, and out of what is none.
- * tests/dwarf/judge.py compares with other readers on what compilers make.
- */
+/* Frames out of debug information in all its forms, and out of what is none. tests/dwarf/judge.py
+ * compares with other readers on what compilers make. */
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "testing/test.h"
@@ -154,8 +152,7 @@ TEST(every_form_gives_functions_lines_and_inlined_calls)
 	}
 }
 
-/* Without the other files there are still lines, and the names that are in the
- * program's own. */
+/* Without the other files there are still lines, and the names that are in the program's own. */
 TEST(what_is_in_missing_files_is_missing_alone)
 {
 	static const struct dwarf_shape split = {.version = 5, .split = true, .indexed = true};
@@ -228,8 +225,8 @@ TEST(split_units_come_one_by_one)
 	}
 }
 
-/* A budget that runs out is told apart from an address that nobody knows, and
- * granting more goes on. */
+/* A budget that runs out is told apart from an address that nobody knows, and granting more goes
+ * on. */
 TEST(steps_are_bounded)
 {
 	static const struct dwarf_shape shape = {.version = 5};

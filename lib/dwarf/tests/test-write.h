@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Debug information for tests, written by the test, in the forms that
- * compilers, dwz and packers of split units give it. Whatever the form, it says the same:
+/* Debug information for tests, written by the test, in the forms that compilers, dwz and packers of
+ * split units give it. Whatever the form, it says the same:
  *
  *   /src/a.c   10 int inner(…)              linked name "_inner", not called as such
  *              20 int outer(…)              [OUTER, +0x100)
  *              21     inner(…)              column 7, inlined at [OUTER+0x40, +0x40)
  *   lines      OUTER 20, +0x10 21, +0x40 11 (column 3), +0x80 22
- *   far        function at [REMOTE, +0x10), line 30, in a range of its own
- */
+ *   far        function at [REMOTE, +0x10), line 30, in a range of its own */
 #pragma once
 
 #include "base/buf.h"

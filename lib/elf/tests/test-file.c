@@ -28,8 +28,8 @@ static void digest_is(const char *text, size_t times, const char *expected)
 	expect_str(str_of(out), expected);
 }
 
-/* The hash is SHA-256: NIST's vectors, among them those that cross a block and
- * leave no room for the length. */
+/* The hash is SHA-256: NIST's vectors, among them those that cross a block and leave no room for
+ * the length. */
 TEST(sha256_gives_nist_vectors)
 {
 	digest_is("abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -88,8 +88,8 @@ TEST(only_regular_files_are_opened)
 	expect_eq(elf_file_open(&f, fd, NULL), -ENOEXEC);
 }
 
-/* Offsets become addresses by the segment that holds them, the executable one
- * where a page is shared, and by whole pages at its ends. */
+/* Offsets become addresses by the segment that holds them, the executable one where a page is
+ * shared, and by whole pages at its ends. */
 TEST(offset_becomes_address)
 {
 	struct elf_writer w;
@@ -147,8 +147,8 @@ static int read_ids(struct elf_writer *w, struct elf_ids *ids)
 	return r;
 }
 
-/* Ids are found in segments as well as in sections alone (relocatable and
- * debug files), past notes of others and their padding. */
+/* Ids are found in segments as well as in sections alone (relocatable and debug files), past notes
+ * of others and their padding. */
 TEST(ids_from_segments_and_sections)
 {
 	for (int segment = 0; segment < 2; segment++) {
@@ -182,8 +182,8 @@ TEST(strange_ids_are_none)
 	expect_str(str_of(ids.go_build_id), "");
 }
 
-/* The file id is the one that OpenTelemetry's profiler computes: digests made
- * with sha256sum over head, tail and length. */
+/* The file id is the one that OpenTelemetry's profiler computes: digests made with sha256sum over
+ * head, tail and length. */
 TEST(file_id_is_opentelemetrys)
 {
 	char text[33];
@@ -239,8 +239,8 @@ static int read_z(uint32_t kind, uint64_t claim, size_t max, size_t *n)
 	return r;
 }
 
-/* A compressed section is bounded by the caller's limit and by its own claim,
- * whichever way it lies. */
+/* A compressed section is bounded by the caller's limit and by its own claim, whichever way it
+ * lies. */
 TEST(compressed_sections_are_bounded)
 {
 	size_t n;

@@ -27,8 +27,8 @@ static void append(int fd, const char *text)
 	expect_eq(file_write_fd(fd, text, strlen(text)), 0);
 }
 
-/* A map grows; a line that is half-written is read once it is whole, and a
- * later word for an address counts. */
+/* A map grows; a line that is half-written is read once it is whole, and a later word for an
+ * address counts. */
 TEST(perf_maps_grow)
 {
 	_cleanup_(closep) int fd = elf_memfd("", 0);

@@ -60,8 +60,8 @@ static void function(struct fixture *x, const char *name, uint64_t value, uint64
 	elf_write_symbol(&x->w, name, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), x->text, value, size);
 }
 
-/* No name is given beyond a symbol's extent: neither in a gap after a sized
- * one, nor past its section where it has no size. */
+/* No name is given beyond a symbol's extent: neither in a gap after a sized one, nor past its
+ * section where it has no size. */
 TEST(a_name_ends_where_its_extent_ends)
 {
 	struct fixture x;
@@ -185,8 +185,8 @@ TEST(names_are_bounded)
 	end(&x);
 }
 
-/* .dynsym serves where .symtab is absent or names no function; more functions
- * than the caller allows are refused. */
+/* .dynsym serves where .symtab is absent or names no function; more functions than the caller
+ * allows are refused. */
 TEST(dynsym_is_the_second_source)
 {
 	struct fixture x;
@@ -370,8 +370,8 @@ static void kernel_is(const struct kallsyms *k, uint64_t address, const char *na
 	expect_str(in, module);
 }
 
-/* A kernel name ends at the next symbol of its module; code ends at data, and
- * nothing reaches into another module. */
+/* A kernel name ends at the next symbol of its module; code ends at data, and nothing reaches into
+ * another module. */
 TEST(kernel_names_end_with_their_module)
 {
 	struct kallsyms k = KALLSYMS_NULL;
@@ -450,8 +450,7 @@ static void add_lines(struct buf *out, size_t n, uint64_t from, const char *name
 			  0);
 }
 
-/* Pieces of the list end anywhere in a line; the table of a usual kernel stays
- * within 4 MB. */
+/* Pieces of the list end anywhere in a line; the table of a usual kernel stays within 4 MB. */
 TEST(sixty_thousand_kernel_symbols_in_4_mb)
 {
 	struct kallsyms k = KALLSYMS_NULL;

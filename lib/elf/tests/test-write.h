@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ELF files for tests, written by the test: sections by name with their bytes,
- * program headers over any range. The file is a memfd, so nothing touches the
- * disk. Any allocation that fails here ends the test.
- */
+/* ELF files for tests, written by the test: sections by name with their bytes, program headers over
+ * any range. The file is a memfd, so nothing touches the disk. Any allocation that fails here ends
+ * the test. */
 #pragma once
 
 #include "base/buf.h"
@@ -24,8 +22,7 @@ struct elf_writer {
 void elf_writer_init(struct elf_writer *w);
 void elf_writer_fini(struct elf_writer *w);
 
-/* Adds a section of these bytes; returns its index. `p` may be NULL for n
- * zeros. */
+/* Adds a section of these bytes; returns its index. `p` may be NULL for n zeros. */
 uint16_t elf_write_section(struct elf_writer *w, const char *name, uint32_t type, uint64_t addr,
 			   const void *p, size_t n);
 /* A segment over what a section holds, or over any range of the file. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of strangers: whatever their bytes say, an export stays within them
- * and gives a profile that reads back with the same sums. */
+/* Batches of strangers: whatever their bytes say, an export stays within them and gives a profile
+ * that reads back with the same sums. */
 #include "abi/batch-build.h"
 #include "testing/test.h"
 #include "export/pprof.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * OTLP requests under the rules of the signal's own conformance checker: every
- * table begins with its zero value, no index leaves its table, nothing is
- * there twice, and nothing that nobody refers to. Read back by field numbers,
- * with no line of the encoder's.
- */
+/* OTLP requests under the rules of the signal's own conformance checker: every table begins with
+ * its zero value, no index leaves its table, nothing is there twice, and nothing that nobody refers
+ * to. Read back by field numbers, with no line of the encoder's. */
 #include "testing/test.h"
 #include "base/vec.h"
 #include "export/otlp.h"
@@ -79,8 +76,8 @@ static struct str use(struct request *r, int table, uint64_t index)
 	return r->tables[table].entries.p[index];
 }
 
-/* What the indices in these fields of an entry refer to; each is a number or a
- * packed list. `to` has the table of each field, 0: no index. */
+/* What the indices in these fields of an entry refer to; each is a number or a packed list. `to`
+ * has the table of each field, 0: no index. */
 static void follow(struct request *r, struct str entry, const int *to, size_t n)
 {
 	while (entry.n) {
@@ -272,8 +269,8 @@ static bool has(const struct request *r, int table, const char *text)
 	return false;
 }
 
-/* Whole periods are counted samples; what is not stays what it is. Build ids
- * have the name of their kind. */
+/* Whole periods are counted samples; what is not stays what it is. Build ids have the name of their
+ * kind. */
 TEST(types_and_ids_have_their_names)
 {
 	static const struct {

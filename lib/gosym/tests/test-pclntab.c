@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Go's table of functions, on tables written here in each of its four forms
- * (tests/elf/go-names.py judges with programs that Go has built).
- */
+/* Go's table of functions, on tables written here in each of its four forms (tests/elf/go-names.py
+ * judges with programs that Go has built). */
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "testing/test.h"
@@ -45,8 +43,8 @@ static uint32_t magic_of(int version)
 /* Names "first" at 1 and "second", "inner"; one file, "/src/a.go". */
 static const char names[] = "\0first\0second\0inner";
 static const char file_name[] = "\0/src/a.go";
-/* Values: pcsp 0 then 0x20 then 0 (rows of 4, 0x1c, to the end), pcfile 0,
- * pcln 10, 12; inlined none, call 0, none. */
+/* Values: pcsp 0 then 0x20 then 0 (rows of 4, 0x1c, to the end), pcfile 0, pcln 10, 12; inlined
+ * none, call 0, none. */
 static const unsigned char values[] = {0xff, 2,    4, 0x40, 0x1c, 0x3f, 0x60, 0, /* 1 */
 				       2,    0x80, 1, 0,                         /* 8 */
 				       22,   0x10, 4, 0x70, 0,                   /* 12 */
@@ -430,8 +428,8 @@ TEST(inlined_calls_have_their_caller)
 	}
 }
 
-/* A program that is not Go's has no table; one whose addresses nobody tells
- * is refused instead of read as if it lay at 0. */
+/* A program that is not Go's has no table; one whose addresses nobody tells is refused instead of
+ * read as if it lay at 0. */
 TEST(what_tells_no_addresses_is_refused)
 {
 	static const struct shape moved = {PCLNTAB_GO118, false, true, true};

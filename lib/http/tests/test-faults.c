@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The client against servers that answer badly or not at all. What every
- * test protects: `done` comes once, in time, and says what happened.
- */
+/* The client against servers that answer badly or not at all. What every test protects: `done`
+ * comes once, in time, and says what happened. */
 #include "base/buf.h"
 #include "testing/test.h"
 #include "http/tests/test-exchange.h"

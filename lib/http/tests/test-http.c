@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client against servers that behave: what is sent, what is read, how a
- * request ends. */
+/* The client against servers that behave: what is sent, what is read, how a request ends. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "testing/test.h"
@@ -335,8 +334,8 @@ TEST(streams_and_cancels)
 	exchange_fini(&p.x);
 }
 
-/* What is no success does not reach a stream: its text and headers are told
- * at the end, and the stream has not begun. */
+/* What is no success does not reach a stream: its text and headers are told at the end, and the
+ * stream has not begun. */
 TEST(errors_are_no_stream)
 {
 	static char late[] = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\n"

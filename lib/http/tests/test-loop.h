@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * For tests: a poll loop that drives an http_client, and a server on loopback
- * whose every connection is served by a function of the test's, in a thread
- * of its own.
- */
+/* For tests: a poll loop that drives an http_client, and a server on loopback whose every
+ * connection is served by a function of the test's, in a thread of its own. */
 #pragma once
 
 #include "http/polled.h"
@@ -30,9 +27,8 @@ struct test_server *test_server_new(test_serve_fn serve, void *context);
 void test_server_free(struct test_server *server);
 uint16_t test_server_port(const struct test_server *server);
 
-/* For serve functions. Reads up to the end of the headers and, where they
- * state a length, the body; what came, NUL-terminated, in a static-size
- * buffer. False when the peer left. */
+/* For serve functions. Reads up to the end of the headers and, where they state a length, the body;
+ * what came, NUL-terminated, in a static-size buffer. False when the peer left. */
 #define TEST_REQUEST_MAX (256u << 10)
 bool test_read_request(int fd, char *out);
 /* Sends all, or gives up when the peer has gone. False then. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles: what the encoder was told the decoder reads back, and the bytes
- * keep the rules that the strictest of the receivers has. */
+/* Profiles: what the encoder was told the decoder reads back, and the bytes keep the rules that the
+ * strictest of the receivers has. */
 #include "pprof/decode.h"
 #include "pprof/encode.h"
 #include "protobuf/wire.h"

@@ -68,8 +68,8 @@ static const struct {
 	{"no path", "0:", NULL},
 };
 
-/* Every shape that a runtime gives its cgroups leads to the container's id, and
- * nothing else does. */
+/* Every shape that a runtime gives its cgroups leads to the container's id, and nothing else does.
+ */
 TEST(shapes)
 {
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
@@ -120,8 +120,8 @@ TEST(units)
 		expect_str(systemd_unit(str_of(table[i].text)), table[i].unit);
 }
 
-/* Containers are looked for in a v1 controller where one is mounted, memory
- * before cpu before pids, else in the unified hierarchy. */
+/* Containers are looked for in a v1 controller where one is mounted, memory before cpu before pids,
+ * else in the unified hierarchy. */
 TEST(hierarchy)
 {
 #define HEAD "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"
@@ -135,8 +135,8 @@ TEST(hierarchy)
 	expect_eq(proc_hierarchy(STR_NULL), PROC_HIERARCHY_V2);
 }
 
-/* Text that a stranger made is read within its bounds; what comes out is an
- * id by its grammar and stood in the text. */
+/* Text that a stranger made is read within its bounds; what comes out is an id by its grammar and
+ * stood in the text. */
 TEST(noise)
 {
 	static const char alphabet[] = "0123456789abcdef-/:.\n\0scopenm";

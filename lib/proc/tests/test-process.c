@@ -57,8 +57,7 @@ static void write_stat(struct tree *t, const char *comm, unsigned int flags)
 	write_file(t, "42/stat", text, (size_t)n);
 }
 
-/* A name may look like the rest of the line; fields behind it are found all
- * the same. */
+/* A name may look like the rest of the line; fields behind it are found all the same. */
 TEST(fields_behind_a_hostile_name)
 {
 	struct proc_info info = PROC_INFO_NULL;
@@ -161,8 +160,8 @@ TEST(broken_stat)
 	tree_fini(&t);
 }
 
-/* The real thing: a child of ours, alive and dead; its pid is listed while it
- * lives; its start time is the same to both clocks' grains. */
+/* The real thing: a child of ours, alive and dead; its pid is listed while it lives; its start time
+ * is the same to both clocks' grains. */
 TEST(a_real_process)
 {
 	struct proc_info info = PROC_INFO_NULL;

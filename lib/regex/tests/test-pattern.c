@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Unit tests of the regular expressions. A second matcher, slow and plain, decides
- * what is right: it walks the program and backtracks, as leftmost-first matching
- * is defined. What the syntax means is the golden tables' matter.
- */
+/* Unit tests of the regular expressions. A second matcher, slow and plain, decides what is right:
+ * it walks the program and backtracks, as leftmost-first matching is defined. What the syntax means
+ * is the golden tables' matter. */
 #include "regex/alphabet.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -135,8 +133,8 @@ static void expect_agreement(struct str regex, const struct program *program, st
 	free(slow);
 }
 
-/* Over random expressions and texts, engine and definition agree on whether it
- * matches and on every group. */
+/* Over random expressions and texts, engine and definition agree on whether it matches and on every
+ * group. */
 TEST(agrees_with_the_definition)
 {
 	unsigned int rounds = 0;
@@ -168,8 +166,8 @@ TEST(agrees_with_the_definition)
 	}
 }
 
-/* Any bytes as a pattern are compiled or refused with a text, and a compiled
- * one reads no byte beyond the text. */
+/* Any bytes as a pattern are compiled or refused with a text, and a compiled one reads no byte
+ * beyond the text. */
 TEST(any_bytes)
 {
 	static const char alphabet[] = "ab.*+?()|\\[]{}^$:-,<>PQEdpLxi0123\x80\xc3\xa9\0";
@@ -251,8 +249,8 @@ TEST(bounds)
 	expect_eq(compile(text), -E2BIG);
 }
 
-/* The longest expressions of what costs most to take in are compiled or refused
- * in little time; that is printed. */
+/* The longest expressions of what costs most to take in are compiled or refused in little time;
+ * that is printed. */
 TEST(costly_to_compile)
 {
 	static const char *const pieces[] = {
@@ -273,8 +271,8 @@ TEST(costly_to_compile)
 	}
 }
 
-/* Expressions that make a backtracking engine run for ever take time in
- * proportion to the text: ten times the text is not a hundred times the time. */
+/* Expressions that make a backtracking engine run for ever take time in proportion to the text: ten
+ * times the text is not a hundred times the time. */
 TEST(linear)
 {
 	static const char *const slow_ones[] = {"(a+)+b",
@@ -312,8 +310,8 @@ TEST(linear)
 	free(text);
 }
 
-/* Where a text is longer than what the automaton keeps at once, the groups are
- * still where they are, whatever the segments' borders cut. */
+/* Where a text is longer than what the automaton keeps at once, the groups are still where they
+ * are, whatever the segments' borders cut. */
 TEST(long_texts)
 {
 	struct pattern *p = NULL;
@@ -342,8 +340,8 @@ TEST(long_texts)
 	free(text);
 }
 
-/* More states than are kept: the automaton forgets and goes on, with the same
- * answers. (Which of the last 14 characters were a: 2^14 sets.) */
+/* More states than are kept: the automaton forgets and goes on, with the same answers. (Which of
+ * the last 14 characters were a: 2^14 sets.) */
 TEST(many_states)
 {
 	struct pattern *p = NULL;

@@ -14,8 +14,8 @@ static bool has(const struct charset *set, uint32_t c)
 	return false;
 }
 
-/* Any bytes are cut into the same characters from both ends, and every character
- * that is encoded is decoded again. */
+/* Any bytes are cut into the same characters from both ends, and every character that is encoded is
+ * decoded again. */
 TEST(both_ends_agree)
 {
 	static const unsigned char bytes[] = {'a',  0x80, 0xbf, 0xc3, 0xa9, 0xe2, 0x82, 0xac,
@@ -57,8 +57,7 @@ TEST(encoding)
 	buf_free(&out);
 }
 
-/* Folding goes round: from each character one comes back to it, and its cases
- * are on the way. */
+/* Folding goes round: from each character one comes back to it, and its cases are on the way. */
 TEST(folding_is_a_circle)
 {
 	for (uint32_t c = 0; c <= RUNE_MAX; c++) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Call-frame information for tests, written byte by byte into a file of its
- * own, and the rows that come out. What fails here ends the test.
- */
+/* Call-frame information for tests, written byte by byte into a file of its own, and the rows that
+ * come out. What fails here ends the test. */
 #pragma once
 
 #include "base/buf.h"

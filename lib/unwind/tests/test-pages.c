@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rows made into pages and read back: what is found at every boundary and
- * between must be what the rows say, and hostile rows and bytes must cost no
- * more than they may.
- */
+/* Rows made into pages and read back: what is found at every boundary and between must be what the
+ * rows say, and hostile rows and bytes must cost no more than they may. */
 #include "unwind/pages.h"
 
 #include "base/cleanup.h"
@@ -396,10 +393,8 @@ TEST(a_refusal_ends_the_making)
 	book_fini(&b);
 }
 
-/*
- * The price of rows as compilers make them: distances of a few bytes within a function and
- * wide ones between some, few rules. All included it is at most 2.3 bytes.
- */
+/* The price of rows as compilers make them: distances of a few bytes within a function and wide
+ * ones between some, few rules. All included it is at most 2.3 bytes. */
 TEST(rows_cost_little)
 {
 	enum { N = 60000 };

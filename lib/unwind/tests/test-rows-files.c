@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of rows over real call-frame information, which is this program's own, and over the
- * places in which it can lie. */
+/* Tests of rows over real call-frame information, which is this program's own, and over the places
+ * in which it can lie. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "testing/test.h"

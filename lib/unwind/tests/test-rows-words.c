@@ -110,8 +110,8 @@ static uint64_t aux_x86(int index, uint64_t n)
 	return (n & 0xfff) << (12 * index);
 }
 
-/* A file in which some CFA is found by way of a preserved register says of all its rows
- * where such registers are saved; other files say it of none. */
+/* A file in which some CFA is found by way of a preserved register says of all its rows where such
+ * registers are saved; other files say it of none. */
 TEST(auxiliary_words_where_needed)
 {
 	struct frames x;

@@ -69,8 +69,8 @@ static void write_text(struct frames *x, const void *code, size_t n_code, size_t
 	elf_write_segment(&x->w, PT_LOAD, PF_R | PF_X, x->w.sections.p[section].sh_offset, TEXT, n);
 }
 
-/* What is larger than functions are and not described goes by frame pointers if it keeps them, as the code does that
- * node brings; what does not, or is the last of all, is not known. */
+/* What is larger than functions are and not described goes by frame pointers if it keeps them, as
+ * the code does that node brings; what does not, or is the last of all, is not known. */
 TEST(large_gaps_go_by_frame_pointers)
 {
 	_cleanup_(freep) char *code = calloc(1, 0x20000);
@@ -123,8 +123,8 @@ TEST(large_gaps_are_sampled_so_often)
 	frames_end(&x);
 }
 
-/* An assembler's functions are understood as far as they return where they were called from; amid less of them nothing
- * is looked at. */
+/* An assembler's functions are understood as far as they return where they were called from; amid
+ * less of them nothing is looked at. */
 TEST(functions_without_a_description)
 {
 	static const char code[] = "\x53\x90\x5b\xc3"                   /* 1010: push, nop, pop, ret */

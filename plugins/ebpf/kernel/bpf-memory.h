@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Memory of a session's BPF maps, for the store of unwind tables. Maps are mapped memory. Slabs are
- * BPF arrays, made on demand.
- */
+/* Memory of a session's BPF maps, for the store of unwind tables. Maps are mapped memory. Slabs are
+ * BPF arrays, made on demand. */
 #pragma once
 
 #include "ebpf/unwind-store/unwind-store.h"

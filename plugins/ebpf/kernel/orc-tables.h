@@ -7,11 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * The tables by the addresses of KERNEL_SYMBOLS symbols, 0 for one that there is not. False, and
+/* The tables by the addresses of KERNEL_SYMBOLS symbols, 0 for one that there is not. False, and
  * *ret is as it was: they are not there (another unwinder, another machine), hidden from us, or not
- * as they are expected.
- */
+ * as they are expected. */
 bool orc_make(const __u64 *symbols, struct kernel_tables *ret);
 
 /* Whether orc_tables may have an answer here; asked of the kernel's version only. */

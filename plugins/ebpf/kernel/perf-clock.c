@@ -153,8 +153,7 @@ static void sleep_until(int64_t ns)
 		;
 }
 
-/*
- * Starts the clocks one after the other, evenly over a period. They keep that distance for as long
+/* Starts the clocks one after the other, evenly over a period. They keep that distance for as long
  * as they run. Were they started at once, each tick of a CPU would come some 100 us after that of
  * the one before: just when the reader, woken by what that one had to tell, runs here. Such an
  * agent has seven times its share of the samples, and whom it interrupts a tenth less than theirs.

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The sampling clock: one software cpu-clock event on each online CPU, all with one BPF program. It
- * needs no PMU, so it works in any machine.
- */
+/* The sampling clock: one software cpu-clock event on each online CPU, all with one BPF program. It
+ * needs no PMU, so it works in any machine. */
 #pragma once
 
 #include "base/buf.h"
@@ -18,12 +16,10 @@ struct perf_clock {
 
 #define PERF_CLOCK_NULL ((struct perf_clock){NULL, 0})
 
-/*
- * Opens an event of `period_ns` on every online CPU and attaches the program; they tick when this
+/* Opens an event of `period_ns` on every online CPU and attaches the program; they tick when this
  * returns, one after the other, evenly over a period or its first 20 ms. CPUs that go away
  * meanwhile are left out. On failure, with the cause and what to do, nothing is open. Sleeps for as
- * long, and works for ~20 us a CPU.
- */
+ * long, and works for ~20 us a CPU. */
 int perf_clock_open(struct perf_clock *e, int program, uint64_t period_ns, struct error *err);
 
 /* The same for page faults that the kernel has itself where it reads or writes a process's memory;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Sample logs: memory shared with the sampling program (bpfwire/sampler.h). Each CPU has counters
+/* Sample logs: memory shared with the sampling program (bpfwire/sampler.h). Each CPU has counters
  * and a log for each buffer. Access takes no system call once mapped. Logs are megabytes, so they
  * are mapped only while a buffer is read. A buffer that is read must be quiet: retired, and no
- * program running that saw it active.
- */
+ * program running that saw it active. */
 #pragma once
 
 #include "bpfwire/sampler.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Sample table: the samples of one buffer, from logs and ring. Equal samples are kept once, with
+/* Sample table: the samples of one buffer, from logs and ring. Equal samples are kept once, with
  * their number. A sample with an id is found by it and equals no other. The table is bounded: what
- * does not fit counts as lost. Zero-initialised is empty.
- */
+ * does not fit counts as lost. Zero-initialised is empty. */
 #pragma once
 
 #include "bpfwire/sampler.h"
@@ -32,8 +30,8 @@ int sample_table_add(struct sample_table *s, const void *record, size_t size);
 const struct sampler_stack *sample_table_find(const struct sample_table *s, uint64_t id,
 					      const uint64_t **ret_pcs);
 
-/* Visits all, with their numbers. Borrowed until the next add or clear; fn must not add.
- * O(words). */
+/* Visits all, with their numbers. Borrowed until the next add or clear; fn must not add. O(words).
+ */
 void sample_table_each(const struct sample_table *s,
 		       void (*fn)(void *context, const struct sampler_stack *stack,
 				  const uint64_t *pcs, uint64_t samples),

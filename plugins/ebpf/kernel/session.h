@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A session: the loaded BPF programs and maps of bpf/sampler.bpf.c, their events, and what they
+/* A session: the loaded BPF programs and maps of bpf/sampler.bpf.c, their events, and what they
  * counted. One thread at a time.
  *
  * INVARIANTS
  *   - A buffer has one reader: session_swap returns after the last run that saw it active.
- *   - For every retired buffer: taken = samples handed over + ring_full + new_cpu + unfinished.
- */
+ *   - For every retired buffer: taken = samples handed over + ring_full + new_cpu + unfinished. */
 #pragma once
 
 #include "bpfwire/sampler.h"
@@ -29,10 +27,8 @@ struct session_options {
 /* Called by session_drain and session_swap, with a record; `size` is what arrived. */
 typedef void (*session_record_fn)(void *context, const void *record, size_t size);
 
-/*
- * Loads the programs; nothing is sampled before session_start. -EPERM, -ENOTSUP (kernel before 5.10
- * or without BTF) and all else with cause and remedy. 100 to 200 ms.
- */
+/* Loads the programs; nothing is sampled before session_start. -EPERM, -ENOTSUP (kernel before 5.10
+ * or without BTF) and all else with cause and remedy. 100 to 200 ms. */
 int session_open(const struct session_options *options, session_record_fn fn, void *context,
 		 struct session **ret, struct error *err);
 void session_close(struct session *s);
@@ -44,12 +40,10 @@ int session_start(struct session *s, uint32_t rate_hz, struct error *err);
 bool session_cpus_changed(const struct session *s);
 /* Whether there are logs for all CPUs that are online; else the session has to be opened anew. */
 bool session_has_room(const struct session *s);
-/*
- * Has snapshots taken by task work from now on (session_info.defer_snapshots), where the kernel has
+/* Has snapshots taken by task work from now on (session_info.defer_snapshots), where the kernel has
  * that and lets us use it. Once. It reads the kernel's types twice, some 100 ms: behind
  * session_start samples are taken meanwhile, and their stacks copied at once.
- * SAMPLER_DEFERRED_BYTES of the kernel's memory at most.
- */
+ * SAMPLER_DEFERRED_BYTES of the kernel's memory at most. */
 void session_defer_snapshots(struct session *s);
 /* No program is started after this; what was counted can still be read. */
 void session_stop(struct session *s);

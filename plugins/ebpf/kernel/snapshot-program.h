@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The program that takes stack snapshots by task work (bpf/snapshot.bpf.c). It shares the session's
- * maps. Without it a snapshot is copied at once, from the pages that are present.
- */
+/* The program that takes stack snapshots by task work (bpf/snapshot.bpf.c). It shares the session's
+ * maps. Without it a snapshot is copied at once, from the pages that are present. */
 #pragma once
 
 struct bpf_object;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Kernel support for task work: a program has a thread run something on its way to user mode. Linux
+/* Kernel support for task work: a program has a thread run something on its way to user mode. Linux
  * 6.18 has bpf_task_work_schedule_resume_impl(), with a last parameter for the kernel. Later
  * kernels have bpf_task_work_schedule_resume() without it. They still describe the former, which
- * cannot be called.
- */
+ * cannot be called. */
 #pragma once
 
 #include <stddef.h>

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * JIT source: the file that names a process's JIT-compiled code. It is a jitdump, which the runtime
+/* JIT source: the file that names a process's JIT-compiled code. It is a jitdump, which the runtime
  * maps executable to announce it, else a perf map in /tmp of the process's root. Both carry the pid
  * of the process's own PID namespace. Both are untrusted: the file must belong to the process's
  * user, and no link may leave its root. A perf map older than the process belongs to a former one
  * with its pid.
  *
- * Sources: Linux, tools/perf/Documentation/jitdump-specification.txt and jit-interface.txt.
- */
+ * Sources: Linux, tools/perf/Documentation/jitdump-specification.txt and jit-interface.txt. */
 #pragma once
 
 #include "ebpf/processes/maps.h"
@@ -20,10 +18,8 @@ struct jit_source_process {
 	bool own_root;     /* it sees the root that we see */
 };
 
-/*
- * A descriptor of the file, to close, -1 without one; `reopen`, of n bytes, is a path of ours that
- * leads there. `maps` is the text of its mappings. It may still be empty. Some ten system calls.
- */
+/* A descriptor of the file, to close, -1 without one; `reopen`, of n bytes, is a path of ours that
+ * leads there. `maps` is the text of its mappings. It may still be empty. Some ten system calls. */
 int jit_source_open(const struct jit_source_process *p, struct str maps, char *reopen, size_t n);
 
 /* Whether there is a perf map by now. Some five system calls. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Mapped files: what turns a file offset into the file's own address. A file is read once, however
+/* Mapped files: what turns a file offset into the file's own address. A file is read once, however
  * many processes map it. It lives while it is referenced, and holds its object (andiron.objects/1).
  */
 #pragma once
@@ -17,11 +16,9 @@ struct mapped_files;
 struct mapped_files *mapped_files_new(const struct andiron_extension *objects);
 void mapped_files_free(struct mapped_files *t);
 
-/*
- * The mapped file of an open one, with one reference. A file that is new is interned, read, and the
+/* The mapped file of an open one, with one reference. A file that is new is interned, read, and the
  * objects service gets its ids. A file that is not ELF is a mapped file too. NULL when memory is
- * short or the file cannot be interned.
- */
+ * short or the file cannot be interned. */
 struct mapped_file *mapped_file_get(struct mapped_files *t, int fd, struct str path,
 				    struct str reopen);
 /* The mapped file by its key, with one reference; NULL where nobody has it. Opens nothing. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The executable mappings of a process, from /proc/PID/maps. The text is untrusted: any bytes are
- * legal input. Source of the format: proc(5).
- */
+/* The executable mappings of a process, from /proc/PID/maps. The text is untrusted: any bytes are
+ * legal input. Source of the format: proc(5). */
 #pragma once
 
 #include "ebpf/processes/mapped-file.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Processes that were sampled recently: name, container, mappings and target. They are read from
- * /proc as soon as the kernel side reports them, so that one of a few milliseconds is known too.
- */
+/* Processes that were sampled recently: name, container, mappings and target. They are read from
+ * /proc as soon as the kernel side reports them, so that one of a few milliseconds is known too. */
 #pragma once
 
 #include "ebpf/processes/maps.h"

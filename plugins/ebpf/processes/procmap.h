@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Executable mappings of a process as lines of /proc/PID/maps. PROCMAP_QUERY (Linux 6.11) asks for
+/* Executable mappings of a process as lines of /proc/PID/maps. PROCMAP_QUERY (Linux 6.11) asks for
  * them one by one: of thousands of mappings a few dozen are executable. Reading the whole text
  * holds the lock that the process needs for mmap and page faults. So, without the ioctl, a process
  * is not read again for PROCMAP_PACE times the last reading: it loses at most 1 %.
  *
- * Sources: include/uapi/linux/fs.h of Linux 6.11; proc(5).
- */
+ * Sources: include/uapi/linux/fs.h of Linux 6.11; proc(5). */
 #pragma once
 
 #include "base/buf.h"
@@ -27,11 +25,9 @@ struct procmap_pace {
 
 #define PROCMAP_PACE 100
 
-/*
- * Appends the lines of what is executable in the process of which `dir` is the directory in /proc,
+/* Appends the lines of what is executable in the process of which `dir` is the directory in /proc,
  * at most `max` bytes; where only the text is to be had, those of all its mappings. -EAGAIN: its
  * text was read too short a time ago; -E2BIG: there is more (what fits is there); else a negative
- * errno (-ESRCH: it has no memory any more). One ioctl per mapping, or one read of the text.
- */
+ * errno (-ESRCH: it has no memory any more). One ioctl per mapping, or one read of the text. */
 int procmap_read(struct procmap *t, struct procmap_pace *pace, int dir, struct buf *text,
 		 size_t max);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See target-match.h. A match is one block of memory whose strings are those of its target's row in
+/* See target-match.h. A match is one block of memory whose strings are those of its target's row in
  * the table: when the row changes or goes, it takes them along to the replaced ones.
  *
  * Invariants: a row that stands for something has its match as `user` (unless memory was short);
  * the index has one match for each process or container, the one whose row comes last, and the
  * others hang from it in falling order; there is room for all matches among the replaced ones, so
- * that a target can always go.
- */
+ * that a target can always go. */
 #include "ebpf/processes/target-match.h"
 
 #include "abi/target-row.h"

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Target match: the target of a process, by the rules of Alloy's pyroscope.ebpf. `__process_pid__`
+/* Target match: the target of a process, by the rules of Alloy's pyroscope.ebpf. `__process_pid__`
  * selects that process. Else the container id selects all processes of the container. The default
  * target, if any, takes the rest.
  *
  * A batch has the target's labels, less those that begin with two underscores. `__symbolize__` (for
  * profile.symbolize) and `__name__` stay. `service_name` is the first of: the label itself, pod
  * annotation pyroscope.io/service_name, ebpf/NAMESPACE/CONTAINER, the docker container, the swarm
- * service, "unspecified".
- */
+ * service, "unspecified". */
 #pragma once
 
 #include "abi/target-selector.h"

@@ -104,10 +104,8 @@ static uint32_t add_user_frame(struct making *m, const struct row *row, uint64_t
 	return batch_add_location(m->b, &location);
 }
 
-/*
- * A frame of a runtime, of two words. Of two processes the same words may be two functions, so what
- * distinguishes one location from another is its name.
- */
+/* A frame of a runtime, of two words. Of two processes the same words may be two functions, so what
+ * distinguishes one location from another is its name. */
 static uint32_t add_runtime_frame(struct making *m, const struct process *p, const uint64_t *words)
 {
 	uint32_t slot = (uint32_t)(words[0] >> 56);

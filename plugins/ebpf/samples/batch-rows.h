@@ -35,9 +35,7 @@ struct rows_options {
 	struct runtimes *runtimes; /* names the frames of theirs; or NULL */
 };
 
-/*
- * Makes the batch; sorts the rows. 0, -ENOMEM or -E2BIG. *ret has one reference; NULL with 0 if
- * there are no rows. O(rows · (log rows + frames)).
- */
+/* Makes the batch; sorts the rows. 0, -ENOMEM or -E2BIG. *ret has one reference; NULL with 0 if
+ * there are no rows. O(rows · (log rows + frames)). */
 int rows_to_batch(struct rows *rows, const struct rows_options *options,
 		  const struct andiron_batch **ret);

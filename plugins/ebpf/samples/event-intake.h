@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Event intake: handles records of the kernel's ring in two steps. Preparing a record finds its
+/* Event intake: handles records of the kernel's ring in two steps. Preparing a record finds its
  * process, target and mappings as soon as it arrives, since the process may be gone a millisecond
  * later. Processing follows in arrival order: it maps the process in the unwinder and unwinds
  * snapshots. It stops at a record whose files are being read; preparing goes on. A snapshot that
@@ -8,8 +7,7 @@
  * of some 100 KiB each.
  *
  * Where threads list their own mappings (bpf/task-work/deferred-snapshot.h), a process is asked
- * only while processing, if its list did not come. Asking all took a third of the agent's time.
- */
+ * only while processing, if its list did not come. Asking all took a third of the agent's time. */
 #pragma once
 
 #include "ebpf/unwinding/stack-copies.h"

@@ -14,11 +14,9 @@
 /* SAMPLER_ALL, or what the targets need. */
 uint32_t sampling_filter_mode(const struct ebpf_options *options, struct matcher *matcher);
 
-/*
- * Brings the kernel's sets in line with the targets: pids are added and removed, with `follow`
+/* Brings the kernel's sets in line with the targets: pids are added and removed, with `follow`
  * together with the descendants that run by now. All judgements of cgroups are forgotten. 0, or a
- * negative errno with the cause.
- */
+ * negative errno with the cause. */
 int sampling_filter_set(struct session *session, struct matcher *matcher,
 			struct processes *processes, bool follow, struct error *err);
 

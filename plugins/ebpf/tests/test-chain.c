@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The whole chain over real files: this process's mappings, with the code of programs of this
+/* The whole chain over real files: this process's mappings, with the code of programs of this
  * machine mapped beside it, put into a store; at each row's first and last byte the walker's
- * look-up must find what the rows say that are read once more.
- */
+ * look-up must find what the rows say that are read once more. */
 #include "ebpf/tests/test-kernel.h"
 #include "ebpf/unwind-store/unwind-store.h"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Programs in flight while the store changes: each walks by the word that it has read, until the
+/* Programs in flight while the store changes: each walks by the word that it has read, until the
  * quiesce. None is ever led to memory that has been freed, or to the rule of another address. And a
- * store whose own memory ends at any point.
- */
+ * store whose own memory ends at any point. */
 #include "ebpf/tests/test-world.h"
 
 #include "testing/test.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The kernel's side of the unwind tables as our own memory. What a program would read stays
+/* The kernel's side of the unwind tables as our own memory. What a program would read stays
  * readable under `seen` while the slab exists. What the store writes through is unmapped with it,
- * so a later use crashes. It fails on demand.
- */
+ * so a later use crashes. It fails on demand. */
 #pragma once
 
 #include "ebpf/unwind-store/slab-allocator.h"

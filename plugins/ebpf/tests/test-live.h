@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A table of real processes: this one, and forked children, which have its generation. Their files
- * are interned by inode.
- */
+/* A table of real processes: this one, and forked children, which have its generation. Their files
+ * are interned by inode. */
 #pragma once
 
 #include "ebpf/processes/process.h"

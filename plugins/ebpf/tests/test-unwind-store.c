@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The store of unwind tables: what the walker finds for a process is what its files' rows say,
- * whatever is mapped, unmapped, evicted and read again meanwhile.
- */
+/* The store of unwind tables: what the walker finds for a process is what its files' rows say,
+ * whatever is mapped, unmapped, evicted and read again meanwhile. */
 #include "ebpf/tests/test-world.h"
 
 #include "testing/test.h"

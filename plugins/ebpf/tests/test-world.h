@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A store of unwind tables over a kernel of plain memory, with invented files: row i of a file is
- * at first + i * step, and its rule says so.
- */
+/* A store of unwind tables over a kernel of plain memory, with invented files: row i of a file is
+ * at first + i * step, and its rule says so. */
 #pragma once
 
 #include "ebpf/tests/test-kernel.h"

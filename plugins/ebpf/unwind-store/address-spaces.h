@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Address spaces: the walker's table from a process to its mapping table. It holds 8,192. When a
+/* Address spaces: the walker's table from a process to its mapping table. It holds 8,192. When a
  * process finds no slot, the one sampled longest ago among its possible slots is replaced. Beyond
  * 8,192 many are replaced at once: a slot is free only when no program can still read it.
  *
- * An entry's word is written last on insertion, first on removal, and in one store between.
- */
+ * An entry's word is written last on insertion, first on removal, and in one store between. */
 #pragma once
 
 #include "bpfwire/sampler.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See file-reader.h. Requests and what comes of them are lists under one lock. The end of a file is
+/* See file-reader.h. Requests and what comes of them are lists under one lock. The end of a file is
  * the request itself, moved from one list to the other, so it needs no memory. The descriptor is
  * written when a file has ended or the queue is half full: a wake-up for each page would cost more
- * than the page.
- */
+ * than the page. */
 #include "ebpf/unwind-store/file-reader.h"
 
 #include "base/check.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * File reader: a thread that reads files' rows into pages, in the order of requests. It shares
+/* File reader: a thread that reads files' rows into pages, in the order of requests. It shares
  * nothing with the store: pages are private memory, with rules as words instead of numbers. So the
  * ring is read while a compiler's libraries are, which takes half a second.
  *
  * The queue holds FILE_READER_BYTES; then the thread waits. The thread starts with the first
- * request. All functions: one thread at a time.
- */
+ * request. All functions: one thread at a time. */
 #pragma once
 
 #include "ebpf/processes/mapped-file.h"
@@ -17,11 +15,9 @@
 
 #define FILE_READER_BYTES (2u << 20)
 
-/*
- * Hands the rows of a mapped file to `fn`, as elf_rows_read does, whose options these are but for
+/* Hands the rows of a mapped file to `fn`, as elf_rows_read does, whose options these are but for
  * `debug`; those of the vDSO where `mapped` is NULL. Called on the reader's thread. 0, also where
- * there are none; what `fn` returned; or a negative errno and the reason.
- */
+ * there are none; what `fn` returned; or a negative errno and the reason. */
 typedef int (*unwind_read_fn)(void *context, const struct mapped_file *mapped,
 			      const struct elf_rows_options *options, elf_row_fn fn,
 			      void *fn_context, struct error *err);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Makes a file's table of the pages that the reader has read (file-reader.h). Pages go into slabs
+/* Makes a file's table of the pages that the reader has read (file-reader.h). Pages go into slabs
  * as they come, so nothing of a table's size is held elsewhere; no walker is led to them before the
  * table is whole. When the budget ends in the middle, what was made is given back at once, the rest
- * of the pages only shows how much it would have been, and the file is partial from then on.
- */
+ * of the pages only shows how much it would have been, and the file is partial from then on. */
 #include "ebpf/unwind-store/file-tables.h"
 
 #include "base/check.h"

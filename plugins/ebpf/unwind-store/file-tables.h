@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * File tables: pages of rows in slabs, and the list of these pages. Each file has one table,
+/* File tables: pages of rows in slabs, and the list of these pages. Each file has one table,
  * however many processes map it. A table is whole; or partial, where the budget has no room: then
  * it has the pages that were hit, and "by frame pointers" in place of the others. Under pressure
- * the table hit longest ago goes first, several at once, since each time costs a quiesce.
- */
+ * the table hit longest ago goes first, several at once, since each time costs a quiesce. */
 #pragma once
 
 #include "ebpf/processes/mapped-file.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rows of a mapped file, opened by its object. The vDSO is the same in every process, so it is read
- * from our own.
- */
+/* Rows of a mapped file, opened by its object. The vDSO is the same in every process, so it is read
+ * from our own. */
 #pragma once
 
 #include "ebpf/processes/mapped-file.h"

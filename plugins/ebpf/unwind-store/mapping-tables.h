@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Mapping tables: the mappings of one process as the walker reads them. Processes with the same
+/* Mapping tables: the mappings of one process as the walker reads them. Processes with the same
  * mappings (forked children) share one. The cache of rows knows a table by its id.
  *
  * A table keeps its id while it only gains mappings or file tables; any other change takes a new
  * id. A returned id may still be in the cache. It is reused after the cache has been cleared of it,
- * many at a time.
- */
+ * many at a time. */
 #pragma once
 
 #include "ebpf/unwind-store/file-tables.h"
@@ -59,12 +57,10 @@ void mapping_tables_init(struct mapping_tables *t, struct files *files, struct u
 			 struct unwind_chain *chains);
 void mapping_tables_fini(struct mapping_tables *t);
 
-/*
- * The mapping table of a process that had `former` (NULL: none) and has now what `set` says, with a
+/* The mapping table of a process that had `former` (NULL: none) and has now what `set` says, with a
  * new reference: the same one, changed or not; one that another process has; or a new one. Who
  * shows it gives `former` up after that. -ENOMEM: nothing has changed. Where there is no room for
- * its chunk the table has none until mapping_tables_retry.
- */
+ * its chunk the table has none until mapping_tables_retry. */
 int mapping_tables_get(struct mapping_tables *t, struct mapping_table *former,
 		       const struct mapset *set, struct mapping_table **ret);
 void mapping_table_release(struct mapping_tables *t, struct mapping_table *v);

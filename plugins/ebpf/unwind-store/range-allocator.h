@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Range allocator: a set of free ranges. It gives the smallest that is large enough, and joins what
+/* Range allocator: a set of free ranges. It gives the smallest that is large enough, and joins what
  * is returned with its neighbours. Units are the owner's. Two treaps hold the ranges, by position
- * and by length. Room is reserved in advance, so returning cannot fail.
- */
+ * and by length. Room is reserved in advance, so returning cannot fail. */
 #pragma once
 
 #include "base/vec.h"

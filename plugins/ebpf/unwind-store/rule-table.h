@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rule table: each rule with its auxiliary word has one number in the walker's `rules`, however
+/* Rule table: each rule with its auxiliary word has one number in the walker's `rules`, however
  * many files use it. A user retains its number. An unused number keeps its meaning until
  * rule_table_reclaim, which is called when no program can use it, and comes back if it is asked for
  * before. Number 0 is rule 0, forever. A new number that nobody retains is free after
  * rule_table_settle.
  *
  * Distributions have a few thousand rules, a file at most some 1,200. A file's maker takes at most
- * a quarter of all numbers.
- */
+ * a quarter of all numbers. */
 #pragma once
 
 #include "bpfwire/unwind-tables.h"

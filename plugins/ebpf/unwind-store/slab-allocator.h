@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Slab allocator: memory that the walker reads. Chunks of 8-byte granularity lie in slabs of 1 MiB,
+/* Slab allocator: memory that the walker reads. Chunks of 8-byte granularity lie in slabs of 1 MiB,
  * addressed by references (bpfwire/unwind-tables.h). Allocation is best fit over all slabs, free
  * neighbours join, and a free slab goes back. A chunk that a program may have found is retired;
  * slabs_reclaim frees it when no program can still read it.
  *
  * Few slabs are mapped at a time, since a mapped slab counts as ours. The owner keeps the sizes.
- * One thread at a time.
- */
+ * One thread at a time. */
 #pragma once
 
 #include "ebpf/unwind-store/range-allocator.h"
@@ -59,10 +57,8 @@ struct slabs {
 void slabs_init(struct slabs *s, const struct slabs_kernel *kernel, uint64_t budget_bytes);
 void slabs_fini(struct slabs *s);
 
-/*
- * A chunk of n bytes, 1..SLABS_CHUNK_MAX, its content undefined. -ENOSPC: there is none within the
- * budget, or the kernel gives no more slabs; -ENOMEM. O(log chunks) and perhaps a new slab.
- */
+/* A chunk of n bytes, 1..SLABS_CHUNK_MAX, its content undefined. -ENOSPC: there is none within the
+ * budget, or the kernel gives no more slabs; -ENOMEM. O(log chunks) and perhaps a new slab. */
 int slabs_alloc(struct slabs *s, size_t n, uint32_t *ret_ref);
 
 /* The chunk's memory, mapped; NULL if that fails. Holds for the SLABS_MAPPED slabs that were asked

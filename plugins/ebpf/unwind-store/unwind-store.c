@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See unwind-store.h. This file ties the parts together: what is given up by any of them waits for
- * the same quiesce, before which all words that lead to it have been replaced.
- */
+/* See unwind-store.h. This file ties the parts together: what is given up by any of them waits for
+ * the same quiesce, before which all words that lead to it have been replaced. */
 #include "ebpf/unwind-store/unwind-store.h"
 
 #include "ebpf/unwind-store/file-tables.h"

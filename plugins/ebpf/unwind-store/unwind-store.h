@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The unwind store: tables of all files that sampled processes map, and where each process maps
+/* The unwind store: tables of all files that sampled processes map, and where each process maps
  * them (bpfwire/unwind-tables.h), within a budget.
  *
  *   mapset -> address space -> mapping table (shared by forks) -> file (shared by all) -> rules
@@ -12,8 +11,7 @@
  *
  * What a running program may still read is freed behind `quiesce`, all at once. One thread at a
  * time, any thread. Nothing here fails a sample: short memory or budget ends stacks early, and the
- * statistics say so.
- */
+ * statistics say so. */
 #pragma once
 
 #include "ebpf/processes/mapped-file.h"
@@ -50,15 +48,13 @@ struct unwind *unwind_new(const struct unwind_kernel *kernel, const struct unwin
 /* The programs must not run any more. Releases all mapped files. */
 void unwind_free(struct unwind *u);
 
-/*
- * Takes what a process has mapped from now on. 1: it maps files that nobody has read, which are
+/* Takes what a process has mapped from now on. 1: it maps files that nobody has read, which are
  * read now (~10 million rows a second); call it again when unwind_take has returned true. Until
  * then the walker knows of the process what it knew before: a stack of one that is unknown can be
  * completed later, one that ends where there is no table yet cannot. `generation` is
  * unwind_generation's for the process as it is now. `set` is borrowed, its older ones are not used;
  * files are retained as needed. 0; -ENOMEM; -ENOSPC: the kernel does not let us wait for its
- * programs, so no slot can be given to it. On failure all is as before.
- */
+ * programs, so no slot can be given to it. On failure all is as before. */
 int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t generation,
 	       const struct mapset *set);
 
@@ -96,31 +92,24 @@ struct unwind_claim {
 
 #define UNWIND_CLAIMS_MAX 1024u
 
-/*
- * Says what of a file runtimes walk from now on, wherever it is mapped, in place of what was said
+/* Says what of a file runtimes walk from now on, wherever it is mapped, in place of what was said
  * before; n 0: nothing. Ascending, and apart from each other. A file with claims is not forgotten.
- * 0; -EINVAL: they are not so, or too many; -ENOMEM: as before. O(mapping tables).
- */
+ * 0; -EINVAL: they are not so, or too many; -ENOMEM: as before. O(mapping tables). */
 int unwind_claim(struct unwind *u, struct mapped_file *mapped, const struct unwind_claim *claims,
 		 size_t n);
 
-/*
- * A frame of a delivered stack lies at this address of the file's own (mapped_file_address): keeps
+/* A frame of a delivered stack lies at this address of the file's own (mapped_file_address): keeps
  * the file, and wants back what of it has been left out or evicted. O(1) for a file that is whole.
  */
 void unwind_used(struct unwind *u, const struct mapped_file *mapped, uint64_t address);
 
-/*
- * A frame of this file, or of the vDSO where it is NULL, stands in a stack that ended because a
+/* A frame of this file, or of the vDSO where it is NULL, stands in a stack that ended because a
  * register was lost that a caller's rule needs: from the next unwind_tick on its table has
- * auxiliary words, which say where its functions have saved it. O(1).
- */
+ * auxiliary words, which say where its functions have saved it. O(1). */
 void unwind_want_registers(struct unwind *u, const struct mapped_file *mapped);
 
-/*
- * Ends an interval: has read what was requested, ages files and address spaces, frees behind one
- * quiesce what has been given up. Some 10 µs for every thousand address spaces.
- */
+/* Ends an interval: has read what was requested, ages files and address spaces, frees behind one
+ * quiesce what has been given up. Some 10 µs for every thousand address spaces. */
 void unwind_tick(struct unwind *u);
 
 /* Why a file has no table and is walked by frame pointers. */

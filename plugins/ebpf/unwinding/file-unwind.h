@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * File unwind: unwinds snapshots by the files' own search tables (unwind/row-finder.h), before
+/* File unwind: unwinds snapshots by the files' own search tables (unwind/row-finder.h), before
  * unwind tables are built. A compiler's libraries take half a second to read; waiting snapshots
  * would be 100 MB by then. A new frame takes some 10 µs, a known one next to nothing.
  *
  * It fails on code of Go or of no file, and on frames that a signal interrupted: such snapshots
  * wait for tables. Zero-initialised is empty. Memory: some 100 KiB a file, FILE_UNWIND_FILES at
- * most, and 128 KiB of rules, while in use.
- */
+ * most, and 128 KiB of rules, while in use. */
 #pragma once
 
 #include "ebpf/processes/maps.h"
@@ -38,11 +36,9 @@ struct file_unwind {
 	uint32_t n_walks;             /* since file_unwind_rest */
 };
 
-/*
- * Walks a snapshot's copies in a process that had these mappings when it was taken; those behind
+/* Walks a snapshot's copies in a process that had these mappings when it was taken; those behind
  * them do not count. True where that went to the thread's entry, or as far as the copies go: then
- * no table would help either, and *w is the walk as of walk_snapshot. Else *w means nothing.
- */
+ * no table would help either, and *w is the walk as of walk_snapshot. Else *w means nothing. */
 bool file_unwind_walk(struct file_unwind *e, const struct andiron_extension *objects,
 		      const struct mapset *maps, const struct sampler_snapshot *snapshot,
 		      const struct walk_stack stacks[SAMPLER_COPIES], struct andiron_walk *w);

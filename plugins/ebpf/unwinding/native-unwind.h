@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Native unwinder: bpf/unwinder/native-stack.h compiled for user space. It unwinds stack snapshots
+/* Native unwinder: bpf/unwinder/native-stack.h compiled for user space. It unwinds stack snapshots
  * by the walker's tables. They come from processes that were unknown when sampled, and from pages
- * that were absent. Any thread, while the tables hold still.
- */
+ * that were absent. Any thread, while the tables hold still. */
 #pragma once
 
 #include "bpfwire/sampler.h"
@@ -39,12 +37,10 @@ struct walk_tables {
 	uint64_t (*find)(void *context, uint64_t at, uint64_t *ret_aux);
 };
 
-/*
- * Walks from where the snapshot was taken, over the copies of its stacks, in the address space with
+/* Walks from where the snapshot was taken, over the copies of its stacks, in the address space with
  * this word (unwind_space_word), into *w: its frames are those of the process from the sampled one
  * on, leaf first, and its `end` says why there are no more; UNWIND_END_CUT where it left what was
- * copied. Frames of language runtimes end it. O(frames); w needs no initialising.
- */
+ * copied. Frames of language runtimes end it. O(frames); w needs no initialising. */
 void walk_snapshot(const struct walk_tables *tables, const struct sampler_snapshot *snapshot,
 		   const struct walk_stack stacks[SAMPLER_COPIES], uint64_t word,
 		   struct andiron_walk *w);

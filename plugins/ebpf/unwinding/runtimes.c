@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See runtimes.h. A claim belongs to a file, not to a process: the store keeps it by file as it
+/* See runtimes.h. A claim belongs to a file, not to a process: the store keeps it by file as it
  * does tables, and learns only of changes, so that a hundred processes of one interpreter cost one
- * change of mapping tables.
- */
+ * change of mapping tables. */
 #include "ebpf/unwinding/runtimes.h"
 
 #include "abi/value.h"

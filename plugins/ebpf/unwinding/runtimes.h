@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The language runtimes of a session (andiron/runtime.h): their programs, the code that they claim,
+/* The language runtimes of a session (andiron/runtime.h): their programs, the code that they claim,
  * and names of their frames. A runtime that cannot be used is logged once, and then counts as not
- * requested. One thread at a time, any thread.
- */
+ * requested. One thread at a time, any thread. */
 #pragma once
 
 #include "ebpf/processes/process.h"
@@ -45,10 +43,8 @@ struct runtimes_kernel {
 
 struct runtimes;
 
-/*
- * Loads those requested, at most RUNTIMES_MAX. `requested` is copied. NULL when memory is short.
- * Some 10 ms a program.
- */
+/* Loads those requested, at most RUNTIMES_MAX. `requested` is copied. NULL when memory is short.
+ * Some 10 ms a program. */
 struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
 			      const struct runtime_requested *requested, size_t n,
 			      const struct runtimes_out *out);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Stack copies of one snapshot, assembled from its parts: the sampled stack (in parts where it is
+/* Stack copies of one snapshot, assembled from its parts: the sampled stack (in parts where it is
  * deep), its outer end, and the other stack on which it may continue. See SAMPLER_SNAPSHOT_PARTS.
- * At most STACK_COPIES_MAX are assembled; the oldest gives way. Zero-initialised is empty.
- */
+ * At most STACK_COPIES_MAX are assembled; the oldest gives way. Zero-initialised is empty. */
 #pragma once
 
 #include "ebpf/unwinding/native-unwind.h"

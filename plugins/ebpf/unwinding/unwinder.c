@@ -109,10 +109,8 @@ static const uint8_t *slab(void *context, uint32_t number)
 	return unwind_slab(((struct unwinder *)context)->store, number);
 }
 
-/*
- * Memory that a walk could not read is there once somebody has touched it; the next sample of the
- * same stack finds it. Not needed where the copy has it.
- */
+/* Memory that a walk could not read is there once somebody has touched it; the next sample of the
+ * same stack finds it. Not needed where the copy has it. */
 static void touch(struct unwinder *w, const struct sampler_snapshot *c)
 {
 	char byte;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The unwinder: keeps the store of unwind tables up to date with processes, and completes stacks
+/* The unwinder: keeps the store of unwind tables up to date with processes, and completes stacks
  * from snapshots. A snapshot is unwound when it arrives, while its process may still exist. The
- * result joins its stack's record when the buffer is read.
- */
+ * result joins its stack's record when the buffer is read. */
 #pragma once
 
 #include "ebpf/processes/process.h"

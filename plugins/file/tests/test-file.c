@@ -67,8 +67,8 @@ static void add_row(struct batch_builder *b, uint32_t stack, const char *process
 	batch_add_row(b, &row);
 }
 
-/* 7 samples of a named stack in two processes, 3 of one that ends in an
- * address. NULL when memory is short. */
+/* 7 samples of a named stack in two processes, 3 of one that ends in an address. NULL when memory
+ * is short. */
 static const struct andiron_batch *demo_batch(void)
 {
 	static const struct batch_head head = {.start_ns = 1000, .end_ns = 2000000000};
@@ -269,8 +269,8 @@ TEST(pprof_carries_labels_mappings_and_losses)
 	clear_directory();
 }
 
-/* No name, title or label can leave the string that it stands in, and the
- * page can run nothing but its own script. */
+/* No name, title or label can leave the string that it stands in, and the page can run nothing but
+ * its own script. */
 TEST(the_page_is_closed)
 {
 	struct buf out = BUF_NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The component behind its verbs, with a host that only keeps books: what was
- * taken in is delivered, dropped or in flight, at every moment. */
+/* The component behind its verbs, with a host that only keeps books: what was taken in is
+ * delivered, dropped or in flight, at every moment. */
 #include "abi/batch-build.h"
 #include "testing/test.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Unit tests of discovery over the real /proc, with children of the test as
- * processes and a hand-made source of events, so that no privilege is needed.
- */
+/* Unit tests of discovery over the real /proc, with children of the test as processes and a
+ * hand-made source of events, so that no privilege is needed. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "testing/test.h"
@@ -155,8 +153,8 @@ static struct search expect_target(struct loop *l, pid_t pid, bool wanted)
 	return s;
 }
 
-/* Events bring a target and take it away; another start time is another
- * process, whose end says nothing of this one. */
+/* Events bring a target and take it away; another start time is another process, whose end says
+ * nothing of this one. */
 TEST(events_make_targets)
 {
 	struct loop l;

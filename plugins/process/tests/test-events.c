@@ -145,8 +145,8 @@ TEST(the_list_is_that_of_proc)
 	end(&l, s);
 }
 
-/* A child's life is told whole and in its order, under one identity, and soon: other work can
- * only make that later, so the soonest of some lives counts. */
+/* A child's life is told whole and in its order, under one identity, and soon: other work can only
+ * make that later, so the soonest of some lives counts. */
 TEST(a_life_in_order)
 {
 	struct loop l;
@@ -182,8 +182,8 @@ static void *thread_body(void *arg)
 	return NULL;
 }
 
-/* Until this process has one thread. A joined one may be on its way out still, and its
- * exit be told as the process's where that ends meanwhile (bpf/process.bpf.c). */
+/* Until this process has one thread. A joined one may be on its way out still, and its exit be told
+ * as the process's where that ends meanwhile (bpf/process.bpf.c). */
 static void wait_for_threads(void)
 {
 	struct stat st;
@@ -224,8 +224,8 @@ TEST(threads_are_no_processes)
 	end(&l, s);
 }
 
-/* A storm of forks arrives whole or with a word about what is missing, and wakes
- * the reader a few times in a second, not for each event. */
+/* A storm of forks arrives whole or with a word about what is missing, and wakes the reader a few
+ * times in a second, not for each event. */
 TEST(a_storm)
 {
 	enum { CHILDREN = 2000 };
@@ -362,8 +362,8 @@ TEST(a_pid_used_again)
 	end(&l, s);
 }
 
-/* Nobody is told anything after the end of a subscription, and subscribers do
- * not disturb each other. */
+/* Nobody is told anything after the end of a subscription, and subscribers do not disturb each
+ * other. */
 TEST(subscribers_are_separate)
 {
 	struct loop l;

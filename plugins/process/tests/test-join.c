@@ -119,8 +119,7 @@ static void expect_rows(struct bench *b, const char *want)
 	expect_str(((struct str){text.p, text.n}), want);
 }
 
-/* Alloy's output: containers without an id, processes merged or not, each
- * container again. */
+/* Alloy's output: containers without an id, processes merged or not, each container again. */
 TEST(alloys_output)
 {
 	struct bench b;
@@ -164,8 +163,7 @@ TEST(either_comes_first)
 	bench_fini(&b);
 }
 
-/* Of a container's several targets the last one's labels count; when it goes,
- * the next one's do. */
+/* Of a container's several targets the last one's labels count; when it goes, the next one's do. */
 TEST(the_last_target_wins)
 {
 	struct bench b;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The smallest host that runs this folder's engines in a test: one loop with
- * posts, work (run on the spot), timers and watches; health and logs are kept
- * to be looked at, and targets go to a table.
- */
+/* The smallest host that runs this folder's engines in a test: one loop with posts, work (run on
+ * the spot), timers and watches; health and logs are kept to be looked at, and targets go to a
+ * table. */
 #pragma once
 
 #include "abi/target-list.h"

@@ -40,8 +40,8 @@ static struct service *unprivileged(struct loop *l)
 	return s;
 }
 
-/* Without the privilege the service stands, says why and what to do, tells
- * those who subscribed before that they know nothing, and refuses the rest. */
+/* Without the privilege the service stands, says why and what to do, tells those who subscribed
+ * before that they know nothing, and refuses the rest. */
 TEST(without_privilege)
 {
 	struct error err = ERROR_NULL;
@@ -65,8 +65,8 @@ TEST(without_privilege)
 	loop_fini(&l);
 }
 
-/* An end before the start, or before the first turn, leaves nothing behind,
- * whatever is on its way. */
+/* An end before the start, or before the first turn, leaves nothing behind, whatever is on its way.
+ */
 TEST(unsubscribed_before_the_turn)
 {
 	struct error err = ERROR_NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs tables of cases: tests/golden/relabel.txt, whose head describes their
- * form, and tests/golden/relabel-prometheus.txt, what Prometheus has answered. */
+/* Runs tables of cases: tests/golden/relabel.txt, whose head describes their form, and
+ * tests/golden/relabel-prometheus.txt, what Prometheus has answered. */
 #include "relabel/answers.h"
 
 #include "base/cleanup.h"
@@ -103,8 +103,8 @@ TEST(by_hand)
 	expect(run_table(GOLDEN "/relabel.txt") > 60);
 }
 
-/* What Prometheus's library answered to rules and expressions of all kinds is
- * what comes out here. */
+/* What Prometheus's library answered to rules and expressions of all kinds is what comes out here.
+ */
 TEST(by_prometheus)
 {
 	expect(run_table(GOLDEN "/relabel-prometheus.txt") > 1000);

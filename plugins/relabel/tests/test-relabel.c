@@ -125,8 +125,8 @@ static uint64_t evaluated(const struct bench *b)
 	return totals.evaluated;
 }
 
-/* One changed target is worked on once and sends one row, whatever the number of
- * others; one that is said again as it was costs nothing, nor does one that goes. */
+/* One changed target is worked on once and sends one row, whatever the number of others; one that
+ * is said again as it was costs nothing, nor does one that goes. */
 TEST(one_change_is_one_row)
 {
 	struct bench b;
@@ -152,8 +152,8 @@ TEST(one_change_is_one_row)
 	bench_fini(&b);
 }
 
-/* A row that a rule drops is gone, comes back with its own id, and leaves
- * for good with its input. */
+/* A row that a rule drops is gone, comes back with its own id, and leaves for good with its input.
+ */
 TEST(dropped_and_back)
 {
 	struct relabel_totals totals;
@@ -193,8 +193,8 @@ static void note_dropped(void *context, const struct target_row *row, size_t rul
 	b->text[b->n++] = (char)('0' + rule);
 }
 
-/* Of each target that is not in the output the rule that dropped it can be
- * told, in the order of the input, and where that rule stands. */
+/* Of each target that is not in the output the rule that dropped it can be told, in the order of
+ * the input, and where that rule stands. */
 TEST(who_dropped_it)
 {
 	struct rules rules = make_rules("x", "drop"), more = make_rules("[ab]", "keep");
@@ -266,8 +266,7 @@ static void expect_put_right(void *context, int change, struct target_row *row)
 	expect_str(target_label_value(row, "out"), "v");
 }
 
-/* New rules recompute what is there; rows whose labels stay as they were are
- * not sent. */
+/* New rules recompute what is there; rows whose labels stay as they were are not sent. */
 TEST(new_rules)
 {
 	struct rules rules;
@@ -287,8 +286,8 @@ TEST(new_rules)
 	bench_fini(&b);
 }
 
-/* For a consumer that begins late every row is sent again, once, and to one
- * that has them all nothing has changed. */
+/* For a consumer that begins late every row is sent again, once, and to one that has them all
+ * nothing has changed. */
 TEST(all_again)
 {
 	struct bench b;
@@ -359,8 +358,8 @@ TEST(labels_out_of_order)
 	bench_fini(&b);
 }
 
-/* Rules that double the labels of a stranger's target lose that target, with a
- * count, and cost no more than the bounds. */
+/* Rules that double the labels of a stranger's target lose that target, with a count, and cost no
+ * more than the bounds. */
 TEST(growth_is_bounded)
 {
 	struct relabel_totals totals;
@@ -425,8 +424,8 @@ static void release(const struct andiron_targets *update)
 		update->release(update->owner);
 }
 
-/* One target through the rules. Where memory was short, what comes after it stands
- * for everything. */
+/* One target through the rules. Where memory was short, what comes after it stands for everything.
+ */
 static int carry(struct target_list *in, struct relabel *relabel, struct rules *rules)
 {
 	const struct target_label labels[] = {{STR("name"), STR("abc")}, {STR("x"), STR("y")}};

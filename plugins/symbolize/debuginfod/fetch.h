@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Debug files from debuginfod servers. A child process (fetcher.c) fetches them into the cache of
+/* Debug files from debuginfod servers. A child process (fetcher.c) fetches them into the cache of
  * elfutils' client, which gdb and perf share. So the process that talks to the network neither
  * parses nor samples. Nothing is fetched unless a server is configured.
  *
  * Each build id is requested once, and again ten minutes after a server did not have it. At most
  * two children run, each for at most two minutes. Of a file that is too large only the line table
- * and the symbols are fetched, where the server offers sections.
- */
+ * and the symbols are fetched, where the server offers sections. */
 #pragma once
 
 #include "abi/log.h"
@@ -53,8 +51,8 @@ struct fetch_settings {
 /* All is copied. 0 or -ENOMEM. */
 int fetch_set(struct fetch *f, const struct fetch_settings *settings);
 
-/* A descriptor of the debug file of that build id, to close; -ENOENT: it has
- * not arrived. O(known). */
+/* A descriptor of the debug file of that build id, to close; -ENOENT: it has not arrived. O(known).
+ */
 int fetch_open(const struct fetch *f, struct str build_id);
 
 /* Notes that a build id's debug file would help. Any thread of the instance's turn. */

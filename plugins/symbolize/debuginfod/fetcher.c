@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * andiron-debuginfod [--lines] [--max-bytes N] [--cache-bytes N] BUILD-ID
+/* andiron-debuginfod [--lines] [--max-bytes N] [--cache-bytes N] BUILD-ID
  *
  * Prints the path of the debug file of a build id, fetched where it is not kept already
  * (debuginfod/debuginfod.h). A program of its own beside the plugin: who talks to strange servers
- * neither parses what they send nor samples, holds no capability, and its libraries
- * (libcurl's) cost an agent that fetches nothing no memory and no time.
+ * neither parses what they send nor samples, holds no capability, and its libraries (libcurl's)
+ * cost an agent that fetches nothing no memory and no time.
  *
  * Servers, folder and limits come from the environment that elfutils' client knows:
  * DEBUGINFOD_URLS, _CACHE_PATH, _TIMEOUT, _MAXTIME, _MAXSIZE. Ends with 0; 2: nobody has it; 1:
- * else, with a sentence.
- */
+ * else, with a sentence. */
 #include "base/cleanup.h"
 #include "debuginfod/debuginfod.h"
 #include "proc/privileges.h"

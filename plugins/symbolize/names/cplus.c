@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * libiberty parses a name into a graph of components, in time linear in its
- * length, and prints that graph as if it were a tree. A back-reference makes
- * two branches of one, so a name of 200 bytes can be a tree of 2^50 nodes. Two
- * things then have no bound of their own:
+/* libiberty parses a name into a graph of components, in time linear in its length, and prints that
+ * graph as if it were a tree. A back-reference makes two branches of one, so a name of 200 bytes
+ * can be a tree of 2^50 nodes. Two things then have no bound of their own:
  *
- * What is printed. The callback that takes it ends it by longjmp; printing
- * holds nothing that would leak.
+ * What is printed. The callback that takes it ends it by longjmp; printing holds nothing that would
+ * leak.
  *
- * What is searched without printing: for a parameter pack, each expansion's
- * whole pattern. So the size of the tree is computed first, over the graph,
- * each component once, and a name that is too large is not printed at all.
- * The same walk bounds the array on the stack that printing needs: templates
- * times references to their parameters.
- */
+ * What is searched without printing: for a parameter pack, each expansion's whole pattern. So the
+ * size of the tree is computed first, over the graph, each component once, and a name that is too
+ * large is not printed at all. The same walk bounds the array on the stack that printing needs:
+ * templates times references to their parameters. */
 #include "symbolize/names/cplus.h"
 
 #include "base/check.h"
@@ -89,8 +85,8 @@ static void count_scope(struct graph *g, const struct demangle_component *c)
 			 c->u.s_binary.left->type == DEMANGLE_COMPONENT_TEMPLATE_PARAM;
 }
 
-/* The size of the tree beneath a component, up to MAX_TREE + 1. As deep as the
- * graph, whose components are at most twice the name's bytes. */
+/* The size of the tree beneath a component, up to MAX_TREE + 1. As deep as the graph, whose
+ * components are at most twice the name's bytes. */
 static uint32_t tree_size(struct graph *g, const struct demangle_component *c)
 {
 	size_t at = c ? (size_t)(c - g->first) : g->n;
@@ -157,12 +153,9 @@ static uint64_t occurrences(const char *text, const char *set)
 	return n;
 }
 
-/*
- * Some names (clang's older "sr" mangling) only parse at a second try, which
- * libiberty makes on its way to print but not where it hands out the graph.
- * For these the text must bear the proof: no pack expansion, and few
- * characters that can stand for a template or a reference.
- */
+/* Some names (clang's older "sr" mangling) only parse at a second try, which libiberty makes on its
+ * way to print but not where it hands out the graph. For these the text must bear the proof: no
+ * pack expansion, and few characters that can stand for a template or a reference. */
 static int parse_and_print(const char *mangled, int options, struct buf *out)
 {
 	struct sink sink = {.out = out, .limit = out->n + CPLUS_MAX_OUTPUT};

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Names in their degrees. libiberty demangles (docs/decisions/0005), and has
+/* Names in their degrees. libiberty demangles (docs/decisions/0005), and has
  * no limit on what it prints. Rust's names it parses while it prints, so the
  * callback that takes the output ends it by spoiling the input: the next look
  * at it is an error. (longjmp would leak the buffer of a punycode identifier;
- * for C++, where it is right, see cplus.c.)
- */
+ * for C++, where it is right, see cplus.c.) */
 #include "symbolize/names/demangle.h"
 
 #include "symbolize/names/cplus.h"

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The kernel's names. The list is read when the first kernel frame comes, and
- * again when an address is unknown (a module or BPF program that came later),
- * at most every ten seconds. Printing it costs the kernel tens of
- * milliseconds, so each time that was in vain, or failed, doubles the pause,
- * up to ten minutes.
- */
+/* The kernel's names. The list is read when the first kernel frame comes, and again when an address
+ * is unknown (a module or BPF program that came later), at most every ten seconds. Printing it
+ * costs the kernel tens of milliseconds, so each time that was in vain, or failed, doubles the
+ * pause, up to ten minutes. */
 #pragma once
 
 #include "base/error.h"

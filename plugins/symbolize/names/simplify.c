@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Works on libiberty's text, since its options know neither template arguments
- * nor the parameters of enclosing functions. One pass: a cursor copies or
- * skips one bracket group at a time. The characters < > ( ) are brackets unless
- * they are part of "->" or of an operator's name.
- */
+/* Works on libiberty's text, since its options know neither template arguments nor the parameters
+ * of enclosing functions. One pass: a cursor copies or skips one bracket group at a time. The
+ * characters < > ( ) are brackets unless they are part of "->" or of an operator's name. */
 #include "symbolize/names/simplify.h"
 
 #include <andiron/batch.h>
@@ -39,8 +36,7 @@ struct brackets {
 	size_t depth;
 };
 
-/* Takes a bracket; `before` is the character in front of it. False if nesting
- * is too deep. */
+/* Takes a bracket; `before` is the character in front of it. False if nesting is too deep. */
 static bool take_bracket(struct brackets *b, char c, char before)
 {
 	bool arrow = c == '>' && (before == '-' || b->open[b->depth - 1] == '(');
@@ -84,8 +80,8 @@ static size_t skip_group(struct str s, size_t i)
 	return s.n + 1;
 }
 
-/* Whether the '<' at i opens arguments of what was just written, and not a
- * path like <T as Trait> or <impl Trait for T>. */
+/* Whether the '<' at i opens arguments of what was just written, and not a path like <T as Trait>
+ * or <impl Trait for T>. */
 static bool opens_arguments(struct str s, size_t i, const struct buf *out)
 {
 	char before = out->n ? out->p[out->n - 1] : ' ';
@@ -96,8 +92,8 @@ static bool opens_arguments(struct str s, size_t i, const struct buf *out)
 	       before == '"' || before == ':';
 }
 
-/* Where a template's name ends in an operator's sign, libiberty writes a space
- * before its arguments. */
+/* Where a template's name ends in an operator's sign, libiberty writes a space before its
+ * arguments. */
 static size_t copy_operator(struct str s, size_t i, size_t n, bool arguments, struct buf *out)
 {
 	buf_append(out, s.p + i, n);
@@ -138,8 +134,8 @@ static size_t skip_qualifiers(struct str s, size_t i)
 	return i;
 }
 
-/* Whether the '(' at i opens the parameters of a function whose name ends
- * here; *end is then where they and their qualifiers end. */
+/* Whether the '(' at i opens the parameters of a function whose name ends here; *end is then where
+ * they and their qualifiers end. */
 static bool opens_parameters(struct str s, size_t i, const struct buf *out, size_t *end)
 {
 	struct str before = buf_str(out);

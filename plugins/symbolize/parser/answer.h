@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the parser says, as bytes. Whoever reads them does not trust them: lengths are checked,
+/* What the parser says, as bytes. Whoever reads them does not trust them: lengths are checked,
  * numbers are only shown, texts are to be cleaned.
  *
  *   head     u32 number of addresses, i32 error (0: the file was read; else a negative errno and no
@@ -55,8 +54,7 @@ int answer_put_tail(struct buf *b, const struct answer_tail *tail);
 /* Takes it off the end of *rest; false, and nothing is taken, where it is too short. */
 bool answer_tail(struct str *rest, struct answer_tail *ret);
 
-/* Each takes its part off the front of *rest. False, and *ret is void, where
- * that is too short. */
+/* Each takes its part off the front of *rest. False, and *ret is void, where that is too short. */
 bool answer_head(struct str *rest, struct answer_head *ret);
 bool answer_address(struct str *rest, struct answer_address *ret);
 bool answer_frame(struct str *rest, struct answer_frame *ret);

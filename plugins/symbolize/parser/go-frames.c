@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Go's frames. Which inlined call an address stands in, and which call that
- * one stands in, is said by rows over the function's addresses: the caller of a call is what the
- * rows say of an address of the line that calls. Contract in go-frames.h.
- */
+/* Go's frames. Which inlined call an address stands in, and which call that one stands in, is said
+ * by rows over the function's addresses: the caller of a call is what the rows say of an address of
+ * the line that calls. Contract in go-frames.h. */
 #include "symbolize/parser/go-frames.h"
 
 #include <errno.h>

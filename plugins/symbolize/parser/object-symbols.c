@@ -361,8 +361,8 @@ static void trim(const struct tables *t, struct dwarf_frames *f)
 	}
 }
 
-/* The function itself bears the linker's name: it tells clones apart, and is
- * what other tools show. */
+/* The function itself bears the linker's name: it tells clones apart, and is what other tools show.
+ */
 static int put_symbol(const struct tables *t, struct dwarf_frames *f)
 {
 	struct dwarf_frame *last;

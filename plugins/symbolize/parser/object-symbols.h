@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * All that one object's files say of its addresses: symbol tables, Go's
- * table, debug information. Files are read through descriptors that somebody else has opened; each
- * part is read when it is first needed.
+/* All that one object's files say of its addresses: symbol tables, Go's table, debug information.
+ * Files are read through descriptors that somebody else has opened; each part is read when it is
+ * first needed.
  *
  * Order: .symtab; the .symtab of the debug file; .dynsym; .gnu_debugdata; Go's table; debug
  * information. The first that covers the address names the function. Lines and inlined calls come
  * from Go's table where there is one, since it needs no debug information, else from debug
- * information of the file itself, else of the debug file.
- * A symbol without a size ends where, by call-frame information, another function begins.
- * A perf map or a jitdump instead of an ELF file names what a runtime has compiled.
- */
+ * information of the file itself, else of the debug file. A symbol without a size ends where, by
+ * call-frame information, another function begins. A perf map or a jitdump instead of an ELF file
+ * names what a runtime has compiled. */
 #pragma once
 
 #include "dwarf/dwarf.h"
@@ -71,18 +69,16 @@ struct tables {
 	struct buf name;
 };
 
-/*
- * Takes the descriptors over, also on failure; fds[TABLES_FILE] must be there. A debug file
- * that is not the file's own (another build id; without one, another CRC) is left out. -ENOEXEC
- * and the like: the file does not parse, with a sentence; -ENOMEM.
- */
+/* Takes the descriptors over, also on failure; fds[TABLES_FILE] must be there. A debug file that is
+ * not the file's own (another build id; without one, another CRC) is left out. -ENOEXEC and the
+ * like: the file does not parse, with a sentence; -ENOMEM. */
 int tables_open(struct tables *t, int fds[TABLES_FILES], const struct tables_limits *limits,
 		struct error *err);
 void tables_close(struct tables *t);
 size_t tables_bytes(const struct tables *t);
 
-/* Whether a debug file would tell more than what is there: no debug information, and not
- * of Go. May read where code is. */
+/* Whether a debug file would tell more than what is there: no debug information, and not of Go. May
+ * read where code is. */
 bool tables_lacks(struct tables *t);
 
 /* How many descriptors it keeps open, about. */
@@ -98,12 +94,9 @@ int tables_add_split(struct tables *t, int fd);
 /* Steps for what follows. */
 void tables_grant(struct tables *t);
 
-/*
- * The frames of an address, innermost first, replacing what *ret held; *source is who named the
- * function. -ENOENT: nothing covers it; -EAGAIN: nothing does yet (a runtime
- * may still tell); -ENOMEM; else files could not be read. Ask in the order of
- * addresses.
- */
+/* The frames of an address, innermost first, replacing what *ret held; *source is who named the
+ * function. -ENOENT: nothing covers it; -EAGAIN: nothing does yet (a runtime may still tell);
+ * -ENOMEM; else files could not be read. Ask in the order of addresses. */
 int tables_find(struct tables *t, uint64_t address, struct dwarf_frames *ret,
 		enum tables_source *source);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The parser reads untrusted files. It gets descriptors and addresses and answers in bytes, in a
+/* The parser reads untrusted files. It gets descriptors and addresses and answers in bytes, in a
  * sandboxed process or not. It keeps the tables of the objects used last.
  *
- * Needs DEMANGLE_STACK_BYTES of stack. Used by one thread at a time.
- */
+ * Needs DEMANGLE_STACK_BYTES of stack. Used by one thread at a time. */
 #pragma once
 
 #include "symbolize/parser/object-symbols.h"
@@ -57,7 +55,7 @@ struct parser {
 /* Closes all descriptors of a request. */
 void parser_request_close(const struct parser_request *request);
 
-/* Appends the answer (answer.h). 0; -ENOMEM: nothing is answered. What is
- * wrong with a file stands in the answer. */
+/* Appends the answer (answer.h). 0; -ENOMEM: nothing is answered. What is wrong with a file stands
+ * in the answer. */
 int parser_run(struct parser *p, const struct parser_request *request, struct buf *answer);
 void parser_fini(struct parser *p);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a file may cost, from the arguments to the counters: the files here do cost more. Each is
- * read by the parser itself, here in this process.
- */
+/* What a file may cost, from the arguments to the counters: the files here do cost more. Each is
+ * read by the parser itself, here in this process. */
 #include "symbolize/parser/answer.h"
 #include "symbolize/options.h"
 #include "symbolize/symbolizer.h"

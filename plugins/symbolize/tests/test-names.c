@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of names: demangling in its degrees, cleaning, and both with what a
- * stranger may write. */
+/* Tests of names: demangling in its degrees, cleaning, and both with what a stranger may write. */
 #include "symbolize/names/sanitize.h"
 #include "symbolize/names/jit-names.h"
 #include "symbolize/names/demangle.h"
@@ -29,8 +28,8 @@ static void is(const char *mangled, const char *simplified, const char *template
 	buf_free(&out);
 }
 
-/* Each degree of C++ shows what it says: enclosing parameters go, operators,
- * lambdas and anonymous namespaces stay. */
+/* Each degree of C++ shows what it says: enclosing parameters go, operators, lambdas and anonymous
+ * namespaces stay. */
 TEST(cplus_in_four_degrees)
 {
 	is("_ZN3foo3barIiEEiT_", "foo::bar", "foo::bar<int>", "int foo::bar<int>(int)");
@@ -186,8 +185,8 @@ static void explode_cplus(struct buf *name)
 	buf_printf(name, "Evv");
 }
 
-/* The same as the pattern of a pack expansion, which is searched before a byte
- * is printed. The n names B are the first n substitutions, A is the next. */
+/* The same as the pattern of a pack expansion, which is searched before a byte is printed. The n
+ * names B are the first n substitutions, A is the next. */
 static void explode_pack(struct buf *name)
 {
 	const uint64_t n = 50;
@@ -235,8 +234,8 @@ static void explode_rust(struct buf *name)
 	buf_putc(name, 'E');
 }
 
-/* A name of some hundred bytes that stands for petabytes is given up, in C++
- * as in Rust, and soon. */
+/* A name of some hundred bytes that stands for petabytes is given up, in C++ as in Rust, and soon.
+ */
 TEST(names_that_explode_are_given_up)
 {
 	void (*const make[])(struct buf *) = {explode_cplus, explode_pack, explode_scopes,
@@ -279,8 +278,7 @@ static const char *const seeds[] = {
 	"3bar17h930b740aa94f1d3aE",
 };
 
-/* Splices, repeats and changes single characters, mostly to others that mean
- * something. */
+/* Splices, repeats and changes single characters, mostly to others that mean something. */
 static void mutate_name(char *name, size_t *n, size_t max, uint64_t *state)
 {
 	static const char grammar[] =
@@ -356,8 +354,7 @@ static void on_its_stack(void *(*fn)(void *), void *context)
 	pthread_attr_destroy(&attr);
 }
 
-/* The deepest nesting that the input limit allows fits the stack that the
- * header asks for. */
+/* The deepest nesting that the input limit allows fits the stack that the header asks for. */
 TEST(deep_nesting_fits_the_stack)
 {
 	on_its_stack(nest, NULL);

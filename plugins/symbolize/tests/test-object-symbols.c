@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The parser over files of every kind of source, which the test writes; and its answers, over
- * what is none.
- */
+/* The parser over files of every kind of source, which the test writes; and its answers, over what
+ * is none. */
 #include "symbolize/parser/answer.h"
 #include "symbolize/parser/parser.h"
 #include "symbolize/parser/vdso.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The parser in a process of its own: the test forks it, so that it can kill it. That it gives
- * up its privileges is tested on the real command (tests/scenario).
- */
+/* The parser in a process of its own: the test forks it, so that it can kill it. That it gives up
+ * its privileges is tested on the real command (tests/scenario). */
 #include "symbolize/parser/sandboxed-parser.h"
 #include "symbolize/parser/answer.h"
 
@@ -134,8 +132,7 @@ TEST(a_process_answers)
 }
 
 /* What a file may cost goes with the request: the process reads no more than that of it, and says
- * so.
- */
+ * so. */
 TEST(a_process_keeps_to_the_budgets)
 {
 	static const struct {
@@ -174,8 +171,7 @@ TEST(a_process_keeps_to_the_budgets)
 	sandboxed_parser_stop(&a);
 }
 
-/* That it is killed costs the request it works on, at most; the next one has a
- * new process. */
+/* That it is killed costs the request it works on, at most; the next one has a new process. */
 TEST(a_killed_process_is_replaced)
 {
 	_cleanup_(buf_free) struct buf answer = BUF_NULL;

@@ -117,8 +117,8 @@ static void end(struct fixture *x)
 	}
 }
 
-/* A file with one function of 16 bytes at 0x1000, by that table; with a build
- * id where that is not 0. */
+/* A file with one function of 16 bytes at 0x1000, by that table; with a build id where that is not
+ * 0. */
 static int file_with_id(const char *name, uint32_t table, uint32_t id)
 {
 	struct buf note = BUF_NULL;
@@ -207,8 +207,8 @@ static const struct andiron_batch *run(struct fixture *x, const struct place *pl
 	return named;
 }
 
-/* Each frame gets the name that covers its address in its own file, and what
- * has none is marked as tried, with the reason counted. */
+/* Each frame gets the name that covers its address in its own file, and what has none is marked as
+ * tried, with the reason counted. */
 TEST(frames_get_the_names_of_their_files)
 {
 	static const struct place places[] = {
@@ -284,8 +284,8 @@ TEST(frames_without_a_name_show_their_function)
 	end(&x);
 }
 
-/* A debug file of the same build serves where the file has no .symtab, and only then; where it
- * does not parse, .dynsym does. */
+/* A debug file of the same build serves where the file has no .symtab, and only then; where it does
+ * not parse, .dynsym does. */
 TEST(debug_files_stand_in_for_symtab)
 {
 	static const struct place places[] = {{2, 0x1000, ANDIRON_FRAME_NATIVE},
@@ -336,8 +336,8 @@ TEST(known_addresses_open_nothing)
 	end(&x);
 }
 
-/* A broken file is read once and reported once; one that cannot be opened is
- * tried again after a minute. */
+/* A broken file is read once and reported once; one that cannot be opened is tried again after a
+ * minute. */
 TEST(broken_files_are_set_aside)
 {
 	static const struct place places[] = {{2, 0x1000, ANDIRON_FRAME_NATIVE},
@@ -363,8 +363,8 @@ TEST(broken_files_are_set_aside)
 	end(&x);
 }
 
-/* Memory stays within the limit however many files there are; the least
- * recently used goes, and with it its object's reference. */
+/* Memory stays within the limit however many files there are; the least recently used goes, and
+ * with it its object's reference. */
 TEST(cache_is_bounded)
 {
 	struct fixture x;
@@ -391,8 +391,8 @@ TEST(cache_is_bounded)
 	end(&x);
 }
 
-/* The batch's wish decides how a name is shown; the linked name stays, and
- * one wish's answer is not given to another. */
+/* The batch's wish decides how a name is shown; the linked name stays, and one wish's answer is not
+ * given to another. */
 TEST(names_follow_the_wish)
 {
 	static const struct place places[] = {{2, 0x1000, ANDIRON_FRAME_NATIVE}};
@@ -433,8 +433,8 @@ TEST(names_leave_clean)
 	end(&x);
 }
 
-/* The kernel's list is read once, again for an address that it did not have,
- * and not sooner than the pause allows. */
+/* The kernel's list is read once, again for an address that it did not have, and not sooner than
+ * the pause allows. */
 TEST(kernel_list_is_read_when_needed)
 {
 	static const struct place places[] = {{0, 0xffffffff81000010, ANDIRON_FRAME_KERNEL},
@@ -459,8 +459,8 @@ TEST(kernel_list_is_read_when_needed)
 	end(&x);
 }
 
-/* A kernel that hides its addresses is asked less and less often, and the
- * reason is kept for people. */
+/* A kernel that hides its addresses is asked less and less often, and the reason is kept for
+ * people. */
 TEST(hidden_kernel_names_go_on_without)
 {
 	static const struct place places[] = {{0, 0xffffffff81000010, ANDIRON_FRAME_KERNEL}};
@@ -476,8 +476,8 @@ TEST(hidden_kernel_names_go_on_without)
 	end(&x);
 }
 
-/* Frames that somebody has named or tried, and frames that are no code, are
- * not touched; without others there is no new batch. */
+/* Frames that somebody has named or tried, and frames that are no code, are not touched; without
+ * others there is no new batch. */
 TEST(other_frames_are_left_alone)
 {
 	static const struct place places[] = {{2, 0x1000, ANDIRON_FRAME_RUNTIME},
@@ -499,8 +499,8 @@ TEST(other_frames_are_left_alone)
 	end(&x);
 }
 
-/* Two targets: the first has no names if `label` says so. Locations 1 and 2 are its own and
- * the other's too, 3 is the kernel's. */
+/* Two targets: the first has no names if `label` says so. Locations 1 and 2 are its own and the
+ * other's too, 3 is the kernel's. */
 static const struct andiron_batch *batch_of_two(const char *label)
 {
 	static const struct batch_head head = {.sequence = 7};

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * decode LIST-FILE: what reading a recorded list of pods costs, and keeping
- * them. The list is fed in pieces of 16 KiB, as libcurl hands it over. Lines
- * are "name value unit", for discovery.py to print.
- */
+/* decode LIST-FILE: what reading a recorded list of pods costs, and keeping them. The list is fed
+ * in pieces of 16 KiB, as libcurl hands it over. Lines are "name value unit", for discovery.py to
+ * print. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "k8s-discovery/publish.h"

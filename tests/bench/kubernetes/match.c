@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * match TARGETS: what a sampler pays for targets of a whole cluster that arrive
- * as discovery.kubernetes sends them, and for one that changes later. Two
- * containers a pod, labels as of the usual relabeling. Lines are "name value
- * unit", for discovery.py to print.
- */
+/* match TARGETS: what a sampler pays for targets of a whole cluster that arrive as
+ * discovery.kubernetes sends them, and for one that changes later. Two containers a pod, labels as
+ * of the usual relabeling. Lines are "name value unit", for discovery.py to print. */
 #include "base/clock.h"
 #include "ebpf/processes/target-match.h"
 

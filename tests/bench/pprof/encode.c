@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Nanoseconds per stack to make a pprof of 1,000, 10,000 and 100,000 distinct
- * stacks of 30 frames with our encoder, beside protobuf-c given the same tables
- * ready made, and peak memory of each beside the length of its output. The
- * figures should not rise with the number of stacks.
- */
+/* Nanoseconds per stack to make a pprof of 1,000, 10,000 and 100,000 distinct stacks of 30 frames
+ * with our encoder, beside protobuf-c given the same tables ready made, and peak memory of each
+ * beside the length of its output. The figures should not rise with the number of stacks. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "pprof/encode.h"
@@ -152,8 +149,8 @@ static void empty(Andiron__Pprof__Profile *p)
 	andiron__pprof__profile__free_unpacked(owned, NULL);
 }
 
-/* protobuf-c wants the whole message as a tree of structs. Equal samples are
- * not looked for, so this is less work than ours. */
+/* protobuf-c wants the whole message as a tree of structs. Equal samples are not looked for, so
+ * this is less work than ours. */
 static struct result with_protobuf_c(uint32_t n, int level)
 {
 	size_t before = in_use();

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Writes one profile of known content to the paths given, by way of batches as
- * a run would: `make-profile SCALE PATH…`. Function 0 costs 70, 1 costs 20, 2
- * costs 10 of each 100 samples; SCALE is a multiple of 5; each stands in 50 stacks of two
- * processes, below an inlined pair, a kernel frame and a frame without name.
- */
+/* Writes one profile of known content to the paths given, by way of batches as a run would:
+ * `make-profile SCALE PATH…`. Function 0 costs 70, 1 costs 20, 2 costs 10 of each 100 samples;
+ * SCALE is a multiple of 5; each stands in 50 stacks of two processes, below an inlined pair, a
+ * kernel frame and a frame without name. */
 #include "abi/batch-build.h"
 #include "file/recording.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our encoder's bytes, read by protobuf-c: an independent reader must find the
- * same profile that our own decoder does. */
+/* Our encoder's bytes, read by protobuf-c: an independent reader must find the same profile that
+ * our own decoder does. */
 #include "base/buf.h"
 #include "testing/test.h"
 #include "pprof/decode.h"

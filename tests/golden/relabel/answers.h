@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Cases as lines of text, and what this engine answers to them; for tests. The
- * form is described at the head of tests/golden/relabel.txt; tests/servers/
- * prometheus-oracle answers the same lines by Prometheus's own library.
- */
+/* Cases as lines of text, and what this engine answers to them; for tests. The form is described at
+ * the head of tests/golden/relabel.txt; tests/servers/ prometheus-oracle answers the same lines by
+ * Prometheus's own library. */
 #pragma once
 
 #include "base/arena.h"

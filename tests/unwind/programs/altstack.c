@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Handlers that work on an alternate stack, for signals that come from within
- * and for those of a timer, which interrupt any instruction, first and last ones of
- * functions included.
- */
+/* Handlers that work on an alternate stack, for signals that come from within and for those of a
+ * timer, which interrupt any instruction, first and last ones of functions included. */
 #include "burn.h"
 
 #include <signal.h>

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the programs of this folder share: each takes the CPU seconds that it is to use as
- * its first argument, uses them in the shape that it exists for, and exits.
+/* What the programs of this folder share: each takes the CPU seconds that it is to use as its first
+ * argument, uses them in the shape that it exists for, and exits.
  *
  * The work is a function of its own that is never inlined, so that it is one frame more, and a leaf
- * without a frame of its own.
- */
+ * without a frame of its own. */
 #pragma once
 
 #include <stdlib.h>

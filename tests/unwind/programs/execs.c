@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One process, one program image after the other, each of 20 ms. Between two of them stands one that does nothing, so that nobody
- * who looks now and then sees it: the kernel gives an image what the one before the last has given up, as between two exec calls of a
- * shell and of what starts a compiler.
- */
+/* One process, one program image after the other, each of 20 ms. Between two of them stands one
+ * that does nothing, so that nobody who looks now and then sees it: the kernel gives an image what
+ * the one before the last has given up, as between two exec calls of a shell and of what starts a
+ * compiler. */
 #include "burn.h"
 
 #include <unistd.h>

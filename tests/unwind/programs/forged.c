@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Looks like Go that has left its goroutine's stack, which is said to be where nothing of the kind is: in memory that
- * nobody has touched, or in a file's, if one is named. Prints how many pages of it are there in the end: those that
- * somebody else has read.
- */
+/* Looks like Go that has left its goroutine's stack, which is said to be where nothing of the kind
+ * is: in memory that nobody has touched, or in a file's, if one is named. Prints how many pages of
+ * it are there in the end: those that somebody else has read. */
 #include "burn.h"
 
 #include <fcntl.h>

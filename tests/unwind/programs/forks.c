@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Children that work right after fork, before they have pages of their own, and
- * parents that work while they run. Each child lives for a few milliseconds.
- */
+/* Children that work right after fork, before they have pages of their own, and parents that work
+ * while they run. Each child lives for a few milliseconds. */
 #include "burn.h"
 
 #include <sys/wait.h>

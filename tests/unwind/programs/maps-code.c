@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A runtime that compiles, as far as its mappings go: every 40 ms it maps another piece of memory to write to and to run, puts a
- * function with a frame pointer there, and works below that. Such memory is in no count of the kernel's that tells of a change.
- */
+/* A runtime that compiles, as far as its mappings go: every 40 ms it maps another piece of memory
+ * to write to and to run, puts a function with a frame pointer there, and works below that. Such
+ * memory is in no count of the kernel's that tells of a change. */
 #include "burn.h"
 
 #include <string.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Most time is spent in PLT stubs and what they jump to. With a second argument it is the path of the
- * library, which is then opened and closed all the time: mappings come, go and move.
- */
+/* Most time is spent in PLT stubs and what they jump to. With a second argument it is the path of
+ * the library, which is then opened and closed all the time: mappings come, go and move. */
 #include "burn.h"
 
 #include <dlfcn.h>

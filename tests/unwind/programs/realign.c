@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Functions that align their stack beyond what their caller guarantees. gcc keeps
- * the caller's in r10 and then in the frame (the canonical frame address is read from
- * memory); clang addresses its locals by rbx and the frame by rbp. Built several times with other
- * flags.
- */
+/* Functions that align their stack beyond what their caller guarantees. gcc keeps the caller's in
+ * r10 and then in the frame (the canonical frame address is read from memory); clang addresses its
+ * locals by rbx and the frame by rbp. Built several times with other flags. */
 #include "burn.h"
 
 #include <string.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * repeat SECONDS COMMAND…: runs the command, again and again until all of its runs together have used so
- * many CPU seconds. Exit code: that of the last one, the first that failed.
- */
+/* repeat SECONDS COMMAND…: runs the command, again and again until all of its runs together have
+ * used so many CPU seconds. Exit code: that of the last one, the first that failed. */
 #include "burn.h"
 
 #include <errno.h>

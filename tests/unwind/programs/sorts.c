@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Has the C library call back from below a function whose caller's stack is found by a register (cfi-x86.S). The
- * library has saved that register, which no rule of its own needs.
- */
+/* Has the C library call back from below a function whose caller's stack is found by a register
+ * (cfi-x86.S). The library has saved that register, which no rule of its own needs. */
 #include "burn.h"
 
 extern void cfa_rbx(void (*next)(void)), cfa_r12(void (*next)(void));

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Works, and changes its name to "t-N" every few milliseconds: N ms of CLOCK_MONOTONIC. So a sample's name
- * says when it was taken.
- */
+/* Works, and changes its name to "t-N" every few milliseconds: N ms of CLOCK_MONOTONIC. So a
+ * sample's name says when it was taken. */
 #include "burn.h"
 
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * storm SECONDS: a process a millisecond, at irregular intervals, so that no sampler beats with them. Each names itself "storm-a" or "storm-b", works for half a
- * millisecond in the function of that name, and exits. Prints how many there were, and in how many seconds.
- */
+/* storm SECONDS: a process a millisecond, at irregular intervals, so that no sampler beats with
+ * them. Each names itself "storm-a" or "storm-b", works for half a millisecond in the function of
+ * that name, and exits. Prints how many there were, and in how many seconds. */
 #include "burn.h"
 
 #include <stdint.h>

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* A block that was left out is absent, unless its default is {}; a repeatable
- * one is an empty list. */
+/* A block that was left out is absent, unless its default is {}; a repeatable one is an empty list.
+ */
 TEST(fills_in_defaults)
 {
 	expect_plan(
@@ -21,8 +21,7 @@ TEST(fills_in_defaults)
 	expect_plan("pyroscope.write \"w\" {}", "node pyroscope.write.w: {endpoint=[]*}\n");
 }
 
-/* Numbers and strings become each other, durations nanoseconds; what is secret
- * says so. */
+/* Numbers and strings become each other, durations nanoseconds; what is secret says so. */
 TEST(converts)
 {
 	expect_plan(
@@ -206,8 +205,7 @@ TEST(checks_choices_and_bounds)
 		    "      |                      ^~~~~\n");
 }
 
-/* An export that is a capsule is known by name, and fits where neither targets
- * nor receivers do. */
+/* An export that is a capsule is known by name, and fits where neither targets nor receivers do. */
 TEST(capsules_fit_nowhere_else)
 {
 	expect_plan("discovery.relabel \"r\" { targets = [] }\n"

@@ -54,8 +54,8 @@ TEST(orders_by_place)
 			   "f:2:2: warning: fourth\n    2 | two\n      |  ^\n");
 }
 
-/* The underline stands under its word behind tabs and letters of several
- * bytes, and is as wide as what is shown of it. */
+/* The underline stands under its word behind tabs and letters of several bytes, and is as wide as
+ * what is shown of it. */
 TEST(underline_counts_columns)
 {
 	struct source s = {"f", STR("\tk = \"äöü\" x\r\n")};
@@ -106,8 +106,7 @@ TEST(shows_a_window_of_a_long_line)
 	free(line);
 }
 
-/* The list is bounded, the counts are not, and an error comes before a
- * warning. */
+/* The list is bounded, the counts are not, and an error comes before a warning. */
 TEST(keeps_a_hundred)
 {
 	struct source s = {"f", STR("x")};

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Hostile text: whatever it is, the answer is a plan or at least one error,
- * in bounded time. Seeded, so that a failure comes again; ANDIRON_FUZZ_RUNS
- * sets the number of rounds.
- */
+/* Hostile text: whatever it is, the answer is a plan or at least one error, in bounded time.
+ * Seeded, so that a failure comes again; ANDIRON_FUZZ_RUNS sets the number of rounds. */
 #include "host/lang/tests/test-lang.h"
 
 #include "base/buf.h"
@@ -126,8 +123,7 @@ static void try_text(struct str text)
 	diags_free(&diags);
 }
 
-/* One change: a piece put in, a stretch taken out, copied elsewhere, or a byte
- * replaced. */
+/* One change: a piece put in, a stretch taken out, copied elsewhere, or a byte replaced. */
 static void mutate(struct buf *b, uint64_t *state)
 {
 	size_t at = next(state) % (b->n + 1), n = next(state) % 20;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * For the tests of the language: a registry of its own (linked in place of the
- * real one) whose components look like andiron's, and a plan as text.
- */
+/* For the tests of the language: a registry of its own (linked in place of the real one) whose
+ * components look like andiron's, and a plan as text. */
 #pragma once
 
 #include "host/plan.h"

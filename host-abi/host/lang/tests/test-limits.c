@@ -41,8 +41,7 @@ TEST(refuses_what_is_no_text)
 		       "  save it as UTF-8\n");
 }
 
-/* Several files are one configuration: ids are unique across them, and
- * references reach over. */
+/* Several files are one configuration: ids are unique across them, and references reach over. */
 TEST(joins_files)
 {
 	struct source sources[] = {

@@ -4,8 +4,7 @@
 
 #include "base/buf.h"
 
-/* Every error of a file at once, one of a line, and nothing that only follows
- * from another. */
+/* Every error of a file at once, one of a line, and nothing that only follows from another. */
 TEST(reports_all_errors_of_a_file)
 {
 	expect_plan("test.any \"a\" {\n"
@@ -104,8 +103,8 @@ TEST(finds_the_next_statement)
 		    "      |     ^\n");
 }
 
-/* An argument that cannot be read is not missed, and a block with errors is not
- * unknown to those who refer to it. */
+/* An argument that cannot be read is not missed, and a block with errors is not unknown to those
+ * who refer to it. */
 TEST(keeps_the_names_of_what_is_broken)
 {
 	expect_plan("discovery.relabel \"r\" {\n"

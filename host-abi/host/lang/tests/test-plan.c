@@ -268,8 +268,7 @@ TEST(joins_targets)
 		"edge discovery.kubernetes.k.targets → discovery.process.p.join #0\n");
 }
 
-/* Before those who want names, and only these; also behind what passes raw
- * batches on. */
+/* Before those who want names, and only these; also behind what passes raw batches on. */
 TEST(puts_a_symbolizer_in)
 {
 	expect_plan(

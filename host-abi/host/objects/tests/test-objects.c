@@ -105,8 +105,8 @@ TEST(a_file_is_interned_once)
 	objects_free(o);
 }
 
-/* A file that was replaced under its path is another object, and the old one
- * is readable as long as its descriptor is open. */
+/* A file that was replaced under its path is another object, and the old one is readable as long as
+ * its descriptor is open. */
 TEST(a_replaced_file_is_another_object)
 {
 	struct objects *o = make();
@@ -126,8 +126,8 @@ TEST(a_replaced_file_is_another_object)
 	objects_free(o);
 }
 
-/* The ceiling on descriptors holds; what was closed is opened again, and is
- * not believed if it is another file by now. */
+/* The ceiling on descriptors holds; what was closed is opened again, and is not believed if it is
+ * another file by now. */
 TEST(the_least_recently_used_closes)
 {
 	const struct andiron_objects *t = objects_table();
@@ -234,8 +234,7 @@ TEST(the_kernel_is_an_object)
 	objects_free(o);
 }
 
-/* A build id comes from a stranger's file and must not lead out of the folder
- * of debug files. */
+/* A build id comes from a stranger's file and must not lead out of the folder of debug files. */
 TEST(a_build_id_is_no_path)
 {
 	static const char *const ids[] = {"ab/../../../../../etc/passwd", "../x", "abc", "ABCDEF",
@@ -329,8 +328,7 @@ TEST(running_out_of_memory_leaks_nothing)
 	test_each_failing_allocation(use, NULL);
 }
 
-/* The generation may be unknown to one of two who ask; nothing else may
- * differ. */
+/* The generation may be unknown to one of two who ask; nothing else may differ. */
 TEST(identity_compares_all_it_knows)
 {
 	struct andiron_object_key a = {1, 2, 3, 4}, b = a;
@@ -386,8 +384,8 @@ static void split_units(struct objects *o, const struct andiron_objects *t, uint
 	}
 }
 
-/* A debug link is looked for beside the file and below, packages by the file's
- * name; a name that leads elsewhere opens nothing, nor does what is no file. */
+/* A debug link is looked for beside the file and below, packages by the file's name; a name that
+ * leads elsewhere opens nothing, nor does what is no file. */
 TEST(files_of_an_object_are_found_by_name)
 {
 	const struct andiron_objects *t = objects_table();

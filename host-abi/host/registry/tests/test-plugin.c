@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins for the loader's test: one as it should be, and by VARIANT_… those
- * with one thing wrong each. */
+/* Plugins for the loader's test: one as it should be, and by VARIANT_… those with one thing wrong
+ * each. */
 #include <andiron/plugin.h>
 
 #include <stddef.h>
@@ -43,8 +43,8 @@ static const struct andiron_option options[] = {
 
 static const struct andiron_options table = ANDIRON_OPTIONS(options);
 
-/* A component and an entry as newer headers may have them: a known front, a
- * tail that this host has never seen. */
+/* A component and an entry as newer headers may have them: a known front, a tail that this host has
+ * never seen. */
 struct grown_component {
 	struct andiron_component known;
 	uint64_t tail[4];

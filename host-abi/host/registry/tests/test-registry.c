@@ -166,8 +166,8 @@ TEST(what_is_no_plugin_at_all_is_named)
 	remove_folder(&f);
 }
 
-/* A file cut off anywhere is refused and never mapped: mapping it would be a
- * SIGBUS, which this test would die of. */
+/* A file cut off anywhere is refused and never mapped: mapping it would be a SIGBUS, which this
+ * test would die of. */
 TEST(truncation_is_survived_at_every_length)
 {
 	struct folder f = make_folder();
