@@ -41,9 +41,9 @@ static __always_inline void continuation_send(struct continuation *o)
 	head->id = o->id | SAMPLER_STACK_COMPLETED;
 	bpf_ringbuf_output(&ring, w->head, (SAMPLER_STACK_WORDS + n) * sizeof(__u64),
 			   bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
-					   bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2 ?
-				   BPF_RB_FORCE_WAKEUP :
-				   BPF_RB_NO_WAKEUP);
+					   bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2
+				   ? BPF_RB_FORCE_WAKEUP
+				   : BPF_RB_NO_WAKEUP);
 }
 
 /* In the thread itself. A round that has not come further was the last. */
@@ -57,7 +57,8 @@ static int continuation_run(struct bpf_map *map, void *key, void *value)
 	for (__u32 i = 0; i < CONTINUATION_ROUNDS && o->walk.end == UNWIND_END_SWITCHES; i++) {
 		before = o->walk.n_words;
 		o->state = CONTINUATION_ROUND;
-		bpf_copy_from_user(&none, 1, (const void *)(unsigned long)(CONTINUATION_ADDRESS + o->place));
+		bpf_copy_from_user(&none, 1,
+				   (const void *)(unsigned long)(CONTINUATION_ADDRESS + o->place));
 		o->state = CONTINUATION_WAITING;
 		if (o->walk.n_words == before)
 			break;
@@ -88,7 +89,8 @@ int continuation(struct bpf_perf_event_data *event)
 	__u32 place = __sync_fetch_and_add(&continuation_next, 1) & (CONTINUATION_SLOTS - 1);
 	struct continuation *o = bpf_map_lookup_elem(&continuations, &place);
 
-	if (!o || __sync_val_compare_and_swap(&o->state, CONTINUATION_FREE, CONTINUATION_WAITING) != CONTINUATION_FREE)
+	if (!o || __sync_val_compare_and_swap(&o->state, CONTINUATION_FREE, CONTINUATION_WAITING) !=
+			  CONTINUATION_FREE)
 		return 0;
 	o->place = place;
 	if (continuation_fill(o, bpf_get_smp_processor_id()) != 0 ||
@@ -102,7 +104,9 @@ static __always_inline struct continuation *continuation_at(__u32 place)
 {
 	struct continuation *o = bpf_map_lookup_elem(&continuations, &place);
 
-	return o && o->state == CONTINUATION_ROUND && o->thread == bpf_get_current_pid_tgid() ? o : NULL;
+	return o && o->state == CONTINUATION_ROUND && o->thread == bpf_get_current_pid_tgid()
+		       ? o
+		       : NULL;
 }
 
 /* On page faults of the kernel's: a round begins where the former one, or the sample, could not hand the walk over. */

@@ -41,7 +41,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile __u32 sampler_hierarchy = 0;
 const volatile __u64 sampler_ring_crowded_bytes = 0;
 const volatile __u32 sampler_log_words = 1;
-const volatile __u64 sampler_pc_mask = ~0ull; /* of return addresses */
+const volatile __u64 sampler_pc_mask = ~0ull;     /* of return addresses */
 const volatile bool sampler_walks_kernel = false; /* where sampler_kernel may be set */
 
 /* Changed at any time. */
@@ -158,7 +158,7 @@ SAMPLER_INLINE struct unwind_space *h_space(__u32 i)
 	return all ? &all->spaces[i & (UNWIND_SPACES - 1)] : NULL;
 }
 
-#define h_read(e, to, n, address) \
+#define h_read(e, to, n, address)                                                                  \
 	(bpf_probe_read_user(to, n, (const void *)(address)) == 0 ? 0 : UNWIND_END_NO_PAGE)
 
 SAMPLER_INLINE __u64 h_pc_mask(unwind_env e)

@@ -8,7 +8,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define STR_ABI(literal) {"" literal, sizeof(literal) - 1}
+#define STR_ABI(literal)                                                                           \
+	{                                                                                          \
+		"" literal, sizeof(literal) - 1                                                    \
+	}
 
 struct instance {
 	struct abi_context context;
@@ -22,8 +25,9 @@ static int32_t validate(const struct andiron_host *host, const struct andiron_va
 	return 0;
 }
 
-static int32_t create(const struct andiron_host *host, uint64_t id, const struct andiron_value *args,
-		      void **ret_self, struct andiron_error *ret_err)
+static int32_t create(const struct andiron_host *host, uint64_t id,
+		      const struct andiron_value *args, void **ret_self,
+		      struct andiron_error *ret_err)
 {
 	struct instance *self = calloc(1, sizeof(*self));
 	struct error err = ERROR_NULL;
@@ -100,7 +104,9 @@ static void add_events(const struct andiron_metric_sink *sink, const struct disc
 			const struct andiron_metric metric = {
 				"prometheus_sd_kubernetes_events_total",
 				"Objects that came, changed or went, as watches told it.",
-				ANDIRON_METRIC_COUNTER, 2, labels,
+				ANDIRON_METRIC_COUNTER,
+				2,
+				labels,
 				(double)c->kinds[kind].events[i]};
 
 			sink->add(sink->self, &metric);
@@ -113,9 +119,12 @@ static void add_objects(const struct andiron_metric_sink *sink, const struct dis
 	for (size_t kind = 0; kind < N_KINDS; kind++) {
 		const struct andiron_kv labels[] = {
 			{STR_ABI("role"), abi_str_of(str_of(kinds[kind].role))}};
-		const struct andiron_metric metric = {
-			"andiron_kubernetes_objects", "Objects that are known.",
-			ANDIRON_METRIC_GAUGE, 1, labels, (double)c->objects[kind]};
+		const struct andiron_metric metric = {"andiron_kubernetes_objects",
+						      "Objects that are known.",
+						      ANDIRON_METRIC_GAUGE,
+						      1,
+						      labels,
+						      (double)c->objects[kind]};
 
 		if (c->watched & 1u << kind)
 			sink->add(sink->self, &metric);

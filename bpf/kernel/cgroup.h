@@ -23,8 +23,7 @@ static __always_inline __u64 cgroup_of_task(struct task_struct *task, __u32 hier
 {
 #define OF(hierarchy_, name)                                                                       \
 	if (hierarchy == (hierarchy_) && bpf_core_enum_value_exists(enum cgroup_subsys_id, name))  \
-		return cgroup_of_subsystem(task,                                                   \
-					   (int)bpf_core_enum_value(enum cgroup_subsys_id, name))
+	return cgroup_of_subsystem(task, (int)bpf_core_enum_value(enum cgroup_subsys_id, name))
 	OF(CGROUP_HIERARCHY_MEMORY, memory_cgrp_id);
 	OF(CGROUP_HIERARCHY_CPU, cpu_cgrp_id);
 	OF(CGROUP_HIERARCHY_PIDS, pids_cgrp_id);

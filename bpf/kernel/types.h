@@ -24,9 +24,9 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef _Bool bool;
 
-#define true  1
+#define true 1
 #define false 0
-#define NULL  ((void *)0)
+#define NULL ((void *)0)
 
 /* include/uapi/linux/bpf.h */
 enum bpf_map_type {

@@ -85,9 +85,8 @@ SAMPLER_INLINE bool sampler_selects(struct sampler_task *task)
 /* What this CPU knows of the process; finds its cgroup. A set of cgroups does not change while
  * tasks are in it, so the walk to the id is spared as long as it is the same process in the same
  * set. */
-SAMPLER_INLINE struct sampler_known *sampler_recall(struct sampler_context *c,
-						    struct sampler_cpu *state,
-						    struct sampler_task *task)
+SAMPLER_INLINE struct sampler_known *
+sampler_recall(struct sampler_context *c, struct sampler_cpu *state, struct sampler_task *task)
 {
 	struct sampler_known *known = sampler_known_of(state, &task->key);
 
@@ -240,7 +239,8 @@ SAMPLER_INLINE __u32 sampler_may_ask(const struct sampler_process_key *key)
 }
 
 /* Whether the stack may be completed after its sample: by user space, or in task work. */
-SAMPLER_INLINE bool sampler_is_open(const struct andiron_walk *w, const struct sampler_pending *pending)
+SAMPLER_INLINE bool sampler_is_open(const struct andiron_walk *w,
+				    const struct sampler_pending *pending)
 {
 	return w->end == UNWIND_END_NEW || w->end == UNWIND_END_NO_PAGE ||
 	       (w->end == UNWIND_END_NO_MAPPING && pending->stale) ||
@@ -291,7 +291,8 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	head->n_kernel = (__u16)w->n_kernel;
 	head->n_user = (__u16)(w->n_words - w->n_kernel);
 	head->buffer = (__u16)p.buffer;
-	head->flags = sampler_stack_exec(sampler_known_of(p.state, &pending->key.process)->generation);
+	head->flags =
+		sampler_stack_exec(sampler_known_of(p.state, &pending->key.process)->generation);
 	head->flags |= w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
 	head->end = w->end;
 	head->id = open ? sampler_stack_id(++p.counts->n_open, cpu) : 0;

@@ -18,11 +18,13 @@
 
 #include <andiron/bpf/walk.h>
 
-#define CONTINUATION_SLOTS  16u /* walks at a time; a power of two */
-#define CONTINUATION_ROUNDS 24u /* more than a stack of ANDIRON_WALK_USER can need: 3 words a round trip */
+#define CONTINUATION_SLOTS 16u /* walks at a time; a power of two */
+/* more than a stack of ANDIRON_WALK_USER can need: 3 words a round trip */
+#define CONTINUATION_ROUNDS  24u
 #define CONTINUATION_ADDRESS 16u /* and the place: in the first page, where no process has memory */
 
-_Static_assert((CONTINUATION_ROUNDS + 1) * ANDIRON_WALK_SWITCHES * 3 >= ANDIRON_WALK_USER, "all that fit");
+_Static_assert((CONTINUATION_ROUNDS + 1) * ANDIRON_WALK_SWITCHES * 3 >= ANDIRON_WALK_USER,
+	       "all that fit");
 
 #define CONTINUATION_FREE    0
 #define CONTINUATION_WAITING 1 /* for its task work, or between two rounds */

@@ -17,7 +17,7 @@
 #include "task-work/task-work.h"
 
 #define DEFERRED_SLOTS 32
-#define CTIME_NSEC   0x7fffffff /* above it the kernel keeps whether somebody has asked */
+#define CTIME_NSEC     0x7fffffff /* above it the kernel keeps whether somebody has asked */
 
 struct deferred {
 	struct bpf_task_work work;
@@ -38,7 +38,8 @@ struct {
 	__type(value, struct deferred);
 } deferred_snapshot SEC(".maps");
 
-_Static_assert(DEFERRED_SLOTS * sizeof(struct deferred) <= SAMPLER_DEFERRED_BYTES, "what user space keeps for it");
+_Static_assert(DEFERRED_SLOTS * sizeof(struct deferred) <= SAMPLER_DEFERRED_BYTES,
+	       "what user space keeps for it");
 
 __u32 deferred_next = 0;
 
@@ -55,7 +56,8 @@ static __always_inline void deferred_note(struct sampler_mapping *m, struct vm_a
 	m->change_ns = 0;
 	m->device = 0;
 	m->inode_generation = 0;
-	m->flags = (__u64)BPF_CORE_READ(vma, vm_mm, context.vdso) == m->start ? SAMPLER_MAPPED_VDSO : 0;
+	m->flags = (__u64)BPF_CORE_READ(vma, vm_mm, context.vdso) == m->start ? SAMPLER_MAPPED_VDSO
+									      : 0;
 	if (vma->vm_flags & VM_WRITE)
 		m->flags |= SAMPLER_MAPPED_WRITABLE;
 	if (!file)
@@ -105,7 +107,8 @@ static __always_inline void deferred_send_mappings(struct deferred *l)
 static __always_inline __u64 deferred_limit(struct deferred *l)
 {
 	const struct sampler_snapshot *c = &l->snapshot;
-	__u64 sp = sampler_snapshot_start(c->regs[SNAPSHOT_SP]), limit = mapping_stack_end(sp, false), go;
+	__u64 sp = sampler_snapshot_start(c->regs[SNAPSHOT_SP]),
+	      limit = mapping_stack_end(sp, false), go;
 
 	if (limit == 0)
 		limit = snapshot_limit(bpf_get_current_task_btf(), sp);
@@ -153,7 +156,8 @@ static long deferred_more(__u32 i, struct deferred **deferred)
 {
 	struct sampler_snapshot *c = &(*deferred)->snapshot;
 
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
+	    bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
 		return 1;
 	deferred_take(*deferred, i);
 	if (c->n > 0)
@@ -162,7 +166,8 @@ static long deferred_more(__u32 i, struct deferred **deferred)
 }
 
 /* Up to n parts from `start` on, of which the first has this number. */
-static __always_inline void deferred_send_parts(struct deferred *l, __u64 start, __u64 first, __u32 n)
+static __always_inline void deferred_send_parts(struct deferred *l, __u64 start, __u64 first,
+						__u32 n)
 {
 	l->start = start;
 	l->first = first;
@@ -190,7 +195,9 @@ static __always_inline void deferred_send_other(struct deferred *l)
 		start = deferred_interrupted(l);
 	if (start == 0)
 		return;
-	deferred_send_parts(l, sampler_snapshot_start(start), (__u64)SAMPLER_COPY_OTHER * SAMPLER_SNAPSHOT_PARTS, SAMPLER_SNAPSHOT_PARTS);
+	deferred_send_parts(l, sampler_snapshot_start(start),
+			    (__u64)SAMPLER_COPY_OTHER * SAMPLER_SNAPSHOT_PARTS,
+			    SAMPLER_SNAPSHOT_PARTS);
 }
 
 /* The sampled stack, its first part last: all have one buffer. */
@@ -201,8 +208,10 @@ static __always_inline void deferred_send_own(struct deferred *l)
 
 	l->limit = deferred_limit(l);
 	if (l->limit - start > (__u64)SAMPLER_SNAPSHOT_PARTS * SAMPLER_SNAPSHOT_BYTES) {
-		outer = sampler_snapshot_start(l->limit - (__u64)SAMPLER_SNAPSHOT_OUTER * SAMPLER_SNAPSHOT_BYTES);
-		deferred_send_parts(l, outer, (__u64)SAMPLER_COPY_OUTER * SAMPLER_SNAPSHOT_PARTS, SAMPLER_SNAPSHOT_OUTER);
+		outer = sampler_snapshot_start(l->limit - (__u64)SAMPLER_SNAPSHOT_OUTER *
+								  SAMPLER_SNAPSHOT_BYTES);
+		deferred_send_parts(l, outer, (__u64)SAMPLER_COPY_OUTER * SAMPLER_SNAPSHOT_PARTS,
+				    SAMPLER_SNAPSHOT_OUTER);
 		n = SAMPLER_SNAPSHOT_INNER;
 	}
 	deferred_send_parts(l, start + SAMPLER_SNAPSHOT_BYTES, 1, n - 1);
@@ -239,7 +248,8 @@ static __always_inline bool deferred_schedule(__u32 cpu)
 
 	if (!l || __sync_val_compare_and_swap(&l->busy, 0, 1) != 0)
 		return false;
-	if (snapshot_fill(&l->snapshot, cpu) == 0 && task_work_ask(&l->work, &deferred_snapshot, deferred_run) == 0)
+	if (snapshot_fill(&l->snapshot, cpu) == 0 &&
+	    task_work_ask(&l->work, &deferred_snapshot, deferred_run) == 0)
 		return true;
 	l->busy = 0;
 	return false;

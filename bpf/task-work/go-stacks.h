@@ -53,7 +53,8 @@ struct goroutine {
 static __noinline bool goroutine_read(struct goroutine *r, __u64 at)
 {
 	return mapping_has(at, sizeof(r->g)) &&
-	       bpf_probe_read_user(&r->g, sizeof(r->g), (const void *)at) == 0 && r->g.low < r->g.high;
+	       bpf_probe_read_user(&r->g, sizeof(r->g), (const void *)at) == 0 &&
+	       r->g.low < r->g.high;
 }
 
 static __always_inline bool goroutine_holds(const struct goroutine_g *g, __u64 at)
@@ -62,9 +63,11 @@ static __always_inline bool goroutine_holds(const struct goroutine_g *g, __u64 a
 }
 
 /* Where the stack of the g ends that Go's code keeps in a register: small ones lie amid the heap. */
-static __always_inline __u64 goroutine_limit(struct goroutine *r, const struct sampler_snapshot *c, __u64 sp)
+static __always_inline __u64 goroutine_limit(struct goroutine *r, const struct sampler_snapshot *c,
+					     __u64 sp)
 {
-	if (c->known >> SNAPSHOT_GO & 1 && goroutine_read(r, c->regs[SNAPSHOT_GO]) && goroutine_holds(&r->g, sp))
+	if (c->known >> SNAPSHOT_GO & 1 && goroutine_read(r, c->regs[SNAPSHOT_GO]) &&
+	    goroutine_holds(&r->g, sp))
 		return r->g.high;
 	return ~0ull;
 }
@@ -118,8 +121,8 @@ static __always_inline void goroutine_called(struct goroutine *r)
 	__u64 at = r->system.sp, saved = 0;
 
 	if (!goroutine_holds(&r->system, at) || !mapping_has(at + GOROUTINE_SAVED, sizeof(saved)) ||
-	    bpf_probe_read_user(&saved, sizeof(saved), (const void *)(at + GOROUTINE_SAVED)) != 0 || saved < at ||
-	    saved > r->system.high)
+	    bpf_probe_read_user(&saved, sizeof(saved), (const void *)(at + GOROUTINE_SAVED)) != 0 ||
+	    saved < at || saved > r->system.high)
 		return;
 	r->limit = mapping_stack_end(at, true);
 	r->start = at;
@@ -134,7 +137,9 @@ static __always_inline void goroutine_left(struct goroutine *r, __u64 fp)
 	if (!goroutine_holds(&r->g, at))
 		at = fp;
 	if (!goroutine_holds(&r->g, at))
-		at = r->g.high - r->g.low > SAMPLER_SNAPSHOT_BYTES ? r->g.high - SAMPLER_SNAPSHOT_BYTES : r->g.low;
+		at = r->g.high - r->g.low > SAMPLER_SNAPSHOT_BYTES
+			     ? r->g.high - SAMPLER_SNAPSHOT_BYTES
+			     : r->g.low;
 	end = mapping_end(at, true);
 	r->limit = end < r->g.high ? end : r->g.high;
 	r->start = end ? at : 0;

@@ -30,7 +30,7 @@ struct alternate_stack {
 };
 
 struct alternate {
-	__u64 sp, size; /* the stack that the thread has set aside */
+	__u64 sp, size;  /* the stack that the thread has set aside */
 	__u64 from, top; /* where the search ends, and where it begins */
 	struct alternate_stack stack;
 	__u64 interrupted; /* stack pointer; 0: not found */
@@ -46,7 +46,8 @@ static long alternate_try(__u32 i, struct alternate **alternate)
 		return 1;
 	if (a->stack.sp != a->sp || a->stack.size != a->size)
 		return 0;
-	if (bpf_probe_read_user(&a->interrupted, sizeof(a->interrupted), (const void *)(at + ALTERNATE_TO_SP)) != 0)
+	if (bpf_probe_read_user(&a->interrupted, sizeof(a->interrupted),
+				(const void *)(at + ALTERNATE_TO_SP)) != 0)
 		a->interrupted = 0;
 	return 1;
 }

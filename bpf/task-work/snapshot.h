@@ -24,8 +24,8 @@ static __always_inline __u64 snapshot_generation(struct task_struct *task)
 	__u64 start_code = mm ? BPF_CORE_READ(mm, start_code) : 0;
 
 	return start_code ? unwind_generation(start_code, BPF_CORE_READ(mm, arg_start),
-					  BPF_CORE_READ(mm, start_stack)) :
-			    0;
+					      BPF_CORE_READ(mm, start_stack))
+			  : 0;
 }
 
 /* Up to where the stack that `sp` is in can be of use: above the first thread's stand the program's
@@ -34,7 +34,8 @@ static __always_inline __u64 snapshot_limit(struct task_struct *task, __u64 sp)
 {
 	__u64 start_stack = BPF_CORE_READ(task, mm, start_stack);
 
-	return sp <= start_stack ? sampler_snapshot_start(start_stack) + SAMPLER_SNAPSHOT_PIECE : ~0ull;
+	return sp <= start_stack ? sampler_snapshot_start(start_stack) + SAMPLER_SNAPSHOT_PIECE
+				 : ~0ull;
 }
 
 /* All of a snapshot but the stack: of this CPU's sample, whose stack record is at w->head. */

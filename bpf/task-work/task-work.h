@@ -12,11 +12,11 @@ typedef int (*bpf_task_work_callback_t)(struct bpf_map *map, void *key, void *va
 extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *work,
 					      void *map, bpf_task_work_callback_t callback,
 					      void *aux) __ksym;
-#define task_work_ask(work, map, callback) \
+#define task_work_ask(work, map, callback)                                                         \
 	bpf_task_work_schedule_resume_impl(bpf_get_current_task_btf(), work, map, callback, NULL)
 #else
 extern int bpf_task_work_schedule_resume(struct task_struct *task, struct bpf_task_work *work,
 					 void *map, bpf_task_work_callback_t callback) __ksym;
-#define task_work_ask(work, map, callback) \
+#define task_work_ask(work, map, callback)                                                         \
 	bpf_task_work_schedule_resume(bpf_get_current_task_btf(), work, map, callback)
 #endif

@@ -18,8 +18,8 @@ static __always_inline bool mapping_is_plain(struct vm_area_struct *vma)
 	if (!vma->vm_file)
 		return true;
 	end = BPF_CORE_READ(vma, vm_mm, end_data);
-	return !(vma->vm_flags & (VM_MAYSHARE | VM_PFNMAP | VM_IO | VM_MIXEDMAP)) && vma->vm_start < end &&
-	       end <= vma->vm_end;
+	return !(vma->vm_flags & (VM_MAYSHARE | VM_PFNMAP | VM_IO | VM_MIXEDMAP)) &&
+	       vma->vm_start < end && end <= vma->vm_end;
 }
 
 /* Where the mapping ends that `at` lies in; 0: in none, or there is no telling now. `plain`: nor in
@@ -43,7 +43,8 @@ static __noinline __u64 mapping_end(__u64 at, bool plain)
  * of the first thread's; 0 as mapping_end. */
 static __always_inline __u64 mapping_stack_end(__u64 at, bool plain)
 {
-	__u64 end = mapping_end(at, plain), limit = snapshot_limit((struct task_struct *)bpf_get_current_task(), at);
+	__u64 end = mapping_end(at, plain),
+	      limit = snapshot_limit((struct task_struct *)bpf_get_current_task(), at);
 
 	return end < limit ? end : limit;
 }

@@ -132,18 +132,18 @@ static void make_interrupt(void)
 	add_entry(0x500, 16, -24, RULE(KERNEL_BY_FP, KERNEL_BY_CALLER_SP, KERNEL_TYPE_CALL, 0));
 	add_entry(0x600, 8, 0, RULE(KERNEL_BY_SP, 0, KERNEL_TYPE_PARTIAL, 1));
 	add_entry(0x700, 0, 0, RULE(0, 0, KERNEL_TYPE_END, 0));
-	kernel.memory[1] = TEXT + 0x201;          /* 0x110 was called at 0x200 */
-	kernel.memory[2] = MEMORY + 8 * 100;      /* which has come from another stack */
+	kernel.memory[1] = TEXT + 0x201;     /* 0x110 was called at 0x200 */
+	kernel.memory[2] = MEMORY + 8 * 100; /* which has come from another stack */
 	kernel.memory[107] = 0;
-	kernel.memory[100] = TEXT + 0x305;        /* the frame begins 8 further on: 0x304 called it */
-	kernel.memory[101 + 4] = MEMORY + 8 * 210; /* the registers: fp, */
-	kernel.memory[101 + 16] = TEXT + 0x400;   /* pc, at which nothing is to be taken off, */
+	kernel.memory[100] = TEXT + 0x305; /* the frame begins 8 further on: 0x304 called it */
+	kernel.memory[101 + 4] = MEMORY + 8 * 210;  /* the registers: fp, */
+	kernel.memory[101 + 16] = TEXT + 0x400;     /* pc, at which nothing is to be taken off, */
 	kernel.memory[101 + 19] = MEMORY + 8 * 200; /* and sp */
-	kernel.memory[202] = MEMORY + 8 * 220;    /* saved by 0x400 */
+	kernel.memory[202] = MEMORY + 8 * 220;      /* saved by 0x400 */
 	kernel.memory[203] = TEXT + 0x501;
-	kernel.memory[221] = TEXT + 0x601;        /* the frame of 0x500 ends at 222 */
+	kernel.memory[221] = TEXT + 0x601; /* the frame of 0x500 ends at 222 */
 	kernel.memory[219] = 77;
-	kernel.memory[223] = USER;                /* what the process was interrupted at */
+	kernel.memory[223] = USER; /* what the process was interrupted at */
 	kernel.memory[226] = 0x7ffd00001000;
 }
 
@@ -252,10 +252,10 @@ TEST(what_is_not_known_is_left_to_the_kernel)
 {
 	expect_eq(by(16, 0, CALL, USER), 1);
 	expect_eq(by(16, 0, CALL, 0), 1);
-	expect_eq(by(16, 0, CALL, TEXT_END + 5), 0);  /* a module */
+	expect_eq(by(16, 0, CALL, TEXT_END + 5), 0); /* a module */
 	expect_eq(by(16, 0, CALL, TEXT - 5), 0);
-	expect_eq(by(16, 0, CALL, TEXT), 0);          /* no call can lie before it */
-	expect_eq(by(16, 0, CALL, TEXT + 0x30), 0);   /* a tracer's */
+	expect_eq(by(16, 0, CALL, TEXT), 0);        /* no call can lie before it */
+	expect_eq(by(16, 0, CALL, TEXT + 0x30), 0); /* a tracer's */
 	expect_eq(by(12, 0, CALL, USER), 0);
 	expect_eq(by(16, 0x4000, CALL, USER), 0);
 	expect_eq(by(-16, 0, CALL, USER), 0);
@@ -290,8 +290,8 @@ TEST(noise_is_survived)
 			for (uint32_t i = 0; i < n; i++)
 				kernel.addresses[i] ^= rand() % 8 ? 0 : rand();
 		for (int i = 0; i < WORDS; i++)
-			kernel.memory[i] = rand() % 2 ? TEXT + (uint32_t)rand() % 0x2000 :
-							MEMORY + (uint32_t)rand() % (8 * WORDS);
+			kernel.memory[i] = rand() % 2 ? TEXT + (uint32_t)rand() % 0x2000
+						      : MEMORY + (uint32_t)rand() % (8 * WORDS);
 		if (round % 5 == 0)
 			for (uint32_t i = 0; i < KERNEL_SETS * KERNEL_WAYS; i++)
 				kernel.sets[i / KERNEL_WAYS].rows[i % KERNEL_WAYS] =

@@ -10,8 +10,9 @@
 static void expect_counts_add_up(void)
 {
 	for (uint32_t buffer = 0; buffer < SAMPLER_BUFFERS; buffer++)
-		expect_eq(counters(buffer)->taken, n_logged(buffer) + world.n_sent[buffer] + counters(buffer)->ring_full +
-							 counters(buffer)->new_cpu + counters(buffer)->unfinished);
+		expect_eq(counters(buffer)->taken,
+			  n_logged(buffer) + world.n_sent[buffer] + counters(buffer)->ring_full +
+				  counters(buffer)->new_cpu + counters(buffer)->unfinished);
 }
 
 /* Each sample says whose it is; equal ones are equal, word for word. */
@@ -63,8 +64,8 @@ TEST(records_hold_the_frames)
 	sample(&in_kernel);
 	expect_eq(world.n_sent[0], 1);
 	expect_eq(world.cpu.counts[0].n_words, 0);
-	expect_eq(world.ring.n, sizeof(struct sampler_process) +
-				    (SAMPLER_STACK_WORDS + 5) * sizeof(uint64_t));
+	expect_eq(world.ring.n,
+		  sizeof(struct sampler_process) + (SAMPLER_STACK_WORDS + 5) * sizeof(uint64_t));
 	expect_stack(world.ring.p + sizeof(struct sampler_process));
 	buf_free(&world.ring);
 }
@@ -464,12 +465,18 @@ TEST(books_close_whatever_comes)
 	reset();
 	for (int i = 0; i < 20000; i++) {
 		struct sampler_context c = {
-			.user = stacks[rand() % 8], .n_user = (uint32_t)rand() % 5,
-			.kernel = stacks[rand() % 8], .n_kernel = (uint32_t)rand() % 5,
-			.tgid = 1 + (uint32_t)rand() % 3, .exec = (uint64_t)rand() % 2,
-			.exec_vm = (uint64_t)rand() % 3, .cgroup = (uint64_t)rand() % 3,
-			.generation = 1 + (uint64_t)rand() % 2, .parent = 1 + (uint32_t)rand() % 3,
-			.in_user = rand() % 2, .kthread = rand() % 8 == 0,
+			.user = stacks[rand() % 8],
+			.n_user = (uint32_t)rand() % 5,
+			.kernel = stacks[rand() % 8],
+			.n_kernel = (uint32_t)rand() % 5,
+			.tgid = 1 + (uint32_t)rand() % 3,
+			.exec = (uint64_t)rand() % 2,
+			.exec_vm = (uint64_t)rand() % 3,
+			.cgroup = (uint64_t)rand() % 3,
+			.generation = 1 + (uint64_t)rand() % 2,
+			.parent = 1 + (uint32_t)rand() % 3,
+			.in_user = rand() % 2,
+			.kthread = rand() % 8 == 0,
 		};
 
 		world.config.active = (uint32_t)rand() % 2;

@@ -257,12 +257,22 @@ static __u32 h_registers(struct sampler_context *c, const struct sampler_task *t
 static const uint64_t user_stack[] = {0x401000, 0x402000, 0x403000};
 static const uint64_t kernel_stack[] = {0xffffffff81000010u, 0xffffffff81000020u};
 
-static const struct sampler_context in_user = {
-	.user = user_stack, .n_user = 3, .tgid = 7, .exec = 1, .exec_vm = 5, .generation = 1, .in_user = true};
+static const struct sampler_context in_user = {.user = user_stack,
+					       .n_user = 3,
+					       .tgid = 7,
+					       .exec = 1,
+					       .exec_vm = 5,
+					       .generation = 1,
+					       .in_user = true};
 
-static const struct sampler_context in_kernel = {
-	.user = user_stack, .n_user = 3, .kernel = kernel_stack, .n_kernel = 2,
-	.tgid = 7, .exec = 1, .exec_vm = 5, .generation = 1};
+static const struct sampler_context in_kernel = {.user = user_stack,
+						 .n_user = 3,
+						 .kernel = kernel_stack,
+						 .n_kernel = 2,
+						 .tgid = 7,
+						 .exec = 1,
+						 .exec_vm = 5,
+						 .generation = 1};
 
 static void reset(void)
 {
@@ -273,8 +283,11 @@ static void reset(void)
 	world.now = 2 * SAMPLER_ASK_ROW * SAMPLER_ASK_NS;
 	world.slab.start = 0;
 	world.slab.mapping = (struct unwind_mapping){.end = 1ull << 47, .kind = UNWIND_KIND_FRAMES};
-	world.space = (struct unwind_space){.start_ns = 1007, .tgid = 7, .generation = 1, .exec_pages = 5,
-					.word = unwind_space_word(0, 1, 1)};
+	world.space = (struct unwind_space){.start_ns = 1007,
+					    .tgid = 7,
+					    .generation = 1,
+					    .exec_pages = 5,
+					    .word = unwind_space_word(0, 1, 1)};
 	world.stack_words = sizeof(world.stack) / sizeof(world.stack[0]);
 }
 
@@ -319,7 +332,8 @@ static uint32_t n_logged(uint32_t buffer)
 
 static const struct sampler_stack *nth(uint32_t buffer, uint32_t n)
 {
-	const struct sampler_stack *ret = (const struct sampler_stack *)(const void *)world.logs[buffer];
+	const struct sampler_stack *ret =
+		(const struct sampler_stack *)(const void *)world.logs[buffer];
 
 	expect(look_through(buffer, n, &ret) > n);
 	return ret;

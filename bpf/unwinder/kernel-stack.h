@@ -117,7 +117,8 @@ UNWIND_INLINE __u64 kernel_find(const volatile struct kernel_tables *t, __u64 at
 	first = begin > granule ? begin - granule : 0;
 	last = next - granule < KERNEL_GRANULE ? next - granule - 1 : KERNEL_GRANULE - 1;
 	return first | last << 8 | ((__u64)entry.sp_offset >> 3 & 0xfff) << 24 |
-	       ((__u64)entry.fp_offset >> 3 & 0xfff) << 36 | (__u64)(entry.rule & 0xfff) << 48 | KERNEL_ROW_SET;
+	       ((__u64)entry.fp_offset >> 3 & 0xfff) << 36 | (__u64)(entry.rule & 0xfff) << 48 |
+	       KERNEL_ROW_SET;
 }
 
 /* Whether it is code of programs that we have been told of. On its own: it is rarely asked, and stack is scarce. */
@@ -152,8 +153,8 @@ UNWIND_INLINE __u64 kernel_row(__u64 at)
 		return 0;
 	for (__u32 i = 0; i < KERNEL_WAYS; i++) {
 		row = set->rows[i];
-		if ((row >> 16 & 0xff) == high && byte >= (row & 0xff) && byte <= (row >> 8 & 0xff) &&
-		    row != 0)
+		if ((row >> 16 & 0xff) == high && byte >= (row & 0xff) &&
+		    byte <= (row >> 8 & 0xff) && row != 0)
 			return row;
 	}
 	row = kernel_find(t, at);

@@ -40,9 +40,9 @@
 #endif
 
 /* What a frame that keeps a frame pointer looks like, for code without tables. */
-#define UNWIND_BY_FRAMES                                                                         \
-	(UNWIND_ARM ? unwind_rule(UNWIND_FP, UNWIND_CFA_REG, UNWIND_RA_FP, -2, 16) :             \
-		      unwind_rule(UNWIND_FP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16))
+#define UNWIND_BY_FRAMES                                                                           \
+	(UNWIND_ARM ? unwind_rule(UNWIND_FP, UNWIND_CFA_REG, UNWIND_RA_FP, -2, 16)                 \
+		    : unwind_rule(UNWIND_FP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16))
 
 /* andiron_walk.own: the auxiliary word of the rule at hand, or that its file has none. */
 #define UNWIND_NO_AUX (1ull << 63)
@@ -90,7 +90,8 @@ UNWIND_INLINE __u64 unwind_end(struct andiron_walk *w, __u32 reason)
 }
 
 /* How many of the n addresses at `offset` are not above `at`. */
-UNWIND_GLOBAL __u32 unwind_search_mappings(unwind_env e, __u32 slab_number, __u32 offset, __u32 n, __u64 at)
+UNWIND_GLOBAL __u32 unwind_search_mappings(unwind_env e, __u32 slab_number, __u32 offset, __u32 n,
+					   __u64 at)
 {
 	const __u8 *slab = h_slab(e, slab_number);
 	__u32 low = 0, high = n, middle, above;
@@ -107,7 +108,8 @@ UNWIND_GLOBAL __u32 unwind_search_mappings(unwind_env e, __u32 slab_number, __u3
 }
 
 /* How many of the n blocks at `offset` start at or below `at`. */
-UNWIND_GLOBAL __u32 unwind_search_blocks(unwind_env e, __u32 slab_number, __u32 offset, __u32 n, __u32 at)
+UNWIND_GLOBAL __u32 unwind_search_blocks(unwind_env e, __u32 slab_number, __u32 offset, __u32 n,
+					 __u32 at)
 {
 	const __u8 *slab = h_slab(e, slab_number);
 	__u32 low = 0, high = n, middle, above;
@@ -126,7 +128,8 @@ UNWIND_GLOBAL __u32 unwind_search_blocks(unwind_env e, __u32 slab_number, __u32 
 /* The row of n, whose gaps are at `offset`, that holds what lies `distance` behind the first: its
  * number, from bit 8 on where it begins, and from bit 32 on where the next one does; UNWIND_OPEN:
  * none does. */
-UNWIND_GLOBAL __u64 unwind_search_gaps(unwind_env e, __u32 slab_number, __u32 offset, __u32 n, __u32 distance)
+UNWIND_GLOBAL __u64 unwind_search_gaps(unwind_env e, __u32 slab_number, __u32 offset, __u32 n,
+				       __u32 distance)
 {
 	const __u8 *slab = h_slab(e, slab_number);
 	__u32 sum = 0, start = 0, i;
@@ -155,11 +158,13 @@ UNWIND_INLINE __u64 unwind_row_range(__u64 at, __u32 before, __u32 after)
 
 /* The number of the rule that the page at `ref` has for `at`, whose low bits are these there; 0:
  * none. w->row: how far it holds. */
-UNWIND_INLINE __u32 unwind_in_page(unwind_env e, struct andiron_walk *w, __u32 ref, __u32 low, __u64 at)
+UNWIND_INLINE __u32 unwind_in_page(unwind_env e, struct andiron_walk *w, __u32 ref, __u32 low,
+				   __u64 at)
 {
 	__u32 number = unwind_ref_slab(ref), offset = unwind_ref_offset(ref);
 	const __u8 *slab = h_slab(e, number);
-	__u32 n_blocks, n_rules, n_rows, block, row, end, rows, start, i, next = 1u << UNWIND_PAGE_BITS;
+	__u32 n_blocks, n_rules, n_rows, block, row, end, rows, start, i,
+		next = 1u << UNWIND_PAGE_BITS;
 	__u64 found;
 
 	if (!slab)
@@ -189,8 +194,8 @@ UNWIND_INLINE __u32 unwind_in_page(unwind_env e, struct andiron_walk *w, __u32 r
 }
 
 /* Where code is walked by a table: the rule, and w->own its auxiliary word. */
-UNWIND_INLINE __u64 unwind_by_table(unwind_env e, struct andiron_walk *w, const __u8 *slab, __u32 mapping,
-				    __u64 at, bool aux)
+UNWIND_INLINE __u64 unwind_by_table(unwind_env e, struct andiron_walk *w, const __u8 *slab,
+				    __u32 mapping, __u64 at, bool aux)
 {
 	__u64 relative = at - unwind_u64(slab, mapping + 8);
 	__u32 pages = unwind_u32(slab, mapping + 16), page, number;
@@ -199,7 +204,8 @@ UNWIND_INLINE __u64 unwind_by_table(unwind_env e, struct andiron_walk *w, const 
 	slab = h_slab(e, unwind_ref_slab(pages));
 	if (!slab || pages == 0)
 		return unwind_end(w, UNWIND_END_NO_INFO);
-	page = unwind_u32(slab, unwind_ref_offset(pages) + 4 * (__u32)(relative >> UNWIND_PAGE_BITS));
+	page = unwind_u32(slab,
+			  unwind_ref_offset(pages) + 4 * (__u32)(relative >> UNWIND_PAGE_BITS));
 	if (page == 0)
 		return unwind_end(w, UNWIND_END_NO_INFO);
 	number = unwind_in_page(e, w, page, relative & ((1u << UNWIND_PAGE_BITS) - 1), at);
@@ -251,11 +257,13 @@ UNWIND_INLINE bool unwind_row_holds(__u64 check, __u64 rule, __u64 key, __u64 at
 {
 	__u64 rest = check ^ rule ^ key;
 
-	return rest < 2 * UNWIND_ROW_AUX && (at & 0xff) >= (rest & 0xff) && (at & 0xff) <= (rest >> 8 & 0xff);
+	return rest < 2 * UNWIND_ROW_AUX && (at & 0xff) >= (rest & 0xff) &&
+	       (at & 0xff) <= (rest >> 8 & 0xff);
 }
 
 /* Keeps the rule that unwind_find has found. */
-UNWIND_INLINE void unwind_remember(struct andiron_walk *w, struct unwind_set *set, __u64 key, __u64 rule)
+UNWIND_INLINE void unwind_remember(struct andiron_walk *w, struct unwind_set *set, __u64 key,
+				   __u64 rule)
 {
 	__u32 way = (__u32)((w->row & 0xff) * 0x9e3779b1u >> 30) & (UNWIND_WAYS - 1);
 
@@ -399,8 +407,8 @@ UNWIND_INLINE __u32 unwind_cfa(unwind_env e, struct andiron_walk *w, __u64 rule,
 
 /* Frame pointer and return address of the caller. 0 or the reason of the end. One read where both
  * stand together, as they mostly do. */
-UNWIND_INLINE __u32 unwind_saved(unwind_env e, const struct andiron_walk *w, __u64 rule, __u64 cfa, __u64 *fp,
-				 __u64 *ra)
+UNWIND_INLINE __u32 unwind_saved(unwind_env e, const struct andiron_walk *w, __u64 rule, __u64 cfa,
+				 __u64 *fp, __u64 *ra)
 {
 	__u64 base = unwind_rule_frame(rule) ? w->regs[UNWIND_FP] : cfa;
 	__s64 slot = unwind_rule_fp(rule);

@@ -20,7 +20,7 @@
 
 #define SAMPLER        "pyroscope.ebpf"
 #define ENOUGH_SAMPLES 200
-#define METRIC_COST "andiron_ebpf_bpf_ns_per_sample"
+#define METRIC_COST    "andiron_ebpf_bpf_ns_per_sample"
 
 struct session {
 	struct session_options options;

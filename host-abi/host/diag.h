@@ -30,7 +30,7 @@ struct place {
 	uint32_t length;
 };
 
-#define DIAG_ERROR 0
+#define DIAG_ERROR   0
 #define DIAG_WARNING 1
 
 struct diag {

@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
-#define DEFAULT_WORKERS 2
-#define DEFAULT_DRAIN_NS (10 * NS_PER_SEC)
+#define DEFAULT_WORKERS     2
+#define DEFAULT_DRAIN_NS    (10 * NS_PER_SEC)
 #define DEFAULT_QUEUE_BYTES ((uint64_t)64 << 20)
 
 static void advance_run(struct loop_task *task)

@@ -26,7 +26,8 @@ static const struct {
 				  true},
 	[ANDIRON_COL_LINE] = {sizeof(struct andiron_line), 0, false},
 	[ANDIRON_COL_LOCATION] = {sizeof(struct andiron_location), LOCATION_KEY, true},
-	[ANDIRON_COL_MAPPING] = {sizeof(struct andiron_mapping), sizeof(struct andiron_mapping), true},
+	[ANDIRON_COL_MAPPING] = {sizeof(struct andiron_mapping), sizeof(struct andiron_mapping),
+				 true},
 	[ANDIRON_COL_STACK] = {sizeof(struct andiron_stack), 0, true},
 	[ANDIRON_COL_FRAME] = {sizeof(uint32_t), 0, false},
 	[ANDIRON_COL_ATTRIBUTE] = {sizeof(struct andiron_attribute),
@@ -110,7 +111,7 @@ void batch_builder_free(struct batch_builder *b)
 		free(b->tables[c].p);
 		index_free(&b->tables[c].index);
 	}
-	vec_each(&b->held, h)
+	vec_each (&b->held, h)
 		h->objects->release(h->self, h->id);
 	vec_free(&b->held);
 	vec_free(&b->runs);
@@ -327,9 +328,11 @@ uint32_t batch_add_stack(struct batch_builder *b, const uint32_t *locations, uin
 	return i;
 }
 
-static uint32_t add_attribute(struct batch_builder *b, struct str key, uint32_t kind, uint64_t value)
+static uint32_t add_attribute(struct batch_builder *b, struct str key, uint32_t kind,
+			      uint64_t value)
 {
-	struct andiron_attribute a = {.key = batch_add_string(b, key), .kind = kind, .value = value};
+	struct andiron_attribute a = {
+		.key = batch_add_string(b, key), .kind = kind, .value = value};
 
 	return b->failed ? INDEX_NONE : intern_record(b, ANDIRON_COL_ATTRIBUTE, &a);
 }

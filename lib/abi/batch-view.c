@@ -48,7 +48,8 @@ static void record(const struct batch_view *v, uint32_t column, uint32_t i, void
 
 	memset(out, 0, n);
 	if (i < c->count)
-		memcpy(out, c->base + (uint64_t)i * c->elem_size, c->elem_size < n ? c->elem_size : n);
+		memcpy(out, c->base + (uint64_t)i * c->elem_size,
+		       c->elem_size < n ? c->elem_size : n);
 }
 
 #define GETTER(name, type, column)                                                                 \
@@ -105,8 +106,8 @@ struct str batch_str(const struct batch_view *v, uint32_t i)
 static bool find(const struct batch_view *v, uint32_t start, uint32_t n, struct str key,
 		 struct andiron_attribute *ret)
 {
-	for (uint64_t i = start; i < (uint64_t)start + n && i < batch_count(v, ANDIRON_COL_ATTR_INDEX);
-	     i++) {
+	for (uint64_t i = start;
+	     i < (uint64_t)start + n && i < batch_count(v, ANDIRON_COL_ATTR_INDEX); i++) {
 		struct andiron_attribute a = batch_attribute_at(v, (uint32_t)i);
 
 		if (str_eq(batch_str(v, a.key), key)) {

@@ -23,11 +23,10 @@ bool target_update_sound(const struct andiron_targets *u)
 
 static struct target_feed *feed_of(struct target_feeds *feeds, uint64_t producer)
 {
-	vec_each(&feeds->list, f)
+	vec_each (&feeds->list, f)
 		if (f->producer == producer)
 			return f;
-	if (!vec_push(&feeds->list,
-		      ((struct target_feed){.producer = producer, .waiting = true})))
+	if (!vec_push(&feeds->list, ((struct target_feed){.producer = producer, .waiting = true})))
 		return NULL;
 	return &feeds->list.p[feeds->list.n - 1];
 }

@@ -40,7 +40,7 @@ void target_list_free(struct target_list *list)
 {
 	if (!list)
 		return;
-	vec_each(&list->entries, e)
+	vec_each (&list->entries, e)
 		free(e->labels);
 	vec_free(&list->entries);
 	index_free(&list->index);
@@ -154,7 +154,7 @@ void target_list_clear(struct target_list *list)
 
 static void add_state(struct update_builder *u, const struct target_list *list, enum state state)
 {
-	vec_each(&list->entries, e)
+	vec_each (&list->entries, e)
 		if (e->state == state)
 			update_add(u, &e->row);
 }
@@ -184,7 +184,7 @@ int target_list_flush(struct target_list *list, const struct andiron_targets **r
 	add_state(&u, list, ADDED);
 	u.n_added = u.rows.n;
 	add_state(&u, list, CHANGED);
-	vec_each(&list->entries, e)
+	vec_each (&list->entries, e)
 		if (e->state == REMOVED)
 			update_remove(&u, e->row.row);
 	check(!first || (u.n_added == u.rows.n && u.removed.n == 0));
@@ -202,7 +202,7 @@ int target_list_snapshot(struct target_list *list, const struct andiron_targets 
 	struct update_builder u = {0};
 
 	check(!list->pending);
-	vec_each(&list->entries, e)
+	vec_each (&list->entries, e)
 		update_add(&u, &e->row);
 	u.n_added = u.rows.n;
 	return update_finish(&u, list->producer, list->generation, ANDIRON_TARGETS_SNAPSHOT, ret);

@@ -66,7 +66,7 @@ void target_table_free(struct target_table *table)
 {
 	if (!table)
 		return;
-	vec_each(&table->rows, r)
+	vec_each (&table->rows, r)
 		row_free(*r);
 	vec_free(&table->rows);
 	target_feeds_free(&table->feeds);
@@ -183,7 +183,7 @@ static int apply_rows(struct target_table *table, const struct andiron_targets *
 	int r = 0;
 
 	if (snapshot)
-		vec_each(&table->rows, row)
+		vec_each (&table->rows, row)
 			(*row)->seen = false;
 	for (uint64_t i = 0; i < u->n_rows && r == 0; i++)
 		r = apply_row(table, u, &u->rows[i], fn, context);

@@ -89,7 +89,8 @@ uint64_t target_labels_hash(const struct target_label *labels, uint32_t n)
 	uint64_t hash = n;
 
 	for (uint32_t i = 0; i < n; i++)
-		hash = hash_mix(hash_mix(hash, hash_str(labels[i].name)), hash_str(labels[i].value));
+		hash = hash_mix(hash_mix(hash, hash_str(labels[i].name)),
+				hash_str(labels[i].value));
 	return hash;
 }
 
@@ -118,8 +119,9 @@ void update_add(struct update_builder *u, const struct target_row *row)
 		return;
 	}
 	for (uint32_t i = 0; i < row->n_labels; i++)
-		u->labels.p[u->labels.n++] = (struct andiron_label){
-			intern_label(u, row->labels[i].name), intern_label(u, row->labels[i].value)};
+		u->labels.p[u->labels.n++] =
+			(struct andiron_label){intern_label(u, row->labels[i].name),
+					       intern_label(u, row->labels[i].value)};
 }
 
 void update_remove(struct update_builder *u, uint64_t row)
@@ -173,8 +175,8 @@ int update_finish(struct update_builder *u, uint64_t producer, uint64_t generati
 	o->parts = *u;
 	atomic_init(&o->references, 1);
 	for (size_t i = 0; i < n; i++)
-		o->strings[i] = (struct andiron_str){u->strings.strings.p[i].p,
-						     u->strings.strings.p[i].n};
+		o->strings[i] =
+			(struct andiron_str){u->strings.strings.p[i].p, u->strings.strings.p[i].n};
 	o->update = (struct andiron_targets){
 		.size = sizeof(o->update),
 		.flags = flags,

@@ -100,7 +100,8 @@ bool index_remove(struct index *ix, uint64_t hash, uint32_t position)
 		return false;
 	/* Close the gap: an entry may move into the hole unless its home lies cyclically between
 	 * the hole and itself. */
-	for (size_t i = (hole + 1) & mask; ix->slots[i].position != INDEX_NONE; i = (i + 1) & mask) {
+	for (size_t i = (hole + 1) & mask; ix->slots[i].position != INDEX_NONE;
+	     i = (i + 1) & mask) {
 		size_t home = ix->slots[i].hash & mask;
 
 		if (((i - home) & mask) >= ((i - hole) & mask)) {

@@ -8,15 +8,15 @@
  * is false. `holds` is an expression of the position `i`, a name that the caller chooses. It must
  * hold for none behind the first one for which it does not. O(log n); evaluates `holds` at most
  * log2(n) + 1 times. The last position that holds is the result minus 1. */
-#define search_partition(n, i, holds)                           \
-	({                                                      \
-		size_t low_ = 0, high_ = (n);                   \
-		while (low_ < high_) {                          \
-			size_t i = low_ + (high_ - low_) / 2;   \
-			if (holds)                              \
-				low_ = i + 1;                   \
-			else                                    \
-				high_ = i;                      \
-		}                                               \
-		low_;                                           \
+#define search_partition(n, i, holds)                                                              \
+	({                                                                                         \
+		size_t low_ = 0, high_ = (n);                                                      \
+		while (low_ < high_) {                                                             \
+			size_t i = low_ + (high_ - low_) / 2;                                      \
+			if (holds)                                                                 \
+				low_ = i + 1;                                                      \
+			else                                                                       \
+				high_ = i;                                                         \
+		}                                                                                  \
+		low_;                                                                              \
 	})

@@ -9,41 +9,42 @@
 #include <errno.h>
 
 /* DWARF 5, table 7.29, and the vendors'. */
-#define OP_NOP 0x00
-#define OP_SET_LOC 0x01
-#define OP_ADVANCE_LOC1 0x02
-#define OP_ADVANCE_LOC2 0x03
-#define OP_ADVANCE_LOC4 0x04
-#define OP_OFFSET_EXTENDED 0x05
-#define OP_RESTORE_EXTENDED 0x06
-#define OP_UNDEFINED 0x07
-#define OP_SAME_VALUE 0x08
-#define OP_REGISTER 0x09
-#define OP_REMEMBER_STATE 0x0a
-#define OP_RESTORE_STATE 0x0b
-#define OP_DEF_CFA 0x0c
-#define OP_DEF_CFA_REGISTER 0x0d
-#define OP_DEF_CFA_OFFSET 0x0e
+#define OP_NOP                0x00
+#define OP_SET_LOC            0x01
+#define OP_ADVANCE_LOC1       0x02
+#define OP_ADVANCE_LOC2       0x03
+#define OP_ADVANCE_LOC4       0x04
+#define OP_OFFSET_EXTENDED    0x05
+#define OP_RESTORE_EXTENDED   0x06
+#define OP_UNDEFINED          0x07
+#define OP_SAME_VALUE         0x08
+#define OP_REGISTER           0x09
+#define OP_REMEMBER_STATE     0x0a
+#define OP_RESTORE_STATE      0x0b
+#define OP_DEF_CFA            0x0c
+#define OP_DEF_CFA_REGISTER   0x0d
+#define OP_DEF_CFA_OFFSET     0x0e
 #define OP_DEF_CFA_EXPRESSION 0x0f
-#define OP_EXPRESSION 0x10
+#define OP_EXPRESSION         0x10
 #define OP_OFFSET_EXTENDED_SF 0x11
-#define OP_DEF_CFA_SF 0x12
-#define OP_DEF_CFA_OFFSET_SF 0x13
-#define OP_VAL_OFFSET 0x14
-#define OP_VAL_OFFSET_SF 0x15
-#define OP_VAL_EXPRESSION 0x16
-#define OP_ADVANCE_LOC8 0x1d
+#define OP_DEF_CFA_SF         0x12
+#define OP_DEF_CFA_OFFSET_SF  0x13
+#define OP_VAL_OFFSET         0x14
+#define OP_VAL_OFFSET_SF      0x15
+#define OP_VAL_EXPRESSION     0x16
+#define OP_ADVANCE_LOC8       0x1d
 #define OP_NEGATE_RA_STATE_PC 0x2c
-#define OP_NEGATE_RA_STATE 0x2d /* of arm64; who follows addresses strips them anyway */
-#define OP_ARGS_SIZE 0x2e
-#define OP_NEGATIVE_OFFSET 0x2f
-#define OP_ADVANCE_LOC 0x40
-#define OP_OFFSET 0x80
-#define OP_RESTORE 0xc0
+#define OP_NEGATE_RA_STATE    0x2d /* of arm64; who follows addresses strips them anyway */
+#define OP_ARGS_SIZE          0x2e
+#define OP_NEGATIVE_OFFSET    0x2f
+#define OP_ADVANCE_LOC        0x40
+#define OP_OFFSET             0x80
+#define OP_RESTORE            0xc0
 
 bool cfi_may_define_cfa_by(const struct cfi_fde *fde, uint32_t registers)
 {
-	const uint32_t by_register = 1u << OP_DEF_CFA | 1u << OP_DEF_CFA_REGISTER | 1u << OP_DEF_CFA_SF;
+	const uint32_t by_register = 1u << OP_DEF_CFA | 1u << OP_DEF_CFA_REGISTER |
+				     1u << OP_DEF_CFA_SF;
 	const uint8_t *end = fde->program.end;
 
 	for (const uint8_t *p = fde->program.p; p < end; p++) {

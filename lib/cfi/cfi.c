@@ -12,19 +12,19 @@
 #include <stdlib.h>
 
 /* Pointer encodings: DW_EH_PE_* of LSB Core 5.0 §10.5.1. */
-#define PE_ABSPTR 0x00
+#define PE_ABSPTR  0x00
 #define PE_ULEB128 0x01
-#define PE_UDATA2 0x02
-#define PE_UDATA4 0x03
-#define PE_UDATA8 0x04
+#define PE_UDATA2  0x02
+#define PE_UDATA4  0x03
+#define PE_UDATA8  0x04
 #define PE_SLEB128 0x09
-#define PE_SDATA2 0x0a
-#define PE_SDATA4 0x0b
-#define PE_SDATA8 0x0c
-#define PE_FORMAT 0x0f
-#define PE_PCREL 0x10
-#define PE_BASE 0x70
-#define PE_OMIT 0xff
+#define PE_SDATA2  0x0a
+#define PE_SDATA4  0x0b
+#define PE_SDATA8  0x0c
+#define PE_FORMAT  0x0f
+#define PE_PCREL   0x10
+#define PE_BASE    0x70
+#define PE_OMIT    0xff
 
 /* An encoded value, without its base. */
 static uint64_t read_encoded(struct cfi_bytes *b, uint8_t encoding)

@@ -16,17 +16,17 @@
 #include "elf/file.h"
 
 #define CFI_REGISTERS 128u /* rules of registers with higher numbers are passed over */
-#define CFI_REMEMBER 8u    /* rows remembered at a time */
-#define CFI_CIES 8u        /* kept parsed */
+#define CFI_REMEMBER  8u   /* rows remembered at a time */
+#define CFI_CIES      8u   /* kept parsed */
 
 /* How a register of the caller is found. */
-#define CFI_UNSPECIFIED 0
-#define CFI_UNDEFINED 1
-#define CFI_SAME 2
-#define CFI_OFFSET 3         /* at CFA + value */
-#define CFI_VAL_OFFSET 4     /* is CFA + value */
-#define CFI_REGISTER 5       /* in register number value */
-#define CFI_EXPRESSION 6     /* at what the expression gives; the CFA is pushed first */
+#define CFI_UNSPECIFIED    0
+#define CFI_UNDEFINED      1
+#define CFI_SAME           2
+#define CFI_OFFSET         3 /* at CFA + value */
+#define CFI_VAL_OFFSET     4 /* is CFA + value */
+#define CFI_REGISTER       5 /* in register number value */
+#define CFI_EXPRESSION     6 /* at what the expression gives; the CFA is pushed first */
 #define CFI_VAL_EXPRESSION 7 /* is what it gives */
 
 struct cfi_rule {

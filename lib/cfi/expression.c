@@ -6,29 +6,29 @@
 
 #include "cfi/cfi-bytes.h"
 
-#define OP_DEREF 0x06
-#define OP_CONST1U 0x08
-#define OP_CONST1S 0x09
-#define OP_CONST2U 0x0a
-#define OP_CONST2S 0x0b
-#define OP_CONST4U 0x0c
-#define OP_CONST4S 0x0d
-#define OP_CONST8U 0x0e
-#define OP_CONST8S 0x0f
-#define OP_CONSTU 0x10
-#define OP_CONSTS 0x11
-#define OP_AND 0x1a
-#define OP_MINUS 0x1c
-#define OP_MUL 0x1e
-#define OP_PLUS 0x22
+#define OP_DEREF       0x06
+#define OP_CONST1U     0x08
+#define OP_CONST1S     0x09
+#define OP_CONST2U     0x0a
+#define OP_CONST2S     0x0b
+#define OP_CONST4U     0x0c
+#define OP_CONST4S     0x0d
+#define OP_CONST8U     0x0e
+#define OP_CONST8S     0x0f
+#define OP_CONSTU      0x10
+#define OP_CONSTS      0x11
+#define OP_AND         0x1a
+#define OP_MINUS       0x1c
+#define OP_MUL         0x1e
+#define OP_PLUS        0x22
 #define OP_PLUS_UCONST 0x23
-#define OP_SHL 0x24
-#define OP_GE 0x2a
-#define OP_LIT0 0x30
-#define OP_LIT31 0x4f
-#define OP_BREG0 0x70
-#define OP_BREG31 0x8f
-#define OP_NOP 0x96
+#define OP_SHL         0x24
+#define OP_GE          0x2a
+#define OP_LIT0        0x30
+#define OP_LIT31       0x4f
+#define OP_BREG0       0x70
+#define OP_BREG31      0x8f
+#define OP_NOP         0x96
 
 #define DEPTH 6
 

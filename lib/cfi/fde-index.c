@@ -14,11 +14,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define HDR_BYTES 12
+#define HDR_BYTES   12
 #define ENTRY_BYTES 8
 /* DW_EH_PE_*: what ld, gold, lld and mold write, and what binary search needs. */
-#define PE_TABLE 0x3b /* relative to the header, 4 bytes signed */
-#define PE_COUNT 0x03 /* 4 bytes */
+#define PE_TABLE        0x3b /* relative to the header, 4 bytes signed */
+#define PE_COUNT        0x03 /* 4 bytes */
 #define PE_FRAMES_PCREL 0x1b
 
 static uint64_t mix(uint64_t start, uint64_t offset)
@@ -138,7 +138,8 @@ int rows_hdr_find(struct rows_hdr *h, uint64_t address, uint64_t *ret_start, uin
 	int r = 0;
 	/* Where an entry cannot be read, the search ends. */
 	size_t n = search_partition((size_t)h->n, i,
-				    r == 0 && (r = hdr_entry(h, i, ret_start, ret_record)) == 0 && *ret_start <= address);
+				    r == 0 && (r = hdr_entry(h, i, ret_start, ret_record)) == 0 &&
+					    *ret_start <= address);
 
 	if (r < 0 || n == 0)
 		return r;
@@ -177,7 +178,8 @@ struct survey {
 /* Whether any CFA of a function goes by way of a preserved register. */
 static bool function_needs_aux(const struct survey *s, const struct cfi_fde *fde)
 {
-	if (!rows_needs_aux(s->m, &fde->cie->initial) && !cfi_may_define_cfa_by(fde, s->m->preserved_bits))
+	if (!rows_needs_aux(s->m, &fde->cie->initial) &&
+	    !cfi_may_define_cfa_by(fde, s->m->preserved_bits))
 		return false;
 	cfi_run_begin(s->run, fde);
 	while (cfi_run_next(s->run) == 1) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define MAX_RECORDS (1u << 24) /* of a section: a second, about */
-#define MAX_NEST 32
+#define MAX_NEST    32
 
 struct gathered {
 	VEC(struct elf_function) list;
@@ -32,8 +32,7 @@ static int gather(struct cfi_section *s, size_t max, struct gathered *g)
 		if (g->list.n >= max)
 			return -E2BIG;
 		g->sorted &= g->list.n == 0 || g->list.p[g->list.n - 1].start <= fde.start;
-		if (!vec_push(&g->list,
-			      ((struct elf_function){fde.start, fde.end - fde.start})))
+		if (!vec_push(&g->list, ((struct elf_function){fde.start, fde.end - fde.start})))
 			return -ENOMEM;
 	}
 	return 0;

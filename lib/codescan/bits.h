@@ -13,7 +13,7 @@ static inline void bits_set(uint8_t *bits, uint64_t at)
 
 static inline void bits_clear(uint8_t *bits, uint64_t at)
 {
-	bits[at / 8] &= (uint8_t)~(1 << at % 8);
+	bits[at / 8] &= (uint8_t) ~(1 << at % 8);
 }
 
 static inline bool bits_has(const uint8_t *bits, uint64_t at)

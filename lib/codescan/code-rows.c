@@ -14,7 +14,8 @@ static const struct rows_stack at_program = {.known = true, .end = true, .by_sp 
 
 static int reserve(struct rows_code *c, uint64_t n)
 {
-	size_t each = (size_t)n / 8 + 1, round = (size_t)(n / ROWS_CODE_ROUND + 1) / 8 + 1, bytes = each + 2 * round;
+	size_t each = (size_t)n / 8 + 1, round = (size_t)(n / ROWS_CODE_ROUND + 1) / 8 + 1,
+	       bytes = each + 2 * round;
 
 	if (!c->jumps)
 		c->jumps = calloc(ROWS_CODE_JUMPS, sizeof(*c->jumps));
@@ -90,7 +91,8 @@ static void tell(struct rows_code *c, uint64_t target, const struct rows_stack *
 {
 	struct rows_code_jump *j;
 
-	if (!state->known || target < c->function_start || target >= c->function_end || is_told(c, target))
+	if (!state->known || target < c->function_start || target >= c->function_end ||
+	    is_told(c, target))
 		return;
 	j = find_jump(c, target);
 	if (!j)
@@ -125,7 +127,8 @@ static void leave_for(struct rows_code *c, uint64_t target)
 		return;
 	if (!c->strict && target >= c->function_end)
 		rows_code_mark(c, target);
-	c->returns |= target >= c->start && target < c->end && bits_has(c->called, target - c->start);
+	c->returns |= target >= c->start && target < c->end &&
+		      bits_has(c->called, target - c->start);
 }
 
 static void jump(struct rows_code *c, const struct x86_instruction *i)
@@ -201,7 +204,9 @@ static struct rows_words words_of(const struct rows_stack *s)
 	else if (s->by_sp && s->sp >= 8)
 		words.rule = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_REG, 0, fp, s->sp);
 	else if (s->by_slot && s->far >= 0 && s->far < 128)
-		words.rule = unwind_rule_more(unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_DEREF, 0, fp, s->slot), 0, 0, s->far);
+		words.rule = unwind_rule_more(unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_DEREF, 0, fp,
+							  s->slot),
+					      0, 0, s->far);
 	else if (s->by_fp)
 		words.rule = unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, 0, fp, s->fp);
 	return words;
@@ -476,7 +481,8 @@ static int guess(struct rows_code *c)
 
 	if (r < 0)
 		return r;
-	if (c->lost_state.by_sp && c->lost_state.sp == at_entry.sp && (!c->seed || c->lost < c->seed))
+	if (c->lost_state.by_sp && c->lost_state.sp == at_entry.sp &&
+	    (!c->seed || c->lost < c->seed))
 		c->seed = c->lost;
 	tell(c, c->lost, &c->lost_state);
 	c->guesses++;
@@ -518,8 +524,8 @@ static int solve(struct rows_code *c)
 	int r;
 
 	r = begin_function(c, at);
-	while (r == 0 && (r = settle(c)) == 0 && !is_hopeless(c) && c->wrong && c->seed && (r = pass(c)) == 0 &&
-	       !c->crossed) {
+	while (r == 0 && (r = settle(c)) == 0 && !is_hopeless(c) && c->wrong && c->seed &&
+	       (r = pass(c)) == 0 && !c->crossed) {
 		c->split = c->seed;
 		rows_code_mark(c, c->seed);
 		r = begin_function(c, at);

@@ -24,13 +24,14 @@
 #include "codescan/tracked-stack.h"
 #include "elf/window.h"
 
-#define ROWS_CODE_MAX (UINT64_C(8) << 20) /* bytes of code in one piece */
-#define ROWS_CODE_JUMPS 4096u             /* targets in a function; a power of two */
+#define ROWS_CODE_MAX   (UINT64_C(8) << 20) /* bytes of code in one piece */
+#define ROWS_CODE_JUMPS 4096u               /* targets in a function; a power of two */
 /* Of what nothing leads to in a function; who needs more of them is not understood, and the next one would be wrong. */
 #define ROWS_CODE_GUESSES 32u
-#define ROWS_CODE_WORK 16u /* instructions decoded for each byte, over all code so far; C libraries need 0.5 to 3 */
-#define ROWS_CODE_WORK_STRICT 4u /* codecs and libraries need 0.4 to 2 */
-#define ROWS_CODE_LATER 256u /* beginnings in code that comes later; the last ones are kept */
+/* instructions decoded for each byte, over all code so far; C libraries need 0.5 to 3 */
+#define ROWS_CODE_WORK        16u
+#define ROWS_CODE_WORK_STRICT 4u   /* codecs and libraries need 0.4 to 2 */
+#define ROWS_CODE_LATER       256u /* beginnings in code that comes later; the last ones are kept */
 
 struct rows_code_jump {
 	uint32_t function; /* its number; another: this place is free */
@@ -45,26 +46,29 @@ struct rows_code {
 	struct window window;
 	uint64_t start, end; /* addresses */
 	uint8_t *called;     /* a bit for each byte: a function begins there */
-	uint8_t *supposed, *jumped; /* for each round address: one may begin there, it is jumped to; of `called`'s memory */
+	uint8_t *supposed,
+		*jumped; /* for each round address: one may begin there, it is jumped to; of `called`'s memory */
 	size_t capacity;
 	struct rows_code_jump *jumps;
 	uint64_t later[ROWS_CODE_LATER];
 	size_t n_later;
-	uint64_t work, enough; /* instructions decoded so far; from how many on the rest is given up */
+	uint64_t work,
+		enough;    /* instructions decoded so far; from how many on the rest is given up */
 	uint32_t function; /* number of the one at hand */
 	uint64_t function_start, function_end;
-	uint64_t at;   /* the next instruction */
-	bool stopped;  /* none falls through to it */
-	bool wrong;    /* a return that finds no return address */
-	bool distrust; /* so nothing is said of this function */
-	bool late;     /* what lies before `reached` was told something new */
+	uint64_t at;      /* the next instruction */
+	bool stopped;     /* none falls through to it */
+	bool wrong;       /* a return that finds no return address */
+	bool distrust;    /* so nothing is said of this function */
+	bool late;        /* what lies before `reached` was told something new */
 	uint64_t reached; /* as far as the function was gone over */
-	uint8_t *told, *fresh; /* a bit for each byte of the function: it was told what the stack is; that was not followed yet */
+	uint8_t *told,
+		*fresh; /* a bit for each byte of the function: it was told what the stack is; that was not followed yet */
 	size_t told_capacity;
 	unsigned int guesses; /* in this function */
-	bool crossed;  /* a jump leads over `seed` */
+	bool crossed;         /* a jump leads over `seed` */
 	bool returns;
-	bool data; /* it has bytes that are no instruction */
+	bool data;        /* it has bytes that are no instruction */
 	uint64_t split;   /* the last beginning that was only supposed */
 	uint64_t lost;    /* the first instruction of this pass that nothing leads to; 0: none */
 	uint64_t seed;    /* the first one that another function seems to begin with; 0: none */

@@ -66,7 +66,8 @@ static void look_at(struct rows_code *c, const struct x86_instruction *i, uint64
 
 /* How far the next instruction is from `i`, at `at`. Zeros that pad stand alone, and what is not
  * code ends at a round address, if at anything. */
-static uint64_t length(const struct rows_code *c, const struct x86_instruction *i, uint64_t at, bool zero)
+static uint64_t length(const struct rows_code *c, const struct x86_instruction *i, uint64_t at,
+		       bool zero)
 {
 	if (!i->n && c->strict)
 		return ROWS_CODE_ROUND - at % ROWS_CODE_ROUND;

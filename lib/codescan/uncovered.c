@@ -143,12 +143,14 @@ static struct range first_code(const struct elf_file *f, struct range of)
 
 #define SAMPLE_PIECES 64u
 #define SAMPLE_BYTES  4096u
-#define FRAMES_EVERY  2048u /* bytes: code with frame pointers sets one at least so often; V8's does every 900 */
+/* bytes: code with frame pointers sets one at least so often; V8's does every 900 */
+#define FRAMES_EVERY 2048u
 
 /* How often code sets its frame pointer: push %rbp; mov %rsp,%rbp, or mov x29,sp. */
 static unsigned int count_frames(bool x86, const unsigned char *p, size_t n)
 {
-	static const unsigned char on_x86[] = {0x55, 0x48, 0x89, 0xe5}, on_arm[] = {0xfd, 0x03, 0x00, 0x91};
+	static const unsigned char on_x86[] = {0x55, 0x48, 0x89, 0xe5},
+				   on_arm[] = {0xfd, 0x03, 0x00, 0x91};
 	const unsigned char *sought = x86 ? on_x86 : on_arm;
 	unsigned int found = 0;
 

@@ -11,7 +11,7 @@
 
 #define ROWS_GAPS_LEAST 2u   /* bytes */
 #define ROWS_GAPS_NAMED 256u /* from this size on symbols are looked at */
-#define ROWS_GAPS_CODE 256u  /* from this size on others' gaps are */
+#define ROWS_GAPS_CODE  256u /* from this size on others' gaps are */
 /* Of a file that describes its code: what is left of so much of its gaps is not looked at. */
 #define ROWS_GAPS_MOST (UINT64_C(16) << 20)
 /* Sections, segments and symbols are gone over for each gap again: no more of them than so many
@@ -30,7 +30,7 @@ struct rows_gaps {
 	bool on;          /* all of it is looked at */
 	uint64_t left;    /* bytes that will be; a program's own gaps are no more than its file */
 	uint64_t entries; /* of tables that will be */
-	unsigned int samples; /* taken by rows_gaps_keep_frames */
+	unsigned int samples;        /* taken by rows_gaps_keep_frames */
 	uint64_t framed, framed_end; /* what it has said 1 of last */
 	struct rows_code code;
 };

@@ -5,22 +5,23 @@
 #include <string.h>
 
 /* What follows an opcode. */
-#define NONE 0x00
-#define MODRM 0x01
-#define IMM8 0x02
-#define IMM16 0x04
-#define IMMZ 0x08   /* 4 bytes, 2 with an operand-size prefix */
-#define IMMV 0x10   /* like IMMZ, 8 with REX.W */
+#define NONE   0x00
+#define MODRM  0x01
+#define IMM8   0x02
+#define IMM16  0x04
+#define IMMZ   0x08 /* 4 bytes, 2 with an operand-size prefix */
+#define IMMV   0x10 /* like IMMZ, 8 with REX.W */
 #define OFFSET 0x20 /* an address of 8 bytes */
 #define GROUP3 0x40 /* an immediate where ModRM's reg is 0 or 1 */
-#define BAD 0x80
+#define BAD    0x80
 
-#define M MODRM
-#define M8 (MODRM | IMM8)
-#define MZ (MODRM | IMMZ)
+#define M       MODRM
+#define M8      (MODRM | IMM8)
+#define MZ      (MODRM | IMMZ)
 #define ROW8(x) x, x, x, x, x, x, x, x
-#define ALU M, M, M, M, IMM8, IMMZ, BAD, BAD
+#define ALU     M, M, M, M, IMM8, IMMZ, BAD, BAD
 
+/* clang-format off */
 static const uint8_t one_byte[256] = {
 	ALU, /* 00 */
 	ALU,
@@ -91,6 +92,7 @@ static const uint8_t two_bytes[256] = {
 	ROW8(M), /* f0 */
 	ROW8(M),
 };
+/* clang-format on */
 
 struct decoder {
 	const uint8_t *p, *end;

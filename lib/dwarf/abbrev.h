@@ -6,9 +6,9 @@
 #include "base/vec.h"
 #include "dwarf/cursor.h"
 
-#define ABBREV_MAX_SHAPES 65536u
+#define ABBREV_MAX_SHAPES     65536u
 #define ABBREV_MAX_ATTRIBUTES (1u << 20)
-#define ABBREV_VARIABLE UINT16_MAX
+#define ABBREV_VARIABLE       UINT16_MAX
 
 struct abbrev_attribute {
 	uint16_t name, form;

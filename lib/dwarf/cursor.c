@@ -136,8 +136,8 @@ int64_t cursor_sleb(struct cursor *c)
 void cursor_skip_text(struct cursor *c)
 {
 	for (;;) {
-		const unsigned char *nul =
-			c->end > c->p ? memchr(c->p, 0, (size_t)(c->end - c->p)) : NULL;
+		const unsigned char *nul = c->end > c->p ? memchr(c->p, 0, (size_t)(c->end - c->p))
+							 : NULL;
 
 		if (nul) {
 			c->p = nul + 1;

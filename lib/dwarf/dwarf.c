@@ -14,8 +14,8 @@
 #include <stdlib.h>
 
 #define MAX_UNIT_RANGES 65536u
-#define MAX_CANDIDATES 8 /* units that claim one address */
-#define MAX_BACK 64
+#define MAX_CANDIDATES  8 /* units that claim one address */
+#define MAX_BACK        64
 
 struct unit_span {
 	uint64_t low, high;

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PIECE ((size_t)4096)       /* what is read here and there */
-#define PIECE_LONG ((size_t)65536) /* what is read through */
+#define PIECE       ((size_t)4096)  /* what is read here and there */
+#define PIECE_LONG  ((size_t)65536) /* what is read through */
 #define MAX_VERSION 5
 
 static const char *const section_names[DWARF_SECTIONS] = {

@@ -8,7 +8,7 @@
 #include "dwarf/abbrev.h"
 #include "elf/file.h"
 
-#define DWARF_MAX_UNITS (1u << 18)
+#define DWARF_MAX_UNITS    (1u << 18)
 #define DWARF_MAX_INFLATED (UINT64_C(256) << 20) /* bytes of compressed sections, in a memfd */
 #define DWARF_ABBREVS_KEPT 32
 

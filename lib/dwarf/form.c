@@ -7,9 +7,9 @@
 #include <errno.h>
 
 #define VARIABLE (-1)
-#define OFFSET (-2)
-#define ADDRESS (-3)
-#define UNKNOWN (-4)
+#define OFFSET   (-2)
+#define ADDRESS  (-3)
+#define UNKNOWN  (-4)
 
 static const struct {
 	int8_t size;

@@ -4,9 +4,9 @@
 
 #include "dwarf/unit.h"
 
-#define FUNCTIONS_MAX (1u << 20)
-#define FUNCTION_RANGES 1024u /* that one function may have */
-#define INLINES_MAX (1u << 18)
+#define FUNCTIONS_MAX     (1u << 20)
+#define FUNCTION_RANGES   1024u /* that one function may have */
+#define INLINES_MAX       (1u << 18)
 #define INLINES_MAX_DEPTH 512u
 
 struct function {

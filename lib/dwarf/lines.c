@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#define MAX_FILES (1u << 20)
+#define MAX_FILES   (1u << 20)
 #define MAX_FORMATS 16
 
 struct program {

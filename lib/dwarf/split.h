@@ -5,9 +5,9 @@
 
 #include "dwarf/unit.h"
 
-#define SPLIT_FILES_MAX 128u /* single ones, of a program at a time */
+#define SPLIT_FILES_MAX  128u /* single ones, of a program at a time */
 #define SPLIT_WANTED_MAX 64u
-#define SPLIT_ASKED_MAX 4096u
+#define SPLIT_ASKED_MAX  4096u
 
 struct split_wanted {
 	uint64_t id;

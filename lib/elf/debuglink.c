@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#define PIECE ((size_t)65536)
+#define PIECE      ((size_t)65536)
 #define LINK_BYTES ((size_t)4096)
 
 /* A name that cannot lead elsewhere than into a folder. */
@@ -123,7 +123,8 @@ static int build_id_of(int fd, struct elf_ids *ret)
 	return r;
 }
 
-int elf_debuglink_belongs(struct elf_file *own, const struct elf_debuglinks *links, int debug, uint64_t max)
+int elf_debuglink_belongs(struct elf_file *own, const struct elf_debuglinks *links, int debug,
+			  uint64_t max)
 {
 	struct elf_ids ids, other;
 	uint32_t crc;

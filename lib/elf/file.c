@@ -201,7 +201,8 @@ bool elf_file_section_is(const struct elf_file *f, const Elf64_Shdr *section, co
 	struct str s = elf_file_section_name(f, section), sought = str_of(name);
 
 	if (str_starts(s, STR(".zdebug_")) && str_starts(sought, STR(".debug_")))
-		s = (struct str){s.p + 2, s.n - 2}, sought = (struct str){sought.p + 1, sought.n - 1};
+		s = (struct str){s.p + 2, s.n - 2},
+		sought = (struct str){sought.p + 1, sought.n - 1};
 	return str_eq(s, sought);
 }
 

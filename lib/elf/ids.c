@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define HASHED UINT64_C(4096)
+#define HASHED    UINT64_C(4096)
 #define MAX_NOTES ((size_t)65536)
-#define NT_GO_ID 4
+#define NT_GO_ID  4
 
 static void hex(const unsigned char *p, size_t n, char *ret)
 {

@@ -17,7 +17,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#define PIECE ((size_t)65536)
+#define PIECE           ((size_t)65536)
 #define ZSTD_WINDOW_LOG 23 /* 8 MiB: what all levels need but --ultra's */
 
 struct stream {
@@ -62,9 +62,9 @@ static int step_zstd(struct stream *s, size_t *ret_n, bool *ret_done)
 	if (ZSTD_isError(z)) {
 		ZSTD_ErrorCode error = ZSTD_getErrorCode(z);
 
-		return error == ZSTD_error_memory_allocation                ? -ENOMEM
+		return error == ZSTD_error_memory_allocation               ? -ENOMEM
 		       : error == ZSTD_error_frameParameter_windowTooLarge ? -E2BIG
-									    : -ENOEXEC;
+									   : -ENOEXEC;
 	}
 	s->next += in.pos;
 	s->n_next -= in.pos;
@@ -111,7 +111,8 @@ static bool stream_init(struct stream *s, enum elf_codec codec)
 		return inflateInit(&s->zlib) == Z_OK;
 	case ELF_CODEC_ZSTD:
 		s->zstd = ZSTD_createDCtx();
-		return s->zstd && !ZSTD_isError(ZSTD_DCtx_setParameter(s->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG));
+		return s->zstd && !ZSTD_isError(ZSTD_DCtx_setParameter(s->zstd, ZSTD_d_windowLogMax,
+								       ZSTD_WINDOW_LOG));
 	case ELF_CODEC_XZ:
 		return lzma_stream_decoder(&s->xz, MINIDEBUG_MEMORY, 0) == LZMA_OK;
 	default:
@@ -165,7 +166,8 @@ static int run(struct stream *s, const struct elf_compressed *c, elf_inflate_fn 
 	return c->exact && total != c->max ? -ENOEXEC : 0;
 }
 
-int elf_inflate(const struct elf_file *f, const struct elf_compressed *c, elf_inflate_fn put, void *context)
+int elf_inflate(const struct elf_file *f, const struct elf_compressed *c, elf_inflate_fn put,
+		void *context)
 {
 	struct stream s = {.f = f, .at = c->offset, .end = c->end, .xz = LZMA_STREAM_INIT};
 	int r;
@@ -189,7 +191,8 @@ static int write_out(void *context, const void *bytes, size_t n)
 	return file_write_fd(sink->fd, bytes, n);
 }
 
-int elf_inflate_memfd(const struct elf_file *f, const struct elf_compressed *c, int *ret_fd, uint64_t *ret_n)
+int elf_inflate_memfd(const struct elf_file *f, const struct elf_compressed *c, int *ret_fd,
+		      uint64_t *ret_n)
 {
 	_cleanup_(closep) int fd = memfd_create("andiron-debug", MFD_CLOEXEC);
 	struct sink sink = {.fd = fd};
@@ -207,10 +210,12 @@ int elf_inflate_memfd(const struct elf_file *f, const struct elf_compressed *c, 
 
 bool elf_section_is_compressed(const struct elf_file *f, const Elf64_Shdr *s)
 {
-	return s->sh_flags & SHF_COMPRESSED || str_starts(elf_file_section_name(f, s), STR(".zdebug_"));
+	return s->sh_flags & SHF_COMPRESSED ||
+	       str_starts(elf_file_section_name(f, s), STR(".zdebug_"));
 }
 
-int elf_compressed_read(const struct elf_file *f, const Elf64_Shdr *s, uint64_t max, struct elf_compressed *ret)
+int elf_compressed_read(const struct elf_file *f, const Elf64_Shdr *s, uint64_t max,
+			struct elf_compressed *ret)
 {
 	union {
 		Elf64_Chdr elf;
@@ -242,7 +247,8 @@ int elf_compressed_read(const struct elf_file *f, const Elf64_Shdr *s, uint64_t 
 	if (claim > max)
 		return -E2BIG;
 	*ret = (struct elf_compressed){
-		.codec = !gnu && head.elf.ch_type == ELFCOMPRESS_ZSTD ? ELF_CODEC_ZSTD : ELF_CODEC_ZLIB,
+		.codec = !gnu && head.elf.ch_type == ELFCOMPRESS_ZSTD ? ELF_CODEC_ZSTD
+								      : ELF_CODEC_ZLIB,
 		.offset = s->sh_offset + n,
 		.end = s->sh_offset + s->sh_size,
 		.max = claim,

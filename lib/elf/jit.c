@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define PIECE ((size_t)65536)
-#define MAX_BACK 64
-#define MAX_RECORDS (1u << 22) /* read at a time; most are functions */
-#define DUMP_MAGIC 0x4a695444u /* "JiTD" as the writer's machine orders it */
+#define PIECE       ((size_t)65536)
+#define MAX_BACK    64
+#define MAX_RECORDS (1u << 22)  /* read at a time; most are functions */
+#define DUMP_MAGIC  0x4a695444u /* "JiTD" as the writer's machine orders it */
 
 #define CODE_LOAD 0u
 #define CODE_MOVE 1u

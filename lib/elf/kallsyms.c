@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CHUNK ((size_t)65536)
-#define MAX_LINE ((size_t)1024)
+#define CHUNK       ((size_t)65536)
+#define MAX_LINE    ((size_t)1024)
 #define MAX_SYMBOLS ((size_t)1 << 20)
-#define MAX_NAMES ((size_t)64 << 20)
-#define MAX_LAST UINT64_C(65536)
+#define MAX_NAMES   ((size_t)64 << 20)
+#define MAX_LAST    UINT64_C(65536)
 
 struct loader {
 	struct kallsyms k;

@@ -5,7 +5,7 @@
 
 #include "elf/file.h"
 
-#define MINIDEBUG_MAX (UINT64_C(64) << 20)    /* bytes of the file within */
+#define MINIDEBUG_MAX    (UINT64_C(64) << 20) /* bytes of the file within */
 #define MINIDEBUG_MEMORY (UINT64_C(32) << 20) /* that the decoder may ask for */
 
 /* Makes a descriptor of the ELF file within, to close. Loads the sections. -ENOENT: there is none;

@@ -13,7 +13,8 @@ static int append(void *context, const void *bytes, size_t n)
 	return buf_append(context, bytes, n);
 }
 
-static int read_compressed(const struct elf_file *f, const Elf64_Shdr *s, size_t max, struct buf *out)
+static int read_compressed(const struct elf_file *f, const Elf64_Shdr *s, size_t max,
+			   struct buf *out)
 {
 	struct elf_compressed c;
 	size_t before = out->n;

@@ -13,10 +13,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define CHUNK ((size_t)2048) /* symbols a pread */
-#define MAX_SCAN (UINT64_C(1) << 25)
+#define CHUNK     ((size_t)2048) /* symbols a pread */
+#define MAX_SCAN  (UINT64_C(1) << 25)
 #define MAX_ALIAS 64
-#define MAX_NEST 32
+#define MAX_NEST  32
 
 #define SIZE_MAX_30 ((UINT64_C(1) << 30) - 1)
 

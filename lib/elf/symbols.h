@@ -25,7 +25,7 @@
 
 #define ELF_NAME_MAX ((size_t)4096)
 
-#define ELF_SYMBOLS_NONE 0
+#define ELF_SYMBOLS_NONE   0
 #define ELF_SYMBOLS_SYMTAB 1
 #define ELF_SYMBOLS_DYNSYM 2
 

@@ -90,7 +90,7 @@ static enum frame_kind kind_of(struct str mapping)
 	if (str_is(mapping, "[anon]"))
 		return FRAME_UNKNOWN;
 	return is_file || str_is(mapping, "[vdso]") || str_is(mapping, "[unknown]") ? FRAME_NATIVE
-										     : FRAME_RUNTIME;
+										    : FRAME_RUNTIME;
 }
 
 /* For code without a name. */
@@ -105,8 +105,9 @@ static uint32_t add_bare_frame(struct builder *b, const struct profile_location 
 	if (file.n == 0 || str_is(file, "[anon]"))
 		snprintf(text, sizeof(text), "[unknown]");
 	else
-		snprintf(text, sizeof(text), file.p[0] == '[' ? "%.*s+0x%" PRIx64 : "[%.*s]+0x%" PRIx64,
-			 STR_FMT(base), l->address);
+		snprintf(text, sizeof(text),
+			 file.p[0] == '[' ? "%.*s+0x%" PRIx64 : "[%.*s]+0x%" PRIx64, STR_FMT(base),
+			 l->address);
 	return add_frame(b->t, str_of(text), file, kind);
 }
 
@@ -124,7 +125,8 @@ static int add_frames(struct builder *b)
 
 			if (!name.n && !(b->flags & CALL_TREE_BY_FILE))
 				name = STR("[unknown]");
-			b->line_frames[k] = add_frame(b->t, name, file, bare ? FRAME_UNKNOWN : kind);
+			b->line_frames[k] =
+				add_frame(b->t, name, file, bare ? FRAME_UNKNOWN : kind);
 			if (b->line_frames[k] == INDEX_NONE)
 				return -ENOMEM;
 		}
@@ -138,7 +140,7 @@ static int add_frames(struct builder *b)
 
 static bool note_key(struct call_tree *t, uint32_t key)
 {
-	vec_each(&t->keys, known)
+	vec_each (&t->keys, known)
 		if (*known == key)
 			return true;
 	return vec_push(&t->keys, key);
@@ -160,7 +162,8 @@ static uint32_t add_labels(struct builder *b, const struct profile_sample *s)
 		}
 		pairs[n] = intern_add(&b->t->strings, label->key);
 		pairs[n + 1] = intern_add(&b->t->strings, str_first(text, MAX_NAME));
-		if (pairs[n] == INDEX_NONE || pairs[n + 1] == INDEX_NONE || !note_key(b->t, pairs[n]))
+		if (pairs[n] == INDEX_NONE || pairs[n + 1] == INDEX_NONE ||
+		    !note_key(b->t, pairs[n]))
 			return INDEX_NONE;
 		n += 2;
 	}
@@ -221,7 +224,8 @@ static int build(struct builder *b)
 	t->value_type = b->sample_type = b->p->default_type;
 	t->no_samples = true;
 	for (size_t i = 0; i < b->p->n_types; i++)
-		if (str_is(b->p->types[i].type, "samples") && str_is(b->p->types[i].unit, "count")) {
+		if (str_is(b->p->types[i].type, "samples") &&
+		    str_is(b->p->types[i].unit, "count")) {
 			b->sample_type = i;
 			t->no_samples = false;
 		}
@@ -238,8 +242,8 @@ static int build(struct builder *b)
 int call_tree_build(const struct profile *p, uint32_t flags, struct call_tree **ret)
 {
 	_cleanup_(freep) uint32_t *line_frames = calloc(p->n_lines + 1, sizeof(*line_frames));
-	_cleanup_(freep) uint32_t *location_frames =
-		calloc(p->n_locations + 1, sizeof(*location_frames));
+	_cleanup_(freep)
+		uint32_t *location_frames = calloc(p->n_locations + 1, sizeof(*location_frames));
 	struct builder b = {p, calloc(1, sizeof(*b.t)), flags, 0, line_frames, location_frames, 0};
 	int r = -ENOMEM;
 
@@ -266,7 +270,7 @@ uint32_t call_tree_label(const struct call_tree *t, uint32_t set, uint32_t key)
 
 uint32_t call_tree_key(const struct call_tree *t, struct str name)
 {
-	vec_each(&t->keys, key)
+	vec_each (&t->keys, key)
 		if (str_eq(intern_get(&t->strings, *key), name))
 			return *key;
 	return 0;

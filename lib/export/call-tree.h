@@ -47,9 +47,9 @@ struct leaf_count {
 struct call_tree {
 	struct intern strings;
 	struct table frames, nodes, leaves;
-	struct table sets;              /* key and value, key and value…: strings */
-	VEC(struct leaf_count) counts;  /* by leaf */
-	VEC(uint32_t) keys;             /* of labels, as they were met: strings */
+	struct table sets;             /* key and value, key and value…: strings */
+	VEC(struct leaf_count) counts; /* by leaf */
+	VEC(uint32_t) keys;            /* of labels, as they were met: strings */
 	size_t value_type;
 	bool no_samples; /* the profile counts none: their place is taken by the value */
 };

@@ -34,13 +34,13 @@ struct encoding {
 	bool failed;
 };
 
-#define MAPPING 1u
-#define LOCATION 2u
-#define FUNCTION 3u
-#define LINK 4u
-#define STRING 5u
+#define MAPPING   1u
+#define LOCATION  2u
+#define FUNCTION  3u
+#define LINK      4u
+#define STRING    5u
 #define ATTRIBUTE 6u
-#define STACK 7u
+#define STACK     7u
 
 static uint32_t put_string(struct encoding *e, struct str s)
 {
@@ -69,8 +69,8 @@ static void append(struct encoding *e, uint32_t field, struct str bytes)
 	struct buf *table = &e->tables[field];
 
 	wire_put_head(table, field, bytes.n);
-	e->failed |=
-		table->failed || !vec_push(&e->spans[field], ((struct span){table->n, bytes.n}));
+	e->failed |= table->failed ||
+		     !vec_push(&e->spans[field], ((struct span){table->n, bytes.n}));
 	buf_str_append(table, bytes);
 	e->failed |= table->failed;
 	e->n[field]++;
@@ -81,8 +81,8 @@ static uint32_t put_entry(struct encoding *e, uint32_t field)
 {
 	struct wanted w = {e, field, buf_str(&e->scratch)};
 	uint64_t hash = hash_str(w.bytes);
-	uint32_t at =
-		e->scratch.failed || e->failed ? 0 : index_find(&e->found[field], hash, same, &w);
+	uint32_t at = e->scratch.failed || e->failed ? 0
+						     : index_find(&e->found[field], hash, same, &w);
 
 	e->failed |= e->scratch.failed;
 	if (at == INDEX_NONE) {
@@ -278,7 +278,8 @@ static void put_profile(struct encoding *e, size_t type, uint64_t id, struct buf
 	wire_put_bytes(out, 7, (struct str){(const char *)ids, sizeof(ids)});
 }
 
-static void set_attribute(const struct otlp_attribute *a, Otlp__KeyValue *pair, Otlp__AnyValue *value)
+static void set_attribute(const struct otlp_attribute *a, Otlp__KeyValue *pair,
+			  Otlp__AnyValue *value)
 {
 	uint64_t number;
 

@@ -47,7 +47,7 @@ struct pprof_export {
 	VEC(struct reason) reasons;
 
 	const struct batch_view *view;
-	uint32_t group; /* of the row added last */
+	uint32_t group;                 /* of the row added last */
 	uint8_t slots[MAX_BATCH_TYPES]; /* of the batch's types: 1 + place in `types` */
 	uint32_t *locations;            /* of the batch's: the encoder's, 0 while unknown */
 	size_t n_locations;
@@ -188,7 +188,7 @@ static int gather_losses(struct pprof_export *x)
 
 		if (x->reasons.n >= MAX_REASONS - 1)
 			text = STR("other");
-		vec_each(&x->reasons, r)
+		vec_each (&x->reasons, r)
 			if (str_is(text, r->text))
 				found = r;
 		if (!found) {
@@ -291,8 +291,8 @@ static bool is_left_bare(const struct pprof_export *x, const struct andiron_loca
 {
 	struct andiron_mapping m = batch_mapping(x->view, l->mapping);
 
-	return (x->flags & EXPORT_ADDRESSES) && (l->flags & ANDIRON_LOCATION_UNSYMBOLIZED) && l->address &&
-	       (m.gnu_build_id || m.go_build_id);
+	return (x->flags & EXPORT_ADDRESSES) && (l->flags & ANDIRON_LOCATION_UNSYMBOLIZED) &&
+	       l->address && (m.gnu_build_id || m.go_build_id);
 }
 
 static uint32_t put_location(struct pprof_export *x, uint32_t location)
@@ -460,9 +460,9 @@ static uint32_t put_labels(struct pprof_export *x, uint32_t index, const struct 
 	struct str name;
 
 	if (x->flags & EXPORT_NAME && batch_row_str(x->view, row, STR("process"), &name) && name.n)
-		labels[n++] = (struct pprof_label){
-			.key = pprof_add_string(x->encoder, STR("process")),
-			.text = pprof_add_string(x->encoder, name)};
+		labels[n++] =
+			(struct pprof_label){.key = pprof_add_string(x->encoder, STR("process")),
+					     .text = pprof_add_string(x->encoder, name)};
 	if (!(x->flags & EXPORT_LABELS))
 		return n;
 	group = group_of(x, index);
@@ -524,7 +524,7 @@ static void put_losses(struct pprof_export *x)
 	char text[MAX_REASON + 64];
 
 	pprof_clear_comments(x->encoder);
-	vec_each(&x->reasons, r) {
+	vec_each (&x->reasons, r) {
 		snprintf(text, sizeof(text), "andiron: lost %" PRIu64 " samples: %s", r->samples,
 			 r->text[0] ? r->text : "unknown");
 		pprof_add_comment(x->encoder, pprof_add_string(x->encoder, str_of(text)));

@@ -27,13 +27,13 @@
 #include "abi/batch-view.h"
 #include "base/buf.h"
 
-#define EXPORT_SAMPLES 1u  /* a first sample type "samples" in "count" */
+#define EXPORT_SAMPLES 1u /* a first sample type "samples" in "count" */
 /* Every attribute of a row ("process", "pid", "comm"), then its target's labels, apart from those
  * that begin with "__". Of equal keys the first counts. */
-#define EXPORT_LABELS 2u
-#define EXPORT_LOSSES 8u   /* a comment "andiron: lost N samples: REASON" for each reason */
-#define EXPORT_WHOLE 16u   /* all rows will be added: the program's mapping may be put first */
-#define EXPORT_NAME 32u    /* label "process" (text) alone: what servers keep of a sample */
+#define EXPORT_LABELS  2u
+#define EXPORT_LOSSES  8u  /* a comment "andiron: lost N samples: REASON" for each reason */
+#define EXPORT_WHOLE   16u /* all rows will be added: the program's mapping may be put first */
+#define EXPORT_NAME    32u /* label "process" (text) alone: what servers keep of a sample */
 #define EXPORT_SPELLED 64u /* types are spelled by export_spell */
 /* Frames without a name stay addresses where a server may name them. */
 #define EXPORT_ADDRESSES 128u

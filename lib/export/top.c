@@ -14,7 +14,7 @@ static int begin(const struct call_tree *t, size_t n, struct top *ret)
 	*ret = (struct top){.entries = calloc(n + 1, sizeof(*ret->entries)), .n = n};
 	if (!ret->entries)
 		return -ENOMEM;
-	vec_each(&t->counts, count) {
+	vec_each (&t->counts, count) {
 		ret->sum = call_tree_add(ret->sum, count->value);
 		ret->samples = call_tree_add(ret->samples, count->samples);
 	}

@@ -11,9 +11,9 @@
 #include <errno.h>
 
 #define MAX_CANDIDATES 8
-#define MAX_DYNAMIC 1024u
-#define WORD_TEXT 22 /* words of moduledata before `text`, since Go 1.16 */
-#define N_WORDS 48
+#define MAX_DYNAMIC    1024u
+#define WORD_TEXT      22 /* words of moduledata before `text`, since Go 1.16 */
+#define N_WORDS        48
 
 struct scan {
 	const struct elf_file *f;

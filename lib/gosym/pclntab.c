@@ -12,12 +12,12 @@
 
 #include <errno.h>
 
-#define MAX_HEADERS 64 /* in a file without sections, that are looked at more closely */
+#define MAX_HEADERS  64 /* in a file without sections, that are looked at more closely */
 #define HEADER_BYTES 8
 
-#define PCDATA_INLINE 2
+#define PCDATA_INLINE   2
 #define FUNCDATA_INLINE 3
-#define NO_FILE UINT32_MAX
+#define NO_FILE         UINT32_MAX
 
 static int version_of(const unsigned char *p)
 {

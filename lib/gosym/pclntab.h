@@ -22,15 +22,15 @@
 #include "elf/file.h"
 #include "elf/window.h"
 
-#define PCLNTAB_GO12 2
+#define PCLNTAB_GO12  2
 #define PCLNTAB_GO116 16
 #define PCLNTAB_GO118 18
 #define PCLNTAB_GO120 20
 
 /* Flags of a function; there since Go 1.17 (0 before). */
 #define PCLNTAB_TOP_FRAME 1u /* a stack ends here */
-#define PCLNTAB_SP_WRITE 2u  /* sets the stack pointer: pcsp does not hold past it */
-#define PCLNTAB_ASM 4u
+#define PCLNTAB_SP_WRITE  2u /* sets the stack pointer: pcsp does not hold past it */
+#define PCLNTAB_ASM       4u
 
 #define PCLNTAB_NO_TREE UINT32_MAX
 

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-#define ID_DIGITS 64
+#define ID_DIGITS   64
 #define TASK_DIGITS 32
 #define TASK_NUMBER 20 /* decimal digits of a 64-bit number */
 

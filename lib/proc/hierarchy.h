@@ -8,10 +8,10 @@
 
 #include "base/str.h"
 
-#define PROC_HIERARCHY_V2 0u
+#define PROC_HIERARCHY_V2     0u
 #define PROC_HIERARCHY_MEMORY 1u
-#define PROC_HIERARCHY_CPU 2u
-#define PROC_HIERARCHY_PIDS 3u
+#define PROC_HIERARCHY_CPU    2u
+#define PROC_HIERARCHY_PIDS   3u
 
 /* From the text of /proc/cgroups; V2 where that says nothing. O(n). */
 uint32_t proc_hierarchy(struct str proc_cgroups);

@@ -58,7 +58,8 @@ bool kernel_types_name(const char *name)
 		return false;
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (map == MAP_FAILED)
-		return file_read_fd(fd, &types, TYPES_MAX) == 0 && kernel_types_text_names(buf_str(&types), name);
+		return file_read_fd(fd, &types, TYPES_MAX) == 0 &&
+		       kernel_types_text_names(buf_str(&types), name);
 	has = kernel_types_text_names((struct str){map, (size_t)st.st_size}, name);
 	munmap(map, (size_t)st.st_size);
 	return has;

@@ -18,7 +18,7 @@
 
 #define KERNEL_THREAD 0x00200000u /* PF_KTHREAD in the flags of stat */
 #define FIELDS        48          /* of stat that are read */
-#define STAT_MAX 4096
+#define STAT_MAX      4096
 
 /* Part of the text, while that may still move. */
 struct span {

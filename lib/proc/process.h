@@ -12,12 +12,12 @@
 #include <stdint.h>
 
 /* What to read besides identity, name and parent. */
-#define PROC_EXE 1u
-#define PROC_CWD 2u
+#define PROC_EXE     1u
+#define PROC_CWD     2u
 #define PROC_CMDLINE 4u
-#define PROC_UID 8u
-#define PROC_CGROUP 16u
-#define PROC_ALL 31u
+#define PROC_UID     8u
+#define PROC_CGROUP  16u
+#define PROC_ALL     31u
 
 /* Longer command lines, paths and cgroup texts are cut off here. */
 #define PROC_TEXT_MAX 16384

@@ -439,8 +439,7 @@ uint64_t pages_rows_of(const void *bytes, size_t n, uint16_t number)
 		for (uint32_t i = row; i < end; i++) {
 			uint16_t found;
 
-			memcpy(&found, l.rules + l.rows[end + i] * sizeof(found),
-			       sizeof(found));
+			memcpy(&found, l.rules + l.rows[end + i] * sizeof(found), sizeof(found));
 			count += found == number;
 		}
 	}

@@ -66,7 +66,8 @@ void elf_row_finder_close(struct elf_row_finder *f)
 }
 
 /* The row of the function's that holds there: 1, or 0. */
-static int find_in(struct elf_row_finder *f, const struct cfi_fde *fde, uint64_t address, struct elf_row *ret)
+static int find_in(struct elf_row_finder *f, const struct cfi_fde *fde, uint64_t address,
+		   struct elf_row *ret)
 {
 	struct rows_words words;
 

@@ -10,9 +10,9 @@
 #include <errno.h>
 
 /* How a function is unwound from its split on. */
-#define BEHIND_SAME 0   /* as before */
-#define BEHIND_FP 1     /* by the frame pointer, where it has a frame */
-#define BEHIND_END 2    /* not: the stack ends */
+#define BEHIND_SAME   0 /* as before */
+#define BEHIND_FP     1 /* by the frame pointer, where it has a frame */
+#define BEHIND_END    2 /* not: the stack ends */
 #define BEHIND_SIGNAL 3 /* the kernel has saved all registers */
 
 /* What is known of functions by their names, which have not changed since Go 1.4; from 1.17 on
@@ -37,7 +37,7 @@ static const struct {
 
 /* The largest frames that the word can say: by its offset, and by its frame pointer's place. */
 #define OFFSET_MAX ((1 << 23) - 8)
-#define LINK_MAX ((1 << 18) - 16)
+#define LINK_MAX   ((1 << 18) - 16)
 
 /* The first bytes of a function. */
 struct code {
@@ -240,8 +240,8 @@ static uint8_t find_popped(struct rows_go *g, const struct code *code)
 		uint64_t at = rows.row.start - g->function.entry;
 
 		/* pop %r8 … %r15, whose DWARF numbers are these */
-		if (rows.row.value == -8 && at >= 2 && at <= code->n && code->bytes[at - 2] == 0x41 &&
-		    (code->bytes[at - 1] & 0xf8) == 0x58)
+		if (rows.row.value == -8 && at >= 2 && at <= code->n &&
+		    code->bytes[at - 2] == 0x41 && (code->bytes[at - 1] & 0xf8) == 0x58)
 			return 8 + (code->bytes[at - 1] & 7);
 	}
 	return 0;
@@ -346,9 +346,9 @@ static uint64_t frame_rule(const struct rows_go *g, int64_t size, bool by_fp)
 		return unwind_rule(m->sp, UNWIND_CFA_REG, UNWIND_RA_CFA,
 				   size > 8 && g->saves_fp ? -2 : UNWIND_FP_SAME, (__s32)size);
 	if (size == 0)
-		return unwind_rule_more(
-			unwind_rule(m->sp, UNWIND_CFA_REG, UNWIND_RA_REGISTER, UNWIND_FP_SAME, 0),
-			0, m->ra, 0);
+		return unwind_rule_more(unwind_rule(m->sp, UNWIND_CFA_REG, UNWIND_RA_REGISTER,
+						    UNWIND_FP_SAME, 0),
+					0, m->ra, 0);
 	/* The return address at the frame's lower end, the frame pointer right below it. */
 	if (!g->saves_fp)
 		return 0;
@@ -366,8 +366,9 @@ static struct rows_words words_of(const struct rows_go *g, int32_t value, uint8_
 	else if (value >= 0 && value % 8 == 0 && size < (g->machine->link ? LINK_MAX : OFFSET_MAX))
 		words.rule = frame_rule(g, size, how == BEHIND_FP && value > 0);
 	else if (size == 0 && g->popped)
-		words.rule = unwind_rule_more(
-			unwind_rule(g->machine->sp, UNWIND_CFA_REG, UNWIND_RA_REGISTER, UNWIND_FP_SAME, 0), 0, g->popped, 0);
+		words.rule = unwind_rule_more(unwind_rule(g->machine->sp, UNWIND_CFA_REG,
+							  UNWIND_RA_REGISTER, UNWIND_FP_SAME, 0),
+					      0, g->popped, 0);
 	else if (value >= OFFSET_MAX && !g->machine->link && g->saves_fp)
 		words.rule = frame_rule(g, size, true);
 	words.inexpressible = !words.rule;

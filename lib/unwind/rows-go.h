@@ -16,7 +16,7 @@
 #include "cfi/reduce.h"
 
 #define ROWS_GO_WINDOWS 16u
-#define ROWS_GO_CODE 512u /* bytes looked at of a function that is not compiled from Go */
+#define ROWS_GO_CODE    512u /* bytes looked at of a function that is not compiled from Go */
 
 struct rows_go {
 	const struct rows_machine *machine;
@@ -33,7 +33,7 @@ struct rows_go {
 	/* The function at hand. */
 	struct pclntab_function function;
 	struct pclntab_rows rows;
-	bool saves_fp;  /* wherever it has a frame */
+	bool saves_fp; /* wherever it has a frame */
 	uint8_t popped; /* register that the return address is in where it is not on the stack; 0: none */
 	uint64_t split; /* from here on it is as `behind` says */
 	uint8_t behind;

@@ -13,9 +13,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define CHUNK ((size_t)65536)
-#define SMALL_FILE UINT64_C(65536) /* a vDSO has neither entry nor interpreter */
-#define TEXT_MAX (UINT64_C(256) << 20)
+#define CHUNK       ((size_t)65536)
+#define SMALL_FILE  UINT64_C(65536) /* a vDSO has neither entry nor interpreter */
+#define TEXT_MAX    (UINT64_C(256) << 20)
 #define ENTRY_BYTES 64u /* what is taken for the entry where no symbol says how long it is */
 
 /* mov $15, %rax; syscall */
@@ -25,7 +25,8 @@ static const uint8_t sigreturn_arm[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4
 
 /* syscall; test %eax, %eax; jne .+15; xor %ebp, %ebp; pop %rdi; call *%r9; …: musl's clone, whose
  * new thread runs from behind the jump up to the old one's `ret`. */
-static const uint8_t clone_musl[] = {0x0f, 0x05, 0x85, 0xc0, 0x75, 0x0f, 0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1};
+static const uint8_t clone_musl[] = {0x0f, 0x05, 0x85, 0xc0, 0x75, 0x0f,
+				     0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1};
 
 #define OVERLAP (sizeof(clone_musl) - 1) /* of pieces that are searched for these */
 
@@ -94,12 +95,13 @@ static uint64_t thread_rule(void)
 	return unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_CHILD, UNWIND_RA_CFA, UNWIND_FP_SAME, 8);
 }
 
-static void find_clones(struct rows_made *made, const struct rows_machine *m, const uint8_t *p, size_t n,
-			uint64_t address)
+static void find_clones(struct rows_made *made, const struct rows_machine *m, const uint8_t *p,
+			size_t n, uint64_t address)
 {
 	if (m->machine != EM_X86_64)
 		return;
-	for (const uint8_t *at = p; (at = memmem(at, n - (size_t)(at - p), clone_musl, sizeof(clone_musl)));
+	for (const uint8_t *at = p;
+	     (at = memmem(at, n - (size_t)(at - p), clone_musl, sizeof(clone_musl)));
 	     at += sizeof(clone_musl)) {
 		uint64_t behind = address + (uint64_t)(at - p) + 2; /* the system call */
 
@@ -191,9 +193,9 @@ static int make_plt_x86(struct rows_made *made, const struct elf_file *f, const 
 
 static int make_plt_arm(struct rows_made *made, const struct elf_file *f, const Elf64_Shdr *s)
 {
-	uint64_t leaf = unwind_rule_more(
-		unwind_rule(UNWIND_ARM_SP, UNWIND_CFA_REG, UNWIND_RA_REGISTER, UNWIND_FP_SAME, 0),
-		0, UNWIND_ARM_LR, 0);
+	uint64_t leaf = unwind_rule_more(unwind_rule(UNWIND_ARM_SP, UNWIND_CFA_REG,
+						     UNWIND_RA_REGISTER, UNWIND_FP_SAME, 0),
+					 0, UNWIND_ARM_LR, 0);
 	uint32_t code[2] = {0};
 	uint64_t head = s->sh_addr;
 	int n = read_code(f, s->sh_addr, (uint8_t *)code, sizeof(code));
@@ -238,7 +240,8 @@ static int make_plt(struct rows_made *made, const struct rows_machine *m, const 
  * add $8, %rsp; ret. */
 static int make_end(struct rows_made *made, const struct elf_file *f, uint64_t address)
 {
-	static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa}, first[] = {0x48, 0x83, 0xec, 0x08},
+	static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa},
+			     first[] = {0x48, 0x83, 0xec, 0x08},
 			     last[] = {0x48, 0x83, 0xc4, 0x08, 0xc3};
 	const uint64_t outside = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_REG, 0, UNWIND_FP_SAME, 8);
 	const uint64_t within = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_REG, 0, UNWIND_FP_SAME, 16);
@@ -285,7 +288,8 @@ static int make_ends(struct rows_made *made, const struct elf_file *f)
 uint64_t rows_made_thread(const struct rows_machine *m, const struct elf_file *f, uint64_t from,
 			  uint64_t to, int *ret_error)
 {
-	static const uint8_t before[] = {0x0f, 0x05, 0x48, 0x85, 0xc0, 0x7c}, behind[] = {0x74, 0x01, 0xc3};
+	static const uint8_t before[] = {0x0f, 0x05, 0x48, 0x85, 0xc0, 0x7c},
+			     behind[] = {0x74, 0x01, 0xc3};
 	uint8_t code[sizeof(before) + 1 + sizeof(behind)];
 	int n;
 

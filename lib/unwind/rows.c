@@ -22,8 +22,8 @@
 #include <stdlib.h>
 
 #define MAX_FUNCTIONS ((size_t)4 << 20)
-#define MAX_SOURCES 6
-#define PADDING 64u /* Go aligns functions to 16 or 32 bytes, some to 64 */
+#define MAX_SOURCES   6
+#define PADDING       64u /* Go aligns functions to 16 or 32 bytes, some to 64 */
 
 /* One of the three, by its kind. */
 struct source {
@@ -424,8 +424,8 @@ int elf_rows_read(struct elf_file *f, const struct elf_rows_options *options, el
 	r->fn = fn;
 	r->context = context;
 	r->stats = ret_stats;
-	r->max_functions =
-		options && options->max_functions ? options->max_functions : MAX_FUNCTIONS;
+	r->max_functions = options && options->max_functions ? options->max_functions
+							     : MAX_FUNCTIONS;
 	r->aux = options && options->aux;
 	result = add_sources(r, f, options ? options->debug : NULL);
 	if (result < 0)

@@ -55,7 +55,7 @@ static bool values_follow(const struct call_tree *t, int64_t period)
 {
 	int64_t product;
 
-	vec_each(&t->counts, count)
+	vec_each (&t->counts, count)
 		if (__builtin_mul_overflow(count->samples, period, &product) ||
 		    product != count->value)
 			return false;
@@ -110,8 +110,8 @@ int flame_write(const struct call_tree *t, const struct profile *p, const struct
 	put_text(out, "title", c->title.n ? c->title : STR("Flame graph"));
 	put_text(out, "host", c->host);
 	put_text(out, "unit", p->types[t->value_type].unit);
-	buf_printf(out, "\"period\":%" PRId64 ",\"time\":%" PRId64 ",\"duration\":%" PRId64, p->period,
-		   p->time_ns / 1000000, p->duration_ns);
+	buf_printf(out, "\"period\":%" PRId64 ",\"time\":%" PRId64 ",\"duration\":%" PRId64,
+		   p->period, p->time_ns / 1000000, p->duration_ns);
 	put_losses(out, p);
 	put_texts(out, "groups", c->groups, c->n_groups);
 	put_tree(out, t, p->period);

@@ -132,7 +132,8 @@ static void targets(void *self, const char *port, const struct andiron_targets *
 	int r = relabel_apply(in->relabel, change);
 
 	if (r == -EINVAL)
-		abi_log(&in->context, ANDIRON_LOG_ERROR, "a target update breaks the ABI and is ignored");
+		abi_log(&in->context, ANDIRON_LOG_ERROR,
+			"a target update breaks the ABI and is ignored");
 	in->missing |= r == -ENOMEM; /* -EAGAIN: the host sends a snapshot */
 	publish(in);
 }

@@ -12,7 +12,8 @@
 #include <assert.h>
 #include <stddef.h>
 
-#define SIZE(type, bytes) static_assert(sizeof(struct type) == (bytes), #type " has changed its size")
+#define SIZE(type, bytes)                                                                          \
+	static_assert(sizeof(struct type) == (bytes), #type " has changed its size")
 #define AT(type, member, offset)                                                                   \
 	static_assert(offsetof(struct type, member) == (offset), #type "." #member " has moved")
 

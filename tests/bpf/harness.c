@@ -32,8 +32,8 @@ static void keep_counts(void *context, const struct engine_counts *b)
 	struct engine_counts *sum = &((struct harness *)context)->counts;
 
 	/* The equation of the ledger, for every interval. */
-	expect_eq(b->taken, b->rows + b->dropped_new_cpu +
-				    b->dropped_ring_full + b->dropped_memory);
+	expect_eq(b->taken,
+		  b->rows + b->dropped_new_cpu + b->dropped_ring_full + b->dropped_memory);
 	sum->taken += b->taken;
 	sum->rows += b->rows;
 	sum->idle += b->idle;
@@ -82,7 +82,7 @@ void harness_init(struct harness *h, const struct harness_options *o)
 void harness_fini(struct harness *h)
 {
 	engine_free(h->engine);
-	vec_each(&h->batches, b)
+	vec_each (&h->batches, b)
 		batch_release(*b);
 	vec_free(&h->batches);
 	target_list_free(h->targets);
@@ -168,7 +168,7 @@ uint64_t harness_samples(const struct harness *h, harness_row_fn matches, void *
 {
 	uint64_t samples = 0;
 
-	vec_each(&h->batches, b) {
+	vec_each (&h->batches, b) {
 		struct batch_view v;
 
 		expect_eq(batch_view_init(&v, *b), 0);

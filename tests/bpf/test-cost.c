@@ -39,7 +39,7 @@ static void baseline_start(struct baseline *b)
 	b->skel = baseline_bpf__open_and_load();
 	expect(b->skel);
 	if (perf_clock_open(&b->events, bpf_program__fd(b->skel->progs.baseline), NS_PER_SEC / RATE,
-			&err) != 0)
+			    &err) != 0)
 		test_fail(__FILE__, __LINE__, "%s", err.text);
 }
 
@@ -76,7 +76,8 @@ static uint64_t mapped_bytes(void)
 
 	expect(f);
 	while (fgets(line, sizeof(line), f))
-		if (strstr(line, "anon_inode:bpf-map") && sscanf(line, "%llx-%llx", &from, &to) == 2)
+		if (strstr(line, "anon_inode:bpf-map") &&
+		    sscanf(line, "%llx-%llx", &from, &to) == 2)
 			sum += to - from;
 	fclose(f);
 	return sum;
@@ -121,7 +122,8 @@ TEST(cpus_tick_one_after_the_other)
 	for (size_t i = 1; i < b.events.n; i++) {
 		expect_eq(read(b.events.fds[i], &other, sizeof(other)), sizeof(other));
 		expect_eq(read(b.events.fds[0], &first, sizeof(first)), sizeof(first));
-		expect(first - other + NS_PER_MSEC / 10 > (uint64_t)NS_PER_SEC / RATE * i / b.events.n);
+		expect(first - other + NS_PER_MSEC / 10 >
+		       (uint64_t)NS_PER_SEC / RATE * i / b.events.n);
 	}
 	baseline_stop(&b);
 }

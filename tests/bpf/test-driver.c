@@ -196,8 +196,10 @@ struct fixture {
 
 static struct ebpf_options options_of(uint32_t rate_hz, bool all)
 {
-	return (struct ebpf_options){
-		.rate_hz = rate_hz, .interval_ns = NS_PER_SEC, .targets_only = !all, .kernel_frames = true};
+	return (struct ebpf_options){.rate_hz = rate_hz,
+				     .interval_ns = NS_PER_SEC,
+				     .targets_only = !all,
+				     .kernel_frames = true};
 }
 
 static void init(struct fixture *f, struct ebpf_options options)
@@ -245,7 +247,8 @@ TEST(intervals_and_drain)
 	workload_start(&w, "");
 	init(&f, options_of(97, true));
 	/* How long the first takes depends on what runs on the machine, whose files are read first. */
-	for (int64_t end = clock_mono() + 200 * NS_PER_SEC; loop.n_batches < 2 && clock_mono() < end;)
+	for (int64_t end = clock_mono() + 200 * NS_PER_SEC;
+	     loop.n_batches < 2 && clock_mono() < end;)
 		round_of(10 * NS_PER_MSEC);
 	expect(loop.n_batches >= 2);
 	before = loop.taken;
@@ -289,15 +292,16 @@ TEST(a_long_interval_loses_nothing)
 	for (size_t i = 0; i < 2; i++)
 		workload_start(&w[i], "ways");
 	init(&f, options);
-	for (int64_t end = clock_mono() + 200 * NS_PER_SEC; driver_stats(f.driver)->n_early < 3 && clock_mono() < end;)
+	for (int64_t end = clock_mono() + 200 * NS_PER_SEC;
+	     driver_stats(f.driver)->n_early < 3 && clock_mono() < end;)
 		round_of(10 * NS_PER_MSEC);
 	expect(driver_stats(f.driver)->n_early >= 3);
 	expect(loop.n_batches >= 3);
 	for (size_t i = 0; i < 2; i++)
 		workload_stop(&w[i]);
 	fini(&f);
-	printf("# %llu samples in %llu batches, %llu lost\n", (unsigned long long)loop.taken, (unsigned long long)loop.n_batches,
-	       (unsigned long long)loop.dropped);
+	printf("# %llu samples in %llu batches, %llu lost\n", (unsigned long long)loop.taken,
+	       (unsigned long long)loop.n_batches, (unsigned long long)loop.dropped);
 	expect_eq(loop.dropped, 0);
 }
 

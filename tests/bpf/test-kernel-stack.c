@@ -32,10 +32,10 @@
 #include "kernel-stack.skel.h"
 #pragma GCC diagnostic pop
 
-#define RATE      997
-#define SAMPLES   4000
-#define SECONDS   40 /* at most; a quiet machine takes three */
-#define LOADS     6
+#define RATE    997
+#define SAMPLES 4000
+#define SECONDS 40 /* at most; a quiet machine takes three */
+#define LOADS   6
 
 static int busy_fd; /* the program's */
 
@@ -56,7 +56,8 @@ static void spawn(void)
 static void fault(void)
 {
 	size_t bytes = (size_t)4 << 20;
-	char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return;
@@ -95,7 +96,8 @@ static void files(void)
 /* Sockets: their softirqs run on the interrupts' own stack. */
 static void network(void)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof(address);
 	int from = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	char text[1024] = {0};
@@ -105,7 +107,8 @@ static void network(void)
 	if (bind(from, (struct sockaddr *)&address, size) == 0 &&
 	    getsockname(from, (struct sockaddr *)&address, &size) == 0)
 		for (int i = 0; i < 200; i++)
-			if (sendto(from, text, sizeof(text), 0, (struct sockaddr *)&address, size) < 0 ||
+			if (sendto(from, text, sizeof(text), 0, (struct sockaddr *)&address, size) <
+				    0 ||
 			    recv(from, text, sizeof(text), MSG_DONTWAIT) < 0)
 				break;
 	close(from);
@@ -180,7 +183,8 @@ static void run(const struct kernel_stack_bpf *skel)
 
 	for (size_t i = 0; i < LOADS; i++)
 		pids[i] = start_load(loads[i]);
-	if (perf_clock_open(&events, bpf_program__fd(skel->progs.compare), NS_PER_SEC / RATE, &err) != 0)
+	if (perf_clock_open(&events, bpf_program__fd(skel->progs.compare), NS_PER_SEC / RATE,
+			    &err) != 0)
 		test_fail(__FILE__, __LINE__, "%s", err.text);
 	while (clock_mono() < end && skel->bss->equal + skel->bss->different < SAMPLES)
 		files();
@@ -203,7 +207,8 @@ TEST(the_kernels_stack_is_what_the_kernel_says)
 	if (geteuid() != 0)
 		test_skip("needs root");
 	if (tables.n == 0)
-		test_skip("this kernel keeps no tables for its stack (CONFIG_UNWINDER_ORC), or hides them");
+		test_skip(
+			"this kernel keeps no tables for its stack (CONFIG_UNWINDER_ORC), or hides them");
 	skel = kernel_stack_bpf__open();
 	expect(skel);
 	memcpy(&skel->rodata->tables, &tables, sizeof(tables));
@@ -217,10 +222,10 @@ TEST(the_kernels_stack_is_what_the_kernel_says)
 	n = bss->equal + bss->different + bss->unknown;
 	expect(n != 0);
 	printf("# %llu stacks of %.1f frames, up to %llu: %llu the same, %llu not, %llu not known; ns each: %.0f, the kernel %.0f\n",
-	       (unsigned long long)n, (double)bss->frames / (double)n, (unsigned long long)bss->most,
-	       (unsigned long long)bss->equal, (unsigned long long)bss->different,
-	       (unsigned long long)bss->unknown, (double)bss->own_ns / (double)n,
-	       (double)bss->their_ns / (double)n);
+	       (unsigned long long)n, (double)bss->frames / (double)n,
+	       (unsigned long long)bss->most, (unsigned long long)bss->equal,
+	       (unsigned long long)bss->different, (unsigned long long)bss->unknown,
+	       (double)bss->own_ns / (double)n, (double)bss->their_ns / (double)n);
 	if (bss->different != 0)
 		print_difference(bss);
 	expect_eq(bss->different, 0);

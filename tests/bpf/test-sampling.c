@@ -145,7 +145,8 @@ TEST(descendants_are_followed)
 	struct harness h;
 	uint64_t all;
 
-	harness_init(&h, &(struct harness_options){.rate_hz = 97, .follow = true, .pid_label = true});
+	harness_init(&h,
+		     &(struct harness_options){.rate_hz = 97, .follow = true, .pid_label = true});
 	workload_start(&w, "fork");
 	harness_target_pid(&h, w.pid, "load");
 	expect_eq(write(w.to, "x", 1), 1);
@@ -218,8 +219,10 @@ TEST(containers_are_told_apart)
 		enter(dirs[i], w[i].pid);
 	}
 	harness_target(&h, "__container_id__", ids[0], "a");
-	harness_target(&h, "__meta_kubernetes_pod_container_id",
-		       "containerd://bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", "b");
+	harness_target(
+		&h, "__meta_kubernetes_pod_container_id",
+		"containerd://bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
+		"b");
 	harness_run_until(&h, "a", 20);
 	harness_run_until(&h, "b", 20);
 	for (int64_t from = workload_cpu_ns(&w[2]); workload_cpu_ns(&w[2]) - from < NS_PER_SEC;)
@@ -274,8 +277,10 @@ TEST(short_processes_have_mappings)
 	uint64_t all, mapped;
 	int64_t until;
 
-	harness_init(&h, &(struct harness_options){
-				 .rate_hz = 997, .all = true, .comm_label = true, .interval_ns = NS_PER_SEC});
+	harness_init(&h, &(struct harness_options){.rate_hz = 997,
+						   .all = true,
+						   .comm_label = true,
+						   .interval_ns = NS_PER_SEC});
 	for (int i = 0; i < 20; i++) {
 		struct workload w;
 
@@ -290,10 +295,13 @@ TEST(short_processes_have_mappings)
 	all = harness_samples(&h, of_workload, NULL);
 	mapped = harness_samples(&h, has_mapping, NULL);
 	engine_get_stats(h.engine, &stats);
-	printf("# %llu of %llu samples mapped; stacks copied %llu, not completed %llu\n", (unsigned long long)mapped,
-	       (unsigned long long)all, (unsigned long long)stats.unwinder.snapshots, (unsigned long long)stats.n_uncompleted);
+	printf("# %llu of %llu samples mapped; stacks copied %llu, not completed %llu\n",
+	       (unsigned long long)mapped, (unsigned long long)all,
+	       (unsigned long long)stats.unwinder.snapshots,
+	       (unsigned long long)stats.n_uncompleted);
 	expect(mapped > all / 2);
 	/* Each that says that its process was new is one that nothing has completed. */
-	expect(stats.unwinder.snapshots + stats.n_uncompleted > 0 && stats.n_uncompleted >= stats.ends[UNWIND_END_NEW]);
+	expect(stats.unwinder.snapshots + stats.n_uncompleted > 0 &&
+	       stats.n_uncompleted >= stats.ends[UNWIND_END_NEW]);
 	harness_fini(&h);
 }

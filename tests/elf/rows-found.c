@@ -26,8 +26,9 @@ static void compare(struct finding *f, uint64_t address)
 		return;
 	f->v->functions++;
 	if ((found.rule != f->before.rule || found.aux != f->before.aux) && verdict_differs(f->v))
-		printf("# %#" PRIx64 ": %#" PRIx64 " %#" PRIx64 " found, %#" PRIx64 " %#" PRIx64 " read\n", address,
-		       found.rule, found.aux, f->before.rule, f->before.aux);
+		printf("# %#" PRIx64 ": %#" PRIx64 " %#" PRIx64 " found, %#" PRIx64 " %#" PRIx64
+		       " read\n",
+		       address, found.rule, found.aux, f->before.rule, f->before.aux);
 }
 
 static int on_row(void *context, const struct elf_row *row)

@@ -55,7 +55,8 @@ static uint64_t described_of(struct described *d, const struct rows_piece *piece
 
 		while (i < d->rows.n && d->rows.p[i].address <= at)
 			i++;
-		next = i < d->rows.n && d->rows.p[i].address < piece->end ? d->rows.p[i].address : piece->end;
+		next = i < d->rows.n && d->rows.p[i].address < piece->end ? d->rows.p[i].address
+									  : piece->end;
 		n += any ? next - at : 0;
 	}
 	return n;
@@ -91,7 +92,8 @@ static int judge_code(struct elf_file *f, struct rows_code *code, struct describ
 	v->functions = code->function;
 	v->expressions = wrong;
 	if ((double)wrong > (code->strict ? STRICT_WRONG_MAX : WRONG_MAX) * (double)v->rows ||
-	    (double)v->inexpressible > (1 - (code->strict ? STRICT_GIVEN_MIN : GIVEN_MIN)) * (double)v->rows)
+	    (double)v->inexpressible >
+		    (1 - (code->strict ? STRICT_GIVEN_MIN : GIVEN_MIN)) * (double)v->rows)
 		v->differences++;
 	return r;
 }

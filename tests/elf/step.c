@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 
 #define FRAMES_MAX 4096
-#define PRINT_MAX 10
+#define PRINT_MAX  10
 
 struct rows {
 	VEC(struct elf_row) list;

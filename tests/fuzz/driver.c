@@ -27,8 +27,8 @@
 #define SANITIZED 0
 #endif
 
-#define INPUT_MAX ((size_t)1 << 20)
-#define CPU_NS_MAX (NS_PER_SEC * (SANITIZED ? 20 : 1))
+#define INPUT_MAX     ((size_t)1 << 20)
+#define CPU_NS_MAX    (NS_PER_SEC * (SANITIZED ? 20 : 1))
 #define MEMORY_KB_MAX (256L << 10)
 
 struct corpus {

@@ -74,11 +74,11 @@ static NOINLINE void chain_end(void)
 }
 
 /* What stands behind the call keeps it from becoming a jump. */
-#define LINK(name, next)                \
-	static NOINLINE void name(void) \
-	{                               \
-		next();                 \
-		sink = sink + 1;        \
+#define LINK(name, next)                                                                           \
+	static NOINLINE void name(void)                                                            \
+	{                                                                                          \
+		next();                                                                            \
+		sink = sink + 1;                                                                   \
 	}
 
 LINK(chain_8, chain_end)

@@ -48,7 +48,7 @@ static int load(const char *path, const char *name, unsigned int level, char *lo
 	*log = '\0';
 	if (!object)
 		return -errno;
-	bpf_object__for_each_program(program, object)
+	bpf_object__for_each_program (program, object)
 		bpf_program__set_autoload(program, strcmp(bpf_program__name(program), name) == 0);
 	program = bpf_object__find_program_by_name(object, name);
 	bpf_program__set_log_level(program, level);
@@ -92,7 +92,7 @@ static int verify_all(const char *path, char *log)
 
 	if (!object)
 		return -errno;
-	bpf_object__for_each_program(program, object)
+	bpf_object__for_each_program (program, object)
 		verify(path, bpf_program__name(program), log);
 	bpf_object__close(object);
 	return 0;

@@ -129,9 +129,9 @@ static int32_t claim(void *session, const struct andiron_runtime_process *proces
 			continue;
 		if (s->tops >= 0)
 			bpf_map_update_elem(s->tops, &process->pid, &top, BPF_ANY);
-		ret[0] = (struct andiron_runtime_claim){
-			f->object, f->interpret.st_value,
-			f->interpret.st_value + f->interpret.st_size};
+		ret[0] = (struct andiron_runtime_claim){f->object, f->interpret.st_value,
+							f->interpret.st_value +
+								f->interpret.st_size};
 		return 1;
 	}
 	return 0;
@@ -232,8 +232,9 @@ static const struct andiron_options no_options = {0, sizeof(struct andiron_optio
 		.flags = ANDIRON_COMPONENT_SERVICE | ANDIRON_COMPONENT_NO_LABEL,                   \
 		.name = "runtime." name_, .summary = "Frames of the toy machine.",                 \
 		.options = &no_options, .needs = needs,                                            \
-		.offers = (const char *const[]){                                                   \
-			ANDIRON_RUNTIME_PREFIX name_ ANDIRON_RUNTIME_SUFFIX, NULL},                \
+		.offers =                                                                          \
+			(const char *const[]){ANDIRON_RUNTIME_PREFIX name_ ANDIRON_RUNTIME_SUFFIX, \
+					      NULL},                                               \
 		.create = create_, .start = start, .stop = stop, .destroy = destroy,               \
 		.extension = extension,                                                            \
 	}

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define APART __attribute__((noinline))
-#define DEPTH 256
+#define APART  __attribute__((noinline))
+#define DEPTH  256
 #define ROUNDS 400000
 
 enum { TOY_CALL, TOY_NATIVE, TOY_SPIN, TOY_RETURN };

@@ -41,10 +41,10 @@ static void print_targets(struct world *w)
 	struct label_rows rows = {0};
 	struct builder b = {&w->store, {.ephemeral = true, .without_ip = true}, &rows};
 
-	vec_each(&w->store.slots, slot) {
+	vec_each (&w->store.slots, slot) {
 		label_rows_begin(&rows);
 		w->role->build(&b, slot->object);
-		vec_each(&rows.rows, row) {
+		vec_each (&rows.rows, row) {
 			for (uint32_t i = 0; i < row->n; i++) {
 				const struct target_label *l = &rows.labels.p[row->first + i];
 

@@ -36,8 +36,8 @@ static void destroy(void *self)
 	free(j);
 }
 
-static int32_t create(const struct andiron_host *host, uint64_t id, const struct andiron_value *args,
-		      void **ret_self, struct andiron_error *err)
+static int32_t create(const struct andiron_host *host, uint64_t id,
+		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
 {
 	struct journal *j = calloc(1, sizeof(*j));
 	char *path = str_dup(value_str(args, "path", STR("")));
@@ -98,13 +98,18 @@ static void targets(void *self, const char *port, const struct andiron_targets *
 	if (r == 0 && !j->text.failed)
 		r = file_write_fd(j->fd, j->text.p, j->text.n);
 	if (r < 0 && r != -EAGAIN)
-		abi_health(&j->context, ANDIRON_HEALTH_UNHEALTHY, "cannot write targets down: %d", r);
+		abi_health(&j->context, ANDIRON_HEALTH_UNHEALTHY, "cannot write targets down: %d",
+			   r);
 }
 
 static const struct andiron_option options[] = {
-	{.name = "targets", .type = ANDIRON_TYPE_TARGETS, .flags = ANDIRON_OPTION_REQUIRED,
+	{.name = "targets",
+	 .type = ANDIRON_TYPE_TARGETS,
+	 .flags = ANDIRON_OPTION_REQUIRED,
 	 .doc = "What to write down."},
-	{.name = "path", .type = ANDIRON_TYPE_STRING, .flags = ANDIRON_OPTION_REQUIRED,
+	{.name = "path",
+	 .type = ANDIRON_TYPE_STRING,
+	 .flags = ANDIRON_OPTION_REQUIRED,
 	 .doc = "The file to append to."},
 };
 static const struct andiron_options table = ANDIRON_OPTIONS(options);

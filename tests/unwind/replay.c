@@ -21,11 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAMES_MAX   4096u
+#define FRAMES_MAX    4096u
 #define RECORDING_MAX (8u << 20)
 
-static const char *const names[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
-				    "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+static const char *const names[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
+				    "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
 
 struct replay {
 	struct test_kernel kernel;
@@ -93,8 +93,8 @@ static void take_line(struct recording *r, struct str line)
 	} else if (str_is(kind, "map")) {
 		struct str end = str_cut(&line, ' '), offset = str_cut(&line, ' ');
 
-		buf_printf(&r->maps, "%.*s-%.*s r-xp %.*s 00:00 1 %.*s\n", STR_FMT(first), STR_FMT(end),
-			   STR_FMT(offset), STR_FMT(line));
+		buf_printf(&r->maps, "%.*s-%.*s r-xp %.*s 00:00 1 %.*s\n", STR_FMT(first),
+			   STR_FMT(end), STR_FMT(offset), STR_FMT(line));
 	} else if (str_is(kind, "stack")) {
 		take_stack(r, hex(first), line);
 	} else if (str_is(kind, "pc") && r->n_pcs < FRAMES_MAX) {
@@ -153,8 +153,8 @@ static void tell(const char *path, const struct recording *r, const struct andir
 
 	while (i < w->n_words && i < r->n_pcs && (w->frames[i] | 1) - (r->pcs[i] & ~1ull) < 2)
 		i++;
-	printf("# %s: %u frames, end %u; gdb has %u; from frame %u on\n", path, w->n_words, w->end, r->n_pcs,
-	       i);
+	printf("# %s: %u frames, end %u; gdb has %u; from frame %u on\n", path, w->n_words, w->end,
+	       r->n_pcs, i);
 }
 
 static void replay_one(struct replay *p, const char *path)
@@ -162,10 +162,13 @@ static void replay_one(struct replay *p, const char *path)
 	struct sampler_process_key key = {.start_ns = 1, .tgid = ++p->n_processes};
 	struct recording *r = read_recording(path);
 	struct andiron_walk *w = calloc(1, sizeof(*w));
-	struct walk_tables tables = {p->store, slab, p->kernel.rules, UNWIND_RULES_MAX + 1, ~0ull, p->kernel.rows,
-				     p->kernel.chains};
+	struct walk_tables tables = {
+		p->store, slab,           p->kernel.rules, UNWIND_RULES_MAX + 1,
+		~0ull,    p->kernel.rows, p->kernel.chains};
 	const struct walk_stack stacks[SAMPLER_COPIES] = {
-		[SAMPLER_COPY_STACK] = {r->stack, r->n_stack, sampler_snapshot_start(r->snapshot.regs[WALK_STACK_POINTER])}};
+		[SAMPLER_COPY_STACK] = {
+			r->stack, r->n_stack,
+			sampler_snapshot_start(r->snapshot.regs[WALK_STACK_POINTER])}};
 	struct mapset *set = mapset_parse(buf_str(&r->maps), p->images, open_by_path, NULL);
 
 	expect(set && w);
@@ -197,7 +200,8 @@ static void init(struct replay *p)
 	test_kernel_init(&p->kernel);
 	kernel = test_kernel_all(&p->kernel);
 	p->images = mapped_files_new(&p->service);
-	p->store = unwind_new(&kernel, &(struct unwind_options){UINT64_C(96) << 20, mapped_rows_read, &p->service});
+	p->store = unwind_new(&kernel, &(struct unwind_options){UINT64_C(96) << 20,
+								mapped_rows_read, &p->service});
 	expect(p->images && p->store);
 }
 

@@ -50,10 +50,11 @@ struct kernel_entry {
 	__u16 rule; /* KERNEL_RULE_* */
 };
 
-#define KERNEL_RULE_SP(rule)     ((rule) & 15)      /* what the stack pointer of the caller follows from */
-#define KERNEL_RULE_FP(rule)     ((rule) >> 4 & 15) /* what says where its frame pointer is saved */
-#define KERNEL_RULE_TYPE(rule)   ((rule) >> 8 & 7)
-#define KERNEL_RULE_SIGNAL(rule) ((rule) >> 11 & 1) /* the caller's address is where it stands, not behind a call */
+#define KERNEL_RULE_SP(rule)   ((rule)&15) /* what the stack pointer of the caller follows from */
+#define KERNEL_RULE_FP(rule)   ((rule) >> 4 & 15) /* what says where its frame pointer is saved */
+#define KERNEL_RULE_TYPE(rule) ((rule) >> 8 & 7)
+#define KERNEL_RULE_SIGNAL(rule)                                                                   \
+	((rule) >> 11 & 1) /* the caller's address is where it stands, not behind a call */
 
 /* KERNEL_RULE_SP and KERNEL_RULE_FP. */
 #define KERNEL_BY_NOTHING     0 /* the frame pointer is the same still, or with the other registers */

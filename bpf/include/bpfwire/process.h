@@ -11,13 +11,13 @@
 #pragma once
 
 #define PROCESS_QUIET_NS 100000000ull
-#define PROCESS_LOOK_NS 150000000ull
+#define PROCESS_LOOK_NS  150000000ull
 
 /* `kind`, as in andiron/process-events.h. */
 #define PROCESS_EXISTING 1
-#define PROCESS_FORK 2
-#define PROCESS_EXEC 3
-#define PROCESS_EXIT 4
+#define PROCESS_FORK     2
+#define PROCESS_EXEC     3
+#define PROCESS_EXIT     4
 
 /* One event in the ring, and one process in the list. The generation is that of struct
  * andiron_process_event. */

@@ -21,8 +21,8 @@
 
 #include <andiron/bpf/walk.h>
 
-#define SAMPLER_COMM_SIZE  16
-#define SAMPLER_BUFFERS     2
+#define SAMPLER_COMM_SIZE 16
+#define SAMPLER_BUFFERS   2
 
 /* What is sampled. */
 #define SAMPLER_ALL     0 /* everything */
@@ -48,16 +48,16 @@ struct sampler_counters {
 	__u64 taken;
 	__u64 idle;
 	__u64 unselected;
-	__u64 ring_full; /* and the log */
-	__u64 new_cpu; /* the CPU has no log: it came online after the start */
+	__u64 ring_full;  /* and the log */
+	__u64 new_cpu;    /* the CPU has no log: it came online after the start */
 	__u64 unfinished; /* a runtime's program did not come back */
 };
 
 /* What a CPU keeps for each buffer; one cache line. */
 struct sampler_counts {
 	struct sampler_counters counters;
-	__u32 n_words;  /* of the log, in use */
-	__u32 n_open; /* samples with an id, ever */
+	__u32 n_words; /* of the log, in use */
+	__u32 n_open;  /* samples with an id, ever */
 	__u64 zero;
 };
 
@@ -75,9 +75,9 @@ struct sampler_known {
 	__u64 groups; /* identity of its set of cgroups */
 	__u64 cgroup; /* what that led to */
 	__u64 exec, exec_vm;
-	__u32 reported; /* the config's epoch + 1 when it was known to be reported, else 0 */
-	__u32 space;    /* its place in `spaces` + 1, 0: has none */
-	__u64 generation;   /* of its mappings */
+	__u32 reported;   /* the config's epoch + 1 when it was known to be reported, else 0 */
+	__u32 space;      /* its place in `spaces` + 1, 0: has none */
+	__u64 generation; /* of its mappings */
 };
 
 #define SAMPLER_KNOWN 32 /* a power of two */
@@ -113,7 +113,7 @@ struct sampler_config {
 	__u32 mode;
 	__u32 with_comm;
 	__u32 with_kernel;
-	__u32 epoch; /* changes when a reported process is forgotten */
+	__u32 epoch;        /* changes when a reported process is forgotten */
 	__u32 continuation; /* walks of too many round trips go on in task work */
 };
 
@@ -131,11 +131,11 @@ struct sampler_process_state {
 	__u64 sent_ns, asked_ns;
 };
 
-#define SAMPLER_RECORD_STACK   1
-#define SAMPLER_RECORD_PROCESS 2
+#define SAMPLER_RECORD_STACK    1
+#define SAMPLER_RECORD_PROCESS  2
 #define SAMPLER_RECORD_SNAPSHOT 3
-#define SAMPLER_RECORD_MAPPED  4
-#define SAMPLER_RECORD_MORE    5
+#define SAMPLER_RECORD_MAPPED   4
+#define SAMPLER_RECORD_MORE     5
 
 #define SAMPLER_STACK_KERNEL_CUT 2 /* the kernel's walk ended for lack of room */
 #define SAMPLER_STACK_EXEC       0xfffcu
@@ -187,14 +187,15 @@ struct sampler_process {
 	__u64 cgroup;
 	__u32 root; /* from `selected`, else 0 */
 	__u32 zero;
-	__u64 generation; /* unwind_generation, 0 without memory */
+	__u64 generation;             /* unwind_generation, 0 without memory */
 	char comm[SAMPLER_COMM_SIZE]; /* of the leader */
 };
 
 /* What is needed to walk on later, from the last frame of the stack record `id` of buffer `buffer`
  * on. Sent where sampler_is_open. Wakes the reader. */
 #define SAMPLER_SNAPSHOT_BYTES 16384
-#define SAMPLER_SNAPSHOT_PIECE 512 /* the stack is copied by so many bytes, up to the first that are not there */
+/* the stack is copied by so many bytes, up to the first that are not there */
+#define SAMPLER_SNAPSHOT_PIECE 512
 
 /* Where the copy begins: pieces are aligned, so that the last one ends where the stack's last page does. */
 static inline __u64 sampler_snapshot_start(__u64 stack_pointer)
@@ -230,7 +231,7 @@ enum sampler_snapshot_copy {
 #define SAMPLER_DEFERRED_BYTES (1u << 20)
 
 /* All but `stack`, of which only the first n bytes are sent. */
-#define SAMPLER_SNAPSHOT_HEAD ((__u32)__builtin_offsetof(struct sampler_snapshot, stack))
+#define SAMPLER_SNAPSHOT_HEAD ((__u32) __builtin_offsetof(struct sampler_snapshot, stack))
 
 struct sampler_snapshot {
 	__u32 type;
@@ -252,15 +253,15 @@ struct sampler_snapshot {
 /* What a process has mapped executable, as it was in the process itself on its way back to user
  * mode. Sent before the snapshot of a process that is not known: by the time somebody reads of it
  * the process may be gone. */
-#define SAMPLER_MAPPED_MAX 128
+#define SAMPLER_MAPPED_MAX      128
 #define SAMPLER_MAPPED_VDSO     1
 #define SAMPLER_MAPPED_WRITABLE 2
 
 struct sampler_mapping {
 	__u64 start, end, offset;
-	__u64 inode;      /* 0: no file */
-	__s64 change_ns;  /* of the inode */
-	__u32 device;     /* major << 20 | minor */
+	__u64 inode;     /* 0: no file */
+	__s64 change_ns; /* of the inode */
+	__u32 device;    /* major << 20 | minor */
 	__u32 inode_generation;
 	__u64 flags;
 };
@@ -275,7 +276,7 @@ struct sampler_mapped {
 };
 
 /* All but the list, of which only the first n are sent. */
-#define SAMPLER_MAPPED_HEAD ((__u32)__builtin_offsetof(struct sampler_mapped, list))
+#define SAMPLER_MAPPED_HEAD ((__u32) __builtin_offsetof(struct sampler_mapped, list))
 
 _Static_assert(sizeof(struct sampler_process_key) == 16, "no padding in a key");
 _Static_assert(sizeof(struct sampler_key) == 40, "no padding in a key");

@@ -33,14 +33,16 @@
  *   bits 40..63  offset signed, bytes
  *
  * All zero is "nothing is known here". */
-#define UNWIND_CFA_NONE   0 /* no rule */
-#define UNWIND_CFA_END    1 /* the outermost frame of a thread: no return address */
-#define UNWIND_CFA_REG    2 /* base + offset */
-#define UNWIND_CFA_DEREF  3 /* *(base + offset) + extra */
-#define UNWIND_CFA_INDEX  4 /* *(base + 8 other + offset) + extra */
-#define UNWIND_CFA_PLT    5 /* base + offset, and 8 more where (pc & 15) >= extra */
-#define UNWIND_CFA_CHILD  7 /* base + offset; but the end in a new thread, which the system call gave 0 */
-#define UNWIND_CFA_SIGNAL 6 /* a signal handler's frame: all registers stand at base + offset (UNWIND_SIGNAL_*) */
+#define UNWIND_CFA_NONE  0 /* no rule */
+#define UNWIND_CFA_END   1 /* the outermost frame of a thread: no return address */
+#define UNWIND_CFA_REG   2 /* base + offset */
+#define UNWIND_CFA_DEREF 3 /* *(base + offset) + extra */
+#define UNWIND_CFA_INDEX 4 /* *(base + 8 other + offset) + extra */
+#define UNWIND_CFA_PLT   5 /* base + offset, and 8 more where (pc & 15) >= extra */
+/* base + offset; but the end in a new thread, which the system call gave 0 */
+#define UNWIND_CFA_CHILD 7
+/* a signal handler's frame: all registers stand at base + offset (UNWIND_SIGNAL_*) */
+#define UNWIND_CFA_SIGNAL 6
 
 /* Where UNWIND_CFA_SIGNAL finds them, in words: x86-64 from r8 of struct sigcontext on, arm64 from
  * its regs[0]. */
@@ -161,7 +163,8 @@ struct unwind_entry {
 /* A reference to a chunk: its slab's number times 2^17, plus its offset in the slab in units of 8
  * bytes. 0 leads nowhere. */
 #define UNWIND_SLAB_BYTES (1u << 20)
-#define UNWIND_SLAB_SPARE 4096u /* behind it, zero: who reads a few bytes past a chunk reads these */
+/* behind it, zero: who reads a few bytes past a chunk reads these */
+#define UNWIND_SLAB_SPARE 4096u
 #define UNWIND_SLABS_MAX  128u
 
 static inline __u32 unwind_ref(__u32 slab, __u32 offset)
@@ -377,20 +380,21 @@ struct unwind_common {
 
 /* Why a walk ended; 0 while it goes on. UNWIND_END_COMPLETE is a whole stack, UNWIND_END_NOTHING
  * none; each other one is a frame of the profile that says so. */
-#define UNWIND_END_COMPLETE   1  /* reached the thread's entry */
-#define UNWIND_END_TRUNCATED  2  /* more frames than fit */
-#define UNWIND_END_NO_INFO    3  /* the file has no rule for the address */
-#define UNWIND_END_NO_PAGE    4  /* memory of the stack was not there */
-#define UNWIND_END_NO_MAPPING 5  /* the address lies in no mapping with code */
-#define UNWIND_END_REGISTER   6  /* the rule needs a register whose value is not known */
-#define UNWIND_END_BROKEN     7  /* the stack leads in a circle, or downwards */
-#define UNWIND_END_NEW        8  /* the process, or the file, is not known yet: see SAMPLER_RECORD_SNAPSHOT */
-#define UNWIND_END_COMPAT     9  /* a 32-bit task */
-#define UNWIND_END_SWITCHES   10 /* more changes between runtimes than one walk may make */
-#define UNWIND_END_RUNTIME    11 /* a runtime's program gave up, or there is none */
-#define UNWIND_END_CUT        12 /* the copy of the stack ends here */
-#define UNWIND_END_NOTHING    13 /* there is no user stack: a kernel thread, or no memory any more */
-#define UNWIND_ENDS           14
+#define UNWIND_END_COMPLETE   1 /* reached the thread's entry */
+#define UNWIND_END_TRUNCATED  2 /* more frames than fit */
+#define UNWIND_END_NO_INFO    3 /* the file has no rule for the address */
+#define UNWIND_END_NO_PAGE    4 /* memory of the stack was not there */
+#define UNWIND_END_NO_MAPPING 5 /* the address lies in no mapping with code */
+#define UNWIND_END_REGISTER   6 /* the rule needs a register whose value is not known */
+#define UNWIND_END_BROKEN     7 /* the stack leads in a circle, or downwards */
+/* the process, or the file, is not known yet: see SAMPLER_RECORD_SNAPSHOT */
+#define UNWIND_END_NEW      8
+#define UNWIND_END_COMPAT   9  /* a 32-bit task */
+#define UNWIND_END_SWITCHES 10 /* more changes between runtimes than one walk may make */
+#define UNWIND_END_RUNTIME  11 /* a runtime's program gave up, or there is none */
+#define UNWIND_END_CUT      12 /* the copy of the stack ends here */
+#define UNWIND_END_NOTHING  13 /* there is no user stack: a kernel thread, or no memory any more */
+#define UNWIND_ENDS         14
 
 _Static_assert(sizeof(struct unwind_entry) == 16, "fixed");
 _Static_assert(sizeof(struct unwind_page) == 8, "fixed");

@@ -259,10 +259,11 @@ const struct command verb_push = {
 	.run = run,
 	.usage = "FILE… --to URL --name SERVICE [OPTIONS]",
 	.brief = "send pprof files to a server, and read them back",
-	.summary = "Sends pprof files to a Pyroscope or a Parca server. What the server would "
-		   "refuse, or drop without an error, is found before it is sent. Succeeds when the "
-		   "server has accepted all files, and with --verify when it returns the same "
-		   "totals.",
+	.summary =
+		"Sends pprof files to a Pyroscope or a Parca server. What the server would "
+		"refuse, or drop without an error, is found before it is sent. Succeeds when the "
+		"server has accepted all files, and with --verify when it returns the same "
+		"totals.",
 	.examples = "andiron push profile.pb.gz --to http://pyroscope:4040 --name shop --verify\n"
 		    "andiron push cpu.pprof --to parca+https://parca.example --bearer-token-file "
 		    "token --name shop --label branch=main\n",

@@ -249,7 +249,8 @@ static int write_aside(struct recording *r, struct error *err)
 	memcpy(r->aside, folder, sizeof(folder));
 	if (!mkdtemp(r->aside)) {
 		r->aside[0] = '\0'; /* then nothing is said of runtimes */
-		return r->request.to_stdout ? error_errno(err, -errno, "cannot write into /tmp") : 0;
+		return r->request.to_stdout ? error_errno(err, -errno, "cannot write into /tmp")
+					    : 0;
 	}
 	snprintf(r->aside_file, sizeof(r->aside_file), "%s/aside.pb.gz", r->aside);
 	r->request.aside = r->aside_file;
@@ -366,7 +367,8 @@ static int finish(struct recording *r)
 static int start_command(struct recording *r)
 {
 	struct error err = ERROR_NULL;
-	int code = child_start(&r->child, r->request.command, r->request.to_stdout, &r->caller, &err);
+	int code =
+		child_start(&r->child, r->request.command, r->request.to_stdout, &r->caller, &err);
 
 	if (code == 0)
 		return EXIT_OK;

@@ -27,7 +27,7 @@ struct recording {
 	struct stat *old_files; /* of each output, as it was */
 	char aside[64]; /* folder of a pprof file that is for what is said at the end; "": none */
 	char aside_file[96];
-	struct ends ends;       /* of the command, or of the processes of -p */
+	struct ends ends; /* of the command, or of the processes of -p */
 	bool live, failed, stopping, signalled;
 };
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_TITLE 2048
+#define MAX_TITLE        2048
 #define DEFAULT_DURATION (10 * NS_PER_SEC)
 
 /* Counts are read this often. The end of a recording reads what is left, so this bounds memory, not

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define MAX_SYMBOLS (1u << 22)
-#define MAX_SHOWN 32u
+#define MAX_SHOWN   32u
 
 struct nameless {
 	const struct profile_mapping *mapping; /* NULL: no mapping at all */
@@ -166,8 +166,7 @@ static void look_at_sections(struct look *k, struct elf_file *f, const char *bui
 	}
 	elf_debuglinks_read(f, &links);
 	tried(k, ".symtab", whole ? coverage(true, found) : "stripped");
-	tried(k, ".dynsym",
-	      coverage(elf_file_section_of_type(f, SHT_DYNSYM), found && !whole));
+	tried(k, ".dynsym", coverage(elf_file_section_of_type(f, SHT_DYNSYM), found && !whole));
 	tried(k, ".gnu_debugdata", coverage(elf_file_section(f, ".gnu_debugdata"), false));
 	tried(k, "debug information", coverage(elf_file_section(f, ".debug_info"), false));
 	tried(k, "debug file by build id", path[0] ? debug_words[debug] : "there is no build id");
@@ -186,8 +185,8 @@ static void look_at_sections(struct look *k, struct elf_file *f, const char *bui
 static void look_at_file(struct look *k, struct str path, struct str build_id)
 {
 	_cleanup_(freep) char *name = str_dup(path);
-	_cleanup_(closep) int fd =
-		name ? open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+	_cleanup_(closep) int fd = name ? open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+					: -1;
 	struct elf_file f = ELF_FILE_NULL;
 	struct elf_ids ids = {{0}};
 
@@ -221,22 +220,25 @@ static void look_at(struct look *k, const struct profile_mapping *m)
 
 	if (is_told(file)) {
 		tried(k, "what the runtime tells of its code", "does not cover it, or did not yet");
-		help(k, "record once the program has run for a while; a JVM tells again by `jcmd PID "
-			"Compiler.perfmap`");
+		help(k,
+		     "record once the program has run for a while; a JVM tells again by `jcmd PID "
+		     "Compiler.perfmap`");
 	} else if (file.n && file.p[0] == '/') {
 		look_at_file(k, file, m->build_id);
 	} else if (str_starts(file, STR("[kernel"))) {
 		tried(k, "/proc/kallsyms", "does not cover it, or hides its addresses");
-		help(k, "if all of the kernel is unnamed: sysctl kernel.kptr_restrict=1, and run with "
-			"CAP_SYSLOG");
+		help(k,
+		     "if all of the kernel is unnamed: sysctl kernel.kptr_restrict=1, and run with "
+		     "CAP_SYSLOG");
 	} else if (!m || !file.n) {
 		tried(k, "a file", "no mapping holds the address");
 		help(k, "record for longer, so that mappings are read while the process lives");
 	} else {
 		tried(k, "a file", "there is none behind this memory");
 		tried(k, "perf map, jitdump", "there was none, or it does not cover it");
-		help(k, "run python3 -X perf (3.12), or node --perf-basic-prof, or tell a JVM `jcmd PID "
-			"Compiler.perfmap`; then record again");
+		help(k,
+		     "run python3 -X perf (3.12), or node --perf-basic-prof, or tell a JVM `jcmd PID "
+		     "Compiler.perfmap`; then record again");
 	}
 }
 

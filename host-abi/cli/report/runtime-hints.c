@@ -28,8 +28,7 @@ static void look_at(const struct profile *p, const struct profile_location *l, s
 		       str_starts(name, STR("PyEval_EvalFrame")) ||
 		       str_starts(name, STR("_TAIL_CALL_"));
 	signs->python |= l->n_lines && str_starts(system_name_of(p, l), STR("py::"));
-	signs->bare |= str_starts(file, STR("[anon")) &&
-		       call_tree_unsymbolized(name, file);
+	signs->bare |= str_starts(file, STR("[anon")) && call_tree_unsymbolized(name, file);
 }
 
 /* Which runtime hides what this sample ran; N_RUNTIMES: none. */
@@ -47,11 +46,13 @@ static int hidden_by(const struct profile *p, const struct profile_sample *s)
 const char *runtimes_hint(const struct profile *p)
 {
 	static const char *const hints[N_RUNTIMES] = {
-		[CPYTHON] = "much of this is run by CPython's own loop, which hides the Python functions:\n"
-		"  from Python 3.12 on run `python3 -X perf`, and record again\n",
-		[COMPILED] = "much of this is code that a runtime has compiled, without names:\n"
-		"  run `node --perf-basic-prof`, or tell a JVM `jcmd PID Compiler.perfmap`, and record "
-		"again\n",
+		[CPYTHON] =
+			"much of this is run by CPython's own loop, which hides the Python functions:\n"
+			"  from Python 3.12 on run `python3 -X perf`, and record again\n",
+		[COMPILED] =
+			"much of this is code that a runtime has compiled, without names:\n"
+			"  run `node --perf-basic-prof`, or tell a JVM `jcmd PID Compiler.perfmap`, and record "
+			"again\n",
 	};
 	int64_t sum = 0, hidden[N_RUNTIMES + 1] = {0};
 

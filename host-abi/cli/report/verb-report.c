@@ -324,7 +324,8 @@ static int write_report(struct report *r, const struct wish *wish)
 
 static int report(const char *path, const struct wish *wish)
 {
-	struct report r = {.limit = wish->limit, .group = str_of(wish->group), .width = name_width()};
+	struct report r = {
+		.limit = wish->limit, .group = str_of(wish->group), .width = name_width()};
 	struct error err = ERROR_NULL;
 	struct profile *p = NULL;
 	int code = EXIT_FAILED, result;

@@ -60,7 +60,8 @@ static int add(struct matched *m, const struct machine_process *process, struct 
 }
 
 /* Why there is no process, if the labels do not say it. */
-static const char *why_nobody(const struct machine_processes *processes, struct target_selector selector)
+static const char *why_nobody(const struct machine_processes *processes,
+			      struct target_selector selector)
 {
 	if (processes->partial)
 		return "only the processes of this PID namespace are visible, not those of the "
@@ -84,8 +85,8 @@ int matched_find(const struct machine_processes *processes, const struct target_
 		return -ENOMEM;
 	vec_each (&processes->list, p) {
 		bool same = selector.pid ? p->pid == selector.pid
-					: selector.container.n &&
-						  str_is(selector.container, p->container);
+					 : selector.container.n &&
+						   str_is(selector.container, p->container);
 
 		if (same && add(&m, p, arena))
 			return -ENOMEM;

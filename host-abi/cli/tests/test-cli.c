@@ -281,7 +281,8 @@ TEST(a_command_that_cannot_run_is_refused_before)
 	expect_eq(setenv("PATH", "/usr/bin:/bin", 1), 0);
 	expect_eq(child_start(&child, (char *[]){A("no-such-command"), NULL}, false, &nobody, &err),
 		  -ENOENT);
-	expect_eq(child_start(&child, (char *[]){A("/etc/passwd"), NULL}, false, &nobody, &err), -EACCES);
+	expect_eq(child_start(&child, (char *[]){A("/etc/passwd"), NULL}, false, &nobody, &err),
+		  -EACCES);
 	expect_eq(child_start(&child, (char *[]){A("/"), NULL}, false, &nobody, &err), -EACCES);
 	expect_eq(child_start(&child, (char *[]){A(""), NULL}, false, &nobody, &err), -ENOENT);
 	expect_eq(child_code_of(ENOENT), 127);
@@ -299,7 +300,8 @@ TEST(a_command_that_is_not_let_go_never_runs)
 	expect(fd >= 0);
 	close(fd);
 	snprintf(script, sizeof(script), "rm %s", path);
-	expect_eq(child_start(&child, (char *[]){A("sh"), A("-c"), script, NULL}, false, &nobody, NULL),
+	expect_eq(child_start(&child, (char *[]){A("sh"), A("-c"), script, NULL}, false, &nobody,
+			      NULL),
 		  0);
 	child_fini(&child);
 	expect_eq(access(path, F_OK), 0);

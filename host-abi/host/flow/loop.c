@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define EVENTS_A_ROUND 32
-#define WAKE_ID UINT64_MAX
+#define WAKE_ID        UINT64_MAX
 
 static int open_fds(struct loop *loop)
 {

@@ -19,8 +19,8 @@
 struct instance;
 
 #define EDGE_WAITING 0
-#define EDGE_LIVE 1
-#define EDGE_STALE 2
+#define EDGE_LIVE    1
+#define EDGE_STALE   2
 
 struct target_edge {
 	struct instance *to;
@@ -40,7 +40,7 @@ struct generation {
 
 struct export
 {
-	const char *name; /* borrowed */
+	const char *name;       /* borrowed */
 	struct instance *owner; /* resends; NULL: `table` has the rows */
 	pthread_mutex_t lock;
 	struct target_table *table; /* NULL: the rows are not kept */

@@ -57,7 +57,7 @@ static int fill(struct inline_targets *l, const struct andiron_value *targets)
 }
 
 static struct inline_targets *inline_targets_new(struct host *host, const struct plan_literal *from,
-				   struct instance *to)
+						 struct instance *to)
 {
 	static atomic_uint_fast64_t n_made;
 	struct inline_targets *l = calloc(1, sizeof(*l));
@@ -79,7 +79,8 @@ static struct inline_targets *inline_targets_new(struct host *host, const struct
 	return l;
 }
 
-static struct inline_targets *find(struct host *host, const struct plan_literal *like, const char *to)
+static struct inline_targets *find(struct host *host, const struct plan_literal *like,
+				   const char *to)
 {
 	vec_each (&host->inline_targets, at)
 		if ((*at)->order == like->order && strcmp((*at)->to, to) == 0 &&
@@ -94,7 +95,8 @@ int inline_targets_build(struct wiring *w, const struct plan *plan, struct insta
 		(*at)->kept = false;
 	w->inline_targets = calloc(plan->literals.n + 1, sizeof(struct inline_targets *));
 	w->inline_edges = calloc(plan->literals.n + 1, sizeof(*w->inline_edges));
-	if (!w->inline_targets || !w->inline_edges || !vec_reserve(&w->host->inline_targets, plan->literals.n))
+	if (!w->inline_targets || !w->inline_edges ||
+	    !vec_reserve(&w->host->inline_targets, plan->literals.n))
 		return -ENOMEM;
 	for (w->n_inline = 0; w->n_inline < plan->literals.n; w->n_inline++) {
 		const struct plan_literal *from = &plan->literals.p[w->n_inline];

@@ -263,7 +263,7 @@ static void discard(struct host *host, struct instance *i)
 }
 
 int lifecycle_create(struct host *host, const struct plan_node *node, struct instance **ret,
-		struct error *err)
+		     struct error *err)
 {
 	struct instance *i;
 	bool room;

@@ -72,7 +72,7 @@ static const struct andiron_targets *show(const struct andiron_targets *inner, u
 }
 
 #define PLACE_BITS 32
-#define PORT_BITS 16
+#define PORT_BITS  16
 
 int target_edge_init(struct target_edge *edge, struct instance *to, const char *port,
 		     uint32_t order)

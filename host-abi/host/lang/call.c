@@ -132,10 +132,8 @@ static const struct {
 	const char *name, *instead; /* of a deprecated name */
 	bool (*call)(struct lang *l, const struct expr *e, struct andiron_value *ret);
 } functions[] = {
-	{"sys.env", NULL, call_env},
-	{"env", "sys.env", call_env},
-	{"array.concat", NULL, call_concat},
-	{"concat", "array.concat", call_concat},
+	{"sys.env", NULL, call_env},         {"env", "sys.env", call_env},
+	{"array.concat", NULL, call_concat}, {"concat", "array.concat", call_concat},
 	{"coalesce", NULL, call_coalesce},
 };
 
@@ -183,7 +181,7 @@ static const char *const library[] = {"array.combine_maps",
 				      "yaml_decode"};
 
 #define N_FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
-#define N_LIBRARY (sizeof(library) / sizeof(library[0]))
+#define N_LIBRARY   (sizeof(library) / sizeof(library[0]))
 
 bool eval_library_name(struct str name)
 {

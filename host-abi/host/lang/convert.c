@@ -260,7 +260,7 @@ static bool add_use(struct binder *b, const struct andiron_option *option, const
 		use.place.column = capsule->column;
 		use.place.length = 0;
 	}
-	vec_each(&b->uses, other)
+	vec_each (&b->uses, other)
 		use.order += other->type == use.type && strcmp(other->port, use.port) == 0;
 	if (!vec_push(&b->uses, use))
 		b->l->no_memory = true;
@@ -313,7 +313,7 @@ static bool convert_targets(struct binder *b, const struct andiron_option *optio
 static bool known_receiver(const struct binder *b, const struct andiron_option *option,
 			   uint32_t node)
 {
-	vec_each(&b->uses, use)
+	vec_each (&b->uses, use)
 		if (use->type == ANDIRON_TYPE_RECEIVERS && use->node == node &&
 		    strcmp(use->port, option->name) == 0)
 			return true;

@@ -9,8 +9,8 @@
 #include <stdarg.h>
 
 #define MAX_FINDINGS 100
-#define MAX_TEXT 1000
-#define MAX_HINT 4000
+#define MAX_TEXT     1000
+#define MAX_HINT     4000
 
 void diags_free(struct diags *d)
 {

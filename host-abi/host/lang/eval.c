@@ -38,8 +38,7 @@ static bool decimal(struct str text, struct andiron_value *ret)
 	bool negative = text.n && text.p[0] == '-';
 	uint64_t n;
 
-	if (!str_u64(str_skip(text, negative), &n) ||
-	    (negative && n > (uint64_t)INT64_MAX + 1))
+	if (!str_u64(str_skip(text, negative), &n) || (negative && n > (uint64_t)INT64_MAX + 1))
 		return false;
 	ret->kind = negative || n <= INT64_MAX ? ANDIRON_VALUE_INT : ANDIRON_VALUE_FLOAT;
 	ret->integer = (int64_t)(negative ? -n : n);

@@ -81,7 +81,7 @@ static const struct registered_component *find_component(const struct draft *d)
 
 static bool is_connected(const struct draft *d, uint32_t node)
 {
-	vec_each(&d->edges, e)
+	vec_each (&d->edges, e)
 		if (e->plan.kind && (e->plan.from == node || e->plan.to == node))
 			return true;
 	return false;
@@ -184,8 +184,8 @@ static void add_symbolizers(struct draft *d, const uint32_t *order)
 	};
 	bool *raw = lang_array(&d->l, bool, n);
 
-	s.component =
-		s.block != INDEX_NONE ? d->nodes.p[s.block].plan.registered : find_component(d);
+	s.component = s.block != INDEX_NONE ? d->nodes.p[s.block].plan.registered
+					    : find_component(d);
 	for (size_t i = 0; !d->l.no_memory && i < n; i++) {
 		uint32_t node = order[i];
 

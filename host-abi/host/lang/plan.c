@@ -11,7 +11,7 @@
 #include <errno.h>
 
 #define MAX_SOURCE_BYTES ((size_t)16 << 20)
-#define MAX_REFUSED 10 /* plugins that an error lists */
+#define MAX_REFUSED      10 /* plugins that an error lists */
 
 uint32_t draft_add(struct draft *d, struct draft_node node)
 {
@@ -225,7 +225,7 @@ static bool is_text(struct draft *d, const struct source *source)
 
 static void add_uses(struct draft *d, uint32_t node, const struct binder *b)
 {
-	vec_each(&b->uses, use) {
+	vec_each (&b->uses, use) {
 		bool targets = use->type == ANDIRON_TYPE_TARGETS;
 		struct plan_literal literal = {node, use->order, use->port, use->literal};
 		struct draft_edge edge = {.place = use->place};
@@ -255,7 +255,8 @@ static void bind_node(struct draft *d, uint32_t at)
 	struct draft_node *node = &d->nodes.p[at];
 	const struct andiron_component *c = node->plan.registered->component;
 	struct andiron_value *args = lang_array(&d->l, struct andiron_value, 1);
-	struct bind_owner owner = {c->name, node->plan.place, c->flags & ANDIRON_COMPONENT_SYMBOLIZER};
+	struct bind_owner owner = {c->name, node->plan.place,
+				   c->flags & ANDIRON_COMPONENT_SYMBOLIZER};
 	struct binder b = {.l = &d->l};
 
 	if (args && !node->block->broken &&
@@ -281,7 +282,7 @@ static void check_connected(struct draft *d, uint32_t at)
 	const struct andiron_component *c = node->registered->component;
 	bool gets = false, sends = false, names = c->flags & ANDIRON_COMPONENT_SYMBOLIZER;
 
-	vec_each(&d->edges, e) {
+	vec_each (&d->edges, e) {
 		sends |= e->plan.kind == PLAN_BATCHES && e->plan.from == at;
 		gets |= e->plan.kind == PLAN_BATCHES && e->plan.to == at;
 	}
@@ -306,7 +307,7 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 		at[order[i]] = i;
 		d->l.no_memory |= !vec_push(&plan->nodes, d->nodes.p[order[i]].plan);
 	}
-	vec_each(&d->edges, e) {
+	vec_each (&d->edges, e) {
 		struct plan_edge edge = e->plan;
 
 		if (edge.kind != PLAN_TARGETS && edge.kind != PLAN_BATCHES)
@@ -316,7 +317,7 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 		check(edge.from < edge.to);
 		d->l.no_memory |= !vec_push(&plan->edges, edge);
 	}
-	vec_each(&d->literals, l) {
+	vec_each (&d->literals, l) {
 		l->to = at[l->to];
 		d->l.no_memory |= !vec_push(&plan->literals, *l);
 	}

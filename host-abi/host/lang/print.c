@@ -10,16 +10,16 @@
 #include "base/check.h"
 #include "host/lang/redact.h"
 
-#define TAB 4
-#define WINDOW 100      /* bytes of a line that are shown */
-#define WINDOW_FIRST 40 /* of these, before the place */
+#define TAB          4
+#define WINDOW       100 /* bytes of a line that are shown */
+#define WINDOW_FIRST 40  /* of these, before the place */
 
-#define RED "\033[1;31m"
+#define RED    "\033[1;31m"
 #define YELLOW "\033[1;33m"
-#define BOLD "\033[1m"
-#define GREEN "\033[32m"
-#define PLAIN "\033[0m"
-#define STARS "********"
+#define BOLD   "\033[1m"
+#define GREEN  "\033[32m"
+#define PLAIN  "\033[0m"
+#define STARS  "********"
 
 struct printer {
 	const struct diags *d;
@@ -286,7 +286,7 @@ void diags_print(const struct diags *d, FILE *out, bool colour)
 	struct printer p = {.d = d, .out = out, .colour = colour};
 	size_t more = d->n_errors + d->n_warnings - d->list.n;
 
-	vec_each(&d->list, finding)
+	vec_each (&d->list, finding)
 		print_finding(finding, &p);
 	if (more)
 		fprintf(out, "and %zu more\n", more);

@@ -32,7 +32,8 @@ static int declare(struct diags *d, const struct andiron_options *options, int d
 {
 	for (uint32_t i = 0; options && depth < MAX_DEPTH && i < options->count; i++) {
 		const struct andiron_option *o = option_at(options, i);
-		bool secret = o && (o->type == ANDIRON_TYPE_SECRET || o->type == ANDIRON_TYPE_SECRETS);
+		bool secret = o &&
+			      (o->type == ANDIRON_TYPE_SECRET || o->type == ANDIRON_TYPE_SECRETS);
 
 		if (secret && !vec_push(&d->secrets, o->name))
 			return -ENOMEM;

@@ -23,7 +23,7 @@ static void take(struct sort *s, uint32_t node)
 	check(!s->taken[node] && s->n < s->d->nodes.n);
 	s->taken[node] = true;
 	s->order[s->n++] = node;
-	vec_each(&s->d->edges, e)
+	vec_each (&s->d->edges, e)
 		if (e->plan.kind && e->plan.from == node)
 			s->waits[e->plan.to]--;
 }
@@ -122,7 +122,7 @@ uint32_t *draft_sort(struct draft *d)
 
 	if (d->l.no_memory)
 		return NULL;
-	vec_each(&d->edges, e)
+	vec_each (&d->edges, e)
 		if (e->plan.kind)
 			s.waits[e->plan.to]++;
 	while (s.n < n && !d->l.no_memory) {

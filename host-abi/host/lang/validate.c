@@ -43,7 +43,7 @@ void draft_validate(struct draft *d)
 		.report_add = add,
 	};
 
-	vec_each(&d->nodes, node) {
+	vec_each (&d->nodes, node) {
 		const struct andiron_component *c = node->plan.registered->component;
 		struct andiron_report report = {d, &node->plan};
 		int32_t r;

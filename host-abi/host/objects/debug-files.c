@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 
 #define ROOT_OF_PROCESS "/proc/"
-#define PATH_BYTES 8192
+#define PATH_BYTES      8192
 
 /* A path cut into the root that holds it, and the rest, which begins with '/'. */
 struct split {

@@ -9,11 +9,11 @@
 #include <stddef.h>
 
 #define MAX_COMPONENTS 64u
-#define MAX_OPTIONS 1000u
-#define MAX_EXPORTS 64u
-#define MAX_DEPTH 8u
-#define MAX_LIST 1000u
-#define MAX_TEXT ((size_t)64 << 10)
+#define MAX_OPTIONS    1000u
+#define MAX_EXPORTS    64u
+#define MAX_DEPTH      8u
+#define MAX_LIST       1000u
+#define MAX_TEXT       ((size_t)64 << 10)
 
 static int refuse(struct error *err, const char *component, const char *what)
 {
@@ -48,8 +48,9 @@ static bool are_texts(const char *const *list)
 
 static bool has_option_texts(const struct andiron_option *o)
 {
-	return !is_blank(o->name) && is_text(o->name) && is_text(o->doc) && is_text(o->default_text) &&
-	       is_text(o->since) && is_text(o->until) && is_text(o->effect) && are_texts(o->choices);
+	return !is_blank(o->name) && is_text(o->name) && is_text(o->doc) &&
+	       is_text(o->default_text) && is_text(o->since) && is_text(o->until) &&
+	       is_text(o->effect) && are_texts(o->choices);
 }
 
 static bool has_component_texts(const struct andiron_component *c)

@@ -14,13 +14,13 @@
 #include <sys/stat.h>
 
 #define MAX_SEGMENTS 64u
-#define MAX_DYNAMIC 1024u
+#define MAX_DYNAMIC  1024u
 
 #if defined(__x86_64__)
-#define MACHINE EM_X86_64
+#define MACHINE      EM_X86_64
 #define MACHINE_NAME "x86-64"
 #elif defined(__aarch64__)
-#define MACHINE EM_AARCH64
+#define MACHINE      EM_AARCH64
 #define MACHINE_NAME "aarch64"
 #else
 #error "name this machine's ELF number here"

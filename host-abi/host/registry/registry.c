@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define MAX_DIRS 64u
+#define MAX_DIRS          64u
 #define MAX_FILES_PER_DIR 1000
 
 /* What the host itself offers. */

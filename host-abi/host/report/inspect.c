@@ -141,12 +141,14 @@ static int ask(struct host *host, const char *component, const char *id,
 	return r;
 }
 
-int inspect_dropped_targets(struct host *host, const char *component, const struct andiron_dropped_targets_sink *sink)
+int inspect_dropped_targets(struct host *host, const char *component,
+			    const struct andiron_dropped_targets_sink *sink)
 {
 	return ask(host, component, ANDIRON_DROPPED_TARGETS_ID, ask_dropped, sink);
 }
 
-int inspect_target_processes(struct host *host, const char *component, const struct andiron_target_processes_sink *sink)
+int inspect_target_processes(struct host *host, const char *component,
+			     const struct andiron_target_processes_sink *sink)
 {
 	return ask(host, component, ANDIRON_TARGET_PROCESSES_ID, ask_matched, sink);
 }

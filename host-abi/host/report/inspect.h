@@ -21,10 +21,12 @@ int look_targets(struct host *host, const char *component, target_change_fn fn, 
 
 /* Has the component add what it drops of what it was given (andiron/dropped-targets.h); one that
  * cannot tell adds nothing. 0, -ENOENT, -EBUSY while it is being called (try again), -ENOMEM. */
-int inspect_dropped_targets(struct host *host, const char *component, const struct andiron_dropped_targets_sink *sink);
+int inspect_dropped_targets(struct host *host, const char *component,
+			    const struct andiron_dropped_targets_sink *sink);
 
 /* The same for the processes of its targets (andiron/target-processes.h). */
-int inspect_target_processes(struct host *host, const char *component, const struct andiron_target_processes_sink *sink);
+int inspect_target_processes(struct host *host, const char *component,
+			     const struct andiron_target_processes_sink *sink);
 
 /* The state and text of a component's health, ANDIRON_HEALTH_*; the text is copied into `ret`. 0 or
  * -ENOENT. */

@@ -140,8 +140,8 @@ bool ledger_balanced(struct ledger *l, const char **ret_writer, int64_t *ret_gap
 	for (size_t i = 0; i < l->rows.n && balanced; i++) {
 		const struct ledger_row *r = &l->rows.p[i];
 		struct levels levels = levels_of(l, i);
-		uint64_t out = r->delivered + levels.spooled + levels.uncertain +
-			       levels.in_flight + dropped(r);
+		uint64_t out = r->delivered + levels.spooled + levels.uncertain + levels.in_flight +
+			       dropped(r);
 
 		balanced = r->taken + r->carried == out;
 		if (!balanced && ret_writer)

@@ -68,8 +68,8 @@ void ledger_leave(struct ledger *l, struct ledger_node *node)
 	for (size_t i = 0; i < l->rows.n; i++) {
 		uint64_t n = paths_to(node, i);
 
-		l->rows.p[i].left_in_flight +=
-			n * (node->in_flight + node->queued + node->processing);
+		l->rows.p[i].left_in_flight += n *
+					       (node->in_flight + node->queued + node->processing);
 		l->rows.p[i].left_spooled += n * node->spooled;
 		l->rows.p[i].left_uncertain += n * node->uncertain;
 	}

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#define WINDOW_NS (60 * NS_PER_SEC)
+#define WINDOW_NS  (60 * NS_PER_SEC)
 #define PER_WINDOW 10
 #define LINE_BYTES ((size_t)64 << 10)
 

@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#define CLIENTS 16
+#define CLIENTS       16
 #define REQUEST_BYTES 4096
-#define CLIENT_NS (5 * NS_PER_SEC)
+#define CLIENT_NS     (5 * NS_PER_SEC)
 
 struct client {
 	struct status *status;

@@ -91,7 +91,8 @@ static int32_t worker_start(void *self, uint64_t instance, int32_t *ret_socket, 
 
 const struct andiron_subprocess *sandboxed_worker_table(void)
 {
-	static const struct andiron_subprocess table = {.size = sizeof(table), .start = worker_start};
+	static const struct andiron_subprocess table = {.size = sizeof(table),
+							.start = worker_start};
 
 	return &table;
 }

@@ -24,8 +24,8 @@ static struct str border(const struct andiron_str *s)
 static int32_t error_add(struct andiron_error *err, int32_t code, const char *text, uint64_t len)
 {
 	int r = code < 0 ? code : -EIO;
-	struct str s =
-		text ? str_first((struct str){text, len}, sizeof(err->error.text)) : STR_NULL;
+	struct str s = text ? str_first((struct str){text, len}, sizeof(err->error.text))
+			    : STR_NULL;
 
 	if (err && err->error.code)
 		error_wrap(&err->error, r, "%.*s", STR_FMT(s));
@@ -149,8 +149,8 @@ static int32_t send_batch(uint64_t instance, const struct andiron_batch *batch)
 	if (!i || !batch)
 		return -EINVAL;
 	if (!sound(batch)) {
-		ledger_count(&i->host->ledger, &i->ledger_node, ANDIRON_LEDGER_DROPPED, STR("invalid"),
-			     batch->size >= sizeof(*batch) ? batch->samples : 0);
+		ledger_count(&i->host->ledger, &i->ledger_node, ANDIRON_LEDGER_DROPPED,
+			     STR("invalid"), batch->size >= sizeof(*batch) ? batch->samples : 0);
 		log_printf(&i->host->log, ANDIRON_LOG_ERROR, i->name,
 			   "sent a batch that breaks the rules of andiron/batch.h; it is dropped");
 		return -EINVAL;

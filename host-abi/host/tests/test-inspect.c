@@ -69,8 +69,10 @@ static int32_t each_matched(void *self, const struct andiron_target_processes_si
 
 static const void *extension(void *self, const char *id)
 {
-	static const struct andiron_dropped_targets dropped = {.size = sizeof(dropped), .each = each};
-	static const struct andiron_target_processes matched = {.size = sizeof(matched), .each = each_matched};
+	static const struct andiron_dropped_targets dropped = {.size = sizeof(dropped),
+							       .each = each};
+	static const struct andiron_target_processes matched = {.size = sizeof(matched),
+								.each = each_matched};
 
 	if (strcmp(id, ANDIRON_DROPPED_TARGETS_ID) == 0)
 		return &dropped;
@@ -121,10 +123,11 @@ static void look(void *context)
 		buf_free(&text);
 		return;
 	}
-	expect_str(buf_str(&text),
-		   "{\n \"filter\": [\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [{\"pid\": 7, "
-		   "\"name\": \"web\"}]},\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [], "
-		   "\"why\": \"gone\"}]}\n");
+	expect_str(
+		buf_str(&text),
+		"{\n \"filter\": [\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [{\"pid\": 7, "
+		"\"name\": \"web\"}]},\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [], "
+		"\"why\": \"gone\"}]}\n");
 	buf_free(&text);
 	if (inspect_dropped_targets(s->host, "filter", &sink) == -EBUSY)
 		return;

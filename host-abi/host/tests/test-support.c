@@ -275,7 +275,8 @@ struct plan *test_try_plan(struct probe probes[2])
 							      .export_name = "targets",
 							      .port = "targets"}));
 	ok = ok && vec_push(&plan->literals,
-			    ((struct plan_literal){.to = 1, .order = 1, .port = "targets", .targets = &list}));
+			    ((struct plan_literal){
+				    .to = 1, .order = 1, .port = "targets", .targets = &list}));
 	if (ok)
 		return plan;
 	plan_free(plan);
@@ -338,9 +339,10 @@ void test_literal(struct plan *plan, uint32_t to, const char *name, const char *
 		.kind = ANDIRON_VALUE_MAP, .keys = key, .items = &v[2], .n_items = 1};
 	v[2] = (struct andiron_value){.kind = ANDIRON_VALUE_STRING,
 				      .string = {value, strlen(value)}};
-	expect(vec_push(&plan->literals,
-			((struct plan_literal){
-				.to = to, .order = next_order(plan, to), .port = "targets", .targets = v})));
+	expect(vec_push(&plan->literals, ((struct plan_literal){.to = to,
+								.order = next_order(plan, to),
+								.port = "targets",
+								.targets = v})));
 }
 
 const struct andiron_batch *test_batch(uint64_t samples, uint64_t bytes)

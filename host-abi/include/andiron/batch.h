@@ -70,7 +70,8 @@ struct andiron_line {
 #define ANDIRON_FRAME_NATIVE  1u
 #define ANDIRON_FRAME_KERNEL  2u
 #define ANDIRON_FRAME_RUNTIME 3u /* `runtime` names it: "cpython", "hotspot" */
-#define ANDIRON_FRAME_MARKER  4u /* not code: says why a stack ends; `runtime` and its line's function are its text */
+/* not code: says why a stack ends; `runtime` and its line's function are its text */
+#define ANDIRON_FRAME_MARKER 4u
 
 /* `address` is the ELF virtual address within the mapping's file (for kernel
  * frames the kernel address), return addresses already moved back into the
@@ -92,7 +93,8 @@ struct andiron_location {
 	uint32_t flags;
 };
 
-#define ANDIRON_LOCATION_UNSYMBOLIZED 1u /* a symbolizer looked and found no name; its line stands in */
+/* a symbolizer looked and found no name; its line stands in */
+#define ANDIRON_LOCATION_UNSYMBOLIZED 1u
 
 /* One mapped file. start, limit and offset are 0: addresses are already the file's own. The ids are
  * strings: GNU build id as hex, Go build id as written, file_id the OpenTelemetry hash (32 hex

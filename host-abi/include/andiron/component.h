@@ -30,12 +30,14 @@ struct andiron_export {
 	const char *doc;
 };
 
-#define ANDIRON_COMPONENT_RAW_FRAMES  1u  /* its batches hold frames without names */
-#define ANDIRON_COMPONENT_WANTS_NAMES 2u  /* wants named frames; the host puts a symbolizer before it */
-#define ANDIRON_COMPONENT_SYMBOLIZER       4u  /* is a symbolizer: gives names to what it forwards */
-#define ANDIRON_COMPONENT_WRITER      8u  /* the end of a path, a row in the ledger */
-#define ANDIRON_COMPONENT_SERVICE     16u /* offers extensions; created by the host when one is needed, at most once */
-#define ANDIRON_COMPONENT_NO_LABEL    32u /* a block without a label, at most one in a configuration */
+#define ANDIRON_COMPONENT_RAW_FRAMES 1u /* its batches hold frames without names */
+/* wants named frames; the host puts a symbolizer before it */
+#define ANDIRON_COMPONENT_WANTS_NAMES 2u
+#define ANDIRON_COMPONENT_SYMBOLIZER  4u /* is a symbolizer: gives names to what it forwards */
+#define ANDIRON_COMPONENT_WRITER      8u /* the end of a path, a row in the ledger */
+/* offers extensions; created by the host when one is needed, at most once */
+#define ANDIRON_COMPONENT_SERVICE  16u
+#define ANDIRON_COMPONENT_NO_LABEL 32u /* a block without a label, at most one in a configuration */
 
 /* A metric as it is now. Names follow Prometheus; labels are sorted by key;
  * the host adds component_id. Borrowed for the call. Frozen. */

@@ -23,14 +23,14 @@ extern "C" {
 #define ANDIRON_OBJECT_KERNEL 1u
 
 /* What `open` opens. */
-#define ANDIRON_OPEN_FILE 1u     /* the object itself */
-#define ANDIRON_OPEN_DEBUG 2u    /* its separate debug file, by build id or debug link */
+#define ANDIRON_OPEN_FILE     1u /* the object itself */
+#define ANDIRON_OPEN_DEBUG    2u /* its separate debug file, by build id or debug link */
 #define ANDIRON_OPEN_KALLSYMS 3u /* /proc/kallsyms, for ANDIRON_OBJECT_KERNEL */
-#define ANDIRON_OPEN_PACKAGE 4u  /* its split units, packed: the file's name and ".dwp" */
+#define ANDIRON_OPEN_PACKAGE  4u /* its split units, packed: the file's name and ".dwp" */
 
 /* What `open_named` opens. */
 #define ANDIRON_OPEN_DEBUG_LINK 1u /* name: as .gnu_debuglink gives it, without a folder */
-#define ANDIRON_OPEN_BUILD_ID 2u   /* name: a build id in hex; the debug file of that id */
+#define ANDIRON_OPEN_BUILD_ID   2u /* name: a build id in hex; the debug file of that id */
 /* name: a split unit's file (.dwo) as the object's debug information gives it: an absolute path, or
  * one from the object's folder. Since 0.1. */
 #define ANDIRON_OPEN_SPLIT 3u

@@ -11,24 +11,28 @@
 extern "C" {
 #endif
 
-#define ANDIRON_TYPE_BOOL      1u
-#define ANDIRON_TYPE_INT       2u
-#define ANDIRON_TYPE_FLOAT     3u
-#define ANDIRON_TYPE_STRING    4u
-#define ANDIRON_TYPE_SECRET    5u /* a STRING value flagged SECRET */
-#define ANDIRON_TYPE_DURATION  6u /* "15s" in the file, an INT in ns here */
-#define ANDIRON_TYPE_STRINGS   7u /* list of strings */
-#define ANDIRON_TYPE_MAP       8u /* map of strings */
-#define ANDIRON_TYPE_TARGETS   9u /* list of targets; arrives through `targets` of component.h, not in the values */
-#define ANDIRON_TYPE_RECEIVERS 10u /* list of batch receivers; the host makes the edges, the values hold CAPSULEs */
+#define ANDIRON_TYPE_BOOL     1u
+#define ANDIRON_TYPE_INT      2u
+#define ANDIRON_TYPE_FLOAT    3u
+#define ANDIRON_TYPE_STRING   4u
+#define ANDIRON_TYPE_SECRET   5u /* a STRING value flagged SECRET */
+#define ANDIRON_TYPE_DURATION 6u /* "15s" in the file, an INT in ns here */
+#define ANDIRON_TYPE_STRINGS  7u /* list of strings */
+#define ANDIRON_TYPE_MAP      8u /* map of strings */
+/* list of targets; arrives through `targets` of component.h, not in the values */
+#define ANDIRON_TYPE_TARGETS 9u
+/* list of batch receivers; the host makes the edges, the values hold CAPSULEs */
+#define ANDIRON_TYPE_RECEIVERS 10u
 #define ANDIRON_TYPE_BLOCK     11u
 #define ANDIRON_TYPE_SECRETS   12u /* map of strings or of lists of strings, flagged SECRET */
 #define ANDIRON_TYPE_UINT      13u /* 0 to 2^64-1; an INT whose `integer` holds the bits of a uint64_t */
 
 #define ANDIRON_OPTION_REQUIRED 1u
 #define ANDIRON_OPTION_REPEATED 2u /* a block that may stand several times; order is kept */
-#define ANDIRON_OPTION_LENIENT  4u /* a value of another type is handed to `validate` as written, instead of being refused */
-#define ANDIRON_OPTION_IGNORED  8u /* accepted so that a file for Alloy loads; `effect` says what that changes */
+/* a value of another type is handed to `validate` as written, instead of being refused */
+#define ANDIRON_OPTION_LENIENT 4u
+/* accepted so that a file for Alloy loads; `effect` says what that changes */
+#define ANDIRON_OPTION_IGNORED 8u
 
 /* One row. `default_text` is an expression of the configuration language
  * ("15s" needs its quotes inside: "\"15s\""), NULL where there is none.

@@ -15,14 +15,15 @@
 extern "C" {
 #endif
 
-#define ANDIRON_VALUE_NULL    0u
-#define ANDIRON_VALUE_BOOL    1u /* integer: 0 or 1 */
-#define ANDIRON_VALUE_INT     2u /* integer; a DURATION option arrives so, in ns */
-#define ANDIRON_VALUE_FLOAT   3u /* number */
-#define ANDIRON_VALUE_STRING  4u /* string */
-#define ANDIRON_VALUE_LIST    5u /* items[n_items] */
-#define ANDIRON_VALUE_MAP     6u /* keys[n_items], items[n_items], in source order */
-#define ANDIRON_VALUE_CAPSULE 7u /* string: the id of the component behind it ("pyroscope.write.endpoint") */
+#define ANDIRON_VALUE_NULL   0u
+#define ANDIRON_VALUE_BOOL   1u /* integer: 0 or 1 */
+#define ANDIRON_VALUE_INT    2u /* integer; a DURATION option arrives so, in ns */
+#define ANDIRON_VALUE_FLOAT  3u /* number */
+#define ANDIRON_VALUE_STRING 4u /* string */
+#define ANDIRON_VALUE_LIST   5u /* items[n_items] */
+#define ANDIRON_VALUE_MAP    6u /* keys[n_items], items[n_items], in source order */
+/* string: the id of the component behind it ("pyroscope.write.endpoint") */
+#define ANDIRON_VALUE_CAPSULE 7u
 
 #define ANDIRON_VALUE_SECRET    1u /* never to be printed or logged */
 #define ANDIRON_VALUE_DEFAULTED 2u /* from the option's default, not from the file */

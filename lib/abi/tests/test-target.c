@@ -78,8 +78,9 @@ static void first_row(void *context, int change, struct target_row *row)
 
 TEST(labels_are_sorted_unique_and_not_empty)
 {
-	struct target_label l[] = {{STR("b"), STR("1")}, {STR("a"), STR("2")}, {STR("b"), STR("3")},
-				   {STR("c"), STR("")},  {STR("a"), STR("")},  {STR("b"), STR("4")}};
+	struct target_label l[] = {{STR("b"), STR("1")}, {STR("a"), STR("2")},
+				   {STR("b"), STR("3")}, {STR("c"), STR("")},
+				   {STR("a"), STR("")},  {STR("b"), STR("4")}};
 	struct target_list *list = target_list_new(7);
 	struct target_table *table = target_table_new();
 	struct target_row *row = NULL;
@@ -155,9 +156,15 @@ TEST(broken_updates_are_refused)
 	struct andiron_str strings[] = {{"", 0}, {"a", 1}};
 	struct andiron_label label = {1, 2};
 	struct andiron_target row = {.row = 1, .n_labels = 1};
-	struct andiron_targets u = {.size = sizeof(u), .flags = ANDIRON_TARGETS_SNAPSHOT,
-				    .strings = strings, .n_strings = 2, .labels = &label,
-				    .n_labels = 1, .rows = &row, .n_rows = 1, .n_added = 1};
+	struct andiron_targets u = {.size = sizeof(u),
+				    .flags = ANDIRON_TARGETS_SNAPSHOT,
+				    .strings = strings,
+				    .n_strings = 2,
+				    .labels = &label,
+				    .n_labels = 1,
+				    .rows = &row,
+				    .n_rows = 1,
+				    .n_added = 1};
 	struct seen s = {0};
 
 	expect_eq(target_table_apply(table, &u, count, &s), -EINVAL);
@@ -204,7 +211,8 @@ TEST(stands_for)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct target_label labels[4];
-		struct target_selector s = target_selector_of(labels, labels_of(cases[i].pairs, labels));
+		struct target_selector s =
+			target_selector_of(labels, labels_of(cases[i].pairs, labels));
 
 		expect_eq(s.pid, cases[i].pid);
 		expect_str(s.container, cases[i].container);
@@ -223,7 +231,8 @@ TEST(why_there_is_nobody)
 		{{{META "container_id", "x://ab", META "node_name", "n1"}}, NULL},
 		{{{META "container_id", "x://ab", META "node_name", "n2"}}, "another node"},
 		{{{META "container_id", "x://ab", META "phase", "Succeeded"}}, "has ended"},
-		{{{META "container_name", "app", META "phase", "Pending"}}, "no id for this container yet"},
+		{{{META "container_name", "app", META "phase", "Pending"}},
+		 "no id for this container yet"},
 		{{{"app", "web"}}, "neither"},
 	};
 

@@ -66,8 +66,13 @@ TEST(durations_are_gos)
 	static const struct {
 		const char *text;
 		int64_t ns;
-	} good[] = {{"15s", 15 * NS_PER_SEC}, {"1m30s", 90 * NS_PER_SEC}, {"500ms", 500 * NS_PER_MSEC},
-		    {"1.5h", 5400 * NS_PER_SEC}, {"0", 0}, {"-2s", -2 * NS_PER_SEC}, {"1µs", 1000},
+	} good[] = {{"15s", 15 * NS_PER_SEC},
+		    {"1m30s", 90 * NS_PER_SEC},
+		    {"500ms", 500 * NS_PER_MSEC},
+		    {"1.5h", 5400 * NS_PER_SEC},
+		    {"0", 0},
+		    {"-2s", -2 * NS_PER_SEC},
+		    {"1µs", 1000},
 		    {".5s", 500 * NS_PER_MSEC}};
 	static const char *const bad[] = {"", "15", "s", "1x", "1s ", "-", "99999999999h", "1.s2"};
 	int64_t ns = 42;

@@ -52,7 +52,7 @@ static int make(const void *code, size_t n, uint64_t entry, struct made *made)
 
 #define CODE(bytes) static const char code[] = bytes
 
-#define SP(offset) frames_rule(UNWIND_X86_RSP, offset, UNWIND_FP_SAME)
+#define SP(offset)           frames_rule(UNWIND_X86_RSP, offset, UNWIND_FP_SAME)
 #define SP_SAVED(offset, fp) frames_rule(UNWIND_X86_RSP, offset, fp)
 
 static struct made made_of(const char *code, size_t n)
@@ -165,8 +165,9 @@ TEST(aligned_stack)
 	CODE("\x49\x89\xe3\x48\x83\xe4\xe0\x48\x81\xec\x20\x08\0\0\x4c\x89\x9c\x24\0\x08\0\0"
 	     "\x50\x58\x48\x8b\xa4\x24\0\x08\0\0\xc3");
 	/* The same, but r11 is changed first. */
-	static const char code_too[] = "\x49\x89\xe3\x48\x83\xe4\xe0\x4d\x31\xdb\x4c\x89\x9c\x24\0\x08\0\0"
-				       "\x50\x58\x48\x8b\xa4\x24\0\x08\0\0\xc3";
+	static const char code_too[] =
+		"\x49\x89\xe3\x48\x83\xe4\xe0\x4d\x31\xdb\x4c\x89\x9c\x24\0\x08\0\0"
+		"\x50\x58\x48\x8b\xa4\x24\0\x08\0\0\xc3";
 	uint64_t stored = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_DEREF, 0, UNWIND_FP_SAME, 0x800);
 	uint64_t pushed = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_DEREF, 0, UNWIND_FP_SAME, 0x808);
 	struct made made = made_of(OPS(code));
@@ -224,7 +225,7 @@ TEST(functions_that_end_with_a_jump)
 		struct made made;
 
 		memset(code, 0x90, sizeof(code));
-		memcpy(code, "\x53\x5b\xe9\x19\0\0\0", 7); /* push; pop; jmp 32 */
+		memcpy(code, "\x53\x5b\xe9\x19\0\0\0", 7);  /* push; pop; jmp 32 */
 		memcpy(code + 16, "\xe8\x0b\0\0\0\xc3", 6); /* call 32; ret */
 		if (!called)
 			memset(code + 16, 0x90, 5);
@@ -242,8 +243,18 @@ TEST(work_is_linear)
 	static const struct {
 		const char *bytes;
 		size_t n;
-	} of[] = {{OPS("\x90")}, {OPS("\xc3")}, {OPS("\xcc")}, {OPS("\0")}, {OPS("\x06")}, {OPS("\xeb\xfe")}, {OPS("\xeb\0")},
-		  {OPS("\xeb\x7e")}, {OPS("\x74\x80")}, {OPS("\x5b\xc3")}, {OPS("\xe8\0\x01\0\0")}, {OPS("\xe9\0\x01\0\0")},
+	} of[] = {{OPS("\x90")},
+		  {OPS("\xc3")},
+		  {OPS("\xcc")},
+		  {OPS("\0")},
+		  {OPS("\x06")},
+		  {OPS("\xeb\xfe")},
+		  {OPS("\xeb\0")},
+		  {OPS("\xeb\x7e")},
+		  {OPS("\x74\x80")},
+		  {OPS("\x5b\xc3")},
+		  {OPS("\xe8\0\x01\0\0")},
+		  {OPS("\xe9\0\x01\0\0")},
 		  {OPS("\x53\xff\xd0\xc3\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90")},
 		  {OPS("\x53\xff\xd0\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\xc3")}};
 	char code[8192];

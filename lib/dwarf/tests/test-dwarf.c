@@ -34,7 +34,7 @@ static const struct dwarf_shape shapes[] = {
 	{.version = 5, .lines_only = true, .wide = true},
 };
 #define N_SHAPES (sizeof(shapes) / sizeof(shapes[0]))
-#define STEPS 100000u
+#define STEPS    100000u
 
 struct fds {
 	int main, alt, split;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-#define ID 0x1122334455667788u
+#define ID      0x1122334455667788u
 #define INLINED 0x40u
 
 struct writer {

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#define OUTER 0x401000u
+#define OUTER  0x401000u
 #define REMOTE 0x500000u
 
 struct dwarf_shape {

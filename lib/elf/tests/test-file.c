@@ -210,7 +210,9 @@ static void write_compressed(struct elf_writer *w, uint32_t kind, uint64_t claim
 		n = ZSTD_compress(packed + sizeof(head), n, text, sizeof(text), 3);
 		expect(!ZSTD_isError(n));
 	} else {
-		expect_eq(compress(packed + sizeof(head), &n, (const unsigned char *)text, sizeof(text)), Z_OK);
+		expect_eq(compress(packed + sizeof(head), &n, (const unsigned char *)text,
+				   sizeof(text)),
+			  Z_OK);
 	}
 	at = elf_write_section(w, ".z", SHT_PROGBITS, 0, packed, sizeof(head) + n);
 	w->sections.p[at].sh_flags = SHF_COMPRESSED;
@@ -269,7 +271,8 @@ TEST(zstd_is_bounded_as_zlib_is)
 }
 
 /* Reads n bytes of a section of that name as it stands in `bytes`. */
-static int read_named(const char *name, uint64_t flags, const void *bytes, size_t size, size_t max, size_t *n)
+static int read_named(const char *name, uint64_t flags, const void *bytes, size_t size, size_t max,
+		      size_t *n)
 {
 	struct elf_file f = ELF_FILE_NULL;
 	struct buf out = BUF_NULL;
@@ -317,9 +320,11 @@ TEST(gnu_compressed_sections_are_read)
 TEST(zstd_frames_are_bounded_and_joined)
 {
 	static unsigned char text[1u << 17], packed[1024];
-	Elf64_Chdr head = {.ch_type = ELFCOMPRESS_ZSTD, .ch_size = 2 * sizeof(text), .ch_addralign = 1};
+	Elf64_Chdr head = {
+		.ch_type = ELFCOMPRESS_ZSTD, .ch_size = 2 * sizeof(text), .ch_addralign = 1};
 	/* A frame header with a window of 2^27 bytes, and an empty last block. */
-	static const unsigned char wide[] = {0x28, 0xb5, 0x2f, 0xfd, 0x00, (27 - 10) << 3, 0x01, 0x00, 0x00};
+	static const unsigned char wide[] = {0x28,           0xb5, 0x2f, 0xfd, 0x00,
+					     (27 - 10) << 3, 0x01, 0x00, 0x00};
 	size_t at = sizeof(head), n;
 
 	memcpy(packed, &head, sizeof(head));
@@ -330,11 +335,14 @@ TEST(zstd_frames_are_bounded_and_joined)
 	}
 	expect_eq(read_named(".debug_line", SHF_COMPRESSED, packed, at, 2 * sizeof(text), &n), 0);
 	expect_eq(n, 2 * sizeof(text));
-	expect_eq(read_named(".debug_line", SHF_COMPRESSED, packed, at - 1, 2 * sizeof(text), &n), -ENOEXEC);
+	expect_eq(read_named(".debug_line", SHF_COMPRESSED, packed, at - 1, 2 * sizeof(text), &n),
+		  -ENOEXEC);
 	head.ch_size = 0;
 	memcpy(packed, &head, sizeof(head));
 	memcpy(packed + sizeof(head), wide, sizeof(wide));
-	expect_eq(read_named(".debug_line", SHF_COMPRESSED, packed, sizeof(head) + sizeof(wide), 100, &n), -E2BIG);
+	expect_eq(read_named(".debug_line", SHF_COMPRESSED, packed, sizeof(head) + sizeof(wide),
+			     100, &n),
+		  -E2BIG);
 }
 
 static int open_and_read(void *context)

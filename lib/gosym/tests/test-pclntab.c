@@ -10,10 +10,10 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define TEXT 0x401000u
-#define TABLE 0x500000u
+#define TEXT   0x401000u
+#define TABLE  0x500000u
 #define MODULE 0x600000u
-#define TREES 0x700000u
+#define TREES  0x700000u
 
 /* How a file is made. */
 struct shape {
@@ -49,9 +49,9 @@ static const unsigned char values[] = {0xff, 2,    4, 0x40, 0x1c, 0x3f, 0x60, 0,
 				       2,    0x80, 1, 0,                         /* 8 */
 				       22,   0x10, 4, 0x70, 0,                   /* 12 */
 				       0,    0x10, 2, 0x10, 1,    0x60, 0};      /* 17 */
-#define AT_PCSP 1
-#define AT_PCFILE 8
-#define AT_PCLN 12
+#define AT_PCSP    1
+#define AT_PCFILE  8
+#define AT_PCLN    12
 #define AT_INLINED 17
 
 struct offsets {
@@ -189,7 +189,7 @@ static void put_relocation(struct buf *b, uint64_t at, uint64_t value)
 }
 
 #define RELOCATIONS 0x800000u
-#define DYNAMIC 0x900000u
+#define DYNAMIC     0x900000u
 
 /* The words of runtime.moduledata that count, in place or as relocations. */
 static void write_module(struct elf_writer *w, const struct shape *s, uint64_t names_at)

@@ -6,12 +6,12 @@
 
 #include <stdlib.h>
 
-#define A16 "0123456789abcdef"
-#define ID A16 A16 A16 A16
-#define ID2 "fedcba9876543210" A16 A16 A16
-#define TASK A16 "fedcba9876543210"
+#define A16    "0123456789abcdef"
+#define ID     A16 A16 A16 A16
+#define ID2    "fedcba9876543210" A16 A16 A16
+#define TASK   A16 "fedcba9876543210"
 #define DASHED "1b2c3d4e-5f60-7182-93a4-b5c6d7e8f901"
-#define UNDER "1b2c3d4e_5f60_7182_93a4_b5c6d7e8f901"
+#define UNDER  "1b2c3d4e_5f60_7182_93a4_b5c6d7e8f901"
 
 static const struct {
 	const char *what, *text, *id;

@@ -12,7 +12,11 @@
 
 static struct str btf_with(char *room, uint32_t str_off, uint32_t str_len)
 {
-	struct btf_header head = {.magic = BTF_MAGIC, .version = 1, .hdr_len = sizeof(head), .str_off = str_off, .str_len = str_len};
+	struct btf_header head = {.magic = BTF_MAGIC,
+				  .version = 1,
+				  .hdr_len = sizeof(head),
+				  .str_off = str_off,
+				  .str_len = str_len};
 
 	memset(room, 'x', 256);
 	memcpy(room, &head, sizeof(head));

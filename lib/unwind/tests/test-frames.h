@@ -9,12 +9,12 @@
 #include "bpfwire/unwind-tables.h"
 
 #define FRAMES_AT UINT64_C(0x100000)
-#define HDR_AT UINT64_C(0x200000)
+#define HDR_AT    UINT64_C(0x200000)
 
 /* Instructions; lengths come from the literal. */
 #define OPS(bytes) bytes, sizeof(bytes) - 1
 
-#define RA "\x90\x01"           /* x86-64: return address at CFA - 8 */
+#define RA    "\x90\x01"        /* x86-64: return address at CFA - 8 */
 #define USUAL "\x0c\x07\x08" RA /* and the CFA at rsp + 8 */
 
 struct frames {

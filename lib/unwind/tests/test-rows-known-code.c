@@ -120,15 +120,17 @@ TEST(trampoline_of_arm64)
 	read_program(&p);
 	frames_row_is(&p.x, 0, TEXT_AT + 7,
 		      unwind_rule(UNWIND_ARM_SP, UNWIND_CFA_SIGNAL, 0, 0, 312));
-	frames_row_is(&p.x, 1, TEXT_AT + 17, 0); /* the system call returns to its end, were it to return */
+	frames_row_is(&p.x, 1, TEXT_AT + 17,
+		      0); /* the system call returns to its end, were it to return */
 	frames_end(&p.x);
 }
 
 /* musl's clone: behind the system call both threads stand, behind the jump the new one alone, which nobody has called. */
 TEST(threads_of_musl_begin_in_its_clone)
 {
-	static const uint8_t clone[] = {0x0f, 0x05, 0x85, 0xc0, 0x75, 0x0f, 0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1,
-					0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05, 0xf4, 0xc3};
+	static const uint8_t clone[] = {0x0f, 0x05, 0x85, 0xc0, 0x75, 0x0f, 0x31, 0xed,
+					0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0,
+					0xb0, 0x3c, 0x0f, 0x05, 0xf4, 0xc3};
 	struct program p;
 
 	begin(&p);
@@ -138,7 +140,8 @@ TEST(threads_of_musl_begin_in_its_clone)
 	read_program(&p);
 	frames_row_is(&p.x, 0, TEXT_AT, ENTRY_RULE);
 	frames_row_is(&p.x, 1, TEXT_AT + 2,
-		      unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_CHILD, UNWIND_RA_CFA, UNWIND_FP_SAME, 8));
+		      unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_CHILD, UNWIND_RA_CFA, UNWIND_FP_SAME,
+				  8));
 	frames_row_is(&p.x, 2, TEXT_AT + 6, unwind_rule(0, UNWIND_CFA_END, 0, 0, 0));
 	frames_row_is(&p.x, 3, TEXT_AT + 21, frames_rule(UNWIND_X86_RSP, 8, UNWIND_FP_SAME));
 	frames_row_is(&p.x, 4, TEXT_AT + 22, 0);
@@ -148,13 +151,15 @@ TEST(threads_of_musl_begin_in_its_clone)
 /* What runs first and last of a file, found by its dynamic section; nothing where it is not what linkers make. */
 TEST(beginnings_and_ends_are_known)
 {
-	static const uint8_t init[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 0x08, 0x48, 0x8b, 0x05, 0x01, 0x02,
-				       0x03, 0x00, 0x48, 0x85, 0xc0, 0x74, 0x02, 0xff, 0xd0, 0x48, 0x83, 0xc4, 0x08, 0xc3};
+	static const uint8_t init[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 0x08, 0x48,
+				       0x8b, 0x05, 0x01, 0x02, 0x03, 0x00, 0x48, 0x85, 0xc0,
+				       0x74, 0x02, 0xff, 0xd0, 0x48, 0x83, 0xc4, 0x08, 0xc3};
 	const uint64_t rules[] = {frames_rule(UNWIND_X86_RSP, 8, UNWIND_FP_SAME),
 				  frames_rule(UNWIND_X86_RSP, 16, UNWIND_FP_SAME)};
 
 	for (int known = 0; known < 2; known++) {
-		const Elf64_Dyn dynamic[] = {{DT_INIT, {TEXT_AT}}, {DT_FINI, {TEXT_AT + 128}}, {DT_NULL, {0}}};
+		const Elf64_Dyn dynamic[] = {
+			{DT_INIT, {TEXT_AT}}, {DT_FINI, {TEXT_AT + 128}}, {DT_NULL, {0}}};
 		uint8_t code[256] = {0};
 		struct program p;
 		uint16_t s;
@@ -165,13 +170,15 @@ TEST(beginnings_and_ends_are_known)
 		memcpy(code, init, sizeof(init) - (known ? 0 : 1));
 		put_code(&p, ".text", TEXT_AT, code, sizeof(code));
 		s = elf_write_section(&p.x.w, ".dynamic", SHT_DYNAMIC, 0, dynamic, sizeof(dynamic));
-		elf_write_segment(&p.x.w, PT_DYNAMIC, PF_R, p.x.w.sections.p[s].sh_offset, 0, sizeof(dynamic));
+		elf_write_segment(&p.x.w, PT_DYNAMIC, PF_R, p.x.w.sections.p[s].sh_offset, 0,
+				  sizeof(dynamic));
 		read_program(&p);
 		for (int i = 0; known && i < 4; i++)
 			frames_row_is(&p.x, (size_t)i, TEXT_AT + (uint64_t[]){0, 8, 26, 27}[i],
 				      i == 3 ? 0 : rules[i == 1]);
 		if (!known)
-			frames_row_is(&p.x, 0, TEXT_AT + 200, unwind_rule(0, UNWIND_CFA_END, 0, 0, 0));
+			frames_row_is(&p.x, 0, TEXT_AT + 200,
+				      unwind_rule(0, UNWIND_CFA_END, 0, 0, 0));
 		frames_end(&p.x);
 	}
 }
@@ -228,9 +235,9 @@ TEST(linkage_tables_are_known)
 			frames_row_is(&p.x, 0, TEXT_AT, frames_rule(7, 16, UNWIND_FP_SAME));
 			frames_row_is(&p.x, 1, TEXT_AT + 6, frames_rule(7, 24, UNWIND_FP_SAME));
 			frames_row_is(&p.x, 2, TEXT_AT + 16,
-				      unwind_rule_more(
-					      unwind_rule(7, UNWIND_CFA_PLT, 0, UNWIND_FP_SAME, 8),
-					      0, 0, forms[i].pushed));
+				      unwind_rule_more(unwind_rule(7, UNWIND_CFA_PLT, 0,
+								   UNWIND_FP_SAME, 8),
+						       0, 0, forms[i].pushed));
 			frames_row_is(&p.x, 3, TEXT_AT + 48, 0);
 		}
 		expect_eq(p.x.n, forms[i].pushed ? 6 : 2);

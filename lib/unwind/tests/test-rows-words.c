@@ -27,9 +27,9 @@ TEST(expressions_become_words)
 	one_rule(EM_X86_64, 16, OPS("\x0f\x0b\x77\x08\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x22" RA),
 		 unwind_rule_more(unwind_rule(7, UNWIND_CFA_PLT, 0, UNWIND_FP_SAME, 8), 0, 0, 11));
 	/* CFA = *(rsp + 40) + 8 */
-	one_rule(
-		EM_X86_64, 16, OPS("\x0f\x05\x77\x28\x06\x23\x08" RA),
-		unwind_rule_more(unwind_rule(7, UNWIND_CFA_DEREF, 0, UNWIND_FP_SAME, 40), 0, 0, 8));
+	one_rule(EM_X86_64, 16, OPS("\x0f\x05\x77\x28\x06\x23\x08" RA),
+		 unwind_rule_more(unwind_rule(7, UNWIND_CFA_DEREF, 0, UNWIND_FP_SAME, 40), 0, 0,
+				  8));
 	/* CFA = *(rsp + 8 r9 + 8) + 8; rbp at CFA - 24 */
 	one_rule(EM_X86_64, 16,
 		 OPS("\x0f\x0a\x77\x08\x79\x00\x38\x1e\x22\x06\x23\x08" RA "\x86\x03"),
@@ -62,9 +62,9 @@ TEST(ends_and_registers)
 	one_rule(EM_X86_64, 16, OPS("\x0c\x07\x08\x07\x10"),
 		 unwind_rule(0, UNWIND_CFA_END, 0, 0, 0));
 	one_rule(EM_X86_64, 16, OPS("\x0c\x07\x00\x09\x10\x05"),
-		 unwind_rule_more(
-			 unwind_rule(7, UNWIND_CFA_REG, UNWIND_RA_REGISTER, UNWIND_FP_SAME, 0), 0,
-			 UNWIND_X86_RDI, 0));
+		 unwind_rule_more(unwind_rule(7, UNWIND_CFA_REG, UNWIND_RA_REGISTER, UNWIND_FP_SAME,
+					      0),
+				  0, UNWIND_X86_RDI, 0));
 }
 
 /* arm64's ways: a leaf, a frame record at the frame's lower end, one return address alone; signed

@@ -88,7 +88,8 @@ TEST(large_gaps_go_by_frame_pointers)
 	write_text(&x, code, 0x20000, 0x60000);
 	frames_read(&x);
 	frames_row_is(&x, 0, 0x1000, ENTRY_RULE);
-	frames_row_is(&x, 1, 0x1010, unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16));
+	frames_row_is(&x, 1, 0x1010,
+		      unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16));
 	frames_row_is(&x, 2, 0x21010, ENTRY_RULE);
 	frames_row_is(&x, 3, 0x21020, 0);
 	frames_row_is(&x, 4, 0x4101f, ENTRY_RULE);
@@ -115,7 +116,8 @@ TEST(large_gaps_are_sampled_so_often)
 		frames_fde(&x, of, TEXT + (uint64_t)i * EACH, 0x10, OPS(""));
 	write_text(&x, code, (size_t)GAPS * EACH, (size_t)(GAPS + 1) * EACH);
 	frames_read(&x);
-	frames_row_is(&x, 1, TEXT + 0x10, unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16));
+	frames_row_is(&x, 1, TEXT + 0x10,
+		      unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16));
 	frames_row_is(&x, 2 * GAPS - 3, TEXT + (uint64_t)(GAPS - 2) * EACH + 0x10,
 		      unwind_rule(UNWIND_X86_RBP, UNWIND_CFA_REG, UNWIND_RA_CFA, -2, 16));
 	frames_row_is(&x, 2 * GAPS - 1, TEXT + (uint64_t)(GAPS - 1) * EACH + 0x10, 0);
@@ -127,13 +129,13 @@ TEST(large_gaps_are_sampled_so_often)
  * less of them nothing is looked at. */
 TEST(functions_without_a_description)
 {
-	static const char code[] = "\x53\x90\x5b\xc3"                   /* 1010: push, nop, pop, ret */
+	static const char code[] = "\x53\x90\x5b\xc3" /* 1010: push, nop, pop, ret */
 				   "\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90"
 				   "\x48\x83\xec\x18\x48\x83\xc4\x18\xc3" /* 1020: sub, add, ret */
 				   "\0\0\0\0\0\0\0"
-				   "\x53\xff\xe0"                       /* 1030: push, jmp *%rax */
+				   "\x53\xff\xe0" /* 1030: push, jmp *%rax */
 				   "\0\0\0\0\0\0\0\0\0\0\0\0\0"
-				   "\xc3";                              /* 1040: ret, and zeros */
+				   "\xc3"; /* 1040: ret, and zeros */
 
 	for (uint64_t next = 0x1100; next <= 0x1200; next += 0x100) {
 		struct frames x;
@@ -147,9 +149,11 @@ TEST(functions_without_a_description)
 		frames_read(&x);
 		frames_row_is(&x, 0, 0x1000, ENTRY_RULE);
 		if (next == 0x1200) {
-			frames_row_is(&x, at++, 0x1011, frames_rule(UNWIND_X86_RSP, 16, UNWIND_FP_SAME));
+			frames_row_is(&x, at++, 0x1011,
+				      frames_rule(UNWIND_X86_RSP, 16, UNWIND_FP_SAME));
 			frames_row_is(&x, at++, 0x1013, ENTRY_RULE);
-			frames_row_is(&x, at++, 0x1024, frames_rule(UNWIND_X86_RSP, 32, UNWIND_FP_SAME));
+			frames_row_is(&x, at++, 0x1024,
+				      frames_rule(UNWIND_X86_RSP, 32, UNWIND_FP_SAME));
 			frames_row_is(&x, at++, 0x1028, ENTRY_RULE);
 			frames_row_is(&x, at++, 0x1030, 0);
 			frames_row_is(&x, at++, 0x1040, ENTRY_RULE);

@@ -200,10 +200,9 @@ TEST(folded_lines_are_grouped_by_labels)
 
 	expect_eq(record_by(groups, 4), 0);
 	read_text("p.folded", &out);
-	expect_str(buf_str(&out),
-		   "[no namespace];shop;pid 43;main;write:it;do_syscall_64_[k] 4\n"
-		   "web;shop;pid 42;main;[unknown];[libc.so.6]+0x1003 6\n"
-		   "web;shop;pid 42;main;write:it;do_syscall_64_[k] 10\n");
+	expect_str(buf_str(&out), "[no namespace];shop;pid 43;main;write:it;do_syscall_64_[k] 4\n"
+				  "web;shop;pid 42;main;[unknown];[libc.so.6]+0x1003 6\n"
+				  "web;shop;pid 42;main;write:it;do_syscall_64_[k] 10\n");
 	buf_free(&out);
 	expect_eq(record_by(NULL, 0), 0);
 	read_text("p.folded", &out);
@@ -300,7 +299,9 @@ TEST(the_page_is_closed)
 TEST(a_full_recording_drops_and_counts)
 {
 	const struct andiron_batch *batch = demo_batch();
-	struct recording *r = recording_new(NULL, 0, &(struct recording_options){.title = STR(""), .max_bytes = 1});
+	struct recording *r =
+		recording_new(NULL, 0,
+			      &(struct recording_options){.title = STR(""), .max_bytes = 1});
 	uint64_t full, lost;
 
 	recording_add(r, batch, &full, &lost);
@@ -315,8 +316,9 @@ TEST(a_path_that_fails_is_named_and_the_others_are_written)
 {
 	char text[96];
 	struct str paths[2] = {STR("/nonexistent/dir/p.html"), path_of(text, "p.folded")};
-	struct recording *r = recording_new(
-		paths, 2, &(struct recording_options){.title = STR(""), .max_bytes = 1 << 20});
+	struct recording *r =
+		recording_new(paths, 2,
+			      &(struct recording_options){.title = STR(""), .max_bytes = 1 << 20});
 	struct error err = ERROR_NULL;
 	struct stat st;
 
@@ -332,8 +334,9 @@ TEST(nothing_taken_is_still_a_profile)
 {
 	char text[96];
 	struct str path = path_of(text, "p.pb.gz");
-	struct recording *r = recording_new(
-		&path, 1, &(struct recording_options){.title = STR(""), .max_bytes = 1 << 20});
+	struct recording *r =
+		recording_new(&path, 1,
+			      &(struct recording_options){.title = STR(""), .max_bytes = 1 << 20});
 	struct profile *p;
 
 	expect_eq(recording_write(r, NULL), 0);

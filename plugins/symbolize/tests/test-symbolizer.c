@@ -241,17 +241,20 @@ TEST(frames_get_the_names_of_their_files)
  * looked up in vain all the same, and nothing else is lost of it. */
 TEST(frames_without_a_name_show_their_function)
 {
-	static const struct place places[] = {
-		{2, 0x1004, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
-		{2, 0x2004, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
-		{2, 0x2008, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
-		{2, 0x3000, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
-		{3, 0x1000, ANDIRON_FRAME_NATIVE, "/lib/gone\x1b.so"},
-		{0, 0x7f0010, ANDIRON_FRAME_NATIVE, "[anon]"},
-		{0, 0xffffffff81000010, ANDIRON_FRAME_KERNEL, NULL}};
-	static const char *const expected[] = {
-		"one", "[one.so fn 0x2000]", "[one.so fn 0x2000]", "[one.so]",
-		"[gone\xef\xbf\xbd.so]", "[anon]", "[kernel.kallsyms]"};
+	static const struct place places[] = {{2, 0x1004, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
+					      {2, 0x2004, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
+					      {2, 0x2008, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
+					      {2, 0x3000, ANDIRON_FRAME_NATIVE, "/lib/one.so"},
+					      {3, 0x1000, ANDIRON_FRAME_NATIVE, "/lib/gone\x1b.so"},
+					      {0, 0x7f0010, ANDIRON_FRAME_NATIVE, "[anon]"},
+					      {0, 0xffffffff81000010, ANDIRON_FRAME_KERNEL, NULL}};
+	static const char *const expected[] = {"one",
+					       "[one.so fn 0x2000]",
+					       "[one.so fn 0x2000]",
+					       "[one.so]",
+					       "[gone\xef\xbf\xbd.so]",
+					       "[anon]",
+					       "[kernel.kallsyms]"};
 	const struct andiron_batch *named;
 	struct batch_view v;
 	struct fixture x;
@@ -519,7 +522,8 @@ static const struct andiron_batch *batch_of_two(const char *label)
 		expect_eq(batch_add_location(b, &l), i);
 	}
 	for (uint32_t g = 0; g < 2; g++) {
-		uint32_t attribute = batch_add_str_attribute(b, STR("__symbolize__"), str_of(label));
+		uint32_t attribute =
+			batch_add_str_attribute(b, STR("__symbolize__"), str_of(label));
 		struct andiron_row row = {.value = 1, .samples = 1};
 
 		batch_group_begin(b, &attribute, g == 0);

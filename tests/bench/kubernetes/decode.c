@@ -126,8 +126,7 @@ int main(int argc, char **argv)
 	printf("heap %.0f B\nannotations %.0f B\npeak %.2f x\npublish %.2f us\n",
 	       (double)settled / (double)kept.objects,
 	       (double)store.annotation_bytes / (double)kept.objects,
-	       (double)(kept.peak - before) / (double)settled,
-	       (double)ns / 1e3 / (double)targets);
+	       (double)(kept.peak - before) / (double)settled, (double)ns / 1e3 / (double)targets);
 	store_free(&store);
 	buf_free(&file);
 	return 0;

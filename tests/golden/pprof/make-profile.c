@@ -90,8 +90,8 @@ static void add_rows(struct batch_builder *b, const struct places *p, uint64_t s
 			uint32_t attributes[2] = {
 				batch_add_str_attribute(b, STR("process"), STR("shop")),
 				batch_add_int_attribute(b, STR("pid"), 100 + i % 2)};
-			uint32_t stack[5] = {p->kernel[i], p->leaf[k], p->bare[i],
-					     p->inlined[i], p->main};
+			uint32_t stack[5] = {p->kernel[i], p->leaf[k], p->bare[i], p->inlined[i],
+					     p->main};
 
 			row.value = (int64_t)row.samples * PERIOD;
 			row.attr_start = batch_add_attributes(b, attributes, 2);
@@ -147,12 +147,13 @@ int main(int argc, char **argv)
 	paths = calloc((size_t)argc, sizeof(*paths));
 	for (int i = 2; i < argc; i++)
 		paths[i - 2] = str_of(argv[i]);
-	r = recording_new(paths, (size_t)argc - 2, &(struct recording_options){
-		.title = STR("golden"),
-		.groups = &group,
-		.n_groups = 1,
-		.max_bytes = RECORDING_MAX_BYTES,
-	});
+	r = recording_new(paths, (size_t)argc - 2,
+			  &(struct recording_options){
+				  .title = STR("golden"),
+				  .groups = &group,
+				  .n_groups = 1,
+				  .max_bytes = RECORDING_MAX_BYTES,
+			  });
 	if (r) {
 		recording_add(r, batch, &full, &lost);
 		e = full || lost ? -1 : recording_write(r, &err);

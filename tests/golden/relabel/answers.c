@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SOURCES_MAX 16
+#define SOURCES_MAX          16
 #define LABELS_MAX_OF_A_CASE 128
 
 static int digit_of(char c)

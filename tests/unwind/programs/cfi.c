@@ -4,7 +4,8 @@
 
 extern void cfa_rbx(void (*next)(void)), cfa_r12(void (*next)(void)), cfa_saved(void (*next)(void)),
 	clobbers_rbp(void (*next)(void));
-extern void cfa_r10(unsigned long rounds), return_in_rdi(unsigned long rounds), pushes(unsigned long rounds);
+extern void cfa_r10(unsigned long rounds), return_in_rdi(unsigned long rounds),
+	pushes(unsigned long rounds);
 
 static void leaf(void)
 {

@@ -23,7 +23,10 @@ static NOINLINE void spin(const struct g *g)
 	unsigned long rounds = 1000000;
 
 #if defined(__aarch64__)
-	__asm__ volatile("mov x28, %1\n1: subs %0, %0, #1\n b.ne 1b" : "+r"(rounds) : "r"(g) : "x28", "cc");
+	__asm__ volatile("mov x28, %1\n1: subs %0, %0, #1\n b.ne 1b"
+			 : "+r"(rounds)
+			 : "r"(g)
+			 : "x28", "cc");
 #else
 	__asm__ volatile("mov %1, %%r14\n1: dec %0\n jnz 1b" : "+r"(rounds) : "r"(g) : "r14", "cc");
 #endif
@@ -34,7 +37,8 @@ static int present(const char *memory)
 	int fd = open("/proc/self/pagemap", O_RDONLY), n = 0;
 	uint64_t pages[PAGES];
 
-	if (fd < 0 || pread(fd, pages, sizeof(pages), (off_t)((uintptr_t)memory / PAGE * sizeof(pages[0]))) != sizeof(pages))
+	if (fd < 0 || pread(fd, pages, sizeof(pages),
+			    (off_t)((uintptr_t)memory / PAGE * sizeof(pages[0]))) != sizeof(pages))
 		exit(2);
 	for (int i = 0; i < PAGES; i++)
 		n += pages[i] >> 63 != 0;
@@ -44,7 +48,8 @@ static int present(const char *memory)
 int main(int argc, char **argv)
 {
 	int fd = argc > 2 ? open(argv[2], O_RDONLY) : -1;
-	char *memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+	char *memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
 	uint64_t *m = calloc(32, sizeof(*m));
 	struct g *system = calloc(1, sizeof(*system)), *g = calloc(1, sizeof(*g));
 
@@ -52,7 +57,9 @@ int main(int argc, char **argv)
 	if (memory == MAP_FAILED || (argc > 2 && fd < 0) || !m || !system || !g)
 		return 1;
 	*system = (struct g){.low = 8, .high = 16, .m = (uintptr_t)m};
-	*g = (struct g){.low = (uintptr_t)memory, .high = (uintptr_t)memory + PAGES * PAGE, .m = (uintptr_t)m};
+	*g = (struct g){.low = (uintptr_t)memory,
+			.high = (uintptr_t)memory + PAGES * PAGE,
+			.m = (uintptr_t)m};
 	g->sp = g->low + PAGE;
 	g->self = (uintptr_t)g;
 	m[0] = (uintptr_t)system;

@@ -42,7 +42,8 @@ int main(int argc, char **argv)
 {
 	burn_init(argc, argv);
 	while (burning()) {
-		char *piece = mmap(NULL, 2 * PIECE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *piece = mmap(NULL, 2 * PIECE, PROT_READ | PROT_WRITE | PROT_EXEC,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (piece == MAP_FAILED)
 			return 1;

@@ -26,7 +26,8 @@ static NOINLINE void asking(void)
 
 static NOINLINE void faulting(void)
 {
-	volatile char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile char *p =
+		mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if ((void *)p == MAP_FAILED)
 		return;

@@ -13,7 +13,8 @@ static NOINLINE void ask(void)
 		clock_gettime(CLOCK_MONOTONIC, &t);
 		clock_gettime(CLOCK_REALTIME_COARSE, &t);
 		gettimeofday(&v, NULL);
-		burn_result += (unsigned long)t.tv_nsec + (unsigned long)v.tv_usec + (unsigned long)time(NULL);
+		burn_result += (unsigned long)t.tv_nsec + (unsigned long)v.tv_usec +
+			       (unsigned long)time(NULL);
 	}
 }
 

@@ -97,14 +97,16 @@ TEST(unsigned_numbers_are_exact)
 	}
 	expect_plan("test.count \"c\" {\n  text = 18446744073709551615\n}\n",
 		    "node test.count.c: {text=\"18446744073709551615\"}\n");
-	expect_plan("test.count \"c\" {\n  n = -1\n}\n",
-		    "f:2:7: error: n must be a whole number from 0 to 18446744073709551615, not a number\n"
-		    "    2 |   n = -1\n"
-		    "      |       ^~\n");
-	expect_plan("test.count \"c\" {\n  n = 18446744073709551616\n}\n",
-		    "f:2:7: error: n must be a whole number from 0 to 18446744073709551615, not a number\n"
-		    "    2 |   n = 18446744073709551616\n"
-		    "      |       ^~~~~~~~~~~~~~~~~~~~\n");
+	expect_plan(
+		"test.count \"c\" {\n  n = -1\n}\n",
+		"f:2:7: error: n must be a whole number from 0 to 18446744073709551615, not a number\n"
+		"    2 |   n = -1\n"
+		"      |       ^~\n");
+	expect_plan(
+		"test.count \"c\" {\n  n = 18446744073709551616\n}\n",
+		"f:2:7: error: n must be a whole number from 0 to 18446744073709551615, not a number\n"
+		"    2 |   n = 18446744073709551616\n"
+		"      |       ^~~~~~~~~~~~~~~~~~~~\n");
 }
 
 TEST(refuses_other_types)
@@ -208,19 +210,20 @@ TEST(checks_choices_and_bounds)
 /* An export that is a capsule is known by name, and fits where neither targets nor receivers do. */
 TEST(capsules_fit_nowhere_else)
 {
-	expect_plan("discovery.relabel \"r\" { targets = [] }\n"
-		    "pyroscope.ebpf \"e\" {\n"
-		    "  forward_to = [discovery.relabel.r.rules]\n"
-		    "  targets = discovery.relabel.r.rules\n"
-		    "}\n",
-		    "f:3:16: error: forward_to must be a list of receivers, "
-		    "[pyroscope.write.NAME.receiver], but holds rules\n"
-		    "    3 |   forward_to = [discovery.relabel.r.rules]\n"
-		    "      |                ^~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
-		    "f:4:13: error: targets must be a list of targets, each an object of strings, not "
-		    "rules\n"
-		    "    4 |   targets = discovery.relabel.r.rules\n"
-		    "      |             ^~~~~~~~~~~~~~~~~~~~~~~~~\n");
+	expect_plan(
+		"discovery.relabel \"r\" { targets = [] }\n"
+		"pyroscope.ebpf \"e\" {\n"
+		"  forward_to = [discovery.relabel.r.rules]\n"
+		"  targets = discovery.relabel.r.rules\n"
+		"}\n",
+		"f:3:16: error: forward_to must be a list of receivers, "
+		"[pyroscope.write.NAME.receiver], but holds rules\n"
+		"    3 |   forward_to = [discovery.relabel.r.rules]\n"
+		"      |                ^~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+		"f:4:13: error: targets must be a list of targets, each an object of strings, not "
+		"rules\n"
+		"    4 |   targets = discovery.relabel.r.rules\n"
+		"      |             ^~~~~~~~~~~~~~~~~~~~~~~~~\n");
 }
 
 TEST(refuses_what_does_not_belong)

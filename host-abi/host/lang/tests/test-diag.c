@@ -178,13 +178,13 @@ static void expect_hidden(const char *source, const char *text)
 TEST(secrets_are_not_quoted)
 {
 	expect_hidden("password = \"hunter2\"\n", "f:1:1: error: x\n"
-						 "    1 | password = \"********\"\n      | ^\n");
+						  "    1 | password = \"********\"\n      | ^\n");
 	expect_hidden("bearer_token = \"hunter2\n", "f:1:1: error: x\n"
-						  "    1 | bearer_token********\n      | ^\n");
+						    "    1 | bearer_token********\n      | ^\n");
 	expect_hidden("password = hunter2", "f:1:1: error: x\n"
-					     "    1 | password = ********\n      | ^\n");
+					    "    1 | password = ********\n      | ^\n");
 	expect_hidden("password: 'hunter2'", "f:1:1: error: x\n"
-					      "    1 | password********\n      | ^\n");
+					     "    1 | password********\n      | ^\n");
 	expect_hidden("h = {\"Authorization\" = \"Bearer x\", \"A\" = \"b\"}",
 		      "f:1:1: error: x\n"
 		      "    1 | h = {\"Authorization\" = \"********\", \"A\" = \"b\"}\n      | ^\n");

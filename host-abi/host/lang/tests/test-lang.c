@@ -307,16 +307,16 @@ char *diags_text(const struct diags *d, bool colour)
 
 static void print_plan(const struct plan *plan, FILE *out)
 {
-	vec_each(&plan->nodes, node) {
+	vec_each (&plan->nodes, node) {
 		fprintf(out, "node %s%s: ", node->id, node->implicit ? " implicit" : "");
 		value_print(node->args, out);
 		fputc('\n', out);
 	}
-	vec_each(&plan->edges, e)
+	vec_each (&plan->edges, e)
 		fprintf(out, "edge %s.%s → %s.%s #%u\n", plan->nodes.p[e->from].id,
 			e->kind == PLAN_TARGETS ? e->export_name : e->port, plan->nodes.p[e->to].id,
 			e->kind == PLAN_TARGETS ? e->port : e->export_name, e->order);
-	vec_each(&plan->literals, literal) {
+	vec_each (&plan->literals, literal) {
 		fprintf(out, "literal → %s.%s #%u: ", plan->nodes.p[literal->to].id, literal->port,
 			literal->order);
 		value_print(literal->targets, out);

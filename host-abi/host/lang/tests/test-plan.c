@@ -121,8 +121,7 @@ TEST(refuses_what_is_no_component)
 	expect_plan("otelcol.exporter.otlp \"a\" {}",
 		    "f:1:1: error: there is no component \"otelcol.exporter.otlp\"\n"
 		    "    1 | otelcol.exporter.otlp \"a\" {}\n"
-		    "      | ^~~~~~~~~~~~~~~~~~~~~\n"
-		    SEARCHED);
+		    "      | ^~~~~~~~~~~~~~~~~~~~~\n" SEARCHED);
 	expect_plan("declare \"a\" {}\n"
 		    "import.file \"b\" {}\n",
 		    "f:1:1: error: the block declare is not supported yet by this version\n"
@@ -403,8 +402,8 @@ TEST(makes_services)
 TEST(makes_services_that_are_wanted)
 {
 	expect_plan("test.wanting \"a\" {}\n", "node test.wanting.a: {}\n"
-						 "node andiron.events implicit: {}\n"
-						 "node andiron.clock implicit: {}\n");
+					       "node andiron.events implicit: {}\n"
+					       "node andiron.clock implicit: {}\n");
 }
 
 TEST(warns_of_profiles_for_nobody)
