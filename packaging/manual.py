@@ -5,6 +5,7 @@
 The tables come from `andiron tables`, so a page cannot list an option that does not exist. The components
 that ANDIRON_PLUGIN_PATH leads to are described in andiron.conf(5).
 """
+
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ import time
 
 SECTIONS = {
     "FILES": "Plugins are searched in the directories of --plugin-dir, of the environment variable ANDIRON_PLUGIN_PATH, "
-             "and in the directory of the installation.",
+    "and in the directory of the installation.",
     "EXIT STATUS": "0 after success, 1 if the work could not be done, 2 if the command line makes no sense.",
 }
 
@@ -21,13 +22,19 @@ SECTIONS = {
 def roff(text):
     """Text as roff takes it: nothing in it is a request or an escape."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
-    return "\n".join("\\&" + line if line[:1] in (".", "\\(aq") else line for line in text.split("\n"))
+    return "\n".join(
+        "\\&" + line if line[:1] in (".", "\\(aq") else line for line in text.split("\n")
+    )
 
 
 def page(name, section, brief, version):
     epoch = os.environ.get("SOURCE_DATE_EPOCH")  # none: no date, so that a build can be repeated
     date = time.strftime("%Y-%m-%d", time.gmtime(int(epoch))) if epoch else ""
-    return [f'.TH {name.upper()} {section} "{date}" "andiron {version}"', ".SH NAME", f"{roff(name)} \\- {roff(brief)}"]
+    return [
+        f'.TH {name.upper()} {section} "{date}" "andiron {version}"',
+        ".SH NAME",
+        f"{roff(name)} \\- {roff(brief)}",
+    ]
 
 
 def option(flag):
@@ -48,8 +55,15 @@ def verb_page(verb, version):
 
 def main_page(tables):
     out = page("andiron", 1, "continuous profiling from parts", tables["version"])
-    out += [".SH SYNOPSIS", ".B andiron", ".I VERB", "[\\fIOPTIONS\\fR]", ".SH DESCRIPTION",
-            "andiron records where programs spend their time, for a moment into files or always to a server.", ".SH VERBS"]
+    out += [
+        ".SH SYNOPSIS",
+        ".B andiron",
+        ".I VERB",
+        "[\\fIOPTIONS\\fR]",
+        ".SH DESCRIPTION",
+        "andiron records where programs spend their time, for a moment into files or always to a server.",
+        ".SH VERBS",
+    ]
     for verb in tables["verbs"]:
         out += [".TP", f".BR andiron\\-{verb['verb']} (1)", roff(verb["brief"])]
     for title, text in SECTIONS.items():
@@ -59,11 +73,16 @@ def main_page(tables):
 
 def conf_page(andiron, version):
     def ask(*arguments):
-        return subprocess.run([andiron, "plugins", *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
+        return subprocess.run(
+            [andiron, "plugins", *arguments], stdout=subprocess.PIPE, text=True, check=True
+        ).stdout
 
     out = page("andiron.conf", 5, "configuration of andiron", version)
-    out += [".SH DESCRIPTION", "A configuration is written in the syntax of Grafana Alloy. Each block is a component; "
-            "these are the components and their options."]
+    out += [
+        ".SH DESCRIPTION",
+        "A configuration is written in the syntax of Grafana Alloy. Each block is a component; "
+        "these are the components and their options.",
+    ]
     names = sorted(c["name"] for plugin in json.loads(ask("--json")) for c in plugin["components"])
     for name in names:
         lines = ask(name).split("\n", 2)[2].rstrip("\n")
@@ -73,16 +92,26 @@ def conf_page(andiron, version):
 
 # --- Completions ---
 
+
 def takes(flag):
     """What an option's value is: "" for none, else a kind of word."""
     word = flag["word"] or ""
     if flag["choices"]:
         return "choice"
-    return "file" if word.endswith("FILE") or word in ("PATH", "DIR") else "pid" if word.startswith("PID") else word and "word"
+    return (
+        "file"
+        if word.endswith("FILE") or word in ("PATH", "DIR")
+        else "pid" if word.startswith("PID") else word and "word"
+    )
 
 
 def operands(verb):
-    return {"record": "command", "plugins": "component", "doctor": "none", "debuginfo": "upload"}.get(verb["verb"], "file")
+    return {
+        "record": "command",
+        "plugins": "component",
+        "doctor": "none",
+        "debuginfo": "upload",
+    }.get(verb["verb"], "file")
 
 
 COMPONENTS = "andiron plugins 2>/dev/null | awk '/^[a-z]/ {print $1}'"
@@ -114,7 +143,8 @@ BASH_WORDS = {
     "component": f'COMPREPLY=($(compgen -W "$({COMPONENTS})" -- "$word"))',
     "pid": 'COMPREPLY=($(compgen -W "$(ps -eo pid=)" -- "$word"))',
     "upload": '[ "$COMP_CWORD" -eq 2 ] && COMPREPLY=(upload) || COMPREPLY=($(compgen -f -- "$word"))',
-    "none": ":", "word": ":",
+    "none": ":",
+    "word": ":",
 }
 
 
@@ -124,14 +154,19 @@ def bash(verbs):
         cases.append(f"\t{verb['verb']})\n\t\tcase $before in")
         for flag in verb["flags"]:
             kind = takes(flag)
-            action = BASH_WORDS.get(kind) or f'COMPREPLY=($(compgen -W "{" ".join(flag["choices"])}" -- "$word"))'
+            action = (
+                BASH_WORDS.get(kind)
+                or f'COMPREPLY=($(compgen -W "{" ".join(flag["choices"])}" -- "$word"))'
+            )
             if kind:
                 names = f"--{flag['name']}" + (f"|-{flag['letter']}" if flag["letter"] else "")
                 cases.append(f"\t\t{names}) {action}; return ;;")
         flags = " ".join("--" + flag["name"] for flag in verb["flags"])
-        cases.append("\t\tesac\n\t\tcase $word in\n"
-                     f'\t\t-*) COMPREPLY=($(compgen -W "{flags}" -- "$word")) ;;\n'
-                     f"\t\t*) {BASH_WORDS[operands(verb)]} ;;\n\t\tesac ;;")
+        cases.append(
+            "\t\tesac\n\t\tcase $word in\n"
+            f'\t\t-*) COMPREPLY=($(compgen -W "{flags}" -- "$word")) ;;\n'
+            f"\t\t*) {BASH_WORDS[operands(verb)]} ;;\n\t\tesac ;;"
+        )
     return BASH % (" ".join(verb["verb"] for verb in verbs), "\n".join(cases))
 
 
@@ -146,16 +181,37 @@ ZSH_WORDS = {"file": "_files", "pid": "_pids", "word": " "}
 
 
 def zsh(verbs):
-    out = ["#compdef andiron", "local context state state_desc line", "typeset -A opt_args", "local -a verbs=("]
+    out = [
+        "#compdef andiron",
+        "local context state state_desc line",
+        "typeset -A opt_args",
+        "local -a verbs=(",
+    ]
     out += [f"  {quoted(verb['verb'] + ':' + verb['brief'])}" for verb in verbs]
-    out += [")", "if (( CURRENT == 2 )); then", "  _describe verb verbs", "  return", "fi", "local verb=$words[2]",
-            "shift words", "(( CURRENT-- ))", "case $verb in"]
+    out += [
+        ")",
+        "if (( CURRENT == 2 )); then",
+        "  _describe verb verbs",
+        "  return",
+        "fi",
+        "local verb=$words[2]",
+        "shift words",
+        "(( CURRENT-- ))",
+        "case $verb in",
+    ]
     for verb in verbs:
         out.append(f"{verb['verb']})\n  _arguments -s \\")
         for flag in verb["flags"]:
             kind, name = takes(flag), "--" + flag["name"]
-            value = f"({' '.join(flag['choices'])})" if kind == "choice" else ZSH_WORDS.get(kind, "")
-            text = "[" + quoted(flag["help"], "[]:")[1:-1] + "]" + (f":{flag['word'].replace(':', '')}:{value}" if kind else "")
+            value = (
+                f"({' '.join(flag['choices'])})" if kind == "choice" else ZSH_WORDS.get(kind, "")
+            )
+            text = (
+                "["
+                + quoted(flag["help"], "[]:")[1:-1]
+                + "]"
+                + (f":{flag['word'].replace(':', '')}:{value}" if kind else "")
+            )
             repeated = "*" if "may be repeated" in flag["help"] else ""
             out.append(f"    '{repeated}{name}{text}' \\")
             if flag["letter"]:
@@ -163,7 +219,11 @@ def zsh(verbs):
         kind = operands(verb)
         if kind == "upload":
             out.append("    '1:what:(upload)' \\")
-        rest = {"none": "", "command": "*::command:_normal", "component": f"*:component:{{compadd -- $({COMPONENTS})}}"}
+        rest = {
+            "none": "",
+            "command": "*::command:_normal",
+            "component": f"*:component:{{compadd -- $({COMPONENTS})}}",
+        }
         rest = rest.get(kind, "*:file:_files")
         out.append(f"    {quoted(rest) if rest else ''}\n  ;;")
     return "\n".join(out + ["esac"]) + "\n"
@@ -173,23 +233,42 @@ def fish(verbs):
     out = ["# fish completion for andiron", "complete -c andiron -f"]
     for verb in verbs:
         on = f"-n '__fish_seen_subcommand_from {verb['verb']}'"
-        out.append(f"complete -c andiron -n __fish_use_subcommand -a {verb['verb']} -d {quoted(verb['brief'])}")
+        out.append(
+            f"complete -c andiron -n __fish_use_subcommand -a {verb['verb']} -d {quoted(verb['brief'])}"
+        )
         for flag in verb["flags"]:
             letter = f" -s {flag['letter']}" if flag["letter"] else ""
-            value = {"": "", "word": " -x", "file": " -r -F", "pid": " -x -a '(__fish_complete_pids)'",
-                     "choice": " -x -a " + quoted(" ".join(flag["choices"]))}[takes(flag)]
-            out.append(f"complete -c andiron {on} -l {flag['name']}{letter}{value} -d {quoted(flag['help'])}")
-        what = {"file": "-F", "none": "", "command": "-a '(__fish_complete_subcommand)'", "upload": "-F -a upload",
-                "component": f"-a \"({COMPONENTS.replace('$', chr(92) + '$')})\""}[operands(verb)]
+            value = {
+                "": "",
+                "word": " -x",
+                "file": " -r -F",
+                "pid": " -x -a '(__fish_complete_pids)'",
+                "choice": " -x -a " + quoted(" ".join(flag["choices"])),
+            }[takes(flag)]
+            out.append(
+                f"complete -c andiron {on} -l {flag['name']}{letter}{value} -d {quoted(flag['help'])}"
+            )
+        what = {
+            "file": "-F",
+            "none": "",
+            "command": "-a '(__fish_complete_subcommand)'",
+            "upload": "-F -a upload",
+            "component": f"-a \"({COMPONENTS.replace('$', chr(92) + '$')})\"",
+        }[operands(verb)]
         if what:
             out.append(f"complete -c andiron {on} {what}")
     return "\n".join(out) + "\n"
 
 
 def main(andiron, folder):
-    tables = json.loads(subprocess.run([andiron, "tables"], stdout=subprocess.PIPE, check=True).stdout)
+    tables = json.loads(
+        subprocess.run([andiron, "tables"], stdout=subprocess.PIPE, check=True).stdout
+    )
     verbs = tables["verbs"]
-    files = {"andiron.1": main_page(tables), "andiron.conf.5": conf_page(andiron, tables["version"])}
+    files = {
+        "andiron.1": main_page(tables),
+        "andiron.conf.5": conf_page(andiron, tables["version"]),
+    }
     files |= {f"andiron-{verb['verb']}.1": verb_page(verb, tables["version"]) for verb in verbs}
     files = {name: "\n".join(lines) + "\n" for name, lines in files.items()}
     files |= {"andiron": bash(verbs), "_andiron": zsh(verbs), "andiron.fish": fish(verbs)}

@@ -6,6 +6,7 @@ Prints the tables of unicode-tables.h as C, from the Unicode Character Database 
 (Debian's package unicode-data). `source` prints the version of the database and its folder; `all`
 prints a C file; a table's name prints that table alone, as `prometheus-oracle tables` prints Go's.
 """
+
 import os
 import re
 import sys
@@ -19,8 +20,10 @@ def find():
     for folder in FOLDERS:
         if os.path.exists(f"/usr/share/{folder}/UnicodeData.txt"):
             return f"/usr/share/{folder}"
-    sys.exit("The Unicode Character Database is missing (UnicodeData.txt). "
-             "Install unicode-data (Debian) or unicode-ucd (Fedora).")
+    sys.exit(
+        "The Unicode Character Database is missing (UnicodeData.txt). "
+        "Install unicode-data (Debian) or unicode-ucd (Fedora)."
+    )
 
 
 def lines(data, name):
@@ -93,10 +96,13 @@ def category(data):
     for code, name, general, *_ in lines(data, "UnicodeData.txt"):
         code = int(code, 16)
         first = code if not name.endswith(", Last>") else first
-        member[first:code + 1] = [number[general] + 1] * (code + 1 - first)
-    masks = {name: sum(1 << number[part] for part in unions[short]) for name, short in aliases.items()}
+        member[first : code + 1] = [number[general] + 1] * (code + 1 - first)
+    masks = {
+        name: sum(1 << number[part] for part in unions[short]) for name, short in aliases.items()
+    }
     return c_bytes("unicode_categories", runs(member)) + c_names(
-        "unicode_category_names", {name: f"UINT64_C({mask:#x})" for name, mask in masks.items()})
+        "unicode_category_names", {name: f"UINT64_C({mask:#x})" for name, mask in masks.items()}
+    )
 
 
 def script(data):
@@ -106,9 +112,10 @@ def script(data):
     for span, name in ranges:
         first, _, last = span.partition("..")
         first, last = int(first, 16), int(last or first, 16)
-        member[first:last + 1] = [names[name]] * (last + 1 - first)
+        member[first : last + 1] = [names[name]] * (last + 1 - first)
     return c_bytes("unicode_scripts", runs(member)) + c_names(
-        "unicode_script_names", {canonical(name): i for name, i in names.items()})
+        "unicode_script_names", {canonical(name): i for name, i in names.items()}
+    )
 
 
 def case_changes(data):
@@ -138,13 +145,17 @@ def case(data):
         step = 2 if changes.get(c + 1) != change and changes.get(c + 2) == change else 1
         last = c
         # What lies between is of one run, too: then no more than two overlap.
-        while changes.get(last + step) == change and (step == 1 or changes.get(last + 1) == changes.get(c + 1)):
+        while changes.get(last + step) == change and (
+            step == 1 or changes.get(last + 1) == changes.get(c + 1)
+        ):
             last += step
             done.add(last)
         rows.append("\t{" + ",".join(str(n) for n in [c, last, step, *change]) + "},\n")
-    return ("/* first, last, step, to upper case, to lower case, to the next that folds alike */\n"
-            f"const struct unicode_case unicode_cases[] = {{\n{''.join(rows)}}};\n"
-            f"const size_t unicode_cases_count = {len(rows)};\n")
+    return (
+        "/* first, last, step, to upper case, to lower case, to the next that folds alike */\n"
+        f"const struct unicode_case unicode_cases[] = {{\n{''.join(rows)}}};\n"
+        f"const size_t unicode_cases_count = {len(rows)};\n"
+    )
 
 
 def main(what):
@@ -153,7 +164,9 @@ def main(what):
     if what == "source":
         print(version(data), data)
     elif what == "all":
-        print(f'/* Unicode {version(data)}, made by unicode-tables.py. */\n#include "regex/unicode-tables.h"\n')
+        print(
+            f'/* Unicode {version(data)}, made by unicode-tables.py. */\n#include "regex/unicode-tables.h"\n'
+        )
         print("\n".join(table(data) for table in tables.values()))
     else:
         print(tables[what](data), end="")

@@ -5,6 +5,7 @@
 The page is cut where the data belong, and its Content-Security-Policy gets the
 hashes of its own script and style, so that nothing else in it can ever run.
 """
+
 import base64
 import hashlib
 import re
@@ -18,7 +19,9 @@ def source_hash(text):
 def c_string(name, text):
     lines = [f"const char {name}[] ="]
     for line in text.splitlines(keepends=True):
-        escaped = line.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?").replace("\n", "\\n")
+        escaped = (
+            line.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?").replace("\n", "\\n")
+        )
         lines.append('\t"' + escaped + '"')
     return "\n".join(lines) + ";\n"
 
@@ -33,7 +36,9 @@ def main():
     )
     head, tail = page.replace("{{CSP}}", policy).split("{{DATA}}")
     with open(sys.argv[2], "w", encoding="utf-8") as out:
-        out.write('/* SPDX-License-Identifier: Apache-2.0 */\n/* Made from flame.html by embed.py. */\n')
+        out.write(
+            '/* SPDX-License-Identifier: Apache-2.0 */\n/* Made from flame.html by embed.py. */\n'
+        )
         out.write('#include "flame.h"\n\n')
         out.write(c_string("flame_page_head", head) + "\n" + c_string("flame_page_tail", tail))
 

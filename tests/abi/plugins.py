@@ -6,11 +6,14 @@ One exported symbol, andiron_plugin_v1; no undefined symbol besides libc's and
 those of its declared libraries; none of what makes loading run code or take
 static thread-local storage; all relocations resolved at load.
 """
+
 import re
 import subprocess
 import sys
 
-ALLOWED = re.compile(r"^(libc|libm|libelf|liblzma|libz|libzstd|libbpf|libcurl|libjansson|libmicrohttpd|libprotobuf-c|libyaml-0|ld-linux-[\w-]+)\.so")
+ALLOWED = re.compile(
+    r"^(libc|libm|libelf|liblzma|libz|libzstd|libbpf|libcurl|libjansson|libmicrohttpd|libprotobuf-c|libyaml-0|ld-linux-[\w-]+)\.so"
+)
 
 
 def run(*command):
@@ -34,8 +37,10 @@ def faults(path):
         yield "has a thread-local segment"
     for name in run("nm", path).splitlines():
         if re.search(r" [dDbB] ", name) and not re.search(
-                r"completed\.0|__dso_handle|_DYNAMIC|_GLOBAL_OFFSET_TABLE_|__TMC_END__|__bss_start|_edata|_end|data_start"
-                r"|__frame_dummy|frame_dummy|__do_global_dtors|\.rel\.ro", name):
+            r"completed\.0|__dso_handle|_DYNAMIC|_GLOBAL_OFFSET_TABLE_|__TMC_END__|__bss_start|_edata|_end|data_start"
+            r"|__frame_dummy|frame_dummy|__do_global_dtors|\.rel\.ro",
+            name,
+        ):
             yield from writable(path, name)
 
 
@@ -44,7 +49,9 @@ def writable(path, line):
     symbol = line.split()[-1]
     address = int(line.split()[0], 16)
     for section in run("readelf", "-SW", path).splitlines():
-        match = re.match(r"\s*\[ *\d+\] (\.data|\.bss)\s+\w+\s+([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+)", section)
+        match = re.match(
+            r"\s*\[ *\d+\] (\.data|\.bss)\s+\w+\s+([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+)", section
+        )
         if match and int(match[2], 16) <= address < int(match[2], 16) + int(match[3], 16):
             yield f"has the writable global {symbol}"
 

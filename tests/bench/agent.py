@@ -5,6 +5,7 @@
 Prints a line per figure, led by "|". Times are printed, never judged, save at
 ten times what is aimed at. ANDIRON_BENCH=long takes longer windows, and all sample rates.
 """
+
 import contextlib
 import json
 import os
@@ -38,14 +39,21 @@ def agent(rate, folder):
     config, status = f"{folder}/agent.alloy", f"{folder}/status"
     with open(config, "w") as handle:
         handle.write(CONFIG.format(rate=rate, folder=folder))
-    process = subprocess.Popen([ANDIRON, "run", config, "--status", status, "--ledger", f"{folder}/ledger.json"],
-                               stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [ANDIRON, "run", config, "--status", status, "--ledger", f"{folder}/ledger.json"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
     def live():
         if process.poll() is not None:
             raise RuntimeError(process.stderr.read())
         with contextlib.suppress(OSError):
-            return '"pyroscope.ebpf.all"' in (text := rods.ask(status, "/health")) and "unhealthy" not in text and "unknown" not in text
+            return (
+                '"pyroscope.ebpf.all"' in (text := rods.ask(status, "/health"))
+                and "unhealthy" not in text
+                and "unknown" not in text
+            )
 
     rods.until(live)
     try:
@@ -61,11 +69,32 @@ def start_up():
     for _ in range(5):
         with tempfile.TemporaryDirectory() as folder:
             began = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-            out = subprocess.run([ANDIRON, "record", "-F", "97", "-o", f"{folder}/x.folded", "--", sys.executable, "-S", "-c",
-                                  "import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))"],
-                                 capture_output=True, text=True, check=True)
+            out = subprocess.run(
+                [
+                    ANDIRON,
+                    "record",
+                    "-F",
+                    "97",
+                    "-o",
+                    f"{folder}/x.folded",
+                    "--",
+                    sys.executable,
+                    "-S",
+                    "-c",
+                    "import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))",
+                ],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             best.append((int(out.stdout) - began) / 1e6)
-    figure("exec to live sampling (median of 5, the command's own start included)", sorted(best)[2], "ms", 100, "330; 3,600")
+    figure(
+        "exec to live sampling (median of 5, the command's own start included)",
+        sorted(best)[2],
+        "ms",
+        100,
+        "330; 3,600",
+    )
 
 
 def idle():
@@ -107,19 +136,35 @@ def under_load():
                     rods.window(WINDOW)
                     wall = time.monotonic() - began
                     ns, runs = rods.sampling_ns(programs, rods.bpf_objects(process.pid)[0])
-                    figure(f"{rate} Hz, mixed load: agent CPU", (rods.cpu_seconds(process.pid) - cpu) / wall * 100, "% of a core",
-                           0.7 if rate == 97 else None, "1.3–2.8" if rate == 97 else "")
+                    figure(
+                        f"{rate} Hz, mixed load: agent CPU",
+                        (rods.cpu_seconds(process.pid) - cpu) / wall * 100,
+                        "% of a core",
+                        0.7 if rate == 97 else None,
+                        "1.3–2.8" if rate == 97 else "",
+                    )
                     if rate == 97:
                         row = baseline()
                         figure("97 Hz: BPF time per sample", ns, "ns", None, "41,600–45,400")
-                        figure("97 Hz: the same ÷ frame-pointer row of the same minute", ns / row, "×", 1.0, "2.4–4.0")
+                        figure(
+                            "97 Hz: the same ÷ frame-pointer row of the same minute",
+                            ns / row,
+                            "×",
+                            1.0,
+                            "2.4–4.0",
+                        )
                     figure(f"{rate} Hz: BPF time", ns * runs / wall / 1e7, "% of a core")
             with open(f"{folder}/ledger.json") as handle:
                 ledger = json.load(handle)
             writer = ledger["writers"]["profile.file.out"]
             why = ", ".join(f"{n} {reason}" for reason, n in writer["dropped"].items())
-            figure(f"{rate} Hz: samples taken but not written{' (' + why + ')' if why else ''}",
-                   ledger["taken"] - writer["delivered"], "samples", None, "7–24 % of all")
+            figure(
+                f"{rate} Hz: samples taken but not written{' (' + why + ')' if why else ''}",
+                ledger["taken"] - writer["delivered"],
+                "samples",
+                None,
+                "7–24 % of all",
+            )
             missing = ledger["taken"] - writer["delivered"] - sum(writer["dropped"].values())
             if missing:
                 failed.append(f"{missing} samples have no account at {rate} Hz")
@@ -131,7 +176,13 @@ def sizes():
         for path in [ANDIRON] + PLUGINS:
             subprocess.run(["strip", "-o", f"{folder}/x", path], check=True)
             total += os.path.getsize(f"{folder}/x")
-    figure("andiron and all plugins, stripped", total / 1e6, "MB", 3, "19–22 (31 with symbols); Alloy 285–516")
+    figure(
+        "andiron and all plugins, stripped",
+        total / 1e6,
+        "MB",
+        3,
+        "19–22 (31 with symbols); Alloy 285–516",
+    )
 
 
 for measure in (sizes, start_up, idle, memory, under_load):

@@ -3,6 +3,7 @@
 
 They are printed, never judged, save at ten times what is aimed at: machines are shared and times wander.
 """
+
 import json
 import sys
 
@@ -16,8 +17,13 @@ def figure(name, value, unit, aim=None, peers="", signed=False):
     figure.begun = True
     if aim is not None and value > aim * 10:
         failed.append(name)
-    print(f"| {name} | {value:{'+' if signed else ''}.4g} {unit} | {'≤ %g %s' % (aim, unit) if aim is not None else ''} | {peers} |")
-    print("# " + json.dumps({"figure": name, "value": round(value, 6), "unit": unit, "aim": aim}), flush=True)
+    print(
+        f"| {name} | {value:{'+' if signed else ''}.4g} {unit} | {'≤ %g %s' % (aim, unit) if aim is not None else ''} | {peers} |"
+    )
+    print(
+        "# " + json.dumps({"figure": name, "value": round(value, 6), "unit": unit, "aim": aim}),
+        flush=True,
+    )
 
 
 figure.begun = False

@@ -4,6 +4,7 @@
 Everything is read from /proc, so a rod costs the same whoever is measured.
 CPU is user plus system time in % of one core; BPF time comes on top of it.
 """
+
 import contextlib
 import os
 import shutil
@@ -26,7 +27,9 @@ def cpu_seconds(pid):
 def busy_seconds():
     """CPU time of everything on the machine."""
     with open("/proc/stat") as stat:
-        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(
+            int, stat.readline().split()[1:9]
+        )
     return (user + nice + system + irq + softirq + steal) / TICK
 
 
@@ -46,7 +49,11 @@ def bpf_objects(pid):
             continue
         fields = {key: value.strip() for key, value in fields.items()}
         if "prog_id" in fields and "run_cnt" in fields:
-            programs[fields["prog_id"]] = (int(fields["prog_type"]), int(fields["run_time_ns"]), int(fields["run_cnt"]))
+            programs[fields["prog_id"]] = (
+                int(fields["prog_type"]),
+                int(fields["run_time_ns"]),
+                int(fields["run_cnt"]),
+            )
         if "map_id" in fields:
             maps[fields["map_id"]] = int(fields["memlock"])
     return programs, maps
@@ -114,21 +121,42 @@ def ask(path, what):
 
 LOADS = {
     "openssl": ["openssl", "speed", "-seconds", "600", "sha256"],
-    "python3": ["python3", "-c", "d={}\nwhile True:\n d[len(d)%999]=sorted(range(999), key=lambda x:-x)"],
-    "perl": ["perl", "-e", "while(1){ my %h; $h{$_ % 97} .= join ',', map { $_ * 2 } 1..50 for 1..99 }"],
+    "python3": [
+        "python3",
+        "-c",
+        "d={}\nwhile True:\n d[len(d)%999]=sorted(range(999), key=lambda x:-x)",
+    ],
+    "perl": [
+        "perl",
+        "-e",
+        "while(1){ my %h; $h{$_ % 97} .= join ',', map { $_ * 2 } 1..50 for 1..99 }",
+    ],
     "gzip": ["sh", "-c", "exec gzip -9 </dev/urandom >/dev/null"],
     "awk": ["awk", "BEGIN { for (;;) { s = s + length(sprintf(\"%d-%s\", i++, \"xyz\")) } }"],
     "sha256sum": ["sha256sum", "/dev/zero"],
-    "sort": ["sh", "-c", "while :; do head -c 4000000 /dev/urandom | od -An -x | sort >/dev/null; done"],
-    "gcc": ["sh", "-c", "while :; do echo 'int main(void){return 0;}' | gcc -O2 -x c -include stdio.h -include stdlib.h - -o /dev/null; done"],
+    "sort": [
+        "sh",
+        "-c",
+        "while :; do head -c 4000000 /dev/urandom | od -An -x | sort >/dev/null; done",
+    ],
+    "gcc": [
+        "sh",
+        "-c",
+        "while :; do echo 'int main(void){return 0;}' | gcc -O2 -x c -include stdio.h -include stdlib.h - -o /dev/null; done",
+    ],
 }
 
 
 @contextlib.contextmanager
 def load(commands=tuple(LOADS.values())):
     """Several different programs at once; the cores are never idle."""
-    running = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-               for c in commands if shutil.which(c[0])]
+    running = [
+        subprocess.Popen(
+            c, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        for c in commands
+        if shutil.which(c[0])
+    ]
     try:
         yield running
     finally:
@@ -141,7 +169,10 @@ def load(commands=tuple(LOADS.values())):
 @contextlib.contextmanager
 def crowd(n):
     """n processes that wait: what a host has of them anyway."""
-    running = [subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) for _ in range(n)]
+    running = [
+        subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        for _ in range(n)
+    ]
     try:
         yield
     finally:

@@ -8,6 +8,7 @@ A program of 256 MB or more with debug information: 160 copies of a real unit, e
   - the CPU of an agent and its parser with lines and inlined calls, less that without, on a busy machine at a 15 s interval: pairs one after
     the other, each begun the other way round than the last, since the machine changes more than the difference is.
 """
+
 import os
 import random
 import re
@@ -28,24 +29,50 @@ ALONE = {**os.environ, "DEBUGINFOD_URLS": ""}
 
 
 def run(*command, **options):
-    return subprocess.run(command, check=True, capture_output=True, text=True, env=ALONE, **options).stdout
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, env=ALONE, **options
+    ).stdout
 
 
 def build(folder):
     """A unit, and many under other names: the debug information of each is its own."""
-    run("g++", "-std=c++17", "-O2", "-g", "-DPART=1", "-c", os.path.join(SOURCE, "program.cc"), "-o", "unit.o", cwd=folder)
+    run(
+        "g++",
+        "-std=c++17",
+        "-O2",
+        "-g",
+        "-DPART=1",
+        "-c",
+        os.path.join(SOURCE, "program.cc"),
+        "-o",
+        "unit.o",
+        cwd=folder,
+    )
     names, defined = [], []
     for i in range(COPIES):
         run("objcopy", f"--prefix-symbols=u{i}_", "unit.o", f"{i}.o", cwd=folder)
         names.append(f"{i}.o")
         defined += ["--defsym", f"u{i}___dso_handle=0"]
     # It is only read.
-    run("ld", "-static", "--unresolved-symbols=ignore-all", "-e", "0", *defined, "-o", "large", *names, cwd=folder)
+    run(
+        "ld",
+        "-static",
+        "--unresolved-symbols=ignore-all",
+        "-e",
+        "0",
+        *defined,
+        "-o",
+        "large",
+        *names,
+        cwd=folder,
+    )
     return os.path.join(folder, "large")
 
 
 def text_of(path):
-    m = re.search(r"\] \.text\s+PROGBITS\s+([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+)", run("readelf", "-SW", path))
+    m = re.search(
+        r"\] \.text\s+PROGBITS\s+([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+)", run("readelf", "-SW", path)
+    )
     return int(m[1], 16), int(m[2], 16)
 
 
@@ -53,7 +80,9 @@ def addresses(path, n):
     """Rising, as a batch has them. Profiles are of few places: these lie in a tenth of the text."""
     start, size = text_of(path)
     rng = random.Random(7)
-    return "".join(f"0x{a:x}\n" for a in sorted(start + rng.randrange(size // 10) for _ in range(n)))
+    return "".join(
+        f"0x{a:x}\n" for a in sorted(start + rng.randrange(size // 10) for _ in range(n))
+    )
 
 
 def forget(path):
@@ -67,9 +96,19 @@ def forget(path):
 def cpu_of(command, asked):
     """CPU seconds: the machine is shared."""
     before = os.times()
-    subprocess.run(command, input=asked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, check=True, env=ALONE)
+    subprocess.run(
+        command,
+        input=asked,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=True,
+        env=ALONE,
+    )
     after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    return (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
 
 
 def first_look(path):
@@ -77,21 +116,42 @@ def first_look(path):
     asked = addresses(path, 200)
     cold = cpu_of([FRAMES, "--quiet", path], asked)
     said = run(FRAMES, "--quiet", path, input=asked)
-    figure(f"a cold binary of {os.path.getsize(path) / 2 ** 20:.0f} MB with DWARF, 200 addresses: CPU time", cold, "s", 1)
-    figure("the same: memory, peak resident", float(re.search(r"peak resident ([\d.]+)", said)[1]), "MB", 60)
+    figure(
+        f"a cold binary of {os.path.getsize(path) / 2 ** 20:.0f} MB with DWARF, 200 addresses: CPU time",
+        cold,
+        "s",
+        1,
+    )
+    figure(
+        "the same: memory, peak resident",
+        float(re.search(r"peak resident ([\d.]+)", said)[1]),
+        "MB",
+        60,
+    )
 
 
 def throughput(path):
     asked = addresses(path, 20000)
     n = asked.count("\n")
-    tools = {"andiron": [FRAMES, "--quiet", path], "llvm-symbolizer": ["llvm-symbolizer", "--inlines", "--no-demangle", "--obj=" + path]}
+    tools = {
+        "andiron": [FRAMES, "--quiet", path],
+        "llvm-symbolizer": ["llvm-symbolizer", "--inlines", "--no-demangle", "--obj=" + path],
+    }
     for name, command in tools.items():
         if os.path.exists(command[0]) or shutil.which(command[0]):
-            figure(f"addresses a CPU second, the first look included: {name}", n / cpu_of(command, asked), "/s")
+            figure(
+                f"addresses a CPU second, the first look included: {name}",
+                n / cpu_of(command, asked),
+                "/s",
+            )
     if shutil.which("eu-addr2line"):
         # It searches a unit from its start for each: fewer are enough.
         few = "".join(asked.splitlines(True)[::400])
-        figure("the same: eu-addr2line", few.count("\n") / cpu_of(["eu-addr2line", "-f", "-i", "-e", path], few), "/s")
+        figure(
+            "the same: eu-addr2line",
+            few.count("\n") / cpu_of(["eu-addr2line", "-f", "-i", "-e", path], few),
+            "/s",
+        )
 
 
 CONFIG = """
@@ -134,7 +194,9 @@ def agent_cpu_in(folder, on, seconds):
     config, status = f"{folder}/agent.alloy", f"{folder}/status"
     with open(config, "w") as f:
         f.write(CONFIG.format(on=on, folder=folder))
-    process = subprocess.Popen([ANDIRON, "run", config, "--status", status], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [ANDIRON, "run", config, "--status", status], stderr=subprocess.DEVNULL
+    )
     try:
         rods.until(lambda: named(status) or None, 120, 0.1)
         before, began = tree_cpu(process.pid), time.monotonic()
@@ -152,9 +214,19 @@ def lines_cost():
             (with_lines if on else without).append(agent_cpu("true" if on else "false"))
     more = [a - b for a, b in zip(with_lines, without)]
     what = "agent and parser on a busy machine at a 15 s interval"
-    figure(f"{what}: CPU with lines and inlined calls, median of {PAIRS} runs", statistics.median(with_lines), "% of a core")
+    figure(
+        f"{what}: CPU with lines and inlined calls, median of {PAIRS} runs",
+        statistics.median(with_lines),
+        "% of a core",
+    )
     figure("the same without", statistics.median(without), "% of a core")
-    figure(f"the difference, median of {PAIRS} pairs", statistics.median(more), "% of a core", 0.5, signed=True)
+    figure(
+        f"the difference, median of {PAIRS} pairs",
+        statistics.median(more),
+        "% of a core",
+        0.5,
+        signed=True,
+    )
     figure("the same: the least", min(more), "% of a core", signed=True)
     figure("the same: the greatest", max(more), "% of a core", signed=True)
 
@@ -168,9 +240,36 @@ def main():
         throughput(path)
         if os.geteuid() == 0:
             spin = os.path.join(folder, "spin")
-            run("g++", "-std=c++17", "-O2", "-g", "-DPART=0", os.path.join(SOURCE, "program.cc"), "-c", "-o", "0.o", cwd=folder)
-            run("g++", "-std=c++17", "-O2", "-g", "-DPART=1", os.path.join(SOURCE, "program.cc"), "0.o", "-o", spin, cwd=folder)
-            loads = [subprocess.Popen(["sh", "-c", f"while :; do {spin}; done"], stdout=subprocess.DEVNULL) for _ in range(2)]
+            run(
+                "g++",
+                "-std=c++17",
+                "-O2",
+                "-g",
+                "-DPART=0",
+                os.path.join(SOURCE, "program.cc"),
+                "-c",
+                "-o",
+                "0.o",
+                cwd=folder,
+            )
+            run(
+                "g++",
+                "-std=c++17",
+                "-O2",
+                "-g",
+                "-DPART=1",
+                os.path.join(SOURCE, "program.cc"),
+                "0.o",
+                "-o",
+                spin,
+                cwd=folder,
+            )
+            loads = [
+                subprocess.Popen(
+                    ["sh", "-c", f"while :; do {spin}; done"], stdout=subprocess.DEVNULL
+                )
+                for _ in range(2)
+            ]
             try:
                 lines_cost()
             finally:

@@ -8,6 +8,7 @@ other figures are of the minutes after. The measure of BPF time is a plain profi
 the same minutes: tests/bpf/baseline.bpf.c, and where there is bpftrace, what that makes of `@[ustack, kstack] = count()`. They run at other
 rates than ours: at the same one the two keep their distance, and the one that comes second finds the caches warm.
 """
+
 import contextlib
 import json
 import os
@@ -51,20 +52,35 @@ profile.file "out" {{ paths = ["{path}"] }}
 
 def loads():
     """Native without frame pointers, hand-written assembly, a compiler, an SQL engine, Python, Perl, Go, Rust, node, …"""
-    found = [["openssl", "speed", "-seconds", "600", "sha256"], ["sh", "-c", "exec gzip -9 </dev/urandom >/dev/null"],
-             rods.LOADS["gcc"], programs.sql(2_000_000_000)]
+    found = [
+        ["openssl", "speed", "-seconds", "600", "sha256"],
+        ["sh", "-c", "exec gzip -9 </dev/urandom >/dev/null"],
+        rods.LOADS["gcc"],
+        programs.sql(2_000_000_000),
+    ]
     for name, command in programs.system(True):
         if name in ("python3", "perl", "node"):
             found.append([FOREVER if w == "%s" else w for w in command])
     own = dict(programs.own())
-    return found + [[own[name], FOREVER] for name in ("rust-work", "go-work", "throws", "syscalls") if name in own]
+    return found + [
+        [own[name], FOREVER]
+        for name in ("rust-work", "go-work", "throws", "syscalls")
+        if name in own
+    ]
 
 
 @contextlib.contextmanager
 def server():
     """The URL of a receiver that takes what is pushed."""
-    binary = subprocess.run([f"{SERVERS}/get", "push-receiver"], capture_output=True, text=True, check=True).stdout.strip()
-    process = subprocess.Popen([binary, "-rate-mib", "100", "-burst-mib", "100"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    binary = subprocess.run(
+        [f"{SERVERS}/get", "push-receiver"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    process = subprocess.Popen(
+        [binary, "-rate-mib", "100", "-burst-mib", "100"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     try:
         yield process.stdout.readline().strip()
     finally:
@@ -78,8 +94,18 @@ def agent(folder, config):
     with open(f"{folder}/agent.alloy", "w", encoding="utf-8") as file:
         file.write(config)
     with open(f"{folder}/log", "w", encoding="utf-8") as log:
-        process = subprocess.Popen([ANDIRON, "run", f"{folder}/agent.alloy", "--status", f"{folder}/status", "--ledger",
-                                    f"{folder}/ledger.json"], stderr=log)
+        process = subprocess.Popen(
+            [
+                ANDIRON,
+                "run",
+                f"{folder}/agent.alloy",
+                "--status",
+                f"{folder}/status",
+                "--ledger",
+                f"{folder}/ledger.json",
+            ],
+            stderr=log,
+        )
     try:
         yield process
     finally:
@@ -88,7 +114,9 @@ def agent(folder, config):
 
 
 def baseline():
-    out = subprocess.run([BASELINE, "101", str(BASELINE_SECONDS)], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [BASELINE, "101", str(BASELINE_SECONDS)], capture_output=True, text=True, check=True
+    ).stdout
     return tuple(map(float, out.split()))
 
 
@@ -96,8 +124,11 @@ def by_bpftrace():
     """As baseline(), or None where there is no bpftrace."""
     if not shutil.which("bpftrace"):
         return None
-    process = subprocess.Popen(["bpftrace", "-e", "profile:hz:103 { @[ustack, kstack] = count(); }"], stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        ["bpftrace", "-e", "profile:hz:103 { @[ustack, kstack] = count(); }"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         rods.until(lambda: rods.sampling_ns({}, rods.bpf_objects(process.pid)[0])[1])
         before = rods.bpf_objects(process.pid)[0]
@@ -125,10 +156,18 @@ def pushing():
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         url = stack.enter_context(server())
         stack.enter_context(rods.load(loads()))
-        config = EBPF.format(to="pyroscope.write.server.receiver", interval="15s", comm="none") + PUSH.format(url=url)
+        config = EBPF.format(
+            to="pyroscope.write.server.receiver", interval="15s", comm="none"
+        ) + PUSH.format(url=url)
         with agent(folder, config) as process:
             rods.window(WARM)
-            figure("97 Hz, mixed load, pushing: agent CPU", cpu_percent(process.pid), "% of a core", 0.7, "1.3–2.8")
+            figure(
+                "97 Hz, mixed load, pushing: agent CPU",
+                cpu_percent(process.pid),
+                "% of a core",
+                0.7,
+                "1.3–2.8",
+            )
             stack.enter_context(rods.bpf_stats())
             began, before = time.monotonic(), rods.bpf_objects(process.pid)[0]
             rows, traced = [], []
@@ -140,23 +179,57 @@ def pushing():
             programs_now, maps = rods.bpf_objects(process.pid)
             ns, runs = rods.sampling_ns(before, programs_now)
             figure("97 Hz: BPF time per sample", ns, "ns", None, "41,600–45,400")
-            figure("97 Hz: the same ÷ frame-pointer row of the same minutes", ns / mean(rows), "×", 1.0, "2.4–4.0")
+            figure(
+                "97 Hz: the same ÷ frame-pointer row of the same minutes",
+                ns / mean(rows),
+                "×",
+                1.0,
+                "2.4–4.0",
+            )
             if all(traced):
-                figure("97 Hz: the same ÷ that row as bpftrace writes it", ns / mean(traced), "×", 1.0, "2.4–4.0")
-            figure("97 Hz: BPF time of sampling", ns * runs / wall / 1e7, "% of a core", None, "0.8–0.9")
-            others = sum(a[1] - before.get(i, (0, 0, 0))[1] for i, a in programs_now.items() if a[0] != 7)
+                figure(
+                    "97 Hz: the same ÷ that row as bpftrace writes it",
+                    ns / mean(traced),
+                    "×",
+                    1.0,
+                    "2.4–4.0",
+                )
+            figure(
+                "97 Hz: BPF time of sampling",
+                ns * runs / wall / 1e7,
+                "% of a core",
+                None,
+                "0.8–0.9",
+            )
+            others = sum(
+                a[1] - before.get(i, (0, 0, 0))[1] for i, a in programs_now.items() if a[0] != 7
+            )
             figure("BPF time of everything else", others / wall / 1e7, "% of a core")
             pss = rods.pss_kb(process.pid) / 1024
             held = sum(maps.values()) / 2**20
             figure("PSS", pss, "MB", None, "50–70")
             figure("BPF maps held", held, "MB", None, "36–105")
             figure("PSS and maps", pss + held, "MB", 48, "96–185")
-            figure("verified instructions of all programs", rods.verified_instructions(process.pid), "", 100_000, "27,600; 2,040,000")
+            figure(
+                "verified instructions of all programs",
+                rods.verified_instructions(process.pid),
+                "",
+                100_000,
+                "27,600; 2,040,000",
+            )
         with open(f"{folder}/ledger.json", encoding="utf-8") as file:
             ledger = json.load(file)
     writer = ledger["writers"]["pyroscope.write.server"]
-    figure("samples taken but not delivered", ledger["taken"] - writer["delivered"], f"of {ledger['taken']}", None, "7–24 %")
-    if ledger["taken"] != sum(writer[k] for k in ("delivered", "spooled", "uncertain", "in_flight")) + sum(writer["dropped"].values()):
+    figure(
+        "samples taken but not delivered",
+        ledger["taken"] - writer["delivered"],
+        f"of {ledger['taken']}",
+        None,
+        "7–24 %",
+    )
+    if ledger["taken"] != sum(
+        writer[k] for k in ("delivered", "spooled", "uncertain", "in_flight")
+    ) + sum(writer["dropped"].values()):
         failed.append("samples have no account")
 
 
@@ -168,15 +241,27 @@ def first_whole_stack():
         for _ in range(STARTS):
             with tempfile.TemporaryDirectory() as folder:
                 out = f"{folder}/out.pb.gz"
-                config = EBPF.format(to="profile.file.out.receiver", interval="1s", comm="label") + FILE.format(path=out)
+                config = EBPF.format(
+                    to="profile.file.out.receiver", interval="1s", comm="label"
+                ) + FILE.format(path=out)
                 began = time.clock_gettime_ns(time.CLOCK_MONOTONIC) / 1e6
                 with agent(folder, config):
                     rods.window(2.5)
-                times = [float(s.comm[2:]) - began for s in Profile(out).stacks() if s.comm.startswith("t-") and entries.whole(s)]
+                times = [
+                    float(s.comm[2:]) - began
+                    for s in Profile(out).stacks()
+                    if s.comm.startswith("t-") and entries.whole(s)
+                ]
             if times:
                 taken.append(min(times))
     if taken:
-        figure(f"exec to the first whole stack (median of {len(taken)})", sorted(taken)[len(taken) // 2], "ms", 300, "330; 3,600–50,000")
+        figure(
+            f"exec to the first whole stack (median of {len(taken)})",
+            sorted(taken)[len(taken) // 2],
+            "ms",
+            300,
+            "330; 3,600–50,000",
+        )
     elif os.environ.get("UNWIND_WALKER") != "frame-pointers":
         failed.append("no whole stack within 2.5 s")
 

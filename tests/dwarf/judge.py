@@ -14,6 +14,7 @@ Every form of debug information that compilers and packers make; ADDRESSES rando
 Where a function's code bears several symbols (folded functions, kinds of a constructor), any of them is right for the
 function itself. TAP comes out.
 """
+
 import concurrent.futures
 import glob
 import os
@@ -24,33 +25,65 @@ import subprocess
 import sys
 import tempfile
 
+
 def run(*command, **keywords):
-    return subprocess.run(command, capture_output=True, text=True, check=True, errors="replace", **keywords).stdout
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, errors="replace", **keywords
+    ).stdout
 
 
 def cxx(compiler, *options):
     """Two units of C++."""
+
     def build(source, folder):
         parts = []
         for part in ("0", "1"):
             parts.append(os.path.join(folder, f"part{part}.o"))
-            run(compiler, "-std=c++17", "-O2", "-DPART=" + part, *options, "-c", os.path.join(source, "program.cc"),
-                "-o", parts[-1], cwd=folder)
+            run(
+                compiler,
+                "-std=c++17",
+                "-O2",
+                "-DPART=" + part,
+                *options,
+                "-c",
+                os.path.join(source, "program.cc"),
+                "-o",
+                parts[-1],
+                cwd=folder,
+            )
         program = os.path.join(folder, "program")
         link = [o for o in options if o.startswith(("-gz", "-g", "-fl", "-O"))]
         run(compiler, "-o", program, *link, *parts, cwd=folder)
         return [program], program
+
     return build
 
 
 def c(compiler, *options):
     """C, as a library: what is missing there need not be found."""
+
     def build(source, folder):
-        files = [f for f in sorted(glob.glob(os.path.join(source, "../../lib/dwarf/*.c"))) if "/test-" not in f]
+        files = [
+            f
+            for f in sorted(glob.glob(os.path.join(source, "../../lib/dwarf/*.c")))
+            if "/test-" not in f
+        ]
         program = os.path.join(folder, "program.so")
-        run(compiler, "-std=gnu17", "-O2", "-shared", "-fPIC", "-D_GNU_SOURCE", "-I" + os.path.join(source, "../../lib"), *options,
-            "-o", program, *files)
+        run(
+            compiler,
+            "-std=gnu17",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            "-D_GNU_SOURCE",
+            "-I" + os.path.join(source, "../../lib"),
+            *options,
+            "-o",
+            program,
+            *files,
+        )
         return [program], program
+
     return build
 
 
@@ -74,21 +107,30 @@ def dwz_single(source, folder):
 
 def packed(kind):
     """Debug sections compressed afterwards; judged by the program as it was before."""
+
     def build(source, folder):
         before = cxx("g++", "-g")(source, folder)[1]
         path = os.path.join(folder, "packed")
         run("objcopy", "--compress-debug-sections=" + kind, before, path)
-        assert (".zdebug_info" if kind == "zlib-gnu" else "ZSTD") in run("readelf", "-tW", path), kind
+        assert (".zdebug_info" if kind == "zlib-gnu" else "ZSTD") in run(
+            "readelf", "-tW", path
+        ), kind
         return [path], before
+
     return build
 
 
 def split(version, compiler):
     def build(source, folder):
         _, program = cxx(compiler, "-g", "-gdwarf-" + version, "-gsplit-dwarf")(source, folder)
-        tool = next(t for t in ("llvm-dwp", "llvm-dwp-14", "/usr/lib/llvm-14/bin/llvm-dwp") if shutil.which(t))
+        tool = next(
+            t
+            for t in ("llvm-dwp", "llvm-dwp-14", "/usr/lib/llvm-14/bin/llvm-dwp")
+            if shutil.which(t)
+        )
         run(tool, "-e", program, "-o", program + ".dwp", cwd=folder)
         return [program, "-", program + ".dwp"], program
+
     return build
 
 
@@ -102,13 +144,19 @@ def rust(*options):
         program = os.path.join(folder, "program")
         run("rustc", "-g", *options, os.path.join(source, "program.rs"), "-o", program)
         return [program], program
+
     return build
 
 
 def go(source, folder):
     program = os.path.join(folder, "program")
-    subprocess.run(["go", "build", "-o", program, "."], cwd=os.path.join(source, "../elf/go-program"), check=True,
-                   capture_output=True, env={**os.environ, "GOFLAGS": "-mod=mod", "GOWORK": "off"})
+    subprocess.run(
+        ["go", "build", "-o", program, "."],
+        cwd=os.path.join(source, "../elf/go-program"),
+        check=True,
+        capture_output=True,
+        env={**os.environ, "GOFLAGS": "-mod=mod", "GOWORK": "off"},
+    )
     return [program], program
 
 
@@ -122,7 +170,11 @@ def stripped_go(source, folder):
 CASES = [
     ("g++, DWARF 5", "g++", cxx("g++", "-g", "-gdwarf-5")),
     ("g++, DWARF 4", "g++", cxx("g++", "-g", "-gdwarf-4", "-gstrict-dwarf")),
-    ("g++, DWARF 3, by function", "g++", cxx("g++", "-g", "-gdwarf-3", "-gstrict-dwarf", "-ffunction-sections")),
+    (
+        "g++, DWARF 3, by function",
+        "g++",
+        cxx("g++", "-g", "-gdwarf-3", "-gstrict-dwarf", "-ffunction-sections"),
+    ),
     ("g++, compressed", "g++", cxx("g++", "-g", "-gz=zlib")),
     ("g++, objcopy's zstd", "objcopy", packed("zstd")),
     ("g++, objcopy's zlib-gnu", "objcopy", packed("zlib-gnu")),
@@ -145,8 +197,18 @@ CASES = [
     ("go", "go", go),
     ("go, stripped", "go", stripped_go),
 ]
-QUICK = ("g++, DWARF 5", "g++, objcopy's zstd", "g++, objcopy's zlib-gnu", "gcc, C, DWARF 5", "clang++, DWARF 4", "dwz, DWARF 5, common file", "clang++, split, DWARF 5", "rustc, DWARF 4", "go",
-         "go, stripped")
+QUICK = (
+    "g++, DWARF 5",
+    "g++, objcopy's zstd",
+    "g++, objcopy's zlib-gnu",
+    "gcc, C, DWARF 5",
+    "clang++, DWARF 4",
+    "dwz, DWARF 5, common file",
+    "clang++, split, DWARF 5",
+    "rustc, DWARF 4",
+    "go",
+    "go, stripped",
+)
 
 
 def text_of(path):
@@ -165,15 +227,29 @@ def place(text):
 def ours(tool, files, asked):
     for block in run(tool, *files, input=asked).strip("\n").split("\n\n"):
         # A function's name may hold spaces, as Go's do; a path here does not.
-        yield [(n if n != "?" else "", place(p)) for n, p in (line.rsplit(" ", 1) for line in block.split("\n"))]
+        yield [
+            (n if n != "?" else "", place(p))
+            for n, p in (line.rsplit(" ", 1) for line in block.split("\n"))
+        ]
 
 
 def theirs(path, asked, folder):
     env = {**os.environ, "DEBUGINFOD_URLS": ""}
-    answer = run("llvm-symbolizer", "--inlines", "--no-demangle", "--obj=" + path, input=asked, env=env, cwd=folder)
+    answer = run(
+        "llvm-symbolizer",
+        "--inlines",
+        "--no-demangle",
+        "--obj=" + path,
+        input=asked,
+        env=env,
+        cwd=folder,
+    )
     for block in answer.strip("\n").split("\n\n"):
         lines = block.split("\n")
-        yield [(lines[i] if lines[i] != "??" else "", place(lines[i + 1])) for i in range(0, len(lines) - 1, 2)]
+        yield [
+            (lines[i] if lines[i] != "??" else "", place(lines[i + 1]))
+            for i in range(0, len(lines) - 1, 2)
+        ]
 
 
 class Symbols:
@@ -194,19 +270,39 @@ def same(a, b, symbols):
     # Symbols of type FILE give llvm-symbolizer a file without a line; that says nothing of the address.
     if len(a) == len(b) == 1 and not a[0][1][1] and not b[0][1][1]:
         return symbols.same(a[0][0], b[0][0])
-    return (len(a) == len(b) and [x[1] for x in a] == [x[1] for x in b] and [x[0] for x in a[:-1]] == [x[0] for x in b[:-1]]
-            and symbols.same(a[-1][0], b[-1][0]))
+    return (
+        len(a) == len(b)
+        and [x[1] for x in a] == [x[1] for x in b]
+        and [x[0] for x in a[:-1]] == [x[0] for x in b[:-1]]
+        and symbols.same(a[-1][0], b[-1][0])
+    )
 
 
 def in_table(frames):
     """Names and lines as Go's table has them: no columns, no ABI, type arguments as [...]; what the compiler made
     itself has no file in debug information."""
     frames = [(n, ("", 0, 0) if p[0] == "<autogenerated>" else p) for n, p in frames]
-    return [(re.sub(r"\[.*\]", "[...]", re.sub(r"\.abi(0|internal)$", "", n)).replace("\u00b7", "."), (p[0], p[1], 0)) for n, p in frames]
+    return [
+        (
+            re.sub(r"\[.*\]", "[...]", re.sub(r"\.abi(0|internal)$", "", n)).replace("\u00b7", "."),
+            (p[0], p[1], 0),
+        )
+        for n, p in frames
+    ]
 
 
 def by_elfutils(path, asked, folder):
-    answer = run("eu-addr2line", "-a", "-f", "-i", "-e", path, input=asked, env={**os.environ, "DEBUGINFOD_URLS": ""}, cwd=folder)
+    answer = run(
+        "eu-addr2line",
+        "-a",
+        "-f",
+        "-i",
+        "-e",
+        path,
+        input=asked,
+        env={**os.environ, "DEBUGINFOD_URLS": ""},
+        cwd=folder,
+    )
     for block in re.split(r"^0x[0-9a-f]{16}\n", answer, flags=re.M)[1:]:
         lines = block.strip("\n").split("\n")
         names = [n.split(" inlined at ")[0] for n in lines[0::2]]
@@ -230,7 +326,20 @@ def by_gdb(path, asked, folder):
     for name, text in (("asked", asked), ("ask.py", GDB)):
         with open(os.path.join(folder, name), "w") as f:
             f.write(text)
-    answer = run("gdb", "-nx", "-q", "-batch", "-ex", "set debuginfod enabled off", "-ex", "set auto-load off", "-x", "ask.py", path, cwd=folder)
+    answer = run(
+        "gdb",
+        "-nx",
+        "-q",
+        "-batch",
+        "-ex",
+        "set debuginfod enabled off",
+        "-ex",
+        "set auto-load off",
+        "-x",
+        "ask.py",
+        path,
+        cwd=folder,
+    )
     for line in answer.splitlines():
         if line.startswith("frames"):
             yield line.split("\t")[1:]
@@ -248,7 +357,9 @@ def same_names(a, b, symbols):
     to where that one is written: such a function has a symbol, and the stack ends with it."""
     names = [n for n, _ in a if n]
     equal = all(p == q or re.search(r"(^|::)" + re.escape(p) + r"\(", q) for p, q in zip(names, b))
-    return equal and (len(names) == len(b) or (names and len(names) < len(b) and names[-1] in symbols.at))
+    return equal and (
+        len(names) == len(b) or (names and len(names) < len(b) and names[-1] in symbols.at)
+    )
 
 
 def by_go(path, asked, folder):
@@ -262,19 +373,24 @@ def same_place(a, b, symbols):
         return True
     file, _, line = b[1].rpartition(":")
     got = in_table(a)
-    name = re.sub(r"\[.*\]", "[...]", re.sub(r"\.abi(0|internal)$", "", b[0])).replace("\u00b7", ".")
-    return got[-1][0] == name and (got[0][1][1] == int(line or 0) or not got[0][1][1]) and (
-        not got[0][1][0] or got[0][1][0] == os.path.normpath(file))
+    name = re.sub(r"\[.*\]", "[...]", re.sub(r"\.abi(0|internal)$", "", b[0])).replace(
+        "\u00b7", "."
+    )
+    return (
+        got[-1][0] == name
+        and (got[0][1][1] == int(line or 0) or not got[0][1][1])
+        and (not got[0][1][0] or got[0][1][0] == os.path.normpath(file))
+    )
 
 
 def further_judges(build, files, judge, quick):
     """(name, its answers, how to compare, which file, how many addresses) besides llvm-symbolizer."""
     if build in (dwz, dwz_single):
-        yield "gdb", by_gdb, same_names, files[0], 10 ** 6
+        yield "gdb", by_gdb, same_names, files[0], 10**6
         if not quick:
             yield "eu-addr2line", by_elfutils, same_debug, files[0], 1000
     if build in (go, stripped_go):
-        yield "go tool addr2line", by_go, same_place, judge, 10 ** 6
+        yield "go tool addr2line", by_go, same_place, judge, 10**6
 
 
 def compare(asked, a, b, equal, symbols):
@@ -302,17 +418,25 @@ def judged(number, build, folder, count, quick):
     if build in (dwz, dwz_single):
         # These two name the function itself as debug information does, not as the linker.
         frames = list(ours(tool, ["--debug-names", *files], "\n".join(asked) + "\n"))
-    yield "llvm-symbolizer", count, sum(len(q) > 1 for q in b), compare(asked, a, b, same, symbols) if len(b) == count else [(x, None, None) for x in asked]
+    yield "llvm-symbolizer", count, sum(len(q) > 1 for q in b), (
+        compare(asked, a, b, same, symbols) if len(b) == count else [(x, None, None) for x in asked]
+    )
     doubted = set(asked)
     for name, answers, equal, path, most in further_judges(build, files, judge, quick):
         some = asked[:most]
         b = list(answers(path, "\n".join(some) + "\n", folder))
-        wrong = compare(some, frames, b, equal, symbols) if len(b) == len(some) else [(x, None, None) for x in some]
+        wrong = (
+            compare(some, frames, b, equal, symbols)
+            if len(b) == len(some)
+            else [(x, None, None) for x in some]
+        )
         if name == "gdb":
             doubted = {w[0] for w in wrong}
         if name == "eu-addr2line" and len(wrong) <= len(some) // 20:
             # It takes another of two calls that share an address, and gives a frame more where a cold part's entry has no name.
-            print(f"# eu-addr2line alone, against the three others: {len(wrong) - len([w for w in wrong if w[0] in doubted])}")
+            print(
+                f"# eu-addr2line alone, against the three others: {len(wrong) - len([w for w in wrong if w[0] in doubted])}"
+            )
             wrong = [w for w in wrong if w[0] in doubted]
         yield name, len(some), 0, wrong
 
@@ -344,8 +468,13 @@ def main():
         failed += bool(bad)
         total += sum(f[1] for f in found)
         differ += sum(len(f[3]) for f in found)
-        said = "; ".join(f"{n} addresses by {judge}, {len(wrong)} differ" for judge, n, _, wrong in found)
-        print(f"{'not ok' if bad else 'ok'} {number} - {name}: {said}; {found[0][2]} inlined", flush=True)
+        said = "; ".join(
+            f"{n} addresses by {judge}, {len(wrong)} differ" for judge, n, _, wrong in found
+        )
+        print(
+            f"{'not ok' if bad else 'ok'} {number} - {name}: {said}; {found[0][2]} inlined",
+            flush=True,
+        )
         for judge, _, _, wrong in found:
             for difference in wrong[:3]:
                 print(f"# {judge}: {difference}")

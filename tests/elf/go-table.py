@@ -6,6 +6,7 @@ Programs are built in each form a table can lie in, stripped of symbols, debug i
 judged by their unstripped twins: entries and names by readelf's symbols, stack depths by readelf's call
 frames, lines by llvm-symbolizer. TAP comes out.
 """
+
 import os
 import random
 import re
@@ -14,12 +15,18 @@ import subprocess
 import sys
 import tempfile
 
-FORMS = [("static", []), ("pie", ["-buildmode=pie"]), ("linked by ld", ["-buildmode=pie", "-ldflags=-linkmode=external"])]
+FORMS = [
+    ("static", []),
+    ("pie", ["-buildmode=pie"]),
+    ("linked by ld", ["-buildmode=pie", "-ldflags=-linkmode=external"]),
+]
 SAMPLE = 3000
 
 
 def run(*command, **keywords):
-    return subprocess.run(command, capture_output=True, text=True, check=True, errors="replace", **keywords).stdout
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, errors="replace", **keywords
+    ).stdout
 
 
 def without_headers(path):
@@ -27,7 +34,7 @@ def without_headers(path):
     with open(path, "r+b") as f:
         f.seek(0x28)
         f.write(bytes(8))
-        f.seek(0x3c)
+        f.seek(0x3C)
         f.write(bytes(4))
 
 
@@ -49,7 +56,9 @@ class Table:
 
 def plain(name):
     """A linker's symbol less what Go's table does not tell: the ABI, type arguments and array lengths."""
-    return re.sub(r"\[.*\]", "[...]", re.sub(r"\.abi(0|internal)$", "", name)).replace("\u00b7", ".")
+    return re.sub(r"\[.*\]", "[...]", re.sub(r"\.abi(0|internal)$", "", name)).replace(
+        "\u00b7", "."
+    )
 
 
 def symbols(path):
@@ -103,11 +112,18 @@ def judge(got, twin):
         yield f"only {n} depths could be compared"
     sample = random.Random(7).sample(got.lines, SAMPLE)
     wrong = 0
-    for (address, line, file), (judged_file, judged_line) in zip(sample, lines_of(twin, [s[0] for s in sample])):
-        if judged_line and (line, os.path.basename(file)) != (judged_line, os.path.basename(judged_file)):
+    for (address, line, file), (judged_file, judged_line) in zip(
+        sample, lines_of(twin, [s[0] for s in sample])
+    ):
+        if judged_line and (line, os.path.basename(file)) != (
+            judged_line,
+            os.path.basename(judged_file),
+        ):
             wrong += 1
             if wrong <= SAMPLE // 1000:
-                print(f"# {address:#x}: {file}:{line}, llvm-symbolizer: {judged_file}:{judged_line}")
+                print(
+                    f"# {address:#x}: {file}:{line}, llvm-symbolizer: {judged_file}:{judged_line}"
+                )
     if wrong > SAMPLE // 1000:
         yield f"{wrong} of {SAMPLE} lines differ"
 
@@ -115,7 +131,13 @@ def judge(got, twin):
 def build(source, folder, toolchain, options):
     twin = os.path.join(folder, "twin")
     env = {**os.environ, "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": toolchain, "GOWORK": "off"}
-    subprocess.run(["go", "build", "-o", twin, *options, "."], cwd=source, env=env, check=True, capture_output=True)
+    subprocess.run(
+        ["go", "build", "-o", twin, *options, "."],
+        cwd=source,
+        env=env,
+        check=True,
+        capture_output=True,
+    )
     run("strip", "-o", os.path.join(folder, "stripped"), twin)
     shutil.copy(os.path.join(folder, "stripped"), os.path.join(folder, "headless"))
     without_headers(os.path.join(folder, "headless"))
@@ -124,7 +146,12 @@ def build(source, folder, toolchain, options):
 
 def main():
     tool, source, toolchains = sys.argv[1], sys.argv[2], sys.argv[3:] or ["local"]
-    cases = [(t, *f, kind) for t in toolchains for f in FORMS for kind in ("twin", "stripped", "headless")]
+    cases = [
+        (t, *f, kind)
+        for t in toolchains
+        for f in FORMS
+        for kind in ("twin", "stripped", "headless")
+    ]
     if not shutil.which("go") or not shutil.which("llvm-symbolizer"):
         print("1..0 # SKIP no Go toolchain, or no llvm-symbolizer: install golang and llvm")
         return
@@ -139,8 +166,10 @@ def main():
                     got = Table(run(tool, os.path.join(folder, kind)))
                     wrong = list(judge(got, twin))
                     failed += bool(wrong)
-                    print(f"{'not ok' if wrong else 'ok'} {number} - {toolchain}, {form}, {kind}: "
-                          f"{len(got.functions)} functions, {len(got.lines)} rows of lines")
+                    print(
+                        f"{'not ok' if wrong else 'ok'} {number} - {toolchain}, {form}, {kind}: "
+                        f"{len(got.functions)} functions, {len(got.lines)} rows of lines"
+                    )
                     for sentence in wrong[:5]:
                         print("# " + sentence)
     sys.exit(failed > 0)

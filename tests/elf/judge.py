@@ -5,6 +5,7 @@
 Addresses: the first, last and one past the last byte of every function, and random ones over the text. The
 rule of lib/elf/symbols.h is written here a second time, over readelf's text. TAP comes out.
 """
+
 import bisect
 import os
 import random
@@ -12,15 +13,25 @@ import re
 import subprocess
 import sys
 
-SYMBOL = re.compile(r"^\s*\d+: ([0-9a-f]{16})\s+(0x[0-9a-f]+|\d+) (\w+)\s+(\w+)\s+\w+\s+(?:\[.*?\]\s+)?(\w+) ?(.*)")
-SECTION = re.compile(r"^\s*\[\s*\d+\] \S*\s+(\w+)\s+([0-9a-f]{16}) [0-9a-f]+ ([0-9a-f]+) \S+\s+(\w*)\s+\d+\s+\d+\s+\d+$")
+SYMBOL = re.compile(
+    r"^\s*\d+: ([0-9a-f]{16})\s+(0x[0-9a-f]+|\d+) (\w+)\s+(\w+)\s+\w+\s+(?:\[.*?\]\s+)?(\w+) ?(.*)"
+)
+SECTION = re.compile(
+    r"^\s*\[\s*\d+\] \S*\s+(\w+)\s+([0-9a-f]{16}) [0-9a-f]+ ([0-9a-f]+) \S+\s+(\w*)\s+\d+\s+\d+\s+\d+$"
+)
 
 ALIASES = 64  # MAX_ALIAS of lib/elf/symbols.c
 
 
 def readelf(option, path):
-    return subprocess.run(["readelf", option, "-W", path], capture_output=True, text=True, errors="surrogateescape",
-                          check=True, env={**os.environ, "LC_ALL": "C"}).stdout.split("\n")
+    return subprocess.run(
+        ["readelf", option, "-W", path],
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        check=True,
+        env={**os.environ, "LC_ALL": "C"},
+    ).stdout.split("\n")
 
 
 def sections(path):
@@ -68,11 +79,18 @@ class Judge:
         while at and address - self.starts[at - 1] < self.longest:
             at -= 1
             start = self.starts[at]
-            fits = [(local, name) for size, local, name in self.groups[start] if address - start < size]
+            fits = [
+                (local, name) for size, local, name in self.groups[start] if address - start < size
+            ]
             if len(self.groups[start]) > ALIASES and fits:
                 return {name for _, name in fits}
             if fits:
-                return {min(fits, key=lambda f: (f[0], len(f[1]) - len(f[1].lstrip("_")), len(f[1]), f[1]))[1]}
+                return {
+                    min(
+                        fits,
+                        key=lambda f: (f[0], len(f[1]) - len(f[1].lstrip("_")), len(f[1]), f[1]),
+                    )[1]
+                }
         return {"-"}
 
     def addresses(self, rng):
@@ -91,14 +109,26 @@ def main():
     print(f"1..{len(files)}")
     for number, path in enumerate(files, 1):
         judge = Judge(path)
-        asked = [a for a in judge.addresses(random.Random(number)) if 0 <= a < 1 << 64] if judge.starts else []
+        asked = (
+            [a for a in judge.addresses(random.Random(number)) if 0 <= a < 1 << 64]
+            if judge.starts
+            else []
+        )
         text = "".join(f"{a:x}\n" for a in asked)
-        answers = subprocess.run([lookup, path], input=text, capture_output=True, text=True, errors="surrogateescape",
-                                 check=True).stdout.split("\n")[:-1]
+        answers = subprocess.run(
+            [lookup, path],
+            input=text,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            check=True,
+        ).stdout.split("\n")[:-1]
         wrong = [(a, got) for a, got in zip(asked, answers) if got not in judge.names(a)]
         ok = not wrong and len(answers) == len(asked) and len(asked) > 0
         failed += not ok
-        print(f"{'ok' if ok else 'not ok'} {number} - {path}: {len(asked)} addresses, {len(judge.starts)} functions")
+        print(
+            f"{'ok' if ok else 'not ok'} {number} - {path}: {len(asked)} addresses, {len(judge.starts)} functions"
+        )
         for a, got in wrong[:5]:
             print(f"# {a:#x}: {got}, expected {' or '.join(sorted(judge.names(a))[:5])}")
     sys.exit(failed > 0)

@@ -6,6 +6,7 @@ rows.py ROWS --system: the same for every ELF file under the system's bin and li
 Full rows, expressions and undefined registers against readelf's listings; and the words of the rows that
 lib/elf gives out against full rows, by carrying both out (rows.h beside this file); and rows that are found one by one. TAP comes out.
 """
+
 import concurrent.futures
 import os
 import shutil
@@ -13,20 +14,34 @@ import subprocess
 import sys
 import tempfile
 
-FOLDERS = ["/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin", "/usr/local/lib", "/usr/libexec", "/usr/aarch64-linux-gnu/lib"]
+FOLDERS = [
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/local/bin",
+    "/usr/local/lib",
+    "/usr/libexec",
+    "/usr/aarch64-linux-gnu/lib",
+]
 EXEC, DYN = b"\2\0", b"\3\0"
 HOW = {"--readelf": "full rows equal readelf's", "--words": "words mean the same as full rows"}
 # Only of the files that are named.
 FOUND = {"--found": "rows that are found one by one are those that are read"}
 # Of code that is described, made without looking at the description; only of some of those.
-BY_CODE = {"--lengths": "instructions are as long as objdump's", "--guesses": "rows made of code alone",
-           "--strict-guesses": "rows made of code alone that is amid other code"}
-C_PROGRAMS = "bash", "git"  # whose functions call each other directly, as those of static programs do
+BY_CODE = {
+    "--lengths": "instructions are as long as objdump's",
+    "--guesses": "rows made of code alone",
+    "--strict-guesses": "rows made of code alone that is amid other code",
+}
+C_PROGRAMS = (
+    "bash",
+    "git",
+)  # whose functions call each other directly, as those of static programs do
 # libcrypto has tables of numbers among its code.
 # Rows that a rule cannot say: longjmp and setcontext, between taking registers from memory and the jump.
 INEXPRESSIBLE_SHARE = 1e-5
 # Of Go's on x86-64 all can be said.
-EXPRESSIBLE = "go-amd64",
+EXPRESSIBLE = ("go-amd64",)
 
 
 def elf_files():
@@ -48,8 +63,17 @@ def go_programs(source, folder):
         return
     for machine in "amd64", "arm64":
         path = os.path.join(folder, f"go-{machine}")
-        env = {**os.environ, "GOARCH": machine, "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-        subprocess.run(["go", "build", "-o", path, "."], cwd=source, env=env, check=True, capture_output=True)
+        env = {
+            **os.environ,
+            "GOARCH": machine,
+            "CGO_ENABLED": "0",
+            "GOFLAGS": "-mod=mod",
+            "GOTOOLCHAIN": "local",
+            "GOWORK": "off",
+        }
+        subprocess.run(
+            ["go", "build", "-o", path, "."], cwd=source, env=env, check=True, capture_output=True
+        )
         yield path
 
 
@@ -59,7 +83,9 @@ def judge(rows, how, path):
     *printed, last = run.stdout.split("\n")[:-1] or [f"# no answer: {run.stderr}"]
     figures = last.split()
     ended_well = len(figures) == 6 and figures[5] == "ok"
-    return [int(f) for f in figures[:5]] if ended_well else [1, 0, 0, 0, 0], [path, *printed] + ([] if ended_well else [last])
+    return [int(f) for f in figures[:5]] if ended_well else [1, 0, 0, 0, 0], [path, *printed] + (
+        [] if ended_well else [last]
+    )
 
 
 def main():
@@ -68,7 +94,11 @@ def main():
         system = files == ["--system"]
         if files[0] == "--go":
             files[:2] = go_programs(files[1], folder)
-        judge_all(rows, sorted(set(elf_files())) if system else [f for f in files if os.path.exists(f)], system)
+        judge_all(
+            rows,
+            sorted(set(elf_files())) if system else [f for f in files if os.path.exists(f)],
+            system,
+        )
 
 
 def is_x86(path):
@@ -82,16 +112,34 @@ def judge_all(rows, files, system):
     print(f"1..{len(hows)}")
     for number, how in enumerate(hows, 1):
         if how in BY_CODE:
-            files = [f for f in files if is_x86(f) and (os.path.basename(f) in C_PROGRAMS or how == "--lengths" and "libcrypto" not in f)]
+            files = [
+                f
+                for f in files
+                if is_x86(f)
+                and (
+                    os.path.basename(f) in C_PROGRAMS or how == "--lengths" and "libcrypto" not in f
+                )
+            ]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             verdicts = list(pool.map(lambda path: judge(rows, how, path), files))
-        differences, n_rows, functions, expressions, inexpressible = (sum(v[0][i] for v in verdicts) for i in range(5))
-        unsaid = [f for f, v in zip(files, verdicts) if os.path.basename(f) in EXPRESSIBLE and v[0][4]]
-        ok = differences == 0 and n_rows > 0 and not unsaid and (not system or inexpressible <= n_rows * INEXPRESSIBLE_SHARE)
+        differences, n_rows, functions, expressions, inexpressible = (
+            sum(v[0][i] for v in verdicts) for i in range(5)
+        )
+        unsaid = [
+            f for f, v in zip(files, verdicts) if os.path.basename(f) in EXPRESSIBLE and v[0][4]
+        ]
+        ok = (
+            differences == 0
+            and n_rows > 0
+            and not unsaid
+            and (not system or inexpressible <= n_rows * INEXPRESSIBLE_SHARE)
+        )
         failed += not ok
-        print(f"{'ok' if ok else 'not ok'} {number} - {hows[how]}: {differences} differences in {n_rows} rows of {functions} functions, "
-              f"{len(files)} files; {expressions} {'differ' if how in BY_CODE else 'expressions'}, "
-              f"{inexpressible} {'without rule' if how in BY_CODE else 'rows inexpressible'}")
+        print(
+            f"{'ok' if ok else 'not ok'} {number} - {hows[how]}: {differences} differences in {n_rows} rows of {functions} functions, "
+            f"{len(files)} files; {expressions} {'differ' if how in BY_CODE else 'expressions'}, "
+            f"{inexpressible} {'without rule' if how in BY_CODE else 'rows inexpressible'}"
+        )
         print("".join(f"# {f} has rows that are inexpressible\n" for f in unsaid), end="")
         for figures, printed in verdicts:
             if figures[0]:

@@ -5,6 +5,7 @@
 C with the system's C library, and with musl, which is mostly built without call-frame information; both also
 stripped. And a program of Go. Every stack must reach the outermost frame; one in 2,000 may not. TAP comes out.
 """
+
 import os
 import platform
 import shutil
@@ -24,7 +25,9 @@ def build(folder, source, go_source):
         if not shutil.which(compiler):
             yield compiler, None, f"there is no {compiler}"
             continue
-        made = subprocess.run([compiler, "-static", "-O2", "-o", path, source], capture_output=True, text=True)
+        made = subprocess.run(
+            [compiler, "-static", "-O2", "-o", path, source], capture_output=True, text=True
+        )
         if made.returncode:
             yield compiler, None, f"{compiler} cannot link statically"
             continue
@@ -35,8 +38,16 @@ def build(folder, source, go_source):
     if not shutil.which("go"):
         yield "go", None, "there is no go"
         return
-    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-    subprocess.run(["go", "build", "-o", path, "."], cwd=go_source, env=env, check=True, capture_output=True)
+    env = {
+        **os.environ,
+        "CGO_ENABLED": "0",
+        "GOFLAGS": "-mod=mod",
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+    }
+    subprocess.run(
+        ["go", "build", "-o", path, "."], cwd=go_source, env=env, check=True, capture_output=True
+    )
     yield "go", path, ""
 
 
@@ -51,12 +62,16 @@ def main():
             if not path:
                 print(f"ok {number} - {name} # SKIP {why}")
                 continue
-            run = subprocess.run([step, str(STEPS), path], capture_output=True, text=True, timeout=280)
+            run = subprocess.run(
+                [step, str(STEPS), path], capture_output=True, text=True, timeout=280
+            )
             *printed, last = run.stdout.split("\n")[:-1] or ["0 0"]
             stacks, whole, *_ = map(int, last.split())
             ok = stacks > 5000 and whole >= stacks * SHARE
             failed += not ok
-            print(f"{'ok' if ok else 'not ok'} {number} - {name}: stacks, whole ones, frames, instructions elsewhere: {last}")
+            print(
+                f"{'ok' if ok else 'not ok'} {number} - {name}: stacks, whole ones, frames, instructions elsewhere: {last}"
+            )
             print("".join(line + "\n" for line in printed), end="")
     print(f"1..{number}")
     sys.exit(failed > 0)

@@ -5,6 +5,7 @@
 Each law is a function that yields its violations; TAP comes out. The include
 law is the table of ARCHITECTURE.md: who may include what. Headers of ours are included by their folder.
 """
+
 import os
 import re
 import subprocess
@@ -13,9 +14,23 @@ import sys
 ROOT = sys.argv[1]
 
 # Libraries by the header, or the folder of headers, that stands for them.
-LIBRARIES = {"curl": "curl", "jansson.h": "jansson", "libelf.h": "libelf", "gelf.h": "libelf", "lzma.h": "lzma",
-             "zlib.h": "zlib", "zstd.h": "zstd", "zstd_errors.h": "zstd", "protobuf-c": "protobuf-c", "bpf": "libbpf", "libiberty": "libiberty",
-             "demangle.h": "libiberty", "yaml.h": "yaml", "microhttpd.h": "microhttpd", "andiron": "host-abi/include"}
+LIBRARIES = {
+    "curl": "curl",
+    "jansson.h": "jansson",
+    "libelf.h": "libelf",
+    "gelf.h": "libelf",
+    "lzma.h": "lzma",
+    "zlib.h": "zlib",
+    "zstd.h": "zstd",
+    "zstd_errors.h": "zstd",
+    "protobuf-c": "protobuf-c",
+    "bpf": "libbpf",
+    "libiberty": "libiberty",
+    "demangle.h": "libiberty",
+    "yaml.h": "yaml",
+    "microhttpd.h": "microhttpd",
+    "andiron": "host-abi/include",
+}
 # Where headers are looked for: source_include of meson.build, and bpf/ for the kernel programs.
 ROOTS = ["bpf/include", "lib", "host-abi", "plugins", "", "bpf", "tests/golden"]
 GENERATED = ("-page.h", ".pb-c.h")
@@ -30,18 +45,37 @@ FILE_LINES, FUNCTION_LINES, COMPLEXITY = 600, 80, 15
 COLUMNS, GLOSSARY_LINES = 100, 40
 
 # Words that no file is named by, since the field has another one, and names that need a second word.
-GIVEN_UP = set("""advance again alone apart behind books change early ends given held later left life limbo look
+GIVEN_UP = set(
+    """advance again alone apart behind books change early ends given held later left life limbo look
                   meanwhile mirror news nobody onward place rulebook said seat seen stale stranger tell told
-                  unwanted verdict whoever""".split())
-TOO_BARE = {"caller", "compiled", "copies", "heap", "image", "machine", "spaces", "times", "views", "walks"}
-BANNED = re.compile(r"(?<![\w>.])(sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gets|alloca|system|popen|sleep|usleep|nanosleep)\s*\(")
+                  unwanted verdict whoever""".split()
+)
+TOO_BARE = {
+    "caller",
+    "compiled",
+    "copies",
+    "heap",
+    "image",
+    "machine",
+    "spaces",
+    "times",
+    "views",
+    "walks",
+}
+BANNED = re.compile(
+    r"(?<![\w>.])(sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gets|alloca|system|popen|sleep|usleep|nanosleep)\s*\("
+)
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented|placeholder", re.I)
 SOURCE = re.compile(r"\.(c|h|py|go|sh|build)$|^(check|quickstart)$")
 
 
 def tracked():
-    names = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"],
-                           capture_output=True, text=True, check=True).stdout.split("\n")
+    names = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\n")
     return [n for n in names if n and os.path.isfile(os.path.join(ROOT, n))]
 
 
@@ -63,7 +97,11 @@ def law():
     rows = re.findall(r"^\| `([\w/-]+)` \| [^|]+ \| ([^|]+) \|$", section, re.M)
     table = {}
     for name, allowed in rows:
-        allowed = re.sub(r"(\w+)/\{([^}]*)\}", lambda m: ", ".join(f"{m[1]}/{n}" for n in m[2].split(",")), allowed)
+        allowed = re.sub(
+            r"(\w+)/\{([^}]*)\}",
+            lambda m: ", ".join(f"{m[1]}/{n}" for n in m[2].split(",")),
+            allowed,
+        )
         table[name] = {"host-abi/include" if n == "ABI" else n for n in allowed.split(", ")} - {"–"}
     return table
 
@@ -126,7 +164,12 @@ def rooms():
         if len(inside) > ROOM_FILES:
             yield f"{room} holds {len(inside)} files, {ROOM_FILES} are allowed"
         home, short = component(inside[0]), os.path.basename(room)
-        if not room.endswith("/tests") and f"`{room}/`" not in page and f"`{room}`" not in page and f"`{short}/`" not in page:
+        if (
+            not room.endswith("/tests")
+            and f"`{room}/`" not in page
+            and f"`{room}`" not in page
+            and f"`{short}/`" not in page
+        ):
             yield f"{room} is not named by ARCHITECTURE.md"
     for file in C_FILES:
         if component(file) and os.path.basename(file).startswith("test-") and "/tests/" not in file:
@@ -174,7 +217,9 @@ def functions():
 def parameters():
     """No function takes more than six parameters."""
     for file in C_FILES:
-        for name, params in re.findall(r"^[a-z][\w \*]*?\b(\w+)\(([^(){};]*)\)\n\{", TEXT[file], re.M):
+        for name, params in re.findall(
+            r"^[a-z][\w \*]*?\b(\w+)\(([^(){};]*)\)\n\{", TEXT[file], re.M
+        ):
             if params.count(",") > 5 and (file, name) not in FOREIGN:
                 yield f"{file}: {name} takes {params.count(',') + 1}"
 
@@ -223,7 +268,9 @@ def sleeps():
             continue
         if file.startswith("tests/") and file.endswith((".py", ".sh", ".go")):
             for number, line in enumerate(TEXT[file].split("\n"), 1):
-                if re.search(r"\b(time\.sleep|^\s*sleep)\b", line) and not ("poll" in line and file.startswith("tests/bench/")):
+                if re.search(r"\b(time\.sleep|^\s*sleep)\b", line) and not (
+                    "poll" in line and file.startswith("tests/bench/")
+                ):
                     yield f"{file}:{number}: {line.strip()[:80]} (wait with until of tests/scenario/waiting.py)"
 
 
@@ -306,8 +353,24 @@ def words():
 
 
 # code_width joins these when the tree is formatted.
-LAWS = [law_of_includes, rooms, only_plugin_speaks, file_sizes, functions, parameters, licences, essays, banned, marks,
-        sleeps, links, prose, decisions, where, words]
+LAWS = [
+    law_of_includes,
+    rooms,
+    only_plugin_speaks,
+    file_sizes,
+    functions,
+    parameters,
+    licences,
+    essays,
+    banned,
+    marks,
+    sleeps,
+    links,
+    prose,
+    decisions,
+    where,
+    words,
+]
 
 print(f"1..{len(LAWS)}")
 failed = False

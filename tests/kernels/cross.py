@@ -5,6 +5,7 @@ the distribution's cross compiler, and a meson build of what the plan needs.
 The libraries are those of this machine's own release. They are found by
 packaging/packages: what the build needs here, it needs there.
 """
+
 import os
 import re
 import shutil
@@ -15,14 +16,19 @@ import plan
 from packages import Missing, Root, release
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-COMPILER = {"arm64": ("aarch64-linux-gnu", "gcc-aarch64-linux-gnu"), "x86_64": ("x86_64-linux-gnu", "gcc-x86-64-linux-gnu")}
+COMPILER = {
+    "arm64": ("aarch64-linux-gnu", "gcc-aarch64-linux-gnu"),
+    "x86_64": ("x86_64-linux-gnu", "gcc-x86-64-linux-gnu"),
+}
 FAMILY = {"arm64": "aarch64", "x86_64": "x86_64"}
 
 
 def libraries():
     with open(os.path.join(ROOT, "packaging/packages"), encoding="utf-8") as f:
         names = re.findall(r"^build: (.*)$", f.read(), re.M)
-    return [name for line in names for name in line.split() if name.endswith("-dev")] + ["libc6-dev"]
+    return [name for line in names for name in line.split() if name.endswith("-dev")] + [
+        "libc6-dev"
+    ]
 
 
 def sysroot(arch, say):
@@ -37,7 +43,11 @@ def sysroot(arch, say):
                     return folder
         say(f"fetching the libraries of {release()} for {arch} ...")
         shutil.rmtree(folder, ignore_errors=True)
-        root = Root(os.path.join(kernels.cache(), f"apt-{release()}-{arch}"), kernels.DEBIAN[arch], [release()])
+        root = Root(
+            os.path.join(kernels.cache(), f"apt-{release()}-{arch}"),
+            kernels.DEBIAN[arch],
+            [release()],
+        )
         root.update()
         root.unpack(root.with_dependencies(wanted), folder)
         shutil.rmtree(root.folder)
@@ -78,7 +88,12 @@ def targets(arch):
 
 def _run(command, log):
     with open(log, "ab") as out:
-        if subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False).returncode == 0:
+        if (
+            subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False
+            ).returncode
+            == 0
+        ):
             return
     with open(log, encoding="utf-8", errors="replace") as f:
         raise RuntimeError(f"{' '.join(command[:3])} failed:\n{f.read()[-4000:]}")

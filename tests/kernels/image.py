@@ -6,6 +6,7 @@ need, so that paths that are compiled into them hold. Made without root: an
 archive says what owner and device a file is.
 Format: the kernel's Documentation/driver-api/early-userspace/buffer-format.rst, "newc".
 """
+
 import os
 import re
 import stat
@@ -55,7 +56,14 @@ class Programs:
 
     def __init__(self, archive, arch, root="/"):
         self.archive, self.root, self.done = archive, root, set()
-        self.dirs = [f"usr/lib/{TRIPLET[arch]}", f"lib/{TRIPLET[arch]}", "usr/lib", "lib", "lib64", "usr/lib64"]
+        self.dirs = [
+            f"usr/lib/{TRIPLET[arch]}",
+            f"lib/{TRIPLET[arch]}",
+            "usr/lib",
+            "lib",
+            "lib64",
+            "usr/lib64",
+        ]
 
     def _library(self, name, beside):
         for folder in self.dirs:
@@ -74,8 +82,13 @@ class Programs:
             return
         self.done.add(name)
         self.archive.copy(path, name)
-        told = subprocess.run(["readelf", "-Wdl", path], capture_output=True, text=True, check=True,
-                              env=dict(os.environ, LC_ALL="C")).stdout
+        told = subprocess.run(
+            ["readelf", "-Wdl", path],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=dict(os.environ, LC_ALL="C"),
+        ).stdout
         for library in re.findall(r"\(NEEDED\).*\[(.+)\]", told):
             self.add(*self._library(library, os.path.dirname(path)))
         interpreter = re.search(r"program interpreter: (.+)\]", told)

@@ -5,6 +5,7 @@ A kernel is what `linux-image-ARCH` of a suite depends on; of its package we kee
 the kernel, and beside it the suite's static busybox. What is kept
 is used for a month, and longer where the network is away.
 """
+
 import fcntl
 import glob
 import os
@@ -51,7 +52,9 @@ class Kernel:
         self.image = self._one("boot/vmlinu*-*", "usr/lib/modules/*/vmlinu*")
         self.busybox = self._one("bin/busybox", "usr/bin/busybox")
         if not self.image or not self.busybox:
-            raise Missing(f"the packages of the kernel {name} for {arch} have no kernel or no busybox")
+            raise Missing(
+                f"the packages of the kernel {name} for {arch} have no kernel or no busybox"
+            )
         _, _, version = os.path.basename(self.image).partition("-")
         self.version = version or os.path.basename(os.path.dirname(self.image))
 
@@ -74,8 +77,11 @@ def _fetch(name, arch, folder):
     fresh = folder + ".part"
     shutil.rmtree(fresh, ignore_errors=True)
     root.update()
-    root.unpack([_image_package(root), "busybox-static"], fresh,
-                ["./boot/vmlinu*", "./usr/lib/modules/*/vmlinu*", "./bin/busybox", "./usr/bin/busybox"])
+    root.unpack(
+        [_image_package(root), "busybox-static"],
+        fresh,
+        ["./boot/vmlinu*", "./usr/lib/modules/*/vmlinu*", "./bin/busybox", "./usr/bin/busybox"],
+    )
     Kernel(name, arch, fresh)  # fails where something is not there
     shutil.rmtree(folder, ignore_errors=True)
     os.rename(fresh, folder)
@@ -94,5 +100,7 @@ def get(name, arch, say):
             except Missing:
                 if not have:
                     raise
-                say(f"the source does not answer; going on with the kernel of {time.ctime(os.stat(folder).st_mtime)}")
+                say(
+                    f"the source does not answer; going on with the kernel of {time.ctime(os.stat(folder).st_mtime)}"
+                )
     return Kernel(name, arch, folder)

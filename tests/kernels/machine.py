@@ -6,6 +6,7 @@ Debian kernel has built in: serial ports and an initramfs. The machine ends by
 itself, by the guest's power-off or at a panic; one that does neither is ended at
 a deadline.
 """
+
 import gzip
 import io
 import os
@@ -19,8 +20,18 @@ from packages import Missing
 # The program, its machine, the ports (the kernel's console and our results), and what else the kernel is
 # told: not to try its timer against its clock, since on a busy host both stand still at times.
 QEMU = {
-    "x86_64": (["qemu-system-x86_64", "-machine", "q35", "-cpu", "max"], "ttyS0", "ttyS1", "no_timer_check"),
-    "arm64": (["qemu-system-aarch64", "-machine", "virt", "-cpu", "max,pauth-impdef=on"], "ttyAMA0", "ttyS0", ""),
+    "x86_64": (
+        ["qemu-system-x86_64", "-machine", "q35", "-cpu", "max"],
+        "ttyS0",
+        "ttyS1",
+        "no_timer_check",
+    ),
+    "arm64": (
+        ["qemu-system-aarch64", "-machine", "virt", "-cpu", "max,pauth-impdef=on"],
+        "ttyAMA0",
+        "ttyS0",
+        "",
+    ),
 }
 # All processors in one thread: with a thread each, one may run the first byte of an instruction that another
 # is patching and the rest of the former (jump labels, which the kernel flips while it boots and we by attaching
@@ -79,14 +90,41 @@ def boot(kernel, initramfs, folder, cpus):
     if kernel.arch == "x86_64":
         ports += ["-serial", f"file:{paths[1]}"]
     else:  # this machine has one port of its own
-        ports += ["-chardev", f"file,id=results,path={paths[1]}", "-device", "pci-serial,chardev=results"]
+        ports += [
+            "-chardev",
+            f"file,id=results,path={paths[1]}",
+            "-device",
+            "pci-serial,chardev=results",
+        ]
     run, began = Run(), time.monotonic()
     with open(paths[2], "wb") as words:
         qemu = subprocess.Popen(
-            [*command, "-accel", TCG, "-smp", str(cpus), "-m", "1G", "-display", "none", "-monitor", "none",
-             "-nodefaults", "-no-reboot", *ports, "-kernel", kernel.image, "-initrd", initramfs, "-append",
-             f"console={console} loglevel=4 panic=-1 RESULTS={results} DEADLINE={STEP_SECONDS} {more}"],
-            stdin=subprocess.DEVNULL, stdout=words, stderr=words)
+            [
+                *command,
+                "-accel",
+                TCG,
+                "-smp",
+                str(cpus),
+                "-m",
+                "1G",
+                "-display",
+                "none",
+                "-monitor",
+                "none",
+                "-nodefaults",
+                "-no-reboot",
+                *ports,
+                "-kernel",
+                kernel.image,
+                "-initrd",
+                initramfs,
+                "-append",
+                f"console={console} loglevel=4 panic=-1 RESULTS={results} DEADLINE={STEP_SECONDS} {more}",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=words,
+            stderr=words,
+        )
         try:
             qemu.wait(MACHINE_SECONDS)
         except subprocess.TimeoutExpired:

@@ -6,6 +6,7 @@ the machine has for its own release is copied into a root of our own with the
 suite's name changed, packages are downloaded there and unpacked where we say.
 Mirror, keyring, proxy and options stay what the machine's administrator chose.
 """
+
 import glob
 import os
 import re
@@ -35,10 +36,17 @@ def of_stanzas(text):
 
 def of_lines(text):
     """What a .list file says, in the same form."""
-    for options, uri, suite, components in re.findall(r"^deb\s+(\[.*?\]\s+)?(\S+)\s+(\S+)\s+(.*)$", text, re.M):
+    for options, uri, suite, components in re.findall(
+        r"^deb\s+(\[.*?\]\s+)?(\S+)\s+(\S+)\s+(.*)$", text, re.M
+    ):
         signed = re.search(r"signed-by=([^\s\]]+)", options, re.I)
-        yield {"Types": "deb", "URIs": uri, "Suites": suite, "Components": components,
-               **({"Signed-By": signed.group(1)} if signed else {})}
+        yield {
+            "Types": "deb",
+            "URIs": uri,
+            "Suites": suite,
+            "Components": components,
+            **({"Signed-By": signed.group(1)} if signed else {}),
+        }
 
 
 def sources():
@@ -98,12 +106,21 @@ class Root:
             f.write(text)
 
     def _apt(self, *command, **options):
-        done = subprocess.run([command[0], "-c", os.path.join(self.folder, "apt.conf"), *command[1:]],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=600, env=dict(os.environ, LC_ALL="C"), **options)
+        done = subprocess.run(
+            [command[0], "-c", os.path.join(self.folder, "apt.conf"), *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=600,
+            env=dict(os.environ, LC_ALL="C"),
+            **options,
+        )
         if done.returncode != 0:
-            raise Missing(f"{' '.join(command)} for {'/'.join(self.suites)} {self.arch} failed: "
-                          f"{done.stderr.strip()[-600:]}")
+            raise Missing(
+                f"{' '.join(command)} for {'/'.join(self.suites)} {self.arch} failed: "
+                f"{done.stderr.strip()[-600:]}"
+            )
         return done.stdout
 
     def update(self):
@@ -114,8 +131,11 @@ class Root:
         self._write("status", "")
         self._write("apt.conf", CONFIGURATION.format(root=self.folder, arch=self.arch))
         self._write("preferences", "Package: *\nPin: release *\nPin-Priority: 500\n")
-        self._write("suites.sources", f"Types: deb\nURIs: {uris}\nSuites: {' '.join(self.suites)}\nComponents: main\n"
-                    + (f"Signed-By: {signed}\n" if signed else ""))
+        self._write(
+            "suites.sources",
+            f"Types: deb\nURIs: {uris}\nSuites: {' '.join(self.suites)}\nComponents: main\n"
+            + (f"Signed-By: {signed}\n" if signed else ""),
+        )
         self._apt("apt-get", "-q", "update")
 
     def depends(self, package):
@@ -136,9 +156,16 @@ class Root:
         try:
             self._apt("apt-get", "-q", "download", *packages, cwd=downloads)
             for deb in sorted(glob.glob(os.path.join(downloads, "*.deb"))):
-                with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as tar:
-                    subprocess.run(["tar", "-x", "-C", folder, "--no-same-owner", "--wildcards", *members], stdin=tar.stdout,
-                                   stderr=subprocess.DEVNULL if members else None, check=not members, timeout=600)
+                with subprocess.Popen(
+                    ["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE
+                ) as tar:
+                    subprocess.run(
+                        ["tar", "-x", "-C", folder, "--no-same-owner", "--wildcards", *members],
+                        stdin=tar.stdout,
+                        stderr=subprocess.DEVNULL if members else None,
+                        check=not members,
+                        timeout=600,
+                    )
                     tar.stdout.read()  # what tar left of it
         finally:
             for deb in glob.glob(os.path.join(downloads, "*.deb")):

@@ -5,6 +5,7 @@ A step is a shell command for the guest and a judge of its outcome. To add a
 program whose stacks are tested, build it in meson.build and add it to HARD or RECORDINGS; to
 add a test program that speaks TAP, a line to TESTS. Paths are relative to the build folder, and hold in the guest, too.
 """
+
 import json
 import os
 import re
@@ -33,8 +34,13 @@ class Program:
     start and end, or a walk that led nowhere; they may be `strange` of all.
     """
 
-    def __init__(self, path, *arguments, chains, entries, share, strange=.1, samples=100):
-        self.path, self.arguments, self.chains, self.entries = path, arguments, list(map(list, chains)), set(entries)
+    def __init__(self, path, *arguments, chains, entries, share, strange=0.1, samples=100):
+        self.path, self.arguments, self.chains, self.entries = (
+            path,
+            arguments,
+            list(map(list, chains)),
+            set(entries),
+        )
         self.share, self.strange, self.samples = share, strange, samples
         self.name = os.path.basename(path)
 
@@ -43,12 +49,14 @@ class Program:
 
     def is_whole(self, frames):
         """Whether the frames of a stack, outermost first, are all there."""
-        return frames[0] in self.entries and any(self._holds(chain, frames) for chain in self.chains)
+        return frames[0] in self.entries and any(
+            self._holds(chain, frames) for chain in self.chains
+        )
 
     def _holds(self, chain, frames):
         if chain[0] not in frames:
             return False
-        rest = list(frames[frames.index(chain[0]):])
+        rest = list(frames[frames.index(chain[0]) :])
         for function in chain:
             if not rest or rest[0] != function:
                 break
@@ -61,15 +69,24 @@ class Program:
         broken = {s: n for s, n in own.items() if not self.is_whole(s[1:])}
         n_all, n_own = sum(stacks.values()), sum(own.values())
         n_whole = n_own - sum(broken.values())
-        listed = "\n".join(f"{n} {';'.join(s)}" for s, n in sorted(stacks.items(), key=lambda at: -at[1])[:40])
+        listed = "\n".join(
+            f"{n} {';'.join(s)}" for s, n in sorted(stacks.items(), key=lambda at: -at[1])[:40]
+        )
         assert n_own >= self.samples, f"only {n_own} samples\n{listed}"
-        assert n_own >= (1 - self.strange) * n_all, f"{n_all - n_own} of {n_all} samples are not of the chain\n{listed}"
+        assert (
+            n_own >= (1 - self.strange) * n_all
+        ), f"{n_all - n_own} of {n_all} samples are not of the chain\n{listed}"
         assert n_whole >= self.share * n_own, f"{n_whole} of {n_own} stacks are whole\n{listed}"
         return n_whole, n_own
 
 
-CHAIN = Program("tests/kernels/chain", "3", entries=["_start"], share=.99,
-                chains=[["_start", *(f"chain_{i}" for i in range(9)), "chain_end"]])
+CHAIN = Program(
+    "tests/kernels/chain",
+    "3",
+    entries=["_start"],
+    share=0.99,
+    chains=[["_start", *(f"chain_{i}" for i in range(9)), "chain_end"]],
+)
 
 
 # Where threads begin, by the names that C libraries have for it.
@@ -80,7 +97,16 @@ DEPTH = 200
 
 def hard(name, *chains, more=()):
     """One of tests/unwind/programs, which takes the seconds that it works; emulated, the dynamic linker works for long, too."""
-    return Program(f"tests/kernels/{name}", "1.5", *more, chains=chains, entries=ENTRIES, share=.97, strange=.25, samples=40)
+    return Program(
+        f"tests/kernels/{name}",
+        "1.5",
+        *more,
+        chains=chains,
+        entries=ENTRIES,
+        share=0.97,
+        strange=0.25,
+        samples=40,
+    )
 
 
 class Recording:
@@ -90,16 +116,27 @@ class Recording:
     """
 
     def __init__(self, name, rate, programs, early=0, arch=None):
-        self.name, self.rate, self.programs, self.early, self.arch = name, rate, programs, early, arch
+        self.name, self.rate, self.programs, self.early, self.arch = (
+            name,
+            rate,
+            programs,
+            early,
+            arch,
+        )
 
     def settled(self, stacks):
         """{program: its stacks without early ones}"""
         theirs = {p: {s: n for s, n in stacks.items() if s[0] == p.name} for p in self.programs}
         if not self.early:
             return theirs
-        late = {p: {s: n for s, n in of.items() if not s[1].startswith(UNSEEN)} for p, of in theirs.items()}
+        late = {
+            p: {s: n for s, n in of.items() if not s[1].startswith(UNSEEN)}
+            for p, of in theirs.items()
+        }
         n_all, n_late = (sum(sum(of.values()) for of in them.values()) for them in (theirs, late))
-        assert n_late >= (1 - self.early) * n_all, f"{n_all - n_late} of {n_all} samples were taken before something was seen"
+        assert (
+            n_late >= (1 - self.early) * n_all
+        ), f"{n_all - n_late} of {n_all} samples were taken before something was seen"
         return late
 
     def command(self):
@@ -109,7 +146,11 @@ class Recording:
         # All files are read before: emulated, that takes seconds. It is done when the recorder, the shell's parent, comes to rest
         # while one of them works. Twice each, since it is at work again at the end of an interval, for as long as a program may live.
         known = [f"ln -s {{build}}/{p.path} _{p.name} && ./_{p.name} .2" for p in self.programs]
-        return "sh -c '" + " && ".join([*known, "{{ " + AT_REST % self.programs[0].name + "}}", *runs, *runs]) + "'"
+        return (
+            "sh -c '"
+            + " && ".join([*known, "{{ " + AT_REST % self.programs[0].name + "}}", *runs, *runs])
+            + "'"
+        )
 
 
 UNSEEN = ("[new process]", "[not mapped]")
@@ -122,18 +163,31 @@ HARD = [
     hard("recurse", ["main", *["deeper"] * (DEPTH + 1), "burn"], more=[str(DEPTH)]),
     hard("realign", ["main", *["aligned", "many", "growing"] * 5, "burn"]),
     hard("plt", ["main", "calls"]),
-    hard("threads", ["main"], ["long_thread", *["work"] * 9, "burn"], ["short_thread", *["work"] * 5, "burn"]),
+    hard(
+        "threads",
+        ["main"],
+        ["long_thread", *["work"] * 9, "burn"],
+        ["short_thread", *["work"] * 5, "burn"],
+    ),
     hard("altstack", ["main", *["work"] * 7]),
 ]
 RECORDINGS = [
     Recording("chain", 97, [CHAIN]),
-    Recording("hard", 199, HARD, early=.3, arch="arm64"),
-    Recording("hard", 199, [
-        *HARD,
-        hard("big-frame", ["main", "big", "under", "burn"]),  # arm64's return address lies too far away for a row
-        hard("cfi", ["main"]),
-        hard("sorts", ["main", "cfa_r12", "over_rbx", "cfa_rbx", "sort"]),
-    ], early=.3, arch="x86_64"),
+    Recording("hard", 199, HARD, early=0.3, arch="arm64"),
+    Recording(
+        "hard",
+        199,
+        [
+            *HARD,
+            hard(
+                "big-frame", ["main", "big", "under", "burn"]
+            ),  # arm64's return address lies too far away for a row
+            hard("cfi", ["main"]),
+            hard("sorts", ["main", "cfa_r12", "over_rbx", "cfa_rbx", "sort"]),
+        ],
+        early=0.3,
+        arch="x86_64",
+    ),
 ]
 
 # Tests of the suite `bpf`: (program, what it runs, tests that do not count). What counts shares of time
@@ -148,7 +202,13 @@ STEPS = []
 
 class Step:
     def __init__(self, name, command, judge, programs, arch):
-        self.name, self.command, self.judge, self.programs, self.arch = name, command, judge, programs, arch
+        self.name, self.command, self.judge, self.programs, self.arch = (
+            name,
+            command,
+            judge,
+            programs,
+            arch,
+        )
 
 
 def steps(arch):
@@ -158,9 +218,11 @@ def steps(arch):
 
 def step(name, command, *programs, arch=None):
     """Declares a step. The judge gets its outcome and the facts of this kernel, which it adds to."""
+
     def declare(judge):
         STEPS.append(Step(name, command, judge, programs, arch))
         return judge
+
     return declare
 
 
@@ -186,7 +248,11 @@ def load(outcome, facts):
     facts["loaded"] = outcome.code == 0
     assert outcome.code == 0, outcome.text
     told = json.loads(outcome.text.splitlines()[-1])
-    facts["load_seconds"], facts["verified"], facts["map_bytes"] = told["seconds"], told["verified"], told["map_bytes"]
+    facts["load_seconds"], facts["verified"], facts["map_bytes"] = (
+        told["seconds"],
+        told["verified"],
+        told["map_bytes"],
+    )
     assert told["cpus"] == facts["cpus"], told
 
 
@@ -216,10 +282,18 @@ def folded(text):
 
 
 def declare_recording(recording):
-    command = (f"{{build}}/{ANDIRON} record -F {recording.rate} -o /keep/stacks.folded --ledger /keep/ledger -- "
-               + recording.command())
+    command = (
+        f"{{build}}/{ANDIRON} record -F {recording.rate} -o /keep/stacks.folded --ledger /keep/ledger -- "
+        + recording.command()
+    )
 
-    @step("stacks-" + recording.name, command, ANDIRON, *(p.path for p in recording.programs), arch=recording.arch)
+    @step(
+        "stacks-" + recording.name,
+        command,
+        ANDIRON,
+        *(p.path for p in recording.programs),
+        arch=recording.arch,
+    )
     def judge(outcome, facts):
         assert outcome.code == 0, outcome.text
         taken = books_hold(json.loads(outcome.files["ledger"]))
@@ -228,7 +302,9 @@ def declare_recording(recording):
         cost = re.search(r"(\d+) ns of BPF per sample", outcome.text)
         if cost:  # said only where idle ticks are few
             facts.setdefault("bpf_ns", int(cost.group(1)))
-        assert taken == sum(stacks.values()), f"{taken} samples were taken, {sum(stacks.values())} written"
+        assert taken == sum(
+            stacks.values()
+        ), f"{taken} samples were taken, {sum(stacks.values())} written"
         wrong = []
         for program, own in recording.settled(stacks).items():
             try:
@@ -236,6 +312,7 @@ def declare_recording(recording):
             except AssertionError as why:
                 wrong.append(f"{program.name}: {why}")
         assert not wrong, "\n".join(wrong)
+
     names = ", ".join(p.name for p in recording.programs)
     judge.__doc__ = f"Stacks of {names} are whole, and the ledger closes."
 
@@ -250,6 +327,7 @@ def declare_test(path, programs, apart):
         facts.setdefault("tests", {})[os.path.basename(path)] = passed
         assert planned and int(planned.group(1)) == len(points), "it did not end:\n" + outcome.text
         assert passed and not failed, f"{' '.join(failed)}:\n{outcome.text}"
+
     judge.__doc__ = f"{os.path.basename(path)} passes."
 
 
@@ -276,5 +354,7 @@ exec {build}/tests/bpf/test-sampling containers_are_told_apart
 @step("containers-v1", V1, "tests/bpf/test-sampling", "tests/bpf/workload")
 def containers_v1(outcome, facts):
     """Containers are told apart by cgroups of version 1, too."""
-    assert outcome.code == 0 and re.search(r"^[1-9]\d*:(memory|pids):", outcome.text, re.M), outcome.text
+    assert outcome.code == 0 and re.search(
+        r"^[1-9]\d*:(memory|pids):", outcome.text, re.M
+    ), outcome.text
     assert re.search(r"^# a \d+, b \d+, unselected \d+$", outcome.text, re.M), outcome.text

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Stacks through a language runtime: native, toy, native, toy. And what a runtime costs that cannot be used."""
+
 import contextlib
 import os
 import re
@@ -34,14 +35,16 @@ def profile(runtimes, *arguments):
     """Stacks of the toy, from main on, with their samples; and what the agent said."""
     need_root()
     names = ", ".join(f'"{name}"' for name in runtimes)
-    with Background(TOY, *arguments) as toy, Agent(write("c.alloy", CONFIG % (toy.pid, names))) as agent:
+    with Background(TOY, *arguments) as toy, Agent(
+        write("c.alloy", CONFIG % (toy.pid, names))
+    ) as agent:
         agent.until_metric("andiron_samples_taken_total", SAMPLES)
         agent.stop()
         said = agent.text()
     stacks = {}
     for frames, n in folded("out.folded").items():
         whole = "main" in frames
-        frames = frames[frames.index("main"):] if whole else ("?",) + frames
+        frames = frames[frames.index("main") :] if whole else ("?",) + frames
         stacks[frames] = stacks.get(frames, 0) + n
     return stacks, said
 
@@ -67,7 +70,13 @@ def expect_whole(stacks):
     stacks = settled(stacks)
     assert share_of(stacks, WHOLE) >= 0.98, stacks
     for leaf in ("inner", "native_crunch"):
-        assert share_of(stacks, WHOLE.replace("(;native_crunch)?", "" if leaf == "inner" else ";native_crunch")) > 0.1, stacks
+        assert (
+            share_of(
+                stacks,
+                WHOLE.replace("(;native_crunch)?", "" if leaf == "inner" else ";native_crunch"),
+            )
+            > 0.1
+        ), stacks
     for frames in stacks:
         assert "toy_interpret" not in frames and "[toy]" not in frames, stacks
 
@@ -85,7 +94,10 @@ def ten_times():
     """Fourteen round trips are one whole stack: here there are eleven and fourteen."""
     for deep in (10, 13):
         stacks, _ = profile(["toy"], str(deep))
-        assert share_of(settled(stacks), "main;(dive;native_dive;){%d}inner(;native_crunch)?" % deep) >= 0.98, (deep, stacks)
+        assert (
+            share_of(settled(stacks), "main;(dive;native_dive;){%d}inner(;native_crunch)?" % deep)
+            >= 0.98
+        ), (deep, stacks)
 
 
 BTF = "/sys/kernel/btf/vmlinux"
@@ -123,7 +135,10 @@ def continuation():
         if not here:
             expect_cut(stacks)
             continue
-        assert share_of(settled(stacks), "main;(dive;native_dive;){%d}inner(;native_crunch)?" % deep) >= 0.98, (deep, stacks)
+        assert (
+            share_of(settled(stacks), "main;(dive;native_dive;){%d}inner(;native_crunch)?" % deep)
+            >= 0.98
+        ), (deep, stacks)
 
 
 @case
@@ -146,7 +161,10 @@ def absent():
 def refused():
     """One that the verifier refuses is said so with its reason; another has its place, and the code is native."""
     stacks, said = profile(["broken", "toy"])
-    assert re.search(r'runtime \\?"broken\\?" is not used.*the kernel refused its program: .*invalid mem access', said), said
+    assert re.search(
+        r'runtime \\?"broken\\?" is not used.*the kernel refused its program: .*invalid mem access',
+        said,
+    ), said
     expect_whole(stacks)
     stacks, _ = profile(["broken"])
     native = r"main;native_start;toy_run;toy_interpret;native_bridge;toy_run;toy_interpret(;native_crunch)?"

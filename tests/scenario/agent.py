@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`run`: stopping, reloading, status, the books."""
+
 import contextlib
 import json
 import os
@@ -9,7 +10,19 @@ import socket
 
 from books import ledger_holds
 from running import PATIENT, cpu_seconds
-from tap import ANDIRON, DEADLINE, WORKLOAD, Background, andiron, case, folded, main, need_root, share, write
+from tap import (
+    ANDIRON,
+    DEADLINE,
+    WORKLOAD,
+    Background,
+    andiron,
+    case,
+    folded,
+    main,
+    need_root,
+    share,
+    write,
+)
 
 CONFIG = """
 pyroscope.ebpf "node" {
@@ -53,10 +66,12 @@ def agent(*arguments):
 def drains_and_stops():
     """SIGTERM drains: every sample taken is written, and the books hold."""
     need_root()
-    with Background(WORKLOAD, "60") as worker, agent(*PATIENT, "--status", "s", "--ledger", "l.json", config()) as a:
+    with Background(WORKLOAD, "60") as worker, agent(
+        *PATIENT, "--status", "s", "--ledger", "l.json", config()
+    ) as a:
         a.until(lambda: taken() > 200, "200 samples")
         before = cpu_seconds(worker.pid)
-        a.until(lambda: cpu_seconds(worker.pid) - before > .5, "work of the worker")
+        a.until(lambda: cpu_seconds(worker.pid) - before > 0.5, "work of the worker")
         a.signal(signal.SIGTERM)
         a.end().expect(0, "own cost")
     stacks = folded("out.folded")
@@ -66,7 +81,9 @@ def drains_and_stops():
 
 
 def taken():
-    with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):  # not bound, not listening yet
+    with contextlib.suppress(
+        FileNotFoundError, ConnectionRefusedError
+    ):  # not bound, not listening yet
         for line in ask("s", "/metrics").splitlines():
             if not line.startswith("#") and "taken" in line:
                 return float(line.split()[-1])
@@ -82,7 +99,7 @@ def status_answers():
         metrics = ask("s", "/metrics")
         assert "# TYPE" in metrics and "component_id" in metrics, metrics[:500]
         health = ask("s", "/health")
-        json.loads(health[health.index("\r\n\r\n"):])
+        json.loads(health[health.index("\r\n\r\n") :])
         assert "pyroscope.ebpf.node" in health, health
         a.signal(signal.SIGINT)
         a.end().expect(0)
@@ -130,8 +147,15 @@ def absent_server():
     need_root()
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))  # bound and not listening: refuses
-        with agent("--drain-deadline", "1s", "--status", "s", "--ledger", "l.json",
-                   write("agent.alloy", PUSH % s.getsockname()[1])) as a:
+        with agent(
+            "--drain-deadline",
+            "1s",
+            "--status",
+            "s",
+            "--ledger",
+            "l.json",
+            write("agent.alloy", PUSH % s.getsockname()[1]),
+        ) as a:
             a.until(lambda: taken() > 50, "samples")
             a.until_says("127.0.0.1")
             a.signal(signal.SIGTERM)
@@ -146,8 +170,15 @@ def hanging_server():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen()
-        with agent("--drain-deadline", "1h", "--status", "s", "--ledger", "l.json",
-                   write("agent.alloy", PUSH % s.getsockname()[1])) as a:
+        with agent(
+            "--drain-deadline",
+            "1h",
+            "--status",
+            "s",
+            "--ledger",
+            "l.json",
+            write("agent.alloy", PUSH % s.getsockname()[1]),
+        ) as a:
             a.until(lambda: taken() > 50, "samples")
             s.settimeout(DEADLINE)
             with s.accept()[0]:  # the first push is under way
@@ -162,8 +193,14 @@ def hanging_server():
 def foreign_flags_are_noted():
     """Alloy's flags are taken and noted once."""
     need_root()
-    with agent("--server.http.listen-addr=0.0.0.0:12345", "--storage.path", "/tmp/x", "--disable-reporting",
-               "--stability.level=experimental", config()) as a:
+    with agent(
+        "--server.http.listen-addr=0.0.0.0:12345",
+        "--storage.path",
+        "/tmp/x",
+        "--disable-reporting",
+        "--stability.level=experimental",
+        config(),
+    ) as a:
         a.until_says("--server.http.listen-addr")
         a.until_says("programs")
         a.signal(signal.SIGTERM)

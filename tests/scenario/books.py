@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checking the books that --ledger writes."""
+
 import json
 
 
@@ -8,7 +9,13 @@ def books_hold(books):
     assert books["writers"], books
     for name, w in books["writers"].items():
         left = books["taken"] + w["carried"]
-        right = (w["delivered"] + w["spooled"] + w["uncertain"] + w["in_flight"] + sum(w["dropped"].values()))
+        right = (
+            w["delivered"]
+            + w["spooled"]
+            + w["uncertain"]
+            + w["in_flight"]
+            + sum(w["dropped"].values())
+        )
         assert left == right, f"{name}: {left} != {right} in {books}"
     return books["taken"]
 
@@ -23,5 +30,5 @@ def delivered(path):
     """What the one writer of a ledger was given that holds: of a machine with more to do than it can, samples may be lost, and are named."""
     ledger_holds(path)
     with open(path) as f:
-        writer, = json.load(f)["writers"].values()
+        (writer,) = json.load(f)["writers"].values()
     return writer["delivered"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Containers as the sampler sees them: cgroups with the paths that a kubelet gives."""
+
 import contextlib
 import os
 import uuid
@@ -10,10 +11,16 @@ from tap import WORKLOAD, Background, Skip, read, until
 def hierarchy():
     """Where the cgroups of containers are: a v1 controller that is mounted, else v2."""
     mounts = [line.split()[1:4] for line in read("/proc/mounts").splitlines()]
-    v1 = {line.split()[0] for line in read("/proc/cgroups").splitlines()[1:] if line.split()[1] != "0"}
+    v1 = {
+        line.split()[0] for line in read("/proc/cgroups").splitlines()[1:] if line.split()[1] != "0"
+    }
     for controller in ("memory", "cpu", "pids"):
         if controller in v1:
-            found = [where for where, kind, options in mounts if kind == "cgroup" and controller in options.split(",")]
+            found = [
+                where
+                for where, kind, options in mounts
+                if kind == "cgroup" and controller in options.split(",")
+            ]
             break
     else:
         found = [where for where, kind, _ in mounts if kind == "cgroup2"]
@@ -36,7 +43,9 @@ class Container(Background):
         self.uid, self.id = uid or str(uuid.uuid4()), uuid.uuid4().hex * 2
         self.path = f"{hierarchy()}/kubepods/burstable/pod{self.uid}/{self.id}"
         until(lambda: made(self.path), "the cgroup is made")
-        super().__init__("sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$1" 600', self.path, WORKLOAD)
+        super().__init__(
+            "sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$1" 600', self.path, WORKLOAD
+        )
         self.until(lambda: "workload" in read(f"/proc/{self.pid}/comm"), "the workload began")
 
     def __exit__(self, *about):

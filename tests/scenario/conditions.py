@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Machines that are not as they should be: one clear message, nothing left behind."""
+
 import glob
 import json
 import os
@@ -8,7 +9,22 @@ import resource
 import shutil
 import tempfile
 
-from tap import ANDIRON, WORKLOAD, Background, Skip, andiron, case, environment, folded, main, need_root, read, run, share, write
+from tap import (
+    ANDIRON,
+    WORKLOAD,
+    Background,
+    Skip,
+    andiron,
+    case,
+    environment,
+    folded,
+    main,
+    need_root,
+    read,
+    run,
+    share,
+    write,
+)
 
 SIX = ["bpf", "perfmon", "sys_ptrace", "syslog", "checkpoint_restore", "dac_read_search"]
 
@@ -32,11 +48,17 @@ class OpenToAll:
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="scenario-copy-")
-        plugins = (p for d in os.environ["ANDIRON_PLUGIN_PATH"].split(":") for p in glob.glob(f"{d}/andiron-*.so"))
+        plugins = (
+            p
+            for d in os.environ["ANDIRON_PLUGIN_PATH"].split(":")
+            for p in glob.glob(f"{d}/andiron-*.so")
+        )
         for path in (ANDIRON, *plugins):
             shutil.copy(path, self.folder)
         os.chmod(self.folder, 0o755)
-        return f"{self.folder}/{os.path.basename(ANDIRON)}", environment(ANDIRON_PLUGIN_PATH=self.folder)
+        return f"{self.folder}/{os.path.basename(ANDIRON)}", environment(
+            ANDIRON_PLUGIN_PATH=self.folder
+        )
 
     def __exit__(self, *_):
         shutil.rmtree(self.folder)
@@ -66,7 +88,14 @@ def doctor_asks_the_kernel():
         return next(p["text"] for p in found["points"] if p["name"] == "walker")
 
     assert ("task work" in says(ANDIRON)) == (name in text), says(ANDIRON)
-    without = says(need("unshare", "util-linux"), "-m", "sh", "-c", f'mount --bind types {types} && exec "$0" "$@"', ANDIRON)
+    without = says(
+        need("unshare", "util-linux"),
+        "-m",
+        "sh",
+        "-c",
+        f'mount --bind types {types} && exec "$0" "$@"',
+        ANDIRON,
+    )
     assert "frames" in without and "task work" not in without, without
 
 
@@ -77,14 +106,28 @@ def not_root():
     setpriv = need("setpriv", "util-linux")
     os.chmod(".", 0o777)
     with OpenToAll() as (command, env):
-        def nobody(*arguments):
-            return run(setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", command, *arguments, env=env)
 
-        r = nobody("record", "-o", "x.folded", "--", "touch", "it's run").expect(125, "not root", "sudo ", "'it'\\''s run'")
+        def nobody(*arguments):
+            return run(
+                setpriv,
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                command,
+                *arguments,
+                env=env,
+            )
+
+        r = nobody("record", "-o", "x.folded", "--", "touch", "it's run").expect(
+            125, "not root", "sudo ", "'it'\\''s run'"
+        )
         assert r.err.count("cannot sample") == 1 and os.listdir() == [], r.err
         nobody("doctor").expect(1, "CAP_BPF", "to fix:")
-        write("c.alloy", 'pyroscope.ebpf "n" {\n  forward_to = [profile.file.o.receiver]\n}\n'
-                         'profile.file "o" {\n  paths = ["x.folded"]\n}\n')
+        write(
+            "c.alloy",
+            'pyroscope.ebpf "n" {\n  forward_to = [profile.file.o.receiver]\n}\n'
+            'profile.file "o" {\n  paths = ["x.folded"]\n}\n',
+        )
         nobody("validate", "c.alloy").expect(0)
         nobody("run", "c.alloy").expect(1, "not root", "sudo ")
 
@@ -96,10 +139,12 @@ def six_capabilities_are_enough():
     limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (8 << 20, limit[1]))
     try:
-        with_capabilities(SIX, ANDIRON, "record", "-F", "199", "-o", "w.folded", "--", WORKLOAD, "6").expect(0, "wrote")
+        with_capabilities(
+            SIX, ANDIRON, "record", "-F", "199", "-o", "w.folded", "--", WORKLOAD, "6"
+        ).expect(0, "wrote")
     finally:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, limit)
-    assert share(folded("w.folded"), "workload_70") > .5
+    assert share(folded("w.folded"), "workload_70") > 0.5
 
 
 @case
@@ -108,7 +153,9 @@ def missing_capability_is_named():
     need_root()
     for name in ("bpf", "perfmon"):
         rest = [c for c in SIX if c != name]
-        with_capabilities(rest, ANDIRON, "record", "-o", "x.folded").expect(1, f"CAP_{name.upper()}")
+        with_capabilities(rest, ANDIRON, "record", "-o", "x.folded").expect(
+            1, f"CAP_{name.upper()}"
+        )
     assert not os.path.exists("x.folded")
 
 
@@ -119,7 +166,9 @@ def other_pid_namespace():
     unshare = need("unshare", "util-linux")
     r = run(unshare, "--pid", "--fork", "--mount-proc", ANDIRON, "record", "-o", "x.folded")
     r.expect(1, "host's PID namespace", "--pid=host")
-    run(unshare, "--pid", "--fork", "--mount-proc", ANDIRON, "record", "--", "touch", "ran").expect(125, "PID namespace")
+    run(unshare, "--pid", "--fork", "--mount-proc", ANDIRON, "record", "--", "touch", "ran").expect(
+        125, "PID namespace"
+    )
     assert os.listdir() == []
 
 
@@ -133,11 +182,13 @@ def hidden_kernel_names():
         raise Skip("needs a writable /proc/sys/kernel/kptr_restrict")
     try:
         write(path, "2")
-        andiron("record", "-F", "499", "-o", "w.folded", "--", WORKLOAD, "4").expect(0, "kptr_restrict is 2", "kernel.kptr_restrict=1")
+        andiron("record", "-F", "499", "-o", "w.folded", "--", WORKLOAD, "4").expect(
+            0, "kptr_restrict is 2", "kernel.kptr_restrict=1"
+        )
         andiron("doctor").expect(0, "kptr_restrict is 2")
     finally:
         write(path, before)
-    assert share(folded("w.folded"), "workload_70") > .5
+    assert share(folded("w.folded"), "workload_70") > 0.5
 
 
 @case
@@ -148,7 +199,9 @@ def without_btf():
     if not os.path.exists("/sys/kernel/btf"):
         raise Skip("needs a kernel with BTF to hide")
     hide = f"mount -t tmpfs none /sys/kernel/btf && exec '{ANDIRON}' record -o x.folded"
-    run(unshare, "--mount", "sh", "-c", hide).expect(1, "/sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF")
+    run(unshare, "--mount", "sh", "-c", hide).expect(
+        1, "/sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF"
+    )
 
 
 @case

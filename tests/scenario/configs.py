@@ -9,6 +9,7 @@ the service account.
 
 With the argument "parca" it is the files for Parca alone, which takes a server that is long in the making.
 """
+
 import contextlib
 import fcntl
 import os
@@ -23,7 +24,20 @@ import urllib.parse
 from cgroups import Container
 from kubeapi import TOKEN, KubeApi, pod
 from running import Agent, cpu_seconds
-from tap import WORKLOAD, Background, Skip, andiron, case, environment, main, need_root, read, run, until, write
+from tap import (
+    WORKLOAD,
+    Background,
+    Skip,
+    andiron,
+    case,
+    environment,
+    main,
+    need_root,
+    read,
+    run,
+    until,
+    write,
+)
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "tests", "servers"))
@@ -50,7 +64,11 @@ def enter():
     # A server that is given as a URL is reached through the world's network.
     away = found.get("ANDIRON_PYROSCOPE", "").startswith("http")
     spaces = ["--mount"] if away else ["--mount", "--net"]
-    os.execvpe("unshare", ["unshare", *spaces, sys.executable, os.path.abspath(__file__), *sys.argv[1:]], found)
+    os.execvpe(
+        "unshare",
+        ["unshare", *spaces, sys.executable, os.path.abspath(__file__), *sys.argv[1:]],
+        found,
+    )
 
 
 def furnish():
@@ -60,7 +78,9 @@ def furnish():
     hosts = write("hosts", read("/etc/hosts") + "".join(f"127.0.0.1 {name}\n" for name in NAMES))
     for command in (["--make-rprivate", "/"], ["--bind", hosts, "/etc/hosts"]):
         run("mount", *command).expect(0)
-    run("mount", "-t", "tmpfs", "none", "/var/lib").expect(0)  # a spool of an earlier run is none of ours
+    run("mount", "-t", "tmpfs", "none", "/var/lib").expect(
+        0
+    )  # a spool of an earlier run is none of ours
     if not os.path.isdir(ACCOUNT):
         run("mount", "-t", "tmpfs", "none", os.path.realpath("/var/run")).expect(0)
         os.makedirs(ACCOUNT)
@@ -105,10 +125,14 @@ def sampled(path, sampler, rate, workers, env=None):
         if "status.http" in read(path):
             agent.until_health("status.http", "healthy", "port 12345")
         first = {w: cpu_seconds(w.pid) for w in workers}
-        until(lambda: all(cpu_seconds(w.pid) - first[w] > 1.5 for w in workers), "1.5 s of work each")
+        until(
+            lambda: all(cpu_seconds(w.pid) - first[w] > 1.5 for w in workers), "1.5 s of work each"
+        )
         books = agent.stop()
     writers = list(books["writers"].values())
-    assert len(writers) == 1 and books["taken"] == writers[0]["delivered"] + sum(writers[0]["dropped"].values()), books
+    assert len(writers) == 1 and books["taken"] == writers[0]["delivered"] + sum(
+        writers[0]["dropped"].values()
+    ), books
     assert writers[0]["delivered"] > rate, books
     return writers[0]["delivered"]
 
@@ -123,7 +147,12 @@ def runs(path, sampler, rate, workers, selector, env=None):
             raise Skip(str(why)) from why
         stack.enter_context(port_of_file(server.url))
         delivered = sampled(path, sampler, rate, workers, env)
-        merged = server.query("SelectMergeProfile", profileTypeID=pyroscope.CPU, labelSelector=selector, start=str(begun))
+        merged = server.query(
+            "SelectMergeProfile",
+            profileTypeID=pyroscope.CPU,
+            labelSelector=selector,
+            start=str(begun),
+        )
         total = sum(int(sample["value"][0]) for sample in merged["sample"])
         assert total == delivered * (10**9 // rate), (total, delivered)
         assert "workload_70" in merged["stringTable"], merged["stringTable"][:50]
@@ -142,31 +171,47 @@ def host(path, sampler, service):
 def two_pods(path):
     """A file for Kubernetes, which warns once, and two pods around it: the workers, and the environment of a pod."""
     need_root()
-    found = andiron("validate", path).expect(0, "default_target", "taken to mean that there is no default target")
+    found = andiron("validate", path).expect(
+        0, "default_target", "taken to mean that there is no default target"
+    )
     assert (found.out + found.err).count("warning:") == 1, found.out + found.err
     with Container() as a, Container() as b, KubeApi() as api:
         for name, container in (("web-1", a), ("web-2", b)):
             api.set(pod("shop", name, container.uid, {"app": container.id}))
         for name, text in (("token", TOKEN), ("ca.crt", read("ca.crt"))):
             write(f"{ACCOUNT}/{name}", text)
-        yield [a, b], environment(KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT=str(api.port))
+        yield [a, b], environment(
+            KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT=str(api.port)
+        )
 
 
 def kubernetes(path, sampler, cluster):
     with two_pods(path) as (workers, env):
-        series = runs(path, sampler, 19, workers, f'{{service_name="ebpf/shop/app",cluster="{cluster}"}}', env)
+        series = runs(
+            path, sampler, 19, workers, f'{{service_name="ebpf/shop/app",cluster="{cluster}"}}', env
+        )
     assert series is None or {(s["namespace"], s["pod"], s["container"]) for s in series} == {
-        ("shop", "web-1", "app"), ("shop", "web-2", "app")}, series
+        ("shop", "web-1", "app"),
+        ("shop", "web-2", "app"),
+    }, series
 
 
 def parca_kubernetes():
     """packaging/examples/kubernetes-parca.alloy warns once, and runs as in a pod, up to Parca's total."""
-    with two_pods(f"{EXAMPLES}/kubernetes-parca.alloy") as (workers, env), parca.Parca() as server, \
-            port_of_file(server.url, 7070):
-        delivered = sampled(f"{EXAMPLES}/kubernetes-parca.alloy", "pyroscope.ebpf.pods", 19, workers, env)
-        assert server.total('{service_name="ebpf/shop/app",cluster="example"}') == delivered * (10**9 // 19), delivered
+    with two_pods(f"{EXAMPLES}/kubernetes-parca.alloy") as (
+        workers,
+        env,
+    ), parca.Parca() as server, port_of_file(server.url, 7070):
+        delivered = sampled(
+            f"{EXAMPLES}/kubernetes-parca.alloy", "pyroscope.ebpf.pods", 19, workers, env
+        )
+        assert server.total('{service_name="ebpf/shop/app",cluster="example"}') == delivered * (
+            10**9 // 19
+        ), delivered
         for pod_name in ("web-1", "web-2"):
-            assert server.total(f'{{namespace="shop",pod="{pod_name}",container="app"}}') > 0, pod_name
+            assert (
+                server.total(f'{{namespace="shop",pod="{pod_name}",container="app"}}') > 0
+            ), pod_name
         assert (6, b"workload_70") in parca.fields(server.merged()), "no name of the workload's"
 
 

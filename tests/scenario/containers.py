@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The whole way from discovery to a file, with processes in real cgroups."""
+
 import contextlib
 import os
 import uuid
@@ -32,8 +33,15 @@ profile.file "out" {
 def hierarchies():
     """Where cgroups can be made: the unified hierarchy, and those of version 1."""
     root = "/sys/fs/cgroup"
-    places = [root] if os.path.exists(f"{root}/cgroup.procs") else [
-        f"{root}/{name}" for name in os.listdir(root) if os.path.exists(f"{root}/{name}/cgroup.procs")]
+    places = (
+        [root]
+        if os.path.exists(f"{root}/cgroup.procs")
+        else [
+            f"{root}/{name}"
+            for name in os.listdir(root)
+            if os.path.exists(f"{root}/{name}/cgroup.procs")
+        ]
+    )
     return [p for p in places if os.access(p, os.W_OK) and "cpuset" not in p]
 
 
@@ -74,7 +82,10 @@ def containers_are_told_apart():
     """Of two containers one is kept by a rule, and only its samples are written."""
     need_root()
     # How the rule gets at the processes of a is the container id, which discovery reads from the cgroup.
-    config = write("agent.alloy", kept("__container_id__", CONTAINERS["a"]) + CONFIG % os.path.abspath("out.folded"))
+    config = write(
+        "agent.alloy",
+        kept("__container_id__", CONTAINERS["a"]) + CONFIG % os.path.abspath("out.folded"),
+    )
     with containers() as made:
         with Background(WORKLOAD, "600") as a, Background(WORKLOAD, "600") as b:
             enter(made, "a", a.pid)
@@ -82,7 +93,10 @@ def containers_are_told_apart():
             with Agent(config) as agent:
                 agent.until_metric("andiron_samples_taken_total", 100)
                 before = {one: cpu_seconds(one.pid) for one in (a, b)}
-                agent.until(lambda: all(cpu_seconds(one.pid) - before[one] > 1 for one in (a, b)), "work of both")
+                agent.until(
+                    lambda: all(cpu_seconds(one.pid) - before[one] > 1 for one in (a, b)),
+                    "work of both",
+                )
                 agent.stop()
             roots = {frames[1] for frames in folded("out.folded")}
             assert roots == {f"pid {a.pid}"}, roots

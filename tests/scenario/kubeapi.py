@@ -6,6 +6,7 @@ bookmarks; unless `initial` is set, no watch that begins with all there is, as
 servers were before 1.32. `faults` takes functions that answer the next requests
 instead.
 """
+
 import contextlib
 import http.server
 import json
@@ -18,42 +19,99 @@ import urllib.parse
 from ports import free_port
 
 TOKEN = "first-token"
-BOOKMARK_SECONDS = .2
+BOOKMARK_SECONDS = 0.2
 
 
-NEW = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+NEW = [
+    "openssl",
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:prime256v1",
+    "-nodes",
+    "-days",
+    "2",
+]
 
 
 def authority(key, certificate):
     """A CA in these files."""
-    subprocess.run([*NEW, "-subj", "/CN=test CA", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    subprocess.run(
+        [*NEW, "-subj", "/CN=test CA", "-keyout", key, "-out", certificate],
+        check=True,
+        capture_output=True,
+    )
 
 
 def certify():
     """ca.crt, and server.pem with server.key for 127.0.0.1, in the current directory."""
     authority("ca.key", "ca.crt")
-    subprocess.run([*NEW, "-subj", "/CN=kubernetes", "-addext", "subjectAltName=IP:127.0.0.1",
-                    "-addext", "basicConstraints=critical,CA:FALSE", "-CA", "ca.crt", "-CAkey", "ca.key",
-                    "-keyout", "server.key", "-out", "server.pem"], check=True, capture_output=True)
+    subprocess.run(
+        [
+            *NEW,
+            "-subj",
+            "/CN=kubernetes",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+            "-CA",
+            "ca.crt",
+            "-CAkey",
+            "ca.key",
+            "-keyout",
+            "server.key",
+            "-out",
+            "server.pem",
+        ],
+        check=True,
+        capture_output=True,
+    )
 
 
 def pod(namespace, name, uid, containers, **labels):
     """A running pod; containers: {name: container id}."""
-    return {"kind": "Pod", "apiVersion": "v1",
-            "metadata": {"name": name, "namespace": namespace, "uid": uid, "labels": labels,
-                         "managedFields": [{"manager": "kubelet"}]},
-            "spec": {"nodeName": "node-1", "containers": [{"name": c, "image": f"{c}:1"} for c in containers]},
-            "status": {"phase": "Running", "podIP": "10.0.0.7", "hostIP": "10.1.0.1",
-                       "conditions": [{"type": "Ready", "status": "True"}],
-                       "containerStatuses": [{"name": c, "containerID": f"containerd://{cid}", "state": {"running": {}}}
-                                             for c, cid in containers.items()]}}
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": uid,
+            "labels": labels,
+            "managedFields": [{"manager": "kubelet"}],
+        },
+        "spec": {
+            "nodeName": "node-1",
+            "containers": [{"name": c, "image": f"{c}:1"} for c in containers],
+        },
+        "status": {
+            "phase": "Running",
+            "podIP": "10.0.0.7",
+            "hostIP": "10.1.0.1",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [
+                {"name": c, "containerID": f"containerd://{cid}", "state": {"running": {}}}
+                for c, cid in containers.items()
+            ],
+        },
+    }
 
 
 def status(code, message):
-    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "message": message,
+        "code": code,
+    }
 
 
 # Faults, to stand in the place of an answer.
+
 
 def refuses(code, message="no", **headers):
     """An HTTP error with a Status object."""
@@ -67,10 +125,12 @@ def garbage(handler):
 
 def event(kind, thing):
     """A watch of this one event; the server goes on with no other."""
+
     def fault(handler):
         handler.begin()
         handler.line(kind, thing)
         handler.finish_watch()
+
     return fault
 
 
@@ -88,7 +148,9 @@ def half_a_line(handler):
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # a watch comes in chunks, so that its end shows whether it is whole
+    protocol_version = (
+        "HTTP/1.1"  # a watch comes in chunks, so that its end shows whether it is whole
+    )
 
     def log_message(self, *_):
         pass
@@ -133,7 +195,9 @@ class Server(http.server.ThreadingHTTPServer):
 
     def finish_request(self, request, client_address):
         request.settimeout(30)
-        with contextlib.suppress(OSError), self.api.tls.wrap_socket(request, server_side=True) as secure:
+        with contextlib.suppress(OSError), self.api.tls.wrap_socket(
+            request, server_side=True
+        ) as secure:
             self.open.add(secure)
             super().finish_request(secure, client_address)
             self.open.discard(secure)
@@ -158,7 +222,7 @@ class KubeApi:
 
     def start(self):
         self.server = Server(self.port, self)
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(.02,), daemon=True)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()
 
     def stop(self):
@@ -200,7 +264,10 @@ class KubeApi:
     def answer(self, handler, path, query):
         watch, initial = query.get("watch") == "true", query.get("sendInitialEvents") == "true"
         if initial and not self.initial:
-            refuses(422, "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")(handler)
+            refuses(
+                422,
+                "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+            )(handler)
             return
         faults = self.watch_faults if watch else self.list_faults
         self.seen.append(("watch" if watch else "list", path, query))
@@ -212,7 +279,9 @@ class KubeApi:
             faults.pop(0)(handler)
         elif watch:
             handler.begin()
-            self.watch(handler, self.tell_all(handler) if initial else int(query["resourceVersion"]))
+            self.watch(
+                handler, self.tell_all(handler) if initial else int(query["resourceVersion"])
+            )
         else:
             self.list(handler, query)
 
@@ -224,7 +293,17 @@ class KubeApi:
             meta = {"resourceVersion": str(self.version)}
         if first + size < len(items):
             meta["continue"] = str(first + size)
-        handler.say(200, json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": items[first:first + size]}))
+        handler.say(
+            200,
+            json.dumps(
+                {
+                    "kind": "PodList",
+                    "apiVersion": "v1",
+                    "metadata": meta,
+                    "items": items[first : first + size],
+                }
+            ),
+        )
 
     def tell_all(self, handler):
         """All there is as events, and the bookmark behind them."""
@@ -232,7 +311,16 @@ class KubeApi:
             pods, version = list(self.pods.values()), self.version
         for thing in pods:
             handler.line("ADDED", thing)
-        handler.line("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(version), "annotations": {"k8s.io/initial-events-end": "true"}}})
+        handler.line(
+            "BOOKMARK",
+            {
+                "kind": "Pod",
+                "metadata": {
+                    "resourceVersion": str(version),
+                    "annotations": {"k8s.io/initial-events-end": "true"},
+                },
+            },
+        )
         return version
 
     def watch(self, handler, version):
@@ -241,7 +329,13 @@ class KubeApi:
             with self.changed:
                 new = [e for e in self.events if e[0] > version]
                 if not new and not self.changed.wait(BOOKMARK_SECONDS):
-                    new = [(self.version, "BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(self.version)}})]
+                    new = [
+                        (
+                            self.version,
+                            "BOOKMARK",
+                            {"kind": "Pod", "metadata": {"resourceVersion": str(self.version)}},
+                        )
+                    ]
             for version, kind, thing in new:
                 handler.line(kind, thing)
         handler.finish_watch()

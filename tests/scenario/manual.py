@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Man pages and shell completions, as the build makes them from the option tables; --help and --version."""
+
 import glob
 import os
 import re
@@ -10,7 +11,11 @@ import subprocess
 from tap import ANDIRON, Skip, andiron, case, main, run
 
 MANUAL = os.environ["MANUAL"]
-VERBS = re.findall(r"^  (\w+) ", subprocess.run([ANDIRON, "--help"], capture_output=True, text=True, check=True).stdout, re.M)
+VERBS = re.findall(
+    r"^  (\w+) ",
+    subprocess.run([ANDIRON, "--help"], capture_output=True, text=True, check=True).stdout,
+    re.M,
+)
 
 
 def need(program):
@@ -26,7 +31,9 @@ def help_and_version_in_any_position():
         for words in (["--help"], ["-h"], ["x", "--no-such-option", "--help"], ["x", "-h", "--"]):
             r = andiron(verb, *words).expect(0, f"usage: andiron {verb}")
             prose = r.out.split("\nexamples:")[0].splitlines()
-            assert not r.err and all(len(line) <= 80 and line == line.rstrip() for line in prose), r.out + r.err
+            assert not r.err and all(len(line) <= 80 and line == line.rstrip() for line in prose), (
+                r.out + r.err
+            )
         for words in (["--version"], ["x", "y", "--version"]):
             assert andiron(verb, *words).expect(0).out == version
     for word in ("--help", "-h", "help"):
@@ -39,14 +46,22 @@ def help_and_version_in_any_position():
 def pages_list_every_option():
     """The man page of a verb lists every option of its --help, and andiron.1 every verb."""
     need("man")
-    pages = {os.path.basename(f): run("env", "LC_ALL=C.UTF-8", "MANWIDTH=200", "man", "-l", f).out for f in glob.glob(MANUAL + "/*.[15]")}
-    assert set(pages) == {"andiron.1", "andiron.conf.5"} | {f"andiron-{verb}.1" for verb in VERBS}, pages.keys()
+    pages = {
+        os.path.basename(f): run("env", "LC_ALL=C.UTF-8", "MANWIDTH=200", "man", "-l", f).out
+        for f in glob.glob(MANUAL + "/*.[15]")
+    }
+    assert set(pages) == {"andiron.1", "andiron.conf.5"} | {
+        f"andiron-{verb}.1" for verb in VERBS
+    }, pages.keys()
     for verb in VERBS:
         assert f"andiron-{verb}(1)" in pages["andiron.1"], verb
         options = re.findall(r"^ +(?:-\w, )?(--[\w-]+)", andiron(verb, "--help").out, re.M)
         assert len(options) >= 2
         for option in options:
-            assert re.search(rf"^ +(-\w, )?{option}\b", pages[f"andiron-{verb}.1"], re.M), (verb, option)
+            assert re.search(rf"^ +(-\w, )?{option}\b", pages[f"andiron-{verb}.1"], re.M), (
+                verb,
+                option,
+            )
     assert "forward_to" in pages["andiron.conf.5"], "components' options"
 
 
@@ -58,7 +73,11 @@ def pages_are_well_formed():
         r = run("man", "--warnings", "-l", path)
         assert r.code == 0 and not r.err, r.err
         if shutil.which("mandoc"):
-            found = [line for line in run("mandoc", "-T", "lint", "-W", "warning", path).out.splitlines() if "missing date" not in line]
+            found = [
+                line
+                for line in run("mandoc", "-T", "lint", "-W", "warning", path).out.splitlines()
+                if "missing date" not in line
+            ]
             assert not found, found
 
 
@@ -68,7 +87,14 @@ def bash(line):
 
 
 def fish(line):
-    return run("fish", "--no-config", "-c", 'source $argv[1]; complete -C $argv[2]', MANUAL + "/andiron.fish", line)
+    return run(
+        "fish",
+        "--no-config",
+        "-c",
+        'source $argv[1]; complete -C $argv[2]',
+        MANUAL + "/andiron.fish",
+        line,
+    )
 
 
 # What is typed into a shell on a terminal of its own; the last key lists what could follow. The prompt

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Names, lines and inlined calls, of programs as they are: stripped, or with debug information; and the process that reads them."""
+
 import contextlib
 import glob
 import json
@@ -13,7 +14,21 @@ import sys
 
 from ports import free_port
 from running import PATIENT, Agent
-from tap import ANDIRON, WORKLOAD, Background, Skip, andiron, case, case_of_full, main, need_root, read, run, until, write
+from tap import (
+    ANDIRON,
+    WORKLOAD,
+    Background,
+    Skip,
+    andiron,
+    case,
+    case_of_full,
+    main,
+    need_root,
+    read,
+    run,
+    until,
+    write,
+)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GO_PROGRAM = os.path.join(HERE, "../elf/go-program")
@@ -22,8 +37,13 @@ GO_PROGRAM = os.path.join(HERE, "../elf/go-program")
 def build_go():
     if not shutil.which("go"):
         raise Skip("needs Go: install golang")
-    subprocess.run(["go", "build", "-ldflags=-s -w", "-o", os.path.join(os.getcwd(), "go-program"), "."], cwd=GO_PROGRAM, check=True,
-                   env={**os.environ, "GOFLAGS": "-mod=mod", "GOWORK": "off"}, capture_output=True)
+    subprocess.run(
+        ["go", "build", "-ldflags=-s -w", "-o", os.path.join(os.getcwd(), "go-program"), "."],
+        cwd=GO_PROGRAM,
+        check=True,
+        env={**os.environ, "GOFLAGS": "-mod=mod", "GOWORK": "off"},
+        capture_output=True,
+    )
     return os.path.join(os.getcwd(), "go-program")
 
 
@@ -32,13 +52,17 @@ def stripped_go():
     """A stripped Go program shows its functions, inlined calls and source lines: `go tool pprof -list` prints them."""
     need_root()
     program = build_go()
-    andiron("record", "-F", "199", "-o", "go.pb.gz", "-o", "go.folded", "--", program, "4s").expect(0, "wrote")
+    andiron("record", "-F", "199", "-o", "go.pb.gz", "-o", "go.folded", "--", program, "4s").expect(
+        0, "wrote"
+    )
     listed = run("go", "tool", "pprof", "-list", r"main\.", "go.pb.gz").expect(0).out
     assert "r.values[i&63] = next(r, i)" in listed and "return x ^ x>>29" in listed, listed
     # A line with weight: flat and cumulative stand in front of it.
     assert re.search(r"\dm?s .*\d+:.*(x \*= 0x9e3779b97f4a7c15|return x \^ x>>29)", listed), listed
     stacks = read("go.folded")
-    assert re.search(r"main\.main;main\.spin;main\.\(\*ring\)\.step;main\.next;main\.mix", stacks), stacks[:2000]
+    assert re.search(
+        r"main\.main;main\.spin;main\.\(\*ring\)\.step;main\.next;main\.mix", stacks
+    ), stacks[:2000]
 
 
 C_PROGRAM = """
@@ -69,7 +93,9 @@ def build_c(*options):
 
 
 def record_c(name):
-    andiron("record", "-F", "199", "-o", f"{name}.pb.gz", "-o", f"{name}.folded", "--", "./twist").expect(0, "wrote")
+    andiron(
+        "record", "-F", "199", "-o", f"{name}.pb.gz", "-o", f"{name}.folded", "--", "./twist"
+    ).expect(0, "wrote")
     return read(f"{name}.folded")
 
 
@@ -79,7 +105,9 @@ def debug_information():
     need_root()
     build_c("-g")
     assert re.search(r"turn;twist ", record_c("with")), read("with.folded")
-    listed = run("go", "tool", "pprof", "-list", "turn", "with.pb.gz") if shutil.which("go") else None
+    listed = (
+        run("go", "tool", "pprof", "-list", "turn", "with.pb.gz") if shutil.which("go") else None
+    )
     assert listed is None or "x = twist(x);" in listed.expect(0).out, listed.out
 
 
@@ -108,10 +136,15 @@ def debug_link():
         f.write(b"changed")
     assert "turn" not in record_c("changed"), read("changed.folded")
     # What is missing is named, with what would help.
-    andiron("report", "--unresolved", "changed.pb.gz").expect(0, "% of samples", "twist", ".symtab: stripped",
-                                                              ".gnu_debuglink: twist.debug", "to fix")
-    told = json.loads(andiron("report", "--unresolved", "--json", "changed.pb.gz").expect(0).out)["unresolved"]
-    assert any(u["file"].endswith("/twist") and u["share"] > .5 and "stripped" in u["tried"] for u in told), told
+    andiron("report", "--unresolved", "changed.pb.gz").expect(
+        0, "% of samples", "twist", ".symtab: stripped", ".gnu_debuglink: twist.debug", "to fix"
+    )
+    told = json.loads(andiron("report", "--unresolved", "--json", "changed.pb.gz").expect(0).out)[
+        "unresolved"
+    ]
+    assert any(
+        u["file"].endswith("/twist") and u["share"] > 0.5 and "stripped" in u["tried"] for u in told
+    ), told
 
 
 def start_of(function, file):
@@ -135,22 +168,42 @@ def unnamed():
     said = andiron("report", "stripped.pb.gz").expect(0).out
     assert re.search(rf"\[twist fn 0x{start}\]$", said, re.MULTILINE), said
     # What would name it is told with its own build id, and works: names come from where it said.
-    said = andiron("report", "--unresolved", "stripped.pb.gz").expect(0, "debug file by build id: not installed", "debuginfod: asked only").out
-    found = re.search(r"as (/usr/lib/debug/\.build-id/../(\w+)\.debug), or get them: debuginfod-find debuginfo (\w+)", said)
+    said = (
+        andiron("report", "--unresolved", "stripped.pb.gz")
+        .expect(0, "debug file by build id: not installed", "debuginfod: asked only")
+        .out
+    )
+    found = re.search(
+        r"as (/usr/lib/debug/\.build-id/../(\w+)\.debug), or get them: debuginfod-find debuginfo (\w+)",
+        said,
+    )
     assert found and found[3].endswith(found[2]), said
     os.makedirs(os.path.dirname(found[1]), exist_ok=True)
     try:
         shutil.copy("twist.debug", found[1])
-        andiron("report", "--unresolved", "stripped.pb.gz").expect(0, "is here by now, and covers it", "record again")
+        andiron("report", "--unresolved", "stripped.pb.gz").expect(
+            0, "is here by now, and covers it", "record again"
+        )
         assert ";turn " in record_c("installed"), read("installed.folded")
     finally:
         os.unlink(found[1])
-    run("gcc", "-O2", "-s", "-o", "twist", write("twist.c", C_PROGRAM.replace("i < 600", "i < 900000"))).expect(0)
-    with Background("./twist") as busy, Agent(one_process(busy.pid, "bare.folded", file='unnamed = "address"')) as agent:
+    run(
+        "gcc",
+        "-O2",
+        "-s",
+        "-o",
+        "twist",
+        write("twist.c", C_PROGRAM.replace("i < 600", "i < 900000")),
+    ).expect(0)
+    with Background("./twist") as busy, Agent(
+        one_process(busy.pid, "bare.folded", file='unnamed = "address"')
+    ) as agent:
         agent.until_metric("andiron_symbolize_frames_unresolved_total", 20, 'reason="no_symbol"')
         agent.stop()
     bare = set(re.findall(r"\[twist\]\+0x[0-9a-f]+ ", read("bare.folded")))
-    assert len(bare) > 1 and "fn 0x" not in "".join(line for line in read("bare.folded").splitlines() if "[twist" in line), bare
+    assert len(bare) > 1 and "fn 0x" not in "".join(
+        line for line in read("bare.folded").splitlines() if "[twist" in line
+    ), bare
 
 
 JAVASCRIPT = """
@@ -175,7 +228,9 @@ def node_script(condition=TOLD_TO_END):
 
 def record_alive(output, *command, place="."):
     """Records for some seconds what outlives that, until all is written: a map in a root of its own is read while that is there."""
-    with Background(ANDIRON, "record", "-F", "199", "-d", "3s", "-o", output, "--", *command) as recorder:
+    with Background(
+        ANDIRON, "record", "-F", "199", "-d", "3s", "-o", output, "--", *command
+    ) as recorder:
         recorder.until_says("wrote")
         write(f"{place}/end", "")
         said = recorder.end().expect(0, "wrote").out
@@ -206,7 +261,9 @@ def perf_map_inside():
     inside = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c", script]
     record_alive("inside.folded", *inside, place="t")
     shows_outer("inside.folded")
-    assert any(name.startswith("perf-") for name in os.listdir("t")), "the map was not written inside"
+    assert any(
+        name.startswith("perf-") for name in os.listdir("t")
+    ), "the map was not written inside"
 
 
 # Compiles a loop at run time, by hand, and tells of it as Linux's jitdump-specification.txt wants it.
@@ -261,10 +318,14 @@ def jitdump():
     write("jit.c", JITDUMP)
     run("gcc", "-O1", "-o", "jit", "jit.c").expect(0)
     environment = {**os.environ, "SECONDS": "2"}
-    andiron("record", "-F", "199", "-o", "jit.folded", "--", "./jit", env=environment).expect(0, "wrote")
+    andiron("record", "-F", "199", "-o", "jit.folded", "--", "./jit", env=environment).expect(
+        0, "wrote"
+    )
     assert re.search(r"main;compiled_by_hand \d\d", read("jit.folded")), read("jit.folded")
     inside = ["unshare", "--pid", "--fork", "--mount-proc", "./jit"]
-    andiron("record", "-F", "199", "-o", "inside.folded", "--", *inside, env=environment).expect(0, "wrote")
+    andiron("record", "-F", "199", "-o", "inside.folded", "--", *inside, env=environment).expect(
+        0, "wrote"
+    )
     assert re.search(r";compiled_by_hand \d\d", read("inside.folded")), read("inside.folded")
     # A file of another's is no word of this process.
     names = [name for name in os.listdir(".") if name.startswith("jit-")]
@@ -334,14 +395,22 @@ def dotnet():
     run("gcc", "-O1", "-o", "net", "net.c").expect(0)
     compiled = "int32 [App] App.Program::Inner(int32)[OptimizedTier1]"
     found = "instance void [CoreLib] System.Collections.Generic.List`1[System.__Canon]::Sort(int32)[PreJIT]"
-    for words, names in (([], (compiled, "[System.Private.CoreLib.dll]")), (["dump"], (compiled, found))):
+    for words, names in (
+        ([], (compiled, "[System.Private.CoreLib.dll]")),
+        (["dump"], (compiled, found)),
+    ):
         with Background("./net", *words) as net:
             try:
-                andiron("record", "-F", "199", "-d", "2s", "-p", str(net.pid), "-o", "net.folded").expect(0, "wrote")
+                andiron(
+                    "record", "-F", "199", "-d", "2s", "-p", str(net.pid), "-o", "net.folded"
+                ).expect(0, "wrote")
             finally:
                 os.unlink(f"/tmp/perf-{net.pid}.map")
         for name in names:
-            assert re.search(rf"main;{re.escape(name)} \d", read("net.folded")), (words, read("net.folded"))
+            assert re.search(rf"main;{re.escape(name)} \d", read("net.folded")), (
+                words,
+                read("net.folded"),
+            )
 
 
 @case_of_full
@@ -349,7 +418,9 @@ def jitdump_of_node():
     """Node.js tells of what it compiles by a jitdump."""
     node_script("cpu() < 2")
     # V8 writes its file in pieces of 2 MiB, and the rest as it ends.
-    andiron("record", "-F", "199", "-o", "node.folded", "--", "node", "--perf-prof", "a.js").expect(0, "wrote")
+    andiron("record", "-F", "199", "-o", "node.folded", "--", "node", "--perf-prof", "a.js").expect(
+        0, "wrote"
+    )
     shows_outer("node.folded")
 
 
@@ -372,18 +443,35 @@ def java():
     write("Spin.java", JAVA)
     run("javac", "Spin.java").expect(0)
     # All is compiled before it runs, and once: what came later would not stand in the map.
-    early = ["-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,Spin::*"]
-    with Background("java", "-XX:+PreserveFramePointer", *early, "-cp", ".", "Spin") as jvm, Agent(one_process(jvm.pid, "agent.folded")) as agent:
+    early = [
+        "-Xcomp",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:CompileCommand=quiet",
+        "-XX:CompileCommand=compileonly,Spin::*",
+    ]
+    with Background("java", "-XX:+PreserveFramePointer", *early, "-cp", ".", "Spin") as jvm, Agent(
+        one_process(jvm.pid, "agent.folded")
+    ) as agent:
+
         def record(path):
-            return andiron("record", "-F", "199", "-d", "2s", "-p", str(jvm.pid), "-o", path).expect(0, "wrote").err
+            return (
+                andiron("record", "-F", "199", "-d", "2s", "-p", str(jvm.pid), "-o", path)
+                .expect(0, "wrote")
+                .err
+            )
+
         jvm.until(lambda: run("jcmd", str(jvm.pid), "VM.uptime").code == 0, "it answers")
         agent.until_metric("andiron_symbolize_frames_unresolved_total", 1, 'reason="no_object"')
         said = record("before.folded")
-        assert "jcmd PID Compiler.perfmap" in said and "Spin.outer" not in read("before.folded"), said + read("before.folded")
+        assert "jcmd PID Compiler.perfmap" in said and "Spin.outer" not in read(
+            "before.folded"
+        ), said + read("before.folded")
         run("jcmd", str(jvm.pid), "Compiler.perfmap").expect(0)
         said = record("after.folded")
         assert "perfmap" not in said, said
-        assert re.search(r";Spin\.(outer|inner|main)(;Spin\.\w+)* \d\d", read("after.folded")), read("after.folded")[-3000:]
+        assert re.search(
+            r";Spin\.(outer|inner|main)(;Spin\.\w+)* \d\d", read("after.folded")
+        ), read("after.folded")[-3000:]
         agent.until_metric("andiron_symbolize_frames_resolved_total", 1, 'source="jit"')
         agent.stop()
     os.unlink(f"/tmp/perf-{jvm.pid}.map")
@@ -471,7 +559,15 @@ def twist_with_debug_file(folder):
 
 def elfutils(url, cache, *what):
     """What elfutils' client makes of it with a cache of that name."""
-    return run("debuginfod-find", *what, env={**os.environ, "DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": f"{os.getcwd()}/{cache}"})
+    return run(
+        "debuginfod-find",
+        *what,
+        env={
+            **os.environ,
+            "DEBUGINFOD_URLS": url,
+            "DEBUGINFOD_CACHE_PATH": f"{os.getcwd()}/{cache}",
+        },
+    )
 
 
 @contextlib.contextmanager
@@ -484,11 +580,23 @@ def debuginfod_server(prepare=twist_with_debug_file):
     build_id = prepare("files")
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    server = Background("debuginfod", "-p", str(port), "-d", "files/db", "-F", "files", env={**os.environ, "DEBUGINFOD_URLS": ""})
+    server = Background(
+        "debuginfod",
+        "-p",
+        str(port),
+        "-d",
+        "files/db",
+        "-F",
+        "files",
+        env={**os.environ, "DEBUGINFOD_URLS": ""},
+    )
     with server, Background("./twist") as twist:
         # A miss is remembered for ten minutes, so each try has a cache of its own.
-        tries = iter(range(10 ** 6))
-        server.until(lambda: elfutils(url, f"try{next(tries)}", "debuginfo", build_id).code == 0, "the server has scanned")
+        tries = iter(range(10**6))
+        server.until(
+            lambda: elfutils(url, f"try{next(tries)}", "debuginfo", build_id).code == 0,
+            "the server has scanned",
+        )
         yield server, url, twist.pid, build_id
 
 
@@ -517,7 +625,15 @@ def twist_with_supplementary(folder):
     build_id = twist_with_debug_file(folder)
     run("gcc", *ALONE, "-o", "other", "twist.c", "-Dsink=drain").expect(0)
     run("objcopy", "--only-keep-debug", "other", f"{folder}/other.debug").expect(0)
-    run("dwz", "-m", f"{folder}/common.debug", "-M", "/nowhere/common.debug", f"{folder}/twist.debug", f"{folder}/other.debug").expect(0)
+    run(
+        "dwz",
+        "-m",
+        f"{folder}/common.debug",
+        "-M",
+        "/nowhere/common.debug",
+        f"{folder}/twist.debug",
+        f"{folder}/other.debug",
+    ).expect(0)
     return build_id
 
 
@@ -525,10 +641,20 @@ def twist_with_supplementary(folder):
 def debuginfod_of_dwz():
     """Where a debug file says that names are in a supplementary one, that comes from the server, too."""
     with debuginfod_server(twist_with_supplementary) as (server, url, pid, build_id):
-        supplementary = re.search(r"Build ID: (\w+)", run("readelf", "-n", "files/common.debug").out)[1]
-        server.until(lambda: elfutils(url, "tries", "debuginfo", supplementary).code == 0 or shutil.rmtree("tries"), "it has scanned that, too")
-        assert "turn;twist " in resolved_by_debuginfod(pid, "ours", "dwz", url, fetched=2), read("dwz.folded")[:3000]
-        assert os.path.isfile(f"ours/{build_id}/debuginfo") and os.path.isfile(f"ours/{supplementary}/debuginfo"), os.listdir("ours")
+        supplementary = re.search(
+            r"Build ID: (\w+)", run("readelf", "-n", "files/common.debug").out
+        )[1]
+        server.until(
+            lambda: elfutils(url, "tries", "debuginfo", supplementary).code == 0
+            or shutil.rmtree("tries"),
+            "it has scanned that, too",
+        )
+        assert "turn;twist " in resolved_by_debuginfod(pid, "ours", "dwz", url, fetched=2), read(
+            "dwz.folded"
+        )[:3000]
+        assert os.path.isfile(f"ours/{build_id}/debuginfo") and os.path.isfile(
+            f"ours/{supplementary}/debuginfo"
+        ), os.listdir("ours")
 
 
 @case_of_full
@@ -540,7 +666,10 @@ def debuginfod_by_sections():
         # A file that is too large costs its lines and symbols: names and lines, no inlined calls.
         large = resolved_by_debuginfod(pid, "parts", "large", url, "debuginfod_max_bytes = 1024")
         assert re.search(r"turn \d", large) and "turn;twist" not in large, large[:3000]
-        assert sorted(os.listdir(f"parts/{build_id}")) == [f"section-{n}" for n in (".andiron", ".debug_line", ".debug_line_str", ".strtab", ".symtab")]
+        assert sorted(os.listdir(f"parts/{build_id}")) == [
+            f"section-{n}"
+            for n in (".andiron", ".debug_line", ".debug_line_str", ".strtab", ".symtab")
+        ]
         if shutil.which("go"):
             listed = run("go", "tool", "pprof", "-list", "turn", "large.pb.gz").expect(0).out
             assert re.search(r"\d[.\d]*m?s .*\d+:.*x \* 2654435761u", listed), listed
@@ -555,13 +684,25 @@ def debuginfod_by_sections():
 def opted_out():
     """A target that says so keeps its code without names: its files are not read, and nothing is said of them but their name."""
     need_root()
-    run("gcc", "-O2", "-o", "twist", write("twist.c", C_PROGRAM.replace("i < 600", "i < 900000"))).expect(0)
+    run(
+        "gcc", "-O2", "-o", "twist", write("twist.c", C_PROGRAM.replace("i < 600", "i < 900000"))
+    ).expect(0)
     for labels, named in (("", True), (', "__symbolize__" = "false"', False)):
-        with Background("./twist") as busy, Agent(one_process(busy.pid, "out.folded", labels)) as agent:
-            agent.until_metric("andiron_symbolize_frames_unresolved_total", 0 if named else 20, 'reason="opted_out"')
-            agent.until_metric("andiron_symbolize_frames_resolved_total", 20 if named else 0, 'source="symtab"')
+        with Background("./twist") as busy, Agent(
+            one_process(busy.pid, "out.folded", labels)
+        ) as agent:
+            agent.until_metric(
+                "andiron_symbolize_frames_unresolved_total",
+                0 if named else 20,
+                'reason="opted_out"',
+            )
+            agent.until_metric(
+                "andiron_symbolize_frames_resolved_total", 20 if named else 0, 'source="symtab"'
+            )
             agent.stop()
-        assert ("turn" in read("out.folded")) == named and ("[twist] " in read("out.folded")) != named, read("out.folded")
+        assert ("turn" in read("out.folded")) == named and (
+            "[twist] " in read("out.folded")
+        ) != named, read("out.folded")
 
 
 @case
@@ -576,10 +717,15 @@ def hidden_by_a_runtime():
         said = record_alive("b.html", "node", "--perf-basic-prof", "a.js")
         assert "without names" not in said, said
     write("loop.py", PYTHON)
-    andiron("record", "-F", "199", "-o", "loop.folded", "--", system_python(), "loop.py").expect(0, "python3 -X perf")
+    andiron("record", "-F", "199", "-o", "loop.folded", "--", system_python(), "loop.py").expect(
+        0, "python3 -X perf"
+    )
     assert "loop.py" not in read("loop.folded"), read("loop.folded")[-2000:]
     build_c("-g")
-    assert "hides" not in andiron("record", "-F", "199", "-o", "c.pb.gz", "--", "./twist").expect(0).err
+    assert (
+        "hides"
+        not in andiron("record", "-F", "199", "-o", "c.pb.gz", "--", "./twist").expect(0).err
+    )
 
 
 def system_python():
@@ -591,7 +737,10 @@ def pythons(oldest):
     named = [shutil.which(f"python3.{minor}") for minor in range(oldest, 20)]
     kept = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))
     for path in [shutil.which("python3"), *named, *kept]:
-        if path and run(path, "-c", f"import sys; sys.exit(sys.version_info < (3, {oldest}))").code == 0:
+        if (
+            path
+            and run(path, "-c", f"import sys; sys.exit(sys.version_info < (3, {oldest}))").code == 0
+        ):
             yield path
 
 
@@ -605,7 +754,13 @@ def python():
 def python_jitdump():
     """`-X perf_jit` tells Python's functions when its buffer is full, or Python ends."""
     # `record` reads what it has every five seconds, and is not to do so at the end of Python.
-    python_functions(13, "perf_jit", PYTHON.replace("time.process_time() + 2", "time.monotonic() + 7").replace("process_time", "monotonic"))
+    python_functions(
+        13,
+        "perf_jit",
+        PYTHON.replace("time.process_time() + 2", "time.monotonic() + 7").replace(
+            "process_time", "monotonic"
+        ),
+    )
 
 
 def python_functions(minor, how, script=PYTHON):
@@ -615,9 +770,15 @@ def python_functions(minor, how, script=PYTHON):
     if not path:
         raise Skip(f"needs Python 3.{minor}: install python3.{minor}")
     write("loop.py", script)
-    said = andiron("record", "-F", "199", "-o", "loop.folded", "--", path, "-X", how, "loop.py").expect(0, "wrote").err
+    said = (
+        andiron("record", "-F", "199", "-o", "loop.folded", "--", path, "-X", how, "loop.py")
+        .expect(0, "wrote")
+        .err
+    )
     # As "file:function"; its callers only where Python keeps frame pointers.
-    assert re.search(r"/loop\.py:inner;.*_PyEval_EvalFrameDefault\S* \d+$", read("loop.folded"), re.MULTILINE), (how, read("loop.folded")[-2000:])
+    assert re.search(
+        r"/loop\.py:inner;.*_PyEval_EvalFrameDefault\S* \d+$", read("loop.folded"), re.MULTILINE
+    ), (how, read("loop.folded")[-2000:])
     print("#", os.path.realpath(path), "-X", how)
     return said
 
@@ -631,9 +792,12 @@ def children_of(pid, words):
 def worker():
     """Files are parsed by a process that can do nothing else; killing it costs a batch's names at most, and no sample."""
     need_root()
-    write("c.alloy", 'pyroscope.ebpf "all" {\n  forward_to       = [profile.file.out.receiver]\n  collect_interval = "1s"\n'
-                     '  targets_only     = false\n  default_target   = {service_name = "x"}\n}\n'
-                     'profile.file "out" {\n  paths = ["x.folded"]\n}\n')
+    write(
+        "c.alloy",
+        'pyroscope.ebpf "all" {\n  forward_to       = [profile.file.out.receiver]\n  collect_interval = "1s"\n'
+        '  targets_only     = false\n  default_target   = {service_name = "x"}\n}\n'
+        'profile.file "out" {\n  paths = ["x.folded"]\n}\n',
+    )
     with Background(WORKLOAD, "60"), Agent("c.alloy", *PATIENT) as agent:
         first = until(lambda: children_of(agent.pid, "worker"), "the process that parses runs")[0]
         until(lambda: "Seccomp:\t2" in read(f"/proc/{first}/status"), "it is in its sandbox")
@@ -644,7 +808,10 @@ def worker():
         # New addresses need it again.
         with Background("python3", "-c", "while True: sum(i * i for i in range(10000))"):
             agent.until_metric("andiron_symbolize_crashes_total")
-            second = until(lambda: [c for c in children_of(agent.pid, "worker") if c != first], "another one runs")
+            second = until(
+                lambda: [c for c in children_of(agent.pid, "worker") if c != first],
+                "another one runs",
+            )
         assert second
         named = agent.metric("andiron_symbolize_frames_resolved_total", 'source="symtab"')
         agent.until_metric("andiron_symbolize_frames_resolved_total", named + 20, 'source="symtab"')

@@ -1,15 +1,39 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Pods: from a Kubernetes API server to profiles under their pod's labels."""
+
 import contextlib
 import os
 import signal
 import sys
 
 from cgroups import Container
-from kubeapi import TOKEN, KubeApi, authority, event, garbage, half_a_line, pod, refuses, silence, status
+from kubeapi import (
+    TOKEN,
+    KubeApi,
+    authority,
+    event,
+    garbage,
+    half_a_line,
+    pod,
+    refuses,
+    silence,
+    status,
+)
 from running import PATIENT, Agent, cpu_seconds
-from tap import WORKLOAD, Background, Skip, case, environment, folded, main, need_root, read, share, write
+from tap import (
+    WORKLOAD,
+    Background,
+    Skip,
+    case,
+    environment,
+    folded,
+    main,
+    need_root,
+    read,
+    share,
+    write,
+)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "servers"))
 import pyroscope  # the servers' tests have it too
@@ -69,8 +93,12 @@ def config_of(api):
 
 def config(api, server=None):
     where = config_of(api) if api else ""
-    receivers = "profile.file.out.receiver" + (", pyroscope.write.server.receiver" if server else "")
-    text = CONFIG % (where, receivers, os.path.abspath("out.folded")) + (WRITE % server.url if server else "")
+    receivers = "profile.file.out.receiver" + (
+        ", pyroscope.write.server.receiver" if server else ""
+    )
+    text = CONFIG % (where, receivers, os.path.abspath("out.folded")) + (
+        WRITE % server.url if server else ""
+    )
     return write("pods.alloy", text)
 
 
@@ -139,18 +167,35 @@ def two_pods():
 def told_apart():
     """Two containers: each under its pod's labels and service_name, every sample at the server."""
     need_root()
-    with receiver() as server, Container() as first, Container() as second, Background(WORKLOAD, "600"), KubeApi() as api:
+    with receiver() as server, Container() as first, Container() as second, Background(
+        WORKLOAD, "600"
+    ), KubeApi() as api:
         for thing in (web(first), database(second), pod("shop", "gone", "u3", {"app": "0" * 64})):
             api.set(thing)
         with Agent(config(api, server)) as agent:
             agent.until_metric("andiron_ebpf_matched_targets", exactly=2)
             began = [(one, cpu_seconds(one.pid)) for one in (first, second)]
-            agent.until(lambda: all(cpu_seconds(one.pid) - before > 1.5 for one, before in began), "1.5 s of work in each")
+            agent.until(
+                lambda: all(cpu_seconds(one.pid) - before > 1.5 for one, before in began),
+                "1.5 s of work in each",
+            )
             assert agent.metric(PODS) == 3
             books = agent.stop()
         assert books["writers"]["pyroscope.write.server"]["delivered"] == books["taken"], books
-        wanted = [{"namespace": space(first), "pod": "web-1", "container": "app", "service_name": f"ebpf/{space(first)}/app"},
-                  {"namespace": space(second), "pod": "db-1", "container": "db", "service_name": "database"}]
+        wanted = [
+            {
+                "namespace": space(first),
+                "pod": "web-1",
+                "container": "app",
+                "service_name": f"ebpf/{space(first)}/app",
+            },
+            {
+                "namespace": space(second),
+                "pod": "db-1",
+                "container": "db",
+                "service_name": "database",
+            },
+        ]
         parts = []
         for labels in wanted:
             selector = "{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}"
@@ -163,7 +208,7 @@ def told_apart():
         assert not server.stand_in or server.total() == sum(parts)
     stacks = folded("out.folded")
     assert sum(stacks.values()) == books["taken"]
-    assert share(stacks, "workload_70") > .5
+    assert share(stacks, "workload_70") > 0.5
 
 
 @case
@@ -171,20 +216,41 @@ def status_says_who_matched():
     """/targets names the processes of each target, or why there is none."""
     need_root()
     with Container() as first, KubeApi() as api:
-        waiting, done, far = (pod("shop", name, f"u-{name}", {"app": name[0] * 64}) for name in ("waiting", "done", "far"))
+        waiting, done, far = (
+            pod("shop", name, f"u-{name}", {"app": name[0] * 64})
+            for name in ("waiting", "done", "far")
+        )
         waiting["status"].update(phase="Pending", containerStatuses=[])
         done["status"]["phase"] = "Succeeded"
         far["spec"]["nodeName"] = "node-2"
-        for thing in (web(first), waiting, done, far, pod("shop", "idle", "u-idle", {"app": "1" * 64})):
+        for thing in (
+            web(first),
+            waiting,
+            done,
+            far,
+            pod("shop", "idle", "u-idle", {"app": "1" * 64}),
+        ):
             api.set(thing)
-        write("pods.alloy", read(config(api)).replace('role = "pod"', 'role = "pod"\n  scope = "cluster"'))
+        write(
+            "pods.alloy",
+            read(config(api)).replace('role = "pod"', 'role = "pod"\n  scope = "cluster"'),
+        )
         with Agent("pods.alloy", env=environment(NODE_NAME="node-1")) as agent:
-            told = lambda: {labels["pod"]: (names, why) for labels, names, why in agent.targets("pyroscope.ebpf.instance")}
-            agent.until(lambda: told().get("web-1", [None])[0] == {"workload"}, "the workload under its pod")
+            told = lambda: {
+                labels["pod"]: (names, why)
+                for labels, names, why in agent.targets("pyroscope.ebpf.instance")
+            }
+            agent.until(
+                lambda: told().get("web-1", [None])[0] == {"workload"}, "the workload under its pod"
+            )
             found = told()
             agent.stop()
-    for name, words in (("waiting", "no id for this container yet"), ("done", "has ended"), ("far", "another node"),
-                        ("idle", "has used a CPU")):
+    for name, words in (
+        ("waiting", "no id for this container yet"),
+        ("done", "has ended"),
+        ("far", "another node"),
+        ("idle", "has used a CPU"),
+    ):
         assert found[name][0] == set() and words in found[name][1], found
     assert found["web-1"] == ({"workload"}, "") and len(found) == 5, found
 
@@ -193,12 +259,16 @@ def status_says_who_matched():
 def pods_come_change_and_go():
     """What happens to pods while the agent runs is followed."""
     need_root()
-    with receiver() as server, Container() as container, KubeApi() as api, Agent(config(api, server)) as agent:
+    with receiver() as server, Container() as container, KubeApi() as api, Agent(
+        config(api, server)
+    ) as agent:
         agent.until_health(DISCOVERY, "healthy")
         assert agent.metric(PODS) == agent.metric(TARGETS) == agent.metric(TAKEN) == 0
         api.set(web(container))
         agent.until_metric(TARGETS, exactly=1)
-        total = lambda name: server.total(f'{{namespace="{space(container)}",service_name="{name}"}}')
+        total = lambda name: server.total(
+            f'{{namespace="{space(container)}",service_name="{name}"}}'
+        )
         agent.until(lambda: total(f"ebpf/{space(container)}/app"), "the pod's profile")
         changed = web(container)
         changed["metadata"]["annotations"] = {"pyroscope.io/service_name": "renamed"}
@@ -234,9 +304,11 @@ def server_is_away():
 def server_refuses():
     """401, 403, 429 and 500: the cause and its fix are named, the targets stay, and it goes on."""
     with two_pods() as (api, agent):
-        for fault, words in ((refuses(403, "pods is forbidden"), "verbs list and watch"),
-                             (refuses(500, "etcdserver: leader changed"), "leader changed"),
-                             (refuses(429, "too many requests", Retry_After="2"), "answered 429: too many requests")):
+        for fault, words in (
+            (refuses(403, "pods is forbidden"), "verbs list and watch"),
+            (refuses(500, "etcdserver: leader changed"), "leader changed"),
+            (refuses(429, "too many requests", Retry_After="2"), "answered 429: too many requests"),
+        ):
             goes_through(api, agent, api.watch_faults, fault, words)
         api.token = "second-token"
         api.end_watches()
@@ -248,12 +320,17 @@ def server_refuses():
 def server_has_forgotten():
     """410, as an event and to a list: everything is listed again, and no target goes meanwhile."""
     with two_pods() as (api, agent):
-        for fault in (event("ERROR", status(410, "too old resource version: 5 (2302)")), refuses(410, "too old")):
+        for fault in (
+            event("ERROR", status(410, "too old resource version: 5 (2302)")),
+            refuses(410, "too old"),
+        ):
             lists = api.count("list")
             api.list_faults.append(refuses(410, "the provided continue parameter is too old"))
             api.watch_faults.append(fault)
             api.end_watches()
-            agent.until(lambda: api.count("list") >= lists + 3, "a list that fails, and one of two pages")
+            agent.until(
+                lambda: api.count("list") >= lists + 3, "a list that fails, and one of two pages"
+            )
             assert agent.metric(TARGETS) == 2
             recovers(agent)
 
@@ -262,9 +339,15 @@ def server_has_forgotten():
 def server_talks_nonsense():
     """HTML, half an event, an event without sense, a watch that says nothing: the targets stay."""
     with two_pods() as (api, agent):
-        for fault, words in ((garbage, "It works!"), (half_a_line, f"127.0.0.1:{api.port}"),
-                             (event("ADDED", {"kind": "Pod", "metadata": 7}), "not what a Kubernetes API server sends"),
-                             (silence, "ended at once")):
+        for fault, words in (
+            (garbage, "It works!"),
+            (half_a_line, f"127.0.0.1:{api.port}"),
+            (
+                event("ADDED", {"kind": "Pod", "metadata": 7}),
+                "not what a Kubernetes API server sends",
+            ),
+            (silence, "ended at once"),
+        ):
             goes_through(api, agent, api.watch_faults, fault, words)
 
 
@@ -289,9 +372,13 @@ def nonsense_from_the_start():
 def no_cluster():
     """Neither an API server nor a cluster: unhealthy with the cause, the rest runs; a reload heals it."""
     need_root()
-    everything = lambda path: write("pods.alloy", read(path).replace("sample_rate", "targets_only = false\n  sample_rate"))
+    everything = lambda path: write(
+        "pods.alloy", read(path).replace("sample_rate", "targets_only = false\n  sample_rate")
+    )
     env = {k: v for k, v in environment().items() if not k.startswith("KUBERNETES_")}
-    with Background(WORKLOAD, "600"), KubeApi() as api, Agent(everything(config(None)), *PATIENT, env=env) as agent:
+    with Background(WORKLOAD, "600"), KubeApi() as api, Agent(
+        everything(config(None)), *PATIENT, env=env
+    ) as agent:
         agent.until_health(DISCOVERY, "unhealthy", "no api_server")
         agent.until_metric(TAKEN, 200)
         assert agent.health("pyroscope.ebpf.instance")[0] == "healthy"
@@ -337,12 +424,20 @@ def initial_watch():
 def node_scope():
     """With NODE_NAME the pods of this node are asked for; scope = "cluster" asks for all, and says so."""
     with KubeApi() as api:
-        for scope, wanted, words in (("", "spec.nodeName=node-1", "only pods of the node node-1 are watched"),
-                                     ('  scope = "cluster"\n', None, "pods of all nodes are watched"),
-                                     ('  selectors {\n    role = "pod"\n    field = "status.phase=Running"\n  }\n',
-                                      "spec.nodeName=node-1,status.phase=Running", "only pods of the node")):
+        for scope, wanted, words in (
+            ("", "spec.nodeName=node-1", "only pods of the node node-1 are watched"),
+            ('  scope = "cluster"\n', None, "pods of all nodes are watched"),
+            (
+                '  selectors {\n    role = "pod"\n    field = "status.phase=Running"\n  }\n',
+                "spec.nodeName=node-1,status.phase=Running",
+                "only pods of the node",
+            ),
+        ):
             api.seen.clear()
-            with Agent(write("alone.alloy", ALONE % (config_of(api) + scope)), env=environment(NODE_NAME="node-1")) as agent:
+            with Agent(
+                write("alone.alloy", ALONE % (config_of(api) + scope)),
+                env=environment(NODE_NAME="node-1"),
+            ) as agent:
                 agent.until_says(words)
                 agent.until(lambda: api.count("watch"), "a watch")
                 agent.stop()
@@ -382,7 +477,16 @@ def kubeconfig_file():
             agent.until_metric(PODS, exactly=1)
             write("credential", "none")
             os.chmod(write("program", PROGRAM), 0o755)
-            named(write("with-program", KUBECONFIG % (api.port, "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./program}}")))
+            named(
+                write(
+                    "with-program",
+                    KUBECONFIG
+                    % (
+                        api.port,
+                        "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./program}}",
+                    ),
+                )
+            )
             agent.signal(signal.SIGHUP)
             agent.until_health(DISCOVERY, "unhealthy", "it ended with 3: log in first")
             assert agent.metric(PODS) == 1

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ports for servers that have to be told theirs, and ports at which nobody answers."""
+
 import socket
 
 held = []
@@ -7,7 +8,8 @@ held = []
 
 def free_port():
     """A port of 127.0.0.1 that is nobody else's until this process ends. It is bound, and so not given to others; since nobody listens
-    there, a server may: all servers bind with SO_REUSEADDR. Until one does, connections are refused."""
+    there, a server may: all servers bind with SO_REUSEADDR. Until one does, connections are refused.
+    """
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.bind(("127.0.0.1", 0))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """status.http: what scrapers and probes get, and what clients that mean no good do not."""
+
 import contextlib
 import errno
 import http.server
@@ -88,9 +89,20 @@ def what_is_served():
         port = port_when_ready(a)
         status, text = get(port, "/metrics")
         names = {name for name, _ in parse_metrics(text)}
-        assert status == 200 and names == {name for name, _ in parse_metrics(ask("status", "/metrics")[1])}, names
-        for figure in ("sent_profiles_total", "sent_bytes_total", "sent_raw_bytes_total", "retries_total", "split_requests_total",
-                       "spooled_profiles", "expired_profiles_total", "uncertain_profiles_total", "latency_nanoseconds_total"):
+        assert status == 200 and names == {
+            name for name, _ in parse_metrics(ask("status", "/metrics")[1])
+        }, names
+        for figure in (
+            "sent_profiles_total",
+            "sent_bytes_total",
+            "sent_raw_bytes_total",
+            "retries_total",
+            "split_requests_total",
+            "spooled_profiles",
+            "expired_profiles_total",
+            "uncertain_profiles_total",
+            "latency_nanoseconds_total",
+        ):
             assert "pyroscope_write_" + figure in names, (figure, names)
         assert get(port, "/-/ready") == (200, "andiron is ready.\n")
         assert get(port, "/-/healthy") == (200, "andiron is healthy.\n")
@@ -105,12 +117,18 @@ def readiness_follows_delivery():
     """Not ready while nothing is delivered, with the cause; healthy, since a restart mends no server; ready again after."""
     need_root()
     server = free_port()
-    with Background(WORKLOAD, "60"), Agent(write("agent.alloy", HTTP + WRITER % server + SAMPLER)) as a:
+    with Background(WORKLOAD, "60"), Agent(
+        write("agent.alloy", HTTP + WRITER % server + SAMPLER)
+    ) as a:
         port = port_of(a)
 
         def undelivered():
             status, text = get(port, "/-/ready")
-            return status == 503 and text.startswith(f"pyroscope.write.w: http://127.0.0.1:{server}: ") and text.count("\n") == 1
+            return (
+                status == 503
+                and text.startswith(f"pyroscope.write.w: http://127.0.0.1:{server}: ")
+                and text.count("\n") == 1
+            )
 
         a.until(undelivered, "it says why it is not ready")
         assert get(port, "/-/healthy")[0] == 200
@@ -122,6 +140,7 @@ def readiness_follows_delivery():
 @case
 def slow_and_greedy_clients():
     """Clients that say nothing, half of something or too much end; they cost no memory and keep nobody out."""
+
     def resident():
         return int(read(f"/proc/{a.process.pid}/statm").split()[1])
 
@@ -139,9 +158,12 @@ def slow_and_greedy_clients():
                     pass
             one.close()
         for _ in range(20):
-            with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as greedy, \
-                    contextlib.suppress(ConnectionResetError, BrokenPipeError):
-                greedy.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n" + b"X-A: " + b"a" * 60000 + b"\r\n\r\n")
+            with socket.create_connection(
+                ("127.0.0.1", port), timeout=DEADLINE
+            ) as greedy, contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                greedy.sendall(
+                    b"GET /metrics HTTP/1.1\r\nHost: x\r\n" + b"X-A: " + b"a" * 60000 + b"\r\n\r\n"
+                )
                 while greedy.recv(4096):
                     pass
         assert get(port, "/metrics")[0] == 200
@@ -152,7 +174,10 @@ def slow_and_greedy_clients():
 @case
 def what_cannot_be_listened_at():
     """An address that is none is refused with its line; a port that is taken keeps nothing but this from working."""
-    bad = andiron("validate", write("bad.alloy", 'status.http {\n  listen_address = "localhost"\n}\n' + WRITER % 9)).expect(1)
+    bad = andiron(
+        "validate",
+        write("bad.alloy", 'status.http {\n  listen_address = "localhost"\n}\n' + WRITER % 9),
+    ).expect(1)
     assert "bad.alloy:2" in bad.err + bad.out and "is no IP address" in bad.err + bad.out, bad
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -172,7 +197,9 @@ def reload(agent, text, finding):
 
 
 def place(address, port):
-    return f'status.http {{\n  listen_address = "{address}"\n  listen_port = {port}\n}}\n' + WRITER % 9
+    return (
+        f'status.http {{\n  listen_address = "{address}"\n  listen_port = {port}\n}}\n' + WRITER % 9
+    )
 
 
 def refused(address, port):
@@ -187,18 +214,27 @@ def a_reload_elsewhere():
     first, second = free_port(), free_port()
     with Agent(write("agent.alloy", place("127.0.0.1", first))) as a:
         assert port_of(a) == first
-        for text in (place("127.0.0.1", first).replace(":9", ":10"), place("", first)):  # the writer's URL; the default
+        for text in (
+            place("127.0.0.1", first).replace(":9", ":10"),
+            place("", first),
+        ):  # the writer's URL; the default
             with socket.create_connection(("127.0.0.1", first), timeout=DEADLINE) as kept:
                 kept.sendall(b"GET /-/healthy HTTP/1.0\r\n")
                 assert get(first, "/-/healthy")[0] == 200  # so the other has been taken, too
                 reload(a, text, "reloaded")
                 kept.sendall(b"\r\n")
-                assert b"".join(iter(lambda: kept.recv(4096), b"")).endswith(b"andiron is healthy.\n")
+                assert b"".join(iter(lambda: kept.recv(4096), b"")).endswith(
+                    b"andiron is healthy.\n"
+                )
         reload(a, place("127.0.0.1", second), "reloaded")
         assert get(second, "/-/healthy")[0] == 200 and refused("127.0.0.1", first)
         a.until_health("status.http", "healthy", f"port {second}")
         with socket.create_server(("127.0.0.1", first)):
-            reload(a, place("127.0.0.1", first), f"status.http: cannot listen at 127.0.0.1 port {first}")
+            reload(
+                a,
+                place("127.0.0.1", first),
+                f"status.http: cannot listen at 127.0.0.1 port {first}",
+            )
             reload(a, place("127.0.0.1", first), "old configuration goes on")
             assert get(second, "/-/healthy")[0] == 200
         assert refused("127.0.0.2", second)
@@ -207,7 +243,9 @@ def a_reload_elsewhere():
         reload(a, place("127.0.0.1", second), "reloaded")
         assert get(second, "/-/healthy")[0] == 200 and refused("127.0.0.2", second)
         with socket.create_server(("127.0.0.2", second)):  # of which all cannot be had
-            reload(a, place("0.0.0.0", second), f"status.http: cannot listen at 0.0.0.0 port {second}")
+            reload(
+                a, place("0.0.0.0", second), f"status.http: cannot listen at 0.0.0.0 port {second}"
+            )
             assert get(second, "/-/healthy")[0] == 200
         a.until_health("status.http", "healthy", f"127.0.0.1 port {second}")
         a.stop()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An agent that runs beside a test, and what it says of itself."""
+
 import contextlib
 import json
 import os
@@ -11,7 +12,9 @@ from tap import ANDIRON, DEADLINE, Background, read
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
-SAMPLE = re.compile(rf"({NAME})(\{{{LABEL}(?:,{LABEL})*\}})? (NaN|[+-]Inf|-?[0-9.]+(?:e[+-]?[0-9]+)?)")
+SAMPLE = re.compile(
+    rf"({NAME})(\{{{LABEL}(?:,{LABEL})*\}})? (NaN|[+-]Inf|-?[0-9.]+(?:e[+-]?[0-9]+)?)"
+)
 
 
 def parse_metrics(text):
@@ -23,7 +26,9 @@ def parse_metrics(text):
             _, word, name, rest = line.split(" ", 3)
             seen = {"HELP": helps, "TYPE": kinds}[word]
             assert re.fullmatch(NAME, name) and name not in seen, line
-            assert name == family or (name not in helps and name not in kinds), f"{name} is not in one piece"
+            assert name == family or (
+                name not in helps and name not in kinds
+            ), f"{name} is not in one piece"
             assert word == "HELP" or rest in ("counter", "gauge"), line
             seen[name] = rest
             family = name
@@ -51,7 +56,9 @@ def ask(path, what):
 
 
 def answers():
-    with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):  # not bound, not listening yet
+    with contextlib.suppress(
+        FileNotFoundError, ConnectionRefusedError
+    ):  # not bound, not listening yet
         return ask("status", "/health")
 
 
@@ -63,7 +70,17 @@ class Agent(Background):
     """`andiron run` with a status socket and a ledger."""
 
     def __init__(self, config, *arguments, **options):
-        super().__init__(ANDIRON, "run", "--status", "status", "--ledger", "ledger.json", *arguments, config, **options)
+        super().__init__(
+            ANDIRON,
+            "run",
+            "--status",
+            "status",
+            "--ledger",
+            "ledger.json",
+            *arguments,
+            config,
+            **options,
+        )
         self.until(answers, "the status socket answers")
 
     def metric(self, name, labels=""):
@@ -73,15 +90,19 @@ class Agent(Background):
 
     def targets(self, component):
         """[(labels, {process names}, why or "")] of what it samples; asked again while it is at work."""
+
         def told():
             head, body = ask("status", "/targets")
             return body if head.startswith("HTTP/1.0 200 ") else None
+
         found = json.loads(self.until(told, "it has time to tell its targets")).get(component, [])
         return [(t["target"], {p["name"] for p in t["processes"]}, t.get("why", "")) for t in found]
 
     def health(self, component):
         """Its state and message."""
-        found = [c for c in json.loads(ask("status", "/health")[1])["components"] if c["id"] == component]
+        found = [
+            c for c in json.loads(ask("status", "/health")[1])["components"] if c["id"] == component
+        ]
         assert len(found) == 1, (component, found)
         return found[0]["health"], found[0]["message"]
 
@@ -89,15 +110,19 @@ class Agent(Background):
         def is_so():
             now = self.health(component)
             return now if now[0] == state and words in now[1] else None
+
         try:
             return self.until(is_so, f"{component} {state} {words!r}")
         except AssertionError as error:
-            raise AssertionError(f"{error}\nit is {self.health(component)}\n{self.text()}") from error
+            raise AssertionError(
+                f"{error}\nit is {self.health(component)}\n{self.text()}"
+            ) from error
 
     def until_metric(self, name, at_least=1, labels="", exactly=None):
         def is_so():
             now = self.metric(name, labels)
             return now >= at_least if exactly is None else now == exactly
+
         wanted = f"at least {at_least}" if exactly is None else exactly
         self.until(is_so, f"{name}{labels} {wanted}")
 
@@ -129,6 +154,8 @@ def books(path="ledger.json"):
     counts([found["taken"], *found["skipped"].values()])
     for name, w in found["writers"].items():
         assert set(w) == KEYS and all(":" in reason for reason in w["dropped"]), (name, w)
-        out = counts([w["delivered"], w["spooled"], w["uncertain"], w["in_flight"], *w["dropped"].values()])
+        out = counts(
+            [w["delivered"], w["spooled"], w["uncertain"], w["in_flight"], *w["dropped"].values()]
+        )
         assert found["taken"] + counts([w["carried"]]) == out, (name, found)
     return found

@@ -18,4 +18,6 @@ discovery.relabel "{name}" {{
 
 def kept(label, regex, rules=""):
     """discovery.relabel.kept: of all processes."""
-    return 'discovery.process "all" { }\n' + keep("kept", "discovery.process.all", label, regex, rules)
+    return 'discovery.process "all" { }\n' + keep(
+        "kept", "discovery.process.all", label, regex, rules
+    )

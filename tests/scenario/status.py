@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The running agent: what it says of itself, reloads, ends, servers that fail."""
+
 import contextlib
 import json
 import os
@@ -60,6 +61,7 @@ def server(answer):
                 kept.append(listener.accept()[0])
                 with contextlib.suppress(OSError):
                     answer(kept[-1])
+
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     yield port
@@ -88,11 +90,18 @@ def metrics_and_health():
         assert head.startswith("HTTP/1.0 200 ") and "text/plain; version=0.0.4" in head, head
         values = parse_metrics(text)
         assert values["andiron_ledger_balanced", ""] == 1, text
-        assert values["pyroscope_ebpf_active_targets", '{component_id="pyroscope.ebpf.node"}'] == 0, text
+        assert (
+            values["pyroscope_ebpf_active_targets", '{component_id="pyroscope.ebpf.node"}'] == 0
+        ), text
         head, text = ask("status", "/health")
         assert "application/json" in head and json.loads(text)["healthy"] is True, text
-        assert {c["id"] for c in json.loads(text)["components"]} >= {"pyroscope.ebpf.node", "profile.file.out"}, text
-        assert all(set(c) == {"id", "health", "message", "since"} for c in json.loads(text)["components"]), text
+        assert {c["id"] for c in json.loads(text)["components"]} >= {
+            "pyroscope.ebpf.node",
+            "profile.file.out",
+        }, text
+        assert all(
+            set(c) == {"id", "health", "message", "since"} for c in json.loads(text)["components"]
+        ), text
         assert a.targets("pyroscope.ebpf.node") == []
         assert ask("status", "/nothing")[0].startswith("HTTP/1.0 404 ")
         assert a.stop()["taken"] >= 100
@@ -116,7 +125,9 @@ def reload_loses_no_window():
             a.signal(signal.SIGHUP)
             a.until_metric(rate, exactly=499)
             burnt["first"] = cpu_seconds(worker.pid)
-            until(lambda: cpu_seconds(worker.pid) - burnt["first"] > 2, "2 s of work at the new rate")
+            until(
+                lambda: cpu_seconds(worker.pid) - burnt["first"] > 2, "2 s of work at the new rate"
+            )
             worker.signal(signal.SIGSTOP)
             until(lambda: ") T " in read(f"/proc/{worker.pid}/stat"), "that it has stopped again")
             burnt["all"] = cpu_seconds(worker.pid)
@@ -125,7 +136,7 @@ def reload_loses_no_window():
     assert report["samples"] == taken, (report["samples"], taken)
     assert report["shown"] == "cpu", report["shown"]
     seen, work = report["sum"] / 1e9, burnt["all"] - burnt["unseen"]
-    assert abs(seen - work) < .12 * work, (seen, burnt)
+    assert abs(seen - work) < 0.12 * work, (seen, burnt)
 
 
 @case
@@ -137,11 +148,19 @@ def broken_reloads():
 
         def refused(times, finding):
             a.signal(signal.SIGHUP)
-            a.until(lambda: a.text().count("old configuration goes on") == times, f"refusal {times}")
+            a.until(
+                lambda: a.text().count("old configuration goes on") == times, f"refusal {times}"
+            )
             a.until_says(finding)
 
-        for times, (end, finding) in enumerate((("\n}", "agent.alloy:12:1: error"), ('profile.fil "x" { }\n', '"profile.file"'),
-                                                ('discovery.relabel "r" {\n targets = nobody.here.targets\n}\n', "nobody.here")), 1):
+        for times, (end, finding) in enumerate(
+            (
+                ("\n}", "agent.alloy:12:1: error"),
+                ('profile.fil "x" { }\n', '"profile.file"'),
+                ('discovery.relabel "r" {\n targets = nobody.here.targets\n}\n', "nobody.here"),
+            ),
+            1,
+        ):
             config(49, end)
             refused(times, finding)
         write("agent.alloy", "")
@@ -161,7 +180,9 @@ def second_signal_skips_the_drain():
     need_root()
     with server(hang) as port, Background(WORKLOAD, "60"):
         text = SAMPLER % ("pyroscope.write.slow.receiver", 199) + WRITER % ("slow", port, 0)
-        with Agent(write("agent.alloy", text.replace("300ms", "10m")), "--drain-deadline", "10m") as a:
+        with Agent(
+            write("agent.alloy", text.replace("300ms", "10m")), "--drain-deadline", "10m"
+        ) as a:
             a.until_metric("andiron_samples_in_flight", 100)
             a.signal(signal.SIGTERM)
             a.until_says("stopping: ")
@@ -182,8 +203,18 @@ def kept_as_coming():
 def what_a_kill_costs():
     """kill -9 within an interval: what the kernel had counted by then is named by the next start, and once."""
     need_root()
-    text = (SAMPLER % ("pyroscope.write.w.receiver", 199)).replace('"1s"', '"10m"') + WRITER % ("w", 9, 0)
-    config_ = write("agent.alloy", text.replace("  endpoint {", f'  spool {{\n    directory = "{os.path.abspath("spool")}"\n  }}\n  endpoint {{'))
+    text = (SAMPLER % ("pyroscope.write.w.receiver", 199)).replace('"1s"', '"10m"') + WRITER % (
+        "w",
+        9,
+        0,
+    )
+    config_ = write(
+        "agent.alloy",
+        text.replace(
+            "  endpoint {",
+            f'  spool {{\n    directory = "{os.path.abspath("spool")}"\n  }}\n  endpoint {{',
+        ),
+    )
     with Background(WORKLOAD, "60"):
         with Agent(config_) as a:
             a.until(lambda: (kept_as_coming() or 0) > 200, "the page says what is coming")
@@ -194,7 +225,10 @@ def what_a_kill_costs():
             a.until_metric("andiron_samples_dropped_total", kept, "lost_at_kill")
             assert a.metric("andiron_ledger_balanced") == 1
             found = a.stop()["writers"]["pyroscope.write.w"]
-            assert found["carried"] == found["dropped"]["pyroscope.write.w:lost_at_kill"] == kept, (found, kept)
+            assert found["carried"] == found["dropped"]["pyroscope.write.w:lost_at_kill"] == kept, (
+                found,
+                kept,
+            )
         with Agent(config_) as a:
             assert a.metric("andiron_samples_dropped_total", "lost_at_kill") == 0
             a.stop()
@@ -205,11 +239,18 @@ def failing_servers():
     """Servers that hang, answer garbage or refuse: unhealthy with the cause. What went out whole is uncertain, all else is dropped for a reason."""
     need_root()
     kinds = {"hangs": hang, "garbage": garbage, "refuses": None}
-    ends = {"hangs": "andiron_samples_uncertain", "garbage": "andiron_samples_uncertain", "refuses": "andiron_samples_dropped_total"}
+    ends = {
+        "hangs": "andiron_samples_uncertain",
+        "garbage": "andiron_samples_uncertain",
+        "refuses": "andiron_samples_dropped_total",
+    }
     with contextlib.ExitStack() as stack:
         ports = {name: stack.enter_context(server(answer)) for name, answer in kinds.items()}
         worker = stack.enter_context(Background(WORKLOAD, "600"))
-        text = only(SAMPLER, worker.pid) % (", ".join(f"pyroscope.write.{name}.receiver" for name in kinds), 199)
+        text = only(SAMPLER, worker.pid) % (
+            ", ".join(f"pyroscope.write.{name}.receiver" for name in kinds),
+            199,
+        )
         text += "".join(WRITER % (name, port, 2) for name, port in ports.items())
         a = stack.enter_context(Agent(write("agent.alloy", text), "--drain-deadline", "2s"))
         for name in kinds:
@@ -220,8 +261,13 @@ def failing_servers():
     for name in kinds:
         w = found["writers"][f"pyroscope.write.{name}"]
         assert w["delivered"] == w["spooled"] == w["in_flight"] == 0, (name, w)
-        assert bool(w["uncertain"]) == (name != "refuses") and (w["dropped"] or name != "refuses"), (name, w)
-        assert all(reason.startswith(f"pyroscope.write.{name}:") for reason in w["dropped"]), (name, w)
+        assert bool(w["uncertain"]) == (name != "refuses") and (
+            w["dropped"] or name != "refuses"
+        ), (name, w)
+        assert all(reason.startswith(f"pyroscope.write.{name}:") for reason in w["dropped"]), (
+            name,
+            w,
+        )
 
 
 main()

@@ -5,6 +5,7 @@ A test is a function under @case with the promise that it keeps as its
 docstring. It gets an empty directory that is the current one. Nothing waits
 for time to pass: until() polls a condition and fails at a deadline.
 """
+
 import os
 import shutil
 import signal
@@ -17,7 +18,9 @@ from waiting import DEADLINE, SANITIZED, until
 
 ANDIRON = os.environ.get("ANDIRON", "andiron")
 WORKLOAD = os.environ.get("WORKLOAD", "")
-DEPTH = os.environ.get("SCENARIO_DEPTH", "fast")  # "full" or "all": also what takes long; ./check sets it
+DEPTH = os.environ.get(
+    "SCENARIO_DEPTH", "fast"
+)  # "full" or "all": also what takes long; ./check sets it
 
 cases = []
 
@@ -66,8 +69,17 @@ class Result:
 
 
 def run(*command, env=None, **options):
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          env=env or environment(), timeout=DEADLINE, errors="replace", text=True, **options)
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env or environment(),
+        timeout=DEADLINE,
+        errors="replace",
+        text=True,
+        **options,
+    )
     return Result(done.returncode, done.stdout, done.stderr)
 
 
@@ -80,8 +92,14 @@ class Background:
 
     def __init__(self, *command, env=None, **options):
         self.log = tempfile.NamedTemporaryFile(dir=".", prefix="log-", delete=False)
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-                                        env=env or environment(), **options)
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            env=env or environment(),
+            **options,
+        )
         self.pid = self.process.pid
 
     def text(self):
@@ -90,8 +108,15 @@ class Background:
 
     def until(self, condition, what):
         """until(), and a failure at once when the program has ended."""
-        return until(condition, lambda: what if self.process.poll() is None else f"{what}, with {self.process.returncode}:\n{self.text()}",
-                     alive=lambda: self.process.poll() is None)
+        return until(
+            condition,
+            lambda: (
+                what
+                if self.process.poll() is None
+                else f"{what}, with {self.process.returncode}:\n{self.text()}"
+            ),
+            alive=lambda: self.process.poll() is None,
+        )
 
     def until_says(self, words):
         self.until(lambda: words in self.text(), f"it said {words!r}")
@@ -164,7 +189,11 @@ def main():
         except Exception as error:  # every failure is a result
             failed = True
             print(f"not ok {title}")
-            text = str(error) if isinstance(error, AssertionError) and str(error) else traceback.format_exc()
+            text = (
+                str(error)
+                if isinstance(error, AssertionError) and str(error)
+                else traceback.format_exc()
+            )
             for line in text.splitlines():
                 print(f"# {line}")
         finally:

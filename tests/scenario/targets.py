@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`andiron targets`: discovery and relabeling alone, and which rule dropped what."""
+
 import json
 import os
 import signal
@@ -47,7 +48,11 @@ profile.file "out" {
   paths = ["out.folded"]
 }
 """
-PODS = [{"namespace": "shop", "app": "web"}, {"namespace": "kube-system", "app": "dns"}, {"namespace": "shop", "app": "batch"}]
+PODS = [
+    {"namespace": "shop", "app": "web"},
+    {"namespace": "kube-system", "app": "dns"},
+    {"namespace": "shop", "app": "batch"},
+]
 
 
 def given(config=CONFIG, pods=PODS):
@@ -64,24 +69,44 @@ def tells_who_dropped_what():
     """Every component's targets in order, and for each dropped one the rule with its file and line."""
     given()
     seen = targets("--from", "pods.json")
-    assert list(seen) == ["discovery.kubernetes.pods", "discovery.relabel.web", "discovery.relabel.names"], list(seen)
+    assert list(seen) == [
+        "discovery.kubernetes.pods",
+        "discovery.relabel.web",
+        "discovery.relabel.names",
+    ], list(seen)
     assert seen["discovery.kubernetes.pods"] == {"targets": PODS, "dropped": []}
     assert seen["discovery.relabel.web"] == {
         "targets": [{"app": "web", "namespace": "shop"}, {"app": "web", "extra": "yes"}],
-        "dropped": [{"target": {"app": "dns", "namespace": "kube-system"}, "rule": 1, "at": "agent.alloy:9"},
-                    {"target": {"app": "batch", "namespace": "shop"}, "rule": 2, "at": "agent.alloy:14"}]}, seen
+        "dropped": [
+            {
+                "target": {"app": "dns", "namespace": "kube-system"},
+                "rule": 1,
+                "at": "agent.alloy:9",
+            },
+            {"target": {"app": "batch", "namespace": "shop"}, "rule": 2, "at": "agent.alloy:14"},
+        ],
+    }, seen
     names = seen["discovery.relabel.names"]
-    assert [t["service_name"] for t in names["targets"]] == ["web", "web"] and not names["dropped"], names
+    assert [t["service_name"] for t in names["targets"]] == ["web", "web"] and not names[
+        "dropped"
+    ], names
     andiron("targets", "agent.alloy", "--from", "pods.json").expect(
-        0, "discovery.relabel.web: 2 targets, 2 dropped", "dropped by rule 2 at agent.alloy:14", 'app = "batch"')
+        0,
+        "discovery.relabel.web: 2 targets, 2 dropped",
+        "dropped by rule 2 at agent.alloy:14",
+        'app = "batch"',
+    )
     assert sorted(os.listdir()) == ["agent.alloy", "pods.json"], os.listdir()
 
 
 @case
 def lists_keep_their_order():
     """Joined lists stand as they were joined, literals before components too, and one that is joined twice is there twice."""
-    write("agent.alloy", 'discovery.relabel "some" {\n  targets = [{n = "2"}, {n = "3"}]\n}\n'
-          'discovery.relabel "all" {\n  targets = array.concat([{n = "1"}], discovery.relabel.some.output, [{n = "4"}], discovery.relabel.some.output)\n}\n')
+    write(
+        "agent.alloy",
+        'discovery.relabel "some" {\n  targets = [{n = "2"}, {n = "3"}]\n}\n'
+        'discovery.relabel "all" {\n  targets = array.concat([{n = "1"}], discovery.relabel.some.output, [{n = "4"}], discovery.relabel.some.output)\n}\n',
+    )
     seen = targets()
     assert [t["n"] for t in seen["discovery.relabel.all"]["targets"]] == list("123423"), seen
 
@@ -95,26 +120,38 @@ def one_component():
     assert len(seen["discovery.relabel.web"]["dropped"]) == 2
     replaced = targets("discovery.relabel.names", "--from", "discovery.relabel.web=pods.json")
     assert len(replaced["discovery.relabel.names"]["targets"]) == 3, replaced
-    andiron("targets", "agent.alloy", "pyroscope.ebpf.node").expect(1, "discovery.relabel.web, discovery.relabel.names")
+    andiron("targets", "agent.alloy", "pyroscope.ebpf.node").expect(
+        1, "discovery.relabel.web, discovery.relabel.names"
+    )
 
 
 @case
 def bad_input():
     """What cannot be is refused with its place and a reason."""
     given()
-    for text, words in (("", "pods.json:1:0"), ("{}", "no array of targets"), ("[1]", "target 1: it is no object"),
-                        ('[{"a": "b"}, {"a": 1}]', 'target 2: its label "a" is no string'), ('[{"a": "b"', "pods.json:1:"),
-                        ('[{"a": "1", "a": "2"}]', "duplicate"), ("[" * 100000, "pods.json:1:")):
+    for text, words in (
+        ("", "pods.json:1:0"),
+        ("{}", "no array of targets"),
+        ("[1]", "target 1: it is no object"),
+        ('[{"a": "b"}, {"a": 1}]', 'target 2: its label "a" is no string'),
+        ('[{"a": "b"', "pods.json:1:"),
+        ('[{"a": "1", "a": "2"}]', "duplicate"),
+        ("[" * 100000, "pods.json:1:"),
+    ):
         write("pods.json", text)
         andiron("targets", "agent.alloy", "--from", "pods.json").expect(1, words)
-    andiron("targets", "agent.alloy", "--from", "absent.json").expect(1, "absent.json", "No such file")
+    andiron("targets", "agent.alloy", "--from", "absent.json").expect(
+        1, "absent.json", "No such file"
+    )
     andiron("targets", "agent.alloy", "--from", "moon=absent.json").expect(1, 'no component "moon"')
     andiron("targets", "absent.alloy").expect(1, "absent.alloy")
     andiron("targets").expect(2, "which configuration?")
     andiron("targets", "a", "b", "c").expect(2, "one component")
     write("two.alloy", 'discovery.process "a" { }\ndiscovery.process "b" { }\n')
     write("pods.json", "[]")
-    andiron("targets", "two.alloy", "--from", "pods.json").expect(1, "discovery.process.a or discovery.process.b")
+    andiron("targets", "two.alloy", "--from", "pods.json").expect(
+        1, "discovery.process.a or discovery.process.b"
+    )
     write("none.alloy", 'profile.file "out" {\n  paths = ["x.folded"]\n}\n')
     andiron("targets", "none.alloy").expect(1, "no component of this configuration exports targets")
 
@@ -135,7 +172,11 @@ def unreachable():
     port = free_port()
     given(CONFIG.replace('role = "pod"', f'role = "pod"\n  api_server = "http://127.0.0.1:{port}"'))
     r = andiron("targets", "agent.alloy", "--timeout", "6500ms").expect(
-        1, "not settled within 6.5 s: discovery.kubernetes.pods", f"127.0.0.1:{port}", 'extra = "yes"')
+        1,
+        "not settled within 6.5 s: discovery.kubernetes.pods",
+        f"127.0.0.1:{port}",
+        'extra = "yes"',
+    )
     assert "discovery.relabel.web: 1 target\n" in r.out, r.out
 
 
@@ -174,41 +215,79 @@ def processes_without_privilege():
     assert all(d["rule"] == 1 and d["at"] == "agent.alloy:5" for d in me["dropped"])
     if os.geteuid() != 0:
         return
-    plugins = {k: v for k, v in environment().items() if k.startswith(("ANDIRON", "LD_", "ASAN", "UBSAN"))}
-    nobody = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", *(f"{k}={v}" for k, v in plugins.items()),
-                 ANDIRON, "targets", "agent.alloy", "discovery.process.all", "--json").expect(0)
-    assert any(t["__process_pid__"] == "1" for t in json.loads(nobody.out)["discovery.process.all"]["targets"])
+    plugins = {
+        k: v for k, v in environment().items() if k.startswith(("ANDIRON", "LD_", "ASAN", "UBSAN"))
+    }
+    nobody = run(
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "env",
+        *(f"{k}={v}" for k, v in plugins.items()),
+        ANDIRON,
+        "targets",
+        "agent.alloy",
+        "discovery.process.all",
+        "--json",
+    ).expect(0)
+    assert any(
+        t["__process_pid__"] == "1"
+        for t in json.loads(nobody.out)["discovery.process.all"]["targets"]
+    )
 
 
 @case
 def matches_none():
     """A target that stands for no process says why."""
-    meta, container = "__meta_kubernetes_pod_", {"__meta_kubernetes_pod_container_id": "containerd://" + "f" * 64}
-    whys = {"no process has this pid": {"__process_pid__": "4194304"},
-            "neither": {"app": "web"},
-            "no id for this container yet": {meta + "container_name": "app", meta + "phase": "Pending"},
-            "has ended": {**container, meta + "phase": "Succeeded"},
-            "another node": {**container, meta + "node_name": "n2"}}
+    meta, container = "__meta_kubernetes_pod_", {
+        "__meta_kubernetes_pod_container_id": "containerd://" + "f" * 64
+    }
+    whys = {
+        "no process has this pid": {"__process_pid__": "4194304"},
+        "neither": {"app": "web"},
+        "no id for this container yet": {meta + "container_name": "app", meta + "phase": "Pending"},
+        "has ended": {**container, meta + "phase": "Succeeded"},
+        "another node": {**container, meta + "node_name": "n2"},
+    }
     given(pods=[*whys.values(), {**container, meta + "node_name": "n1"}])
-    words = ["targets", "agent.alloy", "discovery.kubernetes.pods", "--from", "pods.json", "--match", "--json"]
+    words = [
+        "targets",
+        "agent.alloy",
+        "discovery.kubernetes.pods",
+        "--from",
+        "pods.json",
+        "--match",
+        "--json",
+    ]
 
     def reasons(*command):
         found = run(*command, ANDIRON, *words, env=environment(NODE_NAME="n1")).expect(0)
         return [m["why"] for m in json.loads(found.out)["discovery.kubernetes.pods"]["matched"]]
+
     told = reasons()
     assert all(wanted in why for wanted, why in zip(whys, told)), told
     assert "no visible process" in told[-1], told
     if os.geteuid() == 0:
         told = reasons("unshare", "--pid", "--fork", "--mount-proc")
-        assert "hostPID: true" in told[0] and "has ended" in told[3] and "hostPID: true" in told[-1], told
+        assert (
+            "hostPID: true" in told[0] and "has ended" in told[3] and "hostPID: true" in told[-1]
+        ), told
 
 
 @case
 def many():
     """Ten thousand targets come out whole and in order."""
-    given(pods=[{"namespace": "shop", "app": "web" if i % 3 else "batch", "n": str(i)} for i in range(10000)])
+    given(
+        pods=[
+            {"namespace": "shop", "app": "web" if i % 3 else "batch", "n": str(i)}
+            for i in range(10000)
+        ]
+    )
     seen = targets("discovery.relabel.web", "--from", "pods.json")["discovery.relabel.web"]
-    kept, gone = [int(t["n"]) for t in seen["targets"] if "n" in t], [int(d["target"]["n"]) for d in seen["dropped"]]
+    kept, gone = [int(t["n"]) for t in seen["targets"] if "n" in t], [
+        int(d["target"]["n"]) for d in seen["dropped"]
+    ]
     assert kept == [i for i in range(10000) if i % 3] and gone == list(range(0, 10000, 3))
 
 
@@ -217,8 +296,11 @@ def can_be_interrupted():
     """Ctrl-C ends it at once, with a failure and nothing half-written."""
     given()
     with Background(ANDIRON, "targets", "agent.alloy", "--timeout", "1h") as waiting:
-        waiting.until(lambda: open(f"/proc/{waiting.pid}/stat").read().count("S") and
-                      len(os.listdir(f"/proc/{waiting.pid}/task")) > 1, "its workers run")
+        waiting.until(
+            lambda: open(f"/proc/{waiting.pid}/stat").read().count("S")
+            and len(os.listdir(f"/proc/{waiting.pid}/task")) > 1,
+            "its workers run",
+        )
         waiting.signal(signal.SIGINT)
         waiting.end().expect(1)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The verbs that need no privilege: help, validate, plugins, inspect."""
+
 import json
 import os
 import shutil
@@ -62,9 +63,15 @@ def validates():
 @case
 def all_errors_at_once():
     """All errors of a file come at once, each with place, line and suggestion."""
-    write("bad.alloy", GOOD.replace("targets  ", "target").replace('"out" {', '"out" {\n  colour = 3')
-          .replace("profile.file.out.receiver", "profile.file.outt.receiver"))
-    r = andiron("validate", "bad.alloy").expect(1, "bad.alloy:6:", 'did you mean "targets"?', "colour", "outt")
+    write(
+        "bad.alloy",
+        GOOD.replace("targets  ", "target")
+        .replace('"out" {', '"out" {\n  colour = 3')
+        .replace("profile.file.out.receiver", "profile.file.outt.receiver"),
+    )
+    r = andiron("validate", "bad.alloy").expect(
+        1, "bad.alloy:6:", 'did you mean "targets"?', "colour", "outt"
+    )
     assert r.err.count("error:") >= 3, r.err
 
 
@@ -81,15 +88,28 @@ def kubernetes_arguments():
     """Arguments of discovery.kubernetes that cannot be used are refused before anything is asked: each with its place and the cause."""
     server = '  api_server = "%s"'
     for arguments, line, words in (
-            (server % "127.0.0.1:6443", 4, "must begin with http:// or https://"), (server % "https://", 4, "names no host"),
-            (server % "https://me:secret@host", 4, "basic_auth takes user and password"), (server % "https://host/p?q", 4, "holds a query"),
-            (server % "https://host" + '\n  kubeconfig_file = "x"', 5, "exclude each other"),
-            (server % "https://host" + "\n  namespaces {\n    own_namespace = true\n  }", 5, "own_namespace works in the cluster only"),
-            ('  bearer_token = "x"', 4, "HTTP client arguments need api_server"),
-            ('  selectors {\n    role = "service"\n  }', 5, "of these roles only: pod, node"),
-            ('  selectors {\n    role = "pod"\n    label = "a in b"\n  }', 6, 'this is no label selector: at character 6: "(" is missing'),
-            ('  selectors {\n    role = "pod"\n    field = "a"\n  }', 6, "this is no field selector")):
-        andiron("validate", write("k.alloy", KUBERNETES % arguments)).expect(1, f"k.alloy:{line}:", words)
+        (server % "127.0.0.1:6443", 4, "must begin with http:// or https://"),
+        (server % "https://", 4, "names no host"),
+        (server % "https://me:secret@host", 4, "basic_auth takes user and password"),
+        (server % "https://host/p?q", 4, "holds a query"),
+        (server % "https://host" + '\n  kubeconfig_file = "x"', 5, "exclude each other"),
+        (
+            server % "https://host" + "\n  namespaces {\n    own_namespace = true\n  }",
+            5,
+            "own_namespace works in the cluster only",
+        ),
+        ('  bearer_token = "x"', 4, "HTTP client arguments need api_server"),
+        ('  selectors {\n    role = "service"\n  }', 5, "of these roles only: pod, node"),
+        (
+            '  selectors {\n    role = "pod"\n    label = "a in b"\n  }',
+            6,
+            'this is no label selector: at character 6: "(" is missing',
+        ),
+        ('  selectors {\n    role = "pod"\n    field = "a"\n  }', 6, "this is no field selector"),
+    ):
+        andiron("validate", write("k.alloy", KUBERNETES % arguments)).expect(
+            1, f"k.alloy:{line}:", words
+        )
     for good in ("", server % "https://host:6443/clusters/a/", server % "http://[::1]:8080"):
         andiron("validate", write("k.alloy", KUBERNETES % good)).expect(0, "valid")
 
@@ -98,9 +118,14 @@ def kubernetes_arguments():
 def urls_of_servers():
     """A URL of a server that cannot be asked is refused with its place."""
     text = 'pyroscope.write "x" {\n  endpoint {\n    url = "%s"\n  }\n}\n'
-    for url, words in (("https://", "names no host"), ("pyroscope:4040", "must begin with http:// or https://"),
-                       ("http://me:secret@:4040", "names no host")):
-        andiron("validate", write("w.alloy", text % url)).expect(1, "w.alloy:3:", f"this URL {words}")
+    for url, words in (
+        ("https://", "names no host"),
+        ("pyroscope:4040", "must begin with http:// or https://"),
+        ("http://me:secret@:4040", "names no host"),
+    ):
+        andiron("validate", write("w.alloy", text % url)).expect(
+            1, "w.alloy:3:", f"this URL {words}"
+        )
 
 
 @case
@@ -108,7 +133,8 @@ def missing_component_lists_directories():
     """A component that is not there lists every directory that was searched."""
     write("c.alloy", 'moon.shine "x" { }\n')
     andiron("validate", "c.alloy", "--plugin-dir", "/nowhere/plugins").expect(
-        1, "moon.shine", "/nowhere/plugins (does not exist)")
+        1, "moon.shine", "/nowhere/plugins (does not exist)"
+    )
 
 
 @case
@@ -137,9 +163,13 @@ def plugins_are_listed():
     names = {c["name"] for p in listed for c in p["components"]}
     assert {"pyroscope.ebpf", "profile.file", "profile.symbolize"} <= names, names
     assert all(p["refused"] is None for p in listed), listed
-    andiron("plugins", "pyroscope.ebpf").expect(0, "sample_rate", "default 19", "accepted and ignored")
+    andiron("plugins", "pyroscope.ebpf").expect(
+        0, "sample_rate", "default 19", "accepted and ignored"
+    )
     andiron("plugins", "pyroscope.nothing").expect(1, "no plugin or component")
-    path = next(p["path"] for p in listed if any(c["name"] == "profile.file" for c in p["components"]))
+    path = next(
+        p["path"] for p in listed if any(c["name"] == "profile.file" for c in p["components"])
+    )
     andiron("inspect", path).expect(0, "profile.file", "paths", path)
 
 
@@ -148,15 +178,20 @@ def faulty_plugins_are_refused():
     """A faulty plugin is refused with its reason, and the others work."""
     source = os.environ["TEST_PLUGINS"]
     os.mkdir("plugins")
-    reasons = {"no-entry": "does not export andiron_plugin_v1", "other-abi": "version 2 of the plugin ABI",
-               "undefined": "nobody_has_this_function", "needs": "andiron.moonlight/7"}
+    reasons = {
+        "no-entry": "does not export andiron_plugin_v1",
+        "other-abi": "version 2 of the plugin ABI",
+        "undefined": "nobody_has_this_function",
+        "needs": "andiron.moonlight/7",
+    }
     for variant in [*reasons, "good"]:
         shutil.copy(f"{source}/andiron-test-{variant}.so", f"plugins/andiron-{variant}.so")
     whole = open("plugins/andiron-good.so", "rb").read()
-    write("plugins/andiron-cut.so", whole[:len(whole) // 2])
+    write("plugins/andiron-cut.so", whole[: len(whole) // 2])
     write("plugins/andiron-text.so", "#!/bin/sh\n")
     andiron("plugins", "--plugin-dir", "plugins").expect(
-        0, "test.thing", "truncated", "not an ELF file", *reasons.values())
+        0, "test.thing", "truncated", "not an ELF file", *reasons.values()
+    )
     andiron("inspect", "plugins/andiron-cut.so").expect(1, "truncated")
     andiron("inspect", "plugins/andiron-other-abi.so").expect(1, "version 2")
     andiron("inspect", "plugins/andiron-good.so").expect(0, "test.thing", "An option.")
@@ -169,7 +204,9 @@ def current_directory_is_not_searched():
     for path in (".", "", ":", ".:/nowhere"):
         r = andiron("plugins", env=environment(ANDIRON_PLUGIN_PATH=path)).expect(0)
         assert "test.thing" not in r.out, r.out
-    andiron("plugins", "--plugin-dir", ".", env=environment(ANDIRON_PLUGIN_PATH="")).expect(0, "test.thing")
+    andiron("plugins", "--plugin-dir", ".", env=environment(ANDIRON_PLUGIN_PATH="")).expect(
+        0, "test.thing"
+    )
 
 
 @case

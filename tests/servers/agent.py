@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent as a process of a test: ANDIRON is the command, WORKLOAD something to sample."""
+
 import json
 import os
 import pathlib
@@ -31,21 +32,44 @@ class Agent:
         if os.geteuid() != 0:
             raise Skip("sampling needs root; run ./check with sudo")
         self.folder, self.log = folder, open(f"{folder}/log", "w+", encoding="utf-8")
-        self.busy = subprocess.Popen(busy or [os.environ["WORKLOAD"], "300"], stdout=subprocess.DEVNULL)
+        self.busy = subprocess.Popen(
+            busy or [os.environ["WORKLOAD"], "300"], stdout=subprocess.DEVNULL
+        )
         self.agent = subprocess.Popen(
-            [*(command or [ANDIRON, "run", *PATIENT, "--status", f"{folder}/status", "--ledger", f"{folder}/ledger"]), config],
-            stdout=self.log, stderr=self.log)
+            [
+                *(
+                    command
+                    or [
+                        ANDIRON,
+                        "run",
+                        *PATIENT,
+                        "--status",
+                        f"{folder}/status",
+                        "--ledger",
+                        f"{folder}/ledger",
+                    ]
+                ),
+                config,
+            ],
+            stdout=self.log,
+            stderr=self.log,
+        )
 
     def text(self):
         return pathlib.Path(f"{self.folder}/log").read_text(encoding="utf-8")
 
     def until(self, condition, what):
-        return until(condition, lambda: f"{what}: {self.text()}", alive=lambda: self.agent.poll() is None)
+        return until(
+            condition, lambda: f"{what}: {self.text()}", alive=lambda: self.agent.poll() is None
+        )
 
     def metrics(self):
         """The values by "name{labels}", as Prometheus's text has them."""
         lines = status(self.folder, "/metrics").partition("\r\n\r\n")[2].splitlines()
-        return {key: float(value) for key, _, value in (one.rpartition(" ") for one in lines if not one.startswith("#"))}
+        return {
+            key: float(value)
+            for key, _, value in (one.rpartition(" ") for one in lines if not one.startswith("#"))
+        }
 
     def stop(self):
         """SIGTERM; the ledger, whose equation holds for each writer."""
@@ -54,7 +78,9 @@ class Agent:
         ledger = json.loads(pathlib.Path(f"{self.folder}/ledger").read_text(encoding="utf-8"))
         for writer in ledger["writers"].values():
             there = sum(writer[k] for k in ("delivered", "spooled", "uncertain", "in_flight"))
-            assert ledger["taken"] + writer["carried"] == there + sum(writer["dropped"].values()), ledger
+            assert ledger["taken"] + writer["carried"] == there + sum(
+                writer["dropped"].values()
+            ), ledger
         return ledger
 
     def __enter__(self):

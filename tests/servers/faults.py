@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands between a client and a real API server: a cable that can be pulled, a gateway at which something happens before a request goes on."""
+
 import contextlib
 import ctypes
 import http.client
@@ -43,7 +44,9 @@ class Cable:
     def inside(self, make):
         """A socket that is made in the namespace stays there."""
         libc = ctypes.CDLL(None, use_errno=True)
-        with open("/proc/thread-self/ns/net", "rb") as home, open(f"/var/run/netns/{self.name}", "rb") as there:
+        with open("/proc/thread-self/ns/net", "rb") as home, open(
+            f"/var/run/netns/{self.name}", "rb"
+        ) as there:
             if libc.setns(there.fileno(), CLONE_NEWNET):
                 raise OSError(ctypes.get_errno(), "setns")
             try:
@@ -85,6 +88,7 @@ class Cable:
 
 class Gateway(http.server.ThreadingHTTPServer):
     """The way to an API server by a proxy with a certificate of ca.crt: `before` is called with each request's path, and then it goes on."""
+
     daemon_threads = True
 
     def __init__(self, cluster, before):
@@ -95,7 +99,7 @@ class Gateway(http.server.ThreadingHTTPServer):
         tls.load_cert_chain("server.pem", "server.key")
         self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.url = f"https://127.0.0.1:{self.server_address[1]}"
-        threading.Thread(target=self.serve_forever, args=(.02,), daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def handle_error(self, *_):
         pass  # either end may leave
@@ -107,6 +111,7 @@ class Gateway(http.server.ThreadingHTTPServer):
 
 class Forward(http.server.BaseHTTPRequestHandler):
     """One request and its answer, as it comes; `answers` of the server gets (path, status)."""
+
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
@@ -115,9 +120,15 @@ class Forward(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.before(self.path)
         cluster = self.server.cluster
-        onward = http.client.HTTPSConnection(cluster.ADDRESS, cluster.port, context=ssl.create_default_context(cafile=cluster.ca))
+        onward = http.client.HTTPSConnection(
+            cluster.ADDRESS, cluster.port, context=ssl.create_default_context(cafile=cluster.ca)
+        )
         with contextlib.closing(onward):
-            onward.request("GET", self.path, headers={name: self.headers[name] for name in ("Authorization", "Accept")})
+            onward.request(
+                "GET",
+                self.path,
+                headers={name: self.headers[name] for name in ("Authorization", "Accept")},
+            )
             answer = onward.getresponse()
             self.server.answers.append((self.path, answer.status))
             self.send_response(answer.status)

@@ -6,6 +6,7 @@ No kubelet and no scheduler: a test creates pods with a node's name and writes
 their status itself. Everything listens on loopback and lives in the current
 directory.
 """
+
 import base64
 import contextlib
 import http.client
@@ -20,10 +21,22 @@ from pyroscope import free_ports, get, until
 ADMIN = "admin-token"
 CORE, RBAC = "/api/v1/namespaces", "/apis/rbac.authorization.k8s.io/v1"
 # packaging/kubernetes/andiron.yaml, and where its objects are made
-MANIFEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes", "andiron.yaml")
-KINDS = {"Namespace": CORE, "ServiceAccount": f"{CORE}/andiron/serviceaccounts", "ConfigMap": f"{CORE}/andiron/configmaps",
-         "ClusterRole": f"{RBAC}/clusterroles", "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
-         "DaemonSet": "/apis/apps/v1/namespaces/andiron/daemonsets"}
+MANIFEST = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)),
+    "..",
+    "..",
+    "packaging",
+    "kubernetes",
+    "andiron.yaml",
+)
+KINDS = {
+    "Namespace": CORE,
+    "ServiceAccount": f"{CORE}/andiron/serviceaccounts",
+    "ConfigMap": f"{CORE}/andiron/configmaps",
+    "ClusterRole": f"{RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+    "DaemonSet": "/apis/apps/v1/namespaces/andiron/daemonsets",
+}
 
 
 def openssl(*arguments):
@@ -33,12 +46,28 @@ def openssl(*arguments):
 def jwt(namespace, account, uid, lifetime=3600):
     """A service account's token, as the server's own issuer would sign it."""
     issuer, now = "https://kubernetes.default.svc", int(time.time())
-    parts = [{"alg": "RS256", "typ": "JWT"},
-             {"iss": issuer, "aud": [issuer], "sub": f"system:serviceaccount:{namespace}:{account}",
-              "iat": now - 60, "nbf": now - 60, "exp": now + lifetime,
-              "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": account, "uid": uid}}}]
+    parts = [
+        {"alg": "RS256", "typ": "JWT"},
+        {
+            "iss": issuer,
+            "aud": [issuer],
+            "sub": f"system:serviceaccount:{namespace}:{account}",
+            "iat": now - 60,
+            "nbf": now - 60,
+            "exp": now + lifetime,
+            "kubernetes.io": {
+                "namespace": namespace,
+                "serviceaccount": {"name": account, "uid": uid},
+            },
+        },
+    ]
     coded = b".".join(base64.urlsafe_b64encode(json.dumps(p).encode()).rstrip(b"=") for p in parts)
-    signed = subprocess.run(["openssl", "dgst", "-sha256", "-sign", "sa.key"], input=coded, check=True, capture_output=True)
+    signed = subprocess.run(
+        ["openssl", "dgst", "-sha256", "-sign", "sa.key"],
+        input=coded,
+        check=True,
+        capture_output=True,
+    )
     return (coded + b"." + base64.urlsafe_b64encode(signed.stdout).rstrip(b"=")).decode()
 
 
@@ -48,6 +77,7 @@ def coded(data):
 
 class Cluster:
     """etcd and kube-apiserver. `flags` are added to the API server's; `ca` is whom to trust, if not its own certificate."""
+
     ADDRESS, PORT = "127.0.0.1", 0  # where it is asked; 0: at any port
     BIND = ["--bind-address=127.0.0.1", "--disable-admission-plugins=ServiceAccount"]
 
@@ -58,18 +88,40 @@ class Cluster:
         self.port = self.PORT or port
         openssl("genrsa", "-out", "sa.key", "2048")
         openssl("rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-                "-subj", "/CN=clients", "-keyout", "clients.key", "-out", "clients.crt")
+        openssl(
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=clients",
+            "-keyout",
+            "clients.key",
+            "-out",
+            "clients.crt",
+        )
         with open("tokens.csv", "w", encoding="utf-8") as f:
             f.write(f'{ADMIN},admin,admin-uid,"system:masters"\n')
         self.server, self.ca = f"https://{self.ADDRESS}:{self.port}", os.path.abspath(ca)
         self.api, self.connection, self.store, self.killed = None, None, None, None
         local = "http://127.0.0.1:"
         self.etcd = self.run(
-            self.programs[0], "--data-dir=etcd", f"--listen-client-urls={local}{self.etcd_port}",
-            f"--advertise-client-urls={local}{self.etcd_port}", f"--listen-peer-urls={local}{peer}",
-            f"--initial-advertise-peer-urls={local}{peer}", f"--initial-cluster=default={local}{peer}",
-            "--unsafe-no-fsync", "--quota-backend-bytes=8589934592", "--log-level=warn")
+            self.programs[0],
+            "--data-dir=etcd",
+            f"--listen-client-urls={local}{self.etcd_port}",
+            f"--advertise-client-urls={local}{self.etcd_port}",
+            f"--listen-peer-urls={local}{peer}",
+            f"--initial-advertise-peer-urls={local}{peer}",
+            f"--initial-cluster=default={local}{peer}",
+            "--unsafe-no-fsync",
+            "--quota-backend-bytes=8589934592",
+            "--log-level=warn",
+        )
         self.start()
 
     @staticmethod
@@ -80,12 +132,23 @@ class Cluster:
     def start(self, *flags):
         """Starts the API server and waits until it is ready."""
         self.api = self.run(
-            self.programs[1], f"--etcd-servers=http://127.0.0.1:{self.etcd_port}", "--cert-dir=certs",
-            f"--secure-port={self.port}", "--service-cluster-ip-range=10.0.0.0/24",
-            "--authorization-mode=RBAC", "--token-auth-file=tokens.csv", "--client-ca-file=clients.crt",
-            "--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=sa.pub",
-            "--service-account-signing-key-file=sa.key", "--endpoint-reconciler-type=none", "--allow-privileged=true",
-            *self.BIND, *self.flags, *flags)
+            self.programs[1],
+            f"--etcd-servers=http://127.0.0.1:{self.etcd_port}",
+            "--cert-dir=certs",
+            f"--secure-port={self.port}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--authorization-mode=RBAC",
+            "--token-auth-file=tokens.csv",
+            "--client-ca-file=clients.crt",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--service-account-key-file=sa.pub",
+            "--service-account-signing-key-file=sa.key",
+            "--endpoint-reconciler-type=none",
+            "--allow-privileged=true",
+            *self.BIND,
+            *self.flags,
+            *flags,
+        )
         until(self.ready, "the API server is ready")
 
     def ready(self):
@@ -110,18 +173,26 @@ class Cluster:
         """Status and decoded answer of one request."""
         kept = self.connection
         if not self.connection:
-            self.connection = http.client.HTTPSConnection(self.ADDRESS, self.port, timeout=120,
-                                                          context=ssl.create_default_context(cafile=self.ca))
+            self.connection = http.client.HTTPSConnection(
+                self.ADDRESS,
+                self.port,
+                timeout=120,
+                context=ssl.create_default_context(cafile=self.ca),
+            )
         try:
             text = body if body is None or isinstance(body, str) else json.dumps(body)
-            self.connection.request(method, path, text, {"Authorization": f"Bearer {token}", "Content-Type": kind})
+            self.connection.request(
+                method, path, text, {"Authorization": f"Bearer {token}", "Content-Type": kind}
+            )
             answer = self.connection.getresponse()
             text = answer.read()
         except (OSError, http.client.HTTPException):
             self.connection.close()
             self.connection = None
             if kept and method == "GET":
-                return self.ask(method, path, body, token, kind)  # what was kept may have been closed meanwhile
+                return self.ask(
+                    method, path, body, token, kind
+                )  # what was kept may have been closed meanwhile
             raise
         try:
             return answer.status, json.loads(text)
@@ -130,8 +201,12 @@ class Cluster:
 
     def fetch(self, path, accept):
         """The bytes of an answer, in a wire of one's choice."""
-        connection = http.client.HTTPSConnection(self.ADDRESS, self.port, context=ssl.create_default_context(cafile=self.ca))
-        connection.request("GET", path, headers={"Authorization": f"Bearer {ADMIN}", "Accept": accept})
+        connection = http.client.HTTPSConnection(
+            self.ADDRESS, self.port, context=ssl.create_default_context(cafile=self.ca)
+        )
+        connection.request(
+            "GET", path, headers={"Authorization": f"Bearer {ADMIN}", "Accept": accept}
+        )
         found = connection.getresponse().read()
         connection.close()
         return found
@@ -153,7 +228,9 @@ class Cluster:
         made = {}
         for document in manifest.split("\n---\n"):
             kind = next(line[6:] for line in document.splitlines() if line.startswith("kind: "))
-            made[kind] = self.must("POST", f"{KINDS[kind]}?fieldValidation=Strict", document, "application/yaml")
+            made[kind] = self.must(
+                "POST", f"{KINDS[kind]}?fieldValidation=Strict", document, "application/yaml"
+            )
         assert set(made) == set(KINDS)
         return made
 
@@ -180,7 +257,9 @@ class Cluster:
 
     def stored(self, namespace, name):
         """A pod's protobuf as etcd has it."""
-        found = self.in_etcd("/v3/kv/range", {"key": coded(f"/registry/pods/{namespace}/{name}".encode())})
+        found = self.in_etcd(
+            "/v3/kv/range", {"key": coded(f"/registry/pods/{namespace}/{name}".encode())}
+        )
         return base64.b64decode(found["kvs"][0]["value"])
 
     def put(self, namespace, pods, together=100):
@@ -188,10 +267,17 @@ class Cluster:
 
         Those written together share one revision, which an API server never makes: who lists while it reads
         them gets some, and none of the others by watching on from there."""
-        puts = [{"requestPut": {"key": coded(f"/registry/pods/{namespace}/{name}".encode()), "value": coded(value)}}
-                for name, value in pods.items()]
+        puts = [
+            {
+                "requestPut": {
+                    "key": coded(f"/registry/pods/{namespace}/{name}".encode()),
+                    "value": coded(value),
+                }
+            }
+            for name, value in pods.items()
+        ]
         for i in range(0, len(puts), together):
-            self.in_etcd("/v3/kv/txn", {"success": puts[i:i + together]})
+            self.in_etcd("/v3/kv/txn", {"success": puts[i : i + together]})
 
     def __enter__(self):
         return self
@@ -211,8 +297,13 @@ class Oracle:
 
     def __init__(self, configs):
         with open("log-oracle", "ab") as log:
-            self.process = subprocess.Popen([get("kubernetes-oracle"), json.dumps(configs)], stdin=subprocess.PIPE,
-                                            stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(
+                [get("kubernetes-oracle"), json.dumps(configs)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
 
     def targets(self):
         """{name: label sets, sorted} as of now."""
@@ -245,7 +336,7 @@ class Journal:
         with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as f:
             f.seek(self.offset)
             text = f.read()
-            whole = text[:text.rfind(b"\n") + 1]
+            whole = text[: text.rfind(b"\n") + 1]
             self.offset += len(whole)
             changes = [json.loads(line) for line in whole.splitlines()]
         for change in changes:

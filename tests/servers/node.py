@@ -11,6 +11,7 @@ Nothing of the machine is changed. Two places are shadowed where the node writes
 by fixed paths (/run, /var), three sysctls that a kubelet sets are files that
 have its values already, and AppArmor profiles are not loaded.
 """
+
 import contextlib
 import errno
 import importlib.machinery
@@ -31,7 +32,9 @@ from kubernetes import ADMIN, Cluster, until
 from pyroscope import get
 from tap import read, write
 
-PACKAGING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes")
+PACKAGING = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes"
+)
 NAME, NODE_ADDRESS, SERVICE, KUBELET = "n1", "10.88.0.1", "10.0.0.1", 10250
 TOOLS = "localhost/tools:1"
 INSIDE = "ANDIRON_NODE_GROUP"  # the name of the cgroup, for who runs inside
@@ -39,6 +42,7 @@ SOCKET = "/run/containerd/containerd.sock"
 
 
 # Outside: who waits for the end.
+
 
 def mounted():
     """Where cgroups of every hierarchy are."""
@@ -49,8 +53,15 @@ def mounted():
 def make_groups(name):
     for place in mounted():
         os.mkdir(f"{place}/{name}")
-        for file in ("cpuset.cpus", "cpuset.mems"):  # of version 1: empty in a new group, and nothing runs there
-            if os.path.exists(f"{place}/{file}") and os.path.exists(f"{place}/{name}/{file}") and "cpuset" in place:
+        for file in (
+            "cpuset.cpus",
+            "cpuset.mems",
+        ):  # of version 1: empty in a new group, and nothing runs there
+            if (
+                os.path.exists(f"{place}/{file}")
+                and os.path.exists(f"{place}/{name}/{file}")
+                and "cpuset" in place
+            ):
                 write(f"{place}/{name}/{file}", read(f"{place}/{file}"))
     os.mkdir(f"{hierarchy()}/{name}/servers")
 
@@ -90,6 +101,7 @@ def clean(name, folder):
             if error.errno != errno.EBUSY:
                 raise
             return False
+
     until(empty, "the end of the node's cgroups", 60)
     shutil.rmtree(folder)
 
@@ -122,8 +134,21 @@ def run_inside(program):
     keeper, held = keep(name, folder)
     make_groups(name)
     enter = 'echo $$ >"$0" && exec "$@"'
-    code = subprocess.call(["sh", "-c", enter, f"{hierarchy()}/{name}/servers/cgroup.procs", "unshare", "--mount", "--net", "--",
-                            sys.executable, *program], env={**os.environ, INSIDE: name, "TMPDIR": folder})
+    code = subprocess.call(
+        [
+            "sh",
+            "-c",
+            enter,
+            f"{hierarchy()}/{name}/servers/cgroup.procs",
+            "unshare",
+            "--mount",
+            "--net",
+            "--",
+            sys.executable,
+            *program,
+        ],
+        env={**os.environ, INSIDE: name, "TMPDIR": folder},
+    )
     os.close(held)
     cleaned = os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1]) == 0
     if not cleaned or folder in read("/proc/mounts"):
@@ -138,21 +163,37 @@ HIDDEN = ["/run", "/var/lib", "/var/log"]
 
 
 def sh(*command, **options):
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options)
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        **options,
+    )
     assert done.returncode == 0, (command, done.stdout)
     return done.stdout
 
 
 def furnish():
     """The mounts and the network."""
-    sh("mount", "--make-rshared", "/")  # in here only; pods' mounts must reach containerd and the kubelet
+    sh(
+        "mount", "--make-rshared", "/"
+    )  # in here only; pods' mounts must reach containerd and the kubelet
     for place in HIDDEN:
         sh("mount", "-t", "tmpfs", "tmpfs", place)
     for name, value in SYSCTLS.items():
         file = write(os.path.abspath(os.path.basename(name)), value + "\n")
         sh("mount", "--bind", file, f"/proc/sys/{name}")
-    for words in ("link set lo up", f"address add {SERVICE}/32 dev lo", "link add cni0 type bridge", f"address add {NODE_ADDRESS}/16 dev cni0",
-                  "link set cni0 up", "route add default dev cni0"):
+    for words in (
+        "link set lo up",
+        f"address add {SERVICE}/32 dev lo",
+        "link add cni0 type bridge",
+        f"address add {NODE_ADDRESS}/16 dev cni0",
+        "link set cni0 up",
+        "route add default dev cni0",
+    ):
         sh("ip", *words.split())
 
 
@@ -171,8 +212,18 @@ version = 2
     bin_dir = "%s"
     conf_dir = "%s"
 """
-NETWORK = {"cniVersion": "0.4.0", "name": "pods", "type": "bridge", "bridge": "cni0", "isGateway": True,
-           "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/16", "rangeStart": "10.88.1.1"}]], "routes": [{"dst": "0.0.0.0/0"}]}}
+NETWORK = {
+    "cniVersion": "0.4.0",
+    "name": "pods",
+    "type": "bridge",
+    "bridge": "cni0",
+    "isGateway": True,
+    "ipam": {
+        "type": "host-local",
+        "ranges": [[{"subnet": "10.88.0.0/16", "rangeStart": "10.88.1.1"}]],
+        "routes": [{"dst": "0.0.0.0/0"}],
+    },
+}
 
 
 def image_tool():
@@ -186,15 +237,24 @@ def image_tool():
 def tools_image(out, programs):
     """An image of these programs, {name: path here}, with a shell; without a command it waits, as a sandbox does."""
     tool = image_tool()
-    paths = {"/bin/sh": "/bin/sh", "/bin/sleep": "/bin/sleep", **{f"/bin/{name}": path for name, path in programs.items()}}
+    paths = {
+        "/bin/sh": "/bin/sh",
+        "/bin/sleep": "/bin/sleep",
+        **{f"/bin/{name}": path for name, path in programs.items()},
+    }
     with contextlib.redirect_stdout(None):
-        tool.write_image(out, TOOLS, tool.read_all({name: os.path.realpath(path) for name, path in paths.items()}),
-                         {"Entrypoint": ["/bin/sleep", "infinity"], "Env": ["PATH=/bin"]})
+        tool.write_image(
+            out,
+            TOOLS,
+            tool.read_all({name: os.path.realpath(path) for name, path in paths.items()}),
+            {"Entrypoint": ["/bin/sleep", "infinity"], "Env": ["PATH=/bin"]},
+        )
     return out
 
 
 class NodeCluster(Cluster):
     """The API server where pods find it, with service accounts' tokens in pods."""
+
     ADDRESS, PORT = SERVICE, 443
     BIND = ["--bind-address=0.0.0.0", f"--advertise-address={NODE_ADDRESS}"]
 
@@ -215,11 +275,16 @@ class Node(contextlib.ExitStack):
         self.start_kubelet(kubelet)
 
     def path(self):
-        return {**os.environ, "PATH": f"{self.debian}/usr/bin:{self.debian}/usr/sbin:{os.environ['PATH']}"}
+        return {
+            **os.environ,
+            "PATH": f"{self.debian}/usr/bin:{self.debian}/usr/sbin:{os.environ['PATH']}",
+        }
 
     def begin(self, *command):
         with open(f"log-{os.path.basename(command[0])}", "ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.path())
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.path()
+            )
 
     def ctr(self, *arguments):
         return sh(f"{self.debian}/usr/bin/ctr", "-a", SOCKET, "-n", "k8s.io", *arguments)
@@ -227,44 +292,111 @@ class Node(contextlib.ExitStack):
     def start_containerd(self):
         os.mkdir("cni")
         write("cni/pods.conf", json.dumps(NETWORK))
-        write("containerd.toml", CONTAINERD % (TOOLS, f"{self.debian}/usr/sbin/runc", f"{self.debian}/usr/lib/cni", os.path.abspath("cni")))
-        self.containerd = self.begin(f"{self.debian}/usr/bin/containerd", "--config", "containerd.toml")
+        write(
+            "containerd.toml",
+            CONTAINERD
+            % (
+                TOOLS,
+                f"{self.debian}/usr/sbin/runc",
+                f"{self.debian}/usr/lib/cni",
+                os.path.abspath("cni"),
+            ),
+        )
+        self.containerd = self.begin(
+            f"{self.debian}/usr/bin/containerd", "--config", "containerd.toml"
+        )
 
         def answers():
             assert self.containerd.poll() is None, read("log-containerd")
             with contextlib.suppress(AssertionError):
                 return self.ctr("version")
+
         until(answers, "containerd answers")
 
     def start_kubelet(self, binary):
         os.mkdir("static")
-        write("kubeconfig", json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": self.cluster.server, "certificate-authority": self.cluster.ca}}],
-            "users": [{"name": "u", "user": {"token": ADMIN}}]}))
-        write("kubelet.json", json.dumps({
-            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
-            "failCgroupV1": False, "cgroupDriver": "cgroupfs", "cgroupRoot": f"/{self.group}", "enforceNodeAllocatable": ["none"],
-            "failSwapOn": False, "oomScoreAdj": 0, "protectKernelDefaults": True, "makeIPTablesUtilChains": False,
-            "containerRuntimeEndpoint": f"unix://{SOCKET}", "address": "127.0.0.1", "port": KUBELET, "healthzPort": 0,
-            "staticPodPath": os.path.abspath("static"), "volumePluginDir": os.path.abspath("plugins"), "resolvConf": "",
-            "localStorageCapacityIsolation": False, "evictionHard": {"memory.available": "1Mi"},
-            "fileCheckFrequency": "1s", "syncFrequency": "10s",
-            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}}, "authorization": {"mode": "Webhook"}}))
-        self.kubelet = self.begin(binary, "--config=kubelet.json", "--kubeconfig=kubeconfig", f"--hostname-override={NAME}",
-                                  f"--node-ip={NODE_ADDRESS}", "--root-dir=/var/lib/kubelet", "--cert-dir=kubelet-certs")
+        write(
+            "kubeconfig",
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": "c",
+                    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                    "clusters": [
+                        {
+                            "name": "c",
+                            "cluster": {
+                                "server": self.cluster.server,
+                                "certificate-authority": self.cluster.ca,
+                            },
+                        }
+                    ],
+                    "users": [{"name": "u", "user": {"token": ADMIN}}],
+                }
+            ),
+        )
+        write(
+            "kubelet.json",
+            json.dumps(
+                {
+                    "apiVersion": "kubelet.config.k8s.io/v1beta1",
+                    "kind": "KubeletConfiguration",
+                    "failCgroupV1": False,
+                    "cgroupDriver": "cgroupfs",
+                    "cgroupRoot": f"/{self.group}",
+                    "enforceNodeAllocatable": ["none"],
+                    "failSwapOn": False,
+                    "oomScoreAdj": 0,
+                    "protectKernelDefaults": True,
+                    "makeIPTablesUtilChains": False,
+                    "containerRuntimeEndpoint": f"unix://{SOCKET}",
+                    "address": "127.0.0.1",
+                    "port": KUBELET,
+                    "healthzPort": 0,
+                    "staticPodPath": os.path.abspath("static"),
+                    "volumePluginDir": os.path.abspath("plugins"),
+                    "resolvConf": "",
+                    "localStorageCapacityIsolation": False,
+                    "evictionHard": {"memory.available": "1Mi"},
+                    "fileCheckFrequency": "1s",
+                    "syncFrequency": "10s",
+                    "authentication": {
+                        "anonymous": {"enabled": False},
+                        "webhook": {"enabled": True},
+                    },
+                    "authorization": {"mode": "Webhook"},
+                }
+            ),
+        )
+        self.kubelet = self.begin(
+            binary,
+            "--config=kubelet.json",
+            "--kubeconfig=kubeconfig",
+            f"--hostname-override={NAME}",
+            f"--node-ip={NODE_ADDRESS}",
+            "--root-dir=/var/lib/kubelet",
+            "--cert-dir=kubelet-certs",
+        )
 
         def ready():
             assert self.kubelet.poll() is None, tail("log-" + os.path.basename(binary))
             status, node = self.cluster.ask("GET", f"/api/v1/nodes/{NAME}")
-            return status == 200 and any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"]["conditions"])
+            return status == 200 and any(
+                c["type"] == "Ready" and c["status"] == "True" for c in node["status"]["conditions"]
+            )
+
         until(ready, "the node is ready")
 
     def exec(self, namespace, pod, container, *command):
         """Runs a command in a container, as `kubectl exec` has the kubelet do it."""
         url = f"https://127.0.0.1:{KUBELET}/run/{namespace}/{pod}/{container}?{urllib.parse.urlencode({'cmd': ' '.join(command)})}"
-        request = urllib.request.Request(url, method="POST", headers={"Authorization": f"Bearer {ADMIN}"})
-        with urllib.request.urlopen(request, timeout=60, context=ssl._create_unverified_context()) as answer:
+        request = urllib.request.Request(
+            url, method="POST", headers={"Authorization": f"Bearer {ADMIN}"}
+        )
+        with urllib.request.urlopen(
+            request, timeout=60, context=ssl._create_unverified_context()
+        ) as answer:
             return answer.read().decode()
 
 

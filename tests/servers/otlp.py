@@ -5,6 +5,7 @@
 The rules are those that the signal's own checker (sig-profiling's profcheck) has; its module cannot
 be had from the module proxy. Where ANDIRON_PROFCHECK names that program, it judges as well.
 """
+
 import os
 import subprocess
 import tempfile
@@ -12,8 +13,15 @@ import tempfile
 from parca import fields, signed, varints
 
 MAPPING, LOCATION, FUNCTION, LINK, STRING, ATTRIBUTE, STACK = range(1, 8)
-TABLES = {MAPPING: "mapping", LOCATION: "location", FUNCTION: "function", LINK: "link", STRING: "string",
-          ATTRIBUTE: "attribute", STACK: "stack"}
+TABLES = {
+    MAPPING: "mapping",
+    LOCATION: "location",
+    FUNCTION: "function",
+    LINK: "link",
+    STRING: "string",
+    ATTRIBUTE: "attribute",
+    STACK: "stack",
+}
 
 
 def numbers(message, number):
@@ -52,8 +60,15 @@ class Message:
             key = one_of(pair, 1, b"").decode() or self.strings[one_of(pair, 3)]
             value = dict(fields(one_of(pair, 2, b"")))
             assert key not in found, f"attribute {key} twice"
-            found[key] = value[1].decode() if 1 in value else signed(value[3]) if 3 in value else \
-                self.strings[value[8]] if 8 in value else value
+            found[key] = (
+                value[1].decode()
+                if 1 in value
+                else (
+                    signed(value[3])
+                    if 3 in value
+                    else self.strings[value[8]] if 8 in value else value
+                )
+            )
         return found
 
     def profiles(self):
@@ -66,13 +81,22 @@ class Message:
 
     def total(self):
         """The sum of all values."""
-        return sum(signed(n) for _, profile in self.profiles() for sample in all_of(profile, 2) for n in numbers(sample, 4))
+        return sum(
+            signed(n)
+            for _, profile in self.profiles()
+            for sample in all_of(profile, 2)
+            for n in numbers(sample, 4)
+        )
 
     def sample_types(self):
         """type:unit:period_type:period_unit of all profiles."""
+
         def spelled(message):
             return f"{self.strings[one_of(message, 1)]}:{self.strings[one_of(message, 2)]}"
-        return {f"{spelled(one_of(p, 1, b''))}:{spelled(one_of(p, 5, b''))}" for _, p in self.profiles()}
+
+        return {
+            f"{spelled(one_of(p, 1, b''))}:{spelled(one_of(p, 5, b''))}" for _, p in self.profiles()
+        }
 
     def names(self):
         return {self.strings[one_of(f, 1)] for f in self.tables[FUNCTION]}
@@ -82,7 +106,9 @@ class Message:
         used = {table: set() for table in TABLES}
 
         def refer(table, index, what):
-            assert 0 <= index < len(self.tables[table]), f"{what}: index {index} beyond the {TABLES[table]} table"
+            assert (
+                0 <= index < len(self.tables[table])
+            ), f"{what}: index {index} beyond the {TABLES[table]} table"
             used[table].add(index)
 
         def refer_attributes(message, number, what):
@@ -90,11 +116,14 @@ class Message:
             assert len(keys) == len(set(keys)), f"{what}: a key twice"
             for i in numbers(message, number):
                 refer(ATTRIBUTE, i, what)
+
         self.check_tables()
         assert self.resources, "no resource profiles"
         for resource_profiles in self.resources:
             scopes = all_of(resource_profiles, 2)
-            assert scopes and all(all_of(scope, 2) for scope in scopes), "a resource or a scope without profiles"
+            assert scopes and all(
+                all_of(scope, 2) for scope in scopes
+            ), "a resource or a scope without profiles"
             self.attributes(one_of(resource_profiles, 1, b""))
         for _, profile in self.profiles():
             self.check_profile(profile, refer, refer_attributes)
@@ -107,7 +136,9 @@ class Message:
             refer_attributes(location, 4, "location")
             for line in all_of(location, 3):
                 refer(FUNCTION, one_of(line, 1), "line")
-                assert signed(one_of(line, 2)) >= 0 and signed(one_of(line, 3)) >= 0, "a negative line"
+                assert (
+                    signed(one_of(line, 2)) >= 0 and signed(one_of(line, 3)) >= 0
+                ), "a negative line"
         for i in sorted(used[FUNCTION]):
             for number in (1, 2, 3):
                 refer(STRING, one_of(self.tables[FUNCTION][i], number), "function")
@@ -125,11 +156,18 @@ class Message:
     def check_tables(self):
         for table, entries in self.tables.items():
             assert entries, f"the {TABLES[table]} table is empty"
-            assert not any(value for _, value in fields(entries[0])) if table != STRING else entries[0] == b"", \
-                f"entry 0 of the {TABLES[table]} table is not the zero value"
-            assert len(set(entries)) == len(entries), f"the {TABLES[table]} table has an entry twice"
+            assert (
+                not any(value for _, value in fields(entries[0]))
+                if table != STRING
+                else entries[0] == b""
+            ), f"entry 0 of the {TABLES[table]} table is not the zero value"
+            assert len(set(entries)) == len(
+                entries
+            ), f"the {TABLES[table]} table has an entry twice"
         for link in self.tables[LINK][1:]:
-            assert len(one_of(link, 1, b"")) == 16 and len(one_of(link, 2, b"")) == 8, "a link without ids"
+            assert (
+                len(one_of(link, 1, b"")) == 16 and len(one_of(link, 2, b"")) == 8
+            ), "a link without ids"
 
     @staticmethod
     def check_profile(profile, refer, refer_attributes):
@@ -142,8 +180,12 @@ class Message:
         for sample in all_of(profile, 2):
             values, times = numbers(sample, 4), numbers(sample, 5)
             assert values or times, "a sample of nothing"
-            assert len(values) == len(times) if values and times else len(values) <= 1, "a sample's values do not fit its times"
-            assert all(start <= t < start + one_of(profile, 4) for t in times), "a time outside the profile's"
+            assert (
+                len(values) == len(times) if values and times else len(values) <= 1
+            ), "a sample's values do not fit its times"
+            assert all(
+                start <= t < start + one_of(profile, 4) for t in times
+            ), "a time outside the profile's"
             shapes.add((bool(values), bool(times)))
             refer(STACK, one_of(sample, 1), "sample")
             refer(LINK, one_of(sample, 3), "sample")
@@ -157,7 +199,9 @@ class Message:
             used[STRING].add(one_of(one_of(self.tables[ATTRIBUTE][i], 2, b""), 8))
         for table, entries in self.tables.items():
             orphans = set(range(1, len(entries))) - used[table]
-            assert not orphans, f"the {TABLES[table]} table has entries that nothing refers to: {sorted(orphans)[:5]}"
+            assert (
+                not orphans
+            ), f"the {TABLES[table]} table has entries that nothing refers to: {sorted(orphans)[:5]}"
 
     def check_elsewhere(self):
         """By the signal's own checker. It knows no references from a resource, as a Collector makes them: for
@@ -167,6 +211,10 @@ class Message:
         with tempfile.NamedTemporaryFile() as file:
             file.write(self.data)
             file.flush()
-            done = subprocess.run([os.environ["ANDIRON_PROFCHECK"], "-check-dupes", "-check-orphans", file.name],
-                                  capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [os.environ["ANDIRON_PROFCHECK"], "-check-dupes", "-check-orphans", file.name],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -5,6 +5,7 @@ ANDIRON_PYROSCOPE names a real one, as a URL (it is used as it is) or as a
 binary (it is started in a folder of its own). What only the stand-in can do
 (fail on demand, compact on demand) is asked for by `needs_stand_in`.
 """
+
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "scenario"))
 from ports import free_port
 from waiting import DEADLINE, until
+
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
 
@@ -29,7 +31,9 @@ class Skip(Exception):
 
 def get(name):
     """The path of a server's binary; the server is built if need be."""
-    made = subprocess.run([os.path.join(HERE, "get"), name], stdout=subprocess.PIPE, text=True, check=False)
+    made = subprocess.run(
+        [os.path.join(HERE, "get"), name], stdout=subprocess.PIPE, text=True, check=False
+    )
     if made.returncode == 3:
         raise Skip("Go is missing; install golang 1.25 or later")
     made.check_returncode()
@@ -44,20 +48,35 @@ def real_flags(folder, http, grpc, raft, memberlist):
     """Everything on loopback, nothing sent anywhere, no waiting for readiness."""
     local = "127.0.0.1"
     flags = {
-        "target": "all", "architecture.storage": "v2", "storage.backend": "filesystem",
-        "storage.filesystem.dir": f"{folder}/shared", "metastore.data-dir": f"{folder}/meta",
-        "metastore.raft.dir": f"{folder}/raft", "metastore.raft.snapshots-dir": f"{folder}/snap",
-        "pyroscopedb.data-path": f"{folder}/db", "metastore.min-ready-duration": "0s",
-        "segment-writer.min-ready-duration": "0s", "self-profiling.disable-push": "true",
-        "usage-stats.enabled": "false", "tracing.enabled": "false",
-        "server.http-listen-address": local, "server.http-listen-port": http,
-        "server.grpc-listen-address": local, "server.grpc-listen-port": grpc,
-        "metastore.address": f"{local}:{grpc}", "query-backend.address": f"{local}:{grpc}",
-        "metastore.raft.bind-address": f"{local}:{raft}", "metastore.raft.server-id": f"{local}:{raft}",
+        "target": "all",
+        "architecture.storage": "v2",
+        "storage.backend": "filesystem",
+        "storage.filesystem.dir": f"{folder}/shared",
+        "metastore.data-dir": f"{folder}/meta",
+        "metastore.raft.dir": f"{folder}/raft",
+        "metastore.raft.snapshots-dir": f"{folder}/snap",
+        "pyroscopedb.data-path": f"{folder}/db",
+        "metastore.min-ready-duration": "0s",
+        "segment-writer.min-ready-duration": "0s",
+        "self-profiling.disable-push": "true",
+        "usage-stats.enabled": "false",
+        "tracing.enabled": "false",
+        "server.http-listen-address": local,
+        "server.http-listen-port": http,
+        "server.grpc-listen-address": local,
+        "server.grpc-listen-port": grpc,
+        "metastore.address": f"{local}:{grpc}",
+        "query-backend.address": f"{local}:{grpc}",
+        "metastore.raft.bind-address": f"{local}:{raft}",
+        "metastore.raft.server-id": f"{local}:{raft}",
         "metastore.raft.advertise-address": f"{local}:{raft}",
-        "memberlist.bind-addr": local, "memberlist.bind-port": memberlist, "memberlist.advertise-addr": local,
-        "distributor.ring.instance-addr": local, "query-frontend.instance-addr": local,
-        "overrides-exporter.ring.instance-addr": local, "segment-writer.lifecycler.addr": local,
+        "memberlist.bind-addr": local,
+        "memberlist.bind-port": memberlist,
+        "memberlist.advertise-addr": local,
+        "distributor.ring.instance-addr": local,
+        "query-frontend.instance-addr": local,
+        "overrides-exporter.ring.instance-addr": local,
+        "segment-writer.lifecycler.addr": local,
         "symbolizer.debuginfod-url": "http://127.0.0.1:1",
     }
     return [f"-{name}={value}" for name, value in flags.items()]
@@ -78,10 +97,15 @@ class Pyroscope:
             self.folder = tempfile.mkdtemp(prefix="andiron-pyroscope-")
             ports = free_ports(4)
             self.url = f"http://127.0.0.1:{ports[0]}"
-            self.process = subprocess.Popen([named, *real_flags(self.folder, *ports)],
-                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.process = subprocess.Popen(
+                [named, *real_flags(self.folder, *ports)],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
         else:
-            self.process = subprocess.Popen([get("push-receiver"), *flags], stdout=subprocess.PIPE, text=True)
+            self.process = subprocess.Popen(
+                [get("push-receiver"), *flags], stdout=subprocess.PIPE, text=True
+            )
             self.url = self.process.stdout.readline().strip()
             self.tls = "--tls-cert" in flags
         self._wait_ready()
@@ -92,7 +116,12 @@ class Pyroscope:
                 return self._open("GET", "/ready")[0] == 200
             except OSError:
                 return False
-        until(ready, f"readiness of the server at {self.url}", alive=lambda: not self.process or self.process.poll() is None)
+
+        until(
+            ready,
+            f"readiness of the server at {self.url}",
+            alive=lambda: not self.process or self.process.poll() is None,
+        )
 
     def close(self):
         if self.process:
@@ -114,8 +143,9 @@ class Pyroscope:
             raise Skip("a real server does not fail on demand; unset ANDIRON_PYROSCOPE")
 
     def _open(self, method, path, body=None, headers=None):
-        request = urllib.request.Request(self.url + path, data=body, method=method,
-                                         headers={**self.headers, **(headers or {})})
+        request = urllib.request.Request(
+            self.url + path, data=body, method=method, headers={**self.headers, **(headers or {})}
+        )
         try:
             anyone = ssl._create_unverified_context() if self.tls else None
             with urllib.request.urlopen(request, timeout=DEADLINE, context=anyone) as answer:
@@ -125,21 +155,29 @@ class Pyroscope:
 
     def push(self, body):
         """Status and answer to a PushRequest that is given as bytes."""
-        return self._open("POST", "/push.v1.PusherService/Push", body, {"Content-Type": "application/proto"})
+        return self._open(
+            "POST", "/push.v1.PusherService/Push", body, {"Content-Type": "application/proto"}
+        )
 
     def query(self, call, **message):
         """A call of the querier, over the last hour, as JSON."""
         now = int(time.time() * 1000)
         message = {"start": str(now - 3600_000), "end": str(now + 600_000), **message}
-        status, body = self._open("POST", f"/querier.v1.QuerierService/{call}", json.dumps(message).encode(),
-                                  {"Content-Type": "application/json"})
+        status, body = self._open(
+            "POST",
+            f"/querier.v1.QuerierService/{call}",
+            json.dumps(message).encode(),
+            {"Content-Type": "application/json"},
+        )
         if status != 200:
             raise RuntimeError(f"{call}: {status} {body[:300]!r}")
         return json.loads(body)
 
     def total(self, selector="{}", profile_type=CPU):
         """The sum of all values behind SelectMergeProfile."""
-        merged = self.query("SelectMergeProfile", profileTypeID=profile_type, labelSelector=selector)
+        merged = self.query(
+            "SelectMergeProfile", profileTypeID=profile_type, labelSelector=selector
+        )
         return sum(int(sample["value"][0]) for sample in merged.get("sample", []))
 
     def frames(self, selector="{}"):
@@ -148,13 +186,21 @@ class Pyroscope:
         strings = merged.get("stringTable", [])
         mappings = {one["id"]: one for one in merged.get("mapping", [])}
         functions = {one["id"]: strings[int(one["name"])] for one in merged.get("function", [])}
-        return [(strings[int(mappings.get(one.get("mappingId"), {}).get("filename", 0))],
-                 strings[int(mappings.get(one.get("mappingId"), {}).get("buildId", 0))],
-                 [functions[line["functionId"]] for line in one.get("line", [])]) for one in merged.get("location", [])]
+        return [
+            (
+                strings[int(mappings.get(one.get("mappingId"), {}).get("filename", 0))],
+                strings[int(mappings.get(one.get("mappingId"), {}).get("buildId", 0))],
+                [functions[line["functionId"]] for line in one.get("line", [])],
+            )
+            for one in merged.get("location", [])
+        ]
 
     def series(self, selector="{}", *names):
         found = self.query("Series", matchers=[selector], labelNames=list(names))
-        return [{pair["name"]: pair["value"] for pair in one.get("labels", [])} for one in found.get("labelsSet", [])]
+        return [
+            {pair["name"]: pair["value"] for pair in one.get("labels", [])}
+            for one in found.get("labelsSet", [])
+        ]
 
     def label_names(self):
         return self.query("LabelNames").get("names", [])
@@ -162,7 +208,9 @@ class Pyroscope:
     # What only the stand-in can do.
     def fault(self, mode, n=1, code=500, message=""):
         self.needs_stand_in()
-        path = f"/control/fault?mode={mode}&n={n}&code={code}&message={urllib.request.quote(message)}"
+        path = (
+            f"/control/fault?mode={mode}&n={n}&code={code}&message={urllib.request.quote(message)}"
+        )
         assert self._open("POST", path)[0] == 200
 
     def compact(self):

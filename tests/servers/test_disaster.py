@@ -9,6 +9,7 @@ does what it is told, a step at a time, so that every equation is one of equals.
 
 Disks are real ones: a tmpfs that is filled up, an ext4 that becomes read-only under the writer's feet.
 """
+
 import contextlib
 import json
 import os
@@ -27,8 +28,15 @@ HARNESS = sys.argv[1]
 PERIOD = 10_000_000
 SERIES, ROWS = 6, 40
 BATCH = SERIES * ROWS * 3  # samples
-FAST = {"pause_ms": 150, "series": SERIES, "rows": ROWS, "samples": 3, "backoff_ms": 50, "retries": 3,
-        "timeout_ms": 10000}
+FAST = {
+    "pause_ms": 150,
+    "series": SERIES,
+    "rows": ROWS,
+    "samples": 3,
+    "backoff_ms": 50,
+    "retries": 3,
+    "timeout_ms": 10000,
+}
 PATIENCE = 180  # seconds that anything may take, on a machine that is busy with other things
 
 
@@ -38,10 +46,20 @@ class Writer:
     running = []
 
     def __init__(self, url, **what):
-        environment = {**os.environ, "PUSH_URL": url, "PUSH_STEPS": "1",
-                       **{f"PUSH_{k.upper()}": str(v) for k, v in {**FAST, **what}.items()}}
-        self.process = subprocess.Popen([HARNESS, "push"], env=environment, text=True, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        environment = {
+            **os.environ,
+            "PUSH_URL": url,
+            "PUSH_STEPS": "1",
+            **{f"PUSH_{k.upper()}": str(v) for k, v in {**FAST, **what}.items()},
+        }
+        self.process = subprocess.Popen(
+            [HARNESS, "push"],
+            env=environment,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         self.taken, self.done, self.asked, self.ledger, self.said = 0, 0, 0, None, []
         self.ended = False
         self.news = threading.Condition()
@@ -66,7 +84,9 @@ class Writer:
 
     def until(self, condition):
         with self.news:
-            assert self.news.wait_for(lambda: self.ended or condition(), PATIENCE) and condition(), "".join(self.said)
+            assert (
+                self.news.wait_for(lambda: self.ended or condition(), PATIENCE) and condition()
+            ), "".join(self.said)
 
     def begin(self, step):
         """Tells it a step; `until_done` waits for all that it was told."""
@@ -104,8 +124,14 @@ class Receiver:
 
     def __init__(self, folder, window):
         self.port = free_ports(1)[0]
-        self.flags = ["--listen", f"127.0.0.1:{self.port}", "--journal", f"{folder}/journal",
-                      "--reject-older-than", window]
+        self.flags = [
+            "--listen",
+            f"127.0.0.1:{self.port}",
+            "--journal",
+            f"{folder}/journal",
+            "--reject-older-than",
+            window,
+        ]
         self.url = f"http://127.0.0.1:{self.port}"
         self.start()
 
@@ -163,7 +189,12 @@ class Fragile:
 
     def heal(self):
         subprocess.run(["umount", self.at], check=True)
-        subprocess.run(["e2fsck", "-fy", self.image], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            ["e2fsck", "-fy", self.image],
+            check=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         self.mount()
 
 
@@ -189,7 +220,9 @@ def through(server, folder, protocol):
     os.makedirs(f"{folder}/{protocol}")
     disk = Full(f"{folder}/{protocol}")
     name, common = identity(protocol, f"{disk.at}/spool")
-    common["spool_bytes"] = 512 << 10  # ten batches fill a segment; the room for one is taken when it is begun
+    common["spool_bytes"] = (
+        512 << 10
+    )  # ten batches fill a segment; the room for one is taken when it is begun
     first = Writer(server.url, **common)
     first.step("feed 10")
     first.step("settle")
@@ -218,7 +251,9 @@ def through(server, folder, protocol):
     assert first.taken == 25 * BATCH and ledger["taken"] == 35 * BATCH, text
     assert ledger["carried"] == 15 * BATCH and ledger["delivered"] == 50 * BATCH, text
     assert not ledger["dropped"] and not ledger["uncertain"] and not ledger["spooled"], text
-    assert before >= 50 * BATCH and after == 60 * BATCH, text  # before compaction Pyroscope may have some twice
+    assert (
+        before >= 50 * BATCH and after == 60 * BATCH
+    ), text  # before compaction Pyroscope may have some twice
     assert protocol != "parca" or before == 50 * BATCH, text
     print(f"# {text}", flush=True)
 
@@ -270,8 +305,12 @@ def read_only(server, folder, protocol):
     there = stored(server, name)
     text = f"{protocol}: {one}, then {two}, stored {there}"
     # What the first request to Parca holds is noted as sent, and then that nobody took it: it may be between the two.
-    assert 0 <= 10 * BATCH - there <= two["uncertain"] <= (BATCH if protocol == "parca" else 0), text
-    assert not one["uncertain"] and not one["dropped"] and not two["dropped"] and not two["spooled"], text
+    assert (
+        0 <= 10 * BATCH - there <= two["uncertain"] <= (BATCH if protocol == "parca" else 0)
+    ), text
+    assert (
+        not one["uncertain"] and not one["dropped"] and not two["dropped"] and not two["spooled"]
+    ), text
     assert one["delivered"] >= 5 * BATCH and two["carried"] == 5 * BATCH, text
     subprocess.run(["umount", disk.at], check=True)
     print(f"# {text}", flush=True)
@@ -279,6 +318,7 @@ def read_only(server, folder, protocol):
 
 def at_once(way):
     """A test that sends both on their way."""
+
     def test():
         failed = []
 
@@ -291,8 +331,10 @@ def at_once(way):
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
             receiver, parca = Receiver(folder, "1h"), stack.enter_context(Store())
-            ways = [threading.Thread(target=guarded, args=args) for args in (
-                (receiver, folder, "pyroscope"), (parca, folder, "parca"))]
+            ways = [
+                threading.Thread(target=guarded, args=args)
+                for args in ((receiver, folder, "pyroscope"), (parca, folder, "parca"))
+            ]
             for one in ways:
                 one.start()
             for one in ways:
@@ -302,6 +344,7 @@ def at_once(way):
             receiver.stop()
         if failed:
             raise failed[0]
+
     test.__doc__ = way.__doc__
     return test
 
@@ -322,21 +365,38 @@ def books_agree_after_many_kills():
                 one.step("settle")
                 one.end()
             taken += one.taken
-            named += sum(int(found) for found in re.findall(r"was killed: (\d+) samples", "".join(one.said)))
+            named += sum(
+                int(found) for found in re.findall(r"was killed: (\d+) samples", "".join(one.said))
+            )
         server.settle()
         there = stored(server, name)
         server.stop()
         # A batch that was said to be taken last may not have been, at the kill: whole ones, one a kill.
         unsaid = taken - named - there
-        assert named <= 10 * BATCH and 0 <= unsaid <= 10 * BATCH and unsaid % BATCH == 0, (taken, named, there)
+        assert named <= 10 * BATCH and 0 <= unsaid <= 10 * BATCH and unsaid % BATCH == 0, (
+            taken,
+            named,
+            there,
+        )
         print(f"# taken {taken}, stored {there}, named as lost {named}", flush=True)
 
 
 # Mounts are this process's own, and go with it.
 if os.geteuid() == 0 and "ANDIRON_OWN_MOUNTS" not in os.environ:
     os.environ["ANDIRON_OWN_MOUNTS"] = "1"
-    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
+    os.execvp(
+        "unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv]
+    )
 if os.geteuid() != 0:
     print("1..0 # SKIP filling up a disk needs root; run this suite as root")
     sys.exit(0)
-sys.exit(run([at_once(through), at_once(killed_while_sending), at_once(read_only), books_agree_after_many_kills]))
+sys.exit(
+    run(
+        [
+            at_once(through),
+            at_once(killed_while_sending),
+            at_once(read_only),
+            books_agree_after_many_kills,
+        ]
+    )
+)

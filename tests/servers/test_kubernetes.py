@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_kubernetes.py LIST-TARGETS BUILD: discovery.kubernetes against a real API server,
 and against what Prometheus makes of the same server."""
+
 import contextlib
 import http.client
 import json
@@ -37,71 +38,216 @@ def servers(*flags, **options):
 
 # Objects, as varied as their labels.
 
+
 def pod(name, node="n1", **more):
-    return {"metadata": {"name": name, "namespace": "shop", "labels":
-                         {"app.kubernetes.io/name": "web", "tier": "front"}, "annotations": {"note/a": "Grüße", "empty": ""},
-                         **more.pop("metadata", {})},
-            "spec": {"nodeName": node, "automountServiceAccountToken": False, "restartPolicy": "Always",
-                     "containers": [{"name": "app", "image": "registry/app:1",
-                                     "ports": [{"name": "http", "containerPort": 8080}, {"containerPort": 53, "protocol": "UDP"}]},
-                                    {"name": "side", "image": "registry/side:2"}],
-                     "initContainers": [{"name": "setup", "image": "registry/setup:3"}], **more}}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "labels": {"app.kubernetes.io/name": "web", "tier": "front"},
+            "annotations": {"note/a": "Grüße", "empty": ""},
+            **more.pop("metadata", {}),
+        },
+        "spec": {
+            "nodeName": node,
+            "automountServiceAccountToken": False,
+            "restartPolicy": "Always",
+            "containers": [
+                {
+                    "name": "app",
+                    "image": "registry/app:1",
+                    "ports": [
+                        {"name": "http", "containerPort": 8080},
+                        {"containerPort": 53, "protocol": "UDP"},
+                    ],
+                },
+                {"name": "side", "image": "registry/side:2"},
+            ],
+            "initContainers": [{"name": "setup", "image": "registry/setup:3"}],
+            **more,
+        },
+    }
 
 
 def running(ip, app="a" * 64):
-    return {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], "hostIP": "10.1.0.1",
-            "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}],
-            "containerStatuses": [{"name": n, "image": "x", "imageID": "", "ready": True, "restartCount": 0,
-                                   "containerID": f"containerd://{i}"} for n, i in (("app", app), ("side", "b" * 64))],
-            "initContainerStatuses": [{"name": "setup", "image": "x", "imageID": "", "ready": True, "restartCount": 0,
-                                       "containerID": "containerd://" + "c" * 64}]}
+    return {
+        "phase": "Running",
+        "podIP": ip,
+        "podIPs": [{"ip": ip}],
+        "hostIP": "10.1.0.1",
+        "conditions": [
+            {"type": "PodScheduled", "status": "True"},
+            {"type": "Ready", "status": "True"},
+        ],
+        "containerStatuses": [
+            {
+                "name": n,
+                "image": "x",
+                "imageID": "",
+                "ready": True,
+                "restartCount": 0,
+                "containerID": f"containerd://{i}",
+            }
+            for n, i in (("app", app), ("side", "b" * 64))
+        ],
+        "initContainerStatuses": [
+            {
+                "name": "setup",
+                "image": "x",
+                "imageID": "",
+                "ready": True,
+                "restartCount": 0,
+                "containerID": "containerd://" + "c" * 64,
+            }
+        ],
+    }
 
 
 def populate(cluster):
     """Objects of all kinds, and some of the odder shapes of each."""
     for name in ("shop", "empty"):
-        cluster.create(CORE, {"metadata": {"name": name, "labels": {"team": name, "a.b/c": "d"}, "annotations": {"n": "1"}}})
-    for name, addresses in (("n1", [("Hostname", "h1"), ("InternalIP", "10.1.0.1"), ("InternalIP", "10.1.0.9")]),
-                            ("n2", [("ExternalIP", "fd00::2"), ("Hostname", "h2")]), ("n3", [])):
-        cluster.create("/api/v1/nodes", {"metadata": {"name": name, "labels": {"zone": name}}, "spec": {"providerID": f"test://{name}"}},
-                       {"addresses": [{"type": t, "address": a} for t, a in addresses],
-                        "conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "Unknown"}],
-                        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}})
-    owner = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u", "controller": True}]
+        cluster.create(
+            CORE,
+            {
+                "metadata": {
+                    "name": name,
+                    "labels": {"team": name, "a.b/c": "d"},
+                    "annotations": {"n": "1"},
+                }
+            },
+        )
+    for name, addresses in (
+        ("n1", [("Hostname", "h1"), ("InternalIP", "10.1.0.1"), ("InternalIP", "10.1.0.9")]),
+        ("n2", [("ExternalIP", "fd00::2"), ("Hostname", "h2")]),
+        ("n3", []),
+    ):
+        cluster.create(
+            "/api/v1/nodes",
+            {
+                "metadata": {"name": name, "labels": {"zone": name}},
+                "spec": {"providerID": f"test://{name}"},
+            },
+            {
+                "addresses": [{"type": t, "address": a} for t, a in addresses],
+                "conditions": [
+                    {"type": "Ready", "status": "True"},
+                    {"type": "DiskPressure", "status": "Unknown"},
+                ],
+                "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+            },
+        )
+    owner = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "name": "web-1",
+            "uid": "u",
+            "controller": True,
+        }
+    ]
     cluster.create(PODS, pod("web-1", metadata={"ownerReferences": owner}), running("10.2.0.1"))
     cluster.create(PODS, pod("web-2", "n2"), running("fd00::7"))
     cluster.create(PODS, pod("web-3", "n9"), running("10.2.0.3"))
     cluster.create(PODS, pod("pending"))
-    cluster.create(PODS, pod("done"), {**running("10.2.0.4"), "phase": "Succeeded", "conditions": []})
-    ports = [{"name": "http", "port": 80, "targetPort": 8080}, {"name": "dns", "port": 53, "protocol": "UDP"}]
-    services = {"web": {"selector": {"tier": "front"}, "ports": ports, "ipFamilyPolicy": "SingleStack"},
-                "out": {"type": "ExternalName", "externalName": "example.org", "ports": [{"port": 443}]},
-                "balanced": {"type": "LoadBalancer", "loadBalancerIP": "192.0.2.1", "ports": [{"port": 80}]},
-                "headless": {"clusterIP": "None", "ports": [{"name": "x", "port": 1}]}}
+    cluster.create(
+        PODS, pod("done"), {**running("10.2.0.4"), "phase": "Succeeded", "conditions": []}
+    )
+    ports = [
+        {"name": "http", "port": 80, "targetPort": 8080},
+        {"name": "dns", "port": 53, "protocol": "UDP"},
+    ]
+    services = {
+        "web": {"selector": {"tier": "front"}, "ports": ports, "ipFamilyPolicy": "SingleStack"},
+        "out": {"type": "ExternalName", "externalName": "example.org", "ports": [{"port": 443}]},
+        "balanced": {
+            "type": "LoadBalancer",
+            "loadBalancerIP": "192.0.2.1",
+            "ports": [{"port": 80}],
+        },
+        "headless": {"clusterIP": "None", "ports": [{"name": "x", "port": 1}]},
+    }
     for name, spec in services.items():
-        cluster.create(f"{CORE}/shop/services", {"metadata": {"name": name, "namespace": "shop", "labels": {"svc": name}}, "spec": spec})
-    cluster.patch(f"{CORE}/shop/services/balanced/status", {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}, {"ip": "192.0.2.8"}]}}})
+        cluster.create(
+            f"{CORE}/shop/services",
+            {
+                "metadata": {"name": name, "namespace": "shop", "labels": {"svc": name}},
+                "spec": spec,
+            },
+        )
+    cluster.patch(
+        f"{CORE}/shop/services/balanced/status",
+        {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}, {"ip": "192.0.2.8"}]}}},
+    )
     ref = lambda name: {"kind": "Pod", "namespace": "shop", "name": name}
-    cluster.create(f"{CORE}/shop/endpoints", {"metadata": {"name": "web", "namespace": "shop"}, "subsets": [
-        {"addresses": [{"ip": "10.2.0.1", "nodeName": "n1", "targetRef": ref("web-1")}, {"ip": "10.9.9.9", "hostname": "h"},
-                       {"ip": "10.1.0.1", "targetRef": {"kind": "Node", "name": "n1"}}],
-         "notReadyAddresses": [{"ip": "10.2.0.3", "targetRef": ref("web-3")}, {"ip": "10.2.0.99", "targetRef": ref("nobody")}],
-         "ports": [{"name": "http", "port": 8080}, {"name": "odd", "port": 9999}]}]})
-    slices = {"web-a": ("IPv4", "web", ["10.2.0.1", "10.2.0.5"], "web-1"), "web-b": ("IPv6", "web", ["fd00::7"], "web-2"),
-              "alone": ("IPv4", None, ["10.2.0.3"], "web-3")}
+    cluster.create(
+        f"{CORE}/shop/endpoints",
+        {
+            "metadata": {"name": "web", "namespace": "shop"},
+            "subsets": [
+                {
+                    "addresses": [
+                        {"ip": "10.2.0.1", "nodeName": "n1", "targetRef": ref("web-1")},
+                        {"ip": "10.9.9.9", "hostname": "h"},
+                        {"ip": "10.1.0.1", "targetRef": {"kind": "Node", "name": "n1"}},
+                    ],
+                    "notReadyAddresses": [
+                        {"ip": "10.2.0.3", "targetRef": ref("web-3")},
+                        {"ip": "10.2.0.99", "targetRef": ref("nobody")},
+                    ],
+                    "ports": [{"name": "http", "port": 8080}, {"name": "odd", "port": 9999}],
+                }
+            ],
+        },
+    )
+    slices = {
+        "web-a": ("IPv4", "web", ["10.2.0.1", "10.2.0.5"], "web-1"),
+        "web-b": ("IPv6", "web", ["fd00::7"], "web-2"),
+        "alone": ("IPv4", None, ["10.2.0.3"], "web-3"),
+    }
     for name, (family, service, addresses, target) in slices.items():
         labels = {"kubernetes.io/service-name": service} if service else {"x": "y"}
-        cluster.create(f"{APPS}/discovery.k8s.io/v1/namespaces/shop/endpointslices", {
-            "metadata": {"name": name, "namespace": "shop", "labels": labels}, "addressType": family,
-            "endpoints": [{"addresses": addresses, "conditions": {"ready": True, "serving": False}, "nodeName": "n1", "zone": "z",
-                           "hostname": "h", "targetRef": ref(target)}],
-            "ports": [{"name": "http", "port": 8080, "appProtocol": "kubernetes.io/h2c"}, {"name": "all", "protocol": "UDP"}]})
-    path = lambda p: {"path": p, "pathType": "Prefix", "backend": {"service": {"name": "web", "port": {"number": 80}}}}
-    cluster.create(f"{APPS}/networking.k8s.io/v1/namespaces/shop/ingresses", {
-        "metadata": {"name": "front", "namespace": "shop", "annotations": {"a": "b"}},
-        "spec": {"ingressClassName": "nginx", "tls": [{"hosts": ["*.example.org", "a.org"]}],
-                 "rules": [{"host": "x.example.org", "http": {"paths": [path("/a"), path("/b")]}}, {"host": "a.org"},
-                           {"host": "x.y.example.org", "http": {"paths": [path("/")]}}, {"http": {"paths": [path("/none")]}}]}})
+        cluster.create(
+            f"{APPS}/discovery.k8s.io/v1/namespaces/shop/endpointslices",
+            {
+                "metadata": {"name": name, "namespace": "shop", "labels": labels},
+                "addressType": family,
+                "endpoints": [
+                    {
+                        "addresses": addresses,
+                        "conditions": {"ready": True, "serving": False},
+                        "nodeName": "n1",
+                        "zone": "z",
+                        "hostname": "h",
+                        "targetRef": ref(target),
+                    }
+                ],
+                "ports": [
+                    {"name": "http", "port": 8080, "appProtocol": "kubernetes.io/h2c"},
+                    {"name": "all", "protocol": "UDP"},
+                ],
+            },
+        )
+    path = lambda p: {
+        "path": p,
+        "pathType": "Prefix",
+        "backend": {"service": {"name": "web", "port": {"number": 80}}},
+    }
+    cluster.create(
+        f"{APPS}/networking.k8s.io/v1/namespaces/shop/ingresses",
+        {
+            "metadata": {"name": "front", "namespace": "shop", "annotations": {"a": "b"}},
+            "spec": {
+                "ingressClassName": "nginx",
+                "tls": [{"hosts": ["*.example.org", "a.org"]}],
+                "rules": [
+                    {"host": "x.example.org", "http": {"paths": [path("/a"), path("/b")]}},
+                    {"host": "a.org"},
+                    {"host": "x.y.example.org", "http": {"paths": [path("/")]}},
+                    {"http": {"paths": [path("/none")]}},
+                ],
+            },
+        },
+    )
 
 
 CLIENT = """
@@ -119,21 +265,30 @@ def token(text):
 
 def discovery(cluster, name, role, more="", server=None, ca=None):
     client = CLIENT % (server or cluster.server, os.path.abspath("token"), ca or cluster.ca)
-    return f'discovery.kubernetes "{name}" {{\n  role = "{role}"{client}{more}}}\n' \
-           f'test.journal "{name}" {{\n  targets = discovery.kubernetes.{name}.targets\n  path = "{os.path.abspath(name)}.journal"\n}}\n'
+    return (
+        f'discovery.kubernetes "{name}" {{\n  role = "{role}"{client}{more}}}\n'
+        f'test.journal "{name}" {{\n  targets = discovery.kubernetes.{name}.targets\n  path = "{os.path.abspath(name)}.journal"\n}}\n'
+    )
 
 
 def prometheus(cluster, role, **more):
-    return {"role": role, "api_server": cluster.server, "authorization": {"credentials": ADMIN},
-            "tls_config": {"ca_file": cluster.ca}, **more}
+    return {
+        "role": role,
+        "api_server": cluster.server,
+        "authorization": {"credentials": ADMIN},
+        "tls_config": {"ca_file": cluster.ca},
+        **more,
+    }
 
 
 def agree(agent, oracle, journals, such=lambda found: True):
     """Waits until both have the same targets, such that the predicate holds of them; returns them."""
+
     def same():
         theirs = oracle.targets()
         ours = {name: j.targets() for name, j in journals.items()}
         return theirs if theirs == ours and such(theirs) else None
+
     try:
         return agent.until(same, "the same targets")
     except AssertionError as error:
@@ -141,7 +296,10 @@ def agree(agent, oracle, journals, such=lambda found: True):
         for name, j in journals.items():
             ours = j.targets()
             if ours != theirs[name]:
-                text += [f"{name}: {len(ours)} ours, {len(theirs[name])} theirs", *differences(ours, theirs[name])]
+                text += [
+                    f"{name}: {len(ours)} ours, {len(theirs[name])} theirs",
+                    *differences(ours, theirs[name]),
+                ]
         raise AssertionError("\n".join(text) + "\n" + agent.text()[-2000:]) from error
 
 
@@ -152,7 +310,9 @@ def differences(ours, theirs, most=4):
         for target in [t for t in here if t not in there][:most]:
             items = set(target.items())
             nearest = max(there, key=lambda t: len(items & set(t.items())), default={})
-            lines.append(f"  only {word}: {target.get('__address__')} {sorted(items - set(nearest.items()))}")
+            lines.append(
+                f"  only {word}: {target.get('__address__')} {sorted(items - set(nearest.items()))}"
+            )
     return lines
 
 
@@ -165,15 +325,40 @@ def all_roles():
         attach = "  attach_metadata {\n    node = true\n    namespace = true\n  }\n"
         ours, theirs = "", {}
         for role in ROLES:
-            ours += discovery(cluster, role, role) + discovery(cluster, f"{role}_more", role, attach)
+            ours += discovery(cluster, role, role) + discovery(
+                cluster, f"{role}_more", role, attach
+            )
             theirs[role] = prometheus(cluster, role)
-            theirs[f"{role}_more"] = prometheus(cluster, role, attach_metadata={"node": True, "namespace": True})
-        ours += discovery(cluster, "chosen", "pod", '  namespaces {\n    names = ["shop", "empty"]\n  }\n  selectors {\n    role = "pod"\n'
-                          '    label = "tier in (front, back)"\n    field = "spec.nodeName=n1"\n  }\n')
-        theirs["chosen"] = prometheus(cluster, "pod", namespaces={"names": ["shop", "empty"]},
-                                      selectors=[{"role": "pod", "label": "tier in (front, back)", "field": "spec.nodeName=n1"}])
-        ours += discovery(cluster, "nodes", "pod", attach + '  selectors {\n    role = "node"\n    label = "zone=n2"\n  }\n')
-        theirs["nodes"] = prometheus(cluster, "pod", attach_metadata={"node": True, "namespace": True}, selectors=[{"role": "node", "label": "zone=n2"}])
+            theirs[f"{role}_more"] = prometheus(
+                cluster, role, attach_metadata={"node": True, "namespace": True}
+            )
+        ours += discovery(
+            cluster,
+            "chosen",
+            "pod",
+            '  namespaces {\n    names = ["shop", "empty"]\n  }\n  selectors {\n    role = "pod"\n'
+            '    label = "tier in (front, back)"\n    field = "spec.nodeName=n1"\n  }\n',
+        )
+        theirs["chosen"] = prometheus(
+            cluster,
+            "pod",
+            namespaces={"names": ["shop", "empty"]},
+            selectors=[
+                {"role": "pod", "label": "tier in (front, back)", "field": "spec.nodeName=n1"}
+            ],
+        )
+        ours += discovery(
+            cluster,
+            "nodes",
+            "pod",
+            attach + '  selectors {\n    role = "node"\n    label = "zone=n2"\n  }\n',
+        )
+        theirs["nodes"] = prometheus(
+            cluster,
+            "pod",
+            attach_metadata={"node": True, "namespace": True},
+            selectors=[{"role": "node", "label": "zone=n2"}],
+        )
         journals = {name: Journal(f"{name}.journal") for name in theirs}
         with Oracle(theirs) as oracle, Agent(write("all.alloy", ours)) as agent:
             found = agree(agent, oracle, journals, lambda found: all(found.values()))
@@ -181,17 +366,33 @@ def all_roles():
             cluster.patch("/api/v1/nodes/n1", {"metadata": {"labels": {"zone": "other"}}})
             cluster.patch(f"{CORE}/shop", {"metadata": {"labels": {"team": "other"}}})
             cluster.patch(f"{CORE}/shop/services/web", {"metadata": {"labels": {"svc": "other"}}})
-            cluster.patch(f"{PODS}/web-1", {"metadata": {"labels": {"app.kubernetes.io/name": "other"}}})
+            cluster.patch(
+                f"{PODS}/web-1", {"metadata": {"labels": {"app.kubernetes.io/name": "other"}}}
+            )
             cluster.delete(f"{PODS}/web-3")
             cluster.delete("/api/v1/nodes/n2")
             cluster.delete(f"{APPS}/networking.k8s.io/v1/namespaces/shop/ingresses/front")
             # Prometheus does not follow a pod's labels and end into endpoints; one that begins now has them.
             with Oracle(theirs) as fresh:
-                after = agree(agent, fresh, journals, lambda now: now["pod"] != found["pod"] and not now["ingress"] and len(now["node"]) == 1
-                              and now["endpoints_more"] and now["endpointslice_more"])
-            changed = [t for t in after["endpoints_more"] if t.get("__meta_kubernetes_pod_name") == "web-1"]
-            assert changed and all(t["__meta_kubernetes_service_label_svc"] == "other" and t["__meta_kubernetes_namespace_label_team"] == "other"
-                                   and t["__meta_kubernetes_pod_label_app_kubernetes_io_name"] == "other" for t in changed), changed
+                after = agree(
+                    agent,
+                    fresh,
+                    journals,
+                    lambda now: now["pod"] != found["pod"]
+                    and not now["ingress"]
+                    and len(now["node"]) == 1
+                    and now["endpoints_more"]
+                    and now["endpointslice_more"],
+                )
+            changed = [
+                t for t in after["endpoints_more"] if t.get("__meta_kubernetes_pod_name") == "web-1"
+            ]
+            assert changed and all(
+                t["__meta_kubernetes_service_label_svc"] == "other"
+                and t["__meta_kubernetes_namespace_label_team"] == "other"
+                and t["__meta_kubernetes_pod_label_app_kubernetes_io_name"] == "other"
+                for t in changed
+            ), changed
             agent.stop()
 
 
@@ -216,7 +417,8 @@ def names(journal):
 
 def recovered(cluster):
     """The time, and how long after it the targets may be wrong: a client asks again after a thirtieth of what an outage has
-    lasted, or a second; what it does then takes some thirty times as long as a request of ours does at the moment."""
+    lasted, or a second; what it does then takes some thirty times as long as a request of ours does at the moment.
+    """
     began = time.monotonic()
     cluster.fetch(PATHS["pod"], "application/json")
     now = time.monotonic()
@@ -230,7 +432,9 @@ def right(agent, journal, wanted, recovery=None):
     if recovery:
         since, within = recovery
         took = time.monotonic() - since
-        assert took <= within, f"right only {took:.1f} s after the recovery, {within:.1f} s were to do"
+        assert (
+            took <= within
+        ), f"right only {took:.1f} s after the recovery, {within:.1f} s were to do"
         print(f"# right {took:.2f} s after the recovery, of {within:.2f} s", flush=True)
 
 
@@ -254,8 +458,14 @@ def events_behind(cluster, count=3):
         cluster.patch(f"{PODS}/steady", {"metadata": {"labels": {"round": str(i)}}})
 
 
-PATHS = {"pod": "/api/v1/pods", "node": "/api/v1/nodes", "service": "/api/v1/services", "endpoints": "/api/v1/endpoints",
-         "endpointslice": "/apis/discovery.k8s.io/v1/endpointslices", "ingress": "/apis/networking.k8s.io/v1/ingresses"}
+PATHS = {
+    "pod": "/api/v1/pods",
+    "node": "/api/v1/nodes",
+    "service": "/api/v1/services",
+    "endpoints": "/api/v1/endpoints",
+    "endpointslice": "/apis/discovery.k8s.io/v1/endpointslices",
+    "ingress": "/apis/networking.k8s.io/v1/ingresses",
+}
 
 
 @case
@@ -286,9 +496,21 @@ def pods_live_and_die():
             cluster.create(PODS, pod("waiting"))
             right(agent, journal, {"steady", "evicted"}, recovered(cluster))
             cluster.patch(f"{PODS}/steady", {"metadata": {"labels": {"tier": "back"}}})
-            agent.until(lambda: {t["__meta_kubernetes_pod_label_tier"] for t in journal.targets()} == {"back", "front"}, "the label")
-            cluster.must("POST", f"{PODS}/evicted/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "evicted", "namespace": "shop"},
-                                                             "deleteOptions": {"gracePeriodSeconds": 0}})
+            agent.until(
+                lambda: {t["__meta_kubernetes_pod_label_tier"] for t in journal.targets()}
+                == {"back", "front"},
+                "the label",
+            )
+            cluster.must(
+                "POST",
+                f"{PODS}/evicted/eviction",
+                {
+                    "apiVersion": "policy/v1",
+                    "kind": "Eviction",
+                    "metadata": {"name": "evicted", "namespace": "shop"},
+                    "deleteOptions": {"gracePeriodSeconds": 0},
+                },
+            )
             right(agent, journal, {"steady"}, recovered(cluster))
             cluster.patch(f"{PODS}/waiting/status", {"status": running("10.2.0.3")})
             right(agent, journal, {"steady", "waiting"}, recovered(cluster))
@@ -328,7 +550,12 @@ def history_is_gone():
             right(agent, journal, {"steady", "victim"})
             cluster.compact()
             events_behind(cluster)
-            agent.until(lambda: any(t.get("__meta_kubernetes_pod_label_round") == "2" for t in journal.targets()), "changes after a compaction")
+            agent.until(
+                lambda: any(
+                    t.get("__meta_kubernetes_pod_label_round") == "2" for t in journal.targets()
+                ),
+                "changes after a compaction",
+            )
             assert agent.metric(FAILURES) == 0
             # The agent holds still while the server forgets where it was.
             lists = agent.metric("andiron_kubernetes_lists_total")
@@ -342,7 +569,10 @@ def history_is_gone():
             agent.signal(signal.SIGCONT)
             right(agent, journal, {"steady"}, recovered(cluster))
             well(agent)
-            assert agent.metric("andiron_kubernetes_lists_total") > lists and agent.metric(FAILURES) >= 2
+            assert (
+                agent.metric("andiron_kubernetes_lists_total") > lists
+                and agent.metric(FAILURES) >= 2
+            )
             assert "too old resource version" in agent.text()
 
 
@@ -351,7 +581,9 @@ def many(cluster, count):
     cluster.create(PODS, pod("pod-000"), running("10.2.0.1"))
     stored = cluster.stored("shop", "pod-000")
     found = [f"pod-{i:03d}" for i in range(count)]
-    cluster.put("shop", {name: stored.replace(b"pod-000", name.encode()) for name in found[1:]}, together=1)
+    cluster.put(
+        "shop", {name: stored.replace(b"pod-000", name.encode()) for name in found[1:]}, together=1
+    )
     return set(found)
 
 
@@ -374,27 +606,48 @@ def pages_expire():
             wanted.update({f"a-{len(pages)}"})
             cluster.compact()
 
-        with faults.Gateway(cluster, between) as gateway, followed(cluster, server=gateway.url, ca=os.path.abspath("ca.crt")) as (agent, journal):
+        with faults.Gateway(cluster, between) as gateway, followed(
+            cluster, server=gateway.url, ca=os.path.abspath("ca.crt")
+        ) as (agent, journal):
             right(agent, journal, wanted)
             well(agent)
             cluster.delete(f"{PODS}/a-1")  # the watch goes on from where the list was
             right(agent, journal, wanted - {"a-1"})
             assert gateway.answers.count((pages[0], 410)) == len(pages) == 1, gateway.answers
-            assert agent.metric(FAILURES) == 1 and "continue parameter is too old" in agent.text(), agent.text()
+            assert (
+                agent.metric(FAILURES) == 1 and "continue parameter is too old" in agent.text()
+            ), agent.text()
 
 
 def account(cluster, name):
     """A service account that may list and watch pods; its token's text, valid for an hour."""
-    uid = cluster.create(f"{CORE}/shop/serviceaccounts", {"metadata": {"name": name, "namespace": "shop"}})["metadata"]["uid"]
-    cluster.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]})
+    uid = cluster.create(
+        f"{CORE}/shop/serviceaccounts", {"metadata": {"name": name, "namespace": "shop"}}
+    )["metadata"]["uid"]
+    cluster.create(
+        f"{RBAC}/clusterroles",
+        {
+            "metadata": {"name": name},
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}],
+        },
+    )
     grant(cluster, name)
     return uid
 
 
 def bind(cluster, name, role, subject):
-    cluster.create(f"{RBAC}/clusterrolebindings", {
-        "metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-        "subjects": [subject]})
+    cluster.create(
+        f"{RBAC}/clusterrolebindings",
+        {
+            "metadata": {"name": name},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": role,
+            },
+            "subjects": [subject],
+        },
+    )
 
 
 def grant(cluster, name):
@@ -402,7 +655,9 @@ def grant(cluster, name):
 
 
 def allowed(cluster, bearer, wanted, path=f"{PODS}?limit=1"):
-    until(lambda: cluster.ask("GET", path, token=bearer)[0] == wanted, f"the server answers {wanted}")
+    until(
+        lambda: cluster.ask("GET", path, token=bearer)[0] == wanted, f"the server answers {wanted}"
+    )
 
 
 @case
@@ -454,9 +709,16 @@ def loud(cluster, bearer, over):
     """Lists all the time."""
     while not over.is_set():
         with contextlib.suppress(OSError, http.client.HTTPException):
-            connection = http.client.HTTPSConnection("127.0.0.1", cluster.port, timeout=30, context=ssl.create_default_context(cafile=cluster.ca))
+            connection = http.client.HTTPSConnection(
+                "127.0.0.1",
+                cluster.port,
+                timeout=30,
+                context=ssl.create_default_context(cafile=cluster.ca),
+            )
             while not over.is_set():
-                connection.request("GET", "/api/v1/pods", headers={"Authorization": f"Bearer {bearer}"})
+                connection.request(
+                    "GET", "/api/v1/pods", headers={"Authorization": f"Bearer {bearer}"}
+                )
                 connection.getresponse().read()
 
 
@@ -467,12 +729,50 @@ def server_overloaded():
         space(cluster)
         bearer = jwt("shop", "andiron", account(cluster, "andiron"))
         cluster.create(PODS, pod("steady"), running("10.2.0.1"))
-        cluster.create(f"{FLOW}/prioritylevelconfigurations", {"metadata": {"name": "narrow"}, "spec": {"type": "Limited", "limited": {
-            "nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"}}}})
-        cluster.create(f"{FLOW}/flowschemas", {"metadata": {"name": "narrow"}, "spec": {
-            "priorityLevelConfiguration": {"name": "narrow"}, "matchingPrecedence": 2,
-            "rules": [{"subjects": [{"kind": "ServiceAccount", "serviceAccount": {"name": "andiron", "namespace": "shop"}}],
-                       "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}]}]}})
+        cluster.create(
+            f"{FLOW}/prioritylevelconfigurations",
+            {
+                "metadata": {"name": "narrow"},
+                "spec": {
+                    "type": "Limited",
+                    "limited": {
+                        "nominalConcurrencyShares": 0,
+                        "lendablePercent": 0,
+                        "borrowingLimitPercent": 0,
+                        "limitResponse": {"type": "Reject"},
+                    },
+                },
+            },
+        )
+        cluster.create(
+            f"{FLOW}/flowschemas",
+            {
+                "metadata": {"name": "narrow"},
+                "spec": {
+                    "priorityLevelConfiguration": {"name": "narrow"},
+                    "matchingPrecedence": 2,
+                    "rules": [
+                        {
+                            "subjects": [
+                                {
+                                    "kind": "ServiceAccount",
+                                    "serviceAccount": {"name": "andiron", "namespace": "shop"},
+                                }
+                            ],
+                            "resourceRules": [
+                                {
+                                    "verbs": ["*"],
+                                    "apiGroups": ["*"],
+                                    "resources": ["*"],
+                                    "namespaces": ["*"],
+                                    "clusterScope": True,
+                                }
+                            ],
+                        }
+                    ],
+                },
+            },
+        )
         over = threading.Event()
         crowd = [threading.Thread(target=loud, args=(cluster, bearer, over)) for _ in range(12)]
         for one in crowd:
@@ -492,6 +792,7 @@ def kept_out(cluster, bearer, over):
     with contextlib.suppress(FileNotFoundError):
         os.unlink("pods.journal")
     with followed(cluster, bearer) as (agent, journal):
+
         def answered():
             state, words = agent.health("discovery.kubernetes.pods")
             return words if state == "unhealthy" or "known" in words else None
@@ -511,7 +812,9 @@ def kept_out(cluster, bearer, over):
 def authority_rotated():
     """The server comes back with a certificate of another CA: the agent says so, and goes on when the file of its CA is replaced."""
     kubeapi.certify()
-    with servers("--tls-cert-file=server.pem", "--tls-private-key-file=server.key", ca="ca.crt") as cluster:
+    with servers(
+        "--tls-cert-file=server.pem", "--tls-private-key-file=server.key", ca="ca.crt"
+    ) as cluster:
         space(cluster)
         cluster.create(PODS, pod("steady"), running("10.2.0.1"))
         shutil.copy("ca.crt", "trusted.crt")
@@ -537,10 +840,14 @@ def cable_pulled():
         space(cluster)
         cluster.create(PODS, pod("steady"), running("10.2.0.1"))
         cluster.create(PODS, pod("victim"), running("10.2.0.2"))
-        name = CLIENT.replace("tls_config {", 'tls_config {\n    server_name = "kubernetes.default.svc"')
+        name = CLIENT.replace(
+            "tls_config {", 'tls_config {\n    server_name = "kubernetes.default.svc"'
+        )
         token(ADMIN)
-        text = discovery(cluster, "pods", "pod").replace(CLIENT % (cluster.server, os.path.abspath("token"), cluster.ca),
-                                                         name % (cable.server, os.path.abspath("token"), cluster.ca))
+        text = discovery(cluster, "pods", "pod").replace(
+            CLIENT % (cluster.server, os.path.abspath("token"), cluster.ca),
+            name % (cable.server, os.path.abspath("token"), cluster.ca),
+        )
         with Agent(write("pods.alloy", text)) as agent:
             journal = Journal("pods.journal")
             right(agent, journal, {"steady", "victim"})
@@ -556,10 +863,22 @@ def cable_pulled():
 
 
 def kubeconfig(cluster, bearer, **user):
-    return write(os.path.abspath("kubeconfig"), json.dumps({
-        "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-        "clusters": [{"name": "k", "cluster": {"server": cluster.server, "certificate-authority": cluster.ca}}],
-        "users": [{"name": "u", "user": {"token": bearer, **user}}]}))
+    return write(
+        os.path.abspath("kubeconfig"),
+        json.dumps(
+            {
+                "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+                "clusters": [
+                    {
+                        "name": "k",
+                        "cluster": {"server": cluster.server, "certificate-authority": cluster.ca},
+                    }
+                ],
+                "users": [{"name": "u", "user": {"token": bearer, **user}}],
+            }
+        ),
+    )
 
 
 @case
@@ -570,21 +889,78 @@ def acting_as_another():
         space(cluster)
         bearer = jwt("shop", "andiron", account(cluster, "andiron"))
         cluster.delete(f"{RBAC}/clusterrolebindings/andiron")
-        rules = [{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["jane"]},
-                 {"apiGroups": [""], "resources": ["groups"], "verbs": ["impersonate"], "resourceNames": ["watchers", "others"]},
-                 {"apiGroups": ["authentication.k8s.io"], "resources": ["uids"], "verbs": ["impersonate"], "resourceNames": ["u 1"]},
-                 {"apiGroups": ["authentication.k8s.io"], "resources": ["userextras/scopes/read%20"], "verbs": ["impersonate"], "resourceNames": ["x y", "z"]}]
+        rules = [
+            {
+                "apiGroups": [""],
+                "resources": ["users"],
+                "verbs": ["impersonate"],
+                "resourceNames": ["jane"],
+            },
+            {
+                "apiGroups": [""],
+                "resources": ["groups"],
+                "verbs": ["impersonate"],
+                "resourceNames": ["watchers", "others"],
+            },
+            {
+                "apiGroups": ["authentication.k8s.io"],
+                "resources": ["uids"],
+                "verbs": ["impersonate"],
+                "resourceNames": ["u 1"],
+            },
+            {
+                "apiGroups": ["authentication.k8s.io"],
+                "resources": ["userextras/scopes/read%20"],
+                "verbs": ["impersonate"],
+                "resourceNames": ["x y", "z"],
+            },
+        ]
         cluster.create(f"{RBAC}/clusterroles", {"metadata": {"name": "acts"}, "rules": rules})
-        bind(cluster, "acts", "acts", {"kind": "ServiceAccount", "name": "andiron", "namespace": "shop"})
-        bind(cluster, "watchers", "andiron", {"kind": "Group", "name": "watchers", "apiGroup": "rbac.authorization.k8s.io"})
+        bind(
+            cluster,
+            "acts",
+            "acts",
+            {"kind": "ServiceAccount", "name": "andiron", "namespace": "shop"},
+        )
+        bind(
+            cluster,
+            "watchers",
+            "andiron",
+            {"kind": "Group", "name": "watchers", "apiGroup": "rbac.authorization.k8s.io"},
+        )
         cluster.create(PODS, pod("steady"), running("10.2.0.1"))
-        text = 'discovery.kubernetes "pods" {\n  role = "pod"\n  kubeconfig_file = "%s"\n}\n' \
-               'test.journal "pods" {\n  targets = discovery.kubernetes.pods.targets\n  path = "pods.journal"\n}\n'
-        for user, words in (({"as": "jane", "as-groups": ["others", "watchers"], "as-uid": "u 1", "as-user-extra": extra}, None),
-                            ({"as": "jane"}, 'User "jane" cannot watch resource "pods"'),
-                            ({"as": "jane", "as-groups": ["system:masters"]}, 'cannot impersonate resource "groups"'),
-                            ({"as": "jane", "as-groups": ["watchers"], "as-uid": "u 2"}, 'cannot impersonate resource "uids"'),
-                            ({"as": "jane", "as-groups": ["watchers"], "as-user-extra": {"scopes/Read%20": ["w"]}}, 'cannot impersonate resource "userextras/scopes/read%20"')):
+        text = (
+            'discovery.kubernetes "pods" {\n  role = "pod"\n  kubeconfig_file = "%s"\n}\n'
+            'test.journal "pods" {\n  targets = discovery.kubernetes.pods.targets\n  path = "pods.journal"\n}\n'
+        )
+        for user, words in (
+            (
+                {
+                    "as": "jane",
+                    "as-groups": ["others", "watchers"],
+                    "as-uid": "u 1",
+                    "as-user-extra": extra,
+                },
+                None,
+            ),
+            ({"as": "jane"}, 'User "jane" cannot watch resource "pods"'),
+            (
+                {"as": "jane", "as-groups": ["system:masters"]},
+                'cannot impersonate resource "groups"',
+            ),
+            (
+                {"as": "jane", "as-groups": ["watchers"], "as-uid": "u 2"},
+                'cannot impersonate resource "uids"',
+            ),
+            (
+                {
+                    "as": "jane",
+                    "as-groups": ["watchers"],
+                    "as-user-extra": {"scopes/Read%20": ["w"]},
+                },
+                'cannot impersonate resource "userextras/scopes/read%20"',
+            ),
+        ):
             journal = Journal("pods.journal")
             with Agent(write("pods.alloy", text % kubeconfig(cluster, bearer, **user))) as agent:
                 if words:
@@ -607,12 +983,19 @@ def older_server():
         ours = "".join(discovery(cluster, role, role) for role in ROLES)
         theirs = {role: prometheus(cluster, role) for role in ROLES}
         with Oracle(theirs) as oracle, Agent(write("all.alloy", ours)) as agent:
-            agree(agent, oracle, {name: Journal(f"{name}.journal") for name in theirs}, lambda found: all(found.values()))
+            agree(
+                agent,
+                oracle,
+                {name: Journal(f"{name}.journal") for name in theirs},
+                lambda found: all(found.values()),
+            )
             assert agent.metric(FAILURES) == 0, agent.text()
             agent.stop()
 
 
-PACKAGING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes")
+PACKAGING = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes"
+)
 
 
 def configuration():
@@ -648,7 +1031,9 @@ def image():
             layer.extractall("root", filter="data")
     os.makedirs("root/etc/andiron")
     write("root/etc/andiron/config.alloy", read(configuration()))
-    env = {k: v for k, v in environment(NODE_NAME="n1").items() if k != "ANDIRON_PLUGIN_PATH"}  # its own plugins
+    env = {
+        k: v for k, v in environment(NODE_NAME="n1").items() if k != "ANDIRON_PLUGIN_PATH"
+    }  # its own plugins
     run("chroot", "root", *command, "validate", "/etc/andiron/config.alloy", env=env).expect(0)
 
 

@@ -8,6 +8,7 @@ besides: the server's address in the ConfigMap is one that needs no DNS, and in 
 DaemonSet's controller and the scheduler the test makes the pod that the template describes, on
 this node. Samples are read back from the server that they were pushed to.
 """
+
 import contextlib
 import json
 import os
@@ -25,7 +26,14 @@ from tap import WORKLOAD, case, main, read, write
 
 BUILD, BRIEF = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 SERVER = "http://pyroscope.monitoring.svc.cluster.local:4040"
-CAPABILITIES = {"BPF": 39, "PERFMON": 38, "SYS_PTRACE": 19, "CHECKPOINT_RESTORE": 40, "DAC_READ_SEARCH": 2, "SYSLOG": 34}
+CAPABILITIES = {
+    "BPF": 39,
+    "PERFMON": 38,
+    "SYS_PTRACE": 19,
+    "CHECKPOINT_RESTORE": 40,
+    "DAC_READ_SEARCH": 2,
+    "SYSLOG": 34,
+}
 SPACE = "shop"
 PODS = f"{CORE}/{SPACE}/pods"
 
@@ -35,55 +43,109 @@ def accounts(cluster, space):
     if cluster.ask("GET", f"{CORE}/{space}")[0] == 404:
         cluster.create(CORE, {"metadata": {"name": space}})
     cluster.create(f"{CORE}/{space}/serviceaccounts", {"metadata": {"name": "default"}})
-    cluster.create(f"{CORE}/{space}/configmaps", {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": read(cluster.ca)}})
+    cluster.create(
+        f"{CORE}/{space}/configmaps",
+        {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": read(cluster.ca)}},
+    )
 
 
 def pod_of(daemonset):
     """The pod that the DaemonSet's controller makes for this node."""
     made, template = daemonset["metadata"], daemonset["spec"]["template"]
-    return {"metadata": {**template["metadata"], "name": "andiron-7xk2p", "namespace": made["namespace"],
-                         "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": made["name"], "uid": made["uid"],
-                                              "controller": True, "blockOwnerDeletion": True}]},
-            "spec": {**template["spec"], "nodeName": node.NAME}}
+    return {
+        "metadata": {
+            **template["metadata"],
+            "name": "andiron-7xk2p",
+            "namespace": made["namespace"],
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "DaemonSet",
+                    "name": made["name"],
+                    "uid": made["uid"],
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {**template["spec"], "nodeName": node.NAME},
+    }
 
 
 def pod(name, *command, **metadata):
     """A pod with one container; a quarter of a CPU, so that all of them fit on two."""
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": SPACE, **metadata},
-            "spec": {"nodeName": node.NAME, "terminationGracePeriodSeconds": 1, "containers": [
-                {"name": "app", "image": node.TOOLS, "imagePullPolicy": "Never", "command": list(command),
-                 "resources": {"limits": {"cpu": "250m", "memory": "64Mi"}}}]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": SPACE, **metadata},
+        "spec": {
+            "nodeName": node.NAME,
+            "terminationGracePeriodSeconds": 1,
+            "containers": [
+                {
+                    "name": "app",
+                    "image": node.TOOLS,
+                    "imagePullPolicy": "Never",
+                    "command": list(command),
+                    "resources": {"limits": {"cpu": "250m", "memory": "64Mi"}},
+                }
+            ],
+        },
+    }
 
 
 def runs(path):
     """The pod once its container runs."""
+
     def status():
         code, found = NODE.cluster.ask("GET", path)
-        return found if code == 200 and any("running" in c["state"] for c in found["status"].get("containerStatuses", [])) else None
+        return (
+            found
+            if code == 200
+            and any("running" in c["state"] for c in found["status"].get("containerStatuses", []))
+            else None
+        )
+
     try:
         return until(status, f"{path} runs")
     except AssertionError as late:
         events = NODE.cluster.ask("GET", path.partition("/pods/")[0] + "/events")[1]
-        raise AssertionError("\n".join([str(late), *(e["message"] for e in events["items"])])) from late
+        raise AssertionError(
+            "\n".join([str(late), *(e["message"] for e in events["items"])])
+        ) from late
 
 
 def processes(made):
     """The pids in the first container of a pod."""
     identity = made["status"]["containerStatuses"][0]["containerID"].partition("://")[2]
-    return next(list(map(int, read(f"{folder}/cgroup.procs").split())) for folder, _, _ in os.walk(f"{hierarchy()}/{NODE.group}")
-                if os.path.basename(folder) == identity)
+    return next(
+        list(map(int, read(f"{folder}/cgroup.procs").split()))
+        for folder, _, _ in os.walk(f"{hierarchy()}/{NODE.group}")
+        if os.path.basename(folder) == identity
+    )
 
 
 def profile(**labels):
     """The names of a series' functions, and the sum of its values."""
     selector = "{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}"
-    found = RECEIVER.query("SelectMergeProfile", profileTypeID=pyroscope.CPU, labelSelector=selector)
-    return set(found.get("stringTable", [])), sum(int(sample["value"][0]) for sample in found.get("sample", []))
+    found = RECEIVER.query(
+        "SelectMergeProfile", profileTypeID=pyroscope.CPU, labelSelector=selector
+    )
+    return set(found.get("stringTable", [])), sum(
+        int(sample["value"][0]) for sample in found.get("sample", [])
+    )
 
 
 def profiled(function, name, **more):
     """Waits until this function is seen under the pod's labels, with all of them."""
-    labels = {"namespace": SPACE, "pod": name, "container": "app", "node": node.NAME, "service_name": f"ebpf/{SPACE}/app", **more}
+    labels = {
+        "namespace": SPACE,
+        "pod": name,
+        "container": "app",
+        "node": node.NAME,
+        "service_name": f"ebpf/{SPACE}/app",
+        **more,
+    }
     try:
         until(lambda: function in profile(**labels)[0], f"{function} under {labels}")
     except AssertionError as late:
@@ -105,18 +167,27 @@ def manifest_runs():
     accounts(NODE.cluster, "andiron")
     accounts(NODE.cluster, SPACE)
     NODE.cluster.create(f"{CORE}/andiron/pods", pod_of(made["DaemonSet"]))
-    agent, = processes(runs(f"{CORE}/andiron/pods/andiron-7xk2p"))
+    (agent,) = processes(runs(f"{CORE}/andiron/pods/andiron-7xk2p"))
 
     def known_pods():
-        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):  # not bound, not listening yet
+        with contextlib.suppress(
+            FileNotFoundError, ConnectionRefusedError
+        ):  # not bound, not listening yet
             return metric("andiron_kubernetes_pods")
+
     until(known_pods, "it knows its own pod")
-    status = dict(line.split(":\t") for line in read(f"/proc/{agent}/status").splitlines() if ":\t" in line)
+    status = dict(
+        line.split(":\t") for line in read(f"/proc/{agent}/status").splitlines() if ":\t" in line
+    )
     wanted = sum(1 << bit for bit in CAPABILITIES.values())
     for kind in ("CapEff", "CapPrm", "CapBnd"):
         assert int(status[kind], 16) == wanted, (kind, status[kind], f"{wanted:x}")
     assert (status["Seccomp"], status["NoNewPrivs"]) == ("2", "1"), status
-    root = next(line.split()[5] for line in read(f"/proc/{agent}/mountinfo").splitlines() if line.split()[4] == "/")
+    root = next(
+        line.split()[5]
+        for line in read(f"/proc/{agent}/mountinfo").splitlines()
+        if line.split()[4] == "/"
+    )
     assert "ro" in root.split(","), root
 
 
@@ -124,7 +195,9 @@ def manifest_runs():
 def pods_are_profiled():
     """A busy program in another pod: namespace, pod, container, service_name and the names of its functions."""
     NODE.cluster.create(PODS, pod("busy", "workload", "600"))
-    NODE.cluster.create(PODS, pod("named", "workload", "600", annotations={"pyroscope.io/service_name": "till"}))
+    NODE.cluster.create(
+        PODS, pod("named", "workload", "600", annotations={"pyroscope.io/service_name": "till"})
+    )
     profiled("workload_70", "busy")
     profiled("workload_70", "named", service_name="till")
 
@@ -159,10 +232,28 @@ def static_pods():
 def targets_say_what_they_match():
     """`andiron targets --match` in the agent's container: which processes each container of the node has."""
     runs(f"{PODS}/busy")
-    said = json.loads(NODE.exec("andiron", "andiron-7xk2p", "andiron", "/usr/local/bin/andiron", "targets", "/etc/andiron/config.alloy",
-                                "discovery.relabel.pods", "--match", "--json"))["discovery.relabel.pods"]
-    found = {t["pod"]: {p["name"] for p in m["processes"]} for t, m in zip(said["targets"], said["matched"])}
-    assert found["busy"] == {"workload"} and "sh" in found["brief"] and "andiron" in found["andiron-7xk2p"], found
+    said = json.loads(
+        NODE.exec(
+            "andiron",
+            "andiron-7xk2p",
+            "andiron",
+            "/usr/local/bin/andiron",
+            "targets",
+            "/etc/andiron/config.alloy",
+            "discovery.relabel.pods",
+            "--match",
+            "--json",
+        )
+    )["discovery.relabel.pods"]
+    found = {
+        t["pod"]: {p["name"] for p in m["processes"]}
+        for t, m in zip(said["targets"], said["matched"])
+    }
+    assert (
+        found["busy"] == {"workload"}
+        and "sh" in found["brief"]
+        and "andiron" in found["andiron-7xk2p"]
+    ), found
 
 
 @case
@@ -176,6 +267,7 @@ def deleted_pods():
     def intervals(n):
         so_far = metric(sessions)
         until(lambda: metric(sessions) >= so_far + n, "the next intervals")
+
     intervals(2)  # what was sampled before has been sent
     before = profile(**labels)[1]
     intervals(1)

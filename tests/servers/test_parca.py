@@ -5,6 +5,7 @@
 The rows are what the writer's table of answers was made from. The equation of
 the rest: what the server gives back is what the ledger says was delivered.
 """
+
 import contextlib
 import gzip
 import json
@@ -32,7 +33,11 @@ OK = (0, "")
 
 
 def labels(*more, name="process_cpu"):
-    return [*([("__name__", name)] if name else []), ("service_name", f"r{uuid.uuid4().hex[:12]}"), *more]
+    return [
+        *([("__name__", name)] if name else []),
+        ("service_name", f"r{uuid.uuid4().hex[:12]}"),
+        *more,
+    ]
 
 
 def pprof(*args, duration=10**10, **kwargs):
@@ -49,30 +54,70 @@ def raw(data):
 
 
 ROWS = [
-    ("an empty label set", lambda: SERVER.write(series([], pprof())), (3, "missing __name__ label")),
+    (
+        "an empty label set",
+        lambda: SERVER.write(series([], pprof())),
+        (3, "missing __name__ label"),
+    ),
     ("no __name__", lambda: one(labels=labels(name=None)), (3, "missing __name__ label")),
     ("no service_name", lambda: one(labels=[("__name__", "process_cpu")]), OK),
-    ("a label twice", lambda: one(labels=labels(("x", "1"), ("x", "2"))), (3, "duplicate label name: x")),
-    ("odd and long labels", lambda: one(labels=labels(("a.b-ü", "x"), ("n" * 5000, "v" * 10000))), OK),
+    (
+        "a label twice",
+        lambda: one(labels=labels(("x", "1"), ("x", "2"))),
+        (3, "duplicate label name: x"),
+    ),
+    (
+        "odd and long labels",
+        lambda: one(labels=labels(("a.b-ü", "x"), ("n" * 5000, "v" * 10000))),
+        OK,
+    ),
     ("100 labels", lambda: one(labels=labels(*((f"l{i}", "x") for i in range(98)))), OK),
-    ("a dash in the name", lambda: one(labels=labels(name="process-cpu")), (2, "invalid profile type at row 0")),
-    ("a dash in the type", lambda: one(strings=["", "c-pu", *wire.STRINGS[2:]]), (2, "invalid profile type at row 0")),
+    (
+        "a dash in the name",
+        lambda: one(labels=labels(name="process-cpu")),
+        (2, "invalid profile type at row 0"),
+    ),
+    (
+        "a dash in the type",
+        lambda: one(strings=["", "c-pu", *wire.STRINGS[2:]]),
+        (2, "invalid profile type at row 0"),
+    ),
     ("65 minutes old", lambda: one(at=time.time_ns() - HOUR * 65 // 60), OK),
     ("two days old", lambda: one(at=time.time_ns() - HOUR * 48), OK),
     ("an hour ahead", lambda: one(at=time.time_ns() + HOUR), OK),
     ("no time", lambda: one(at=0), OK),
     ("no samples", lambda: one([]), OK),
     ("no sample types", lambda: one([], types=()), OK),
-    ("a sample without types", lambda: one([wire.sample([])], types=()), (3, "missing sample type information")),
+    (
+        "a sample without types",
+        lambda: one([wire.sample([])], types=()),
+        (3, "missing sample type information"),
+    ),
     ("no series", lambda: SERVER.write(), OK),
     ("a series without samples", lambda: SERVER.write(series(labels())), OK),
     ("garbage", lambda: raw(b"\xff" * 40), (3, "failed to parse profile: ")),
     ("text", lambda: raw(b"this is no profile at all"), (3, "failed to parse profile: ")),
-    ("gzip cut off", lambda: raw(gzip.compress(wire.profile())[:40]), (2, "decompressing profile: unexpected EOF")),
-    ("a message cut off", lambda: SERVER.call(WRITE, wire.piece(2, b"x" * 50)[:20])[:2], (13, "unexpected EOF")),
-    ("two values, one type", lambda: one([wire.sample([1, 2])]), (3, "mismatch: sample has 2 values vs. 1 types")),
+    (
+        "gzip cut off",
+        lambda: raw(gzip.compress(wire.profile())[:40]),
+        (2, "decompressing profile: unexpected EOF"),
+    ),
+    (
+        "a message cut off",
+        lambda: SERVER.call(WRITE, wire.piece(2, b"x" * 50)[:20])[:2],
+        (13, "unexpected EOF"),
+    ),
+    (
+        "two values, one type",
+        lambda: one([wire.sample([1, 2])]),
+        (3, "mismatch: sample has 2 values vs. 1 types"),
+    ),
     ("function ids not from 1", lambda: one(function=(7, 3)), (3, "function id is not sequential")),
-    ("string 0 not empty", lambda: one(strings=["zz", *wire.STRINGS[1:]]), (3, "first item in string table")),
+    (
+        "string 0 not empty",
+        lambda: one(strings=["zz", *wire.STRINGS[1:]]),
+        (3, "first item in string table"),
+    ),
     ("a string index too large", lambda: one(function=(1, 99)), (3, "index 99")),
     ("bad UTF-8", lambda: one(strings=[*wire.STRINGS, b"\xff\xfe"]), OK),
     ("function id 0", lambda: one(function=(0, 3)), (3, "function id is not sequential")),
@@ -96,6 +141,7 @@ def row(title, send, expected):
     def test():
         status, text = send()
         assert status == expected[0] and expected[1] in text, f"{status} {text[:300]}"
+
     test.__doc__ = title
     return test
 
@@ -103,14 +149,19 @@ def row(title, send, expected):
 def total_of(*profiles):
     """What a series of these reads back as."""
     service = f"r{uuid.uuid4().hex[:12]}"
-    assert SERVER.write(series([("__name__", "process_cpu"), ("service_name", service)], *profiles)) == OK
+    assert (
+        SERVER.write(series([("__name__", "process_cpu"), ("service_name", service)], *profiles))
+        == OK
+    )
     return SERVER.total(f'{{service_name="{service}"}}')
 
 
 def too_large():
     """A message of 65 MiB is refused, where the connection stands until that is said."""
     status, text = raw(b"\0" * (65 << 20))
-    assert status == -1 or (status == 8 and "received message larger than max" in text), f"{status} {text}"
+    assert status == -1 or (
+        status == 8 and "received message larger than max" in text
+    ), f"{status} {text}"
     assert one() == OK
 
 
@@ -128,8 +179,16 @@ def values():
 def no_duration():
     """Without a duration the type is another one."""
     service = f"r{uuid.uuid4().hex[:12]}"
-    assert SERVER.write(series([("__name__", "process_cpu"), ("service_name", service)], pprof(duration=0))) == OK
-    assert SERVER.total(f'{{service_name="{service}"}}', "process_cpu:cpu:nanoseconds:cpu:nanoseconds") == 7
+    assert (
+        SERVER.write(
+            series([("__name__", "process_cpu"), ("service_name", service)], pprof(duration=0))
+        )
+        == OK
+    )
+    assert (
+        SERVER.total(f'{{service_name="{service}"}}', "process_cpu:cpu:nanoseconds:cpu:nanoseconds")
+        == 7
+    )
 
 
 def all_or_nothing():
@@ -143,8 +202,11 @@ def all_or_nothing():
 def deadly():
     """A series without labels, an empty profile, one without a period type; OTLP of two values, without a
     scope, or a resource: the process dies."""
-    for body in (series(None, pprof()), series(labels(), b"", packed=False),
-                 series(labels(), pprof(period_type=None))):
+    for body in (
+        series(None, pprof()),
+        series(labels(), b"", packed=False),
+        series(labels(), pprof(period_type=None)),
+    ):
         assert SERVER.write(body)[0] == -1
         SERVER.process.wait(60)
         SERVER.restart()
@@ -166,8 +228,15 @@ def counted():
     service = f"r{uuid.uuid4().hex[:12]}"
     strings = ["", "samples", "count", "work", "/bin/work", "cpu", "nanoseconds"]
     body = pprof([wire.sample([7])], strings=strings, period_type=(5, 6))
-    assert SERVER.write(series([("__name__", "process_cpu"), ("service_name", service)], body)) == OK
-    assert SERVER.total(f'{{service_name="{service}"}}', "process_cpu:samples:count:cpu:nanoseconds:delta") == 7 * PERIOD
+    assert (
+        SERVER.write(series([("__name__", "process_cpu"), ("service_name", service)], body)) == OK
+    )
+    assert (
+        SERVER.total(
+            f'{{service_name="{service}"}}', "process_cpu:samples:count:cpu:nanoseconds:delta"
+        )
+        == 7 * PERIOD
+    )
 
 
 def node_label():
@@ -186,9 +255,22 @@ def push(url, **what):
     outside = {name: value for name, value in os.environ.items() if name != "NODE_NAME"}
     if "node" in what:
         outside["NODE_NAME"] = what.pop("node")
-    environment = {**outside, "PUSH_URL": url,
-                   **{f"PUSH_{k.upper()}": str(v) for k, v in {"protocol": "parca", "timeout_ms": 60000, **what}.items()}}
-    done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=1800, check=False)
+    environment = {
+        **outside,
+        "PUSH_URL": url,
+        **{
+            f"PUSH_{k.upper()}": str(v)
+            for k, v in {"protocol": "parca", "timeout_ms": 60000, **what}.items()
+        },
+    }
+    done = subprocess.run(
+        [HARNESS, "push"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
 
@@ -216,28 +298,45 @@ def whole_run():
 def by_otlp():
     """The same profiles by OTLP over gRPC: the same totals. (Names are not to be had: Parca shifts them by one.)"""
     name, scope = prefix(), "andiron:samples:count:cpu:nanoseconds:delta"
-    ledger = push(SERVER.url, protocol="otlp_grpc", prefix=name, batches=3, series=4, rows=50, samples=3)
+    ledger = push(
+        SERVER.url, protocol="otlp_grpc", prefix=name, batches=3, series=4, rows=50, samples=3
+    )
     assert ledger["delivered"] == ledger["taken"] == 1800 and ledger["healthy"], ledger
-    assert sum(SERVER.total(f'{{service_name="{name}{i}"}}', scope) for i in range(4)) == 1800 * PERIOD
+    assert (
+        sum(SERVER.total(f'{{service_name="{name}{i}"}}', scope) for i in range(4)) == 1800 * PERIOD
+    )
 
 
 def odd_profiles():
     """Of the profiles of a producer that knows no rules Parca refuses none, and survives all, by both of its intakes."""
     wanted = int(os.environ.get("ANDIRON_ODD_BATCHES", "2200"))
-    for protocol, batches in (("parca", wanted), ("otlp_grpc", min(wanted, 500))):  # OTLP: one profile a request
+    for protocol, batches in (
+        ("parca", wanted),
+        ("otlp_grpc", min(wanted, 500)),
+    ):  # OTLP: one profile a request
         ledger = push(SERVER.url, protocol=protocol, odd=batches, drain_ms=60000, timeout_ms=60000)
-        assert set(ledger["dropped"]) <= {"zero", "negative", "no_type"} and not ledger["uncertain"], ledger
-        assert ledger["retries"] == 0 and ledger["profiles"] > batches and SERVER.process.poll() is None, ledger
+        assert (
+            set(ledger["dropped"]) <= {"zero", "negative", "no_type"} and not ledger["uncertain"]
+        ), ledger
+        assert (
+            ledger["retries"] == 0
+            and ledger["profiles"] > batches
+            and SERVER.process.poll() is None
+        ), ledger
         assert 3 * ledger["groups"] <= 10 * ledger["plain"], ledger
-        print(f"# {protocol}: {ledger['profiles']} profiles, {ledger['plain']} of {ledger['groups']} groups valid, {ledger['repairs']}",
-              flush=True)
+        print(
+            f"# {protocol}: {ledger['profiles']} profiles, {ledger['plain']} of {ledger['groups']} groups valid, {ledger['repairs']}",
+            flush=True,
+        )
 
 
 def idle():
     """Between batches the server may be left alone for as long as it likes: nothing is uncertain."""
     name = prefix()
     ledger = push(SERVER.url, prefix=name, batches=3, pause_ms=2500)
-    assert ledger["delivered"] == ledger["taken"] == stored(name, 1) == 30 and not ledger["retries"], ledger
+    assert (
+        ledger["delivered"] == ledger["taken"] == stored(name, 1) == 30 and not ledger["retries"]
+    ), ledger
 
 
 def large():
@@ -263,7 +362,10 @@ def late_server():
 def handled():
     """Writes that the server has answered."""
     text = SERVER.get("/metrics")[1].decode()
-    return sum(float(n) for n in re.findall(r'grpc_server_handled_total\{.*grpc_method="WriteRaw".*\} (\S+)', text))
+    return sum(
+        float(n)
+        for n in re.findall(r'grpc_server_handled_total\{.*grpc_method="WriteRaw".*\} (\S+)', text)
+    )
 
 
 @contextlib.contextmanager
@@ -290,7 +392,9 @@ def losing_answers(n):
                 before = handled()
                 threading.Thread(target=carry, args=(client, server), daemon=True).start()
                 if count < n:
-                    threading.Thread(target=lose, args=(client, server, before), daemon=True).start()
+                    threading.Thread(
+                        target=lose, args=(client, server, before), daemon=True
+                    ).start()
                 else:
                     threading.Thread(target=carry, args=(server, client), daemon=True).start()
 
@@ -324,5 +428,28 @@ def absent():
 
 
 with Parca() as SERVER:
-    sys.exit(run([*(row(*r) for r in ROWS), summed_twice, values, no_duration, sample_labels, counted, node_label, all_or_nothing, too_large, whole_run, by_otlp, odd_profiles, idle, large,
-                  late_server, uncertain, at_least_once, absent, deadly]))
+    sys.exit(
+        run(
+            [
+                *(row(*r) for r in ROWS),
+                summed_twice,
+                values,
+                no_duration,
+                sample_labels,
+                counted,
+                node_label,
+                all_or_nothing,
+                too_large,
+                whole_run,
+                by_otlp,
+                odd_profiles,
+                idle,
+                large,
+                late_server,
+                uncertain,
+                at_least_once,
+                absent,
+                deadly,
+            ]
+        )
+    )

@@ -5,6 +5,7 @@
 The equation that each test checks: what SelectMergeProfile gives back is what
 the ledger says was delivered, to the sample.
 """
+
 import json
 import os
 import subprocess
@@ -25,8 +26,19 @@ def prefix():
 
 def push(server, **what):
     """Runs the harness; its ledger. Names are PUSH_… in lower case."""
-    environment = {**os.environ, "PUSH_URL": server.url, **{f"PUSH_{k.upper()}": str(v) for k, v in what.items()}}
-    done = subprocess.run([HARNESS, "push"], env=environment, capture_output=True, text=True, timeout=1800, check=False)
+    environment = {
+        **os.environ,
+        "PUSH_URL": server.url,
+        **{f"PUSH_{k.upper()}": str(v) for k, v in what.items()},
+    }
+    done = subprocess.run(
+        [HARNESS, "push"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     ledger = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     there = sum(ledger[level] for level in ("delivered", "spooled", "uncertain"))
@@ -98,7 +110,10 @@ def odd_profiles():
         assert ledger["retries"] == 0 and ledger["profiles"] > batches, ledger
         assert all(n >= batches // 40 for n in ledger["repairs"].values()), ledger
         assert 3 * ledger["groups"] <= 10 * ledger["plain"], ledger
-        print(f"# {ledger['profiles']} profiles, {ledger['plain']} of {ledger['groups']} groups valid, {ledger['repairs']}", flush=True)
+        print(
+            f"# {ledger['profiles']} profiles, {ledger['plain']} of {ledger['groups']} groups valid, {ledger['repairs']}",
+            flush=True,
+        )
 
 
 def lost_answers():
@@ -124,7 +139,14 @@ def times_differ():
 
 def failing():
     """Every transient fault is survived."""
-    for mode, code in (("code", 500), ("code", 503), ("code", 504), ("code", 429), ("reset", 0), ("garbage", 0)):
+    for mode, code in (
+        ("code", 500),
+        ("code", 503),
+        ("code", 504),
+        ("code", 429),
+        ("reset", 0),
+        ("garbage", 0),
+    ):
         with Pyroscope() as server:
             server.fault(mode, n=3, code=code)
             name = prefix()
@@ -200,13 +222,31 @@ def rate_limited():
 
 def certificate(folder):
     """A CA, and a certificate of its for the name pyroscope.test; the files' paths."""
+
     def openssl(*args):
         subprocess.run(["openssl", *args], check=True, capture_output=True, cwd=folder)
+
     new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     openssl("req", "-x509", *new, "-subj", "/CN=test CA", "-keyout", "ca.key", "-out", "ca.pem")
-    openssl("req", "-x509", *new, "-subj", "/CN=pyroscope.test", "-addext", "subjectAltName=DNS:pyroscope.test",
-            "-addext", "basicConstraints=critical,CA:FALSE", "-CA", "ca.pem", "-CAkey", "ca.key",
-            "-keyout", "server.key", "-out", "server.pem")
+    openssl(
+        "req",
+        "-x509",
+        *new,
+        "-subj",
+        "/CN=pyroscope.test",
+        "-addext",
+        "subjectAltName=DNS:pyroscope.test",
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
+        "-CA",
+        "ca.pem",
+        "-CAkey",
+        "ca.key",
+        "-keyout",
+        "server.key",
+        "-out",
+        "server.pem",
+    )
     return [f"{folder}/{name}" for name in ("ca.pem", "server.pem", "server.key")]
 
 
@@ -219,13 +259,39 @@ def over_tls():
             name = prefix()
             ledger = push(server, prefix=name, ca=ca, server_name="pyroscope.test")
             assert stored(server, name, 1) == ledger["delivered"] == ledger["taken"], ledger
-            for wrong, cause in (({}, "certificate"), ({"ca": ca}, "matches target host name"),
-                                 ({"ca": ca, "server_name": "another.test"}, "matches target host name"),
-                                 ({"ca": f"{folder}/none.pem", "server_name": "pyroscope.test"}, "CA certificates")):
+            for wrong, cause in (
+                ({}, "certificate"),
+                ({"ca": ca}, "matches target host name"),
+                ({"ca": ca, "server_name": "another.test"}, "matches target host name"),
+                ({"ca": f"{folder}/none.pem", "server_name": "pyroscope.test"}, "CA certificates"),
+            ):
                 ledger = push(server, prefix=name, drain_ms=3000, **wrong)
                 assert ledger["delivered"] == 0 and not ledger["healthy"], (wrong, ledger)
-                assert "TLS with 127.0.0.1:" in ledger["says"] and cause in ledger["says"], (wrong, ledger)
+                assert "TLS with 127.0.0.1:" in ledger["says"] and cause in ledger["says"], (
+                    wrong,
+                    ledger,
+                )
 
 
-sys.exit(run([whole_run, type_and_labels, large, by_otlp, otlp_elsewhere, odd_profiles, lost_answers, times_differ, failing, hanging, dead, permanent,
-              one_bad_series, tenants, rate_limited, over_tls]))
+sys.exit(
+    run(
+        [
+            whole_run,
+            type_and_labels,
+            large,
+            by_otlp,
+            otlp_elsewhere,
+            odd_profiles,
+            lost_answers,
+            times_differ,
+            failing,
+            hanging,
+            dead,
+            permanent,
+            one_bad_series,
+            tenants,
+            rate_limited,
+            over_tls,
+        ]
+    )
+)

@@ -7,6 +7,7 @@ Random cases (and the published tables, re-expressed in tests/golden) go to both
 where the answers differ, a class of CLASSES must say why. --golden writes a small
 part of the cases with Prometheus's answers, for the unit tests.
 """
+
 import os
 import random
 import re
@@ -41,14 +42,29 @@ def lost_script(theirs):
 # Why an answer of ours may be another one. Each: a name, the reason, and what tells
 # the class from (the case's lines that set it up, the line that asked, our answer, theirs).
 CLASSES = [
-    ("brackets", "a) | (b is refused: it is no expression of its own, only the anchors around it make it one",
-     lambda setup, ours, theirs: re.match(r"error .*unexpected \)", ours) and not theirs.startswith("error")),
-    ("size", "what needs more than 32,768 steps, 65,536 bytes or 262,144 ranges, or tells too many characters apart, is refused; Go allows 128 MiB",
-     lambda setup, ours, theirs: re.match(r"error .*(is too large|is longer than|characters apart)", ours)),
-    ("scripts", "scripts of two words (\\p{Old_Italic}) are known; Go 1.25 and later lost them by a mistake in spelling",
-     lambda setup, ours, theirs: not ours.startswith("error") and lost_script(theirs)),
-    ("growth", "a target that rules make larger than 1,024 labels or 1 MiB is left out",
-     lambda setup, ours, theirs: ours == "failed -7"),
+    (
+        "brackets",
+        "a) | (b is refused: it is no expression of its own, only the anchors around it make it one",
+        lambda setup, ours, theirs: re.match(r"error .*unexpected \)", ours)
+        and not theirs.startswith("error"),
+    ),
+    (
+        "size",
+        "what needs more than 32,768 steps, 65,536 bytes or 262,144 ranges, or tells too many characters apart, is refused; Go allows 128 MiB",
+        lambda setup, ours, theirs: re.match(
+            r"error .*(is too large|is longer than|characters apart)", ours
+        ),
+    ),
+    (
+        "scripts",
+        "scripts of two words (\\p{Old_Italic}) are known; Go 1.25 and later lost them by a mistake in spelling",
+        lambda setup, ours, theirs: not ours.startswith("error") and lost_script(theirs),
+    ),
+    (
+        "growth",
+        "a target that rules make larger than 1,024 labels or 1 MiB is left out",
+        lambda setup, ours, theirs: ours == "failed -7",
+    ),
 ]
 
 
@@ -66,17 +82,155 @@ def quote(data):
 
 # --- Regular expressions ---
 
-ATOMS = ["a", "b", "c", "é", "ж", "K", "k", "ſ", "S", "Σ", "1", "-", "_", " ", ".", ".", "[ab]", "[^a]", "[a-z]", "[^-a\\d]", "\\.",
-         "\\d", "\\w", "\\W", "\\s", "\\S", "\\D", "[[:alpha:]]", "[[:^digit:]_]", "\\pL", "\\PL", "\\p{Greek}", "\\P{^Lu}", "[\\p{Ll}\\d]",
-         "\\x41", "\\x{e9}", "\\101", "\\n", "\\t", "\\Q.*\\E", "[]a]", "[^]a]", "[a\\]]", "é", "😀", "�", "\\x{10FFFF}", "\\p{Any}",
-         "\\p{Nd}", "\\p{letter}", "\\p{Uppercase_Letter}", "\\p{ASCII}", "\\p{Assigned}", "\\pZ", "\\p{Old_Italic}"]
+ATOMS = [
+    "a",
+    "b",
+    "c",
+    "é",
+    "ж",
+    "K",
+    "k",
+    "ſ",
+    "S",
+    "Σ",
+    "1",
+    "-",
+    "_",
+    " ",
+    ".",
+    ".",
+    "[ab]",
+    "[^a]",
+    "[a-z]",
+    "[^-a\\d]",
+    "\\.",
+    "\\d",
+    "\\w",
+    "\\W",
+    "\\s",
+    "\\S",
+    "\\D",
+    "[[:alpha:]]",
+    "[[:^digit:]_]",
+    "\\pL",
+    "\\PL",
+    "\\p{Greek}",
+    "\\P{^Lu}",
+    "[\\p{Ll}\\d]",
+    "\\x41",
+    "\\x{e9}",
+    "\\101",
+    "\\n",
+    "\\t",
+    "\\Q.*\\E",
+    "[]a]",
+    "[^]a]",
+    "[a\\]]",
+    "é",
+    "😀",
+    "�",
+    "\\x{10FFFF}",
+    "\\p{Any}",
+    "\\p{Nd}",
+    "\\p{letter}",
+    "\\p{Uppercase_Letter}",
+    "\\p{ASCII}",
+    "\\p{Assigned}",
+    "\\pZ",
+    "\\p{Old_Italic}",
+]
 EDGES = ["^", "$", "\\A", "\\z", "\\b", "\\B"]
-REPEATS = ["*", "+", "?", "*?", "+?", "??", "{2}", "{0,2}", "{1,}", "{2,3}?", "{,2}", "{0}", "{1}", "{0,1}", "{3,}?"]
+REPEATS = [
+    "*",
+    "+",
+    "?",
+    "*?",
+    "+?",
+    "??",
+    "{2}",
+    "{0,2}",
+    "{1,}",
+    "{2,3}?",
+    "{,2}",
+    "{0}",
+    "{1}",
+    "{0,1}",
+    "{3,}?",
+]
 FLAGS = ["(?i)", "(?m)", "(?s)", "(?U)", "(?-s)", "(?i-s)", "(?im)"]
-WRONG = ["(", ")", "[", "]", "{", "}", "*", "\\", "\\C", "\\1", "(?=a)", "(?<!a)", "(?P<x", "(?P=a)", "[z-a]", "\\p{Nope}", "a**", "x{1001}",
-         "(a{40}){40}", "\\xg", "\\x{110000}", "[[:nope:]]", "(?z)", "\\8", "[a", "a)|(b", "\\Qab", "(?i", "++", "|", "(?:", "\\E", "(?P<é>a)"]
-TEXT = ["a", "b", "c", "A", "B", "é", "É", "ж", "Ж", "K", "k", "K", "s", "S", "ſ", "σ", "ς", "1", "-", "_", " ", ".", "\n", "😀", "�", "𐌀"]
-BYTES = [b"\xff", b"\x80", b"\xe2\x82", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80", b"\x00"]
+WRONG = [
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    "*",
+    "\\",
+    "\\C",
+    "\\1",
+    "(?=a)",
+    "(?<!a)",
+    "(?P<x",
+    "(?P=a)",
+    "[z-a]",
+    "\\p{Nope}",
+    "a**",
+    "x{1001}",
+    "(a{40}){40}",
+    "\\xg",
+    "\\x{110000}",
+    "[[:nope:]]",
+    "(?z)",
+    "\\8",
+    "[a",
+    "a)|(b",
+    "\\Qab",
+    "(?i",
+    "++",
+    "|",
+    "(?:",
+    "\\E",
+    "(?P<é>a)",
+]
+TEXT = [
+    "a",
+    "b",
+    "c",
+    "A",
+    "B",
+    "é",
+    "É",
+    "ж",
+    "Ж",
+    "K",
+    "k",
+    "K",
+    "s",
+    "S",
+    "ſ",
+    "σ",
+    "ς",
+    "1",
+    "-",
+    "_",
+    " ",
+    ".",
+    "\n",
+    "😀",
+    "�",
+    "𐌀",
+]
+BYTES = [
+    b"\xff",
+    b"\x80",
+    b"\xe2\x82",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    b"\xf4\x90\x80\x80",
+    b"\xc0\x80",
+    b"\x00",
+]
 
 
 def expression(r, depth):
@@ -91,7 +245,9 @@ def expression(r, depth):
             inner = expression(r, depth - 1)
             if r.random() < 0.5:
                 inner += "|" + expression(r, depth - 1)
-            out.append(r.choice(["(", "(", "(?:", "(?P<n>", "(?<m>", "(?i:", "(?s-m:"]) + inner + ")")
+            out.append(
+                r.choice(["(", "(", "(?:", "(?P<n>", "(?<m>", "(?i:", "(?s-m:"]) + inner + ")"
+            )
         else:
             out.append(r.choice(ATOMS[:20] if r.random() < 0.7 else ATOMS))
         if r.random() < 0.35:
@@ -106,8 +262,8 @@ def damaged(r, text):
     if how < 0.6:
         return text[:at] + r.choice(WRONG) + text[at:]
     if how < 0.8:
-        return text[:at] + text[at + 1:]
-    return text[:at] + text[max(0, at - 3):]
+        return text[:at] + text[at + 1 :]
+    return text[:at] + text[max(0, at - 3) :]
 
 
 def matched(r, pattern):
@@ -122,7 +278,11 @@ def some_text(r, pattern=""):
     if pattern and r.random() < 0.4:
         out = matched(r, pattern).encode()
     for _ in range(r.randint(0, 7)):
-        piece = r.choice(BYTES) if r.random() < 0.06 else r.choice(TEXT if r.random() < 0.5 else TEXT[:3]).encode()
+        piece = (
+            r.choice(BYTES)
+            if r.random() < 0.06
+            else r.choice(TEXT if r.random() < 0.5 else TEXT[:3]).encode()
+        )
         at = r.randint(0, len(out))
         out = out[:at] + piece + out[at:]
     return out
@@ -139,17 +299,120 @@ def regex_case(r, number):
 
 # --- Rules ---
 
-NAMES = ["a", "b", "c", "__address__", "__meta_kubernetes_namespace", "__meta_kubernetes_pod_name", "__meta_kubernetes_pod_label_app",
-         "__meta_kubernetes_pod_label_team", "job", "näme", "with.dot", "x y", "A", "__tmp"]
-VALUES = ["", "a", "b", "foo", "foobar", "foo\nbar", "FOO", "Straße", "ΑΣ", "İı", "10.0.0.1:8080", "true", "false", "prod/eu", "a;b", "ǆ"]
-REGEXES = ["(.*)", "(.+)", "foo", "foo(.*)", "(.*)bar", "f(.)o(.*)", "([^:]+)(?::\\d+)?", "(.*);(.*)", "__meta_kubernetes_pod_label_(.+)",
-           "__meta_(.*)", "a|b", "(a)|(b)", "(?i)FOO.*", "", "true", "[a-z]+", "(?P<first>[^.]*)\\.?(?P<rest>.*)", ".*", ".+", "^foo$", "b",
-           "(.*?)o(.*)", "\\w+", "([a-z_]+)", "(__)?(.*)"]
-TEMPLATES = ["$1", "${1}", "$2-$1", "x", "", "$1a", "${1}a", "$$", "$", "${", "${first}_${rest}", "$first", "$3", "$0", "pre_$1", "$é", "$1$2$1",
-             "a$", "${1", "$1.x", "-$1", "$01", "label_$1"]
-TARGETS = ["a", "b", "new", "$1", "${1}_x", "näme", "x-y", "__tmp", "job", "${2}", "1x", "label_$1", "A"]
-ACTIONS = ["replace"] * 6 + ["keep", "drop", "hashmod", "labelmap", "labelmap", "labeldrop", "labelkeep", "lowercase", "uppercase",
-                             "keepequal", "dropequal"]
+NAMES = [
+    "a",
+    "b",
+    "c",
+    "__address__",
+    "__meta_kubernetes_namespace",
+    "__meta_kubernetes_pod_name",
+    "__meta_kubernetes_pod_label_app",
+    "__meta_kubernetes_pod_label_team",
+    "job",
+    "näme",
+    "with.dot",
+    "x y",
+    "A",
+    "__tmp",
+]
+VALUES = [
+    "",
+    "a",
+    "b",
+    "foo",
+    "foobar",
+    "foo\nbar",
+    "FOO",
+    "Straße",
+    "ΑΣ",
+    "İı",
+    "10.0.0.1:8080",
+    "true",
+    "false",
+    "prod/eu",
+    "a;b",
+    "ǆ",
+]
+REGEXES = [
+    "(.*)",
+    "(.+)",
+    "foo",
+    "foo(.*)",
+    "(.*)bar",
+    "f(.)o(.*)",
+    "([^:]+)(?::\\d+)?",
+    "(.*);(.*)",
+    "__meta_kubernetes_pod_label_(.+)",
+    "__meta_(.*)",
+    "a|b",
+    "(a)|(b)",
+    "(?i)FOO.*",
+    "",
+    "true",
+    "[a-z]+",
+    "(?P<first>[^.]*)\\.?(?P<rest>.*)",
+    ".*",
+    ".+",
+    "^foo$",
+    "b",
+    "(.*?)o(.*)",
+    "\\w+",
+    "([a-z_]+)",
+    "(__)?(.*)",
+]
+TEMPLATES = [
+    "$1",
+    "${1}",
+    "$2-$1",
+    "x",
+    "",
+    "$1a",
+    "${1}a",
+    "$$",
+    "$",
+    "${",
+    "${first}_${rest}",
+    "$first",
+    "$3",
+    "$0",
+    "pre_$1",
+    "$é",
+    "$1$2$1",
+    "a$",
+    "${1",
+    "$1.x",
+    "-$1",
+    "$01",
+    "label_$1",
+]
+TARGETS = [
+    "a",
+    "b",
+    "new",
+    "$1",
+    "${1}_x",
+    "näme",
+    "x-y",
+    "__tmp",
+    "job",
+    "${2}",
+    "1x",
+    "label_$1",
+    "A",
+]
+ACTIONS = ["replace"] * 6 + [
+    "keep",
+    "drop",
+    "hashmod",
+    "labelmap",
+    "labelmap",
+    "labeldrop",
+    "labelkeep",
+    "lowercase",
+    "uppercase",
+    "keepequal",
+    "dropequal",
+]
 
 
 def rule(r):
@@ -161,7 +424,9 @@ def rule(r):
         if r.random() < 0.9:
             options["source_labels"] = ",".join(r.choice(NAMES) for _ in range(r.randint(1, 3)))
     if action not in ("keep", "drop", "labelmap", "labeldrop", "labelkeep") or stray:
-        options["target_label"] = r.choice(TARGETS if action == "replace" or stray else TARGETS[:1] + NAMES)
+        options["target_label"] = r.choice(
+            TARGETS if action == "replace" or stray else TARGETS[:1] + NAMES
+        )
     if action not in ("keepequal", "dropequal", "lowercase", "uppercase", "hashmod") or stray:
         if r.random() < 0.85:
             options["regex"] = r.choice(REGEXES) if r.random() < 0.8 else expression(r, 2)
@@ -179,12 +444,18 @@ def rule(r):
 def rule_case(r, number):
     lines = [f"== rules {number}"]
     lines += [rule(r) for _ in range(r.choice([1, 1, 2, 3, 5]))]
-    labels = {name: r.choice(VALUES).encode() if r.random() < 0.9 else some_text(r) for name in r.sample(NAMES, r.randint(1, 8))}
-    lines.append("in " + " ".join(f"{quote(name.encode())}={quote(value)}" for name, value in labels.items()))
+    labels = {
+        name: r.choice(VALUES).encode() if r.random() < 0.9 else some_text(r)
+        for name in r.sample(NAMES, r.randint(1, 8))
+    }
+    lines.append(
+        "in " + " ".join(f"{quote(name.encode())}={quote(value)}" for name, value in labels.items())
+    )
     return lines
 
 
 # --- Comparing ---
+
 
 def answers(command, path):
     with open(path, "rb") as cases:
@@ -227,7 +498,9 @@ def compare(path):
             counts[name] = counts.get(name, 0) + 1
         else:
             unknown.append(f"{setup}\n{asked}\n  ours:   {ours}\n  theirs: {theirs}")
-    print(f"# {n} answers, {refused} of them refusals; {sum(counts.values())} differ for a known reason, {len(unknown)} for none")
+    print(
+        f"# {n} answers, {refused} of them refusals; {sum(counts.values())} differ for a known reason, {len(unknown)} for none"
+    )
     for name, reason, _ in CLASSES:
         if name in counts:
             print(f"# {counts[name]:6} {name}: {reason}")
@@ -268,22 +541,33 @@ def golden():
     """The recorded part is still what Prometheus answers."""
     path = f"{ROOT}/tests/golden/relabel-prometheus.txt"
     with open(path, encoding="utf-8") as recorded:
-        want = [line.rstrip("\n") for line in recorded if line.startswith(("out", "dropped", "error", "groups", "none"))]
+        want = [
+            line.rstrip("\n")
+            for line in recorded
+            if line.startswith(("out", "dropped", "error", "groups", "none"))
+        ]
     got = answers([get("prometheus-oracle"), "answers"], path)
-    assert [w.split(" ")[0] if w.startswith("error") else w for w in want] == \
-        [g.split(" ")[0] if g.startswith("error") else g for g in got]
+    assert [w.split(" ")[0] if w.startswith("error") else w for w in want] == [
+        g.split(" ")[0] if g.startswith("error") else g for g in got
+    ]
 
 
 def unicode_data():
     """The character tables that the build makes are Go's."""
     oracle = get("prometheus-oracle")
-    version = subprocess.run([oracle, "unicode-version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    version = subprocess.run(
+        [oracle, "unicode-version"], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.strip()
     found, folder = unicode_tables("source").split()
     if version != found:
         raise Skip(f"Unicode {found} in {folder}, while Go has {version}; install that version")
     for name in ("category", "script", "case"):
-        theirs = subprocess.run([oracle, "tables", name], stdout=subprocess.PIPE, text=True, check=True).stdout
-        assert theirs == unicode_tables(name), f"unicode-tables.py {name} differs from `prometheus-oracle tables {name}`"
+        theirs = subprocess.run(
+            [oracle, "tables", name], stdout=subprocess.PIPE, text=True, check=True
+        ).stdout
+        assert theirs == unicode_tables(
+            name
+        ), f"unicode-tables.py {name} differs from `prometheus-oracle tables {name}`"
 
 
 def write_golden(target):
@@ -294,12 +578,18 @@ def write_golden(target):
         known = {}
         for setup, asked, ours, theirs in ours_and_theirs(path):
             if equal(ours, theirs):
-                known.setdefault(setup, []).append((asked, "error" if theirs.startswith("error") else theirs))
+                known.setdefault(setup, []).append(
+                    (asked, "error" if theirs.startswith("error") else theirs)
+                )
     with open(target, "w", encoding="utf-8") as out:
-        out.write("# SPDX-License-Identifier: Apache-2.0\n# Random cases with the answers of Prometheus 3 and Go, made by\n"
-                  "# `tests/servers/test_relabel.py RELABEL-ANSWERS --golden FILE`. For the form see relabel.txt.\n")
+        out.write(
+            "# SPDX-License-Identifier: Apache-2.0\n# Random cases with the answers of Prometheus 3 and Go, made by\n"
+            "# `tests/servers/test_relabel.py RELABEL-ANSWERS --golden FILE`. For the form see relabel.txt.\n"
+        )
         for number, (setup, asked) in enumerate(known.items(), 1):
-            out.write(f"== {number}\n{setup}\n" + "".join(f"{line}\n{answer}\n" for line, answer in asked))
+            out.write(
+                f"== {number}\n{setup}\n" + "".join(f"{line}\n{answer}\n" for line, answer in asked)
+            )
 
 
 if sys.argv[2:3] == ["--golden"]:

@@ -7,6 +7,7 @@ sample, what the ledger says was delivered.
 
 ANDIRON and WORKLOAD are the command and something to sample.
 """
+
 import os
 import pathlib
 import re
@@ -52,12 +53,17 @@ def to_the_sample():
     name = f"e{uuid.uuid4().hex}"
     with tempfile.TemporaryDirectory() as folder, Pyroscope() as server:
         config = f"{folder}/config.alloy"
-        pathlib.Path(config).write_text(CONFIG.format(name=name, rate=RATE, url=server.url), encoding="utf-8")
+        pathlib.Path(config).write_text(
+            CONFIG.format(name=name, rate=RATE, url=server.url), encoding="utf-8"
+        )
         with Agent(folder, config) as agent:
             agent.until(lambda: samples(server, name) >= 300 * PERIOD, "300 samples at the server")
             ledger = agent.stop()
         writer = ledger["writers"]["pyroscope.write.server"]
-        assert samples(server, name) == writer["delivered"] * PERIOD, (samples(server, name), ledger)
+        assert samples(server, name) == writer["delivered"] * PERIOD, (
+            samples(server, name),
+            ledger,
+        )
         assert writer["delivered"] == ledger["taken"] and not writer["dropped"], ledger
         labels = server.series(f'{{service_name="{name}"}}')
         assert [one["node"] for one in labels] == ["test"], labels
@@ -65,20 +71,31 @@ def to_the_sample():
 
 def parca_example():
     """packaging/examples/host-parca.alloy, with another URL and folder: Parca's total is the ledger's."""
-    text = (pathlib.Path(__file__).parents[2] / "packaging/examples/host-parca.alloy").read_text(encoding="utf-8")
+    text = (pathlib.Path(__file__).parents[2] / "packaging/examples/host-parca.alloy").read_text(
+        encoding="utf-8"
+    )
     name = f"e{uuid.uuid4().hex}"
     with tempfile.TemporaryDirectory() as folder, Parca() as server:
-        for old, new in (("http://parca:7070", server.url), ("/var/lib/andiron/parca", f"{folder}/spool"),
-                         ('"host"}', f'"{name}"}}'), ("= 97 ", f"= {RATE} ")):
+        for old, new in (
+            ("http://parca:7070", server.url),
+            ("/var/lib/andiron/parca", f"{folder}/spool"),
+            ('"host"}', f'"{name}"}}'),
+            ("= 97 ", f"= {RATE} "),
+        ):
             assert old in text, old
             text = text.replace(old, new)
         pathlib.Path(f"{folder}/config.alloy").write_text(
-            text.replace("sample_rate ", 'collect_interval = "1s"\n  sample_rate '), encoding="utf-8")
+            text.replace("sample_rate ", 'collect_interval = "1s"\n  sample_rate '),
+            encoding="utf-8",
+        )
         with Agent(folder, f"{folder}/config.alloy") as agent:
             agent.until(lambda: samples(server, name) >= 300 * PERIOD, "300 samples at the server")
             ledger = agent.stop()
         writer = ledger["writers"]["parca.write.server"]
-        assert samples(server, name) == writer["delivered"] * PERIOD, (samples(server, name), ledger)
+        assert samples(server, name) == writer["delivered"] * PERIOD, (
+            samples(server, name),
+            ledger,
+        )
         assert writer["delivered"] == ledger["taken"] and not writer["dropped"], ledger
 
 
@@ -87,48 +104,84 @@ def service_unit():
     if not shutil.which("setpriv"):
         raise Skip("setpriv is missing; install util-linux")
     root = pathlib.Path(__file__).parents[2]
-    unit = [line.split("=", 1) for line in (root / "packaging/systemd/andiron.service").read_text(encoding="utf-8")
-            .splitlines() if "=" in line and not line.startswith("#")]
+    unit = [
+        line.split("=", 1)
+        for line in (root / "packaging/systemd/andiron.service")
+        .read_text(encoding="utf-8")
+        .splitlines()
+        if "=" in line and not line.startswith("#")
+    ]
     name = f"e{uuid.uuid4().hex}"
     with tempfile.TemporaryDirectory() as folder, Pyroscope() as server:
         config = f"{folder}/config.alloy"
         text = (root / "packaging/examples/host-pyroscope.alloy").read_text(encoding="utf-8")
-        for old, new in (("http://pyroscope:4040", server.url), ("/var/lib/andiron/pyroscope", f"{folder}/spool"),
-                         ('"host"}', f'"{name}"}}'), ("= 97 ", f"= {RATE} ")):
+        for old, new in (
+            ("http://pyroscope:4040", server.url),
+            ("/var/lib/andiron/pyroscope", f"{folder}/spool"),
+            ('"host"}', f'"{name}"}}'),
+            ("= 97 ", f"= {RATE} "),
+        ):
             assert old in text, old
             text = text.replace(old, new)
-        pathlib.Path(config).write_text(text.replace("sample_rate ", 'collect_interval = "1s"\n  sample_rate '),
-                                        encoding="utf-8")
+        pathlib.Path(config).write_text(
+            text.replace("sample_rate ", 'collect_interval = "1s"\n  sample_rate '),
+            encoding="utf-8",
+        )
 
         def command(key):
             line = next(value for k, value in unit if k == key)
-            for old, new in (("/usr/bin/andiron", ANDIRON), ("/etc/andiron/config.alloy", config),
-                             ("/run/andiron", folder)):
+            for old, new in (
+                ("/usr/bin/andiron", ANDIRON),
+                ("/etc/andiron/config.alloy", config),
+                ("/run/andiron", folder),
+            ):
                 line = line.replace(old, new)
             return line.split()
-        wanted = next(value for k, value in unit if k == "CapabilityBoundingSet").lower().replace("cap_", "+").split()
+
+        wanted = (
+            next(value for k, value in unit if k == "CapabilityBoundingSet")
+            .lower()
+            .replace("cap_", "+")
+            .split()
+        )
         limits = ["setpriv", "--no-new-privs", f"--bounding-set=-all,{','.join(wanted)}"]
         subprocess.run([*limits, *command("ExecStartPre")], check=True, capture_output=True)
-        with Agent(folder, config, [*limits, *command("ExecStart")[:-1], "--ledger", f"{folder}/ledger"]) as agent:
+        with Agent(
+            folder, config, [*limits, *command("ExecStart")[:-1], "--ledger", f"{folder}/ledger"]
+        ) as agent:
             agent.until(lambda: samples(server, name) >= 100 * PERIOD, "100 samples at the server")
             ledger = agent.stop()
-        assert samples(server, name) == ledger["writers"]["pyroscope.write.server"]["delivered"] * PERIOD, ledger
+        assert (
+            samples(server, name)
+            == ledger["writers"]["pyroscope.write.server"]["delivered"] * PERIOD
+        ), ledger
 
 
 def unit_is_valid():
     """systemd itself finds nothing to say against packaging/systemd/andiron.service."""
     if not shutil.which("systemd-analyze"):
         raise Skip("systemd-analyze is missing; install systemd")
-    unit = pathlib.Path(__file__).parents[2].joinpath("packaging/systemd/andiron.service").read_text(encoding="utf-8")
+    unit = (
+        pathlib.Path(__file__)
+        .parents[2]
+        .joinpath("packaging/systemd/andiron.service")
+        .read_text(encoding="utf-8")
+    )
     assert "/usr/bin/andiron" in unit
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/andiron.service"
         pathlib.Path(path).write_text(unit.replace("/usr/bin/andiron", ANDIRON), encoding="utf-8")
-        done = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["systemd-analyze", "verify", path], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0 and "andiron.service" not in done.stderr, done.stderr
         # It does judge: what it does not know it says.
-        pathlib.Path(path).write_text(unit.replace("ProtectClock=yes", "ProtectClocks=yes"), encoding="utf-8")
-        done = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True, check=False)
+        pathlib.Path(path).write_text(
+            unit.replace("ProtectClock=yes", "ProtectClocks=yes"), encoding="utf-8"
+        )
+        done = subprocess.run(
+            ["systemd-analyze", "verify", path], capture_output=True, text=True, check=False
+        )
         assert "ProtectClocks" in done.stderr, done.stderr
 
 
@@ -141,11 +194,15 @@ def late_server():
     with tempfile.TemporaryDirectory() as folder:
         config = f"{folder}/config.alloy"
         url = f"http://127.0.0.1:{port}"
-        pathlib.Path(config).write_text(CONFIG.format(name=name, rate=RATE, url=url), encoding="utf-8")
+        pathlib.Path(config).write_text(
+            CONFIG.format(name=name, rate=RATE, url=url), encoding="utf-8"
+        )
         with Agent(folder, config) as agent:
             agent.until(lambda: cause in status(folder, "/health"), "cause in the health")
             with Pyroscope("--listen", f"127.0.0.1:{port}") as server:
-                agent.until(lambda: samples(server, name) >= 300 * PERIOD, "300 samples at the server")
+                agent.until(
+                    lambda: samples(server, name) >= 300 * PERIOD, "300 samples at the server"
+                )
                 ledger = agent.stop()
                 assert samples(server, name) == ledger["taken"] * PERIOD, ledger
 
@@ -188,12 +245,21 @@ def build_spinner(folder):
     """A program without symbols, its debug file beside it: its build id, and where its hot function begins."""
     program = f"{folder}/spinner"
     pathlib.Path(f"{folder}/spin.c").write_text(SPIN, encoding="utf-8")
-    for command in (["gcc", "-O2", "-g", "-Wl,--build-id", "-o", program, f"{folder}/spin.c"],
-                    ["objcopy", "--only-keep-debug", program, f"{folder}/debug"], ["strip", program]):
+    for command in (
+        ["gcc", "-O2", "-g", "-Wl,--build-id", "-o", program, f"{folder}/spin.c"],
+        ["objcopy", "--only-keep-debug", program, f"{folder}/debug"],
+        ["strip", program],
+    ):
         subprocess.run(command, check=True)
-    symbols = subprocess.run(["nm", f"{folder}/debug"], check=True, capture_output=True, text=True).stdout
-    notes = subprocess.run(["readelf", "-n", program], check=True, capture_output=True, text=True).stdout
-    return re.search(r"Build ID: (\w+)", notes)[1], int(re.search(r"^(\w+) T spin$", symbols, re.MULTILINE)[1], 16)
+    symbols = subprocess.run(
+        ["nm", f"{folder}/debug"], check=True, capture_output=True, text=True
+    ).stdout
+    notes = subprocess.run(
+        ["readelf", "-n", program], check=True, capture_output=True, text=True
+    ).stdout
+    return re.search(r"Build ID: (\w+)", notes)[1], int(
+        re.search(r"^(\w+) T spin$", symbols, re.MULTILINE)[1], 16
+    )
 
 
 def unnamed_frames():
@@ -207,8 +273,11 @@ def unnamed_frames():
         try:
             pathlib.Path(f"{folder}/config").write_text(text, encoding="utf-8")
             with Agent(folder, f"{folder}/config") as agent:
-                agent.until(lambda: min(samples(pyroscope, name), samples(parca, name)) > 0 and
-                            spots(parca, selector, build_id, start) > 3, "several places in the hot function at both servers")
+                agent.until(
+                    lambda: min(samples(pyroscope, name), samples(parca, name)) > 0
+                    and spots(parca, selector, build_id, start) > 3,
+                    "several places in the hot function at both servers",
+                )
                 agent.stop()
         finally:
             spinner.kill()
@@ -216,16 +285,29 @@ def unnamed_frames():
         own = [names for file, _, names in pyroscope.frames(selector) if file.endswith("/spinner")]
         assert [f"[spinner fn {start:#x}]"] in own and all(len(names) == 1 for names in own), own
         assert sum("fn" not in names[0] for names in own) == 0, own
-        before = {address: names for (_, found, address), names in parca.frames(selector).items() if found == build_id}
+        before = {
+            address: names
+            for (_, found, address), names in parca.frames(selector).items()
+            if found == build_id
+        }
         assert not any(before.values()), before
         parca.give_debug_file(build_id, f"{folder}/debug")
-        after = {address: names for (_, found, address), names in parca.frames(selector).items() if found == build_id}
+        after = {
+            address: names
+            for (_, found, address), names in parca.frames(selector).items()
+            if found == build_id
+        }
         hot = [address for address in before if start <= address < start + 64]
         assert hot and all(after[address][-1:] == ["spin"] for address in hot), (start, after)
 
 
 def spots(parca, selector, build_id, start):
-    return sum(found == build_id and start <= address < start + 64 and not names for (_, found, address), names in parca.frames(selector).items())
+    return sum(
+        found == build_id and start <= address < start + 64 and not names
+        for (_, found, address), names in parca.frames(selector).items()
+    )
 
 
-sys.exit(run([to_the_sample, parca_example, service_unit, unit_is_valid, late_server, unnamed_frames]))
+sys.exit(
+    run([to_the_sample, parca_example, service_unit, unit_is_valid, late_server, unnamed_frames])
+)

@@ -3,6 +3,7 @@
 
 Written by hand, so that a test can break what no encoder would.
 """
+
 import gzip
 import time
 
@@ -30,17 +31,30 @@ STRINGS = ["", "cpu", "nanoseconds", "work", "/bin/work", "key"]
 
 def sample(values=(7,), location=1, labels=()):
     """Labels are (key string index, value string index)."""
-    return (piece(1, varint(location)) + piece(2, b"".join(map(varint, values)))
-            + b"".join(piece(3, number(1, k) + number(2, v)) for k, v in labels))
+    return (
+        piece(1, varint(location))
+        + piece(2, b"".join(map(varint, values)))
+        + b"".join(piece(3, number(1, k) + number(2, v)) for k, v in labels)
+    )
 
 
-def profile(samples=None, strings=STRINGS, types=((1, 2),), period_type=(1, 2), function=(1, 3), at=None, pad=0):
+def profile(
+    samples=None,
+    strings=STRINGS,
+    types=((1, 2),),
+    period_type=(1, 2),
+    function=(1, 3),
+    at=None,
+    pad=0,
+):
     """One mapping, one function, one location; `pad` strings of 1 KiB on top."""
     samples = [sample()] if samples is None else samples
     out = b"".join(piece(1, number(1, t) + number(2, u)) for t, u in types)
     out += b"".join(piece(2, one) for one in samples)
     out += piece(3, number(1, 1) + number(5, 4) + number(7, 1))
-    out += piece(4, number(1, 1) + number(2, 1) + number(3, 4096) + piece(4, number(1, function[0])))
+    out += piece(
+        4, number(1, 1) + number(2, 1) + number(3, 4096) + piece(4, number(1, function[0]))
+    )
     out += piece(5, number(1, function[0]) + number(2, function[1]))
     out += b"".join(piece(6, text) for text in strings)
     out += b"".join(piece(6, f"{i:08}" + "x" * 1016) for i in range(pad))
@@ -57,7 +71,11 @@ def bare(address=0x401000, build_id="", period_type=(1, 2)):
     if build_id:
         out += piece(3, number(1, 1) + number(5, 3) + number(6, 4))
     out += piece(4, number(1, 1) + (number(2, 1) if build_id else b"") + number(3, address))
-    out += b"".join(piece(6, text) for text in strings) + number(9, time.time_ns()) + number(10, 10**10)
+    out += (
+        b"".join(piece(6, text) for text in strings)
+        + number(9, time.time_ns())
+        + number(10, 10**10)
+    )
     if period_type:
         out += piece(11, number(1, period_type[0]) + number(2, period_type[1]))
     return out + number(12, 1)
@@ -72,9 +90,18 @@ def otlp(service, values=(7,), times=(), left_out=()):
     "resource", "scope", "period_type"."""
     now = time.time_ns()
     texts = ["", "samples", "count", "cpu", "nanoseconds", "work", "/bin/work"]
-    tables = {1: [b"", number(4, 6)], 2: [b"", number(1, 1) + number(2, 64) + piece(3, number(1, 1))],
-              3: [b"", number(1, 5)], 4: [b""], 5: texts, 6: [b""], 7: [b"", piece(1, varint(1))]}
-    dictionary = b"".join(piece(table, entry) for table, entries in tables.items() for entry in entries)
+    tables = {
+        1: [b"", number(4, 6)],
+        2: [b"", number(1, 1) + number(2, 64) + piece(3, number(1, 1))],
+        3: [b"", number(1, 5)],
+        4: [b""],
+        5: texts,
+        6: [b""],
+        7: [b"", piece(1, varint(1))],
+    }
+    dictionary = b"".join(
+        piece(table, entry) for table, entries in tables.items() for entry in entries
+    )
     one = number(1, 1) + piece(4, b"".join(map(varint, values)))
     if times:
         one += piece(5, b"".join((now + t).to_bytes(8, "little") for t in times))

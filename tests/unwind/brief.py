@@ -10,6 +10,7 @@ at the same one the two keep their distance, and the count would see the agent w
 
 UNWIND_DEPTH: fast (default; more samples a second), full or all. UNWIND_WALKER: tables or frame-pointers.
 """
+
 import contextlib
 import json
 import math
@@ -47,7 +48,9 @@ profile.file "out" {{ paths = ["out.pb.gz"] }}
 @contextlib.contextmanager
 def counting():
     """Yields a dictionary that holds the counts by name after the block."""
-    process = subprocess.Popen([COUNT, str(COUNT_RATE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [COUNT, str(COUNT_RATE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     found = {}
     try:
         assert process.stdout.readline() == "counting\n", "the count does not begin"
@@ -71,7 +74,13 @@ def observe(*commands):
             wrote = [p.communicate(timeout=10 * DEADLINE)[0] for p in running]
         assert all(p.returncode == 0 for p in running), [p.returncode for p in running]
         agent.stop()
-        print("\n".join("# " + line for line in agent.text().splitlines() if line.startswith("samples: ") or " warn" in line))
+        print(
+            "\n".join(
+                "# " + line
+                for line in agent.text().splitlines()
+                if line.startswith("samples: ") or " warn" in line
+            )
+        )
     return Profile("out.pb.gz"), counts, wrote
 
 
@@ -98,8 +107,21 @@ def kept(profile, name, counted, right=lambda frames: True):
     chance = 5 * math.sqrt(1 / max(there, 1) + 1 / max(counted, 1))
     named = min(1.0, there / max(counted, 1) + chance)
     share = 100 * named * (whole + bare) / max(there, 1)
-    print("# " + json.dumps({"name": name, "rate": RATE, "counted": round(counted), "there": there, "whole": whole, "kernel_only": bare,
-                             "chance_percent": round(100 * chance, 1), "kept_percent": round(share, 2)}))
+    print(
+        "# "
+        + json.dumps(
+            {
+                "name": name,
+                "rate": RATE,
+                "counted": round(counted),
+                "there": there,
+                "whole": whole,
+                "kernel_only": bare,
+                "chance_percent": round(100 * chance, 1),
+                "kept_percent": round(share, 2),
+            }
+        )
+    )
     for end, n in sorted(why.items(), key=lambda x: -x[1])[:4]:
         print(f"#   {n} {end}")
     return share
@@ -112,10 +134,17 @@ def short_lives_are_kept():
     for ms in BARS:
         shutil.copy(f"{PROGRAMS}/brief", f"brief-{ms}")
     os.environ["PATH"] = os.getcwd() + ":" + os.environ["PATH"]
-    profile, counts, _ = observe(*([f"{PROGRAMS}/repeat", str(SECONDS), os.path.abspath(f"brief-{ms}"), str(ms / 1000)] for ms in BARS))
+    profile, counts, _ = observe(
+        *(
+            [f"{PROGRAMS}/repeat", str(SECONDS), os.path.abspath(f"brief-{ms}"), str(ms / 1000)]
+            for ms in BARS
+        )
+    )
     shares = {ms: kept(profile, f"brief-{ms}", counts.get(f"brief-{ms}", 0)) for ms in BARS}
     for ms in BARS:
-        assert counts.get(f"brief-{ms}", 0) > SECONDS * RATE / 2, f"the count saw {counts.get(f'brief-{ms}')} samples of brief-{ms}"
+        assert (
+            counts.get(f"brief-{ms}", 0) > SECONDS * RATE / 2
+        ), f"the count saw {counts.get(f'brief-{ms}')} samples of brief-{ms}"
     if WALKER == "frame-pointers":
         assert all(share < BARS[ms] for ms, share in shares.items()), shares
         return
@@ -135,8 +164,14 @@ def storms_are_attributed():
     for kind in ("a", "b"):
         low, high = where[f"storm_{kind}"]
         count = counts.get(f"storm-{kind}", 0)
-        inside = lambda frames, low=low, high=high: any(low <= a < high for f, a in frames if f.endswith("/storm")) or \
-            not any("storm_" in name for name, (s, e) in where.items() for f, a in frames if f.endswith("/storm") and s <= a < e)
+        inside = lambda frames, low=low, high=high: any(
+            low <= a < high for f, a in frames if f.endswith("/storm")
+        ) or not any(
+            "storm_" in name
+            for name, (s, e) in where.items()
+            for f, a in frames
+            if f.endswith("/storm") and s <= a < e
+        )
         total += count
         right += count * kept(profile, f"storm-{kind}", count, inside) / 100
     share = 100 * right / max(total, 1)

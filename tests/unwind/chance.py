@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares of few samples, judged against an aim."""
+
 import math
 
 # A judgement that is wrong of a share which is just the aim, once in so many.
@@ -14,6 +15,14 @@ def reaches(good, n, aim):
     others, share = n - good, 1 - aim / 100
     if others <= 0 or n == 0:
         return n > 0
-    fewer = sum(math.exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * math.log(share) +
-                         (n - k) * math.log1p(-share)) for k in range(others))
+    fewer = sum(
+        math.exp(
+            math.lgamma(n + 1)
+            - math.lgamma(k + 1)
+            - math.lgamma(n - k + 1)
+            + k * math.log(share)
+            + (n - k) * math.log1p(-share)
+        )
+        for k in range(others)
+    )
     return 1 - fewer >= 1 / ONCE_IN

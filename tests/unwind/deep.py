@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks of processes that nobody knows yet: deep ones and such as go on elsewhere, of large files, of one program after the other, of code
 that is new. They are copied, in parts if need be, and are whole."""
+
 import collections
 import contextlib
 import os
@@ -38,7 +39,9 @@ def of(program):
     for s in stacks:
         if not entries.whole(s):
             ends[s.marker, s.frames[-1:]] += s.weight
-    print(f"# {program}: {sum(s.weight for s in stacks)} stacks, {whole} whole, {cut} cut off; {ends.most_common(4)}")
+    print(
+        f"# {program}: {sum(s.weight for s in stacks)} stacks, {whole} whole, {cut} cut off; {ends.most_common(4)}"
+    )
     return stacks, cut
 
 
@@ -116,13 +119,33 @@ def large_files_need_not_be_read_first():
     if not shutil.which("rustc"):
         raise Skip("needs rustc")
     with sampling() as agent:
-        subprocess.run(["rustc", "-O", "--emit", "obj", "-o", "/dev/null", f"{ROOT}/tests/unwind/programs/work.rs"],
-                       check=True, timeout=DEADLINE)
+        subprocess.run(
+            [
+                "rustc",
+                "-O",
+                "--emit",
+                "obj",
+                "-o",
+                "/dev/null",
+                f"{ROOT}/tests/unwind/programs/work.rs",
+            ],
+            check=True,
+            timeout=DEADLINE,
+        )
         unwound_by_file = agent.metric("andiron_ebpf_snapshots_file_unwind_total")
-    stacks = [s for s in Profile("out.pb.gz").stacks() if any("librustc_driver" in file for file, _ in s.frames)]
-    n, whole = (sum(s.weight for s in of_these) for of_these in (stacks, [s for s in stacks if entries.whole(s)]))
-    print(f"# {n} stacks, {whole} whole; {unwound_by_file:.0f} of all were unwound by file; "
-          f"{collections.Counter(s.marker for s in stacks).most_common(4)}")
+    stacks = [
+        s
+        for s in Profile("out.pb.gz").stacks()
+        if any("librustc_driver" in file for file, _ in s.frames)
+    ]
+    n, whole = (
+        sum(s.weight for s in of_these)
+        for of_these in (stacks, [s for s in stacks if entries.whole(s)])
+    )
+    print(
+        f"# {n} stacks, {whole} whole; {unwound_by_file:.0f} of all were unwound by file; "
+        f"{collections.Counter(s.marker for s in stacks).most_common(4)}"
+    )
     assert n >= 100 and unwound_by_file >= 10 and whole >= 0.95 * n, (n, unwound_by_file, whole)
 
 
@@ -133,7 +156,10 @@ def programs_that_follow_each_other_are_told_apart():
         run_until(agent, "", 100, "execs")
         subprocess.run([f"{PROGRAMS}/execs", "1"], check=True, timeout=DEADLINE)
     stacks, _ = of("execs")
-    n, whole = (sum(s.weight for s in of_these) for of_these in (stacks, [s for s in stacks if entries.whole(s)]))
+    n, whole = (
+        sum(s.weight for s in of_these)
+        for of_these in (stacks, [s for s in stacks if entries.whole(s)])
+    )
     assert n >= 500 and whole >= 0.95 * n, (n, whole)
 
 
@@ -145,22 +171,35 @@ def code_may_be_mapped_piece_by_piece():
         for _ in range(2):
             subprocess.run([f"{PROGRAMS}/maps-code", "0.4"], check=True, timeout=DEADLINE)
     stacks, _ = of("maps-code")
-    n, whole = (sum(s.weight for s in of_these) for of_these in (stacks, [s for s in stacks if entries.whole(s)]))
+    n, whole = (
+        sum(s.weight for s in of_these)
+        for of_these in (stacks, [s for s in stacks if entries.whole(s)])
+    )
     assert n >= 300 and whole >= 0.95 * n, (n, whole)
 
 
 @case
 def what_is_no_stack_is_not_read():
     """A program says that its stack goes on in a file's memory: nobody reads that, as they do plain memory."""
+
     def read(*where):
-        done = subprocess.run([f"{PROGRAMS}/forged", "0.05", *where], check=True, timeout=DEADLINE, capture_output=True, text=True)
+        done = subprocess.run(
+            [f"{PROGRAMS}/forged", "0.05", *where],
+            check=True,
+            timeout=DEADLINE,
+            capture_output=True,
+            text=True,
+        )
         return int(done.stdout)
 
     with open("mapped", "wb") as mapped:
         mapped.write(bytes(1 << 20))
     with sampling() as agent:
         for _ in range(10):
-            agent.until(lambda: read() == 15, "what is said to be another stack is read from where it was left")
+            agent.until(
+                lambda: read() == 15,
+                "what is said to be another stack is read from where it was left",
+            )
             assert read("mapped") == 0
 
 

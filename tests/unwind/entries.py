@@ -4,6 +4,7 @@
 They come from the file's entry point and from symbol tables (the file's, its debug file's,
 or those of the same program before it was stripped), never from what a profiler calls a frame.
 """
+
 import functools
 import os
 import re
@@ -18,7 +19,12 @@ UNSIZED = 64  # bytes of an entry stub that has no size
 
 def symbols(path, option="--no-sort"):
     """(address, size, name) of functions."""
-    listed = subprocess.run(["nm", "-S", "--defined-only", option, path], capture_output=True, text=True, errors="replace").stdout
+    listed = subprocess.run(
+        ["nm", "-S", "--defined-only", option, path],
+        capture_output=True,
+        text=True,
+        errors="replace",
+    ).stdout
     for line in listed.splitlines():
         words = line.split()
         if len(words) == 4 and words[2] in "tTwWiuVv":
@@ -28,7 +34,10 @@ def symbols(path, option="--no-sort"):
 
 
 def build_id(path):
-    found = re.search(r"Build ID: ([0-9a-f]+)", subprocess.run(["readelf", "-nW", path], capture_output=True, text=True).stdout)
+    found = re.search(
+        r"Build ID: ([0-9a-f]+)",
+        subprocess.run(["readelf", "-nW", path], capture_output=True, text=True).stdout,
+    )
     return found[1] if found else ""
 
 
@@ -53,12 +62,17 @@ def ranges(path):
         return found
     if head[:4] != b"\x7fELF":
         return found
-    entry, = struct.unpack_from("<Q", head, 24)
+    (entry,) = struct.unpack_from("<Q", head, 24)
     if entry:
         found.append((entry, entry + UNSIZED))
     for file in with_symbols(path):
         if os.path.exists(file):
-            found += [(a, a + n) for option in ("--no-sort", "-D") for a, n, name in symbols(file, option) if NAMES.match(name)]
+            found += [
+                (a, a + n)
+                for option in ("--no-sort", "-D")
+                for a, n, name in symbols(file, option)
+                if NAMES.match(name)
+            ]
     return found
 
 

@@ -11,6 +11,7 @@ stack (recording.py).
 Tells frozen.py over its standard output: "run" and "spin TID" ask for being interrupted in a while,
 "point {…}" tells of one, "end N TRIES {…}" of the end, with how often a moment was none to freeze at, and why.
 """
+
 import collections
 import contextlib
 import json
@@ -30,7 +31,25 @@ COPY = int(os.environ.get("FREEZE_COPY", "0"))
 RED_ZONE = 128
 TRIES = 100 * POINTS  # a program may be in the kernel nearly always when it is stopped
 UNFIT = collections.Counter()
-REGISTERS = ("rip", "rsp", "rbp", "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15")
+REGISTERS = (
+    "rip",
+    "rsp",
+    "rbp",
+    "rax",
+    "rbx",
+    "rcx",
+    "rdx",
+    "rsi",
+    "rdi",
+    "r8",
+    "r9",
+    "r10",
+    "r11",
+    "r12",
+    "r13",
+    "r14",
+    "r15",
+)
 random.seed(POINTS)
 
 
@@ -65,7 +84,9 @@ def mappings(pid):
 def place(found, address):
     for start, end, offset, path in found:
         if start <= address < end:
-            return [path, address - start + offset] if path[:1] == "/" else [path or "[anon]", address]
+            return (
+                [path, address - start + offset] if path[:1] == "/" else [path or "[anon]", address]
+            )
     return ["", address]
 
 
@@ -113,7 +134,9 @@ def name_thread(inferior, pc, name):
     """Lets the thread itself call prctl(PR_SET_NAME), at the instruction where it stands."""
     saved = {r: register(r) for r in ("rax", "rcx", "rdi", "rsi", "r11", "rsp")}
     text = saved["rsp"] - BELOW
-    code, under = bytes(inferior.read_memory(pc, len(CALL_KERNEL))), bytes(inferior.read_memory(text, 16))
+    code, under = bytes(inferior.read_memory(pc, len(CALL_KERNEL))), bytes(
+        inferior.read_memory(text, 16)
+    )
     try:
         inferior.write_memory(text, name.encode().ljust(16, b"\0"))
         inferior.write_memory(pc, CALL_KERNEL)
@@ -181,8 +204,19 @@ def stack_copy(inferior, sp):
 def tell(number, inferior):
     """The state as it is, and gdb's stack as addresses."""
     found, pcs = list(mappings(inferior.pid)), [frame.pc() for frame in physical()]
-    say("point", json.dumps({"name": f"point-{number}", "registers": {r: register(r) for r in REGISTERS}, "maps": found, "pcs": pcs,
-                             "gdb": chain(found), "stack": stack_copy(inferior, register("rsp"))}))
+    say(
+        "point",
+        json.dumps(
+            {
+                "name": f"point-{number}",
+                "registers": {r: register(r) for r in REGISTERS},
+                "maps": found,
+                "pcs": pcs,
+                "gdb": chain(found),
+                "stack": stack_copy(inferior, register("rsp")),
+            }
+        ),
+    )
     return True
 
 
@@ -207,8 +241,15 @@ def freeze_any(number, inferior):
 
 
 def main():
-    for setting in ("pagination off", "confirm off", "backtrace past-main on", "backtrace past-entry on",
-                    "backtrace limit unlimited", "print thread-events off", "language c"):
+    for setting in (
+        "pagination off",
+        "confirm off",
+        "backtrace past-main on",
+        "backtrace past-entry on",
+        "backtrace limit unlimited",
+        "print thread-events off",
+        "language c",
+    ):
         gdb.execute("set " + setting)
     gdb.execute("handle all nostop noprint pass", to_string=True)
     gdb.execute("handle SIGSTOP stop print nopass", to_string=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs under gdb, stopped at random points (freeze.py): what frozen.py and recording.py share."""
+
 import contextlib
 import ctypes
 import json
@@ -24,7 +25,17 @@ def command(name):
     if name == "sqlite3":
         return programs.sql(20_000_000)
     if name == "openssl":
-        return ["openssl", "speed", "-seconds", "60", "-bytes", "8192", "sha256", "rsa2048", "ecdsap256"]
+        return [
+            "openssl",
+            "speed",
+            "-seconds",
+            "60",
+            "-bytes",
+            "8192",
+            "sha256",
+            "rsa2048",
+            "ecdsap256",
+        ]
     for system, words in programs.system(False):
         if system == name:
             return [FOREVER if w == "%s" else w for w in words]
@@ -83,10 +94,27 @@ def freeze(pid, points, copy=0):
     """gdb's points: [{name, gdb, fp}], or those of freeze.py's FREEZE_COPY."""
     found = []
     with open("gdb.log", "w", encoding="utf-8") as log:
-        gdb = subprocess.Popen(["gdb", "-nx", "-q", "-batch", "-ex", "set debuginfod enabled off", "-ex", "set auto-load off",
-                                "-p", str(pid), "-x", os.path.join(os.path.dirname(__file__), "freeze.py")],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
-                               env=environment(FREEZE_POINTS=str(points), FREEZE_COPY=str(copy)))
+        gdb = subprocess.Popen(
+            [
+                "gdb",
+                "-nx",
+                "-q",
+                "-batch",
+                "-ex",
+                "set debuginfod enabled off",
+                "-ex",
+                "set auto-load off",
+                "-p",
+                str(pid),
+                "-x",
+                os.path.join(os.path.dirname(__file__), "freeze.py"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment(FREEZE_POINTS=str(points), FREEZE_COPY=str(copy)),
+        )
     watchdog = Watchdog(gdb)
     try:
         for line in gdb.stdout:
@@ -99,7 +127,9 @@ def freeze(pid, points, copy=0):
             elif line.startswith("error "):
                 print("# gdb:", line.rstrip())
             elif words and words[0] == "end" and int(words[2]) > 2 * points:
-                print(f"# gdb: {words[1]} points in {words[2]} tries; unfit: {line.split(None, 3)[3].rstrip()}")
+                print(
+                    f"# gdb: {words[1]} points in {words[2]} tries; unfit: {line.split(None, 3)[3].rstrip()}"
+                )
     finally:
         watchdog.cancel()
         gdb.kill()

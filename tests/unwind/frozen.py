@@ -13,6 +13,7 @@ classes, and all of them are printed.
 UNWIND_DEPTH: fast (default), full or all. UNWIND_WALKER: tables, or frame-pointers, under which the
 oracles are held against each other.
 """
+
 import collections
 import contextlib
 import json
@@ -47,13 +48,22 @@ profile.file "out" {{ paths = ["out.pb.gz"] }}
 
 def observe(name):
     """(points, our stacks by name, perf's by name) of one program."""
-    process = subprocess.Popen(command(name), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command(name),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         until(lambda: cpu_seconds(process.pid) >= 0.1, f"{name} has begun")
-        with Agent(write("f.alloy", CONFIG.format(pid=process.pid))) as agent, contextlib.ExitStack() as beside:
+        with Agent(
+            write("f.alloy", CONFIG.format(pid=process.pid))
+        ) as agent, contextlib.ExitStack() as beside:
             agent.until_metric("andiron_samples_taken_total")
             if perf.HERE:
-                beside.enter_context(perf.perf("dwarf", 499, "-p", str(process.pid), "--call-graph", "dwarf,32768"))
+                beside.enter_context(
+                    perf.perf("dwarf", 499, "-p", str(process.pid), "--call-graph", "dwarf,32768")
+                )
             points = freeze(process.pid, POINTS)
             agent.stop()
     finally:
@@ -72,6 +82,7 @@ def by_name(stacks):
 
 
 # --- Judging ---
+
 
 def addresses(frames):
     """Of an oracle's frames [file, offset, returned]: (file, address, returned)."""
@@ -111,9 +122,11 @@ def differs_from_frame_pointers(stack, oracle):
     and what was interrupted besides. Whether those are right is gdb's to say. And they end in C's own start code, which
     keeps none: what ours has behind that has to be where threads begin."""
     for hidden in range(HIDDEN_MAX + 1):
-        chain = oracle[:1] + [frame + (False,) for frame in stack.frames[1:1 + hidden]] + oracle[1:]
-        begins = all(map(entries.is_entry, stack.frames[len(chain):]))
-        if begins and difference(stack._replace(frames=stack.frames[:len(chain)]), chain) is None:
+        chain = (
+            oracle[:1] + [frame + (False,) for frame in stack.frames[1 : 1 + hidden]] + oracle[1:]
+        )
+        begins = all(map(entries.is_entry, stack.frames[len(chain) :]))
+        if begins and difference(stack._replace(frames=stack.frames[: len(chain)]), chain) is None:
             return None
     return difference(stack, oracle)
 
@@ -125,7 +138,12 @@ def reaches(frames):
 def frame_pointers_reach(frames):
     """Also to where C's own start code called the program; a function of the C library proper breaks the chain."""
     files = [os.path.basename(f) for f, _, _ in frames[-2:]]
-    return reaches(frames) or len(files) == 2 and files[1].startswith("libc.so") and files[0] != files[1]
+    return (
+        reaches(frames)
+        or len(files) == 2
+        and files[1].startswith("libc.so")
+        and files[0] != files[1]
+    )
 
 
 class Agreement:
@@ -162,7 +180,9 @@ def compare(points, ours, dwarf):
             continue
         leaf = by_gdb[0]
         found["gdb"].add(ours.get(name, []), leaf, by_gdb)
-        found["fp"].add(ours.get(name, []), leaf, by_fp, differs_from_frame_pointers, frame_pointers_reach)
+        found["fp"].add(
+            ours.get(name, []), leaf, by_fp, differs_from_frame_pointers, frame_pointers_reach
+        )
         copied = [s for s in dwarf.get(name, []) if s.frames and same(s.frames[0], leaf)]
         found["gdb/dwarf"].add([s for s in copied if reaches(s.frames)], leaf, by_gdb)
         if copied:
@@ -174,10 +194,29 @@ def compare(points, ours, dwarf):
 # "none": printed, not judged: gdb finds no way out of musl, which has neither call-frame information nor frame pointers.
 ORACLES = {"none": [], "gdb": ["gdb"], "dwarf": ["gdb", "dwarf"], "fp": ["fp"], "go": ["gdb", "fp"]}
 SUBJECTS = {
-    "openssl": "dwarf", "python3": "dwarf", "perl": "dwarf", "sqlite3": "dwarf", "cc1plus": "dwarf", "rust-work": "dwarf",
-    "throws": "dwarf", "threads": "dwarf", "plt": "gdb", "cfi": "gdb", "realign": "gdb", "realign-clang": "gdb",
-    "realign-each": "gdb", "altstack": "gdb", "longjmps": "gdb", "recurse": "gdb", "big-frame": "gdb", "vdso": "gdb",
-    "threads-static": "gdb", "threads-musl": "none", "fortran-work": "gdb", "go-work": "go", "node": "fp",
+    "openssl": "dwarf",
+    "python3": "dwarf",
+    "perl": "dwarf",
+    "sqlite3": "dwarf",
+    "cc1plus": "dwarf",
+    "rust-work": "dwarf",
+    "throws": "dwarf",
+    "threads": "dwarf",
+    "plt": "gdb",
+    "cfi": "gdb",
+    "realign": "gdb",
+    "realign-clang": "gdb",
+    "realign-each": "gdb",
+    "altstack": "gdb",
+    "longjmps": "gdb",
+    "recurse": "gdb",
+    "big-frame": "gdb",
+    "vdso": "gdb",
+    "threads-static": "gdb",
+    "threads-musl": "none",
+    "fortran-work": "gdb",
+    "go-work": "go",
+    "node": "fp",
 }
 FAST = ["openssl", "python3", "rust-work", "cfi", "go-work"]
 
@@ -187,20 +226,38 @@ def judge(name, oracles):
     points, ours, dwarf = observe(name)
     found = compare(points, ours, dwarf)
     for oracle, a in found.items():
-        print("# " + json.dumps({"program": name, "oracle": oracle, "points": len(points), "compared": a.compared, "same": a.same,
-                                 "percent": round(a.percent(), 2), "beyond_reach": a.beyond}))
+        print(
+            "# "
+            + json.dumps(
+                {
+                    "program": name,
+                    "oracle": oracle,
+                    "points": len(points),
+                    "compared": a.compared,
+                    "same": a.same,
+                    "percent": round(a.percent(), 2),
+                    "beyond_reach": a.beyond,
+                }
+            )
+        )
         for why, n in a.classes.most_common(12):
             print(f"#   {n} {why}")
     assert len(points) >= POINTS * 3 // 4, f"only {len(points)} points:\n{read('gdb.log')[-2000:]}"
     assert ours, "no sample of a frozen point"
     if WALKER == "frame-pointers":
         oracles = [o for o in oracles if o == "fp"]
-        assert "fp" in oracles or found["gdb"].percent() < 99, "walks by frame pointers are taken for whole ones"
+        assert (
+            "fp" in oracles or found["gdb"].percent() < 99
+        ), "walks by frame pointers are taken for whole ones"
     if "dwarf" in beside and found["gdb/dwarf"].compared:
-        assert found["gdb/dwarf"].percent() >= BAR, f"the oracles agree in {found['gdb/dwarf'].percent():.2f} % only"
+        assert (
+            found["gdb/dwarf"].percent() >= BAR
+        ), f"the oracles agree in {found['gdb/dwarf'].percent():.2f} % only"
     for oracle in oracles:
         assert found[oracle].compared > 0, f"nothing to compare with {oracle}"
-        assert found[oracle].percent() >= BAR, f"{oracle} agrees with {found[oracle].percent():.2f} % of {found[oracle].compared}"
+        assert (
+            found[oracle].percent() >= BAR
+        ), f"{oracle} agrees with {found[oracle].percent():.2f} % of {found[oracle].compared}"
 
 
 def subject(name, oracles):
@@ -208,6 +265,7 @@ def subject(name, oracles):
         need_root()
         need_gdb(name)
         judge(name, oracles)
+
     agrees.__doc__ = f"{name}: {'the same stacks as ' + ' and '.join(oracles) if oracles else 'stacks'} at frozen points"
     case(agrees)
 
@@ -218,5 +276,6 @@ for program, kind in SUBJECTS.items():
 chosen = sys.argv[1:]
 if chosen:
     import tap
+
     tap.cases[:] = [c for c in tap.cases if c.__doc__.split(":")[0] in chosen]
 main()

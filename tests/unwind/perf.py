@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """perf beside what is tested: another walker over the same programs."""
+
 import contextlib
 import os
 import shutil
@@ -27,8 +28,27 @@ class Perf:
         self.control = os.open(f"{name}.ctl", os.O_RDWR)
         self.answer = os.open(f"{name}.ack", os.O_RDWR | os.O_NONBLOCK)
         with open(self.log, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(["perf", "record", "-e", "cpu-clock", "-F", str(rate), "-D", "-1", "-m", "8M",
-                                             "-o", f"{name}.data", "--control", f"fifo:{name}.ctl,{name}.ack", *how], stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                [
+                    "perf",
+                    "record",
+                    "-e",
+                    "cpu-clock",
+                    "-F",
+                    str(rate),
+                    "-D",
+                    "-1",
+                    "-m",
+                    "8M",
+                    "-o",
+                    f"{name}.data",
+                    "--control",
+                    f"fifo:{name}.ctl,{name}.ack",
+                    *how,
+                ],
+                stdout=log,
+                stderr=log,
+            )
 
     def acknowledged(self):
         with contextlib.suppress(BlockingIOError):
@@ -38,7 +58,12 @@ class Perf:
         """None, or why it does not."""
         os.write(self.control, b"enable\n")
         try:
-            until(self.acknowledged, "perf's start", seconds=DEADLINE / TRIES, alive=lambda: self.process.poll() is None)
+            until(
+                self.acknowledged,
+                "perf's start",
+                seconds=DEADLINE / TRIES,
+                alive=lambda: self.process.poll() is None,
+            )
         except AssertionError as error:
             self.process.kill()
             with open(self.log, encoding="utf-8") as log:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs whose stacks are judged: those of this machine, and those of programs/."""
+
 import os
 import shutil
 import subprocess
@@ -26,8 +27,10 @@ const work = () => { const a = []; for (let i = 0; i < 3000; i++) a.push({k: 'n'
   return JSON.stringify(JSON.parse(JSON.stringify(a))).replace(/n(\\d+)/g, '<$1>').length };
 while (process.cpuUsage().user < +process.argv[1] * 1e6) deep(20);
 """
-SQL = ("with recursive n(i) as (select 1 union all select i + 1 from n where i < %d) select sum(length(g)) from "
-       "(select group_concat(hex(i * 7919 %% 1009)) g, i %% 97 k from n group by k order by upper(g) desc);")
+SQL = (
+    "with recursive n(i) as (select 1 union all select i + 1 from n where i < %d) select sum(length(g)) from "
+    "(select group_concat(hex(i * 7919 %% 1009)) g, i %% 97 k from n group by k order by upper(g) desc);"
+)
 
 
 def sql(rows):
@@ -36,18 +39,62 @@ def sql(rows):
 
 def system(fast):
     """process name: command; "%s" stands for the CPU seconds, a command without has to be repeated."""
-    yield "openssl", ["openssl", "speed", "-seconds", "1", "-bytes", "8192"] + \
-        (["sha256", "aes-256-cbc"] if fast else ["sha256", "sha1", "aes-256-cbc", "rsa2048", "ecdsap256", "ed25519"])
+    yield "openssl", ["openssl", "speed", "-seconds", "1", "-bytes", "8192"] + (
+        ["sha256", "aes-256-cbc"]
+        if fast
+        else ["sha256", "sha1", "aes-256-cbc", "rsa2048", "ecdsap256", "ed25519"]
+    )
     yield "python3", ["/usr/bin/python3", "-c", PYTHON, "%s"]
     yield "perl", ["perl", "-e", PERL, "%s"]
     yield "node", ["node", "-e", NODE, "%s"]
-    yield "git", ["git", "-C", "/usr/include", "grep", "--no-index", "-cE", "(st[a-z]+uct|un[io]+n) [a-z_]+ *[{]"]
-    yield "cc1", ["gcc", "-O2", "-S", "-o", "/dev/null", "-D_GNU_SOURCE", f"-I{ROOT}/lib", f"{ROOT}/lib/pprof/encode.c"]
+    yield "git", [
+        "git",
+        "-C",
+        "/usr/include",
+        "grep",
+        "--no-index",
+        "-cE",
+        "(st[a-z]+uct|un[io]+n) [a-z_]+ *[{]",
+    ]
+    yield "cc1", [
+        "gcc",
+        "-O2",
+        "-S",
+        "-o",
+        "/dev/null",
+        "-D_GNU_SOURCE",
+        f"-I{ROOT}/lib",
+        f"{ROOT}/lib/pprof/encode.c",
+    ]
     yield "sqlite3", sql(30000)
     if not fast:
-        yield "cc1plus", ["g++", "-O2", "-S", "-o", "/dev/null", f"{ROOT}/tests/unwind/programs/throws.cc"]
-        yield "rustc", ["rustc", "-O", "--emit", "obj", "-o", "/dev/null", f"{ROOT}/tests/unwind/programs/work.rs"]
-        yield "compile", ["go", "build", "-a", "-p", "1", "-o", "/dev/null", f"{ROOT}/tests/unwind/programs/work.go"]
+        yield "cc1plus", [
+            "g++",
+            "-O2",
+            "-S",
+            "-o",
+            "/dev/null",
+            f"{ROOT}/tests/unwind/programs/throws.cc",
+        ]
+        yield "rustc", [
+            "rustc",
+            "-O",
+            "--emit",
+            "obj",
+            "-o",
+            "/dev/null",
+            f"{ROOT}/tests/unwind/programs/work.rs",
+        ]
+        yield "compile", [
+            "go",
+            "build",
+            "-a",
+            "-p",
+            "1",
+            "-o",
+            "/dev/null",
+            f"{ROOT}/tests/unwind/programs/work.go",
+        ]
 
 
 TOOLS = ("repeat", "brief", "stamp", "storm", "sorts", "forged", "execs", "maps-code")
@@ -71,21 +118,47 @@ def all_for(seconds, fast):
     found = {}
     for name, command in system(fast):
         if shutil.which(command[0]):
-            found[name] = ([str(seconds) if w == "%s" else w for w in command] if "%s" in command
-                           else [f"{PROGRAMS}/repeat", str(seconds)] + command)
+            found[name] = (
+                [str(seconds) if w == "%s" else w for w in command]
+                if "%s" in command
+                else [f"{PROGRAMS}/repeat", str(seconds)] + command
+            )
     found.update((name[:15], [path, str(seconds)]) for name, path in own())
-    found["plt-opened"] = ["sh", "-c", 'ln -sf "$0" plt-opened; exec ./plt-opened "$2" "$1"',
-                           f"{PROGRAMS}/plt", f"{PROGRAMS}/libplt.so", str(seconds)]
+    found["plt-opened"] = [
+        "sh",
+        "-c",
+        'ln -sf "$0" plt-opened; exec ./plt-opened "$2" "$1"',
+        f"{PROGRAMS}/plt",
+        f"{PROGRAMS}/libplt.so",
+        str(seconds),
+    ]
     return found
 
 
 def cc1(language):
     """A compiler proper, without the driver that would start it."""
-    driver, name, source, more = {"c": ("gcc", "cc1", "lib/pprof/encode.c", [f"-I{ROOT}/lib"]),
-                                  "c++": ("g++", "cc1plus", "tests/unwind/programs/throws.cc", [])}[language]
-    path = subprocess.run([driver, f"-print-prog-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
-    multiarch = subprocess.run([driver, "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
-    return [path, "-quiet", "-imultiarch", multiarch, "-O2", "-D_GNU_SOURCE", *more, "-o", "/dev/null", f"{ROOT}/{source}"]
+    driver, name, source, more = {
+        "c": ("gcc", "cc1", "lib/pprof/encode.c", [f"-I{ROOT}/lib"]),
+        "c++": ("g++", "cc1plus", "tests/unwind/programs/throws.cc", []),
+    }[language]
+    path = subprocess.run(
+        [driver, f"-print-prog-name={name}"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    multiarch = subprocess.run(
+        [driver, "-print-multiarch"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    return [
+        path,
+        "-quiet",
+        "-imultiarch",
+        multiarch,
+        "-O2",
+        "-D_GNU_SOURCE",
+        *more,
+        "-o",
+        "/dev/null",
+        f"{ROOT}/{source}",
+    ]
 
 
 def beforehand(folder, names):

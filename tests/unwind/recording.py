@@ -17,6 +17,7 @@ the machine that has the files, since rows are of one build of a file. Lines of 
 
 Only stacks of which the copy holds all return addresses are kept. TAP comes out.
 """
+
 import argparse
 import glob
 import os
@@ -33,13 +34,36 @@ from tap import Skip, environment, until
 DEPTH = os.environ.get("UNWIND_DEPTH", "fast")
 POINTS = {"fast": 10, "full": 20, "all": 150}[DEPTH]
 COPY, SPARE = 512 << 10, 256  # bytes: read of a stack, and kept behind the outermost return address
-PROGRAMS = ["openssl", "python3", "perl", "sqlite3", "cc1plus", "rust-work", "go-work", "cfi", "realign", "realign-clang", "throws",
-            "altstack", "threads", "longjmps", "plt", "vdso", "threads-static", "fortran-work"]
+PROGRAMS = [
+    "openssl",
+    "python3",
+    "perl",
+    "sqlite3",
+    "cc1plus",
+    "rust-work",
+    "go-work",
+    "cfi",
+    "realign",
+    "realign-clang",
+    "throws",
+    "altstack",
+    "threads",
+    "longjmps",
+    "plt",
+    "vdso",
+    "threads-static",
+    "fortran-work",
+]
 FAST = ["openssl", "perl", "rust-work", "cfi"]
 
 
 def record(name):
-    process = subprocess.Popen(command(name), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command(name),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         until(lambda: cpu_seconds(process.pid) >= 0.1, f"{name} has begun")
         return freeze(process.pid, POINTS, COPY)
@@ -61,7 +85,7 @@ def cut(point):
             return False
         at = max(found, 0)
         end = max(end, at)
-    point["stack"] = start, copy[:end + SPARE].hex()
+    point["stack"] = start, copy[: end + SPARE].hex()
     return True
 
 
@@ -73,7 +97,10 @@ def whole(point):
 def text_of(point):
     lines = ["arch " + os.uname().machine]
     lines += [f"reg {name} {value:x}" for name, value in point["registers"].items()]
-    lines += [f"map {start:x} {end:x} {offset:x} {path}".rstrip() for start, end, offset, path in point["maps"]]
+    lines += [
+        f"map {start:x} {end:x} {offset:x} {path}".rstrip()
+        for start, end, offset, path in point["maps"]
+    ]
     lines += [f"stack {point['stack'][0]:x} {point['stack'][1]}"]
     lines += [f"pc {pc:x}" for pc in point["pcs"]]
     return "\n".join(lines + ["whole" if whole(point) else "beyond"]) + "\n"
@@ -91,7 +118,13 @@ def keep(folder, name):
 
 def replay(command, folder):
     """Whether it finds in all of them what gdb found; its words as comments."""
-    done = subprocess.run([command], env=environment(RECORDINGS=folder), capture_output=True, text=True, errors="replace")
+    done = subprocess.run(
+        [command],
+        env=environment(RECORDINGS=folder),
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
     for line in (done.stdout + done.stderr).splitlines():
         print("#", line.removeprefix("# "))
     return done.returncode == 0
@@ -104,7 +137,11 @@ def main():
     arguments.add_argument("names", nargs="*")
     given = arguments.parse_args()
     replayer = given.replay and os.path.abspath(given.replay)
-    folder, names, failed = os.path.abspath(given.folder), given.names or (FAST if DEPTH == "fast" else PROGRAMS), False
+    folder, names, failed = (
+        os.path.abspath(given.folder),
+        given.names or (FAST if DEPTH == "fast" else PROGRAMS),
+        False,
+    )
     os.makedirs(folder, exist_ok=True)
     for old in glob.glob(f"{glob.escape(folder)}/*.stack"):
         os.unlink(old)
@@ -117,7 +154,9 @@ def main():
                 points, kept, complete = keep(folder, name)
                 good = points > 0 and kept > 0
                 print(f"{'ok' if good else 'not ok'} {number} - {name} is recorded")
-                print(f"# {points} points, {kept} with their whole stack in the copy, {complete} of these end where threads begin")
+                print(
+                    f"# {points} points, {kept} with their whole stack in the copy, {complete} of these end where threads begin"
+                )
                 failed |= not good
             except Skip as reason:
                 print(f"ok {number} - {name} # SKIP {reason}")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Registers that a callee of another file has saved: its table learns where, once a stack has needed it."""
+
 import os
 
 import entries
@@ -35,7 +36,9 @@ def lost_registers_are_asked_for():
     need_root()
     if not os.path.exists(f"{PROGRAMS}/sorts"):
         raise Skip("the program is for x86-64")
-    with Background(f"{PROGRAMS}/sorts", "3600") as sorts, Agent(write("b.alloy", CONFIG % sorts.pid)) as agent:
+    with Background(f"{PROGRAMS}/sorts", "3600") as sorts, Agent(
+        write("b.alloy", CONFIG % sorts.pid)
+    ) as agent:
         agent.until(lambda: ends(agent)[0] >= ENOUGH, "stacks are whole")
         agent.until_metric("andiron_ebpf_unwind_files_aux_asked")
 

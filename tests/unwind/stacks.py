@@ -5,6 +5,7 @@ A stack is (weight, process, comm, frames, marker): the names of its process and
 they are known; frames leaf first, each (file, address within the file), user frames only; marker is the
 text of the frame that says why a stack is not whole, or None.
 """
+
 import collections
 import gzip
 import re
@@ -35,10 +36,10 @@ def fields(data):
             value, at = varint(data, at)
         elif kind == 2:
             n, at = varint(data, at)
-            value, at = data[at:at + n], at + n
+            value, at = data[at : at + n], at + n
         else:
             size = {1: 8, 5: 4}[kind]
-            value, at = data[at:at + size], at + size
+            value, at = data[at : at + size], at + size
         yield tag >> 3, value
 
 
@@ -75,7 +76,11 @@ class Profile:
                     function = dict(fields(value)).get(1, 0)
                 else:
                     m[number] = value
-            self.locations[m[1]] = (self.files.get(m.get(2, 0), ""), m.get(3, 0), self.functions.get(function, ""))
+            self.locations[m[1]] = (
+                self.files.get(m.get(2, 0), ""),
+                m.get(3, 0),
+                self.functions.get(function, ""),
+            )
         self.samples = list(map(self.sample, parts[2]))
 
     def sample(self, message):
@@ -88,23 +93,35 @@ class Profile:
                 values += packed(value)
             elif number == 3:
                 label = dict(fields(value))
-                labels[self.strings[label.get(1, 0)]] = self.strings[label[2]] if 2 in label else label.get(3, 0)
+                labels[self.strings[label.get(1, 0)]] = (
+                    self.strings[label[2]] if 2 in label else label.get(3, 0)
+                )
         return values[0], labels, [self.locations[i] for i in locations]
 
     def stacks(self):
         """Those of samples that have a user part, kernel frames left out."""
         for weight, labels, locations in self.samples:
-            user = [(f, a) for f, a, _ in locations if not f.startswith("[kernel") and f != "[andiron]"]
+            user = [
+                (f, a) for f, a, _ in locations if not f.startswith("[kernel") and f != "[andiron]"
+            ]
             markers = [name for f, _, name in locations if f == "[andiron]"]
             if user or markers:
                 comm = labels.get("comm", "")
-                yield Stack(weight, labels.get("process", comm), comm, tuple(user), markers[0] if markers else None)
+                yield Stack(
+                    weight,
+                    labels.get("process", comm),
+                    comm,
+                    tuple(user),
+                    markers[0] if markers else None,
+                )
 
 
 # --- perf ---
 
+
 class Segments:
     """Where a file's bytes are loaded: file offset → address."""
+
     cache = {}
 
     @classmethod
@@ -120,7 +137,7 @@ class Segments:
                 head = f.read(64)
                 if head[:5] != b"\x7fELF\x02":
                     return []
-                offset, = struct.unpack_from("<Q", head, 32)
+                (offset,) = struct.unpack_from("<Q", head, 32)
                 size, count = struct.unpack_from("<HH", head, 54)
                 f.seek(offset)
                 table = f.read(size * count)
@@ -166,9 +183,24 @@ KERNEL = 1 << 63
 def perf_stacks(path, by_thread=False):
     """The stacks of a perf.data file under the name of their process or thread, callers as perf gives
     them: by return address from frame pointers, by the call's last byte from DWARF."""
-    script = subprocess.Popen(["perf", "script", "-i", path, "--no-inline", "--show-task-events", "--max-stack", "2000",
-                               "-F", "comm,pid,tid,time,ip,dso"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                              text=True, errors="replace")
+    script = subprocess.Popen(
+        [
+            "perf",
+            "script",
+            "-i",
+            path,
+            "--no-inline",
+            "--show-task-events",
+            "--max-stack",
+            "2000",
+            "-F",
+            "comm,pid,tid,time,ip,dso",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        errors="replace",
+    )
     names, head, frames = Names(), None, []
 
     def finish():
@@ -180,7 +212,11 @@ def perf_stacks(path, by_thread=False):
         if found := FRAME.match(line):
             address, file = int(found[1], 16), found[2]
             if address < KERNEL:
-                frames.append((file, address_in_file(file, address)) if file[:1] == "/" else ("[anon]", address))
+                frames.append(
+                    (file, address_in_file(file, address))
+                    if file[:1] == "/"
+                    else ("[anon]", address)
+                )
         elif found := HEAD.match(line):
             if head and frames:
                 yield finish()

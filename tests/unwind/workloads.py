@@ -13,6 +13,7 @@ moment is told as "first moments", and judged by brief.py.
 UNWIND_DEPTH: fast (default), full or all (at least 10,000 stacks a program).
 UNWIND_WALKER: tables, or frame-pointers, under which the walker is shown to be judged as it must be.
 """
+
 import collections
 import contextlib
 import json
@@ -36,9 +37,8 @@ ENOUGH = {"fast": 100, "full": 1000, "all": 10000}[DEPTH]
 RATE, DWARF_RATE = 999, {"full": 49, "all": 19}.get(DEPTH)
 ALL_AIM, PROGRAM_AIM = 99.9, 99.0  # % of the stacks, however few there are: see chance.py
 # Code that nothing describes: its stacks have to say so, and are not counted with the others.
-UNDESCRIBED = {
-    "node": "the runtime's built-in functions have no call-frame information",
-}
+UNDESCRIBED = {"node": "the runtime's built-in functions have no call-frame information"}
+
 
 def record(programs):
     """Runs all of them at once under the recorder; its own stacks by process name."""
@@ -47,10 +47,29 @@ def record(programs):
             for command in judged.beforehand(os.path.abspath("beforehand"), set(programs)):
                 script.write(f"{shlex.join(command)} >/dev/null 2>&1 </dev/null\n")
         for i, command in enumerate(programs.values()):
-            script.write(f"{shlex.join(command)} >/dev/null 2>&1 </dev/null || echo {i} >>failed &\n")
+            script.write(
+                f"{shlex.join(command)} >/dev/null 2>&1 </dev/null || echo {i} >>failed &\n"
+            )
         script.write("wait\n")
-    done = subprocess.run([ANDIRON, "record", "-F", str(RATE), "-o", "all.pb.gz", "--ledger", "ledger.json", "--", "sh", "all.sh"],
-                          capture_output=True, text=True, env=environment(), timeout=1500)
+    done = subprocess.run(
+        [
+            ANDIRON,
+            "record",
+            "-F",
+            str(RATE),
+            "-o",
+            "all.pb.gz",
+            "--ledger",
+            "ledger.json",
+            "--",
+            "sh",
+            "all.sh",
+        ],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=1500,
+    )
     if done.returncode != 0:
         raise AssertionError(done.stderr)
     failed = []
@@ -100,15 +119,31 @@ def tally(stacks, names):
 
 
 def print_table(names, ours, beside):
-    print(f"# {'program':16}{'stacks':>8}{'whole %':>9}{'p50':>5}{'p90':>5}{'max':>6}" +
-          "".join(f"{name + ' n, %':>18}" for name in beside) + "  commonest other ends")
+    print(
+        f"# {'program':16}{'stacks':>8}{'whole %':>9}{'p50':>5}{'p90':>5}{'max':>6}"
+        + "".join(f"{name + ' n, %':>18}" for name in beside)
+        + "  commonest other ends"
+    )
     for name in names:
         t = ours[name]
-        print(f"# {name:16}{t.n:8}{t.percent():9.2f}{t.depth(.5):5}{t.depth(.9):5}{t.depth(1):6}" +
-              "".join(f"{b[name].n:9}{b[name].percent():9.1f}" for b in beside.values()) +
-              "  " + ", ".join(f"{n} {why}" for why, n in t.why.most_common(3)))
-        print("# " + json.dumps({"program": name, "stacks": t.n, "whole_percent": round(t.percent(), 3), "lies": t.lies,
-                                 **{f"{b}_percent": round(beside[b][name].percent(), 1) for b in beside}}))
+        print(
+            f"# {name:16}{t.n:8}{t.percent():9.2f}{t.depth(.5):5}{t.depth(.9):5}{t.depth(1):6}"
+            + "".join(f"{b[name].n:9}{b[name].percent():9.1f}" for b in beside.values())
+            + "  "
+            + ", ".join(f"{n} {why}" for why, n in t.why.most_common(3))
+        )
+        print(
+            "# "
+            + json.dumps(
+                {
+                    "program": name,
+                    "stacks": t.n,
+                    "whole_percent": round(t.percent(), 3),
+                    "lies": t.lies,
+                    **{f"{b}_percent": round(beside[b][name].percent(), 1) for b in beside},
+                }
+            )
+        )
 
 
 def verdicts(names, ours, failed):
@@ -123,16 +158,24 @@ def verdicts(names, ours, failed):
         elif name in UNDESCRIBED:
             yield enough and t.lies <= t.n / 100, f"{name}: {UNDESCRIBED[name]}, and stacks say so", f"{t.lies} of {t.n} do not"
         else:
-            yield enough and reaches(t.whole, t.n, PROGRAM_AIM), f"{name}: whole stacks", f"{t.percent():.2f} % of {t.n}"
+            yield enough and reaches(
+                t.whole, t.n, PROGRAM_AIM
+            ), f"{name}: whole stacks", f"{t.percent():.2f} % of {t.n}"
     overall = 100 * whole / max(total, 1)
     if WALKER == "frame-pointers":
         blind = [n for n in ("openssl", "python3", "sqlite3") if n in names]
-        yield all(ours[n].percent() < 5 for n in blind), "without frame pointers, walks by them are told to be short", \
-            str({n: ours[n].percent() for n in blind})
-        yield "go-work" not in names or ours["go-work"].percent() > 95, "with frame pointers they are told to be whole", \
-            f"{ours['go-work'].percent():.1f} %"
+        yield all(
+            ours[n].percent() < 5 for n in blind
+        ), "without frame pointers, walks by them are told to be short", str(
+            {n: ours[n].percent() for n in blind}
+        )
+        yield "go-work" not in names or ours[
+            "go-work"
+        ].percent() > 95, "with frame pointers they are told to be whole", f"{ours['go-work'].percent():.1f} %"
     else:
-        yield reaches(whole, total, ALL_AIM), "all programs: whole stacks", f"{overall:.3f} % of {total}"
+        yield reaches(
+            whole, total, ALL_AIM
+        ), "all programs: whole stacks", f"{overall:.3f} % of {total}"
         total, lies = sum(ours[n].n for n in names), sum(ours[n].lies for n in names)
         yield lies <= total / 1000, "a short stack never looks whole", f"{lies} of {total} do"
 
@@ -150,7 +193,9 @@ def main():
             if perf.HERE:
                 beside["fp"] = perfs.enter_context(perf.perf("fp", 97, "-a", "--call-graph", "fp"))
                 if DWARF_RATE:
-                    beside["dwarf"] = perfs.enter_context(perf.perf("dwarf", DWARF_RATE, "-a", "--call-graph", "dwarf,16384"))
+                    beside["dwarf"] = perfs.enter_context(
+                        perf.perf("dwarf", DWARF_RATE, "-a", "--call-graph", "dwarf,16384")
+                    )
             profile, failed = record(programs)
         ours = tally(profile.stacks(), programs)
         beside = {name: tally(perf_stacks(f"{name}.data"), programs) for name in beside}
@@ -161,7 +206,9 @@ def main():
         for stacks in profile.stacks():
             if stacks.process.startswith("_"):
                 first.add(stacks)
-        print(f"# first moments: {first.n} stacks, {first.percent():.2f} % whole; {first.why.most_common(4)}")
+        print(
+            f"# first moments: {first.n} stacks, {first.percent():.2f} % whole; {first.why.most_common(4)}"
+        )
     found = list(verdicts(list(programs), ours, failed))
     print(f"1..{len(found)}")
     for number, (passed, title, why) in enumerate(found, 1):
