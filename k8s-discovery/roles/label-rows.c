@@ -2,6 +2,7 @@
 /* Targets in the making. Contract in label-rows.h. */
 #include "k8s-discovery/roles/label-rows.h"
 
+#include "base/search.h"
 #include "k8s-discovery/objects/proto.h"
 
 #include <stdlib.h>
@@ -99,13 +100,6 @@ void label_rows_add_sanitized(struct label_rows *r, const char *prefix, struct s
 		add(r, label, value);
 }
 
-static int by_key(const void *a, const void *b)
-{
-	const struct target_label *x = a, *y = b;
-
-	return str_cmp(x->name, y->name);
-}
-
 /* Entries are added by ascending key, so that of colliding names the last wins. They are gathered
  * behind what was collected and then replaced. */
 void label_rows_add_map(struct label_rows *r, struct str message, uint32_t field,
@@ -122,7 +116,7 @@ void label_rows_add_map(struct label_rows *r, struct str message, uint32_t field
 			r->failed = true;
 	}
 	if (entries.n > 1)
-		qsort(entries.p, entries.n, sizeof(*entries.p), by_key);
+		qsort(entries.p, entries.n, sizeof(*entries.p), target_label_compare);
 	vec_each (&entries, e) {
 		label_rows_add_sanitized(r, prefix, e->name, e->value);
 		label_rows_add_sanitized(r, present, e->name, STR("true"));
@@ -160,9 +154,8 @@ static int by_name(const void *a, const void *b, void *context)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	const struct target_label *labels = context;
-	int order = str_cmp(labels[x].name, labels[y].name);
 
-	return order ? order : (x > y) - (x < y);
+	return str_cmp(labels[x].name, labels[y].name) ?: compare(x, y);
 }
 
 static bool sort_many(struct target_label *labels, size_t n)

@@ -3,7 +3,6 @@
 #include "abi/target-feed.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 bool target_update_sound(const struct andiron_targets *u)
 {

@@ -17,6 +17,13 @@ struct target_label {
 	struct str value;
 };
 
+/* Labels by name, for qsort. */
+static inline int target_label_compare(const void *a, const void *b)
+{
+	return str_cmp(((const struct target_label *)a)->name,
+		       ((const struct target_label *)b)->name);
+}
+
 /* A row as the table and the list hold it: labels sorted by name, names unique, values not empty.
  * Borrowed until the row changes. */
 struct target_row {

@@ -6,6 +6,7 @@
 #include "abi/target-key.h"
 #include "abi/target-row.h"
 #include "abi/value.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -225,11 +226,7 @@ struct target_label *target_row_take_former(struct target_row *public)
 
 int target_row_compare(const struct target_row *a, const struct target_row *b)
 {
-	if (a->producer != b->producer)
-		return a->producer < b->producer ? -1 : 1;
-	if (a->order != b->order)
-		return a->order < b->order ? -1 : 1;
-	return (a->row > b->row) - (a->row < b->row);
+	return compare(a->producer, b->producer) ?: compare(a->order, b->order) ?: compare(a->row, b->row);
 }
 
 static int by_order(const void *a, const void *b)

@@ -3,6 +3,7 @@
 #include "abi/target-row.h"
 
 #include "base/hash.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -12,10 +13,9 @@ static int by_name(const void *a, const void *b)
 {
 	const struct target_label *x = *(const struct target_label *const *)a;
 	const struct target_label *y = *(const struct target_label *const *)b;
-	int order = str_cmp(x->name, y->name);
 
 	/* Equal names: the one given later sorts first, and is kept. */
-	return order ? order : (x < y) - (x > y);
+	return str_cmp(x->name, y->name) ?: compare(y, x);
 }
 
 /* The labels to keep, sorted, in `kept`; returns how many. */

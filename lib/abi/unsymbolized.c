@@ -2,7 +2,6 @@
 /* Frames without a name. Contract in unsymbolized.h. */
 #include "abi/unsymbolized.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
 #define MAX_FILE 256u

@@ -8,16 +8,29 @@
 #include <stdio.h>
 #include <string.h>
 
-int error_set(struct error *err, int code, const char *format, ...)
+/* The text of the caller, and behind it ": cause", unless that is NULL. */
+__attribute__((format(printf, 4, 0))) static int put(struct error *err, int code, const char *cause,
+						     const char *format, va_list args)
 {
-	va_list args;
+	size_t used;
 
 	check(code < 0);
 	if (!err)
 		return code;
 	err->code = code;
-	va_start(args, format);
 	vsnprintf(err->text, sizeof(err->text), format, args);
+	used = strlen(err->text);
+	if (cause)
+		snprintf(err->text + used, sizeof(err->text) - used, ": %s", cause);
+	return code;
+}
+
+int error_set(struct error *err, int code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	put(err, code, NULL, format, args);
 	va_end(args);
 	return code;
 }
@@ -25,17 +38,10 @@ int error_set(struct error *err, int code, const char *format, ...)
 int error_errno(struct error *err, int code, const char *format, ...)
 {
 	va_list args;
-	size_t used;
 
-	check(code < 0);
-	if (!err)
-		return code;
-	err->code = code;
 	va_start(args, format);
-	vsnprintf(err->text, sizeof(err->text), format, args);
+	put(err, code, strerror(-code), format, args);
 	va_end(args);
-	used = strlen(err->text);
-	snprintf(err->text + used, sizeof(err->text) - used, ": %s", strerror(-code));
 	return code;
 }
 
@@ -43,21 +49,15 @@ int error_wrap(struct error *err, int code, const char *format, ...)
 {
 	char inner[sizeof(err->text)];
 	va_list args;
-	size_t used;
 
-	check(code < 0);
-	if (!err)
-		return code;
-	if (!err->code) {
-		err->code = code;
-		snprintf(inner, sizeof(inner), "%s", strerror(-code));
-	} else {
+	if (err && err->code) {
+		code = err->code;
 		memcpy(inner, err->text, sizeof(inner));
+	} else {
+		snprintf(inner, sizeof(inner), "%s", strerror(-code));
 	}
 	va_start(args, format);
-	vsnprintf(err->text, sizeof(err->text), format, args);
+	put(err, code, inner, format, args);
 	va_end(args);
-	used = strlen(err->text);
-	snprintf(err->text + used, sizeof(err->text) - used, ": %s", inner);
-	return err->code;
+	return code;
 }

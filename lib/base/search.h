@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Binary search in whatever is sorted: arrays, columns, or records that are decoded on the way. */
+/* Order, and binary search in what is sorted: arrays, columns, or records that are decoded on the
+ * way. */
 #pragma once
 
 #include <stddef.h>
@@ -20,3 +21,6 @@
 		}                                                                                  \
 		low_;                                                                              \
 	})
+
+/* -1, 0 or 1, as qsort wants it. Several keys: compare(…) ?: compare(…). */
+#define compare(a, b) (((a) > (b)) - ((a) < (b)))

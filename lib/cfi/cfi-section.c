@@ -17,7 +17,7 @@
 #define JUMP_BYTES ((size_t)4096)
 #define RECORD_MAX (UINT64_C(16) << 20)
 
-uint64_t cfi_uleb_long(struct cfi_bytes *b)
+static uint64_t leb(struct cfi_bytes *b, bool is_signed)
 {
 	uint64_t value = 0;
 	unsigned int shift = 0;
@@ -29,24 +29,19 @@ uint64_t cfi_uleb_long(struct cfi_bytes *b)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
 	} while (byte & 0x80);
+	if (is_signed && (byte & 0x40) && shift < 64)
+		value |= ~UINT64_C(0) << shift;
 	return value;
+}
+
+uint64_t cfi_uleb_long(struct cfi_bytes *b)
+{
+	return leb(b, false);
 }
 
 int64_t cfi_sleb(struct cfi_bytes *b)
 {
-	uint64_t value = 0;
-	unsigned int shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = cfi_u8(b);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	if ((byte & 0x40) && shift < 64)
-		value |= ~UINT64_C(0) << shift;
-	return (int64_t)value;
+	return (int64_t)leb(b, true);
 }
 
 static int open_range(struct cfi_section *s, const struct elf_file *f, uint64_t offset,

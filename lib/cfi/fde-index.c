@@ -214,9 +214,7 @@ static int by_start(const void *x, const void *y)
 {
 	const struct rows_index *a = x, *b = y;
 
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
+	return compare(a->start, b->start) ?: compare(a->offset, b->offset);
 }
 
 /* The same functions again, unless the file has changed meanwhile: never more than `max`. */

@@ -2,6 +2,7 @@
 /* Functions by call-frame information. Contract in functions.h. */
 #include "cfi/functions.h"
 
+#include "base/search.h"
 #include "base/vec.h"
 #include "cfi/fde-index.h"
 
@@ -42,9 +43,7 @@ static int by_start(const void *x, const void *y)
 {
 	const struct elf_function *a = x, *b = y;
 
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return a->size < b->size ? 1 : a->size > b->size ? -1 : 0;
+	return compare(a->start, b->start) ?: compare(b->size, a->size);
 }
 
 static int open_section(struct cfi_section *s, const struct elf_file *f, bool debug)
@@ -100,27 +99,9 @@ size_t elf_functions_bytes(const struct elf_functions *t)
 	return t->n * sizeof(*t->list);
 }
 
-/* How many begin at or before the address. */
-static size_t count_up_to(const struct elf_functions *t, uint64_t address)
-{
-	size_t low = 0, n = t->n;
-
-	while (n) {
-		size_t half = n / 2;
-
-		if (t->list[low + half].start <= address) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	return low;
-}
-
 const struct elf_function *elf_functions_find(const struct elf_functions *t, uint64_t address)
 {
-	size_t low = count_up_to(t, address);
+	size_t low = search_partition(t->n, i, t->list[i].start <= address);
 
 	for (size_t tries = 0; low && tries < MAX_NEST; tries++, low--)
 		if (address - t->list[low - 1].start < t->list[low - 1].size)
@@ -130,7 +111,7 @@ const struct elf_function *elf_functions_find(const struct elf_functions *t, uin
 
 bool elf_functions_begins(const struct elf_functions *t, uint64_t after, uint64_t address)
 {
-	size_t n = count_up_to(t, address);
+	size_t n = search_partition(t->n, i, t->list[i].start <= address);
 
 	return n && t->list[n - 1].start > after;
 }

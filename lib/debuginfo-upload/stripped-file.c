@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -201,18 +202,9 @@ void elf_image_free(struct elf_image *image)
 /* Position of the first piece that ends behind `offset`. */
 static size_t piece_at(const struct elf_image *i, uint64_t offset)
 {
-	size_t low = 0, high = i->pieces.n;
+	const struct elf_piece *p = i->pieces.p;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct elf_piece *p = &i->pieces.p[middle];
-
-		if (p->offset + p->length <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search_partition(i->pieces.n, k, p[k].offset + p[k].length <= offset);
 }
 
 /* The part of [offset, +n) that lies in one piece, or before the next. */

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/search.h"
 #include "base/vec.h"
 
 #include <dirent.h>
@@ -190,7 +191,7 @@ static int by_use(const void *x, const void *y)
 {
 	const struct kept *a = x, *b = y;
 
-	return a->used < b->used ? -1 : a->used > b->used;
+	return compare(a->used, b->used);
 }
 
 static int list_file(struct inventory *all, int folder, const char *id, const char *name)

@@ -2,6 +2,7 @@
 /* The shapes of entries. Contract in abbrev.h. */
 #include "dwarf/abbrev.h"
 
+#include "base/search.h"
 #include "dwarf/dw.h"
 #include "dwarf/form.h"
 
@@ -58,7 +59,7 @@ static int by_code(const void *x, const void *y)
 {
 	const struct abbrev *a = x, *b = y;
 
-	return a->code < b->code ? -1 : a->code > b->code;
+	return compare(a->code, b->code);
 }
 
 static int load(struct abbrev_table *t, struct cursor *c, const struct dwarf_format *format,

@@ -3,7 +3,7 @@
 #include "dwarf/dwarf.h"
 
 #include "base/check.h"
-#include "base/cleanup.h"
+#include "base/search.h"
 #include "dwarf/dw.h"
 #include "dwarf/functions.h"
 #include "dwarf/lines.h"
@@ -57,11 +57,7 @@ static int by_low(const void *x, const void *y)
 {
 	const struct unit_span *a = x, *b = y;
 
-	if (a->low != b->low)
-		return a->low < b->low ? -1 : 1;
-	if (a->high != b->high)
-		return a->high > b->high ? -1 : 1;
-	return a->unit < b->unit ? -1 : a->unit > b->unit;
+	return compare(a->low, b->low) ?: compare(b->high, a->high) ?: compare(a->unit, b->unit);
 }
 
 static int add_span(struct dwarf *d, uint64_t low, uint64_t high, uint32_t unit)
@@ -387,20 +383,10 @@ struct place {
  */
 static int find_place(struct dwarf *d, uint64_t address, struct place *ret)
 {
-	size_t low = 0, n = d->spans.n;
+	size_t low = search_partition(d->spans.n, i, d->spans.p[i].low <= address);
 	unsigned int candidates = 0;
 
 	*ret = (struct place){0};
-	while (n) {
-		size_t half = n / 2;
-
-		if (d->spans.p[low + half].low <= address) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
 	for (size_t back = 0; low && back < MAX_BACK && candidates < MAX_CANDIDATES;
 	     back++, low--) {
 		const struct unit_span *s = &d->spans.p[low - 1];

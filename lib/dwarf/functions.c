@@ -3,6 +3,7 @@
 #include "dwarf/functions.h"
 
 #include "base/check.h"
+#include "base/search.h"
 #include "dwarf/dw.h"
 
 #include <errno.h>
@@ -106,12 +107,8 @@ static int by_low(const void *x, const void *y)
 {
 	const struct function *a = x, *b = y;
 
-	if (a->low != b->low)
-		return a->low < b->low ? -1 : 1;
 	/* The larger first, so that the inner one is found. */
-	if (a->high != b->high)
-		return a->high > b->high ? -1 : 1;
-	return a->entry < b->entry ? -1 : a->entry > b->entry;
+	return compare(a->low, b->low) ?: compare(b->high, a->high) ?: compare(a->entry, b->entry);
 }
 
 int functions_load(struct functions *ret, const struct unit *u, uint64_t *steps)
@@ -136,18 +133,8 @@ int functions_load(struct functions *ret, const struct unit *u, uint64_t *steps)
 
 const struct function *functions_find(const struct functions *f, uint64_t address)
 {
-	size_t low = 0, n = f->list.n;
+	size_t low = search_partition(f->list.n, i, f->list.p[i].low <= address);
 
-	while (n) {
-		size_t half = n / 2;
-
-		if (f->list.p[low + half].low <= address) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
 	for (size_t tries = 0; low && tries < 32; tries++, low--)
 		if (address < f->list.p[low - 1].high)
 			return &f->list.p[low - 1];

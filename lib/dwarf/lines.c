@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 
+#include "base/search.h"
 #include "dwarf/dw.h"
 
 #include <errno.h>
@@ -334,7 +335,7 @@ static int by_low(const void *x, const void *y)
 {
 	const struct line_sequence *a = x, *b = y;
 
-	return a->low < b->low ? -1 : a->low > b->low;
+	return compare(a->low, b->low);
 }
 
 int lines_load(struct lines *ret, const struct unit *u, size_t max_rows, uint64_t *steps)
@@ -364,35 +365,15 @@ int lines_load(struct lines *ret, const struct unit *u, size_t max_rows, uint64_
 static const struct line_row *row_of(const struct lines *l, const struct line_sequence *s,
 				     uint64_t address)
 {
-	size_t low = s->first, n = s->n;
+	size_t before = search_partition(s->n, i, l->rows.p[s->first + i].address <= address);
 
-	while (n) {
-		size_t half = n / 2;
-
-		if (l->rows.p[low + half].address <= address) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	return low > s->first ? &l->rows.p[low - 1] : NULL;
+	return before ? &l->rows.p[s->first + before - 1] : NULL;
 }
 
 const struct line_row *lines_find(const struct lines *l, uint64_t address)
 {
-	size_t low = 0, n = l->sequences.n;
+	size_t low = search_partition(l->sequences.n, i, l->sequences.p[i].low <= address);
 
-	while (n) {
-		size_t half = n / 2;
-
-		if (l->sequences.p[low + half].low <= address) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
 	/* Sequences may overlap; more than a few that do are nobody's. */
 	for (size_t tries = 0; low && tries < 16; tries++, low--)
 		if (address < l->sequences.p[low - 1].high)

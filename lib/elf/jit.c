@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/search.h"
 #include "elf/symbols.h"
 
 #include <errno.h>
@@ -166,9 +167,7 @@ static int by_address(const void *x, const void *y)
 {
 	const struct jit_function *a = x, *b = y;
 
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+	return compare(a->address, b->address) ?: compare(a->order, b->order);
 }
 
 /* What has moved keeps its name. Moves are rare: the list is searched from its end. */
@@ -268,18 +267,8 @@ int jit_load(struct jit *j, int fd, size_t max_bytes)
 bool jit_find(const struct jit *j, uint64_t address, struct str *ret)
 {
 	const struct jit_function *best = NULL;
-	size_t low = 0, n = j->list.n;
+	size_t low = search_partition(j->list.n, i, j->list.p[i].address <= address);
 
-	while (n) {
-		size_t half = n / 2;
-
-		if (j->list.p[low + half].address <= address) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
 	for (size_t back = 0; low && back < MAX_BACK; back++, low--) {
 		const struct jit_function *f = &j->list.p[low - 1];
 

@@ -10,7 +10,6 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/error.h"
 #include "base/vec.h"
 
 #include <stdint.h>

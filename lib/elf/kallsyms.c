@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "elf/symbols.h"
 
 #include <errno.h>
@@ -137,9 +138,7 @@ static int by_address(const void *x, const void *y)
 {
 	const struct kallsyms_symbol *a = x, *b = y;
 
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return a->name < b->name ? -1 : a->name > b->name;
+	return compare(a->address, b->address) ?: compare(a->name, b->name);
 }
 
 static void finish(struct kallsyms *k)
@@ -203,24 +202,6 @@ size_t kallsyms_bytes(const struct kallsyms *k)
 	       k->modules.arena.bytes;
 }
 
-/* How many entries start at or before the address. */
-static size_t count_up_to(const struct kallsyms *k, uint64_t address)
-{
-	size_t low = 0, n = k->symbols.n;
-
-	while (n) {
-		size_t half = n / 2;
-
-		if (k->symbols.p[low + half].address <= address) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	return low;
-}
-
 /* Whether a function that starts at entry `at`, the last of its address, runs up to here. */
 static bool reaches(const struct kallsyms *k, size_t at, uint64_t address)
 {
@@ -239,7 +220,7 @@ static struct str name_of(const struct kallsyms *k, const struct kallsyms_symbol
 bool kallsyms_find(const struct kallsyms *k, uint64_t address, struct str *name, struct str *module)
 {
 	const struct kallsyms_symbol *best = NULL;
-	size_t end = count_up_to(k, address);
+	size_t end = search_partition(k->symbols.n, i, k->symbols.p[i].address <= address);
 
 	if (end == 0 || !reaches(k, end - 1, address))
 		return false;

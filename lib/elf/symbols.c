@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -96,11 +97,7 @@ static int by_address(const void *x, const void *y)
 {
 	const struct elf_symbol *a = x, *b = y;
 
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	if (a->local != b->local)
-		return a->local < b->local ? -1 : 1;
-	return a->name < b->name ? -1 : a->name > b->name;
+	return compare(a->address, b->address) ?: compare(a->local, b->local) ?: compare(a->name, b->name);
 }
 
 struct span {
@@ -111,7 +108,7 @@ static int by_start(const void *x, const void *y)
 {
 	const struct span *a = x, *b = y;
 
-	return a->start < b->start ? -1 : a->start > b->start;
+	return compare(a->start, b->start);
 }
 
 /* The address ranges of sections that are loaded, sorted. */
@@ -137,18 +134,8 @@ static struct span *section_spans(const struct elf_file *f, size_t *ret_n)
 /* The end of the section that holds an address; 0 if none does. */
 static uint64_t section_end(const struct span *spans, size_t n, uint64_t address)
 {
-	size_t low = 0;
+	size_t low = search_partition(n, i, spans[i].start <= address);
 
-	while (n) {
-		size_t half = n / 2;
-
-		if (spans[low + half].start <= address) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
 	return low && address < spans[low - 1].end ? spans[low - 1].end : 0;
 }
 
@@ -356,28 +343,10 @@ static int best_name(const struct elf_symbols *s, int fd, size_t first, uint64_t
 	return r;
 }
 
-/* How many entries start at or before the address. */
-static size_t count_up_to(const struct elf_symbols *s, uint64_t address)
-{
-	size_t low = 0, n = s->n;
-
-	while (n) {
-		size_t half = n / 2;
-
-		if (s->list[low + half].address <= address) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	return low;
-}
-
 int elf_symbols_find(const struct elf_symbols *s, int fd, uint64_t address, struct buf *name,
 		     struct elf_extent *ret)
 {
-	size_t end = count_up_to(s, address);
+	size_t end = search_partition(s->n, i, s->list[i].address <= address);
 
 	buf_clear(name);
 	for (size_t tries = 0; end && tries < MAX_NEST; tries++, end--) {

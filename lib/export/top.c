@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -94,27 +95,21 @@ void top_fini(struct top *t)
 
 static int by_name(const struct top_entry *a, const struct top_entry *b)
 {
-	int order = str_cmp(a->name, b->name);
-
-	return order ? order : str_cmp(a->module, b->module);
+	return str_cmp(a->name, b->name) ?: str_cmp(a->module, b->module);
 }
 
 static int by_self(const void *pa, const void *pb)
 {
 	const struct top_entry *a = pa, *b = pb;
 
-	if (a->self != b->self)
-		return a->self > b->self ? -1 : 1;
-	return by_name(a, b);
+	return compare(b->self, a->self) ?: by_name(a, b);
 }
 
 static int by_total(const void *pa, const void *pb)
 {
 	const struct top_entry *a = pa, *b = pb;
 
-	if (a->total != b->total)
-		return a->total > b->total ? -1 : 1;
-	return by_name(a, b);
+	return compare(b->total, a->total) ?: by_name(a, b);
 }
 
 void top_sort_by_self(struct top *t)

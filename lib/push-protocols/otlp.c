@@ -19,7 +19,6 @@
 #include "protobuf/otlp.pb-c.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #define GZIP_LEVEL     1
 #define MAX_ATTRIBUTES 64

@@ -5,6 +5,7 @@
 #include "regex/alphabet.h"
 
 #include "base/check.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,11 +28,11 @@ static const struct range words[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', '
 
 #define N_WORDS (sizeof(words) / sizeof(*words))
 
-static int compare(const void *left, const void *right)
+static int by_value(const void *left, const void *right)
 {
 	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
-	return a < b ? -1 : a > b;
+	return compare(a, b);
 }
 
 static bool add_borders(struct alphabet *a, const struct range *ranges, size_t n)
@@ -54,7 +55,7 @@ static int find_borders(struct alphabet *a, const struct program *program)
 			return -ENOMEM;
 	if (program->asserts && (!add_borders(a, newline, 1) || !add_borders(a, words, N_WORDS)))
 		return -ENOMEM;
-	qsort(a->starts.p, a->starts.n, sizeof(*a->starts.p), compare);
+	qsort(a->starts.p, a->starts.n, sizeof(*a->starts.p), by_value);
 	vec_each (&a->starts, start)
 		if (!n || a->starts.p[n - 1] != *start)
 			a->starts.p[n++] = *start;

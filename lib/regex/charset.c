@@ -2,6 +2,7 @@
 /* Sets of code points. Contract in charset.h. */
 #include "regex/charset.h"
 
+#include "base/search.h"
 #include "regex/unicode.h"
 
 #include <errno.h>
@@ -21,11 +22,11 @@ int charset_add_all(struct charset *set, const struct range *ranges, size_t n)
 	return r;
 }
 
-static int compare(const void *left, const void *right)
+static int by_first(const void *left, const void *right)
 {
 	const struct range *a = left, *b = right;
 
-	return a->first < b->first ? -1 : a->first > b->first;
+	return compare(a->first, b->first);
 }
 
 static bool is_sorted(const struct charset *set)
@@ -41,7 +42,7 @@ void charset_clean(struct charset *set)
 	size_t n = 0;
 
 	if (!is_sorted(set))
-		qsort(set->p, set->n, sizeof(*set->p), compare);
+		qsort(set->p, set->n, sizeof(*set->p), by_first);
 	vec_each (set, range) {
 		if (n && range->first <= set->p[n - 1].last + 1) {
 			if (range->last > set->p[n - 1].last)

@@ -5,8 +5,6 @@
 #include "base/buf.h"
 #include "regex/unicode.h"
 
-#include <errno.h>
-
 /* Cuts "name" or "{name}" off the front of *rest. False if there is none. */
 static bool cut_name(struct str *rest, struct str *ret_name)
 {

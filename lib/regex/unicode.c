@@ -4,6 +4,7 @@
 #include "regex/unicode.h"
 
 #include "base/check.h"
+#include "base/search.h"
 #include "regex/unicode-tables.h"
 
 #include <errno.h>
@@ -64,16 +65,8 @@ int rune_encode(uint32_t c, struct buf *out)
  * c, and the one before it may be meant as well. */
 static const struct unicode_case *find_case(uint32_t c)
 {
-	size_t low = 0, high = unicode_cases_count;
+	size_t low = search_partition(unicode_cases_count, i, unicode_cases[i].first <= c);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (unicode_cases[middle].first <= c)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (size_t back = 0; back < 2 && low-- > 0; back++) {
 		const struct unicode_case *run = &unicode_cases[low];
 
@@ -132,22 +125,6 @@ static uint32_t larger(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* The first of n clean ranges that ends at or behind c; n if there is none. */
-static size_t first_behind(const struct charset *set, size_t n, uint32_t c)
-{
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (set->p[middle].last < c)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 int charset_fold(struct charset *set)
 {
 	size_t n;
@@ -157,7 +134,7 @@ int charset_fold(struct charset *set)
 	n = set->n; /* what is added comes behind these */
 	for (size_t k = 0; !r && k < unicode_cases_count; k++) {
 		const struct unicode_case *run = &unicode_cases[k];
-		size_t i = first_behind(set, n, run->first);
+		size_t i = search_partition(n, j, set->p[j].last < run->first);
 
 		for (; !r && i < n && set->p[i].first <= run->last; i++) {
 			struct range range = set->p[i];

@@ -2,7 +2,6 @@
 /* See row-finder.h. */
 #include "unwind/row-finder.h"
 
-#include "base/file.h"
 #include "cfi/fde-index.h"
 
 #include <errno.h>

@@ -11,7 +11,6 @@
 #include "unwind/rows.h"
 
 #include "base/check.h"
-#include "base/cleanup.h"
 #include "codescan/uncovered.h"
 #include "unwind/rows-go.h"
 #include "unwind/rows-known-code.h"

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/search.h"
 #include "process/job.h"
 #include "process/table.h"
 
@@ -256,7 +257,7 @@ static int by_number(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	return (x > y) - (x < y);
+	return compare(x, y);
 }
 
 /* What a list does not have any more is gone, if it was there when the list was begun; all it has

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +30,7 @@ static int by_uid(const void *a, const void *b)
 {
 	const struct user *x = a, *y = b;
 
-	if (x->uid != y->uid)
-		return x->uid < y->uid ? -1 : 1;
-	return (x->name.p > y->name.p) - (x->name.p < y->name.p);
+	return compare(x->uid, y->uid) ?: compare(x->name.p, y->name.p);
 }
 
 int users_parse(struct users *u, struct str passwd)
@@ -80,15 +79,7 @@ void users_refresh(struct users *u, int proc)
 
 struct str users_name(const struct users *u, uint32_t uid)
 {
-	size_t low = 0, high = u->known.n;
+	size_t low = search_partition(u->known.n, i, u->known.p[i].uid < uid);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (u->known.p[middle].uid < uid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < u->known.n && u->known.p[low].uid == uid ? u->known.p[low].name : STR_NULL;
 }

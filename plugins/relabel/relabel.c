@@ -115,13 +115,6 @@ static int run_rules(struct relabel *r, size_t *ret_n)
 	return result;
 }
 
-static int by_name(const void *left, const void *right)
-{
-	const struct target_label *a = left, *b = right;
-
-	return str_cmp(a->name, b->name);
-}
-
 /* By insertion: rules leave most labels where they were, which is in order. */
 static void sort(struct target_label *labels, size_t n)
 {
@@ -129,13 +122,13 @@ static void sort(struct target_label *labels, size_t n)
 		struct target_label moved = labels[i];
 		size_t k = i;
 
-		if (by_name(&labels[i - 1], &moved) <= 0)
+		if (target_label_compare(&labels[i - 1], &moved) <= 0)
 			continue;
 		if (n > LABELS_MAX / 16) {
-			qsort(labels, n, sizeof(*labels), by_name);
+			qsort(labels, n, sizeof(*labels), target_label_compare);
 			return;
 		}
-		for (; k > 0 && by_name(&labels[k - 1], &moved) > 0; k--)
+		for (; k > 0 && target_label_compare(&labels[k - 1], &moved) > 0; k--)
 			labels[k] = labels[k - 1];
 		labels[k] = moved;
 	}

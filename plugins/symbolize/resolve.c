@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #define MAX_ROUNDS       3 /* a debug link leads to a file, which leads to dwz's */
 #define MAX_SPLIT_ROUNDS 4 /* each brings PARSER_SPLITS_MAX files of split units */

@@ -3,10 +3,10 @@
  * once a batch, and its entry in the cache need not outlive its turn. Contract in symbolizer.h. */
 #include "symbolize/symbolizer.h"
 
+#include "base/search.h"
 #include "symbolize/names/sanitize.h"
 #include "symbolize/names/demangle.h"
 #include "symbolize/resolve.h"
-#include "symbolize/parser/vdso.h"
 
 #include "abi/batch-build.h"
 #include "abi/unsymbolized.h"
@@ -251,9 +251,7 @@ static int by_object(const void *x, const void *y)
 {
 	const struct frame *a = x, *b = y;
 
-	if (a->object != b->object)
-		return a->object < b->object ? -1 : 1;
-	return a->address < b->address ? -1 : a->address > b->address;
+	return compare(a->object, b->object) ?: compare(a->address, b->address);
 }
 
 /* The vDSO is no file, but the same bytes in every process. */

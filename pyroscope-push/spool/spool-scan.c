@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/search.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -36,7 +37,7 @@ static int by_number(const void *a, const void *b)
 {
 	const struct segment *one = a, *two = b;
 
-	return (one->number > two->number) - (one->number < two->number);
+	return compare(one->number, two->number);
 }
 
 static int list(struct spool *s)
@@ -136,16 +137,9 @@ static int see_data(struct scan *scan, const struct spool_place *place, struct e
 
 static struct scanned *find(struct scan *scan, uint64_t sequence)
 {
-	size_t low = 0, high = scan->records.n;
+	size_t low =
+		search_partition(scan->records.n, i, scan->records.p[i].place.sequence < sequence);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (scan->records.p[middle].place.sequence < sequence)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < scan->records.n && scan->records.p[low].place.sequence == sequence
 		       ? &scan->records.p[low]
 		       : NULL;

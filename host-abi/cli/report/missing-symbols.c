@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/search.h"
 #include "elf/debuglink.h"
 #include "elf/symbols.h"
 #include "export/call-tree.h"
@@ -78,7 +79,7 @@ static int by_share(const void *x, const void *y)
 {
 	const struct nameless *a = x, *b = y;
 
-	return a->with > b->with ? -1 : a->with < b->with;
+	return compare(b->with, a->with);
 }
 
 /* --- One file, as it is here --- */

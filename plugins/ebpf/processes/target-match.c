@@ -130,13 +130,6 @@ static struct str service_name(struct buf *made, const struct target_label *labe
 	return STR("unspecified");
 }
 
-static int by_name(const void *a, const void *b)
-{
-	const struct target_label *x = a, *y = b;
-
-	return str_cmp(x->name, y->name);
-}
-
 /* Whether a label goes into a batch. */
 static bool is_kept(const struct target_label *label)
 {
@@ -157,7 +150,7 @@ static uint32_t make_labels(struct target_label *out, const struct target_label 
 			out[count++] = labels[i];
 	out[count++] = (struct target_label){STR("__name__"), STR("process_cpu")};
 	out[count++] = (struct target_label){STR("service_name"), service};
-	qsort(out, count, sizeof(*out), by_name);
+	qsort(out, count, sizeof(*out), target_label_compare);
 	return count;
 }
 

@@ -2,6 +2,7 @@
 /* See batch-rows.h. */
 #include "ebpf/samples/batch-rows.h"
 
+#include "base/search.h"
 #include "bpfwire/unwind-tables.h"
 
 #include "abi/value.h"
@@ -300,11 +301,8 @@ static int by_target(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	if (x->match->fingerprint != y->match->fingerprint)
-		return x->match->fingerprint < y->match->fingerprint ? -1 : 1;
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	return 0;
+	return compare(x->match->fingerprint, y->match->fingerprint)
+		       ?: compare(x->process, y->process);
 }
 
 int rows_to_batch(struct rows *rows, const struct rows_options *options,

@@ -20,18 +20,13 @@ struct reporting {
 	void *context;
 };
 
-static int compare(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static int by_match(const void *a, const void *b)
 {
 	const struct process *x = *(const struct process *const *)a;
 	const struct process *y = *(const struct process *const *)b;
-	int order = compare((uintptr_t)x->match, (uintptr_t)y->match);
 
-	return order ? order : compare(x->key.tgid, y->key.tgid);
+	return compare((uintptr_t)x->match, (uintptr_t)y->match)
+		       ?: compare(x->key.tgid, y->key.tgid);
 }
 
 static const char *why_nobody(const struct reporting *t, const struct target_row *row,

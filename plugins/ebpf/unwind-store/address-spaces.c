@@ -3,6 +3,7 @@
 #include "ebpf/unwind-store/address-spaces.h"
 
 #include "base/check.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -113,7 +114,7 @@ static int compare_u64(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-	return x < y ? -1 : x > y;
+	return compare(x, y);
 }
 
 /* The stamp below which an eighth of all lies, 0 if memory is short. */
