@@ -8,11 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define STR_ABI(literal)                                                                           \
-	{                                                                                          \
-		"" literal, sizeof(literal) - 1                                                    \
-	}
-
 struct instance {
 	struct abi_context context;
 	struct discovery *discovery;
@@ -99,8 +94,8 @@ static void add_events(const struct andiron_metric_sink *sink, const struct disc
 	for (size_t kind = 0; kind < N_KINDS; kind++) {
 		for (size_t i = 0; i < 3 && c->watched & 1u << kind; i++) {
 			const struct andiron_kv labels[] = {
-				{STR_ABI("event"), abi_str_of(str_of(names[i]))},
-				{STR_ABI("role"), abi_str_of(str_of(kinds[kind].role))}};
+				{abi_str_of(STR("event")), abi_str_of(str_of(names[i]))},
+				{abi_str_of(STR("role")), abi_str_of(str_of(kinds[kind].role))}};
 			const struct andiron_metric metric = {
 				"prometheus_sd_kubernetes_events_total",
 				"Objects that came, changed or went, as watches told it.",
@@ -118,7 +113,7 @@ static void add_objects(const struct andiron_metric_sink *sink, const struct dis
 {
 	for (size_t kind = 0; kind < N_KINDS; kind++) {
 		const struct andiron_kv labels[] = {
-			{STR_ABI("role"), abi_str_of(str_of(kinds[kind].role))}};
+			{abi_str_of(STR("role")), abi_str_of(str_of(kinds[kind].role))}};
 		const struct andiron_metric metric = {"andiron_kubernetes_objects",
 						      "Objects that are known.",
 						      ANDIRON_METRIC_GAUGE,

@@ -8,7 +8,6 @@
 #include "relabel/relabel.h"
 
 #include <andiron/plugin.h>
-
 #include <errno.h>
 
 struct instance {

@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "testing/test.h"
-#include "unwind/tests/test-frames.h"
 #include "elf/tests/test-write.h"
+#include "unwind/tests/test-frames.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -117,8 +117,7 @@ static void end(struct fixture *x)
 	}
 }
 
-/* A file with one function of 16 bytes at 0x1000, by that table; with a build id where that is not
- * 0. */
+/* A file with one function of 16 bytes at 0x1000, in that table; id 0: it has no build id. */
 static int file_with_id(const char *name, uint32_t table, uint32_t id)
 {
 	struct buf note = BUF_NULL;
