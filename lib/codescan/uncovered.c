@@ -3,7 +3,7 @@
 #include "codescan/uncovered.h"
 
 #include "base/file.h"
-#include "elf/segment.h"
+#include "elf/file.h"
 
 #include <errno.h>
 

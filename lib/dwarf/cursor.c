@@ -101,36 +101,43 @@ uint64_t cursor_number(struct cursor *c, unsigned int n)
 	return value;
 }
 
-uint64_t cursor_uleb(struct cursor *c)
+static uint64_t leb(struct cursor *c, bool is_signed)
 {
 	uint64_t value = 0;
+	unsigned int shift = 0;
+	uint8_t byte;
 
-	for (unsigned int shift = 0;; shift += 7) {
-		uint8_t byte = cursor_u8(c);
-
+	do {
+		byte = cursor_u8(c);
 		if (shift < 64)
 			value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return value;
-	}
+		shift += 7;
+	} while (byte & 0x80);
+	if (is_signed && (byte & 0x40) && shift < 64)
+		value |= UINT64_MAX << shift;
+	return value;
+}
+
+uint64_t cursor_uleb(struct cursor *c)
+{
+	return leb(c, false);
 }
 
 int64_t cursor_sleb(struct cursor *c)
 {
-	uint64_t value = 0;
+	return (int64_t)leb(c, true);
+}
 
-	for (unsigned int shift = 0;;) {
-		uint8_t byte = cursor_u8(c);
+uint64_t cursor_unit_end(struct cursor *c, uint8_t *ret_offset_size)
+{
+	uint64_t n = cursor_number(c, 4);
 
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-		if (byte & 0x80)
-			continue;
-		if ((byte & 0x40) && shift < 64)
-			value |= UINT64_MAX << shift;
-		return (int64_t)value;
-	}
+	*ret_offset_size = n == UINT32_MAX ? 8 : 4;
+	if (n == UINT32_MAX)
+		n = cursor_number(c, 8);
+	if (!c->error && n > c->s.size - cursor_at(c))
+		cursor_fail(c, -ENOEXEC);
+	return c->error ? 0 : cursor_at(c) + n;
 }
 
 void cursor_skip_text(struct cursor *c)

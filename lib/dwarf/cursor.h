@@ -46,6 +46,9 @@ void cursor_skip(struct cursor *c, uint64_t n);
 uint64_t cursor_number(struct cursor *c, unsigned int n);
 uint64_t cursor_uleb(struct cursor *c);
 int64_t cursor_sleb(struct cursor *c);
+/* The length that a unit or table begins with (DWARF 5, section 7.4): where it ends, and how many
+ * bytes an offset in it takes. A failure where that lies outside the section. */
+uint64_t cursor_unit_end(struct cursor *c, uint8_t *ret_offset_size);
 static inline uint8_t cursor_u8(struct cursor *c)
 {
 	return c->p < c->end ? *c->p++ : (uint8_t)cursor_number(c, 1);

@@ -5,6 +5,7 @@
 #include "dwarf/form.h"
 
 enum die_slot {
+	DIE_NONE,
 	DIE_SIBLING,
 	DIE_NAME,
 	DIE_LINKAGE_NAME,

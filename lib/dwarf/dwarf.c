@@ -155,22 +155,10 @@ static int add_units(struct dwarf *d)
 
 /* --- Opening --- */
 
-static int open_file(struct dwarf_file *f, int fd, bool split, struct error *err)
-{
-	struct elf_file elf = ELF_FILE_NULL;
-	int r = elf_file_open(&elf, fd, err);
-
-	if (r < 0)
-		return r;
-	r = dwarf_file_open(f, &elf, split, err);
-	elf_file_close(&elf);
-	return r;
-}
-
 /* The other files are a help: one that cannot be read is as good as none. */
 static int open_other(struct dwarf_file *f, int fd, bool split, bool *ret)
 {
-	int r = fd < 0 ? -ENOENT : open_file(f, fd, split, NULL);
+	int r = fd < 0 ? -ENOENT : dwarf_file_open(f, fd, split, NULL);
 
 	*ret = r == 0;
 	return r == -ENOMEM ? r : 0;
@@ -185,7 +173,7 @@ int dwarf_new(struct dwarf **ret, const struct dwarf_files *files, struct error 
 		return -ENOMEM;
 	d->max_bytes = files->max_bytes;
 	d->steps = files->steps;
-	r = open_file(&d->main, files->fd, false, err);
+	r = dwarf_file_open(&d->main, files->fd, false, err);
 	if (r < 0) {
 		free(d);
 		return r;

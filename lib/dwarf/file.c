@@ -83,21 +83,10 @@ static int open_sections(struct dwarf_file *f, const struct elf_file *elf, bool 
 	return 0;
 }
 
-/* 0; -EAGAIN: a unit of another version or width, to be passed over. */
+/* The head of a unit behind its length. 0; -EAGAIN: a unit of another version or width, to be passed
+ * over. */
 static int read_head(struct cursor *c, struct unit_head *u)
 {
-	uint64_t length;
-
-	u->offset = cursor_at(c);
-	u->format.offset_size = 4;
-	length = cursor_number(c, 4);
-	if (length == UINT32_MAX) {
-		u->format.offset_size = 8;
-		length = cursor_number(c, 8);
-	}
-	if (c->error || length > c->s.size - cursor_at(c) || length == 0)
-		return -ENOEXEC;
-	u->end = cursor_at(c) + length;
 	u->format.version = (uint8_t)cursor_number(c, 2);
 	u->type = DW_UT_compile;
 	if (u->format.version >= 5) {
@@ -120,17 +109,21 @@ static int read_head(struct cursor *c, struct unit_head *u)
 		       : 0;
 }
 
-/* Up to a head that makes no sense: what stands before it is good. */
-static int load_units(struct dwarf_file *f)
+/* The heads of all units, or of all tables of lines, up to one that makes no sense: what stands
+ * before it is good. What is wrong within a table shows when it is read. */
+static int load_heads(struct dwarf_file *f, enum dwarf_section_id id)
 {
-	struct cursor *c = &f->c[DWARF_INFO];
+	struct cursor *c = &f->c[id];
 
 	for (uint64_t at = 0; at < c->s.size;) {
-		struct unit_head u = {0};
+		struct unit_head u = {.offset = at, .type = DW_UT_lines};
 		int r;
 
 		cursor_seek(c, at);
-		r = read_head(c, &u);
+		u.end = cursor_unit_end(c, &u.format.offset_size);
+		r = c->error || u.end == cursor_at(c) ? -ENOEXEC : 0;
+		if (r == 0 && id == DWARF_INFO)
+			r = read_head(c, &u);
 		if (r == -ENOEXEC)
 			return c->error == -ENOMEM ? -ENOMEM : f->units.n ? 0 : -ENOEXEC;
 		if (r == 0 && f->units.n >= DWARF_MAX_UNITS)
@@ -142,53 +135,38 @@ static int load_units(struct dwarf_file *f)
 	return 0;
 }
 
-/* Where the tables of lines begin. What is wrong within one shows when it is read. */
-static int load_line_tables(struct dwarf_file *f)
-{
-	struct cursor *c = &f->c[DWARF_LINE];
-
-	for (uint64_t at = 0; at < c->s.size;) {
-		struct unit_head u = {.offset = at, .type = DW_UT_lines};
-		uint64_t length;
-
-		cursor_seek(c, at);
-		length = cursor_number(c, 4);
-		if (length == UINT32_MAX)
-			length = cursor_number(c, 8);
-		if (c->error || length == 0 || length > c->s.size - cursor_at(c))
-			return c->error == -ENOMEM ? -ENOMEM : f->units.n ? 0 : -ENOEXEC;
-		if (f->units.n >= DWARF_MAX_UNITS)
-			return -E2BIG;
-		u.end = cursor_at(c) + length;
-		if (!vec_push(&f->units, u))
-			return -ENOMEM;
-		at = u.end;
-	}
-	return 0;
-}
-
-int dwarf_file_open(struct dwarf_file *f, struct elf_file *elf, bool split, struct error *err)
+static int open_elf(struct dwarf_file *f, struct elf_file *elf, bool split, struct error *err)
 {
 	int r = elf_file_load_sections(elf, err);
 
-	*f = (struct dwarf_file){0};
-	for (unsigned int i = 0; i < DWARF_SECTIONS; i++)
-		f->c[i].s.fd = -1;
 	if (r == 0)
 		r = open_sections(f, elf, split);
 	if (r == 0 && !dwarf_file_has(f, DWARF_INFO))
-		r = dwarf_file_has(f, DWARF_LINE) && !split ? load_line_tables(f) : -ENOENT;
+		r = dwarf_file_has(f, DWARF_LINE) && !split ? load_heads(f, DWARF_LINE) : -ENOENT;
 	else if (r == 0)
-		r = load_units(f);
+		r = load_heads(f, DWARF_INFO);
 	if (r == 0 && !f->units.n)
 		r = -ENOENT;
 	if (r == 0 && split)
 		r = package_apply(f);
-	if (r < 0) {
+	return r < 0 && r != -ENOENT ? error_errno(err, r, "cannot read the debug information") : r;
+}
+
+int dwarf_file_open(struct dwarf_file *f, int fd, bool split, struct error *err)
+{
+	struct elf_file elf = ELF_FILE_NULL;
+	int r = elf_file_open(&elf, fd, err);
+
+	if (r < 0)
+		return r;
+	*f = (struct dwarf_file){0};
+	for (unsigned int i = 0; i < DWARF_SECTIONS; i++)
+		f->c[i].s.fd = -1;
+	r = open_elf(f, &elf, split, err);
+	elf_file_close(&elf);
+	if (r < 0)
 		dwarf_file_close(f);
-		return r == -ENOENT ? r : error_errno(err, r, "cannot read the debug information");
-	}
-	return 0;
+	return r;
 }
 
 void dwarf_file_close(struct dwarf_file *f)

@@ -50,12 +50,12 @@ struct dwarf_file {
 	uint64_t uses;
 };
 
-/* Finds the sections (of a package or split file: ".dwo") and reads the heads
- * of all units but type units; where there are lines without units, each table counts as one of
- * type DW_UT_lines. The elf_file is only needed for the call, its descriptor as long as *f lives.
- * -ENOENT: no debug information; -ENOEXEC, -E2BIG, -ENOTSUP (another compression than zlib),
- * -ENOMEM or an errno. One small read for each 64 KiB of .debug_info. */
-int dwarf_file_open(struct dwarf_file *f, struct elf_file *elf, bool split, struct error *err);
+/* Finds the sections (of a package or split file: ".dwo") and reads the heads of all units but type
+ * units. Where there are lines without units, each table counts as a unit of type DW_UT_lines. The
+ * descriptor is borrowed and must outlive *f. -ENOENT: no debug information; -ENOEXEC, -E2BIG,
+ * -ENOTSUP (a kind of ELF file or a compression that is not read here), -ENOMEM or an errno. One
+ * small read for each 64 KiB of .debug_info. */
+int dwarf_file_open(struct dwarf_file *f, int fd, bool split, struct error *err);
 void dwarf_file_close(struct dwarf_file *f);
 size_t dwarf_file_bytes(const struct dwarf_file *f);
 size_t dwarf_file_n_fds(const struct dwarf_file *f); /* of its own */

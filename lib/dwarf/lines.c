@@ -3,7 +3,6 @@
 #include "dwarf/lines.h"
 
 #include "base/cleanup.h"
-
 #include "base/search.h"
 #include "dwarf/dw.h"
 
@@ -44,35 +43,34 @@ size_t lines_bytes(const struct lines *l)
 
 /* --- The header --- */
 
-/* Lists of texts that an empty one ends (DWARF 2 to 4). */
-static int read_old_lists(struct lines *l, struct cursor *c)
+static int add_entry(struct lines *l, const struct line_file *entry, bool folders)
+{
+	if ((folders ? l->folders.n : l->files.n) >= MAX_FILES)
+		return -E2BIG;
+	return (folders ? vec_push(&l->folders, entry->path) : vec_push(&l->files, *entry))
+		       ? 0
+		       : -ENOMEM;
+}
+
+/* A list of texts that an empty one ends (DWARF 2 to 4). */
+static int read_old_list(struct lines *l, struct cursor *c, bool folders)
 {
 	for (;;) {
-		struct form_value path = {FORM_TEXT, cursor_at(c)};
+		struct line_file entry = {.path = {FORM_TEXT, cursor_at(c)}};
+		int r;
 
 		cursor_skip_text(c);
-		if (c->error || cursor_at(c) - path.value == 1)
-			break;
-		if (l->folders.n >= MAX_FILES)
-			return -E2BIG;
-		if (!vec_push(&l->folders, path))
-			return -ENOMEM;
+		if (c->error || cursor_at(c) - entry.path.value == 1)
+			return c->error;
+		if (!folders) {
+			entry.folder = cursor_uleb(c);
+			cursor_uleb(c); /* time */
+			cursor_uleb(c); /* length */
+		}
+		r = add_entry(l, &entry, folders);
+		if (r < 0)
+			return r;
 	}
-	for (;;) {
-		struct line_file file = {.path = {FORM_TEXT, cursor_at(c)}};
-
-		cursor_skip_text(c);
-		if (c->error || cursor_at(c) - file.path.value == 1)
-			break;
-		file.folder = cursor_uleb(c);
-		cursor_uleb(c);
-		cursor_uleb(c);
-		if (l->files.n >= MAX_FILES)
-			return -E2BIG;
-		if (!vec_push(&l->files, file))
-			return -ENOMEM;
-	}
-	return c->error;
 }
 
 struct column {
@@ -91,15 +89,6 @@ static unsigned int read_columns(struct cursor *c, struct column *columns)
 		columns[i].form = (struct abbrev_attribute){.form = (uint16_t)cursor_uleb(c)};
 	}
 	return n;
-}
-
-static int add_entry(struct lines *l, const struct line_file *entry, bool folders)
-{
-	if ((folders ? l->folders.n : l->files.n) >= MAX_FILES)
-		return -E2BIG;
-	return (folders ? vec_push(&l->folders, entry->path) : vec_push(&l->files, *entry))
-		       ? 0
-		       : -ENOMEM;
 }
 
 /* A list whose columns are said in front of it (DWARF 5). */
@@ -139,13 +128,9 @@ static int read_extent(struct program *p, uint64_t at, uint64_t *ret)
 	uint64_t length;
 
 	cursor_seek(c, at);
-	length = cursor_number(c, 4);
-	l->format.offset_size = length == UINT32_MAX ? 8 : 4;
-	if (length == UINT32_MAX)
-		length = cursor_number(c, 8);
-	if (c->error || length > c->s.size - cursor_at(c))
+	p->end = cursor_unit_end(c, &l->format.offset_size);
+	if (c->error)
 		return -ENOEXEC;
-	p->end = cursor_at(c) + length;
 	l->format.version = (uint8_t)cursor_number(c, 2);
 	l->format.address_size = 8;
 	if (l->format.version < 2 || l->format.version > 5)
@@ -163,6 +148,7 @@ static int read_header(struct program *p, uint64_t at)
 {
 	struct lines *l = p->lines;
 	struct cursor *c = p->c;
+	int (*read)(struct lines *, struct cursor *, bool);
 	uint64_t end;
 	int r = read_extent(p, at, &end);
 
@@ -178,13 +164,10 @@ static int read_header(struct program *p, uint64_t at)
 		return -ENOEXEC;
 	for (unsigned int i = 1; i < p->opcode_base; i++)
 		p->lengths[i] = cursor_u8(c);
-	if (l->format.version < 5) {
-		r = read_old_lists(l, c);
-	} else {
-		r = read_list(l, c, true);
-		if (r == 0)
-			r = read_list(l, c, false);
-	}
+	read = l->format.version < 5 ? read_old_list : read_list;
+	r = read(l, c, true);
+	if (r == 0)
+		r = read(l, c, false);
 	cursor_seek(c, end);
 	return r;
 }

@@ -108,17 +108,12 @@ int split_find(struct split *s, const struct unit *skeleton, struct dwarf_file *
 int split_add(struct split *s, int fd)
 {
 	struct dwarf_file *f = vec_reserve(&s->files, 1) ? malloc(sizeof(*f)) : NULL;
-	struct elf_file elf = ELF_FILE_NULL;
 	int r = f ? 0 : -ENOMEM;
 
 	if (r == 0 && s->files.n >= SPLIT_FILES_MAX)
 		r = -E2BIG;
 	if (r == 0)
-		r = elf_file_open(&elf, fd, NULL);
-	if (r == 0) {
-		r = dwarf_file_open(f, &elf, true, NULL);
-		elf_file_close(&elf);
-	}
+		r = dwarf_file_open(f, fd, true, NULL);
 	if (r < 0) {
 		free(f);
 		return r;

@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "elf/minidebug.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -255,4 +254,23 @@ int elf_compressed_read(const struct elf_file *f, const Elf64_Shdr *s, uint64_t 
 		.exact = true,
 	};
 	return 0;
+}
+
+int elf_minidebug_open(struct elf_file *f, int *ret_fd)
+{
+	struct elf_compressed c = {.codec = ELF_CODEC_XZ, .max = MINIDEBUG_MAX};
+	int r = elf_file_load_sections(f, NULL);
+	const Elf64_Shdr *section;
+	uint64_t n;
+
+	if (r < 0)
+		return r;
+	section = elf_file_section(f, ".gnu_debugdata");
+	if (!section || section->sh_type == SHT_NOBITS)
+		return -ENOENT;
+	if (section->sh_offset > f->size || section->sh_size > f->size - section->sh_offset)
+		return -ENOEXEC;
+	c.offset = section->sh_offset;
+	c.end = section->sh_offset + section->sh_size;
+	return elf_inflate_memfd(f, &c, ret_fd, &n);
 }

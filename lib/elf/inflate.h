@@ -41,3 +41,11 @@ int elf_inflate(const struct elf_file *f, const struct elf_compressed *c, elf_in
 /* The same into a new memfd, at most c->max bytes; *ret_n is their number. The caller closes *ret_fd. */
 int elf_inflate_memfd(const struct elf_file *f, const struct elf_compressed *c, int *ret_fd,
 		      uint64_t *ret_n);
+
+#define MINIDEBUG_MAX    (UINT64_C(64) << 20) /* bytes of the file within */
+#define MINIDEBUG_MEMORY (UINT64_C(32) << 20) /* that the decoder may ask for */
+
+/* Inflates .gnu_debugdata into a memfd, which the caller closes: the function symbols that Fedora
+ * keeps in stripped programs, as an ELF file compressed with xz. Loads the sections. -ENOENT: there
+ * is none; -E2BIG: larger than the limits above; -ENOEXEC: broken; -ENOMEM or an errno. */
+int elf_minidebug_open(struct elf_file *f, int *ret_fd);

@@ -5,7 +5,7 @@
 #include "gosym/go-module.h"
 
 #include "base/check.h"
-#include "elf/segment.h"
+#include "elf/file.h"
 #include "elf/window.h"
 
 #include <errno.h>

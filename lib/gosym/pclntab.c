@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "gosym/go-module.h"
-#include "elf/segment.h"
+#include "elf/file.h"
 #include "elf/symbols.h"
 
 #include <errno.h>

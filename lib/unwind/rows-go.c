@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "unwind/rows-known-code.h"
-#include "elf/segment.h"
+#include "elf/file.h"
 #include "bpfwire/unwind-tables.h"
 
 #include <errno.h>

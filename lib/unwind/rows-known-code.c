@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "elf/segment.h"
+#include "elf/file.h"
 #include "bpfwire/unwind-tables.h"
 
 #include <errno.h>

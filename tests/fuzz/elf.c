@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "elf/debuglink.h"
 #include "elf/ids.h"
-#include "elf/minidebug.h"
+#include "elf/inflate.h"
 #include "elf/symbols.h"
 
 #define SYMBOLS_MAX 65536u

@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "testing/test.h"
 #include "elf/debuglink.h"
-#include "elf/minidebug.h"
+#include "elf/inflate.h"
 #include "elf/symbols.h"
 #include "elf/tests/test-write.h"
 

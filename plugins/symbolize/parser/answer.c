@@ -30,29 +30,45 @@ static bool take_text(struct str *rest, struct str *ret)
 	return true;
 }
 
+/* Head and frame are three numbers and three texts each. */
+struct parts {
+	uint32_t numbers[3];
+	struct str texts[3];
+};
+
+static int put_parts(struct buf *b, const struct parts *p)
+{
+	int r = buf_append(b, p->numbers, sizeof(p->numbers));
+
+	for (size_t i = 0; r == 0 && i < 3; i++)
+		r = put_text(b, p->texts[i]);
+	return r;
+}
+
+static bool take_parts(struct str *rest, struct parts *ret)
+{
+	return take(rest, ret->numbers, sizeof(ret->numbers)) && take_text(rest, &ret->texts[0]) &&
+	       take_text(rest, &ret->texts[1]) && take_text(rest, &ret->texts[2]);
+}
+
 int answer_put_head(struct buf *b, const struct answer_head *head)
 {
-	const uint32_t numbers[] = {head->n, (uint32_t)head->error, head->lacking};
-	int r = buf_append(b, numbers, sizeof(numbers));
+	const struct parts p = {{head->n, (uint32_t)head->error, head->lacking},
+				{head->why, head->link, head->alt}};
 
-	if (r == 0)
-		r = put_text(b, head->why);
-	if (r == 0)
-		r = put_text(b, head->link);
-	return r < 0 ? r : put_text(b, head->alt);
+	return put_parts(b, &p);
 }
 
 bool answer_head(struct str *rest, struct answer_head *ret)
 {
-	uint32_t numbers[3];
+	struct parts p;
 
-	if (!take(rest, numbers, sizeof(numbers)))
+	if (!take_parts(rest, &p))
 		return false;
-	ret->n = numbers[0];
-	ret->error = (int32_t)numbers[1];
-	ret->lacking = numbers[2];
-	return take_text(rest, &ret->why) && take_text(rest, &ret->link) &&
-	       take_text(rest, &ret->alt);
+	*ret = (struct answer_head){p.numbers[0], (int32_t)p.numbers[1],
+				    p.numbers[2], p.texts[0],
+				    p.texts[1],   p.texts[2]};
+	return true;
 }
 
 int answer_put_address(struct buf *b, const struct answer_address *address)
@@ -67,27 +83,21 @@ bool answer_address(struct str *rest, struct answer_address *ret)
 
 int answer_put_frame(struct buf *b, const struct answer_frame *frame)
 {
-	const uint32_t numbers[] = {frame->line, frame->column, frame->start_line};
-	int r = buf_append(b, numbers, sizeof(numbers));
+	const struct parts p = {{frame->line, frame->column, frame->start_line},
+				{frame->name, frame->linked, frame->file}};
 
-	if (r == 0)
-		r = put_text(b, frame->name);
-	if (r == 0)
-		r = put_text(b, frame->linked);
-	return r < 0 ? r : put_text(b, frame->file);
+	return put_parts(b, &p);
 }
 
 bool answer_frame(struct str *rest, struct answer_frame *ret)
 {
-	uint32_t numbers[3];
+	struct parts p;
 
-	if (!take(rest, numbers, sizeof(numbers)))
+	if (!take_parts(rest, &p))
 		return false;
-	ret->line = numbers[0];
-	ret->column = numbers[1];
-	ret->start_line = numbers[2];
-	return take_text(rest, &ret->name) && take_text(rest, &ret->linked) &&
-	       take_text(rest, &ret->file);
+	*ret = (struct answer_frame){p.numbers[0], p.numbers[1], p.numbers[2],
+				     p.texts[0],   p.texts[1],   p.texts[2]};
+	return true;
 }
 
 int answer_put_tail(struct buf *b, const struct answer_tail *tail)

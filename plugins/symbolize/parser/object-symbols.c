@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/cleanup.h"
-#include "elf/minidebug.h"
+#include "elf/inflate.h"
 
 #include <errno.h>
 #include <unistd.h>
