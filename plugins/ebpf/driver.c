@@ -3,13 +3,20 @@
  * alone, which waits for a running job. */
 #include "ebpf/driver.h"
 
+#include "ebpf/kernel/cpu-events.h"
+
 #include "base/check.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vec.h"
 
+#include <andiron/runtime.h>
+
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
@@ -32,8 +39,9 @@ struct driver {
 	struct wants next, now; /* what is noted, what the job does */
 	bool in_flight;         /* from launch to done */
 	bool finished, announced;
-	uint64_t watch, timer, second; /* 0: none */
-	int64_t interval_ns;           /* of the timer */
+	uint64_t watch, timer, second, cpus; /* 0: none */
+	int cpu_events;                      /* or a negative errno */
+	int64_t interval_ns;                 /* of the timer */
 	struct engine_stats stats;
 	struct error error; /* of the job */
 	pthread_mutex_t lock;
@@ -149,8 +157,12 @@ static void on_second(void *arg)
 	if (d->in_flight)
 		return;
 	d->c.host->ledger_set(d->c.instance, ANDIRON_LEDGER_UNREAD, engine_coming(d->engine));
-	if (engine_cpus_changed(d->engine))
-		want(d, WANT_CPUS);
+}
+
+static void on_cpus(void *arg, int32_t fd, uint32_t events)
+{
+	if (cpu_events_take(fd))
+		want(arg, WANT_CPUS);
 }
 
 static void on_ring(void *arg, int32_t fd, uint32_t events)
@@ -158,7 +170,7 @@ static void on_ring(void *arg, int32_t fd, uint32_t events)
 	want(arg, WANT_ATTEND);
 }
 
-/* Watch and timer as the engine is now. */
+/* Watches and timer as the engine is now. */
 static void rearm(struct driver *d)
 {
 	const struct andiron_host *host = d->c.host;
@@ -167,6 +179,9 @@ static void rearm(struct driver *d)
 
 	if (!d->finished && d->second == 0)
 		host->timer_set(d->c.instance, NS_PER_SEC, NS_PER_SEC, on_second, d, &d->second);
+	if (!d->finished && d->cpu_events >= 0 && d->cpus == 0)
+		host->watch_add(d->c.instance, d->cpu_events, ANDIRON_WATCH_IN, on_cpus, d,
+				&d->cpus);
 	if (fd >= 0 && d->watch == 0)
 		host->watch_add(d->c.instance, fd, ANDIRON_WATCH_IN, on_ring, d, &d->watch);
 	if (d->finished || (d->timer != 0 && interval == d->interval_ns))
@@ -178,15 +193,17 @@ static void rearm(struct driver *d)
 	host->timer_set(d->c.instance, interval, interval, on_tick, d, &d->timer);
 }
 
-static void disarm(struct driver *d)
+static void unwatch(struct driver *d, uint64_t *watch)
 {
-	if (d->watch != 0)
-		d->c.host->watch_remove(d->c.instance, d->watch);
-	d->watch = 0;
+	if (*watch != 0)
+		d->c.host->watch_remove(d->c.instance, *watch);
+	*watch = 0;
 }
 
-static void cancel_timers(struct driver *d)
+/* All but the ring, which is read to its end. */
+static void disarm(struct driver *d)
 {
+	unwatch(d, &d->cpus);
 	if (d->timer != 0)
 		d->c.host->timer_cancel(d->c.instance, d->timer);
 	if (d->second != 0)
@@ -249,7 +266,8 @@ static void done(void *arg)
 static void launch(struct driver *d)
 {
 	check(!d->in_flight && d->next.what != 0);
-	disarm(d); /* the ring stays readable until the job has read it, and may be another then */
+	unwatch(d,
+		&d->watch); /* the ring stays readable until the job has read it, and may be another then */
 	d->now = d->next;
 	d->next = (struct wants){0};
 	d->error = ERROR_NULL;
@@ -260,8 +278,23 @@ static void launch(struct driver *d)
 	}
 }
 
+/* Those that nobody offers are left without, which the engine says. */
+static void find_runtimes(const struct abi_context *c, struct ebpf_options *options)
+{
+	char id[sizeof(ANDIRON_RUNTIME_PREFIX) + RUNTIME_NAME_MAX + sizeof(ANDIRON_RUNTIME_SUFFIX)];
+
+	for (size_t i = 0; i < options->n_runtimes; i++) {
+		struct andiron_extension found = {0};
+
+		snprintf(id, sizeof(id), "%s%s%s", ANDIRON_RUNTIME_PREFIX,
+			 options->runtimes[i].name, ANDIRON_RUNTIME_SUFFIX);
+		if (c->host->extension(c->instance, id, &found) == 0)
+			options->runtimes[i].extension = found;
+	}
+}
+
 int driver_new(const struct abi_context *c, struct ebpf_options *options,
-	       const struct andiron_extension *objects, struct driver **ret)
+	       const struct andiron_extension *objects, void **ret)
 {
 	struct driver *d = calloc(1, sizeof(*d));
 	struct engine_out out = {d, on_batch, on_counts, on_log};
@@ -272,8 +305,16 @@ int driver_new(const struct abi_context *c, struct ebpf_options *options,
 		return -ENOMEM;
 	}
 	d->c = *c;
+	d->cpu_events = cpu_events_open();
+	if (d->cpu_events < 0)
+		abi_log(c, ANDIRON_LOG_WARN,
+			"the kernel does not report CPUs that come online (%s), so they are not "
+			"sampled; allow sockets of AF_NETLINK to this process",
+			strerror(-d->cpu_events));
+	find_runtimes(c, options);
 	r = engine_new(c->instance, options, objects, &out, &d->engine);
 	if (r != 0) {
+		closep(&d->cpu_events);
 		free(d);
 		return r;
 	}
@@ -283,22 +324,27 @@ int driver_new(const struct abi_context *c, struct ebpf_options *options,
 	return 0;
 }
 
-void driver_free(struct driver *d)
+void driver_free(void *self)
 {
+	struct driver *d = self;
+
 	engine_free(d->engine);
 	wants_fini(&d->now);
 	wants_fini(&d->next);
 	pthread_cond_destroy(&d->idle);
 	pthread_mutex_destroy(&d->lock);
+	closep(&d->cpu_events);
 	free(d);
 }
 
-int driver_start(struct driver *d, struct error *err)
+int32_t driver_start(void *self, struct andiron_error *err)
 {
-	int r = engine_start(d->engine, err);
+	struct error error = ERROR_NULL;
+	struct driver *d = self;
+	int r = engine_start(d->engine, &error);
 
 	if (r != 0)
-		return r;
+		return error.code ? abi_error(d->c.host, err, &error) : r;
 	engine_get_stats(d->engine, &d->stats);
 	say_health(d);
 	rearm(d);
@@ -307,13 +353,16 @@ int driver_start(struct driver *d, struct error *err)
 
 void driver_update(struct driver *d, struct ebpf_options *options)
 {
+	find_runtimes(&d->c, options);
 	ebpf_options_fini(&d->next.options);
 	d->next.options = *options;
 	want(d, WANT_OPTIONS);
 }
 
-void driver_targets(struct driver *d, const struct andiron_targets *update)
+void driver_targets(void *self, const char *port, const struct andiron_targets *update)
 {
+	struct driver *d = self;
+
 	if (!vec_push(&d->next.updates, update)) {
 		abi_health(&d->c, ANDIRON_HEALTH_UNHEALTHY,
 			   "out of memory: an update of targets was lost");
@@ -323,26 +372,24 @@ void driver_targets(struct driver *d, const struct andiron_targets *update)
 	want(d, WANT_TARGETS);
 }
 
-void driver_finish(struct driver *d)
+int32_t driver_drain(void *self, int64_t deadline_ns)
 {
-	cancel_timers(d);
-	want(d, WANT_FINISH);
+	disarm(self);
+	want(self, WANT_FINISH);
+	return 0;
 }
 
-void driver_stop(struct driver *d)
+void driver_stop(void *self)
 {
+	struct driver *d = self;
+
 	pthread_mutex_lock(&d->lock);
 	d->stopped = true;
 	while (d->running)
 		pthread_cond_wait(&d->idle, &d->lock);
 	pthread_mutex_unlock(&d->lock);
-	cancel_timers(d);
 	disarm(d);
-}
-
-const struct abi_context *driver_context(const struct driver *d)
-{
-	return &d->c;
+	unwatch(d, &d->watch);
 }
 
 int driver_report_targets(struct driver *d, target_report_fn fn, void *context)
@@ -353,10 +400,4 @@ int driver_report_targets(struct driver *d, target_report_fn fn, void *context)
 const struct engine_stats *driver_stats(const struct driver *d)
 {
 	return &d->stats;
-}
-
-int32_t driver_error(const struct driver *d, struct andiron_error *ret_err, int code,
-		     const struct error *err)
-{
-	return err->code != 0 ? abi_error(d->c.host, ret_err, err) : code;
 }

@@ -13,27 +13,21 @@
 
 struct driver;
 
-/* Takes ownership of `options`, also on failure. 0 or a negative errno. */
+/* Takes ownership of `options`, also on failure; finds the runtimes that they name. *ret: a struct
+ * driver. 0 or a negative errno. */
 int driver_new(const struct abi_context *c, struct ebpf_options *options,
-	       const struct andiron_extension *objects, struct driver **ret);
-/* No job may be left: destroy of component.h. */
-void driver_free(struct driver *d);
-
-/* Returns when samples are taken. On failure with cause and remedy. */
-int driver_start(struct driver *d, struct error *err);
+	       const struct andiron_extension *objects, void **ret);
+/* As driver_new does. */
 void driver_update(struct driver *d, struct ebpf_options *options);
-void driver_targets(struct driver *d, const struct andiron_targets *update);
-/* Sends the last samples, then reports to the host that it is drained. */
-void driver_finish(struct driver *d);
-/* Waits for a running job. */
-void driver_stop(struct driver *d);
 
-/* Moves an error across the border; returns its code, `code` if none was set. */
-int32_t driver_error(const struct driver *d, struct andiron_error *ret_err, int code,
-		     const struct error *err);
-
-/* Its access to the host. */
-const struct abi_context *driver_context(const struct driver *d);
+/* As component.h has them; `self` is a struct driver. driver_start returns when samples are taken;
+ * it fails with cause and remedy. driver_drain sends the last samples, then reports to the host
+ * that it is drained. driver_stop waits for a running job. */
+int32_t driver_start(void *self, struct andiron_error *err);
+void driver_targets(void *self, const char *port, const struct andiron_targets *update);
+int32_t driver_drain(void *self, int64_t deadline_ns);
+void driver_stop(void *self);
+void driver_free(void *self);
 
 /* target_report_each; -EBUSY while a job has the engine. */
 int driver_report_targets(struct driver *d, target_report_fn fn, void *context);

@@ -6,7 +6,6 @@
 
 #include "ebpf/kernel/sample-logs.h"
 #include "ebpf/targets/sampling-filter.h"
-#include "ebpf/unwinding/runtime-program.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -19,6 +18,7 @@
 #define KERNEL_BYTES (SESSION_RING_MAX_BYTES + SAMPLE_LOGS_MAX_BYTES)
 /* On the largest machines, too. */
 _Static_assert(BUDGET_BYTES - OWN_BYTES - INTAKE_BYTES_MAX - KERNEL_BYTES >= 32 << 20, "no room");
+
 static void unload(struct engine *e)
 {
 	intake_clear(&e->intake);
@@ -83,8 +83,7 @@ static int load(struct engine *e, struct error *err)
 	}
 	e->intake.session = e->session;
 	e->intake.unwinder = e->unwinder;
-	engine_configure(e);
-	r = sampling_filter_set(e->session, e->matcher, &e->processes, e->options.follow, err);
+	r = engine_set_filter(e, err);
 	session_measure(e->session, true);
 	/* The programs are new, and so are their figures. */
 	e->missed = e->run_ns = e->runs = 0;
@@ -165,16 +164,11 @@ static int reload(struct engine *e, uint32_t former_hz, struct error *err)
 	return r;
 }
 
-bool engine_cpus_changed(const struct engine *e)
-{
-	return e->session && !e->finished && session_cpus_changed(e->session);
-}
-
 int engine_follow_cpus(struct engine *e, struct error *err)
 {
 	int r;
 
-	if (!engine_cpus_changed(e))
+	if (!e->session || e->finished)
 		return 0;
 	if (session_has_room(e->session))
 		r = session_start(e->session, e->options.rate_hz, err);

@@ -32,5 +32,6 @@ struct engine {
 void engine_say(struct engine *e, uint32_t level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Tells the programs what is sampled now, by the options and targets. */
-void engine_configure(struct engine *e);
+/* Tells the programs what is sampled now, by the options and targets. 0, or a negative errno with
+ * the cause: then some sets are as before. */
+int engine_set_filter(struct engine *e, struct error *err);

@@ -4,7 +4,6 @@
 
 #include "ebpf/samples/event-intake.h"
 #include "ebpf/samples/batch-rows.h"
-#include "ebpf/unwinding/runtime-program.h"
 #include "ebpf/targets/sampling-filter.h"
 #include "ebpf/kernel/sample-table.h"
 #include "ebpf/kernel/sample-logs.h"
@@ -133,10 +132,13 @@ static void process_intake(struct engine *e)
 	}
 }
 
-void engine_configure(struct engine *e)
+int engine_set_filter(struct engine *e, struct error *err)
 {
+	int r = sampling_filter_set(e->session, e->matcher, &e->processes, e->options.follow, err);
+
 	session_configure(e->session, sampling_filter_mode(&e->options, e->matcher),
 			  e->options.comm_label || e->options.comm_frame, e->options.kernel_frames);
+	return r;
 }
 
 int engine_apply(struct engine *e, const struct andiron_targets *update)
@@ -167,9 +169,8 @@ int engine_retarget(struct engine *e, struct error *err)
 		return r;
 	if (!e->session)
 		return engine_start(e, err);
-	r = sampling_filter_set(e->session, e->matcher, &e->processes, e->options.follow, err);
+	r = engine_set_filter(e, err);
 	rematch(e);
-	engine_configure(e);
 	return r;
 }
 

@@ -64,9 +64,8 @@ int engine_start(struct engine *e, struct error *err);
  * says so. What was sampled under the old ones is sent first. */
 int engine_reconfigure(struct engine *e, struct ebpf_options *options, struct error *err);
 
-/* Whether CPUs have come online or gone since the last start; ~10 µs. engine_follow_cpus samples
- * those that are online now, and loses nothing of what the others counted. */
-bool engine_cpus_changed(const struct engine *e);
+/* CPUs have come online or gone: samples those that are online now, and loses nothing of what the
+ * others counted. */
 int engine_follow_cpus(struct engine *e, struct error *err);
 
 /* An update of targets; call engine_retarget after the last one. */

@@ -10,23 +10,7 @@
 #include <andiron/runtime.h>
 
 #include <errno.h>
-#include <stdio.h>
-
-/* Those that nobody offers are left without, which the engine says. */
-static void find_runtimes(const struct andiron_host *host, uint64_t instance,
-			  struct ebpf_options *options)
-{
-	char id[sizeof(ANDIRON_RUNTIME_PREFIX) + RUNTIME_NAME_MAX + sizeof(ANDIRON_RUNTIME_SUFFIX)];
-
-	for (size_t i = 0; i < options->n_runtimes; i++) {
-		struct andiron_extension found = {0};
-
-		snprintf(id, sizeof(id), "%s%s%s", ANDIRON_RUNTIME_PREFIX,
-			 options->runtimes[i].name, ANDIRON_RUNTIME_SUFFIX);
-		if (host->extension(instance, id, &found) == 0)
-			options->runtimes[i].extension = found;
-	}
-}
+#include <string.h>
 
 static int32_t create(const struct andiron_host *host, uint64_t instance,
 		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
@@ -34,26 +18,11 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 	struct abi_context c = {host, instance};
 	struct andiron_extension objects;
 	struct ebpf_options options;
-	struct driver *driver;
 	int r = host->extension(instance, ANDIRON_OBJECTS_ID, &objects);
 
 	if (r == 0)
 		r = ebpf_options_read(&options, args);
-	if (r == 0) {
-		find_runtimes(host, instance, &options);
-		r = driver_new(&c, &options, &objects, &driver);
-	}
-	if (r == 0)
-		*ret_self = driver;
-	return r;
-}
-
-static int32_t start(void *self, struct andiron_error *err)
-{
-	struct error error = ERROR_NULL;
-	int r = driver_start(self, &error);
-
-	return r == 0 ? 0 : driver_error(self, err, r, &error);
+	return r == 0 ? driver_new(&c, &options, &objects, ret_self) : r;
 }
 
 static int32_t update(void *self, const struct andiron_value *args, struct andiron_error *err)
@@ -61,32 +30,9 @@ static int32_t update(void *self, const struct andiron_value *args, struct andir
 	struct ebpf_options options;
 	int r = ebpf_options_read(&options, args);
 
-	if (r == 0) {
-		find_runtimes(driver_context(self)->host, driver_context(self)->instance, &options);
+	if (r == 0)
 		driver_update(self, &options);
-	}
 	return r;
-}
-
-static int32_t drain(void *self, int64_t deadline_ns)
-{
-	driver_finish(self);
-	return 0;
-}
-
-static void stop(void *self)
-{
-	driver_stop(self);
-}
-
-static void destroy(void *self)
-{
-	driver_free(self);
-}
-
-static void targets(void *self, const char *port, const struct andiron_targets *update)
-{
-	driver_targets(self, update);
 }
 
 static void add_metric(void *context, const struct metric *m)
@@ -152,12 +98,12 @@ static const struct andiron_component ebpf = {
 	.capabilities = capabilities,
 	.validate = ebpf_options_validate,
 	.create = create,
-	.start = start,
+	.start = driver_start,
 	.update = update,
-	.drain = drain,
-	.stop = stop,
-	.destroy = destroy,
-	.targets = targets,
+	.drain = driver_drain,
+	.stop = driver_stop,
+	.destroy = driver_free,
+	.targets = driver_targets,
 	.metrics = metrics,
 	.extension = extension,
 };

@@ -17,6 +17,7 @@
 
 #define QUEUE_MAX 64
 #define TIMERS    2
+#define WATCHES   2
 
 /* The host of this test. */
 static struct loop {
@@ -25,9 +26,11 @@ static struct loop {
 		void *arg;
 	} queue[QUEUE_MAX];
 	size_t n_queue;
-	int32_t fd; /* watched, -1: none */
-	andiron_watch_fn on_fd;
-	void *fd_arg;
+	struct {
+		int32_t fd; /* -1: free */
+		andiron_watch_fn fn;
+		void *arg;
+	} watches[WATCHES];
 	struct {
 		int64_t every, next; /* 0: free */
 		andiron_call_fn fn;
@@ -41,6 +44,7 @@ static struct loop {
 
 static int32_t error_add(struct andiron_error *err, int32_t code, const char *text, uint64_t len)
 {
+	snprintf(loop.text, sizeof(loop.text), "%.*s", (int)len, text);
 	return code;
 }
 
@@ -58,18 +62,22 @@ static int32_t log_enabled(uint64_t instance, uint32_t level)
 static int32_t watch_add(uint64_t instance, int32_t fd, uint32_t events, andiron_watch_fn fn,
 			 void *arg, uint64_t *ret)
 {
-	expect_eq(loop.fd, -1);
-	loop.fd = fd;
-	loop.on_fd = fn;
-	loop.fd_arg = arg;
-	*ret = 1;
+	size_t i = 0;
+
+	while (i < WATCHES && loop.watches[i].fd >= 0)
+		i++;
+	expect(i < WATCHES);
+	loop.watches[i].fd = fd;
+	loop.watches[i].fn = fn;
+	loop.watches[i].arg = arg;
+	*ret = i + 1;
 	return 0;
 }
 
 static void watch_remove(uint64_t instance, uint64_t watch)
 {
-	expect_eq(watch, 1);
-	loop.fd = -1;
+	expect(watch > 0 && watch <= WATCHES && loop.watches[watch - 1].fd >= 0);
+	loop.watches[watch - 1].fd = -1;
 }
 
 static int32_t timer_set(uint64_t instance, int64_t after, int64_t every, andiron_call_fn fn,
@@ -156,7 +164,7 @@ static const struct andiron_host host = {
 /* One round: what is queued, what is due, what is ready. */
 static void round_of(int64_t wait_ns)
 {
-	struct pollfd fd = {.fd = loop.fd, .events = POLLIN};
+	struct pollfd fds[WATCHES];
 
 	while (loop.n_queue > 0) {
 		andiron_call_fn fn = loop.queue[0].fn;
@@ -165,8 +173,12 @@ static void round_of(int64_t wait_ns)
 		memmove(&loop.queue[0], &loop.queue[1], --loop.n_queue * sizeof(loop.queue[0]));
 		fn(arg);
 	}
-	if (poll(&fd, 1, (int)(wait_ns / NS_PER_MSEC)) > 0 && loop.fd >= 0)
-		loop.on_fd(loop.fd_arg, loop.fd, ANDIRON_WATCH_IN);
+	for (size_t i = 0; i < WATCHES; i++)
+		fds[i] = (struct pollfd){.fd = loop.watches[i].fd, .events = POLLIN};
+	poll(fds, WATCHES, (int)(wait_ns / NS_PER_MSEC));
+	for (size_t i = 0; i < WATCHES; i++)
+		if (fds[i].revents && fds[i].fd == loop.watches[i].fd)
+			loop.watches[i].fn(loop.watches[i].arg, fds[i].fd, ANDIRON_WATCH_IN);
 	for (size_t i = 0; i < TIMERS; i++)
 		if (loop.timers[i].every && clock_mono() >= loop.timers[i].next) {
 			loop.timers[i].next += loop.timers[i].every;
@@ -207,31 +219,36 @@ static void init(struct fixture *f, struct ebpf_options options)
 	struct abi_context c = {&host, 5};
 	struct andiron_extension objects;
 	struct error err = ERROR_NULL;
+	void *driver;
 	int r;
 
 	if (geteuid() != 0)
 		test_skip("sampling needs root; run this suite as root");
-	loop = (struct loop){.fd = -1};
+	loop = (struct loop){0};
+	for (size_t i = 0; i < WATCHES; i++)
+		loop.watches[i].fd = -1;
 	expect_eq(objects_new(&f->objects, &err), 0);
 	objects = (struct andiron_extension){objects_table(), f->objects};
-	expect_eq(driver_new(&c, &options, &objects, &f->driver), 0);
-	r = driver_start(f->driver, &err);
+	expect_eq(driver_new(&c, &options, &objects, &driver), 0);
+	f->driver = driver;
+	r = driver_start(driver, NULL);
 	if (r == -EPERM || r == -EACCES || r == -ENOTSUP)
-		test_skip(err.text);
+		test_skip(loop.text);
 	expect_eq(r, 0);
 	expect_eq(loop.health, ANDIRON_HEALTH_HEALTHY);
 }
 
 static void fini(struct fixture *f)
 {
-	driver_finish(f->driver);
+	driver_drain(f->driver, 0);
 	while (!loop.drained)
 		round_of(0);
 	/* Every sample is sent or counted as lost: nothing is left behind. */
 	expect_eq(loop.taken, loop.sent + loop.dropped);
 	driver_stop(f->driver);
 	round_of(0);
-	expect_eq(loop.fd, -1);
+	for (size_t i = 0; i < WATCHES; i++)
+		expect_eq(loop.watches[i].fd, -1);
 	expect_eq(loop.timers[0].every + loop.timers[1].every, 0);
 	driver_free(f->driver);
 	objects_free(f->objects);
@@ -443,6 +460,33 @@ TEST(cpus_come_and_go)
 	}
 }
 
+/* A CPU that goes and is back before anybody looks is sampled: its event has ended with it. */
+TEST(cpu_comes_back_at_once)
+{
+	cpu_set_t second;
+	struct workload w;
+	struct fixture f;
+	uint64_t before;
+	bool back;
+
+	CPU_ZERO(&second);
+	CPU_SET(1, &second);
+	if (!set_online("1"))
+		test_skip("CPU 1 cannot be taken offline and back here; run as root on two CPUs");
+	init(&f, options_of(97, true));
+	back = set_online("0");
+	expect(set_online("1") && back);
+	run_for(300 * NS_PER_MSEC);
+	workload_start(&w, "");
+	expect(sched_setaffinity(w.pid, sizeof(second), &second) == 0);
+	run_for(1100 * NS_PER_MSEC);
+	before = loop.taken;
+	run_for(2200 * NS_PER_MSEC);
+	expect(loop.taken > before + 90);
+	workload_stop(&w);
+	fini(&f);
+}
+
 /* lazy_mode: nothing is loaded until there is somebody to sample. */
 TEST(lazy_mode_waits_for_a_target)
 {
@@ -458,16 +502,16 @@ TEST(lazy_mode_waits_for_a_target)
 	options.lazy = true;
 	workload_start(&w, "");
 	init(&f, options);
-	expect_eq(loop.fd, -1);
+	expect_eq(loop.watches[1].fd, -1);
 	run_for(200 * NS_PER_MSEC);
 	snprintf(pid, sizeof(pid), "%d", (int)w.pid);
 	labels[0].value = str_of(pid);
 	expect_eq(target_list_set(list, 1, 1, labels, 2), 0);
 	expect_eq(target_list_flush(list, &update), 0);
-	driver_targets(f.driver, update);
+	driver_targets(f.driver, "targets", update);
 	update->release(update->owner);
 	run_for(1200 * NS_PER_MSEC);
-	expect(loop.fd >= 0);
+	expect(loop.watches[1].fd >= 0);
 	run_until_worked(&w, NS_PER_SEC / 2);
 	expect_eq(driver_stats(f.driver)->n_targets, 1);
 	expect_eq(driver_stats(f.driver)->n_matched, 1);

@@ -127,7 +127,7 @@ static int note_highest(void *context, int cpu)
 	return 0;
 }
 
-int perf_clock_read_online(struct buf *ret)
+static int read_online(struct buf *ret)
 {
 	int r = file_read(AT_FDCWD, "/sys/devices/system/cpu/online", ret, 65536);
 
@@ -139,7 +139,7 @@ uint32_t perf_clock_count_online(void)
 	struct buf text = BUF_NULL;
 	uint32_t n = 1;
 
-	if (perf_clock_read_online(&text) == 0)
+	if (read_online(&text) == 0)
 		events_each_cpu(text.p, note_highest, &n);
 	buf_free(&text);
 	return n;
@@ -180,7 +180,7 @@ static int open_all(struct perf_clock *e, int program, uint64_t period_ns, struc
 	int r;
 
 	*e = PERF_CLOCK_NULL;
-	r = perf_clock_read_online(&text);
+	r = read_online(&text);
 	if (r == 0)
 		r = events_each_cpu(text.p, add_cpu, &o);
 	if (r == -EINVAL && err->code == 0)

@@ -3,7 +3,6 @@
  * needs no PMU, so it works in any machine. */
 #pragma once
 
-#include "base/buf.h"
 #include "base/error.h"
 
 #include <stddef.h>
@@ -29,9 +28,7 @@ int perf_clock_open_faults(struct perf_clock *e, int program, struct error *err)
 /* After this the program is not started any more. */
 void perf_clock_close(struct perf_clock *e);
 
-/* The kernel's list of online CPUs, as a string; and one more than the number of the last of them,
- * at least 1. */
-int perf_clock_read_online(struct buf *ret);
+/* One more than the number of the last CPU that is online, at least 1. */
 uint32_t perf_clock_count_online(void);
 
 /* Calls fn for each CPU of a kernel's list ("0-3,8"). -EINVAL on anything else. */

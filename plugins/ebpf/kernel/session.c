@@ -2,14 +2,13 @@
 /* See session.h. */
 #include "ebpf/kernel/session.h"
 
-#include "ebpf/kernel/snapshot-program.h"
 #include "ebpf/kernel/bpf-jit-ranges.h"
 #include "ebpf/kernel/perf-clock.h"
 #include "ebpf/kernel/bpf-memory.h"
-#include "ebpf/kernel/continuation-program.h"
 #include "ebpf/kernel/orc-tables.h"
 #include "ebpf/kernel/kernel-support.h"
 #include "ebpf/kernel/sample-logs.h"
+#include "ebpf/kernel/task-work.h"
 
 #include "base/check.h"
 #include "base/buf.h"
@@ -38,14 +37,12 @@
 
 struct session {
 	struct sampler_bpf *skel;
-	struct bpf_object *snapshots; /* or NULL */
-	struct continuation_program *continuation;
+	struct task_work task_work;
 	struct bpf_link *links[2];
 	struct ring_buffer *ring;
 	size_t ring_bytes, drained; /* by this call */
 	int64_t drain_until;
 	struct perf_clock events;
-	struct buf online; /* the kernel's list when these were opened */
 	struct sample_logs tables;
 	struct bpf_memory memory;
 	uint32_t rate_hz;
@@ -176,6 +173,12 @@ static struct bpf_program *resume_program(const struct session *s)
 	return bpf_program__autoload(calls) ? calls : NULL;
 }
 
+/* Once it is loaded. */
+static struct bpf_program *snapshot_program(const struct session *s)
+{
+	return bpf_object__find_program_by_name(s->task_work.snapshots, "snapshot");
+}
+
 static int set_program(struct session *s, uint32_t slot, const struct bpf_program *program)
 {
 	int fd = bpf_program__fd(program);
@@ -276,14 +279,12 @@ void session_close(struct session *s)
 	if (!s)
 		return;
 	perf_clock_close(&s->events);
-	buf_free(&s->online);
 	for (size_t i = 0; i < 2; i++)
 		bpf_link__destroy(s->links[i]);
 	ring_buffer__free(s->ring);
 	sample_logs_unmap(&s->tables);
 	bpf_memory_fini(&s->memory);
-	continuation_program_free(s->continuation);
-	bpf_object__close(s->snapshots);
+	task_work_close(&s->task_work);
 	if (s->skel)
 		sampler_bpf__destroy(s->skel);
 	if (s->stats_fd >= 0)
@@ -293,35 +294,18 @@ void session_close(struct session *s)
 
 int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 {
-	struct buf online = BUF_NULL;
 	struct perf_clock fresh;
 	int r;
 
 	check(rate_hz >= 1);
-	/* Before they are opened: what changes from here on is seen the next time. */
-	(void)perf_clock_read_online(&online);
 	r = perf_clock_open(&fresh, bpf_program__fd(sampling_program(s)),
 			    (uint64_t)NS_PER_SEC / rate_hz, err);
-	if (r != 0) {
-		buf_free(&online);
+	if (r != 0)
 		return r;
-	}
 	perf_clock_close(&s->events);
-	buf_free(&s->online);
 	s->events = fresh;
-	s->online = online;
 	s->rate_hz = rate_hz;
 	return 0;
-}
-
-bool session_cpus_changed(const struct session *s)
-{
-	struct buf online = BUF_NULL;
-	bool changed = perf_clock_read_online(&online) == 0 &&
-		       (online.n != s->online.n || memcmp(online.p, s->online.p, online.n) != 0);
-
-	buf_free(&online);
-	return changed;
 }
 
 bool session_has_room(const struct session *s)
@@ -331,18 +315,11 @@ bool session_has_room(const struct session *s)
 
 void session_defer_snapshots(struct session *s)
 {
-	struct snapshot_maps maps = {
-		.cpus = bpf_map__fd(s->skel->maps.cpus),
-		.walks = bpf_map__fd(s->skel->maps.walks),
-		.ring = bpf_map__fd(s->skel->maps.ring),
-	};
-
-	check(!s->snapshots);
-	if (snapshot_program_load(&maps, &s->snapshots) != 0 || !s->snapshots)
+	task_work_load_snapshots(&s->task_work, s->skel->obj);
+	if (!s->task_work.snapshots)
 		return;
-	bpf_jit_ranges_add(&s->skel->bss->sampler_jit, s->snapshots);
-	s->info.defer_snapshots =
-		set_program(s, ANDIRON_WALK_SNAPSHOT, snapshot_program_of(s->snapshots)) == 0;
+	bpf_jit_ranges_add(&s->skel->bss->sampler_jit, s->task_work.snapshots);
+	s->info.defer_snapshots = set_program(s, ANDIRON_WALK_SNAPSHOT, snapshot_program(s)) == 0;
 }
 
 void session_stop(struct session *s)
@@ -490,19 +467,15 @@ int session_programs_fd(const struct session *s)
 
 bool session_load_continuation(struct session *s)
 {
-	struct sampler_bpf *skel = s->skel;
-	struct continuation_maps maps = {
-		bpf_map__fd(skel->maps.cpus), bpf_map__fd(skel->maps.walks),
-		bpf_map__fd(skel->maps.ring), bpf_map__fd(skel->maps.programs)};
+	struct task_work *t = &s->task_work;
 
-	if (s->info.loop && s->info.defer_snapshots && !s->continuation) {
-		continuation_program_load(&maps, &s->continuation);
-		if (s->continuation)
-			bpf_jit_ranges_add(&skel->bss->sampler_jit,
-					   continuation_program_object(s->continuation));
+	if (s->info.loop && s->info.defer_snapshots && !t->continuation) {
+		task_work_load_continuation(t, s->skel->obj);
+		if (t->continuation)
+			bpf_jit_ranges_add(&s->skel->bss->sampler_jit, t->continuation);
 	}
-	skel->bss->sampler_config.continuation = s->continuation != NULL;
-	return s->continuation != NULL;
+	s->skel->bss->sampler_config.continuation = t->continuation != NULL;
+	return t->continuation != NULL;
 }
 
 /* x86-64 leaves addresses as they are. arm64 signs return addresses in the bits above those of an
@@ -578,12 +551,13 @@ void session_info(const struct session *s, struct session_info *ret)
 
 	bpf_object__for_each_map (map, s->skel->obj)
 		info.map_bytes += map_bytes(bpf_map__fd(map));
-	if (s->snapshots)
-		info.map_bytes += map_bytes(snapshot_program_slots(s->snapshots));
 	add_program(&info, sampling_program(s), true);
 	add_program(&info, resume_program(s), false);
-	if (s->snapshots)
-		add_program(&info, snapshot_program_of(s->snapshots), false);
+	if (s->task_work.snapshots) {
+		info.map_bytes += map_bytes(bpf_object__find_map_fd_by_name(s->task_work.snapshots,
+									    "deferred_snapshot"));
+		add_program(&info, snapshot_program(s), false);
+	}
 	add_program(&info, s->skel->progs.follow_fork, false);
 	add_program(&info, s->skel->progs.follow_exit, false);
 	*ret = info;

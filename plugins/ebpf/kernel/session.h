@@ -33,11 +33,9 @@ int session_open(const struct session_options *options, session_record_fn fn, vo
 		 struct session **ret, struct error *err);
 void session_close(struct session *s);
 
-/* (Re)starts the events with this rate. On failure it samples as before. */
+/* (Re)starts the events with this rate, on the CPUs that are online. On failure it samples as
+ * before. */
 int session_start(struct session *s, uint32_t rate_hz, struct error *err);
-/* Whether other CPUs are online than when the events were started: session_start samples those that
- * are now. Reads a line of sysfs, some 10 µs. */
-bool session_cpus_changed(const struct session *s);
 /* Whether there are logs for all CPUs that are online; else the session has to be opened anew. */
 bool session_has_room(const struct session *s);
 /* Has snapshots taken by task work from now on (session_info.defer_snapshots), where the kernel has

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel support for task work: a program has a thread run something on its way to user mode. Linux
- * 6.18 has bpf_task_work_schedule_resume_impl(), with a last parameter for the kernel. Later
+/* Programs that do their work in the sampled thread, by task work, loaded beside the sampler: they
+ * share its maps of the same name. One takes stack snapshots (bpf/snapshot.bpf.c); without it a
+ * stack is copied at once, from the pages that are present. One continues unwinding through
+ * language runtimes (bpf/continuation.bpf.c); without it such a stack ends in `[runtime switches]`.
+ *
+ * Linux 6.18 has bpf_task_work_schedule_resume_impl(), with a last parameter for the kernel. Later
  * kernels have bpf_task_work_schedule_resume() without it. They still describe the former, which
- * cannot be called. */
+ * cannot be called. So each program is built in two forms. */
 #pragma once
 
-#include <stddef.h>
+#include "ebpf/kernel/perf-clock.h"
 
 struct bpf_object;
 
-/* The bytes of an object: for 6.18, and for later kernels. */
-struct task_work_forms {
-	const void *(*aux)(size_t *ret_n);
-	const void *(*plain)(size_t *ret_n);
+struct task_work {
+	struct bpf_object *snapshots, *continuation; /* NULL: not loaded */
+	struct perf_clock faults;                    /* its rounds begin with these */
 };
 
-/* A map that the object shares; descriptors are borrowed. A NULL name ends a list. */
-struct task_work_map {
-	const char *name;
-	int fd;
-};
-
-/* Loads the form for this kernel: 0 and the object, the caller's to close, or NULL where there is
- * no task work; or a negative errno. Some 20 ms. */
-int task_work_load(const struct task_work_forms *forms, const struct task_work_map *maps,
-		   struct bpf_object **ret);
+/* Load the form that this kernel has: 0, also where it has none; or a negative errno. Some 20 ms.
+ * Nothing calls the program of snapshots yet: its slot is the caller's to fill. */
+int task_work_load_snapshots(struct task_work *t, const struct bpf_object *sampler);
+int task_work_load_continuation(struct task_work *t, const struct bpf_object *sampler);
+void task_work_close(struct task_work *t);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See runtime-program.h. The end of the verifier's text goes to the log. */
-#include "ebpf/unwinding/runtime-program.h"
+/* BPF programs of language runtimes, loaded beside those of a session: see runtimes.h. The end of
+ * the verifier's text goes to the log. */
+#include "ebpf/kernel/session.h"
+#include "ebpf/unwinding/runtimes.h"
 
 #include "base/str.h"
 

@@ -41,6 +41,11 @@ struct runtimes_kernel {
 	void (*unload)(void *context, uint32_t slot, void *program);
 };
 
+/* The kernel that the session is loaded into, which outlives it (runtime-program.c). Loading: its
+ * programs must not run yet. Some 10 ms a program. */
+struct session;
+struct runtimes_kernel runtime_programs(struct session *session);
+
 struct runtimes;
 
 /* Loads those requested, at most RUNTIMES_MAX. `requested` is copied. NULL when memory is short.
