@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first pass over code that nothing describes (code-rows.h): it finds where functions begin. */
+/* The first pass over code that no table describes (code-rows.h): it finds where functions begin. */
 #pragma once
 
 #include "codescan/code-rows.h"
 
-#define ROWS_CODE_ROUND 16u /* functions begin at multiples of this, if at anything */
+#define FUNCTION_ALIGN 16u /* functions begin at multiples of this, if at anything */
 
-/* What stands at an address, counted as work. 0, or an errno of a read. */
-int rows_code_decode(struct rows_code *c, uint64_t at, struct x86_instruction *ret);
+/* Decodes the instruction at an address, and counts that as work. 0, or an errno of a read. */
+int code_rows_decode(struct code_rows *c, uint64_t at, struct x86_instruction *ret);
 
-/* Marks the beginnings in c->called; the maps are empty but for what others have marked. 0 or an errno of a read. */
-int rows_code_sweep(struct rows_code *c);
+/* Fills in c->starts, whose maps are empty but for what code_rows_mark has put there. 0 or an errno
+ * of a read. */
+int code_rows_sweep(struct code_rows *c);

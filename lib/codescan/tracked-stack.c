@@ -9,7 +9,7 @@
 
 #define DEPTH_MAX (1 << 20)
 
-static void move_sp(struct rows_stack *s, int64_t by)
+static void move_sp(struct tracked_stack *s, int64_t by)
 {
 	int64_t sp = s->sp + by, slot = s->slot + by;
 
@@ -19,7 +19,7 @@ static void move_sp(struct rows_stack *s, int64_t by)
 	s->slot = (int32_t)slot;
 }
 
-static void set_sp(struct rows_stack *s, int64_t sp)
+static void set_sp(struct tracked_stack *s, int64_t sp)
 {
 	s->by_sp = true;
 	s->by_slot = false;
@@ -27,14 +27,14 @@ static void set_sp(struct rows_stack *s, int64_t sp)
 	move_sp(s, sp);
 }
 
-static void push(struct rows_stack *s, bool fp)
+static void push(struct tracked_stack *s, bool fp)
 {
 	move_sp(s, 8);
 	if (fp && s->by_sp && !s->saved && !s->by_fp)
 		s->saved = s->sp;
 }
 
-static void pop(struct rows_stack *s, uint8_t reg)
+static void pop(struct tracked_stack *s, uint8_t reg)
 {
 	move_sp(s, -8);
 	if (reg == RBP) {
@@ -46,7 +46,7 @@ static void pop(struct rows_stack *s, uint8_t reg)
 }
 
 /* A register gets a value that is not followed. */
-static void clobber(struct rows_stack *s, uint8_t reg)
+static void clobber(struct tracked_stack *s, uint8_t reg)
 {
 	if (reg == RSP)
 		s->by_sp = s->by_slot = false;
@@ -55,7 +55,7 @@ static void clobber(struct rows_stack *s, uint8_t reg)
 }
 
 /* A register gets another, plus an offset. */
-static void assign(struct rows_stack *s, uint8_t to, uint8_t from, int64_t offset)
+static void assign(struct tracked_stack *s, uint8_t to, uint8_t from, int64_t offset)
 {
 	if (to == RSP && from == RSP) {
 		move_sp(s, -offset);
@@ -72,7 +72,7 @@ static void assign(struct rows_stack *s, uint8_t to, uint8_t from, int64_t offse
 	}
 }
 
-static void leave(struct rows_stack *s)
+static void leave(struct tracked_stack *s)
 {
 	s->by_sp = s->by_fp;
 	set_sp(s, s->fp - 8);
@@ -82,7 +82,7 @@ static void leave(struct rows_stack *s)
 }
 
 /* Arithmetic with an immediate: add, or, adc, sbb, and, sub, xor, cmp. */
-static void compute(struct rows_stack *s, const struct x86_instruction *i)
+static void compute(struct tracked_stack *s, const struct x86_instruction *i)
 {
 	uint8_t what = i->reg & 7;
 
@@ -95,13 +95,13 @@ static void compute(struct rows_stack *s, const struct x86_instruction *i)
 }
 
 /* Where an operand in memory lies, from the CFA downwards; 0: not known. */
-static int32_t place_of(const struct rows_stack *s, const struct x86_instruction *i)
+static int32_t place_of(const struct tracked_stack *s, const struct x86_instruction *i)
 {
 	return i->memory && i->based && i->rm == RSP && s->by_sp ? s->sp - i->displacement : 0;
 }
 
 /* The stack pointer as it was before it was aligned is stored. */
-static void keep_copy(struct rows_stack *s, const struct x86_instruction *i)
+static void keep_copy(struct tracked_stack *s, const struct x86_instruction *i)
 {
 	if (!i->wide || !i->based || i->rm != RSP)
 		return;
@@ -109,7 +109,7 @@ static void keep_copy(struct rows_stack *s, const struct x86_instruction *i)
 	s->slot = i->displacement;
 }
 
-static void store(struct rows_stack *s, const struct x86_instruction *i)
+static void store(struct tracked_stack *s, const struct x86_instruction *i)
 {
 	if (!i->memory)
 		assign(s, i->rm, i->reg, 0);
@@ -119,7 +119,7 @@ static void store(struct rows_stack *s, const struct x86_instruction *i)
 		keep_copy(s, i);
 }
 
-static void load(struct rows_stack *s, const struct x86_instruction *i)
+static void load(struct tracked_stack *s, const struct x86_instruction *i)
 {
 	if (!i->memory) {
 		assign(s, i->reg, i->rm, 0);
@@ -136,7 +136,7 @@ static void load(struct rows_stack *s, const struct x86_instruction *i)
 }
 
 /* xor of a register with itself, or of two. */
-static void exclude(struct rows_stack *s, const struct x86_instruction *i)
+static void exclude(struct tracked_stack *s, const struct x86_instruction *i)
 {
 	uint8_t to = i->op == 0x31 ? i->rm : i->reg;
 
@@ -148,7 +148,7 @@ static void exclude(struct rows_stack *s, const struct x86_instruction *i)
 }
 
 /* inc, dec, call, jump, push. */
-static void step_group5(struct rows_stack *s, const struct x86_instruction *i)
+static void step_group5(struct tracked_stack *s, const struct x86_instruction *i)
 {
 	if ((i->reg & 7) == 6)
 		push(s, !i->memory && i->rm == RBP);
@@ -158,7 +158,7 @@ static void step_group5(struct rows_stack *s, const struct x86_instruction *i)
 
 /* Whatever else has a register for its destination: by bit 1 of most opcodes, else the operand.
  * Even ones are of bytes, where the same numbers mean other registers. */
-static void step_plain(struct rows_stack *s, const struct x86_instruction *i)
+static void step_plain(struct tracked_stack *s, const struct x86_instruction *i)
 {
 	bool to_reg = i->op < 0x40 ? i->op & 2 : i->op == 0x63 || i->op == 0x69 || i->op == 0x6b;
 
@@ -171,7 +171,7 @@ static void step_plain(struct rows_stack *s, const struct x86_instruction *i)
 }
 
 /* Instructions of one byte's opcode that have an operand's address. */
-static void step_operand(struct rows_stack *s, const struct x86_instruction *i)
+static void step_operand(struct tracked_stack *s, const struct x86_instruction *i)
 {
 	switch (i->op) {
 	case 0x81:
@@ -221,7 +221,7 @@ static void step_operand(struct rows_stack *s, const struct x86_instruction *i)
 	}
 }
 
-static void step_one_byte(struct rows_stack *s, const struct x86_instruction *i)
+static void step_one_byte(struct tracked_stack *s, const struct x86_instruction *i)
 {
 	if (i->has_modrm) {
 		step_operand(s, i);
@@ -253,7 +253,7 @@ static void step_one_byte(struct rows_stack *s, const struct x86_instruction *i)
 }
 
 /* Moves and arithmetic of two-byte opcodes whose destination is a general register. */
-static void step_two_bytes(struct rows_stack *s, const struct x86_instruction *i)
+static void step_two_bytes(struct tracked_stack *s, const struct x86_instruction *i)
 {
 	if ((i->op >= 0x40 && i->op < 0x50) || i->op == 0xaf || (i->op & 0xf6) == 0xb6 ||
 	    (i->op >= 0xbc && i->op < 0xbe) || i->op == 0xb8)
@@ -265,7 +265,7 @@ static bool computes_sp(const struct x86_instruction *i)
 	return x86_is_one_byte(i) && (i->op == 0x81 || i->op == 0x83) && !i->memory && i->rm == RSP;
 }
 
-void rows_stack_step(struct rows_stack *s, const struct x86_instruction *i)
+void tracked_stack_step(struct tracked_stack *s, const struct x86_instruction *i)
 {
 	/* A copy is stored right away, if at all: only what aligns the stack comes before. */
 	bool copied = s->copies != 0 && !computes_sp(i);

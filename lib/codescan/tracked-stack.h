@@ -5,7 +5,7 @@
 #include "codescan/x86.h"
 
 /* What is known of the stack at an instruction. */
-struct rows_stack {
+struct tracked_stack {
 	bool known, end;
 	bool by_sp, by_fp; /* the CFA is at stack pointer + sp, at frame pointer + fp */
 	int32_t sp, fp;
@@ -17,4 +17,4 @@ struct rows_stack {
 };
 
 /* Behind an instruction that is neither a jump nor a return. */
-void rows_stack_step(struct rows_stack *s, const struct x86_instruction *i);
+void tracked_stack_step(struct tracked_stack *s, const struct x86_instruction *i);

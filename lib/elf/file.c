@@ -11,6 +11,7 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -105,6 +106,7 @@ int elf_file_open(struct elf_file *f, int fd, struct error *err)
 		return r;
 	file.type = header.e_type;
 	file.machine = header.e_machine;
+	file.entry = header.e_entry;
 	file.shoff = header.e_shentsize == sizeof(Elf64_Shdr) ? header.e_shoff : 0;
 	file.shnum = header.e_shnum;
 	file.shstrndx = header.e_shstrndx;
@@ -288,4 +290,43 @@ int elf_segment_range(const struct elf_file *f, uint64_t address, struct elf_ran
 		return 0;
 	}
 	return -ENOENT;
+}
+
+int elf_file_read_code(const struct elf_file *f, uint64_t address, void *p, size_t n)
+{
+	struct elf_range range;
+	int r;
+
+	check(n <= INT_MAX);
+	if (elf_segment_range(f, address, &range) < 0)
+		return 0;
+	n = n < range.size ? n : (size_t)range.size;
+	r = file_pread(f->fd, p, n, range.offset);
+	return r < 0 ? r : (int)n;
+}
+
+static const Elf64_Phdr *find_segment(const struct elf_file *f, uint32_t type)
+{
+	for (size_t i = 0; i < f->n_segments; i++)
+		if (f->segments[i].p_type == type)
+			return &f->segments[i];
+	return NULL;
+}
+
+bool elf_file_has_segment(const struct elf_file *f, uint32_t type)
+{
+	return find_segment(f, type);
+}
+
+int elf_file_dynamic(const struct elf_file *f, Elf64_Dyn entries[ELF_DYNAMIC_MAX])
+{
+	const Elf64_Phdr *p = find_segment(f, PT_DYNAMIC);
+	struct elf_range range = p ? elf_segment_bytes(f, (size_t)(p - f->segments))
+				   : (struct elf_range){0};
+	size_t n = range.size / sizeof(*entries);
+	int r;
+
+	n = n < ELF_DYNAMIC_MAX ? n : ELF_DYNAMIC_MAX;
+	r = n ? file_pread(f->fd, entries, n * sizeof(*entries), range.offset) : 0;
+	return r < 0 ? r : (int)n;
 }

@@ -23,6 +23,7 @@ struct elf_file {
 	int fd;           /* borrowed */
 	uint16_t type;    /* ET_EXEC, ET_DYN, … */
 	uint16_t machine; /* EM_X86_64, … */
+	uint64_t entry;   /* of the program; 0: none */
 	uint64_t size;
 	Elf64_Phdr *segments;
 	size_t n_segments;
@@ -85,3 +86,14 @@ int elf_segment_range(const struct elf_file *f, uint64_t address, struct elf_ran
 
 /* The bytes of segment i that lie inside the file. */
 struct elf_range elf_segment_bytes(const struct elf_file *f, size_t i);
+
+/* Up to n bytes of the program at an address: how many, 0 where no loaded segment has it, or an
+ * errno. */
+int elf_file_read_code(const struct elf_file *f, uint64_t address, void *p, size_t n);
+
+/* Whether there is a segment of that type. O(segments). */
+bool elf_file_has_segment(const struct elf_file *f, uint32_t type);
+
+/* The first entries of the dynamic section, at most ELF_DYNAMIC_MAX: how many, or an errno. */
+#define ELF_DYNAMIC_MAX 64u
+int elf_file_dynamic(const struct elf_file *f, Elf64_Dyn entries[ELF_DYNAMIC_MAX]);

@@ -2,7 +2,6 @@
 /* Go's functions. Contract and conventions in rows-go.h. */
 #include "unwind/rows-go.h"
 
-#include "base/file.h"
 #include "unwind/rows-known-code.h"
 #include "elf/file.h"
 #include "bpfwire/unwind-tables.h"
@@ -48,22 +47,15 @@ struct code {
 /* The entry only jumps: to what a C library would enter too. */
 static int find_entry(struct rows_go *g)
 {
-	Elf64_Ehdr header;
-	struct elf_range range;
 	uint8_t code[5];
 	int32_t by;
-	int r = file_pread(g->file->fd, &header, sizeof(header), 0);
+	int n = elf_file_read_code(g->file, g->file->entry, code, sizeof(code));
 
-	if (r < 0)
-		return r;
-	g->entry[0] = header.e_entry;
-	if (elf_segment_range(g->file, header.e_entry, &range) < 0 || range.size < sizeof(code))
-		return 0;
-	r = file_pread(g->file->fd, code, sizeof(code), range.offset);
-	if (r < 0 || code[0] != 0xe9)
-		return r;
+	g->entry[0] = g->file->entry;
+	if (n < (int)sizeof(code) || code[0] != 0xe9)
+		return n < 0 ? n : 0;
 	memcpy(&by, code + 1, sizeof(by));
-	g->entry[1] = header.e_entry + sizeof(code) + (uint64_t)(int64_t)by;
+	g->entry[1] = g->file->entry + sizeof(code) + (uint64_t)(int64_t)by;
 	return 0;
 }
 
@@ -124,19 +116,12 @@ int rows_go_peek(struct rows_go *g, uint64_t *ret)
 static int read_code(const struct rows_go *g, struct code *code)
 {
 	const struct pclntab_function *f = &g->function;
-	struct elf_range range;
-	int r = elf_segment_range(g->file, f->entry, &range);
-	uint64_t n = f->end - f->entry;
+	uint64_t size = f->end - f->entry;
+	int n = elf_file_read_code(g->file, f->entry, code->bytes,
+				   size < ROWS_GO_CODE ? (size_t)size : ROWS_GO_CODE);
 
-	code->n = 0;
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	n = n < range.size ? n : range.size;
-	n = n < ROWS_GO_CODE ? n : ROWS_GO_CODE;
-	r = file_pread(g->file->fd, code->bytes, (size_t)n, range.offset);
-	if (r == 0)
-		code->n = (size_t)n;
-	return r;
+	code->n = n < 0 ? 0 : (size_t)n;
+	return n < 0 ? n : 0;
 }
 
 static bool has(const struct code *code, uint64_t at, const void *bytes, size_t n)

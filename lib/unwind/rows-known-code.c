@@ -51,14 +51,6 @@ static void add(struct rows_made *made, uint64_t start, uint64_t end, uint64_t r
 	made->n++;
 }
 
-static bool has_interpreter(const struct elf_file *f)
-{
-	for (size_t i = 0; i < f->n_segments; i++)
-		if (f->segments[i].p_type == PT_INTERP)
-			return true;
-	return false;
-}
-
 static uint64_t signal_rule(const struct rows_machine *m)
 {
 	return unwind_rule(m->sp, UNWIND_CFA_SIGNAL, 0, 0,
@@ -151,19 +143,6 @@ static int scan_text(struct rows_made *made, const struct rows_machine *m, const
 	return r;
 }
 
-/* Up to n bytes of the program at an address; how many, or an errno. */
-static int read_code(const struct elf_file *f, uint64_t address, uint8_t *p, size_t n)
-{
-	struct elf_range range;
-	int r = elf_segment_range(f, address, &range);
-
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	n = n < range.size ? n : (size_t)range.size;
-	r = file_pread(f->fd, p, n, range.offset);
-	return r < 0 ? r : (int)n;
-}
-
 /* The linkage table of lazy binding: a head that pushes, and slots of 16 bytes that push before
  * they jump to it. */
 static int make_plt_x86(struct rows_made *made, const struct elf_file *f, const Elf64_Shdr *s)
@@ -171,7 +150,7 @@ static int make_plt_x86(struct rows_made *made, const struct elf_file *f, const 
 	uint64_t plain = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_REG, 0, UNWIND_FP_SAME, 16);
 	uint64_t slot = unwind_rule(UNWIND_X86_RSP, UNWIND_CFA_PLT, 0, UNWIND_FP_SAME, 8);
 	uint8_t code[32] = {0};
-	int pushed = 0, n = read_code(f, s->sh_addr, code, sizeof(code));
+	int pushed = 0, n = elf_file_read_code(f, s->sh_addr, code, sizeof(code));
 
 	if (n < 0)
 		return n;
@@ -198,7 +177,7 @@ static int make_plt_arm(struct rows_made *made, const struct elf_file *f, const 
 					 0, UNWIND_ARM_LR, 0);
 	uint32_t code[2] = {0};
 	uint64_t head = s->sh_addr;
-	int n = read_code(f, s->sh_addr, (uint8_t *)code, sizeof(code));
+	int n = elf_file_read_code(f, s->sh_addr, (uint8_t *)code, sizeof(code));
 
 	if (n < (int)sizeof(code))
 		return n < 0 ? n : 0;
@@ -248,7 +227,7 @@ static int make_end(struct rows_made *made, const struct elf_file *f, uint64_t a
 	uint8_t code[ENTRY_BYTES] = {0};
 	const uint8_t *end;
 	size_t head, n;
-	int r = read_code(f, address, code, sizeof(code));
+	int r = elf_file_read_code(f, address, code, sizeof(code));
 
 	head = memcmp(code, landing, sizeof(landing)) == 0 ? sizeof(landing) : 0;
 	if (r <= 0 || memcmp(code + head, first, sizeof(first)) != 0)
@@ -266,20 +245,12 @@ static int make_end(struct rows_made *made, const struct elf_file *f, uint64_t a
 
 static int make_ends(struct rows_made *made, const struct elf_file *f)
 {
-	Elf64_Dyn entries[64];
-	int r = 0;
+	Elf64_Dyn entries[ELF_DYNAMIC_MAX];
+	int n = elf_file_dynamic(f, entries), r = n < 0 ? n : 0;
 
-	for (size_t i = 0; i < f->n_segments; i++) {
-		struct elf_range range = elf_segment_bytes(f, i);
-		size_t n = range.size < sizeof(entries) ? (size_t)range.size : sizeof(entries);
-
-		if (f->segments[i].p_type != PT_DYNAMIC)
-			continue;
-		r = file_pread(f->fd, entries, n, range.offset);
-		for (size_t k = 0; r == 0 && k < n / sizeof(entries[0]); k++)
-			if (entries[k].d_tag == DT_INIT || entries[k].d_tag == DT_FINI)
-				r = make_end(made, f, entries[k].d_un.d_ptr);
-	}
+	for (int i = 0; r == 0 && i < n; i++)
+		if (entries[i].d_tag == DT_INIT || entries[i].d_tag == DT_FINI)
+			r = make_end(made, f, entries[i].d_un.d_ptr);
 	return r;
 }
 
@@ -296,7 +267,7 @@ uint64_t rows_made_thread(const struct rows_machine *m, const struct elf_file *f
 	*ret_error = 0;
 	if (m->machine != EM_X86_64 || to - from != sizeof(code))
 		return 0;
-	n = read_code(f, from, code, sizeof(code));
+	n = elf_file_read_code(f, from, code, sizeof(code));
 	if (n < 0)
 		*ret_error = n;
 	if (n != (int)sizeof(code) || memcmp(code, before, sizeof(before)) != 0 ||
@@ -306,27 +277,26 @@ uint64_t rows_made_thread(const struct rows_machine *m, const struct elf_file *f
 }
 
 /* Where the program is entered nobody has called. */
-static void make_entry(struct rows_made *made, const struct elf_file *f, uint64_t entry)
+static void make_entry(struct rows_made *made, const struct elf_file *f)
 {
 	struct elf_range range;
 	uint64_t n = ENTRY_BYTES;
 
-	if (entry == 0 || entry > UINT64_MAX - n || elf_segment_range(f, entry, &range) < 0)
+	if (f->entry == 0 || f->entry > UINT64_MAX - n ||
+	    elf_segment_range(f, f->entry, &range) < 0)
 		return;
-	add(made, entry, entry + (n < range.size ? n : range.size),
+	add(made, f->entry, f->entry + (n < range.size ? n : range.size),
 	    unwind_rule(0, UNWIND_CFA_END, 0, 0, 0));
 }
 
 int rows_made_find(struct rows_made *ret_signal, struct rows_made *ret_rest,
 		   const struct rows_machine *m, const struct elf_file *f, bool go)
 {
-	Elf64_Ehdr header;
-	int r = file_pread(f->fd, &header, sizeof(header), 0);
+	bool interpreted = elf_file_has_segment(f, PT_INTERP);
+	int r = 0;
 
 	ret_signal->n = ret_signal->at = ret_rest->n = ret_rest->at = 0;
-	if (r < 0)
-		return r;
-	if (!go && !has_interpreter(f) && (header.e_entry != 0 || f->size <= SMALL_FILE))
+	if (!go && !interpreted && (f->entry != 0 || f->size <= SMALL_FILE))
 		r = scan_text(ret_signal, m, f);
 	if (r == 0)
 		r = make_plt(ret_rest, m, f);
@@ -334,7 +304,7 @@ int rows_made_find(struct rows_made *ret_signal, struct rows_made *ret_rest,
 		r = make_ends(ret_rest, f);
 	/* Of programs without an interpreter all code is looked at (uncovered.h), the entry with
 	 * it. */
-	if (r == 0 && (has_interpreter(f) || m->machine != EM_X86_64))
-		make_entry(ret_rest, f, header.e_entry);
+	if (r == 0 && (interpreted || m->machine != EM_X86_64))
+		make_entry(ret_rest, f);
 	return r;
 }

@@ -43,7 +43,7 @@ struct reader {
 	struct rows_order orders[3]; /* .eh_frame, .debug_frame, the debug file's .debug_frame */
 	struct rows_go go;
 	struct rows_made signals, rest;
-	struct rows_gaps gaps;
+	struct uncovered gaps;
 	bool aux;
 	uint64_t done; /* all up to here is given out */
 	struct elf_row held, given;
@@ -164,7 +164,7 @@ static int put_code(struct reader *r)
 	struct rows_piece piece;
 	int more = 0, result = 0;
 
-	while (result == 0 && (more = rows_code_next(&r->gaps.code, &piece)) == 1)
+	while (result == 0 && (more = code_rows_next(&r->gaps.code, &piece)) == 1)
 		result = put_piece(r, &piece, UINT64_MAX, ELF_ROWS_MADE);
 	return result ? result : more;
 }
@@ -183,8 +183,9 @@ static int put_rest(struct reader *r, uint64_t to)
 	/* Who is in the system call that ends a trampoline stands behind it. */
 	if (r->any_held && unwind_rule_cfa(r->held.rule) == UNWIND_CFA_SIGNAL && r->done < to)
 		r->done++;
-	if (to != UINT64_MAX && r->any_held && to - r->done >= ROWS_GAPS_FOREIGN && r->gaps.file)
-		foreign = rows_gaps_keep_frames(&r->gaps, r->done, to);
+	if (to != UINT64_MAX && r->any_held && to - r->done >= UNCOVERED_FOREIGN_BYTES &&
+	    r->gaps.file)
+		foreign = uncovered_keeps_frames(&r->gaps, r->done, to);
 	if (foreign < 0)
 		return foreign;
 	if (foreign)
@@ -203,7 +204,7 @@ static int put_gap(struct reader *r, uint64_t to)
 	uint64_t start, end;
 	int more = 0, result = 0;
 
-	while (result == 0 && (more = rows_gaps_begin(&r->gaps, r->done, to, &start, &end)) == 1) {
+	while (result == 0 && (more = uncovered_begin(&r->gaps, r->done, to, &start, &end)) == 1) {
 		if (start > r->done) {
 			result = put(r, r->done, (struct rows_words){0}, r->held_kind);
 			r->done = start;
@@ -388,7 +389,7 @@ static int add_sources(struct reader *r, struct elf_file *f, const struct elf_fi
 		return go;
 	/* C that is linked into a Go program may be described only in what repeats all of Go, many
 	 * times as large. */
-	result = go && rows_go_is_all(&r->go) ? 0 : rows_gaps_open(&r->gaps, r->machine, f, debug);
+	result = go && rows_go_is_all(&r->go) ? 0 : uncovered_open(&r->gaps, r->machine, f, debug);
 	if (result == 0)
 		result = rows_made_find(&r->signals, &r->rest, r->machine, f, go);
 	if (result < 0)
@@ -434,7 +435,7 @@ int elf_rows_read(struct elf_file *f, const struct elf_rows_options *options, el
 	for (size_t i = 0; i < sizeof(r->orders) / sizeof(r->orders[0]); i++)
 		rows_order_free(&r->orders[i]);
 	rows_go_close(&r->go);
-	rows_gaps_close(&r->gaps);
+	uncovered_close(&r->gaps);
 	free(r);
 	return result;
 }

@@ -63,7 +63,7 @@ static uint64_t described_of(struct described *d, const struct rows_piece *piece
 }
 
 /* A frame pointer that has come back may also be described as saved: it still stands there. */
-static bool same_rule(uint64_t told, uint64_t guessed, const struct rows_stack *stack)
+static bool same_rule(uint64_t told, uint64_t guessed, const struct tracked_stack *stack)
 {
 	if (unwind_rule_base(told) == UNWIND_X86_RBP && unwind_rule_base(guessed) != UNWIND_X86_RBP)
 		return stack->by_fp || unwind_rule_cfa(told) == unwind_rule_cfa(guessed);
@@ -74,22 +74,22 @@ static bool same_rule(uint64_t told, uint64_t guessed, const struct rows_stack *
 		unwind_rule_fp(guessed) == UNWIND_FP_SAME);
 }
 
-static int judge_code(struct elf_file *f, struct rows_code *code, struct described *d,
+static int judge_code(struct elf_file *f, struct code_rows *code, struct described *d,
 		      struct verdict *v)
 {
 	uint64_t wrong = 0;
 	struct rows_piece piece;
 	int r;
 
-	while ((r = rows_code_next(code, &piece)) == 1) {
+	while ((r = code_rows_next(code, &piece)) == 1) {
 		uint64_t told = rule_at(d, piece.start), guessed = piece.words.rule;
 		uint64_t n = described_of(d, &piece);
 
 		v->rows += n;
 		v->inexpressible += guessed ? 0 : n;
-		wrong += guessed && !same_rule(told, guessed, &code->state) ? n : 0;
+		wrong += guessed && !same_rule(told, guessed, &code->pass.state) ? n : 0;
 	}
-	v->functions = code->function;
+	v->functions = code->function.number;
 	v->expressions = wrong;
 	if ((double)wrong > (code->strict ? STRICT_WRONG_MAX : WRONG_MAX) * (double)v->rows ||
 	    (double)v->inexpressible >
@@ -101,7 +101,7 @@ static int judge_code(struct elf_file *f, struct rows_code *code, struct describ
 int judge_guesses(struct elf_file *f, bool strict, struct verdict *v)
 {
 	const Elf64_Shdr *text;
-	struct rows_code code = ROWS_CODE_NULL;
+	struct code_rows code = CODE_ROWS_NULL;
 	struct elf_rows_stats stats;
 	struct described d = {0};
 	int r = elf_rows_read(f, NULL, keep, &d, &stats, NULL);
@@ -110,12 +110,12 @@ int judge_guesses(struct elf_file *f, bool strict, struct verdict *v)
 	if (r == 0 && text && f->machine == EM_X86_64) {
 		code.absolute = f->type == ET_EXEC;
 		code.strict = strict;
-		r = rows_code_begin(&code, f->fd, text->sh_offset, text->sh_addr,
+		r = code_rows_begin(&code, f->fd, text->sh_offset, text->sh_addr,
 				    text->sh_addr + text->sh_size);
 		if (r == 0)
 			r = judge_code(f, &code, &d, v);
 	}
-	rows_code_free(&code);
+	code_rows_free(&code);
 	vec_free(&d.rows);
 	return r;
 }

@@ -17,17 +17,17 @@ struct made {
 };
 
 /* Whatever the code is, the work grows as it does. */
-static int make_by(struct rows_code *c, const void *code, size_t n, struct made *made)
+static int make_by(struct code_rows *c, const void *code, size_t n, struct made *made)
 {
 	_cleanup_(closep) int fd = elf_memfd(code, n);
 	struct rows_piece piece;
 	uint64_t before = AT;
-	int r = rows_code_begin(c, fd, 0, AT, AT + n);
+	int r = code_rows_begin(c, fd, 0, AT, AT + n);
 
 	for (size_t i = 0; i < 512; i++)
 		made->rules[i] = 1;
 	made->n = 0;
-	while (r == 0 && (r = rows_code_next(c, &piece)) == 1) {
+	while (r == 0 && (r = code_rows_next(c, &piece)) == 1) {
 		expect_eq(piece.start, before);
 		expect(piece.end > piece.start && piece.end <= AT + n);
 		before = piece.end;
@@ -38,14 +38,14 @@ static int make_by(struct rows_code *c, const void *code, size_t n, struct made 
 	}
 	expect(r < 0 || before == AT + n);
 	made->work = c->work;
-	expect(made->work <= n * (1 + (c->strict ? ROWS_CODE_WORK_STRICT : ROWS_CODE_WORK)));
-	rows_code_free(c);
+	expect(made->work <= n * (1 + (c->strict ? CODE_ROWS_WORK_STRICT : CODE_ROWS_WORK)));
+	code_rows_free(c);
 	return r;
 }
 
 static int make(const void *code, size_t n, uint64_t entry, struct made *made)
 {
-	struct rows_code c = {.absolute = true, .entry = entry};
+	struct code_rows c = {.absolute = true, .entry = entry};
 
 	return make_by(&c, code, n, made);
 }
@@ -65,7 +65,7 @@ static struct made made_of(const char *code, size_t n)
 
 static struct made made_strictly(const char *code, size_t n)
 {
-	struct rows_code c = {.strict = true};
+	struct code_rows c = {.strict = true};
 	struct made made;
 
 	expect_eq(make_by(&c, code, n, &made), 0);
@@ -270,8 +270,8 @@ TEST(work_is_linear)
 /* Each case of a table of jumps is followed from where it stands, not from the function's beginning. */
 TEST(cases_are_followed_once)
 {
-	const size_t cases = ROWS_CODE_GUESSES - 2, instructions = 2 + 2 * cases;
-	char code[3 + 2 * ROWS_CODE_GUESSES] = "\x53\xff\xe0"; /* push %rbx; jmp *%rax */
+	const size_t cases = CODE_ROWS_GUESSES - 2, instructions = 2 + 2 * cases;
+	char code[3 + 2 * CODE_ROWS_GUESSES] = "\x53\xff\xe0"; /* push %rbx; jmp *%rax */
 	struct made made;
 
 	for (size_t i = 0; i < cases; i++)

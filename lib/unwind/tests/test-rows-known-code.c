@@ -273,7 +273,7 @@ TEST(what_gaps_cost_is_bounded)
 {
 	_cleanup_(buf_free) struct buf out = BUF_NULL;
 	_cleanup_(closep) int fd = -1;
-	struct rows_gaps gaps = {0};
+	struct uncovered gaps = {0};
 	struct error err = ERROR_NULL;
 	struct elf_file file;
 	struct program p;
@@ -286,16 +286,16 @@ TEST(what_gaps_cost_is_bounded)
 	memcpy(out.p + offsetof(Elf64_Ehdr, e_entry), &(uint64_t){TEXT_AT}, sizeof(uint64_t));
 	fd = elf_memfd(out.p, out.n);
 	expect_eq(elf_file_open(&file, fd, &err), 0);
-	expect_eq(rows_gaps_open(&gaps, rows_machine_of(EM_X86_64), &file, NULL), 0);
-	expect_eq(gaps.left, file.size);
-	gaps.left = 0x100;
-	gaps.entries = 2 * (file.n_sections + file.n_segments);
-	expect_eq(rows_gaps_begin(&gaps, TEXT_AT, TEXT_AT + 0x101, &start, &end), 0);
-	expect_eq(rows_gaps_begin(&gaps, TEXT_AT, TEXT_AT + 0x80, &start, &end), 1);
-	expect_eq(gaps.left, 0x80);
-	expect_eq(rows_gaps_begin(&gaps, TEXT_AT, TEXT_AT + 0x80, &start, &end), 0);
-	expect_eq(gaps.entries, 0);
-	rows_gaps_close(&gaps);
+	expect_eq(uncovered_open(&gaps, rows_machine_of(EM_X86_64), &file, NULL), 0);
+	expect_eq(gaps.bytes_left, file.size);
+	gaps.bytes_left = 0x100;
+	gaps.entries_left = 2 * (file.n_sections + file.n_segments);
+	expect_eq(uncovered_begin(&gaps, TEXT_AT, TEXT_AT + 0x101, &start, &end), 0);
+	expect_eq(uncovered_begin(&gaps, TEXT_AT, TEXT_AT + 0x80, &start, &end), 1);
+	expect_eq(gaps.bytes_left, 0x80);
+	expect_eq(uncovered_begin(&gaps, TEXT_AT, TEXT_AT + 0x80, &start, &end), 0);
+	expect_eq(gaps.entries_left, 0);
+	uncovered_close(&gaps);
 	elf_file_close(&file);
 	frames_end(&p.x);
 }

@@ -102,7 +102,7 @@ TEST(large_gaps_go_by_frame_pointers)
 /* Of many large gaps the first are looked at. */
 TEST(large_gaps_are_sampled_so_often)
 {
-	enum { GAPS = ROWS_GAPS_SAMPLES + 1, EACH = ROWS_GAPS_FOREIGN + 0x10 };
+	enum { GAPS = UNCOVERED_SAMPLES + 1, EACH = UNCOVERED_FOREIGN_BYTES + 0x10 };
 	_cleanup_(freep) char *code = calloc(GAPS, EACH);
 	struct frames x;
 	size_t of;
