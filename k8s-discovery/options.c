@@ -5,13 +5,9 @@
 #include "client/options.h"
 
 static const struct andiron_option namespaces[] = {
-	{.name = "names",
-	 .type = ANDIRON_TYPE_STRINGS,
-	 .doc = "Namespaces to look into; all where the list is empty."},
-	{.name = "own_namespace",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "false",
-	 .doc = "Whether the namespace that this pod runs in is added."},
+	OPTION(STRINGS, "names", NULL, "Namespaces to look into; all where the list is empty."),
+	OPTION(BOOL, "own_namespace", "false",
+	       "Whether the namespace that this pod runs in is added."),
 };
 static const struct andiron_options namespaces_table = ANDIRON_OPTIONS(namespaces);
 
@@ -19,82 +15,53 @@ static const char *const roles[] = {"node",          "pod",     "service", "endp
 				    "endpointslice", "ingress", NULL};
 
 static const struct andiron_option selectors[] = {
-	{.name = "role",
-	 .type = ANDIRON_TYPE_STRING,
-	 .flags = ANDIRON_OPTION_REQUIRED,
-	 .choices = roles,
-	 .doc = "What the selectors apply to."},
-	{.name = "label",
-	 .type = ANDIRON_TYPE_STRING,
-	 .doc = "Label selector, as kubectl --selector takes it."},
-	{.name = "field",
-	 .type = ANDIRON_TYPE_STRING,
-	 .doc = "Field selector, as kubectl --field-selector takes it."},
+	OPTION(STRING, "role", NULL, "What the selectors apply to.",
+	       .flags = ANDIRON_OPTION_REQUIRED, .choices = roles),
+	OPTION(STRING, "label", NULL, "Label selector, as kubectl --selector takes it."),
+	OPTION(STRING, "field", NULL, "Field selector, as kubectl --field-selector takes it."),
 };
 static const struct andiron_options selectors_table = ANDIRON_OPTIONS(selectors);
 
 static const struct andiron_option attach[] = {
-	{.name = "node",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "false",
-	 .doc = "Whether targets of the roles pod, endpoints and endpointslice carry the labels of "
-		"their node; nodes are watched for it."},
-	{.name = "namespace",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "false",
-	 .doc = "Whether targets carry the labels of their namespace; namespaces are watched for "
-		"it."},
+	OPTION(BOOL, "node", "false",
+	       "Whether targets of the roles pod, endpoints and endpointslice carry the labels of "
+	       "their node; nodes are watched for it."),
+	OPTION(BOOL, "namespace", "false",
+	       "Whether targets carry the labels of their namespace; namespaces are watched for "
+	       "it."),
 };
 static const struct andiron_options attach_table = ANDIRON_OPTIONS(attach);
 
 static const char *const scopes[] = {"node", "cluster", NULL};
 
 static const struct andiron_option options[] = {
-	{.name = "role",
-	 .type = ANDIRON_TYPE_STRING,
-	 .flags = ANDIRON_OPTION_REQUIRED,
-	 .choices = roles,
-	 .doc = "What to discover."},
-	{.name = "api_server",
-	 .type = ANDIRON_TYPE_STRING,
-	 .doc = "URL of the API server; that of the cluster we run in where it is absent."},
-	{.name = "kubeconfig_file",
-	 .type = ANDIRON_TYPE_STRING,
-	 .doc = "kubeconfig file whose current context says how to reach the API server, instead of "
-		"api_server and the HTTP client arguments."},
-	{.name = "scope",
-	 .type = ANDIRON_TYPE_STRING,
-	 .choices = scopes,
-	 .doc = "Whether pods of this node are watched or those of the whole cluster. Without it, "
-		"those of the node that the environment variable NODE_NAME names, and of the "
-		"cluster where there is none."},
-	{.name = "ephemeral_containers",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "false",
-	 .doc = "Whether ephemeral containers are targets, too. Targets then carry "
-		"__meta_kubernetes_pod_container_kind: container, init, sidecar or ephemeral."},
-	{.name = "pods_without_ip",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "false",
-	 .doc = "Whether pods without an address are targets, without an __address__. Targets "
-		"then carry __meta_kubernetes_pod_container_kind."},
-	{.name = "annotations",
-	 .type = ANDIRON_TYPE_STRINGS,
-	 .doc = "The annotations that targets carry, by name; all where it is absent. What no rule "
-		"reads costs memory: see andiron_kubernetes_annotation_bytes."},
-	{.name = "namespaces",
-	 .type = ANDIRON_TYPE_BLOCK,
-	 .block = &namespaces_table,
-	 .doc = "Which namespaces to look into."},
-	{.name = "selectors",
-	 .type = ANDIRON_TYPE_BLOCK,
-	 .flags = ANDIRON_OPTION_REPEATED,
-	 .block = &selectors_table,
-	 .doc = "Which objects the API server is asked for."},
-	{.name = "attach_metadata",
-	 .type = ANDIRON_TYPE_BLOCK,
-	 .block = &attach_table,
-	 .doc = "What else a target should carry."},
+	OPTION(STRING, "role", NULL, "What to discover.", .flags = ANDIRON_OPTION_REQUIRED,
+	       .choices = roles),
+	OPTION(STRING, "api_server", NULL,
+	       "URL of the API server; that of the cluster we run in where it is absent."),
+	OPTION(STRING, "kubeconfig_file", NULL,
+	       "kubeconfig file whose current context says how to reach the API server, instead "
+	       "of api_server and the HTTP client arguments."),
+	OPTION(STRING, "scope", NULL,
+	       "Whether pods of this node are watched or those of the whole cluster. Without it, "
+	       "those of the node that the environment variable NODE_NAME names, and of the "
+	       "cluster where there is none.",
+	       .choices = scopes),
+	OPTION(BOOL, "ephemeral_containers", "false",
+	       "Whether ephemeral containers are targets, too. Targets then carry "
+	       "__meta_kubernetes_pod_container_kind: container, init, sidecar or ephemeral."),
+	OPTION(BOOL, "pods_without_ip", "false",
+	       "Whether pods without an address are targets, without an __address__. Targets then "
+	       "carry __meta_kubernetes_pod_container_kind."),
+	OPTION(STRINGS, "annotations", NULL,
+	       "The annotations that targets carry, by name; all where it is absent. What no rule "
+	       "reads costs memory: see andiron_kubernetes_annotation_bytes."),
+	OPTION(BLOCK, "namespaces", NULL, "Which namespaces to look into.",
+	       .block = &namespaces_table),
+	OPTION(BLOCK, "selectors", NULL, "Which objects the API server is asked for.",
+	       .flags = ANDIRON_OPTION_REPEATED, .block = &selectors_table),
+	OPTION(BLOCK, "attach_metadata", NULL, "What else a target should carry.",
+	       .block = &attach_table),
 	CLIENT_OPTIONS,
 };
 const struct andiron_options kubernetes_options = ANDIRON_OPTIONS(options);

@@ -3,124 +3,53 @@
 #include "client/options.h"
 
 static const struct andiron_option authorization[] = {
-	{
-		.name = "type",
-		.type = ANDIRON_TYPE_STRING,
-		.default_text = "\"Bearer\"",
-		.doc = "First word of the Authorization header.",
-	},
-	{
-		.name = "credentials",
-		.type = ANDIRON_TYPE_SECRET,
-		.doc = "The rest of the header.",
-	},
-	{
-		.name = "credentials_file",
-		.type = ANDIRON_TYPE_STRING,
-		.doc = "File with the credentials, read again for every request.",
-	},
+	OPTION(STRING, "type", "\"Bearer\"", "First word of the Authorization header."),
+	OPTION(SECRET, "credentials", NULL, "The rest of the header."),
+	OPTION(STRING, "credentials_file", NULL,
+	       "File with the credentials, read again for every request."),
 };
 const struct andiron_options client_options_authorization = ANDIRON_OPTIONS(authorization);
 
 static const struct andiron_option basic_auth[] = {
-	{
-		.name = "username",
-		.type = ANDIRON_TYPE_STRING,
-		.doc = "User name.",
-	},
-	{
-		.name = "password",
-		.type = ANDIRON_TYPE_SECRET,
-		.doc = "Password.",
-	},
-	{
-		.name = "password_file",
-		.type = ANDIRON_TYPE_STRING,
-		.doc = "File with the password, read again for every request.",
-	},
+	OPTION(STRING, "username", NULL, "User name."),
+	OPTION(SECRET, "password", NULL, "Password."),
+	OPTION(STRING, "password_file", NULL,
+	       "File with the password, read again for every request."),
 };
 const struct andiron_options client_options_basic_auth = ANDIRON_OPTIONS(basic_auth);
 
 static const char *const tls_versions[] = {"TLS10", "TLS11", "TLS12", "TLS13", NULL};
 
 static const struct andiron_option tls_config[] = {
-	{
-		.name = "ca_pem",
-		.type = ANDIRON_TYPE_STRING,
-		.doc = "Certificates of the authorities to trust instead of the system's, as PEM.",
-	},
-	{
-		.name = "ca_file",
-		.type = ANDIRON_TYPE_STRING,
-		.doc = "File with the certificates of the authorities to trust.",
-	},
-	{
-		.name = "cert_pem",
-		.type = ANDIRON_TYPE_STRING,
-		.doc = "Client certificate as PEM.",
-	},
-	{
-		.name = "cert_file",
-		.type = ANDIRON_TYPE_STRING,
-		.doc = "File with the client certificate.",
-	},
-	{
-		.name = "key_pem",
-		.type = ANDIRON_TYPE_SECRET,
-		.doc = "Key of the client certificate as PEM.",
-	},
-	{
-		.name = "key_file",
-		.type = ANDIRON_TYPE_STRING,
-		.doc = "File with the key of the client certificate.",
-	},
-	{
-		.name = "server_name",
-		.type = ANDIRON_TYPE_STRING,
-		.doc = "Name to ask for and to expect in the server's certificate, if not the "
-		       "URL's.",
-	},
-	{
-		.name = "insecure_skip_verify",
-		.type = ANDIRON_TYPE_BOOL,
-		.default_text = "false",
-		.doc = "Whether any certificate is accepted.",
-	},
-	{
-		.name = "min_version",
-		.type = ANDIRON_TYPE_STRING,
-		.default_text = "\"TLS12\"",
-		.choices = tls_versions,
-		.doc = "Oldest version of TLS to speak.",
-	},
+	OPTION(STRING, "ca_pem", NULL,
+	       "Certificates of the authorities to trust instead of the system's, as PEM."),
+	OPTION(STRING, "ca_file", NULL, "File with the certificates of the authorities to trust."),
+	OPTION(STRING, "cert_pem", NULL, "Client certificate as PEM."),
+	OPTION(STRING, "cert_file", NULL, "File with the client certificate."),
+	OPTION(SECRET, "key_pem", NULL, "Key of the client certificate as PEM."),
+	OPTION(STRING, "key_file", NULL, "File with the key of the client certificate."),
+	OPTION(STRING, "server_name", NULL,
+	       "Name to ask for and to expect in the server's certificate, if not the URL's."),
+	OPTION(BOOL, "insecure_skip_verify", "false", "Whether any certificate is accepted."),
+	OPTION(STRING, "min_version", "\"TLS12\"", "Oldest version of TLS to speak.",
+	       .choices = tls_versions),
 };
 const struct andiron_options client_options_tls_config = ANDIRON_OPTIONS(tls_config);
 
 /* Known so that the refusal can name the block and not its first attribute. */
 static const struct andiron_option oauth2[] = {
-	{.name = "client_id", .type = ANDIRON_TYPE_STRING, .doc = "Client id."},
-	{.name = "client_secret", .type = ANDIRON_TYPE_SECRET, .doc = "Client secret."},
-	{.name = "client_secret_file", .type = ANDIRON_TYPE_STRING, .doc = "File with the secret."},
-	{.name = "token_url", .type = ANDIRON_TYPE_STRING, .doc = "Where tokens are fetched."},
-	{.name = "scopes", .type = ANDIRON_TYPE_STRINGS, .doc = "Scopes to ask for."},
-	{.name = "endpoint_params", .type = ANDIRON_TYPE_MAP, .doc = "Parameters of the URL."},
-	{.name = "proxy_url", .type = ANDIRON_TYPE_STRING, .doc = "Proxy to fetch tokens through."},
-	{.name = "no_proxy", .type = ANDIRON_TYPE_STRING, .doc = "Hosts reached without it."},
-	{
-		.name = "proxy_from_environment",
-		.type = ANDIRON_TYPE_BOOL,
-		.doc = "Whether the proxy is taken from the environment.",
-	},
-	{
-		.name = "proxy_connect_header",
-		.type = ANDIRON_TYPE_SECRETS,
-		.doc = "Headers for the proxy.",
-	},
-	{
-		.name = "tls_config",
-		.type = ANDIRON_TYPE_BLOCK,
-		.doc = "TLS of the token server.",
-		.block = &client_options_tls_config,
-	},
+	OPTION(STRING, "client_id", NULL, "Client id."),
+	OPTION(SECRET, "client_secret", NULL, "Client secret."),
+	OPTION(STRING, "client_secret_file", NULL, "File with the secret."),
+	OPTION(STRING, "token_url", NULL, "Where tokens are fetched."),
+	OPTION(STRINGS, "scopes", NULL, "Scopes to ask for."),
+	OPTION(MAP, "endpoint_params", NULL, "Parameters of the URL."),
+	OPTION(STRING, "proxy_url", NULL, "Proxy to fetch tokens through."),
+	OPTION(STRING, "no_proxy", NULL, "Hosts reached without it."),
+	OPTION(BOOL, "proxy_from_environment", NULL,
+	       "Whether the proxy is taken from the environment."),
+	OPTION(SECRETS, "proxy_connect_header", NULL, "Headers for the proxy."),
+	OPTION(BLOCK, "tls_config", NULL, "TLS of the token server.",
+	       .block = &client_options_tls_config),
 };
 const struct andiron_options client_options_oauth2 = ANDIRON_OPTIONS(oauth2);

@@ -7,11 +7,11 @@
  * arguments. */
 #pragma once
 
+#include "abi/option.h"
 #include "base/arena.h"
 #include "http/http.h"
 
 #include <andiron/host.h>
-#include <andiron/option.h>
 
 extern const struct andiron_options client_options_authorization;
 extern const struct andiron_options client_options_basic_auth;
@@ -21,37 +21,35 @@ extern const struct andiron_options client_options_tls_config;
 /* The rows, to stand among others in an array of struct andiron_option. */
 /* clang-format off */
 #define CLIENT_OPTIONS                                                                             \
-	{.name = "bearer_token", .type = ANDIRON_TYPE_SECRET,                                      \
-	 .doc = "Bearer token to authenticate with."},                                             \
-	{.name = "bearer_token_file", .type = ANDIRON_TYPE_STRING,                                 \
-	 .doc = "File with the bearer token, read again for every request."},                      \
-	{.name = "enable_http2", .type = ANDIRON_TYPE_BOOL, .default_text = "true",                \
-	 .doc = "Whether HTTP/2 is offered to servers that are reached over TLS."},                \
-	{.name = "follow_redirects", .type = ANDIRON_TYPE_BOOL, .default_text = "true",            \
-	 .doc = "Whether redirects are followed, at most ten."},                                   \
-	{.name = "http_headers", .type = ANDIRON_TYPE_SECRETS,                                     \
-	 .doc = "Headers to send with every request, each with one value or a list of values."},   \
-	{.name = "proxy_url", .type = ANDIRON_TYPE_STRING,                                         \
-	 .doc = "Proxy to send requests through."},                                                \
-	{.name = "no_proxy", .type = ANDIRON_TYPE_STRING,                                          \
-	 .doc = "Comma-separated hosts and addresses that are reached without the proxy."},        \
-	{.name = "proxy_from_environment", .type = ANDIRON_TYPE_BOOL, .default_text = "false",     \
-	 .doc = "Whether the proxy is taken from http_proxy, HTTPS_PROXY and NO_PROXY."},          \
-	{.name = "proxy_connect_header", .type = ANDIRON_TYPE_SECRETS,                             \
-	 .doc = "Headers to send to the proxy when a tunnel through it is opened."},               \
-	{.name = "authorization", .type = ANDIRON_TYPE_BLOCK,                                      \
-	 .doc = "Authenticate with an Authorization header of any type.",                          \
-	 .block = &client_options_authorization},                                                  \
-	{.name = "basic_auth", .type = ANDIRON_TYPE_BLOCK,                                         \
-	 .doc = "Authenticate with user name and password.",                                       \
-	 .block = &client_options_basic_auth},                                                     \
-	{.name = "oauth2", .type = ANDIRON_TYPE_BLOCK,                                             \
-	 .doc = "Refused: a token must be fetched by other means and named by "                    \
-		"bearer_token_file.",                                                              \
-	 .block = &client_options_oauth2},                                                         \
-	{.name = "tls_config", .type = ANDIRON_TYPE_BLOCK,                                         \
-	 .doc = "Whom to trust, and with what certificate to answer.",                             \
-	 .block = &client_options_tls_config}
+	OPTION(SECRET, "bearer_token", NULL, "Bearer token to authenticate with."),                \
+	OPTION(STRING, "bearer_token_file", NULL,                                                  \
+	       "File with the bearer token, read again for every request."),                       \
+	OPTION(BOOL, "enable_http2", "true",                                                       \
+	       "Whether HTTP/2 is offered to servers that are reached over TLS."),                 \
+	OPTION(BOOL, "follow_redirects", "true",                                                   \
+	       "Whether redirects are followed, at most ten."),                                    \
+	OPTION(SECRETS, "http_headers", NULL,                                                      \
+	       "Headers to send with every request, each with one value or a list of values."),    \
+	OPTION(STRING, "proxy_url", NULL, "Proxy to send requests through."),                      \
+	OPTION(STRING, "no_proxy", NULL,                                                           \
+	       "Comma-separated hosts and addresses that are reached without the proxy."),         \
+	OPTION(BOOL, "proxy_from_environment", "false",                                            \
+	       "Whether the proxy is taken from http_proxy, HTTPS_PROXY and NO_PROXY."),           \
+	OPTION(SECRETS, "proxy_connect_header", NULL,                                              \
+	       "Headers to send to the proxy when a tunnel through it is opened."),                \
+	OPTION(BLOCK, "authorization", NULL,                                                       \
+	       "Authenticate with an Authorization header of any type.",                           \
+	       .block = &client_options_authorization),                                            \
+	OPTION(BLOCK, "basic_auth", NULL,                                                          \
+	       "Authenticate with user name and password.",                                        \
+	       .block = &client_options_basic_auth),                                               \
+	OPTION(BLOCK, "oauth2", NULL,                                                              \
+	       "Refused: a token must be fetched by other means and named by "                     \
+	       "bearer_token_file.",                                                               \
+	       .block = &client_options_oauth2),                                                   \
+	OPTION(BLOCK, "tls_config", NULL,                                                          \
+	       "Whom to trust, and with what certificate to answer.",                              \
+	       .block = &client_options_tls_config)
 /* clang-format on */
 
 /* Reports what is wrong with the rows above in `args`: more than one kind of authentication, both a

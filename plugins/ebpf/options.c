@@ -4,6 +4,7 @@
 #include "ebpf/options.h"
 
 #include "abi/log.h"
+#include "abi/option.h"
 #include "abi/value.h"
 #include "base/clock.h"
 
@@ -14,98 +15,55 @@
 static const char *const demangle_words[] = {"none", "simplified", "templates", "full", NULL};
 static const char *const comm_words[] = {"none", "label", "stackframe", "both", NULL};
 
+#define IGNORED(type_, name_, default_, ...)                                                       \
+	OPTION(type_, name_, default_, __VA_ARGS__, .flags = ANDIRON_OPTION_IGNORED)
 #define FRAMES(name_, language)                                                                    \
-	{                                                                                          \
-		.name = name_, .type = ANDIRON_TYPE_BOOL, .flags = ANDIRON_OPTION_IGNORED,         \
-		.default_text = "true", .doc = "Unwind " language " frames.",                      \
-		.effect = language " frames are not unwound by this version"                       \
-	}
-#define DEAD(name_, type_, default_)                                                               \
-	{                                                                                          \
-		.name = name_, .type = type_, .flags = ANDIRON_OPTION_IGNORED,                     \
-		.default_text = default_, .doc = "Has no effect since Alloy 1.11.",                \
-		.until = "Alloy 1.11"                                                              \
-	}
-#define IGNORED(name_, type_, default_, doc_, effect_)                                             \
-	{                                                                                          \
-		.name = name_, .type = type_, .flags = ANDIRON_OPTION_IGNORED,                     \
-		.default_text = default_, .doc = doc_, .effect = effect_                           \
-	}
+	IGNORED(BOOL, name_, "true", "Unwind " language " frames.",                                \
+		.effect = language " frames are not unwound by this version")
+#define DEAD(type_, name_, default_)                                                               \
+	IGNORED(type_, name_, default_, "Has no effect since Alloy 1.11.", .until = "Alloy 1.11")
 
 static const struct andiron_option debug_info_items[] = {
-	IGNORED("on_target_symbolization", ANDIRON_TYPE_BOOL, "true",
-		"Name frames on this machine.", NULL),
-	IGNORED("upload", ANDIRON_TYPE_BOOL, "false", "Upload debug information.",
-		"debug information is not uploaded by this version"),
-	IGNORED("strip_text_section", ANDIRON_TYPE_BOOL, "false", "Leave code out of uploads.",
-		NULL),
-	IGNORED("cache_size", ANDIRON_TYPE_INT, "262144", "Uploads remembered.", NULL),
-	IGNORED("queue_size", ANDIRON_TYPE_INT, "256", "Uploads waiting.", NULL),
-	IGNORED("worker_num", ANDIRON_TYPE_INT, "16", "Uploads at once.", NULL),
+	IGNORED(BOOL, "on_target_symbolization", "true", "Name frames on this machine."),
+	IGNORED(BOOL, "upload", "false", "Upload debug information.",
+		.effect = "debug information is not uploaded by this version"),
+	IGNORED(BOOL, "strip_text_section", "false", "Leave code out of uploads."),
+	IGNORED(INT, "cache_size", "262144", "Uploads remembered."),
+	IGNORED(INT, "queue_size", "256", "Uploads waiting."),
+	IGNORED(INT, "worker_num", "16", "Uploads at once."),
 };
 
 static const struct andiron_options debug_info = ANDIRON_OPTIONS(debug_info_items);
 
 static const struct andiron_option items[] = {
-	{.name = "forward_to",
-	 .type = ANDIRON_TYPE_RECEIVERS,
-	 .flags = ANDIRON_OPTION_REQUIRED,
-	 .doc = "Where the profiles go."},
-	{.name = "targets",
-	 .type = ANDIRON_TYPE_TARGETS,
-	 .doc = "What to profile: targets with __process_pid__ or a container id."},
-	{.name = "targets_only",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "true",
-	 .doc = "Profile the targets only; false profiles everything else as default_target."},
-	{.name = "default_target",
-	 .type = ANDIRON_TYPE_MAP,
-	 .flags = ANDIRON_OPTION_LENIENT,
-	 .doc = "Labels of what belongs to no target, with targets_only = false."},
-	{.name = "sample_rate",
-	 .type = ANDIRON_TYPE_INT,
-	 .default_text = "19",
-	 .min = 1,
-	 .max = 999,
-	 .doc = "Samples per second and CPU."},
-	{.name = "collect_interval",
-	 .type = ANDIRON_TYPE_DURATION,
-	 .default_text = "\"15s\"",
-	 .min = NS_PER_SEC,
-	 .max = 3600 * NS_PER_SEC,
-	 .doc = "Time covered by one profile; less where some 40,000 samples come in that time."},
-	{.name = "demangle",
-	 .type = ANDIRON_TYPE_STRING,
-	 .default_text = "\"none\"",
-	 .choices = demangle_words,
-	 .doc = "How C++ and Rust names are shown."},
-	{.name = "comm",
-	 .type = ANDIRON_TYPE_STRING,
-	 .default_text = "\"none\"",
-	 .choices = comm_words,
-	 .doc = "The thread's name, as a label of samples, as their outermost frame, or both."},
-	{.name = "pid_label",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "false",
-	 .doc = "Process id and name as labels of samples."},
-	{.name = "kernel_frames",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "true",
-	 .doc = "Include the kernel's part of a stack."},
-	{.name = "lazy_mode",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "false",
-	 .doc = "Load the BPF programs only when there is a first target."},
-	{.name = "follow",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "false",
-	 .since = "0.1",
-	 .doc = "Descendants of a target's process belong to it, from their fork on."},
-	{.name = "runtimes",
-	 .type = ANDIRON_TYPE_STRINGS,
-	 .default_text = "[]",
-	 .since = "0.1",
-	 .doc = "Language runtimes whose frames are shown, by name, each by a plugin of its own."},
+	OPTION(RECEIVERS, "forward_to", NULL, "Where the profiles go.",
+	       .flags = ANDIRON_OPTION_REQUIRED),
+	OPTION(TARGETS, "targets", NULL,
+	       "What to profile: targets with __process_pid__ or a container id."),
+	OPTION(BOOL, "targets_only", "true",
+	       "Profile the targets only; false profiles everything else as default_target."),
+	OPTION(MAP, "default_target", NULL,
+	       "Labels of what belongs to no target, with targets_only = false.",
+	       .flags = ANDIRON_OPTION_LENIENT),
+	OPTION(INT, "sample_rate", "19", "Samples per second and CPU.", .min = 1, .max = 999),
+	OPTION(DURATION, "collect_interval", "\"15s\"",
+	       "Time covered by one profile; less where some 40,000 samples come in that time.",
+	       .min = NS_PER_SEC, .max = 3600 * NS_PER_SEC),
+	OPTION(STRING, "demangle", "\"none\"", "How C++ and Rust names are shown.",
+	       .choices = demangle_words),
+	OPTION(STRING, "comm", "\"none\"",
+	       "The thread's name, as a label of samples, as their outermost frame, or both.",
+	       .choices = comm_words),
+	OPTION(BOOL, "pid_label", "false", "Process id and name as labels of samples."),
+	OPTION(BOOL, "kernel_frames", "true", "Include the kernel's part of a stack."),
+	OPTION(BOOL, "lazy_mode", "false",
+	       "Load the BPF programs only when there is a first target."),
+	OPTION(BOOL, "follow", "false",
+	       "Descendants of a target's process belong to it, from their fork on.",
+	       .since = "0.1"),
+	OPTION(STRINGS, "runtimes", "[]",
+	       "Language runtimes whose frames are shown, by name, each by a plugin of its own.",
+	       .since = "0.1"),
 	FRAMES("python_enabled", "Python"),
 	FRAMES("perl_enabled", "Perl"),
 	FRAMES("php_enabled", "PHP"),
@@ -113,45 +71,38 @@ static const struct andiron_option items[] = {
 	FRAMES("ruby_enabled", "Ruby"),
 	FRAMES("v8_enabled", "JavaScript"),
 	FRAMES("dotnet_enabled", ".NET"),
-	IGNORED("go_enabled", ANDIRON_TYPE_BOOL, "true", "Unwind Go frames.", NULL),
-	IGNORED("off_cpu_threshold", ANDIRON_TYPE_FLOAT, "0", "Probability of off-CPU samples.",
-		"waiting time is not profiled by this version"),
-	IGNORED("load_probe", ANDIRON_TYPE_BOOL, "false", "Load the generic probe.",
-		"probes are not offered by this version"),
-	IGNORED("u_probe_links", ANDIRON_TYPE_STRINGS, NULL, "User probes to attach.",
-		"probes are not offered by this version"),
-	IGNORED("probe_links", ANDIRON_TYPE_STRINGS, NULL, "Probes to attach.",
-		"probes are not offered by this version"),
-	IGNORED("verbose_mode", ANDIRON_TYPE_BOOL, "false", "Verbose BPF programs.", NULL),
-	IGNORED("no_kernel_version_check", ANDIRON_TYPE_BOOL, "false", "Try on any kernel.",
-		"kernels before 5.10 are refused"),
-	IGNORED("bpf_fs_root", ANDIRON_TYPE_STRING, "\"/sys/fs/bpf/\"", "Where maps are pinned.",
-		NULL),
-	IGNORED("obi_process_context_enabled", ANDIRON_TYPE_BOOL, "true", "Read trace ids of OBI.",
-		NULL),
-	IGNORED("symb_cache_path", ANDIRON_TYPE_STRING, "\"/tmp/symb-cache\"",
-		"Symbol tables on disk.", NULL),
-	IGNORED("symb_cache_size", ANDIRON_TYPE_INT, "2048", "Symbol tables kept.", NULL),
-	IGNORED("reporter_unsymbolized_stubs", ANDIRON_TYPE_BOOL, "false",
+	IGNORED(BOOL, "go_enabled", "true", "Unwind Go frames."),
+	IGNORED(FLOAT, "off_cpu_threshold", "0", "Probability of off-CPU samples.",
+		.effect = "waiting time is not profiled by this version"),
+	IGNORED(BOOL, "load_probe", "false", "Load the generic probe.",
+		.effect = "probes are not offered by this version"),
+	IGNORED(STRINGS, "u_probe_links", NULL, "User probes to attach.",
+		.effect = "probes are not offered by this version"),
+	IGNORED(STRINGS, "probe_links", NULL, "Probes to attach.",
+		.effect = "probes are not offered by this version"),
+	IGNORED(BOOL, "verbose_mode", "false", "Verbose BPF programs."),
+	IGNORED(BOOL, "no_kernel_version_check", "false", "Try on any kernel.",
+		.effect = "kernels before 5.10 are refused"),
+	IGNORED(STRING, "bpf_fs_root", "\"/sys/fs/bpf/\"", "Where maps are pinned."),
+	IGNORED(BOOL, "obi_process_context_enabled", "true", "Read trace ids of OBI."),
+	IGNORED(STRING, "symb_cache_path", "\"/tmp/symb-cache\"", "Symbol tables on disk."),
+	IGNORED(INT, "symb_cache_size", "2048", "Symbol tables kept."),
+	IGNORED(BOOL, "reporter_unsymbolized_stubs", "false",
 		"Name unknown frames by file and address.",
-		"frames without a symbol keep their address and get no made-up name"),
-	{.name = "debug_info",
-	 .type = ANDIRON_TYPE_BLOCK,
-	 .flags = ANDIRON_OPTION_IGNORED,
-	 .doc = "Upload of debug information.",
-	 .block = &debug_info},
-	DEAD("pid_cache_size", ANDIRON_TYPE_INT, "32"),
-	DEAD("build_id_cache_size", ANDIRON_TYPE_INT, "64"),
-	DEAD("same_file_cache_size", ANDIRON_TYPE_INT, "8"),
-	DEAD("container_id_cache_size", ANDIRON_TYPE_INT, "1024"),
-	DEAD("cache_rounds", ANDIRON_TYPE_INT, "3"),
-	DEAD("symbols_map_size", ANDIRON_TYPE_INT, "2048"),
-	DEAD("pid_map_size", ANDIRON_TYPE_INT, "16384"),
-	DEAD("go_table_fallback", ANDIRON_TYPE_BOOL, "false"),
-	IGNORED("collect_user_profile", ANDIRON_TYPE_BOOL, "true", "Include user frames.",
-		"user frames are always included"),
-	IGNORED("collect_kernel_profile", ANDIRON_TYPE_BOOL, "true", "Include kernel frames.",
-		"kernel frames are included as kernel_frames says"),
+		.effect = "frames without a symbol keep their address and get no made-up name"),
+	IGNORED(BLOCK, "debug_info", NULL, "Upload of debug information.", .block = &debug_info),
+	DEAD(INT, "pid_cache_size", "32"),
+	DEAD(INT, "build_id_cache_size", "64"),
+	DEAD(INT, "same_file_cache_size", "8"),
+	DEAD(INT, "container_id_cache_size", "1024"),
+	DEAD(INT, "cache_rounds", "3"),
+	DEAD(INT, "symbols_map_size", "2048"),
+	DEAD(INT, "pid_map_size", "16384"),
+	DEAD(BOOL, "go_table_fallback", "false"),
+	IGNORED(BOOL, "collect_user_profile", "true", "Include user frames.",
+		.effect = "user frames are always included"),
+	IGNORED(BOOL, "collect_kernel_profile", "true", "Include kernel frames.",
+		.effect = "kernel frames are included as kernel_frames says"),
 };
 
 const struct andiron_options ebpf_options = ANDIRON_OPTIONS(items);

@@ -2,6 +2,7 @@
 /* The options of profile.file. */
 #include "file/options.h"
 
+#include "abi/option.h"
 #include "abi/value.h"
 #include "base/cleanup.h"
 
@@ -10,40 +11,22 @@
 static const char *const unnamed_words[] = {"function", "address", NULL};
 
 static const struct andiron_option options[] = {
-	{
-		.name = "paths",
-		.type = ANDIRON_TYPE_STRINGS,
-		.flags = ANDIRON_OPTION_REQUIRED,
-		.doc = "Files to write when the run ends, each replaced as a whole. The suffix says what: "
-		       ".pb.gz is pprof, .folded is folded stacks, .html is a flame graph.",
-		.since = "0.1",
-	},
-	{
-		.name = "title",
-		.type = ANDIRON_TYPE_STRING,
-		.default_text = "\"Flame graph\"",
-		.doc = "The heading of the flame graph.",
-		.since = "0.1",
-	},
-	{
-		.name = "group_by",
-		.type = ANDIRON_TYPE_STRINGS,
-		.default_text = "[\"process\"]",
-		.doc = "Labels that stacks are grouped by, outermost first: \"process\" (one box for all "
-		       "processes of a program), \"pid\", \"comm\" (the thread), or a label of targets. The flame "
-		       "graph's page can change it; pprof files keep every label.",
-		.since = "0.1",
-	},
-	{
-		.name = "unnamed",
-		.type = ANDIRON_TYPE_STRING,
-		.default_text = "\"function\"",
-		.choices = unnamed_words,
-		.doc = "How frames without a name are written. \"function\": by where their function begins, "
-		       "[libcrypto.so.3 fn 0x1a2b30], one box for each. \"address\": where the file has a build "
-		       "id, as addresses.",
-		.since = "0.1",
-	},
+	OPTION(STRINGS, "paths", NULL,
+	       "Files to write when the run ends, each replaced as a whole. The suffix says what: "
+	       ".pb.gz is pprof, .folded is folded stacks, .html is a flame graph.",
+	       .flags = ANDIRON_OPTION_REQUIRED, .since = "0.1"),
+	OPTION(STRING, "title", "\"Flame graph\"", "The heading of the flame graph.",
+	       .since = "0.1"),
+	OPTION(STRINGS, "group_by", "[\"process\"]",
+	       "Labels that stacks are grouped by, outermost first: \"process\" (one box for all "
+	       "processes of a program), \"pid\", \"comm\" (the thread), or a label of targets. "
+	       "The flame graph's page can change it; pprof files keep every label.",
+	       .since = "0.1"),
+	OPTION(STRING, "unnamed", "\"function\"",
+	       "How frames without a name are written. \"function\": by where their function "
+	       "begins, [libcrypto.so.3 fn 0x1a2b30], one box for each. \"address\": where the "
+	       "file has a build id, as addresses.",
+	       .choices = unnamed_words, .since = "0.1"),
 };
 
 const struct andiron_options file_options = ANDIRON_OPTIONS(options);

@@ -3,54 +3,39 @@
  * documentation says otherwise). */
 #include "process/options.h"
 
+#include "abi/option.h"
 #include "abi/value.h"
 #include "base/clock.h"
 
-#define LABEL(option, given, what)                                                                 \
-	{                                                                                          \
-		.name = (option), .type = ANDIRON_TYPE_BOOL, .default_text = (given),              \
-		.doc = (what)                                                                      \
-	}
-
 static const struct andiron_option discover_items[] = {
-	LABEL("exe", "true", "Adds __meta_process_exe, the path of the program."),
-	LABEL("cwd", "true", "Adds __meta_process_cwd, the working directory."),
-	LABEL("commandline", "true",
-	      "Adds __meta_process_commandline, the arguments and their "
-	      "program, separated by blanks."),
-	LABEL("uid", "false", "Adds __meta_process_uid, the real user id."),
-	LABEL("username", "false", "Adds __meta_process_username, by the host's passwd file."),
-	LABEL("cgroup_path", "false",
-	      "Adds __meta_process_cgroup_path, the lines of "
-	      "/proc/PID/cgroup joined by |."),
-	LABEL("container_id", "true", "Adds __container_id__, by which `join` pairs."),
+	OPTION(BOOL, "exe", "true", "Adds __meta_process_exe, the path of the program."),
+	OPTION(BOOL, "cwd", "true", "Adds __meta_process_cwd, the working directory."),
+	OPTION(BOOL, "commandline", "true",
+	       "Adds __meta_process_commandline, the arguments and their "
+	       "program, separated by blanks."),
+	OPTION(BOOL, "uid", "false", "Adds __meta_process_uid, the real user id."),
+	OPTION(BOOL, "username", "false",
+	       "Adds __meta_process_username, by the host's passwd file."),
+	OPTION(BOOL, "cgroup_path", "false",
+	       "Adds __meta_process_cgroup_path, the lines of "
+	       "/proc/PID/cgroup joined by |."),
+	OPTION(BOOL, "container_id", "true", "Adds __container_id__, by which `join` pairs."),
 };
 
 static const struct andiron_options discover_block = ANDIRON_OPTIONS(discover_items);
 
 static const struct andiron_option items[] = {
-	{
-		.name = "join",
-		.type = ANDIRON_TYPE_TARGETS,
-		.doc = "Targets of containers; a process gets the labels of its container's.",
-	},
-	{
-		.name = "refresh_interval",
-		.type = ANDIRON_TYPE_DURATION,
-		.default_text = "\"60s\"",
-		.doc = "How often /proc is read as a whole. Processes are seen as they begin all the "
-		       "same; this finds what makes no event, as a move to another cgroup. Less than "
-		       "15s counts only where the kernel gives no events.",
-		.min = 1,
-		.max = INT64_MAX,
-	},
-	{
-		.name = "discover_config",
-		.type = ANDIRON_TYPE_BLOCK,
-		.doc = "Which labels a process gets, besides __process_pid__, __meta_process_comm "
-		       "and __meta_process_systemd_unit.",
-		.block = &discover_block,
-	},
+	OPTION(TARGETS, "join", NULL,
+	       "Targets of containers; a process gets the labels of its container's."),
+	OPTION(DURATION, "refresh_interval", "\"60s\"",
+	       "How often /proc is read as a whole. Processes are seen as they begin all the "
+	       "same; this finds what makes no event, as a move to another cgroup. Less than 15s "
+	       "counts only where the kernel gives no events.",
+	       .min = 1, .max = INT64_MAX),
+	OPTION(BLOCK, "discover_config", NULL,
+	       "Which labels a process gets, besides __process_pid__, __meta_process_comm and "
+	       "__meta_process_systemd_unit.",
+	       .block = &discover_block),
 };
 
 const struct andiron_options process_options = ANDIRON_OPTIONS(items);

@@ -2,6 +2,7 @@
 /* The option table of profile.symbolize, and its metrics. */
 #include "symbolize/options.h"
 
+#include "abi/option.h"
 #include "abi/value.h"
 
 #include <stdio.h>
@@ -14,80 +15,50 @@
 #define DEBUGINFOD_CACHE_DEFAULT INT64_C(4294967296)
 
 static const struct andiron_option options[] = {
-	{.name = "forward_to",
-	 .type = ANDIRON_TYPE_RECEIVERS,
-	 .flags = ANDIRON_OPTION_REQUIRED,
-	 .doc = "Where profiles go once their frames have names.",
-	 .since = "0.1"},
-	{.name = "cache_bytes",
-	 .type = ANDIRON_TYPE_INT,
-	 .default_text = "33554432",
-	 .doc = "How much memory names may take between batches, in bytes, and how much symbol tables and "
-		"debug information. The file used least recently is forgotten first. The kernel's list comes "
-		"on top.",
-	 .since = "0.1",
-	 .min = 1 << 20,
-	 .max = INT64_C(1) << 36},
-	{.name = "file_bytes",
-	 .type = ANDIRON_TYPE_INT,
-	 .doc = "How much of that, in bytes, the symbol tables and the debug information of one file may "
-		"take; without it, or where it is more, cache_bytes. A file whose symbol table is larger "
-		"gives no names, one whose debug information is gives those parts that fit.",
-	 .since = "0.1",
-	 .min = 1 << 20,
-	 .max = INT64_C(1) << 36},
-	{.name = "file_steps",
-	 .type = ANDIRON_TYPE_INT,
-	 .default_text = "134217728",
-	 .doc = "How many entries and line instructions of one file's debug information may be gone "
-		"through for a batch: the default is three or four seconds of CPU time. A file that takes more "
-		"gives names by its symbols only from then on.",
-	 .since = "0.1",
-	 .min = 1 << 10,
-	 .max = INT64_C(1) << 29},
-	{.name = "lines",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "true",
-	 .doc = "Whether frames get source files and lines, from debug information and from Go's own "
-		"tables.",
-	 .since = "0.1"},
-	{.name = "debuginfod",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "false",
-	 .doc = "Whether debug files that are not here are fetched from debuginfod servers, into the folder "
-		"that elfutils' client uses too.",
-	 .since = "0.1"},
-	{.name = "debuginfod_urls",
-	 .type = ANDIRON_TYPE_STRING,
-	 .doc = "The servers, separated by spaces, instead of those in the environment's "
-		"DEBUGINFOD_URLS.",
-	 .since = "0.1"},
-	{.name = "debuginfod_cache_path",
-	 .type = ANDIRON_TYPE_STRING,
-	 .doc = "Where fetched files are kept, instead of $HOME/.cache/debuginfod_client.",
-	 .since = "0.1"},
-	{.name = "debuginfod_max_bytes",
-	 .type = ANDIRON_TYPE_INT,
-	 .default_text = "268435456",
-	 .doc = "How large a debug file may be that is fetched whole. Of a larger one only symbols and lines "
-		"are fetched, without inlined calls, where the server gives sections; each of those may be "
-		"as large.",
-	 .since = "0.1",
-	 .min = 1,
-	 .max = INT64_C(1) << 40},
-	{.name = "debuginfod_cache_bytes",
-	 .type = ANDIRON_TYPE_INT,
-	 .default_text = "4294967296",
-	 .doc = "How much is kept on disk; what was used least recently is removed first, and what nobody "
-		"used in a week. 0: only the latter.",
-	 .since = "0.1",
-	 .min = 0,
-	 .max = INT64_C(1) << 50},
-	{.name = "inlines",
-	 .type = ANDIRON_TYPE_BOOL,
-	 .default_text = "true",
-	 .doc = "Whether calls that the compiler has inlined become frames.",
-	 .since = "0.1"},
+	OPTION(RECEIVERS, "forward_to", NULL, "Where profiles go once their frames have names.",
+	       .flags = ANDIRON_OPTION_REQUIRED, .since = "0.1"),
+	OPTION(INT, "cache_bytes", "33554432",
+	       "How much memory names may take between batches, in bytes, and how much symbol "
+	       "tables and debug information. The file used least recently is forgotten first. "
+	       "The kernel's list comes on top.",
+	       .min = 1 << 20, .max = INT64_C(1) << 36, .since = "0.1"),
+	OPTION(INT, "file_bytes", NULL,
+	       "How much of that, in bytes, the symbol tables and the debug information of one "
+	       "file may take; without it, or where it is more, cache_bytes. A file whose symbol "
+	       "table is larger gives no names, one whose debug information is gives those parts "
+	       "that fit.",
+	       .min = 1 << 20, .max = INT64_C(1) << 36, .since = "0.1"),
+	OPTION(INT, "file_steps", "134217728",
+	       "How many entries and line instructions of one file's debug information may be "
+	       "gone through for a batch: the default is three or four seconds of CPU time. A "
+	       "file that takes more gives names by its symbols only from then on.",
+	       .min = 1 << 10, .max = INT64_C(1) << 29, .since = "0.1"),
+	OPTION(BOOL, "lines", "true",
+	       "Whether frames get source files and lines, from debug information and from Go's "
+	       "own tables.",
+	       .since = "0.1"),
+	OPTION(BOOL, "debuginfod", "false",
+	       "Whether debug files that are not here are fetched from debuginfod servers, into "
+	       "the folder that elfutils' client uses too.",
+	       .since = "0.1"),
+	OPTION(STRING, "debuginfod_urls", NULL,
+	       "The servers, separated by spaces, instead of those in the environment's "
+	       "DEBUGINFOD_URLS.",
+	       .since = "0.1"),
+	OPTION(STRING, "debuginfod_cache_path", NULL,
+	       "Where fetched files are kept, instead of $HOME/.cache/debuginfod_client.",
+	       .since = "0.1"),
+	OPTION(INT, "debuginfod_max_bytes", "268435456",
+	       "How large a debug file may be that is fetched whole. Of a larger one only symbols "
+	       "and lines are fetched, without inlined calls, where the server gives sections; "
+	       "each of those may be as large.",
+	       .min = 1, .max = INT64_C(1) << 40, .since = "0.1"),
+	OPTION(INT, "debuginfod_cache_bytes", "4294967296",
+	       "How much is kept on disk; what was used least recently is removed first, and what "
+	       "nobody used in a week. 0: only the latter.",
+	       .max = INT64_C(1) << 50, .since = "0.1"),
+	OPTION(BOOL, "inlines", "true",
+	       "Whether calls that the compiler has inlined become frames.", .since = "0.1"),
 };
 
 const struct andiron_options symbolize_options = ANDIRON_OPTIONS(options);
