@@ -1,17 +1,51 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Walks that go on in task work: see continuation.h. */
+/* Walks that continue in task work, because their stack enters language runtimes more often than one
+ * run of a program can follow: a round trip is two tail calls, and the kernel allows 33 in a run.
+ *
+ * Task work cannot tail-call. But it can make the kernel run another program at once: a read of the
+ * process's memory where there is none is a page fault, and a perf event on page faults runs a
+ * program with 33 calls of its own. So the work faults, round after round, at an address that names
+ * its walk. The program there copies the walk to where a sample's would be and hands it to the
+ * runtime. From there on it is a sample's walk, until its end is kept here again. The thread has run
+ * no instruction of its own since it was sampled.
+ *
+ * The CPU's walk is free meanwhile: the kernel runs no program of an event while it runs another on
+ * the CPU. The event excludes faults in user mode, so only the few of the kernel itself pay. */
 #include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-#include "task-work/continuation.h"
 #include "sampler/programs-map.h"
 #include "sampler/shared-maps.h"
 #include "task-work/task-work.h"
 #include "bpfwire/unwind-tables.h"
 
+#include <andiron/bpf/walk.h>
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define CONTINUATION_SLOTS 16u /* walks at a time; a power of two */
+/* more than a stack of ANDIRON_WALK_USER can need: 3 words a round trip */
+#define CONTINUATION_ROUNDS  24u
+#define CONTINUATION_ADDRESS 16u /* plus the slot: no process has memory in the first page */
+
+_Static_assert((CONTINUATION_ROUNDS + 1) * ANDIRON_WALK_SWITCHES * 3 >= ANDIRON_WALK_USER,
+	       "all that fit");
+
+#define CONTINUATION_FREE    0
+#define CONTINUATION_WAITING 1 /* for its task work, or between two rounds */
+#define CONTINUATION_ROUND   2
+
+struct continuation {
+	struct bpf_task_work work;
+	__u64 state; /* CONTINUATION_FREE, … */
+	__u64 thread;
+	__u64 id;
+	__u32 buffer;
+	__u32 slot; /* its own */
+	struct andiron_walk walk;
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -22,7 +56,7 @@ struct {
 
 __u32 continuation_next = 0;
 
-/* Sends the stack as it is now, in the place of the one that the sample has kept. */
+/* Sends the stack as it is now; it replaces the one of the sample. */
 static __always_inline void continuation_send(struct continuation *o)
 {
 	struct andiron_walk *w = &o->walk;
@@ -58,7 +92,7 @@ static int continuation_run(struct bpf_map *map, void *key, void *value)
 		before = o->walk.n_words;
 		o->state = CONTINUATION_ROUND;
 		bpf_copy_from_user(&none, 1,
-				   (const void *)(unsigned long)(CONTINUATION_ADDRESS + o->place));
+				   (const void *)(unsigned long)(CONTINUATION_ADDRESS + o->slot));
 		o->state = CONTINUATION_WAITING;
 		if (o->walk.n_words == before)
 			break;
@@ -86,48 +120,48 @@ static __always_inline int continuation_fill(struct continuation *o, __u32 cpu)
 SEC("perf_event")
 int continuation(struct bpf_perf_event_data *event)
 {
-	__u32 place = __sync_fetch_and_add(&continuation_next, 1) & (CONTINUATION_SLOTS - 1);
-	struct continuation *o = bpf_map_lookup_elem(&continuations, &place);
+	__u32 slot = __sync_fetch_and_add(&continuation_next, 1) & (CONTINUATION_SLOTS - 1);
+	struct continuation *o = bpf_map_lookup_elem(&continuations, &slot);
 
 	if (!o || __sync_val_compare_and_swap(&o->state, CONTINUATION_FREE, CONTINUATION_WAITING) !=
 			  CONTINUATION_FREE)
 		return 0;
-	o->place = place;
+	o->slot = slot;
 	if (continuation_fill(o, bpf_get_smp_processor_id()) != 0 ||
 	    task_work_ask(&o->work, &continuations, continuation_run) != 0)
 		o->state = CONTINUATION_FREE;
 	return 0;
 }
 
-/* The place, if the current thread is in a round of it. */
-static __always_inline struct continuation *continuation_at(__u32 place)
+/* The walk in a slot, if the current thread is in a round of it. */
+static __always_inline struct continuation *continuation_at(__u32 slot)
 {
-	struct continuation *o = bpf_map_lookup_elem(&continuations, &place);
+	struct continuation *o = bpf_map_lookup_elem(&continuations, &slot);
 
 	return o && o->state == CONTINUATION_ROUND && o->thread == bpf_get_current_pid_tgid()
 		       ? o
 		       : NULL;
 }
 
-/* On page faults of the kernel's: a round begins where the former one, or the sample, could not hand the walk over. */
+/* On page faults of the kernel's: begins a round, where the sample or the round before ended. */
 SEC("perf_event")
 int begin_round(struct bpf_perf_event_data *event)
 {
-	__u64 place = event->addr - CONTINUATION_ADDRESS;
+	__u64 slot = event->addr - CONTINUATION_ADDRESS;
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct sampler_cpu *state;
 	struct andiron_walk *w;
 	struct continuation *o;
 
-	if (place >= CONTINUATION_SLOTS)
+	if (slot >= CONTINUATION_SLOTS)
 		return 0;
-	o = continuation_at((__u32)place);
+	o = continuation_at((__u32)slot);
 	w = bpf_map_lookup_elem(&walks, &cpu);
 	state = bpf_map_lookup_elem(&cpus, &cpu);
 	if (!o || !w || !state || state->pending.busy != SAMPLER_BUSY_NOT ||
 	    bpf_probe_read_kernel(w, sizeof(*w), &o->walk) != 0)
 		return 0;
-	state->pending.busy = (__u16)(SAMPLER_BUSY_ROUND + place);
+	state->pending.busy = (__u16)(SAMPLER_BUSY_ROUND + slot);
 	w->switches = 1;
 	w->end = 0;
 	if (w->slot != ANDIRON_WALK_RESUME)

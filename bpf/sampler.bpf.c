@@ -118,7 +118,7 @@ SAMPLER_INLINE const __u8 *h_slab(unwind_env e, __u32 i)
 	__u32 zero = 0;
 	void *inner = bpf_map_lookup_elem(&slabs, &i);
 
-	/* Or the compiler passes anything for an argument that is not used, which the verifier refuses. */
+	/* Else the compiler leaves the unused argument undefined, and the verifier refuses that. */
 	asm volatile("" : : "r"(e));
 	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
 }
@@ -250,6 +250,13 @@ SAMPLER_INLINE void h_comm(char *comm)
 
 #include "sampler/sample.h"
 
+/* Tells program images of a process apart. An address of an mm_struct is reused, so its start_stack
+ * counts, too. */
+SAMPLER_INLINE __u64 exec_generation(__u64 mm, __u64 start_stack)
+{
+	return (mm ^ start_stack << 16) | 1;
+}
+
 /* Reads through the helper, one call a member. Before 5.11. */
 SAMPLER_INLINE void task_by_probe(struct task_struct *current, struct sampler_task *task)
 {
@@ -257,7 +264,7 @@ SAMPLER_INLINE void task_by_probe(struct task_struct *current, struct sampler_ta
 
 	task->key.start_ns = BPF_CORE_READ(current, group_leader, start_boottime);
 	task->groups = (__u64)BPF_CORE_READ(current, cgroups);
-	task->exec = mm ? sampler_exec_generation((__u64)mm, BPF_CORE_READ(mm, start_stack)) : 0;
+	task->exec = mm ? exec_generation((__u64)mm, BPF_CORE_READ(mm, start_stack)) : 0;
 	task->exec_vm = mm ? BPF_CORE_READ(mm, exec_vm) : 0;
 	task->kthread = (BPF_CORE_READ(current, flags) & PF_KTHREAD) != 0;
 }
@@ -273,7 +280,7 @@ SAMPLER_INLINE void task_by_load(struct task_struct *current, struct sampler_tas
 	/* As numbers: the pointers themselves could not be kept in a map. */
 	bpf_core_read(&task->exec, sizeof(task->exec), &current->mm);
 	if (task->exec && mm)
-		task->exec = sampler_exec_generation(task->exec, mm->start_stack);
+		task->exec = exec_generation(task->exec, mm->start_stack);
 	bpf_core_read(&task->groups, sizeof(task->groups), &current->cgroups);
 }
 
@@ -292,8 +299,7 @@ SAMPLER_INLINE void h_task(struct sampler_context *c, struct sampler_task *task)
 		task_by_probe(c->task, task);
 }
 
-/* What tells one program image of a process from another; 0 while exec has not finished it: the
- * registers are the former one's then. */
+/* 0 while exec has not finished the program image: the registers are the former one's then. */
 SAMPLER_INLINE __u64 h_generation(struct sampler_context *c)
 {
 	return snapshot_generation(c->task);
@@ -355,8 +361,8 @@ SAMPLER_INLINE int finish(struct bpf_perf_event_data *event, __u32 cpu)
 	return 0;
 }
 
-/* Calls the program that is to go on, if the walk has come to a runtime's code; returns if there is
- * none, and the walk has ended then. */
+/* Tail-calls the runtime's program if the walk has come to its code. Returns if there is none, and
+ * the walk has ended. */
 SAMPLER_INLINE void hand_over(struct bpf_perf_event_data *event, struct andiron_walk *w)
 {
 	if (w->end != UNWIND_END_HAND_OVER)
@@ -372,8 +378,7 @@ SAMPLER_INLINE void hand_over(struct bpf_perf_event_data *event, struct andiron_
 	w->end = UNWIND_END_RUNTIME;
 }
 
-/* A runtime's program has its frames and the registers to write; what else it has said does not
- * count. Of a state that can no longer be true nothing is kept. */
+/* A runtime's program may write frames and registers only. A state that cannot be true is dropped. */
 SAMPLER_INLINE void came_back(__u32 cpu)
 {
 	struct andiron_walk *w = h_walk_state(cpu);

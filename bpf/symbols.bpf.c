@@ -12,7 +12,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 __u64 found[KERNEL_SYMBOLS] = {};
 
-#define FIND(place, name) bpf_kallsyms_lookup_name(name, sizeof(name), 0, &found[place])
+#define FIND(symbol, name) bpf_kallsyms_lookup_name(name, sizeof(name), 0, &found[symbol])
 
 SEC("syscall")
 int find(void *context)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The kernel's types as far as our programs read them, kept by hand.
  *
- * A struct under `preserve_access_index` names only the members that are used:
- * the loader moves each access to where the running kernel's BTF has the
- * member (CO-RE), so neither order nor gaps matter here. All of them exist
- * under these names in every kernel from 5.10 on. What stands outside of that pragma is fixed by the kernel's user-space ABI.
+ * A struct under `preserve_access_index` names only the members that are used. The loader moves each
+ * access to where the running kernel's BTF has the member (CO-RE), so order and gaps do not matter.
+ * All of them exist under these names from 5.10 on. What is outside of that pragma is fixed by the
+ * kernel's user-space ABI.
  *
  * Include this first, then <bpf/bpf_helpers.h> and <bpf/bpf_core_read.h>. */
 #ifndef KERNEL_TYPES_H
@@ -33,7 +33,6 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PROG_ARRAY = 3,
-	BPF_MAP_TYPE_PERCPU_HASH = 5,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
@@ -42,12 +41,9 @@ enum bpf_map_type {
 
 enum {
 	BPF_ANY = 0,
-	BPF_NOEXIST = 1,
-	BPF_EXIST = 2,
 };
 
 enum {
-	BPF_F_NO_PREALLOC = 1,
 	BPF_F_MMAPABLE = 1 << 10,
 };
 
@@ -122,7 +118,6 @@ struct bpf_perf_event_data {
 };
 
 /* include/linux/sched.h */
-#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -135,7 +130,6 @@ struct cgroup_subsys_state;
 
 struct cgroup {
 	struct kernfs_node *kn;
-	int level;
 };
 
 struct cgroup_subsys_state {
@@ -170,9 +164,8 @@ typedef struct {
 struct mm_struct {
 	mm_context_t context;
 	unsigned long exec_vm; /* pages mapped executable */
-	unsigned long total_vm;
 	unsigned long start_code, end_data, start_stack;
-	unsigned long arg_start, arg_end;
+	unsigned long arg_start;
 };
 
 struct bpf_map {
@@ -209,7 +202,6 @@ typedef struct {
 
 struct signal_struct {
 	atomic_t live; /* threads that have not begun to exit */
-	int nr_threads;
 };
 
 /* Where its local storage is. */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The maps of the sampling programs: what they count into, what they read stacks by, and whom they
- * know. What stands in them is said in sampler.h and unwind-tables.h.
+/* The maps of the sampling programs. Their contents are described in sampler.h and unwind-tables.h.
  *
- * Each map is a region of the kernel's memory of its own. Nothing of it is in the CPU's caches when
- * a sample comes, nor is what leads there: the first line of a region costs 0.7 us, another one 0.1
- * to 0.4. So what every sample needs is in few of them. */
+ * Each map is a region of kernel memory, cold when a sample comes: its first line costs 0.7 us,
+ * another one 0.1 to 0.4. So what every sample needs is in few of them. */
 #pragma once
 
 #include "bpfwire/kernel-tables.h"

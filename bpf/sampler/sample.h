@@ -13,10 +13,10 @@
  *   h_send(data, size, wake)        0, or an error if the ring is full
  *   h_ring_crowded()                whether the ring is over half full
  *   h_now()                         ns, monotonic
- *   h_kernel_frames(c, w)           written to w->frames[0..ANDIRON_WALK_KERNEL); their number. The rest of w is free
+ *   h_kernel_frames(c, w)           into w->frames[0..ANDIRON_WALK_KERNEL); how many. All else of w is free
  *   h_registers(c, task, w)         the process's, into the walk; 0 or a reason of UNWIND_END_*
  *   h_space(i)                      struct unwind_space *, i is wrapped, or NULL
- *   h_generation(c)                     unwind_generation() of the current process, 0 in the midst of exec
+ *   h_generation(c)                 unwind_generation() of the current process, 0 in the midst of exec
  *   h_parent(c, key)                its parent's key
  *   h_log_words()                   words of a log, SAMPLER_LOG_SPARE not counted
  *   h_log_put(cpu, buffer, at, words, n)  into the log; 0, or an error if this CPU has none
@@ -38,9 +38,9 @@
 
 /* A process whose mappings change all the time is reported this often. */
 #define SAMPLER_CHANGE_NS 100000000ull
-/* Code in memory that may be written to is in no count of the kernel's: where a stack leads to an address that
- * nobody knows, its process is looked at again, this often; and so many times in a row, if it was not for as long as they
- * take: a runtime that begins maps memory for its code again and again. */
+/* The kernel does not count writable code. Where a stack leads to an unknown address, its process is
+ * read again, this often; and so many times in a row if it was not for as long: a runtime that
+ * begins maps memory for its code again and again. */
 #define SAMPLER_ASK_NS  250000000ull
 #define SAMPLER_ASK_ROW 64
 
@@ -48,7 +48,7 @@ struct sampler_task {
 	struct sampler_process_key key;
 	__u64 groups;
 	__u64 cgroup;
-	__u64 exec; /* sampler_exec_generation; 0: a kernel thread, or one that has given up its memory */
+	__u64 exec; /* differs between program images; 0: without memory */
 	__u64 exec_vm;
 	__u32 in_user; /* interrupted in user mode */
 	__u32 kthread;
@@ -56,7 +56,7 @@ struct sampler_task {
 };
 
 /* Where a sample is counted. */
-struct sampler_place {
+struct sampler_slot {
 	__u32 cpu, buffer;
 	struct sampler_cpu *state;
 	struct sampler_counts *counts;
@@ -67,7 +67,7 @@ SAMPLER_INLINE bool sampler_selects(struct sampler_task *task)
 {
 	__u32 mode = h_config()->mode;
 	struct sampler_selected *selected;
-	__u32 *verdict;
+	__u32 *outcome;
 
 	if (mode == SAMPLER_ALL)
 		return true;
@@ -78,8 +78,8 @@ SAMPLER_INLINE bool sampler_selects(struct sampler_task *task)
 	}
 	if (mode == SAMPLER_PIDS)
 		return false;
-	verdict = h_cgroup_find(task->cgroup);
-	return !verdict || *verdict;
+	outcome = h_cgroup_find(task->cgroup);
+	return !outcome || *outcome;
 }
 
 /* What this CPU knows of the process; finds its cgroup. A set of cgroups does not change while
@@ -144,45 +144,44 @@ SAMPLER_INLINE void sampler_note_process(struct sampler_context *c, struct sampl
 	known->reported = reported;
 }
 
-/* The place of a process's space + 1, if it has one of that generation, else 0. */
+/* The slot of a process's address space + 1, if it has one of that generation; else 0. */
 SAMPLER_GLOBAL __u32 sampler_find_space(__u64 start_ns, __u32 tgid, __u64 generation)
 {
 	__u32 hash = unwind_space_hash(start_ns, tgid);
 	struct unwind_space *space;
 
 	for (__u32 i = 0; i < UNWIND_PROBES; i++) {
-		__u32 place = unwind_space_place(hash, i);
+		__u32 slot = unwind_space_slot(hash, i);
 
-		space = h_space(place);
+		space = h_space(slot);
 		if (space && space->tgid == tgid && space->start_ns == start_ns &&
 		    space->generation == generation && space->word != 0)
-			return place + 1;
+			return slot + 1;
 	}
 	return 0;
 }
 
-/* The space to walk this process in: its own, or its parent's where that is of the same generation,
- * since then both have mapped the same. NULL: not known yet. Only its own is remembered for sure;
- * it may get one any moment. */
+/* The address space of a process: its own, or its parent's of the same generation, since both have
+ * mapped the same. NULL: not known yet. A parent's is looked up again, as its own may come. */
 SAMPLER_INLINE struct unwind_space *sampler_space(struct sampler_context *c,
 						  struct sampler_known *known,
 						  const struct sampler_task *task)
 {
 	struct unwind_space *space = known->space ? h_space(known->space - 1) : NULL;
 	struct sampler_process_key parent = {};
-	__u32 place;
+	__u32 slot;
 
 	if (space && space->tgid == task->key.tgid && space->generation == known->generation)
 		return space;
-	place = sampler_find_space(task->key.start_ns, task->key.tgid, known->generation);
-	if (place == 0 && space && space->generation == known->generation)
+	slot = sampler_find_space(task->key.start_ns, task->key.tgid, known->generation);
+	if (slot == 0 && space && space->generation == known->generation)
 		return space;
-	if (place == 0) {
+	if (slot == 0) {
 		h_parent(c, &parent);
-		place = sampler_find_space(parent.start_ns, parent.tgid, known->generation);
+		slot = sampler_find_space(parent.start_ns, parent.tgid, known->generation);
 	}
-	known->space = place;
-	return place ? h_space(place - 1) : NULL;
+	known->space = slot;
+	return slot ? h_space(slot - 1) : NULL;
 }
 
 /* Readies the walk: the kernel's frames, and the process's registers. Where there is something to
@@ -221,7 +220,7 @@ SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler
 	}
 }
 
-/* Whether it is time to look at the process again. */
+/* Whether it is time to read the process again. */
 SAMPLER_INLINE __u32 sampler_may_ask(const struct sampler_process_key *key)
 {
 	struct sampler_process_state *state = h_process_find(key);
@@ -247,8 +246,8 @@ SAMPLER_INLINE bool sampler_is_open(const struct andiron_walk *w,
 	       (w->end == UNWIND_END_SWITCHES && h_config()->continuation);
 }
 
-/* Writes the sample down: in the log, or if that is full, by sending it. False: it is lost, and counted. */
-SAMPLER_INLINE bool sampler_write(const struct sampler_place *p, struct andiron_walk *w)
+/* Writes the sample into the log, or into the ring if that is full. False: it is lost, and counted. */
+SAMPLER_INLINE bool sampler_write(const struct sampler_slot *p, struct andiron_walk *w)
 {
 	__u32 n = SAMPLER_STACK_WORDS + w->n_words, at = p->counts->n_words;
 
@@ -271,7 +270,7 @@ SAMPLER_INLINE bool sampler_write(const struct sampler_place *p, struct andiron_
 SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 {
 	struct andiron_walk *w = h_walk_state(cpu);
-	struct sampler_place p = {.cpu = cpu, .state = h_state(cpu)};
+	struct sampler_slot p = {.cpu = cpu, .state = h_state(cpu)};
 	struct sampler_pending *pending;
 	struct sampler_stack *head;
 	bool open;
@@ -295,7 +294,7 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 		sampler_stack_exec(sampler_known_of(p.state, &pending->key.process)->generation);
 	head->flags |= w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
 	head->end = w->end;
-	head->id = open ? sampler_stack_id(++p.counts->n_open, cpu) : 0;
+	head->id = open ? (__u64)(++p.counts->n_open) << 16 | cpu : 0;
 	head->key = pending->key;
 	return sampler_write(&p, w) && open;
 }

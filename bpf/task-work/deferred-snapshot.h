@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Snapshots taken later: by task work, in the sampled thread itself on its way back to user mode,
- * where memory that is not there can be waited for and the process's mappings can be listed. The
- * stack is the one that was sampled, since the thread has run no instruction of its own since.
+/* Deferred snapshots: taken by task work, in the sampled thread on its way back to user mode. There
+ * a page that is not present can be waited for, and the process's mappings can be listed. The stack
+ * is still the sampled one, since the thread has run no instruction of its own.
  *
- * For kernels that have it, 6.18 and later. It stands in an object of its own, of which there are
- * two since the function has two forms, and is reached by a tail call: a kernel refuses what it
- * does not have even where it is never reached, and whoever may not list the kernel's modules
- * cannot even ask libbpf for it. Where none is loaded, or no place is free, what is there is copied
- * at once. */
+ * From Linux 6.18 on. It is an object of its own, in two forms (task-work.h), and is reached by a
+ * tail call: a kernel refuses functions that it does not have even where they are never reached.
+ * Where none is loaded, or no slot is free, what is present is copied at once. */
 #pragma once
 
 #include "task-work/signal-stack.h"
@@ -103,7 +101,7 @@ static __always_inline void deferred_send_mappings(struct deferred *l)
 			   BPF_RB_NO_WAKEUP);
 }
 
-/* Where the copy may end. A thread's stack ends with its mapping, and what mostly lies above is a library. */
+/* Where the copy may end: with the mapping, since a library mostly lies above a thread's stack. */
 static __always_inline __u64 deferred_limit(struct deferred *l)
 {
 	const struct sampler_snapshot *c = &l->snapshot;
@@ -151,7 +149,7 @@ static __always_inline void deferred_send(struct sampler_snapshot *c, __u32 type
 		bpf_ringbuf_output(&ring, c, SAMPLER_SNAPSHOT_HEAD + n, flags);
 }
 
-/* A part besides the snapshot's own; 1 where there are no more, or the ring has no room for luxury. */
+/* A part besides the snapshot's own; 1 where there are no more, or the ring is half full. */
 static long deferred_more(__u32 i, struct deferred **deferred)
 {
 	struct sampler_snapshot *c = &(*deferred)->snapshot;
@@ -243,8 +241,8 @@ static int deferred_run(struct bpf_map *map, void *key, void *value)
 /* True if the snapshot of this CPU's sample will be sent later. */
 static __always_inline bool deferred_schedule(__u32 cpu)
 {
-	__u32 place = __sync_fetch_and_add(&deferred_next, 1) & (DEFERRED_SLOTS - 1);
-	struct deferred *l = bpf_map_lookup_elem(&deferred_snapshot, &place);
+	__u32 slot = __sync_fetch_and_add(&deferred_next, 1) & (DEFERRED_SLOTS - 1);
+	struct deferred *l = bpf_map_lookup_elem(&deferred_snapshot, &slot);
 
 	if (!l || __sync_val_compare_and_swap(&l->busy, 0, 1) != 0)
 		return false;

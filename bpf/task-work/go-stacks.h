@@ -1,29 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The two stacks of a thread that runs Go: its goroutine's, and the one that the system gave it, on
- * which Go calls C, and where its runtime does what needs room. A walk goes on from one to the
- * other, so a copy of that which the stack pointer is in is half of it.
+/* The two stacks of a thread that runs Go: its goroutine's, and the system's, on which Go calls C
+ * and its runtime does what needs room. A walk continues from one to the other, so both are copied.
  *
- * A goroutine is described by a g, a thread by an m; the thread's own stack has a g too, g0. Which
- * g is current stands in a register while Go's code runs (its internal ABI, "Architecture
- * specifics") and in a word of the thread's local storage always. Read is only what Go's assembly,
- * debuggers or linkers know the place of, so that it has not moved since Go 1.5, and which g an m
- * runs, found by what a g looks like.
+ * A goroutine is described by a g, a thread by an m; the system's stack has a g too, g0. The current
+ * g is in a register while Go's code runs (its internal ABI, "Architecture specifics"), and always
+ * in a word of thread-local storage. Only members are read whose offsets Go's assembly, debuggers or
+ * linkers rely on, unchanged since Go 1.5; and the g that an m runs, found by its shape.
  *
- * In other programs all of this is anything: so what a word leads to is read only if it is there
- * and is plain memory, and counts only if m and g0 lead to each other. Whoever forges that has
- * memory of their own copied that no walk looks at. */
+ * In other programs these words are anything. An address is read only if plain memory is there, and
+ * counts only if m and g0 lead to each other. Who forges that has memory of their own copied. */
 #pragma once
 
 #include "task-work/snapshot.h"
 #include "task-work/vma-list.h"
 
-/* The words of an m, of which the first is its g0; which one is its goroutine differs by a word or
- * two from one Go to another. What lies before them are a g that handles signals, and places of g's
- * that stopped. */
+/* The words of an m: the first is g0. Which one is the goroutine differs by a word or two between
+ * versions of Go. Before them are the g that handles signals, and g's that stopped. */
 #define GOROUTINE_M_WORDS 32
 #define GOROUTINE_M_FIRST 16
 
-/* Where cgocallback keeps what it changes of the thread's own stack, from where it has left that. */
+/* From where cgocallback left the system's stack to where it saved that position. */
 #if defined(__TARGET_ARCH_arm64)
 #define GOROUTINE_SAVED 16
 #else
@@ -62,7 +58,7 @@ static __always_inline bool goroutine_holds(const struct goroutine_g *g, __u64 a
 	return g->low <= at && at < g->high;
 }
 
-/* Where the stack of the g ends that Go's code keeps in a register: small ones lie amid the heap. */
+/* The end of the stack of the g in Go's register: small ones lie amid the heap. */
 static __always_inline __u64 goroutine_limit(struct goroutine *r, const struct sampler_snapshot *c,
 					     __u64 sp)
 {
@@ -72,7 +68,7 @@ static __always_inline __u64 goroutine_limit(struct goroutine *r, const struct s
 	return ~0ull;
 }
 
-/* Where the current g stands in local storage: where a program's own has nothing else, as Go's mostly have. */
+/* The current g by thread-local storage, if the program has nothing else in it, as most of Go's. */
 static __always_inline __u64 goroutine_storage(void)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -128,8 +124,8 @@ static __always_inline void goroutine_called(struct goroutine *r)
 	r->start = at;
 }
 
-/* The goroutine's stack from where it was left. A signal's handler, or a call of the vDSO, leaves it without saying
- * where: it is in the frame pointer, or mostly near the end. */
+/* The goroutine's stack from where it was left. A signal's handler, or a call of the vDSO, does not
+ * record where: the frame pointer has it, or it is mostly near the end. */
 static __always_inline void goroutine_left(struct goroutine *r, __u64 fp)
 {
 	__u64 at = r->g.sp, end;

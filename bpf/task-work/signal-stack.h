@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The stack that a signal has interrupted, where its handler runs on one of its own (sigaltstack).
- * A walk goes on there behind the kernel's frame, which has the interrupted registers and lies at
- * the upper end of the handler's stack, below the registers of the floating-point unit. Those take
- * another size on every machine, so the frame is looked for, downwards, by the words in it that say
- * which stack the thread has set aside: signals that interrupt a handler have theirs further down.
+/* The stack that a signal interrupted, where its handler runs on another (sigaltstack). A walk
+ * continues there behind the kernel's frame. That has the interrupted registers, and lies at the
+ * upper end of the handler's stack, below the floating-point registers. The size of those differs
+ * between machines, so the frame is searched for, downwards, by the words that say which stack the
+ * thread has set aside. Signals that interrupt a handler have theirs further down.
  *
  * Sources: include/uapi/asm/ucontext.h and sigcontext.h of both machines;
  * arch/x86/kernel/signal_64.c and arch/arm64/kernel/signal.c, by which both align the frame so that
@@ -52,7 +52,7 @@ static long alternate_try(__u32 i, struct alternate **alternate)
 	return 1;
 }
 
-/* The stack pointer that a handler which is at `sp` has interrupted on another stack; 0: there is none. */
+/* The stack pointer that a handler at `sp` has interrupted on another stack; 0: none. */
 static __always_inline __u64 alternate_interrupted(struct alternate *a, __u64 sp)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The mappings of the current process, as its thread can ask for them in task work: on kernels after 6.18. */
+/* The mappings of the current process, as its thread can list them in task work (6.18 and later). */
 #pragma once
 
 #include "task-work/snapshot.h"
@@ -9,8 +9,8 @@ extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struc
 extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym;
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym;
 
-/* Whether it is memory and nothing else: of no file, as a device's is not; or the end of the
- * program's data, in which what begins as zero begins as well. */
+/* Whether it is memory of no file or device; or the end of the program's data, where zeroed data
+ * begins. */
 static __always_inline bool mapping_is_plain(struct vm_area_struct *vma)
 {
 	__u64 end;
@@ -22,8 +22,8 @@ static __always_inline bool mapping_is_plain(struct vm_area_struct *vma)
 	       vma->vm_start < end && end <= vma->vm_end;
 }
 
-/* Where the mapping ends that `at` lies in; 0: in none, or there is no telling now. `plain`: nor in
- * one that is not, which nobody reads who has not been asked to. */
+/* The end of the mapping that holds `at`; 0: none does, or it cannot be asked now. `plain`: 0 also
+ * for a mapping that is not, whose reading may have effects. */
 static __noinline __u64 mapping_end(__u64 at, bool plain)
 {
 	struct bpf_iter_task_vma it;

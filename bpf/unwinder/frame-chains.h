@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The part of the walker (native-stack.h, which includes it) that goes along chains: lines of the
- * cache that unwind-tables.h tells of. A walk follows chains as far as they lead, takes a single
- * step where none does, and from there on makes one of what it then finds, be that in another chain
- * or in the tables. A chain that the stack does not agree with is left as it is: some other stack
- * will.
- *
- * All that is kept of a chain in the making is its place and how many words it has, in the walk. */
+/* The part of the walker (native-stack.h, which includes it) that follows chains: lines of the cache
+ * of chains in unwind-tables.h. A walk follows chains as far as they lead, and takes a single step
+ * where none does. From there on it makes a chain of what it finds, in other chains or in the
+ * tables. A chain that the stack does not agree with stays as it is: it is some other stack's. Of
+ * the chain that is being made the walk keeps the slot and the number of words. */
 #pragma once
 
 /* Appends to the chain that is being made. */
@@ -40,7 +38,7 @@ UNWIND_GLOBAL int unwind_follow(unwind_env e)
 		return 0;
 	seal = unwind_chain_seal((__u32)(w->space >> 48));
 	at = w->pc - 1;
-	chain = h_chain(e, unwind_chain_place(at, seal));
+	chain = h_chain(e, unwind_chain_slot(at, seal));
 	if (!chain)
 		return 0;
 	sp = w->regs[UNWIND_SP];
@@ -100,6 +98,6 @@ UNWIND_INLINE void unwind_chain(unwind_env e, struct andiron_walk *w, __u64 at, 
 		return;
 	}
 	if (w->n_chain == 0)
-		w->chain = unwind_chain_place(at, seal);
+		w->chain = unwind_chain_slot(at, seal);
 	unwind_chain_append(e, (at | (__u64)brief << 48) ^ seal);
 }

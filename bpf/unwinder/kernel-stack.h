@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Walks the kernel's stack on x86-64 to the same addresses as bpf_get_stack, for half of its price
- * or less: the kernel looks each address up in its tables, at half a dozen lines of memory that
- * nobody else touches and that are cold when a sample comes. Here what has been found is kept, and
- * met again in one line.
+ * or less. The kernel looks each address up in its tables, which are cold when a sample comes; here
+ * a row that was found is kept in a cache, in one line.
  *
- * It knows the kernel's own code and the rules that nearly all of it has, and such programs as it
- * is told of: ours work in threads, too, and are met there. Whatever else comes, a module,
- * another's program, a trampoline, a stack that leads anywhere but up, is no answer, and who asks
- * takes bpf_get_stack's. So nothing here has to be complete, but what is answered has to be right:
- * an address that the kernel would have left out or put right is never guessed.
+ * It knows the kernel's own code, the common rules, and our own BPF programs. Anything else (a
+ * module, another's program, a trampoline, a stack that does not lead up) gives no answer, and the
+ * caller takes bpf_get_stack's. So an answer may be missing, but is never guessed.
  *
  * Ordinary C as sample.h is; who includes it defines before, besides what native-stack.h wants of
  * h_walk_state:
@@ -16,7 +13,7 @@
  *   UNWIND_INLINE, UNWIND_GLOBAL          how functions are declared
  *   unwind_env                            type of `e`
  *   h_kernel_tables()                     const volatile struct kernel_tables *
- *   h_kernel_jit()                   const volatile struct kernel_jit *
+ *   h_kernel_jit()                        const volatile struct kernel_jit *
  *   h_kernel_rows(i)                      struct kernel_set *, i below KERNEL_SETS, or NULL
  *   h_kernel_read(to, n, address)         0, or there is nothing that can be read
  *   h_now()                               some number, each time another
@@ -69,7 +66,7 @@ UNWIND_INLINE bool kernel_offset_fits(__s64 offset)
 	return (offset & 7) == 0 && offset >= -KERNEL_STACK_MAX && offset < KERNEL_STACK_MAX;
 }
 
-/* The address at place i of the table; the place's own where it cannot be read, which lies behind all code. */
+/* Address i of the table; that of the entry, which lies behind all code, if it cannot be read. */
 UNWIND_INLINE __u64 kernel_address(__u64 addresses, __u32 i)
 {
 	__u64 at = addresses + sizeof(__s32) * (__u64)i;
@@ -80,8 +77,8 @@ UNWIND_INLINE __u64 kernel_address(__u64 addresses, __u32 i)
 	return at + (__u64)(__s64)distance[0];
 }
 
-/* How many of the n addresses do not lie above `at`. Without branches, and of numbers that the verifier does not
- * know: it follows one path then. */
+/* How many of the n addresses do not lie above `at`. Without branches, and of numbers that the
+ * verifier does not know: it follows one path then. */
 UNWIND_GLOBAL __u32 kernel_search(__u64 addresses, __u32 n, __u64 at)
 {
 	__u32 low = 0, high = n, middle, above;
@@ -98,7 +95,7 @@ UNWIND_GLOBAL __u32 kernel_search(__u64 addresses, __u32 n, __u64 at)
 	return low;
 }
 
-/* The row of an address without its bits 16..23, by the tables. 0: there is none, or none that a row can hold. */
+/* The row of an address without its bits 16..23, by the tables; 0: none, or none that fits. */
 UNWIND_INLINE __u64 kernel_find(const volatile struct kernel_tables *t, __u64 at)
 {
 	__u64 granule = at & ~(__u64)(KERNEL_GRANULE - 1), begin, next, first, last;
@@ -121,7 +118,7 @@ UNWIND_INLINE __u64 kernel_find(const volatile struct kernel_tables *t, __u64 at
 	       KERNEL_ROW_SET;
 }
 
-/* Whether it is code of programs that we have been told of. On its own: it is rarely asked, and stack is scarce. */
+/* Whether it is code of our programs. A function of its own: it is rare, and stack is scarce. */
 UNWIND_GLOBAL int kernel_is_jit(__u64 at)
 {
 	const volatile struct kernel_jit *c = h_kernel_jit();
@@ -165,7 +162,7 @@ UNWIND_INLINE __u64 kernel_row(__u64 at)
 	return row;
 }
 
-/* The base of the caller's frame in *sp, from the registers of this one. Not 0: it does not follow. */
+/* The base of the caller's frame, from the registers of this one. Not 0: unknown. */
 UNWIND_INLINE int kernel_frame(const struct andiron_walk *w, __u64 row, __u64 *ret)
 {
 	__u64 sp = w->regs[KERNEL_SP], fp = w->regs[KERNEL_FP];
@@ -218,7 +215,7 @@ UNWIND_INLINE int kernel_call(struct andiron_walk *w, __u64 row, __u64 sp)
 	return 0;
 }
 
-/* The registers that were interrupted, where they stand: all of them, or from pc on. Not 0: unknown. */
+/* The interrupted registers: all of them, or from pc on. Not 0: unknown. */
 UNWIND_INLINE int kernel_interrupted(struct andiron_walk *w, __u64 row, __u64 at)
 {
 	__u64 saved[4] = {}, fp = w->regs[KERNEL_FP]; /* pc, cs, flags, sp */
@@ -298,7 +295,7 @@ UNWIND_GLOBAL int kernel_step(unwind_env e)
 	return kernel_write(w);
 }
 
-/* The stack of what was interrupted with these registers, in w->frames; how many, 0: it is not known here. */
+/* The stack of what was interrupted with these registers, in w->frames; how many; 0: unknown. */
 UNWIND_INLINE __u32 kernel_walk(unwind_env e, struct andiron_walk *w, __u64 pc, __u64 sp, __u64 fp)
 {
 	if (h_kernel_tables()->n == 0 || !kernel_is_code(pc))

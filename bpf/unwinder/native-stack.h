@@ -4,25 +4,24 @@
  * under the sanitizers; who includes it defines before:
  *
  *   UNWIND_INLINE, UNWIND_GLOBAL  how functions are declared
- *   unwind_env                    type of `e`: what says where we are; in the kernel the number of this CPU
+ *   unwind_env                    type of `e`: the context; in the kernel the number of this CPU
  *   h_walk_state(e)               struct andiron_walk * or NULL
- *   h_slab(e, i)                  const __u8 *, UNWIND_SLAB_BYTES + UNWIND_SLAB_SPARE of them, or NULL
+ *   h_slab(e, i)                  const __u8 [UNWIND_SLAB_BYTES + UNWIND_SLAB_SPARE] or NULL
  *   h_entry(e, i)                 const struct unwind_entry * or NULL
- *   h_rows(e, i)                  struct unwind_set *, i below UNWIND_SETS, or NULL: there is no cache
- *   h_chain(e, i)                 struct unwind_chain *, i below UNWIND_CHAINS, or NULL: there is no cache
+ *   h_rows(e, i)                  struct unwind_set *, i below UNWIND_SETS, or NULL: no cache
+ *   h_chain(e, i)                 struct unwind_chain *, i below UNWIND_CHAINS, or NULL: no cache
  *   h_read(e, to, n, address)     memory of the process; 0 or a reason of UNWIND_END_*
  *   h_pc_mask(e)                  bits of a return address that are address (arm64 signs it)
- *   UNWIND_FINDS, h_find(e, at, ret)  only natively: true, and *ret is the rule from elsewhere than the tables, with w->own;
- *                                 or 0, and w->end why
+ *   UNWIND_FINDS, h_find(e, at, ret)  only natively: true where rules come from elsewhere than the
+ *                                 tables; *ret is the rule, with w->own; or 0, and w->end why
  *
- * A frame is: write its address down, find its rule, compute the caller's registers. Nothing of it
- * is in the caches when a sample comes, so its price is the lines it touches. One is the stack's.
- * Where the calls that led here did so before, one more serves up to eight frames (the cache of
- * chains). Where the address was met before, it is one of the cache of rows; else the way is space,
- * mapping, page, block, rule.
+ * A frame is: write its address down, find its rule, compute the caller's registers. The caches are
+ * cold when a sample comes, so the price is the lines that are touched: one of the stack, and one
+ * for up to eight frames by a chain, or one a frame by the cache of rows; else those of address
+ * space, mapping, page, block and rule.
  *
- * The functions that search are separate and take numbers only, and they search without branches
- * where it matters: the verifier then walks each of them once, along one path. */
+ * The functions that search take numbers only, and search without branches where it matters. So the
+ * verifier walks each of them once, along one path. */
 #pragma once
 
 #include <andiron/bpf/walk.h>
@@ -348,8 +347,8 @@ UNWIND_INLINE int unwind_signal(unwind_env e, struct andiron_walk *w, __u64 at)
 	return 0;
 }
 
-/* Which registers of the caller are known besides sp and fp: those that the auxiliary word tells
- * of. `fp` is the callee's. */
+/* The registers of the caller that are known besides sp and fp, by the auxiliary word. `fp` is the
+ * callee's. */
 UNWIND_INLINE __u32 unwind_preserved(unwind_env e, struct andiron_walk *w, __u64 cfa, __u64 fp)
 {
 	__u64 aux = w->own, at, value;
@@ -451,9 +450,9 @@ UNWIND_INLINE bool unwind_goes_up(struct andiron_walk *w, __u64 rule, __u64 cfa)
 	return cfa != sp;
 }
 
-/* Registers other than the frame pointer are seldom asked for, and getting each frame's would cost
- * as much again as the frame. So they are not got, except where execution stood, and where a rule
- * does ask for one, the walk is taken up again there, carefully. */
+/* Rules seldom need registers other than the frame pointer, and reading them would double the cost
+ * of a frame. So they are read of the first frame only; where a rule needs one, the walk starts
+ * again there, carefully. */
 UNWIND_INLINE void unwind_mark(struct andiron_walk *w)
 {
 	w->mark[0] = w->pc;

@@ -122,6 +122,7 @@ static void run(void *arg)
 	int nice = getpriority(PRIO_PROCESS, 0); /* of the calling thread, on Linux */
 
 	pthread_mutex_lock(&d->lock);
+	check(d->in_flight && !d->running);
 	d->running = !d->stopped;
 	pthread_mutex_unlock(&d->lock);
 	if (!d->running)
@@ -328,6 +329,7 @@ void driver_free(void *self)
 {
 	struct driver *d = self;
 
+	check(!d->running);
 	engine_free(d->engine);
 	wants_fini(&d->now);
 	wants_fini(&d->next);

@@ -69,7 +69,10 @@ static int load(struct engine *e, struct error *err)
 {
 	struct session_options options = {e->options.rate_hz, e->options.interval_ns,
 					  e->options.follow};
-	int r = session_open(&options, intake_record, &e->intake, &e->session, err);
+	int r;
+
+	check(!e->session && !e->unwinder);
+	r = session_open(&options, intake_record, &e->intake, &e->session, err);
 
 	if (r != 0)
 		return r;
@@ -125,6 +128,7 @@ static struct loaded swap_loaded(struct engine *e, struct loaded next)
 	struct loaded former = {e->session, e->unwinder, e->stats.session,
 				e->run_ns,  e->runs,     e->missed};
 
+	check(!next.session == !next.unwinder);
 	e->session = e->intake.session = next.session;
 	e->unwinder = e->intake.unwinder = next.unwinder;
 	e->stats.session = next.info;
@@ -155,7 +159,7 @@ static int reload(struct engine *e, uint32_t former_hz, struct error *err)
 		e->intake.bytes_max = intake_bytes_of(e->session);
 		return 0;
 	}
-	check(!fresh.session && !fresh.unwinder);
+	check(!fresh.session);
 	e->intake.bytes_max = intake_bytes;
 	if (session_start(e->session, former_hz, &again) != 0) {
 		engine_say(e, ANDIRON_LOG_ERROR, "sampling has stopped: %s", again.text);

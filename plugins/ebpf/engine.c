@@ -249,6 +249,7 @@ static void on_gone(void *context, const struct process *p)
 {
 	struct engine *e = context;
 
+	check(e->session && e->unwinder);
 	session_forget_process(e->session, &p->key);
 	unwinder_gone(e->unwinder, p);
 }
@@ -345,6 +346,7 @@ void engine_collect(struct engine *e)
 	int64_t end_ns;
 	int r;
 
+	check(!e->counts);
 	if (!e->session)
 		return;
 	end_ns = clock_real();
@@ -382,7 +384,6 @@ void engine_finish(struct engine *e)
 {
 	if (!e->session || e->finished)
 		return;
-	check(!e->counts);
 	e->finished = true;
 	session_stop(e->session);
 	engine_collect(e);

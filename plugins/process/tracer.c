@@ -11,7 +11,6 @@
 #include "proc/hierarchy.h"
 
 #include <linux/types.h>
-#include "bpfwire/hierarchy.h"
 #include "bpfwire/process.h"
 
 #pragma GCC diagnostic push /* bpftool's text, not ours */
@@ -37,11 +36,6 @@ _Static_assert(PROCESS_FORK == ANDIRON_PROCESS_FORK && PROCESS_EXEC == ANDIRON_P
 		       PROCESS_EXIT == ANDIRON_PROCESS_EXIT &&
 		       PROCESS_EXISTING == ANDIRON_PROCESS_EXISTING,
 	       "kinds are the same on both sides");
-_Static_assert(CGROUP_HIERARCHY_V2 == PROC_HIERARCHY_V2 &&
-		       CGROUP_HIERARCHY_MEMORY == PROC_HIERARCHY_MEMORY &&
-		       CGROUP_HIERARCHY_CPU == PROC_HIERARCHY_CPU &&
-		       CGROUP_HIERARCHY_PIDS == PROC_HIERARCHY_PIDS,
-	       "hierarchies are the same on both sides");
 
 struct tracer {
 	struct process_bpf *bpf;
@@ -89,16 +83,6 @@ static uint32_t ring_bytes(void)
 	return bytes;
 }
 
-static uint32_t hierarchy(void)
-{
-	_cleanup_(buf_free) struct buf text = BUF_NULL;
-
-	/* Unreadable means no v1 controllers: the file is made by their code. */
-	if (file_read(AT_FDCWD, "/proc/cgroups", &text, 65536))
-		return PROC_HIERARCHY_V2;
-	return proc_hierarchy(buf_str(&text));
-}
-
 static int refused(int code, struct error *err)
 {
 	if (code == -EPERM || code == -EACCES)
@@ -121,7 +105,7 @@ static int load(struct tracer *t, uint32_t bytes, struct error *err)
 	t->bpf = process_bpf__open();
 	if (!t->bpf)
 		return refused(-errno, err);
-	t->bpf->rodata->process_hierarchy = hierarchy();
+	t->bpf->rodata->process_hierarchy = proc_hierarchy_here();
 	r = bpf_map__set_max_entries(t->bpf->maps.events, bytes ? bytes : ring_bytes());
 	if (!r)
 		r = process_bpf__load(t->bpf);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What kernel-stack.h walks the kernel's own stack by, on x86-64: where the kernel keeps its
- * tables, and the cache of what has been found there.
+/* Where the kernel keeps the tables of its own unwinder on x86-64, and the cache of their rows, both
+ * for kernel-stack.h.
  *
- * The tables are those of the kernel's unwinder, CONFIG_UNWINDER_ORC
- * (arch/x86/include/asm/orc_types.h): addresses, ascending, each as a distance from where it
- * stands, and beside them entries of 6 bytes. An entry holds from its address up to the next one's
- * and says how the caller's registers follow. Their format is no promise of the kernel's: this is
- * the one since 6.4. */
+ * CONFIG_UNWINDER_ORC (arch/x86/include/asm/orc_types.h) has addresses, ascending, each as a distance
+ * from its own place in memory, and beside them entries of 6 bytes. An entry holds up to the next
+ * address and says how the caller's registers follow. The kernel does not promise their format: this
+ * is the one since 6.4. */
 #pragma once
 
 #ifndef KERNEL_TYPES_H
@@ -23,8 +22,7 @@ struct kernel_tables {
 	__u32 n;
 };
 
-/* Machine code of BPF programs, all zero for none. The kernel has no tables for it and takes it to
- * keep frame pointers, which it does. */
+/* Machine code of BPF programs, zero for none. It has no tables, and keeps frame pointers. */
 #define KERNEL_COMPILED 4
 
 struct kernel_jit {
@@ -33,7 +31,7 @@ struct kernel_jit {
 	} code[KERNEL_COMPILED];
 };
 
-/* The symbols that tell of all this, as symbols.bpf.c finds them. */
+/* The symbols that symbols.bpf.c finds. */
 enum {
 	KERNEL_SYMBOL_TEXT,
 	KERNEL_SYMBOL_TEXT_END,
@@ -57,7 +55,7 @@ struct kernel_entry {
 	((rule) >> 11 & 1) /* the caller's address is where it stands, not behind a call */
 
 /* KERNEL_RULE_SP and KERNEL_RULE_FP. */
-#define KERNEL_BY_NOTHING     0 /* the frame pointer is the same still, or with the other registers */
+#define KERNEL_BY_NOTHING     0 /* the frame pointer is unchanged, or with the other registers */
 #define KERNEL_BY_CALLER_SP   1
 #define KERNEL_BY_FP          4
 #define KERNEL_BY_SP          5
@@ -75,8 +73,8 @@ struct kernel_entry {
 #define KERNEL_REGS_PC 128
 
 /* The cache: one set, a cache line, for each 256 bytes of code, modulo their number. A row is one
- * word, so that CPUs write and read it whole without a lock; the set's number and the row's place
- * say what of the address is not in it.
+ * word, so that CPUs write and read it whole without a lock; the set's number says what
+ * of the address is not in it.
  *
  *   bits  0..7  first byte of the granule that the row covers
  *   bits  8..15 last one

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The wire between the sampling program and user space: the keys and values of its maps and the
- * records of its ring.
+/* The wire between the sampling programs and user space: keys and values of maps, and the records
+ * of logs and ring.
  *
- * Every CPU writes its samples down by itself, one behind the other, in a log that user space has mapped, of
- * two buffers of which one is active; where it is full, in the ring. So a sample takes no lock and searches
- * nothing: six of seven are of a stack that was not met before in an interval, and what is equal is for user space to add up.
- * Who reads makes the other buffer active, waits until no program runs any more that saw the old
- * one, has it for itself, and clears it. For each buffer, once it is quiet:
+ * Each CPU writes its samples into a log of its own, which user space has mapped; into the ring
+ * where the log is full. A log has two buffers, of which one is active. The reader makes the other
+ * one active, waits until no program runs that saw the former, reads that, and clears it. A sample
+ * takes no lock and searches nothing; user space adds up what is equal. For each buffer, once it is
+ * quiet:
  *
  *     taken = samples in logs and ring + ring_full + new_cpu + unfinished
  *
- * A process whose mappings are not known yet cannot be walked. Of its samples the registers and
- * what is on the stack are sent (a snapshot), for user space to walk when it has read them; such a
- * sample has an id. */
+ * A process whose mappings are not known cannot be walked. Of its samples a snapshot is sent, which
+ * is registers and stack; user space walks it when it has read the mappings. Such a sample has an
+ * id. */
 #pragma once
 
 #ifndef KERNEL_TYPES_H
@@ -61,37 +61,29 @@ struct sampler_counts {
 	__u64 zero;
 };
 
-/* Tells a program image of a process from the ones before, by address and start_stack of its
- * mm_struct: the address alone may be that of one which an exec has given up, and the one after
- * that got. */
-static inline __u64 sampler_exec_generation(__u64 mm, __u64 start_stack)
-{
-	return (mm ^ start_stack << 16) | 1;
-}
-
 /* A process as a CPU saw it last; one cache line. */
 struct sampler_known {
 	struct sampler_process_key key;
-	__u64 groups; /* identity of its set of cgroups */
-	__u64 cgroup; /* what that led to */
-	__u64 exec, exec_vm;
-	__u32 reported;   /* the config's epoch + 1 when it was known to be reported, else 0 */
-	__u32 space;      /* its place in `spaces` + 1, 0: has none */
-	__u64 generation; /* of its mappings */
+	__u64 groups;        /* identity of its set of cgroups */
+	__u64 cgroup;        /* what that led to */
+	__u64 exec, exec_vm; /* sampler_task.exec; executable pages */
+	__u32 reported;      /* the config's epoch + 1 when it was known to be reported, else 0 */
+	__u32 space;         /* slot of its address space + 1; 0: none */
+	__u64 generation;    /* of its mappings */
 };
 
 #define SAMPLER_KNOWN 32 /* a power of two */
 
 #define SAMPLER_BUSY_NOT    0
 #define SAMPLER_BUSY_SAMPLE 1
-#define SAMPLER_BUSY_ROUND  2 /* and the place of the walk: continuation.h */
+#define SAMPLER_BUSY_ROUND  2 /* plus the slot of the walk: continuation.bpf.c */
 
 /* The sample that is being walked; one cache line. */
 struct sampler_pending {
 	struct sampler_key key;
 	__u16 buffer;
 	__u16 busy;  /* SAMPLER_BUSY_*: a walk is under way */
-	__u32 stale; /* its mappings are not those of its space any more */
+	__u32 stale; /* its mappings are no longer those of its address space */
 	__u64 zero[2];
 };
 
@@ -123,8 +115,8 @@ struct sampler_selected {
 	__u32 follow;
 };
 
-/* `processes`: what the last SAMPLER_RECORD_PROCESS was sent for, and up to when it has been looked at for
- * addresses that nobody knows, each time counted as an interval. */
+/* `processes`: what the last SAMPLER_RECORD_PROCESS was sent for. asked_ns grows by an interval with
+ * each snapshot for an unknown address. */
 struct sampler_process_state {
 	__u64 exec;
 	__u64 exec_vm;
@@ -140,16 +132,15 @@ struct sampler_process_state {
 #define SAMPLER_STACK_KERNEL_CUT 2 /* the kernel's walk ended for lack of room */
 #define SAMPLER_STACK_EXEC       0xfffcu
 
-/* What of `flags` tells of which exec of its process a stack was taken, by unwind_generation:
- * before an exec and after it, one address may be two functions. 0: not known. */
+/* The part of `flags` that tells program images of a process apart, by unwind_generation: before and
+ * after an exec, one address may be two functions. 0: not known. */
 static inline __u16 sampler_stack_exec(__u64 generation)
 {
 	return (__u16)(generation >> 48) & SAMPLER_STACK_EXEC;
 }
 
-/* A sample. Behind it stand the frames: the kernel's, then the process's, leaf first. Kernel frames
- * are addresses as the kernel gives them: all but the first are return addresses. The process's are
- * words as andiron_walk.frames has them. */
+/* A sample. Frames follow: the kernel's, then the process's, leaf first. Kernel frames are addresses;
+ * all but the first are return addresses. The process's are words as in andiron_walk.frames. */
 struct sampler_stack {
 	__u32 type;
 	__u16 n_kernel;
@@ -157,29 +148,21 @@ struct sampler_stack {
 	__u16 buffer;
 	__u16 flags; /* SAMPLER_STACK_* */
 	__u32 end;   /* UNWIND_END_*: of the process's frames */
-	__u64 id;    /* what completes it is told by; 0: nothing will */
+	__u64 id;    /* 0: nothing will complete it */
 	struct sampler_key key;
 };
 
 #define SAMPLER_STACK_WORDS ((__u32)(sizeof(struct sampler_stack) / sizeof(__u64)))
 
-/* Behind the end of a log is room for the largest record, since a stack is walked before it is
- * known whether it fits. */
+/* Room for the largest record behind the end of a log. */
 #define SAMPLER_LOG_SPARE (SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS)
 
-/* Under this bit of an id stands the record of a stack that was completed after its sample: it is
- * the one that counts, where it comes in time. */
+/* Set in the id of a completed stack's record, which replaces the sample's if it comes in time. */
 #define SAMPLER_STACK_COMPLETED (1ull << 63)
-
-static inline __u64 sampler_stack_id(__u32 n, __u32 cpu)
-{
-	return (__u64)n << 16 | cpu;
-}
 
 #define SAMPLER_PROCESS_KTHREAD 1
 
-/* A process was sampled for the first time, or with other mappings than the last time. Wakes the
- * reader. */
+/* A process was sampled for the first time, or with other mappings than before. Wakes the reader. */
 struct sampler_process {
 	__u32 type;
 	__u32 flags;
@@ -191,31 +174,25 @@ struct sampler_process {
 	char comm[SAMPLER_COMM_SIZE]; /* of the leader */
 };
 
-/* What is needed to walk on later, from the last frame of the stack record `id` of buffer `buffer`
- * on. Sent where sampler_is_open. Wakes the reader. */
+/* The stack of a snapshot is copied in pieces, up to the first that is not present. Pieces are
+ * aligned, so the last one ends with the stack's last page. */
 #define SAMPLER_SNAPSHOT_BYTES 16384
-/* the stack is copied by so many bytes, up to the first that are not there */
 #define SAMPLER_SNAPSHOT_PIECE 512
 
-/* Where the copy begins: pieces are aligned, so that the last one ends where the stack's last page does. */
 static inline __u64 sampler_snapshot_start(__u64 stack_pointer)
 {
 	return stack_pointer & ~(__u64)(SAMPLER_SNAPSHOT_PIECE - 1);
 }
 
-/* A deeper stack comes in parts of SAMPLER_SNAPSHOT_BYTES where there is time to take them, in task
- * work: those above the first as records of their own (SAMPLER_RECORD_MORE), upwards, before the
- * snapshot, whose id they have. So deep is no stack of ANDIRON_WALK_USER frames that are of common
- * size.
+/* Task work takes more than one part of SAMPLER_SNAPSHOT_BYTES: all of a stack up to
+ * SAMPLER_SNAPSHOT_PARTS; of a deeper one, which is mostly one huge frame, SAMPLER_SNAPSHOT_INNER
+ * parts and SAMPLER_SNAPSHOT_OUTER of its outer end. It takes the stack on which the walk may
+ * continue, too: Go's other one (bpf/task-work/go-stacks.h), or the one that a signal interrupted
+ * (bpf/task-work/signal-stack.h).
  *
- * Where a stack is deeper than that it is mostly one frame that is so large, as rustc's
- * run_compiler is (540 KB): of such a stack come SAMPLER_SNAPSHOT_INNER parts, and
- * SAMPLER_SNAPSHOT_OUTER of its outer end.
- *
- * Where the walk may go on on another stack of the thread, as Go's does (bpf/task-work/go-stacks.h)
- * or a signal's handler that has one of its own (bpf/task-work/signal-stack.h), that comes too, in
- * SAMPLER_SNAPSHOT_PARTS at most. Parts are numbered by what they are of, from
- * SAMPLER_SNAPSHOT_PARTS times sampler_snapshot_copy on, and all come before the snapshot. */
+ * Each further part is a record SAMPLER_RECORD_MORE with the snapshot's id. All come before the
+ * snapshot, whose own part is the first of the sampled stack. The parts of a copy are numbered from
+ * SAMPLER_SNAPSHOT_PARTS times its sampler_snapshot_copy on, upwards. */
 enum sampler_snapshot_copy {
 	SAMPLER_COPY_STACK, /* the sampled one, upwards from the stack pointer */
 	SAMPLER_COPY_OUTER, /* its outer end */
@@ -227,12 +204,14 @@ enum sampler_snapshot_copy {
 #define SAMPLER_SNAPSHOT_INNER 8
 #define SAMPLER_SNAPSHOT_OUTER 4
 
-/* What the places of snapshots that are taken later need at most, with what the kernel adds (bpf/task-work/deferred-snapshot.h). */
+/* Most memory for deferred snapshots, the kernel's share included. */
 #define SAMPLER_DEFERRED_BYTES (1u << 20)
 
 /* All but `stack`, of which only the first n bytes are sent. */
 #define SAMPLER_SNAPSHOT_HEAD ((__u32) __builtin_offsetof(struct sampler_snapshot, stack))
 
+/* What continues the walk of the stack record `id` of buffer `buffer` from its last frame on. Sent
+ * where sampler_is_open. Wakes the reader. */
 struct sampler_snapshot {
 	__u32 type;
 	__u32 buffer;
@@ -246,13 +225,12 @@ struct sampler_snapshot {
 	__u32 n;   /* bytes of the stack */
 	__u32 end; /* why the walk ended: UNWIND_END_* */
 	__u64 part;
-	__u64 at; /* address of `stack`: sampler_snapshot_start + SAMPLER_SNAPSHOT_BYTES part, of the sampled one */
+	__u64 at; /* address of `stack` */
 	__u8 stack[SAMPLER_SNAPSHOT_BYTES];
 };
 
-/* What a process has mapped executable, as it was in the process itself on its way back to user
- * mode. Sent before the snapshot of a process that is not known: by the time somebody reads of it
- * the process may be gone. */
+/* The executable mappings of a process, listed by the process itself on its way back to user mode.
+ * Sent before the snapshot of an unknown process, which may be gone when its record is read. */
 #define SAMPLER_MAPPED_MAX      128
 #define SAMPLER_MAPPED_VDSO     1
 #define SAMPLER_MAPPED_WRITABLE 2

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The tables by which stacks are walked without frame pointers, as user space writes them and the
- * walker (native-stack.h) reads them, in the kernel and natively.
+/* The tables by which stacks are walked without frame pointers. User space writes them; the walker
+ * (native-stack.h) reads them, in the kernel and natively.
  *
- *   process ──▶ space ──▶ mappings, by address ──▶ pages of the file's text ──▶ rows ──▶ rule
+ *   process ─▶ address space ─▶ mappings, by address ─▶ pages of the file's text ─▶ rows ─▶ rule
  *
- * A row says which rule holds from its address up to the next row's. Rows stand by page of 64 KiB
- * of a file's own addresses, so that all processes that map the file share them; two bytes a row:
- * its distance to the row before and a page-local number of its rule. The rules themselves, a few
- * thousand for a whole machine, stand once.
+ * A row says which rule holds from its address up to the next row's. Rows lie in pages of 64 KiB of
+ * a file's own addresses, so all processes that map the file share them. A row takes two bytes: its
+ * distance to the row before, and a page-local number of its rule. The rules, a few thousand for a
+ * machine, are stored once.
  *
- * Everything but spaces and rules lies in slabs, in chunks that are never changed once they can be
- * found: who replaces one writes the new chunk, then the word that leads to it, and frees the old
- * chunk when no program runs any more that may have read the former word. A reader of a hostile or
- * torn table computes nonsense, never reads outside of a slab and never loops longer than the
- * bounds given here. */
+ * All but address spaces and rules lies in slabs, in chunks that never change once they can be
+ * found. A chunk is replaced by writing the new one, then the word that leads to it; the old one is
+ * freed when no program runs that may have read the former word. A reader of a torn table computes
+ * nonsense, but never reads outside of a slab nor loops longer than the bounds given here. */
 #pragma once
 
 #ifndef KERNEL_TYPES_H
@@ -113,7 +112,7 @@ static inline __s64 unwind_rule_offset(__u64 rule)
 	return (__s64)rule >> 40;
 }
 
-/* DWARF numbers: System V ABI for AMD64, figure 3.36; DWARF for the Arm 64-bit architecture, 4.1. */
+/* DWARF numbers: System V ABI for AMD64, figure 3.36; DWARF for the Arm 64-bit Architecture, 4.1 */
 #define UNWIND_X86_RBX 3
 #define UNWIND_X86_RDI 5
 #define UNWIND_X86_RBP 6
@@ -125,9 +124,9 @@ static inline __s64 unwind_rule_offset(__u64 rule)
 #define UNWIND_ARM_LR  30
 #define UNWIND_ARM_SP  31
 
-/* The auxiliary word of a rule: where the other registers that a callee preserves are
- * saved, 0 for one that still holds its caller's value. Only files of which a rule's base
- * is such a register have any, and those whose code has been found between such a rule and the end of a stack.
+/* The auxiliary word of a rule: where the other registers that a callee preserves are saved, 0 for
+ * one that still holds its caller's value. A file has them if a rule's base is such a register, or
+ * if a stack through it ended for lack of one.
  *   x86-64: rbx, r12 … r15, 12 bits each from bit 0 on: at CFA + 8 n, n being the low
  *           11 bits, signed; the high bit: at frame pointer + 8 n
  *   arm64:  x19 … x28, 6 bits each: at CFA - 8 n
@@ -217,31 +216,28 @@ struct unwind_mapping {
 	__u64 end;
 	__u64 bias;  /* of pages: page (pc - bias) >> 16 of the file's table holds pc */
 	__u32 pages; /* chunk of __u32 [pages]: a reference to each page, 0 where it has no rows */
-	__u16 kind; /* the one thing that changes in place: to one without a table, before that goes */
-	__u16 slot; /* of the runtime's program */
+	__u16 kind;  /* alone changes in place: to one without a table, before that goes */
+	__u16 slot;  /* of the runtime's program */
 };
 
 #define UNWIND_MAPPINGS_MAX 16383u
 
-/* An address space: the mappings of one process as of one moment. In a hash table by
- * unwind_space_hash(start_ns, tgid); one entry is in one of UNWIND_PROBES places, those of
- * unwind_space_place. They are two halves apart from each other, of which who enters takes the
- * emptier one: so there is a place for everybody until the table is half full, where with as many
- * places in a row one process would lose its place to another at a quarter. `generation`
- * (unwind_generation) tells one program image from the next after exec, and is the same in a child
- * that was only forked: it may use its parent's entry until it has its own. Where the process has
- * another number of executable pages by now than when its mappings were read, an address that lies
- * in none of them may be news.
+/* An address space: the mappings of one process at one moment. Address spaces are a hash table by
+ * unwind_space_hash(start_ns, tgid), each in one of UNWIND_PROBES slots, those of unwind_space_slot.
+ * These are two groups; a new entry takes the emptier one, so that all find a slot until the table
+ * is half full. `generation` (unwind_generation) differs between program images and is the same in a
+ * forked child, which may use its parent's entry. Where `exec_pages` is no longer the process's, an
+ * address in no mapping may be in a new one.
  *
- * `word` is written last and at once; 0: free. `id` names the space in the caches
- * of rows and chains: it changes when an address that was mapped is mapped otherwise or no
- * more, and is not given again before they have forgotten it. Never 0. */
+ * `word` is written last and at once; 0: free. `id` names the address space in the caches of rows
+ * and chains. It changes when a mapped address is mapped otherwise or no more, and is reused after
+ * the caches have been cleared of it. Never 0. */
 struct unwind_space {
 	__u64 start_ns;
 	__u64 generation;
 	__u64 word; /* unwind_space_word(mappings, n, id) */
 	__u32 tgid;
-	__u32 exec_pages; /* in its mappings that may be executed but not written: mm_struct.exec_vm */
+	__u32 exec_pages; /* executable and not writable: mm_struct.exec_vm */
 };
 
 #define UNWIND_SPACES 16384u /* a power of two */
@@ -258,7 +254,7 @@ static inline __u32 unwind_space_hash(__u64 start_ns, __u32 tgid)
 }
 
 /* Of the hash's 24 bits, 12 say where the first half is and 12 where the second. */
-static inline __u32 unwind_space_place(__u32 hash, __u32 probe)
+static inline __u32 unwind_space_slot(__u32 hash, __u32 probe)
 {
 	__u32 half = UNWIND_PROBES / 2;
 
@@ -273,20 +269,19 @@ static inline __u64 unwind_generation(__u64 start_code, __u64 arg_start, __u64 s
 	return ((h ^ h >> 31 ^ start_stack) * 0xbf58476d1ce4e5b9ull) | 1;
 }
 
-/* The cache of rows: what an address in a space led to the last time, and how far around it that
- * holds, within UNWIND_GRANULE bytes. So a call site is found again, and so is a loop wherever in
- * it execution stood.
+/* The cache of rows: what an address in an address space led to the last time, and how far around it
+ * that holds, within UNWIND_GRANULE bytes: so a loop is found wherever in it execution was.
  *
- * One set is one cache line. Its number says what of the granule's address is not in the key:
- * granules that lie together are sets that do. A row is a way; one with an auxiliary word is two,
- * the second of which holds that word. Several CPUs write without a lock: `check` is key ^ rule, so
- * a way torn between two is none. Forgotten by writing zeros.
+ * One set is one cache line. Its number says what of the granule's address is not in the key, and
+ * neighbouring granules have neighbouring sets. A row is a way; one with an auxiliary word is two,
+ * the second of which holds that word. CPUs write without a lock: `check` is key ^ rule, so a way
+ * torn between two is none. Cleared by zeros.
  *
  *   key: bits  0..7  first byte of the granule that the row covers
  *        bits  8..15 last one
- *        bit   16    UNWIND_ROW_AUX: the next way but one bit holds the auxiliary word, under a key with UNWIND_ROW_WORD
+ *        bit   16    UNWIND_ROW_AUX: way ^ 1 has the auxiliary word, its key UNWIND_ROW_WORD
  *        bits 21..47 of the address
- *        bits 48..63 space */
+ *        bits 48..63 id of the address space */
 #define UNWIND_WAYS 4
 #define UNWIND_SETS 8192u /* a power of two, as many granules as bits 8..20 tell apart */
 
@@ -299,7 +294,7 @@ struct unwind_set {
 	__u64 rule[UNWIND_WAYS];
 };
 
-/* The key of an address, without what depends on its row. 0 where the address is too high to be cached. */
+/* The key of an address, without what depends on its row. 0: the address is too high for it. */
 static inline __u64 unwind_row_key(__u64 at, __u32 space)
 {
 	return at >> 48 ? 0 : (at & ~0x1fffffull) | (__u64)space << 48;
@@ -310,14 +305,14 @@ static inline __u32 unwind_row_set(__u64 key, __u64 at)
 	return ((__u32)(at >> 8) ^ (__u32)(key * 0x9e3779b97f4a7c15ull >> 40)) & (UNWIND_SETS - 1);
 }
 
-/* The cache of chains: what a call that returned to an address led to the last time, frame by frame
- * outwards. A function is mostly called from where it was called before, so the walker reads one
- * cache line for up to eight frames instead of one for each, and only checks that the stack leads
- * to the same addresses. Where it does not, the chain ends and that address may begin another.
+/* The cache of chains: where a return address led to the last time, frame by frame outwards. Most
+ * functions are called from where they were called before: the walker reads one cache line for up
+ * to eight frames, and checks that the stack leads to the same addresses. Where it does not, the
+ * chain ends and that address may begin another.
  *
- * Each word stands for itself: it says which rule holds at an address, whatever chain it is found
- * in. So several CPUs write without a lock, and a chain made of two is as true as either. A word is
- * sealed with its space, and is another address in any other. Forgotten by writing zeros.
+ * Each word is true by itself: it says which rule holds at an address, whatever chain it is in. So
+ * CPUs write without a lock. A word is sealed with its address space, and is another address in any
+ * other. Cleared by zeros.
  *
  *   bits  0..47  address, as it is looked up: within the call
  *   bits 48..63  its rule, in brief; all of it ^ unwind_chain_seal()
@@ -325,8 +320,8 @@ static inline __u32 unwind_row_set(__u64 key, __u64 at)
  * In brief can be said what most rules are:
  *   bit   0      the CFA is frame pointer + 8 offset, not stack pointer + 8 offset
  *   bits  1..10  offset; UNWIND_BRIEF_END: the outermost frame
- *   bits 11..15  the frame pointer is saved at CFA - 8 n; 0: it is not saved. The return address is at CFA - 8, on arm64
- *                behind the frame pointer */
+ *   bits 11..15  the frame pointer is saved at CFA - 8 n; 0: it is not saved
+ * The return address is at CFA - 8, on arm64 behind the frame pointer. */
 #define UNWIND_CHAIN_WORDS 8
 #define UNWIND_CHAINS_BITS 13
 #define UNWIND_CHAINS      (1u << UNWIND_CHAINS_BITS)
@@ -343,8 +338,8 @@ static inline __u64 unwind_chain_seal(__u32 space)
 	return space * 0x9e3779b97f4a7c15ull;
 }
 
-/* Which one begins with that address. */
-static inline __u32 unwind_chain_place(__u64 at, __u64 seal)
+/* The chain that begins with that address. */
+static inline __u32 unwind_chain_slot(__u64 at, __u64 seal)
 {
 	return (__u32)((at ^ seal) * 0xbf58476d1ce4e5b9ull >> (64 - UNWIND_CHAINS_BITS));
 }

@@ -125,14 +125,15 @@ TEST(units)
 TEST(hierarchy)
 {
 #define HEAD "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"
-	expect_eq(proc_hierarchy(STR(HEAD "cpu\t0\t9\t1\nmemory\t0\t9\t1\n")), PROC_HIERARCHY_V2);
+	expect_eq(proc_hierarchy(STR(HEAD "cpu\t0\t9\t1\nmemory\t0\t9\t1\n")), CGROUP_HIERARCHY_V2);
 	expect_eq(proc_hierarchy(STR(HEAD "cpu\t1\t9\t1\nmemory\t4\t9\t1\n")),
-		  PROC_HIERARCHY_MEMORY);
+		  CGROUP_HIERARCHY_MEMORY);
 	expect_eq(proc_hierarchy(STR(HEAD "pids\t8\t1\t1\ncpu\t1\t9\t1\nmemory\t0\t9\t1\n")),
-		  PROC_HIERARCHY_CPU);
-	expect_eq(proc_hierarchy(STR(HEAD "cpuacct\t1\t9\t1\npids\t2\t9\t1")), PROC_HIERARCHY_PIDS);
-	expect_eq(proc_hierarchy(STR("memory\tx")), PROC_HIERARCHY_V2);
-	expect_eq(proc_hierarchy(STR_NULL), PROC_HIERARCHY_V2);
+		  CGROUP_HIERARCHY_CPU);
+	expect_eq(proc_hierarchy(STR(HEAD "cpuacct\t1\t9\t1\npids\t2\t9\t1")),
+		  CGROUP_HIERARCHY_PIDS);
+	expect_eq(proc_hierarchy(STR("memory\tx")), CGROUP_HIERARCHY_V2);
+	expect_eq(proc_hierarchy(STR_NULL), CGROUP_HIERARCHY_V2);
 }
 
 /* Text that a stranger made is read within its bounds; what comes out is an id by its grammar and

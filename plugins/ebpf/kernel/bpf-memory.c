@@ -69,6 +69,7 @@ int bpf_memory_init(struct bpf_memory *m, const struct bpf_memory_maps *maps)
 {
 	int r;
 
+	check(!m->common && maps->quiesce);
 	*m = (struct bpf_memory){.maps = *maps};
 	for (uint32_t i = 0; i < UNWIND_SLABS_MAX; i++)
 		m->slabs[i] = -1;

@@ -2,28 +2,27 @@
 /* See kernel-support.h. */
 #include "ebpf/kernel/kernel-support.h"
 
-#include "base/str.h"
-
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+bool kernel_support_since(unsigned int major, unsigned int minor)
+{
+	unsigned int has_major = 0, has_minor = 0;
+	struct utsname name;
+
+	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &has_major, &has_minor) == 2 &&
+	       (has_major > major || (has_major == major && has_minor >= minor));
+}
+
 int kernel_support_check(struct error *err)
 {
-	struct utsname name;
-	struct str rest, part;
-	uint64_t major = 0, minor = 0;
+	struct utsname name = {.release = "?"};
 
-	if (uname(&name) != 0)
-		return error_errno(err, -errno, "cannot ask for the kernel's release");
-	rest = str_of(name.release);
-	part = str_cut(&rest, '.');
-	str_u64(part, &major);
-	part = str_cut(&rest, '.');
-	for (size_t i = 0; i < part.n && part.p[i] >= '0' && part.p[i] <= '9'; i++)
-		str_u64(str_first(part, i + 1), &minor);
-	if (major < 5 || (major == 5 && minor < 10))
+	uname(&name);
+	if (!kernel_support_since(5, 10))
 		return error_set(err, -ENOTSUP,
 				 "this kernel is %s, but sampling needs Linux 5.10 or "
 				 "later; upgrade the kernel",

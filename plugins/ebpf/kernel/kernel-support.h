@@ -6,6 +6,9 @@
 
 #include <stdbool.h>
 
+/* Whether this kernel is of that release or a later one. */
+bool kernel_support_since(unsigned int major, unsigned int minor);
+
 /* 0 where this kernel has what sampling needs; -ENOTSUP or an errno with cause and remedy. */
 int kernel_support_check(struct error *err);
 

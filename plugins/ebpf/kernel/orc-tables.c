@@ -2,13 +2,13 @@
 /* See orc-tables.h. */
 #include "ebpf/kernel/orc-tables.h"
 
+#include "ebpf/kernel/kernel-support.h"
+
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 /* Generated, not to our taste. */
 #pragma GCC diagnostic push
@@ -72,11 +72,7 @@ static bool is_known_format(void)
 bool orc_may_be_known(void)
 {
 #if defined(__x86_64__)
-	unsigned int major = 0, minor = 0;
-	struct utsname name;
-
-	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
-	       (major > 6 || (major == 6 && minor >= 4));
+	return kernel_support_since(6, 4);
 #else
 	return false;
 #endif

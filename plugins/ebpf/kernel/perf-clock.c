@@ -86,6 +86,7 @@ static int add_cpu(void *context, int cpu)
 		e->fds = fds;
 		o->capacity = capacity;
 	}
+	check(e->n < o->capacity);
 	e->fds[e->n++] = take_fd(fd);
 	return 0;
 }

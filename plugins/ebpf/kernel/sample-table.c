@@ -126,6 +126,7 @@ void sample_table_each(const struct sample_table *s,
 		const struct sampler_stack *stack = at(s, (uint32_t)i);
 		size_t n = words_of(stack);
 
+		check(i + 1 + n <= s->words.n);
 		fn(context, stack, &s->words.p[i + 1 + SAMPLER_STACK_WORDS], s->words.p[i]);
 		i += 1 + n;
 	}

@@ -11,9 +11,7 @@
 #include "ebpf/kernel/task-work.h"
 
 #include "base/check.h"
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "proc/hierarchy.h"
 
 #include <bpf/bpf.h>
@@ -120,18 +118,6 @@ static int attach_follow(struct session *s, struct error *err)
 	return 0;
 }
 
-/* Of the containers' cgroups; the unified one if that cannot be found out. */
-static uint32_t hierarchy(void)
-{
-	struct buf text = BUF_NULL;
-	uint32_t answer = PROC_HIERARCHY_V2;
-
-	if (file_read(AT_FDCWD, "/proc/cgroups", &text, 65536) == 0)
-		answer = proc_hierarchy(buf_str(&text));
-	buf_free(&text);
-	return answer;
-}
-
 /* Whether walks may be one loop: Linux 5.17. */
 static bool has_loop(void)
 {
@@ -183,6 +169,7 @@ static int set_program(struct session *s, uint32_t slot, const struct bpf_progra
 {
 	int fd = bpf_program__fd(program);
 
+	check(fd >= 0 && slot < ANDIRON_WALK_SLOTS);
 	return bpf_map__update_elem(s->skel->maps.programs, &slot, sizeof(slot), &fd, sizeof(fd),
 				    BPF_ANY);
 }
@@ -232,7 +219,7 @@ static int load(struct session *s, const struct session_options *o, struct error
 	if (!s->skel)
 		return kernel_support_explain(err, -errno);
 	size_maps(s, o, (uint32_t)n_possible);
-	s->skel->rodata->sampler_hierarchy = hierarchy();
+	s->skel->rodata->sampler_hierarchy = proc_hierarchy_here();
 	s->skel->rodata->sampler_pc_mask = session_pc_mask();
 	choose_programs(s);
 	s->skel->rodata->sampler_walks_kernel = orc_may_be_known();
@@ -258,6 +245,7 @@ int session_open(const struct session_options *options, session_record_fn fn, vo
 
 	if (r != 0)
 		return r;
+	check(options->rate_hz >= 1 && options->interval_ns > 0);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
@@ -341,6 +329,8 @@ int session_select(struct session *s, uint32_t tgid, uint32_t root, bool follow)
 {
 	struct sampler_selected selected = {root, follow};
 
+	check(tgid != 0 && root != 0);
+
 	return bpf_map__update_elem(s->skel->maps.selected, &tgid, sizeof(tgid), &selected,
 				    sizeof(selected), BPF_ANY);
 }
@@ -379,10 +369,10 @@ int session_prune(struct session *s, bool (*keep)(void *context, uint32_t root),
 
 int session_judge_cgroup(struct session *s, uint64_t cgroup, bool selected)
 {
-	uint32_t verdict = selected;
+	uint32_t outcome = selected;
 
-	return bpf_map__update_elem(s->skel->maps.cgroups, &cgroup, sizeof(cgroup), &verdict,
-				    sizeof(verdict), BPF_ANY);
+	return bpf_map__update_elem(s->skel->maps.cgroups, &cgroup, sizeof(cgroup), &outcome,
+				    sizeof(outcome), BPF_ANY);
 }
 
 int session_forget_cgroups(struct session *s)

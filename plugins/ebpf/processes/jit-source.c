@@ -28,7 +28,8 @@ static int open_below(const struct jit_source_process *p, const char *path, uint
 	return root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 }
 
-int jit_source_open_in_root(const struct jit_source_process *p, const struct maps_line *line)
+/* -1 where the path leads to another file than the mapped one. */
+static int open_in_root(const struct jit_source_process *p, const struct maps_line *line)
 {
 	_cleanup_(freep) char *path = str_dup(line->path);
 	_cleanup_(closep) int fd = -1;
@@ -37,9 +38,21 @@ int jit_source_open_in_root(const struct jit_source_process *p, const struct map
 	if (!path || path[0] != '/')
 		return -1;
 	fd = open_below(p, path, 0);
-	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_ino != line->inode)
-		return -1;
-	return take_fd(fd);
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == line->inode ? take_fd(fd) : -1;
+}
+
+int jit_source_open_mapped(const struct jit_source_process *p, const struct maps_line *line)
+{
+	_cleanup_(closep) int fd = -1;
+	struct stat st;
+	char name[64];
+
+	snprintf(name, sizeof(name), "map_files/%lx-%lx", (unsigned long)line->start,
+		 (unsigned long)line->limit);
+	fd = openat(p->dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		fd = open_in_root(p, line);
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? take_fd(fd) : -1;
 }
 
 /* Its pid in its own PID namespace, by which a runtime names files. */
@@ -69,12 +82,12 @@ static bool is_own(const struct jit_source_process *p, int fd)
 	       S_ISREG(file.st_mode) && file.st_uid == process.st_uid;
 }
 
-static void put_reopen(const struct jit_source_process *p, struct str path, char *reopen, size_t n)
+void jit_source_put_path(const struct jit_source_process *p, struct str path, char *ret, size_t n)
 {
 	if (p->own_root)
-		snprintf(reopen, n, "%.*s", STR_FMT(path));
+		snprintf(ret, n, "%.*s", STR_FMT(path));
 	else
-		snprintf(reopen, n, "/proc/%u/root%.*s", p->pid, STR_FMT(path));
+		snprintf(ret, n, "/proc/%u/root%.*s", p->pid, STR_FMT(path));
 }
 
 static struct str base_of(struct str path)
@@ -107,14 +120,8 @@ static bool find_dump(const struct jit_source_process *p, struct str maps, struc
 
 static int open_dump(const struct jit_source_process *p, const struct maps_line *line)
 {
-	_cleanup_(closep) int fd = -1;
-	char name[64];
+	_cleanup_(closep) int fd = jit_source_open_mapped(p, line);
 
-	snprintf(name, sizeof(name), "map_files/%lx-%lx", (unsigned long)line->start,
-		 (unsigned long)line->limit);
-	fd = openat(p->dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		fd = jit_source_open_in_root(p, line);
 	return is_own(p, fd) ? take_fd(fd) : -1;
 }
 
@@ -143,12 +150,12 @@ int jit_source_open(const struct jit_source_process *p, struct str maps, char *r
 	int fd = -1;
 
 	if (find_dump(p, maps, &line) && line.path.n < n - 32) {
-		put_reopen(p, line.path, reopen, n);
+		jit_source_put_path(p, line.path, reopen, n);
 		fd = open_dump(p, &line);
 	}
 	if (fd < 0) {
 		fd = open_map(p, path);
-		put_reopen(p, str_of(path), reopen, n);
+		jit_source_put_path(p, str_of(path), reopen, n);
 	}
 	return fd;
 }

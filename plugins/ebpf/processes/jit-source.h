@@ -25,6 +25,8 @@ int jit_source_open(const struct jit_source_process *p, struct str maps, char *r
 /* Whether there is a perf map by now. Some five system calls. */
 bool jit_source_has_map(const struct jit_source_process *p);
 
-/* The file that is mapped there, by path inside the process's root, for who may not follow
- * map_files: -1 where that is not the mapped one. */
-int jit_source_open_in_root(const struct jit_source_process *p, const struct maps_line *line);
+/* The regular file that is mapped there, by map_files, or by path inside the process's root for who
+ * may not follow that; -1 without one. */
+int jit_source_open_mapped(const struct jit_source_process *p, const struct maps_line *line);
+/* A path of ours, of n bytes at most, that leads to a path of the process's. */
+void jit_source_put_path(const struct jit_source_process *p, struct str path, char *ret, size_t n);

@@ -89,6 +89,7 @@ static struct mapped_file *mapped_file_new(struct mapped_files *t, int fd, uint6
 
 	if (!file)
 		return NULL;
+	check(t->all.n < INDEX_NONE);
 	*file = (struct mapped_file){
 		.table = t, .object = object, .n_refs = 1, .elf = ELF_FILE_NULL};
 	file->position = (uint32_t)t->all.n;
@@ -193,6 +194,7 @@ uint64_t mapped_file_address(const struct mapped_file *file, uint64_t offset)
 
 void mapped_file_set_unwind(struct mapped_file *file, void *made)
 {
+	check(!made || !file->unwind);
 	file->unwind = made;
 }
 

@@ -84,6 +84,7 @@ struct process *processes_get(struct processes *t, const struct sampler_process_
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
+	check(t->all.n < INDEX_NONE);
 	p->key = *key;
 	p->stale = true;
 	p->position = (uint32_t)t->all.n;
@@ -216,29 +217,12 @@ static int open_jit_source(struct opener *o, char *reopen, size_t n)
 static int open_mapped(void *context, const struct maps_line *line, char *reopen, size_t n)
 {
 	struct opener *o = context;
-	struct stat st;
-	char name[64];
-	int fd;
 
 	if (line->inode == 0)
 		return open_jit_source(o, reopen, n);
-	snprintf(name, sizeof(name), "map_files/%lx-%lx", (unsigned long)line->start,
-		 (unsigned long)line->limit);
-	fd = openat(o->process.dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		fd = jit_source_open_in_root(&o->process, line);
-	else if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return -1;
-	}
-	if (line->path.n > 0 && line->path.n < n - 32 && line->path.p[0] == '/') {
-		if (o->process.own_root)
-			snprintf(reopen, n, "%.*s", STR_FMT(line->path));
-		else
-			snprintf(reopen, n, "/proc/%u/root%.*s", o->process.pid,
-				 STR_FMT(line->path));
-	}
-	return fd;
+	if (str_starts(line->path, STR("/")) && line->path.n < n - 32)
+		jit_source_put_path(&o->process, line->path, reopen, n);
+	return jit_source_open_mapped(&o->process, line);
 }
 
 static bool has_own_root(int dir)
@@ -261,6 +245,8 @@ static bool compiles(const struct mapset *set)
 static void replace_maps(struct processes *t, struct process *p, struct mapset *set)
 {
 	const struct mapset *same = process_maps(p, set->generation);
+
+	check(set != p->maps && !set->older);
 
 	/* A child compiles for itself. */
 	if (same && !same->inherited)

@@ -133,7 +133,6 @@ int procmap_read(struct procmap *t, struct procmap_pace *pace, int dir, struct b
 	if (fd < 0)
 		return -errno;
 	if (!t->text_only) {
-		t->n_queries++;
 		r = ask(fd, text, max);
 		if (r == 0 || r == -ESRCH || r == -E2BIG || r == -ENOMEM)
 			return r;

@@ -15,7 +15,7 @@
 /* One for all processes; zero-initialised. */
 struct procmap {
 	bool text_only; /* the kernel does not know the question */
-	uint64_t n_queries, n_texts, n_deferred;
+	uint64_t n_texts, n_deferred;
 };
 
 /* One for each process; zero-initialised. */

@@ -280,6 +280,7 @@ static int add(struct matcher *m, struct target_row *row)
 	match = reserve(m) ? match_named(row->labels, row->n_labels) : NULL;
 	if (!match)
 		return -ENOMEM;
+	check(!row->user);
 	match->pid = selector.pid;
 	match->container = selector.container;
 	match->row = row;
@@ -310,6 +311,7 @@ static void drop(struct matcher *m, struct target_row *row)
 {
 	struct match *match = row->user, *last = m->all.p[m->all.n - 1];
 
+	check(match->row == row && m->all.p[match->at] == match);
 	unrank(m, match);
 	if (last != match) {
 		if (matcher_of(m, stands_for(last)) == last)

@@ -277,6 +277,7 @@ static bool add_row(struct making *m, const struct row *row)
 		.type = m->type,
 	};
 
+	check(row->match && row->process && row->samples > 0);
 	m->last = NULL;
 	out.stack = add_stack(m, row);
 	out.attr_start = add_attributes(m, row, &out.n_attrs);

@@ -138,6 +138,7 @@ static struct intake_record *append(struct intake *n, const void *record, size_t
 {
 	struct intake_record *r = malloc(sizeof(*r) + size);
 
+	check(n_record <= size);
 	if (!r)
 		return NULL;
 	r->next = NULL;
@@ -172,6 +173,7 @@ static void append_snapshot(struct intake *n, const struct sampler_snapshot *c,
 			memcpy(to, stacks[i].p, stacks[i].n);
 		to += stacks[i].n;
 	}
+	check(to == r->bytes + size);
 }
 
 /* One that is deep takes the room of twenty others, so it is cut off where that is short. */
@@ -283,6 +285,7 @@ static struct intake_record *take(struct intake *n)
 	n->first = r->next;
 	if (!n->first)
 		n->last = NULL;
+	check(n->bytes >= r->size && (n->first || n->bytes == r->size));
 	n->bytes -= r->size;
 	return r;
 }
@@ -290,6 +293,7 @@ static struct intake_record *take(struct intake *n)
 bool intake_process(struct intake *n)
 {
 	while (n->first) {
+		check(n->unwinder && n->session);
 		if (!handle(n, n->first))
 			return false;
 		free(take(n));

@@ -168,7 +168,7 @@ int test_kernel_look_up(const struct test_kernel *k, const struct sampler_proces
 	uint32_t hash = unwind_space_hash(key->start_ns, key->tgid);
 
 	for (uint32_t probe = 0; probe < UNWIND_PROBES; probe++) {
-		const struct unwind_space *s = &k->spaces[unwind_space_place(hash, probe)];
+		const struct unwind_space *s = &k->spaces[unwind_space_slot(hash, probe)];
 
 		if (s->word && s->tgid == key->tgid && s->start_ns == key->start_ns)
 			return test_kernel_walk(k, s->word, pc, ret) ? 0 : -ENOENT;

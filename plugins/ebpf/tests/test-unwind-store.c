@@ -200,7 +200,7 @@ TEST(a_reused_pid_is_another_process)
 static bool chain_is_wrong(struct world *w, uint16_t id, uint64_t pc, uint64_t brief)
 {
 	uint64_t seal = unwind_chain_seal(id);
-	__u64 *word = &w->kernel.chains[unwind_chain_place(pc, seal)].words[0];
+	__u64 *word = &w->kernel.chains[unwind_chain_slot(pc, seal)].words[0];
 	uint64_t was = *word ^ seal;
 
 	*word = (pc | brief << 48) ^ seal;

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define NO_SEAT UNWIND_SPACES
+#define NO_SLOT UNWIND_SPACES
 /* So many processes all have a slot, but by rare chance. */
 #define COMFORTABLE (UNWIND_SPACES / 2)
 
@@ -27,7 +27,7 @@ static void show(struct address_spaces *t, uint32_t at, uint64_t word)
 
 static uint32_t position(const struct sampler_process_key *key, uint32_t probe)
 {
-	return unwind_space_place(unwind_space_hash(key->start_ns, key->tgid), probe);
+	return unwind_space_slot(unwind_space_hash(key->start_ns, key->tgid), probe);
 }
 
 static uint32_t find(const struct address_spaces *t, const struct sampler_process_key *key)
@@ -39,7 +39,7 @@ static uint32_t find(const struct address_spaces *t, const struct sampler_proces
 		    t->entries[at].start_ns == key->start_ns)
 			return at;
 	}
-	return NO_SEAT;
+	return NO_SLOT;
 }
 
 struct mapping_table *address_spaces_table(const struct address_spaces *t,
@@ -47,7 +47,7 @@ struct mapping_table *address_spaces_table(const struct address_spaces *t,
 {
 	uint32_t at = find(t, key);
 
-	return at == NO_SEAT ? NULL : t->slots[at].table;
+	return at == NO_SLOT ? NULL : t->slots[at].table;
 }
 
 bool address_spaces_has(const struct address_spaces *t, const struct sampler_process_key *key,
@@ -55,13 +55,14 @@ bool address_spaces_has(const struct address_spaces *t, const struct sampler_pro
 {
 	uint32_t at = find(t, key);
 
-	return at != NO_SEAT && t->entries[at].generation == generation;
+	return at != NO_SLOT && t->entries[at].generation == generation;
 }
 
 static void leave(struct address_spaces *t, uint32_t at)
 {
 	struct address_slot *slot = &t->slots[at];
 
+	check(slot->table && t->n > 0);
 	show(t, at, 0);
 	mapping_table_release(t->mapping_tables, slot->table);
 	*slot = (struct address_slot){.retired = true};
@@ -81,7 +82,7 @@ void address_spaces_remove(struct address_spaces *t, const struct sampler_proces
 {
 	uint32_t at = find(t, key);
 
-	if (at != NO_SEAT)
+	if (at != NO_SLOT)
 		leave(t, at);
 }
 
@@ -92,6 +93,7 @@ void address_spaces_reclaim(struct address_spaces *t)
 			t->slots[i].retired = false;
 			t->n_retired--;
 		}
+	check(t->n_retired == 0);
 }
 
 void address_spaces_refresh(struct address_spaces *t)
@@ -106,7 +108,7 @@ void address_spaces_touch(struct address_spaces *t, const struct sampler_process
 {
 	uint32_t at = find(t, key);
 
-	if (at != NO_SEAT)
+	if (at != NO_SLOT)
 		t->slots[at].stamp = ++t->clock;
 }
 
@@ -174,7 +176,7 @@ static uint32_t free_in_half(const struct address_spaces *t, const struct sample
 /* In the emptier half, so that all halves fill up alike. */
 static uint32_t free_slot(const struct address_spaces *t, const struct sampler_process_key *key)
 {
-	uint32_t slots[2] = {NO_SEAT, NO_SEAT};
+	uint32_t slots[2] = {NO_SLOT, NO_SLOT};
 	uint32_t first = free_in_half(t, key, 0, &slots[0]);
 
 	return slots[free_in_half(t, key, 1, &slots[1]) > first];
@@ -191,14 +193,14 @@ static bool any_retired(const struct address_spaces *t, const struct sampler_pro
 static int take_slot(struct address_spaces *t, const struct sampler_process_key *key, uint32_t *ret)
 {
 	*ret = free_slot(t, key);
-	if (*ret != NO_SEAT)
+	if (*ret != NO_SLOT)
 		return 0;
 	if (!any_retired(t, key))
 		make_room(t, key);
 	if (t->host->reclaim(t->host->context) != 0)
 		return -ENOSPC;
 	*ret = free_slot(t, key);
-	check(*ret != NO_SEAT);
+	check(*ret != NO_SLOT);
 	return 0;
 }
 
@@ -209,10 +211,12 @@ int address_spaces_set(struct address_spaces *t, const struct sampler_process_ke
 	struct unwind_space *entry;
 	int r;
 
-	if (at == NO_SEAT) {
+	check(v->n_refs > 0);
+	if (at == NO_SLOT) {
 		r = take_slot(t, key, &at);
 		if (r != 0)
 			return r;
+		check(!t->slots[at].table && t->entries[at].word == 0);
 		t->n++;
 		t->entries[at] =
 			(struct unwind_space){.start_ns = key->start_ns, .tgid = key->tgid};

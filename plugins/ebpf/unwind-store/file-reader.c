@@ -280,6 +280,7 @@ bool file_reader_take(struct file_reader *r, struct file_reading *ret)
 	free(r->taken);
 	pthread_mutex_lock(&r->lock);
 	item = r->taken = pop(&r->readings);
+	check(!item || r->bytes >= item->bytes);
 	if (item)
 		r->bytes -= item->bytes;
 	else if (read(r->fd, &count, sizeof(count)) < 0)

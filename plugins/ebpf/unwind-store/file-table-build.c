@@ -104,6 +104,7 @@ static int keep_page(struct build *b, uint32_t number, const void *bytes, size_t
 	struct unwind_page head;
 	int r;
 
+	check(number < b->refs.n && n >= sizeof(head));
 	if (!vec_reserve(&b->fresh.pages, 1))
 		return -ENOMEM;
 	r = put_chunk(b->t, bytes, n, &page.ref);
@@ -262,7 +263,7 @@ static void accept(struct build *b)
 {
 	struct file *f = b->f;
 
-	check(f->former.directory == 0);
+	check(f->former.directory == 0 && b->fresh.directory);
 	f->former = f->table;
 	f->table = b->fresh;
 	if (b->n_kept)
@@ -358,6 +359,7 @@ static void end(struct files *t, const struct file_reading *reading)
 	int r = conclude(b, reading);
 	bool again;
 
+	check(f == t->busy && f->pending);
 	if (r != 0)
 		build_drop(b);
 	rule_table_settle(t->rules);

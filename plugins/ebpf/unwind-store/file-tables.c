@@ -143,6 +143,8 @@ static void evict(struct files *t, struct file *f)
 {
 	struct file_table gone = f->table;
 
+	check(gone.directory && f != t->busy);
+
 	f->table = (struct file_table){0};
 	if (f->state == FILE_WHOLE)
 		f->state = FILE_EVICTED;

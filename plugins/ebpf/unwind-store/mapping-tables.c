@@ -62,6 +62,7 @@ static void give_id(struct mapping_tables *t, uint16_t id)
 {
 	if (!id)
 		return;
+	check(bit(t->taken, id) && !bit(t->retired, id) && !bit(t->cached, id));
 	set_bit(t->retired, id);
 	t->n_retired++;
 }
@@ -106,6 +107,7 @@ void mapping_tables_reclaim(struct mapping_tables *t)
 	for (uint32_t i = 0; i < MAPPING_TABLE_IDS / 64; i++)
 		t->taken[i] &= ~t->cached[i];
 	memset(t->cached, 0, sizeof(t->cached));
+	check(t->n_taken > t->n_cached); /* 0 is taken forever */
 	t->n_taken -= t->n_cached;
 	t->n_cached = 0;
 }
@@ -133,6 +135,7 @@ static int put_entry(struct mapping_tables *t, uint64_t start, uint64_t end, uin
 
 	if (start >= end)
 		return 0;
+	check(t->entries.n == 0 || t->entries.p[t->entries.n - 1].mapping.end <= start);
 	if (t->entries.n == UNWIND_MAPPINGS_MAX) {
 		t->n_cut++;
 		return 0;
@@ -263,15 +266,18 @@ static void write_chunk(struct mapping_tables *t, struct mapping_table *v)
 		memcpy(p + n * sizeof(uint64_t) + i * sizeof(struct unwind_mapping),
 		       &t->entries.p[i].mapping, sizeof(struct unwind_mapping));
 	}
+	check(n > 0 && n <= UNWIND_MAPPINGS_MAX);
 	v->chunk = chunk;
 	v->n = (uint32_t)n;
 }
 
 static void hold_sources(const struct mapping_table *v, int by)
 {
-	vec_each (&v->sources, s)
+	vec_each (&v->sources, s) {
+		check(by > 0 || !s->file || s->file->n_users > 0);
 		if (s->file)
 			s->file->n_users += (uint32_t)by;
+	}
 }
 
 static uint64_t hash_sources(const struct mapping_table_source *p, size_t n)

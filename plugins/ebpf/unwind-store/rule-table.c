@@ -71,6 +71,7 @@ static int32_t add(struct rule_table *b, struct unwind_entry entry)
 	else
 		b->uses.n++;
 	*use(b, number) = (struct rule_table_use){0};
+	check(b->entries[number].rule == 0);
 	b->entries[number] = entry;
 	b->n++;
 	list(b, &b->fresh, number);
@@ -98,7 +99,7 @@ int32_t rule_table_number(struct rule_table *b, uint64_t rule, uint64_t aux)
 void rule_table_retain(struct rule_table *b, uint16_t number)
 {
 	if (number)
-		use(b, number)->n_refs++;
+		check(++use(b, number)->n_refs > 0);
 }
 
 void rule_table_release(struct rule_table *b, uint16_t number)

@@ -39,6 +39,7 @@ void slabs_rest(struct slabs *s)
 static void destroy(struct slabs *s, uint32_t number)
 {
 	unmap(s, number);
+	check(s->n > 0 && s->all[number].there);
 	s->kernel.destroy(s->kernel.context, number);
 	s->all[number] = (struct slab){0};
 	s->n--;
@@ -73,6 +74,7 @@ static int create(struct slabs *s)
 		return -ENOSPC;
 	while (s->all[number].there)
 		number++;
+	check(number < s->max);
 	/* A limit of the container's is a budget, too. */
 	if (s->kernel.create(s->kernel.context, number) != 0)
 		return -ENOSPC;

@@ -23,7 +23,6 @@ struct unwind {
 	struct files files;
 	struct mapping_tables mapping_tables;
 	struct address_spaces address_spaces;
-	uint64_t budget_bytes;
 	uint64_t n_quiesces, n_no_memory;
 };
 
@@ -63,7 +62,6 @@ struct unwind *unwind_new(const struct unwind_kernel *kernel, const struct unwin
 	if (!u)
 		return NULL;
 	u->kernel = *kernel;
-	u->budget_bytes = options->budget_bytes;
 	u->host = (struct files_host){u, reclaim, hide};
 	slabs_init(&u->slabs, &kernel->slabs, options->budget_bytes);
 	rule_table_init(&u->rules, kernel->rules);
@@ -268,12 +266,9 @@ void unwind_get_stats(const struct unwind *u, struct unwind_stats *ret)
 	struct unwind_stats s = {
 		.slabs = u->slabs.n,
 		.slab_bytes = u->slabs.n * SLABS_COST,
-		.free_bytes = u->slabs.free.total * 8,
-		.budget_bytes = u->budget_bytes,
 		.rules = u->rules.n,
 		.address_spaces = u->address_spaces.n,
 		.mapping_tables = u->mapping_tables.all.n,
-		.built = u->files.n_read,
 		.read_ns = u->files.read_ns,
 		.rows_lost = u->files.n_lost,
 		.evictions = u->files.n_evictions,

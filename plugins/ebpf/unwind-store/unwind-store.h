@@ -129,11 +129,11 @@ struct unwind_stats {
 	uint64_t refused[UNWIND_REFUSALS];
 	uint64_t rows;  /* in tables */
 	uint64_t bytes; /* of pages and of the lists of pages */
-	uint64_t slabs, slab_bytes, free_bytes, budget_bytes;
+	uint64_t slabs, slab_bytes;
 	uint64_t rules;
 	uint64_t address_spaces, mapping_tables, mappings;
 	/* Since the beginning. */
-	uint64_t built, read_ns;          /* files read, and how long that took */
+	uint64_t read_ns;                 /* how long files were read */
 	uint64_t rows_lost;               /* a page's 256 rules or the rules' numbers ran out */
 	uint64_t evictions;               /* files whose table made room */
 	uint64_t address_spaces_replaced; /* there was no room for one more */

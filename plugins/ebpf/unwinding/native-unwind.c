@@ -2,6 +2,8 @@
 /* See native-unwind.h. What the body is surrounded by in the kernel, over copies of stacks. */
 #include "ebpf/unwinding/native-unwind.h"
 
+#include "base/check.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -90,10 +92,12 @@ void walk_snapshot(const struct walk_tables *tables, const struct sampler_snapsh
 		.known = snapshot->known,
 		.space = word,
 	};
+	check(tables->find || tables->slab);
 	memcpy(w->regs, snapshot->regs, sizeof(w->regs));
 	unwind_mark(w);
 	while (w->end == 0)
 		unwind_step(&e);
+	check(w->n_words <= ANDIRON_WALK_WORDS);
 	if (w->end == UNWIND_END_HAND_OVER)
 		w->end = UNWIND_END_RUNTIME;
 }

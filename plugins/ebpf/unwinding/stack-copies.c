@@ -2,6 +2,8 @@
 /* See stack-copies.h. */
 #include "ebpf/unwinding/stack-copies.h"
 
+#include "base/check.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +58,7 @@ void stack_copies_add(struct stack_copies *c, const struct sampler_snapshot *par
 		return;
 	if (number == 0)
 		of->stacks[k].at = part->at;
+	check((number + 1) * SAMPLER_SNAPSHOT_BYTES <= BYTES_MAX);
 	memcpy(of->bytes[k] + number * SAMPLER_SNAPSHOT_BYTES, part->stack, part->n);
 	of->stacks[k].p = of->bytes[k];
 	of->stacks[k].n = number * SAMPLER_SNAPSHOT_BYTES + part->n;
@@ -74,6 +77,7 @@ void stack_copies_take(struct stack_copies *c, const struct sampler_snapshot *sn
 	if (!of)
 		return;
 	if (snapshot->n == SAMPLER_SNAPSHOT_BYTES && of->stacks[SAMPLER_COPY_STACK].n) {
+		check(of->bytes[SAMPLER_COPY_STACK]);
 		memcpy(of->bytes[SAMPLER_COPY_STACK], snapshot->stack, snapshot->n);
 		ret[SAMPLER_COPY_STACK] = (struct walk_stack){of->bytes[SAMPLER_COPY_STACK],
 							      of->stacks[SAMPLER_COPY_STACK].n, at};

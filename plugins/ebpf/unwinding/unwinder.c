@@ -134,6 +134,7 @@ static void keep(struct unwinder *w, const struct sampler_snapshot *c)
 		.id = c->id,
 	};
 
+	check(c->buffer < SAMPLER_BUFFERS && w->walk.n_words <= ANDIRON_WALK_WORDS);
 	memcpy(w->walk.head, &head, sizeof(head));
 	sample_table_add(&w->found[c->buffer], w->walk.head,
 			 sizeof(head) + w->walk.n_words * sizeof(uint64_t));
@@ -219,6 +220,7 @@ static void join(struct unwinder *w, const struct sampler_stack *stack, const ui
 	uint32_t have = (uint32_t)stack->n_kernel + stack->n_user, n = rest->n_user;
 	struct sampler_stack head = *stack;
 
+	check(have <= ANDIRON_WALK_WORDS); /* sample_table_add */
 	have -= stack->n_user > 0;
 	if (have + n > ANDIRON_WALK_WORDS)
 		n = ANDIRON_WALK_WORDS - have;

@@ -1,4 +1,0 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Walks that go on in task work, as 6.18 has it: see task-work.h. */
-#define TASK_WORK_AUX
-#include "continuation.bpf.c"
