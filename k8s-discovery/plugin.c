@@ -185,14 +185,4 @@ static const struct andiron_component kubernetes = {
 	.resend = resend,
 };
 
-static const struct andiron_component *const components[] = {&kubernetes};
-
-const struct andiron_plugin andiron_plugin_v1 = {
-	.size = sizeof(andiron_plugin_v1),
-	.abi_minor = ANDIRON_ABI_MINOR,
-	.name = "kubernetes",
-	.version = ANDIRON_VERSION,
-	.license = "Apache-2.0",
-	.components = components,
-	.n_components = 1,
-};
+ANDIRON_PLUGIN("kubernetes", ANDIRON_VERSION, "Apache-2.0", &kubernetes);

@@ -159,15 +159,5 @@ WRITER(pyroscope, "Pushes profiles to Pyroscope.");
 WRITER(parca, "Pushes profiles to Parca.");
 WRITER(otlp, "Pushes profiles by OTLP, to a Collector or whoever takes them.");
 
-static const struct andiron_component *const components[] = {&component_pyroscope, &component_parca,
-							     &component_otlp};
-
-const struct andiron_plugin andiron_plugin_v1 = {
-	.size = sizeof(andiron_plugin_v1),
-	.abi_minor = ANDIRON_ABI_MINOR,
-	.name = "pyroscope",
-	.version = ANDIRON_VERSION,
-	.license = "Apache-2.0",
-	.components = components,
-	.n_components = sizeof(components) / sizeof(components[0]),
-};
+ANDIRON_PLUGIN("pyroscope", ANDIRON_VERSION, "Apache-2.0", &component_pyroscope, &component_parca,
+	       &component_otlp);

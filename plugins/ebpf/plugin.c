@@ -108,14 +108,4 @@ static const struct andiron_component ebpf = {
 	.extension = extension,
 };
 
-static const struct andiron_component *const components[] = {&ebpf};
-
-const struct andiron_plugin andiron_plugin_v1 = {
-	.size = sizeof(andiron_plugin_v1),
-	.abi_minor = ANDIRON_ABI_MINOR,
-	.name = "ebpf",
-	.version = ANDIRON_VERSION,
-	.license = "Apache-2.0",
-	.components = components,
-	.n_components = 1,
-};
+ANDIRON_PLUGIN("ebpf", ANDIRON_VERSION, "Apache-2.0", &ebpf);

@@ -164,14 +164,4 @@ static const struct andiron_component file_component = {
 	.batch = file_batch,
 };
 
-static const struct andiron_component *const components[] = {&file_component};
-
-const struct andiron_plugin andiron_plugin_v1 = {
-	.size = sizeof(andiron_plugin_v1),
-	.abi_minor = ANDIRON_ABI_MINOR,
-	.name = "file",
-	.version = ANDIRON_VERSION,
-	.license = "Apache-2.0",
-	.components = components,
-	.n_components = 1,
-};
+ANDIRON_PLUGIN("file", ANDIRON_VERSION, "Apache-2.0", &file_component);

@@ -170,14 +170,4 @@ static const struct andiron_component process = {
 	.metrics = process_metrics,
 };
 
-static const struct andiron_component *const components[] = {&events, &process};
-
-const struct andiron_plugin andiron_plugin_v1 = {
-	.size = sizeof(andiron_plugin_v1),
-	.abi_minor = ANDIRON_ABI_MINOR,
-	.name = "process",
-	.version = ANDIRON_VERSION,
-	.license = "Apache-2.0",
-	.components = components,
-	.n_components = sizeof(components) / sizeof(*components),
-};
+ANDIRON_PLUGIN("process", ANDIRON_VERSION, "Apache-2.0", &events, &process);

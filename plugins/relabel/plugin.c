@@ -187,14 +187,4 @@ static const struct andiron_component relabel = {
 	.resend = resend,
 };
 
-static const struct andiron_component *const components[] = {&relabel};
-
-const struct andiron_plugin andiron_plugin_v1 = {
-	.size = sizeof(andiron_plugin_v1),
-	.abi_minor = ANDIRON_ABI_MINOR,
-	.name = "relabel",
-	.version = ANDIRON_VERSION,
-	.license = "Apache-2.0",
-	.components = components,
-	.n_components = sizeof(components) / sizeof(*components),
-};
+ANDIRON_PLUGIN("relabel", ANDIRON_VERSION, "Apache-2.0", &relabel);

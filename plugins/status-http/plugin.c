@@ -110,14 +110,4 @@ static const struct andiron_component http = {
 	.destroy = destroy,
 };
 
-static const struct andiron_component *const components[] = {&http};
-
-const struct andiron_plugin andiron_plugin_v1 = {
-	.size = sizeof(andiron_plugin_v1),
-	.abi_minor = ANDIRON_ABI_MINOR,
-	.name = "http",
-	.version = ANDIRON_VERSION,
-	.license = "Apache-2.0",
-	.components = components,
-	.n_components = 1,
-};
+ANDIRON_PLUGIN("http", ANDIRON_VERSION, "Apache-2.0", &http);

@@ -183,13 +183,4 @@ static const struct andiron_component symbolize = {
 	.subprocess = sandboxed_parser_serve,
 };
 
-static const struct andiron_component *const components[] = {&symbolize};
-const struct andiron_plugin andiron_plugin_v1 = {
-	.size = sizeof(andiron_plugin_v1),
-	.abi_minor = ANDIRON_ABI_MINOR,
-	.name = "symbolize",
-	.version = ANDIRON_VERSION,
-	.license = "Apache-2.0",
-	.components = components,
-	.n_components = 1,
-};
+ANDIRON_PLUGIN("symbolize", ANDIRON_VERSION, "Apache-2.0", &symbolize);

@@ -1,10 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every header of the ABI compiles alone, as C11 and as C++11, pedantically, with either compiler.
+# Every header of the ABI compiles alone, as C11 and as C++11, pedantically, with either compiler;
+# and so does a plugin's entry.
 include=$1
 n=0
 failed=0
-for header in "$include"/andiron/*.h "$include"/andiron/bpf/*.h; do
+scratch=$(mktemp -d) || exit 1
+entry=$scratch/a-plugin
+trap 'rm -rf "$scratch"' EXIT
+cat >"$entry" <<'END'
+#include <andiron/plugin.h>
+extern const struct andiron_component one, two;
+ANDIRON_PLUGIN("example", "1.0", "Apache-2.0", &one, &two);
+END
+for header in "$include"/andiron/*.h "$include"/andiron/bpf/*.h "$entry"; do
 	[ -e "$header" ] || continue
 	for how in 'gcc -std=c11 -x c' 'g++ -std=c++11 -x c++' 'clang -std=c11 -x c' 'clang++ -std=c++11 -x c++'; do
 		n=$((n + 1))

@@ -244,14 +244,5 @@ static const struct andiron_component broken = RUNTIME("broken", create_broken);
 static const struct andiron_component old = RUNTIME("old", create_old);
 static const struct andiron_component astray = RUNTIME("astray", create_astray);
 static const struct andiron_component silent = RUNTIME("silent", create_silent);
-static const struct andiron_component *const components[] = {&toy, &broken, &old, &astray, &silent};
 
-const struct andiron_plugin andiron_plugin_v1 = {
-	.size = sizeof(andiron_plugin_v1),
-	.abi_minor = ANDIRON_ABI_MINOR,
-	.name = "toy",
-	.version = ANDIRON_VERSION,
-	.license = "Apache-2.0",
-	.components = components,
-	.n_components = sizeof(components) / sizeof(*components),
-};
+ANDIRON_PLUGIN("toy", ANDIRON_VERSION, "Apache-2.0", &toy, &broken, &old, &astray, &silent);

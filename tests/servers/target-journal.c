@@ -126,14 +126,4 @@ static const struct andiron_component journal = {
 	.targets = targets,
 };
 
-static const struct andiron_component *const components[] = {&journal};
-
-const struct andiron_plugin andiron_plugin_v1 = {
-	.size = sizeof(andiron_plugin_v1),
-	.abi_minor = ANDIRON_ABI_MINOR,
-	.name = "journal",
-	.version = ANDIRON_VERSION,
-	.license = "Apache-2.0",
-	.components = components,
-	.n_components = 1,
-};
+ANDIRON_PLUGIN("journal", ANDIRON_VERSION, "Apache-2.0", &journal);

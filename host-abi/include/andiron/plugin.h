@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The entry: the one symbol that a plugin exports.
  *
- *     const struct andiron_plugin andiron_plugin_v1 = {
- *             .size = sizeof(andiron_plugin_v1), .abi_minor = ANDIRON_ABI_MINOR,
- *             .name = "example", .version = "1.0",
- *             .components = components, .n_components = 1,
- *     };
+ *     ANDIRON_PLUGIN("example", "1.0", "Apache-2.0", &first_component, &second_component);
  *
  * The ABI's major version is in the symbol's name. A plugin works with every host of this major
  * version; abi_minor says which headers it was built with. It is constant data: loading a plugin
@@ -41,6 +37,21 @@ struct andiron_plugin {
 #endif
 
 extern ANDIRON_EXPORT const struct andiron_plugin andiron_plugin_v1;
+
+/* Defines it: the plugin's name, its version and license, and pointers to its components. A plugin
+ * that has `needs` writes the struct out. */
+#define ANDIRON_PLUGIN(name_, version_, license_, ...)                                             \
+	static const struct andiron_component *const andiron_plugin_components[] = {__VA_ARGS__};  \
+	const struct andiron_plugin andiron_plugin_v1 = {                                          \
+		(uint32_t)sizeof(struct andiron_plugin),                                           \
+		ANDIRON_ABI_MINOR,                                                                 \
+		name_,                                                                             \
+		version_,                                                                          \
+		license_,                                                                          \
+		0,                                                                                 \
+		andiron_plugin_components,                                                         \
+		sizeof(andiron_plugin_components) / sizeof(andiron_plugin_components[0]),          \
+	}
 
 #ifdef __cplusplus
 }
