@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-kubernetes.so: discovery.kubernetes. The ABI's verbs over the engine in discovery.h. */
+#include "abi/metrics.h"
 #include "k8s-discovery/discovery.h"
 #include "k8s-discovery/options.h"
 
@@ -78,90 +79,69 @@ static void destroy(void *arg)
 	free(self);
 }
 
-static void add(const struct andiron_metric_sink *sink, const char *name, const char *help,
-		uint32_t kind, double value)
-{
-	const struct andiron_metric metric = {name, help, kind, 0, NULL, value};
-
-	sink->add(sink->self, &metric);
-}
-
 /* One series per kind that is watched, and per event where it has several. */
-static void add_events(const struct andiron_metric_sink *sink, const struct discovery_counts *c)
+static void add_kinds(const struct andiron_metric_sink *sink, const struct discovery_counts *c)
 {
 	static const char *const names[] = {"add", "update", "delete"};
 
 	for (size_t kind = 0; kind < N_KINDS; kind++) {
-		for (size_t i = 0; i < 3 && c->watched & 1u << kind; i++) {
-			const struct andiron_kv labels[] = {
-				{abi_str_of(STR("event")), abi_str_of(str_of(names[i]))},
-				{abi_str_of(STR("role")), abi_str_of(str_of(kinds[kind].role))}};
-			const struct andiron_metric metric = {
-				"prometheus_sd_kubernetes_events_total",
-				"Objects that came, changed or went, as watches told it.",
-				ANDIRON_METRIC_COUNTER,
-				2,
-				labels,
-				(double)c->kinds[kind].events[i]};
+		const char *role = kinds[kind].role;
 
-			sink->add(sink->self, &metric);
-		}
-	}
-}
-
-static void add_objects(const struct andiron_metric_sink *sink, const struct discovery_counts *c)
-{
-	for (size_t kind = 0; kind < N_KINDS; kind++) {
-		const struct andiron_kv labels[] = {
-			{abi_str_of(STR("role")), abi_str_of(str_of(kinds[kind].role))}};
-		const struct andiron_metric metric = {"andiron_kubernetes_objects",
-						      "Objects that are known.",
-						      ANDIRON_METRIC_GAUGE,
-						      1,
-						      labels,
-						      (double)c->objects[kind]};
-
+		for (size_t i = 0; i < 3 && c->watched & 1u << kind; i++)
+			abi_metric(
+				sink,
+				&(struct abi_metric){
+					"prometheus_sd_kubernetes_events_total",
+					"Objects that came, changed or went, as watches told it.",
+					(double)c->kinds[kind].events[i],
+					.labels = {{"event", names[i]}, {"role", role}}});
 		if (c->watched & 1u << kind)
-			sink->add(sink->self, &metric);
+			abi_metric(sink, &(struct abi_metric){"andiron_kubernetes_objects",
+							      "Objects that are known.",
+							      (double)c->objects[kind],
+							      true,
+							      {{"role", role}}});
 	}
 }
+
+#define COUNT(member) ABI_COUNTER(struct discovery_counts, member)
+#define GAUGE(member) ABI_GAUGE(struct discovery_counts, member)
+#define WATCH(member) ABI_COUNTER(struct watch_counts, member)
 
 static void metrics(void *arg, const struct andiron_metric_sink *sink)
 {
+	static const struct abi_metric_row rows[] = {
+		{"andiron_kubernetes_pods", GAUGE(objects[KIND_POD]), "Pods that are known."},
+		{"andiron_kubernetes_targets", GAUGE(targets), "Targets that are published."},
+		{"andiron_kubernetes_object_bytes", GAUGE(bytes),
+		 "Bytes that are kept of objects."},
+		{"andiron_kubernetes_annotation_bytes", GAUGE(annotation_bytes),
+		 "Bytes of annotations among those that are kept of objects."},
+		{"andiron_kubernetes_invalid_values_total", COUNT(not_utf8),
+		 "Label values left out because they are not UTF-8, each time targets were made."},
+		{"andiron_kubernetes_excess_targets_total", COUNT(cut),
+		 "Targets left out because their object has too many, each time these were made."},
+	};
+	static const struct abi_metric_row of_watches[] = {
+		{"andiron_kubernetes_lists_total", WATCH(lists),
+		 "Requests for all objects: initial watches, and pages of lists."},
+		{"andiron_kubernetes_watches_total", WATCH(watches),
+		 "Watches begun from a known version."},
+		{"andiron_kubernetes_bookmarks_total", WATCH(bookmarks), "Bookmarks of watches."},
+		{"andiron_kubernetes_received_bytes_total", WATCH(bytes),
+		 "Bytes of lists and watches."},
+		{"prometheus_sd_kubernetes_failures_total", WATCH(failures),
+		 "Lists and watches that failed."},
+	};
 	const struct instance *self = arg;
 	struct discovery_counts c = discovery_counts(self->discovery);
 	struct watch_counts all = {0};
 
 	for (size_t kind = 0; kind < N_KINDS; kind++)
 		watch_counts_add(&all, &c.kinds[kind]);
-	add(sink, "andiron_kubernetes_pods", "Pods that are known.", ANDIRON_METRIC_GAUGE,
-	    (double)c.objects[KIND_POD]);
-	add_objects(sink, &c);
-	add(sink, "andiron_kubernetes_targets", "Targets that are published.", ANDIRON_METRIC_GAUGE,
-	    (double)c.targets);
-	add(sink, "andiron_kubernetes_object_bytes", "Bytes that are kept of objects.",
-	    ANDIRON_METRIC_GAUGE, (double)c.bytes);
-	add(sink, "andiron_kubernetes_annotation_bytes",
-	    "Bytes of annotations among those that are kept of objects.", ANDIRON_METRIC_GAUGE,
-	    (double)c.annotation_bytes);
-	add(sink, "andiron_kubernetes_invalid_values_total",
-	    "Label values left out because they are not UTF-8, each time targets were made.",
-	    ANDIRON_METRIC_COUNTER, (double)c.not_utf8);
-	add(sink, "andiron_kubernetes_excess_targets_total",
-	    "Targets left out because their object has too many, each time these were made.",
-	    ANDIRON_METRIC_COUNTER, (double)c.cut);
-	add(sink, "andiron_kubernetes_lists_total",
-	    "Requests for all objects: initial watches, and pages of lists.",
-	    ANDIRON_METRIC_COUNTER, (double)all.lists);
-	add(sink, "andiron_kubernetes_watches_total", "Watches begun from a known version.",
-	    ANDIRON_METRIC_COUNTER, (double)all.watches);
-	add(sink, "andiron_kubernetes_bookmarks_total", "Bookmarks of watches.",
-	    ANDIRON_METRIC_COUNTER, (double)all.bookmarks);
-	add(sink, "andiron_kubernetes_received_bytes_total", "Bytes of lists and watches.",
-	    ANDIRON_METRIC_COUNTER, (double)all.bytes);
-	add_events(sink, &c);
-	add(sink, "prometheus_sd_kubernetes_failures_total", "Lists and watches that failed.",
-	    ANDIRON_METRIC_COUNTER, (double)all.failures);
+	abi_metrics(sink, rows, sizeof(rows) / sizeof(*rows), &c);
+	abi_metrics(sink, of_watches, sizeof(of_watches) / sizeof(*of_watches), &all);
+	add_kinds(sink, &c);
 }
 
 static const struct andiron_export exports[] = {

@@ -2,75 +2,76 @@
 /* The figures of a writer. Contract in metrics.h. */
 #include "pyroscope-push/metrics.h"
 
-#include <stddef.h>
+#include "abi/metrics.h"
+
 #include <stdio.h>
 
-static const struct {
-	const char *name, *help;
-	bool gauge;
-	size_t offset; /* of a uint64_t in struct endpoint_counts */
-} figures[] = {
-	{"sent_bytes_total", "Bytes delivered.", false,
-	 offsetof(struct endpoint_counts, sent_bytes)},
-	{"sent_raw_bytes_total", "The same before compression, as servers count.", false,
-	 offsetof(struct endpoint_counts, sent_raw_bytes)},
-	{"sent_profiles_total", "Profiles delivered.", false,
-	 offsetof(struct endpoint_counts, sent_profiles)},
-	{"dropped_bytes_total", "Bytes given up.", false,
-	 offsetof(struct endpoint_counts, dropped_bytes)},
-	{"dropped_profiles_total", "Profiles given up.", false,
-	 offsetof(struct endpoint_counts, dropped_profiles)},
-	{"uncertain_profiles_total", "Profiles sent without an answer, and not sent again.", false,
-	 offsetof(struct endpoint_counts, uncertain_profiles)},
-	{"expired_profiles_total", "Profiles given up for their age.", false,
-	 offsetof(struct endpoint_counts, expired_profiles)},
-	{"requests_total", "Requests, every try counted.", false,
-	 offsetof(struct endpoint_counts, requests)},
-	{"retries_total", "Requests set aside to be tried again.", false,
-	 offsetof(struct endpoint_counts, retries)},
-	{"split_requests_total", "Requests whose profiles were sent again one by one.", false,
-	 offsetof(struct endpoint_counts, isolated)},
-	{"latency_nanoseconds_total", "Time until the answer, over all requests.", false,
-	 offsetof(struct endpoint_counts, latency_ns)},
-	{"queued_bytes", "Bytes held in memory, those in flight included.", true,
-	 offsetof(struct endpoint_counts, queued_bytes)},
-	{"queued_profiles", "Profiles held, those in flight included.", true,
-	 offsetof(struct endpoint_counts, queued_profiles)},
-	{"spooled_profiles", "Of these, profiles in the spool.", true,
-	 offsetof(struct endpoint_counts, spooled_profiles)},
+#define COUNTER(member) ABI_COUNTER(struct endpoint_counts, member)
+#define GAUGE(member)   ABI_GAUGE(struct endpoint_counts, member)
+
+static const struct abi_metric_row figures[] = {
+	{"sent_bytes_total", COUNTER(sent_bytes), "Bytes delivered."},
+	{"sent_raw_bytes_total", COUNTER(sent_raw_bytes),
+	 "The same before compression, as servers count."},
+	{"sent_profiles_total", COUNTER(sent_profiles), "Profiles delivered."},
+	{"dropped_bytes_total", COUNTER(dropped_bytes), "Bytes given up."},
+	{"dropped_profiles_total", COUNTER(dropped_profiles), "Profiles given up."},
+	{"uncertain_profiles_total", COUNTER(uncertain_profiles),
+	 "Profiles sent without an answer, and not sent again."},
+	{"expired_profiles_total", COUNTER(expired_profiles), "Profiles given up for their age."},
+	{"requests_total", COUNTER(requests), "Requests, every try counted."},
+	{"retries_total", COUNTER(retries), "Requests set aside to be tried again."},
+	{"split_requests_total", COUNTER(isolated),
+	 "Requests whose profiles were sent again one by one."},
+	{"latency_nanoseconds_total", COUNTER(latency_ns),
+	 "Time until the answer, over all requests."},
+	{"queued_bytes", GAUGE(queued_bytes), "Bytes held in memory, those in flight included."},
+	{"queued_profiles", GAUGE(queued_profiles), "Profiles held, those in flight included."},
+	{"spooled_profiles", GAUGE(spooled_profiles), "Of these, profiles in the spool."},
+};
+
+static const struct abi_metric_row uploads[] = {
+	{"debuginfo_uploaded_total", ABI_COUNTER(struct uploads_counts, uploaded),
+	 "Files that the server has from us."},
+	{"debuginfo_bytes_total", ABI_COUNTER(struct uploads_counts, bytes),
+	 "Bytes of files sent, every try counted."},
+	{"debuginfo_unwanted_total", ABI_COUNTER(struct uploads_counts, unwanted),
+	 "Files that the server had already."},
+	{"debuginfo_retries_total", ABI_COUNTER(struct uploads_counts, retries),
+	 "Uploads set aside to be tried again."},
+	{"debuginfo_waiting", ABI_GAUGE(struct uploads_counts, waiting),
+	 "Files that wait or are under way."},
 };
 
 struct list {
 	const struct writer *w;
-	void (*add)(void *context, const struct push_metric *m);
-	void *context;
+	const struct andiron_metric_sink *sink;
 	char name[128];
 };
 
-/* "pyroscope.write" and "requests_total": pyroscope_write_requests_total. */
-static const char *full_name(struct list *l, const char *name)
+/* Adds a metric under its full name: "pyroscope.write" and "requests_total" make
+ * pyroscope_write_requests_total. */
+static void add(struct list *l, struct abi_metric m)
 {
+	const char *name = m.name;
+
 	snprintf(l->name, sizeof(l->name), "%s_%s", writer_component(l->w), name);
 	for (char *c = l->name; *c; c++)
 		if (*c == '.')
 			*c = '_';
-	return l->name;
+	m.name = l->name;
+	abi_metric(l->sink, &m);
 }
 
-static void add_endpoints(struct list *l, size_t figure)
+static void add_figure(struct list *l, const struct abi_metric_row *row)
 {
 	for (size_t i = 0; i < writer_n_endpoints(l->w); i++) {
 		const struct endpoint *e = writer_endpoint(l->w, i);
-		struct push_metric m = {.name = full_name(l, figures[figure].name),
-					.help = figures[figure].help,
-					.gauge = figures[figure].gauge,
-					.endpoint = endpoint_name(e)};
-		uint64_t value;
+		struct abi_metric m = abi_metric_of(row, endpoint_counts(e));
 
-		memcpy(&value, (const char *)endpoint_counts(e) + figures[figure].offset,
-		       sizeof(value));
-		m.value = (double)value;
-		l->add(l->context, &m);
+		m.labels[0].key = "endpoint";
+		m.labels[0].value = endpoint_name(e);
+		add(l, m);
 	}
 }
 
@@ -81,12 +82,11 @@ static void add_reasons(struct list *l)
 		const struct endpoint_reason *r = endpoint_counts(e)->reasons;
 
 		for (size_t k = 0; k < ENDPOINT_REASONS && r[k].word; k++)
-			l->add(l->context, &(struct push_metric){
-						   .name = full_name(l, "rejected_profiles_total"),
-						   .help = "Profiles given up, by reason.",
-						   .endpoint = endpoint_name(e),
-						   .reason = r[k].word,
-						   .value = (double)r[k].profiles});
+			add(l, (struct abi_metric){"rejected_profiles_total",
+						   "Profiles given up, by reason.",
+						   (double)r[k].profiles,
+						   .labels = {{"endpoint", endpoint_name(e)},
+							      {"reason", r[k].word}}});
 	}
 }
 
@@ -103,58 +103,32 @@ static void add_repairs(struct list *l)
 		   {"profile_split", r->split}};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		l->add(l->context, &(struct push_metric){.name = full_name(l, "repairs_total"),
-							 .help = "What was changed so that servers "
-								 "take it.",
-							 .reason = all[i].word,
-							 .value = (double)all[i].n});
+		add(l, (struct abi_metric){"repairs_total",
+					   "What was changed so that servers take it.",
+					   (double)all[i].n, .labels = {{"reason", all[i].word}}});
 }
 
-static void add_uploads(struct list *l)
+static void add_uploads(struct list *l, const struct uploads_counts *c)
 {
-	const struct uploads_counts *c = writer_uploads(l->w);
-	const struct {
-		const char *name, *help;
-		bool gauge;
-		uint64_t value;
-	} all[] = {
-		{"debuginfo_uploaded_total", "Files that the server has from us.", false,
-		 c ? c->uploaded : 0},
-		{"debuginfo_bytes_total", "Bytes of files sent, every try counted.", false,
-		 c ? c->bytes : 0},
-		{"debuginfo_unwanted_total", "Files that the server had already.", false,
-		 c ? c->unwanted : 0},
-		{"debuginfo_retries_total", "Uploads set aside to be tried again.", false,
-		 c ? c->retries : 0},
-		{"debuginfo_waiting", "Files that wait or are under way.", true,
-		 c ? c->waiting : 0},
-	};
-
-	for (size_t i = 0; c && i < sizeof(all) / sizeof(all[0]); i++)
-		l->add(l->context, &(struct push_metric){.name = full_name(l, all[i].name),
-							 .help = all[i].help,
-							 .gauge = all[i].gauge,
-							 .value = (double)all[i].value});
-	for (size_t i = 0; c && i < UPLOADS_REASONS && c->refused[i].word; i++)
-		l->add(l->context,
-		       &(struct push_metric){.name = full_name(l, "debuginfo_refused_total"),
-					     .help = "Files that were not sent, by reason.",
-					     .reason = c->refused[i].word,
-					     .value = (double)c->refused[i].files});
+	for (size_t i = 0; i < sizeof(uploads) / sizeof(uploads[0]); i++)
+		add(l, abi_metric_of(&uploads[i], c));
+	for (size_t i = 0; i < UPLOADS_REASONS && c->refused[i].word; i++)
+		add(l, (struct abi_metric){"debuginfo_refused_total",
+					   "Files that were not sent, by reason.",
+					   (double)c->refused[i].files,
+					   .labels = {{"reason", c->refused[i].word}}});
 }
 
-void metrics_list(const struct writer *w, void (*add)(void *context, const struct push_metric *m),
-		  void *context)
+void metrics_add(const struct writer *w, const struct andiron_metric_sink *sink)
 {
-	struct list l = {.w = w, .add = add, .context = context};
+	struct list l = {.w = w, .sink = sink};
 
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
-		add_endpoints(&l, i);
+		add_figure(&l, &figures[i]);
 	add_reasons(&l);
 	add_repairs(&l);
-	add_uploads(&l);
-	add(context, &(struct push_metric){.name = full_name(&l, "spool_bytes"),
-					   .help = "Bytes of the spool on the disk.",
-					   .gauge = true,
-					   .value = (double)writer_spool_bytes(w)});
+	if (writer_uploads(w))
+		add_uploads(&l, writer_uploads(w));
+	add(&l, (struct abi_metric){"spool_bytes", "Bytes of the spool on the disk.",
+				    (double)writer_spool_bytes(w), true});
 }

@@ -5,14 +5,7 @@
 
 #include "pyroscope-push/writer.h"
 
-struct push_metric {
-	const char *name, *help;
-	bool gauge;
-	const char *endpoint; /* NULL: of the writer */
-	const char *reason;   /* NULL: none */
-	double value;
-};
+struct andiron_metric_sink;
 
-/* Calls `add` with each figure, those of one name together. Strings live for the call. */
-void metrics_list(const struct writer *w, void (*add)(void *context, const struct push_metric *m),
-		  void *context);
+/* Adds each figure, those of one name together. */
+void metrics_add(const struct writer *w, const struct andiron_metric_sink *sink);

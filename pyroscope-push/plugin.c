@@ -94,26 +94,9 @@ static void destroy(void *arg)
 	free(self);
 }
 
-static void add_metric(void *context, const struct push_metric *m)
-{
-	const struct andiron_metric_sink *sink = context;
-	struct andiron_kv labels[2];
-	uint32_t n = 0;
-
-	if (m->endpoint)
-		labels[n++] =
-			(struct andiron_kv){{"endpoint", 8}, {m->endpoint, strlen(m->endpoint)}};
-	if (m->reason)
-		labels[n++] = (struct andiron_kv){{"reason", 6}, {m->reason, strlen(m->reason)}};
-	sink->add(sink->self,
-		  &(struct andiron_metric){m->name, m->help,
-					   m->gauge ? ANDIRON_METRIC_GAUGE : ANDIRON_METRIC_COUNTER,
-					   n, labels, m->value});
-}
-
 static void metrics(void *arg, const struct andiron_metric_sink *sink)
 {
-	metrics_list(((struct instance *)arg)->writer, add_metric, (void *)(uintptr_t)sink);
+	metrics_add(((struct instance *)arg)->writer, sink);
 }
 
 static const struct andiron_export exports[] = {

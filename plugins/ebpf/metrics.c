@@ -2,28 +2,14 @@
 /* See metrics.h. */
 #include "ebpf/metrics.h"
 
-#include "base/check.h"
+#include "abi/metrics.h"
 #include "bpfwire/unwind-tables.h"
 
-#include <stddef.h>
-#include <string.h>
-
-/* A metric without a label: where its value stands in struct engine_stats. */
-struct metric_row {
-	const char *name;
-	size_t offset, size; /* of an unsigned number, or of a double if `mean` */
-	bool counter, mean;
-	const char *help;
-};
-
-#define MEMBER(member)                                                                             \
-	offsetof(struct engine_stats, member), sizeof(((struct engine_stats *)0)->member)
-#define COUNTER(member) MEMBER(member), true, false
-#define GAUGE(member)   MEMBER(member), false, false
-#define MEAN(member)    MEMBER(member), false, true
+#define COUNTER(member) ABI_COUNTER(struct engine_stats, member)
+#define GAUGE(member)   ABI_GAUGE(struct engine_stats, member)
 
 /* clang-format off */
-static const struct metric_row rows[] = {
+static const struct abi_metric_row rows[] = {
 	{"andiron_ebpf_unwind_files", GAUGE(unwind.tables),
 	 "Files with unwind tables."},
 	{"andiron_ebpf_unwind_files_degraded", GAUGE(unwind.degraded),
@@ -91,95 +77,60 @@ static const struct metric_row rows[] = {
 	 "Memory of the BPF maps, as the kernel accounts it."},
 	{"andiron_ebpf_verified_instructions", GAUGE(session.verified_insns),
 	 "Instructions the kernel's verifier walked."},
-	{"andiron_ebpf_bpf_ns_per_run", MEAN(ns_per_run),
+	{"andiron_ebpf_bpf_ns_per_run", GAUGE(ns_per_run),
 	 "Mean time of a run of the sampling program, idle ones included, when last measured."},
-	{"andiron_ebpf_bpf_ns_per_sample", MEAN(ns_per_sample),
+	{"andiron_ebpf_bpf_ns_per_sample", GAUGE(ns_per_sample),
 	 "Time of the sampling program per sample taken, when last measured."},
 };
 
-static const struct {
-	const char *outcome;
-	size_t offset;
-} outcomes[] = {
-	{"sent", offsetof(struct engine_stats, total.rows)},
-	{"idle", offsetof(struct engine_stats, total.idle)},
-	{"unselected", offsetof(struct engine_stats, total.unselected)},
-	{"missed", offsetof(struct engine_stats, total.missed)},
-	{"new_cpu", offsetof(struct engine_stats, total.dropped_new_cpu)},
-	{"unfinished", offsetof(struct engine_stats, total.dropped_unfinished)},
-	{"ring_full", offsetof(struct engine_stats, total.dropped_ring_full)},
-	{"no_memory", offsetof(struct engine_stats, total.dropped_memory)},
+static const char *const ends[UNWIND_ENDS] = {
+	[UNWIND_END_COMPLETE] = "complete",
+	[UNWIND_END_TRUNCATED] = "truncated",
+	[UNWIND_END_NO_INFO] = "no_unwind_info",
+	[UNWIND_END_NO_PAGE] = "page_not_present",
+	[UNWIND_END_NO_MAPPING] = "not_mapped",
+	[UNWIND_END_REGISTER] = "register_lost",
+	[UNWIND_END_BROKEN] = "broken_stack",
+	[UNWIND_END_NEW] = "new_process",
+	[UNWIND_END_COMPAT] = "32_bit",
+	[UNWIND_END_SWITCHES] = "runtime_switches",
+	[UNWIND_END_RUNTIME] = "runtime",
+	[UNWIND_END_CUT] = "stack_cut_off",
+	[UNWIND_END_NOTHING] = "no_user_stack",
 };
 /* clang-format on */
 
-static uint64_t count_at(const struct engine_stats *s, size_t offset)
+void metrics_add(const struct engine_stats *s, const struct andiron_metric_sink *sink)
 {
-	uint64_t n;
+	static const char *const outcomes[] = {"sent",    "idle",       "unselected", "missed",
+					       "new_cpu", "unfinished", "ring_full",  "no_memory"};
+	const uint64_t n_outcomes[] = {s->total.rows,
+				       s->total.idle,
+				       s->total.unselected,
+				       s->total.missed,
+				       s->total.dropped_new_cpu,
+				       s->total.dropped_unfinished,
+				       s->total.dropped_ring_full,
+				       s->total.dropped_memory};
 
-	check(offset + sizeof(n) <= sizeof(*s));
-	memcpy(&n, (const uint8_t *)s + offset, sizeof(n));
-	return n;
-}
-
-static double value_at(const struct engine_stats *s, const struct metric_row *row)
-{
-	uint32_t small;
-	double mean;
-
-	check(row->size == sizeof(mean) || row->size == sizeof(small));
-	if (row->size == sizeof(small)) {
-		memcpy(&small, (const uint8_t *)s + row->offset, sizeof(small));
-		return small;
-	}
-	if (!row->mean)
-		return (double)count_at(s, row->offset);
-	memcpy(&mean, (const uint8_t *)s + row->offset, sizeof(mean));
-	return mean;
-}
-
-static void add_ends(const struct engine_stats *s, metric_fn fn, void *context)
-{
-	/* clang-format off */
-	static const char *const names[UNWIND_ENDS] = {
-		[UNWIND_END_COMPLETE] = "complete",
-		[UNWIND_END_TRUNCATED] = "truncated",
-		[UNWIND_END_NO_INFO] = "no_unwind_info",
-		[UNWIND_END_NO_PAGE] = "page_not_present",
-		[UNWIND_END_NO_MAPPING] = "not_mapped",
-		[UNWIND_END_REGISTER] = "register_lost",
-		[UNWIND_END_BROKEN] = "broken_stack",
-		[UNWIND_END_NEW] = "new_process",
-		[UNWIND_END_COMPAT] = "32_bit",
-		[UNWIND_END_SWITCHES] = "runtime_switches",
-		[UNWIND_END_RUNTIME] = "runtime",
-		[UNWIND_END_CUT] = "stack_cut_off",
-		[UNWIND_END_NOTHING] = "no_user_stack",
-	};
-	/* clang-format on */
-
-	for (uint32_t i = 0; i < UNWIND_ENDS; i++)
-		if (names[i])
-			fn(context,
-			   &(struct metric){"andiron_ebpf_stacks_total",
-					    "Samples by how the walk over their user stack ended.",
-					    "end", names[i], true, (double)s->ends[i]});
-}
-
-void metrics_each(const struct engine_stats *s, metric_fn fn, void *context)
-{
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		fn(context, &(struct metric){rows[i].name, rows[i].help, NULL, NULL,
-					     rows[i].counter, value_at(s, &rows[i])});
-	fn(context,
-	   &(struct metric){"andiron_ebpf_unwind_files_aux",
-			    "Files whose tables say where preserved registers are saved, because a "
-			    "rule needs them.",
-			    NULL, NULL, false, (double)(s->unwind.aux - s->unwind.aux_asked)});
-	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++)
-		fn(context,
-		   &(struct metric){"andiron_ebpf_samples_total",
-				    "Runs of the sampling program, by what became of the sample.",
-				    "outcome", outcomes[i].outcome, true,
-				    (double)count_at(s, outcomes[i].offset)});
-	add_ends(s, fn, context);
+	_Static_assert(sizeof(outcomes) / sizeof(*outcomes) ==
+			       sizeof(n_outcomes) / sizeof(*n_outcomes),
+		       "a word each");
+	abi_metrics(sink, rows, sizeof(rows) / sizeof(rows[0]), s);
+	abi_metric(
+		sink,
+		&(struct abi_metric){
+			"andiron_ebpf_unwind_files_aux",
+			"Files whose tables say where preserved registers are saved, because a rule needs them.",
+			(double)(s->unwind.aux - s->unwind.aux_asked), true});
+	abi_metric_family(sink,
+			  (struct abi_metric){
+				  "andiron_ebpf_samples_total",
+				  "Runs of the sampling program, by what became of the sample."},
+			  "outcome", outcomes, n_outcomes, sizeof(outcomes) / sizeof(*outcomes));
+	abi_metric_family(sink,
+			  (struct abi_metric){
+				  "andiron_ebpf_stacks_total",
+				  "Samples by how the walk over their user stack ended."},
+			  "end", ends, s->ends, UNWIND_ENDS);
 }

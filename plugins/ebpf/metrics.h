@@ -4,15 +4,6 @@
 
 #include "ebpf/engine.h"
 
-struct metric {
-	const char *name;
-	const char *help;
-	const char *label, *text; /* a label and its value, or NULL */
-	bool counter;
-	double value;
-};
+struct andiron_metric_sink;
 
-typedef void (*metric_fn)(void *context, const struct metric *metric);
-
-/* Calls fn for each. */
-void metrics_each(const struct engine_stats *stats, metric_fn fn, void *context);
+void metrics_add(const struct engine_stats *stats, const struct andiron_metric_sink *sink);

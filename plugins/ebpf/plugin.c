@@ -3,8 +3,6 @@
 #include "ebpf/driver.h"
 #include "ebpf/metrics.h"
 
-#include "abi/value.h"
-
 #include <andiron/object.h>
 #include <andiron/plugin.h>
 #include <andiron/runtime.h>
@@ -35,27 +33,9 @@ static int32_t update(void *self, const struct andiron_value *args, struct andir
 	return r;
 }
 
-static void add_metric(void *context, const struct metric *m)
-{
-	const struct andiron_metric_sink *sink = context;
-	struct andiron_kv label = {abi_str_of(str_of(m->label)), abi_str_of(str_of(m->text))};
-	struct andiron_metric metric = {
-		.name = m->name,
-		.help = m->help,
-		.kind = m->counter ? ANDIRON_METRIC_COUNTER : ANDIRON_METRIC_GAUGE,
-		.n_labels = m->label != NULL,
-		.labels = &label,
-		.value = m->value,
-	};
-
-	sink->add(sink->self, &metric);
-}
-
 static void metrics(void *self, const struct andiron_metric_sink *sink)
 {
-	struct andiron_metric_sink own = *sink;
-
-	metrics_each(driver_stats(self), add_metric, &own);
+	metrics_add(driver_stats(self), sink);
 }
 
 static int32_t each_target(void *self, const struct andiron_target_processes_sink *sink)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-process.so: process.events, the service that traces processes, and discovery.process,
  * which makes targets of them. */
+#include "abi/metrics.h"
 #include "process/discovery.h"
 #include "process/options.h"
 #include "process/service.h"
@@ -40,29 +41,23 @@ static void events_destroy(void *self)
 	service_free(self);
 }
 
-static void add_metric(const struct andiron_metric_sink *sink, const char *name, const char *help,
-		       uint32_t kind, uint64_t value)
-{
-	const struct andiron_metric metric = {
-		.name = name, .help = help, .kind = kind, .value = (double)value};
-
-	sink->add(sink->self, &metric);
-}
-
 static void events_metrics(void *self, const struct andiron_metric_sink *sink)
 {
+	static const struct abi_metric_row rows[] = {
+		{"andiron_process_events_total", ABI_COUNTER(struct service_totals, events),
+		 "Process events seen."},
+		{"andiron_process_events_lost_total", ABI_COUNTER(struct service_totals, lost),
+		 "Process events lost in the kernel."},
+		{"andiron_process_events_wakeups_total",
+		 ABI_COUNTER(struct service_totals, wakeups),
+		 "How often the reader of process events woke up."},
+		{"andiron_process_events_subscribers",
+		 ABI_GAUGE(struct service_totals, subscribers), "Subscribers to process events."},
+	};
 	struct service_totals totals;
 
 	service_totals(self, &totals);
-	add_metric(sink, "andiron_process_events_total", "Process events seen.",
-		   ANDIRON_METRIC_COUNTER, totals.events);
-	add_metric(sink, "andiron_process_events_lost_total", "Process events lost in the kernel.",
-		   ANDIRON_METRIC_COUNTER, totals.lost);
-	add_metric(sink, "andiron_process_events_wakeups_total",
-		   "How often the reader of process events woke up.", ANDIRON_METRIC_COUNTER,
-		   totals.wakeups);
-	add_metric(sink, "andiron_process_events_subscribers", "Subscribers to process events.",
-		   ANDIRON_METRIC_GAUGE, totals.subscribers);
+	abi_metrics(sink, rows, sizeof(rows) / sizeof(*rows), &totals);
 }
 
 static const void *events_extension(void *self, const char *id)
@@ -135,15 +130,19 @@ static void process_targets(void *self, const char *port, const struct andiron_t
 
 static void process_metrics(void *self, const struct andiron_metric_sink *sink)
 {
+	static const struct abi_metric_row rows[] = {
+		{"andiron_discovery_process_known", ABI_GAUGE(struct discovery_totals, processes),
+		 "Processes known, with kernel threads."},
+		{"andiron_discovery_process_targets", ABI_GAUGE(struct discovery_totals, targets),
+		 "Processes that are targets."},
+		{"andiron_discovery_process_reads_total",
+		 ABI_COUNTER(struct discovery_totals, reads),
+		 "How often a process's files were read."},
+	};
 	struct discovery_totals totals;
 
 	discovery_totals(self, &totals);
-	add_metric(sink, "andiron_discovery_process_known", "Processes known, with kernel threads.",
-		   ANDIRON_METRIC_GAUGE, totals.processes);
-	add_metric(sink, "andiron_discovery_process_targets", "Processes that are targets.",
-		   ANDIRON_METRIC_GAUGE, totals.targets);
-	add_metric(sink, "andiron_discovery_process_reads_total",
-		   "How often a process's files were read.", ANDIRON_METRIC_COUNTER, totals.reads);
+	abi_metrics(sink, rows, sizeof(rows) / sizeof(*rows), &totals);
 }
 
 static const char *const process_needs[] = {ANDIRON_PROCESS_EVENTS_ID, NULL};

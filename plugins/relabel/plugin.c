@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-relabel.so: discovery.relabel. */
 #include "abi/log.h"
+#include "abi/metrics.h"
 #include "base/clock.h"
 #include "relabel/dropped.h"
-#include "relabel/metrics.h"
 #include "relabel/options.h"
 #include "relabel/relabel.h"
 
@@ -139,15 +139,20 @@ static void targets(void *self, const char *port, const struct andiron_targets *
 
 static void metrics(void *self, const struct andiron_metric_sink *sink)
 {
-	struct metric all[N_METRICS];
+	static const struct abi_metric_row rows[] = {
+		{"andiron_relabel_input_targets", ABI_GAUGE(struct relabel_totals, rows),
+		 "Targets that come in."},
+		{"andiron_relabel_output_targets", ABI_GAUGE(struct relabel_totals, kept),
+		 "Targets that the rules keep."},
+		{"andiron_relabel_evaluations_total", ABI_COUNTER(struct relabel_totals, evaluated),
+		 "Targets that the rules have worked on."},
+		{"andiron_relabel_too_large_total", ABI_COUNTER(struct relabel_totals, large),
+		 "Targets whose labels the rules made too large."},
+	};
+	struct relabel_totals totals;
 
-	metrics_get(((struct instance *)self)->relabel, all);
-	for (size_t i = 0; i < N_METRICS; i++) {
-		uint32_t kind = all[i].counter ? ANDIRON_METRIC_COUNTER : ANDIRON_METRIC_GAUGE;
-
-		sink->add(sink->self, &(struct andiron_metric){all[i].name, all[i].help, kind, 0,
-							       NULL, all[i].value});
-	}
+	relabel_totals(((struct instance *)self)->relabel, &totals);
+	abi_metrics(sink, rows, sizeof(rows) / sizeof(*rows), &totals);
 }
 
 static int32_t each(void *self, const struct andiron_targets *update,

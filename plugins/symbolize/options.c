@@ -2,17 +2,17 @@
 /* The option table of profile.symbolize, and its metrics. */
 #include "symbolize/options.h"
 
+#include "abi/metrics.h"
 #include "abi/option.h"
 #include "abi/value.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define CACHE_BYTES_DEFAULT      INT64_C(33554432)
 #define FILE_STEPS_DEFAULT       INT64_C(134217728)
 #define DEBUGINFOD_MAX_DEFAULT   INT64_C(268435456)
 #define DEBUGINFOD_CACHE_DEFAULT INT64_C(4294967296)
+#define COUNTER(member)          ABI_COUNTER(struct symbolizer, member)
 
 static const struct andiron_option options[] = {
 	OPTION(RECEIVERS, "forward_to", NULL, "Where profiles go once their frames have names.",
@@ -94,71 +94,49 @@ struct symbolizer_settings symbolize_settings(const struct andiron_value *args)
 	};
 }
 
-/* One counter for each of `words`, told apart by a label. */
-static void add_family(const struct andiron_metric_sink *sink, struct andiron_metric m,
-		       const char *label, const char *const *words, const uint64_t *values)
-{
-	for (; *words; words++, values++) {
-		const struct andiron_kv kv = {{label, strlen(label)}, {*words, strlen(*words)}};
-
-		m.kind = ANDIRON_METRIC_COUNTER;
-		m.n_labels = 1;
-		m.labels = &kv;
-		m.value = (double)*values;
-		sink->add(sink->self, &m);
-	}
-}
-
 void symbolize_count(const struct symbolizer *s, uint64_t unnamed_batches,
 		     const struct andiron_metric_sink *sink)
 {
-	static const char *const sources[] = {"symtab", "debug", "dynsym", "minidebug", "go",
-					      "dwarf",  "jit",   "kernel", NULL};
-	static const char *const reasons[] = {"no_object",     "unavailable", "broken", "no_symbol",
-					      "kernel_hidden", "opted_out",   NULL};
-	static const char *const asides[] = {"broken", "crash", "time", "memory", NULL};
-	const struct andiron_metric resolved = {.name = "andiron_symbolize_frames_resolved_total",
-						.help = "Frames that got a name, by its source."};
-	const struct andiron_metric unresolved = {
-		.name = "andiron_symbolize_frames_unresolved_total",
-		.help = "Frames that got no name, by the reason."};
-	const struct andiron_metric set_aside = {
-		.name = "andiron_symbolize_files_set_aside_total",
-		.help = "Files that give no names (broken, crash), or not all (time, memory: beyond "
-			"file_steps, file_bytes), by the reason."};
-	const struct {
-		const char *name, *help;
-		uint64_t value;
-		uint32_t kind;
-	} single[] = {
-		{"lines_total", "Frames that got a source line.", s->totals.lines, 0},
-		{"inlined_total", "Inlined calls that became frames.", s->totals.inlined, 0},
-		{"fetched_total", "Debug files of debuginfod servers that came into use.",
-		 s->totals.fetched, 0},
-		{"crashes_total", "How often the process that reads files died.", s->totals.crashes,
-		 0},
-		{"unnamed_batches_total", "Batches that went on without names.", unnamed_batches,
-		 0},
-		{"kallsyms_reads_total", "How often the list of kernel symbols was read.",
-		 s->kernel.reads, 0},
-		{"cache_bytes", "Remembered names, without the kernel's.", s->cache.bytes, 1},
-		{"kernel_bytes", "Memory of the kernel's names.", kernel_bytes(&s->kernel), 1},
+	static const char *const sources[FROM_COUNT] = {"symtab", "debug", "dynsym", "minidebug",
+							"go",     "dwarf", "jit",    "kernel"};
+	static const char *const reasons[WHY_COUNT] = {"no_object", "unavailable",   "broken",
+						       "no_symbol", "kernel_hidden", "opted_out"};
+	static const char *const asides[ASIDE_COUNT] = {"broken", "crash", "time", "memory"};
+	static const struct abi_metric_row rows[] = {
+		{"andiron_symbolize_lines_total", COUNTER(totals.lines),
+		 "Frames that got a source line."},
+		{"andiron_symbolize_inlined_total", COUNTER(totals.inlined),
+		 "Inlined calls that became frames."},
+		{"andiron_symbolize_fetched_total", COUNTER(totals.fetched),
+		 "Debug files of debuginfod servers that came into use."},
+		{"andiron_symbolize_crashes_total", COUNTER(totals.crashes),
+		 "How often the process that reads files died."},
+		{"andiron_symbolize_kallsyms_reads_total", COUNTER(kernel.reads),
+		 "How often the list of kernel symbols was read."},
+		{"andiron_symbolize_cache_bytes", ABI_GAUGE(struct symbolizer, cache.bytes),
+		 "Remembered names, without the kernel's."},
 	};
 
-	_Static_assert(sizeof(asides) / sizeof(asides[0]) == ASIDE_COUNT + 1, "a word a reason");
-	_Static_assert(sizeof(sources) / sizeof(sources[0]) == FROM_COUNT + 1, "a word a source");
-	add_family(sink, resolved, "source", sources, s->totals.resolved);
-	add_family(sink, unresolved, "reason", reasons, s->totals.unresolved);
-	add_family(sink, set_aside, "reason", asides, s->totals.set_aside);
-	for (size_t k = 0; k < sizeof(single) / sizeof(single[0]); k++) {
-		char name[64];
-		const struct andiron_metric m = {.name = name,
-						 .help = single[k].help,
-						 .kind = single[k].kind ? ANDIRON_METRIC_GAUGE
-									: ANDIRON_METRIC_COUNTER,
-						 .value = (double)single[k].value};
-
-		snprintf(name, sizeof(name), "andiron_symbolize_%s", single[k].name);
-		sink->add(sink->self, &m);
-	}
+	abi_metric_family(sink,
+			  (struct abi_metric){"andiron_symbolize_frames_resolved_total",
+					      "Frames that got a name, by its source."},
+			  "source", sources, s->totals.resolved, FROM_COUNT);
+	abi_metric_family(sink,
+			  (struct abi_metric){"andiron_symbolize_frames_unresolved_total",
+					      "Frames that got no name, by the reason."},
+			  "reason", reasons, s->totals.unresolved, WHY_COUNT);
+	abi_metric_family(
+		sink,
+		(struct abi_metric){
+			"andiron_symbolize_files_set_aside_total",
+			"Files that give no names (broken, crash), or not all (time, memory: "
+			"beyond file_steps, file_bytes), by the reason."},
+		"reason", asides, s->totals.set_aside, ASIDE_COUNT);
+	abi_metrics(sink, rows, sizeof(rows) / sizeof(rows[0]), s);
+	abi_metric(sink, &(struct abi_metric){"andiron_symbolize_unnamed_batches_total",
+					      "Batches that went on without names.",
+					      (double)unnamed_batches});
+	abi_metric(sink, &(struct abi_metric){"andiron_symbolize_kernel_bytes",
+					      "Memory of the kernel's names.",
+					      (double)kernel_bytes(&s->kernel), true});
 }
