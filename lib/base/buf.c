@@ -15,22 +15,27 @@ void buf_free(struct buf *b)
 	*b = (struct buf){.limit = b->limit};
 }
 
+/* Room for n more bytes and buf_take's NUL: 0; or -E2BIG or -ENOMEM, and `failed` is set. */
 static int grow(struct buf *b, size_t n)
 {
 	size_t limit = b->limit ? b->limit : DEFAULT_LIMIT;
 	size_t need, capacity = b->capacity ? b->capacity : 64;
 	char *p;
 
-	if (n > limit || b->n > limit - n)
+	if (n > limit || b->n > limit - n) {
+		b->failed = true;
 		return -E2BIG;
-	need = b->n + n + 1; /* room for buf_take's NUL */
+	}
+	need = b->n + n + 1;
 	if (need <= b->capacity)
 		return 0;
 	while (capacity < need)
 		capacity *= 2;
 	p = realloc(b->p, capacity);
-	if (!p)
+	if (!p) {
+		b->failed = true;
 		return -ENOMEM;
+	}
 	b->p = p;
 	b->capacity = capacity;
 	return 0;
@@ -38,21 +43,15 @@ static int grow(struct buf *b, size_t n)
 
 char *buf_reserve(struct buf *b, size_t n)
 {
-	if (grow(b, n) < 0) {
-		b->failed = true;
-		return NULL;
-	}
-	return b->p + b->n;
+	return grow(b, n) < 0 ? NULL : b->p + b->n;
 }
 
 int buf_append(struct buf *b, const void *data, size_t n)
 {
 	int r = grow(b, n);
 
-	if (r < 0) {
-		b->failed = true;
+	if (r < 0)
 		return r;
-	}
 	if (n)
 		memcpy(b->p + b->n, data, n);
 	b->n += n;
@@ -80,10 +79,8 @@ int buf_printf(struct buf *b, const char *format, ...)
 	if (n < 0)
 		return -EINVAL;
 	r = grow(b, (size_t)n);
-	if (r < 0) {
-		b->failed = true;
+	if (r < 0)
 		return r;
-	}
 	va_start(args, format);
 	vsnprintf(b->p + b->n, (size_t)n + 1, format, args);
 	va_end(args);

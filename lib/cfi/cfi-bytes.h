@@ -38,6 +38,14 @@ static inline uint64_t cfi_number(struct cfi_bytes *b, size_t n)
 	return value;
 }
 
+/* The same, signed; n is 1, 2, 4 or 8. */
+static inline int64_t cfi_signed(struct cfi_bytes *b, size_t n)
+{
+	unsigned int shift = 64 - 8 * (unsigned int)n;
+
+	return (int64_t)(cfi_number(b, n) << shift) >> shift;
+}
+
 static inline uint8_t cfi_u8(struct cfi_bytes *b)
 {
 	if (b->p == b->end) {

@@ -96,22 +96,12 @@ static void set_value(struct cfi_run *run, uint64_t n, uint8_t how, uint64_t val
 	set_rule(run, n, (struct cfi_rule){.how = how, .value = (int64_t)value});
 }
 
-static void set_expression(struct cfi_run *run, uint64_t n, uint8_t how)
+static struct cfi_rule take_expression(struct cfi_run *run, uint8_t how)
 {
 	uint64_t size = cfi_uleb(&run->program);
 	const uint8_t *p = cfi_take(&run->program, size);
 
-	set_rule(run, n, (struct cfi_rule){.how = how, .n = (uint32_t)size, .expression = p});
-}
-
-static void set_cfa_expression(struct cfi_run *run)
-{
-	uint64_t size = cfi_uleb(&run->program);
-	const uint8_t *p = cfi_take(&run->program, size);
-
-	run->row.cfa =
-		(struct cfi_rule){.how = CFI_EXPRESSION, .n = (uint32_t)size, .expression = p};
-	run->changed = true;
+	return (struct cfi_rule){.how = how, .n = (uint32_t)size, .expression = p};
 }
 
 static void set_cfa_register(struct cfi_run *run, uint64_t n)
@@ -184,7 +174,8 @@ static int run_cfa(struct cfi_run *run, uint8_t op)
 		set_cfa_offset(run, factored(run, (uint64_t)cfi_sleb(b)));
 		return 0;
 	default: /* OP_DEF_CFA_EXPRESSION */
-		set_cfa_expression(run);
+		run->row.cfa = take_expression(run, CFI_EXPRESSION);
+		run->changed = true;
 		return 0;
 	}
 }
@@ -223,10 +214,10 @@ static int run_rule(struct cfi_run *run, uint8_t op)
 		set_value(run, n, CFI_REGISTER, cfi_uleb(b));
 		return 0;
 	case OP_EXPRESSION:
-		set_expression(run, n, CFI_EXPRESSION);
+		set_rule(run, n, take_expression(run, CFI_EXPRESSION));
 		return 0;
 	default: /* OP_VAL_EXPRESSION */
-		set_expression(run, n, CFI_VAL_EXPRESSION);
+		set_rule(run, n, take_expression(run, CFI_VAL_EXPRESSION));
 		return 0;
 	}
 }

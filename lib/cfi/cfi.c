@@ -43,9 +43,9 @@ static uint64_t read_encoded(struct cfi_bytes *b, uint8_t encoding)
 	case PE_UDATA4:
 		return cfi_number(b, 4);
 	case PE_SDATA2:
-		return (uint64_t)(int16_t)cfi_number(b, 2);
+		return (uint64_t)cfi_signed(b, 2);
 	case PE_SDATA4:
-		return (uint64_t)(int32_t)cfi_number(b, 4);
+		return (uint64_t)cfi_signed(b, 4);
 	default:
 		b->broken = true;
 		return 0;

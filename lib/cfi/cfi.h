@@ -15,6 +15,8 @@
 #include "cfi/cfi-bytes.h"
 #include "elf/file.h"
 
+#include <errno.h>
+
 #define CFI_REGISTERS 128u /* rules of registers with higher numbers are passed over */
 #define CFI_REMEMBER  8u   /* rows remembered at a time */
 #define CFI_CIES      8u   /* kept parsed */
@@ -103,6 +105,11 @@ int cfi_section_open(struct cfi_section *s, const struct elf_file *f, const Elf6
 int cfi_section_open_range(struct cfi_section *s, const struct elf_file *f, uint64_t offset,
 			   uint64_t size, uint64_t address);
 void cfi_section_close(struct cfi_section *s);
+/* Whether a section that could not be opened counts as absent: memory and disk are not at fault. */
+static inline bool cfi_is_absent(int r)
+{
+	return r == -ENOEXEC || r == -ENOTSUP || r == -ENODATA || r == -E2BIG;
+}
 
 /* Reads the record at fde->next. 1: an FDE; 0: a CIE or a terminator, passed over; -EBADMSG: an FDE
  * that does not parse, passed over; -ENODATA: the section ends here; -ENOMEM or pread's errno.

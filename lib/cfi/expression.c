@@ -8,13 +8,7 @@
 
 #define OP_DEREF       0x06
 #define OP_CONST1U     0x08
-#define OP_CONST1S     0x09
-#define OP_CONST2U     0x0a
-#define OP_CONST2S     0x0b
-#define OP_CONST4U     0x0c
-#define OP_CONST4S     0x0d
-#define OP_CONST8U     0x0e
-#define OP_CONST8S     0x0f
+#define OP_CONST8S     0x0f /* between them 1S, 2U, 2S, 4U, 4S, 8U */
 #define OP_CONSTU      0x10
 #define OP_CONSTS      0x11
 #define OP_AND         0x1a
@@ -153,29 +147,13 @@ static int read_value(uint8_t op, struct cfi_bytes *b, struct formula *ret)
 					.offset = cfi_sleb(b)};
 		return 1;
 	}
+	if (op >= OP_CONST1U && op <= OP_CONST8S) {
+		size_t n = (size_t)1 << (op - OP_CONST1U) / 2;
+
+		*ret = constant(op & 1 ? (uint64_t)cfi_signed(b, n) : cfi_number(b, n));
+		return 1;
+	}
 	switch (op) {
-	case OP_CONST1U:
-		*ret = constant(cfi_u8(b));
-		return 1;
-	case OP_CONST1S:
-		*ret = constant((uint64_t)(int8_t)cfi_u8(b));
-		return 1;
-	case OP_CONST2U:
-		*ret = constant(cfi_number(b, 2));
-		return 1;
-	case OP_CONST2S:
-		*ret = constant((uint64_t)(int16_t)cfi_number(b, 2));
-		return 1;
-	case OP_CONST4U:
-		*ret = constant(cfi_number(b, 4));
-		return 1;
-	case OP_CONST4S:
-		*ret = constant((uint64_t)(int32_t)cfi_number(b, 4));
-		return 1;
-	case OP_CONST8U:
-	case OP_CONST8S:
-		*ret = constant(cfi_number(b, 8));
-		return 1;
 	case OP_CONSTU:
 		*ret = constant(cfi_uleb(b));
 		return 1;

@@ -24,7 +24,6 @@ struct rows_hdr {
 struct rows_index {
 	uint64_t start;
 	uint32_t offset;
-	uint32_t spare;
 };
 
 struct rows_order {

@@ -57,12 +57,6 @@ static int open_section(struct cfi_section *s, const struct elf_file *f, bool de
 	return header ? cfi_section_open(s, f, header) : -ENOEXEC;
 }
 
-/* What cannot be opened is not there, unless memory or the disk is at fault. */
-static bool is_absent(int r)
-{
-	return r == -ENOEXEC || r == -ENOTSUP || r == -ENODATA || r == -E2BIG;
-}
-
 int elf_functions_load(struct elf_functions *ret, struct elf_file *f, size_t max)
 {
 	struct gathered g = {.sorted = true};
@@ -74,7 +68,7 @@ int elf_functions_load(struct elf_functions *ret, struct elf_file *f, size_t max
 		r = open_section(&section, f, debug);
 		if (r == 0)
 			r = gather(&section, max, &g);
-		else if (is_absent(r))
+		else if (cfi_is_absent(r))
 			r = 0;
 		cfi_section_close(&section);
 	}

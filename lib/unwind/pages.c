@@ -373,48 +373,6 @@ static struct unwind_block block_at(const struct layout *l, uint32_t i)
 	return block;
 }
 
-/* The last block that does not begin after `low`; the first starts at 0. */
-static uint32_t find_block(const struct layout *l, uint16_t low)
-{
-	uint32_t first = 0, n = l->head.n_blocks;
-
-	while (n > 1) {
-		uint32_t half = n / 2;
-
-		if (block_at(l, first + half).start <= low)
-			first += half;
-		n -= half;
-	}
-	return first;
-}
-
-uint16_t pages_find(const void *bytes, size_t n, uint16_t low)
-{
-	struct unwind_block block;
-	struct layout l;
-	uint32_t at, n_rows, end, address;
-	uint16_t number;
-	uint32_t i = 0;
-
-	if (!lay_out(bytes, n, &l) || l.head.n_blocks == 0)
-		return 0;
-	at = find_block(&l, low);
-	block = block_at(&l, at);
-	end = at + 1 < l.head.n_blocks ? block_at(&l, at + 1).row : l.head.n_rows;
-	if (block.start > low || block.row >= end || end > l.head.n_rows ||
-	    end - block.row > UNWIND_BLOCK_ROWS)
-		return 0;
-	n_rows = end - block.row;
-	address = block.start;
-	while (i + 1 < n_rows && address + l.rows[2 * block.row + i + 1] <= low)
-		address += l.rows[2 * block.row + ++i];
-	at = l.rows[2 * block.row + n_rows + i];
-	if (at >= l.head.n_rules)
-		return 0;
-	memcpy(&number, l.rules + at * sizeof(number), sizeof(number));
-	return number;
-}
-
 void pages_renumber(void *bytes, size_t n, const uint16_t *numbers)
 {
 	struct layout l;

@@ -348,9 +348,7 @@ static int add_order(struct reader *r, struct rows_order *order, int kind)
 /* What a section that cannot be opened means: nothing, unless memory or the disk is at fault. */
 static int without(int result)
 {
-	return result == -ENOEXEC || result == -ENOTSUP || result == -E2BIG || result == -ENODATA
-		       ? 0
-		       : result;
+	return cfi_is_absent(result) ? 0 : result;
 }
 
 static int add_eh_frame(struct reader *r, const struct elf_file *f)

@@ -4,9 +4,9 @@
 #include "unwind/pages.h"
 
 #include "base/cleanup.h"
-#include "testing/test.h"
 #include "base/vec.h"
-#include "bpfwire/unwind-tables.h"
+#include "testing/test.h"
+#include "unwind/tests/page-find.h"
 
 #include <errno.h>
 #include <stdlib.h>

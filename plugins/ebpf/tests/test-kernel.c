@@ -3,7 +3,7 @@
 #include "ebpf/tests/test-kernel.h"
 
 #include "testing/test.h"
-#include "unwind/pages.h"
+#include "unwind/tests/page-find.h"
 
 #include <errno.h>
 #include <string.h>

@@ -8,10 +8,9 @@
 
 #define MAX_DEPTH 64
 
-static int add_text(struct dwarf_frames *f, size_t at, struct dwarf_text *ret)
+static struct dwarf_text text_from(const struct dwarf_frames *f, size_t at)
 {
-	*ret = (struct dwarf_text){(uint32_t)at, (uint32_t)(f->text.n - at)};
-	return 0;
+	return (struct dwarf_text){(uint32_t)at, (uint32_t)(f->text.n - at)};
 }
 
 static int add_name(struct pclntab *t, uint32_t name, struct dwarf_frames *ret,
@@ -20,7 +19,9 @@ static int add_name(struct pclntab *t, uint32_t name, struct dwarf_frames *ret,
 	size_t at = ret->text.n;
 	int r = pclntab_name(t, name, &ret->text);
 
-	return r < 0 ? r : add_text(ret, at, text);
+	if (r == 0)
+		*text = text_from(ret, at);
+	return r;
 }
 
 /* File and line of an address; unknown ones are no failure. */
@@ -38,8 +39,9 @@ static int add_place(struct pclntab *t, const struct pclntab_function *f, uint64
 	if (r == 0)
 		r = pclntab_file(t, f, file, &ret->text);
 	if (r == 0)
-		return add_text(ret, at, &frame->file);
-	ret->text.n = at;
+		frame->file = text_from(ret, at);
+	else
+		ret->text.n = at;
 	return r == -ENOENT ? 0 : r;
 }
 
