@@ -226,7 +226,9 @@ struct target_label *target_row_take_former(struct target_row *public)
 
 int target_row_compare(const struct target_row *a, const struct target_row *b)
 {
-	return compare(a->producer, b->producer) ?: compare(a->order, b->order) ?: compare(a->row, b->row);
+	int order = compare(a->producer, b->producer) ?: compare(a->order, b->order);
+
+	return order ?: compare(a->row, b->row);
 }
 
 static int by_order(const void *a, const void *b)

@@ -2,6 +2,8 @@
 /* Arenas: a list of blocks, each twice the last up to 64 KiB. */
 #include "base/arena.h"
 
+#include "base/check.h"
+
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -61,6 +63,7 @@ void *arena_alloc(struct arena *a, size_t n)
 		b = add_block(a, n);
 	if (!b)
 		return NULL;
+	check(b->size - b->used >= n);
 	p = b->data + b->used;
 	b->used += n;
 	return p;

@@ -2,6 +2,8 @@
 /* Growing byte buffers. Contracts in buf.h. */
 #include "base/buf.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -81,6 +83,7 @@ int buf_printf(struct buf *b, const char *format, ...)
 	r = grow(b, (size_t)n);
 	if (r < 0)
 		return r;
+	check(b->n + (size_t)n < b->capacity);
 	va_start(args, format);
 	vsnprintf(b->p + b->n, (size_t)n + 1, format, args);
 	va_end(args);
@@ -93,6 +96,7 @@ char *buf_take(struct buf *b)
 	char *p = NULL;
 
 	if (!b->failed && buf_reserve(b, 0)) {
+		check(b->n < b->capacity);
 		p = b->p;
 		p[b->n] = '\0';
 		b->p = NULL;

@@ -2,6 +2,7 @@
 /* Whole files. Contracts in file.h. */
 #include "base/file.h"
 
+#include "base/check.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 int file_read_fd(int fd, struct buf *b, size_t max)
 {
 	for (size_t total = 0;;) {
+		check(total <= max);
 		size_t want = max - total < 65536 ? max - total : 65536;
 		char probe, *room = want ? buf_reserve(b, want) : &probe;
 		ssize_t n;

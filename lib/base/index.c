@@ -75,6 +75,7 @@ int index_add(struct index *ix, uint64_t hash, uint32_t position)
 	check(position != INDEX_NONE);
 	if ((ix->n + 1) * 4 > ix->capacity * 3 && grow(ix) < 0)
 		return -ENOMEM;
+	check(ix->n < ix->capacity); /* or searches would not end */
 	place(ix->slots, ix->capacity - 1, (struct index_slot){fold(hash), position});
 	ix->n++;
 	return 0;
@@ -109,6 +110,7 @@ bool index_remove(struct index *ix, uint64_t hash, uint32_t position)
 			hole = i;
 		}
 	}
+	check(ix->n > 0);
 	ix->slots[hole].position = INDEX_NONE;
 	ix->n--;
 	return true;

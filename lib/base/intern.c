@@ -2,6 +2,7 @@
 /* Interned strings. Contract in intern.h. */
 #include "base/intern.h"
 
+#include "base/check.h"
 #include "base/hash.h"
 
 void intern_free(struct intern *t)
@@ -44,6 +45,7 @@ uint32_t intern_add(struct intern *t, struct str s)
 	copy = arena_str(&t->arena, s);
 	if (!copy.p || index_add(&t->index, hash, (uint32_t)t->strings.n) < 0)
 		return INDEX_NONE;
+	check(t->strings.n > 0 && copy.n == s.n);
 	t->strings.p[t->strings.n] = copy;
 	return (uint32_t)t->strings.n++;
 }

@@ -2,17 +2,6 @@
 /* JSON strings. Contract in json.h. */
 #include "base/json.h"
 
-/* Bytes that begin a well-formed character, 0 if none does. */
-static size_t character(struct str s)
-{
-	if ((unsigned char)s.p[0] < 0x80)
-		return 1;
-	for (size_t n = 2; n <= 4 && n <= s.n; n++)
-		if (str_utf8(str_first(s, n)))
-			return n;
-	return 0;
-}
-
 /* What could end a script element, or a string, and the two characters that JavaScript takes for
  * line ends. */
 static bool must_escape(struct str c)
@@ -27,7 +16,7 @@ void json_put_str(struct buf *out, struct str s)
 {
 	buf_putc(out, '"');
 	while (s.n) {
-		size_t n = character(s);
+		size_t n = str_utf8_length(s);
 		struct str c = str_first(s, n);
 
 		if (n == 0)

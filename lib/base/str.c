@@ -107,8 +107,7 @@ static const struct {
 	{0xf0, 0xf0, 4, 0x90, 0xbf}, {0xf1, 0xf3, 4, 0x80, 0xbf}, {0xf4, 0xf4, 4, 0x80, 0x8f},
 };
 
-/* Length of the well-formed sequence at s, 0 if there is none. */
-static size_t utf8_length(struct str s)
+size_t str_utf8_length(struct str s)
 {
 	const unsigned char *b = (const unsigned char *)s.p;
 
@@ -127,10 +126,23 @@ static size_t utf8_length(struct str s)
 	return 0;
 }
 
+size_t str_utf8_decode(struct str s, uint32_t *ret)
+{
+	const unsigned char *b = (const unsigned char *)s.p;
+	size_t n = str_utf8_length(s);
+
+	if (n == 0)
+		return 0;
+	*ret = n == 1 ? b[0] : b[0] & (0xffu >> (n + 1));
+	for (size_t i = 1; i < n; i++)
+		*ret = *ret << 6 | (b[i] & 0x3f);
+	return n;
+}
+
 bool str_utf8(struct str s)
 {
 	while (s.n) {
-		size_t n = utf8_length(s);
+		size_t n = str_utf8_length(s);
 
 		if (n == 0)
 			return false;

@@ -71,6 +71,10 @@ bool str_hex(struct str s, uint64_t *ret);
 
 /* Whether all of it is well-formed UTF-8. */
 bool str_utf8(struct str s);
+/* Bytes of the well-formed character that begins s, which is not empty; 0: none does. The second
+ * one gives its code point too. */
+size_t str_utf8_length(struct str s);
+size_t str_utf8_decode(struct str s, uint32_t *ret);
 
 /* A NUL-terminated copy to free, NULL when memory is short. */
 char *str_dup(struct str s);

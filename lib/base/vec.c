@@ -2,6 +2,8 @@
 /* Growing arrays. Contract in vec.h. */
 #include "base/vec.h"
 
+#include "base/check.h"
+
 #include <stdint.h>
 
 bool vec_grow(void **p, size_t *capacity, size_t need, size_t size)
@@ -11,6 +13,7 @@ bool vec_grow(void **p, size_t *capacity, size_t need, size_t size)
 
 	if (need <= *capacity)
 		return true;
+	check(size > 0);
 	while (grown < need)
 		if (__builtin_mul_overflow(grown, 2, &grown))
 			return false;

@@ -6,6 +6,8 @@
  * other registers. Only rules up to the highest that is in use are ever copied. */
 #include "cfi/cfi.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 
 /* DWARF 5, table 7.29, and the vendors'. */
@@ -69,6 +71,7 @@ static void copy_row(struct cfi_row *to, const struct cfi_row *from)
 
 void cfi_run_begin(struct cfi_run *run, const struct cfi_fde *fde)
 {
+	check(fde->cie->initial.n <= CFI_REGISTERS);
 	run->cie = fde->cie;
 	run->program = fde->program;
 	run->start = run->end = fde->start;
@@ -128,6 +131,7 @@ static int recall(struct cfi_run *run)
 {
 	if (run->depth == 0)
 		return -EBADMSG;
+	check(run->depth <= CFI_REMEMBER);
 	copy_row(&run->row, &run->remembered[--run->depth]);
 	run->changed = true;
 	return 0;

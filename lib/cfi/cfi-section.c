@@ -7,6 +7,7 @@
  * more than a small read per record. */
 #include "cfi/cfi.h"
 
+#include "base/check.h"
 #include "base/file.h"
 #include "elf/inflate.h"
 
@@ -141,6 +142,7 @@ static int fill(struct cfi_section *s, uint64_t at, size_t n)
 		return r;
 	want = want < n ? n : want;
 	want = want < left ? want : (size_t)left;
+	check(s->fd >= 0 && want <= s->capacity); /* an inflated section is whole */
 	s->low = s->high = at;
 	r = file_pread(s->fd, s->window, want, s->offset + at);
 	if (r == 0)
@@ -156,7 +158,9 @@ int cfi_section_bytes(struct cfi_section *s, uint64_t at, uint64_t n, const uint
 		return -ENODATA;
 	if (at < s->low || at + n > s->high)
 		r = fill(s, at, (size_t)n);
-	if (r == 0)
-		*ret = s->window + (at - s->low);
+	if (r < 0)
+		return r;
+	check(at >= s->low && at + n <= s->high);
+	*ret = s->window + (at - s->low);
 	return r;
 }

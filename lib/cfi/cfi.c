@@ -6,6 +6,7 @@
  * its functions would parse it again. */
 #include "cfi/cfi.h"
 
+#include "base/check.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
@@ -150,6 +151,7 @@ static int run_initial(struct cfi_cie *cie, struct cfi_bytes program)
 	r = cfi_run_next(run);
 	if (r < 0)
 		return r;
+	check(run->row.n <= CFI_REGISTERS);
 	cie->initial.cfa = run->row.cfa;
 	cie->initial.cfa_offset = run->row.cfa_offset;
 	cie->initial.n = run->row.n;
@@ -206,6 +208,7 @@ static int load_cie(struct cfi_section *s, uint64_t offset, struct cfi_cie *cie)
 		if (!cie->bytes)
 			return -ENOMEM;
 	}
+	check(n <= cie->capacity);
 	memcpy(cie->bytes, record.bytes.p, n);
 	b = (struct cfi_bytes){cie->bytes, cie->bytes + n, false};
 	id_n = id_bytes(s, &record);
@@ -263,7 +266,7 @@ static bool cie_offset(const struct cfi_section *s, uint64_t field, uint64_t id,
 
 int cfi_section_next(struct cfi_section *s, struct cfi_fde *fde)
 {
-	struct record record;
+	struct record record = {.offset = fde->next, .next = s->size};
 	uint64_t id, at, cie;
 	size_t id_n;
 	int r = read_record(s, fde->next, &record);
@@ -273,6 +276,7 @@ int cfi_section_next(struct cfi_section *s, struct cfi_fde *fde)
 	fde->section = s;
 	fde->offset = record.offset;
 	fde->next = record.next;
+	check(fde->next > fde->offset); /* or a pass would not end */
 	if (r == 0 && s->open_end)
 		return -ENODATA;
 	if (r <= 0)

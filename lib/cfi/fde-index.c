@@ -8,6 +8,7 @@
  * ascending.) */
 #include "cfi/fde-index.h"
 
+#include "base/check.h"
 #include "base/file.h"
 #include "base/search.h"
 
@@ -119,6 +120,7 @@ static int hdr_entry(struct rows_hdr *h, uint64_t i, uint64_t *start, uint64_t *
 		uint64_t first = i - i % ROWS_HDR_CHUNK, left = h->n - first;
 		int r;
 
+		check(i < h->n);
 		h->first = first;
 		h->n_chunk = 0;
 		left = left < ROWS_HDR_CHUNK ? left : ROWS_HDR_CHUNK;
@@ -235,6 +237,7 @@ static int make_index(struct rows_order *o, size_t max)
 		sorted = sorted && (o->n == 0 || o->index[o->n - 1].start <= fde.start);
 		o->index[o->n++] = (struct rows_index){fde.start, (uint32_t)fde.offset};
 	}
+	check(o->n <= max);
 	if (!sorted)
 		qsort(o->index, (size_t)o->n, sizeof(*o->index), by_start);
 	return 0;
@@ -264,6 +267,7 @@ int rows_order_survey(struct rows_order *o, const struct rows_machine *m, size_t
 			return 0;
 		}
 	}
+	check(s.empty <= s.n);
 	if (s.n - s.empty > max_functions)
 		return -E2BIG;
 	return make_index(o, (size_t)(s.n - s.empty));

@@ -7,6 +7,7 @@
  * register, and the return address is at CFA - 8 before it is behind the frame pointer. */
 #include "cfi/reduce.h"
 
+#include "base/check.h"
 #include "bpfwire/unwind-tables.h"
 #include "cfi/expression.h"
 
@@ -61,6 +62,7 @@ bool rows_expression_needs_aux(const struct rows_machine *m, const struct cfi_ro
 
 void rows_watch(const struct rows_machine *m, bool aux, struct cfi_run *run)
 {
+	check(m->sp < 64 && m->fp < 64 && m->ra < 64);
 	memset(run->watch, 0, sizeof(run->watch));
 	run->watch[0] = UINT64_C(1) << m->sp | UINT64_C(1) << m->fp | UINT64_C(1) << m->ra;
 	for (size_t i = 0; aux && i < m->n_preserved; i++)
@@ -206,6 +208,7 @@ static uint64_t aux_word(const struct rows_machine *m, struct formula cfa,
 	unsigned int bits = m->machine == EM_X86_64 ? 12 : 6;
 	uint64_t word = 0;
 
+	check(m->n_preserved * bits <= 64);
 	for (unsigned int i = 0; i < m->n_preserved && m->preserved[i] < row->n; i++) {
 		const struct cfi_rule *rule = &row->rules[m->preserved[i]];
 		struct formula f = {.kind = FORMULA_UNKNOWN};

@@ -2,6 +2,7 @@
 /* Rows from code. Contract and method in code-rows.h. */
 #include "codescan/code-rows.h"
 
+#include "base/check.h"
 #include "bpfwire/unwind-tables.h"
 #include "codescan/bits.h"
 #include "codescan/function-starts.h"
@@ -37,6 +38,7 @@ int code_rows_begin(struct code_rows *c, int fd, uint64_t offset, uint64_t start
 	uint64_t n = end - start;
 	int r;
 
+	check(start <= end);
 	if (n > CODE_ROWS_MAX)
 		return -E2BIG;
 	r = reserve(c, n);
@@ -305,10 +307,10 @@ static int pass(struct code_rows *c)
 /* The next pending address from `at` on; the function's end: there is none. */
 static uint64_t next_pending(struct code_rows *c, uint64_t at)
 {
-	uint64_t n = c->function.end - c->function.start;
-	uint64_t next = bits_next(c->function.pending, at - c->function.start, n) +
-			c->function.start;
+	uint64_t start = c->function.start, next;
 
+	check(at >= start && at <= c->function.end);
+	next = start + bits_next(c->function.pending, at - start, c->function.end - start);
 	c->work += (next - at) / SCAN;
 	return next;
 }
@@ -319,6 +321,7 @@ static int follow_pending(struct code_rows *c, uint64_t at)
 {
 	int r = 1;
 
+	check(has_state(c, at));
 	c->pass.at = at;
 	c->pass.unreachable = true;
 	c->pass.after_call = false;
@@ -463,9 +466,11 @@ static int begin_function(struct code_rows *c, uint64_t at)
 {
 	int r;
 
+	check(at >= c->start && at < c->end);
 	c->function.start = at;
 	c->function.end = bits_next(c->starts.known, at + 1 - c->start, c->end - c->start) +
 			  c->start;
+	check(c->function.end > at && c->function.end <= c->end);
 	r = reserve_states(c);
 	if (r < 0)
 		return r;
@@ -519,8 +524,8 @@ static int analyze(struct code_rows *c)
 	return r == 0 && (c->pass.changed || c->pass.lost) && !is_hopeless(c) ? pass(c) : r;
 }
 
-/* Analyzes the next function. One that was misunderstood may be two: it is split, and the first part
- * is analyzed again. */
+/* Analyzes the next function. One that was misunderstood may be two: it is split, and the first
+ * part is analyzed again. */
 static int begin_next_function(struct code_rows *c)
 {
 	uint64_t at = c->function.end;
@@ -530,6 +535,7 @@ static int begin_next_function(struct code_rows *c)
 	r = begin_function(c, at);
 	while (r == 0 && (r = analyze(c)) == 0 && !is_hopeless(c) && c->pass.unbalanced &&
 	       c->function.candidate && (r = pass(c)) == 0 && !c->pass.crossed) {
+		check(c->function.candidate > at && c->function.candidate < c->function.end);
 		c->last_split = c->function.candidate;
 		code_rows_mark(c, c->function.candidate);
 		r = begin_function(c, at);

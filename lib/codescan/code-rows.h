@@ -16,16 +16,16 @@
  * state counts. Targets that were already passed are pending, and are followed from there. An
  * instruction that nothing leads to is reached by a jump through a table, and has the state at the
  * table's jump, or another function begins there. A function that clears the frame pointer without
- * having saved it is an outermost frame (System V ABI for AMD64 §3.4.1). Where the stack is aligned,
- * the old stack pointer serves if it was stored, or the frame pointer if it was set from it; else
- * there is no rule.
+ * having saved it is an outermost frame (System V ABI for AMD64 §3.4.1). Where the stack is
+ * aligned, the old stack pointer serves if it was stored, or the frame pointer if it was set from
+ * it; else there is no rule.
  *
  * `strict` is for an assembler's functions in a file whose other code is described: neither calls
- * nor symbols lead to most of them. A function then also begins at an aligned address behind the end
- * of something, or behind a call and padding, if no jump leads there, and no short one over it. A
- * function gets no rows if it never returns with the return address on top of the stack (nor jumps
- * so to another function), or if it has bytes that are no instruction, as the tables of numbers
- * within libcrypto's code. */
+ * nor symbols lead to most of them. A function then also begins at an aligned address behind the
+ * end of something, or behind a call and padding, if no jump leads there, and no short one over it.
+ * A function gets no rows if it never returns with the return address on top of the stack (nor
+ * jumps so to another function), or if it has bytes that are no instruction, as the tables of
+ * numbers within libcrypto's code. */
 #pragma once
 
 #include "cfi/reduce.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where functions begin. Contract in function-starts.h; of code_rows_mark, which others call too, in code-rows.h. */
+/* Where functions begin. Contract in function-starts.h; of code_rows_mark, which others call too,
+ * in code-rows.h. */
 #include "codescan/function-starts.h"
 
 #include "codescan/bits.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first pass over code that no table describes (code-rows.h): it finds where functions begin. */
+/* The first pass over code that no table describes (code-rows.h): it finds where functions
+ * begin. */
 #pragma once
 
 #include "codescan/code-rows.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stack effects. Contract in tracked-stack.h. Only what compilers and careful hands write is followed;
- * anything else that changes one of the two registers makes its value unknown. */
+/* Stack effects. Contract in tracked-stack.h. Only what compilers and careful hands write is
+ * followed; anything else that changes one of the two registers makes its value unknown. */
 #include "codescan/tracked-stack.h"
 
 /* Registers as instructions number them; DWARF's numbers differ. */

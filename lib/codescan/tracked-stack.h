@@ -10,7 +10,8 @@ struct tracked_stack {
 	bool by_sp, by_fp; /* the CFA is at stack pointer + sp, at frame pointer + fp */
 	int32_t sp, fp;
 	int32_t saved; /* the frame pointer is at CFA - saved; 0: it is not saved */
-	/* Where the stack is aligned: the stack pointer as it was is copied to a register and stored. */
+	/* Where the stack is aligned: the stack pointer as it was is copied to a register and
+	 * stored. */
 	bool by_slot;    /* the CFA is at *(stack pointer + slot) + far */
 	uint16_t copies; /* a bit for each register that is CFA - far */
 	int32_t slot, far;

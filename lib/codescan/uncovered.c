@@ -2,6 +2,7 @@
 /* Where code without a description lies. Contract in uncovered.h. */
 #include "codescan/uncovered.h"
 
+#include "base/check.h"
 #include "base/file.h"
 #include "elf/file.h"
 
@@ -190,6 +191,7 @@ int uncovered_begin(struct uncovered *u, uint64_t from, uint64_t to, uint64_t *r
 	struct elf_range bytes;
 	int r;
 
+	check(from <= to);
 	if (!u->x86 || (!u->whole && to - from < UNCOVERED_PART_BYTES) ||
 	    !afford(u, u->file->n_sections + u->file->n_segments))
 		return 0;
@@ -201,6 +203,7 @@ int uncovered_begin(struct uncovered *u, uint64_t from, uint64_t to, uint64_t *r
 	r = is_followed(u, code);
 	if (r <= 0)
 		return r;
+	check(code.end - code.start <= u->bytes_left);
 	u->bytes_left -= code.end - code.start;
 	r = code_rows_begin(&u->code, u->file->fd, bytes.offset, code.start, code.end);
 	/* In a gap, symbols say little that its padding does not, and there may be many. */

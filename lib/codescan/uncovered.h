@@ -8,8 +8,8 @@
  * An x86-64 program or loader without an interpreter is followed as a whole: its C library may have
  * no call-frame information, and is part of every stack. In other x86-64 files a gap is followed if
  * it is large enough for an assembler's functions (codecs are half written by hand, and describe
- * nothing) and does not keep frame pointers. Smaller gaps are padding and stubs; rows for them would
- * be guesses that nobody needs. */
+ * nothing) and does not keep frame pointers. Smaller gaps are padding and stubs; rows for them
+ * would be guesses that nobody needs. */
 #pragma once
 
 #include "codescan/code-rows.h"
@@ -30,14 +30,12 @@
 
 struct uncovered {
 	const struct elf_file *file;
-	const struct elf_file
-		*symbols; /* the file whose symbols are read: `file` or its debug file */
+	const struct elf_file *symbols; /* `file` or its debug file */
 	bool x86;
-	bool whole; /* all code is followed, not only large gaps */
-	uint64_t
-		bytes_left; /* that may be followed; a program's own gaps are no more than its file */
-	uint64_t entries_left;             /* of tables that may be read */
-	unsigned int samples;              /* taken by uncovered_keeps_frames */
+	bool whole;            /* all code is followed, not only large gaps */
+	uint64_t bytes_left;   /* that may be followed; not more than the file, if `whole` */
+	uint64_t entries_left; /* of tables that may be read */
+	unsigned int samples;  /* taken by uncovered_keeps_frames */
 	uint64_t framed_start, framed_end; /* the last range found to keep frame pointers */
 	struct code_rows code;
 };

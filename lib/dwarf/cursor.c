@@ -52,6 +52,7 @@ static bool fill(struct cursor *c, uint64_t at)
 	}
 	c->end += n;
 	c->after += n;
+	check(c->after <= c->s.size);
 	return true;
 }
 

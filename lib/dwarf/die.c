@@ -2,6 +2,7 @@
 /* Entries. Contract in die.h. */
 #include "dwarf/die.h"
 
+#include "base/check.h"
 #include "dwarf/dw.h"
 
 static const uint8_t slots[] = {
@@ -46,6 +47,7 @@ static enum die_slot slot_of(uint16_t attribute)
 void die_read(struct die *d, struct cursor *c, const struct abbrev_table *t, const struct abbrev *a,
 	      const struct dwarf_format *format)
 {
+	check((size_t)a->first + a->n <= t->attributes.n);
 	d->present = 0;
 	for (unsigned int i = 0; i < a->n; i++) {
 		const struct abbrev_attribute *attribute = &t->attributes.p[a->first + i];

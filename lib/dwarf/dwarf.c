@@ -195,6 +195,7 @@ static void unload(struct dwarf *d, size_t i)
 {
 	struct loaded *l = d->loaded.p[i];
 
+	check(d->loaded_bytes >= l->bytes);
 	d->loaded_bytes -= l->bytes;
 	vec_free(&l->functions.list);
 	lines_free(&l->lines);
@@ -254,6 +255,7 @@ static void count(struct dwarf *d, struct loaded *keep)
 {
 	size_t bytes = size_of(keep);
 
+	check(d->loaded_bytes >= keep->bytes);
 	d->loaded_bytes = d->loaded_bytes - keep->bytes + bytes;
 	keep->bytes = bytes;
 	while (d->loaded_bytes > d->max_bytes / 2 && d->loaded.n > 1) {
@@ -340,6 +342,7 @@ static int get_unit(struct dwarf *d, uint32_t unit, struct loaded **ret)
 
 const char *dwarf_wants(struct dwarf *d)
 {
+	check(d->n_said <= d->split.wanted.n);
 	if (d->n_said < d->split.wanted.n)
 		return d->split.wanted.p[d->n_said++].path.p;
 	vec_each (&d->split.wanted, w)
@@ -416,6 +419,7 @@ static int load_inlines(struct dwarf *d, const struct place *p)
 
 static int add_text(struct dwarf_frames *f, struct str s, struct dwarf_text *ret)
 {
+	check(f->text.n <= UINT32_MAX);
 	*ret = (struct dwarf_text){(uint32_t)f->text.n, (uint32_t)s.n};
 	return buf_append(&f->text, s.p, s.n);
 }
@@ -463,6 +467,7 @@ static int add_frames(struct dwarf *d, const struct place *p, uint32_t node,
 		frame.column = p->row->column;
 		r = add_path(p->unit, p->row->file, ret, &frame.file);
 	}
+	check(!node || node < i->nodes.n);
 	for (; r == 0 && node; node = i->nodes.p[node].parent) {
 		const struct inline_node *call = &i->nodes.p[node];
 

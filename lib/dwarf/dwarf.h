@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions, lines and inlined calls of an address by DWARF 2 to 5, of strangers' files: with split
- * units in a package (.dwp), with what dwz has moved into another file, with compressed sections
- * (zlib). A file with a table of lines and nothing else gives lines.
+/* Functions, lines and inlined calls of an address by DWARF 2 to 5. Files are untrusted. Split
+ * units are read from a package (.dwp) or from files of their own, what dwz has moved from another
+ * file, sections as elf/inflate.h decompresses them (zlib, zstd). A file with a table of lines and
+ * nothing else gives lines.
  *
  * Own reader instead of libdw (docs/decisions/0050): sections are read in pieces with pread, so a
  * file of any size takes what its hot units take, and every entry and line instruction is a step of

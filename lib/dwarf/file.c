@@ -83,8 +83,8 @@ static int open_sections(struct dwarf_file *f, const struct elf_file *elf, bool 
 	return 0;
 }
 
-/* The head of a unit behind its length. 0; -EAGAIN: a unit of another version or width, to be passed
- * over. */
+/* The head of a unit behind its length. 0; -EAGAIN: a unit of another version or width, to be
+ * passed over. */
 static int read_head(struct cursor *c, struct unit_head *u)
 {
 	u->format.version = (uint8_t)cursor_number(c, 2);
@@ -130,6 +130,7 @@ static int load_heads(struct dwarf_file *f, enum dwarf_section_id id)
 			return -E2BIG;
 		if (r == 0 && !vec_push(&f->units, u))
 			return -ENOMEM;
+		check(u.end > at);
 		at = u.end;
 	}
 	return 0;

@@ -167,6 +167,7 @@ static int add_inline(struct inlines *i, const struct walk *w, const struct die 
 	};
 	int r = unit_ranges(w->u, d, FUNCTION_RANGES, spans);
 
+	check(parent < i->nodes.n);
 	if (r == -ENOMEM)
 		return r;
 	if (i->nodes.n >= INLINES_MAX || i->spans.n >= INLINES_MAX)

@@ -2,6 +2,7 @@
 /* Tables of lines (DWARF 5, section 6.2; 2 to 4 likewise). Contract in lines.h. */
 #include "dwarf/lines.h"
 
+#include "base/check.h"
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "dwarf/dw.h"
@@ -216,6 +217,7 @@ static int end_sequence(struct program *p)
 				  .first = (uint32_t)p->first,
 				  .n = (uint32_t)(l->rows.n - p->first)};
 
+	check(p->first <= l->rows.n);
 	s.low = s.n ? l->rows.p[p->first].address : 0;
 	if (s.low && s.low < s.high && s.low < UINT64_MAX - 1) {
 		if (!vec_push(&l->sequences, s))
@@ -350,6 +352,7 @@ static const struct line_row *row_of(const struct lines *l, const struct line_se
 {
 	size_t before = search_partition(s->n, i, l->rows.p[s->first + i].address <= address);
 
+	check((size_t)s->first + s->n <= l->rows.n);
 	return before ? &l->rows.p[s->first + before - 1] : NULL;
 }
 

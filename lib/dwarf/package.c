@@ -2,6 +2,7 @@
 /* Split units. Contract in package.h. */
 #include "dwarf/package.h"
 
+#include "base/check.h"
 #include "dwarf/dw.h"
 #include "dwarf/unit.h"
 
@@ -40,6 +41,7 @@ static int open_table(struct table *t, struct cursor *c)
 /* The unit's share of the section; 0 where there is none. */
 static uint64_t share(const struct table *t, uint32_t row, uint32_t section)
 {
+	check(row > 0 && t->n_columns <= MAX_COLUMNS);
 	for (unsigned int i = 0; i < t->n_columns; i++)
 		if (t->columns[i] == section) {
 			cursor_seek(t->c,

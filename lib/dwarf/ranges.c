@@ -2,6 +2,7 @@
 /* Where an entry's code is: a pair of addresses, a list of .debug_ranges (DWARF 2 to 4), or one of
  * .debug_rnglists (5, section 7.25). */
 #include "dwarf/dw.h"
+#include "base/check.h"
 #include "dwarf/unit.h"
 
 #include <errno.h>
@@ -107,6 +108,7 @@ static int read_indexed(const struct unit *u, uint64_t i, size_t max, struct spa
 	struct cursor *c = &u->file->c[DWARF_RNGLISTS];
 	uint64_t size = u->head->format.offset_size, at;
 
+	check(size == 4 || size == 8);
 	if (i > c->s.size / size)
 		return -ENOEXEC;
 	cursor_seek(c, u->rnglists_base + i * size);

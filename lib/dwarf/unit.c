@@ -2,6 +2,7 @@
 /* What the values in a unit mean. Contract in unit.h. */
 #include "dwarf/unit.h"
 
+#include "base/check.h"
 #include "dwarf/dw.h"
 
 #include <errno.h>
@@ -74,6 +75,7 @@ static int text_by_index(const struct unit *u, uint64_t i, struct buf *out)
 	struct cursor *c = &u->file->c[DWARF_STR_OFFSETS];
 	uint64_t at, size = u->head->format.offset_size;
 
+	check(size == 4 || size == 8);
 	if (i > c->s.size / size)
 		return -ENOEXEC;
 	cursor_seek(c, u->str_offsets_base + i * size);

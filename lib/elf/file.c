@@ -176,6 +176,7 @@ int elf_file_load_sections(struct elf_file *f, struct error *err)
 	r = read_table(f, f->shoff, (size_t)n, sizeof(Elf64_Shdr), &p);
 	if (r < 0)
 		return error_errno(err, r, "cannot read the section headers");
+	check(f->n_sections == 0 && f->names.n == 0);
 	f->sections = p;
 	f->n_sections = (size_t)n;
 	r = load_names(f, names);
@@ -274,6 +275,7 @@ struct elf_range elf_segment_bytes(const struct elf_file *f, size_t i)
 	const Elf64_Phdr *p = &f->segments[i];
 	uint64_t left = p->p_offset < f->size ? f->size - p->p_offset : 0;
 
+	check(i < f->n_segments);
 	return (struct elf_range){p->p_offset, p->p_filesz < left ? p->p_filesz : left};
 }
 

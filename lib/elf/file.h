@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stranger's ELF file, read through a descriptor with pread and bounds. Nothing is mapped and
- * nothing in the file is trusted: every offset and size is checked against the file's size and a
- * limit before memory is taken for it.
+/* An untrusted ELF file, read through a descriptor with pread and bounds. Nothing is mapped: every
+ * offset and size is checked against the file's size and a limit before memory is taken for it.
  *
  * Only 64-bit little-endian files are read (x86-64, arm64, riscv64); others are refused by name.
  * Source of the format: gABI chapters 4 and 5, <elf.h>.
@@ -95,5 +94,5 @@ int elf_file_read_code(const struct elf_file *f, uint64_t address, void *p, size
 bool elf_file_has_segment(const struct elf_file *f, uint32_t type);
 
 /* The first entries of the dynamic section, at most ELF_DYNAMIC_MAX: how many, or an errno. */
-#define ELF_DYNAMIC_MAX 64u
+#define ELF_DYNAMIC_MAX 256u /* most have some 30 */
 int elf_file_dynamic(const struct elf_file *f, Elf64_Dyn entries[ELF_DYNAMIC_MAX]);

@@ -30,7 +30,8 @@ struct stream {
 	ZSTD_DCtx *zstd;
 };
 
-/* One call of a decoder: *ret_n bytes are in s->out, *ret_done behind the last. It may take and make nothing. */
+/* One call of a decoder: *ret_n bytes are in s->out, *ret_done behind the last. It may take and
+ * make nothing. */
 typedef int (*step_fn)(struct stream *s, size_t *ret_n, bool *ret_done);
 
 static int step_zlib(struct stream *s, size_t *ret_n, bool *ret_done)

@@ -24,21 +24,22 @@ struct elf_compressed {
 /* Whether a section's bytes are compressed. Not whether they can be decompressed. */
 bool elf_section_is_compressed(const struct elf_file *f, const Elf64_Shdr *s);
 
-/* How a compressed section is to be read. -E2BIG: it claims more than `max`; -ENOTSUP: another compression;
- * -ENOEXEC: broken; or an errno. One pread. */
+/* How a compressed section is to be read. -E2BIG: it claims more than `max`; -ENOTSUP: another
+ * compression; -ENOEXEC: broken; or an errno. One pread. */
 int elf_compressed_read(const struct elf_file *f, const Elf64_Shdr *s, uint64_t max,
 			struct elf_compressed *ret);
 
 /* Takes the next n bytes; a negative errno ends decompression with that. */
 typedef int (*elf_inflate_fn)(void *context, const void *bytes, size_t n);
 
-/* Decompresses, and hands out pieces of 64 KiB at most. 0; -ENOEXEC: broken, or not as many bytes as claimed;
- * -E2BIG: more than c->max, or the decoder wants more memory than it gets; -ENOMEM; what `put` said, or an errno.
- */
+/* Decompresses, and hands out pieces of 64 KiB at most. 0; -ENOEXEC: broken, or not as many bytes
+ * as claimed; -E2BIG: more than c->max, or the decoder wants more memory than it gets; -ENOMEM;
+ * what `put` said, or an errno. / */
 int elf_inflate(const struct elf_file *f, const struct elf_compressed *c, elf_inflate_fn put,
 		void *context);
 
-/* The same into a new memfd, at most c->max bytes; *ret_n is their number. The caller closes *ret_fd. */
+/* The same into a new memfd, at most c->max bytes; *ret_n is their number. The caller closes
+ * *ret_fd. */
 int elf_inflate_memfd(const struct elf_file *f, const struct elf_compressed *c, int *ret_fd,
 		      uint64_t *ret_n);
 

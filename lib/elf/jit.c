@@ -120,6 +120,7 @@ static int read_map(struct reader *r, uint64_t size)
 			e = take_lines(r, (struct str){piece, n}, &taken);
 		if (e < 0)
 			return e;
+		check(taken <= n);
 		/* A line longer than a piece is none. */
 		if (!taken && n < PIECE)
 			return 0;
@@ -275,6 +276,7 @@ bool jit_find(const struct jit *j, uint64_t address, struct str *ret)
 		if (address - f->address < f->size && (!best || f->order > best->order))
 			best = f;
 	}
+	check(!best || best->length <= j->names.n - best->name);
 	if (best)
 		*ret = (struct str){j->names.p + best->name, best->length};
 	return best;

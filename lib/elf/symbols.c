@@ -96,8 +96,9 @@ static int scan_table(const struct elf_file *f, const Elf64_Shdr *table, struct 
 static int by_address(const void *x, const void *y)
 {
 	const struct elf_symbol *a = x, *b = y;
+	int order = compare(a->address, b->address) ?: compare(a->local, b->local);
 
-	return compare(a->address, b->address) ?: compare(a->local, b->local) ?: compare(a->name, b->name);
+	return order ?: compare(a->name, b->name);
 }
 
 struct span {
@@ -126,6 +127,7 @@ static struct span *section_spans(const struct elf_file *f, size_t *ret_n)
 		    s->sh_size <= UINT64_MAX - s->sh_addr)
 			spans[n++] = (struct span){s->sh_addr, s->sh_addr + s->sh_size};
 	}
+	check(n <= f->n_sections);
 	qsort(spans, n, sizeof(*spans), by_start);
 	*ret_n = n;
 	return spans;
@@ -298,6 +300,7 @@ static int read_name(const struct elf_symbols *s, int fd, uint32_t at, struct bu
 /* The first of the symbols at the same address as entry i. */
 static size_t first_alias(const struct elf_symbols *s, size_t i)
 {
+	check(i < s->n);
 	while (i && s->list[i - 1].address == s->list[i].address)
 		i--;
 	return i;
@@ -316,6 +319,7 @@ static int best_name(const struct elf_symbols *s, int fd, size_t first, uint64_t
 	const struct elf_symbol *best = NULL;
 	int r = -ENOENT;
 
+	check(first < s->n);
 	for (size_t i = first; i < s->n && i < first + MAX_ALIAS; i++) {
 		const struct elf_symbol *symbol = &s->list[i];
 		int got;

@@ -54,7 +54,8 @@ size_t elf_symbols_bytes(const struct elf_symbols *s);
 struct elf_extent {
 	uint64_t address;
 	uint64_t size;
-	bool open; /* the symbol has no size: it may end before, where a function without a name begins */
+	/* The symbol has no size: it may end before, where a function without a name begins. */
+	bool open;
 };
 
 /* Finds the function that covers `address`, and reads its name from `fd` (the same file) into

@@ -32,6 +32,7 @@ static int fill(struct window *w, uint64_t at, size_t want)
 
 	if (at - start + want > WINDOW_PIECE)
 		start = at;
+	check(at < w->size && start <= at);
 	left = w->size - start;
 	if (!w->bytes)
 		w->bytes = malloc(WINDOW_PIECE);

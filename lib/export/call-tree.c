@@ -50,15 +50,6 @@ bool call_tree_unsymbolized(struct str name, struct str file)
 	return name.n == 0 || str_is(name, "[unknown]") || unsymbolized_is(name, file);
 }
 
-int64_t call_tree_add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (__builtin_add_overflow(a, b, &sum))
-		return b < 0 ? INT64_MIN : INT64_MAX;
-	return sum;
-}
-
 static uint32_t add_record(struct table *t, const void *record, size_t size)
 {
 	bool fresh;
@@ -167,6 +158,7 @@ static uint32_t add_labels(struct builder *b, const struct profile_sample *s)
 			return INDEX_NONE;
 		n += 2;
 	}
+	check(n <= 2 * MAX_LABELS);
 	return add_record(&b->t->sets, pairs, n * sizeof(*pairs));
 }
 
@@ -211,8 +203,8 @@ static int add_sample(struct builder *b, size_t index)
 	if (id == t->counts.n)
 		t->counts.p[t->counts.n++] = (struct leaf_count){0};
 	count = &t->counts.p[id];
-	count->samples = call_tree_add(count->samples, values[b->sample_type]);
-	count->value = call_tree_add(count->value, values[t->value_type]);
+	count->samples = pprof_sum(count->samples, values[b->sample_type]);
+	count->value = pprof_sum(count->value, values[t->value_type]);
 	return 0;
 }
 

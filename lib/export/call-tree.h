@@ -9,6 +9,7 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "pprof/decode.h"
+#include "pprof/encode.h"
 #include "pprof/table.h"
 
 enum frame_kind {
@@ -84,8 +85,6 @@ uint32_t call_tree_key(const struct call_tree *t, struct str name);
 /* The file's name without its folders. */
 struct str call_tree_base_name(struct str path);
 
-/* Whether a function's name only stands in for one: "", "[unknown]", or as abi/unsymbolized.h writes. */
+/* Whether a function's name only stands in for one: "", "[unknown]", or as abi/unsymbolized.h
+ * writes. */
 bool call_tree_unsymbolized(struct str name, struct str file);
-
-/* The sum of two values, at the limit of the type where it would pass that. */
-int64_t call_tree_add(int64_t a, int64_t b);

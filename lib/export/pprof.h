@@ -10,9 +10,9 @@
  *
  * How frames are told:
  *  - with names: a location with lines, in its mapping;
- *  - looked up in vain: by what stands in for a name (abi/unsymbolized.h); with EXPORT_ADDRESSES, where
- *    the file has a build id, as an address alone, left for a server to name. The names and the
- *    addresses of one file are then two mappings (pprof/encode.h);
+ *  - looked up in vain: by what stands in for a name (abi/unsymbolized.h); with EXPORT_ADDRESSES,
+ *    where the file has a build id, as an address alone, left for a server to name. The names and
+ *    the addresses of one file are then two mappings (pprof/encode.h);
  *  - not looked up, but in a file: an address in its mapping;
  *  - with neither: the name "[unknown]" in the mapping "[anon]", since servers
  *    drop what has neither lines nor mapping;

@@ -16,8 +16,8 @@ static int begin(const struct call_tree *t, size_t n, struct top *ret)
 	if (!ret->entries)
 		return -ENOMEM;
 	vec_each (&t->counts, count) {
-		ret->sum = call_tree_add(ret->sum, count->value);
-		ret->samples = call_tree_add(ret->samples, count->samples);
+		ret->sum = pprof_sum(ret->sum, count->value);
+		ret->samples = pprof_sum(ret->samples, count->samples);
 	}
 	if (t->no_samples)
 		ret->samples = -1;
@@ -51,14 +51,14 @@ int top_build(const struct call_tree *t, struct top *ret)
 		int64_t value = t->counts.p[i].value;
 		struct top_entry *leaf = &ret->entries[call_tree_node(t, node)->frame];
 
-		leaf->self = call_tree_add(leaf->self, value);
+		leaf->self = pprof_sum(leaf->self, value);
 		while (node) {
 			const struct node *step = call_tree_node(t, node);
 			struct top_entry *entry = &ret->entries[step->frame];
 
 			check(step->parent < node);
 			if (reached[step->frame] != i + 1)
-				entry->total = call_tree_add(entry->total, value);
+				entry->total = pprof_sum(entry->total, value);
 			reached[step->frame] = i + 1;
 			node = step->parent;
 		}
@@ -81,7 +81,7 @@ int top_build_by(const struct call_tree *t, struct str key, struct top *ret)
 
 		reached[value] = 1;
 		entry->name = intern_get(&t->strings, value);
-		entry->total = call_tree_add(entry->total, t->counts.p[i].value);
+		entry->total = pprof_sum(entry->total, t->counts.p[i].value);
 	}
 	end(ret, reached);
 	return 0;

@@ -11,7 +11,6 @@
 #include <errno.h>
 
 #define MAX_CANDIDATES 8
-#define MAX_DYNAMIC    1024u
 #define WORD_TEXT      22 /* words of moduledata before `text`, since Go 1.16 */
 #define N_WORDS        48
 
@@ -42,35 +41,18 @@ static bool is_relative(const struct elf_file *f, uint64_t info)
 /* DT_RELA and its size, by the dynamic segment: there without sections too. */
 static int find_relocations(const struct elf_file *f, struct elf_range *ret)
 {
+	Elf64_Dyn entries[ELF_DYNAMIC_MAX];
 	uint64_t address = 0, size = 0;
-	struct window w = WINDOW_NULL;
-	int r = 0;
+	int n = elf_file_dynamic(f, entries);
 
-	for (size_t i = 0; i < f->n_segments; i++) {
-		struct elf_range bytes = elf_segment_bytes(f, i);
-
-		if (f->segments[i].p_type == PT_DYNAMIC)
-			w = window_of(f->fd, bytes.offset, bytes.size);
+	for (int i = 0; i < n && entries[i].d_tag != DT_NULL; i++) {
+		if (entries[i].d_tag == DT_RELA)
+			address = entries[i].d_un.d_ptr;
+		if (entries[i].d_tag == DT_RELASZ)
+			size = entries[i].d_un.d_val;
 	}
-	for (uint64_t i = 0; r == 0 && i < MAX_DYNAMIC && (i + 1) * sizeof(Elf64_Dyn) <= w.size;
-	     i++) {
-		const unsigned char *p;
-		Elf64_Dyn entry;
-
-		r = window_read(&w, i * sizeof(entry), sizeof(entry), &p);
-		if (r < 0)
-			break;
-		memcpy(&entry, p, sizeof(entry));
-		if (entry.d_tag == DT_NULL)
-			break;
-		if (entry.d_tag == DT_RELA)
-			address = entry.d_un.d_ptr;
-		if (entry.d_tag == DT_RELASZ)
-			size = entry.d_un.d_val;
-	}
-	window_free(&w);
-	if (r < 0 || !size || elf_segment_range(f, address, ret) < 0)
-		return r;
+	if (n < 0 || !size || elf_segment_range(f, address, ret) < 0)
+		return n < 0 ? n : 0;
 	if (ret->size > size)
 		ret->size = size;
 	if (ret->size > GOMODULE_SCAN_MAX)

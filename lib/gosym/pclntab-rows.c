@@ -4,6 +4,8 @@
  * code it then holds; a change of 0 ends it, unless it is the first (golang.org/s/go12symtab). */
 #include "gosym/pclntab.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 
 #define PAIR_BYTES 10 /* two numbers of up to 5 bytes */
@@ -43,6 +45,7 @@ static int read_pair(const unsigned char *p, size_t n, uint8_t quantum, struct p
 	second = first ? read_number(p + first, n - first, &quanta) : 0;
 	if (!second || !quanta)
 		return -ENOEXEC;
+	check(rows->row.end < rows->end);
 	rows->row.start = rows->row.end;
 	rows->row.value =
 		(int32_t)((uint32_t)rows->row.value + (change & 1 ? ~(change >> 1) : change >> 1));

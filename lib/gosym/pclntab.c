@@ -6,6 +6,7 @@
 #include "gosym/pclntab.h"
 
 #include "base/check.h"
+#include "base/search.h"
 #include "gosym/go-module.h"
 #include "elf/file.h"
 #include "elf/symbols.h"
@@ -73,6 +74,7 @@ static int parse_go116(struct pclntab *t)
 	uint64_t n_files;
 	int r = header_word(t, 1, &n_files);
 
+	check(t->version >= PCLNTAB_GO116);
 	for (unsigned int i = 0; r == 0 && i < 5; i++) {
 		r = header_word(t, first + i, fields[i]);
 		if (r == 0 && *fields[i] >= t->index.size)
@@ -323,6 +325,7 @@ static int read_record(struct pclntab *t, uint64_t at, struct pclntab_function *
 
 	if (r < 0)
 		return r;
+	check(n_words * 4 <= sizeof(words));
 	memcpy(words, p, n_words * 4);
 	memcpy(tail, &words[n_words - 1], sizeof(tail));
 	f->name = words[0];
@@ -364,25 +367,15 @@ int pclntab_function(struct pclntab *t, size_t i, struct pclntab_function *ret)
 
 int pclntab_find(struct pclntab *t, uint64_t address, struct pclntab_function *ret)
 {
-	size_t low = 0, n = t->n_functions;
 	uint64_t entry;
-	int r;
+	int r = 0;
+	/* Where an entry cannot be read, the search ends. */
+	size_t low =
+		search_partition(t->n_functions, i,
+				 r == 0 && (r = read_entry(t, i, &entry)) == 0 && entry <= address);
 
-	while (n) {
-		size_t half = n / 2;
-
-		r = read_entry(t, low + half, &entry);
-		if (r < 0)
-			return r;
-		if (entry <= address) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	if (!low)
-		return -ENOENT;
+	if (r < 0 || !low)
+		return r < 0 ? r : -ENOENT;
 	r = pclntab_function(t, low - 1, ret);
 	if (r == 0 && address >= ret->end)
 		r = -ENOENT;

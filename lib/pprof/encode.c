@@ -125,19 +125,10 @@ static uint32_t add_scratch(struct pprof_encoder *e, struct table *t, bool *ret_
 	return id;
 }
 
-/* Bytes that begin a well-formed character, 0 if none does. */
-static size_t character(struct str s)
-{
-	for (size_t n = 1; n <= 4 && n <= s.n; n++)
-		if (str_utf8(str_first(s, n)))
-			return n;
-	return 0;
-}
-
 static void put_sanitized(struct buf *b, struct str s)
 {
 	while (s.n) {
-		size_t n = character(s);
+		size_t n = str_utf8_length(s);
 
 		buf_str_append(b, n ? str_first(s, n) : STR("\xef\xbf\xbd"));
 		s = str_skip(s, n ? n : 1);
@@ -282,15 +273,6 @@ static bool all_zero(const int64_t *values, uint32_t n)
 	return true;
 }
 
-static int64_t add_saturating(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (__builtin_add_overflow(a, b, &sum))
-		return b < 0 ? INT64_MIN : INT64_MAX;
-	return sum;
-}
-
 static void put_sample(struct pprof_encoder *e, const struct pprof_sample *s)
 {
 	struct buf *b = &e->scratch;
@@ -329,7 +311,7 @@ void pprof_add_sample(struct pprof_encoder *e, const struct pprof_sample *s)
 		return;
 	values = e->values.p + (size_t)id * e->n_types;
 	for (uint32_t i = 0; i < e->n_types; i++)
-		values[i] = added ? s->values[i] : add_saturating(values[i], s->values[i]);
+		values[i] = added ? s->values[i] : pprof_sum(values[i], s->values[i]);
 	if (added) {
 		e->values.n += e->n_types;
 		e->size += 3 + (size_t)WIRE_VARINT_MAX * e->n_types;

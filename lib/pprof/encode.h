@@ -96,6 +96,16 @@ struct pprof_sample {
 	uint32_t n_labels;
 };
 
+/* The sum of two values, at the limit of the type where it would pass that. */
+static inline int64_t pprof_sum(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (__builtin_add_overflow(a, b, &sum))
+		return b < 0 ? INT64_MIN : INT64_MAX;
+	return sum;
+}
+
 /* Adds to the values of an equal sample (sums saturate). A sample of zeros only is left out.
  * Expected O(size). */
 void pprof_add_sample(struct pprof_encoder *e, const struct pprof_sample *s);

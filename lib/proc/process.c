@@ -60,7 +60,8 @@ static int parse_stat(struct str text, struct proc_info *ret)
 	rest = str_trim(str_skip(text, close + 1));
 	state = str_cut(&rest, ' ');
 	for (int field = 4; field <= FIELDS && rest.n; field++) {
-		/* Those before may be negative, or masks that a stranger's kernel writes otherwise. */
+		/* Those before may be negative, or masks that a stranger's kernel writes
+		 * otherwise. */
 		bool ours = str_u64(str_cut(&rest, ' '), &numbers[field]);
 
 		if (!ours && (field == 4 || field == 9 || field == 22))
@@ -125,6 +126,7 @@ static struct span join_arguments(struct buf *text, struct span all)
 {
 	char *p = text->p + all.start;
 
+	check(all.start + all.n <= text->n);
 	while (all.n && p[all.n - 1] == 0)
 		all.n--;
 	for (size_t i = 0; i < all.n; i++)

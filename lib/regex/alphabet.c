@@ -66,17 +66,10 @@ static int find_borders(struct alphabet *a, const struct program *program)
 /* The piece in which c lies. */
 static size_t piece_of(const struct alphabet *a, uint32_t c)
 {
-	size_t low = 0, high = a->starts.n;
+	size_t n = search_partition(a->starts.n, i, a->starts.p[i] <= c);
 
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (a->starts.p[middle] <= c)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	check(n > 0); /* the first piece begins at 0 */
+	return n - 1;
 }
 
 /* Calls for each piece of the ranges; the first failure ends it. */
@@ -168,6 +161,7 @@ static int number_letters(struct alphabet *a, const struct splitting *s)
 		return -ENOMEM;
 	vec_each (&s->class_of, class)
 		a->letters.p[a->letters.n++] = (uint16_t) * class;
+	check(a->letters.n == a->starts.n);
 	for (uint32_t c = 0; c < 128; c++)
 		a->ascii[c] = a->letters.p[piece_of(a, c)];
 	return 0;

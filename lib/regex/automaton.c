@@ -59,6 +59,7 @@ static int number_places(struct automaton *a)
 		if (!vec_push(&a->places, i))
 			return -ENOMEM;
 	}
+	check(a->places.n > 0); /* the match, at least */
 	a->n_words = (uint32_t)(a->places.n + 63) / 64;
 	return 0;
 }
@@ -264,6 +265,7 @@ static void find_reaching(struct automaton *a, uint32_t state, uint8_t left)
 	uint8_t right = a->right.p[state];
 	uint32_t stamp = automaton_stamp(a), n = 0;
 
+	check(state < a->n_states);
 	for (uint32_t w = 0; w < a->n_words; w++) {
 		for (uint64_t rest = bits[w]; rest; rest &= rest - 1) {
 			uint32_t place = a->places.p[w * 64 + (uint32_t)__builtin_ctzll(rest)];
@@ -295,6 +297,7 @@ int automaton_make(struct automaton *a, uint32_t state, uint16_t letter, uint32_
 	uint32_t next = STATE_DEAD;
 	int r = 0;
 
+	check(letter < a->alphabet.n_letters);
 	find_reaching(a, state, kind);
 	memset(a->made, 0, a->n_words * sizeof(*a->made));
 	for (uint32_t bit = 0; bit + 1 < a->places.n; bit++) {

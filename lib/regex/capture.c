@@ -90,6 +90,7 @@ static int find_stops(struct automaton *a, struct str text, struct stops *ret)
  * if nothing that matches ends so, or -ENOMEM. */
 static int fill_segment(struct automaton *a, struct str text, size_t from, uint32_t state)
 {
+	check(text.n >= from && text.n - from <= a->segment);
 	a->state_at[text.n - from] = state;
 	while (text.n > from && state != STATE_DEAD) {
 		size_t length;

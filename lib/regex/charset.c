@@ -2,6 +2,7 @@
 /* Sets of code points. Contract in charset.h. */
 #include "regex/charset.h"
 
+#include "base/check.h"
 #include "base/search.h"
 #include "regex/unicode.h"
 
@@ -10,6 +11,7 @@
 
 int charset_add(struct charset *set, uint32_t first, uint32_t last)
 {
+	check(first <= last && last <= RUNE_MAX);
 	return vec_push(set, ((struct range){first, last})) ? 0 : -ENOMEM;
 }
 

@@ -3,6 +3,7 @@
 #include "regex/pattern.h"
 
 #include "base/buf.h"
+#include "base/check.h"
 #include "base/cleanup.h"
 #include "regex/automaton.h"
 #include "regex/program.h"
@@ -112,7 +113,8 @@ static bool take(const struct program *p, struct shape *s, size_t *at, int *ret_
 	return n > 0;
 }
 
-/* Walks the program as long as there is one way through it. 0 or -ENOMEM; to be freed in any case. */
+/* Walks the program as long as there is one way through it. 0 or -ENOMEM; to be freed in any
+ * case. */
 static int shape_find(const struct program *program, struct shape *ret)
 {
 	size_t at = 0;
@@ -223,6 +225,7 @@ static void place_groups(struct pattern *p, struct str text)
 {
 	p->slots[0] = 0;
 	p->slots[1] = text.n;
+	check(p->shape.whole);
 	vec_each (&p->shape.places, place)
 		p->slots[place->slot] = place->from_end ? text.n - place->offset : place->offset;
 }
@@ -252,5 +255,6 @@ int pattern_match(struct pattern *p, struct str text, struct match *ret)
 
 struct str pattern_group_name(const struct pattern *p, uint32_t group)
 {
+	check(group < p->program.n_groups);
 	return p->program.names.p[group];
 }

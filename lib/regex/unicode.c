@@ -12,28 +12,14 @@
 
 #define NAME_MAX_BYTES 64
 
-/* The length of the character at the start of `s`, 0 if there is none. */
-static size_t length(struct str s)
-{
-	unsigned char c = (unsigned char)s.p[0];
-	size_t n = c < 0x80 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-
-	return n <= s.n && (n == 1 || str_utf8(str_first(s, n))) ? n : 0;
-}
-
 size_t rune_decode(struct str s, uint32_t *ret)
 {
-	unsigned char c = (unsigned char)s.p[0];
-	size_t n = length(s);
+	size_t n = str_utf8_decode(s, ret);
 
-	if (n <= 1) {
-		*ret = n ? c : RUNE_ERROR;
-		return 1;
-	}
-	*ret = c & (0xffu >> (n + 1));
-	for (size_t i = 1; i < n; i++)
-		*ret = *ret << 6 | ((unsigned char)s.p[i] & 0x3f);
-	return n;
+	if (n)
+		return n;
+	*ret = RUNE_ERROR;
+	return 1;
 }
 
 size_t rune_decode_last(struct str s, uint32_t *ret)
@@ -42,8 +28,8 @@ size_t rune_decode_last(struct str s, uint32_t *ret)
 
 	while (n < 4 && n < s.n && ((unsigned char)s.p[s.n - n] & 0xc0) == 0x80)
 		n++;
-	if (length(str_skip(s, s.n - n)) == n)
-		return rune_decode(str_skip(s, s.n - n), ret);
+	if (str_utf8_decode(str_skip(s, s.n - n), ret) == n)
+		return n;
 	*ret = RUNE_ERROR;
 	return 1;
 }

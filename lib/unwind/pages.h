@@ -42,7 +42,8 @@ int pages_add(void *maker, const struct elf_row *row);
 int pages_finish(struct pages_maker *m, uint64_t *ret_base);
 void pages_get_stats(const struct pages_maker *m, struct pages_stats *ret);
 
-/* Puts numbers[i] in place of rule number i throughout a page that a maker has made; numbers[0] is 0. */
+/* Puts numbers[i] in place of rule number i throughout a page that a maker has made; numbers[0] is
+ * 0. */
 void pages_renumber(void *bytes, size_t n, const uint16_t *numbers);
 /* How many of its rows have that number. O(rows). */
 uint64_t pages_rows_of(const void *bytes, size_t n, uint16_t number);

@@ -2,6 +2,7 @@
 /* Go's functions. Contract and conventions in rows-go.h. */
 #include "unwind/rows-go.h"
 
+#include "base/check.h"
 #include "unwind/rows-known-code.h"
 #include "elf/file.h"
 #include "bpfwire/unwind-tables.h"
@@ -293,6 +294,7 @@ int rows_go_take(struct rows_go *g, uint64_t *ret_end)
 	uint8_t behind = BEHIND_SAME;
 	int r;
 
+	check(g->any_next);
 	/* What the function before used goes back to its place. */
 	swap_window(g);
 	g->function = g->next;
@@ -365,6 +367,7 @@ static struct rows_piece signal_piece(struct rows_go *g)
 {
 	struct rows_piece piece = {.start = g->function.entry - 1, .end = g->function.end};
 
+	check(g->signal_rule);
 	piece.words.rule = g->signal_rule;
 	g->behind = BEHIND_SAME;
 	g->rows.at = 0;

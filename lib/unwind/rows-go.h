@@ -34,7 +34,8 @@ struct rows_go {
 	struct pclntab_function function;
 	struct pclntab_rows rows;
 	bool saves_fp; /* wherever it has a frame */
-	uint8_t popped; /* register that the return address is in where it is not on the stack; 0: none */
+	/* Register that holds the return address where it is not on the stack; 0: none. */
+	uint8_t popped;
 	uint64_t split; /* from here on it is as `behind` says */
 	uint8_t behind;
 	uint64_t signal_rule;

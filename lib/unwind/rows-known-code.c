@@ -215,8 +215,8 @@ static int make_plt(struct rows_made *made, const struct rows_machine *m, const 
 	return x86 ? make_plt_x86(made, f, s) : make_plt_arm(made, f, s);
 }
 
-/* .init and .fini, as linkers put them together out of pieces that have no description: sub $8, %rsp; …;
- * add $8, %rsp; ret. */
+/* .init and .fini, as linkers put them together out of pieces that have no description: sub $8,
+ * %rsp; …; add $8, %rsp; ret. */
 static int make_end(struct rows_made *made, const struct elf_file *f, uint64_t address)
 {
 	static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa},

@@ -26,9 +26,9 @@ struct rows_made {
 int rows_made_find(struct rows_made *ret_signal, struct rows_made *ret_rest,
 		   const struct rows_machine *m, const struct elf_file *f, bool go);
 
-/* The rule of [from, to), which nothing describes, if it is where C libraries leave the system call that makes a
- * thread: both threads pass there, the new one with nobody to return to. 0: it is not; or an errno in *ret_error. A
- * read of a few bytes, and only of stretches as long as that. */
+/* The rule of [from, to), which nothing describes, if it is where C libraries leave the system call
+ * that makes a thread: both threads pass there, the new one with nobody to return to. 0: it is not;
+ * or an errno in *ret_error. A read of a few bytes, and only of stretches as long as that. */
 uint64_t rows_made_thread(const struct rows_machine *m, const struct elf_file *f, uint64_t from,
 			  uint64_t to, int *ret_error);
 

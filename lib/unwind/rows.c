@@ -59,6 +59,7 @@ static int give(struct reader *r)
 	if (!r->any_held || (r->any_given ? row->rule == r->given.rule && row->aux == r->given.aux
 					  : row->rule == 0))
 		return 0;
+	check(r->held_kind >= 0 && r->held_kind < ELF_ROWS_SOURCES);
 	r->given = *row;
 	r->any_given = true;
 	r->stats->rows[r->held_kind]++;
@@ -104,6 +105,7 @@ static int put_piece(struct reader *r, const struct rows_piece *piece, uint64_t 
 
 	if (start >= end)
 		return 0;
+	check(end > r->done);
 	r->done = end;
 	return put(r, start, piece->words, kind);
 }
@@ -275,6 +277,7 @@ static int take(struct source *s, struct cfi_fde *fde, struct rows_piece *piece,
 	if (s->go)
 		return rows_go_take(s->go, end);
 	if (s->made) {
+		check(s->made->at < s->made->n);
 		*piece = s->made->pieces[s->made->at++];
 		*end = piece->end;
 		return 0;
@@ -334,12 +337,18 @@ static int put_all(struct reader *r)
 	return result ? result : give(r);
 }
 
+static void add_source(struct reader *r, struct source source)
+{
+	check(r->n_sources < MAX_SOURCES);
+	r->sources[r->n_sources++] = source;
+}
+
 /* Surveys a section that has been opened. */
 static int add_order(struct reader *r, struct rows_order *order, int kind)
 {
 	int result = rows_order_survey(order, r->machine, r->max_functions, &r->run);
 
-	r->sources[r->n_sources++] = (struct source){.kind = kind, .order = order};
+	add_source(r, (struct source){.kind = kind, .order = order});
 	r->aux |= order->aux;
 	r->stats->broken += order->broken;
 	return result;
@@ -374,7 +383,7 @@ static int add_go(struct reader *r, struct elf_file *f)
 
 	if (result < 0)
 		return result == -ENOENT ? 0 : without(result);
-	r->sources[r->n_sources++] = (struct source){.kind = ELF_ROWS_GO, .go = &r->go};
+	add_source(r, (struct source){.kind = ELF_ROWS_GO, .go = &r->go});
 	return 1;
 }
 
@@ -392,13 +401,13 @@ static int add_sources(struct reader *r, struct elf_file *f, const struct elf_fi
 		result = rows_made_find(&r->signals, &r->rest, r->machine, f, go);
 	if (result < 0)
 		return result;
-	r->sources[r->n_sources++] = (struct source){.kind = ELF_ROWS_MADE, .made = &r->signals};
+	add_source(r, (struct source){.kind = ELF_ROWS_MADE, .made = &r->signals});
 	result = add_eh_frame(r, f);
 	if (result == 0 && !go)
 		result = add_debug_frame(r, f, &r->orders[1]);
 	if (result == 0 && !go && debug)
 		result = add_debug_frame(r, debug, &r->orders[2]);
-	r->sources[r->n_sources++] = (struct source){.kind = ELF_ROWS_MADE, .made = &r->rest};
+	add_source(r, (struct source){.kind = ELF_ROWS_MADE, .made = &r->rest});
 	return result;
 }
 

@@ -41,8 +41,8 @@ struct elf_rows_stats {
 };
 
 struct elf_rows_options {
-	const struct elf_file *
-		debug; /* the separate debug file, for .debug_frame and symbols, sections loaded; or NULL */
+	/* The separate debug file, for .debug_frame and symbols, sections loaded; or NULL. */
+	const struct elf_file *debug;
 	bool aux;             /* auxiliary words also where no rule of the file needs them */
 	size_t max_functions; /* the index's bound: 16 bytes each; 0: 4 million */
 };

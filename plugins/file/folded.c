@@ -91,7 +91,7 @@ int folded_write(const struct call_tree *t, const struct str *keys, size_t n_key
 		int64_t samples = lines[i].samples;
 
 		if (i + 1 < n && str_eq(lines[i].text, lines[i + 1].text)) {
-			lines[i + 1].samples = call_tree_add(lines[i + 1].samples, samples);
+			lines[i + 1].samples = pprof_sum(lines[i + 1].samples, samples);
 			continue;
 		}
 		if (samples <= 0)

@@ -18,15 +18,6 @@ unsigned int label_choice_needs(const struct label_choice *choice)
 	return what;
 }
 
-/* Length of the well-formed UTF-8 character at the start, 0 if there is none. */
-static size_t character(struct str s)
-{
-	for (size_t n = 1; n <= 4 && n <= s.n; n++)
-		if (str_utf8(str_first(s, n)))
-			return n;
-	return 0;
-}
-
 /* A copy in which each byte that is no UTF-8 became a question mark. */
 static struct str clean(struct arena *arena, struct str s)
 {
@@ -36,7 +27,7 @@ static struct str clean(struct arena *arena, struct str s)
 	if (!copy.p || str_utf8(copy))
 		return copy;
 	for (size_t i = 0; i < copy.n;) {
-		size_t n = character(str_skip(copy, i));
+		size_t n = str_utf8_length(str_skip(copy, i));
 
 		if (!n)
 			p[i] = '?';

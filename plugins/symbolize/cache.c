@@ -83,6 +83,7 @@ static void evict(struct cache *c, size_t at)
 {
 	struct cached_object *o = c->list.p[at], *last = c->list.p[c->list.n - 1];
 
+	check(c->bytes >= o->bytes);
 	check(index_remove(&c->by_id, hash_u64(o->id), (uint32_t)at));
 	if (last != o)
 		index_move(&c->by_id, hash_u64(last->id), (uint32_t)(c->list.n - 1), (uint32_t)at);

@@ -230,6 +230,7 @@ static bool open_splits(const struct symbolizer *s, const struct cached_object *
 		if (fd >= 0)
 			next->splits[next->n_splits++] = fd;
 	}
+	check(next->n_splits <= PARSER_SPLITS_MAX);
 	return next->n_splits > 0;
 }
 

@@ -125,6 +125,7 @@ static int set_tried(struct run *run, uint32_t location, unsigned int why, uint6
 static int set_frames(struct run *run, const struct cached_object *o,
 		      const struct cached_name *known, uint32_t location)
 {
+	check((size_t)known->first + known->n <= o->frames.n);
 	run->lines.n = 0;
 	for (uint32_t i = 0; i < known->n; i++) {
 		const struct cached_frame *f = &o->frames.p[known->first + i];
@@ -172,6 +173,7 @@ static int name_object(struct run *run, const struct frame *f, const struct fram
 
 	if (!o)
 		return -ENOMEM;
+	check(f < end && f->object == end[-1].object);
 	run->unknown.n = 0;
 	for (const struct frame *i = f; i < end; i++) {
 		if ((i > f && i->address == i[-1].address) ||

@@ -2,15 +2,6 @@
 /* Escaping. Contracts in escape.h. */
 #include "host/report/escape.h"
 
-/* Bytes of the well-formed character at the start of s, 0 if it is none. */
-static size_t character(struct str s)
-{
-	unsigned char c = (unsigned char)s.p[0];
-	size_t n = c < 0x80 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-
-	return n <= s.n && str_utf8(str_first(s, n)) ? n : 0;
-}
-
 static bool control(struct str s)
 {
 	unsigned char c = (unsigned char)s.p[0];
@@ -23,7 +14,7 @@ void text_label(struct buf *out, struct str s)
 {
 	buf_putc(out, '"');
 	while (s.n) {
-		size_t n = character(s);
+		size_t n = str_utf8_length(s);
 
 		if (!n)
 			buf_str_append(out, STR("\xef\xbf\xbd"));
@@ -41,7 +32,7 @@ void text_label(struct buf *out, struct str s)
 static void line(struct buf *out, struct str s, bool quoted)
 {
 	while (s.n) {
-		size_t n = character(s);
+		size_t n = str_utf8_length(s);
 
 		if (!n || control(s))
 			buf_printf(out, "\\x%02x", (unsigned int)(unsigned char)s.p[0]);

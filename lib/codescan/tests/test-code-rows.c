@@ -161,7 +161,8 @@ TEST(misunderstood_functions_are_left_out)
 /* Where the stack is aligned, the CFA is found by what was stored. */
 TEST(aligned_stack)
 {
-	/* mov rsp,r11; and -32,rsp; sub 0x820,rsp; mov r11,0x800(rsp); push; pop; mov 0x800(rsp),rsp; ret */
+	/* mov rsp,r11; and -32,rsp; sub 0x820,rsp; mov r11,0x800(rsp); push; pop; mov
+	 * 0x800(rsp),rsp; ret */
 	CODE("\x49\x89\xe3\x48\x83\xe4\xe0\x48\x81\xec\x20\x08\0\0\x4c\x89\x9c\x24\0\x08\0\0"
 	     "\x50\x58\x48\x8b\xa4\x24\0\x08\0\0\xc3");
 	/* The same, but r11 is changed first. */
@@ -267,7 +268,8 @@ TEST(work_is_linear)
 	}
 }
 
-/* Each case of a table of jumps is followed from where it stands, not from the function's beginning. */
+/* Each case of a table of jumps is followed from where it stands, not from the function's
+ * beginning. */
 TEST(cases_are_followed_once)
 {
 	const size_t cases = CODE_ROWS_GUESSES - 2, instructions = 2 + 2 * cases;

@@ -363,10 +363,10 @@ TEST(redirects_are_limited)
 {
 	struct world w;
 
-	world_init(
-		&w,
-		"HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n",
-		NULL);
+	world_init(&w,
+		   "HTTP/1.1 302 Found\r\nConnection: close\r\n"
+		   "Location: /again\r\nContent-Length: 0\r\n\r\n",
+		   NULL);
 	expect(world_ask(&w) < 0);
 	expect_eq(w.answers.n_whole, 11);
 	world_fini(&w);

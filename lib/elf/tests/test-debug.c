@@ -214,7 +214,8 @@ static int belongs(const char *own_id, const char *id, const char *name, int crc
 	return r;
 }
 
-/* A debug file is another file's unless the build id says that it is this one's, or where there is none the CRC. */
+/* A debug file is another file's unless the build id says that it is this one's, or where there is
+ * none the CRC. */
 TEST(debug_files_of_others_are_refused)
 {
 	const uint64_t all = UINT64_MAX;

@@ -293,7 +293,8 @@ static int read_named(const char *name, uint64_t flags, const void *bytes, size_
 	return r;
 }
 
-/* Sections from before ELF could compress are found by the name that they have now, and bounded alike. */
+/* Sections from before ELF could compress are found by the name that they have now, and bounded
+ * alike. */
 TEST(gnu_compressed_sections_are_read)
 {
 	static const unsigned char text[1000];
@@ -316,7 +317,8 @@ TEST(gnu_compressed_sections_are_read)
 	expect_eq(read_named(".zdebug_line", 0, packed, 11, 2000, &n), -ENOEXEC);
 }
 
-/* A zstd frame says how large a window it wants; more than 8 MiB it does not get. Several frames are one section. */
+/* A zstd frame says how large a window it wants; more than 8 MiB it does not get. Several frames
+ * are one section. */
 TEST(zstd_frames_are_bounded_and_joined)
 {
 	static unsigned char text[1u << 17], packed[1024];

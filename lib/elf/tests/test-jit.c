@@ -35,8 +35,8 @@ TEST(perf_maps_grow)
 	struct jit j = JIT_NULL;
 
 	expect_eq(jit_load(&j, fd, MAX_NAMES), 0);
-	append(fd,
-	       "7f0000001000 40 LazyCompile:*sum /app/a.js:3\n0x7f0000002000 0x10 stub\n7f00000030");
+	append(fd, "7f0000001000 40 LazyCompile:*sum /app/a.js:3\n"
+		   "0x7f0000002000 0x10 stub\n7f00000030");
 	expect_eq(jit_load(&j, fd, MAX_NAMES), 1);
 	name_is(&j, 0x7f0000001000, "LazyCompile:*sum /app/a.js:3");
 	name_is(&j, 0x7f000000103f, "LazyCompile:*sum /app/a.js:3");

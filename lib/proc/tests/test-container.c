@@ -106,7 +106,8 @@ TEST(units)
 		 "x-1.scope"},
 		{"0::/user.slice/user-1000.slice/session-2.scope\n", "session-2.scope"},
 		{"0::/system.slice/app.service/workers/3\n", "app.service"},
-		{"9:memory:/system.slice/no.service\n1:name=systemd:/system.slice/yes.service\n0::/\n",
+		{"9:memory:/system.slice/no.service\n"
+		 "1:name=systemd:/system.slice/yes.service\n0::/\n",
 		 "yes.service"},
 		{"9:memory:/system.slice/no.service\n1:name=systemd:/\n0::/init.scope\n",
 		 "init.scope"},

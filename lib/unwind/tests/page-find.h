@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A second reader of pages (bpf/include/bpfwire/unwind-tables.h), as the walker reads them, but with
- * bounds: tests compare what a maker wrote with what it was given. */
+/* A second reader of pages (bpf/include/bpfwire/unwind-tables.h), as the walker reads them, but
+ * with bounds: tests compare what a maker wrote with what it was given. */
 #pragma once
 
 #include "bpfwire/unwind-tables.h"

@@ -81,7 +81,8 @@ TEST(section_headers_are_not_needed)
 	expect_same(&with, &without);
 }
 
-/* At both ends of each row that comes of call-frame information the finder has the same row, or none; how often it has one. */
+/* At both ends of each row that comes of call-frame information the finder has the same row, or
+ * none; how often it has one. */
 static size_t compare_found(int fd, const struct rows *rows)
 {
 	struct elf_row_finder *finder;

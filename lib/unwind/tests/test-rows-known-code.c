@@ -125,7 +125,8 @@ TEST(trampoline_of_arm64)
 	frames_end(&p.x);
 }
 
-/* musl's clone: behind the system call both threads stand, behind the jump the new one alone, which nobody has called. */
+/* musl's clone: behind the system call both threads stand, behind the jump the new one alone, which
+ * nobody has called. */
 TEST(threads_of_musl_begin_in_its_clone)
 {
 	static const uint8_t clone[] = {0x0f, 0x05, 0x85, 0xc0, 0x75, 0x0f, 0x31, 0xed,
@@ -148,7 +149,8 @@ TEST(threads_of_musl_begin_in_its_clone)
 	frames_end(&p.x);
 }
 
-/* What runs first and last of a file, found by its dynamic section; nothing where it is not what linkers make. */
+/* What runs first and last of a file, found by its dynamic section; nothing where it is not what
+ * linkers make. */
 TEST(beginnings_and_ends_are_known)
 {
 	static const uint8_t init[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 0x08, 0x48,

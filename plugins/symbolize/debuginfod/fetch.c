@@ -255,7 +255,8 @@ void fetch_start(struct fetch *f)
 		(*k)->state = ABSENT;
 		(*k)->retry_ns = clock_mono() + FETCH_RETRY_NS;
 		abi_log(&f->abi, ANDIRON_LOG_WARN,
-			"debug files cannot be fetched: %s does not start (error %d); it belongs beside the plugin's file",
+			"debug files cannot be fetched: %s does not start (error %d); "
+			"it belongs beside the plugin's file",
 			f->program ? f->program : PROGRAM, -r);
 	}
 }

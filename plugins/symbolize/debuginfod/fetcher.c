@@ -89,7 +89,8 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = buf_putc(&folder, '\0');
 	if (r == -ENOENT) {
-		fputs("andiron-debuginfod: neither HOME nor DEBUGINFOD_CACHE_PATH says where to keep files\n",
+		fputs("andiron-debuginfod: neither HOME nor DEBUGINFOD_CACHE_PATH says where to "
+		      "keep files\n",
 		      stderr);
 		return 1;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libiberty demangles (docs/decisions/0005). It has no limit on what it prints, so each language has
- * its own way to end it.
+/* libiberty demangles (docs/decisions/0005). It has no limit on what it prints, so each language
+ * has its own way to end it.
  *
  * Rust's names are parsed while they are printed. The callback that takes the output spoils the
  * input: the next look at it is an error. A longjmp would leak the buffer of a punycode identifier.

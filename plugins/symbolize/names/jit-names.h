@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 
-/* Puts the name into *out (what was there is gone), and the source file, borrowed from `reported`, into
- * *ret_file where it is known: 1; 0 if the name is to be shown as it is, and *out is empty; -ENOMEM.
- */
+/* Puts the name into *out (what was there is gone), and the source file, borrowed from `reported`,
+ * into *ret_file where it is known: 1; 0 if the name is to be shown as it is, and *out is empty;
+ * -ENOMEM. / */
 int jit_name(struct str reported, struct buf *out, struct str *ret_file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cleaning names. Contract in sanitize.h. UTF-8 after RFC 3629, section 4. */
+/* Cleaning names. Contract in sanitize.h. */
 #include "symbolize/names/sanitize.h"
 
 #include "base/check.h"
@@ -13,36 +13,6 @@ static bool all_plain(struct str s)
 		if (s.p[i] < ' ' || s.p[i] > '~')
 			return false;
 	return true;
-}
-
-static unsigned int sequence_length(unsigned char first)
-{
-	if (first < 0x80)
-		return 1;
-	if (first < 0xc2 || first > 0xf4)
-		return 0;
-	return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-}
-
-/* The character at the front and its length; 0 where no whole one is. */
-static unsigned int decode(struct str s, uint32_t *ret)
-{
-	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-	unsigned char first = (unsigned char)s.p[0];
-	unsigned int n = sequence_length(first);
-	uint32_t c = n == 1 ? first : first & (0x7fu >> n);
-
-	if (n == 0 || n > s.n)
-		return 0;
-	for (unsigned int i = 1; i < n; i++) {
-		if (((unsigned char)s.p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | ((unsigned char)s.p[i] & 0x3f);
-	}
-	if (c < smallest[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	*ret = c;
-	return n;
 }
 
 static bool harmful(uint32_t c)
@@ -71,7 +41,7 @@ struct str sanitize_name(struct str name, struct buf *scratch)
 	buf_clear(scratch);
 	while (name.n) {
 		uint32_t c = 0;
-		unsigned int n = decode(name, &c);
+		size_t n = str_utf8_decode(name, &c);
 		struct str piece = n && !harmful(c) ? str_first(name, n) : STR(REPLACEMENT);
 
 		if (scratch->n + piece.n > SANITIZE_MAX_BYTES - sizeof(ELLIPSIS)) {

@@ -372,6 +372,7 @@ static int put_symbol(const struct tables *t, struct dwarf_frames *f)
 		return -ENOMEM;
 	if (buf_append(&f->text, t->name.p, t->name.n) < 0)
 		return -ENOMEM;
+	check(f->list.n > 0);
 	last = &f->list.p[f->list.n - 1];
 	last->function = (struct dwarf_text){(uint32_t)at, (uint32_t)t->name.n};
 	last->linked = true;

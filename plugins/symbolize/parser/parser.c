@@ -21,6 +21,7 @@ struct parser_kept {
 
 static void drop(struct parser *p, size_t i)
 {
+	check(i < p->kept.n);
 	tables_close(&p->kept.p[i]->tables);
 	free(p->kept.p[i]);
 	p->kept.p[i] = p->kept.p[--p->kept.n];

@@ -80,6 +80,7 @@ static int receive_message(int socket, struct message *m, int fds[MAX_FDS], size
 	c = CMSG_FIRSTHDR(&h);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
 		*ret_n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		check(*ret_n <= MAX_FDS); /* there is no room for more */
 		memcpy(fds, CMSG_DATA(c), *ret_n * sizeof(int));
 	}
 	return n == sizeof(*m) && !(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? 0 : -EBADMSG;

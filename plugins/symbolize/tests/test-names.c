@@ -267,12 +267,13 @@ static uint64_t random_next(uint64_t *state)
 static const char *const seeds[] = {
 	"_ZNSt6vectorIN3foo3barIiEESaIS2_EE17_M_realloc_insertIJRKS2_EEEvN9__gnu_cxx17__normal_"
 	"iteratorIPS2_S4_EEDpOT_",
-	"_ZZNK4llvm12function_refIFbRKNS_5TwineEEE11callback_fnIZNS_3optEvEUlS3_E_EEblS3_ENKUlvE_clEv",
+	"_ZZNK4llvm12function_refIFbRKNS_5TwineEEE11callback_fnIZNS_3optEvEUlS3_E_EEblS3_ENKUl"
+	"vE_clEv",
 	"_ZNKSt8functionIFvSt10shared_ptrIN5boost4asio6detail9schedulerEEEEclES5_",
 	"_ZN1AIXsrSt7is_sameIT_T0_E5valueEE1fIJiLi3EdEEEDTcl1gspfp_EEDpOT_",
 	"_RINvMsr_NtCs3ssYzQotkvD_3std4pathNtB5_7PathBuf3newB6_E",
-	"_RNCINkXs25_NgCsbmNqQUJIY6D_4core5sliceINyB9_4IterhENuNgNoBb_4iter8iterator8Iterator9rposit"
-	"ionNCNgNpNbNgNkNuNqNyB9_6memchr7memrchrs_0E0Bb_",
+	"_RNCINkXs25_NgCsbmNqQUJIY6D_4core5sliceINyB9_4IterhENuNgNoBb_4iter8iterator8Iterator9r"
+	"positionNCNgNpNbNgNkNuNqNyB9_6memchr7memrchrs_0E0Bb_",
 	"_RNqCs4fqI2P2rA04_11utf8_identsu30____7hkackfecea1cbdathfdh9hlq6y",
 	"_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$"
 	"3bar17h930b740aa94f1d3aE",
