@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules between arguments. Contract in options.h. */
-#include "k8s-discovery/options.h"
+/* Rules between arguments. Contract in arguments.h. */
+#include "k8s-discovery/arguments.h"
 
 #include "abi/log.h"
 #include "abi/value.h"
@@ -201,8 +201,8 @@ static void check_pods_only(const struct reporter *r, const struct andiron_value
 			       "this has a meaning for the role pod only");
 }
 
-void arguments_check(const struct andiron_host *host, const struct andiron_value *args,
-		     struct andiron_report *report)
+int32_t arguments_check(const struct andiron_host *host, const struct andiron_value *args,
+			struct andiron_report *report)
 {
 	struct reporter r = {host, report};
 
@@ -210,4 +210,5 @@ void arguments_check(const struct andiron_host *host, const struct andiron_value
 	check_selectors(&r, args);
 	check_pods_only(&r, args);
 	client_check(host, args, report);
+	return 0;
 }

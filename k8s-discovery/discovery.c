@@ -78,34 +78,38 @@ static int session_new(const struct andiron_value *args, struct session **ret, s
 	return 0;
 }
 
-int discovery_new(const struct abi_context *context, const struct andiron_value *args,
-		  struct discovery **ret, struct error *err)
+int32_t discovery_create(const struct andiron_host *host, uint64_t instance,
+			 const struct andiron_value *args, void **ret_self,
+			 struct andiron_error *ret_err)
 {
 	struct discovery *d = calloc(1, sizeof(*d));
+	struct error err = ERROR_NULL;
 	int r;
 
 	if (!d)
 		return -ENOMEM;
-	d->context = *context;
-	d->publisher.producer = context->instance;
+	d->context = (struct abi_context){host, instance};
+	d->publisher.producer = instance;
 	d->publisher.store = &d->store;
-	r = client_loop_new(context, &d->loop, err);
+	r = client_loop_new(&d->context, &d->loop, &err);
 	if (r == 0)
 		r = session_new(args, &d->session, &d->refused);
 	/* Not being in a cluster is for `start` to say: the rest of the graph runs. */
 	if (r == -ENOENT)
 		r = 0;
-	if (r < 0 && d->refused.code && err)
-		*err = d->refused;
-	if (r < 0)
+	if (r < 0) {
+		r = abi_error(host, ret_err, d->refused.code ? &d->refused : &err, r);
 		discovery_free(d);
-	else
-		*ret = d;
+	} else {
+		*ret_self = d;
+	}
 	return r;
 }
 
-void discovery_free(struct discovery *d)
+void discovery_free(void *self)
 {
+	struct discovery *d = self;
+
 	if (!d)
 		return;
 	session_free(d->session);
@@ -201,8 +205,10 @@ static void on_changed(void *context)
 	publish_soon(d);
 }
 
-void discovery_resend(struct discovery *d)
+void discovery_resend(void *self, const char *export_name)
 {
+	struct discovery *d = self;
+
 	if (d->publisher.generation == 0)
 		return; /* what comes will be all there is */
 	publisher_again(&d->publisher);
@@ -322,8 +328,9 @@ static int session_start(struct discovery *d, struct session *s)
 	return session_exec(d, s);
 }
 
-int discovery_start(struct discovery *d)
+int32_t discovery_start(void *self, struct andiron_error *err)
 {
+	struct discovery *d = self;
 	int r;
 
 	if (d->session) {
@@ -340,8 +347,10 @@ int discovery_start(struct discovery *d)
 	return 0;
 }
 
-void discovery_stop(struct discovery *d)
+void discovery_stop(void *self)
 {
+	struct discovery *d = self;
+
 	session_stop(d->session);
 	if (d->timer)
 		d->context.host->timer_cancel(d->context.instance, d->timer);
@@ -359,13 +368,16 @@ static void count_session(const struct session *s, struct watch_counts sums[N_KI
 	}
 }
 
-int discovery_update(struct discovery *d, const struct andiron_value *args, struct error *err)
+int32_t discovery_update(void *self, const struct andiron_value *args,
+			 struct andiron_error *ret_err)
 {
+	struct discovery *d = self;
 	struct session *s = NULL, *old = d->session;
-	int r = session_new(args, &s, err);
+	struct error err = ERROR_NULL;
+	int r = session_new(args, &s, &err);
 
 	if (r < 0)
-		return r;
+		return abi_error(d->context.host, ret_err, &err, r);
 	if (session_start(d, s) < 0) {
 		session_free(s);
 		return -ENOMEM;

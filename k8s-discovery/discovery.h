@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* discovery.kubernetes without the ABI's verbs: credentials and selections become watches, watches
+/* discovery.kubernetes: credentials and selections become watches, watches
  * fill one store, changes of the store become targets.
  *
  * The first change after a pause is published at once. Later ones are gathered for 5 ms, or for 100
@@ -13,21 +13,21 @@
 
 struct discovery;
 
-/* Reads arguments (with the in-cluster service account where no api_server is given). -EINVAL,
- * -ENOENT with a text, -ENOMEM. Without side effects. */
-int discovery_new(const struct abi_context *context, const struct andiron_value *args,
-		  struct discovery **ret, struct error *err);
+/* Verbs of a component (andiron/component.h), each with the discovery as `self`. */
+
+/* Reads arguments (with the in-cluster service account where no api_server is given). */
+int32_t discovery_create(const struct andiron_host *host, uint64_t instance,
+			 const struct andiron_value *args, void **ret_self,
+			 struct andiron_error *ret_err);
 /* 0 or -ENOMEM. Without an API server to ask it is unhealthy until an update. */
-int discovery_start(struct discovery *d);
-void discovery_stop(struct discovery *d);
-void discovery_free(struct discovery *d);
-
-/* New arguments: the watches begin again with them; targets stay until the new lists are complete.
- * On failure the old ones go on. */
-int discovery_update(struct discovery *d, const struct andiron_value *args, struct error *err);
-
+int32_t discovery_start(void *self, struct andiron_error *err);
+/* The watches begin again with the new arguments; targets stay until the new lists are complete. */
+int32_t discovery_update(void *self, const struct andiron_value *args,
+			 struct andiron_error *ret_err);
+void discovery_stop(void *self);
+void discovery_free(void *self);
 /* All targets that are published are published again, soon. */
-void discovery_resend(struct discovery *d);
+void discovery_resend(void *self, const char *export_name);
 
 struct discovery_counts {
 	struct watch_counts kinds[N_KINDS];

@@ -1,83 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* andiron-kubernetes.so: discovery.kubernetes. The ABI's verbs over the engine in discovery.h. */
+/* andiron-kubernetes.so: discovery.kubernetes. Its options, whose names and defaults are Alloy's, and
+ * its metrics; discovery.h runs it. */
 #include "abi/metrics.h"
+#include "client/options.h"
+#include "k8s-discovery/arguments.h"
 #include "k8s-discovery/discovery.h"
-#include "k8s-discovery/options.h"
 
 #include <andiron/plugin.h>
 
-#include <errno.h>
-#include <stdlib.h>
-
-struct instance {
-	struct abi_context context;
-	struct discovery *discovery;
+static const struct andiron_option namespaces[] = {
+	OPTION(STRINGS, "names", NULL, "Namespaces to look into; all where the list is empty."),
+	OPTION(BOOL, "own_namespace", "false",
+	       "Whether the namespace that this pod runs in is added."),
 };
+static const struct andiron_options namespaces_table = ANDIRON_OPTIONS(namespaces);
 
-static int32_t validate(const struct andiron_host *host, const struct andiron_value *args,
-			struct andiron_report *report)
-{
-	arguments_check(host, args, report);
-	return 0;
-}
+static const char *const roles[] = {"node",          "pod",     "service", "endpoints",
+				    "endpointslice", "ingress", NULL};
 
-static int32_t create(const struct andiron_host *host, uint64_t id,
-		      const struct andiron_value *args, void **ret_self,
-		      struct andiron_error *ret_err)
-{
-	struct instance *self = calloc(1, sizeof(*self));
-	struct error err = ERROR_NULL;
-	int r;
+static const struct andiron_option selectors[] = {
+	OPTION(STRING, "role", NULL, "What the selectors apply to.",
+	       .flags = ANDIRON_OPTION_REQUIRED, .choices = roles),
+	OPTION(STRING, "label", NULL, "Label selector, as kubectl --selector takes it."),
+	OPTION(STRING, "field", NULL, "Field selector, as kubectl --field-selector takes it."),
+};
+static const struct andiron_options selectors_table = ANDIRON_OPTIONS(selectors);
 
-	if (!self)
-		return -ENOMEM;
-	self->context = (struct abi_context){host, id};
-	r = discovery_new(&self->context, args, &self->discovery, &err);
-	if (r < 0) {
-		free(self);
-		return err.code ? abi_error(host, ret_err, &err) : r;
-	}
-	*ret_self = self;
-	return 0;
-}
+static const struct andiron_option attach[] = {
+	OPTION(BOOL, "node", "false",
+	       "Whether targets of the roles pod, endpoints and endpointslice carry the labels of "
+	       "their node; nodes are watched for it."),
+	OPTION(BOOL, "namespace", "false",
+	       "Whether targets carry the labels of their namespace; namespaces are watched for "
+	       "it."),
+};
+static const struct andiron_options attach_table = ANDIRON_OPTIONS(attach);
 
-static int32_t start(void *arg, struct andiron_error *ret_err)
-{
-	struct instance *self = arg;
+static const char *const scopes[] = {"node", "cluster", NULL};
 
-	return discovery_start(self->discovery);
-}
-
-static int32_t update(void *arg, const struct andiron_value *args, struct andiron_error *ret_err)
-{
-	struct instance *self = arg;
-	struct error err = ERROR_NULL;
-	int r = discovery_update(self->discovery, args, &err);
-
-	return err.code ? abi_error(self->context.host, ret_err, &err) : r;
-}
-
-static void resend(void *arg, const char *export_name)
-{
-	struct instance *self = arg;
-
-	discovery_resend(self->discovery);
-}
-
-static void stop(void *arg)
-{
-	struct instance *self = arg;
-
-	discovery_stop(self->discovery);
-}
-
-static void destroy(void *arg)
-{
-	struct instance *self = arg;
-
-	discovery_free(self->discovery);
-	free(self);
-}
+static const struct andiron_option options[] = {
+	OPTION(STRING, "role", NULL, "What to discover.", .flags = ANDIRON_OPTION_REQUIRED,
+	       .choices = roles),
+	OPTION(STRING, "api_server", NULL,
+	       "URL of the API server; that of the cluster we run in where it is absent."),
+	OPTION(STRING, "kubeconfig_file", NULL,
+	       "kubeconfig file whose current context says how to reach the API server, instead "
+	       "of api_server and the HTTP client arguments."),
+	OPTION(STRING, "scope", NULL,
+	       "Whether pods of this node are watched or those of the whole cluster. Without it, "
+	       "those of the node that the environment variable NODE_NAME names, and of the "
+	       "cluster where there is none.",
+	       .choices = scopes),
+	OPTION(BOOL, "ephemeral_containers", "false",
+	       "Whether ephemeral containers are targets, too. Targets then carry "
+	       "__meta_kubernetes_pod_container_kind: container, init, sidecar or ephemeral."),
+	OPTION(BOOL, "pods_without_ip", "false",
+	       "Whether pods without an address are targets, without an __address__. Targets then "
+	       "carry __meta_kubernetes_pod_container_kind."),
+	OPTION(STRINGS, "annotations", NULL,
+	       "The annotations that targets carry, by name; all where it is absent. What no rule "
+	       "reads costs memory: see andiron_kubernetes_annotation_bytes."),
+	OPTION(BLOCK, "namespaces", NULL, "Which namespaces to look into.",
+	       .block = &namespaces_table),
+	OPTION(BLOCK, "selectors", NULL, "Which objects the API server is asked for.",
+	       .flags = ANDIRON_OPTION_REPEATED, .block = &selectors_table),
+	OPTION(BLOCK, "attach_metadata", NULL, "What else a target should carry.",
+	       .block = &attach_table),
+	CLIENT_OPTIONS,
+};
+static const struct andiron_options kubernetes_options = ANDIRON_OPTIONS(options);
 
 /* One series per kind that is watched, and per event where it has several. */
 static void add_kinds(const struct andiron_metric_sink *sink, const struct discovery_counts *c)
@@ -108,7 +99,7 @@ static void add_kinds(const struct andiron_metric_sink *sink, const struct disco
 #define GAUGE(member) ABI_GAUGE(struct discovery_counts, member)
 #define WATCH(member) ABI_COUNTER(struct watch_counts, member)
 
-static void metrics(void *arg, const struct andiron_metric_sink *sink)
+static void metrics(void *self, const struct andiron_metric_sink *sink)
 {
 	static const struct abi_metric_row rows[] = {
 		{"andiron_kubernetes_pods", GAUGE(objects[KIND_POD]), "Pods that are known."},
@@ -133,8 +124,7 @@ static void metrics(void *arg, const struct andiron_metric_sink *sink)
 		{"prometheus_sd_kubernetes_failures_total", WATCH(failures),
 		 "Lists and watches that failed."},
 	};
-	const struct instance *self = arg;
-	struct discovery_counts c = discovery_counts(self->discovery);
+	struct discovery_counts c = discovery_counts(self);
 	struct watch_counts all = {0};
 
 	for (size_t kind = 0; kind < N_KINDS; kind++)
@@ -155,14 +145,14 @@ static const struct andiron_component kubernetes = {
 	.options = &kubernetes_options,
 	.exports = exports,
 	.n_exports = 1,
-	.validate = validate,
-	.create = create,
-	.start = start,
-	.update = update,
-	.stop = stop,
-	.destroy = destroy,
+	.validate = arguments_check,
+	.create = discovery_create,
+	.start = discovery_start,
+	.update = discovery_update,
+	.stop = discovery_stop,
+	.destroy = discovery_free,
 	.metrics = metrics,
-	.resend = resend,
+	.resend = discovery_resend,
 };
 
 ANDIRON_PLUGIN("kubernetes", ANDIRON_VERSION, "Apache-2.0", &kubernetes);

@@ -17,12 +17,6 @@ struct instance {
 	struct writer *writer;
 };
 
-static int32_t give(const struct andiron_host *host, struct andiron_error *ret_err,
-		    const struct error *err, int code)
-{
-	return err->code ? abi_error(host, ret_err, err) : code;
-}
-
 static int32_t create(const struct protocol *protocol, const struct abi_context *context,
 		      const struct andiron_value *args, void **ret_self,
 		      struct andiron_error *ret_err)
@@ -40,7 +34,7 @@ static int32_t create(const struct protocol *protocol, const struct abi_context 
 	if (rc) {
 		push_config_release(config);
 		free(self);
-		return give(context->host, ret_err, &err, rc);
+		return abi_error(context->host, ret_err, &err, rc);
 	}
 	*ret_self = self;
 	return 0;
@@ -52,7 +46,7 @@ static int32_t start(void *arg, struct andiron_error *ret_err)
 	struct error err = ERROR_NULL;
 	int rc = writer_start(self->writer, &err);
 
-	return give(self->context.host, ret_err, &err, rc);
+	return abi_error(self->context.host, ret_err, &err, rc);
 }
 
 static int32_t update(void *arg, const struct andiron_value *args, struct andiron_error *ret_err)
@@ -63,11 +57,11 @@ static int32_t update(void *arg, const struct andiron_value *args, struct andiro
 	int rc = push_config_new(self->protocol, args, &config, &err);
 
 	if (rc)
-		return give(self->context.host, ret_err, &err, rc);
+		return abi_error(self->context.host, ret_err, &err, rc);
 	rc = writer_update(self->writer, config, &err);
 	if (rc)
 		push_config_release(config);
-	return give(self->context.host, ret_err, &err, rc);
+	return abi_error(self->context.host, ret_err, &err, rc);
 }
 
 static void batch(void *arg, const struct andiron_batch *b)

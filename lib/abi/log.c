@@ -2,6 +2,8 @@
 /* Fronts of the host's services. Contracts in log.h. */
 #include "abi/log.h"
 
+#include "base/check.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,9 +58,10 @@ void abi_report(const struct andiron_host *host, struct andiron_report *report, 
 }
 
 int32_t abi_error(const struct andiron_host *host, struct andiron_error *ret_err,
-		  const struct error *err)
+		  const struct error *err, int code)
 {
-	return host->error_add(ret_err, err->code, err->text, strlen(err->text));
+	check(err->code <= 0 && code <= 0);
+	return err->code ? host->error_add(ret_err, err->code, err->text, strlen(err->text)) : code;
 }
 
 void abi_ledger(const struct abi_context *c, uint32_t entry, const char *reason, uint64_t samples)

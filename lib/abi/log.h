@@ -26,9 +26,9 @@ void abi_report(const struct andiron_host *host, struct andiron_report *report, 
 		const struct andiron_value *at, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* Moves an engine's error across the border; returns its code. */
+/* Moves an engine's error across the border: returns its code, or `code` where it has none. */
 int32_t abi_error(const struct andiron_host *host, struct andiron_error *ret_err,
-		  const struct error *err);
+		  const struct error *err, int code);
 
 /* Counts in the ledger; `reason` may be NULL. */
 void abi_ledger(const struct abi_context *c, uint32_t entry, const char *reason, uint64_t samples);

@@ -346,7 +346,7 @@ int32_t driver_start(void *self, struct andiron_error *err)
 	int r = engine_start(d->engine, &error);
 
 	if (r != 0)
-		return error.code ? abi_error(d->c.host, err, &error) : r;
+		return abi_error(d->c.host, err, &error, r);
 	engine_get_stats(d->engine, &d->stats);
 	say_health(d);
 	rearm(d);

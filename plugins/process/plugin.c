@@ -28,7 +28,7 @@ static int32_t events_start(void *self, struct andiron_error *err)
 	struct error cause = ERROR_NULL;
 	int r = service_start(self, &cause);
 
-	return r ? abi_error(service_host(self), err, &cause) : 0;
+	return abi_error(service_host(self), err, &cause, r);
 }
 
 static void events_stop(void *self)

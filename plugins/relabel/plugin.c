@@ -77,7 +77,7 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 	int r = rules_from_args(args, &rules, &cause);
 
 	if (r)
-		return abi_error(host, err, &cause);
+		return abi_error(host, err, &cause, r);
 	in = calloc(1, sizeof(*in));
 	if (in)
 		in->relabel = relabel_new(instance);
@@ -103,8 +103,10 @@ static int32_t update(void *self, const struct andiron_value *args, struct andir
 	struct instance *in = self;
 	struct error cause = ERROR_NULL;
 	struct rules rules = {0};
-	if (rules_from_args(args, &rules, &cause))
-		return abi_error(in->context.host, err, &cause);
+	int r = rules_from_args(args, &rules, &cause);
+
+	if (r)
+		return abi_error(in->context.host, err, &cause, r);
 	relabel_set_rules(in->relabel, &rules);
 	request_all(in);
 	return 0;

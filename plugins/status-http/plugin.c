@@ -10,12 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int32_t give(const struct andiron_host *host, struct andiron_error *ret_err,
-		    const struct error *err, int code)
-{
-	return err->code ? abi_error(host, ret_err, err) : code;
-}
-
 /* What a variable without a value leaves is as good as nothing. */
 static struct str address_of(const struct andiron_value *args)
 {
@@ -72,7 +66,7 @@ static int32_t start(void *arg, struct andiron_error *ret_err)
 	struct error err = ERROR_NULL;
 	int rc = service_start(arg, &err);
 
-	return give(((struct service *)arg)->context.host, ret_err, &err, rc);
+	return abi_error(((struct service *)arg)->context.host, ret_err, &err, rc);
 }
 
 static int32_t update(void *arg, const struct andiron_value *args, struct andiron_error *ret_err)
@@ -85,7 +79,7 @@ static int32_t update(void *arg, const struct andiron_value *args, struct andiro
 			 : -ENOMEM;
 
 	free(address);
-	return give(self->context.host, ret_err, &err, rc);
+	return abi_error(self->context.host, ret_err, &err, rc);
 }
 
 static void stop(void *arg)
