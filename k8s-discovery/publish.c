@@ -60,7 +60,7 @@ static int touch_referring(struct publisher *p)
 
 		if (!s->object || s->gone || s->dirty || !is_primary(p, s))
 			continue;
-		p->role->references(&b, s->object, on_reference, &t);
+		role_references(p->role, &b, s->object, on_reference, &t);
 		if (t.changed && store_touch(p->store, i) < 0)
 			return -ENOMEM;
 	}

@@ -73,8 +73,6 @@ struct watch {
 	bool no_initial;   /* the server supports no initial watches */
 };
 
-static void begin(struct watch *w);
-
 struct watch *watch_new(const struct watch_owner *owner, const struct api *api, uint32_t space,
 			const struct selection *selection)
 {
@@ -167,7 +165,7 @@ static void on_timer(void *context)
 	struct watch *w = context;
 
 	w->timer = 0;
-	begin(w);
+	watch_start(w);
 }
 
 void watch_retry(struct watch *w)
@@ -175,7 +173,7 @@ void watch_retry(struct watch *w)
 	if (w->state != WAITING || !w->timer)
 		return;
 	cancel_timer(w);
-	begin(w);
+	watch_start(w);
 }
 
 /* Why it waits: what decides how long. */
@@ -395,7 +393,7 @@ static void list_done(struct watch *w)
 		start_over(w);
 		answer_failed(w, err.code ? err.text : "out of memory at the end of a list");
 	} else {
-		begin(w);
+		watch_start(w);
 	}
 }
 
@@ -415,7 +413,7 @@ static void watch_done(struct watch *w, enum state was)
 			 STR_FMT(w->api->server));
 		fail(w, OVERLOADED, -1, w->broken);
 	} else {
-		begin(w);
+		watch_start(w);
 	}
 }
 
@@ -434,7 +432,7 @@ static void on_done(void *context, const struct http_response *r)
 		start_over(w);
 	if (was == INITIAL && (r->status == 400 || r->status == 405 || r->status == 422)) {
 		w->no_initial = true;
-		begin(w);
+		watch_start(w);
 	} else if (w->outcome != INTACT) {
 		answer_failed(w, w->broken);
 	} else if (r->status != 200 || r->result != 0) {
@@ -472,7 +470,7 @@ static void on_progress(void *context)
 	w->request = 0;
 	w->no_initial = true;
 	w->state = WAITING;
-	begin(w);
+	watch_start(w);
 }
 
 /* Sends the request of w->state. */
@@ -522,7 +520,7 @@ static void request_url(struct watch *w, uint32_t seconds, struct buf *url)
 }
 
 /* Starts the next request: the initial watch, a page of the list, or the watch. */
-static void begin(struct watch *w)
+void watch_start(struct watch *w)
 {
 	struct error err = ERROR_NULL;
 	struct buf url = BUF_NULL;
@@ -551,9 +549,4 @@ static void begin(struct watch *w)
 	} else if (w->state == INITIAL) {
 		await_progress(w);
 	}
-}
-
-void watch_start(struct watch *w)
-{
-	begin(w);
 }

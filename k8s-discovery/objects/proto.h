@@ -116,7 +116,8 @@ static inline struct str proto_bytes(struct str message, uint32_t number)
 	struct str last = STR_NULL;
 	struct proto_field f;
 
-	proto_each(message, number, &f) last = f.bytes;
+	proto_each (message, number, &f)
+		last = f.bytes;
 	return last;
 }
 

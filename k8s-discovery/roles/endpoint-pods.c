@@ -48,7 +48,7 @@ static void each_port(const struct stored *pod, port_fn fn, void *context)
 		struct proto in = proto_of(spec_of(pod));
 
 		while (proto_find(&in, lists[i], &container))
-			proto_each(container.bytes, CONTAINER_PORTS, &port)
+			proto_each (container.bytes, CONTAINER_PORTS, &port)
 				fn(context, container.bytes, port.bytes, lists[i] == POD_SPEC_INIT);
 	}
 }

@@ -108,8 +108,7 @@ void label_rows_add_map(struct label_rows *r, struct str message, uint32_t field
 	VEC(struct target_label) entries = {0};
 	struct proto_field f;
 
-	proto_each(message, field, &f)
-	{
+	proto_each (message, field, &f) {
 		struct target_label e = {proto_bytes(f.bytes, 1), proto_bytes(f.bytes, 2)};
 
 		if (!vec_push(&entries, e))

@@ -45,8 +45,7 @@ static void build_subset(const struct builder *b, struct endpoint_pods *backends
 {
 	struct proto_field port, address;
 
-	proto_each(subset, SUBSET_PORTS, &port)
-	{
+	proto_each (subset, SUBSET_PORTS, &port) {
 		struct proto ready = proto_of(subset), not_ready = proto_of(subset);
 
 		while (proto_find(&ready, SUBSET_READY, &address))
@@ -70,7 +69,7 @@ static void build(const struct builder *b, const struct stored *endpoints)
 	role_add_meta(b->rows, endpoints, &names);
 	role_attach_namespace(b, stored_namespace(endpoints));
 	label_rows_share(b->rows);
-	proto_each(stored_kept(endpoints), ENDPOINTS_SUBSETS, &f)
+	proto_each (stored_kept(endpoints), ENDPOINTS_SUBSETS, &f)
 		build_subset(b, &backends, f.bytes);
 	endpoint_pods_finish(b, &backends);
 }
@@ -82,10 +81,7 @@ static void references(const struct builder *b, const struct stored *endpoints, 
 	struct proto_field subset, address;
 
 	fn(context, KIND_SERVICE, stored_namespace(endpoints), stored_name(endpoints));
-	if (b->options.attach_namespace)
-		fn(context, KIND_NAMESPACE, STR_NULL, stored_namespace(endpoints));
-	proto_each(stored_kept(endpoints), ENDPOINTS_SUBSETS, &subset)
-	{
+	proto_each (stored_kept(endpoints), ENDPOINTS_SUBSETS, &subset) {
 		for (size_t i = 0; i < 2; i++) {
 			struct proto in = proto_of(subset.bytes);
 

@@ -21,8 +21,7 @@ static const char *scheme_of(struct str spec, struct str host)
 {
 	struct proto_field tls, pattern;
 
-	proto_each(spec, INGRESS_TLS, &tls)
-	{
+	proto_each (spec, INGRESS_TLS, &tls) {
 		struct proto in = proto_of(tls.bytes);
 
 		while (proto_find(&in, TLS_HOSTS, &pattern))
@@ -50,7 +49,8 @@ static void build_rule(const struct builder *b, struct str spec, struct str rule
 
 	if (!http.p)
 		add_path(b, spec, host, STR("/"));
-	proto_each(http, HTTP_PATHS, &f) add_path(b, spec, host, proto_bytes(f.bytes, PATH_PATH));
+	proto_each (http, HTTP_PATHS, &f)
+		add_path(b, spec, host, proto_bytes(f.bytes, PATH_PATH));
 }
 
 static void build(const struct builder *b, const struct stored *ingress)
@@ -63,14 +63,8 @@ static void build(const struct builder *b, const struct stored *ingress)
 	role_add_meta(b->rows, ingress, &names);
 	role_attach_namespace(b, stored_namespace(ingress));
 	label_rows_share(b->rows);
-	proto_each(spec, INGRESS_RULES, &f) build_rule(b, spec, f.bytes);
-}
-
-static void references(const struct builder *b, const struct stored *ingress, reference_fn fn,
-		       void *context)
-{
-	if (b->options.attach_namespace)
-		fn(context, KIND_NAMESPACE, STR_NULL, stored_namespace(ingress));
+	proto_each (spec, INGRESS_RULES, &f)
+		build_rule(b, spec, f.bytes);
 }
 
 const struct role role_ingress = {
@@ -78,5 +72,4 @@ const struct role role_ingress = {
 	.primary = KIND_INGRESS,
 	.kinds = 1u << KIND_INGRESS,
 	.build = build,
-	.references = references,
 };

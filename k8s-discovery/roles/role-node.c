@@ -11,9 +11,9 @@ static struct str address_of(struct str status)
 	struct proto_field f;
 
 	for (size_t i = 0; i < sizeof(preferred) / sizeof(*preferred); i++) {
-		proto_each(status, NODE_STATUS_ADDRESSES,
-			   &f) if (str_is(proto_bytes(f.bytes, ADDRESS_TYPE),
-					  preferred[i])) return proto_bytes(f.bytes, ADDRESS_TEXT);
+		proto_each (status, NODE_STATUS_ADDRESSES, &f)
+			if (str_is(proto_bytes(f.bytes, ADDRESS_TYPE), preferred[i]))
+				return proto_bytes(f.bytes, ADDRESS_TEXT);
 	}
 	return STR_NULL;
 }
@@ -24,8 +24,9 @@ static void add_addresses(struct label_rows *rows, struct str status)
 	VEC(struct str) addresses = {0};
 	struct proto_field f;
 
-	proto_each(status, NODE_STATUS_ADDRESSES, &f) if (!vec_push(&addresses, f.bytes))
-		rows->failed = true;
+	proto_each (status, NODE_STATUS_ADDRESSES, &f)
+		if (!vec_push(&addresses, f.bytes))
+			rows->failed = true;
 	for (size_t i = addresses.n; i-- > 0;)
 		label_rows_add_sanitized(rows, META "node_address_",
 					 proto_bytes(addresses.p[i], ADDRESS_TYPE),
@@ -44,8 +45,7 @@ static void build(const struct builder *b, const struct stored *node)
 		return;
 	label_rows_add(b->rows, META "node_provider_id",
 		       proto_bytes(spec_of(node), NODE_SPEC_PROVIDER));
-	proto_each(status, NODE_STATUS_CONDITIONS, &f)
-	{
+	proto_each (status, NODE_STATUS_CONDITIONS, &f) {
 		struct str type = label_rows_lower(b->rows, proto_bytes(f.bytes, CONDITION_TYPE));
 
 		label_rows_add_sanitized(b->rows, META "node_condition_", type,
@@ -61,15 +61,9 @@ static void build(const struct builder *b, const struct stored *node)
 	label_rows_finish(b->rows);
 }
 
-static void references(const struct builder *b, const struct stored *node, reference_fn fn,
-		       void *context)
-{
-}
-
 const struct role role_node = {
 	.name = "node",
 	.primary = KIND_NODE,
 	.kinds = 1u << KIND_NODE,
 	.build = build,
-	.references = references,
 };

@@ -24,8 +24,7 @@ void role_add_pod(struct label_rows *rows, const struct stored *pod)
 	label_rows_add(rows, META "pod_host_ip", proto_bytes(status, POD_STATUS_HOST_IP));
 	label_rows_add(rows, META "pod_uid", proto_bytes(metadata, META_UID));
 	role_add_meta(rows, pod, &meta_pod);
-	proto_each(metadata, META_OWNERS, &owner)
-	{
+	proto_each (metadata, META_OWNERS, &owner) {
 		label_rows_add(rows, META "pod_controller_kind",
 			       proto_bytes(owner.bytes, OWNER_KIND));
 		label_rows_add(rows, META "pod_controller_name",
@@ -45,9 +44,9 @@ static struct str container_id(const struct group *g, struct str name)
 {
 	struct proto_field f;
 
-	proto_each(g->statuses, g->status, &f) if (str_eq(proto_bytes(f.bytes, STATUS_NAME),
-							  name)) return proto_bytes(f.bytes,
-										    STATUS_ID);
+	proto_each (g->statuses, g->status, &f)
+		if (str_eq(proto_bytes(f.bytes, STATUS_NAME), name))
+			return proto_bytes(f.bytes, STATUS_ID);
 	return STR_NULL;
 }
 
@@ -92,8 +91,7 @@ static void build_container(const struct builder *b, const struct group *g, stru
 	struct proto_field port;
 	bool any = false;
 
-	proto_each(container, CONTAINER_PORTS, &port)
-	{
+	proto_each (container, CONTAINER_PORTS, &port) {
 		any = true;
 		add_container(b, g, container, id);
 		add_port(b, g, port.bytes);
@@ -110,7 +108,7 @@ static void build_group(const struct builder *b, struct str spec, uint32_t field
 {
 	struct proto_field f;
 
-	proto_each(spec, field, &f)
+	proto_each (spec, field, &f)
 		build_container(b, &g,
 				field == POD_SPEC_EPHEMERAL ? proto_bytes(f.bytes, EPHEMERAL_COMMON)
 							    : f.bytes);
@@ -148,8 +146,6 @@ static void references(const struct builder *b, const struct stored *pod, refere
 {
 	if (b->options.attach_node)
 		fn(context, KIND_NODE, STR_NULL, proto_bytes(spec_of(pod), POD_SPEC_NODE));
-	if (b->options.attach_namespace)
-		fn(context, KIND_NAMESPACE, STR_NULL, stored_namespace(pod));
 }
 
 const struct role role_pod = {

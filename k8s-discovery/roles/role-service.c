@@ -18,8 +18,7 @@ static struct str balancer_ips(struct label_rows *rows, const struct stored *ser
 	struct str joined = STR_NULL;
 	struct proto_field f;
 
-	proto_each(balancer, BALANCER_INGRESS, &f)
-	{
+	proto_each (balancer, BALANCER_INGRESS, &f) {
 		struct str ip = proto_bytes(f.bytes, BALANCER_INGRESS_IP);
 
 		if (ip.n == 0)
@@ -69,14 +68,8 @@ static void build(const struct builder *b, const struct stored *service)
 	service_add(b->rows, service);
 	role_attach_namespace(b, stored_namespace(service));
 	label_rows_share(b->rows);
-	proto_each(spec_of(service), SERVICE_SPEC_PORTS, &f) add_port(b, service, f.bytes);
-}
-
-static void references(const struct builder *b, const struct stored *service, reference_fn fn,
-		       void *context)
-{
-	if (b->options.attach_namespace)
-		fn(context, KIND_NAMESPACE, STR_NULL, stored_namespace(service));
+	proto_each (spec_of(service), SERVICE_SPEC_PORTS, &f)
+		add_port(b, service, f.bytes);
 }
 
 const struct role role_service = {
@@ -84,5 +77,4 @@ const struct role role_service = {
 	.primary = KIND_SERVICE,
 	.kinds = 1u << KIND_SERVICE,
 	.build = build,
-	.references = references,
 };

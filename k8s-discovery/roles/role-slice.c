@@ -26,9 +26,8 @@ static bool second_family(const struct stored *service, const struct stored *sli
 	policy = proto_bytes(spec, SERVICE_SPEC_POLICY);
 	if (!str_is(policy, "PreferDualStack") && !str_is(policy, "RequireDualStack"))
 		return false;
-	proto_each(spec, SERVICE_SPEC_FAMILIES,
-		   &family) return !str_eq(proto_bytes(stored_kept(slice), SLICE_TYPE),
-					   family.bytes);
+	proto_each (spec, SERVICE_SPEC_FAMILIES, &family)
+		return !str_eq(proto_bytes(stored_kept(slice), SLICE_TYPE), family.bytes);
 	return false;
 }
 
@@ -96,8 +95,7 @@ static void build_endpoint(const struct builder *b, struct endpoint_pods *backen
 	bool numbered = proto_number(port, SLICE_PORT_NUMBER, &number);
 	struct proto_field address;
 
-	proto_each(endpoint, ENDPOINT_ADDRESSES, &address)
-	{
+	proto_each (endpoint, ENDPOINT_ADDRESSES, &address) {
 		label_rows_add(b->rows, "__address__",
 			       numbered ? label_rows_join(b->rows, address.bytes, number)
 					: address.bytes);
@@ -125,8 +123,7 @@ static void build(const struct builder *b, const struct stored *slice)
 		service_add(b->rows, service);
 	role_attach_namespace(b, stored_namespace(slice));
 	label_rows_share(b->rows);
-	proto_each(stored_kept(slice), SLICE_ENDPOINTS, &endpoint)
-	{
+	proto_each (stored_kept(slice), SLICE_ENDPOINTS, &endpoint) {
 		struct proto in = proto_of(stored_kept(slice));
 
 		while (proto_find(&in, SLICE_PORTS, &port))
@@ -143,10 +140,7 @@ static void references(const struct builder *b, const struct stored *slice, refe
 
 	if (service.p)
 		fn(context, KIND_SERVICE, stored_namespace(slice), service);
-	if (b->options.attach_namespace)
-		fn(context, KIND_NAMESPACE, STR_NULL, stored_namespace(slice));
-	proto_each(stored_kept(slice), SLICE_ENDPOINTS, &f)
-	{
+	proto_each (stored_kept(slice), SLICE_ENDPOINTS, &f) {
 		endpoint_pod_reference(proto_bytes(f.bytes, ENDPOINT_REF), fn, context);
 		if (b->options.attach_node)
 			fn(context, KIND_NODE, STR_NULL, node_of(f.bytes));

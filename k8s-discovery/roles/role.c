@@ -31,6 +31,15 @@ unsigned int role_kinds(const struct role *role, const struct role_options *opti
 	return kinds_;
 }
 
+void role_references(const struct role *role, const struct builder *b, const struct stored *object,
+		     reference_fn fn, void *context)
+{
+	if (role->references)
+		role->references(b, object, fn, context);
+	if (b->options.attach_namespace && kinds[role->primary].namespaced)
+		fn(context, KIND_NAMESPACE, STR_NULL, stored_namespace(object));
+}
+
 void role_add_meta(struct label_rows *rows, const struct stored *object,
 		   const struct meta_names *names)
 {
@@ -67,7 +76,8 @@ struct str role_own_label(const struct stored *object, const char *key)
 {
 	struct proto_field f;
 
-	proto_each(metadata_of(object), META_LABELS,
-		   &f) if (str_is(proto_bytes(f.bytes, 1), key)) return proto_bytes(f.bytes, 2);
+	proto_each (metadata_of(object), META_LABELS, &f)
+		if (str_is(proto_bytes(f.bytes, 1), key))
+			return proto_bytes(f.bytes, 2);
 	return STR_NULL;
 }

@@ -34,7 +34,8 @@ struct role {
 	bool takes_node;    /* whether attach_metadata's node has a meaning */
 	/* Adds the object's targets to b->rows, which has begun. */
 	void (*build)(const struct builder *b, const struct stored *object);
-	/* Calls fn with each object that `build` would look up. */
+	/* Calls fn with each object that `build` would look up, besides the namespace. NULL: there
+	 * is none. */
 	void (*references)(const struct builder *b, const struct stored *object, reference_fn fn,
 			   void *context);
 };
@@ -43,6 +44,10 @@ struct role {
 const struct role *role_find(struct str name);
 /* The kinds that must be watched, as bits. */
 unsigned int role_kinds(const struct role *role, const struct role_options *options);
+
+/* Calls fn with each object that the role would look up for this one. */
+void role_references(const struct role *role, const struct builder *b, const struct stored *object,
+		     reference_fn fn, void *context);
 
 extern const struct role role_pod, role_node, role_service, role_endpoints, role_slice,
 	role_ingress;
