@@ -97,6 +97,14 @@ bool str_hex(struct str s, uint64_t *ret)
 	return digits(s, 16, ret);
 }
 
+bool str_is_hex(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!memchr("0123456789abcdef", s.p[i], 16))
+			return false;
+	return true;
+}
+
 /* What may follow each leading byte: how many bytes in all, and the range of the second one, which
  * is where overlong forms, surrogates and what lies beyond U+10FFFF are told apart. */
 static const struct {

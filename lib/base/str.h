@@ -68,6 +68,8 @@ struct str str_trim(struct str s);
  * anything else or overflow. */
 bool str_u64(struct str s, uint64_t *ret);
 bool str_hex(struct str s, uint64_t *ret);
+/* Whether all characters are lower-case hexadecimal digits. */
+bool str_is_hex(struct str s);
 
 /* Whether all of it is well-formed UTF-8. */
 bool str_utf8(struct str s);

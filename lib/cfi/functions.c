@@ -2,6 +2,7 @@
 /* Functions by call-frame information. Contract in functions.h. */
 #include "cfi/functions.h"
 
+#include "base/check.h"
 #include "base/search.h"
 #include "base/vec.h"
 #include "cfi/fde-index.h"
@@ -76,6 +77,7 @@ int elf_functions_load(struct elf_functions *ret, struct elf_file *f, size_t max
 		vec_free(&g.list);
 		return r;
 	}
+	check(g.list.n <= max);
 	if (!g.sorted)
 		qsort(g.list.p, g.list.n, sizeof(*g.list.p), by_start);
 	*ret = (struct elf_functions){g.list.p, g.list.n};

@@ -61,9 +61,9 @@ static int copy(struct writer *w, int fd, uint64_t size)
 /* An empty section is one that is not there. */
 static Elf64_Shdr *add(struct writer *w, const char *name, uint32_t type, uint64_t size)
 {
-	Elf64_Shdr *s = &w->table[w->n++];
+	Elf64_Shdr *s = &w->table[w->n];
 
-	check(w->n <= sizeof(w->table) / sizeof(w->table[0]));
+	check(w->n++ < sizeof(w->table) / sizeof(w->table[0]));
 	*s = (Elf64_Shdr){.sh_name = (uint32_t)w->names.n,
 			  .sh_type = type,
 			  .sh_offset = w->at,

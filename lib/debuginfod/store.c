@@ -56,12 +56,7 @@ void store_close(struct store *s)
 
 bool store_is_id(struct str id)
 {
-	if (id.n < 8 || id.n > STORE_ID_MAX || id.n % 2)
-		return false;
-	for (size_t i = 0; i < id.n; i++)
-		if (!memchr("0123456789abcdef", id.p[i], 16))
-			return false;
-	return true;
+	return id.n >= 8 && id.n <= STORE_ID_MAX && id.n % 2 == 0 && str_is_hex(id);
 }
 
 /* The folder of an id, to close. */

@@ -2,6 +2,7 @@
 /* The shapes of entries. Contract in abbrev.h. */
 #include "dwarf/abbrev.h"
 
+#include "base/check.h"
 #include "base/search.h"
 #include "dwarf/dw.h"
 #include "dwarf/form.h"
@@ -51,6 +52,7 @@ static int load_attributes(struct abbrev_table *t, struct cursor *c, struct abbr
 			       ? ABBREV_VARIABLE
 			       : size + (unsigned int)fixed;
 	}
+	check(size <= ABBREV_VARIABLE && a->first + a->n == t->attributes.n);
 	a->fixed_size = (uint16_t)size;
 	return 0;
 }

@@ -2,6 +2,7 @@
 /* Where the bodies of skeletons are. Contract in split.h. */
 #include "dwarf/split.h"
 
+#include "base/check.h"
 #include "dwarf/dw.h"
 #include "dwarf/package.h"
 
@@ -118,6 +119,7 @@ int split_add(struct split *s, int fd)
 		free(f);
 		return r;
 	}
+	check(s->files.n < s->files.capacity);
 	s->files.p[s->files.n++] = f;
 	return 0;
 }

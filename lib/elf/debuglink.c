@@ -48,17 +48,10 @@ static void take_link(const struct buf *b, struct elf_debuglinks *ret)
 
 static void take_altlink(const struct buf *b, struct elf_debuglinks *ret)
 {
-	static const char digits[] = "0123456789abcdef";
 	struct str name, id;
 
-	if (!split(b, &name, &id) || id.n == 0 || id.n > ELF_BUILD_ID_CHARS / 2)
-		return;
-	for (size_t i = 0; i < id.n; i++) {
-		unsigned char byte = (unsigned char)id.p[i];
-
-		ret->alt_build_id[2 * i] = digits[byte >> 4];
-		ret->alt_build_id[2 * i + 1] = digits[byte & 15];
-	}
+	if (split(b, &name, &id) && id.n && id.n <= ELF_BUILD_ID_CHARS / 2)
+		elf_hex(id.p, id.n, ret->alt_build_id);
 }
 
 static int read_link(const struct elf_file *f, const char *name, struct buf *out)

@@ -15,8 +15,9 @@
 #define MAX_NOTES ((size_t)65536)
 #define NT_GO_ID  4
 
-static void hex(const unsigned char *p, size_t n, char *ret)
+void elf_hex(const void *bytes, size_t n, char *ret)
 {
+	const unsigned char *p = bytes;
 	static const char digits[] = "0123456789abcdef";
 
 	for (size_t i = 0; i < n; i++) {
@@ -49,14 +50,14 @@ int elf_file_id(int fd, uint64_t size, char ret[33])
 		length[i] = (unsigned char)(size >> (56 - 8 * i));
 	sha256_add(&s, length, sizeof(length));
 	sha256_finish(&s, digest);
-	hex(digest, 16, ret);
+	elf_hex(digest, 16, ret);
 	return 0;
 }
 
 static void take_gnu(struct str id, struct elf_ids *ids)
 {
 	if (id.n && id.n <= ELF_BUILD_ID_CHARS / 2 && !ids->gnu_build_id[0])
-		hex((const unsigned char *)id.p, id.n, ids->gnu_build_id);
+		elf_hex(id.p, id.n, ids->gnu_build_id);
 }
 
 /* It goes into labels and onto terminals: printable ASCII, or nothing. */

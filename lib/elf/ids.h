@@ -25,3 +25,6 @@ int elf_ids_read(struct elf_file *f, struct elf_ids *ret);
 
 /* The file id alone, of any regular file. */
 int elf_file_id(int fd, uint64_t size, char ret[33]);
+
+/* Writes n bytes as 2n hexadecimal digits and a NUL. */
+void elf_hex(const void *bytes, size_t n, char *ret);

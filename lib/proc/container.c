@@ -11,14 +11,6 @@
 #define TASK_DIGITS 32
 #define TASK_NUMBER 20 /* decimal digits of a 64-bit number */
 
-static bool is_hex(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f')))
-			return false;
-	return true;
-}
-
 static bool is_decimal(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)
@@ -33,7 +25,7 @@ static bool is_task(struct str name)
 	struct str number = str_skip(name, TASK_DIGITS + 1);
 
 	return name.n > TASK_DIGITS + 1 && name.p[TASK_DIGITS] == '-' &&
-	       is_hex(str_first(name, TASK_DIGITS)) && number.n <= TASK_NUMBER &&
+	       str_is_hex(str_first(name, TASK_DIGITS)) && number.n <= TASK_NUMBER &&
 	       is_decimal(number);
 }
 
@@ -53,7 +45,7 @@ static struct str component_id(struct str name)
 		return STR_NULL;
 	prefix = str_first(name, name.n - ID_DIGITS);
 	id = str_skip(name, prefix.n);
-	if (!is_hex(id))
+	if (!str_is_hex(id))
 		return STR_NULL;
 	if (prefix.n && prefix.p[prefix.n - 1] != '-' && prefix.p[prefix.n - 1] != ':')
 		return STR_NULL;

@@ -147,6 +147,7 @@ int parse_alternatives(struct parser *p, const struct group *group)
 	struct instruction *code;
 	int r = 0;
 
+	check(group->bars <= p->bars.n && first <= end);
 	for (size_t i = 0; !r && i < 2 * n_bars; i++)
 		r = parser_emit(p, OP_JUMP, 0, 0);
 	if (r)

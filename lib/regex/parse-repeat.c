@@ -4,6 +4,8 @@
  * them: x* as a loop that is entered at its test, but as (x+)? if x can be empty. */
 #include "regex/parser.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -23,6 +25,7 @@ static int insert(struct parser *p, size_t at, struct instruction in)
 
 	if (r)
 		return r;
+	check(at < p->program->code.n);
 	memmove(code + at + 1, code + at, (p->program->code.n - 1 - at) * sizeof(*code));
 	code[at] = in;
 	return 0;
@@ -85,6 +88,7 @@ static int emit_counted(struct parser *p, struct counts counts, bool lazy)
 	struct instruction *piece = malloc((size + 1) * sizeof(*piece));
 	int r;
 
+	check(begin <= p->program->code.n);
 	if (!piece)
 		return -ENOMEM;
 	if (size)

@@ -48,6 +48,7 @@ void parser_settle(struct parser *p)
 {
 	struct group *group = &p->groups.p[p->groups.n - 1];
 
+	check(p->groups.n > 0);
 	if (p->atom.present) {
 		group->filled |= !p->atom.nullable;
 		if (p->atom.product > group->product)
@@ -93,6 +94,7 @@ static int number_set(struct parser *p, struct charset *set, uint32_t *ret)
 	} else {
 		vec_free(set);
 	}
+	check(at < p->program->sets.n);
 	*ret = at;
 	return 0;
 }

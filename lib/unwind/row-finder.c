@@ -2,6 +2,7 @@
 /* See row-finder.h. */
 #include "unwind/row-finder.h"
 
+#include "base/check.h"
 #include "cfi/fde-index.h"
 
 #include <errno.h>
@@ -70,6 +71,7 @@ static int find_in(struct elf_row_finder *f, const struct cfi_fde *fde, uint64_t
 {
 	struct rows_words words;
 
+	check(f->machine && fde->start <= address && address < fde->end);
 	cfi_run_begin(&f->run, fde);
 	while (cfi_run_next(&f->run) == 1) {
 		if (address < f->run.start || address >= f->run.end)

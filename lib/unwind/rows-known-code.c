@@ -5,6 +5,7 @@
  * for the call that led there looks one byte before. */
 #include "unwind/rows-known-code.h"
 
+#include "base/check.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "elf/file.h"
@@ -47,6 +48,7 @@ static void add(struct rows_made *made, uint64_t start, uint64_t end, uint64_t r
 	    (at < made->n && made->pieces[at].start < end))
 		return;
 	memmove(&made->pieces[at + 1], &made->pieces[at], (made->n - at) * sizeof(made->pieces[0]));
+	check(at <= made->n && made->n < ROWS_MADE_MAX);
 	made->pieces[at] = (struct rows_piece){start, end, {.rule = rule}};
 	made->n++;
 }

@@ -68,11 +68,8 @@ int debug_file_by_id(const char *reopen, struct str id, int32_t *ret_fd)
 	char path[192];
 	int r;
 
-	if (id.n < 4 || id.n > 128)
+	if (id.n < 4 || id.n > 128 || !str_is_hex(id))
 		return -ENOENT;
-	for (size_t i = 0; i < id.n; i++)
-		if (!memchr("0123456789abcdef", id.p[i], 16))
-			return -ENOENT;
 	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%.*s.debug", id.p,
 		 (int)id.n - 2, id.p + 2);
 	r = open_below("/", path, ret_fd);

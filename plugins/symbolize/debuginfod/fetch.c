@@ -103,12 +103,7 @@ int fetch_open(const struct fetch *f, struct str build_id)
 /* It becomes an argument: hex and nothing else. */
 static bool plausible(struct str id)
 {
-	if (id.n < 8 || id.n > BUILD_ID_MAX)
-		return false;
-	for (size_t i = 0; i < id.n; i++)
-		if (!memchr("0123456789abcdef", id.p[i], 16))
-			return false;
-	return true;
+	return id.n >= 8 && id.n <= BUILD_ID_MAX && str_is_hex(id);
 }
 
 void fetch_want(struct fetch *f, struct str build_id, int64_t now_ns)
@@ -187,6 +182,7 @@ static void put(struct environment *e, const char *name, const char *value)
 {
 	if (!value)
 		return;
+	check(e->n < sizeof(e->at) / sizeof(e->at[0]));
 	e->at[e->n++] = e->text.n;
 	buf_printf(&e->text, "%s=%s%c", name, value, 0);
 }

@@ -2,11 +2,14 @@
 /* The parser's answer. Contract in answer.h. */
 #include "symbolize/parser/answer.h"
 
+#include "base/check.h"
+
 static int put_text(struct buf *b, struct str s)
 {
 	uint32_t n = (uint32_t)s.n;
 	int r = buf_append(b, &n, sizeof(n));
 
+	check(s.n <= UINT32_MAX);
 	return r < 0 ? r : buf_append(b, s.p, n);
 }
 
