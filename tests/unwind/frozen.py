@@ -30,7 +30,7 @@ from tap import case, main, need_root, read, until, write, Skip
 
 DEPTH = os.environ.get("UNWIND_DEPTH", "fast")
 WALKER = os.environ.get("UNWIND_WALKER", "tables")
-POINTS = {"fast": 40, "full": 60, "all": 400}[DEPTH]
+POINTS = {"fast": 40, "full": 40, "all": 400}[DEPTH]
 BAR = 99.0
 HIDDEN_MAX = 4  # frames that frame pointers cannot see
 
