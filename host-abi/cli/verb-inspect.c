@@ -100,7 +100,7 @@ static int inspect_plugin(const char *path, struct error *err)
 	int r = registry_probe(path, err);
 
 	if (r == 0)
-		r = registry_load(path, &plugin, err);
+		r = registry_load(path, &plugin, NULL, err);
 	if (r < 0)
 		return error_wrap(err, r, "refused as a plugin");
 	describe_plugin(plugin, path, stdout);

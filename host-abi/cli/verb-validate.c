@@ -6,7 +6,11 @@
 #include "cli/config.h"
 #include "cli/plugin-path.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct validate {
 	struct texts plugin_dirs;
@@ -21,6 +25,35 @@ static int check_plan(struct config *config, const struct registry *registry)
 	printf("valid: %zu components\n", plan->nodes.n);
 	plan_free(plan);
 	return EXIT_OK;
+}
+
+/* As check_plan, in a child: plugins check their arguments by code of their own, which may crash. */
+static int check_in_child(struct config *config, const struct registry *registry)
+{
+	int status;
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	if (child == 0) {
+		int code = check_plan(config, registry);
+
+		fflush(NULL);
+		_exit(code);
+	}
+	if (child < 0 || waitpid(child, &status, 0) < 0) {
+		fprintf(stderr, "andiron validate: there is no child process to check in: %s\n",
+			strerror(errno));
+		return EXIT_FAILED;
+	}
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	fprintf(stderr,
+		"andiron validate: a plugin crashed while it checked the arguments of its component "
+		"(signal %d, %s); validate fewer components to find it, then install that plugin "
+		"again\n",
+		WTERMSIG(status), strsignal(WTERMSIG(status)));
+	return EXIT_FAILED;
 }
 
 static int run(int argc, char **argv)
@@ -45,7 +78,7 @@ static int run(int argc, char **argv)
 			code = EXIT_FAILED;
 		}
 	if (code == OPTIONS_DONE)
-		code = check_plan(config, registry);
+		code = check_in_child(config, registry);
 	config_free(config);
 	registry_free(registry);
 	vec_free(&v.plugin_dirs);

@@ -55,5 +55,6 @@ const char *registry_searched(const struct registry *r);
 int registry_probe(const char *path, struct error *err);
 
 /* Loads and checks one file. -ENOEXEC and a sentence if it is refused. A damaged file may crash the
- * caller: see registry_probe. */
-int registry_load(const char *path, const struct andiron_plugin **ret, struct error *err);
+ * caller: see registry_probe. `ret_library`, for dlclose, may be NULL: then it stays loaded. */
+int registry_load(const char *path, const struct andiron_plugin **ret, void **ret_library,
+		  struct error *err);

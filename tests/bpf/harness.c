@@ -68,7 +68,7 @@ void harness_init(struct harness *h, const struct harness_options *o)
 		test_skip("sampling needs root; run this suite as root");
 	*h = (struct harness){0};
 	expect_eq(objects_new(&h->objects, &err), 0);
-	objects = (struct andiron_extension){objects_table(), h->objects};
+	objects = (struct andiron_extension){&objects_service, h->objects};
 	h->targets = target_list_new(1);
 	expect(h->targets);
 	expect_eq(engine_new(7, &options, &objects, &out, &h->engine), 0);

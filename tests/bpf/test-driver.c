@@ -228,7 +228,7 @@ static void init(struct fixture *f, struct ebpf_options options)
 	for (size_t i = 0; i < WATCHES; i++)
 		loop.watches[i].fd = -1;
 	expect_eq(objects_new(&f->objects, &err), 0);
-	objects = (struct andiron_extension){objects_table(), f->objects};
+	objects = (struct andiron_extension){&objects_service, f->objects};
 	expect_eq(driver_new(&c, &options, &objects, &driver), 0);
 	f->driver = driver;
 	r = driver_start(driver, NULL);

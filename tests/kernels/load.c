@@ -68,7 +68,7 @@ int main(void)
 		fprintf(stderr, "load: %s\n", err.text);
 		return 1;
 	}
-	extension = (struct andiron_extension){objects_table(), objects};
+	extension = (struct andiron_extension){&objects_service, objects};
 	r = load(&extension);
 	objects_free(objects);
 	return r != 0;

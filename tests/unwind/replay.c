@@ -196,7 +196,7 @@ static void init(struct replay *p)
 	struct error err = ERROR_NULL;
 
 	expect_eq(objects_new(&p->objects, &err), 0);
-	p->service = (struct andiron_extension){objects_table(), p->objects};
+	p->service = (struct andiron_extension){&objects_service, p->objects};
 	test_kernel_init(&p->kernel);
 	kernel = test_kernel_all(&p->kernel);
 	p->images = mapped_files_new(&p->service);

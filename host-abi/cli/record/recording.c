@@ -24,6 +24,8 @@
 #include <unistd.h>
 
 #define FEW_SAMPLES 200
+#define WIDTH       40                  /* of the bar */
+#define DRAW_NS     (100 * NS_PER_MSEC) /* how often it is drawn */
 /* For naming and writing what was taken, of which there is nothing else. A busy machine may need a
  * minute; who will not wait has a second Ctrl-C. */
 #define DRAIN_NS (120 * NS_PER_SEC)
@@ -31,6 +33,46 @@
 static struct host *host_of(const struct recording *r)
 {
 	return session_host(r->session);
+}
+
+/* --- What is shown meanwhile: a bar on a terminal, one line else; on standard error, since
+ * standard output may be the recorded command's --- */
+
+static void progress_begin(struct progress *p, int64_t duration_ns, const char *what)
+{
+	*p = (struct progress){isatty(STDERR_FILENO) == 1, clock_mono(), duration_ns};
+	if (p->terminal)
+		return;
+	if (duration_ns > 0)
+		fprintf(stderr, "recording %s for %.3g s\n", what,
+			(double)duration_ns / (double)NS_PER_SEC);
+	else
+		fprintf(stderr, "recording %s until it ends\n", what);
+}
+
+static void progress_draw(const struct progress *p)
+{
+	int64_t passed = clock_mono() - p->started_ns;
+	double seconds = (double)passed / (double)NS_PER_SEC;
+	int filled;
+
+	if (!p->terminal)
+		return;
+	if (p->duration_ns <= 0) {
+		fprintf(stderr, "\rrecording %.1f s, Ctrl-C ends it", seconds);
+		return;
+	}
+	filled = passed >= p->duration_ns ? WIDTH : (int)(passed * WIDTH / p->duration_ns);
+	fprintf(stderr, "\rrecording [%.*s%.*s] %.1f of %.3g s", filled,
+		"########################################", WIDTH - filled,
+		"                                        ", seconds,
+		(double)p->duration_ns / (double)NS_PER_SEC);
+}
+
+static void progress_end(const struct progress *p)
+{
+	if (p->terminal && p->started_ns)
+		fprintf(stderr, "\r\033[K");
 }
 
 /* --- While it runs --- */
@@ -98,7 +140,7 @@ static void became_live(void *context, const char *failed)
 	if (q->duration_ns > 0)
 		host_timer(host_of(r), q->duration_ns, 0, stop, r);
 	if (r->progress.terminal)
-		host_timer(host_of(r), PROGRESS_EVERY_NS, PROGRESS_EVERY_NS, draw, r);
+		host_timer(host_of(r), DRAW_NS, DRAW_NS, draw, r);
 	if (r->child.pid > 0)
 		child_let_go(&r->child);
 }

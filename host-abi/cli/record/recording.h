@@ -6,9 +6,14 @@
 #include "cli/config.h"
 #include "cli/record/pidfd-set.h"
 #include "cli/record/cpu-usage.h"
-#include "cli/record/progress.h"
 #include "cli/record/request.h"
 #include "cli/session.h"
+
+struct progress {
+	bool terminal;
+	int64_t started_ns;  /* CLOCK_MONOTONIC */
+	int64_t duration_ns; /* 0: open-ended */
+};
 
 struct recording {
 	/* The caller's to fill in. */

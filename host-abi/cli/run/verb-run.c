@@ -4,7 +4,6 @@
  * changes only if the new one is valid and every component accepts it. */
 #include "base/check.h"
 #include "base/clock.h"
-#include "cli/run/alloy-flags.h"
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "cli/malloc-tuning.h"
@@ -186,6 +185,10 @@ static void run_fini(struct run *run)
 
 static const char *const formats[] = {"text", "json", NULL};
 
+/* Taken, and where it means nothing here, noted. */
+#define NOTED      0, FLAG_NOTED, offsetof(struct run, noted)
+#define NOTED_BOOL 0, FLAG_NOTED_BOOL, offsetof(struct run, noted)
+
 static const struct flag flags[] = {
 	PLUGIN_DIR_FLAG(struct run, plugin_dirs),
 	{"status", 0, FLAG_INTO(struct run, status), "PATH",
@@ -198,7 +201,38 @@ static const struct flag flags[] = {
 	 "form of the log: text (default) or json", .choices = formats},
 	{"drain-deadline", 0, FLAG_INTO(struct run, drain_ns), "DURATION",
 	 "how long stopping may take to deliver what is queued (default 10s)", .min = 1},
-	ALLOY_FLAGS(offsetof(struct run, noted)),
+	/* Those of Alloy's `run` (its 1.x line), so that a unit file written for it starts andiron. */
+	{"server.http.listen-addr", NOTED},
+	{"server.http.memory-addr", NOTED},
+	{"server.http.ui-path-prefix", NOTED},
+	{"server.http.enable-pprof", NOTED_BOOL},
+	{"server.http.disable-support-bundle", NOTED_BOOL},
+	{"server.http.enable-graphql", NOTED_BOOL},
+	{"storage.path", NOTED},
+	{"stability.level", NOTED},
+	{"feature.community-components.enabled", NOTED_BOOL},
+	{"feature.component-shutdown-deadline", NOTED},
+	{"feature.prometheus.metric-validation-scheme", NOTED},
+	{"disable-reporting", NOTED_BOOL},
+	{"config.format", NOTED},
+	{"config.bypass-conversion-errors", NOTED_BOOL},
+	{"config.extra-args", NOTED},
+	{"cluster.enabled", NOTED_BOOL},
+	{"cluster.node-name", NOTED},
+	{"cluster.advertise-address", NOTED},
+	{"cluster.advertise-interfaces", NOTED},
+	{"cluster.join-addresses", NOTED},
+	{"cluster.discover-peers", NOTED},
+	{"cluster.rejoin-interval", NOTED},
+	{"cluster.max-join-peers", NOTED},
+	{"cluster.name", NOTED},
+	{"cluster.wait-for-size", NOTED},
+	{"cluster.wait-timeout", NOTED},
+	{"cluster.enable-tls", NOTED_BOOL},
+	{"cluster.tls-ca-path", NOTED},
+	{"cluster.tls-cert-path", NOTED},
+	{"cluster.tls-key-path", NOTED},
+	{"cluster.tls-server-name", NOTED},
 	{0},
 };
 

@@ -46,7 +46,7 @@ static int run(int argc, char **argv)
 		      stderr);
 		return EXIT_USAGE;
 	}
-	if (registry_load(argv[first], &plugin, &err) < 0) {
+	if (registry_load(argv[first], &plugin, NULL, &err) < 0) {
 		fprintf(stderr, "andiron worker: %s: %s\n", argv[first], err.text);
 		return EXIT_FAILED;
 	}

@@ -131,6 +131,18 @@ void lifecycle_stop(struct instance *i)
 	strand_submit(&i->strand, &i->stop);
 }
 
+/* A component that a reload has removed leaves the page. What the last ones said at a stop stays,
+ * since it is asked for afterwards. */
+static void forget_metrics(struct host *host, const char *name)
+{
+	if (host->n_stops_seen > 0 || !host->running)
+		return;
+	vec_each (&host->instances, at)
+		if (strcmp((*at)->name, name) == 0)
+			return;
+	metrics_forget(&host->metrics, name);
+}
+
 static void reap(struct loop_task *task)
 {
 	struct instance *i = container_of(task, struct instance, reap);
@@ -153,6 +165,7 @@ static void reap(struct loop_task *task)
 				down->p[n--] = down->p[--down->n];
 	}
 	check(!instances_have(list, i));
+	forget_metrics(host, i->name);
 	instance_unref(i);
 	host_poke(host);
 }
@@ -223,7 +236,7 @@ static int check_needs(struct instance *i, struct error *err)
 
 	for (; *id && !i->host->options.without_services; id++) {
 		struct andiron_extension found;
-		int r = services_table()->extension(i->id, *id, &found);
+		int r = host_services.extension(i->id, *id, &found);
 
 		if (r < 0)
 			return error_set(err, r,
@@ -244,7 +257,7 @@ static int call_create(struct instance *i, const struct plan_node *node, struct 
 
 	if (r < 0)
 		return r;
-	r = i->component->create(services_table(), i->id, node->args, &i->self, &failure);
+	r = i->component->create(&host_services, i->id, node->args, &i->self, &failure);
 	if (r < 0) {
 		const char *why = failure.error.code ? failure.error.text : strerror(-r);
 

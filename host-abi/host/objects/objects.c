@@ -440,22 +440,17 @@ static void objects_release(void *self, uint64_t object)
 		forget(o, e);
 }
 
-const struct andiron_objects *objects_table(void)
-{
-	static const struct andiron_objects table = {
-		.size = sizeof(table),
-		.intern = objects_intern,
-		.find = objects_find,
-		.identify = objects_identify,
-		.info = objects_info,
-		.open = objects_open,
-		.retain = objects_retain,
-		.release = objects_release,
-		.open_named = objects_open_named,
-	};
-
-	return &table;
-}
+const struct andiron_objects objects_service = {
+	.size = sizeof(objects_service),
+	.intern = objects_intern,
+	.find = objects_find,
+	.identify = objects_identify,
+	.info = objects_info,
+	.open = objects_open,
+	.retain = objects_retain,
+	.release = objects_release,
+	.open_named = objects_open_named,
+};
 
 struct objects_count objects_count(struct objects *objects)
 {

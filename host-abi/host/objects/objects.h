@@ -16,7 +16,7 @@ int objects_new(struct objects **ret, struct error *err);
 void objects_free(struct objects *objects);
 
 /* The table of functions; their `self` is the struct objects. Any thread. */
-const struct andiron_objects *objects_table(void);
+extern const struct andiron_objects objects_service;
 
 /* How many descriptors are open at most, are open, and how many objects there are, for metrics. Any
  * thread. */

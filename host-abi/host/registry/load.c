@@ -2,7 +2,7 @@
 /* One plugin file: checked, loaded, its entry found and checked. Loaded by its path and not through
  * /proc/self/fd, because the loader knows a library by that name (a reused number would give
  * another plugin) and so do debuggers and stack traces; that it is still the file that was checked
- * is asked afterwards. It is never unloaded. */
+ * is asked afterwards. */
 #include "base/cleanup.h"
 #include "host/registry.h"
 #include "host/registry/describe-check.h"
@@ -92,7 +92,8 @@ static int examine(const char *path, struct stat *ret_st, struct error *err)
 	return elf_check(fd, err);
 }
 
-int registry_load(const char *path, const struct andiron_plugin **ret, struct error *err)
+int registry_load(const char *path, const struct andiron_plugin **ret, void **ret_library,
+		  struct error *err)
 {
 	const struct andiron_plugin *plugin;
 	struct stat before, after;
@@ -113,5 +114,7 @@ int registry_load(const char *path, const struct andiron_plugin **ret, struct er
 	if (r < 0)
 		return r;
 	*ret = plugin;
+	if (ret_library)
+		*ret_library = library;
 	return 0;
 }

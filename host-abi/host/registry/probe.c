@@ -39,24 +39,16 @@ static void isolate(void)
 		dup2(null, fd);
 }
 
-/* The process's end runs the file's terminators: they are tried, too. */
-static void unload(const char *path)
-{
-	void *library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-
-	for (int i = 0; library && i < 2; i++)
-		dlclose(library);
-}
-
 static _Noreturn void try_load(const char *path, int report)
 {
 	const struct andiron_plugin *plugin;
 	struct error err = ERROR_NULL;
+	void *library;
 
 	isolate();
-	err.code = registry_load(path, &plugin, &err);
+	err.code = registry_load(path, &plugin, &library, &err);
 	if (err.code == 0)
-		unload(path);
+		dlclose(library); /* the end of a process runs terminators: they are tried, too */
 	if (write(report, &err, sizeof(err)) != sizeof(err))
 		_exit(1);
 	_exit(0);

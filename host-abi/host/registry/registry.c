@@ -80,7 +80,7 @@ static int add_file(struct registry *r, const char *dir, const char *name)
 	entry.path = path;
 	code = r->probe ? registry_probe(path, &err) : 0;
 	if (code == 0)
-		code = registry_load(path, &entry.plugin, &err);
+		code = registry_load(path, &entry.plugin, NULL, &err);
 	if (code < 0) {
 		entry.refused = arena_printf(&r->arena, "%s", err.text);
 		if (!entry.refused)

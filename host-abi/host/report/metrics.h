@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics are pulled when somebody asks. A component whose strand is busy is not waited for: what
- * it said last counts, also after it has ended. Series are kept per component id. */
+ * it said last counts, also after the host was stopped. Series are kept per component id, until a
+ * reload removes the component. */
 #pragma once
 
 #include "base/arena.h"
@@ -42,7 +43,7 @@ void metrics_free(struct metrics *m);
 /* Asks the component again if its strand is free, or if `inside` says that the caller is in its
  * strand. What fails leaves the old values. [loop] */
 void metrics_pull(struct instance *i, bool inside);
-/* Forgets a component. */
+/* Forgets the series of a component. [loop] */
 void metrics_forget(struct metrics *m, const char *component);
 
 /* Adds the host's own series to a list whose texts live in `arena`; 0 or

@@ -25,5 +25,4 @@ int calls_spawn(struct instance *i, const struct andiron_spawn *spawn, andiron_s
  * children. [loop] */
 void calls_clear(struct instance *i);
 /* For that. [loop] */
-void calls_clear_watches(struct instance *i);
 void calls_kill_children(struct instance *i);

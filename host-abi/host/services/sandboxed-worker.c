@@ -89,10 +89,5 @@ static int32_t worker_start(void *self, uint64_t instance, int32_t *ret_socket, 
 	return start_component(i->component, ret_socket, ret_pidfd);
 }
 
-const struct andiron_subprocess *sandboxed_worker_table(void)
-{
-	static const struct andiron_subprocess table = {.size = sizeof(table),
-							.start = worker_start};
-
-	return &table;
-}
+const struct andiron_subprocess sandboxed_worker = {.size = sizeof(sandboxed_worker),
+						    .start = worker_start};

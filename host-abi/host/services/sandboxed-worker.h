@@ -8,4 +8,4 @@
 #define SANDBOXED_WORKER_SOCKET 3
 
 /* Its `self` is not used. Any thread. */
-const struct andiron_subprocess *sandboxed_worker_table(void);
+extern const struct andiron_subprocess sandboxed_worker;

@@ -221,15 +221,15 @@ static void drained(uint64_t instance)
 static bool own_extension(struct host *host, const char *id, struct andiron_extension *ret)
 {
 	if (strcmp(id, ANDIRON_OBJECTS_ID) == 0) {
-		*ret = (struct andiron_extension){objects_table(), host->objects};
+		*ret = (struct andiron_extension){&objects_service, host->objects};
 		return true;
 	}
 	if (strcmp(id, ANDIRON_SUBPROCESS_ID) == 0) {
-		*ret = (struct andiron_extension){sandboxed_worker_table(), NULL};
+		*ret = (struct andiron_extension){&sandboxed_worker, NULL};
 		return true;
 	}
 	if (strcmp(id, ANDIRON_STATUS_ID) == 0) {
-		*ret = (struct andiron_extension){status_service_table(), host};
+		*ret = (struct andiron_extension){&status_service, host};
 		return true;
 	}
 	return false;
@@ -275,8 +275,8 @@ static void request_targets(uint64_t instance, const char *port)
 		export_again(&(*l)->export, i, port);
 }
 
-static const struct andiron_host table = {
-	.size = sizeof(table),
+const struct andiron_host host_services = {
+	.size = sizeof(host_services),
 	.abi_minor = ANDIRON_ABI_MINOR,
 	.error_add = error_add,
 	.report_add = report_add,
@@ -299,8 +299,3 @@ static const struct andiron_host table = {
 	.extension = extension,
 	.request_targets = request_targets,
 };
-
-const struct andiron_host *services_table(void)
-{
-	return &table;
-}

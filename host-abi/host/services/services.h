@@ -5,4 +5,4 @@
 #include <andiron/host.h>
 
 /* Lives as long as the process. An unknown instance is refused or ignored. */
-const struct andiron_host *services_table(void);
+extern const struct andiron_host host_services;

@@ -57,14 +57,9 @@ static uint64_t upstream(void *self, uint64_t instance, uint64_t *ret_dropped)
 	return n;
 }
 
-static const struct andiron_status table = {
-	.size = sizeof(table),
+const struct andiron_status status_service = {
+	.size = sizeof(status_service),
 	.write = show,
 	.components = components,
 	.upstream = upstream,
 };
-
-const struct andiron_status *status_service_table(void)
-{
-	return &table;
-}

@@ -5,4 +5,4 @@
 #include <andiron/status.h>
 
 /* Its `self` is the struct host. */
-const struct andiron_status *status_service_table(void);
+extern const struct andiron_status status_service;

@@ -184,6 +184,30 @@ TEST(writers_come_and_go_without_losing_count)
 	}
 }
 
+static void remove_and_look(struct drive *d)
+{
+	struct buf page = BUF_NULL;
+
+	expect_eq(host_reload(d->host, with_writer(d, false, true), &d->err), 0);
+	test_until(d->host, &d->w.n_destroy, 1);
+	do {
+		buf_clear(&page);
+		host_step(d->host);
+		expect_eq(host_metrics(d->host, &page), 0);
+	} while (str_search(buf_str(&page), STR("component_id=\"w\"")) < page.n);
+	expect(str_search(buf_str(&page), STR("component_id=\"x\"")) < page.n);
+	buf_free(&page);
+}
+
+/* The series of a component that a change removes leave the page; else a dashboard shows it for as
+ * long as the process lives. Does not end if they stay. */
+TEST(metrics_of_removed_components_are_forgotten)
+{
+	struct drive d = {0};
+
+	drive_run(&d, with_writer(&d, true, true), remove_and_look);
+}
+
 static void stop_within(struct drive *d)
 {
 	host_stop(d->host);

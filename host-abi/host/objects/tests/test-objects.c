@@ -47,7 +47,7 @@ static uint64_t intern(struct objects *o, const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	expect(fd >= 0);
-	expect_eq(objects_table()->intern(o, fd, &name, &name, &id), 0);
+	expect_eq(objects_service.intern(o, fd, &name, &name, &id), 0);
 	close(fd);
 	return id;
 }
@@ -57,7 +57,7 @@ static void expect_content(struct objects *o, uint64_t id, const char *content)
 	char got[64] = "";
 	int32_t fd = -1;
 
-	expect_eq(objects_table()->open(o, id, ANDIRON_OPEN_FILE, &fd), 0);
+	expect_eq(objects_service.open(o, id, ANDIRON_OPEN_FILE, &fd), 0);
 	expect_eq(pread(fd, got, sizeof(got) - 1, 0), strlen(content));
 	expect_str(str_of(got), content);
 	expect(fcntl(fd, F_GETFD) & FD_CLOEXEC);
@@ -67,7 +67,7 @@ static void expect_content(struct objects *o, uint64_t id, const char *content)
 /* One file is one object under whatever name, until its last reference goes. */
 TEST(a_file_is_interned_once)
 {
-	const struct andiron_objects *t = objects_table();
+	const struct andiron_objects *t = &objects_service;
 	struct objects *o = make();
 	struct andiron_object_info info = {.size = sizeof(info)};
 	char dir[32], path[64], link_path[64];
@@ -130,7 +130,7 @@ TEST(a_replaced_file_is_another_object)
  * another file by now. */
 TEST(the_least_recently_used_closes)
 {
-	const struct andiron_objects *t = objects_table();
+	const struct andiron_objects *t = &objects_service;
 	struct objects *o = make();
 	char dir[32], first[64], path[64];
 	uint64_t ids[N_FILES];
@@ -197,7 +197,7 @@ TEST(a_full_table_of_descriptors_is_survived)
 /* The first to name an object wins; strings that were handed out stay. */
 TEST(ids_are_written_once)
 {
-	const struct andiron_objects *t = objects_table();
+	const struct andiron_objects *t = &objects_service;
 	struct andiron_str empty = text(""), first = text("0123abcd"), second = text("ffff");
 	struct andiron_object_info info = {.size = sizeof(info)};
 	struct objects *o = make();
@@ -219,7 +219,7 @@ TEST(ids_are_written_once)
 /* The kernel is always there, its reference cannot be given away. */
 TEST(the_kernel_is_an_object)
 {
-	const struct andiron_objects *t = objects_table();
+	const struct andiron_objects *t = &objects_service;
 	struct objects *o = make();
 	char line[64];
 	int32_t fd;
@@ -239,7 +239,7 @@ TEST(a_build_id_is_no_path)
 {
 	static const char *const ids[] = {"ab/../../../../../etc/passwd", "../x", "abc", "ABCDEF",
 					  "abcdefabcdefabcdefabcdefabcdefabcdefabcd"};
-	const struct andiron_objects *t = objects_table();
+	const struct andiron_objects *t = &objects_service;
 	int32_t fd;
 
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
@@ -259,7 +259,7 @@ struct race {
 
 static void *race(void *arg)
 {
-	const struct andiron_objects *t = objects_table();
+	const struct andiron_objects *t = &objects_service;
 	const struct race *r = arg;
 	char path[64];
 	int32_t fd;
@@ -306,7 +306,7 @@ TEST(threads_share_it)
 
 static int use(void *context)
 {
-	const struct andiron_objects *t = objects_table();
+	const struct andiron_objects *t = &objects_service;
 	struct andiron_str name = text("/bin/sh"), id = text("abcd");
 	struct objects *o = NULL;
 	uint64_t object;
@@ -388,7 +388,7 @@ static void split_units(struct objects *o, const struct andiron_objects *t, uint
  * leads elsewhere opens nothing, nor does what is no file. */
 TEST(files_of_an_object_are_found_by_name)
 {
-	const struct andiron_objects *t = objects_table();
+	const struct andiron_objects *t = &objects_service;
 	struct objects *o = make();
 	char dir[32], path[64], below[64];
 	struct andiron_str name = text("x.debug"), bad = text("../x.debug"), dot = text("..");

@@ -4,6 +4,7 @@
 #include <andiron/plugin.h>
 
 #include <stddef.h>
+#include <stdlib.h>
 
 #if !defined(VARIANT_NO_ENTRY) && !defined(VARIANT_OTHER_ABI)
 
@@ -15,6 +16,14 @@ static int32_t test_create(const struct andiron_host *host, uint64_t instance,
 			   struct andiron_error *err)
 {
 	return 0;
+}
+#endif
+
+#ifdef VARIANT_DYING
+static int32_t test_validate(const struct andiron_host *host, const struct andiron_value *args,
+			     struct andiron_report *report)
+{
+	abort();
 }
 #endif
 
@@ -68,6 +77,9 @@ static const struct grown_component component = {
 			.options = &table,
 #ifndef VARIANT_NO_VERBS
 			.create = test_create,
+#endif
+#ifdef VARIANT_DYING
+			.validate = test_validate,
 #endif
 			.start = test_start,
 			.stop = test_stop,

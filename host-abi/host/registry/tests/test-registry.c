@@ -319,7 +319,7 @@ TEST(damage_is_reported_and_not_suffered)
 		expect(r == 0 || (r == -ENOEXEC && strlen(err.text) > 20));
 		n_crashed += strstr(err.text, "crashed") || strstr(err.text, "ended the process");
 		if (r == 0)
-			expect_eq(registry_load(path, &plugin, &err), 0);
+			expect_eq(registry_load(path, &plugin, NULL, &err), 0);
 		expect_eq(unlink(path), 0);
 		for (int k = 3; k >= 0; k--)
 			b.p[at[k]] = was[k];
