@@ -31,7 +31,8 @@ def main():
     script = re.search(r"<script>(.*?)</script>", page, re.S).group(1)
     style = re.search(r"<style>(.*?)</style>", page, re.S).group(1)
     policy = (
-        f"default-src 'none'; script-src {source_hash(script)}; style-src-elem {source_hash(style)}; "
+        f"default-src 'none'; script-src {source_hash(script)}; style-src-elem "
+        f"{source_hash(style)}; "
         "style-src-attr 'none'; base-uri 'none'; form-action 'none'"
     )
     head, tail = page.replace("{{CSP}}", policy).split("{{DATA}}")

@@ -82,8 +82,10 @@ struct discovery *discovery_new(const struct andiron_host *host, uint64_t instan
 	return NULL;
 }
 
-void discovery_free(struct discovery *d)
+void discovery_free(void *self)
 {
+	struct discovery *d = self;
+
 	if (!d)
 		return;
 	check(!d->busy);
@@ -434,8 +436,9 @@ static int subscribe(struct discovery *d)
 				&d->subscription);
 }
 
-int discovery_start(struct discovery *d)
+int32_t discovery_start(void *self, struct andiron_error *err)
 {
+	struct discovery *d = self;
 	int r = subscribe(d);
 
 	if (r == -ENOMEM)
@@ -455,8 +458,9 @@ int discovery_start(struct discovery *d)
 	return 0;
 }
 
-void discovery_stop(struct discovery *d)
+void discovery_stop(void *self)
 {
+	struct discovery *d = self;
 	const struct andiron_host *host = d->context.host;
 	const struct andiron_process_events *table = d->events.table;
 
@@ -481,8 +485,9 @@ void discovery_update(struct discovery *d, const struct discovery_config *config
 	gather(d, 0);
 }
 
-void discovery_join(struct discovery *d, const struct andiron_targets *update)
+void discovery_join(void *self, const char *port, const struct andiron_targets *update)
 {
+	struct discovery *d = self;
 	int r = join_apply(d->join, update);
 
 	if (r == -ENOMEM)

@@ -20,23 +20,25 @@ struct discovery_config {
 	int64_t refresh_ns;
 };
 
+/* Start, stop, free and join are verbs of a component (andiron/component.h), with the discovery as
+ * `self`. */
 struct discovery;
 
 /* [loop]; NULL when memory is short or /proc cannot be opened. */
 struct discovery *discovery_new(const struct andiron_host *host, uint64_t instance,
 				const struct discovery_config *config);
 /* After all work has returned. */
-void discovery_free(struct discovery *d);
+void discovery_free(void *self);
 
 /* [worker] [serial]. Without events it begins all the same, and says so. */
-int discovery_start(struct discovery *d);
-void discovery_stop(struct discovery *d);
+int32_t discovery_start(void *self, struct andiron_error *err);
+void discovery_stop(void *self);
 
 /* New arguments: everything is read again. */
 void discovery_update(struct discovery *d, const struct discovery_config *config);
 
 /* An update of the targets to join. [loop] [serial]. */
-void discovery_join(struct discovery *d, const struct andiron_targets *update);
+void discovery_join(void *self, const char *port, const struct andiron_targets *update);
 
 struct discovery_totals {
 	uint64_t processes; /* known now, kernel threads included */

@@ -2,8 +2,10 @@
 /* andiron-process.so: process.events, the service that traces processes, and discovery.process,
  * which makes targets of them. */
 #include "abi/metrics.h"
+#include "abi/option.h"
+#include "abi/value.h"
+#include "base/clock.h"
 #include "process/discovery.h"
-#include "process/options.h"
 #include "process/service.h"
 
 #include <andiron/plugin.h>
@@ -21,24 +23,6 @@ static int32_t events_create(const struct andiron_host *host, uint64_t instance,
 		return -ENOMEM;
 	*ret_self = s;
 	return 0;
-}
-
-static int32_t events_start(void *self, struct andiron_error *err)
-{
-	struct error cause = ERROR_NULL;
-	int r = service_start(self, &cause);
-
-	return abi_error(service_host(self), err, &cause, r);
-}
-
-static void events_stop(void *self)
-{
-	service_stop(self);
-}
-
-static void events_destroy(void *self)
-{
-	service_free(self);
 }
 
 static void events_metrics(void *self, const struct andiron_metric_sink *sink)
@@ -78,18 +62,70 @@ static const struct andiron_component events = {
 	.offers = events_offers,
 	.capabilities = events_capabilities,
 	.create = events_create,
-	.start = events_start,
-	.stop = events_stop,
-	.destroy = events_destroy,
+	.start = service_start,
+	.stop = service_stop,
+	.destroy = service_free,
 	.metrics = events_metrics,
 	.extension = events_extension,
 };
+
+/* Names, types and defaults are Alloy's: those of its code, where its documentation differs. */
+static const struct andiron_option discover_items[] = {
+	OPTION(BOOL, "exe", "true", "Adds __meta_process_exe, the path of the program."),
+	OPTION(BOOL, "cwd", "true", "Adds __meta_process_cwd, the working directory."),
+	OPTION(BOOL, "commandline", "true",
+	       "Adds __meta_process_commandline, the arguments and their program, separated by "
+	       "blanks."),
+	OPTION(BOOL, "uid", "false", "Adds __meta_process_uid, the real user id."),
+	OPTION(BOOL, "username", "false",
+	       "Adds __meta_process_username, by the host's passwd file."),
+	OPTION(BOOL, "cgroup_path", "false",
+	       "Adds __meta_process_cgroup_path, the lines of /proc/PID/cgroup joined by |."),
+	OPTION(BOOL, "container_id", "true", "Adds __container_id__, by which `join` pairs."),
+};
+
+static const struct andiron_options discover_block = ANDIRON_OPTIONS(discover_items);
+
+static const struct andiron_option items[] = {
+	OPTION(TARGETS, "join", NULL,
+	       "Targets of containers; a process gets the labels of its container's."),
+	OPTION(DURATION, "refresh_interval", "\"60s\"",
+	       "How often /proc is read as a whole. Processes are seen as they begin all the "
+	       "same; this finds what makes no event, as a move to another cgroup. Less than 15s "
+	       "counts only where the kernel gives no events.",
+	       .min = 1, .max = INT64_MAX),
+	OPTION(BLOCK, "discover_config", NULL,
+	       "Which labels a process gets, besides __process_pid__, __meta_process_comm and "
+	       "__meta_process_systemd_unit.",
+	       .block = &discover_block),
+};
+
+static const struct andiron_options process_options = ANDIRON_OPTIONS(items);
+
+static struct discovery_config config_of(const struct andiron_value *args)
+{
+	static const struct andiron_value none = {.kind = ANDIRON_VALUE_MAP};
+	const struct andiron_value *block = value_get(args, "discover_config");
+	const struct andiron_value *c = block ? block : &none;
+
+	return (struct discovery_config){
+		.refresh_ns = value_int(args, "refresh_interval", 60 * NS_PER_SEC),
+		.choice = {
+			.exe = value_bool(c, "exe", true),
+			.cwd = value_bool(c, "cwd", true),
+			.commandline = value_bool(c, "commandline", true),
+			.container_id = value_bool(c, "container_id", true),
+			.uid = value_bool(c, "uid", false),
+			.username = value_bool(c, "username", false),
+			.cgroup_path = value_bool(c, "cgroup_path", false),
+		}};
+}
 
 static int32_t process_create(const struct andiron_host *host, uint64_t instance,
 			      const struct andiron_value *args, void **ret_self,
 			      struct andiron_error *err)
 {
-	const struct discovery_config config = options_config(args);
+	const struct discovery_config config = config_of(args);
 	struct discovery *d = discovery_new(host, instance, &config);
 	static const char text[] = "no memory, or /proc cannot be opened";
 
@@ -99,33 +135,13 @@ static int32_t process_create(const struct andiron_host *host, uint64_t instance
 	return 0;
 }
 
-static int32_t process_start(void *self, struct andiron_error *err)
-{
-	return discovery_start(self);
-}
-
 static int32_t process_update(void *self, const struct andiron_value *args,
 			      struct andiron_error *err)
 {
-	const struct discovery_config config = options_config(args);
+	const struct discovery_config config = config_of(args);
 
 	discovery_update(self, &config);
 	return 0;
-}
-
-static void process_stop(void *self)
-{
-	discovery_stop(self);
-}
-
-static void process_destroy(void *self)
-{
-	discovery_free(self);
-}
-
-static void process_targets(void *self, const char *port, const struct andiron_targets *update)
-{
-	discovery_join(self, update);
 }
 
 static void process_metrics(void *self, const struct andiron_metric_sink *sink)
@@ -161,11 +177,11 @@ static const struct andiron_component process = {
 	.needs = process_needs,
 	.capabilities = process_capabilities,
 	.create = process_create,
-	.start = process_start,
+	.start = discovery_start,
 	.update = process_update,
-	.stop = process_stop,
-	.destroy = process_destroy,
-	.targets = process_targets,
+	.stop = discovery_stop,
+	.destroy = discovery_free,
+	.targets = discovery_join,
 	.metrics = process_metrics,
 };
 

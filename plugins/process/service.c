@@ -67,19 +67,16 @@ struct service *service_new(const struct andiron_host *host, uint64_t instance)
 	return s;
 }
 
-const struct andiron_host *service_host(const struct service *s)
-{
-	return s->context.host;
-}
-
 static void subscription_free(struct subscription *sub)
 {
 	vec_free(&sub->queue);
 	free(sub);
 }
 
-void service_free(struct service *s)
+void service_free(void *self)
 {
+	struct service *s = self;
+
 	if (!s)
 		return;
 	check(!s->tracer);
@@ -337,14 +334,17 @@ static void fail(struct service *s, const struct error *err)
 	abi_health(&s->context, ANDIRON_HEALTH_UNHEALTHY, "no process events: %s", err->text);
 }
 
-int service_start(struct service *s, struct error *err)
+int32_t service_start(void *self, struct andiron_error *err)
 {
+	struct service *s = self;
 	const struct andiron_host *host = s->context.host;
 	struct error cause = ERROR_NULL;
 	int r = tracer_open(0, &s->tracer, &cause);
 
-	if (r == -ENOMEM)
-		return error_set(err, r, "out of memory");
+	if (r == -ENOMEM) {
+		error_set(&cause, r, "out of memory");
+		return abi_error(host, err, &cause, r);
+	}
 	if (r) {
 		fail(s, &cause);
 	} else {
@@ -352,15 +352,17 @@ int service_start(struct service *s, struct error *err)
 				    on_ready, s, &s->watch);
 		if (r) {
 			tracer_close(take_ptr(s->tracer));
-			return error_errno(err, r, "cannot watch the ring of process events");
+			error_errno(&cause, r, "cannot watch the ring of process events");
+			return abi_error(host, err, &cause, r);
 		}
 		abi_health(&s->context, ANDIRON_HEALTH_HEALTHY, "tracing fork, exec and exit");
 	}
 	return host->post(s->context.instance, on_wanted, s);
 }
 
-void service_stop(struct service *s)
+void service_stop(void *self)
 {
+	struct service *s = self;
 	const struct andiron_host *host = s->context.host;
 
 	if (s->watch)

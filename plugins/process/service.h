@@ -6,18 +6,18 @@
 #include "abi/log.h"
 #include "process/tracer.h"
 
+/* Start, stop and free are verbs of a component (andiron/component.h), with the service as `self`. */
 struct service;
 
 /* [loop]; NULL when memory is short. */
 struct service *service_new(const struct andiron_host *host, uint64_t instance);
-void service_free(struct service *s);
-const struct andiron_host *service_host(const struct service *s);
+void service_free(void *self);
 
 /* Begins to trace. [worker] [serial]. Without events it still answers 0: the reason is in its
  * health, subscribers get one LOST event and look for themselves, and later subscriptions are
  * refused. */
-int service_start(struct service *s, struct error *err);
-void service_stop(struct service *s);
+int32_t service_start(void *self, struct andiron_error *err);
+void service_stop(void *self);
 
 /* Totals since the start. [loop] [serial]. */
 struct service_totals {

@@ -3,16 +3,82 @@
 #include "relabel/relabel.h"
 
 #include "abi/target-feed.h"
+#include "abi/target-key.h"
 #include "abi/target-row.h"
 #include "abi/value.h"
 #include "base/check.h"
 #include "base/hash.h"
-#include "relabel/inputs.h"
+#include "base/index.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #define ORDER_BITS 48 /* of an order; the rest is the producer's place */
+
+/* The state of an input target, by producer and row. Labels are not kept (relabel.h). */
+struct input {
+	uint64_t producer, row;
+	uint64_t hash;        /* of the labels and the order sent last */
+	uint64_t output : 47; /* the id of its row in the output; 0: it has none */
+	uint64_t round : 16;  /* the resend that it was sent in last */
+	uint64_t seen : 1;    /* in the SNAPSHOT that is being applied */
+};
+
+#define INPUT_OUTPUT_MAX ((UINT64_C(1) << 47) - 1) /* a million a second for four years */
+
+struct inputs {
+	VEC(struct input) list;
+	struct index index;
+};
+
+static void inputs_free(struct inputs *inputs)
+{
+	vec_free(&inputs->list);
+	index_free(&inputs->index);
+}
+
+static struct target_key key_at(const void *array, uint32_t position)
+{
+	const struct input *input = &((const struct input *)array)[position];
+
+	return (struct target_key){input->producer, input->row};
+}
+
+/* NULL if there is none; borrowed until the next is added or removed. O(1). */
+static struct input *inputs_find(struct inputs *inputs, uint64_t producer, uint64_t row)
+{
+	uint32_t at = target_key_find(&inputs->index, (struct target_key){producer, row}, key_at,
+				      inputs->list.p);
+
+	return at == INDEX_NONE ? NULL : &inputs->list.p[at];
+}
+
+/* The same, made if need be; NULL when memory is short. */
+static struct input *inputs_get(struct inputs *inputs, uint64_t producer, uint64_t row)
+{
+	struct input *input = inputs_find(inputs, producer, row);
+	size_t n = inputs->list.n;
+
+	if (input)
+		return input;
+	if (!vec_reserve(&inputs->list, 1) ||
+	    target_key_add(&inputs->index, (struct target_key){producer, row}, n) < 0)
+		return NULL;
+	inputs->list.p[inputs->list.n++] = (struct input){.producer = producer, .row = row};
+	return &inputs->list.p[n];
+}
+
+/* The last one takes its place. */
+static void inputs_remove(struct inputs *inputs, struct input *input)
+{
+	uint32_t at = (uint32_t)(input - inputs->list.p), last = (uint32_t)inputs->list.n - 1;
+
+	check(at <= last);
+	target_key_remove(&inputs->index, at, last, key_at, inputs->list.p);
+	*input = inputs->list.p[last];
+	inputs->list.n--;
+}
 
 struct relabel {
 	struct rules rules;

@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-http.so: status.http, the agent's state over HTTP. The ABI's verbs over service.h. */
-#include "status-http/options.h"
 #include "status-http/service.h"
 
+#include "abi/option.h"
 #include "abi/value.h"
 
 #include <andiron/plugin.h>
 
 #include <errno.h>
 #include <stdlib.h>
+
+static const struct andiron_option options[] = {
+	OPTION(STRING, "listen_address", "\"127.0.0.1\"",
+	       "The IP address to listen at. Who can reach it can read the metrics, which name "
+	       "endpoints and components; nothing can be changed there. Empty is as absent.",
+	       .since = "0.1"),
+	OPTION(INT, "listen_port", "12345",
+	       "The port; 0 takes one that is free, which the log names. Alloy's own is 12345.",
+	       .max = 65535, .since = "0.1"),
+};
+
+static const struct andiron_options http_options = ANDIRON_OPTIONS(options);
 
 /* What a variable without a value leaves is as good as nothing. */
 static struct str address_of(const struct andiron_value *args)
@@ -82,11 +94,6 @@ static int32_t update(void *arg, const struct andiron_value *args, struct andiro
 	return abi_error(self->context.host, ret_err, &err, rc);
 }
 
-static void stop(void *arg)
-{
-	service_stop(arg);
-}
-
 static const char *const needs[] = {ANDIRON_STATUS_ID, NULL};
 
 static const struct andiron_component http = {
@@ -100,7 +107,7 @@ static const struct andiron_component http = {
 	.create = create,
 	.start = start,
 	.update = update,
-	.stop = stop,
+	.stop = service_stop,
 	.destroy = destroy,
 };
 

@@ -118,9 +118,9 @@ static void leave(struct service *self)
 	self->server = NULL;
 }
 
-void service_stop(struct service *self)
+void service_stop(void *self)
 {
-	self->live = false;
+	((struct service *)self)->live = false;
 	leave(self);
 }
 

@@ -34,4 +34,4 @@ int service_start(struct service *self, struct error *err);
  * [serial] */
 int service_update(struct service *self, const char *address, uint16_t port, struct error *err);
 /* Idempotent. */
-void service_stop(struct service *self);
+void service_stop(void *self);

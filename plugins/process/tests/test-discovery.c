@@ -97,7 +97,7 @@ static struct discovery *begin(struct loop *l, bool events)
 		l->events = (struct andiron_extension){.table = &source};
 	d = discovery_new(host, 5, &config);
 	expect(d != NULL);
-	expect_eq(discovery_start(d), 0);
+	expect_eq(discovery_start(d, NULL), 0);
 	return d;
 }
 

@@ -48,12 +48,11 @@ static struct service *begin(struct loop *l)
 {
 	const struct andiron_host *host = loop_init(l);
 	struct service *s = service_new(host, 1);
-	struct error err = ERROR_NULL;
 
 	expect(s != NULL);
 	if (geteuid() != 0)
 		test_skip("needs root to load BPF programs: run the suite as root");
-	expect_eq(service_start(s, &err), 0);
+	expect_eq(service_start(s, NULL), 0);
 	if (l->health != ANDIRON_HEALTH_UNKNOWN && l->health != ANDIRON_HEALTH_HEALTHY)
 		test_fail(__FILE__, __LINE__, "%s", l->health_text);
 	return s;

@@ -44,13 +44,12 @@ static struct service *unprivileged(struct loop *l)
  * before that they know nothing, and refuses the rest. */
 TEST(without_privilege)
 {
-	struct error err = ERROR_NULL;
 	uint64_t id = 0, other = 7;
 	struct loop l;
 	struct service *s = unprivileged(&l);
 
 	expect_eq(service_table.subscribe(s, 2, count, NULL, &id), 0);
-	expect_eq(service_start(s, &err), 0);
+	expect_eq(service_start(s, NULL), 0);
 	expect_eq(l.health, ANDIRON_HEALTH_UNHEALTHY);
 	expect(strstr(l.health_text, "CAP_BPF") != NULL);
 	expect(loop_run(told, NULL, 60000));
@@ -69,12 +68,11 @@ TEST(without_privilege)
  */
 TEST(unsubscribed_before_the_turn)
 {
-	struct error err = ERROR_NULL;
 	uint64_t id = 0;
 	struct loop l;
 	struct service *s = unprivileged(&l);
 
-	expect_eq(service_start(s, &err), 0);
+	expect_eq(service_start(s, NULL), 0);
 	service_stop(s);
 	service_free(s);
 	loop_fini(&l);
