@@ -13,9 +13,11 @@ import sys
 import time
 
 SECTIONS = {
-    "FILES": "Plugins are searched in the directories of --plugin-dir, of the environment variable ANDIRON_PLUGIN_PATH, "
+    "FILES": "Plugins are searched in the directories of --plugin-dir, of the environment "
+    "variable ANDIRON_PLUGIN_PATH, "
     "and in the directory of the installation.",
-    "EXIT STATUS": "0 after success, 1 if the work could not be done, 2 if the command line makes no sense.",
+    "EXIT STATUS": "0 after success, 1 if the work could not be done, 2 if the command line "
+    "makes no sense.",
 }
 
 
@@ -61,7 +63,8 @@ def main_page(tables):
         ".I VERB",
         "[\\fIOPTIONS\\fR]",
         ".SH DESCRIPTION",
-        "andiron records where programs spend their time, for a moment into files or always to a server.",
+        "andiron records where programs spend their time, for a moment into files or always to "
+        "a server.",
         ".SH VERBS",
     ]
     for verb in tables["verbs"]:
@@ -142,7 +145,8 @@ BASH_WORDS = {
     "command": "COMPREPLY=(--)",
     "component": f'COMPREPLY=($(compgen -W "$({COMPONENTS})" -- "$word"))',
     "pid": 'COMPREPLY=($(compgen -W "$(ps -eo pid=)" -- "$word"))',
-    "upload": '[ "$COMP_CWORD" -eq 2 ] && COMPREPLY=(upload) || COMPREPLY=($(compgen -f -- "$word"))',
+    "upload": '[ "$COMP_CWORD" -eq 2 ] && COMPREPLY=(upload) || COMPREPLY=($(compgen -f -- '
+    '"$word"))',
     "none": ":",
     "word": ":",
 }
@@ -234,7 +238,8 @@ def fish(verbs):
     for verb in verbs:
         on = f"-n '__fish_seen_subcommand_from {verb['verb']}'"
         out.append(
-            f"complete -c andiron -n __fish_use_subcommand -a {verb['verb']} -d {quoted(verb['brief'])}"
+            f"complete -c andiron -n __fish_use_subcommand -a {verb['verb']} -d "
+            f"{quoted(verb['brief'])}"
         )
         for flag in verb["flags"]:
             letter = f" -s {flag['letter']}" if flag["letter"] else ""
@@ -246,7 +251,8 @@ def fish(verbs):
                 "choice": " -x -a " + quoted(" ".join(flag["choices"])),
             }[takes(flag)]
             out.append(
-                f"complete -c andiron {on} -l {flag['name']}{letter}{value} -d {quoted(flag['help'])}"
+                f"complete -c andiron {on} -l {flag['name']}{letter}{value} -d "
+                f"{quoted(flag['help'])}"
             )
         what = {
             "file": "-F",

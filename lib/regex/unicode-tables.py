@@ -72,7 +72,10 @@ def c_bytes(name, data):
 
 def c_names(array, names):
     rows = "".join(f'\t{{"{name}", {names[name]}}},\n' for name in sorted(names))
-    return f"\nconst struct unicode_name {array}[] = {{\n{rows}}};\nconst size_t {array}_count = {len(names)};\n"
+    return (
+        f"\nconst struct unicode_name {array}[] = {{\n{rows}}};\nconst size_t {array}_count = "
+        f"{len(names)};\n"
+    )
 
 
 def canonical(name):
@@ -165,7 +168,8 @@ def main(what):
         print(version(data), data)
     elif what == "all":
         print(
-            f'/* Unicode {version(data)}, made by unicode-tables.py. */\n#include "regex/unicode-tables.h"\n'
+            f'/* Unicode {version(data)}, made by unicode-tables.py. */\n#include '
+            f'"regex/unicode-tables.h"\n'
         )
         print("\n".join(table(data) for table in tables.values()))
     else:

@@ -120,7 +120,8 @@ def memory():
 
 
 def baseline():
-    """ns per sample of a frame-pointer walk of both stacks into stack maps, counted: the row to compare with."""
+    """ns per sample of a frame-pointer walk of both stacks into stack maps, counted: the row to
+    compare with."""
     out = subprocess.run([BASELINE, "99", "8"], capture_output=True, text=True, check=True).stdout
     return float(out.split()[0])
 

@@ -18,7 +18,8 @@ def figure(name, value, unit, aim=None, peers="", signed=False):
     if aim is not None and value > aim * 10:
         failed.append(name)
     print(
-        f"| {name} | {value:{'+' if signed else ''}.4g} {unit} | {'≤ %g %s' % (aim, unit) if aim is not None else ''} | {peers} |"
+        f"| {name} | {value:{'+' if signed else ''}.4g} {unit} | "
+        f"{'≤ %g %s' % (aim, unit) if aim is not None else ''} | {peers} |"
     )
     print(
         "# " + json.dumps({"figure": name, "value": round(value, 6), "unit": unit, "aim": aim}),

@@ -47,13 +47,15 @@ def encoders():
                 name, rest = line[:22], line[22:].split()
                 least(ours, ("gzip" in name, int(rest[0])), int(rest[2]), int(rest[4]))
     print(
-        "| stacks | | ours, ns per stack | Go's | ratio | bytes ours / Go's |\n| ---: | --- | ---: | ---: | ---: | ---: |"
+        "| stacks | | ours, ns per stack | Go's | ratio | bytes ours / Go's |\n| ---: | --- | "
+        "---: | ---: | ---: | ---: |"
     )
     for packed in (False, True):
         for n in sizes:
             (a, a_size), (b, b_size) = ours[packed, n], theirs[packed, n]
             print(
-                f"| {n:,} | {'gzip 1' if packed else 'plain'} | {a:,} | {b:,} | {a / b:.2f} | {a_size / b_size:.2f} |"
+                f"| {n:,} | {'gzip 1' if packed else 'plain'} | {a:,} | {b:,} | {a / b:.2f} | "
+                f"{a_size / b_size:.2f} |"
             )
 
 
@@ -78,8 +80,10 @@ def pushing(spool):
     figures = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     assert figures["delivered"] == figures["taken"], figures
     print(
-        f"# 100 profiles a second, {'with' if spool else 'without'} a spool: {100 * cpu / SECONDS:.2f} % of a core, "
-        f"peak {figures['peak_kib'] / 1024:.1f} MiB, {figures['sent_bytes'] / figures['taken']:.1f} bytes a sample on the wire"
+        f"# 100 profiles a second, {'with' if spool else 'without'} a spool: "
+        f"{100 * cpu / SECONDS:.2f} % of a core, "
+        f"peak {figures['peak_kib'] / 1024:.1f} MiB, "
+        f"{figures['sent_bytes'] / figures['taken']:.1f} bytes a sample on the wire"
     )
 
 

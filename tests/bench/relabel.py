@@ -41,7 +41,8 @@ for _ in range(ROUNDS):
     if prometheus:
         theirs += measure(prometheus, "measure", str(TARGETS))
 print(
-    "| relabeling, 20 rules over 29 labels (best thousand of 50,000; best and median of 7 runs) | here | aim | Prometheus |"
+    "| relabeling, 20 rules over 29 labels (best thousand of 50,000; best and median of 7 runs) "
+    "| here | aim | Prometheus |"
 )
 print("| --- | --- | --- | --- |")
 middle = lambda times: (

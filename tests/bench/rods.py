@@ -142,7 +142,8 @@ LOADS = {
     "gcc": [
         "sh",
         "-c",
-        "while :; do echo 'int main(void){return 0;}' | gcc -O2 -x c -include stdio.h -include stdlib.h - -o /dev/null; done",
+        "while :; do echo 'int main(void){return 0;}' | gcc -O2 -x c -include stdio.h -include "
+        "stdlib.h - -o /dev/null; done",
     ],
 }
 

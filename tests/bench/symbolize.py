@@ -117,7 +117,8 @@ def first_look(path):
     cold = cpu_of([FRAMES, "--quiet", path], asked)
     said = run(FRAMES, "--quiet", path, input=asked)
     figure(
-        f"a cold binary of {os.path.getsize(path) / 2 ** 20:.0f} MB with DWARF, 200 addresses: CPU time",
+        f"a cold binary of {os.path.getsize(path) / 2 ** 20:.0f} MB with DWARF, 200 addresses: "
+        f"CPU time",
         cold,
         "s",
         1,

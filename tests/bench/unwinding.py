@@ -51,7 +51,8 @@ profile.file "out" {{ paths = ["{path}"] }}
 
 
 def loads():
-    """Native without frame pointers, hand-written assembly, a compiler, an SQL engine, Python, Perl, Go, Rust, node, …"""
+    """Native without frame pointers, hand-written assembly, a compiler, an SQL engine, Python,
+    Perl, Go, Rust, node, …"""
     found = [
         ["openssl", "speed", "-seconds", "600", "sha256"],
         ["sh", "-c", "exec gzip -9 </dev/urandom >/dev/null"],
@@ -234,7 +235,8 @@ def pushing():
 
 
 def first_whole_stack():
-    """ms from the agent's exec to the first sample that has a whole stack, by the sample's own clock."""
+    """ms from the agent's exec to the first sample that has a whole stack, by the sample's own
+    clock."""
     taken = []
     stamp = dict(programs.built())["stamp"]
     with rods.load([[stamp, FOREVER]] * (os.cpu_count() or 1)):

@@ -161,7 +161,8 @@ def go(source, folder):
 
 
 def stripped_go(source, folder):
-    """Its table alone, judged by the debug information of the same program; there are no columns in it."""
+    """Its table alone, judged by the debug information of the same program; there are no columns
+    in it."""
     program = go(source, folder)[1]
     run("strip", "-o", os.path.join(folder, "stripped"), program)
     return [os.path.join(folder, "stripped")], program
@@ -267,7 +268,8 @@ class Symbols:
 
 
 def same(a, b, symbols):
-    # Symbols of type FILE give llvm-symbolizer a file without a line; that says nothing of the address.
+    # Symbols of type FILE give llvm-symbolizer a file without a line; that says nothing of the
+    # address.
     if len(a) == len(b) == 1 and not a[0][1][1] and not b[0][1][1]:
         return symbols.same(a[0][0], b[0][0])
     return (
@@ -368,7 +370,8 @@ def by_go(path, asked, folder):
 
 
 def same_place(a, b, symbols):
-    """The function at the root, and the place of the program; padding is a function's in Go's table."""
+    """The function at the root, and the place of the program; padding is a function's in Go's
+    table."""
     if not a[-1][0]:
         return True
     file, _, line = b[1].rpartition(":")
@@ -433,9 +436,11 @@ def judged(number, build, folder, count, quick):
         if name == "gdb":
             doubted = {w[0] for w in wrong}
         if name == "eu-addr2line" and len(wrong) <= len(some) // 20:
-            # It takes another of two calls that share an address, and gives a frame more where a cold part's entry has no name.
+            # It takes another of two calls that share an address, and gives a frame more where a
+            # cold part's entry has no name.
             print(
-                f"# eu-addr2line alone, against the three others: {len(wrong) - len([w for w in wrong if w[0] in doubted])}"
+                f"# eu-addr2line alone, against the three others: "
+                f"{len(wrong) - len([w for w in wrong if w[0] in doubted])}"
             )
             wrong = [w for w in wrong if w[0] in doubted]
         yield name, len(some), 0, wrong

@@ -55,7 +55,8 @@ class Table:
 
 
 def plain(name):
-    """A linker's symbol less what Go's table does not tell: the ABI, type arguments and array lengths."""
+    """A linker's symbol less what Go's table does not tell: the ABI, type arguments and array
+    lengths."""
     return re.sub(r"\[.*\]", "[...]", re.sub(r"\.abi(0|internal)$", "", name)).replace(
         "\u00b7", "."
     )
@@ -107,7 +108,10 @@ def judge(got, twin):
             if start in frames and got.functions[e] not in ("runtime.goexit",):
                 n += 1
                 if frames[start] != value:
-                    yield f"depth at {start:#x} in {got.functions[e]} is {value}, expected {frames[start]}"
+                    yield (
+                        f"depth at {start:#x} in {got.functions[e]} is {value}, expected "
+                        f"{frames[start]}"
+                    )
     if n < 1000:
         yield f"only {n} depths could be compared"
     sample = random.Random(7).sample(got.lines, SAMPLE)

@@ -17,7 +17,8 @@ SYMBOL = re.compile(
     r"^\s*\d+: ([0-9a-f]{16})\s+(0x[0-9a-f]+|\d+) (\w+)\s+(\w+)\s+\w+\s+(?:\[.*?\]\s+)?(\w+) ?(.*)"
 )
 SECTION = re.compile(
-    r"^\s*\[\s*\d+\] \S*\s+(\w+)\s+([0-9a-f]{16}) [0-9a-f]+ ([0-9a-f]+) \S+\s+(\w*)\s+\d+\s+\d+\s+\d+$"
+    r"^\s*\[\s*\d+\] \S*\s+(\w+)\s+([0-9a-f]{16}) [0-9a-f]+ ([0-9a-f]+) "
+    r"\S+\s+(\w*)\s+\d+\s+\d+\s+\d+$"
 )
 
 ALIASES = 64  # MAX_ALIAS of lib/elf/symbols.c
@@ -74,7 +75,8 @@ class Judge:
         return self.sections[at - 1][1] if at and address < self.sections[at - 1][1] else 0
 
     def names(self, address):
-        """Those that are right: one, or any of a folded function's where there are more than are compared."""
+        """Those that are right: one, or any of a folded function's where there are more than are
+        compared."""
         at = bisect.bisect_right(self.starts, address)
         while at and address - self.starts[at - 1] < self.longest:
             at -= 1
@@ -127,7 +129,8 @@ def main():
         ok = not wrong and len(answers) == len(asked) and len(asked) > 0
         failed += not ok
         print(
-            f"{'ok' if ok else 'not ok'} {number} - {path}: {len(asked)} addresses, {len(judge.starts)} functions"
+            f"{'ok' if ok else 'not ok'} {number} - {path}: {len(asked)} addresses, "
+            f"{len(judge.starts)} functions"
         )
         for a, got in wrong[:5]:
             print(f"# {a:#x}: {got}, expected {' or '.join(sorted(judge.names(a))[:5])}")

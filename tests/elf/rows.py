@@ -38,7 +38,8 @@ C_PROGRAMS = (
     "git",
 )  # whose functions call each other directly, as those of static programs do
 # libcrypto has tables of numbers among its code.
-# Rows that a rule cannot say: longjmp and setcontext, between taking registers from memory and the jump.
+# Rows that a rule cannot say: longjmp and setcontext, between taking registers from memory and the
+# jump.
 INEXPRESSIBLE_SHARE = 1e-5
 # Of Go's on x86-64 all can be said.
 EXPRESSIBLE = ("go-amd64",)
@@ -52,7 +53,8 @@ def elf_files():
                     continue
                 with open(path, "rb") as handle:
                     head = handle.read(18)
-                # Those of 64 bits that a loader loads; what is to be linked first has no addresses yet.
+                # Those of 64 bits that a loader loads; what is to be linked first has no addresses
+                # yet.
                 if head[:5] == b"\x7fELF\2" and head[16:] in (EXEC, DYN):
                     yield path
 
@@ -136,7 +138,8 @@ def judge_all(rows, files, system):
         )
         failed += not ok
         print(
-            f"{'ok' if ok else 'not ok'} {number} - {hows[how]}: {differences} differences in {n_rows} rows of {functions} functions, "
+            f"{'ok' if ok else 'not ok'} {number} - {hows[how]}: {differences} differences in "
+            f"{n_rows} rows of {functions} functions, "
             f"{len(files)} files; {expressions} {'differ' if how in BY_CODE else 'expressions'}, "
             f"{inexpressible} {'without rule' if how in BY_CODE else 'rows inexpressible'}"
         )

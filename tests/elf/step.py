@@ -70,7 +70,8 @@ def main():
             ok = stacks > 5000 and whole >= stacks * SHARE
             failed += not ok
             print(
-                f"{'ok' if ok else 'not ok'} {number} - {name}: stacks, whole ones, frames, instructions elsewhere: {last}"
+                f"{'ok' if ok else 'not ok'} {number} - {name}: stacks, whole ones, frames, "
+                f"instructions elsewhere: {last}"
             )
             print("".join(line + "\n" for line in printed), end="")
     print(f"1..{number}")

@@ -44,7 +44,8 @@ FOREIGN = {("plugins/status-http/server.c", "answer")}
 FILE_LINES, FUNCTION_LINES, COMPLEXITY = 600, 80, 15
 COLUMNS, GLOSSARY_LINES = 100, 40
 
-# Words that no file is named by, since the field has another one, and names that need a second word.
+# Words that no file is named by, since the field has another one, and names that need a second
+# word.
 GIVEN_UP = set(
     """advance again alone apart behind books change early ends given held later left life limbo look
                   meanwhile mirror news nobody onward place rulebook said seat seen stale stranger tell told
@@ -200,7 +201,8 @@ def file_sizes():
 
 
 def functions():
-    """No function over its budget of lines or complexity (modified McCabe: a switch is one decision)."""
+    """No function over its budget of lines or complexity (modified McCabe: a switch is one
+    decision)."""
     sources = [f for f in C_FILES if f.endswith(".c") and not f.endswith(".bpf.c")]
     out = subprocess.run(["pmccabe"] + sources, cwd=ROOT, capture_output=True, text=True).stdout
     for line in out.splitlines():
@@ -262,7 +264,8 @@ def marks():
 
 
 def sleeps():
-    """No test sleeps where it could wait for a condition: tests/scenario/waiting.py does, and benchmarks, whose load has a rate."""
+    """No test sleeps where it could wait for a condition: tests/scenario/waiting.py does, and
+    benchmarks, whose load has a rate."""
     for file in TEXT:
         if file.startswith(("tests/house/", "tests/scenario/waiting.py")):
             continue
@@ -271,7 +274,10 @@ def sleeps():
                 if re.search(r"\b(time\.sleep|^\s*sleep)\b", line) and not (
                     "poll" in line and file.startswith("tests/bench/")
                 ):
-                    yield f"{file}:{number}: {line.strip()[:80]} (wait with until of tests/scenario/waiting.py)"
+                    yield (
+                        f"{file}:{number}: {line.strip()[:80]} (wait with until of "
+                        f"tests/scenario/waiting.py)"
+                    )
 
 
 def links():
@@ -311,7 +317,10 @@ def code_width():
         if file.endswith((".c", ".h", ".py")):
             for number, line in enumerate(TEXT[file].split("\n"), 1):
                 if len(line.expandtabs(8)) > COLUMNS:
-                    yield f"{file}:{number}: {len(line.expandtabs(8))} columns, {COLUMNS} are allowed"
+                    yield (
+                        f"{file}:{number}: {len(line.expandtabs(8))} columns, {COLUMNS} are "
+                        f"allowed"
+                    )
 
 
 def decisions():
@@ -341,7 +350,8 @@ def where():
 
 
 def words():
-    """Files are named in the field's words, or in ours of docs/glossary.md: none by a word that was given up."""
+    """Files are named in the field's words, or in ours of docs/glossary.md: none by a word that
+    was given up."""
     if TEXT["docs/glossary.md"].count("\n") > GLOSSARY_LINES:
         yield f"docs/glossary.md is longer than {GLOSSARY_LINES} lines"
     for file in C_FILES:

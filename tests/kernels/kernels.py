@@ -101,6 +101,7 @@ def get(name, arch, say):
                 if not have:
                     raise
                 say(
-                    f"the source does not answer; going on with the kernel of {time.ctime(os.stat(folder).st_mtime)}"
+                    f"the source does not answer; going on with the kernel of "
+                    f"{time.ctime(os.stat(folder).st_mtime)}"
                 )
     return Kernel(name, arch, folder)

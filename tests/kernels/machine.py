@@ -17,7 +17,8 @@ import zlib
 
 from packages import Missing
 
-# The program, its machine, the ports (the kernel's console and our results), and what else the kernel is
+# The program, its machine, the ports (the kernel's console and our results), and what else the
+# kernel is
 # told: not to try its timer against its clock, since on a busy host both stand still at times.
 QEMU = {
     "x86_64": (
@@ -33,8 +34,10 @@ QEMU = {
         "",
     ),
 }
-# All processors in one thread: with a thread each, one may run the first byte of an instruction that another
-# is patching and the rest of the former (jump labels, which the kernel flips while it boots and we by attaching
+# All processors in one thread: with a thread each, one may run the first byte of an instruction
+# that another
+# is patching and the rest of the former (jump labels, which the kernel flips while it boots and we
+# by attaching
 # to it), and about one boot in thirty dies of it.
 TCG = "tcg,thread=single"
 PACKAGE = {"x86_64": "qemu-system-x86", "arm64": "qemu-system-arm"}
@@ -119,7 +122,8 @@ def boot(kernel, initramfs, folder, cpus):
                 "-initrd",
                 initramfs,
                 "-append",
-                f"console={console} loglevel=4 panic=-1 RESULTS={results} DEADLINE={STEP_SECONDS} {more}",
+                f"console={console} loglevel=4 panic=-1 RESULTS={results} "
+                f"DEADLINE={STEP_SECONDS} {more}",
             ],
             stdin=subprocess.DEVNULL,
             stdout=words,

@@ -64,7 +64,8 @@ class Program:
         return not self.is_own(rest)
 
     def judge(self, stacks):
-        """{frames: samples} → (samples of whole stacks, of own ones); fails where promises are not kept."""
+        """{frames: samples} → (samples of whole stacks, of own ones); fails where promises are not
+        kept."""
         own = {s: n for s, n in stacks.items() if self.is_own(s[1:])}
         broken = {s: n for s, n in own.items() if not self.is_whole(s[1:])}
         n_all, n_own = sum(stacks.values()), sum(own.values())
@@ -96,7 +97,8 @@ DEPTH = 200
 
 
 def hard(name, *chains, more=()):
-    """One of tests/unwind/programs, which takes the seconds that it works; emulated, the dynamic linker works for long, too."""
+    """One of tests/unwind/programs, which takes the seconds that it works; emulated, the dynamic
+    linker works for long, too."""
     return Program(
         f"tests/kernels/{name}",
         "1.5",
@@ -143,8 +145,10 @@ class Recording:
         runs = [" ".join([f"{{build}}/{p.path}", *p.arguments]) for p in self.programs]
         if len(runs) == 1:
             return runs[0]
-        # All files are read before: emulated, that takes seconds. It is done when the recorder, the shell's parent, comes to rest
-        # while one of them works. Twice each, since it is at work again at the end of an interval, for as long as a program may live.
+        # All files are read before: emulated, that takes seconds. It is done when the recorder,
+        # the shell's parent, comes to rest
+        # while one of them works. Twice each, since it is at work again at the end of an interval,
+        # for as long as a program may live.
         known = [f"ln -s {{build}}/{p.path} _{p.name} && ./_{p.name} .2" for p in self.programs]
         return (
             "sh -c '"
@@ -190,7 +194,8 @@ RECORDINGS = [
     ),
 ]
 
-# Tests of the suite `bpf`: (program, what it runs, tests that do not count). What counts shares of time
+# Tests of the suite `bpf`: (program, what it runs, tests that do not count). What counts shares of
+# time
 # needs a processor whose instructions take the time that they take; an emulator's do not.
 TESTS = [
     ("plugins/process/test-process-events", [], []),
@@ -283,8 +288,8 @@ def folded(text):
 
 def declare_recording(recording):
     command = (
-        f"{{build}}/{ANDIRON} record -F {recording.rate} -o /keep/stacks.folded --ledger /keep/ledger -- "
-        + recording.command()
+        f"{{build}}/{ANDIRON} record -F {recording.rate} -o /keep/stacks.folded --ledger "
+        f"/keep/ledger -- " + recording.command()
     )
 
     @step(

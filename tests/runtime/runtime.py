@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks through a language runtime: native, toy, native, toy. And what a runtime costs that cannot be used."""
+"""Stacks through a language runtime: native, toy, native, toy. And what a runtime costs that
+cannot be used."""
 
 import contextlib
 import os
@@ -106,7 +107,8 @@ TASK_WORK = b"bpf_task_work_schedule_resume"
 
 @contextlib.contextmanager
 def without_task_work():
-    """The agent is started where the kernel's types tell of no task work, as those of kernels before 6.18 do."""
+    """The agent is started where the kernel's types tell of no task work, as those of kernels
+    before 6.18 do."""
     with open(BTF, "rb") as real, open("btf", "wb") as other:
         other.write(real.read().replace(TASK_WORK, TASK_WORK.replace(b"bpf", b"not")))
     script = f"""#!/bin/sh
@@ -159,7 +161,8 @@ def absent():
 
 @case
 def refused():
-    """One that the verifier refuses is said so with its reason; another has its place, and the code is native."""
+    """One that the verifier refuses is said so with its reason; another has its place, and the
+    code is native."""
     stacks, said = profile(["broken", "toy"])
     assert re.search(
         r'runtime \\?"broken\\?" is not used.*the kernel refused its program: .*invalid mem access',
@@ -181,7 +184,8 @@ def another_version():
 
 @case
 def mistaken():
-    """A program that leaves nonsense behind costs the stacks that it was called for; one that does not come back costs the samples, which are counted."""
+    """A program that leaves nonsense behind costs the stacks that it was called for; one that does
+    not come back costs the samples, which are counted."""
     stacks, _ = profile(["astray"])
     assert share_of(stacks, r"\?;\[runtime\](;native_crunch)?") >= 0.95, stacks
     stacks, said = profile(["silent"])

@@ -165,7 +165,8 @@ def absent_server():
 
 @case
 def hanging_server():
-    """A server that never answers holds up the end to the deadline, and a second signal not even that."""
+    """A server that never answers holds up the end to the deadline, and a second signal not even
+    that."""
     need_root()
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))

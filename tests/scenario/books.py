@@ -27,7 +27,8 @@ def ledger_holds(path):
 
 
 def delivered(path):
-    """What the one writer of a ledger was given that holds: of a machine with more to do than it can, samples may be lost, and are named."""
+    """What the one writer of a ledger was given that holds: of a machine with more to do than it
+    can, samples may be lost, and are named."""
     ledger_holds(path)
     with open(path) as f:
         (writer,) = json.load(f)["writers"].values()

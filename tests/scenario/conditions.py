@@ -76,7 +76,8 @@ def doctor():
 
 @case
 def doctor_asks_the_kernel():
-    """Which walker there is follows from what the kernel has, not from its number: with types that tell of no task work there is none."""
+    """Which walker there is follows from what the kernel has, not from its number: with types that
+    tell of no task work there is none."""
     need_root()
     types, name = "/sys/kernel/btf/vmlinux", b"bpf_task_work_schedule_resume"
     with open(types, "rb") as real, open("types", "wb") as other:
@@ -134,7 +135,8 @@ def not_root():
 
 @case
 def six_capabilities_are_enough():
-    """The six capabilities are enough: no CAP_SYS_ADMIN, no CAP_SYS_RESOURCE, 8 MB of locked memory."""
+    """The six capabilities are enough: no CAP_SYS_ADMIN, no CAP_SYS_RESOURCE, 8 MB of locked
+    memory."""
     need_root()
     limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (8 << 20, limit[1]))

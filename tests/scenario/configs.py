@@ -138,7 +138,8 @@ def sampled(path, sampler, rate, workers, env=None):
 
 
 def runs(path, sampler, rate, workers, selector, env=None):
-    """Runs the file until the workers have worked for a while; what the server has is what was taken."""
+    """Runs the file until the workers have worked for a while; what the server has is what was
+    taken."""
     begun = int(time.time() * 1000)
     with contextlib.ExitStack() as stack:
         try:
@@ -169,7 +170,8 @@ def host(path, sampler, service):
 
 @contextlib.contextmanager
 def two_pods(path):
-    """A file for Kubernetes, which warns once, and two pods around it: the workers, and the environment of a pod."""
+    """A file for Kubernetes, which warns once, and two pods around it: the workers, and the
+    environment of a pod."""
     need_root()
     found = andiron("validate", path).expect(
         0, "default_target", "taken to mean that there is no default target"
@@ -197,7 +199,8 @@ def kubernetes(path, sampler, cluster):
 
 
 def parca_kubernetes():
-    """packaging/examples/kubernetes-parca.alloy warns once, and runs as in a pod, up to Parca's total."""
+    """packaging/examples/kubernetes-parca.alloy warns once, and runs as in a pod, up to Parca's
+    total."""
     with two_pods(f"{EXAMPLES}/kubernetes-parca.alloy") as (
         workers,
         env,

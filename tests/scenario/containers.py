@@ -81,7 +81,8 @@ def enter(made, name, pid):
 def containers_are_told_apart():
     """Of two containers one is kept by a rule, and only its samples are written."""
     need_root()
-    # How the rule gets at the processes of a is the container id, which discovery reads from the cgroup.
+    # How the rule gets at the processes of a is the container id, which discovery reads from the
+    # cgroup.
     config = write(
         "agent.alloy",
         kept("__container_id__", CONTAINERS["a"]) + CONFIG % os.path.abspath("out.folded"),

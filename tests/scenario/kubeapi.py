@@ -266,7 +266,8 @@ class KubeApi:
         if initial and not self.initial:
             refuses(
                 422,
-                "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+                "sendInitialEvents is forbidden for watch unless the WatchList feature gate is "
+                "enabled",
             )(handler)
             return
         faults = self.watch_faults if watch else self.list_faults

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Man pages and shell completions, as the build makes them from the option tables; --help and --version."""
+"""Man pages and shell completions, as the build makes them from the option tables; --help and
+--version."""
 
 import glob
 import os
@@ -82,7 +83,10 @@ def pages_are_well_formed():
 
 
 def bash(line):
-    script = 'source "$1"; COMP_WORDS=($2); [ "${2: -1}" = " " ] && COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _andiron; printf "%s\\n" "${COMPREPLY[@]}"'
+    script = (
+        'source "$1"; COMP_WORDS=($2); [ "${2: -1}" = " " ] && COMP_WORDS+=(""); '
+        'COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _andiron; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
     return run("bash", "-c", script, "bash", MANUAL + "/andiron", line)
 
 
@@ -97,7 +101,8 @@ def fish(line):
     )
 
 
-# What is typed into a shell on a terminal of its own; the last key lists what could follow. The prompt
+# What is typed into a shell on a terminal of its own; the last key lists what could follow. The
+# prompt
 # says that the line editor reads.
 ZSH = """
 zmodload zsh/zpty

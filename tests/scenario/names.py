@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Names, lines and inlined calls, of programs as they are: stripped, or with debug information; and the process that reads them."""
+"""Names, lines and inlined calls, of programs as they are: stripped, or with debug information;
+and the process that reads them."""
 
 import contextlib
 import glob
@@ -49,7 +50,8 @@ def build_go():
 
 @case
 def stripped_go():
-    """A stripped Go program shows its functions, inlined calls and source lines: `go tool pprof -list` prints them."""
+    """A stripped Go program shows its functions, inlined calls and source lines: `go tool pprof
+    -list` prints them."""
     need_root()
     program = build_go()
     andiron("record", "-F", "199", "-o", "go.pb.gz", "-o", "go.folded", "--", program, "4s").expect(
@@ -113,7 +115,8 @@ def debug_information():
 
 @case
 def split_units():
-    """A program whose debug information lies beside it in .dwo files shows inlined calls, and without them its lines."""
+    """A program whose debug information lies beside it in .dwo files shows inlined calls, and
+    without them its lines."""
     need_root()
     build_c("-g", "-gsplit-dwarf")
     assert os.path.exists("twist.dwo"), os.listdir(".")
@@ -125,7 +128,8 @@ def split_units():
 
 @case
 def debug_link():
-    """A stripped program finds its debug file beside it, by its link; one with another CRC does not count."""
+    """A stripped program finds its debug file beside it, by its link; one with another CRC does
+    not count."""
     need_root()
     build_c("-g", "-Wl,--build-id=none")
     run("objcopy", "--only-keep-debug", "twist", "twist.debug").expect(0)
@@ -174,7 +178,8 @@ def unnamed():
         .out
     )
     found = re.search(
-        r"as (/usr/lib/debug/\.build-id/../(\w+)\.debug), or get them: debuginfod-find debuginfo (\w+)",
+        r"as (/usr/lib/debug/\.build-id/../(\w+)\.debug), or get them: debuginfod-find "
+        r"debuginfo (\w+)",
         said,
     )
     assert found and found[3].endswith(found[2]), said
@@ -227,7 +232,8 @@ def node_script(condition=TOLD_TO_END):
 
 
 def record_alive(output, *command, place="."):
-    """Records for some seconds what outlives that, until all is written: a map in a root of its own is read while that is there."""
+    """Records for some seconds what outlives that, until all is written: a map in a root of its
+    own is read while that is there."""
     with Background(
         ANDIRON, "record", "-F", "199", "-d", "3s", "-o", output, "--", *command
     ) as recorder:
@@ -266,7 +272,8 @@ def perf_map_inside():
     ), "the map was not written inside"
 
 
-# Compiles a loop at run time, by hand, and tells of it as Linux's jitdump-specification.txt wants it.
+# Compiles a loop at run time, by hand, and tells of it as Linux's jitdump-specification.txt wants
+# it.
 JITDUMP_HEAD = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -311,7 +318,8 @@ int main(void)
 
 @case
 def jitdump():
-    """What a runtime tells by a jitdump is shown: a compiler of the test's own, also in a PID namespace and after it has exited."""
+    """What a runtime tells by a jitdump is shown: a compiler of the test's own, also in a PID
+    namespace and after it has exited."""
     need_root()
     if os.uname().machine != "x86_64":
         raise Skip("the test's own compiler knows x86-64 only: run it there")
@@ -332,8 +340,10 @@ def jitdump():
     assert "jit-1.dump" in names, names
 
 
-# Compiles as .NET does: code in memory that it maps twice, to write and to run it (W^X), and code that was compiled beforehand, in a
-# DLL. Tells of the first in a perf map and, given a word, of both in a jitdump (dotnet/runtime, src/coreclr/vm/perfmap.cpp, of version 8).
+# Compiles as .NET does: code in memory that it maps twice, to write and to run it (W^X), and code
+# that was compiled beforehand, in a
+# DLL. Tells of the first in a perf map and, given a word, of both in a jitdump (dotnet/runtime,
+# src/coreclr/vm/perfmap.cpp, of version 8).
 DOTNET = JITDUMP_HEAD + r"""
 static const char *const names[] = {"int32 [App] App.Program::Inner(int32)[OptimizedTier1]",
 				    "instance void [CoreLib] System.Collections.Generic.List`1[System.__Canon]::Sort(int32)[PreJIT]"};
@@ -387,14 +397,18 @@ int main(int argc, char **argv)
 
 @case
 def dotnet():
-    """Methods as .NET tells of them: by its perf map those that it compiles, by its jitdump also those that it finds compiled in a DLL."""
+    """Methods as .NET tells of them: by its perf map those that it compiles, by its jitdump also
+    those that it finds compiled in a DLL."""
     need_root()
     if os.uname().machine != "x86_64":
         raise Skip("the test's own compiler knows x86-64 only: run it there")
     write("net.c", DOTNET)
     run("gcc", "-O1", "-o", "net", "net.c").expect(0)
     compiled = "int32 [App] App.Program::Inner(int32)[OptimizedTier1]"
-    found = "instance void [CoreLib] System.Collections.Generic.List`1[System.__Canon]::Sort(int32)[PreJIT]"
+    found = (
+        "instance void [CoreLib] "
+        "System.Collections.Generic.List`1[System.__Canon]::Sort(int32)[PreJIT]"
+    )
     for words, names in (
         ([], (compiled, "[System.Private.CoreLib.dll]")),
         (["dump"], (compiled, found)),
@@ -435,7 +449,8 @@ public class Spin {
 
 @case
 def java():
-    """A JVM's methods have no names until it writes its perf map, also for an agent that runs already; `record` says how."""
+    """A JVM's methods have no names until it writes its perf map, also for an agent that runs
+    already; `record` says how."""
     need_root()
     for tool in ("javac", "java", "jcmd"):
         if not shutil.which(tool):
@@ -493,7 +508,8 @@ profile.file "out" {
 
 
 def one_process(pid, path, labels="", file=""):
-    """A configuration that samples this process; its target may have more labels, the file more arguments."""
+    """A configuration that samples this process; its target may have more labels, the file more
+    arguments."""
     return write(f"{pid}.alloy", ONE % (pid, labels, path, file))
 
 
@@ -531,7 +547,8 @@ profile.file "out" {
 
 
 def resolved_by_debuginfod(pid, cache, output, url, settings="", fetched=1):
-    """An agent comes to name `turn`, which is only in the debug file, with so many files; the server is named by the environment."""
+    """An agent comes to name `turn`, which is only in the debug file, with so many files; the
+    server is named by the environment."""
     write("d.alloy", DEBUGINFOD % (pid, os.getcwd(), cache, settings, output, output))
     os.environ["DEBUGINFOD_URLS"] = url
     with Agent("d.alloy") as agent:
@@ -572,7 +589,8 @@ def elfutils(url, cache, *what):
 
 @contextlib.contextmanager
 def debuginfod_server(prepare=twist_with_debug_file):
-    """A real one that has the debug file of a program that runs, by `prepare`: its process, its URL, the program's pid and build id."""
+    """A real one that has the debug file of a program that runs, by `prepare`: its process, its
+    URL, the program's pid and build id."""
     need_root()
     for tool in ("debuginfod", "debuginfod-find"):
         if not shutil.which(tool):
@@ -619,7 +637,8 @@ def taken_by_elfutils(url, cache, *what):
 
 
 def twist_with_supplementary(folder):
-    """The same, of whose debug file dwz has moved what a second one has too into a third, which nothing finds by its name."""
+    """The same, of whose debug file dwz has moved what a second one has too into a third, which
+    nothing finds by its name."""
     if not shutil.which("dwz"):
         raise Skip("needs dwz: install dwz")
     build_id = twist_with_debug_file(folder)
@@ -639,7 +658,8 @@ def twist_with_supplementary(folder):
 
 @case
 def debuginfod_of_dwz():
-    """Where a debug file says that names are in a supplementary one, that comes from the server, too."""
+    """Where a debug file says that names are in a supplementary one, that comes from the server,
+    too."""
     with debuginfod_server(twist_with_supplementary) as (server, url, pid, build_id):
         supplementary = re.search(
             r"Build ID: (\w+)", run("readelf", "-n", "files/common.debug").out
@@ -659,7 +679,8 @@ def debuginfod_of_dwz():
 
 @case_of_full
 def debuginfod_by_sections():
-    """A debug file that is too large comes in sections, which elfutils' client takes; and we take what that has kept."""
+    """A debug file that is too large comes in sections, which elfutils' client takes; and we take
+    what that has kept."""
     with debuginfod_server() as (server, url, pid, build_id):
         elfutils(url, "theirs", "debuginfo", build_id).expect(0)
         assert os.path.getsize("files/twist.debug") > 1024
@@ -682,7 +703,8 @@ def debuginfod_by_sections():
 
 @case
 def opted_out():
-    """A target that says so keeps its code without names: its files are not read, and nothing is said of them but their name."""
+    """A target that says so keeps its code without names: its files are not read, and nothing is
+    said of them but their name."""
     need_root()
     run(
         "gcc", "-O2", "-o", "twist", write("twist.c", C_PROGRAM.replace("i < 600", "i < 900000"))
@@ -707,7 +729,8 @@ def opted_out():
 
 @case
 def hidden_by_a_runtime():
-    """Where CPython's loop or code that a runtime compiles dominates, `record` says so, and what works."""
+    """Where CPython's loop or code that a runtime compiles dominates, `record` says so, and what
+    works."""
     need_root()
     if shutil.which("node"):
         node_script()
@@ -790,11 +813,13 @@ def children_of(pid, words):
 
 @case
 def worker():
-    """Files are parsed by a process that can do nothing else; killing it costs a batch's names at most, and no sample."""
+    """Files are parsed by a process that can do nothing else; killing it costs a batch's names at
+    most, and no sample."""
     need_root()
     write(
         "c.alloy",
-        'pyroscope.ebpf "all" {\n  forward_to       = [profile.file.out.receiver]\n  collect_interval = "1s"\n'
+        'pyroscope.ebpf "all" {\n  forward_to       = [profile.file.out.receiver]\n  '
+        'collect_interval = "1s"\n'
         '  targets_only     = false\n  default_target   = {service_name = "x"}\n}\n'
         'profile.file "out" {\n  paths = ["x.folded"]\n}\n',
     )

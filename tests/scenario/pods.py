@@ -288,7 +288,8 @@ def pods_come_change_and_go():
 
 @case
 def server_is_away():
-    """A server that stops: unhealthy with the cause, known pods go on; it is found again when it is back."""
+    """A server that stops: unhealthy with the cause, known pods go on; it is found again when it
+    is back."""
     with two_pods() as (api, agent):
         lists = api.count("list")
         api.stop()
@@ -370,7 +371,8 @@ def nonsense_from_the_start():
 
 @case
 def no_cluster():
-    """Neither an API server nor a cluster: unhealthy with the cause, the rest runs; a reload heals it."""
+    """Neither an API server nor a cluster: unhealthy with the cause, the rest runs; a reload heals
+    it."""
     need_root()
     everything = lambda path: write(
         "pods.alloy", read(path).replace("sample_rate", "targets_only = false\n  sample_rate")
@@ -422,7 +424,8 @@ def initial_watch():
 
 @case
 def node_scope():
-    """With NODE_NAME the pods of this node are asked for; scope = "cluster" asks for all, and says so."""
+    """With NODE_NAME the pods of this node are asked for; scope = "cluster" asks for all, and says
+    so."""
     with KubeApi() as api:
         for scope, wanted, words in (
             ("", "spec.nodeName=node-1", "only pods of the node node-1 are watched"),

@@ -53,7 +53,8 @@ def get(port, path, **more):
 
 
 def port_when_ready(agent):
-    """It listens before the other components have started, which it says to whoever asks in between."""
+    """It listens before the other components have started, which it says to whoever asks in
+    between."""
     port = port_of(agent)
     agent.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
     return port
@@ -114,7 +115,8 @@ def what_is_served():
 
 @case
 def readiness_follows_delivery():
-    """Not ready while nothing is delivered, with the cause; healthy, since a restart mends no server; ready again after."""
+    """Not ready while nothing is delivered, with the cause; healthy, since a restart mends no
+    server; ready again after."""
     need_root()
     server = free_port()
     with Background(WORKLOAD, "60"), Agent(
@@ -139,7 +141,8 @@ def readiness_follows_delivery():
 
 @case
 def slow_and_greedy_clients():
-    """Clients that say nothing, half of something or too much end; they cost no memory and keep nobody out."""
+    """Clients that say nothing, half of something or too much end; they cost no memory and keep
+    nobody out."""
 
     def resident():
         return int(read(f"/proc/{a.process.pid}/statm").split()[1])
@@ -173,7 +176,8 @@ def slow_and_greedy_clients():
 
 @case
 def what_cannot_be_listened_at():
-    """An address that is none is refused with its line; a port that is taken keeps nothing but this from working."""
+    """An address that is none is refused with its line; a port that is taken keeps nothing but
+    this from working."""
     bad = andiron(
         "validate",
         write("bad.alloy", 'status.http {\n  listen_address = "localhost"\n}\n' + WRITER % 9),

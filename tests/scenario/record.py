@@ -416,7 +416,8 @@ def duration_leaves_the_command():
 
 @case
 def few_samples_are_explained():
-    """Under 200 samples: how busy the machine was, and what to do; no cost that idle ticks have made."""
+    """Under 200 samples: how busy the machine was, and what to do; no cost that idle ticks have
+    made."""
     need_root()
     andiron("record", "-F", "11", "-o", "w.folded", "--", "sh", "-c", "true").expect(
         0, "samples:", "% busy", "for more:"

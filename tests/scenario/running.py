@@ -89,7 +89,8 @@ class Agent(Background):
         return sum(v for (n, l), v in values.items() if n == name and labels in l)
 
     def targets(self, component):
-        """[(labels, {process names}, why or "")] of what it samples; asked again while it is at work."""
+        """[(labels, {process names}, why or "")] of what it samples; asked again while it is at
+        work."""
 
         def told():
             head, body = ask("status", "/targets")

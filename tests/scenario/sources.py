@@ -3,7 +3,8 @@
 
 
 def keep(name, source, label, regex, rules=""):
-    """discovery.relabel.NAME: of the source's targets those whose label is so, and more rules for them."""
+    """discovery.relabel.NAME: of the source's targets those whose label is so, and more rules for
+    them."""
     return f"""
 discovery.relabel "{name}" {{
   targets = {source}.targets

@@ -201,7 +201,8 @@ def kept_as_coming():
 
 @case
 def what_a_kill_costs():
-    """kill -9 within an interval: what the kernel had counted by then is named by the next start, and once."""
+    """kill -9 within an interval: what the kernel had counted by then is named by the next start,
+    and once."""
     need_root()
     text = (SAMPLER % ("pyroscope.write.w.receiver", 199)).replace('"1s"', '"10m"') + WRITER % (
         "w",
@@ -236,7 +237,8 @@ def what_a_kill_costs():
 
 @case
 def failing_servers():
-    """Servers that hang, answer garbage or refuse: unhealthy with the cause. What went out whole is uncertain, all else is dropped for a reason."""
+    """Servers that hang, answer garbage or refuse: unhealthy with the cause. What went out whole
+    is uncertain, all else is dropped for a reason."""
     need_root()
     kinds = {"hangs": hang, "garbage": garbage, "refuses": None}
     ends = {

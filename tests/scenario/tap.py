@@ -35,7 +35,8 @@ def case(function):
 
 
 def case_of_full(function):
-    """A case that says the same of one more program or way, and takes its time: ./check --full runs it."""
+    """A case that says the same of one more program or way, and takes its time: ./check --full
+    runs it."""
     return function if DEPTH == "fast" else case(function)
 
 

@@ -101,11 +101,13 @@ def tells_who_dropped_what():
 
 @case
 def lists_keep_their_order():
-    """Joined lists stand as they were joined, literals before components too, and one that is joined twice is there twice."""
+    """Joined lists stand as they were joined, literals before components too, and one that is
+    joined twice is there twice."""
     write(
         "agent.alloy",
         'discovery.relabel "some" {\n  targets = [{n = "2"}, {n = "3"}]\n}\n'
-        'discovery.relabel "all" {\n  targets = array.concat([{n = "1"}], discovery.relabel.some.output, [{n = "4"}], discovery.relabel.some.output)\n}\n',
+        'discovery.relabel "all" {\n  targets = array.concat([{n = "1"}], '
+        'discovery.relabel.some.output, [{n = "4"}], discovery.relabel.some.output)\n}\n',
     )
     seen = targets()
     assert [t["n"] for t in seen["discovery.relabel.all"]["targets"]] == list("123423"), seen
@@ -113,7 +115,8 @@ def lists_keep_their_order():
 
 @case
 def one_component():
-    """One component alone, with only what is upstream of it; a name that is none is answered with those there are."""
+    """One component alone, with only what is upstream of it; a name that is none is answered with
+    those there are."""
     given()
     seen = targets("discovery.relabel.web", "--from", "discovery.kubernetes.pods=pods.json")
     assert list(seen) == ["discovery.relabel.web"]
@@ -168,7 +171,8 @@ def values_of_strangers():
 
 @case
 def unreachable():
-    """A source that finds nothing in time: what there is, who kept it waiting and why, and a failure."""
+    """A source that finds nothing in time: what there is, who kept it waiting and why, and a
+    failure."""
     port = free_port()
     given(CONFIG.replace('role = "pod"', f'role = "pod"\n  api_server = "http://127.0.0.1:{port}"'))
     r = andiron("targets", "agent.alloy", "--timeout", "6500ms").expect(
@@ -205,7 +209,8 @@ discovery.kubernetes "pods" {{
 
 @case
 def processes_without_privilege():
-    """Processes are found without BPF and without root, and --match says which each target stands for."""
+    """Processes are found without BPF and without root, and --match says which each target stands
+    for."""
     write("agent.alloy", kept("__process_pid__", os.getpid()))
     seen = targets("--match")
     me = seen["discovery.relabel.kept"]

@@ -85,7 +85,8 @@ discovery.kubernetes "x" {
 
 @case
 def kubernetes_arguments():
-    """Arguments of discovery.kubernetes that cannot be used are refused before anything is asked: each with its place and the cause."""
+    """Arguments of discovery.kubernetes that cannot be used are refused before anything is asked:
+    each with its place and the cause."""
     server = '  api_server = "%s"'
     for arguments, line, words in (
         (server % "127.0.0.1:6443", 4, "must begin with http:// or https://"),

@@ -5,7 +5,8 @@ import os
 import time
 
 SANITIZED = os.environ.get("SANITIZED") == "1"
-# A sanitized program starts slowly, a busy machine slower, and nobody waits for long for what does happen.
+# A sanitized program starts slowly, a busy machine slower, and nobody waits for long for what does
+# happen.
 DEADLINE = 300 if SANITIZED else 200
 
 

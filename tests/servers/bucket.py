@@ -114,7 +114,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Bucket:
-    """`objects` by path; `signed`: paths that were put to by signed URLs; `faults`: what the next of these are answered."""
+    """`objects` by path; `signed`: paths that were put to by signed URLs; `faults`: what the next
+    of these are answered."""
 
     def __enter__(self):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -135,6 +136,7 @@ class Bucket:
         """As Parca's configuration has it."""
         return (
             "object_storage:\n  bucket:\n    type: S3\n    config:\n      bucket: files\n"
-            f"      endpoint: 127.0.0.1:{self.server.server_port}\n      region: {REGION}\n      insecure: true\n"
+            f"      endpoint: 127.0.0.1:{self.server.server_port}\n      region: {REGION}\n     "
+            f" insecure: true\n"
             f"      access_key: {KEY}\n      secret_key: {SECRET}\n"
         )

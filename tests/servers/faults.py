@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands between a client and a real API server: a cable that can be pulled, a gateway at which something happens before a request goes on."""
+"""What stands between a client and a real API server: a cable that can be pulled, a gateway at
+which something happens before a request goes on."""
 
 import contextlib
 import ctypes
@@ -22,12 +23,14 @@ def ip(*arguments):
 
 
 class Cable:
-    """The way to a local port through a network namespace: packets end where it is cut, and nobody says so. Needs root."""
+    """The way to a local port through a network namespace: packets end where it is cut, and nobody
+    says so. Needs root."""
 
     def __init__(self, port):
         self.name, self.to, self.open = f"andiron-{os.getpid()}", port, []
         near, far = f"an{os.getpid()}", f"af{os.getpid()}"
-        # Of the addresses for tests of networks four, so that two runs at a time do not have the same.
+        # Of the addresses for tests of networks four, so that two runs at a time do not have the
+        # same.
         own = ipaddress.ip_network("198.18.0.0/15")[os.getpid() * 4 % 2**17]
         self.address, self.far = str(own + 2), far
         ip("netns", "add", self.name)
@@ -69,7 +72,8 @@ class Cable:
             while data := source.recv(65536):
                 target.sendall(data)
 
-    # A link that is down would be known to the sender's kernel; nobody tells it of an address that is not there any more.
+    # A link that is down would be known to the sender's kernel; nobody tells it of an address that
+    # is not there any more.
     def cut(self):
         ip("-n", self.name, "address", "delete", f"{self.address}/30", "dev", self.far)
 
@@ -87,7 +91,8 @@ class Cable:
 
 
 class Gateway(http.server.ThreadingHTTPServer):
-    """The way to an API server by a proxy with a certificate of ca.crt: `before` is called with each request's path, and then it goes on."""
+    """The way to an API server by a proxy with a certificate of ca.crt: `before` is called with
+    each request's path, and then it goes on."""
 
     daemon_threads = True
 

@@ -76,7 +76,8 @@ def coded(data):
 
 
 class Cluster:
-    """etcd and kube-apiserver. `flags` are added to the API server's; `ca` is whom to trust, if not its own certificate."""
+    """etcd and kube-apiserver. `flags` are added to the API server's; `ca` is whom to trust, if
+    not its own certificate."""
 
     ADDRESS, PORT = "127.0.0.1", 0  # where it is asked; 0: at any port
     BIND = ["--bind-address=127.0.0.1", "--disable-admission-plugins=ServiceAccount"]

@@ -107,7 +107,8 @@ def clean(name, folder):
 
 
 def keep(name, folder):
-    """Forks who waits until this process is gone, and cleans up; its pid, and what ends its waiting when it is closed."""
+    """Forks who waits until this process is gone, and cleans up; its pid, and what ends its
+    waiting when it is closed."""
     end, held = os.pipe()
     pid = os.fork()
     if pid:
@@ -129,7 +130,8 @@ def keep(name, folder):
 
 
 def run_inside(program):
-    """Runs the program again where a node may be started, and ends as that does; by then all of it is gone."""
+    """Runs the program again where a node may be started, and ends as that does; by then all of it
+    is gone."""
     name, folder = f"andiron-node-{os.getpid()}", tempfile.mkdtemp(prefix="andiron-node-")
     keeper, held = keep(name, folder)
     make_groups(name)
@@ -235,7 +237,8 @@ def image_tool():
 
 
 def tools_image(out, programs):
-    """An image of these programs, {name: path here}, with a shell; without a command it waits, as a sandbox does."""
+    """An image of these programs, {name: path here}, with a shell; without a command it waits, as
+    a sandbox does."""
     tool = image_tool()
     paths = {
         "/bin/sh": "/bin/sh",
@@ -260,7 +263,8 @@ class NodeCluster(Cluster):
 
 
 class Node(contextlib.ExitStack):
-    """A cluster of this one node. `programs` are in the image TOOLS; images are other archives to import."""
+    """A cluster of this one node. `programs` are in the image TOOLS; images are other archives to
+    import."""
 
     def __init__(self, programs, images):
         super().__init__()

@@ -199,9 +199,10 @@ class Message:
             used[STRING].add(one_of(one_of(self.tables[ATTRIBUTE][i], 2, b""), 8))
         for table, entries in self.tables.items():
             orphans = set(range(1, len(entries))) - used[table]
-            assert (
-                not orphans
-            ), f"the {TABLES[table]} table has entries that nothing refers to: {sorted(orphans)[:5]}"
+            assert not orphans, (
+                f"the {TABLES[table]} table has entries that nothing refers to: "
+                f"{sorted(orphans)[:5]}"
+            )
 
     def check_elsewhere(self):
         """By the signal's own checker. It knows no references from a resource, as a Collector makes them: for

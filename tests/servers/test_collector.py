@@ -70,7 +70,8 @@ processors:
 
 
 class Collector:
-    """A Collector in a folder of its own; `association` names the attribute by which pods are found."""
+    """A Collector in a folder of its own; `association` names the attribute by which pods are
+    found."""
 
     def __init__(self, association=None, kubeconfig=""):
         self.place = tempfile.TemporaryDirectory(prefix="andiron-collector-")
@@ -179,7 +180,8 @@ def sink():
 
 
 def as_sent():
-    """What leaves is clean before anybody has touched it, that of a producer that knows no rules too."""
+    """What leaves is clean before anybody has touched it, that of a producer that knows no rules
+    too."""
     with sink() as (url, messages):
         push(url, protocol="otlp", prefix="c", series=4, rows=50)
         ledger = push(url, protocol="otlp", odd=100, drain_ms=120000)
@@ -218,7 +220,8 @@ def both_wires():
 
 
 def odd_profiles():
-    """Of the profiles of a producer that knows no rules none is refused, and none breaks a rule of the signal."""
+    """Of the profiles of a producer that knows no rules none is refused, and none breaks a rule of
+    the signal."""
     batches = min(int(os.environ.get("ANDIRON_ODD_BATCHES", "300")), 3000)
     with Collector() as collector:
         ledger = push(collector.urls["otlp"], protocol="otlp", odd=batches, drain_ms=120000)
@@ -263,7 +266,8 @@ def pod(name, ip, team, container):
 
 
 def enriched():
-    """The pod of a resource is found at the API server by container.id, by k8s.pod.uid and by k8s.pod.ip."""
+    """The pod of a resource is found at the API server by container.id, by k8s.pod.uid and by
+    k8s.pod.ip."""
     try:
         get("kube-apiserver")
     except pyroscope.Skip as why:
@@ -335,7 +339,8 @@ def enriched():
 
 
 def same_total():
-    """One profile has one total, whichever way it went; the type by each way is the one that the documents name."""
+    """One profile has one total, whichever way it went; the type by each way is the one that the
+    documents name."""
     count, scope = 4 * 50 * 3, "andiron:samples:count:cpu:nanoseconds:delta"
     what = {"series": 4, "rows": 50, "samples": 3}
     ways = {}

@@ -52,7 +52,8 @@ parca.write "server" {
 
 
 def build(folder, *flags):
-    """A program of a name and a build id that no other has: its path, its build id, its inner function."""
+    """A program of a name and a build id that no other has: its path, its build id, its inner
+    function."""
     inner = f"inner_{uuid.uuid4().hex[:12]}"
     path = f"{folder}/{inner}-program"
     pathlib.Path(f"{path}.c").write_text(PROGRAM % {"inner": inner}, encoding="utf-8")
@@ -188,7 +189,8 @@ def by_command():
 
 
 def every_kind():
-    """Stripped of its lines, of its symbols, with tables compressed, of position-dependent code: all are named."""
+    """Stripped of its lines, of its symbols, with tables compressed, of position-dependent code:
+    all are named."""
     with tempfile.TemporaryDirectory() as folder:
         for flags, strip in (
             ([], ["-g"]),
@@ -254,7 +256,8 @@ def large(folder):
 
 
 def killed_server():
-    """A server that is killed in the middle of an upload has the file in the end, by the same command."""
+    """A server that is killed in the middle of an upload has the file in the end, by the same
+    command."""
     with tempfile.TemporaryDirectory() as folder:
         path, build_id, inner = large(folder)
         command = subprocess.Popen(
@@ -372,7 +375,8 @@ def reloaded():
 
 
 def gone():
-    """A program that has exited, and whose file is deleted, is sent from the descriptor that was kept."""
+    """A program that has exited, and whose file is deleted, is sent from the descriptor that was
+    kept."""
 
     def end(one, _):
         one.busy.kill()
@@ -423,7 +427,8 @@ def signing():
 
 
 def by_signed_url():
-    """Where the server signs, the file is put into its storage, without our token, and names addresses; so by the agent."""
+    """Where the server signs, the file is put into its storage, without our token, and names
+    addresses; so by the agent."""
     with tempfile.TemporaryDirectory() as folder, signing() as bucket:
         path, build_id, inner = build(folder)
         bucket.faults.append(500)

@@ -146,7 +146,8 @@ class Receiver:
         return self.server.total(selector)
 
     def settle(self):
-        """Compacts, once nothing comes any more: of clients that were killed a busy server still has requests to do."""
+        """Compacts, once nothing comes any more: of clients that were killed a busy server still
+        has requests to do."""
         self.stop()
         self.start()
         self.server.compact()
@@ -170,7 +171,8 @@ class Full:
 
 
 class Fragile:
-    """An ext4 in a file, which can become read-only under those that write to it, and well again without them."""
+    """An ext4 in a file, which can become read-only under those that write to it, and well again
+    without them."""
 
     def __init__(self, at, image):
         self.at, self.image = at, image
@@ -259,7 +261,8 @@ def through(server, folder, protocol):
 
 
 def killed_while_sending(server, folder, protocol):
-    """The server goes while it is written to, and then the writer: only what is named as uncertain may be missing."""
+    """The server goes while it is written to, and then the writer: only what is named as uncertain
+    may be missing."""
     name, common = identity(protocol, f"{folder}/{protocol}-killed")
     first = Writer(server.url, **{**common, "pause_ms": 3})
     first.begin("feed 1000000")
@@ -304,7 +307,8 @@ def read_only(server, folder, protocol):
     server.settle()
     there = stored(server, name)
     text = f"{protocol}: {one}, then {two}, stored {there}"
-    # What the first request to Parca holds is noted as sent, and then that nobody took it: it may be between the two.
+    # What the first request to Parca holds is noted as sent, and then that nobody took it: it may
+    # be between the two.
     assert (
         0 <= 10 * BATCH - there <= two["uncertain"] <= (BATCH if protocol == "parca" else 0)
     ), text
@@ -350,7 +354,8 @@ def at_once(way):
 
 
 def books_agree_after_many_kills():
-    """Killed ten times at any moment, the writer loses ten batches at most, and each run names what the last one lost."""
+    """Killed ten times at any moment, the writer loses ten batches at most, and each run names
+    what the last one lost."""
     name, taken, named = f"d{uuid.uuid4().hex[:8]}x", 0, 0
     with tempfile.TemporaryDirectory() as folder:
         server = Receiver(folder, "1h")
@@ -371,7 +376,8 @@ def books_agree_after_many_kills():
         server.settle()
         there = stored(server, name)
         server.stop()
-        # A batch that was said to be taken last may not have been, at the kill: whole ones, one a kill.
+        # A batch that was said to be taken last may not have been, at the kill: whole ones, one a
+        # kill.
         unsaid = taken - named - there
         assert named <= 10 * BATCH and 0 <= unsaid <= 10 * BATCH and unsaid % BATCH == 0, (
             taken,

@@ -267,7 +267,8 @@ def discovery(cluster, name, role, more="", server=None, ca=None):
     client = CLIENT % (server or cluster.server, os.path.abspath("token"), ca or cluster.ca)
     return (
         f'discovery.kubernetes "{name}" {{\n  role = "{role}"{client}{more}}}\n'
-        f'test.journal "{name}" {{\n  targets = discovery.kubernetes.{name}.targets\n  path = "{os.path.abspath(name)}.journal"\n}}\n'
+        f'test.journal "{name}" {{\n  targets = discovery.kubernetes.{name}.targets\n  path = '
+        f'"{os.path.abspath(name)}.journal"\n}}\n'
     )
 
 
@@ -318,7 +319,8 @@ def differences(ours, theirs, most=4):
 
 @case
 def all_roles():
-    """All roles, with and without attached metadata and selectors: the label sets of Prometheus's own discovery."""
+    """All roles, with and without attached metadata and selectors: the label sets of Prometheus's
+    own discovery."""
     with servers() as cluster:
         populate(cluster)
         token(ADMIN)
@@ -372,7 +374,8 @@ def all_roles():
             cluster.delete(f"{PODS}/web-3")
             cluster.delete("/api/v1/nodes/n2")
             cluster.delete(f"{APPS}/networking.k8s.io/v1/namespaces/shop/ingresses/front")
-            # Prometheus does not follow a pod's labels and end into endpoints; one that begins now has them.
+            # Prometheus does not follow a pod's labels and end into endpoints; one that begins now
+            # has them.
             with Oracle(theirs) as fresh:
                 after = agree(
                     agent,
@@ -397,7 +400,8 @@ def all_roles():
 
 
 FAILURES = "prometheus_sd_kubernetes_failures_total"
-# The final targets must be right so soon after what was wrong has ended, where a server answers at once.
+# The final targets must be right so soon after what was wrong has ended, where a server answers at
+# once.
 WITHIN = 2.0 * (3 if SANITIZED else 1)
 
 
@@ -470,7 +474,8 @@ PATHS = {
 
 @case
 def both_wires():
-    """What a server says in protobuf and in JSON becomes the same targets, for every kind of object."""
+    """What a server says in protobuf and in JSON becomes the same targets, for every kind of
+    object."""
     with servers() as cluster:
         populate(cluster)
         debug = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "sh"}]}}
@@ -486,7 +491,8 @@ def both_wires():
 
 @case
 def pods_live_and_die():
-    """Pods are created, change, are evicted and go; each becomes visible at once, also to who is sent away by GOAWAY."""
+    """Pods are created, change, are evicted and go; each becomes visible at once, also to who is
+    sent away by GOAWAY."""
     with servers("--goaway-chance=0.02") as cluster:
         space(cluster)
         with followed(cluster) as (agent, journal):
@@ -521,7 +527,8 @@ def pods_live_and_die():
 
 @case
 def server_killed():
-    """The API server is killed and started again, and pods came and went meanwhile: nothing is missed, nothing stays."""
+    """The API server is killed and started again, and pods came and went meanwhile: nothing is
+    missed, nothing stays."""
     with servers() as cluster:
         space(cluster)
         for name in ("steady", "victim"):
@@ -589,14 +596,16 @@ def many(cluster, count):
 
 @case
 def pages_expire():
-    """History goes while pods are listed page by page: no part of that list is taken for what there is, and the next cannot end like it."""
+    """History goes while pods are listed page by page: no part of that list is taken for what
+    there is, and the next cannot end like it."""
     with servers("--feature-gates=WatchList=false", "--watch-cache-sizes=pods#0") as cluster:
         space(cluster)
         wanted = many(cluster, 600)  # a page has 500
         pages = []
 
         def between(path):
-            """Before another page is asked for, a pod goes and one comes among those that were read, and nobody knows any more how it was."""
+            """Before another page is asked for, a pod goes and one comes among those that were
+            read, and nobody knows any more how it was."""
             if "continue=" not in path:
                 return
             pages.append(path)
@@ -662,7 +671,8 @@ def allowed(cluster, bearer, wanted, path=f"{PODS}?limit=1"):
 
 @case
 def rights_taken_and_given():
-    """RBAC is removed and given back: 403 is named with the verbs that are missing, the targets stay and are right again."""
+    """RBAC is removed and given back: 403 is named with the verbs that are missing, the targets
+    stay and are right again."""
     with servers() as cluster:
         space(cluster)
         bearer = jwt("shop", "andiron", account(cluster, "andiron"))
@@ -724,7 +734,8 @@ def loud(cluster, bearer, over):
 
 @case
 def server_overloaded():
-    """Priority and fairness turns the agent away: 429 is named, Retry-After kept, and all is there when there is room again."""
+    """Priority and fairness turns the agent away: 429 is named, Retry-After kept, and all is there
+    when there is room again."""
     with servers() as cluster:
         space(cluster)
         bearer = jwt("shop", "andiron", account(cluster, "andiron"))
@@ -810,7 +821,8 @@ def kept_out(cluster, bearer, over):
 
 @case
 def authority_rotated():
-    """The server comes back with a certificate of another CA: the agent says so, and goes on when the file of its CA is replaced."""
+    """The server comes back with a certificate of another CA: the agent says so, and goes on when
+    the file of its CA is replaced."""
     kubeapi.certify()
     with servers(
         "--tls-cert-file=server.pem", "--tls-private-key-file=server.key", ca="ca.crt"
@@ -834,7 +846,8 @@ def authority_rotated():
 
 @case
 def cable_pulled():
-    """Packets end half-way under a watch, and nobody says so: it is noticed, and all that was missed is there when they flow again."""
+    """Packets end half-way under a watch, and nobody says so: it is noticed, and all that was
+    missed is there when they flow again."""
     need_root()
     with servers() as cluster, faults.Cable(cluster.port) as cable:
         space(cluster)
@@ -883,7 +896,8 @@ def kubeconfig(cluster, bearer, **user):
 
 @case
 def acting_as_another():
-    """A kubeconfig's user acts as another: the server takes user, uid, groups and extras for what they are, and refuses what was not granted."""
+    """A kubeconfig's user acts as another: the server takes user, uid, groups and extras for what
+    they are, and refuses what was not granted."""
     extra = {"scopes/Read%20": ["x y", "z"]}
     with servers() as cluster:
         space(cluster)
@@ -931,7 +945,8 @@ def acting_as_another():
         cluster.create(PODS, pod("steady"), running("10.2.0.1"))
         text = (
             'discovery.kubernetes "pods" {\n  role = "pod"\n  kubeconfig_file = "%s"\n}\n'
-            'test.journal "pods" {\n  targets = discovery.kubernetes.pods.targets\n  path = "pods.journal"\n}\n'
+            'test.journal "pods" {\n  targets = discovery.kubernetes.pods.targets\n  path = '
+            '"pods.journal"\n}\n'
         )
         for user, words in (
             (
@@ -1006,7 +1021,8 @@ def configuration():
 
 @case
 def manifest():
-    """A server takes packaging/kubernetes/andiron.yaml to the letter; its account may list and watch pods, and nothing else."""
+    """A server takes packaging/kubernetes/andiron.yaml to the letter; its account may list and
+    watch pods, and nothing else."""
     with servers() as cluster:
         made = cluster.apply(read(MANIFEST))
         bearer = jwt("andiron", "andiron", made["ServiceAccount"]["metadata"]["uid"])
@@ -1019,7 +1035,8 @@ def manifest():
 
 
 def image():
-    """The image that packaging/kubernetes/image packs holds all that its command needs to check the manifest's configuration."""
+    """The image that packaging/kubernetes/image packs holds all that its command needs to check
+    the manifest's configuration."""
     need_root()
     run(f"{PACKAGING}/image", BUILD, "andiron.tar").expect(0, "localhost/andiron")
     with tarfile.open("andiron.tar") as archive:

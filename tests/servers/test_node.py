@@ -162,7 +162,8 @@ def metric(name):
 
 @case
 def manifest_runs():
-    """The manifest's pod runs: the capabilities that it names and no others, seccomp, no new privileges, a read-only root."""
+    """The manifest's pod runs: the capabilities that it names and no others, seccomp, no new
+    privileges, a read-only root."""
     made = NODE.cluster.apply(read(MANIFEST).replace(SERVER, RECEIVER.url))
     accounts(NODE.cluster, "andiron")
     accounts(NODE.cluster, SPACE)
@@ -193,7 +194,8 @@ def manifest_runs():
 
 @case
 def pods_are_profiled():
-    """A busy program in another pod: namespace, pod, container, service_name and the names of its functions."""
+    """A busy program in another pod: namespace, pod, container, service_name and the names of its
+    functions."""
     NODE.cluster.create(PODS, pod("busy", "workload", "600"))
     NODE.cluster.create(
         PODS, pod("named", "workload", "600", annotations={"pyroscope.io/service_name": "till"})
@@ -230,7 +232,8 @@ def static_pods():
 
 @case
 def targets_say_what_they_match():
-    """`andiron targets --match` in the agent's container: which processes each container of the node has."""
+    """`andiron targets --match` in the agent's container: which processes each container of the
+    node has."""
     runs(f"{PODS}/busy")
     said = json.loads(
         NODE.exec(

@@ -240,7 +240,8 @@ def counted():
 
 
 def node_label():
-    """The label `node` is NODE_NAME where that is set, else the host's name; Parca knows the agent by it."""
+    """The label `node` is NODE_NAME where that is set, else the host's name; Parca knows the agent
+    by it."""
     for name in ("node-of-a-cluster", None):
         service = prefix()
         push(SERVER.url, prefix=service, **({"node": name} if name else {}))
@@ -296,7 +297,8 @@ def whole_run():
 
 
 def by_otlp():
-    """The same profiles by OTLP over gRPC: the same totals. (Names are not to be had: Parca shifts them by one.)"""
+    """The same profiles by OTLP over gRPC: the same totals. (Names are not to be had: Parca shifts
+    them by one.)"""
     name, scope = prefix(), "andiron:samples:count:cpu:nanoseconds:delta"
     ledger = push(
         SERVER.url, protocol="otlp_grpc", prefix=name, batches=3, series=4, rows=50, samples=3
@@ -308,7 +310,8 @@ def by_otlp():
 
 
 def odd_profiles():
-    """Of the profiles of a producer that knows no rules Parca refuses none, and survives all, by both of its intakes."""
+    """Of the profiles of a producer that knows no rules Parca refuses none, and survives all, by
+    both of its intakes."""
     wanted = int(os.environ.get("ANDIRON_ODD_BATCHES", "2200"))
     for protocol, batches in (
         ("parca", wanted),
@@ -325,7 +328,8 @@ def odd_profiles():
         ), ledger
         assert 3 * ledger["groups"] <= 10 * ledger["plain"], ledger
         print(
-            f"# {protocol}: {ledger['profiles']} profiles, {ledger['plain']} of {ledger['groups']} groups valid, {ledger['repairs']}",
+            f"# {protocol}: {ledger['profiles']} profiles, {ledger['plain']} of "
+            f"{ledger['groups']} groups valid, {ledger['repairs']}",
             flush=True,
         )
 

@@ -102,7 +102,8 @@ def otlp_elsewhere():
 
 
 def odd_profiles():
-    """Of the profiles of a producer that knows no rules none that is sent is refused, each repair having been made."""
+    """Of the profiles of a producer that knows no rules none that is sent is refused, each repair
+    having been made."""
     batches = int(os.environ.get("ANDIRON_ODD_BATCHES", "2000"))
     with Pyroscope("--rate-mib", "400", "--burst-mib", "400") as server:
         ledger = push(server, odd=batches, drain_ms=60000, timeout_ms=60000)
@@ -111,7 +112,8 @@ def odd_profiles():
         assert all(n >= batches // 40 for n in ledger["repairs"].values()), ledger
         assert 3 * ledger["groups"] <= 10 * ledger["plain"], ledger
         print(
-            f"# {ledger['profiles']} profiles, {ledger['plain']} of {ledger['groups']} groups valid, {ledger['repairs']}",
+            f"# {ledger['profiles']} profiles, {ledger['plain']} of {ledger['groups']} groups "
+            f"valid, {ledger['repairs']}",
             flush=True,
         )
 
@@ -167,7 +169,8 @@ def hanging():
 
 
 def dead():
-    """A server that never recovers costs the deadline; what it was sent it may have, the cause is named."""
+    """A server that never recovers costs the deadline; what it was sent it may have, the cause is
+    named."""
     with Pyroscope() as server:
         server.fault("hang", n=1000)
         ledger = push(server, series=2, timeout_ms=1500, drain_ms=5000)

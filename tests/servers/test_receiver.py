@@ -245,7 +245,8 @@ def many_in_one():
 
 
 def too_fast():
-    """Of twelve series of 0.9 MiB in one request, more than is taken in two seconds, a part is stored."""
+    """Of twelve series of 0.9 MiB in one request, more than is taken in two seconds, a part is
+    stored."""
     service = uuid.uuid4().hex
     body = wire.request(
         *(
@@ -261,7 +262,8 @@ def too_fast():
 
 
 def same_time():
-    """The same profile twice, or another of its time: both are there at first, one after compaction."""
+    """The same profile twice, or another of its time: both are there at first, one after
+    compaction."""
     service, at = uuid.uuid4().hex, time.time_ns()
     again, other = wire.profile(at=at), wire.profile([wire.sample([100])], at=at)
     for _ in range(2):

@@ -44,20 +44,23 @@ def lost_script(theirs):
 CLASSES = [
     (
         "brackets",
-        "a) | (b is refused: it is no expression of its own, only the anchors around it make it one",
+        "a) | (b is refused: it is no expression of its own, only the anchors around it make it "
+        "one",
         lambda setup, ours, theirs: re.match(r"error .*unexpected \)", ours)
         and not theirs.startswith("error"),
     ),
     (
         "size",
-        "what needs more than 32,768 steps, 65,536 bytes or 262,144 ranges, or tells too many characters apart, is refused; Go allows 128 MiB",
+        "what needs more than 32,768 steps, 65,536 bytes or 262,144 ranges, or tells too many "
+        "characters apart, is refused; Go allows 128 MiB",
         lambda setup, ours, theirs: re.match(
             r"error .*(is too large|is longer than|characters apart)", ours
         ),
     ),
     (
         "scripts",
-        "scripts of two words (\\p{Old_Italic}) are known; Go 1.25 and later lost them by a mistake in spelling",
+        "scripts of two words (\\p{Old_Italic}) are known; Go 1.25 and later lost them by a "
+        "mistake in spelling",
         lambda setup, ours, theirs: not ours.startswith("error") and lost_script(theirs),
     ),
     (
@@ -465,7 +468,8 @@ def answers(command, path):
 
 
 def ours_and_theirs(path):
-    """(The lines that set the case up, the line that asks, our answer, theirs), for each line that asks."""
+    """(The lines that set the case up, the line that asks, our answer, theirs), for each line that
+    asks."""
     ours, theirs = answers([OURS], path), answers([get("prometheus-oracle"), "answers"], path)
     assert len(ours) == len(theirs), (len(ours), len(theirs))
     setup, at = [], 0
@@ -499,7 +503,8 @@ def compare(path):
         else:
             unknown.append(f"{setup}\n{asked}\n  ours:   {ours}\n  theirs: {theirs}")
     print(
-        f"# {n} answers, {refused} of them refusals; {sum(counts.values())} differ for a known reason, {len(unknown)} for none"
+        f"# {n} answers, {refused} of them refusals; {sum(counts.values())} differ for a known "
+        f"reason, {len(unknown)} for none"
     )
     for name, reason, _ in CLASSES:
         if name in counts:
@@ -583,8 +588,10 @@ def write_golden(target):
                 )
     with open(target, "w", encoding="utf-8") as out:
         out.write(
-            "# SPDX-License-Identifier: Apache-2.0\n# Random cases with the answers of Prometheus 3 and Go, made by\n"
-            "# `tests/servers/test_relabel.py RELABEL-ANSWERS --golden FILE`. For the form see relabel.txt.\n"
+            "# SPDX-License-Identifier: Apache-2.0\n# Random cases with the answers of "
+            "Prometheus 3 and Go, made by\n"
+            "# `tests/servers/test_relabel.py RELABEL-ANSWERS --golden FILE`. For the form see "
+            "relabel.txt.\n"
         )
         for number, (setup, asked) in enumerate(known.items(), 1):
             out.write(

@@ -70,7 +70,8 @@ def to_the_sample():
 
 
 def parca_example():
-    """packaging/examples/host-parca.alloy, with another URL and folder: Parca's total is the ledger's."""
+    """packaging/examples/host-parca.alloy, with another URL and folder: Parca's total is the
+    ledger's."""
     text = (pathlib.Path(__file__).parents[2] / "packaging/examples/host-parca.alloy").read_text(
         encoding="utf-8"
     )
@@ -100,7 +101,8 @@ def parca_example():
 
 
 def service_unit():
-    """packaging/systemd/andiron.service: its commands run, with its capabilities alone and the example's spool."""
+    """packaging/systemd/andiron.service: its commands run, with its capabilities alone and the
+    example's spool."""
     if not shutil.which("setpriv"):
         raise Skip("setpriv is missing; install util-linux")
     root = pathlib.Path(__file__).parents[2]
@@ -242,7 +244,8 @@ int main(void)
 
 
 def build_spinner(folder):
-    """A program without symbols, its debug file beside it: its build id, and where its hot function begins."""
+    """A program without symbols, its debug file beside it: its build id, and where its hot
+    function begins."""
     program = f"{folder}/spinner"
     pathlib.Path(f"{folder}/spin.c").write_text(SPIN, encoding="utf-8")
     for command in (
@@ -263,7 +266,8 @@ def build_spinner(folder):
 
 
 def unnamed_frames():
-    """Of one function without a name Pyroscope shows one box; Parca gets build id and addresses, and names them once it has the debug file."""
+    """Of one function without a name Pyroscope shows one box; Parca gets build id and addresses,
+    and names them once it has the debug file."""
     name = f"e{uuid.uuid4().hex}"
     selector = f'{{service_name="{name}"}}'
     with tempfile.TemporaryDirectory() as folder, Pyroscope() as pyroscope, Parca() as parca:

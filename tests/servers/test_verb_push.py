@@ -126,7 +126,8 @@ def both_of_a_heap():
 
 
 def differences():
-    """What the server has twice is a difference, and the exit code says so; it can be told apart by a label."""
+    """What the server has twice is a difference, and the exit code says so; it can be told apart
+    by a label."""
     name, path = service(), file(wire.profile())
     expect(push(path, "--name", name, "--verify", to=parca_url()), 0, "stored 7")
     expect(
@@ -177,7 +178,8 @@ def refused_here():
 
 
 def messages():
-    """A command line that makes no sense, a server that is away or another; --help tells all options."""
+    """A command line that makes no sense, a server that is away or another; --help tells all
+    options."""
     path = file(wire.profile())
     for arguments, words in (
         ([], "which file?"),

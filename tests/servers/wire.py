@@ -65,7 +65,8 @@ def profile(
 
 
 def bare(address=0x401000, build_id="", period_type=(1, 2)):
-    """One sample of an address that nobody has named, in no mapping; with a build id in a mapping of that."""
+    """One sample of an address that nobody has named, in no mapping; with a build id in a mapping
+    of that."""
     strings = ["", "cpu", "nanoseconds", "/bin/gone", build_id]
     out = piece(1, number(1, 1) + number(2, 2)) + piece(2, sample())
     if build_id:

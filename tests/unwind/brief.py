@@ -129,7 +129,8 @@ def kept(profile, name, counted, right=lambda frames: True):
 
 @case
 def short_lives_are_kept():
-    """Of processes that use 5, 20 and 100 ms, as many samples are kept with whole stacks as are wanted."""
+    """Of processes that use 5, 20 and 100 ms, as many samples are kept with whole stacks as are
+    wanted."""
     need_root()
     for ms in BARS:
         shutil.copy(f"{PROGRAMS}/brief", f"brief-{ms}")
@@ -154,7 +155,8 @@ def short_lives_are_kept():
 
 @case
 def storms_are_attributed():
-    """In a storm of 1,000 processes a second, or as many as the machine can, 95 % of CPU time is told rightly."""
+    """In a storm of 1,000 processes a second, or as many as the machine can, 95 % of CPU time is
+    told rightly."""
     need_root()
     profile, counts, wrote = observe([f"{PROGRAMS}/storm", str(SECONDS)])
     n, seconds = (float(w) for w in wrote[0].split())

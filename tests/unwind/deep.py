@@ -40,7 +40,8 @@ def of(program):
         if not entries.whole(s):
             ends[s.marker, s.frames[-1:]] += s.weight
     print(
-        f"# {program}: {sum(s.weight for s in stacks)} stacks, {whole} whole, {cut} cut off; {ends.most_common(4)}"
+        f"# {program}: {sum(s.weight for s in stacks)} stacks, {whole} whole, {cut} cut off; "
+        f"{ends.most_common(4)}"
     )
     return stacks, cut
 
@@ -76,7 +77,8 @@ def run_until(agent, kind, at_least, program):
 
 @case
 def first_samples_are_whole():
-    """A recursion of a thousand frames, sampled for the first time, is a whole stack: no copy of it is cut off."""
+    """A recursion of a thousand frames, sampled for the first time, is a whole stack: no copy of
+    it is cut off."""
     with sampling() as agent:
         run_until(agent, "deep_", 10, "recurse")
     stacks, cut = of("recurse")
@@ -96,17 +98,20 @@ def one_frame_may_be_larger_than_the_copy():
 
 @case
 def walks_go_on_on_another_stack():
-    """Go that calls C that calls Go is on its thread's stack and on its goroutine's, as its runtime is: both are copied."""
+    """Go that calls C that calls Go is on its thread's stack and on its goroutine's, as its
+    runtime is: both are copied."""
     with sampling() as agent:
         run_until(agent, "other_", 100, "cgo-work")
     _, cut = of("cgo-work")
-    # Who cannot ask for the thread's mappings, since another thread changes them, has one of the two.
+    # Who cannot ask for the thread's mappings, since another thread changes them, has one of the
+    # two.
     assert cut <= 10, cut
 
 
 @case
 def signals_interrupt_another_stack():
-    """A handler on a stack of its own is called by the kernel's frame alone: what it has interrupted is copied with it."""
+    """A handler on a stack of its own is called by the kernel's frame alone: what it has
+    interrupted is copied with it."""
     with sampling() as agent:
         run_until(agent, "other_", 50, "altstack")
     stacks, cut = of("altstack")
@@ -165,7 +170,8 @@ def programs_that_follow_each_other_are_told_apart():
 
 @case
 def code_may_be_mapped_piece_by_piece():
-    """A runtime that begins maps memory for its code again and again: stacks through the newest of it are whole."""
+    """A runtime that begins maps memory for its code again and again: stacks through the newest of
+    it are whole."""
     with sampling() as agent:
         run_until(agent, "", 10, "maps-code")
         for _ in range(2):
@@ -180,7 +186,8 @@ def code_may_be_mapped_piece_by_piece():
 
 @case
 def what_is_no_stack_is_not_read():
-    """A program says that its stack goes on in a file's memory: nobody reads that, as they do plain memory."""
+    """A program says that its stack goes on in a file's memory: nobody reads that, as they do
+    plain memory."""
 
     def read(*where):
         done = subprocess.run(

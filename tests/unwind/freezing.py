@@ -128,7 +128,8 @@ def freeze(pid, points, copy=0):
                 print("# gdb:", line.rstrip())
             elif words and words[0] == "end" and int(words[2]) > 2 * points:
                 print(
-                    f"# gdb: {words[1]} points in {words[2]} tries; unfit: {line.split(None, 3)[3].rstrip()}"
+                    f"# gdb: {words[1]} points in {words[2]} tries; unfit: "
+                    f"{line.split(None, 3)[3].rstrip()}"
                 )
     finally:
         watchdog.cancel()

@@ -110,7 +110,10 @@ def difference(stack, oracle):
         if i >= len(stack.frames):
             return f"ends early: {stack.marker or 'as if whole'} at {told(stack.frames[-1])}"
         if not same(stack.frames[i], frame):
-            return f"frame {i} above {told(oracle[i - 1])} is {told(stack.frames[i])}, not {told(frame)}"
+            return (
+                f"frame {i} above {told(oracle[i - 1])} is {told(stack.frames[i])}, not "
+                f"{told(frame)}"
+            )
     if len(stack.frames) > len(oracle):
         return f"goes on behind {told(oracle[-1])}"
     return f"whole, and says {stack.marker}" if stack.marker else None
@@ -136,7 +139,8 @@ def reaches(frames):
 
 
 def frame_pointers_reach(frames):
-    """Also to where C's own start code called the program; a function of the C library proper breaks the chain."""
+    """Also to where C's own start code called the program; a function of the C library proper
+    breaks the chain."""
     files = [os.path.basename(f) for f, _, _ in frames[-2:]]
     return (
         reaches(frames)
@@ -191,7 +195,8 @@ def compare(points, ours, dwarf):
     return found
 
 
-# "none": printed, not judged: gdb finds no way out of musl, which has neither call-frame information nor frame pointers.
+# "none": printed, not judged: gdb finds no way out of musl, which has neither call-frame
+# information nor frame pointers.
 ORACLES = {"none": [], "gdb": ["gdb"], "dwarf": ["gdb", "dwarf"], "fp": ["fp"], "go": ["gdb", "fp"]}
 SUBJECTS = {
     "openssl": "dwarf",
@@ -266,7 +271,10 @@ def subject(name, oracles):
         need_gdb(name)
         judge(name, oracles)
 
-    agrees.__doc__ = f"{name}: {'the same stacks as ' + ' and '.join(oracles) if oracles else 'stacks'} at frozen points"
+    agrees.__doc__ = (
+        f"{name}: {'the same stacks as ' + ' and '.join(oracles) if oracles else 'stacks'} at "
+        f"frozen points"
+    )
     case(agrees)
 
 

@@ -12,7 +12,8 @@ from tap import DEADLINE, until
 HERE = shutil.which("perf") is not None
 
 
-# perf gives up, or waits for ever, where threads come and go while it opens their events: then it is started again.
+# perf gives up, or waits for ever, where threads come and go while it opens their events: then it
+# is started again.
 TRIES = 8
 
 

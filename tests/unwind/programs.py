@@ -28,8 +28,10 @@ const work = () => { const a = []; for (let i = 0; i < 3000; i++) a.push({k: 'n'
 while (process.cpuUsage().user < +process.argv[1] * 1e6) deep(20);
 """
 SQL = (
-    "with recursive n(i) as (select 1 union all select i + 1 from n where i < %d) select sum(length(g)) from "
-    "(select group_concat(hex(i * 7919 %% 1009)) g, i %% 97 k from n group by k order by upper(g) desc);"
+    "with recursive n(i) as (select 1 union all select i + 1 from n where i < %d) select "
+    "sum(length(g)) from "
+    "(select group_concat(hex(i * 7919 %% 1009)) g, i %% 97 k from n group by k order by "
+    "upper(g) desc);"
 )
 
 
@@ -162,7 +164,8 @@ def cc1(language):
 
 
 def beforehand(folder, names):
-    """Commands that bring the files of these programs into use for a moment, under names of their own."""
+    """Commands that bring the files of these programs into use for a moment, under names of their
+    own."""
     short = {name: command for name, command in system(True) if name != "cc1"}
     short |= {name[:15]: [path, "%s"] for name, path in own()}
     if shutil.which("gcc"):

@@ -73,7 +73,8 @@ def record(name):
 
 
 def cut(point):
-    """Cuts the copy behind what gdb walked; whether it holds every return address (the leaf's own may be in a register)."""
+    """Cuts the copy behind what gdb walked; whether it holds every return address (the leaf's own
+    may be in a register)."""
     start, text = point["stack"]
     copy, at, end = bytes.fromhex(text), 0, 0
     for i, pc in enumerate(point["pcs"][1:]):
@@ -155,7 +156,8 @@ def main():
                 good = points > 0 and kept > 0
                 print(f"{'ok' if good else 'not ok'} {number} - {name} is recorded")
                 print(
-                    f"# {points} points, {kept} with their whole stack in the copy, {complete} of these end where threads begin"
+                    f"# {points} points, {kept} with their whole stack in the copy, {complete} "
+                    f"of these end where threads begin"
                 )
                 failed |= not good
             except Skip as reason:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Registers that a callee of another file has saved: its table learns where, once a stack has needed it."""
+"""Registers that a callee of another file has saved: its table learns where, once a stack has
+needed it."""
 
 import os
 
@@ -32,7 +33,8 @@ def ends(agent):
 
 @case
 def lost_registers_are_asked_for():
-    """The first stacks say that a register is lost; then the C library's table says where it is, and no stack ends so any more."""
+    """The first stacks say that a register is lost; then the C library's table says where it is,
+    and no stack ends so any more."""
     need_root()
     if not os.path.exists(f"{PROGRAMS}/sorts"):
         raise Skip("the program is for x86-64")

@@ -154,9 +154,13 @@ def verdicts(names, ours, failed):
         t = ours[name]
         enough = t.n >= ENOUGH and name not in failed
         if WALKER == "frame-pointers":
-            yield enough, f"{name} is sampled", f"{t.n} stacks, {'failed' if name in failed else 'ended well'}"
+            yield enough, f"{name} is sampled", (
+                f"{t.n} stacks, {'failed' if name in failed else 'ended well'}"
+            )
         elif name in UNDESCRIBED:
-            yield enough and t.lies <= t.n / 100, f"{name}: {UNDESCRIBED[name]}, and stacks say so", f"{t.lies} of {t.n} do not"
+            yield enough and t.lies <= t.n / 100, (
+                f"{name}: {UNDESCRIBED[name]}, and stacks say so"
+            ), (f"{t.lies} of {t.n} do not")
         else:
             yield enough and reaches(
                 t.whole, t.n, PROGRAM_AIM
@@ -171,7 +175,9 @@ def verdicts(names, ours, failed):
         )
         yield "go-work" not in names or ours[
             "go-work"
-        ].percent() > 95, "with frame pointers they are told to be whole", f"{ours['go-work'].percent():.1f} %"
+        ].percent() > 95, "with frame pointers they are told to be whole", (
+            f"{ours['go-work'].percent():.1f} %"
+        )
     else:
         yield reaches(
             whole, total, ALL_AIM
@@ -207,7 +213,8 @@ def main():
             if stacks.process.startswith("_"):
                 first.add(stacks)
         print(
-            f"# first moments: {first.n} stacks, {first.percent():.2f} % whole; {first.why.most_common(4)}"
+            f"# first moments: {first.n} stacks, {first.percent():.2f} % whole; "
+            f"{first.why.most_common(4)}"
         )
     found = list(verdicts(list(programs), ours, failed))
     print(f"1..{len(found)}")

@@ -42,7 +42,8 @@ CLIENT = """
   tls_config { ca_file = "%s" }
 """
 ALONE = 'discovery.kubernetes "pods" {%s}\n'
-# The graph of a cluster's agent: what is found, named by the usual rules, for somebody who profiles.
+# The graph of a cluster's agent: what is found, named by the usual rules, for somebody who
+# profiles.
 RULES = "".join(
     f'  rule {{\n    source_labels = [{json.dumps(source)}]\n    target_label = "{target}"\n  }}\n'
     for source, target in (
@@ -60,8 +61,8 @@ NAMED = (
     + "}\n"
 )
 SAMPLED = (
-    NAMED
-    + 'pyroscope.ebpf "pods" {\n  targets = discovery.relabel.pods.output\n  forward_to = [profile.file.all.receiver]\n}\nprofile.file "all" {\n  paths = ["profile.pb.gz"]\n}\n'
+    NAMED + 'pyroscope.ebpf "pods" {\n  targets = discovery.relabel.pods.output\n  forward_to = '
+    '[profile.file.all.receiver]\n}\nprofile.file "all" {\n  paths = ["profile.pb.gz"]\n}\n'
 )
 FOLLOWED = (
     NAMED + 'test.journal "pods" {\n  targets = discovery.relabel.pods.output\n  path = "%s"\n}\n'
@@ -136,7 +137,8 @@ def status():
 
 
 class Pods:
-    """Copies of one stored pod that differ in name, uid, container id and node, by replacement of equal length."""
+    """Copies of one stored pod that differ in name, uid, container id and node, by replacement of
+    equal length."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -338,7 +340,8 @@ def latency():
 def main():
     os.chdir(tempfile.mkdtemp(prefix="andiron-bench-"))
     try:
-        # A list of a hundred thousand pods may take longer than the minute and the history that a request has by default.
+        # A list of a hundred thousand pods may take longer than the minute and the history that a
+        # request has by default.
         cluster = Cluster("--request-timeout=15m", "--etcd-compaction-interval=0")
     except pyroscope.Skip as why:
         print(f"# skipped: {why}")
@@ -349,7 +352,8 @@ def main():
         for name, (text, _) in GRAPHS.items():
             with following(text % client(cluster), 1) as agent:
                 before[name] = anonymous(agent.pid)[0]
-        # Nobody watches meanwhile: a hundred pods share one revision, and a watch that is cut off within it would miss the rest.
+        # Nobody watches meanwhile: a hundred pods share one revision, and a watch that is cut off
+        # within it would miss the rest.
         pods.put(range(1, PODS))
         until(
             lambda: cluster.must("GET", "/api/v1/pods?limit=1")["metadata"].get(
