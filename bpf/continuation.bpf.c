@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Walks that continue in task work, because their stack enters language runtimes more often than one
- * run of a program can follow: a round trip is two tail calls, and the kernel allows 33 in a run.
+/* Walks that continue in task work, because their stack enters language runtimes more often than
+ * one run of a program can follow: a round trip is two tail calls, and the kernel allows 33 in a
+ * run.
  *
  * Task work cannot tail-call. But it can make the kernel run another program at once: a read of the
  * process's memory where there is none is a page fault, and a perf event on page faults runs a
  * program with 33 calls of its own. So the work faults, round after round, at an address that names
  * its walk. The program there copies the walk to where a sample's would be and hands it to the
- * runtime. From there on it is a sample's walk, until its end is kept here again. The thread has run
- * no instruction of its own since it was sampled.
+ * runtime. From there on it is a sample's walk, until its end is kept here again. The thread has
+ * run no instruction of its own since it was sampled.
  *
  * The CPU's walk is free meanwhile: the kernel runs no program of an event while it runs another on
  * the CPU. The event excludes faults in user mode, so only the few of the kernel itself pay. */

@@ -378,7 +378,8 @@ SAMPLER_INLINE void hand_over(struct bpf_perf_event_data *event, struct andiron_
 	w->end = UNWIND_END_RUNTIME;
 }
 
-/* A runtime's program may write frames and registers only. A state that cannot be true is dropped. */
+/* A runtime's program may write frames and registers only. A state that cannot be true is
+ * dropped. */
 SAMPLER_INLINE void came_back(__u32 cpu)
 {
 	struct andiron_walk *w = h_walk_state(cpu);

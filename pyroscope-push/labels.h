@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The labels of a series, made of a group's own and of the configuration's, and brought within what
- * every server takes. Sources: pyroscope, pkg/validation (30 names with the server's "process" of
- * samples among them, names of 1024 bytes, values of 2048; UTF-8; no empty name, none twice), and
- * parca, which refuses a name given twice. */
+/* The labels of a series: a group's and the configuration's, within the limits of every server.
+ * Sources: pyroscope, pkg/validation (30 names, one of them the server's "process"; names of 1024
+ * bytes, values of 2048; UTF-8; no empty name, none twice); parca refuses a name given twice. */
 #pragma once
 
 #include "abi/batch-view.h"

@@ -55,7 +55,7 @@ static void add(struct list *l, struct abi_metric m)
 {
 	const char *name = m.name;
 
-	snprintf(l->name, sizeof(l->name), "%s_%s", writer_component(l->w), name);
+	snprintf(l->name, sizeof(l->name), "%s_%s", writer_protocol(l->w)->component, name);
 	for (char *c = l->name; *c; c++)
 		if (*c == '.')
 			*c = '_';
@@ -70,7 +70,7 @@ static void add_figure(struct list *l, const struct abi_metric_row *row)
 		struct abi_metric m = abi_metric_of(row, endpoint_counts(e));
 
 		m.labels[0].key = "endpoint";
-		m.labels[0].value = endpoint_name(e);
+		m.labels[0].value = endpoint_options(e)->name;
 		add(l, m);
 	}
 }
@@ -82,11 +82,11 @@ static void add_reasons(struct list *l)
 		const struct endpoint_reason *r = endpoint_counts(e)->reasons;
 
 		for (size_t k = 0; k < ENDPOINT_REASONS && r[k].word; k++)
-			add(l, (struct abi_metric){"rejected_profiles_total",
-						   "Profiles given up, by reason.",
-						   (double)r[k].profiles,
-						   .labels = {{"endpoint", endpoint_name(e)},
-							      {"reason", r[k].word}}});
+			add(l, (struct abi_metric){
+				       "rejected_profiles_total", "Profiles given up, by reason.",
+				       (double)r[k].profiles,
+				       .labels = {{"endpoint", endpoint_options(e)->name},
+						  {"reason", r[k].word}}});
 	}
 }
 
@@ -119,8 +119,9 @@ static void add_uploads(struct list *l, const struct uploads_counts *c)
 					   .labels = {{"reason", c->refused[i].word}}});
 }
 
-void metrics_add(const struct writer *w, const struct andiron_metric_sink *sink)
+void metrics_add(void *self, const struct andiron_metric_sink *sink)
 {
+	const struct writer *w = self;
 	struct list l = {.w = w, .sink = sink};
 
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)

@@ -7,5 +7,5 @@
 
 struct andiron_metric_sink;
 
-/* Adds each figure, those of one name together. */
-void metrics_add(const struct writer *w, const struct andiron_metric_sink *sink);
+/* Adds each figure, those of one name together. `metrics` of component.h; `self` is a writer. */
+void metrics_add(void *self, const struct andiron_metric_sink *sink);

@@ -9,88 +9,46 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
-
-struct instance {
-	struct abi_context context;
-	const struct protocol *protocol;
-	struct writer *writer;
-};
 
 static int32_t create(const struct protocol *protocol, const struct abi_context *context,
 		      const struct andiron_value *args, void **ret_self,
 		      struct andiron_error *ret_err)
 {
-	struct instance *self = calloc(1, sizeof(*self));
-	struct push_config *config = NULL;
-	struct error err = ERROR_NULL;
-	int rc = self ? push_config_new(protocol, args, &config, &err) : -ENOMEM;
-
-	if (rc == 0) {
-		self->protocol = protocol;
-		self->context = *context;
-		rc = writer_new(&self->context, config, &self->writer);
-	}
-	if (rc) {
-		push_config_release(config);
-		free(self);
-		return abi_error(context->host, ret_err, &err, rc);
-	}
-	*ret_self = self;
-	return 0;
-}
-
-static int32_t start(void *arg, struct andiron_error *ret_err)
-{
-	struct instance *self = arg;
-	struct error err = ERROR_NULL;
-	int rc = writer_start(self->writer, &err);
-
-	return abi_error(self->context.host, ret_err, &err, rc);
-}
-
-static int32_t update(void *arg, const struct andiron_value *args, struct andiron_error *ret_err)
-{
-	struct instance *self = arg;
 	struct push_config *config;
 	struct error err = ERROR_NULL;
-	int rc = push_config_new(self->protocol, args, &config, &err);
+	struct writer *writer;
+	int rc = push_config_new(protocol, args, &config, &err);
 
 	if (rc)
-		return abi_error(self->context.host, ret_err, &err, rc);
-	rc = writer_update(self->writer, config, &err);
+		return abi_error(context->host, ret_err, &err, rc);
+	rc = writer_new(context, config, &writer);
 	if (rc)
 		push_config_release(config);
-	return abi_error(self->context.host, ret_err, &err, rc);
+	else
+		*ret_self = writer;
+	return rc;
 }
 
-static void batch(void *arg, const struct andiron_batch *b)
+static int32_t start(void *self, struct andiron_error *ret_err)
 {
-	writer_batch(((struct instance *)arg)->writer, b);
+	struct error err = ERROR_NULL;
+	int rc = writer_start(self, &err);
+
+	return abi_error(writer_host(self), ret_err, &err, rc);
 }
 
-static int32_t drain(void *arg, int64_t deadline_ns)
+static int32_t update(void *self, const struct andiron_value *args, struct andiron_error *ret_err)
 {
-	writer_drain(((struct instance *)arg)->writer, deadline_ns);
-	return 0;
-}
+	struct push_config *config;
+	struct error err = ERROR_NULL;
+	int rc = push_config_new(writer_protocol(self), args, &config, &err);
 
-static void stop(void *arg)
-{
-	writer_stop(((struct instance *)arg)->writer);
-}
-
-static void destroy(void *arg)
-{
-	struct instance *self = arg;
-
-	writer_free(self->writer);
-	free(self);
-}
-
-static void metrics(void *arg, const struct andiron_metric_sink *sink)
-{
-	metrics_add(((struct instance *)arg)->writer, sink);
+	if (rc)
+		return abi_error(writer_host(self), ret_err, &err, rc);
+	rc = writer_update(self, config, &err);
+	if (rc)
+		push_config_release(config);
+	return abi_error(writer_host(self), ret_err, &err, rc);
 }
 
 static const struct andiron_export exports[] = {
@@ -125,11 +83,11 @@ static const struct andiron_export exports[] = {
 		.create = create_##word,                                                           \
 		.start = start,                                                                    \
 		.update = update,                                                                  \
-		.drain = drain,                                                                    \
-		.stop = stop,                                                                      \
-		.destroy = destroy,                                                                \
-		.batch = batch,                                                                    \
-		.metrics = metrics,                                                                \
+		.drain = writer_drain,                                                             \
+		.stop = writer_stop,                                                               \
+		.destroy = writer_free,                                                            \
+		.batch = writer_batch,                                                             \
+		.metrics = metrics_add,                                                            \
 	}
 
 WRITER(pyroscope, "Pushes profiles to Pyroscope.");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a batch to records: one per group and profile name, checked against what servers refuse,
+/* From a batch to records: one per group and profile name, checked against servers' limits, and
  * split where it is too large. */
 #pragma once
 
@@ -7,7 +7,28 @@
 #include "pyroscope-push/labels.h"
 #include "push-protocols/protocol.h"
 #include "pyroscope-push/spool/record.h"
-#include "pyroscope-push/timestamps.h"
+
+/* Times for profiles. A server keeps one profile of a series and a time, so each profile gets its
+ * own. Times rise strictly over all series of a writer, which takes no memory of series, and over
+ * its restarts, where a spool has the last one. The low bits are the process's own, since many
+ * hosts may write one series. */
+#define TIMES_STEP_NS 4096 /* a power of two: the bits below it are the process's */
+/* A clock that was set back further is followed, with other low bits: servers take nothing from so
+ * far ahead. */
+#define TIMES_MAX_LEAD_NS (INT64_C(300) * 1000000000)
+
+struct times {
+	int64_t last;
+	int64_t tag; /* 0 ≤ tag < TIMES_STEP_NS */
+};
+
+/* `seed` differs between processes. */
+struct times times_init(uint64_t seed);
+/* Continues after `last`, the last time of an earlier run. */
+void times_resume(struct times *t, int64_t last);
+/* The time for a profile whose window ended at end_ns: within TIMES_STEP_NS of it, unless an
+ * earlier one has that. O(1). */
+int64_t times_next(struct times *t, int64_t end_ns);
 
 /* Why samples did not become part of a record. */
 enum series_loss {
@@ -41,7 +62,7 @@ struct series_encoder {
 	struct series_repairs *repairs; /* added to */
 };
 
-/* Encodes all rows. What was not emitted stands in `ret_lost`, in samples by
- * reason: emitted and lost together are the batch's samples. */
+/* Encodes all rows. `ret_lost` has the samples that were not emitted, by reason: emitted and lost
+ * together are the batch's samples. */
 void series_encode(const struct series_encoder *e, const struct andiron_batch *batch,
 		   uint64_t ret_lost[SERIES_N_LOSSES]);

@@ -84,6 +84,7 @@ static void on_set_aside(void *context, const struct record *r)
 
 static void end_drain(struct writer *w)
 {
+	check(w->draining);
 	w->draining = false;
 	if (w->drain_timer)
 		w->context.host->timer_cancel(w->context.instance, w->drain_timer);
@@ -101,8 +102,8 @@ static void on_changed(void *context)
 		if (endpoint_cause(w->endpoints[i]))
 			bad = w->endpoints[i];
 	if (bad)
-		abi_health(&w->context, ANDIRON_HEALTH_UNHEALTHY, "%s: %s%s%s", endpoint_name(bad),
-			   endpoint_cause(bad),
+		abi_health(&w->context, ANDIRON_HEALTH_UNHEALTHY, "%s: %s%s%s",
+			   endpoint_options(bad)->name, endpoint_cause(bad),
 			   trouble ? "; and memory alone holds what is new: " : "",
 			   trouble ? trouble : "");
 	else if (trouble)
@@ -141,7 +142,8 @@ static void give_up_for(struct writer *w, uint64_t endpoint, uint64_t sequence, 
 {
 	if (!vec_push(&w->gone, ((struct gone){endpoint, sequence, what})))
 		abi_log(&w->context, ANDIRON_LOG_WARN,
-			"memory is short: a profile of an earlier run is counted again in the next");
+			"memory is short: a profile of an earlier run is counted again in the "
+			"next");
 }
 
 /* The position of the endpoint with that id, or n_endpoints. */
@@ -215,8 +217,10 @@ int writer_new(const struct abi_context *context, struct push_config *config, st
 	return 0;
 }
 
-void writer_free(struct writer *w)
+void writer_free(void *self)
 {
+	struct writer *w = self;
+
 	if (!w)
 		return;
 	writer_stop(w);
@@ -319,7 +323,7 @@ int writer_start(struct writer *w, struct error *err)
 {
 	int rc;
 
-	check(!w->loop);
+	check(!w->loop && !w->endpoints);
 	rc = client_loop_new(&w->context, &w->loop, err);
 	if (rc)
 		return rc;
@@ -343,6 +347,7 @@ int writer_start(struct writer *w, struct error *err)
 static void keep(struct writer *w, struct push_config *config, struct endpoint **fresh, size_t at,
 		 size_t old)
 {
+	check(fresh[at] && w->endpoints[old]);
 	endpoint_free(fresh[at], NULL);
 	fresh[at] = w->endpoints[old];
 	w->endpoints[old] = NULL;
@@ -361,7 +366,7 @@ static void keep_endpoints(struct writer *w, struct push_config *config, struct 
 	for (size_t i = 0; i < config->n_endpoints; i++)
 		for (size_t k = 0; k < w->n_endpoints; k++)
 			if (w->endpoints[k] &&
-			    endpoint_id(w->endpoints[k]) == config->endpoints[i].id) {
+			    endpoint_options(w->endpoints[k])->id == config->endpoints[i].id) {
 				keep(w, config, fresh, i, k);
 				break;
 			}
@@ -407,7 +412,7 @@ static size_t ids_of(const struct writer *w, uint64_t owed, uint64_t *out)
 
 	for (size_t i = 0; i < w->n_endpoints; i++)
 		if (owed >> i & 1)
-			out[n++] = endpoint_id(w->endpoints[i]);
+			out[n++] = endpoint_options(w->endpoints[i])->id;
 	return n;
 }
 
@@ -416,6 +421,7 @@ static void on_record(void *context, struct record *r)
 	struct writer *w = context;
 	uint64_t ids[SPOOL_MAX_ENDPOINTS];
 
+	check(w->n_endpoints > 0 && w->n_endpoints <= SPOOL_MAX_ENDPOINTS);
 	store_add(&w->store, r, ids, ids_of(w, UINT64_MAX, ids));
 	for (size_t i = 0; i < w->n_endpoints; i++)
 		endpoint_push(w->endpoints[i], r, false);
@@ -428,8 +434,9 @@ static void retry_store(struct writer *w)
 		open_store(w);
 }
 
-void writer_batch(struct writer *w, const struct andiron_batch *batch)
+void writer_batch(void *self, const struct andiron_batch *batch)
 {
+	struct writer *w = self;
 	struct series_encoder encoder = {
 		.protocol = w->config->protocol,
 		.addresses = w->config->addresses,
@@ -507,22 +514,27 @@ static void on_deadline(void *arg)
 	end_drain(w);
 }
 
-void writer_drain(struct writer *w, int64_t deadline_ns)
+int32_t writer_drain(void *self, int64_t deadline_ns)
 {
+	struct writer *w = self;
+
 	w->draining = true;
 	if (deadline_ns <= 0 || w->context.host->timer_set(w->context.instance, deadline_ns, 0,
 							   on_deadline, w, &w->drain_timer) != 0) {
 		on_deadline(w);
-		return;
+		return 0;
 	}
 	for (size_t i = 0; i < w->n_endpoints; i++)
 		endpoint_hurry(w->endpoints[i]);
 	if (store_held(&w->store) == 0)
 		end_drain(w);
+	return 0;
 }
 
-void writer_stop(struct writer *w)
+void writer_stop(void *self)
 {
+	struct writer *w = self;
+
 	if (!w->loop)
 		return;
 	if (w->drain_timer)
@@ -542,9 +554,14 @@ void writer_stop(struct writer *w)
 	w->loop = NULL;
 }
 
-const char *writer_component(const struct writer *w)
+const struct protocol *writer_protocol(const struct writer *w)
 {
-	return w->config->protocol->component;
+	return w->config->protocol;
+}
+
+const struct andiron_host *writer_host(const struct writer *w)
+{
+	return w->context.host;
 }
 
 uint64_t writer_spool_bytes(const struct writer *w)

@@ -13,31 +13,31 @@ struct writer;
 
 /* Takes over the config's reference on success. 0 or -ENOMEM. */
 int writer_new(const struct abi_context *context, struct push_config *config, struct writer **ret);
-void writer_free(struct writer *w);
+void writer_free(void *self);
 
 /* 0, or negative errno and a text. */
 int writer_start(struct writer *w, struct error *err);
 
-/* Goes on with another config, whose reference it takes over on success.
- * What an endpoint holds stays with the endpoint of the same URL; where the
- * URL was changed, with the one in its place. 0, -ENOMEM, or -EINVAL and a
- * text: another spool needs a restart. Nothing has changed then. */
+/* Continues with another config; takes over its reference on success. An endpoint's records stay
+ * with the endpoint of the same URL; if the URL was changed, with the one at its position. 0,
+ * -ENOMEM, or -EINVAL and a text (another spool needs a restart); nothing has changed then. */
 int writer_update(struct writer *w, struct push_config *config, struct error *err);
 
-void writer_batch(struct writer *w, const struct andiron_batch *batch);
+/* These and writer_free have the shapes of component.h; `self` is a struct writer. */
+void writer_batch(void *self, const struct andiron_batch *batch);
 
 /* Delivers what is held, and says host->drained when all is, or when deadline_ns is over and the
  * rest is in the spool, or dropped. */
-void writer_drain(struct writer *w, int64_t deadline_ns);
+int32_t writer_drain(void *self, int64_t deadline_ns);
 
 /* Leaves what is held to the spool, or drops it; idempotent. */
-void writer_stop(struct writer *w);
+void writer_stop(void *self);
 
 /* What was repaired so that servers take it. */
 const struct series_repairs *writer_repairs(const struct writer *w);
 
-/* "pyroscope.write". */
-const char *writer_component(const struct writer *w);
+const struct protocol *writer_protocol(const struct writer *w);
+const struct andiron_host *writer_host(const struct writer *w);
 
 /* Bytes that the spool takes on the disk. */
 uint64_t writer_spool_bytes(const struct writer *w);

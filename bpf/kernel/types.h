@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The kernel's types as far as our programs read them, kept by hand.
  *
- * A struct under `preserve_access_index` names only the members that are used. The loader moves each
- * access to where the running kernel's BTF has the member (CO-RE), so order and gaps do not matter.
- * All of them exist under these names from 5.10 on. What is outside of that pragma is fixed by the
- * kernel's user-space ABI.
+ * A struct under `preserve_access_index` names only the members that are used. The loader moves
+ * each access to where the running kernel's BTF has the member (CO-RE), so order and gaps do not
+ * matter. All of them exist under these names from 5.10 on. What is outside of that pragma is fixed
+ * by the kernel's user-space ABI.
  *
  * Include this first, then <bpf/bpf_helpers.h> and <bpf/bpf_core_read.h>. */
 #ifndef KERNEL_TYPES_H

@@ -13,10 +13,10 @@
  *   h_send(data, size, wake)        0, or an error if the ring is full
  *   h_ring_crowded()                whether the ring is over half full
  *   h_now()                         ns, monotonic
- *   h_kernel_frames(c, w)           into w->frames[0..ANDIRON_WALK_KERNEL); how many. All else of w is free
+ *   h_kernel_frames(c, w)           into w->frames[0..ANDIRON_WALK_KERNEL); their number
  *   h_registers(c, task, w)         the process's, into the walk; 0 or a reason of UNWIND_END_*
  *   h_space(i)                      struct unwind_space *, i is wrapped, or NULL
- *   h_generation(c)                 unwind_generation() of the current process, 0 in the midst of exec
+ *   h_generation(c)                 unwind_generation() of the current process, 0 during exec
  *   h_parent(c, key)                its parent's key
  *   h_log_words()                   words of a log, SAMPLER_LOG_SPARE not counted
  *   h_log_put(cpu, buffer, at, words, n)  into the log; 0, or an error if this CPU has none
@@ -38,8 +38,8 @@
 
 /* A process whose mappings change all the time is reported this often. */
 #define SAMPLER_CHANGE_NS 100000000ull
-/* The kernel does not count writable code. Where a stack leads to an unknown address, its process is
- * read again, this often; and so many times in a row if it was not for as long: a runtime that
+/* The kernel does not count writable code. Where a stack leads to an unknown address, its process
+ * is read again, this often; and so many times in a row if it was not for as long: a runtime that
  * begins maps memory for its code again and again. */
 #define SAMPLER_ASK_NS  250000000ull
 #define SAMPLER_ASK_ROW 64
@@ -246,7 +246,8 @@ SAMPLER_INLINE bool sampler_is_open(const struct andiron_walk *w,
 	       (w->end == UNWIND_END_SWITCHES && h_config()->continuation);
 }
 
-/* Writes the sample into the log, or into the ring if that is full. False: it is lost, and counted. */
+/* Writes the sample into the log, or into the ring if that is full. False: it is lost, and
+ * counted. */
 SAMPLER_INLINE bool sampler_write(const struct sampler_slot *p, struct andiron_walk *w)
 {
 	__u32 n = SAMPLER_STACK_WORDS + w->n_words, at = p->counts->n_words;

@@ -2,10 +2,11 @@
 /* The two stacks of a thread that runs Go: its goroutine's, and the system's, on which Go calls C
  * and its runtime does what needs room. A walk continues from one to the other, so both are copied.
  *
- * A goroutine is described by a g, a thread by an m; the system's stack has a g too, g0. The current
- * g is in a register while Go's code runs (its internal ABI, "Architecture specifics"), and always
- * in a word of thread-local storage. Only members are read whose offsets Go's assembly, debuggers or
- * linkers rely on, unchanged since Go 1.5; and the g that an m runs, found by its shape.
+ * A goroutine is described by a g, a thread by an m; the system's stack has a g too, g0. The
+ * current g is in a register while Go's code runs (its internal ABI, "Architecture specifics"), and
+ * always in a word of thread-local storage. Only members are read whose offsets Go's assembly,
+ * debuggers or linkers rely on, unchanged since Go 1.5; and the g that an m runs, found by its
+ * shape.
  *
  * In other programs these words are anything. An address is read only if plain memory is there, and
  * counts only if m and g0 lead to each other. Who forges that has memory of their own copied. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The mappings of the current process, as its thread can list them in task work (6.18 and later). */
+/* The mappings of the current process, as its thread can list them in task work (6.18 and
+ * later). */
 #pragma once
 
 #include "task-work/snapshot.h"

@@ -83,7 +83,8 @@ TEST(idle_is_not_sampled)
 	buf_free(&world.ring);
 }
 
-/* Log and ring full, no log at all: each sample is in exactly one place, and what is full is tried again. */
+/* Log and ring full, no log at all: each sample is in exactly one place, and what is full is tried
+ * again. */
 TEST(losses_are_counted)
 {
 	reset();
@@ -396,7 +397,8 @@ TEST(walks_that_do_not_come_back_are_counted)
 	buf_free(&world.ring);
 }
 
-/* What walks beside samples, in rounds of task work, is in no book, whether it comes back or not. */
+/* What walks beside samples, in rounds of task work, is in no book, whether it comes back or
+ * not. */
 TEST(rounds_are_no_samples)
 {
 	struct sampler_context c = in_user;

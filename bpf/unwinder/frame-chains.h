@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The part of the walker (native-stack.h, which includes it) that follows chains: lines of the cache
- * of chains in unwind-tables.h. A walk follows chains as far as they lead, and takes a single step
- * where none does. From there on it makes a chain of what it finds, in other chains or in the
+/* The part of the walker (native-stack.h, which includes it) that follows chains: lines of the
+ * cache of chains in unwind-tables.h. A walk follows chains as far as they lead, and takes a single
+ * step where none does. From there on it makes a chain of what it finds, in other chains or in the
  * tables. A chain that the stack does not agree with stays as it is: it is some other stack's. Of
  * the chain that is being made the walk keeps the slot and the number of words. */
 #pragma once

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From arguments to an http_config. One list of rules serves both `validate`, which reports all
- * that are broken, and client_config_init, which stops at the first: what was validated is what is
- * accepted. */
+/* From arguments to an http_config. One list of rules serves `validate`, which reports all broken
+ * ones, and client_config_init, which stops at the first. */
 #include "abi/log.h"
 #include "abi/value.h"
 #include "client/options.h"

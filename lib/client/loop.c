@@ -38,6 +38,7 @@ static struct watched *find(struct client_loop *loop, int fd)
 
 static void forget(struct client_loop *loop, struct watched *w)
 {
+	check(loop->watched.n > 0);
 	loop->context.host->watch_remove(loop->context.instance, w->id);
 	*w = loop->watched.p[--loop->watched.n];
 }
@@ -63,6 +64,7 @@ static void on_timeout(void *arg)
 {
 	struct client_loop *loop = arg;
 
+	check(loop->timer != 0);
 	loop->timer = 0;
 	http_timeout(loop->http);
 }

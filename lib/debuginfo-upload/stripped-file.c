@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images of ELF files. Contract in stripped-file.h. The layout is made once, from headers alone;
- * no byte of a section is looked at, so a stranger's file costs what its section table
- * costs. Offsets stay as congruent to their alignment as they were, up to a page. */
+/* See stripped-file.h. The layout is made once, from headers alone: the cost is that of the section
+ * table. Offsets keep their alignment, up to a page. */
 #include "debuginfo-upload/stripped-file.h"
 
 #include "base/check.h"

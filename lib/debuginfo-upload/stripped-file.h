@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of an ELF file is sent to somebody who is to name its addresses: an image, read piece by
- * piece out of the open file, so that neither memory nor a temporary file holds it.
+/* An image of an ELF file for a server that symbolizes. It is read piece by piece from the open
+ * file; neither memory nor a temporary file holds it.
  *
- * The image of debug information is the file without the bytes that its program runs on:
- * a section that is loaded keeps its header, address and size and becomes SHT_NOBITS,
- * unless names or ids lie in it (notes; Go's tables; the dynamic symbols with .rela.plt
- * where there is no .symtab). Segments keep their addresses and have no bytes, but for
- * notes. So do objcopy --only-keep-debug and eu-strip -f; the form is theirs, and gdb,
- * debuginfod and Parca read it. */
+ * An image of debug information is the file without the program's own bytes, as objcopy
+ * --only-keep-debug and eu-strip -f make it. A loaded section keeps its header, address and size
+ * and becomes SHT_NOBITS, unless it has names or ids (notes; Go's tables; the dynamic symbols with
+ * .rela.plt if there is no .symtab). Segments keep their addresses, and have no bytes but notes. */
 #pragma once
 
 #include "base/vec.h"

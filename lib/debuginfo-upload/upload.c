@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An upload's steps. Each is a call whose answer leads to the next one or to the end; a step is a
- * row of the table, so that what is sent stands beside what its answer means. Contract in upload.h.
- */
+/* The steps of an upload; see upload.h. Each step is a call. Its answer leads to the next step or
+ * to the end. */
 #include "debuginfo-upload/upload.h"
 
 #include "base/check.h"
@@ -36,6 +35,7 @@ static void end(struct upload *u, enum upload_outcome outcome, const char *text)
 
 	/* The text can lie in what `done` frees. */
 	snprintf(copy, sizeof(copy), "%s", text);
+	check(!u->request);
 	u->step = NULL;
 	u->done(u->context, outcome, copy);
 }
@@ -266,6 +266,7 @@ static int read_file(struct upload *u, char *to, size_t n)
 	int r = elf_image_read(u->file->image, u->sent, to, n);
 
 	if (r == 0) {
+		check(u->sent + n <= u->file->image->size);
 		u->sent += n;
 		u->sent_in_all += n;
 	}
@@ -411,6 +412,7 @@ static int send_step(struct upload *u, const struct step *step, struct error *er
 		.context = u,
 	};
 
+	check(!u->request);
 	u->step = step;
 	if (sends) {
 		u->resumed++;

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One file's way to a server that names addresses by it: Parca's DebuginfoService over gRPC. The
- * server is asked whether it wants the file (ShouldInitiateUpload), told that it comes
- * (InitiateUpload), sent it, as a stream of chunks or by PUT to the URL that it signed (Upload),
- * and told that this was all (MarkUploadFinished). Sources: parca, proto/parca/debuginfo/v1alpha1,
- * and what a v0.28.0 was seen to answer.
+/* Upload of one file to Parca's DebuginfoService over gRPC. The calls are ShouldInitiateUpload,
+ * InitiateUpload, Upload (a stream of chunks, or PUT to a URL that the server signed) and
+ * MarkUploadFinished. Sources: parca, proto/parca/debuginfo/v1alpha1; answers of v0.28.0.
  *
- * The file is read while it is sent, a chunk at a time, and never held in memory. A stream that
- * broke off cannot be gone on with, but the server keeps the upload's id over a restart of its own:
- * the next run of the same upload sends the file under that id, where a new id would be refused for
- * a quarter of an hour.
+ * The file is read a chunk at a time while it is sent. A broken stream cannot be continued. The
+ * next run sends the file again under the same id, which the server keeps over its own restart; a
+ * new id would be refused for a quarter of an hour.
  *
- * All is used by one thread, and is borrowed from `upload_run` until `done`. */
+ * One thread. All is borrowed from `upload_run` until `done`. */
 #pragma once
 
 #include "debuginfo-upload/stripped-file.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ELF file made of sections that came one by one, so that whoever reads debug files need not
- * know that a part was all that was fetched. */
+/* Makes an ELF file of sections that were fetched one by one, for readers of debug files. */
 #pragma once
 
 #include "base/str.h"

@@ -2,9 +2,9 @@
 /* Debug files of debuginfod servers (protocol: debuginfod(8) of elfutils), kept in a folder that
  * elfutils' client shares.
  *
- * A file that is too large costs its table of lines and its symbols only: /buildid/ID/section/NAME
- * gives .debug_line, .debug_line_str, .symtab and .strtab, which make a file that reads as any
- * other debug file, without inlined calls. Servers that know no sections give whole files.
+ * Of a file that is too large only lines and symbols are fetched: /buildid/ID/section/NAME gives
+ * .debug_line, .debug_line_str, .symtab and .strtab. They are put into one ELF file, which reads as
+ * any debug file without inlined calls. Servers that know no sections give whole files.
  *
  * Blocks; for a process that does nothing else. */
 #pragma once

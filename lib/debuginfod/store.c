@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kept files. All is done relative to descriptors of folders, never following a link: the folder
- * may be one that others write to. Contract in store.h. */
+/* See store.h. All paths are relative to descriptors of folders, and no link is followed: others
+ * may write to the folder. */
 #include "debuginfod/store.h"
 
+#include "base/check.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/search.h"
@@ -149,6 +150,7 @@ int store_keep(struct store_draft *d, const char *name)
 {
 	int r = 0;
 
+	check(d->fd >= 0 && d->folder >= 0);
 	if (fchmod(d->fd, 0400) < 0 || renameat(d->folder, d->name, d->folder, name) < 0)
 		r = -errno;
 	if (r < 0) {
@@ -292,6 +294,7 @@ int store_clean(const struct store *s, int64_t now_seconds)
 
 		if (!much && now_seconds - k->used <= age)
 			break;
+		check(all.n_bytes >= k->bytes);
 		all.n_bytes -= k->bytes;
 		remove_kept(s, k);
 	}

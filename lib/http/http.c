@@ -2,11 +2,11 @@
 /* The client: one curl multi handle driven through its socket interface.
  *
  * Invariants: a transfer is in the list exactly while its handle is in the multi handle. `done` is
- * called only from `reap`, when curl is not on the stack, so it may send and cancel. What is
- * cancelled from a `data` callback, inside curl, is marked and reaped when curl has returned.
+ * called only from `reap`, when curl is not on the stack; so it may send and cancel. A transfer
+ * that is cancelled inside curl, by a `data` callback, is marked, and reaped when curl has
+ * returned.
  *
- * libcurl's global state is counted and, from 7.84 on, guarded by a lock of its own; so every
- * client holds one count, and no state of ours is global. */
+ * Each client holds one count of libcurl's global state, which has a lock of its own. */
 #include "http/http.h"
 
 #include "base/check.h"
@@ -75,7 +75,7 @@ static void arm(struct http_client *client)
 /* Takes a transfer out of the list and of curl. */
 static void detach(struct http_client *client, struct transfer *t)
 {
-	check(!client->in_curl && *t->link == t);
+	check(!client->in_curl && *t->link == t && (!t->next || t->next->link == &t->next));
 	client->in_curl = true;
 	curl_multi_remove_handle(client->multi, t->easy);
 	client->in_curl = false;
@@ -92,8 +92,8 @@ static void finish(struct http_client *client, struct transfer *t, CURLcode code
 	transfer_free(t);
 }
 
-/* Ends what curl has finished and what has stalled or was cancelled, and tells of what has left.
- * The list is read afresh after each end, since `done` may change it. */
+/* Ends transfers that finished, stalled or were cancelled, and reports those that have left. The
+ * list is read again after each end, since `done` may change it. */
 static void reap(struct http_client *client)
 {
 	int64_t now = clock_mono();
@@ -175,6 +175,7 @@ int http_send(struct http_client *client, const struct http_config *config,
 				 curl_multi_strerror(code));
 	}
 	t->id = ++client->last_id;
+	check(t->id != 0);
 	t->next = client->transfers;
 	t->link = &client->transfers;
 	if (t->next)

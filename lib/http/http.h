@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An HTTP client on libcurl's multi interface, driven by somebody else's loop:
- * the owner supplies descriptor watches and one timer through `struct
- * http_loop` and calls http_ready and http_timeout when they fire. Nothing
- * blocks (names are resolved by libcurl's own threads). One thread at a time. */
+/* An HTTP client on libcurl's multi interface, for the owner's event loop: that supplies watches of
+ * descriptors and one timer, and calls http_ready and http_timeout when they fire. Nothing blocks:
+ * libcurl resolves names on threads of its own. One thread at a time. */
 #pragma once
 
 #include "base/error.h"
@@ -31,9 +30,8 @@ void http_client_free(struct http_client *client);
 void http_ready(struct http_client *client, int fd, uint32_t events);
 void http_timeout(struct http_client *client);
 
-/* How to reach and to prove oneself to a server: Alloy's HTTP client arguments
- * (docs/…/http client arguments). Strings are borrowed for http_config_copy;
- * absent is STR_NULL. Files are read again for every request. */
+/* Connection and authentication, as in Alloy's HTTP client arguments. Strings are borrowed; absent
+ * is STR_NULL. Files are read again for every request. */
 struct http_header {
 	struct str name, value;
 };
@@ -52,12 +50,11 @@ struct http_config {
 	size_t n_proxy_headers;
 };
 
-/* status 0: no answer, and `error` says why in one line; result is the negative errno class:
- * -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH (no such name), -ECONNRESET, -EPROTO (TLS, bad HTTP),
- * -E2BIG. `sent` tells whether the whole request left, so whether it may have been carried out.
- * Borrowed. */
 #define HTTP_WANTED 4 /* headers that a request may ask for */
 
+/* status 0: no answer; `error` says why in one line, and `result` is the negative errno class:
+ * -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH (no such name), -ECONNRESET, -EPROTO (TLS, bad HTTP),
+ * -E2BIG. `sent`: the whole request left, so it may have been carried out. Borrowed. */
 struct http_response {
 	int result;
 	int status;
@@ -79,9 +76,9 @@ struct http_request {
 	const struct http_header *more_headers; /* sent after these */
 	size_t n_more_headers;
 	struct str body; /* copied */
-	/* A body that is made while it is sent, `read_bytes` long, in place of `body`: puts the
-	 * next of it, at most n bytes, into `to` and returns how many; a negative errno, or 0
-	 * before the end, ends the request. May do nothing to the client. Cannot be redirected. */
+	/* Makes a body of `read_bytes` while it is sent, in place of `body`: writes at most n bytes
+	 * into `to` and returns how many. A negative errno, or 0 before the end, ends the request.
+	 * Must not use the client. Cannot be redirected. */
 	int64_t (*read)(void *context, char *to, size_t n);
 	uint64_t read_bytes;
 	int64_t max_send;           /* bytes of the body a second; 0: any */
@@ -98,14 +95,13 @@ struct http_request {
 	/* Offers no compression: for streams that a server compresses piece by piece, as a sequence
 	 * of gzip members, which libcurl refuses. */
 	bool uncompressed;
-	/* Once, when the last byte has left and no answer is there yet; an answer within the same
-	 * moment comes without. May do nothing to the client. May be NULL. */
+	/* Once, when the last byte has left and there is no answer yet. Must not use the client.
+	 * May be NULL. */
 	void (*left)(void *context);
 	/* A 2xx answer has begun: its headers are complete. May be NULL. */
 	void (*begun)(void *context);
-	/* A piece of the body of a 2xx answer, as it arrives; return false to end the request.
-	 * NULL: it is collected and given to `done`. What comes with another status is always
-	 * collected, up to 1 MiB. */
+	/* A piece of the body of a 2xx answer, as it arrives; false ends the request. NULL: the
+	 * body is collected for `done`, as that of any other status always is, up to 1 MiB. */
 	bool (*data)(void *context, struct str piece);
 	/* Once, at the end, unless the request was cancelled. */
 	void (*done)(void *context, const struct http_response *response);

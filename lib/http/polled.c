@@ -2,6 +2,7 @@
 /* Watches and the one timer by poll(2). Contract in polled.h. */
 #include "http/polled.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 static void on_watch(void *context, int fd, uint32_t events)
@@ -60,6 +61,7 @@ static void turn(struct http_polled *loop, int64_t until_ns)
 	int64_t wait = (wake - clock_mono() + NS_PER_MSEC - 1) / NS_PER_MSEC;
 
 	/* Watches change while they are reported. */
+	check(n <= loop->ready.capacity);
 	if (n)
 		memcpy(loop->ready.p, loop->fds.p, n * sizeof(*loop->fds.p));
 	poll(loop->ready.p, n, wait <= 0 ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One exchange. What the server sends is counted before it is kept: headers
- * up to TRANSFER_MAX_HEADERS, the decoded body up to max_response; one byte
- * more and the exchange ends. An exchange either has an answer in full or
- * none: half a body is not shown as an answer. */
+/* One exchange. Headers are bounded by TRANSFER_MAX_HEADERS, the decoded body by max_response; one
+ * byte more ends the exchange. An exchange has a whole answer or none. */
 #include "http/transfer.h"
 
 #include "base/check.h"
@@ -59,6 +57,7 @@ static size_t on_read(char *to, size_t size, size_t n, void *context)
 		return CURL_READFUNC_ABORT;
 	if (!left || !n)
 		return 0;
+	check(t->made <= t->request_bytes);
 	got = t->read(t->context, to, left < n ? (size_t)left : n);
 	if (got <= 0) {
 		t->unreadable = true;
@@ -380,6 +379,7 @@ void transfer_tell_left(struct transfer *t)
 {
 	if (!t->left || !transfer_was_sent(t))
 		return;
+	check(!t->cancelled);
 	t->left(t->context);
 	t->left = NULL;
 }
@@ -392,6 +392,7 @@ void transfer_finish(struct transfer *t, CURLcode code)
 	long status = 0;
 
 	response.elapsed_ns = clock_mono() - t->started_ns;
+	check(!t->cancelled);
 	response.sent = transfer_was_sent(t);
 	if (code == CURLE_OK) {
 		curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One exchange: an easy handle with everything that it refers to. Private to lib/http; http.c owns
- * the list, transfer.c the handle's callbacks, config.c what a server demands, explain.c the words
- * for what went wrong. */
+/* One exchange: an easy handle and all that it refers to. Private to lib/http: http.c has the list,
+ * transfer.c the handle's callbacks, config.c TLS and authentication, explain.c the error texts. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protobuf wire format, as much as profile.proto uses: varints and
- * length-delimited fields to write, every wire type to read. Source: the
- * "Encoding" chapter of the Protocol Buffers documentation.
- *
+/* The protobuf wire format as profile.proto uses it: writers of varints and length-delimited
+ * fields, readers of every wire type. Source: "Encoding" in the Protocol Buffers documentation.
  * Writers append to a buf and leave failure to its `failed`. A reader is a slice that shrinks from
- * its front; no read goes beyond it. */
+ * its front. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table of statuses, and the texts of answers. Contract in answer.h.
+/* The one table of statuses, and the texts of answers; see answer.h.
  *
- * Pyroscope tells kinds of one status apart by its text alone, and sends no Retry-After. A status
- * 200 is believed only with a Connect content type: a login page has stored nothing. A refused
- * request can have stored its good series: sent again they are the same bytes with the same time,
- * which the server keeps once. */
+ * In Pyroscope only the text tells kinds of one status apart; it sends no Retry-After. A status 200
+ * counts only with a Connect content type: a login page has stored nothing. A refused request can
+ * have stored its good series; sent again they are the same bytes with the same time, which the
+ * server keeps once. */
 #include "push-protocols/answer.h"
 
 #include "base/clock.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an answer means: what to do, and why in a line for people. One table says it for every
- * server, by status and text.
- *
- * A request carries many series, and which of them is at fault is not said; so where one may be,
- * the series are sent again one by one. */
+/* The meaning of an answer: an action, and its reason in a line for people. One table by status and
+ * text serves all servers. An answer does not say which of a request's series is at fault; where
+ * one may be, the series are sent again one by one. */
 #pragma once
 
 #include "http/http.h"

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp.write's wires: OTLP's profiles signal over HTTP and over gRPC. Sources:
- * opentelemetry-proto, docs/specification.md (what is to be tried again), and
- * lib/export/otlp.h for the messages. A request has one series, since all of a
- * request share one dictionary. The message is kept compressed: the
- * same bytes are an HTTP body and a gRPC message.
- *
- * Ages are limited as Pyroscope's intake limits them, which may be behind a Collector.
- *
- * A target's own identity, which other wires leave behind, is the resource's
- * here: that is by what a Collector finds the pod. */
+/* otlp.write's protocols: OTLP's profiles signal over HTTP and over gRPC. Sources:
+ * opentelemetry-proto, docs/specification.md (what is retried); lib/export/otlp.h for the messages.
+ * A request has one series, since a request has one dictionary. The message is kept compressed: the
+ * same bytes are an HTTP body and a gRPC message. Ages are limited as by Pyroscope, which may be
+ * behind a Collector. The resource has the target's own identity, by which a Collector finds the
+ * pod. */
 #include "http/grpc.h"
 #include "push-protocols/protocol.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parca.write's wire: ProfileStoreService/WriteRaw over gRPC. Sources of the
- * messages: parca, proto/parca/profilestore/v1alpha1; of the framing: grpc,
- * PROTOCOL-HTTP2.md. A server counts every write, so a re-send counts twice; it
- * takes profiles of any age, and nothing of a request of which one series is
- * bad. It dies of a series without labels, of an empty profile and of one
- * without a period type: none of them can be put together here. */
+/* parca.write's protocol: ProfileStoreService/WriteRaw over gRPC. Sources: parca,
+ * proto/parca/profilestore/v1alpha1; grpc, PROTOCOL-HTTP2.md. A server counts every write, so a
+ * re-send counts twice. It takes profiles of any age, and nothing of a request with one bad series.
+ * It crashes on a series without labels and on a profile that is empty or has no period type; none
+ * of them can be made here. */
 #include "http/grpc.h"
 #include "push-protocols/protocol.h"
 

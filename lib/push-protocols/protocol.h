@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is one server's own: how a series is put into bytes, how many make a request, and what its
- * answers mean. All else (queue, spool, retries, books) is the same for every writer. A protocol is
- * a constant; its functions keep nothing and may be called from any thread. */
+/* A protocol: how a series is encoded, how many make a request, and what answers mean. All else
+ * (queue, spool, retries, counts) is the same for every writer. A protocol is a constant; its
+ * functions keep no state and run on any thread. */
 #pragma once
 
 #include "push-protocols/answer.h"

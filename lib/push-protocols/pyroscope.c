@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pyroscope.write's wire: Connect's unary Push with application/proto. Source of the messages:
- * pyroscope, api/push/v1/push.proto. The limits are a server's defaults (pkg/validation/limits.go):
- * more than 2 MiB uncompressed is refused for ever, being more than it takes at once, and a request
- * that goes beyond what is left of them is refused with a part of it stored. */
+/* pyroscope.write's protocol: Connect's unary Push with application/proto. Source: pyroscope,
+ * api/push/v1/push.proto. The limits are a server's defaults (pkg/validation/limits.go). It never
+ * takes more than 2 MiB uncompressed; a request beyond its rate is refused with a part stored. */
 #include "push-protocols/protocol.h"
 
 #include "base/check.h"

@@ -267,8 +267,8 @@ static void done(void *arg)
 static void launch(struct driver *d)
 {
 	check(!d->in_flight && d->next.what != 0);
-	unwatch(d,
-		&d->watch); /* the ring stays readable until the job has read it, and may be another then */
+	/* The ring stays readable until the job has read it, and may be another then. */
+	unwatch(d, &d->watch);
 	d->now = d->next;
 	d->next = (struct wants){0};
 	d->error = ERROR_NULL;

@@ -121,7 +121,8 @@ void metrics_add(const struct engine_stats *s, const struct andiron_metric_sink 
 		sink,
 		&(struct abi_metric){
 			"andiron_ebpf_unwind_files_aux",
-			"Files whose tables say where preserved registers are saved, because a rule needs them.",
+			"Files whose tables say where preserved registers are saved, because a rule "
+			"needs them.",
 			(double)(s->unwind.aux - s->unwind.aux_asked), true});
 	abi_metric_family(sink,
 			  (struct abi_metric){

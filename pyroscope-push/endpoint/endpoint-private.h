@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An endpoint's inside: endpoint.c has the queue and the books, request.c the requests and what
- * their answers lead to.
+/* An endpoint's inside: endpoint.c has the queue and the counts, request.c the requests.
  *
- * Invariants: a record is in exactly one place, the queue, the queue of those to be sent alone,
- * that of those that are held, or a request; it leaves by endpoint_settle and by nothing else. A
- * request that is not free holds at least one record. */
+ * Invariants: a record is in exactly one of the queue, `alone`, `held` and a request. It leaves by
+ * endpoint_settle only. A request that is not free has at least one record. */
 #pragma once
 
 #include "pyroscope-push/endpoint/endpoint.h"
@@ -76,8 +74,9 @@ void endpoint_note_unanswered(struct endpoint *e, struct fifo *f);
 /* Settles what nobody will send again: as dropped, or as uncertain. */
 void endpoint_give_up(struct endpoint *e, struct fifo *f, const char *reason);
 
-/* Notes in the spool what became of these. 0, or the first failure. */
-int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what);
+typedef bool (*entry_filter)(const struct entry *entry);
+/* Notes in the spool what became of those that are meant; NULL: all. 0, or the first failure. */
+int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what, entry_filter is_meant);
 
 /* Settles as expired what the server would refuse for its age. */
 void endpoint_expire(struct endpoint *e, struct fifo *f);
@@ -86,7 +85,5 @@ void endpoint_expire(struct endpoint *e, struct fifo *f);
  * answer. */
 void endpoint_log_drop(struct endpoint *e, size_t n, const char *why);
 
-/* Sends what is due, and begins new requests unless one waits; no more than is paid for. */
-void requests_pump(struct endpoint *e);
 /* Sets the timer for what there is to do without an answer having come. */
 void requests_arm(struct endpoint *e);

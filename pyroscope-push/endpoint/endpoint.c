@@ -51,6 +51,7 @@ void endpoint_settle(struct endpoint *e, struct entry *entry, enum outcome outco
 
 	check(e->counts.queued_profiles > 0 && e->counts.queued_bytes >= entry->cost);
 	check((outcome == OUTCOME_DROPPED) == (reason != NULL));
+	check(e->counts.spooled_profiles >= entry->spooled);
 	e->counts.queued_profiles--;
 	e->counts.queued_bytes -= entry->cost;
 	e->counts.spooled_profiles -= entry->spooled;
@@ -60,20 +61,14 @@ void endpoint_settle(struct endpoint *e, struct entry *entry, enum outcome outco
 	e->events.settled(e->events.context, r, outcome, reason);
 }
 
-static bool any(const struct entry *entry)
-{
-	return true;
-}
-
-static int mark(struct endpoint *e, const struct fifo *f, uint32_t what,
-		bool (*is_meant)(const struct entry *entry))
+int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what, entry_filter is_meant)
 {
 	uint64_t sequences[MARKS];
 	int first = 0, rc = 0;
 	size_t n = 0;
 
 	for (const struct entry *i = f->head; i; i = i->next) {
-		if (record_is_spooled(i->record) && is_meant(i))
+		if (record_is_spooled(i->record) && (!is_meant || is_meant(i)))
 			sequences[n++] = i->record->place.sequence;
 		if (n == MARKS || (n && !i->next)) { /* all of them, in a few entries */
 			rc = e->events.mark(e->events.context, e->options->id, what, sequences, n);
@@ -84,18 +79,14 @@ static int mark(struct endpoint *e, const struct fifo *f, uint32_t what,
 	return first;
 }
 
-int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what)
-{
-	return mark(e, f, what, any);
-}
-
 void endpoint_settle_all(struct endpoint *e, struct fifo *f, enum outcome outcome,
 			 const char *reason)
 {
 	struct entry *entry;
 
 	if (outcome != OUTCOME_LEFT)
-		endpoint_mark(e, f, outcome == OUTCOME_UNCERTAIN ? SPOOL_UNCERTAIN : SPOOL_SETTLED);
+		endpoint_mark(e, f, outcome == OUTCOME_UNCERTAIN ? SPOOL_UNCERTAIN : SPOOL_SETTLED,
+			      NULL);
 	while ((entry = fifo_pop(f)))
 		endpoint_settle(e, entry, outcome, reason);
 }
@@ -108,7 +99,7 @@ static bool is_unnoted(const struct entry *entry)
 /* Where it cannot be noted, the next run sends them as new. */
 void endpoint_note_left(struct endpoint *e, struct fifo *f)
 {
-	mark(e, f, SPOOL_SENT, is_unnoted);
+	endpoint_mark(e, f, SPOOL_SENT, is_unnoted);
 	for (struct entry *i = f->head; i; i = i->next)
 		i->noted = true;
 }
@@ -120,7 +111,7 @@ static bool is_answered(const struct entry *entry)
 
 void endpoint_note_answered(struct endpoint *e, struct fifo *f)
 {
-	mark(e, f, SPOOL_UNSENT, is_answered);
+	endpoint_mark(e, f, SPOOL_UNSENT, is_answered);
 	for (struct entry *i = f->head; i; i = i->next)
 		i->noted = i->unanswered;
 }
@@ -223,7 +214,7 @@ static void leave(struct endpoint *e, struct fifo *f, const char *reason, bool k
 	while ((entry = fifo_pop(f)))
 		fifo_push(keep && record_is_spooled(entry->record) ? &spooled : &rest, entry);
 	unanswered = take_unanswered(&spooled);
-	endpoint_mark(e, &unanswered, SPOOL_SENT); /* of which memory alone may have known */
+	endpoint_mark(e, &unanswered, SPOOL_SENT, NULL); /* of which memory alone may have known */
 	endpoint_settle_all(e, &unanswered, OUTCOME_LEFT, NULL);
 	endpoint_settle_all(e, &spooled, OUTCOME_LEFT, NULL);
 	endpoint_give_up(e, &rest, reason);
@@ -243,7 +234,7 @@ void endpoint_leave(struct endpoint *e, const char *reason, bool keep)
 		q->state = REQUEST_FREE;
 		/* It was marked as sent before it was. */
 		if (sending && once && !sent)
-			endpoint_mark(e, &q->entries, SPOOL_UNSENT);
+			endpoint_mark(e, &q->entries, SPOOL_UNSENT, NULL);
 		if (sent)
 			endpoint_note_unanswered(e, &q->entries);
 		if (sent && once)
@@ -279,11 +270,6 @@ void endpoint_configure(struct endpoint *e, struct push_config *config, size_t i
 	push_config_release(e->config);
 	e->config = config;
 	e->options = &config->endpoints[index];
-}
-
-uint64_t endpoint_id(const struct endpoint *e)
-{
-	return e->options->id;
 }
 
 /* Until the books fit, the oldest goes. */
@@ -376,17 +362,12 @@ void endpoint_evict(struct endpoint *e, uint64_t segment,
 		endpoint_log_drop(e, n, "the spool is full (spool.max_bytes)");
 }
 
-void endpoint_flush(struct endpoint *e)
-{
-	requests_pump(e);
-}
-
 void endpoint_hurry(struct endpoint *e)
 {
 	e->hurried = true;
 	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++)
 		e->requests[i].due_ns = 0;
-	requests_pump(e);
+	endpoint_flush(e);
 }
 
 bool endpoint_is_idle(const struct endpoint *e)
@@ -394,9 +375,9 @@ bool endpoint_is_idle(const struct endpoint *e)
 	return e->counts.queued_profiles == 0;
 }
 
-const char *endpoint_name(const struct endpoint *e)
+const struct endpoint_options *endpoint_options(const struct endpoint *e)
 {
-	return e->options->name;
+	return e->options;
 }
 
 const char *endpoint_cause(const struct endpoint *e)

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One endpoint: a queue of records bounded in memory, and a few requests in flight. A request
- * carries many series below the server's limits, since an answer takes half a second whatever is in
- * it.
+/* One endpoint: a queue of records, bounded in memory, and a few requests in flight. A request has
+ * as many series as the server's limits allow, since any answer takes half a second.
  *
- * A request that failed keeps its place and its bytes and is tried again with exponential backoff;
- * while one waits, no new one begins (the server is in trouble), and the first success lets all
- * that wait go at once.
+ * A failed request keeps its records and is retried with exponential backoff. While one waits, no
+ * new one begins; the first success starts all that wait. Retries are limited as in Alloy, so that
+ * a payload that no server takes does not wait for ever. With a spool the limit holds only while
+ * the server takes other requests: an outage is waited out until records are too old.
  *
- * How often a request is tried again is limited as Alloy limits it, so that a payload that no
- * server takes does not wait for ever. With a spool the limit holds only while the server takes
- * other requests: an outage is waited out until what waits is too old.
- *
- * What is given up without the server having refused it is dropped, or uncertain where it once went
- * out whole and no answer came. */
+ * A record that is given up without a refusal is dropped; or uncertain, if it was once sent whole
+ * without an answer. */
 #pragma once
 
 #include "abi/log.h"
@@ -71,13 +67,12 @@ void endpoint_free(struct endpoint *e, const char *reason);
 
 /* New arguments, from the next request on. */
 void endpoint_configure(struct endpoint *e, struct push_config *config, size_t index);
-/* What stands for it in the spool; of the same URL and name always the same. */
-uint64_t endpoint_id(const struct endpoint *e);
 
 /* Queues a record, dropping the oldest where there is no room. settled may be called from within,
  * for this record too. `unanswered`: an earlier run has sent it there. */
 void endpoint_push(struct endpoint *e, struct record *record, bool unanswered);
-/* Begins what can begin; after a run of pushes. */
+/* Sends what is due, and begins new requests unless one waits or the protocol's rate is used up.
+ * For the writer: after a run of pushes. */
 void endpoint_flush(struct endpoint *e);
 
 /* Waits no longer than need be from now on. */
@@ -97,7 +92,8 @@ void endpoint_evict(struct endpoint *e, uint64_t segment,
 		    void (*lose)(void *context, struct record *record), void *context);
 
 bool endpoint_is_idle(const struct endpoint *e);
-const char *endpoint_name(const struct endpoint *e);
+/* Its arguments now, until endpoint_configure. */
+const struct endpoint_options *endpoint_options(const struct endpoint *e);
 /* Why it does not deliver, or NULL when it does, or has not tried. */
 const char *endpoint_cause(const struct endpoint *e);
 const struct endpoint_counts *endpoint_counts(const struct endpoint *e);

@@ -63,7 +63,7 @@ static void retry(struct request *q, int64_t at_least_ns, const char *why)
 	if (wait < at_least_ns)
 		wait = at_least_ns;
 	if (counts_twice(e) && !probing)
-		endpoint_mark(e, &q->entries, SPOOL_UNSENT);
+		endpoint_mark(e, &q->entries, SPOOL_UNSENT, NULL);
 	e->counts.retries++;
 	q->state = probing ? REQUEST_ASKING : REQUEST_WAITING;
 	q->due_ns = clock_mono() + wait;
@@ -87,6 +87,7 @@ static void isolate(struct request *q, const char *reason, const char *why)
 		drop_request(q, reason, why);
 		return;
 	}
+	check(q->entries.n > 1);
 	e->counts.isolated++;
 	fifo_move(&e->alone, &q->entries);
 	q->state = REQUEST_FREE;
@@ -109,6 +110,7 @@ static void accept(struct request *q)
 	struct endpoint *e = q->endpoint;
 	int64_t now = clock_mono();
 
+	check(q->entries.n > 0);
 	q->state = REQUEST_FREE;
 	e->accepted++;
 	endpoint_settle_all(e, &q->entries, OUTCOME_DELIVERED, NULL);
@@ -248,7 +250,7 @@ static void on_done(void *context, const struct http_response *response)
 	} else {
 		retry(q, 0, a.text);
 	}
-	requests_pump(e);
+	endpoint_flush(e);
 	e->events.changed(e->events.context);
 }
 
@@ -347,9 +349,9 @@ static void hold(struct request *q)
 	struct endpoint *e = q->endpoint;
 	struct entry *entry;
 
-	snprintf(
-		e->cause, sizeof(e->cause),
-		"the spool cannot be written: what it holds waits, since it might be counted twice");
+	snprintf(e->cause, sizeof(e->cause),
+		 "the spool cannot be written: what it holds waits, since it might be counted "
+		 "twice");
 	while ((entry = fifo_pop(&q->entries)))
 		fifo_push(record_is_spooled(entry->record) ? &e->held : &e->queue, entry);
 	q->state = REQUEST_FREE;
@@ -383,7 +385,7 @@ static void submit(struct request *q)
 	e->counts.requests++;
 	if (!probing)
 		pay(e, &q->entries);
-	if (!probing && counts_twice(e) && endpoint_mark(e, &q->entries, SPOOL_SENT) != 0) {
+	if (!probing && counts_twice(e) && endpoint_mark(e, &q->entries, SPOOL_SENT, NULL) != 0) {
 		hold(q);
 		return;
 	}
@@ -423,7 +425,7 @@ static void on_timer(void *arg)
 	struct endpoint *e = arg;
 
 	e->timer = 0;
-	requests_pump(e);
+	endpoint_flush(e);
 	e->events.changed(e->events.context);
 }
 
@@ -475,7 +477,7 @@ void requests_arm(struct endpoint *e)
 		e->timer = 0; /* the next batch tries again */
 }
 
-void requests_pump(struct endpoint *e)
+void endpoint_flush(struct endpoint *e)
 {
 	int64_t now = clock_mono();
 	bool waiting = false;

@@ -90,8 +90,8 @@ static void tell_loss(struct store *s)
 		s->uncertain += uncertain;
 		show(s);
 		abi_log(&s->context, ANDIRON_LOG_WARN,
-			"the run before was killed: %llu samples that it had taken are lost; of %llu that it "
-			"had sent it is unknown whether they arrived; it had dropped %llu",
+			"the run before was killed: %llu samples that it had taken are lost; of "
+			"%llu that it had sent it is unknown whether they arrived; it had dropped %llu",
 			(unsigned long long)lost, (unsigned long long)uncertain,
 			(unsigned long long)dropped);
 	}
@@ -143,6 +143,7 @@ bool store_is_due(const struct store *s)
 
 void store_begin(struct store *s, uint64_t samples)
 {
+	check(!s->batching);
 	s->batching = true;
 	if (!s->spool)
 		return;
@@ -154,6 +155,7 @@ void store_end(struct store *s)
 {
 	int rc = s->in_batch ? spool_end(s->spool) : 0;
 
+	check(s->batching);
 	if (rc)
 		s->failure = rc;
 	s->in_batch = s->batching = false;
@@ -189,6 +191,7 @@ void store_unload(struct store *s, struct record *r)
 
 void store_add(struct store *s, struct record *r, const uint64_t *endpoints, size_t n)
 {
+	check(!record_is_spooled(r));
 	r->size = r->message.n;
 	r->n_unsettled = (uint32_t)n;
 	if (s->in_batch && append(s, r, endpoints, n)) {
@@ -276,6 +279,7 @@ bool store_rescue(struct store *s, struct record *r, const uint64_t *endpoints, 
 {
 	if (!s->spool || !append(s, r, endpoints, n))
 		return false;
+	check(s->in_flight >= r->samples);
 	s->in_flight -= r->samples;
 	s->spooled += r->samples;
 	show(s);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a writer's records are: in memory, and in the spool if it has one; and their side of the
- * ledger. A record is `spooled` while it lies in the spool and somebody has yet to settle it, `in
- * flight` while only memory has it.
+/* A writer's records, in memory and in the spool if there is one, and their rows of the ledger. A
+ * record is `spooled` while it is in the spool and unsettled, `in flight` while only memory has it.
  *
- * A spool that cannot be written (a full disk, a read-only one, a directory that another has) costs
- * no record: it is tried again with every batch, and meanwhile memory holds what the endpoints'
- * queues have room for. */
+ * A spool that cannot be written (a full or read-only disk, a directory that another process has)
+ * costs no record. Each batch tries it again; memory holds what the endpoints' queues have room
+ * for. */
 #pragma once
 
 #include "abi/log.h"

@@ -13,6 +13,7 @@
 #include "pyroscope-push/spool/spool.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 
 /* What an endpoint made of a record. */
 enum outcome {
@@ -47,4 +48,10 @@ static inline size_t record_cost(const struct record *r)
 	return sizeof(*r) + (record_is_spooled(r) ? 0 : r->size);
 }
 
-void record_free(struct record *r);
+static inline void record_free(struct record *r)
+{
+	if (!r)
+		return;
+	buf_free(&r->message);
+	free(r);
+}

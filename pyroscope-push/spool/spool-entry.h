@@ -4,9 +4,8 @@
  *
  *     u32 magic, u32 crc, u32 length of the body, u32 kind, u64 sequence, body
  *
- * The crc (zlib's crc32) is over all that follows it. Sequences are the
- * segment's number in the upper half and the entry's in the lower, from 0.
- * Bodies:
+ * The crc (zlib's crc32) is over all that follows it. A sequence is the segment's number in the
+ * upper half and the entry's in the lower, from 0. Bodies:
  *
  *     HEAD   u32 version, u32 0, i64 last time, 32 bytes owner, NUL-padded
  *     BEGIN  u64 samples
@@ -49,37 +48,33 @@ static inline void entry_put_u64(char *p, uint64_t value)
 	memcpy(p, &value, sizeof(value));
 }
 
-/* Takes numbers off the front of a body; 0 where it is too short, and then
- * `ended` is set. */
+/* Takes numbers off the front of a body; 0 where it is too short, and `ended` is set. */
 struct entry_reader {
 	struct str rest;
 	bool ended;
 };
 
-static inline uint64_t entry_u64(struct entry_reader *r)
+static inline uint64_t entry_number(struct entry_reader *r, size_t n)
 {
-	uint64_t value;
+	uint64_t value = 0;
 
-	if (r->rest.n < sizeof(value)) {
+	if (r->rest.n < n) {
 		r->ended = true;
 		return 0;
 	}
-	memcpy(&value, r->rest.p, sizeof(value));
-	r->rest = (struct str){r->rest.p + sizeof(value), r->rest.n - sizeof(value)};
+	memcpy(&value, r->rest.p, n);
+	r->rest = str_skip(r->rest, n);
 	return le64toh(value);
+}
+
+static inline uint64_t entry_u64(struct entry_reader *r)
+{
+	return entry_number(r, 8);
 }
 
 static inline uint32_t entry_u32(struct entry_reader *r)
 {
-	uint32_t value;
-
-	if (r->rest.n < sizeof(value)) {
-		r->ended = true;
-		return 0;
-	}
-	memcpy(&value, r->rest.p, sizeof(value));
-	r->rest = (struct str){r->rest.p + sizeof(value), r->rest.n - sizeof(value)};
-	return le32toh(value);
+	return (uint32_t)entry_number(r, 4);
 }
 
 /* The whole entry at the front of `data`, checked; false if there is none. */

@@ -61,7 +61,7 @@ int files_open(struct spool *s, const char *directory, struct error *err)
 	return 0;
 }
 
-int files_sync(struct spool *s)
+int spool_sync(struct spool *s)
 {
 	int rc;
 
@@ -168,7 +168,7 @@ static void undo_create(struct spool *s, uint64_t number)
 int files_create(struct spool *s)
 {
 	uint64_t number = s->last_number + 1;
-	int rc = files_sync(s), fd;
+	int rc = spool_sync(s), fd;
 
 	if (!vec_reserve(&s->segments, 1))
 		return -ENOMEM;

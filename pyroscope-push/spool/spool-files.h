@@ -2,9 +2,9 @@
 /* The spool's inside: spool.c appends, spool-files.c creates and removes segments, spool-scan.c
  * finds what an earlier run left.
  *
- * Invariants: segments are in the order of their numbers, which only rise; the last is written to
- * while fd ≥ 0. `bytes` is the sum of theirs. A segment is removed only from the front, so whatever
- * a mark speaks of is older than the mark or gone. */
+ * Invariants: segments are in the order of their numbers, which only rise. The last is written to
+ * while fd ≥ 0. `bytes` is the sum of theirs. Segments are removed from the front only, so a mark
+ * is newer than the record that it marks. */
 #pragma once
 
 #include "base/vec.h"
@@ -67,7 +67,6 @@ int files_remove_first(struct spool *s);
 void files_trim(struct spool *s);
 
 int files_write(struct spool *s, struct str data);
-int files_sync(struct spool *s);
 
 /* Opens the page and reads what the run before kept; without one there is nothing kept. */
 void page_open(struct spool *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page beside the segments: what the writer would not have said when it is killed. Not mapped:
- * where the disk is full or has become read-only, a store into a mapping is a signal and a write an
- * error. Not entries of the log: it would grow by the second, and not at all on a full disk. */
+/* The page beside the segments: counts that a kill would lose. It is not mapped, since a store into
+ * a mapping on a full or read-only disk is a signal, and a write an error. It is no entry of the
+ * log, which would grow each second, and could not on a full disk. */
 #include "pyroscope-push/spool/spool-files.h"
 
 #include "base/check.h"

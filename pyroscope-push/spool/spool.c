@@ -22,20 +22,11 @@ static struct buf *begin_entry(struct spool *s)
 	return &s->scratch;
 }
 
-static void put_u32(struct buf *b, uint32_t value)
+/* A number of n bytes. */
+static void put(struct buf *b, uint64_t value, size_t n)
 {
-	char bytes[sizeof(value)];
-
-	entry_put_u32(bytes, value);
-	buf_append(b, bytes, sizeof(bytes));
-}
-
-static void put_u64(struct buf *b, uint64_t value)
-{
-	char bytes[sizeof(value)];
-
-	entry_put_u64(bytes, value);
-	buf_append(b, bytes, sizeof(bytes));
+	value = htole64(value);
+	buf_append(b, (const char *)&value, n);
 }
 
 /* Makes room for n bytes by the oldest segments. */
@@ -83,6 +74,7 @@ static int write_entry(struct spool *s, uint32_t kind, struct spool_place *ret)
 		s->failure = rc;
 	if (rc)
 		return rc;
+	check(s->next_entry < UINT32_MAX);
 	s->next_entry++;
 	if (ret)
 		*ret = place;
@@ -92,7 +84,7 @@ static int write_entry(struct spool *s, uint32_t kind, struct spool_place *ret)
 
 int spool_begin(struct spool *s, uint64_t samples)
 {
-	put_u64(begin_entry(s), samples);
+	put(begin_entry(s), samples, 8);
 	return write_entry(s, ENTRY_BEGIN, NULL);
 }
 
@@ -102,7 +94,7 @@ int spool_end(struct spool *s)
 
 	begin_entry(s);
 	rc = write_entry(s, ENTRY_END, NULL);
-	return rc ? rc : files_sync(s);
+	return rc ? rc : spool_sync(s);
 }
 
 int spool_append(struct spool *s, const struct spool_item *item, struct spool_place *ret)
@@ -110,12 +102,13 @@ int spool_append(struct spool *s, const struct spool_item *item, struct spool_pl
 	struct buf *b = begin_entry(s);
 	int rc;
 
-	put_u64(b, (uint64_t)item->time_ns);
-	put_u64(b, item->samples);
-	put_u64(b, item->raw_bytes);
-	put_u64(b, item->n_endpoints);
+	check(item->n_endpoints <= SPOOL_MAX_ENDPOINTS);
+	put(b, (uint64_t)item->time_ns, 8);
+	put(b, item->samples, 8);
+	put(b, item->raw_bytes, 8);
+	put(b, item->n_endpoints, 8);
 	for (size_t i = 0; i < item->n_endpoints; i++)
-		put_u64(b, item->endpoints[i]);
+		put(b, item->endpoints[i], 8);
 	buf_str_append(b, item->message);
 	rc = write_entry(s, ENTRY_DATA, ret);
 	if (rc)
@@ -131,17 +124,12 @@ int spool_mark(struct spool *s, uint64_t endpoint, uint32_t what, const uint64_t
 {
 	struct buf *b = begin_entry(s);
 
-	put_u64(b, endpoint);
-	put_u32(b, what);
-	put_u32(b, (uint32_t)n);
+	put(b, endpoint, 8);
+	put(b, what, 4);
+	put(b, n, 4);
 	for (size_t i = 0; i < n; i++)
-		put_u64(b, sequences[i]);
+		put(b, sequences[i], 8);
 	return write_entry(s, ENTRY_MARK, NULL);
-}
-
-int spool_sync(struct spool *s)
-{
-	return files_sync(s);
 }
 
 /* Skips what stands before a DATA entry's message. */
@@ -256,7 +244,7 @@ void spool_close(struct spool *s)
 {
 	if (!s)
 		return;
-	files_sync(s);
+	spool_sync(s);
 	free_spool(s);
 }
 

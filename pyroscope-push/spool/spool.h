@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool: what a writer has taken and not yet settled, on disk. A directory of segments, each a
- * run of checksummed entries that is only ever appended to; the oldest segment goes when nothing in
- * it is needed any more, or when the limit is reached.
+/* The spool: records on disk that a writer has taken and not yet acknowledged. It is a directory of
+ * segments. A segment is a run of checksummed entries, only ever appended to. The oldest segment is
+ * removed when nothing in it is needed, or at the size limit.
  *
- *  - A batch is written down (begin, append…, end) and synced before anything
- *    of it is sent: `kill -9` costs the batch that was being written, and the
- *    loss of power that batch too. How many samples that were stands in its
- *    begin, so the next run knows.
- *  - Endpoints settle records in any order; marks say so. A mark that is lost
- *    makes a record be sent again, the same bytes with the same time. Where
- *    that would count twice, "sent" is marked and synced before sending.
- *  - An entry cut off or damaged ends its segment: the rest of it is ignored.
- *  - What the writer has no batch of yet, or holds in memory alone, and what is uncertain, it
- *    says now and then (spool_keep): a page in place, which needs no room on a full disk. Entries
- *    that came after the page correct it, so that the two together are exact at any kill.
- *  - A failed write leaves the spool as it was; the caller keeps the record in
- *    memory, and the next append tries anew.
+ *  - A batch is written (begin, append…, end) and synced before any of it is sent. `kill -9` or
+ *    loss of power costs the batch being written; its begin has the number of its samples.
+ *  - Endpoints settle records in any order, by marks. After a lost mark a record is sent again, the
+ *    same bytes with the same time. Where that would count twice, "sent" is synced before sending.
+ *  - A damaged entry ends its segment; the rest of it is ignored.
+ *  - spool_keep keeps counts of samples that are in no entry: in a page in place, which needs no
+ *    room on a full disk. Later entries correct the page, so both together are exact at any kill.
+ *  - A failed write leaves the spool as it was. The caller keeps the record in memory.
  *
  * One thread at a time. Format: spool-entry.h. */
 #pragma once
@@ -106,10 +101,9 @@ struct spool_events {
 	void (*evicted)(void *context, uint64_t segment);
 };
 
-/* Opens the directory and says what is there. 0, or negative errno and a text:
- * -EBUSY when another process has it, -ENOTSUP when a newer version wrote it,
- * -EINVAL when another owner did. Nothing is deleted then. A disk that cannot be
- * written is no failure of this (see spool_failure). Reads all of it. */
+/* Opens the directory and reports what is there. 0, or negative errno and a text: -EBUSY if another
+ * process has it, -ENOTSUP if a newer version wrote it, -EINVAL if another owner did. Nothing is
+ * deleted then. A disk that cannot be written is no failure here (see spool_failure). Reads all. */
 int spool_open(const struct spool_options *options, const struct spool_events *events,
 	       struct spool **ret, struct error *err);
 /* What is not settled stays for the next run. */

@@ -187,7 +187,8 @@ static void print_figures(const struct writer *w)
 	getrusage(RUSAGE_SELF, &used);
 	printf("\"peak_kib\": %ld, \"sent_bytes\": %llu, ", used.ru_maxrss,
 	       (unsigned long long)endpoint_counts(writer_endpoint(w, 0))->sent_bytes);
-	printf("\"repairs\": {\"dropped\": %llu, \"cut\": %llu, \"spelled\": %llu, \"moved\": %llu}, "
+	printf("\"repairs\": {\"dropped\": %llu, \"cut\": %llu, \"spelled\": %llu, "
+	       "\"moved\": %llu}, "
 	       "\"profiles\": %llu, ",
 	       (unsigned long long)r->labels.dropped, (unsigned long long)r->labels.cut,
 	       (unsigned long long)r->labels.spelled, (unsigned long long)r->moved,

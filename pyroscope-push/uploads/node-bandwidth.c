@@ -65,8 +65,8 @@ bool upload_share_take(struct upload_share *s, const struct uploads_options *o, 
 		s->told = true;
 		error_errno(&why, part, "no file in %s can be locked", o->share);
 		abi_log(&s->context, ANDIRON_LOG_WARN,
-			"debuginfo.bytes_per_second is kept by this block for itself, not by all of the "
-			"node together: %s",
+			"debuginfo.bytes_per_second is kept by this block for itself, not by all "
+			"of the node together: %s",
 			why.text);
 	}
 	*ret_part = part < 0 ? -1 : part;

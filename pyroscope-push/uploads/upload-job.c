@@ -5,14 +5,105 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "elf/ids.h"
 
 #include <andiron/object.h>
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define MAX_TRIES 10
 #define BUSY_NS   (300 * NS_PER_SEC) /* another uploads it, for a quarter of an hour at most */
 #define CALL_MS   30000
+
+static void close_opened(struct upload_opened *opened)
+{
+	elf_image_free(&opened->image);
+	if (opened->fd >= 0)
+		close(opened->fd);
+	opened->fd = -1;
+}
+
+/* Whether it is the file of that build id; its hash is noted. */
+static int identify(struct elf_file *f, struct str build_id, char hash[33], struct error *err)
+{
+	struct elf_ids ids;
+	int r = elf_ids_read(f, &ids);
+
+	if (r < 0)
+		return error_errno(err, r, "its ids cannot be read");
+	if (!str_is(build_id, ids.gnu_build_id) && !str_is(build_id, ids.go_build_id))
+		return error_set(err, -ESTALE, "it has another build id by now");
+	snprintf(hash, 33, "%s", ids.file_id);
+	return 0;
+}
+
+static int lay_out(struct upload_opened *o, const struct upload_source *s)
+{
+	struct elf_file f = ELF_FILE_NULL;
+	int r = elf_file_open(&f, o->fd, &o->why);
+
+	if (r == 0)
+		r = identify(&f, s->build_id, o->hash, &o->why);
+	if (r == 0)
+		r = elf_image_make(&o->image, &f, s->whole, &o->why);
+	elf_file_close(&f);
+	return r;
+}
+
+/* One of the object's files: 0, or why it is none to send. */
+static int try_file(struct upload_opened *o, const struct upload_source *s, uint32_t what)
+{
+	const struct andiron_objects *objects = s->objects.table;
+	int r = objects->open(s->objects.self, s->object, what, &o->fd);
+
+	if (r < 0) {
+		o->fd = -1;
+		return error_errno(&o->why, r, "it cannot be opened any more");
+	}
+	r = lay_out(o, s);
+	if (r == 0 && (o->image.holds & ~IMAGE_DYNSYM))
+		return 0;
+	if (r == 0)
+		r = error_set(&o->why, -ENODATA, "it holds no names but those that are exported");
+	close_opened(o);
+	return r;
+}
+
+static const char *refusal_word(int r)
+{
+	switch (r) {
+	case -ENOMEM:
+		return "no_memory";
+	case -ENODATA:
+		return "no_debuginfo";
+	case -ENOEXEC:
+	case -ENOTSUP:
+	case -E2BIG:
+		return "broken";
+	default:
+		return "gone";
+	}
+}
+
+/* Opens the separate debug file if it is of the build id and holds more than the object itself,
+ * else the object, and lays it out. Refused: "gone" (neither can be opened), "broken",
+ * "no_debuginfo" (neither has more than exported names, which were looked up already), "no_memory".
+ * [worker] */
+static void open_source(const struct upload_source *source, struct upload_opened *ret)
+{
+	struct upload_opened o = {.fd = -1, .image = ELF_IMAGE_NULL};
+	int r = try_file(&o, source, ANDIRON_OPEN_DEBUG);
+
+	if (r < 0) {
+		o.why = ERROR_NULL;
+		r = try_file(&o, source, ANDIRON_OPEN_FILE);
+	}
+	o.refused = r < 0 ? refusal_word(r) : NULL;
+	*ret = o;
+}
 
 void upload_job_free(struct upload_job *j)
 {
@@ -20,7 +111,7 @@ void upload_job_free(struct upload_job *j)
 
 	upload_fini(&j->upload);
 	upload_share_give(&j->part);
-	upload_file_close(&j->opened);
+	close_opened(&j->opened);
 	objects->release(j->source.objects.self, j->source.object);
 	push_config_release(j->config);
 	free((void *)(uintptr_t)j->build_id.p);
@@ -37,12 +128,14 @@ static void remove_job(struct uploads *u, struct upload_job *j)
 			u->jobs.n--;
 			break;
 		}
+	check(u->counts.waiting == u->jobs.n + 1);
 	u->counts.waiting = u->jobs.n;
 	upload_job_free(j);
 }
 
 static void add_bytes(struct upload_job *j)
 {
+	check(j->upload.sent_in_all >= j->counted);
 	j->uploads->counts.bytes += j->upload.sent_in_all - j->counted;
 	j->counted = j->upload.sent_in_all;
 }
@@ -163,7 +256,7 @@ static void open_file(void *arg)
 {
 	struct upload_job *j = arg;
 
-	upload_file_open(&j->source, &j->opened);
+	open_source(&j->source, &j->opened);
 }
 
 static void on_opened(void *arg)
@@ -192,7 +285,7 @@ void upload_job_run(struct upload_job *j)
 	const struct endpoint_options *o = endpoint_of(u->config, j->endpoint);
 	struct error err = ERROR_NULL;
 
-	check(o);
+	check(o && j->state == JOB_READY && !j->config);
 	j->config = push_config_retain(u->config);
 	j->state = JOB_RUNNING;
 	j->tries++;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of uploads: uploads.c offers files, upload-job.c is one file on its way to one
- * endpoint, upload-queue.c decides which job goes next and within what.
+/* The inside of uploads: uploads.c offers files, upload-job.c uploads one file to one endpoint,
+ * upload-queue.c decides which job is next.
  *
  * A job is new, is opened by a worker, is ready from `due_ns` on, and runs
- * (debuginfo-upload/upload.h) until the server has the file, does not want it, or it was tried
- * often enough. Then upload_job_settle frees it. All but the opening is under the strand. */
+ * (debuginfo-upload/upload.h) until the server has the file, does not want it, or tries ran out.
+ * Then upload_job_settle frees it. All but the opening is under the strand. */
 #pragma once
 
 #include "pyroscope-push/uploads/node-bandwidth.h"
-#include "pyroscope-push/uploads/upload-file.h"
 #include "pyroscope-push/uploads/uploads.h"
 
 #include "base/intern.h"
 #include "base/vec.h"
+#include "debuginfo-upload/stripped-file.h"
 #include "debuginfo-upload/upload.h"
 
 #define UPLOADS_AGAIN_NS (3600 * NS_PER_SEC) /* what could not be sent is offered again */
@@ -22,6 +22,22 @@
 struct known {
 	int64_t again_ns;
 	bool by_limit; /* it was refused for a limit of ours, which new arguments may raise */
+};
+
+/* A file that is to be uploaded. The host opens it, so its process and its name may be gone. */
+struct upload_source {
+	struct andiron_extension objects; /* andiron.objects/1 */
+	uint64_t object;
+	struct str build_id; /* what profiles call it */
+	bool whole;          /* not its debug information alone */
+};
+
+struct upload_opened {
+	int fd; /* to close; -1: none */
+	struct elf_image image;
+	char hash[33];
+	const char *refused; /* a word: why it is not sent; NULL: it can be */
+	struct error why;
 };
 
 enum job_state { JOB_NEW, JOB_OPENING, JOB_READY, JOB_RUNNING };

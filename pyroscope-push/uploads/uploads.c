@@ -3,6 +3,7 @@
  * so that batch after batch of the same frames costs a look-up. */
 #include "pyroscope-push/uploads/uploads-private.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/hash.h"
 
@@ -68,6 +69,7 @@ static void add_job(struct uploads *u, uint64_t endpoint, uint32_t known,
 				 .opened = {.fd = -1, .image = ELF_IMAGE_NULL}};
 	j->source.build_id = j->build_id;
 	objects->retain(u->objects.self, source->object);
+	check(known < u->known.n && u->jobs.n < UPLOADS_WAITING);
 	u->jobs.p[u->jobs.n++] = j;
 	u->counts.waiting = u->jobs.n;
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Debug information for servers that give names themselves: which files are offered, when, and
- * within what. A file is offered once per build id and endpoint, when a batch has frames of it
- * without a name (or any, if so configured), and is sent if the server asks for it.
+/* Uploads of debug information to servers that symbolize. A file is offered once per build id and
+ * endpoint, when a batch has frames of it without a name (or any frames, if so configured). It is
+ * sent if the server asks for it.
  *
- * Bytes a second are those of the node, for all writers and agents together (node-bandwidth.h), or
- * where that cannot be, of the writer. Uploads at once, bytes of one file and of all are the whole
- * writer's, for all endpoints together. At most UPLOADS_WAITING files wait, with a descriptor each,
- * so that one whose process exits can still be sent; at most UPLOADS_KNOWN build ids are
- * remembered. What is beyond is counted and not sent.
+ * The limit of bytes a second is the node's, for all writers and agents (node-bandwidth.h), else
+ * the writer's. The other limits are the writer's, for all endpoints together. At most
+ * UPLOADS_WAITING files wait, each with a descriptor, since its process may exit. At most
+ * UPLOADS_KNOWN build ids are remembered. Files beyond are counted and not sent.
  *
- * Used under the component's strand. An upload under way reads its file there, a piece of 64 KiB at
- * a time, which the kernel was asked to read ahead. */
+ * Used under the component's strand. A running upload reads its file there, 64 KiB at a time, which
+ * the kernel was asked to read ahead. */
 #pragma once
 
 #include "abi/batch-view.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Where the kernel keeps the tables of its own unwinder on x86-64, and the cache of their rows, both
- * for kernel-stack.h.
+/* Where the kernel keeps the tables of its own unwinder on x86-64, and the cache of their rows,
+ * both for kernel-stack.h.
  *
- * CONFIG_UNWINDER_ORC (arch/x86/include/asm/orc_types.h) has addresses, ascending, each as a distance
- * from its own place in memory, and beside them entries of 6 bytes. An entry holds up to the next
- * address and says how the caller's registers follow. The kernel does not promise their format: this
- * is the one since 6.4. */
+ * CONFIG_UNWINDER_ORC (arch/x86/include/asm/orc_types.h) has addresses, ascending, each as a
+ * distance from its own place in memory, and beside them entries of 6 bytes. An entry holds up to
+ * the next address and says how the caller's registers follow. The kernel does not promise their
+ * format: this is the one since 6.4. */
 #pragma once
 
 #ifndef KERNEL_TYPES_H

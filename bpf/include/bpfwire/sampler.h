@@ -115,8 +115,8 @@ struct sampler_selected {
 	__u32 follow;
 };
 
-/* `processes`: what the last SAMPLER_RECORD_PROCESS was sent for. asked_ns grows by an interval with
- * each snapshot for an unknown address. */
+/* `processes`: what the last SAMPLER_RECORD_PROCESS was sent for. asked_ns grows by an interval
+ * with each snapshot for an unknown address. */
 struct sampler_process_state {
 	__u64 exec;
 	__u64 exec_vm;
@@ -132,15 +132,16 @@ struct sampler_process_state {
 #define SAMPLER_STACK_KERNEL_CUT 2 /* the kernel's walk ended for lack of room */
 #define SAMPLER_STACK_EXEC       0xfffcu
 
-/* The part of `flags` that tells program images of a process apart, by unwind_generation: before and
- * after an exec, one address may be two functions. 0: not known. */
+/* The part of `flags` that tells program images of a process apart, by unwind_generation: before
+ * and after an exec, one address may be two functions. 0: not known. */
 static inline __u16 sampler_stack_exec(__u64 generation)
 {
 	return (__u16)(generation >> 48) & SAMPLER_STACK_EXEC;
 }
 
-/* A sample. Frames follow: the kernel's, then the process's, leaf first. Kernel frames are addresses;
- * all but the first are return addresses. The process's are words as in andiron_walk.frames. */
+/* A sample. Frames follow: the kernel's, then the process's, leaf first. Kernel frames are
+ * addresses; all but the first are return addresses. The process's are words as in
+ * andiron_walk.frames. */
 struct sampler_stack {
 	__u32 type;
 	__u16 n_kernel;
@@ -162,7 +163,8 @@ struct sampler_stack {
 
 #define SAMPLER_PROCESS_KTHREAD 1
 
-/* A process was sampled for the first time, or with other mappings than before. Wakes the reader. */
+/* A process was sampled for the first time, or with other mappings than before. Wakes the
+ * reader. */
 struct sampler_process {
 	__u32 type;
 	__u32 flags;

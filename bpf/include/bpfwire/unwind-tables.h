@@ -223,11 +223,11 @@ struct unwind_mapping {
 #define UNWIND_MAPPINGS_MAX 16383u
 
 /* An address space: the mappings of one process at one moment. Address spaces are a hash table by
- * unwind_space_hash(start_ns, tgid), each in one of UNWIND_PROBES slots, those of unwind_space_slot.
- * These are two groups; a new entry takes the emptier one, so that all find a slot until the table
- * is half full. `generation` (unwind_generation) differs between program images and is the same in a
- * forked child, which may use its parent's entry. Where `exec_pages` is no longer the process's, an
- * address in no mapping may be in a new one.
+ * unwind_space_hash(start_ns, tgid), each in one of UNWIND_PROBES slots, those of
+ * unwind_space_slot. These are two groups; a new entry takes the emptier one, so that all find a
+ * slot until the table is half full. `generation` (unwind_generation) differs between program
+ * images and is the same in a forked child, which may use its parent's entry. Where `exec_pages` is
+ * no longer the process's, an address in no mapping may be in a new one.
  *
  * `word` is written last and at once; 0: free. `id` names the address space in the caches of rows
  * and chains. It changes when a mapped address is mapped otherwise or no more, and is reused after
@@ -269,8 +269,8 @@ static inline __u64 unwind_generation(__u64 start_code, __u64 arg_start, __u64 s
 	return ((h ^ h >> 31 ^ start_stack) * 0xbf58476d1ce4e5b9ull) | 1;
 }
 
-/* The cache of rows: what an address in an address space led to the last time, and how far around it
- * that holds, within UNWIND_GRANULE bytes: so a loop is found wherever in it execution was.
+/* The cache of rows: what an address in an address space led to the last time, and how far around
+ * it that holds, within UNWIND_GRANULE bytes: so a loop is found wherever in it execution was.
  *
  * One set is one cache line. Its number says what of the granule's address is not in the key, and
  * neighbouring granules have neighbouring sets. A row is a way; one with an auxiliary word is two,
