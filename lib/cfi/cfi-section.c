@@ -50,7 +50,7 @@ static int open_range(struct cfi_section *s, const struct elf_file *f, uint64_t 
 {
 	size_t capacity = size / 8 < WINDOW_MAX ? (size_t)(size / 8) : WINDOW_MAX;
 
-	if (offset > f->size || size > f->size - offset)
+	if (!elf_file_holds(f, offset, size))
 		return -ENOEXEC;
 	if (size > UINT32_MAX)
 		return -E2BIG;

@@ -33,6 +33,7 @@ static uint64_t mix(uint64_t start, uint64_t offset)
 static bool hdr_place(const struct elf_file *f, uint64_t *offset, uint64_t *size, uint64_t *address)
 {
 	const Elf64_Shdr *s = elf_file_section(f, ".eh_frame_hdr");
+	const Elf64_Phdr *p = elf_file_segment(f, PT_GNU_EH_FRAME);
 
 	if (s && s->sh_type != SHT_NOBITS) {
 		*offset = s->sh_offset;
@@ -40,17 +41,12 @@ static bool hdr_place(const struct elf_file *f, uint64_t *offset, uint64_t *size
 		*address = s->sh_addr;
 		return true;
 	}
-	for (size_t i = 0; i < f->n_segments; i++) {
-		const Elf64_Phdr *p = &f->segments[i];
-
-		if (p->p_type == PT_GNU_EH_FRAME) {
-			*offset = p->p_offset;
-			*size = p->p_filesz;
-			*address = p->p_vaddr;
-			return true;
-		}
+	if (p) {
+		*offset = p->p_offset;
+		*size = p->p_filesz;
+		*address = p->p_vaddr;
 	}
-	return false;
+	return p;
 }
 
 /* Finds .eh_frame_hdr by its section or segment; ret->n is 0 where it is not usable, and
@@ -65,8 +61,8 @@ static int find_hdr(const struct elf_file *f, struct rows_hdr *ret, uint64_t *re
 
 	ret->n = ret->n_chunk = 0;
 	*ret_frames = 0;
-	if (!hdr_place(f, &offset, &size, &address) || size < HDR_BYTES || offset > f->size ||
-	    size > f->size - offset)
+	if (!hdr_place(f, &offset, &size, &address) || size < HDR_BYTES ||
+	    !elf_file_holds(f, offset, size))
 		return 0;
 	r = file_pread(f->fd, head, sizeof(head), offset);
 	if (r < 0)
@@ -85,24 +81,10 @@ static int find_hdr(const struct elf_file *f, struct rows_hdr *ret, uint64_t *re
 	return 0;
 }
 
-/* .eh_frame where there are no section headers: from where its header points to the segment's end.
- */
-static int open_frames_range(struct cfi_section *s, const struct elf_file *f, uint64_t address)
-{
-	for (size_t i = 0; i < f->n_segments; i++) {
-		const Elf64_Phdr *p = &f->segments[i];
-		uint64_t skip = address - p->p_vaddr;
-
-		if (p->p_type == PT_LOAD && skip < p->p_filesz && p->p_offset <= f->size - skip)
-			return cfi_section_open_range(s, f, p->p_offset + skip, p->p_filesz - skip,
-						      address);
-	}
-	return -ENOEXEC;
-}
-
 int rows_frames_open(struct cfi_section *s, const struct elf_file *f, struct rows_hdr *ret_hdr)
 {
 	const Elf64_Shdr *header = elf_file_section(f, ".eh_frame");
+	struct elf_range rest;
 	uint64_t address;
 	int r = find_hdr(f, ret_hdr, &address);
 
@@ -110,7 +92,10 @@ int rows_frames_open(struct cfi_section *s, const struct elf_file *f, struct row
 		return r;
 	if (header)
 		return cfi_section_open(s, f, header);
-	return address ? open_frames_range(s, f, address) : -ENOEXEC;
+	/* Without section headers: from where its header points to the segment's end. */
+	if (!address || elf_segment_range(f, address, &rest) < 0)
+		return -ENOEXEC;
+	return cfi_section_open_range(s, f, rest.offset, rest.size, address);
 }
 
 /* Entry i of the header: where the function begins, and its record. */

@@ -32,7 +32,7 @@ int uncovered_open(struct uncovered *u, const struct rows_machine *m, const stru
 	u->file = f;
 	u->symbols = debug && !elf_file_section_of_type(f, SHT_SYMTAB) ? debug : f;
 	u->x86 = m->machine == EM_X86_64;
-	u->whole = u->x86 && f->entry != 0 && !elf_file_has_segment(f, PT_INTERP);
+	u->whole = u->x86 && f->entry != 0 && !elf_file_segment(f, PT_INTERP);
 	u->code.absolute = f->type == ET_EXEC;
 	u->code.entry = f->entry;
 	if (u->whole && f->type == ET_DYN && text && text->sh_addr == f->entry)
@@ -76,8 +76,7 @@ static int mark_symbols(struct uncovered *u, uint32_t type)
 	uint64_t n, offset;
 	int r = 0;
 
-	if (!table || table->sh_offset > u->symbols->size ||
-	    table->sh_size > u->symbols->size - table->sh_offset)
+	if (!table || !elf_file_holds(u->symbols, table->sh_offset, table->sh_size))
 		return 0;
 	offset = table->sh_offset;
 	n = table->sh_size / sizeof(Elf64_Sym);

@@ -95,7 +95,7 @@ static int lay_sections(struct elf_image *i, const struct elf_file *f, Elf64_Shd
 			s->sh_offset = i->size;
 			continue;
 		}
-		if (s->sh_offset > f->size || s->sh_size > f->size - s->sh_offset)
+		if (!elf_file_holds(f, s->sh_offset, s->sh_size))
 			return -EOVERFLOW;
 		i->size = align(i->size, s->sh_addralign);
 		s->sh_offset = i->size;

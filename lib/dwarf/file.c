@@ -57,7 +57,7 @@ static int open_section(const struct elf_file *elf, const Elf64_Shdr *s, uint64_
 {
 	if (!s || s->sh_type == SHT_NOBITS)
 		return 0;
-	if (s->sh_offset > elf->size || s->sh_size > elf->size - s->sh_offset)
+	if (!elf_file_holds(elf, s->sh_offset, s->sh_size))
 		return -ENOEXEC;
 	if (elf_section_is_compressed(elf, s))
 		return open_compressed(elf, s, left, ret);

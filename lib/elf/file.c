@@ -20,11 +20,6 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "records are read as they lie in the file");
 
-static bool inside(const struct elf_file *f, uint64_t offset, uint64_t n)
-{
-	return offset <= f->size && n <= f->size - offset;
-}
-
 static int check_ident(const unsigned char *ident, struct error *err)
 {
 	if (memcmp(ident, ELFMAG, SELFMAG) != 0)
@@ -50,7 +45,7 @@ static int read_table(const struct elf_file *f, uint64_t offset, size_t count, s
 	int r;
 
 	check(count <= ELF_MAX_SECTIONS);
-	if (!inside(f, offset, n))
+	if (!elf_file_holds(f, offset, n))
 		return -ENOEXEC;
 	p = malloc(n);
 	if (!p)
@@ -133,8 +128,9 @@ static int extended_counts(const struct elf_file *f, uint64_t *n, uint32_t *name
 
 	if (f->shnum != 0 && f->shstrndx != SHN_XINDEX)
 		return 0;
-	r = inside(f, f->shoff, sizeof(first)) ? file_pread(f->fd, &first, sizeof(first), f->shoff)
-					       : -ENOEXEC;
+	r = elf_file_holds(f, f->shoff, sizeof(first))
+		    ? file_pread(f->fd, &first, sizeof(first), f->shoff)
+		    : -ENOEXEC;
 	if (r < 0)
 		return r;
 	if (f->shnum == 0)
@@ -307,7 +303,7 @@ int elf_file_read_code(const struct elf_file *f, uint64_t address, void *p, size
 	return r < 0 ? r : (int)n;
 }
 
-static const Elf64_Phdr *find_segment(const struct elf_file *f, uint32_t type)
+const Elf64_Phdr *elf_file_segment(const struct elf_file *f, uint32_t type)
 {
 	for (size_t i = 0; i < f->n_segments; i++)
 		if (f->segments[i].p_type == type)
@@ -315,14 +311,9 @@ static const Elf64_Phdr *find_segment(const struct elf_file *f, uint32_t type)
 	return NULL;
 }
 
-bool elf_file_has_segment(const struct elf_file *f, uint32_t type)
-{
-	return find_segment(f, type);
-}
-
 int elf_file_dynamic(const struct elf_file *f, Elf64_Dyn entries[ELF_DYNAMIC_MAX])
 {
-	const Elf64_Phdr *p = find_segment(f, PT_DYNAMIC);
+	const Elf64_Phdr *p = elf_file_segment(f, PT_DYNAMIC);
 	struct elf_range range = p ? elf_segment_bytes(f, (size_t)(p - f->segments))
 				   : (struct elf_range){0};
 	size_t n = range.size / sizeof(*entries);

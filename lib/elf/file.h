@@ -43,6 +43,12 @@ struct elf_file {
 int elf_file_open(struct elf_file *f, int fd, struct error *err);
 void elf_file_close(struct elf_file *f);
 
+/* Whether [offset, offset + n) lies in the file. */
+static inline bool elf_file_holds(const struct elf_file *f, uint64_t offset, uint64_t n)
+{
+	return offset <= f->size && n <= f->size - offset;
+}
+
 /* Reads the section headers and their names; again is free. 0 with n_sections == 0 where the file
  * has none. -ENOEXEC, -E2BIG, -ENOMEM or an errno. */
 int elf_file_load_sections(struct elf_file *f, struct error *err);
@@ -90,8 +96,8 @@ struct elf_range elf_segment_bytes(const struct elf_file *f, size_t i);
  * errno. */
 int elf_file_read_code(const struct elf_file *f, uint64_t address, void *p, size_t n);
 
-/* Whether there is a segment of that type. O(segments). */
-bool elf_file_has_segment(const struct elf_file *f, uint32_t type);
+/* The first segment of that type; NULL: there is none. O(segments). */
+const Elf64_Phdr *elf_file_segment(const struct elf_file *f, uint32_t type);
 
 /* The first entries of the dynamic section, at most ELF_DYNAMIC_MAX: how many, or an errno. */
 #define ELF_DYNAMIC_MAX 256u /* most have some 30 */

@@ -122,7 +122,7 @@ static void read_notes(const struct elf_file *f, uint64_t offset, uint64_t size,
 	size_t n = size < MAX_NOTES ? (size_t)size : MAX_NOTES;
 	_cleanup_(freep) char *p = NULL;
 
-	if (offset > f->size || n > f->size - offset || n == 0)
+	if (n == 0 || !elf_file_holds(f, offset, n))
 		return;
 	p = malloc(n);
 	if (p && file_pread(f->fd, p, n, offset) == 0)

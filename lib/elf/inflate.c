@@ -229,7 +229,7 @@ int elf_compressed_read(const struct elf_file *f, const Elf64_Shdr *s, uint64_t 
 	uint64_t claim;
 	int r;
 
-	if (s->sh_size < n || s->sh_offset > f->size || s->sh_size > f->size - s->sh_offset)
+	if (s->sh_size < n || !elf_file_holds(f, s->sh_offset, s->sh_size))
 		return -ENOEXEC;
 	r = file_pread(f->fd, &head, n, s->sh_offset);
 	if (r < 0)
@@ -269,7 +269,7 @@ int elf_minidebug_open(struct elf_file *f, int *ret_fd)
 	section = elf_file_section(f, ".gnu_debugdata");
 	if (!section || section->sh_type == SHT_NOBITS)
 		return -ENOENT;
-	if (section->sh_offset > f->size || section->sh_size > f->size - section->sh_offset)
+	if (!elf_file_holds(f, section->sh_offset, section->sh_size))
 		return -ENOEXEC;
 	c.offset = section->sh_offset;
 	c.end = section->sh_offset + section->sh_size;

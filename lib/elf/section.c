@@ -36,7 +36,7 @@ int elf_file_read_section(const struct elf_file *f, const Elf64_Shdr *s, size_t 
 
 	if (s->sh_type == SHT_NOBITS)
 		return -ENODATA;
-	if (s->sh_offset > f->size || s->sh_size > f->size - s->sh_offset)
+	if (!elf_file_holds(f, s->sh_offset, s->sh_size))
 		return -ENOEXEC;
 	if (elf_section_is_compressed(f, s))
 		return read_compressed(f, s, max, out);

@@ -75,7 +75,7 @@ static int scan_table(const struct elf_file *f, const Elf64_Shdr *table, struct 
 
 	if (n > MAX_SCAN)
 		return -E2BIG;
-	if (offset > f->size || table->sh_size > f->size - offset)
+	if (!elf_file_holds(f, offset, table->sh_size))
 		return -ENOEXEC;
 	chunk = malloc(CHUNK * sizeof(*chunk));
 	if (!chunk)

@@ -132,8 +132,8 @@ static int try_section(struct pclntab *t, const Elf64_Shdr *s)
 {
 	const struct elf_file *f = t->file;
 
-	if (s->sh_type == SHT_NOBITS || (s->sh_flags & SHF_COMPRESSED) || s->sh_offset > f->size ||
-	    s->sh_size > f->size - s->sh_offset)
+	if (s->sh_type == SHT_NOBITS || (s->sh_flags & SHF_COMPRESSED) ||
+	    !elf_file_holds(f, s->sh_offset, s->sh_size))
 		return -ENOEXEC;
 	return try_range(t, (struct elf_range){s->sh_offset, s->sh_size}, s->sh_addr);
 }

@@ -294,7 +294,7 @@ static void make_entry(struct rows_made *made, const struct elf_file *f)
 int rows_made_find(struct rows_made *ret_signal, struct rows_made *ret_rest,
 		   const struct rows_machine *m, const struct elf_file *f, bool go)
 {
-	bool interpreted = elf_file_has_segment(f, PT_INTERP);
+	bool interpreted = elf_file_segment(f, PT_INTERP) != NULL;
 	int r = 0;
 
 	ret_signal->n = ret_signal->at = ret_rest->n = ret_rest->at = 0;
