@@ -8,7 +8,7 @@
  *
  * Formats: Linux Standard Base Core 5.0 §10.5 and §10.6 (.eh_frame, pointer encodings), DWARF 5
  * §6.4 and §7.24, and the vendors' instructions that GNU and Arm have added (DWARF for the Arm
- * 64-bit architecture §4.6). All of it is a stranger's: -EBADMSG stands for a record that does not
+ * 64-bit architecture §4.6). All of it is untrusted: -EBADMSG stands for a record that does not
  * parse, and the next one may. */
 #pragma once
 

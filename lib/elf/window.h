@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A range of a stranger's file, read in pieces: the bytes asked for and what follows them, so that
- * reading onwards costs a pread a piece and reading back and forth within one costs none. Memory is
- * one piece, taken when something is read for the first time. Used by one thread at a time. */
+/* A range of an untrusted file, read in pieces: the bytes asked for and what follows them. Reading
+ * onwards costs a pread a piece; reading back and forth within a piece costs none. Memory is one
+ * piece, taken at the first read. Used by one thread at a time. */
 #pragma once
 
 #include "base/buf.h"

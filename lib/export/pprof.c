@@ -2,8 +2,8 @@
 /* Batches into pprof. Contracts in pprof.h.
  *
  * The encoder already holds each distinct entry once, so all that is kept here besides is, for the
- * current batch, which of the encoder's locations each of its own has become. A batch may be a
- * stranger's: every index is read through the view, and what it can make long (stacks, inlining,
+ * current batch, which of the encoder's locations each of its own has become. A batch is
+ * untrusted: every index is read through the view, and what it can make long (stacks, inlining,
  * reasons) is bounded. */
 #include "export/pprof.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the text of /proc/PID/cgroup says about a process: its container, its systemd unit, its
- * path. The text is a stranger's (a process can name cgroups that were delegated to it): any bytes
- * are legal input.
+ * path. The text is untrusted (a process can name cgroups that were delegated to it): any bytes are
+ * legal input.
  *
  * Source of the format: cgroups(7), "ID:CONTROLLERS:PATH" per line; of the container shapes: what
  * Docker, containerd, CRI-O, Podman and ECS create. */

@@ -13,5 +13,5 @@
  * mapped (before 6.16). */
 bool kernel_types_name(const char *name);
 
-/* The same for the text of such a file: a stranger's, any bytes are legal input. O(n). */
+/* The same for the text of such a file: untrusted, any bytes are legal input. O(n). */
 bool kernel_types_text_names(struct str btf, const char *name);

@@ -60,8 +60,7 @@ static int parse_stat(struct str text, struct proc_info *ret)
 	rest = str_trim(str_skip(text, close + 1));
 	state = str_cut(&rest, ' ');
 	for (int field = 4; field <= FIELDS && rest.n; field++) {
-		/* Those before may be negative, or masks that a stranger's kernel writes
-		 * otherwise. */
+		/* Those before may be negative, or masks that other kernels write otherwise. */
 		bool ours = str_u64(str_cut(&rest, ' '), &numbers[field]);
 
 		if (!ours && (field == 4 || field == 9 || field == 22))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row of one address, found before anybody has read the file's: by the sorted table of
- * .eh_frame_hdr, as exception handlers find it. What it finds is what elf_rows_read (rows.h) would
- * give out for the address, with its auxiliary word; it does not find rows of other sources than
- * .eh_frame, nor those of frames that a signal interrupted, nor any in files without such a table.
+/* The row of one address, found before the file's rows are read: by the sorted table of
+ * .eh_frame_hdr, as exception handlers find it. It is the row that elf_rows_read (rows.h) would give
+ * out for the address, with its auxiliary word. Rows of other sources than .eh_frame are not found,
+ * nor those of frames that a signal interrupted, nor any in files without such a table.
  *
- * The table is a stranger's and has not been compared with the section: one that lies gives no row,
- * or a row of another function, for its own file. */
+ * The table is untrusted, and is not compared with the section: a wrong one gives no row, or a row
+ * of another function, for its own file. */
 #pragma once
 
 #include "unwind/rows.h"

@@ -9,7 +9,7 @@
  * Rows come ascending and merged: neighbours differ in rule or auxiliary word. Where no function is
  * described a row with rule 0 says so. The file is streamed: memory is an index of its functions at
  * most, never its tables. A rule that the word (unwind-tables.h) cannot hold becomes 0 and is
- * counted; so does whatever is broken in a stranger's file.
+ * counted; so does whatever is broken in an untrusted file.
  *
  * Sources: .eh_frame with or without .eh_frame_hdr, .debug_frame, .gopclntab. Formats: Linux
  * Standard Base Core 5.0 §10.6, DWARF 5 §6.4, System V ABI for AMD64 §3.7. */

@@ -112,7 +112,7 @@ static uint32_t intern_clean(struct cached_object *o, struct str text, struct bu
 	return clean.p ? intern_add(&o->names, clean) : INDEX_NONE;
 }
 
-/* What the parser says is a stranger's word: texts are cleaned again. */
+/* The parser's answer is untrusted: texts are cleaned again. */
 static int take_frames(struct cached_object *o, struct str *rest, unsigned int n,
 		       struct buf *scratch)
 {

@@ -13,7 +13,7 @@
 
 #define VDSO_MAX 65536u
 
-/* Its size is not told; its section headers come last. They are the kernel's, not a stranger's. */
+/* Its size is not told; its section headers come last. They are the kernel's, so trusted. */
 static size_t size_of(const Elf64_Ehdr *h)
 {
 	return (size_t)h->e_shoff + (size_t)h->e_shnum * h->e_shentsize;
