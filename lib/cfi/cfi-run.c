@@ -71,7 +71,6 @@ static void copy_row(struct cfi_row *to, const struct cfi_row *from)
 
 void cfi_run_begin(struct cfi_run *run, const struct cfi_fde *fde)
 {
-	check(fde->cie->initial.n <= CFI_REGISTERS);
 	run->cie = fde->cie;
 	run->program = fde->program;
 	run->start = run->end = fde->start;

@@ -4,7 +4,6 @@
  * by byte with what one compiler writes. */
 #include "cfi/expression.h"
 
-#include "base/check.h"
 #include "cfi/cfi-bytes.h"
 
 #define OP_DEREF       0x06
@@ -176,7 +175,6 @@ struct formula rows_expression(const uint8_t *p, size_t n, uint8_t pc, int with_
 		uint8_t op = cfi_u8(&b);
 		struct formula value;
 
-		check(depth <= DEPTH);
 		if (op == OP_NOP)
 			continue;
 		if (read_value(op, &b, &value)) {

@@ -208,7 +208,6 @@ static uint64_t aux_word(const struct rows_machine *m, struct formula cfa,
 	unsigned int bits = m->machine == EM_X86_64 ? 12 : 6;
 	uint64_t word = 0;
 
-	check(m->n_preserved * bits <= 64);
 	for (unsigned int i = 0; i < m->n_preserved && m->preserved[i] < row->n; i++) {
 		const struct cfi_rule *rule = &row->rules[m->preserved[i]];
 		struct formula f = {.kind = FORMULA_UNKNOWN};
