@@ -31,6 +31,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define CONTINUATION_ROUNDS  24u
 #define CONTINUATION_ADDRESS 16u /* plus the slot: no process has memory in the first page */
 
+_Static_assert((CONTINUATION_SLOTS & (CONTINUATION_SLOTS - 1)) == 0, "slots are masked");
+_Static_assert(SAMPLER_BUSY_ROUND + CONTINUATION_SLOTS <= 0xffff, "sampler_pending.busy");
 _Static_assert((CONTINUATION_ROUNDS + 1) * ANDIRON_WALK_SWITCHES * 3 >= ANDIRON_WALK_USER,
 	       "all that fit");
 

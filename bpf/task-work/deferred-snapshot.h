@@ -36,6 +36,7 @@ struct {
 	__type(value, struct deferred);
 } deferred_snapshot SEC(".maps");
 
+_Static_assert((DEFERRED_SLOTS & (DEFERRED_SLOTS - 1)) == 0, "slots are masked");
 _Static_assert(DEFERRED_SLOTS * sizeof(struct deferred) <= SAMPLER_DEFERRED_BYTES,
 	       "what user space keeps for it");
 

@@ -20,6 +20,8 @@
 #define GOROUTINE_M_WORDS 32
 #define GOROUTINE_M_FIRST 16
 
+_Static_assert((GOROUTINE_M_WORDS & (GOROUTINE_M_WORDS - 1)) == 0, "numbers of words are masked");
+
 /* From where cgocallback left the system's stack to where it saved that position. */
 #if defined(__TARGET_ARCH_arm64)
 #define GOROUTINE_SAVED 16

@@ -49,6 +49,8 @@
 /* andiron_walk.end, between programs only: w->slot's program is to go on. */
 #define UNWIND_END_HAND_OVER 255
 
+_Static_assert(UNWIND_MAPPINGS_MAX < 1u << 14, "steps of unwind_search_mappings");
+
 /* Of unwind_search_gaps: the row is its block's last. */
 #define UNWIND_OPEN 0xffffull
 

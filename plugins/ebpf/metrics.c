@@ -117,13 +117,12 @@ void metrics_add(const struct engine_stats *s, const struct andiron_metric_sink 
 			       sizeof(n_outcomes) / sizeof(*n_outcomes),
 		       "a word each");
 	abi_metrics(sink, rows, sizeof(rows) / sizeof(rows[0]), s);
-	abi_metric(
-		sink,
-		&(struct abi_metric){
-			"andiron_ebpf_unwind_files_aux",
-			"Files whose tables say where preserved registers are saved, because a rule "
-			"needs them.",
-			(double)(s->unwind.aux - s->unwind.aux_asked), true});
+	abi_metric(sink,
+		   &(struct abi_metric){
+			   "andiron_ebpf_unwind_files_aux",
+			   "Files whose tables say where preserved registers are saved, because a "
+			   "rule needs them.",
+			   (double)(s->unwind.aux - s->unwind.aux_asked), true});
 	abi_metric_family(sink,
 			  (struct abi_metric){
 				  "andiron_ebpf_samples_total",

@@ -91,7 +91,8 @@ static void tell_loss(struct store *s)
 		show(s);
 		abi_log(&s->context, ANDIRON_LOG_WARN,
 			"the run before was killed: %llu samples that it had taken are lost; of "
-			"%llu that it had sent it is unknown whether they arrived; it had dropped %llu",
+			"%llu that it had sent it is unknown whether they arrived; it had "
+			"dropped %llu",
 			(unsigned long long)lost, (unsigned long long)uncertain,
 			(unsigned long long)dropped);
 	}

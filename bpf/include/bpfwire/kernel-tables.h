@@ -101,5 +101,7 @@ struct kernel_set {
 #define KERNEL_SEARCH_STEPS 21
 #define KERNEL_ENTRIES_MAX  (1u << KERNEL_SEARCH_STEPS)
 
+_Static_assert((KERNEL_SETS & (KERNEL_SETS - 1)) == 0, "bits of the distance number the sets");
+_Static_assert(KERNEL_TEXT_MAX == (__u64)KERNEL_SETS * KERNEL_GRANULE << 8, "8 bits more in a row");
 _Static_assert(sizeof(struct kernel_entry) == 6, "the kernel's");
 _Static_assert(sizeof(struct kernel_set) == 64, "one cache line");

@@ -258,6 +258,9 @@ struct sampler_mapped {
 /* All but the list, of which only the first n are sent. */
 #define SAMPLER_MAPPED_HEAD ((__u32) __builtin_offsetof(struct sampler_mapped, list))
 
+_Static_assert((SAMPLER_KNOWN & (SAMPLER_KNOWN - 1)) == 0, "sampler_known_of masks");
+_Static_assert(SAMPLER_SNAPSHOT_BYTES % SAMPLER_SNAPSHOT_PIECE == 0, "whole pieces");
+_Static_assert(SAMPLER_SNAPSHOT_INNER + SAMPLER_SNAPSHOT_OUTER <= SAMPLER_SNAPSHOT_PARTS, "fit");
 _Static_assert(sizeof(struct sampler_process_key) == 16, "no padding in a key");
 _Static_assert(sizeof(struct sampler_key) == 40, "no padding in a key");
 _Static_assert(sizeof(struct sampler_counts) == 64, "one cache line");

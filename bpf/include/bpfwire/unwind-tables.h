@@ -391,6 +391,10 @@ struct unwind_common {
 #define UNWIND_END_NOTHING  13 /* there is no user stack: a kernel thread, or no memory any more */
 #define UNWIND_ENDS         14
 
+_Static_assert((UNWIND_SETS & (UNWIND_SETS - 1)) == 0, "unwind_row_set masks");
+_Static_assert((UNWIND_RULES_MAX & (UNWIND_RULES_MAX + 1)) == 0,
+	       "the walker masks numbers of rules");
+_Static_assert(UNWIND_SLAB_BYTES >> 3 == 1u << 17, "17 bits of a reference are the offset");
 _Static_assert(sizeof(struct unwind_entry) == 16, "fixed");
 _Static_assert(sizeof(struct unwind_page) == 8, "fixed");
 _Static_assert(sizeof(struct unwind_block) == 4, "fixed");

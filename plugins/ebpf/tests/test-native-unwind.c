@@ -198,16 +198,16 @@ TEST(unusual_rules)
 {
 	/* clang-format off */
 	struct unwind_entry rules[] = {
-		/* CFA = *(rbp - 8), rbp saved at *(rbp + 0) */
-		{unwind_rule_more(unwind_rule(FP, UNWIND_CFA_DEREF, UNWIND_RA_CFA, 0, -8), 1, 0, 0), 0},
+		{unwind_rule_more(unwind_rule(FP, UNWIND_CFA_DEREF, UNWIND_RA_CFA, 0, -8),
+				  1, 0, 0), 0}, /* CFA = *(rbp - 8), rbp saved at *(rbp + 0) */
 		/* CFA = *(rsp + 8 r9 + 16) + 8 */
-		{unwind_rule_more(unwind_rule(SP, UNWIND_CFA_INDEX, UNWIND_RA_CFA, UNWIND_FP_SAME, 16),
-				  0, 9, 8), 0},
+		{unwind_rule_more(unwind_rule(SP, UNWIND_CFA_INDEX, UNWIND_RA_CFA, UNWIND_FP_SAME,
+					      16), 0, 9, 8), 0},
 		{unwind_rule_more(unwind_rule(SP, UNWIND_CFA_PLT, UNWIND_RA_CFA, UNWIND_FP_SAME, 8),
 				  0, 0, 11), 0},
 		/* the return address is in rdi */
-		{unwind_rule_more(unwind_rule(SP, UNWIND_CFA_REG, UNWIND_RA_REGISTER, UNWIND_FP_SAME,
-					      0), 0, UNWIND_X86_RDI, 0), 0},
+		{unwind_rule_more(unwind_rule(SP, UNWIND_CFA_REG, UNWIND_RA_REGISTER,
+					      UNWIND_FP_SAME, 0), 0, UNWIND_X86_RDI, 0), 0},
 		{END, 0},
 	};
 	/* clang-format on */
