@@ -27,7 +27,7 @@ static int check_plan(struct config *config, const struct registry *registry)
 	return EXIT_OK;
 }
 
-/* As check_plan, in a child: plugins check their arguments by code of their own, which may crash. */
+/* As check_plan, in a child: plugins check their arguments by their own code, which may crash. */
 static int check_in_child(struct config *config, const struct registry *registry)
 {
 	int status;
@@ -49,9 +49,9 @@ static int check_in_child(struct config *config, const struct registry *registry
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	fprintf(stderr,
-		"andiron validate: a plugin crashed while it checked the arguments of its component "
-		"(signal %d, %s); validate fewer components to find it, then install that plugin "
-		"again\n",
+		"andiron validate: a plugin crashed while it checked the arguments of its "
+		"component (signal %d, %s); validate fewer components to find it, then install "
+		"that plugin again\n",
 		WTERMSIG(status), strsignal(WTERMSIG(status)));
 	return EXIT_FAILED;
 }

@@ -258,7 +258,8 @@ static void suggest_more(const struct recording *r, uint64_t n_samples)
 	if (n_samples >= FEW_SAMPLES)
 		return;
 	fprintf(stderr,
-		"only %llu samples: all CPUs together were %.1f %% busy, and idle time is not sampled.\n",
+		"only %llu samples: all CPUs together were %.1f %% busy, and idle time is not "
+		"sampled.\n",
 		(unsigned long long)n_samples, busy);
 	if (r->request.command)
 		fprintf(stderr,

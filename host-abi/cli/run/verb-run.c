@@ -201,7 +201,7 @@ static const struct flag flags[] = {
 	 "form of the log: text (default) or json", .choices = formats},
 	{"drain-deadline", 0, FLAG_INTO(struct run, drain_ns), "DURATION",
 	 "how long stopping may take to deliver what is queued (default 10s)", .min = 1},
-	/* Those of Alloy's `run` (its 1.x line), so that a unit file written for it starts andiron. */
+	/* Alloy's own (its 1.x line), so that a unit file written for it starts andiron. */
 	{"server.http.listen-addr", NOTED},
 	{"server.http.memory-addr", NOTED},
 	{"server.http.ui-path-prefix", NOTED},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes of this machine that belong to a target (abi/target-selector.h), and why there are none. */
+/* The processes of this machine that belong to a target (abi/target-selector.h), and why there are
+ * none. */
 #pragma once
 
 #include "abi/target-list.h"

@@ -80,7 +80,8 @@ static bool decode_string(struct parser *p, struct expr *e)
 			at.length = rest.n < 2 ? 1 : 2;
 			parser_error(
 				p, at,
-				"a backslash itself is \\\\, text without escapes goes between backticks",
+				"a backslash itself is \\\\, text without escapes goes between "
+				"backticks",
 				"\"%.*s\" is no escape sequence", STR_FMT(str_first(rest, 2)));
 			return false;
 		}

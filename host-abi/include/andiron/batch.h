@@ -42,7 +42,7 @@ extern "C" {
 #define ANDIRON_COL_TYPE       11u /* andiron_profile_type; no null entry */
 #define ANDIRON_COL_GROUP      12u /* andiron_group; no null entry */
 #define ANDIRON_COL_ROW        13u /* andiron_row; no null entry */
-#define ANDIRON_COL_TIME       14u /* int64_t: CLOCK_REALTIME ns of single samples, where asked for */
+#define ANDIRON_COL_TIME       14u /* int64_t: CLOCK_REALTIME ns of single samples, if wanted */
 #define ANDIRON_COL_LOSS       15u /* andiron_loss; no null entry */
 
 /* `length` bytes at `offset` of segment `segment`, valid UTF-8. */
@@ -78,10 +78,10 @@ struct andiron_line {
  * call. Lines [line_start, +n_lines) list inlined callees first; n_lines is 0
  * until somebody has named the frame.
  *
- * Where a symbolizer looked in vain (ANDIRON_LOCATION_UNSYMBOLIZED) there may be one line all the same,
- * whose function stands in for the name: the file and where the function begins,
- * "[libcrypto.so.3 fn 0x1a2b30]". Consumers that show frames show it; consumers that
- * send addresses to a server that symbolizes by build id leave it out. */
+ * Where a symbolizer found no name (ANDIRON_LOCATION_UNSYMBOLIZED) there may be one line all the
+ * same. Its function stands in for the name: the file and where the function begins,
+ * "[libcrypto.so.3 fn 0x1a2b30]". Consumers that show frames show it; consumers that send addresses
+ * to a server that symbolizes by build id leave it out. */
 struct andiron_location {
 	uint64_t address;
 	uint32_t mapping;

@@ -25,7 +25,7 @@ extern "C" {
 #define ANDIRON_TYPE_RECEIVERS 10u
 #define ANDIRON_TYPE_BLOCK     11u
 #define ANDIRON_TYPE_SECRETS   12u /* map of strings or of lists of strings, flagged SECRET */
-#define ANDIRON_TYPE_UINT      13u /* 0 to 2^64-1; an INT whose `integer` holds the bits of a uint64_t */
+#define ANDIRON_TYPE_UINT      13u /* 0 to 2^64-1; an INT, `integer` has the bits of a uint64_t */
 
 #define ANDIRON_OPTION_REQUIRED 1u
 #define ANDIRON_OPTION_REPEATED 2u /* a block that may stand several times; order is kept */

@@ -14,7 +14,7 @@ extern "C" {
 #define ANDIRON_STATUS_ID "andiron.status/1"
 
 #define ANDIRON_STATUS_METRICS 1u /* Prometheus text, version 0.0.4 */
-#define ANDIRON_STATUS_HEALTH  2u /* JSON: "healthy"; of each component id, health, message, since */
+#define ANDIRON_STATUS_HEALTH  2u /* JSON: "healthy"; each component's id, health, message, since */
 
 /* A text, once, borrowed for the call. */
 typedef void (*andiron_text_fn)(void *arg, const struct andiron_str *text);
