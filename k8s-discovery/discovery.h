@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* discovery.kubernetes: credentials and selections become watches, watches
- * fill one store, changes of the store become targets.
+/* discovery.kubernetes: credentials and selections become watches, watches fill one store, changes
+ * of the store become targets.
  *
  * The first change after a pause is published at once. Later ones are gathered for 5 ms, or for 100
  * ms after an update of hundreds of targets, so that a rollout makes a few updates. Nothing is

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels that servers take. Contract in labels.h. Kept sorted by insertion:
- * there are a dozen. */
+/* Labels that servers take. Contract in labels.h. Kept sorted by insertion: there are a dozen. */
 #include "pyroscope-push/labels.h"
 
 #include "base/check.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verbs and their options, as constant tables over getopt_long. The table is all there is:
- * parsing, `--help`, messages, man pages and shell completions come from it, so none of them
- * can list what does not exist. A table says where a value goes by its place in the verb's own
- * struct of values, and the kind of a flag follows from the type found there. */
+/* Verbs and their options, as constant tables over getopt_long. The table is all there is: parsing,
+ * `--help`, messages, man pages and shell completions come from it, so none of them can list what
+ * does not exist. A table says where a value goes by its place in the verb's own struct of values,
+ * and the kind of a flag follows from the type found there. */
 #pragma once
 
 #include "base/vec.h"

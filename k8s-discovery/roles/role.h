@@ -110,8 +110,8 @@ struct endpoint_pod {
 
 /* The pod that an ObjectReference means, NULL if it means none. */
 const struct stored *endpoint_pod_find(const struct builder *b, struct str reference);
-/* Adds the pod's labels and those of its container with this port (none:
- * has_port is false), and notes that it was seen. */
+/* Adds the pod's labels and those of its container with this port (none: has_port is false), and
+ * notes that it was seen. */
 void endpoint_pods_add(const struct builder *b, struct endpoint_pods *backends,
 		       const struct stored *pod, const uint64_t *port, struct str protocol);
 /* A target for every port of a pod in the list that none was made for; ends the list. */

@@ -30,8 +30,7 @@ void abi_metric_family(const struct andiron_metric_sink *sink, struct abi_metric
  *
  *     static const struct abi_metric_row rows[] = {
  *             {"andiron_x_files", ABI_GAUGE(struct x_totals, files), "Files that are known."},
- *     };
- */
+ *     }; */
 struct abi_metric_row {
 	const char *name;
 	bool gauge;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors. A fallible function returns 0 or a negative errno. One that a person
- * must be able to act on takes a `struct error *` last and fills it in:
- * what happened, why, what to do. Libraries never log; they return.
+/* Errors. A fallible function returns 0 or a negative errno. One that a person must be able to act
+ * on takes a `struct error *` last and fills it in: what happened, why, what to do. Libraries never
+ * log; they return.
  *
  * The text grows outward: the place that knows the cause sets it, each caller that knows more puts
  * its context in front ("context: cause"). Running out of memory is -ENOMEM everywhere and needs no

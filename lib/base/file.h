@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing whole files, with bounds. No file is ever mapped: reading
- * a file that another user truncates would be a SIGBUS. */
+/* Reading and writing whole files, with bounds. No file is ever mapped: reading a file that another
+ * user truncates would be a SIGBUS. */
 #pragma once
 
 #include "base/buf.h"

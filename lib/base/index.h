@@ -3,9 +3,8 @@
  * caller's `same` decides whether a position is the one sought. So one small map serves every key
  * type, and the elements stay where their owner keeps them. INDEX_NULL is a valid empty index.
  *
- * Open addressing with linear probing, at most 3/4 full, backward-shift
- * removal (no tombstones). Not meant for hashes that untrusted input can steer:
- * use hash_bytes, which is seeded. */
+ * Open addressing with linear probing, at most 3/4 full, backward-shift removal (no tombstones).
+ * Not meant for hashes that untrusted input can steer: use hash_bytes, which is seeded. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of a section with call-frame information. Contract in cfi.h.
  *
- * A window moves over the file. Functions are asked for in the order of their
- * addresses, which mostly is that of the section, in a few passes over it (cold code first):
- * whoever goes on a little gets a whole window, whoever jumps gets one page, so that no order costs
- * more than a small read per record. */
+ * A window moves over the file. Functions are asked for in the order of their addresses, which
+ * mostly is that of the section, in a few passes over it (cold code first): whoever goes on a
+ * little gets a whole window, whoever jumps gets one page, so that no order costs more than a small
+ * read per record. */
 #include "cfi/cfi.h"
 
 #include "base/check.h"

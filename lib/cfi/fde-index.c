@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions by address. Contract in fde-index.h.
  *
- * The survey passes over the section once. A header that leaves functions out, names others
- * or is not sorted would give rows that are silently wrong; so it is compared with the section:
- * both sides are summed up, entry by entry, to a number that does not depend on order. (Who makes a
- * file in which two different sums agree gets wrong rows for his own file, still bounded and
+ * The survey passes over the section once. A header that leaves functions out, names others or is
+ * not sorted would give rows that are silently wrong; so it is compared with the section: both
+ * sides are summed up, entry by entry, to a number that does not depend on order. (Who makes a file
+ * in which two different sums agree gets wrong rows for his own file, still bounded and
  * ascending.) */
 #include "cfi/fde-index.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Alloy's HTTP client arguments, shared by every component that is a client:
- * the rows for its option table, the check of what types cannot say, and the
- * way from arguments to an http_config.
+/* Alloy's HTTP client arguments, shared by every component that is a client: the rows for its
+ * option table, the check of what types cannot say, and the way from arguments to an http_config.
  *
  * Source: Alloy, internal/component/common/config, and its reference on shared HTTP client
  * arguments. */

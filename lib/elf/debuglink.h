@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stripped file says of where its debug information went:
- * .gnu_debuglink (a file name and the CRC of the file, gdb's manual, "Separate Debug Files") and
- * .gnu_debugaltlink (the build id of the file that dwz has put common entries into). */
+/* What a stripped file says of where its debug information went: .gnu_debuglink (a file name and
+ * the CRC of the file, gdb's manual, "Separate Debug Files") and .gnu_debugaltlink (the build id of
+ * the file that dwz has put common entries into). */
 #pragma once
 
 #include "elf/ids.h"

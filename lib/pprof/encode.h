@@ -116,9 +116,9 @@ void pprof_clear_comments(struct pprof_encoder *e);
 /* Whether an add has failed: everything from then on does nothing. */
 bool pprof_failed(const struct pprof_encoder *e);
 
-/* How many samples there are, and how long the profile is before compression:
- * an upper bound that lies at most n_types * 10 bytes a sample above. By these a
- * sender keeps below a server's limits. O(1). */
+/* How many samples there are, and how long the profile is before compression: an upper bound that
+ * lies at most n_types * 10 bytes a sample above. By these a sender keeps below a server's limits.
+ * O(1). */
 uint32_t pprof_n_samples(const struct pprof_encoder *e);
 size_t pprof_size_bound(const struct pprof_encoder *e);
 

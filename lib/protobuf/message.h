@@ -3,9 +3,9 @@
  * this header.
  *
  * Answers come from servers and are untrusted. protobuf-c allocates as the input asks for, and
- * copies fields that the .proto does not name. So a message is scanned before it is unpacked:
- * its nesting, the number of its fields and all lengths are bounded, and the allocator that
- * protobuf-c gets refuses more than the message can need.
+ * copies fields that the .proto does not name. So a message is scanned before it is unpacked: its
+ * nesting, the number of its fields and all lengths are bounded, and the allocator that protobuf-c
+ * gets refuses more than the message can need.
  *
  * The .proto files name the fields that we use. Texts are `bytes` there, which has the same wire
  * format as `string`: then a slice needs no NUL, and what is read may hold one. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row of one address, found before the file's rows are read: by the sorted table of
- * .eh_frame_hdr, as exception handlers find it. It is the row that elf_rows_read (rows.h) would give
- * out for the address, with its auxiliary word. Rows of other sources than .eh_frame are not found,
- * nor those of frames that a signal interrupted, nor any in files without such a table.
+ * .eh_frame_hdr, as exception handlers find it. It is the row that elf_rows_read (rows.h) would
+ * give out for the address, with its auxiliary word. Rows of other sources than .eh_frame are not
+ * found, nor those of frames that a signal interrupted, nor any in files without such a table.
  *
  * The table is untrusted, and is not compared with the section: a wrong one gives no row, or a row
  * of another function, for its own file. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ring's map descriptor goes into an epoll set of our own, edge-triggered:
- * a poll of the map itself would say "readable" for as long as anything lies
- * in it, and defeat the wake-ups that the kernel side withholds (see
- * bpf/include/bpfwire/process.h). */
+/* The ring's map descriptor goes into an epoll set of our own, edge-triggered: a poll of the map
+ * itself would say "readable" for as long as anything lies in it, and defeat the wake-ups that the
+ * kernel side withholds (see bpf/include/bpfwire/process.h). */
 #include "process/tracer.h"
 
 #include "base/check.h"

@@ -3,8 +3,8 @@
  * with, by name, as long as they are as they were, then those that were set, in the order of their
  * first setting.
  *
- * Hostile label sets must not grow without end through rules that add labels:
- * beyond LABELS_MAX labels or LABELS_BYTES_MAX bytes of new text a change is refused. */
+ * Hostile label sets must not grow without end through rules that add labels: beyond LABELS_MAX
+ * labels or LABELS_BYTES_MAX bytes of new text a change is refused. */
 #pragma once
 
 #include "abi/target-list.h"

@@ -45,8 +45,8 @@ void relabel_set_rules(struct relabel *r, struct rules *rules);
 /* Sends each row anew when it is resent: request all targets. */
 void relabel_resend(struct relabel *r);
 
-/* Applies an update of the input: 0, -EINVAL, -EAGAIN (target-feed.h), or -ENOMEM:
- * some of its rows are as before, and must be resent. O(rows · rules). */
+/* Applies an update of the input: 0, -EINVAL, -EAGAIN (target-feed.h), or -ENOMEM: some of its rows
+ * are as before, and must be resent. O(rows · rules). */
 int relabel_apply(struct relabel *r, const struct andiron_targets *update);
 
 /* The change of the output since the last flush, with one reference; the first one

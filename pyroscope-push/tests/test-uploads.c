@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uploads while memory fails and while arguments change under them. What every test protects:
- * a file is sent, or its refusal counted; nothing is left held; and what the arguments forbid
- * is not sent. */
+/* Uploads while memory fails and while arguments change under them. What every test protects: a
+ * file is sent, or its refusal counted; nothing is left held; and what the arguments forbid is not
+ * sent. */
 #include "abi/batch-build.h"
 #include "testing/test.h"
 #include "client/loop.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole writer against servers that fail. What every test protects:
- * taken = delivered + dropped + in flight, to the sample, and what is counted
- * as delivered is what the server has. */
+/* The whole writer against servers that fail. What every test protects: taken = delivered + dropped
+ * + in flight, to the sample, and what is counted as delivered is what the server has. */
 #include "base/clock.h"
 #include "testing/test.h"
 #include "pyroscope-push/tests/test-bench.h"

@@ -99,9 +99,8 @@ TEST(a_target_that_goes_keeps_its_samples)
 	harness_fini(&h);
 }
 
-/* Over many intervals, with a swap each, nothing is lost or counted twice:
- * taken = sent + dropped in each (harness.c), and per CPU the clock's ticks
- * are all there. */
+/* Over many intervals, with a swap each, nothing is lost or counted twice: taken = sent + dropped
+ * in each (harness.c), and per CPU the clock's ticks are all there. */
 TEST(counts_close_over_many_swaps)
 {
 	struct workload w, v;

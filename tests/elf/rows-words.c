@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the words of the rows that elf_rows_read gives out mean what the full rows mean: both
- * are carried out, at both ends of every full row, on registers and memory of random numbers, and
- * must give the same caller. The machine for expressions here knows nothing of patterns. Besides:
- * every row given out begins where a full row begins or a function ends, and where no function is
- * there is no rule.
+/* Whether the words of the rows that elf_rows_read gives out mean what the full rows mean: both are
+ * carried out, at both ends of every full row, on registers and memory of random numbers, and must
+ * give the same caller. The machine for expressions here knows nothing of patterns. Besides: every
+ * row given out begins where a full row begins or a function ends, and where no function is there
+ * is no rule.
  *
  * Which function counts where several overlap is told by a list of all, apart from the code that is
  * judged. */

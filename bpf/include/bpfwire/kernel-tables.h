@@ -73,8 +73,8 @@ struct kernel_entry {
 #define KERNEL_REGS_PC 128
 
 /* The cache: one set, a cache line, for each 256 bytes of code, modulo their number. A row is one
- * word, so that CPUs write and read it whole without a lock; the set's number says what
- * of the address is not in it.
+ * word, so that CPUs write and read it whole without a lock; the set's number says what of the
+ * address is not in it.
  *
  *   bits  0..7  first byte of the granule that the row covers
  *   bits  8..15 last one

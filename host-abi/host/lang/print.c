@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings as text. Whatever comes from a file is untrusted:
- * control characters and broken UTF-8 are shown as \xNN and cannot steer a
- * terminal, and of a long line only a window around the place is shown. The
- * underline is counted in columns as printed, so it stays right behind tabs
- * (four columns) and letters of several bytes (one column each). */
+/* Findings as text. Whatever comes from a file is untrusted: control characters and broken UTF-8
+ * are shown as \xNN and cannot steer a terminal, and of a long line only a window around the place
+ * is shown. The underline is counted in columns as printed, so it stays right behind tabs (four
+ * columns) and letters of several bytes (one column each). */
 #include "host/diag.h"
 
 #include "base/buf.h"

@@ -146,9 +146,8 @@ struct andiron_profile_type {
 	int64_t period;
 };
 
-/* The rows of one target. Its labels are ATTR_INDEX [label_start, +n_labels):
- * string attributes, sorted by key; names that begin with two underscores are
- * for writers, not for display. */
+/* The rows of one target. Its labels are ATTR_INDEX [label_start, +n_labels): string attributes,
+ * sorted by key; names that begin with two underscores are for writers, not for display. */
 struct andiron_group {
 	uint32_t label_start;
 	uint32_t n_labels;

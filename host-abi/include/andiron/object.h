@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron.objects/1: the files that profiled processes map, host-wide.
  *
- * An object is a file by identity (device, inode, generation, change time:
- * inodes are reused, and a wrong name would be silent), interned and
- * reference-counted. A sampler interns a file while it can be opened.
- * A parser gets a descriptor from here: it opens nothing itself, needs no
- * privilege and has no race with a process that has exited. At most 512
- * descriptors are open; the least recently used closes, its ids stay and the
- * file is opened again, and checked against its identity, when it is needed. */
+ * An object is a file by identity (device, inode, generation, change time: inodes are reused, and a
+ * wrong name would be silent), interned and reference-counted. A sampler interns a file while it
+ * can be opened. A parser gets a descriptor from here: it opens nothing itself, needs no privilege
+ * and has no race with a process that has exited. At most 512 descriptors are open; the least
+ * recently used closes, its ids stay and the file is opened again, and checked against its
+ * identity, when it is needed. */
 #ifndef ANDIRON_OBJECT_H
 #define ANDIRON_OBJECT_H
 
