@@ -19,8 +19,10 @@ struct adding {
 };
 
 /* Labels: up to two pairs, keys NULL where there is none. */
-static void add(struct adding *a, struct series s, const char *const labels[4])
+static void add(struct adding *a, uint32_t kind, const char *name, const char *help, double value,
+		const char *const labels[4])
 {
+	struct series s = {name, help, kind, NULL, value};
 	struct buf out = BUF_NULL;
 
 	for (int i = 0; i < 4 && labels[i]; i += 2) {
@@ -35,43 +37,33 @@ static void add(struct adding *a, struct series s, const char *const labels[4])
 	buf_free(&out);
 }
 
+#define COUNTER     ANDIRON_METRIC_COUNTER
+#define GAUGE       ANDIRON_METRIC_GAUGE
 #define LABELS(...) ((const char *const[4]){__VA_ARGS__})
-
-static void counter(struct adding *a, const char *name, const char *help, double value,
-		    const char *const labels[4])
-{
-	add(a, (struct series){name, help, ANDIRON_METRIC_COUNTER, NULL, value}, labels);
-}
-
-static void gauge(struct adding *a, const char *name, const char *help, double value,
-		  const char *const labels[4])
-{
-	add(a, (struct series){name, help, ANDIRON_METRIC_GAUGE, NULL, value}, labels);
-}
 
 static void add_writer(struct adding *a, const struct ledger_writer *w)
 {
 	const char *const writer[4] = {"writer", w->component};
 
-	counter(a, "andiron_samples_delivered_total", "Samples that arrived.", (double)w->delivered,
-		writer);
-	counter(a, "andiron_samples_carried_total", "Samples replayed from an earlier run.",
-		(double)w->carried, writer);
-	gauge(a, "andiron_samples_spooled", "Samples kept on disk for later.", (double)w->spooled,
-	      writer);
-	gauge(a, "andiron_samples_uncertain", "Samples sent without an answer.",
-	      (double)w->uncertain, writer);
-	gauge(a, "andiron_samples_in_flight", "Samples on their way to the writer.",
-	      (double)w->in_flight, writer);
+	add(a, COUNTER, "andiron_samples_delivered_total", "Samples that arrived.",
+	    (double)w->delivered, writer);
+	add(a, COUNTER, "andiron_samples_carried_total", "Samples replayed from an earlier run.",
+	    (double)w->carried, writer);
+	add(a, GAUGE, "andiron_samples_spooled", "Samples kept on disk for later.",
+	    (double)w->spooled, writer);
+	add(a, GAUGE, "andiron_samples_uncertain", "Samples sent without an answer.",
+	    (double)w->uncertain, writer);
+	add(a, GAUGE, "andiron_samples_in_flight", "Samples on their way to the writer.",
+	    (double)w->in_flight, writer);
 	for (size_t i = 0; i < w->n_reasons; i++) {
 		char *reason = arena_printf(a->arena, "%s:%s", w->reasons[i].component,
 					    w->reasons[i].reason);
 
 		if (reason)
-			counter(a, "andiron_samples_dropped_total",
-				"Samples that did not reach the writer, and why.",
-				(double)w->reasons[i].samples,
-				LABELS("writer", w->component, "reason", reason));
+			add(a, COUNTER, "andiron_samples_dropped_total",
+			    "Samples that did not reach the writer, and why.",
+			    (double)w->reasons[i].samples,
+			    LABELS("writer", w->component, "reason", reason));
 		a->failed = a->failed || !reason;
 	}
 }
@@ -84,17 +76,16 @@ static void add_ledger(struct adding *a, struct host *host)
 		a->failed = true;
 		return;
 	}
-	counter(a, "andiron_samples_taken_total", "Samples taken.", (double)view->taken,
-		LABELS(NULL));
+	add(a, COUNTER, "andiron_samples_taken_total", "Samples taken.", (double)view->taken,
+	    LABELS(NULL));
 	for (size_t i = 0; i < view->n_skipped; i++)
-		counter(a, "andiron_samples_skipped_total",
-			"Samples that were not to be taken, and why.",
-			(double)view->skipped[i].samples,
-			LABELS("reason", view->skipped[i].reason));
+		add(a, COUNTER, "andiron_samples_skipped_total",
+		    "Samples that were not to be taken, and why.", (double)view->skipped[i].samples,
+		    LABELS("reason", view->skipped[i].reason));
 	for (size_t i = 0; i < view->n_writers; i++)
 		add_writer(a, &view->writers[i]);
-	gauge(a, "andiron_ledger_balanced", "1 if every sample is accounted for.",
-	      ledger_balanced(&host->ledger, NULL, NULL), LABELS(NULL));
+	add(a, GAUGE, "andiron_ledger_balanced", "1 if every sample is accounted for.",
+	    ledger_balanced(&host->ledger, NULL, NULL), LABELS(NULL));
 }
 
 static void add_components(struct adding *a, struct host *host)
@@ -108,25 +99,25 @@ static void add_components(struct adding *a, struct host *host)
 		state = (*at)->health.state;
 		pthread_mutex_unlock(&(*at)->lock);
 		n[state]++;
-		gauge(a, "andiron_component_healthy", "1 if the component is healthy.",
-		      state == ANDIRON_HEALTH_HEALTHY, LABELS("component_id", (*at)->name));
+		add(a, GAUGE, "andiron_component_healthy", "1 if the component is healthy.",
+		    state == ANDIRON_HEALTH_HEALTHY, LABELS("component_id", (*at)->name));
 		if ((*at)->component->batch)
-			gauge(a, "andiron_queue_bytes", "Bytes of batches that wait.",
-			      (double)queue_bytes(*at), LABELS("component_id", (*at)->name));
+			add(a, GAUGE, "andiron_queue_bytes", "Bytes of batches that wait.",
+			    (double)queue_bytes(*at), LABELS("component_id", (*at)->name));
 	}
 	for (uint32_t s = 0; s <= ANDIRON_HEALTH_EXITED; s++)
-		gauge(a, "alloy_component_controller_running_components", "Components by health.",
-		      n[s], LABELS("health_type", health_name(s)));
+		add(a, GAUGE, "alloy_component_controller_running_components",
+		    "Components by health.", n[s], LABELS("health_type", health_name(s)));
 }
 
 static void add_objects(struct adding *a, struct host *host)
 {
 	struct objects_count count = objects_count(host->objects);
 
-	gauge(a, "andiron_objects", "Mapped files that are known.", (double)count.n_objects,
-	      LABELS(NULL));
-	gauge(a, "andiron_objects_open", "Descriptors of mapped files.", (double)count.n_open,
-	      LABELS(NULL));
+	add(a, GAUGE, "andiron_objects", "Mapped files that are known.", (double)count.n_objects,
+	    LABELS(NULL));
+	add(a, GAUGE, "andiron_objects_open", "Descriptors of mapped files.", (double)count.n_open,
+	    LABELS(NULL));
 }
 
 static void add_process(struct adding *a, struct host *host)
@@ -135,18 +126,18 @@ static void add_process(struct adding *a, struct host *host)
 	struct str rest;
 	uint64_t pages = 0;
 
-	counter(a, "andiron_process_cpu_seconds_total", "CPU time of the process.",
-		(double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / (double)NS_PER_SEC, LABELS(NULL));
+	add(a, COUNTER, "andiron_process_cpu_seconds_total", "CPU time of the process.",
+	    (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / (double)NS_PER_SEC, LABELS(NULL));
 	if (file_read(AT_FDCWD, "/proc/self/statm", &text, 256) == 0) {
 		rest = buf_str(&text);
 		str_cut(&rest, ' ');
 		if (str_u64(str_cut(&rest, ' '), &pages))
-			gauge(a, "andiron_process_resident_memory_bytes", "Resident memory.",
-			      (double)pages * (double)sysconf(_SC_PAGESIZE), LABELS(NULL));
+			add(a, GAUGE, "andiron_process_resident_memory_bytes", "Resident memory.",
+			    (double)pages * (double)sysconf(_SC_PAGESIZE), LABELS(NULL));
 	}
 	buf_free(&text);
-	gauge(a, "andiron_build_info", "The version that runs.", 1,
-	      LABELS("version", ANDIRON_VERSION));
+	add(a, GAUGE, "andiron_build_info", "The version that runs.", 1,
+	    LABELS("version", ANDIRON_VERSION));
 }
 
 int metrics_host(struct host *host, struct arena *arena, struct series_list *list)

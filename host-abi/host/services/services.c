@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "host/services/sandboxed-worker.h"
 #include "host/services/callbacks.h"
-#include "host/services/status-service.h"
 #include "host/state.h"
 
+#include <andiron/status.h>
 #include <errno.h>
 
 DEFINE_CLEANUP(struct instance *, instance_unref);
@@ -216,6 +216,65 @@ static void drained(uint64_t instance)
 	atomic_store(&i->drained, true);
 	host_poke(i->host);
 }
+
+/* andiron.status/1 (andiron/status.h); its `self` is the struct host. */
+static int32_t status_write(void *self, uint32_t what, andiron_text_fn fn, void *arg)
+{
+	struct buf text = BUF_NULL;
+	int r = -EINVAL;
+
+	if (what == ANDIRON_STATUS_METRICS)
+		r = host_metrics(self, &text);
+	else if (what == ANDIRON_STATUS_HEALTH)
+		r = host_health_json(self, &text);
+	if (r == 0)
+		fn(arg, &(struct andiron_str){text.p, text.n});
+	buf_free(&text);
+	return r;
+}
+
+static int32_t status_components(void *self, andiron_component_fn fn, void *arg)
+{
+	struct host *host = self;
+
+	vec_each (&host->instances, at) {
+		struct instance *i = *at;
+		struct health health;
+		struct andiron_component_state state = {.id = {i->name, strlen(i->name)},
+							.flags = i->component->flags,
+							.live = i->stage >= STAGE_LIVE};
+
+		pthread_mutex_lock(&i->lock);
+		health = i->health;
+		pthread_mutex_unlock(&i->lock);
+		state.health = health.state;
+		state.message = (struct andiron_str){health.text, strlen(health.text)};
+		fn(arg, &state);
+	}
+	return 0;
+}
+
+static uint64_t status_upstream(void *self, uint64_t instance, uint64_t *ret_dropped)
+{
+	struct host *host = self;
+	struct instance *i = instance_get(instance);
+	uint64_t n = 0;
+
+	*ret_dropped = 0;
+	if (!i)
+		return 0;
+	if (i->host == host && (i->component->flags & ANDIRON_COMPONENT_WRITER))
+		n = ledger_upstream(&host->ledger, &i->ledger_node, ret_dropped);
+	instance_unref(i);
+	return n;
+}
+
+static const struct andiron_status status_service = {
+	.size = sizeof(status_service),
+	.write = status_write,
+	.components = status_components,
+	.upstream = status_upstream,
+};
 
 /* What the host itself offers. */
 static bool own_extension(struct host *host, const char *id, struct andiron_extension *ret)
