@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """manual.py ANDIRON FOLDER: man pages and shell completions, from the command's own option tables.
 
-The tables come from `andiron tables`, so a page cannot list an option that does not exist. The components
-that ANDIRON_PLUGIN_PATH leads to are described in andiron.conf(5).
+The tables come from `andiron tables`, so a page cannot list an option that does not exist. The
+components that ANDIRON_PLUGIN_PATH leads to are described in andiron.conf(5).
 """
 
 import json

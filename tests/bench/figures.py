@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of a benchmark: a line of a table each, led by "|", and the same as JSON, led by "#".
 
-They are printed, never judged, save at ten times what is aimed at: machines are shared and times wander.
+They are printed, never judged, save at ten times what is aimed at: machines are shared and times
+wander.
 """
 
 import json

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """push.py ENCODE HARNESS: what encoding and pushing cost. Figures, in one run; never a timed test.
 
-The same profile by our encoder and by google/pprof's, which Go's senders use; then the writer pushing 100
-profiles a second for 5 s (ANDIRON_BENCH=long: 20), each of 50 stacks of 20 frames, with a spool and without, to the stand-in for Pyroscope.
+The same profile by our encoder and by google/pprof's, which Go's senders use; then the writer
+pushing 100 profiles a second for 5 s (ANDIRON_BENCH=long: 20), each of 50 stacks of 20 frames, with
+a spool and without, to the stand-in for Pyroscope.
 """
 
 import json

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """symbolize.py ANDIRON FRAMES SOURCE_DIR: what names, lines and inlined calls cost.
 
-A program of 256 MB or more with debug information: 160 copies of a real unit, each with symbols of its own, linked. Then
+A program of 256 MB or more with debug information: 160 copies of a real unit, each with symbols of
+its own, linked. Then
   - the first look at it: time and anonymous memory, its pages not in the cache;
   - addresses a second, beside llvm-symbolizer and eu-addr2line, the same addresses in one run;
-  - the CPU of an agent and its parser with lines and inlined calls, less that without, on a busy machine at a 15 s interval: pairs one after
-    the other, each begun the other way round than the last, since the machine changes more than the difference is.
+  - the CPU of an agent and its parser with lines and inlined calls, less that without, on a busy
+    machine at a 15 s interval: pairs one after
+    the other, each begun the other way round than the last, since the machine changes more than the
+    difference is.
 """
 
 import os
@@ -186,7 +189,8 @@ def named(status):
 
 
 def agent_cpu(on, seconds=30 if rods.LONG else 15):
-    """% of a core over whole intervals; the first one, which has everything to learn, is left out."""
+    """% of a core over whole intervals; the first one, which has everything to learn, is left
+    out."""
     with tempfile.TemporaryDirectory() as folder:
         return agent_cpu_in(folder, on, seconds)
 

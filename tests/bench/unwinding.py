@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """unwinding.py ANDIRON BASELINE: what whole stacks cost, all in one run of a few minutes.
 
-Eight different programs and more keep the machine busy; the agent samples all of it at 97 Hz, names frames from
-symbol tables, collects every 15 s and pushes to a server on this machine. Its CPU time is that of the second minute, the
-other figures are of the minutes after. The measure of BPF time is a plain profiler's walk of both stacks by frame pointers, run in
-the same minutes: tests/bpf/baseline.bpf.c, and where there is bpftrace, what that makes of `@[ustack, kstack] = count()`. They run at other
-rates than ours: at the same one the two keep their distance, and the one that comes second finds the caches warm.
+Eight different programs and more keep the machine busy; the agent samples all of it at 97 Hz, names
+frames from symbol tables, collects every 15 s and pushes to a server on this machine. Its CPU time
+is that of the second minute, the other figures are of the minutes after. The measure of BPF time is
+a plain profiler's walk of both stacks by frame pointers, run in the same minutes:
+tests/bpf/baseline.bpf.c, and where there is bpftrace, what that makes of `@[ustack, kstack] =
+count()`. They run at other rates than ours: at the same one the two keep their distance, and the
+one that comes second finds the caches warm.
 """
 
 import contextlib
@@ -141,8 +143,8 @@ def by_bpftrace():
 
 
 def cpu_percent(pid):
-    """Of a core, over a minute that has no other profiler in it: one that comes or goes changes the kernel's own symbols, which are
-    read again then."""
+    """Of a core, over a minute that has no other profiler in it: one that comes or goes changes the
+    kernel's own symbols, which are read again then."""
     began, before = time.monotonic(), rods.cpu_seconds(pid)
     rods.window(WINDOW)
     return (rods.cpu_seconds(pid) - before) / (time.monotonic() - began) * 100

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""go-table.py GO_TABLE SOURCE_DIR [TOOLCHAIN…]: Go's table as lib/elf reads it, against what else Go's linker wrote.
+"""go-table.py GO_TABLE SOURCE_DIR [TOOLCHAIN…]: Go's table as lib/elf reads it, against what else
+Go's linker wrote.
 
-Programs are built in each form a table can lie in, stripped of symbols, debug information and section headers, and
-judged by their unstripped twins: entries and names by readelf's symbols, stack depths by readelf's call
-frames, lines by llvm-symbolizer. TAP comes out.
+Programs are built in each form a table can lie in, stripped of symbols, debug information and
+section headers, and judged by their unstripped twins: entries and names by readelf's symbols, stack
+depths by readelf's call frames, lines by llvm-symbolizer. TAP comes out.
 """
 
 import os

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """judge.py LOOKUP FILE…: names by lib/elf against those that readelf's listing gives.
 
-Addresses: the first, last and one past the last byte of every function, and random ones over the text. The
-rule of lib/elf/symbols.h is written here a second time, over readelf's text. TAP comes out.
+Addresses: the first, last and one past the last byte of every function, and random ones over the
+text. The rule of lib/elf/symbols.h is written here a second time, over readelf's text. TAP comes
+out.
 """
 
 import bisect

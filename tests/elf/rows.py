@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""rows.py ROWS [--go SOURCE] FILE…: are rows right, file by file? And those of a Go program, built for both machines?
-rows.py ROWS --system: the same for every ELF file under the system's bin and lib folders.
+"""rows.py ROWS [--go SOURCE] FILE…: are rows right, file by file? And those of a Go program, built
+for both machines? rows.py ROWS --system: the same for every ELF file under the system's bin and lib
+folders.
 
-Full rows, expressions and undefined registers against readelf's listings; and the words of the rows that
-lib/elf gives out against full rows, by carrying both out (rows.h beside this file); and rows that are found one by one. TAP comes out.
+Full rows, expressions and undefined registers against readelf's listings; and the words of the rows
+that lib/elf gives out against full rows, by carrying both out (rows.h beside this file); and rows
+that are found one by one. TAP comes out.
 """
 
 import concurrent.futures

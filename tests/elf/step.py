@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""step.py STEP SOURCE GO_SOURCE: static programs, run one instruction at a time, unwound at each (step.c).
+"""step.py STEP SOURCE GO_SOURCE: static programs, run one instruction at a time, unwound at each
+(step.c).
 
-C with the system's C library, and with musl, which is mostly built without call-frame information; both also
-stripped. And a program of Go. Every stack must reach the outermost frame; one in 2,000 may not. TAP comes out.
+C with the system's C library, and with musl, which is mostly built without call-frame information;
+both also stripped. And a program of Go. Every stack must reach the outermost frame; one in 2,000
+may not. TAP comes out.
 """
 
 import os

@@ -3,7 +3,8 @@
 """house.py SOURCE_ROOT: the laws of the house that a machine can check.
 
 Each law is a function that yields its violations; TAP comes out. The include
-law is the table of ARCHITECTURE.md: who may include what. Headers of ours are included by their folder.
+law is the table of ARCHITECTURE.md: who may include what. Headers of ours are included by their
+folder.
 """
 
 import os
@@ -301,7 +302,8 @@ def headings(page):
 
 
 def prose():
-    """Pages are no wider than the law says, but for tables, links and what is shown as it stands."""
+    """Pages are no wider than the law says, but for tables, links and what is shown as it
+    stands."""
     for page in PAGES:
         shown = False
         for number, line in enumerate(TEXT[page].split("\n"), 1):

@@ -3,7 +3,8 @@
 
 A step is a shell command for the guest and a judge of its outcome. To add a
 program whose stacks are tested, build it in meson.build and add it to HARD or RECORDINGS; to
-add a test program that speaks TAP, a line to TESTS. Paths are relative to the build folder, and hold in the guest, too.
+add a test program that speaks TAP, a line to TESTS. Paths are relative to the build folder, and
+hold in the guest, too.
 """
 
 import json
@@ -27,11 +28,11 @@ FOLLOWERS = ["follow_fork", "follow_exit"]
 class Program:
     """A program that is recorded.
 
-    `chains` are functions that call each other, caller first: a whole stack holds one of them from its first
-    function on, as far as it had come, without a gap. `entries` are the functions of which one is
-    outermost. `share` is the part of the samples whose stacks must be whole, `samples` how many there
-    must be for that to mean something. Samples without any function of the chain are the program's
-    start and end, or a walk that led nowhere; they may be `strange` of all.
+    `chains` are functions that call each other, caller first: a whole stack holds one of them from
+    its first function on, as far as it had come, without a gap. `entries` are the functions of
+    which one is outermost. `share` is the part of the samples whose stacks must be whole, `samples`
+    how many there must be for that to mean something. Samples without any function of the chain are
+    the program's start and end, or a walk that led nowhere; they may be `strange` of all.
     """
 
     def __init__(self, path, *arguments, chains, entries, share, strange=0.1, samples=100):
@@ -112,9 +113,11 @@ def hard(name, *chains, more=()):
 
 
 class Recording:
-    """A program, or several one after the other, under one `andiron record`; `arch` is the only one that has them.
+    """A program, or several one after the other, under one `andiron record`; `arch` is the only one
+    that has them.
 
-    Samples that say that they were taken before the process or a mapping of it was seen are left aside; they may be `early` of all.
+    Samples that say that they were taken before the process or a mapping of it was seen are left
+    aside; they may be `early` of all.
     """
 
     def __init__(self, name, rate, programs, early=0, arch=None):
@@ -222,7 +225,8 @@ def steps(arch):
 
 
 def step(name, command, *programs, arch=None):
-    """Declares a step. The judge gets its outcome and the facts of this kernel, which it adds to."""
+    """Declares a step. The judge gets its outcome and the facts of this kernel, which it adds
+    to."""
 
     def declare(judge):
         STEPS.append(Step(name, command, judge, programs, arch))

@@ -57,8 +57,9 @@ def share_of(stacks, pattern):
 
 
 def settled(stacks):
-    """Without the first samples, taken before the process was known: they are walked from copies, where a runtime's code ends them. On a
-    busy machine that lasts a while; most of the stacks are later ones."""
+    """Without the first samples, taken before the process was known: they are walked from copies,
+    where a runtime's code ends them. On a busy machine that lasts a while; most of the stacks are
+    later ones."""
     later = {frames: n for frames, n in stacks.items() if frames[:2] != ("?", "[runtime]")}
     assert sum(later.values()) > 0.5 * sum(stacks.values()), stacks
     return later

@@ -7,7 +7,8 @@ server's names are 127.0.0.1 by /etc/hosts, and 127.0.0.1:4040 leads to it. The
 Kubernetes ones find a cluster as in a pod: by the environment and the files of
 the service account.
 
-With the argument "parca" it is the files for Parca alone, which takes a server that is long in the making.
+With the argument "parca" it is the files for Parca alone, which takes a server that is long in the
+making.
 """
 
 import contextlib

@@ -26,7 +26,8 @@ def need(program):
 
 @case
 def help_and_version_in_any_position():
-    """--help and --version win in every position before "--", with every verb, on standard output."""
+    """--help and --version win in every position before "--", with every verb, on standard
+    output."""
     version = andiron("--version").expect(0).out
     for verb in VERBS + ["worker", "tables"]:
         for words in (["--help"], ["-h"], ["x", "--no-such-option", "--help"], ["x", "-h", "--"]):

@@ -159,7 +159,8 @@ def start_of(function, file):
 
 @case
 def unnamed():
-    """A function without a name is one box, by its start; as addresses, every place in it is one."""
+    """A function without a name is one box, by its start; as addresses, every place in it is
+    one."""
     need_root()
     build_c("-Wl,--build-id")
     start = start_of("turn", "twist")
@@ -564,8 +565,8 @@ ALONE = ("-O2", "-g", "-Wl,--build-id", "-static", "-nostdlib", "-Wl,--entry=mai
 
 
 def twist_with_debug_file(folder):
-    """A stripped program that runs long, whose debug file lies in `folder`; its build id. It has no library, whose debug file could
-    be here: what is named by one is the program's own."""
+    """A stripped program that runs long, whose debug file lies in `folder`; its build id. It has no
+    library, whose debug file could be here: what is named by one is the program's own."""
     write("twist.c", C_PROGRAM.replace("i < 600", "i < 90000"))
     run("gcc", *ALONE, "-o", "twist", "twist.c").expect(0)
     os.mkdir(folder)
@@ -620,8 +621,8 @@ def debuginfod_server(prepare=twist_with_debug_file):
 
 @case
 def debuginfod():
-    """A stripped program's debug file comes from a debuginfod server; when that is stopped, the cache answers. elfutils' client takes
-    what we have kept."""
+    """A stripped program's debug file comes from a debuginfod server; when that is stopped, the
+    cache answers. elfutils' client takes what we have kept."""
     with debuginfod_server() as (server, url, pid, build_id):
         assert "turn;twist " in resolved_by_debuginfod(pid, "ours", "first", url)
         assert os.path.isfile(f"ours/{build_id}/debuginfo"), os.listdir("ours")

@@ -468,7 +468,8 @@ echo '{"kind": "ExecCredential", "status": {"token": "'"$(cat credential)"'"}}'
 
 @case
 def kubeconfig_file():
-    """A kubeconfig file: a token in a file, then a program; a token that is refused runs it anew."""
+    """A kubeconfig file: a token in a file, then a program; a token that is refused runs it
+    anew."""
     with KubeApi() as api:
         api.set(pod("shop", "web-1", "u1", {"app": "a" * 64}))
         named = lambda name: write("alone.alloy", ALONE % f'  kubeconfig_file = "{name}"\n')

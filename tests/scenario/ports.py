@@ -7,8 +7,9 @@ held = []
 
 
 def free_port():
-    """A port of 127.0.0.1 that is nobody else's until this process ends. It is bound, and so not given to others; since nobody listens
-    there, a server may: all servers bind with SO_REUSEADDR. Until one does, connections are refused.
+    """A port of 127.0.0.1 that is nobody else's until this process ends. It is bound, and so not
+    given to others; since nobody listens there, a server may: all servers bind with SO_REUSEADDR.
+    Until one does, connections are refused.
     """
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -85,7 +85,8 @@ def taker(port):
 
 @case
 def what_is_served():
-    """The metrics are those of the status socket; probes are well; all else is refused in a line."""
+    """The metrics are those of the status socket; probes are well; all else is refused in a
+    line."""
     with Agent(write("agent.alloy", HTTP + WRITER % free_port())) as a:
         port = port_when_ready(a)
         status, text = get(port, "/metrics")
@@ -213,8 +214,8 @@ def refused(address, port):
 
 @case
 def a_reload_elsewhere():
-    """Who is connected stays so over a reload that does not concern the place; a changed one takes effect, one that
-    cannot be had is refused, and the old one goes on."""
+    """Who is connected stays so over a reload that does not concern the place; a changed one takes
+    effect, one that cannot be had is refused, and the old one goes on."""
     first, second = free_port(), free_port()
     with Agent(write("agent.alloy", place("127.0.0.1", first))) as a:
         assert port_of(a) == first

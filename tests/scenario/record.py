@@ -158,7 +158,8 @@ def one_process():
 
 @case
 def everything_keeps_processes_apart():
-    """-a has all processes; by process and pid each has a root of its own; all files say the same."""
+    """-a has all processes; by process and pid each has a root of its own; all files say the
+    same."""
     need_root()
     with Background(WORKLOAD, "60") as a, Background(WORKLOAD, "60") as b:
         andiron(
@@ -195,7 +196,8 @@ def everything_keeps_processes_apart():
 
 @case
 def a_program_is_one_box():
-    """Short processes of one program are one root of the folded text, and labels of the pprof file."""
+    """Short processes of one program are one root of the folded text, and labels of the pprof
+    file."""
     need_root()
     loop = "for i in 1 2 3 4 5 6 7 8; do sort -R /usr/bin/env -o /dev/null; done; "
     andiron(
@@ -214,7 +216,8 @@ def a_program_is_one_box():
 
 @case
 def pprof_to_a_pipe():
-    """-o - writes pprof to standard output, and all words and the command's own to standard error."""
+    """-o - writes pprof to standard output, and all words and the command's own to standard
+    error."""
     need_root()
     with open("out", "wb") as out, open("err", "wb") as err:
         code = subprocess.run(

@@ -66,7 +66,8 @@ def targets(*arguments, code=0):
 
 @case
 def tells_who_dropped_what():
-    """Every component's targets in order, and for each dropped one the rule with its file and line."""
+    """Every component's targets in order, and for each dropped one the rule with its file and
+    line."""
     given()
     seen = targets("--from", "pods.json")
     assert list(seen) == [
@@ -186,7 +187,8 @@ def unreachable():
 
 @case
 def pods_of_a_server():
-    """Pods of the API server that the file names, all pages of them, and what rules make of those."""
+    """Pods of the API server that the file names, all pages of them, and what rules make of
+    those."""
     with KubeApi(page=1) as api:
         for name, app in (("web-1", "web"), ("web-2", "web"), ("job-1", "batch")):
             api.set(pod("shop", name, f"uid-{name}", {"main": "0" * 64}, app=app))

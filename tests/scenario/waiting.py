@@ -11,8 +11,9 @@ DEADLINE = 300 if SANITIZED else 200
 
 
 def until(condition, what, seconds=DEADLINE, alive=lambda: True):
-    """The condition's first true value. Fails after so many seconds, and at once when nobody is alive who could
-    make it true; `what` says what did not happen, as a text or as a function that makes one then.
+    """The condition's first true value. Fails after so many seconds, and at once when nobody is
+    alive who could make it true; `what` says what did not happen, as a text or as a function that
+    makes one then.
     """
     end = time.monotonic() + seconds
     while True:

@@ -26,7 +26,8 @@ def status(folder, path):
 
 
 class Agent:
-    """`andiron run` of a file, beside something busy: a program of its own unless the test has one."""
+    """`andiron run` of a file, beside something busy: a program of its own unless the test has
+    one."""
 
     def __init__(self, folder, config, command=None, busy=None):
         if os.geteuid() != 0:

@@ -264,10 +264,11 @@ class Cluster:
         return base64.b64decode(found["kvs"][0]["value"])
 
     def put(self, namespace, pods, together=100):
-        """Writes pods, {name: protobuf}, straight into etcd: two thousand a second. The API server sees them at once.
+        """Writes pods, {name: protobuf}, straight into etcd: two thousand a second. The API server
+        sees them at once.
 
-        Those written together share one revision, which an API server never makes: who lists while it reads
-        them gets some, and none of the others by watching on from there."""
+        Those written together share one revision, which an API server never makes: who lists while
+        it reads them gets some, and none of the others by watching on from there."""
         puts = [
             {
                 "requestPut": {

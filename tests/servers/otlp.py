@@ -205,8 +205,8 @@ class Message:
             )
 
     def check_elsewhere(self):
-        """By the signal's own checker. It knows no references from a resource, as a Collector makes them: for
-        what was sent by ourselves only."""
+        """By the signal's own checker. It knows no references from a resource, as a Collector makes
+        them: for what was sent by ourselves only."""
         if not os.environ.get("ANDIRON_PROFCHECK"):
             return
         with tempfile.NamedTemporaryFile() as file:

@@ -217,7 +217,8 @@ class Parca:
         )
 
     def frames(self, selector="{}"):
-        """Its locations, as {(file, build id, address): names}; names is empty where there is none."""
+        """Its locations, as {(file, build id, address): names}; names is empty where there is
+        none."""
         profile = list(fields(self.merged(selector)))
         strings = [value.decode() for field, value in profile if field == 6]
         tables = {

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_collector.py HARNESS: otlp.write's engine against a real OpenTelemetry Collector.
 
-What the Collector would send on is what is judged: its totals are the ledger's, each message is clean
-under the rules of the signal, and the k8sattributes processor finds the pod of each resource at a real
-API server.
+What the Collector would send on is what is judged: its totals are the ledger's, each message is
+clean under the rules of the signal, and the k8sattributes processor finds the pod of each resource
+at a real API server.
 """
 
 import base64

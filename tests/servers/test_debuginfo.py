@@ -289,8 +289,8 @@ def killed_server():
 
 
 def agent(program, debuginfo, done, meanwhile=None):
-    """Runs the agent over a program until `done` of its metrics is true; these. `meanwhile` is called with
-    it and its file as soon as the program was sampled."""
+    """Runs the agent over a program until `done` of its metrics is true; these. `meanwhile` is
+    called with it and its file as soon as the program was sampled."""
     name = f"a{uuid.uuid4().hex}"
     with tempfile.TemporaryDirectory() as folder:
         config, seen = f"{folder}/config.alloy", {}

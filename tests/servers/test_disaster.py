@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_disaster.py HARNESS: what was taken is what is read back, through everything that can go wrong.
+"""test_disaster.py HARNESS: what was taken is what is read back, through everything that can go
+wrong.
 
-On a clock a hundred times as fast: a batch every 150 ms stands for one every 15 s, an outage of 6 s for one of ten
-minutes. A writer for Pyroscope and one for Parca go through it at once:
-an outage, kill -9 of the writer within it, a disk that is full for a while, and a restart of the server. The writer
-does what it is told, a step at a time, so that every equation is one of equals.
+On a clock a hundred times as fast: a batch every 150 ms stands for one every 15 s, an outage of 6 s
+for one of ten minutes. A writer for Pyroscope and one for Parca go through it at once: an outage,
+kill -9 of the writer within it, a disk that is full for a while, and a restart of the server. The
+writer does what it is told, a step at a time, so that every equation is one of equals.
 
-Disks are real ones: a tmpfs that is filled up, an ext4 that becomes read-only under the writer's feet.
+Disks are real ones: a tmpfs that is filled up, an ext4 that becomes read-only under the writer's
+feet.
 """
 
 import contextlib

@@ -283,7 +283,8 @@ def prometheus(cluster, role, **more):
 
 
 def agree(agent, oracle, journals, such=lambda found: True):
-    """Waits until both have the same targets, such that the predicate holds of them; returns them."""
+    """Waits until both have the same targets, such that the predicate holds of them; returns
+    them."""
 
     def same():
         theirs = oracle.targets()
@@ -420,8 +421,9 @@ def names(journal):
 
 
 def recovered(cluster):
-    """The time, and how long after it the targets may be wrong: a client asks again after a thirtieth of what an outage has
-    lasted, or a second; what it does then takes some thirty times as long as a request of ours does at the moment.
+    """The time, and how long after it the targets may be wrong: a client asks again after a
+    thirtieth of what an outage has lasted, or a second; what it does then takes some thirty times
+    as long as a request of ours does at the moment.
     """
     began = time.monotonic()
     cluster.fetch(PATHS["pod"], "application/json")

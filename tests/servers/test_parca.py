@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_parca.py HARNESS: what a real Parca answers, row by row, and parca.write's engine against it.
+"""test_parca.py HARNESS: what a real Parca answers, row by row, and parca.write's engine against
+it.
 
 The rows are what the writer's table of answers was made from. The equation of
 the rest: what the server gives back is what the ledger says was delivered.
@@ -200,8 +201,8 @@ def all_or_nothing():
 
 
 def deadly():
-    """A series without labels, an empty profile, one without a period type; OTLP of two values, without a
-    scope, or a resource: the process dies."""
+    """A series without labels, an empty profile, one without a period type; OTLP of two values,
+    without a scope, or a resource: the process dies."""
     for body in (
         series(None, pprof()),
         series(labels(), b"", packed=False),
@@ -224,7 +225,8 @@ def sample_labels():
 
 
 def counted():
-    """A count with a period of nanoseconds reads back as nanoseconds, every value times the period."""
+    """A count with a period of nanoseconds reads back as nanoseconds, every value times the
+    period."""
     service = f"r{uuid.uuid4().hex[:12]}"
     strings = ["", "samples", "count", "work", "/bin/work", "cpu", "nanoseconds"]
     body = pprof([wire.sample([7])], strings=strings, period_type=(5, 6))
@@ -335,7 +337,8 @@ def odd_profiles():
 
 
 def idle():
-    """Between batches the server may be left alone for as long as it likes: nothing is uncertain."""
+    """Between batches the server may be left alone for as long as it likes: nothing is
+    uncertain."""
     name = prefix()
     ledger = push(SERVER.url, prefix=name, batches=3, pause_ms=2500)
     assert (

@@ -83,7 +83,8 @@ def large():
 
 
 def by_otlp():
-    """The same profiles by OTLP over HTTP: the same totals, labelled by the target's own identity."""
+    """The same profiles by OTLP over HTTP: the same totals, labelled by the target's own
+    identity."""
     with Pyroscope() as server:
         name = prefix()
         ledger = push(server, protocol="otlp", prefix=name, batches=3, series=4, rows=50, samples=3)
@@ -95,7 +96,8 @@ def by_otlp():
 
 
 def otlp_elsewhere():
-    """A server that takes no OTLP is named, and a fault that may have carried it out is uncertain."""
+    """A server that takes no OTLP is named, and a fault that may have carried it out is
+    uncertain."""
     with Pyroscope() as server:
         ledger = push(server, protocol="otlp_grpc", prefix=prefix(), drain_ms=500)
         assert ledger["delivered"] == 0 and not ledger["healthy"], ledger

@@ -528,7 +528,8 @@ def check_random(make, seed, n):
 
 
 def expressions():
-    """Random expressions: the same ones are refused, and the others match the same, group by group."""
+    """Random expressions: the same ones are refused, and the others match the same, group by
+    group."""
     assert check_random(regex_case, 1, REGEX_CASES) >= REGEX_CASES
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_verb_push.py: `andiron push` to Pyroscope (the stand-in, or ANDIRON_PYROSCOPE) and to a real Parca.
+"""test_verb_push.py: `andiron push` to Pyroscope (the stand-in, or ANDIRON_PYROSCOPE) and to a real
+Parca.
 
 What is judged is what the servers have, asked by the test's own queries, and by --verify.
 """

@@ -87,8 +87,8 @@ def fixed(field, value):
 
 
 def otlp(service, values=(7,), times=(), left_out=()):
-    """An ExportProfilesServiceRequest of one sample, less the parts that are left out: "dictionary",
-    "resource", "scope", "period_type"."""
+    """An ExportProfilesServiceRequest of one sample, less the parts that are left out:
+    "dictionary", "resource", "scope", "period_type"."""
     now = time.time_ns()
     texts = ["", "samples", "count", "cpu", "nanoseconds", "work", "/bin/work"]
     tables = {

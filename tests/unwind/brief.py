@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Short lives: what is kept of processes that use 5, 20 and 100 ms of CPU each, and of a storm of forks.
+"""Short lives: what is kept of processes that use 5, 20 and 100 ms of CPU each, and of a storm of
+forks.
 
 Each kind has a name of its own. count.bpf.c counts in the kernel, by itself, how many samples
-there are of each name; the agent's profile has to have them under that name, with whole stacks. The two do
-not sample at the same instants, so the numbers of samples differ by chance: what 5 standard deviations, which is one run
-in some millions, explain is no loss. Whether a stack is whole is not left to chance. The count has another rate than the agent:
-at the same one the two keep their distance, and the count would see the agent work after each of its samples, or never.
+there are of each name; the agent's profile has to have them under that name, with whole stacks. The
+two do not sample at the same instants, so the numbers of samples differ by chance: what 5 standard
+deviations, which is one run in some millions, explain is no loss. Whether a stack is whole is not
+left to chance. The count has another rate than the agent: at the same one the two keep their
+distance, and the count would see the agent work after each of its samples, or never.
 
-UNWIND_DEPTH: fast (default; more samples a second), full or all. UNWIND_WALKER: tables or frame-pointers.
+UNWIND_DEPTH: fast (default; more samples a second), full or all. UNWIND_WALKER: tables or
+frame-pointers.
 """
 
 import contextlib

@@ -8,9 +8,11 @@ ONCE_IN = 1000
 
 
 def reaches(good, n, aim):
-    """Whether `good` of n can be `aim` percent of all there is: false only where so few would come by chance once in ONCE_IN times.
+    """Whether `good` of n can be `aim` percent of all there is: false only where so few would come
+    by chance once in ONCE_IN times.
 
-    By the binomial distribution of the others, summed exactly; of 300 samples for 99 % ten may be missing, of 10,000 for 99.9 % 21.
+    By the binomial distribution of the others, summed exactly; of 300 samples for 99 % ten may be
+    missing, of 10,000 for 99.9 % 21.
     """
     others, share = n - good, 1 - aim / 100
     if others <= 0 or n == 0:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of processes that nobody knows yet: deep ones and such as go on elsewhere, of large files, of one program after the other, of code
-that is new. They are copied, in parts if need be, and are whole."""
+"""Stacks of processes that nobody knows yet: deep ones and such as go on elsewhere, of large files,
+of one program after the other, of code that is new. They are copied, in parts if need be, and are
+whole."""
 
 import collections
 import contextlib
@@ -64,7 +65,8 @@ def sampling():
 
 
 def run_until(agent, kind, at_least, program):
-    """Runs it for a moment, again and again, until so many of its stacks are copied, of that kind."""
+    """Runs it for a moment, again and again, until so many of its stacks are copied, of that
+    kind."""
     metric = f"andiron_ebpf_snapshots_{kind}total"
     before = agent.metric(metric)
 

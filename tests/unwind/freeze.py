@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs within gdb, attached to a process: freezes it at points of its own choosing, and tells its stack there.
+"""Runs within gdb, attached to a process: freezes it at points of its own choosing, and tells its
+stack there.
 
-At each point the thread is named "frozen-N", the instruction that it stands at becomes a jump to itself, and
-the thread spins there for a while with all registers as they were: every sample that anybody takes under that
-name shows one state, of which gdb knows the stack. Then the instruction comes back.
+At each point the thread is named "frozen-N", the instruction that it stands at becomes a jump to
+itself, and the thread spins there for a while with all registers as they were: every sample that
+anybody takes under that name shows one state, of which gdb knows the stack. Then the instruction
+comes back.
 
-With FREEZE_COPY=BYTES nothing is frozen: each point is told with registers, mappings and so many bytes of the
-stack (recording.py).
+With FREEZE_COPY=BYTES nothing is frozen: each point is told with registers, mappings and so many
+bytes of the stack (recording.py).
 
 Tells frozen.py over its standard output: "run" and "spin TID" ask for being interrupted in a while,
-"point {…}" tells of one, "end N TRIES {…}" of the end, with how often a moment was none to freeze at, and why.
+"point {…}" tells of one, "end N TRIES {…}" of the end, with how often a moment was none to freeze
+at, and why.
 """
 
 import collections
@@ -91,8 +94,8 @@ def place(found, address):
 
 
 def physical():
-    """gdb's frames that are on the stack, leaf first. A Go routine's first frame is its last word: behind it lie words of
-    whatever used that stack before, which gdb takes for callers."""
+    """gdb's frames that are on the stack, leaf first. A Go routine's first frame is its last word:
+    behind it lie words of whatever used that stack before, which gdb takes for callers."""
     frame = gdb.newest_frame()
     for _ in range(FRAMES_MAX):
         if frame is None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs under gdb, stopped at random points (freeze.py): what frozen.py and recording.py share."""
+"""Programs under gdb, stopped at random points (freeze.py): what frozen.py and recording.py
+share."""
 
 import contextlib
 import ctypes

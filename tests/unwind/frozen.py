@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same stacks as the oracles, frame by frame, at frozen points.
 
-gdb stops a program at random moments and lets one thread spin at the very instruction where it was, under a name
-of its own (freeze.py); the agent samples all the while. So every sample of that name shows
-one state, and its stack has to be gdb's, perf's DWARF mode's over the same state, and, where code keeps frame
-pointers (Go, node), that which these give: each address of each frame.
+gdb stops a program at random moments and lets one thread spin at the very instruction where it was,
+under a name of its own (freeze.py); the agent samples all the while. So every sample of that name
+shows one state, and its stack has to be gdb's, perf's DWARF mode's over the same state, and, where
+code keeps frame pointers (Go, node), that which these give: each address of each frame.
 
-An oracle is asked only within its reach: where its own stack ends where threads begin. What differs is put into
-classes, and all of them are printed.
+An oracle is asked only within its reach: where its own stack ends where threads begin. What differs
+is put into classes, and all of them are printed.
 
 UNWIND_DEPTH: fast (default), full or all. UNWIND_WALKER: tables, or frame-pointers, under which the
 oracles are held against each other.
@@ -120,10 +120,11 @@ def difference(stack, oracle):
 
 
 def differs_from_frame_pointers(stack, oracle):
-    """As difference(), but functions that have no frame yet, or never one, hide their callers from frame pointers: one in
-    assembly that was called by another hides two, and a signal's handler at its first instruction hides the trampoline
-    and what was interrupted besides. Whether those are right is gdb's to say. And they end in C's own start code, which
-    keeps none: what ours has behind that has to be where threads begin."""
+    """As difference(), but functions that have no frame yet, or never one, hide their callers from
+    frame pointers: one in assembly that was called by another hides two, and a signal's handler at
+    its first instruction hides the trampoline and what was interrupted besides. Whether those are
+    right is gdb's to say. And they end in C's own start code, which keeps none: what ours has
+    behind that has to be where threads begin."""
     for hidden in range(HIDDEN_MAX + 1):
         chain = (
             oracle[:1] + [frame + (False,) for frame in stack.frames[1 : 1 + hidden]] + oracle[1:]

@@ -40,7 +40,8 @@ def sql(rows):
 
 
 def system(fast):
-    """process name: command; "%s" stands for the CPU seconds, a command without has to be repeated."""
+    """process name: command; "%s" stands for the CPU seconds, a command without has to be
+    repeated."""
     yield "openssl", ["openssl", "speed", "-seconds", "1", "-bytes", "8192"] + (
         ["sha256", "aes-256-cbc"]
         if fast

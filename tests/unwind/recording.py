@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""recording.py [--replay COMMAND] FOLDER [PROGRAM…]: states of real programs, with the stacks that gdb finds in them.
+"""recording.py [--replay COMMAND] FOLDER [PROGRAM…]: states of real programs, with the stacks that
+gdb finds in them.
 
 They are there to be walked natively: with --replay, that command (replay.c) is run over them.
 
-A recording holds what a walker sees and what it has to find; it is made with ptrace alone, no BPF, on
-the machine that has the files, since rows are of one build of a file. Lines of words:
+A recording holds what a walker sees and what it has to find; it is made with ptrace alone, no BPF,
+on the machine that has the files, since rows are of one build of a file. Lines of words:
 
     arch x86_64
     reg NAME HEX                  rip, rsp and the other general registers
     map START END OFFSET PATH     a mapping that holds code; PATH may be empty, or in brackets
     stack ADDRESS HEXBYTES        from the red zone on
-    pc HEX                        of each frame, leaf first: then return addresses; where a signal interrupted
+    pc HEX                        of each frame, leaf first: then return addresses; where a signal
+    interrupted
                                   something, its address
     whole | beyond                whether gdb's stack ends where threads begin
 

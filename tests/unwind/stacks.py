@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks as the tests judge them, from three sources: our pprof files, perf, and gdb.
 
-A stack is (weight, process, comm, frames, marker): the names of its process and of its thread, as far as
-they are known; frames leaf first, each (file, address within the file), user frames only; marker is the
-text of the frame that says why a stack is not whole, or None.
+A stack is (weight, process, comm, frames, marker): the names of its process and of its thread, as
+far as they are known; frames leaf first, each (file, address within the file), user frames only;
+marker is the text of the frame that says why a stack is not whole, or None.
 """
 
 import collections
@@ -181,8 +181,8 @@ KERNEL = 1 << 63
 
 
 def perf_stacks(path, by_thread=False):
-    """The stacks of a perf.data file under the name of their process or thread, callers as perf gives
-    them: by return address from frame pointers, by the call's last byte from DWARF."""
+    """The stacks of a perf.data file under the name of their process or thread, callers as perf
+    gives them: by return address from frame pointers, by the call's last byte from DWARF."""
     script = subprocess.Popen(
         [
             "perf",

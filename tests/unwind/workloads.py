@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whole stacks: the programs of this machine and of programs/ under `andiron record`, judged by addresses.
+"""Whole stacks: the programs of this machine and of programs/ under `andiron record`, judged by
+addresses.
 
-A stack is whole when its outermost frame lies in a function where threads begin (entries.py) and no marker
-frame follows. All programs run at once, each for so many CPU seconds, in one recording; beside it
-perf walks the same programs by frame pointers and, where there is time, by DWARF over copied stacks.
+A stack is whole when its outermost frame lies in a function where threads begin (entries.py) and no
+marker frame follows. All programs run at once, each for so many CPU seconds, in one recording;
+beside it perf walks the same programs by frame pointers and, where there is time, by DWARF over
+copied stacks.
 
-With few stacks a program the first moment, in which its files are read, would weigh many times what it does over
-10,000: below "all" each program therefore runs for a moment beforehand under another name. What is whole of that
-moment is told as "first moments", and judged by brief.py.
+With few stacks a program the first moment, in which its files are read, would weigh many times what
+it does over 10,000: below "all" each program therefore runs for a moment beforehand under another
+name. What is whole of that moment is told as "first moments", and judged by brief.py.
 
 UNWIND_DEPTH: fast (default), full or all (at least 10,000 stacks a program).
-UNWIND_WALKER: tables, or frame-pointers, under which the walker is shown to be judged as it must be.
+UNWIND_WALKER: tables, or frame-pointers, under which the walker is shown to be judged as it must
+be.
 """
 
 import collections

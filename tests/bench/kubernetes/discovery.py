@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """discovery.py DECODE MATCH: what discovery.kubernetes costs, as lines led by "|".
 
-A real API server with ANDIRON_BENCH_PODS pods (3,000; ANDIRON_BENCH=long: 10,000), as a list to be read
-by DECODE and as a cluster to be followed by the agent; what a sampler pays for
-as many, by MATCH; the time from an event
-to a visible target against a stand-in that says when it sent it. Figures are
-printed, never judged.
+A real API server with ANDIRON_BENCH_PODS pods (3,000; ANDIRON_BENCH=long: 10,000), as a list to be
+read by DECODE and as a cluster to be followed by the agent; what a sampler pays for as many, by
+MATCH; the time from an event to a visible target against a stand-in that says when it sent it.
+Figures are printed, never judged.
 """
 
 import contextlib
