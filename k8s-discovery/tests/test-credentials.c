@@ -185,9 +185,12 @@ TEST(aliases_are_not_copied)
 	expect(strstr(f.err.text, "no current-context"));
 	end(&f);
 	load(&f, FILE_HEAD
-	     "    as: x\n    as-groups: &a [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,A,B,C,D,E,F,G]\n"
-	     "    as-user-extra: {a: *a,b: *a,c: *a,d: *a,e: *a,f: *a,g: *a,h: *a,i: *a,j: *a,k: *a,l: *a,m: *a,"
-	     "n: *a,o: *a,p: *a,q: *a,r: *a,s: *a,t: *a,u: *a,v: *a,w: *a,x: *a,y: *a,z: *a,A: *a,B: *a,C: *a,D: *a}\n");
+	     "    as: x\n    as-groups: &a "
+	     "[a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,A,B,C,D,E,F,G]\n"
+	     "    as-user-extra: {a: *a,b: *a,c: *a,d: *a,e: *a,f: *a,g: *a,h: *a,i: *a,j: *a,k: "
+	     "*a,l: *a,m: *a,"
+	     "n: *a,o: *a,p: *a,q: *a,r: *a,s: *a,t: *a,u: *a,v: *a,w: *a,x: *a,y: *a,z: *a,A: "
+	     "*a,B: *a,C: *a,D: *a}\n");
 	expect(strstr(f.err.text, "1000 are possible"));
 	end(&f);
 }

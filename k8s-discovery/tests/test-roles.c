@@ -62,36 +62,42 @@ static struct str label(const struct world *w, size_t i, const char *name)
 	return value;
 }
 
-#define POD                                                                                                \
-	"{\"metadata\":{\"name\":\"web-1\",\"namespace\":\"shop\",\"uid\":\"u1\","                         \
-	"\"labels\":{\"app.kubernetes.io/name\":\"web\",\"a_b\":\"2\",\"a/b\":\"1\",\"\xc3\xa9x\":\"3\"}," \
-	"\"annotations\":{\"note\":\"\"},"                                                                 \
-	"\"ownerReferences\":[{\"kind\":\"Node\",\"name\":\"n\"},"                                         \
-	"{\"kind\":\"ReplicaSet\",\"name\":\"web\",\"controller\":true}]},"                                \
-	"\"spec\":{\"nodeName\":\"n1\",\"containers\":["                                                   \
-	"{\"name\":\"app\",\"image\":\"app:1\",\"ports\":[{\"name\":\"http\",\"containerPort\":80,"        \
-	"\"protocol\":\"TCP\"},{\"containerPort\":53,\"protocol\":\"UDP\"}]},"                             \
-	"{\"name\":\"side\",\"image\":\"side:1\"}],"                                                       \
-	"\"initContainers\":[{\"name\":\"setup\"},{\"name\":\"proxy\",\"restartPolicy\":\"Always\"}],"     \
-	"\"ephemeralContainers\":[{\"name\":\"debug\",\"image\":\"sh\"}]},"                                \
-	"\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.7\",\"hostIP\":\"10.1.0.1\","                \
-	"\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"                                       \
-	"\"containerStatuses\":[{\"name\":\"app\",\"containerID\":\"containerd://abc\"}],"                 \
+#define POD                                                                                        \
+	"{\"metadata\":{\"name\":\"web-1\",\"namespace\":\"shop\",\"uid\":\"u1\","                 \
+	"\"labels\":{\"app.kubernetes.io/name\":\"web\",\"a_b\":\"2\",\"a/b\":\"1\","              \
+	"\"\xc3\xa9x\":\"3\"},"                                                                    \
+	"\"annotations\":{\"note\":\"\"},"                                                         \
+	"\"ownerReferences\":[{\"kind\":\"Node\",\"name\":\"n\"},"                                 \
+	"{\"kind\":\"ReplicaSet\",\"name\":\"web\",\"controller\":true}]},"                        \
+	"\"spec\":{\"nodeName\":\"n1\",\"containers\":["                                           \
+	"{\"name\":\"app\",\"image\":\"app:1\",\"ports\":[{\"name\":\"http\","                     \
+	"\"containerPort\":80,"                                                                    \
+	"\"protocol\":\"TCP\"},{\"containerPort\":53,\"protocol\":\"UDP\"}]},"                     \
+	"{\"name\":\"side\",\"image\":\"side:1\"}],"                                               \
+	"\"initContainers\":[{\"name\":\"setup\"},{\"name\":\"proxy\","                            \
+	"\"restartPolicy\":\"Always\"}],"                                                          \
+	"\"ephemeralContainers\":[{\"name\":\"debug\",\"image\":\"sh\"}]},"                        \
+	"\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.7\",\"hostIP\":\"10.1.0.1\","        \
+	"\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"                               \
+	"\"containerStatuses\":[{\"name\":\"app\",\"containerID\":\"containerd://abc\"}],"         \
 	"\"ephemeralContainerStatuses\":[{\"name\":\"debug\",\"containerID\":\"containerd://e\"}]}}"
-#define NODE                                                                                           \
-	"{\"metadata\":{\"name\":\"n1\",\"labels\":{\"zone\":\"z\"}},\"spec\":{\"providerID\":\"p\"}," \
-	"\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"                       \
-	"\"addresses\":[{\"type\":\"Hostname\",\"address\":\"h\"},"                                    \
-	"{\"type\":\"InternalIP\",\"address\":\"fd00::1\"},"                                           \
-	"{\"type\":\"InternalIP\",\"address\":\"10.1.0.1\"}],"                                         \
+#define NODE                                                                                       \
+	"{\"metadata\":{\"name\":\"n1\",\"labels\":{\"zone\":\"z\"}},"                             \
+	"\"spec\":{\"providerID\":\"p\"},"                                                         \
+	"\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"                   \
+	"\"addresses\":[{\"type\":\"Hostname\",\"address\":\"h\"},"                                \
+	"{\"type\":\"InternalIP\",\"address\":\"fd00::1\"},"                                       \
+	"{\"type\":\"InternalIP\",\"address\":\"10.1.0.1\"}],"                                     \
 	"\"daemonEndpoints\":{\"kubeletEndpoint\":{\"Port\":10250}}}}"
 #define SPACE "{\"metadata\":{\"name\":\"shop\",\"labels\":{\"team\":\"t\"}}}"
-#define SERVICE                                                                                          \
-	"{\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\",\"labels\":{\"tier\":\"front\"}},"       \
-	"\"spec\":{\"type\":\"LoadBalancer\",\"clusterIP\":\"10.9.0.1\",\"loadBalancerIP\":\"1.1.1.1\"," \
-	"\"ipFamilyPolicy\":\"PreferDualStack\",\"ipFamilies\":[\"IPv4\",\"IPv6\"],"                     \
-	"\"ports\":[{\"name\":\"http\",\"port\":80,\"protocol\":\"TCP\"}]},"                             \
-	"\"status\":{\"loadBalancer\":{\"ingress\":[{\"ip\":\"2.2.2.2\"},{\"hostname\":\"h\"},"          \
+#define SERVICE                                                                                    \
+	"{\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\","                                  \
+	"\"labels\":{\"tier\":\"front\"}},"                                                        \
+	"\"spec\":{\"type\":\"LoadBalancer\",\"clusterIP\":\"10.9.0.1\","                          \
+	"\"loadBalancerIP\":\"1.1.1.1\","                                                          \
+	"\"ipFamilyPolicy\":\"PreferDualStack\",\"ipFamilies\":[\"IPv4\",\"IPv6\"],"               \
+	"\"ports\":[{\"name\":\"http\",\"port\":80,\"protocol\":\"TCP\"}]},"                       \
+	"\"status\":{\"loadBalancer\":{\"ingress\":[{\"ip\":\"2.2.2.2\"},{\"hostname\":\"h\"},"    \
 	"{\"ip\":\"3.3.3.3\"}]}}}"
 
 TEST(a_pod_has_a_target_per_port_or_container)
@@ -260,13 +266,15 @@ TEST(endpoints_are_targets_with_their_pods)
 	end(&w);
 }
 
-#define SLICE(family)                                                                                   \
-	"{\"metadata\":{\"name\":\"web-x\",\"namespace\":\"shop\",\"labels\":{"                         \
-	"\"kubernetes.io/service-name\":\"web\"}},\"addressType\":\"" family "\",\"endpoints\":["       \
-	"{\"addresses\":[\"10.0.0.7\",\"10.0.0.8\"],\"conditions\":{\"ready\":false,\"serving\":true}," \
-	"\"zone\":\"z\",\"nodeName\":\"n1\",\"deprecatedTopology\":{\"a.b\":\"c\"},"                    \
-	"\"targetRef\":{\"kind\":\"Pod\",\"namespace\":\"shop\",\"name\":\"web-1\"}}],"                 \
-	"\"ports\":[{\"name\":\"http\",\"port\":80,\"protocol\":\"TCP\",\"appProtocol\":\"h2c\"},{}]}"
+#define SLICE(family)                                                                              \
+	"{\"metadata\":{\"name\":\"web-x\",\"namespace\":\"shop\",\"labels\":{"                    \
+	"\"kubernetes.io/service-name\":\"web\"}},\"addressType\":\"" family "\",\"endpoints\":["  \
+	"{\"addresses\":[\"10.0.0.7\",\"10.0.0.8\"],\"conditions\":{\"ready\":false,"              \
+	"\"serving\":true},"                                                                       \
+	"\"zone\":\"z\",\"nodeName\":\"n1\",\"deprecatedTopology\":{\"a.b\":\"c\"},"               \
+	"\"targetRef\":{\"kind\":\"Pod\",\"namespace\":\"shop\",\"name\":\"web-1\"}}],"            \
+	"\"ports\":[{\"name\":\"http\",\"port\":80,\"protocol\":\"TCP\",\"appProtocol\":\"h2c\"}," \
+	"{}]}"
 
 TEST(endpoint_slices_are_targets_with_their_pods)
 {
@@ -303,7 +311,8 @@ TEST(an_ingress_has_a_target_per_path)
 	struct world w = {0};
 
 	put(&w, KIND_INGRESS,
-	    "{\"metadata\":{\"name\":\"i\",\"namespace\":\"s\"},\"spec\":{\"ingressClassName\":\"c\","
+	    "{\"metadata\":{\"name\":\"i\",\"namespace\":\"s\"},"
+	    "\"spec\":{\"ingressClassName\":\"c\","
 	    "\"tls\":[{\"hosts\":[\"*.b.org\",\"c.org\"]}],\"rules\":[{\"host\":\"a.org\"},"
 	    "{\"host\":\"x.b.org\",\"http\":{\"paths\":[{\"path\":\"/p\"}]}},"
 	    "{\"host\":\"c.org\",\"http\":{\"paths\":[{}]}},"

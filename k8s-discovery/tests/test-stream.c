@@ -112,15 +112,16 @@ TEST(protobuf_watches_may_be_cut_anywhere)
 
 TEST(json_watches_may_be_cut_anywhere)
 {
-	expect_uncut(
-		STR("{\"type\":\"ADDED\",\"object\":" JSON_POD(
-			"a") "}\n\n"
-			     "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"8\","
-			     "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n"
-			     "{\"type\":\"DELETED\",\"object\":" JSON_POD(
-				     "a") "}\n"
-					  "{\"type\":\"ERROR\",\"object\":{\"code\":410,\"message\":\"too old\"}}\n"),
-		true, "set shop/a@7;bookmark /@8 end;deleted shop/a@7;failed 410 too old;");
+	expect_uncut(STR("{\"type\":\"ADDED\",\"object\":" JSON_POD(
+			     "a") "}\n\n"
+				  "{\"type\":\"BOOKMARK\","
+				  "\"object\":{\"metadata\":{\"resourceVersion\":\"8\","
+				  "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n"
+				  "{\"type\":\"DELETED\",\"object\":" JSON_POD(
+					  "a") "}\n"
+					       "{\"type\":\"ERROR\",\"object\":{\"code\":410,"
+					       "\"message\":\"too old\"}}\n"),
+		     true, "set shop/a@7;bookmark /@8 end;deleted shop/a@7;failed 410 too old;");
 }
 
 TEST(a_list_has_a_version_and_a_next_page)

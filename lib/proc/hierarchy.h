@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which cgroup hierarchy holds the containers, as CGROUP_HIERARCHY_*: with cgroup v2 alone, its one;
- * where v1 controllers are mounted (v1 or hybrid), that of a controller which every runtime uses.
+/* Which cgroup hierarchy holds the containers, as CGROUP_HIERARCHY_*: with cgroup v2 alone, its
+ * one; where v1 controllers are mounted (v1 or hybrid), that of a controller which every runtime
+ * uses.
  *
  * Source: /proc/cgroups, cgroups(7): a controller on v2 has hierarchy 0. */
 #pragma once

@@ -34,10 +34,10 @@ static int32_t file_validate(const struct andiron_host *host, const struct andir
 		struct str path = abi_str(paths->items[i].string);
 
 		if (!recording_knows(path))
-			abi_report(
-				host, report, ANDIRON_REPORT_ERROR, &paths->items[i],
-				"\"%.*s\" has a suffix that is not known: use one of " RECORDING_SUFFIXES,
-				STR_FMT(path));
+			abi_report(host, report, ANDIRON_REPORT_ERROR, &paths->items[i],
+				   "\"%.*s\" has a suffix that is not known: "
+				   "use one of " RECORDING_SUFFIXES,
+				   STR_FMT(path));
 	}
 	return 0;
 }

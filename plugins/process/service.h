@@ -6,7 +6,8 @@
 #include "abi/log.h"
 #include "process/tracer.h"
 
-/* Start, stop and free are verbs of a component (andiron/component.h), with the service as `self`. */
+/* Start, stop and free are verbs of a component (andiron/component.h), with the service as
+ * `self`. */
 struct service;
 
 /* [loop]; NULL when memory is short. */

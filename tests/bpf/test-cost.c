@@ -163,7 +163,8 @@ TEST(maps_and_verifier_stay_small)
 	expect(stats.session.map_bytes > 0);
 	expect(stats.session.map_bytes < (12u << 20));
 	expect(stats.session.verified_insns < 100000);
-	/* What is counted into is mapped only while it is read: it is not to be ours as well as the kernel's. */
+	/* What is counted into is mapped only while it is read: it is not to be ours as well as the
+	 * kernel's. */
 	mapped = mapped_bytes();
 	printf("# of these mapped %llu kB, the ring twice\n", (unsigned long long)mapped / 1024);
 	workload_start(&w, "deep");

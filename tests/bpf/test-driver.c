@@ -263,7 +263,8 @@ TEST(intervals_and_drain)
 
 	workload_start(&w, "");
 	init(&f, options_of(97, true));
-	/* How long the first takes depends on what runs on the machine, whose files are read first. */
+	/* How long the first takes depends on what runs on the machine, whose files are read
+	 * first. */
 	for (int64_t end = clock_mono() + 200 * NS_PER_SEC;
 	     loop.n_batches < 2 && clock_mono() < end;)
 		round_of(10 * NS_PER_MSEC);
@@ -298,7 +299,8 @@ TEST(what_is_counted_is_told_before_it_is_taken)
 	expect(loop.taken >= told);
 }
 
-/* However long an interval is, and whatever is sampled in it: where its samples fill the memory for them it ends, and none is lost. */
+/* However long an interval is, and whatever is sampled in it: where its samples fill the memory for
+ * them it ends, and none is lost. */
 TEST(a_long_interval_loses_nothing)
 {
 	struct ebpf_options options = options_of(997, true);

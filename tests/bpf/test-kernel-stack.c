@@ -195,7 +195,8 @@ static void run(const struct kernel_stack_bpf *skel)
 	}
 }
 
-/* Whatever the kernel does: to the word what it would have said itself, and nearly never "unknown". */
+/* Whatever the kernel does: to the word what it would have said itself, and nearly never
+ * "unknown". */
 TEST(the_kernels_stack_is_what_the_kernel_says)
 {
 	struct kernel_tables tables = orc_tables();
@@ -208,7 +209,8 @@ TEST(the_kernels_stack_is_what_the_kernel_says)
 		test_skip("needs root");
 	if (tables.n == 0)
 		test_skip(
-			"this kernel keeps no tables for its stack (CONFIG_UNWINDER_ORC), or hides them");
+			"this kernel keeps no tables for its stack (CONFIG_UNWINDER_ORC), or hides "
+			"them");
 	skel = kernel_stack_bpf__open();
 	expect(skel);
 	memcpy(&skel->rodata->tables, &tables, sizeof(tables));
@@ -221,7 +223,8 @@ TEST(the_kernels_stack_is_what_the_kernel_says)
 	bss = skel->bss;
 	n = bss->equal + bss->different + bss->unknown;
 	expect(n != 0);
-	printf("# %llu stacks of %.1f frames, up to %llu: %llu the same, %llu not, %llu not known; ns each: %.0f, the kernel %.0f\n",
+	printf("# %llu stacks of %.1f frames, up to %llu: %llu the same, %llu not, %llu not known; "
+	       "ns each: %.0f, the kernel %.0f\n",
 	       (unsigned long long)n, (double)bss->frames / (double)n,
 	       (unsigned long long)bss->most, (unsigned long long)bss->equal,
 	       (unsigned long long)bss->different, (unsigned long long)bss->unknown,

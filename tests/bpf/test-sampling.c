@@ -284,7 +284,8 @@ TEST(short_processes_have_mappings)
 		struct workload w;
 
 		workload_start(&w, "");
-		/* On an emulated processor its start alone may take as long, and nobody attends meanwhile. */
+		/* On an emulated processor its start alone may take as long, and nobody attends
+		 * meanwhile. */
 		until = workload_cpu_ns(&w) + 50 * NS_PER_MSEC;
 		while (workload_cpu_ns(&w) < until)
 			harness_run(&h, 10 * NS_PER_MSEC);

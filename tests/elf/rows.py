@@ -39,9 +39,8 @@ C_PROGRAMS = (
     "bash",
     "git",
 )  # whose functions call each other directly, as those of static programs do
-# libcrypto has tables of numbers among its code.
-# Rows that a rule cannot say: longjmp and setcontext, between taking registers from memory and the
-# jump.
+# libcrypto has tables of numbers among its code. Rows that a rule cannot say: longjmp and
+# setcontext, between taking registers from memory and the jump.
 INEXPRESSIBLE_SHARE = 1e-5
 # Of Go's on x86-64 all can be said.
 EXPRESSIBLE = ("go-amd64",)

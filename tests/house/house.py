@@ -45,12 +45,11 @@ FOREIGN = {("plugins/status-http/server.c", "answer")}
 FILE_LINES, FUNCTION_LINES, COMPLEXITY = 600, 80, 15
 COLUMNS, GLOSSARY_LINES = 100, 40
 
-# Words that no file is named by, since the field has another one, and names that need a second
-# word.
+# Words that no file is named by, since the field has another one; names that need a second word.
 GIVEN_UP = set(
-    """advance again alone apart behind books change early ends given held later left life limbo look
-                  meanwhile mirror news nobody onward place rulebook said seat seen stale stranger tell told
-                  unwanted verdict whoever""".split()
+    """advance again alone apart behind books change early ends given held later left life limbo
+    look meanwhile mirror news nobody onward place rulebook said seat seen stale stranger tell told
+    unwanted verdict whoever""".split()
 )
 TOO_BARE = {
     "caller",
@@ -65,7 +64,8 @@ TOO_BARE = {
     "walks",
 }
 BANNED = re.compile(
-    r"(?<![\w>.])(sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gets|alloca|system|popen|sleep|usleep|nanosleep)\s*\("
+    r"(?<![\w>.])(sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gets|alloca"
+    r"|system|popen|sleep|usleep|nanosleep)\s*\("
 )
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented|placeholder", re.I)
 SOURCE = re.compile(r"\.(c|h|py|go|sh|build)$|^(check|quickstart)$")
@@ -364,7 +364,6 @@ def words():
             yield f"{file}: say what kind of {stem}"
 
 
-# code_width joins these when the tree is formatted.
 LAWS = [
     law_of_includes,
     rooms,
@@ -379,6 +378,7 @@ LAWS = [
     sleeps,
     links,
     prose,
+    code_width,
     decisions,
     where,
     words,

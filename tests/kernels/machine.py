@@ -18,8 +18,8 @@ import zlib
 from packages import Missing
 
 # The program, its machine, the ports (the kernel's console and our results), and what else the
-# kernel is
-# told: not to try its timer against its clock, since on a busy host both stand still at times.
+# kernel is told: not to try its timer against its clock, since on a busy host both stand still at
+# times.
 QEMU = {
     "x86_64": (
         ["qemu-system-x86_64", "-machine", "q35", "-cpu", "max"],
@@ -35,10 +35,8 @@ QEMU = {
     ),
 }
 # All processors in one thread: with a thread each, one may run the first byte of an instruction
-# that another
-# is patching and the rest of the former (jump labels, which the kernel flips while it boots and we
-# by attaching
-# to it), and about one boot in thirty dies of it.
+# that another is patching and the rest of the former (jump labels, which the kernel flips while it
+# boots and we by attaching to it), and about one boot in thirty dies of it.
 TCG = "tcg,thread=single"
 PACKAGE = {"x86_64": "qemu-system-x86", "arm64": "qemu-system-arm"}
 STEP_SECONDS = 240  # of the guest, for each step

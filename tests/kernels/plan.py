@@ -148,10 +148,9 @@ class Recording:
         runs = [" ".join([f"{{build}}/{p.path}", *p.arguments]) for p in self.programs]
         if len(runs) == 1:
             return runs[0]
-        # All files are read before: emulated, that takes seconds. It is done when the recorder,
-        # the shell's parent, comes to rest
-        # while one of them works. Twice each, since it is at work again at the end of an interval,
-        # for as long as a program may live.
+        # All files are read before: emulated, that takes seconds. It is done when the recorder, the
+        # shell's parent, comes to rest while one of them works. Twice each, since it is at work
+        # again at the end of an interval, for as long as a program may live.
         known = [f"ln -s {{build}}/{p.path} _{p.name} && ./_{p.name} .2" for p in self.programs]
         return (
             "sh -c '"
@@ -198,8 +197,7 @@ RECORDINGS = [
 ]
 
 # Tests of the suite `bpf`: (program, what it runs, tests that do not count). What counts shares of
-# time
-# needs a processor whose instructions take the time that they take; an emulator's do not.
+# time needs a processor whose instructions take the time that they take; an emulator's do not.
 TESTS = [
     ("plugins/process/test-process-events", [], []),
     ("tests/bpf/test-sampling", ["tests/bpf/workload"], ["shares_of_known_cost_come_back"]),

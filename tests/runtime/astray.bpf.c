@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Programs that the verifier takes and that are mistaken: one leaves nonsense behind, one does not come back. */
+/* Programs that the verifier takes and that are mistaken: one leaves nonsense behind, one does not
+ * come back. */
 #include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>

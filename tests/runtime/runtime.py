@@ -113,7 +113,8 @@ def without_task_work():
     with open(BTF, "rb") as real, open("btf", "wb") as other:
         other.write(real.read().replace(TASK_WORK, TASK_WORK.replace(b"bpf", b"not")))
     script = f"""#!/bin/sh
-exec unshare -m sh -c 'mount --bind "$0" {BTF} && exec "$@"' "{os.path.abspath('btf')}" {ANDIRON} "$@"
+exec unshare -m sh -c 'mount --bind "$0" {BTF} && exec "$@"' \\
+	"{os.path.abspath('btf')}" {ANDIRON} "$@"
 """
     with open(write("andiron", script), encoding="utf-8") as file:
         os.fchmod(file.fileno(), 0o755)
@@ -171,7 +172,10 @@ def refused():
     ), said
     expect_whole(stacks)
     stacks, _ = profile(["broken"])
-    native = r"main;native_start;toy_run;toy_interpret;native_bridge;toy_run;toy_interpret(;native_crunch)?"
+    native = (
+        r"main;native_start;toy_run;toy_interpret;native_bridge;toy_run;toy_interpret"
+        r"(;native_crunch)?"
+    )
     assert share_of(stacks, native) >= 0.95, stacks
 
 

@@ -26,7 +26,7 @@ struct toy_frame {
 	__u64 function; /* struct toy_function */
 	__u32 line;     /* of the operation that is being run, from 1 on */
 	__u32 first;
-	__u64 record; /* where saved frame pointer and return address of the entered function stand */
+	__u64 record; /* where the entered function saved frame pointer and return address */
 	__u64 cfa;    /* its canonical frame address */
 };
 

@@ -103,12 +103,12 @@ def fish(line):
 
 
 # What is typed into a shell on a terminal of its own; the last key lists what could follow. The
-# prompt
-# says that the line editor reads.
+# prompt says that the line editor reads.
 ZSH = """
 zmodload zsh/zpty
 zpty shell zsh -f -i
-zpty -w shell "fpath=($1 \\$fpath); autoload -Uz compinit; compinit -u -d $2/dump; zstyle ':completion:*' list-prompt ''; LISTMAX=1000; bindkey '^D' list-choices; PS1='rea''dy> '"
+zpty -w shell "fpath=($1 \\$fpath); autoload -Uz compinit; compinit -u -d $2/dump; \\
+zstyle ':completion:*' list-prompt ''; LISTMAX=1000; bindkey '^D' list-choices; PS1='rea''dy> '"
 zpty -r shell line '*ready> *'
 zpty -w -n shell "$3"$'\\x04'
 zpty -w -n shell $'\\x15'"print fini''shed"$'\\n'

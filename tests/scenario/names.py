@@ -287,18 +287,21 @@ JITDUMP_HEAD = r"""
 #include <time.h>
 #include <unistd.h>
 /* push rbp; mov rbp, rsp; mov ecx, edi; 1: dec ecx; jnz 1b; pop rbp; ret */
-static const unsigned char spin[] = {0x55, 0x48, 0x89, 0xe5, 0x89, 0xf9, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3};
+static const unsigned char spin[] = {0x55, 0x48, 0x89, 0xe5, 0x89, 0xf9, 0xff, 0xc9, 0x75,
+				     0xfc, 0x5d, 0xc3};
 struct head { uint32_t magic, version, size, machine, pad, pid; uint64_t time, flags; };
-struct load { uint32_t id, size; uint64_t time; uint32_t pid, tid; uint64_t vma, address, code_size, index; };
+struct load { uint32_t id, size; uint64_t time; uint32_t pid, tid;
+	      uint64_t vma, address, code_size, index; };
 """
 JITDUMP = JITDUMP_HEAD + r"""
 int main(void)
 {
-	unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct head head = {0x4a695444, 1, sizeof(head), 62, 0, (uint32_t)getpid(), 0, 0};
 	static const char name[] = "compiled_by_hand";
-	struct load load = {0, sizeof(load) + sizeof(name) + sizeof(spin), 0, (uint32_t)getpid(), (uint32_t)getpid(),
-			    (uintptr_t)code, (uintptr_t)code, sizeof(spin), 1};
+	struct load load = {0, sizeof(load) + sizeof(name) + sizeof(spin), 0, (uint32_t)getpid(),
+			    (uint32_t)getpid(), (uintptr_t)code, (uintptr_t)code, sizeof(spin), 1};
 	char path[64];
 	int fd;
 
@@ -342,24 +345,27 @@ def jitdump():
 
 
 # Compiles as .NET does: code in memory that it maps twice, to write and to run it (W^X), and code
-# that was compiled beforehand, in a
-# DLL. Tells of the first in a perf map and, given a word, of both in a jitdump (dotnet/runtime,
-# src/coreclr/vm/perfmap.cpp, of version 8).
+# that was compiled beforehand, in a DLL. Tells of the first in a perf map and, given a word, of
+# both in a jitdump (dotnet/runtime, src/coreclr/vm/perfmap.cpp, of version 8).
 DOTNET = JITDUMP_HEAD + r"""
 static const char *const names[] = {"int32 [App] App.Program::Inner(int32)[OptimizedTier1]",
-				    "instance void [CoreLib] System.Collections.Generic.List`1[System.__Canon]::Sort(int32)[PreJIT]"};
+				    "instance void [CoreLib] System.Collections.Generic.List`1"
+				    "[System.__Canon]::Sort(int32)[PreJIT]"};
 static void tell(int fd, unsigned i, const void *code)
 {
-	struct load load = {0, sizeof(load) + strlen(names[i]) + 1 + sizeof(spin), 0, (uint32_t)getpid(), (uint32_t)getpid(),
+	struct load load = {0, sizeof(load) + strlen(names[i]) + 1 + sizeof(spin), 0,
+			    (uint32_t)getpid(), (uint32_t)getpid(),
 			    (uintptr_t)code, (uintptr_t)code, sizeof(spin), i};
-	struct iovec parts[] = {{&load, sizeof(load)}, {(void *)names[i], strlen(names[i]) + 1}, {(void *)spin, sizeof(spin)}};
+	struct iovec parts[] = {{&load, sizeof(load)}, {(void *)names[i], strlen(names[i]) + 1},
+				{(void *)spin, sizeof(spin)}};
 
 	if (writev(fd, parts, 3) < 0)
 		exit(1);
 }
 int main(int argc, char **argv)
 {
-	int memory = memfd_create("doublemapper", MFD_CLOEXEC), dll = open("System.Private.CoreLib.dll", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	int memory = memfd_create("doublemapper", MFD_CLOEXEC);
+	int dll = open("System.Private.CoreLib.dll", O_RDWR | O_CREAT | O_TRUNC, 0600);
 	struct head head = {0x4a695444, 1, sizeof(head), 62, 0, (uint32_t)getpid(), 0, 0};
 	unsigned char *writable, *code[2], image[8192] = "MZ";
 	char path[64];
@@ -384,7 +390,8 @@ int main(int argc, char **argv)
 		fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 		if (write(fd, &head, sizeof(head)) < 0)
 			return 1;
-		mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_EXEC, MAP_PRIVATE, fd,
+		     0);
 		for (unsigned i = 0; i < 2; i++)
 			tell(fd, i, code[i] + 64);
 	}
@@ -441,8 +448,12 @@ def jitdump_of_node():
 
 JAVA = """
 public class Spin {
-    static int inner(int n) { int x = 1; for (int i = 0; i < n; i++) x = (x * 31 + i) % 1000003; return x; }
-    static int outer(int n) { int s = 0; for (int i = 0; i < 200; i++) s += inner(n + i); return s; }
+    static int inner(int n) {
+        int x = 1; for (int i = 0; i < n; i++) x = (x * 31 + i) % 1000003; return x;
+    }
+    static int outer(int n) {
+        int s = 0; for (int i = 0; i < 200; i++) s += inner(n + i); return s;
+    }
     public static void main(String[] a) { int s = 0; for (;;) s += outer(2000); }
 }
 """

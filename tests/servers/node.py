@@ -394,7 +394,8 @@ class Node(contextlib.ExitStack):
 
     def exec(self, namespace, pod, container, *command):
         """Runs a command in a container, as `kubectl exec` has the kubelet do it."""
-        url = f"https://127.0.0.1:{KUBELET}/run/{namespace}/{pod}/{container}?{urllib.parse.urlencode({'cmd': ' '.join(command)})}"
+        query = urllib.parse.urlencode({'cmd': ' '.join(command)})
+        url = f"https://127.0.0.1:{KUBELET}/run/{namespace}/{pod}/{container}?{query}"
         request = urllib.request.Request(
             url, method="POST", headers={"Authorization": f"Bearer {ADMIN}"}
         )

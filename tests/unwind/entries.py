@@ -11,7 +11,10 @@ import re
 import struct
 import subprocess
 
-C = r"_start|_start_c|__libc_start_\w+|libc_start_main_stage2|_dl_start(_user)?|(__|__GI_)?clone3?|__clone_internal|start_thread|thread_start"
+C = (
+    r"_start|_start_c|__libc_start_\w+|libc_start_main_stage2|_dl_start(_user)?"
+    r"|(__|__GI_)?clone3?|__clone_internal|start_thread|thread_start"
+)
 GO = r"_rt0_\w+|runtime\.(goexit|rt0_go|mstart0?|mcall|morestack)(\.abi0)?"
 NAMES = re.compile(rf"^({C}|{GO})$")
 UNSIZED = 64  # bytes of an entry stub that has no size

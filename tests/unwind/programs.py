@@ -13,17 +13,21 @@ import json, re, sys, time
 def deep(n): return work() if n == 0 else deep(n - 1) + 1
 def work():
     d = {str(i): [i, str(i) * 3] for i in range(300)}
-    return len(json.dumps(json.loads(json.dumps(d)))) + len(re.findall(r"(\\d+)x?", "12x345" * 99)) + sorted(range(999), key=lambda x: -x)[0]
+    found = len(re.findall(r"(\\d+)x?", "12x345" * 99))
+    text = json.dumps(json.loads(json.dumps(d)))
+    return len(text) + found + sorted(range(999), key=lambda x: -x)[0]
 while time.process_time() < float(sys.argv[1]): deep(20)
 """
 PERL = """
 sub deep { my $n = shift; return $n ? deep($n - 1) + 1 : work() }
-sub work { my %h; $h{$_ % 97} .= join ',', map { $_ * 2 } 1..30 for 1..99; my $t = join '', sort values %h; $t =~ s/(\\d+),/<$1>/g; length $t }
+sub work { my %h; $h{$_ % 97} .= join ',', map { $_ * 2 } 1..30 for 1..99;
+  my $t = join '', sort values %h; $t =~ s/(\\d+),/<$1>/g; length $t }
 deep(20) while (times)[0] < $ARGV[0];
 """
 NODE = """
 const deep = n => n ? deep(n - 1) + 1 : work();
-const work = () => { const a = []; for (let i = 0; i < 3000; i++) a.push({k: 'n' + i % 97, v: i}); a.sort((x, y) => x.k < y.k ? -1 : 1);
+const work = () => { const a = []; for (let i = 0; i < 3000; i++) a.push({k: 'n' + i % 97, v: i});
+  a.sort((x, y) => x.k < y.k ? -1 : 1);
   return JSON.stringify(JSON.parse(JSON.stringify(a))).replace(/n(\\d+)/g, '<$1>').length };
 while (process.cpuUsage().user < +process.argv[1] * 1e6) deep(20);
 """

@@ -241,7 +241,8 @@ TEST(recorded_stacks_are_walked_as_gdb_does)
 	init(&p);
 	replay_all(&p, folder);
 	n = p.n_same + p.n_cut + p.n_different;
-	printf("# %u recordings: %u the same, %u the same as far as the copy goes, %u different; %u beyond gdb's reach\n",
+	printf("# %u recordings: %u the same, %u the same as far as the copy goes, %u different; "
+	       "%u beyond gdb's reach\n",
 	       n + p.n_beyond, p.n_same, p.n_cut, p.n_different, p.n_beyond);
 	expect(n > 0);
 	expect(p.n_different * 100 <= n);

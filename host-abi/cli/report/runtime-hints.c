@@ -46,14 +46,12 @@ static int hidden_by(const struct profile *p, const struct profile_sample *s)
 const char *runtimes_hint(const struct profile *p)
 {
 	static const char *const hints[N_RUNTIMES] = {
-		[CPYTHON] =
-			"much of this is run by CPython's own loop, which hides the Python "
-			"functions:\n"
-			"  from Python 3.12 on run `python3 -X perf`, and record again\n",
-		[COMPILED] =
-			"much of this is code that a runtime has compiled, without names:\n"
-			"  run `node --perf-basic-prof`, or tell a JVM `jcmd PID Compiler.perfmap`, "
-			"and record again\n",
+		[CPYTHON] = "much of this is run by CPython's own loop, which hides the Python "
+			    "functions:\n"
+			    "  from Python 3.12 on run `python3 -X perf`, and record again\n",
+		[COMPILED] = "much of this is code that a runtime has compiled, without names:\n"
+			     "  run `node --perf-basic-prof`, or tell a JVM `jcmd PID "
+			     "Compiler.perfmap`, and record again\n",
 	};
 	int64_t sum = 0, hidden[N_RUNTIMES + 1] = {0};
 

@@ -125,7 +125,8 @@ static void look(void *context)
 	}
 	expect_str(
 		buf_str(&text),
-		"{\n \"filter\": [\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [{\"pid\": 7, "
+		"{\n \"filter\": [\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": "
+		"[{\"pid\": 7, "
 		"\"name\": \"web\"}]},\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [], "
 		"\"why\": \"gone\"}]}\n");
 	buf_free(&text);

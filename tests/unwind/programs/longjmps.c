@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leaves many frames at once by longjmp, works on both sides of it, and overwrites what was left. */
+/* Leaves many frames at once by longjmp, works on both sides of it, and overwrites what was
+ * left. */
 #include "burn.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Most time is spent in the kernel: in system calls, and in faults that any instruction may cause. */
+/* Most time is spent in the kernel: in system calls, and in faults that any instruction may
+ * cause. */
 #include "burn.h"
 
 #include <fcntl.h>

@@ -8,69 +8,70 @@
  */
 TEST(fills_in_defaults)
 {
-	expect_plan(
-		"discovery.process \"p\" {}",
-		"node discovery.process.p: {refresh_interval=60000000000* discover_config={exe=true* cwd=true*}*}\n"
-		"node andiron.events implicit: {}\n"
-		"node andiron.clock implicit: {}\n");
-	expect_plan(
-		"discovery.process \"p\" { discover_config { cwd = false } }",
-		"node discovery.process.p: {discover_config={cwd=false exe=true*} refresh_interval=60000000000*}\n"
-		"node andiron.events implicit: {}\n"
-		"node andiron.clock implicit: {}\n");
+	expect_plan("discovery.process \"p\" {}",
+		    "node discovery.process.p: {refresh_interval=60000000000* "
+		    "discover_config={exe=true* cwd=true*}*}\n"
+		    "node andiron.events implicit: {}\n"
+		    "node andiron.clock implicit: {}\n");
+	expect_plan("discovery.process \"p\" { discover_config { cwd = false } }",
+		    "node discovery.process.p: {discover_config={cwd=false exe=true*} "
+		    "refresh_interval=60000000000*}\n"
+		    "node andiron.events implicit: {}\n"
+		    "node andiron.clock implicit: {}\n");
 	expect_plan("pyroscope.write \"w\" {}", "node pyroscope.write.w: {endpoint=[]*}\n");
 }
 
 /* Numbers and strings become each other, durations nanoseconds; what is secret says so. */
 TEST(converts)
 {
-	expect_plan(
-		"raw.write \"w\" {}\n"
-		"pyroscope.ebpf \"e\" {\n"
-		"  forward_to = [raw.write.w.receiver]\n"
-		"  sample_rate = \"97\"\n"
-		"  collect_interval = \"1m30s\"\n"
-		"}\n",
-		"node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] sample_rate=97 collect_interval=90000000000 targets_only=true* demangle=\"none\"*}\n"
-		"node raw.write.w: {}\n"
-		"edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
-	expect_plan(
-		"raw.write \"w\" {}\n"
-		"pyroscope.ebpf \"e\" {\n"
-		"  forward_to = [raw.write.w.receiver]\n"
-		"  sample_rate = 97.9\n"
-		"}\n",
-		"node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] sample_rate=97 targets_only=true* demangle=\"none\"* collect_interval=15000000000*}\n"
-		"node raw.write.w: {}\n"
-		"edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
-	expect_plan(
-		"pyroscope.write \"w\" {\n"
-		"  external_labels = {a = 1, b = \"2\", c = 1.25}\n"
-		"}\n",
-		"node pyroscope.write.w: {external_labels={a=\"1\" b=\"2\" c=\"1.25\"} endpoint=[]*}\n");
-	expect_plan(
-		"pyroscope.write \"w\" {\n"
-		"  endpoint {\n"
-		"    url = 5\n"
-		"    headers = {a = \"1\", b = [\"2\", 3]}\n"
-		"  }\n"
-		"}\n",
-		"node pyroscope.write.w: {endpoint=[{url=\"5\" headers={a=\"1\"? b=[\"2\"? \"3\"?]?}? remote_timeout=10000000000*}]}\n");
+	expect_plan("raw.write \"w\" {}\n"
+		    "pyroscope.ebpf \"e\" {\n"
+		    "  forward_to = [raw.write.w.receiver]\n"
+		    "  sample_rate = \"97\"\n"
+		    "  collect_interval = \"1m30s\"\n"
+		    "}\n",
+		    "node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] sample_rate=97 "
+		    "collect_interval=90000000000 targets_only=true* demangle=\"none\"*}\n"
+		    "node raw.write.w: {}\n"
+		    "edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
+	expect_plan("raw.write \"w\" {}\n"
+		    "pyroscope.ebpf \"e\" {\n"
+		    "  forward_to = [raw.write.w.receiver]\n"
+		    "  sample_rate = 97.9\n"
+		    "}\n",
+		    "node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] sample_rate=97 "
+		    "targets_only=true* demangle=\"none\"* collect_interval=15000000000*}\n"
+		    "node raw.write.w: {}\n"
+		    "edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
+	expect_plan("pyroscope.write \"w\" {\n"
+		    "  external_labels = {a = 1, b = \"2\", c = 1.25}\n"
+		    "}\n",
+		    "node pyroscope.write.w: {external_labels={a=\"1\" b=\"2\" c=\"1.25\"} "
+		    "endpoint=[]*}\n");
+	expect_plan("pyroscope.write \"w\" {\n"
+		    "  endpoint {\n"
+		    "    url = 5\n"
+		    "    headers = {a = \"1\", b = [\"2\", 3]}\n"
+		    "  }\n"
+		    "}\n",
+		    "node pyroscope.write.w: {endpoint=[{url=\"5\" headers={a=\"1\"? b=[\"2\"? "
+		    "\"3\"?]?}? remote_timeout=10000000000*}]}\n");
 	expect_plan("discovery.kubernetes \"k\" {\n"
 		    "  role = \"pod\"\n"
 		    "  bearer_token = \"x\" + \"y\"\n"
 		    "}\n",
 		    "node discovery.kubernetes.k: {role=\"pod\" bearer_token=\"xy\"?}\n");
-	expect_plan(
-		"raw.write \"w\" {}\n"
-		"pyroscope.ebpf \"e\" {\n"
-		"  forward_to = [raw.write.w.receiver]\n"
-		"  default_target = null\n"
-		"  collect_interval = \"1s\"\n"
-		"}\n",
-		"node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] default_target={} collect_interval=1000000000 targets_only=true* demangle=\"none\"* sample_rate=19*}\n"
-		"node raw.write.w: {}\n"
-		"edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
+	expect_plan("raw.write \"w\" {}\n"
+		    "pyroscope.ebpf \"e\" {\n"
+		    "  forward_to = [raw.write.w.receiver]\n"
+		    "  default_target = null\n"
+		    "  collect_interval = \"1s\"\n"
+		    "}\n",
+		    "node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] default_target={} "
+		    "collect_interval=1000000000 targets_only=true* demangle=\"none\"* "
+		    "sample_rate=19*}\n"
+		    "node raw.write.w: {}\n"
+		    "edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
 }
 
 /* Alloy's unsigned numbers: exact up to 2^64-1, which a FLOAT is not. Texts of them are, too. */
@@ -97,16 +98,16 @@ TEST(unsigned_numbers_are_exact)
 	}
 	expect_plan("test.count \"c\" {\n  text = 18446744073709551615\n}\n",
 		    "node test.count.c: {text=\"18446744073709551615\"}\n");
-	expect_plan(
-		"test.count \"c\" {\n  n = -1\n}\n",
-		"f:2:7: error: n must be a whole number from 0 to 18446744073709551615, not a number\n"
-		"    2 |   n = -1\n"
-		"      |       ^~\n");
-	expect_plan(
-		"test.count \"c\" {\n  n = 18446744073709551616\n}\n",
-		"f:2:7: error: n must be a whole number from 0 to 18446744073709551615, not a number\n"
-		"    2 |   n = 18446744073709551616\n"
-		"      |       ^~~~~~~~~~~~~~~~~~~~\n");
+	expect_plan("test.count \"c\" {\n  n = -1\n}\n",
+		    "f:2:7: error: n must be a whole number from 0 to 18446744073709551615, not a "
+		    "number\n"
+		    "    2 |   n = -1\n"
+		    "      |       ^~\n");
+	expect_plan("test.count \"c\" {\n  n = 18446744073709551616\n}\n",
+		    "f:2:7: error: n must be a whole number from 0 to 18446744073709551615, not a "
+		    "number\n"
+		    "    2 |   n = 18446744073709551616\n"
+		    "      |       ^~~~~~~~~~~~~~~~~~~~\n");
 }
 
 TEST(refuses_other_types)
@@ -126,26 +127,27 @@ TEST(refuses_other_types)
 		"f:5:18: error: targets_only must be true or false, not a string\n"
 		"    5 |   targets_only = \"true\"\n"
 		"      |                  ^~~~~~\n"
-		"f:6:22: error: collect_interval must be a duration such as \"15s\" or \"1m30s\", not a number\n"
+		"f:6:22: error: collect_interval must be a duration such as \"15s\" or \"1m30s\", "
+		"not a number\n"
 		"    6 |   collect_interval = 15\n"
 		"      |                      ^~\n"
 		"f:7:14: error: demangle must be a string, not a list\n"
 		"    7 |   demangle = [\"none\"]\n"
 		"      |              ^~~~~~~~\n");
-	expect_plan(
-		"pyroscope.write \"w\" {\n"
-		"  external_labels = {a = true}\n"
-		"}\n",
-		"f:2:26: error: external_labels must be an object of strings, {\"name\" = \"value\"}, but its a is true\n"
-		"    2 |   external_labels = {a = true}\n"
-		"      |                          ^~~~\n");
-	expect_plan(
-		"pyroscope.write \"w\" {\n"
-		"  external_labels = [\"a\"]\n"
-		"}\n",
-		"f:2:21: error: external_labels must be an object of strings, {\"name\" = \"value\"}, not a list\n"
-		"    2 |   external_labels = [\"a\"]\n"
-		"      |                     ^~~~~\n");
+	expect_plan("pyroscope.write \"w\" {\n"
+		    "  external_labels = {a = true}\n"
+		    "}\n",
+		    "f:2:26: error: external_labels must be an object of strings, {\"name\" = "
+		    "\"value\"}, but its a is true\n"
+		    "    2 |   external_labels = {a = true}\n"
+		    "      |                          ^~~~\n");
+	expect_plan("pyroscope.write \"w\" {\n"
+		    "  external_labels = [\"a\"]\n"
+		    "}\n",
+		    "f:2:21: error: external_labels must be an object of strings, {\"name\" = "
+		    "\"value\"}, not a list\n"
+		    "    2 |   external_labels = [\"a\"]\n"
+		    "      |                     ^~~~~\n");
 	expect_plan(
 		"pyroscope.write \"w\" {\n"
 		"  endpoint {\n"
@@ -153,7 +155,8 @@ TEST(refuses_other_types)
 		"    headers = {a = {}}\n"
 		"  }\n"
 		"}\n",
-		"f:4:15: error: headers must be an object of strings, or of lists of strings, not an object\n"
+		"f:4:15: error: headers must be an object of strings, or of lists of strings, not "
+		"an object\n"
 		"    4 |     headers = {a = {}}\n"
 		"      |               ^~~~~~~~\n");
 	expect_plan(
@@ -161,7 +164,8 @@ TEST(refuses_other_types)
 		"  targets = [{a = []}]\n"
 		"  rule { source_labels = \"a\" }\n"
 		"}",
-		"f:2:19: error: targets must be a list of targets, each an object of strings, but its a is a list\n"
+		"f:2:19: error: targets must be a list of targets, each an object of strings, but "
+		"its a is a list\n"
 		"    2 |   targets = [{a = []}]\n"
 		"      |                   ^\n"
 		"f:3:26: error: source_labels must be a list of strings, not a string\n"
@@ -291,71 +295,74 @@ TEST(refuses_what_does_not_belong)
 
 TEST(keeps_the_order_of_repeated_blocks)
 {
-	expect_plan(
-		"pyroscope.write \"w\" {\n"
-		"  endpoint {\n"
-		"    url = \"a\"\n"
-		"  }\n"
-		"  external_labels = {}\n"
-		"  endpoint {\n"
-		"    url = \"b\"\n"
-		"  }\n"
-		"}\n",
-		"node pyroscope.write.w: {endpoint=[{url=\"a\" remote_timeout=10000000000*} {url=\"b\" remote_timeout=10000000000*}] external_labels={}}\n");
+	expect_plan("pyroscope.write \"w\" {\n"
+		    "  endpoint {\n"
+		    "    url = \"a\"\n"
+		    "  }\n"
+		    "  external_labels = {}\n"
+		    "  endpoint {\n"
+		    "    url = \"b\"\n"
+		    "  }\n"
+		    "}\n",
+		    "node pyroscope.write.w: {endpoint=[{url=\"a\" remote_timeout=10000000000*} "
+		    "{url=\"b\" remote_timeout=10000000000*}] external_labels={}}\n");
 }
 
 TEST(lenient_keeps_what_was_written)
 {
-	expect_plan(
-		"raw.write \"w\" {}\n"
-		"pyroscope.ebpf \"e\" {\n"
-		"  forward_to = [raw.write.w.receiver]\n"
-		"  default_target = \"false\"\n"
-		"}\n",
-		"f:4:20: warning: default_target is a map of labels; the string is ignored\n"
-		"    4 |   default_target = \"false\"\n"
-		"      |                    ^~~~~~~\n"
-		"node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] default_target=\"false\" targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
-		"node raw.write.w: {}\n"
-		"edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
-	expect_plan(
-		"raw.write \"w\" {}\n"
-		"pyroscope.ebpf \"e\" {\n"
-		"  forward_to = [raw.write.w.receiver]\n"
-		"  default_target = [1, {}]\n"
-		"}\n",
-		"f:4:20: warning: default_target is a map of labels; the string is ignored\n"
-		"    4 |   default_target = [1, {}]\n"
-		"      |                    ^\n"
-		"node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] default_target=[1 {}] targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
-		"node raw.write.w: {}\n"
-		"edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
+	expect_plan("raw.write \"w\" {}\n"
+		    "pyroscope.ebpf \"e\" {\n"
+		    "  forward_to = [raw.write.w.receiver]\n"
+		    "  default_target = \"false\"\n"
+		    "}\n",
+		    "f:4:20: warning: default_target is a map of labels; the string is ignored\n"
+		    "    4 |   default_target = \"false\"\n"
+		    "      |                    ^~~~~~~\n"
+		    "node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] default_target=\"false\" "
+		    "targets_only=true* demangle=\"none\"* sample_rate=19* "
+		    "collect_interval=15000000000*}\n"
+		    "node raw.write.w: {}\n"
+		    "edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
+	expect_plan("raw.write \"w\" {}\n"
+		    "pyroscope.ebpf \"e\" {\n"
+		    "  forward_to = [raw.write.w.receiver]\n"
+		    "  default_target = [1, {}]\n"
+		    "}\n",
+		    "f:4:20: warning: default_target is a map of labels; the string is ignored\n"
+		    "    4 |   default_target = [1, {}]\n"
+		    "      |                    ^\n"
+		    "node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] default_target=[1 {}] "
+		    "targets_only=true* demangle=\"none\"* sample_rate=19* "
+		    "collect_interval=15000000000*}\n"
+		    "node raw.write.w: {}\n"
+		    "edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
 }
 
 /* Where ignoring changes the result, or the option is gone; else not a word. */
 TEST(warns_of_what_is_ignored)
 {
-	expect_plan(
-		"raw.write \"w\" {}\n"
-		"pyroscope.ebpf \"e\" {\n"
-		"  forward_to = [raw.write.w.receiver]\n"
-		"  off_cpu_threshold = 0.1\n"
-		"  verbose_mode = true\n"
-		"  cache_rounds = 3\n"
-		"  debug_info {\n"
-		"    upload = true\n"
-		"  }\n"
-		"}\n",
-		"f:4:3: warning: argument off_cpu_threshold is accepted but ignored\n"
-		"    4 |   off_cpu_threshold = 0.1\n"
-		"      |   ^~~~~~~~~~~~~~~~~\n"
-		"  no off-CPU profiles are made\n"
-		"f:6:3: warning: argument cache_rounds was dropped in Alloy 1.11\n"
-		"    6 |   cache_rounds = 3\n"
-		"      |   ^~~~~~~~~~~~\n"
-		"node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] off_cpu_threshold=0.1f verbose_mode=true cache_rounds=3 debug_info={} targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
-		"node raw.write.w: {}\n"
-		"edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
+	expect_plan("raw.write \"w\" {}\n"
+		    "pyroscope.ebpf \"e\" {\n"
+		    "  forward_to = [raw.write.w.receiver]\n"
+		    "  off_cpu_threshold = 0.1\n"
+		    "  verbose_mode = true\n"
+		    "  cache_rounds = 3\n"
+		    "  debug_info {\n"
+		    "    upload = true\n"
+		    "  }\n"
+		    "}\n",
+		    "f:4:3: warning: argument off_cpu_threshold is accepted but ignored\n"
+		    "    4 |   off_cpu_threshold = 0.1\n"
+		    "      |   ^~~~~~~~~~~~~~~~~\n"
+		    "  no off-CPU profiles are made\n"
+		    "f:6:3: warning: argument cache_rounds was dropped in Alloy 1.11\n"
+		    "    6 |   cache_rounds = 3\n"
+		    "      |   ^~~~~~~~~~~~\n"
+		    "node pyroscope.ebpf.e: {forward_to=[<raw.write.w>] off_cpu_threshold=0.1f "
+		    "verbose_mode=true cache_rounds=3 debug_info={} targets_only=true* "
+		    "demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
+		    "node raw.write.w: {}\n"
+		    "edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
 }
 
 TEST(takes_targets_and_receivers_for_what_they_are)
@@ -366,11 +373,13 @@ TEST(takes_targets_and_receivers_for_what_they_are)
 		"  forward_to = raw.write.w.receiver\n"
 		"  targets = raw.write.w.receiver\n"
 		"}",
-		"f:3:16: error: forward_to must be a list of receivers, [pyroscope.write.NAME.receiver], not a receiver of profiles\n"
+		"f:3:16: error: forward_to must be a list of receivers, "
+		"[pyroscope.write.NAME.receiver], not a receiver of profiles\n"
 		"    3 |   forward_to = raw.write.w.receiver\n"
 		"      |                ^~~~~~~~~~~~~~~~~~~~\n"
 		"  put it between [ ]\n"
-		"f:4:13: error: targets must be a list of targets, each an object of strings, not a receiver of profiles\n"
+		"f:4:13: error: targets must be a list of targets, each an object of strings, not "
+		"a receiver of profiles\n"
 		"    4 |   targets = raw.write.w.receiver\n"
 		"      |             ^~~~~~~~~~~~~~~~~~~~\n");
 	expect_plan(
@@ -380,36 +389,42 @@ TEST(takes_targets_and_receivers_for_what_they_are)
 		"  targets = [discovery.process.p.targets]\n"
 		"}\n"
 		"discovery.process \"p\" {}",
-		"f:3:16: error: forward_to must be a list of receivers, [pyroscope.write.NAME.receiver], but holds a list of targets\n"
+		"f:3:16: error: forward_to must be a list of receivers, "
+		"[pyroscope.write.NAME.receiver], but holds a list of targets\n"
 		"    3 |   forward_to = [discovery.process.p.targets]\n"
 		"      |                ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
-		"f:4:13: error: targets must be a list of targets, each an object of strings, not a list\n"
+		"f:4:13: error: targets must be a list of targets, each an object of strings, not "
+		"a list\n"
 		"    4 |   targets = [discovery.process.p.targets]\n"
 		"      |             ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
-		"  targets are a list already: leave out the [ ], or join several with array.concat(a, b)\n");
+		"  targets are a list already: leave out the [ ], or join several with "
+		"array.concat(a, b)\n");
 	expect_plan(
 		"raw.write \"w\" {}\n"
 		"pyroscope.ebpf \"e\" {\n"
 		"  forward_to = [1]\n"
 		"  targets = 1\n"
 		"}",
-		"f:3:16: error: forward_to must be a list of receivers, [pyroscope.write.NAME.receiver], but holds a number\n"
+		"f:3:16: error: forward_to must be a list of receivers, "
+		"[pyroscope.write.NAME.receiver], but holds a number\n"
 		"    3 |   forward_to = [1]\n"
 		"      |                ^~~\n"
-		"f:4:13: error: targets must be a list of targets, each an object of strings, not a number\n"
+		"f:4:13: error: targets must be a list of targets, each an object of strings, not "
+		"a number\n"
 		"    4 |   targets = 1\n"
 		"      |             ^\n");
-	expect_plan(
-		"raw.write \"w\" {}\n"
-		"pyroscope.ebpf \"e\" {\n"
-		"  forward_to = [raw.write.w.receiver, raw.write.w.receiver]\n"
-		"}",
-		"f:3:16: warning: raw.write.w is given twice; it gets every profile once\n"
-		"    3 |   forward_to = [raw.write.w.receiver, raw.write.w.receiver]\n"
-		"      |                ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
-		"node pyroscope.ebpf.e: {forward_to=[<raw.write.w> <raw.write.w>] targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
-		"node raw.write.w: {}\n"
-		"edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
+	expect_plan("raw.write \"w\" {}\n"
+		    "pyroscope.ebpf \"e\" {\n"
+		    "  forward_to = [raw.write.w.receiver, raw.write.w.receiver]\n"
+		    "}",
+		    "f:3:16: warning: raw.write.w is given twice; it gets every profile once\n"
+		    "    3 |   forward_to = [raw.write.w.receiver, raw.write.w.receiver]\n"
+		    "      |                ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+		    "node pyroscope.ebpf.e: {forward_to=[<raw.write.w> <raw.write.w>] "
+		    "targets_only=true* demangle=\"none\"* sample_rate=19* "
+		    "collect_interval=15000000000*}\n"
+		    "node raw.write.w: {}\n"
+		    "edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
 	expect_plan(
 		"raw.write \"w\" {}\n"
 		"pyroscope.ebpf \"e\" {\n"
@@ -417,7 +432,8 @@ TEST(takes_targets_and_receivers_for_what_they_are)
 		"  sample_rate = raw.write.w.receiver\n"
 		"}\n"
 		"discovery.process \"p\" {}",
-		"f:3:16: error: forward_to must be a list of receivers, [pyroscope.write.NAME.receiver], not a list of targets\n"
+		"f:3:16: error: forward_to must be a list of receivers, "
+		"[pyroscope.write.NAME.receiver], not a list of targets\n"
 		"    3 |   forward_to = discovery.process.p.targets\n"
 		"      |                ^~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
 		"f:4:17: error: sample_rate must be a whole number, not a receiver of profiles\n"

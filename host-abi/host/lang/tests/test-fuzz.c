@@ -35,7 +35,8 @@ static const char *const seeds[] = {
 	"pyroscope.write \"endpoint\" {\n"
 	"  external_labels = {\n    \"cluster\" = \"prod\",\n  }\n"
 	"}\nraw.write \"r\" {}\nprofile.symbolize \"s\" {}\n",
-	"test.any \"a\" {\n  value = (1 + 2 * 3 ^ -2.5e1 % 4 == 010) && !(\"a\\u00e4\" < `b\n`)\n}\n"
+	"test.any \"a\" {\n  value = (1 + 2 * 3 ^ -2.5e1 % 4 == 010) && !(\"a\\u00e4\" < "
+	"`b\n`)\n}\n"
 	"test.any \"b\" {\n  value = [{a = [1, 2][0], \"b\" = {}.c}, sys.env(\"HOME\"), null]\n}\n"
 	"discovery.process \"p\" {\n"
 	"  join = array.concat(test.any.a.targets, [{a = \"1\"}], concat())\n"

@@ -107,10 +107,10 @@ TEST(bounds_components)
 	char *got;
 
 	for (int i = 0; i < 5000; i++)
-		buf_printf(
-			&b,
-			"discovery.relabel \"r%d\" {\n  targets = discovery.relabel.r%d.output\n}\n",
-			i, i + 1);
+		buf_printf(&b,
+			   "discovery.relabel \"r%d\" {\n  targets = "
+			   "discovery.relabel.r%d.output\n}\n",
+			   i, i + 1);
 	got = plan_text(buf_str(&b));
 	expect(strstr(got, "error: more than 4096 components"));
 	free(got);
@@ -124,10 +124,10 @@ TEST(sorts_a_long_chain)
 	char *got, *first, *last;
 
 	for (int i = 0; i < 4000; i++)
-		buf_printf(
-			&b,
-			"discovery.relabel \"r%d\" {\n  targets = discovery.relabel.r%d.output\n}\n",
-			i, i + 1);
+		buf_printf(&b,
+			   "discovery.relabel \"r%d\" {\n  targets = "
+			   "discovery.relabel.r%d.output\n}\n",
+			   i, i + 1);
 	buf_str_append(&b, STR("discovery.relabel \"r4000\" {\n  targets = []\n}\n"));
 	got = plan_text(buf_str(&b));
 	first = strstr(got, "node discovery.relabel.r4000:");

@@ -5,25 +5,27 @@
 /* The two files that people have. */
 TEST(files_for_alloy)
 {
-	expect_plan(
-		"pyroscope.ebpf \"instance\" {\n"
-		"  forward_to     = [pyroscope.write.endpoint.receiver]\n"
-		"  targets_only   = false\n"
-		"  default_target = {\"service_name\" = \"unspecified\"}\n"
-		"  demangle       = \"none\"\n"
-		"  sample_rate    = 97   // Hz - samples per second\n"
-		"}\n"
-		"\n"
-		"pyroscope.write \"endpoint\" {\n"
-		"  endpoint {\n"
-		"    url = \"http://pyroscope:4040\"\n"
-		"  }\n"
-		"}\n",
-		"node pyroscope.ebpf.instance: {forward_to=[<pyroscope.write.endpoint>] targets_only=false default_target={service_name=\"unspecified\"} demangle=\"none\" sample_rate=97 collect_interval=15000000000*}\n"
-		"node profile.symbolize implicit: {forward_to=[]* lines=false*}\n"
-		"node pyroscope.write.endpoint: {endpoint=[{url=\"http://pyroscope:4040\" remote_timeout=10000000000*}]}\n"
-		"edge profile.symbolize.forward_to → pyroscope.write.endpoint.receiver #0\n"
-		"edge pyroscope.ebpf.instance.forward_to → profile.symbolize.receiver #0\n");
+	expect_plan("pyroscope.ebpf \"instance\" {\n"
+		    "  forward_to     = [pyroscope.write.endpoint.receiver]\n"
+		    "  targets_only   = false\n"
+		    "  default_target = {\"service_name\" = \"unspecified\"}\n"
+		    "  demangle       = \"none\"\n"
+		    "  sample_rate    = 97   // Hz - samples per second\n"
+		    "}\n"
+		    "\n"
+		    "pyroscope.write \"endpoint\" {\n"
+		    "  endpoint {\n"
+		    "    url = \"http://pyroscope:4040\"\n"
+		    "  }\n"
+		    "}\n",
+		    "node pyroscope.ebpf.instance: {forward_to=[<pyroscope.write.endpoint>] "
+		    "targets_only=false default_target={service_name=\"unspecified\"} "
+		    "demangle=\"none\" sample_rate=97 collect_interval=15000000000*}\n"
+		    "node profile.symbolize implicit: {forward_to=[]* lines=false*}\n"
+		    "node pyroscope.write.endpoint: {endpoint=[{url=\"http://pyroscope:4040\" "
+		    "remote_timeout=10000000000*}]}\n"
+		    "edge profile.symbolize.forward_to → pyroscope.write.endpoint.receiver #0\n"
+		    "edge pyroscope.ebpf.instance.forward_to → profile.symbolize.receiver #0\n");
 	expect_plan(
 		"discovery.kubernetes \"pods\" {\n"
 		"  role = \"pod\"\n"
@@ -62,10 +64,19 @@ TEST(files_for_alloy)
 		"   22 |   default_target   = \"false\"\n"
 		"      |                      ^~~~~~~\n"
 		"node discovery.kubernetes.pods: {role=\"pod\"}\n"
-		"node discovery.relabel.pods: {rule=[{source_labels=[\"__meta_kubernetes_namespace\"] target_label=\"namespace\" action=\"replace\"*} {source_labels=[\"__meta_kubernetes_pod_name\"] target_label=\"pod\" action=\"replace\"*} {source_labels=[\"__meta_kubernetes_pod_container_name\"] target_label=\"container\" action=\"replace\"*}]}\n"
-		"node pyroscope.ebpf.instance: {forward_to=[<pyroscope.write.endpoint>] default_target=\"false\" collect_interval=15000000000 sample_rate=19 targets_only=true* demangle=\"none\"*}\n"
+		"node discovery.relabel.pods: "
+		"{rule=[{source_labels=[\"__meta_kubernetes_namespace\"] "
+		"target_label=\"namespace\" action=\"replace\"*} "
+		"{source_labels=[\"__meta_kubernetes_pod_name\"] target_label=\"pod\" "
+		"action=\"replace\"*} {source_labels=[\"__meta_kubernetes_pod_container_name\"] "
+		"target_label=\"container\" action=\"replace\"*}]}\n"
+		"node pyroscope.ebpf.instance: {forward_to=[<pyroscope.write.endpoint>] "
+		"default_target=\"false\" collect_interval=15000000000 sample_rate=19 "
+		"targets_only=true* demangle=\"none\"*}\n"
 		"node profile.symbolize implicit: {forward_to=[]* lines=false*}\n"
-		"node pyroscope.write.endpoint: {endpoint=[{url=\"http://pyroscope.monitoring.svc.cluster.local:4040\" remote_timeout=10000000000*}] external_labels={cluster=\"prod-eu-west-1\"}}\n"
+		"node pyroscope.write.endpoint: "
+		"{endpoint=[{url=\"http://pyroscope.monitoring.svc.cluster.local:4040\" "
+		"remote_timeout=10000000000*}] external_labels={cluster=\"prod-eu-west-1\"}}\n"
 		"edge discovery.kubernetes.pods.targets → discovery.relabel.pods.targets #0\n"
 		"edge profile.symbolize.forward_to → pyroscope.write.endpoint.receiver #0\n"
 		"edge discovery.relabel.pods.output → pyroscope.ebpf.instance.targets #0\n"
@@ -189,16 +200,20 @@ TEST(refuses_circles)
 		"  targets = discovery.relabel.a.output\n"
 		"}\n"
 		"pyroscope.relabel \"x\" { forward_to = [pyroscope.relabel.y.receiver] }\n"
-		"pyroscope.relabel \"y\" { forward_to = [pyroscope.relabel.x.receiver, raw.write.w.receiver] }\n"
+		"pyroscope.relabel \"y\" { forward_to = [pyroscope.relabel.x.receiver, "
+		"raw.write.w.receiver] }\n"
 		"raw.write \"w\" {}\n",
-		"f:2:13: error: these components feed each other in a circle: discovery.relabel.a → discovery.relabel.c → discovery.relabel.b → discovery.relabel.a\n"
+		"f:2:13: error: these components feed each other in a circle: discovery.relabel.a "
+		"→ discovery.relabel.c → discovery.relabel.b → discovery.relabel.a\n"
 		"    2 |   targets = discovery.relabel.b.output\n"
 		"      |             ^~~~~~~~~~~~~~~~~~~~~~~~~~\n"
 		"  discovery.relabel.a → discovery.relabel.c at f:8:13\n"
 		"  discovery.relabel.c → discovery.relabel.b at f:5:13\n"
 		"  discovery.relabel.b → discovery.relabel.a at f:2:13\n"
-		"f:11:39: error: these components feed each other in a circle: pyroscope.relabel.x → pyroscope.relabel.y → pyroscope.relabel.x\n"
-		"   11 | pyroscope.relabel \"y\" { forward_to = [pyroscope.relabel.x.receiver, raw.write.w.receiver] }\n"
+		"f:11:39: error: these components feed each other in a circle: pyroscope.relabel.x "
+		"→ pyroscope.relabel.y → pyroscope.relabel.x\n"
+		"   11 | pyroscope.relabel \"y\" { forward_to = [pyroscope.relabel.x.receiver, "
+		"raw.write.w.receiver] }\n"
 		"      |                                       ^~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
 		"  pyroscope.relabel.x → pyroscope.relabel.y at f:10:39\n"
 		"  pyroscope.relabel.y → pyroscope.relabel.x at f:11:39\n");
@@ -208,39 +223,39 @@ TEST(refuses_circles)
 		    "f:2:13: error: discovery.relabel.a refers to itself\n"
 		    "    2 |   targets = discovery.relabel.a.output\n"
 		    "      |             ^~~~~~~~~~~~~~~~~~~~~~~~~~\n");
-	expect_plan(
-		"test.both \"a\" {\n"
-		"  targets = test.both.b.targets\n"
-		"  forward_to = [test.both.b.receiver]\n"
-		"}\n"
-		"test.both \"b\" {\n"
-		"  forward_to = [raw.write.w.receiver]\n"
-		"}\n"
-		"raw.write \"w\" {}\n",
-		"f:2:13: error: these components feed each other in a circle: test.both.a → test.both.b → test.both.a\n"
-		"    2 |   targets = test.both.b.targets\n"
-		"      |             ^~~~~~~~~~~~~~~~~~~\n"
-		"  test.both.a → test.both.b at f:3:17\n"
-		"  test.both.b → test.both.a at f:2:13\n");
+	expect_plan("test.both \"a\" {\n"
+		    "  targets = test.both.b.targets\n"
+		    "  forward_to = [test.both.b.receiver]\n"
+		    "}\n"
+		    "test.both \"b\" {\n"
+		    "  forward_to = [raw.write.w.receiver]\n"
+		    "}\n"
+		    "raw.write \"w\" {}\n",
+		    "f:2:13: error: these components feed each other in a circle: test.both.a → "
+		    "test.both.b → test.both.a\n"
+		    "    2 |   targets = test.both.b.targets\n"
+		    "      |             ^~~~~~~~~~~~~~~~~~~\n"
+		    "  test.both.a → test.both.b at f:3:17\n"
+		    "  test.both.b → test.both.a at f:2:13\n");
 }
 
 TEST(joins_targets)
 {
-	expect_plan(
-		"discovery.relabel \"r\" {\n"
-		"  targets = array.concat(discovery.kubernetes.k.targets, [{a = \"1\"}], array.concat(test.single.targets, [{b = 2}, {}]))\n"
-		"}\n"
-		"test.single {}\n"
-		"discovery.kubernetes \"k\" {\n"
-		"  role = \"pod\"\n"
-		"}\n",
-		"node test.single: {}\n"
-		"node discovery.kubernetes.k: {role=\"pod\"}\n"
-		"node discovery.relabel.r: {rule=[]*}\n"
-		"edge discovery.kubernetes.k.targets → discovery.relabel.r.targets #0\n"
-		"edge test.single.targets → discovery.relabel.r.targets #2\n"
-		"literal → discovery.relabel.r.targets #1: [{a=\"1\"}]\n"
-		"literal → discovery.relabel.r.targets #3: [{b=\"2\"} {}]\n");
+	expect_plan("discovery.relabel \"r\" {\n"
+		    "  targets = array.concat(discovery.kubernetes.k.targets, [{a = \"1\"}], "
+		    "array.concat(test.single.targets, [{b = 2}, {}]))\n"
+		    "}\n"
+		    "test.single {}\n"
+		    "discovery.kubernetes \"k\" {\n"
+		    "  role = \"pod\"\n"
+		    "}\n",
+		    "node test.single: {}\n"
+		    "node discovery.kubernetes.k: {role=\"pod\"}\n"
+		    "node discovery.relabel.r: {rule=[]*}\n"
+		    "edge discovery.kubernetes.k.targets → discovery.relabel.r.targets #0\n"
+		    "edge test.single.targets → discovery.relabel.r.targets #2\n"
+		    "literal → discovery.relabel.r.targets #1: [{a=\"1\"}]\n"
+		    "literal → discovery.relabel.r.targets #3: [{b=\"2\"} {}]\n");
 	expect_plan("discovery.relabel \"r\" {\n"
 		    "  targets = concat([{a = \"1\"}], [{b = \"2\"}])\n"
 		    "}",
@@ -253,104 +268,108 @@ TEST(joins_targets)
 		    "  targets = []\n"
 		    "}",
 		    "node discovery.relabel.r: {rule=[]*}\n");
-	expect_plan(
-		"discovery.process \"p\" {\n"
-		"  join = discovery.kubernetes.k.targets\n"
-		"}\n"
-		"discovery.kubernetes \"k\" {\n"
-		"  role = \"pod\"\n"
-		"}",
-		"node discovery.kubernetes.k: {role=\"pod\"}\n"
-		"node discovery.process.p: {refresh_interval=60000000000* discover_config={exe=true* cwd=true*}*}\n"
-		"node andiron.events implicit: {}\n"
-		"node andiron.clock implicit: {}\n"
-		"edge discovery.kubernetes.k.targets → discovery.process.p.join #0\n");
+	expect_plan("discovery.process \"p\" {\n"
+		    "  join = discovery.kubernetes.k.targets\n"
+		    "}\n"
+		    "discovery.kubernetes \"k\" {\n"
+		    "  role = \"pod\"\n"
+		    "}",
+		    "node discovery.kubernetes.k: {role=\"pod\"}\n"
+		    "node discovery.process.p: {refresh_interval=60000000000* "
+		    "discover_config={exe=true* cwd=true*}*}\n"
+		    "node andiron.events implicit: {}\n"
+		    "node andiron.clock implicit: {}\n"
+		    "edge discovery.kubernetes.k.targets → discovery.process.p.join #0\n");
 }
 
 /* Before those who want names, and only these; also behind what passes raw batches on. */
 TEST(puts_a_symbolizer_in)
 {
-	expect_plan(
-		"pyroscope.ebpf \"e\" {\n"
-		"  forward_to = [raw.write.r.receiver, pyroscope.write.w.receiver, pyroscope.relabel.p.receiver]\n"
-		"}\n"
-		"raw.write \"r\" {}\n"
-		"pyroscope.write \"w\" {}\n"
-		"pyroscope.relabel \"p\" {\n"
-		"  forward_to = [pyroscope.write.v.receiver]\n"
-		"}\n"
-		"pyroscope.write \"v\" {}\n",
-		"node pyroscope.ebpf.e: {forward_to=[<raw.write.r> <pyroscope.write.w> <pyroscope.relabel.p>] targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
-		"node raw.write.r: {}\n"
-		"node pyroscope.relabel.p: {forward_to=[<pyroscope.write.v>] lines=false*}\n"
-		"node profile.symbolize implicit: {forward_to=[]* lines=false*}\n"
-		"node pyroscope.write.w: {endpoint=[]*}\n"
-		"node profile.symbolize/2 implicit: {forward_to=[]* lines=false*}\n"
-		"node pyroscope.write.v: {endpoint=[]*}\n"
-		"edge pyroscope.ebpf.e.forward_to → raw.write.r.receiver #0\n"
-		"edge profile.symbolize.forward_to → pyroscope.write.w.receiver #1\n"
-		"edge pyroscope.ebpf.e.forward_to → pyroscope.relabel.p.receiver #2\n"
-		"edge profile.symbolize/2.forward_to → pyroscope.write.v.receiver #0\n"
-		"edge pyroscope.ebpf.e.forward_to → profile.symbolize.receiver #1\n"
-		"edge pyroscope.relabel.p.forward_to → profile.symbolize/2.receiver #0\n");
-	expect_plan(
-		"pyroscope.ebpf \"a\" {\n"
-		"  forward_to = [pyroscope.write.w.receiver]\n"
-		"}\n"
-		"pyroscope.ebpf \"b\" {\n"
-		"  forward_to = [pyroscope.write.w.receiver]\n"
-		"}\n"
-		"pyroscope.write \"w\" {}\n"
-		"profile.symbolize \"s\" {\n"
-		"  lines = true\n"
-		"}\n",
-		"node pyroscope.ebpf.a: {forward_to=[<pyroscope.write.w>] targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
-		"node pyroscope.ebpf.b: {forward_to=[<pyroscope.write.w>] targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
-		"node profile.symbolize.s implicit: {lines=true forward_to=[]*}\n"
-		"node pyroscope.write.w: {endpoint=[]*}\n"
-		"edge profile.symbolize.s.forward_to → pyroscope.write.w.receiver #0\n"
-		"edge pyroscope.ebpf.a.forward_to → profile.symbolize.s.receiver #0\n"
-		"edge pyroscope.ebpf.b.forward_to → profile.symbolize.s.receiver #0\n");
-	expect_plan(
-		"pyroscope.ebpf \"a\" {\n"
-		"  forward_to = [pyroscope.write.v.receiver]\n"
-		"}\n"
-		"pyroscope.ebpf \"b\" {\n"
-		"  forward_to = [pyroscope.write.w.receiver]\n"
-		"}\n"
-		"pyroscope.write \"v\" {}\n"
-		"pyroscope.write \"w\" {}\n"
-		"profile.symbolize \"s\" {\n"
-		"  lines = true\n"
-		"}\n",
-		"node pyroscope.ebpf.a: {forward_to=[<pyroscope.write.v>] targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
-		"node pyroscope.ebpf.b: {forward_to=[<pyroscope.write.w>] targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
-		"node profile.symbolize.s implicit: {lines=true forward_to=[]*}\n"
-		"node pyroscope.write.v: {endpoint=[]*}\n"
-		"node profile.symbolize implicit: {lines=true forward_to=[]*}\n"
-		"node pyroscope.write.w: {endpoint=[]*}\n"
-		"edge profile.symbolize.s.forward_to → pyroscope.write.v.receiver #0\n"
-		"edge profile.symbolize.forward_to → pyroscope.write.w.receiver #0\n"
-		"edge pyroscope.ebpf.a.forward_to → profile.symbolize.s.receiver #0\n"
-		"edge pyroscope.ebpf.b.forward_to → profile.symbolize.receiver #0\n");
+	expect_plan("pyroscope.ebpf \"e\" {\n"
+		    "  forward_to = [raw.write.r.receiver, pyroscope.write.w.receiver, "
+		    "pyroscope.relabel.p.receiver]\n"
+		    "}\n"
+		    "raw.write \"r\" {}\n"
+		    "pyroscope.write \"w\" {}\n"
+		    "pyroscope.relabel \"p\" {\n"
+		    "  forward_to = [pyroscope.write.v.receiver]\n"
+		    "}\n"
+		    "pyroscope.write \"v\" {}\n",
+		    "node pyroscope.ebpf.e: {forward_to=[<raw.write.r> <pyroscope.write.w> "
+		    "<pyroscope.relabel.p>] targets_only=true* demangle=\"none\"* sample_rate=19* "
+		    "collect_interval=15000000000*}\n"
+		    "node raw.write.r: {}\n"
+		    "node pyroscope.relabel.p: {forward_to=[<pyroscope.write.v>] lines=false*}\n"
+		    "node profile.symbolize implicit: {forward_to=[]* lines=false*}\n"
+		    "node pyroscope.write.w: {endpoint=[]*}\n"
+		    "node profile.symbolize/2 implicit: {forward_to=[]* lines=false*}\n"
+		    "node pyroscope.write.v: {endpoint=[]*}\n"
+		    "edge pyroscope.ebpf.e.forward_to → raw.write.r.receiver #0\n"
+		    "edge profile.symbolize.forward_to → pyroscope.write.w.receiver #1\n"
+		    "edge pyroscope.ebpf.e.forward_to → pyroscope.relabel.p.receiver #2\n"
+		    "edge profile.symbolize/2.forward_to → pyroscope.write.v.receiver #0\n"
+		    "edge pyroscope.ebpf.e.forward_to → profile.symbolize.receiver #1\n"
+		    "edge pyroscope.relabel.p.forward_to → profile.symbolize/2.receiver #0\n");
+	expect_plan("pyroscope.ebpf \"a\" {\n"
+		    "  forward_to = [pyroscope.write.w.receiver]\n"
+		    "}\n"
+		    "pyroscope.ebpf \"b\" {\n"
+		    "  forward_to = [pyroscope.write.w.receiver]\n"
+		    "}\n"
+		    "pyroscope.write \"w\" {}\n"
+		    "profile.symbolize \"s\" {\n"
+		    "  lines = true\n"
+		    "}\n",
+		    "node pyroscope.ebpf.a: {forward_to=[<pyroscope.write.w>] targets_only=true* "
+		    "demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
+		    "node pyroscope.ebpf.b: {forward_to=[<pyroscope.write.w>] targets_only=true* "
+		    "demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
+		    "node profile.symbolize.s implicit: {lines=true forward_to=[]*}\n"
+		    "node pyroscope.write.w: {endpoint=[]*}\n"
+		    "edge profile.symbolize.s.forward_to → pyroscope.write.w.receiver #0\n"
+		    "edge pyroscope.ebpf.a.forward_to → profile.symbolize.s.receiver #0\n"
+		    "edge pyroscope.ebpf.b.forward_to → profile.symbolize.s.receiver #0\n");
+	expect_plan("pyroscope.ebpf \"a\" {\n"
+		    "  forward_to = [pyroscope.write.v.receiver]\n"
+		    "}\n"
+		    "pyroscope.ebpf \"b\" {\n"
+		    "  forward_to = [pyroscope.write.w.receiver]\n"
+		    "}\n"
+		    "pyroscope.write \"v\" {}\n"
+		    "pyroscope.write \"w\" {}\n"
+		    "profile.symbolize \"s\" {\n"
+		    "  lines = true\n"
+		    "}\n",
+		    "node pyroscope.ebpf.a: {forward_to=[<pyroscope.write.v>] targets_only=true* "
+		    "demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
+		    "node pyroscope.ebpf.b: {forward_to=[<pyroscope.write.w>] targets_only=true* "
+		    "demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
+		    "node profile.symbolize.s implicit: {lines=true forward_to=[]*}\n"
+		    "node pyroscope.write.v: {endpoint=[]*}\n"
+		    "node profile.symbolize implicit: {lines=true forward_to=[]*}\n"
+		    "node pyroscope.write.w: {endpoint=[]*}\n"
+		    "edge profile.symbolize.s.forward_to → pyroscope.write.v.receiver #0\n"
+		    "edge profile.symbolize.forward_to → pyroscope.write.w.receiver #0\n"
+		    "edge pyroscope.ebpf.a.forward_to → profile.symbolize.s.receiver #0\n"
+		    "edge pyroscope.ebpf.b.forward_to → profile.symbolize.receiver #0\n");
 }
 
 TEST(a_symbolizer_on_the_path_is_a_node)
 {
-	expect_plan(
-		"pyroscope.ebpf \"a\" {\n"
-		"  forward_to = [profile.symbolize.s.receiver]\n"
-		"}\n"
-		"profile.symbolize \"s\" {\n"
-		"  forward_to = [pyroscope.write.w.receiver]\n"
-		"  lines = true\n"
-		"}\n"
-		"pyroscope.write \"w\" {}\n",
-		"node pyroscope.ebpf.a: {forward_to=[<profile.symbolize.s>] targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
-		"node profile.symbolize.s: {forward_to=[<pyroscope.write.w>] lines=true}\n"
-		"node pyroscope.write.w: {endpoint=[]*}\n"
-		"edge pyroscope.ebpf.a.forward_to → profile.symbolize.s.receiver #0\n"
-		"edge profile.symbolize.s.forward_to → pyroscope.write.w.receiver #0\n");
+	expect_plan("pyroscope.ebpf \"a\" {\n"
+		    "  forward_to = [profile.symbolize.s.receiver]\n"
+		    "}\n"
+		    "profile.symbolize \"s\" {\n"
+		    "  forward_to = [pyroscope.write.w.receiver]\n"
+		    "  lines = true\n"
+		    "}\n"
+		    "pyroscope.write \"w\" {}\n",
+		    "node pyroscope.ebpf.a: {forward_to=[<profile.symbolize.s>] targets_only=true* "
+		    "demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
+		    "node profile.symbolize.s: {forward_to=[<pyroscope.write.w>] lines=true}\n"
+		    "node pyroscope.write.w: {endpoint=[]*}\n"
+		    "edge pyroscope.ebpf.a.forward_to → profile.symbolize.s.receiver #0\n"
+		    "edge profile.symbolize.s.forward_to → pyroscope.write.w.receiver #0\n");
 	expect_plan(
 		"pyroscope.ebpf \"a\" {\n"
 		"  forward_to = [profile.symbolize.s.receiver]\n"
@@ -363,8 +382,10 @@ TEST(a_symbolizer_on_the_path_is_a_node)
 		"  lines = true\n"
 		"}\n"
 		"pyroscope.write \"w\" {}\n",
-		"node pyroscope.ebpf.a: {forward_to=[<profile.symbolize.s>] targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
-		"node pyroscope.ebpf.b: {forward_to=[<pyroscope.write.w>] targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
+		"node pyroscope.ebpf.a: {forward_to=[<profile.symbolize.s>] targets_only=true* "
+		"demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
+		"node pyroscope.ebpf.b: {forward_to=[<pyroscope.write.w>] targets_only=true* "
+		"demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
 		"node profile.symbolize.s: {forward_to=[<pyroscope.write.w>] lines=true}\n"
 		"node profile.symbolize implicit: {forward_to=[<pyroscope.write.w>] lines=true}\n"
 		"node pyroscope.write.w: {endpoint=[]*}\n"
@@ -376,26 +397,27 @@ TEST(a_symbolizer_on_the_path_is_a_node)
 
 TEST(a_symbolizer_that_is_fed_by_name_needs_receivers)
 {
-	expect_plan(
-		"pyroscope.ebpf \"a\" {\n"
-		"  forward_to = [profile.symbolize.s.receiver]\n"
-		"}\n"
-		"profile.symbolize \"s\" {}\n",
-		"f:4:1: error: profile.symbolize.s gets profiles, so it needs the argument forward_to\n"
-		"    4 | profile.symbolize \"s\" {}\n"
-		"      | ^~~~~~~~~~~~~~~~~\n");
+	expect_plan("pyroscope.ebpf \"a\" {\n"
+		    "  forward_to = [profile.symbolize.s.receiver]\n"
+		    "}\n"
+		    "profile.symbolize \"s\" {}\n",
+		    "f:4:1: error: profile.symbolize.s gets profiles, so it needs the argument "
+		    "forward_to\n"
+		    "    4 | profile.symbolize \"s\" {}\n"
+		    "      | ^~~~~~~~~~~~~~~~~\n");
 }
 
 /* What nobody registered offers is left to the host. */
 TEST(makes_services)
 {
-	expect_plan(
-		"discovery.process \"a\" {}\n"
-		"discovery.process \"b\" {}\n",
-		"node discovery.process.a: {refresh_interval=60000000000* discover_config={exe=true* cwd=true*}*}\n"
-		"node discovery.process.b: {refresh_interval=60000000000* discover_config={exe=true* cwd=true*}*}\n"
-		"node andiron.events implicit: {}\n"
-		"node andiron.clock implicit: {}\n");
+	expect_plan("discovery.process \"a\" {}\n"
+		    "discovery.process \"b\" {}\n",
+		    "node discovery.process.a: {refresh_interval=60000000000* "
+		    "discover_config={exe=true* cwd=true*}*}\n"
+		    "node discovery.process.b: {refresh_interval=60000000000* "
+		    "discover_config={exe=true* cwd=true*}*}\n"
+		    "node andiron.events implicit: {}\n"
+		    "node andiron.clock implicit: {}\n");
 }
 
 /* All that offer what begins so are made, and nobody is no error. */
@@ -408,17 +430,17 @@ TEST(makes_services_that_are_wanted)
 
 TEST(warns_of_profiles_for_nobody)
 {
-	expect_plan(
-		"pyroscope.ebpf \"e\" {\n"
-		"  forward_to = []\n"
-		"}\n"
-		"profile.symbolize \"s\" {}",
-		"f:1:1: warning: pyroscope.ebpf.e sends its profiles to nobody\n"
-		"    1 | pyroscope.ebpf \"e\" {\n"
-		"      | ^~~~~~~~~~~~~~\n"
-		"  name a writer's receiver in forward_to\n"
-		"node pyroscope.ebpf.e: {forward_to=[] targets_only=true* demangle=\"none\"* sample_rate=19* collect_interval=15000000000*}\n"
-		"node profile.symbolize.s: {forward_to=[]* lines=false*}\n");
+	expect_plan("pyroscope.ebpf \"e\" {\n"
+		    "  forward_to = []\n"
+		    "}\n"
+		    "profile.symbolize \"s\" {}",
+		    "f:1:1: warning: pyroscope.ebpf.e sends its profiles to nobody\n"
+		    "    1 | pyroscope.ebpf \"e\" {\n"
+		    "      | ^~~~~~~~~~~~~~\n"
+		    "  name a writer's receiver in forward_to\n"
+		    "node pyroscope.ebpf.e: {forward_to=[] targets_only=true* demangle=\"none\"* "
+		    "sample_rate=19* collect_interval=15000000000*}\n"
+		    "node profile.symbolize.s: {forward_to=[]* lines=false*}\n");
 }
 
 TEST(takes_findings_of_components)

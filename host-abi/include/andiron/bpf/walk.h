@@ -9,12 +9,13 @@
  * pc, sp and the frame pointer are those of that frame, and nothing has been written down for
  * it yet. The program appends its frames (andiron_walk_push), moves the registers to the
  * native frame that called its own, says in `exact` whether pc is a return
- * address, and tail-calls slot ANDIRON_WALK_RESUME of the map `programs`. One that cannot go on sets `end`
- * to ANDIRON_WALK_GAVE_UP and resumes as well: the stack then says so. A
+ * address, and tail-calls slot ANDIRON_WALK_RESUME of the map `programs`. One that cannot go on
+ * sets `end` to ANDIRON_WALK_GAVE_UP and resumes as well: the stack then says so. A
  * program that does not resume loses the sample, which is counted.
  *
- * A walk of more than ANDIRON_WALK_SWITCHES round trips goes on in task work where the kernel has it (6.18): the
- * program is called there, too, by another event. So it uses its context for tail calls only.
+ * A walk of more than ANDIRON_WALK_SWITCHES round trips goes on in task work where the kernel has
+ * it (6.18): the program is called there, too, by another event. So it uses its context for tail
+ * calls only.
  *
  * Read by C11 and by `-target bpf`; a program that has the kernel's types from BTF
  * defines __VMLINUX_H__, as generated headers do.
@@ -29,10 +30,10 @@
 /* Changes when the meaning of a member does; a program that was made for another is refused. */
 #define ANDIRON_WALK_VERSION 3u
 
-#define ANDIRON_WALK_RESUME   0u /* slot of the map `programs` */
-#define ANDIRON_WALK_CONTINUE   15u /* the sampler's own, and those behind it */
+#define ANDIRON_WALK_RESUME   0u  /* slot of the map `programs` */
+#define ANDIRON_WALK_CONTINUE 15u /* the sampler's own, and those behind it */
 #define ANDIRON_WALK_ROUND    16u
-#define ANDIRON_WALK_SNAPSHOT  17u
+#define ANDIRON_WALK_SNAPSHOT 17u
 #define ANDIRON_WALK_SLOTS    18u /* those from 1 on below CONTINUATION are the runtimes' */
 #define ANDIRON_WALK_SWITCHES 14u /* round trips that one stack may make in one go */
 
@@ -45,7 +46,7 @@
 
 struct andiron_walk {
 	__u32 version;
-	__u32 end;      /* 0 while the walk goes on */
+	__u32 end; /* 0 while the walk goes on */
 	__u64 pc;
 	__u32 exact;    /* 1: execution stands at pc; 0: pc is a return address */
 	__u32 n_words;  /* of frames, in use */
@@ -63,8 +64,8 @@ struct andiron_walk {
 	/* By DWARF number: on x86-64 rbp is 6 and rsp 7, on arm64 x29 is 29 and sp 31. */
 	__u64 regs[32];
 	__u64 head[8]; /* the sampler's own */
-	/* Leaf first. A native frame is its address, already moved back into the call; a runtime's is
-	 * two words: slot << 56 | 56 bits of the runtime's, and 64 bits of the runtime's. */
+	/* Leaf first. A native frame is its address, already moved back into the call; a runtime's
+	 * is two words: slot << 56 | 56 bits of the runtime's, and 64 bits of the runtime's. */
 	__u64 frames[ANDIRON_WALK_WORDS];
 };
 
@@ -82,7 +83,7 @@ static inline int andiron_walk_word(struct andiron_walk *w, __u64 word)
 
 /* Appends a runtime's frame; 0, or 1 if there is no room for the whole of it. */
 static inline __attribute__((unused)) int andiron_walk_push(struct andiron_walk *w, __u64 what,
-							     __u64 where)
+							    __u64 where)
 {
 	if (w->n_words + 2 > ANDIRON_WALK_WORDS)
 		return 1;
