@@ -55,6 +55,7 @@ static void became_live(void *context, const char *failed)
 {
 	struct session *s = context;
 
+	check(s->live_mono == 0);
 	s->live_mono = clock_mono();
 	s->live_cpu = cpu_ns();
 	if (s->options.live)

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define CHECK_S 60 /* the largest configurations take one */
+
 struct validate {
 	struct texts plugin_dirs;
 };
@@ -36,8 +38,10 @@ static int check_in_child(struct config *config, const struct registry *registry
 	fflush(NULL);
 	child = fork();
 	if (child == 0) {
-		int code = check_plan(config, registry);
+		int code;
 
+		alarm(CHECK_S);
+		code = check_plan(config, registry);
 		fflush(NULL);
 		_exit(code);
 	}
@@ -49,7 +53,7 @@ static int check_in_child(struct config *config, const struct registry *registry
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	fprintf(stderr,
-		"andiron validate: a plugin crashed while it checked the arguments of its "
+		"andiron validate: a plugin crashed or hung while it checked the arguments of its "
 		"component (signal %d, %s); validate fewer components to find it, then install "
 		"that plugin again\n",
 		WTERMSIG(status), strsignal(WTERMSIG(status)));

@@ -23,8 +23,9 @@
 
 #define ACCEPT STR("application/vnd.kubernetes.protobuf,application/json")
 
-/* WAITING ─▶ LISTING ─(next page, or all)─▶ WAITING WAITING ─▶ INITIAL ─(the bookmark behind its
- * list)─▶ WATCHING ─▶ WAITING WAITING ─▶ OPENED ─(an event)─▶ WATCHING ─▶ WAITING
+/*   WAITING ─▶ LISTING ─(next page, or all)─▶ WAITING
+ *   WAITING ─▶ INITIAL ─(the bookmark behind its list)─▶ WATCHING ─▶ WAITING
+ *   WAITING ─▶ OPENED ─(an event)─▶ WATCHING ─▶ WAITING
  *
  * A request runs in every state but WAITING and STOPPED. In WAITING a timer may run. */
 enum state {

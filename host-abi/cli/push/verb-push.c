@@ -2,6 +2,7 @@
 /* `andiron push`: pprof files to a server by hand: what a CI job has measured, what `record` has
  * written, what a server has lost. Each is checked before it is sent, and read back with --verify.
  */
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -80,6 +81,7 @@ static int read_turn(struct session *s, struct turn *t, struct error *err)
 	if (r < 0)
 		return r;
 	t->n_labels = (size_t)r;
+	check(t->n_labels <= s->labels.n + 2);
 	for (size_t i = 0; i < t->n_labels; i++)
 		if (str_is(t->labels[i].name, "__name__"))
 			t->name = t->labels[i].value;
@@ -115,6 +117,7 @@ static int verify_type(struct session *s, const struct turn *t, size_t type)
 	struct buf name = BUF_NULL;
 	int r;
 
+	check(type < t->file.profile->n_types);
 	push_file_put_type(&name, &t->file, type, t->name, s->server.kind);
 	r = name.failed ? -ENOMEM : read_back(s, t, buf_str(&name), sent, &stored, &err);
 	if (r == 0)

@@ -4,6 +4,7 @@
  * command. */
 #include "cli/record/recording.h"
 
+#include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/cli.h"
@@ -32,6 +33,7 @@
 
 static struct host *host_of(const struct recording *r)
 {
+	check(r->session);
 	return session_host(r->session);
 }
 
@@ -113,6 +115,7 @@ static void processes_ended(void *context)
 {
 	struct recording *r = context;
 
+	check(r->ends.fd >= 0);
 	if (ends_take(&r->ends) == 0)
 		stop(r);
 }
@@ -131,6 +134,7 @@ static void became_live(void *context, const char *failed)
 	}
 	if (r->stopping)
 		return;
+	check(!r->live);
 	r->live = true;
 	r->before = machine_time();
 	progress_begin(&r->progress, q->duration_ns,
@@ -171,6 +175,7 @@ static int plan_recording(struct recording *r, struct plan **ret, struct error *
 	struct buf text = BUF_NULL;
 	int code = record_config(&r->request, r->child.pid, &text, err);
 
+	check(!r->config);
 	r->config = config_new();
 	if (code == 0)
 		code = r->config ? config_add_text(r->config, "record", buf_str(&text)) : -ENOMEM;

@@ -6,6 +6,7 @@
 #include "cli/options.h"
 #include "cli/report/missing-symbols.h"
 
+#include "base/check.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -120,6 +121,7 @@ static void put_programs(struct report *r)
 	if (r->programs.n == 0)
 		return;
 	buf_printf(&r->out, "\nBy %.*s\n", STR_FMT(r->group));
+	check(r->group.n > 0);
 	top_sort_by_total(&r->programs);
 	for (size_t i = 0; i < r->programs.n && i < r->limit; i++) {
 		const struct top_entry *e = &r->programs.entries[i];
