@@ -203,7 +203,9 @@ static void add_row(struct engine *e, struct process *p, const struct sampler_st
 
 	if (stack->id != 0) {
 		row.stack = unwinder_find(&e->stacks[e->buffer], stack, &row.pcs);
-		e->stats.n_uncompleted += row.stack == stack ? samples : 0;
+		/* A copy of a process that was gone before its mappings were read is of no use. */
+		if (row.stack == stack || row.stack->end == UNWIND_END_NEW)
+			e->stats.n_uncompleted += samples;
 	}
 	if (row.stack->end < UNWIND_ENDS)
 		e->stats.ends[row.stack->end] += samples;
