@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* andiron-kubernetes.so: discovery.kubernetes. Its options, whose names and defaults are Alloy's,
- * and its metrics; discovery.h runs it. */
+/* andiron-kubernetes.so: discovery.kubernetes. Its options, which are Alloy's and a few of ours,
+ * and its metrics; discovery.c runs it. */
 #include "abi/metrics.h"
 #include "client/options.h"
 #include "k8s-discovery/arguments.h"

@@ -23,7 +23,7 @@
 
 #define ACCEPT STR("application/vnd.kubernetes.protobuf,application/json")
 
-/*   WAITING ─▶ LISTING ─(next page, or all)─▶ WAITING
+/* WAITING ─▶ LISTING ─(next page, or all)─▶ WAITING
  *   WAITING ─▶ INITIAL ─(the bookmark behind its list)─▶ WATCHING ─▶ WAITING
  *   WAITING ─▶ OPENED ─(an event)─▶ WATCHING ─▶ WAITING
  *

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unwind rows for x86-64 code that no table describes, made from the code itself: how far each
  * instruction moves the stack pointer, and where the caller's frame pointer is saved. For programs
- * whose C library is built without call-frame information, as musl mostly is.
+ * whose C library is built without call-frame information, as musl mostly is, and for functions
+ * written in assembler.
  *
  *     code in [start, end)
  *        │ first pass: targets of calls, addresses taken (function-starts.h)
@@ -13,12 +14,12 @@
  *                   rows, one for each instruction
  *
  * A pass is a forward data-flow analysis. A jump gives its target the state of the stack; the first
- * state counts. Targets that were already passed are pending, and are followed from there. An
- * instruction that nothing leads to is reached by a jump through a table, and has the state at the
- * table's jump, or another function begins there. A function that clears the frame pointer without
- * having saved it is an outermost frame (System V ABI for AMD64 §3.4.1). Where the stack is
- * aligned, the old stack pointer serves if it was stored, or the frame pointer if it was set from
- * it; else there is no rule.
+ * state counts, later ones are ignored. Targets that were already passed are pending, and are
+ * followed from there. An instruction that nothing leads to is reached by a jump through a table,
+ * and has the state at the table's jump, or another function begins there. A function that clears
+ * the frame pointer without having saved it is an outermost frame (System V ABI for AMD64 §3.4.1).
+ * Where the stack is aligned, the old stack pointer serves if it was stored, or the frame pointer
+ * if it was set from it; else there is no rule.
  *
  * `strict` is for an assembler's functions in a file whose other code is described: neither calls
  * nor symbols lead to most of them. A function then also begins at an aligned address behind the

@@ -8,8 +8,8 @@
  * An x86-64 program or loader without an interpreter is followed as a whole: its C library may have
  * no call-frame information, and is part of every stack. In other x86-64 files a gap is followed if
  * it is large enough for an assembler's functions (codecs are half written by hand, and describe
- * nothing) and does not keep frame pointers. Smaller gaps are padding and stubs; rows for them
- * would be guesses that nobody needs. */
+ * nothing); one larger than any function only if it does not keep frame pointers. Smaller gaps are
+ * padding and stubs; rows for them would be guesses that nobody needs. */
 #pragma once
 
 #include "codescan/code-rows.h"

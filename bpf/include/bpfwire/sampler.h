@@ -4,15 +4,15 @@
  *
  * Each CPU writes its samples into a log of its own, which user space has mapped; into the ring
  * where the log is full. A log has two buffers, of which one is active. The reader makes the other
- * one active, waits until no program runs that saw the former, reads that, and clears it. A sample
- * takes no lock and searches nothing; user space adds up what is equal. For each buffer, once it is
- * quiet:
+ * one active, waits until no program runs that saw the former, reads the former, and clears it. A
+ * sample takes no lock and searches nothing; user space adds up what is equal. For each buffer,
+ * once it is quiet:
  *
  *     taken = samples in logs and ring + ring_full + new_cpu + unfinished
  *
- * A process whose mappings are not known cannot be walked. Of its samples a snapshot is sent, which
- * is registers and stack; user space walks it when it has read the mappings. Such a sample has an
- * id. */
+ * A process whose mappings are not known cannot be walked, nor a stack with a page that is not in
+ * memory. Of such a sample a snapshot is sent, which is registers and stack; user space walks it
+ * when it has read the mappings. An id joins the sample and its snapshot. */
 #pragma once
 
 #ifndef KERNEL_TYPES_H

@@ -9,10 +9,11 @@
  * distance to the row before, and a page-local number of its rule. The rules, a few thousand for a
  * machine, are stored once.
  *
- * All but address spaces and rules lies in slabs, in chunks that never change once they can be
- * found. A chunk is replaced by writing the new one, then the word that leads to it; the old one is
- * freed when no program runs that may have read the former word. A reader of a torn table computes
- * nonsense, but never reads outside of a slab nor loops longer than the bounds given here. */
+ * Pages and mapping tables lie in slabs, in chunks that never change once they can be found. A
+ * chunk is replaced by writing the new one, then the word that leads to it; the old one is freed
+ * when no program runs that may have read the former word. Should a reader meet a torn table all
+ * the same, it computes nonsense, but never reads outside of a slab nor loops longer than the
+ * bounds given here. */
 #pragma once
 
 #ifndef KERNEL_TYPES_H
@@ -37,8 +38,8 @@
 #define UNWIND_CFA_REG   2 /* base + offset */
 #define UNWIND_CFA_DEREF 3 /* *(base + offset) + extra */
 #define UNWIND_CFA_INDEX 4 /* *(base + 8 other + offset) + extra */
-#define UNWIND_CFA_PLT   5 /* base + offset, and 8 more where (pc & 15) >= extra */
-/* base + offset; but the end in a new thread, which the system call gave 0 */
+#define UNWIND_CFA_PLT   5 /* stubs of 16 bytes: base + offset, and 8 if (pc & 15) >= extra */
+/* base + offset; but the end where clone() has returned 0, in a new thread */
 #define UNWIND_CFA_CHILD 7
 /* a signal handler's frame: all registers stand at base + offset (UNWIND_SIGNAL_*) */
 #define UNWIND_CFA_SIGNAL 6
