@@ -8,7 +8,7 @@
  *        │ first pass: targets of calls, addresses taken (function-starts.h)
  *        ▼
  *     functions ──▶ for each: passes that propagate stack states along its jumps
- *        ▲             │  a return without the return address on top of the stack:
+ *        ▲             │  a return where the return address is not on top:
  *        └─────────────┘  two functions were taken for one, and are split
  *                      ▼
  *                   rows, one for each instruction
@@ -23,8 +23,8 @@
  *
  * `strict` is for an assembler's functions in a file whose other code is described: neither calls
  * nor symbols lead to most of them. A function then also begins at an aligned address behind the
- * end of something, or behind a call and padding, if no jump leads there, and no short one over it.
- * A function gets no rows if it never returns with the return address on top of the stack (nor
+ * end of something, or behind a call and padding, if no jump leads there, and no short jump skips
+ * it. A function gets no rows if it never returns with the return address on top of the stack (nor
  * jumps so to another function), or if it has bytes that are no instruction, as the tables of
  * numbers within libcrypto's code. */
 #pragma once

@@ -15,13 +15,13 @@
 #include "codescan/code-rows.h"
 
 #define UNCOVERED_MIN_BYTES 2u /* less is no code */
-#define UNCOVERED_PART_BYTES                                                                       \
-	256u /* gaps of files that describe other code are followed from here */
+/* The least gap that is followed in a file that describes other code. */
+#define UNCOVERED_PART_BYTES  256u
 #define UNCOVERED_NAMED_BYTES 256u /* symbols are read for gaps from this size on */
 /* Bytes of gaps that are followed in a file that describes other code. */
 #define UNCOVERED_MAX_BYTES (UINT64_C(16) << 20)
 /* Sections, segments and symbols are read again for each gap: at most so many together. A program
- * of 300,000 symbols and 200 gaps of UNCOVERED_NAMED_BYTES needs half. */
+ * of 300,000 symbols and 200 gaps of UNCOVERED_NAMED_BYTES needs half of that. */
 #define UNCOVERED_MAX_ENTRIES (UINT64_C(1) << 27)
 /* Larger than any function: such a gap comes from a compiler that describes nothing, and may keep
  * frame pointers, as the code that node brings for its JavaScript does. */

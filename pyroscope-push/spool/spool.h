@@ -5,12 +5,15 @@
  *
  *  - A batch is written (begin, append…, end) and synced before any of it is sent. `kill -9` or
  *    loss of power costs the batch being written; its begin has the number of its samples.
- *  - Endpoints settle records in any order, by marks. After a lost mark a record is sent again, the
- *    same bytes with the same time. Where that would count twice, "sent" is synced before sending.
+ *  - Endpoints acknowledge records in any order, by marks. After a lost mark a record is sent
+ *    again, the same bytes with the same time. A server that would count it twice (OTLP's) has
+ *    "sent" synced before sending.
  *  - A damaged entry ends its segment; the rest of it is ignored.
- *  - spool_keep keeps counts of samples that are in no entry: in a page in place, which needs no
- *    room on a full disk. Later entries correct the page, so both together are exact at any kill.
- *  - A failed write leaves the spool as it was. The caller keeps the record in memory.
+ *  - spool_keep keeps counts of samples that are in no entry: in a file `page`, rewritten in
+ *    place, which needs no room on a full disk. The page names the entry that comes next: what
+ *    that and later ones hold is subtracted, so both together are exact at any kill.
+ *  - A failed write leaves the spool as it was. The caller keeps the record in memory, and sends
+ *    it from there.
  *
  * One thread at a time. Format: spool-entry.h. */
 #pragma once
@@ -37,7 +40,7 @@ static inline uint64_t spool_segment(const struct spool_place *place)
 	return place->sequence >> 32;
 }
 
-/* A record to be kept: its books, and those who have yet to settle it. */
+/* A record to be kept: its counts, and the endpoints that have yet to acknowledge it. */
 struct spool_item {
 	int64_t time_ns;
 	uint64_t samples, raw_bytes;
@@ -79,7 +82,7 @@ struct spool_drop {
 struct spool_books {
 	uint64_t coming;    /* taken for this writer, and in no batch of it yet */
 	uint64_t in_memory; /* its own, in no entry of the spool */
-	uint64_t uncertain; /* said by nobody yet */
+	uint64_t uncertain; /* not yet reported to the ledger */
 	struct spool_drop dropped[SPOOL_REASONS];
 };
 

@@ -48,7 +48,7 @@ struct sampler_counters {
 	__u64 taken;
 	__u64 idle;
 	__u64 unselected;
-	__u64 ring_full;  /* and the log */
+	__u64 ring_full;  /* the ring, and the log before it */
 	__u64 new_cpu;    /* the CPU has no log: it came online after the start */
 	__u64 unfinished; /* a runtime's program did not come back */
 };
@@ -57,15 +57,15 @@ struct sampler_counters {
 struct sampler_counts {
 	struct sampler_counters counters;
 	__u32 n_words; /* of the log, in use */
-	__u32 n_open;  /* samples with an id, ever */
+	__u32 n_open;  /* samples that waited for a snapshot, ever: a serial number for ids */
 	__u64 zero;
 };
 
 /* A process as a CPU saw it last; one cache line. */
 struct sampler_known {
 	struct sampler_process_key key;
-	__u64 groups;        /* identity of its set of cgroups */
-	__u64 cgroup;        /* what that led to */
+	__u64 groups;        /* the kernel's css_set, by address */
+	__u64 cgroup;        /* the cgroup id that was found by it */
 	__u64 exec, exec_vm; /* sampler_task.exec; executable pages */
 	__u32 reported;      /* the config's epoch + 1 when it was known to be reported, else 0 */
 	__u32 space;         /* slot of its address space + 1; 0: none */
@@ -76,7 +76,7 @@ struct sampler_known {
 
 #define SAMPLER_BUSY_NOT    0
 #define SAMPLER_BUSY_SAMPLE 1
-#define SAMPLER_BUSY_ROUND  2 /* plus the slot of the walk: continuation.bpf.c */
+#define SAMPLER_BUSY_ROUND  2 /* in task work; plus the slot of the walk (continuation.bpf.c) */
 
 /* The sample that is being walked; one cache line. */
 struct sampler_pending {
@@ -106,7 +106,7 @@ struct sampler_config {
 	__u32 with_comm;
 	__u32 with_kernel;
 	__u32 epoch;        /* changes when a reported process is forgotten */
-	__u32 continuation; /* walks of too many round trips go on in task work */
+	__u32 continuation; /* walks with too many entries into runtimes go on in task work */
 };
 
 /* `selected`, by tgid: root is the process it descends from. */
@@ -115,8 +115,8 @@ struct sampler_selected {
 	__u32 follow;
 };
 
-/* `processes`: what the last SAMPLER_RECORD_PROCESS was sent for. asked_ns grows by an interval
- * with each snapshot for an unknown address. */
+/* `processes`: what the last SAMPLER_RECORD_PROCESS was sent for. asked_ns bounds the rate of
+ * snapshots for unknown addresses: each moves it on by an interval. */
 struct sampler_process_state {
 	__u64 exec;
 	__u64 exec_vm;
@@ -213,7 +213,7 @@ enum sampler_snapshot_copy {
 #define SAMPLER_SNAPSHOT_HEAD ((__u32) __builtin_offsetof(struct sampler_snapshot, stack))
 
 /* What continues the walk of the stack record `id` of buffer `buffer` from its last frame on. Sent
- * where sampler_is_open. Wakes the reader. */
+ * where sampler_is_open (bpf/sampler/sample.h) says so. Wakes the reader. */
 struct sampler_snapshot {
 	__u32 type;
 	__u32 buffer;

@@ -26,10 +26,11 @@
  *   bits  0..4   base   register, by its DWARF number
  *   bits  5..7   cfa    how the canonical frame address (CFA) follows: UNWIND_CFA_*
  *   bits  8..9   ra     where the return address is: UNWIND_RA_*
- *   bit   10     frame  the saved frame pointer is at frame pointer + 8 fp, not at CFA + 8 fp
+ *   bit   10     frame  `fp` counts from the frame pointer, not from the CFA
  *   bits 11..15  other  second register: index of UNWIND_CFA_INDEX, or that of UNWIND_RA_REGISTER
  *   bits 16..23  extra  signed
- *   bits 24..39  fp     signed, in units of 8 bytes; UNWIND_FP_SAME: it is not saved
+ *   bits 24..39  fp     where the frame pointer is saved, signed, in units of 8 bytes from the CFA;
+ *                       UNWIND_FP_SAME: it is not saved
  *   bits 40..63  offset signed, bytes
  *
  * All zero is "nothing is known here". */

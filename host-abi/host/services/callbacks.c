@@ -2,8 +2,8 @@
 /* Timers, watched descriptors, posted functions and work. Contracts in callbacks.h.
  *
  * A timer or watch is removed from whatever thread its component runs on while the loop may be
- * about to fire it. So removing only marks it and leaves the freeing to the loop thread: to the job
- * if one is waiting, else to a task.
+ * about to fire it. So removing only marks it and leaves the freeing to the loop thread: to its job
+ * if that waits in the strand, else to a task of the loop.
  *
  * To the component a watch is level-triggered; towards epoll it is one-shot and armed again after
  * the call, so that a component that is busy does not make the loop spin. */

@@ -2,16 +2,17 @@
 /* The unwind store: tables of all files that sampled processes map, and where each process maps
  * them (bpfwire/unwind-tables.h), within a budget.
  *
- *   mapset -> address space -> mapping table (shared by forks) -> file (shared by all) -> rules
+ *   mapset (processes/maps.h: a process's mappings, as read) -> address space
+ *     -> mapping table (shared by forks) -> file (shared by all) -> rules
  *
  * A file is read once. It stays until memory is needed or nobody has mapped it for long. The least
- * recently hit goes first; one hit in this interval or the last never goes. What does not fit is
- * unwound by frame pointers and counted. A file too large for the rest has only the pages that are
- * hit.
+ * recently sampled goes first; one sampled in this interval or the last never goes. What does not
+ * fit is unwound by frame pointers and counted. A file too large for the rest has only the pages in
+ * which samples fall.
  *
- * What a running program may still read is freed behind `quiesce`, all at once. One thread at a
- * time, any thread. Nothing here fails a sample: short memory or budget ends stacks early, and the
- * statistics say so. */
+ * What a running program may still read is freed when `quiesce` has returned, all at once. One
+ * thread at a time, any thread. Nothing here fails a sample: short memory or budget ends stacks
+ * early, and the statistics say so. */
 #pragma once
 
 #include "ebpf/processes/mapped-file.h"
