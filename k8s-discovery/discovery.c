@@ -2,6 +2,7 @@
 /* Kubernetes discovery. Contract in discovery.h. */
 #include "k8s-discovery/discovery.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "client/loop.h"
 #include "k8s-discovery/api/exec.h"
@@ -165,6 +166,7 @@ static void publish(void *context)
 	int r = publisher_next(&d->publisher, &update, &more);
 	int64_t gather = update && update->n_rows >= MANY_ROWS ? LONG_GATHER_NS : SHORT_GATHER_NS;
 
+	check(d->session);
 	d->timer = 0;
 	d->not_before_ns = clock_mono() + gather;
 	if (r < 0) {
@@ -196,6 +198,7 @@ static void on_changed(void *context)
 	struct discovery *d = context;
 	struct session *s = d->session;
 
+	check(s && s->begun);
 	if (!s->complete) {
 		if (!all_synced(s) || store_sweep_below(&d->store, s->first_space) < 0)
 			return;
@@ -249,6 +252,7 @@ static void say_scope(const struct discovery *d, const struct settings *s)
 
 static void session_begin(struct session *s)
 {
+	check(!s->begun);
 	s->begun = true;
 	vec_each (&s->watches, w)
 		watch_start(*w);
@@ -315,6 +319,7 @@ static int session_start(struct discovery *d, struct session *s)
 		.unauthorized = on_unauthorized,
 	};
 
+	check(s->watches.n == 0 && !s->exec);
 	s->first_space = d->next_space;
 	vec_each (&s->settings.selections, what) {
 		struct watch *w = watch_new(&owner, &s->settings.api, d->next_space++, what);

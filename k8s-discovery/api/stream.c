@@ -2,6 +2,7 @@
 /* Streams: what both wires have in common. Contract in stream.h. */
 #include "k8s-discovery/api/stream.h"
 
+#include "base/check.h"
 #include "base/cleanup.h"
 #include "k8s-discovery/objects/proto.h"
 #include "k8s-discovery/api/stream-private.h"
@@ -92,6 +93,7 @@ int stream_emit(struct stream *s, int what)
 {
 	struct stream_event event = {.what = what, .object = &s->object};
 
+	check(s->state != AT_START);
 	return s->fn(s->context, &event);
 }
 
@@ -100,6 +102,7 @@ static int sniff(struct stream *s, struct str piece, struct error *err)
 {
 	char first = piece.p[0];
 
+	check(s->state == AT_START && piece.n > 0);
 	if (first == '{')
 		s->state = s->watch ? AT_LINE : AT_JSON;
 	else if (!s->watch && first == 'k')

@@ -2,6 +2,7 @@
 /* Targets in the making. Contract in label-rows.h. */
 #include "k8s-discovery/roles/label-rows.h"
 
+#include "base/check.h"
 #include "base/search.h"
 #include "k8s-discovery/objects/proto.h"
 
@@ -195,6 +196,7 @@ static void sort_unique(struct label_rows *r, size_t first)
 	struct target_label *labels = r->collected.p;
 	size_t n = r->collected.n - first, kept = first;
 
+	check(first <= r->collected.n);
 	if (n == 0)
 		return;
 	if (n <= FEW)
@@ -220,6 +222,7 @@ void label_rows_finish(struct label_rows *r)
 	struct row row = {.first = r->labels.n};
 	size_t shared = 0, own = r->n_shared;
 
+	check(r->n_shared <= r->collected.n);
 	sort_unique(r, r->n_shared);
 	if (r->rows.n >= ROWS_MAX || r->labels.n + r->collected.n > ROWS_MAX_LABELS) {
 		r->cut++;

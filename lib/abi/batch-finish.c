@@ -3,6 +3,7 @@
  * on it is immutable, and counted. Contract in batch-build.h. */
 #include "abi/batch-parts.h"
 
+#include "base/check.h"
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -32,7 +33,10 @@ static void owned_release(void *owner)
 {
 	struct owned *o = owner;
 
-	if (atomic_fetch_sub_explicit(&o->references, 1, memory_order_acq_rel) > 1)
+	unsigned int before = atomic_fetch_sub_explicit(&o->references, 1, memory_order_acq_rel);
+
+	check(before > 0);
+	if (before > 1)
 		return;
 	for (size_t i = 0; i < o->n_held; i++)
 		o->held[i].objects->release(o->held[i].self, o->held[i].id);
@@ -76,6 +80,7 @@ static void lay_out(const struct batch_builder *b, struct owned *o, char *data)
 		if (!provides(b, c))
 			continue;
 		memcpy(data + at, t->p, t->n * t->elem_size);
+		check(o->batch.n_columns < N_COLUMNS);
 		o->columns[o->batch.n_columns++] = (struct andiron_column){
 			.id = c,
 			.elem_size = t->elem_size,
@@ -155,6 +160,7 @@ int batch_finish(struct batch_builder *b, const struct batch_head *head,
 	o->data = data;
 	if (b->parent)
 		borrow_parent(b, o);
+	check(b->segment == 0 || b->parent);
 	o->segments[b->segment] = (struct andiron_segment){data, size, -1, 0};
 	lay_out(b, o, data);
 	/* These have passed over to the batch. */

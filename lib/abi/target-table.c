@@ -6,6 +6,7 @@
 #include "abi/target-key.h"
 #include "abi/target-row.h"
 #include "abi/value.h"
+#include "base/check.h"
 #include "base/search.h"
 
 #include <errno.h>
@@ -147,6 +148,7 @@ static int apply_row(struct target_table *table, const struct andiron_targets *u
 		free(labels);
 		return 0;
 	}
+	check(row->public.producer == u->producer && row->public.row == t->row);
 	row->public.labels = labels;
 	row->public.n_labels = n;
 	row->public.order = t->order;
@@ -162,6 +164,7 @@ static void remove_at(struct target_table *table, uint32_t at, target_change_fn 
 	struct row *row = table->rows.p[at];
 	uint32_t last = (uint32_t)table->rows.n - 1;
 
+	check(at <= last);
 	target_key_remove(&table->index, at, last, key_at, table->rows.p);
 	table->rows.p[at] = table->rows.p[last];
 	table->rows.n--;

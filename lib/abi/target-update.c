@@ -2,6 +2,7 @@
 /* Label sets, and the making of updates. Contracts in target-row.h. */
 #include "abi/target-row.h"
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/search.h"
 
@@ -156,7 +157,10 @@ static void owned_release(void *owner)
 {
 	struct owned *o = owner;
 
-	if (atomic_fetch_sub_explicit(&o->references, 1, memory_order_acq_rel) > 1)
+	unsigned int before = atomic_fetch_sub_explicit(&o->references, 1, memory_order_acq_rel);
+
+	check(before > 0);
+	if (before > 1)
 		return;
 	update_discard(&o->parts);
 	free(o);

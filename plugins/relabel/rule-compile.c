@@ -201,6 +201,7 @@ int rule_compile(const struct rule_config *config, struct rule **ret, struct err
 		r = copy_texts(config, rule);
 	if (r)
 		return r;
+	check(rule->action < N_ACTIONS);
 	rule->modulus = config->modulus;
 	*ret_option = "regex";
 	r = pattern_compile(config->regex, &rule->pattern, err);
