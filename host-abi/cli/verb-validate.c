@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK_S 60 /* the largest configurations take one */
+#define CHECK_S 60 /* seconds; the largest configurations take one */
 
 struct validate {
 	struct texts plugin_dirs;
