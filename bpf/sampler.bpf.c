@@ -392,7 +392,10 @@ SAMPLER_INLINE void came_back(__u32 cpu)
 		w->end = UNWIND_END_RUNTIME;
 	}
 	if (w->end != 0)
-		w->end = UNWIND_END_RUNTIME;
+		w->end = w->n_words + 2 > ANDIRON_WALK_WORDS ? UNWIND_END_TRUNCATED
+							     : UNWIND_END_RUNTIME;
+	if (w->native > ANDIRON_WALK_SHOW)
+		w->native = 0;
 	unwind_mark(w);
 }
 

@@ -200,6 +200,7 @@ SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler
 	w->version = ANDIRON_WALK_VERSION;
 	w->own = 0;
 	w->switches = 0;
+	w->native = 0;
 	w->exact = 1;
 	w->n_chain = 0;
 	w->careful = 0;
@@ -212,6 +213,7 @@ SAMPLER_INLINE void sampler_start_walk(struct sampler_context *c, struct sampler
 	w->end = h_registers(c, task, w);
 	space = sampler_space(c, known, task);
 	w->space = space ? space->word : 0;
+	w->pid = space ? space->tgid : task->key.tgid;
 	pending->stale = space && space->exec_pages != (__u32)task->exec_vm;
 	if (w->end == 0 && w->space == 0) {
 		/* All that is known of it so far: where it stood. */

@@ -382,7 +382,6 @@ TEST(walks_that_do_not_come_back_are_counted)
 	struct sampler_context c = in_user;
 
 	reset();
-	world.slab.mapping.kind = UNWIND_KIND_RUNTIME;
 	world.slab.mapping.slot = 5;
 	expect(sampler_begin(&c, CPU, 7));
 	expect_eq(unwind_step(CPU), 1);
@@ -395,6 +394,54 @@ TEST(walks_that_do_not_come_back_are_counted)
 	expect_eq(counters(0)->unfinished, 1);
 	expect_counts_add_up();
 	buf_free(&world.ring);
+}
+
+/* Walks on, as if a runtime's program had come back with one frame and this in `native`. */
+static void walk_behind(uint32_t native)
+{
+	expect_eq(world.walk.end, UNWIND_END_HAND_OVER);
+	world.walk.end = 0;
+	expect_eq(andiron_walk_push(&world.walk, 0xabc, 7), 0);
+	world.walk.native = native;
+	unwind_mark(&world.walk);
+	unwind_step(CPU);
+	expect_eq(world.walk.native, 0);
+	world.slab.mapping.slot = 0;
+	while (world.walk.end == 0)
+		unwind_step(CPU);
+}
+
+/* Claimed code is left by its own tables where the runtime's program asks for that, with a frame of
+ * its own or without one; the next walk hands it over all the same. */
+TEST(claimed_frames_are_left_natively)
+{
+	struct sampler_context c = in_user;
+	uint64_t frames[3];
+
+	reset();
+	sample(&c);
+	expect_eq(last_head().end, UNWIND_END_COMPLETE);
+	expect_eq(last_head().n_user, 3);
+	memcpy(frames, world.walk.frames, sizeof(frames));
+	for (uint32_t native = ANDIRON_WALK_LEAVE; native <= ANDIRON_WALK_SHOW; native++) {
+		uint32_t shown = native == ANDIRON_WALK_SHOW;
+
+		reset();
+		for (int i = 0; i < 2; i++) {
+			world.slab.mapping.slot = 5;
+			expect(sampler_begin(&c, CPU, 7));
+			expect_eq(world.walk.native, 0);
+			unwind_step(CPU);
+			walk_behind(native);
+			expect_eq(world.walk.end, UNWIND_END_COMPLETE);
+			expect_eq(world.walk.n_words, 4 + shown);
+			expect_eq(world.walk.frames[0], UINT64_C(5) << 56 | 0xabc);
+			expect(memcmp(&world.walk.frames[2], &frames[!shown], (2 + shown) * 8) ==
+			       0);
+			sampler_finish(CPU);
+		}
+		buf_free(&world.ring);
+	}
 }
 
 /* What walks beside samples, in rounds of task work, is in no book, whether it comes back or

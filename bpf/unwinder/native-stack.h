@@ -221,7 +221,7 @@ UNWIND_INLINE __u64 unwind_by_table(unwind_env e, struct andiron_walk *w, const 
 UNWIND_GLOBAL __u64 unwind_find(unwind_env e, __u64 at)
 {
 	struct andiron_walk *w = h_walk_state(e);
-	__u32 ref, n, offset, i;
+	__u32 ref, n, offset, i, slot;
 	const __u8 *slab;
 
 	if (!w)
@@ -237,6 +237,11 @@ UNWIND_GLOBAL __u64 unwind_find(unwind_env e, __u64 at)
 	if (at >= unwind_u64(slab, offset))
 		return unwind_end(w, UNWIND_END_NO_MAPPING);
 	w->own = UNWIND_NO_AUX;
+	slot = unwind_u16(slab, offset + 22);
+	if (slot && !w->native) {
+		w->slot = slot;
+		return unwind_end(w, UNWIND_END_HAND_OVER);
+	}
 	switch (unwind_u16(slab, offset + 20)) {
 	case UNWIND_KIND_TABLE:
 		return unwind_by_table(e, w, slab, offset, at, false);
@@ -245,9 +250,6 @@ UNWIND_GLOBAL __u64 unwind_find(unwind_env e, __u64 at)
 	case UNWIND_KIND_FRAMES:
 		w->row = UNWIND_ROW_ALL;
 		return UNWIND_BY_FRAMES;
-	case UNWIND_KIND_RUNTIME:
-		w->slot = unwind_u16(slab, offset + 22);
-		return unwind_end(w, UNWIND_END_HAND_OVER);
 	default:
 		return unwind_end(w, UNWIND_END_NEW);
 	}
@@ -461,7 +463,7 @@ UNWIND_INLINE void unwind_mark(struct andiron_walk *w)
 	w->mark[1] = w->regs[UNWIND_SP];
 	w->mark[2] = w->regs[UNWIND_FP];
 	w->mark[3] = w->known;
-	w->mark[4] = w->n_words | (__u64)w->switches << 32;
+	w->mark[4] = w->n_words | (__u64)(w->switches & 0xffff) << 32 | (__u64)w->native << 48;
 }
 
 /* 0, or 1 where that is of no use. */
@@ -476,7 +478,8 @@ UNWIND_INLINE int unwind_retry(struct andiron_walk *w)
 	w->regs[UNWIND_FP] = w->mark[2];
 	w->known = (__u32)w->mark[3];
 	w->n_words = (__u32)w->mark[4];
-	w->switches = (__u32)(w->mark[4] >> 32);
+	w->switches = (__u32)(w->mark[4] >> 32) & 0xffff;
+	w->native = (__u32)(w->mark[4] >> 48);
 	return 0;
 }
 
@@ -517,21 +520,31 @@ UNWIND_INLINE int unwind_apply(unwind_env e, struct andiron_walk *w, __u64 rule)
 
 #include "unwinder/frame-chains.h"
 
-/* One frame, or as many as a chain has. 0, or 1 when w->end says what is to be done. */
+/* Whether the frame at `at` found no room; one that a runtime's own stand for is not written. */
+UNWIND_INLINE bool unwind_is_full(struct andiron_walk *w, __u32 native, __u64 at)
+{
+	return native != ANDIRON_WALK_LEAVE && andiron_walk_word(w, at) != 0;
+}
+
+/* One frame, or as many as a chain has. 0, or 1 when w->end says what is to be done. What a runtime
+ * claims is in neither cache, so that each walk hands it over. */
 UNWIND_GLOBAL int unwind_step(unwind_env e)
 {
 	struct andiron_walk *w = h_walk_state(e);
+	__u32 native;
 	__u64 at, rule;
 
 	if (!w)
 		return 1;
-	if (!w->exact && !w->careful && unwind_follow(e) != 0)
+	native = w->native;
+	if (!w->exact && !w->careful && !native && unwind_follow(e) != 0)
 		return w->end != 0;
 	at = w->exact ? w->pc : w->pc - 1;
-	rule = unwind_rule_at(e, w, at);
+	rule = native ? unwind_find(e, at) : unwind_rule_at(e, w, at);
+	w->native = 0;
 	if (w->end == UNWIND_END_HAND_OVER)
 		return 1;
-	if (andiron_walk_word(w, at) != 0) {
+	if (unwind_is_full(w, native, at)) {
 		w->end = UNWIND_END_TRUNCATED;
 		return 1;
 	}
@@ -540,6 +553,9 @@ UNWIND_GLOBAL int unwind_step(unwind_env e)
 			w->end = UNWIND_END_NO_INFO;
 		return 1;
 	}
-	unwind_chain(e, w, at, rule);
+	if (native)
+		w->n_chain = 0;
+	else
+		unwind_chain(e, w, at, rule);
 	return unwind_apply(e, w, rule) && unwind_retry(w);
 }

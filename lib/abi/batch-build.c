@@ -269,12 +269,12 @@ void batch_set_tried(struct batch_builder *b, uint32_t location)
 }
 
 uint32_t batch_add_named(struct batch_builder *b, const struct andiron_location *l,
-			 const struct andiron_line *line)
+			 const struct andiron_line *lines, uint32_t n)
 {
 	uint32_t i = b->failed ? INDEX_NONE : batch_add_location(b, l);
 
 	if (!b->failed && location_of(b, i)->n_lines == 0)
-		batch_set_lines(b, i, line, 1);
+		batch_set_lines(b, i, lines, n);
 	return b->failed ? INDEX_NONE : i;
 }
 
@@ -285,7 +285,7 @@ uint32_t batch_add_marker(struct batch_builder *b, struct str text)
 	struct andiron_location marker = {.kind = ANDIRON_FRAME_MARKER, .runtime = function.name};
 	struct andiron_line line = {.function = batch_add_function(b, &function)};
 
-	return batch_add_named(b, &marker, &line);
+	return batch_add_named(b, &marker, &line, 1);
 }
 
 static bool same_stack(const void *context, uint32_t position)

@@ -39,9 +39,9 @@ bool batch_set_lines(struct batch_builder *b, uint32_t location, const struct an
 		     uint32_t n);
 /* Marks a location as looked up in vain. */
 void batch_set_tried(struct batch_builder *b, uint32_t location);
-/* Adds a location and, where it has no lines yet, this one. */
+/* Adds a location and, where it has no lines yet, these. */
 uint32_t batch_add_named(struct batch_builder *b, const struct andiron_location *l,
-			 const struct andiron_line *line);
+			 const struct andiron_line *lines, uint32_t n);
 /* A location that says why a stack ends: kind MARKER, one line with `text` as its function. */
 uint32_t batch_add_marker(struct batch_builder *b, struct str text);
 /* Location indices, leaf first. */

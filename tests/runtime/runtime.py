@@ -183,7 +183,7 @@ def refused():
 def another_version():
     """One that was built for another version of the walk is not loaded."""
     stacks, said = profile(["old"])
-    assert re.search(r"built for version 2 of the walk, this sampler has version 3", said), said
+    assert re.search(r"built for version 3 of the walk, this sampler has version 4", said), said
     assert share_of(stacks, r".*;toy_interpret.*") >= 0.95, stacks
 
 

@@ -146,7 +146,7 @@ static void gone(void *session, const struct andiron_runtime_process *process)
 }
 
 static int32_t resolve(void *session, const struct andiron_runtime_process *process, uint64_t what,
-		       uint64_t where, struct andiron_runtime_frame *ret)
+		       uint64_t where, struct andiron_runtime_frame *ret, uint64_t max)
 {
 	struct session *s = session;
 	struct toy_name_key key = {process->pid, what};
@@ -156,7 +156,20 @@ static int32_t resolve(void *session, const struct andiron_runtime_process *proc
 	ret->function = (struct andiron_str){s->name.text, strnlen(s->name.text, TOY_NAME)};
 	ret->file = (struct andiron_str){"program.toy", 11};
 	ret->line = (uint32_t)where;
-	return 0;
+	return 1;
+}
+
+static int32_t describe(void *session, const struct andiron_runtime_process *process, char *ret,
+			uint64_t max)
+{
+	static const char text[] = "toy 1.0";
+	struct session *s = session;
+	uint64_t top;
+
+	if (bpf_map_lookup_elem(s->tops, &process->pid, &top) != 0)
+		return 0;
+	memcpy(ret, text, sizeof(text) - 1);
+	return sizeof(text) - 1;
 }
 
 static int32_t create(const struct andiron_host *host, uint64_t instance,
@@ -175,6 +188,8 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 	s->table.claim = claim;
 	s->table.gone = gone;
 	s->table.resolve = resolve;
+	s->table.describe = describe;
+	s->table.frame_type = "toy";
 	r = host->extension(instance, ANDIRON_OBJECTS_ID, &s->objects);
 	if (r != 0)
 		free(s);

@@ -208,8 +208,7 @@ struct unwind_block {
 #define UNWIND_KIND_UNKNOWN 0 /* its file has not been read yet: UNWIND_END_NEW */
 #define UNWIND_KIND_TABLE   1
 #define UNWIND_KIND_FRAMES  2 /* by frame pointers: code made at run time, files without tables */
-#define UNWIND_KIND_RUNTIME 3 /* by the program of a language runtime */
-#define UNWIND_KIND_AUX     4 /* as UNWIND_KIND_TABLE, of a file whose rules have auxiliary words */
+#define UNWIND_KIND_AUX     3 /* as UNWIND_KIND_TABLE, of a file whose rules have auxiliary words */
 
 /* The mappings of a process that hold code: a chunk of
  *   __u64 [n]                     start addresses, ascending
@@ -219,7 +218,7 @@ struct unwind_mapping {
 	__u64 bias;  /* of pages: page (pc - bias) >> 16 of the file's table holds pc */
 	__u32 pages; /* chunk of __u32 [pages]: a reference to each page, 0 where it has no rows */
 	__u16 kind;  /* alone changes in place: to one without a table, before that goes */
-	__u16 slot;  /* of the runtime's program */
+	__u16 slot;  /* of the runtime's program that walks it; 0: none does */
 };
 
 #define UNWIND_MAPPINGS_MAX 16383u

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * andiron.runtime.NAME/1: frames of a language runtime whose stacks are not the machine's (an
- * interpreter, a compiler with frames of its own). A SERVICE offers it; the sampler asks for those
- * that its configuration names, and so does the host for all that are installed (`wants` of
- * component.h).
+/* andiron.runtime.NAME/1: frames of a language runtime whose stacks are not the machine's (an
+ * interpreter, a compiler with frames of its own). A SERVICE offers it. The sampler uses those that
+ * are installed, or those that its configuration names (`wants` of component.h).
  *
  * The runtime brings a BPF program and says which code is its own. Where a walk comes to that code,
- * the sampler calls the program (andiron/bpf/walk.h), which writes its frames down as pairs of
- * words and returns at the native frame behind them. When the interval is read, the pairs are given
- * names here.
+ * the sampler calls the program (andiron/bpf/walk.h). It writes its frames down as pairs of words
+ * and returns at the native frame behind them. When the interval is read, the pairs are given names
+ * here.
  *
  * A runtime that is absent, of another version, refused by the kernel or mistaken costs its own
- * frames: its code is walked as any other's, or the stack ends in "[runtime]". Nothing else is
- * lost.
+ * frames: its code is walked as any other's, or the stack ends in "[runtime]". Nothing else is lost.
  *
  * Every function is [worker], and called by one thread at a time for a session; sessions are
- * independent of each other.
- */
+ * independent of each other. */
 #ifndef ANDIRON_RUNTIME_H
 #define ANDIRON_RUNTIME_H
 
@@ -31,9 +27,10 @@ extern "C" {
 #define ANDIRON_RUNTIME_SUFFIX "/1"
 
 #define ANDIRON_RUNTIME_CLAIMS 64u /* of one process, at most */
+#define ANDIRON_RUNTIME_FRAMES 64u /* of one pair of words, at most */
 
 /* A process, by its pid in the sampler's namespace and its start since boot. `exec_generation` is
- * another one after each exec. Frozen. */
+ * another one after each exec; a child that was only forked has its parent's. Frozen. */
 struct andiron_runtime_process {
 	uint32_t pid;
 	uint32_t reserved;
@@ -41,9 +38,9 @@ struct andiron_runtime_process {
 	uint64_t exec_generation;
 };
 
-/* Code that it has mapped: [start, limit) in the process, the file's own address (as its symbols
+/* An executable mapping of it: [start, limit) in the process, the file's own address (as its symbols
  * count) of the byte at `start`, and the file as an object of andiron.objects/1, held during the
- * call. Frozen. */
+ * call. `object` 0: it has no file (a compiler's memory), and `address` equals `start`. Frozen. */
 struct andiron_runtime_mapping {
 	uint64_t start;
 	uint64_t limit;
@@ -51,7 +48,8 @@ struct andiron_runtime_mapping {
 	uint64_t object;
 };
 
-/* Code that the program walks: [from, to) of an object's own addresses. Frozen. */
+/* Code that the program walks: [from, to) of an object's own addresses; with `object` 0 of the
+ * process's addresses, which need not be mapped yet. Frozen. */
 struct andiron_runtime_claim {
 	uint64_t object;
 	uint64_t from;
@@ -66,11 +64,18 @@ struct andiron_runtime_map {
 	uint32_t reserved;
 };
 
-/* What a frame is called. `file` and `line` may be empty and 0. Texts are the runtime's and hold
- * until the next call of the session; they are untrusted and need not be UTF-8. */
+/* The frame is no code. `function` is a text for people: what the runtime lacked, as
+ * "[CPython 3.15.0: not known, no field frame_size]". */
+#define ANDIRON_RUNTIME_MARKER 1u
+
+/* What a frame is called. `file` may be empty; `line`, the one being executed, and `first_line`,
+ * where the function begins, may be 0. Texts are the runtime's and hold until the next call of the
+ * session; they are untrusted and need not be UTF-8. Frozen. */
 struct andiron_runtime_frame {
-	uint32_t size; /* stored by the caller */
+	uint32_t size; /* stored by the caller, in each of an array */
 	uint32_t line;
+	uint32_t first_line;
+	uint32_t flags; /* ANDIRON_RUNTIME_MARKER */
 	struct andiron_str function;
 	struct andiron_str file;
 };
@@ -79,33 +84,38 @@ struct andiron_runtime {
 	uint32_t size;
 	uint32_t walk_version; /* the ANDIRON_WALK_VERSION that the program was built with */
 
-	/*
-	 * A BPF object file for libbpf, and the name of its program that is called. All programs in
+	/* A BPF object file for libbpf, and the name of its program that is called. All programs in
 	 * it are loaded as perf_event programs. Its maps `walks` and `programs` become the
-	 * sampler's; all others are its own. Lives as long as the table.
-	 */
+	 * sampler's; all others are its own. Lives as long as the table. */
 	const void *object;
 	uint64_t object_bytes;
 	const char *program;
 
-	/*
-	 * The program is loaded: a session begins, with the maps that are its own, which last as
+	/* OpenTelemetry's profile.frame.type of its frames: "cpython", "jvm", "v8js". Lower-case
+	 * letters and digits, at most 32. */
+	const char *frame_type;
+
+	/* The program is loaded: a session begins, with the maps that are its own, which last as
 	 * long as it does. *ret_session is the first argument of all that follows. A negative
-	 * errno: the program is not used.
-	 */
+	 * errno: the program is not used. */
 	int32_t (*open)(void *self, const struct andiron_runtime_map *maps, uint64_t n_maps,
 			void **ret_session);
 	/* No program runs any more, and no call follows. */
 	void (*close)(void *session);
 
-	/*
-	 * A process has been sampled, or has mapped other code: what of its code is the
-	 * runtime's, into ret[0 … max), max being at least ANDIRON_RUNTIME_CLAIMS. The ranges of an
-	 * object hold wherever it is mapped, and replace what was claimed of that object before;
-	 * none: as before. The number of ranges, 0 for a process that is of no interest, or a
-	 * negative errno, which counts as 0. Before it returns the program's maps must say what the
-	 * program needs. May read files; the sampler waits, so remember what an object holds.
-	 */
+	/* A process has begun, was sampled, or its executable mappings have changed: what of its
+	 * code is the runtime's, into ret[0 … max), max being at least ANDIRON_RUNTIME_CLAIMS.
+	 *
+	 * The ranges of an object hold wherever it is mapped, and replace what was claimed of that
+	 * object before; none: as before. Those of the process's addresses hold for this process
+	 * alone (and children that are only forked), win over what is mapped there, and replace all
+	 * of them; none: it has none. The number of ranges, 0 for a process that is of no interest,
+	 * or a negative errno, which counts as 0.
+	 *
+	 * Before it returns the program's maps must say what the program needs. May read files and
+	 * the process's memory. The sampler waits, and so do short-lived processes: at most 2 ms
+	 * where all objects are known, 50 ms of CPU for a new one. It may be called while the
+	 * dynamic linker still maps, or before the runtime has set up its memory. */
 	int32_t (*claim)(void *session, const struct andiron_runtime_process *process,
 			 const struct andiron_runtime_mapping *mappings, uint64_t n_mappings,
 			 struct andiron_runtime_claim *ret, uint64_t max);
@@ -113,13 +123,21 @@ struct andiron_runtime {
 	/* The process has gone. For each that `claim` was called for. O(1). */
 	void (*gone)(void *session, const struct andiron_runtime_process *process);
 
-	/*
-	 * Names a frame of a process by its two words, of which `what` has its low 56 bits. The
-	 * process may have gone by then. 0; or a negative errno, and the frame is named after the
-	 * runtime. Called once for each frame of each different stack of an interval: some 100 ns.
-	 */
+	/* Names what a process's pair of words stands for, of which `what` has its low 56 bits: one
+	 * frame, or several where functions were inlined, innermost first, into ret[0 … max), max
+	 * being at least ANDIRON_RUNTIME_FRAMES. The process may have gone by then. The number of
+	 * frames; or a negative errno, and the frame is named after the runtime. Called once for
+	 * each pair of each different stack of an interval: some 100 ns a frame. */
 	int32_t (*resolve)(void *session, const struct andiron_runtime_process *process,
-			   uint64_t what, uint64_t where, struct andiron_runtime_frame *ret);
+			   uint64_t what, uint64_t where, struct andiron_runtime_frame *ret,
+			   uint64_t max);
+
+	/* What of this runtime the process has, for people, in one line of UTF-8 without a NUL:
+	 * "CPython 3.11.2"; "CPython 3.15.0: not known, …" with what was not found. Its length, at
+	 * most `max`, which is at least 128; 0: nothing, or a negative errno, which counts as 0.
+	 * Between the first `claim` for the process and `gone`. O(1). */
+	int32_t (*describe)(void *session, const struct andiron_runtime_process *process, char *ret,
+			    uint64_t max);
 };
 
 #ifdef __cplusplus

@@ -105,31 +105,52 @@ static uint32_t add_user_frame(struct making *m, const struct row *row, uint64_t
 	return batch_add_location(m->b, &location);
 }
 
-/* A frame of a runtime, of two words. Of two processes the same words may be two functions, so what
- * distinguishes one location from another is its name. */
+/* What a runtime says of itself, in place of a frame; false: it is a frame. */
+static bool is_marker(const struct andiron_runtime_frame *frames, uint32_t n)
+{
+	return n == 1 && (frames->flags & ANDIRON_RUNTIME_MARKER);
+}
+
+static uint64_t hash_frame(const struct andiron_runtime_frame *frame, uint64_t before)
+{
+	return hash_mix(hash_mix(hash_str(abi_str(frame->function)) ^ frame->line,
+				 hash_str(abi_str(frame->file))),
+			before);
+}
+
+/* Functions of a runtime that stand in one another, of two words. Of two processes the same words
+ * may be two functions, so what distinguishes one location from another is its names. */
 static uint32_t add_runtime_frame(struct making *m, const struct process *p, const uint64_t *words)
 {
-	uint32_t slot = (uint32_t)(words[0] >> 56);
-	struct str runtime = str_of(runtimes_name(m->options->runtimes, slot));
+	uint32_t slot = (uint32_t)(words[0] >> 56), n;
+	struct str type = str_of(runtimes_frame_type(m->options->runtimes, slot));
 	struct andiron_location location = {.kind = ANDIRON_FRAME_RUNTIME};
-	struct andiron_runtime_frame frame = {0};
-	struct andiron_function function = {0};
-	struct andiron_line line = {0};
+	const struct andiron_runtime_frame *frames;
+	struct andiron_runtime_frame none = {0};
+	struct andiron_line lines[ANDIRON_RUNTIME_FRAMES];
 	char unnamed[RUNTIME_NAME_MAX + 3];
 
-	if (!runtimes_resolve(m->options->runtimes, slot, p, words[0], words[1], &frame)) {
-		snprintf(unnamed, sizeof(unnamed), "[%.*s]", STR_FMT(runtime));
-		frame = (struct andiron_runtime_frame){.function = abi_str_of(str_of(unnamed))};
+	n = runtimes_resolve(m->options->runtimes, p, words, &frames);
+	if (n == 0) {
+		snprintf(unnamed, sizeof(unnamed), "[%.*s]", STR_FMT(type));
+		none.function = abi_str_of(str_of(unnamed));
+		frames = &none;
+		n = 1;
 	}
-	location.runtime = batch_add_string(m->b, runtime);
-	location.address = hash_mix(hash_str(abi_str(frame.function)) ^ frame.line,
-				    hash_str(abi_str(frame.file))) |
-			   1;
-	function.name = add_string(m, frame.function);
-	function.file = add_string(m, frame.file);
-	line.function = batch_add_function(m->b, &function);
-	line.line = frame.line;
-	return batch_add_named(m->b, &location, &line);
+	if (is_marker(frames, n))
+		return batch_add_marker(m->b, abi_str(frames->function));
+	location.runtime = batch_add_string(m->b, type);
+	for (uint32_t i = 0; i < n; i++) {
+		struct andiron_function function = {.name = add_string(m, frames[i].function),
+						    .file = add_string(m, frames[i].file),
+						    .start_line = frames[i].first_line};
+
+		lines[i] = (struct andiron_line){.function = batch_add_function(m->b, &function),
+						 .line = frames[i].line};
+		location.address = hash_frame(&frames[i], location.address);
+	}
+	location.address |= 1;
+	return batch_add_named(m->b, &location, lines, n);
 }
 
 /* The process's frames that stand in the words from `i` on: one, of one word or of two. An address

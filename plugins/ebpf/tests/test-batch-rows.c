@@ -203,7 +203,7 @@ static void gone(void *session, const struct andiron_runtime_process *process)
 }
 
 static int32_t resolve(void *session, const struct andiron_runtime_process *process, uint64_t what,
-		       uint64_t where, struct andiron_runtime_frame *ret)
+		       uint64_t where, struct andiron_runtime_frame *ret, uint64_t max)
 {
 	if (what != 0xabcdef)
 		return -ENOENT;
@@ -211,6 +211,13 @@ static int32_t resolve(void *session, const struct andiron_runtime_process *proc
 	ret->function = (struct andiron_str){"spin", 4};
 	ret->file = (struct andiron_str){"a.toy", 5};
 	ret->line = (uint32_t)where;
+	ret->first_line = 3;
+	return 1;
+}
+
+static int32_t describe(void *session, const struct andiron_runtime_process *process, char *ret,
+			uint64_t max)
+{
 	return 0;
 }
 
@@ -240,11 +247,13 @@ static struct runtimes *one_runtime(void)
 						     .walk_version = ANDIRON_WALK_VERSION,
 						     .object = "",
 						     .program = "",
+						     .frame_type = "toyish",
 						     .open = open_toy,
 						     .close = close_toy,
 						     .claim = claim_nothing,
 						     .gone = gone,
-						     .resolve = resolve};
+						     .resolve = resolve,
+						     .describe = describe};
 	static const struct runtime_requested requested = {"toy", {&table, NULL}};
 	static const struct runtimes_kernel kernel = {NULL, load, no_maps, unload};
 	static const struct runtimes_out out = {NULL, say_nothing};
@@ -267,7 +276,7 @@ static void expect_frame(const struct batch_view *v, uint32_t frame, uint32_t ki
 	expect_eq(at.line, line);
 	expect_str(batch_str(v, batch_function(v, at.function).name), function);
 	if (kind == ANDIRON_FRAME_RUNTIME)
-		expect_str(batch_str(v, l.runtime), "toy");
+		expect_str(batch_str(v, l.runtime), "toyish");
 }
 
 /* Words with a slot that is in use are frames of two words, named by the runtime, one location each
@@ -301,7 +310,7 @@ TEST(runtimes_name_their_frames)
 	expect_frame(&v, at + 1, ANDIRON_FRAME_RUNTIME, "spin", 7);
 	expect_frame(&v, at + 2, ANDIRON_FRAME_RUNTIME, "spin", 8);
 	expect_eq(batch_frame(&v, at + 3), batch_frame(&v, at + 1));
-	expect_frame(&v, at + 4, ANDIRON_FRAME_RUNTIME, "[toy]", 0);
+	expect_frame(&v, at + 4, ANDIRON_FRAME_RUNTIME, "[toyish]", 0);
 	expect_frame(&v, at + 5, ANDIRON_FRAME_NATIVE, NULL, 0);
 	expect_frame(&v, at + 6, ANDIRON_FRAME_NATIVE, NULL, 0);
 	expect_frame(&v, at + 7, ANDIRON_FRAME_NATIVE, NULL, 0);

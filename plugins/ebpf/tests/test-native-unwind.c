@@ -74,13 +74,13 @@ static int page(void *context, uint32_t n, const void *bytes, size_t size, const
 	return 0;
 }
 
-/* A file with these rows, the last of which ends at `end`; mapped at CODE. */
+/* A file with these rows up to `end`, mapped at CODE; a claim's slot is `kind` from bit 8 on. */
 static void map_rows(const struct elf_row *rows, size_t n, uint64_t end, uint16_t kind)
 {
 	struct {
 		uint64_t start;
 		struct unwind_mapping mapping;
-	} mappings = {.start = CODE, .mapping = {.end = end, .kind = kind, .slot = 3}};
+	} mappings = {CODE, {.end = end, .kind = kind & 0xff, .slot = kind >> 8}};
 	struct pages_maker *m;
 	uint64_t base;
 	uint32_t ref = 0;
@@ -347,7 +347,7 @@ TEST(ends_are_named)
 	expect_eq(w.walk.n_words, SAMPLER_SNAPSHOT_BYTES / 32 + 1);
 	map_file(rules, 4, UNWIND_KIND_UNKNOWN);
 	expect_eq(walk(0), UNWIND_END_NEW);
-	map_file(rules, 4, UNWIND_KIND_RUNTIME);
+	map_file(rules, 4, 3 << 8 | UNWIND_KIND_TABLE);
 	expect_eq(walk(0), UNWIND_END_RUNTIME);
 	expect_eq(w.walk.slot, 3);
 	map_file(rules, 4, UNWIND_KIND_TABLE);

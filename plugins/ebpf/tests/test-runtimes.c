@@ -19,6 +19,7 @@ struct fake {
 	uint32_t n_asked, n_gone, n_open;
 	int32_t open_error;
 	struct andiron_str name;
+	int32_t n_frames;
 };
 
 static int32_t fake_open(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret)
@@ -59,14 +60,26 @@ static void fake_gone(void *session, const struct andiron_runtime_process *proce
 }
 
 static int32_t fake_resolve(void *session, const struct andiron_runtime_process *process,
-			    uint64_t what, uint64_t where, struct andiron_runtime_frame *ret)
+			    uint64_t what, uint64_t where, struct andiron_runtime_frame *ret,
+			    uint64_t max)
 {
+	struct fake *f = session;
+
 	if (what != 7)
 		return -ENOENT;
-	expect_eq(ret->size, sizeof(*ret));
-	ret->function = ((struct fake *)session)->name;
-	ret->file = (struct andiron_str){"\xff", 1};
-	ret->line = (uint32_t)where;
+	expect_eq(max, ANDIRON_RUNTIME_FRAMES);
+	for (int32_t i = 0; i < f->n_frames && i < (int32_t)max; i++) {
+		expect_eq(ret[i].size, sizeof(*ret));
+		ret[i].function = f->name;
+		ret[i].file = (struct andiron_str){"\xff", 1};
+		ret[i].line = (uint32_t)where + (uint32_t)i;
+	}
+	return f->n_frames;
+}
+
+static int32_t fake_describe(void *session, const struct andiron_runtime_process *process,
+			     char *ret, uint64_t max)
+{
 	return 0;
 }
 
@@ -125,11 +138,13 @@ static void prepare(struct fixture *f)
 						     .object = "x",
 						     .object_bytes = 1,
 						     .program = "x",
+						     .frame_type = "fake",
 						     .open = fake_open,
 						     .close = fake_close,
 						     .claim = fake_claim,
 						     .gone = fake_gone,
-						     .resolve = fake_resolve};
+						     .resolve = fake_resolve,
+						     .describe = fake_describe};
 
 	*f = (struct fixture){.process = {.key = world_key(1)}};
 	f->world = world_new(BUDGET);
@@ -139,6 +154,7 @@ static void prepare(struct fixture *f)
 	for (int i = 0; i < 2; i++) {
 		f->fakes[i].table = table;
 		f->fakes[i].name = (struct andiron_str){"spin", 4};
+		f->fakes[i].n_frames = 1;
 		f->requested[i].name[0] = (char)('a' + i);
 		f->requested[i].extension =
 			(struct andiron_extension){&f->fakes[i].table, &f->fakes[i]};
@@ -179,9 +195,7 @@ static void ask(struct fixture *f)
 /* The slot at an offset into the mapping, 0 where the file's own table is. */
 static uint32_t slot_at(struct fixture *f, uint64_t offset)
 {
-	struct unwind_found found = world_find(f->world, 1, TEXT + offset);
-
-	return found.kind == UNWIND_KIND_RUNTIME ? found.slot : 0;
+	return world_find(f->world, 1, TEXT + offset).slot;
 }
 
 /* Claims of several runtimes stand beside each other, are there before the process is, and are
@@ -285,12 +299,15 @@ TEST(refusals_say_why)
 	expect_refused(&f, "no plugin offers the runtime \"a\" (andiron.runtime.a/1)");
 	prepare(&f);
 	f.fakes[0].table.walk_version++;
-	expect_refused(&f, "built for version 4 of the walk, this sampler has version 3");
+	expect_refused(&f, "built for version 5 of the walk, this sampler has version 4");
 	prepare(&f);
 	f.fakes[0].table.size -= 8;
 	expect_refused(&f, "headers that were never released");
 	prepare(&f);
 	f.fakes[0].table.resolve = NULL;
+	expect_refused(&f, "lacks a member");
+	prepare(&f);
+	f.fakes[0].table.frame_type = "No type";
 	expect_refused(&f, "lacks a member");
 	prepare(&f);
 	f.fakes[0].open_error = -ENOMEM;
@@ -314,23 +331,39 @@ TEST(the_kernel_is_quoted)
 	end(&f);
 }
 
-/* A name is the runtime's, where it is text. */
+static uint32_t resolve(struct fixture *f, uint64_t slot, uint64_t what,
+			const struct andiron_runtime_frame **ret)
+{
+	const uint64_t words[] = {slot << 56 | what, 42};
+
+	return runtimes_resolve(f->runtimes, &f->process, words, ret);
+}
+
+/* A name is the runtime's, where it is text; two words may be several functions, which all have
+ * their names or none. */
 TEST(frames_have_names)
 {
-	struct andiron_runtime_frame frame = {0};
+	const struct andiron_runtime_frame *frame;
 	struct fixture f;
 
 	prepare(&f);
 	begin(&f);
-	expect(runtimes_resolve(f.runtimes, 1, &f.process, UINT64_C(1) << 56 | 7, 42, &frame));
-	expect_eq(frame.function.len, 4);
-	expect_eq(frame.file.len, 0); /* it is no UTF-8 */
-	expect_eq(frame.line, 42);
-	expect(!runtimes_resolve(f.runtimes, 1, &f.process, 8, 42, &frame));
-	expect(!runtimes_resolve(f.runtimes, 3, &f.process, 7, 42, &frame));
+	expect_eq(resolve(&f, 1, 7, &frame), 1);
+	expect_eq(frame->function.len, 4);
+	expect_eq(frame->file.len, 0); /* it is no UTF-8 */
+	expect_eq(frame->line, 42);
+	f.fakes[0].n_frames = ANDIRON_RUNTIME_FRAMES;
+	expect_eq(resolve(&f, 1, 7, &frame), ANDIRON_RUNTIME_FRAMES);
+	expect_eq(frame[63].line, 42 + 63);
+	f.fakes[0].n_frames++;
+	expect_eq(resolve(&f, 1, 7, &frame), 0);
+	f.fakes[0].n_frames = 0;
+	expect_eq(resolve(&f, 1, 7, &frame), 0);
+	expect_eq(resolve(&f, 1, 8, &frame), 0);
+	expect_eq(resolve(&f, 3, 7, &frame), 0);
 	f.fakes[1].name = (struct andiron_str){"\xc0\x80", 2};
-	expect(!runtimes_resolve(f.runtimes, 2, &f.process, 7, 42, &frame));
+	expect_eq(resolve(&f, 2, 7, &frame), 0);
 	f.fakes[1].name.len = 0;
-	expect(!runtimes_resolve(f.runtimes, 2, &f.process, 7, 42, &frame));
+	expect_eq(resolve(&f, 2, 7, &frame), 0);
 	end(&f);
 }

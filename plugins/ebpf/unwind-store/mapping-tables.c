@@ -174,32 +174,32 @@ static int put_code(struct mapping_tables *t, const struct mapping_table_source 
 	return r == 0 ? put_entry(t, last + bias, to + bias, UNWIND_KIND_UNKNOWN) : r;
 }
 
-static int put_claim(struct mapping_tables *t, uint64_t start, uint64_t end, uint16_t slot)
+/* Says who walks the entries from the n-th on. How their code is walked without a runtime stays
+ * there: its program may ask for that. */
+static void claim_entries(struct mapping_tables *t, size_t n, uint16_t slot)
 {
-	size_t n = t->entries.n;
-	int r = put_entry(t, start, end, UNWIND_KIND_RUNTIME);
-
-	if (t->entries.n > n)
-		t->entries.p[n].mapping.slot = slot;
-	return r;
+	for (size_t i = n; i < t->entries.n; i++)
+		t->entries.p[i].mapping.slot = slot;
 }
 
 /* A mapping of a file: what runtimes have claimed, and its own code between. */
 static int put_file(struct mapping_tables *t, const struct mapping_table_source *s)
 {
 	uint64_t at = s->address, limit = s->address + (s->limit - s->start);
-	uint64_t bias = s->start - s->address;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && at < limit && i < s->file->claims.n; i++) {
 		const struct unwind_claim *c = &s->file->claims.p[i];
 		uint64_t from = clip(c->from, at, limit), to = clip(c->to, at, limit);
+		size_t n;
 
 		if (from >= to)
 			continue;
 		r = put_code(t, s, at, from);
+		n = t->entries.n;
 		if (r == 0)
-			r = put_claim(t, from + bias, to + bias, c->slot);
+			r = put_code(t, s, from, to);
+		claim_entries(t, n, c->slot);
 		at = to;
 	}
 	return r == 0 ? put_code(t, s, at, limit) : r;

@@ -36,6 +36,7 @@ struct runtimes {
 	VEC(struct unwind_claim) fresh;
 	VEC(struct andiron_runtime_mapping) mappings;
 	struct andiron_runtime_claim answer[ANDIRON_RUNTIME_CLAIMS];
+	struct andiron_runtime_frame frames[ANDIRON_RUNTIME_FRAMES];
 };
 
 static void say(struct runtimes *t, uint32_t level, const char *format, ...)
@@ -52,6 +53,17 @@ static void say(struct runtimes *t, uint32_t level, const char *format, ...)
 	t->out.log(t->out.context, level, text);
 }
 
+/* It becomes a name among others, in profiles. */
+static bool is_frame_type(const char *type)
+{
+	size_t n = type ? strnlen(type, RUNTIME_NAME_MAX + 1) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!(type[i] >= 'a' && type[i] <= 'z') && !(type[i] >= '0' && type[i] <= '9'))
+			return false;
+	return n > 0 && n <= RUNTIME_NAME_MAX;
+}
+
 static int check_table(const struct andiron_runtime *table, struct error *err)
 {
 	if (table->size < sizeof(*table))
@@ -66,7 +78,8 @@ static int check_table(const struct andiron_runtime *table, struct error *err)
 				 "belongs to it",
 				 table->walk_version, ANDIRON_WALK_VERSION);
 	if (!table->object || !table->program || !table->open || !table->close || !table->claim ||
-	    !table->gone || !table->resolve)
+	    !table->gone || !table->resolve || !table->describe ||
+	    !is_frame_type(table->frame_type))
 		return error_set(err, -EINVAL,
 				 "its table lacks a member; the plugin needs to be corrected");
 	return 0;
@@ -317,19 +330,39 @@ const char *runtimes_name(const struct runtimes *t, uint32_t slot)
 									    : NULL;
 }
 
-bool runtimes_resolve(struct runtimes *t, uint32_t slot, const struct process *p, uint64_t what,
-		      uint64_t where, struct andiron_runtime_frame *ret)
+const char *runtimes_frame_type(const struct runtimes *t, uint32_t slot)
 {
-	const struct runtime *r = &t->list[slot - 1];
-	struct andiron_runtime_process process = process_of(p);
-	struct andiron_runtime_frame frame = {.size = sizeof(frame)};
+	return runtimes_name(t, slot) ? t->list[slot - 1].table->frame_type : NULL;
+}
 
-	if (!runtimes_name(t, slot) ||
-	    r->table->resolve(r->session, &process, what & 0xffffffffffffff, where, &frame) != 0 ||
-	    frame.function.len == 0 || !str_utf8(abi_str(frame.function)))
-		return false;
-	if (!str_utf8(abi_str(frame.file)))
-		frame.file = (struct andiron_str){0};
-	*ret = frame;
+/* A name that is none, or no text, costs all of its frames. */
+static bool are_texts(struct andiron_runtime_frame *frames, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (frames[i].function.len == 0 || !str_utf8(abi_str(frames[i].function)))
+			return false;
+		if (!str_utf8(abi_str(frames[i].file)))
+			frames[i].file = (struct andiron_str){0};
+	}
 	return true;
+}
+
+uint32_t runtimes_resolve(struct runtimes *t, const struct process *p, const uint64_t words[2],
+			  const struct andiron_runtime_frame **ret)
+{
+	struct andiron_runtime_process process = process_of(p);
+	uint32_t slot = (uint32_t)(words[0] >> 56);
+	const struct runtime *r = &t->list[slot - 1];
+	int32_t n;
+
+	if (!runtimes_name(t, slot))
+		return 0;
+	for (uint32_t i = 0; i < ANDIRON_RUNTIME_FRAMES; i++)
+		t->frames[i] = (struct andiron_runtime_frame){.size = sizeof(t->frames[i])};
+	n = r->table->resolve(r->session, &process, words[0] & 0xffffffffffffff, words[1],
+			      t->frames, ANDIRON_RUNTIME_FRAMES);
+	if (n <= 0 || n > (int32_t)ANDIRON_RUNTIME_FRAMES || !are_texts(t->frames, (uint32_t)n))
+		return 0;
+	*ret = t->frames;
+	return (uint32_t)n;
 }

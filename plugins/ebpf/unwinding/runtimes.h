@@ -63,8 +63,11 @@ void runtimes_gone(struct runtimes *t, const struct process *p);
 
 /* The runtime whose program is in this slot; NULL: none. O(1). */
 const char *runtimes_name(const struct runtimes *t, uint32_t slot);
+/* The type of its frames, as OpenTelemetry names it; its name where it says none. O(1). */
+const char *runtimes_frame_type(const struct runtimes *t, uint32_t slot);
 
-/* Names a frame of the runtime in this slot, by the words of andiron_walk_push. False: it has no
- * name, or one that is no UTF-8. Texts hold until the next call. */
-bool runtimes_resolve(struct runtimes *t, uint32_t slot, const struct process *p, uint64_t what,
-		      uint64_t where, struct andiron_runtime_frame *ret);
+/* Names what the two words of andiron_walk_push stand for: how many frames, innermost first, at
+ * most ANDIRON_RUNTIME_FRAMES; 0: they have no name, or one that is no UTF-8. *ret and its texts
+ * hold until the next call. */
+uint32_t runtimes_resolve(struct runtimes *t, const struct process *p, const uint64_t words[2],
+			  const struct andiron_runtime_frame **ret);
