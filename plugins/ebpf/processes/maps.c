@@ -65,6 +65,7 @@ void mapset_free(struct mapset *set)
 			if (m->file)
 				mapped_file_release(m->file);
 		vec_free(&set->list);
+		vec_free(&set->claims);
 		arena_free(&set->arena);
 		free(set);
 		set = older;
@@ -267,14 +268,24 @@ struct mapset *mapset_copy(const struct mapset *set)
 		if (one.file)
 			mapped_file_retain(one.file);
 	}
+	vec_each (&set->claims, c)
+		if (!vec_push(&copy->claims, *c)) {
+			mapset_free(copy);
+			return NULL;
+		}
 	return copy;
+}
+
+bool mapping_has_jit_source(const struct mapping *m)
+{
+	return m->file && m->offset == m->start && !mapped_file_is_elf(m->file);
 }
 
 /* The source of JIT symbols: addresses in it are the process's own. */
 static struct mapped_file *jit_source_of(const struct mapset *set)
 {
 	vec_each (&set->list, m)
-		if (m->file && m->offset == m->start && !mapped_file_is_elf(m->file))
+		if (mapping_has_jit_source(m))
 			return m->file;
 	return NULL;
 }

@@ -28,15 +28,24 @@ struct mapping {
 	struct str name;          /* empty where there is a file: the object knows its path */
 };
 
+/* Code [from, to) that the program of a language runtime walks: by a file's own addresses, or by a
+ * process's, whatever is mapped there. */
+struct code_claim {
+	uint64_t from, to;
+	uint16_t slot; /* of the program */
+};
+
 /* The mappings of a process at one moment, ascending; `older`: before, in this interval. */
 struct mapset {
 	struct mapset *older;
 	VEC(struct mapping) list;
-	uint32_t exec_pages; /* executable and not writable: mm_struct.exec_vm */
-	bool whole;          /* every file in it was opened, and nothing is omitted */
-	bool inherited;      /* another process has them */
-	uint64_t generation; /* unwind_generation of the process that had them */
-	struct arena arena;  /* names */
+	VEC(struct code_claim) claims; /* ascending, apart from each other */
+	bool claimed;                  /* runtimes were asked for their claims */
+	uint32_t exec_pages;           /* executable and not writable: mm_struct.exec_vm */
+	bool whole;                    /* every file in it was opened, and nothing is omitted */
+	bool inherited;                /* another process has them */
+	uint64_t generation;           /* unwind_generation of the process that had them */
+	struct arena arena;            /* names */
 };
 
 void mapset_free(struct mapset *set); /* with all older ones */
@@ -57,12 +66,15 @@ struct mapset *mapset_parse(struct str text, struct mapped_files *files, maps_op
 /* A set from the kernel's list, with known files only. NULL when memory is short. */
 struct mapset *mapset_take(const struct sampler_mapped *mapped, struct mapped_files *files);
 
-/* The same set once more, without older ones; NULL when memory is short. */
+/* The same set once more, with its claims, without older ones; NULL when memory is short. */
 struct mapset *mapset_copy(const struct mapset *set);
 
 /* Gives JIT-compiled code without a source in `set` the source that such code has in `older`, a set
  * of the same program and process. Its source may be unmapped, or the process gone, by then. */
 void mapset_keep_jit_sources(struct mapset *set, const struct mapset *older);
+
+/* Whether it is JIT-compiled code, whose file is the source of its symbols. */
+bool mapping_has_jit_source(const struct mapping *m);
 
 /* The mapping that holds `pc`, the newest first; NULL if none does. O(sets · log mappings). */
 const struct mapping *mapset_find(const struct mapset *set, uint64_t pc);

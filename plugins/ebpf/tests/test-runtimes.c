@@ -187,8 +187,17 @@ static void answer(struct fixture *f, int who, uint64_t from, uint64_t to)
 		mapped_file_object(f->world->files[1].file), from, to};
 }
 
+static void answer_addresses(struct fixture *f, int who, uint64_t from, uint64_t to)
+{
+	struct fake *fake = &f->fakes[who];
+
+	fake->answer[fake->n++] = (struct andiron_runtime_claim){0, from, to};
+}
+
+/* As of a new set of mappings. */
 static void ask(struct fixture *f)
 {
+	f->process.maps->claimed = false;
 	runtimes_process(f->runtimes, &f->process, f->world->store);
 }
 
@@ -215,6 +224,8 @@ TEST(claims_stand_in_the_store)
 	id = world_id(f.world, 1);
 	ask(&f);
 	expect_eq(world_id(f.world, 1), id);
+	expect_eq(f.fakes[0].n_asked, 2);
+	runtimes_process(f.runtimes, &f.process, f.world->store);
 	expect_eq(f.fakes[0].n_asked, 2);
 	expect_eq(slot_at(&f, 0xff), 0);
 	expect_eq(slot_at(&f, 0x100), 1);
@@ -269,6 +280,59 @@ TEST(mistaken_claims_are_left_out)
 	f.fakes[0].n = -EIO;
 	ask(&f);
 	expect_eq(slot_at(&f, 0x100), 1);
+	end(&f);
+}
+
+/* Memory without a file is claimed by the process's addresses, mapped or not, for this process
+ * alone. Each answer takes the place of the one before; what grows keeps its id. */
+TEST(addresses_are_claimed_by_process)
+{
+	const uint64_t heap = UINT64_C(0x5000000000);
+	struct fixture f;
+	uint32_t id;
+
+	prepare(&f);
+	begin(&f);
+	expect(world_add(f.world, f.process.maps, WORLD_ANON, TEXT + 0x10000, 0x4000, 0));
+	answer_addresses(&f, 0, TEXT + 0x11000, TEXT + 0x12000);
+	answer_addresses(&f, 1, TEXT + 0x12000, TEXT + 0x20000);
+	answer(&f, 1, 0x100, 0x200);
+	ask(&f);
+	expect_eq(world_map(f.world, 1, f.process.maps), 0);
+	expect_eq(slot_at(&f, 0x10fff), 0);
+	expect_eq(slot_at(&f, 0x11000), 1);
+	expect_eq(slot_at(&f, 0x12000), 2);
+	expect_eq(slot_at(&f, 0x1ffff), 2);
+	expect_eq(slot_at(&f, 0x100), 2);
+	expect_eq(world_find(f.world, 1, TEXT + 0x11000).kind, UNWIND_KIND_FRAMES);
+	/* Another process has only what belongs to the file. */
+	world_map_one(f.world, 2, 1, TEXT, 0x6000, 0);
+	expect_eq(world_find(f.world, 2, TEXT + 0x100).slot, 2);
+	/* Growth, and what was a mapping's before. */
+	id = world_id(f.world, 1);
+	f.fakes[0].n = 0;
+	answer_addresses(&f, 0, TEXT + 0x11000, TEXT + 0x12000);
+	answer_addresses(&f, 0, heap, heap + 0x1000);
+	ask(&f);
+	expect_eq(world_map(f.world, 1, f.process.maps), 0);
+	expect_eq(world_id(f.world, 1), id);
+	expect_eq(world_find(f.world, 1, heap).slot, 1);
+	f.fakes[0].n = 0;
+	answer_addresses(&f, 0, TEXT + 0x10000, TEXT + 0x11800);
+	ask(&f);
+	expect_eq(world_map(f.world, 1, f.process.maps), 0);
+	expect(world_id(f.world, 1) != id);
+	expect_eq(slot_at(&f, 0x10fff), 1);
+	expect_eq(slot_at(&f, 0x11800), 0);
+	expect_eq(f.n_said, 0);
+	/* A forked child that is gone keeps its parent's. */
+	f.fakes[0].n = f.fakes[1].n = 0;
+	f.process.maps->inherited = true;
+	ask(&f);
+	expect_eq(f.process.maps->claims.n, 2);
+	f.process.maps->inherited = false;
+	ask(&f);
+	expect_eq(f.process.maps->claims.n, 0);
 	end(&f);
 }
 

@@ -240,10 +240,10 @@ TEST(ids_are_given_again_only_when_forgotten)
  * go; the cache of rows does not answer for the time before. */
 TEST(runtimes_claim_code)
 {
-	static const struct unwind_claim claims[] = {
+	static const struct code_claim claims[] = {
 		{0x800, 0x1800, 3}, {0x1800, 0x1801, 4}, {0x4ff0, 0x9000, 5}};
-	static const struct unwind_claim crossed[] = {{0x10, 0x20, 1}, {0x1f, 0x30, 2}};
-	static const struct unwind_claim empty[] = {{0x10, 0x10, 1}};
+	static const struct code_claim crossed[] = {{0x10, 0x20, 1}, {0x1f, 0x30, 2}};
+	static const struct code_claim empty[] = {{0x10, 0x10, 1}};
 	struct world *w = world_new(BUDGET);
 	uint32_t id;
 

@@ -261,7 +261,7 @@ void files_age(struct files *t)
 	}
 }
 
-int file_claim(struct file *f, const struct unwind_claim *claims, size_t n)
+int file_claim(struct file *f, const struct code_claim *claims, size_t n)
 {
 	if (n > f->claims.n && !vec_reserve(&f->claims, n - f->claims.n))
 		return -ENOMEM;

@@ -52,9 +52,9 @@ struct file {
 	bool pending;            /* asked of the reader, and not ended */
 	bool requested_more;     /* more is requested than when it was read */
 	bool want_aux;           /* auxiliary words are, though no rule of its own needs them */
-	VEC(struct unwind_claim) claims; /* ascending, apart from each other */
-	bool changed;                    /* mapping tables show its former state */
-	bool other;                      /* addresses that had a rule may have another */
+	VEC(struct code_claim) claims; /* ascending, apart from each other */
+	bool changed;                  /* mapping tables show its former state */
+	bool other;                    /* addresses that had a rule may have another */
 };
 
 #define FILES_FRAMES_BYTES 16
@@ -117,7 +117,7 @@ int files_request(struct files *t, struct file *f, uint32_t mode);
  * `other` say what that means to mapping tables. */
 bool files_take(struct files *t);
 /* What runtimes walk of it, from now on. 0 or -ENOMEM, as before then. */
-int file_claim(struct file *f, const struct unwind_claim *claims, size_t n);
+int file_claim(struct file *f, const struct code_claim *claims, size_t n);
 
 /* All mapping tables show the file as it is: retires what was replaced. */
 void files_settle(struct files *t, struct file *f);

@@ -189,7 +189,7 @@ static int put_file(struct mapping_tables *t, const struct mapping_table_source 
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && at < limit && i < s->file->claims.n; i++) {
-		const struct unwind_claim *c = &s->file->claims.p[i];
+		const struct code_claim *c = &s->file->claims.p[i];
 		uint64_t from = clip(c->from, at, limit), to = clip(c->to, at, limit);
 		size_t n;
 
@@ -217,8 +217,11 @@ static int lay_out(struct mapping_tables *t, const struct mapping_table *v)
 	t->entries.n = 0;
 	for (size_t i = 0; r == 0 && i < v->sources.n; i++) {
 		const struct mapping_table_source *s = &v->sources.p[i];
+		size_t n = t->entries.n;
 
 		r = s->file ? put_file(t, s) : put_entry(t, s->start, s->limit, (uint16_t)s->kind);
+		if (s->slot)
+			claim_entries(t, n, (uint16_t)s->slot);
 	}
 	return r;
 }
@@ -334,7 +337,8 @@ void mapping_tables_fini(struct mapping_tables *t)
 /* Memory of no file, next to the one before: one mapping, however often it has grown. */
 static bool continues(const struct mapping_table_source *last, const struct mapping_table_source *s)
 {
-	return !last->file && !s->file && last->kind == s->kind && last->limit == s->start;
+	return !last->file && !s->file && last->kind == s->kind && last->slot == s->slot &&
+	       last->limit == s->start;
 }
 
 /* Code of which not even frame pointers can be said. */
@@ -343,12 +347,75 @@ static bool is_unknown(struct str name)
 	return str_is(name, "[vsyscall]") || str_is(name, MAPS_UNKNOWN_FILE);
 }
 
+/* Adds [from, limit) of a source, if that is any. */
+static int add_part(struct mapping_tables *t, const struct mapping_table_source *s, uint64_t from,
+		    uint64_t limit)
+{
+	struct mapping_table_source part = *s;
+
+	if (from >= limit)
+		return 0;
+	part.start = from;
+	part.limit = limit;
+	if (s->file)
+		part.address += from - s->start;
+	if (t->scratch.n && continues(&t->scratch.p[t->scratch.n - 1], &part))
+		t->scratch.p[t->scratch.n - 1].limit = limit;
+	else if (!vec_push(&t->scratch, part))
+		return -ENOMEM;
+	return 0;
+}
+
+/* Adds what of a source is not claimed. */
+static int add_source(struct mapping_tables *t, const struct mapset *set,
+		      const struct mapping_table_source *s)
+{
+	uint64_t at = s->start;
+	int r = 0;
+
+	vec_each (&set->claims, c) {
+		if (r != 0 || c->from >= s->limit)
+			break;
+		if (c->to <= at)
+			continue;
+		r = add_part(t, s, at, c->from);
+		at = c->to;
+	}
+	return r == 0 ? add_part(t, s, at, s->limit) : r;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct mapping_table_source *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Addresses that runtimes have claimed, between the sources. Where such code is walked natively it
+ * is by frame pointers, as all code of no file. */
+static int add_claims(struct mapping_tables *t, const struct mapset *set)
+{
+	vec_each (&set->claims, c) {
+		struct mapping_table_source s = {.start = c->from,
+						 .limit = c->to,
+						 .kind = UNWIND_KIND_FRAMES,
+						 .slot = c->slot};
+
+		if (!vec_push(&t->scratch, s))
+			return -ENOMEM;
+	}
+	if (set->claims.n > 0)
+		qsort(t->scratch.p, t->scratch.n, sizeof(*t->scratch.p), by_start);
+	return 0;
+}
+
 static int read_set(struct mapping_tables *t, const struct mapset *set)
 {
 	t->scratch.n = 0;
 	vec_each (&set->list, m) {
 		struct mapping_table_source s = {.start = m->start, .limit = m->limit};
 		bool vdso = !m->file && str_is(m->name, "[vdso]");
+		int r;
 
 		if (m->file || vdso) {
 			s.file = files_get(t->files, m->file);
@@ -358,18 +425,17 @@ static int read_set(struct mapping_tables *t, const struct mapset *set)
 		} else {
 			s.kind = is_unknown(m->name) ? UNWIND_KIND_UNKNOWN : UNWIND_KIND_FRAMES;
 		}
-		if (t->scratch.n && continues(&t->scratch.p[t->scratch.n - 1], &s))
-			t->scratch.p[t->scratch.n - 1].limit = s.limit;
-		else if (!vec_push(&t->scratch, s))
-			return -ENOMEM;
+		r = add_source(t, set, &s);
+		if (r != 0)
+			return r;
 	}
-	return 0;
+	return add_claims(t, set);
 }
 
 /* Whether an address of `a` is the same in `b`. */
 static bool agrees(const struct mapping_table_source *a, const struct mapping_table_source *b)
 {
-	return a->file == b->file && a->kind == b->kind &&
+	return a->file == b->file && a->kind == b->kind && a->slot == b->slot &&
 	       (!a->file || a->address - a->start == b->address - b->start);
 }
 

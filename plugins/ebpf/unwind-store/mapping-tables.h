@@ -18,6 +18,7 @@ struct mapping_table_source {
 	uint64_t address;  /* the file's, at start */
 	struct file *file; /* NULL: walked as `kind` says */
 	uint64_t kind;
+	uint64_t slot; /* of the runtime that claims the addresses; 0: none */
 };
 
 struct mapping_table {

@@ -208,7 +208,7 @@ void unwind_want_registers(struct unwind *u, const struct mapped_file *mapped)
 		f->want_aux = true;
 }
 
-int unwind_claim(struct unwind *u, struct mapped_file *mapped, const struct unwind_claim *claims,
+int unwind_claim(struct unwind *u, struct mapped_file *mapped, const struct code_claim *claims,
 		 size_t n)
 {
 	struct file *f;

@@ -84,19 +84,12 @@ uint64_t unwind_word(const struct unwind *u, const struct sampler_process_key *k
  * other function is called, and for the SLABS_MAPPED slabs that were asked for last. */
 const uint8_t *unwind_slab(struct unwind *u, uint32_t number);
 
-/* A part of a file's code, by the file's own addresses, that the program of a language runtime
- * walks. */
-struct unwind_claim {
-	uint64_t from, to;
-	uint16_t slot; /* of the program */
-};
-
 #define UNWIND_CLAIMS_MAX 1024u
 
 /* Says what of a file runtimes walk from now on, wherever it is mapped, in place of what was said
  * before; n 0: nothing. Ascending, and apart from each other. A file with claims is not forgotten.
  * 0; -EINVAL: they are not so, or too many; -ENOMEM: as before. O(mapping tables). */
-int unwind_claim(struct unwind *u, struct mapped_file *mapped, const struct unwind_claim *claims,
+int unwind_claim(struct unwind *u, struct mapped_file *mapped, const struct code_claim *claims,
 		 size_t n);
 
 /* A frame of a delivered stack lies at this address of the file's own (mapped_file_address): keeps

@@ -23,9 +23,14 @@ struct runtime {
 	bool overlaps; /* it has been said that it claims another's code */
 };
 
+/* Ascending, and apart from each other. */
+struct claims {
+	VEC(struct code_claim) list;
+};
+
 struct claimed {
 	struct mapped_file *file; /* retained */
-	VEC(struct unwind_claim) list;
+	VEC(struct code_claim) list;
 };
 
 struct runtimes {
@@ -33,7 +38,8 @@ struct runtimes {
 	struct runtimes_out out;
 	struct runtime list[RUNTIMES_MAX]; /* in slot 1 + index */
 	VEC(struct claimed) files;
-	VEC(struct unwind_claim) fresh;
+	struct claims fresh;     /* of the file at hand */
+	struct claims addresses; /* of the process at hand */
 	VEC(struct andiron_runtime_mapping) mappings;
 	struct andiron_runtime_claim answer[ANDIRON_RUNTIME_CLAIMS];
 	struct andiron_runtime_frame frames[ANDIRON_RUNTIME_FRAMES];
@@ -167,7 +173,8 @@ void runtimes_free(struct runtimes *t)
 		vec_free(&f->list);
 	}
 	vec_free(&t->files);
-	vec_free(&t->fresh);
+	vec_free(&t->fresh.list);
+	vec_free(&t->addresses.list);
 	vec_free(&t->mappings);
 	free(t);
 }
@@ -185,12 +192,11 @@ static bool list_mappings(struct runtimes *t, const struct mapset *set)
 {
 	t->mappings.n = 0;
 	vec_each (&set->list, m) {
-		struct andiron_runtime_mapping mapping = {m->start, m->limit,
-							  mapping_address(m, m->start), 0};
+		bool memory = !m->file || mapping_has_jit_source(m);
+		struct andiron_runtime_mapping mapping = {
+			m->start, m->limit, memory ? m->start : mapping_address(m, m->start),
+			memory ? 0 : mapped_file_object(m->file)};
 
-		if (!m->file)
-			continue;
-		mapping.object = mapped_file_object(m->file);
 		if (!vec_push(&t->mappings, mapping))
 			return false;
 	}
@@ -219,33 +225,54 @@ static struct claimed *claimed_of(struct runtimes *t, struct mapped_file *file)
 }
 
 /* Puts a claim where it belongs; false: it is none, or another stands there. */
-static bool insert(struct runtimes *t, struct unwind_claim claim)
+static bool insert(struct claims *to, struct code_claim claim)
 {
-	size_t at = t->fresh.n;
-	struct unwind_claim *p;
+	size_t at = to->list.n;
+	struct code_claim *p;
 
-	while (at > 0 && t->fresh.p[at - 1].from > claim.from)
+	while (at > 0 && to->list.p[at - 1].from > claim.from)
 		at--;
-	p = t->fresh.p;
+	p = to->list.p;
 	if (claim.from >= claim.to || (at > 0 && p[at - 1].to > claim.from) ||
-	    (at < t->fresh.n && p[at].from < claim.to) || t->fresh.n >= UNWIND_CLAIMS_MAX)
+	    (at < to->list.n && p[at].from < claim.to) || to->list.n >= UNWIND_CLAIMS_MAX)
 		return false;
-	if (!vec_push(&t->fresh, claim))
+	if (!vec_push(&to->list, claim))
 		return false;
-	p = t->fresh.p;
-	memmove(p + at + 1, p + at, (t->fresh.n - 1 - at) * sizeof(*p));
+	p = to->list.p;
+	memmove(p + at + 1, p + at, (to->list.n - 1 - at) * sizeof(*p));
 	p[at] = claim;
 	return true;
 }
 
 static bool is_news(const struct runtimes *t, const struct claimed *f)
 {
-	const struct unwind_claim *a = f->list.p, *b = t->fresh.p;
+	const struct code_claim *a = f->list.p, *b = t->fresh.list.p;
 
-	for (size_t i = 0; i < f->list.n && i < t->fresh.n; i++)
+	for (size_t i = 0; i < f->list.n && i < t->fresh.list.n; i++)
 		if (a[i].from != b[i].from || a[i].to != b[i].to || a[i].slot != b[i].slot)
 			return true;
-	return f->list.n != t->fresh.n;
+	return f->list.n != t->fresh.list.n;
+}
+
+/* Inserts what the runtime has answered for one object, or, with 0, of the process's addresses.
+ * What finds no place is reported once. */
+static void insert_answers(struct runtimes *t, uint32_t slot, uint64_t object, size_t n,
+			   struct claims *to)
+{
+	struct runtime *r = &t->list[slot - 1];
+	bool all = true;
+
+	for (size_t i = 0; i < n; i++)
+		if (t->answer[i].object == object)
+			all &= insert(to, (struct code_claim){t->answer[i].from, t->answer[i].to,
+							      (uint16_t)slot});
+	if (all || r->overlaps)
+		return;
+	r->overlaps = true;
+	say(t, ANDIRON_LOG_WARN,
+	    "the runtime \"%s\" claims code that another one has claimed, or more than there is "
+	    "room for: those frames are not shown",
+	    r->name);
 }
 
 /* What the runtime has answered for one object, in place of what it had of it. */
@@ -253,34 +280,21 @@ static void replace(struct runtimes *t, uint32_t slot, struct mapped_file *file,
 		    struct unwind *store)
 {
 	struct claimed *f = claimed_of(t, file);
-	struct runtime *r = &t->list[slot - 1];
-	uint64_t object = mapped_file_object(file);
-	bool all = f != NULL;
 
-	t->fresh.n = 0;
-	for (size_t i = 0; all && i < f->list.n; i++)
-		if (f->list.p[i].slot != slot)
-			all = insert(t, f->list.p[i]);
-	for (size_t i = 0; f && i < n; i++)
-		if (t->answer[i].object == object)
-			all &= insert(t, (struct unwind_claim){t->answer[i].from, t->answer[i].to,
-							       (uint16_t)slot});
-	if (!all && !r->overlaps) {
-		r->overlaps = true;
-		say(t, ANDIRON_LOG_WARN,
-		    "the runtime \"%s\" claims code that another one has "
-		    "claimed, or more than there is room for: those frames "
-		    "are not shown",
-		    r->name);
-	}
-	if (!f || !is_news(t, f))
+	t->fresh.list.n = 0;
+	if (!f)
 		return;
-	if (!vec_reserve(&f->list, t->fresh.n > f->list.n ? t->fresh.n - f->list.n : 0) ||
-	    unwind_claim(store, file, t->fresh.p, t->fresh.n) != 0)
+	vec_each (&f->list, c)
+		if (c->slot != slot && !insert(&t->fresh, *c))
+			return;
+	insert_answers(t, slot, mapped_file_object(file), n, &t->fresh);
+	n = t->fresh.list.n;
+	if (!is_news(t, f) || !vec_reserve(&f->list, n > f->list.n ? n - f->list.n : 0) ||
+	    unwind_claim(store, file, t->fresh.list.p, n) != 0)
 		return; /* and will be new the next time */
-	f->list.n = 0;
-	for (size_t i = 0; i < t->fresh.n; i++)
-		f->list.p[f->list.n++] = t->fresh.p[i];
+	if (n > 0)
+		memcpy(f->list.p, t->fresh.list.p, n * sizeof(*f->list.p));
+	f->list.n = n;
 }
 
 static bool answered_before(const struct runtimes *t, size_t i)
@@ -291,28 +305,48 @@ static bool answered_before(const struct runtimes *t, size_t i)
 	return false;
 }
 
-void runtimes_process(struct runtimes *t, const struct process *p, struct unwind *store)
+/* The runtime's claims on the process whose mappings are listed; how many. */
+static uint32_t ask(struct runtimes *t, struct runtime *r, const struct process *p)
 {
 	struct andiron_runtime_process process = process_of(p);
+	int32_t n = r->table->claim(r->session, &process, t->mappings.p, t->mappings.n, t->answer,
+				    ANDIRON_RUNTIME_CLAIMS);
 
-	if (!p->maps || !list_mappings(t, p->maps))
+	/* Else it has failed, or written past the end of what it was given, or lies. */
+	return n > 0 && n <= (int32_t)ANDIRON_RUNTIME_CLAIMS ? (uint32_t)n : 0;
+}
+
+/* Addresses of a child that was only forked, and is gone, are those of its parent. */
+static void keep_addresses(struct runtimes *t, struct mapset *set)
+{
+	if (t->addresses.list.n == 0 && set->inherited)
 		return;
+	vec_free(&set->claims);
+	set->claims.p = t->addresses.list.p;
+	set->claims.n = t->addresses.list.n;
+	set->claims.capacity = t->addresses.list.capacity;
+	t->addresses = (struct claims){0};
+}
+
+void runtimes_process(struct runtimes *t, const struct process *p, struct unwind *store)
+{
+	if (!p->maps || p->maps->claimed || !list_mappings(t, p->maps))
+		return;
+	t->addresses.list.n = 0;
 	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++) {
 		struct runtime *r = &t->list[slot - 1];
-		int32_t n = r->table ? r->table->claim(r->session, &process, t->mappings.p,
-						       t->mappings.n, t->answer,
-						       ANDIRON_RUNTIME_CLAIMS)
-				     : 0;
+		uint32_t n = r->table ? ask(t, r, p) : 0;
 
-		if (n > (int32_t)ANDIRON_RUNTIME_CLAIMS)
-			n = 0; /* it has written past the end of what it was given, or lies */
-		for (int32_t i = 0; i < n; i++) {
+		for (uint32_t i = 0; i < n; i++) {
 			struct mapped_file *file = file_of_mapping(p->maps, t->answer[i].object);
 
-			if (file && !answered_before(t, (size_t)i))
-				replace(t, slot, file, (size_t)n, store);
+			if (file && !answered_before(t, i))
+				replace(t, slot, file, n, store);
 		}
+		insert_answers(t, slot, 0, n, &t->addresses);
 	}
+	keep_addresses(t, p->maps);
+	p->maps->claimed = true;
 }
 
 void runtimes_gone(struct runtimes *t, const struct process *p)

@@ -56,8 +56,9 @@ struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
 /* Releases all mapped files. */
 void runtimes_free(struct runtimes *t);
 
-/* Asks for the claims on what the process has mapped, and gives the store the new ones; before
- * unwind_map, so that they are there for the first walk. */
+/* Asks for the claims on what the process has mapped, once for a set of mappings: gives the store
+ * the new ones on files, and the set those on addresses. Before unwind_map, so that they are there
+ * for the first walk. */
 void runtimes_process(struct runtimes *t, const struct process *p, struct unwind *store);
 void runtimes_gone(struct runtimes *t, const struct process *p);
 
