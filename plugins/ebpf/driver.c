@@ -10,11 +10,9 @@
 #include "base/clock.h"
 #include "base/vec.h"
 
-#include <andiron/runtime.h>
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -279,21 +277,6 @@ static void launch(struct driver *d)
 	}
 }
 
-/* Those that nobody offers are left without, which the engine says. */
-static void find_runtimes(const struct abi_context *c, struct ebpf_options *options)
-{
-	char id[sizeof(ANDIRON_RUNTIME_PREFIX) + RUNTIME_NAME_MAX + sizeof(ANDIRON_RUNTIME_SUFFIX)];
-
-	for (size_t i = 0; i < options->n_runtimes; i++) {
-		struct andiron_extension found = {0};
-
-		snprintf(id, sizeof(id), "%s%s%s", ANDIRON_RUNTIME_PREFIX,
-			 options->runtimes[i].name, ANDIRON_RUNTIME_SUFFIX);
-		if (c->host->extension(c->instance, id, &found) == 0)
-			options->runtimes[i].extension = found;
-	}
-}
-
 int driver_new(const struct abi_context *c, struct ebpf_options *options,
 	       const struct andiron_extension *objects, void **ret)
 {
@@ -312,7 +295,7 @@ int driver_new(const struct abi_context *c, struct ebpf_options *options,
 			"the kernel does not report CPUs that come online (%s), so they are not "
 			"sampled; allow sockets of AF_NETLINK to this process",
 			strerror(-d->cpu_events));
-	find_runtimes(c, options);
+	ebpf_options_find_runtimes(options, c->host, c->instance);
 	r = engine_new(c->instance, options, objects, &out, &d->engine);
 	if (r != 0) {
 		closep(&d->cpu_events);
@@ -355,7 +338,7 @@ int32_t driver_start(void *self, struct andiron_error *err)
 
 void driver_update(struct driver *d, struct ebpf_options *options)
 {
-	find_runtimes(&d->c, options);
+	ebpf_options_find_runtimes(options, d->c.host, d->c.instance);
 	ebpf_options_fini(&d->next.options);
 	d->next.options = *options;
 	want(d, WANT_OPTIONS);

@@ -408,7 +408,8 @@ const char *engine_notes(const struct engine *e)
 
 int engine_report_targets(struct engine *e, target_report_fn fn, void *context)
 {
-	return target_report_each(e->matcher, &e->processes, fn, context);
+	return target_report_each(e->matcher, &e->processes,
+				  e->unwinder ? unwinder_runtimes(e->unwinder) : NULL, fn, context);
 }
 
 void engine_get_stats(const struct engine *e, struct engine_stats *ret)

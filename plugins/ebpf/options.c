@@ -20,6 +20,10 @@ static const char *const comm_words[] = {"none", "label", "stackframe", "both", 
 #define FRAMES(name_, language)                                                                    \
 	IGNORED(BOOL, name_, "true", "Unwind " language " frames.",                                \
 		.effect = language " frames are not unwound by this version")
+#define RUNTIME(name_, language)                                                                   \
+	OPTION(BOOL, name_, "true",                                                                \
+	       "Show " language                                                                    \
+	       " frames by their own names, where a plugin for them is installed.")
 #define DEAD(type_, name_, default_)                                                               \
 	IGNORED(type_, name_, default_, "Has no effect since Alloy 1.11.", .until = "Alloy 1.11")
 
@@ -61,15 +65,16 @@ static const struct andiron_option items[] = {
 	OPTION(BOOL, "follow", "false",
 	       "Descendants of a target's process belong to it, from their fork on.",
 	       .since = "0.1"),
-	OPTION(STRINGS, "runtimes", "[]",
-	       "Language runtimes whose frames are shown, by name, each by a plugin of its own.",
+	OPTION(STRINGS, "runtimes", NULL,
+	       "Language runtimes whose frames are shown, by name, each by a plugin of its own; all "
+	       "that are installed, if it is not given.",
 	       .since = "0.1"),
-	FRAMES("python_enabled", "Python"),
+	RUNTIME("python_enabled", "Python"),
 	FRAMES("perl_enabled", "Perl"),
 	FRAMES("php_enabled", "PHP"),
-	FRAMES("hotspot_enabled", "Java"),
+	RUNTIME("hotspot_enabled", "Java"),
 	FRAMES("ruby_enabled", "Ruby"),
-	FRAMES("v8_enabled", "JavaScript"),
+	RUNTIME("v8_enabled", "JavaScript"),
 	FRAMES("dotnet_enabled", ".NET"),
 	IGNORED(BOOL, "go_enabled", "true", "Unwind Go frames."),
 	IGNORED(FLOAT, "off_cpu_threshold", "0", "Probability of off-CPU samples.",
@@ -157,17 +162,6 @@ static bool is_repeated(const struct andiron_value *list, uint64_t i)
 	return false;
 }
 
-static void read_runtimes(struct ebpf_options *o, const struct andiron_value *list)
-{
-	for (uint64_t i = 0; list && i < list->n_items && o->n_runtimes < RUNTIMES_MAX; i++) {
-		struct str name = abi_str(list->items[i].string);
-
-		if (!is_runtime_name(name) || is_repeated(list, i))
-			continue; /* as validate says */
-		memcpy(o->runtimes[o->n_runtimes++].name, name.p, name.n);
-	}
-}
-
 bool ebpf_options_same_runtimes(const struct ebpf_options *a, const struct ebpf_options *b)
 {
 	for (size_t i = 0; i < a->n_runtimes && i < b->n_runtimes; i++)
@@ -198,24 +192,115 @@ static void check_runtimes(const struct andiron_host *host, struct andiron_repor
 	}
 }
 
+/* Alloy's names for runtimes. */
+static const struct runtime_switch {
+	const char *option, *runtime;
+} switches[] = {{"python_enabled", "python"}, {"hotspot_enabled", "jvm"}, {"v8_enabled", "v8"}};
+
+static void read_switches(struct ebpf_options *o, const struct andiron_value *args)
+{
+	for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
+		const struct andiron_value *v = value_get(args, switches[i].option);
+
+		if (!value_bool(args, switches[i].option, true))
+			o->runtimes_off |= 1u << i;
+		else if (v && !(v->flags & ANDIRON_VALUE_DEFAULTED))
+			o->runtimes_on |= 1u << i;
+	}
+}
+
+static bool is_off(const struct ebpf_options *o, struct str name)
+{
+	for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++)
+		if (str_is(name, switches[i].runtime))
+			return o->runtimes_off >> i & 1;
+	return false;
+}
+
+static void read_runtimes(struct ebpf_options *o, const struct andiron_value *list)
+{
+	o->runtimes_installed = !list || list->kind != ANDIRON_VALUE_LIST;
+	if (o->runtimes_installed)
+		return;
+	for (uint64_t i = 0; i < list->n_items && o->n_runtimes < RUNTIMES_MAX; i++) {
+		struct str name = abi_str(list->items[i].string);
+
+		if (!is_runtime_name(name) || is_repeated(list, i) || is_off(o, name))
+			continue; /* as validate, or a switch, says */
+		memcpy(o->runtimes[o->n_runtimes++].name, name.p, name.n);
+	}
+}
+
+/* The name in the id of an extension; empty: it is none of a runtime. */
+static struct str runtime_of(const char *id)
+{
+	struct str name = str_of(id);
+
+	if (!str_starts(name, STR(ANDIRON_RUNTIME_PREFIX)) ||
+	    !str_ends(name, STR(ANDIRON_RUNTIME_SUFFIX)))
+		return STR_NULL;
+	name = str_skip(name, sizeof(ANDIRON_RUNTIME_PREFIX) - 1);
+	return str_first(name, name.n - (sizeof(ANDIRON_RUNTIME_SUFFIX) - 1));
+}
+
+static void add_installed(void *context, const char *id)
+{
+	struct ebpf_options *o = context;
+	struct str name = runtime_of(id);
+
+	if (is_runtime_name(name) && !is_off(o, name) && o->n_runtimes < RUNTIMES_MAX)
+		memcpy(o->runtimes[o->n_runtimes++].name, name.p, name.n);
+}
+
+static void note(struct ebpf_options *o, const char *name, const char *effect)
+{
+	size_t n = strlen(o->notes);
+	int r = snprintf(o->notes + n, sizeof(o->notes) - n, "; %s: %s", name, effect);
+
+	if (r < 0 || n + (size_t)r >= sizeof(o->notes))
+		o->notes[n] = '\0';
+}
+
+/* Switches that were set to true in vain. */
+static void note_lacking(struct ebpf_options *o)
+{
+	for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < o->n_runtimes; k++)
+			found |= strcmp(o->runtimes[k].name, switches[i].runtime) == 0;
+		if (o->runtimes_on >> i & 1 && !found)
+			note(o, switches[i].option, "no installed plugin shows such frames");
+	}
+}
+
+void ebpf_options_find_runtimes(struct ebpf_options *o, const struct andiron_host *host,
+				uint64_t instance)
+{
+	char id[sizeof(ANDIRON_RUNTIME_PREFIX) + RUNTIME_NAME_MAX + sizeof(ANDIRON_RUNTIME_SUFFIX)];
+
+	if (o->runtimes_installed &&
+	    host->size >= offsetof(struct andiron_host, each_extension) + sizeof(void *))
+		host->each_extension(instance, ANDIRON_RUNTIME_PREFIX, add_installed, o);
+	for (size_t i = 0; i < o->n_runtimes; i++) {
+		snprintf(id, sizeof(id), ANDIRON_RUNTIME_PREFIX "%s" ANDIRON_RUNTIME_SUFFIX,
+			 o->runtimes[i].name);
+		if (host->extension(instance, id, &o->runtimes[i].extension) != 0)
+			o->runtimes[i].extension = (struct andiron_extension){0};
+	}
+	note_lacking(o);
+}
+
 /* What was asked for and is not done. */
 static void note_ignored(struct ebpf_options *o, const struct andiron_value *args)
 {
-	size_t n = 0;
-
 	for (uint32_t i = 0; i < ebpf_options.count; i++) {
 		const struct andiron_option *option = &ebpf_options.items[i];
 		const struct andiron_value *v = value_get(args, option->name);
-		int r;
 
-		if (!option->effect || !v || (v->flags & ANDIRON_VALUE_DEFAULTED) ||
-		    (v->kind == ANDIRON_VALUE_BOOL && v->integer == 0))
-			continue;
-		r = snprintf(o->notes + n, sizeof(o->notes) - n, "; %s: %s", option->name,
-			     option->effect);
-		if (r < 0 || n + (size_t)r >= sizeof(o->notes))
-			break;
-		n += (size_t)r;
+		if (option->effect && v && !(v->flags & ANDIRON_VALUE_DEFAULTED) &&
+		    (v->kind != ANDIRON_VALUE_BOOL || v->integer != 0))
+			note(o, option->name, option->effect);
 	}
 }
 
@@ -240,6 +325,7 @@ int ebpf_options_read(struct ebpf_options *o, const struct andiron_value *args)
 		ebpf_options_fini(&read);
 		return r;
 	}
+	read_switches(&read, args);
 	read_runtimes(&read, value_get(args, "runtimes"));
 	note_ignored(&read, args);
 	*o = read;

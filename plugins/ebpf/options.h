@@ -23,9 +23,12 @@ struct ebpf_options {
 	bool follow;
 	const struct target_label *default_target;
 	size_t n_default_target;
-	struct runtime_requested
-		runtimes[RUNTIMES_MAX]; /* of which extensions are looked up by plugin.c */
+	/* With their extensions once ebpf_options_find_runtimes was called. */
+	struct runtime_requested runtimes[RUNTIMES_MAX];
 	size_t n_runtimes;
+	bool runtimes_installed; /* all that are */
+	/* Bits of options.c: which of Alloy's switches are false, and true by the file's word. */
+	uint32_t runtimes_off, runtimes_on;
 	struct arena arena; /* default_target */
 	/* "; NAME: effect" of each ignored argument that the file has. */
 	char notes[600];
@@ -33,6 +36,10 @@ struct ebpf_options {
 
 /* Reads what the option table let through. 0 or -ENOMEM. */
 int ebpf_options_read(struct ebpf_options *o, const struct andiron_value *args);
+/* Adds the installed runtimes, if none are named, and finds the extensions of all. What nobody
+ * offers has none, which the engine says. [loop] [serial]. */
+void ebpf_options_find_runtimes(struct ebpf_options *o, const struct andiron_host *host,
+				uint64_t instance);
 /* Whether both want the same runtimes, in the same order. */
 bool ebpf_options_same_runtimes(const struct ebpf_options *a, const struct ebpf_options *b);
 void ebpf_options_fini(struct ebpf_options *o);

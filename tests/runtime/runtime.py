@@ -4,8 +4,10 @@
 cannot be used."""
 
 import contextlib
+import json
 import os
 import re
+import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../scenario"))
@@ -23,31 +25,54 @@ pyroscope.ebpf "toy" {
   sample_rate      = 199
   collect_interval = "1s"
   kernel_frames    = false
-  runtimes         = [%s]
+  %s
 }
 profile.file "out" {
   paths = ["out.folded", "out.pb.gz"]
 }
 """
 SAMPLES = 200
+WORDS = 127 + 1024  # of a stack; a frame of the toy takes two
 
 
-def profile(runtimes, *arguments):
-    """Stacks of the toy, from main on, with their samples; and what the agent said."""
-    need_root()
+PLUGIN_PATH = os.environ.get("ANDIRON_PLUGIN_PATH", "")
+
+
+def install(*plugins):
+    """Of the toy's plugins only these are there."""
+    shutil.rmtree("plugins", ignore_errors=True)
+    os.mkdir("plugins")
+    for name in plugins:
+        shutil.copy(os.path.join(os.environ["TOY_PLUGINS"], f"andiron-{name}.so"), "plugins")
+    os.environ["ANDIRON_PLUGIN_PATH"] = f"{PLUGIN_PATH}:{os.path.abspath('plugins')}"
+
+
+def chosen(*runtimes):
     names = ", ".join(f'"{name}"' for name in runtimes)
-    with Background(TOY, *arguments) as toy, Agent(
-        write("c.alloy", CONFIG % (toy.pid, names))
-    ) as agent:
-        agent.until_metric("andiron_samples_taken_total", SAMPLES)
-        agent.stop()
-        said = agent.text()
+    return f"runtimes = [{names}]"
+
+
+def sample(agent, samples=SAMPLES):
+    """Stacks from main on, with their samples; and what the agent said."""
+    agent.until_metric("andiron_samples_taken_total", samples)
+    agent.stop()
     stacks = {}
     for frames, n in folded("out.folded").items():
         whole = "main" in frames
         frames = frames[frames.index("main") :] if whole else ("?",) + frames
         stacks[frames] = stacks.get(frames, 0) + n
-    return stacks, said
+    return stacks, agent.text()
+
+
+def profile(option, *arguments):
+    """Stacks of the toy, with one option more or "", where all its plugins are installed."""
+    need_root()
+    if option.startswith("runtimes"):
+        install("toy", "mistaken")
+    with Background(TOY, *arguments) as toy, Agent(
+        write("c.alloy", CONFIG % (toy.pid, option))
+    ) as agent:
+        return sample(agent)
 
 
 def share_of(stacks, pattern):
@@ -65,7 +90,10 @@ def settled(stacks):
     return later
 
 
-WHOLE = r"main;native_start;outer;middle;native_bridge;inner(;native_crunch)?"
+NATIVE = (
+    r"main;run;native_start;toy_run;toy_interpret;native_bridge;toy_run;toy_interpret(;native_crunch)?"
+)
+WHOLE = r"main;run;native_start;outer;middle;native_bridge;inner(;native_crunch)?"
 
 
 def expect_whole(stacks):
@@ -86,18 +114,83 @@ def expect_whole(stacks):
 @case
 def names_and_order():
     """native, toy, native and toy stand in one stack, by their names and in their order."""
-    stacks, said = profile(["toy"])
+    stacks, said = profile(chosen("toy"))
     expect_whole(stacks)
     assert "runtime" not in said, said
+
+
+@case
+def compiled():
+    """Code that was made at run time, in no file, is walked as its process has it, also as it grows; several functions of one pair
+    stand in each other."""
+    stacks, _ = profile(chosen("toy"), "jit")
+    assert share_of(settled(stacks), "main;run;native_jit;compiled;inlined(;native_crunch)?") >= 0.98, stacks
+    stacks, _ = profile(chosen(), "jit")
+    assert share_of(stacks, r"main;run;native_jit;\[anon\](;native_crunch)?") >= 0.98, stacks
+
+
+@case
+def one_entry():
+    """What finds no room in a stack is cut at its outer end, which says so."""
+    stacks, _ = profile(chosen("toy"), "dig", "400")
+    assert share_of(settled(stacks), "main;run;(dig;){401}inner(;native_crunch)?") >= 0.98, stacks
+    stacks, _ = profile(chosen("toy"), "dig", "590")
+    cut = r"\?;\[truncated\];(dig;){%d,%d}inner(;native_crunch)?" % (WORDS // 2 - 2, WORDS // 2)
+    assert share_of(settled(stacks), cut) >= 0.98, stacks
+
+
+def status_of(agent, pid):
+    """What the agent says of a process's runtime; None while it is at work."""
+    head, body = running.ask("status", "/targets")
+    if not head.startswith("HTTP/1.0 200 "):
+        return None
+    for target in json.loads(body).get("pyroscope.ebpf.toy", []):
+        for process in target["processes"]:
+            if process["pid"] == pid:
+                return process.get("runtime", "")
+    return None
+
+
+@case
+def installed():
+    """What is installed is used without being asked for; Alloy's switches turn theirs off; a target's status names the runtime."""
+    need_root()
+    install("toy")
+    with Background(TOY) as toy, Agent(write("c.alloy", CONFIG % (toy.pid, ""))) as agent:
+        agent.until(lambda: status_of(agent, toy.pid) == "toy 1.0", "the status names the runtime")
+        stacks, said = sample(agent)
+    expect_whole(stacks)
+    install("python")
+    stacks, said = profile("")
+    expect_whole(stacks)
+    stacks, said = profile("python_enabled = false")
+    assert share_of(stacks, NATIVE) >= 0.95, stacks
+    assert "python" not in said, said
+
+
+@case
+def switched_off():
+    """A switch that is on in vain is noted; one that is off wins over the list."""
+    need_root()
+    install("toy")
+    text = CONFIG % (os.getpid(), "python_enabled = true\n  v8_enabled = false")
+    with Agent(write("c.alloy", text)) as agent:
+        agent.until_health("pyroscope.ebpf.toy", "healthy", "python_enabled: no installed plugin")
+    install("python")
+    with Background(TOY) as toy:
+        text = CONFIG % (toy.pid, chosen("python") + "\n  python_enabled = false")
+        with Agent(write("c.alloy", text)) as agent:
+            stacks, _ = sample(agent)
+    assert share_of(stacks, NATIVE) >= 0.95, stacks
 
 
 @case
 def ten_times():
     """Fourteen round trips are one whole stack: here there are eleven and fourteen."""
     for deep in (10, 13):
-        stacks, _ = profile(["toy"], str(deep))
+        stacks, _ = profile(chosen("toy"), str(deep))
         assert (
-            share_of(settled(stacks), "main;(dive;native_dive;){%d}inner(;native_crunch)?" % deep)
+            share_of(settled(stacks), "main;run;(dive;native_dive;){%d}inner(;native_crunch)?" % deep)
             >= 0.98
         ), (deep, stacks)
 
@@ -135,12 +228,12 @@ def continuation():
     with open(BTF, "rb") as types:
         here = TASK_WORK in types.read()
     for deep in (14, 39, 150):
-        stacks, _ = profile(["toy"], str(deep))
+        stacks, _ = profile(chosen("toy"), str(deep))
         if not here:
             expect_cut(stacks)
             continue
         assert (
-            share_of(settled(stacks), "main;(dive;native_dive;){%d}inner(;native_crunch)?" % deep)
+            share_of(settled(stacks), "main;run;(dive;native_dive;){%d}inner(;native_crunch)?" % deep)
             >= 0.98
         ), (deep, stacks)
 
@@ -149,14 +242,14 @@ def continuation():
 def too_often():
     """Without task work it ends in a frame that says so, with all that was walked until then."""
     with without_task_work():
-        stacks, _ = profile(["toy"], "20")
+        stacks, _ = profile(chosen("toy"), "20")
     expect_cut(stacks)
 
 
 @case
 def absent():
     """One that nobody offers is said so by name, and costs the others nothing."""
-    stacks, said = profile(["moon", "toy"])
+    stacks, said = profile(chosen("moon", "toy"))
     assert 'no plugin offers the runtime "moon" (andiron.runtime.moon/1)' in said, said
     expect_whole(stacks)
 
@@ -165,24 +258,20 @@ def absent():
 def refused():
     """One that the verifier refuses is said so with its reason; another has its place, and the
     code is native."""
-    stacks, said = profile(["broken", "toy"])
+    stacks, said = profile(chosen("broken", "toy"))
     assert re.search(
         r'runtime \\?"broken\\?" is not used.*the kernel refused its program: .*invalid mem access',
         said,
     ), said
     expect_whole(stacks)
-    stacks, _ = profile(["broken"])
-    native = (
-        r"main;native_start;toy_run;toy_interpret;native_bridge;toy_run;toy_interpret"
-        r"(;native_crunch)?"
-    )
-    assert share_of(stacks, native) >= 0.95, stacks
+    stacks, _ = profile(chosen("broken"))
+    assert share_of(stacks, NATIVE) >= 0.95, stacks
 
 
 @case
 def another_version():
     """One that was built for another version of the walk is not loaded."""
-    stacks, said = profile(["old"])
+    stacks, said = profile(chosen("old"))
     assert re.search(r"built for version 3 of the walk, this sampler has version 4", said), said
     assert share_of(stacks, r".*;toy_interpret.*") >= 0.95, stacks
 
@@ -191,9 +280,9 @@ def another_version():
 def mistaken():
     """A program that leaves nonsense behind costs the stacks that it was called for; one that does
     not come back costs the samples, which are counted."""
-    stacks, _ = profile(["astray"])
+    stacks, _ = profile(chosen("astray"))
     assert share_of(stacks, r"\?;\[runtime\](;native_crunch)?") >= 0.95, stacks
-    stacks, said = profile(["silent"])
+    stacks, said = profile(chosen("silent"))
     lost = re.search(r"([0-9,]+) dropped \(pyroscope.ebpf.toy:unfinished", said)
     assert lost and int(lost[1].replace(",", "")) + sum(stacks.values()) >= SAMPLES, said
 
@@ -201,9 +290,9 @@ def mistaken():
 @case
 def bad_names():
     """Names that can be no runtime's are refused where they stand."""
-    text = CONFIG % (1, '"Toy", "toy", "toy"')
+    text = CONFIG % (1, chosen("Toy", "toy", "toy"))
     r = andiron("validate", write("c.alloy", text)).expect(1, "lower-case letters", "named twice")
-    assert "c.alloy:10:23" in r.out + r.err, r.out + r.err
+    assert "c.alloy:10:15" in r.out + r.err, r.out + r.err
 
 
 main()

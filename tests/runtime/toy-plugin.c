@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* andiron-toy.so: the toy machine as a language runtime, and it once more with a program that the
- * verifier refuses, with one for another version of the walk, and with two that are mistaken. */
+/* andiron-toy.so: the toy machine as a language runtime. With TOY_PYTHON, andiron-python.so, it is
+ * offered as Python's; with TOY_MISTAKEN, andiron-mistaken.so, with a program that the verifier
+ * refuses, with one for another version of the walk, and with two that are mistaken. */
 #include "toy.h"
 
 #include <andiron/bpf/walk.h>
@@ -21,12 +22,20 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wcast-qual"
+#ifdef TOY_MISTAKEN
 #include "astray.skel.h"
 #include "broken.skel.h"
+#endif
 #include "toy.skel.h"
 #pragma GCC diagnostic pop
 
 #define FILES 256
+
+#ifdef TOY_PYTHON
+#define FRAME_TYPE "cpython"
+#else
+#define FRAME_TYPE "toy"
+#endif
 
 struct file {
 	uint64_t object; /* 0: none */
@@ -115,26 +124,40 @@ static const struct file *look_at(struct session *s, uint64_t object)
 	return f;
 }
 
+/* The machine in a mapping of a file that has one. */
+static bool claim_machine(const struct session *s, const struct andiron_runtime_process *process,
+			  const struct andiron_runtime_mapping *m, const struct file *f,
+			  struct andiron_runtime_claim *ret)
+{
+	uint64_t bias = m->start - m->address;
+	uint64_t from = f->interpret.st_value, to = from + f->interpret.st_size;
+	struct toy_process facts = {bias + f->top.st_value, bias + from, bias + to};
+
+	if (from == to || f->top.st_size == 0)
+		return false;
+	if (s->tops >= 0)
+		bpf_map_update_elem(s->tops, &process->pid, &facts, BPF_ANY);
+	*ret = (struct andiron_runtime_claim){f->object, from, to};
+	return true;
+}
+
+/* Its memory for code is of interest where it has a machine, too. */
 static int32_t claim(void *session, const struct andiron_runtime_process *process,
 		     const struct andiron_runtime_mapping *mappings, uint64_t n,
 		     struct andiron_runtime_claim *ret, uint64_t max)
 {
 	struct session *s = session;
+	uint64_t k = 0;
 
-	for (uint64_t i = 0; i < n && max > 0; i++) {
-		const struct file *f = look_at(s, mappings[i].object);
-		uint64_t top = mappings[i].start - mappings[i].address + f->top.st_value;
-
-		if (f->interpret.st_size == 0 || f->top.st_size == 0)
-			continue;
-		if (s->tops >= 0)
-			bpf_map_update_elem(s->tops, &process->pid, &top, BPF_ANY);
-		ret[0] = (struct andiron_runtime_claim){f->object, f->interpret.st_value,
-							f->interpret.st_value +
-								f->interpret.st_size};
-		return 1;
-	}
-	return 0;
+	for (uint64_t i = 0; i < n && k == 0; i++)
+		if (mappings[i].object)
+			k = claim_machine(s, process, &mappings[i], look_at(s, mappings[i].object),
+					  ret);
+	for (uint64_t i = 0; i < n && k > 0 && k < max; i++)
+		if (!mappings[i].object && mappings[i].limit - mappings[i].start == 4096)
+			ret[k++] = (struct andiron_runtime_claim){0, mappings[i].start,
+								  mappings[i].limit};
+	return (int32_t)k;
 }
 
 static void gone(void *session, const struct andiron_runtime_process *process)
@@ -151,6 +174,11 @@ static int32_t resolve(void *session, const struct andiron_runtime_process *proc
 	struct session *s = session;
 	struct toy_name_key key = {process->pid, what};
 
+	if (what == TOY_COMPILED) {
+		ret[0].function = (struct andiron_str){"inlined", 7};
+		ret[1].function = (struct andiron_str){"compiled", 8};
+		return 2;
+	}
 	if (bpf_map_lookup_elem(s->names, &key, &s->name) != 0)
 		return -ENOENT;
 	ret->function = (struct andiron_str){s->name.text, strnlen(s->name.text, TOY_NAME)};
@@ -164,9 +192,9 @@ static int32_t describe(void *session, const struct andiron_runtime_process *pro
 {
 	static const char text[] = "toy 1.0";
 	struct session *s = session;
-	uint64_t top;
+	struct toy_process facts;
 
-	if (bpf_map_lookup_elem(s->tops, &process->pid, &top) != 0)
+	if (bpf_map_lookup_elem(s->tops, &process->pid, &facts) != 0)
 		return 0;
 	memcpy(ret, text, sizeof(text) - 1);
 	return sizeof(text) - 1;
@@ -189,7 +217,7 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 	s->table.gone = gone;
 	s->table.resolve = resolve;
 	s->table.describe = describe;
-	s->table.frame_type = "toy";
+	s->table.frame_type = FRAME_TYPE;
 	r = host->extension(instance, ANDIRON_OBJECTS_ID, &s->objects);
 	if (r != 0)
 		free(s);
@@ -213,11 +241,14 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 		return create(host, instance, &kind, ret);                                         \
 	}
 
-CREATE(toy, toy, "toy", ANDIRON_WALK_VERSION)
+#ifdef TOY_MISTAKEN
 CREATE(broken, broken, "toy", ANDIRON_WALK_VERSION)
 CREATE(old, toy, "toy", ANDIRON_WALK_VERSION - 1)
 CREATE(astray, astray, "astray", ANDIRON_WALK_VERSION)
 CREATE(silent, astray, "silent", ANDIRON_WALK_VERSION)
+#else
+CREATE(toy, toy, "toy", ANDIRON_WALK_VERSION)
+#endif
 
 static int32_t start(void *self, struct andiron_error *err)
 {
@@ -235,7 +266,10 @@ static void destroy(void *self)
 
 static const void *extension(void *self, const char *id)
 {
-	return &((struct service *)self)->table;
+	/* The host asks for others, too. */
+	return strncmp(id, ANDIRON_RUNTIME_PREFIX, sizeof(ANDIRON_RUNTIME_PREFIX) - 1) == 0
+		       ? &((struct service *)self)->table
+		       : NULL;
 }
 
 static const char *const needs[] = {ANDIRON_OBJECTS_ID, NULL};
@@ -254,10 +288,19 @@ static const struct andiron_options no_options = {0, sizeof(struct andiron_optio
 		.extension = extension,                                                            \
 	}
 
-static const struct andiron_component toy = RUNTIME("toy", create_toy);
+#ifdef TOY_MISTAKEN
 static const struct andiron_component broken = RUNTIME("broken", create_broken);
 static const struct andiron_component old = RUNTIME("old", create_old);
 static const struct andiron_component astray = RUNTIME("astray", create_astray);
 static const struct andiron_component silent = RUNTIME("silent", create_silent);
 
-ANDIRON_PLUGIN("toy", ANDIRON_VERSION, "Apache-2.0", &toy, &broken, &old, &astray, &silent);
+ANDIRON_PLUGIN("mistaken", ANDIRON_VERSION, "Apache-2.0", &broken, &old, &astray, &silent);
+#elif defined(TOY_PYTHON)
+static const struct andiron_component python = RUNTIME("python", create_toy);
+
+ANDIRON_PLUGIN("python", ANDIRON_VERSION, "Apache-2.0", &python);
+#else
+static const struct andiron_component toy = RUNTIME("toy", create_toy);
+
+ANDIRON_PLUGIN("toy", ANDIRON_VERSION, "Apache-2.0", &toy);
+#endif

@@ -21,16 +21,16 @@
 #define FP 6
 #endif
 
-#define FRAMES 192
+#define FRAMES 600
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Where a process keeps its innermost frame, by pid. */
+/* By the pid that `claim` was called with. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct toy_process);
 } tops SEC(".maps");
 
 struct {
@@ -70,11 +70,18 @@ static __always_inline int leave(struct andiron_walk *w, const struct toy_frame 
 /* 0, or 1 if the walk cannot go on. */
 static __always_inline int walk_run(struct andiron_walk *w)
 {
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	__u64 *top = bpf_map_lookup_elem(&tops, &tgid), at = 0;
+	__u32 pid = w->pid;
+	struct toy_process *process = bpf_map_lookup_elem(&tops, &pid);
 	struct toy_frame f;
+	__u64 at = 0;
 
-	if (!top || bpf_probe_read_user(&at, sizeof(at), (const void *)*top) != 0)
+	if (!process)
+		return 1;
+	if (w->pc <= process->from || w->pc > process->to) {
+		w->native = ANDIRON_WALK_LEAVE;
+		return andiron_walk_push(w, TOY_COMPILED, 0);
+	}
+	if (bpf_probe_read_user(&at, sizeof(at), (const void *)process->top) != 0)
 		return 1;
 	for (int i = 0; i < FRAMES && at != 0; i++) {
 		if (bpf_probe_read_user(&f, sizeof(f), (const void *)at) != 0)
@@ -82,7 +89,7 @@ static __always_inline int walk_run(struct andiron_walk *w)
 		at = f.back;
 		if (f.cfa <= w->regs[SP])
 			continue;
-		remember(tgid, f.function);
+		remember(pid, f.function);
 		if (andiron_walk_push(w, f.function, f.line) != 0)
 			return 1;
 		if (f.first)

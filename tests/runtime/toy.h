@@ -30,6 +30,15 @@ struct toy_frame {
 	__u64 cfa;    /* its canonical frame address */
 };
 
+/* What the program needs of a process: where it keeps its innermost frame, and the machine's code.
+ * Whatever else is claimed was made at run time, by frame pointers. */
+struct toy_process {
+	__u64 top;
+	__u64 from, to;
+};
+
+#define TOY_COMPILED 1 /* instead of a function: code made at run time */
+
 /* What a function is called, kept by the BPF program as long as there is room. */
 struct toy_name_key {
 	__u64 tgid;

@@ -152,6 +152,10 @@ static void put_target(void *self, const struct andiron_target_processes_row *t)
 	for (uint64_t i = 0; i < t->n_processes; i++) {
 		buf_printf(out, "%s{\"pid\": %u, \"name\": ", i ? ", " : "", t->processes[i].pid);
 		json_put_str(out, abi_str(t->processes[i].name));
+		if (t->processes[i].runtime.len) {
+			buf_str_append(out, STR(", \"runtime\": "));
+			json_put_str(out, abi_str(t->processes[i].runtime));
+		}
 		buf_putc(out, '}');
 	}
 	buf_putc(out, ']');

@@ -320,6 +320,39 @@ static int32_t extension(uint64_t instance, const char *id, struct andiron_exten
 	return r;
 }
 
+/* The first id behind `last` that begins with the prefix; NULL: none. */
+static const char *next_extension(struct host *host, const struct instance *asker,
+				  struct str prefix, const char *last)
+{
+	const char *next = NULL;
+
+	vec_each (&host->instances, at)
+		vec_each (&(*at)->offers, o)
+			if (*at != asker && str_starts(str_of(o->id), prefix) &&
+			    (!last || strcmp(o->id, last) > 0) &&
+			    (!next || strcmp(o->id, next) < 0))
+				next = o->id;
+	return next;
+}
+
+static void each_extension(uint64_t instance, const char *prefix,
+			   void (*fn)(void *context, const char *id), void *context)
+{
+	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
+	const char *id = NULL;
+
+	if (!i || !prefix)
+		return;
+	for (;;) {
+		pthread_rwlock_rdlock(&i->host->wiring);
+		id = next_extension(i->host, i, str_of(prefix), id);
+		pthread_rwlock_unlock(&i->host->wiring);
+		if (!id)
+			break;
+		fn(context, id);
+	}
+}
+
 static void request_targets(uint64_t instance, const char *port)
 {
 	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
@@ -357,4 +390,5 @@ const struct andiron_host host_services = {
 	.drained = drained,
 	.extension = extension,
 	.request_targets = request_targets,
+	.each_extension = each_extension,
 };

@@ -56,7 +56,8 @@ static int32_t each(void *self, const struct andiron_targets *targets,
 static int32_t each_matched(void *self, const struct andiron_target_processes_sink *sink)
 {
 	const struct andiron_kv label = {{"name", 4}, {"a\"b", 3}};
-	const struct andiron_target_process process = {.pid = 7, .name = {"web", 3}};
+	const struct andiron_target_process process = {
+		.pid = 7, .name = {"web", 3}, .runtime = {"Toy 1", 5}};
 	struct andiron_target_processes_row target = {
 		.labels = &label, .n_labels = 1, .processes = &process, .n_processes = 1};
 
@@ -127,7 +128,8 @@ static void look(void *context)
 		buf_str(&text),
 		"{\n \"filter\": [\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": "
 		"[{\"pid\": 7, "
-		"\"name\": \"web\"}]},\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [], "
+		"\"name\": \"web\", \"runtime\": \"Toy 1\"}]},\n  "
+		"{\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [], "
 		"\"why\": \"gone\"}]}\n");
 	buf_free(&text);
 	if (inspect_dropped_targets(s->host, "filter", &sink) == -EBUSY)

@@ -178,6 +178,12 @@ struct andiron_host {
 	 * need not keep targets. Absent in shorter tables. [loop] [serial], O(exports), plus
 	 * the producers' cost. */
 	void (*request_targets)(uint64_t instance, const char *port);
+
+	/* Calls fn for each extension that other plugins offer and whose id begins with `prefix`,
+	 * in order of id, once each; ids are borrowed for the call. Absent in shorter tables.
+	 * [serial], O(extensions²). */
+	void (*each_extension)(uint64_t instance, const char *prefix,
+			       void (*fn)(void *context, const char *id), void *context);
 };
 
 #ifdef __cplusplus

@@ -11,8 +11,8 @@
  * A runtime that is absent, of another version, refused by the kernel or mistaken costs its own
  * frames: its code is walked as any other's, or the stack ends in "[runtime]". Nothing else is lost.
  *
- * Every function is [worker], and called by one thread at a time for a session; sessions are
- * independent of each other. */
+ * Every function is [worker] (`describe` is [any]), and called by one thread at a time for a
+ * session; sessions are independent of each other. */
 #ifndef ANDIRON_RUNTIME_H
 #define ANDIRON_RUNTIME_H
 

@@ -16,10 +16,13 @@ extern "C" {
 
 #define ANDIRON_TARGET_PROCESSES_ID "andiron.target-processes/1"
 
+/* `runtime`: what language runtimes it has, and their versions, for people ("CPython 3.11.2"); or
+ * empty. Frozen. */
 struct andiron_target_process {
 	uint32_t pid;
 	uint32_t reserved;
 	struct andiron_str name;
+	struct andiron_str runtime;
 };
 
 /* A target with the labels that select its processes, sorted by key. `why` tells people why no

@@ -16,6 +16,7 @@ struct reporting {
 	const struct process **sorted;
 	size_t n;
 	const char *node;
+	struct runtimes *runtimes;
 	target_report_fn fn;
 	void *context;
 };
@@ -47,7 +48,8 @@ static void report_row(void *context, int change, struct target_row *row)
 	const struct match *match = matcher_of(t->matcher, subject);
 	size_t from = search_partition(t->n, i, (uintptr_t)t->sorted[i]->match < (uintptr_t)match),
 	       to = from;
-	struct target_report report = {.labels = row->labels, .n_labels = row->n_labels};
+	struct target_report report = {
+		.labels = row->labels, .n_labels = row->n_labels, .runtimes = t->runtimes};
 
 	while (match && to < t->n && t->sorted[to]->match == match)
 		to++;
@@ -58,11 +60,14 @@ static void report_row(void *context, int change, struct target_row *row)
 	t->fn(t->context, &report);
 }
 
-int target_report_each(struct matcher *m, const struct processes *processes, target_report_fn fn,
-		       void *context)
+int target_report_each(struct matcher *m, const struct processes *processes,
+		       struct runtimes *runtimes, target_report_fn fn, void *context)
 {
-	struct reporting t = {
-		.matcher = m, .node = getenv("NODE_NAME"), .fn = fn, .context = context};
+	struct reporting t = {.matcher = m,
+			      .node = getenv("NODE_NAME"),
+			      .runtimes = runtimes,
+			      .fn = fn,
+			      .context = context};
 
 	t.sorted = calloc(processes->all.n + 1, sizeof(*t.sorted));
 	if (!t.sorted)
@@ -107,6 +112,17 @@ static struct andiron_kv *labels_of(struct arena *arena, const struct target_rep
 	return labels;
 }
 
+/* What its runtimes are, if any; no text where memory is short. */
+static struct andiron_str runtime_of(struct arena *arena, const struct target_report *report,
+				     const struct process *p)
+{
+	char text[512];
+	size_t n = report->runtimes ? runtimes_describe(report->runtimes, p, text, sizeof(text))
+				    : 0;
+
+	return abi_str_of(arena_str(arena, (struct str){text, n}));
+}
+
 static struct andiron_target_process *processes_of(struct arena *arena,
 						   const struct target_report *report)
 {
@@ -116,7 +132,8 @@ static struct andiron_target_process *processes_of(struct arena *arena,
 	for (size_t i = 0; list && i < report->n_processes; i++)
 		list[i] = (struct andiron_target_process){
 			.pid = report->processes[i]->key.tgid,
-			.name = abi_str_of(str_of(report->processes[i]->comm))};
+			.name = abi_str_of(str_of(report->processes[i]->comm)),
+			.runtime = runtime_of(arena, report, report->processes[i])};
 	return list;
 }
 

@@ -4,6 +4,7 @@
 
 #include "ebpf/processes/target-match.h"
 #include "ebpf/processes/process.h"
+#include "ebpf/unwinding/runtimes.h"
 
 #include <andiron/target-processes.h>
 
@@ -13,15 +14,16 @@ struct target_report {
 	size_t n_labels;
 	const struct process *const *processes;
 	size_t n_processes;
-	const char *why; /* there is none; NULL if there is one */
+	const char *why;           /* there is none; NULL if there is one */
+	struct runtimes *runtimes; /* who describe them; or NULL */
 };
 
 typedef void (*target_report_fn)(void *context, const struct target_report *target);
 
 /* Calls fn for each target, in order; all is borrowed for the call. Reads NODE_NAME, as
  * discovery.kubernetes does. 0 or -ENOMEM (nothing reported). O(targets + processes · log). */
-int target_report_each(struct matcher *m, const struct processes *processes, target_report_fn fn,
-		       void *context);
+int target_report_each(struct matcher *m, const struct processes *processes,
+		       struct runtimes *runtimes, target_report_fn fn, void *context);
 
 /* How many targets there are, and how many stand for a process. Uses their n_processes. */
 void target_report_count(struct matcher *m, const struct processes *processes,

@@ -382,7 +382,7 @@ static int tell(void *context)
 		r = vec_push(&processes.all, &all[i]) ? 0 : -ENOMEM;
 	}
 	if (r == 0)
-		r = target_report_each(f->matcher, &processes, note, &out);
+		r = target_report_each(f->matcher, &processes, NULL, note, &out);
 	if (r == 0 && out.failed)
 		r = -ENOMEM;
 	if (r == 0)

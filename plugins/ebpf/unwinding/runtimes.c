@@ -349,6 +349,44 @@ void runtimes_process(struct runtimes *t, const struct process *p, struct unwind
 	p->maps->claimed = true;
 }
 
+bool runtimes_walk(struct runtimes *t, const struct process *p, const struct mapset *set,
+		   struct unwind *store)
+{
+	runtimes_process(t, p, store);
+	if (!set->claimed || set->claims.n > 0)
+		return true;
+	vec_each (&t->files, f) {
+		if (f->list.n == 0)
+			continue;
+		vec_each (&set->list, m)
+			if (m->file == f->file)
+				return true;
+	}
+	return false;
+}
+
+size_t runtimes_describe(struct runtimes *t, const struct process *p, char *ret, size_t max)
+{
+	struct andiron_runtime_process process = process_of(p);
+	size_t at = 0;
+	char text[256];
+
+	for (size_t i = 0; i < RUNTIMES_MAX && p->maps && p->maps->claimed; i++) {
+		struct runtime *r = &t->list[i];
+		int32_t n = r->table ? r->table->describe(r->session, &process, text, sizeof(text))
+				     : 0;
+		struct str s = {text, n > 0 ? (size_t)n : 0};
+		size_t joint = at ? 2 : 0;
+
+		if (n <= 0 || s.n > sizeof(text) || !str_utf8(s) || at + joint + s.n >= max)
+			continue;
+		memcpy(ret + at, "; ", joint);
+		memcpy(ret + at + joint, text, s.n);
+		at += joint + s.n;
+	}
+	return at;
+}
+
 void runtimes_gone(struct runtimes *t, const struct process *p)
 {
 	struct andiron_runtime_process process = process_of(p);

@@ -60,7 +60,15 @@ void runtimes_free(struct runtimes *t);
  * the new ones on files, and the set those on addresses. Before unwind_map, so that they are there
  * for the first walk. */
 void runtimes_process(struct runtimes *t, const struct process *p, struct unwind *store);
+/* Whether code of this set of the process's is a runtime's, which is asked if need be. O(mappings
+ * times claimed files). */
+bool runtimes_walk(struct runtimes *t, const struct process *p, const struct mapset *set,
+		   struct unwind *store);
 void runtimes_gone(struct runtimes *t, const struct process *p);
+
+/* What runtimes say of the process, for people, in one line: "CPython 3.11.2; …". Its length, below
+ * `max`; 0: it has none. */
+size_t runtimes_describe(struct runtimes *t, const struct process *p, char *ret, size_t max);
 
 /* The runtime whose program is in this slot; NULL: none. O(1). */
 const char *runtimes_name(const struct runtimes *t, uint32_t slot);

@@ -171,8 +171,7 @@ static bool unwind_by_file(struct unwinder *w, const struct process *p,
 {
 	const struct mapset *maps = process_maps(p, c->generation);
 
-	/* Runtimes claim code when the store gets the mappings. */
-	if (!maps || w->runtimes ||
+	if (!maps || (w->runtimes && runtimes_walk(w->runtimes, p, maps, w->store)) ||
 	    !file_unwind_walk(&w->file_unwind, &w->objects, maps, c, stacks, &w->walk))
 		return false;
 	w->stats.by_file++;
