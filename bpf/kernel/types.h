@@ -161,11 +161,14 @@ typedef struct {
 	void *vdso;
 } mm_context_t;
 
+struct file;
+
 struct mm_struct {
 	mm_context_t context;
 	unsigned long exec_vm; /* pages mapped executable */
 	unsigned long start_code, end_data, start_stack;
 	unsigned long arg_start;
+	struct file *exe_file;
 };
 
 struct bpf_map {

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/vec.h"
 
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -37,9 +36,9 @@ struct driver {
 	struct wants next, now; /* what is noted, what the job does */
 	bool in_flight;         /* from launch to done */
 	bool finished, announced;
-	uint64_t watch, timer, second, cpus; /* 0: none */
-	int cpu_events;                      /* or a negative errno */
-	int64_t interval_ns;                 /* of the timer */
+	uint64_t watch, timer, second, cpus, look; /* 0: none */
+	int cpu_events;                            /* or a negative errno */
+	int64_t interval_ns;                       /* of the timer */
 	struct engine_stats stats;
 	struct error error; /* of the job */
 	pthread_mutex_t lock;
@@ -169,6 +168,27 @@ static void on_ring(void *arg, int32_t fd, uint32_t events)
 	want(arg, WANT_ATTEND);
 }
 
+static void on_look(void *arg)
+{
+	struct driver *d = arg;
+
+	d->look = 0;
+	want(d, WANT_ATTEND);
+}
+
+/* In time for processes that have just begun. */
+static void set_look(struct driver *d)
+{
+	int64_t due = d->finished ? INT64_MAX : engine_due(d->engine), now = clock_mono();
+
+	if (d->look != 0)
+		d->c.host->timer_cancel(d->c.instance, d->look);
+	d->look = 0;
+	if (due < INT64_MAX)
+		d->c.host->timer_set(d->c.instance, due > now ? due - now : 0, 0, on_look, d,
+				     &d->look);
+}
+
 /* Watches and timer as the engine is now. */
 static void rearm(struct driver *d)
 {
@@ -183,6 +203,7 @@ static void rearm(struct driver *d)
 				&d->cpus);
 	if (fd >= 0 && d->watch == 0)
 		host->watch_add(d->c.instance, fd, ANDIRON_WATCH_IN, on_ring, d, &d->watch);
+	set_look(d);
 	if (d->finished || (d->timer != 0 && interval == d->interval_ns))
 		return;
 	if (d->timer != 0)
@@ -207,7 +228,9 @@ static void disarm(struct driver *d)
 		d->c.host->timer_cancel(d->c.instance, d->timer);
 	if (d->second != 0)
 		d->c.host->timer_cancel(d->c.instance, d->second);
-	d->timer = d->second = 0;
+	if (d->look != 0)
+		d->c.host->timer_cancel(d->c.instance, d->look);
+	d->timer = d->second = d->look = 0;
 }
 
 /* Once, when the programs are first loaded. */

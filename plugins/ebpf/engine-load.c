@@ -28,9 +28,11 @@ static void unload(struct engine *e)
 	e->intake.session = e->session = NULL;
 	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
 		sample_table_clear(&e->stacks[i]);
-	/* The next store knows of nobody. */
-	vec_each (&e->processes.all, p)
+	/* The next store knows of nobody, and the next runtimes of no claim. */
+	vec_each (&e->processes.all, p) {
 		(*p)->stored = NULL;
+		mapset_forget_claims((*p)->maps);
+	}
 }
 
 /* For two seconds' snapshots. */
@@ -98,8 +100,10 @@ static int load(struct engine *e, struct error *err)
 		return r;
 	}
 	session_defer_snapshots(e->session);
-	if (e->options.n_runtimes > 0)
+	if (e->options.n_runtimes > 0) {
 		session_load_continuation(e->session);
+		session_report_launches(e->session);
+	}
 	session_info(e->session, &e->stats.session);
 	e->intake.defer_snapshots = e->stats.session.defer_snapshots;
 	return 0;

@@ -179,6 +179,11 @@ int engine_fd(const struct engine *e)
 	return e->session ? session_fd(e->session) : -1;
 }
 
+int64_t engine_due(const struct engine *e)
+{
+	return e->session && !e->finished ? intake_due(&e->intake) : INT64_MAX;
+}
+
 static bool is_full(const struct engine *e)
 {
 	return e->session && !e->finished &&
@@ -189,6 +194,10 @@ void engine_attend(struct engine *e)
 {
 	intake_prepare(&e->intake, INT64_MAX);
 	process_intake(e);
+	if (engine_due(e) <= clock_mono()) {
+		e->unmapped |= !intake_look(&e->intake, clock_mono());
+		process_intake(e);
+	}
 	if (!is_full(e))
 		return;
 	e->stats.n_early++;

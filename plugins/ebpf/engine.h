@@ -78,6 +78,9 @@ int engine_fd(const struct engine *e);
  * samples fill the memory that there is for them. */
 void engine_attend(struct engine *e);
 
+/* When engine_attend is to be called at the latest, CLOCK_MONOTONIC; INT64_MAX: the fd tells. */
+int64_t engine_due(const struct engine *e);
+
 /* Samples counted and not read yet: about what the next engine_collect takes. Cheap. */
 uint64_t engine_coming(const struct engine *e);
 

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../scenario"))
@@ -182,6 +183,35 @@ def switched_off():
         with Agent(write("c.alloy", text)) as agent:
             stacks, _ = sample(agent)
     assert share_of(stacks, NATIVE) >= 0.95, stacks
+
+
+LIVES = 100
+LAUNCH = f"""import subprocess, sys
+sys.stdin.readline()
+for i in range({LIVES}):
+    subprocess.run(sys.argv[1:], check=True)
+"""
+
+
+@case
+def short_lives():
+    """Of a hundred processes of 50 ms, nine samples in ten have the runtime's names."""
+    need_root()
+    install("toy")
+    command = [sys.executable, "-c", LAUNCH, TOY, "ms", "50"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as launcher:
+        text = CONFIG % (launcher.pid, "follow = true")
+        with Agent(write("c.alloy", text.replace("199", "97"))) as agent:
+            agent.until_health("pyroscope.ebpf.toy", "healthy", "sampling")
+            launcher.stdin.close()
+            launcher.wait()
+            agent.stop()
+    found = {frames: n for frames, n in folded("out.folded").items() if "python" not in ";".join(frames)}
+    named = sum(n for frames, n in found.items() if "outer" in frames)
+    print(f"# {named} of {sum(found.values())} samples are named")
+    for frames, n in sorted(found.items(), key=lambda f: -f[1])[:6]:
+        print("#", n, ";".join(frames))
+    assert named >= 0.9 * sum(found.values())
 
 
 @case

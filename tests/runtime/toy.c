@@ -4,6 +4,7 @@
  *   toy        main → run → native_start → outer → middle → native_bridge → inner (→ native_crunch)
  *   toy N      N times dive → native_dive, and then inner
  *   toy dig N  one entry: N times dig, and then inner
+ *   toy ms N   as without arguments, until it has used so many ms of CPU
  *   toy jit    main → run → native_jit → code made at run time → native_crunch; new code all the time
  *
  * It is compiled without frame pointers, except for the function by which the machine is entered.
@@ -13,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define APART  __attribute__((noinline))
 #define DEPTH  1024
@@ -174,6 +176,11 @@ static APART void native_jit(void)
 
 static APART void run(int argc, char **argv)
 {
+	if (argc > 1 && argv[1][0] == 'm') {
+		if (clock() >= strtol(argv[2], NULL, 10) * (CLOCKS_PER_SEC / 1000))
+			exit(0);
+		argc = 1;
+	}
 	to_dive = argc > 1 ? (unsigned)strtoul(argv[argc - 1], NULL, 10) : 0;
 	if (argc > 1 && argv[1][0] == 'j') {
 		native_jit();

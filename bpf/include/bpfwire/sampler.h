@@ -161,7 +161,8 @@ struct sampler_stack {
 /* Set in the id of a completed stack's record, which replaces the sample's if it comes in time. */
 #define SAMPLER_STACK_COMPLETED (1ull << 63)
 
-#define SAMPLER_PROCESS_KTHREAD 1
+#define SAMPLER_PROCESS_KTHREAD  1
+#define SAMPLER_PROCESS_LAUNCHED 2 /* reported by exec (launch.bpf.c): it goes on mapping code */
 
 /* A process was sampled for the first time, or with other mappings than before. Wakes the
  * reader. */

@@ -9,6 +9,7 @@
 #include "ebpf/kernel/kernel-support.h"
 #include "ebpf/kernel/sample-logs.h"
 #include "ebpf/kernel/task-work.h"
+#include "ebpf/kernel/launches.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -36,6 +37,7 @@
 struct session {
 	struct sampler_bpf *skel;
 	struct task_work task_work;
+	struct launches *launches; /* or NULL */
 	struct bpf_link *links[2];
 	struct ring_buffer *ring;
 	size_t ring_bytes, drained; /* by this call */
@@ -273,6 +275,7 @@ void session_close(struct session *s)
 	sample_logs_unmap(&s->tables);
 	bpf_memory_fini(&s->memory);
 	task_work_close(&s->task_work);
+	launches_close(s->launches);
 	if (s->skel)
 		sampler_bpf__destroy(s->skel);
 	if (s->stats_fd >= 0)
@@ -323,6 +326,22 @@ void session_configure(struct session *s, uint32_t mode, bool with_comm, bool wi
 	config->with_comm = with_comm;
 	config->with_kernel = with_kernel;
 	config->mode = mode;
+	if (s->launches)
+		launches_configure(s->launches, mode);
+}
+
+void session_report_launches(struct session *s)
+{
+	if (!s->launches)
+		s->launches = launches_open(s->skel->obj, s->skel->rodata->sampler_hierarchy);
+	if (s->launches)
+		launches_configure(s->launches, s->skel->bss->sampler_config.mode);
+}
+
+void session_watch_program(struct session *s, const struct sampler_process_key *process)
+{
+	if (s->launches)
+		launches_watch(s->launches, process);
 }
 
 int session_select(struct session *s, uint32_t tgid, uint32_t root, bool follow)
@@ -550,6 +569,8 @@ void session_info(const struct session *s, struct session_info *ret)
 	}
 	add_program(&info, s->skel->progs.follow_fork, false);
 	add_program(&info, s->skel->progs.follow_exit, false);
+	if (s->launches)
+		info.verified_insns += launches_verified(s->launches);
 	*ret = info;
 }
 

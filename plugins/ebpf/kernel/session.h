@@ -89,6 +89,11 @@ int session_programs_fd(const struct session *s);
 /* From now on walks that make more round trips between runtimes than a program can go on in task
  * work. False: not on this kernel. Behind session_defer_snapshots. Some 20 ms. */
 bool session_load_continuation(struct session *s);
+/* From now on processes that execute a watched program are reported then, not by their first sample
+ * (launches.h). Some 10 ms. */
+void session_report_launches(struct session *s);
+/* Watches what this process has executed. */
+void session_watch_program(struct session *s, const struct sampler_process_key *process);
 /* The bits of a return address that are address, on this machine. */
 uint64_t session_pc_mask(void);
 

@@ -276,6 +276,14 @@ struct mapset *mapset_copy(const struct mapset *set)
 	return copy;
 }
 
+void mapset_forget_claims(struct mapset *set)
+{
+	for (; set; set = set->older) {
+		set->claimed = false;
+		set->claims.n = 0;
+	}
+}
+
 bool mapping_has_jit_source(const struct mapping *m)
 {
 	return m->file && m->offset == m->start && !mapped_file_is_elf(m->file);

@@ -73,6 +73,9 @@ struct mapset *mapset_copy(const struct mapset *set);
  * of the same program and process. Its source may be unmapped, or the process gone, by then. */
 void mapset_keep_jit_sources(struct mapset *set, const struct mapset *older);
 
+/* Has runtimes asked for their claims again, also on older sets. NULL is none. */
+void mapset_forget_claims(struct mapset *set);
+
 /* Whether it is JIT-compiled code, whose file is the source of its symbols. */
 bool mapping_has_jit_source(const struct mapping *m);
 

@@ -5,6 +5,7 @@
 #include "ebpf/targets/sampling-filter.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -245,6 +246,47 @@ static bool handle_snapshot(struct intake *n, const struct sampler_snapshot *c,
 	return true;
 }
 
+static void note_launch(struct intake *n, const struct sampler_process *process)
+{
+	struct intake_launch launch = {process->key, clock_mono() + INTAKE_LOOK_NS, INTAKE_LOOK_NS};
+
+	if (n->launches.n < INTAKE_LAUNCHES_MAX && (process->flags & SAMPLER_PROCESS_LAUNCHED))
+		(void)vec_push(&n->launches, launch); /* else its first sample tells */
+}
+
+int64_t intake_due(const struct intake *n)
+{
+	int64_t due = INT64_MAX;
+
+	vec_each (&n->launches, l)
+		due = l->at_ns < due ? l->at_ns : due;
+	return due;
+}
+
+bool intake_look(struct intake *n, int64_t now_ns)
+{
+	bool known = true;
+
+	for (size_t i = n->launches.n; i-- > 0;) {
+		struct intake_launch *l = &n->launches.p[i];
+		struct process *p;
+
+		if (l->at_ns > now_ns)
+			continue;
+		p = processes_find(n->processes, &l->key);
+		if (p) {
+			p->stale = true;
+			process_map(n->processes, p);
+			known &= unwinder_process(n->unwinder, p);
+		}
+		l->after_ns *= 2;
+		l->at_ns = now_ns + l->after_ns;
+		if (!p || l->after_ns > INTAKE_LOOK_MAX_NS)
+			*l = n->launches.p[--n->launches.n];
+	}
+	return known;
+}
+
 /* Where threads list what is mapped, the list of a process that is new has come right behind the
  * report, and most of the time says all. */
 static bool handle_process(struct intake *n, const void *record)
@@ -257,6 +299,7 @@ static bool handle_process(struct intake *n, const void *record)
 	p = n->defer_snapshots ? processes_find(n->processes, &process.key) : NULL;
 	if (p && p->stale)
 		map_reported(n, p, &process);
+	note_launch(n, &process);
 	known = map_known(n, &process.key);
 	return map_known(n, &process.parent) && known;
 }
@@ -307,5 +350,6 @@ void intake_clear(struct intake *n)
 
 	while ((r = take(n)))
 		free(r);
+	vec_free(&n->launches);
 	stack_copies_free(&n->copies);
 }

@@ -18,7 +18,21 @@
 #include "ebpf/kernel/sample-table.h"
 #include "ebpf/unwinding/unwinder.h"
 
+#include "base/clock.h"
+
 struct intake_record;
+
+/* A process that was reported by exec. It maps its libraries in the milliseconds after that, of
+ * which nothing reports: so it is looked at again, after twice the time each time. */
+struct intake_launch {
+	struct sampler_process_key key;
+	int64_t at_ns,
+		after_ns; /* CLOCK_MONOTONIC: the next look, and how long that was waited for */
+};
+
+#define INTAKE_LAUNCHES_MAX 256u /* at a time */
+#define INTAKE_LOOK_NS      NS_PER_MSEC
+#define INTAKE_LOOK_MAX_NS  (256 * NS_PER_MSEC) /* the last look comes after this */
 
 struct intake {
 	/* Borrowed. */
@@ -32,6 +46,7 @@ struct intake {
 	size_t bytes_max;     /* of waiting records: above it no snapshot waits, above twice
 			   * as much no record. Compilers bring snapshots by the megabyte */
 
+	VEC(struct intake_launch) launches;
 	struct stack_copies copies;
 	struct intake_record *first, *last; /* prepared, not processed */
 	size_t bytes;                       /* of these */
@@ -52,6 +67,11 @@ void intake_match(struct intake *n, struct process *p);
 void intake_prepare(struct intake *n, int64_t until);
 /* Processes what waits, in its order. False: the next one needs files that are being read. */
 bool intake_process(struct intake *n);
+
+/* When a launched process is to be looked at next, CLOCK_MONOTONIC; INT64_MAX: there is none. */
+int64_t intake_due(const struct intake *n);
+/* Looks at those whose time has come. False: files of one are being read. */
+bool intake_look(struct intake *n, int64_t now_ns);
 
 /* Forgets what waits. */
 void intake_clear(struct intake *n);

@@ -255,7 +255,7 @@ static struct runtimes *one_runtime(void)
 						     .resolve = resolve,
 						     .describe = describe};
 	static const struct runtime_requested requested = {"toy", {&table, NULL}};
-	static const struct runtimes_kernel kernel = {NULL, load, no_maps, unload};
+	static const struct runtimes_kernel kernel = {NULL, load, no_maps, unload, NULL};
 	static const struct runtimes_out out = {NULL, say_nothing};
 
 	return runtimes_new(&kernel, &requested, 1, &out);

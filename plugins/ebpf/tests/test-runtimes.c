@@ -91,7 +91,7 @@ struct fixture {
 	struct process process;
 	uint32_t loaded; /* bit n: something is in slot n */
 	int load_error;
-	uint32_t n_said;
+	uint32_t n_said, n_watched;
 	char said[1024]; /* last */
 };
 
@@ -120,6 +120,11 @@ static void unload(void *context, uint32_t slot, void *program)
 
 	expect(f->loaded >> slot & 1);
 	f->loaded &= ~(1u << slot);
+}
+
+static void watch(void *context, const struct sampler_process_key *process)
+{
+	((struct fixture *)context)->n_watched++;
 }
 
 static void say(void *context, uint32_t level, const char *text)
@@ -163,7 +168,7 @@ static void prepare(struct fixture *f)
 
 static void begin(struct fixture *f)
 {
-	const struct runtimes_kernel kernel = {f, load, maps, unload};
+	const struct runtimes_kernel kernel = {f, load, maps, unload, watch};
 	const struct runtimes_out out = {f, say};
 
 	f->runtimes = runtimes_new(&kernel, f->requested, 2, &out);
@@ -225,6 +230,7 @@ TEST(claims_stand_in_the_store)
 	ask(&f);
 	expect_eq(world_id(f.world, 1), id);
 	expect_eq(f.fakes[0].n_asked, 2);
+	expect_eq(f.n_watched, 2);
 	runtimes_process(f.runtimes, &f.process, f.world->store);
 	expect_eq(f.fakes[0].n_asked, 2);
 	expect_eq(slot_at(&f, 0xff), 0);

@@ -138,7 +138,12 @@ static void unload(void *context, uint32_t slot, void *program)
 	bpf_object__close(program);
 }
 
+static void watch(void *context, const struct sampler_process_key *process)
+{
+	session_watch_program(context, process);
+}
+
 struct runtimes_kernel runtime_programs(struct session *session)
 {
-	return (struct runtimes_kernel){session, load, maps, unload};
+	return (struct runtimes_kernel){session, load, maps, unload, watch};
 }

@@ -330,6 +330,8 @@ static void keep_addresses(struct runtimes *t, struct mapset *set)
 
 void runtimes_process(struct runtimes *t, const struct process *p, struct unwind *store)
 {
+	bool any = false;
+
 	if (!p->maps || p->maps->claimed || !list_mappings(t, p->maps))
 		return;
 	t->addresses.list.n = 0;
@@ -344,7 +346,10 @@ void runtimes_process(struct runtimes *t, const struct process *p, struct unwind
 				replace(t, slot, file, n, store);
 		}
 		insert_answers(t, slot, 0, n, &t->addresses);
+		any |= n > 0;
 	}
+	if (any)
+		t->kernel.watch(t->kernel.context, &p->key);
 	keep_addresses(t, p->maps);
 	p->maps->claimed = true;
 }

@@ -39,6 +39,8 @@ struct runtimes_kernel {
 	/* The maps that are its own; how many. */
 	uint64_t (*maps)(void *program, struct andiron_runtime_map *ret, uint64_t max);
 	void (*unload)(void *context, uint32_t slot, void *program);
+	/* Other processes that execute what this one has are to be reported when they do. */
+	void (*watch)(void *context, const struct sampler_process_key *process);
 };
 
 /* The kernel that the session is loaded into, which outlives it (runtime-program.c). Loading: its

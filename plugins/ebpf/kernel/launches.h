@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The programs that report processes of language runtimes as they begin (bpf/launch.bpf.c), loaded
+ * beside the sampler: they share its ring and its sets. Without them such a process is reported by
+ * its first sample. */
+#pragma once
+
+#include "bpfwire/sampler.h"
+
+#include <stdint.h>
+
+struct bpf_object;
+struct launches;
+
+/* Loads and attaches them; NULL where that fails. Some 10 ms. `hierarchy` as of the sampler. */
+struct launches *launches_open(const struct bpf_object *sampler, uint32_t hierarchy);
+void launches_close(struct launches *l);
+
+/* What is sampled from now on (SAMPLER_ALL, …). */
+void launches_configure(struct launches *l, uint32_t mode);
+/* Reports processes that execute what this one has executed, from now on. For LAUNCH_FILES programs;
+ * others are reported by their first sample. Some µs. */
+void launches_watch(struct launches *l, const struct sampler_process_key *process);
+
+/* Instructions that the verifier has walked. */
+uint64_t launches_verified(const struct launches *l);
