@@ -151,7 +151,8 @@ static bool add_row(struct pass *p, uint32_t row)
 		uint32_t flags = EXPORT_NAME | EXPORT_SPELLED;
 
 		p->export =
-			pprof_export_new(p->name, flags | (p->e->addresses ? EXPORT_ADDRESSES : 0));
+			pprof_export_new(p->name, flags | (p->e->addresses ? EXPORT_ADDRESSES : 0) |
+							  (p->e->protocol->ids ? EXPORT_IDS : 0));
 		if (!p->export || pprof_export_begin(p->export, p->view) != 0)
 			return false;
 	}

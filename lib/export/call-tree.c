@@ -2,6 +2,8 @@
 /* The tree of calls. Contracts in call-tree.h. */
 #include "export/call-tree.h"
 
+#include "export/frame-type.h"
+
 #include "abi/unsymbolized.h"
 #include "base/check.h"
 #include "base/cleanup.h"
@@ -73,8 +75,7 @@ static enum frame_kind kind_of(struct str mapping)
 {
 	bool is_file = mapping.n == 0 || mapping.p[0] != '[';
 
-	if (str_starts(mapping, STR("[kernel")) || str_ends(mapping, STR(".ko")) ||
-	    str_is(call_tree_base_name(mapping), "vmlinux"))
+	if (frame_type_is_kernel(mapping))
 		return FRAME_KERNEL;
 	if (str_is(mapping, "[andiron]"))
 		return FRAME_MARKER;

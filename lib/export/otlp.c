@@ -3,6 +3,9 @@
  * refers to being interned on the way; the tables become the dictionary when all is known. */
 #include "export/otlp.h"
 
+#include "export/frame-type.h"
+#include "export/pprof.h"
+
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/index.h"
@@ -103,10 +106,13 @@ static uint32_t put_attribute(struct encoding *e, const char *key, struct str te
 	return put_entry(e, ATTRIBUTE);
 }
 
-static void put_index(struct buf *b, uint32_t field, uint32_t value)
+/* KeyValueAndUnit{ key=1, value=2{int=3} }. */
+static uint32_t put_number(struct encoding *e, const char *key, int64_t number)
 {
-	wire_put_head(b, field, wire_length(value));
-	wire_put(b, value);
+	wire_put_field(&e->scratch, 1, put_string(e, str_of(key)));
+	wire_put_head(&e->scratch, 2, 1 + wire_length((uint64_t)number));
+	wire_put_field(&e->scratch, 3, (uint64_t)number);
+	return put_entry(e, ATTRIBUTE);
 }
 
 static bool is_hex(struct str s)
@@ -117,18 +123,49 @@ static bool is_hex(struct str s)
 	return s.n > 0;
 }
 
+/* Appends indices into a table as one packed list. */
+static void put_indices(struct buf *b, uint32_t field, const uint32_t *list, size_t n)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += wire_length(list[i]);
+	if (n > 0)
+		wire_put_head(b, field, bytes);
+	for (size_t i = 0; i < n; i++)
+		wire_put(b, list[i]);
+}
+
+/* The ids of a mapping's file, apart by spaces (EXPORT_IDS); one that is no hash is Go's. */
+static size_t put_ids(struct encoding *e, struct str ids, uint32_t *ret, size_t max)
+{
+	size_t n = 0;
+
+	while (ids.n && n < max) {
+		struct str id = str_cut(&ids, ' ');
+		bool hashed = str_starts(id, STR(EXPORT_HTLHASH));
+
+		if (hashed)
+			id = str_skip(id, sizeof(EXPORT_HTLHASH) - 1);
+		if (id.n)
+			ret[n++] = put_attribute(e,
+						 hashed ? "process.executable.build_id.htlhash"
+						 : is_hex(id) ? "process.executable.build_id.gnu"
+							      : "process.executable.build_id.go",
+						 id);
+	}
+	return n;
+}
+
 static uint32_t put_mapping(struct encoding *e, uint32_t i)
 {
 	const struct profile_mapping *m = &e->p->mappings[i];
-	uint32_t attribute = 0, file;
+	uint32_t ids[3], file;
+	size_t n;
 
 	if (!i || e->mappings[i])
 		return e->mappings[i];
-	if (m->build_id.n)
-		attribute = put_attribute(e,
-					  is_hex(m->build_id) ? "process.executable.build_id.gnu"
-							      : "process.executable.build_id.go",
-					  m->build_id);
+	n = put_ids(e, m->build_id, ids, 3);
 	file = put_string(e, m->file);
 	if (m->start < m->limit) { /* or both are to be 0 */
 		wire_put_field(&e->scratch, 1, m->start);
@@ -136,8 +173,7 @@ static uint32_t put_mapping(struct encoding *e, uint32_t i)
 	}
 	wire_put_field(&e->scratch, 3, m->offset);
 	wire_put_field(&e->scratch, 4, file);
-	if (attribute)
-		put_index(&e->scratch, 5, attribute);
+	put_indices(&e->scratch, 5, ids, n);
 	e->mappings[i] = put_entry(e, MAPPING);
 	return e->mappings[i];
 }
@@ -160,9 +196,13 @@ static uint32_t put_location(struct encoding *e, uint32_t i)
 {
 	const struct profile_location *l = &e->p->locations[i];
 	struct buf bytes = BUF_NULL;
+	struct str type;
+	uint32_t attribute;
 
 	if (!i || e->locations[i])
 		return e->locations[i];
+	type = frame_type(e->p, l);
+	attribute = type.n ? put_attribute(e, "profile.frame.type", type) : 0;
 	wire_put_field(&bytes, 1, put_mapping(e, l->mapping));
 	wire_put_field(&bytes, 2, l->address);
 	for (uint32_t k = 0; k < l->n_lines; k++) {
@@ -175,6 +215,7 @@ static uint32_t put_location(struct encoding *e, uint32_t i)
 		wire_put_field(&bytes, 1, function);
 		wire_put_field(&bytes, 2, line->line);
 	}
+	put_indices(&bytes, 4, &attribute, attribute != 0);
 	buf_str_append(&e->scratch, buf_str(&bytes));
 	e->failed |= bytes.failed;
 	buf_free(&bytes);
@@ -195,23 +236,40 @@ static uint32_t put_stack(struct encoding *e, const struct profile_sample *s)
 	return put_entry(e, STACK);
 }
 
+/* What is known of the thread that a sample is of, in this order. */
+static size_t put_sample_attributes(struct encoding *e, const struct profile_sample *s,
+				    uint32_t *ret)
+{
+	static const char *const keys[][2] = {{"process", "process.executable.name"},
+					      {"comm", "thread.name"},
+					      {"tid", "thread.id"}};
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const struct profile_label *l = profile_label(e->p, s, str_of(keys[i][0]));
+
+		if (l && (l->text.n || l->number))
+			ret[n++] = l->text.n ? put_attribute(e, keys[i][1], l->text)
+					     : put_number(e, keys[i][1], l->number);
+	}
+	return n;
+}
+
 /* Sample{ stack=1, attributes=2, values=4 }. */
 static void put_sample(struct encoding *e, const struct profile_sample *s, int64_t value,
 		       struct buf *out)
 {
-	const struct profile_label *process = profile_label(e->p, s, STR("process"));
-	uint32_t attribute = process && process->text.n
-				     ? put_attribute(e, "process.executable.name", process->text)
-				     : 0;
-	uint32_t stack = put_stack(e, s);
-	size_t n = (stack ? 1 + wire_length(stack) : 0) +
-		   (attribute ? wire_size(wire_length(attribute)) : 0) +
-		   wire_size(wire_length((uint64_t)value));
+	uint32_t attributes[3], stack;
+	size_t n_attributes = put_sample_attributes(e, s, attributes), bytes = 0, n;
 
+	stack = put_stack(e, s);
+	for (size_t i = 0; i < n_attributes; i++)
+		bytes += wire_length(attributes[i]);
+	n = (stack ? 1 + wire_length(stack) : 0) + (bytes ? wire_size(bytes) : 0) +
+	    wire_size(wire_length((uint64_t)value));
 	wire_put_head(out, 2, n);
 	wire_put_field(out, 1, stack);
-	if (attribute)
-		put_index(out, 2, attribute);
+	put_indices(out, 2, attributes, n_attributes);
 	wire_put_head(out, 4, wire_length((uint64_t)value));
 	wire_put(out, (uint64_t)value);
 }

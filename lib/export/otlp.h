@@ -10,8 +10,10 @@
  *    whichever way a profile went.
  *  - Each sample type that has values is a profile of its own, as the signal
  *    wants it.
- *  - A build id is "process.executable.build_id.gnu" if it is hexadecimal, else
- *    Go's. */
+ *  - A build id is "process.executable.build_id.gnu" if it is hexadecimal, ".htlhash" if it says so
+ *    (EXPORT_IDS), else Go's.
+ *  - A location has "profile.frame.type" (frame-type.h), a sample "thread.name" and "thread.id" by
+ *    its labels "comm" and "tid". */
 #pragma once
 
 #include "base/buf.h"

@@ -220,16 +220,31 @@ static uint32_t put_synthetic_mapping(struct pprof_export *x, struct str file)
 	return pprof_add_mapping(x->encoder, &m);
 }
 
+static uint32_t put_build_id(struct pprof_export *x, const struct andiron_mapping *from)
+{
+	char ids[512];
+	int n;
+
+	if (!(x->flags & EXPORT_IDS) || !from->file_id)
+		return put_string(x, from->gnu_build_id ? from->gnu_build_id : from->go_build_id);
+	n = snprintf(ids, sizeof(ids), "%.*s %.*s " EXPORT_HTLHASH "%.*s",
+		     STR_FMT(batch_str(x->view, from->gnu_build_id)),
+		     STR_FMT(batch_str(x->view, from->go_build_id)),
+		     STR_FMT(batch_str(x->view, from->file_id)));
+	return n > 0 && (size_t)n < sizeof(ids)
+		       ? pprof_add_string(x->encoder, (struct str){ids, (size_t)n})
+		       : put_string(x, from->gnu_build_id);
+}
+
 static uint32_t put_file_mapping(struct pprof_export *x, const struct andiron_mapping *from,
 				 bool kernel)
 {
 	struct str file = batch_str(x->view, from->file);
-	uint32_t build_id = from->gnu_build_id ? from->gnu_build_id : from->go_build_id;
 	struct pprof_mapping m = {
 		.start = from->start,
 		.limit = from->limit,
 		.offset = from->offset,
-		.build_id = put_string(x, build_id),
+		.build_id = put_build_id(x, from),
 	};
 
 	if (kernel && !str_starts(file, STR("[kernel")))
@@ -452,6 +467,20 @@ static struct andiron_group group_of(struct pprof_export *x, uint32_t row)
 	return (struct andiron_group){0};
 }
 
+/* Which thread a row is of. */
+static uint32_t put_thread(struct pprof_export *x, const struct andiron_row *row,
+			   struct pprof_label *labels, uint32_t n)
+{
+	for (uint32_t i = 0; i < row->n_attrs && i < MAX_LABELS; i++) {
+		struct andiron_attribute a = batch_attribute_at(x->view, row->attr_start + i);
+		struct str key = batch_str(x->view, a.key);
+
+		if (str_is(key, "comm") || str_is(key, "tid"))
+			n = put_label(x, &a, labels, n);
+	}
+	return n;
+}
+
 static uint32_t put_labels(struct pprof_export *x, uint32_t index, const struct andiron_row *row,
 			   struct pprof_label *labels)
 {
@@ -463,6 +492,8 @@ static uint32_t put_labels(struct pprof_export *x, uint32_t index, const struct 
 		labels[n++] =
 			(struct pprof_label){.key = pprof_add_string(x->encoder, STR("process")),
 					     .text = pprof_add_string(x->encoder, name)};
+	if (x->flags & EXPORT_IDS)
+		n = put_thread(x, row, labels, n);
 	if (!(x->flags & EXPORT_LABELS))
 		return n;
 	group = group_of(x, index);

@@ -37,6 +37,10 @@
 #define EXPORT_SPELLED 64u /* types are spelled by export_spell */
 /* Frames without a name stay addresses where a server may name them. */
 #define EXPORT_ADDRESSES 128u
+/* For otlp.h: a mapping's build id is all of its file's ids, apart by spaces, OpenTelemetry's hash
+ * behind EXPORT_HTLHASH; and labels "comm" and "tid", if the row has them. */
+#define EXPORT_IDS     256u
+#define EXPORT_HTLHASH "htlhash:"
 
 #define EXPORT_SPELLED_MAX 128 /* bytes, the terminating NUL among them */
 

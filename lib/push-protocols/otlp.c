@@ -22,6 +22,8 @@
 static const struct label_rename renames[] = {
 	{"__container_id__", "container.id"},
 	{"__process_pid__", "process.pid"},
+	{"__process_executable_name", "process.executable.name"},
+	{"__process_executable_path", "process.executable.path"},
 	{"__meta_kubernetes_node_name", "k8s.node.name"},
 	{"__meta_kubernetes_pod_node_name", "k8s.node.name"},
 	{"__meta_kubernetes_namespace", "k8s.namespace.name"},
@@ -181,7 +183,8 @@ static const struct http_header call_headers[] = {
 };
 
 #define LIMITS                                                                                     \
-	.component = "otlp.write", .renames = renames, .addresses = true, .node_label = true,      \
+	.component = "otlp.write", .renames = renames, .addresses = true, .ids = true,             \
+	.node_label = true,                                                                        \
 	.limits = {.max_samples = 16000, .max_raw = 1400u << 10, .hard_raw = 1536u << 10},         \
 	.max_series = 1, .max_raw = 1536u << 10, .max_age_ns = 59 * 60 * NS_PER_SEC,               \
 	.max_ahead_ns = 9 * 60 * NS_PER_SEC, .put_series = put_series

@@ -31,6 +31,8 @@ struct protocol {
 	/* The server names addresses by build id: frames without a name are left to it, unless the
 	 * configuration says otherwise. */
 	bool addresses;
+	/* Profiles for put_series have all ids of files, and threads (EXPORT_IDS). */
+	bool ids;
 	/* And it asks for the files that it does so by. */
 	bool debuginfo;
 	/* Series say on which node they are, where their target does not. */

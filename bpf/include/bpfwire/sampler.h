@@ -36,11 +36,13 @@ struct sampler_process_key {
 	__u32 zero;
 };
 
-/* Whose a sample is. comm is zero unless it was asked for. */
+/* Whose a sample is. comm and tid are zero unless they were asked for. */
 struct sampler_key {
 	struct sampler_process_key process;
 	__u64 cgroup;
 	char comm[SAMPLER_COMM_SIZE];
+	__u32 tid;
+	__u32 zero;
 };
 
 /* Per CPU and buffer. */
@@ -84,7 +86,7 @@ struct sampler_pending {
 	__u16 buffer;
 	__u16 busy;  /* SAMPLER_BUSY_*: a walk is under way */
 	__u32 stale; /* its mappings are no longer those of its address space */
-	__u64 zero[2];
+	__u64 zero;
 };
 
 struct sampler_cpu {
@@ -263,10 +265,10 @@ _Static_assert((SAMPLER_KNOWN & (SAMPLER_KNOWN - 1)) == 0, "sampler_known_of mas
 _Static_assert(SAMPLER_SNAPSHOT_BYTES % SAMPLER_SNAPSHOT_PIECE == 0, "whole pieces");
 _Static_assert(SAMPLER_SNAPSHOT_INNER + SAMPLER_SNAPSHOT_OUTER <= SAMPLER_SNAPSHOT_PARTS, "fit");
 _Static_assert(sizeof(struct sampler_process_key) == 16, "no padding in a key");
-_Static_assert(sizeof(struct sampler_key) == 40, "no padding in a key");
+_Static_assert(sizeof(struct sampler_key) == 48, "no padding in a key");
 _Static_assert(sizeof(struct sampler_counts) == 64, "one cache line");
 _Static_assert(sizeof(struct sampler_known) == 64, "one cache line");
-_Static_assert(sizeof(struct sampler_stack) == 64, "no padding");
+_Static_assert(sizeof(struct sampler_stack) == 72, "no padding");
 _Static_assert(sizeof(struct sampler_stack) == sizeof(((struct andiron_walk *)0)->head),
 	       "stands before the frames");
 _Static_assert(sizeof(struct sampler_pending) == 64, "one cache line");

@@ -98,7 +98,7 @@ static void follow(struct request *r, struct str entry, const int *to, size_t n)
 static void follow_all(struct request *r)
 {
 	static const int mapping[] = {0, 0, 0, 0, STRING, ATTRIBUTE};
-	static const int location[] = {0, MAPPING}, line[] = {0, FUNCTION};
+	static const int location[] = {0, MAPPING, 0, 0, ATTRIBUTE}, line[] = {0, FUNCTION};
 	static const int function[] = {0, STRING, STRING, STRING},
 			 attribute[] = {0, STRING, 0, STRING};
 	static const int stack[] = {0, LOCATION};
@@ -108,7 +108,7 @@ static void follow_all(struct request *r)
 	vec_each (&r->tables[LOCATION].entries, e) {
 		struct str rest = *e;
 
-		follow(r, *e, location, 2);
+		follow(r, *e, location, 5);
 		while (rest.n) {
 			struct wire_field f = next(&rest);
 
@@ -294,6 +294,95 @@ TEST(types_and_ids_have_their_names)
 		buf_free(&out);
 		profile_free(p);
 	}
+}
+
+/* A sample of one frame, in this mapping and source file, of a thread. */
+static void add_sample(struct pprof_encoder *e, const char *mapping, const char *ids,
+		       const char *source)
+{
+	struct pprof_mapping m = {.file = pprof_add_string(e, str_of(mapping)),
+				  .build_id = pprof_add_string(e, str_of(ids))};
+	struct pprof_function f = {.name = pprof_add_string(e, STR("f")),
+				   .file = pprof_add_string(e, str_of(source))};
+	struct pprof_line line = {.function = pprof_add_function(e, &f)};
+	struct pprof_location l = {
+		.address = 64, .mapping = pprof_add_mapping(e, &m), .lines = &line, .n_lines = 1};
+	struct pprof_label labels[] = {
+		{.key = pprof_add_string(e, STR("comm")), .text = pprof_add_string(e, STR("io"))},
+		{.key = pprof_add_string(e, STR("tid")), .number = 4321}};
+	uint32_t frame = pprof_add_location(e, &l);
+	int64_t value = 1;
+	struct pprof_sample sample = {&frame, labels, &value, 1, 2};
+
+	pprof_add_sample(e, &sample);
+}
+
+/* The type of a location's frames, by its attribute; empty: it has none. */
+static struct str type_of(const struct request *r, struct str location)
+{
+	while (location.n) {
+		struct wire_field f = next(&location), text;
+		struct str attribute, value;
+		uint64_t index;
+
+		if (f.number != 4)
+			continue;
+		expect(wire_get(&f.bytes, &index) && !f.bytes.n);
+		attribute = r->tables[ATTRIBUTE].entries.p[index];
+		expect_str(r->tables[STRING].entries.p[next(&attribute).value],
+			   "profile.frame.type");
+		value = next(&attribute).bytes;
+		text = next(&value);
+		return text.bytes;
+	}
+	return STR_NULL;
+}
+
+/* Frames have OpenTelemetry's types: by their mapping, which runtimes name, or by their source. All
+ * ids of a file are there, each by its name; and what is known of the thread. */
+TEST(frames_and_threads_are_described)
+{
+	static const char *const rows[][3] = {
+		{"[cpython]", "a.py", "cpython"},
+		{"[jvm]", "A.java", "jvm"},
+		{"[kernel.kallsyms]", "", "kernel"},
+		{"/bin/go", "/src/main.go", "go"},
+		{"/bin/rust", "src/main.rs", "rust"},
+		{"/bin/c", "a.c", "native"},
+		{"[anon]", "", "native"},
+		{"[vdso]", "", "native"},
+		{"[andiron]", "", ""},
+	};
+	const size_t n = sizeof(rows) / sizeof(rows[0]);
+	struct pprof_encoder *e = pprof_encoder_new();
+	struct pprof_head profile_head = {.time_ns = 1, .duration_ns = 1};
+	struct wire_field heads[8] = {0};
+	struct request r = {0};
+	struct buf pprof = BUF_NULL, out = BUF_NULL;
+	struct profile *p;
+
+	pprof_add_type(e, pprof_add_string(e, STR("x")), pprof_add_string(e, STR("count")));
+	for (size_t i = 0; i < n; i++)
+		add_sample(e, rows[i][0], i == 3 ? "ab12 x/y/z htlhash:0123" : "", rows[i][1]);
+	expect_eq(pprof_finish(e, &profile_head, 0, &pprof, NULL), 0);
+	expect_eq(profile_decode(buf_str(&pprof), &p, NULL), 0);
+	expect_eq(otlp_encode(p, &head, &out), 0);
+	read_request(buf_str(&out), &r);
+	expect_eq(read_profile(&r, r.profiles.p[0], heads), n);
+	conforms(&r);
+	expect_eq(r.tables[LOCATION].entries.n, n + 1);
+	for (size_t i = 0; i < n; i++)
+		expect_str(type_of(&r, r.tables[LOCATION].entries.p[i + 1]), rows[i][2]);
+	expect(has(&r, STRING, "process.executable.build_id.gnu"));
+	expect(has(&r, STRING, "process.executable.build_id.go"));
+	expect(has(&r, STRING, "process.executable.build_id.htlhash"));
+	expect(has(&r, STRING, "thread.name") && has(&r, STRING, "thread.id"));
+	expect(str_search(buf_str(&out), STR("htlhash:")) == out.n);
+	request_free(&r);
+	profile_free(p);
+	pprof_encoder_free(e);
+	buf_free(&pprof);
+	buf_free(&out);
 }
 
 static int encode(void *context)

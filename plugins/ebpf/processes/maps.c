@@ -256,6 +256,7 @@ struct mapset *mapset_copy(const struct mapset *set)
 	copy->exec_pages = set->exec_pages;
 	copy->whole = set->whole;
 	copy->generation = set->generation;
+	copy->exe = arena_str(&copy->arena, set->exe); /* none where memory is short */
 	vec_each (&set->list, m) {
 		struct mapping one = *m;
 

@@ -45,6 +45,7 @@ struct mapset {
 	bool whole;                    /* every file in it was opened, and nothing is omitted */
 	bool inherited;                /* another process has them */
 	uint64_t generation;           /* unwind_generation of the process that had them */
+	struct str exe;                /* the program, by its path; empty: unknown */
 	struct arena arena;            /* names */
 };
 

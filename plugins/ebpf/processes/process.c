@@ -251,6 +251,8 @@ static void replace_maps(struct processes *t, struct process *p, struct mapset *
 	/* A child compiles for itself. */
 	if (same && !same->inherited)
 		mapset_keep_jit_sources(set, same);
+	if (same && !set->exe.n)
+		set->exe = arena_str(&set->arena, same->exe);
 	fall_silent(t, p);
 	set->older = p->maps;
 	p->maps = set;
@@ -270,6 +272,18 @@ static uint64_t generation_now(struct processes *t, const struct sampler_process
 		return 0;
 	return i->start_code > 1 ? unwind_generation(i->start_code, i->arg_start, i->start_stack)
 				 : word;
+}
+
+/* The path of its program, in its own root; empty: it is not to be had. */
+static struct str read_exe(int dir, struct arena *arena)
+{
+	char path[4096];
+	ssize_t n = readlinkat(dir, "exe", path, sizeof(path));
+	struct str exe = {path, n > 0 && (size_t)n < sizeof(path) ? (size_t)n : 0};
+
+	if (str_ends(exe, STR(" (deleted)")))
+		exe.n -= sizeof(" (deleted)") - 1;
+	return exe.n && str_utf8(exe) ? arena_str(arena, exe) : STR_NULL;
 }
 
 /* False if they were not read now. */
@@ -314,6 +328,7 @@ static bool read_maps(struct processes *t, struct process *p)
 		return false;
 	}
 	set->generation = generation;
+	set->exe = read_exe(dir, &set->arena);
 	replace_maps(t, p, set);
 	return true;
 }

@@ -256,7 +256,7 @@ static uint32_t add_stack(struct making *m, const struct row *row)
 
 static uint32_t add_attributes(struct making *m, const struct row *row, uint32_t *ret_n)
 {
-	uint32_t attributes[3], n = 0;
+	uint32_t attributes[4], n = 0;
 
 	if (m->options->pid_label) {
 		attributes[n++] = batch_add_int_attribute(m->b, STR("pid"), row->process->key.tgid);
@@ -268,25 +268,71 @@ static uint32_t add_attributes(struct making *m, const struct row *row, uint32_t
 			m->b, STR("comm"),
 			(struct str){row->stack->key.comm,
 				     strnlen(row->stack->key.comm, sizeof(row->stack->key.comm))});
+	if (m->options->comm_label && row->stack->key.tid)
+		attributes[n++] = batch_add_int_attribute(m->b, STR("tid"), row->stack->key.tid);
 	*ret_n = n;
 	return n ? batch_add_attributes(m->b, attributes, n) : 0;
 }
 
-/* False when the batch cannot go on. */
-static bool begin_group(struct making *m, const struct match *match)
+/* The program that all processes of a group's rows run; empty: they run several, or it is not
+ * known. The group's rows begin with this one. */
+static struct str exe_of_group(const struct rows *rows, const struct row *first)
 {
-	uint32_t *labels = calloc(match->n_labels + 1u, sizeof(*labels));
-	uint32_t group;
+	const struct row *end = rows->list.p + rows->list.n;
+	struct str exe = STR_NULL;
 
-	if (!labels) {
-		m->result = -ENOMEM;
-		return false;
+	for (const struct row *row = first;
+	     row < end && row->match->fingerprint == first->match->fingerprint; row++) {
+		const struct mapset *maps = row->process->maps;
+
+		if (row > first && row->process == row[-1].process)
+			continue;
+		if (!maps || !maps->exe.n || (exe.n && !str_eq(exe, maps->exe)))
+			return STR_NULL;
+		exe = maps->exe;
 	}
-	for (uint32_t i = 0; i < match->n_labels; i++)
-		labels[i] = batch_add_str_attribute(m->b, match->labels[i].name,
-						    match->labels[i].value);
-	group = batch_group_begin(m->b, labels, match->n_labels);
+	return exe;
+}
+
+/* Adds a label where its name belongs, unless there is one of that name. */
+static void insert_label(struct target_label *labels, uint32_t *n, struct target_label label)
+{
+	uint32_t at = *n;
+
+	while (at > 0 && str_cmp(labels[at - 1].name, label.name) >= 0)
+		at--;
+	if (!label.value.n || (at < *n && str_eq(labels[at].name, label.name)))
+		return;
+	memmove(&labels[at + 1], &labels[at], (*n - at) * sizeof(*labels));
+	labels[at] = label;
+	++*n;
+}
+
+/* The target's labels, and which program it runs, for writers. False when the batch cannot go on.
+ */
+static bool begin_group(struct making *m, const struct match *match, struct str exe)
+{
+	struct target_label *labels = calloc(match->n_labels + 3u, sizeof(*labels));
+	uint32_t *indices = calloc(match->n_labels + 3u, sizeof(*indices));
+	uint32_t group = INDEX_NONE, n = (uint32_t)match->n_labels;
+	size_t slash = str_rfind(exe, '/');
+
+	for (uint32_t i = 0; labels && i < n; i++)
+		labels[i] = match->labels[i];
+	if (labels && indices) {
+		insert_label(labels, &n,
+			     (struct target_label){STR("__process_executable_name"),
+						   slash < exe.n ? str_skip(exe, slash + 1) : exe});
+		insert_label(labels, &n,
+			     (struct target_label){STR("__process_executable_path"), exe});
+		for (uint32_t i = 0; i < n; i++)
+			indices[i] = batch_add_str_attribute(m->b, labels[i].name, labels[i].value);
+		group = batch_group_begin(m->b, indices, n);
+	} else {
+		m->result = -ENOMEM;
+	}
 	free(labels);
+	free(indices);
 	return group != INDEX_NONE;
 }
 
@@ -344,7 +390,7 @@ int rows_to_batch(struct rows *rows, const struct rows_options *options,
 	m.kernel = add_object_mapping(&m, ANDIRON_OBJECT_KERNEL, STR("[kernel]"));
 	vec_each (&rows->list, row) {
 		if ((!match || row->match->fingerprint != match->fingerprint) &&
-		    !begin_group(&m, row->match))
+		    !begin_group(&m, row->match, exe_of_group(rows, row)))
 			break;
 		match = row->match;
 		if (!add_row(&m, row))

@@ -36,8 +36,11 @@ static const struct match matches[2] = {{.labels = labels_a, .n_labels = 1, .fin
 					{.labels = labels_b, .n_labels = 1, .fingerprint = 2}};
 
 static const uint64_t pcs[] = {0xffffffff81000010u, 0xffffffff81000020u, 0x1010, 0x101f, 0x8fff};
-static const struct sampler_stack stack = {
-	.n_kernel = 2, .n_user = 3, .end = UNWIND_END_TRUNCATED, .key.comm = "thread"};
+static const struct sampler_stack stack = {.n_kernel = 2,
+					   .n_user = 3,
+					   .end = UNWIND_END_TRUNCATED,
+					   .key.comm = "thread",
+					   .key.tid = 77};
 
 struct fixture {
 	struct process process;
@@ -105,6 +108,7 @@ TEST(rows_become_a_batch)
 	expect_str(text, "prog");
 	expect(batch_row_str(&v, &row, STR("comm"), &text));
 	expect_str(text, "thread");
+	expect(batch_row_int(&v, &row, STR("tid"), &pid) && pid == 77);
 	s = batch_stack(&v, row.stack);
 	expect_eq(s.length, 6);
 	for (uint32_t i = 0; i < 5; i++)
@@ -205,14 +209,23 @@ static void gone(void *session, const struct andiron_runtime_process *process)
 static int32_t resolve(void *session, const struct andiron_runtime_process *process, uint64_t what,
 		       uint64_t where, struct andiron_runtime_frame *ret, uint64_t max)
 {
-	if (what != 0xabcdef)
-		return -ENOENT;
 	expect_eq(process->pid, 42);
+	if (what == 0xabcdee) { /* inlined into the next */
+		ret[1] = ret[0];
+		ret[1].function = (struct andiron_str){"outer", 5};
+	}
+	if (what == 0xabcded) {
+		ret->flags = ANDIRON_RUNTIME_MARKER;
+		ret->function = (struct andiron_str){"[Toy 9: not known]", 18};
+		return 1;
+	}
+	if (what != 0xabcdef && what != 0xabcdee)
+		return -ENOENT;
 	ret->function = (struct andiron_str){"spin", 4};
 	ret->file = (struct andiron_str){"a.toy", 5};
 	ret->line = (uint32_t)where;
 	ret->first_line = 3;
-	return 1;
+	return what == 0xabcdee ? 2 : 1;
 }
 
 static int32_t describe(void *session, const struct andiron_runtime_process *process, char *ret,
@@ -277,6 +290,83 @@ static void expect_frame(const struct batch_view *v, uint32_t frame, uint32_t ki
 	expect_str(batch_str(v, batch_function(v, at.function).name), function);
 	if (kind == ANDIRON_FRAME_RUNTIME)
 		expect_str(batch_str(v, l.runtime), "toyish");
+}
+
+/* The value of a group's label; empty: it has none. */
+static struct str label_of(const struct batch_view *v, uint32_t group, const char *name)
+{
+	struct andiron_group g = batch_group(v, group);
+
+	for (uint32_t i = 0; i < g.n_labels; i++) {
+		struct andiron_attribute a = batch_attribute_at(v, g.label_start + i);
+
+		if (str_is(batch_str(v, a.key), name))
+			return batch_str(v, (uint32_t)a.value);
+	}
+	return STR_NULL;
+}
+
+/* A target whose processes all run one program says which; not where they run several. */
+TEST(groups_say_their_program)
+{
+	struct mapset other = {.exe = STR("/bin/sh")};
+	struct process shell = {.key = {.tgid = 43}, .maps = &other};
+	const struct andiron_batch *batch;
+	struct batch_view v;
+	struct fixture f;
+
+	for (int mixed = 0; mixed < 2; mixed++) {
+		init(&f);
+		f.process.maps->exe = STR("/usr/bin/python3.11");
+		if (mixed)
+			f.rows.list.p[2].process = &shell; /* as the first one's target */
+		expect_eq(rows_to_batch(&f.rows, &f.options, &batch), 0);
+		expect_eq(batch_view_init(&v, batch), 0);
+		expect_str(label_of(&v, 0, "__process_executable_name"), mixed ? "" : "python3.11");
+		expect_str(label_of(&v, 1, "__process_executable_path"), "/usr/bin/python3.11");
+		for (uint32_t i = 1; i < batch_group(&v, 1).n_labels; i++) {
+			uint32_t at = batch_group(&v, 1).label_start + i;
+
+			expect(str_cmp(batch_str(&v, batch_attribute_at(&v, at - 1).key),
+				       batch_str(&v, batch_attribute_at(&v, at).key)) < 0);
+		}
+		batch_release(batch);
+		fini(&f);
+	}
+}
+
+/* One pair may be several functions, the inlined first, in one location; or a marker. */
+TEST(pairs_are_frames_or_markers)
+{
+	static const uint64_t slot = UINT64_C(1) << 56;
+	static const uint64_t words[] = {slot | 0xabcdee, 7, slot | 0xabcded, 7};
+	static const struct sampler_stack two = {.n_user = 4, .end = UNWIND_END_COMPLETE};
+	const struct andiron_batch *batch;
+	struct andiron_location l;
+	struct batch_view v;
+	struct fixture f;
+	uint32_t at;
+
+	init(&f);
+	f.options.runtimes = one_runtime();
+	f.rows.list.n = 1;
+	f.rows.list.p[0].stack = &two;
+	f.rows.list.p[0].pcs = words;
+	expect_eq(rows_to_batch(&f.rows, &f.options, &batch), 0);
+	expect_eq(batch_view_init(&v, batch), 0);
+	at = batch_stack(&v, batch_row(&v, 0).stack).start;
+	l = batch_location(&v, batch_frame(&v, at));
+	expect_eq(l.n_lines, 2);
+	expect_str(batch_str(&v, batch_function(&v, batch_line(&v, l.line_start).function).name),
+		   "spin");
+	expect_eq(batch_function(&v, batch_line(&v, l.line_start).function).start_line, 3);
+	expect_str(batch_str(&v,
+			     batch_function(&v, batch_line(&v, l.line_start + 1).function).name),
+		   "outer");
+	expect_frame(&v, at + 1, ANDIRON_FRAME_MARKER, "[Toy 9: not known]", 0);
+	batch_release(batch);
+	runtimes_free(f.options.runtimes);
+	fini(&f);
 }
 
 /* Words with a slot that is in use are frames of two words, named by the runtime, one location each

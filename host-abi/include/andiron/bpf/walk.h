@@ -72,7 +72,7 @@ struct andiron_walk {
 	__u64 mark[5];  /* the sampler's own */
 	/* By DWARF number: on x86-64 rbp is 6 and rsp 7, on arm64 x29 is 29 and sp 31. */
 	__u64 regs[32];
-	__u64 head[8]; /* the sampler's own */
+	__u64 head[9]; /* the sampler's own */
 	/* Leaf first. A native frame is its address, already moved back into the call; a runtime's is
 	 * two words: slot << 56 | 56 bits of the runtime's, and 64 bits of the runtime's. */
 	__u64 frames[ANDIRON_WALK_WORDS];
