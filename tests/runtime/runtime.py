@@ -185,6 +185,36 @@ def switched_off():
     assert share_of(stacks, NATIVE) >= 0.95, stacks
 
 
+@case
+def languages():
+    """A flame graph names each language in its legend, with a colour of its own."""
+    need_root()
+    install("python")
+    with Background(TOY) as toy:
+        text = CONFIG % (toy.pid, "") + 'profile.file "html" {\n  paths = ["out.html"]\n}\n'
+        text = text.replace("out.receiver]", "out.receiver, profile.file.html.receiver]")
+        with Agent(write("c.alloy", text)) as agent:
+            sample(agent)
+    with open("out.html", encoding="utf-8") as file:
+        assert '"[cpython]"' in file.read()
+    browser = shutil.which("chromium")
+    if not browser:
+        return
+    shown = subprocess.run(
+        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"file://{os.path.abspath('out.html')}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        timeout=60,
+        check=False,
+    ).stdout
+    legend = re.search(r'id="legend"[^>]*>(.*?)</(div|p|footer)>', shown, re.S)[1]
+    colours = re.findall(r'background: ?([^";]*);?"></i>([^<]*)<', legend)
+    print("#", colours)
+    assert "Python" in [name for _, name in colours], legend
+    assert len({colour for colour, _ in colours}) == len(colours), colours
+
+
 LIVES = 100
 LAUNCH = f"""import subprocess, sys
 sys.stdin.readline()
