@@ -342,6 +342,9 @@ def mistaken():
     not come back costs the samples, which are counted."""
     stacks, _ = profile(chosen("astray"))
     assert share_of(stacks, r"\?;\[runtime\](;native_crunch)?") >= 0.95, stacks
+    told = andiron("report", "--unresolved", "--json", "out.pb.gz").expect(0).out
+    lacked = json.loads(told)["runtimes"]
+    assert lacked[0]["lacked"] == "[runtime]" and lacked[0]["share"] > 0.9, lacked
     stacks, said = profile(chosen("silent"))
     lost = re.search(r"([0-9,]+) dropped \(pyroscope.ebpf.toy:unfinished", said)
     assert lost and int(lost[1].replace(",", "")) + sum(stacks.values()) >= SAMPLES, said

@@ -2,6 +2,8 @@
 /* Code without names. Contract in missing-symbols.h. */
 #include "cli/report/missing-symbols.h"
 
+#include "cli/report/runtime-gaps.h"
+
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/search.h"
@@ -290,6 +292,7 @@ int unresolved_write(const struct profile *p, bool json, struct buf *out)
 {
 	struct found found = {0};
 	unsigned int shown = 0;
+	int n_gaps;
 
 	if (collect(p, &found) < 0)
 		return -ENOMEM;
@@ -306,10 +309,13 @@ int unresolved_write(const struct profile *p, bool json, struct buf *out)
 		buf_free(&k.tried);
 		buf_free(&k.help);
 	}
+	free(found.list);
+	if (json)
+		buf_str_append(out, STR("],\"runtimes\":["));
+	n_gaps = runtime_gaps_write(p, json, out);
 	if (json)
 		buf_str_append(out, STR("]}\n"));
-	else if (!shown)
+	else if (!shown && n_gaps == 0)
 		buf_str_append(out, STR("Every frame has a name.\n"));
-	free(found.list);
-	return out->failed ? -ENOMEM : 0;
+	return out->failed || n_gaps < 0 ? -ENOMEM : 0;
 }
