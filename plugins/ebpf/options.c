@@ -66,8 +66,8 @@ static const struct andiron_option items[] = {
 	       "Descendants of a target's process belong to it, from their fork on.",
 	       .since = "0.1"),
 	OPTION(STRINGS, "runtimes", NULL,
-	       "Language runtimes whose frames are shown, by name, each by a plugin of its own; all "
-	       "that are installed, if it is not given.",
+	       "Language runtimes whose frames are shown, by name, each by a plugin of its own; "
+	       "all that are installed, if it is not given.",
 	       .since = "0.1"),
 	RUNTIME("python_enabled", "Python"),
 	FRAMES("perl_enabled", "Perl"),

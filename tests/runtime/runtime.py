@@ -92,8 +92,10 @@ def settled(stacks):
 
 
 NATIVE = (
-    r"main;run;native_start;toy_run;toy_interpret;native_bridge;toy_run;toy_interpret(;native_crunch)?"
+    r"main;run;native_start;toy_run;toy_interpret;native_bridge;toy_run;toy_interpret"
+    r"(;native_crunch)?"
 )
+DIVES = "main;run;(dive;native_dive;){%d}inner(;native_crunch)?"
 WHOLE = r"main;run;native_start;outer;middle;native_bridge;inner(;native_crunch)?"
 
 
@@ -122,10 +124,11 @@ def names_and_order():
 
 @case
 def compiled():
-    """Code that was made at run time, in no file, is walked as its process has it, also as it grows; several functions of one pair
-    stand in each other."""
+    """Code that was made at run time, in no file, is walked as its process has it, also as it
+    grows; several functions of one pair stand in each other."""
     stacks, _ = profile(chosen("toy"), "jit")
-    assert share_of(settled(stacks), "main;run;native_jit;compiled;inlined(;native_crunch)?") >= 0.98, stacks
+    whole = "main;run;native_jit;compiled;inlined(;native_crunch)?"
+    assert share_of(settled(stacks), whole) >= 0.98, stacks
     stacks, _ = profile(chosen(), "jit")
     assert share_of(stacks, r"main;run;native_jit;\[anon\](;native_crunch)?") >= 0.98, stacks
 
@@ -154,7 +157,8 @@ def status_of(agent, pid):
 
 @case
 def installed():
-    """What is installed is used without being asked for; Alloy's switches turn theirs off; a target's status names the runtime."""
+    """What is installed is used without being asked for; Alloy's switches turn theirs off; a
+    target's status names the runtime."""
     need_root()
     install("toy")
     with Background(TOY) as toy, Agent(write("c.alloy", CONFIG % (toy.pid, ""))) as agent:
@@ -200,8 +204,9 @@ def languages():
     browser = shutil.which("chromium")
     if not browser:
         return
+    page = f"file://{os.path.abspath('out.html')}"
     shown = subprocess.run(
-        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"file://{os.path.abspath('out.html')}"],
+        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -236,7 +241,9 @@ def short_lives():
             launcher.stdin.close()
             launcher.wait()
             agent.stop()
-    found = {frames: n for frames, n in folded("out.folded").items() if "python" not in ";".join(frames)}
+    found = {
+        frames: n for frames, n in folded("out.folded").items() if "python" not in ";".join(frames)
+    }
     named = sum(n for frames, n in found.items() if "outer" in frames)
     print(f"# {named} of {sum(found.values())} samples are named")
     for frames, n in sorted(found.items(), key=lambda f: -f[1])[:6]:
@@ -250,7 +257,7 @@ def ten_times():
     for deep in (10, 13):
         stacks, _ = profile(chosen("toy"), str(deep))
         assert (
-            share_of(settled(stacks), "main;run;(dive;native_dive;){%d}inner(;native_crunch)?" % deep)
+            share_of(settled(stacks), DIVES % deep)
             >= 0.98
         ), (deep, stacks)
 
@@ -293,7 +300,7 @@ def continuation():
             expect_cut(stacks)
             continue
         assert (
-            share_of(settled(stacks), "main;run;(dive;native_dive;){%d}inner(;native_crunch)?" % deep)
+            share_of(settled(stacks), DIVES % deep)
             >= 0.98
         ), (deep, stacks)
 

@@ -5,7 +5,7 @@
  *   toy N      N times dive → native_dive, and then inner
  *   toy dig N  one entry: N times dig, and then inner
  *   toy ms N   as without arguments, until it has used so many ms of CPU
- *   toy jit    main → run → native_jit → code made at run time → native_crunch; new code all the time
+ *   toy jit    main → run → native_jit → code made at run time → native_crunch
  *
  * It is compiled without frame pointers, except for the function by which the machine is entered.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `report --unresolved`: what language runtimes lacked, by the frames that stand in place of
- * theirs. Plugins say in such a frame which version they do not know, and what they did not find. */
+ * theirs. Plugins say in such a frame which version they do not know, and what was not found. */
 #pragma once
 
 #include "base/buf.h"

@@ -9,7 +9,8 @@
  * here.
  *
  * A runtime that is absent, of another version, refused by the kernel or mistaken costs its own
- * frames: its code is walked as any other's, or the stack ends in "[runtime]". Nothing else is lost.
+ * frames: its code is walked as any other's, or the stack ends in "[runtime]". Nothing else is
+ * lost.
  *
  * Every function is [worker] (`describe` is [any]), and called by one thread at a time for a
  * session; sessions are independent of each other. */
@@ -38,9 +39,10 @@ struct andiron_runtime_process {
 	uint64_t exec_generation;
 };
 
-/* An executable mapping of it: [start, limit) in the process, the file's own address (as its symbols
- * count) of the byte at `start`, and the file as an object of andiron.objects/1, held during the
- * call. `object` 0: it has no file (a compiler's memory), and `address` equals `start`. Frozen. */
+/* An executable mapping of it: [start, limit) in the process, the file's own address (as its
+ * symbols count) of the byte at `start`, and the file as an object of andiron.objects/1, held
+ * during the call. `object` 0: it has no file (a compiler's memory), and `address` equals `start`.
+ * Frozen. */
 struct andiron_runtime_mapping {
 	uint64_t start;
 	uint64_t limit;

@@ -17,8 +17,8 @@ void launches_close(struct launches *l);
 
 /* What is sampled from now on (SAMPLER_ALL, …). */
 void launches_configure(struct launches *l, uint32_t mode);
-/* Reports processes that execute what this one has executed, from now on. For LAUNCH_FILES programs;
- * others are reported by their first sample. Some µs. */
+/* Reports processes that execute what this one has executed, from now on. For LAUNCH_FILES
+ * programs; others are reported by their first sample. Some µs. */
 void launches_watch(struct launches *l, const struct sampler_process_key *process);
 
 /* Instructions that the verifier has walked. */

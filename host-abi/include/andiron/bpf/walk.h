@@ -59,8 +59,8 @@ struct andiron_walk {
 	__u32 slot;     /* of the runtime that is called, or was last */
 	__u32 switches; /* runtimes called so far */
 	__u32 known;    /* bit n: regs[n] has a value */
-	/* The process that `claim` was called for: the current one, or its parent, where it was only
-	 * forked and is not known itself yet. What it says of memory holds in both. */
+	/* The process that `claim` was called for: the current one, or its parent, where it was
+	 * only forked and is not known itself yet. What it says of memory holds in both. */
 	__u32 pid;
 	__u32 native;   /* ANDIRON_WALK_LEAVE, ANDIRON_WALK_SHOW; 0 when the program is called */
 	__u64 space;    /* the sampler's own */
@@ -73,8 +73,8 @@ struct andiron_walk {
 	/* By DWARF number: on x86-64 rbp is 6 and rsp 7, on arm64 x29 is 29 and sp 31. */
 	__u64 regs[32];
 	__u64 head[9]; /* the sampler's own */
-	/* Leaf first. A native frame is its address, already moved back into the call; a runtime's is
-	 * two words: slot << 56 | 56 bits of the runtime's, and 64 bits of the runtime's. */
+	/* Leaf first. A native frame is its address, already moved back into the call; a runtime's
+	 * is two words: slot << 56 | 56 bits of the runtime's, and 64 bits of the runtime's. */
 	__u64 frames[ANDIRON_WALK_WORDS];
 };
 
