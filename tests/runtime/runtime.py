@@ -161,6 +161,7 @@ def installed():
     target's status names the runtime."""
     need_root()
     install("toy")
+    andiron("doctor").expect(0, "runtimes", "functions of toy are shown by name")
     with Background(TOY) as toy, Agent(write("c.alloy", CONFIG % (toy.pid, ""))) as agent:
         agent.until(lambda: status_of(agent, toy.pid) == "toy 1.0", "the status names the runtime")
         stacks, said = sample(agent)

@@ -26,7 +26,7 @@
 
 static struct point *add(struct precheck *p, const char *name)
 {
-	check(p->n < PRECHECK_POINTS);
+	check(p->n < sizeof(p->points) / sizeof(p->points[0]));
 	p->points[p->n] = (struct point){.name = name, .state = POINT_OK};
 	return &p->points[p->n++];
 }
@@ -314,6 +314,20 @@ void precheck_run(struct precheck *p)
 	check_cgroups(p);
 	check_clocks(p);
 	check(p->n == PRECHECK_POINTS);
+}
+
+void precheck_add_runtimes(struct precheck *p, const char *names)
+{
+	struct point *point = add(p, "runtimes");
+
+	if (*names)
+		say(point, POINT_OK,
+		    "functions of %s are shown by name; GET /targets of a running agent says which "
+		    "version each process has",
+		    names);
+	else
+		say(point, POINT_OK,
+		    "no plugin is installed: Python, Java and JavaScript are shown as native code");
 }
 
 const struct point *precheck_failure(const struct precheck *p)

@@ -24,13 +24,16 @@ struct point {
 #define PRECHECK_POINTS 12
 
 struct precheck {
-	struct point points[PRECHECK_POINTS];
+	struct point points[PRECHECK_POINTS + 1]; /* and that of runtimes */
 	size_t n;
 };
 
 /* Checks everything. Opens one perf event and loads two BPF programs, and closes them again. Takes
  * milliseconds. */
 void precheck_run(struct precheck *checks);
+
+/* Adds what is said of language runtimes, of which plugins with these names are installed. */
+void precheck_add_runtimes(struct precheck *checks, const char *names);
 
 /* The first point that failed, NULL if sampling will work. Points are in the order of causes. */
 const struct point *precheck_failure(const struct precheck *checks);

@@ -2,6 +2,11 @@
 /* `andiron doctor`: the points of precheck.h, for people or as JSON. */
 #include "cli/cli.h"
 #include "cli/doctor/precheck.h"
+#include "cli/plugin-path.h"
+
+#include "base/buf.h"
+
+#include <andiron/runtime.h>
 
 #include <jansson.h>
 #include <stdio.h>
@@ -50,7 +55,41 @@ static int print_json(const struct precheck *p)
 
 struct doctor {
 	bool json;
+	struct texts plugin_dirs;
 };
+
+/* The names of a component's runtimes, behind those before. */
+static void add_names(const struct andiron_component *c, struct buf *out)
+{
+	for (const char *const *id = c->offers; id && *id; id++) {
+		struct str name = str_of(*id);
+
+		if (!str_starts(name, STR(ANDIRON_RUNTIME_PREFIX)) ||
+		    !str_ends(name, STR(ANDIRON_RUNTIME_SUFFIX)))
+			continue;
+		name = str_skip(name, sizeof(ANDIRON_RUNTIME_PREFIX) - 1);
+		name.n -= sizeof(ANDIRON_RUNTIME_SUFFIX) - 1;
+		buf_printf(out, "%s%.*s", out->n ? ", " : "", STR_FMT(str_first(name, 32)));
+	}
+}
+
+/* Nothing, where plugins cannot be looked at: `andiron plugins` says why. */
+static void check_runtimes(struct precheck *p, const struct texts *dirs)
+{
+	struct registry *registry = plugin_path_open(dirs, true);
+	const struct registered_component *all;
+	struct buf names = BUF_NULL;
+	size_t n = registry ? registry_components(registry, &all) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		add_names(all[i].component, &names);
+	buf_putc(&names, '\0');
+	if (registry && !names.failed)
+		precheck_add_runtimes(p, names.p);
+	buf_free(&names);
+	if (registry)
+		registry_free(registry);
+}
 
 static int run(int argc, char **argv)
 {
@@ -63,6 +102,8 @@ static int run(int argc, char **argv)
 	if (code != OPTIONS_DONE)
 		return code;
 	precheck_run(&p);
+	check_runtimes(&p, &d.plugin_dirs);
+	vec_free(&d.plugin_dirs);
 	if (d.json)
 		code = print_json(&p);
 	else
@@ -74,13 +115,14 @@ static int run(int argc, char **argv)
 
 static const struct flag flags[] = {
 	{"json", 0, FLAG_INTO(struct doctor, json), NULL, "print JSON"},
+	PLUGIN_DIR_FLAG(struct doctor, plugin_dirs),
 	{0},
 };
 
 const struct command verb_doctor = {
 	.verb = "doctor",
 	.run = run,
-	.usage = "[--json]",
+	.usage = "[--json] [--plugin-dir DIR]",
 	.brief = "check what sampling needs on this machine",
 	.summary = "Checks everything that sampling needs on this machine. Prints what was found, "
 		   "and the command that repairs what is wrong. Succeeds if sampling will work.",
