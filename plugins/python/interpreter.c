@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See interpreter.h. A binary is known by its dynamic symbols, which stripping leaves and which a
+ * hash table finds in a few reads; by .symtab where it exports none. */
+#include "interpreter.h"
+
+#include "layouts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOP       "_PyEval_EvalFrameDefault"
+#define CODE_MAX   (1u << 20) /* of the loop, in which jumps are searched */
+#define CFAS_MAX   256u
+#define TEXTS_MAX  (32u << 20) /* of constants, in which the version is searched */
+#define CHUNK      (1u << 18)
+#define MERGED     48u /* arguments pushed for a call move the stack pointer by as much */
+#define VERSION_AT 16u
+
+struct search {
+	struct interpreter *found;
+	struct image_symbol runtime, loop, version;
+};
+
+static void add_code(struct interpreter *p, uint64_t from, uint64_t to)
+{
+	if (from == 0 || from >= to || to > UINT32_MAX || p->n_codes >= INTERPRETER_CODES)
+		return;
+	for (uint32_t k = 0; k < p->n_codes; k++)
+		if (p->codes[k].from < to && from < p->codes[k].to)
+			return;
+	p->codes[p->n_codes++] = (struct image_code){from, to};
+}
+
+/* Symbols of .symtab: what the dynamic ones lacked, and parts of the loop that stand elsewhere. */
+static bool take_symbol(void *context, const char *name, const struct image_symbol *symbol)
+{
+	struct search *s = context;
+	size_t n = strlen(LOOP);
+
+	if (s->runtime.address == 0 && strcmp(name, "_PyRuntime") == 0)
+		s->runtime = *symbol;
+	if (s->loop.address == 0 && strcmp(name, LOOP) == 0)
+		s->loop = *symbol;
+	if (strncmp(name, LOOP, n) == 0 && name[n] == '.' && symbol->size > 0)
+		add_code(s->found, symbol->address, symbol->address + symbol->size);
+	return true;
+}
+
+/* "3.8.18" up to a NUL: as in PY_VERSION_HEX, without the level; 0: it is no version. */
+static uint32_t version_of(const char *text, size_t n)
+{
+	char copy[VERSION_AT];
+	unsigned minor, micro;
+	int used = 0;
+
+	if (n < 5 || n >= sizeof(copy))
+		return 0;
+	memcpy(copy, text, n);
+	copy[n] = '\0';
+	if (sscanf(copy, "3.%2u.%2u%n", &minor, &micro, &used) != 2 || minor < 6 || minor > 10)
+		return 0;
+	if (copy[used] != '\0' && !strchr("abr+", copy[used]))
+		return 0;
+	return 3u << 24 | minor << 16 | micro << 8 | 0xf0;
+}
+
+/* The first text in `bytes` that ends in a version of CPython's. Linkers let one constant be the end
+ * of another, so that "/usr/local/3.8.18" may be all there is. */
+static uint32_t version_in(const char *bytes, size_t n)
+{
+	const char *at = bytes + 1, *limit = bytes + n;
+
+	while (at < limit && (at = memmem(at, (size_t)(limit - at), "3.", 2)) != NULL) {
+		const char *end = memchr(at, '\0', (size_t)(limit - at));
+
+		if (end && !strchr("0123456789.", at[-1] ? at[-1] : ' ')) {
+			uint32_t version = version_of(at, (size_t)(end - at));
+
+			if (version)
+				return version;
+		}
+		at++;
+	}
+	return 0;
+}
+
+/* To 3.10 the version is a constant text only. */
+static uint32_t find_version_text(const struct image *i)
+{
+	char *bytes = malloc(CHUNK + VERSION_AT);
+	uint32_t ret = 0;
+	uint64_t left = TEXTS_MAX;
+
+	for (uint32_t k = 0; bytes && k < i->n_segments && ret == 0; k++) {
+		const Elf64_Phdr *p = &i->segments[k];
+
+		if (p->p_type != PT_LOAD || p->p_flags & PF_W)
+			continue;
+		for (uint64_t at = 0; at < p->p_filesz && ret == 0 && left >= CHUNK;
+		     at += CHUNK, left -= CHUNK) {
+			size_t n = image_read(i, p->p_vaddr + at, bytes, CHUNK + VERSION_AT);
+
+			ret = version_in(bytes, n);
+		}
+	}
+	free(bytes);
+	return ret;
+}
+
+/* The rule that most of the loop's main part has. */
+static bool find_usual_cfa(const struct image_cfa *list, size_t n, struct image_cfa *ret)
+{
+	uint64_t most = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		uint64_t sum = 0;
+
+		for (size_t m = 0; m < n; m++)
+			if (list[m].reg == list[k].reg && list[m].offset == list[k].offset)
+				sum += list[m].to - list[m].from;
+		if (sum > most) {
+			most = sum;
+			*ret = list[k];
+		}
+	}
+	return most > 0;
+}
+
+#if defined(__aarch64__)
+#define FP_REG 29u
+#else
+#define FP_REG 6u
+#endif
+
+/* Adds where this code has whole machine frames. */
+static void add_bodies(struct python_layout *l, const struct image_cfa *list, size_t n,
+		       const struct image_cfa *usual)
+{
+	for (size_t k = 0; k < n; k++) {
+		struct python_body *last = l->n_bodies > 0 ? &l->bodies[l->n_bodies - 1] : NULL;
+
+		if (list[k].reg != usual->reg || list[k].offset < usual->offset ||
+		    list[k].offset > usual->offset + MERGED)
+			continue;
+		if (last && last->to == list[k].from)
+			last->to = (uint32_t)list[k].to;
+		else if (l->n_bodies < PYTHON_BODIES)
+			l->bodies[l->n_bodies++] = (struct python_body){(uint32_t)list[k].from,
+									(uint32_t)list[k].to};
+	}
+}
+
+/* Whether `target` is in a part of the loop that the compiler has put elsewhere: such a part begins
+ * with a whole frame, as no function does. */
+static void try_part(const struct image *i, struct interpreter *p, uint64_t target,
+		     const struct image_cfa *usual)
+{
+	struct image_cfa list[4];
+	struct image_code code;
+
+	for (uint32_t k = 0; k < p->n_codes; k++)
+		if (target >= p->codes[k].from && target < p->codes[k].to)
+			return;
+	if (!image_function(i, target, &code) || image_cfas(i, target, list, 4) == 0 ||
+	    list[0].reg != usual->reg || list[0].offset != usual->offset)
+		return;
+	add_code(p, code.from, code.to);
+}
+
+/* Where the loop jumps to. A stripped file has no name for what stands elsewhere. */
+static void find_parts(const struct image *i, struct interpreter *p, const struct image_cfa *usual)
+{
+	uint64_t from = p->codes[0].from, n = p->codes[0].to - from;
+	unsigned char *bytes = n <= CODE_MAX ? malloc(n) : NULL;
+
+	if (!bytes || image_read(i, from, bytes, n) != n)
+		n = 0;
+#if defined(__x86_64__)
+	for (uint64_t at = 0; at + 6 <= n; at++) {
+		uint64_t skip = bytes[at] == 0xe9 ? 1
+				: bytes[at] == 0x0f && (bytes[at + 1] & 0xf0) == 0x80 ? 2 : 0;
+		int32_t by;
+
+		if (skip == 0)
+			continue;
+		memcpy(&by, bytes + at + skip, sizeof(by));
+		try_part(i, p, from + at + skip + 4 + (uint64_t)(int64_t)by, usual);
+	}
+#endif
+	free(bytes);
+}
+
+/* Where the machine frames of the loop are whole, and how large they are. */
+static bool read_frames(const struct image *i, struct interpreter *p)
+{
+	struct image_cfa list[CFAS_MAX], usual;
+	size_t n = image_cfas(i, p->codes[0].from, list, CFAS_MAX);
+
+	if (!find_usual_cfa(list, n, &usual) || usual.offset > 1u << 16 ||
+	    (usual.reg != FP_REG && usual.offset < 64))
+		return false;
+	p->layout.cfa_offset = usual.offset;
+	p->layout.cfa_fp = usual.reg == FP_REG ? PYTHON_FP : 0;
+	add_bodies(&p->layout, list, n, &usual);
+	if (p->n_codes == 1)
+		find_parts(i, p, &usual);
+	for (uint32_t k = 1; k < p->n_codes; k++)
+		add_bodies(&p->layout, list,
+			   image_cfas(i, p->codes[k].from, list, CFAS_MAX), &usual);
+	return true;
+}
+
+static const char *read_layout(const struct image *i, const struct search *s,
+			       struct interpreter *p)
+{
+	unsigned char bytes[LAYOUT_OFFSETS_BYTES];
+	uint64_t version = 0;
+
+	if (image_read(i, s->runtime.address, bytes, sizeof(bytes)) == sizeof(bytes) &&
+	    memcmp(bytes, "xdebugpy", 8) == 0)
+		return layout_of_runtime(bytes, sizeof(bytes), &p->layout);
+	if (s->version.address != 0)
+		image_read(i, s->version.address, &version, sizeof(version));
+	else
+		version = find_version_text(i);
+	if (version == 0)
+		return "which version it is";
+	return layout_of_version((uint32_t)version, &p->layout) ? NULL : "a table for this version";
+}
+
+/* Which symbols it has. */
+static bool find_symbols(const struct image *i, struct search *s)
+{
+	bool old = false;
+
+	image_dynamic_symbol(i, LOOP, &s->loop);
+	if (!image_dynamic_symbol(i, "_PyRuntime", &s->runtime))
+		old = image_dynamic_symbol(i, "_PyThreadState_Current", &s->runtime);
+	image_dynamic_symbol(i, "Py_Version", &s->version);
+	if (s->loop.address == 0 && s->runtime.address != 0 && !old)
+		image_each_symbol(i, "_Py", take_symbol, s);
+	else if (s->loop.address == 0 || image_section(i, ".symtab"))
+		image_each_symbol(i, s->loop.address ? LOOP : "_Py", take_symbol, s);
+	return s->loop.address != 0 && s->runtime.address != 0;
+}
+
+bool interpreter_read(int fd, struct interpreter *ret)
+{
+	struct image *i = malloc(sizeof(*i));
+	struct search s = {.found = ret};
+	struct image_code code;
+	const char *missing = NULL;
+	uint64_t to;
+
+	memset(ret, 0, sizeof(*ret));
+	if (!i || !image_open(i, fd) || !find_symbols(i, &s)) {
+		free(i);
+		return false;
+	}
+	to = s.loop.address + s.loop.size;
+	if (image_function(i, s.loop.address, &code) && code.to > to)
+		to = code.to;
+	add_code(ret, s.loop.address, to);
+	if (ret->n_codes == 0) {
+		free(i);
+		return false;
+	}
+	/* The main part is the first one. */
+	code = ret->codes[ret->n_codes - 1];
+	memmove(ret->codes + 1, ret->codes, (ret->n_codes - 1) * sizeof(code));
+	ret->codes[0] = code;
+	ret->runtime = s.runtime.address;
+	missing = read_layout(i, &s, ret);
+	if (!missing && !read_frames(i, ret))
+		missing = "how large the loop's machine frame is";
+	if (missing) {
+		snprintf(ret->why, sizeof(ret->why), "%s", missing);
+		ret->layout.kind = PYTHON_UNKNOWN;
+	}
+	free(i);
+	return true;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a file has of CPython: whether it holds an interpreter, of which version, where its loop and
+ * its _PyRuntime are, and what the loop's machine frames look like. */
+#pragma once
+
+#include "image.h"
+#include "wire.h"
+
+#define INTERPRETER_CODES 8u
+
+struct interpreter {
+	struct python_layout layout;
+	uint64_t runtime; /* the file's own address of _PyRuntime; 3.6: of _PyThreadState_Current */
+	struct image_code codes[INTERPRETER_CODES]; /* machine code of the loop, the main part first */
+	uint32_t n_codes;
+	char why[96]; /* what was not found; empty where all was */
+};
+
+/* false: the file has no interpreter, which takes some reads to know. Where it has one but
+ * something is missing, `layout.kind` is PYTHON_UNKNOWN and `why` says what. At most 50 ms. */
+bool interpreter_read(int fd, struct interpreter *ret);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One sampler's use of the runtime: the functions of struct andiron_runtime (andiron/runtime.h). */
+#pragma once
+
+#include <andiron/host.h>
+#include <andiron/object.h>
+#include <andiron/runtime.h>
+
+struct session;
+
+/* The table's functions; `self` of open is the andiron.objects/1 extension. */
+int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret);
+void session_close(void *session);
+int32_t session_claim(void *session, const struct andiron_runtime_process *process,
+		      const struct andiron_runtime_mapping *mappings, uint64_t n,
+		      struct andiron_runtime_claim *ret, uint64_t max);
+void session_gone(void *session, const struct andiron_runtime_process *process);
+int32_t session_resolve(void *session, const struct andiron_runtime_process *process,
+			uint64_t what, uint64_t where, struct andiron_runtime_frame *ret,
+			uint64_t max);
+int32_t session_describe(void *session, const struct andiron_runtime_process *process, char *ret,
+			 uint64_t max);

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the BPF program and the plugin agree on: how each version of CPython lays its structures
+ * out, where a process has its runtime, and the record by which a code object is told once.
+ *
+ * The program knows no version. All that differs stands in `struct python_layout`, one for each
+ * binary, so that a new version is a new table and not a new program. */
+#pragma once
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#define PYTHON_LAYOUTS 256u   /* binaries with an interpreter in use at once */
+#define PYTHON_PROCS   16384u /* processes */
+#define PYTHON_THREADS 8192u  /* threads whose state is remembered */
+#define PYTHON_CODES   16384u /* code objects known to be told */
+#define PYTHON_RING    (1u << 20)
+
+/* How language frames are found, and how they belong to an activation of the loop. */
+#define PYTHON_UNKNOWN 0u /* not at all: one marked frame */
+#define PYTHON_OBJECTS 1u /* to 3.9: one PyFrameObject for each activation, in order */
+#define PYTHON_COUNTED 2u /* 3.10: as before, and a CFrame in each activation's machine frame */
+#define PYTHON_CFRAMES 3u /* 3.11, 3.12: a CFrame names the innermost frame of its activation */
+#define PYTHON_ENTRIES 4u /* from 3.13: an entry frame, in the machine frame, ends an activation */
+
+/* How `where` says which instruction is executed, and how a line table is written. */
+#define PYTHON_LINES_LNOTAB    0u /* to 3.9; `where` is a byte */
+#define PYTHON_LINES_RANGES    1u /* 3.10; a unit of two bytes */
+#define PYTHON_LINES_LOCATIONS 2u /* from 3.11; a byte */
+
+/* Machine code of the loop whose frame is whole: [from, to) as the file counts. Elsewhere, in the
+ * function's first and last instructions, an activation has no frame of the language. */
+struct python_body {
+	__u32 from, to;
+};
+
+#define PYTHON_BODIES   24u
+#define PYTHON_FP       1u
+#define PYTHON_NO_FIELD 0xffffu
+
+struct python_layout {
+	__u32 kind;       /* PYTHON_OBJECTS … */
+	__u32 version;    /* PY_VERSION_HEX */
+	__u32 cfa_offset; /* of a whole machine frame: from the stack or the frame pointer */
+	__u16 cfa_fp;     /* PYTHON_FP: from the frame pointer */
+	__u16 n_bodies;
+	struct python_body bodies[PYTHON_BODIES];
+
+	__u32 runtime_head;    /* of the list of interpreters */
+	__u32 runtime_size;    /* 0: not known */
+	__u32 interp_threads;  /* head of its list of threads */
+	__u32 interp_next;
+	__u16 runtime_current; /* 3.6: the address is a pointer to a thread's state, not _PyRuntime */
+	__u16 thread_next;
+	__u16 thread_interp;
+	__u16 thread_id;
+	__u16 thread_top; /* current frame, or CFrame */
+	__u16 thread_frame; /* PYTHON_COUNTED: the current frame */
+	__u16 cframe_frame;
+	__u16 cframe_previous;
+
+	__u16 frame_previous;
+	__u16 frame_code;
+	__u16 frame_instruction; /* an address, or an index where the kind is to 3.10 */
+	__u16 frame_entry;       /* 3.11: a byte, not 0 in the outermost frame of an activation */
+	__u16 frame_owner;       /* a byte; entry frames have one of 3 or more */
+	__u16 frame_state;       /* to 3.10: a byte, 0 or 1: see `executing` */
+	__u16 frame_tlbc;        /* free-threaded 3.14: which copy of the bytecode is executed */
+	__u16 executing;         /* to 3.10: what frame_state is while the frame is executed */
+
+	__u16 code_first_line;
+	__u16 code_file;
+	__u16 code_name;
+	__u16 code_lines;
+	__u16 code_bytes;     /* where instructions begin */
+	__u16 code_traceable; /* 3.12: int, the first instruction that is the function's own */
+	__u16 code_tlbc;
+	__u16 object_type;
+
+	__u16 type_name;
+	__u16 var_size;
+	__u16 bytes_data;
+	__u16 text_length;
+	__u16 text_state;
+	__u16 text_ascii;   /* where characters of ASCII begin */
+	__u16 text_compact; /* where others do */
+	__u16 text_shift;   /* `kind` is in `text_state` from this bit on, `compact` and `ascii` follow */
+	__u16 type_flags;
+	__u16 frame_span, code_span; /* bytes of them that are read */
+	__u16 free_threaded;
+};
+
+#define PYTHON_FRAME_SPAN 128u
+#define PYTHON_CODE_SPAN  256u
+#define PYTHON_FRAME_ANY  (PYTHON_FRAME_SPAN - 8) /* the last place of a field */
+#define PYTHON_CODE_ANY   (PYTHON_CODE_SPAN - 8)
+
+/* A process; by pid. */
+struct python_proc {
+	__u64 bias;    /* of the file that has the loop: address in the process less the file's own */
+	__u64 runtime; /* address of _PyRuntime */
+	__u64 salt;    /* of ids; another one for each program that a process executes */
+	__u32 layout;  /* index into `layouts` */
+	__u32 reserved;
+	__u64 code_type; /* the program's own: address of PyCode_Type, once it was met */
+};
+
+/* Where the last call for a thread ended. It holds in the same walk: as long as the words that were
+ * written then stand where they stood. Another walk writes other ones there, since it begins with
+ * native frames, and is told from it by that. */
+struct python_cursor {
+	__u64 state, sp, next, anchor, words[2];
+	__u32 n_words; /* 0: none */
+	__u32 reserved;
+};
+
+/* A thread, by tgid << 32 | tid. */
+struct python_thread {
+	__u64 states[2]; /* PyThreadState that were found to be its own, the one last used first */
+	__u64 interp, next; /* where the search goes on */
+	struct python_cursor cursor;
+};
+
+/* What a pair of words says: `what` is an id of the code object, or one of these. */
+#define PYTHON_WHAT_MARKER 1u /* `where`: the marker */
+
+#define PYTHON_MARKER_VERSION 1u /* this version is not known */
+#define PYTHON_MARKER_THREAD  2u /* the thread's state was not found */
+#define PYTHON_MARKER_FRAME   3u /* a frame could not be read, or is none */
+
+#define PYTHON_ID_MIN  16u
+#define PYTHON_ID_MASK 0xffffffffffffffull
+#define PYTHON_NO_LINE 0xffffffffull /* low half of `where` */
+
+/* A code object, told once. Followed by name, file and line table. */
+#define PYTHON_TEXT_MAX  256u
+#define PYTHON_LINES_MAX 8192u
+
+struct python_record {
+	__u64 id;
+	__u64 code;       /* its address */
+	__u32 pid;
+	__u32 first_line;
+	__u32 lines_kind; /* PYTHON_LINES_… */
+	__u32 n_lines;    /* bytes of the table that are here */
+	__u32 all_lines;  /* bytes that it has */
+	__u16 n_name, n_file;       /* bytes */
+	__u8 name_width, file_width; /* of a character, 0: ASCII */
+	__u8 reserved[6];
+};
