@@ -7,8 +7,11 @@
 
 #define LINES_MAX 10000000
 
-static uint32_t credible(int64_t line)
+/* The beginning of a module has line 0. */
+static uint32_t credible(const struct line_table *t, int64_t line)
 {
+	if (line == 0)
+		return t->first_line;
 	return line > 0 && line <= LINES_MAX ? (uint32_t)line : 0;
 }
 
@@ -24,7 +27,7 @@ static uint32_t line_by_pairs(const struct line_table *t, uint64_t position)
 			break;
 		line += (int8_t)t->bytes[i + 1];
 	}
-	return credible(line);
+	return credible(t, line);
 }
 
 /* Pairs of bytes: the next range has so many bytes of code and begins so many lines below; a step of
@@ -41,7 +44,7 @@ static uint32_t line_by_ranges(const struct line_table *t, uint64_t position)
 		if (step != -128)
 			last = line += step;
 		if (at > position)
-			return credible(last);
+			return credible(t, last);
 	}
 	return 0;
 }
@@ -117,7 +120,7 @@ static uint32_t line_by_locations(const struct line_table *t, uint64_t position)
 			last = line;
 		at += 2 * units;
 		if (at > position)
-			return credible(last);
+			return credible(t, last);
 	}
 	return 0;
 }
