@@ -47,6 +47,7 @@ struct python_run {
 	__u64 pointer;        /* of the thread */
 	__u64 frame, anchor;  /* the next ones */
 	__u64 interp, thread; /* of the search */
+	__u64 salt, runtime, code_type; /* of the process */
 	__u32 n_words;        /* when the program was called */
 	__u32 found;          /* frames of the activation were found */
 	__u32 unreadable;
@@ -195,21 +196,35 @@ P_GLOBAL int python_tell(__u64 id, __u64 code)
 	return h_tell(s, (__u32)sizeof(*r) + name + file + lines);
 }
 
-/* Whether s->code begins a code object. Its type is known by its name, once for a process. */
-P_INLINE int is_code(struct python_proc *p, const struct python_layout *l,
-		     const struct python_scratch *s)
+/* Learns what the type of code objects is, once for a process: it is called "code". */
+P_GLOBAL int python_learn(__u64 type)
 {
-	__u64 type = code_word(s, l->object_type), at;
+	struct python_scratch *s = h_scratch();
+	const struct python_layout *l;
+	struct python_proc *p;
 	char name[8] = {0};
+	__u64 at;
 
-	if (p->code_type != 0 || type == 0)
-		return type != 0 && type == p->code_type;
+	if (!s || s->run.code_type != 0)
+		return 0;
+	l = h_layout(s->run.layout);
+	p = h_proc(s->run.pid);
+	if (!l || !p)
+		return 0;
 	at = read_word(type + l->type_name);
 	if (at == 0 || h_read(name, 5, at) != 0 || name[0] != 'c' || name[1] != 'o' ||
 	    name[2] != 'd' || name[3] != 'e' || name[4] != '\0')
 		return 0;
-	p->code_type = type;
+	p->code_type = s->run.code_type = type;
 	return 1;
+}
+
+/* Whether s->code begins a code object. */
+P_INLINE int is_code(const struct python_layout *l, const struct python_scratch *s)
+{
+	__u64 type = code_word(s, l->object_type);
+
+	return type != 0 && (type == s->run.code_type || python_learn(type));
 }
 
 /* Where the instructions begin that the frame in s->frame executes. */
@@ -242,31 +257,33 @@ P_INLINE __u64 position_of(const struct python_layout *l, const struct python_sc
 
 /* The frame of a shim that the interpreter puts around `__init__`: it has run no instruction of its
  * own, and its file's name is a constant of the runtime. */
-P_INLINE int is_shim(const struct python_proc *p, const struct python_layout *l,
-		     const struct python_scratch *s, __u64 position)
+P_INLINE int is_shim(const struct python_layout *l, const struct python_scratch *s, __u64 code,
+		     __u64 position)
 {
-	__u64 file = code_word(s, l->code_file) - p->runtime;
+	__u64 file = code_word(s, l->code_file) - s->run.runtime;
+	__u32 first = 0;
 
-	return l->code_traceable != PYTHON_NO_FIELD && file < l->runtime_size &&
-	       (position == PYTHON_NO_LINE ||
-		position / 2 < code_half(s, l->code_traceable));
+	if (l->code_traceable == PYTHON_NO_FIELD || file >= l->runtime_size ||
+	    h_read(&first, sizeof(first), code + l->code_traceable) != 0)
+		return 0;
+	return position == PYTHON_NO_LINE || position / 2 < first;
 }
 
 /* Appends the frame in s->frame; 0, or 1 if it is none or finds no room. */
-P_INLINE int push_frame(struct andiron_walk *w, struct python_proc *p,
-			const struct python_layout *l, struct python_scratch *s)
+P_INLINE int push_frame(struct andiron_walk *w, const struct python_layout *l,
+			struct python_scratch *s)
 {
 	__u64 code = frame_word(s, l->frame_code) & ~3ull, id, position;
 	__u32 span = l->code_span;
 
-	if (span > PYTHON_CODE_SPAN || h_read(s->code, span, code) != 0 || !is_code(p, l, s)) {
+	if (span > PYTHON_CODE_SPAN || h_read(s->code, span, code) != 0 || !is_code(l, s)) {
 		s->run.unreadable = 1;
 		return 1;
 	}
 	position = position_of(l, s, code);
-	if (is_shim(p, l, s, position))
+	if (is_shim(l, s, code, position))
 		return 0;
-	id = mix(mix(p->salt, code), code_word(s, l->code_name));
+	id = mix(mix(s->run.salt, code), code_word(s, l->code_name));
 	id = mix(mix(id, code_word(s, l->code_file)), code_word(s, l->code_lines));
 	id = mix(id, code_half(s, l->code_first_line)) & PYTHON_ID_MASK;
 	if (id < PYTHON_ID_MIN)
@@ -278,8 +295,8 @@ P_INLINE int push_frame(struct andiron_walk *w, struct python_proc *p,
 
 /* The frame in s->frame, of a version that enters the loop once for several frames; 1: it was the
  * last one of the activation. */
-P_INLINE int take_frame(struct andiron_walk *w, struct python_proc *p,
-			const struct python_layout *l, struct python_scratch *s)
+P_INLINE int take_frame(struct andiron_walk *w, const struct python_layout *l,
+			struct python_scratch *s)
 {
 	__u64 at = s->run.frame;
 
@@ -296,7 +313,7 @@ P_INLINE int take_frame(struct andiron_walk *w, struct python_proc *p,
 		s->run.found = 1;
 		return 1;
 	}
-	if (push_frame(w, p, l, s) != 0) {
+	if (push_frame(w, l, s) != 0) {
 		s->run.found = 1;
 		return 1;
 	}
@@ -312,21 +329,19 @@ P_STEP(step_frame)
 	struct python_scratch *s = h_scratch();
 	struct andiron_walk *w = h_walk(*cpu);
 	const struct python_layout *l;
-	struct python_proc *p;
 	__u32 span;
 
 	if (!s || !w || s->run.frame == 0)
 		return 1;
 	l = h_layout(s->run.layout);
-	p = h_proc(s->run.pid);
-	if (!l || !p)
+	if (!l)
 		return 1;
 	span = l->frame_span;
 	if (span > PYTHON_FRAME_SPAN || h_read(s->frame, span, s->run.frame) != 0) {
 		s->run.found = s->run.unreadable = 1;
 		return 1;
 	}
-	return take_frame(w, p, l, s);
+	return take_frame(w, l, s);
 }
 
 /* To the first CFrame that is not below the activation. */
@@ -347,8 +362,8 @@ P_STEP(step_anchor)
 }
 
 /* The frame in s->frame, of a version that has one for each activation. */
-P_INLINE void take_object(struct andiron_walk *w, struct python_proc *p,
-			  const struct python_layout *l, struct python_scratch *s)
+P_INLINE void take_object(struct andiron_walk *w, const struct python_layout *l,
+			  struct python_scratch *s)
 {
 	__u32 span = l->frame_span;
 
@@ -358,7 +373,7 @@ P_INLINE void take_object(struct andiron_walk *w, struct python_proc *p,
 		return;
 	}
 	s->run.frame = frame_word(s, l->frame_previous);
-	push_frame(w, p, l, s);
+	push_frame(w, l, s);
 }
 
 /* Whether the thread's current frame is no longer that of an activation: its loop is about to
@@ -384,8 +399,8 @@ P_INLINE void walk_by_cframe(__u32 cpu, const struct python_layout *l, struct py
 	s->run.found = 1;
 }
 
-P_INLINE void walk_by_object(__u32 cpu, struct andiron_walk *w, struct python_proc *p,
-			     const struct python_layout *l, struct python_scratch *s)
+P_INLINE void walk_by_object(__u32 cpu, struct andiron_walk *w, const struct python_layout *l,
+			     struct python_scratch *s)
 {
 	if (l->kind == PYTHON_COUNTED) {
 		h_loop(P_ANCHORS, step_anchor, cpu);
@@ -394,7 +409,7 @@ P_INLINE void walk_by_object(__u32 cpu, struct andiron_walk *w, struct python_pr
 		s->run.anchor = read_word(s->run.anchor + l->cframe_previous);
 	}
 	if (s->run.frame != 0)
-		take_object(w, p, l, s);
+		take_object(w, l, s);
 }
 
 /* The frames of the activation, if they are those of this state of the thread. */
@@ -404,13 +419,11 @@ P_GLOBAL int python_try(__u32 cpu, __u64 state)
 	struct andiron_walk *w = h_walk(cpu);
 	struct python_thread *t = h_thread();
 	const struct python_layout *l;
-	struct python_proc *p;
 
 	if (!s || !w || !t)
 		return 0;
 	l = h_layout(s->run.layout);
-	p = h_proc(s->run.pid);
-	if (!l || !p)
+	if (!l)
 		return 0;
 	s->run.anchor = s->run.frame = 0;
 	if (t->cursor.n_words != 0 && t->cursor.state == state) {
@@ -428,7 +441,7 @@ P_GLOBAL int python_try(__u32 cpu, __u64 state)
 	else if (l->kind == PYTHON_ENTRIES)
 		h_loop(P_FRAMES, step_frame, cpu);
 	else
-		walk_by_object(cpu, w, p, l, s);
+		walk_by_object(cpu, w, l, s);
 	if (!s->run.found)
 		return 0;
 	t->cursor.state = state;
@@ -474,14 +487,14 @@ P_STEP(step_thread)
 }
 
 /* From where the last search ended, or from the start. */
-P_INLINE void search_from(const struct python_proc *p, const struct python_layout *l,
-			  struct python_scratch *s, const struct python_thread *t)
+P_INLINE void search_from(const struct python_layout *l, struct python_scratch *s,
+			  const struct python_thread *t)
 {
 	s->run.interp = t->interp;
 	s->run.thread = t->next;
 	if (s->run.interp != 0)
 		return;
-	s->run.interp = read_word(p->runtime + l->runtime_head);
+	s->run.interp = read_word(s->run.runtime + l->runtime_head);
 	if (l->runtime_current && s->run.interp != 0)
 		s->run.interp = read_word(s->run.interp + l->thread_interp);
 	if (s->run.interp != 0)
@@ -495,16 +508,14 @@ P_GLOBAL int python_search(void)
 	struct python_scratch *s = h_scratch();
 	struct python_thread *t = h_thread();
 	const struct python_layout *l;
-	const struct python_proc *p;
 	__u64 found;
 
 	if (!s || !t)
 		return 0;
 	l = h_layout(s->run.layout);
-	p = h_proc(s->run.pid);
-	if (!l || !p)
+	if (!l)
 		return 0;
-	search_from(p, l, s, t);
+	search_from(l, s, t);
 	h_loop(P_SEARCH, step_thread, 0);
 	found = s->run.thread;
 	t->interp = s->run.interp;
@@ -640,6 +651,9 @@ P_INLINE void walk_python(__u32 cpu, struct andiron_walk *w)
 		.n_words = w->n_words,
 		.layout = p->layout,
 		.pid = w->pid,
+		.salt = p->salt,
+		.runtime = p->runtime,
+		.code_type = p->code_type,
 	};
 	walk_activation(cpu, w, t, s);
 }

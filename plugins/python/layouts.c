@@ -49,13 +49,13 @@ static void lay_objects(uint32_t minor, struct python_layout *l)
 	l->frame_state = minor == 6 ? 132 : minor == 10 ? 108 : 116;
 	l->executing = minor == 10 ? 0 : 1;
 	l->frame_owner = 0;
-	l->frame_span = 128;
+	l->frame_span = (uint16_t)(l->frame_instruction + 8);
 	l->code_first_line = 36 + (minor >= 8 ? 4 : 0);
 	l->code_file = 96 + moved;
 	l->code_name = 104 + moved;
 	l->code_lines = 112 + moved;
 	l->code_bytes = 40 + moved;
-	l->code_span = 128 + moved;
+	l->code_span = 120 + moved;
 }
 
 static void lay_3_11(struct python_layout *l)
@@ -72,13 +72,13 @@ static void lay_3_11(struct python_layout *l)
 	l->frame_instruction = 56;
 	l->frame_entry = 68;
 	l->frame_owner = 69;
-	l->frame_span = 80;
+	l->frame_span = 72;
 	l->code_first_line = 72;
 	l->code_file = 112;
 	l->code_name = 128;
 	l->code_lines = 136;
 	l->code_bytes = 184;
-	l->code_span = 192;
+	l->code_span = 144;
 }
 
 static void lay_3_12(struct python_layout *l)
@@ -95,14 +95,14 @@ static void lay_3_12(struct python_layout *l)
 	l->frame_code = 0;
 	l->frame_instruction = 56;
 	l->frame_owner = 70;
-	l->frame_span = 80;
+	l->frame_span = 72;
 	l->code_first_line = 68;
 	l->code_file = 112;
 	l->code_name = 128;
 	l->code_lines = 136;
 	l->code_bytes = 192;
 	l->code_traceable = 176;
-	l->code_span = 200;
+	l->code_span = 144;
 	l->text_ascii = 40;
 	l->text_compact = 56;
 }
@@ -209,6 +209,19 @@ static uint64_t word_at(const unsigned char *bytes, size_t index)
 	return ret;
 }
 
+/* As much of a code object as has our fields. */
+static uint16_t span_of_code(const struct python_layout *l)
+{
+	const uint16_t fields[] = {l->object_type, l->code_first_line, l->code_file,
+				   l->code_name,   l->code_lines,      l->code_tlbc};
+	uint16_t most = 0;
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+		if (fields[i] > most)
+			most = fields[i];
+	return (uint16_t)(most + 8);
+}
+
 static void lay_offsets(const uint32_t *at, uint32_t minor, struct python_layout *l)
 {
 	bool copies = at[FREE_THREADED] && minor >= 14;
@@ -233,7 +246,6 @@ static void lay_offsets(const uint32_t *at, uint32_t minor, struct python_layout
 	l->code_lines = (uint16_t)at[CODE_LINES];
 	l->code_bytes = (uint16_t)at[CODE_BYTES];
 	l->code_traceable = (uint16_t)((copies ? at[CODE_TLBC] : at[CODE_BYTES]) - 16);
-	l->code_span = (uint16_t)at[CODE_BYTES];
 	l->object_type = (uint16_t)at[OBJECT_TYPE];
 	l->type_name = (uint16_t)at[TYPE_NAME];
 	l->type_flags = (uint16_t)at[TYPE_FLAGS];
@@ -244,8 +256,9 @@ static void lay_offsets(const uint32_t *at, uint32_t minor, struct python_layout
 	l->text_ascii = (uint16_t)at[TEXT_ASCII];
 	l->text_compact = (uint16_t)(at[TEXT_ASCII] + 16);
 	l->text_shift = copies ? 8 : 2;
-	l->frame_tlbc = copies ? (uint16_t)at[FRAME_TLBC] : NONE;
 	l->code_tlbc = copies ? (uint16_t)at[CODE_TLBC] : 0;
+	l->frame_tlbc = copies ? (uint16_t)at[FRAME_TLBC] : NONE;
+	l->code_span = span_of_code(l);
 }
 
 const char *layout_of_runtime(const unsigned char *bytes, size_t n, struct python_layout *ret)

@@ -40,11 +40,11 @@ def build():
 
 
 def by_map(thing):
-    return list(map(thing.method, [ROUNDS] * 3))  # calls: Thing.method
+    return list(map(thing.method, [ROUNDS] * 3))  # calls: Thing.method by native
 
 
 def by_sort(things):
-    return sorted(things)  # calls: Thing.__lt__
+    return sorted(things)  # calls: Thing.__lt__ by native
 
 
 def by_property(thing):
@@ -56,7 +56,7 @@ def key(n):
 
 
 def by_key():
-    return sorted([ROUNDS, ROUNDS], key=key)  # calls: key
+    return sorted([ROUNDS, ROUNDS], key=key)  # calls: key by native
 
 
 def generate(n):
@@ -86,7 +86,7 @@ def add(a, b):
 
 
 def by_reduce():
-    return functools.reduce(add, [ROUNDS] * 3)  # calls: add
+    return functools.reduce(add, [ROUNDS] * 3)  # calls: add by native
 
 
 def fails(n):
@@ -179,4 +179,4 @@ if __name__ == "__main__":
     loop = asyncio.new_event_loop()
     ROUNDS = -ROUNDS
     while True:
-        loop.run_until_complete(top_task())
+        loop.run_until_complete(top_task())  # calls: top_task
