@@ -164,7 +164,7 @@ P_INLINE __u32 copy_lines(const struct python_layout *l, struct python_scratch *
 }
 
 /* Tells user space what the code object in s->code is called. */
-P_GLOBAL int python_tell(__u64 id, __u64 code)
+P_GLOBAL int python_tell(__u64 id)
 {
 	struct python_scratch *s = h_scratch();
 	const struct python_layout *l;
@@ -178,7 +178,7 @@ P_GLOBAL int python_tell(__u64 id, __u64 code)
 		return 1;
 	r = &s->record;
 	r->id = id;
-	r->code = code;
+	r->table = code_word(s, l->code_lines) + l->bytes_data;
 	r->pid = s->run.pid;
 	r->first_line = code_half(s, l->code_first_line);
 	r->lines_kind = l->kind >= PYTHON_CFRAMES   ? PYTHON_LINES_LOCATIONS
@@ -289,7 +289,7 @@ P_INLINE int push_frame(struct andiron_walk *w, const struct python_layout *l,
 	if (id < PYTHON_ID_MIN)
 		id += PYTHON_ID_MIN;
 	if (!h_is_told(id))
-		python_tell(id, code);
+		python_tell(id);
 	return andiron_walk_push(w, id, position);
 }
 

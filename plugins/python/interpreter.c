@@ -211,6 +211,29 @@ static bool read_frames(const struct image *i, struct interpreter *p)
 	return true;
 }
 
+/* 3.6 has no _PyRuntime. A function returns the head of its list of interpreters: where it loads
+ * that from, if it does nothing else. 0: it is compiled otherwise. */
+static uint64_t find_list(const struct image *i)
+{
+	struct image_symbol head;
+	unsigned char code[16];
+	int32_t by;
+
+	if (!image_dynamic_symbol(i, "PyInterpreterState_Head", &head) ||
+	    image_read(i, head.address, code, sizeof(code)) != sizeof(code))
+		return 0;
+#if defined(__x86_64__)
+	for (uint64_t at = 0; at <= 4; at += 4)
+		if (memcmp(code + at, "\x48\x8b\x05", 3) == 0 && code[at + 7] == 0xc3) {
+			memcpy(&by, code + at + 3, sizeof(by));
+			return head.address + at + 7 + (uint64_t)(int64_t)by;
+		}
+#else
+	(void)by;
+#endif
+	return 0;
+}
+
 static const char *read_layout(const struct image *i, const struct search *s,
 			       struct interpreter *p)
 {
@@ -226,7 +249,13 @@ static const char *read_layout(const struct image *i, const struct search *s,
 		version = find_version_text(i);
 	if (version == 0)
 		return "which version it is";
-	return layout_of_version((uint32_t)version, &p->layout) ? NULL : "a table for this version";
+	if (!layout_of_version((uint32_t)version, &p->layout))
+		return "a table for this version";
+	if (p->layout.runtime_current && find_list(i) != 0) {
+		p->layout.runtime_current = 0;
+		p->runtime = find_list(i);
+	}
+	return NULL;
 }
 
 /* Which symbols it has. */

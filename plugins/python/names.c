@@ -135,7 +135,7 @@ static uint64_t hash_bytes(const char *bytes, size_t n)
 static char *make_room(struct half *h, size_t n)
 {
 	if (h->used + n > h->room) {
-		size_t room = h->room ? h->room * 2 : 1u << 16;
+		size_t room = h->room * 2 > h->used + n ? h->room * 2 : h->used + n + (1u << 16);
 		char *bytes = realloc(h->bytes, room);
 
 		if (!bytes)
@@ -232,19 +232,24 @@ static bool is_sound(const struct python_record *r, size_t size)
 	       size - sizeof(*r) >= (size_t)r->n_name + r->n_file + r->n_lines;
 }
 
-bool names_add(struct names *n, const void *record, size_t size)
+bool names_add(struct names *n, const void *record, size_t size, const unsigned char *table)
 {
 	struct python_record r;
 	const unsigned char *from = (const unsigned char *)record + sizeof(r);
-	size_t most = sizeof(struct entry) + 4 * PYTHON_TEXT_MAX + PYTHON_LINES_MAX + 8;
+	size_t most = sizeof(struct entry) + 4 * PYTHON_TEXT_MAX + 8;
 	struct entry *e;
 	char *texts;
 
 	if (size < sizeof(r))
 		return false;
 	memcpy(&r, record, sizeof(r));
-	if (!is_sound(&r, size))
+	if (!is_sound(&r, size) || (table && r.all_lines > NAMES_TABLE_MAX))
 		return false;
+	if (table)
+		r.n_lines = r.all_lines;
+	else
+		table = from + r.n_name + r.n_file;
+	most += r.n_lines;
 	if (n->young.used + most > NAMES_BYTES)
 		turn(n);
 	e = (struct entry *)(void *)make_room(&n->young, most);
@@ -259,7 +264,7 @@ bool names_add(struct names *n, const void *record, size_t size)
 	e->n_function = to_utf8(texts, from, r.n_name, r.name_width);
 	texts += e->n_function;
 	e->n_file = to_utf8(texts, from + r.n_name, r.n_file, r.file_width);
-	memcpy(texts + e->n_file, from + r.n_name + r.n_file, r.n_lines);
+	memcpy(texts + e->n_file, table, r.n_lines);
 	return keep(&n->young, r.id, e);
 }
 

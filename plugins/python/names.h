@@ -25,8 +25,12 @@ struct names;
 struct names *names_new(void (*forget)(void *context, uint64_t id), void *context);
 void names_free(struct names *n);
 
-/* A record of the program's, of `size` bytes. false: it is malformed, or memory is short. */
-bool names_add(struct names *n, const void *record, size_t size);
+/* A line table that the program could not copy whole. */
+#define NAMES_TABLE_MAX (1u << 18)
+
+/* A record of the program's, of `size` bytes. `table` is its whole line table, where the record has
+ * a part of it only, or NULL. false: it is malformed, or memory is short. */
+bool names_add(struct names *n, const void *record, size_t size, const unsigned char *table);
 
 /* Holds until the next call. false: not known. O(1). */
 bool names_find(struct names *n, uint64_t id, struct name *ret);

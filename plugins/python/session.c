@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/uio.h>
 
 #define BUCKETS 1024u
 
@@ -40,15 +41,36 @@ static void forget(void *context, uint64_t id)
 	bpf_map_delete_elem(((struct session *)context)->codes, &id);
 }
 
+/* The whole line table of a record that has a part of it, as long as the process lives. NULL, or the
+ * caller's to free: what begins with that part. */
+static unsigned char *read_table(const struct python_record *r, const unsigned char *part)
+{
+	struct iovec here = {malloc(NAMES_TABLE_MAX), r->all_lines};
+	struct iovec there = {(void *)(uintptr_t)r->table, r->all_lines};
+
+	if (here.iov_base && r->all_lines <= NAMES_TABLE_MAX &&
+	    process_vm_readv((pid_t)r->pid, &here, 1, &there, 1, 0) == (ssize_t)r->all_lines &&
+	    memcmp(here.iov_base, part, r->n_lines) == 0)
+		return here.iov_base;
+	free(here.iov_base);
+	return NULL;
+}
+
 static int take_record(void *context, void *data, size_t size)
 {
 	struct session *s = context;
+	unsigned char *table = NULL;
 	struct python_record r;
 
-	if (!names_add(s->names, data, size) && size >= sizeof(r)) {
-		memcpy(&r, data, sizeof(r));
+	if (size < sizeof(r))
+		return 0;
+	memcpy(&r, data, sizeof(r));
+	if (r.all_lines > r.n_lines && r.n_lines == PYTHON_LINES_MAX &&
+	    size >= sizeof(r) + r.n_name + r.n_file + r.n_lines)
+		table = read_table(&r, (unsigned char *)data + sizeof(r) + r.n_name + r.n_file);
+	if (!names_add(s->names, data, size, table))
 		forget(s, r.id);
-	}
+	free(table);
 	return 0;
 }
 

@@ -138,7 +138,7 @@ struct python_thread {
 
 struct python_record {
 	__u64 id;
-	__u64 code;       /* its address */
+	__u64 table;      /* address of the line table's bytes */
 	__u32 pid;
 	__u32 first_line;
 	__u32 lines_kind; /* PYTHON_LINES_… */

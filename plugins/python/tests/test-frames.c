@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replays recorded states of interpreters: registers, and the memory that a walk reads. Each state
+ * has beside it what the interpreter itself said of its frames. Then the same over forged memory. */
+#include "../lines.h"
+#include "../names.h"
+
+#include "world.h"
+
+#include "testing/test.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <zlib.h>
+
+static int world_read(void *to, size_t n, uint64_t at)
+{
+	world.n_reads++;
+	for (uint32_t i = 0; i < world.state.n_chunks; i++) {
+		const struct chunk *c = &world.chunks[i];
+
+		if (at < c->at || at - c->at > c->n || n > c->n - (at - c->at))
+			continue;
+		memcpy(to, world.bytes + c->offset + (at - c->at), n);
+		return 0;
+	}
+	return 1;
+}
+
+#define CUT 777777 /* the table had no more bytes */
+
+static void forget(void *context, uint64_t id)
+{
+}
+
+/* The next state of the file, and what the interpreter said; false: there is none. */
+static bool load(gzFile f, char *text, unsigned room)
+{
+	struct state *s = &world.state;
+	int n = gzread(f, s, sizeof(*s));
+
+	if (n == 0)
+		return false;
+	expect_eq(n, sizeof(*s));
+	expect(memcmp(s->magic, STATE_MAGIC, 8) == 0 && s->n_chunks <= WORLD_CHUNKS &&
+	       s->n_activations <= 64 && s->n_text < room);
+	free(world.bytes);
+	world.bytes = malloc(s->n_bytes);
+	n = (int)(s->n_chunks * sizeof(*world.chunks));
+	expect_eq(gzread(f, world.chunks, (unsigned)n), n);
+	expect_eq(gzread(f, world.bytes, s->n_bytes), s->n_bytes);
+	expect_eq(gzread(f, text, s->n_text), s->n_text);
+	text[s->n_text] = '\0';
+	return true;
+}
+
+/* What was told, as user space takes it. */
+static void take_names(struct names *names, bool forged)
+{
+	for (size_t at = 0; at < world.n_records;) {
+		uint32_t n;
+
+		memcpy(&n, world.records + at, sizeof(n));
+		expect(names_add(names, world.records + at + 8, n, NULL) || forged);
+		at += (8 + n + 7) & ~(size_t)7;
+	}
+}
+
+/* The walk's frames, one a line, as states.py prints them. */
+static void print_frames(struct names *names, char *to, size_t room)
+{
+	size_t used = 0;
+
+	to[0] = '\0';
+	for (uint32_t i = 0; i + 2 <= world.walk.n_words; i += 2) {
+		uint64_t what = world.walk.frames[i] & PYTHON_ID_MASK;
+		struct name name;
+		uint32_t line;
+
+		expect_eq(world.walk.frames[i] >> 56, 3);
+		if (what == PYTHON_WHAT_MARKER || !names_find(names, what, &name)) {
+			used += (size_t)snprintf(to + used, room - used, "[%d]\n",
+						 (int)world.walk.frames[i + 1]);
+			continue;
+		}
+		line = line_at(&name.lines, world.walk.frames[i + 1]);
+		if (line == 0 && name.all_lines > name.lines.n)
+			line = CUT;
+		used += (size_t)snprintf(to + used, room - used, "%.*s|%.*s|%u|%u\n",
+					 (int)name.n_function, name.function, (int)name.n_file,
+					 name.file, line, name.lines.first_line);
+		expect(used < room);
+	}
+}
+
+/* Lines that are equal as far as texts were kept. */
+static bool is_same(const char *had, const char *wanted)
+{
+	while (*had && *had == *wanted && *had != '\n') {
+		had++;
+		wanted++;
+	}
+	if (*had == *wanted || strncmp(had, "777777|", 7) == 0)
+		return true;
+	/* A long name was cut. */
+	return strlen(wanted) > 256 && *had == '|';
+}
+
+static void compare(const char *path, const char *had, const char *wanted)
+{
+	for (uint32_t i = 0; strncmp(wanted, "end", 3) != 0; i++) {
+		/* A state has the first ones only. */
+		if (*had == '\0' && i == 64 && world.state.n_activations == 64)
+			return;
+		if (!is_same(had, wanted))
+			test_fail(path, (int)i, "has %.*s, not %.*s", (int)strcspn(had, "\n"), had,
+				  (int)strcspn(wanted, "\n"), wanted);
+		had += strcspn(had, "\n");
+		wanted += strcspn(wanted, "\n");
+		had += *had == '\n';
+		wanted += *wanted == '\n';
+	}
+	expect_str(str_of(had), "");
+}
+
+static void each_state(void (*run)(const char *path, const char *text))
+{
+	static char text[1 << 16];
+	const char *folder = getenv("STATES");
+	DIR *d = opendir(folder ? folder : "states");
+	struct dirent *e;
+	int n = 0;
+
+	expect(d);
+	while ((e = readdir(d)) != NULL) {
+		char path[512];
+		gzFile f;
+
+		if (!strstr(e->d_name, ".gz"))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder ? folder : "states", e->d_name);
+		f = gzopen(path, "rb");
+		expect(f);
+		while (load(f, text, sizeof(text))) {
+			run(path, text);
+			n++;
+		}
+		gzclose(f);
+	}
+	closedir(d);
+	free(world.bytes);
+	world.bytes = NULL;
+	expect(n >= 60);
+}
+
+static void replay(const char *path, const char *text)
+{
+	static char had[1 << 20];
+	struct names *names = names_new(forget, NULL);
+
+	world_walk();
+	expect_eq(world.walk.end, 0);
+	take_names(names, false);
+	print_frames(names, had, sizeof(had));
+	compare(path, had, text);
+	names_free(names);
+}
+
+/* Each state gives what the interpreter said of itself. */
+TEST(recorded_states_are_walked)
+{
+	each_state(replay);
+}
+
+static uint64_t seed = 1;
+
+static uint32_t random_below(uint32_t n)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (uint32_t)(seed % n);
+}
+
+/* Forges some of the memory: a byte, a word that was elsewhere, a number at a limit. */
+static void forge(void)
+{
+	static const uint64_t odd[] = {0, 1, UINT64_MAX, UINT32_MAX, 1ull << 63, 0x7fffffff, 256};
+
+	for (uint32_t n = 1 + random_below(6); n > 0; n--) {
+		uint32_t room = world.state.n_bytes - 8, at = random_below(room) & ~7u;
+
+		switch (random_below(3)) {
+		case 0:
+			world.bytes[random_below(room)] ^= (unsigned char)(1 + random_below(255));
+			break;
+		case 1:
+			memmove(world.bytes + at, world.bytes + (random_below(room) & ~7u), 8);
+			break;
+		default:
+			memcpy(world.bytes + at, &odd[random_below(7)], 8);
+		}
+	}
+}
+
+static void fuzz(const char *path, const char *text)
+{
+	static char had[1 << 20];
+	unsigned char *before = malloc(world.state.n_bytes);
+	const char *runs = getenv("ANDIRON_FUZZ_RUNS");
+	long n = runs ? strtol(runs, NULL, 10) / 60 : 60;
+
+	memcpy(before, world.bytes, world.state.n_bytes);
+	for (long i = 0; i < n; i++) {
+		struct names *names = names_new(forget, NULL);
+
+		forge();
+		world_walk();
+		expect(world.walk.n_words <= ANDIRON_WALK_WORDS);
+		expect(world.n_reads < 64 * 8192);
+		take_names(names, true);
+		print_frames(names, had, sizeof(had));
+		names_free(names);
+		memcpy(world.bytes, before, world.state.n_bytes);
+	}
+	free(before);
+}
+
+/* Whatever stands in the memory, a walk ends, stays in bounds, and what it tells can be read. */
+TEST(forged_memory_is_survived)
+{
+	each_state(fuzz);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Line tables, names, and layouts of versions. */
+#include "../layouts.h"
+#include "../lines.h"
+#include "../names.h"
+
+#include "testing/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t line(uint32_t kind, const char *bytes, size_t n, uint64_t position)
+{
+	struct line_table t = {(const unsigned char *)bytes, n, kind, 10};
+
+	return line_at(&t, position);
+}
+
+/* Lines go up and down; before the first instruction stands the first line. */
+TEST(lines_of_pairs)
+{
+	static const char t[] = {0, 1, 4, 2, 6, -1, (char)255, 0, 3, 5};
+
+	expect_eq(line(PYTHON_LINES_LNOTAB, t, sizeof(t), PYTHON_NO_LINE), 10);
+	expect_eq(line(PYTHON_LINES_LNOTAB, t, sizeof(t), 0), 11);
+	expect_eq(line(PYTHON_LINES_LNOTAB, t, sizeof(t), 3), 11);
+	expect_eq(line(PYTHON_LINES_LNOTAB, t, sizeof(t), 4), 13);
+	expect_eq(line(PYTHON_LINES_LNOTAB, t, sizeof(t), 10), 12);
+	expect_eq(line(PYTHON_LINES_LNOTAB, t, sizeof(t), 268), 17);
+	expect_eq(line(PYTHON_LINES_LNOTAB, t, 5, 4), 13);
+}
+
+/* Instructions without a line have that of those before them. */
+TEST(lines_of_ranges)
+{
+	static const char t[] = {4, 1, 2, -128, 6, 3};
+
+	expect_eq(line(PYTHON_LINES_RANGES, t, sizeof(t), 0), 11);
+	expect_eq(line(PYTHON_LINES_RANGES, t, sizeof(t), 2), 11);
+	expect_eq(line(PYTHON_LINES_RANGES, t, sizeof(t), 3), 14);
+	expect_eq(line(PYTHON_LINES_RANGES, t, sizeof(t), 6), 0);
+}
+
+/* Each form of an entry. */
+TEST(lines_of_locations)
+{
+	static const char t[] = {
+		(char)(0x80 | 13 << 3 | 0), 4,             /* one unit, two lines on */
+		(char)(0x80 | 2 << 3 | 1), 0,              /* two units, the same line */
+		(char)(0x80 | 11 << 3 | 0), 0, 0,          /* one unit, one line on */
+		(char)(0x80 | 15 << 3 | 3),                /* four units without a line */
+		(char)(0x80 | 14 << 3 | 0), 0x40 | 3, 1, 0, 0, 0, /* one unit, 17 lines back */
+	};
+
+	expect_eq(line(PYTHON_LINES_LOCATIONS, t, sizeof(t), 0), 12);
+	expect_eq(line(PYTHON_LINES_LOCATIONS, t, sizeof(t), 4), 12);
+	expect_eq(line(PYTHON_LINES_LOCATIONS, t, sizeof(t), 6), 13);
+	expect_eq(line(PYTHON_LINES_LOCATIONS, t, sizeof(t), 14), 13);
+	expect_eq(line(PYTHON_LINES_LOCATIONS, t, sizeof(t), 16), 0);
+	for (size_t n = 0; n <= sizeof(t); n++)
+		line(PYTHON_LINES_LOCATIONS, t, n, 1000);
+}
+
+struct told {
+	struct python_record r;
+	char bytes[64];
+};
+
+static struct told record(uint64_t id, const char *name, size_t n, uint8_t width)
+{
+	struct told t = {.r = {.id = id, .n_name = (uint16_t)n, .name_width = width, .n_file = 4,
+			       .first_line = 7, .n_lines = 2, .all_lines = 2}};
+
+	memcpy(t.bytes, name, n);
+	memcpy(t.bytes + n, "a.py\0\1", 6);
+	return t;
+}
+
+static void forget_one(void *context, uint64_t id)
+{
+	++*(uint32_t *)context;
+}
+
+/* Texts of each width come as UTF-8; equal names are kept once; a malformed record is refused. */
+TEST(names_are_kept)
+{
+	uint32_t forgotten = 0;
+	struct names *n = names_new(forget_one, &forgotten);
+	struct told t = record(100, "\xe9t\xe9", 3, 1);
+	struct name name;
+	size_t bytes;
+
+	expect(names_add(n, &t, sizeof(t), NULL));
+	expect(names_find(n, 100, &name));
+	expect_eq(name.n_function, 5);
+	expect(memcmp(name.function, "\xc3\xa9t\xc3\xa9", 5) == 0);
+	expect_eq(name.n_file, 4);
+	expect_eq(line_at(&name.lines, 0), 8);
+	bytes = names_bytes(n);
+	for (uint64_t id = 101; id < 400; id++) {
+		t.r.id = id;
+		expect(names_add(n, &t, sizeof(t), NULL));
+	}
+	expect_eq(names_bytes(n), bytes);
+	t = record(500, "\x3b\x04\0\0\x34\xf4\1\0", 8, 4);
+	expect(names_add(n, &t, sizeof(t), NULL));
+	expect(names_find(n, 500, &name));
+	expect(memcmp(name.function, "\xd0\xbb\xf0\x9f\x90\xb4", 6) == 0);
+	t.r.n_name = 300;
+	expect(!names_add(n, &t, sizeof(t), NULL));
+	t = record(501, "x", 1, 3);
+	expect(!names_add(n, &t, sizeof(t), NULL));
+	expect(!names_add(n, &t, 8, NULL));
+	expect(!names_find(n, 501, &name));
+	names_free(n);
+}
+
+/* They are bounded: the oldest half is told again, and what is asked for stays. */
+TEST(names_are_bounded)
+{
+	uint32_t forgotten = 0;
+	struct names *n = names_new(forget_one, &forgotten);
+	struct name name;
+
+	for (uint64_t id = 100; id < 300000; id++) {
+		char text[16];
+		struct told t;
+
+		snprintf(text, sizeof(text), "f%llu", (unsigned long long)id);
+		t = record(id, text, strlen(text), 0);
+		expect(names_add(n, &t, sizeof(t), NULL));
+		expect(names_find(n, 100, &name));
+	}
+	expect(names_bytes(n) < 8 * (size_t)NAMES_BYTES);
+	expect(forgotten > 100000);
+	expect(!names_find(n, 101, &name));
+	names_free(n);
+}
+
+/* A version without a table is none; what an interpreter says of itself is checked. */
+TEST(layouts_are_checked)
+{
+	static const uint32_t good = 0x030d00f0;
+	unsigned char bytes[LAYOUT_OFFSETS_BYTES] = "xdebugpy";
+	struct python_layout l;
+	char text[24];
+
+	for (uint32_t minor = 0; minor < 20; minor++)
+		expect_eq(layout_of_version(3u << 24 | minor << 16 | 0xf0, &l),
+			  minor >= 6 && minor <= 12);
+	memcpy(bytes + 8, &good, 4);
+	expect(layout_of_runtime(bytes, sizeof(bytes), &l) != NULL);
+	expect_eq(l.kind, PYTHON_UNKNOWN);
+	layout_version_text(&l, text, sizeof(text));
+	expect_str(str_of(text), "3.13.0");
+	bytes[10] = 16;
+	expect_str(str_of(layout_of_runtime(bytes, sizeof(bytes), &l)),
+		   "no table of _Py_DebugOffsets for this version");
+	bytes[0] = 'y';
+	expect_str(str_of(layout_of_runtime(bytes, sizeof(bytes), &l)),
+		   "no _Py_DebugOffsets in _PyRuntime");
+}
