@@ -529,6 +529,33 @@ P_GLOBAL int python_search(void)
 	return 1;
 }
 
+P_INLINE void put_first(struct python_thread *t, __u64 state)
+{
+	if (state == t->states[0])
+		return;
+	t->states[1] = t->states[0];
+	t->states[0] = state;
+}
+
+/* A thread may have several states, one in each interpreter. Before there were anchors, order alone
+ * tells whose an activation is: the innermost one's is the state that holds the GIL, if any does,
+ * and the others' is the one before until it has no more frames. */
+P_INLINE void order_states(const struct python_layout *l, const struct python_scratch *s,
+			   struct python_thread *t)
+{
+	__u64 state;
+
+	if (l->kind != PYTHON_OBJECTS)
+		return;
+	if (t->cursor.n_words != 0) {
+		put_first(t, t->cursor.state);
+		return;
+	}
+	state = l->runtime_holder ? read_word(s->run.runtime + l->runtime_holder) : 0;
+	if (state != 0 && is_own(read_word(state + l->thread_id), s->run.pointer))
+		put_first(t, state);
+}
+
 /* Forgets a state that is the thread's no longer, and tries the others. */
 P_GLOBAL int python_known(__u32 cpu)
 {
@@ -545,13 +572,12 @@ P_GLOBAL int python_known(__u32 cpu)
 		if (t->states[i] != 0 &&
 		    !is_own(read_word(t->states[i] + l->thread_id), s->run.pointer))
 			t->states[i] = 0;
+	order_states(l, s, t);
 	if (t->states[0] != 0 && python_try(cpu, t->states[0]))
 		return 1;
 	if (t->states[1] == 0 || !python_try(cpu, t->states[1]))
 		return 0;
-	s->run.anchor = t->states[0];
-	t->states[0] = t->states[1];
-	t->states[1] = s->run.anchor;
+	put_first(t, t->states[1]);
 	return 1;
 }
 

@@ -38,6 +38,7 @@ static void lay_objects(uint32_t minor, struct python_layout *l)
 	l->kind = minor == 10 ? PYTHON_COUNTED : PYTHON_OBJECTS;
 	l->runtime_current = minor == 6;
 	l->runtime_head = minor == 6 ? 0 : minor == 7 ? 24 : 32;
+	l->runtime_holder = minor == 7 ? 1480 : minor == 8 ? 1368 : minor >= 9 ? 568 : 0;
 	l->interp_threads = 8;
 	l->thread_id = minor == 6 ? 152 : 176;
 	l->thread_frame = 24;

@@ -48,6 +48,7 @@ struct python_layout {
 
 	__u32 runtime_head;    /* of the list of interpreters */
 	__u32 runtime_size;    /* 0: not known */
+	__u32 runtime_holder;  /* to 3.10: the state that holds the GIL; 0: not known */
 	__u32 interp_threads;  /* head of its list of threads */
 	__u32 interp_next;
 	__u16 runtime_current; /* 3.6: the address is a pointer to a thread's state, not _PyRuntime */

@@ -36,6 +36,11 @@ def asked(command):
     return done.stdout.decode().strip() if done.returncode == 0 else None
 
 
+def asked_path():
+    """The system's own binary, without what stands before it on the PATH."""
+    return os.path.realpath("/usr/bin/python3")
+
+
 def system():
     if os.path.exists("/usr/bin/python3"):
         yield Interpreter("Debian", asked(["/usr/bin/python3"]), ["/usr/bin/python3"])
@@ -73,7 +78,8 @@ def unpacked(minor):
 
 
 def all_of(depth):
-    """One of each origin and minor version; of the fast run the oldest, the newest and two between."""
+    """One of each origin and minor version. Of the fast run: the oldest, the newest and two between;
+    of the quick one: all that are here."""
     found = {}
     for one in [*system(), *pyenv()]:
         found.setdefault((one.minor, one.origin), one)
@@ -81,4 +87,6 @@ def all_of(depth):
     if depth == "fast":
         wanted = {ret[0].minor, ret[-1].minor, 9, 11}
         return [one for one in ret if one.minor in wanted]
+    if depth == "quick":
+        return ret
     return ret + [one for one in map(unpacked, SUITES) if one]

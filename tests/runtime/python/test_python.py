@@ -12,7 +12,7 @@ import interpreters  # noqa: E402
 import pprof  # noqa: E402
 import stacks  # noqa: E402
 from running import PATIENT, Agent  # noqa: E402
-from tap import DEPTH, Background, case, main, need_root, write  # noqa: E402
+from tap import DEPTH, Background, Skip, case, main, need_root, run, write  # noqa: E402
 
 CONFIG = """discovery.relabel "python" {
   targets = [{"__process_pid__" = "%d", "service_name" = "python"}]
@@ -28,6 +28,9 @@ profile.file "out" {
   paths = ["out.pb.gz"]
 }
 """
+ALL = CONFIG.replace("__process_pid__", "service_name").replace(
+    '{"service_name" = "%d", "service_name" = "python"}', '{"service_name" = "python"}'
+)
 SAMPLES = 2000 if DEPTH == "fast" else 6000
 
 
@@ -82,6 +85,132 @@ def awaited():
     """Coroutines stand in the order in which they await each other."""
     for interpreter in interpreters.all_of(DEPTH):
         expect_right(interpreter, "-300", early=0.3)
+
+
+def stacks_of(command, samples=500, env=None):
+    """Stacks of any program."""
+    need_root()
+    with Background(*command, env=env) as program, Agent(
+        write("c.alloy", CONFIG % program.pid), *PATIENT
+    ) as agent:
+        agent.until_metric("andiron_samples_taken_total", samples)
+        agent.stop()
+    return pprof.stacks("out.pb.gz")
+
+
+def of_minor(minor):
+    for one in interpreters.all_of("quick"):
+        if one.minor == minor and one.origin == "pyenv":
+            return one
+    raise Skip(f"needs CPython 3.{minor} of pyenv")
+
+
+SUB = """
+try:
+    import _interpreters as subs
+except ImportError:
+    import _xxsubinterpreters as subs
+def spin(n):
+    while True:
+        n += 1
+def enter(text):
+    subs.run_string(subs.create(), text)
+enter("def inner(n):\\n  while True:\\n    n += 1\\ninner(1)\\n")
+"""
+
+
+@case
+def subinterpreters():
+    """Frames of an interpreter stand behind those of the one that runs it, in one thread."""
+    wanted = ["<module>", "enter", "<module>", "inner"]
+    for interpreter in interpreters.all_of("quick"):
+        if interpreter.minor < 8:
+            continue
+        total = right = 0
+        for frames, n, _ in stacks_of([*interpreter.command, write("sub.py", SUB)]):
+            if not any(f.function == "inner" for f in frames):
+                continue
+            names = [f.function for f in frames if f.function in wanted]
+            total += n
+            right += n * (names == wanted)
+        print(f"# {interpreter}: {total} samples, {right / max(1, total):.2%} right", flush=True)
+        assert total > 300 and right >= 0.995 * total, (total, right)
+
+
+@case
+def embedded():
+    """A program that has an interpreter in it, here gdb, shows its frames."""
+    if not shutil.which("gdb"):
+        raise Skip("needs gdb: apt-get install gdb")
+    shutil.copy(stacks.CALLS, "/tmp/calls.py")
+    found = stacks_of(["gdb", "-nx", "-batch", "-x", "/tmp/calls.py"], 1000)
+    told = stacks.Told(found, stacks.Tree(True))
+    print(f"# gdb: {told}", flush=True)
+    assert told.later > 300 and told.right >= 0.995, told.wrong
+
+
+@case
+def not_known():
+    """Of a version that is not known native frames are right, and one marked frame names it."""
+    interpreter = of_minor(13)
+    home = os.path.dirname(os.path.dirname(os.path.realpath(interpreter.command[0])))
+    name = "libpython3.13.so.1.0"
+    with open(os.path.join(home, "lib", name), "rb") as f:
+        whole = bytearray(f.read())
+    at = whole.index(b"xdebugpy" + (0x030D00F0).to_bytes(8, "little"))
+    whole[at + 10] = 16
+    write(name, bytes(whole))
+    shutil.copy(stacks.CALLS, "/tmp/calls.py")
+    env = dict(os.environ, LD_LIBRARY_PATH=os.getcwd())
+    total = right = 0
+    for frames, n, _ in stacks_of([*interpreter.command, "/tmp/calls.py"], env=env):
+        names = [f.function for f in frames]
+        marks = [name for name in names if name.startswith("[CPython 3.16.0: not known")]
+        if names[0] == "[runtime]" or "_PyEval_EvalFrameDefault" not in names:
+            continue
+        total += n
+        right += n * (len(marks) == 1 and names[0] == "_start" and "spin" not in names)
+    print(f"# {marks}: {right / max(1, total):.2%} of {total} right", flush=True)
+    assert total > 300 and right >= 0.99 * total, names
+
+
+@case
+def stripped():
+    """Without any symbol that linking does not need the frames are the same."""
+    interpreter = of_minor(12)
+    home = os.path.dirname(os.path.dirname(os.path.realpath(interpreter.command[0])))
+    name = "libpython3.12.so.1.0"
+    run("strip", "-o", name, os.path.join(home, "lib", name)).expect(0)
+    env = dict(os.environ, LD_LIBRARY_PATH=os.getcwd())
+    shutil.copy(stacks.CALLS, "/tmp/calls.py")
+    told = stacks.Told(
+        stacks_of([*interpreter.command, "/tmp/calls.py"], 1000, env), stacks.Tree(True)
+    )
+    print(f"# {interpreter}, stripped: {told}", flush=True)
+    assert told.later > 300 and told.right >= 0.995 and told.whole >= 0.999 * told.later, told.wrong
+
+
+@case
+def outlived():
+    """Names are there when the process is not: programs of 50 ms of CPU, one after the other."""
+    need_root()
+    short = write("short.py", "def burn():\n  for i in range(900000): pass\nburn()\n")
+    loop = write("loop.sh", f'for i in $(seq 200); do {interpreters.asked_path()} {short}; done')
+    with Background("sh", loop) as program, Agent(
+        write("c.alloy", ALL), *PATIENT
+    ) as agent:
+        program.end()
+        agent.stop()
+    total = named = 0
+    for frames, n, _ in pprof.stacks("out.pb.gz"):
+        names = [f.function for f in frames]
+        loop = [i for i, x in enumerate(names) if x in ("_PyEval_EvalFrameDefault", "[runtime]")]
+        if not loop and "<module>" not in names:
+            continue
+        total += n
+        named += n * (not loop)
+    print(f"# {total} samples in the loop, {named / max(1, total):.1%} named", flush=True)
+    assert named >= 0.9 * total, (named, total)
 
 
 if __name__ == "__main__":
