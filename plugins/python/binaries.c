@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See binaries.h. Files without an interpreter, which are most, cost 40 bytes. */
-#include "binaries.h"
+#include "python/binaries.h"
 
 #include <andiron/object.h>
 

@@ -3,15 +3,15 @@
  * Each file is read once. */
 #pragma once
 
-#include "interpreter.h"
+#include "python/interpreter.h"
 
 #include <andiron/host.h>
 
 struct binary {
 	uint64_t object;
-	struct binary *next;            /* in its bucket */
+	struct binary *next;             /* in its bucket */
 	struct interpreter *interpreter; /* NULL: it has none */
-	uint32_t layout;                /* index into `layouts`; PYTHON_LAYOUTS: none at the moment */
+	uint32_t layout; /* index into `layouts`; PYTHON_LAYOUTS: none at the moment */
 	uint32_t n_processes;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See interpreter.h. A binary is known by its dynamic symbols, which stripping leaves and which a
  * hash table finds in a few reads; by .symtab where it exports none. */
-#include "interpreter.h"
+#include "python/interpreter.h"
 
-#include "layouts.h"
+#include "python/layouts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 struct search {
 	struct interpreter *found;
-	struct image_symbol runtime, loop, version;
+	struct elf_symbol runtime, loop, version;
 };
 
 static void add_code(struct interpreter *p, uint64_t from, uint64_t to)
@@ -29,11 +29,11 @@ static void add_code(struct interpreter *p, uint64_t from, uint64_t to)
 	for (uint32_t k = 0; k < p->n_codes; k++)
 		if (p->codes[k].from < to && from < p->codes[k].to)
 			return;
-	p->codes[p->n_codes++] = (struct image_code){from, to};
+	p->codes[p->n_codes++] = (struct elf_code){from, to};
 }
 
 /* Symbols of .symtab: what the dynamic ones lacked, and parts of the loop that stand elsewhere. */
-static bool take_symbol(void *context, const char *name, const struct image_symbol *symbol)
+static bool take_symbol(void *context, const char *name, const struct elf_symbol *symbol)
 {
 	struct search *s = context;
 	size_t n = strlen(LOOP);
@@ -86,7 +86,7 @@ static uint32_t version_in(const char *bytes, size_t n)
 }
 
 /* To 3.10 the version is a constant text only. */
-static uint32_t find_version_text(const struct image *i)
+static uint32_t find_version_text(const struct elf_file *i)
 {
 	char *bytes = malloc(CHUNK + VERSION_AT);
 	uint32_t ret = 0;
@@ -99,7 +99,7 @@ static uint32_t find_version_text(const struct image *i)
 			continue;
 		for (uint64_t at = 0; at < p->p_filesz && ret == 0 && left >= CHUNK;
 		     at += CHUNK, left -= CHUNK) {
-			size_t n = image_read(i, p->p_vaddr + at, bytes, CHUNK + VERSION_AT);
+			size_t n = elf_read(i, p->p_vaddr + at, bytes, CHUNK + VERSION_AT);
 
 			ret = version_in(bytes, n);
 		}
@@ -109,7 +109,7 @@ static uint32_t find_version_text(const struct image *i)
 }
 
 /* The rule that most of the loop's main part has. */
-static bool find_usual_cfa(const struct image_cfa *list, size_t n, struct image_cfa *ret)
+static bool find_usual_cfa(const struct elf_cfa *list, size_t n, struct elf_cfa *ret)
 {
 	uint64_t most = 0;
 
@@ -134,8 +134,8 @@ static bool find_usual_cfa(const struct image_cfa *list, size_t n, struct image_
 #endif
 
 /* Adds where this code has whole machine frames. */
-static void add_bodies(struct python_layout *l, const struct image_cfa *list, size_t n,
-		       const struct image_cfa *usual)
+static void add_bodies(struct python_layout *l, const struct elf_cfa *list, size_t n,
+		       const struct elf_cfa *usual)
 {
 	for (size_t k = 0; k < n; k++) {
 		struct python_body *last = l->n_bodies > 0 ? &l->bodies[l->n_bodies - 1] : NULL;
@@ -146,40 +146,41 @@ static void add_bodies(struct python_layout *l, const struct image_cfa *list, si
 		if (last && last->to == list[k].from)
 			last->to = (uint32_t)list[k].to;
 		else if (l->n_bodies < PYTHON_BODIES)
-			l->bodies[l->n_bodies++] = (struct python_body){(uint32_t)list[k].from,
-									(uint32_t)list[k].to};
+			l->bodies[l->n_bodies++] =
+				(struct python_body){(uint32_t)list[k].from, (uint32_t)list[k].to};
 	}
 }
 
 /* Whether `target` is in a part of the loop that the compiler has put elsewhere: such a part begins
  * with a whole frame, as no function does. */
-static void try_part(const struct image *i, struct interpreter *p, uint64_t target,
-		     const struct image_cfa *usual)
+static void try_part(const struct elf_file *i, struct interpreter *p, uint64_t target,
+		     const struct elf_cfa *usual)
 {
-	struct image_cfa list[4];
-	struct image_code code;
+	struct elf_cfa list[4];
+	struct elf_code code;
 
 	for (uint32_t k = 0; k < p->n_codes; k++)
 		if (target >= p->codes[k].from && target < p->codes[k].to)
 			return;
-	if (!image_function(i, target, &code) || image_cfas(i, target, list, 4) == 0 ||
+	if (!elf_function(i, target, &code) || elf_cfas(i, target, list, 4) == 0 ||
 	    list[0].reg != usual->reg || list[0].offset != usual->offset)
 		return;
 	add_code(p, code.from, code.to);
 }
 
 /* Where the loop jumps to. A stripped file has no name for what stands elsewhere. */
-static void find_parts(const struct image *i, struct interpreter *p, const struct image_cfa *usual)
+static void find_parts(const struct elf_file *i, struct interpreter *p, const struct elf_cfa *usual)
 {
 	uint64_t from = p->codes[0].from, n = p->codes[0].to - from;
 	unsigned char *bytes = n <= CODE_MAX ? malloc(n) : NULL;
 
-	if (!bytes || image_read(i, from, bytes, n) != n)
+	if (!bytes || elf_read(i, from, bytes, n) != n)
 		n = 0;
 #if defined(__x86_64__)
 	for (uint64_t at = 0; at + 6 <= n; at++) {
-		uint64_t skip = bytes[at] == 0xe9 ? 1
-				: bytes[at] == 0x0f && (bytes[at + 1] & 0xf0) == 0x80 ? 2 : 0;
+		uint64_t skip = bytes[at] == 0xe9                                     ? 1
+				: bytes[at] == 0x0f && (bytes[at + 1] & 0xf0) == 0x80 ? 2
+										      : 0;
 		int32_t by;
 
 		if (skip == 0)
@@ -192,10 +193,10 @@ static void find_parts(const struct image *i, struct interpreter *p, const struc
 }
 
 /* Where the machine frames of the loop are whole, and how large they are. */
-static bool read_frames(const struct image *i, struct interpreter *p)
+static bool read_frames(const struct elf_file *i, struct interpreter *p)
 {
-	struct image_cfa list[CFAS_MAX], usual;
-	size_t n = image_cfas(i, p->codes[0].from, list, CFAS_MAX);
+	struct elf_cfa list[CFAS_MAX], usual;
+	size_t n = elf_cfas(i, p->codes[0].from, list, CFAS_MAX);
 
 	if (!find_usual_cfa(list, n, &usual) || usual.offset > 1u << 16 ||
 	    (usual.reg != FP_REG && usual.offset < 64))
@@ -206,21 +207,20 @@ static bool read_frames(const struct image *i, struct interpreter *p)
 	if (p->n_codes == 1)
 		find_parts(i, p, &usual);
 	for (uint32_t k = 1; k < p->n_codes; k++)
-		add_bodies(&p->layout, list,
-			   image_cfas(i, p->codes[k].from, list, CFAS_MAX), &usual);
+		add_bodies(&p->layout, list, elf_cfas(i, p->codes[k].from, list, CFAS_MAX), &usual);
 	return true;
 }
 
 /* 3.6 has no _PyRuntime. A function returns the head of its list of interpreters: where it loads
  * that from, if it does nothing else. 0: it is compiled otherwise. */
-static uint64_t find_list(const struct image *i)
+static uint64_t find_list(const struct elf_file *i)
 {
-	struct image_symbol head;
+	struct elf_symbol head;
 	unsigned char code[16];
 	int32_t by;
 
-	if (!image_dynamic_symbol(i, "PyInterpreterState_Head", &head) ||
-	    image_read(i, head.address, code, sizeof(code)) != sizeof(code))
+	if (!elf_dynamic_symbol(i, "PyInterpreterState_Head", &head) ||
+	    elf_read(i, head.address, code, sizeof(code)) != sizeof(code))
 		return 0;
 #if defined(__x86_64__)
 	for (uint64_t at = 0; at <= 4; at += 4)
@@ -234,17 +234,17 @@ static uint64_t find_list(const struct image *i)
 	return 0;
 }
 
-static const char *read_layout(const struct image *i, const struct search *s,
+static const char *read_layout(const struct elf_file *i, const struct search *s,
 			       struct interpreter *p)
 {
 	unsigned char bytes[LAYOUT_OFFSETS_BYTES];
 	uint64_t version = 0;
 
-	if (image_read(i, s->runtime.address, bytes, sizeof(bytes)) == sizeof(bytes) &&
+	if (elf_read(i, s->runtime.address, bytes, sizeof(bytes)) == sizeof(bytes) &&
 	    memcmp(bytes, "xdebugpy", 8) == 0)
 		return layout_of_runtime(bytes, sizeof(bytes), &p->layout);
 	if (s->version.address != 0)
-		image_read(i, s->version.address, &version, sizeof(version));
+		elf_read(i, s->version.address, &version, sizeof(version));
 	else
 		version = find_version_text(i);
 	if (version == 0)
@@ -259,36 +259,36 @@ static const char *read_layout(const struct image *i, const struct search *s,
 }
 
 /* Which symbols it has. */
-static bool find_symbols(const struct image *i, struct search *s)
+static bool find_symbols(const struct elf_file *i, struct search *s)
 {
 	bool old = false;
 
-	image_dynamic_symbol(i, LOOP, &s->loop);
-	if (!image_dynamic_symbol(i, "_PyRuntime", &s->runtime))
-		old = image_dynamic_symbol(i, "_PyThreadState_Current", &s->runtime);
-	image_dynamic_symbol(i, "Py_Version", &s->version);
+	elf_dynamic_symbol(i, LOOP, &s->loop);
+	if (!elf_dynamic_symbol(i, "_PyRuntime", &s->runtime))
+		old = elf_dynamic_symbol(i, "_PyThreadState_Current", &s->runtime);
+	elf_dynamic_symbol(i, "Py_Version", &s->version);
 	if (s->loop.address == 0 && s->runtime.address != 0 && !old)
-		image_each_symbol(i, "_Py", take_symbol, s);
-	else if (s->loop.address == 0 || image_section(i, ".symtab"))
-		image_each_symbol(i, s->loop.address ? LOOP : "_Py", take_symbol, s);
+		elf_each_symbol(i, "_Py", take_symbol, s);
+	else if (s->loop.address == 0 || elf_section(i, ".symtab"))
+		elf_each_symbol(i, s->loop.address ? LOOP : "_Py", take_symbol, s);
 	return s->loop.address != 0 && s->runtime.address != 0;
 }
 
 bool interpreter_read(int fd, struct interpreter *ret)
 {
-	struct image *i = malloc(sizeof(*i));
+	struct elf_file *i = malloc(sizeof(*i));
 	struct search s = {.found = ret};
-	struct image_code code;
+	struct elf_code code;
 	const char *missing = NULL;
 	uint64_t to;
 
 	memset(ret, 0, sizeof(*ret));
-	if (!i || !image_open(i, fd) || !find_symbols(i, &s)) {
+	if (!i || !elf_open(i, fd) || !find_symbols(i, &s)) {
 		free(i);
 		return false;
 	}
 	to = s.loop.address + s.loop.size;
-	if (image_function(i, s.loop.address, &code) && code.to > to)
+	if (elf_function(i, s.loop.address, &code) && code.to > to)
 		to = code.to;
 	add_code(ret, s.loop.address, to);
 	if (ret->n_codes == 0) {

@@ -3,15 +3,16 @@
  * its _PyRuntime are, and what the loop's machine frames look like. */
 #pragma once
 
-#include "image.h"
-#include "wire.h"
+#include "python/elf-file.h"
+#include "python/wire.h"
 
 #define INTERPRETER_CODES 8u
 
 struct interpreter {
 	struct python_layout layout;
 	uint64_t runtime; /* the file's own address of _PyRuntime; 3.6: of _PyThreadState_Current */
-	struct image_code codes[INTERPRETER_CODES]; /* machine code of the loop, the main part first */
+	struct elf_code
+		codes[INTERPRETER_CODES]; /* machine code of the loop, the main part first */
 	uint32_t n_codes;
 	char why[96]; /* what was not found; empty where all was */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See layouts.h. The tables hold for 64-bit builds of every release of a minor version; offsets are
  * those of CPython's own headers. */
-#include "layouts.h"
+#include "python/layouts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,32 +31,38 @@ static const struct python_layout common = {
 };
 
 /* Frames that are objects: 3.6 to 3.10. */
+static const struct {
+	uint16_t head, holder, thread_id, instruction, state, executing, first_line, file;
+} objects[] = {
+	{0, 0, 152, 120, 132, 1, 36, 96},      /* 3.6 */
+	{24, 1480, 176, 104, 116, 1, 36, 96},  /* 3.7 */
+	{32, 1368, 176, 104, 116, 1, 40, 104}, /* 3.8 */
+	{32, 568, 176, 104, 116, 1, 40, 104},  /* 3.9 */
+	{32, 568, 176, 96, 108, 0, 40, 104},   /* 3.10 */
+};
+
 static void lay_objects(uint32_t minor, struct python_layout *l)
 {
-	uint16_t moved = minor >= 8 ? 8 : 0;
-
 	l->kind = minor == 10 ? PYTHON_COUNTED : PYTHON_OBJECTS;
 	l->runtime_current = minor == 6;
-	l->runtime_head = minor == 6 ? 0 : minor == 7 ? 24 : 32;
-	l->runtime_holder = minor == 7 ? 1480 : minor == 8 ? 1368 : minor >= 9 ? 568 : 0;
+	l->runtime_head = objects[minor - 6].head;
+	l->runtime_holder = objects[minor - 6].holder;
 	l->interp_threads = 8;
-	l->thread_id = minor == 6 ? 152 : 176;
+	l->thread_id = objects[minor - 6].thread_id;
 	l->thread_frame = 24;
 	l->thread_top = minor == 10 ? 48 : NONE;
 	l->cframe_previous = 8;
 	l->frame_previous = 24;
 	l->frame_code = 32;
-	l->frame_instruction = minor == 6 ? 120 : minor == 10 ? 96 : 104;
-	l->frame_state = minor == 6 ? 132 : minor == 10 ? 108 : 116;
-	l->executing = minor == 10 ? 0 : 1;
-	l->frame_owner = 0;
+	l->frame_instruction = objects[minor - 6].instruction;
+	l->frame_state = objects[minor - 6].state;
+	l->executing = objects[minor - 6].executing;
 	l->frame_span = (uint16_t)(l->frame_instruction + 8);
-	l->code_first_line = 36 + (minor >= 8 ? 4 : 0);
-	l->code_file = 96 + moved;
-	l->code_name = 104 + moved;
-	l->code_lines = 112 + moved;
-	l->code_bytes = 40 + moved;
-	l->code_span = 120 + moved;
+	l->code_first_line = objects[minor - 6].first_line;
+	l->code_file = objects[minor - 6].file;
+	l->code_name = (uint16_t)(l->code_file + 8);
+	l->code_lines = (uint16_t)(l->code_file + 16);
+	l->code_span = (uint16_t)(l->code_lines + 8);
 }
 
 static void lay_3_11(struct python_layout *l)

@@ -3,7 +3,7 @@
  * interpreter says itself at the beginning of _PyRuntime, checked before it is believed. */
 #pragma once
 
-#include "wire.h"
+#include "python/wire.h"
 
 #include <stdbool.h>
 #include <stddef.h>

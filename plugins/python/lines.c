@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See lines.h. Formats: Objects/lnotab_notes.txt of CPython to 3.10, InternalDocs/code_objects.md
  * from 3.11 on. */
-#include "lines.h"
+#include "python/lines.h"
 
-#include "wire.h"
+#include "python/wire.h"
 
 #define LINES_MAX 10000000
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See names.h. Two halves: names are added to the young one. When it is full the old one is dropped,
  * and the young one becomes old. What is asked for of the old half is copied to the young one. */
-#include "names.h"
+#include "python/names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -228,7 +228,8 @@ static bool is_sound(const struct python_record *r, size_t size)
 	return size >= sizeof(*r) && r->id >= PYTHON_ID_MIN && r->n_name > 0 &&
 	       r->n_name <= PYTHON_TEXT_MAX && r->n_file <= PYTHON_TEXT_MAX &&
 	       r->n_lines <= PYTHON_LINES_MAX && r->name_width <= 4 && r->file_width <= 4 &&
-	       r->name_width != 3 && r->file_width != 3 && r->lines_kind <= PYTHON_LINES_LOCATIONS &&
+	       r->name_width != 3 && r->file_width != 3 &&
+	       r->lines_kind <= PYTHON_LINES_LOCATIONS &&
 	       size - sizeof(*r) >= (size_t)r->n_name + r->n_file + r->n_lines;
 }
 

@@ -4,8 +4,8 @@
  * forgotten by halves, and the program is made to tell it again. */
 #pragma once
 
-#include "lines.h"
-#include "wire.h"
+#include "python/lines.h"
+#include "python/wire.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-python.so: CPython as a language runtime. */
-#include "session.h"
+#include "python/session.h"
 
 #include <andiron/bpf/walk.h>
 #include <andiron/plugin.h>

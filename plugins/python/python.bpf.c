@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The program that the sampler calls where a walk comes to CPython's loop. The walk itself is in
  * frames.h; here are the maps and the kernel. */
-#include "kernel-types.h"
+#include "python/kernel-types.h"
 
 #include <bpf/bpf_helpers.h>
 
 #include <bpf/bpf_core_read.h>
 
-#define P_INLINE static __always_inline
-#define P_GLOBAL __noinline
+#define P_INLINE     static __always_inline
+#define P_GLOBAL     __noinline
 #define P_STEP(name) static long name(__u32 i, __u32 *cpu)
 
-#include "wire.h"
+#include "python/wire.h"
 
 #include <andiron/bpf/walk.h>
 
@@ -128,7 +128,7 @@ static __always_inline void h_loop(__u32 n, long (*step)(__u32 i, __u32 *cpu), _
 			break;
 }
 
-#include "frames.h"
+#include "python/activation.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

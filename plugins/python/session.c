@@ -2,11 +2,11 @@
 /* See session.h. Nothing is read from a process: the file says where the runtime is, and the BPF
  * program reads the rest where it walks. So a claim costs little, and holds before the runtime has
  * set up its memory. */
-#include "session.h"
+#include "python/session.h"
 
-#include "binaries.h"
-#include "layouts.h"
-#include "names.h"
+#include "python/binaries.h"
+#include "python/layouts.h"
+#include "python/names.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -200,8 +200,8 @@ static bool note(struct session *s, const struct andiron_runtime_process *key, s
 		free(p);
 		return false;
 	}
-	*p = (struct process){.next = s->processes[key->pid % BUCKETS],
-			      .key = *key, .binary = b, .bias = bias};
+	*p = (struct process){
+		.next = s->processes[key->pid % BUCKETS], .key = *key, .binary = b, .bias = bias};
 	s->processes[key->pid % BUCKETS] = p;
 	if (put(s, p))
 		return true;
@@ -292,9 +292,8 @@ static int32_t resolve_marker(struct session *s, const struct andiron_runtime_pr
 	return 1;
 }
 
-int32_t session_resolve(void *session, const struct andiron_runtime_process *process,
-			uint64_t what, uint64_t where, struct andiron_runtime_frame *ret,
-			uint64_t max)
+int32_t session_resolve(void *session, const struct andiron_runtime_process *process, uint64_t what,
+			uint64_t where, struct andiron_runtime_frame *ret, uint64_t max)
 {
 	struct session *s = session;
 	struct name name;

@@ -15,8 +15,7 @@ int32_t session_claim(void *session, const struct andiron_runtime_process *proce
 		      const struct andiron_runtime_mapping *mappings, uint64_t n,
 		      struct andiron_runtime_claim *ret, uint64_t max);
 void session_gone(void *session, const struct andiron_runtime_process *process);
-int32_t session_resolve(void *session, const struct andiron_runtime_process *process,
-			uint64_t what, uint64_t where, struct andiron_runtime_frame *ret,
-			uint64_t max);
+int32_t session_resolve(void *session, const struct andiron_runtime_process *process, uint64_t what,
+			uint64_t where, struct andiron_runtime_frame *ret, uint64_t max);
 int32_t session_describe(void *session, const struct andiron_runtime_process *process, char *ret,
 			 uint64_t max);

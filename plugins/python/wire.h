@@ -46,16 +46,16 @@ struct python_layout {
 	__u16 n_bodies;
 	struct python_body bodies[PYTHON_BODIES];
 
-	__u32 runtime_head;    /* of the list of interpreters */
-	__u32 runtime_size;    /* 0: not known */
-	__u32 runtime_holder;  /* to 3.10: the state that holds the GIL; 0: not known */
-	__u32 interp_threads;  /* head of its list of threads */
+	__u32 runtime_head;   /* of the list of interpreters */
+	__u32 runtime_size;   /* 0: not known */
+	__u32 runtime_holder; /* to 3.10: the state that holds the GIL; 0: not known */
+	__u32 interp_threads; /* head of its list of threads */
 	__u32 interp_next;
 	__u16 runtime_current; /* 3.6: the address is a pointer to a thread's state, not _PyRuntime */
 	__u16 thread_next;
 	__u16 thread_interp;
 	__u16 thread_id;
-	__u16 thread_top; /* current frame, or CFrame */
+	__u16 thread_top;   /* current frame, or CFrame */
 	__u16 thread_frame; /* PYTHON_COUNTED: the current frame */
 	__u16 cframe_frame;
 	__u16 cframe_previous;
@@ -85,7 +85,7 @@ struct python_layout {
 	__u16 text_state;
 	__u16 text_ascii;   /* where characters of ASCII begin */
 	__u16 text_compact; /* where others do */
-	__u16 text_shift;   /* `kind` is in `text_state` from this bit on, `compact` and `ascii` follow */
+	__u16 text_shift; /* `kind` is in `text_state` from this bit on, `compact` and `ascii` follow */
 	__u16 type_flags;
 	__u16 frame_span, code_span; /* bytes of them that are read */
 	__u16 free_threaded;
@@ -98,7 +98,7 @@ struct python_layout {
 
 /* A process; by pid. */
 struct python_proc {
-	__u64 bias;    /* of the file that has the loop: address in the process less the file's own */
+	__u64 bias; /* of the file that has the loop: address in the process less the file's own */
 	__u64 runtime; /* address of _PyRuntime */
 	__u64 salt;    /* of ids; another one for each program that a process executes */
 	__u32 layout;  /* index into `layouts` */
@@ -139,13 +139,13 @@ struct python_thread {
 
 struct python_record {
 	__u64 id;
-	__u64 table;      /* address of the line table's bytes */
+	__u64 table; /* address of the line table's bytes */
 	__u32 pid;
 	__u32 first_line;
-	__u32 lines_kind; /* PYTHON_LINES_… */
-	__u32 n_lines;    /* bytes of the table that are here */
-	__u32 all_lines;  /* bytes that it has */
-	__u16 n_name, n_file;       /* bytes */
+	__u32 lines_kind;            /* PYTHON_LINES_… */
+	__u32 n_lines;               /* bytes of the table that are here */
+	__u32 all_lines;             /* bytes that it has */
+	__u16 n_name, n_file;        /* bytes */
 	__u8 name_width, file_width; /* of a character, 0: ASCII */
 	__u8 reserved[6];
 };

@@ -5,9 +5,9 @@
  *
  * appends it to FILE, with what is in TEXT. The process is stopped meanwhile. There is no native walk here. Activations of the loop are taken
  * from where the interpreter keeps their anchors; before 3.10, which has none, they are made up. */
-#include "../interpreter.h"
+#include "python/interpreter.h"
 
-#include "world.h"
+#include "python/tests/world.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -56,7 +56,8 @@ static bool find_interpreter(struct interpreter *ret, uint64_t *ret_bias)
 		int fd;
 
 		if (sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64 " %*s %*s %699s", &start, &offset,
-			   name) != 3 || name[0] != '/')
+			   name) != 3 ||
+		    name[0] != '/')
 			continue;
 		snprintf(real, sizeof(real), "/proc/%d/root%s", (int)pid, name);
 		fd = open(name, O_RDONLY | O_CLOEXEC);
@@ -114,7 +115,8 @@ static void find_activations(uint64_t thread, uint64_t sp)
 	}
 	if (l->kind == PYTHON_ENTRIES)
 		for (; at; at = word(at + l->frame_previous))
-			if ((word(at + (l->frame_owner & ~7u)) >> (l->frame_owner & 7) * 8 & 0xff) >= 3)
+			if ((word(at + (l->frame_owner & ~7u)) >> (l->frame_owner & 7) * 8 &
+			     0xff) >= 3)
 				add_activation(at);
 }
 

@@ -86,10 +86,7 @@ def by_exception():
         try:
             [1][2]
         except IndexError as e:
-            here(
-                e,
-                len(e.args),
-            )
+            here(e, len(e.args))
 
 
 def by_exec():

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replays recorded states of interpreters: registers, and the memory that a walk reads. Each state
  * has beside it what the interpreter itself said of its frames. Then the same over forged memory. */
-#include "../lines.h"
-#include "../names.h"
+#include "python/lines.h"
+#include "python/names.h"
 
-#include "world.h"
+#include "python/tests/world.h"
 
 #include "testing/test.h"
 

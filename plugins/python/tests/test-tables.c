@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Line tables, names, and layouts of versions. */
-#include "../layouts.h"
-#include "../lines.h"
-#include "../names.h"
+#include "python/layouts.h"
+#include "python/lines.h"
+#include "python/names.h"
 
 #include "testing/test.h"
 
@@ -45,10 +45,10 @@ TEST(lines_of_ranges)
 TEST(lines_of_locations)
 {
 	static const char t[] = {
-		(char)(0x80 | 13 << 3 | 0), 4,             /* one unit, two lines on */
-		(char)(0x80 | 2 << 3 | 1), 0,              /* two units, the same line */
-		(char)(0x80 | 11 << 3 | 0), 0, 0,          /* one unit, one line on */
-		(char)(0x80 | 15 << 3 | 3),                /* four units without a line */
+		(char)(0x80 | 13 << 3 | 0), 4,                    /* one unit, two lines on */
+		(char)(0x80 | 2 << 3 | 1),  0,                    /* two units, the same line */
+		(char)(0x80 | 11 << 3 | 0), 0,        0,          /* one unit, one line on */
+		(char)(0x80 | 15 << 3 | 3),                       /* four units without a line */
 		(char)(0x80 | 14 << 3 | 0), 0x40 | 3, 1, 0, 0, 0, /* one unit, 17 lines back */
 	};
 
@@ -68,8 +68,13 @@ struct told {
 
 static struct told record(uint64_t id, const char *name, size_t n, uint8_t width)
 {
-	struct told t = {.r = {.id = id, .n_name = (uint16_t)n, .name_width = width, .n_file = 4,
-			       .first_line = 7, .n_lines = 2, .all_lines = 2}};
+	struct told t = {.r = {.id = id,
+			       .n_name = (uint16_t)n,
+			       .name_width = width,
+			       .n_file = 4,
+			       .first_line = 7,
+			       .n_lines = 2,
+			       .all_lines = 2}};
 
 	memcpy(t.bytes, name, n);
 	memcpy(t.bytes + n, "a.py\0\1", 6);

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define P_INLINE static inline
-#define P_GLOBAL static
+#define P_INLINE     static inline
+#define P_GLOBAL     static
 #define P_STEP(name) static long name(uint32_t i, uint32_t *cpu)
 
-#include "../wire.h"
+#include "python/wire.h"
 
 #include <andiron/bpf/walk.h>
 
@@ -102,7 +102,7 @@ static void h_loop(uint32_t n, long (*step)(uint32_t i, uint32_t *cpu), uint32_t
 		;
 }
 
-#include "../frames.h"
+#include "python/activation.h"
 
 static struct python_scratch scratch;
 

@@ -28,9 +28,17 @@ profile.file "out" {
   paths = ["out.pb.gz"]
 }
 """
-ALL = CONFIG.replace("__process_pid__", "service_name").replace(
-    '{"service_name" = "%d", "service_name" = "python"}', '{"service_name" = "python"}'
-)
+ALL = """discovery.process "all" { }
+pyroscope.ebpf "python" {
+  forward_to       = [profile.file.out.receiver]
+  targets          = discovery.process.all.targets
+  sample_rate      = 397
+  collect_interval = "1s"
+}
+profile.file "out" {
+  paths = ["out.pb.gz"]
+}
+"""
 SAMPLES = 2000 if DEPTH == "fast" else 6000
 
 
@@ -195,15 +203,16 @@ def outlived():
     """Names are there when the process is not: programs of 50 ms of CPU, one after the other."""
     need_root()
     short = write("short.py", "def burn():\n  for i in range(900000): pass\nburn()\n")
-    loop = write("loop.sh", f'for i in $(seq 200); do {interpreters.asked_path()} {short}; done')
-    with Background("sh", loop) as program, Agent(
-        write("c.alloy", ALL), *PATIENT
-    ) as agent:
-        program.end()
+    with Agent(write("c.alloy", ALL), *PATIENT) as agent:
+        agent.until_metric("andiron_samples_taken_total", 1)
+        for _ in range(100):
+            run(interpreters.asked_path(), short).expect(0)
         agent.stop()
     total = named = 0
     for frames, n, _ in pprof.stacks("out.pb.gz"):
         names = [f.function for f in frames]
+        if not any("short.py" in f.file for f in frames) and "Py_BytesMain" not in names:
+            continue
         loop = [i for i, x in enumerate(names) if x in ("_PyEval_EvalFrameDefault", "[runtime]")]
         if not loop and "<module>" not in names:
             continue

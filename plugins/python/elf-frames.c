@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Call-frame information of one function: where the canonical frame address is. A reader of the
  * little that compilers write for an ordinary function; what it does not know ends it. */
-#include "image.h"
+#include "python/elf-file.h"
 
 #include <string.h>
 
@@ -74,19 +74,19 @@ struct entry {
 	uint64_t address;
 };
 
-static bool read_entry(const struct image *i, uint64_t address, struct entry *ret)
+static bool read_entry(const struct elf_file *i, uint64_t address, struct entry *ret)
 {
 	uint32_t n;
 
-	if (image_read(i, address, &n, sizeof(n)) != sizeof(n) || n < 8 || n > ENTRY_MAX)
+	if (elf_read(i, address, &n, sizeof(n)) != sizeof(n) || n < 8 || n > ENTRY_MAX)
 		return false;
 	ret->address = address + 4;
 	ret->n = n;
-	return image_read(i, address + 4, ret->bytes, n) == n;
+	return elf_read(i, address + 4, ret->bytes, n) == n;
 }
 
 /* The address of the entry for the function that has `address`: the table of .eh_frame_hdr. */
-static uint64_t find_entry(const struct image *i, uint64_t address)
+static uint64_t find_entry(const struct elf_file *i, uint64_t address)
 {
 	uint32_t low = 0, high, head[3];
 	int32_t pair[2];
@@ -96,22 +96,22 @@ static uint64_t find_entry(const struct image *i, uint64_t address)
 		if (i->segments[k].p_type == PT_GNU_EH_FRAME)
 			base = i->segments[k].p_vaddr;
 	/* Version 1, pointers relative and of four bytes, the table relative to the header. */
-	if (base == 0 || image_read(i, base, head, sizeof(head)) != sizeof(head) ||
+	if (base == 0 || elf_read(i, base, head, sizeof(head)) != sizeof(head) ||
 	    head[0] != 0x3b031b01)
 		return 0;
 	high = head[2];
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (image_read(i, base + 12 + middle * 8ull, pair, sizeof(pair)) != sizeof(pair))
+		if (elf_read(i, base + 12 + middle * 8ull, pair, sizeof(pair)) != sizeof(pair))
 			return 0;
 		if (base + (uint64_t)(int64_t)pair[0] <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == 0 || image_read(i, base + 12 + (low - 1) * 8ull, pair, sizeof(pair)) !=
-				sizeof(pair))
+	if (low == 0 ||
+	    elf_read(i, base + 12 + (low - 1) * 8ull, pair, sizeof(pair)) != sizeof(pair))
 		return 0;
 	return base + (uint64_t)(int64_t)pair[1];
 }
@@ -121,12 +121,12 @@ struct common {
 	uint64_t code_factor;
 	unsigned encoding;
 	bool augmented;
-	struct image_cfa cfa; /* at the function's beginning */
+	struct elf_cfa cfa; /* at the function's beginning */
 };
 
 /* How the rule for the canonical frame address changes. */
 struct rules {
-	struct image_cfa now, kept[STATES];
+	struct elf_cfa now, kept[STATES];
 	uint32_t n_kept;
 	uint64_t factor;
 };
@@ -202,7 +202,7 @@ static bool run_one(struct cursor *c, struct rules *r, uint64_t *ret_advance)
 	}
 }
 
-static bool read_common(const struct image *i, uint64_t address, struct common *ret)
+static bool read_common(const struct elf_file *i, uint64_t address, struct common *ret)
 {
 	static const char *known = "zR";
 	struct entry e;
@@ -240,8 +240,8 @@ static bool read_common(const struct image *i, uint64_t address, struct common *
 }
 
 /* Opens the entry for the function that has `address`: *c stands at its instructions then. */
-static bool open_entry(const struct image *i, uint64_t address, struct entry *e, struct cursor *c,
-		       struct common *common, struct image_code *ret)
+static bool open_entry(const struct elf_file *i, uint64_t address, struct entry *e,
+		       struct cursor *c, struct common *common, struct elf_code *ret)
 {
 	uint64_t at = find_entry(i, address), back;
 
@@ -251,8 +251,7 @@ static bool open_entry(const struct image *i, uint64_t address, struct entry *e,
 	back = take_bytes(c, 4);
 	if (back == 0 || !read_common(i, e->address - back, common))
 		return false;
-	ret->from = take_pointer(c, common->encoding,
-				 e->address + (uint64_t)(c->at - e->bytes));
+	ret->from = take_pointer(c, common->encoding, e->address + (uint64_t)(c->at - e->bytes));
 	ret->to = ret->from + take_pointer(c, common->encoding & 0x0f, 0);
 	if (common->augmented)
 		for (uint64_t n = take_leb(c, false); n > 0 && !c->bad; n--)
@@ -260,7 +259,7 @@ static bool open_entry(const struct image *i, uint64_t address, struct entry *e,
 	return !c->bad && address >= ret->from && address < ret->to;
 }
 
-bool image_function(const struct image *i, uint64_t address, struct image_code *ret)
+bool elf_function(const struct elf_file *i, uint64_t address, struct elf_code *ret)
 {
 	struct common common;
 	struct cursor c;
@@ -269,9 +268,9 @@ bool image_function(const struct image *i, uint64_t address, struct image_code *
 	return open_entry(i, address, &e, &c, &common, ret);
 }
 
-size_t image_cfas(const struct image *i, uint64_t address, struct image_cfa *ret, size_t max)
+size_t elf_cfas(const struct elf_file *i, uint64_t address, struct elf_cfa *ret, size_t max)
 {
-	struct image_code code;
+	struct elf_code code;
 	struct common common;
 	struct cursor c;
 	struct entry e;
@@ -285,7 +284,7 @@ size_t image_cfas(const struct image *i, uint64_t address, struct image_cfa *ret
 	r.factor = common.code_factor;
 	at = code.from;
 	while (c.at < c.limit && !c.bad && n + 1 < max) {
-		struct image_cfa now = r.now;
+		struct elf_cfa now = r.now;
 
 		if (!run_one(&c, &r, &advance) || advance == 0)
 			continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See image.h. Reads, and no mapping: a file that shrinks under a mapping would end the process. */
-#include "image.h"
+/* See elf-file.h. Reads, and no mapping: a file that shrinks under a mapping would end the process. */
+#include "python/elf-file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,27 +29,27 @@ static bool read_all(int fd, uint64_t at, void *ret, size_t n)
 	return true;
 }
 
-bool image_open(struct image *i, int fd)
+bool elf_open(struct elf_file *i, int fd)
 {
-	memset(i, 0, offsetof(struct image, segments));
+	memset(i, 0, offsetof(struct elf_file, segments));
 	i->n_segments = i->n_sections = 0;
 	i->fd = fd;
 	if (!read_all(fd, 0, &i->head, sizeof(i->head)) ||
 	    memcmp(i->head.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    i->head.e_ident[EI_CLASS] != ELFCLASS64 || i->head.e_machine != MACHINE ||
 	    i->head.e_phentsize != sizeof(Elf64_Phdr) || i->head.e_phnum == 0 ||
-	    i->head.e_phnum > IMAGE_SEGMENTS ||
+	    i->head.e_phnum > ELF_FILE_SEGMENTS ||
 	    !read_all(fd, i->head.e_phoff, i->segments, i->head.e_phnum * sizeof(Elf64_Phdr)))
 		return false;
 	i->n_segments = i->head.e_phnum;
 	if (i->head.e_shentsize == sizeof(Elf64_Shdr) && i->head.e_shnum > 0 &&
-	    i->head.e_shnum <= IMAGE_SECTIONS && i->head.e_shoff > 0 &&
+	    i->head.e_shnum <= ELF_FILE_SECTIONS && i->head.e_shoff > 0 &&
 	    read_all(fd, i->head.e_shoff, i->sections, i->head.e_shnum * sizeof(Elf64_Shdr)))
 		i->n_sections = i->head.e_shnum;
 	return true;
 }
 
-size_t image_read(const struct image *i, uint64_t address, void *ret, size_t n)
+size_t elf_read(const struct elf_file *i, uint64_t address, void *ret, size_t n)
 {
 	for (uint32_t k = 0; k < i->n_segments; k++) {
 		const Elf64_Phdr *p = &i->segments[k];
@@ -67,9 +67,9 @@ size_t image_read(const struct image *i, uint64_t address, void *ret, size_t n)
 	return 0;
 }
 
-static bool read_at(const struct image *i, uint64_t address, void *ret, size_t n)
+static bool read_at(const struct elf_file *i, uint64_t address, void *ret, size_t n)
 {
-	return image_read(i, address, ret, n) == n;
+	return elf_read(i, address, ret, n) == n;
 }
 
 /* What the dynamic section says of the tables of symbols. */
@@ -77,7 +77,7 @@ struct dynamic {
 	uint64_t symbols, strings, strings_bytes, gnu_hash, hash;
 };
 
-static bool find_dynamic(const struct image *i, struct dynamic *ret)
+static bool find_dynamic(const struct elf_file *i, struct dynamic *ret)
 {
 	Elf64_Dyn entry;
 
@@ -107,8 +107,8 @@ static bool find_dynamic(const struct image *i, struct dynamic *ret)
 }
 
 /* Whether the dynamic symbol of this index is the one of the name, and defined. */
-static bool is_symbol(const struct image *i, const struct dynamic *d, uint32_t index,
-		      const char *name, struct image_symbol *ret)
+static bool is_symbol(const struct elf_file *i, const struct dynamic *d, uint32_t index,
+		      const char *name, struct elf_symbol *ret)
 {
 	size_t n = strlen(name) + 1;
 	char text[NAME_MAX_];
@@ -119,7 +119,7 @@ static bool is_symbol(const struct image *i, const struct dynamic *d, uint32_t i
 	    symbol.st_shndx == SHN_UNDEF || symbol.st_name >= d->strings_bytes ||
 	    !read_at(i, d->strings + symbol.st_name, text, n) || memcmp(text, name, n) != 0)
 		return false;
-	*ret = (struct image_symbol){symbol.st_value, symbol.st_size};
+	*ret = (struct elf_symbol){symbol.st_value, symbol.st_size};
 	return true;
 }
 
@@ -132,8 +132,8 @@ static uint32_t gnu_hash(const char *name)
 	return h;
 }
 
-static bool find_gnu(const struct image *i, const struct dynamic *d, const char *name,
-		     struct image_symbol *ret)
+static bool find_gnu(const struct elf_file *i, const struct dynamic *d, const char *name,
+		     struct elf_symbol *ret)
 {
 	uint32_t head[4], h = gnu_hash(name), index, value;
 	uint64_t bloom, buckets, chains;
@@ -158,8 +158,8 @@ static bool find_gnu(const struct image *i, const struct dynamic *d, const char 
 	return false;
 }
 
-static bool find_sysv(const struct image *i, const struct dynamic *d, const char *name,
-		      struct image_symbol *ret)
+static bool find_sysv(const struct elf_file *i, const struct dynamic *d, const char *name,
+		      struct elf_symbol *ret)
 {
 	uint32_t head[2], h = 0, index;
 
@@ -181,7 +181,7 @@ static bool find_sysv(const struct image *i, const struct dynamic *d, const char
 	return false;
 }
 
-bool image_dynamic_symbol(const struct image *i, const char *name, struct image_symbol *ret)
+bool elf_dynamic_symbol(const struct elf_file *i, const char *name, struct elf_symbol *ret)
 {
 	struct dynamic d;
 
@@ -190,7 +190,7 @@ bool image_dynamic_symbol(const struct image *i, const char *name, struct image_
 	return d.gnu_hash ? find_gnu(i, &d, name, ret) : find_sysv(i, &d, name, ret);
 }
 
-const Elf64_Shdr *image_section(const struct image *i, const char *name)
+const Elf64_Shdr *elf_section(const struct elf_file *i, const char *name)
 {
 	size_t n = strlen(name) + 1;
 	char text[NAME_MAX_];
@@ -210,7 +210,7 @@ const Elf64_Shdr *image_section(const struct image *i, const char *name)
 }
 
 /* A section's bytes, with a NUL behind; the caller's to free. */
-static char *read_section(const struct image *i, const Elf64_Shdr *s)
+static char *read_section(const struct elf_file *i, const Elf64_Shdr *s)
 {
 	char *ret = s->sh_size <= TABLE_MAX ? malloc(s->sh_size + 1) : NULL;
 
@@ -223,10 +223,9 @@ static char *read_section(const struct image *i, const Elf64_Shdr *s)
 	return ret;
 }
 
-void image_each_symbol(const struct image *i, const char *prefix,
-		       bool (*take)(void *context, const char *name,
-				    const struct image_symbol *symbol),
-		       void *context)
+void elf_each_symbol(const struct elf_file *i, const char *prefix,
+		     bool (*take)(void *context, const char *name, const struct elf_symbol *symbol),
+		     void *context)
 {
 	const Elf64_Shdr *table = NULL, *names;
 	char *symbols, *strings;
@@ -247,10 +246,10 @@ void image_each_symbol(const struct image *i, const char *prefix,
 	for (uint64_t at = 0; symbols && more && at + sizeof(Elf64_Sym) <= table->sh_size;
 	     at += sizeof(Elf64_Sym)) {
 		Elf64_Sym symbol;
-		struct image_symbol found;
+		struct elf_symbol found;
 
 		memcpy(&symbol, symbols + at, sizeof(symbol));
-		found = (struct image_symbol){symbol.st_value, symbol.st_size};
+		found = (struct elf_symbol){symbol.st_value, symbol.st_size};
 		if (symbol.st_shndx != SHN_UNDEF && symbol.st_name < names->sh_size &&
 		    strncmp(strings + symbol.st_name, prefix, strlen(prefix)) == 0)
 			more = take(context, strings + symbol.st_name, &found);

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* One activation of the loop: which state of the thread it belongs to, where its frames begin and
+ * end, and how its machine frame is left. Included once, as frames.h is, whose head says what must
+ * be defined before. */
+#pragma once
+
+#include "python/frames.h"
+
+/* The frame in s->frame, of a version that has one for each activation. */
+P_INLINE void take_object(struct andiron_walk *w, const struct python_layout *l,
+			  struct python_scratch *s)
+{
+	__u32 span = l->frame_span;
+
+	s->run.found = 1;
+	if (span > PYTHON_FRAME_SPAN || h_read(s->frame, span, s->run.frame) != 0) {
+		s->run.unreadable = 1;
+		return;
+	}
+	s->run.frame = frame_word(s, l->frame_previous);
+	push_frame(w, l, s);
+}
+
+/* Whether the thread's current frame is no longer that of an activation: its loop is about to
+ * return and has given up its CFrame, or its mark of being executed. */
+P_INLINE int is_leaving(const struct python_layout *l, struct python_scratch *s)
+{
+	__u8 state = 0;
+
+	if (s->run.frame == 0)
+		return 0;
+	return h_read(&state, 1, s->run.frame + l->frame_state) == 0 && state != l->executing;
+}
+
+/* From 3.11 on: all frames of the activation, found by its CFrame. */
+P_INLINE void walk_by_cframe(__u32 cpu, const struct python_layout *l, struct python_scratch *s)
+{
+	h_loop(P_ANCHORS, step_anchor, cpu);
+	if (s->run.anchor == 0 || s->run.anchor >= s->run.cfa || s->run.anchor < s->run.sp)
+		return;
+	s->run.frame = read_word(s->run.anchor + l->cframe_frame);
+	s->run.anchor = read_word(s->run.anchor + l->cframe_previous);
+	h_loop(P_FRAMES, step_frame, cpu);
+	s->run.found = 1;
+}
+
+P_INLINE void walk_by_object(__u32 cpu, struct andiron_walk *w, const struct python_layout *l,
+			     struct python_scratch *s)
+{
+	if (l->kind == PYTHON_COUNTED) {
+		h_loop(P_ANCHORS, step_anchor, cpu);
+		if (s->run.anchor == 0 || s->run.anchor >= s->run.cfa)
+			return;
+		s->run.anchor = read_word(s->run.anchor + l->cframe_previous);
+	}
+	if (s->run.frame != 0)
+		take_object(w, l, s);
+}
+
+/* The frames of the activation, if they are those of this state of the thread. */
+P_GLOBAL int python_try(__u32 cpu, __u64 state)
+{
+	struct python_scratch *s = h_scratch();
+	struct andiron_walk *w = h_walk(cpu);
+	struct python_thread *t = h_thread();
+	const struct python_layout *l;
+
+	if (!s || !w || !t)
+		return 0;
+	l = h_layout(s->run.layout);
+	if (!l)
+		return 0;
+	s->run.anchor = s->run.frame = 0;
+	if (t->cursor.n_words != 0 && t->cursor.state == state) {
+		s->run.frame = t->cursor.next;
+		s->run.anchor = t->cursor.anchor;
+	} else {
+		s->run.frame = read_word(state + l->thread_frame);
+		if (l->thread_top != PYTHON_NO_FIELD)
+			s->run.anchor = read_word(state + l->thread_top);
+		if (l->kind <= PYTHON_COUNTED && is_leaving(l, s))
+			s->run.frame = read_word(s->run.frame + l->frame_previous);
+	}
+	if (l->kind == PYTHON_CFRAMES)
+		walk_by_cframe(cpu, l, s);
+	else if (l->kind == PYTHON_ENTRIES)
+		h_loop(P_FRAMES, step_frame, cpu);
+	else
+		walk_by_object(cpu, w, l, s);
+	if (!s->run.found)
+		return 0;
+	t->cursor.state = state;
+	t->cursor.next = s->run.frame;
+	t->cursor.anchor = s->run.anchor;
+	return 1;
+}
+
+P_INLINE int is_own(__u64 id, __u64 pointer)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return pointer - id < P_TLS_BELOW;
+#else
+	return id == pointer;
+#endif
+}
+
+/* One thread of an interpreter's list, until one is the current thread's and has not been tried. */
+P_STEP(step_thread)
+{
+	struct python_scratch *s = h_scratch();
+	struct python_thread *t = h_thread();
+	const struct python_layout *l;
+	__u64 thread;
+
+	if (!s || !t)
+		return 1;
+	l = h_layout(s->run.layout);
+	if (!l || s->run.interp == 0)
+		return 1;
+	thread = s->run.thread;
+	if (thread == 0) {
+		s->run.interp = read_word(s->run.interp + l->interp_next);
+		if (s->run.interp != 0)
+			s->run.thread = read_word(s->run.interp + l->interp_threads);
+		return 0;
+	}
+	if (is_own(read_word(thread + l->thread_id), s->run.pointer) && thread != t->states[0] &&
+	    thread != t->states[1])
+		return 1;
+	s->run.thread = read_word(thread + l->thread_next);
+	return 0;
+}
+
+/* From where the last search ended, or from the start. */
+P_INLINE void search_from(const struct python_layout *l, struct python_scratch *s,
+			  const struct python_thread *t)
+{
+	s->run.interp = t->interp;
+	s->run.thread = t->next;
+	if (s->run.interp != 0)
+		return;
+	s->run.interp = read_word(s->run.runtime + l->runtime_head);
+	if (l->runtime_current && s->run.interp != 0)
+		s->run.interp = read_word(s->run.interp + l->thread_interp);
+	if (s->run.interp != 0)
+		s->run.thread = read_word(s->run.interp + l->interp_threads);
+}
+
+/* Searches a state of this thread that has the activation's frames. A long list is searched in
+ * parts, one a call, so that the cost of a call is bounded. */
+P_GLOBAL int python_search(void)
+{
+	struct python_scratch *s = h_scratch();
+	struct python_thread *t = h_thread();
+	const struct python_layout *l;
+	__u64 found;
+
+	if (!s || !t)
+		return 0;
+	l = h_layout(s->run.layout);
+	if (!l)
+		return 0;
+	search_from(l, s, t);
+	h_loop(P_SEARCH, step_thread, 0);
+	found = s->run.thread;
+	t->interp = s->run.interp;
+	t->next = found;
+	if (s->run.interp == 0 || found == 0 ||
+	    !is_own(read_word(found + l->thread_id), s->run.pointer))
+		return 0;
+	t->interp = t->next = 0;
+	t->states[1] = t->states[0];
+	t->states[0] = found;
+	return 1;
+}
+
+P_INLINE void put_first(struct python_thread *t, __u64 state)
+{
+	if (state == t->states[0])
+		return;
+	t->states[1] = t->states[0];
+	t->states[0] = state;
+}
+
+/* A thread may have several states, one in each interpreter. Before there were anchors, order alone
+ * tells whose an activation is: the innermost one's is the state that holds the GIL, if any does,
+ * and the others' is the one before until it has no more frames. */
+P_INLINE void order_states(const struct python_layout *l, const struct python_scratch *s,
+			   struct python_thread *t)
+{
+	__u64 state;
+
+	if (l->kind != PYTHON_OBJECTS)
+		return;
+	if (t->cursor.n_words != 0) {
+		put_first(t, t->cursor.state);
+		return;
+	}
+	state = l->runtime_holder ? read_word(s->run.runtime + l->runtime_holder) : 0;
+	if (state != 0 && is_own(read_word(state + l->thread_id), s->run.pointer))
+		put_first(t, state);
+}
+
+/* Forgets a state that is the thread's no longer, and tries the others. */
+P_GLOBAL int python_known(__u32 cpu)
+{
+	struct python_scratch *s = h_scratch();
+	struct python_thread *t = h_thread();
+	const struct python_layout *l;
+
+	if (!s || !t)
+		return 0;
+	l = h_layout(s->run.layout);
+	if (!l)
+		return 0;
+	for (__u32 i = 0; i < 2; i++)
+		if (t->states[i] != 0 &&
+		    !is_own(read_word(t->states[i] + l->thread_id), s->run.pointer))
+			t->states[i] = 0;
+	order_states(l, s, t);
+	if (t->states[0] != 0 && python_try(cpu, t->states[0]))
+		return 1;
+	if (t->states[1] == 0 || !python_try(cpu, t->states[1]))
+		return 0;
+	put_first(t, t->states[1]);
+	return 1;
+}
+
+P_INLINE int is_whole(const struct python_layout *l, __u64 at)
+{
+	for (__u32 i = 0; i < PYTHON_BODIES && i < l->n_bodies; i++)
+		if (at >= l->bodies[i].from && at < l->bodies[i].to)
+			return 1;
+	return 0;
+}
+
+/* Whether frames have been written in this walk, where the last call for this thread ended. */
+P_INLINE void check_cursor(const struct andiron_walk *w, struct python_thread *t)
+{
+	__u32 n = t->cursor.n_words;
+
+	if (n < 2 || n > w->n_words || n > ANDIRON_WALK_WORDS || w->regs[P_SP] <= t->cursor.sp ||
+	    w->frames[n - 2] != t->cursor.words[0] || w->frames[n - 1] != t->cursor.words[1])
+		t->cursor.n_words = 0;
+}
+
+/* For the next call of this walk. */
+P_INLINE void save_cursor(const struct andiron_walk *w, struct python_thread *t)
+{
+	__u32 n = w->n_words;
+
+	t->cursor.n_words = 0;
+	if (n < 2 || n > ANDIRON_WALK_WORDS)
+		return;
+	t->cursor.words[0] = w->frames[n - 2];
+	t->cursor.words[1] = w->frames[n - 1];
+	t->cursor.sp = w->regs[P_SP];
+	t->cursor.n_words = n;
+}
+
+/* One marker in a stack; then the loop's own frame is shown. */
+P_INLINE void mark(struct andiron_walk *w, struct python_thread *t, __u64 marker)
+{
+	w->native = ANDIRON_WALK_SHOW;
+	if (t && t->cursor.n_words != 0)
+		return;
+	if (andiron_walk_push(w, PYTHON_WHAT_MARKER, marker) != 0)
+		w->end = ANDIRON_WALK_GAVE_UP;
+	else if (t)
+		save_cursor(w, t);
+}
+
+/* The frames of the activation, and how its machine frame is left. */
+P_INLINE void walk_activation(__u32 cpu, struct andiron_walk *w, struct python_thread *t,
+			      struct python_scratch *s)
+{
+	__u32 had = t->cursor.n_words;
+
+	if (!python_known(cpu) && !python_search()) {
+		if (t->states[0] == 0 && t->states[1] == 0)
+			mark(w, t, PYTHON_MARKER_THREAD);
+		else if (!w->exact)
+			w->native = ANDIRON_WALK_SHOW;
+		return;
+	}
+	if (!s->run.found && !python_try(cpu, t->states[0])) {
+		if (!w->exact)
+			w->native = ANDIRON_WALK_SHOW;
+		return;
+	}
+	if (s->run.unreadable && andiron_walk_push(w, PYTHON_WHAT_MARKER, PYTHON_MARKER_FRAME) != 0)
+		w->end = ANDIRON_WALK_GAVE_UP;
+	if (w->n_words + 2 > ANDIRON_WALK_WORDS)
+		w->end = ANDIRON_WALK_GAVE_UP;
+	if (w->n_words > s->run.n_words || had)
+		save_cursor(w, t);
+}
+
+P_INLINE void walk_python(__u32 cpu, struct andiron_walk *w)
+{
+	struct python_proc *p = h_proc(w->pid);
+	struct python_scratch *s = h_scratch();
+	struct python_thread *t = h_thread();
+	const struct python_layout *l = p ? h_layout(p->layout) : NULL;
+
+	w->native = ANDIRON_WALK_SHOW;
+	if (!p || !s || !l)
+		return;
+	if (t)
+		check_cursor(w, t);
+	if (!t || l->kind == PYTHON_UNKNOWN) {
+		mark(w, t, PYTHON_MARKER_VERSION);
+		return;
+	}
+	w->native = ANDIRON_WALK_LEAVE;
+	if (!is_whole(l, (w->exact ? w->pc : w->pc - 1) - p->bias))
+		return;
+	s->run = (struct python_run){
+		.sp = w->regs[P_SP],
+		.cfa = w->regs[l->cfa_fp ? P_FP : P_SP] + l->cfa_offset,
+		.pointer = h_thread_pointer(),
+		.n_words = w->n_words,
+		.layout = p->layout,
+		.pid = w->pid,
+		.salt = p->salt,
+		.runtime = p->runtime,
+		.code_type = p->code_type,
+	};
+	walk_activation(cpu, w, t, s);
+}
