@@ -21,8 +21,8 @@ P_INLINE void take_object(struct andiron_walk *w, const struct python_layout *l,
 	push_frame(w, l, s);
 }
 
-/* Whether the thread's current frame is no longer that of an activation: its loop is about to
- * return and has given up its CFrame, or its mark of being executed. */
+/* Whether the thread's current frame belongs to an activation further in, which has given up its
+ * CFrame, or its mark of being executed, and is about to return. */
 P_INLINE int is_leaving(const struct python_layout *l, struct python_scratch *s)
 {
 	__u8 state = 0;
@@ -32,29 +32,16 @@ P_INLINE int is_leaving(const struct python_layout *l, struct python_scratch *s)
 	return h_read(&state, 1, s->run.frame + l->frame_state) == 0 && state != l->executing;
 }
 
-/* From 3.11 on: all frames of the activation, found by its CFrame. */
-P_INLINE void walk_by_cframe(__u32 cpu, const struct python_layout *l, struct python_scratch *s)
+/* To the activation's CFrame, and to its innermost frame; 0: it has none. */
+P_INLINE int find_cframe(__u32 cpu, const struct python_layout *l, struct python_scratch *s)
 {
 	h_loop(P_ANCHORS, step_anchor, cpu);
 	if (s->run.anchor == 0 || s->run.anchor >= s->run.cfa || s->run.anchor < s->run.sp)
-		return;
-	s->run.frame = read_word(s->run.anchor + l->cframe_frame);
+		return 0;
+	if (l->kind == PYTHON_CFRAMES)
+		s->run.frame = read_word(s->run.anchor + l->cframe_frame);
 	s->run.anchor = read_word(s->run.anchor + l->cframe_previous);
-	h_loop(P_FRAMES, step_frame, cpu);
-	s->run.found = 1;
-}
-
-P_INLINE void walk_by_object(__u32 cpu, struct andiron_walk *w, const struct python_layout *l,
-			     struct python_scratch *s)
-{
-	if (l->kind == PYTHON_COUNTED) {
-		h_loop(P_ANCHORS, step_anchor, cpu);
-		if (s->run.anchor == 0 || s->run.anchor >= s->run.cfa)
-			return;
-		s->run.anchor = read_word(s->run.anchor + l->cframe_previous);
-	}
-	if (s->run.frame != 0)
-		take_object(w, l, s);
+	return 1;
 }
 
 /* The frames of the activation, if they are those of this state of the thread. */
@@ -78,15 +65,19 @@ P_GLOBAL int python_try(__u32 cpu, __u64 state)
 		s->run.frame = read_word(state + l->thread_frame);
 		if (l->thread_top != PYTHON_NO_FIELD)
 			s->run.anchor = read_word(state + l->thread_top);
-		if (l->kind <= PYTHON_COUNTED && is_leaving(l, s))
+		if (l->kind <= PYTHON_COUNTED && w->switches > 1 && is_leaving(l, s))
 			s->run.frame = read_word(s->run.frame + l->frame_previous);
 	}
-	if (l->kind == PYTHON_CFRAMES)
-		walk_by_cframe(cpu, l, s);
-	else if (l->kind == PYTHON_ENTRIES)
+	if ((l->kind == PYTHON_CFRAMES || l->kind == PYTHON_COUNTED) && !find_cframe(cpu, l, s))
+		return 0;
+	if (l->kind <= PYTHON_COUNTED) {
+		if (s->run.frame != 0)
+			take_object(w, l, s);
+	} else {
 		h_loop(P_FRAMES, step_frame, cpu);
-	else
-		walk_by_object(cpu, w, l, s);
+		if (!s->run.found && l->kind == PYTHON_CFRAMES)
+			s->run.found = s->run.unreadable = 1;
+	}
 	if (!s->run.found)
 		return 0;
 	t->cursor.state = state;

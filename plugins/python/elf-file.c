@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TABLE_MAX (256u << 20)
+#define TABLE_MAX (48u << 20)
 #define NAME_MAX_ 64u
 
 #if defined(__aarch64__)

@@ -39,7 +39,7 @@ size_t elf_read(const struct elf_file *i, uint64_t address, void *ret, size_t n)
 bool elf_dynamic_symbol(const struct elf_file *i, const char *name, struct elf_symbol *ret);
 
 /* Calls `take` for each symbol of .symtab whose name begins with `prefix`, until it returns false.
- * Reads the table as a whole, at most 256 MiB. */
+ * Reads the table as a whole, at most 48 MiB each. */
 void elf_each_symbol(const struct elf_file *i, const char *prefix,
 		     bool (*take)(void *context, const char *name, const struct elf_symbol *symbol),
 		     void *context);

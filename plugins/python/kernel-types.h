@@ -39,10 +39,6 @@ struct bpf_perf_event_data;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-enum bpf_func_id {
-	BPF_FUNC_loop = 181,
-};
-
 struct thread_struct {
 #if defined(__TARGET_ARCH_arm64)
 	struct {

@@ -5,13 +5,16 @@
 #include <andiron/bpf/walk.h>
 #include <andiron/plugin.h>
 
+#include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 /* Generated, not to our taste. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wcast-qual"
+#include "python-few.skel.h"
 #include "python.skel.h"
 #pragma GCC diagnostic pop
 
@@ -24,6 +27,8 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 		      const struct andiron_value *args, void **ret, struct andiron_error *err)
 {
 	struct service *s = calloc(1, sizeof(*s));
+	/* From 5.17 on. Who may not ask is told of no kernel. */
+	bool loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) != 0;
 	size_t n = 0;
 	int32_t r;
 
@@ -32,7 +37,7 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 	s->table = (struct andiron_runtime){
 		.size = sizeof(s->table),
 		.walk_version = ANDIRON_WALK_VERSION,
-		.object = python_bpf__elf_bytes(&n),
+		.object = loop ? python_bpf__elf_bytes(&n) : python_few_bpf__elf_bytes(&n),
 		.program = "python",
 		.frame_type = "cpython",
 		.open = session_open,
