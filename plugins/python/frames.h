@@ -36,6 +36,7 @@
 #endif
 
 #define P_TEXTS   1024u /* both texts and more: a power of two, as the verifier likes it */
+#define P_TOLD    512u  /* a power of two */
 #define P_FRAMES  512u
 #define P_ANCHORS 256u
 #define P_SEARCH  256u
@@ -49,6 +50,7 @@ struct python_run {
 	__u64 frame, anchor;            /* the next ones */
 	__u64 interp, thread;           /* of the search */
 	__u64 salt, runtime, code_type; /* of the process */
+	__u64 last_code, last_id;       /* of the frame before: recursion is frequent */
 	__u32 n_words;                  /* when the program was called */
 	__u32 found;                    /* frames of the activation were found */
 	__u32 unreadable;
@@ -270,28 +272,38 @@ P_INLINE int is_shim(const struct python_layout *l, const struct python_scratch 
 	return position == PYTHON_NO_LINE || position / 2 < first;
 }
 
+/* An id of the code object in s->code: of its address, its members and the process. */
+P_INLINE __u64 id_of(const struct python_layout *l, const struct python_scratch *s, __u64 code)
+{
+	__u64 id = mix(mix(s->run.salt, code), code_word(s, l->code_name));
+
+	id = mix(mix(id, code_word(s, l->code_file)), code_word(s, l->code_lines));
+	id = mix(id, code_half(s, l->code_first_line)) & PYTHON_ID_MASK;
+	return id < PYTHON_ID_MIN ? id + PYTHON_ID_MIN : id;
+}
+
 /* Appends the frame in s->frame; 0, or 1 if it is none or finds no room. */
 P_INLINE int push_frame(struct andiron_walk *w, const struct python_layout *l,
 			struct python_scratch *s)
 {
-	__u64 code = frame_word(s, l->frame_code) & ~3ull, id, position;
+	__u64 code = frame_word(s, l->frame_code) & ~3ull, position;
 	__u32 span = l->code_span;
 
-	if (span > PYTHON_CODE_SPAN || h_read(s->code, span, code) != 0 || !is_code(l, s)) {
-		s->run.unreadable = 1;
-		return 1;
+	if (code != s->run.last_code || code == 0) {
+		s->run.last_code = 0;
+		if (span > PYTHON_CODE_SPAN || h_read(s->code, span, code) != 0 || !is_code(l, s)) {
+			s->run.unreadable = 1;
+			return 1;
+		}
+		s->run.last_code = code;
+		s->run.last_id = id_of(l, s, code);
+		if (!h_is_told(s->run.last_id))
+			python_tell(s->run.last_id);
 	}
 	position = position_of(l, s, code);
 	if (is_shim(l, s, code, position))
 		return 0;
-	id = mix(mix(s->run.salt, code), code_word(s, l->code_name));
-	id = mix(mix(id, code_word(s, l->code_file)), code_word(s, l->code_lines));
-	id = mix(id, code_half(s, l->code_first_line)) & PYTHON_ID_MASK;
-	if (id < PYTHON_ID_MIN)
-		id += PYTHON_ID_MIN;
-	if (!h_is_told(id))
-		python_tell(id);
-	return andiron_walk_push(w, id, position);
+	return andiron_walk_push(w, s->run.last_id, position);
 }
 
 /* The frame in s->frame, of a version that enters the loop once for several frames; 1: it was the
