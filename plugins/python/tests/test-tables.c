@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Line tables, names, and layouts of versions. */
+#include "python/interpreter.h"
 #include "python/layouts.h"
 #include "python/lines.h"
 #include "python/names.h"
 
 #include "testing/test.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FILE_BYTES (8u << 20)
 
 static uint32_t line(uint32_t kind, const char *bytes, size_t n, uint64_t position)
 {
@@ -164,4 +170,36 @@ TEST(layouts_are_checked)
 	bytes[0] = 'y';
 	expect_str(str_of(layout_of_runtime(bytes, sizeof(bytes), &l)),
 		   "no _Py_DebugOffsets in _PyRuntime");
+}
+
+/* A file with an interpreter, damaged: whatever is found in it, reading ends and stays in bounds. */
+TEST(damaged_files_are_survived)
+{
+	static const char *const paths[] = {"/usr/bin/python3", "/proc/self/exe"};
+	unsigned char *file = malloc(FILE_BYTES);
+	struct interpreter found;
+	uint64_t seed = 7;
+
+	for (size_t p = 0; p < 2; p++) {
+		int from = open(paths[p], O_RDONLY | O_CLOEXEC), fd = memfd_create("damaged", 0);
+		ssize_t n = from < 0 ? -1 : read(from, file, FILE_BYTES);
+
+		for (int i = 0; n > 4096 && i < 150; i++) {
+			unsigned char old[8];
+			uint64_t room = i % 3 ? 4096 : (uint64_t)n - 8, at;
+
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			at = (seed >> 20) % room & ~7ull;
+			memcpy(old, file + at, 8);
+			memcpy(file + at, i % 2 ? &seed : &(uint64_t){seed >> 56}, 8);
+			expect_eq(pwrite(fd, file, (size_t)n, 0), n);
+			interpreter_read(fd, &found);
+			expect(found.n_codes <= INTERPRETER_CODES &&
+			       found.layout.n_bodies <= PYTHON_BODIES);
+			memcpy(file + at, old, 8);
+		}
+		close(from);
+		close(fd);
+	}
+	free(file);
 }
