@@ -21,8 +21,8 @@ struct binaries;
 struct binaries *binaries_new(const struct andiron_extension *objects, int layouts);
 void binaries_free(struct binaries *b);
 
-/* The file's, read if it is new. NULL when memory is short, or it cannot be opened. Lives as long as
- * the table. */
+/* The file's, read if it is new. NULL when memory is short, or it cannot be opened. Lives as long
+ * as the table. */
 struct binary *binaries_find(struct binaries *b, uint64_t object);
 
 /* A process uses it, and it has a layout in the program's map then; false: no room for one. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See elf-file.h. Reads, and no mapping: a file that shrinks under a mapping would end the process. */
+/* See elf-file.h. Reads, and no mapping: a file that shrinks under a mapping would end the
+ * process. */
 #include "python/elf-file.h"
 
 #include <stdlib.h>

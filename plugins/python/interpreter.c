@@ -65,8 +65,8 @@ static uint32_t version_of(const char *text, size_t n)
 	return 3u << 24 | minor << 16 | micro << 8 | 0xf0;
 }
 
-/* The first text in `bytes` that ends in a version of CPython's. Linkers let one constant be the end
- * of another, so that "/usr/local/3.8.18" may be all there is. */
+/* The first text in `bytes` that ends in a version of CPython's. Linkers let one constant be the
+ * end of another, so that "/usr/local/3.8.18" may be all there is. */
 static uint32_t version_in(const char *bytes, size_t n)
 {
 	const char *at = bytes + 1, *limit = bytes + n;

@@ -15,9 +15,10 @@
  * PYTHON_UNKNOWN. `version` as in PY_VERSION_HEX. */
 bool layout_of_version(uint32_t version, struct python_layout *ret);
 
-/* From the beginning of _PyRuntime, 3.13 to 3.15. NULL, or in plain words what was not found, or was
- * not credible; *ret then has the version, if it is there, and `kind` PYTHON_UNKNOWN. */
+/* From the beginning of _PyRuntime, 3.13 to 3.15. NULL, or in plain words what was not found, or
+ * was not credible; *ret then has the version, if it is there, and `kind` PYTHON_UNKNOWN. */
 const char *layout_of_runtime(const unsigned char *bytes, size_t n, struct python_layout *ret);
 
-/* As people write it: "3.11.2", "3.13.0rc1", with a "t" where threads are free. At most 24 bytes. */
+/* As people write it: "3.11.2", "3.13.0rc1", with a "t" where threads are free.
+ * At most 24 bytes. */
 void layout_version_text(const struct python_layout *l, char *ret, size_t n);

@@ -30,8 +30,8 @@ static uint32_t line_by_pairs(const struct line_table *t, uint64_t position)
 	return credible(t, line);
 }
 
-/* Pairs of bytes: the next range has so many bytes of code and begins so many lines below; a step of
- * -128 means that it has no line. */
+/* Pairs of bytes: the next range has so many bytes of code and begins so many lines below; a step
+ * of -128 means that it has no line. */
 static uint32_t line_by_ranges(const struct line_table *t, uint64_t position)
 {
 	int64_t line = t->first_line, last = line;

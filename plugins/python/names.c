@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See names.h. Two halves: names are added to the young one. When it is full the old one is dropped,
- * and the young one becomes old. What is asked for of the old half is copied to the young one. */
+/* See names.h. Two halves: names are added to the young one. When it is full the old one is
+ * dropped, and the young one becomes old. What is asked for of the old half is copied to the young
+ * one. */
 #include "python/names.h"
 
 #include <stdlib.h>
@@ -160,7 +161,8 @@ static void turn(struct names *n)
 	n->young = (struct half){0};
 }
 
-/* The entry that was just made at the half's end becomes that of `id`, unless there is an equal one. */
+/* The entry that was just made at the half's end becomes that of `id`, unless an equal one is
+ * there. */
 static bool keep(struct half *h, uint64_t id, struct entry *e)
 {
 	size_t n = entry_bytes(e), texts = n - sizeof(*e);

@@ -41,8 +41,8 @@ static void forget(void *context, uint64_t id)
 	bpf_map_delete_elem(((struct session *)context)->codes, &id);
 }
 
-/* The whole line table of a record that has a part of it, as long as the process lives. NULL, or the
- * caller's to free: what begins with that part. */
+/* The whole line table of a record that has a part of it, as long as the process lives. NULL, or
+ * the caller's to free: what begins with that part. */
 static unsigned char *read_table(const struct python_record *r, const unsigned char *part)
 {
 	struct iovec here = {malloc(NAMES_TABLE_MAX), r->all_lines};

@@ -51,7 +51,7 @@ struct python_layout {
 	__u32 runtime_holder; /* to 3.10: the state that holds the GIL; 0: not known */
 	__u32 interp_threads; /* head of its list of threads */
 	__u32 interp_next;
-	__u16 runtime_current; /* 3.6: the address is a pointer to a thread's state, not _PyRuntime */
+	__u16 runtime_current; /* 3.6: `runtime` is a pointer to a thread's state */
 	__u16 thread_next;
 	__u16 thread_interp;
 	__u16 thread_id;
@@ -85,7 +85,7 @@ struct python_layout {
 	__u16 text_state;
 	__u16 text_ascii;   /* where characters of ASCII begin */
 	__u16 text_compact; /* where others do */
-	__u16 text_shift; /* `kind` is in `text_state` from this bit on, `compact` and `ascii` follow */
+	__u16 text_shift;   /* bit of `text_state` with `kind`; `compact`, `ascii` follow */
 	__u16 type_flags;
 	__u16 frame_span, code_span; /* bytes of them that are read */
 	__u16 free_threaded;

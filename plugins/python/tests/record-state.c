@@ -3,7 +3,8 @@
  *
  *   record-state PID TEXT FILE
  *
- * appends it to FILE, with what is in TEXT. The process is stopped meanwhile. There is no native walk here. Activations of the loop are taken
+ * appends it to FILE, with what is in TEXT. The process is stopped meanwhile. There is no native
+ * walk here. Activations of the loop are taken
  * from where the interpreter keeps their anchors; before 3.10, which has none, they are made up. */
 #include "python/interpreter.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replays recorded states of interpreters: registers, and the memory that a walk reads. Each state
- * has beside it what the interpreter itself said of its frames. Then the same over forged memory. */
+ * has beside it what the interpreter said of its frames. Then the same over forged memory. */
 #include "python/lines.h"
 #include "python/names.h"
 

@@ -172,7 +172,7 @@ TEST(layouts_are_checked)
 		   "no _Py_DebugOffsets in _PyRuntime");
 }
 
-/* A file with an interpreter, damaged: whatever is found in it, reading ends and stays in bounds. */
+/* A file with an interpreter, damaged: whatever is found, reading ends and stays in bounds. */
 TEST(damaged_files_are_survived)
 {
 	static const char *const paths[] = {"/usr/bin/python3", "/proc/self/exe"};

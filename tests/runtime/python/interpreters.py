@@ -41,6 +41,17 @@ def asked_path():
     return os.path.realpath("/usr/bin/python3")
 
 
+def py_spy():
+    """The program of that name, of one version, in the cache; None: it cannot be had."""
+    folder = os.path.join(kernels.cache(), "py-spy-0.4.0")
+    with kernels.Lock("py-spy"):
+        if not os.path.exists(os.path.join(folder, "bin/py-spy")):
+            pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder]
+            subprocess.run([*pip, "py-spy==0.4.0"], stdin=subprocess.DEVNULL, check=False)
+    path = os.path.join(folder, "bin/py-spy")
+    return path if os.path.exists(path) else None
+
+
 def system():
     if os.path.exists("/usr/bin/python3"):
         yield Interpreter("Debian", asked(["/usr/bin/python3"]), ["/usr/bin/python3"])
@@ -78,8 +89,8 @@ def unpacked(minor):
 
 
 def all_of(depth):
-    """One of each origin and minor version. Of the fast run: the oldest, the newest and two between;
-    of the quick one: all that are here."""
+    """One of each origin and minor version. Of the fast run: the oldest, the newest and two
+    between; of the quick one: all that are here."""
     found = {}
     for one in [*system(), *pyenv()]:
         found.setdefault((one.minor, one.origin), one)

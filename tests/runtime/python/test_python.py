@@ -55,7 +55,7 @@ def profile(interpreter, *arguments, samples=SAMPLES):
     return pprof.stacks("out.pb.gz"), said
 
 
-def expect_right(interpreter, *arguments, early=0.05, samples=SAMPLES):
+def expect_right(interpreter, *arguments, early=0.15, samples=SAMPLES):
     """The run's figures, printed."""
     tree = stacks.Tree(interpreter.minor >= 11)
     told = stacks.Told(profile(interpreter, *arguments, samples=samples)[0], tree)
@@ -196,6 +196,52 @@ def stripped():
     )
     print(f"# {interpreter}, stripped: {told}", flush=True)
     assert told.later > 300 and told.right >= 0.995 and told.whole >= 0.999 * told.later, told.wrong
+
+
+def shares(found):
+    """{function of calls.py: its part of the samples, itself or what it calls}, and how many."""
+    ret, total = {}, 0
+    for names, n in found:
+        total += n
+        for name in set(names):
+            ret[name] = ret.get(name, 0) + n
+    return {name: n / total for name, n in ret.items()}, total
+
+
+@case
+def agreement():
+    """py-spy, beside it in the same seconds, gives the ten hottest functions the same shares."""
+    need_root()
+    spy = interpreters.py_spy()
+    if not spy:
+        raise Skip("needs py-spy of PyPI")
+    shutil.copy(stacks.CALLS, "/tmp/calls.py")
+    with Background(interpreters.asked_path(), "/tmp/calls.py") as program, Agent(
+        write("c.alloy", CONFIG.replace("997", "397") % program.pid), *PATIENT
+    ) as agent:
+        agent.until_metric("andiron_samples_taken_total", 100)
+        record = (spy, "record", "-d", "8", "-r", "200", "-f", "raw", "-o", "spy.txt")
+        run(*record, "-p", str(program.pid)).expect(0)
+        agent.stop()
+    with open("spy.txt", encoding="utf-8") as f:
+        lines = [line.rpartition(" ") for line in f]
+    theirs, n = shares(
+        ([x.split(" (")[0] for x in text.split(";") if "calls.py" in x], int(count))
+        for text, _, count in lines
+    )
+    ours, m = shares(
+        ([stacks.short(f.function) for f in frames if "calls.py" in f.file], count)
+        for frames, count, _ in pprof.stacks("out.pb.gz")
+        if any("calls.py" in f.file for f in frames)
+    )
+    worst = 0
+    for name in sorted(theirs, key=lambda name: -theirs[name])[:14]:
+        p = theirs[name]
+        if p < 0.99:
+            spread = (p * (1 - p) * (1 / n + 1 / m)) ** 0.5
+            worst = max(worst, abs(p - ours.get(name, 0)) / (4 * spread + 0.01))
+    print(f"# {m} samples, py-spy {n}: largest difference {worst:.2f} of what may be", flush=True)
+    assert worst <= 1, (ours, theirs)
 
 
 @case
