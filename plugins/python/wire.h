@@ -11,7 +11,7 @@
 #endif
 
 #define PYTHON_LAYOUTS 256u   /* binaries with an interpreter in use at once */
-#define PYTHON_PROCS   16384u /* processes */
+#define PYTHON_PROCS   8192u  /* processes */
 #define PYTHON_THREADS 8192u  /* threads whose state is remembered */
 #define PYTHON_CODES   16384u /* code objects known to be told */
 #define PYTHON_RING    (1u << 20)
