@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The code is a queue of codelets, each with a description. Those with "method entry point" in it begin
+ * frames, by instructions that have been the same from JDK 8 to 26:
+ *
+ *   pop %rax; lea -8(%rsp,%rcx,8), %r14 … push %rax; push %rbp; mov %rsp, %rbp; push %r13
+ *
+ * Frames end by: leave; pop REG; mov REG, %rsp … jmp *REG. */
+#include "interpreter-code.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "process-memory.h"
+
+#define CODE_BYTES (4u << 20)
+#define CODELETS   2000
+#define EXIT_BYTES 64 /* from the pop to the jump */
+
+struct code {
+	uint8_t *bytes; /* with EXIT_BYTES of zeros behind */
+	uint32_t n;
+};
+
+static uint32_t find(const struct code *c, uint32_t from, uint32_t limit, const char *what,
+		     uint32_t n)
+{
+	for (uint32_t i = from; i + n <= limit && i + n <= c->n; i++)
+		if (memcmp(c->bytes + i, what, n) == 0)
+			return i;
+	return UINT32_MAX;
+}
+
+#if defined(__x86_64__)
+static void entry_add(const struct code *c, uint32_t start, uint32_t limit, struct jvm_process *ret)
+{
+	uint32_t pop = find(c, start, limit, "\x58\x4c\x8d\x74\xcc\xf8", 6), push = UINT32_MAX;
+	struct jvm_entry *e = &ret->entries[ret->n_entries];
+
+	if (pop != UINT32_MAX)
+		push = find(c, pop, limit, "\x50\x55\x48\x8b\xec\x41\x55", 7);
+	*e = (struct jvm_entry){.start = start, .limit = limit};
+	if (push != UINT32_MAX) {
+		e->popped = pop + 1;
+		e->pushed = push;
+	}
+	ret->n_entries++;
+}
+
+/* The instruction that leaves the frame before `pop`: leave, or a store behind it. */
+static uint32_t left_at(const struct code *c, uint32_t pop)
+{
+	if (pop > 0 && c->bytes[pop - 1] == 0xc9)
+		return pop;
+	if (pop > 8 && c->bytes[pop - 9] == 0xc9 && c->bytes[pop - 8] == 0x41 &&
+	    c->bytes[pop - 7] == 0xc6 && c->bytes[pop - 6] == 0x87)
+		return pop - 8;
+	return UINT32_MAX;
+}
+
+static void exits_add(const struct code *c, const char *moves, const char *jump, struct jvm_exit kind,
+		      struct jvm_process *ret)
+{
+	uint32_t n_moves = (uint32_t)strlen(moves), n_jump = (uint32_t)strlen(jump), at = 0;
+
+	while (ret->n_exits < JVM_EXITS) {
+		uint32_t left, end;
+
+		at = find(c, at, c->n, moves, n_moves);
+		if (at == UINT32_MAX)
+			return;
+		left = left_at(c, at);
+		end = find(c, at, at + EXIT_BYTES, jump, n_jump);
+		if (left != UINT32_MAX && end != UINT32_MAX)
+			ret->exits[ret->n_exits++] = (struct jvm_exit){left, at + n_moves - 3,
+								       at + n_moves, end + n_jump,
+								       kind.ret, kind.sp};
+		at += n_moves;
+	}
+}
+#endif
+
+static void frames_find(const struct code *c, struct jvm_process *ret)
+{
+#if defined(__x86_64__)
+	/* pop %r13; mov %rbx, %rsp; jmp *%r13. pop %rdi; mov %r11, %rsp; jmp *%rdi. */
+	exits_add(c, "\x41\x5d\x48\x8b\xe3", "\x41\xff\xe5", (struct jvm_exit){.ret = 13, .sp = 3},
+		  ret);
+	exits_add(c, "\x5f\x49\x8b\xe3", "\xff\xe7", (struct jvm_exit){.ret = 5, .sp = 11}, ret);
+#endif
+}
+
+/* 0 if all entries are there: others stand behind them. */
+static int codelets_read(int memory, const struct vm_structs *vm, const struct code *c,
+			 struct jvm_process *ret)
+{
+	uint64_t header = vm->values[VM_SIZEOF_CODELET], size_at = vm->values[VM_CODELET_SIZE],
+		 text_at = vm->values[VM_CODELET_TEXT];
+	uint32_t at = 0;
+
+	for (int i = 0; i < CODELETS && at + header <= c->n; i++) {
+		char text[64];
+		uint64_t text_address;
+		uint32_t size;
+
+		memcpy(&size, c->bytes + at + size_at, sizeof(size));
+		memcpy(&text_address, c->bytes + at + text_at, sizeof(text_address));
+		if (size < header || size > c->n - at)
+			break;
+		memory_text(memory, text, sizeof(text), text_address);
+		if (strstr(text, "method entry point") && ret->n_entries < JVM_ENTRIES) {
+			if (ret->n_entries == 0)
+				ret->entries_start = at;
+			ret->entries_limit = at + size;
+#if defined(__x86_64__)
+			entry_add(c, at, at + size, ret);
+#endif
+		} else if (ret->n_entries > 0 && !strstr(text, "method entry point")) {
+			return 0;
+		}
+		at += size;
+	}
+	return -EAGAIN;
+}
+
+int interpreter_read(int memory, const struct vm_structs *vm, struct jvm_process *ret)
+{
+	uint64_t queue = memory_word(memory, vm->values[VM_INTERPRETER]);
+	uint64_t buffer = memory_word(memory, queue + vm->values[VM_QUEUE_BUFFER]);
+	uint32_t limit = memory_word32(memory, queue + vm->values[VM_QUEUE_LIMIT]);
+	struct code c = {.n = limit};
+	int error = 0;
+
+	if (queue == 0 || buffer == 0 || limit == 0 || limit > CODE_BYTES ||
+	    memory_word32(memory, queue + vm->values[VM_QUEUE_STUBS]) == 0)
+		return -EAGAIN;
+	if (vm->values[VM_SIZEOF_CODELET] > 64 || vm->values[VM_CODELET_SIZE] > 56 ||
+	    vm->values[VM_CODELET_TEXT] > 56)
+		return -EPROTO;
+	c.bytes = calloc(1, c.n + EXIT_BYTES);
+	if (!c.bytes)
+		return -ENOMEM;
+	ret->interpreter = buffer;
+	ret->interpreter_limit = buffer + limit;
+	if (memory_read(memory, c.bytes, c.n, buffer) != 0)
+		error = -EAGAIN;
+	if (error == 0)
+		error = codelets_read(memory, vm, &c, ret);
+	if (error == 0)
+		frames_find(&c, ret);
+	free(c.bytes);
+	return error;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The interpreter's machine code, which the JVM makes when it starts: where it is, and where in it
+ * frames of methods are begun and ended. */
+#pragma once
+
+#include "vm-structs.h"
+#include "walk/jvm-records.h"
+
+/* 0, or -EAGAIN: it is not there yet. */
+int interpreter_read(int memory, const struct vm_structs *vm, struct jvm_process *ret);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process's JVM as the program reads it: from the JVM's own tables to a struct jvm_process. */
+#pragma once
+
+#include "vm-structs.h"
+#include "walk/jvm-records.h"
+
+/* Fills offsets and flags. NULL, or the name of a member that this version lacks and that nothing
+ * stands in for. */
+const char *layout_offsets(const struct vm_structs *vm, uint32_t major, struct jvm_offsets *ret);
+
+/* Fills in where the process has its code: heaps, interpreter, call stub. 0; -EAGAIN: it is not set
+ * up yet. Some 300 µs, most of it for the interpreter's code. */
+int layout_code(int memory, const struct vm_structs *vm, struct jvm_process *ret);

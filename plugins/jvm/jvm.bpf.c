@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Walks frames of HotSpot: walk/ as a BPF program. Its maps: the processes, written by the plugin;
+ * what names need, written here when a method or a place is first met; and this CPU's state. */
+#include "walk/kernel.h"
+
+#include <bpf/bpf_helpers.h>
+
+#define JVM_INLINE static __attribute__((always_inline)) inline
+#define JVM_GLOBAL __attribute__((noinline))
+
+#include "walk/jvm-records.h"
+
+struct jvm_state;
+struct andiron_walk;
+
+JVM_INLINE struct jvm_state *h_state(__u32 cpu);
+JVM_INLINE struct andiron_walk *h_walk(__u32 cpu);
+JVM_INLINE int h_read(void *to, __u32 n, __u64 address);
+JVM_INLINE int h_name_known(const struct jvm_name_key *key);
+JVM_INLINE void h_name_put(const struct jvm_name_key *key, const struct jvm_name *name);
+JVM_INLINE void h_site_put(const struct jvm_site_key *key, const struct jvm_site *site);
+JVM_INLINE const __u32 *h_place_find(const struct jvm_site_key *key);
+JVM_INLINE void h_place_put(const struct jvm_site_key *key, const __u32 *place);
+
+#include "walk/walk.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* The sampler's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct andiron_walk);
+} walks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, ANDIRON_WALK_SLOTS);
+	__type(key, __u32);
+	__type(value, __u32);
+} programs SEC(".maps");
+
+/* By pid. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 512);
+	__type(key, __u32);
+	__type(value, struct jvm_process);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct jvm_state);
+} states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct jvm_name_key);
+	__type(value, struct jvm_name);
+} names SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct jvm_site_key);
+	__type(value, struct jvm_site);
+} sites SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct jvm_site_key);
+	__type(value, __u32);
+} places SEC(".maps");
+
+JVM_INLINE struct jvm_state *h_state(__u32 cpu)
+{
+	__u32 zero = 0;
+
+	asm volatile("" : "+r"(cpu)); /* else callers leave the argument undefined */
+	return bpf_map_lookup_elem(&states, &zero);
+}
+
+JVM_INLINE struct andiron_walk *h_walk(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&walks, &cpu);
+}
+
+JVM_INLINE int h_read(void *to, __u32 n, __u64 address)
+{
+	return bpf_probe_read_user(to, n, (const void *)address) != 0;
+}
+
+JVM_INLINE int h_name_known(const struct jvm_name_key *key)
+{
+	return bpf_map_lookup_elem(&names, key) != 0;
+}
+
+JVM_INLINE void h_name_put(const struct jvm_name_key *key, const struct jvm_name *name)
+{
+	bpf_map_update_elem(&names, key, name, BPF_ANY);
+}
+
+JVM_INLINE void h_site_put(const struct jvm_site_key *key, const struct jvm_site *site)
+{
+	bpf_map_update_elem(&sites, key, site, BPF_ANY);
+}
+
+JVM_INLINE const __u32 *h_place_find(const struct jvm_site_key *key)
+{
+	return bpf_map_lookup_elem(&places, key);
+}
+
+JVM_INLINE void h_place_put(const struct jvm_site_key *key, const __u32 *place)
+{
+	bpf_map_update_elem(&places, key, place, BPF_ANY);
+}
+
+SEC("perf_event")
+int jvm(void *event)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), pid = bpf_get_current_pid_tgid() >> 32;
+	struct andiron_walk *w = h_walk(cpu);
+	struct jvm_process *process = bpf_map_lookup_elem(&processes, &pid);
+	struct jvm_state *s = h_state(cpu);
+
+	if (!w || !s)
+		return 0;
+	if (process &&
+	    bpf_probe_read_kernel(&s->process, sizeof(s->process), process) == 0)
+		jvm_walk(cpu, s, w);
+	else
+		w->end = ANDIRON_WALK_GAVE_UP;
+	bpf_tail_call(event, &programs, ANDIRON_WALK_RESUME);
+	return 0;
+}

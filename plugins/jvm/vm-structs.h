@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a JVM says of itself: gHotSpotVMStructs, gHotSpotVMTypes and gHotSpotVMIntConstants, the
+ * tables that libjvm.so exports for its serviceability agent. They are read from the process, where
+ * they are relocated, and anew for each process: a process that forges its own misleads nobody
+ * else. Some 1 ms. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The symbols that lead to the tables. */
+extern const char *const vm_symbols[];
+#define VM_SYMBOLS 15
+
+/* Members, by enum: offset or, of a static one, the address; sizes of types; constants. */
+#define VM_MEMBERS(X)                                                                              \
+	X(HEAP_MEMORY, "CodeHeap", "_memory")                                                      \
+	X(HEAP_SEGMAP, "CodeHeap", "_segmap")                                                      \
+	X(HEAP_SHIFT, "CodeHeap", "_log2_segment_size")                                            \
+	X(SPACE_LOW, "VirtualSpace", "_low_boundary")                                              \
+	X(SPACE_HIGH, "VirtualSpace", "_high_boundary")                                            \
+	X(CACHE_HEAPS, "CodeCache", "_heaps")                                                      \
+	X(CACHE_HEAP, "CodeCache", "_heap")                                                        \
+	X(ARRAY_LEN, "GrowableArrayBase", "_len")                                                  \
+	X(ARRAY_LEN_8, "GenericGrowableArray", "_len")                                             \
+	X(ARRAY_DATA, "GrowableArray<int>", "_data")                                               \
+	X(INTERPRETER, "AbstractInterpreter", "_code")                                             \
+	X(QUEUE_BUFFER, "StubQueue", "_stub_buffer")                                               \
+	X(QUEUE_LIMIT, "StubQueue", "_buffer_limit")                                               \
+	X(QUEUE_STUBS, "StubQueue", "_number_of_stubs")                                            \
+	X(CODELET_SIZE, "InterpreterCodelet", "_size")                                             \
+	X(CODELET_TEXT, "InterpreterCodelet", "_description")                                      \
+	X(CALL_STUB, "StubRoutines", "_call_stub_return_address")                                  \
+	X(BLOB_NAME, "CodeBlob", "_name")                                                          \
+	X(BLOB_SIZE, "CodeBlob", "_size")                                                          \
+	X(BLOB_KIND, "CodeBlob", "_kind")                                                          \
+	X(BLOB_CODE_BEGIN, "CodeBlob", "_code_begin")                                              \
+	X(BLOB_CODE_OFFSET, "CodeBlob", "_code_offset")                                            \
+	X(BLOB_DATA, "CodeBlob", "_data_offset")                                                   \
+	X(BLOB_COMPLETE, "CodeBlob", "_frame_complete_offset")                                     \
+	X(BLOB_FRAME_SIZE, "CodeBlob", "_frame_size")                                              \
+	X(BLOB_MUTABLE, "CodeBlob", "_mutable_data")                                               \
+	X(BLOB_RELOCATION, "CodeBlob", "_relocation_size")                                         \
+	X(NMETHOD_METHOD, "nmethod", "_method")                                                    \
+	X(COMPILED_METHOD, "CompiledMethod", "_method")                                            \
+	X(NMETHOD_BCI, "nmethod", "_entry_bci")                                                    \
+	X(NMETHOD_ID, "nmethod", "_compile_id")                                                    \
+	X(NMETHOD_ENTRY, "nmethod", "_verified_entry_point")                                       \
+	X(NMETHOD_ENTRY_OFFSET, "nmethod", "_verified_entry_offset")                               \
+	X(NMETHOD_OSR, "nmethod", "_osr_entry_point")                                              \
+	X(COMPILED_DEOPT, "CompiledMethod", "_deopt_handler_begin")                                \
+	X(COMPILED_DEOPT_MH, "CompiledMethod", "_deopt_mh_handler_begin")                          \
+	X(NMETHOD_DEOPT_8, "nmethod", "_deoptimize_offset")                                        \
+	X(NMETHOD_DEOPT_MH_8, "nmethod", "_deoptimize_mh_offset")                                  \
+	X(NMETHOD_DEOPT, "nmethod", "_deopt_handler_offset")                                       \
+	X(NMETHOD_DEOPT_MH, "nmethod", "_deopt_mh_handler_offset")                                 \
+	X(NMETHOD_DEOPT_ENTRY, "nmethod", "_deopt_handler_entry_offset")                           \
+	X(NMETHOD_ORIG_PC, "nmethod", "_orig_pc_offset")                                           \
+	X(NMETHOD_IMMUTABLE, "nmethod", "_immutable_data")                                         \
+	X(NMETHOD_METADATA, "nmethod", "_metadata_offset")                                         \
+	X(COMPILED_SCOPES, "CompiledMethod", "_scopes_data_begin")                                 \
+	X(NMETHOD_SCOPES, "nmethod", "_scopes_data_offset")                                        \
+	X(NMETHOD_PCS, "nmethod", "_scopes_pcs_offset")                                            \
+	X(NMETHOD_DEPENDENCIES, "nmethod", "_dependencies_offset")                                 \
+	X(METHOD_CONST, "Method", "_constMethod")                                                  \
+	X(CONST_POOL, "ConstMethod", "_constants")                                                 \
+	X(CONST_SIZE, "ConstMethod", "_constMethod_size")                                          \
+	X(CONST_FLAGS, "ConstMethod", "_flags")                                                    \
+	X(CONST_FLAGS_21, "ConstMethod", "_flags._flags")                                          \
+	X(CONST_CODE_SIZE, "ConstMethod", "_code_size")                                            \
+	X(CONST_NAME, "ConstMethod", "_name_index")                                                \
+	X(POOL_HOLDER, "ConstantPool", "_pool_holder")                                             \
+	X(POOL_SOURCE, "ConstantPool", "_source_file_name_index")                                  \
+	X(CLASS_SOURCE, "InstanceKlass", "_source_file_name_index")                                \
+	X(CLASS_NAME, "Klass", "_name")                                                            \
+	X(SYMBOL_LENGTH, "Symbol", "_length")                                                      \
+	X(SYMBOL_BODY, "Symbol", "_body")                                                          \
+	X(RELEASE, "Abstract_VM_Version", "_s_vm_release")                                         \
+	X(MAJOR, "Abstract_VM_Version", "_vm_major_version")                                       \
+	X(CONT_ENTRY, "JavaThread", "_cont_entry")
+
+#define VM_TYPES(X)                                                                                \
+	X(SIZEOF_HEAP_BLOCK, "HeapBlock")                                                          \
+	X(SIZEOF_CODELET, "InterpreterCodelet")                                                    \
+	X(SIZEOF_BLOB, "CodeBlob")                                                                 \
+	X(SIZEOF_NMETHOD, "nmethod")                                                               \
+	X(SIZEOF_CONST, "ConstMethod")                                                             \
+	X(SIZEOF_POOL, "ConstantPool")                                                             \
+	X(SIZEOF_ENTRY, "ContinuationEntry")
+
+#define VM_CONSTANTS(X)                                                                            \
+	X(SENDER_SP, "frame::interpreter_frame_sender_sp_offset")                                  \
+	X(LAST_SP, "frame::interpreter_frame_last_sp_offset")                                      \
+	X(LINES, "ConstMethod::_has_linenumber_table")                                             \
+	X(LINES_21, "ConstMethodFlags::_misc_has_linenumber_table")                                \
+	X(KIND_NMETHOD, "CodeBlobKind::Nmethod")                                                   \
+	X(KIND_UPCALL, "CodeBlobKind::Upcall")
+
+#define VM_ENUM(id, ...) VM_##id,
+enum vm_id {
+	VM_MEMBERS(VM_ENUM) VM_TYPES(VM_ENUM) VM_CONSTANTS(VM_ENUM)
+	VM_IDS,
+};
+#undef VM_ENUM
+
+#define VM_ABSENT UINT64_MAX
+
+struct vm_structs {
+	uint64_t values[VM_IDS];
+};
+
+/* Of a process whose symbols stand at `addresses` (as vm_symbols has them). 0; -EAGAIN: they are not
+ * relocated yet; or another negative errno. */
+int vm_structs_read(int memory, const uint64_t *addresses, struct vm_structs *ret);
+
+/* What is missing is called by its name, "CodeBlob::_name". Lives for ever. */
+const char *vm_name(enum vm_id id);

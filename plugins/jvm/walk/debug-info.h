@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which methods a place in compiled code is in: from its offset to the PcDesc that holds there (the
+ * first one at or behind it, as for the JVM itself), from that to its scope, and from scope to scope
+ * outwards. A scope begins with three compressed numbers: the offset of the next one outwards, the
+ * method's index among the blob's metadata, and the bytecode's index plus one.
+ *
+ * The outermost scope is the blob's own method. If it is not, what was read is not believed. */
+#pragma once
+
+#include "code-blobs.h"
+#include "methods.h"
+
+#define JVM_SEARCH 17 /* steps, for at most 64 K places */
+
+/* Where the blob at hand has its debug information. */
+JVM_INLINE int debug_info_find(struct jvm_state *s)
+{
+	const struct jvm_offsets *at = &s->process.at;
+	__u64 base = at->flags & JVM_IMMUTABLE ? header64(s, at->nmethod_immutable) : s->blob;
+	__u32 pcs = header32(s, at->nmethod_scopes_pcs);
+	__u32 limit = header32(s, at->nmethod_pcs_limit);
+
+	if (limit <= pcs || limit - pcs > 16u << 16)
+		return 1;
+	s->pcs = base + pcs;
+	s->n_pcs = (limit - pcs) / 16;
+	s->scopes = at->flags & JVM_SCOPES_POINTER ? header64(s, at->nmethod_scopes_data)
+						   : base + header32(s, at->nmethod_scopes_data);
+	if (at->flags & JVM_MUTABLE)
+		s->metadata = header64(s, at->blob_mutable) +
+			      ((header32(s, at->blob_relocation_size) + 7) & ~7u);
+	else if (at->flags & JVM_IMMUTABLE)
+		s->metadata = s->blob + header32(s, at->blob_data) +
+			      header32(s, at->nmethod_metadata);
+	else
+		s->metadata = s->blob + header32(s, at->nmethod_metadata);
+	return !user_address(s->pcs) || !user_address(s->scopes) || !user_address(s->metadata);
+}
+
+/* The first PcDesc whose offset is s->offset or more; its index. */
+JVM_INLINE __u32 place_search(const struct jvm_state *s)
+{
+	__u32 low = 0, high = s->n_pcs;
+
+	for (int i = 0; i < JVM_SEARCH; i++) {
+		__u32 middle = low + (high - low) / 2;
+		__s32 offset = 0;
+
+		if (low >= high)
+			break;
+		h_read(&offset, sizeof(offset), s->pcs + 16ull * middle);
+		if (offset >= (__s32)s->offset)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* A compressed number at s->bytes[*at]; *at moves behind it. */
+JVM_INLINE __u32 number_read(const struct jvm_state *s, __u32 *at)
+{
+	__u32 excluded = s->process.at.flags & JVM_NO_ZERO_BYTES ? 1 : 0, sum = 0;
+
+	for (__u32 i = 0; i < 5; i++) {
+		__u32 byte = s->bytes[*at & 31];
+
+		*at += 1;
+		sum += (byte - excluded) << (6 * i);
+		if (byte < 192)
+			break;
+	}
+	return sum;
+}
+
+/* The scope at s->scope is added to s->site, and s->scope is the one outwards, or 0. Not 0: what
+ * stands there is no scope. */
+JVM_GLOBAL int jvm_scope_learn(__u32 cpu)
+{
+	struct jvm_state *s = h_state(cpu);
+	__u32 at = 0, outwards, index, bci, n;
+
+	if (!s || h_read(s->bytes, 16, s->scopes + s->scope) != 0)
+		return 1;
+	outwards = number_read(s, &at);
+	index = number_read(s, &at);
+	bci = number_read(s, &at) - 1;
+	if (index == 0 || index > 1u << 20 || outwards >= s->scope)
+		return 1;
+	s->method = word_at(s->metadata + 8ull * (index - 1));
+	if (jvm_method_know(cpu) != 0)
+		return 1;
+	if (bci != ~0u && bci >= s->bytecode_size && bci != 0)
+		return 1;
+	n = s->site.n;
+	if (n < JVM_INLINED) {
+		s->site.methods[n] = s->identity << 16 | (bci & 0xffff);
+		s->site.n = n + 1;
+	}
+	s->scope = outwards;
+	return 0;
+}
+
+JVM_INLINE int site_scopes(__u32 cpu, struct jvm_state *s)
+{
+	__u32 index = place_search(s);
+	__u64 methods = 0;
+
+	s->site.n = 0;
+	s->site.cut = 0;
+	if (s->place == 0)
+		return 1;
+	if (index >= s->n_pcs || h_read(s->bytes, 16, s->pcs + 16ull * index) != 0)
+		return 1;
+	s->place = at32(s->bytes, 0);
+	s->scope = at32(s->bytes, 4);
+	if (s->scope == 0 || s->scope > 1u << 28)
+		return 1;
+	for (int i = 0; i < JVM_INLINED && s->scope != 0; i++)
+		if (jvm_scope_learn(cpu) != 0)
+			return 1;
+	methods = s->scope ? 0 : s->method;
+	s->site.cut = s->scope != 0;
+	return s->site.cut ? 0 : methods != header64(s, s->process.at.nmethod_method);
+}
+
+/* The place at s->offset of the blob at hand is copied, and s->place says which one it is. The
+ * method's entry, and what has no debug information, are places of the blob's own method. */
+JVM_GLOBAL int jvm_site_learn(__u32 cpu)
+{
+	struct jvm_state *s = h_state(cpu);
+	__u32 bci = 0;
+
+	if (!s)
+		return 1;
+	s->place = s->offset;
+	if (s->offset == 0 || debug_info_find(s) != 0 || site_scopes(cpu, s) != 0) {
+		bci = s->offset ? JVM_BCI_NATIVE : 0;
+		s->place = s->offset ? JVM_BCI_NATIVE : 0;
+		s->method = header64(s, s->process.at.nmethod_method);
+		if (jvm_method_know(cpu) != 0)
+			return 1;
+		s->site.n = 1;
+		s->site.cut = 0;
+		s->site.methods[0] = s->identity << 16 | bci;
+	}
+	s->site_key.offset = s->place;
+	h_site_put(&s->site_key, &s->site);
+	s->site_key.offset = s->offset;
+	h_place_put(&s->site_key, &s->place);
+	return 0;
+}
+
+/* Appends the compiled frame at an offset of the blob at hand. */
+JVM_INLINE int compiled_push(__u32 cpu, struct jvm_state *s, struct andiron_walk *w, __u32 offset)
+{
+	const __u32 *place;
+
+	s->offset = offset;
+	s->site_key.process = s->process.id;
+	s->site_key.compile_id = s->compile_id;
+	s->site_key.nmethod = s->blob;
+	s->site_key.offset = offset;
+	s->site_key.reserved = 0;
+	place = h_place_find(&s->site_key);
+	if (place) {
+		s->place = *place;
+	} else if (jvm_site_learn(cpu) != 0) {
+		return 1;
+	}
+	return andiron_walk_push(w, JVM_WHAT(JVM_FRAME_COMPILED, s->blob),
+				 (__u64)s->compile_id << 32 | s->place);
+}

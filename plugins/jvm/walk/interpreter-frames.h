@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Frames of the interpreter. They keep a frame pointer; below it stand the caller's stack pointer, the
+ * Method and the bytecode pointer. The innermost one may be under construction, or gone already: where
+ * the thread stands in a method's entry or end, the plugin's tables say (jvm_entry, jvm_exit). */
+#pragma once
+
+#include "code-blobs.h"
+#include "methods.h"
+
+/* Words read: from the frame pointer - 8 to + 1. */
+#define JVM_FRAME_WORDS 10
+#define JVM_FRAME_BELOW 8
+
+#define JVM_ALL_KNOWN(w) (((w)->known & 0xffff) == 0xffff)
+
+/* Appends a frame of s->method, at a bytecode pointer. Not 0: it is no method's. */
+JVM_INLINE int interpreted_push(__u32 cpu, struct jvm_state *s, struct andiron_walk *w, __u64 bcp)
+{
+	__u64 bci = bcp - s->bytecode;
+
+	if (bcp == 0 || s->bytecode_size == 0)
+		bci = JVM_BCI_NATIVE;
+	else if (bci >= s->bytecode_size)
+		return 1;
+	return andiron_walk_push(w, JVM_WHAT(JVM_FRAME_INTERPRETED, s->method),
+				 (bci & 0xffff) << 48 | s->identity);
+}
+
+#if !JVM_ARM
+/* A frame whose entry is under way: it has no frame pointer yet. */
+JVM_INLINE enum jvm_step entry_leave(__u32 cpu, struct jvm_state *s, struct andiron_walk *w,
+				     const struct jvm_entry *e, __u32 at)
+{
+	__u64 sp = w->regs[JVM_SP], ret;
+
+	if (e->popped == 0 || at < e->popped || at == e->pushed + 1) {
+		ret = word_at(sp);
+		/* What computes without a frame may have put more on the stack. */
+		if (e->popped == 0 && !returns(s, ret))
+			ret = word_at(w->regs[JVM_R13] - 8);
+	} else if (at <= e->pushed) {
+		ret = w->regs[JVM_RAX];
+	} else {
+		ret = word_at(sp + 8);
+	}
+	w->regs[JVM_SP] -= 8; /* it may be the caller's already */
+	s->method = w->regs[JVM_RBX];
+	if (!returns(s, ret) || jvm_method_know(cpu) != 0 ||
+	    interpreted_push(cpu, s, w, s->bytecode_size ? s->bytecode : 0) != 0)
+		return JVM_STEP_LOST;
+	return step_to(w, ret, w->regs[JVM_R13], w->regs[JVM_FP]);
+}
+
+/* An entry that has called a stub, and makes no frame. */
+JVM_INLINE enum jvm_step frameless_leave(struct jvm_state *s, struct andiron_walk *w)
+{
+	__u64 ret = word_at(w->regs[JVM_SP]);
+
+	if (!in_interpreter(s, ret))
+		return JVM_STEP_LOST;
+	return step_to(w, ret, w->regs[JVM_SP] + 8, w->regs[JVM_FP]);
+}
+
+/* A frame that is gone: the thread is about to return. */
+JVM_INLINE enum jvm_step exit_leave(struct jvm_state *s, struct andiron_walk *w,
+				    const struct jvm_exit *e, __u32 at)
+{
+	__u64 sp = w->regs[e->sp & 15];
+	__u64 ret = at < e->popped ? word_at(w->regs[JVM_SP]) : w->regs[e->ret & 15];
+
+	if (!returns(s, ret))
+		return JVM_STEP_LOST;
+	if (at >= e->moved)
+		sp = w->regs[JVM_SP];
+	w->regs[JVM_SP] -= 8; /* it may be the caller's already */
+	return step_to(w, ret, sp, w->regs[JVM_FP]);
+}
+#endif
+
+/* The frame that the frame pointer leads to. */
+JVM_INLINE enum jvm_step interpreted_leave(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
+{
+	__u64 fp = w->regs[JVM_FP], sp = w->regs[JVM_SP], bcp, sender, ret, caller_fp;
+	int leaf = w->exact && JVM_ALL_KNOWN(w);
+	__u32 method = JVM_FRAME_BELOW + s->process.at.frame_method;
+	__u32 bytecode = JVM_FRAME_BELOW + s->process.at.frame_bcp;
+
+	if (fp < sp || fp - sp > 1u << 24 || fp & 7 ||
+	    h_read(s->words, 8 * JVM_FRAME_WORDS, fp - 8 * JVM_FRAME_BELOW) != 0)
+		return JVM_STEP_LOST;
+	caller_fp = s->words[JVM_FRAME_BELOW];
+	ret = s->words[JVM_FRAME_BELOW + 1];
+	sender = s->words[JVM_FRAME_BELOW - 1];
+	s->method = s->words[method & 15];
+	bcp = s->words[bytecode & 15];
+#if !JVM_ARM
+	/* What is not pushed yet is in registers. */
+	if (leaf && sp > fp - 8)
+		sender = w->regs[JVM_R13];
+	if (leaf && sp > fp - 8ull * (JVM_FRAME_BELOW - (method & 15)))
+		s->method = w->regs[JVM_RBX];
+#endif
+	if (jvm_method_know(cpu) != 0)
+		return JVM_STEP_LOST;
+#if !JVM_ARM
+	if (leaf && sp > fp - 8ull * (JVM_FRAME_BELOW - (bytecode & 15)))
+		bcp = s->bytecode_size ? s->bytecode : 0;
+	if (leaf && w->regs[JVM_R13] - s->bytecode < s->bytecode_size)
+		bcp = w->regs[JVM_R13];
+#endif
+	/* A method handle takes its last argument off the stack: then it is one word lower. */
+	if (sender < fp + 8 || sender - fp > 1u << 20 ||
+	    interpreted_push(cpu, s, w, bcp) != 0)
+		return JVM_STEP_LOST;
+	return step_to(w, ret, sender, caller_fp);
+}
+
+JVM_INLINE enum jvm_step interpreter_step(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
+{
+#if !JVM_ARM
+	__u32 at = (__u32)(w->pc - s->process.interpreter);
+	int leaf = w->exact && JVM_ALL_KNOWN(w);
+
+	if (at >= s->process.entries_start && at < s->process.entries_limit)
+		for (__u32 i = 0; i < JVM_ENTRIES; i++) {
+			const struct jvm_entry *e = &s->process.entries[i];
+
+			if (at < e->start || at >= e->limit)
+				continue;
+			if (leaf && (e->popped == 0 || at < e->pushed + 5))
+				return entry_leave(cpu, s, w, e, at);
+			if (e->popped == 0)
+				return frameless_leave(s, w);
+			break;
+		}
+	if (leaf) {
+		for (__u32 i = 0; i < JVM_EXITS; i++) {
+			const struct jvm_exit *e = &s->process.exits[i];
+
+			if (at >= e->left && at < e->limit)
+				return exit_leave(s, w, e, at);
+		}
+	}
+#endif
+	return interpreted_leave(cpu, s, w);
+}

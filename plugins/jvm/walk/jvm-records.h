@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the plugin and its BPF program say to each other: what a process's JVM looks like (written by
+ * the plugin when the process is claimed), and what the program has copied out of the process for
+ * names that outlive it (written when a method or a place in compiled code is first met).
+ *
+ * Offsets are those of the JVM's own tables (vm-structs.h). JVM_NONE stands for a member that this
+ * version does not have. */
+#pragma once
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#define JVM_NONE 0xffffu
+
+#define JVM_HEAPS   4 /* code heaps; JDK 8 has one, 9 and later have three, some vendors four */
+#define JVM_ENTRIES 40
+#define JVM_EXITS   40
+#define JVM_INLINED 24 /* methods that one place in compiled code may be in */
+
+/* Longest texts that are copied; what is longer is cut. The line table's bytes are its first. */
+#define JVM_CLASS_BYTES  160
+#define JVM_METHOD_BYTES 96
+#define JVM_FILE_BYTES   64
+#define JVM_LINE_BYTES   320
+
+/* The kind of a frame: the upper eight of `what`'s 56 bits. */
+#define JVM_FRAME_INTERPRETED 1u /* what: Method *; where: bci << 48 | identity of the method */
+#define JVM_FRAME_COMPILED    2u /* what: nmethod *; where: compile id << 32 | offset in the code */
+#define JVM_FRAME_STUB        3u /* what: CodeBlob *; where: identity of its name */
+#define JVM_FRAME_MARK        4u /* what: JVM_MARK_* */
+
+#define JVM_MARK_UNKNOWN 1u /* a JVM that the plugin does not know */
+#define JVM_MARK_FROZEN  2u /* here stand frames of a virtual thread that are in the Java heap */
+
+#define JVM_ADDRESS(what) ((what) & 0xffffffffffffull)
+#define JVM_KIND(what)    ((__u32)((what) >> 48 & 0xff))
+#define JVM_WHAT(kind, x) ((__u64)(kind) << 48 | JVM_ADDRESS(x))
+
+#define JVM_BCI_NATIVE 0xffffu /* no bytecode, or none is known */
+
+/* How a version lays things out. */
+#define JVM_CODE_POINTER   1u  /* CodeBlob::_code_begin is an address, else an offset */
+#define JVM_ENTRY_OFFSET   2u  /* entry points are offsets in the code, else addresses */
+#define JVM_DEOPT_POINTER  4u  /* deoptimization handlers are addresses, else offsets in the blob */
+#define JVM_IMMUTABLE      8u  /* debug information is outside of the code cache (23) */
+#define JVM_MUTABLE        16u /* metadata is outside of the code cache (25) */
+#define JVM_SCOPES_POINTER 32u /* CompiledMethod::_scopes_data_begin is an address */
+#define JVM_NO_ZERO_BYTES  64u /* compressed numbers never have a zero byte (19) */
+#define JVM_SHORT_COMPLETE 128u /* CodeBlob::_frame_complete_offset has 16 bits */
+
+struct jvm_offsets {
+	__u16 flags;
+	__u16 heap_header; /* bytes before a blob */
+	__u16 heap_used;
+
+	/* CodeBlob */
+	__u16 blob_bytes, blob_name, blob_size, blob_kind, blob_code, blob_data;
+	__u16 blob_frame_complete, blob_frame_size, blob_mutable, blob_relocation_size;
+	__u16 kind_nmethod, kind_upcall;
+
+	/* nmethod */
+	__u16 nmethod_bytes, nmethod_method, nmethod_entry_bci, nmethod_compile_id;
+	__u16 nmethod_entry, nmethod_osr_entry, nmethod_deopt, nmethod_deopt_mh, nmethod_orig_pc;
+	__u16 nmethod_immutable, nmethod_metadata, nmethod_scopes_data, nmethod_scopes_pcs;
+	__u16 nmethod_pcs_limit;
+
+	/* Method, ConstMethod, ConstantPool, Klass, Symbol */
+	__u16 method_const, const_bytes, const_pool, const_size, const_flags, const_code_size;
+	__u16 const_name, pool_bytes, pool_holder, pool_source, klass_name, klass_source;
+	__u16 symbol_length, symbol_body, flag_lines;
+
+	__s16 frame_method, frame_bcp; /* words from the interpreter's frame pointer */
+	__u16 entry_words; /* of a ContinuationEntry, 0: this JVM has none */
+};
+
+struct jvm_heap {
+	__u64 low;
+	__u64 high;
+	__u64 segments; /* of the map that leads from a segment to the start of its block */
+	__u32 shift;    /* of a segment */
+	__u32 reserved;
+};
+
+/* A method's entry in the interpreter, by offset in it: up to `popped` the return address is on the
+ * stack, up to `pushed` in rax; then it is pushed, and the frame pointer behind it. */
+struct jvm_entry {
+	__u32 start;
+	__u32 limit;
+	__u32 popped;
+	__u32 pushed;
+};
+
+/* The end of a method in the interpreter: from `left` on the frame is gone, from `popped` on the
+ * return address is in a register, from `moved` on the stack pointer is the caller's. */
+struct jvm_exit {
+	__u32 left;
+	__u32 popped;
+	__u32 moved;
+	__u32 limit;
+	__u32 ret; /* DWARF number of the return address's register */
+	__u32 sp;  /* of the one that has the caller's stack pointer before `moved` */
+};
+
+struct jvm_process {
+	__u32 id;    /* never reused while the plugin lives */
+	__u32 known; /* 0: its code is claimed, and every walk in it ends in a mark */
+	__u64 interpreter;
+	__u64 interpreter_limit;
+	__u64 call_stub; /* where Java code returns to native code */
+	__u32 n_heaps;
+	__u32 n_entries;
+	__u32 n_exits;
+	__u32 entries_start; /* offsets in the interpreter: all entries are between them */
+	__u32 entries_limit;
+	__u32 reserved;
+	struct jvm_offsets at;
+	struct jvm_heap heaps[JVM_HEAPS];
+	struct jvm_entry entries[JVM_ENTRIES];
+	struct jvm_exit exits[JVM_EXITS];
+};
+
+/* A method, or a stub by its name alone. The identity covers the addresses that the method's name
+ * was read from, so a method that took another's place is another one. */
+struct jvm_name_key {
+	__u32 process;
+	__u32 reserved;
+	__u64 identity; /* 48 bits */
+};
+
+struct jvm_name {
+	__u16 class_bytes, method_bytes, file_bytes; /* as long as they are, even if they are cut */
+	__u16 line_bytes;
+	char class_name[JVM_CLASS_BYTES];
+	char method_name[JVM_METHOD_BYTES];
+	char file_name[JVM_FILE_BYTES];
+	__u8 lines[JVM_LINE_BYTES];
+};
+
+/* A place in compiled code. */
+struct jvm_site_key {
+	__u32 process;
+	__u32 compile_id;
+	__u64 nmethod;
+	__u32 offset;
+	__u32 reserved;
+};
+
+/* The methods that it is in, innermost first: identity << 16 | bci. */
+struct jvm_site {
+	__u32 n;
+	__u32 cut; /* there are more */
+	__u64 methods[JVM_INLINED];
+};

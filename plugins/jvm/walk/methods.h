@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* From a Method * to an identity that its name is kept under, and the name itself, copied when the
+ * method is first met. A pointer that is no method is found out here: what it leads to does not fit
+ * together. */
+#pragma once
+
+#include "state.h"
+
+/* A Symbol's text into to[0 … max); how long it is, 0: there is none. max is below 512. */
+JVM_INLINE __u16 symbol_copy(const struct jvm_state *s, __u64 symbol, char *to, __u32 max)
+{
+	__u16 bytes = 0;
+	__u32 n;
+
+	if (!user_address(symbol) ||
+	    h_read(&bytes, sizeof(bytes), symbol + s->process.at.symbol_length) != 0)
+		return 0;
+	n = bytes;
+	if (n > max)
+		n = max;
+	if (n == 0 || h_read(to, n, symbol + s->process.at.symbol_body) != 0)
+		return 0;
+	return bytes;
+}
+
+/* The Symbol at an index of a constant pool, 0: none. */
+JVM_INLINE __u64 pool_symbol(const struct jvm_state *s, __u64 pool, __u32 index)
+{
+	return index ? word_at(pool + s->process.at.pool_bytes + 8ull * index) & ~1ull : 0;
+}
+
+JVM_INLINE __u64 source_symbol(const struct jvm_state *s, __u64 pool, __u64 klass)
+{
+	__u16 index = 0;
+	__u64 from = s->process.at.pool_source != JVM_NONE ? pool + s->process.at.pool_source
+							   : klass + s->process.at.klass_source;
+
+	if (h_read(&index, sizeof(index), from) != 0)
+		return 0;
+	return pool_symbol(s, pool, index);
+}
+
+/* The bytes of the line number table stand behind the bytecode, and end before the method does. */
+JVM_INLINE __u16 lines_copy(struct jvm_state *s, __u64 const_method)
+{
+	const struct jvm_offsets *at = &s->process.at;
+	__u32 words = at32(s->const_method, at->const_size & 63);
+	__u32 flags = at32(s->const_method, at->const_flags & 63);
+	__u64 from = s->bytecode + s->bytecode_size, limit = const_method + 8ull * words;
+	__u32 n;
+
+	if (!(flags & at->flag_lines) || words > 1u << 20 || limit <= from)
+		return 0;
+	n = limit - from > JVM_LINE_BYTES ? JVM_LINE_BYTES : (__u32)(limit - from);
+	if (n > JVM_LINE_BYTES || h_read(s->name.lines, n, from) != 0)
+		return 0;
+	return (__u16)n;
+}
+
+JVM_INLINE void name_learn(struct jvm_state *s, __u64 klass_name, __u64 name, __u64 source,
+			   __u64 const_method)
+{
+	s->name.class_bytes = symbol_copy(s, klass_name, s->name.class_name, JVM_CLASS_BYTES);
+	s->name.method_bytes = symbol_copy(s, name, s->name.method_name, JVM_METHOD_BYTES);
+	s->name.file_bytes = symbol_copy(s, source, s->name.file_name, JVM_FILE_BYTES);
+	s->name.line_bytes = lines_copy(s, const_method);
+	if (s->name.class_bytes && s->name.method_bytes)
+		h_name_put(&s->name_key, &s->name);
+}
+
+/* s->method → s->identity, s->bytecode and s->bytecode_size. Not 0: it is no method. */
+JVM_GLOBAL int jvm_method_know(__u32 cpu)
+{
+	struct jvm_state *s = h_state(cpu);
+	__u64 method, const_method, pool, holder, klass_name, name, identity;
+	const struct jvm_offsets *at;
+	struct jvm_memo *memo;
+	__u32 code_size;
+
+	if (!s)
+		return 1;
+	at = &s->process.at;
+	method = s->method;
+	memo = &s->memos[method >> 4 & (JVM_MEMOS - 1)];
+	if (memo->epoch == s->epoch && memo->method == method) {
+		s->identity = memo->identity;
+		s->bytecode = memo->code;
+		s->bytecode_size = memo->code_size;
+		return 0;
+	}
+	if (!user_address(method) || method & 7)
+		return 1;
+	const_method = word_at(method + at->method_const);
+	if (!user_address(const_method) || const_method & 7 ||
+	    h_read(s->const_method, 64, const_method) != 0)
+		return 1;
+	pool = (__u64)at32(s->const_method, at->const_pool & 31) |
+	       (__u64)at32(s->const_method, (at->const_pool & 31) + 4) << 32;
+	code_size = at16(s->const_method, at->const_code_size & 63);
+	if (!user_address(pool) || pool & 7)
+		return 1;
+	holder = word_at(pool + at->pool_holder);
+	name = pool_symbol(s, pool, at16(s->const_method, at->const_name & 63));
+	if (!user_address(holder) || !user_address(name))
+		return 1;
+	klass_name = word_at(holder + at->klass_name);
+	if (!user_address(klass_name))
+		return 1;
+	identity = mix(mix(mix(mix(mix(1, method), const_method), pool), klass_name), name) >> 16;
+	s->identity = identity;
+	s->bytecode = const_method + at->const_bytes;
+	s->bytecode_size = code_size;
+	s->name_key.process = s->process.id;
+	s->name_key.reserved = 0;
+	s->name_key.identity = identity;
+	if (!h_name_known(&s->name_key))
+		name_learn(s, klass_name, name, source_symbol(s, pool, holder), const_method);
+	*memo = (struct jvm_memo){method, identity, s->bytecode, code_size, s->epoch};
+	return 0;
+}
+
+/* A stub by its blob's name, whose identity is then s->identity. */
+JVM_INLINE int stub_know(struct jvm_state *s)
+{
+	__u64 name = header64(s, s->process.at.blob_name);
+
+	if (!user_address(name))
+		return 1;
+	s->identity = mix(mix(2, name), s->blob) >> 16;
+	s->name_key.process = s->process.id;
+	s->name_key.reserved = 0;
+	s->name_key.identity = s->identity;
+	if (h_name_known(&s->name_key))
+		return 0;
+	s->name.class_bytes = s->name.file_bytes = s->name.line_bytes = 0;
+	s->name.method_bytes = JVM_METHOD_BYTES;
+	/* It ends by itself; near the end of what is mapped, less of it must do. */
+	if (h_read(s->name.method_name, JVM_METHOD_BYTES, name) != 0) {
+		s->name.method_bytes = 16;
+		if (h_read(s->name.method_name, 16, name) != 0)
+			return 1;
+	}
+	h_name_put(&s->name_key, &s->name);
+	return 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* One frame of the JVM's after the other, until native code or nothing is found. */
+#pragma once
+
+#include "compiled-frames.h"
+
+#define JVM_FRAMES 96 /* in one go; a deeper stack is continued by another call of the program */
+
+/* Where native code called Java: a frame with a frame pointer. */
+JVM_INLINE enum jvm_step call_stub_leave(struct andiron_walk *w)
+{
+	__u64 fp = w->regs[JVM_FP], pair[2];
+
+	if (fp < w->regs[JVM_SP] || fp - w->regs[JVM_SP] > 4096 ||
+	    h_read(pair, sizeof(pair), fp) != 0)
+		return JVM_STEP_LOST;
+	return step_to(w, pair[1], fp + 16, pair[0]);
+}
+
+/* enum jvm_step. */
+JVM_GLOBAL int jvm_frame(__u32 cpu)
+{
+	struct jvm_state *s = h_state(cpu);
+	struct andiron_walk *w = h_walk(cpu);
+
+	if (!s || !w)
+		return JVM_STEP_LOST;
+	if (heap_of(s, w->pc) < 0)
+		return JVM_STEP_NATIVE;
+	if (in_interpreter(s, w->pc))
+		return interpreter_step(cpu, s, w);
+	if (w->pc == s->process.call_stub)
+		return call_stub_leave(w);
+	if (jvm_blob_find(cpu, w->pc) != 0)
+		return JVM_STEP_LOST;
+	return s->nmethod ? nmethod_step(cpu, s, w) : stub_step(s, w);
+}
+
+/* The walk from where it stands. s->process is set. */
+JVM_INLINE void jvm_walk(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
+{
+	int step = JVM_STEP_ON;
+	__u64 sp = w->regs[JVM_SP];
+
+	s->epoch++;
+	s->cpu = cpu;
+	if (!s->process.known) {
+		andiron_walk_push(w, JVM_WHAT(JVM_FRAME_MARK, JVM_MARK_UNKNOWN), 0);
+		w->end = ANDIRON_WALK_GAVE_UP;
+		return;
+	}
+	for (int i = 0; i < JVM_FRAMES && step == JVM_STEP_ON; i++)
+		step = jvm_frame(cpu);
+	if (step == JVM_STEP_LOST || w->regs[JVM_SP] == sp)
+		w->end = ANDIRON_WALK_GAVE_UP;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A recording of a walk: the registers that it began with and the memory that it has read. */
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <andiron/bpf/walk.h>
+
+#include "walk/jvm-records.h"
+
+#define RECORDING_MAGIC  0x31766a72u
+#define RECORDING_RANGES 4096
+#define RECORDING_BYTES  (1u << 20)
+
+struct recording_range {
+	uint64_t start;
+	uint32_t n, at;
+};
+
+struct recording_head {
+	uint32_t magic, n_ranges, n_bytes, n_words;
+	uint64_t pc, regs[32];
+	uint32_t exact, known;
+};
+
+struct recording {
+	struct recording_head head;
+	struct recording_range ranges[RECORDING_RANGES];
+	uint8_t bytes[RECORDING_BYTES];
+};
+
+static inline void recording_start(struct recording *r, const struct andiron_walk *w)
+{
+	memset(&r->head, 0, sizeof(r->head));
+	r->head.magic = RECORDING_MAGIC;
+	r->head.pc = w->pc;
+	memcpy(r->head.regs, w->regs, sizeof(r->head.regs));
+	r->head.exact = w->exact;
+	r->head.known = w->known;
+}
+
+static inline void recording_add(struct recording *r, uint64_t start, const void *bytes, uint32_t n)
+{
+	for (uint32_t i = 0; i < r->head.n_ranges; i++)
+		if (start >= r->ranges[i].start && start + n <= r->ranges[i].start + r->ranges[i].n)
+			return;
+	if (r->head.n_ranges == RECORDING_RANGES || r->head.n_bytes + n > RECORDING_BYTES)
+		return;
+	r->ranges[r->head.n_ranges++] = (struct recording_range){start, n, r->head.n_bytes};
+	memcpy(r->bytes + r->head.n_bytes, bytes, n);
+	r->head.n_bytes += n;
+}
+
+/* 0: all of it is in the recording. */
+static inline int recording_get(const struct recording *r, void *to, uint32_t n, uint64_t start)
+{
+	for (uint32_t i = 0; i < r->head.n_ranges; i++) {
+		const struct recording_range *range = &r->ranges[i];
+
+		if (start >= range->start && start - range->start < range->n &&
+		    n <= range->n - (start - range->start)) {
+			memcpy(to, r->bytes + range->at + (start - range->start), n);
+			return 0;
+		}
+	}
+	return -1;
+}
+
+/* FOLDER/NUMBER.walk: head, struct jvm_process, ranges, bytes, and the words that were found. */
+static inline void recording_write(struct recording *r, const char *folder,
+				   const struct jvm_process *process, const struct andiron_walk *w,
+				   unsigned number)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%u.walk", folder, number);
+	f = fopen(path, "we");
+	if (!f)
+		return;
+	r->head.n_words = w->end == 0 ? w->n_words : 0;
+	fwrite(&r->head, sizeof(r->head), 1, f);
+	fwrite(process, sizeof(*process), 1, f);
+	fwrite(r->ranges, sizeof(*r->ranges), r->head.n_ranges, f);
+	fwrite(r->bytes, 1, r->head.n_bytes, f);
+	fwrite(w->frames, sizeof(*w->frames), r->head.n_words, f);
+	fclose(f);
+}
