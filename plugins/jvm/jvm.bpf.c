@@ -123,13 +123,15 @@ JVM_INLINE void h_place_put(const struct jvm_site_key *key, const __u32 *place)
 SEC("perf_event")
 int jvm(void *event)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), pid = bpf_get_current_pid_tgid() >> 32;
+	__u32 cpu = bpf_get_smp_processor_id(), pid;
 	struct andiron_walk *w = h_walk(cpu);
-	struct jvm_process *process = bpf_map_lookup_elem(&processes, &pid);
+	struct jvm_process *process;
 	struct jvm_state *s = h_state(cpu);
 
 	if (!w || !s)
 		return 0;
+	pid = w->pid;
+	process = bpf_map_lookup_elem(&processes, &pid);
 	if (process &&
 	    bpf_probe_read_kernel(&s->process, sizeof(s->process), process) == 0)
 		jvm_walk(cpu, s, w);

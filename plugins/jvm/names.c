@@ -30,6 +30,8 @@ struct names {
 	struct names_source source;
 	struct jvm_name scratch;
 	struct jvm_site scratch_site;
+	char *retired[JVM_INLINED + 8]; /* texts that made room since names_begin() */
+	uint32_t n_retired;
 	struct method methods[NAMES_MAX];
 	struct site sites[SITES_MAX];
 };
@@ -43,10 +45,17 @@ struct names *names_new(const struct names_source *source)
 	return n;
 }
 
+void names_begin(struct names *n)
+{
+	while (n->n_retired > 0)
+		free(n->retired[--n->n_retired]);
+}
+
 void names_free(struct names *n)
 {
 	if (!n)
 		return;
+	names_begin(n);
 	for (uint32_t i = 0; i < NAMES_MAX; i++)
 		free(n->methods[i].text);
 	for (uint32_t i = 0; i < SITES_MAX; i++)
@@ -111,7 +120,10 @@ static struct method *method_place(struct names *n, uint64_t hash)
 			break;
 		m->used = 0;
 	}
-	free(m->text);
+	if (m->text && n->n_retired < sizeof(n->retired) / sizeof(*n->retired))
+		n->retired[n->n_retired++] = m->text;
+	else if (m->text)
+		return NULL;
 	*m = (struct method){0};
 	return m;
 }
@@ -132,7 +144,7 @@ static struct method *method_find(struct names *n, const struct jvm_name_key *ke
 	if (n->source.name(n->source.self, key, &n->scratch) != 0)
 		return NULL;
 	m = method_place(n, hash);
-	text = text_make(&n->scratch, m);
+	text = m ? text_make(&n->scratch, m) : NULL;
 	if (!text)
 		return NULL;
 	m->text = text;

@@ -10,7 +10,7 @@
 #define NAMES_MAX 8192
 #define SITES_MAX 16384
 
-/* A method's text, the cache's, until the next call. */
+/* A method's text, the cache's, until names_begin(). */
 struct name_text {
 	const char *function, *file;
 	uint32_t n_function, n_file;
@@ -28,6 +28,10 @@ struct names_source {
 
 struct names *names_new(const struct names_source *source);
 void names_free(struct names *n);
+
+/* Texts that were given out before are not used any more. At most JVM_INLINED + 8 methods may be asked
+ * for until the next call. */
+void names_begin(struct names *n);
 
 /* The method of an identity at a bytecode index; `excluded` as line_find() has it. 0 or -ENOENT. */
 int names_method(struct names *n, uint32_t process, uint64_t identity, uint32_t bci, int excluded,
