@@ -173,6 +173,9 @@ JVM_INLINE enum jvm_step leaf_leave(__u32 cpu, struct jvm_state *s, struct andir
 		sp += 16;
 	} else {
 		sp += s->frame_size;
+		/* JDK 8 pushes what its x87 instructions work on. */
+		for (int i = 0; i < 3 && !returns(s, word_at(sp - 8)); i++)
+			sp += 8;
 		if (s->saved)
 			fp = word_at(sp - 16);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which methods a place in compiled code is in: from its offset to the PcDesc that holds there (the
  * first one at or behind it, as for the JVM itself), from that to its scope, and from scope to scope
- * outwards. A scope begins with three compressed numbers: the offset of the next one outwards, the
+ * outwards. A call that cannot stop at a safepoint has no PcDesc: for such a return address what the
+ * ones before and behind it have in common is told, since either may be of another method. A scope begins with three compressed numbers: the offset of the next one outwards, the
  * method's index among the blob's metadata, and the bytecode's index plus one.
  *
  * The outermost scope is the blob's own method. If it is not, what was read is not believed. */
@@ -101,17 +102,16 @@ JVM_GLOBAL int jvm_scope_learn(__u32 cpu)
 	return 0;
 }
 
-JVM_INLINE int site_scopes(__u32 cpu, struct jvm_state *s)
+/* The PcDesc of an index → s->site, innermost method first; s->place is its offset. Not 0: nothing
+ * that can be believed. */
+JVM_GLOBAL int jvm_place_learn(__u32 cpu, __u32 index)
 {
-	__u32 index = place_search(s);
-	__u64 methods = 0;
+	struct jvm_state *s = h_state(cpu);
 
+	if (!s || index >= s->n_pcs || h_read(s->bytes, 16, s->pcs + 16ull * index) != 0)
+		return 1;
 	s->site.n = 0;
 	s->site.cut = 0;
-	if (s->place == 0)
-		return 1;
-	if (index >= s->n_pcs || h_read(s->bytes, 16, s->pcs + 16ull * index) != 0)
-		return 1;
 	s->place = at32(s->bytes, 0);
 	s->scope = at32(s->bytes, 4);
 	if (s->scope == 0 || s->scope > 1u << 28)
@@ -119,9 +119,79 @@ JVM_INLINE int site_scopes(__u32 cpu, struct jvm_state *s)
 	for (int i = 0; i < JVM_INLINED && s->scope != 0; i++)
 		if (jvm_scope_learn(cpu) != 0)
 			return 1;
-	methods = s->scope ? 0 : s->method;
 	s->site.cut = s->scope != 0;
-	return s->site.cut ? 0 : methods != header64(s, s->process.at.nmethod_method);
+	return s->scope == 0 && s->method != header64(s, s->process.at.nmethod_method);
+}
+
+/* Compares the i-th of the outermost methods of s->site and s->other. Not 0: they part, here or at
+ * its bytecode. */
+JVM_GLOBAL int jvm_meet_step(__u32 cpu, __u32 i)
+{
+	struct jvm_state *s = h_state(cpu);
+	__u64 a, b;
+
+	if (!s || i >= s->site.n || i >= s->other.n)
+		return 1;
+	a = s->site.methods[(s->site.n - 1 - i) & (JVM_INLINED - 1)];
+	b = s->other.methods[(s->other.n - 1 - i) & (JVM_INLINED - 1)];
+	if (a >> 16 != b >> 16)
+		return 1;
+	s->met = i + 1;
+	s->met_whole = a == b;
+	return a != b;
+}
+
+/* s->site keeps those of its outermost methods that s->other has, too. */
+JVM_INLINE void sites_meet(__u32 cpu, struct jvm_state *s)
+{
+	__u32 first;
+
+	s->met = 0;
+	s->met_whole = 1;
+	for (__u32 i = 0; i < JVM_INLINED; i++)
+		if (jvm_meet_step(cpu, i) != 0)
+			break;
+	if (s->met == 0 || s->met > s->site.n)
+		return;
+	first = s->site.n - s->met;
+	for (__u32 i = 0; i < JVM_INLINED; i++)
+		s->site.methods[i] = s->site.methods[(first + i) & (JVM_INLINED - 1)];
+	/* Where they part, the bytecode is not known. */
+	if (!s->met_whole)
+		s->site.methods[0] |= JVM_BCI_NATIVE;
+	s->site.n = s->met;
+}
+
+JVM_GLOBAL int jvm_places_meet(__u32 cpu, __u32 index)
+{
+	struct jvm_state *s = h_state(cpu);
+	__u32 place;
+
+	if (!s)
+		return 1;
+	place = s->offset | JVM_PLACE_BETWEEN;
+	if (jvm_place_learn(cpu, index - 1) == 0) {
+		s->other = s->site;
+		if (jvm_place_learn(cpu, index) != 0)
+			return 1;
+		if (!s->site.cut && !s->other.cut)
+			sites_meet(cpu, s);
+	} else if (jvm_place_learn(cpu, index) != 0) {
+		return 1;
+	}
+	s->place = place;
+	return 0;
+}
+
+JVM_INLINE int site_scopes(__u32 cpu, struct jvm_state *s)
+{
+	__u32 index = place_search(s);
+
+	if (jvm_place_learn(cpu, index) != 0)
+		return 1;
+	if (!s->call || s->place == s->offset || index == 0)
+		return 0;
+	return jvm_places_meet(cpu, index);
 }
 
 /* The place at s->offset of the blob at hand is copied, and s->place says which one it is. The
@@ -133,10 +203,9 @@ JVM_GLOBAL int jvm_site_learn(__u32 cpu)
 
 	if (!s)
 		return 1;
-	s->place = s->offset;
 	if (s->offset == 0 || debug_info_find(s) != 0 || site_scopes(cpu, s) != 0) {
 		bci = s->offset ? JVM_BCI_NATIVE : 0;
-		s->place = s->offset ? JVM_BCI_NATIVE : 0;
+		s->place = s->offset ? ~0u : 0;
 		s->method = header64(s, s->process.at.nmethod_method);
 		if (jvm_method_know(cpu) != 0)
 			return 1;
@@ -144,8 +213,10 @@ JVM_GLOBAL int jvm_site_learn(__u32 cpu)
 		s->site.cut = 0;
 		s->site.methods[0] = s->identity << 16 | bci;
 	}
+	s->site_key.call = 0;
 	s->site_key.offset = s->place;
 	h_site_put(&s->site_key, &s->site);
+	s->site_key.call = s->call;
 	s->site_key.offset = s->offset;
 	h_place_put(&s->site_key, &s->place);
 	return 0;
@@ -161,7 +232,8 @@ JVM_INLINE int compiled_push(__u32 cpu, struct jvm_state *s, struct andiron_walk
 	s->site_key.compile_id = s->compile_id;
 	s->site_key.nmethod = s->blob;
 	s->site_key.offset = offset;
-	s->site_key.reserved = 0;
+	s->site_key.call = !w->exact;
+	s->call = !w->exact;
 	place = h_place_find(&s->site_key);
 	if (place) {
 		s->place = *place;

@@ -115,32 +115,48 @@ JVM_INLINE enum jvm_step interpreted_leave(__u32 cpu, struct jvm_state *s, struc
 	return step_to(w, ret, sender, caller_fp);
 }
 
+#if !JVM_ARM
+/* Which entry, or which exit, an offset in the interpreter is in; JVM_ENTRIES or JVM_EXITS: none. */
+JVM_GLOBAL int jvm_entry_find(__u32 cpu, __u32 at)
+{
+	const struct jvm_state *s = h_state(cpu);
+
+	for (__u32 i = 0; s && i < JVM_ENTRIES; i++)
+		if (at >= s->process.entries[i].start && at < s->process.entries[i].limit)
+			return (int)i;
+	return JVM_ENTRIES;
+}
+
+JVM_GLOBAL int jvm_exit_find(__u32 cpu, __u32 at)
+{
+	const struct jvm_state *s = h_state(cpu);
+
+	for (__u32 i = 0; s && i < JVM_EXITS; i++)
+		if (at >= s->process.exits[i].left && at < s->process.exits[i].limit)
+			return (int)i;
+	return JVM_EXITS;
+}
+#endif
+
 JVM_INLINE enum jvm_step interpreter_step(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
 {
 #if !JVM_ARM
-	__u32 at = (__u32)(w->pc - s->process.interpreter);
+	__u32 at = (__u32)(w->pc - s->process.interpreter), i = JVM_ENTRIES;
 	int leaf = w->exact && JVM_ALL_KNOWN(w);
 
 	if (at >= s->process.entries_start && at < s->process.entries_limit)
-		for (__u32 i = 0; i < JVM_ENTRIES; i++) {
-			const struct jvm_entry *e = &s->process.entries[i];
+		i = (__u32)jvm_entry_find(cpu, at);
+	if (i < JVM_ENTRIES) {
+		const struct jvm_entry *e = &s->process.entries[i];
 
-			if (at < e->start || at >= e->limit)
-				continue;
-			if (leaf && (e->popped == 0 || at < e->pushed + 5))
-				return entry_leave(cpu, s, w, e, at);
-			if (e->popped == 0)
-				return frameless_leave(s, w);
-			break;
-		}
-	if (leaf) {
-		for (__u32 i = 0; i < JVM_EXITS; i++) {
-			const struct jvm_exit *e = &s->process.exits[i];
-
-			if (at >= e->left && at < e->limit)
-				return exit_leave(s, w, e, at);
-		}
+		if (leaf && (e->popped == 0 || at < e->pushed + 5))
+			return entry_leave(cpu, s, w, e, at);
+		if (e->popped == 0)
+			return frameless_leave(s, w);
 	}
+	i = leaf ? (__u32)jvm_exit_find(cpu, at) : JVM_EXITS;
+	if (i < JVM_EXITS)
+		return exit_leave(s, w, &s->process.exits[i], at);
 #endif
 	return interpreted_leave(cpu, s, w);
 }

@@ -16,7 +16,7 @@
 #define JVM_HEAPS   4 /* code heaps; JDK 8 has one, 9 and later have three, some vendors four */
 #define JVM_ENTRIES 40
 #define JVM_EXITS   40
-#define JVM_INLINED 24 /* methods that one place in compiled code may be in */
+#define JVM_INLINED 32 /* methods that one place in compiled code may be in */
 
 /* Longest texts that are copied; what is longer is cut. The line table's bytes are its first. */
 #define JVM_CLASS_BYTES  160
@@ -36,6 +36,8 @@
 #define JVM_ADDRESS(what) ((what) & 0xffffffffffffull)
 #define JVM_KIND(what)    ((__u32)((what) >> 48 & 0xff))
 #define JVM_WHAT(kind, x) ((__u64)(kind) << 48 | JVM_ADDRESS(x))
+
+#define JVM_PLACE_BETWEEN 0x80000000u /* of an offset: what the places around it have in common */
 
 #define JVM_BCI_NATIVE 0xffffu /* no bytecode, or none is known */
 
@@ -143,7 +145,7 @@ struct jvm_site_key {
 	__u32 compile_id;
 	__u64 nmethod;
 	__u32 offset;
-	__u32 reserved;
+	__u32 call; /* 1: of a return address */
 };
 
 /* The methods that it is in, innermost first: identity << 16 | bci. */

@@ -81,11 +81,13 @@ struct jvm_state {
 
 	/* jvm_site_learn(): the place at hand. */
 	__u32 offset;
+	__u32 call; /* it is a return address */
 	__u32 place;
+	__u32 index;
 	__u64 pcs, scopes, metadata;
 	__u32 n_pcs, scopes_bytes;
 	__u32 scope;
-	__u32 scope_ok;
+	__u32 met, met_whole;
 
 	__u64 words[16];
 	__u8 bytes[64];
@@ -94,7 +96,7 @@ struct jvm_state {
 	struct jvm_name_key name_key;
 	struct jvm_name name;
 	struct jvm_site_key site_key;
-	struct jvm_site site;
+	struct jvm_site site, other;
 };
 
 JVM_INLINE __u16 at16(const __u8 *p, __u32 at)
