@@ -38,9 +38,13 @@ JVM_INLINE enum jvm_step frame_left(struct jvm_state *s, struct andiron_walk *w,
 	__u64 ret = word_at(sp - 8);
 	__u32 stub = !s->nmethod;
 
-	if (!returns(s, ret) && (jvm_blob_find(s->cpu, ret) != 0 || !s->nmethod ||
-				 !(stub || deoptimizes(s, ret))))
-		return JVM_STEP_LOST;
+	if (!returns(s, ret)) {
+		if (jvm_blob_find(s->cpu, ret) != 0)
+			return JVM_STEP_LOST;
+		/* The barrier of a virtual thread is checked where it is left. */
+		if (s->nmethod ? !stub && !deoptimizes(s, ret) : !s->process.at.entry_words)
+			return JVM_STEP_LOST;
+	}
 	return step_to(w, ret, sp, fp);
 }
 
@@ -219,6 +223,8 @@ JVM_INLINE enum jvm_step stub_step(struct jvm_state *s, struct andiron_walk *w)
 	__u64 sp = w->regs[JVM_SP], fp = w->regs[JVM_FP], ret;
 	int leaf = w->exact && JVM_ALL_KNOWN(w);
 
+	if (!leaf && s->process.at.entry_words && s->frame_size < 16 && !returns(s, w->pc))
+		return barrier_leave(s, w);
 	if (stub_know(s) == 0)
 		andiron_walk_push(w, JVM_WHAT(JVM_FRAME_STUB, s->blob), s->identity);
 	if (s->frame_size >= 16) {
@@ -256,9 +262,7 @@ JVM_INLINE enum jvm_step stub_step(struct jvm_state *s, struct andiron_walk *w)
 		    heap_of(s, ret) < 0)
 			return step_to(w, ret, sp, word_at(fp));
 	}
-	if (!leaf)
-		return barrier_leave(s, w);
-	for (int i = 1; i < 12; i++) {
+	for (int i = 1; leaf && i < 12; i++) {
 		ret = word_at(w->regs[JVM_SP] + 8ull * (__u32)i);
 		if (jvm_returns_here(s->cpu, ret))
 			return step_to(w, ret, w->regs[JVM_SP] + 8ull * (__u32)i + 8, fp);
