@@ -245,6 +245,8 @@ static void walk_thread(pid_t tid, const struct jvm_process *process, const char
 	       ((__u64[16]){r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
 			    r.r10, r.r11, r.r12, r.r13, r.r14, r.r15}),
 	       16 * sizeof(__u64));
+	if (folder)
+		kept_clear(); /* all that a walk needs is read in it */
 	recording_start(&recording, w);
 	walk_all(process);
 	stack_print(&r, folder);
