@@ -10,7 +10,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../scenario"))
 from running import Agent  # noqa: E402
-from tap import Background, case, folded, main, need_root, skip, write  # noqa: E402
+from tap import Background, Skip, case, folded, main, need_root, write  # noqa: E402
 
 CONFIG = """discovery.relabel "java" {
   targets = [{"__process_pid__" = "%d", "service_name" = "java"}]
@@ -58,7 +58,7 @@ def stacks_are_whole():
     """Java's frames stand between native ones, by their names, in the order of their calls, interpreted and compiled."""
     need_root()
     if not JAVAS[0] or not shutil.which("javac"):
-        skip("no java")
+        raise Skip("no java and javac: install openjdk-17-jdk-headless")
     for java in JAVAS:
         for mode in MODES:
             stacks = profile(java, mode)
