@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* By section headers, as every JVM that is in use has them. */
-#include "elf-symbols.h"
+#include "jvm/elf-symbols.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -34,8 +34,15 @@ static char *section_read(int fd, const Elf64_Shdr *section)
 	return bytes;
 }
 
+/* What is looked for. */
+struct search {
+	const char *const *names;
+	size_t n;
+	uint64_t *ret;
+};
+
 static int symbols_match(const Elf64_Sym *symbols, uint64_t n_symbols, const char *strings,
-			 uint64_t n_strings, const char *const *names, size_t n, uint64_t *ret)
+			 uint64_t n_strings, const struct search *s)
 {
 	int found = 0;
 
@@ -43,20 +50,20 @@ static int symbols_match(const Elf64_Sym *symbols, uint64_t n_symbols, const cha
 		const char *name = strings + symbols[i].st_name;
 
 		if (symbols[i].st_name >= n_strings || symbols[i].st_value == 0 ||
-		    strncmp(name, names[0], 8) != 0)
+		    strncmp(name, s->names[0], 8) != 0)
 			continue;
-		for (size_t k = 0; k < n; k++) {
-			if (strcmp(name, names[k]) != 0)
+		for (size_t k = 0; k < s->n; k++) {
+			if (strcmp(name, s->names[k]) != 0)
 				continue;
-			found += ret[k] == 0;
-			ret[k] = symbols[i].st_value;
+			found += s->ret[k] == 0;
+			s->ret[k] = symbols[i].st_value;
 		}
 	}
 	return found;
 }
 
 static int sections_search(int fd, const Elf64_Shdr *sections, unsigned n_sections,
-			   const char *const *names, size_t n, uint64_t *ret)
+			   const struct search *s)
 {
 	int found = 0;
 
@@ -72,7 +79,7 @@ static int sections_search(int fd, const Elf64_Shdr *sections, unsigned n_sectio
 		if (symbols && strings)
 			found = symbols_match((const Elf64_Sym *)(const void *)symbols,
 					      sections[i].sh_size / sizeof(Elf64_Sym), strings,
-					      strings_section->sh_size, names, n, ret);
+					      strings_section->sh_size, s);
 		free(symbols);
 		free(strings);
 	}
@@ -93,5 +100,5 @@ int elf_symbols_find(int fd, const char *const *names, size_t n, uint64_t *ret)
 	if (header.e_shnum == 0 ||
 	    read_at(fd, sections, header.e_shnum * sizeof(*sections), header.e_shoff) != 0)
 		return -ENOEXEC;
-	return sections_search(fd, sections, header.e_shnum, names, n, ret);
+	return sections_search(fd, sections, header.e_shnum, &(struct search){names, n, ret});
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The code is a queue of codelets, each with a description. Those with "method entry point" in it begin
- * frames, by instructions that have been the same from JDK 8 to 26:
+/* The code is a queue of codelets, each with a description. Those with "method entry point" in it
+ * begin frames, by instructions that have been the same from JDK 8 to 26:
  *
  *   pop %rax; lea -8(%rsp,%rcx,8), %r14 … push %rax; push %rbp; mov %rsp, %rbp; push %r13
  *
  * Frames end by: leave; pop REG; mov REG, %rsp … jmp *REG. */
-#include "interpreter-code.h"
+#include "jvm/interpreter-code.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "process-memory.h"
+#include "jvm/process-memory.h"
 
 #define CODE_BYTES (4u << 20)
 #define CODELETS   2000
@@ -58,8 +58,8 @@ static uint32_t left_at(const struct code *c, uint32_t pop)
 	return UINT32_MAX;
 }
 
-static void exits_add(const struct code *c, const char *moves, const char *jump, struct jvm_exit kind,
-		      struct jvm_process *ret)
+static void exits_add(const struct code *c, const char *moves, const char *jump,
+		      struct jvm_exit kind, struct jvm_process *ret)
 {
 	uint32_t n_moves = (uint32_t)strlen(moves), n_jump = (uint32_t)strlen(jump), at = 0;
 
@@ -72,9 +72,9 @@ static void exits_add(const struct code *c, const char *moves, const char *jump,
 		left = left_at(c, at);
 		end = find(c, at, at + EXIT_BYTES, jump, n_jump);
 		if (left != UINT32_MAX && end != UINT32_MAX)
-			ret->exits[ret->n_exits++] = (struct jvm_exit){left, at + n_moves - 3,
-								       at + n_moves, end + n_jump,
-								       kind.ret, kind.sp};
+			ret->exits[ret->n_exits++] =
+				(struct jvm_exit){left,         at + n_moves - 3, at + n_moves,
+						  end + n_jump, kind.ret,         kind.sp};
 		at += n_moves;
 	}
 }

@@ -3,8 +3,8 @@
  * frames of methods are begun and ended. */
 #pragma once
 
-#include "vm-structs.h"
-#include "walk/jvm-records.h"
+#include "jvm/vm-structs.h"
+#include "jvm/walk/jvm-records.h"
 
 /* 0, or -EAGAIN: it is not there yet. */
 int interpreter_read(int memory, const struct vm_structs *vm, struct jvm_process *ret);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "java-name.h"
+/* Written into the caller's buffer in one pass; which part of a class's name is made up is found
+ * from its end. */
+#include "jvm/java-name.h"
 
 #include <string.h>
 
@@ -49,7 +51,8 @@ static size_t class_cut(const char *text, size_t n)
 	if (lambda)
 		return (size_t)(lambda - text) + 8;
 	at = digits_before(text, n);
-	if (at < n && (find(text, at, "reflect/Generated") || starts(text, at, "java/lang/invoke/LambdaForm$")))
+	if (at < n && (find(text, at, "reflect/Generated") ||
+		       starts(text, at, "java/lang/invoke/LambdaForm$")))
 		return at;
 	return n;
 }

@@ -3,13 +3,13 @@
  * that is there, and what it is follows from the name. Two things the tables do not tell: where the
  * interpreter keeps the method and the bytecode pointer (one word further from JDK 9 on), and how
  * numbers are compressed (19). */
-#include "jvm-layout.h"
+#include "jvm/jvm-layout.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "interpreter-code.h"
-#include "process-memory.h"
+#include "jvm/interpreter-code.h"
+#include "jvm/process-memory.h"
 
 struct filler {
 	const struct vm_structs *vm;
@@ -59,8 +59,7 @@ static void blob_fill(struct filler *f, struct jvm_offsets *ret)
 	ret->blob_name = need(f, VM_BLOB_NAME);
 	ret->blob_size = need(f, VM_BLOB_SIZE);
 	ret->blob_kind = may(f, VM_BLOB_KIND);
-	ret->blob_code =
-		either(f, VM_BLOB_CODE_BEGIN, VM_BLOB_CODE_OFFSET, JVM_CODE_POINTER, ret);
+	ret->blob_code = either(f, VM_BLOB_CODE_BEGIN, VM_BLOB_CODE_OFFSET, JVM_CODE_POINTER, ret);
 	ret->blob_data = need(f, VM_BLOB_DATA);
 	ret->blob_frame_complete = need(f, VM_BLOB_COMPLETE);
 	ret->blob_frame_size = need(f, VM_BLOB_FRAME_SIZE);
@@ -111,8 +110,7 @@ static void nmethod_fill(struct filler *f, struct jvm_offsets *ret)
 	ret->nmethod_immutable = may(f, VM_NMETHOD_IMMUTABLE);
 	if (has(f, VM_NMETHOD_IMMUTABLE))
 		ret->flags |= JVM_IMMUTABLE;
-	ret->nmethod_metadata =
-		has(f, VM_BLOB_MUTABLE) ? JVM_NONE : need(f, VM_NMETHOD_METADATA);
+	ret->nmethod_metadata = has(f, VM_BLOB_MUTABLE) ? JVM_NONE : need(f, VM_NMETHOD_METADATA);
 	ret->nmethod_pcs_limit = has(f, VM_NMETHOD_IMMUTABLE) ? need(f, VM_NMETHOD_SCOPES)
 							      : need(f, VM_NMETHOD_DEPENDENCIES);
 	deopt_fill(f, ret);
@@ -145,7 +143,8 @@ static void method_fill(struct filler *f, struct jvm_offsets *ret)
 const char *layout_offsets(const struct vm_structs *vm, uint32_t major, struct jvm_offsets *ret)
 {
 	struct filler f = {.vm = vm};
-	int64_t last_sp = vm->values[VM_LAST_SP] == VM_ABSENT ? -2 : (int64_t)vm->values[VM_LAST_SP];
+	int64_t last_sp = vm->values[VM_LAST_SP] == VM_ABSENT ? -2
+							      : (int64_t)vm->values[VM_LAST_SP];
 
 	memset(ret, 0, sizeof(*ret));
 	blob_fill(&f, ret);
@@ -158,7 +157,9 @@ const char *layout_offsets(const struct vm_structs *vm, uint32_t major, struct j
 	ret->frame_method = (int16_t)((last_sp >= -8 && last_sp < 0 ? last_sp : -2) - 1);
 	ret->frame_bcp = (int16_t)(ret->frame_method - (major >= 9 ? 5 : 4));
 	if (major >= 21)
-		ret->entry_words = has(&f, VM_SIZEOF_ENTRY) ? (uint16_t)((need(&f, VM_SIZEOF_ENTRY) + 15) / 16 * 2) : 8;
+		ret->entry_words = has(&f, VM_SIZEOF_ENTRY)
+					   ? (uint16_t)((need(&f, VM_SIZEOF_ENTRY) + 15) / 16 * 2)
+					   : 8;
 	return f.missing;
 }
 
@@ -198,7 +199,8 @@ static int heaps_read(int memory, const struct vm_structs *vm, struct jvm_proces
 	if (n == 0 || n > JVM_HEAPS)
 		return -EAGAIN;
 	for (uint32_t i = 0; i < n; i++)
-		if (heap_read(memory, vm, memory_word(memory, data + 8ull * i), &ret->heaps[i]) != 0)
+		if (heap_read(memory, vm, memory_word(memory, data + 8ull * i), &ret->heaps[i]) !=
+		    0)
 			return -EAGAIN;
 	ret->n_heaps = (uint32_t)n;
 	return 0;

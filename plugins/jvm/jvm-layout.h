@@ -2,8 +2,8 @@
 /* A process's JVM as the program reads it: from the JVM's own tables to a struct jvm_process. */
 #pragma once
 
-#include "vm-structs.h"
-#include "walk/jvm-records.h"
+#include "jvm/vm-structs.h"
+#include "jvm/walk/jvm-records.h"
 
 /* Fills offsets and flags. NULL, or the name of a member that this version lacks and that nothing
  * stands in for. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Walks frames of HotSpot: walk/ as a BPF program. Its maps: the processes, written by the plugin;
  * what names need, written here when a method or a place is first met; and this CPU's state. */
-#include "walk/kernel.h"
+#include "jvm/walk/kernel.h"
 
 #include <bpf/bpf_helpers.h>
 
 #define JVM_INLINE static __attribute__((always_inline)) inline
 #define JVM_GLOBAL __attribute__((noinline))
 
-#include "walk/jvm-records.h"
+#include "jvm/walk/jvm-records.h"
 
 struct jvm_state;
 struct andiron_walk;
@@ -22,7 +22,7 @@ JVM_INLINE void h_site_put(const struct jvm_site_key *key, const struct jvm_site
 JVM_INLINE const __u32 *h_place_find(const struct jvm_site_key *key);
 JVM_INLINE void h_place_put(const struct jvm_site_key *key, const __u32 *place);
 
-#include "walk/walk.h"
+#include "jvm/walk/walk.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -132,8 +132,7 @@ int jvm(void *event)
 		return 0;
 	pid = w->pid;
 	process = bpf_map_lookup_elem(&processes, &pid);
-	if (process &&
-	    bpf_probe_read_kernel(&s->process, sizeof(s->process), process) == 0)
+	if (process && bpf_probe_read_kernel(&s->process, sizeof(s->process), process) == 0)
 		jvm_walk(cpu, s, w);
 	else
 		w->end = ANDIRON_WALK_GAVE_UP;

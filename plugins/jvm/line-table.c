@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "line-table.h"
+/* One pass over the bytes; what is read behind their end is zero, which ends the table. */
+#include "jvm/line-table.h"
 
 struct cursor {
 	const uint8_t *bytes;

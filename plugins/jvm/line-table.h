@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A method's line numbers as the JVM keeps them: a byte for each pair of steps, five bits of bytecode
- * and three of lines; 255 stands before two compressed numbers; 0 ends. The bytes are untrusted, and
- * may have been cut. */
+/* A method's line numbers as the JVM keeps them: a byte for each pair of steps, five bits of
+ * bytecode and three of lines; 255 stands before two compressed numbers; 0 ends. The bytes are
+ * untrusted, and may have been cut. */
 #pragma once
 
 #include <stdint.h>

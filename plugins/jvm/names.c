@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two tables of fixed size, by hash, each slot among eight behind it. An entry that is used is marked;
- * the first unmarked one of the eight makes room, and marks are taken away on the way. */
-#include "names.h"
+/* Two tables of fixed size, by hash, each slot among eight behind it. An entry that is used is
+ * marked; the first unmarked one of the eight makes room, and marks are taken away on the way. */
+#include "jvm/names.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "java-name.h"
-#include "line-table.h"
+#include "jvm/java-name.h"
+#include "jvm/line-table.h"
 
-#define WAYS          8
-#define FUNCTION_MAX  (JVM_CLASS_BYTES + JVM_METHOD_BYTES + 1)
+#define WAYS         8
+#define FUNCTION_MAX (JVM_CLASS_BYTES + JVM_METHOD_BYTES + 1)
 
 struct method {
 	struct jvm_name_key key; /* process 0: none */
@@ -78,8 +78,8 @@ static char *text_make(const struct jvm_name *name, struct method *m)
 
 	if (name->class_bytes == 0) {
 		/* A stub: its own name, up to the zero byte. */
-		size_t bytes = strnlen(name->method_name,
-				       length(name->method_bytes, JVM_METHOD_BYTES));
+		size_t bytes =
+			strnlen(name->method_name, length(name->method_bytes, JVM_METHOD_BYTES));
 
 		memcpy(function, "~", 1);
 		memcpy(function + 1, name->method_name, bytes);
@@ -212,8 +212,8 @@ const struct jvm_site *names_site(struct names *n, const struct jvm_site_key *ke
 			return s->site;
 		}
 	}
-	if (n->source.site(n->source.self, key, &n->scratch_site) != 0 ||
-	    n->scratch_site.n == 0 || n->scratch_site.n > JVM_INLINED)
+	if (n->source.site(n->source.self, key, &n->scratch_site) != 0 || n->scratch_site.n == 0 ||
+	    n->scratch_site.n > JVM_INLINED)
 		return NULL;
 	s = site_place(n, hash);
 	/* As many methods as there are. */

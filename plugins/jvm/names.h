@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of frames: what the program has copied, made into text once and kept. Bounded: NAMES_MAX
- * methods and SITES_MAX places, of which the ones that were not used lately make room for others. */
+ * methods and SITES_MAX places, of which the ones that were not used lately make room for
+ * others. */
 #pragma once
 
 #include <stdint.h>
 
-#include "walk/jvm-records.h"
+#include "jvm/walk/jvm-records.h"
 
 #define NAMES_MAX 8192
 #define SITES_MAX 16384
@@ -29,8 +30,8 @@ struct names_source {
 struct names *names_new(const struct names_source *source);
 void names_free(struct names *n);
 
-/* Texts that were given out before are not used any more. At most JVM_INLINED + 8 methods may be asked
- * for until the next call. */
+/* Texts that were given out before are not used any more. At most JVM_INLINED + 8 methods may be
+ * asked for until the next call. */
 void names_begin(struct names *n);
 
 /* The method of an identity at a bytecode index; `excluded` as line_find() has it. 0 or -ENOENT. */

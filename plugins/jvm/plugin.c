@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "session.h"
+#include "jvm/session.h"
 
 /* Generated, not to our taste. */
 #pragma GCC diagnostic push

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "process-memory.h"
+/* By /proc/PID/mem, one system call for each read. */
+#include "jvm/process-memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

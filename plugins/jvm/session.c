@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process is known by pid, start and exec, and stays known for a while when it has gone, since its
- * frames are named later. Of a library only the addresses of its tables are remembered; the tables
- * are read in each process (vm-structs.h).
+/* A process is known by pid, start and exec, and stays known for a while when it has gone, since
+ * its frames are named later. Of a library only the addresses of its tables are remembered; the
+ * tables are read in each process (vm-structs.h).
  *
  * `describe` may be called by any thread: the table of processes is under a lock. */
-#include "session.h"
+#include "jvm/session.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "elf-symbols.h"
-#include "jvm-layout.h"
-#include "names.h"
-#include "process-memory.h"
-#include "vm-structs.h"
+#include "jvm/elf-symbols.h"
+#include "jvm/jvm-layout.h"
+#include "jvm/names.h"
+#include "jvm/process-memory.h"
+#include "jvm/vm-structs.h"
 
 #define LIBRARIES 64
 #define PROCESSES 512 /* as many as the program's map has room for */
@@ -201,8 +201,9 @@ static int process_read(struct session *s, struct process *p, int memory, const 
 	if (error != 0)
 		return error;
 	memory_text(memory, release, sizeof(release),
-		    vm.values[VM_RELEASE] == VM_ABSENT ? 0
-						       : memory_word(memory, vm.values[VM_RELEASE]));
+		    vm.values[VM_RELEASE] == VM_ABSENT
+			    ? 0
+			    : memory_word(memory, vm.values[VM_RELEASE]));
 	if (vm.values[VM_CACHE_HEAPS] != VM_ABSENT)
 		major = memory_word32(memory, vm.values[VM_MAJOR]);
 	memset(&s->record, 0, sizeof(s->record));
@@ -231,7 +232,7 @@ static int process_claim(struct session *s, struct process *p,
 	} else {
 		for (uint32_t i = 0; i < s->record.n_heaps; i++)
 			p->claims[i] = (struct andiron_runtime_claim){0, s->record.heaps[i].low,
-								     s->record.heaps[i].high};
+								      s->record.heaps[i].high};
 		p->n_claims = s->record.n_heaps;
 	}
 	if (bpf_map_update_elem(s->processes_map, &p->key.pid, &s->record, BPF_ANY) != 0)
@@ -356,7 +357,8 @@ int32_t session_resolve(void *session, const struct andiron_runtime_process *pro
 	names_begin(s->names);
 	switch (JVM_KIND(what)) {
 	case JVM_FRAME_INTERPRETED:
-		return method_resolve(s, p, where & 0xffffffffffffull, (uint32_t)(where >> 48), ret);
+		return method_resolve(s, p, where & 0xffffffffffffull, (uint32_t)(where >> 48),
+				      ret);
 	case JVM_FRAME_COMPILED:
 		return compiled_resolve(s, p, what, where, ret, max);
 	case JVM_FRAME_STUB:

@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each table is an array that ends with a null name, of entries whose size and members have exported
- * offsets. The names lie close together in the file's read-only data, and are read at once. */
-#include "vm-structs.h"
+/* Each table is an array that ends with a null name, of entries whose size and members have
+ * exported offsets. The names lie close together in the file's read-only data, and are read at
+ * once. */
+#include "jvm/vm-structs.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "process-memory.h"
+#include "jvm/process-memory.h"
 
 #define ENTRIES     6000
 #define ENTRY_BYTES 64
 #define NAMES_BYTES (16u << 20)
 #define SLOTS       512 /* more than twice of what is wanted */
 
-enum { STRUCTS, STRUCT_TYPE, STRUCT_FIELD, STRUCT_STATIC, STRUCT_OFFSET, STRUCT_ADDRESS, STRUCT_STRIDE };
+enum {
+	STRUCTS,
+	STRUCT_TYPE,
+	STRUCT_FIELD,
+	STRUCT_STATIC,
+	STRUCT_OFFSET,
+	STRUCT_ADDRESS,
+	STRUCT_STRIDE
+};
 enum { TYPES = 7, TYPE_NAME, TYPE_SIZE, TYPE_STRIDE };
 enum { INTS = 11, INT_NAME, INT_VALUE, INT_STRIDE };
 

@@ -98,8 +98,7 @@ extern const char *const vm_symbols[];
 
 #define VM_ENUM(id, ...) VM_##id,
 enum vm_id {
-	VM_MEMBERS(VM_ENUM) VM_TYPES(VM_ENUM) VM_CONSTANTS(VM_ENUM)
-	VM_IDS,
+	VM_MEMBERS(VM_ENUM) VM_TYPES(VM_ENUM) VM_CONSTANTS(VM_ENUM) VM_IDS,
 };
 #undef VM_ENUM
 
@@ -109,8 +108,8 @@ struct vm_structs {
 	uint64_t values[VM_IDS];
 };
 
-/* Of a process whose symbols stand at `addresses` (as vm_symbols has them). 0; -EAGAIN: they are not
- * relocated yet; or another negative errno. */
+/* Of a process whose symbols stand at `addresses` (as vm_symbols has them). 0; -EAGAIN: they are
+ * not relocated yet; or another negative errno. */
 int vm_structs_read(int memory, const uint64_t *addresses, struct vm_structs *ret);
 
 /* What is missing is called by its name, "CodeBlob::_name". Lives for ever. */

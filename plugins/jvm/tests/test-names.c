@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "java-name.h"
-#include "line-table.h"
+#include "jvm/java-name.h"
+#include "jvm/line-table.h"
 
 static int n_tests, n_failed;
 
@@ -56,7 +56,8 @@ static void lines_are_found(void)
 	expect(line_find(table, sizeof(table), 0, 0, &first) == 10, "line at the beginning");
 	expect(line_find(table, sizeof(table), 0, 7, &first) == 11, "line in the middle");
 	expect(line_find(table, sizeof(table), 0, 299, &first) == 11, "line before the last");
-	expect(line_find(table, sizeof(table), 0, 301, &first) == 9 && first == 9, "line at the end");
+	expect(line_find(table, sizeof(table), 0, 301, &first) == 9 && first == 9,
+	       "line at the end");
 	expect(line_find(table, 4, 0, 400, &first) == 0, "behind a cut nothing is known");
 	expect(line_find(table, 0, 0, 0, &first) == 0, "no table");
 }

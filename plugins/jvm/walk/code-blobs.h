@@ -4,22 +4,22 @@
  * A byte holds at most 254, so large blocks take several hops. */
 #pragma once
 
-#include "state.h"
+#include "jvm/walk/state.h"
 
 #define JVM_HOPS 32 /* of 254 segments: 1 MB of code with the smallest segments */
 
 JVM_INLINE int heap_of(const struct jvm_state *s, __u64 pc)
 {
 	for (int i = 0; i < JVM_HEAPS; i++)
-		if (pc - s->process.heaps[i].low < s->process.heaps[i].high - s->process.heaps[i].low)
+		if (pc - s->process.heaps[i].low <
+		    s->process.heaps[i].high - s->process.heaps[i].low)
 			return i;
 	return -1;
 }
 
 JVM_INLINE int in_interpreter(const struct jvm_state *s, __u64 pc)
 {
-	return pc - s->process.interpreter <
-	       s->process.interpreter_limit - s->process.interpreter;
+	return pc - s->process.interpreter < s->process.interpreter_limit - s->process.interpreter;
 }
 
 /* The blob's address, or 0. */
@@ -99,7 +99,8 @@ JVM_GLOBAL int jvm_blob_find(__u32 cpu, __u64 pc)
 				    : header32(s, at->blob_frame_complete);
 	if (s->code - blob >= s->size || pc - blob >= s->size || pc < s->code)
 		return 1;
-	s->frame_size = (__s32)s->frame_size < 0 || s->frame_size > 1u << 20 ? 0 : s->frame_size * 8;
+	s->frame_size = (__s32)s->frame_size < 0 || s->frame_size > 1u << 20 ? 0
+									     : s->frame_size * 8;
 	blob_kind(s);
 	s->compile_id = s->nmethod ? header32(s, at->nmethod_compile_id) : 0;
 	return 0;

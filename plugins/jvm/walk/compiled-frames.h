@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Frames of compiled methods and of stubs. A blob says how large its frame is; there is no frame
  * pointer, and the caller's is kept below the return address. The innermost frame may be under
- * construction or gone: what has been done of it, the code itself says, whose entry and end are made
- * of a handful of instructions.
+ * construction or gone: what has been done of it, the code itself says, whose entry and end are
+ * made of a handful of instructions.
  *
  * Stubs of size 0 are leaves, or keep a frame pointer. They are left by a return address that is
  * proved by the call before it. */
 #pragma once
 
-#include "debug-info.h"
-#include "interpreter-frames.h"
+#include "jvm/walk/debug-info.h"
+#include "jvm/walk/interpreter-frames.h"
 
 #define JVM_PROLOGUE 48 /* bytes of an entry that are looked at */
 
@@ -30,9 +30,9 @@ JVM_INLINE int deoptimizes(const struct jvm_state *s, __u64 pc)
 	return pc == handler || pc == other;
 }
 
-/* To the caller, whose return address is below sp. Where the caller is deoptimized, the address is a
- * handler's. A stub may have been entered at a poll or by a fault, from any place in a method. The
- * blob at hand may be another one behind. */
+/* To the caller, whose return address is below sp. Where the caller is deoptimized, the address is
+ * a handler's. A stub may have been entered at a poll or by a fault, from any place in a method.
+ * The blob at hand may be another one behind. */
 JVM_INLINE enum jvm_step frame_left(struct jvm_state *s, struct andiron_walk *w, __u64 sp, __u64 fp)
 {
 	__u64 ret = word_at(sp - 8);
@@ -100,14 +100,16 @@ JVM_INLINE __u32 prologue_instruction(struct jvm_state *s, const __u8 *b)
 		s->framed = 1;
 		return b[1] == 0x83 ? 4 : 7;
 	}
-	if (b[1] == 0x89 && (b[2] == 0x6c || b[2] == 0xac) && b[3] == 0x24) { /* mov %rbp, N(%rsp) */
+	if (b[1] == 0x89 && (b[2] == 0x6c || b[2] == 0xac) &&
+	    b[3] == 0x24) { /* mov %rbp, N(%rsp) */
 		s->saved = 1;
 		return b[2] == 0x6c ? 5 : 8;
 	}
 	return 0;
 }
 
-/* Goes over an instruction of an entry, s->prologue_at of whose bytes have been read. Not 0: the end. */
+/* Goes over an instruction of an entry, s->prologue_at of whose bytes have been read. Not 0: the
+ * end. */
 JVM_GLOBAL int jvm_prologue_step(__u32 cpu)
 {
 	struct jvm_state *s = h_state(cpu);
@@ -204,8 +206,8 @@ JVM_INLINE enum jvm_step nmethod_step(__u32 cpu, struct jvm_state *s, struct and
 	return frame_leave(s, w);
 }
 
-/* A virtual thread's outermost frame that is on the stack returns to a stub, if there are more in the
- * Java heap. Above it stands a ContinuationEntry, and the frame that has entered it. */
+/* A virtual thread's outermost frame that is on the stack returns to a stub, if there are more in
+ * the Java heap. Above it stands a ContinuationEntry, and the frame that has entered it. */
 JVM_INLINE enum jvm_step barrier_leave(struct jvm_state *s, struct andiron_walk *w)
 {
 	__u64 sp = w->regs[JVM_SP] + 8ull * s->process.at.entry_words + 16;
@@ -232,7 +234,8 @@ JVM_INLINE enum jvm_step stub_step(struct jvm_state *s, struct andiron_walk *w)
 		if (!leaf || (w->pc - s->code >= s->frame_complete && returns(s, ret)))
 			return frame_leave(s, w);
 	}
-	/* What a stub has not written yet may look like its return address: its frame comes first. */
+	/* What a stub has not written yet may look like its return address: its frame comes
+	 * first. */
 	if (leaf && fp >= sp && fp - sp < 1u << 16 && !(fp & 7) &&
 	    jvm_returns_here(s->cpu, word_at(fp + 8)))
 		return step_to(w, word_at(fp + 8), fp + 16, word_at(fp));
@@ -240,7 +243,8 @@ JVM_INLINE enum jvm_step stub_step(struct jvm_state *s, struct andiron_walk *w)
 	if (leaf && (jvm_returns_here(s->cpu, ret) || ((s->frame_size < 16) && returns(s, ret))))
 		return step_to(w, ret, sp + 8, fp);
 #if !JVM_ARM
-	/* An adapter between interpreted and compiled code holds it in rax while it moves arguments. */
+	/* An adapter between interpreted and compiled code holds it in rax while it moves
+	 * arguments. */
 	if (leaf && returns(s, w->regs[JVM_RAX])) {
 		ret = w->regs[JVM_RAX];
 		if (w->regs[JVM_R13] - sp < 4096)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which methods a place in compiled code is in: from its offset to the PcDesc that holds there (the
- * first one at or behind it, as for the JVM itself), from that to its scope, and from scope to scope
- * outwards. A call that cannot stop at a safepoint has no PcDesc: for such a return address what the
- * ones before and behind it have in common is told, since either may be of another method. A scope begins with three compressed numbers: the offset of the next one outwards, the
- * method's index among the blob's metadata, and the bytecode's index plus one.
+ * first one at or behind it, as for the JVM itself), from that to its scope, and from scope to
+ * scope outwards. A call that cannot stop at a safepoint has no PcDesc: for such a return address
+ * what the ones before and behind it have in common is told, since either may be of another method.
+ * A scope begins with three compressed numbers: the offset of the next one outwards, the method's
+ * index among the blob's metadata, and the bytecode's index plus one.
  *
  * The outermost scope is the blob's own method. If it is not, what was read is not believed. */
 #pragma once
 
-#include "code-blobs.h"
-#include "methods.h"
+#include "jvm/walk/code-blobs.h"
+#include "jvm/walk/methods.h"
 
 #define JVM_SEARCH 17 /* steps, for at most 64 K places */
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Frames of the interpreter. They keep a frame pointer; below it stand the caller's stack pointer, the
- * Method and the bytecode pointer. The innermost one may be under construction, or gone already: where
- * the thread stands in a method's entry or end, the plugin's tables say (jvm_entry, jvm_exit). */
+/* Frames of the interpreter. They keep a frame pointer; below it stand the caller's stack pointer,
+ * the Method and the bytecode pointer. The innermost one may be under construction, or gone
+ * already: where the thread stands in a method's entry or end, the plugin's tables say (jvm_entry,
+ * jvm_exit). */
 #pragma once
 
-#include "code-blobs.h"
-#include "methods.h"
+#include "jvm/walk/code-blobs.h"
+#include "jvm/walk/methods.h"
 
 /* Words read: from the frame pointer - 8 to + 1. */
 #define JVM_FRAME_WORDS 10
@@ -109,14 +110,14 @@ JVM_INLINE enum jvm_step interpreted_leave(__u32 cpu, struct jvm_state *s, struc
 		bcp = w->regs[JVM_R13];
 #endif
 	/* A method handle takes its last argument off the stack: then it is one word lower. */
-	if (sender < fp + 8 || sender - fp > 1u << 20 ||
-	    interpreted_push(cpu, s, w, bcp) != 0)
+	if (sender < fp + 8 || sender - fp > 1u << 20 || interpreted_push(cpu, s, w, bcp) != 0)
 		return JVM_STEP_LOST;
 	return step_to(w, ret, sender, caller_fp);
 }
 
 #if !JVM_ARM
-/* Which entry, or which exit, an offset in the interpreter is in; JVM_ENTRIES or JVM_EXITS: none. */
+/* Which entry, or which exit, an offset in the interpreter is in; JVM_ENTRIES or JVM_EXITS:
+ * none. */
 JVM_GLOBAL int jvm_entry_find(__u32 cpu, __u32 at)
 {
 	const struct jvm_state *s = h_state(cpu);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the plugin and its BPF program say to each other: what a process's JVM looks like (written by
- * the plugin when the process is claimed), and what the program has copied out of the process for
- * names that outlive it (written when a method or a place in compiled code is first met).
+/* What the plugin and its BPF program say to each other: what a process's JVM looks like (written
+ * by the plugin when the process is claimed), and what the program has copied out of the process
+ * for names that outlive it (written when a method or a place in compiled code is first met).
  *
  * Offsets are those of the JVM's own tables (vm-structs.h). JVM_NONE stands for a member that this
  * version does not have. */
@@ -33,7 +33,7 @@
 #define JVM_MARK_UNKNOWN 1u /* a JVM that the plugin does not know */
 #define JVM_MARK_FROZEN  2u /* here stand frames of a virtual thread that are in the Java heap */
 
-#define JVM_ADDRESS(what) ((what) & 0xffffffffffffull)
+#define JVM_ADDRESS(what) ((what)&0xffffffffffffull)
 #define JVM_KIND(what)    ((__u32)((what) >> 48 & 0xff))
 #define JVM_WHAT(kind, x) ((__u64)(kind) << 48 | JVM_ADDRESS(x))
 
@@ -73,7 +73,7 @@ struct jvm_offsets {
 	__u16 symbol_length, symbol_body, flag_lines;
 
 	__s16 frame_method, frame_bcp; /* words from the interpreter's frame pointer */
-	__u16 entry_words; /* of a ContinuationEntry, 0: this JVM has none */
+	__u16 entry_words;             /* of a ContinuationEntry, 0: this JVM has none */
 };
 
 struct jvm_heap {

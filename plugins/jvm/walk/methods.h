@@ -4,7 +4,7 @@
  * together. */
 #pragma once
 
-#include "state.h"
+#include "jvm/walk/state.h"
 
 /* A Symbol's text into to[0 … max); how long it is, 0: there is none. max is below 512. */
 JVM_INLINE __u16 symbol_copy(const struct jvm_state *s, __u64 symbol, char *to, __u32 max)

@@ -11,13 +11,13 @@
  *   h_place_find(key), h_place_put(key, offset)  u32: the place of debug information for an address
  *
  * Everything read is untrusted: offsets come from a process's own tables, and its memory may be
- * forged. So offsets are masked to the buffer they index, sizes are bounded, and a frame is believed
- * when the structures it leads to agree with each other. */
+ * forged. So offsets are masked to the buffer they index, sizes are bounded, and a frame is
+ * believed when the structures it leads to agree with each other. */
 #pragma once
 
 #include <andiron/bpf/walk.h>
 
-#include "jvm-records.h"
+#include "jvm/walk/jvm-records.h"
 
 #if defined(__TARGET_ARCH_arm64) || (defined(__aarch64__) && !defined(__TARGET_ARCH_x86))
 #define JVM_ARM 1
@@ -106,7 +106,8 @@ JVM_INLINE __u16 at16(const __u8 *p, __u32 at)
 
 JVM_INLINE __u32 at32(const __u8 *p, __u32 at)
 {
-	return (__u32)p[at] | (__u32)p[at + 1] << 8 | (__u32)p[at + 2] << 16 | (__u32)p[at + 3] << 24;
+	return (__u32)p[at] | (__u32)p[at + 1] << 8 | (__u32)p[at + 2] << 16 |
+	       (__u32)p[at + 3] << 24;
 }
 
 /* Members of the blob's header. */

@@ -2,7 +2,7 @@
 /* One frame of the JVM's after the other, until native code or nothing is found. */
 #pragma once
 
-#include "compiled-frames.h"
+#include "jvm/walk/compiled-frames.h"
 
 #define JVM_FRAMES 96 /* in one go; a deeper stack is continued by another call of the program */
 

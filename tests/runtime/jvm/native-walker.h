@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walker of plugins/jvm/walk/ as ordinary C: over a stopped process or a recording of what a walk
- * has read. One at a time; who includes this says where memory is (memory_at). */
+/* The walker of plugins/jvm/walk/ as ordinary C: over a stopped process or a recording of what a
+ * walk has read. One at a time; who includes this says where memory is (memory_at). */
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #define JVM_INLINE static inline __attribute__((unused))
 #define JVM_GLOBAL static __attribute__((unused))
 
-#include "walk/jvm-records.h"
+#include "jvm/walk/jvm-records.h"
 
 struct jvm_state;
 struct andiron_walk;
@@ -103,7 +103,7 @@ static inline void kept_clear(void)
 	kept.n_places = 0;
 }
 
-#include "walk/walk.h"
+#include "jvm/walk/walk.h"
 
 static struct jvm_state native_state;
 static struct andiron_walk native_walk;

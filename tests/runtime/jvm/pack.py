@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packs recordings: pack.py OUT.tar.xz FOLDER...: of each folder twelve that differ in their code."""
+"""pack.py OUT.tar.xz FOLDER...: of each folder twelve recordings that differ in their code."""
 
 import hashlib
 import io

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stops threads of a JVM wherever they are in Java code, walks them and prints what is found:
  *
- *   probe PID STOPS [FOLDER]    FOLDER: each different way of a walk is written there as a recording
+ *   probe PID STOPS [FOLDER]    FOLDER: each walk is written there as a recording
  *
- * A line for each stack: "whole" or "lost", and the frames, innermost first. The last one counts. */
+ * A line for each stack: "whole" or "lost", and the frames, innermost first. The last line
+ * tells how many there were. */
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
@@ -22,12 +23,12 @@
 
 #include "native-walker.h"
 
-#include "elf-symbols.h"
-#include "jvm-layout.h"
-#include "names.h"
-#include "process-memory.h"
+#include "jvm/elf-symbols.h"
+#include "jvm/jvm-layout.h"
+#include "jvm/names.h"
+#include "jvm/process-memory.h"
 #include "recording.h"
-#include "vm-structs.h"
+#include "jvm/vm-structs.h"
 
 static int memory = -1;
 static struct recording recording;
@@ -111,8 +112,8 @@ static uint64_t mapping_bias(pid_t pid, char *path, size_t max)
 		if (!file || !strstr(file, "libjvm.so"))
 			continue;
 		start = strtoull(line, NULL, 16);
-		snprintf(path, max, "/proc/%d/map_files/%.*s", pid,
-			 (int)(strchr(line, ' ') - line), line);
+		snprintf(path, max, "/proc/%d/map_files/%.*s", pid, (int)(strchr(line, ' ') - line),
+			 line);
 		bias = start;
 		break;
 	}
@@ -170,9 +171,7 @@ static struct counts {
 static void stack_print(const struct user_regs_struct *r, const char *folder)
 {
 	struct andiron_walk *w = &native_walk;
-	static const int order[] = {0};
 
-	(void)order;
 	counts.whole += w->end == 0;
 	counts.lost += w->end != 0;
 	printf("%s %llx", w->end == 0 ? "whole" : "lost", (unsigned long long)r->rip);
@@ -189,16 +188,17 @@ static void stack_print(const struct user_regs_struct *r, const char *folder)
 		if (memory_read(memory, native_state.bytes, 48, w->pc - 24) == 0) {
 			native_state.method = r->rbx;
 			if (w->exact)
-				printf(" rbx is %s method",
-				       jvm_method_know(0) == 0 ? "a" : "no");
+				printf(" rbx is %s method", jvm_method_know(0) == 0 ? "a" : "no");
 			{
 				__u64 f[10];
 				memory_read(memory, f, 80, w->regs[JVM_FP] - 64);
 				printf(" frame");
-				for (int i = 0; i < 10; i++) printf(" %llx", f[i]);
+				for (int i = 0; i < 10; i++)
+					printf(" %llx", f[i]);
 				native_state.method = f[5];
 				printf(" method is %s;", jvm_method_know(0) == 0 ? "a" : "no");
-				printf(" code size %u at %llx", native_state.bytecode_size, native_state.bytecode);
+				printf(" code size %u at %llx", native_state.bytecode_size,
+				       native_state.bytecode);
 			}
 			printf(" stack");
 			for (int i = 0; i < 6; i++)
@@ -213,7 +213,8 @@ static void stack_print(const struct user_regs_struct *r, const char *folder)
 	}
 	printf("\n");
 	if (folder)
-		recording_write(&recording, folder, &native_state.process, w, counts.whole + counts.lost);
+		recording_write(&recording, folder, &native_state.process, w,
+				counts.whole + counts.lost);
 }
 
 static int registers_take(pid_t tid, struct user_regs_struct *r)
@@ -300,6 +301,17 @@ static int threads_seize(pid_t pid, pid_t *ret, int max)
 	return n;
 }
 
+/* Lets the threads run to another place. */
+static void run_on(long ns)
+{
+	struct timespec from, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - from.tv_sec) * 1000000000 + now.tv_nsec - from.tv_nsec < ns);
+}
+
 int main(int argc, char **argv)
 {
 	struct names_source source = {NULL, name_of, site_of};
@@ -320,13 +332,12 @@ int main(int argc, char **argv)
 	names = names_new(&source);
 	n = threads_seize(pid, tids, 256);
 	for (int i = 0; i < stops && n > 0; i++) {
-		struct timespec gap = {0, 200000 + (long)(rand() % 1000000)};
-
 		stop_thread(tids[i % n], &process, argc > 3 ? argv[3] : NULL);
 		if (i % n == n - 1)
-			nanosleep(&gap, NULL); /* lets it run to another place */
+			run_on(200000 + rand() % 1000000);
 	}
-	fprintf(stderr, "%u whole, %u lost; frames: %u interpreted, %u compiled, %u stubs, %u marks\n",
+	fprintf(stderr,
+		"%u whole, %u lost; frames: %u interpreted, %u compiled, %u stubs, %u marks\n",
 		counts.whole, counts.lost, counts.kinds[1], counts.kinds[2], counts.kinds[3],
 		counts.kinds[4]);
 	return 0;

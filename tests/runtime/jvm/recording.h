@@ -9,7 +9,7 @@
 
 #include <andiron/bpf/walk.h>
 
-#include "walk/jvm-records.h"
+#include "jvm/walk/jvm-records.h"
 
 #define RECORDING_MAGIC  0x31766a72u
 #define RECORDING_RANGES 4096

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walks recordings again, and forged ones:
  *
- *   replay FOLDER [ROUNDS]    each recording gives the words that were found; then ROUNDS times with
- *                             bytes changed, which may give anything and must end
- */
+ *   replay FOLDER [ROUNDS]
+ *
+ * Each recording gives the words that were found. Then it is walked ROUNDS times with bytes changed,
+ * which may give anything, and must end. */
 #include <dirent.h>
 #include <stdio.h>
 
@@ -91,7 +92,7 @@ static void forge(void)
 
 int main(int argc, char **argv)
 {
-	unsigned n = 0, wrong = 0, rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
+	unsigned n = 0, wrong = 0, rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
 	struct dirent *entry;
 	DIR *folder = argc > 1 ? opendir(argv[1]) : NULL;
 
