@@ -3,8 +3,8 @@
  *
  *   replay FOLDER [ROUNDS]
  *
- * Each recording gives the words that were found. Then it is walked ROUNDS times with bytes changed,
- * which may give anything, and must end. */
+ * Each recording gives the words that were found. Then it is walked ROUNDS times with bytes
+ * changed, which may give anything, and must end. */
 #include <dirent.h>
 #include <stdio.h>
 
