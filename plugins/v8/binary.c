@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "binary.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf-file.h"
+
+#define SMALLEST   (8u << 20) /* no V8 is smaller */
+#define BUILTINS   8192u
+#define NAMES      (1u << 20)
+#define BLOB_LIMIT (64u << 20)
+#define BYTECODES  512u
+
+#define V8DBG "v8dbg_"
+
+struct reading {
+	struct v8_elf elf;
+	struct v8_binary *b;
+	uint64_t blob, blob_size_at, sizes, n_sizes;
+	size_t n_names;
+	bool full;
+};
+
+/* The value of a constant; false: it is not exported. */
+static bool reading_constant(const struct reading *r, const char *name, int32_t *ret)
+{
+	char symbol[112];
+	Elf64_Sym s;
+
+	snprintf(symbol, sizeof(symbol), V8DBG "%s", name);
+	return elf_dynamic(&r->elf, symbol, &s) && elf_read(&r->elf, s.st_value, ret, sizeof(*ret));
+}
+
+/* The first of several names that is exported. The last of them is NULL. */
+static bool reading_any(const struct reading *r, const char *const *names, int32_t *ret)
+{
+	for (; *names; names++)
+		if (reading_constant(r, *names, ret))
+			return true;
+	return false;
+}
+
+struct place {
+	const char *const *names;
+	size_t member;
+	int32_t least, most; /* plausible */
+	int32_t otherwise;   /* where it is not exported; -1: it must be */
+};
+
+#define NAMES_OF(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define IN_LAYOUT(m)  (offsetof(struct v8_binary, layout) + offsetof(struct v8_layout, m))
+#define IN_BINARY(m)  offsetof(struct v8_binary, m)
+
+/* Offsets of pointers are multiples of eight within an object of some size. */
+/* clang-format off */
+static const struct place places[] = {
+	{NAMES_OF("class_JSFunction__shared__SharedFunctionInfo"), IN_LAYOUT(function_shared), 8, 64, -1},
+	{NAMES_OF("class_SharedFunctionInfo__name_or_scope_info__Object",
+		  "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
+		  "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_"),
+	 IN_LAYOUT(shared_name), 8, 56, -1},
+	{NAMES_OF("class_SharedFunctionInfo__script_or_debug_info__HeapObject",
+		  "class_SharedFunctionInfo__script__Tagged_HeapObject_",
+		  "class_SharedFunctionInfo__raw_script__Tagged_Object_"),
+	 IN_LAYOUT(shared_script), 8, 56, -1},
+	{NAMES_OF("class_SharedFunctionInfo__length__uint16_t"), IN_LAYOUT(shared_counts), 8, 64, -1},
+	{NAMES_OF("class_SharedFunctionInfo__flags__int"), IN_LAYOUT(shared_flags), 8, 64, -1},
+	{NAMES_OF("class_SharedFunctionInfo__function_data__Object"), IN_LAYOUT(shared_data), 8, 8, 8},
+	{NAMES_OF("class_Script__id__SMI"), IN_LAYOUT(script_id), 64, 64, 64},
+	{NAMES_OF("class_Map__instance_type__uint16_t"), IN_LAYOUT(map_type), 12, 12, -1},
+	{NAMES_OF("type_BytecodeArray__BYTECODE_ARRAY_TYPE"), IN_LAYOUT(type_bytecode_array), 1, 65535, -1},
+	{NAMES_OF("off_fp_bytecode_array"), IN_LAYOUT(frame_bytecode), -40, -24, 0},
+	{NAMES_OF("off_fp_bytecode_offset"), IN_LAYOUT(frame_offset), -48, -32, 0},
+	{NAMES_OF("scopeinfo_idx_first_vars"), IN_BINARY(scope_first), 3, 8, 3},
+	{NAMES_OF("class_BytecodeArray__source_position_table__Object"), IN_BINARY(bytecode_positions), 32, 32, 32},
+	{NAMES_OF("class_BytecodeArray__data__uintptr_t"), IN_BINARY(bytecode_data), 48, 80, 0},
+	{NAMES_OF("class_Code__instruction_size__int"), IN_BINARY(code_size), 40, 64, 56},
+	{NAMES_OF("class_InstructionStream__instruction_start__uintptr_t",
+		  "class_Code__instruction_start__uintptr_t"), IN_BINARY(code_header), 16, 128, -1},
+	{NAMES_OF("DeoptimizationDataInlinedFunctionCountIndex"), IN_BINARY(deopt_inlined), 0, 16, 1},
+	{NAMES_OF("DeoptimizationDataLiteralArrayIndex"), IN_BINARY(deopt_literals), 0, 16, 2},
+	{NAMES_OF("DeoptimizationDataOptimizationIdIndex"), IN_BINARY(deopt_optimization), 0, 16, 5},
+	{NAMES_OF("DeoptimizationDataSharedFunctionInfoIndex",
+		  "DeoptimizationDataWrappedSharedFunctionInfoIndex"), IN_BINARY(deopt_shared), 0, 16, 6},
+	{NAMES_OF("DeoptimizationDataInliningPositionsIndex"), IN_BINARY(deopt_inlining), 0, 16, 7},
+};
+
+static const struct {
+	const char *name;
+	size_t member, has;
+} types[] = {
+	{"type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE", offsetof(struct v8_types, shared), 0},
+	{"type_Script__SCRIPT_TYPE", offsetof(struct v8_types, script), 0},
+	{"type_ScopeInfo__SCOPE_INFO_TYPE", offsetof(struct v8_types, scope), 0},
+	{"type_BytecodeArray__BYTECODE_ARRAY_TYPE", offsetof(struct v8_types, bytecodes), 0},
+	{"type_Code__CODE_TYPE", offsetof(struct v8_types, code), 0},
+	{"type_ByteArray__BYTE_ARRAY_TYPE", offsetof(struct v8_types, bytes), 0},
+	{"type_InterpreterData__INTERPRETER_DATA_TYPE", offsetof(struct v8_types, interpreter_data), 0},
+	{"type_InstructionStream__INSTRUCTION_STREAM_TYPE", offsetof(struct v8_types, stream),
+	 offsetof(struct v8_types, has_stream)},
+	{"type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE",
+	 offsetof(struct v8_types, shared_wrapper), offsetof(struct v8_types, has_shared_wrapper)},
+	{"type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE", offsetof(struct v8_types, trusted_bytes),
+	 offsetof(struct v8_types, has_trusted_bytes)},
+};
+
+/* Kinds of frames that V8 has had. Those that are quiet only lead from one frame to another. */
+static const struct {
+	const char *name;
+	bool quiet;
+} marks[] = {
+	{"EntryFrame", true}, {"ConstructEntryFrame", true}, {"ExitFrame", true},
+	{"BuiltinExitFrame", true}, {"ApiCallbackExitFrame", true}, {"ApiAccessorExitFrame", true},
+	{"ApiConstructExitFrame", true}, {"ApiNamedAccessorExitFrame", true},
+	{"ApiIndexedAccessorExitFrame", true}, {"InternalFrame", true}, {"ConstructFrame", true},
+	{"FastConstructFrame", true}, {"ArgumentsAdaptorFrame", true}, {"NativeFrame", true},
+	{"CWasmEntryFrame", true}, {"JsToWasmFrame", true}, {"WasmToJsFrame", true},
+	{"WasmToJsFunctionFrame", true}, {"WasmExitFrame", true}, {"WasmFrame", false},
+	{"WasmCompiledFrame", false}, {"IrregexpFrame", false}, {"StubFrame", false},
+	{"BuiltinFrame", false}, {"TurbofanStubWithContextFrame", false},
+	{"BuiltinContinuationFrame", true}, {"JavaScriptBuiltinContinuationFrame", true},
+	{"JavaScriptBuiltinContinuationWithCatchFrame", true}, {"StackSwitchFrame", true},
+	{"WasmDebugBreakFrame", true}, {"WasmCompileLazyFrame", true},
+	{"WasmLiftoffSetupFrame", true}, {"WasmSegmentStartFrame", true}, {"WasmJspiFrame", true},
+	{"WasmStackEntryFrame", true}, {"WasmStackExitFrame", true},
+};
+/* clang-format on */
+
+static void binary_missing(struct v8_binary *b, const char *what)
+{
+	if (b->why[0] == '\0')
+		snprintf(b->why, sizeof(b->why), "%s", what);
+}
+
+static void reading_places(struct reading *r)
+{
+	struct v8_binary *b = r->b;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		const struct place *p = &places[i];
+		int32_t value = p->otherwise;
+
+		if (!reading_any(r, p->names, &value) && p->otherwise < 0)
+			binary_missing(b, p->names[0]);
+		else if (value != p->otherwise && (value < p->least || value > p->most))
+			binary_missing(b, p->names[0]);
+		else
+			memcpy((char *)b + p->member, &value, sizeof(value));
+	}
+}
+
+static void reading_types(struct reading *r)
+{
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		char *at = (char *)&r->b->types;
+		int32_t value;
+		uint16_t type;
+
+		if (!reading_constant(r, types[i].name, &value) || value < 1 || value > 65535) {
+			if (types[i].has == 0)
+				binary_missing(r->b, types[i].name);
+			continue;
+		}
+		type = (uint16_t)value;
+		memcpy(at + types[i].member, &type, sizeof(type));
+		if (types[i].has != 0)
+			at[types[i].has] = true;
+	}
+}
+
+static void reading_marks(struct reading *r)
+{
+	struct v8_binary *b = r->b;
+
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+		char name[80];
+		int32_t value;
+
+		snprintf(name, sizeof(name), "frametype_%s", marks[i].name);
+		if (!reading_constant(r, name, &value) || value < 1 || value >= (int32_t)V8_MARKS)
+			continue;
+		snprintf(b->marks[value], sizeof(b->marks[value]), "%.*s",
+			 (int)(strlen(marks[i].name) - 5), marks[i].name);
+		if (marks[i].quiet)
+			b->layout.quiet |= 1ull << value;
+	}
+	if (strcmp(b->marks[1], "Entry") != 0 || strcmp(b->marks[2], "ConstructEntry") != 0)
+		binary_missing(b, "frametype_EntryFrame");
+}
+
+static bool reading_is(const struct reading *r, const char *name, int32_t expected)
+{
+	int32_t value;
+
+	return reading_constant(r, name, &value) && value == expected;
+}
+
+/* What is not exported, but follows. */
+static void reading_derived(struct reading *r)
+{
+	struct v8_binary *b = r->b;
+	int32_t value, weak = 0, fixed = 0, size = 8;
+	bool adaptor = reading_constant(r, "frametype_ArgumentsAdaptorFrame", &value);
+
+	/* A frame has the number of its arguments since there is no adaptor. */
+	if (b->layout.frame_bytecode == 0)
+		b->layout.frame_bytecode = adaptor ? -24 : -32;
+	if (b->layout.frame_offset == 0)
+		b->layout.frame_offset = b->layout.frame_bytecode - 8;
+	/* A ScopeInfo was an array once. */
+	reading_constant(r, "type_WeakFixedArray__WEAK_FIXED_ARRAY_TYPE", &weak);
+	reading_constant(r, "type_FixedArray__FIXED_ARRAY_TYPE", &fixed);
+	b->scope_base = b->types.scope > fixed && b->types.scope < weak ? 16 : 8;
+	/* Bytecodes that are trusted keep other members first. */
+	if (b->bytecode_data >= 64)
+		b->bytecode_positions = 24;
+	else if (b->bytecode_data == 0)
+		b->bytecode_data = 54;
+	b->code_start = 40;
+	b->code_deopt = 16;
+	b->code_positions = 24;
+	if (b->types.has_stream) {
+		b->stream_code = 8;
+		if (b->bytecode_data >= 64) {
+			b->code_deopt = 8;
+			b->code_positions = 16;
+		}
+	}
+	reading_constant(r, "TaggedSize", &size);
+	if (size != 8)
+		binary_missing(b, "pointers of eight bytes (TaggedSize)");
+	if (!reading_is(r, "off_fp_function", -16) || !reading_is(r, "off_fp_context", -8))
+		binary_missing(b, "v8dbg_off_fp_function");
+}
+
+static void reading_version(struct reading *r)
+{
+	static const char *const names[] = {
+		"_ZN2v88internal7Version6major_E", "_ZN2v88internal7Version6minor_E",
+		"_ZN2v88internal7Version6build_E", "_ZN2v88internal7Version6patch_E"};
+	Elf64_Sym s;
+
+	for (int i = 0; i < 4; i++)
+		if (!elf_dynamic(&r->elf, names[i], &s) ||
+		    !elf_read(&r->elf, s.st_value, &r->b->version[i], 4))
+			r->b->version[i] = 0;
+}
+
+static void reading_builtin(struct reading *r, const char *name, uint64_t address)
+{
+	struct v8_binary *b = r->b;
+	size_t n = strlen(name) + 1;
+
+	if (r->full || b->n_builtins == BUILTINS || r->n_names + n > NAMES || n > 128)
+		return;
+	if (!b->builtins) {
+		b->builtins = calloc(BUILTINS, sizeof(*b->builtins));
+		b->names = malloc(NAMES);
+	}
+	if (!b->builtins || !b->names) {
+		r->full = true;
+		return;
+	}
+	memcpy(b->names + r->n_names, name, n);
+	/* `start` is relative to the blob once that is known: it is less than 4 GiB in any case. */
+	b->builtins[b->n_builtins++] =
+		(struct v8_builtin){(uint32_t)(address - r->blob), (uint32_t)r->n_names};
+	r->n_names += n;
+}
+
+static void reading_symbol(void *context, const char *name, const Elf64_Sym *s)
+{
+	struct reading *r = context;
+
+	if (strncmp(name, "Builtins_", 9) == 0)
+		reading_builtin(r, name + 9, s->st_value);
+	else if (strncmp(name, "v8_Default_embedded_blob_", 25) == 0) {
+		const char *rest = name + 25;
+		bool text = s->st_shndx < r->elf.n_sections &&
+			    (r->elf.sections[s->st_shndx].sh_flags & SHF_EXECINSTR);
+
+		if (text && (strcmp(rest, "code_") == 0 || strcmp(rest, "code_data_") == 0 ||
+			     strcmp(rest, "data_") == 0))
+			r->b->blob = s->st_value;
+		else if (strcmp(rest, "code_size_") == 0 || strcmp(rest, "size_") == 0)
+			r->blob_size_at = s->st_value;
+	} else if (strcmp(name, "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE") == 0) {
+		r->sizes = s->st_value;
+		r->n_sizes = s->st_size;
+	}
+}
+
+/* What a function of a few instructions returns: the address in `lea` or `mov $…`, or (with `load`)
+ * that of the variable that it reads. */
+static bool reading_getter(const struct reading *r, const char *name, uint64_t *ret)
+{
+	uint8_t c[24];
+	const uint8_t *p = c;
+	Elf64_Sym s;
+	uint64_t at;
+	int32_t rel;
+
+	if (!elf_dynamic(&r->elf, name, &s) || !elf_read(&r->elf, s.st_value, c, sizeof(c)))
+		return false;
+	if (memcmp(p, "\xf3\x0f\x1e\xfa", 4) == 0)
+		p += 4;
+	if (memcmp(p, "\x55\x48\x89\xe5", 4) == 0)
+		p += 4;
+	if (p[0] == 0xb8) {
+		memcpy(&rel, p + 1, 4);
+		*ret = (uint32_t)rel;
+		return true;
+	}
+	if (p[0] == 0x48)
+		p++;
+	memcpy(&rel, p + 2, 4);
+	at = s.st_value + (uint64_t)(p + 6 - c) + (uint64_t)(int64_t)rel;
+	if (p[1] != 0x05 || (p[0] != 0x8d && p[0] != 0x8b))
+		return false;
+	if (p[0] == 0x8b && p[6] == 0x48 && p[7] == 0x8b && p[8] == 0x00)
+		return elf_relocated(&r->elf, at, &at) && elf_relocated(&r->elf, at, ret);
+	if (p[0] == 0x8b && p[6] == 0x8b && p[7] == 0x00)
+		return elf_relocated(&r->elf, at, ret);
+	if (p[0] == 0x8d && p[6] == 0x48 && p[7] == 0x8b && p[8] == 0x00)
+		return elf_relocated(&r->elf, at, ret);
+	*ret = at;
+	return true;
+}
+
+static void reading_blob_stripped(struct reading *r)
+{
+	uint64_t word = 0;
+
+	if (!reading_getter(r, "_ZN2v88internal23DefaultEmbeddedBlobCodeEv", &word) &&
+	    !reading_getter(r, "_ZN2v88internal19DefaultEmbeddedBlobEv", &word))
+		return;
+	r->b->blob = word;
+	if (!reading_getter(r, "_ZN2v88internal27DefaultEmbeddedBlobCodeSizeEv", &word) &&
+	    !reading_getter(r, "_ZN2v88internal23DefaultEmbeddedBlobSizeEv", &word))
+		return;
+	r->blob_size_at = word;
+}
+
+static int compare_builtins(const void *a, const void *b)
+{
+	const struct v8_builtin *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Handlers of bytecodes stand together. */
+static void binary_find_handlers(struct v8_binary *b)
+{
+	uint32_t from = 0, best = 0;
+
+	for (uint32_t i = 0; i <= b->n_builtins; i++) {
+		const char *name = i < b->n_builtins ? b->names + b->builtins[i].name : "";
+		size_t n = strlen(name);
+
+		if (n > 7 && strcmp(name + n - 7, "Handler") == 0)
+			continue;
+		if (i - from > best) {
+			best = i - from;
+			b->handlers_from = b->builtins[from].start;
+			b->handlers_to = i < b->n_builtins ? b->builtins[i].start
+							   : (uint32_t)b->blob_bytes;
+		}
+		from = i + 1;
+	}
+	if (best < 100)
+		b->handlers_from = b->handlers_to = 0;
+}
+
+static void reading_blob(struct reading *r)
+{
+	struct v8_binary *b = r->b;
+	uint32_t bytes = 0, n = 0;
+
+	elf_symbols(&r->elf, reading_symbol, r);
+	if (b->blob == 0 || r->blob_size_at == 0)
+		reading_blob_stripped(r);
+	if (b->blob == 0 || !elf_read(&r->elf, r->blob_size_at, &bytes, 4) || bytes == 0 ||
+	    bytes > BLOB_LIMIT) {
+		binary_missing(b, "embedded builtins (v8_Default_embedded_blob_code_)");
+		return;
+	}
+	b->blob_bytes = bytes;
+	for (uint32_t i = 0; i < b->n_builtins; i++) {
+		b->builtins[n] = b->builtins[i];
+		b->builtins[n].start -= (uint32_t)b->blob;
+		n += b->builtins[n].start < bytes;
+	}
+	b->n_builtins = n;
+	if (n > 0)
+		qsort(b->builtins, n, sizeof(*b->builtins), compare_builtins);
+	binary_find_handlers(b);
+}
+
+/* Three rows, of bytes or (before 9) of words. Without them compiled code of the baseline compiler has
+ * no lines. */
+static void reading_sizes(struct reading *r)
+{
+	struct v8_binary *b = r->b;
+	Elf64_Sym s;
+
+	if (r->sizes == 0 &&
+	    elf_dynamic(&r->elf, "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE", &s)) {
+		r->sizes = s.st_value;
+		r->n_sizes = s.st_size;
+	}
+	if (r->n_sizes == 0 || r->n_sizes % 3 != 0 || r->n_sizes / 3 > BYTECODES)
+		return;
+	b->sizes = malloc(r->n_sizes);
+	if (!b->sizes || !elf_read(&r->elf, r->sizes, b->sizes, r->n_sizes))
+		return;
+	b->n_sizes = (uint32_t)(r->n_sizes / 3);
+}
+
+int binary_read(struct v8_binary *ret, int fd)
+{
+	struct reading r = {.b = ret};
+	int32_t value;
+
+	*ret = (struct v8_binary){0};
+	if (elf_open(&r.elf, fd) != 0 || r.elf.bytes < SMALLEST ||
+	    !reading_constant(&r, "off_fp_function", &value))
+		return 0;
+	reading_version(&r);
+	reading_places(&r);
+	reading_types(&r);
+	reading_marks(&r);
+	reading_derived(&r);
+	if (ret->why[0] == '\0')
+		reading_blob(&r);
+	if (ret->why[0] == '\0')
+		reading_sizes(&r);
+	return 1;
+}
+
+void binary_fini(struct v8_binary *b)
+{
+	free(b->builtins);
+	free(b->names);
+	free(b->sizes);
+}
+
+const char *binary_builtin(const struct v8_binary *b, uint64_t offset)
+{
+	uint32_t low = 0, high = b->n_builtins;
+
+	if (offset >= b->blob_bytes)
+		return NULL;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (b->builtins[middle].start <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 ? b->names + b->builtins[low - 1].name : NULL;
+}

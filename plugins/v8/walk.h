@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Walks V8's frames. They are chained by the frame pointer:
+ *
+ *   fp + 8   return address
+ *   fp       the caller's fp
+ *   fp - 8   context of a JavaScript function (a tagged pointer), or the kind of the frame (even)
+ *   fp - 16  the JSFunction
+ *
+ * Past its entry code of V8 keeps fp at its own frame, so the chain is right at every instruction
+ * but a few: those of a prologue and of an epilogue, which are told by their bytes (leaf_… below),
+ * and builtins without a frame, whose caller's frame is at fp. There the chain is whole; only the
+ * address in the caller is to be found, on the stack.
+ *
+ * Everything that is read may be forged. Reads are bounded, fp only rises, and what a frame is
+ * called is decided outside, where every object is looked at before it is believed.
+ *
+ * Includers define V8_INLINE, V8_GLOBAL (a function that is verified by itself) and the helpers
+ * h_read, h_walk, h_scratch, h_process, h_layout, h_number. */
+#pragma once
+
+#include <andiron/bpf/walk.h>
+
+#include "shared.h"
+
+#if defined(__TARGET_ARCH_arm64)
+#define V8_SP 31
+#define V8_FP 29
+#else
+#define V8_SP 7
+#define V8_FP 6
+#endif
+
+#define V8_STEPS 500 /* frames of one run: 1,024 words are not more than 512 */
+
+#define V8_ON    0u /* there is another frame of V8 */
+#define V8_LEFT  1u /* the next frame is native */
+#define V8_LOST  2u
+
+#define V8_MARK_ENTRY     1u
+#define V8_MARK_CONSTRUCT 2u
+
+/* One walk's state, kept apart since functions that are verified by themselves share memory only so. */
+struct v8_scratch {
+	__u64 pc, fp, sp;
+	__u32 exact, here; /* here: what pc is in */
+	__u64 function;    /* 0: the frame's own slot has it; else it is not there yet, or this */
+	struct v8_process process;
+	struct v8_layout layout;
+	__u64 words[8];  /* fp - 48 … fp + 8 */
+	__u64 shared[9]; /* a SharedFunctionInfo */
+	__u64 near[8];   /* of the stack */
+	__u8 bytes[64];  /* of code: from pc - 8 on */
+	struct v8_met met;
+};
+
+#define V8_IN_NONE    0u
+#define V8_IN_CODE    1u /* compiled, or of a regular expression or Wasm */
+#define V8_IN_BLOB    2u /* a builtin */
+#define V8_IN_HANDLER 3u /* a builtin that runs in an interpreted function's frame */
+
+V8_INLINE int v8_in(const struct v8_range *r, __u32 n, __u64 pc)
+{
+	int in = 0;
+
+	for (__u32 i = 0; i < n; i++)
+		in |= pc >= r[i].from && pc < r[i].to;
+	return in;
+}
+
+V8_INLINE __u32 v8_where(const struct v8_process *p, __u64 pc)
+{
+	if (v8_in(p->blobs, V8_BLOBS, pc))
+		return v8_in(p->handlers, V8_BLOBS, pc) ? V8_IN_HANDLER : V8_IN_BLOB;
+	return v8_in(p->code, V8_RANGES, pc) ? V8_IN_CODE : V8_IN_NONE;
+}
+
+V8_INLINE int v8_tagged(__u64 word)
+{
+	return (word & 3) == 1;
+}
+
+/* Sets the frame behind one whose return address and caller's fp are known. */
+V8_INLINE void v8_to(struct v8_scratch *s, __u64 pc, __u64 fp, __u64 sp)
+{
+	s->pc = pc;
+	s->fp = fp;
+	s->sp = sp;
+	s->exact = 0;
+}
+
+#if defined(__TARGET_ARCH_arm64)
+/* Leaf states are not told on arm64. */
+V8_INLINE __u32 v8_leaf(struct v8_scratch *s, struct andiron_walk *w)
+{
+	return V8_ON;
+}
+#else
+/* push %rbp; mov %rsp,%rbp at this place. */
+V8_INLINE int v8_prologue_at(const __u8 *b)
+{
+	return b[0] == 0x55 && b[1] == 0x48 && b[2] == 0x89 && b[3] == 0xe5;
+}
+
+#define V8_WHOLE     0u /* rbp is the frame's own, or its caller's where it has none */
+#define V8_BEFORE    1u /* in a prologue: the return address is at sp */
+#define V8_PUSHED    2u /* the caller's rbp is at sp, the return address above */
+#define V8_BARE      3u /* rbp is set, nothing else is */
+#define V8_RETURNING 4u /* after the epilogue: the return address is at sp */
+#define V8_IN_RCX    5u /* while it drops arguments: in a register */
+#define V8_IN_R10    6u
+
+/* At its end: pop %rbp, then `ret`, or arguments are dropped from under the return address. */
+V8_INLINE __u32 v8_leaf_end(const struct v8_scratch *s)
+{
+	const __u8 *b = s->bytes + 8;
+
+	if (b[0] == 0xc3 || b[0] == 0xc2)
+		return V8_RETURNING;
+	if (b[0] == 0x59 && b[-1] == 0x5d) /* pop %rcx */
+		return V8_RETURNING;
+	if (b[0] == 0x48 && b[1] == 0x8d && b[2] == 0x64 && b[-1] == 0x59) /* lea …,%rsp */
+		return V8_IN_RCX;
+	if (b[0] == 0x51 && b[1] == 0xc3) /* push %rcx; ret */
+		return V8_IN_RCX;
+	if (b[0] == 0x41 && b[1] == 0x5a && b[-1] == 0x5d) /* pop %r10 */
+		return V8_RETURNING;
+	if (b[0] == 0x48 && b[1] == 0x8d && b[2] == 0x64 && b[-1] == 0x5a && b[-2] == 0x41)
+		return V8_IN_R10;
+	if (b[0] == 0x41 && b[1] == 0x52 && b[2] == 0xc3) /* push %r10; ret */
+		return V8_IN_R10;
+	return V8_WHOLE;
+}
+
+/* Which instruction of a prologue or an epilogue execution stands at. */
+V8_INLINE __u32 v8_leaf_state(const struct v8_scratch *s)
+{
+	const __u8 *b = s->bytes + 8;
+
+	if (v8_prologue_at(b))
+		return V8_BEFORE;
+	if (v8_prologue_at(b - 1))
+		return V8_PUSHED;
+	if (v8_prologue_at(b - 4))
+		return V8_BARE;
+	if (s->sp + 8 == s->fp && (b[0] == 0x57 || (b[0] == 0xff && b[1] == 0x75)))
+		return V8_BARE; /* push %rdi: the context is there, the function is not */
+	/* Between a function's first instruction and its prologue: is it still to be
+	 * deoptimised? Compiled functions lie far enough from each other to see only their own. */
+	if (s->here == V8_IN_CODE)
+		for (__u32 i = 1; i < 44; i++)
+			if (v8_prologue_at(b + i))
+				return V8_BEFORE;
+	return v8_leaf_end(s);
+}
+
+V8_INLINE __u32 v8_leaf_leave(struct v8_scratch *s, struct andiron_walk *w, __u32 state)
+{
+	__u64 at = state == V8_BARE ? s->fp : s->sp;
+
+	if (state == V8_IN_RCX || state == V8_IN_R10) {
+		v8_to(s, w->regs[state == V8_IN_RCX ? 2 : 10], s->fp, s->sp);
+		return V8_ON;
+	}
+	if (h_read(s->near, 16, at) != 0)
+		return V8_LOST;
+	if (state == V8_PUSHED || state == V8_BARE)
+		v8_to(s, s->near[1], s->near[0], at + 16);
+	else
+		v8_to(s, s->near[0], s->fp, at + 8);
+	return V8_ON;
+}
+
+V8_INLINE __u32 v8_function(struct v8_scratch *s, __u64 function);
+V8_INLINE int v8_push_function(struct v8_scratch *s, struct andiron_walk *w, __u32 kind);
+
+/* Leaves a frame that is not whole. On entry rdi is the function by V8's convention of calls. */
+V8_INLINE __u32 v8_leaf(struct v8_scratch *s, struct andiron_walk *w)
+{
+	__u32 state;
+
+	if (h_read(s->bytes, sizeof(s->bytes), s->pc - 8) != 0)
+		return V8_LOST;
+	state = v8_leaf_state(s);
+	if (state == V8_WHOLE)
+		return V8_ON;
+	if (state <= V8_BARE && s->here == V8_IN_CODE && v8_function(s, w->regs[5]) != 0) {
+		s->met.code = s->pc;
+		if (v8_push_function(s, w, V8_COMPILED) != 0)
+			return V8_LOST;
+	} else if (s->here == V8_IN_BLOB) {
+		if (andiron_walk_push(w, V8_WHAT(V8_STUB, 0), s->pc | V8_EXACT) != 0)
+			return V8_LOST;
+	}
+	if (v8_leaf_leave(s, w, state) != V8_ON)
+		return V8_LOST;
+	s->here = v8_where(&s->process, s->pc);
+	return s->here == V8_IN_NONE ? V8_LEFT : V8_ON;
+}
+#endif
+
+/* Reads the function into s->met.key; 0: it is none, 1: one of a script, 2: one that V8 brings. */
+V8_INLINE __u32 v8_function(struct v8_scratch *s, __u64 function)
+{
+	const struct v8_layout *l = &s->layout;
+	struct v8_key *k = &s->met.key;
+	__u64 shared = 0, id = 0;
+
+	s->met.code = s->met.bytecode = 0;
+	if (!v8_tagged(function) || h_read(&shared, 8, function - 1 + l->function_shared) != 0 ||
+	    !v8_tagged(shared) || h_read(s->shared, sizeof(s->shared), shared - 1) != 0)
+		return 0;
+	k->shared = shared;
+	k->name = s->shared[l->shared_name / 8 % 9];
+	k->script = s->shared[l->shared_script / 8 % 9];
+	k->counts = s->shared[l->shared_counts / 8 % 9];
+	k->flags = s->shared[l->shared_flags / 8 % 9];
+	if (v8_tagged(k->script) && h_read(&id, 8, k->script - 1 + l->script_id) != 0)
+		return 0;
+	k->script_id = id;
+	return s->shared[l->shared_data / 8 % 9] & 1 ? 1 : 2;
+}
+
+/* Appends the function in s->met, at what s->met.code says. */
+V8_INLINE int v8_push_function(struct v8_scratch *s, struct andiron_walk *w, __u32 kind)
+{
+	__u64 number = h_number(&s->met), where = s->met.code;
+
+	if (kind != V8_INTERPRETED)
+		where |= s->exact && where != V8_NOWHERE ? V8_EXACT : 0;
+	return andiron_walk_push(w, V8_WHAT(kind, number), where);
+}
+
+/* Whether the frame at fp is an interpreted function's: its slot has an array of bytecodes. Compiled
+ * code of the baseline compiler keeps it there, too, but no offset. */
+V8_INLINE int v8_interpreted(struct v8_scratch *s, __u64 array, __u64 offset)
+{
+	__u64 map = 0;
+	__u16 type = 0;
+
+	if (!v8_tagged(array) || (offset & 1) || h_read(&map, 8, array - 1) != 0 ||
+	    !v8_tagged(map) || h_read(&type, 2, map - 1 + s->layout.map_type) != 0)
+		return 0;
+	return type == s->layout.type_bytecode_array;
+}
+
+#if defined(__TARGET_ARCH_arm64)
+V8_INLINE int v8_called_at(struct v8_scratch *s, __u64 pc)
+{
+	return 1;
+}
+#else
+/* Whether a call stands before pc. */
+V8_INLINE int v8_called_at(struct v8_scratch *s, __u64 pc)
+{
+	const __u8 *b = s->bytes;
+
+	if (h_read(s->bytes, 8, pc - 8) != 0)
+		return 0;
+	return b[3] == 0xe8 || (b[6] == 0xff && (b[7] & 0xf8) == 0xd0) ||
+	       (b[2] == 0xff && b[3] == 0x95) || (b[5] == 0xff && (b[6] & 0xf8) == 0x50) ||
+	       (b[2] == 0xff && (b[3] & 0xf8) == 0x90);
+}
+#endif
+
+/* Where compiled code at fp has called a builtin that has no frame: the return address is near sp. */
+V8_INLINE __u64 v8_called_from(struct v8_scratch *s)
+{
+	__u64 pc = V8_NOWHERE;
+
+	if (s->sp + sizeof(s->near) > s->fp || h_read(s->near, sizeof(s->near), s->sp) != 0)
+		return V8_NOWHERE;
+	for (__u32 i = 0; i < 8; i++)
+		if (pc == V8_NOWHERE && v8_in(s->process.code, V8_RANGES, s->near[i]))
+			pc = s->near[i];
+	return pc != V8_NOWHERE && v8_called_at(s, pc) ? pc : V8_NOWHERE;
+}
+
+/* Appends a JavaScript function's frame. */
+V8_INLINE __u32 v8_script_frame(struct v8_scratch *s, struct andiron_walk *w)
+{
+	__u64 array = s->words[(s->layout.frame_bytecode + 48) / 8 & 7];
+	__u64 offset = s->words[(s->layout.frame_offset + 48) / 8 & 7];
+	__u32 function = v8_function(s, s->words[4]), kind = V8_COMPILED;
+
+	if (function == 0)
+		return andiron_walk_push(w, V8_WHAT(V8_STUB, V8_MARKS), s->pc) ? V8_LOST : V8_ON;
+	s->met.code = s->pc;
+	if (function == 2) {
+		kind = V8_BUILTIN;
+	} else if (s->here != V8_IN_CODE) {
+		/* The slots are there once they have been pushed. */
+		if (s->exact && s->sp > s->fp + s->layout.frame_offset) {
+			kind = V8_INTERPRETED;
+			s->met.code = V8_NOWHERE;
+		} else if (v8_interpreted(s, array, offset)) {
+			kind = V8_INTERPRETED;
+			s->met.code = offset;
+			s->met.bytecode = array;
+		}
+		if (s->here == V8_IN_BLOB && s->exact &&
+		    andiron_walk_push(w, V8_WHAT(V8_STUB, 0), s->pc | V8_EXACT) != 0)
+			return V8_LOST;
+		if (kind == V8_COMPILED) {
+			s->met.code = v8_called_from(s);
+			s->exact = 0;
+		}
+	}
+	return v8_push_function(s, w, kind) ? V8_LOST : V8_ON;
+}
+
+/* To the native code that has entered V8. What it keeps in registers is in V8's entry frame. */
+V8_INLINE void v8_leave(struct v8_scratch *s, struct andiron_walk *w)
+{
+	w->pc = s->pc;
+	w->exact = s->exact;
+	w->regs[V8_FP] = s->fp;
+	w->regs[V8_SP] = s->sp;
+	w->known = 1u << V8_SP | 1u << V8_FP;
+}
+
+/* Appends the frame at hand and moves to the next: V8_ON, V8_LEFT or V8_LOST. */
+V8_GLOBAL __u32 v8_step(__u32 cpu)
+{
+	struct andiron_walk *w = h_walk(cpu);
+	struct v8_scratch *s = h_scratch(cpu);
+	__u64 mark, fp;
+
+	if (!w || !s)
+		return V8_LOST;
+	fp = s->fp;
+	if ((fp & 7) || h_read(s->words, sizeof(s->words), fp - 48) != 0)
+		return V8_LOST;
+	mark = s->words[5];
+	if (mark & 1) {
+		if (v8_script_frame(s, w) != V8_ON)
+			return V8_LOST;
+	} else if (mark >= 2 * V8_MARKS || !(s->layout.quiet >> (mark >> 1 & 63) & 1)) {
+		mark = mark < 2 * V8_MARKS ? mark >> 1 : 0;
+		if (s->here != V8_IN_HANDLER &&
+		    andiron_walk_push(w, V8_WHAT(V8_STUB, mark),
+				      s->pc | (s->exact ? V8_EXACT : 0)) != 0)
+			return V8_LOST;
+	}
+	v8_to(s, s->words[7], s->words[6], fp + 16);
+	s->here = v8_where(&s->process, s->pc);
+	if (s->here == V8_IN_NONE)
+		return V8_LEFT;
+	return s->fp > fp ? V8_ON : V8_LOST;
+}
+
+/* The first frame: what the walk has called us for. */
+V8_GLOBAL __u32 v8_begin(__u32 cpu)
+{
+	struct andiron_walk *w = h_walk(cpu);
+	struct v8_scratch *s = h_scratch(cpu);
+	const struct v8_process *p;
+	const struct v8_layout *l;
+
+	if (!w || !s)
+		return V8_LOST;
+	p = h_process(w->pid);
+	if (!p)
+		return V8_LOST;
+	s->process = *p;
+	l = h_layout(s->process.layout);
+	if (!l)
+		return V8_LOST;
+	s->layout = *l;
+	s->met.key.generation = s->process.generation;
+	s->met.key.pid = w->pid;
+	s->pc = w->pc;
+	s->fp = w->regs[V8_FP];
+	s->sp = w->regs[V8_SP];
+	s->exact = w->exact;
+	s->here = v8_where(&s->process, s->pc);
+	if (s->here == V8_IN_NONE || !(w->known >> V8_FP & 1))
+		return V8_LOST;
+	return s->exact ? v8_leaf(s, w) : V8_ON;
+}
+
+/* All frames up to the native one. */
+V8_INLINE void v8_walk(__u32 cpu, struct andiron_walk *w)
+{
+	struct v8_scratch *s = h_scratch(cpu);
+	__u32 r = v8_begin(cpu);
+
+	for (int i = 0; i < V8_STEPS && r == V8_ON; i++)
+		r = v8_step(cpu);
+	if (r == V8_LEFT && s)
+		v8_leave(s, w);
+	else
+		w->end = ANDIRON_WALK_GAVE_UP;
+}
