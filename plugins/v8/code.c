@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "code.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT 32u /* of first instructions, in all versions */
+#define FARTHEST  (1u << 20)
+#define PIECE     4096u
+
+/* The object that describes the code whose header stands at an address; 0: there is no such header. */
+static uint64_t code_object(const struct heap *h, uint64_t header, const uint64_t *words)
+{
+	const struct v8_binary *b = h->binary;
+	uint64_t object = words[b->stream_code / 8], start;
+
+	if ((words[0] & 3) != 1)
+		return 0;
+	if (b->stream_code == 0) {
+		for (int i = 1; i < 4; i++)
+			if ((words[i] & 3) != 1)
+				return 0;
+		return heap_is(h, header + 1, b->types.code) ? header + 1 : 0;
+	}
+	if ((object & 3) != 1 || !heap_is(h, header + 1, b->types.stream) ||
+	    !heap_is(h, object, b->types.code) || !heap_word(h, object, b->code_start, &start))
+		return 0;
+	return start == header + b->code_header ? object : 0;
+}
+
+/* One header that covers pc, among those that begin in [from, from + PIECE). 1, 0: none, or -1: there
+ * is one, of other code. */
+static int code_in_piece(const struct heap *h, uint64_t from, uint64_t pc, struct code *ret,
+			 uint64_t *ret_object)
+{
+	uint64_t words[(PIECE + 64) / 8];
+	uint32_t header = h->binary->code_header, size;
+
+	if (!memory_read(h->memory, from, words, PIECE))
+		return -1;
+	memset(words + PIECE / 8, 0, 64);
+	for (uint64_t at = PIECE; at >= 8; at -= 8) {
+		uint64_t address = from + at - 8, object;
+
+		if (address + header > pc || (address + header) % ALIGNMENT != 0)
+			continue;
+		object = code_object(h, address, words + (at - 8) / 8);
+		if (object == 0)
+			continue;
+		if (!memory_read(h->memory, (object & ~3ull) + h->binary->code_size, &size, 4) ||
+		    pc - (address + header) > size)
+			return -1;
+		ret->header = address;
+		ret->start = address + header;
+		ret->end = ret->start + size;
+		memcpy(ret->words, words + (at - 8) / 8, sizeof(ret->words));
+		*ret_object = object;
+		return 1;
+	}
+	return 0;
+}
+
+static bool code_find(const struct heap *h, uint64_t pc, struct code *ret, uint64_t *ret_object)
+{
+	uint64_t from = pc & ~(uint64_t)(PIECE - 1);
+
+	for (uint32_t back = 0; back < FARTHEST; back += PIECE, from -= PIECE) {
+		int r = code_in_piece(h, from, pc, ret, ret_object);
+
+		if (r != 0)
+			return r > 0;
+	}
+	return false;
+}
+
+static void code_read_baseline(const struct heap *h, uint64_t object, struct code *c)
+{
+	const struct v8_binary *b = h->binary;
+	uint64_t table, length;
+	uint32_t n_sizes, n;
+	uint8_t *sizes, *bytes;
+
+	if (!heap_word(h, object, b->code_positions, &table) ||
+	    !heap_word(h, c->bytecodes, 8, &length) || !heap_is_small(length) ||
+	    length >> 32 == 0 || length >> 32 > HEAP_BYTES)
+		return;
+	n = (uint32_t)(length >> 32);
+	sizes = heap_bytes(h, table, &n_sizes);
+	bytes = malloc(n);
+	if (sizes && bytes &&
+	    memory_read(h->memory, (c->bytecodes & ~3ull) + b->bytecode_data, bytes, n))
+		c->steps = baseline_steps(b, sizes, n_sizes, bytes, n, &c->n_steps);
+	free(bytes);
+	free(sizes);
+}
+
+static void code_read_inlined(const struct heap *h, uint64_t deopt, struct code *c)
+{
+	const struct v8_binary *b = h->binary;
+	uint64_t array, literals, shared;
+	uint32_t n;
+	uint8_t *bytes;
+
+	if (!heap_element(h, deopt, b->deopt_inlining, &array) ||
+	    !heap_element(h, deopt, b->deopt_literals, &literals))
+		return;
+	bytes = heap_bytes(h, array, &n);
+	n = bytes ? n / 16 : 0;
+	if (n > CODE_INLINED)
+		n = CODE_INLINED;
+	c->inlined = n > 0 ? calloc(n, sizeof(*c->inlined)) : NULL;
+	for (uint32_t i = 0; c->inlined && i < n; i++) {
+		uint64_t word;
+		int32_t function;
+
+		memcpy(&word, bytes + 16ull * i, 8);
+		memcpy(&function, bytes + 16ull * i + 8, 4);
+		c->inlined[i].position = position_of(word);
+		if (function >= 0 && heap_element(h, literals, (uint32_t)function, &shared) &&
+		    heap_is(h, shared, b->types.shared))
+			c->inlined[i].shared = shared & ~2ull;
+		c->n_inlined = i + 1;
+	}
+	free(bytes);
+}
+
+static void code_read_optimized(const struct heap *h, uint64_t object, uint64_t deopt, struct code *c)
+{
+	const struct v8_binary *b = h->binary;
+	uint64_t shared, table;
+
+	if (!heap_element(h, deopt, b->deopt_shared, &shared))
+		return;
+	if (b->types.has_shared_wrapper && heap_is(h, shared, b->types.shared_wrapper) &&
+	    !heap_word(h, shared, 8, &shared))
+		return;
+	if (!heap_is(h, shared, b->types.shared))
+		return;
+	c->kind = CODE_OPTIMIZED;
+	c->shared = shared & ~2ull;
+	if (heap_word(h, object, b->code_positions, &table))
+		c->positions = heap_bytes(h, table, &c->n_positions);
+	code_read_inlined(h, deopt, c);
+}
+
+bool code_read(const struct heap *h, uint64_t pc, struct code *ret)
+{
+	const struct v8_binary *b = h->binary;
+	uint64_t object, data;
+
+	*ret = (struct code){0};
+	if (!code_find(h, pc, ret, &object))
+		return false;
+	if (!heap_word(h, object, b->code_deopt, &data))
+		return true;
+	if (heap_is(h, data, b->types.interpreter_data)) {
+		if (!heap_word(h, data, 8, &data))
+			return true;
+	}
+	if (heap_is(h, data, b->types.bytecodes)) {
+		ret->kind = CODE_BASELINE;
+		ret->bytecodes = data;
+		code_read_baseline(h, object, ret);
+	} else {
+		code_read_optimized(h, object, data, ret);
+	}
+	return true;
+}
+
+void code_fini(struct code *c)
+{
+	free(c->positions);
+	free(c->inlined);
+	free(c->steps);
+	*c = (struct code){0};
+}
+
+bool code_is_there(const struct heap *h, const struct code *c)
+{
+	uint64_t words[4];
+
+	return memory_read(h->memory, c->header, words, sizeof(words)) &&
+	       memcmp(words, c->words, sizeof(words)) == 0;
+}

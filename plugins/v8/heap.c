@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Places that all versions share, and parts of a string's type. */
+#define STRING_LENGTH  12
+#define STRING_CHARS   16
+#define STRING_FIRST   16 /* of a cons string; of what a thin or sliced string stands for */
+#define STRING_SECOND  24 /* of a cons string; offset of a sliced one; data of an external one */
+#define NOT_STRING     0xff80u
+#define SHAPE          7u
+#define SEQUENTIAL     0u
+#define CONS           1u
+#define EXTERNAL       2u
+#define SLICED         3u
+#define THIN           5u
+#define ONE_BYTE       8u
+#define UNCACHED       16u
+#define ARRAY_LENGTH   8
+#define ARRAY_ELEMENTS 16
+
+#define STRING_PARTS 4096u
+#define STRING_DEPTH 32
+#define LOCALS       2048u
+#define INLINE_LOCALS 75u
+
+bool heap_word(const struct heap *h, uint64_t object, uint32_t offset, uint64_t *ret)
+{
+	return heap_is_pointer(object) && memory_word(h->memory, (object & ~3ull) + offset, ret);
+}
+
+bool heap_type(const struct heap *h, uint64_t object, uint16_t *ret)
+{
+	uint64_t map;
+
+	return heap_word(h, object, 0, &map) && heap_is_pointer(map) &&
+	       memory_read(h->memory, (map & ~3ull) + h->binary->layout.map_type, ret, sizeof(*ret));
+}
+
+bool heap_is(const struct heap *h, uint64_t object, uint16_t type)
+{
+	uint16_t found;
+
+	return heap_type(h, object, &found) && found == type;
+}
+
+bool heap_is_string(const struct heap *h, uint64_t object)
+{
+	uint16_t type;
+
+	return heap_type(h, object, &type) && (type & NOT_STRING) == 0;
+}
+
+bool heap_element(const struct heap *h, uint64_t array, uint32_t index, uint64_t *ret)
+{
+	uint64_t n;
+
+	return heap_word(h, array, ARRAY_LENGTH, &n) && heap_is_small(n) && index < n >> 32 &&
+	       memory_word(h->memory, (array & ~3ull) + ARRAY_ELEMENTS + 8ull * index, ret);
+}
+
+uint8_t *heap_bytes(const struct heap *h, uint64_t object, uint32_t *ret_n)
+{
+	const struct v8_types *t = &h->binary->types;
+	uint16_t type;
+	uint64_t n;
+	uint8_t *bytes;
+
+	if (!heap_type(h, object, &type) ||
+	    (type != t->bytes && !(t->has_trusted_bytes && type == t->trusted_bytes)) ||
+	    !heap_word(h, object, ARRAY_LENGTH, &n) || !heap_is_small(n))
+		return NULL;
+	n >>= 32;
+	if (n == 0 || n > HEAP_BYTES)
+		return NULL;
+	bytes = malloc(n);
+	if (bytes && !memory_read(h->memory, (object & ~3ull) + ARRAY_ELEMENTS, bytes, n)) {
+		free(bytes);
+		return NULL;
+	}
+	*ret_n = (uint32_t)n;
+	return bytes;
+}
+
+/* A run of characters of a string whose parts may lie in several objects. */
+struct run {
+	uint64_t address;
+	uint32_t n;
+	bool wide;
+};
+
+struct pending {
+	uint64_t string;
+	uint32_t from, n;
+};
+
+struct runs {
+	const struct heap *h;
+	struct pending stack[STRING_DEPTH];
+	uint32_t depth, parts;
+};
+
+static bool runs_begin(struct runs *r, const struct heap *h, uint64_t string, uint32_t *ret_n)
+{
+	uint32_t n;
+
+	if (!heap_is_string(h, string) ||
+	    !memory_read(h->memory, (string & ~3ull) + STRING_LENGTH, &n, sizeof(n)) ||
+	    n > HEAP_SOURCE)
+		return false;
+	*r = (struct runs){.h = h, .stack = {{string, 0, n}}, .depth = 1};
+	*ret_n = n;
+	return true;
+}
+
+static bool runs_push(struct runs *r, uint64_t string, uint32_t from, uint32_t n)
+{
+	if (n == 0)
+		return true;
+	if (r->depth == STRING_DEPTH)
+		return false;
+	r->stack[r->depth++] = (struct pending){string, from, n};
+	return true;
+}
+
+/* Both parts of a cons string, the first on top. */
+static bool runs_cons(struct runs *r, const struct pending *p)
+{
+	uint64_t first, second;
+	uint32_t n, from_second = 0, n_first = 0;
+
+	if (!heap_word(r->h, p->string, STRING_FIRST, &first) || !heap_is_pointer(first) ||
+	    !memory_read(r->h->memory, (first & ~3ull) + STRING_LENGTH, &n, sizeof(n)) ||
+	    !heap_word(r->h, p->string, STRING_SECOND, &second))
+		return false;
+	if (p->from < n)
+		n_first = p->n < n - p->from ? p->n : n - p->from;
+	else
+		from_second = p->from - n;
+	return runs_push(r, second, from_second, p->n - n_first) &&
+	       runs_push(r, first, p->from, n_first);
+}
+
+/* The next run; 0: there is none, 1, or -1: the string is not to be read. */
+static int runs_next(struct runs *r, struct run *ret)
+{
+	while (r->depth > 0) {
+		struct pending p = r->stack[--r->depth];
+		uint64_t word = 0;
+		uint32_t n;
+		uint16_t type;
+
+		if (++r->parts > STRING_PARTS || !heap_type(r->h, p.string, &type) ||
+		    (type & NOT_STRING) != 0 ||
+		    !memory_read(r->h->memory, (p.string & ~3ull) + STRING_LENGTH, &n, sizeof(n)) ||
+		    p.from > n || p.n > n - p.from)
+			return -1;
+		ret->wide = (type & ONE_BYTE) == 0;
+		ret->n = p.n;
+		if ((type & SHAPE) == SEQUENTIAL || (type & SHAPE) == EXTERNAL) {
+			ret->address = (p.string & ~3ull) + STRING_CHARS;
+			if ((type & SHAPE) == EXTERNAL &&
+			    ((type & UNCACHED) ||
+			     !heap_word(r->h, p.string, STRING_SECOND, &ret->address)))
+				return -1;
+			ret->address += (uint64_t)p.from << ret->wide;
+			return 1;
+		}
+		if ((type & SHAPE) == CONS) {
+			if (!runs_cons(r, &p))
+				return -1;
+			continue;
+		}
+		if ((type & SHAPE) == SLICED &&
+		    (!heap_word(r->h, p.string, STRING_SECOND, &word) || !heap_is_small(word)))
+			return -1;
+		p.from += (uint32_t)(word >> 32);
+		if (((type & SHAPE) != SLICED && (type & SHAPE) != THIN) ||
+		    !heap_word(r->h, p.string, STRING_FIRST, &word) ||
+		    !runs_push(r, word, p.from, p.n))
+			return -1;
+	}
+	return 0;
+}
+
+static size_t put_utf8(char *at, uint32_t c)
+{
+	if (c < 0x80) {
+		at[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		at[0] = (char)(0xc0 | c >> 6);
+		at[1] = (char)(0x80 | (c & 63));
+		return 2;
+	}
+	if (c < 0x10000) {
+		at[0] = (char)(0xe0 | c >> 12);
+		at[1] = (char)(0x80 | (c >> 6 & 63));
+		at[2] = (char)(0x80 | (c & 63));
+		return 3;
+	}
+	at[0] = (char)(0xf0 | c >> 18);
+	at[1] = (char)(0x80 | (c >> 12 & 63));
+	at[2] = (char)(0x80 | (c >> 6 & 63));
+	at[3] = (char)(0x80 | (c & 63));
+	return 4;
+}
+
+static uint32_t character(const uint8_t *bytes, uint32_t i, bool wide)
+{
+	return wide ? (uint32_t)bytes[2 * i] | (uint32_t)bytes[2 * i + 1] << 8 : bytes[i];
+}
+
+size_t heap_string(const struct heap *h, uint64_t object, char *ret, size_t max)
+{
+	uint8_t bytes[512];
+	struct runs runs;
+	struct run run;
+	uint32_t total, high = 0;
+	size_t n = 0;
+
+	if (!runs_begin(&runs, h, object, &total))
+		return 0;
+	while (n + 4 <= max && runs_next(&runs, &run) > 0) {
+		uint32_t k = run.n;
+
+		if (k > sizeof(bytes) >> run.wide)
+			k = (uint32_t)(sizeof(bytes) >> run.wide);
+		if (!memory_read(h->memory, run.address, bytes, (size_t)k << run.wide))
+			return 0;
+		for (uint32_t i = 0; i < k && n + 4 <= max; i++) {
+			uint32_t c = character(bytes, i, run.wide);
+
+			if (c >= 0xd800 && c < 0xdc00) {
+				high = c;
+				continue;
+			}
+			if (c >= 0xdc00 && c < 0xe000)
+				c = high ? 0x10000 + ((high & 0x3ff) << 10) + (c & 0x3ff) : 0xfffd;
+			high = 0;
+			n += put_utf8(ret + n, c);
+		}
+		if (k < run.n)
+			break;
+	}
+	return n;
+}
+
+struct ends {
+	uint32_t *at;
+	uint32_t n, max;
+};
+
+static bool ends_add(struct ends *e, uint32_t position)
+{
+	if (e->n == e->max) {
+		uint32_t max = e->max ? 2 * e->max : 256;
+		uint32_t *at = realloc(e->at, max * sizeof(*at));
+
+		if (!at)
+			return false;
+		e->at = at;
+		e->max = max;
+	}
+	e->at[e->n++] = position;
+	return true;
+}
+
+#define PIECE 65536u
+
+/* A carriage return that a line feed follows ends no line of its own. */
+static bool ends_scan(struct ends *e, const struct heap *h, const struct run *run, uint32_t position,
+		      uint8_t *piece, bool *carriage)
+{
+	for (uint32_t done = 0; done < run->n;) {
+		uint32_t k = run->n - done;
+
+		if (k > PIECE >> run->wide)
+			k = PIECE >> run->wide;
+		if (!memory_read(h->memory, run->address + ((uint64_t)done << run->wide), piece,
+				 (size_t)k << run->wide))
+			return false;
+		for (uint32_t i = 0; i < k; i++) {
+			uint32_t c = character(piece, i, run->wide), at = position + done + i;
+
+			if (*carriage && c != '\n' && !ends_add(e, at - 1))
+				return false;
+			*carriage = c == '\r';
+			if ((c == '\n' || c == 0x2028 || c == 0x2029) && !ends_add(e, at))
+				return false;
+		}
+		done += k;
+	}
+	return true;
+}
+
+uint32_t *heap_line_ends(const struct heap *h, uint64_t string, uint32_t *ret_n,
+			 uint32_t *ret_characters)
+{
+	struct ends ends = {0};
+	struct runs runs;
+	struct run run;
+	uint32_t total, position = 0;
+	bool carriage = false;
+	uint8_t *piece;
+	int r = 0;
+
+	if (!runs_begin(&runs, h, string, &total))
+		return NULL;
+	piece = malloc(PIECE);
+	while (piece && (r = runs_next(&runs, &run)) > 0) {
+		if (!ends_scan(&ends, h, &run, position, piece, &carriage)) {
+			r = -1;
+			break;
+		}
+		position += run.n;
+	}
+	if (!piece || r < 0 || position != total || !ends_add(&ends, total)) {
+		free(ends.at);
+		ends.at = NULL;
+	}
+	free(piece);
+	*ret_n = ends.n;
+	*ret_characters = total;
+	return ends.at;
+}
+
+/* The words of a ScopeInfo behind its locals: name, beginning and end are among them. */
+#define SCOPE_WORDS 12
+
+static bool scope_words(const struct heap *h, uint64_t scope, uint32_t first, uint64_t *words,
+			uint32_t *ret_n)
+{
+	uint64_t n = 0;
+	uint32_t room = SCOPE_WORDS;
+
+	if (h->binary->scope_base == 16) { /* it is an array and knows its length */
+		if (!heap_word(h, scope, ARRAY_LENGTH, &n) || n >> 32 < first)
+			return false;
+		if ((n >> 32) - first < room)
+			room = (uint32_t)(n >> 32) - first;
+	}
+	*ret_n = room;
+	/* It may be the last object of its page. */
+	for (uint32_t i = 0; i < room; i++)
+		if (!memory_word(h->memory,
+				 (scope & ~3ull) + h->binary->scope_base + 8ull * (first + i),
+				 &words[i])) {
+			*ret_n = i;
+			break;
+		}
+	return *ret_n > 0;
+}
+
+/* Of a scope: its name, or else what V8 has inferred; its range, two small integers behind that. */
+static void scope_parse(const struct heap *h, const uint64_t *words, uint32_t n,
+			struct heap_scope *ret)
+{
+	uint32_t smalls = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (heap_is_small(words[i])) {
+			smalls++;
+			if (smalls >= 2 && ret->start < 0 && (int64_t)words[i] >= 0 &&
+			    words[i - 1] < words[i] && (int64_t)words[i - 1] >= 0) {
+				ret->start = (int32_t)(words[i - 1] >> 32);
+				ret->end = (int32_t)(words[i] >> 32);
+				return;
+			}
+			continue;
+		}
+		smalls = 0;
+		if (heap_is(h, words[i], h->binary->types.scope))
+			return;
+		if (ret->n_name == 0 && heap_is_string(h, words[i]))
+			ret->n_name = heap_string(h, words[i], ret->name, sizeof(ret->name));
+	}
+}
+
+void heap_scope(const struct heap *h, uint64_t name_or_scope, struct heap_scope *ret)
+{
+	const struct v8_binary *b = h->binary;
+	uint64_t words[SCOPE_WORDS], locals, word;
+	uint32_t first = b->scope_first, n;
+
+	ret->n_name = 0;
+	ret->start = ret->end = -1;
+	if (heap_is_string(h, name_or_scope)) {
+		ret->n_name = heap_string(h, name_or_scope, ret->name, sizeof(ret->name));
+		return;
+	}
+	if (!heap_is(h, name_or_scope, b->types.scope) ||
+	    !heap_word(h, name_or_scope, b->scope_base + 16, &locals) || !heap_is_small(locals))
+		return;
+	locals >>= 32;
+	if (locals > LOCALS)
+		return;
+	if (first >= 5 && heap_word(h, name_or_scope, b->scope_base + 24, &word)) {
+		ret->start = (int32_t)(word >> 32);
+		if (heap_word(h, name_or_scope, b->scope_base + 32, &word))
+			ret->end = (int32_t)(word >> 32);
+	}
+	/* Each local has its name and a small integer; many locals keep their names in one table. */
+	if (locals > 0 && heap_word(h, name_or_scope, b->scope_base + 8 * first, &word)) {
+		if (heap_is_small(word)) /* a module's number of variables */
+			first++;
+		if (locals >= INLINE_LOCALS && !heap_is_string(h, word))
+			first += 1 + (uint32_t)locals;
+		else
+			first += 2 * (uint32_t)locals;
+	}
+	if (scope_words(h, name_or_scope, first, words, &n))
+		scope_parse(h, words, n, ret);
+}

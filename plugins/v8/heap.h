@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of V8's heap, read from a process's memory. Every object's type is looked at before it is
+ * believed, every length is bounded: the memory may change while it is read, and be forged. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "binary.h"
+#include "memory.h"
+
+#define HEAP_SOURCE (64u << 20) /* characters of a script */
+#define HEAP_BYTES  (4u << 20)  /* of one array */
+
+struct heap {
+	const struct v8_memory *memory;
+	const struct v8_binary *binary;
+};
+
+/* A pointer to an object, strong or weak. */
+static inline bool heap_is_pointer(uint64_t word)
+{
+	return (word & 1) != 0 && (word & ~3ull) != 0;
+}
+
+static inline bool heap_is_small(uint64_t word)
+{
+	return (word & 0xffffffff) == 0;
+}
+
+/* The member at an offset of an object. */
+bool heap_word(const struct heap *h, uint64_t object, uint32_t offset, uint64_t *ret);
+bool heap_type(const struct heap *h, uint64_t object, uint16_t *ret);
+bool heap_is(const struct heap *h, uint64_t object, uint16_t type);
+bool heap_is_string(const struct heap *h, uint64_t object);
+
+/* A string as UTF-8 without a NUL, cut at `max`. The length, 0 for what is none or empty. */
+size_t heap_string(const struct heap *h, uint64_t object, char *ret, size_t max);
+
+/* An array of bytes, of at most HEAP_BYTES; NULL: it is none, empty, or there is no memory. The
+ * caller frees it. */
+uint8_t *heap_bytes(const struct heap *h, uint64_t object, uint32_t *ret_n);
+
+/* Element of a FixedArray of any kind. */
+bool heap_element(const struct heap *h, uint64_t array, uint32_t index, uint64_t *ret);
+
+/* Where the lines of a string end, ascending; *ret_characters is its length. NULL: it is not known.
+ * The caller frees it. */
+uint32_t *heap_line_ends(const struct heap *h, uint64_t string, uint32_t *ret_n,
+			 uint32_t *ret_characters);
+
+/* Name, beginning and end of a function from its SharedFunctionInfo's name member. */
+struct heap_scope {
+	char name[256];
+	size_t n_name;
+	int32_t start, end; /* positions in the script; -1: not known */
+};
+void heap_scope(const struct heap *h, uint64_t name_or_scope, struct heap_scope *ret);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "positions.h"
+
+#include <stdlib.h>
+
+struct position position_of(uint64_t word)
+{
+	struct position p = {-1, (int32_t)(word >> 31 & 0xffff) - 1};
+
+	if ((word & 1) == 0) /* else a place in a file that is not a script's */
+		p.at = (int32_t)(word >> 1 & 0x3fffffff) - 1;
+	return p;
+}
+
+/* 0, or the number of bytes. */
+static uint32_t number_read(const uint8_t *p, uint32_t n, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	for (uint32_t i = 0; i < n && i < 10; i++) {
+		value |= (uint64_t)(p[i] & 0x7f) << (7 * i);
+		if (!(p[i] & 0x80)) {
+			*ret = value;
+			return i + 1;
+		}
+	}
+	return 0;
+}
+
+static int64_t number_signed(uint64_t value)
+{
+	return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+}
+
+bool positions_find(const uint8_t *table, uint32_t n, uint32_t offset, struct position *ret)
+{
+	uint64_t code = 0, position = 0, raw;
+	bool found = false;
+
+	for (uint32_t at = 0, k; at < n;) {
+		int64_t step;
+
+		k = number_read(table + at, n - at, &raw);
+		if (k == 0)
+			break;
+		at += k;
+		step = number_signed(raw);
+		code += (uint64_t)(step < 0 ? -(step + 1) : step);
+		k = number_read(table + at, n - at, &raw);
+		if (k == 0 || code > offset)
+			break;
+		at += k;
+		position += (uint64_t)number_signed(raw);
+		*ret = position_of(position);
+		found = true;
+	}
+	return found;
+}
+
+struct baseline_step *baseline_steps(const struct v8_binary *b, const uint8_t *sizes, uint32_t n_sizes,
+				     const uint8_t *bytecodes, uint32_t n_bytecodes, uint32_t *ret_n)
+{
+	struct baseline_step *steps;
+	uint32_t n = 0, scale = 0, start = 0, offset = 0, at = 0;
+	uint64_t size, end = 0;
+
+	if (b->n_sizes == 0)
+		return NULL;
+	steps = calloc((size_t)n_bytecodes + 1, sizeof(*steps));
+	if (!steps)
+		return NULL;
+	/* What stands before the first bytecode's code has an entry of its own. */
+	for (bool prologue = true; at < n_sizes && n <= n_bytecodes; prologue = false) {
+		uint32_t k = number_read(sizes + at, n_sizes - at, &size), length;
+
+		if (k == 0)
+			break;
+		at += k;
+		end += size;
+		steps[n++] = (struct baseline_step){(uint32_t)end, start};
+		if (prologue)
+			continue;
+		if (offset >= n_bytecodes || bytecodes[offset] >= b->n_sizes)
+			break;
+		/* The first four are prefixes: Wide, ExtraWide, and two for breakpoints. */
+		if (bytecodes[offset] < 4) {
+			scale = 1 + (bytecodes[offset] & 1);
+			offset++;
+			if (offset >= n_bytecodes || bytecodes[offset] >= b->n_sizes)
+				break;
+		}
+		length = b->sizes[scale * b->n_sizes + bytecodes[offset]];
+		if (length == 0)
+			break;
+		offset += length;
+		start = offset;
+		scale = 0;
+	}
+	*ret_n = n;
+	return steps;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The BPF program's body as ordinary C, over one process that a test gives it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "v8/memory.h"
+#include "v8/shared.h"
+
+#define V8_INLINE static inline
+#define V8_GLOBAL static
+
+#define NATIVE_FUNCTIONS 4096u
+
+struct v8_scratch;
+struct andiron_walk;
+
+static int h_read(void *ret, uint32_t n, uint64_t address);
+static struct andiron_walk *h_walk(uint32_t cpu);
+static struct v8_scratch *h_scratch(uint32_t cpu);
+static const struct v8_process *h_process(uint32_t pid);
+static const struct v8_layout *h_layout(uint32_t layout);
+static uint64_t h_number(struct v8_met *met);
+
+#include "v8/walk.h"
+
+static struct native {
+	const struct v8_memory *memory;
+	struct andiron_walk walk;
+	struct v8_scratch scratch;
+	struct v8_process process;
+	struct v8_layout layout;
+	struct v8_met met[NATIVE_FUNCTIONS]; /* its number is its place and one */
+	uint32_t n_met;
+} native;
+
+static int h_read(void *ret, uint32_t n, uint64_t address)
+{
+	return memory_read(native.memory, address, ret, n) ? 0 : -1;
+}
+
+static struct andiron_walk *h_walk(uint32_t cpu)
+{
+	return &native.walk;
+}
+
+static struct v8_scratch *h_scratch(uint32_t cpu)
+{
+	return &native.scratch;
+}
+
+static const struct v8_process *h_process(uint32_t pid)
+{
+	return &native.process;
+}
+
+static const struct v8_layout *h_layout(uint32_t layout)
+{
+	return &native.layout;
+}
+
+static uint64_t h_number(struct v8_met *met)
+{
+	uint32_t i = 0;
+
+	while (i < native.n_met && memcmp(&native.met[i].key, &met->key, sizeof(met->key)) != 0)
+		i++;
+	if (i == native.n_met && i < NATIVE_FUNCTIONS)
+		native.n_met++;
+	if (i < NATIVE_FUNCTIONS) {
+		native.met[i] = *met;
+		native.met[i].number = i + 1;
+	}
+	return i + 1;
+}
