@@ -328,63 +328,122 @@ uint32_t *heap_line_ends(const struct heap *h, uint64_t string, uint32_t *ret_n,
 	return ends.at;
 }
 
-/* The words of a ScopeInfo behind its locals: name, beginning and end are among them. */
-#define SCOPE_WORDS 12
+/* Flags of a ScopeInfo since it is an object of its own. */
+#define SCOPE_CLASS    (1u << 10) /* a word for a class's variable */
+#define SCOPE_FUNCTION (3u << 12) /* two words: name and slot of the function's variable */
+#define SCOPE_INFERRED (1u << 14) /* a word: the name that V8 has inferred */
 
-static bool scope_words(const struct heap *h, uint64_t scope, uint32_t first, uint64_t *words,
-			uint32_t *ret_n)
+#define SCOPE_WORDS 8
+
+struct scope {
+	const struct heap *h;
+	uint64_t object;
+	uint64_t words[SCOPE_WORDS]; /* behind its locals */
+	uint32_t n;
+	uint32_t flags;
+};
+
+/* Where its words behind the locals begin; 0: it is not to be read. Each local has its name and a
+ * small integer; many locals keep their names in one table. */
+static uint32_t scope_first(const struct scope *s)
 {
-	uint64_t n = 0;
-	uint32_t room = SCOPE_WORDS;
+	const struct heap *h = s->h;
+	uint32_t first = h->binary->scope_first, base = h->binary->scope_base;
+	uint64_t locals, word;
 
-	if (h->binary->scope_base == 16) { /* it is an array and knows its length */
-		if (!heap_word(h, scope, ARRAY_LENGTH, &n) || n >> 32 < first)
-			return false;
-		if ((n >> 32) - first < room)
-			room = (uint32_t)(n >> 32) - first;
+	if (!heap_word(h, s->object, base + 16, &locals) || !heap_is_small(locals))
+		return 0;
+	locals >>= 32;
+	if (locals > LOCALS)
+		return 0;
+	if (locals == 0)
+		return first;
+	if (!heap_word(h, s->object, base + 8 * first, &word))
+		return 0;
+	if (heap_is_small(word)) { /* how many variables a module has */
+		first++;
+		if (!heap_word(h, s->object, base + 8 * first, &word))
+			return 0;
 	}
-	*ret_n = room;
-	/* It may be the last object of its page. */
-	for (uint32_t i = 0; i < room; i++)
-		if (!memory_word(h->memory,
-				 (scope & ~3ull) + h->binary->scope_base + 8ull * (first + i),
-				 &words[i])) {
-			*ret_n = i;
-			break;
-		}
-	return *ret_n > 0;
+	if (locals >= INLINE_LOCALS && !heap_is_string(h, word))
+		return first + 1 + (uint32_t)locals;
+	return first + 2 * (uint32_t)locals;
 }
 
-/* Of a scope: its name, or else what V8 has inferred; its range, two small integers behind that. */
-static void scope_parse(const struct heap *h, const uint64_t *words, uint32_t n,
-			struct heap_scope *ret)
+static bool scope_read(struct scope *s)
 {
-	uint32_t smalls = 0;
+	uint32_t first = scope_first(s), base = s->h->binary->scope_base, room = SCOPE_WORDS;
+	uint64_t word;
 
-	for (uint32_t i = 0; i < n; i++) {
-		if (heap_is_small(words[i])) {
-			smalls++;
-			if (smalls >= 2 && ret->start < 0 && (int64_t)words[i] >= 0 &&
-			    words[i - 1] < words[i] && (int64_t)words[i - 1] >= 0) {
-				ret->start = (int32_t)(words[i - 1] >> 32);
-				ret->end = (int32_t)(words[i] >> 32);
-				return;
-			}
-			continue;
-		}
-		smalls = 0;
-		if (heap_is(h, words[i], h->binary->types.scope))
+	if (first == 0 || !heap_word(s->h, s->object, base, &word))
+		return false;
+	/* A small integer, or 32 bits. */
+	s->flags = (uint32_t)(heap_is_small(word) ? word >> 32 : word);
+	if (base == ARRAY_ELEMENTS) { /* it is an array and knows its length */
+		if (!heap_word(s->h, s->object, ARRAY_LENGTH, &word) || word >> 32 < first)
+			return false;
+		if ((word >> 32) - first < room)
+			room = (uint32_t)(word >> 32) - first;
+	}
+	/* It may be the last object of its page. */
+	for (s->n = 0; s->n < room; s->n++)
+		if (!heap_word(s->h, s->object, base + 8 * (first + s->n), &s->words[s->n]))
+			break;
+	return true;
+}
+
+static bool scope_is_range(const struct scope *s, uint32_t at)
+{
+	return at + 1 < s->n && heap_is_small(s->words[at]) && heap_is_small(s->words[at + 1]) &&
+	       (int64_t)s->words[at] >= 0 && s->words[at] <= s->words[at + 1] &&
+	       s->words[at + 1] >> 32 <= HEAP_SOURCE;
+}
+
+static void scope_name(const struct scope *s, uint32_t at, struct heap_scope *ret)
+{
+	if (ret->n_name == 0 && at < s->n)
+		ret->n_name = heap_string(s->h, s->words[at], ret->name, sizeof(ret->name));
+}
+
+/* Name, inferred name and range from where they are if `at` is the first of them. */
+static bool scope_take(const struct scope *s, uint32_t at, struct heap_scope *ret)
+{
+	bool named = (s->flags & SCOPE_FUNCTION) != 0, inferred = (s->flags & SCOPE_INFERRED) != 0;
+	uint32_t range = at + 2u * named + inferred;
+
+	if (ret->start < 0) {
+		if (!scope_is_range(s, range))
+			return false;
+		ret->start = (int32_t)(s->words[range] >> 32);
+		ret->end = (int32_t)(s->words[range + 1] >> 32);
+	}
+	if (named)
+		scope_name(s, at, ret);
+	if (inferred)
+		scope_name(s, at + 2u * named, ret);
+	return true;
+}
+
+/* Before 9, where the flags are others: the first string, and the first range behind it. */
+static void scope_scan(const struct scope *s, struct heap_scope *ret)
+{
+	for (uint32_t i = 0; i < s->n; i++) {
+		if (ret->start < 0 && s->words[i] != 0 && scope_is_range(s, i)) {
+			ret->start = (int32_t)(s->words[i] >> 32);
+			ret->end = (int32_t)(s->words[i + 1] >> 32);
 			return;
-		if (ret->n_name == 0 && heap_is_string(h, words[i]))
-			ret->n_name = heap_string(h, words[i], ret->name, sizeof(ret->name));
+		}
+		if (!heap_is_small(s->words[i]))
+			scope_name(s, i, ret);
 	}
 }
 
 void heap_scope(const struct heap *h, uint64_t name_or_scope, struct heap_scope *ret)
 {
+	struct scope s = {.h = h, .object = name_or_scope};
 	const struct v8_binary *b = h->binary;
-	uint64_t words[SCOPE_WORDS], locals, word;
-	uint32_t first = b->scope_first, n;
+	uint32_t at;
+	uint64_t range[2];
 
 	ret->n_name = 0;
 	ret->start = ret->end = -1;
@@ -392,26 +451,19 @@ void heap_scope(const struct heap *h, uint64_t name_or_scope, struct heap_scope 
 		ret->n_name = heap_string(h, name_or_scope, ret->name, sizeof(ret->name));
 		return;
 	}
-	if (!heap_is(h, name_or_scope, b->types.scope) ||
-	    !heap_word(h, name_or_scope, b->scope_base + 16, &locals) || !heap_is_small(locals))
+	if (!heap_is(h, name_or_scope, b->types.scope) || !scope_read(&s))
 		return;
-	locals >>= 32;
-	if (locals > LOCALS)
+	if (b->scope_base == ARRAY_ELEMENTS) {
+		scope_scan(&s, ret);
 		return;
-	if (first >= 5 && heap_word(h, name_or_scope, b->scope_base + 24, &word)) {
-		ret->start = (int32_t)(word >> 32);
-		if (heap_word(h, name_or_scope, b->scope_base + 32, &word))
-			ret->end = (int32_t)(word >> 32);
 	}
-	/* Each local has its name and a small integer; many locals keep their names in one table. */
-	if (locals > 0 && heap_word(h, name_or_scope, b->scope_base + 8 * first, &word)) {
-		if (heap_is_small(word)) /* a module's number of variables */
-			first++;
-		if (locals >= INLINE_LOCALS && !heap_is_string(h, word))
-			first += 1 + (uint32_t)locals;
-		else
-			first += 2 * (uint32_t)locals;
+	if (b->scope_first >= 5 && heap_word(h, name_or_scope, b->scope_base + 24, &range[0]) &&
+	    heap_word(h, name_or_scope, b->scope_base + 32, &range[1])) {
+		ret->start = (int32_t)(range[0] >> 32);
+		ret->end = (int32_t)(range[1] >> 32);
 	}
-	if (scope_words(h, name_or_scope, first, words, &n))
-		scope_parse(h, words, n, ret);
+	at = (s.flags & SCOPE_CLASS) ? 1 : 0;
+	/* Some versions have a word more, for the receiver. */
+	if (!scope_take(&s, at, ret))
+		scope_take(&s, at + 1, ret);
 }
