@@ -13,7 +13,7 @@
 #define V8_PROCESSES 1024u /* processes at once */
 #define V8_FUNCTIONS 16384u
 #define V8_RING      (1u << 19)
-#define V8_RANGES    4u /* of code without a file, in a process */
+#define V8_RANGES    8u /* of code without a file, in a process */
 #define V8_BLOBS     4u /* places of the embedded builtins: the file's, and copies near the heap's code */
 
 /* Kinds of frames: bits 48 … 51 of the first word, whose bits 0 … 47 are a function's number (or for
@@ -22,6 +22,8 @@
 #define V8_COMPILED    2u /* second word: the address in compiled code, V8_EXACT; V8_NOWHERE */
 #define V8_BUILTIN     3u /* a function that V8 itself brings; second word: address in its code */
 #define V8_STUB        4u /* code without a function of its own; second word: address in its code */
+
+#define V8_UNKNOWN     5u /* V8 is not known: what was not found */
 
 #define V8_KIND(what)   ((what) >> 48 & 15)
 #define V8_NUMBER(what) ((what)&0xffffffffffffull)
@@ -45,7 +47,7 @@ struct v8_layout {
 	__u32 type_bytecode_array; /* such a type */
 	__s32 frame_bytecode;      /* from rbp: the bytecode array */
 	__s32 frame_offset;        /* from rbp: the offset in it, as a small integer */
-	__u32 reserved;
+	__u32 unknown; /* not 0: nothing else holds; frames are left by their chain alone */
 	__u64 quiet; /* bit n: frames with marker n show nothing: they only lead from one to another */
 };
 
@@ -70,15 +72,19 @@ struct v8_key {
 	__u64 shared, name, script, script_id, counts, flags;
 };
 
-/* In the ring, when a function is met for the first time (`function` alone has a value), and when
- * compiled code is. */
+/* In the ring: a function or compiled code of it has been met. */
 struct v8_met {
 	__u64 number;
-	__u64 code; /* 0, or an address in compiled code of it */
-	__u64 bytecode; /* of an interpreted frame: its bytecode array */
+	__u64 code;     /* 0, or an address in compiled code of it */
+	__u64 bytecode; /* 0, or its array of bytecodes */
 	struct v8_key key;
 };
 
-struct v8_met_code {
+/* Where a function was met last: 2 ** V8_PAGE bytes of compiled code, or its bytecodes. */
+#define V8_PAGE 10u
+struct v8_place {
 	__u64 number, page;
 };
+
+/* The same place is told of again after some seconds, since code is replaced. */
+#define V8_AGAIN_NS 4000000000ull

@@ -30,6 +30,7 @@
 #define V8_FP 6
 #endif
 
+#define V8_SHARED 9  /* words of a SharedFunctionInfo */
 #define V8_STEPS 500 /* frames of one run: 1,024 words are not more than 512 */
 
 #define V8_ON    0u /* there is another frame of V8 */
@@ -43,11 +44,11 @@
 struct v8_scratch {
 	__u64 pc, fp, sp;
 	__u32 exact, here; /* here: what pc is in */
-	__u64 function;    /* 0: the frame's own slot has it; else it is not there yet, or this */
+	__u64 marked; /* the marker of the last frame */
 	struct v8_process process;
 	struct v8_layout layout;
 	__u64 words[8];  /* fp - 48 … fp + 8 */
-	__u64 shared[9]; /* a SharedFunctionInfo */
+	__u64 shared[16]; /* a SharedFunctionInfo, of which V8_SHARED words are read */
 	__u64 near[8];   /* of the stack */
 	__u8 bytes[64];  /* of code: from pc - 8 on */
 	struct v8_met met;
@@ -183,7 +184,9 @@ V8_INLINE __u32 v8_leaf(struct v8_scratch *s, struct andiron_walk *w)
 	state = v8_leaf_state(s);
 	if (state == V8_WHOLE)
 		return V8_ON;
-	if (state <= V8_BARE && s->here == V8_IN_CODE && v8_function(s, w->regs[5]) != 0) {
+	if (s->layout.unknown) {
+		/* No frame has a name. */
+	} else if (state <= V8_BARE && s->here == V8_IN_CODE && v8_function(s, w->regs[5]) != 0) {
 		s->met.code = s->pc;
 		if (v8_push_function(s, w, V8_COMPILED) != 0)
 			return V8_LOST;
@@ -207,17 +210,17 @@ V8_INLINE __u32 v8_function(struct v8_scratch *s, __u64 function)
 
 	s->met.code = s->met.bytecode = 0;
 	if (!v8_tagged(function) || h_read(&shared, 8, function - 1 + l->function_shared) != 0 ||
-	    !v8_tagged(shared) || h_read(s->shared, sizeof(s->shared), shared - 1) != 0)
+	    !v8_tagged(shared) || h_read(s->shared, 8 * V8_SHARED, shared - 1) != 0)
 		return 0;
 	k->shared = shared;
-	k->name = s->shared[l->shared_name / 8 % 9];
-	k->script = s->shared[l->shared_script / 8 % 9];
-	k->counts = s->shared[l->shared_counts / 8 % 9];
-	k->flags = s->shared[l->shared_flags / 8 % 9];
+	k->name = s->shared[l->shared_name >> 3 & 15];
+	k->script = s->shared[l->shared_script >> 3 & 15];
+	k->counts = s->shared[l->shared_counts >> 3 & 15];
+	k->flags = s->shared[l->shared_flags >> 3 & 15];
 	if (v8_tagged(k->script) && h_read(&id, 8, k->script - 1 + l->script_id) != 0)
 		return 0;
 	k->script_id = id;
-	return s->shared[l->shared_data / 8 % 9] & 1 ? 1 : 2;
+	return s->shared[l->shared_data >> 3 & 15] & 1 ? 1 : 2;
 }
 
 /* Appends the function in s->met, at what s->met.code says. */
@@ -278,8 +281,8 @@ V8_INLINE __u64 v8_called_from(struct v8_scratch *s)
 /* Appends a JavaScript function's frame. */
 V8_INLINE __u32 v8_script_frame(struct v8_scratch *s, struct andiron_walk *w)
 {
-	__u64 array = s->words[(s->layout.frame_bytecode + 48) / 8 & 7];
-	__u64 offset = s->words[(s->layout.frame_offset + 48) / 8 & 7];
+	__u64 array = s->words[(__u32)(s->layout.frame_bytecode + 48) >> 3 & 7];
+	__u64 offset = s->words[(__u32)(s->layout.frame_offset + 48) >> 3 & 7];
 	__u32 function = v8_function(s, s->words[4]), kind = V8_COMPILED;
 
 	if (function == 0)
@@ -316,6 +319,17 @@ V8_INLINE void v8_leave(struct v8_scratch *s, struct andiron_walk *w)
 	w->regs[V8_FP] = s->fp;
 	w->regs[V8_SP] = s->sp;
 	w->known = 1u << V8_SP | 1u << V8_FP;
+#if !defined(__TARGET_ARCH_arm64)
+	/* What V8's entry has saved for its caller: rbx, r15, r14, r13, r12. */
+	if (s->marked == V8_MARK_ENTRY || s->marked == V8_MARK_CONSTRUCT) {
+		if (h_read(s->near, 40, s->sp - 16 - 56) != 0)
+			return;
+		w->regs[3] = s->near[0];
+		for (__u32 i = 0; i < 4; i++)
+			w->regs[15 - i] = s->near[i + 1];
+		w->known |= 1u << 3 | 0xf000;
+	}
+#endif
 }
 
 /* Appends the frame at hand and moves to the next: V8_ON, V8_LEFT or V8_LOST. */
@@ -331,7 +345,9 @@ V8_GLOBAL __u32 v8_step(__u32 cpu)
 	if ((fp & 7) || h_read(s->words, sizeof(s->words), fp - 48) != 0)
 		return V8_LOST;
 	mark = s->words[5];
-	if (mark & 1) {
+	if (s->layout.unknown) {
+		/* The chain holds, and what its frames are called was said once. */
+	} else if (mark & 1) {
 		if (v8_script_frame(s, w) != V8_ON)
 			return V8_LOST;
 	} else if (mark >= 2 * V8_MARKS || !(s->layout.quiet >> (mark >> 1 & 63) & 1)) {
@@ -341,6 +357,7 @@ V8_GLOBAL __u32 v8_step(__u32 cpu)
 				      s->pc | (s->exact ? V8_EXACT : 0)) != 0)
 			return V8_LOST;
 	}
+	s->marked = s->words[5] >> 1;
 	v8_to(s, s->words[7], s->words[6], fp + 16);
 	s->here = v8_where(&s->process, s->pc);
 	if (s->here == V8_IN_NONE)
@@ -366,6 +383,7 @@ V8_GLOBAL __u32 v8_begin(__u32 cpu)
 	if (!l)
 		return V8_LOST;
 	s->layout = *l;
+	s->marked = 0;
 	s->met.key.generation = s->process.generation;
 	s->met.key.pid = w->pid;
 	s->pc = w->pc;
@@ -374,6 +392,8 @@ V8_GLOBAL __u32 v8_begin(__u32 cpu)
 	s->exact = w->exact;
 	s->here = v8_where(&s->process, s->pc);
 	if (s->here == V8_IN_NONE || !(w->known >> V8_FP & 1))
+		return V8_LOST;
+	if (s->layout.unknown && andiron_walk_push(w, V8_WHAT(V8_UNKNOWN, 0), 0) != 0)
 		return V8_LOST;
 	return s->exact ? v8_leaf(s, w) : V8_ON;
 }
