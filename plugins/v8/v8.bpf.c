@@ -35,6 +35,7 @@ struct v8_scratch;
 struct andiron_walk;
 
 V8_INLINE int h_read(void *to, __u32 n, __u64 address);
+static inline __u32 h_u32(const __u8 *bytes);
 V8_INLINE struct andiron_walk *h_walk(__u32 cpu);
 V8_INLINE struct v8_scratch *h_scratch(__u32 cpu);
 V8_INLINE const struct v8_process *h_process(__u32 pid);
@@ -112,6 +113,12 @@ struct {
 V8_INLINE int h_read(void *to, __u32 n, __u64 address)
 {
 	return bpf_probe_read_user(to, n, (const void *)address) != 0;
+}
+
+/* Not aligned, in one load. */
+static __attribute__((always_inline, unused)) inline __u32 h_u32(const __u8 *bytes)
+{
+	return *(const volatile __u32 *)bytes;
 }
 
 V8_INLINE struct andiron_walk *h_walk(__u32 cpu)

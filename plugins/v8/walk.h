@@ -45,6 +45,9 @@ struct v8_scratch {
 	__u64 pc, fp, sp;
 	__u32 exact, here; /* here: what pc is in */
 	__u64 marked; /* the marker of the last frame */
+	/* Of one step. In memory, since the verifier then looks once at what follows, not once for
+	 * each value. */
+	volatile __u32 state, found, kind;
 	struct v8_process process;
 	struct v8_layout layout;
 	__u64 words[8];  /* fp - 48 … fp + 8 */
@@ -54,25 +57,43 @@ struct v8_scratch {
 	struct v8_met met;
 };
 
+/* What v8_function has found. */
+#define V8_NO_FUNCTION 0u
+#define V8_SCRIPT      1u
+#define V8_BROUGHT     2u /* V8 itself brings it */
+
 #define V8_IN_NONE    0u
 #define V8_IN_CODE    1u /* compiled, or of a regular expression or Wasm */
 #define V8_IN_BLOB    2u /* a builtin */
 #define V8_IN_HANDLER 3u /* a builtin that runs in an interpreted function's frame */
 
-V8_INLINE int v8_in(const struct v8_range *r, __u32 n, __u64 pc)
+/* Without a branch, as all that follows: the verifier looks at each way through a program. The
+ * difference of two addresses has its highest bit set if it is negative. */
+V8_INLINE __u64 v8_in(const struct v8_range *r, __u32 n, __u64 pc)
 {
-	int in = 0;
+	__u64 in = 0;
 
+	pc &= ~(1ull << 63);
 	for (__u32 i = 0; i < n; i++)
-		in |= pc >= r[i].from && pc < r[i].to;
-	return in;
+		in |= ~((pc - r[i].from) | (r[i].to - 1 - pc));
+	return in >> 63;
 }
 
 V8_INLINE __u32 v8_where(const struct v8_process *p, __u64 pc)
 {
-	if (v8_in(p->blobs, V8_BLOBS, pc))
-		return v8_in(p->handlers, V8_BLOBS, pc) ? V8_IN_HANDLER : V8_IN_BLOB;
-	return v8_in(p->code, V8_RANGES, pc) ? V8_IN_CODE : V8_IN_NONE;
+	__u64 blob = v8_in(p->blobs, V8_BLOBS, pc), handler = v8_in(p->handlers, V8_BLOBS, pc);
+	__u64 code = v8_in(p->code, V8_RANGES, pc);
+
+	/* What the file has wins over the region around it. */
+	return (__u32)(blob * (V8_IN_BLOB + handler) + (blob ^ 1) * code * V8_IN_CODE);
+}
+
+/* 1: the numbers are the same, else 0. */
+V8_INLINE __u32 v8_same(__u32 a, __u32 b)
+{
+	__u32 x = a ^ b;
+
+	return ~(x | -x) >> 31;
 }
 
 V8_INLINE int v8_tagged(__u64 word)
@@ -96,11 +117,7 @@ V8_INLINE __u32 v8_leaf(struct v8_scratch *s, struct andiron_walk *w)
 	return V8_ON;
 }
 #else
-/* push %rbp; mov %rsp,%rbp at this place. */
-V8_INLINE int v8_prologue_at(const __u8 *b)
-{
-	return b[0] == 0x55 && b[1] == 0x48 && b[2] == 0x89 && b[3] == 0xe5;
-}
+#define V8_PROLOGUE 0xe5894855u /* push %rbp; mov %rsp,%rbp */
 
 #define V8_WHOLE     0u /* rbp is the frame's own, or its caller's where it has none */
 #define V8_BEFORE    1u /* in a prologue: the return address is at sp */
@@ -110,52 +127,56 @@ V8_INLINE int v8_prologue_at(const __u8 *b)
 #define V8_IN_RCX    5u /* while it drops arguments: in a register */
 #define V8_IN_R10    6u
 
-/* At its end: pop %rbp, then `ret`, or arguments are dropped from under the return address. */
-V8_INLINE __u32 v8_leaf_end(const struct v8_scratch *s)
-{
-	const __u8 *b = s->bytes + 8;
+/* Bytes from an instruction on, and what they mean if those before it fit, too. */
+struct v8_pattern {
+	__s32 at; /* of the first of four bytes, from pc */
+	__u32 bytes, mask, state;
+};
 
-	if (b[0] == 0xc3 || b[0] == 0xc2)
-		return V8_RETURNING;
-	if (b[0] == 0x59 && b[-1] == 0x5d) /* pop %rcx */
-		return V8_RETURNING;
-	if (b[0] == 0x48 && b[1] == 0x8d && b[2] == 0x64 && b[-1] == 0x59) /* lea …,%rsp */
-		return V8_IN_RCX;
-	if (b[0] == 0x51 && b[1] == 0xc3) /* push %rcx; ret */
-		return V8_IN_RCX;
-	if (b[0] == 0x41 && b[1] == 0x5a && b[-1] == 0x5d) /* pop %r10 */
-		return V8_RETURNING;
-	if (b[0] == 0x48 && b[1] == 0x8d && b[2] == 0x64 && b[-1] == 0x5a && b[-2] == 0x41)
-		return V8_IN_R10;
-	if (b[0] == 0x41 && b[1] == 0x52 && b[2] == 0xc3) /* push %r10; ret */
-		return V8_IN_R10;
-	return V8_WHOLE;
-}
+/* The last one that fits counts. */
+#define V8_PATTERNS                                                                                \
+	{                                                                                          \
+		{0, 0x000000c3, 0x000000ff, V8_RETURNING},         /* ret */                       \
+			{0, 0x000000c2, 0x000000ff, V8_RETURNING}, /* ret $… */                    \
+			{-1, 0x0000595d, 0x0000ffff, V8_RETURNING},  /* pop %rbp | pop %rcx */     \
+			{-1, 0x648d4859, 0xffffffff, V8_IN_RCX},     /* pop %rcx | lea …,%rsp */   \
+			{0, 0x0000c351, 0x0000ffff, V8_IN_RCX},      /* push %rcx; ret */          \
+			{-1, 0x005a415d, 0x00ffffff, V8_RETURNING},  /* pop %rbp | pop %r10 */     \
+			{-1, 0x648d485a, 0xffffffff, V8_IN_R10},     /* … %r10 | lea …,%rsp */     \
+			{0, 0x00c35241, 0x00ffffff, V8_IN_R10},      /* push %r10; ret */          \
+			{-4, V8_PROLOGUE, 0xffffffff, V8_BARE},                                    \
+			{-1, V8_PROLOGUE, 0xffffffff, V8_PUSHED},                                  \
+			{0, V8_PROLOGUE, 0xffffffff, V8_BEFORE},                                   \
+	}
 
 /* Which instruction of a prologue or an epilogue execution stands at. */
-V8_INLINE __u32 v8_leaf_state(const struct v8_scratch *s)
+V8_INLINE void v8_leaf_state(struct v8_scratch *s)
 {
+	const struct v8_pattern patterns[] = V8_PATTERNS;
 	const __u8 *b = s->bytes + 8;
+	__u32 state = V8_WHOLE, ahead = 0;
 
-	if (v8_prologue_at(b))
-		return V8_BEFORE;
-	if (v8_prologue_at(b - 1))
-		return V8_PUSHED;
-	if (v8_prologue_at(b - 4))
-		return V8_BARE;
-	if (s->sp + 8 == s->fp && (b[0] == 0x57 || (b[0] == 0xff && b[1] == 0x75)))
-		return V8_BARE; /* push %rdi: the context is there, the function is not */
+	for (__u32 i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+		__u32 fits = v8_same(h_u32(b + patterns[i].at) & patterns[i].mask, patterns[i].bytes);
+
+		state = fits * patterns[i].state + (fits ^ 1) * state;
+	}
 	/* Between a function's first instruction and its prologue: is it still to be
 	 * deoptimised? Compiled functions lie far enough from each other to see only their own. */
-	if (s->here == V8_IN_CODE)
-		for (__u32 i = 1; i < 44; i++)
-			if (v8_prologue_at(b + i))
-				return V8_BEFORE;
-	return v8_leaf_end(s);
+	for (__u32 i = 1; i < 44; i++)
+		ahead |= v8_same(h_u32(b + i), V8_PROLOGUE);
+	if (s->here == V8_IN_CODE && ahead && state == V8_WHOLE)
+		state = V8_BEFORE;
+	/* push %rdi, in two encodings: the context is there, the function is not. */
+	if (s->sp + 8 == s->fp && (b[0] == 0x57 || (h_u32(b) & 0xffff) == 0x75ff) &&
+	    state == V8_WHOLE)
+		state = V8_BARE;
+	s->state = state;
 }
 
-V8_INLINE __u32 v8_leaf_leave(struct v8_scratch *s, struct andiron_walk *w, __u32 state)
+V8_INLINE __u32 v8_leaf_leave(struct v8_scratch *s, struct andiron_walk *w)
 {
+	__u32 state = s->state;
 	__u64 at = state == V8_BARE ? s->fp : s->sp;
 
 	if (state == V8_IN_RCX || state == V8_IN_R10) {
@@ -171,66 +192,72 @@ V8_INLINE __u32 v8_leaf_leave(struct v8_scratch *s, struct andiron_walk *w, __u3
 	return V8_ON;
 }
 
-V8_INLINE __u32 v8_function(struct v8_scratch *s, __u64 function);
-V8_INLINE int v8_push_function(struct v8_scratch *s, struct andiron_walk *w, __u32 kind);
+V8_INLINE void v8_function(struct v8_scratch *s, __u64 function);
+V8_INLINE int v8_push_function(struct v8_scratch *s, struct andiron_walk *w);
 
-/* Leaves a frame that is not whole. On entry rdi is the function by V8's convention of calls. */
+/* Appends a leaf that is not whole. On entry rdi is the function by V8's convention of calls. */
+V8_INLINE int v8_leaf_push(struct v8_scratch *s, struct andiron_walk *w)
+{
+	if (s->layout.unknown)
+		return 0; /* no frame has a name */
+	if (s->here == V8_IN_BLOB)
+		return andiron_walk_push(w, V8_WHAT(V8_STUB, 0), s->pc | V8_EXACT);
+	if (s->here != V8_IN_CODE || s->state > V8_BARE)
+		return 0;
+	v8_function(s, w->regs[5]);
+	if (s->found != V8_SCRIPT)
+		return 0;
+	s->kind = V8_COMPILED;
+	s->met.code = s->pc;
+	return v8_push_function(s, w);
+}
+
+/* Leaves a frame that is not whole. */
 V8_INLINE __u32 v8_leaf(struct v8_scratch *s, struct andiron_walk *w)
 {
-	__u32 state;
-
 	if (h_read(s->bytes, sizeof(s->bytes), s->pc - 8) != 0)
 		return V8_LOST;
-	state = v8_leaf_state(s);
-	if (state == V8_WHOLE)
+	v8_leaf_state(s);
+	if (s->state == V8_WHOLE)
 		return V8_ON;
-	if (s->layout.unknown) {
-		/* No frame has a name. */
-	} else if (state <= V8_BARE && s->here == V8_IN_CODE && v8_function(s, w->regs[5]) != 0) {
-		s->met.code = s->pc;
-		if (v8_push_function(s, w, V8_COMPILED) != 0)
-			return V8_LOST;
-	} else if (s->here == V8_IN_BLOB) {
-		if (andiron_walk_push(w, V8_WHAT(V8_STUB, 0), s->pc | V8_EXACT) != 0)
-			return V8_LOST;
-	}
-	if (v8_leaf_leave(s, w, state) != V8_ON)
+	if (v8_leaf_push(s, w) != 0 || v8_leaf_leave(s, w) != V8_ON)
 		return V8_LOST;
 	s->here = v8_where(&s->process, s->pc);
 	return s->here == V8_IN_NONE ? V8_LEFT : V8_ON;
 }
 #endif
 
-/* Reads the function into s->met.key; 0: it is none, 1: one of a script, 2: one that V8 brings. */
-V8_INLINE __u32 v8_function(struct v8_scratch *s, __u64 function)
+/* Reads a function into s->met.key; s->found says what it is. */
+V8_INLINE void v8_function(struct v8_scratch *s, __u64 function)
 {
 	const struct v8_layout *l = &s->layout;
 	struct v8_key *k = &s->met.key;
 	__u64 shared = 0, id = 0;
 
+	s->found = V8_NO_FUNCTION;
 	s->met.code = s->met.bytecode = 0;
 	if (!v8_tagged(function) || h_read(&shared, 8, function - 1 + l->function_shared) != 0 ||
 	    !v8_tagged(shared) || h_read(s->shared, 8 * V8_SHARED, shared - 1) != 0)
-		return 0;
+		return;
 	k->shared = shared;
 	k->name = s->shared[l->shared_name >> 3 & 15];
 	k->script = s->shared[l->shared_script >> 3 & 15];
 	k->counts = s->shared[l->shared_counts >> 3 & 15];
 	k->flags = s->shared[l->shared_flags >> 3 & 15];
 	if (v8_tagged(k->script) && h_read(&id, 8, k->script - 1 + l->script_id) != 0)
-		return 0;
+		return;
 	k->script_id = id;
-	return s->shared[l->shared_data >> 3 & 15] & 1 ? 1 : 2;
+	s->found = s->shared[l->shared_data >> 3 & 15] & 1 ? V8_SCRIPT : V8_BROUGHT;
 }
 
-/* Appends the function in s->met, at what s->met.code says. */
-V8_INLINE int v8_push_function(struct v8_scratch *s, struct andiron_walk *w, __u32 kind)
+/* Appends the function in s->met, as s->kind, at what s->met.code says. */
+V8_INLINE int v8_push_function(struct v8_scratch *s, struct andiron_walk *w)
 {
-	__u64 number = h_number(&s->met), where = s->met.code;
+	__u64 number = h_number(&s->met), where = s->met.code, exact = s->exact;
 
-	if (kind != V8_INTERPRETED)
-		where |= s->exact && where != V8_NOWHERE ? V8_EXACT : 0;
-	return andiron_walk_push(w, V8_WHAT(kind, number), where);
+	if (s->kind != V8_INTERPRETED && where != V8_NOWHERE)
+		where |= exact << 63;
+	return andiron_walk_push(w, V8_WHAT(s->kind, number), where);
 }
 
 /* Whether the frame at fp is an interpreted function's: its slot has an array of bytecodes. Compiled
@@ -266,49 +293,73 @@ V8_INLINE int v8_called_at(struct v8_scratch *s, __u64 pc)
 #endif
 
 /* Where compiled code at fp has called a builtin that has no frame: the return address is near sp. */
-V8_INLINE __u64 v8_called_from(struct v8_scratch *s)
+V8_INLINE void v8_called_from(struct v8_scratch *s)
 {
-	__u64 pc = V8_NOWHERE;
+	__u64 pc = 0, none = 1;
 
+	s->met.code = V8_NOWHERE;
 	if (s->sp + sizeof(s->near) > s->fp || h_read(s->near, sizeof(s->near), s->sp) != 0)
-		return V8_NOWHERE;
-	for (__u32 i = 0; i < 8; i++)
-		if (pc == V8_NOWHERE && v8_in(s->process.code, V8_RANGES, s->near[i]))
-			pc = s->near[i];
-	return pc != V8_NOWHERE && v8_called_at(s, pc) ? pc : V8_NOWHERE;
+		return;
+	for (__u32 i = 0; i < 8; i++) {
+		__u64 in = v8_in(s->process.code, V8_RANGES, s->near[i]) & none;
+
+		pc |= s->near[i] & -in;
+		none &= ~in;
+	}
+	if (pc != 0 && v8_called_at(s, pc))
+		s->met.code = pc;
 }
 
-/* Appends a JavaScript function's frame. */
-V8_INLINE __u32 v8_script_frame(struct v8_scratch *s, struct andiron_walk *w)
+/* A function of a script whose address is not in compiled code: an interpreted one, or one that has
+ * called a builtin without a frame. */
+V8_INLINE void v8_not_in_code(struct v8_scratch *s)
 {
 	__u64 array = s->words[(__u32)(s->layout.frame_bytecode + 48) >> 3 & 7];
 	__u64 offset = s->words[(__u32)(s->layout.frame_offset + 48) >> 3 & 7];
-	__u32 function = v8_function(s, s->words[4]), kind = V8_COMPILED;
 
-	if (function == 0)
-		return andiron_walk_push(w, V8_WHAT(V8_STUB, V8_MARKS), s->pc) ? V8_LOST : V8_ON;
+	/* The slots are there once they have been pushed. */
+	if (s->exact && s->sp > s->fp + s->layout.frame_offset) {
+		s->kind = V8_INTERPRETED;
+		s->met.code = V8_NOWHERE;
+	} else if (v8_interpreted(s, array, offset)) {
+		s->kind = V8_INTERPRETED;
+		s->met.code = offset;
+		s->met.bytecode = array;
+	} else {
+		v8_called_from(s);
+		s->exact = 0;
+	}
+}
+
+/* Appends a JavaScript function's frame. */
+V8_INLINE int v8_script_frame(struct v8_scratch *s, struct andiron_walk *w)
+{
+	v8_function(s, s->words[4]);
+	if (s->found == V8_NO_FUNCTION)
+		return andiron_walk_push(w, V8_WHAT(V8_STUB, V8_MARKS), s->pc);
+	s->kind = s->found == V8_BROUGHT ? V8_BUILTIN : V8_COMPILED;
 	s->met.code = s->pc;
-	if (function == 2) {
-		kind = V8_BUILTIN;
-	} else if (s->here != V8_IN_CODE) {
-		/* The slots are there once they have been pushed. */
-		if (s->exact && s->sp > s->fp + s->layout.frame_offset) {
-			kind = V8_INTERPRETED;
-			s->met.code = V8_NOWHERE;
-		} else if (v8_interpreted(s, array, offset)) {
-			kind = V8_INTERPRETED;
-			s->met.code = offset;
-			s->met.bytecode = array;
-		}
+	if (s->kind == V8_COMPILED && s->here != V8_IN_CODE) {
 		if (s->here == V8_IN_BLOB && s->exact &&
 		    andiron_walk_push(w, V8_WHAT(V8_STUB, 0), s->pc | V8_EXACT) != 0)
-			return V8_LOST;
-		if (kind == V8_COMPILED) {
-			s->met.code = v8_called_from(s);
-			s->exact = 0;
-		}
+			return 1;
+		v8_not_in_code(s);
 	}
-	return v8_push_function(s, w, kind) ? V8_LOST : V8_ON;
+	return v8_push_function(s, w);
+}
+
+/* Appends the frame of code without a function: a builtin, a regular expression, Wasm. */
+V8_INLINE int v8_stub_frame(struct v8_scratch *s, struct andiron_walk *w)
+{
+	__u64 mark = s->words[5] >> 1, exact = s->exact;
+
+	if (s->here == V8_IN_HANDLER)
+		return 0;
+	if (mark >= V8_MARKS)
+		mark = 0;
+	else if (s->layout.quiet >> mark & 1)
+		return 0;
+	return andiron_walk_push(w, V8_WHAT(V8_STUB, mark), s->pc | exact << 63);
 }
 
 /* To the native code that has entered V8. What it keeps in registers is in V8's entry frame. */
@@ -337,26 +388,22 @@ V8_GLOBAL __u32 v8_step(__u32 cpu)
 {
 	struct andiron_walk *w = h_walk(cpu);
 	struct v8_scratch *s = h_scratch(cpu);
-	__u64 mark, fp;
+	__u64 fp;
+	int full;
 
 	if (!w || !s)
 		return V8_LOST;
 	fp = s->fp;
 	if ((fp & 7) || h_read(s->words, sizeof(s->words), fp - 48) != 0)
 		return V8_LOST;
-	mark = s->words[5];
-	if (s->layout.unknown) {
-		/* The chain holds, and what its frames are called was said once. */
-	} else if (mark & 1) {
-		if (v8_script_frame(s, w) != V8_ON)
-			return V8_LOST;
-	} else if (mark >= 2 * V8_MARKS || !(s->layout.quiet >> (mark >> 1 & 63) & 1)) {
-		mark = mark < 2 * V8_MARKS ? mark >> 1 : 0;
-		if (s->here != V8_IN_HANDLER &&
-		    andiron_walk_push(w, V8_WHAT(V8_STUB, mark),
-				      s->pc | (s->exact ? V8_EXACT : 0)) != 0)
-			return V8_LOST;
-	}
+	if (s->layout.unknown)
+		full = 0; /* the chain holds, and what its frames are called was said once */
+	else if (s->words[5] & 1)
+		full = v8_script_frame(s, w);
+	else
+		full = v8_stub_frame(s, w);
+	if (full)
+		return V8_LOST;
 	s->marked = s->words[5] >> 1;
 	v8_to(s, s->words[7], s->words[6], fp + 16);
 	s->here = v8_where(&s->process, s->pc);

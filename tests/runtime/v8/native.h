@@ -18,6 +18,7 @@ struct v8_scratch;
 struct andiron_walk;
 
 static int h_read(void *ret, uint32_t n, uint64_t address);
+static uint32_t h_u32(const uint8_t *bytes);
 static struct andiron_walk *h_walk(uint32_t cpu);
 static struct v8_scratch *h_scratch(uint32_t cpu);
 static const struct v8_process *h_process(uint32_t pid);
@@ -39,6 +40,14 @@ static struct native {
 static int h_read(void *ret, uint32_t n, uint64_t address)
 {
 	return memory_read(native.memory, address, ret, n) ? 0 : -1;
+}
+
+static uint32_t h_u32(const uint8_t *bytes)
+{
+	uint32_t value;
+
+	memcpy(&value, bytes, sizeof(value));
+	return value;
 }
 
 static struct andiron_walk *h_walk(uint32_t cpu)
