@@ -318,7 +318,7 @@ V8_INLINE void v8_not_in_code(struct v8_scratch *s)
 	__u64 offset = s->words[(__u32)(s->layout.frame_offset + 48) >> 3 & 7];
 
 	/* The slots are there once they have been pushed. */
-	if (s->exact && s->sp > s->fp + s->layout.frame_offset) {
+	if (s->exact && s->sp > s->fp + (__u64)(__s64)s->layout.frame_offset) {
 		s->kind = V8_INTERPRETED;
 		s->met.code = V8_NOWHERE;
 	} else if (v8_interpreted(s, array, offset)) {

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walks recorded states of V8 (state.h) as they were walked when they were recorded, and damages
+ * them: whatever registers and memory say, walks end, reads stay in bounds and names have a
+ * terminator. */
+#include "state.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+#include "testing/test.h"
+
+#define UNPACKED (256u << 20)
+
+static struct image {
+	const struct state_range *ranges;
+	uint32_t n_ranges;
+	const uint8_t *bytes;
+	uint64_t damage; /* 0: none. Else the state of a generator of random numbers */
+	uint32_t reads;
+} image;
+
+static uint64_t random_next(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* Now and then a word is another, small, an address near it, or one from elsewhere. */
+static void damage(uint8_t *bytes, size_t n)
+{
+	uint64_t r = random_next(&image.damage), word, i;
+
+	if (r % 16 != 0 || n < 8)
+		return;
+	i = (r >> 8) % (n / 8);
+	memcpy(&word, bytes + 8 * i, 8);
+	switch (r >> 4 & 7) {
+	case 0:
+		word ^= 1ull << (r >> 40 & 63);
+		break;
+	case 1:
+		word += (r >> 40 & 255) - 128;
+		break;
+	case 2:
+		word = r;
+		break;
+	case 3:
+		word = r << 32;
+		break;
+	case 4:
+		word = image.ranges[r % image.n_ranges].start | 1;
+		break;
+	default:
+		word = ~0ull >> (r >> 40 & 63);
+	}
+	memcpy(bytes + 8 * i, &word, 8);
+}
+
+static bool image_read(const struct v8_memory *m, uint64_t address, void *ret, size_t n)
+{
+	image.reads++;
+	for (uint32_t i = 0; i < image.n_ranges; i++) {
+		const struct state_range *r = &image.ranges[i];
+
+		if (address < r->start || address - r->start > r->n || n > r->n - (address - r->start))
+			continue;
+		memcpy(ret, image.bytes + r->at + (address - r->start), n);
+		if (image.damage)
+			damage(ret, n);
+		return true;
+	}
+	return false;
+}
+
+struct state {
+	struct state_head head;
+	const struct state_range *ranges;
+	const uint8_t *bytes;
+	const char *text;
+};
+
+struct states {
+	char *data;
+	size_t n;
+	struct v8_binary binary;
+	struct state *states;
+	uint32_t n_states;
+};
+
+static char *file_read(const char *path, size_t *ret_n)
+{
+	FILE *f = fopen(path, "rbe");
+	char *packed = malloc(UNPACKED / 8), *data;
+	size_t n, size;
+
+	expect(f && packed);
+	n = fread(packed, 1, UNPACKED / 8, f);
+	fclose(f);
+	size = (size_t)ZSTD_getFrameContentSize(packed, n);
+	expect(size > sizeof(struct state_file) && size < UNPACKED);
+	data = malloc(size);
+	expect(data && ZSTD_decompress(data, size, packed, n) == size);
+	free(packed);
+	*ret_n = size;
+	return data;
+}
+
+static void states_read(struct states *s, const char *path)
+{
+	struct state_file head;
+	const char *p;
+
+	*s = (struct states){.data = file_read(path, &s->n)};
+	p = s->data;
+	memcpy(&head, p, sizeof(head));
+	p += sizeof(head);
+	expect_eq(head.magic, STATE_MAGIC);
+	s->binary = head.binary;
+	if (head.n_sizes > 0) {
+		s->binary.sizes = malloc(3ull * head.n_sizes);
+		expect(s->binary.sizes);
+		memcpy(s->binary.sizes, p, 3ull * head.n_sizes);
+	}
+	p += 3ull * head.n_sizes;
+	s->n_states = head.n_states;
+	s->states = calloc(head.n_states, sizeof(*s->states));
+	expect(s->states);
+	for (uint32_t i = 0; i < s->n_states; i++) {
+		struct state *state = &s->states[i];
+		struct state_range *ranges;
+
+		memcpy(&state->head, p, sizeof(state->head));
+		p += sizeof(state->head);
+		/* Texts before have any length: nothing is aligned. */
+		ranges = calloc(state->head.n_ranges, sizeof(*ranges));
+		expect(ranges);
+		memcpy(ranges, p, state->head.n_ranges * sizeof(*ranges));
+		state->ranges = ranges;
+		p += state->head.n_ranges * sizeof(*ranges);
+		state->bytes = (const uint8_t *)p;
+		p += state->head.n_bytes;
+		state->text = p;
+		p += state->head.n_text;
+	}
+}
+
+static void states_free(struct states *s)
+{
+	for (uint32_t i = 0; i < s->n_states; i++)
+		free((void *)(uintptr_t)s->states[i].ranges);
+	free(s->states);
+	free(s->data);
+	binary_fini(&s->binary);
+}
+
+static bool state_replay(const struct states *s, const struct state *state, char *text)
+{
+	struct v8_memory memory = {image_read, 1};
+	struct names names;
+	bool whole;
+
+	image.ranges = state->ranges;
+	image.n_ranges = state->head.n_ranges;
+	image.bytes = state->bytes;
+	image.reads = 0;
+	names_init(&names, &memory, &s->binary);
+	whole = state_walk(&names, &state->head, &memory, text, STATE_TEXT);
+	names_fini(&names);
+	return whole;
+}
+
+static uint32_t states_each(void (*each)(const struct states *s, const char *name))
+{
+	const char *folder = getenv("V8_STATES");
+	struct states s;
+	struct dirent *e;
+	uint32_t n = 0;
+	char path[512];
+	DIR *d;
+
+	expect(folder);
+	d = opendir(folder);
+	expect(d);
+	while ((e = readdir(d)) != NULL) {
+		if (!strstr(e->d_name, ".states"))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
+		states_read(&s, path);
+		each(&s, e->d_name);
+		n += s.n_states;
+		states_free(&s);
+	}
+	closedir(d);
+	return n;
+}
+
+static void expect_replayed(const struct states *s, const char *name)
+{
+	static char text[STATE_TEXT];
+
+	for (uint32_t i = 0; i < s->n_states; i++) {
+		const struct state *state = &s->states[i];
+
+		expect(state_replay(s, state, text));
+		if (strlen(text) != state->head.n_text || memcmp(text, state->text, state->head.n_text))
+			test_fail(__FILE__, __LINE__, "%s, state %u:\n%s\nexpected\n%.*s", name, i, text,
+				  (int)state->head.n_text, state->text);
+	}
+}
+
+/* A state is walked, and its frames are named, as on the day when it was recorded. */
+TEST(recorded_states_have_their_frames)
+{
+	expect(states_each(expect_replayed) >= 60);
+}
+
+#define ROUNDS 100
+
+static void survive_damage(const struct states *s, const char *name)
+{
+	static char text[STATE_TEXT];
+
+	for (uint32_t i = 0; i < s->n_states; i++)
+		for (uint64_t round = 1; round <= ROUNDS; round++) {
+			struct state state = s->states[i];
+			uint64_t r;
+
+			image.damage = round * 0x9e3779b97f4a7c15ull + i;
+			r = random_next(&image.damage);
+			if (round % 4 == 0)
+				state.head.regs[r & 7] ^= 1ull << (r >> 8 & 47);
+			if (round % 6 == 0)
+				state.head.pc += (r >> 16 & 255) - 128;
+			state_replay(s, &state, text);
+			expect(image.reads < 20000000);
+		}
+	image.damage = 0;
+}
+
+/* Whatever memory says, a walk ends and touches nothing but what it was given. */
+TEST(damaged_states_do_no_harm)
+{
+	states_each(survive_damage);
+}
