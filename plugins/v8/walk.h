@@ -53,7 +53,7 @@ struct v8_scratch {
 	__u64 words[8];  /* fp - 48 … fp + 8 */
 	__u64 shared[16]; /* a SharedFunctionInfo, of which V8_SHARED words are read */
 	__u64 near[8];   /* of the stack */
-	__u8 bytes[64];  /* of code: from pc - 8 on */
+	__u8 bytes[64] __attribute__((aligned(8))); /* of code: from pc - 8 on */
 	struct v8_met met;
 };
 
@@ -126,6 +126,7 @@ V8_INLINE __u32 v8_leaf(struct v8_scratch *s, struct andiron_walk *w)
 #define V8_RETURNING 4u /* after the epilogue: the return address is at sp */
 #define V8_IN_RCX    5u /* while it drops arguments: in a register */
 #define V8_IN_R10    6u
+#define V8_AHEAD     7u /* maybe before a prologue */
 
 /* Bytes from an instruction on, and what they mean if those before it fit, too. */
 struct v8_pattern {
@@ -166,7 +167,7 @@ V8_INLINE void v8_leaf_state(struct v8_scratch *s)
 	for (__u32 i = 1; i < 44; i++)
 		ahead |= v8_same(h_u32(b + i), V8_PROLOGUE);
 	if (s->here == V8_IN_CODE && ahead && state == V8_WHOLE)
-		state = V8_BEFORE;
+		state = V8_AHEAD;
 	/* push %rdi, in two encodings: the context is there, the function is not. */
 	if (s->sp + 8 == s->fp && (b[0] == 0x57 || (h_u32(b) & 0xffff) == 0x75ff) &&
 	    state == V8_WHOLE)
@@ -212,12 +213,38 @@ V8_INLINE int v8_leaf_push(struct v8_scratch *s, struct andiron_walk *w)
 	return v8_push_function(s, w);
 }
 
+V8_INLINE int v8_called_at(struct v8_scratch *s, __u64 pc);
+
+/* A prologue ahead is this function's if what is at sp was put there by a call. In code of regular
+ * expressions it may be that of a routine of theirs. */
+V8_INLINE void v8_leaf_ahead(struct v8_scratch *s)
+{
+	s->state = V8_WHOLE;
+	if (h_read(s->near, 8, s->sp) == 0 && v8_where(&s->process, s->near[0]) != V8_IN_NONE &&
+	    v8_called_at(s, s->near[0]))
+		s->state = V8_BEFORE;
+}
+
+/* The code around pc; 1: it is not to be read. It may be the first or the last of its region. */
+V8_INLINE int v8_leaf_read(struct v8_scratch *s)
+{
+	__u64 *bytes = (__u64 *)s->bytes;
+
+	if (h_read(s->bytes, sizeof(s->bytes), s->pc - 8) == 0)
+		return 0;
+	for (__u32 i = 0; i < sizeof(s->bytes) / 8; i++)
+		bytes[i] = 0;
+	return h_read(s->bytes + 8, 16, s->pc) != 0 && h_read(s->bytes + 8, 4, s->pc) != 0;
+}
+
 /* Leaves a frame that is not whole. */
 V8_INLINE __u32 v8_leaf(struct v8_scratch *s, struct andiron_walk *w)
 {
-	if (h_read(s->bytes, sizeof(s->bytes), s->pc - 8) != 0)
-		return V8_LOST;
+	if (v8_leaf_read(s) != 0)
+		return V8_ON;
 	v8_leaf_state(s);
+	if (s->state == V8_AHEAD)
+		v8_leaf_ahead(s);
 	if (s->state == V8_WHOLE)
 		return V8_ON;
 	if (v8_leaf_push(s, w) != 0 || v8_leaf_leave(s, w) != V8_ON)
