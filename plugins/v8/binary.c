@@ -110,22 +110,22 @@ static const struct {
 /* Kinds of frames that V8 has had. Those that are quiet only lead from one frame to another. */
 static const struct {
 	const char *name;
-	bool quiet;
+	bool quiet, outer; /* outer: may have been called by native code */
 } marks[] = {
-	{"EntryFrame", true}, {"ConstructEntryFrame", true}, {"ExitFrame", true},
-	{"BuiltinExitFrame", true}, {"ApiCallbackExitFrame", true}, {"ApiAccessorExitFrame", true},
-	{"ApiConstructExitFrame", true}, {"ApiNamedAccessorExitFrame", true},
-	{"ApiIndexedAccessorExitFrame", true}, {"InternalFrame", true}, {"ConstructFrame", true},
-	{"FastConstructFrame", true}, {"ArgumentsAdaptorFrame", true}, {"NativeFrame", true},
-	{"CWasmEntryFrame", true}, {"JsToWasmFrame", true}, {"WasmToJsFrame", true},
-	{"WasmToJsFunctionFrame", true}, {"WasmExitFrame", true}, {"WasmFrame", false},
-	{"WasmCompiledFrame", false}, {"IrregexpFrame", false}, {"StubFrame", false},
-	{"BuiltinFrame", false}, {"TurbofanStubWithContextFrame", false},
-	{"BuiltinContinuationFrame", true}, {"JavaScriptBuiltinContinuationFrame", true},
-	{"JavaScriptBuiltinContinuationWithCatchFrame", true}, {"StackSwitchFrame", true},
-	{"WasmDebugBreakFrame", true}, {"WasmCompileLazyFrame", true},
-	{"WasmLiftoffSetupFrame", true}, {"WasmSegmentStartFrame", true}, {"WasmJspiFrame", true},
-	{"WasmStackEntryFrame", true}, {"WasmStackExitFrame", true},
+	{"EntryFrame", true, true}, {"ConstructEntryFrame", true, true}, {"ExitFrame", true, false},
+	{"BuiltinExitFrame", true, false}, {"ApiCallbackExitFrame", true, false}, {"ApiAccessorExitFrame", true, false},
+	{"ApiConstructExitFrame", true, false}, {"ApiNamedAccessorExitFrame", true, false},
+	{"ApiIndexedAccessorExitFrame", true, false}, {"InternalFrame", true, false}, {"ConstructFrame", true, false},
+	{"FastConstructFrame", true, false}, {"ArgumentsAdaptorFrame", true, false}, {"NativeFrame", true, true},
+	{"CWasmEntryFrame", true, true}, {"JsToWasmFrame", true, false}, {"WasmToJsFrame", true, false},
+	{"WasmToJsFunctionFrame", true, false}, {"WasmExitFrame", true, false}, {"WasmFrame", false, false},
+	{"WasmCompiledFrame", false, false}, {"IrregexpFrame", false, true}, {"StubFrame", false, false},
+	{"BuiltinFrame", false, false}, {"TurbofanStubWithContextFrame", false, false},
+	{"BuiltinContinuationFrame", true, false}, {"JavaScriptBuiltinContinuationFrame", true, false},
+	{"JavaScriptBuiltinContinuationWithCatchFrame", true, false}, {"StackSwitchFrame", true, true},
+	{"WasmDebugBreakFrame", true, false}, {"WasmCompileLazyFrame", true, false},
+	{"WasmLiftoffSetupFrame", true, false}, {"WasmSegmentStartFrame", true, false}, {"WasmJspiFrame", true, true},
+	{"WasmStackEntryFrame", true, true}, {"WasmStackExitFrame", true, true},
 };
 /* clang-format on */
 
@@ -186,6 +186,8 @@ static void reading_marks(struct reading *r)
 			 (int)(strlen(marks[i].name) - 5), marks[i].name);
 		if (marks[i].quiet)
 			b->layout.quiet |= 1ull << value;
+		if (!marks[i].outer)
+			b->layout.inner |= 1ull << value;
 	}
 	if (strcmp(b->marks[1], "Entry") != 0 || strcmp(b->marks[2], "ConstructEntry") != 0)
 		binary_missing(b, "frametype_EntryFrame");
@@ -271,6 +273,21 @@ static void reading_builtin(struct reading *r, const char *name, uint64_t addres
 	r->n_names += n;
 }
 
+/* The call in what has been the same code since it exists; 0: it is other code. */
+static uint64_t reading_spill(const struct reading *r, uint64_t address)
+{
+	static const uint8_t expected[] = {
+		0x55, 0x48, 0x89, 0xe5, 0x68, 0xcd, 0xcd, 0xcd, 0x00, 0x53, 0x41, 0x54, 0x41, 0x55,
+		0x41, 0x56, 0x41, 0x57, 0x49, 0x89, 0xd0, 0x48, 0x89, 0xe2, 0x41, 0xff, 0xd0,
+	};
+	uint8_t code[sizeof(expected)];
+
+	return elf_read(&r->elf, address, code, sizeof(code)) &&
+			       memcmp(code, expected, sizeof(code)) == 0
+		       ? address + sizeof(code) - 3
+		       : 0;
+}
+
 static void reading_symbol(void *context, const char *name, const Elf64_Sym *s)
 {
 	struct reading *r = context;
@@ -287,6 +304,8 @@ static void reading_symbol(void *context, const char *name, const Elf64_Sym *s)
 			r->b->blob = s->st_value;
 		else if (strcmp(rest, "code_size_") == 0 || strcmp(rest, "size_") == 0)
 			r->blob_size_at = s->st_value;
+	} else if (strcmp(name, "PushAllRegistersAndIterateStack") == 0) {
+		r->b->spill = reading_spill(r, s->st_value);
 	} else if (strcmp(name, "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE") == 0) {
 		r->sizes = s->st_value;
 		r->n_sizes = s->st_size;

@@ -13,7 +13,9 @@
 
 #include "shared.h"
 
-#define V8_WHY        96
+#define V8_WHY 96
+
+#define V8_SPILL_BYTES 4u /* the call and the byte behind it */
 
 /* A builtin: [start, the next one's start), from the blob's first byte. */
 struct v8_builtin {
@@ -22,7 +24,8 @@ struct v8_builtin {
 };
 
 struct v8_types {
-	uint16_t shared, script, scope, bytecodes, code, stream, bytes, interpreter_data, shared_wrapper;
+	uint16_t shared, script, scope, bytecodes, code, stream, bytes, interpreter_data,
+		shared_wrapper;
 	uint16_t trusted_bytes;
 	bool has_stream, has_shared_wrapper, has_trusted_bytes;
 };
@@ -41,6 +44,7 @@ struct v8_binary {
 	uint32_t deopt_inlined, deopt_literals, deopt_optimization, deopt_shared, deopt_inlining;
 
 	uint64_t blob, blob_bytes; /* the embedded builtins, by the file's own addresses */
+	uint64_t spill;            /* PushAllRegistersAndIterateStack's call; 0: not known */
 	uint32_t handlers_from, handlers_to;
 	struct v8_builtin *builtins;
 	uint32_t n_builtins;

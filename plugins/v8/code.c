@@ -124,7 +124,8 @@ static void code_read_inlined(const struct heap *h, uint64_t deopt, struct code 
 	free(bytes);
 }
 
-static void code_read_optimized(const struct heap *h, uint64_t object, uint64_t deopt, struct code *c)
+static void code_read_optimized(const struct heap *h, uint64_t object, uint64_t deopt,
+				struct code *c)
 {
 	const struct v8_binary *b = h->binary;
 	uint64_t shared, table;

@@ -22,8 +22,8 @@ enum code_kind {
 };
 
 struct code_inlined {
-	struct position position; /* of the call */
-	uint64_t shared;          /* of the function; 0: not known */
+	struct position position;        /* of the call */
+	uint64_t shared;                 /* of the function; 0: not known */
 	struct names_function *function; /* the same, once it has been read (names.h) */
 };
 

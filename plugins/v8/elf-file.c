@@ -54,8 +54,7 @@ bool elf_read(const struct v8_elf *e, uint64_t address, void *ret, size_t n)
 		const Elf64_Phdr *p = &e->segments[i];
 
 		if (p->p_type == PT_LOAD && address >= p->p_vaddr &&
-		    address - p->p_vaddr < p->p_filesz &&
-		    n <= p->p_filesz - (address - p->p_vaddr))
+		    address - p->p_vaddr < p->p_filesz && n <= p->p_filesz - (address - p->p_vaddr))
 			return elf_at(e, p->p_offset + (address - p->p_vaddr), ret, n);
 	}
 	return false;
@@ -124,7 +123,8 @@ static void *elf_section(const struct v8_elf *e, const Elf64_Shdr *s)
 }
 
 bool elf_symbols(const struct v8_elf *e,
-		 void (*each)(void *context, const char *name, const Elf64_Sym *symbol), void *context)
+		 void (*each)(void *context, const char *name, const Elf64_Sym *symbol),
+		 void *context)
 {
 	for (uint32_t i = 0; i < e->n_sections; i++) {
 		const Elf64_Shdr *s = &e->sections[i];

@@ -33,7 +33,8 @@ bool elf_dynamic(const struct v8_elf *e, const char *name, Elf64_Sym *ret);
 
 /* Calls `each` for all symbols of .symtab; false: there is none, or it is too large. */
 bool elf_symbols(const struct v8_elf *e,
-		 void (*each)(void *context, const char *name, const Elf64_Sym *symbol), void *context);
+		 void (*each)(void *context, const char *name, const Elf64_Sym *symbol),
+		 void *context);
 
 /* What a relocation puts at an address, as one of the file's own addresses. */
 bool elf_relocated(const struct v8_elf *e, uint64_t address, uint64_t *ret);

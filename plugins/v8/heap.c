@@ -21,9 +21,9 @@
 #define ARRAY_LENGTH   8
 #define ARRAY_ELEMENTS 16
 
-#define STRING_PARTS 4096u
-#define STRING_DEPTH 32
-#define LOCALS       2048u
+#define STRING_PARTS  4096u
+#define STRING_DEPTH  32
+#define LOCALS        2048u
 #define INLINE_LOCALS 75u
 
 bool heap_word(const struct heap *h, uint64_t object, uint32_t offset, uint64_t *ret)
@@ -36,7 +36,8 @@ bool heap_type(const struct heap *h, uint64_t object, uint16_t *ret)
 	uint64_t map;
 
 	return heap_word(h, object, 0, &map) && heap_is_pointer(map) &&
-	       memory_read(h->memory, (map & ~3ull) + h->binary->layout.map_type, ret, sizeof(*ret));
+	       memory_read(h->memory, (map & ~3ull) + h->binary->layout.map_type, ret,
+			   sizeof(*ret));
 }
 
 bool heap_is(const struct heap *h, uint64_t object, uint16_t type)
@@ -272,8 +273,8 @@ static bool ends_add(struct ends *e, uint32_t position)
 #define PIECE 65536u
 
 /* A carriage return that a line feed follows ends no line of its own. */
-static bool ends_scan(struct ends *e, const struct heap *h, const struct run *run, uint32_t position,
-		      uint8_t *piece, bool *carriage)
+static bool ends_scan(struct ends *e, const struct heap *h, const struct run *run,
+		      uint32_t position, uint8_t *piece, bool *carriage)
 {
 	for (uint32_t done = 0; done < run->n;) {
 		uint32_t k = run->n - done;

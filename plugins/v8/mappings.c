@@ -18,7 +18,8 @@ static void range_add(struct v8_range *r, uint32_t max, uint64_t from, uint64_t 
 	}
 }
 
-static bool has_code(const struct andiron_runtime_mapping *m, uint64_t n, uint64_t from, uint64_t to)
+static bool has_code(const struct andiron_runtime_mapping *m, uint64_t n, uint64_t from,
+		     uint64_t to)
 {
 	for (uint64_t i = 0; i < n; i++)
 		if (m[i].object == 0 && m[i].start < to && m[i].limit > from)
@@ -69,6 +70,10 @@ void mappings_read(struct v8_process *ret, uint32_t pid, const struct v8_binary 
 		uint64_t start = m->start + (binary->blob - m->address);
 
 		without_file |= m->object == 0;
+		if (m->object == object && binary->spill >= m->address &&
+		    binary->spill - m->address < m->limit - m->start)
+			range_add(&ret->spill, 1, m->start + (binary->spill - m->address),
+				  m->start + (binary->spill - m->address) + V8_SPILL_BYTES);
 		if (m->object != object || m->address >= binary->blob + binary->blob_bytes ||
 		    m->address + (m->limit - m->start) <= binary->blob)
 			continue;
@@ -82,7 +87,8 @@ void mappings_read(struct v8_process *ret, uint32_t pid, const struct v8_binary 
 	/* No map of this process is to be read by now, or it is an unusual one. */
 	for (uint64_t i = 0; i < n; i++)
 		if (mappings[i].object == 0 &&
-		    !(ret->code[0].from <= mappings[i].start && ret->code[0].to >= mappings[i].limit) &&
+		    !(ret->code[0].from <= mappings[i].start &&
+		      ret->code[0].to >= mappings[i].limit) &&
 		    ret->code[0].to == 0)
 			range_add(ret->code, V8_RANGES, mappings[i].start, mappings[i].limit);
 }

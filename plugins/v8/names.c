@@ -115,7 +115,8 @@ static bool names_same(const struct names *n, const struct heap *h, const struct
 
 	return heap_is(h, key->shared, n->binary->types.shared) &&
 	       heap_word(h, key->shared, l->shared_counts, &counts) && counts == key->counts &&
-	       heap_word(h, key->shared, l->shared_flags, &flags) && flags >> 32 == key->flags >> 32;
+	       heap_word(h, key->shared, l->shared_flags, &flags) &&
+	       flags >> 32 == key->flags >> 32;
 }
 
 static void names_read_positions(struct names *n, const struct heap *h, struct names_function *f,
@@ -352,7 +353,8 @@ static uint32_t names_optimized(const struct names *n, const struct names_functi
 	return depth + 1;
 }
 
-static int32_t names_baseline(const struct names_function *f, const struct code *code, uint32_t offset)
+static int32_t names_baseline(const struct names_function *f, const struct code *code,
+			      uint32_t offset)
 {
 	struct position p = {-1, -1};
 

@@ -57,8 +57,9 @@ bool positions_find(const uint8_t *table, uint32_t n, uint32_t offset, struct po
 	return found;
 }
 
-struct baseline_step *baseline_steps(const struct v8_binary *b, const uint8_t *sizes, uint32_t n_sizes,
-				     const uint8_t *bytecodes, uint32_t n_bytecodes, uint32_t *ret_n)
+struct baseline_step *baseline_steps(const struct v8_binary *b, const uint8_t *sizes,
+				     uint32_t n_sizes, const uint8_t *bytecodes,
+				     uint32_t n_bytecodes, uint32_t *ret_n)
 {
 	struct baseline_step *steps;
 	uint32_t n = 0, scale = 0, start = 0, offset = 0, at = 0;

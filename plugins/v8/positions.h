@@ -28,5 +28,6 @@ struct baseline_step {
 
 /* Joins the compiler's table of code sizes with the bytecodes whose code they are. NULL: they do not
  * fit. The caller frees it. */
-struct baseline_step *baseline_steps(const struct v8_binary *b, const uint8_t *sizes, uint32_t n_sizes,
-				     const uint8_t *bytecodes, uint32_t n_bytecodes, uint32_t *ret_n);
+struct baseline_step *baseline_steps(const struct v8_binary *b, const uint8_t *sizes,
+				     uint32_t n_sizes, const uint8_t *bytecodes,
+				     uint32_t n_bytecodes, uint32_t *ret_n);

@@ -91,7 +91,8 @@ static int session_begin(struct session *s)
 	return -r;
 }
 
-int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n_maps, void **ret)
+int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n_maps,
+		     void **ret)
 {
 	struct session *s = calloc(1, sizeof(*s));
 	int r;
@@ -188,7 +189,8 @@ static uint64_t add_claims(const struct v8_range *r, uint32_t n, struct andiron_
 	return at;
 }
 
-static int32_t session_claim_locked(struct session *s, const struct andiron_runtime_process *process,
+static int32_t session_claim_locked(struct session *s,
+				    const struct andiron_runtime_process *process,
 				    const struct andiron_runtime_mapping *mappings, uint64_t n,
 				    struct andiron_runtime_claim *ret, uint64_t max)
 {
@@ -217,6 +219,9 @@ static int32_t session_claim_locked(struct session *s, const struct andiron_runt
 	if (bpf_map_update_elem(s->fd_processes, &process->pid, &known, BPF_ANY) != 0)
 		return 0;
 	ret[n_claims++] = (struct andiron_runtime_claim){object, b->blob, b->blob + b->blob_bytes};
+	if (b->spill != 0)
+		ret[n_claims++] =
+			(struct andiron_runtime_claim){object, b->spill, b->spill + V8_SPILL_BYTES};
 	return (int32_t)add_claims(known.code, V8_RANGES, ret, n_claims, max);
 }
 

@@ -15,7 +15,8 @@
 #include <andiron/runtime.h>
 
 /* `self` is the extension andiron.objects/1, which outlives the session. */
-int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n_maps, void **ret);
+int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n_maps,
+		     void **ret);
 void session_close(void *session);
 int32_t session_claim(void *session, const struct andiron_runtime_process *process,
 		      const struct andiron_runtime_mapping *mappings, uint64_t n_mappings,

@@ -14,7 +14,8 @@
 #define V8_FUNCTIONS 16384u
 #define V8_RING      (1u << 19)
 #define V8_RANGES    8u /* of code without a file, in a process */
-#define V8_BLOBS     4u /* places of the embedded builtins: the file's, and copies near the heap's code */
+#define V8_BLOBS                                                                                   \
+	4u /* places of the embedded builtins: the file's, and copies near the heap's code */
 
 /* Kinds of frames: bits 48 … 51 of the first word, whose bits 0 … 47 are a function's number (or for
  * V8_STUB the frame's own marker). */
@@ -23,10 +24,10 @@
 #define V8_BUILTIN     3u /* a function that V8 itself brings; second word: address in its code */
 #define V8_STUB        4u /* code without a function of its own; second word: address in its code */
 
-#define V8_UNKNOWN     5u /* V8 is not known: what was not found */
+#define V8_UNKNOWN 5u /* V8 is not known: what was not found */
 
-#define V8_KIND(what)   ((what) >> 48 & 15)
-#define V8_NUMBER(what) ((what)&0xffffffffffffull)
+#define V8_KIND(what)         ((what) >> 48 & 15)
+#define V8_NUMBER(what)       ((what)&0xffffffffffffull)
 #define V8_WHAT(kind, number) ((__u64)(kind) << 48 | (number))
 
 #define V8_MARKS 64u /* kinds of frames that a marker may name */
@@ -48,6 +49,7 @@ struct v8_layout {
 	__s32 frame_bytecode;      /* from rbp: the bytecode array */
 	__s32 frame_offset;        /* from rbp: the offset in it, as a small integer */
 	__u32 unknown; /* not 0: nothing else holds; frames are left by their chain alone */
+	__u64 inner; /* bit n: frames with marker n were called by V8's code, never by native code */
 	__u64 quiet; /* bit n: frames with marker n show nothing: they only lead from one to another */
 };
 
@@ -60,8 +62,11 @@ struct v8_process {
 	__u32 layout;     /* which of the layouts */
 	__u32 generation; /* another one for each process and program that it runs */
 	struct v8_range blobs[V8_BLOBS];
-	struct v8_range handlers[V8_BLOBS]; /* bytecode handlers in them: they run in another's frame */
+	struct v8_range
+		handlers[V8_BLOBS]; /* bytecode handlers in them: they run in another's frame */
 	struct v8_range code[V8_RANGES];
+	/* Where V8 calls its collector with all registers on the stack: by hand, without a table. */
+	struct v8_range spill;
 };
 
 /* A function by content: objects move and their memory is used again, yet what a script's number and

@@ -16,13 +16,13 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 
 /* include/uapi/linux/bpf.h */
-#define BPF_ANY                    0
-#define BPF_MAP_TYPE_HASH          1
-#define BPF_MAP_TYPE_ARRAY         2
-#define BPF_MAP_TYPE_PROG_ARRAY    3
-#define BPF_MAP_TYPE_PERCPU_ARRAY  6
-#define BPF_MAP_TYPE_LRU_HASH      9
-#define BPF_MAP_TYPE_RINGBUF       27
+#define BPF_ANY                   0
+#define BPF_MAP_TYPE_HASH         1
+#define BPF_MAP_TYPE_ARRAY        2
+#define BPF_MAP_TYPE_PROG_ARRAY   3
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
+#define BPF_MAP_TYPE_LRU_HASH     9
+#define BPF_MAP_TYPE_RINGBUF      27
 
 #include <bpf/bpf_helpers.h>
 

@@ -30,29 +30,30 @@
 #define V8_FP 6
 #endif
 
-#define V8_SHARED 9  /* words of a SharedFunctionInfo */
-#define V8_STEPS 500 /* frames of one run: 1,024 words are not more than 512 */
+#define V8_SHARED 9   /* words of a SharedFunctionInfo */
+#define V8_STEPS  500 /* frames of one run: 1,024 words are not more than 512 */
 
-#define V8_ON    0u /* there is another frame of V8 */
-#define V8_LEFT  1u /* the next frame is native */
-#define V8_LOST  2u
+#define V8_ON   0u /* there is another frame of V8 */
+#define V8_LEFT 1u /* the next frame is native */
+#define V8_LOST 2u
 
 #define V8_MARK_ENTRY     1u
 #define V8_MARK_CONSTRUCT 2u
+#define V8_MARK_SPILL     64u /* none of V8's */
 
 /* One walk's state, kept apart since functions that are verified by themselves share memory only so. */
 struct v8_scratch {
 	__u64 pc, fp, sp;
 	__u32 exact, here; /* here: what pc is in */
-	__u64 marked; /* the marker of the last frame */
+	__u64 marked;      /* the marker of the last frame */
 	/* Of one step. In memory, since the verifier then looks once at what follows, not once for
 	 * each value. */
 	volatile __u32 state, found, kind;
 	struct v8_process process;
 	struct v8_layout layout;
-	__u64 words[8];  /* fp - 48 … fp + 8 */
+	__u64 words[8];   /* fp - 48 … fp + 8 */
 	__u64 shared[16]; /* a SharedFunctionInfo, of which V8_SHARED words are read */
-	__u64 near[8];   /* of the stack */
+	__u64 near[8];    /* of the stack */
 	__u8 bytes[64] __attribute__((aligned(8))); /* of code: from pc - 8 on */
 	struct v8_met met;
 };
@@ -137,14 +138,14 @@ struct v8_pattern {
 /* The last one that fits counts. */
 #define V8_PATTERNS                                                                                \
 	{                                                                                          \
-		{0, 0x000000c3, 0x000000ff, V8_RETURNING},         /* ret */                       \
-			{0, 0x000000c2, 0x000000ff, V8_RETURNING}, /* ret $… */                    \
-			{-1, 0x0000595d, 0x0000ffff, V8_RETURNING},  /* pop %rbp | pop %rcx */     \
-			{-1, 0x648d4859, 0xffffffff, V8_IN_RCX},     /* pop %rcx | lea …,%rsp */   \
-			{0, 0x0000c351, 0x0000ffff, V8_IN_RCX},      /* push %rcx; ret */          \
-			{-1, 0x005a415d, 0x00ffffff, V8_RETURNING},  /* pop %rbp | pop %r10 */     \
-			{-1, 0x648d485a, 0xffffffff, V8_IN_R10},     /* … %r10 | lea …,%rsp */     \
-			{0, 0x00c35241, 0x00ffffff, V8_IN_R10},      /* push %r10; ret */          \
+		{0, 0x000000c3, 0x000000ff, V8_RETURNING},          /* ret */                      \
+			{0, 0x000000c2, 0x000000ff, V8_RETURNING},  /* ret $… */                 \
+			{-1, 0x0000595d, 0x0000ffff, V8_RETURNING}, /* pop %rbp | pop %rcx */      \
+			{-1, 0x648d4859, 0xffffffff, V8_IN_RCX},    /* pop %rcx | lea …,%rsp */  \
+			{0, 0x0000c351, 0x0000ffff, V8_IN_RCX},     /* push %rcx; ret */           \
+			{-1, 0x005a415d, 0x00ffffff, V8_RETURNING}, /* pop %rbp | pop %r10 */      \
+			{-1, 0x648d485a, 0xffffffff, V8_IN_R10},    /* … %r10 | lea …,%rsp */  \
+			{0, 0x00c35241, 0x00ffffff, V8_IN_R10},     /* push %r10; ret */           \
 			{-4, V8_PROLOGUE, 0xffffffff, V8_BARE},                                    \
 			{-1, V8_PROLOGUE, 0xffffffff, V8_PUSHED},                                  \
 			{0, V8_PROLOGUE, 0xffffffff, V8_BEFORE},                                   \
@@ -158,7 +159,8 @@ V8_INLINE void v8_leaf_state(struct v8_scratch *s)
 	__u32 state = V8_WHOLE, ahead = 0;
 
 	for (__u32 i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
-		__u32 fits = v8_same(h_u32(b + patterns[i].at) & patterns[i].mask, patterns[i].bytes);
+		__u32 fits =
+			v8_same(h_u32(b + patterns[i].at) & patterns[i].mask, patterns[i].bytes);
 
 		state = fits * patterns[i].state + (fits ^ 1) * state;
 	}
@@ -389,6 +391,15 @@ V8_INLINE int v8_stub_frame(struct v8_scratch *s, struct andiron_walk *w)
 	return andiron_walk_push(w, V8_WHAT(V8_STUB, mark), s->pc | exact << 63);
 }
 
+/* rbx, and r15 … r12. */
+V8_INLINE void v8_take_saved(struct andiron_walk *w, __u64 rbx, const __u64 *others)
+{
+	w->regs[3] = rbx;
+	for (__u32 i = 0; i < 4; i++)
+		w->regs[15 - i] = others[i];
+	w->known |= 1u << 3 | 0xf000;
+}
+
 /* To the native code that has entered V8. What it keeps in registers is in V8's entry frame. */
 V8_INLINE void v8_leave(struct v8_scratch *s, struct andiron_walk *w)
 {
@@ -398,16 +409,23 @@ V8_INLINE void v8_leave(struct v8_scratch *s, struct andiron_walk *w)
 	w->regs[V8_SP] = s->sp;
 	w->known = 1u << V8_SP | 1u << V8_FP;
 #if !defined(__TARGET_ARCH_arm64)
-	/* What V8's entry has saved for its caller: rbx, r15, r14, r13, r12. */
+	/* Five registers that V8's entry has saved for its caller, and its call of the collector. */
 	if (s->marked == V8_MARK_ENTRY || s->marked == V8_MARK_CONSTRUCT) {
-		if (h_read(s->near, 40, s->sp - 16 - 56) != 0)
-			return;
-		w->regs[3] = s->near[0];
-		for (__u32 i = 0; i < 4; i++)
-			w->regs[15 - i] = s->near[i + 1];
-		w->known |= 1u << 3 | 0xf000;
+		if (h_read(s->near, 40, s->sp - 16 - 56) == 0)
+			v8_take_saved(w, s->near[0], s->near + 1);
+	} else if (s->marked == V8_MARK_SPILL) {
+		if (h_read(s->near, 40, s->sp - 16 - 48) == 0)
+			v8_take_saved(w, s->near[4], s->near);
 	}
 #endif
+}
+
+/* Whether the frame that was left has been called by V8's code for certain. */
+V8_INLINE int v8_is_inner(struct v8_scratch *s)
+{
+	if (s->words[5] & 1)
+		return s->found != V8_NO_FUNCTION;
+	return s->marked < V8_MARKS && (s->layout.inner >> (s->marked & 63) & 1);
 }
 
 /* Appends the frame at hand and moves to the next: V8_ON, V8_LEFT or V8_LOST. */
@@ -434,9 +452,21 @@ V8_GLOBAL __u32 v8_step(__u32 cpu)
 	s->marked = s->words[5] >> 1;
 	v8_to(s, s->words[7], s->words[6], fp + 16);
 	s->here = v8_where(&s->process, s->pc);
-	if (s->here == V8_IN_NONE)
-		return V8_LEFT;
+	if (s->here == V8_IN_NONE) {
+		if (!v8_is_inner(s))
+			return V8_LEFT;
+		s->here = V8_IN_CODE; /* in a region that is not known yet */
+	}
 	return s->fp > fp ? V8_ON : V8_LOST;
+}
+
+V8_INLINE __u32 v8_leave_spill(struct v8_scratch *s)
+{
+	if (h_read(s->near, 16, s->fp) != 0)
+		return V8_LOST;
+	s->marked = V8_MARK_SPILL;
+	v8_to(s, s->near[1], s->near[0], s->fp + 16);
+	return V8_LEFT;
 }
 
 /* The first frame: what the walk has called us for. */
@@ -464,6 +494,8 @@ V8_GLOBAL __u32 v8_begin(__u32 cpu)
 	s->fp = w->regs[V8_FP];
 	s->sp = w->regs[V8_SP];
 	s->exact = w->exact;
+	if (v8_in(&s->process.spill, 1, s->pc))
+		return v8_leave_spill(s);
 	s->here = v8_where(&s->process, s->pc);
 	if (s->here == V8_IN_NONE || !(w->known >> V8_FP & 1))
 		return V8_LOST;

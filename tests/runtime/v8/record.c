@@ -47,7 +47,7 @@ static bool record_read(const struct v8_memory *m, uint64_t address, void *ret, 
 	ranges[n_ranges++] = (struct state_range){address, (uint32_t)n, n_bytes};
 	memcpy(at, ret, n);
 	for (size_t i = 0; n > SOURCE && i < n; i++)
-		if (at[i] != '\n' && at[i] != '\r')
+		if (at[i] != '\n' && at[i] != '\r' && at[i] != 0)
 			at[i] = ' ';
 	n_bytes += (uint32_t)n;
 	return true;
@@ -67,7 +67,8 @@ static uint64_t read_mappings(int pid, const char *file, struct andiron_runtime_
 	f = fopen(path, "re");
 	while (f && n < max && fgets(line, sizeof(line), f)) {
 		name[0] = '\0';
-		if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %399s", &from, &to, mode, &offset, name) < 4 ||
+		if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %399s", &from, &to, mode, &offset, name) <
+			    4 ||
 		    mode[2] != 'x')
 			continue;
 		ret[n] = (struct andiron_runtime_mapping){from, to, from, 0};

@@ -67,7 +67,8 @@ static inline bool state_walk(struct names *names, const struct state_head *head
 
 		if (kind != V8_STUB && number >= 1 && number <= native.n_met &&
 		    names_learn(names, &native.met[number - 1].key,
-				kind == V8_INTERPRETED ? native.met[number - 1].bytecode : 0, &f) != 0)
+				kind == V8_INTERPRETED ? native.met[number - 1].bytecode : 0,
+				&f) != 0)
 			f = NULL;
 		k = names_resolve(names, f, kind, number, where, out, NAMES_FRAMES);
 		for (uint32_t j = 0; j < k && n + 1 < max; j++) {

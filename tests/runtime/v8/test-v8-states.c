@@ -65,7 +65,8 @@ static bool image_read(const struct v8_memory *m, uint64_t address, void *ret, s
 	for (uint32_t i = 0; i < image.n_ranges; i++) {
 		const struct state_range *r = &image.ranges[i];
 
-		if (address < r->start || address - r->start > r->n || n > r->n - (address - r->start))
+		if (address < r->start || address - r->start > r->n ||
+		    n > r->n - (address - r->start))
 			continue;
 		memcpy(ret, image.bytes + r->at + (address - r->start), n);
 		if (image.damage)
@@ -205,9 +206,10 @@ static void expect_replayed(const struct states *s, const char *name)
 		const struct state *state = &s->states[i];
 
 		expect(state_replay(s, state, text));
-		if (strlen(text) != state->head.n_text || memcmp(text, state->text, state->head.n_text))
-			test_fail(__FILE__, __LINE__, "%s, state %u:\n%s\nexpected\n%.*s", name, i, text,
-				  (int)state->head.n_text, state->text);
+		if (strlen(text) != state->head.n_text ||
+		    memcmp(text, state->text, state->head.n_text))
+			test_fail(__FILE__, __LINE__, "%s, state %u:\n%s\nexpected\n%.*s", name, i,
+				  text, (int)state->head.n_text, state->text);
 	}
 }
 
