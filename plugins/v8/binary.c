@@ -249,6 +249,10 @@ static void reading_version(struct reading *r)
 		if (!elf_dynamic(&r->elf, names[i], &s) ||
 		    !elf_read(&r->elf, s.st_value, &r->b->version[i], 4))
 			r->b->version[i] = 0;
+	/* An entry of a table of positions also says where a debugger may stop since 14. */
+	r->b->positions_shift = r->b->version[0] >= 14 ? 2 : 1;
+	if (r->b->version[0] == 0)
+		binary_missing(r->b, "v8::internal::Version");
 }
 
 static void reading_builtin(struct reading *r, const char *name, uint64_t address)

@@ -39,6 +39,7 @@ struct v8_binary {
 	uint32_t scope_first; /* ScopeInfo: words before its locals */
 	uint32_t scope_base;  /* … and where its words begin */
 	uint32_t bytecode_data, bytecode_positions;
+	uint32_t positions_shift; /* positions.h */
 	/* Code: through an InstructionStream, or where its instructions are (stream_code 0). */
 	uint32_t stream_code, code_start, code_size, code_header, code_deopt, code_positions;
 	uint32_t deopt_inlined, deopt_literals, deopt_optimization, deopt_shared, deopt_inlining;

@@ -122,13 +122,20 @@ static bool names_same(const struct names *n, const struct heap *h, const struct
 static void names_read_positions(struct names *n, const struct heap *h, struct names_function *f,
 				 uint64_t bytecodes)
 {
-	uint64_t table;
+	uint64_t table, length;
 
 	if (f->positions || !heap_is(h, bytecodes, n->binary->types.bytecodes) ||
 	    !heap_word(h, bytecodes, n->binary->bytecode_positions, &table))
 		return;
 	f->bytecodes = bytecodes;
 	f->positions = heap_bytes(h, table, &f->n_positions);
+	if (f->positions && (!heap_word(h, bytecodes, 8, &length) ||
+			     !positions_fit(f->positions, f->n_positions,
+					    n->binary->positions_shift, length >> 32))) {
+		free(f->positions);
+		f->positions = NULL;
+		f->n_positions = 0;
+	}
 	n->bytes += f->n_positions;
 }
 
@@ -332,19 +339,15 @@ static uint32_t names_optimized(const struct names *n, const struct names_functi
 	struct position p = {-1, -1};
 	uint32_t depth = 0;
 
-	positions_find(code->positions, code->n_positions, offset, &p);
-	while (p.inlined >= 0 && (uint32_t)p.inlined < code->n_inlined && depth + 1 < max) {
+	positions_find(code->positions, code->n_positions, n->binary->positions_shift, offset, &p);
+	while (p.inlined >= 0 && (uint32_t)p.inlined < code->n_inlined && depth + 1 < max &&
+	       depth <= code->n_inlined) {
 		const struct code_inlined *i = &code->inlined[p.inlined];
 
-		if (!i->function)
-			break;
-		names_frame(n, i->function, p.at, &ret[depth++]);
-		/* Calls are inlined into what was there before: numbers fall. */
-		if (i->position.inlined >= p.inlined) {
-			p = i->position;
-			p.inlined = -1;
-			break;
-		}
+		if (i->function)
+			names_frame(n, i->function, p.at, &ret[depth++]);
+		else
+			ret[depth++] = (struct names_frame){"[inlined]", "", 0, 0};
 		p = i->position;
 	}
 	if (p.inlined >= 0)
@@ -353,14 +356,15 @@ static uint32_t names_optimized(const struct names *n, const struct names_functi
 	return depth + 1;
 }
 
-static int32_t names_baseline(const struct names_function *f, const struct code *code,
-			      uint32_t offset)
+static int32_t names_baseline(const struct names *n, const struct names_function *f,
+			      const struct code *code, uint32_t offset)
 {
 	struct position p = {-1, -1};
 
 	for (uint32_t i = 0; i < code->n_steps; i++)
 		if (offset < code->steps[i].end) {
-			positions_find(f->positions, f->n_positions, code->steps[i].offset, &p);
+			positions_find(f->positions, f->n_positions, n->binary->positions_shift,
+				       code->steps[i].offset, &p);
 			break;
 		}
 	return p.at;
@@ -395,7 +399,7 @@ static uint32_t names_compiled(struct names *n, struct names_function *f, uint64
 			names_read_positions(n, &h, f, code->bytecodes);
 		}
 		if (f->bytecodes == code->bytecodes)
-			names_frame(n, f, names_baseline(f, code, offset), ret);
+			names_frame(n, f, names_baseline(n, f, code, offset), ret);
 	}
 	return 1;
 }
@@ -407,7 +411,8 @@ static uint32_t names_interpreted(struct names *n, struct names_function *f, uin
 	int64_t offset = (int64_t)(where >> 32) - (n->binary->bytecode_data - 1);
 
 	if (where != V8_NOWHERE && offset >= 0)
-		positions_find(f->positions, f->n_positions, (uint32_t)offset, &p);
+		positions_find(f->positions, f->n_positions, n->binary->positions_shift,
+			       (uint32_t)offset, &p);
 	names_frame(n, f, p.at, ret);
 	return 1;
 }

@@ -32,29 +32,50 @@ static int64_t number_signed(uint64_t value)
 	return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
 }
 
-bool positions_find(const uint8_t *table, uint32_t n, uint32_t offset, struct position *ret)
+struct entry {
+	uint64_t code, position;
+};
+
+/* Moves to the next entry; how many bytes it has, 0: there is none. */
+static uint32_t entry_next(const uint8_t *p, uint32_t n, uint32_t shift, struct entry *e)
 {
-	uint64_t code = 0, position = 0, raw;
+	uint64_t code, position;
+	uint32_t k = number_read(p, n, &code), m = k ? number_read(p + k, n - k, &position) : 0;
+
+	if (m == 0)
+		return 0;
+	/* Of one bit it is the sign: what a number with a sign is without it. */
+	e->code += (code & 0xffffffff) >> shift;
+	e->position += (uint64_t)number_signed(position);
+	return k + m;
+}
+
+bool positions_find(const uint8_t *table, uint32_t n, uint32_t shift, uint32_t offset,
+		    struct position *ret)
+{
+	struct entry e = {0};
 	bool found = false;
 
-	for (uint32_t at = 0, k; at < n;) {
-		int64_t step;
-
-		k = number_read(table + at, n - at, &raw);
-		if (k == 0)
+	for (uint32_t at = 0, k; at < n; at += k) {
+		k = entry_next(table + at, n - at, shift, &e);
+		if (k == 0 || e.code > offset)
 			break;
-		at += k;
-		step = number_signed(raw);
-		code += (uint64_t)(step < 0 ? -(step + 1) : step);
-		k = number_read(table + at, n - at, &raw);
-		if (k == 0 || code > offset)
-			break;
-		at += k;
-		position += (uint64_t)number_signed(raw);
-		*ret = position_of(position);
+		*ret = position_of(e.position);
 		found = true;
 	}
 	return found;
+}
+
+bool positions_fit(const uint8_t *table, uint32_t n, uint32_t shift, uint64_t end)
+{
+	struct entry e = {0};
+
+	for (uint32_t at = 0, k; at < n; at += k) {
+		k = entry_next(table + at, n - at, shift, &e);
+		if (k == 0)
+			return false;
+	}
+	return e.code <= end;
 }
 
 struct baseline_step *baseline_steps(const struct v8_binary *b, const uint8_t *sizes,

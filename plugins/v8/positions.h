@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* V8's tables from code to source. A table of source positions is a list of pairs of signed numbers
- * in groups of seven bits: how far the code offset is from the one before (its sign says whether a
- * statement begins), how far the position is. */
+/* V8's tables from code to source. A table of source positions is a list of pairs of numbers in
+ * groups of seven bits: how far the code offset is from the one before, and how far the position is,
+ * with a sign. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,8 +18,13 @@ struct position {
 /* As V8 packs it into a word. */
 struct position position_of(uint64_t word);
 
-/* The position of the last entry at or before an offset; false: there is none. */
-bool positions_find(const uint8_t *table, uint32_t n, uint32_t offset, struct position *ret);
+/* The position of the last entry at or before an offset; false: there is none. `shift`: of the code
+ * offset in an entry's first number, whose low bits say what the entry is for. */
+bool positions_find(const uint8_t *table, uint32_t n, uint32_t shift, uint32_t offset,
+		    struct position *ret);
+
+/* Whether no entry is behind the end of the code: a table that is read by a wrong shift is longer. */
+bool positions_fit(const uint8_t *table, uint32_t n, uint32_t shift, uint64_t end);
 
 /* A step of the baseline compiler's code: it ends at `end`, and is of the bytecode at `offset`. */
 struct baseline_step {

@@ -6,7 +6,7 @@ function burn(n) {
   return x;
 }
 function small() { return burn(200000); }
-function large() { return burn(600000); }
+function large() { return burn(200000) + burn(200000) + burn(200000); }
 function recurse(n) { return n === 0 ? large() : recurse(n - 1); }
 let t = 0;
 function root() {
