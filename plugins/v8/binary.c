@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What a V8 exports is looked up by the hash of its name, so a file of a hundred megabytes costs
+ * milliseconds; only the names of builtins need a pass over all symbols. */
 #include "binary.h"
 
 #include <errno.h>
@@ -55,9 +57,9 @@ struct place {
 #define IN_BINARY(m)  offsetof(struct v8_binary, m)
 
 /* Offsets of pointers are multiples of eight within an object of some size. */
-/* clang-format off */
 static const struct place places[] = {
-	{NAMES_OF("class_JSFunction__shared__SharedFunctionInfo"), IN_LAYOUT(function_shared), 8, 64, -1},
+	{NAMES_OF("class_JSFunction__shared__SharedFunctionInfo"), IN_LAYOUT(function_shared), 8,
+	 64, -1},
 	{NAMES_OF("class_SharedFunctionInfo__name_or_scope_info__Object",
 		  "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
 		  "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_"),
@@ -66,25 +68,33 @@ static const struct place places[] = {
 		  "class_SharedFunctionInfo__script__Tagged_HeapObject_",
 		  "class_SharedFunctionInfo__raw_script__Tagged_Object_"),
 	 IN_LAYOUT(shared_script), 8, 56, -1},
-	{NAMES_OF("class_SharedFunctionInfo__length__uint16_t"), IN_LAYOUT(shared_counts), 8, 64, -1},
+	{NAMES_OF("class_SharedFunctionInfo__length__uint16_t"), IN_LAYOUT(shared_counts), 8, 64,
+	 -1},
 	{NAMES_OF("class_SharedFunctionInfo__flags__int"), IN_LAYOUT(shared_flags), 8, 64, -1},
-	{NAMES_OF("class_SharedFunctionInfo__function_data__Object"), IN_LAYOUT(shared_data), 8, 8, 8},
+	{NAMES_OF("class_SharedFunctionInfo__function_data__Object"), IN_LAYOUT(shared_data), 8, 8,
+	 8},
 	{NAMES_OF("class_Script__id__SMI"), IN_LAYOUT(script_id), 64, 64, 64},
 	{NAMES_OF("class_Map__instance_type__uint16_t"), IN_LAYOUT(map_type), 12, 12, -1},
-	{NAMES_OF("type_BytecodeArray__BYTECODE_ARRAY_TYPE"), IN_LAYOUT(type_bytecode_array), 1, 65535, -1},
+	{NAMES_OF("type_BytecodeArray__BYTECODE_ARRAY_TYPE"), IN_LAYOUT(type_bytecode_array), 1,
+	 65535, -1},
 	{NAMES_OF("off_fp_bytecode_array"), IN_LAYOUT(frame_bytecode), -40, -24, 0},
 	{NAMES_OF("off_fp_bytecode_offset"), IN_LAYOUT(frame_offset), -48, -32, 0},
 	{NAMES_OF("scopeinfo_idx_first_vars"), IN_BINARY(scope_first), 3, 8, 3},
-	{NAMES_OF("class_BytecodeArray__source_position_table__Object"), IN_BINARY(bytecode_positions), 32, 32, 32},
+	{NAMES_OF("class_BytecodeArray__source_position_table__Object"),
+	 IN_BINARY(bytecode_positions), 32, 32, 32},
 	{NAMES_OF("class_BytecodeArray__data__uintptr_t"), IN_BINARY(bytecode_data), 48, 80, 0},
 	{NAMES_OF("class_Code__instruction_size__int"), IN_BINARY(code_size), 40, 64, 56},
 	{NAMES_OF("class_InstructionStream__instruction_start__uintptr_t",
-		  "class_Code__instruction_start__uintptr_t"), IN_BINARY(code_header), 16, 128, -1},
-	{NAMES_OF("DeoptimizationDataInlinedFunctionCountIndex"), IN_BINARY(deopt_inlined), 0, 16, 1},
+		  "class_Code__instruction_start__uintptr_t"),
+	 IN_BINARY(code_header), 16, 128, -1},
+	{NAMES_OF("DeoptimizationDataInlinedFunctionCountIndex"), IN_BINARY(deopt_inlined), 0, 16,
+	 1},
 	{NAMES_OF("DeoptimizationDataLiteralArrayIndex"), IN_BINARY(deopt_literals), 0, 16, 2},
-	{NAMES_OF("DeoptimizationDataOptimizationIdIndex"), IN_BINARY(deopt_optimization), 0, 16, 5},
+	{NAMES_OF("DeoptimizationDataOptimizationIdIndex"), IN_BINARY(deopt_optimization), 0, 16,
+	 5},
 	{NAMES_OF("DeoptimizationDataSharedFunctionInfoIndex",
-		  "DeoptimizationDataWrappedSharedFunctionInfoIndex"), IN_BINARY(deopt_shared), 0, 16, 6},
+		  "DeoptimizationDataWrappedSharedFunctionInfoIndex"),
+	 IN_BINARY(deopt_shared), 0, 16, 6},
 	{NAMES_OF("DeoptimizationDataInliningPositionsIndex"), IN_BINARY(deopt_inlining), 0, 16, 7},
 };
 
@@ -92,13 +102,15 @@ static const struct {
 	const char *name;
 	size_t member, has;
 } types[] = {
-	{"type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE", offsetof(struct v8_types, shared), 0},
+	{"type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE", offsetof(struct v8_types, shared),
+	 0},
 	{"type_Script__SCRIPT_TYPE", offsetof(struct v8_types, script), 0},
 	{"type_ScopeInfo__SCOPE_INFO_TYPE", offsetof(struct v8_types, scope), 0},
 	{"type_BytecodeArray__BYTECODE_ARRAY_TYPE", offsetof(struct v8_types, bytecodes), 0},
 	{"type_Code__CODE_TYPE", offsetof(struct v8_types, code), 0},
 	{"type_ByteArray__BYTE_ARRAY_TYPE", offsetof(struct v8_types, bytes), 0},
-	{"type_InterpreterData__INTERPRETER_DATA_TYPE", offsetof(struct v8_types, interpreter_data), 0},
+	{"type_InterpreterData__INTERPRETER_DATA_TYPE", offsetof(struct v8_types, interpreter_data),
+	 0},
 	{"type_InstructionStream__INSTRUCTION_STREAM_TYPE", offsetof(struct v8_types, stream),
 	 offsetof(struct v8_types, has_stream)},
 	{"type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE",
@@ -112,22 +124,43 @@ static const struct {
 	const char *name;
 	bool quiet, outer; /* outer: may have been called by native code */
 } marks[] = {
-	{"EntryFrame", true, true}, {"ConstructEntryFrame", true, true}, {"ExitFrame", true, false},
-	{"BuiltinExitFrame", true, false}, {"ApiCallbackExitFrame", true, false}, {"ApiAccessorExitFrame", true, false},
-	{"ApiConstructExitFrame", true, false}, {"ApiNamedAccessorExitFrame", true, false},
-	{"ApiIndexedAccessorExitFrame", true, false}, {"InternalFrame", true, false}, {"ConstructFrame", true, false},
-	{"FastConstructFrame", true, false}, {"ArgumentsAdaptorFrame", true, false}, {"NativeFrame", true, true},
-	{"CWasmEntryFrame", true, true}, {"JsToWasmFrame", true, false}, {"WasmToJsFrame", true, false},
-	{"WasmToJsFunctionFrame", true, false}, {"WasmExitFrame", true, false}, {"WasmFrame", false, false},
-	{"WasmCompiledFrame", false, false}, {"IrregexpFrame", false, true}, {"StubFrame", false, false},
-	{"BuiltinFrame", false, false}, {"TurbofanStubWithContextFrame", false, false},
-	{"BuiltinContinuationFrame", true, false}, {"JavaScriptBuiltinContinuationFrame", true, false},
-	{"JavaScriptBuiltinContinuationWithCatchFrame", true, false}, {"StackSwitchFrame", true, true},
-	{"WasmDebugBreakFrame", true, false}, {"WasmCompileLazyFrame", true, false},
-	{"WasmLiftoffSetupFrame", true, false}, {"WasmSegmentStartFrame", true, false}, {"WasmJspiFrame", true, true},
-	{"WasmStackEntryFrame", true, true}, {"WasmStackExitFrame", true, true},
+	{"EntryFrame", true, true},
+	{"ConstructEntryFrame", true, true},
+	{"ExitFrame", true, false},
+	{"BuiltinExitFrame", true, false},
+	{"ApiCallbackExitFrame", true, false},
+	{"ApiAccessorExitFrame", true, false},
+	{"ApiConstructExitFrame", true, false},
+	{"ApiNamedAccessorExitFrame", true, false},
+	{"ApiIndexedAccessorExitFrame", true, false},
+	{"InternalFrame", true, false},
+	{"ConstructFrame", true, false},
+	{"FastConstructFrame", true, false},
+	{"ArgumentsAdaptorFrame", true, false},
+	{"NativeFrame", true, true},
+	{"CWasmEntryFrame", true, true},
+	{"JsToWasmFrame", true, false},
+	{"WasmToJsFrame", true, false},
+	{"WasmToJsFunctionFrame", true, false},
+	{"WasmExitFrame", true, false},
+	{"WasmFrame", false, false},
+	{"WasmCompiledFrame", false, false},
+	{"IrregexpFrame", false, true},
+	{"StubFrame", false, false},
+	{"BuiltinFrame", false, false},
+	{"TurbofanStubWithContextFrame", false, false},
+	{"BuiltinContinuationFrame", true, false},
+	{"JavaScriptBuiltinContinuationFrame", true, false},
+	{"JavaScriptBuiltinContinuationWithCatchFrame", true, false},
+	{"StackSwitchFrame", true, true},
+	{"WasmDebugBreakFrame", true, false},
+	{"WasmCompileLazyFrame", true, false},
+	{"WasmLiftoffSetupFrame", true, false},
+	{"WasmSegmentStartFrame", true, false},
+	{"WasmJspiFrame", true, true},
+	{"WasmStackEntryFrame", true, true},
+	{"WasmStackExitFrame", true, true},
 };
-/* clang-format on */
 
 static void binary_missing(struct v8_binary *b, const char *what)
 {
@@ -316,38 +349,52 @@ static void reading_symbol(void *context, const char *name, const Elf64_Sym *s)
 	}
 }
 
-/* What a function of a few instructions returns: the address in `lea` or `mov $…`, or (with `load`)
- * that of the variable that it reads. */
-static bool reading_getter(const struct reading *r, const char *name, uint64_t *ret)
+/* What behind `lea` or `mov` to %rax loads through it. */
+static bool is_load(const uint8_t *p)
 {
-	uint8_t c[24];
-	const uint8_t *p = c;
-	Elf64_Sym s;
-	uint64_t at;
-	int32_t rel;
+	return (p[0] == 0x48 && p[1] == 0x8b && p[2] == 0x00) || (p[0] == 0x8b && p[1] == 0x00);
+}
 
-	if (!elf_dynamic(&r->elf, name, &s) || !elf_read(&r->elf, s.st_value, c, sizeof(c)))
-		return false;
+/* Past what functions begin with. */
+static const uint8_t *skip_prologue(const uint8_t *p)
+{
 	if (memcmp(p, "\xf3\x0f\x1e\xfa", 4) == 0)
 		p += 4;
 	if (memcmp(p, "\x55\x48\x89\xe5", 4) == 0)
 		p += 4;
+	return p;
+}
+
+/* What a function of a few instructions returns, by the address of the blob or of the variable that
+ * has its size: the one in `mov $…,%eax` or `lea`, or what relocations put where it loads from. */
+static bool reading_getter(const struct reading *r, const char *name, uint64_t *ret)
+{
+	uint8_t c[24];
+	const uint8_t *p;
+	Elf64_Sym s;
+	uint64_t at;
+	int32_t rel;
+	bool load, pointer;
+
+	if (!elf_dynamic(&r->elf, name, &s) || !elf_read(&r->elf, s.st_value, c, sizeof(c)))
+		return false;
+	p = skip_prologue(c);
 	if (p[0] == 0xb8) {
 		memcpy(&rel, p + 1, 4);
 		*ret = (uint32_t)rel;
 		return true;
 	}
-	if (p[0] == 0x48)
-		p++;
-	memcpy(&rel, p + 2, 4);
-	at = s.st_value + (uint64_t)(p + 6 - c) + (uint64_t)(int64_t)rel;
+	p += p[0] == 0x48;
 	if (p[1] != 0x05 || (p[0] != 0x8d && p[0] != 0x8b))
 		return false;
-	if (p[0] == 0x8b && p[6] == 0x48 && p[7] == 0x8b && p[8] == 0x00)
-		return elf_relocated(&r->elf, at, &at) && elf_relocated(&r->elf, at, ret);
-	if (p[0] == 0x8b && p[6] == 0x8b && p[7] == 0x00)
-		return elf_relocated(&r->elf, at, ret);
-	if (p[0] == 0x8d && p[6] == 0x48 && p[7] == 0x8b && p[8] == 0x00)
+	memcpy(&rel, p + 2, 4);
+	at = s.st_value + (uint64_t)(p + 6 - c) + (uint64_t)(int64_t)rel;
+	load = is_load(p + 6);
+	pointer = load && p[6] == 0x48;
+	/* Through the global offset table, and then through the variable if that is a pointer. */
+	if (p[0] == 0x8b && load && !elf_relocated(&r->elf, at, &at))
+		return false;
+	if (pointer)
 		return elf_relocated(&r->elf, at, ret);
 	*ret = at;
 	return true;
@@ -422,8 +469,8 @@ static void reading_blob(struct reading *r)
 	binary_find_handlers(b);
 }
 
-/* Three rows, of bytes or (before 9) of words. Without them compiled code of the baseline compiler has
- * no lines. */
+/* Three rows, of bytes or (before 9) of words. Without them compiled code of the baseline compiler
+ * has no lines. */
 static void reading_sizes(struct reading *r)
 {
 	struct v8_binary *b = r->b;

@@ -2,9 +2,10 @@
 /* A file that holds a V8: node, libnode, or a program with it. Its version, where its objects keep
  * what we read, where its builtins are and what they are called.
  *
- * Offsets come from the constants that V8 exports for debuggers (`v8dbg_…`). What a version does not
- * export has had its place for all versions from 8.1 to 14, or follows from what is exported; each is
- * looked at when it is used (heap.h). Input is untrusted: bounded reads, bounded tables. */
+ * Offsets come from the constants that V8 exports for debuggers (`v8dbg_…`). What a version does
+ * not export has had its place for all versions from 8.1 to 14, or follows from what is exported;
+ * each is looked at when it is used (v8-heap.h). Input is untrusted: bounded reads, bounded
+ * tables. */
 #pragma once
 
 #include <stdbool.h>
@@ -56,8 +57,8 @@ struct v8_binary {
 	char marks[V8_MARKS][32]; /* kinds of frames */
 };
 
-/* Reads a file. 1: it holds a V8 (which may be unknown: `why`), 0: it does not, or a negative errno.
- * Some milliseconds of CPU for a V8, microseconds for others. */
+/* Reads a file. 1: it holds a V8 (which may be unknown: `why`), 0: it does not, or a negative
+ * errno. Some milliseconds of CPU for a V8, microseconds for others. */
 int binary_read(struct v8_binary *ret, int fd);
 void binary_fini(struct v8_binary *b);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Compiled code is found by its header, backwards from an address in it, some KiB at a time. */
 #include "code.h"
 
 #include <stdlib.h>
@@ -8,7 +9,8 @@
 #define FARTHEST  (1u << 20)
 #define PIECE     4096u
 
-/* The object that describes the code whose header stands at an address; 0: there is no such header. */
+/* The object that describes the code whose header stands at an address; 0: there is no such
+ * header. */
 static uint64_t code_object(const struct heap *h, uint64_t header, const uint64_t *words)
 {
 	const struct v8_binary *b = h->binary;
@@ -28,8 +30,8 @@ static uint64_t code_object(const struct heap *h, uint64_t header, const uint64_
 	return start == header + b->code_header ? object : 0;
 }
 
-/* One header that covers pc, among those that begin in [from, from + PIECE). 1, 0: none, or -1: there
- * is one, of other code. */
+/* One header that covers pc, among those that begin in [from, from + PIECE). 1, 0: none, or -1:
+ * there is one, of other code. */
 static int code_in_piece(const struct heap *h, uint64_t from, uint64_t pc, struct code *ret,
 			 uint64_t *ret_object)
 {

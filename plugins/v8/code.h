@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "heap.h"
+#include "v8-heap.h"
 #include "positions.h"
 
 #define CODE_INLINED 4096u /* functions that one code has inlined, at most */
@@ -42,8 +42,8 @@ struct code {
 	uint32_t n_steps;
 };
 
-/* Finds the code around pc. What could not be read of it is absent. False: there is none. The caller
- * owns what is in *ret. */
+/* Finds the code around pc. What could not be read of it is absent. False: there is none. The
+ * caller owns what is in *ret. */
 bool code_read(const struct heap *h, uint64_t pc, struct code *ret);
 void code_fini(struct code *c);
 

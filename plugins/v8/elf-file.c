@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sections and symbols by pread: nothing is mapped, since the file is another's and may shrink. */
 #include "elf-file.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ELF file, read by its descriptor: sections, symbols by name, bytes by address. 64 bits, of this
- * machine. Untrusted: each table is bounded by the file's size and by V8_ELF_TABLE. */
+/* An ELF file, read by its descriptor: sections, symbols by name, bytes by address. 64 bits, of
+ * this machine. Untrusted: each table is bounded by the file's size and by V8_ELF_TABLE. */
 #pragma once
 
 #include <elf.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A process's own list of mappings shows the regions that V8 has reserved: the sampler tells of
+ * those that are executable, which are a few pages of them. */
 #include "mappings.h"
 
 #include <stdio.h>
@@ -18,6 +20,20 @@ static void range_add(struct v8_range *r, uint32_t max, uint64_t from, uint64_t 
 	}
 }
 
+/* The next line of a list of mappings, whole; *ret_named: it is of a file, or has a name. */
+static bool line_read(FILE *f, char *line, int max, bool *ret_named)
+{
+	if (!fgets(line, max, f))
+		return false;
+	*ret_named = strchr(line, '/') || strchr(line, '[');
+	for (char rest[64]; !strchr(line, '\n') && fgets(rest, sizeof(rest), f);) {
+		*ret_named = true;
+		if (strchr(rest, '\n'))
+			break;
+	}
+	return true;
+}
+
 static bool has_code(const struct andiron_runtime_mapping *m, uint64_t n, uint64_t from,
 		     uint64_t to)
 {
@@ -33,16 +49,12 @@ static void regions_read(struct v8_process *ret, uint32_t pid,
 {
 	unsigned long from, to, begin = 0, end = 0, inode;
 	char path[32], line[256];
+	bool named;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
 	f = fopen(path, "re");
-	for (int i = 0; f && i < LINES && fgets(line, sizeof(line), f); i++) {
-		bool named = strchr(line, '/') || strchr(line, '[');
-
-		/* The rest of a long name. */
-		while (!strchr(line, '\n') && fgets(line, sizeof(line), f))
-			named = true;
+	for (int i = 0; f && i < LINES && line_read(f, line, sizeof(line), &named); i++) {
 		if (sscanf(line, "%lx-%lx %*s %*s %*s %lu", &from, &to, &inode) != 3)
 			continue;
 		if (named || from != end) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* By process_vm_readv: one call a read, and no descriptor to keep for each process. */
 #include "memory.h"
 
 #include <sys/uio.h>

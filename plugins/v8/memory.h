@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of a process, as a reader that may fail at any time: the process ends, its objects move, and
- * every byte may be forged. */
+/* Memory of a process, as a reader that may fail at any time: the process ends, its objects move,
+ * and every byte may be forged. */
 #pragma once
 
 #include <stdbool.h>

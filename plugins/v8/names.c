@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Functions, scripts and code of one process, each read once and kept as long as the process is. */
 #include "names.h"
 
 #include <errno.h>
@@ -439,11 +440,13 @@ static uint32_t names_stub(struct names *n, uint64_t mark, uint64_t where, struc
 	return 1;
 }
 
-uint32_t names_resolve(struct names *n, struct names_function *f, uint32_t kind, uint64_t what,
-		       uint64_t where, struct names_frame *ret, uint32_t max)
+uint32_t names_resolve(struct names *n, struct names_function *f, uint64_t what, uint64_t where,
+		       struct names_frame *ret, uint32_t max)
 {
+	uint32_t kind = (uint32_t)V8_KIND(what);
+
 	if (kind == V8_STUB)
-		return names_stub(n, what, where, ret);
+		return names_stub(n, V8_NUMBER(what), where, ret);
 	if (!f || !f->valid)
 		return 0;
 	if (kind == V8_COMPILED)

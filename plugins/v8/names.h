@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "code.h"
-#include "heap.h"
+#include "v8-heap.h"
 #include "shared.h"
 
 #define NAMES_BYTES  (8u << 20) /* of one process */
@@ -67,5 +67,5 @@ struct names_frame {
 };
 
 /* The frames of a pair of words, innermost first; f is the function of its number, or NULL. */
-uint32_t names_resolve(struct names *n, struct names_function *f, uint32_t kind, uint64_t what,
-		       uint64_t where, struct names_frame *ret, uint32_t max);
+uint32_t names_resolve(struct names *n, struct names_function *f, uint64_t what, uint64_t where,
+		       struct names_frame *ret, uint32_t max);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tables are decoded where they are asked: a look-up passes some hundred bytes. */
 #include "positions.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* V8's tables from code to source. A table of source positions is a list of pairs of numbers in
- * groups of seven bits: how far the code offset is from the one before, and how far the position is,
- * with a sign. */
+ * groups of seven bits: how far the code offset is from the one before, and how far the position
+ * is, with a sign. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,7 +23,8 @@ struct position position_of(uint64_t word);
 bool positions_find(const uint8_t *table, uint32_t n, uint32_t shift, uint32_t offset,
 		    struct position *ret);
 
-/* Whether no entry is behind the end of the code: a table that is read by a wrong shift is longer. */
+/* Whether no entry is behind the end of the code: a table that is read by a wrong shift is
+ * longer. */
 bool positions_fit(const uint8_t *table, uint32_t n, uint32_t shift, uint64_t end);
 
 /* A step of the baseline compiler's code: it ends at `end`, and is of the bytecode at `offset`. */
@@ -31,8 +32,8 @@ struct baseline_step {
 	uint32_t end, offset;
 };
 
-/* Joins the compiler's table of code sizes with the bytecodes whose code they are. NULL: they do not
- * fit. The caller frees it. */
+/* Joins the compiler's table of code sizes with the bytecodes whose code they are. NULL: they do
+ * not fit. The caller frees it. */
 struct baseline_step *baseline_steps(const struct v8_binary *b, const uint8_t *sizes,
 				     uint32_t n_sizes, const uint8_t *bytecodes,
 				     uint32_t n_bytecodes, uint32_t *ret_n);

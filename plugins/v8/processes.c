@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A list of processes, since there are few, and a hash of numbers, since there are many. */
 #include "processes.h"
 
 #include <errno.h>

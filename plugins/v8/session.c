@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What the sampler asks for, under one lock with the thread that reads what walks have met. */
 #include "session.h"
 
 #include <andiron/host.h>
@@ -295,7 +296,7 @@ int32_t session_resolve(void *session, const struct andiron_runtime_process *pro
 		ret[0].function.ptr = s->text;
 		n = 1;
 	} else if (p) {
-		n = names_resolve(&p->names, f, kind, V8_NUMBER(what), where, frames,
+		n = names_resolve(&p->names, f, what, where, frames,
 				  max < NAMES_FRAMES ? (uint32_t)max : NAMES_FRAMES);
 		for (uint32_t i = 0; i < n; i++) {
 			ret[i].line = frames[i].line;

@@ -3,9 +3,9 @@
  * reads functions as soon as walks meet them (by the program's ring), so that names are there when
  * processes are gone.
  *
- * A thread and not a copy by the BPF program: a line needs a script's source and code's tables, which
- * have no bound that a program could copy; and a process that lives some milliseconds more is read
- * whole.
+ * A thread and not a copy by the BPF program: a line needs a script's source and code's tables,
+ * which have no bound that a program could copy; and a process that lives some milliseconds more is
+ * read whole.
  *
  * The functions are those of struct andiron_runtime. One lock for all; the thread holds it while it
  * reads what one walk has met. */

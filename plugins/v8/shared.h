@@ -17,8 +17,8 @@
 #define V8_BLOBS                                                                                   \
 	4u /* places of the embedded builtins: the file's, and copies near the heap's code */
 
-/* Kinds of frames: bits 48 … 51 of the first word, whose bits 0 … 47 are a function's number (or for
- * V8_STUB the frame's own marker). */
+/* Kinds of frames: bits 48 … 51 of the first word, whose bits 0 … 47 are a function's number (or
+ * for V8_STUB the frame's own marker). */
 #define V8_INTERPRETED 1u /* second word: the bytecode offset as the frame has it; V8_NOWHERE */
 #define V8_COMPILED    2u /* second word: the address in compiled code, V8_EXACT; V8_NOWHERE */
 #define V8_BUILTIN     3u /* a function that V8 itself brings; second word: address in its code */
@@ -65,12 +65,13 @@ struct v8_process {
 	struct v8_range
 		handlers[V8_BLOBS]; /* bytecode handlers in them: they run in another's frame */
 	struct v8_range code[V8_RANGES];
-	/* Where V8 calls its collector with all registers on the stack: by hand, without a table. */
+	/* Where V8 calls its collector with all registers on the stack: by hand, without a
+	 * table. */
 	struct v8_range spill;
 };
 
-/* A function by content: objects move and their memory is used again, yet what a script's number and
- * its literal's number name stays. */
+/* A function by content: objects move and their memory is used again, yet what a script's number
+ * and its literal's number name stays. */
 struct v8_key {
 	__u32 generation;
 	__u32 pid;

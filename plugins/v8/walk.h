@@ -41,7 +41,8 @@
 #define V8_MARK_CONSTRUCT 2u
 #define V8_MARK_SPILL     64u /* none of V8's */
 
-/* One walk's state, kept apart since functions that are verified by themselves share memory only so. */
+/* One walk's state, kept apart since functions that are verified by themselves share memory only
+ * so. */
 struct v8_scratch {
 	__u64 pc, fp, sp;
 	__u32 exact, here; /* here: what pc is in */
@@ -289,8 +290,8 @@ V8_INLINE int v8_push_function(struct v8_scratch *s, struct andiron_walk *w)
 	return andiron_walk_push(w, V8_WHAT(s->kind, number), where);
 }
 
-/* Whether the frame at fp is an interpreted function's: its slot has an array of bytecodes. Compiled
- * code of the baseline compiler keeps it there, too, but no offset. */
+/* Whether the frame at fp is an interpreted function's: its slot has an array of bytecodes.
+ * Compiled code of the baseline compiler keeps it there, too, but no offset. */
 V8_INLINE int v8_interpreted(struct v8_scratch *s, __u64 array, __u64 offset)
 {
 	__u64 map = 0;
@@ -321,7 +322,8 @@ V8_INLINE int v8_called_at(struct v8_scratch *s, __u64 pc)
 }
 #endif
 
-/* Where compiled code at fp has called a builtin that has no frame: the return address is near sp. */
+/* Where compiled code at fp has called a builtin that has no frame: the return address is near
+ * sp. */
 V8_INLINE void v8_called_from(struct v8_scratch *s)
 {
 	__u64 pc = 0, none = 1;
@@ -409,7 +411,8 @@ V8_INLINE void v8_leave(struct v8_scratch *s, struct andiron_walk *w)
 	w->regs[V8_SP] = s->sp;
 	w->known = 1u << V8_SP | 1u << V8_FP;
 #if !defined(__TARGET_ARCH_arm64)
-	/* Five registers that V8's entry has saved for its caller, and its call of the collector. */
+	/* Five registers that V8's entry has saved for its caller, and its call of the
+	 * collector. */
 	if (s->marked == V8_MARK_ENTRY || s->marked == V8_MARK_CONSTRUCT) {
 		if (h_read(s->near, 40, s->sp - 16 - 56) == 0)
 			v8_take_saved(w, s->near[0], s->near + 1);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of a pprof file as tuples of frames (function, file, line, first line), outermost first."""
+"""Stacks of a pprof file: tuples of frames (function, file, line, first line), outermost first."""
 
 import gzip
 

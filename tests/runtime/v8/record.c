@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records states of a living node: stops its main thread again and again, walks it natively where it
- * stands in V8's code, and writes down registers and the memory that was read.
+/* Records states of a living node: stops its main thread again and again, walks it natively where
+ * it stands in V8's code, and writes down registers and the memory that was read.
  *
  *     record BINARY PID STATES FILE
  *
@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -134,17 +135,20 @@ static bool record_state(int pid, const char *file, FILE *out)
 	return true;
 }
 
-static int record_all(int pid, const char *file, uint32_t n, FILE *out)
+static int record_all(int pid, const char *file, uint32_t n_states, FILE *out)
 {
+	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC), status;
 	uint32_t done = 0;
-	int status;
 
 	if (ptrace(PTRACE_SEIZE, pid, 0, 0) != 0)
 		return -errno;
-	while (done < n) {
-		struct timespec t = {0, 1000000 + random() % 5000000};
+	while (done < n_states) {
+		struct itimerspec t = {.it_value = {0, 1000000 + random() % 5000000}};
+		uint64_t n;
 
-		nanosleep(&t, NULL);
+		/* It runs on for some milliseconds. */
+		if (timerfd_settime(timer, 0, &t, NULL) != 0 || read(timer, &n, sizeof(n)) < 0)
+			return -errno;
 		ptrace(PTRACE_INTERRUPT, pid, 0, 0);
 		if (waitpid(pid, &status, 0) != pid || WIFEXITED(status))
 			return -ESRCH;

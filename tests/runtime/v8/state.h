@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recorded states: where a thread of a node stood, and the memory that its walk and the names of its
- * frames have read. A file holds those of one version, behind what its binary says, and is
+/* Recorded states: where a thread of a node stood, and the memory that its walk and the names of
+ * its frames have read. A file holds those of one version, behind what its binary says, and is
  * compressed by zstd as one frame:
  *
  *   struct state_file, the sizes of its bytecodes
@@ -70,7 +70,7 @@ static inline bool state_walk(struct names *names, const struct state_head *head
 				kind == V8_INTERPRETED ? native.met[number - 1].bytecode : 0,
 				&f) != 0)
 			f = NULL;
-		k = names_resolve(names, f, kind, number, where, out, NAMES_FRAMES);
+		k = names_resolve(names, f, what, where, out, NAMES_FRAMES);
 		for (uint32_t j = 0; j < k && n + 1 < max; j++) {
 			int r = snprintf(text + n, max - n, "%s %s:%u:%u\n", out[j].function,
 					 out[j].file, out[j].line, out[j].first_line);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""JavaScript's own frames: a program of known call tree under each version of Node.js that can be had
-from npm, by its exact version, and the machine's own."""
+"""JavaScript's own frames: a program of known call tree under each version of Node.js that npm has,
+by its exact version, and under the machine's own."""
 
 import collections
 import os
@@ -118,8 +118,9 @@ class Told:
 
     def __str__(self):
         return (
-            f"{self.all} samples, {self.right / self.all:.2%} right, {self.whole / self.all:.2%} whole, "
-            f"{self.lines / self.frames:.2%} of lines right, large {self.shares['large'] / self.all:.1%}"
+            f"{self.all} samples, {self.right / self.all:.2%} right, "
+            f"{self.whole / self.all:.2%} whole, {self.lines / self.frames:.2%} of lines right, "
+            f"large {self.shares['large'] / self.all:.1%}"
             f" of 75 %, {self.early} before or beside"
         )
 

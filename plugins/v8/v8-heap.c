@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "heap.h"
+/* Strings of all shapes are read as runs of characters, parts on a stack of bounded depth. */
+#include "v8-heap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -144,43 +145,54 @@ static bool runs_cons(struct runs *r, const struct pending *p)
 	       runs_push(r, first, p->from, n_first);
 }
 
+/* The type of what is pending; false: it is no string that has so many characters. */
+static bool runs_type(const struct runs *r, const struct pending *p, uint16_t *ret)
+{
+	uint32_t n;
+
+	return heap_type(r->h, p->string, ret) && (*ret & NOT_STRING) == 0 &&
+	       memory_read(r->h->memory, (p->string & ~3ull) + STRING_LENGTH, &n, sizeof(n)) &&
+	       p->from <= n && p->n <= n - p->from;
+}
+
+/* Characters that stand in the object, or in memory of the embedder's. */
+static bool runs_flat(const struct runs *r, const struct pending *p, uint16_t type, struct run *ret)
+{
+	ret->wide = (type & ONE_BYTE) == 0;
+	ret->n = p->n;
+	ret->address = (p->string & ~3ull) + STRING_CHARS;
+	if ((type & SHAPE) == EXTERNAL &&
+	    ((type & UNCACHED) || !heap_word(r->h, p->string, STRING_SECOND, &ret->address)))
+		return false;
+	ret->address += (uint64_t)p->from << ret->wide;
+	return true;
+}
+
+/* What a thin or a sliced string stands for. */
+static bool runs_through(struct runs *r, const struct pending *p, uint16_t type)
+{
+	uint64_t offset = 0, word;
+
+	if ((type & SHAPE) == SLICED &&
+	    (!heap_word(r->h, p->string, STRING_SECOND, &offset) || !heap_is_small(offset)))
+		return false;
+	return ((type & SHAPE) == SLICED || (type & SHAPE) == THIN) &&
+	       heap_word(r->h, p->string, STRING_FIRST, &word) &&
+	       runs_push(r, word, p->from + (uint32_t)(offset >> 32), p->n);
+}
+
 /* The next run; 0: there is none, 1, or -1: the string is not to be read. */
 static int runs_next(struct runs *r, struct run *ret)
 {
 	while (r->depth > 0) {
 		struct pending p = r->stack[--r->depth];
-		uint64_t word = 0;
-		uint32_t n;
 		uint16_t type;
 
-		if (++r->parts > STRING_PARTS || !heap_type(r->h, p.string, &type) ||
-		    (type & NOT_STRING) != 0 ||
-		    !memory_read(r->h->memory, (p.string & ~3ull) + STRING_LENGTH, &n, sizeof(n)) ||
-		    p.from > n || p.n > n - p.from)
+		if (++r->parts > STRING_PARTS || !runs_type(r, &p, &type))
 			return -1;
-		ret->wide = (type & ONE_BYTE) == 0;
-		ret->n = p.n;
-		if ((type & SHAPE) == SEQUENTIAL || (type & SHAPE) == EXTERNAL) {
-			ret->address = (p.string & ~3ull) + STRING_CHARS;
-			if ((type & SHAPE) == EXTERNAL &&
-			    ((type & UNCACHED) ||
-			     !heap_word(r->h, p.string, STRING_SECOND, &ret->address)))
-				return -1;
-			ret->address += (uint64_t)p.from << ret->wide;
-			return 1;
-		}
-		if ((type & SHAPE) == CONS) {
-			if (!runs_cons(r, &p))
-				return -1;
-			continue;
-		}
-		if ((type & SHAPE) == SLICED &&
-		    (!heap_word(r->h, p.string, STRING_SECOND, &word) || !heap_is_small(word)))
-			return -1;
-		p.from += (uint32_t)(word >> 32);
-		if (((type & SHAPE) != SLICED && (type & SHAPE) != THIN) ||
-		    !heap_word(r->h, p.string, STRING_FIRST, &word) ||
-		    !runs_push(r, word, p.from, p.n))
+		if ((type & SHAPE) == SEQUENTIAL || (type & SHAPE) == EXTERNAL)
+			return runs_flat(r, &p, type, ret) ? 1 : -1;
+		if (!((type & SHAPE) == CONS ? runs_cons(r, &p) : runs_through(r, &p, type)))
 			return -1;
 	}
 	return 0;
