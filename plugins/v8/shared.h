@@ -48,9 +48,12 @@ struct v8_layout {
 	__u32 type_bytecode_array; /* such a type */
 	__s32 frame_bytecode;      /* from rbp: the bytecode array */
 	__s32 frame_offset;        /* from rbp: the offset in it, as a small integer */
-	__u32 unknown; /* not 0: nothing else holds; frames are left by their chain alone */
-	__u64 inner; /* bit n: frames with marker n were called by V8's code, never by native code */
-	__u64 quiet; /* bit n: frames with marker n show nothing: they only lead from one to another */
+	/* Not 0: nothing else holds; frames are left by their chain alone. */
+	__u32 unknown;
+	/* Bit n: frames with marker n were called by V8's code, never by native code. */
+	__u64 inner;
+	/* Bit n: frames with marker n show nothing: they only lead from one to another. */
+	__u64 quiet;
 };
 
 struct v8_range {
