@@ -153,6 +153,7 @@ static void names_read(struct names *n, struct names_function *f)
 		return;
 	heap_scope(&h, name, &scope);
 	f->script = names_script(n, &h, f->key.script, f->key.script_id);
+	free(f->name);
 	f->name = copy(scope.name, scope.n_name);
 	f->start = scope.start;
 	f->end = scope.end;
@@ -215,6 +216,11 @@ int names_learn(struct names *n, const struct v8_key *key, uint64_t bytecodes,
 		n->functions[at] = f;
 		n->n_functions++;
 	}
+	/* What could not be read may have been in the middle of a change. */
+	if (!f->valid)
+		names_read(n, f);
+	else if (f->script < 0)
+		f->script = names_script(n, &h, f->key.script, f->key.script_id);
 	if (bytecodes != 0 && f->valid)
 		names_read_positions(n, &h, f, bytecodes);
 	*ret = f;
@@ -449,6 +455,11 @@ uint32_t names_resolve(struct names *n, struct names_function *f, uint64_t what,
 		return names_stub(n, V8_NUMBER(what), where, ret);
 	if (!f || !f->valid)
 		return 0;
+	if (f->script < 0) {
+		struct heap h = names_heap(n);
+
+		f->script = names_script(n, &h, f->key.script, f->key.script_id);
+	}
 	if (kind == V8_COMPILED)
 		return names_compiled(n, f, where, ret, max);
 	if (kind == V8_INTERPRETED)
