@@ -55,6 +55,7 @@ static const void *extension(void *self, const char *id)
 }
 
 static const char *const needs[] = {ANDIRON_OBJECTS_ID, NULL};
+static const char *const offers[] = {ANDIRON_TARGET_PROCESSES_ID, NULL};
 static const char *const wants[] = {ANDIRON_RUNTIME_PREFIX, NULL};
 
 static const char *const capabilities[] = {
@@ -74,6 +75,7 @@ static const struct andiron_component ebpf = {
 	.summary = "Profiles the CPU time of every process, or of targets, by eBPF.",
 	.options = &ebpf_options,
 	.needs = needs,
+	.offers = offers,
 	.wants = wants,
 	.capabilities = capabilities,
 	.validate = ebpf_options_validate,

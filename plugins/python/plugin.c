@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Generated, not to our taste. */
 #pragma GCC diagnostic push
@@ -70,13 +71,14 @@ static void destroy(void *self)
 	free(self);
 }
 
+static const char *const offers[] = {ANDIRON_RUNTIME_PREFIX "python" ANDIRON_RUNTIME_SUFFIX, NULL};
+
 static const void *extension(void *self, const char *id)
 {
-	return &((struct service *)self)->table;
+	return strcmp(id, offers[0]) == 0 ? &((struct service *)self)->table : NULL;
 }
 
 static const char *const needs[] = {ANDIRON_OBJECTS_ID, NULL};
-static const char *const offers[] = {ANDIRON_RUNTIME_PREFIX "python" ANDIRON_RUNTIME_SUFFIX, NULL};
 static const struct andiron_options no_options = {0, sizeof(struct andiron_option), NULL};
 
 static const struct andiron_component python = {

@@ -170,6 +170,8 @@ static const void *extension(void *self, const char *id)
 	return strcmp(id, ANDIRON_DROPPED_TARGETS_ID) == 0 ? &table : NULL;
 }
 
+static const char *const offers[] = {ANDIRON_DROPPED_TARGETS_ID, NULL};
+
 static const struct andiron_export exports[] = {
 	{"output", ANDIRON_EXPORT_TARGETS, 0, "The targets after the last rule."},
 	{"rules", ANDIRON_EXPORT_CAPSULE, 0, "The rules, by name."},
@@ -182,6 +184,7 @@ static const struct andiron_component relabel = {
 	.options = &relabel_options,
 	.exports = exports,
 	.n_exports = sizeof(exports) / sizeof(*exports),
+	.offers = offers,
 	.validate = rules_check,
 	.create = create,
 	.start = start,

@@ -7,6 +7,7 @@
 #include "host/state.h"
 
 #include <errno.h>
+#include <string.h>
 
 static struct instance *find(struct host *host, const char *component)
 {
@@ -120,7 +121,16 @@ static int ask_matched(const struct asking *a)
 	return t->size < sizeof(*t) ? 0 : t->each(a->of->self, a->sink);
 }
 
-/* Has one component answer by its extension `id`. */
+static bool offers(const struct andiron_component *c, const char *id)
+{
+	for (const char *const *at = c->offers; at && *at; at++)
+		if (strcmp(*at, id) == 0)
+			return true;
+	return false;
+}
+
+/* Has one component answer by its extension `id`. One that does not offer it is not asked: its
+ * table for another id would be taken for this one's. */
 static int ask(struct host *host, const char *component, const char *id,
 	       int (*answer)(const struct asking *asking), const void *sink)
 {
@@ -130,7 +140,7 @@ static int ask(struct host *host, const char *component, const char *id,
 
 	if (!i)
 		return -ENOENT;
-	if (i->stage != STAGE_LIVE || !i->component->extension)
+	if (i->stage != STAGE_LIVE || !i->component->extension || !offers(i->component, id))
 		return 0;
 	if (!strand_enter(&i->strand))
 		return -EBUSY;

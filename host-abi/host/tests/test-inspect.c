@@ -68,6 +68,23 @@ static int32_t each_matched(void *self, const struct andiron_target_processes_si
 	return 0;
 }
 
+static const char *const offers[] = {ANDIRON_DROPPED_TARGETS_ID, ANDIRON_TARGET_PROCESSES_ID, NULL};
+
+static int32_t no_each(void *self, const struct andiron_target_processes_sink *sink)
+{
+	expect(false);
+	return 0;
+}
+
+/* Of a component that has one table, and does not look at the id. */
+static const void *any_extension(void *self, const char *id)
+{
+	static const struct andiron_target_processes other = {.size = sizeof(other),
+							      .each = no_each};
+
+	return &other;
+}
+
 static const void *extension(void *self, const char *id)
 {
 	static const struct andiron_dropped_targets dropped = {.size = sizeof(dropped),
@@ -124,13 +141,12 @@ static void look(void *context)
 		buf_free(&text);
 		return;
 	}
-	expect_str(
-		buf_str(&text),
-		"{\n \"filter\": [\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": "
-		"[{\"pid\": 7, "
-		"\"name\": \"web\", \"runtime\": \"Toy 1\"}]},\n  "
-		"{\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [], "
-		"\"why\": \"gone\"}]}\n");
+	expect_str(buf_str(&text),
+		   "{\n \"filter\": [\n  {\"target\": {\"name\": \"a\\\"b\"}, \"processes\": "
+		   "[{\"pid\": 7, "
+		   "\"name\": \"web\", \"runtime\": \"Toy 1\"}]},\n  "
+		   "{\"target\": {\"name\": \"a\\\"b\"}, \"processes\": [], "
+		   "\"why\": \"gone\"}]}\n");
 	buf_free(&text);
 	if (inspect_dropped_targets(s->host, "filter", &sink) == -EBUSY)
 		return;
@@ -148,8 +164,8 @@ static void look(void *context)
 }
 
 /* Nothing is quiet before everybody has said which targets it has; then rows and drops are there to
- * be seen, of those who can tell. And who needs a service that is not there runs all the same, if
- * the host was told so. */
+ * be seen, of those who can tell. Nobody is asked for what it does not offer. And who needs a
+ * service that is not there runs all the same, if the host was told so. */
 TEST(a_graph_that_settles)
 {
 	struct scene *s = &scene;
@@ -158,7 +174,9 @@ TEST(a_graph_that_settles)
 
 	s->dropping = test_forward;
 	s->dropping.extension = extension;
+	s->dropping.offers = offers;
 	s->needy = test_user;
+	s->needy.extension = any_extension;
 	s->early.on_start = publish_early;
 	early = test_node(plan, "early", &test_producer, &s->early);
 	test_node(plan, "late", &test_producer, &s->late);

@@ -71,7 +71,9 @@ struct andiron_component {
 	/* Ids of extensions without which it cannot run; ends with NULL, may be NULL. The host
 	 * makes the services that offer them. */
 	const char *const *needs;
-	/* Ids of extensions that a SERVICE offers; ends with NULL, may be NULL. */
+	/* Ids of the extensions that it has tables for; ends with NULL, may be NULL. Others use
+	 * those of a SERVICE; the host itself uses "andiron.dropped-targets/1" and
+	 * "andiron.target-processes/1" of every component. */
 	const char *const *offers;
 	/* Linux capabilities it needs, "CAP_BPF"; ends with NULL, may be NULL. For doctor, help and
 	 * packaging. */
@@ -124,8 +126,7 @@ struct andiron_component {
 	/* Adds the component's metrics to the sink. May be NULL. [loop] [serial]. */
 	void (*metrics)(void *self, const struct andiron_metric_sink *sink);
 
-	/* The table for one of `offers`, or for what the host asks every component
-	 * ("andiron.dropped-targets/1"); its functions get `self`. NULL for what it does not know.
+	/* The table for one of `offers`; its functions get `self`. Called for no other id.
 	 * [serial], O(1). */
 	const void *(*extension)(void *self, const char *id);
 

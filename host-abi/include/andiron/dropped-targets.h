@@ -3,8 +3,8 @@
  * rule drops each. For people who look (`andiron targets`), not for the flow of targets: the host
  * shows the component its own input again, and the component keeps nothing for it.
  *
- * The host asks a component's `extension` (component.h) for this id, whether or not the component
- * is a SERVICE; NULL: it drops nothing, or cannot say. */
+ * The host asks each component for it whose `offers` (component.h) has this id, whether or not the
+ * component is a SERVICE. */
 #ifndef ANDIRON_DROPPED_TARGETS_H
 #define ANDIRON_DROPPED_TARGETS_H
 

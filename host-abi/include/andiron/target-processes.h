@@ -3,8 +3,7 @@
  * who look (GET /targets on the status socket), not for the flow of samples: the component computes
  * the answer when it is asked.
  *
- * The host asks a component's `extension` (component.h) for this id; NULL: it samples no processes.
- */
+ * The host asks each component for it whose `offers` (component.h) has this id. */
 #ifndef ANDIRON_TARGET_PROCESSES_H
 #define ANDIRON_TARGET_PROCESSES_H
 
