@@ -3,114 +3,60 @@
 """CPython's own frames: a program of known call tree under each interpreter that can be had."""
 
 import os
+import re
 import shutil
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "../../scenario")]
-import interpreters  # noqa: E402
-import pprof  # noqa: E402
+sys.path[:0] = [HERE, os.path.dirname(HERE), os.path.join(HERE, "../../scenario")]
+import profiles  # noqa: E402
+import registries  # noqa: E402
+import runtimes  # noqa: E402
 import stacks  # noqa: E402
-from running import PATIENT, Agent  # noqa: E402
-from tap import DEPTH, Background, Skip, case, main, need_root, run, write  # noqa: E402
-
-CONFIG = """discovery.relabel "python" {
-  targets = [{"__process_pid__" = "%d", "service_name" = "python"}]
-}
-pyroscope.ebpf "python" {
-  forward_to       = [profile.file.out.receiver]
-  targets          = discovery.relabel.python.output
-  sample_rate      = 997
-  collect_interval = "1s"
-  kernel_frames    = false
-}
-profile.file "out" {
-  paths = ["out.pb.gz"]
-}
-"""
-ALL = """discovery.process "all" { }
-pyroscope.ebpf "python" {
-  forward_to       = [profile.file.out.receiver]
-  targets          = discovery.process.all.targets
-  sample_rate      = 397
-  collect_interval = "1s"
-}
-profile.file "out" {
-  paths = ["out.pb.gz"]
-}
-"""
-SAMPLES = 2000 if DEPTH == "fast" else 6000
+from profiles import Judged  # noqa: E402
+from tap import Skip, case, case_of_full, main, run, write  # noqa: E402
 
 
-def profile(interpreter, *arguments, samples=SAMPLES):
-    """Stacks of calls.py, and what the agent said."""
-    need_root()
-    shutil.copy(stacks.CALLS, os.path.join(interpreter.root, "tmp/calls.py"))
-    with Background(*interpreter.command, "/tmp/calls.py", *arguments) as program, Agent(
-        write("c.alloy", CONFIG % program.pid), *PATIENT
-    ) as agent:
-        agent.until_metric("andiron_samples_taken_total", samples)
-        agent.stop()
-        said = agent.text()
-    return pprof.stacks("out.pb.gz"), said
-
-
-def expect_right(interpreter, *arguments, early=0.15, samples=SAMPLES):
-    """The run's figures, printed."""
-    tree = stacks.Tree(interpreter.minor >= 11)
-    told = stacks.Told(profile(interpreter, *arguments, samples=samples)[0], tree)
-    print(f"# {interpreter} {' '.join(arguments)}: {told}", flush=True)
-    assert told.samples >= samples / 2 and told.early <= early * told.samples, told.early
-    assert told.right >= 0.995, sorted(told.wrong.items(), key=lambda item: -item[1])[:5]
-    assert told.whole >= 0.999 * told.later, (told.whole, told.later)
-    return told
+def judged(pythons, *arguments):
+    """calls.py under each of them at the same time: [(interpreter, Judged)], printed."""
+    shutil.copy(stacks.CALLS, ".")
+    commands = [[*python.command, "calls.py", *arguments] for python in pythons]
+    ret = []
+    for python, profile in zip(pythons, profiles.of_programs(commands)):
+        assert profile.runtime == f"CPython {python.version}", (profile.runtime, str(python))
+        told = Judged(profile, stacks.Tree(python.minor >= 11).judge)
+        ret.append(told.expect(f"{python} {' '.join(arguments)}"))
+    return ret
 
 
 @case
 def lines_and_order():
     """Functions, lines and native frames stand in their order, with the shares that they have."""
-    for interpreter in interpreters.all_of(DEPTH):
-        told = expect_right(interpreter, "300")
-        assert abs(told.share - 0.75) <= 0.03 + 2 / told.samples**0.5, told.share
+    pythons = list(runtimes.pythons())
+    run(runtimes.system_python().command[0], "-m", "venv", "--without-pip", "venv").expect(0)
+    version = runtimes.system_python().version
+    virtual = runtimes.Runtime("a virtual environment's", version, ["venv/bin/python"])
+    for told in judged([*pythons, virtual], "300"):
+        three = told.counts["three"] / max(1, told.counts["one"] + told.counts["three"])
+        assert abs(three - 0.75) <= 0.03 + 2 / told.samples**0.5, three
 
 
 @case
 def many_calls():
     """Where functions begin and return most of the time, no frame is taken for another's."""
-    for interpreter in interpreters.all_of(DEPTH):
-        expect_right(interpreter, "3")
+    judged(runtimes.pythons(), "3")
 
 
 @case
 def threads():
     """Each thread has its own frames."""
-    for interpreter in interpreters.all_of(DEPTH):
-        expect_right(interpreter, "100", "3")
+    judged(runtimes.pythons(), "100", "3")
 
 
 @case
 def awaited():
     """Coroutines stand in the order in which they await each other."""
-    for interpreter in interpreters.all_of(DEPTH):
-        expect_right(interpreter, "-300", early=0.3)
-
-
-def stacks_of(command, samples=500, env=None):
-    """Stacks of any program."""
-    need_root()
-    with Background(*command, env=env) as program, Agent(
-        write("c.alloy", CONFIG % program.pid), *PATIENT
-    ) as agent:
-        agent.until_metric("andiron_samples_taken_total", samples)
-        agent.stop()
-    return pprof.stacks("out.pb.gz")
-
-
-def of_minor(minor):
-    for one in interpreters.all_of("quick"):
-        if one.minor == minor and one.origin == "pyenv":
-            return one
-    raise Skip(f"needs CPython 3.{minor} of pyenv")
+    judged(runtimes.pythons(), "-300")
 
 
 SUB = """
@@ -127,22 +73,23 @@ enter("def inner(n):\\n  while True:\\n    n += 1\\ninner(1)\\n")
 """
 
 
+def judge_sub(frames):
+    names = [f.function for f in frames if f.function in ("<module>", "enter", "inner")]
+    if "inner" not in names:
+        return None
+    if names != ["<module>", "enter", "<module>", "inner"]:
+        raise profiles.Wrong(str(names))
+    return "inner"
+
+
 @case
 def subinterpreters():
     """Frames of an interpreter stand behind those of the one that runs it, in one thread."""
-    wanted = ["<module>", "enter", "<module>", "inner"]
-    for interpreter in interpreters.all_of("quick"):
-        if interpreter.minor < 8:
-            continue
-        total = right = 0
-        for frames, n, _ in stacks_of([*interpreter.command, write("sub.py", SUB)]):
-            if not any(f.function == "inner" for f in frames):
-                continue
-            names = [f.function for f in frames if f.function in wanted]
-            total += n
-            right += n * (names == wanted)
-        print(f"# {interpreter}: {total} samples, {right / max(1, total):.2%} right", flush=True)
-        assert total > 300 and right >= 0.995 * total, (total, right)
+    pythons = [python for python in runtimes.pythons() if python.minor >= 8]
+    write("sub.py", SUB)
+    commands = [[*python.command, "sub.py"] for python in pythons]
+    for python, profile in zip(pythons, profiles.of_programs(commands)):
+        Judged(profile, judge_sub).expect(f"{python}, subinterpreter")
 
 
 @case
@@ -150,52 +97,39 @@ def embedded():
     """A program that has an interpreter in it, here gdb, shows its frames."""
     if not shutil.which("gdb"):
         raise Skip("needs gdb: apt-get install gdb")
-    shutil.copy(stacks.CALLS, "/tmp/calls.py")
-    found = stacks_of(["gdb", "-nx", "-batch", "-x", "/tmp/calls.py"], 1000)
-    told = stacks.Told(found, stacks.Tree(True))
-    print(f"# gdb: {told}", flush=True)
-    assert told.later > 300 and told.right >= 0.995, told.wrong
+    shutil.copy(stacks.CALLS, ".")
+    profile = profiles.of_program("gdb", "-nx", "-batch", "-x", "calls.py")
+    Judged(profile, stacks.Tree(True).judge).expect(f"gdb with {profile.runtime}")
 
 
-@case
+UNKNOWN = "[CPython 3.16.0: not known"
+
+
+def judge_unknown(frames):
+    names = [f.function for f in frames]
+    if "_PyEval_EvalFrameDefault" not in names:
+        return None
+    if sum(name.startswith(UNKNOWN) for name in names) != 1 or "spin" in names:
+        raise profiles.Wrong(str(names))
+    return "marked"
+
+
+@case_of_full
 def not_known():
     """Of a version that is not known native frames are right, and one marked frame names it."""
-    interpreter = of_minor(13)
-    home = os.path.dirname(os.path.dirname(os.path.realpath(interpreter.command[0])))
-    name = "libpython3.13.so.1.0"
-    with open(os.path.join(home, "lib", name), "rb") as f:
+    python = next(one for one in runtimes.pythons() if one.minor == 13)
+    folder = registries.debian(runtimes.SUITES[13], "python3.13")
+    with open(os.path.join(folder, "usr/bin/python3.13"), "rb") as f:
         whole = bytearray(f.read())
-    at = whole.index(b"xdebugpy" + (0x030D00F0).to_bytes(8, "little"))
-    whole[at + 10] = 16
-    write(name, bytes(whole))
-    shutil.copy(stacks.CALLS, "/tmp/calls.py")
-    env = dict(os.environ, LD_LIBRARY_PATH=os.getcwd())
-    total = right = 0
-    for frames, n, _ in stacks_of([*interpreter.command, "/tmp/calls.py"], env=env):
-        names = [f.function for f in frames]
-        marks = [name for name in names if name.startswith("[CPython 3.16.0: not known")]
-        if names[0] == "[runtime]" or "_PyEval_EvalFrameDefault" not in names:
-            continue
-        total += n
-        right += n * (len(marks) == 1 and names[0] == "_start" and "spin" not in names)
-    print(f"# {marks}: {right / max(1, total):.2%} of {total} right", flush=True)
-    assert total > 300 and right >= 0.99 * total, names
-
-
-@case
-def stripped():
-    """Without any symbol that linking does not need the frames are the same."""
-    interpreter = of_minor(12)
-    home = os.path.dirname(os.path.dirname(os.path.realpath(interpreter.command[0])))
-    name = "libpython3.12.so.1.0"
-    run("strip", "-o", name, os.path.join(home, "lib", name)).expect(0)
-    env = dict(os.environ, LD_LIBRARY_PATH=os.getcwd())
-    shutil.copy(stacks.CALLS, "/tmp/calls.py")
-    told = stacks.Told(
-        stacks_of([*interpreter.command, "/tmp/calls.py"], 1000, env), stacks.Tree(True)
-    )
-    print(f"# {interpreter}, stripped: {told}", flush=True)
-    assert told.later > 300 and told.right >= 0.995 and told.whole >= 0.999 * told.later, told.wrong
+    # The debug offsets begin with a cookie and the version as PY_VERSION_HEX.
+    at = re.search(rb"xdebugpy..\r\x03", whole, re.S).start()
+    whole[at + 9 : at + 11] = 0, 16
+    os.chmod(write("python3.16", bytes(whole)), 0o755)
+    shutil.copy(stacks.CALLS, ".")
+    command = registries.inside(folder, "./python3.16", "calls.py")
+    profile = profiles.of_program(*command, env=dict(os.environ, PYTHONHOME="/usr"))
+    assert profile.runtime.startswith("CPython 3.16.0: not known"), profile.runtime
+    Judged(profile, judge_unknown).expect(f"{python} as {profile.runtime}")
 
 
 def shares(found):
@@ -208,21 +142,17 @@ def shares(found):
     return {name: n / total for name, n in ret.items()}, total
 
 
-@case
+@case_of_full
 def agreement():
     """py-spy, beside it in the same seconds, gives the ten hottest functions the same shares."""
-    need_root()
-    spy = interpreters.py_spy()
-    if not spy:
-        raise Skip("needs py-spy of PyPI")
-    shutil.copy(stacks.CALLS, "/tmp/calls.py")
-    with Background(interpreters.asked_path(), "/tmp/calls.py") as program, Agent(
-        write("c.alloy", CONFIG.replace("997", "397") % program.pid), *PATIENT
-    ) as agent:
-        agent.until_metric("andiron_samples_taken_total", 100)
-        record = (spy, "record", "-d", "8", "-r", "200", "-f", "raw", "-o", "spy.txt")
-        run(*record, "-p", str(program.pid)).expect(0)
-        agent.stop()
+    spy = (runtimes.py_spy(), "record", "-d", "5", "-r", "200", "-f", "raw", "-o", "spy.txt", "-p")
+    shutil.copy(stacks.CALLS, ".")
+    profile = profiles.of_program(
+        *runtimes.system_python().command,
+        "calls.py",
+        rate=397,
+        beside=lambda pids: run(*spy, str(pids[0])).expect(0),
+    )
     with open("spy.txt", encoding="utf-8") as f:
         lines = [line.rpartition(" ") for line in f]
     theirs, n = shares(
@@ -231,7 +161,7 @@ def agreement():
     )
     ours, m = shares(
         ([stacks.short(f.function) for f in frames if "calls.py" in f.file], count)
-        for frames, count, _ in pprof.stacks("out.pb.gz")
+        for frames, count, _ in profile.stacks
         if any("calls.py" in f.file for f in frames)
     )
     worst = 0
@@ -241,32 +171,9 @@ def agreement():
             spread = (p * (1 - p) * (1 / n + 1 / m)) ** 0.5
             worst = max(worst, abs(p - ours.get(name, 0)) / (4 * spread + 0.01))
     print(f"# {m} samples, py-spy {n}: largest difference {worst:.2f} of what may be", flush=True)
-    assert worst <= 1, (ours, theirs)
-
-
-@case
-def outlived():
-    """Names are there when the process is not: programs of 50 ms of CPU, one after the other."""
-    need_root()
-    short = write("short.py", "def burn():\n  for i in range(900000): pass\nburn()\n")
-    with Agent(write("c.alloy", ALL), *PATIENT) as agent:
-        agent.until_metric("andiron_samples_taken_total", 1)
-        for _ in range(100):
-            run(interpreters.asked_path(), short).expect(0)
-        agent.stop()
-    total = named = 0
-    for frames, n, _ in pprof.stacks("out.pb.gz"):
-        names = [f.function for f in frames]
-        if not any("short.py" in f.file for f in frames) and "Py_BytesMain" not in names:
-            continue
-        loop = [i for i, x in enumerate(names) if x in ("_PyEval_EvalFrameDefault", "[runtime]")]
-        if not loop and "<module>" not in names:
-            continue
-        total += n
-        named += n * (not loop)
-    print(f"# {total} samples in the loop, {named / max(1, total):.1%} named", flush=True)
-    assert named >= 0.9 * total, (named, total)
+    assert n > 300 and worst <= 1, (ours, theirs)
 
 
 if __name__ == "__main__":
+    case(runtimes.expect_all)
     main()
