@@ -225,13 +225,26 @@ P_INLINE int is_whole(const struct python_layout *l, __u64 at)
 	return 0;
 }
 
+/* Reads the pair of words that ends at `n`; 0: there is none. */
+P_INLINE int pair_before(const struct andiron_walk *w, __u32 n, __u64 *ret)
+{
+	__u32 at = opaque(n - 2);
+
+	if (at > ANDIRON_WALK_WORDS - 2)
+		return 0;
+	ret[0] = w->frames[at];
+	ret[1] = w->frames[at + 1];
+	return 1;
+}
+
 /* Whether frames have been written in this walk, where the last call for this thread ended. */
 P_INLINE void check_cursor(const struct andiron_walk *w, struct python_thread *t)
 {
 	__u32 n = t->cursor.n_words;
+	__u64 last[2];
 
-	if (n < 2 || n > w->n_words || n > ANDIRON_WALK_WORDS || w->regs[P_SP] <= t->cursor.sp ||
-	    w->frames[n - 2] != t->cursor.words[0] || w->frames[n - 1] != t->cursor.words[1])
+	if (n > w->n_words || w->regs[P_SP] <= t->cursor.sp || !pair_before(w, n, last) ||
+	    last[0] != t->cursor.words[0] || last[1] != t->cursor.words[1])
 		t->cursor.n_words = 0;
 }
 
@@ -240,13 +253,8 @@ P_INLINE void save_cursor(const struct andiron_walk *w, struct python_thread *t)
 {
 	__u32 n = w->n_words;
 
-	t->cursor.n_words = 0;
-	if (n < 2 || n > ANDIRON_WALK_WORDS)
-		return;
-	t->cursor.words[0] = w->frames[n - 2];
-	t->cursor.words[1] = w->frames[n - 1];
+	t->cursor.n_words = pair_before(w, n, t->cursor.words) ? n : 0;
 	t->cursor.sp = w->regs[P_SP];
-	t->cursor.n_words = n;
 }
 
 /* One marker in a stack; then the loop's own frame is shown. */
@@ -301,6 +309,10 @@ P_INLINE void walk_python(__u32 cpu, struct andiron_walk *w)
 		check_cursor(w, t);
 	if (!t || l->kind == PYTHON_UNKNOWN) {
 		mark(w, t, PYTHON_MARKER_VERSION);
+		return;
+	}
+	if (l->cfa_fp && !(w->known >> P_FP & 1)) {
+		mark(w, t, PYTHON_MARKER_FRAME);
 		return;
 	}
 	w->native = ANDIRON_WALK_LEAVE;

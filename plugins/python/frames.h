@@ -51,6 +51,7 @@ struct python_run {
 	__u64 interp, thread;           /* of the search */
 	__u64 salt, runtime, code_type; /* of the process */
 	__u64 last_code, last_id;       /* of the frame before: recursion is frequent */
+	__u64 last_file, last_hash;     /* of the code object before */
 	__u32 n_words;                  /* when the program was called */
 	__u32 found;                    /* frames of the activation were found */
 	__u32 unreadable;
@@ -272,14 +273,49 @@ P_INLINE int is_shim(const struct python_layout *l, const struct python_scratch 
 	return position == PYTHON_NO_LINE || position / 2 < first;
 }
 
-/* An id of the code object in s->code: of its address, its members and the process. */
-P_INLINE __u64 id_of(const struct python_layout *l, const struct python_scratch *s, __u64 code)
+/* Hash of the file's name. Most frames of a stack have few files. */
+P_INLINE __u64 file_hash(const struct python_layout *l, struct python_scratch *s)
 {
-	__u64 id = mix(mix(s->run.salt, code), code_word(s, l->code_name));
+	__u64 file = code_word(s, l->code_file);
 
-	id = mix(mix(id, code_word(s, l->code_file)), code_word(s, l->code_lines));
-	id = mix(id, code_half(s, l->code_first_line)) & PYTHON_ID_MASK;
-	return id < PYTHON_ID_MIN ? id + PYTHON_ID_MIN : id;
+	if (file != s->run.last_file) {
+		s->run.last_file = file;
+		s->run.last_hash = read_word(file + l->text_hash);
+	}
+	return s->run.last_hash;
+}
+
+/* The id of the code object in s->code: of the process, its address, and all that it has from its
+ * size to its line table. Addresses alone do not do: the next code object gets those of one that
+ * was freed, and from 3.12 on another number. Before, its names are asked for their hashes. */
+P_GLOBAL int python_identify(__u64 code)
+{
+	struct python_scratch *s = h_scratch();
+	const struct python_layout *l;
+	__u64 id;
+
+	if (!s)
+		return 0;
+	l = h_layout(s->run.layout);
+	if (!l)
+		return 0;
+	id = mix(s->run.salt, code);
+	for (__u32 i = 2; i < PYTHON_CODE_SPAN / 8; i++) {
+		__u64 word = s->code[i];
+
+		if (i * 8 > l->code_lines)
+			break;
+		if (i * 8 <= l->object_type)
+			continue;
+		id = mix(id, i * 8 == (l->code_changes & ~7u) ? (__u32)word : word);
+	}
+	if (l->text_hash != PYTHON_NO_FIELD) {
+		id = mix(id, read_word(code_word(s, l->code_name) + l->text_hash));
+		id = mix(id, file_hash(l, s));
+	}
+	id &= PYTHON_ID_MASK;
+	s->run.last_id = id < PYTHON_ID_MIN ? id + PYTHON_ID_MIN : id;
+	return 0;
 }
 
 /* Appends the frame in s->frame; 0, or 1 if it is none or finds no room. */
@@ -296,7 +332,7 @@ P_INLINE int push_frame(struct andiron_walk *w, const struct python_layout *l,
 			return 1;
 		}
 		s->run.last_code = code;
-		s->run.last_id = id_of(l, s, code);
+		python_identify(code);
 		if (!h_is_told(s->run.last_id))
 			python_tell(s->run.last_id);
 	}

@@ -4,18 +4,19 @@
 #include "python/interpreter.h"
 
 #include "python/layouts.h"
+#include "python/versions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOP       "_PyEval_EvalFrameDefault"
-#define CODE_MAX   (1u << 20) /* of the loop, in which jumps are searched */
-#define CFAS_MAX   256u
-#define TEXTS_MAX  (32u << 20) /* of constants, in which the version is searched */
-#define CHUNK      (1u << 18)
-#define MERGED     48u /* arguments pushed for a call move the stack pointer by as much */
-#define VERSION_AT 16u
+#define LOOP      "_PyEval_EvalFrameDefault"
+#define CODE_MAX  (1u << 20) /* of the loop, in which jumps are searched */
+#define JUMPS_MAX 4096u      /* of those that lead out of it; each costs a search in a table */
+#define CFAS_MAX  256u
+#define TEXTS_MAX (32u << 20) /* of constants, in which the version is searched */
+#define CHUNK     (1u << 18)
+#define MERGED    48u /* arguments pushed for a call move the stack pointer by as much */
 
 struct search {
 	struct interpreter *found;
@@ -47,65 +48,25 @@ static bool take_symbol(void *context, const char *name, const struct elf_symbol
 	return true;
 }
 
-/* "3.8.18" up to a NUL: as in PY_VERSION_HEX, without the level; 0: it is no version. */
-static uint32_t version_of(const char *text, size_t n)
-{
-	char copy[VERSION_AT];
-	unsigned minor, micro;
-	int used = 0;
-
-	if (n < 5 || n >= sizeof(copy))
-		return 0;
-	memcpy(copy, text, n);
-	copy[n] = '\0';
-	if (sscanf(copy, "3.%2u.%2u%n", &minor, &micro, &used) != 2 || minor < 6 || minor > 10)
-		return 0;
-	if (copy[used] != '\0' && !strchr("abr+", copy[used]))
-		return 0;
-	return 3u << 24 | minor << 16 | micro << 8 | 0xf0;
-}
-
-/* The first text in `bytes` that ends in a version of CPython's. Linkers let one constant be the
- * end of another, so that "/usr/local/3.8.18" may be all there is. */
-static uint32_t version_in(const char *bytes, size_t n)
-{
-	const char *at = bytes + 1, *limit = bytes + n;
-
-	while (at < limit && (at = memmem(at, (size_t)(limit - at), "3.", 2)) != NULL) {
-		const char *end = memchr(at, '\0', (size_t)(limit - at));
-
-		if (end && !strchr("0123456789.", at[-1] ? at[-1] : ' ')) {
-			uint32_t version = version_of(at, (size_t)(end - at));
-
-			if (version)
-				return version;
-		}
-		at++;
-	}
-	return 0;
-}
-
 /* To 3.10 the version is a constant text only. */
 static uint32_t find_version_text(const struct elf_file *i)
 {
-	char *bytes = malloc(CHUNK + VERSION_AT);
-	uint32_t ret = 0;
+	char *bytes = malloc(CHUNK + VERSION_TEXT_MAX);
+	struct version_texts texts = {0};
 	uint64_t left = TEXTS_MAX;
 
-	for (uint32_t k = 0; bytes && k < i->n_segments && ret == 0; k++) {
+	for (uint32_t k = 0; bytes && k < i->n_segments; k++) {
 		const Elf64_Phdr *p = &i->segments[k];
 
 		if (p->p_type != PT_LOAD || p->p_flags & PF_W)
 			continue;
-		for (uint64_t at = 0; at < p->p_filesz && ret == 0 && left >= CHUNK;
-		     at += CHUNK, left -= CHUNK) {
-			size_t n = elf_read(i, p->p_vaddr + at, bytes, CHUNK + VERSION_AT);
-
-			ret = version_in(bytes, n);
-		}
+		for (uint64_t at = 0; at < p->p_filesz && left >= CHUNK; at += CHUNK, left -= CHUNK)
+			version_texts_add(&texts, bytes,
+					  elf_read(i, p->p_vaddr + at, bytes,
+						   CHUNK + VERSION_TEXT_MAX));
 	}
 	free(bytes);
-	return ret;
+	return version_texts_agreed(&texts);
 }
 
 /* The rule that most of the loop's main part has. */
@@ -151,6 +112,14 @@ static void add_bodies(struct python_layout *l, const struct elf_cfa *list, size
 	}
 }
 
+static bool is_found(const struct interpreter *p, uint64_t address)
+{
+	for (uint32_t k = 0; k < p->n_codes; k++)
+		if (address >= p->codes[k].from && address < p->codes[k].to)
+			return true;
+	return false;
+}
+
 /* Whether `target` is in a part of the loop that the compiler has put elsewhere: such a part begins
  * with a whole frame, as no function does. */
 static void try_part(const struct elf_file *i, struct interpreter *p, uint64_t target,
@@ -159,9 +128,6 @@ static void try_part(const struct elf_file *i, struct interpreter *p, uint64_t t
 	struct elf_cfa list[4];
 	struct elf_code code;
 
-	for (uint32_t k = 0; k < p->n_codes; k++)
-		if (target >= p->codes[k].from && target < p->codes[k].to)
-			return;
 	if (!elf_function(i, target, &code) || elf_cfas(i, target, list, 4) == 0 ||
 	    list[0].reg != usual->reg || list[0].offset != usual->offset)
 		return;
@@ -173,22 +139,29 @@ static void find_parts(const struct elf_file *i, struct interpreter *p, const st
 {
 	uint64_t from = p->codes[0].from, n = p->codes[0].to - from;
 	unsigned char *bytes = n <= CODE_MAX ? malloc(n) : NULL;
+	uint32_t tried = 0;
 
 	if (!bytes || elf_read(i, from, bytes, n) != n)
 		n = 0;
 #if defined(__x86_64__)
-	for (uint64_t at = 0; at + 6 <= n; at++) {
+	for (uint64_t at = 0; at + 6 <= n && tried < JUMPS_MAX; at++) {
 		uint64_t skip = bytes[at] == 0xe9                                     ? 1
 				: bytes[at] == 0x0f && (bytes[at + 1] & 0xf0) == 0x80 ? 2
 										      : 0;
+		uint64_t target;
 		int32_t by;
 
 		if (skip == 0)
 			continue;
 		memcpy(&by, bytes + at + skip, sizeof(by));
-		try_part(i, p, from + at + skip + 4 + (uint64_t)(int64_t)by, usual);
+		target = from + at + skip + 4 + (uint64_t)(int64_t)by;
+		if (is_found(p, target))
+			continue;
+		try_part(i, p, target, usual);
+		tried++;
 	}
 #endif
+	(void)tried;
 	free(bytes);
 }
 

@@ -17,6 +17,7 @@ static const struct python_layout common = {
 	.frame_entry = NONE,
 	.frame_tlbc = NONE,
 	.code_traceable = NONE,
+	.code_changes = NONE,
 	.thread_top = NONE,
 	.object_type = 8,
 	.type_name = 24,
@@ -24,6 +25,7 @@ static const struct python_layout common = {
 	.var_size = 16,
 	.bytes_data = 32,
 	.text_length = 16,
+	.text_hash = 24,
 	.text_state = 32,
 	.text_ascii = 48,
 	.text_compact = 72,
@@ -85,6 +87,7 @@ static void lay_3_11(struct python_layout *l)
 	l->code_name = 128;
 	l->code_lines = 136;
 	l->code_bytes = 184;
+	l->code_changes = 52;
 	l->code_span = 144;
 }
 
@@ -110,6 +113,7 @@ static void lay_3_12(struct python_layout *l)
 	l->code_bytes = 192;
 	l->code_traceable = 176;
 	l->code_span = 144;
+	l->text_hash = NONE;
 	l->text_ascii = 40;
 	l->text_compact = 56;
 }
@@ -262,6 +266,7 @@ static void lay_offsets(const uint32_t *at, uint32_t minor, struct python_layout
 	l->text_state = (uint16_t)at[TEXT_STATE];
 	l->text_ascii = (uint16_t)at[TEXT_ASCII];
 	l->text_compact = (uint16_t)(at[TEXT_ASCII] + 16);
+	l->text_hash = NONE;
 	l->text_shift = copies ? 8 : 2;
 	l->code_tlbc = copies ? (uint16_t)at[CODE_TLBC] : 0;
 	l->frame_tlbc = copies ? (uint16_t)at[FRAME_TLBC] : NONE;

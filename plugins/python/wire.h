@@ -76,6 +76,8 @@ struct python_layout {
 	__u16 code_bytes;     /* where instructions begin */
 	__u16 code_traceable; /* 3.12: int, the first instruction that is the function's own */
 	__u16 code_tlbc;
+	__u16 code_changes; /* 3.11: a half-word that counts calls */
+	__u16 text_hash;    /* to 3.11, where a code object has no number (`co_version`) */
 	__u16 object_type;
 
 	__u16 type_name;

@@ -171,6 +171,55 @@ TEST(recorded_states_are_walked)
 	each_state(replay);
 }
 
+static uint64_t identified(void)
+{
+	python_identify(4096);
+	return scratch.run.last_id;
+}
+
+static void make_again(const char *path, const char *text)
+{
+	const struct python_layout *l = &world.state.layout;
+	uint64_t id;
+
+	world_walk();
+	id = identified();
+	scratch.code[l->object_type / 8 + 1] ^= 1;
+	expect(identified() != id);
+	scratch.code[l->object_type / 8 + 1] ^= 1;
+	scratch.code[l->code_lines / 8 - 1] ^= 8;
+	expect(identified() != id);
+	scratch.code[l->code_lines / 8 - 1] ^= 8;
+	if (l->code_changes != PYTHON_NO_FIELD)
+		scratch.code[l->code_changes / 8] ^= 1ull << 32;
+	expect_eq(identified(), id);
+}
+
+/* Another code object at the same address has another id; one that was only called has its own. */
+TEST(code_made_again_is_another)
+{
+	each_state(make_again);
+}
+
+static void walk_without_fp(const char *path, const char *text)
+{
+	if (!world.state.layout.cfa_fp)
+		return;
+	world_walk_knowing(~(1u << P_FP));
+	expect(world.walk.n_words >= 2);
+	for (uint32_t i = 0; i < world.walk.n_words; i += 2) {
+		expect_eq(world.walk.frames[i] & PYTHON_ID_MASK, PYTHON_WHAT_MARKER);
+		expect_eq(world.walk.frames[i + 1], PYTHON_MARKER_FRAME);
+	}
+	expect_eq(world.walk.native, ANDIRON_WALK_SHOW);
+}
+
+/* A frame pointer that the walk has not got is not used: native frames go on, with one mark. */
+TEST(frame_pointer_is_not_guessed)
+{
+	each_state(walk_without_fp);
+}
+
 static uint64_t seed = 1;
 
 static uint32_t random_below(uint32_t n)

@@ -4,6 +4,7 @@
 #include "python/layouts.h"
 #include "python/lines.h"
 #include "python/names.h"
+#include "python/versions.h"
 
 #include "testing/test.h"
 
@@ -170,6 +171,39 @@ TEST(layouts_are_checked)
 	bytes[0] = 'y';
 	expect_str(str_of(layout_of_runtime(bytes, sizeof(bytes), &l)),
 		   "no _Py_DebugOffsets in _PyRuntime");
+}
+
+static uint32_t agreed(const char *texts, size_t n)
+{
+	struct version_texts v = {0};
+
+	version_texts_add(&v, texts, n);
+	return version_texts_agreed(&v);
+}
+
+/* Another library's version is not taken for CPython's, whichever stands first. */
+TEST(versions_agree)
+{
+	static const char one[] = "\0/usr/3.8.18\0x";
+	static const char both[] = "\0"
+				   "3.7.17\0"
+				   "3.8.5\0/lib/python3.8/os.py\0";
+	static const char neither[] = "\0"
+				      "3.7.17\0"
+				      "3.8.5\0";
+	static const char names[] = "\0"
+				    "3.7.17\0"
+				    "3.8.5\0python3.7\0\0\0\0python3.8\0\0\0\0";
+	static const char none[] = "\0"
+				   "13.8.5\0"
+				   "3.45.1\0"
+				   "3.8\0python3.8\0\0\0";
+
+	expect_eq(agreed(one, sizeof(one)), 0x030812f0);
+	expect_eq(agreed(both, sizeof(both)), 0x030805f0);
+	expect_eq(agreed(neither, sizeof(neither)), 0);
+	expect_eq(agreed(names, sizeof(names)), 0);
+	expect_eq(agreed(none, sizeof(none)), 0);
 }
 
 /* A file with an interpreter, damaged: whatever is found, reading ends and stays in bounds. */

@@ -124,8 +124,9 @@ static int h_tell(struct python_scratch *s, uint32_t n)
 	return 0;
 }
 
-/* All activations of the state, innermost first, as the sampler would come to them. */
-static void world_walk(void)
+/* All activations of the state, innermost first, as the sampler would come to them. `known`: which
+ * registers the walk has. */
+static void world_walk_knowing(uint32_t known)
 {
 	memset(&world.walk, 0, sizeof(world.walk));
 	memset(&world.thread, 0, sizeof(world.thread));
@@ -133,7 +134,7 @@ static void world_walk(void)
 	world.n_records = 0;
 	world.walk.pid = 1;
 	world.walk.slot = 3;
-	world.walk.known = ~0u;
+	world.walk.known = known;
 	world.walk.exact = 1;
 	for (uint32_t i = 0; i < world.state.n_activations && world.walk.end == 0; i++) {
 		world.walk.pc = world.state.activations[i].pc;
@@ -144,4 +145,9 @@ static void world_walk(void)
 		walk_python(0, &world.walk);
 		world.walk.exact = 0;
 	}
+}
+
+static inline void world_walk(void)
+{
+	world_walk_knowing(~0u);
 }
