@@ -23,6 +23,7 @@ from tap import (
     andiron,
     case,
     case_of_full,
+    environment,
     main,
     need_root,
     read,
@@ -32,6 +33,11 @@ from tap import (
 )
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# What runtimes tell by themselves is seen where no plugin knows them.
+RUNTIMES = os.environ["ANDIRON_PLUGIN_PATH"]
+os.environ["ANDIRON_PLUGIN_PATH"] = ":".join(
+    path for path in RUNTIMES.split(":") if os.path.basename(path) not in ("jvm", "python", "v8")
+)
 GO_PROGRAM = os.path.join(HERE, "../elf/go-program")
 
 
@@ -742,7 +748,7 @@ def opted_out():
 @case
 def hidden_by_a_runtime():
     """Where CPython's loop or code that a runtime compiles dominates, `record` says so, and what
-    works."""
+    works; with a plugin for the runtime it says nothing."""
     need_root()
     if shutil.which("node"):
         node_script()
@@ -752,10 +758,11 @@ def hidden_by_a_runtime():
         said = record_alive("b.html", "node", "--perf-basic-prof", "a.js")
         assert "without names" not in said, said
     write("loop.py", PYTHON)
-    andiron("record", "-F", "199", "-o", "loop.folded", "--", system_python(), "loop.py").expect(
-        0, "python3 -X perf"
-    )
-    assert "loop.py" not in read("loop.folded"), read("loop.folded")[-2000:]
+    loop = ("record", "-F", "199", "-o", "loop.folded", "--", system_python(), "loop.py")
+    andiron(*loop).expect(0, "andiron-python.so", "python3 -X perf")
+    assert ";inner" not in read("loop.folded"), read("loop.folded")[-2000:]
+    said = andiron(*loop, env=environment(ANDIRON_PLUGIN_PATH=RUNTIMES)).expect(0).err
+    assert "hides" not in said and re.search(";outer;.*;inner", read("loop.folded")), said
     build_c("-g")
     assert (
         "hides"

@@ -239,8 +239,8 @@ static void look_at(struct look *k, const struct profile_mapping *m)
 	} else {
 		tried(k, "a file", "there is none behind this memory");
 		tried(k, "perf map, jitdump", "there was none, or it does not cover it");
-		help(k, "run python3 -X perf (3.12), or node --perf-basic-prof, or tell a JVM "
-			"`jcmd PID Compiler.perfmap`; then record again");
+		help(k, "let the program's runtime write a perf map (`jcmd PID Compiler.perfmap`, "
+			"`node --perf-basic-prof`, DOTNET_PerfMapEnabled=1); then record again");
 	}
 }
 

@@ -7,6 +7,6 @@
 #define RUNTIMES_SHARE 20 /* percent of the samples, from which on it is said */
 
 /* What to do so that the functions that an interpreter or a compiler at run time works on have
- * names, as lines for people; NULL: nothing is hidden. A stack that shows Python functions beside
- * CPython's loop hides nothing. O(frames of samples). */
+ * names, as lines for people; NULL: nothing is hidden. A stack that shows functions of a runtime
+ * hides nothing. O(frames of samples). */
 const char *runtimes_hint(const struct profile *p);
