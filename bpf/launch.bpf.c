@@ -41,7 +41,7 @@ struct {
 } cgroups SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, LAUNCH_FILES);
 	__type(key, struct launch_file);
 	__type(value, __u32);

@@ -31,8 +31,10 @@ static void unload(struct engine *e)
 	/* The next store knows of nobody, and the next runtimes of no claim. */
 	vec_each (&e->processes.all, p) {
 		(*p)->stored = NULL;
+		(*p)->runtimes = (struct process_runtimes){0};
 		mapset_forget_claims((*p)->maps);
 	}
+	mapped_files_forget_runtimes(e->files);
 }
 
 /* For two seconds' snapshots. */
@@ -100,10 +102,6 @@ static int load(struct engine *e, struct error *err)
 		return r;
 	}
 	session_defer_snapshots(e->session);
-	if (e->options.n_runtimes > 0) {
-		session_load_continuation(e->session);
-		session_report_launches(e->session);
-	}
 	session_info(e->session, &e->stats.session);
 	e->intake.defer_snapshots = e->stats.session.defer_snapshots;
 	return 0;

@@ -24,6 +24,13 @@ struct service {
 	struct andiron_runtime table;
 };
 
+static int32_t service_recognizes(void *self, uint64_t object)
+{
+	struct service *s = self;
+
+	return session_recognizes(s->objects.table, s->objects.self, object);
+}
+
 static int32_t service_open(void *self, const struct andiron_runtime_map *maps, uint64_t n,
 			    void **ret)
 {
@@ -47,6 +54,7 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 		.object = jvm_bpf__elf_bytes(&bytes),
 		.program = "jvm",
 		.frame_type = "jvm",
+		.recognizes = service_recognizes,
 		.open = service_open,
 		.close = session_close,
 		.claim = session_claim,

@@ -109,26 +109,45 @@ void session_close(void *session)
 	free(s);
 }
 
-/* Whether an object is a JVM, by its file's name and then by its symbols. */
+/* By its file's name and then by its symbols: 1, 0 or a negative errno. */
+static int library_read(const struct andiron_objects *objects, void *objects_self, uint64_t object,
+			uint64_t *ret_addresses)
+{
+	struct andiron_object_info info = {.size = sizeof(info)};
+	int32_t fd, r = objects->info(objects_self, object, &info);
+
+	if (r != 0)
+		return r;
+	if (info.path.len == 0 || !memmem(info.path.ptr, info.path.len, "libjvm", 6))
+		return 0;
+	r = objects->open(objects_self, object, ANDIRON_OPEN_FILE, &fd);
+	if (r != 0)
+		return r;
+	r = elf_symbols_find(fd, vm_symbols, VM_SYMBOLS, ret_addresses) == VM_SYMBOLS;
+	close(fd);
+	return r;
+}
+
+int32_t session_recognizes(const struct andiron_objects *objects, void *objects_self,
+			   uint64_t object)
+{
+	uint64_t addresses[VM_SYMBOLS];
+
+	return library_read(objects, objects_self, object, addresses);
+}
+
+/* Whether an object is a JVM; NULL: perhaps later. */
 static const struct library *library_find(struct session *s, uint64_t object)
 {
 	struct library *l = &s->libraries[object % LIBRARIES];
-	struct andiron_object_info info = {.size = sizeof(info)};
-	int32_t fd;
+	int r;
 
 	if (l->object == object)
 		return l;
-	if (s->objects->info(s->objects_self, object, &info) != 0 || info.path.len == 0 ||
-	    !memmem(info.path.ptr, info.path.len, "libjvm", 6))
-		return NULL;
-	*l = (struct library){.object = object};
-	if (s->objects->open(s->objects_self, object, ANDIRON_OPEN_FILE, &fd) != 0) {
-		l->object = 0; /* perhaps later */
-		return NULL;
-	}
-	l->is_jvm = elf_symbols_find(fd, vm_symbols, VM_SYMBOLS, l->addresses) == VM_SYMBOLS;
-	close(fd);
-	return l;
+	r = library_read(s->objects, s->objects_self, object, l->addresses);
+	l->object = r < 0 ? 0 : object;
+	l->is_jvm = r > 0;
+	return r < 0 ? NULL : l;
 }
 
 static int same(const struct andiron_runtime_process *a, const struct andiron_runtime_process *b)

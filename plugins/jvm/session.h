@@ -7,6 +7,8 @@
 #include <andiron/runtime.h>
 
 /* The objects are the host's and outlive the session. */
+int32_t session_recognizes(const struct andiron_objects *objects, void *objects_self,
+			   uint64_t object);
 int32_t session_new(const struct andiron_objects *objects, void *objects_self,
 		    const struct andiron_runtime_map *maps, uint64_t n_maps, void **ret);
 

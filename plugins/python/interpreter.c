@@ -19,7 +19,7 @@
 #define MERGED    48u /* arguments pushed for a call move the stack pointer by as much */
 
 struct search {
-	struct interpreter *found;
+	struct interpreter *found; /* or NULL: parts of the loop are not of interest */
 	struct elf_symbol runtime, loop, version;
 };
 
@@ -43,7 +43,7 @@ static bool take_symbol(void *context, const char *name, const struct elf_symbol
 		s->runtime = *symbol;
 	if (s->loop.address == 0 && strcmp(name, LOOP) == 0)
 		s->loop = *symbol;
-	if (strncmp(name, LOOP, n) == 0 && name[n] == '.' && symbol->size > 0)
+	if (s->found && strncmp(name, LOOP, n) == 0 && name[n] == '.' && symbol->size > 0)
 		add_code(s->found, symbol->address, symbol->address + symbol->size);
 	return true;
 }
@@ -245,6 +245,16 @@ static bool find_symbols(const struct elf_file *i, struct search *s)
 	else if (s->loop.address == 0 || elf_section(i, ".symtab"))
 		elf_each_symbol(i, s->loop.address ? LOOP : "_Py", take_symbol, s);
 	return s->loop.address != 0 && s->runtime.address != 0;
+}
+
+bool interpreter_recognized(int fd)
+{
+	struct elf_file *i = malloc(sizeof(*i));
+	struct search s = {.found = NULL};
+	bool ret = i && elf_open(i, fd) && find_symbols(i, &s);
+
+	free(i);
+	return ret;
 }
 
 bool interpreter_read(int fd, struct interpreter *ret)

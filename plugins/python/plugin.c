@@ -20,7 +20,7 @@
 #pragma GCC diagnostic pop
 
 struct service {
-	struct andiron_extension objects; /* first: `self` of session_open() */
+	struct andiron_extension objects; /* first: `self` of the table */
 	struct andiron_runtime table;
 };
 
@@ -41,6 +41,7 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 		.object = loop ? python_bpf__elf_bytes(&n) : python_few_bpf__elf_bytes(&n),
 		.program = "python",
 		.frame_type = "cpython",
+		.recognizes = session_recognizes,
 		.open = session_open,
 		.close = session_close,
 		.claim = session_claim,

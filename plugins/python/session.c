@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #define BUCKETS 1024u
 
@@ -80,6 +81,19 @@ static int map_of(const struct andiron_runtime_map *maps, uint64_t n, const char
 		if (strcmp(maps[i].name, name) == 0)
 			return maps[i].fd;
 	return -1;
+}
+
+int32_t session_recognizes(void *self, uint64_t object)
+{
+	const struct andiron_extension *e = self;
+	const struct andiron_objects *objects = e->table;
+	int32_t fd, r = objects->open(e->self, object, ANDIRON_OPEN_FILE, &fd);
+
+	if (r != 0)
+		return r;
+	r = interpreter_recognized(fd);
+	close(fd);
+	return r;
 }
 
 int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret)

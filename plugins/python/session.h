@@ -8,7 +8,8 @@
 
 struct session;
 
-/* The table's functions; `self` of open is the andiron.objects/1 extension. */
+/* The table's functions; `self` is the andiron.objects/1 extension. */
+int32_t session_recognizes(void *self, uint64_t object);
 int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret);
 void session_close(void *session);
 int32_t session_claim(void *session, const struct andiron_runtime_process *process,

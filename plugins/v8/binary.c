@@ -489,14 +489,27 @@ static void reading_sizes(struct reading *r)
 	b->n_sizes = (uint32_t)(r->n_sizes / 3);
 }
 
+static bool reading_begin(struct reading *r, int fd)
+{
+	int32_t value;
+
+	return elf_open(&r->elf, fd) == 0 && r->elf.bytes >= SMALLEST &&
+	       reading_constant(r, "off_fp_function", &value);
+}
+
+bool binary_recognized(int fd)
+{
+	struct reading r = {0};
+
+	return reading_begin(&r, fd);
+}
+
 int binary_read(struct v8_binary *ret, int fd)
 {
 	struct reading r = {.b = ret};
-	int32_t value;
 
 	*ret = (struct v8_binary){0};
-	if (elf_open(&r.elf, fd) != 0 || r.elf.bytes < SMALLEST ||
-	    !reading_constant(&r, "off_fp_function", &value))
+	if (!reading_begin(&r, fd))
 		return 0;
 	reading_version(&r);
 	reading_places(&r);

@@ -57,6 +57,9 @@ struct v8_binary {
 	char marks[V8_MARKS][32]; /* kinds of frames */
 };
 
+/* Whether the file holds a V8; microseconds. */
+bool binary_recognized(int fd);
+
 /* Reads a file. 1: it holds a V8 (which may be unknown: `why`), 0: it does not, or a negative
  * errno. Some milliseconds of CPU for a V8, microseconds for others. */
 int binary_read(struct v8_binary *ret, int fd);

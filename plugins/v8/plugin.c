@@ -19,7 +19,7 @@
 #pragma GCC diagnostic pop
 
 struct service {
-	struct andiron_extension objects; /* first: `self` of session_open */
+	struct andiron_extension objects; /* first: `self` of the table */
 	struct andiron_runtime table;
 };
 
@@ -38,6 +38,7 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 		.object = v8_bpf__elf_bytes(&n),
 		.program = "v8",
 		.frame_type = "v8js",
+		.recognizes = session_recognizes,
 		.open = session_open,
 		.close = session_close,
 		.claim = session_claim,

@@ -92,6 +92,19 @@ static int session_begin(struct session *s)
 	return -r;
 }
 
+int32_t session_recognizes(void *self, uint64_t object)
+{
+	const struct andiron_extension *e = self;
+	const struct andiron_objects *objects = e->table;
+	int32_t fd, r = objects->open(e->self, object, ANDIRON_OPEN_FILE, &fd);
+
+	if (r != 0)
+		return r;
+	r = binary_recognized(fd);
+	close(fd);
+	return r;
+}
+
 int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n_maps,
 		     void **ret)
 {

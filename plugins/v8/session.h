@@ -15,6 +15,7 @@
 #include <andiron/runtime.h>
 
 /* `self` is the extension andiron.objects/1, which outlives the session. */
+int32_t session_recognizes(void *self, uint64_t object);
 int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n_maps,
 		     void **ret);
 void session_close(void *session);

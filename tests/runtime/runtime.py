@@ -36,11 +36,16 @@ SAMPLES = 200
 WORDS = 127 + 1024  # of a stack; a frame of the toy takes two
 
 
-PLUGIN_PATH = os.environ.get("ANDIRON_PLUGIN_PATH", "")
+# Without the real runtimes: the toy takes the name of one.
+PLUGIN_PATH = ":".join(
+    folder
+    for folder in os.environ.get("ANDIRON_PLUGIN_PATH", "").split(":")
+    if os.path.basename(folder) not in ("python", "jvm", "v8")
+)
 
 
 def install(*plugins):
-    """Of the toy's plugins only these are there."""
+    """Of runtimes only these plugins of the toy are there."""
     shutil.rmtree("plugins", ignore_errors=True)
     os.mkdir("plugins")
     for name in plugins:
@@ -174,6 +179,32 @@ def installed():
     assert "python" not in said, said
 
 
+def map_bytes(option, *command):
+    """Kernel memory of the maps of an agent that samples this program."""
+    with Background(*command) as target, Agent(
+        write("c.alloy", CONFIG % (target.pid, option))
+    ) as agent:
+        agent.until_metric("andiron_samples_taken_total", 20)
+        folder, total = f"/proc/{agent.pid}/fdinfo", 0
+        for name in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError):
+                with open(f"{folder}/{name}", encoding="utf-8") as file:
+                    found = re.search(r"map_type:.*memlock:\s*(\d+)", file.read(), re.S)
+                total += int(found[1]) if found else 0
+        return total
+
+
+@case
+def not_needed():
+    """A runtime that no process needs costs no kernel memory."""
+    need_root()
+    install("toy")
+    busy = ("sh", "-c", "while :; do :; done")
+    none, idle, used = map_bytes(chosen(), *busy), map_bytes("", *busy), map_bytes("", TOY)
+    print(f"# bytes of maps: {none} without runtimes, {idle} with an idle one, {used} with one")
+    assert none == idle < used
+
+
 @case
 def switched_off():
     """A switch that is on in vain is noted; one that is off wins over the list."""
@@ -257,10 +288,7 @@ def ten_times():
     """Fourteen round trips are one whole stack: here there are eleven and fourteen."""
     for deep in (10, 13):
         stacks, _ = profile(chosen("toy"), str(deep))
-        assert (
-            share_of(settled(stacks), DIVES % deep)
-            >= 0.98
-        ), (deep, stacks)
+        assert share_of(settled(stacks), DIVES % deep) >= 0.98, (deep, stacks)
 
 
 BTF = "/sys/kernel/btf/vmlinux"
@@ -300,10 +328,7 @@ def continuation():
         if not here:
             expect_cut(stacks)
             continue
-        assert (
-            share_of(settled(stacks), DIVES % deep)
-            >= 0.98
-        ), (deep, stacks)
+        assert share_of(settled(stacks), DIVES % deep) >= 0.98, (deep, stacks)
 
 
 @case

@@ -108,19 +108,35 @@ static void read_file(int fd, struct file *f)
 	elf_end(elf);
 }
 
+static int32_t read_object(const struct service *service, struct file *f)
+{
+	const struct andiron_objects *objects = service->objects.table;
+	int32_t fd, r = objects->open(service->objects.self, f->object, ANDIRON_OPEN_FILE, &fd);
+
+	if (r != 0)
+		return r;
+	read_file(fd, f);
+	close(fd);
+	return 0;
+}
+
+/* Whether it has a machine. */
+static int32_t recognizes(void *self, uint64_t object)
+{
+	struct file f = {.object = object};
+	int32_t r = read_object(self, &f);
+
+	return r < 0 ? r : f.top.st_size != 0;
+}
+
 static const struct file *look_at(struct session *s, uint64_t object)
 {
-	const struct andiron_objects *objects = s->service->objects.table;
 	struct file *f = &s->files[object % FILES];
-	int32_t fd;
 
 	if (f->object == object)
 		return f;
 	*f = (struct file){.object = object};
-	if (objects->open(s->service->objects.self, object, ANDIRON_OPEN_FILE, &fd) == 0) {
-		read_file(fd, f);
-		close(fd);
-	}
+	read_object(s->service, f);
 	return f;
 }
 
@@ -211,6 +227,7 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 	elf_version(EV_CURRENT);
 	s->table = *kind;
 	s->table.size = sizeof(s->table);
+	s->table.recognizes = recognizes;
 	s->table.open = session_open;
 	s->table.close = session_close;
 	s->table.claim = claim;

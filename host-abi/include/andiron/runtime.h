@@ -8,12 +8,16 @@
  * and returns at the native frame behind them. When the interval is read, the pairs are given names
  * here.
  *
+ * Where no process runs the language the program is not loaded: `recognizes` says by a file whether
+ * it is needed. From the first yes on the session lasts as long as the sampler.
+ *
  * A runtime that is absent, of another version, refused by the kernel or mistaken costs its own
  * frames: its code is walked as any other's, or the stack ends in "[runtime]". Nothing else is
  * lost.
  *
- * Every function is [worker] (`describe` is [any]), and called by one thread at a time for a
- * session; sessions are independent of each other. */
+ * Every function is [any]: threads change from call to call. No function of a session is called
+ * beside another of the same session, so a session without threads of its own needs no lock.
+ * Sessions of several samplers run at once, and `recognizes` may run beside all others. */
 #ifndef ANDIRON_RUNTIME_H
 #define ANDIRON_RUNTIME_H
 
@@ -72,7 +76,8 @@ struct andiron_runtime_map {
 
 /* What a frame is called. `file` may be empty; `line`, the one being executed, and `first_line`,
  * where the function begins, may be 0. Texts are the runtime's and hold until the next call of the
- * session; they are untrusted and need not be UTF-8. Frozen. */
+ * session. They are untrusted: a function whose text is empty or no UTF-8 is named after the
+ * runtime, and such a file is left out. Frozen. */
 struct andiron_runtime_frame {
 	uint32_t size; /* stored by the caller, in each of an array */
 	uint32_t line;
@@ -97,22 +102,41 @@ struct andiron_runtime {
 	 * letters and digits, at most 32. */
 	const char *frame_type;
 
-	/* The program is loaded: a session begins, with the maps that are its own, which last as
-	 * long as it does. *ret_session is the first argument of all that follows. A negative
+	/* Whether an object (andiron.objects/1) is or holds this runtime: an interpreter, a
+	 * library, a program with it inside. By the file alone, in any version, also one whose
+	 * frames cannot be shown. Asked for each file with code when a process has mapped it,
+	 * before `open` and without a session, once while the file is in use. 1 or 0; or a negative
+	 * errno: the file could not be read, and is asked for again with the next process that maps
+	 * it. The answer is usually no: some 10 µs for that, at most 5 ms for a yes. */
+	int32_t (*recognizes)(void *self, uint64_t object);
+
+	/* A process has mapped an object that `recognizes` knows, for the first time, and the
+	 * program is loaded: a session begins, with the maps that are its own, which last as long
+	 * as it does. *ret_session is the first argument of all that follows. A negative
 	 * errno: the program is not used. */
 	int32_t (*open)(void *self, const struct andiron_runtime_map *maps, uint64_t n_maps,
 			void **ret_session);
 	/* No program runs any more, and no call follows. */
 	void (*close)(void *session);
 
-	/* A process has begun, was sampled, or its executable mappings have changed: what of its
-	 * code is the runtime's, into ret[0 … max), max being at least ANDIRON_RUNTIME_CLAIMS.
+	/* A process that maps an object which `recognizes` knows has begun, was sampled, or its
+	 * executable mappings have changed: what of its code is the runtime's, into
+	 * ret[0 … max), max being at least ANDIRON_RUNTIME_CLAIMS.
 	 *
 	 * The ranges of an object hold wherever it is mapped, and replace what was claimed of that
 	 * object before; none: as before. Those of the process's addresses hold for this process
 	 * alone (and children that are only forked), win over what is mapped there, and replace all
 	 * of them; none: it has none. The number of ranges, 0 for a process that is of no interest,
-	 * or a negative errno, which counts as 0.
+	 * or a negative errno, which counts as 0. After -EAGAIN (the runtime has not yet set up
+	 * what is needed) and -ENOMEM (memory is short, or a map is full) it is asked again though
+	 * nothing is mapped anew: 1, 2, 4 … 256 ms after an exec that was expected, then ten times
+	 * each second, and ten times each minute.
+	 *
+	 * The same process (`pid` and `start_ns`) may have executed another program since the last
+	 * call: then `exec_generation` differs, and nothing that was known of its memory holds.
+	 *
+	 * What is kept by object is bounded by the runtime itself, which does not learn that a file
+	 * is gone: what was used last is kept.
 	 *
 	 * Before it returns the program's maps must say what the program needs. May read files and
 	 * the process's memory. The sampler waits, and so do short-lived processes: at most 2 ms
@@ -122,7 +146,8 @@ struct andiron_runtime {
 			 const struct andiron_runtime_mapping *mappings, uint64_t n_mappings,
 			 struct andiron_runtime_claim *ret, uint64_t max);
 
-	/* The process has gone. For each that `claim` was called for. O(1). */
+	/* The process is gone, or was not sampled for some intervals: `claim` comes first if it is
+	 * sampled again. For each that `claim` was called for, under any generation. O(1). */
 	void (*gone)(void *session, const struct andiron_runtime_process *process);
 
 	/* Names what a process's pair of words stands for, of which `what` has its low 56 bits: one

@@ -6,6 +6,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -41,18 +42,20 @@ static int load(struct launch_bpf *skel, const struct bpf_object *sampler, uint3
 	return r == 0 ? launch_bpf__attach(skel) : r;
 }
 
-struct launches *launches_open(const struct bpf_object *sampler, uint32_t hierarchy)
+int launches_open(const struct bpf_object *sampler, uint32_t hierarchy, struct launches **ret)
 {
 	struct launches *l = calloc(1, sizeof(*l));
+	int r = -ENOMEM;
 
 	if (!l)
-		return NULL;
+		return r;
 	l->skel = launch_bpf__open();
-	if (!l->skel || load(l->skel, sampler, hierarchy) != 0) {
+	r = l->skel ? load(l->skel, sampler, hierarchy) : -errno;
+	if (r == 0)
+		*ret = l;
+	else
 		launches_close(l);
-		return NULL;
-	}
-	return l;
+	return r;
 }
 
 void launches_close(struct launches *l)

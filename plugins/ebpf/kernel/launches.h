@@ -11,14 +11,14 @@
 struct bpf_object;
 struct launches;
 
-/* Loads and attaches them; NULL where that fails. Some 10 ms. `hierarchy` as of the sampler. */
-struct launches *launches_open(const struct bpf_object *sampler, uint32_t hierarchy);
+/* Loads and attaches them. 0 or a negative errno. Some 10 ms. `hierarchy` as of the sampler. */
+int launches_open(const struct bpf_object *sampler, uint32_t hierarchy, struct launches **ret);
 void launches_close(struct launches *l);
 
 /* What is sampled from now on (SAMPLER_ALL, …). */
 void launches_configure(struct launches *l, uint32_t mode);
 /* Reports processes that execute what this one has executed, from now on. For LAUNCH_FILES
- * programs; others are reported by their first sample. Some µs. */
+ * programs, those executed last; others are reported by their first sample. Some µs. */
 void launches_watch(struct launches *l, const struct sampler_process_key *process);
 
 /* Instructions that the verifier has walked. */

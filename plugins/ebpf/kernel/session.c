@@ -330,12 +330,15 @@ void session_configure(struct session *s, uint32_t mode, bool with_comm, bool wi
 		launches_configure(s->launches, mode);
 }
 
-void session_report_launches(struct session *s)
+int session_report_launches(struct session *s)
 {
+	int r = 0;
+
 	if (!s->launches)
-		s->launches = launches_open(s->skel->obj, s->skel->rodata->sampler_hierarchy);
-	if (s->launches)
+		r = launches_open(s->skel->obj, s->skel->rodata->sampler_hierarchy, &s->launches);
+	if (r == 0)
 		launches_configure(s->launches, s->skel->bss->sampler_config.mode);
+	return r;
 }
 
 void session_watch_program(struct session *s, const struct sampler_process_key *process)

@@ -90,8 +90,8 @@ int session_programs_fd(const struct session *s);
  * work. False: not on this kernel. Behind session_defer_snapshots. Some 20 ms. */
 bool session_load_continuation(struct session *s);
 /* From now on processes that execute a watched program are reported then, not by their first sample
- * (launches.h). Some 10 ms. */
-void session_report_launches(struct session *s);
+ * (launches.h). 0 or a negative errno. Some 10 ms. */
+int session_report_launches(struct session *s);
 /* Watches what this process has executed. */
 void session_watch_program(struct session *s, const struct sampler_process_key *process);
 /* The bits of a return address that are address, on this machine. */

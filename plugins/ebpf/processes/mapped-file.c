@@ -18,6 +18,7 @@ struct mapped_file {
 	uint64_t n_refs;
 	uint32_t position;
 	void *unwind;
+	struct mapped_file_runtimes runtimes;
 	struct elf_file elf; /* segments only; its descriptor is gone */
 };
 
@@ -172,6 +173,22 @@ void mapped_file_release(struct mapped_file *file)
 	service(t)->release(t->objects.self, file->object);
 	elf_file_close(&file->elf);
 	free(file);
+}
+
+struct mapped_file_runtimes *mapped_file_runtimes(struct mapped_file *file)
+{
+	return &file->runtimes;
+}
+
+void mapped_files_forget_runtimes(struct mapped_files *t)
+{
+	vec_each (&t->all, file)
+		(*file)->runtimes = (struct mapped_file_runtimes){0};
+}
+
+bool mapped_file_is_shared(const struct mapped_file *file, uint64_t n_refs)
+{
+	return file->n_refs > n_refs;
 }
 
 uint64_t mapped_file_object(const struct mapped_file *file)

@@ -26,6 +26,17 @@ struct mapped_file *mapped_files_find(struct mapped_files *t, const struct andir
 void mapped_file_retain(struct mapped_file *file);
 void mapped_file_release(struct mapped_file *file);
 
+/* What language runtimes have said of the file: bit n is that of slot n. None at first. */
+struct mapped_file_runtimes {
+	uint32_t asked, recognized;
+};
+struct mapped_file_runtimes *mapped_file_runtimes(struct mapped_file *file);
+/* Of all files: other runtimes will be asked. */
+void mapped_files_forget_runtimes(struct mapped_files *t);
+
+/* Whether somebody beside so many references has the file. */
+bool mapped_file_is_shared(const struct mapped_file *file, uint64_t n_refs);
+
 uint64_t mapped_file_object(const struct mapped_file *file);
 bool mapped_file_is_elf(const struct mapped_file *file);
 

@@ -12,6 +12,15 @@
 #include "proc/container.h"
 #include "proc/process.h"
 
+/* What language runtimes know of it (unwinding/runtimes.h). */
+struct process_runtimes {
+	uint32_t asked; /* bit n: that in slot n was asked for claims */
+	bool again;     /* one was asked too early, and is due then: */
+	int64_t again_ns;
+	uint32_t n_again;    /* so often before, */
+	uint64_t generation; /* in this one */
+};
+
 struct process {
 	struct sampler_process_key key;
 	uint64_t cgroup;
@@ -29,6 +38,7 @@ struct process {
 	const struct match *match; /* NULL: not to be profiled */
 	uint64_t match_generation; /* for which `match` holds */
 	struct procmap_pace pace;
+	struct process_runtimes runtimes;
 	struct mapset *maps;
 	const struct mapset *stored; /* those that the unwind store has */
 	uint64_t generation;         /* unwind_generation, as of the last report */

@@ -126,17 +126,10 @@ static uint32_t add_runtime_frame(struct making *m, const struct process *p, con
 	struct str type = str_of(runtimes_frame_type(m->options->runtimes, slot));
 	struct andiron_location location = {.kind = ANDIRON_FRAME_RUNTIME};
 	const struct andiron_runtime_frame *frames;
-	struct andiron_runtime_frame none = {0};
 	struct andiron_line lines[ANDIRON_RUNTIME_FRAMES];
-	char unnamed[RUNTIME_NAME_MAX + 3];
 
 	n = runtimes_resolve(m->options->runtimes, p, words, &frames);
-	if (n == 0) {
-		snprintf(unnamed, sizeof(unnamed), "[%.*s]", STR_FMT(type));
-		none.function = abi_str_of(str_of(unnamed));
-		frames = &none;
-		n = 1;
-	}
+	check(n > 0 && n <= ANDIRON_RUNTIME_FRAMES);
 	if (is_marker(frames, n))
 		return batch_add_marker(m->b, abi_str(frames->function));
 	location.runtime = batch_add_string(m->b, type);

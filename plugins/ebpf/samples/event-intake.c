@@ -181,7 +181,7 @@ static void append_snapshot(struct intake *n, const struct sampler_snapshot *c,
 static void on_snapshot(struct intake *n, const struct sampler_snapshot *c)
 {
 	struct walk_stack stacks[SAMPLER_COPIES];
-	const struct process *p = prepare_snapshot(n, c);
+	struct process *p = prepare_snapshot(n, c);
 
 	stack_copies_take(&n->copies, c, stacks);
 	if (p && n->unwinder && unwinder_reading(n->unwinder) &&
@@ -277,7 +277,8 @@ bool intake_look(struct intake *n, int64_t now_ns)
 		if (p) {
 			p->stale = true;
 			process_map(n->processes, p);
-			known &= unwinder_process(n->unwinder, p);
+			known &= unwinder_process(n->unwinder, p) &&
+				 unwinder_ask_again(n->unwinder, p, INT64_MAX);
 		}
 		l->after_ns *= 2;
 		l->at_ns = now_ns + l->after_ns;

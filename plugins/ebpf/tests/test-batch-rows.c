@@ -234,6 +234,16 @@ static int32_t describe(void *session, const struct andiron_runtime_process *pro
 	return 0;
 }
 
+static int32_t recognizes(void *self, uint64_t object)
+{
+	return 1;
+}
+
+static int begin(void *context)
+{
+	return 0;
+}
+
 static int load(void *context, uint32_t slot, const struct andiron_runtime *table,
 		void **ret_program, struct error *err)
 {
@@ -256,22 +266,18 @@ static __attribute__((noreturn)) void say_nothing(void *context, uint32_t level,
 
 static struct runtimes *one_runtime(void)
 {
-	static const struct andiron_runtime table = {.size = sizeof(table),
-						     .walk_version = ANDIRON_WALK_VERSION,
-						     .object = "",
-						     .program = "",
-						     .frame_type = "toyish",
-						     .open = open_toy,
-						     .close = close_toy,
-						     .claim = claim_nothing,
-						     .gone = gone,
-						     .resolve = resolve,
-						     .describe = describe};
+	/* clang-format off */
+	static const struct andiron_runtime table = {
+		sizeof(table), ANDIRON_WALK_VERSION, "", 0, "", "toyish", recognizes,
+		open_toy, close_toy, claim_nothing, gone, resolve, describe};
+	/* clang-format on */
 	static const struct runtime_requested requested = {"toy", {&table, NULL}};
-	static const struct runtimes_kernel kernel = {NULL, load, no_maps, unload, NULL};
+	static const struct runtimes_kernel kernel = {NULL, load, no_maps, unload, begin, NULL};
 	static const struct runtimes_out out = {NULL, say_nothing};
+	struct runtimes *t = runtimes_new(&kernel, &requested, 1, &out);
 
-	return runtimes_new(&kernel, &requested, 1, &out);
+	expect(t && runtimes_load(t, 1));
+	return t;
 }
 
 /* Where a frame is: its kind, function and line; expects that it has one line. */

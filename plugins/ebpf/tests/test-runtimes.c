@@ -3,6 +3,8 @@
 #include "ebpf/unwinding/runtimes.h"
 #include "ebpf/tests/test-world.h"
 
+#include "abi/value.h"
+#include "base/clock.h"
 #include "testing/test.h"
 
 #include <errno.h>
@@ -16,11 +18,20 @@ struct fake {
 	struct andiron_runtime table;
 	struct andiron_runtime_claim answer[8];
 	int32_t n;
-	uint32_t n_asked, n_gone, n_open;
+	uint32_t n_asked, n_gone, n_open, n_looked_at;
+	int32_t recognized;
 	int32_t open_error;
 	struct andiron_str name;
-	int32_t n_frames;
+	int32_t n_frames, unnamed_at; /* 0: all have their name */
 };
+
+static int32_t fake_recognizes(void *self, uint64_t object)
+{
+	struct fake *f = self;
+
+	f->n_looked_at++;
+	return f->recognized;
+}
 
 static int32_t fake_open(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret)
 {
@@ -71,6 +82,8 @@ static int32_t fake_resolve(void *session, const struct andiron_runtime_process 
 	for (int32_t i = 0; i < f->n_frames && i < (int32_t)max; i++) {
 		expect_eq(ret[i].size, sizeof(*ret));
 		ret[i].function = f->name;
+		if (i > 0 && i == f->unnamed_at)
+			ret[i].function = (struct andiron_str){"\xc0\x80", 2};
 		ret[i].file = (struct andiron_str){"\xff", 1};
 		ret[i].line = (uint32_t)where + (uint32_t)i;
 	}
@@ -90,8 +103,8 @@ struct fixture {
 	struct runtimes *runtimes;
 	struct process process;
 	uint32_t loaded; /* bit n: something is in slot n */
-	int load_error;
-	uint32_t n_said, n_watched;
+	int load_error, begin_error;
+	uint32_t n_said, n_watched, n_begun;
 	char said[1024]; /* last */
 };
 
@@ -122,6 +135,14 @@ static void unload(void *context, uint32_t slot, void *program)
 	f->loaded &= ~(1u << slot);
 }
 
+static int begin_kernel(void *context)
+{
+	struct fixture *f = context;
+
+	f->n_begun++;
+	return f->begin_error;
+}
+
 static void watch(void *context, const struct sampler_process_key *process)
 {
 	((struct fixture *)context)->n_watched++;
@@ -144,6 +165,7 @@ static void prepare(struct fixture *f)
 						     .object_bytes = 1,
 						     .program = "x",
 						     .frame_type = "fake",
+						     .recognizes = fake_recognizes,
 						     .open = fake_open,
 						     .close = fake_close,
 						     .claim = fake_claim,
@@ -160,6 +182,7 @@ static void prepare(struct fixture *f)
 		f->fakes[i].table = table;
 		f->fakes[i].name = (struct andiron_str){"spin", 4};
 		f->fakes[i].n_frames = 1;
+		f->fakes[i].recognized = 1;
 		f->requested[i].name[0] = (char)('a' + i);
 		f->requested[i].extension =
 			(struct andiron_extension){&f->fakes[i].table, &f->fakes[i]};
@@ -168,7 +191,7 @@ static void prepare(struct fixture *f)
 
 static void begin(struct fixture *f)
 {
-	const struct runtimes_kernel kernel = {f, load, maps, unload, watch};
+	const struct runtimes_kernel kernel = {f, load, maps, unload, begin_kernel, watch};
 	const struct runtimes_out out = {f, say};
 
 	f->runtimes = runtimes_new(&kernel, f->requested, 2, &out);
@@ -345,14 +368,16 @@ TEST(addresses_are_claimed_by_process)
 static void expect_refused(struct fixture *f, const char *why)
 {
 	begin(f);
+	answer(f, 0, 0x100, 0x200);
+	answer(f, 1, 0x100, 0x200);
+	ask(f);
 	expect_eq(f->n_said, 1);
 	if (!strstr(f->said, why) || !strstr(f->said, "\"a\""))
 		test_fail(__FILE__, __LINE__, "said: %s", f->said);
 	expect(!runtimes_name(f->runtimes, 1));
 	expect_str(str_of(runtimes_name(f->runtimes, 2)), "b");
-	answer(f, 0, 0x100, 0x200);
-	answer(f, 1, 0x100, 0x200);
 	ask(f);
+	expect_eq(f->n_said, 1);
 	expect_eq(f->fakes[0].n_asked, 0);
 	expect_eq(world_map(f->world, 1, f->process.maps), 0);
 	expect_eq(slot_at(f, 0x100), 2);
@@ -392,12 +417,97 @@ TEST(the_kernel_is_quoted)
 	prepare(&f);
 	f.load_error = -EACCES;
 	begin(&f);
+	ask(&f);
+	ask(&f);
 	expect_eq(f.n_said, 2);
 	expect(strstr(f.said,
 		      "the runtime \"b\" is not used, its frames are not shown: the kernel refused "
 		      "its program: R0"));
 	for (uint32_t slot = 0; slot < 256; slot++)
 		expect(!runtimes_name(f.runtimes, slot));
+	expect_eq(f.n_begun, 0);
+	end(&f);
+}
+
+/* A runtime is loaded when a process maps what it recognizes, and asked about no other process.
+ * Each file is shown to it once, or again where that failed. */
+TEST(what_nobody_needs_is_not_loaded)
+{
+	struct fixture f;
+
+	prepare(&f);
+	f.fakes[0].recognized = 0;
+	f.fakes[1].recognized = -EIO;
+	f.begin_error = -EPERM;
+	begin(&f);
+	answer(&f, 1, 0x100, 0x200);
+	ask(&f);
+	ask(&f);
+	expect_eq(f.fakes[0].n_looked_at, 1);
+	expect_eq(f.fakes[1].n_looked_at, 2);
+	expect_eq(f.loaded, 0);
+	expect_eq(f.n_begun, 0);
+	f.fakes[1].recognized = 1;
+	ask(&f);
+	ask(&f);
+	expect_eq(f.fakes[1].n_looked_at, 3);
+	expect_eq(f.loaded, 1u << 2);
+	expect_eq(f.n_begun, 1);
+	expect_eq(f.n_said, 1);
+	expect(strstr(f.said, "refused the program that reports processes at their exec"));
+	expect_eq(world_map(f.world, 1, f.process.maps), 0);
+	expect_eq(slot_at(&f, 0x100), 2);
+	runtimes_gone(f.runtimes, &f.process);
+	expect_eq(f.fakes[0].n_asked + f.fakes[0].n_gone, 0);
+	expect_eq(f.fakes[1].n_gone, 1);
+	end(&f);
+}
+
+/* Whether it was due at this time, and asked. */
+static bool ask_again(struct fixture *f, int64_t now_ns)
+{
+	if (!runtimes_again(f->runtimes, &f->process, now_ns))
+		return false;
+	runtimes_process(f->runtimes, &f->process, f->world->store);
+	return true;
+}
+
+/* A claim that was too early, or found no room, is asked for again: ten times each second, ten
+ * times each minute, and in a new program as often. Where it came, that is all. */
+TEST(early_claims_are_asked_for_again)
+{
+	struct fixture f;
+	int64_t due = 0;
+
+	prepare(&f);
+	begin(&f);
+	f.fakes[0].recognized = 0;
+	f.fakes[1].n = -EAGAIN;
+	ask(&f);
+	for (int i = 0; i < 20; i++) {
+		int64_t wait = (i < 10 ? 1 : 60) * NS_PER_SEC, now = clock_mono();
+
+		due = runtimes_due(f.runtimes);
+		expect(due > now + wait - NS_PER_SEC && due <= now + wait);
+		runtimes_begin_again(f.runtimes);
+		expect(!ask_again(&f, due - 1));
+		expect_eq(runtimes_due(f.runtimes), due);
+		f.fakes[1].n = i % 2 ? -EAGAIN : -ENOMEM;
+		runtimes_begin_again(f.runtimes);
+		expect(ask_again(&f, due));
+		expect_eq(f.fakes[1].n_asked, i + 2);
+	}
+	expect_eq(runtimes_due(f.runtimes), INT64_MAX);
+	expect(!ask_again(&f, INT64_MAX));
+	f.process.maps->generation++;
+	ask(&f);
+	expect(runtimes_due(f.runtimes) < INT64_MAX);
+	f.fakes[1].n = 0;
+	answer(&f, 1, 0x100, 0x200);
+	expect(ask_again(&f, INT64_MAX));
+	expect_eq(world_map(f.world, 1, f.process.maps), 0);
+	expect_eq(slot_at(&f, 0x100), 2);
+	expect(!ask_again(&f, INT64_MAX));
 	end(&f);
 }
 
@@ -409,8 +519,16 @@ static uint32_t resolve(struct fixture *f, uint64_t slot, uint64_t what,
 	return runtimes_resolve(f->runtimes, &f->process, words, ret);
 }
 
-/* A name is the runtime's, where it is text; two words may be several functions, which all have
- * their names or none. */
+static void expect_unnamed(struct fixture *f, uint64_t slot, uint64_t what)
+{
+	const struct andiron_runtime_frame *frame;
+
+	expect_eq(resolve(f, slot, what, &frame), 1);
+	expect_str(abi_str(frame->function), "[fake]");
+}
+
+/* A name is the runtime's, where it is text; two words may be several functions. What has no name
+ * is named by its type, alone. */
 TEST(frames_have_names)
 {
 	const struct andiron_runtime_frame *frame;
@@ -418,22 +536,25 @@ TEST(frames_have_names)
 
 	prepare(&f);
 	begin(&f);
+	expect_eq(resolve(&f, 1, 7, &frame), 0);
+	ask(&f);
 	expect_eq(resolve(&f, 1, 7, &frame), 1);
-	expect_eq(frame->function.len, 4);
+	expect_str(abi_str(frame->function), "spin");
 	expect_eq(frame->file.len, 0); /* it is no UTF-8 */
 	expect_eq(frame->line, 42);
 	f.fakes[0].n_frames = ANDIRON_RUNTIME_FRAMES;
+	f.fakes[0].unnamed_at = 3;
 	expect_eq(resolve(&f, 1, 7, &frame), ANDIRON_RUNTIME_FRAMES);
 	expect_eq(frame[63].line, 42 + 63);
+	expect_str(abi_str(frame[2].function), "spin");
+	expect_str(abi_str(frame[3].function), "[fake]");
 	f.fakes[0].n_frames++;
-	expect_eq(resolve(&f, 1, 7, &frame), 0);
+	expect_unnamed(&f, 1, 7);
 	f.fakes[0].n_frames = 0;
-	expect_eq(resolve(&f, 1, 7, &frame), 0);
-	expect_eq(resolve(&f, 1, 8, &frame), 0);
+	expect_unnamed(&f, 1, 7);
+	expect_unnamed(&f, 1, 8);
 	expect_eq(resolve(&f, 3, 7, &frame), 0);
-	f.fakes[1].name = (struct andiron_str){"\xc0\x80", 2};
-	expect_eq(resolve(&f, 2, 7, &frame), 0);
 	f.fakes[1].name.len = 0;
-	expect_eq(resolve(&f, 2, 7, &frame), 0);
+	expect_unnamed(&f, 2, 7);
 	end(&f);
 }

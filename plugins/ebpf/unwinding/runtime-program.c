@@ -138,6 +138,12 @@ static void unload(void *context, uint32_t slot, void *program)
 	bpf_object__close(program);
 }
 
+static int begin(void *context)
+{
+	session_load_continuation(context);
+	return session_report_launches(context);
+}
+
 static void watch(void *context, const struct sampler_process_key *process)
 {
 	session_watch_program(context, process);
@@ -145,5 +151,5 @@ static void watch(void *context, const struct sampler_process_key *process)
 
 struct runtimes_kernel runtime_programs(struct session *session)
 {
-	return (struct runtimes_kernel){session, load, maps, unload, watch};
+	return (struct runtimes_kernel){session, load, maps, unload, begin, watch};
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See runtimes.h. A claim belongs to a file, not to a process: the store keeps it by file as it
- * does tables, and learns only of changes, so that a hundred processes of one interpreter cost one
- * change of mapping tables. */
+/* See runtimes.h. */
 #include "ebpf/unwinding/runtimes.h"
 
+#include "ebpf/unwinding/code-claims.h"
+
 #include "abi/value.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 #include <errno.h>
@@ -13,32 +14,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FILES_MAX 1024u /* with claims */
+/* How often a claim that was too early is asked for again. */
+#define AGAIN_SECONDS 10u
+#define AGAIN_MINUTES 10u
 
 struct runtime {
 	char name[RUNTIME_NAME_MAX + 1];
 	const struct andiron_runtime *table; /* NULL: not to be used */
+	void *self;
+	bool loaded; /* and these two are there: */
 	void *session;
 	void *program;
-	bool overlaps; /* it has been said that it claims another's code */
-};
-
-/* Ascending, and apart from each other. */
-struct claims {
-	VEC(struct code_claim) list;
-};
-
-struct claimed {
-	struct mapped_file *file; /* retained */
-	VEC(struct code_claim) list;
+	bool overlaps;                      /* it has been said that it claims another's code */
+	char unnamed[RUNTIME_NAME_MAX + 3]; /* a function of it that has no name */
 };
 
 struct runtimes {
 	struct runtimes_kernel kernel;
 	struct runtimes_out out;
 	struct runtime list[RUNTIMES_MAX]; /* in slot 1 + index */
-	VEC(struct claimed) files;
-	struct claims fresh;     /* of the file at hand */
+	struct code_claims claims;
+	bool full;               /* it has been said that there are too many files */
+	bool begun;              /* a runtime is, or was, loaded */
+	bool again;              /* some process's claim was too early */
+	int64_t again_ns;        /* when such processes are due */
 	struct claims addresses; /* of the process at hand */
 	VEC(struct andiron_runtime_mapping) mappings;
 	struct andiron_runtime_claim answer[ANDIRON_RUNTIME_CLAIMS];
@@ -83,8 +82,8 @@ static int check_table(const struct andiron_runtime *table, struct error *err)
 				 "this sampler has version %u; install the plugin that "
 				 "belongs to it",
 				 table->walk_version, ANDIRON_WALK_VERSION);
-	if (!table->object || !table->program || !table->open || !table->close || !table->claim ||
-	    !table->gone || !table->resolve || !table->describe ||
+	if (!table->object || !table->program || !table->recognizes || !table->open ||
+	    !table->close || !table->claim || !table->gone || !table->resolve || !table->describe ||
 	    !is_frame_type(table->frame_type))
 		return error_set(err, -EINVAL,
 				 "its table lacks a member; the plugin needs to be corrected");
@@ -97,48 +96,83 @@ static void unload(struct runtimes *t, uint32_t slot)
 
 	t->kernel.unload(t->kernel.context, slot, r->program);
 	r->program = NULL;
-	r->table = NULL;
+	r->loaded = false;
 }
 
-/* 0, and the runtime is in use; or why it is not. */
-static int load(struct runtimes *t, uint32_t slot, const struct andiron_extension *extension,
-		struct error *err)
+/* Loads its program and opens its session; 0, or the reason. */
+static int load(struct runtimes *t, uint32_t slot, struct error *err)
 {
 	struct andiron_runtime_map maps[RUNTIMES_MAPS];
 	struct runtime *r = &t->list[slot - 1];
-	const struct andiron_runtime *table = extension->table;
-	int code = check_table(table, err);
+	int code = t->kernel.load(t->kernel.context, slot, r->table, &r->program, err);
 	uint64_t n;
 
-	if (code == 0)
-		code = t->kernel.load(t->kernel.context, slot, table, &r->program, err);
 	if (code != 0)
 		return code;
+	r->loaded = true;
 	n = t->kernel.maps(r->program, maps, RUNTIMES_MAPS);
-	r->table = table;
-	code = table->open(extension->self, maps, n, &r->session);
+	code = r->table->open(r->self, maps, n, &r->session);
 	if (code == 0)
 		return 0;
 	unload(t, slot);
 	return error_errno(err, code, "it does not begin");
 }
 
-static void add(struct runtimes *t, uint32_t slot, const struct runtime_requested *requested)
+static void refuse(struct runtimes *t, struct runtime *r, const struct error *err)
 {
+	r->table = NULL;
+	say(t, ANDIRON_LOG_WARN, "the runtime \"%s\" is not used, its frames are not shown: %s",
+	    r->name, err->text);
+}
+
+/* What is needed once any runtime is used. */
+static void begin(struct runtimes *t)
+{
+	int code = t->begun ? 0 : t->kernel.begin(t->kernel.context);
+
+	t->begun = true;
+	if (code != 0)
+		say(t, ANDIRON_LOG_WARN,
+		    "the kernel refused the program that reports processes at their exec (%s): the "
+		    "first sample of a process has no frames of a language runtime, and processes "
+		    "of some milliseconds have none at all",
+		    strerror(-code));
+}
+
+bool runtimes_load(struct runtimes *t, uint32_t slot)
+{
+	struct runtime *r = &t->list[slot - 1];
 	struct error err = ERROR_NULL;
 
-	memcpy(t->list[slot - 1].name, requested->name, sizeof(requested->name));
-	if (!requested->extension.table)
+	if (r->loaded || !r->table)
+		return r->loaded;
+	if (load(t, slot, &err) != 0) {
+		refuse(t, r, &err);
+		return false;
+	}
+	begin(t);
+	return true;
+}
+
+static void add(struct runtimes *t, uint32_t slot, const struct runtime_requested *requested)
+{
+	struct runtime *r = &t->list[slot - 1];
+	struct error err = ERROR_NULL;
+
+	memcpy(r->name, requested->name, sizeof(requested->name));
+	r->table = requested->extension.table;
+	r->self = requested->extension.self;
+	if (!r->table)
 		say(t, ANDIRON_LOG_WARN,
 		    "no plugin offers the runtime \"%s\" (" ANDIRON_RUNTIME_PREFIX
 		    "%s" ANDIRON_RUNTIME_SUFFIX
 		    "): its frames are not shown; install it, or leave it out of "
 		    "runtimes",
-		    requested->name, requested->name);
-	else if (load(t, slot, &requested->extension, &err) != 0)
-		say(t, ANDIRON_LOG_WARN,
-		    "the runtime \"%s\" is not used, its frames are not shown: %s", requested->name,
-		    err.text);
+		    r->name, r->name);
+	else if (check_table(r->table, &err) != 0)
+		refuse(t, r, &err);
+	else
+		snprintf(r->unnamed, sizeof(r->unnamed), "[%s]", r->table->frame_type);
 }
 
 struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
@@ -163,17 +197,12 @@ void runtimes_free(struct runtimes *t)
 	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++) {
 		struct runtime *r = &t->list[slot - 1];
 
-		if (!r->table)
+		if (!r->loaded)
 			continue;
 		r->table->close(r->session);
 		unload(t, slot);
 	}
-	vec_each (&t->files, f) {
-		mapped_file_release(f->file);
-		vec_free(&f->list);
-	}
-	vec_free(&t->files);
-	vec_free(&t->fresh.list);
+	code_claims_fini(&t->claims);
 	vec_free(&t->addresses.list);
 	vec_free(&t->mappings);
 	free(t);
@@ -211,90 +240,22 @@ static struct mapped_file *file_of_mapping(const struct mapset *set, uint64_t ob
 	return NULL;
 }
 
-static struct claimed *claimed_of(struct runtimes *t, struct mapped_file *file)
+/* What of a runtime's claims found no place is reported once. */
+static void explain_claim(struct runtimes *t, struct runtime *r, int code)
 {
-	struct claimed none = {.file = file};
-
-	vec_each (&t->files, f)
-		if (f->file == file)
-			return f;
-	if (t->files.n >= FILES_MAX || !vec_push(&t->files, none))
-		return NULL;
-	mapped_file_retain(file);
-	return &t->files.p[t->files.n - 1];
-}
-
-/* Puts a claim where it belongs; false: it is none, or another stands there. */
-static bool insert(struct claims *to, struct code_claim claim)
-{
-	size_t at = to->list.n;
-	struct code_claim *p;
-
-	while (at > 0 && to->list.p[at - 1].from > claim.from)
-		at--;
-	p = to->list.p;
-	if (claim.from >= claim.to || (at > 0 && p[at - 1].to > claim.from) ||
-	    (at < to->list.n && p[at].from < claim.to) || to->list.n >= UNWIND_CLAIMS_MAX)
-		return false;
-	if (!vec_push(&to->list, claim))
-		return false;
-	p = to->list.p;
-	memmove(p + at + 1, p + at, (to->list.n - 1 - at) * sizeof(*p));
-	p[at] = claim;
-	return true;
-}
-
-static bool is_news(const struct runtimes *t, const struct claimed *f)
-{
-	const struct code_claim *a = f->list.p, *b = t->fresh.list.p;
-
-	for (size_t i = 0; i < f->list.n && i < t->fresh.list.n; i++)
-		if (a[i].from != b[i].from || a[i].to != b[i].to || a[i].slot != b[i].slot)
-			return true;
-	return f->list.n != t->fresh.list.n;
-}
-
-/* Inserts what the runtime has answered for one object, or, with 0, of the process's addresses.
- * What finds no place is reported once. */
-static void insert_answers(struct runtimes *t, uint32_t slot, uint64_t object, size_t n,
-			   struct claims *to)
-{
-	struct runtime *r = &t->list[slot - 1];
-	bool all = true;
-
-	for (size_t i = 0; i < n; i++)
-		if (t->answer[i].object == object)
-			all &= insert(to, (struct code_claim){t->answer[i].from, t->answer[i].to,
-							      (uint16_t)slot});
-	if (all || r->overlaps)
-		return;
-	r->overlaps = true;
-	say(t, ANDIRON_LOG_WARN,
-	    "the runtime \"%s\" claims code that another one has claimed, or more than there is "
-	    "room for: those frames are not shown",
-	    r->name);
-}
-
-/* What the runtime has answered for one object, in place of what it had of it. */
-static void replace(struct runtimes *t, uint32_t slot, struct mapped_file *file, size_t n,
-		    struct unwind *store)
-{
-	struct claimed *f = claimed_of(t, file);
-
-	t->fresh.list.n = 0;
-	if (!f)
-		return;
-	vec_each (&f->list, c)
-		if (c->slot != slot && !insert(&t->fresh, *c))
-			return;
-	insert_answers(t, slot, mapped_file_object(file), n, &t->fresh);
-	n = t->fresh.list.n;
-	if (!is_news(t, f) || !vec_reserve(&f->list, n > f->list.n ? n - f->list.n : 0) ||
-	    unwind_claim(store, file, t->fresh.list.p, n) != 0)
-		return; /* and will be new the next time */
-	if (n > 0)
-		memcpy(f->list.p, t->fresh.list.p, n * sizeof(*f->list.p));
-	f->list.n = n;
+	if (code == -EEXIST && !r->overlaps) {
+		r->overlaps = true;
+		say(t, ANDIRON_LOG_WARN,
+		    "the runtime \"%s\" claims code that another one has claimed, or more than "
+		    "there is room for: those frames are not shown",
+		    r->name);
+	} else if (code == -ENOSPC && !t->full) {
+		t->full = true;
+		say(t, ANDIRON_LOG_WARN,
+		    "more than %u files with a language runtime are in use: the frames of those "
+		    "beyond are not shown",
+		    CODE_CLAIMS_FILES);
+	}
 }
 
 static bool answered_before(const struct runtimes *t, size_t i)
@@ -305,13 +266,46 @@ static bool answered_before(const struct runtimes *t, size_t i)
 	return false;
 }
 
+/* What runtimes say of the file, each once. */
+static uint32_t recognized(struct runtimes *t, struct mapped_file *file)
+{
+	struct mapped_file_runtimes *known = mapped_file_runtimes(file);
+
+	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++) {
+		const struct runtime *r = &t->list[slot - 1];
+		int32_t yes;
+
+		if (!r->table || known->asked >> slot & 1)
+			continue;
+		yes = r->table->recognizes(r->self, mapped_file_object(file));
+		known->asked |= (uint32_t)(yes >= 0) << slot;
+		known->recognized |= (uint32_t)(yes > 0) << slot;
+	}
+	return known->recognized;
+}
+
+/* Bit n: the runtime in slot n may have code in the process. */
+static uint32_t slots_of(struct runtimes *t, const struct mapset *set)
+{
+	uint32_t slots = 0;
+
+	vec_each (&set->list, m)
+		if (m->file && !mapping_has_jit_source(m))
+			slots |= recognized(t, m->file);
+	return slots;
+}
+
 /* The runtime's claims on the process whose mappings are listed; how many. */
-static uint32_t ask(struct runtimes *t, struct runtime *r, const struct process *p)
+static uint32_t ask(struct runtimes *t, uint32_t slot, struct process *p)
 {
 	struct andiron_runtime_process process = process_of(p);
+	struct runtime *r = &t->list[slot - 1];
 	int32_t n = r->table->claim(r->session, &process, t->mappings.p, t->mappings.n, t->answer,
 				    ANDIRON_RUNTIME_CLAIMS);
 
+	p->runtimes.asked |= 1u << slot;
+	if (n == -EAGAIN || n == -ENOMEM)
+		p->runtimes.again = true;
 	/* Else it has failed, or written past the end of what it was given, or lies. */
 	return n > 0 && n <= (int32_t)ANDIRON_RUNTIME_CLAIMS ? (uint32_t)n : 0;
 }
@@ -328,46 +322,96 @@ static void keep_addresses(struct runtimes *t, struct mapset *set)
 	t->addresses = (struct claims){0};
 }
 
-void runtimes_process(struct runtimes *t, const struct process *p, struct unwind *store)
+/* Takes what the runtime in this slot claims. */
+static bool take_claims(struct runtimes *t, uint32_t slot, struct process *p, struct unwind *store)
 {
+	struct claim_answer answer = {t->answer, ask(t, slot, p), slot};
+	struct runtime *r = &t->list[slot - 1];
+
+	for (uint32_t i = 0; i < answer.n; i++) {
+		struct mapped_file *file = file_of_mapping(p->maps, t->answer[i].object);
+
+		if (file && !answered_before(t, i))
+			explain_claim(t, r, code_claims_replace(&t->claims, file, &answer, store));
+	}
+	if (!claims_insert(&t->addresses, &answer, 0))
+		explain_claim(t, r, -EEXIST);
+	return answer.n > 0;
+}
+
+static void note_due(struct runtimes *t, int64_t at_ns)
+{
+	if (!t->again || at_ns < t->again_ns)
+		t->again_ns = at_ns;
+	t->again = true;
+}
+
+/* When the process is to be asked for again, if some claim was too early. */
+static void plan_again(struct runtimes *t, struct process *p)
+{
+	struct process_runtimes *r = &p->runtimes;
+	int64_t wait = r->n_again < AGAIN_SECONDS ? NS_PER_SEC : 60 * NS_PER_SEC;
+
+	if (r->generation != p->maps->generation)
+		r->n_again = 0;
+	r->generation = p->maps->generation;
+	r->again &= r->n_again < AGAIN_SECONDS + AGAIN_MINUTES;
+	if (!r->again)
+		return;
+	r->again_ns = clock_mono() + wait;
+	note_due(t, r->again_ns);
+}
+
+void runtimes_process(struct runtimes *t, struct process *p, struct unwind *store)
+{
+	uint32_t slots;
 	bool any = false;
 
 	if (!p->maps || p->maps->claimed || !list_mappings(t, p->maps))
 		return;
 	t->addresses.list.n = 0;
-	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++) {
-		struct runtime *r = &t->list[slot - 1];
-		uint32_t n = r->table ? ask(t, r, p) : 0;
-
-		for (uint32_t i = 0; i < n; i++) {
-			struct mapped_file *file = file_of_mapping(p->maps, t->answer[i].object);
-
-			if (file && !answered_before(t, i))
-				replace(t, slot, file, n, store);
-		}
-		insert_answers(t, slot, 0, n, &t->addresses);
-		any |= n > 0;
-	}
+	p->runtimes.again = false;
+	slots = slots_of(t, p->maps);
+	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++)
+		if (slots >> slot & 1 && runtimes_load(t, slot))
+			any |= take_claims(t, slot, p, store);
 	if (any)
 		t->kernel.watch(t->kernel.context, &p->key);
 	keep_addresses(t, p->maps);
 	p->maps->claimed = true;
+	plan_again(t, p);
 }
 
-bool runtimes_walk(struct runtimes *t, const struct process *p, const struct mapset *set,
+int64_t runtimes_due(const struct runtimes *t)
+{
+	return t->again ? t->again_ns : INT64_MAX;
+}
+
+void runtimes_begin_again(struct runtimes *t)
+{
+	t->again = false;
+}
+
+bool runtimes_again(struct runtimes *t, struct process *p, int64_t now_ns)
+{
+	struct process_runtimes *r = &p->runtimes;
+
+	if (!r->again || !p->maps)
+		return false;
+	if (r->again_ns > now_ns) {
+		note_due(t, r->again_ns);
+		return false;
+	}
+	r->n_again += now_ns < INT64_MAX;
+	p->maps->claimed = false;
+	return true;
+}
+
+bool runtimes_walk(struct runtimes *t, struct process *p, const struct mapset *set,
 		   struct unwind *store)
 {
 	runtimes_process(t, p, store);
-	if (!set->claimed || set->claims.n > 0)
-		return true;
-	vec_each (&t->files, f) {
-		if (f->list.n == 0)
-			continue;
-		vec_each (&set->list, m)
-			if (m->file == f->file)
-				return true;
-	}
-	return false;
+	return !set->claimed || set->claims.n > 0 || code_claims_has(&t->claims, set);
 }
 
 size_t runtimes_describe(struct runtimes *t, const struct process *p, char *ret, size_t max)
@@ -378,8 +422,9 @@ size_t runtimes_describe(struct runtimes *t, const struct process *p, char *ret,
 
 	for (size_t i = 0; i < RUNTIMES_MAX && p->maps && p->maps->claimed; i++) {
 		struct runtime *r = &t->list[i];
-		int32_t n = r->table ? r->table->describe(r->session, &process, text, sizeof(text))
-				     : 0;
+		int32_t n = p->runtimes.asked >> (i + 1) & 1
+				    ? r->table->describe(r->session, &process, text, sizeof(text))
+				    : 0;
 		struct str s = {text, n > 0 ? (size_t)n : 0};
 		size_t joint = at ? 2 : 0;
 
@@ -397,14 +442,15 @@ void runtimes_gone(struct runtimes *t, const struct process *p)
 	struct andiron_runtime_process process = process_of(p);
 
 	for (size_t i = 0; i < RUNTIMES_MAX; i++)
-		if (t->list[i].table)
+		if (p->runtimes.asked >> (i + 1) & 1)
 			t->list[i].table->gone(t->list[i].session, &process);
 }
 
 const char *runtimes_name(const struct runtimes *t, uint32_t slot)
 {
-	return slot >= 1 && slot <= RUNTIMES_MAX && t->list[slot - 1].table ? t->list[slot - 1].name
-									    : NULL;
+	return slot >= 1 && slot <= RUNTIMES_MAX && t->list[slot - 1].loaded
+		       ? t->list[slot - 1].name
+		       : NULL;
 }
 
 const char *runtimes_frame_type(const struct runtimes *t, uint32_t slot)
@@ -412,16 +458,14 @@ const char *runtimes_frame_type(const struct runtimes *t, uint32_t slot)
 	return runtimes_name(t, slot) ? t->list[slot - 1].table->frame_type : NULL;
 }
 
-/* A name that is none, or no text, costs all of its frames. */
-static bool are_texts(struct andiron_runtime_frame *frames, uint32_t n)
+static void check_texts(const struct runtime *r, struct andiron_runtime_frame *frames, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		if (frames[i].function.len == 0 || !str_utf8(abi_str(frames[i].function)))
-			return false;
+			frames[i].function = abi_str_of(str_of(r->unnamed));
 		if (!str_utf8(abi_str(frames[i].file)))
 			frames[i].file = (struct andiron_str){0};
 	}
-	return true;
 }
 
 uint32_t runtimes_resolve(struct runtimes *t, const struct process *p, const uint64_t words[2],
@@ -429,17 +473,21 @@ uint32_t runtimes_resolve(struct runtimes *t, const struct process *p, const uin
 {
 	struct andiron_runtime_process process = process_of(p);
 	uint32_t slot = (uint32_t)(words[0] >> 56);
-	const struct runtime *r = &t->list[slot - 1];
+	const struct runtime *r;
 	int32_t n;
 
 	if (!runtimes_name(t, slot))
 		return 0;
+	r = &t->list[slot - 1];
 	for (uint32_t i = 0; i < ANDIRON_RUNTIME_FRAMES; i++)
 		t->frames[i] = (struct andiron_runtime_frame){.size = sizeof(t->frames[i])};
 	n = r->table->resolve(r->session, &process, words[0] & 0xffffffffffffff, words[1],
 			      t->frames, ANDIRON_RUNTIME_FRAMES);
-	if (n <= 0 || n > (int32_t)ANDIRON_RUNTIME_FRAMES || !are_texts(t->frames, (uint32_t)n))
-		return 0;
+	if (n <= 0 || n > (int32_t)ANDIRON_RUNTIME_FRAMES) {
+		t->frames[0] = (struct andiron_runtime_frame){.size = sizeof(t->frames[0])};
+		n = 1;
+	}
+	check_texts(r, t->frames, (uint32_t)n);
 	*ret = t->frames;
 	return (uint32_t)n;
 }

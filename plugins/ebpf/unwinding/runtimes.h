@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The language runtimes of a session (andiron/runtime.h): their programs, the code that they claim,
- * and names of their frames. A runtime that cannot be used is logged once, and then counts as not
- * requested. One thread at a time, any thread. */
+ * and names of their frames. A program is loaded when a process needs it first. A runtime that
+ * cannot be used is logged once, and then counts as not requested. One thread at a time, any
+ * thread. */
 #pragma once
 
 #include "ebpf/processes/process.h"
@@ -39,32 +40,48 @@ struct runtimes_kernel {
 	/* The maps that are its own; how many. */
 	uint64_t (*maps)(void *program, struct andiron_runtime_map *ret, uint64_t max);
 	void (*unload)(void *context, uint32_t slot, void *program);
+	/* Behind the first load that succeeded: what walks with runtimes need beside, and processes
+	 * that execute what is watched are reported from now on. 0; or a negative errno, where they
+	 * are not. */
+	int (*begin)(void *context);
 	/* Other processes that execute what this one has are to be reported when they do. */
 	void (*watch)(void *context, const struct sampler_process_key *process);
 };
 
-/* The kernel that the session is loaded into, which outlives it (runtime-program.c). Loading: its
- * programs must not run yet. Some 10 ms a program. */
+/* The kernel that the session is loaded into, which outlives it (runtime-program.c). Some 100 ms a
+ * program. */
 struct session;
 struct runtimes_kernel runtime_programs(struct session *session);
 
 struct runtimes;
 
-/* Loads those requested, at most RUNTIMES_MAX. `requested` is copied. NULL when memory is short.
- * Some 10 ms a program. */
+/* Those requested, at most RUNTIMES_MAX. `requested` is copied. NULL when memory is short. */
 struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
 			      const struct runtime_requested *requested, size_t n,
 			      const struct runtimes_out *out);
 /* Releases all mapped files. */
 void runtimes_free(struct runtimes *t);
 
+/* Loads the runtime in this slot, from 1 on, unless it is loaded. False: it is not to be used. */
+bool runtimes_load(struct runtimes *t, uint32_t slot);
+
 /* Asks for the claims on what the process has mapped, once for a set of mappings: gives the store
  * the new ones on files, and the set those on addresses. Before unwind_map, so that they are there
- * for the first walk. */
-void runtimes_process(struct runtimes *t, const struct process *p, struct unwind *store);
+ * for the first walk. Loads the runtimes that the process is the first to need. */
+void runtimes_process(struct runtimes *t, struct process *p, struct unwind *store);
+
+/* When the next process whose claim was too early is to be asked again, CLOCK_MONOTONIC; INT64_MAX:
+ * there is none. */
+int64_t runtimes_due(const struct runtimes *t);
+/* Before runtimes_again for all processes, which finds when the next one is due. */
+void runtimes_begin_again(struct runtimes *t);
+/* Whether this process is due: then runtimes_process asks again. That is counted, and done so
+ * often; with INT64_MAX it is neither. */
+bool runtimes_again(struct runtimes *t, struct process *p, int64_t now_ns);
+
 /* Whether code of this set of the process's is a runtime's, which is asked if need be. O(mappings
  * times claimed files). */
-bool runtimes_walk(struct runtimes *t, const struct process *p, const struct mapset *set,
+bool runtimes_walk(struct runtimes *t, struct process *p, const struct mapset *set,
 		   struct unwind *store);
 void runtimes_gone(struct runtimes *t, const struct process *p);
 
@@ -74,11 +91,11 @@ size_t runtimes_describe(struct runtimes *t, const struct process *p, char *ret,
 
 /* The runtime whose program is in this slot; NULL: none. O(1). */
 const char *runtimes_name(const struct runtimes *t, uint32_t slot);
-/* The type of its frames, as OpenTelemetry names it; its name where it says none. O(1). */
+/* The type of its frames, as OpenTelemetry names it; NULL: no runtime. O(1). */
 const char *runtimes_frame_type(const struct runtimes *t, uint32_t slot);
 
 /* Names what the two words of andiron_walk_push stand for: how many frames, innermost first, at
- * most ANDIRON_RUNTIME_FRAMES; 0: they have no name, or one that is no UTF-8. *ret and its texts
- * hold until the next call. */
+ * most ANDIRON_RUNTIME_FRAMES. What has no name, or one that is no UTF-8, is named by the frame
+ * type: "[cpython]". 0: their slot has no runtime. *ret and its texts hold until the next call. */
 uint32_t runtimes_resolve(struct runtimes *t, const struct process *p, const uint64_t words[2],
 			  const struct andiron_runtime_frame **ret);

@@ -82,6 +82,14 @@ bool unwinder_process(struct unwinder *w, struct process *p)
 	return r != 1;
 }
 
+bool unwinder_ask_again(struct unwinder *w, struct process *p, int64_t now_ns)
+{
+	if (!w->runtimes || !runtimes_again(w->runtimes, p, now_ns))
+		return true;
+	p->stored = NULL;
+	return unwinder_process(w, p);
+}
+
 void unwinder_gone(struct unwinder *w, const struct process *p)
 {
 	unwind_unmap(w->store, &p->key);
@@ -165,8 +173,7 @@ static void count(struct unwinder *w, const struct walk_stack stacks[SAMPLER_COP
 }
 
 /* By the files themselves. */
-static bool unwind_by_file(struct unwinder *w, const struct process *p,
-			   const struct sampler_snapshot *c,
+static bool unwind_by_file(struct unwinder *w, struct process *p, const struct sampler_snapshot *c,
 			   const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	const struct mapset *maps = process_maps(p, c->generation);
@@ -179,8 +186,7 @@ static bool unwind_by_file(struct unwinder *w, const struct process *p,
 	return true;
 }
 
-bool unwinder_file_unwind(struct unwinder *w, const struct process *p,
-			  const struct sampler_snapshot *c,
+bool unwinder_file_unwind(struct unwinder *w, struct process *p, const struct sampler_snapshot *c,
 			  const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	/* Also where the store knows the process, by its mappings before the files being read. */
@@ -190,8 +196,7 @@ bool unwinder_file_unwind(struct unwinder *w, const struct process *p,
 	return true;
 }
 
-void unwinder_snapshot(struct unwinder *w, const struct process *p,
-		       const struct sampler_snapshot *c,
+void unwinder_snapshot(struct unwinder *w, struct process *p, const struct sampler_snapshot *c,
 		       const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	struct walk_tables tables = {w, slab, w->kernel->rules, UNWIND_RULES_MAX + 1,

@@ -27,19 +27,19 @@ struct runtimes *unwinder_runtimes(const struct unwinder *w);
 /* Hands the process's mappings to the store, if they are known and new. False: files of it are
  * being read (unwind_map); call it again. */
 bool unwinder_process(struct unwinder *w, struct process *p);
+/* The same for one of which a runtime was asked too early, once it is due (runtimes_again). */
+bool unwinder_ask_again(struct unwinder *w, struct process *p, int64_t now_ns);
 void unwinder_gone(struct unwinder *w, const struct process *p);
 
 /* Whether a record of `size` bytes is a whole snapshot, or part of one. */
 bool unwinder_is_snapshot(const void *record, size_t size);
 /* A snapshot of `p`, which unwinder_process was called for, and all that there is of its stacks
  * (stack-copies.h): its own is not looked at. */
-void unwinder_snapshot(struct unwinder *w, const struct process *p,
-		       const struct sampler_snapshot *c,
+void unwinder_snapshot(struct unwinder *w, struct process *p, const struct sampler_snapshot *c,
 		       const struct walk_stack stacks[SAMPLER_COPIES]);
 /* The same while files are read, which may be of this process: true where they themselves were
  * enough (file-unwind.h). */
-bool unwinder_file_unwind(struct unwinder *w, const struct process *p,
-			  const struct sampler_snapshot *c,
+bool unwinder_file_unwind(struct unwinder *w, struct process *p, const struct sampler_snapshot *c,
 			  const struct walk_stack stacks[SAMPLER_COPIES]);
 
 /* Whether files are being read. */
