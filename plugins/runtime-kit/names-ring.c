@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits by poll() for the ring and for the end. One lock, held while records are taken, so that a
+ * caller may take them, too. */
+#include "runtime-kit/names-ring.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct names_ring {
+	names_ring_fn take;
+	void *context;
+	struct ring_buffer *ring;
+	pthread_mutex_t lock; /* of the ring */
+	pthread_t thread;
+	int end; /* eventfd */
+	bool ending;
+};
+
+static int take_record(void *context, void *record, size_t n)
+{
+	struct names_ring *r = context;
+
+	r->take(r->context, record, n);
+	return __atomic_load_n(&r->ending, __ATOMIC_RELAXED) ? -ECANCELED : 0;
+}
+
+void names_ring_drain(struct names_ring *r)
+{
+	pthread_mutex_lock(&r->lock);
+	ring_buffer__consume(r->ring);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void *names_ring_run(void *context)
+{
+	struct names_ring *r = context;
+	struct pollfd fds[] = {{ring_buffer__epoll_fd(r->ring), POLLIN, 0}, {r->end, POLLIN, 0}};
+
+	while (poll(fds, 2, -1) >= 0 || errno == EINTR) {
+		if (fds[1].revents)
+			break;
+		names_ring_drain(r);
+	}
+	return NULL;
+}
+
+int names_ring_open(int map_fd, const char *thread_name, names_ring_fn take, void *context,
+		    struct names_ring **ret)
+{
+	struct names_ring *r = calloc(1, sizeof(*r));
+	int error = -ENOMEM;
+
+	if (!r)
+		return -ENOMEM;
+	r->take = take;
+	r->context = context;
+	r->end = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r->ring = r->end >= 0 ? ring_buffer__new(map_fd, take_record, r, NULL) : NULL;
+	if (r->ring) {
+		pthread_mutex_init(&r->lock, NULL);
+		error = -pthread_create(&r->thread, NULL, names_ring_run, r);
+	}
+	if (error == 0) {
+		pthread_setname_np(r->thread, thread_name);
+		*ret = r;
+		return 0;
+	}
+	if (r->ring)
+		pthread_mutex_destroy(&r->lock);
+	ring_buffer__free(r->ring);
+	if (r->end >= 0)
+		close(r->end);
+	free(r);
+	return error;
+}
+
+void names_ring_close(struct names_ring *r)
+{
+	if (!r)
+		return;
+	__atomic_store_n(&r->ending, true, __ATOMIC_RELAXED);
+	/* Cannot fail: the counter is 0. */
+	eventfd_write(r->end, 1);
+	pthread_join(r->thread, NULL);
+	pthread_mutex_destroy(&r->lock);
+	ring_buffer__free(r->ring);
+	close(r->end);
+	free(r);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of target processes, as a reader that neither waits for them nor reads for them without
+ * end.
+ *
+ * A read of another process waits for the owner of the page, which may be a file system in user
+ * space that never answers. So a thread makes the reads. A process whose page is not there within
+ * TARGET_DEADLINE_MS is given up for good; its thread is left behind, until its read ends, and
+ * another one serves the others.
+ *
+ * The descriptor of /proc/PID/mem holds the address space that the process had when it was opened:
+ * after its end, an exec or a reuse of its pid nothing is read any more, and never another's.
+ *
+ * Reads go through copies of blocks of 4 KiB, so that small reads beside each other cost one read.
+ * What is to be seen as it is now needs target_reader_refresh() before.
+ *
+ * Every byte may be forged, and half of it older than the other half. One thread at a time for a
+ * reader and its memories; a plugin with a thread of its own gives it a reader of its own. */
+#pragma once
+
+#include <andiron/runtime.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TARGET_DEADLINE_MS 500u
+#define TARGET_STUCK_MAX   32u         /* threads left behind; beyond, no process is read */
+#define TARGET_READS       50000u      /* of one process in a second */
+#define TARGET_BYTES       (32u << 20) /* likewise */
+#define TARGET_READ_MAX    (16u << 20) /* bytes of one read */
+
+struct target_reader;
+struct target_memory;
+
+/* 130 KB and a thread. NULL: no memory, or no thread can be made. */
+struct target_reader *target_reader_new(void);
+/* The memories have been closed. NULL is accepted. Waits for no process. */
+void target_reader_free(struct target_reader *r);
+
+/* Forgets the copies of blocks: what is read from now on is as it is now. */
+void target_reader_refresh(struct target_reader *r);
+
+/* How many threads are left behind in reads that do not end. */
+uint32_t target_reader_stuck(const struct target_reader *r);
+
+/* The memory of this process, as long as it executes this program. 0, -ESRCH if the pid is another
+ * one's by now, -ENOMEM, or open's errno. */
+int target_memory_open(struct target_reader *r, const struct andiron_runtime_process *process,
+		       struct target_memory **ret);
+/* For tests: what stands in a file at its offsets. The descriptor is the memory's from here on. */
+int target_memory_of(struct target_reader *r, int fd, struct target_memory **ret);
+/* NULL is accepted. */
+void target_memory_close(struct target_memory *m);
+
+/* Reads all of [at, at + n), or fails, and `ret` is undefined: -EFAULT if it is not there, -EDQUOT
+ * if the process has used up its second, -ETIMEDOUT if it has been given up, -EAGAIN if too
+ * many threads are left behind. 0.1 us from a copy, some 15 us else. */
+int target_memory_read(struct target_memory *m, uint64_t at, void *ret, size_t n);
+
+/* A word, which is 0 if it cannot be read. */
+uint64_t target_memory_word(struct target_memory *m, uint64_t at);
+uint32_t target_memory_word32(struct target_memory *m, uint64_t at);
+
+/* A text into ret[0 … max), ended by a NUL, cut where it is longer or ends within memory that is
+ * not there. Its length. */
+size_t target_memory_text(struct target_memory *m, uint64_t at, char *ret, size_t max);

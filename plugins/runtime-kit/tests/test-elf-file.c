@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This program's own file and its C library, whole and damaged. */
+#include "runtime-kit/elf-file.h"
+
+#include "testing/test.h"
+
+#include <fcntl.h>
+#include <gnu/lib-names.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FILE_BYTES (8u << 20)
+
+__attribute__((used, noinline)) static int kit_test_function(int x)
+{
+	return x * 3;
+}
+
+/* The C library's path, as the dynamic linker has it. */
+static int take_libc(struct dl_phdr_info *info, size_t size, void *context)
+{
+	if (!strstr(info->dlpi_name, "/" LIBC_SO))
+		return 0;
+	snprintf(context, 256, "%s", info->dlpi_name);
+	return 1;
+}
+
+static int open_libc(void)
+{
+	char path[256] = "";
+
+	dl_iterate_phdr(take_libc, path);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* A stripped library has its name and its dynamic symbols. */
+TEST(dynamic_symbols_are_found)
+{
+	struct elf_file *f = malloc(sizeof(*f));
+	int fd = open_libc();
+	struct elf_symbol s;
+	char name[32];
+
+	if (fd < 0)
+		test_skip("the C library is linked statically");
+	expect(elf_open(f, fd));
+	expect_eq(elf_soname(f, name, sizeof(name)), strlen(LIBC_SO));
+	expect_str(str_of(name), LIBC_SO);
+	expect_eq(elf_soname(f, name, 4), 3);
+	expect(elf_dynamic_symbol(f, "qsort", &s));
+	expect(s.address != 0 && s.size > 0);
+	expect(!elf_dynamic_symbol(f, "qsort_that_is_not_there", &s));
+	expect(elf_section(f, ".dynsym") != NULL);
+	expect(!elf_section(f, ".not_there"));
+	close(fd);
+	free(f);
+}
+
+/* The table of all symbols has what the dynamic one has not, and bytes are those in memory. */
+TEST(all_symbols_are_listed)
+{
+	struct elf_file *f = malloc(sizeof(*f));
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct elf_symbols list;
+	struct elf_symbol s, found = {0};
+	unsigned char code[8];
+	const char *name;
+
+	expect(elf_open(f, fd));
+	if (!elf_symbols_open(&list, f, "kit_test_"))
+		test_skip("this program was stripped");
+	while (elf_symbols_next(&list, &name, &s))
+		if (strcmp(name, "kit_test_function") == 0)
+			found = s;
+	elf_symbols_close(&list);
+	expect(found.address != 0);
+	expect(elf_read_all(f, found.address, code, sizeof(code)));
+	expect(memcmp(code, (const void *)(uintptr_t)kit_test_function, sizeof(code)) == 0);
+	expect(!elf_symbols_open(&list, f,
+				 "no_such_symbol_"
+				 "anywhere"));
+	expect_eq(elf_read(f, UINT64_MAX - 4, code, 8), 0);
+	close(fd);
+	free(f);
+}
+
+/* Everything that there is, for whatever file. */
+static void look(struct elf_file *f, int fd)
+{
+	struct elf_symbols list;
+	struct elf_symbol s;
+	const char *name;
+	char text[32];
+	uint64_t at;
+
+	if (!elf_open(f, fd))
+		return;
+	expect(elf_soname(f, text, sizeof(text)) < sizeof(text));
+	elf_dynamic_symbol(f, "kit_test_function", &s);
+	elf_dynamic_symbol(f, "qsort", &s);
+	elf_section(f, ".symtab");
+	elf_relocated(f, 0x4000, &at);
+	if (!elf_symbols_open(&list, f, "kit_test_"))
+		return;
+	while (elf_symbols_next(&list, &name, &s))
+		expect(strlen(name) <= list.n_names);
+	elf_symbols_close(&list);
+}
+
+/* Headers, the dynamic section and the tables that it leads to, damaged. */
+TEST(damaged_files_do_no_harm)
+{
+	const char *text = getenv("ANDIRON_FUZZ_RUNS");
+	unsigned char *file = malloc(FILE_BYTES);
+	struct elf_file *f = malloc(sizeof(*f));
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fd = memfd_create("damaged", 0);
+	uint64_t runs = 300, state = 88172645463325252, places[6], n_places = 0;
+	ssize_t n = read(from, file, FILE_BYTES);
+
+	if (text)
+		str_u64(str_of(text), &runs);
+	expect(n > 4096 && pwrite(fd, file, (size_t)n, 0) == n);
+	expect(elf_open(f, fd));
+	places[n_places++] = 0;
+	places[n_places++] = f->head.e_shoff;
+	for (uint32_t i = 0; i < f->n_sections && n_places < 6; i++)
+		if (f->sections[i].sh_type == SHT_DYNAMIC ||
+		    f->sections[i].sh_type == SHT_GNU_HASH ||
+		    f->sections[i].sh_type == SHT_DYNSYM || f->sections[i].sh_type == SHT_SYMTAB)
+			places[n_places++] = f->sections[i].sh_offset;
+	for (uint64_t i = 0; i < runs; i++) {
+		uint64_t at[4];
+
+		for (int k = 0; k < 4; k++) {
+			unsigned char byte;
+
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			at[k] = places[(state >> 8) % n_places] + (state >> 33) % 512;
+			byte = (unsigned char)(state >> 25);
+			if (at[k] < (uint64_t)n)
+				expect_eq(pwrite(fd, &byte, 1, (off_t)at[k]), 1);
+		}
+		look(f, fd);
+		for (int k = 0; k < 4; k++)
+			if (at[k] < (uint64_t)n)
+				expect_eq(pwrite(fd, file + at[k], 1, (off_t)at[k]), 1);
+		/* And one that ends early. */
+		if (i % 8 == 0) {
+			expect_eq(ftruncate(fd, (off_t)((state >> 20) % (uint64_t)n)), 0);
+			look(f, fd);
+			expect_eq(pwrite(fd, file, (size_t)n, 0), n);
+		}
+	}
+	close(fd);
+	close(from);
+	free(file);
+	free(f);
+}
