@@ -29,7 +29,7 @@ static struct process_entry **bucket_of(const struct process_table *t, uint32_t 
 	return &t->buckets[pid & (t->n_buckets - 1)];
 }
 
-static struct process_entry *find_living(const struct process_table *t, uint32_t pid)
+struct process_entry *process_table_living(const struct process_table *t, uint32_t pid)
 {
 	struct process_entry *e = *bucket_of(t, pid);
 
@@ -92,7 +92,7 @@ static void unlink_gone(struct process_table *t, struct process_entry *e)
 struct process_claim process_table_claim(struct process_table *t,
 					 const struct andiron_runtime_process *key)
 {
-	struct process_entry *living = find_living(t, key->pid);
+	struct process_entry *living = process_table_living(t, key->pid);
 	struct process_entry *own = process_table_find(t, key);
 	struct process_claim ret = {0};
 
@@ -127,7 +127,7 @@ int process_table_add(struct process_table *t, struct process_entry *e,
 struct process_entry *process_table_gone(struct process_table *t,
 					 const struct andiron_runtime_process *key)
 {
-	struct process_entry *e = find_living(t, key->pid);
+	struct process_entry *e = process_table_living(t, key->pid);
 
 	if (!e || !is_same(&e->key, key))
 		return NULL;

@@ -56,6 +56,9 @@ int process_table_add(struct process_table *t, struct process_entry *e,
 struct process_entry *process_table_gone(struct process_table *t,
 					 const struct andiron_runtime_process *key);
 
+/* The living entry of a pid; NULL: none. O(1). */
+struct process_entry *process_table_living(const struct process_table *t, uint32_t pid);
+
 /* The entry of a process that lives or has gone; NULL: none. That of another exec generation if
  * there is none of its own: names of a stack that was taken before an exec. O(1). */
 struct process_entry *process_table_find(const struct process_table *t,
