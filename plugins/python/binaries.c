@@ -1,113 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See binaries.h. Files without an interpreter, which are most, cost 40 bytes. */
+/* See binaries.h. */
 #include "python/binaries.h"
-
-#include <andiron/object.h>
 
 #include <bpf/bpf.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define BUCKETS 4096u
-
-struct binaries {
-	struct andiron_extension objects;
-	int layouts;
-	struct binary *used[PYTHON_LAYOUTS];
-	struct binary *buckets[BUCKETS];
-};
-
-struct binaries *binaries_new(const struct andiron_extension *objects, int layouts)
+int binaries_init(struct binaries *b, const struct andiron_extension *objects, int layouts)
 {
-	struct binaries *b = calloc(1, sizeof(*b));
-
-	if (!b)
-		return NULL;
-	b->objects = *objects;
 	b->layouts = layouts;
-	return b;
+	return object_table_init(&b->table, objects, BINARIES_MAX, PYTHON_LAYOUTS);
 }
 
-void binaries_free(struct binaries *b)
+static void binary_free(struct object_entry *e)
 {
-	if (!b)
-		return;
-	for (size_t i = 0; i < BUCKETS; i++)
-		while (b->buckets[i]) {
-			struct binary *one = b->buckets[i];
+	struct binary *binary = (struct binary *)(void *)e;
 
-			b->buckets[i] = one->next;
-			free(one->interpreter);
-			free(one);
-		}
-	free(b);
+	free(binary->interpreter);
+	free(binary);
 }
 
-static struct interpreter *read_object(const struct binaries *b, uint64_t object, bool *ret_read)
+void binaries_fini(struct binaries *b)
 {
-	const struct andiron_objects *objects = b->objects.table;
-	struct interpreter *i = calloc(1, sizeof(*i));
-	bool has = false;
-	int32_t fd;
+	struct object_entry *e;
 
-	*ret_read = false;
-	if (i && objects->open(b->objects.self, object, ANDIRON_OPEN_FILE, &fd) == 0) {
-		has = interpreter_read(fd, i);
-		close(fd);
-		*ret_read = true;
+	while ((e = object_table_take(&b->table)) != NULL)
+		binary_free(e);
+	object_table_fini(&b->table);
+}
+
+/* Reads a new file. */
+static struct binary *binary_read(struct binaries *b, uint64_t object)
+{
+	struct interpreter *interpreter = malloc(sizeof(*interpreter));
+	struct binary *ret = calloc(1, sizeof(*ret));
+	struct object_entry *e;
+	int fd;
+
+	if (!interpreter || !ret || object_table_open(&b->table, object, &fd) != 0) {
+		free(interpreter);
+		free(ret);
+		return NULL;
 	}
-	if (has)
-		return i;
-	free(i);
-	return NULL;
+	if (interpreter_read(fd, interpreter))
+		ret->interpreter = interpreter;
+	else
+		free(interpreter);
+	close(fd);
+	object_table_add(&b->table, &ret->entry, object);
+	while ((e = object_table_excess(&b->table)) != NULL)
+		binary_free(e);
+	return ret;
 }
 
 struct binary *binaries_find(struct binaries *b, uint64_t object)
 {
-	struct binary **bucket = &b->buckets[object % BUCKETS], *one = *bucket;
-	struct interpreter *interpreter;
-	bool read;
+	struct object_entry *e = object_table_find(&b->table, object);
 
-	for (; one; one = one->next)
-		if (one->object == object)
-			return one;
-	interpreter = read_object(b, object, &read);
-	one = read ? calloc(1, sizeof(*one)) : NULL;
-	if (!one) {
-		free(interpreter);
-		return NULL;
-	}
-	one->object = object;
-	one->interpreter = interpreter;
-	one->layout = PYTHON_LAYOUTS;
-	one->next = *bucket;
-	*bucket = one;
-	return one;
+	return e ? (struct binary *)(void *)e : binary_read(b, object);
 }
 
 bool binary_retain(struct binaries *b, struct binary *binary)
 {
-	uint32_t at = binary->layout;
-
-	for (uint32_t i = 0; at == PYTHON_LAYOUTS && i < PYTHON_LAYOUTS; i++)
-		if (!b->used[i] || b->used[i]->n_processes == 0)
-			at = i;
-	if (at == PYTHON_LAYOUTS)
+	if (object_table_retain(&b->table, &binary->entry) < 0)
 		return false;
-	if (binary->layout == PYTHON_LAYOUTS) {
-		if (bpf_map_update_elem(b->layouts, &at, &binary->interpreter->layout, BPF_ANY) !=
-		    0)
-			return false;
-		if (b->used[at])
-			b->used[at]->layout = PYTHON_LAYOUTS;
-		b->used[at] = binary;
-		binary->layout = at;
-	}
-	binary->n_processes++;
-	return true;
+	if (bpf_map_update_elem(b->layouts, &binary->entry.slot, &binary->interpreter->layout,
+				BPF_ANY) == 0)
+		return true;
+	object_table_release(&binary->entry);
+	return false;
 }
 
 void binary_release(struct binary *binary)
 {
-	binary->n_processes--;
+	object_table_release(&binary->entry);
 }

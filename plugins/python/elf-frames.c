@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Call-frame information of one function: where the canonical frame address is. A reader of the
  * little that compilers write for an ordinary function; what it does not know ends it. */
-#include "python/elf-file.h"
+#include "python/elf-frames.h"
 
 #include <string.h>
 

@@ -33,19 +33,26 @@ static void add_code(struct interpreter *p, uint64_t from, uint64_t to)
 	p->codes[p->n_codes++] = (struct elf_code){from, to};
 }
 
-/* Symbols of .symtab: what the dynamic ones lacked, and parts of the loop that stand elsewhere. */
-static bool take_symbol(void *context, const char *name, const struct elf_symbol *symbol)
+/* Symbols of .symtab, if a name in it has the text `with`: what the dynamic ones lacked, and parts
+ * of the loop that stand elsewhere. */
+static void take_symbols(const struct elf_file *i, const char *with, struct search *s)
 {
-	struct search *s = context;
 	size_t n = strlen(LOOP);
+	struct elf_symbols list;
+	struct elf_symbol symbol;
+	const char *name;
 
-	if (s->runtime.address == 0 && strcmp(name, "_PyRuntime") == 0)
-		s->runtime = *symbol;
-	if (s->loop.address == 0 && strcmp(name, LOOP) == 0)
-		s->loop = *symbol;
-	if (s->found && strncmp(name, LOOP, n) == 0 && name[n] == '.' && symbol->size > 0)
-		add_code(s->found, symbol->address, symbol->address + symbol->size);
-	return true;
+	if (!elf_symbols_open(&list, i, with))
+		return;
+	while (elf_symbols_next(&list, &name, &symbol)) {
+		if (s->runtime.address == 0 && strcmp(name, "_PyRuntime") == 0)
+			s->runtime = symbol;
+		if (s->loop.address == 0 && strcmp(name, LOOP) == 0)
+			s->loop = symbol;
+		if (s->found && strncmp(name, LOOP, n) == 0 && name[n] == '.' && symbol.size > 0)
+			add_code(s->found, symbol.address, symbol.address + symbol.size);
+	}
+	elf_symbols_close(&list);
 }
 
 /* To 3.10 the version is a constant text only. */
@@ -241,9 +248,9 @@ static bool find_symbols(const struct elf_file *i, struct search *s)
 		old = elf_dynamic_symbol(i, "_PyThreadState_Current", &s->runtime);
 	elf_dynamic_symbol(i, "Py_Version", &s->version);
 	if (s->loop.address == 0 && s->runtime.address != 0 && !old)
-		elf_each_symbol(i, "_Py", take_symbol, s);
+		take_symbols(i, "_Py", s);
 	else if (s->loop.address == 0 || elf_section(i, ".symtab"))
-		elf_each_symbol(i, s->loop.address ? LOOP : "_Py", take_symbol, s);
+		take_symbols(i, s->loop.address ? LOOP : "_Py", s);
 	return s->loop.address != 0 && s->runtime.address != 0;
 }
 

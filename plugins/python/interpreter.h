@@ -3,7 +3,7 @@
  * its _PyRuntime are, and what the loop's machine frames look like. */
 #pragma once
 
-#include "python/elf-file.h"
+#include "python/elf-frames.h"
 #include "python/wire.h"
 
 #define INTERPRETER_CODES 8u

@@ -1,39 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What code objects are called, by the ids that the BPF program gives them. Names outlive their
- * process. Equal ones of many processes are kept once. Bounded in bytes: what was not asked for is
- * forgotten by halves, and the program is made to tell it again. */
+/* Records of code objects, as names of the cache. */
 #pragma once
 
 #include "python/lines.h"
 #include "python/wire.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-
-#define NAMES_BYTES (4u << 20) /* of each half */
-
-struct name {
-	const char *function, *file; /* UTF-8 unless the process forged it; not terminated */
-	uint32_t n_function, n_file;
-	struct line_table lines;
-	uint32_t all_lines; /* bytes of the table; more than lines.n where it was cut */
-};
-
-struct names;
-
-/* `forget` is called for each id that is no longer known. NULL when memory is short. */
-struct names *names_new(void (*forget)(void *context, uint64_t id), void *context);
-void names_free(struct names *n);
+#include "runtime-kit/name-cache.h"
 
 /* A line table that the program could not copy whole. */
 #define NAMES_TABLE_MAX (1u << 18)
 
-/* A record of the program's, of `size` bytes. `table` is its whole line table, where the record has
- * a part of it only, or NULL. false: it is malformed, or memory is short. */
-bool names_add(struct names *n, const void *record, size_t size, const unsigned char *table);
+/* A record of the program's, of `size` bytes, into the cache. `table` is its whole line table,
+ * where the record has a part of it only, or NULL. 0, -EINVAL for a malformed record, or as
+ * name_cache_put(). */
+int names_add(struct name_cache *c, const void *record, size_t size, const unsigned char *table);
 
-/* Holds until the next call. false: not known. O(1). */
-bool names_find(struct names *n, uint64_t id, struct name *ret);
-
-/* Bytes in use. */
-size_t names_bytes(const struct names *n);
+/* The line table of a name. */
+struct line_table names_lines(const struct name *name);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-python.so: CPython as a language runtime. */
 #include "python/session.h"
+#include "runtime-kit/service.h"
 
-#include <andiron/bpf/walk.h>
 #include <andiron/plugin.h>
 
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Generated, not to our taste. */
 #pragma GCC diagnostic push
@@ -19,25 +16,15 @@
 #include "python.skel.h"
 #pragma GCC diagnostic pop
 
-struct service {
-	struct andiron_extension objects; /* first: `self` of the table */
-	struct andiron_runtime table;
-};
+static const char *const offers[] = {ANDIRON_RUNTIME_PREFIX "python" ANDIRON_RUNTIME_SUFFIX, NULL};
 
 static int32_t create(const struct andiron_host *host, uint64_t instance,
 		      const struct andiron_value *args, void **ret, struct andiron_error *err)
 {
-	struct service *s = calloc(1, sizeof(*s));
-	/* From 5.17 on. Who may not ask is told of no kernel. */
+	/* From 5.17 on. Without the privilege to ask, every kernel says no. */
 	bool loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) != 0;
 	size_t n = 0;
-	int32_t r;
-
-	if (!s)
-		return -ENOMEM;
-	s->table = (struct andiron_runtime){
-		.size = sizeof(s->table),
-		.walk_version = ANDIRON_WALK_VERSION,
+	struct andiron_runtime table = {
 		.object = loop ? python_bpf__elf_bytes(&n) : python_few_bpf__elf_bytes(&n),
 		.program = "python",
 		.frame_type = "cpython",
@@ -49,61 +36,12 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 		.resolve = session_resolve,
 		.describe = session_describe,
 	};
-	s->table.object_bytes = n;
-	r = host->extension(instance, ANDIRON_OBJECTS_ID, &s->objects);
-	if (r != 0)
-		free(s);
-	else
-		*ret = s;
-	return r;
+
+	table.object_bytes = n;
+	return runtime_service_create(host, instance, offers[0], &table, ret);
 }
 
-static int32_t start(void *self, struct andiron_error *err)
-{
-	return 0;
-}
+static const struct andiron_component python =
+	RUNTIME_COMPONENT("python", "Frames of CPython 3.6 to 3.14.", offers, create);
 
-static void stop(void *self)
-{
-}
-
-static void destroy(void *self)
-{
-	free(self);
-}
-
-static const char *const offers[] = {ANDIRON_RUNTIME_PREFIX "python" ANDIRON_RUNTIME_SUFFIX, NULL};
-
-static const void *extension(void *self, const char *id)
-{
-	return strcmp(id, offers[0]) == 0 ? &((struct service *)self)->table : NULL;
-}
-
-static const char *const needs[] = {ANDIRON_OBJECTS_ID, NULL};
-static const struct andiron_options no_options = {0, sizeof(struct andiron_option), NULL};
-
-static const struct andiron_component python = {
-	.size = sizeof(struct andiron_component),
-	.flags = ANDIRON_COMPONENT_SERVICE | ANDIRON_COMPONENT_NO_LABEL,
-	.name = "runtime.python",
-	.summary = "Frames of CPython 3.6 to 3.14.",
-	.options = &no_options,
-	.needs = needs,
-	.offers = offers,
-	.create = create,
-	.start = start,
-	.stop = stop,
-	.destroy = destroy,
-	.extension = extension,
-};
-static const struct andiron_component *const components[] = {&python};
-
-const struct andiron_plugin andiron_plugin_v1 = {
-	.size = sizeof(andiron_plugin_v1),
-	.abi_minor = ANDIRON_ABI_MINOR,
-	.name = "python",
-	.version = ANDIRON_VERSION,
-	.license = "Apache-2.0",
-	.components = components,
-	.n_components = sizeof(components) / sizeof(*components),
-};
+ANDIRON_PLUGIN("python", ANDIRON_VERSION, "Apache-2.0", &python);

@@ -153,7 +153,8 @@ static __always_inline struct python_scratch *h_scratch(void)
 	return bpf_map_lookup_elem(&scratches, &zero);
 }
 
-/* Into the ring, which the plugin reads later. If it is full, the next sample tells it again. */
+/* Into the ring, which a thread of the plugin reads. If it is full, the next sample reports it
+ * again. */
 static __always_inline int h_tell(struct python_scratch *s, __u32 n)
 {
 	__u64 id = s->record.id;
@@ -161,7 +162,7 @@ static __always_inline int h_tell(struct python_scratch *s, __u32 n)
 
 	n = opaque(n);
 	if (n > sizeof(s->record) + sizeof(s->bytes) ||
-	    bpf_ringbuf_output(&records, &s->record, n, BPF_RB_NO_WAKEUP) != 0)
+	    bpf_ringbuf_output(&records, &s->record, n, 0) != 0)
 		return 1;
 	bpf_map_update_elem(&codes, &id, &one, BPF_ANY);
 	return 0;

@@ -1,78 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See session.h. Nothing is read from a process: the file says where the runtime is, and the BPF
- * program reads the rest where it walks. So a claim costs little, and holds before the runtime has
- * set up its memory. */
+/* See session.h. A claim reads nothing from a process: the file says where the runtime is, and the
+ * BPF program reads the rest where it walks. So a claim costs little, and holds before the runtime
+ * has set up its memory. Names come by the ring, on a thread. It reads the processes' memory only
+ * for line tables that are too long for the ring. */
 #include "python/session.h"
 
 #include "python/binaries.h"
 #include "python/layouts.h"
 #include "python/names.h"
+#include "runtime-kit/names-ring.h"
+#include "runtime-kit/process-table.h"
+#include "runtime-kit/service.h"
+#include "runtime-kit/target-memory.h"
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#define BUCKETS 1024u
+#define NAMES_BYTES (8u << 20)
 
 struct process {
-	struct process *next; /* in its bucket */
-	struct andiron_runtime_process key;
+	struct process_entry entry;
 	struct binary *binary;
 	uint64_t bias;
+	bool given_up; /* its memory is not read any more */
 };
 
 struct session {
+	struct runtime_service *service;
+	struct runtime_counts counts; /* that the service has been told */
 	int procs, codes;
 	uint64_t seed;
-	struct ring_buffer *ring;
-	struct names *names;
-	struct binaries *binaries;
-	struct process *processes[BUCKETS];
+	struct name_cache *names;
+	struct names_ring *ring;
+	struct target_reader *reader; /* the ring's thread's */
+	struct binaries binaries;
+	pthread_mutex_t lock; /* of `processes`, for changes and for the ring's thread */
+	struct process_table processes;
 	char text[192]; /* of a marker */
 };
 
-static void forget(void *context, uint64_t id)
+static void forget(struct session *s, uint64_t id)
 {
-	bpf_map_delete_elem(((struct session *)context)->codes, &id);
+	bpf_map_delete_elem(s->codes, &id);
+}
+
+/* The living process of a pid, as the ring's thread may ask for it; false: there is none, or its
+ * memory has been given up. */
+static bool find_target(struct session *s, const struct andiron_runtime_process *pid, bool give_up,
+			struct andiron_runtime_process *ret)
+{
+	struct process *p;
+	bool found;
+
+	pthread_mutex_lock(&s->lock);
+	p = (struct process *)(void *)process_table_living(&s->processes, pid->pid);
+	found = p && !p->given_up;
+	if (found)
+		*ret = p->entry.key;
+	if (found && give_up)
+		p->given_up = true;
+	pthread_mutex_unlock(&s->lock);
+	return found;
 }
 
 /* The whole line table of a record that has a part of it, as long as the process lives. NULL, or
  * the caller's to free: what begins with that part. */
-static unsigned char *read_table(const struct python_record *r, const unsigned char *part)
+static unsigned char *read_table(struct session *s, const struct python_record *r,
+				 const unsigned char *part)
 {
-	struct iovec here = {malloc(NAMES_TABLE_MAX), r->all_lines};
-	struct iovec there = {(void *)(uintptr_t)r->table, r->all_lines};
+	struct andiron_runtime_process process = {.pid = r->pid};
+	struct target_memory *memory = NULL;
+	unsigned char *ret;
+	int error;
 
-	if (here.iov_base && r->all_lines <= NAMES_TABLE_MAX &&
-	    process_vm_readv((pid_t)r->pid, &here, 1, &there, 1, 0) == (ssize_t)r->all_lines &&
-	    memcmp(here.iov_base, part, r->n_lines) == 0)
-		return here.iov_base;
-	free(here.iov_base);
+	if (r->all_lines > NAMES_TABLE_MAX || !find_target(s, &process, false, &process))
+		return NULL;
+	ret = malloc(r->all_lines);
+	error = ret ? target_memory_open(s->reader, &process, &memory) : -ENOMEM;
+	if (error == 0)
+		error = target_memory_read(memory, r->table, ret, r->all_lines);
+	target_memory_close(memory);
+	if (error == -ETIMEDOUT)
+		find_target(s, &process, true, &process);
+	if (error == 0 && memcmp(ret, part, r->n_lines) == 0)
+		return ret;
+	free(ret);
 	return NULL;
 }
 
-static int take_record(void *context, void *data, size_t size)
+/* A record of the ring. */
+static void take_record(void *context, const void *data, size_t size)
 {
 	struct session *s = context;
 	unsigned char *table = NULL;
 	struct python_record r;
+	uint64_t id;
 
 	if (size < sizeof(r))
-		return 0;
+		return;
 	memcpy(&r, data, sizeof(r));
 	if (r.all_lines > r.n_lines && r.n_lines == PYTHON_LINES_MAX &&
 	    size >= sizeof(r) + r.n_name + r.n_file + r.n_lines)
-		table = read_table(&r, (unsigned char *)data + sizeof(r) + r.n_name + r.n_file);
-	if (!names_add(s->names, data, size, table))
+		table = read_table(s, &r,
+				   (const unsigned char *)data + sizeof(r) + r.n_name + r.n_file);
+	if (names_add(s->names, data, size, table) != 0)
 		forget(s, r.id);
+	while ((id = name_cache_excess(s->names)) != 0)
+		forget(s, id);
 	free(table);
-	return 0;
 }
 
 static int map_of(const struct andiron_runtime_map *maps, uint64_t n, const char *name)
@@ -85,9 +126,9 @@ static int map_of(const struct andiron_runtime_map *maps, uint64_t n, const char
 
 int32_t session_recognizes(void *self, uint64_t object)
 {
-	const struct andiron_extension *e = self;
-	const struct andiron_objects *objects = e->table;
-	int32_t fd, r = objects->open(e->self, object, ANDIRON_OPEN_FILE, &fd);
+	const struct runtime_service *service = self;
+	const struct andiron_objects *objects = service->objects.table;
+	int32_t fd, r = objects->open(service->objects.self, object, ANDIRON_OPEN_FILE, &fd);
 
 	if (r != 0)
 		return r;
@@ -96,65 +137,75 @@ int32_t session_recognizes(void *self, uint64_t object)
 	return r;
 }
 
-int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret)
+static int session_begin(struct session *s, const struct andiron_runtime_map *maps, uint64_t n)
 {
-	struct session *s = calloc(1, sizeof(*s));
 	int records = map_of(maps, n, "records"), layouts = map_of(maps, n, "layouts");
 
-	if (!s)
-		return -ENOMEM;
 	s->procs = map_of(maps, n, "procs");
 	s->codes = map_of(maps, n, "codes");
 	if (getrandom(&s->seed, sizeof(s->seed), 0) != sizeof(s->seed) || records < 0 ||
-	    layouts < 0 || s->procs < 0 || s->codes < 0) {
-		session_close(s);
+	    layouts < 0 || s->procs < 0 || s->codes < 0)
 		return -EINVAL;
-	}
-	s->names = names_new(forget, s);
-	s->binaries = binaries_new(self, layouts);
-	s->ring = ring_buffer__new(records, take_record, s, NULL);
-	if (!s->names || !s->binaries || !s->ring) {
-		session_close(s);
+	s->names = name_cache_new(NAMES_BYTES);
+	s->reader = target_reader_new();
+	if (!s->names || !s->reader ||
+	    binaries_init(&s->binaries, &s->service->objects, layouts) != 0 ||
+	    process_table_init(&s->processes, PYTHON_PROCS, 0) != 0)
 		return -ENOMEM;
-	}
-	*ret = s;
-	return 0;
+	return names_ring_open(records, "python-names", take_record, s, &s->ring);
+}
+
+int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->service = self;
+	pthread_mutex_init(&s->lock, NULL);
+	r = session_begin(s, maps, n);
+	if (r != 0)
+		session_close(s);
+	else
+		*ret = s;
+	return r;
+}
+
+static void process_free(struct process_entry *e)
+{
+	struct process *p = (struct process *)(void *)e;
+
+	binary_release(p->binary);
+	free(p);
+}
+
+/* Reports what the session has for the metrics. */
+static void report_counts(struct session *s)
+{
+	struct name_cache_counts names = name_cache_counts(s->names);
+
+	runtime_service_count(s->service, &s->counts,
+			      &(struct runtime_counts){s->processes.n_living, names.bytes,
+						       names.n_evicted});
 }
 
 void session_close(void *session)
 {
 	struct session *s = session;
+	struct process_entry *e;
 
-	for (size_t i = 0; i < BUCKETS; i++)
-		while (s->processes[i]) {
-			struct process *p = s->processes[i];
-
-			s->processes[i] = p->next;
-			free(p);
-		}
-	ring_buffer__free(s->ring);
-	names_free(s->names);
-	binaries_free(s->binaries);
+	names_ring_close(s->ring);
+	runtime_service_count(s->service, &s->counts,
+			      &(struct runtime_counts){.names_evicted = s->counts.names_evicted});
+	while ((e = process_table_take(&s->processes)) != NULL)
+		process_free(e);
+	process_table_fini(&s->processes);
+	binaries_fini(&s->binaries);
+	target_reader_free(s->reader);
+	name_cache_free(s->names);
+	pthread_mutex_destroy(&s->lock);
 	free(s);
-}
-
-static struct process **find(struct session *s, uint32_t pid)
-{
-	struct process **p = &s->processes[pid % BUCKETS];
-
-	while (*p && (*p)->key.pid != pid)
-		p = &(*p)->next;
-	return p;
-}
-
-static void drop(struct session *s, struct process **at)
-{
-	struct process *p = *at;
-
-	bpf_map_delete_elem(s->procs, &p->key.pid);
-	binary_release(p->binary);
-	*at = p->next;
-	free(p);
 }
 
 /* The first file of the process that has an interpreter. */
@@ -163,7 +214,7 @@ static struct binary *find_binary(struct session *s, const struct andiron_runtim
 {
 	for (uint64_t i = 0; i < n; i++) {
 		struct binary *b =
-			mappings[i].object ? binaries_find(s->binaries, mappings[i].object) : NULL;
+			mappings[i].object ? binaries_find(&s->binaries, mappings[i].object) : NULL;
 
 		if (!b || !b->interpreter)
 			continue;
@@ -179,47 +230,79 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return a ^ a >> 31;
 }
 
-/* Tells the program of it. */
+/* The salt of ids. Where ids tell names apart by their texts, it is that of the program as it was
+ * loaded, so that workers that were forked share ids. Else it is that of the process: what two
+ * workers compile after the fork may have the same addresses. */
+static uint64_t salt_of(const struct session *s, const struct process *p)
+{
+	const struct andiron_runtime_process *key = &p->entry.key;
+	uint64_t program = mix(mix(s->seed, p->binary->entry.object), p->bias);
+
+	if (p->binary->interpreter->layout.text_hash != PYTHON_NO_FIELD)
+		return program;
+	return mix(mix(mix(program, key->pid), key->start_ns), key->exec_generation);
+}
+
+/* Writes what the program is to know of the process. */
 static bool put(struct session *s, const struct process *p)
 {
 	struct python_proc value = {
 		.bias = p->bias,
 		.runtime = p->bias + p->binary->interpreter->runtime,
-		.salt = mix(mix(mix(s->seed, p->key.pid), p->key.start_ns), p->key.exec_generation),
-		.layout = p->binary->layout,
+		.salt = salt_of(s, p),
+		.layout = p->binary->entry.slot,
 	};
 
-	return bpf_map_update_elem(s->procs, &p->key.pid, &value, BPF_ANY) == 0;
+	return bpf_map_update_elem(s->procs, &p->entry.key.pid, &value, BPF_ANY) == 0;
 }
 
-static bool is_same(const struct process *p, const struct andiron_runtime_process *key,
-		    const struct binary *b, uint64_t bias)
+/* Frees what has gone. */
+static void drop_gone(struct session *s)
 {
-	return p->key.start_ns == key->start_ns && p->key.exec_generation == key->exec_generation &&
-	       p->binary == b && p->bias == bias;
+	struct process_entry *e;
+
+	while ((e = process_table_excess(&s->processes)) != NULL)
+		process_free(e);
 }
 
-/* The process as it is now; false: the program does not know it. */
-static bool note(struct session *s, const struct andiron_runtime_process *key, struct binary *b,
-		 uint64_t bias)
+/* The entry of the process as it is now; NULL: it has none, and a former one has gone. */
+static struct process *find_entry(struct session *s, const struct andiron_runtime_process *key,
+				  const struct binary *b, uint64_t bias)
 {
-	struct process **at = find(s, key->pid), *p = *at;
+	struct process_claim claim = process_table_claim(&s->processes, key);
+	struct process *p = (struct process *)(void *)claim.entry;
 
-	if (p && is_same(p, key, b, bias))
-		return true;
-	if (p)
-		drop(s, at);
-	p = calloc(1, sizeof(*p));
-	if (!p || !binary_retain(s->binaries, b)) {
+	if (p && (p->binary != b || p->bias != bias)) {
+		process_table_gone(&s->processes, key);
+		claim.replaced = true;
+		p = NULL;
+	}
+	if (claim.replaced)
+		bpf_map_delete_elem(s->procs, &key->pid);
+	drop_gone(s);
+	return p;
+}
+
+/* Adds a process; false: it does not become known to the program. */
+static bool add_process(struct session *s, const struct andiron_runtime_process *key,
+			struct binary *b, uint64_t bias)
+{
+	struct process *p = calloc(1, sizeof(*p));
+
+	if (!p || !binary_retain(&s->binaries, b)) {
 		free(p);
 		return false;
 	}
-	*p = (struct process){
-		.next = s->processes[key->pid % BUCKETS], .key = *key, .binary = b, .bias = bias};
-	s->processes[key->pid % BUCKETS] = p;
+	p->binary = b;
+	p->bias = bias;
+	if (process_table_add(&s->processes, &p->entry, key) != 0) {
+		process_free(&p->entry);
+		return false;
+	}
 	if (put(s, p))
 		return true;
-	drop(s, find(s, key->pid));
+	process_table_gone(&s->processes, key);
+	drop_gone(s);
 	return false;
 }
 
@@ -231,35 +314,41 @@ int32_t session_claim(void *session, const struct andiron_runtime_process *proce
 	uint64_t bias = 0;
 	struct binary *b = find_binary(s, mappings, n, &bias);
 	int32_t count = 0;
+	bool known;
 
-	ring_buffer__consume(s->ring);
-	if (!b) {
-		if (*find(s, process->pid))
-			drop(s, find(s, process->pid));
+	pthread_mutex_lock(&s->lock);
+	known = find_entry(s, process, b, bias) || (b && add_process(s, process, b, bias));
+	report_counts(s);
+	pthread_mutex_unlock(&s->lock);
+	if (!b)
 		return 0;
-	}
-	if (!note(s, process, b, bias))
+	if (!known)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < b->interpreter->n_codes && (uint64_t)count < max; i++)
-		ret[count++] = (struct andiron_runtime_claim){
-			b->object, b->interpreter->codes[i].from, b->interpreter->codes[i].to};
+		ret[count++] = (struct andiron_runtime_claim){b->entry.object,
+							      b->interpreter->codes[i].from,
+							      b->interpreter->codes[i].to};
 	return count;
 }
 
 void session_gone(void *session, const struct andiron_runtime_process *process)
 {
-	struct process **at = find(session, process->pid);
+	struct session *s = session;
 
-	if (*at && (*at)->key.start_ns == process->start_ns)
-		drop(session, at);
+	pthread_mutex_lock(&s->lock);
+	if (process_table_gone(&s->processes, process))
+		bpf_map_delete_elem(s->procs, &process->pid);
+	drop_gone(s);
+	report_counts(s);
+	pthread_mutex_unlock(&s->lock);
 }
 
 static const struct interpreter *interpreter_of(struct session *s,
 						const struct andiron_runtime_process *process)
 {
-	const struct process *p = *find(s, process->pid);
+	const struct process_entry *e = process_table_find(&s->processes, process);
 
-	return p ? p->binary->interpreter : NULL;
+	return e ? ((const struct process *)(const void *)e)->binary->interpreter : NULL;
 }
 
 int32_t session_describe(void *session, const struct andiron_runtime_process *process, char *ret,
@@ -310,23 +399,26 @@ int32_t session_resolve(void *session, const struct andiron_runtime_process *pro
 			uint64_t where, struct andiron_runtime_frame *ret, uint64_t max)
 {
 	struct session *s = session;
+	struct line_table lines;
 	struct name name;
 
 	if (max == 0)
 		return -EINVAL;
 	if (what == PYTHON_WHAT_MARKER)
 		return resolve_marker(s, process, where, ret);
-	if (!names_find(s->names, what, &name)) {
-		ring_buffer__consume(s->ring);
-		if (!names_find(s->names, what, &name)) {
+	name_cache_begin(s->names);
+	if (!name_cache_find(s->names, what, &name)) {
+		names_ring_drain(s->ring);
+		if (!name_cache_find(s->names, what, &name)) {
 			forget(s, what);
 			return -ENOENT;
 		}
 	}
+	lines = names_lines(&name);
 	ret->function = (struct andiron_str){name.function, name.n_function};
 	ret->file = (struct andiron_str){name.file, name.n_file};
-	ret->first_line = name.lines.first_line;
-	ret->line = line_at(&name.lines, where & PYTHON_NO_LINE);
+	ret->first_line = name.first_line;
+	ret->line = line_at(&lines, where & PYTHON_NO_LINE);
 	ret->flags = 0;
 	return 1;
 }

@@ -8,7 +8,7 @@
 
 struct session;
 
-/* The table's functions; `self` is the andiron.objects/1 extension. */
+/* The table's functions; `self` is a struct runtime_service. */
 int32_t session_recognizes(void *self, uint64_t object);
 int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret);
 void session_close(void *session);

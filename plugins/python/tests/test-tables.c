@@ -8,6 +8,7 @@
 
 #include "testing/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,65 +89,35 @@ static struct told record(uint64_t id, const char *name, size_t n, uint8_t width
 	return t;
 }
 
-static void forget_one(void *context, uint64_t id)
+/* Texts of each width come as UTF-8; one that was cut says so; a malformed record is refused. */
+TEST(records_become_names)
 {
-	++*(uint32_t *)context;
-}
-
-/* Texts of each width come as UTF-8; equal names are kept once; a malformed record is refused. */
-TEST(names_are_kept)
-{
-	uint32_t forgotten = 0;
-	struct names *n = names_new(forget_one, &forgotten);
+	struct name_cache *c = name_cache_new(1 << 20);
 	struct told t = record(100, "\xe9t\xe9", 3, 1);
+	struct line_table lines;
 	struct name name;
-	size_t bytes;
 
-	expect(names_add(n, &t, sizeof(t), NULL));
-	expect(names_find(n, 100, &name));
-	expect_eq(name.n_function, 5);
-	expect(memcmp(name.function, "\xc3\xa9t\xc3\xa9", 5) == 0);
-	expect_eq(name.n_file, 4);
-	expect_eq(line_at(&name.lines, 0), 8);
-	bytes = names_bytes(n);
-	for (uint64_t id = 101; id < 400; id++) {
-		t.r.id = id;
-		expect(names_add(n, &t, sizeof(t), NULL));
-	}
-	expect_eq(names_bytes(n), bytes);
+	expect_eq(names_add(c, &t, sizeof(t), NULL), 0);
+	expect(name_cache_find(c, 100, &name));
+	expect_str(((struct str){name.function, name.n_function}), "été");
+	expect_str(((struct str){name.file, name.n_file}), "a.py");
+	lines = names_lines(&name);
+	expect_eq(line_at(&lines, 0), 8);
+	expect_eq(names_add(c, &t, sizeof(t), (const unsigned char *)"\0\5"), 0);
+	expect(name_cache_find(c, 100, &name));
+	lines = names_lines(&name);
+	expect_eq(line_at(&lines, 0), 12);
 	t = record(500, "\x3b\x04\0\0\x34\xf4\1\0", 8, 4);
-	expect(names_add(n, &t, sizeof(t), NULL));
-	expect(names_find(n, 500, &name));
-	expect(memcmp(name.function, "\xd0\xbb\xf0\x9f\x90\xb4", 6) == 0);
+	expect_eq(names_add(c, &t, sizeof(t), NULL), 0);
+	expect(name_cache_find(c, 500, &name));
+	expect_str(((struct str){name.function, name.n_function}), "л🐴");
 	t.r.n_name = 300;
-	expect(!names_add(n, &t, sizeof(t), NULL));
+	expect_eq(names_add(c, &t, sizeof(t), NULL), -EINVAL);
 	t = record(501, "x", 1, 3);
-	expect(!names_add(n, &t, sizeof(t), NULL));
-	expect(!names_add(n, &t, 8, NULL));
-	expect(!names_find(n, 501, &name));
-	names_free(n);
-}
-
-/* They are bounded: the oldest half is told again, and what is asked for stays. */
-TEST(names_are_bounded)
-{
-	uint32_t forgotten = 0;
-	struct names *n = names_new(forget_one, &forgotten);
-	struct name name;
-
-	for (uint64_t id = 100; id < 300000; id++) {
-		char text[16];
-		struct told t;
-
-		snprintf(text, sizeof(text), "f%llu", (unsigned long long)id);
-		t = record(id, text, strlen(text), 0);
-		expect(names_add(n, &t, sizeof(t), NULL));
-		expect(names_find(n, 100, &name));
-	}
-	expect(names_bytes(n) < 8 * (size_t)NAMES_BYTES);
-	expect(forgotten > 100000);
-	expect(!names_find(n, 101, &name));
-	names_free(n);
+	expect_eq(names_add(c, &t, sizeof(t), NULL), -EINVAL);
+	expect_eq(names_add(c, &t, 8, NULL), -EINVAL);
+	expect(!name_cache_find(c, 501, &name));
+	name_cache_free(c);
 }
 
 /* A version without a table is none; what an interpreter says of itself is checked. */
