@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a V8 exports is looked up by the hash of its name, so a file of a hundred megabytes costs
  * milliseconds; only the names of builtins need a pass over all symbols. */
-#include "binary.h"
+#include "v8/binary.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "elf-file.h"
+#include "runtime-kit/elf-file.h"
+#include "v8/builtins.h"
 
-#define SMALLEST   (8u << 20) /* no V8 is smaller */
-#define BUILTINS   8192u
+#define SMALLEST   (8 << 20) /* no V8 is smaller */
 #define NAMES      (1u << 20)
 #define BLOB_LIMIT (64u << 20)
 #define BYTECODES  512u
@@ -19,7 +20,7 @@
 #define V8DBG "v8dbg_"
 
 struct reading {
-	struct v8_elf elf;
+	struct elf_file *elf;
 	struct v8_binary *b;
 	uint64_t blob, blob_size_at, sizes, n_sizes;
 	size_t n_names;
@@ -30,10 +31,11 @@ struct reading {
 static bool reading_constant(const struct reading *r, const char *name, int32_t *ret)
 {
 	char symbol[112];
-	Elf64_Sym s;
+	struct elf_symbol s;
 
 	snprintf(symbol, sizeof(symbol), V8DBG "%s", name);
-	return elf_dynamic(&r->elf, symbol, &s) && elf_read(&r->elf, s.st_value, ret, sizeof(*ret));
+	return elf_dynamic_symbol(r->elf, symbol, &s) &&
+	       elf_read_all(r->elf, s.address, ret, sizeof(*ret));
 }
 
 /* The first of several names that is exported. The last of them is NULL. */
@@ -56,7 +58,19 @@ struct place {
 #define IN_LAYOUT(m)  (offsetof(struct v8_binary, layout) + offsetof(struct v8_layout, m))
 #define IN_BINARY(m)  offsetof(struct v8_binary, m)
 
-/* Offsets of pointers are multiples of eight within an object of some size. */
+/* Offsets of pointers are multiples of eight within an object of some size. What stands in place of
+ * a constant that a version does not export is from V8's sources, in all its versions from 8.1 to
+ * 14.6 if none is named:
+ *
+ *   function_data         src/objects/shared-function-info.tq: the first member
+ *   id                    src/objects/script.tq: the eighth member
+ *   off_fp_…              src/execution/frame-constants.h: InterpreterFrameConstants
+ *   first_vars            src/objects/scope-info.tq: flags, parameter and local counts before it
+ *   source_position_table src/objects/bytecode-array.tq: the fourth member
+ *   data                  the same until 10: 54, behind five numbers (reading_derived)
+ *   instruction_size      src/objects/code.h: Code::kInstructionSizeOffset from 10 on
+ *   Deoptimization…       src/objects/code.h, from 12 on deoptimization-data.h: the order of
+ *                         DEFINE_DEOPT_ELEMENT */
 static const struct place places[] = {
 	{NAMES_OF("class_JSFunction__shared__SharedFunctionInfo"), IN_LAYOUT(function_shared), 8,
 	 64, -1},
@@ -119,10 +133,10 @@ static const struct {
 	 offsetof(struct v8_types, has_trusted_bytes)},
 };
 
-/* Kinds of frames that V8 has had. Those that are quiet only lead from one frame to another. */
+/* Kinds of frames that V8 has had. Those that are hidden only lead from one frame to another. */
 static const struct {
 	const char *name;
-	bool quiet, outer; /* outer: may have been called by native code */
+	bool hidden, native; /* native: native code may have called it */
 } marks[] = {
 	{"EntryFrame", true, true},
 	{"ConstructEntryFrame", true, true},
@@ -217,10 +231,10 @@ static void reading_marks(struct reading *r)
 			continue;
 		snprintf(b->marks[value], sizeof(b->marks[value]), "%.*s",
 			 (int)(strlen(marks[i].name) - 5), marks[i].name);
-		if (marks[i].quiet)
-			b->layout.quiet |= 1ull << value;
-		if (!marks[i].outer)
-			b->layout.inner |= 1ull << value;
+		if (marks[i].hidden)
+			b->layout.hidden |= 1ull << value;
+		if (!marks[i].native)
+			b->layout.called_by_v8 |= 1ull << value;
 	}
 	if (strcmp(b->marks[1], "Entry") != 0 || strcmp(b->marks[2], "ConstructEntry") != 0)
 		binary_missing(b, "frametype_EntryFrame");
@@ -276,16 +290,14 @@ static void reading_version(struct reading *r)
 	static const char *const names[] = {
 		"_ZN2v88internal7Version6major_E", "_ZN2v88internal7Version6minor_E",
 		"_ZN2v88internal7Version6build_E", "_ZN2v88internal7Version6patch_E"};
-	Elf64_Sym s;
+	struct elf_symbol s;
 
 	for (int i = 0; i < 4; i++)
-		if (!elf_dynamic(&r->elf, names[i], &s) ||
-		    !elf_read(&r->elf, s.st_value, &r->b->version[i], 4))
+		if (!elf_dynamic_symbol(r->elf, names[i], &s) ||
+		    !elf_read_all(r->elf, s.address, &r->b->version[i], 4))
 			r->b->version[i] = 0;
 	/* An entry of a table of positions also says where a debugger may stop since 14. */
 	r->b->positions_shift = r->b->version[0] >= 14 ? 2 : 1;
-	if (r->b->version[0] == 0)
-		binary_missing(r->b, "v8::internal::Version");
 }
 
 static void reading_builtin(struct reading *r, const char *name, uint64_t address)
@@ -293,10 +305,10 @@ static void reading_builtin(struct reading *r, const char *name, uint64_t addres
 	struct v8_binary *b = r->b;
 	size_t n = strlen(name) + 1;
 
-	if (r->full || b->n_builtins == BUILTINS || r->n_names + n > NAMES || n > 128)
+	if (r->full || b->n_builtins == BUILTINS_MAX || r->n_names + n > NAMES || n > 128)
 		return;
 	if (!b->builtins) {
-		b->builtins = calloc(BUILTINS, sizeof(*b->builtins));
+		b->builtins = calloc(BUILTINS_MAX, sizeof(*b->builtins));
 		b->names = malloc(NAMES);
 	}
 	if (!b->builtins || !b->names) {
@@ -311,7 +323,7 @@ static void reading_builtin(struct reading *r, const char *name, uint64_t addres
 }
 
 /* The call in what has been the same code since it exists; 0: it is other code. */
-static uint64_t reading_spill(const struct reading *r, uint64_t address)
+static uint64_t reading_collector_call(const struct reading *r, uint64_t address)
 {
 	static const uint8_t expected[] = {
 		0x55, 0x48, 0x89, 0xe5, 0x68, 0xcd, 0xcd, 0xcd, 0x00, 0x53, 0x41, 0x54, 0x41, 0x55,
@@ -319,33 +331,42 @@ static uint64_t reading_spill(const struct reading *r, uint64_t address)
 	};
 	uint8_t code[sizeof(expected)];
 
-	return elf_read(&r->elf, address, code, sizeof(code)) &&
+	return elf_read_all(r->elf, address, code, sizeof(code)) &&
 			       memcmp(code, expected, sizeof(code)) == 0
 		       ? address + sizeof(code) - 3
 		       : 0;
 }
 
-static void reading_symbol(void *context, const char *name, const Elf64_Sym *s)
+static bool is_code(const struct elf_file *f, uint64_t address)
 {
-	struct reading *r = context;
+	for (uint32_t i = 0; i < f->n_segments; i++) {
+		const Elf64_Phdr *p = &f->segments[i];
 
+		if (p->p_type == PT_LOAD && (p->p_flags & PF_X) && address >= p->p_vaddr &&
+		    address - p->p_vaddr < p->p_filesz)
+			return true;
+	}
+	return false;
+}
+
+static void reading_symbol(struct reading *r, const char *name, const struct elf_symbol *s)
+{
 	if (strncmp(name, "Builtins_", 9) == 0)
-		reading_builtin(r, name + 9, s->st_value);
+		reading_builtin(r, name + 9, s->address);
 	else if (strncmp(name, "v8_Default_embedded_blob_", 25) == 0) {
 		const char *rest = name + 25;
-		bool text = s->st_shndx < r->elf.n_sections &&
-			    (r->elf.sections[s->st_shndx].sh_flags & SHF_EXECINSTR);
+		bool text = is_code(r->elf, s->address);
 
 		if (text && (strcmp(rest, "code_") == 0 || strcmp(rest, "code_data_") == 0 ||
 			     strcmp(rest, "data_") == 0))
-			r->b->blob = s->st_value;
+			r->b->blob = s->address;
 		else if (strcmp(rest, "code_size_") == 0 || strcmp(rest, "size_") == 0)
-			r->blob_size_at = s->st_value;
+			r->blob_size_at = s->address;
 	} else if (strcmp(name, "PushAllRegistersAndIterateStack") == 0) {
-		r->b->spill = reading_spill(r, s->st_value);
+		r->b->collector_call = reading_collector_call(r, s->address);
 	} else if (strcmp(name, "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE") == 0) {
-		r->sizes = s->st_value;
-		r->n_sizes = s->st_size;
+		r->sizes = s->address;
+		r->n_sizes = s->size;
 	}
 }
 
@@ -371,12 +392,12 @@ static bool reading_getter(const struct reading *r, const char *name, uint64_t *
 {
 	uint8_t c[24];
 	const uint8_t *p;
-	Elf64_Sym s;
+	struct elf_symbol s;
 	uint64_t at;
 	int32_t rel;
 	bool load, pointer;
 
-	if (!elf_dynamic(&r->elf, name, &s) || !elf_read(&r->elf, s.st_value, c, sizeof(c)))
+	if (!elf_dynamic_symbol(r->elf, name, &s) || !elf_read_all(r->elf, s.address, c, sizeof(c)))
 		return false;
 	p = skip_prologue(c);
 	if (p[0] == 0xb8) {
@@ -388,21 +409,29 @@ static bool reading_getter(const struct reading *r, const char *name, uint64_t *
 	if (p[1] != 0x05 || (p[0] != 0x8d && p[0] != 0x8b))
 		return false;
 	memcpy(&rel, p + 2, 4);
-	at = s.st_value + (uint64_t)(p + 6 - c) + (uint64_t)(int64_t)rel;
+	at = s.address + (uint64_t)(p + 6 - c) + (uint64_t)(int64_t)rel;
 	load = is_load(p + 6);
 	pointer = load && p[6] == 0x48;
 	/* Through the global offset table, and then through the variable if that is a pointer. */
-	if (p[0] == 0x8b && load && !elf_relocated(&r->elf, at, &at))
+	if (p[0] == 0x8b && load && !elf_relocated(r->elf, at, &at))
 		return false;
 	if (pointer)
-		return elf_relocated(&r->elf, at, ret);
+		return elf_relocated(r->elf, at, ret);
 	*ret = at;
 	return true;
+}
+
+static void reading_add(void *context, const char *name, uint32_t offset)
+{
+	struct reading *r = context;
+
+	reading_builtin(r, name, r->b->blob + offset);
 }
 
 static void reading_blob_stripped(struct reading *r)
 {
 	uint64_t word = 0;
+	uint32_t bytes;
 
 	if (!reading_getter(r, "_ZN2v88internal23DefaultEmbeddedBlobCodeEv", &word) &&
 	    !reading_getter(r, "_ZN2v88internal19DefaultEmbeddedBlobEv", &word))
@@ -412,47 +441,27 @@ static void reading_blob_stripped(struct reading *r)
 	    !reading_getter(r, "_ZN2v88internal23DefaultEmbeddedBlobSizeEv", &word))
 		return;
 	r->blob_size_at = word;
-}
-
-static int compare_builtins(const void *a, const void *b)
-{
-	const struct v8_builtin *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
-/* Handlers of bytecodes stand together. */
-static void binary_find_handlers(struct v8_binary *b)
-{
-	uint32_t from = 0, best = 0;
-
-	for (uint32_t i = 0; i <= b->n_builtins; i++) {
-		const char *name = i < b->n_builtins ? b->names + b->builtins[i].name : "";
-		size_t n = strlen(name);
-
-		if (n > 7 && strcmp(name + n - 7, "Handler") == 0)
-			continue;
-		if (i - from > best) {
-			best = i - from;
-			b->handlers_from = b->builtins[from].start;
-			b->handlers_to = i < b->n_builtins ? b->builtins[i].start
-							   : (uint32_t)b->blob_bytes;
-		}
-		from = i + 1;
-	}
-	if (best < 100)
-		b->handlers_from = b->handlers_to = 0;
+	if (r->b->n_builtins == 0 && elf_read_all(r->elf, word, &bytes, sizeof(bytes)) &&
+	    reading_getter(r, "_ZN2v88internal23DefaultEmbeddedBlobDataEv", &word))
+		builtins_each(r->elf, word, bytes, reading_add, r);
 }
 
 static void reading_blob(struct reading *r)
 {
 	struct v8_binary *b = r->b;
 	uint32_t bytes = 0, n = 0;
+	struct elf_symbols symbols;
+	struct elf_symbol symbol;
+	const char *name;
 
-	elf_symbols(&r->elf, reading_symbol, r);
+	if (elf_symbols_open(&symbols, r->elf, "v8_Default_embedded_blob_")) {
+		while (elf_symbols_next(&symbols, &name, &symbol))
+			reading_symbol(r, name, &symbol);
+		elf_symbols_close(&symbols);
+	}
 	if (b->blob == 0 || r->blob_size_at == 0)
 		reading_blob_stripped(r);
-	if (b->blob == 0 || !elf_read(&r->elf, r->blob_size_at, &bytes, 4) || bytes == 0 ||
+	if (b->blob == 0 || !elf_read_all(r->elf, r->blob_size_at, &bytes, 4) || bytes == 0 ||
 	    bytes > BLOB_LIMIT) {
 		binary_missing(b, "embedded builtins (v8_Default_embedded_blob_code_)");
 		return;
@@ -464,9 +473,7 @@ static void reading_blob(struct reading *r)
 		n += b->builtins[n].start < bytes;
 	}
 	b->n_builtins = n;
-	if (n > 0)
-		qsort(b->builtins, n, sizeof(*b->builtins), compare_builtins);
-	binary_find_handlers(b);
+	builtins_sort(b);
 }
 
 /* Three rows, of bytes or (before 9) of words. Without them compiled code of the baseline compiler
@@ -474,53 +481,72 @@ static void reading_blob(struct reading *r)
 static void reading_sizes(struct reading *r)
 {
 	struct v8_binary *b = r->b;
-	Elf64_Sym s;
+	struct elf_symbol s;
 
 	if (r->sizes == 0 &&
-	    elf_dynamic(&r->elf, "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE", &s)) {
-		r->sizes = s.st_value;
-		r->n_sizes = s.st_size;
+	    elf_dynamic_symbol(r->elf, "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE",
+			       &s)) {
+		r->sizes = s.address;
+		r->n_sizes = s.size;
 	}
 	if (r->n_sizes == 0 || r->n_sizes % 3 != 0 || r->n_sizes / 3 > BYTECODES)
 		return;
 	b->sizes = malloc(r->n_sizes);
-	if (!b->sizes || !elf_read(&r->elf, r->sizes, b->sizes, r->n_sizes))
+	if (!b->sizes || !elf_read_all(r->elf, r->sizes, b->sizes, r->n_sizes))
 		return;
 	b->n_sizes = (uint32_t)(r->n_sizes / 3);
 }
 
-static bool reading_begin(struct reading *r, int fd)
+static void reading_all(struct reading *r)
 {
-	int32_t value;
+	struct v8_binary *b = r->b;
 
-	return elf_open(&r->elf, fd) == 0 && r->elf.bytes >= SMALLEST &&
-	       reading_constant(r, "off_fp_function", &value);
+	if (b->version[0] == 0)
+		binary_missing(b, "v8::internal::Version");
+	reading_places(r);
+	reading_types(r);
+	reading_marks(r);
+	reading_derived(r);
+	reading_blob(r);
+	if (b->why[0] == '\0')
+		reading_sizes(r);
+	b->layout.unknown = b->why[0] != '\0';
 }
 
-bool binary_recognized(int fd)
+/* Whether there is a V8, and if asked for, all of it. */
+static int binary_look(struct v8_binary *ret, int fd, bool all)
 {
-	struct reading r = {0};
+	struct reading r = {.b = ret};
+	struct stat st;
+	int32_t value;
+	int found = 0;
 
-	return reading_begin(&r, fd);
+	*ret = (struct v8_binary){0};
+	if (fstat(fd, &st) != 0 || st.st_size < SMALLEST)
+		return 0;
+	r.elf = malloc(sizeof(*r.elf));
+	if (!r.elf)
+		return -ENOMEM;
+	if (elf_open(r.elf, fd)) {
+		reading_version(&r);
+		found = ret->version[0] != 0 || reading_constant(&r, "off_fp_function", &value);
+		if (found && all)
+			reading_all(&r);
+	}
+	free(r.elf);
+	return found;
+}
+
+int binary_is_v8(int fd)
+{
+	struct v8_binary b;
+
+	return binary_look(&b, fd, false);
 }
 
 int binary_read(struct v8_binary *ret, int fd)
 {
-	struct reading r = {.b = ret};
-
-	*ret = (struct v8_binary){0};
-	if (!reading_begin(&r, fd))
-		return 0;
-	reading_version(&r);
-	reading_places(&r);
-	reading_types(&r);
-	reading_marks(&r);
-	reading_derived(&r);
-	if (ret->why[0] == '\0')
-		reading_blob(&r);
-	if (ret->why[0] == '\0')
-		reading_sizes(&r);
-	return 1;
+	return binary_look(ret, fd, true);
 }
 
 void binary_fini(struct v8_binary *b)

@@ -12,11 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared.h"
+#include "v8/shared.h"
 
 #define V8_WHY 96
 
-#define V8_SPILL_BYTES 4u /* the call and the byte behind it */
+#define V8_COLLECTOR_CALL_BYTES 4u /* the call and the byte behind it */
+
+struct v8_range {
+	uint64_t from, to;
+};
 
 /* A builtin: [start, the next one's start), from the blob's first byte. */
 struct v8_builtin {
@@ -46,8 +50,7 @@ struct v8_binary {
 	uint32_t deopt_inlined, deopt_literals, deopt_optimization, deopt_shared, deopt_inlining;
 
 	uint64_t blob, blob_bytes; /* the embedded builtins, by the file's own addresses */
-	uint64_t spill;            /* PushAllRegistersAndIterateStack's call; 0: not known */
-	uint32_t handlers_from, handlers_to;
+	uint64_t collector_call;   /* PushAllRegistersAndIterateStack's; 0: not known */
 	struct v8_builtin *builtins;
 	uint32_t n_builtins;
 	char *names;
@@ -55,10 +58,11 @@ struct v8_binary {
 	uint8_t *sizes; /* of bytecodes: three rows of `n_sizes`, by scale */
 	uint32_t n_sizes;
 	char marks[V8_MARKS][32]; /* kinds of frames */
+	uint32_t n_users;         /* the caller's */
 };
 
-/* Whether the file holds a V8; microseconds. */
-bool binary_recognized(int fd);
+/* Whether a file holds a V8, in any version: 1 or 0, or -ENOMEM. Microseconds. */
+int binary_is_v8(int fd);
 
 /* Reads a file. 1: it holds a V8 (which may be unknown: `why`), 0: it does not, or a negative
  * errno. Some milliseconds of CPU for a V8, microseconds for others. */

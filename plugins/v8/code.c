@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiled code is found by its header, backwards from an address in it, some KiB at a time. */
-#include "code.h"
+#include "v8/code.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,16 +8,16 @@
 #define ALIGNMENT 32u /* of first instructions, in all versions */
 #define FARTHEST  (1u << 20)
 #define PIECE     4096u
+/* Places that look like a header, for which other objects have to be read. */
+#define CANDIDATES 256u
 
 /* The object that describes the code whose header stands at an address; 0: there is no such
  * header. */
-static uint64_t code_object(const struct heap *h, uint64_t header, const uint64_t *words)
+static uint64_t code_object(const struct heap *h, uint64_t header, const __u64 *words)
 {
 	const struct v8_binary *b = h->binary;
 	uint64_t object = words[b->stream_code / 8], start;
 
-	if ((words[0] & 3) != 1)
-		return 0;
 	if (b->stream_code == 0) {
 		for (int i = 1; i < 4; i++)
 			if ((words[i] & 3) != 1)
@@ -30,12 +30,18 @@ static uint64_t code_object(const struct heap *h, uint64_t header, const uint64_
 	return start == header + b->code_header ? object : 0;
 }
 
+struct search {
+	const struct heap *h;
+	uint64_t seed, pc;
+	uint32_t n_candidates;
+};
+
 /* One header that covers pc, among those that begin in [from, from + PIECE). 1, 0: none, or -1:
- * there is one, of other code. */
-static int code_in_piece(const struct heap *h, uint64_t from, uint64_t pc, struct code *ret,
-			 uint64_t *ret_object)
+ * there is one, of other code, or the search has lasted long enough. */
+static int code_in_piece(struct search *s, uint64_t from, struct code *ret, uint64_t *ret_object)
 {
-	uint64_t words[(PIECE + 64) / 8];
+	const struct heap *h = s->h;
+	__u64 words[(PIECE + 64) / 8];
 	uint32_t header = h->binary->code_header, size;
 
 	if (!memory_read(h->memory, from, words, PIECE))
@@ -44,30 +50,37 @@ static int code_in_piece(const struct heap *h, uint64_t from, uint64_t pc, struc
 	for (uint64_t at = PIECE; at >= 8; at -= 8) {
 		uint64_t address = from + at - 8, object;
 
-		if (address + header > pc || (address + header) % ALIGNMENT != 0)
+		if (address + header > s->pc || (address + header) % ALIGNMENT != 0 ||
+		    (words[(at - 8) / 8] & 3) != 1)
 			continue;
+		if (++s->n_candidates > CANDIDATES)
+			return -1;
 		object = code_object(h, address, words + (at - 8) / 8);
 		if (object == 0)
 			continue;
 		if (!memory_read(h->memory, (object & ~3ull) + h->binary->code_size, &size, 4) ||
-		    pc - (address + header) > size)
+		    s->pc - (address + header) > size)
 			return -1;
 		ret->header = address;
 		ret->start = address + header;
 		ret->end = ret->start + size;
-		memcpy(ret->words, words + (at - 8) / 8, sizeof(ret->words));
+		if (!memory_read(h->memory, address, words, 8 * V8_HEADER))
+			return -1;
+		ret->compilation = v8_compilation(s->seed, words);
 		*ret_object = object;
 		return 1;
 	}
 	return 0;
 }
 
-static bool code_find(const struct heap *h, uint64_t pc, struct code *ret, uint64_t *ret_object)
+static bool code_find(const struct heap *h, uint64_t seed, uint64_t pc, struct code *ret,
+		      uint64_t *ret_object)
 {
+	struct search s = {h, seed, pc, 0};
 	uint64_t from = pc & ~(uint64_t)(PIECE - 1);
 
 	for (uint32_t back = 0; back < FARTHEST; back += PIECE, from -= PIECE) {
-		int r = code_in_piece(h, from, pc, ret, ret_object);
+		int r = code_in_piece(&s, from, ret, ret_object);
 
 		if (r != 0)
 			return r > 0;
@@ -152,13 +165,13 @@ static void code_read_optimized(const struct heap *h, uint64_t object, uint64_t 
 	code_read_inlined(h, deopt, c);
 }
 
-bool code_read(const struct heap *h, uint64_t pc, struct code *ret)
+bool code_read(const struct heap *h, uint64_t seed, uint64_t pc, struct code *ret)
 {
 	const struct v8_binary *b = h->binary;
 	uint64_t object, data;
 
 	*ret = (struct code){0};
-	if (!code_find(h, pc, ret, &object))
+	if (!code_find(h, seed, pc, ret, &object))
 		return false;
 	if (!heap_word(h, object, b->code_deopt, &data))
 		return true;
@@ -182,12 +195,4 @@ void code_fini(struct code *c)
 	free(c->inlined);
 	free(c->steps);
 	*c = (struct code){0};
-}
-
-bool code_is_there(const struct heap *h, const struct code *c)
-{
-	uint64_t words[4];
-
-	return memory_read(h->memory, c->header, words, sizeof(words)) &&
-	       memcmp(words, c->words, sizeof(words)) == 0;
 }

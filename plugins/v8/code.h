@@ -8,12 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "v8-heap.h"
-#include "positions.h"
+#include "v8/positions.h"
+#include "v8/shared.h"
+#include "v8/v8-heap.h"
 
 #define CODE_INLINED 4096u /* functions that one code has inlined, at most */
-
-struct names_function;
 
 enum code_kind {
 	CODE_OTHER, /* of a regular expression, Wasm, a stub */
@@ -22,15 +21,15 @@ enum code_kind {
 };
 
 struct code_inlined {
-	struct position position;        /* of the call */
-	uint64_t shared;                 /* of the function; 0: not known */
-	struct names_function *function; /* the same, once it has been read (names.h) */
+	struct position position; /* of the call */
+	uint64_t shared;          /* of the function; 0: not known */
+	uint64_t function;        /* its id, once it has been read (names.h) */
 };
 
 struct code {
 	uint64_t start, end;
-	uint64_t header; /* its object, whose first words tell whether it is still there */
-	uint64_t words[4];
+	uint64_t header;      /* its object */
+	uint64_t compilation; /* shared.h */
 	enum code_kind kind;
 	uint64_t shared;    /* SharedFunctionInfo; of baseline code 0 */
 	uint64_t bytecodes; /* of baseline code */
@@ -44,8 +43,5 @@ struct code {
 
 /* Finds the code around pc. What could not be read of it is absent. False: there is none. The
  * caller owns what is in *ret. */
-bool code_read(const struct heap *h, uint64_t pc, struct code *ret);
+bool code_read(const struct heap *h, uint64_t seed, uint64_t pc, struct code *ret);
 void code_fini(struct code *c);
-
-/* Whether the same code is where it was. */
-bool code_is_there(const struct heap *h, const struct code *c);

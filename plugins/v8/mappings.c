@@ -1,37 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process's own list of mappings shows the regions that V8 has reserved: the sampler tells of
- * those that are executable, which are a few pages of them. */
-#include "mappings.h"
+/* Regions are mappings without a file that follow each other, whatever their protection, and copies
+ * of builtins between them. */
+#include "v8/mappings.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define LINES 20000
 
-static void range_add(struct v8_range *r, uint32_t max, uint64_t from, uint64_t to)
+static bool ranges_add(struct v8_range *r, uint32_t *n, uint32_t max, uint64_t from, uint64_t to)
 {
-	for (uint32_t i = 0; i < max; i++) {
-		if (r[i].from == from)
-			return;
-		if (r[i].to == 0) {
-			r[i] = (struct v8_range){from, to};
-			return;
-		}
-	}
+	for (uint32_t i = 0; i < *n; i++)
+		if (r[i].from < to && r[i].to > from)
+			return false;
+	if (*n == max)
+		return false;
+	r[(*n)++] = (struct v8_range){from, to};
+	return true;
 }
 
-/* The next line of a list of mappings, whole; *ret_named: it is of a file, or has a name. */
-static bool line_read(FILE *f, char *line, int max, bool *ret_named)
+/* Whether the builtins begin in a mapping. */
+static bool is_blob(const struct v8_binary *b, uint64_t object,
+		    const struct andiron_runtime_mapping *m)
 {
-	if (!fgets(line, max, f))
-		return false;
-	*ret_named = strchr(line, '/') || strchr(line, '[');
-	for (char rest[64]; !strchr(line, '\n') && fgets(rest, sizeof(rest), f);) {
-		*ret_named = true;
-		if (strchr(rest, '\n'))
-			break;
-	}
-	return true;
+	return m->object == object && b->blob_bytes != 0 && m->address < b->blob + b->blob_bytes &&
+	       m->address + (m->limit - m->start) > b->blob;
 }
 
 static bool has_code(const struct andiron_runtime_mapping *m, uint64_t n, uint64_t from,
@@ -43,64 +36,140 @@ static bool has_code(const struct andiron_runtime_mapping *m, uint64_t n, uint64
 	return false;
 }
 
-/* Mappings without a file that follow each other, whatever their protection. */
-static void regions_read(struct v8_process *ret, uint32_t pid,
-			 const struct andiron_runtime_mapping *m, uint64_t n)
+/* Whether a line of the process's list is of what may lie in a region. */
+static bool is_inside(const char *line, uint64_t from, const struct v8_binary *b, uint64_t object,
+		      const struct andiron_runtime_mapping *list, uint64_t n)
 {
-	unsigned long from, to, begin = 0, end = 0, inode;
+	const char *name = strpbrk(line, "/[");
+
+	if (!name || strncmp(name, "[anon:", 6) == 0)
+		return true;
+	for (uint64_t i = 0; i < n; i++)
+		if (list[i].start == from && list[i].address >= b->blob &&
+		    is_blob(b, object, &list[i]))
+			return true;
+	return false;
+}
+
+/* The next line, without what is too long; false: there is none. */
+static bool line_read(FILE *f, char *line, int max)
+{
+	char rest[64];
+
+	if (!fgets(line, max, f))
+		return false;
+	for (bool whole = strchr(line, '\n'); !whole && fgets(rest, sizeof(rest), f);)
+		whole = strchr(rest, '\n');
+	return true;
+}
+
+void mappings_read_regions(struct mappings *m, uint32_t pid, const struct v8_binary *binary,
+			   uint64_t object, const struct andiron_runtime_mapping *list, uint64_t n)
+{
+	unsigned long from, to, begin = 0, end = 0;
 	char path[32], line[256];
-	bool named;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
 	f = fopen(path, "re");
-	for (int i = 0; f && i < LINES && line_read(f, line, sizeof(line), &named); i++) {
-		if (sscanf(line, "%lx-%lx %*s %*s %*s %lu", &from, &to, &inode) != 3)
+	for (int i = 0; f && i < LINES && line_read(f, line, sizeof(line)); i++) {
+		bool inside;
+
+		if (sscanf(line, "%lx-%lx", &from, &to) != 2)
 			continue;
-		if (named || from != end) {
-			if (begin != end && has_code(m, n, begin, end))
-				range_add(ret->code, V8_RANGES, begin, end);
+		inside = is_inside(line, from, binary, object, list, n);
+		if (!inside || from != end) {
+			if (begin != end && has_code(list, n, begin, end))
+				ranges_add(m->code, &m->n_code, MAPPINGS_CODE, begin, end);
 			begin = from;
 		}
 		end = to;
-		if (named)
+		if (!inside)
 			begin = end;
 	}
-	if (begin != end && has_code(m, n, begin, end))
-		range_add(ret->code, V8_RANGES, begin, end);
+	if (begin != end && has_code(list, n, begin, end))
+		ranges_add(m->code, &m->n_code, MAPPINGS_CODE, begin, end);
 	if (f)
 		fclose(f);
 }
 
-void mappings_read(struct v8_process *ret, uint32_t pid, const struct v8_binary *binary,
-		   uint64_t object, const struct andiron_runtime_mapping *mappings, uint64_t n)
+bool mappings_update(struct mappings *m, const struct v8_binary *binary, uint64_t object,
+		     const struct andiron_runtime_mapping *list, uint64_t n)
 {
-	bool without_file = false;
+	struct v8_range known[MAPPINGS_CODE];
+	uint32_t n_known = m->n_code - m->n_rest;
+	bool all = true;
 
+	memcpy(known, m->code, sizeof(known));
+	m->n_code = m->n_blobs = m->n_rest = 0;
+	for (uint32_t i = 0; i < n_known; i++)
+		if (has_code(list, n, known[i].from, known[i].to))
+			m->code[m->n_code++] = known[i];
 	for (uint64_t i = 0; i < n; i++) {
-		const struct andiron_runtime_mapping *m = &mappings[i];
-		uint64_t start = m->start + (binary->blob - m->address);
+		uint64_t start = list[i].start + (binary->blob - list[i].address);
+		uint64_t call = list[i].start + (binary->collector_call - list[i].address);
+		bool inside = false;
 
-		without_file |= m->object == 0;
-		if (m->object == object && binary->spill >= m->address &&
-		    binary->spill - m->address < m->limit - m->start)
-			range_add(&ret->spill, 1, m->start + (binary->spill - m->address),
-				  m->start + (binary->spill - m->address) + V8_SPILL_BYTES);
-		if (m->object != object || m->address >= binary->blob + binary->blob_bytes ||
-		    m->address + (m->limit - m->start) <= binary->blob)
-			continue;
-		range_add(ret->blobs, V8_BLOBS, start, start + binary->blob_bytes);
-		if (binary->handlers_to != 0)
-			range_add(ret->handlers, V8_BLOBS, start + binary->handlers_from,
-				  start + binary->handlers_to);
+		if (is_blob(binary, object, &list[i]))
+			ranges_add(m->blobs, &m->n_blobs, MAPPINGS_BLOBS, start,
+				   start + binary->blob_bytes);
+		if (list[i].object == object && binary->collector_call >= list[i].address &&
+		    call < list[i].limit && m->collector_call.to == 0)
+			m->collector_call = (struct v8_range){call, call + V8_COLLECTOR_CALL_BYTES};
+		for (uint32_t k = 0; k < m->n_code && list[i].object == 0; k++)
+			inside |= m->code[k].from <= list[i].start &&
+				  m->code[k].to >= list[i].limit;
+		all &= list[i].object != 0 || inside;
 	}
-	if (without_file)
-		regions_read(ret, pid, mappings, n);
-	/* No map of this process is to be read by now, or it is an unusual one. */
+	return all;
+}
+
+void mappings_add_rest(struct mappings *m, const struct andiron_runtime_mapping *list, uint64_t n)
+{
 	for (uint64_t i = 0; i < n; i++)
-		if (mappings[i].object == 0 &&
-		    !(ret->code[0].from <= mappings[i].start &&
-		      ret->code[0].to >= mappings[i].limit) &&
-		    ret->code[0].to == 0)
-			range_add(ret->code, V8_RANGES, mappings[i].start, mappings[i].limit);
+		if (list[i].object == 0)
+			m->n_rest += ranges_add(m->code, &m->n_code, MAPPINGS_CODE, list[i].start,
+						list[i].limit);
+}
+
+/* [from, to) is now in something else; false: there is no room. */
+static bool segments_paint(__u64 *s, uint32_t *n, const struct v8_range *r, uint32_t in)
+{
+	uint32_t before = 0, behind = 0;
+	uint64_t after;
+
+	while (before < *n && s[before] >> 8 < r->from)
+		before++;
+	for (behind = before; behind < *n && s[behind] >> 8 <= r->to; behind++)
+		;
+	if (before == 0 || behind == 0 || *n - (behind - before) + 2 > V8_SEGMENTS)
+		return false;
+	after = V8_SEGMENT(r->to, s[behind - 1] & 7);
+	memmove(s + before + 2, s + behind, (*n - behind) * sizeof(*s));
+	s[before] = V8_SEGMENT(r->from, in);
+	s[before + 1] = after;
+	*n = *n - (behind - before) + 2;
+	return true;
+}
+
+void mappings_segments(struct mappings *m, struct v8_process *process)
+{
+	__u64 *ret = process->segments;
+	uint32_t n = 1, kept = 0;
+
+	ret[0] = V8_SEGMENT(0, V8_IN_NONE);
+	if (m->collector_call.to != 0)
+		segments_paint(ret, &n, &m->collector_call, V8_IN_COLLECTOR_CALL);
+	for (uint32_t i = 0; i < m->n_code; i++)
+		if (segments_paint(ret, &n, &m->code[i], V8_IN_CODE))
+			m->code[kept++] = m->code[i];
+	m->n_rest -= m->n_code - kept < m->n_rest ? m->n_code - kept : m->n_rest;
+	m->n_code = kept;
+	kept = 0;
+	for (uint32_t i = 0; i < m->n_blobs; i++)
+		if (segments_paint(ret, &n, &m->blobs[i], V8_IN_BLOB))
+			m->blobs[kept++] = m->blobs[i];
+	m->n_blobs = kept;
+	for (; n < V8_SEGMENTS; n++)
+		ret[n] = V8_SEGMENT_NONE;
 }

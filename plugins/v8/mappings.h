@@ -1,16 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where in a process V8's code is: the builtins of its binary, also where V8 has mapped them once
- * more beside its heap's code, and the regions that it has reserved for compiled code. */
+/* Which of a process's addresses are code of V8's: each isolate (the main one, and one for each
+ * worker thread) has a region of its own for compiled code, and most also a copy of the builtins
+ * in it. */
 #pragma once
 
 #include <andiron/runtime.h>
 
 #include <stdbool.h>
-#include <stdint.h>
 
-#include "binary.h"
+#include "v8/binary.h"
 
-/* Fills the ranges of *ret from the binary's mappings and from those without a file. The latter are
- * widened to the region around them, which V8 has reserved at once and fills later. */
-void mappings_read(struct v8_process *ret, uint32_t pid, const struct v8_binary *binary,
-		   uint64_t object, const struct andiron_runtime_mapping *mappings, uint64_t n);
+#define MAPPINGS_CODE  (ANDIRON_RUNTIME_CLAIMS - 2) /* regions; two claims are the file's */
+#define MAPPINGS_BLOBS 64u
+
+struct mappings {
+	struct v8_range code[MAPPINGS_CODE];
+	struct v8_range blobs[MAPPINGS_BLOBS]; /* the file's, and copies */
+	struct v8_range collector_call;
+	uint32_t n_code, n_blobs;
+	uint32_t n_rest; /* of n_code, the last ones: of no region that is known */
+};
+
+/* Brings *m, which is zero for a new process, up to its executable mappings. False: there is code
+ * in no region that is known. */
+bool mappings_update(struct mappings *m, const struct v8_binary *binary, uint64_t object,
+		     const struct andiron_runtime_mapping *list, uint64_t n);
+
+/* Adds regions: what V8 has reserved, of which only a few pages are executable. So the process's
+ * own list is read, up to 20,000 lines, some microseconds for each ten. */
+void mappings_read_regions(struct mappings *m, uint32_t pid, const struct v8_binary *binary,
+			   uint64_t object, const struct andiron_runtime_mapping *list, uint64_t n);
+
+/* Adds what is executable and in no region: the list was not read, or not to its end. */
+void mappings_add_rest(struct mappings *m, const struct andiron_runtime_mapping *list, uint64_t n);
+
+/* For the BPF program. Regions that find no room are left out of *m, too. */
+void mappings_segments(struct mappings *m, struct v8_process *ret);

@@ -1,71 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the functions of a process are called, and where their code came from in its scripts. Read
- * while the process lives, as soon as a walk has met a function or compiled code; asked for later,
- * when it may be gone.
+/* What was read of the functions, scripts and compiled code of all processes: a cache. It is filled
+ * while a process lives, and asked when it may be gone. Entries refer to each other by id, and any
+ * of them may be absent: what was used least recently goes when NAMES_BYTES are full.
  *
- * Bounded: a process that has more than its share of bytes learns nothing new. */
+ * No locks: callers share one for a cache. */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "code.h"
-#include "v8-heap.h"
-#include "shared.h"
+#include "v8/code.h"
+#include "v8/lines.h"
+#include "v8/shared.h"
 
-#define NAMES_BYTES  (8u << 20) /* of one process */
-#define NAMES_FRAMES 64u
+#define NAMES_BYTES   (8u << 20)
+#define NAMES_BUCKETS 8192u
+#define NAMES_CODES   32768u
 
-struct names_script {
-	uint64_t address, id;
-	char *name;
-	int32_t line_offset;
-	uint32_t *ends, n_ends, characters;
+struct names_entry {
+	struct names_entry *next; /* in its bucket */
+	struct names_entry *newer, *older;
+	uint64_t id;
+	uint32_t bytes; /* with all that it owns */
+	enum { NAMES_FUNCTION, NAMES_SCRIPT, NAMES_CODE } kind;
 };
 
 struct names_function {
+	struct names_entry entry; /* by the function's id */
 	struct v8_key key;
-	char *name;
-	int32_t script; /* -1: none */
-	int32_t start, end;
-	uint64_t bytecodes;
-	uint8_t *positions; /* of its bytecodes */
+	uint64_t script;    /* its id; 0: none */
+	int32_t start, end; /* in the script; -1: not known */
+	uint64_t bytecodes; /* whose `positions` are */
+	uint8_t *positions;
 	uint32_t n_positions;
-	bool valid; /* what was read is a function */
+	char *name; /* "": none */
+};
+
+struct names_script {
+	struct names_entry entry; /* by names_script_id() */
+	char *name;
+	int32_t line_offset;
+	struct lines lines;
+};
+
+struct names_code {
+	struct names_entry entry; /* by its header's address and its process */
+	uint64_t process_id;
+	struct code code;
+	bool replaced; /* other code was at these addresses before */
 };
 
 struct names {
-	struct v8_memory memory;
-	const struct v8_binary *binary;
-	struct names_function **functions; /* in a hash by key */
-	uint32_t n_functions, max_functions;
-	struct names_script *scripts;
-	uint32_t n_scripts;
-	struct code *codes; /* ascending by address */
-	uint32_t n_codes;
-	uint64_t bytes;
-	uint64_t n_refused; /* for want of room */
-	struct v8_range blobs[V8_BLOBS];
+	struct names_entry *buckets[NAMES_BUCKETS];
+	struct names_entry *newest, *oldest;
+	struct names_code **codes; /* ascending by process and address */
+	uint32_t n_codes, max_codes;
+	uint64_t bytes;     /* of all entries, and of this */
+	uint64_t n_evicted; /* ever */
 };
 
-/* The binary has to outlive it. */
-void names_init(struct names *n, const struct v8_memory *memory, const struct v8_binary *binary);
-void names_fini(struct names *n);
+/* NULL: no memory. */
+struct names *names_new(void);
+void names_free(struct names *n);
 
-/* Reads a function that was met, once: -ENOMEM, or 0 and the function, which may be invalid. It is
- * there until names_fini. */
-int names_learn(struct names *n, const struct v8_key *key, uint64_t bytecodes,
-		struct names_function **ret);
+/* An entry that is found was used. NULL: there is none. It lasts until the next names_put_…(). */
+struct names_function *names_function(struct names *n, uint64_t id);
+struct names_script *names_script(struct names *n, uint64_t id);
+/* The code around an address. */
+struct names_code *names_code(struct names *n, uint64_t process_id, uint64_t pc);
 
-/* Reads the compiled code around pc, unless it is known and still there. */
-void names_learn_code(struct names *n, uint64_t pc);
+uint64_t names_script_id(uint64_t seed, uint64_t address, uint64_t number);
 
-/* One frame. Text lasts as long as the names. */
-struct names_frame {
-	const char *function, *file;
-	uint32_t line, first_line;
-};
+/* Adds an entry, whose owner is now the cache, in place of what has its id. Members of `entry`
+ * other than the id are set here. Without memory, or if it is too large, it is freed. */
+void names_put_function(struct names *n, struct names_function *f);
+void names_put_script(struct names *n, struct names_script *s);
+/* … and in place of all code at its addresses. */
+void names_put_code(struct names *n, struct names_code *c);
 
-/* The frames of a pair of words, innermost first; f is the function of its number, or NULL. */
-uint32_t names_resolve(struct names *n, struct names_function *f, uint64_t what, uint64_t where,
-		       struct names_frame *ret, uint32_t max);
+/* For entries that were never put. */
+void names_function_free(struct names_function *f);
+void names_script_free(struct names_script *s);
+void names_code_free(struct names_code *c);

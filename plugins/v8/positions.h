@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "binary.h"
+#include "v8/binary.h"
 
 /* A position: where in a script, and in which function that was inlined (-1: in none). */
 struct position {

@@ -1,106 +1,263 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sampler asks for, under one lock with the thread that reads what walks have met. */
-#include "session.h"
+/* What the sampler asks for, and a thread that reads what walks have seen. The thread holds `lock`
+ * to look into tables, never while it reads a process: that may take as long as the process wants.
+ * It holds `reading` in the meantime, so that the memory that it reads is not closed. */
+#include "v8/session.h"
 
 #include <andiron/host.h>
-#include <andiron/object.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "mappings.h"
-#include "processes.h"
+#include "runtime-kit/names-ring.h"
+#include "runtime-kit/object-table.h"
+#include "runtime-kit/process-table.h"
+#include "runtime-kit/service.h"
+#include "runtime-kit/target-memory.h"
+#include "v8/frames.h"
+#include "v8/learn.h"
+#include "v8/mappings.h"
 
-#define FILES 1024u /* objects whose kind is remembered */
+#define FILES       1024u /* that no process uses */
+#define GONE        256u  /* processes whose names may be asked for */
+#define IDS         256u
+#define REGIONS_NS  1000000000ull /* a process's list of mappings is read as often as that */
+#define BUDGET      400000u       /* reads (memory.h) of a process at once, */
+#define BUDGET_MORE 5000u         /* … and how many more in a second */
 
 struct file {
-	uint64_t object; /* 0: none */
-	uint32_t binary; /* V8_LAYOUTS: it holds no V8 */
+	struct object_entry entry;
+	struct v8_binary *binary; /* NULL: it holds no V8 */
+};
+
+struct process {
+	struct process_entry entry;
+	struct process *next; /* of the same hash of its id */
+	struct file *file;    /* NULL when it is gone */
+	struct v8_binary *binary;
+	struct target_memory *memory; /* NULL: it is gone, or not to be read */
+	struct mappings mappings;
+	uint64_t seed, budget, budget_ns, regions_ns;
 };
 
 struct session {
-	const struct andiron_extension *objects;
-	int fd_processes, fd_layouts, fd_ring;
-	struct ring_buffer *ring;
-	int stop; /* eventfd */
-	pthread_t thread;
-	pthread_mutex_t lock; /* of all that follows */
-	struct file files[FILES];
-	struct v8_binary *binaries[V8_LAYOUTS];
-	uint32_t n_binaries;
-	struct processes processes;
-	uint32_t generation;
+	struct runtime_service *service;
+	struct runtime_counts counted;
+	int fd_processes, fd_layouts, fd_places, fd_ring;
+	struct names_ring *ring;
+	struct target_reader *reader;
+	pthread_mutex_t reading; /* before `lock` */
+	pthread_mutex_t lock;    /* of all that follows */
+	struct object_table files;
+	struct process_table processes;
+	struct process *ids[IDS];
+	struct target_memory *retired[GONE]; /* to be closed */
+	uint32_t n_retired;
+	struct names *names;
+	struct frames frames;
 	char text[256];
 };
 
-/* What a walk has met, read now. */
-static int session_met(void *context, void *data, size_t n)
+static uint64_t now_ns(void)
 {
-	struct session *s = context;
-	struct names_function *f;
-	struct process *p;
-	struct v8_met met;
+	struct timespec t;
 
-	if (n < sizeof(met))
-		return 0;
-	memcpy(&met, data, sizeof(met));
-	pthread_mutex_lock(&s->lock);
-	p = processes_by_generation(&s->processes, met.key.generation);
-	if (p && names_learn(&p->names, &met.key, met.bytecode, &f) == 0) {
-		processes_add_number(&s->processes, met.number, p, f);
-		if (met.code != 0 && met.code != V8_NOWHERE && met.bytecode == 0 && f->valid)
-			names_learn_code(&p->names, met.code);
-	}
-	pthread_mutex_unlock(&s->lock);
-	return 0;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-static void *session_run(void *context)
+static void binary_release(struct v8_binary *b)
+{
+	if (!b || --b->n_users > 0)
+		return;
+	binary_fini(b);
+	free(b);
+}
+
+static void file_free(struct file *f)
+{
+	binary_release(f->binary);
+	free(f);
+}
+
+static struct process *process_of_id(const struct session *s, uint64_t id)
+{
+	struct process *p = s->ids[id % IDS];
+
+	while (p && p->entry.id != id)
+		p = p->next;
+	return p;
+}
+
+static void process_free(struct session *s, struct process *p)
+{
+	struct process **at = &s->ids[p->entry.id % IDS];
+
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
+	binary_release(p->binary);
+	free(p);
+}
+
+/* Needs `reading` and `lock`. */
+static void close_retired(struct session *s)
+{
+	while (s->n_retired > 0)
+		target_memory_close(s->retired[--s->n_retired]);
+}
+
+/* Takes a process that is gone, or another program, away from the BPF program. */
+static void process_retire(struct session *s, struct process *p)
+{
+	struct process_entry *e;
+
+	bpf_map_delete_elem(s->fd_processes, &p->entry.key.pid);
+	if (p->file)
+		object_table_release(&p->file->entry);
+	p->file = NULL;
+	if (p->memory)
+		s->retired[s->n_retired++] = p->memory;
+	p->memory = NULL;
+	while ((e = process_table_excess(&s->processes)) != NULL)
+		process_free(s, (struct process *)e);
+}
+
+/* Needs `lock`. */
+static void session_count(struct session *s)
+{
+	struct runtime_counts now = {s->processes.n_living, s->names->bytes, s->names->n_evicted};
+
+	runtime_service_count(s->service, &s->counted, &now);
+}
+
+/* Closes what can be closed without waiting for the thread, which else does it. */
+static void session_unlock(struct session *s)
+{
+	bool full = s->n_retired == GONE;
+
+	session_count(s);
+	pthread_mutex_unlock(&s->lock);
+	/* The thread waits for a process half a second at most. */
+	if (full ? pthread_mutex_lock(&s->reading) != 0 : pthread_mutex_trylock(&s->reading) != 0)
+		return;
+	pthread_mutex_lock(&s->lock);
+	close_retired(s);
+	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->reading);
+}
+
+struct target {
+	struct target_memory *memory;
+	struct target_reader *reader;
+};
+
+static bool target_read(void *context, uint64_t address, void *ret, size_t n)
+{
+	return target_memory_read(((struct target *)context)->memory, address, ret, n) == 0;
+}
+
+static void target_refresh(void *context)
+{
+	target_reader_refresh(((struct target *)context)->reader);
+}
+
+static uint64_t budget_of(struct process *p)
+{
+	uint64_t now = now_ns(), more = (now - p->budget_ns) / (1000000000 / BUDGET_MORE);
+
+	if (more > 0) {
+		p->budget = more < BUDGET - p->budget ? p->budget + more : BUDGET;
+		p->budget_ns = now;
+	}
+	return p->budget;
+}
+
+/* Reads what a walk has seen, unless its process is gone. */
+static void session_learn(struct session *s, const struct v8_sighting *sighting)
+{
+	struct v8_place place = {sighting->function, sighting->code >> V8_PAGE};
+	struct v8_place_state state;
+	struct target target = {NULL, s->reader};
+	struct v8_memory memory = {target_read, target_refresh, &target, 0};
+	struct learning l = {.names = s->names, .lock = &s->lock, .heap = {&memory, NULL}};
+	struct v8_binary *binary;
+	struct process *p;
+
+	pthread_mutex_lock(&s->lock);
+	close_retired(s);
+	p = process_of_id(s, sighting->key.process_id);
+	if (!p || !p->memory) {
+		pthread_mutex_unlock(&s->lock);
+		return;
+	}
+	target.memory = p->memory;
+	memory.budget = budget_of(p);
+	binary = p->binary;
+	binary->n_users++;
+	l.heap.binary = binary;
+	l.process_id = p->entry.id;
+	l.seed = p->seed;
+	pthread_mutex_unlock(&s->lock);
+
+	target_reader_refresh(s->reader);
+	learn(&l, sighting, &state);
+	if (state.header != 0) {
+		state.reported_ns = now_ns();
+		bpf_map_update_elem(s->fd_places, &place, &state, BPF_EXIST);
+	}
+
+	pthread_mutex_lock(&s->lock);
+	p = process_of_id(s, sighting->key.process_id);
+	if (p)
+		p->budget = memory.budget;
+	binary_release(binary);
+	session_count(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void session_take(void *context, const void *record, size_t n)
 {
 	struct session *s = context;
-	struct pollfd fds[2] = {{ring_buffer__epoll_fd(s->ring), POLLIN, 0}, {s->stop, POLLIN, 0}};
+	struct v8_sighting sighting;
 
-	while (poll(fds, 2, -1) >= 0 || errno == EINTR) {
-		if (fds[1].revents)
-			break;
-		ring_buffer__consume(s->ring);
-	}
-	return NULL;
+	if (n < sizeof(sighting))
+		return;
+	memcpy(&sighting, record, sizeof(sighting));
+	pthread_mutex_lock(&s->reading);
+	session_learn(s, &sighting);
+	pthread_mutex_unlock(&s->reading);
 }
 
 static int session_begin(struct session *s)
 {
-	int r;
-
-	if (s->fd_processes < 0 || s->fd_layouts < 0 || s->fd_ring < 0)
+	if (s->fd_processes < 0 || s->fd_layouts < 0 || s->fd_places < 0 || s->fd_ring < 0)
 		return -EINVAL;
-	s->ring = ring_buffer__new(s->fd_ring, session_met, s, NULL);
-	s->stop = eventfd(0, EFD_CLOEXEC);
-	if (!s->ring || s->stop < 0)
+	s->names = names_new();
+	s->reader = target_reader_new();
+	if (!s->names || !s->reader ||
+	    object_table_init(&s->files, &s->service->objects, FILES, V8_LAYOUTS) != 0 ||
+	    process_table_init(&s->processes, V8_PROCESSES, GONE) != 0)
 		return -ENOMEM;
-	r = pthread_create(&s->thread, NULL, session_run, s);
-	if (r == 0)
-		pthread_setname_np(s->thread, "v8-names");
-	return -r;
+	return names_ring_open(s->fd_ring, "v8-names", session_take, s, &s->ring);
 }
 
 int32_t session_recognizes(void *self, uint64_t object)
 {
-	const struct andiron_extension *e = self;
-	const struct andiron_objects *objects = e->table;
-	int32_t fd, r = objects->open(e->self, object, ANDIRON_OPEN_FILE, &fd);
+	const struct runtime_service *service = self;
+	const struct andiron_objects *objects = service->objects.table;
+	int32_t fd, r = objects->open(service->objects.self, object, ANDIRON_OPEN_FILE, &fd);
 
 	if (r != 0)
 		return r;
-	r = binary_recognized(fd);
+	r = binary_is_v8(fd);
 	close(fd);
 	return r;
 }
@@ -113,130 +270,202 @@ int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_
 
 	if (!s)
 		return -ENOMEM;
-	s->objects = self;
-	s->fd_processes = s->fd_layouts = s->fd_ring = s->stop = -1;
+	s->fd_processes = s->fd_layouts = s->fd_places = s->fd_ring = -1;
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->reading, NULL);
 	for (uint64_t i = 0; i < n_maps; i++) {
 		if (strcmp(maps[i].name, "processes") == 0)
 			s->fd_processes = maps[i].fd;
 		else if (strcmp(maps[i].name, "layouts") == 0)
 			s->fd_layouts = maps[i].fd;
+		else if (strcmp(maps[i].name, "places") == 0)
+			s->fd_places = maps[i].fd;
 		else if (strcmp(maps[i].name, "ring") == 0)
 			s->fd_ring = maps[i].fd;
 	}
+	s->service = self;
 	r = session_begin(s);
-	if (r == 0) {
+	if (r == 0)
 		*ret = s;
-		return 0;
-	}
-	ring_buffer__free(s->ring);
-	if (s->stop >= 0)
-		close(s->stop);
-	pthread_mutex_destroy(&s->lock);
-	free(s);
+	else
+		session_close(s);
 	return r;
 }
 
 void session_close(void *session)
 {
 	struct session *s = session;
-	uint64_t one = 1;
+	struct process_entry *p;
+	struct object_entry *f;
 
-	if (write(s->stop, &one, sizeof(one)) == (ssize_t)sizeof(one))
-		pthread_join(s->thread, NULL);
-	ring_buffer__free(s->ring);
-	close(s->stop);
-	processes_fini(&s->processes);
-	for (uint32_t i = 0; i < s->n_binaries; i++) {
-		binary_fini(s->binaries[i]);
-		free(s->binaries[i]);
+	names_ring_close(s->ring);
+	while ((p = process_table_take(&s->processes)) != NULL) {
+		target_memory_close(((struct process *)p)->memory);
+		process_free(s, (struct process *)p);
 	}
+	process_table_fini(&s->processes);
+	while ((f = object_table_take(&s->files)) != NULL)
+		file_free((struct file *)f);
+	object_table_fini(&s->files);
+	close_retired(s);
+	target_reader_free(s->reader);
+	runtime_service_count(s->service, &s->counted,
+			      &(struct runtime_counts){.names_evicted = s->counted.names_evicted});
+	names_free(s->names);
+	pthread_mutex_destroy(&s->reading);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
-/* Reads a file that was not seen before: its place among the binaries, or V8_LAYOUTS. */
-static uint32_t session_read_file(struct session *s, uint64_t object)
+/* What an object is; NULL: it is not to be read at the moment. */
+static struct file *session_file(struct session *s, uint64_t object)
 {
-	const struct andiron_objects *objects = s->objects->table;
+	struct file *f = (struct file *)object_table_find(&s->files, object);
+	struct object_entry *e;
 	struct v8_binary *b;
-	int32_t fd;
+	int fd, r;
+
+	if (f || object_table_open(&s->files, object, &fd) != 0)
+		return f;
+	b = calloc(1, sizeof(*b));
+	f = calloc(1, sizeof(*f));
+	r = b && f ? binary_read(b, fd) : -ENOMEM;
+	close(fd);
+	if (r < 0) {
+		free(b);
+		free(f);
+		return NULL;
+	}
+	object_table_add(&s->files, &f->entry, object);
+	if (r == 1) {
+		b->n_users = 1;
+		f->binary = b;
+	} else {
+		free(b);
+	}
+	while ((e = object_table_excess(&s->files)) != NULL)
+		file_free((struct file *)e);
+	return f;
+}
+
+/* The first object with a V8; NULL: there is none. */
+static struct file *session_find(struct session *s, const struct andiron_runtime_mapping *list,
+				 uint64_t n)
+{
+	uint64_t object = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		if (list[i].object != 0 && list[i].object != object) {
+			struct file *f = session_file(s, list[i].object);
+
+			if (f && f->binary)
+				return f;
+			object = list[i].object;
+		}
+	return NULL;
+}
+
+static struct process *process_new(struct session *s, const struct andiron_runtime_process *key)
+{
+	struct process *p = calloc(1, sizeof(*p)), **ids;
+
+	if (!p || getrandom(&p->seed, sizeof(p->seed), 0) != (ssize_t)sizeof(p->seed) ||
+	    process_table_add(&s->processes, &p->entry, key) != 0) {
+		free(p);
+		return NULL;
+	}
+	p->budget = BUDGET;
+	ids = &s->ids[p->entry.id % IDS];
+	p->next = *ids;
+	*ids = p;
+	return p;
+}
+
+/* Lets a process have its file's slot, and its memory open. */
+static int process_attach(struct session *s, struct process *p, struct file *f)
+{
 	int r;
 
-	if (s->n_binaries == V8_LAYOUTS ||
-	    objects->open(s->objects->self, object, ANDIRON_OPEN_FILE, &fd) != 0)
-		return V8_LAYOUTS;
-	b = malloc(sizeof(*b));
-	r = b ? binary_read(b, fd) : -ENOMEM;
-	close(fd);
-	if (r == 1) {
-		b->layout.unknown = b->why[0] != '\0';
-		if (bpf_map_update_elem(s->fd_layouts, &s->n_binaries, &b->layout, BPF_ANY) == 0) {
-			s->binaries[s->n_binaries] = b;
-			return s->n_binaries++;
-		}
-		binary_fini(b);
-	}
-	free(b);
-	return V8_LAYOUTS;
+	if (p->file == f)
+		return 0;
+	r = object_table_retain(&s->files, &f->entry);
+	if (r < 0)
+		return r;
+	if (r == 1)
+		bpf_map_update_elem(s->fd_layouts, &f->entry.slot, &f->binary->layout, BPF_ANY);
+	if (p->file)
+		object_table_release(&p->file->entry);
+	p->file = f;
+	f->binary->n_users++;
+	binary_release(p->binary);
+	p->binary = f->binary;
+	if (!p->memory && target_memory_open(s->reader, &p->entry.key, &p->memory) != 0)
+		p->memory = NULL;
+	return 0;
 }
 
-static struct v8_binary *session_binary(struct session *s, uint64_t object, uint32_t *ret_layout)
+static void process_map(struct process *p, const struct andiron_runtime_mapping *list, uint64_t n)
 {
-	struct file *f = &s->files[object * 0x9e3779b97f4a7c15ull >> 54];
+	uint64_t object = p->file->entry.object, now = now_ns();
 
-	if (f->object != object) {
-		/* A binary that is known keeps its layout, even if its place here was taken. */
-		f->binary = session_read_file(s, object);
-		f->object = object;
+	if (!mappings_update(&p->mappings, p->binary, object, list, n) &&
+	    (p->regions_ns == 0 || now - p->regions_ns >= REGIONS_NS)) {
+		mappings_read_regions(&p->mappings, p->entry.key.pid, p->binary, object, list, n);
+		p->regions_ns = now;
 	}
-	*ret_layout = f->binary;
-	return f->binary < V8_LAYOUTS ? s->binaries[f->binary] : NULL;
+	mappings_add_rest(&p->mappings, list, n);
 }
 
-static uint64_t add_claims(const struct v8_range *r, uint32_t n, struct andiron_runtime_claim *ret,
-			   uint64_t at, uint64_t max)
+/* The claims of a process that is known. */
+static int32_t process_claims(struct session *s, struct process *p,
+			      struct andiron_runtime_claim *ret, uint64_t max)
 {
-	for (uint32_t i = 0; i < n && at < max; i++)
-		if (r[i].to != 0)
-			ret[at++] = (struct andiron_runtime_claim){0, r[i].from, r[i].to};
-	return at;
+	struct v8_process known = {
+		.layout = p->file->entry.slot,
+		.process_id = p->entry.id,
+		.seed = p->seed,
+	};
+	const struct v8_binary *b = p->binary;
+	uint64_t object = p->file->entry.object, n = 0, call = b->collector_call;
+
+	mappings_segments(&p->mappings, &known);
+	if (bpf_map_update_elem(s->fd_processes, &p->entry.key.pid, &known, BPF_ANY) != 0)
+		return -errno;
+	if (b->blob_bytes != 0)
+		ret[n++] = (struct andiron_runtime_claim){object, b->blob, b->blob + b->blob_bytes};
+	if (call != 0)
+		ret[n++] = (struct andiron_runtime_claim){object, call,
+							  call + V8_COLLECTOR_CALL_BYTES};
+	for (uint32_t i = 0; i < p->mappings.n_code && n < max; i++)
+		ret[n++] = (struct andiron_runtime_claim){0, p->mappings.code[i].from,
+							  p->mappings.code[i].to};
+	return (int32_t)n;
 }
 
 static int32_t session_claim_locked(struct session *s,
 				    const struct andiron_runtime_process *process,
-				    const struct andiron_runtime_mapping *mappings, uint64_t n,
+				    const struct andiron_runtime_mapping *list, uint64_t n,
 				    struct andiron_runtime_claim *ret, uint64_t max)
 {
-	struct v8_binary *b = NULL;
-	struct v8_process known = {0};
-	struct process *p;
-	uint64_t object = 0, n_claims = 0;
+	struct process_entry *living = process_table_living(&s->processes, process->pid);
+	struct process_claim known = process_table_claim(&s->processes, process);
+	struct process *p = (struct process *)known.entry;
+	struct file *f;
 
-	for (uint64_t i = 0; i < n && !b; i++)
-		if (mappings[i].object != 0 && (i == 0 || mappings[i].object != object)) {
-			object = mappings[i].object;
-			b = session_binary(s, object, &known.layout);
-		}
-	if (!b)
+	if (known.replaced)
+		process_retire(s, (struct process *)living);
+	f = session_find(s, list, n);
+	if (!f) {
+		if (p && process_table_gone(&s->processes, process))
+			process_retire(s, p);
 		return 0;
-	p = processes_find(&s->processes, process);
+	}
 	if (!p)
-		p = processes_add(&s->processes, process, ++s->generation, b);
-	if (!p)
+		p = process_new(s, process);
+	if (!p || process_attach(s, p, f) != 0)
 		return -ENOMEM;
-	if (b->blob_bytes == 0)
-		return 0; /* nothing to stand on: only said by session_describe */
-	mappings_read(&known, process->pid, b, object, mappings, n);
-	known.generation = p->generation;
-	memcpy(p->names.blobs, known.blobs, sizeof(known.blobs));
-	if (bpf_map_update_elem(s->fd_processes, &process->pid, &known, BPF_ANY) != 0)
-		return 0;
-	ret[n_claims++] = (struct andiron_runtime_claim){object, b->blob, b->blob + b->blob_bytes};
-	if (b->spill != 0)
-		ret[n_claims++] =
-			(struct andiron_runtime_claim){object, b->spill, b->spill + V8_SPILL_BYTES};
-	return (int32_t)add_claims(known.code, V8_RANGES, ret, n_claims, max);
+	process_map(p, list, n);
+	return process_claims(s, p, ret, max);
 }
 
 int32_t session_claim(void *session, const struct andiron_runtime_process *process,
@@ -248,31 +477,20 @@ int32_t session_claim(void *session, const struct andiron_runtime_process *proce
 
 	pthread_mutex_lock(&s->lock);
 	r = session_claim_locked(s, process, mappings, n_mappings, ret, max);
-	pthread_mutex_unlock(&s->lock);
+	session_unlock(s);
 	return r;
 }
 
 void session_gone(void *session, const struct andiron_runtime_process *process)
 {
 	struct session *s = session;
-	struct v8_process known;
-	struct process *p;
+	struct process_entry *e;
 
 	pthread_mutex_lock(&s->lock);
-	p = processes_find(&s->processes, process);
-	if (p) {
-		/* The pid may be another's by now. */
-		if (bpf_map_lookup_elem(s->fd_processes, &process->pid, &known) == 0 &&
-		    known.generation == p->generation)
-			bpf_map_delete_elem(s->fd_processes, &process->pid);
-		processes_gone(&s->processes, p);
-	}
-	pthread_mutex_unlock(&s->lock);
-}
-
-static struct andiron_str str_of(const char *text)
-{
-	return (struct andiron_str){text, strlen(text)};
+	e = process_table_gone(&s->processes, process);
+	if (e)
+		process_retire(s, (struct process *)e);
+	session_unlock(s);
 }
 
 static int32_t describe(const struct v8_binary *b, const char *before, const char *after, char *ret,
@@ -285,41 +503,47 @@ static int32_t describe(const struct v8_binary *b, const char *before, const cha
 	return n < 0 ? 0 : (int32_t)((uint64_t)n < max ? (uint64_t)n : max - 1);
 }
 
+static void session_resolve_locked(struct session *s, const struct andiron_runtime_process *process,
+				   uint64_t what, uint64_t where)
+{
+	struct process *p = (struct process *)process_table_find(&s->processes, process);
+	uint32_t kind = (uint32_t)V8_KIND(what);
+	const struct names_function *f = NULL;
+	struct frames *frames = &s->frames;
+
+	/* A child that was only forked has functions of its parent's. */
+	if (kind < V8_STUB)
+		f = names_function(s->names, V8_ID(what));
+	if (f)
+		p = process_of_id(s, f->key.process_id);
+	if (!p)
+		return;
+	if (kind == V8_UNKNOWN) {
+		frames->list[0].flags = ANDIRON_RUNTIME_MARKER;
+		frames->list[0].function.len =
+			(uint64_t)describe(p->binary, "[", "]", s->text, sizeof(s->text));
+		frames->list[0].function.ptr = s->text;
+		frames->n = 1;
+	} else {
+		struct frames_process of = {p->entry.id, p->binary, p->mappings.blobs,
+					    p->mappings.n_blobs};
+
+		frames_resolve(frames, s->names, &of, what, where);
+	}
+}
+
 int32_t session_resolve(void *session, const struct andiron_runtime_process *process, uint64_t what,
 			uint64_t where, struct andiron_runtime_frame *ret, uint64_t max)
 {
 	struct session *s = session;
-	struct names_frame frames[NAMES_FRAMES];
-	struct names_function *f = NULL;
-	const struct numbered *numbered;
-	struct process *p;
-	uint32_t kind = (uint32_t)V8_KIND(what), n = 0;
 
 	pthread_mutex_lock(&s->lock);
-	p = processes_find(&s->processes, process);
-	numbered = kind != V8_STUB ? processes_number(&s->processes, V8_NUMBER(what)) : NULL;
-	if (numbered) {
-		p = numbered->process;
-		f = numbered->function;
-	}
-	if (p && kind == V8_UNKNOWN) {
-		ret[0].flags = ANDIRON_RUNTIME_MARKER;
-		ret[0].function.len =
-			(uint64_t)describe(p->binary, "[", "]", s->text, sizeof(s->text));
-		ret[0].function.ptr = s->text;
-		n = 1;
-	} else if (p) {
-		n = names_resolve(&p->names, f, what, where, frames,
-				  max < NAMES_FRAMES ? (uint32_t)max : NAMES_FRAMES);
-		for (uint32_t i = 0; i < n; i++) {
-			ret[i].line = frames[i].line;
-			ret[i].first_line = frames[i].first_line;
-			ret[i].function = str_of(frames[i].function);
-			ret[i].file = str_of(frames[i].file);
-		}
-	}
+	s->frames.list = ret;
+	s->frames.max = (uint32_t)max;
+	s->frames.n = s->frames.n_text = 0;
+	session_resolve_locked(s, process, what, where);
 	pthread_mutex_unlock(&s->lock);
-	return n > 0 ? (int32_t)n : -ENOENT;
+	return s->frames.n > 0 ? (int32_t)s->frames.n : -ENOENT;
 }
 
 int32_t session_describe(void *session, const struct andiron_runtime_process *process, char *ret,
@@ -330,7 +554,7 @@ int32_t session_describe(void *session, const struct andiron_runtime_process *pr
 	int32_t n = 0;
 
 	pthread_mutex_lock(&s->lock);
-	p = processes_find(&s->processes, process);
+	p = (struct process *)process_table_find(&s->processes, process);
 	if (p)
 		n = describe(p->binary, "", "", ret, max);
 	pthread_mutex_unlock(&s->lock);

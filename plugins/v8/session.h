@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A session of one sampler: the binaries and processes that it has come across, and a thread that
- * reads functions as soon as walks meet them (by the program's ring), so that names are there when
- * processes are gone.
+ * reads functions as soon as walks see them, so that names are there when processes are gone.
  *
  * A thread and not a copy by the BPF program: a line needs a script's source and code's tables,
- * which have no bound that a program could copy; and a process that lives some milliseconds more is
- * read whole.
+ * which have no bound that a program could copy.
  *
- * The functions are those of struct andiron_runtime. One lock for all; the thread holds it while it
- * reads what one walk has met. */
+ * The functions are those of struct andiron_runtime. None of them waits for a process. */
 #pragma once
 
 #include <andiron/abi.h>
 #include <andiron/runtime.h>
 
-/* `self` is the extension andiron.objects/1, which outlives the session. */
+/* `self` is a struct runtime_service (runtime-kit/service.h), which outlives its sessions. */
 int32_t session_recognizes(void *self, uint64_t object);
 int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n_maps,
 		     void **ret);

@@ -11,29 +11,31 @@
 
 #define V8_LAYOUTS   64u   /* different binaries that one session walks */
 #define V8_PROCESSES 1024u /* processes at once */
-#define V8_FUNCTIONS 16384u
+#define V8_PLACES    16384u
 #define V8_RING      (1u << 19)
-#define V8_RANGES    8u /* of code without a file, in a process */
-#define V8_BLOBS                                                                                   \
-	4u /* places of the embedded builtins: the file's, and copies near the heap's code */
+#define V8_SEGMENTS  128u /* of a process's addresses: 30 threads with a V8 each */
 
-/* Kinds of frames: bits 48 … 51 of the first word, whose bits 0 … 47 are a function's number (or
- * for V8_STUB the frame's own marker). */
+/* Kinds of frames: bits 48 … 51 of the first word. Bits 0 … 47 are a function's id, or for V8_STUB
+ * the frame's own marker. */
 #define V8_INTERPRETED 1u /* second word: the bytecode offset as the frame has it; V8_NOWHERE */
 #define V8_COMPILED    2u /* second word: the address in compiled code, V8_EXACT; V8_NOWHERE */
-#define V8_BUILTIN     3u /* a function that V8 itself brings; second word: address in its code */
+#define V8_BUILTIN     3u /* a built-in function; second word: address in its code */
 #define V8_STUB        4u /* code without a function of its own; second word: address in its code */
+#define V8_CALLED      5u /* unknown code; second word: its return address */
+#define V8_UNKNOWN     6u /* the marked frame of a V8 that is not known */
 
-#define V8_UNKNOWN 5u /* V8 is not known: what was not found */
-
-#define V8_KIND(what)         ((what) >> 48 & 15)
-#define V8_NUMBER(what)       ((what)&0xffffffffffffull)
-#define V8_WHAT(kind, number) ((__u64)(kind) << 48 | (number))
+#define V8_KIND(what)     ((what) >> 48 & 15)
+#define V8_ID(what)       ((what)&0xffffffffffffull)
+#define V8_WHAT(kind, id) ((__u64)(kind) << 48 | (id))
 
 #define V8_MARKS 64u /* kinds of frames that a marker may name */
 
+/* The second word of a frame of V8_COMPILED, V8_BUILTIN or V8_STUB. */
 #define V8_NOWHERE (~0ull)
 #define V8_EXACT   (1ull << 63) /* execution stands at the address; else it is a return address */
+/* Which compilation stood there (v8_compilation); 0: it had not been read yet. */
+#define V8_COMPILATION(where) ((where) >> 48 & 0x7fff)
+#define V8_ADDRESS(where)     ((where)&0xffffffffffffull)
 
 /* Offsets of members, in bytes from the object's first. */
 struct v8_layout {
@@ -48,52 +50,97 @@ struct v8_layout {
 	__u32 type_bytecode_array; /* such a type */
 	__s32 frame_bytecode;      /* from rbp: the bytecode array */
 	__s32 frame_offset;        /* from rbp: the offset in it, as a small integer */
+	/* Where in the builtins those are that run in an interpreted function's frame. */
+	__u32 handlers_from, handlers_to;
 	/* Not 0: nothing else holds; frames are left by their chain alone. */
 	__u32 unknown;
-	/* Bit n: frames with marker n were called by V8's code, never by native code. */
-	__u64 inner;
-	/* Bit n: frames with marker n show nothing: they only lead from one to another. */
-	__u64 quiet;
+	/* Bit n: only V8's code calls what has frames with marker n, never native code. */
+	__u64 called_by_v8;
+	/* Bit n: frames with marker n are not shown: they only lead from one to another. */
+	__u64 hidden;
 };
 
-struct v8_range {
-	__u64 from, to;
-};
+/* What an address is in. */
+#define V8_IN_NONE    0u
+#define V8_IN_CODE    1u /* compiled, or of a regular expression or Wasm */
+#define V8_IN_BLOB    2u /* the embedded builtins: the file's, or a copy near compiled code */
+#define V8_IN_HANDLER 3u /* of them, runs in an interpreted function's frame; never a segment */
+/* V8's call of its collector with all registers on the stack (PushAllRegistersAndIterateStack): by
+ * hand, without an unwind table. */
+#define V8_IN_COLLECTOR_CALL 4u
+
+/* A segment reaches from its address to the next one's. */
+#define V8_SEGMENT(from, in) ((__u64)(from) << 8 | (in))
+#define V8_SEGMENT_NONE      (~0ull >> 1) /* behind all addresses */
 
 /* A process, by pid. */
 struct v8_process {
 	__u32 layout;     /* which of the layouts */
-	__u32 generation; /* another one for each process and program that it runs */
-	struct v8_range blobs[V8_BLOBS];
-	struct v8_range
-		handlers[V8_BLOBS]; /* bytecode handlers in them: they run in another's frame */
-	struct v8_range code[V8_RANGES];
-	/* Where V8 calls its collector with all registers on the stack: by hand, without a
-	 * table. */
-	struct v8_range spill;
+	__u32 process_id; /* another one for each process and program that it runs */
+	__u64 seed;       /* secret, of this process: what it holds cannot make two ids equal */
+	/* Ascending; the first one begins at 0, those that are not used are V8_SEGMENT_NONE. */
+	__u64 segments[V8_SEGMENTS];
 };
 
-/* A function by content: objects move and their memory is used again, yet what a script's number
- * and its literal's number name stays. */
+/* A function by what its SharedFunctionInfo holds. Objects move and their memory is used again,
+ * but a script's number is never used twice, nor a literal's in a script. */
 struct v8_key {
-	__u32 generation;
-	__u32 pid;
+	__u64 process_id;
 	__u64 shared, name, script, script_id, counts, flags;
 };
 
-/* In the ring: a function or compiled code of it has been met. */
-struct v8_met {
-	__u64 number;
+/* In the ring: a function was seen on a stack, in a place that was not reported lately. */
+struct v8_sighting {
+	__u64 function; /* its id */
 	__u64 code;     /* 0, or an address in compiled code of it */
 	__u64 bytecode; /* 0, or its array of bytecodes */
 	struct v8_key key;
 };
 
-/* Where a function was met last: 2 ** V8_PAGE bytes of compiled code, or its bytecodes. */
+/* Where a function was seen last: 2 ** V8_PAGE bytes of compiled code, or its bytecodes. */
 #define V8_PAGE 10u
 struct v8_place {
-	__u64 number, page;
+	__u64 function, page;
 };
 
-/* The same place is told of again after some seconds, since code is replaced. */
+#define V8_HEADER 4u /* words of an object that holds code: its first ones */
+
+/* What is known of a place. The plugin adds `header`, when it has read the code. */
+struct v8_place_state {
+	__u64 reported_ns;
+	__u64 header; /* where the object stands that holds the code; 0: not known */
+	__u64 compilation;
+};
+
+/* The same place is reported again after some seconds: what could not be read may be there now. */
 #define V8_AGAIN_NS 4000000000ull
+
+static inline __u64 v8_mix(__u64 h, __u64 word)
+{
+	h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 32;
+}
+
+/* A function's id, which both sides can tell. Never 0. */
+static inline __attribute__((unused)) __u64 v8_function_id(__u64 seed, const struct v8_key *k)
+{
+	__u64 h = v8_mix(seed, k->process_id);
+
+	h = v8_mix(h, k->shared);
+	h = v8_mix(h, k->name);
+	h = v8_mix(h, k->script);
+	h = v8_mix(h, k->script_id);
+	h = v8_mix(h, k->counts);
+	h = v8_mix(h, k->flags);
+	return (h & 0xffffffffffffull) | 1;
+}
+
+/* Tells code from what it replaces, by the first words of its object. From 1 to 0x7ffe. */
+static inline __attribute__((unused)) __u64 v8_compilation(__u64 seed, const __u64 *header)
+{
+	__u64 h = seed;
+
+	for (__u32 i = 0; i < V8_HEADER; i++)
+		h = v8_mix(h, header[i]);
+	return (h & 0x3fff) + 1;
+}

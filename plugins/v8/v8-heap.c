@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strings of all shapes are read as runs of characters, parts on a stack of bounded depth. */
-#include "v8-heap.h"
+#include "v8/v8-heap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -227,6 +227,30 @@ static uint32_t character(const uint8_t *bytes, uint32_t i, bool wide)
 	return wide ? (uint32_t)bytes[2 * i] | (uint32_t)bytes[2 * i + 1] << 8 : bytes[i];
 }
 
+#define CUT   "…"
+#define N_CUT (sizeof(CUT) - 1)
+
+/* Appends characters while there is room for a sign that more were cut; false: there was not. */
+static bool text_add(char *ret, size_t max, size_t *n, const uint8_t *bytes, const struct run *run,
+		     uint32_t *high)
+{
+	for (uint32_t i = 0; i < run->n; i++) {
+		uint32_t c = character(bytes, i, run->wide);
+
+		if (*n + 4 + N_CUT > max)
+			return false;
+		if (c >= 0xd800 && c < 0xdc00) {
+			*high = c;
+			continue;
+		}
+		if (c >= 0xdc00 && c < 0xe000)
+			c = *high ? 0x10000 + ((*high & 0x3ff) << 10) + (c & 0x3ff) : 0xfffd;
+		*high = 0;
+		*n += put_utf8(ret + *n, c == 0 ? 0xfffd : c);
+	}
+	return true;
+}
+
 size_t heap_string(const struct heap *h, uint64_t object, char *ret, size_t max)
 {
 	uint8_t bytes[512];
@@ -234,59 +258,33 @@ size_t heap_string(const struct heap *h, uint64_t object, char *ret, size_t max)
 	struct run run;
 	uint32_t total, high = 0;
 	size_t n = 0;
+	int r;
 
 	if (!runs_begin(&runs, h, object, &total))
 		return 0;
-	while (n + 4 <= max && runs_next(&runs, &run) > 0) {
-		uint32_t k = run.n;
+	while ((r = runs_next(&runs, &run)) > 0)
+		for (uint32_t done = 0, k; done < run.n; done += k) {
+			struct run part = {run.address + ((uint64_t)done << run.wide), run.n - done,
+					   run.wide};
 
-		if (k > sizeof(bytes) >> run.wide)
 			k = (uint32_t)(sizeof(bytes) >> run.wide);
-		if (!memory_read(h->memory, run.address, bytes, (size_t)k << run.wide))
-			return 0;
-		for (uint32_t i = 0; i < k && n + 4 <= max; i++) {
-			uint32_t c = character(bytes, i, run.wide);
-
-			if (c >= 0xd800 && c < 0xdc00) {
-				high = c;
-				continue;
+			k = part.n < k ? part.n : k;
+			part.n = k;
+			if (!memory_read(h->memory, part.address, bytes, (size_t)k << run.wide))
+				return 0;
+			if (!text_add(ret, max, &n, bytes, &part, &high)) {
+				memcpy(ret + n, CUT, N_CUT);
+				return n + N_CUT;
 			}
-			if (c >= 0xdc00 && c < 0xe000)
-				c = high ? 0x10000 + ((high & 0x3ff) << 10) + (c & 0x3ff) : 0xfffd;
-			high = 0;
-			n += put_utf8(ret + n, c);
 		}
-		if (k < run.n)
-			break;
-	}
-	return n;
-}
-
-struct ends {
-	uint32_t *at;
-	uint32_t n, max;
-};
-
-static bool ends_add(struct ends *e, uint32_t position)
-{
-	if (e->n == e->max) {
-		uint32_t max = e->max ? 2 * e->max : 256;
-		uint32_t *at = realloc(e->at, max * sizeof(*at));
-
-		if (!at)
-			return false;
-		e->at = at;
-		e->max = max;
-	}
-	e->at[e->n++] = position;
-	return true;
+	return r < 0 ? 0 : n;
 }
 
 #define PIECE 65536u
 
 /* A carriage return that a line feed follows ends no line of its own. */
-static bool ends_scan(struct ends *e, const struct heap *h, const struct run *run,
-		      uint32_t position, uint8_t *piece, bool *carriage)
+static bool lines_scan(struct lines *l, const struct heap *h, const struct run *run,
+		       uint32_t position, uint8_t *piece, bool *carriage)
 {
 	for (uint32_t done = 0; done < run->n;) {
 		uint32_t k = run->n - done;
@@ -299,10 +297,10 @@ static bool ends_scan(struct ends *e, const struct heap *h, const struct run *ru
 		for (uint32_t i = 0; i < k; i++) {
 			uint32_t c = character(piece, i, run->wide), at = position + done + i;
 
-			if (*carriage && c != '\n' && !ends_add(e, at - 1))
+			if (*carriage && c != '\n' && !lines_add(l, at - 1))
 				return false;
 			*carriage = c == '\r';
-			if ((c == '\n' || c == 0x2028 || c == 0x2029) && !ends_add(e, at))
+			if ((c == '\n' || c == 0x2028 || c == 0x2029) && !lines_add(l, at))
 				return false;
 		}
 		done += k;
@@ -310,10 +308,9 @@ static bool ends_scan(struct ends *e, const struct heap *h, const struct run *ru
 	return true;
 }
 
-uint32_t *heap_line_ends(const struct heap *h, uint64_t string, uint32_t *ret_n,
-			 uint32_t *ret_characters)
+bool heap_lines(const struct heap *h, uint64_t string, struct lines *ret)
 {
-	struct ends ends = {0};
+	struct lines lines = {0};
 	struct runs runs;
 	struct run run;
 	uint32_t total, position = 0;
@@ -322,23 +319,23 @@ uint32_t *heap_line_ends(const struct heap *h, uint64_t string, uint32_t *ret_n,
 	int r = 0;
 
 	if (!runs_begin(&runs, h, string, &total))
-		return NULL;
+		return false;
 	piece = malloc(PIECE);
 	while (piece && (r = runs_next(&runs, &run)) > 0) {
-		if (!ends_scan(&ends, h, &run, position, piece, &carriage)) {
+		if (!lines_scan(&lines, h, &run, position, piece, &carriage)) {
 			r = -1;
 			break;
 		}
 		position += run.n;
 	}
-	if (!piece || r < 0 || position != total || !ends_add(&ends, total)) {
-		free(ends.at);
-		ends.at = NULL;
-	}
 	free(piece);
-	*ret_n = ends.n;
-	*ret_characters = total;
-	return ends.at;
+	if (!piece || r < 0 || position != total || !lines_add(&lines, total)) {
+		lines_fini(&lines);
+		return false;
+	}
+	lines_trim(&lines);
+	*ret = lines;
+	return true;
 }
 
 /* Flags of a ScopeInfo since it is an object of its own. */

@@ -7,14 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "binary.h"
-#include "memory.h"
+#include "v8/binary.h"
+#include "v8/lines.h"
+#include "v8/memory.h"
 
 #define HEAP_SOURCE (64u << 20) /* characters of a script */
 #define HEAP_BYTES  (4u << 20)  /* of one array */
 
 struct heap {
-	const struct v8_memory *memory;
+	struct v8_memory *memory;
 	const struct v8_binary *binary;
 };
 
@@ -35,7 +36,8 @@ bool heap_type(const struct heap *h, uint64_t object, uint16_t *ret);
 bool heap_is(const struct heap *h, uint64_t object, uint16_t type);
 bool heap_is_string(const struct heap *h, uint64_t object);
 
-/* A string as UTF-8 without a NUL, cut at `max`. The length, 0 for what is none or empty. */
+/* A string as UTF-8 without a NUL, cut at a character so that it has at most `max` bytes with the
+ * "…" that it then ends in. The length, 0 for what is none or empty. */
 size_t heap_string(const struct heap *h, uint64_t object, char *ret, size_t max);
 
 /* An array of bytes, of at most HEAP_BYTES; NULL: it is none, empty, or there is no memory. The
@@ -45,10 +47,9 @@ uint8_t *heap_bytes(const struct heap *h, uint64_t object, uint32_t *ret_n);
 /* Element of a FixedArray of any kind. */
 bool heap_element(const struct heap *h, uint64_t array, uint32_t index, uint64_t *ret);
 
-/* Where the lines of a string end, ascending; *ret_characters is its length. NULL: it is not known.
- * The caller frees it. */
-uint32_t *heap_line_ends(const struct heap *h, uint64_t string, uint32_t *ret_n,
-			 uint32_t *ret_characters);
+/* Where the lines of a string end. False: it is not known, or has too many of them. The caller
+ * frees it. */
+bool heap_lines(const struct heap *h, uint64_t string, struct lines *ret);
 
 /* Name, beginning and end of a function from its SharedFunctionInfo's name member. */
 struct heap_scope {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* walk.h as a BPF program. The plugin writes which processes have which V8; the program numbers
- * functions as it meets them, and tells of each by the ring, so that it is read while it is there.
+/* walk.h as a BPF program. The plugin writes which processes have which V8. The program reports by
+ * the ring where it sees functions, so that they are read while they are there.
  *
  * Runs on 5.10: counts by CPU in place of atomics, hashes that are preallocated. */
 #define __VMLINUX_H__
@@ -29,20 +29,21 @@ typedef __u32 __wsum;
 #define V8_INLINE static __attribute__((always_inline)) inline
 #define V8_GLOBAL __attribute__((noinline))
 
-#include "shared.h"
+#include "v8/shared.h"
 
 struct v8_scratch;
 struct andiron_walk;
 
 V8_INLINE int h_read(void *to, __u32 n, __u64 address);
+V8_INLINE void h_copy(void *to, __u32 n, const void *from);
 static inline __u32 h_u32(const __u8 *bytes);
 V8_INLINE struct andiron_walk *h_walk(__u32 cpu);
 V8_INLINE struct v8_scratch *h_scratch(__u32 cpu);
 V8_INLINE const struct v8_process *h_process(__u32 pid);
 V8_INLINE const struct v8_layout *h_layout(__u32 layout);
-V8_INLINE __u64 h_number(struct v8_met *met);
+V8_INLINE __u64 h_report(struct v8_scratch *s);
 
-#include "walk.h"
+#include "v8/walk.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -83,26 +84,11 @@ struct {
 	__type(value, struct v8_scratch);
 } scratches SEC(".maps");
 
-/* Numbers given out by a CPU. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} counts SEC(".maps");
-
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, V8_FUNCTIONS);
-	__type(key, struct v8_key);
-	__type(value, __u64);
-} functions SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, V8_FUNCTIONS);
+	__uint(max_entries, V8_PLACES);
 	__type(key, struct v8_place);
-	__type(value, __u64);
+	__type(value, struct v8_place_state);
 } places SEC(".maps");
 
 struct {
@@ -113,6 +99,11 @@ struct {
 V8_INLINE int h_read(void *to, __u32 n, __u64 address)
 {
 	return bpf_probe_read_user(to, n, (const void *)address) != 0;
+}
+
+V8_INLINE void h_copy(void *to, __u32 n, const void *from)
+{
+	bpf_probe_read_kernel(to, n, from);
 }
 
 /* Not aligned, in one load. */
@@ -144,41 +135,34 @@ V8_INLINE const struct v8_layout *h_layout(__u32 layout)
 	return bpf_map_lookup_elem(&layouts, &layout);
 }
 
-/* The next number of this CPU; 0: none. */
-V8_INLINE __u64 next_number(void)
+V8_INLINE __u64 h_report(struct v8_scratch *s)
 {
-	__u32 zero = 0;
-	__u64 *count = bpf_map_lookup_elem(&counts, &zero);
+	struct v8_sighting *sighting = &s->sighting, *out;
+	struct v8_place place = {
+		.function = v8_function_id(s->process.seed, &sighting->key),
+		.page = sighting->bytecode ? ~0ull : sighting->code >> V8_PAGE,
+	};
+	struct v8_place_state *known = bpf_map_lookup_elem(&places, &place), state = {0};
 
-	if (!count)
-		return 0;
-	*count += 1;
-	return ((__u64)bpf_get_smp_processor_id() & 0xffff) << 32 | (*count & 0xffffffff);
-}
-
-V8_INLINE __u64 h_number(struct v8_met *met)
-{
-	__u64 *known = bpf_map_lookup_elem(&functions, &met->key), *told, now = bpf_ktime_get_ns();
-	struct v8_place place = {.page = met->bytecode ? ~0ull : met->code >> V8_PAGE};
-	struct v8_met *out;
-
+	sighting->function = place.function;
+	state.reported_ns = bpf_ktime_get_ns();
 	if (known) {
-		met->number = *known;
-	} else {
-		met->number = next_number();
-		bpf_map_update_elem(&functions, &met->key, &met->number, BPF_ANY);
+		__u64 compilation = v8_compilation_at(s, known->header);
+
+		if (compilation == known->compilation &&
+		    state.reported_ns - known->reported_ns < V8_AGAIN_NS)
+			return compilation;
+		if (compilation == known->compilation)
+			state = (struct v8_place_state){state.reported_ns, known->header,
+							compilation};
 	}
-	place.number = met->number;
-	told = bpf_map_lookup_elem(&places, &place);
-	if (known && told && now - *told < V8_AGAIN_NS)
-		return met->number;
 	out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
-	if (out) {
-		__builtin_memcpy(out, met, sizeof(*out));
-		bpf_ringbuf_submit(out, 0);
-		bpf_map_update_elem(&places, &place, &now, BPF_ANY);
-	}
-	return met->number;
+	if (!out)
+		return state.compilation;
+	__builtin_memcpy(out, sighting, sizeof(*out));
+	bpf_ringbuf_submit(out, 0);
+	bpf_map_update_elem(&places, &place, &state, BPF_ANY);
+	return state.compilation;
 }
 
 SEC("perf_event")

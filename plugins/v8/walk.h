@@ -15,12 +15,12 @@
  * called is decided outside, where every object is looked at before it is believed.
  *
  * Includers define V8_INLINE, V8_GLOBAL (a function that is verified by itself) and the helpers
- * h_read, h_walk, h_scratch, h_process, h_layout, h_number. */
+ * h_read, h_copy, h_walk, h_scratch, h_process, h_layout, h_report. */
 #pragma once
 
 #include <andiron/bpf/walk.h>
 
-#include "shared.h"
+#include "v8/shared.h"
 
 #if defined(__TARGET_ARCH_arm64)
 #define V8_SP 31
@@ -39,7 +39,7 @@
 
 #define V8_MARK_ENTRY     1u
 #define V8_MARK_CONSTRUCT 2u
-#define V8_MARK_SPILL     64u /* none of V8's */
+#define V8_MARK_COLLECTOR 64u /* none of V8's */
 
 /* One walk's state, kept apart since functions that are verified by themselves share memory only
  * so. */
@@ -56,39 +56,13 @@ struct v8_scratch {
 	__u64 shared[16]; /* a SharedFunctionInfo, of which V8_SHARED words are read */
 	__u64 near[8];    /* of the stack */
 	__u8 bytes[64] __attribute__((aligned(8))); /* of code: from pc - 8 on */
-	struct v8_met met;
+	struct v8_sighting sighting;
 };
 
 /* What v8_function has found. */
-#define V8_NO_FUNCTION 0u
-#define V8_SCRIPT      1u
-#define V8_BROUGHT     2u /* V8 itself brings it */
-
-#define V8_IN_NONE    0u
-#define V8_IN_CODE    1u /* compiled, or of a regular expression or Wasm */
-#define V8_IN_BLOB    2u /* a builtin */
-#define V8_IN_HANDLER 3u /* a builtin that runs in an interpreted function's frame */
-
-/* Without a branch, as all that follows: the verifier looks at each way through a program. The
- * difference of two addresses has its highest bit set if it is negative. */
-V8_INLINE __u64 v8_in(const struct v8_range *r, __u32 n, __u64 pc)
-{
-	__u64 in = 0;
-
-	pc &= ~(1ull << 63);
-	for (__u32 i = 0; i < n; i++)
-		in |= ~((pc - r[i].from) | (r[i].to - 1 - pc));
-	return in >> 63;
-}
-
-V8_INLINE __u32 v8_where(const struct v8_process *p, __u64 pc)
-{
-	__u64 blob = v8_in(p->blobs, V8_BLOBS, pc), handler = v8_in(p->handlers, V8_BLOBS, pc);
-	__u64 code = v8_in(p->code, V8_RANGES, pc);
-
-	/* What the file has wins over the region around it. */
-	return (__u32)(blob * (V8_IN_BLOB + handler) + (blob ^ 1) * code * V8_IN_CODE);
-}
+#define V8_NO_FUNCTION      0u
+#define V8_SCRIPT_FUNCTION  1u
+#define V8_BUILTIN_FUNCTION 2u
 
 /* 1: the numbers are the same, else 0. */
 V8_INLINE __u32 v8_same(__u32 a, __u32 b)
@@ -96,6 +70,30 @@ V8_INLINE __u32 v8_same(__u32 a, __u32 b)
 	__u32 x = a ^ b;
 
 	return ~(x | -x) >> 31;
+}
+
+/* What an address is in. Without a branch, as all that follows: the verifier looks at each way
+ * through a program. The difference of two numbers has its highest bit set if it is negative. */
+V8_INLINE __u64 v8_segment(const struct v8_scratch *s, __u32 at)
+{
+	asm volatile("" : "+r"(at)); /* else the bound that follows is left out, as known */
+	return s->process.segments[at & (V8_SEGMENTS - 1)];
+}
+
+V8_INLINE __u32 v8_where(const struct v8_scratch *s, __u64 pc)
+{
+	__u64 key = (pc << 8 | 0xff) & V8_SEGMENT_NONE, segment, offset, handler;
+	__u32 at = 0, in;
+
+	for (__u32 step = V8_SEGMENTS / 2; step > 0; step /= 2)
+		at += (__u32)((key - v8_segment(s, at + step)) >> 63 ^ 1) * step;
+	segment = v8_segment(s, at);
+	in = (__u32)(segment & 7);
+	offset = pc - (segment >> 8);
+	handler = ~((offset - s->layout.handlers_from) | (s->layout.handlers_to - 1ull - offset)) >>
+		  63;
+	in += (__u32)handler * v8_same(in, V8_IN_BLOB) * (V8_IN_HANDLER - V8_IN_BLOB);
+	return in * v8_same((__u32)(pc >> 52), 0);
 }
 
 V8_INLINE int v8_tagged(__u64 word)
@@ -130,41 +128,37 @@ V8_INLINE __u32 v8_leaf(struct v8_scratch *s, struct andiron_walk *w)
 #define V8_IN_R10    6u
 #define V8_AHEAD     7u /* maybe before a prologue */
 
-/* Bytes from an instruction on, and what they mean if those before it fit, too. */
-struct v8_pattern {
-	__s32 at; /* of the first of four bytes, from pc */
-	__u32 bytes, mask, state;
-};
+/* A state, if some bytes at p are those of an instruction, else the one that was found before. No
+ * table of all instructions: it would be read-only data, and Linux 5.10 refuses its BTF and so
+ * verifies functions once for each call. */
+V8_INLINE __u32 v8_leaf_if(const __u8 *p, __u32 mask, __u32 bytes, __u32 state, __u32 before)
+{
+	__u32 fits = v8_same(h_u32(p) & mask, bytes);
 
-/* The last one that fits counts. */
-#define V8_PATTERNS                                                                                \
-	{                                                                                          \
-		{0, 0x000000c3, 0x000000ff, V8_RETURNING},          /* ret */                      \
-			{0, 0x000000c2, 0x000000ff, V8_RETURNING},  /* ret $… */                 \
-			{-1, 0x0000595d, 0x0000ffff, V8_RETURNING}, /* pop %rbp | pop %rcx */      \
-			{-1, 0x648d4859, 0xffffffff, V8_IN_RCX},    /* pop %rcx | lea …,%rsp */  \
-			{0, 0x0000c351, 0x0000ffff, V8_IN_RCX},     /* push %rcx; ret */           \
-			{-1, 0x005a415d, 0x00ffffff, V8_RETURNING}, /* pop %rbp | pop %r10 */      \
-			{-1, 0x648d485a, 0xffffffff, V8_IN_R10},    /* … %r10 | lea …,%rsp */  \
-			{0, 0x00c35241, 0x00ffffff, V8_IN_R10},     /* push %r10; ret */           \
-			{-4, V8_PROLOGUE, 0xffffffff, V8_BARE},                                    \
-			{-1, V8_PROLOGUE, 0xffffffff, V8_PUSHED},                                  \
-			{0, V8_PROLOGUE, 0xffffffff, V8_BEFORE},                                   \
-	}
+	return fits * state + (fits ^ 1) * before;
+}
 
 /* Which instruction of a prologue or an epilogue execution stands at. */
 V8_INLINE void v8_leaf_state(struct v8_scratch *s)
 {
-	const struct v8_pattern patterns[] = V8_PATTERNS;
 	const __u8 *b = s->bytes + 8;
 	__u32 state = V8_WHOLE, ahead = 0;
 
-	for (__u32 i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
-		__u32 fits =
-			v8_same(h_u32(b + patterns[i].at) & patterns[i].mask, patterns[i].bytes);
-
-		state = fits * patterns[i].state + (fits ^ 1) * state;
-	}
+	/* The last one that fits counts. */
+	state = v8_leaf_if(b, 0xff, 0xc3, V8_RETURNING, state); /* ret */
+	state = v8_leaf_if(b, 0xff, 0xc2, V8_RETURNING, state); /* ret $… */
+	/* pop %rbp | pop %rcx */
+	state = v8_leaf_if(b - 1, 0xffff, 0x595d, V8_RETURNING, state);
+	/* pop %rcx | lea …,%rsp; then push %rcx; ret */
+	state = v8_leaf_if(b - 1, 0xffffffff, 0x648d4859, V8_IN_RCX, state);
+	state = v8_leaf_if(b, 0xffff, 0xc351, V8_IN_RCX, state);
+	/* The same by %r10. */
+	state = v8_leaf_if(b - 1, 0xffffff, 0x5a415d, V8_RETURNING, state);
+	state = v8_leaf_if(b - 1, 0xffffffff, 0x648d485a, V8_IN_R10, state);
+	state = v8_leaf_if(b, 0xffffff, 0xc35241, V8_IN_R10, state);
+	state = v8_leaf_if(b - 4, 0xffffffff, V8_PROLOGUE, V8_BARE, state);
+	state = v8_leaf_if(b - 1, 0xffffffff, V8_PROLOGUE, V8_PUSHED, state);
+	state = v8_leaf_if(b, 0xffffffff, V8_PROLOGUE, V8_BEFORE, state);
 	/* Between a function's first instruction and its prologue: is it still to be
 	 * deoptimised? Compiled functions lie far enough from each other to see only their own. */
 	for (__u32 i = 1; i < 44; i++)
@@ -209,10 +203,10 @@ V8_INLINE int v8_leaf_push(struct v8_scratch *s, struct andiron_walk *w)
 	if (s->here != V8_IN_CODE || s->state > V8_BARE)
 		return 0;
 	v8_function(s, w->regs[5]);
-	if (s->found != V8_SCRIPT)
+	if (s->found != V8_SCRIPT_FUNCTION)
 		return 0;
 	s->kind = V8_COMPILED;
-	s->met.code = s->pc;
+	s->sighting.code = s->pc;
 	return v8_push_function(s, w);
 }
 
@@ -223,7 +217,7 @@ V8_INLINE int v8_called_at(struct v8_scratch *s, __u64 pc);
 V8_INLINE void v8_leaf_ahead(struct v8_scratch *s)
 {
 	s->state = V8_WHOLE;
-	if (h_read(s->near, 8, s->sp) == 0 && v8_where(&s->process, s->near[0]) != V8_IN_NONE &&
+	if (h_read(s->near, 8, s->sp) == 0 && v8_where(s, s->near[0]) != V8_IN_NONE &&
 	    v8_called_at(s, s->near[0]))
 		s->state = V8_BEFORE;
 }
@@ -252,20 +246,20 @@ V8_INLINE __u32 v8_leaf(struct v8_scratch *s, struct andiron_walk *w)
 		return V8_ON;
 	if (v8_leaf_push(s, w) != 0 || v8_leaf_leave(s, w) != V8_ON)
 		return V8_LOST;
-	s->here = v8_where(&s->process, s->pc);
+	s->here = v8_where(s, s->pc);
 	return s->here == V8_IN_NONE ? V8_LEFT : V8_ON;
 }
 #endif
 
-/* Reads a function into s->met.key; s->found says what it is. */
+/* Reads a function into s->sighting.key; s->found says what it is. */
 V8_INLINE void v8_function(struct v8_scratch *s, __u64 function)
 {
 	const struct v8_layout *l = &s->layout;
-	struct v8_key *k = &s->met.key;
+	struct v8_key *k = &s->sighting.key;
 	__u64 shared = 0, id = 0;
 
 	s->found = V8_NO_FUNCTION;
-	s->met.code = s->met.bytecode = 0;
+	s->sighting.code = s->sighting.bytecode = 0;
 	if (!v8_tagged(function) || h_read(&shared, 8, function - 1 + l->function_shared) != 0 ||
 	    !v8_tagged(shared) || h_read(s->shared, 8 * V8_SHARED, shared - 1) != 0)
 		return;
@@ -277,17 +271,29 @@ V8_INLINE void v8_function(struct v8_scratch *s, __u64 function)
 	if (v8_tagged(k->script) && h_read(&id, 8, k->script - 1 + l->script_id) != 0)
 		return;
 	k->script_id = id;
-	s->found = s->shared[l->shared_data >> 3 & 15] & 1 ? V8_SCRIPT : V8_BROUGHT;
+	s->found = s->shared[l->shared_data >> 3 & 15] & 1 ? V8_SCRIPT_FUNCTION
+							   : V8_BUILTIN_FUNCTION;
 }
 
-/* Appends the function in s->met, as s->kind, at what s->met.code says. */
+/* Which compilation has its object at an address; 0: there is none. */
+V8_INLINE __u64 v8_compilation_at(struct v8_scratch *s, __u64 header)
+{
+	if (header == 0 || h_read(s->near, 8 * V8_HEADER, header) != 0)
+		return 0;
+	return v8_compilation(s->process.seed, s->near);
+}
+
+/* Appends the function in s->sighting, as s->kind, at what s->sighting.code says. */
 V8_INLINE int v8_push_function(struct v8_scratch *s, struct andiron_walk *w)
 {
-	__u64 number = h_number(&s->met), where = s->met.code, exact = s->exact;
+	__u64 where = s->sighting.code, exact = s->exact, compilation;
 
+	if (s->kind == V8_BUILTIN)
+		s->sighting.code = 0; /* of no compiler's */
+	compilation = h_report(s);
 	if (s->kind != V8_INTERPRETED && where != V8_NOWHERE)
-		where |= exact << 63;
-	return andiron_walk_push(w, V8_WHAT(s->kind, number), where);
+		where = V8_ADDRESS(where) | compilation << 48 | exact << 63;
+	return andiron_walk_push(w, V8_WHAT(s->kind, s->sighting.function), where);
 }
 
 /* Whether the frame at fp is an interpreted function's: its slot has an array of bytecodes.
@@ -328,17 +334,17 @@ V8_INLINE void v8_called_from(struct v8_scratch *s)
 {
 	__u64 pc = 0, none = 1;
 
-	s->met.code = V8_NOWHERE;
+	s->sighting.code = V8_NOWHERE;
 	if (s->sp + sizeof(s->near) > s->fp || h_read(s->near, sizeof(s->near), s->sp) != 0)
 		return;
 	for (__u32 i = 0; i < 8; i++) {
-		__u64 in = v8_in(s->process.code, V8_RANGES, s->near[i]) & none;
+		__u64 in = v8_same(v8_where(s, s->near[i]), V8_IN_CODE) & none;
 
 		pc |= s->near[i] & -in;
 		none &= ~in;
 	}
 	if (pc != 0 && v8_called_at(s, pc))
-		s->met.code = pc;
+		s->sighting.code = pc;
 }
 
 /* A function of a script whose address is not in compiled code: an interpreted one, or one that has
@@ -351,15 +357,21 @@ V8_INLINE void v8_not_in_code(struct v8_scratch *s)
 	/* The slots are there once they have been pushed. */
 	if (s->exact && s->sp > s->fp + (__u64)(__s64)s->layout.frame_offset) {
 		s->kind = V8_INTERPRETED;
-		s->met.code = V8_NOWHERE;
+		s->sighting.code = V8_NOWHERE;
 	} else if (v8_interpreted(s, array, offset)) {
 		s->kind = V8_INTERPRETED;
-		s->met.code = offset;
-		s->met.bytecode = array;
+		s->sighting.code = offset;
+		s->sighting.bytecode = array;
 	} else {
 		v8_called_from(s);
 		s->exact = 0;
 	}
+}
+
+/* Appends a frame that has neither a function nor a kind: by its caller it may have a name. */
+V8_INLINE int v8_other_frame(struct v8_scratch *s, struct andiron_walk *w)
+{
+	return andiron_walk_push(w, V8_WHAT(V8_CALLED, 0), s->words[7]);
 }
 
 /* Appends a JavaScript function's frame. */
@@ -367,9 +379,9 @@ V8_INLINE int v8_script_frame(struct v8_scratch *s, struct andiron_walk *w)
 {
 	v8_function(s, s->words[4]);
 	if (s->found == V8_NO_FUNCTION)
-		return andiron_walk_push(w, V8_WHAT(V8_STUB, V8_MARKS), s->pc);
-	s->kind = s->found == V8_BROUGHT ? V8_BUILTIN : V8_COMPILED;
-	s->met.code = s->pc;
+		return v8_other_frame(s, w);
+	s->kind = s->found == V8_BUILTIN_FUNCTION ? V8_BUILTIN : V8_COMPILED;
+	s->sighting.code = s->pc;
 	if (s->kind == V8_COMPILED && s->here != V8_IN_CODE) {
 		if (s->here == V8_IN_BLOB && s->exact &&
 		    andiron_walk_push(w, V8_WHAT(V8_STUB, 0), s->pc | V8_EXACT) != 0)
@@ -387,8 +399,8 @@ V8_INLINE int v8_stub_frame(struct v8_scratch *s, struct andiron_walk *w)
 	if (s->here == V8_IN_HANDLER)
 		return 0;
 	if (mark >= V8_MARKS)
-		mark = 0;
-	else if (s->layout.quiet >> mark & 1)
+		return v8_other_frame(s, w);
+	if (s->layout.hidden >> mark & 1)
 		return 0;
 	return andiron_walk_push(w, V8_WHAT(V8_STUB, mark), s->pc | exact << 63);
 }
@@ -416,7 +428,7 @@ V8_INLINE void v8_leave(struct v8_scratch *s, struct andiron_walk *w)
 	if (s->marked == V8_MARK_ENTRY || s->marked == V8_MARK_CONSTRUCT) {
 		if (h_read(s->near, 40, s->sp - 16 - 56) == 0)
 			v8_take_saved(w, s->near[0], s->near + 1);
-	} else if (s->marked == V8_MARK_SPILL) {
+	} else if (s->marked == V8_MARK_COLLECTOR) {
 		if (h_read(s->near, 40, s->sp - 16 - 48) == 0)
 			v8_take_saved(w, s->near[4], s->near);
 	}
@@ -424,11 +436,11 @@ V8_INLINE void v8_leave(struct v8_scratch *s, struct andiron_walk *w)
 }
 
 /* Whether the frame that was left has been called by V8's code for certain. */
-V8_INLINE int v8_is_inner(struct v8_scratch *s)
+V8_INLINE int v8_is_called_by_v8(struct v8_scratch *s)
 {
 	if (s->words[5] & 1)
 		return s->found != V8_NO_FUNCTION;
-	return s->marked < V8_MARKS && (s->layout.inner >> (s->marked & 63) & 1);
+	return s->marked < V8_MARKS && (s->layout.called_by_v8 >> (s->marked & 63) & 1);
 }
 
 /* Appends the frame at hand and moves to the next: V8_ON, V8_LEFT or V8_LOST. */
@@ -454,20 +466,20 @@ V8_GLOBAL __u32 v8_step(__u32 cpu)
 		return V8_LOST;
 	s->marked = s->words[5] >> 1;
 	v8_to(s, s->words[7], s->words[6], fp + 16);
-	s->here = v8_where(&s->process, s->pc);
+	s->here = v8_where(s, s->pc);
 	if (s->here == V8_IN_NONE) {
-		if (!v8_is_inner(s))
+		if (!v8_is_called_by_v8(s))
 			return V8_LEFT;
 		s->here = V8_IN_CODE; /* in a region that is not known yet */
 	}
 	return s->fp > fp ? V8_ON : V8_LOST;
 }
 
-V8_INLINE __u32 v8_leave_spill(struct v8_scratch *s)
+V8_INLINE __u32 v8_leave_collector_call(struct v8_scratch *s)
 {
 	if (h_read(s->near, 16, s->fp) != 0)
 		return V8_LOST;
-	s->marked = V8_MARK_SPILL;
+	s->marked = V8_MARK_COLLECTOR;
 	v8_to(s, s->near[1], s->near[0], s->fp + 16);
 	return V8_LEFT;
 }
@@ -485,24 +497,26 @@ V8_GLOBAL __u32 v8_begin(__u32 cpu)
 	p = h_process(w->pid);
 	if (!p)
 		return V8_LOST;
-	s->process = *p;
+	h_copy(&s->process, sizeof(s->process), p);
 	l = h_layout(s->process.layout);
 	if (!l)
 		return V8_LOST;
 	s->layout = *l;
 	s->marked = 0;
-	s->met.key.generation = s->process.generation;
-	s->met.key.pid = w->pid;
+	s->found = V8_NO_FUNCTION;
+	s->sighting.key.process_id = s->process.process_id;
 	s->pc = w->pc;
 	s->fp = w->regs[V8_FP];
 	s->sp = w->regs[V8_SP];
 	s->exact = w->exact;
-	if (v8_in(&s->process.spill, 1, s->pc))
-		return v8_leave_spill(s);
-	s->here = v8_where(&s->process, s->pc);
+	s->here = v8_where(s, s->pc);
+	if (s->here == V8_IN_COLLECTOR_CALL)
+		return v8_leave_collector_call(s);
 	if (s->here == V8_IN_NONE || !(w->known >> V8_FP & 1))
 		return V8_LOST;
-	if (s->layout.unknown && andiron_walk_push(w, V8_WHAT(V8_UNKNOWN, 0), 0) != 0)
+	/* Once in a stack. */
+	if (s->layout.unknown && w->switches <= 1 &&
+	    andiron_walk_push(w, V8_WHAT(V8_UNKNOWN, 0), 0) != 0)
 		return V8_LOST;
 	return s->exact ? v8_leaf(s, w) : V8_ON;
 }

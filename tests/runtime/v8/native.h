@@ -12,34 +12,40 @@
 #define V8_INLINE static inline
 #define V8_GLOBAL static
 
-#define NATIVE_FUNCTIONS 4096u
+#define NATIVE_SIGHTINGS 4096u
 
 struct v8_scratch;
 struct andiron_walk;
 
 static int h_read(void *ret, uint32_t n, uint64_t address);
+static void h_copy(void *ret, uint32_t n, const void *from);
 static uint32_t h_u32(const uint8_t *bytes);
 static struct andiron_walk *h_walk(uint32_t cpu);
 static struct v8_scratch *h_scratch(uint32_t cpu);
 static const struct v8_process *h_process(uint32_t pid);
 static const struct v8_layout *h_layout(uint32_t layout);
-static uint64_t h_number(struct v8_met *met);
+static uint64_t h_report(struct v8_scratch *s);
 
 #include "v8/walk.h"
 
 static struct native {
-	const struct v8_memory *memory;
+	struct v8_memory *memory;
 	struct andiron_walk walk;
 	struct v8_scratch scratch;
 	struct v8_process process;
 	struct v8_layout layout;
-	struct v8_met met[NATIVE_FUNCTIONS]; /* its number is its place and one */
-	uint32_t n_met;
+	struct v8_sighting sightings[NATIVE_SIGHTINGS];
+	uint32_t n_sightings;
 } native;
 
 static int h_read(void *ret, uint32_t n, uint64_t address)
 {
 	return memory_read(native.memory, address, ret, n) ? 0 : -1;
+}
+
+static void h_copy(void *ret, uint32_t n, const void *from)
+{
+	memcpy(ret, from, n);
 }
 
 static uint32_t h_u32(const uint8_t *bytes)
@@ -70,17 +76,10 @@ static const struct v8_layout *h_layout(uint32_t layout)
 	return &native.layout;
 }
 
-static uint64_t h_number(struct v8_met *met)
+static uint64_t h_report(struct v8_scratch *s)
 {
-	uint32_t i = 0;
-
-	while (i < native.n_met && memcmp(&native.met[i].key, &met->key, sizeof(met->key)) != 0)
-		i++;
-	if (i == native.n_met && i < NATIVE_FUNCTIONS)
-		native.n_met++;
-	if (i < NATIVE_FUNCTIONS) {
-		native.met[i] = *met;
-		native.met[i].number = i + 1;
-	}
-	return i + 1;
+	s->sighting.function = v8_function_id(s->process.seed, &s->sighting.key);
+	if (native.n_sightings < NATIVE_SIGHTINGS)
+		native.sightings[native.n_sightings++] = s->sighting;
+	return 0;
 }

@@ -19,8 +19,6 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "v8/mappings.h"
-
 #define SOURCE 4096 /* longer reads are of a script's source */
 
 static struct v8_binary binary;
@@ -36,12 +34,18 @@ static bool is_recorded(uint64_t address, size_t n)
 	return false;
 }
 
-static bool record_read(const struct v8_memory *m, uint64_t address, void *ret, size_t n)
+static int target;
+
+static void record_refresh(void *context)
+{
+}
+
+static bool record_read(void *context, uint64_t address, void *ret, size_t n)
 {
 	struct iovec local = {ret, n}, remote = {(void *)(uintptr_t)address, n};
 	uint8_t *at = bytes + n_bytes;
 
-	if (process_vm_readv((pid_t)m->pid, &local, 1, &remote, 1, 0) != (ssize_t)n)
+	if (process_vm_readv(target, &local, 1, &remote, 1, 0) != (ssize_t)n)
 		return false;
 	if (is_recorded(address, n) || n_ranges == STATE_RANGES || n > STATE_BYTES - n_bytes)
 		return true;
@@ -108,23 +112,26 @@ static bool record_state(int pid, const char *file, FILE *out)
 {
 	static struct andiron_runtime_mapping mappings[256];
 	static char text[STATE_TEXT];
-	struct v8_memory memory = {record_read, (uint32_t)pid};
+	struct v8_memory memory = {record_read, record_refresh, NULL, ~0ull};
 	struct state_head head = {0};
 	struct user_regs_struct r;
-	struct names names;
+	uint64_t n;
 
 	if (ptrace(PTRACE_GETREGS, pid, 0, &r) != 0)
 		return false;
 	head_of(&head, &r);
-	mappings_read(&head.process, (uint32_t)pid, &binary, 1, mappings,
-		      read_mappings(pid, file, mappings, 256));
-	if (v8_where(&head.process, r.rip) == V8_IN_NONE)
+	n = read_mappings(pid, file, mappings, 256);
+	mappings_update(&head.mappings, &binary, 1, mappings, n);
+	mappings_read_regions(&head.mappings, (uint32_t)pid, &binary, 1, mappings, n);
+	mappings_add_rest(&head.mappings, mappings, n);
+	mappings_segments(&head.mappings, &native.scratch.process);
+	native.scratch.layout = binary.layout;
+	if (v8_where(&native.scratch, r.rip) == V8_IN_NONE)
 		return false;
+	target = pid;
 	n_ranges = n_bytes = 0;
-	names_init(&names, &memory, &binary);
-	if (!state_walk(&names, &head, &memory, text, sizeof(text)))
+	if (!state_walk(&binary, &head, &memory, text, sizeof(text)))
 		fprintf(stderr, "a walk gave up at %llx\n%s", r.rip, text);
-	names_fini(&names);
 	head.n_ranges = n_ranges;
 	head.n_bytes = n_bytes;
 	head.n_text = (uint32_t)strlen(text);

@@ -59,7 +59,11 @@ static void damage(uint8_t *bytes, size_t n)
 	memcpy(bytes + 8 * i, &word, 8);
 }
 
-static bool image_read(const struct v8_memory *m, uint64_t address, void *ret, size_t n)
+static void image_refresh(void *context)
+{
+}
+
+static bool image_read(void *context, uint64_t address, void *ret, size_t n)
 {
 	image.reads++;
 	for (uint32_t i = 0; i < image.n_ranges; i++) {
@@ -159,18 +163,13 @@ static void states_free(struct states *s)
 
 static bool state_replay(const struct states *s, const struct state *state, char *text)
 {
-	struct v8_memory memory = {image_read, 1};
-	struct names names;
-	bool whole;
+	struct v8_memory memory = {image_read, image_refresh, NULL, ~0ull};
 
 	image.ranges = state->ranges;
 	image.n_ranges = state->head.n_ranges;
 	image.bytes = state->bytes;
 	image.reads = 0;
-	names_init(&names, &memory, &s->binary);
-	whole = state_walk(&names, &state->head, &memory, text, STATE_TEXT);
-	names_fini(&names);
-	return whole;
+	return state_walk(&s->binary, &state->head, &memory, text, STATE_TEXT);
 }
 
 static uint32_t states_each(void (*each)(const struct states *s, const char *name))

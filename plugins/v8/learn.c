@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An object is read, and then looked at once more: it may have moved in the meantime. What could
+ * not be read is not in the cache, and is read at the next sighting. */
+#include "v8/learn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SCRIPT_SOURCE      8
+#define SCRIPT_NAME        16
+#define SCRIPT_LINE_OFFSET 24
+
+static char *copy(const char *text, size_t n)
+{
+	char *s = malloc(n + 1);
+
+	if (s) {
+		memcpy(s, text, n);
+		s[n] = '\0';
+	}
+	return s;
+}
+
+/* The script at an address, which is the one with this number. */
+static struct names_script *script_read(const struct heap *h, uint64_t address, uint64_t number)
+{
+	struct names_script *s;
+	char name[1024];
+	uint64_t word;
+
+	if (!heap_is(h, address, h->binary->types.script) ||
+	    !heap_word(h, address, h->binary->layout.script_id, &word) || word != number ||
+	    !heap_word(h, address, SCRIPT_NAME, &word))
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->name = copy(name, heap_string(h, word, name, sizeof(name)));
+	if (heap_word(h, address, SCRIPT_LINE_OFFSET, &word) && heap_is_small(word))
+		s->line_offset = (int32_t)(word >> 32);
+	if (heap_word(h, address, SCRIPT_SOURCE, &word))
+		heap_lines(h, word, &s->lines);
+	if (s->name && heap_word(h, address, h->binary->layout.script_id, &word) && word == number)
+		return s;
+	names_script_free(s);
+	return NULL;
+}
+
+static void learn_script(const struct learning *l, const struct v8_key *key, uint64_t id)
+{
+	struct names_script *s;
+	bool known;
+
+	pthread_mutex_lock(l->lock);
+	known = names_script(l->names, id) != NULL;
+	pthread_mutex_unlock(l->lock);
+	s = known ? NULL : script_read(&l->heap, key->script, key->script_id);
+	if (!s)
+		return;
+	s->entry.id = id;
+	pthread_mutex_lock(l->lock);
+	names_put_script(l->names, s);
+	pthread_mutex_unlock(l->lock);
+}
+
+/* Whether the function at the key's address is still the key's. */
+static bool function_is(const struct heap *h, const struct v8_key *key)
+{
+	const struct v8_layout *l = &h->binary->layout;
+	uint64_t script, counts, flags;
+
+	return heap_is(h, key->shared, h->binary->types.shared) &&
+	       heap_word(h, key->shared, l->shared_script, &script) && script == key->script &&
+	       heap_word(h, key->shared, l->shared_counts, &counts) && counts == key->counts &&
+	       heap_word(h, key->shared, l->shared_flags, &flags) &&
+	       flags >> 32 == key->flags >> 32;
+}
+
+static void function_read_positions(const struct heap *h, uint64_t bytecodes,
+				    struct names_function *f)
+{
+	uint64_t table, length;
+
+	if (!heap_is(h, bytecodes, h->binary->types.bytecodes) ||
+	    !heap_word(h, bytecodes, h->binary->bytecode_positions, &table))
+		return;
+	f->bytecodes = bytecodes;
+	f->positions = heap_bytes(h, table, &f->n_positions);
+	if (f->positions && (!heap_word(h, bytecodes, 8, &length) ||
+			     !positions_fit(f->positions, f->n_positions,
+					    h->binary->positions_shift, length >> 32))) {
+		free(f->positions);
+		f->positions = NULL;
+		f->n_positions = 0;
+	}
+}
+
+static struct names_function *function_read(const struct heap *h, const struct v8_key *key,
+					    uint64_t bytecodes)
+{
+	struct names_function *f;
+	struct heap_scope scope;
+	uint64_t name;
+
+	if (!function_is(h, key) ||
+	    !heap_word(h, key->shared, h->binary->layout.shared_name, &name))
+		return NULL;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	heap_scope(h, name, &scope);
+	f->key = *key;
+	f->name = copy(scope.name, scope.n_name);
+	f->start = scope.start;
+	f->end = scope.end;
+	if (bytecodes != 0)
+		function_read_positions(h, bytecodes, f);
+	/* Nothing has moved in the meantime. */
+	h->memory->refresh(h->memory->context);
+	if (f->name && function_is(h, key))
+		return f;
+	names_function_free(f);
+	return NULL;
+}
+
+/* Whether all is known that could be read of a function. */
+static bool function_is_known(const struct learning *l, uint64_t id, uint64_t bytecodes)
+{
+	struct names_function *f;
+	bool known;
+
+	pthread_mutex_lock(l->lock);
+	f = names_function(l->names, id);
+	known = f && (f->script == 0 || names_script(l->names, f->script)) &&
+		(bytecodes == 0 || f->bytecodes == bytecodes);
+	pthread_mutex_unlock(l->lock);
+	return known;
+}
+
+/* False: it is no function. */
+static bool learn_function(const struct learning *l, const struct v8_key *key, uint64_t bytecodes)
+{
+	uint64_t id = v8_function_id(l->seed, key);
+	struct names_function *f, *before;
+
+	if (function_is_known(l, id, bytecodes))
+		return true;
+	f = function_read(&l->heap, key, bytecodes);
+	if (!f)
+		return false;
+	f->entry.id = id;
+	if (heap_is_small(key->script_id) && heap_is_pointer(key->script)) {
+		f->script = names_script_id(l->seed, key->script, key->script_id);
+		learn_script(l, key, f->script);
+	}
+	pthread_mutex_lock(l->lock);
+	before = names_function(l->names, id);
+	/* Two functions of one id would have each other's name. */
+	if (before && memcmp(&before->key, key, sizeof(*key)) != 0)
+		f->name[0] = '\0';
+	if (before && before->positions && !f->positions) {
+		f->positions = before->positions;
+		f->n_positions = before->n_positions;
+		f->bytecodes = before->bytecodes;
+		before->positions = NULL;
+	}
+	names_put_function(l->names, f);
+	pthread_mutex_unlock(l->lock);
+	return true;
+}
+
+/* A function by its SharedFunctionInfo, as code that has inlined it says: its id, or 0. */
+static uint64_t learn_inlined(const struct learning *l, uint64_t shared)
+{
+	const struct v8_layout *layout = &l->heap.binary->layout;
+	struct v8_key key = {.process_id = l->process_id, .shared = shared};
+	const struct heap *h = &l->heap;
+	uint64_t name, script, number, counts, flags;
+
+	if (!heap_word(h, shared, layout->shared_name, &name) ||
+	    !heap_word(h, shared, layout->shared_script, &script) ||
+	    !heap_word(h, shared, layout->shared_counts, &counts) ||
+	    !heap_word(h, shared, layout->shared_flags, &flags) ||
+	    !heap_word(h, script, layout->script_id, &number))
+		return 0;
+	key.name = name;
+	key.script = script;
+	key.script_id = number;
+	key.counts = counts;
+	key.flags = flags;
+	return learn_function(l, &key, 0) ? v8_function_id(l->seed, &key) : 0;
+}
+
+/* Whether the code around an address is known and still there. */
+static bool code_is_known(const struct learning *l, uint64_t pc, struct v8_place_state *ret)
+{
+	struct names_code *c;
+	__u64 words[V8_HEADER];
+
+	ret->header = 0;
+	pthread_mutex_lock(l->lock);
+	c = names_code(l->names, l->process_id, pc);
+	if (c)
+		*ret = (struct v8_place_state){0, c->code.header, c->code.compilation};
+	pthread_mutex_unlock(l->lock);
+	return ret->header != 0 && memory_read(l->heap.memory, ret->header, words, sizeof(words)) &&
+	       v8_compilation(l->seed, words) == ret->compilation;
+}
+
+static void learn_code(const struct learning *l, const struct v8_sighting *s,
+		       struct v8_place_state *ret)
+{
+	struct names_code *c;
+
+	if (code_is_known(l, s->code, ret))
+		return;
+	*ret = (struct v8_place_state){0};
+	c = calloc(1, sizeof(*c));
+	if (!c || !code_read(&l->heap, l->seed, s->code, &c->code)) {
+		free(c);
+		return;
+	}
+	*ret = (struct v8_place_state){0, c->code.header, c->code.compilation};
+	c->process_id = l->process_id;
+	c->entry.id = v8_mix(l->seed, c->code.header);
+	/* Now, while they are there. */
+	for (uint32_t i = 0; i < c->code.n_inlined; i++)
+		if (c->code.inlined[i].shared != 0)
+			c->code.inlined[i].function = learn_inlined(l, c->code.inlined[i].shared);
+	if (c->code.kind == CODE_BASELINE)
+		learn_function(l, &s->key, c->code.bytecodes);
+	pthread_mutex_lock(l->lock);
+	names_put_code(l->names, c);
+	pthread_mutex_unlock(l->lock);
+}
+
+void learn(const struct learning *l, const struct v8_sighting *sighting, struct v8_place_state *ret)
+{
+	*ret = (struct v8_place_state){0};
+	if (learn_function(l, &sighting->key, sighting->bytecode) && sighting->code != 0 &&
+	    sighting->code != V8_NOWHERE && sighting->bytecode == 0)
+		learn_code(l, sighting, ret);
+}

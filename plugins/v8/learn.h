@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the functions that walks have seen, their scripts and their code, into the cache. Reading
+ * may take long, so the lock of the cache is held only to look into it and to put what was read. */
+#pragma once
+
+#include <pthread.h>
+
+#include "v8/names.h"
+
+struct learning {
+	struct names *names;
+	pthread_mutex_t *lock;
+	struct heap heap; /* of the process */
+	uint64_t process_id, seed;
+};
+
+/* Reads what is not known of a sighting. *ret has the code that was seen, or 0. */
+void learn(const struct learning *l, const struct v8_sighting *sighting,
+	   struct v8_place_state *ret);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables that keep what was read: ends of lines, names, and a process's code. */
+#include "testing/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "v8/lines.h"
+#include "v8/mappings.h"
+#include "v8/names.h"
+
+/* Each position is in the line that it was put into, whatever lengths lines have. */
+TEST(positions_have_their_lines)
+{
+	struct lines l = {0};
+	uint32_t ends[1000], end = 0;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		end += i % 7 == 0 ? 100000 : 1 + i % 200;
+		ends[i] = end;
+		expect(lines_add(&l, end));
+	}
+	lines_trim(&l);
+	expect_eq(lines_find(&l, 0), 1);
+	for (uint32_t i = 0; i < 1000; i++) {
+		expect_eq(lines_find(&l, ends[i]), i + 1);
+		expect_eq(lines_find(&l, ends[i] + 1), i < 999 ? i + 2 : 0);
+	}
+	expect(lines_bytes(&l) < 2500);
+	lines_fini(&l);
+}
+
+/* A script of nothing but line feeds costs no more than any other. */
+TEST(lines_are_bounded)
+{
+	struct lines l = {0};
+	uint32_t n = 0;
+
+	while (n < (64u << 20) && lines_add(&l, n))
+		n++;
+	expect(n < (1u << 20));
+	expect(lines_bytes(&l) <= LINES_BYTES);
+	lines_fini(&l);
+}
+
+static void put_function(struct names *n, uint64_t id, size_t n_name)
+{
+	struct names_function *f = calloc(1, sizeof(*f));
+
+	expect(f);
+	f->entry.id = id;
+	f->name = malloc(n_name + 1);
+	expect(f->name);
+	memset(f->name, 'a', n_name);
+	f->name[n_name] = '\0';
+	names_put_function(n, f);
+}
+
+static void put_code(struct names *n, uint64_t process_id, uint64_t start, uint64_t end,
+		     uint64_t compilation)
+{
+	struct names_code *c = calloc(1, sizeof(*c));
+
+	expect(c);
+	c->entry.id = v8_mix(process_id, start);
+	c->process_id = process_id;
+	c->code = (struct code){.start = start, .end = end, .compilation = compilation};
+	names_put_code(n, c);
+}
+
+/* All bytes are counted, and what was used last stays. */
+TEST(names_are_bounded_and_the_used_ones_stay)
+{
+	struct names *n = names_new();
+
+	expect(n);
+	for (uint64_t id = 1; id < 200000; id++) {
+		put_function(n, id, id % 200);
+		put_code(n, id % 3, id * 64, id * 64 + 32, 1);
+		expect(n->bytes <= NAMES_BYTES + sizeof(void *) * NAMES_CODES);
+		expect(names_function(n, 1));
+	}
+	expect(n->n_evicted > 100000);
+	expect(!names_function(n, 2));
+	names_free(n);
+}
+
+/* An entry that is put again is counted once. */
+TEST(a_name_that_is_read_again_costs_nothing)
+{
+	struct names *n = names_new();
+	uint64_t bytes;
+
+	expect(n);
+	put_function(n, 7, 100);
+	bytes = n->bytes;
+	for (int i = 0; i < 100; i++)
+		put_function(n, 7, 100);
+	expect_eq(n->bytes, bytes);
+	names_free(n);
+}
+
+/* Code is found by its addresses in its own process, and other code there takes its place. */
+TEST(code_replaces_what_was_there)
+{
+	struct names *n = names_new();
+	struct names_code *c;
+
+	expect(n);
+	put_code(n, 1, 0x1000, 0x1100, 5);
+	put_code(n, 1, 0x1200, 0x1300, 6);
+	put_code(n, 2, 0x1000, 0x1800, 7);
+	c = names_code(n, 1, 0x1080);
+	expect(c && c->code.compilation == 5 && !c->replaced);
+	expect(!names_code(n, 1, 0x1180));
+	expect(!names_code(n, 3, 0x1080));
+	put_code(n, 1, 0x10c0, 0x1240, 8);
+	c = names_code(n, 1, 0x10c0);
+	expect(c && c->code.compilation == 8 && c->replaced);
+	expect(!names_code(n, 1, 0x1010));
+	expect_eq(n->n_codes, 2);
+	names_free(n);
+}
+
+static uint32_t segment_of(const struct v8_process *p, uint64_t pc)
+{
+	uint32_t at = 0;
+
+	while (at + 1 < V8_SEGMENTS && p->segments[at + 1] >> 8 <= pc)
+		at++;
+	return (uint32_t)(p->segments[at] & 7);
+}
+
+/* Thirty isolates, each with a copy of the builtins in its region, are all code. */
+TEST(regions_of_many_threads_are_segments)
+{
+	struct v8_binary b = {.blob = 0x10000, .blob_bytes = 0x2000};
+	struct andiron_runtime_mapping list[100] = {{0x10000, 0x14000, 0x10000, 1}};
+	struct mappings m = {0};
+	struct v8_process p;
+	uint64_t n = 1;
+
+	for (uint64_t i = 1; i <= 30; i++) {
+		uint64_t from = i << 32;
+
+		list[n++] = (struct andiron_runtime_mapping){from, from + 0x1000, from, 0};
+		list[n++] =
+			(struct andiron_runtime_mapping){from + 0x1000, from + 0x3000, 0x10000, 1};
+		list[n++] = (struct andiron_runtime_mapping){from + 0x3000, from + 0x4000,
+							     from + 0x3000, 0};
+	}
+	expect(!mappings_update(&m, &b, 1, list, n));
+	for (uint32_t i = 1; i <= 30; i++)
+		m.code[m.n_code++] =
+			(struct v8_range){(uint64_t)i << 32, ((uint64_t)i << 32) + 0x8000};
+	expect(mappings_update(&m, &b, 1, list, n));
+	mappings_add_rest(&m, list, n);
+	mappings_segments(&m, &p);
+	expect_eq(m.n_code, 30);
+	expect_eq(m.n_blobs, 31);
+	for (uint64_t i = 1; i <= 30; i++) {
+		expect_eq(segment_of(&p, (i << 32) - 1), V8_IN_NONE);
+		expect_eq(segment_of(&p, (i << 32) + 0xfff), V8_IN_CODE);
+		expect_eq(segment_of(&p, (i << 32) + 0x2fff), V8_IN_BLOB);
+		expect_eq(segment_of(&p, (i << 32) + 0x3000), V8_IN_CODE);
+		expect_eq(segment_of(&p, (i << 32) + 0x8000), V8_IN_NONE);
+	}
+	expect_eq(segment_of(&p, 0x11fff), V8_IN_BLOB);
+	expect_eq(segment_of(&p, 0x12000), V8_IN_NONE);
+	/* An isolate that ended. */
+	expect(mappings_update(&m, &b, 1, list, n - 3));
+	expect_eq(m.n_code, 29);
+}

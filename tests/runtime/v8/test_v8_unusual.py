@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Node.js with many threads, of a version that is not known, and in regular expressions."""
+
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, ".."), os.path.join(HERE, "../../scenario")]
+import profiles  # noqa: E402
+import runtimes  # noqa: E402
+from tap import case, main  # noqa: E402
+
+CONSTANT = b"v8dbg_class_JSFunction__shared__SharedFunctionInfo"
+
+
+def stacks_of(command, file):
+    """Lists of functions with their samples, and what the status said."""
+    profile = profiles.of_program(*command, os.path.join(HERE, file), samples=1000)
+    found = [([f.function for f in frames], frames, n) for frames, n, _ in profile.stacks]
+    return found, profile
+
+
+def share(stacks, is_right, early):
+    """The part of the samples that are right, without those from before the process was known."""
+    right = sum(n for names, frames, n in stacks if is_right(names, frames))
+    wrong = sum(n for names, frames, n in stacks if not is_right(names, frames))
+    return right / max(1, right + wrong - min(wrong, early))
+
+
+@case
+def threads():
+    """Code of sixteen worker threads, each with a V8 of its own, has its functions."""
+    for node in runtimes.nodes():
+        stacks, profile = stacks_of(node.command, "workers.js")
+        part = share(stacks, lambda names, _: "inside" in names, profile.early)
+        print(f"# {node}: {part:.2%} of samples in the threads' function", flush=True)
+        assert part >= 0.99, [names for names, _, _ in stacks][:5]
+
+
+@case
+def not_known():
+    """Without one of its constants a V8 has whole native frames and one that says what is not
+    there."""
+    for node in runtimes.nodes():
+        path = node.command[0]
+        if not os.path.isfile(path) or len(node.command) > 1:
+            continue  # its V8 is in a library
+        with open(path, "rb") as f:
+            data = f.read()
+        assert CONSTANT in data, node
+        with open("node", "wb") as f:
+            f.write(data.replace(CONSTANT, CONSTANT[:-1] + b"x"))
+        os.chmod("node", 0o755)
+        stacks, profile = stacks_of([os.path.abspath("node")], "known.js")
+        assert "not known, no class_JSFunction__shared" in profile.runtime, profile.runtime
+        mark = f"[{profile.runtime}]"
+        part = share(
+            stacks,
+            lambda names, frames: names.count(mark) == 1 and profiles.is_whole(frames),
+            profile.early,
+        )
+        print(f"# {node}: {part:.2%} of samples whole with one {mark}", flush=True)
+        assert part >= 0.99, [names for names, _, _ in stacks][:5]
+
+
+@case
+def regular_expressions():
+    """Code of a regular expression says that it is."""
+    for node in runtimes.nodes():
+        stacks, _ = stacks_of(node.command, "regular.js")
+        own = [(names[-1], n) for names, _, n in stacks if "search" in names]
+        said = sum(n for name, n in own if name == "[regular expression]")
+        code = sum(n for name, n in own if name == "[code]")
+        print(f"# {node}: {said} samples in regular expressions, {code} in other code", flush=True)
+        assert said > 20 and code <= said / 50, own[:10]
+
+
+case(runtimes.expect_all)
+main()
