@@ -208,20 +208,26 @@ void session_close(void *session)
 	free(s);
 }
 
-/* The first file of the process that has an interpreter. */
-static struct binary *find_binary(struct session *s, const struct andiron_runtime_mapping *mappings,
-				  uint64_t n, uint64_t *ret_bias)
+/* The first file of the process that has an interpreter. 1; 0: none has; -EAGAIN: a file could not
+ * be read now. */
+static int find_binary(struct session *s, const struct andiron_runtime_mapping *mappings,
+		       uint64_t n, struct binary **ret, uint64_t *ret_bias)
 {
+	int r = 0;
+
 	for (uint64_t i = 0; i < n; i++) {
 		struct binary *b =
 			mappings[i].object ? binaries_find(&s->binaries, mappings[i].object) : NULL;
 
+		if (!b && mappings[i].object)
+			r = -EAGAIN;
 		if (!b || !b->interpreter)
 			continue;
+		*ret = b;
 		*ret_bias = mappings[i].start - mappings[i].address;
-		return b;
+		return 1;
 	}
-	return NULL;
+	return r;
 }
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -312,8 +318,9 @@ int32_t session_claim(void *session, const struct andiron_runtime_process *proce
 {
 	struct session *s = session;
 	uint64_t bias = 0;
-	struct binary *b = find_binary(s, mappings, n, &bias);
+	struct binary *b = NULL;
 	int32_t count = 0;
+	int found = find_binary(s, mappings, n, &b, &bias);
 	bool known;
 
 	pthread_mutex_lock(&s->lock);
@@ -321,7 +328,7 @@ int32_t session_claim(void *session, const struct andiron_runtime_process *proce
 	report_counts(s);
 	pthread_mutex_unlock(&s->lock);
 	if (!b)
-		return 0;
+		return found;
 	if (!known)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < b->interpreter->n_codes && (uint64_t)count < max; i++)
