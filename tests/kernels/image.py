@@ -52,10 +52,11 @@ class Archive:
 
 
 class Programs:
-    """Adds programs and what they are linked with, from a root for their architecture."""
+    """Adds programs and what they are linked with, from a root for their architecture; `under` is
+    the folder that is their root in the guest."""
 
-    def __init__(self, archive, arch, root="/"):
-        self.archive, self.root, self.done = archive, root, set()
+    def __init__(self, archive, arch, root="/", under=""):
+        self.archive, self.root, self.under, self.done = archive, root, under, set()
         self.dirs = [
             f"usr/lib/{TRIPLET[arch]}",
             f"lib/{TRIPLET[arch]}",
@@ -81,7 +82,7 @@ class Programs:
         if name in self.done:
             return
         self.done.add(name)
-        self.archive.copy(path, name)
+        self.archive.copy(path, self.under + name)
         told = subprocess.run(
             ["readelf", "-Wdl", path],
             capture_output=True,

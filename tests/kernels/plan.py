@@ -14,12 +14,16 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "scenario"))
 from books import books_hold  # noqa: E402
+from packages import Missing  # noqa: E402
 
-PLUGINS = ["process", "ebpf", "symbolize", "file"]
+PLUGINS = ["process", "ebpf", "symbolize", "file", "python", "jvm", "v8"]
 ANDIRON = "host-abi/cli/andiron"
 LOAD = "tests/kernels/load"
 VERIFY = "tests/kernels/verify"
+UNDER = "/suite"  # in the guest, what lies in a container
 OBJECTS = ["bpf/sampler.bpf.o", "bpf/process.bpf.o"]
+OF_RUNTIMES = ["python/python", "python/python-few", "jvm/jvm", "v8/v8"]
+INSTRUCTIONS_MAX = 200_000  # of all programs together
 # The sampler loads the first group that the kernel takes, and with it what follows forks.
 WALKERS = [["sample", "resume"], ["sample_calls", "resume_calls"], ["sample_alone"]]
 FOLLOWERS = ["follow_fork", "follow_exit"]
@@ -278,6 +282,35 @@ def verify(outcome, facts):
         facts["verified"] = sum(counts[name] for name in walker + FOLLOWERS)
 
 
+@step(
+    "verify-runtimes",
+    "cd {build} && for name in "
+    + " ".join(OF_RUNTIMES)
+    + f"; do echo of $name; {VERIFY} plugins/$name.bpf.o || exit; done",
+    VERIFY,
+    *(f"plugins/{name}.bpf.o" for name in OF_RUNTIMES),
+)
+def verify_runtimes(outcome, facts):
+    """The verifier takes each runtime's program, all with the sampler's in 200,000 instructions."""
+    assert outcome.code == 0, outcome.text
+    found = dict(re.findall(r"^of \w+/(\S+)\n\w+ (verified \d+|refused)", outcome.text, re.M))
+    counts = {name: int(said.split()[1]) for name, said in found.items() if said != "refused"}
+    if "python" in counts:  # the other is for kernels without bpf_loop
+        counts.pop("python-few", None)
+    facts["runtimes"] = counts
+    facts["verified_all"] = facts["verified"] + sum(counts.values())
+    assert facts["verified_all"] <= INSTRUCTIONS_MAX, counts
+    if not has_calls(facts):
+        return
+    missing = {"python", "jvm", "v8"} - {name.split("-")[0] for name in counts}
+    assert not missing, f"{missing} refused, the verifier says:\n{outcome.text}"
+
+
+def has_calls(facts):
+    """Whether a program with functions can call another program: arm64 learned it in Linux 6.0."""
+    return (facts["kernel"], facts["arch"]) != ("5.10", "arm64")
+
+
 def folded(text):
     """{frames: samples}, the process first."""
     stacks = {}
@@ -324,6 +357,69 @@ def declare_recording(recording):
     judge.__doc__ = f"Stacks of {names} are whole, and the ledger closes."
 
 
+class Script:
+    """A program of a runtime, whose functions call each other. The runtime starts for as long as it
+    likes; samples of the chain are judged."""
+
+    CHAIN = ["main", "outer", "middle", "inner"]
+
+    def __init__(self, runtime, command, chain=tuple(CHAIN), process=None):
+        self.runtime, self.command, self.chain = runtime, command, list(chain)
+        self.process = process or runtime
+
+    def judge(self, stacks):
+        """(samples of whole chains, of all chains)"""
+        n_own = n_whole = 0
+        for frames, n in stacks.items():
+            own = [f for f in frames[1:] if f in self.chain]
+            if frames[0] == self.process and own:
+                n_own += n
+                n_whole += n if own == self.chain[: len(own)] else 0
+        listed = "\n".join(
+            f"{n} {';'.join(s)}" for s, n in sorted(stacks.items(), key=lambda at: -at[1])[:20]
+        )
+        assert n_own >= 50, f"only {n_own} samples have a function of the program\n{listed}"
+        assert n_whole >= 0.97 * n_own, f"{n_whole} of {n_own} are whole\n{listed}"
+        return n_whole, n_own
+
+
+SCRIPTS = [
+    Script("python", "/usr/bin/python3 -S /chain.py 2", process="python3"),
+    Script("v8", "/usr/bin/node /chain.js 4", process="node"),
+    Script(
+        "jvm",
+        "/java/bin/java -Xmx64m -cp /java Chain 4",
+        ["Chain." + name for name in Script.CHAIN],
+        "java",
+    ),
+]
+lacking = {}  # architecture → why there are no runtimes for it
+MOUNTED = f"""cd {UNDER}
+[ -d proc/self ] || {{{{ mount -t proc proc proc && mount -o bind /dev dev; }}}} || exit 1
+"""
+
+
+def declare_script(script):
+    command = (
+        f"{MOUNTED}{{build}}/{ANDIRON} record -F 199 -o /keep/stacks.folded "
+        f"-- chroot {UNDER} {script.command}"
+    )
+
+    @step("runtime-" + script.runtime, command, ANDIRON)
+    def judge(outcome, facts):
+        if facts["arch"] in lacking:
+            raise Missing(lacking[facts["arch"]])
+        unused = re.search(f'the runtime "{script.runtime}" is not used.*', outcome.text)
+        if not has_calls(facts):
+            assert unused, outcome.text
+            raise Missing(unused.group())
+        assert outcome.code == 0 and not unused, outcome.text
+        stacks = folded(outcome.files["stacks.folded"].decode())
+        facts.setdefault("whole", {})[script.process] = "%d/%d" % script.judge(stacks)
+
+    judge.__doc__ = f"Functions of a program of {script.runtime} come back by name and in order."
+
+
 def declare_test(path, programs, apart):
     @step(os.path.basename(path), f"{{build}}/{path}", path, *programs)
     def judge(outcome, facts):
@@ -340,6 +436,8 @@ def declare_test(path, programs, apart):
 
 for one in RECORDINGS:
     declare_recording(one)
+for one in SCRIPTS:
+    declare_script(one)
 for one in TESTS:
     declare_test(*one)
 

@@ -32,7 +32,7 @@ static int print(enum libbpf_print_level level, const char *format, va_list args
 
 static int print(enum libbpf_print_level level, const char *format, va_list args)
 {
-	if (!speak || level == LIBBPF_DEBUG)
+	if (!speak || level == LIBBPF_DEBUG || strstr(format, "BTF")) /* at length, and needless */
 		return 0;
 	printf("# ");
 	return vprintf(format, args);
@@ -79,6 +79,7 @@ static void verify(const char *path, const char *name, char *log)
 		return;
 	}
 	printf("%s refused %d %s\n", name, -r, strerror(-r));
+	print_tail(log); /* why; what follows is cut off where it is long, before Linux 6.4 */
 	speak = true;
 	load(path, name, LOG_LINES, log);
 	speak = false;

@@ -172,17 +172,20 @@ def pip():
     raise Missing("needs pip: apt-get install python3-pip")
 
 
-def pypi(requirement):
-    """The folder that the wheel of this requirement is installed in."""
-    with made_once(requirement) as (folder, fresh):
+def pypi(requirement, platform=None):
+    """The folder that the wheel of this requirement is installed in; of another platform than this
+    machine's by its tag."""
+    name = f"{requirement}-{platform}" if platform else requirement
+    with made_once(name) as (folder, fresh):
         if fresh:
             pinned = os.path.join(folder, "requirement")
             with open(pinned, "w", encoding="utf-8") as f:
                 f.write(" ".join([requirement] + [f"--hash=sha256:{d}" for d in PYPI[requirement]]))
             how = ["-q", "--no-deps", "--no-compile", "--only-binary", ":all:", "--require-hashes"]
+            how += ["--platform", platform] if platform else []
             command = [*pip(), "install", *how, "--target", folder, "-r", pinned]
             run(command, requirement)
-    return folder_of(requirement)
+    return folder_of(name)
 
 
 def npm(package):
