@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,32 +23,14 @@ import time
 import entries
 import programs
 import rods
+from agents import EBPF, FILE, PUSH, agent, server
 from figures import failed, figure, finish
 from stacks import Profile
 
 ANDIRON, BASELINE = sys.argv[1:]
-SERVERS = os.path.join(programs.ROOT, "tests/servers")
 WARM, WINDOW = (60, 60) if rods.LONG else (20, 30)
 BASELINE_SECONDS, STARTS = (10, 5) if rods.LONG else (8, 3)
 FOREVER = "100000"
-
-EBPF = """
-pyroscope.ebpf "all" {{
-  forward_to       = [{to}]
-  targets_only     = false
-  default_target   = {{"service_name" = "host"}}
-  demangle         = "full"
-  sample_rate      = 97
-  collect_interval = "{interval}"
-  comm             = "{comm}"
-}}
-"""
-PUSH = """
-pyroscope.write "server" {{ endpoint {{ url = "{url}" }} }}
-"""
-FILE = """
-profile.file "out" {{ paths = ["{path}"] }}
-"""
 
 
 def loads():
@@ -70,50 +51,6 @@ def loads():
         for name in ("rust-work", "go-work", "throws", "syscalls")
         if name in own
     ]
-
-
-@contextlib.contextmanager
-def server():
-    """The URL of a receiver that takes what is pushed."""
-    binary = subprocess.run(
-        [f"{SERVERS}/get", "push-receiver"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    process = subprocess.Popen(
-        [binary, "-rate-mib", "100", "-burst-mib", "100"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-@contextlib.contextmanager
-def agent(folder, config):
-    with open(f"{folder}/agent.alloy", "w", encoding="utf-8") as file:
-        file.write(config)
-    with open(f"{folder}/log", "w", encoding="utf-8") as log:
-        process = subprocess.Popen(
-            [
-                ANDIRON,
-                "run",
-                f"{folder}/agent.alloy",
-                "--status",
-                f"{folder}/status",
-                "--ledger",
-                f"{folder}/ledger.json",
-            ],
-            stderr=log,
-        )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
 
 
 def baseline():
@@ -160,9 +97,9 @@ def pushing():
         url = stack.enter_context(server())
         stack.enter_context(rods.load(loads()))
         config = EBPF.format(
-            to="pyroscope.write.server.receiver", interval="15s", comm="none"
+            to="pyroscope.write.server.receiver", interval="15s", comm="none", more=""
         ) + PUSH.format(url=url)
-        with agent(folder, config) as process:
+        with agent(ANDIRON, folder, config) as process:
             rods.window(WARM)
             figure(
                 "97 Hz, mixed load, pushing: agent CPU",
@@ -246,10 +183,10 @@ def first_whole_stack():
             with tempfile.TemporaryDirectory() as folder:
                 out = f"{folder}/out.pb.gz"
                 config = EBPF.format(
-                    to="profile.file.out.receiver", interval="1s", comm="label"
+                    to="profile.file.out.receiver", interval="1s", comm="label", more=""
                 ) + FILE.format(path=out)
                 began = time.clock_gettime_ns(time.CLOCK_MONOTONIC) / 1e6
-                with agent(folder, config):
+                with agent(ANDIRON, folder, config):
                     rods.window(2.5)
                 times = [
                     float(s.comm[2:]) - began
