@@ -12,6 +12,7 @@
 #define LAYOUT   24u /* behind three checksums */
 #define FIRST    "DeoptimizationEntry_Eager"
 #define NAME     96u
+#define READ     16384u /* names, until the first one is found */
 
 struct relocations {
 	Elf64_Rela *list;
@@ -59,14 +60,17 @@ static bool name_read(const struct elf_file *f, const Elf64_Rela *r, char *ret)
 /* Where the table of names begins; n: there is none. */
 static uint32_t relocations_find(struct relocations *r, const struct elf_file *f)
 {
+	uint32_t n_read = 0;
 	char name[NAME];
 
-	for (uint32_t i = r->n; i-- > 0;) {
+	for (uint32_t i = r->n; i-- > 0 && n_read < READ;) {
 		uint32_t next = relocations_next(r, i);
 
 		r->runs[i] = next ? r->runs[next] + 1 : 1;
-		if (r->runs[i] >= SHORTEST && name_read(f, &r->list[i], name) &&
-		    strcmp(name, FIRST) == 0)
+		if (r->runs[i] < SHORTEST)
+			continue;
+		n_read++;
+		if (name_read(f, &r->list[i], name) && strcmp(name, FIRST) == 0)
 			return i;
 	}
 	return r->n;

@@ -58,7 +58,7 @@ struct session {
 	struct object_table files;
 	struct process_table processes;
 	struct process *ids[IDS];
-	struct target_memory *retired[GONE]; /* to be closed */
+	struct target_memory *retired[GONE + 2]; /* to be closed; a claim adds two */
 	uint32_t n_retired;
 	struct names *names;
 	struct frames frames;
@@ -141,7 +141,7 @@ static void session_count(struct session *s)
 /* Closes what can be closed without waiting for the thread, which else does it. */
 static void session_unlock(struct session *s)
 {
-	bool full = s->n_retired == GONE;
+	bool full = s->n_retired >= GONE;
 
 	session_count(s);
 	pthread_mutex_unlock(&s->lock);
@@ -430,7 +430,7 @@ static int32_t process_claims(struct session *s, struct process *p,
 
 	mappings_segments(&p->mappings, &known);
 	if (bpf_map_update_elem(s->fd_processes, &p->entry.key.pid, &known, BPF_ANY) != 0)
-		return -errno;
+		return -ENOMEM;
 	if (b->blob_bytes != 0)
 		ret[n++] = (struct andiron_runtime_claim){object, b->blob, b->blob + b->blob_bytes};
 	if (call != 0)
