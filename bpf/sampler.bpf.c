@@ -372,6 +372,7 @@ SAMPLER_INLINE void hand_over(struct bpf_perf_event_data *event, struct andiron_
 		return;
 	}
 	w->switches++;
+	w->last = w->switches == ANDIRON_WALK_SWITCHES && !sampler_config.continuation;
 	w->end = 0;
 	if (w->slot != ANDIRON_WALK_RESUME)
 		bpf_tail_call(event, &programs, w->slot);
@@ -394,7 +395,7 @@ SAMPLER_INLINE void came_back(__u32 cpu)
 	if (w->end != 0)
 		w->end = w->n_words + 2 > ANDIRON_WALK_WORDS ? UNWIND_END_TRUNCATED
 							     : UNWIND_END_RUNTIME;
-	if (w->native > ANDIRON_WALK_SHOW)
+	if (w->native > ANDIRON_WALK_REST)
 		w->native = 0;
 	unwind_mark(w);
 }

@@ -541,7 +541,7 @@ UNWIND_GLOBAL int unwind_step(unwind_env e)
 		return w->end != 0;
 	at = w->exact ? w->pc : w->pc - 1;
 	rule = native ? unwind_find(e, at) : unwind_rule_at(e, w, at);
-	w->native = 0;
+	w->native = native == ANDIRON_WALK_REST ? native : 0;
 	if (w->end == UNWIND_END_HAND_OVER)
 		return 1;
 	if (unwind_is_full(w, native, at)) {

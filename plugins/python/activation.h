@@ -35,7 +35,8 @@ P_INLINE int is_leaving(const struct python_layout *l, struct python_scratch *s)
 /* To the activation's CFrame, and to its innermost frame; 0: it has none. */
 P_INLINE int find_cframe(__u32 cpu, const struct python_layout *l, struct python_scratch *s)
 {
-	h_loop(P_ANCHORS, step_anchor, cpu);
+	for (__u32 i = 0; i < P_ANCHORS && python_step_anchor(cpu) == 0; i++)
+		;
 	if (s->run.anchor == 0 || s->run.anchor >= s->run.cfa || s->run.anchor < s->run.sp)
 		return 0;
 	if (l->kind == PYTHON_CFRAMES)
@@ -74,7 +75,8 @@ P_GLOBAL int python_try(__u32 cpu, __u64 state)
 		if (s->run.frame != 0)
 			take_object(w, l, s);
 	} else {
-		h_loop(P_FRAMES, step_frame, cpu);
+		for (__u32 i = 0; i < P_FRAMES && python_step_frame(cpu) == 0; i++)
+			;
 		if (!s->run.found && l->kind == PYTHON_CFRAMES)
 			s->run.found = s->run.unreadable = 1;
 	}
@@ -96,7 +98,7 @@ P_INLINE int is_own(__u64 id, __u64 pointer)
 }
 
 /* One thread of an interpreter's list, until one is the current thread's and has not been tried. */
-P_STEP(step_thread)
+P_GLOBAL int python_step_thread(__u32 cpu)
 {
 	struct python_scratch *s = h_scratch();
 	struct python_thread *t = h_thread();
@@ -152,7 +154,8 @@ P_GLOBAL int python_search(void)
 	if (!l)
 		return 0;
 	search_from(l, s, t);
-	h_loop(P_SEARCH, step_thread, 0);
+	for (__u32 i = 0; i < P_SEARCH && python_step_thread(0) == 0; i++)
+		;
 	found = s->run.thread;
 	t->interp = s->run.interp;
 	t->next = found;
@@ -295,6 +298,27 @@ P_INLINE void walk_activation(__u32 cpu, struct andiron_walk *w, struct python_t
 		save_cursor(w, t);
 }
 
+/* The last call for this stack: the frames of all outer activations stand together, then a mark,
+ * and native frames follow to the thread's entry, the loop's own among them. To 3.10 each call is
+ * an activation. */
+P_GLOBAL int python_rest(__u32 cpu)
+{
+	struct python_scratch *s = h_scratch();
+	struct andiron_walk *w = h_walk(cpu);
+
+	if (!s || !w)
+		return 0;
+	w->native = ANDIRON_WALK_REST;
+	if (!s->run.found || s->run.unreadable || s->run.frame == 0)
+		return 0;
+	for (__u32 i = 0; i < P_FRAMES && python_step_rest(cpu) == 0; i++)
+		;
+	if (andiron_walk_push(w, PYTHON_WHAT_MARKER,
+			      s->run.unreadable ? PYTHON_MARKER_FRAME : PYTHON_MARKER_ORDER) != 0)
+		w->end = ANDIRON_WALK_GAVE_UP;
+	return 0;
+}
+
 P_INLINE void walk_python(__u32 cpu, struct andiron_walk *w)
 {
 	struct python_proc *p = h_proc(w->pid);
@@ -309,6 +333,7 @@ P_INLINE void walk_python(__u32 cpu, struct andiron_walk *w)
 		check_cursor(w, t);
 	if (!t || l->kind == PYTHON_UNKNOWN) {
 		mark(w, t, PYTHON_MARKER_VERSION);
+		w->native = w->last ? ANDIRON_WALK_REST : ANDIRON_WALK_SHOW;
 		return;
 	}
 	if (l->cfa_fp && !(w->known >> P_FP & 1)) {
@@ -330,4 +355,6 @@ P_INLINE void walk_python(__u32 cpu, struct andiron_walk *w)
 		.code_type = p->code_type,
 	};
 	walk_activation(cpu, w, t, s);
+	if (w->last && w->end == 0)
+		python_rest(cpu);
 }

@@ -20,7 +20,9 @@
  *   h_thread_pointer()              its TCB
  *   h_thread_key()                  tgid << 32 | tid
  *   h_is_told(id) h_tell(scratch, bytes)  whether the code object is known; 0 once it is told
- *   h_loop(n, step, cpu)            step(i, &cpu) until it returns 1 */
+ *
+ * Loops are plain ones, whose step is such a global function: the verifier follows it once, and the
+ * loop itself costs some ten instructions a turn. So no kernel needs bpf_loop. */
 #pragma once
 
 #include "python/wire.h"
@@ -373,10 +375,10 @@ P_INLINE int take_frame(struct andiron_walk *w, const struct python_layout *l,
 	return 0;
 }
 
-P_STEP(step_frame)
+P_GLOBAL int python_step_frame(__u32 cpu)
 {
 	struct python_scratch *s = h_scratch();
-	struct andiron_walk *w = h_walk(*cpu);
+	struct andiron_walk *w = h_walk(cpu);
 	const struct python_layout *l;
 	__u32 span;
 
@@ -393,8 +395,33 @@ P_STEP(step_frame)
 	return take_frame(w, l, s);
 }
 
+/* The frames of all outer activations, one a step. */
+P_GLOBAL int python_step_rest(__u32 cpu)
+{
+	struct python_scratch *s = h_scratch();
+	struct andiron_walk *w = h_walk(cpu);
+	const struct python_layout *l;
+	__u32 span;
+
+	if (!s || !w || s->run.frame == 0)
+		return 1;
+	l = h_layout(s->run.layout);
+	if (!l)
+		return 1;
+	span = l->frame_span;
+	if (span > PYTHON_FRAME_SPAN || h_read(s->frame, span, s->run.frame) != 0) {
+		s->run.unreadable = 1;
+		return 1;
+	}
+	s->run.frame = frame_word(s, l->frame_previous);
+	if (l->kind >= PYTHON_CFRAMES && l->frame_entry == PYTHON_NO_FIELD &&
+	    frame_byte(s, l->frame_owner) >= 3)
+		return 0;
+	return push_frame(w, l, s);
+}
+
 /* To the first CFrame that is not below the activation. */
-P_STEP(step_anchor)
+P_GLOBAL int python_step_anchor(__u32 cpu)
 {
 	struct python_scratch *s = h_scratch();
 	const struct python_layout *l;

@@ -12,7 +12,6 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wcast-qual"
-#include "python-few.skel.h"
 #include "python.skel.h"
 #pragma GCC diagnostic pop
 
@@ -21,11 +20,9 @@ static const char *const offers[] = {ANDIRON_RUNTIME_PREFIX "python" ANDIRON_RUN
 static int32_t create(const struct andiron_host *host, uint64_t instance,
 		      const struct andiron_value *args, void **ret, struct andiron_error *err)
 {
-	/* From 5.17 on. Without the privilege to ask, every kernel says no. */
-	bool loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) != 0;
 	size_t n = 0;
 	struct andiron_runtime table = {
-		.object = loop ? python_bpf__elf_bytes(&n) : python_few_bpf__elf_bytes(&n),
+		.object = python_bpf__elf_bytes(&n),
 		.program = "python",
 		.frame_type = "cpython",
 		.recognizes = session_recognizes,

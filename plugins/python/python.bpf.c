@@ -9,12 +9,6 @@
 
 #define P_INLINE static __always_inline
 #define P_GLOBAL __noinline
-#if defined(PYTHON_FEW)
-#define P_STEP(name) static __always_inline long name(__u32 i, __u32 *cpu)
-#else
-#define P_STEP(name) static long name(__u32 i, __u32 *cpu)
-#endif
-
 #include "python/wire.h"
 
 #include <andiron/bpf/walk.h>
@@ -116,24 +110,6 @@ static __always_inline int h_is_told(__u64 id)
 }
 
 static __always_inline int h_tell(struct python_scratch *s, __u32 n);
-
-/* Without bpf_loop (5.17) fewer steps are made: as many as the verifier follows one by one. */
-#if defined(PYTHON_FEW)
-#define FEW_STEPS  32u
-#define FEW_FRAMES 48u
-
-static __always_inline void h_loop(__u32 n, long (*step)(__u32 i, __u32 *cpu), __u32 cpu)
-{
-	for (__u32 i = 0; i < (n > 256 ? FEW_FRAMES : FEW_STEPS); i++)
-		if (step(i, &cpu) != 0)
-			break;
-}
-#else
-static __always_inline void h_loop(__u32 n, long (*step)(__u32 i, __u32 *cpu), __u32 cpu)
-{
-	bpf_loop(n, step, &cpu, 0);
-}
-#endif
 
 #include "python/activation.h"
 

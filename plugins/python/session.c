@@ -384,12 +384,11 @@ static int32_t resolve_marker(struct session *s, const struct andiron_runtime_pr
 	static const char *const lacks[] = {
 		[PYTHON_MARKER_THREAD] = "the thread's state was not found",
 		[PYTHON_MARKER_FRAME] = "a frame could not be read",
+		[PYTHON_MARKER_ORDER] = "native frames of the outer calls stand together",
 	};
 	char what[160];
 	int n = session_describe(s, process, what, sizeof(what) - 1);
-	const char *lack = marker == PYTHON_MARKER_THREAD || marker == PYTHON_MARKER_FRAME
-				   ? lacks[marker]
-				   : NULL;
+	const char *lack = marker < sizeof(lacks) / sizeof(*lacks) ? lacks[marker] : NULL;
 
 	if (n <= 0)
 		n = snprintf(what, sizeof(what), "CPython");

@@ -130,6 +130,7 @@ struct python_thread {
 #define PYTHON_MARKER_VERSION 1u /* this version is not known */
 #define PYTHON_MARKER_THREAD  2u /* the thread's state was not found */
 #define PYTHON_MARKER_FRAME   3u /* a frame could not be read, or is none */
+#define PYTHON_MARKER_ORDER   4u /* native frames of the calls before it stand behind it */
 
 #define PYTHON_ID_MIN  16u
 #define PYTHON_ID_MASK 0xffffffffffffffull

@@ -7,10 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define P_INLINE     static inline
-#define P_GLOBAL     static
-#define P_STEP(name) static long name(uint32_t i, uint32_t *cpu)
-
+#define P_INLINE static inline
+#define P_GLOBAL static
 #include "python/wire.h"
 
 #include <andiron/bpf/walk.h>
@@ -50,6 +48,7 @@ static struct world {
 	struct python_thread thread;
 	uint64_t told[WORLD_TOLD];
 	uint32_t n_told, n_reads;
+	uint32_t last_call;             /* the call that is the last one of a stack; 0: none is */
 	unsigned char records[1 << 20]; /* told, one behind the other, with their sizes before */
 	size_t n_records;
 } world;
@@ -96,12 +95,6 @@ static bool h_is_told(uint64_t id)
 
 static int h_tell(struct python_scratch *s, uint32_t n);
 
-static void h_loop(uint32_t n, long (*step)(uint32_t i, uint32_t *cpu), uint32_t cpu)
-{
-	for (uint32_t i = 0; i < n && step(i, &cpu) == 0; i++)
-		;
-}
-
 #include "python/activation.h"
 
 static struct python_scratch scratch;
@@ -142,8 +135,11 @@ static void world_walk_knowing(uint32_t known)
 		world.walk.regs[P_FP] = world.state.activations[i].fp;
 		world.walk.native = 0;
 		world.walk.switches++;
+		world.walk.last = world.walk.switches == world.last_call;
 		walk_python(0, &world.walk);
 		world.walk.exact = 0;
+		if (world.walk.native == ANDIRON_WALK_REST)
+			break;
 	}
 }
 

@@ -48,28 +48,32 @@
 /* `native`: the frame at pc is left by the sampler's tables, as if nobody had claimed its code. */
 #define ANDIRON_WALK_LEAVE 1u /* and is not shown: the program's frames stand for it */
 #define ANDIRON_WALK_SHOW  2u /* and is shown, behind the program's frames */
+#define ANDIRON_WALK_REST  3u /* and is shown, as is all claimed code behind it: no more calls */
 
 struct andiron_walk {
 	__u32 version;
-	__u32 end;      /* 0 while the walk goes on */
+	__u32 end; /* 0 while the walk goes on */
 	__u64 pc;
 	__u32 exact;    /* 1: execution stands at pc; 0: pc is a return address */
 	__u32 n_words;  /* of frames, in use */
 	__u32 n_kernel; /* words that are the kernel's, the first ones */
 	__u32 slot;     /* of the runtime that is called, or was last */
-	__u32 switches; /* runtimes called so far */
-	__u32 known;    /* bit n: regs[n] has a value */
+	__u16 switches; /* runtimes called so far */
+	/* 1: no runtime can be called again for this stack. It ends at the next claimed code,
+	 * unless the program sets ANDIRON_WALK_REST. */
+	__u16 last;
+	__u32 known; /* bit n: regs[n] has a value */
 	/* The process that `claim` was called for: the current one, or its parent, where it was
 	 * only forked and is not known itself yet. What it says of memory holds in both. */
 	__u32 pid;
-	__u32 native;   /* ANDIRON_WALK_LEAVE, ANDIRON_WALK_SHOW; 0 when the program is called */
-	__u64 space;    /* the sampler's own */
-	__u64 own;      /* the sampler's own */
-	__u64 row;      /* the sampler's own */
-	__u32 chain;    /* the sampler's own */
-	__u16 n_chain;  /* the sampler's own */
-	__u16 careful;  /* the sampler's own */
-	__u64 mark[5];  /* the sampler's own */
+	__u32 native;  /* ANDIRON_WALK_LEAVE, SHOW or REST; 0 when the program is called */
+	__u64 space;   /* the sampler's own */
+	__u64 own;     /* the sampler's own */
+	__u64 row;     /* the sampler's own */
+	__u32 chain;   /* the sampler's own */
+	__u16 n_chain; /* the sampler's own */
+	__u16 careful; /* the sampler's own */
+	__u64 mark[5]; /* the sampler's own */
 	/* By DWARF number: on x86-64 rbp is 6 and rsp 7, on arm64 x29 is 29 and sp 31. */
 	__u64 regs[32];
 	__u64 head[9]; /* the sampler's own */
