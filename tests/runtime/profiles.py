@@ -126,41 +126,42 @@ class Profile:
         self.stacks, self.early, self.said, self.runtime = stacks, early, said, runtime
 
 
-def known(agent, pids):
-    """{pid: runtime} once the status names the runtime of each."""
-
-    def told():
-        found = processes(agent) or {}
-        return found if all(found.get(pid) for pid in pids) else None
-
-    return agent.until(told, "the status names the runtimes")
+def each_named(found, pids):
+    """Whether the status names the runtime of each of these."""
+    return all(found.get(pid) for pid in pids)
 
 
-def of_programs(commands, samples=SAMPLES, rate=997, option="", env=None, beside=None):
+def of_programs(commands, samples=SAMPLES, rate=997, option="", beside=None, ready=each_named):
     """A Profile of each of these commands, which run at the same time until they were sampled that
-    often; `beside(pids)` is done meanwhile, once their runtimes are known."""
+    often after `ready({pid: runtime}, pids)`; `beside(pids)` is done then."""
     need_root()
     with contextlib.ExitStack() as stack:
-        programs = [stack.enter_context(Background(*command, env=env)) for command in commands]
+        programs = [stack.enter_context(Background(*command)) for command in commands]
         pids = [program.pid for program in programs]
         targets = ", ".join(TARGET % (pid, i) for i, pid in enumerate(pids))
         config = write("c.alloy", CONFIG % (targets, rate, option))
         began = time.monotonic()
         agent = stack.enter_context(Agent(config, *PATIENT))
-        runtimes = known(agent, pids)
+
+        def told():
+            for program in programs:
+                assert program.process.poll() is None, program.text()
+            found = processes(agent)
+            return found if found and ready(found, pids) else None
+
+        found = agent.until(told, "the status names the runtimes")
         early = (time.monotonic() - began) * rate * os.cpu_count()
         taken = agent.metric("andiron_samples_taken_total")
         if beside:
             beside(pids)
         agent.until_metric("andiron_samples_taken_total", taken + samples * len(pids))
-        for program in programs:
-            assert program.process.poll() is None, program.text()
+        told()
         agent.stop()
         said = agent.text()
     stacks = [[] for _ in commands]
     for one in read():
         stacks[int(one[2]["program"])].append(one)
-    return [Profile(stacks[i], early, said, runtimes[pid]) for i, pid in enumerate(pids)]
+    return [Profile(stacks[i], early, said, found.get(pid, "")) for i, pid in enumerate(pids)]
 
 
 def of_program(*command, **options):

@@ -127,7 +127,7 @@ def not_known():
     os.chmod(write("python3.16", bytes(whole)), 0o755)
     shutil.copy(stacks.CALLS, ".")
     command = registries.inside(folder, "./python3.16", "calls.py")
-    profile = profiles.of_program(*command, env=dict(os.environ, PYTHONHOME="/usr"))
+    profile = profiles.of_program("env", "PYTHONHOME=/usr", *command)
     assert profile.runtime.startswith("CPython 3.16.0: not known"), profile.runtime
     Judged(profile, judge_unknown).expect(f"{python} as {profile.runtime}")
 
