@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jvm/process-memory.h"
-
 #define CODE_BYTES (4u << 20)
 #define CODELETS   2000
 #define EXIT_BYTES 64 /* from the pop to the jump */
@@ -91,8 +89,8 @@ static void frames_find(const struct code *c, struct jvm_process *ret)
 }
 
 /* 0 if all entries are there: others stand behind them. */
-static int codelets_read(int memory, const struct vm_structs *vm, const struct code *c,
-			 struct jvm_process *ret)
+static int codelets_read(struct target_memory *memory, const struct vm_structs *vm,
+			 const struct code *c, struct jvm_process *ret)
 {
 	uint64_t header = vm->values[VM_SIZEOF_CODELET], size_at = vm->values[VM_CODELET_SIZE],
 		 text_at = vm->values[VM_CODELET_TEXT];
@@ -107,7 +105,7 @@ static int codelets_read(int memory, const struct vm_structs *vm, const struct c
 		memcpy(&text_address, c->bytes + at + text_at, sizeof(text_address));
 		if (size < header || size > c->n - at)
 			break;
-		memory_text(memory, text, sizeof(text), text_address);
+		target_memory_text(memory, text_address, text, sizeof(text));
 		if (strstr(text, "method entry point") && ret->n_entries < JVM_ENTRIES) {
 			if (ret->n_entries == 0)
 				ret->entries_start = at;
@@ -123,16 +121,17 @@ static int codelets_read(int memory, const struct vm_structs *vm, const struct c
 	return -EAGAIN;
 }
 
-int interpreter_read(int memory, const struct vm_structs *vm, struct jvm_process *ret)
+int interpreter_read(struct target_memory *memory, const struct vm_structs *vm,
+		     struct jvm_process *ret)
 {
-	uint64_t queue = memory_word(memory, vm->values[VM_INTERPRETER]);
-	uint64_t buffer = memory_word(memory, queue + vm->values[VM_QUEUE_BUFFER]);
-	uint32_t limit = memory_word32(memory, queue + vm->values[VM_QUEUE_LIMIT]);
+	uint64_t queue = target_memory_word(memory, vm->values[VM_INTERPRETER]);
+	uint64_t buffer = target_memory_word(memory, queue + vm->values[VM_QUEUE_BUFFER]);
+	uint32_t limit = target_memory_word32(memory, queue + vm->values[VM_QUEUE_LIMIT]);
 	struct code c = {.n = limit};
 	int error = 0;
 
 	if (queue == 0 || buffer == 0 || limit == 0 || limit > CODE_BYTES ||
-	    memory_word32(memory, queue + vm->values[VM_QUEUE_STUBS]) == 0)
+	    target_memory_word32(memory, queue + vm->values[VM_QUEUE_STUBS]) == 0)
 		return -EAGAIN;
 	if (vm->values[VM_SIZEOF_CODELET] > 64 || vm->values[VM_CODELET_SIZE] > 56 ||
 	    vm->values[VM_CODELET_TEXT] > 56)
@@ -142,7 +141,7 @@ int interpreter_read(int memory, const struct vm_structs *vm, struct jvm_process
 		return -ENOMEM;
 	ret->interpreter = buffer;
 	ret->interpreter_limit = buffer + limit;
-	if (memory_read(memory, c.bytes, c.n, buffer) != 0)
+	if (target_memory_read(memory, buffer, c.bytes, c.n) != 0)
 		error = -EAGAIN;
 	if (error == 0)
 		error = codelets_read(memory, vm, &c, ret);

@@ -3,8 +3,11 @@
  * frames of methods are begun and ended. */
 #pragma once
 
+#include "runtime-kit/target-memory.h"
+
 #include "jvm/vm-structs.h"
 #include "jvm/walk/jvm-records.h"
 
 /* 0, or -EAGAIN: it is not there yet. */
-int interpreter_read(int memory, const struct vm_structs *vm, struct jvm_process *ret);
+int interpreter_read(struct target_memory *memory, const struct vm_structs *vm,
+		     struct jvm_process *ret);

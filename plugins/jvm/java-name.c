@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Written into the caller's buffer in one pass; which part of a class's name is made up is found
- * from its end. */
+/* Which part of a class's name is made up is found from its end. */
 #include "jvm/java-name.h"
 
 #include <string.h>
@@ -57,20 +56,23 @@ static size_t class_cut(const char *text, size_t n)
 	return n;
 }
 
-static size_t put(char *to, size_t max, size_t at, const char *text, size_t n)
+size_t java_name(const struct java_name *name, char *to)
 {
-	for (size_t i = 0; i < n && at < max; i++)
-		to[at++] = text[i] == '/' ? '.' : text[i];
-	return at;
-}
+	char dotted[JVM_CLASS_BYTES];
+	size_t n = name->n_class < sizeof(dotted) ? name->n_class : sizeof(dotted), at;
+	enum text_cut cut = TEXT_WHOLE;
 
-size_t java_name(const char *class_name, size_t n_class, const char *method, size_t n_method,
-		 char *to, size_t max)
-{
-	size_t at = put(to, max, 0, class_name, class_cut(class_name, n_class));
-
-	at = put(to, max, at, ".", at > 0 ? 1 : 0);
-	at = put(to, max, at, method, n_method);
-	to[at] = 0;
-	return at;
+	/* The end of a name that was cut says nothing of what was made up. */
+	if (name->class_cut)
+		cut = TEXT_CUT_END;
+	else
+		n = class_cut(name->class_name, n);
+	for (size_t i = 0; i < n; i++)
+		dotted[i] = name->class_name[i] == '/' ? '.' : name->class_name[i];
+	at = text_to_utf8(to, TEXT_BYTES(JVM_CLASS_BYTES), dotted, n, TEXT_JAVA, cut);
+	if (at > 0)
+		to[at++] = '.';
+	return at + text_to_utf8(to + at, TEXT_BYTES(JVM_METHOD_BYTES), name->method,
+				 name->n_method, TEXT_JAVA,
+				 name->method_cut ? TEXT_CUT_END : TEXT_WHOLE);
 }

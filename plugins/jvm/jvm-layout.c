@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "jvm/interpreter-code.h"
-#include "jvm/process-memory.h"
 
 struct filler {
 	const struct vm_structs *vm;
@@ -164,55 +163,57 @@ const char *layout_offsets(const struct vm_structs *vm, uint32_t major, struct j
 }
 
 /* The code heap whose structure is at `at`. */
-static int heap_read(int memory, const struct vm_structs *vm, uint64_t at, struct jvm_heap *ret)
+static int heap_read(struct target_memory *memory, const struct vm_structs *vm, uint64_t at,
+		     struct jvm_heap *ret)
 {
 	uint64_t space = at + vm->values[VM_HEAP_MEMORY], map = at + vm->values[VM_HEAP_SEGMAP];
 
 	if (at == 0)
 		return -EAGAIN;
-	ret->low = memory_word(memory, space + vm->values[VM_SPACE_LOW]);
-	ret->high = memory_word(memory, space + vm->values[VM_SPACE_HIGH]);
-	ret->segments = memory_word(memory, map + vm->values[VM_SPACE_LOW]);
-	ret->shift = memory_word32(memory, at + vm->values[VM_HEAP_SHIFT]);
+	ret->low = target_memory_word(memory, space + vm->values[VM_SPACE_LOW]);
+	ret->high = target_memory_word(memory, space + vm->values[VM_SPACE_HIGH]);
+	ret->segments = target_memory_word(memory, map + vm->values[VM_SPACE_LOW]);
+	ret->shift = target_memory_word32(memory, at + vm->values[VM_HEAP_SHIFT]);
 	if (ret->low == 0 || ret->high <= ret->low || ret->high - ret->low > 1ull << 32 ||
 	    ret->segments == 0 || ret->shift < 4 || ret->shift > 16)
 		return -EAGAIN;
 	return 0;
 }
 
-static int heaps_read(int memory, const struct vm_structs *vm, struct jvm_process *ret)
+static int heaps_read(struct target_memory *memory, const struct vm_structs *vm,
+		      struct jvm_process *ret)
 {
 	uint64_t heaps, len_at, data, n;
 
 	if (vm->values[VM_CACHE_HEAPS] == VM_ABSENT) {
 		ret->n_heaps = 1;
-		return heap_read(memory, vm, memory_word(memory, vm->values[VM_CACHE_HEAP]),
+		return heap_read(memory, vm, target_memory_word(memory, vm->values[VM_CACHE_HEAP]),
 				 &ret->heaps[0]);
 	}
 	len_at = vm->values[VM_ARRAY_LEN] != VM_ABSENT ? vm->values[VM_ARRAY_LEN]
 						       : vm->values[VM_ARRAY_LEN_8];
-	heaps = memory_word(memory, vm->values[VM_CACHE_HEAPS]);
+	heaps = target_memory_word(memory, vm->values[VM_CACHE_HEAPS]);
 	if (heaps == 0)
 		return -EAGAIN;
-	n = memory_word32(memory, heaps + len_at);
-	data = memory_word(memory, heaps + vm->values[VM_ARRAY_DATA]);
+	n = target_memory_word32(memory, heaps + len_at);
+	data = target_memory_word(memory, heaps + vm->values[VM_ARRAY_DATA]);
 	if (n == 0 || n > JVM_HEAPS)
 		return -EAGAIN;
 	for (uint32_t i = 0; i < n; i++)
-		if (heap_read(memory, vm, memory_word(memory, data + 8ull * i), &ret->heaps[i]) !=
-		    0)
+		if (heap_read(memory, vm, target_memory_word(memory, data + 8ull * i),
+			      &ret->heaps[i]) != 0)
 			return -EAGAIN;
 	ret->n_heaps = (uint32_t)n;
 	return 0;
 }
 
-int layout_code(int memory, const struct vm_structs *vm, struct jvm_process *ret)
+int layout_code(struct target_memory *memory, const struct vm_structs *vm, struct jvm_process *ret)
 {
 	int error = heaps_read(memory, vm, ret);
 
 	if (error != 0)
 		return error;
-	ret->call_stub = memory_word(memory, vm->values[VM_CALL_STUB]);
+	ret->call_stub = target_memory_word(memory, vm->values[VM_CALL_STUB]);
 	if (ret->call_stub == 0)
 		return -EAGAIN;
 	return interpreter_read(memory, vm, ret);

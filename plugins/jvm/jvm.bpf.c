@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Walks frames of HotSpot: walk/ as a BPF program. Its maps: the processes, written by the plugin;
- * what names need, written here when a method or a place is first met; and this CPU's state. */
+ * the ring by which names and sites are reported, and which of them have been; places whose site is
+ * known; and this CPU's state. */
 #include "jvm/walk/kernel.h"
 
 #include <bpf/bpf_helpers.h>
@@ -16,11 +17,10 @@ struct andiron_walk;
 JVM_INLINE struct jvm_state *h_state(__u32 cpu);
 JVM_INLINE struct andiron_walk *h_walk(__u32 cpu);
 JVM_INLINE int h_read(void *to, __u32 n, __u64 address);
-JVM_INLINE int h_name_known(const struct jvm_name_key *key);
-JVM_INLINE void h_name_put(const struct jvm_name_key *key, const struct jvm_name *name);
-JVM_INLINE void h_site_put(const struct jvm_site_key *key, const struct jvm_site *site);
-JVM_INLINE const __u32 *h_place_find(const struct jvm_site_key *key);
-JVM_INLINE void h_place_put(const struct jvm_site_key *key, const __u32 *place);
+JVM_INLINE int h_reported(__u64 id);
+JVM_INLINE void h_report(const struct jvm_report *report, __u32 n);
+JVM_INLINE const __u64 *h_place_find(const struct jvm_place *place);
+JVM_INLINE void h_place_put(const struct jvm_place *place, const __u64 *id);
 
 #include "jvm/walk/walk.h"
 
@@ -57,24 +57,23 @@ struct {
 } states SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct jvm_name_key);
-	__type(value, struct jvm_name);
-} names SEC(".maps");
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} reports SEC(".maps");
 
+/* By id. The plugin deletes what it forgets. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 8192);
-	__type(key, struct jvm_site_key);
-	__type(value, struct jvm_site);
-} sites SEC(".maps");
+	__uint(max_entries, 32768);
+	__type(key, __u64);
+	__type(value, __u32);
+} reported SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
-	__type(key, struct jvm_site_key);
-	__type(value, __u32);
+	__type(key, struct jvm_place);
+	__type(value, __u64);
 } places SEC(".maps");
 
 JVM_INLINE struct jvm_state *h_state(__u32 cpu)
@@ -95,29 +94,29 @@ JVM_INLINE int h_read(void *to, __u32 n, __u64 address)
 	return bpf_probe_read_user(to, n, (const void *)address) != 0;
 }
 
-JVM_INLINE int h_name_known(const struct jvm_name_key *key)
+JVM_INLINE int h_reported(__u64 id)
 {
-	return bpf_map_lookup_elem(&names, key) != 0;
+	return bpf_map_lookup_elem(&reported, &id) != 0;
 }
 
-JVM_INLINE void h_name_put(const struct jvm_name_key *key, const struct jvm_name *name)
+JVM_INLINE void h_report(const struct jvm_report *report, __u32 n)
 {
-	bpf_map_update_elem(&names, key, name, BPF_ANY);
+	__u64 id = report->id;
+	__u32 one = 1;
+
+	/* A full ring: the next walk tries again. */
+	if (bpf_ringbuf_output(&reports, (void *)report, n, 0) == 0)
+		bpf_map_update_elem(&reported, &id, &one, BPF_ANY);
 }
 
-JVM_INLINE void h_site_put(const struct jvm_site_key *key, const struct jvm_site *site)
+JVM_INLINE const __u64 *h_place_find(const struct jvm_place *place)
 {
-	bpf_map_update_elem(&sites, key, site, BPF_ANY);
+	return bpf_map_lookup_elem(&places, place);
 }
 
-JVM_INLINE const __u32 *h_place_find(const struct jvm_site_key *key)
+JVM_INLINE void h_place_put(const struct jvm_place *place, const __u64 *id)
 {
-	return bpf_map_lookup_elem(&places, key);
-}
-
-JVM_INLINE void h_place_put(const struct jvm_site_key *key, const __u32 *place)
-{
-	bpf_map_update_elem(&places, key, place, BPF_ANY);
+	bpf_map_update_elem(&places, place, id, BPF_ANY);
 }
 
 SEC("perf_event")

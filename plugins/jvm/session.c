@@ -1,193 +1,204 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process is known by pid, start and exec, and stays known for a while when it has gone, since
- * its frames are named later. Of a library only the addresses of its tables are remembered; the
- * tables are read in each process (vm-structs.h).
- *
- * `describe` may be called by any thread: the table of processes is under a lock. */
+/* Of a library only the addresses of its tables are remembered; the tables are read in each process
+ * (vm-structs.h). Names come by the program's ring, on a thread of their own, into a cache by id
+ * (reports.h). An id that has left the cache is deleted from the map `reported`, so the program
+ * reports it again when it is met. */
 #include "jvm/session.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
-#include "jvm/elf-symbols.h"
 #include "jvm/jvm-layout.h"
-#include "jvm/names.h"
-#include "jvm/process-memory.h"
+#include "jvm/line-table.h"
+#include "jvm/reports.h"
 #include "jvm/vm-structs.h"
+#include "runtime-kit/elf-file.h"
+#include "runtime-kit/name-cache.h"
+#include "runtime-kit/names-ring.h"
+#include "runtime-kit/object-table.h"
+#include "runtime-kit/process-table.h"
+#include "runtime-kit/service.h"
+#include "runtime-kit/target-memory.h"
 
-#define LIBRARIES 64
-#define PROCESSES 512 /* as many as the program's map has room for */
-#define TEXT      192
+#define LIBRARIES  1024 /* objects of which it is known whether they are one */
+#define PROCESSES  512  /* as many as the program's map has room for */
+#define GONE       512
+#define NAME_BYTES (8u << 20)
+#define TRIES      28 /* to read a JVM that is starting: the claims of a minute, about */
+#define TEXT       192
 
 struct library {
-	uint64_t object; /* 0: none */
+	struct object_entry entry;
 	int is_jvm;
 	uint64_t addresses[VM_SYMBOLS];
 };
 
 struct process {
-	struct andiron_runtime_process key;
-	uint32_t id; /* 0: none */
+	struct process_entry entry;
+	uint64_t seed;
+	uint32_t tries;
 	uint32_t n_claims;
-	int set_up, gone, no_zero_bytes;
-	uint64_t age;
+	int set_up;
 	struct andiron_runtime_claim claims[JVM_HEAPS];
 	char text[TEXT];
 };
 
 struct session {
-	const struct andiron_objects *objects;
-	void *objects_self;
-	int processes_map, names_map, sites_map;
-	uint32_t last_id;
-	uint64_t clock;
-	struct library libraries[LIBRARIES];
-	pthread_mutex_t lock;
-	struct process processes[PROCESSES];
+	struct runtime_service *service;
+	struct runtime_counts counts; /* that the service has been told */
+	int processes_map, reported_map;
+	struct object_table libraries;
+	struct process_table processes;
+	struct target_reader *reader;
+	struct name_cache *names;
+	struct names_ring *ring;
 	struct jvm_process record;
-	struct names *names;
 	char mark[TEXT + 2];
 };
 
-static int name_of(void *self, const struct jvm_name_key *key, struct jvm_name *ret)
+static void forget(struct session *s, uint64_t id)
 {
-	struct session *s = self;
-
-	return bpf_map_lookup_elem(s->names_map, key, ret);
+	bpf_map_delete_elem(s->reported_map, &id);
 }
 
-static int site_of(void *self, const struct jvm_site_key *key, struct jvm_site *ret)
+/* On the ring's thread. */
+static void take(void *context, const void *report, size_t n)
 {
-	struct session *s = self;
+	struct session *s = context;
+	uint64_t id = 0;
 
-	return bpf_map_lookup_elem(s->sites_map, key, ret);
+	if (report_keep(s->names, report, n, &id) != 0 && id != 0)
+		forget(s, id);
+	while ((id = name_cache_excess(s->names)) != 0)
+		forget(s, id);
 }
 
-int32_t session_new(const struct andiron_objects *objects, void *objects_self,
-		    const struct andiron_runtime_map *maps, uint64_t n_maps, void **ret)
+static int map_of(const struct andiron_runtime_map *maps, uint64_t n, const char *name)
+{
+	for (uint64_t i = 0; i < n; i++)
+		if (strcmp(maps[i].name, name) == 0)
+			return maps[i].fd;
+	return -1;
+}
+
+int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret)
 {
 	struct session *s = calloc(1, sizeof(*s));
-	struct names_source source = {s, name_of, site_of};
+	int reports = map_of(maps, n, "reports"), error = 0;
 
 	if (!s)
 		return -ENOMEM;
-	s->objects = objects;
-	s->objects_self = objects_self;
-	s->processes_map = s->names_map = s->sites_map = -1;
-	for (uint64_t i = 0; i < n_maps; i++) {
-		if (strcmp(maps[i].name, "processes") == 0)
-			s->processes_map = maps[i].fd;
-		else if (strcmp(maps[i].name, "names") == 0)
-			s->names_map = maps[i].fd;
-		else if (strcmp(maps[i].name, "sites") == 0)
-			s->sites_map = maps[i].fd;
-	}
-	s->names = names_new(&source);
-	if (!s->names || s->processes_map < 0 || s->names_map < 0 || s->sites_map < 0) {
-		int32_t error = s->names ? -EINVAL : -ENOMEM;
+	s->service = self;
+	s->processes_map = map_of(maps, n, "processes");
+	s->reported_map = map_of(maps, n, "reported");
+	s->reader = target_reader_new();
+	s->names = name_cache_new(NAME_BYTES);
+	if (reports < 0 || s->processes_map < 0 || s->reported_map < 0)
+		error = -EINVAL;
+	else if (!s->reader || !s->names ||
+		 object_table_init(&s->libraries, &s->service->objects, LIBRARIES, 0) != 0 ||
+		 process_table_init(&s->processes, PROCESSES, GONE) != 0)
+		error = -ENOMEM;
+	if (error == 0)
+		error = names_ring_open(reports, "jvm names", take, s, &s->ring);
+	if (error != 0)
+		session_close(s);
+	else
+		*ret = s;
+	return error;
+}
 
-		names_free(s->names);
-		free(s);
-		return error;
-	}
-	pthread_mutex_init(&s->lock, NULL);
-	*ret = s;
-	return 0;
+static void report_counts(struct session *s)
+{
+	struct name_cache_counts names = name_cache_counts(s->names);
+
+	runtime_service_count(s->service, &s->counts,
+			      &(struct runtime_counts){s->processes.n_living, names.bytes,
+						       names.n_evicted});
 }
 
 void session_close(void *session)
 {
 	struct session *s = session;
+	void *entry;
 
-	pthread_mutex_destroy(&s->lock);
-	names_free(s->names);
+	names_ring_close(s->ring);
+	runtime_service_count(s->service, &s->counts,
+			      &(struct runtime_counts){.names_evicted = s->counts.names_evicted});
+	name_cache_free(s->names);
+	while (s->processes.buckets && (entry = process_table_take(&s->processes)) != NULL)
+		free(entry);
+	while (s->libraries.buckets && (entry = object_table_take(&s->libraries)) != NULL)
+		free(entry);
+	process_table_fini(&s->processes);
+	object_table_fini(&s->libraries);
+	target_reader_free(s->reader);
 	free(s);
 }
 
-/* By its file's name and then by its symbols: 1, 0 or a negative errno. */
-static int library_read(const struct andiron_objects *objects, void *objects_self, uint64_t object,
+/* Whether an object is a JVM, by its file's name and then by its symbols: 1, 0 or a negative
+ * errno. */
+static int library_read(const struct runtime_service *service, uint64_t object,
 			uint64_t *ret_addresses)
 {
+	const struct andiron_objects *objects = service->objects.table;
 	struct andiron_object_info info = {.size = sizeof(info)};
-	int32_t fd, r = objects->info(objects_self, object, &info);
+	int32_t fd, r = objects->info(service->objects.self, object, &info);
+	struct elf_file *file;
 
 	if (r != 0)
 		return r;
 	if (info.path.len == 0 || !memmem(info.path.ptr, info.path.len, "libjvm", 6))
 		return 0;
-	r = objects->open(objects_self, object, ANDIRON_OPEN_FILE, &fd);
+	r = objects->open(service->objects.self, object, ANDIRON_OPEN_FILE, &fd);
 	if (r != 0)
 		return r;
-	r = elf_symbols_find(fd, vm_symbols, VM_SYMBOLS, ret_addresses) == VM_SYMBOLS;
+	file = malloc(sizeof(*file));
+	r = file ? elf_open(file, fd) : -ENOMEM;
+	for (int i = 0; i < VM_SYMBOLS && r > 0; i++) {
+		struct elf_symbol symbol;
+
+		r = elf_dynamic_symbol(file, vm_symbols[i], &symbol);
+		if (r > 0)
+			ret_addresses[i] = symbol.address;
+	}
+	free(file);
 	close(fd);
 	return r;
 }
 
-int32_t session_recognizes(const struct andiron_objects *objects, void *objects_self,
-			   uint64_t object)
+int32_t session_recognizes(void *self, uint64_t object)
 {
 	uint64_t addresses[VM_SYMBOLS];
 
-	return library_read(objects, objects_self, object, addresses);
+	return library_read(self, object, addresses);
 }
 
-/* Whether an object is a JVM; NULL: perhaps later. */
+/* NULL: it is no JVM, or cannot be read now. */
 static const struct library *library_find(struct session *s, uint64_t object)
 {
-	struct library *l = &s->libraries[object % LIBRARIES];
-	int r;
+	struct library *l = (struct library *)(void *)object_table_find(&s->libraries, object);
+	void *entry;
 
-	if (l->object == object)
-		return l;
-	r = library_read(s->objects, s->objects_self, object, l->addresses);
-	l->object = r < 0 ? 0 : object;
-	l->is_jvm = r > 0;
-	return r < 0 ? NULL : l;
-}
-
-static int same(const struct andiron_runtime_process *a, const struct andiron_runtime_process *b)
-{
-	return a->pid == b->pid && a->start_ns == b->start_ns &&
-	       a->exec_generation == b->exec_generation;
-}
-
-static struct process *process_find(struct session *s, const struct andiron_runtime_process *key)
-{
-	for (uint32_t i = 0; i < PROCESSES; i++) {
-		struct process *p = &s->processes[(key->pid + i) % PROCESSES];
-
-		if (p->id == 0)
+	if (!l) {
+		l = calloc(1, sizeof(*l));
+		if (!l)
 			return NULL;
-		if (same(&p->key, key))
-			return p;
-	}
-	return NULL;
-}
-
-/* A place for a new one: a free one, or that of the one that has gone first. */
-static struct process *process_add(struct session *s, const struct andiron_runtime_process *key)
-{
-	struct process *oldest = NULL;
-
-	for (uint32_t i = 0; i < PROCESSES; i++) {
-		struct process *p = &s->processes[(key->pid + i) % PROCESSES];
-
-		if (p->id == 0) {
-			oldest = p;
-			break;
+		l->is_jvm = library_read(s->service, object, l->addresses);
+		if (l->is_jvm < 0) {
+			free(l);
+			return NULL;
 		}
-		if (p->gone && (!oldest || p->age < oldest->age))
-			oldest = p;
+		object_table_add(&s->libraries, &l->entry, object);
+		while ((entry = object_table_excess(&s->libraries)) != NULL)
+			free(entry);
 	}
-	if (!oldest)
-		return NULL;
-	*oldest = (struct process){.key = *key, .id = ++s->last_id, .age = ++s->clock};
-	return oldest;
+	return l->is_jvm ? l : NULL;
 }
 
 /* Claims what a compiler of this process may have made, where nothing is known of it. */
@@ -201,17 +212,12 @@ static void unknown_claim(struct process *p, const struct andiron_runtime_mappin
 				0, mappings[i].start, mappings[i].limit};
 }
 
-static void text_set(struct session *s, struct process *p, const char *text)
+/* s->record is what the process's JVM says of itself. -EAGAIN: it is starting; -EPROTO: its tables
+ * are not as they should be. */
+static int process_read(struct session *s, struct process *p, struct target_memory *memory,
+			const uint64_t *addresses)
 {
-	pthread_mutex_lock(&s->lock);
-	snprintf(p->text, sizeof(p->text), "%s", text);
-	pthread_mutex_unlock(&s->lock);
-}
-
-/* 0: the process's JVM is known, or known not to be; -EAGAIN: it is starting. */
-static int process_read(struct session *s, struct process *p, int memory, const uint64_t *addresses)
-{
-	char release[80], text[TEXT];
+	char release[80];
 	const char *missing;
 	struct vm_structs vm;
 	uint32_t major = 8;
@@ -219,60 +225,83 @@ static int process_read(struct session *s, struct process *p, int memory, const 
 
 	if (error != 0)
 		return error;
-	memory_text(memory, release, sizeof(release),
-		    vm.values[VM_RELEASE] == VM_ABSENT
-			    ? 0
-			    : memory_word(memory, vm.values[VM_RELEASE]));
+	release[0] = 0;
+	if (vm.values[VM_RELEASE] != VM_ABSENT)
+		target_memory_text(memory, target_memory_word(memory, vm.values[VM_RELEASE]),
+				   release, sizeof(release));
 	if (vm.values[VM_CACHE_HEAPS] != VM_ABSENT)
-		major = memory_word32(memory, vm.values[VM_MAJOR]);
-	memset(&s->record, 0, sizeof(s->record));
+		major = target_memory_word32(memory, vm.values[VM_MAJOR]);
 	missing = layout_offsets(&vm, major, &s->record.at);
-	s->record.id = p->id;
-	s->record.known = !missing;
-	if (missing) {
-		snprintf(text, sizeof(text), "HotSpot %s: not known, no %s", release, missing);
-	} else {
+	if (!missing) {
 		error = layout_code(memory, &vm, &s->record);
-		if (error != 0)
-			return error;
-		snprintf(text, sizeof(text), "HotSpot %s", release);
-	}
-	p->no_zero_bytes = (s->record.at.flags & JVM_NO_ZERO_BYTES) != 0;
-	text_set(s, p, text);
-	return 0;
-}
-
-/* What of the process is the JVM's, now that s->record says it. */
-static int process_claim(struct session *s, struct process *p,
-			 const struct andiron_runtime_mapping *mappings, uint64_t n)
-{
-	if (!s->record.known) {
-		unknown_claim(p, mappings, n);
+		snprintf(p->text, sizeof(p->text), "HotSpot %s", release);
 	} else {
-		for (uint32_t i = 0; i < s->record.n_heaps; i++)
-			p->claims[i] = (struct andiron_runtime_claim){0, s->record.heaps[i].low,
-								      s->record.heaps[i].high};
-		p->n_claims = s->record.n_heaps;
+		snprintf(p->text, sizeof(p->text), "HotSpot %s: not known, no %s", release,
+			 missing);
 	}
-	if (bpf_map_update_elem(s->processes_map, &p->key.pid, &s->record, BPF_ANY) != 0)
-		return -errno;
-	p->set_up = s->record.known != 0;
-	return 0;
+	s->record.known = !missing && error == 0;
+	return error;
 }
 
 static int process_set_up(struct session *s, struct process *p, const struct library *l,
 			  uint64_t bias, const struct andiron_runtime_mapping *mappings, uint64_t n)
 {
 	uint64_t addresses[VM_SYMBOLS];
-	int memory = memory_open(p->key.pid), error;
+	struct target_memory *memory;
+	int error = target_memory_open(s->reader, &p->entry.key, &memory);
 
-	if (memory < 0)
-		return memory;
+	if (error != 0)
+		return error;
+	target_reader_refresh(s->reader);
 	for (int i = 0; i < VM_SYMBOLS; i++)
 		addresses[i] = l->addresses[i] + bias;
+	memset(&s->record, 0, sizeof(s->record));
 	error = process_read(s, p, memory, addresses);
-	close(memory);
-	return error != 0 ? error : process_claim(s, p, mappings, n);
+	target_memory_close(memory);
+	if (error == -EAGAIN && ++p->tries < TRIES)
+		return error;
+	if (error != 0)
+		snprintf(p->text, sizeof(p->text), "HotSpot: not known, %s",
+			 error == -EAGAIN ? "its interpreter was not found"
+					  : "its tables cannot be read");
+	s->record.id = p->entry.id;
+	s->record.seed = p->seed;
+	unknown_claim(p, mappings, n);
+	if (s->record.known) {
+		for (uint32_t i = 0; i < s->record.n_heaps; i++)
+			p->claims[i] = (struct andiron_runtime_claim){0, s->record.heaps[i].low,
+								      s->record.heaps[i].high};
+		p->n_claims = s->record.n_heaps;
+	}
+	if (bpf_map_update_elem(s->processes_map, &p->entry.key.pid, &s->record, BPF_ANY) != 0)
+		return -errno;
+	p->set_up = 1;
+	return 0;
+}
+
+/* The process's entry, or NULL: there is no room. */
+static struct process *process_claim(struct session *s,
+				     const struct andiron_runtime_process *process, int is_jvm)
+{
+	struct process_claim c = process_table_claim(&s->processes, process);
+	struct process *p = (struct process *)(void *)c.entry;
+	void *excess;
+
+	if (c.replaced)
+		bpf_map_delete_elem(s->processes_map, &process->pid);
+	if (c.revived)
+		p->set_up = 0;
+	if (!p && is_jvm) {
+		p = calloc(1, sizeof(*p));
+		if (p && (getrandom(&p->seed, sizeof(p->seed), 0) != sizeof(p->seed) ||
+			  process_table_add(&s->processes, &p->entry, process) != 0)) {
+			free(p);
+			p = NULL;
+		}
+	}
+	while ((excess = process_table_excess(&s->processes)) != NULL)
+		free(excess);
+	return p;
 }
 
 int32_t session_claim(void *session, const struct andiron_runtime_process *process,
@@ -283,20 +312,21 @@ int32_t session_claim(void *session, const struct andiron_runtime_process *proce
 	const struct library *l = NULL;
 	struct process *p;
 	uint64_t bias = 0;
+	int error;
 
-	for (uint64_t i = 0; i < n && !(l && l->is_jvm); i++) {
+	for (uint64_t i = 0; i < n && !l; i++) {
 		l = mappings[i].object ? library_find(s, mappings[i].object) : NULL;
 		bias = mappings[i].start - mappings[i].address;
 	}
-	if (!l || !l->is_jvm)
+	p = process_claim(s, process, l != NULL);
+	report_counts(s);
+	if (!l)
 		return 0;
-	pthread_mutex_lock(&s->lock);
-	p = process_find(s, process);
 	if (!p)
-		p = process_add(s, process);
-	pthread_mutex_unlock(&s->lock);
-	if (!p || (!p->set_up && process_set_up(s, p, l, bias, mappings, n) != 0))
-		return 0;
+		return -ENOMEM;
+	error = p->set_up ? 0 : process_set_up(s, p, l, bias, mappings, n);
+	if (error != 0)
+		return error;
 	for (uint32_t i = 0; i < p->n_claims && i < max; i++)
 		ret[i] = p->claims[i];
 	return (int32_t)(p->n_claims < max ? p->n_claims : max);
@@ -305,85 +335,108 @@ int32_t session_claim(void *session, const struct andiron_runtime_process *proce
 void session_gone(void *session, const struct andiron_runtime_process *process)
 {
 	struct session *s = session;
-	struct process *p;
+	void *excess;
 
-	pthread_mutex_lock(&s->lock);
-	p = process_find(s, process);
-	if (p) {
-		p->gone = 1;
+	if (process_table_gone(&s->processes, process))
 		bpf_map_delete_elem(s->processes_map, &process->pid);
-	}
-	pthread_mutex_unlock(&s->lock);
+	while ((excess = process_table_excess(&s->processes)) != NULL)
+		free(excess);
+	report_counts(s);
 }
 
-static void frame_text(struct andiron_runtime_frame *f, const struct name_text *text)
+/* What has been reported under an id. The program is asked to report again what is not there. */
+static int find(struct session *s, uint64_t id, int is_site, struct name *ret)
 {
-	f->function = (struct andiron_str){text->function, text->n_function};
-	f->file = (struct andiron_str){text->file, text->n_file};
-	f->line = text->line;
-	f->first_line = text->first_line;
-	f->flags = 0;
-}
-
-static int32_t method_resolve(struct session *s, const struct process *p, uint64_t identity,
-			      uint32_t bci, struct andiron_runtime_frame *ret)
-{
-	struct name_text text;
-	int error = names_method(s->names, p->id, identity, bci, p->no_zero_bytes, &text);
-
-	if (error == 0)
-		frame_text(ret, &text);
-	return error != 0 ? error : 1;
-}
-
-static int32_t compiled_resolve(struct session *s, const struct process *p, uint64_t what,
-				uint64_t where, struct andiron_runtime_frame *ret, uint64_t max)
-{
-	struct jvm_site_key key = {p->id, (uint32_t)(where >> 32), JVM_ADDRESS(what),
-				   (uint32_t)where, 0};
-	const struct jvm_site *site = names_site(s->names, &key);
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; site && i < site->n && n < max; i++, n++)
-		if (method_resolve(s, p, site->methods[i] >> 16,
-				   (uint32_t)(site->methods[i] & 0xffff), &ret[n]) < 0)
+	if (!name_cache_find(s->names, id, ret)) {
+		names_ring_drain(s->ring);
+		if (!name_cache_find(s->names, id, ret)) {
+			forget(s, id);
 			return -ENOENT;
-	return n ? (int32_t)n : -ENOENT;
+		}
+	}
+	return (ret->kind == REPORT_SITE) == (is_site != 0) ? 0 : -ENOENT;
 }
 
-static int32_t mark_resolve(struct session *s, const struct process *p, uint64_t which,
-			    struct andiron_runtime_frame *ret)
+static int32_t method_resolve(struct session *s, uint64_t id, uint32_t bci,
+			      struct andiron_runtime_frame *ret)
 {
-	if (which == JVM_MARK_FROZEN)
-		snprintf(s->mark, sizeof(s->mark), "[frames in the Java heap]");
-	else
-		snprintf(s->mark, sizeof(s->mark), "[%s]", p->text);
-	ret->function = (struct andiron_str){s->mark, strlen(s->mark)};
+	struct name name;
+	int error = find(s, id, 0, &name);
+	uint32_t first = 0, line;
+
+	if (error != 0)
+		return error;
+	line = line_find(name.table, name.n_table, name.kind == REPORT_METHOD_19,
+			 bci == JVM_BCI_NONE ? 0 : bci, &first);
+	ret->function = (struct andiron_str){name.function, name.n_function};
+	ret->file = (struct andiron_str){name.file, name.n_file};
+	ret->line = bci == JVM_BCI_NONE ? 0 : line;
+	ret->first_line = first;
+	ret->flags = 0;
+	return 1;
+}
+
+static int32_t mark_set(const char *text, struct andiron_runtime_frame *ret)
+{
+	ret->function = (struct andiron_str){text, strlen(text)};
 	ret->file = (struct andiron_str){"", 0};
 	ret->line = ret->first_line = 0;
 	ret->flags = ANDIRON_RUNTIME_MARKER;
 	return 1;
 }
 
+static int32_t site_resolve(struct session *s, uint64_t id, struct andiron_runtime_frame *ret,
+			    uint64_t max)
+{
+	struct report_site site;
+	struct name name;
+	uint32_t n = 0;
+
+	if (find(s, id, 1, &name) != 0 || report_site(&name, &site) != 0)
+		return -ENOENT;
+	for (uint32_t i = 0; i < site.n && n < max; i++) {
+		if (site.cut && i + 1 == site.n)
+			n += (uint32_t)mark_set("[more inlined methods]", &ret[n]);
+		if (n < max && method_resolve(s, site.methods[i], site.bcis[i], &ret[n]) < 0) {
+			forget(s, id); /* it is read again, and the method with it */
+			return -ENOENT;
+		}
+		n++;
+	}
+	return n ? (int32_t)n : -ENOENT;
+}
+
+static int32_t mark_resolve(struct session *s, const struct andiron_runtime_process *process,
+			    uint64_t which, struct andiron_runtime_frame *ret)
+{
+	const struct process *p =
+		(const struct process *)(const void *)process_table_find(&s->processes, process);
+
+	if (which == JVM_MARK_FROZEN)
+		return mark_set("[frames in the Java heap]", ret);
+	if (!p)
+		return -ENOENT;
+	snprintf(s->mark, sizeof(s->mark), "[%s]", p->text);
+	return mark_set(s->mark, ret);
+}
+
 int32_t session_resolve(void *session, const struct andiron_runtime_process *process, uint64_t what,
 			uint64_t where, struct andiron_runtime_frame *ret, uint64_t max)
 {
 	struct session *s = session;
-	const struct process *p = process_find(s, process);
 
-	if (!p || max == 0)
+	if (max == 0)
 		return -ENOENT;
-	names_begin(s->names);
+	name_cache_begin(s->names);
 	switch (JVM_KIND(what)) {
-	case JVM_FRAME_INTERPRETED:
-		return method_resolve(s, p, where & 0xffffffffffffull, (uint32_t)(where >> 48),
-				      ret);
-	case JVM_FRAME_COMPILED:
-		return compiled_resolve(s, p, what, where, ret, max);
+	case JVM_FRAME_METHOD:
+		return method_resolve(s, where, (uint32_t)(what & 0xffff), ret);
+	case JVM_FRAME_SITE:
+		return site_resolve(s, where, ret, max);
 	case JVM_FRAME_STUB:
-		return method_resolve(s, p, where, JVM_BCI_NATIVE, ret);
+		return method_resolve(s, where, JVM_BCI_NONE, ret);
 	case JVM_FRAME_MARK:
-		return mark_resolve(s, p, JVM_ADDRESS(what), ret);
+		return mark_resolve(s, process, what & 0xffffffff, ret);
 	default:
 		return -ENOENT;
 	}
@@ -393,17 +446,13 @@ int32_t session_describe(void *session, const struct andiron_runtime_process *pr
 			 uint64_t max)
 {
 	struct session *s = session;
-	const struct process *p;
-	uint64_t n = 0;
+	const struct process *p =
+		(const struct process *)(const void *)process_table_find(&s->processes, process);
+	uint64_t n = p ? strlen(p->text) : 0;
 
-	pthread_mutex_lock(&s->lock);
-	p = process_find(s, process);
-	if (p)
-		n = strlen(p->text);
 	if (n > max)
 		n = max;
-	if (p)
+	if (n > 0)
 		memcpy(ret, p->text, n);
-	pthread_mutex_unlock(&s->lock);
 	return (int32_t)n;
 }

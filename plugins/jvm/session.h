@@ -3,15 +3,11 @@
  * andiron/runtime.h. */
 #pragma once
 
-#include <andiron/object.h>
 #include <andiron/runtime.h>
 
-/* The objects are the host's and outlive the session. */
-int32_t session_recognizes(const struct andiron_objects *objects, void *objects_self,
-			   uint64_t object);
-int32_t session_new(const struct andiron_objects *objects, void *objects_self,
-		    const struct andiron_runtime_map *maps, uint64_t n_maps, void **ret);
-
+/* `self` is the service, which outlives the session. */
+int32_t session_recognizes(void *self, uint64_t object);
+int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret);
 void session_close(void *session);
 int32_t session_claim(void *session, const struct andiron_runtime_process *process,
 		      const struct andiron_runtime_mapping *mappings, uint64_t n,

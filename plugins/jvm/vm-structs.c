@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jvm/process-memory.h"
-
 #define ENTRIES     6000
 #define ENTRY_BYTES 64
 #define NAMES_BYTES (16u << 20)
@@ -74,7 +72,7 @@ struct table {
 };
 
 struct reader {
-	int memory;
+	struct target_memory *memory;
 	const uint64_t *addresses;
 	struct vm_structs *ret;
 	uint16_t slots[SLOTS]; /* index in `wanted` and one, by hash */
@@ -146,8 +144,8 @@ static int entries_read(const struct reader *r, uint64_t at, uint64_t name, stru
 	for (uint64_t i = 0; i < ENTRIES; i += 50) {
 		uint64_t n = ENTRIES - i < 50 ? ENTRIES - i : 50;
 
-		while (n > 0 && memory_read(r->memory, t->entries + i * t->stride, n * t->stride,
-					    at + i * t->stride) != 0)
+		while (n > 0 && target_memory_read(r->memory, at + i * t->stride,
+						   t->entries + i * t->stride, n * t->stride) != 0)
 			n /= 2;
 		for (uint64_t k = 0; k < n; k++, t->n++)
 			if (entry_word(t, i + k, name) == 0)
@@ -181,11 +179,11 @@ static int names_read(const struct reader *r, uint64_t name, uint64_t other, str
 	t->names = calloc(1, t->names_bytes + 256);
 	if (!t->names)
 		return -ENOMEM;
-	if (memory_read(r->memory, t->names, t->names_bytes, low) != 0)
+	if (target_memory_read(r->memory, low, t->names, t->names_bytes) != 0)
 		return -EAGAIN;
 	/* The last one, as much of it as there is. */
 	for (uint64_t n = 255; n > 0; n /= 2)
-		if (memory_read(r->memory, t->names + t->names_bytes, n, high + 1) == 0)
+		if (target_memory_read(r->memory, high + 1, t->names + t->names_bytes, n) == 0)
 			break;
 	return 0;
 }
@@ -201,10 +199,10 @@ static void table_fini(struct table *t)
 static int table_read(const struct reader *r, int first, int stride, const uint64_t *names,
 		      struct table *t)
 {
-	uint64_t at = memory_word(r->memory, r->addresses[first]);
+	uint64_t at = target_memory_word(r->memory, r->addresses[first]);
 	int ret;
 
-	t->stride = memory_word(r->memory, r->addresses[stride]);
+	t->stride = target_memory_word(r->memory, r->addresses[stride]);
 	if (at == 0)
 		return -EAGAIN;
 	if (t->stride < 12 || t->stride > ENTRY_BYTES)
@@ -217,7 +215,7 @@ static int table_read(const struct reader *r, int first, int stride, const uint6
 static int members_read(const struct reader *r, int first, int n, uint64_t *ret)
 {
 	for (int i = 0; i < n; i++) {
-		ret[i] = memory_word(r->memory, r->addresses[first + i]);
+		ret[i] = target_memory_word(r->memory, r->addresses[first + i]);
 		if (ret[i] > ENTRY_BYTES - 8)
 			return -EPROTO;
 	}
@@ -271,7 +269,7 @@ static int ints_read(struct reader *r)
 	return ret;
 }
 
-int vm_structs_read(int memory, const uint64_t *addresses, struct vm_structs *ret)
+int vm_structs_read(struct target_memory *memory, const uint64_t *addresses, struct vm_structs *ret)
 {
 	struct reader r = {.memory = memory, .addresses = addresses, .ret = ret};
 	int error;

@@ -5,6 +5,8 @@
  * else. Some 1 ms. */
 #pragma once
 
+#include "runtime-kit/target-memory.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -110,7 +112,8 @@ struct vm_structs {
 
 /* Of a process whose symbols stand at `addresses` (as vm_symbols has them). 0; -EAGAIN: they are
  * not relocated yet; or another negative errno. */
-int vm_structs_read(int memory, const uint64_t *addresses, struct vm_structs *ret);
+int vm_structs_read(struct target_memory *memory, const uint64_t *addresses,
+		    struct vm_structs *ret);
 
 /* What is missing is called by its name, "CodeBlob::_name". Lives for ever. */
 const char *vm_name(enum vm_id id);

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names as people read them, and lines of bytecode. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* Names as people read them, lines of bytecode, and reports that are believed only as far as they
+ * go. */
 #include "jvm/java-name.h"
 #include "jvm/line-table.h"
+#include "jvm/reports.h"
 
-static int n_tests, n_failed;
+#include "testing/test.h"
 
-static void expect(int ok, const char *what)
+#include <string.h>
+
+static struct str name_of(const char *class_name, const char *method, int class_cut)
 {
-	n_failed += !ok;
-	printf("%s %d - %s\n", ok ? "ok" : "not ok", ++n_tests, what);
+	static char to[JAVA_NAME_BYTES];
+	struct java_name name = {class_name,     method,    strlen(class_name),
+				 strlen(method), class_cut, 0};
+
+	return (struct str){to, java_name(&name, to)};
 }
 
 /* What a JVM numbers anew in each process has no number; all else is kept. */
-static void names_are_read(void)
+TEST(names_are_read)
 {
 	static const char *const cases[][3] = {
 		{"java/util/HashMap", "put", "java.util.HashMap.put"},
@@ -35,53 +38,113 @@ static void names_are_read(void)
 		{"com/example/Face0b", "decade", "com.example.Face0b.decade"},
 		{"", "x", "x"},
 	};
-	char to[256];
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		size_t n = java_name(cases[i][0], strlen(cases[i][0]), cases[i][1],
-				     strlen(cases[i][1]), to, sizeof(to) - 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		expect_str(name_of(cases[i][0], cases[i][1], 0), cases[i][2]);
+}
 
-		expect(n == strlen(to) && strcmp(to, cases[i][2]) == 0, cases[i][2]);
-	}
-	expect(java_name("abcdef", 6, "gh", 2, to, 4) == 4 && strcmp(to, "abcd") == 0, "cut");
+/* Java's own UTF-8 becomes everybody's, and a cut shows. */
+TEST(names_are_utf8)
+{
+	expect_str(name_of("a/\xed\xa0\xbd\xed\xb0\xb4", "\xc3\xa9", 0), "a.🐴.é");
+	expect_str(name_of("a/Long\xc3", "run", 1), "a.Long….run");
 }
 
 /* The line is the last one that begins at or before the bytecode. */
-static void lines_are_found(void)
+TEST(lines_are_found)
 {
 	/* bci 0 → 10, 5 → 11, 300 → 9 (by compressed numbers of JDK 17), end */
 	static const uint8_t table[] = {0xff, 0x00, 20, 5 << 3 | 1, 0xff, 206, 6, 3, 0};
 	uint32_t first = 0;
 
-	expect(line_find(table, sizeof(table), 0, 0, &first) == 10, "line at the beginning");
-	expect(line_find(table, sizeof(table), 0, 7, &first) == 11, "line in the middle");
-	expect(line_find(table, sizeof(table), 0, 299, &first) == 11, "line before the last");
-	expect(line_find(table, sizeof(table), 0, 301, &first) == 9 && first == 9,
-	       "line at the end");
-	expect(line_find(table, 4, 0, 400, &first) == 0, "behind a cut nothing is known");
-	expect(line_find(table, 0, 0, 0, &first) == 0, "no table");
+	expect_eq(line_find(table, sizeof(table), 0, 0, &first), 10);
+	expect_eq(line_find(table, sizeof(table), 0, 7, &first), 11);
+	expect_eq(line_find(table, sizeof(table), 0, 299, &first), 11);
+	expect_eq(line_find(table, sizeof(table), 0, 301, &first), 9);
+	expect_eq(first, 9);
+	/* behind a cut nothing is known */
+	expect_eq(line_find(table, 4, 0, 400, &first), 0);
+	expect_eq(line_find(table, 0, 0, 0, &first), 0);
+}
+
+static uint32_t noise_state = 12345;
+
+static uint32_t noise(void)
+{
+	noise_state = noise_state * 1664525u + 1013904223u;
+	return noise_state >> 8;
 }
 
 /* Any bytes end, and give a line that a class file can have. */
-static void lines_of_noise(void)
+TEST(lines_of_noise)
 {
 	uint8_t bytes[64];
-	uint32_t first, ok = 1;
+	uint32_t first;
 
 	for (int i = 0; i < 100000; i++) {
 		for (size_t k = 0; k < sizeof(bytes); k++)
-			bytes[k] = (uint8_t)(rand() >> 7);
-		ok &= line_find(bytes, (uint64_t)(rand() % 64), i & 1, (uint32_t)rand() % 999,
-				&first) <= 65535;
+			bytes[k] = (uint8_t)noise();
+		expect(line_find(bytes, noise() % 64, i & 1, noise() % 999, &first) <= 65535);
 	}
-	expect((int)ok, "noise");
 }
 
-int main(void)
+/* A report of the program's, as long as its texts. */
+static size_t report_make(struct jvm_name *r, const char *class_name, const char *method)
 {
-	names_are_read();
-	lines_are_found();
-	lines_of_noise();
-	printf("1..%d\n", n_tests);
-	return n_failed != 0;
+	memset(r, 0, sizeof(*r));
+	r->head = (struct jvm_report){JVM_REPORT_NAME, 0, 7};
+	r->class_bytes = (__u16)strlen(class_name);
+	r->method_bytes = (__u16)strlen(method);
+	memcpy(r->text, class_name, r->class_bytes);
+	memcpy(r->text + r->class_bytes, method, r->method_bytes);
+	return sizeof(*r) - JVM_TEXT_BYTES + r->class_bytes + r->method_bytes;
+}
+
+/* What is reported is found under its id, a method's and a site's. */
+TEST(reports_are_kept)
+{
+	static struct jvm_name r;
+	struct jvm_site site = {{JVM_REPORT_SITE, 0, 9}, 2, 1, {7, 8}, {3, JVM_BCI_NONE}};
+	struct name_cache *cache = name_cache_new(1 << 20);
+	size_t n = report_make(&r, "a/B", "c");
+	struct report_site found;
+	struct name name;
+	uint64_t id;
+
+	expect_eq(report_keep(cache, &r, n, &id), 0);
+	expect_eq(id, 7);
+	expect_eq(report_keep(cache, &site, sizeof(site), &id), 0);
+	expect(name_cache_find(cache, 7, &name));
+	expect(name.n_function == 5 && memcmp(name.function, "a.B.c", 5) == 0);
+	expect(name_cache_find(cache, 9, &name));
+	expect_eq(report_site(&name, &found), 0);
+	expect(found.n == 2 && found.cut && found.methods[1] == 8 && found.bcis[0] == 3);
+	name_cache_free(cache);
+}
+
+/* A report whose lengths do not fit is none. */
+TEST(reports_are_not_believed)
+{
+	static struct jvm_name r;
+	static union {
+		unsigned char bytes[sizeof(struct jvm_name)];
+		struct jvm_name name;
+	} forged;
+	struct name_cache *cache = name_cache_new(1 << 20);
+	size_t n = report_make(&r, "a/B", "c");
+	uint64_t id;
+
+	expect(report_keep(cache, &r, n - 1, &id) != 0);
+	expect(report_keep(cache, &r, 4, &id) != 0 && id == 0);
+	r.class_bytes = JVM_CLASS_BYTES + 1;
+	expect(report_keep(cache, &r, sizeof(r), &id) != 0);
+	for (int i = 0; i < 20000; i++) {
+		for (size_t k = 0; k < 64; k++)
+			forged.bytes[k] = (unsigned char)noise();
+		forged.name.head.kind = 1 + noise() % 2;
+		report_keep(cache, &forged, noise() % 2 ? 64 : sizeof(struct jvm_site), &id);
+		while (name_cache_excess(cache) != 0)
+			;
+	}
+	name_cache_free(cache);
 }

@@ -86,6 +86,8 @@ JVM_GLOBAL int jvm_blob_find(__u32 cpu, __u64 pc)
 		return 1;
 	s->blob = blob;
 	if (h_read(s->header, n, blob) != 0) {
+		/* What is behind the shorter header is not the last blob's. */
+		__builtin_memset(s->header, 0, sizeof(s->header));
 		n = at->blob_bytes < JVM_HEADER ? at->blob_bytes : JVM_HEADER;
 		if (h_read(s->header, n, blob) != 0)
 			return 1;

@@ -11,7 +11,8 @@
 #include "jvm/walk/debug-info.h"
 #include "jvm/walk/interpreter-frames.h"
 
-#define JVM_PROLOGUE 48 /* bytes of an entry that are looked at */
+#define JVM_PROLOGUE   48 /* bytes of an entry that are looked at */
+#define JVM_STUB_ENTRY 14 /* bytes of a stub in which it makes its frame */
 
 /* Is it one of the handlers of the method at hand that replace return addresses? */
 JVM_INLINE int deoptimizes(const struct jvm_state *s, __u64 pc)
@@ -30,14 +31,18 @@ JVM_INLINE int deoptimizes(const struct jvm_state *s, __u64 pc)
 	return pc == handler || pc == other;
 }
 
-/* To the caller, whose return address is below sp. Where the caller is deoptimized, the address is
- * a handler's. A stub may have been entered at a poll or by a fault, from any place in a method.
- * The blob at hand may be another one behind. */
-JVM_INLINE enum jvm_step frame_left(struct jvm_state *s, struct andiron_walk *w, __u64 sp, __u64 fp)
+/* To the caller, by a return address. Where the caller is deoptimized, the address is a handler's.
+ * A stub may have been entered at a poll or by a fault, from any place in a method. The blob at
+ * hand may be another one behind. */
+JVM_GLOBAL int jvm_frame_at(__u32 cpu, __u64 ret, __u64 sp, __u64 fp)
 {
-	__u64 ret = word_at(sp - 8);
-	__u32 stub = !s->nmethod;
+	struct jvm_state *s = h_state(cpu);
+	struct andiron_walk *w = h_walk(cpu);
+	__u32 stub;
 
+	if (!s || !w)
+		return JVM_STEP_LOST;
+	stub = !s->nmethod;
 	if (!returns(s, ret)) {
 		if (jvm_blob_find(s->cpu, ret) != 0)
 			return JVM_STEP_LOST;
@@ -46,6 +51,18 @@ JVM_INLINE enum jvm_step frame_left(struct jvm_state *s, struct andiron_walk *w,
 			return JVM_STEP_LOST;
 	}
 	return step_to(w, ret, sp, fp);
+}
+
+JVM_INLINE enum jvm_step frame_at(struct jvm_state *s, struct andiron_walk *w, __u64 ret, __u64 sp,
+				  __u64 fp)
+{
+	return (enum jvm_step)jvm_frame_at(s->cpu, ret, sp, fp);
+}
+
+/* Likewise; the address is below sp. */
+JVM_INLINE enum jvm_step frame_left(struct jvm_state *s, struct andiron_walk *w, __u64 sp, __u64 fp)
+{
+	return frame_at(s, w, word_at(sp - 8), sp, fp);
 }
 
 /* A frame whose call has been walked. */
@@ -57,26 +74,74 @@ JVM_INLINE enum jvm_step frame_leave(struct jvm_state *s, struct andiron_walk *w
 }
 
 #if !JVM_ARM
-/* Does the code at s->bytes[at] return, but for a poll of the safepoint? */
-JVM_INLINE int code_returns(const struct jvm_state *s, __u32 at)
+/* Length of the poll at b, of a safepoint or of an exception, without its jump; 0: it is none. The
+ * thread is in r15, and the distance in it has 8 or 32 bits. */
+JVM_INLINE __u32 poll_bytes(const __u8 *b)
+{
+	__u32 displacement = (b[2] & 0xc0) == 0x40 ? 1 : 4;
+
+	if ((b[2] & 7) != 7 || (b[2] & 0x80) == (b[2] & 0x40) << 1)
+		return 0;
+	if (b[0] == 0x49 && b[1] == 0x3b && (b[2] & 0x38) == 0x20) /* cmp N(%r15), %rsp */
+		return 3 + displacement;
+	if (b[0] == 0x4d && b[1] == 0x8b && (b[2] & 0x38) == 0x10) /* mov N(%r15), %r10 */
+		return 3 + displacement;
+	if (b[0] == 0x49 && b[1] == 0x81 && (b[2] & 0x38) == 0x38) /* cmp $0, N(%r15) */
+		return 7 + displacement;
+	if (b[0] == 0x49 && b[1] == 0x83 && (b[2] & 0x38) == 0x38)
+		return 4 + displacement;
+	if (b[0] == 0x41 && b[1] == 0xf6 && (b[2] & 0x38) == 0) /* testb $1, N(%r15) */
+		return 4 + displacement;
+	return 0;
+}
+
+/* Where the code goes on behind a poll and its jump at s->bytes[at]. */
+JVM_GLOBAL int jvm_poll_skip(__u32 cpu, __u32 at)
+{
+	const struct jvm_state *s = h_state(cpu);
+	const __u8 *b;
+	__u32 n;
+
+	if (!s || at > 127)
+		return 0;
+	n = poll_bytes(s->bytes + at);
+	b = s->bytes + at + n;
+	if (b[0] == 0x0f && (b[1] == 0x87 || b[1] == 0x85)) /* ja, jne */
+		n += 6;
+	else if (b[0] == 0x74 && b[1] < 32) /* je, over what is done at a safepoint */
+		n += 2u + b[1];
+	else if (b[0] == 0x41 && b[1] == 0x85 && b[2] == 0x02) /* test %eax, (%r10) */
+		n += 3;
+	else if (b[0] == 0x85 && b[1] == 0x05) /* test %eax, N(%rip) */
+		n += 6;
+	return (int)(at + n);
+}
+
+#define JVM_BEHIND 8 /* bytes before pc that are looked at */
+
+/* Does the instruction at s->bytes[at] give the frame back: add $N, %rsp? */
+JVM_INLINE int frame_given_back(const struct jvm_state *s, __u32 at)
 {
 	const __u8 *b = s->bytes + (at & 15);
 
-	if (b[0] == 0x49 && b[1] == 0x3b && b[2] == 0xa7) { /* cmp N(%r15), %rsp; ja … */
-		b += 7;
-		if (b[0] != 0x0f || b[1] != 0x87)
-			return 0;
-		b += 6;
-	} else if (b[0] == 0x4d && b[1] == 0x8b && b[2] == 0x97) { /* mov N(%r15), %r10 */
-		b += 7;
-	}
-	if (b[0] == 0x0f && b[1] == 0x87)
-		b += 6;
-	else if (b[0] == 0x41 && b[1] == 0x85 && b[2] == 0x02) /* test %eax, (%r10) */
-		b += 3;
-	else if (b[0] == 0x85 && b[1] == 0x05) /* test %eax, N(%rip) */
-		b += 6;
-	return b[0] == 0xc3;
+	return b[0] == 0x48 && b[2] == 0xc4 && (b[1] == 0x81 || b[1] == 0x83);
+}
+
+/* Has the frame been given back before s->bytes[at], and does the code there return, but for polls,
+ * or go on as its caller's? */
+JVM_GLOBAL int jvm_code_returns(__u32 cpu, __u32 at)
+{
+	const struct jvm_state *s = h_state(cpu);
+	const __u8 *b;
+
+	if (!s)
+		return 0;
+	b = s->bytes + 8 + (at & 7);
+	if (b[0] == 0xe9 && b[-1] == 0x5d) /* jmp, behind pop %rbp */
+		return frame_given_back(s, at - 8) || frame_given_back(s, at - 5);
+
+	at = (__u32)jvm_poll_skip(cpu, (__u32)jvm_poll_skip(cpu, 8 + (at & 7)));
+	return at < sizeof(s->bytes) && s->bytes[at] == 0xc3;
 }
 
 /* Length of the entry's instruction at b, 0: it is none of an entry. */
@@ -86,6 +151,8 @@ JVM_INLINE __u32 prologue_instruction(struct jvm_state *s, const __u8 *b)
 		s->pushed = s->saved = 1;
 		return 1;
 	}
+	if (b[0] == 0x52) /* push %rdx: of an exception, where it was thrown */
+		return 1;
 	if (b[0] == 0x89 && b[1] == 0x84 && b[2] == 0x24) /* mov %eax, -N(%rsp) */
 		return 7;
 	if (b[0] == 0x0f && b[1] == 0x1f && b[2] == 0x44)
@@ -100,10 +167,10 @@ JVM_INLINE __u32 prologue_instruction(struct jvm_state *s, const __u8 *b)
 		s->framed = 1;
 		return b[1] == 0x83 ? 4 : 7;
 	}
-	if (b[1] == 0x89 && (b[2] == 0x6c || b[2] == 0xac) &&
+	if (b[1] == 0x89 && (b[2] == 0x2c || b[2] == 0x6c || b[2] == 0xac) &&
 	    b[3] == 0x24) { /* mov %rbp, N(%rsp) */
 		s->saved = 1;
-		return b[2] == 0x6c ? 5 : 8;
+		return b[2] == 0x2c ? 4 : b[2] == 0x6c ? 5 : 8;
 	}
 	return 0;
 }
@@ -134,12 +201,10 @@ JVM_INLINE __u64 nmethod_entry(const struct jvm_state *s)
 }
 
 /* What an entry has done before pc; not 0: it cannot be told. */
-JVM_INLINE int prologue_read(struct jvm_state *s, __u64 pc)
+JVM_INLINE int prologue_read(struct jvm_state *s, __u64 entry, __u64 pc)
 {
-	__u64 entry = nmethod_entry(s);
-
 	s->pushed = s->framed = s->saved = 0;
-	if (pc <= entry)
+	if (pc <= entry || s->frame_size == 0) /* what links method handles has no frame */
 		return 0;
 	if (pc - entry > 256 || h_read(s->bytes, JVM_PROLOGUE, entry) != 0)
 		return 1;
@@ -160,12 +225,12 @@ JVM_INLINE enum jvm_step leaf_leave(__u32 cpu, struct jvm_state *s, struct andir
 
 	s->pushed = s->framed = s->saved = 1;
 	if (offset < s->frame_complete) {
-		if (prologue_read(s, pc) != 0)
+		if (prologue_read(s, nmethod_entry(s), pc) != 0)
 			return JVM_STEP_LOST;
 		offset = 0;
-	} else if (h_read(s->bytes, 40, pc) == 0) {
-		pop = s->bytes[0] == 0x5d;
-		left = code_returns(s, pop);
+	} else if (h_read(s->bytes, 72, pc - JVM_BEHIND) == 0) {
+		pop = s->bytes[JVM_BEHIND] == 0x5d;
+		left = jvm_code_returns(cpu, JVM_BEHIND + pop);
 	}
 	if (compiled_push(cpu, s, w, offset) != 0)
 		return JVM_STEP_LOST;
@@ -189,9 +254,15 @@ JVM_INLINE enum jvm_step leaf_leave(__u32 cpu, struct jvm_state *s, struct andir
 }
 #endif
 
-JVM_INLINE enum jvm_step nmethod_step(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
+JVM_GLOBAL int jvm_nmethod_step(__u32 cpu)
 {
-	__u64 pc = w->pc;
+	struct jvm_state *s = h_state(cpu);
+	struct andiron_walk *w = h_walk(cpu);
+	__u64 pc;
+
+	if (!s || !w)
+		return JVM_STEP_LOST;
+	pc = w->pc;
 
 #if !JVM_ARM
 	if (w->exact && JVM_ALL_KNOWN(w))
@@ -219,57 +290,131 @@ JVM_INLINE enum jvm_step barrier_leave(struct jvm_state *s, struct andiron_walk 
 	return step_to(w, ret, sp, word_at(sp - 16));
 }
 
-/* Code that is no method's: stubs, adapters. */
-JVM_INLINE enum jvm_step stub_step(struct jvm_state *s, struct andiron_walk *w)
-{
-	__u64 sp = w->regs[JVM_SP], fp = w->regs[JVM_FP], ret;
-	int leaf = w->exact && JVM_ALL_KNOWN(w);
-
-	if (!leaf && s->process.at.entry_words && s->frame_size < 16 && !returns(s, w->pc))
-		return barrier_leave(s, w);
-	if (stub_know(s) == 0)
-		andiron_walk_push(w, JVM_WHAT(JVM_FRAME_STUB, s->blob), s->identity);
-	if (s->frame_size >= 16) {
-		ret = word_at(sp + s->frame_size - 8);
-		if (!leaf || (w->pc - s->code >= s->frame_complete && returns(s, ret)))
-			return frame_leave(s, w);
-	}
-	/* What a stub has not written yet may look like its return address: its frame comes
-	 * first. */
-	if (leaf && fp >= sp && fp - sp < 1u << 16 && !(fp & 7) &&
-	    jvm_returns_here(s->cpu, word_at(fp + 8)))
-		return step_to(w, word_at(fp + 8), fp + 16, word_at(fp));
-	ret = word_at(sp);
-	if (leaf && (jvm_returns_here(s->cpu, ret) || ((s->frame_size < 16) && returns(s, ret))))
-		return step_to(w, ret, sp + 8, fp);
 #if !JVM_ARM
+/* A stub with a frame, in which the thread stands. Of an exception, the stub pushes where it was
+ * thrown, as if that had called it. */
+JVM_GLOBAL int jvm_framed_stub_leave(__u32 cpu)
+{
+	struct jvm_state *s = h_state(cpu);
+	struct andiron_walk *w = h_walk(cpu);
+	__u64 sp, fp, thrown;
+	const __u8 *b;
+	__u32 offset;
+
+	if (!s || !w)
+		return JVM_STEP_LOST;
+	sp = w->regs[JVM_SP];
+	fp = w->regs[JVM_FP];
+	thrown = w->regs[JVM_RDX];
+	b = s->bytes + JVM_BEHIND;
+	offset = (__u32)(w->pc - s->code);
+	if (offset < JVM_STUB_ENTRY) {
+		if (prologue_read(s, s->code, w->pc) != 0)
+			return JVM_STEP_LOST;
+		if (!s->framed && !s->pushed && offset == 0 && s->bytes[0] == 0x52) {
+			w->regs[JVM_SP] -= 8; /* it is the caller's already */
+			return frame_at(s, w, thrown, sp, fp);
+		}
+		if (!s->framed)
+			return s->pushed ? frame_left(s, w, sp + 16, word_at(sp))
+					 : frame_left(s, w, sp + 8, fp);
+		if (!s->saved)
+			return frame_left(s, w, sp + s->frame_size, fp);
+	} else if (h_read(s->bytes, 72, w->pc - JVM_BEHIND) == 0) {
+		if (b[0] == 0x5d && (frame_given_back(s, 1) || frame_given_back(s, 4)))
+			return frame_left(s, w, sp + 16, word_at(sp));
+		if (b[-1] == 0x5d || b[-1] == 0xc9 || (b[0] == 0x5a && frame_given_back(s, 4)))
+			return frame_left(s, w, sp + 8, fp);
+	}
+	if (returns(s, word_at(sp + s->frame_size - 8)) || !returns(s, thrown))
+		return frame_leave(s, w);
+	w->regs[JVM_SP] -= 8;
+	return frame_at(s, w, thrown, sp, fp);
+}
+
+/* A stub without a frame of known size, in which the thread stands. */
+JVM_GLOBAL int jvm_leaf_stub_leave(__u32 cpu)
+{
+	struct jvm_state *s = h_state(cpu);
+	struct andiron_walk *w = h_walk(cpu);
+	__u64 sp, fp, ret;
+
+	if (!s || !w)
+		return JVM_STEP_LOST;
+	sp = w->regs[JVM_SP];
+	fp = w->regs[JVM_FP];
+	ret = word_at(sp);
+	if (jvm_returns_here(cpu, ret))
+		return step_to(w, ret, sp + 8, fp);
 	/* An adapter between interpreted and compiled code holds it in rax while it moves
 	 * arguments. */
-	if (leaf && returns(s, w->regs[JVM_RAX])) {
+	if (returns(s, w->regs[JVM_RAX])) {
 		ret = w->regs[JVM_RAX];
 		if (w->regs[JVM_R13] - sp < 4096)
 			sp = w->regs[JVM_R13];
 		w->regs[JVM_SP] = sp - 8;
 		return step_to(w, ret, sp, fp);
 	}
-#endif
-	if (fp >= sp && fp - sp < 1u << 16 && !(fp & 7)) {
-		ret = word_at(fp + 8);
-		sp = fp + 16;
-		if (ret == ~0ull) { /* a barrier of the collector's has room for another one */
-			ret = word_at(fp + 16);
-			sp += 8;
-		}
-		if (returns(s, ret))
-			return step_to(w, ret, sp, word_at(fp));
-		if (s->process.at.kind_upcall != JVM_NONE && user_address(ret) &&
-		    heap_of(s, ret) < 0)
-			return step_to(w, ret, sp, word_at(fp));
-	}
-	for (int i = 1; leaf && i < 12; i++) {
-		ret = word_at(w->regs[JVM_SP] + 8ull * (__u32)i);
-		if (jvm_returns_here(s->cpu, ret))
-			return step_to(w, ret, w->regs[JVM_SP] + 8ull * (__u32)i + 8, fp);
+	if (returns(s, ret))
+		return step_to(w, ret, sp + 8, fp);
+	/* What it has pushed. */
+	for (__u32 i = 1; i < 12; i++) {
+		ret = word_at(sp + 8ull * i);
+		if (jvm_returns_here(cpu, ret))
+			return step_to(w, ret, sp + 8ull * i + 8, fp);
 	}
 	return JVM_STEP_LOST;
+}
+#endif
+
+/* A stub that keeps a frame pointer and has called something. A barrier of the collector's has room
+ * for another return address. What native code has called returns to it. */
+JVM_INLINE enum jvm_step chained_stub_leave(struct jvm_state *s, struct andiron_walk *w, int leaf)
+{
+	__u64 sp = w->regs[JVM_SP], fp = w->regs[JVM_FP], ret;
+
+	if (!JVM_FP_KNOWN(w) || fp < sp || fp - sp >= 1u << 16 || fp & 7)
+		return JVM_STEP_LOST;
+	ret = word_at(fp + 8);
+	if (ret == ~0ull) {
+		ret = word_at(fp + 16);
+		return returns(s, ret) ? step_to(w, ret, fp + 24, word_at(fp)) : JVM_STEP_LOST;
+	}
+	if (leaf)
+		return JVM_STEP_LOST;
+	if (returns(s, ret) ||
+	    (s->process.at.kind_upcall != JVM_NONE && user_address(ret) && heap_of(s, ret) < 0))
+		return step_to(w, ret, fp + 16, word_at(fp));
+	return JVM_STEP_LOST;
+}
+
+/* Code that is no method's: stubs, adapters. */
+JVM_GLOBAL int jvm_stub_step(__u32 cpu)
+{
+	struct jvm_state *s = h_state(cpu);
+	struct andiron_walk *w = h_walk(cpu);
+	int leaf, step = JVM_STEP_LOST;
+	__u64 sp, fp;
+
+	if (!s || !w)
+		return JVM_STEP_LOST;
+	leaf = w->exact && JVM_ALL_KNOWN(w);
+	sp = w->regs[JVM_SP];
+	fp = w->regs[JVM_FP];
+	if (!leaf && s->process.at.entry_words && s->frame_size < 16 && !returns(s, w->pc))
+		return barrier_leave(s, w);
+	if (stub_know(s) == 0)
+		andiron_walk_push(w, JVM_WHAT(JVM_FRAME_STUB, 0), s->id);
+	if (!leaf && s->frame_size >= 16)
+		return frame_leave(s, w);
+	/* What a stub has not written yet may look like its return address: a frame that is proved
+	 * by the call before it comes first. */
+	if (leaf && fp >= sp && fp - sp < 1u << 16 && !(fp & 7) &&
+	    jvm_returns_here(s->cpu, word_at(fp + 8)))
+		return step_to(w, word_at(fp + 8), fp + 16, word_at(fp));
+#if !JVM_ARM
+	if (leaf)
+		step = s->frame_size >= 16 ? jvm_framed_stub_leave(cpu) : jvm_leaf_stub_leave(cpu);
+#endif
+	return step == JVM_STEP_LOST ? (int)chained_stub_leave(s, w, leaf) : step;
 }

@@ -14,6 +14,8 @@
 
 #define JVM_SEARCH 17 /* steps, for at most 64 K places */
 
+#define JVM_PLACE_BETWEEN 0x80000000u /* of an offset: what the PcDescs around it have in common */
+
 /* Where the blob at hand has its debug information. */
 JVM_INLINE int debug_info_find(struct jvm_state *s)
 {
@@ -96,15 +98,16 @@ JVM_GLOBAL int jvm_scope_learn(__u32 cpu)
 		return 1;
 	n = s->site.n;
 	if (n < JVM_INLINED) {
-		s->site.methods[n] = s->identity << 16 | (bci & 0xffff);
+		s->site.methods[n] = s->id;
+		s->site.bcis[n] = (__u16)bci;
 		s->site.n = n + 1;
 	}
 	s->scope = outwards;
 	return 0;
 }
 
-/* The PcDesc of an index → s->site, innermost method first; s->place is its offset. Not 0: nothing
- * that can be believed. */
+/* The PcDesc of an index → s->site, innermost method first; s->pc_offset is its offset. Not 0:
+ * nothing that can be believed. */
 JVM_GLOBAL int jvm_place_learn(__u32 cpu, __u32 index)
 {
 	struct jvm_state *s = h_state(cpu);
@@ -113,15 +116,23 @@ JVM_GLOBAL int jvm_place_learn(__u32 cpu, __u32 index)
 		return 1;
 	s->site.n = 0;
 	s->site.cut = 0;
-	s->place = at32(s->bytes, 0);
+	s->pc_offset = at32(s->bytes, 0);
 	s->scope = at32(s->bytes, 4);
 	if (s->scope == 0 || s->scope > 1u << 28)
 		return 1;
 	for (int i = 0; i < JVM_INLINED && s->scope != 0; i++)
 		if (jvm_scope_learn(cpu) != 0)
 			return 1;
-	s->site.cut = s->scope != 0;
-	return s->scope == 0 && s->method != header64(s, s->process.at.nmethod_method);
+	if (s->scope == 0)
+		return s->method != header64(s, s->process.at.nmethod_method);
+	/* The last one makes room for the blob's own. */
+	s->method = header64(s, s->process.at.nmethod_method);
+	if (jvm_method_know(cpu) != 0)
+		return 1;
+	s->site.methods[JVM_INLINED - 1] = s->id;
+	s->site.bcis[JVM_INLINED - 1] = JVM_BCI_NONE;
+	s->site.cut = 1;
+	return 0;
 }
 
 /* Compares the i-th of the outermost methods of s->site and s->other. Not 0: they part, here or at
@@ -129,17 +140,17 @@ JVM_GLOBAL int jvm_place_learn(__u32 cpu, __u32 index)
 JVM_GLOBAL int jvm_meet_step(__u32 cpu, __u32 i)
 {
 	struct jvm_state *s = h_state(cpu);
-	__u64 a, b;
+	__u32 a, b;
 
 	if (!s || i >= s->site.n || i >= s->other.n)
 		return 1;
-	a = s->site.methods[(s->site.n - 1 - i) & (JVM_INLINED - 1)];
-	b = s->other.methods[(s->other.n - 1 - i) & (JVM_INLINED - 1)];
-	if (a >> 16 != b >> 16)
+	a = (s->site.n - 1 - i) & (JVM_INLINED - 1);
+	b = (s->other.n - 1 - i) & (JVM_INLINED - 1);
+	if (s->site.methods[a] != s->other.methods[b])
 		return 1;
 	s->met = i + 1;
-	s->met_whole = a == b;
-	return a != b;
+	s->met_whole = s->site.bcis[a] == s->other.bcis[b];
+	return !s->met_whole;
 }
 
 /* s->site keeps those of its outermost methods that s->other has, too. */
@@ -155,22 +166,22 @@ JVM_INLINE void sites_meet(__u32 cpu, struct jvm_state *s)
 	if (s->met == 0 || s->met > s->site.n)
 		return;
 	first = s->site.n - s->met;
-	for (__u32 i = 0; i < JVM_INLINED; i++)
+	for (__u32 i = 0; i < JVM_INLINED; i++) {
 		s->site.methods[i] = s->site.methods[(first + i) & (JVM_INLINED - 1)];
+		s->site.bcis[i] = s->site.bcis[(first + i) & (JVM_INLINED - 1)];
+	}
 	/* Where they part, the bytecode is not known. */
 	if (!s->met_whole)
-		s->site.methods[0] |= JVM_BCI_NATIVE;
+		s->site.bcis[0] = JVM_BCI_NONE;
 	s->site.n = s->met;
 }
 
 JVM_GLOBAL int jvm_places_meet(__u32 cpu, __u32 index)
 {
 	struct jvm_state *s = h_state(cpu);
-	__u32 place;
 
 	if (!s)
 		return 1;
-	place = s->offset | JVM_PLACE_BETWEEN;
 	if (jvm_place_learn(cpu, index - 1) == 0) {
 		s->other = s->site;
 		if (jvm_place_learn(cpu, index) != 0)
@@ -180,7 +191,7 @@ JVM_GLOBAL int jvm_places_meet(__u32 cpu, __u32 index)
 	} else if (jvm_place_learn(cpu, index) != 0) {
 		return 1;
 	}
-	s->place = place;
+	s->pc_offset = s->offset | JVM_PLACE_BETWEEN;
 	return 0;
 }
 
@@ -190,57 +201,59 @@ JVM_INLINE int site_scopes(__u32 cpu, struct jvm_state *s)
 
 	if (jvm_place_learn(cpu, index) != 0)
 		return 1;
-	if (!s->call || s->place == s->offset || index == 0)
+	if (!s->call || s->pc_offset == s->offset || index == 0)
 		return 0;
 	return jvm_places_meet(cpu, index);
 }
 
-/* The place at s->offset of the blob at hand is copied, and s->place says which one it is. The
- * method's entry, and what has no debug information, are places of the blob's own method. */
+/* The site of the place at s->offset of the blob at hand is read; s->id is its id, and it is
+ * reported if it is a new one. The method's entry, and what has no debug information, are places of
+ * the blob's own method. */
 JVM_GLOBAL int jvm_site_learn(__u32 cpu)
 {
 	struct jvm_state *s = h_state(cpu);
-	__u32 bci = 0;
 
 	if (!s)
 		return 1;
+	s->reads += 20;
 	if (s->offset == 0 || debug_info_find(s) != 0 || site_scopes(cpu, s) != 0) {
-		bci = s->offset ? JVM_BCI_NATIVE : 0;
-		s->place = s->offset ? ~0u : 0;
+		s->pc_offset = s->offset ? ~0u : 0;
 		s->method = header64(s, s->process.at.nmethod_method);
 		if (jvm_method_know(cpu) != 0)
 			return 1;
 		s->site.n = 1;
 		s->site.cut = 0;
-		s->site.methods[0] = s->identity << 16 | bci;
+		s->site.methods[0] = s->id;
+		s->site.bcis[0] = s->offset ? JVM_BCI_NONE : 0;
 	}
-	s->site_key.call = 0;
-	s->site_key.offset = s->place;
-	h_site_put(&s->site_key, &s->site);
-	s->site_key.call = s->call;
-	s->site_key.offset = s->offset;
-	h_place_put(&s->site_key, &s->place);
+	s->id = mix(mix(mix(s->process.seed, s->blob), s->compile_id), s->pc_offset) | 1;
+	s->site.head.kind = JVM_REPORT_SITE;
+	s->site.head.cut = 0;
+	s->site.head.id = s->id;
+	if (!h_reported(s->id))
+		h_report(&s->site.head, sizeof(s->site));
+	h_place_put(&s->place, &s->id);
 	return 0;
 }
 
-/* Appends the compiled frame at an offset of the blob at hand. */
+/* Appends the compiled frame at an offset of the blob at hand. A site that the plugin has
+ * forgotten is read and reported again, and so is a method of it. */
 JVM_INLINE int compiled_push(__u32 cpu, struct jvm_state *s, struct andiron_walk *w, __u32 offset)
 {
-	const __u32 *place;
+	const __u64 *id;
 
 	s->offset = offset;
-	s->site_key.process = s->process.id;
-	s->site_key.compile_id = s->compile_id;
-	s->site_key.nmethod = s->blob;
-	s->site_key.offset = offset;
-	s->site_key.call = !w->exact;
 	s->call = !w->exact;
-	place = h_place_find(&s->site_key);
-	if (place) {
-		s->place = *place;
-	} else if (jvm_site_learn(cpu) != 0) {
+	s->place.seed = s->process.seed;
+	s->place.nmethod = s->blob;
+	s->place.compile_id = s->compile_id;
+	s->place.offset = offset;
+	s->place.call = s->call;
+	s->place.reserved = 0;
+	id = h_place_find(&s->place);
+	if (id && h_reported(*id))
+		s->id = *id;
+	else if (jvm_site_learn(cpu) != 0)
 		return 1;
-	}
-	return andiron_walk_push(w, JVM_WHAT(JVM_FRAME_COMPILED, s->blob),
-				 (__u64)s->compile_id << 32 | s->place);
+	return andiron_walk_push(w, JVM_WHAT(JVM_FRAME_SITE, 0), s->id);
 }

@@ -13,6 +13,7 @@
 #define JVM_FRAME_BELOW 8
 
 #define JVM_ALL_KNOWN(w) (((w)->known & 0xffff) == 0xffff)
+#define JVM_FP_KNOWN(w)  ((w)->known >> JVM_FP & 1)
 
 /* Appends a frame of s->method, at a bytecode pointer. Not 0: it is no method's. */
 JVM_INLINE int interpreted_push(__u32 cpu, struct jvm_state *s, struct andiron_walk *w, __u64 bcp)
@@ -20,11 +21,10 @@ JVM_INLINE int interpreted_push(__u32 cpu, struct jvm_state *s, struct andiron_w
 	__u64 bci = bcp - s->bytecode;
 
 	if (bcp == 0 || s->bytecode_size == 0)
-		bci = JVM_BCI_NATIVE;
+		bci = JVM_BCI_NONE;
 	else if (bci >= s->bytecode_size)
 		return 1;
-	return andiron_walk_push(w, JVM_WHAT(JVM_FRAME_INTERPRETED, s->method),
-				 (bci & 0xffff) << 48 | s->identity);
+	return andiron_walk_push(w, JVM_WHAT(JVM_FRAME_METHOD, bci & 0xffff), s->id);
 }
 
 #if !JVM_ARM
@@ -44,7 +44,8 @@ JVM_INLINE enum jvm_step entry_leave(__u32 cpu, struct jvm_state *s, struct andi
 	} else {
 		ret = word_at(sp + 8);
 	}
-	w->regs[JVM_SP] -= 8; /* it may be the caller's already */
+	/* It may be the caller's already, or a word above: a method handle's last argument. */
+	w->regs[JVM_SP] -= 16;
 	s->method = w->regs[JVM_RBX];
 	if (!returns(s, ret) || jvm_method_know(cpu) != 0 ||
 	    interpreted_push(cpu, s, w, s->bytecode_size ? s->bytecode : 0) != 0)
@@ -52,14 +53,18 @@ JVM_INLINE enum jvm_step entry_leave(__u32 cpu, struct jvm_state *s, struct andi
 	return step_to(w, ret, w->regs[JVM_R13], w->regs[JVM_FP]);
 }
 
-/* An entry that has called a stub, and makes no frame. */
+/* An entry that has called a stub, and makes no frame. It may have aligned the stack. */
 JVM_INLINE enum jvm_step frameless_leave(struct jvm_state *s, struct andiron_walk *w)
 {
-	__u64 ret = word_at(w->regs[JVM_SP]);
+	__u64 sp = w->regs[JVM_SP], ret = word_at(sp);
 
-	if (!in_interpreter(s, ret))
+	if (!returns(s, ret)) {
+		sp += 8;
+		ret = word_at(sp);
+	}
+	if (!returns(s, ret))
 		return JVM_STEP_LOST;
-	return step_to(w, ret, w->regs[JVM_SP] + 8, w->regs[JVM_FP]);
+	return step_to(w, ret, sp + 8, w->regs[JVM_FP]);
 }
 
 /* A frame that is gone: the thread is about to return. */
@@ -86,7 +91,7 @@ JVM_INLINE enum jvm_step interpreted_leave(__u32 cpu, struct jvm_state *s, struc
 	__u32 method = JVM_FRAME_BELOW + s->process.at.frame_method;
 	__u32 bytecode = JVM_FRAME_BELOW + s->process.at.frame_bcp;
 
-	if (fp < sp || fp - sp > 1u << 24 || fp & 7 ||
+	if (!JVM_FP_KNOWN(w) || fp < sp || fp - sp > 1u << 24 || fp & 7 ||
 	    h_read(s->words, 8 * JVM_FRAME_WORDS, fp - 8 * JVM_FRAME_BELOW) != 0)
 		return JVM_STEP_LOST;
 	caller_fp = s->words[JVM_FRAME_BELOW];
@@ -139,12 +144,18 @@ JVM_GLOBAL int jvm_exit_find(__u32 cpu, __u32 at)
 }
 #endif
 
-JVM_INLINE enum jvm_step interpreter_step(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
+JVM_GLOBAL int jvm_interpreter_step(__u32 cpu)
 {
+	struct jvm_state *s = h_state(cpu);
+	struct andiron_walk *w = h_walk(cpu);
 #if !JVM_ARM
-	__u32 at = (__u32)(w->pc - s->process.interpreter), i = JVM_ENTRIES;
-	int leaf = w->exact && JVM_ALL_KNOWN(w);
+	__u32 at, i = JVM_ENTRIES;
+	int leaf;
 
+	if (!s || !w)
+		return JVM_STEP_LOST;
+	at = (__u32)(w->pc - s->process.interpreter);
+	leaf = w->exact && JVM_ALL_KNOWN(w);
 	if (at >= s->process.entries_start && at < s->process.entries_limit)
 		i = (__u32)jvm_entry_find(cpu, at);
 	if (i < JVM_ENTRIES) {
@@ -158,6 +169,9 @@ JVM_INLINE enum jvm_step interpreter_step(__u32 cpu, struct jvm_state *s, struct
 	i = leaf ? (__u32)jvm_exit_find(cpu, at) : JVM_EXITS;
 	if (i < JVM_EXITS)
 		return exit_leave(s, w, &s->process.exits[i], at);
+#else
+	if (!s || !w)
+		return JVM_STEP_LOST;
 #endif
 	return interpreted_leave(cpu, s, w);
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the plugin and its BPF program say to each other: what a process's JVM looks like (written
- * by the plugin when the process is claimed), and what the program has copied out of the process
- * for names that outlive it (written when a method or a place in compiled code is first met).
+ * by the plugin when the process is claimed), and what names are made of (reported by the program
+ * when it meets a method or a place in compiled code that is not known yet).
+ *
+ * Words of HotSpot: a blob is a piece of compiled code (CodeBlob), an nmethod is the blob of a Java
+ * method, a codelet is a piece of the interpreter. Words of ours: a place is an address in an
+ * nmethod; its site is the list of the methods that were inlined there, innermost first.
  *
  * Offsets are those of the JVM's own tables (vm-structs.h). JVM_NONE stands for a member that this
  * version does not have. */
@@ -18,28 +22,26 @@
 #define JVM_EXITS   40
 #define JVM_INLINED 32 /* methods that one place in compiled code may be in */
 
-/* Longest texts that are copied; what is longer is cut. The line table's bytes are its first. */
-#define JVM_CLASS_BYTES  160
-#define JVM_METHOD_BYTES 96
-#define JVM_FILE_BYTES   64
-#define JVM_LINE_BYTES   320
+/* Longest texts that are reported; what is longer is cut. Of a line table the first bytes. */
+#define JVM_CLASS_BYTES  512
+#define JVM_METHOD_BYTES 256
+#define JVM_FILE_BYTES   128
+#define JVM_LINE_BYTES   1024
+#define JVM_TEXT_BYTES   (JVM_CLASS_BYTES + JVM_METHOD_BYTES + JVM_FILE_BYTES + JVM_LINE_BYTES)
 
 /* The kind of a frame: the upper eight of `what`'s 56 bits. */
-#define JVM_FRAME_INTERPRETED 1u /* what: Method *; where: bci << 48 | identity of the method */
-#define JVM_FRAME_COMPILED    2u /* what: nmethod *; where: compile id << 32 | offset in the code */
-#define JVM_FRAME_STUB        3u /* what: CodeBlob *; where: identity of its name */
-#define JVM_FRAME_MARK        4u /* what: JVM_MARK_* */
+#define JVM_FRAME_METHOD 1u /* what: bytecode's index; where: id of the method */
+#define JVM_FRAME_SITE   2u /* where: id of the site */
+#define JVM_FRAME_STUB   3u /* where: id of the stub's name */
+#define JVM_FRAME_MARK   4u /* what: JVM_MARK_* */
 
 #define JVM_MARK_UNKNOWN 1u /* a JVM that the plugin does not know */
 #define JVM_MARK_FROZEN  2u /* here stand frames of a virtual thread that are in the Java heap */
 
-#define JVM_ADDRESS(what) ((what)&0xffffffffffffull)
 #define JVM_KIND(what)    ((__u32)((what) >> 48 & 0xff))
-#define JVM_WHAT(kind, x) ((__u64)(kind) << 48 | JVM_ADDRESS(x))
+#define JVM_WHAT(kind, x) ((__u64)(kind) << 48 | (x))
 
-#define JVM_PLACE_BETWEEN 0x80000000u /* of an offset: what the places around it have in common */
-
-#define JVM_BCI_NATIVE 0xffffu /* no bytecode, or none is known */
+#define JVM_BCI_NONE 0xffffu /* no bytecode, or none is known */
 
 /* How a version lays things out. */
 #define JVM_CODE_POINTER   1u  /* CodeBlob::_code_begin is an address, else an offset */
@@ -105,8 +107,9 @@ struct jvm_exit {
 };
 
 struct jvm_process {
-	__u32 id;    /* never reused while the plugin lives */
-	__u32 known; /* 0: its code is claimed, and every walk in it ends in a mark */
+	__u64 seed;  /* of the ids of its methods and sites: secret, and no other process's */
+	__u32 id;    /* of its entry in the plugin's table */
+	__u32 known; /* 0: its code is claimed, and a stack through it has a mark */
 	__u64 interpreter;
 	__u64 interpreter_limit;
 	__u64 call_stub; /* where Java code returns to native code */
@@ -122,35 +125,40 @@ struct jvm_process {
 	struct jvm_exit exits[JVM_EXITS];
 };
 
-/* A method, or a stub by its name alone. The identity covers the addresses that the method's name
- * was read from, so a method that took another's place is another one. */
-struct jvm_name_key {
-	__u32 process;
-	__u32 reserved;
-	__u64 identity; /* 48 bits */
-};
-
-struct jvm_name {
-	__u16 class_bytes, method_bytes, file_bytes; /* as long as they are, even if they are cut */
-	__u16 line_bytes;
-	char class_name[JVM_CLASS_BYTES];
-	char method_name[JVM_METHOD_BYTES];
-	char file_name[JVM_FILE_BYTES];
-	__u8 lines[JVM_LINE_BYTES];
-};
-
 /* A place in compiled code. */
-struct jvm_site_key {
-	__u32 process;
-	__u32 compile_id;
+struct jvm_place {
+	__u64 seed; /* the process's */
 	__u64 nmethod;
+	__u32 compile_id;
 	__u32 offset;
 	__u32 call; /* 1: of a return address */
+	__u32 reserved;
 };
 
-/* The methods that it is in, innermost first: identity << 16 | bci. */
+#define JVM_REPORT_NAME 1u
+#define JVM_REPORT_SITE 2u
+
+struct jvm_report {
+	__u32 kind;
+	__u32 cut; /* texts that are longer: bit 0 the class's name, 1 the method's, 2 the file's */
+	__u64 id;
+};
+
+/* A method's name, or a stub's, which has no class. An id covers the addresses that the name was
+ * read from, so a method that took another's place is another one. */
+struct jvm_name {
+	struct jvm_report head;
+	__u16 class_bytes, method_bytes, file_bytes, line_bytes;
+	__u32 no_zero_bytes; /* how the line table's numbers are written (line-table.h) */
+	__u32 reserved;
+	/* The class, the method, the file and the line table, one behind the other. */
+	char text[JVM_TEXT_BYTES];
+};
+
 struct jvm_site {
+	struct jvm_report head;
 	__u32 n;
-	__u32 cut; /* there are more */
+	__u32 cut; /* 1: before the last one there are more */
 	__u64 methods[JVM_INLINED];
+	__u16 bcis[JVM_INLINED];
 };

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* From a Method * to an identity that its name is kept under, and the name itself, copied when the
- * method is first met. A pointer that is no method is found out here: what it leads to does not fit
- * together. */
+/* From a Method * to the id of its name, which is reported when the method is met for the first
+ * time, or again after the plugin has forgotten it. A pointer that is no method is found out here:
+ * what it leads to does not fit together. */
 #pragma once
 
 #include "jvm/walk/state.h"
 
-/* A Symbol's text into to[0 … max); how long it is, 0: there is none. max is below 512. */
-JVM_INLINE __u16 symbol_copy(const struct jvm_state *s, __u64 symbol, char *to, __u32 max)
+/* A Symbol's text is appended to the name's, at *at; how long it is there, 0: there is none. `max`
+ * is at most 512. */
+JVM_INLINE __u16 symbol_add(struct jvm_state *s, __u64 symbol, __u32 max, __u32 *at, __u32 bit)
 {
 	__u16 bytes = 0;
-	__u32 n;
+	__u32 n, to = *at;
 
-	if (!user_address(symbol) ||
+	if (!user_address(symbol) || to > JVM_TEXT_BYTES - JVM_CLASS_BYTES ||
 	    h_read(&bytes, sizeof(bytes), symbol + s->process.at.symbol_length) != 0)
 		return 0;
 	n = bytes;
-	if (n > max)
+	if (n > max) {
 		n = max;
-	if (n == 0 || h_read(to, n, symbol + s->process.at.symbol_body) != 0)
+		s->name.head.cut |= bit;
+	}
+	if (n == 0 || h_read(s->name.text + to, n, symbol + s->process.at.symbol_body) != 0)
 		return 0;
-	return bytes;
+	*at = to + n;
+	return (__u16)n;
 }
 
 /* The Symbol at an index of a constant pool, 0: none. */
@@ -41,7 +45,7 @@ JVM_INLINE __u64 source_symbol(const struct jvm_state *s, __u64 pool, __u64 klas
 }
 
 /* The bytes of the line number table stand behind the bytecode, and end before the method does. */
-JVM_INLINE __u16 lines_copy(struct jvm_state *s, __u64 const_method)
+JVM_INLINE __u16 lines_add(struct jvm_state *s, __u64 const_method, __u32 to)
 {
 	const struct jvm_offsets *at = &s->process.at;
 	__u32 words = at32(s->const_method, at->const_size & 63);
@@ -49,30 +53,45 @@ JVM_INLINE __u16 lines_copy(struct jvm_state *s, __u64 const_method)
 	__u64 from = s->bytecode + s->bytecode_size, limit = const_method + 8ull * words;
 	__u32 n;
 
-	if (!(flags & at->flag_lines) || words > 1u << 20 || limit <= from)
+	if (!(flags & at->flag_lines) || words > 1u << 20 || limit <= from ||
+	    to > JVM_TEXT_BYTES - JVM_LINE_BYTES)
 		return 0;
 	n = limit - from > JVM_LINE_BYTES ? JVM_LINE_BYTES : (__u32)(limit - from);
-	if (n > JVM_LINE_BYTES || h_read(s->name.lines, n, from) != 0)
+	if (n > JVM_LINE_BYTES || h_read(s->name.text + to, n, from) != 0)
 		return 0;
 	return (__u16)n;
+}
+
+JVM_INLINE void name_report(struct jvm_state *s, __u32 text_bytes)
+{
+	s->name.head.kind = JVM_REPORT_NAME;
+	s->name.head.id = s->id;
+	s->name.no_zero_bytes = (s->process.at.flags & JVM_NO_ZERO_BYTES) != 0;
+	s->name.reserved = 0;
+	if (text_bytes <= JVM_TEXT_BYTES)
+		h_report(&s->name.head, (__u32)(sizeof(s->name) - JVM_TEXT_BYTES) + text_bytes);
 }
 
 JVM_INLINE void name_learn(struct jvm_state *s, __u64 klass_name, __u64 name, __u64 source,
 			   __u64 const_method)
 {
-	s->name.class_bytes = symbol_copy(s, klass_name, s->name.class_name, JVM_CLASS_BYTES);
-	s->name.method_bytes = symbol_copy(s, name, s->name.method_name, JVM_METHOD_BYTES);
-	s->name.file_bytes = symbol_copy(s, source, s->name.file_name, JVM_FILE_BYTES);
-	s->name.line_bytes = lines_copy(s, const_method);
+	__u32 at = 0;
+
+	s->reads += 10;
+	s->name.head.cut = 0;
+	s->name.class_bytes = symbol_add(s, klass_name, JVM_CLASS_BYTES, &at, 1);
+	s->name.method_bytes = symbol_add(s, name, JVM_METHOD_BYTES, &at, 2);
+	s->name.file_bytes = symbol_add(s, source, JVM_FILE_BYTES, &at, 4);
+	s->name.line_bytes = lines_add(s, const_method, at);
 	if (s->name.class_bytes && s->name.method_bytes)
-		h_name_put(&s->name_key, &s->name);
+		name_report(s, at + s->name.line_bytes);
 }
 
-/* s->method → s->identity, s->bytecode and s->bytecode_size. Not 0: it is no method. */
+/* s->method → s->id, s->bytecode and s->bytecode_size. Not 0: it is no method. */
 JVM_GLOBAL int jvm_method_know(__u32 cpu)
 {
 	struct jvm_state *s = h_state(cpu);
-	__u64 method, const_method, pool, holder, klass_name, name, identity;
+	__u64 method, const_method, pool, holder, klass_name, name;
 	const struct jvm_offsets *at;
 	struct jvm_memo *memo;
 	__u32 code_size;
@@ -83,7 +102,7 @@ JVM_GLOBAL int jvm_method_know(__u32 cpu)
 	method = s->method;
 	memo = &s->memos[method >> 4 & (JVM_MEMOS - 1)];
 	if (memo->epoch == s->epoch && memo->method == method) {
-		s->identity = memo->identity;
+		s->id = memo->id;
 		s->bytecode = memo->code;
 		s->bytecode_size = memo->code_size;
 		return 0;
@@ -106,40 +125,37 @@ JVM_GLOBAL int jvm_method_know(__u32 cpu)
 	klass_name = word_at(holder + at->klass_name);
 	if (!user_address(klass_name))
 		return 1;
-	identity = mix(mix(mix(mix(mix(1, method), const_method), pool), klass_name), name) >> 16;
-	s->identity = identity;
+	s->id = mix(mix(mix(mix(mix(s->process.seed, method), const_method), pool), klass_name),
+		    name) |
+		1;
 	s->bytecode = const_method + at->const_bytes;
 	s->bytecode_size = code_size;
-	s->name_key.process = s->process.id;
-	s->name_key.reserved = 0;
-	s->name_key.identity = identity;
-	if (!h_name_known(&s->name_key))
+	s->reads += 8;
+	if (!h_reported(s->id))
 		name_learn(s, klass_name, name, source_symbol(s, pool, holder), const_method);
-	*memo = (struct jvm_memo){method, identity, s->bytecode, code_size, s->epoch};
+	*memo = (struct jvm_memo){method, s->id, s->bytecode, code_size, s->epoch};
 	return 0;
 }
 
-/* A stub by its blob's name, whose identity is then s->identity. */
+/* A stub by its blob's name, whose id is then s->id. */
 JVM_INLINE int stub_know(struct jvm_state *s)
 {
 	__u64 name = header64(s, s->process.at.blob_name);
 
 	if (!user_address(name))
 		return 1;
-	s->identity = mix(mix(2, name), s->blob) >> 16;
-	s->name_key.process = s->process.id;
-	s->name_key.reserved = 0;
-	s->name_key.identity = s->identity;
-	if (h_name_known(&s->name_key))
+	s->id = mix(mix(s->process.seed, name), s->blob) | 1;
+	if (h_reported(s->id))
 		return 0;
+	s->name.head.cut = 0;
 	s->name.class_bytes = s->name.file_bytes = s->name.line_bytes = 0;
-	s->name.method_bytes = JVM_METHOD_BYTES;
+	s->name.method_bytes = 96;
 	/* It ends by itself; near the end of what is mapped, less of it must do. */
-	if (h_read(s->name.method_name, JVM_METHOD_BYTES, name) != 0) {
+	if (h_read(s->name.text, 96, name) != 0) {
 		s->name.method_bytes = 16;
-		if (h_read(s->name.method_name, 16, name) != 0)
+		if (h_read(s->name.text, 16, name) != 0)
 			return 1;
 	}
-	h_name_put(&s->name_key, &s->name);
+	name_report(s, s->name.method_bytes);
 	return 0;
 }

@@ -6,9 +6,11 @@
  *   h_walk(cpu)               struct andiron_walk * or NULL
  *   h_state(cpu)              struct jvm_state *, this CPU's own, or NULL
  *   h_read(to, n, address)    memory of the process; not 0: it is not there
- *   h_name_known(key), h_name_put(key, name)
- *   h_site_known(key), h_site_put(key, site)
- *   h_place_find(key), h_place_put(key, offset)  u32: the place of debug information for an address
+ *   h_reported(id)            the plugin has the name or site of this id
+ *   h_report(report, n)       hands n bytes of one to the plugin, which h_reported() then knows
+ *   h_place_find(place), h_place_put(place, id)    the site of a place, as it was found before
+ *
+ * (h for helper.)
  *
  * Everything read is untrusted: offsets come from a process's own tables, and its memory may be
  * forged. So offsets are masked to the buffer they index, sizes are bounded, and a frame is
@@ -28,12 +30,20 @@
 #define JVM_SP  7
 #define JVM_FP  6
 #define JVM_RAX 0
+#define JVM_RDX 1
 #define JVM_RBX 3
 #define JVM_R13 13
 #endif
 
 #define JVM_HEADER 512 /* of a blob, as much as is read */
 #define JVM_MEMOS  8
+#define JVM_READS  4000 /* of a walk: some 0.3 ms with interrupts off */
+
+#if JVM_ARM
+#define JVM_ADDRESSES (1ull << 52)
+#else
+#define JVM_ADDRESSES (1ull << 47)
+#endif
 
 enum jvm_step {
 	JVM_STEP_ON,     /* there may be another frame of the JVM's */
@@ -44,7 +54,7 @@ enum jvm_step {
 /* A method that this sample has met. */
 struct jvm_memo {
 	__u64 method;
-	__u64 identity;
+	__u64 id;
 	__u64 code;
 	__u32 code_size;
 	__u32 epoch;
@@ -54,6 +64,9 @@ struct jvm_state {
 	struct jvm_process process;
 	__u32 epoch; /* of the sample */
 	__u32 cpu;
+	__u32 reads; /* of the walk, roughly */
+	__u32 switches;
+	__u32 mark_at; /* where JVM_MARK_UNKNOWN was pushed last */
 
 	/* The blob at hand. */
 	__u64 blob;
@@ -75,14 +88,14 @@ struct jvm_state {
 
 	/* jvm_method_know(): asked for, and its answer. */
 	__u64 method;
-	__u64 identity;
+	__u64 id;
 	__u64 bytecode;
 	__u32 bytecode_size;
 
 	/* jvm_site_learn(): the place at hand. */
 	__u32 offset;
-	__u32 call; /* it is a return address */
-	__u32 place;
+	__u32 call;      /* it is a return address */
+	__u32 pc_offset; /* of the PcDesc that holds there */
 	__u32 index;
 	__u64 pcs, scopes, metadata;
 	__u32 n_pcs, scopes_bytes;
@@ -90,12 +103,11 @@ struct jvm_state {
 	__u32 met, met_whole;
 
 	__u64 words[16];
-	__u8 bytes[64];
+	__u8 bytes[176];
 	__u8 const_method[128];
 	struct jvm_memo memos[JVM_MEMOS];
-	struct jvm_name_key name_key;
+	struct jvm_place place;
 	struct jvm_name name;
-	struct jvm_site_key site_key;
 	struct jvm_site site, other;
 };
 
@@ -128,7 +140,7 @@ JVM_INLINE __u64 header64(const struct jvm_state *s, __u32 at)
 
 JVM_INLINE int user_address(__u64 a)
 {
-	return a >= 4096 && a < 1ull << 47;
+	return a >= 4096 && a < JVM_ADDRESSES;
 }
 
 /* A word of the process, 0 if it is not there. */

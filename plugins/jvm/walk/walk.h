@@ -11,7 +11,7 @@ JVM_INLINE enum jvm_step call_stub_leave(struct andiron_walk *w)
 {
 	__u64 fp = w->regs[JVM_FP], pair[2];
 
-	if (fp < w->regs[JVM_SP] || fp - w->regs[JVM_SP] > 4096 ||
+	if (!JVM_FP_KNOWN(w) || fp < w->regs[JVM_SP] || fp - w->regs[JVM_SP] > 4096 ||
 	    h_read(pair, sizeof(pair), fp) != 0)
 		return JVM_STEP_LOST;
 	return step_to(w, pair[1], fp + 16, pair[0]);
@@ -23,17 +23,32 @@ JVM_GLOBAL int jvm_frame(__u32 cpu)
 	struct jvm_state *s = h_state(cpu);
 	struct andiron_walk *w = h_walk(cpu);
 
-	if (!s || !w)
+	if (!s || !w || s->reads > JVM_READS)
 		return JVM_STEP_LOST;
 	if (heap_of(s, w->pc) < 0)
 		return JVM_STEP_NATIVE;
 	if (in_interpreter(s, w->pc))
-		return interpreter_step(cpu, s, w);
+		return jvm_interpreter_step(cpu);
 	if (w->pc == s->process.call_stub)
 		return call_stub_leave(w);
 	if (jvm_blob_find(cpu, w->pc) != 0)
 		return JVM_STEP_LOST;
-	return s->nmethod ? nmethod_step(cpu, s, w) : stub_step(s, w);
+	return s->nmethod ? jvm_nmethod_step(cpu) : jvm_stub_step(cpu);
+}
+
+/* One mark in a stack; then its frames are walked as native ones. */
+JVM_INLINE void unknown_mark(struct jvm_state *s, struct andiron_walk *w)
+{
+	__u64 mark = (__u64)w->slot << 56 | JVM_WHAT(JVM_FRAME_MARK, JVM_MARK_UNKNOWN);
+	__u32 at = s->mark_at, n = w->n_words;
+
+	w->native = ANDIRON_WALK_SHOW;
+	if (at < ANDIRON_WALK_WORDS && at < n && w->frames[at] == mark)
+		return;
+	if (andiron_walk_push(w, mark, 0) != 0)
+		w->end = ANDIRON_WALK_GAVE_UP;
+	else
+		s->mark_at = n;
 }
 
 /* The walk from where it stands. s->process is set. */
@@ -44,9 +59,11 @@ JVM_INLINE void jvm_walk(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
 
 	s->epoch++;
 	s->cpu = cpu;
+	if (w->switches <= s->switches) /* another stack */
+		s->reads = 0;
+	s->switches = w->switches;
 	if (!s->process.known) {
-		andiron_walk_push(w, JVM_WHAT(JVM_FRAME_MARK, JVM_MARK_UNKNOWN), 0);
-		w->end = ANDIRON_WALK_GAVE_UP;
+		unknown_mark(s, w);
 		return;
 	}
 	for (int i = 0; i < JVM_FRAMES && step == JVM_STEP_ON; i++)

@@ -3,6 +3,8 @@
  *
  *   probe PID STOPS [FOLDER]    FOLDER: each walk is written there as a recording
  *
+ * With FORGET in the environment only the stack pointer is known.
+ *
  * A line for each stack: "whole" or "lost", and the frames, innermost first. The last line
  * tells how many there were. */
 #include <dirent.h>
@@ -23,79 +25,20 @@
 
 #include "native-walker.h"
 
-#include "jvm/elf-symbols.h"
 #include "jvm/jvm-layout.h"
-#include "jvm/names.h"
-#include "jvm/process-memory.h"
-#include "recording.h"
 #include "jvm/vm-structs.h"
+#include "recording.h"
+#include "runtime-kit/elf-file.h"
 
 static int memory = -1;
 static struct recording recording;
 
 static int memory_at(void *to, uint32_t n, uint64_t address)
 {
-	if (memory_read(memory, to, n, address) != 0)
+	if (pread(memory, to, n, (off_t)address) != (ssize_t)n)
 		return -1;
 	recording_add(&recording, address, to, n);
 	return 0;
-}
-
-static int name_of(void *self, const struct jvm_name_key *key, struct jvm_name *ret)
-{
-	const struct jvm_name *name = kept_name(key);
-
-	if (name)
-		*ret = *name;
-	return name ? 0 : -ENOENT;
-}
-
-static int site_of(void *self, const struct jvm_site_key *key, struct jvm_site *ret)
-{
-	const struct jvm_site *site = kept_site(key);
-
-	if (site)
-		*ret = *site;
-	return site ? 0 : -ENOENT;
-}
-
-static struct names *names;
-
-static void method_print(uint64_t identity, uint32_t bci, char kind)
-{
-	int excluded = native_state.process.at.flags & JVM_NO_ZERO_BYTES;
-	struct name_text text;
-
-	if (names_method(names, native_state.process.id, identity, bci, excluded, &text) != 0)
-		printf(" ?:%c", kind);
-	else
-		printf(" %.*s:%u:%c", (int)text.n_function, text.function, text.line, kind);
-}
-
-static void frame_print(uint64_t what, uint64_t where)
-{
-	struct jvm_site_key key = {native_state.process.id, (uint32_t)(where >> 32),
-				   JVM_ADDRESS(what), (uint32_t)where, 0};
-	const struct jvm_site *site;
-
-	switch (JVM_KIND(what)) {
-	case JVM_FRAME_INTERPRETED:
-		method_print(where & 0xffffffffffff, (uint32_t)(where >> 48), 'i');
-		break;
-	case JVM_FRAME_COMPILED:
-		site = names_site(names, &key);
-		for (uint32_t i = 0; site && i < site->n; i++)
-			method_print(site->methods[i] >> 16, (uint32_t)(site->methods[i] & 0xffff),
-				     i + 1 < site->n ? 'n' : 'c');
-		if (!site)
-			printf(" ?site");
-		break;
-	case JVM_FRAME_STUB:
-		method_print(where, JVM_BCI_NATIVE, 's');
-		break;
-	default:
-		printf(" [%u]", (unsigned)JVM_ADDRESS(what));
-	}
 }
 
 static uint64_t mapping_bias(pid_t pid, char *path, size_t max)
@@ -122,99 +65,112 @@ static uint64_t mapping_bias(pid_t pid, char *path, size_t max)
 	return bias;
 }
 
+static int symbols_find(const char *path, uint64_t bias, uint64_t *ret)
+{
+	static struct elf_file file;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), ok = fd >= 0 && elf_open(&file, fd);
+
+	for (int i = 0; i < VM_SYMBOLS && ok; i++) {
+		struct elf_symbol symbol;
+
+		ok = elf_dynamic_symbol(&file, vm_symbols[i], &symbol);
+		ret[i] = symbol.address + bias;
+	}
+	if (fd >= 0)
+		close(fd);
+	return ok ? 0 : -1;
+}
+
 static const char *attach(pid_t pid, struct jvm_process *ret)
 {
 	static char text[128];
 	uint64_t addresses[VM_SYMBOLS], bias;
+	struct target_memory *m;
 	struct vm_structs vm;
 	char path[128] = "";
 	const char *missing;
 	uint32_t major = 8;
-	int fd, error;
+	int error;
 
 	memset(ret, 0, sizeof(*ret));
-	memory = memory_open((uint32_t)pid);
 	bias = mapping_bias(pid, path, sizeof(path));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (memory < 0 || fd < 0)
+	snprintf(text, sizeof(text), "/proc/%d/mem", pid);
+	memory = open(text, O_RDONLY | O_CLOEXEC);
+	if (memory < 0 || target_memory_of(target_reader_new(), dup(memory), &m) != 0)
 		return "cannot open";
-	if (elf_symbols_find(fd, vm_symbols, VM_SYMBOLS, addresses) < 0)
+	if (symbols_find(path, bias, addresses) != 0)
 		return "no symbols";
-	close(fd);
-	for (int i = 0; i < VM_SYMBOLS; i++)
-		addresses[i] += bias;
-	error = vm_structs_read(memory, addresses, &vm);
+	error = vm_structs_read(m, addresses, &vm);
 	if (error != 0) {
 		snprintf(text, sizeof(text), "tables: %s", strerror(-error));
 		return text;
 	}
 	if (vm.values[VM_CACHE_HEAPS] != VM_ABSENT)
-		major = memory_word32(memory, vm.values[VM_MAJOR]);
+		major = target_memory_word32(m, vm.values[VM_MAJOR]);
 	missing = layout_offsets(&vm, major, &ret->at);
 	if (missing)
 		return missing;
-	error = layout_code(memory, &vm, ret);
-	if (error != 0)
+	if (layout_code(m, &vm, ret) != 0)
 		return "not set up";
-	ret->id = 1;
+	ret->id = ret->seed = 1;
 	ret->known = 1;
-	memory_text(memory, text, sizeof(text), memory_word(memory, vm.values[VM_RELEASE]));
+	target_memory_text(m, target_memory_word(m, vm.values[VM_RELEASE]), text, sizeof(text));
 	fprintf(stderr, "HotSpot %s (%u): %u heaps, %u entries, %u exits\n", text, major,
 		ret->n_heaps, ret->n_entries, ret->n_exits);
 	return NULL;
 }
 
 static struct counts {
-	unsigned whole, lost, words, kinds[5];
+	unsigned whole, lost;
 } counts;
+
+/* What helps to find out why a walk ended. */
+static void end_print(const struct user_regs_struct *r)
+{
+	const struct andiron_walk *w = &native_walk;
+	uint8_t code[48] = {0};
+
+	printf(" | at %#" PRIx64 " sp %#" PRIx64 " fp %#" PRIx64, (uint64_t)w->pc,
+	       (uint64_t)w->regs[JVM_SP], (uint64_t)w->regs[JVM_FP]);
+	if (w->exact)
+		printf(" rax %llx rbx %llx r13 %llx", r->rax, r->rbx, r->r13);
+	printf(" blob %#" PRIx64 " frame %u complete %u stack", (uint64_t)native_state.blob,
+	       native_state.frame_size, native_state.frame_complete);
+	for (int i = 0; i < 6; i++)
+		printf(" %" PRIx64, (uint64_t)word_at(w->regs[JVM_SP] + 8ull * (uint64_t)i));
+	memory_at(code, sizeof(code), w->pc - 24);
+	printf(" code");
+	for (int i = 0; i < 48; i++)
+		printf(i == 24 ? " | %02x" : " %02x", code[i]);
+}
 
 static void stack_print(const struct user_regs_struct *r, const char *folder)
 {
 	struct andiron_walk *w = &native_walk;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
 
+	if (!f)
+		return;
+	walk_text(f);
+	fclose(f);
 	counts.whole += w->end == 0;
 	counts.lost += w->end != 0;
-	printf("%s %llx", w->end == 0 ? "whole" : "lost", (unsigned long long)r->rip);
-	for (uint32_t i = 0; i + 1 < w->n_words; i += 2) {
-		counts.kinds[JVM_KIND(w->frames[i]) % 5]++;
-		frame_print(w->frames[i], w->frames[i + 1]);
-	}
-	if (w->end != 0) {
-		printf(" | at %#" PRIx64 " sp %#" PRIx64 " fp %#" PRIx64, (uint64_t)w->pc,
-		       (uint64_t)w->regs[JVM_SP], (uint64_t)w->regs[JVM_FP]);
-		if (w->exact)
-			printf(" rax %llx rbx %llx r13 %llx rsp %llx", r->rax, r->rbx, r->r13,
-			       r->rsp);
-		if (memory_read(memory, native_state.bytes, 48, w->pc - 24) == 0) {
-			native_state.method = r->rbx;
-			if (w->exact)
-				printf(" rbx is %s method", jvm_method_know(0) == 0 ? "a" : "no");
-			{
-				__u64 f[10];
-				memory_read(memory, f, 80, w->regs[JVM_FP] - 64);
-				printf(" frame");
-				for (int i = 0; i < 10; i++)
-					printf(" %llx", f[i]);
-				native_state.method = f[5];
-				printf(" method is %s;", jvm_method_know(0) == 0 ? "a" : "no");
-				printf(" code size %u at %llx", native_state.bytecode_size,
-				       native_state.bytecode);
-			}
-			printf(" stack");
-			for (int i = 0; i < 6; i++)
-				printf(" %llx", word_at(w->regs[JVM_SP] + 8ull * (uint64_t)i));
-			printf(" interp %llx-%llx", native_state.process.interpreter,
-			       native_state.process.interpreter_limit);
-			memory_read(memory, native_state.bytes, 48, w->pc - 24);
-			printf(" code");
-			for (int i = 0; i < 48; i++)
-				printf(i == 24 ? " | %02x" : " %02x", native_state.bytes[i]);
-		}
-	}
-	printf("\n");
+	recording.head.end = w->end;
 	if (folder)
-		recording_write(&recording, folder, &native_state.process, w,
+		recording_write(&recording, folder, &native_state.process, text,
 				counts.whole + counts.lost);
+	for (size_t i = 0; i < n; i++)
+		text[i] = text[i] == ' ' ? '_' : text[i] == '\n' ? ' ' : text[i];
+	printf("%s %llx %s", w->end == 0 ? "whole" : "lost", (unsigned long long)r->rip, text);
+	if (w->end != 0)
+		end_print(r);
+	else if (getenv("REGISTERS"))
+		printf(" | rsp %llx rbp %llx rax %llx rbx %llx r13 %llx", r->rsp, r->rbp, r->rax,
+		       r->rbx, r->r13);
+	printf("\n");
+	free(text);
 }
 
 static int registers_take(pid_t tid, struct user_regs_struct *r)
@@ -241,7 +197,7 @@ static void walk_thread(pid_t tid, const struct jvm_process *process, const char
 	w->version = ANDIRON_WALK_VERSION;
 	w->pc = r.rip;
 	w->exact = 1;
-	w->known = 0xffff;
+	w->known = getenv("FORGET") ? 1u << JVM_SP : 0xffff;
 	memcpy(w->regs,
 	       ((__u64[16]){r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
 			    r.r10, r.r11, r.r12, r.r13, r.r14, r.r15}),
@@ -314,7 +270,6 @@ static void run_on(long ns)
 
 int main(int argc, char **argv)
 {
-	struct names_source source = {NULL, name_of, site_of};
 	struct jvm_process process;
 	pid_t pid, tids[256];
 	const char *error;
@@ -329,16 +284,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "probe: %s\n", error);
 		return 1;
 	}
-	names = names_new(&source);
+	kept_clear();
 	n = threads_seize(pid, tids, 256);
 	for (int i = 0; i < stops && n > 0; i++) {
 		stop_thread(tids[i % n], &process, argc > 3 ? argv[3] : NULL);
 		if (i % n == n - 1)
 			run_on(200000 + rand() % 1000000);
 	}
-	fprintf(stderr,
-		"%u whole, %u lost; frames: %u interpreted, %u compiled, %u stubs, %u marks\n",
-		counts.whole, counts.lost, counts.kinds[1], counts.kinds[2], counts.kinds[3],
-		counts.kinds[4]);
+	fprintf(stderr, "%u whole, %u lost\n", counts.whole, counts.lost);
 	return 0;
 }

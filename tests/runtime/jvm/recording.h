@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recording of a walk: the registers that it began with and the memory that it has read. */
+/* A recording of a walk: the registers that it began with, the memory that it has read, and the
+ * stack that it found, as text (walk_text). */
 #pragma once
 
 #include <stdint.h>
@@ -11,9 +12,10 @@
 
 #include "jvm/walk/jvm-records.h"
 
-#define RECORDING_MAGIC  0x31766a72u
+#define RECORDING_MAGIC  0x32766a72u
 #define RECORDING_RANGES 4096
 #define RECORDING_BYTES  (1u << 20)
+#define RECORDING_TEXT   (1u << 18)
 
 struct recording_range {
 	uint64_t start;
@@ -21,9 +23,11 @@ struct recording_range {
 };
 
 struct recording_head {
-	uint32_t magic, n_ranges, n_bytes, n_words;
+	uint32_t magic, n_ranges, n_bytes, n_text;
 	uint64_t pc, regs[32];
 	uint32_t exact, known;
+	uint32_t end;           /* 0: the walk came to native code */
+	uint32_t process_bytes; /* of struct jvm_process */
 };
 
 struct recording {
@@ -69,9 +73,9 @@ static inline int recording_get(const struct recording *r, void *to, uint32_t n,
 	return -1;
 }
 
-/* FOLDER/NUMBER.walk: head, struct jvm_process, ranges, bytes, and the words that were found. */
+/* FOLDER/NUMBER.walk: head, struct jvm_process, ranges, bytes and text. */
 static inline void recording_write(struct recording *r, const char *folder,
-				   const struct jvm_process *process, const struct andiron_walk *w,
+				   const struct jvm_process *process, const char *text,
 				   unsigned number)
 {
 	char path[512];
@@ -81,11 +85,12 @@ static inline void recording_write(struct recording *r, const char *folder,
 	f = fopen(path, "we");
 	if (!f)
 		return;
-	r->head.n_words = w->end == 0 ? w->n_words : 0;
+	r->head.n_text = (uint32_t)strlen(text);
+	r->head.process_bytes = sizeof(*process);
 	fwrite(&r->head, sizeof(r->head), 1, f);
 	fwrite(process, sizeof(*process), 1, f);
 	fwrite(r->ranges, sizeof(*r->ranges), r->head.n_ranges, f);
 	fwrite(r->bytes, 1, r->head.n_bytes, f);
-	fwrite(w->frames, sizeof(*w->frames), r->head.n_words, f);
+	fwrite(text, 1, r->head.n_text, f);
 	fclose(f);
 }
