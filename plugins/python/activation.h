@@ -29,7 +29,7 @@ P_INLINE int is_leaving(const struct python_layout *l, struct python_scratch *s)
 
 	if (s->run.frame == 0)
 		return 0;
-	return h_read(&state, 1, s->run.frame + l->frame_state) == 0 && state != l->executing;
+	return h_read(&state, 1, s->run.frame + l->frame_state) == 0 && state != l->running;
 }
 
 /* To the activation's CFrame, and to its innermost frame; 0: it has none. */
@@ -190,7 +190,7 @@ P_INLINE void order_states(const struct python_layout *l, const struct python_sc
 		put_first(t, t->cursor.state);
 		return;
 	}
-	state = l->runtime_holder ? read_word(s->run.runtime + l->runtime_holder) : 0;
+	state = l->runtime_gil_state ? read_word(s->run.runtime + l->runtime_gil_state) : 0;
 	if (state != 0 && is_own(read_word(state + l->thread_id), s->run.pointer))
 		put_first(t, state);
 }

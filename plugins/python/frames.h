@@ -4,22 +4,22 @@
  *
  * An activation is one machine frame of `_PyEval_EvalFrameDefault`. From 3.10 on CPython keeps a
  * small structure in that machine frame. Its address therefore says which activation it belongs to,
- * and nothing is counted: frames belong to the activation whose machine frame [sp, CFA) holds their
- * anchor. Before 3.10 the n-th activation has the n-th frame.
+ * and nothing is counted: frames belong to the activation whose machine frame [sp, CFA) holds that
+ * structure, their anchor. Before 3.10 the n-th activation has the n-th frame.
  *
  * All memory may be forged or torn. Each structure is checked before it is believed: a frame's code
  * must be of the type "code", a name of a subclass of `str`. What fails ends this activation's
  * frames by a marked one, and native frames go on.
  *
  * Who includes this defines before:
- *   P_GLOBAL                        a function that is verified by itself
- *   h_read(dst, bytes, address)     the thread's memory; 0, or not
- *   h_walk(cpu) h_scratch()      the walk; memory of our own
- *   h_proc(pid) h_layout(index)     what user space has said
- *   h_thread()                      what is known of the thread; NULL if there is no room
- *   h_thread_pointer()              its TCB
- *   h_thread_key()                  tgid << 32 | tid
- *   h_is_told(id) h_tell(scratch, bytes)  whether the code object is known; 0 once it is told
+ *   P_GLOBAL                      a function that is verified by itself
+ *   h_read(dst, bytes, address)   the thread's memory; 0, or not
+ *   h_walk(cpu) h_scratch()       the walk; memory of our own
+ *   h_proc(pid) h_layout(index)   what user space has said
+ *   h_thread()                    what is known of the thread; NULL if there is no room
+ *   h_thread_pointer()            its TCB
+ *   h_is_reported(id)             whether the code object is known
+ *   h_report(scratch, bytes)      0 once it is
  *
  * Loops are plain ones, whose step is such a global function: the verifier follows it once, and the
  * loop itself costs some ten instructions a turn. So no kernel needs bpf_loop. */
@@ -38,7 +38,6 @@
 #endif
 
 #define P_TEXTS   1024u /* both texts and more: a power of two, as the verifier likes it */
-#define P_TOLD    512u  /* a power of two */
 #define P_FRAMES  512u
 #define P_ANCHORS 256u
 #define P_SEARCH  256u
@@ -169,8 +168,8 @@ P_INLINE __u32 copy_lines(const struct python_layout *l, struct python_scratch *
 	return bytes;
 }
 
-/* Tells user space what the code object in s->code is called. */
-P_GLOBAL int python_tell(__u64 id)
+/* Reports the code object in s->code: its names and its line table. */
+P_GLOBAL int python_report(__u64 id)
 {
 	struct python_scratch *s = h_scratch();
 	const struct python_layout *l;
@@ -199,7 +198,7 @@ P_GLOBAL int python_tell(__u64 id)
 	r->n_name = (__u16)name;
 	r->n_file = (__u16)file;
 	r->n_lines = lines;
-	return h_tell(s, (__u32)sizeof(*r) + name + file + lines);
+	return h_report(s, (__u32)sizeof(*r) + name + file + lines);
 }
 
 /* Learns what the type of code objects is, once for a process: it is called "code". */
@@ -261,8 +260,8 @@ P_INLINE __u64 position_of(const struct python_layout *l, const struct python_sc
 	return at < 1u << 30 ? at : PYTHON_NO_LINE;
 }
 
-/* The frame of a shim that the interpreter puts around `__init__`: it has run no instruction of its
- * own, and its file's name is a constant of the runtime. */
+/* The frame that the interpreter itself puts around a call of `__init__` (its "shim"): it has run
+ * no instruction of its own, and its file's name is a constant of the runtime. */
 P_INLINE int is_shim(const struct python_layout *l, const struct python_scratch *s, __u64 code,
 		     __u64 position)
 {
@@ -335,8 +334,8 @@ P_INLINE int push_frame(struct andiron_walk *w, const struct python_layout *l,
 		}
 		s->run.last_code = code;
 		python_identify(code);
-		if (!h_is_told(s->run.last_id))
-			python_tell(s->run.last_id);
+		if (!h_is_reported(s->run.last_id))
+			python_report(s->run.last_id);
 	}
 	position = position_of(l, s, code);
 	if (is_shim(l, s, code, position))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See layouts.h. The tables hold for 64-bit builds of every release of a minor version; offsets are
- * those of CPython's own headers. */
+/* See layouts.h. The tables hold for 64-bit builds of every release of a minor version. Offsets are
+ * those of CPython's own headers, as of 3.6.15, 3.7.16, 3.8.18, 3.9.18, 3.10.13, 3.11.7 and 3.12.1;
+ * those of _Py_DebugOffsets as of 3.13.0, 3.14.10 and 3.15.2. */
 #include "python/layouts.h"
 
 #include <stdio.h>
@@ -9,7 +10,9 @@
 #define MINOR(version) ((version) >> 16 & 0xff)
 #define NONE           PYTHON_NO_FIELD
 
-/* What is the same from 3.6 to 3.12. */
+/* What is the same from 3.6 to 3.12. PyInterpreterState and PyThreadState: Include/pystate.h, from
+ * 3.8 on internal/pycore_pystate.h, pycore_interp.h and cpython/pystate.h. Objects:
+ * Include/object.h and cpython/object.h, bytesobject.h, unicodeobject.h (3.8: cpython/). */
 static const struct python_layout common = {
 	.interp_next = 0,
 	.thread_next = 8,
@@ -32,9 +35,12 @@ static const struct python_layout common = {
 	.text_shift = 2,
 };
 
-/* Frames that are objects: 3.6 to 3.10. */
+/* Frames that are objects: 3.6 to 3.10. PyFrameObject: Include/frameobject.h (3.9: cpython/).
+ * PyCodeObject: Include/code.h (3.8: cpython/). _PyRuntimeState with the state that holds the GIL:
+ * internal/pystate.h, from 3.8 on internal/pycore_pystate.h, 3.9 pycore_runtime.h. CFrame (3.10):
+ * cpython/pystate.h. */
 static const struct {
-	uint16_t head, holder, thread_id, instruction, state, executing, first_line, file;
+	uint16_t head, gil_state, thread_id, instruction, state, running, first_line, file;
 } objects[] = {
 	{0, 0, 152, 120, 132, 1, 36, 96},      /* 3.6 */
 	{24, 1480, 176, 104, 116, 1, 36, 96},  /* 3.7 */
@@ -48,7 +54,7 @@ static void lay_objects(uint32_t minor, struct python_layout *l)
 	l->kind = minor == 10 ? PYTHON_COUNTED : PYTHON_OBJECTS;
 	l->runtime_current = minor == 6;
 	l->runtime_head = objects[minor - 6].head;
-	l->runtime_holder = objects[minor - 6].holder;
+	l->runtime_gil_state = objects[minor - 6].gil_state;
 	l->interp_threads = 8;
 	l->thread_id = objects[minor - 6].thread_id;
 	l->thread_frame = 24;
@@ -58,7 +64,7 @@ static void lay_objects(uint32_t minor, struct python_layout *l)
 	l->frame_code = 32;
 	l->frame_instruction = objects[minor - 6].instruction;
 	l->frame_state = objects[minor - 6].state;
-	l->executing = objects[minor - 6].executing;
+	l->running = objects[minor - 6].running;
 	l->frame_span = (uint16_t)(l->frame_instruction + 8);
 	l->code_first_line = objects[minor - 6].first_line;
 	l->code_file = objects[minor - 6].file;
@@ -67,6 +73,8 @@ static void lay_objects(uint32_t minor, struct python_layout *l)
 	l->code_span = (uint16_t)(l->code_lines + 8);
 }
 
+/* _PyInterpreterFrame: internal/pycore_frame.h. _PyCFrame: cpython/pystate.h. PyCodeObject:
+ * cpython/code.h, where co_warmup counts calls. The list of interpreters: pycore_runtime.h. */
 static void lay_3_11(struct python_layout *l)
 {
 	l->kind = PYTHON_CFRAMES;
@@ -91,6 +99,7 @@ static void lay_3_11(struct python_layout *l)
 	l->code_span = 144;
 }
 
+/* The same headers. */
 static void lay_3_12(struct python_layout *l)
 {
 	l->kind = PYTHON_CFRAMES;
@@ -135,7 +144,8 @@ bool layout_of_version(uint32_t version, struct python_layout *ret)
 	return true;
 }
 
-/* Words of _Py_DebugOffsets that we read. Each version adds some in between. */
+/* Words of _Py_DebugOffsets that we read: internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h
+ * from 3.14 on. Each version adds some in between. */
 enum offset {
 	FREE_THREADED,
 	RUNTIME_SIZE,

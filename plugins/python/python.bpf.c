@@ -104,12 +104,12 @@ static __always_inline __u64 h_thread_pointer(void)
 #endif
 }
 
-static __always_inline int h_is_told(__u64 id)
+static __always_inline int h_is_reported(__u64 id)
 {
 	return bpf_map_lookup_elem(&codes, &id) != NULL;
 }
 
-static __always_inline int h_tell(struct python_scratch *s, __u32 n);
+static __always_inline int h_report(struct python_scratch *s, __u32 n);
 
 #include "python/activation.h"
 
@@ -131,7 +131,7 @@ static __always_inline struct python_scratch *h_scratch(void)
 
 /* Into the ring, which a thread of the plugin reads. If it is full, the next sample reports it
  * again. */
-static __always_inline int h_tell(struct python_scratch *s, __u32 n)
+static __always_inline int h_report(struct python_scratch *s, __u32 n)
 {
 	__u64 id = s->record.id;
 	__u32 one = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the BPF program and the plugin agree on: how each version of CPython lays its structures
- * out, where a process has its runtime, and the record by which a code object is told once.
+ * out, where a process has its runtime, and the record by which a code object is reported once.
  *
  * The program knows no version. All that differs stands in `struct python_layout`, one for each
  * binary, so that a new version is a new table and not a new program. */
@@ -13,7 +13,7 @@
 #define PYTHON_LAYOUTS 256u   /* binaries with an interpreter in use at once */
 #define PYTHON_PROCS   8192u  /* processes */
 #define PYTHON_THREADS 8192u  /* threads whose state is remembered */
-#define PYTHON_CODES   16384u /* code objects known to be told */
+#define PYTHON_CODES   16384u /* code objects known to be reported */
 #define PYTHON_RING    (1u << 20)
 
 /* How language frames are found, and how they belong to an activation of the loop. */
@@ -46,10 +46,10 @@ struct python_layout {
 	__u16 n_bodies;
 	struct python_body bodies[PYTHON_BODIES];
 
-	__u32 runtime_head;   /* of the list of interpreters */
-	__u32 runtime_size;   /* 0: not known */
-	__u32 runtime_holder; /* to 3.10: the state that holds the GIL; 0: not known */
-	__u32 interp_threads; /* head of its list of threads */
+	__u32 runtime_head;      /* of the list of interpreters */
+	__u32 runtime_size;      /* 0: not known */
+	__u32 runtime_gil_state; /* to 3.10: the state that holds the GIL; 0: not known */
+	__u32 interp_threads;    /* head of its list of threads */
 	__u32 interp_next;
 	__u16 runtime_current; /* 3.6: `runtime` is a pointer to a thread's state */
 	__u16 thread_next;
@@ -65,9 +65,9 @@ struct python_layout {
 	__u16 frame_instruction; /* an address, or an index where the kind is to 3.10 */
 	__u16 frame_entry;       /* 3.11: a byte, not 0 in the outermost frame of an activation */
 	__u16 frame_owner;       /* a byte; entry frames have one of 3 or more */
-	__u16 frame_state;       /* to 3.10: a byte, 0 or 1: see `executing` */
+	__u16 frame_state;       /* to 3.10: a byte, 0 or 1: see `running` */
 	__u16 frame_tlbc;        /* free-threaded 3.14: which copy of the bytecode is executed */
-	__u16 executing;         /* to 3.10: what frame_state is while the frame is executed */
+	__u16 running;           /* to 3.10: what frame_state is while the frame is executed */
 
 	__u16 code_first_line;
 	__u16 code_file;
@@ -102,7 +102,7 @@ struct python_layout {
 struct python_proc {
 	__u64 bias; /* of the file that has the loop: address in the process less the file's own */
 	__u64 runtime; /* address of _PyRuntime */
-	__u64 salt;    /* of ids; another one for each program that a process executes */
+	__u64 salt;    /* of ids */
 	__u32 layout;  /* index into `layouts` */
 	__u32 reserved;
 	__u64 code_type; /* the program's own: address of PyCode_Type, once it was met */
@@ -110,7 +110,7 @@ struct python_proc {
 
 /* Where the last call for a thread ended. It holds in the same walk: as long as the words that were
  * written then stand where they stood. Another walk writes other ones there, since it begins with
- * native frames, and is told from it by that. */
+ * native frames. */
 struct python_cursor {
 	__u64 state, sp, next, anchor, words[2];
 	__u32 n_words; /* 0: none */
@@ -136,7 +136,7 @@ struct python_thread {
 #define PYTHON_ID_MASK 0xffffffffffffffull
 #define PYTHON_NO_LINE 0xffffffffull /* low half of `where` */
 
-/* A code object, told once. Followed by name, file and line table. */
+/* A code object, reported once. Followed by name, file and line table. */
 #define PYTHON_TEXT_MAX  256u
 #define PYTHON_LINES_MAX 8192u
 

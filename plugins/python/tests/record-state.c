@@ -175,8 +175,8 @@ int main(int argc, char **argv)
 	s->pointer = regs.fs_base;
 	find_thread(regs.rsp);
 	world_walk();
-	printf("version %x: %u activations, %u words, %u told, %u bytes\n", s->layout.version,
-	       s->n_activations, world.walk.n_words, world.n_told, s->n_bytes);
+	printf("version %x: %u activations, %u words, %u reported, %u bytes\n", s->layout.version,
+	       s->n_activations, world.walk.n_words, world.n_reported, s->n_bytes);
 	ptrace(PTRACE_DETACH, pid, NULL, NULL);
 	return world.walk.end == 0 && write_state(argv[3], argv[2]) ? 0 : 1;
 }

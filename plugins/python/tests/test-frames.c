@@ -49,7 +49,7 @@ static bool load(gzFile f, char *text, unsigned room)
 	return true;
 }
 
-/* What was told, as user space takes it. */
+/* What was reported, as user space takes it. */
 static void take_names(struct name_cache *names, bool forged)
 {
 	for (size_t at = 0; at < world.n_records;) {
@@ -311,7 +311,7 @@ static void fuzz(const char *path, const char *text)
 	free(before);
 }
 
-/* Whatever stands in the memory, a walk ends, stays in bounds, and what it tells can be read. */
+/* Whatever stands in the memory, a walk ends, stays in bounds, and what it reports can be read. */
 TEST(forged_memory_is_survived)
 {
 	each_state(fuzz);

@@ -69,20 +69,20 @@ TEST(lines_of_locations)
 		line(PYTHON_LINES_LOCATIONS, t, n, 1000);
 }
 
-struct told {
+struct reported {
 	struct python_record r;
 	char bytes[64];
 };
 
-static struct told record(uint64_t id, const char *name, size_t n, uint8_t width)
+static struct reported record(uint64_t id, const char *name, size_t n, uint8_t width)
 {
-	struct told t = {.r = {.id = id,
-			       .n_name = (uint16_t)n,
-			       .name_width = width,
-			       .n_file = 4,
-			       .first_line = 7,
-			       .n_lines = 2,
-			       .all_lines = 2}};
+	struct reported t = {.r = {.id = id,
+				   .n_name = (uint16_t)n,
+				   .name_width = width,
+				   .n_file = 4,
+				   .first_line = 7,
+				   .n_lines = 2,
+				   .all_lines = 2}};
 
 	memcpy(t.bytes, name, n);
 	memcpy(t.bytes + n, "a.py\0\1", 6);
@@ -93,7 +93,7 @@ static struct told record(uint64_t id, const char *name, size_t n, uint8_t width
 TEST(records_become_names)
 {
 	struct name_cache *c = name_cache_new(1 << 20);
-	struct told t = record(100, "\xe9t\xe9", 3, 1);
+	struct reported t = record(100, "\xe9t\xe9", 3, 1);
 	struct line_table lines;
 	struct name name;
 

@@ -13,8 +13,8 @@
 
 #include <andiron/bpf/walk.h>
 
-#define WORLD_CHUNKS 8192u
-#define WORLD_TOLD   512u
+#define WORLD_CHUNKS   8192u
+#define WORLD_REPORTED 512u
 
 struct python_scratch;
 
@@ -46,10 +46,10 @@ static struct world {
 	unsigned char *bytes;
 	struct andiron_walk walk;
 	struct python_thread thread;
-	uint64_t told[WORLD_TOLD];
-	uint32_t n_told, n_reads;
+	uint64_t reported[WORLD_REPORTED];
+	uint32_t n_reported, n_reads;
 	uint32_t last_call;             /* the call that is the last one of a stack; 0: none is */
-	unsigned char records[1 << 20]; /* told, one behind the other, with their sizes before */
+	unsigned char records[1 << 20]; /* one behind the other, with their sizes before */
 	size_t n_records;
 } world;
 
@@ -85,15 +85,15 @@ static uint64_t h_thread_pointer(void)
 	return world.state.pointer;
 }
 
-static bool h_is_told(uint64_t id)
+static bool h_is_reported(uint64_t id)
 {
-	for (uint32_t i = 0; i < world.n_told; i++)
-		if (world.told[i] == id)
+	for (uint32_t i = 0; i < world.n_reported; i++)
+		if (world.reported[i] == id)
 			return true;
 	return false;
 }
 
-static int h_tell(struct python_scratch *s, uint32_t n);
+static int h_report(struct python_scratch *s, uint32_t n);
 
 #include "python/activation.h"
 
@@ -104,11 +104,11 @@ static struct python_scratch *h_scratch(void)
 	return &scratch;
 }
 
-static int h_tell(struct python_scratch *s, uint32_t n)
+static int h_report(struct python_scratch *s, uint32_t n)
 {
-	if (world.n_told == WORLD_TOLD || world.n_records + n + 8 > sizeof(world.records))
+	if (world.n_reported == WORLD_REPORTED || world.n_records + n + 8 > sizeof(world.records))
 		return 1;
-	world.told[world.n_told++] = s->record.id;
+	world.reported[world.n_reported++] = s->record.id;
 	memcpy(world.records + world.n_records, &n, sizeof(n));
 	memcpy(world.records + world.n_records + 8, &s->record, sizeof(s->record));
 	memcpy(world.records + world.n_records + 8 + sizeof(s->record), s->bytes,
@@ -123,7 +123,7 @@ static void world_walk_knowing(uint32_t known)
 {
 	memset(&world.walk, 0, sizeof(world.walk));
 	memset(&world.thread, 0, sizeof(world.thread));
-	world.n_told = world.n_reads = 0;
+	world.n_reported = world.n_reads = 0;
 	world.n_records = 0;
 	world.walk.pid = 1;
 	world.walk.slot = 3;
