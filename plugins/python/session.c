@@ -28,7 +28,6 @@ struct process {
 	struct process_entry entry;
 	struct binary *binary;
 	uint64_t bias;
-	bool given_up; /* its memory is not read any more */
 };
 
 struct session {
@@ -50,23 +49,17 @@ static void forget(struct session *s, uint64_t id)
 	bpf_map_delete_elem(s->codes, &id);
 }
 
-/* The living process of a pid, as the ring's thread may ask for it; false: there is none, or its
- * memory has been given up. */
-static bool find_target(struct session *s, const struct andiron_runtime_process *pid, bool give_up,
-			struct andiron_runtime_process *ret)
+/* The living process of a pid, as the ring's thread may ask for it; false: there is none. */
+static bool find_living(struct session *s, uint32_t pid, struct andiron_runtime_process *ret)
 {
-	struct process *p;
-	bool found;
+	const struct process_entry *e;
 
 	pthread_mutex_lock(&s->lock);
-	p = (struct process *)(void *)process_table_living(&s->processes, pid->pid);
-	found = p && !p->given_up;
-	if (found)
-		*ret = p->entry.key;
-	if (found && give_up)
-		p->given_up = true;
+	e = process_table_living(&s->processes, pid);
+	if (e)
+		*ret = e->key;
 	pthread_mutex_unlock(&s->lock);
-	return found;
+	return e != NULL;
 }
 
 /* The whole line table of a record that has a part of it, as long as the process lives. NULL, or
@@ -74,20 +67,18 @@ static bool find_target(struct session *s, const struct andiron_runtime_process 
 static unsigned char *read_table(struct session *s, const struct python_record *r,
 				 const unsigned char *part)
 {
-	struct andiron_runtime_process process = {.pid = r->pid};
+	struct andiron_runtime_process process;
 	struct target_memory *memory = NULL;
 	unsigned char *ret;
 	int error;
 
-	if (r->all_lines > NAMES_TABLE_MAX || !find_target(s, &process, false, &process))
+	if (r->all_lines > NAMES_TABLE_MAX || !find_living(s, r->pid, &process))
 		return NULL;
 	ret = malloc(r->all_lines);
 	error = ret ? target_memory_open(s->reader, &process, &memory) : -ENOMEM;
 	if (error == 0)
 		error = target_memory_read(memory, r->table, ret, r->all_lines);
 	target_memory_close(memory);
-	if (error == -ETIMEDOUT)
-		find_target(s, &process, true, &process);
 	if (error == 0 && memcmp(ret, part, r->n_lines) == 0)
 		return ret;
 	free(ret);

@@ -47,12 +47,16 @@ struct target_reader {
 	struct mailbox *mailbox; /* NULL: none at the moment */
 	struct mailbox *left[TARGET_STUCK_MAX];
 	uint32_t n_left;
+	/* Those that were given up last. */
+	struct andiron_runtime_process given_up[TARGET_STUCK_MAX];
+	uint32_t n_given_up;
 	struct block blocks[BLOCKS];
 };
 
 struct target_memory {
 	struct target_reader *reader;
-	int fd; /* -1: given up */
+	struct andiron_runtime_process process; /* zeros: a file's */
+	int fd;                                 /* -1: given up */
 	uint32_t n_reads;
 	uint64_t second, n_bytes;
 };
@@ -247,13 +251,25 @@ int target_memory_of(struct target_reader *r, int fd, struct target_memory **ret
 	return 0;
 }
 
+static bool is_given_up(const struct target_reader *r,
+			const struct andiron_runtime_process *process)
+{
+	for (uint32_t i = 0; i < r->n_given_up && i < TARGET_STUCK_MAX; i++)
+		if (r->given_up[i].pid == process->pid &&
+		    r->given_up[i].start_ns == process->start_ns)
+			return true;
+	return false;
+}
+
 int target_memory_open(struct target_reader *r, const struct andiron_runtime_process *process,
 		       struct target_memory **ret)
 {
 	uint64_t tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
 	char path[32];
-	int fd;
+	int fd, error;
 
+	if (is_given_up(r, process))
+		return -ETIMEDOUT;
 	snprintf(path, sizeof(path), "/proc/%u/mem", process->pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -263,7 +279,10 @@ int target_memory_open(struct target_reader *r, const struct andiron_runtime_pro
 		close(fd);
 		return -ESRCH;
 	}
-	return target_memory_of(r, fd, ret);
+	error = target_memory_of(r, fd, ret);
+	if (error == 0)
+		(*ret)->process = *process;
+	return error;
 }
 
 void target_memory_close(struct target_memory *m)
@@ -295,6 +314,7 @@ static ssize_t read_target(struct target_memory *m, uint64_t at, size_t n)
 		r->left[r->n_left++] = r->mailbox;
 		mailbox_close(r->mailbox, false);
 		r->mailbox = NULL;
+		r->given_up[r->n_given_up++ % TARGET_STUCK_MAX] = m->process;
 		m->fd = -1;
 	}
 	return got;

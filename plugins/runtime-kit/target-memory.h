@@ -4,8 +4,8 @@
  *
  * A read of another process waits for the owner of the page, which may be a file system in user
  * space that never answers. So a thread makes the reads. A process whose page is not there within
- * TARGET_DEADLINE_MS is given up for good; its thread is left behind, until its read ends, and
- * another one serves the others.
+ * TARGET_DEADLINE_MS is given up for good, also if it is opened again. Its thread is left behind
+ * until its read ends, and another one serves the others.
  *
  * The descriptor of /proc/PID/mem holds the address space that the process had when it was opened:
  * after its end, an exec or a reuse of its pid nothing is read any more, and never another's.
@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define TARGET_DEADLINE_MS 500u
-#define TARGET_STUCK_MAX   32u         /* threads left behind; beyond, no process is read */
+#define TARGET_STUCK_MAX   128u        /* threads left behind; beyond, no process is read */
 #define TARGET_READS       50000u      /* of one process in a second */
 #define TARGET_BYTES       (32u << 20) /* likewise */
 #define TARGET_READ_MAX    (16u << 20) /* bytes of one read */
@@ -44,7 +44,7 @@ void target_reader_refresh(struct target_reader *r);
 uint32_t target_reader_stuck(const struct target_reader *r);
 
 /* The memory of this process, as long as it executes this program. 0, -ESRCH if the pid is another
- * one's by now, -ENOMEM, or open's errno. */
+ * one's by now, -ETIMEDOUT if it has been given up, -ENOMEM, or open's errno. */
 int target_memory_open(struct target_reader *r, const struct andiron_runtime_process *process,
 		       struct target_memory **ret);
 /* For tests: what stands in a file at its offsets. The descriptor is the memory's from here on. */

@@ -333,6 +333,7 @@ static void never_read(int out)
 TEST(page_that_never_comes_is_given_up)
 {
 	struct target_reader *r = target_reader_new();
+	struct andiron_runtime_process process;
 	struct target_memory *m, *other;
 	struct ready never, page;
 	pid_t pid = start(never_read, &never), pid_other = start(have_page, &page);
@@ -356,6 +357,8 @@ TEST(page_that_never_comes_is_given_up)
 	expect_eq(c, 'h');
 	expect(milliseconds() - before < TARGET_DEADLINE_MS);
 	target_memory_close(m);
+	process = process_of(pid);
+	expect_eq(target_memory_open(r, &process, &m), -ETIMEDOUT);
 	/* The thread ends when the file system does, and is taken back. */
 	end(pid);
 	while (target_reader_stuck(r) != 0) {
