@@ -281,7 +281,13 @@ uint32_t batch_add_named(struct batch_builder *b, const struct andiron_location 
 /* Markers have no address: their text keeps them apart as locations. */
 uint32_t batch_add_marker(struct batch_builder *b, struct str text)
 {
-	struct andiron_function function = {.name = batch_add_string(b, text)};
+	return batch_add_marker_of(b, text, STR_NULL);
+}
+
+uint32_t batch_add_marker_of(struct batch_builder *b, struct str text, struct str frame_type)
+{
+	struct andiron_function function = {.name = batch_add_string(b, text),
+					    .file = batch_add_string(b, frame_type)};
 	struct andiron_location marker = {.kind = ANDIRON_FRAME_MARKER, .runtime = function.name};
 	struct andiron_line line = {.function = batch_add_function(b, &function)};
 

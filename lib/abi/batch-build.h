@@ -44,6 +44,8 @@ uint32_t batch_add_named(struct batch_builder *b, const struct andiron_location 
 			 const struct andiron_line *lines, uint32_t n);
 /* A location that says why a stack ends: kind MARKER, one line with `text` as its function. */
 uint32_t batch_add_marker(struct batch_builder *b, struct str text);
+/* The same of a language runtime: its frame type is the function's file. */
+uint32_t batch_add_marker_of(struct batch_builder *b, struct str text, struct str frame_type);
 /* Location indices, leaf first. */
 uint32_t batch_add_stack(struct batch_builder *b, const uint32_t *locations, uint32_t n);
 

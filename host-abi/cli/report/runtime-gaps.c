@@ -23,40 +23,42 @@ struct gaps {
 	uint32_t n;
 };
 
-/* A marker of the sampler's own that is of no runtime, or of a thread's name. */
-static bool is_other_marker(struct str name)
+static struct str unbracketed(struct str name)
 {
-	return !str_starts(name, STR("[")) || !str_ends(name, STR("]")) ||
-	       str_find(name, ':') == name.n || str_starts(name, STR("[no unwind info: ")) ||
-	       str_starts(name, STR("[register lost: ")) ||
-	       str_starts(name, STR("[not read yet: "));
+	return str_starts(name, STR("[")) && str_ends(name, STR("]")) && name.n > 2
+		       ? str_first(str_skip(name, 1), name.n - 2)
+		       : name;
 }
 
 /* What a location says that a runtime lacked; false: nothing. */
 static bool is_gap(const struct profile *p, const struct profile_location *l, struct gap *ret)
 {
 	struct str file = p->mappings[l->mapping].file, name, type;
+	const struct profile_function *function;
 
 	if (l->n_lines == 0)
 		return false;
-	name = p->functions[p->lines[l->line_start].function].name;
+	function = &p->functions[p->lines[l->line_start].function];
+	name = function->name;
 	type = frame_type(p, l);
 	if (type.n && str_eq(file, name)) {
-		*ret = (struct gap){name, "the process was gone before they were read, or its "
-					  "memory was in disorder"};
+		*ret = (struct gap){name, "these functions have no name: their process ended "
+					  "before they were read, or changed its memory"};
 		return true;
 	}
 	if (!str_is(file, "[andiron]"))
 		return false;
 	if (str_is(name, "[runtime]"))
-		*ret = (struct gap){name, "a runtime's frames could not be followed: a process's "
-					  "first samples, or one in the midst of a change"};
+		*ret = (struct gap){name, "the first samples of a process are taken before its "
+					  "runtime is known; later ones, where the runtime was "
+					  "changing its stack"};
 	else if (str_is(name, "[runtime switches]"))
 		*ret = (struct gap){name, "the stack changes language too often for this kernel; "
 					  "Linux 6.18 follows all"};
-	else if (!is_other_marker(name))
-		*ret = (struct gap){str_first(str_skip(name, 1), name.n - 2),
-				    "install a plugin that knows this version, and record again"};
+	else if (function->file.n) /* a marker of a runtime's, which is of no file otherwise */
+		*ret = (struct gap){unbracketed(name),
+				    "where it says that a version is not known, install a "
+				    "plugin that knows it, and record again"};
 	else
 		return false;
 	return true;
@@ -64,12 +66,16 @@ static bool is_gap(const struct profile *p, const struct profile_location *l, st
 
 static void count(struct gaps *g, const struct gap *gap, uint32_t sample, int64_t value)
 {
+	const struct gap others = {STR("(others)"),
+				   "more kinds than are listed; record fewer programs", 0, 0};
 	uint32_t i = 0;
 
 	while (i < g->n && !str_eq(g->list[i].text, gap->text))
 		i++;
-	if (i == MAX_GAPS)
-		return;
+	if (i >= MAX_GAPS - 1) {
+		gap = &others;
+		i = MAX_GAPS - 1;
+	}
 	if (i == g->n)
 		g->list[g->n++] = *gap;
 	if (g->list[i].seen != sample + 1)

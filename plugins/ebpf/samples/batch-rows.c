@@ -131,7 +131,7 @@ static uint32_t add_runtime_frame(struct making *m, const struct process *p, con
 	n = runtimes_resolve(m->options->runtimes, p, words, &frames);
 	check(n > 0 && n <= ANDIRON_RUNTIME_FRAMES);
 	if (is_marker(frames, n))
-		return batch_add_marker(m->b, abi_str(frames->function));
+		return batch_add_marker_of(m->b, abi_str(frames->function), type);
 	location.runtime = batch_add_string(m->b, type);
 	for (uint32_t i = 0; i < n; i++) {
 		struct andiron_function function = {.name = add_string(m, frames[i].function),
