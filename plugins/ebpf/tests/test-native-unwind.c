@@ -347,10 +347,10 @@ TEST(ends_are_named)
 	expect_eq(w.walk.n_words, SAMPLER_SNAPSHOT_BYTES / 32 + 1);
 	map_file(rules, 4, UNWIND_KIND_UNKNOWN);
 	expect_eq(walk(0), UNWIND_END_NEW);
-	map_file(rules, 4, 3 << 8 | UNWIND_KIND_TABLE);
+	map_file(rules, 4, 3 << 8 | UNWIND_KIND_TABLE); /* claimed */
+	expect_eq(walk(0), UNWIND_END_COMPLETE);
+	word_at(24, 0x123456789);
 	expect_eq(walk(0), UNWIND_END_RUNTIME);
-	expect_eq(w.walk.slot, 3);
-	map_file(rules, 4, UNWIND_KIND_TABLE);
 	w.word = 0;
 	expect_eq(walk(0), UNWIND_END_NO_MAPPING);
 }

@@ -23,6 +23,7 @@
 #endif
 
 struct desk {
+	uint16_t slot; /* of a claim on all code */
 	struct stack_copies copies;
 	struct sampler_snapshot *record;
 	struct walk_stack stacks[SAMPLER_COPIES];
@@ -182,7 +183,8 @@ static const uint8_t *slab_at(void *context, uint32_t number)
 /* Walks by frame pointers, in one mapping that has all code; why it ended. */
 static uint32_t walk(struct desk *d, struct andiron_walk *w)
 {
-	static const struct unwind_mapping mapping = {.end = 0x500000, .kind = UNWIND_KIND_FRAMES};
+	const struct unwind_mapping mapping = {
+		.end = 0x500000, .kind = UNWIND_KIND_FRAMES, .slot = d->slot};
 	static const uint64_t start = 0x400000;
 	uint8_t *slab = calloc(1, UNWIND_SLAB_BYTES + UNWIND_SLAB_SPARE);
 	struct walk_tables tables = {.context = slab, .slab = slab_at, .pc_mask = ~0ull};
@@ -224,5 +226,8 @@ TEST(walks_go_to_another_stack_and_back)
 	d.stacks[SAMPLER_COPY_OTHER].at = OTHER + 8;
 	expect_eq(walk(&d, &w), UNWIND_END_CUT);
 	expect_eq(w.n_words, 2);
+	d.slot = 3; /* a compiler's memory, which may use frame pointers otherwise */
+	expect_eq(walk(&d, &w), UNWIND_END_RUNTIME);
+	expect_eq(w.n_words, 0);
 	desk_free(&d);
 }

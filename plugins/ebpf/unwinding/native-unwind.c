@@ -79,11 +79,27 @@ static bool h_find(unwind_env e, uint64_t at, __u64 *ret)
 #define UNWIND_FINDS
 #include "unwinder/native-stack.h"
 
+/* No program of a runtime can be called here: its code is walked as if nobody had claimed it. Of
+ * memory without a file nothing is known but frame pointers, which a compiler of code at run time
+ * may use for anything. */
+static void step_claimed(struct surroundings *e)
+{
+	struct andiron_walk *w = e->walk;
+
+	w->end = 0;
+	w->native = ANDIRON_WALK_SHOW;
+	if (unwind_find(e, w->exact ? w->pc : w->pc - 1) == UNWIND_BY_FRAMES)
+		w->end = UNWIND_END_RUNTIME;
+	else if (w->end == 0)
+		unwind_step(e);
+}
+
 void walk_snapshot(const struct walk_tables *tables, const struct sampler_snapshot *snapshot,
 		   const struct walk_stack stacks[SAMPLER_COPIES], uint64_t word,
 		   struct andiron_walk *w)
 {
 	struct surroundings e = {tables, stacks, w};
+	uint32_t n_own = UINT32_MAX; /* words before what a runtime claims */
 
 	*w = (struct andiron_walk){
 		.version = ANDIRON_WALK_VERSION,
@@ -96,8 +112,14 @@ void walk_snapshot(const struct walk_tables *tables, const struct sampler_snapsh
 	memcpy(w->regs, snapshot->regs, sizeof(w->regs));
 	unwind_mark(w);
 	while (w->end == 0)
-		unwind_step(&e);
+		if (unwind_step(&e) != 0 && w->end == UNWIND_END_HAND_OVER) {
+			n_own = w->n_words < n_own ? w->n_words : n_own;
+			step_claimed(&e);
+		}
 	check(w->n_words <= ANDIRON_WALK_WORDS);
-	if (w->end == UNWIND_END_HAND_OVER)
+	/* Such frames are believed where they have led to the thread's entry. */
+	if (n_own < UINT32_MAX && w->end != UNWIND_END_COMPLETE) {
+		w->n_words = w->n_words < n_own ? w->n_words : n_own;
 		w->end = UNWIND_END_RUNTIME;
+	}
 }

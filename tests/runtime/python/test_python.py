@@ -109,6 +109,8 @@ def judge_unknown(frames):
     names = [f.function for f in frames]
     if "_PyEval_EvalFrameDefault" not in names:
         return None
+    if not any(name.startswith("[CPython") for name in names):
+        return None  # walked from a copy, before the process was known
     if sum(name.startswith(UNKNOWN) for name in names) != 1 or "spin" in names:
         raise profiles.Wrong(str(names))
     return "marked"

@@ -28,7 +28,7 @@
 #include <linux/types.h>
 #endif
 
-/* Changes when the meaning of a member does; a program that was made for another is refused. */
+/* Changes when a member moves or its meaning does; a program made for another is refused. */
 #define ANDIRON_WALK_VERSION 4u
 
 #define ANDIRON_WALK_RESUME   0u  /* slot of the map `programs` */
