@@ -247,6 +247,22 @@ struct mapset *mapset_take(const struct sampler_mapped *mapped, struct mapped_fi
 	return set;
 }
 
+bool mapset_equal(const struct mapset *a, const struct mapset *b)
+{
+	if (a->list.n != b->list.n || a->generation != b->generation || a->whole != b->whole ||
+	    a->inherited != b->inherited || a->exec_pages != b->exec_pages ||
+	    !str_eq(a->exe, b->exe))
+		return false;
+	for (size_t i = 0; i < a->list.n; i++) {
+		const struct mapping *x = &a->list.p[i], *y = &b->list.p[i];
+
+		if (x->start != y->start || x->limit != y->limit || x->offset != y->offset ||
+		    x->file != y->file || !str_eq(x->name, y->name))
+			return false;
+	}
+	return true;
+}
+
 struct mapset *mapset_copy(const struct mapset *set)
 {
 	struct mapset *copy = calloc(1, sizeof(*copy));

@@ -67,6 +67,9 @@ struct mapset *mapset_parse(struct str text, struct mapped_files *files, maps_op
 /* A set from the kernel's list, with known files only. NULL when memory is short. */
 struct mapset *mapset_take(const struct sampler_mapped *mapped, struct mapped_files *files);
 
+/* Whether both say the same of the same program; claims and older sets do not count. */
+bool mapset_equal(const struct mapset *a, const struct mapset *b);
+
 /* The same set once more, with its claims, without older ones; NULL when memory is short. */
 struct mapset *mapset_copy(const struct mapset *set);
 

@@ -253,10 +253,14 @@ static void replace_maps(struct processes *t, struct process *p, struct mapset *
 		mapset_keep_jit_sources(set, same);
 	if (same && !set->exe.n)
 		set->exe = arena_str(&set->arena, same->exe);
+	p->stale = false;
+	if (p->maps && mapset_equal(p->maps, set)) {
+		mapset_free(set);
+		return;
+	}
 	fall_silent(t, p);
 	set->older = p->maps;
 	p->maps = set;
-	p->stale = false;
 	p->lacks_jit_source = compiles(set);
 }
 

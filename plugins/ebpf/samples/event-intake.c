@@ -263,6 +263,24 @@ int64_t intake_due(const struct intake *n)
 	return due;
 }
 
+/* Reads its mappings again. False: files of it are being read. */
+static bool remap(struct intake *n, struct process *p, struct intake_launch *l)
+{
+	const struct mapset *before = p->maps;
+
+	p->stale = true;
+	process_map(n->processes, p);
+	l->n_same = p->maps == before ? l->n_same + 1 : 0;
+	return unwinder_look(n->unwinder, p);
+}
+
+/* Whether it is as it will be: two readings said the same, the later after the time in which a
+ * program begins, and what it has was found. */
+static bool is_settled(const struct process *p, const struct intake_launch *l)
+{
+	return l->n_same >= 2 && l->after_ns > INTAKE_SETTLED_NS && !p->runtimes.again;
+}
+
 bool intake_look(struct intake *n, int64_t now_ns)
 {
 	bool known = true;
@@ -274,15 +292,11 @@ bool intake_look(struct intake *n, int64_t now_ns)
 		if (l->at_ns > now_ns)
 			continue;
 		p = processes_find(n->processes, &l->key);
-		if (p) {
-			p->stale = true;
-			process_map(n->processes, p);
-			known &= unwinder_process(n->unwinder, p) &&
-				 unwinder_ask_again(n->unwinder, p, INT64_MAX);
-		}
+		if (p)
+			known &= remap(n, p, l);
 		l->after_ns *= 2;
 		l->at_ns = now_ns + l->after_ns;
-		if (!p || l->after_ns > INTAKE_LOOK_MAX_NS)
+		if (!p || l->after_ns > INTAKE_LOOK_MAX_NS || is_settled(p, l))
 			*l = n->launches.p[--n->launches.n];
 	}
 	return known;

@@ -28,11 +28,13 @@ struct intake_launch {
 	struct sampler_process_key key;
 	int64_t at_ns,
 		after_ns; /* CLOCK_MONOTONIC: the next look, and how long that was waited for */
+	uint32_t n_same;  /* looks, the last ones, that found nothing new */
 };
 
 #define INTAKE_LAUNCHES_MAX 256u /* at a time */
 #define INTAKE_LOOK_NS      NS_PER_MSEC
-#define INTAKE_LOOK_MAX_NS  (256 * NS_PER_MSEC) /* the last look comes after this */
+#define INTAKE_LOOK_MAX_NS  (256 * NS_PER_MSEC) /* the last look comes after this, */
+#define INTAKE_SETTLED_NS   (32 * NS_PER_MSEC)  /* or this, if nothing changed twice */
 
 struct intake {
 	/* Borrowed. */

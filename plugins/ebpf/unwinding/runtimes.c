@@ -402,7 +402,7 @@ bool runtimes_again(struct runtimes *t, struct process *p, int64_t now_ns)
 		note_due(t, r->again_ns);
 		return false;
 	}
-	r->n_again += now_ns < INT64_MAX;
+	r->n_again++;
 	p->maps->claimed = false;
 	return true;
 }

@@ -75,8 +75,7 @@ void runtimes_process(struct runtimes *t, struct process *p, struct unwind *stor
 int64_t runtimes_due(const struct runtimes *t);
 /* Before runtimes_again for all processes, which finds when the next one is due. */
 void runtimes_begin_again(struct runtimes *t);
-/* Whether this process is due: then runtimes_process asks again. That is counted, and done so
- * often; with INT64_MAX it is neither. */
+/* Whether this process is due: then runtimes_process asks again. */
 bool runtimes_again(struct runtimes *t, struct process *p, int64_t now_ns);
 
 /* Whether code of this set of the process's is a runtime's, which is asked if need be. O(mappings

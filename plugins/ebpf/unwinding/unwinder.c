@@ -90,6 +90,14 @@ bool unwinder_ask_again(struct unwinder *w, struct process *p, int64_t now_ns)
 	return unwinder_process(w, p);
 }
 
+bool unwinder_look(struct unwinder *w, struct process *p)
+{
+	if (w->runtimes && p->maps)
+		p->maps->claimed = false;
+	p->stored = NULL;
+	return unwinder_process(w, p);
+}
+
 void unwinder_gone(struct unwinder *w, const struct process *p)
 {
 	unwind_unmap(w->store, &p->key);

@@ -29,6 +29,8 @@ struct runtimes *unwinder_runtimes(const struct unwinder *w);
 bool unwinder_process(struct unwinder *w, struct process *p);
 /* The same for one of which a runtime was asked too early, once it is due (runtimes_again). */
 bool unwinder_ask_again(struct unwinder *w, struct process *p, int64_t now_ns);
+/* The same for one that has just begun: runtimes are asked again, whatever they have said. */
+bool unwinder_look(struct unwinder *w, struct process *p);
 void unwinder_gone(struct unwinder *w, const struct process *p);
 
 /* Whether a record of `size` bytes is a whole snapshot, or part of one. */
