@@ -349,7 +349,7 @@ static void each_extension(uint64_t instance, const char *prefix,
 		pthread_rwlock_unlock(&i->host->wiring);
 		if (!id)
 			break;
-		fn(context, id);
+		fn(context, id); /* a plugin's constant: plugins are never unloaded */
 	}
 }
 
