@@ -234,10 +234,13 @@ static void learn_code(const struct learning *l, const struct v8_sighting *s,
 	pthread_mutex_unlock(l->lock);
 }
 
-void learn(const struct learning *l, const struct v8_sighting *sighting, struct v8_place_state *ret)
+bool learn(const struct learning *l, const struct v8_sighting *sighting, struct v8_place_state *ret)
 {
 	*ret = (struct v8_place_state){0};
-	if (learn_function(l, &sighting->key, sighting->bytecode) && sighting->code != 0 &&
-	    sighting->code != V8_NOWHERE && sighting->bytecode == 0)
-		learn_code(l, sighting, ret);
+	if (!learn_function(l, &sighting->key, sighting->bytecode))
+		return false;
+	if (sighting->code == 0 || sighting->code == V8_NOWHERE || sighting->bytecode != 0)
+		return true;
+	learn_code(l, sighting, ret);
+	return ret->header != 0;
 }

@@ -14,6 +14,7 @@ struct learning {
 	uint64_t process_id, seed;
 };
 
-/* Reads what is not known of a sighting. *ret has the code that was seen, or 0. */
-void learn(const struct learning *l, const struct v8_sighting *sighting,
+/* Reads what is not known of a sighting. *ret has the code that was seen, or 0. False: something
+ * could not be read. */
+bool learn(const struct learning *l, const struct v8_sighting *sighting,
 	   struct v8_place_state *ret);

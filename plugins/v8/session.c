@@ -183,7 +183,7 @@ static uint64_t budget_of(struct process *p)
 /* Reads what a walk has seen, unless its process is gone. */
 static void session_learn(struct session *s, const struct v8_sighting *sighting)
 {
-	struct v8_place place = {sighting->function, sighting->code >> V8_PAGE};
+	struct v8_place place = v8_place_of(sighting);
 	struct v8_place_state state;
 	struct target target = {NULL, s->reader};
 	struct v8_memory memory = {target_read, target_refresh, &target, 0};
@@ -208,9 +208,8 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	pthread_mutex_unlock(&s->lock);
 
 	target_reader_refresh(s->reader);
-	learn(&l, sighting, &state);
-	if (state.header != 0) {
-		state.reported_ns = now_ns();
+	if (learn(&l, sighting, &state)) {
+		state.again_ns = now_ns() + V8_KNOWN_NS;
 		bpf_map_update_elem(s->fd_places, &place, &state, BPF_EXIST);
 	}
 

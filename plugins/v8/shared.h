@@ -105,15 +105,23 @@ struct v8_place {
 
 #define V8_HEADER 4u /* words of an object that holds code: its first ones */
 
-/* What is known of a place. The plugin adds `header`, when it has read the code. */
+/* What is known of a place. The plugin writes it anew when it has read all of it. */
 struct v8_place_state {
-	__u64 reported_ns;
-	__u64 header; /* where the object stands that holds the code; 0: not known */
+	__u64 again_ns; /* it is reported again from then on */
+	__u64 header;   /* where the object stands that holds the code; 0: not known */
 	__u64 compilation;
 };
 
-/* The same place is reported again after some seconds: what could not be read may be there now. */
+/* What could not be read may be there some seconds later; what was read may have left the cache. */
 #define V8_AGAIN_NS 4000000000ull
+#define V8_KNOWN_NS 60000000000ull
+
+static inline __attribute__((unused)) struct v8_place v8_place_of(const struct v8_sighting *s)
+{
+	struct v8_place place = {s->function, s->bytecode ? ~0ull : s->code >> V8_PAGE};
+
+	return place;
+}
 
 static inline __u64 v8_mix(__u64 h, __u64 word)
 {

@@ -138,24 +138,19 @@ V8_INLINE const struct v8_layout *h_layout(__u32 layout)
 V8_INLINE __u64 h_report(struct v8_scratch *s)
 {
 	struct v8_sighting *sighting = &s->sighting, *out;
-	struct v8_place place = {
-		.function = v8_function_id(s->process.seed, &sighting->key),
-		.page = sighting->bytecode ? ~0ull : sighting->code >> V8_PAGE,
-	};
-	struct v8_place_state *known = bpf_map_lookup_elem(&places, &place), state = {0};
+	struct v8_place_state *known, state = {0};
+	__u64 now = bpf_ktime_get_ns();
+	struct v8_place place;
 
-	sighting->function = place.function;
-	state.reported_ns = bpf_ktime_get_ns();
-	if (known) {
-		__u64 compilation = v8_compilation_at(s, known->header);
-
-		if (compilation == known->compilation &&
-		    state.reported_ns - known->reported_ns < V8_AGAIN_NS)
-			return compilation;
-		if (compilation == known->compilation)
-			state = (struct v8_place_state){state.reported_ns, known->header,
-							compilation};
+	sighting->function = v8_function_id(s->process.seed, &sighting->key);
+	place = v8_place_of(sighting);
+	known = bpf_map_lookup_elem(&places, &place);
+	if (known && v8_compilation_at(s, known->header) == known->compilation) {
+		if (now < known->again_ns)
+			return known->compilation;
+		state = *known;
 	}
+	state.again_ns = now + V8_AGAIN_NS;
 	out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
 	if (!out)
 		return state.compilation;
