@@ -14,7 +14,17 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../scenario"))
 import running  # noqa: E402
 from running import Agent  # noqa: E402
-from tap import ANDIRON, Background, andiron, case, folded, main, need_root, write  # noqa: E402
+from tap import (  # noqa: E402
+    ANDIRON,
+    Background,
+    Skip,
+    andiron,
+    case,
+    folded,
+    main,
+    need_root,
+    write,
+)
 
 TOY = os.environ.get("TOY", "")
 CONFIG = """discovery.relabel "toy" {
@@ -239,7 +249,7 @@ def languages():
         assert '"[cpython]"' in file.read()
     browser = shutil.which("chromium")
     if not browser:
-        return
+        raise Skip("the colours need a browser: apt-get install chromium")
     page = f"file://{os.path.abspath('out.html')}"
     shown = subprocess.run(
         [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page],

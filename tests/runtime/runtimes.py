@@ -4,6 +4,7 @@
 
 A plain run takes one of each that the machine has or the cache already holds and fetches nothing; a
 full one the oldest, the newest and two between; all of them with "all", pyenv's interpreters, too.
+An agent under sanitizers is tried with the newest of each.
 Run as a program it fetches what the depth in SCENARIO_DEPTH needs.
 """
 
@@ -18,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../scenario")]
 import registries  # noqa: E402
 from registries import ARCH, NPM_ARCH, Missing  # noqa: E402
-from tap import DEPTH, Skip  # noqa: E402
+from tap import DEPTH, SANITIZED, Skip  # noqa: E402
 
 
 class Runtime:
@@ -65,7 +66,7 @@ def taken(what, sources):
         MISSING.extend(absent)
     if not found:
         raise Skip(f"no {what} here: `./check --full` fetches it")
-    return found[-1:] if DEPTH == "fast" else found
+    return found[-1:] if DEPTH == "fast" or SANITIZED else found
 
 
 MISSING = []
