@@ -23,8 +23,10 @@ ANDIRON, NATIVE, *PARTS = sys.argv[1:]
 MANAGED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "managed")
 CPUS = os.cpu_count() or 1
 DEPTH = 35  # 20 managed and 15 native frames
-WARM, WINDOW, ROUNDS = (10, 20, 3) if rods.LONG else (2, 4, 1)
+WARM, WINDOW, ROUNDS = (10, 20, 3) if rods.LONG else (1, 3, 1)
 BESIDE = [rods.LOADS[name] for name in ("openssl", "gzip", "perl", "gcc")]
+# With priority, also where the kernel schedules sessions rather than processes.
+FIRST = ["nice", "-n", "-15", "sh", "-c", 'echo -15 >/proc/self/autogroup; exec "$0" "$@"']
 NONE = "python_enabled = false\n  hotspot_enabled = false\n  v8_enabled = false"
 WORK, REST = "0", "0.02"
 
@@ -63,8 +65,9 @@ def spent(processes):
 
 def sample_ns(pid, command):
     """(ns of BPF per sample, share of the samples that are of the command) beside other programs,
-    which find the caches cold for it."""
-    with rods.load(BESIDE), rods.load([command] * CPUS if command else []) as own:
+    which leave cold caches; they have less priority, so that most samples are the command's."""
+    own_command = [*FIRST, *command] if command else None
+    with rods.load(BESIDE), rods.load([own_command] * 2 * CPUS if command else []) as own:
         rods.window(WARM)
         before, began, busy = rods.bpf_objects(pid)[0], spent(own), rods.busy_seconds()
         rods.window(WINDOW)
@@ -104,9 +107,9 @@ def mixed(loads):
         process = stack.enter_context(
             agent(ANDIRON, folder, EBPF.format(**to, comm="none", more="") + push)
         )
-        rods.window(60 if rods.LONG else 17)
+        rods.window(60 if rods.LONG else 8)
         began, before = time.monotonic(), rods.cpu_seconds(process.pid)
-        rods.window(60 if rods.LONG else 15)
+        rods.window(60 if rods.LONG else 16)
         used = (rods.cpu_seconds(process.pid) - before) / (time.monotonic() - began) * 100
         figure("97 Hz, eight programs, four managed, pushing: agent CPU", used, "% of a core", 0.8)
 
@@ -139,10 +142,10 @@ def memory(loads):
     """Ten of each runtime."""
     with contextlib.ExitStack() as stack:
         pair = Pair(stack)
-        figure("runtimes, none of them running: BPF maps more", pair.more(held_mb), "MB")
+        figure("runtimes, of which Python alone runs: BPF maps more", pair.more(held_mb), "MB")
         many = [[*command, REST] for command in loads.values() for _ in range(10)]
         stack.enter_context(rods.load(many))
-        rods.window(60 if rods.LONG else 12)
+        rods.window(60 if rods.LONG else 8)
         maps, pss = pair.more(held_mb), pair.more(lambda pid: rods.pss_kb(pid) / 1024)
         figure("ten of each runtime: BPF maps more", maps, "MB")
         figure("ten of each runtime: PSS and maps more", pss + maps, "MB", 16)
@@ -166,11 +169,11 @@ def copied(name, command, folder):
 
 
 def attached(pair, many):
-    """ms of CPU more, for each of these processes, over three seconds."""
+    """ms of CPU more, for each of these processes, over two seconds."""
     before = pair.more(cpu_ms)
     with rods.load([[*command, REST] for command in many]):
-        rods.window(3)
-    rods.window(1)
+        rods.window(2)
+    rods.window(0.5)
     return (pair.more(cpu_ms) - before) / len(many)
 
 

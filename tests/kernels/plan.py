@@ -388,7 +388,7 @@ SCRIPTS = [
     Script("v8", "/usr/bin/node /chain.js 4", process="node"),
     Script(
         "jvm",
-        "/java/bin/java -Xmx64m -cp /java Chain 4",
+        "/java/bin/java -Xmx64m -cp /java Chain 6",
         ["Chain." + name for name in Script.CHAIN],
         "java",
     ),
