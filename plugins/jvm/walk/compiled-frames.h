@@ -245,8 +245,12 @@ JVM_INLINE enum jvm_step leaf_leave(__u32 cpu, struct jvm_state *s, struct andir
 	} else {
 		sp += s->frame_size;
 		/* JDK 8 pushes what its x87 instructions work on. */
-		for (int i = 0; i < 3 && !returns(s, word_at(sp - 8)); i++)
-			sp += 8;
+		for (__u32 i = 1; i < 4 && !returns(s, word_at(sp - 8)); i++) {
+			if (returns(s, word_at(sp - 8 + 8ull * i)) && !s->process.at.entry_words) {
+				sp += 8ull * i;
+				break;
+			}
+		}
 		if (s->saved)
 			fp = word_at(sp - 16);
 	}

@@ -3,9 +3,10 @@
 """pack.py OUT.tar.xz FOLDER...: of each folder eight recordings that differ in their code, and two
 of walks that were given up.
 
-To record again: run java/Load.java by each JVM, and `probe PID 2000 FOLDER` for each. The JVMs are
-those that the tests fetch, all of OpenJDK (GPL-2.0 with Classpath Exception); a recording holds the
-registers and some hundred words of a thread of java/Load.java."""
+To record again: run java/Load.java, M.java and V.java by each JVM, with -Xint, C1 and C2, and
+`probe PID 700 FOLDER` for each (FORGET=1: registers are not known). The JVMs are those that the
+tests fetch, all of OpenJDK (GPL-2.0 with Classpath Exception). A recording holds the registers and
+some hundred words of a thread."""
 
 import io
 import os
