@@ -183,6 +183,9 @@ def installed():
     andiron("doctor").expect(0, "runtimes", "functions of toy are shown by name")
     with Background(TOY) as toy, Agent(write("c.alloy", CONFIG % (toy.pid, ""))) as agent:
         agent.until(lambda: status_of(agent, toy.pid) == "toy 1.0", "the status names the runtime")
+        andiron("doctor", "--status", "status").expect(0, f"process {toy.pid} toy: toy 1.0")
+        told = json.loads(andiron("doctor", "--json", "--status", "status").expect(0).out)
+        assert told["processes"] == [{"pid": toy.pid, "name": "toy", "runtime": "toy 1.0"}], told
         stacks, said = sample(agent)
     expect_whole(stacks)
     install("python")

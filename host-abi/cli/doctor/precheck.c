@@ -322,7 +322,7 @@ void precheck_add_runtimes(struct precheck *p, const char *names)
 
 	if (*names)
 		say(point, POINT_OK,
-		    "functions of %s are shown by name; GET /targets of a running agent says which "
+		    "functions of %s are shown by name; a running agent (--status) says which "
 		    "version each process has",
 		    names);
 	else

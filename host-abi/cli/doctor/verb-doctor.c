@@ -2,6 +2,7 @@
 /* `andiron doctor`: the points of precheck.h, for people or as JSON. */
 #include "cli/cli.h"
 #include "cli/doctor/precheck.h"
+#include "cli/doctor/running-agent.h"
 #include "cli/plugin-path.h"
 
 #include "base/buf.h"
@@ -16,7 +17,31 @@ static const char *const words[] = {[POINT_OK] = "ok",
 				    [POINT_FAILED] = "failed",
 				    [POINT_UNKNOWN] = "unknown"};
 
-static void print_text(const struct precheck *p)
+/* Names are strangers': nothing that could steer a terminal. */
+static void print_plain(const char *text)
+{
+	for (; *text; text++)
+		putchar(*text < ' ' || *text > '~' ? '?' : *text);
+}
+
+static void print_processes(const json_t *processes)
+{
+	const json_t *process;
+	size_t i;
+
+	json_array_foreach(processes, i, process)
+	{
+		printf("%-8s %-14s process %lld ", "", "",
+		       (long long)json_integer_value(json_object_get(process, "pid")));
+		print_plain(json_string_value(json_object_get(process, "name")));
+		printf(": ");
+		print_plain(json_string_value(json_object_get(process, "runtime")));
+		putchar('\n');
+	}
+}
+
+/* `processes` stands behind the last point, which is that of runtimes. */
+static void print_text(const struct precheck *p, const json_t *processes)
 {
 	const struct point *failure = precheck_failure(p);
 
@@ -27,14 +52,15 @@ static void print_text(const struct precheck *p)
 		if (*point->fix)
 			printf("%-8s %-14s to fix: %s\n", "", "", point->fix);
 	}
+	print_processes(processes);
 	printf(failure ? "\nSampling cannot work here.\n" : "\nSampling will work.\n");
 }
 
-static int print_json(const struct precheck *p)
+static int print_json(const struct precheck *p, json_t *processes)
 {
 	json_t *list = json_array();
-	json_t *all =
-		json_pack("{s:b, s:o}", "can_sample", precheck_failure(p) == NULL, "points", list);
+	json_t *all = json_pack("{s:b, s:o, s:O*}", "can_sample", precheck_failure(p) == NULL,
+				"points", list, "processes", processes);
 
 	for (size_t i = 0; i < p->n && list; i++) {
 		const struct point *point = &p->points[i];
@@ -54,6 +80,7 @@ static int print_json(const struct precheck *p)
 }
 
 struct doctor {
+	const char *status;
 	bool json;
 	struct texts plugin_dirs;
 };
@@ -93,8 +120,9 @@ static void check_runtimes(struct precheck *p, const struct texts *dirs)
 
 static int run(int argc, char **argv)
 {
-	struct doctor d = {0};
+	struct doctor d = {.status = RUNNING_AGENT_STATUS};
 	struct precheck p;
+	json_t *processes;
 	int first, code = options_parse(&verb_doctor, &d, argc, argv, &first);
 
 	if (code == OPTIONS_DONE && first < argc)
@@ -104,10 +132,12 @@ static int run(int argc, char **argv)
 	precheck_run(&p);
 	check_runtimes(&p, &d.plugin_dirs);
 	vec_free(&d.plugin_dirs);
+	processes = running_agent_runtimes(d.status);
 	if (d.json)
-		code = print_json(&p);
+		code = print_json(&p, processes);
 	else
-		print_text(&p);
+		print_text(&p, processes);
+	json_decref(processes);
 	if (code > EXIT_OK)
 		return code;
 	return precheck_failure(&p) ? EXIT_FAILED : EXIT_OK;
@@ -115,6 +145,9 @@ static int run(int argc, char **argv)
 
 static const struct flag flags[] = {
 	{"json", 0, FLAG_INTO(struct doctor, json), NULL, "print JSON"},
+	{"status", 0, FLAG_INTO(struct doctor, status), "PATH",
+	 "status socket of a running agent, which knows the runtime of each process; the default "
+	 "is " RUNNING_AGENT_STATUS},
 	PLUGIN_DIR_FLAG(struct doctor, plugin_dirs),
 	{0},
 };
@@ -122,7 +155,7 @@ static const struct flag flags[] = {
 const struct command verb_doctor = {
 	.verb = "doctor",
 	.run = run,
-	.usage = "[--json] [--plugin-dir DIR]",
+	.usage = "[--json] [--status PATH] [--plugin-dir DIR]",
 	.brief = "check what sampling needs on this machine",
 	.summary = "Checks everything that sampling needs on this machine. Prints what was found, "
 		   "and the command that repairs what is wrong. Succeeds if sampling will work.",
