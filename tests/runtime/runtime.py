@@ -391,6 +391,8 @@ def mistaken():
     """A program that leaves nonsense behind costs the stacks that it was called for; one that does
     not come back costs the samples, which are counted."""
     stacks, _ = profile(chosen("astray"))
+    # Without the first samples, for which no program is called.
+    stacks = {frames: n for frames, n in stacks.items() if "toy_interpret" not in frames}
     assert share_of(stacks, r"\?;\[runtime\](;native_crunch)?") >= 0.95, stacks
     told = andiron("report", "--unresolved", "--json", "out.pb.gz").expect(0).out
     lacked = json.loads(told)["runtimes"]
