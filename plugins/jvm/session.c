@@ -258,8 +258,9 @@ static int process_set_up(struct session *s, struct process *p, const struct lib
 	memset(&s->record, 0, sizeof(s->record));
 	error = process_read(s, p, memory, addresses);
 	target_memory_close(memory);
-	if (error == -EAGAIN && ++p->tries < TRIES)
-		return error;
+	/* A busy machine is no other than one that is not ready. */
+	if (error != 0 && error != -EPROTO && ++p->tries < TRIES)
+		return -EAGAIN;
 	if (error != 0)
 		snprintf(p->text, sizeof(p->text), "HotSpot: not known, %s",
 			 error == -EAGAIN ? "its interpreter was not found"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define ENTRIES     6000
+#define CHUNK       1500 /* entries that are read at once */
 #define ENTRY_BYTES 64
 #define NAMES_BYTES (16u << 20)
 #define SLOTS       512 /* more than twice of what is wanted */
@@ -140,18 +141,17 @@ static int entries_read(const struct reader *r, uint64_t at, uint64_t name, stru
 	t->entries = calloc(1, ENTRIES * t->stride + ENTRY_BYTES);
 	if (!t->entries)
 		return -ENOMEM;
-	/* It ends somewhere; behind it there may be nothing. */
-	for (uint64_t i = 0; i < ENTRIES; i += 50) {
-		uint64_t n = ENTRIES - i < 50 ? ENTRIES - i : 50;
-
+	/* Behind its end there may be nothing. Few reads: each waits for a thread. */
+	for (uint64_t i = 0, n; i < ENTRIES; i += n) {
+		n = ENTRIES - i < CHUNK ? ENTRIES - i : CHUNK;
 		while (n > 0 && target_memory_read(r->memory, at + i * t->stride,
 						   t->entries + i * t->stride, n * t->stride) != 0)
 			n /= 2;
+		if (n == 0)
+			break;
 		for (uint64_t k = 0; k < n; k++, t->n++)
 			if (entry_word(t, i + k, name) == 0)
 				return t->n > 0 ? 0 : -EAGAIN;
-		if (n < 50)
-			break;
 	}
 	return -EAGAIN;
 }
