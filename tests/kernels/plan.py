@@ -376,13 +376,13 @@ class Script:
         listed = "\n".join(
             f"{n} {';'.join(s)}" for s, n in sorted(stacks.items(), key=lambda at: -at[1])[:20]
         )
-        assert n_own >= 50, f"only {n_own} samples have a function of the program\n{listed}"
+        assert n_own >= 30, f"only {n_own} samples have a function of the program\n{listed}"
         assert n_whole >= 0.97 * n_own, f"{n_whole} of {n_own} are whole\n{listed}"
         return n_whole, n_own
 
 
 SCRIPTS = [
-    Script("python", "/usr/bin/python3 -S /chain.py 2", process="python3"),
+    Script("python", "/usr/bin/python3 -S /chain.py 4", process="python3"),
     Script("v8", "/usr/bin/node /chain.js 4", process="node"),
     Script(
         "jvm",
