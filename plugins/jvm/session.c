@@ -30,6 +30,7 @@
 #define GONE       512
 #define NAME_BYTES (8u << 20)
 #define TRIES      28 /* to read a JVM that is starting: the claims of a minute, about */
+#define ODD_TRIES  10 /* likewise, where its tables are not as they should be: they begin empty */
 #define TEXT       192
 
 struct library {
@@ -240,7 +241,7 @@ static int process_read(struct session *s, struct process *p, struct target_memo
 			 missing);
 	}
 	s->record.known = !missing && error == 0;
-	return error;
+	return missing ? -EPROTO : error;
 }
 
 static int process_set_up(struct session *s, struct process *p, const struct library *l,
@@ -256,12 +257,13 @@ static int process_set_up(struct session *s, struct process *p, const struct lib
 	for (int i = 0; i < VM_SYMBOLS; i++)
 		addresses[i] = l->addresses[i] + bias;
 	memset(&s->record, 0, sizeof(s->record));
+	p->text[0] = '\0';
 	error = process_read(s, p, memory, addresses);
 	target_memory_close(memory);
-	/* A busy machine is no other than one that is not ready. */
-	if (error != 0 && error != -EPROTO && ++p->tries < TRIES)
+	/* Its library may be half loaded, and reads come too late on a busy machine. */
+	if (error != 0 && ++p->tries < (error == -EPROTO ? ODD_TRIES : TRIES))
 		return -EAGAIN;
-	if (error != 0)
+	if (error != 0 && p->text[0] == '\0')
 		snprintf(p->text, sizeof(p->text), "HotSpot: not known, %s",
 			 error == -EAGAIN ? "its interpreter was not found"
 					  : "its tables cannot be read");
