@@ -422,7 +422,7 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
 		replace_maps(t, p, set);
 		/* By now it may be another program, or one whose files can be opened; and what
 		 * tells of code that a process compiles is opened by us alone. */
-		p->stale = !set->whole || p->lacks_jit_source;
+		p->stale = !p->maps->whole || p->lacks_jit_source;
 	}
 	inherit_all(t, p);
 }
