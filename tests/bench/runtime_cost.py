@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""runtime_cost.py ANDIRON NATIVE [PART…]: what frames of language runtimes cost, for docs/figures.md.
+"""runtime_cost.py ANDIRON NATIVE [PART…]: what language runtimes cost, for docs/figures.md.
 
 The loads are programs of managed/ under this machine's CPython, Node.js and JVM. NATIVE is a
 program that works as deep in native calls as they are in both. Memory and the price of attaching
