@@ -119,8 +119,10 @@ def judge_unknown(frames):
 @case_of_full
 def not_known():
     """Of a version that is not known native frames are right, and one marked frame names it."""
-    python = next(one for one in runtimes.pythons() if one.minor == 13)
-    folder = registries.debian(runtimes.SUITES[13], "python3.13")
+    try:
+        folder = registries.debian(runtimes.SUITES[13], "python3.13")
+    except registries.Missing as why:
+        raise Skip(str(why)) from why
     with open(os.path.join(folder, "usr/bin/python3.13"), "rb") as f:
         whole = bytearray(f.read())
     # The debug offsets begin with a cookie and the version as PY_VERSION_HEX.
@@ -131,7 +133,7 @@ def not_known():
     command = registries.inside(folder, "./python3.16", "calls.py")
     profile = profiles.of_program("env", "PYTHONHOME=/usr", *command)
     assert profile.runtime.startswith("CPython 3.16.0: not known"), profile.runtime
-    Judged(profile, judge_unknown).expect(f"{python} as {profile.runtime}")
+    Judged(profile, judge_unknown).expect(f"3.13 as {profile.runtime}")
 
 
 def shares(found):
