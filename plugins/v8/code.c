@@ -156,8 +156,7 @@ static void code_read_optimized(const struct heap *h, uint64_t object, uint64_t 
 	c->shared = shared & ~2ull;
 	if (heap_word(h, object, b->code_positions, &table))
 		c->positions = heap_bytes(h, table, &c->n_positions);
-	if (c->positions &&
-	    !positions_fit(c->positions, c->n_positions, b->positions_shift, c->end - c->start)) {
+	if (c->positions && !positions_fit(c->positions, c->n_positions, b, c->end - c->start)) {
 		free(c->positions);
 		c->positions = NULL;
 		c->n_positions = 0;

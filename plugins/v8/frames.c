@@ -60,7 +60,7 @@ static void optimized_add(struct resolving *r, const struct names_function *f,
 {
 	struct position p = {-1, -1};
 
-	positions_find(code->positions, code->n_positions, r->binary->positions_shift, offset, &p);
+	positions_find(code->positions, code->n_positions, r->binary, offset, &p);
 	for (uint32_t depth = 0; p.inlined >= 0 && (uint32_t)p.inlined < code->n_inlined &&
 				 depth <= code->n_inlined && r->frames->n + 1 < r->frames->max;
 	     depth++) {
@@ -82,7 +82,7 @@ static int32_t function_position(const struct resolving *r, const struct names_f
 {
 	struct position p = {-1, -1};
 
-	positions_find(f->positions, f->n_positions, r->binary->positions_shift, bytecode, &p);
+	positions_find(f->positions, f->n_positions, r->binary, bytecode, &p);
 	return p.at;
 }
 

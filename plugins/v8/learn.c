@@ -86,9 +86,9 @@ static void function_read_positions(const struct heap *h, uint64_t bytecodes,
 		return;
 	f->bytecodes = bytecodes;
 	f->positions = heap_bytes(h, table, &f->n_positions);
-	if (f->positions && (!heap_word(h, bytecodes, 8, &length) ||
-			     !positions_fit(f->positions, f->n_positions,
-					    h->binary->positions_shift, length >> 32))) {
+	if (f->positions &&
+	    (!heap_word(h, bytecodes, 8, &length) ||
+	     !positions_fit(f->positions, f->n_positions, h->binary, length >> 32))) {
 		free(f->positions);
 		f->positions = NULL;
 		f->n_positions = 0;

@@ -34,8 +34,16 @@ static int64_t number_signed(uint64_t value)
 }
 
 struct entry {
-	uint64_t code, position;
+	int64_t code;
+	uint64_t position;
 };
+
+/* A function's entry, where its stack is checked, is at -1 (kFunctionEntryBytecodeOffset in V8's
+ * src/common/globals.h). In 8.1 the check was a bytecode. */
+static struct entry before_first(const struct v8_binary *b)
+{
+	return (struct entry){b->version[0] == 8 && b->version[1] < 2 ? 0 : -1, 0};
+}
 
 /* Moves to the next entry; how many bytes it has, 0: there is none. */
 static uint32_t entry_next(const uint8_t *p, uint32_t n, uint32_t shift, struct entry *e)
@@ -46,20 +54,20 @@ static uint32_t entry_next(const uint8_t *p, uint32_t n, uint32_t shift, struct 
 	if (m == 0)
 		return 0;
 	/* Of one bit it is the sign: what a number with a sign is without it. */
-	e->code += (code & 0xffffffff) >> shift;
+	e->code += (int64_t)((code & 0xffffffff) >> shift);
 	e->position += (uint64_t)number_signed(position);
 	return k + m;
 }
 
-bool positions_find(const uint8_t *table, uint32_t n, uint32_t shift, uint32_t offset,
+bool positions_find(const uint8_t *table, uint32_t n, const struct v8_binary *b, uint32_t offset,
 		    struct position *ret)
 {
-	struct entry e = {0};
+	struct entry e = before_first(b);
 	bool found = false;
 
 	for (uint32_t at = 0, k; at < n; at += k) {
-		k = entry_next(table + at, n - at, shift, &e);
-		if (k == 0 || e.code > offset)
+		k = entry_next(table + at, n - at, b->positions_shift, &e);
+		if (k == 0 || e.code > (int64_t)offset)
 			break;
 		*ret = position_of(e.position);
 		found = true;
@@ -67,16 +75,16 @@ bool positions_find(const uint8_t *table, uint32_t n, uint32_t shift, uint32_t o
 	return found;
 }
 
-bool positions_fit(const uint8_t *table, uint32_t n, uint32_t shift, uint64_t end)
+bool positions_fit(const uint8_t *table, uint32_t n, const struct v8_binary *b, uint64_t end)
 {
-	struct entry e = {0};
+	struct entry e = before_first(b);
 
 	for (uint32_t at = 0, k; at < n; at += k) {
-		k = entry_next(table + at, n - at, shift, &e);
+		k = entry_next(table + at, n - at, b->positions_shift, &e);
 		if (k == 0)
 			return false;
 	}
-	return e.code <= end;
+	return e.code < 0 || (uint64_t)e.code <= end;
 }
 
 struct baseline_step *baseline_steps(const struct v8_binary *b, const uint8_t *sizes,

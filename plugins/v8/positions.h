@@ -18,14 +18,15 @@ struct position {
 /* As V8 packs it into a word. */
 struct position position_of(uint64_t word);
 
-/* The position of the last entry at or before an offset; false: there is none. `shift`: of the code
- * offset in an entry's first number, whose low bits say what the entry is for. */
-bool positions_find(const uint8_t *table, uint32_t n, uint32_t shift, uint32_t offset,
+/* The position of the last entry at or before an offset; false: there is none. `positions_shift` of
+ * the file is of the code offset in an entry's first number, whose low bits say what the entry is
+ * for. */
+bool positions_find(const uint8_t *table, uint32_t n, const struct v8_binary *b, uint32_t offset,
 		    struct position *ret);
 
 /* Whether no entry is behind the end of the code: a table that is read by a wrong shift is
  * longer. */
-bool positions_fit(const uint8_t *table, uint32_t n, uint32_t shift, uint64_t end);
+bool positions_fit(const uint8_t *table, uint32_t n, const struct v8_binary *b, uint64_t end);
 
 /* A step of the baseline compiler's code: it ends at `end`, and is of the bytecode at `offset`. */
 struct baseline_step {

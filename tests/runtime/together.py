@@ -9,9 +9,11 @@ import profiles
 import runtimes
 from tap import case, main, write
 
-PYTHON = """import subprocess, sys
+PYTHON = """import ctypes, subprocess, sys
+def ends_with_parent():
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG
 for command in " ".join(sys.argv[1:]).split(" -- "):
-    command and subprocess.Popen(command.split())
+    command and subprocess.Popen(command.split(), preexec_fn=ends_with_parent)
 def burn_python():
     while True:
         for i in range(1000):
