@@ -187,7 +187,7 @@ def compiled_java(source, level=8, folder="classes"):
     jars = glob.glob(os.path.join(files, "usr/share/java/*.jar"))
     main = "org.eclipse.jdt.internal.compiler.batch.Main"
     options = ["-source", str(level), "-target", str(level), "-g", "-nowarn", "-d", folder]
-    subprocess.run([*java.command, "-cp", jars[0], main, *options, source], check=True, timeout=120)
+    subprocess.run([*java.command, "-cp", jars[0], main, *options, source], check=True, timeout=600)
     return folder
 
 
