@@ -225,7 +225,7 @@ V8_INLINE void v8_leaf_ahead(struct v8_scratch *s)
 /* The code around pc; 1: it is not to be read. It may be the first or the last of its region. */
 V8_INLINE int v8_leaf_read(struct v8_scratch *s)
 {
-	__u64 *bytes = (__u64 *)s->bytes;
+	__u64 *bytes = (__u64 *)(void *)s->bytes;
 
 	if (h_read(s->bytes, sizeof(s->bytes), s->pc - 8) == 0)
 		return 0;
