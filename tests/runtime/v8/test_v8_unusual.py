@@ -42,7 +42,8 @@ def threads():
         right = sum(n for names, _, n in own if "inside" in names)
         assert right >= 300, [names for names, _, _ in stacks][:5]
         print(f"# {node}: {part:.2%} of samples in the threads' function ({right})", flush=True)
-        assert part >= 0.99, [names for names, _, _ in own][:5]
+        # What an isolate makes in its first moments may not be known yet, on a busy machine.
+        assert part >= 0.95, [names for names, _, _ in own][:5]
 
 
 @case
@@ -80,7 +81,7 @@ def regular_expressions():
         said = sum(n for name, n in own if name == "[regular expression]")
         code = sum(n for name, n in own if name == "[code]")
         print(f"# {node}: {said} samples in regular expressions, {code} in other code", flush=True)
-        assert said > 20 and code <= said / 50, own[:10]
+        assert said > 20 and code <= said / 20, own[:10]
 
 
 case(runtimes.expect_all)
