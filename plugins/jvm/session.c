@@ -29,7 +29,7 @@
 #define PROCESSES  512  /* as many as the program's map has room for */
 #define GONE       512
 #define NAME_BYTES (8u << 20)
-#define TRIES      28 /* to read a JVM that is starting: the claims of a minute, about */
+#define TRIES      20 /* to read a JVM that is starting: a minute after its exec, or ten */
 #define ODD_TRIES  10 /* likewise, where its tables are not as they should be: they begin empty */
 #define TEXT       192
 
