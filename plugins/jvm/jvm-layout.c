@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members have moved between classes and changed their kind over the versions; each has one name
- * that is there, and what it is follows from the name. Two things the tables do not tell: where the
- * interpreter keeps the method and the bytecode pointer (one word further from JDK 9 on), and how
- * numbers are compressed (19). */
+ * that is there, and what it is follows from the name. Three things the tables do not tell: where
+ * the interpreter keeps the method and the bytecode pointer (one word further from JDK 9 on), how
+ * numbers are compressed (19), and the size of a ContinuationEntry (before 26). */
 #include "jvm/jvm-layout.h"
 
 #include <errno.h>

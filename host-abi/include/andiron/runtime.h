@@ -130,7 +130,7 @@ struct andiron_runtime {
 	 * or a negative errno, which counts as 0. After -EAGAIN (the runtime has not yet set up
 	 * what is needed) and -ENOMEM (memory is short, or a map is full) it is asked again though
 	 * nothing is mapped anew: 1, 2, 4 … 256 ms after an exec that was expected, then ten times
-	 * each second, and ten times each minute.
+	 * at intervals of a second, then ten times at intervals of a minute.
 	 *
 	 * The same process (`pid` and `start_ns`) may have executed another program since the last
 	 * call: then `exec_generation` differs, and nothing that was known of its memory holds.
