@@ -20,12 +20,14 @@
 #define BLOCKS      16u
 #define PIECE       (64u << 10) /* of a long read */
 #define STACK_BYTES (256u << 10)
+#define ROUND_MS    (TARGET_DEADLINE_MS / 2)
+#define LATE_ROUNDS 40u /* for the thread to begin, where the agent itself has no CPU */
 
 struct mailbox {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t asked, answered;
-	enum { IDLE, ASKED, ANSWERED } state;
+	enum { IDLE, ASKED, READING, ANSWERED } state;
 	bool closed; /* the thread ends as soon as it can */
 	bool orphan; /* … and frees the mailbox */
 	int fd;
@@ -82,6 +84,7 @@ static void *mailbox_serve(void *context)
 			pthread_cond_wait(&m->asked, &m->lock);
 		if (m->closed)
 			break;
+		m->state = READING;
 		pthread_mutex_unlock(&m->lock);
 		m->result = pread(m->fd, m->bytes, m->n, (off_t)m->at);
 		pthread_mutex_lock(&m->lock);
@@ -131,31 +134,44 @@ static void mailbox_close(struct mailbox *m, bool orphan)
 	pthread_mutex_unlock(&m->lock);
 }
 
+/* Waits until the thread has answered: the deadline from when it has begun to read. An agent that
+ * is throttled loses seconds, which are not the process's: so in rounds, of which each ends with a
+ * look. The lock is held. */
+static bool mailbox_wait(struct mailbox *m)
+{
+	uint32_t n_late = 0, n_reading = 0;
+	struct timespec limit;
+
+	while (m->state != ANSWERED && n_late < LATE_ROUNDS && n_reading < 2) {
+		clock_gettime(CLOCK_MONOTONIC, &limit);
+		limit.tv_nsec += ROUND_MS * 1000000L;
+		limit.tv_sec += limit.tv_nsec / 1000000000L;
+		limit.tv_nsec %= 1000000000L;
+		if (pthread_cond_timedwait(&m->answered, &m->lock, &limit) == ETIMEDOUT) {
+			n_late += m->state == ASKED;
+			n_reading += m->state == READING;
+		}
+	}
+	return m->state == ANSWERED;
+}
+
 /* Bytes that were read into m->bytes, 0 if none are there; -ETIMEDOUT: the mailbox is to be
  * left. */
 static ssize_t mailbox_read(struct mailbox *m, int fd, uint64_t at, size_t n)
 {
-	struct timespec limit;
-	int error = 0;
+	bool answered;
 
-	clock_gettime(CLOCK_MONOTONIC, &limit);
-	limit.tv_nsec += TARGET_DEADLINE_MS * 1000000L;
-	limit.tv_sec += limit.tv_nsec / 1000000000L;
-	limit.tv_nsec %= 1000000000L;
 	pthread_mutex_lock(&m->lock);
 	m->fd = fd;
 	m->at = at;
 	m->n = n;
 	m->state = ASKED;
 	pthread_cond_signal(&m->asked);
-	while (m->state != ANSWERED && error == 0)
-		error = pthread_cond_timedwait(&m->answered, &m->lock, &limit);
-	if (m->state == ANSWERED)
-		error = 0;
-	m->owns_fd = error != 0;
-	m->state = error != 0 ? m->state : IDLE;
+	answered = mailbox_wait(m);
+	m->owns_fd = !answered;
+	m->state = answered ? IDLE : m->state;
 	pthread_mutex_unlock(&m->lock);
-	if (error != 0)
+	if (!answered)
 		return -ETIMEDOUT;
 	return m->result > 0 ? m->result : 0;
 }
