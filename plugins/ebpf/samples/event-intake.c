@@ -270,7 +270,8 @@ static bool remap(struct intake *n, struct process *p, struct intake_launch *l)
 
 	p->stale = true;
 	process_map(n->processes, p);
-	l->n_same = p->maps == before ? l->n_same + 1 : 0;
+	/* What could not be read now is not the same. */
+	l->n_same = !p->stale && p->maps == before ? l->n_same + 1 : 0;
 	return unwinder_look(n->unwinder, p);
 }
 
