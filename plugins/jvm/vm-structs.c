@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENTRIES     6000
-#define CHUNK       1500 /* entries that are read at once */
-#define ENTRY_BYTES 64
-#define NAMES_BYTES (16u << 20)
-#define SLOTS       512 /* more than twice of what is wanted */
+#define ENTRIES        6000
+#define CHUNK          1500 /* entries that are read at once */
+#define ENTRY_BYTES    64
+#define NAMES_BYTES    (16u << 20)
+#define NAME_MAX_BYTES 96  /* of a name that is hashed: those that are wanted are shorter */
+#define SLOTS          512 /* more than twice of what is wanted */
 
 enum {
 	STRUCTS,
@@ -83,9 +84,9 @@ static uint32_t hash(const char *type, const char *field)
 {
 	uint32_t h = 2166136261u;
 
-	for (; *type; type++)
+	for (uint32_t n = 0; *type && n < NAME_MAX_BYTES; type++, n++)
 		h = (h ^ (unsigned char)*type) * 16777619u;
-	for (; field && *field; field++)
+	for (uint32_t n = 0; field && *field && n < NAME_MAX_BYTES; field++, n++)
 		h = (h ^ (unsigned char)*field) * 16777619u;
 	return h;
 }

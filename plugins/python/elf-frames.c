@@ -229,7 +229,7 @@ static bool read_common(const struct elf_file *i, uint64_t address, struct commo
 	if (ret->augmented) {
 		skip = take_leb(&c, false);
 		ret->encoding = (unsigned)take_bytes(&c, 1);
-		while (skip-- > 1)
+		while (skip-- > 1 && !c.bad)
 			take_bytes(&c, 1);
 	}
 	r.factor = ret->code_factor;

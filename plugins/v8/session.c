@@ -515,7 +515,7 @@ static void session_resolve_locked(struct session *s, const struct andiron_runti
 		f = names_function(s->names, V8_ID(what));
 	if (f)
 		p = process_of_id(s, f->key.process_id);
-	if (!p)
+	if (!p || !p->binary)
 		return;
 	if (kind == V8_UNKNOWN) {
 		frames->list[0].flags = ANDIRON_RUNTIME_MARKER;
@@ -545,6 +545,9 @@ int32_t session_resolve(void *session, const struct andiron_runtime_process *pro
 	return s->frames.n > 0 ? (int32_t)s->frames.n : -ENOENT;
 }
 
+/* What a process has for which there is no room. */
+static const struct v8_binary too_many = {.why = "room: too many programs with a V8 run"};
+
 int32_t session_describe(void *session, const struct andiron_runtime_process *process, char *ret,
 			 uint64_t max)
 {
@@ -554,8 +557,10 @@ int32_t session_describe(void *session, const struct andiron_runtime_process *pr
 
 	pthread_mutex_lock(&s->lock);
 	p = (struct process *)process_table_find(&s->processes, process);
-	if (p)
+	if (p && p->binary)
 		n = describe(p->binary, "", "", ret, max);
+	else if (p)
+		n = describe(&too_many, "", "", ret, max);
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }
