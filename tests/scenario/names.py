@@ -842,7 +842,7 @@ def worker():
         '  targets_only     = false\n  default_target   = {service_name = "x"}\n}\n'
         'profile.file "out" {\n  paths = ["x.folded"]\n}\n',
     )
-    with Background(WORKLOAD, "60"), Agent("c.alloy", *PATIENT) as agent:
+    with Background(WORKLOAD, "600"), Agent("c.alloy", *PATIENT) as agent:
         first = until(lambda: children_of(agent.pid, "worker"), "the process that parses runs")[0]
         until(lambda: "Seccomp:\t2" in read(f"/proc/{first}/status"), "it is in its sandbox")
         status = read(f"/proc/{first}/status")
