@@ -26,20 +26,7 @@ JVM_INLINE void h_place_put(const struct jvm_place *place, const __u64 *id);
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* The sampler's. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct andiron_walk);
-} walks SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, ANDIRON_WALK_SLOTS);
-	__type(key, __u32);
-	__type(value, __u32);
-} programs SEC(".maps");
+#include "runtime-kit/walk-maps.h"
 
 /* By pid. */
 struct {

@@ -11,23 +11,9 @@
 #define P_GLOBAL __noinline
 #include "python/wire.h"
 
-#include <andiron/bpf/walk.h>
+#include "runtime-kit/walk-maps.h"
 
 struct python_scratch;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct andiron_walk);
-} walks SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, ANDIRON_WALK_SLOTS);
-	__type(key, __u32);
-	__type(value, __u32);
-} programs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -47,20 +47,7 @@ V8_INLINE __u64 h_report(struct v8_scratch *s);
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* The sampler's. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct andiron_walk);
-} walks SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, ANDIRON_WALK_SLOTS);
-	__type(key, __u32);
-	__type(value, __u32);
-} programs SEC(".maps");
+#include "runtime-kit/walk-maps.h"
 
 /* Written by the plugin. */
 struct {

@@ -5,7 +5,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "walk-maps.h"
+#include "runtime-kit/walk-maps.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

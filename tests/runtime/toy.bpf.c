@@ -9,7 +9,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "walk-maps.h"
+#include "runtime-kit/walk-maps.h"
 
 #include "toy.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The two maps that a runtime's program shares with the sampler, which puts its own in their
- * place. */
+ * place. Behind <bpf/bpf_helpers.h>, which needs the kernel's types first. */
 #pragma once
 
 #include <andiron/bpf/walk.h>
