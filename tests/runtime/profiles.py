@@ -131,9 +131,12 @@ def each_named(found, pids):
     return all(found.get(pid) for pid in pids)
 
 
-def of_programs(commands, samples=SAMPLES, rate=997, option="", beside=None, ready=each_named):
+def of_programs(
+    commands, samples=SAMPLES, rate=997, option="", beside=None, ready=each_named, says=""
+):
     """A Profile of each of these commands, which run at the same time until they were sampled that
-    often after `ready({pid: runtime}, pids)`; `beside(pids)` is done then."""
+    often after `ready({pid: runtime}, pids)` and after each said the words `says`;
+    `beside(pids)` is done then."""
     need_root()
     with contextlib.ExitStack() as stack:
         programs = [stack.enter_context(Background(*command)) for command in commands]
@@ -150,6 +153,8 @@ def of_programs(commands, samples=SAMPLES, rate=997, option="", beside=None, rea
             return found if found and ready(found, pids) else None
 
         found = agent.until(told, "the status names the runtimes")
+        for program in programs:
+            program.until_says(says)
         early = (time.monotonic() - began) * rate * os.cpu_count()
         taken = agent.metric("andiron_samples_taken_total")
         if beside:

@@ -16,10 +16,10 @@ OWN = {"inside", "burn", "[runtime]", "[v8js]", "[anon]"}
 CONSTANT = b"v8dbg_class_JSFunction__shared__SharedFunctionInfo"
 
 
-def stacks_of(command, file, samples=1000):
+def stacks_of(command, file, samples=1000, says=""):
     """Lists of functions with their samples, and what the status said."""
     shutil.copy(os.path.join(HERE, file), ".")  # a root of its own has the current folder alone
-    profile = profiles.of_program(*command, file, samples=samples)
+    profile = profiles.of_program(*command, file, samples=samples, says=says)
     found = [([f.function for f in frames], frames, n) for frames, n, _ in profile.stacks]
     return found, profile
 
@@ -36,7 +36,7 @@ def threads():
     """Code of sixteen worker threads, each with a V8 of its own, has its functions."""
     for node in runtimes.nodes():
         # Sixteen isolates take a while to begin.
-        stacks, profile = stacks_of(node.command, "workers.js", samples=3000)
+        stacks, profile = stacks_of(node.command, "workers.js", 3000, "all at work")
         # A thread's beginning is native, or JavaScript of Node.js.
         own = [one for one in stacks if OWN.intersection(one[0])]
         part = share(own, lambda names, _: "inside" in names, profile.early)
