@@ -60,14 +60,21 @@ static uint32_t add_record(struct table *t, const void *record, size_t size)
 }
 
 /* The frame's id, INDEX_NONE when memory is short. */
+static uint32_t add_frame_of(struct call_tree *t, struct str name, struct str module,
+			     struct str source, enum frame_kind kind)
+{
+	struct frame frame = {intern_add(&t->strings, name), intern_add(&t->strings, module),
+			      intern_add(&t->strings, source), kind};
+
+	if (frame.name == INDEX_NONE || frame.module == INDEX_NONE || frame.source == INDEX_NONE)
+		return INDEX_NONE;
+	return add_record(&t->frames, &frame, sizeof(frame));
+}
+
 static uint32_t add_frame(struct call_tree *t, struct str name, struct str module,
 			  enum frame_kind kind)
 {
-	struct frame frame = {intern_add(&t->strings, name), intern_add(&t->strings, module), kind};
-
-	if (frame.name == INDEX_NONE || frame.module == INDEX_NONE)
-		return INDEX_NONE;
-	return add_record(&t->frames, &frame, sizeof(frame));
+	return add_frame_of(t, name, module, STR(""), kind);
 }
 
 /* By the mapping names that export/pprof.h gives, and those of others. */
@@ -103,6 +110,29 @@ static uint32_t add_bare_frame(struct builder *b, const struct profile_location 
 	return add_frame(b->t, str_of(text), file, kind);
 }
 
+/* The frame of a line of source. Functions of a runtime are kept apart by where they begin: they
+ * share one module, and many have no name of their own. */
+static uint32_t add_line_frame(struct builder *b, const struct profile_function *f, struct str file,
+			       enum frame_kind kind)
+{
+	bool bare = call_tree_unsymbolized(f->name, file) && kind != FRAME_KERNEL;
+	struct str name = f->name, source = STR("");
+	char text[MAX_NAME];
+
+	if (!name.n && !(b->flags & CALL_TREE_BY_FILE))
+		name = STR("[unknown]");
+	if (kind == FRAME_RUNTIME && !bare && f->file.n) {
+		struct str path = f->file;
+
+		if (path.n > MAX_NAME - 32) /* its end tells more */
+			path = str_skip(path, path.n - (MAX_NAME - 32));
+		snprintf(text, sizeof(text), f->start_line ? "%.*s:%" PRIu32 : "%.*s",
+			 STR_FMT(path), f->start_line);
+		source = str_of(text);
+	}
+	return add_frame_of(b->t, name, file, source, bare ? FRAME_UNKNOWN : kind);
+}
+
 /* Gives each location and each of its lines a frame, so that a sample's walk touches no string. */
 static int add_frames(struct builder *b)
 {
@@ -112,13 +142,9 @@ static int add_frames(struct builder *b)
 		enum frame_kind kind = kind_of(file);
 
 		for (uint32_t k = l->line_start; k < l->line_start + l->n_lines; k++) {
-			struct str name = b->p->functions[b->p->lines[k].function].name;
-			bool bare = call_tree_unsymbolized(name, file) && kind != FRAME_KERNEL;
-
-			if (!name.n && !(b->flags & CALL_TREE_BY_FILE))
-				name = STR("[unknown]");
 			b->line_frames[k] =
-				add_frame(b->t, name, file, bare ? FRAME_UNKNOWN : kind);
+				add_line_frame(b, &b->p->functions[b->p->lines[k].function], file,
+					       kind);
 			if (b->line_frames[k] == INDEX_NONE)
 				return -ENOMEM;
 		}

@@ -24,7 +24,8 @@ enum frame_kind {
 struct frame {
 	uint32_t name;
 	uint32_t module;
-	uint32_t kind; /* enum frame_kind */
+	uint32_t source; /* of FRAME_RUNTIME: "/path/file:12", where its function begins; else "" */
+	uint32_t kind;   /* enum frame_kind */
 };
 
 struct node {

@@ -31,6 +31,11 @@ static struct str runtime_of(struct str file)
 	return name;
 }
 
+bool frame_type_is_runtime(struct str file)
+{
+	return runtime_of(file).n > 0;
+}
+
 static struct str language_of(struct str source)
 {
 	return str_ends(source, STR(".go"))   ? STR("go")

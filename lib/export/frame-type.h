@@ -11,5 +11,8 @@
  * or static. O(1). */
 struct str frame_type(const struct profile *p, const struct profile_location *l);
 
+/* Whether a mapping stands for a runtime's code. */
+bool frame_type_is_runtime(struct str file);
+
 /* Whether a mapping is the kernel's or a module of it, by its file's name. */
 bool frame_type_is_kernel(struct str file);

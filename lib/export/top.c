@@ -45,6 +45,7 @@ int top_build(const struct call_tree *t, struct top *ret)
 	for (uint32_t i = 0; i < n; i++) {
 		ret->entries[i].name = intern_get(&t->strings, call_tree_frame(t, i)->name);
 		ret->entries[i].module = intern_get(&t->strings, call_tree_frame(t, i)->module);
+		ret->entries[i].source = intern_get(&t->strings, call_tree_frame(t, i)->source);
 	}
 	for (uint32_t i = 0; i < t->counts.n; i++) {
 		uint32_t node = call_tree_leaf(t, i)->node;
@@ -95,7 +96,8 @@ void top_fini(struct top *t)
 
 static int by_name(const struct top_entry *a, const struct top_entry *b)
 {
-	return str_cmp(a->name, b->name) ?: str_cmp(a->module, b->module);
+	return str_cmp(a->name, b->name) ?: str_cmp(a->module, b->module)
+						 ?: str_cmp(a->source, b->source);
 }
 
 static int by_self(const void *pa, const void *pb)

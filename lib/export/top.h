@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a profile's time went, function by function. A function is a name in a mapped file; frames
- * without a name are one entry for each file. Its total counts a sample once, however often it
- * recurs in the stack; its self is what it was the leaf of, an inlined callee being its own
- * function. */
+/* Where a profile's time went, function by function. A function is a name in a mapped file, or a
+ * name of a runtime and where its source begins; frames without a name are one entry for each file.
+ * Its total counts a sample once, however often it recurs in the stack; its self is what it was the
+ * leaf of, an inlined callee being its own function. */
 #pragma once
 
 #include "export/call-tree.h"
@@ -11,6 +11,7 @@
 struct top_entry {
 	struct str name;
 	struct str module;
+	struct str source; /* call-tree.h */
 	int64_t self;
 	int64_t total;
 };

@@ -72,6 +72,7 @@ static void put_tree(struct buf *out, const struct call_tree *t, int64_t period)
 	put_texts(out, "strings", t->strings.strings.p, t->strings.strings.n);
 	PUT_ARRAY(out, "names", 0, n_frames, call_tree_frame(t, i)->name);
 	PUT_ARRAY(out, "modules", 0, n_frames, call_tree_frame(t, i)->module);
+	PUT_ARRAY(out, "sources", 0, n_frames, call_tree_frame(t, i)->source);
 	PUT_ARRAY(out, "kinds", 0, n_frames, call_tree_frame(t, i)->kind);
 	PUT_ARRAY(out, "parents", 1, n_nodes, i - call_tree_node(t, i)->parent);
 	PUT_ARRAY(out, "frames", 1, n_nodes, call_tree_node(t, i)->frame);

@@ -10,6 +10,7 @@
 #include "elf/debuglink.h"
 #include "elf/symbols.h"
 #include "export/call-tree.h"
+#include "export/frame-type.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,14 +36,15 @@ struct found {
 	int64_t sum;
 };
 
+/* A runtime's frames are not looked for in a file: runtime-gaps.h tells of them. */
 static bool is_unnamed(const struct profile *p, const struct profile_location *l)
 {
-	struct str name;
+	struct str name, file = p->mappings[l->mapping].file;
 
 	if (l->n_lines == 0)
 		return true;
 	name = p->functions[p->lines[l->line_start].function].name;
-	return call_tree_unsymbolized(name, p->mappings[l->mapping].file);
+	return call_tree_unsymbolized(name, file) && !frame_type_is_runtime(file);
 }
 
 static int collect(const struct profile *p, struct found *ret)

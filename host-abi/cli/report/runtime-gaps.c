@@ -33,15 +33,14 @@ static struct str unbracketed(struct str name)
 /* What a location says that a runtime lacked; false: nothing. */
 static bool is_gap(const struct profile *p, const struct profile_location *l, struct gap *ret)
 {
-	struct str file = p->mappings[l->mapping].file, name, type;
+	struct str file = p->mappings[l->mapping].file, name;
 	const struct profile_function *function;
 
 	if (l->n_lines == 0)
 		return false;
 	function = &p->functions[p->lines[l->line_start].function];
 	name = function->name;
-	type = frame_type(p, l);
-	if (type.n && str_eq(file, name)) {
+	if (frame_type_is_runtime(file) && str_eq(file, name)) {
 		*ret = (struct gap){name, "these functions have no name: their process ended "
 					  "before they were read, or changed its memory"};
 		return true;

@@ -87,7 +87,7 @@ static void put_entry(struct report *r, const struct top_entry *e)
 {
 	char self[32], total[32];
 	struct buf name = BUF_NULL;
-	struct str module = call_tree_base_name(e->module);
+	struct str module = call_tree_base_name(e->source.n ? e->source : e->module);
 
 	put_amount(self, sizeof(self), e->self, r->unit);
 	put_amount(total, sizeof(total), e->total, r->unit);
@@ -222,6 +222,8 @@ static void put_json_entries(struct report *r, const char *key, const struct top
 			put_key(&r->out, "function", e->name);
 			buf_putc(&r->out, ',');
 			put_key(&r->out, "file", e->module);
+			buf_putc(&r->out, ',');
+			put_key(&r->out, "source", e->source);
 			buf_printf(&r->out, ",\"self\":%" PRId64, e->self);
 		}
 		buf_printf(&r->out, ",\"total\":%" PRId64 "}", e->total);
