@@ -186,6 +186,7 @@ void session_close(void *session)
 	struct session *s = session;
 	struct process_entry *e;
 
+	target_reader_end(s->reader);
 	names_ring_close(s->ring);
 	runtime_service_count(s->service, &s->counts,
 			      &(struct runtime_counts){.names_evicted = s->counts.names_evicted});

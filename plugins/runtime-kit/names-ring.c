@@ -10,7 +10,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
+
+#define WAIT_MS  50u  /* for the ring's thread, in names_ring_drain() */
+#define DRAIN_MS 100u /* for the records there */
+#define RETRY_MS 100u
 
 struct names_ring {
 	names_ring_fn take;
@@ -20,20 +25,43 @@ struct names_ring {
 	pthread_t thread;
 	int end; /* eventfd */
 	bool ending;
+	uint64_t until_ns; /* records are taken; 0: as long as there are some */
 };
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static bool is_ending(const struct names_ring *r)
+{
+	return __atomic_load_n(&r->ending, __ATOMIC_RELAXED);
+}
+
+/* libbpf goes on until the ring is empty, or this fails. */
 static int take_record(void *context, void *record, size_t n)
 {
 	struct names_ring *r = context;
 
 	r->take(r->context, record, n);
-	return __atomic_load_n(&r->ending, __ATOMIC_RELAXED) ? -ECANCELED : 0;
+	return is_ending(r) || (r->until_ns && now_ns() >= r->until_ns) ? -ECANCELED : 0;
 }
 
 void names_ring_drain(struct names_ring *r)
 {
-	pthread_mutex_lock(&r->lock);
+	uint32_t n = 0;
+
+	while (pthread_mutex_trylock(&r->lock) != 0) {
+		if (n++ == WAIT_MS)
+			return;
+		poll(NULL, 0, 1);
+	}
+	r->until_ns = now_ns() + DRAIN_MS * 1000000ull;
 	ring_buffer__consume(r->ring);
+	r->until_ns = 0;
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -42,10 +70,15 @@ static void *names_ring_run(void *context)
 	struct names_ring *r = context;
 	struct pollfd fds[] = {{ring_buffer__epoll_fd(r->ring), POLLIN, 0}, {r->end, POLLIN, 0}};
 
-	while (poll(fds, 2, -1) >= 0 || errno == EINTR) {
-		if (fds[1].revents)
-			break;
-		names_ring_drain(r);
+	while (!is_ending(r)) {
+		/* Without memory it fails for a while. */
+		if (poll(fds, 2, -1) < 0) {
+			poll(&fds[1], 1, RETRY_MS);
+			continue;
+		}
+		pthread_mutex_lock(&r->lock);
+		ring_buffer__consume(r->ring);
+		pthread_mutex_unlock(&r->lock);
 	}
 	return NULL;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mailbox with one place stands between the caller and a thread. The caller waits until the
- * thread has answered, or until the deadline. Then the mailbox is left to its thread, with the
- * descriptor that it reads from, and the reader makes another one. So nothing of the caller's is
- * written after it has gone on.
+/* A thread makes the reads (reader-thread.h), since each may wait for the owner of a page. To look
+ * first whether a page is there (/proc/PID/pagemap) and then to read it without a thread is no
+ * way: a process may take the page away in between, and the look itself waits for the lock of the
+ * address space.
  *
  * Not process_vm_readv: it looks its process up by pid each time, and waits for userfaultfd. */
 #include "runtime-kit/target-memory.h"
+
+#include "runtime-kit/reader-thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,29 +15,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#define BLOCK       4096u
-#define BLOCKS      16u
-#define PIECE       (64u << 10) /* of a long read */
-#define STACK_BYTES (256u << 10)
-#define ROUND_MS    (TARGET_DEADLINE_MS / 2)
-#define LATE_ROUNDS 40u /* for the thread to begin, where the agent itself has no CPU */
+#define BLOCK      4096u
+#define BLOCKS     16u
+#define SETS       128u /* of processes that are counted */
+#define WAYS       8u
+#define MS         1000000ull
+#define MINUTE_NS  60000000000ull
+#define HURRY_NS   5000000000ull /* waits of all in a minute, beyond which … */
+#define HURRIED_MS 20u           /* … a read has so long */
 
-struct mailbox {
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t asked, answered;
-	enum { IDLE, ASKED, READING, ANSWERED } state;
-	bool closed; /* the thread ends as soon as it can */
-	bool orphan; /* … and frees the mailbox */
-	int fd;
-	bool owns_fd;
-	uint64_t at;
-	size_t n;
-	ssize_t result;
-	unsigned char bytes[PIECE];
+/* Waits since a minute began, which it does with the first of them. */
+struct waits {
+	uint64_t begin_ns, sum_ns;
+};
+
+/* What a process has used up, whatever memories of it were opened. */
+struct count {
+	uint64_t start_ns;
+	uint32_t pid, n_reads;
+	uint64_t second, n_bytes; /* n_reads and n_bytes are of this second */
+	uint64_t used;            /* the largest was used last; 0: free */
+	struct waits waits;
 };
 
 struct block {
@@ -45,177 +49,72 @@ struct block {
 	unsigned char bytes[BLOCK];
 };
 
+struct stuck {
+	struct reader_thread *thread;
+	struct andiron_runtime_process process;
+};
+
 struct target_reader {
-	struct mailbox *mailbox; /* NULL: none at the moment */
-	struct mailbox *left[TARGET_STUCK_MAX];
-	uint32_t n_left;
-	/* Those that were given up last. */
-	struct andiron_runtime_process given_up[TARGET_STUCK_MAX];
-	uint32_t n_given_up;
+	struct reader_thread *thread; /* NULL: none at the moment */
 	struct block blocks[BLOCKS];
+	pthread_mutex_t lock; /* of what follows; never held while a process is waited for */
+	struct stuck stuck[TARGET_STUCK_MAX];
+	uint32_t n_stuck, n_open, max_open;
+	uint64_t n_files, uses;
+	bool ended;
+	struct waits waits;
+	struct count counts[SETS][WAYS];
 };
 
 struct target_memory {
 	struct target_reader *reader;
-	struct andiron_runtime_process process; /* zeros: a file's */
-	int fd;                                 /* -1: given up */
-	uint32_t n_reads;
-	uint64_t second, n_bytes;
+	struct andiron_runtime_process process; /* pid 0: a file */
+	int fd;
 };
 
-static void mailbox_free(struct mailbox *m)
+static uint64_t now_ns(void)
 {
-	if (m->owns_fd)
-		close(m->fd);
-	pthread_cond_destroy(&m->asked);
-	pthread_cond_destroy(&m->answered);
-	pthread_mutex_destroy(&m->lock);
-	free(m);
-}
+	struct timespec now;
 
-static void *mailbox_serve(void *context)
-{
-	struct mailbox *m = context;
-	bool orphan;
-
-	pthread_mutex_lock(&m->lock);
-	for (;;) {
-		while (m->state != ASKED && !m->closed)
-			pthread_cond_wait(&m->asked, &m->lock);
-		if (m->closed)
-			break;
-		m->state = READING;
-		pthread_mutex_unlock(&m->lock);
-		m->result = pread(m->fd, m->bytes, m->n, (off_t)m->at);
-		pthread_mutex_lock(&m->lock);
-		m->state = ANSWERED;
-		pthread_cond_signal(&m->answered);
-	}
-	orphan = m->orphan;
-	pthread_mutex_unlock(&m->lock);
-	if (orphan)
-		mailbox_free(m);
-	return NULL;
-}
-
-static struct mailbox *mailbox_new(void)
-{
-	struct mailbox *m = calloc(1, sizeof(*m));
-	pthread_condattr_t clock;
-	pthread_attr_t attr;
-	int error;
-
-	if (!m)
-		return NULL;
-	pthread_mutex_init(&m->lock, NULL);
-	pthread_cond_init(&m->asked, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&m->answered, &clock);
-	pthread_condattr_destroy(&clock);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	error = pthread_create(&m->thread, &attr, mailbox_serve, m);
-	pthread_attr_destroy(&attr);
-	if (error != 0) {
-		mailbox_free(m);
-		return NULL;
-	}
-	pthread_setname_np(m->thread, "runtime-reader");
-	return m;
-}
-
-static void mailbox_close(struct mailbox *m, bool orphan)
-{
-	pthread_mutex_lock(&m->lock);
-	m->closed = true;
-	m->orphan = orphan;
-	pthread_cond_signal(&m->asked);
-	pthread_mutex_unlock(&m->lock);
-}
-
-/* Waits until the thread has answered: the deadline from when it has begun to read. An agent that
- * is throttled loses seconds, which are not the process's: so in rounds, of which each ends with a
- * look. The lock is held. */
-static bool mailbox_wait(struct mailbox *m)
-{
-	uint32_t n_late = 0, n_reading = 0;
-	struct timespec limit;
-
-	while (m->state != ANSWERED && n_late < LATE_ROUNDS && n_reading < 2) {
-		clock_gettime(CLOCK_MONOTONIC, &limit);
-		limit.tv_nsec += ROUND_MS * 1000000L;
-		limit.tv_sec += limit.tv_nsec / 1000000000L;
-		limit.tv_nsec %= 1000000000L;
-		if (pthread_cond_timedwait(&m->answered, &m->lock, &limit) == ETIMEDOUT) {
-			n_late += m->state == ASKED;
-			n_reading += m->state == READING;
-		}
-	}
-	return m->state == ANSWERED;
-}
-
-/* Bytes that were read into m->bytes, 0 if none are there; -ETIMEDOUT: the mailbox is to be
- * left. */
-static ssize_t mailbox_read(struct mailbox *m, int fd, uint64_t at, size_t n)
-{
-	bool answered;
-
-	pthread_mutex_lock(&m->lock);
-	m->fd = fd;
-	m->at = at;
-	m->n = n;
-	m->state = ASKED;
-	pthread_cond_signal(&m->asked);
-	answered = mailbox_wait(m);
-	m->owns_fd = !answered;
-	m->state = answered ? IDLE : m->state;
-	pthread_mutex_unlock(&m->lock);
-	if (!answered)
-		return -ETIMEDOUT;
-	return m->result > 0 ? m->result : 0;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 struct target_reader *target_reader_new(void)
 {
 	struct target_reader *r = calloc(1, sizeof(*r));
+	struct rlimit limit = {0};
 
 	if (!r)
 		return NULL;
-	r->mailbox = mailbox_new();
-	if (r->mailbox)
-		return r;
-	free(r);
-	return NULL;
+	r->thread = reader_thread_new();
+	if (!r->thread) {
+		free(r);
+		return NULL;
+	}
+	pthread_mutex_init(&r->lock, NULL);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	r->max_open = limit.rlim_cur / 2 > UINT32_MAX ? UINT32_MAX : (uint32_t)limit.rlim_cur / 2;
+	return r;
 }
 
-/* Takes back what was left behind and has ended since. */
-static void collect_left(struct target_reader *r)
+void target_reader_end(struct target_reader *r)
 {
-	for (uint32_t i = 0; i < r->n_left;) {
-		if (pthread_tryjoin_np(r->left[i]->thread, NULL) == 0) {
-			mailbox_free(r->left[i]);
-			r->left[i] = r->left[--r->n_left];
-		} else {
-			i++;
-		}
-	}
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->ended = true;
+	pthread_mutex_unlock(&r->lock);
 }
 
 void target_reader_free(struct target_reader *r)
 {
 	if (!r)
 		return;
-	collect_left(r);
-	for (uint32_t i = 0; i < r->n_left; i++) {
-		pthread_detach(r->left[i]->thread);
-		mailbox_close(r->left[i], true);
-	}
-	if (r->mailbox) {
-		mailbox_close(r->mailbox, false);
-		pthread_join(r->mailbox->thread, NULL);
-		mailbox_free(r->mailbox);
-	}
+	for (uint32_t i = 0; i < r->n_stuck; i++)
+		reader_thread_free(r->stuck[i].thread);
+	reader_thread_free(r->thread);
+	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
 
@@ -225,9 +124,74 @@ void target_reader_refresh(struct target_reader *r)
 		r->blocks[i].memory = NULL;
 }
 
-uint32_t target_reader_stuck(const struct target_reader *r)
+/* Takes back what was left behind and has ended since. The lock is held. */
+static void collect_stuck(struct target_reader *r)
 {
-	return r->n_left;
+	for (uint32_t i = 0; i < r->n_stuck;) {
+		if (reader_thread_collect(r->stuck[i].thread))
+			r->stuck[i] = r->stuck[--r->n_stuck];
+		else
+			i++;
+	}
+}
+
+uint32_t target_reader_stuck(struct target_reader *r)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&r->lock);
+	collect_stuck(r);
+	n = r->n_stuck;
+	pthread_mutex_unlock(&r->lock);
+	return n;
+}
+
+static bool is_same(const struct andiron_runtime_process *a, uint32_t pid, uint64_t start_ns)
+{
+	return a->pid == pid && a->start_ns == start_ns;
+}
+
+/* The process's entry. In a full set another one's leaves, the one that was not used for the
+ * longest time. The lock is held. */
+static struct count *find_count(struct target_reader *r, const struct andiron_runtime_process *p)
+{
+	uint64_t hash = (p->start_ns ^ (uint64_t)p->pid << 32) * 0x9e3779b97f4a7c15u;
+	struct count *set = r->counts[hash >> 32 & (SETS - 1)], *ret = set;
+
+	for (uint32_t i = 0; i < WAYS; i++) {
+		if (set[i].used && is_same(p, set[i].pid, set[i].start_ns)) {
+			set[i].used = ++r->uses;
+			return &set[i];
+		}
+		if (set[i].used < ret->used)
+			ret = &set[i];
+	}
+	*ret = (struct count){.pid = p->pid, .start_ns = p->start_ns, .used = ++r->uses};
+	return ret;
+}
+
+static uint64_t waits_sum(const struct waits *w)
+{
+	return now_ns() - w->begin_ns < MINUTE_NS ? w->sum_ns : 0;
+}
+
+static void waits_add(struct waits *w, uint64_t ns)
+{
+	if (now_ns() - w->begin_ns >= MINUTE_NS)
+		*w = (struct waits){now_ns(), 0};
+	w->sum_ns += ns;
+}
+
+/* Why the process is not read now: 0 or a negative errno. The lock is held. */
+static int refuse(struct target_reader *r, const struct andiron_runtime_process *p)
+{
+	if (r->ended)
+		return -ECANCELED;
+	collect_stuck(r);
+	for (uint32_t i = 0; i < r->n_stuck; i++)
+		if (is_same(p, r->stuck[i].process.pid, r->stuck[i].process.start_ns))
+			return -ETIMEDOUT;
+	return waits_sum(&find_count(r, p)->waits) >= TARGET_WAITS_MS * MS ? -ETIMEDOUT : 0;
 }
 
 /* Start of a process since boot, in clock ticks, which is what /proc has; 0: it is not there. */
@@ -253,28 +217,34 @@ static uint64_t start_ticks(uint32_t pid)
 	return ticks;
 }
 
-int target_memory_of(struct target_reader *r, int fd, struct target_memory **ret)
+/* The descriptor is closed where it fails. */
+static int memory_new(struct target_reader *r, int fd,
+		      const struct andiron_runtime_process *process, struct target_memory **ret)
 {
 	struct target_memory *m = calloc(1, sizeof(*m));
+	int error = m ? 0 : -ENOMEM;
 
-	if (!m) {
-		close(fd);
-		return -ENOMEM;
+	pthread_mutex_lock(&r->lock);
+	if (error == 0 && r->n_open >= r->max_open)
+		error = -EMFILE;
+	if (error == 0)
+		*m = (struct target_memory){r, *process, fd};
+	if (error == 0 && process->pid == 0)
+		m->process.start_ns = ++r->n_files;
+	r->n_open += error == 0;
+	pthread_mutex_unlock(&r->lock);
+	if (error == 0) {
+		*ret = m;
+		return 0;
 	}
-	m->reader = r;
-	m->fd = fd;
-	*ret = m;
-	return 0;
+	free(m);
+	close(fd);
+	return error;
 }
 
-static bool is_given_up(const struct target_reader *r,
-			const struct andiron_runtime_process *process)
+int target_memory_of(struct target_reader *r, int fd, struct target_memory **ret)
 {
-	for (uint32_t i = 0; i < r->n_given_up && i < TARGET_STUCK_MAX; i++)
-		if (r->given_up[i].pid == process->pid &&
-		    r->given_up[i].start_ns == process->start_ns)
-			return true;
-	return false;
+	return memory_new(r, fd, &(struct andiron_runtime_process){0}, ret);
 }
 
 int target_memory_open(struct target_reader *r, const struct andiron_runtime_process *process,
@@ -284,8 +254,11 @@ int target_memory_open(struct target_reader *r, const struct andiron_runtime_pro
 	char path[32];
 	int fd, error;
 
-	if (is_given_up(r, process))
-		return -ETIMEDOUT;
+	pthread_mutex_lock(&r->lock);
+	error = refuse(r, process);
+	pthread_mutex_unlock(&r->lock);
+	if (error != 0)
+		return error;
 	snprintf(path, sizeof(path), "/proc/%u/mem", process->pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -295,64 +268,99 @@ int target_memory_open(struct target_reader *r, const struct andiron_runtime_pro
 		close(fd);
 		return -ESRCH;
 	}
-	error = target_memory_of(r, fd, ret);
-	if (error == 0)
-		(*ret)->process = *process;
-	return error;
+	return memory_new(r, fd, process, ret);
 }
 
 void target_memory_close(struct target_memory *m)
 {
+	struct target_reader *r = m ? m->reader : NULL;
+
 	if (!m)
 		return;
 	for (uint32_t i = 0; i < BLOCKS; i++)
-		if (m->reader->blocks[i].memory == m)
-			m->reader->blocks[i].memory = NULL;
+		if (r->blocks[i].memory == m)
+			r->blocks[i].memory = NULL;
+	pthread_mutex_lock(&r->lock);
+	r->n_open--;
+	pthread_mutex_unlock(&r->lock);
 	if (m->fd >= 0)
 		close(m->fd);
 	free(m);
 }
 
-/* Of the process itself, into the mailbox's bytes: as mailbox_read(). */
+/* Before a read of the process itself: 0 and its deadline, or a negative errno. The lock is held.
+ */
+static int prepare(struct target_memory *m, size_t n, uint32_t *ret_deadline_ms)
+{
+	struct target_reader *r = m->reader;
+	int error = refuse(r, &m->process);
+
+	if (error != 0)
+		return error;
+	if (m->fd < 0)
+		return -EBADF;
+	if (!r->thread && r->n_stuck < TARGET_STUCK_MAX)
+		r->thread = reader_thread_new();
+	if (!r->thread)
+		return -EAGAIN;
+	find_count(r, &m->process)->n_bytes += n;
+	*ret_deadline_ms = waits_sum(&r->waits) > HURRY_NS ? HURRIED_MS : TARGET_DEADLINE_MS;
+	return 0;
+}
+
+/* Of the process itself, into the thread's bytes: their number or a negative errno. */
 static ssize_t read_target(struct target_memory *m, uint64_t at, size_t n)
 {
 	struct target_reader *r = m->reader;
+	uint32_t deadline_ms;
+	uint64_t slept_ns;
 	ssize_t got;
+	int error;
 
-	collect_left(r);
-	if (!r->mailbox && r->n_left < TARGET_STUCK_MAX)
-		r->mailbox = mailbox_new();
-	if (!r->mailbox)
-		return -EAGAIN;
-	m->n_bytes += n;
-	got = mailbox_read(r->mailbox, m->fd, at, n);
+	pthread_mutex_lock(&r->lock);
+	error = prepare(m, n, &deadline_ms);
+	pthread_mutex_unlock(&r->lock);
+	if (error != 0)
+		return error;
+	got = reader_thread_read(r->thread, m->fd, at, n, deadline_ms);
+	slept_ns = got == -ETIMEDOUT ? deadline_ms * MS
+		   : got >= 0        ? reader_thread_slept_ns(r->thread)
+				     : 0;
+	if (slept_ns < MS)
+		return got;
+	pthread_mutex_lock(&r->lock);
+	waits_add(&find_count(r, &m->process)->waits, slept_ns);
+	waits_add(&r->waits, slept_ns);
 	if (got == -ETIMEDOUT) {
-		r->left[r->n_left++] = r->mailbox;
-		mailbox_close(r->mailbox, false);
-		r->mailbox = NULL;
-		r->given_up[r->n_given_up++ % TARGET_STUCK_MAX] = m->process;
-		m->fd = -1;
+		reader_thread_keep(r->thread, &m->fd);
+		r->stuck[r->n_stuck++] = (struct stuck){r->thread, m->process};
+		r->thread = NULL;
 	}
+	pthread_mutex_unlock(&r->lock);
 	return got;
 }
 
 /* Counts a read; 0 or a negative errno. */
 static int spend(struct target_memory *m, uint64_t at, size_t n)
 {
-	struct timespec now;
+	struct target_reader *r = m->reader;
+	uint64_t second = now_ns() / 1000000000;
+	struct count *c;
+	bool is_spent;
 
-	if (m->fd < 0)
-		return -ETIMEDOUT;
 	if (n > TARGET_READ_MAX || at > INT64_MAX - n)
 		return -EFAULT;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	if ((uint64_t)now.tv_sec != m->second) {
-		m->second = (uint64_t)now.tv_sec;
-		m->n_reads = 0;
-		m->n_bytes = 0;
+	pthread_mutex_lock(&r->lock);
+	c = find_count(r, &m->process);
+	if (second != c->second) {
+		c->second = second;
+		c->n_reads = 0;
+		c->n_bytes = 0;
 	}
-	m->n_reads++;
-	return m->n_reads > TARGET_READS || m->n_bytes > TARGET_BYTES ? -EDQUOT : 0;
+	c->n_reads++;
+	is_spent = c->n_reads > TARGET_READS || c->n_bytes > TARGET_BYTES;
+	pthread_mutex_unlock(&r->lock);
+	return is_spent ? -EDQUOT : 0;
 }
 
 /* The copy of the block at an address, which is a multiple of BLOCK; NULL: *ret_error says why. */
@@ -369,7 +377,7 @@ static const struct block *find_block(struct target_memory *m, uint64_t at, int 
 		*ret_error = (int)n;
 		return NULL;
 	}
-	memcpy(b->bytes, m->reader->mailbox->bytes, (size_t)n);
+	memcpy(b->bytes, reader_thread_bytes(m->reader->thread), (size_t)n);
 	b->memory = m;
 	b->at = at;
 	b->n = (size_t)n;
@@ -379,14 +387,14 @@ static const struct block *find_block(struct target_memory *m, uint64_t at, int 
 static int read_long(struct target_memory *m, uint64_t at, unsigned char *ret, size_t n)
 {
 	for (size_t done = 0; done < n;) {
-		size_t piece = n - done < PIECE ? n - done : PIECE;
+		size_t piece = n - done < READER_BYTES ? n - done : READER_BYTES;
 		ssize_t got = read_target(m, at + done, piece);
 
 		if (got < 0)
 			return (int)got;
 		if ((size_t)got < piece)
 			return -EFAULT;
-		memcpy(ret + done, m->reader->mailbox->bytes, piece);
+		memcpy(ret + done, reader_thread_bytes(m->reader->thread), piece);
 		done += piece;
 	}
 	return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of target processes, as a reader that neither waits for them nor reads for them without
- * end.
+/* Memory of target processes, read with bounds on time, number and bytes.
  *
  * A read of another process waits for the owner of the page, which may be a file system in user
- * space that never answers. So a thread makes the reads. A process whose page is not there within
- * TARGET_DEADLINE_MS is given up for good, also if it is opened again. Its thread is left behind
- * until its read ends, and another one serves the others.
+ * space that never answers. So a thread makes the reads (reader-thread.h). One that takes longer
+ * than TARGET_DEADLINE_MS is left behind with its thread, and another thread serves the others. The
+ * process is not read as long as that lasts, nor once it has been waited for TARGET_WAITS_MS in a
+ * minute. Both hold for the process, also where it is opened again.
  *
  * The descriptor of /proc/PID/mem holds the address space that the process had when it was opened:
  * after its end, an exec or a reuse of its pid nothing is read any more, and never another's.
@@ -14,7 +14,7 @@
  * What is to be seen as it is now needs target_reader_refresh() before.
  *
  * Every byte may be forged, and half of it older than the other half. One thread at a time for a
- * reader and its memories; a plugin with a thread of its own gives it a reader of its own. */
+ * reader and its memories, but for what is marked [any]. */
 #pragma once
 
 #include <andiron/runtime.h>
@@ -23,7 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TARGET_DEADLINE_MS 500u
+#define TARGET_DEADLINE_MS 500u        /* less, once all have been waited for 5 s in a minute */
+#define TARGET_WAITS_MS    1000u       /* in a minute, by processes that sleep over a read */
 #define TARGET_STUCK_MAX   128u        /* threads left behind; beyond, no process is read */
 #define TARGET_READS       50000u      /* of one process in a second */
 #define TARGET_BYTES       (32u << 20) /* likewise */
@@ -32,19 +33,23 @@
 struct target_reader;
 struct target_memory;
 
-/* 130 KB and a thread. NULL: no memory, or no thread can be made. */
+/* 400 KB and a thread. NULL: no memory, or no thread can be made. */
 struct target_reader *target_reader_new(void);
+/* [any] From now on all reads and opens fail with -ECANCELED: before one waits for a thread that
+ * reads. NULL is accepted. */
+void target_reader_end(struct target_reader *r);
 /* The memories have been closed. NULL is accepted. Waits for no process. */
 void target_reader_free(struct target_reader *r);
 
 /* Forgets the copies of blocks: what is read from now on is as it is now. */
 void target_reader_refresh(struct target_reader *r);
 
-/* How many threads are left behind in reads that do not end. */
-uint32_t target_reader_stuck(const struct target_reader *r);
+/* [any] How many threads are left behind in reads that do not end. */
+uint32_t target_reader_stuck(struct target_reader *r);
 
-/* The memory of this process, as long as it executes this program. 0, -ESRCH if the pid is another
- * one's by now, -ETIMEDOUT if it has been given up, -ENOMEM, or open's errno. */
+/* [any] The memory that this process has now. 0, -ESRCH if the pid is another one's by now,
+ * -ETIMEDOUT if it is not to be waited for at the moment, -EMFILE if half of the descriptors that
+ * RLIMIT_NOFILE allows are open memories, -ENOMEM, or open's errno. */
 int target_memory_open(struct target_reader *r, const struct andiron_runtime_process *process,
 		       struct target_memory **ret);
 /* For tests: what stands in a file at its offsets. The descriptor is the memory's from here on. */
@@ -53,8 +58,9 @@ int target_memory_of(struct target_reader *r, int fd, struct target_memory **ret
 void target_memory_close(struct target_memory *m);
 
 /* Reads all of [at, at + n), or fails, and `ret` is undefined: -EFAULT if it is not there, -EDQUOT
- * if the process has used up its second, -ETIMEDOUT if it has been given up, -EAGAIN if too
- * many threads are left behind. 0.1 us from a copy, some 15 us else. */
+ * if the process has used up its second, -ETIMEDOUT if it is not to be waited for at the moment,
+ * -EAGAIN if too many threads are left behind, or this process has no CPU for seconds. 0.1 us from
+ * a copy, some 15 us else. */
 int target_memory_read(struct target_memory *m, uint64_t at, void *ret, size_t n);
 
 /* A word, which is 0 if it cannot be read. */

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <linux/userfaultfd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -173,7 +175,7 @@ TEST(copies_are_refreshed)
 	close(fd);
 }
 
-/* A process has so many reads in a second. */
+/* A process has so many reads in a second, however often it is opened. */
 TEST(reads_are_counted)
 {
 	struct target_reader *r = target_reader_new();
@@ -193,6 +195,27 @@ TEST(reads_are_counted)
 	target_memory_close(m);
 	target_memory_close(other);
 	target_reader_free(r);
+}
+
+TEST(reads_are_counted_by_process)
+{
+	struct target_reader *r = target_reader_new();
+	struct target_memory *m, *again;
+	struct ready page;
+	pid_t pid = start(have_page, &page);
+	char c;
+
+	m = memory_of(r, pid);
+	again = memory_of(r, pid);
+	/* Until both fall into the same second. */
+	do
+		while (target_memory_read(m, page.at, &c, 1) == 0)
+			;
+	while (target_memory_read(again, page.at, &c, 1) != -EDQUOT);
+	target_memory_close(m);
+	target_memory_close(again);
+	target_reader_free(r);
+	end(pid);
 }
 
 /* After its end nothing is read, and a pid that is another's is refused. */
@@ -244,8 +267,7 @@ TEST(userfaultfd_is_not_waited_for)
 
 	if (page.error != 0) {
 		end(pid);
-		test_skip("the kernel refuses userfaultfd: needs root, or "
-			  "vm.unprivileged_userfaultfd = 1");
+		test_skip("the kernel refuses userfaultfd: run this as root, as ./check does");
 	}
 	m = memory_of(r, pid);
 	before = milliseconds();
@@ -256,8 +278,13 @@ TEST(userfaultfd_is_not_waited_for)
 	end(pid);
 }
 
-/* A file system that opens any name, and never answers a read. */
-static void *serve_nothing(void *context)
+#define FILE_PAGES 16u
+
+/* How long a file system takes to answer a read; 0: for ever. */
+static int answer_ms;
+
+/* A file system that opens any name. */
+static void *serve(void *context)
 {
 	static _Alignas(8) char request[FUSE_MIN_READ_BUFFER + PAGE];
 	int fd = *(int *)context;
@@ -271,6 +298,7 @@ static void *serve_nothing(void *context)
 				struct fuse_entry_out entry;
 				struct fuse_open_out open;
 				struct fuse_attr_out attr;
+				char bytes[PAGE];
 			};
 		} out = {.head = {.unique = in->unique}};
 		size_t n = 0;
@@ -285,7 +313,7 @@ static void *serve_nothing(void *context)
 							    .entry_valid = 1000,
 							    .attr_valid = 1000,
 							    .attr = {.ino = 2,
-								     .size = PAGE,
+								     .size = FILE_PAGES * PAGE,
 								     .mode = S_IFREG | 0444,
 								     .nlink = 1}};
 			n = sizeof(out.entry);
@@ -293,8 +321,11 @@ static void *serve_nothing(void *context)
 			/* Else closing waits, too, as the process ends. */
 			out.open.open_flags = FOPEN_NOFLUSH;
 			n = sizeof(out.open);
-		} else if (in->opcode == FUSE_READ) {
+		} else if (in->opcode == FUSE_READ && answer_ms == 0) {
 			continue;
+		} else if (in->opcode == FUSE_READ) {
+			poll(NULL, 0, answer_ms);
+			n = PAGE;
 		} else {
 			out.head.error = -ENOSYS;
 		}
@@ -306,7 +337,7 @@ static void *serve_nothing(void *context)
 }
 
 /* Maps a file of such a file system, in a mount namespace of its own. */
-static void never_read(int out)
+static void map_file(int out)
 {
 	static int fd;
 	char options[128];
@@ -318,33 +349,43 @@ static void never_read(int out)
 	if (fd < 0 || unshare(CLONE_NEWNS) != 0 ||
 	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
 		say(out, NULL, errno);
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%u,group_id=%u", fd,
-		 getuid(), getgid());
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=40000,user_id=%u,group_id=%u,max_read=%u", fd, getuid(), getgid(),
+		 PAGE);
 	if (mount("never", "/tmp", "fuse", MS_NOSUID | MS_NODEV, options) != 0)
 		say(out, NULL, errno);
-	pthread_create(&thread, NULL, serve_nothing, &fd);
+	pthread_create(&thread, NULL, serve, &fd);
 	file = open("/tmp/file", O_RDONLY | O_CLOEXEC);
-	p = file < 0 ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, file, 0);
+	p = file < 0 ? MAP_FAILED : mmap(NULL, FILE_PAGES * PAGE, PROT_READ, MAP_PRIVATE, file, 0);
 	close(file);
+	madvise(p, FILE_PAGES * PAGE, MADV_RANDOM);
 	say(out, p, p == MAP_FAILED ? errno : 0);
 }
 
-/* The reader gives such a process up for good, and reads the others. */
+/* A process with such a mapping. */
+static pid_t start_file(int ms, struct ready *ret)
+{
+	pid_t pid;
+
+	if (geteuid() != 0 || access("/dev/fuse", R_OK | W_OK) != 0)
+		test_skip("needs root and /dev/fuse: run this as root, as ./check does");
+	answer_ms = ms;
+	pid = start(map_file, ret);
+	expect_eq(ret->error, 0);
+	return pid;
+}
+
+/* The reader gives such a process up as long as that lasts, and reads the others. */
 TEST(page_that_never_comes_is_given_up)
 {
 	struct target_reader *r = target_reader_new();
 	struct andiron_runtime_process process;
 	struct target_memory *m, *other;
 	struct ready never, page;
-	pid_t pid = start(never_read, &never), pid_other = start(have_page, &page);
+	pid_t pid = start_file(0, &never), pid_other = start(have_page, &page);
 	uint64_t before;
 	char c;
 
-	if (never.error != 0) {
-		end(pid);
-		end(pid_other);
-		test_skip("the kernel refuses a FUSE mount: needs root and /dev/fuse");
-	}
 	m = memory_of(r, pid);
 	other = memory_of(r, pid_other);
 	before = milliseconds();
@@ -361,10 +402,8 @@ TEST(page_that_never_comes_is_given_up)
 	expect_eq(target_memory_open(r, &process, &m), -ETIMEDOUT);
 	/* The thread ends when the file system does, and is taken back. */
 	end(pid);
-	while (target_reader_stuck(r) != 0) {
-		target_reader_refresh(r);
-		expect_eq(target_memory_read(other, page.at, &c, 1), 0);
-	}
+	while (target_reader_stuck(r) != 0)
+		poll(NULL, 0, 1);
 	target_memory_close(other);
 	target_reader_free(r);
 	end(pid_other);
@@ -376,18 +415,122 @@ TEST(reader_ends_before_its_threads)
 	struct target_reader *r = target_reader_new();
 	struct target_memory *m;
 	struct ready never;
-	pid_t pid = start(never_read, &never);
+	pid_t pid = start_file(0, &never);
 	char c;
 
-	if (never.error != 0) {
-		end(pid);
-		test_skip("the kernel refuses a FUSE mount: needs root and /dev/fuse");
-	}
 	m = memory_of(r, pid);
 	expect_eq(target_memory_read(m, never.at, &c, 1), -ETIMEDOUT);
 	target_memory_close(m);
 	target_reader_free(r);
 	end(pid);
+}
+
+/* A process that answers late each time is waited for so long in a minute, and then refused. */
+TEST(waits_are_summed)
+{
+	struct target_reader *r = target_reader_new();
+	struct andiron_runtime_process process;
+	struct target_memory *m, *other;
+	struct ready late, page;
+	pid_t pid = start_file(TARGET_WAITS_MS / 4, &late), pid_other = start(have_page, &page);
+	uint32_t n = 0;
+	int error = 0;
+	char c;
+
+	other = memory_of(r, pid_other);
+	process = process_of(pid);
+	for (; error == 0 && n < FILE_PAGES; n++) {
+		error = target_memory_open(r, &process, &m);
+		if (error == 0) {
+			error = target_memory_read(m, late.at + (uint64_t)n * PAGE, &c, 1);
+			target_memory_close(m);
+		}
+	}
+	expect_eq(error, -ETIMEDOUT);
+	expect(n <= 5);
+	expect_eq(target_memory_read(other, page.at, &c, 1), 0);
+	target_memory_close(other);
+	target_reader_free(r);
+	end(pid);
+	end(pid_other);
+}
+
+/* The descriptors of a process whose read never ends are closed when it is killed. */
+TEST(stuck_reader_holds_no_descriptors)
+{
+	struct target_reader *r;
+	struct target_memory *m;
+	struct ready never;
+	pid_t pid = start_file(0, &never), agent;
+	int self = (int)syscall(SYS_pidfd_open, getpid(), 0), ends[2];
+	int copy = (int)syscall(SYS_pidfd_getfd, self, self, 0);
+	char c;
+
+	if (copy < 0) {
+		end(pid);
+		test_skip("the kernel has no pidfd_getfd, or refuses it: run this as root");
+	}
+	close(copy);
+	close(self);
+	expect_eq(pipe2(ends, O_CLOEXEC), 0);
+	agent = fork();
+	if (agent == 0) {
+		close(ends[0]);
+		r = target_reader_new();
+		m = memory_of(r, pid);
+		expect_eq(target_memory_read(m, never.at, &c, 1), -ETIMEDOUT);
+		expect_eq(write(ends[1], "s", 1), 1);
+		pause();
+	}
+	close(ends[1]);
+	expect_eq(read(ends[0], &c, 1), 1);
+	kill(agent, SIGKILL);
+	/* The end of the pipe, though the file system has not answered. */
+	expect_eq(read(ends[0], &c, 1), 0);
+	expect_eq(waitpid(agent, NULL, WNOHANG), 0);
+	close(ends[0]);
+	end(pid);
+	waitpid(agent, NULL, 0);
+}
+
+/* Once its reader has ended, nothing is read any more. */
+TEST(ended_reader_refuses)
+{
+	struct target_reader *r = target_reader_new();
+	int fd = memfd_create("memory", MFD_CLOEXEC);
+	struct target_memory *m;
+	char c;
+
+	expect_eq(pwrite(fd, "x", 1, 0), 1);
+	expect_eq(target_memory_of(r, fd, &m), 0);
+	target_reader_end(r);
+	expect_eq(target_memory_read(m, 0, &c, 1), -ECANCELED);
+	target_memory_close(m);
+	target_reader_free(r);
+}
+
+/* Open memories leave half of the descriptors to others. */
+TEST(descriptors_are_bounded)
+{
+	struct rlimit limit = {64, 64};
+	struct target_memory *list[64];
+	struct target_reader *r;
+	uint32_t n = 0;
+	int error = 0;
+
+	expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	r = target_reader_new();
+	while (n < 64 && error == 0) {
+		error = target_memory_of(r, memfd_create("memory", MFD_CLOEXEC), &list[n]);
+		n += error == 0;
+	}
+	expect_eq(error, -EMFILE);
+	expect_eq(n, 32);
+	target_memory_close(list[--n]);
+	expect_eq(target_memory_of(r, memfd_create("memory", MFD_CLOEXEC), &list[n++]), 0);
+	while (n > 0)
+		target_memory_close(list[--n]);
+	target_reader_free(r);
 }
 
 static int use(void *context)
