@@ -14,6 +14,7 @@ import re
 import time
 
 import running
+from protobuf import fields, packed
 from running import PATIENT, Agent
 from tap import DEPTH, Background, andiron, need_root, write
 
@@ -33,46 +34,11 @@ TARGET = '{"__process_pid__" = "%d", "service_name" = "program", "program" = "%d
 SAMPLES = {"fast": 1000, "full": 2000, "all": 6000}[DEPTH]  # of each program
 
 
-def fields(data):
-    """(number, value) of a protobuf message; a value is an int or bytes."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        else:
-            n = varint()
-            yield key >> 3, data[at : at + n]
-            at += n
-
-
 def message(data):
     ret = {}
     for number, value in fields(data):
         ret.setdefault(number, []).append(value)
     return ret
-
-
-def numbers(values):
-    """A repeated number, packed or not."""
-    for value in values:
-        if isinstance(value, int):
-            yield value
-        else:
-            for one in re.findall(rb"[\x80-\xff]*[\x00-\x7f]", value, re.S):
-                yield from (v for _, v in fields(b"\x08" + one))
 
 
 class Frame:
@@ -101,11 +67,11 @@ def read(path="out.pb.gz"):
         locations[location[1][0]] = frames or [Frame("?")]
     ret = []
     for sample in map(message, profile.get(2, [])):
-        frames = [f for i in numbers(sample.get(1, [])) for f in locations[i]]
+        frames = [f for value in sample.get(1, []) for i in packed(value) for f in locations[i]]
         labels = {}
         for label in map(message, sample.get(3, [])):
             labels[strings[label[1][0]]] = strings[label.get(2, [0])[0]]
-        ret.append((frames[::-1], next(numbers(sample[2])), labels))
+        ret.append((frames[::-1], packed(sample[2][0])[0], labels))
     return ret
 
 

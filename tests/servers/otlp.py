@@ -8,9 +8,11 @@ be had from the module proxy. Where ANDIRON_PROFCHECK names that program, it jud
 
 import os
 import subprocess
+import sys
 import tempfile
 
-from parca import fields, signed, varints
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../scenario"))
+from protobuf import fields, numbers, signed  # noqa: E402
 
 MAPPING, LOCATION, FUNCTION, LINK, STRING, ATTRIBUTE, STACK = range(1, 8)
 TABLES = {
@@ -22,17 +24,6 @@ TABLES = {
     ATTRIBUTE: "attribute",
     STACK: "stack",
 }
-
-
-def numbers(message, number):
-    """A repeated scalar field, packed or not."""
-    found = []
-    for field, value in fields(message):
-        if field == number and isinstance(value, int):
-            found.append(value)
-        elif field == number:
-            found += [n for _, n in fields(b"".join(b"\x08" + one for one in varints(value)))]
-    return found
 
 
 def all_of(message, number):

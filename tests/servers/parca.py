@@ -18,64 +18,12 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from pyroscope import DEADLINE, free_ports, get, until
+from pyroscope import DEADLINE, free_ports, get, until  # makes the scenarios' modules known
+from protobuf import fields, numbers, signed
 from wire import number, piece
 
 WRITE = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
-
-
-def fields(data):
-    """The (number, value) pairs of a message; strings and messages as bytes."""
-    at = 0
-
-    def number():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while at < len(data):
-        tag = number()
-        if tag & 7 == 0:
-            yield tag >> 3, number()
-        elif tag & 7 == 2:
-            n = number()
-            at += n
-            yield tag >> 3, data[at - n : at]
-        else:
-            n = 8 if tag & 7 == 1 else 4
-            at += n
-            yield tag >> 3, data[at - n : at]
-
-
-def signed(value):
-    return value - (1 << 64) if value >> 63 else value
-
-
-def sample_values(sample):
-    """The values of a Sample, packed or not."""
-    for field, value in fields(sample):
-        if field == 2 and isinstance(value, int):
-            yield signed(value)
-        elif field == 2:
-            rest = [
-                number for _, number in fields(b"".join(b"\x08" + one for one in varints(value)))
-            ]
-            yield from map(signed, rest)
-
-
-def varints(data):
-    start = 0
-    for at, byte in enumerate(data):
-        if byte < 0x80:
-            yield data[start : at + 1]
-            start = at + 1
 
 
 class Parca:
@@ -213,7 +161,7 @@ class Parca:
             value
             for field, sample in fields(profile)
             if field == 2
-            for value in list(sample_values(sample))[:1]
+            for value in numbers(sample, 2)[:1]
         )
 
     def frames(self, selector="{}"):

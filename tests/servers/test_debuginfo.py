@@ -19,8 +19,9 @@ import uuid
 import wire
 from agent import ANDIRON, Agent
 from bucket import Bucket
-from parca import Parca, fields, series
+from parca import Parca, series
 from pyroscope import free_ports, run, until
+from protobuf import fields
 from sources import kept
 
 SERVER = None

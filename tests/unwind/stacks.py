@@ -8,49 +8,17 @@ marker is the text of the frame that says why a stack is not whole, or None.
 
 import collections
 import gzip
+import os
 import re
 import struct
 import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "../scenario"))
+from protobuf import fields, packed  # noqa: E402
 
 Stack = collections.namedtuple("Stack", "weight process comm frames marker")
-
-
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-
-
-def fields(data):
-    """(number, value) of one message: an integer, or the bytes of what has a length."""
-    at, end = 0, len(data)
-    while at < end:
-        tag, at = varint(data, at)
-        kind = tag & 7
-        if kind == 0:
-            value, at = varint(data, at)
-        elif kind == 2:
-            n, at = varint(data, at)
-            value, at = data[at : at + n], at + n
-        else:
-            size = {1: 8, 5: 4}[kind]
-            value, at = data[at : at + size], at + size
-        yield tag >> 3, value
-
-
-def packed(value):
-    if isinstance(value, int):
-        return [value]
-    found, at = [], 0
-    while at < len(value):
-        one, at = varint(value, at)
-        found.append(one)
-    return found
 
 
 class Profile:
