@@ -82,7 +82,7 @@ static int load(struct engine *e, struct error *err)
 		return r;
 	session_info(e->session, &e->stats.session);
 	e->intake.bytes_max = intake_bytes_of(e->session);
-	e->unwinder = unwinder_new(e->session, &e->objects,
+	e->unwinder = unwinder_new(session_memory(e->session), &e->objects,
 				   unwind_budget(&e->stats.session, e->intake.bytes_max));
 	if (!e->unwinder || !add_runtimes(e)) {
 		unload(e);

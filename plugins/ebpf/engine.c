@@ -181,24 +181,7 @@ int engine_fd(const struct engine *e)
 
 int64_t engine_due(const struct engine *e)
 {
-	const struct runtimes *t = e->session && !e->finished ? unwinder_runtimes(e->unwinder)
-							      : NULL;
-	int64_t due = e->session && !e->finished ? intake_due(&e->intake) : INT64_MAX;
-
-	return t && runtimes_due(t) < due ? runtimes_due(t) : due;
-}
-
-/* Asks runtimes again that were asked too early. */
-static void ask_again(struct engine *e, int64_t now_ns)
-{
-	struct runtimes *t = unwinder_runtimes(e->unwinder);
-
-	if (!t || runtimes_due(t) > now_ns)
-		return;
-	runtimes_begin_again(t);
-	vec_each (&e->processes.all, p)
-		if ((*p)->match)
-			e->unmapped |= !unwinder_ask_again(e->unwinder, *p, now_ns);
+	return e->session && !e->finished ? intake_due(&e->intake) : INT64_MAX;
 }
 
 static bool is_full(const struct engine *e)
@@ -213,7 +196,6 @@ void engine_attend(struct engine *e)
 	process_intake(e);
 	if (engine_due(e) <= clock_mono()) {
 		e->unmapped |= !intake_look(&e->intake, clock_mono());
-		ask_again(e, clock_mono());
 		process_intake(e);
 	}
 	if (!is_full(e))

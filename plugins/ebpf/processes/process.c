@@ -242,7 +242,8 @@ static bool compiles(const struct mapset *set)
 	return false;
 }
 
-static void replace_maps(struct processes *t, struct process *p, struct mapset *set)
+/* Makes `set` the process's newest, the former one behind it; frees it where both say the same. */
+static void take_set(struct processes *t, struct process *p, struct mapset *set)
 {
 	const struct mapset *same = process_maps(p, set->generation);
 
@@ -333,7 +334,7 @@ static bool read_maps(struct processes *t, struct process *p)
 	}
 	set->generation = generation;
 	set->exe = read_exe(dir, &set->arena);
-	replace_maps(t, p, set);
+	take_set(t, p, set);
 	return true;
 }
 
@@ -379,7 +380,7 @@ static void inherit_maps(struct processes *t, struct process *p, uint64_t genera
 		set->older = p->maps->older;
 		p->maps->older = set;
 	} else if (set) {
-		replace_maps(t, p, set);
+		take_set(t, p, set);
 	}
 }
 
@@ -419,7 +420,7 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
 	if (!set->whole && read_maps(t, p) && p->maps->generation == mapped->generation) {
 		mapset_free(set);
 	} else {
-		replace_maps(t, p, set);
+		take_set(t, p, set);
 		/* By now it may be another program, or one whose files can be opened; and what
 		 * tells of code that a process compiles is opened by us alone. */
 		p->stale = !p->maps->whole || p->lacks_jit_source;

@@ -14,11 +14,11 @@
 
 /* What language runtimes know of it (unwinding/runtimes.h). */
 struct process_runtimes {
-	uint32_t asked; /* bit n: that in slot n was asked for claims */
-	bool again;     /* one was asked too early, and is due then: */
-	int64_t again_ns;
-	uint32_t n_again;    /* so often before, */
-	uint64_t generation; /* in this one */
+	uint32_t asked;      /* bit n: that in slot n was asked for claims */
+	bool retry;          /* some claim was too early, or found no room */
+	int64_t due_ns;      /* of the retry, CLOCK_MONOTONIC */
+	uint32_t n_retries;  /* so far, */
+	uint64_t generation; /* of the program with this generation */
 };
 
 struct process {

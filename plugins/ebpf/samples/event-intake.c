@@ -256,7 +256,7 @@ static void note_launch(struct intake *n, const struct sampler_process *process)
 
 int64_t intake_due(const struct intake *n)
 {
-	int64_t due = INT64_MAX;
+	int64_t due = n->unwinder ? unwinder_due(n->unwinder) : INT64_MAX;
 
 	vec_each (&n->launches, l)
 		due = l->at_ns < due ? l->at_ns : due;
@@ -275,14 +275,14 @@ static bool remap(struct intake *n, struct process *p, struct intake_launch *l)
 	return unwinder_look(n->unwinder, p);
 }
 
-/* Whether it is as it will be: two readings said the same, the later after the time in which a
- * program begins, and what it has was found. */
+/* Whether no more is expected: two readings said the same, the later after the time in which
+ * programs begin, and no claim was too early. */
 static bool is_settled(const struct process *p, const struct intake_launch *l)
 {
-	return l->n_same >= 2 && l->after_ns > INTAKE_SETTLED_NS && !p->runtimes.again;
+	return l->n_same >= 2 && l->after_ns > INTAKE_SETTLED_NS && !p->runtimes.retry;
 }
 
-bool intake_look(struct intake *n, int64_t now_ns)
+static bool look_at_launches(struct intake *n, int64_t now_ns)
 {
 	bool known = true;
 
@@ -301,6 +301,26 @@ bool intake_look(struct intake *n, int64_t now_ns)
 			*l = n->launches.p[--n->launches.n];
 	}
 	return known;
+}
+
+/* Of all processes: where all is sampled, the target of one may be on its way. */
+static bool retry_claims(struct intake *n, int64_t now_ns)
+{
+	bool known = true;
+
+	if (unwinder_due(n->unwinder) > now_ns)
+		return true;
+	unwinder_begin_retries(n->unwinder);
+	vec_each (&n->processes->all, p)
+		known &= unwinder_retry(n->unwinder, *p, now_ns);
+	return known;
+}
+
+bool intake_look(struct intake *n, int64_t now_ns)
+{
+	bool known = look_at_launches(n, now_ns);
+
+	return retry_claims(n, now_ns) && known;
 }
 
 /* Where threads list what is mapped, the list of a process that is new has come right behind the

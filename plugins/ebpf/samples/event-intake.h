@@ -70,9 +70,10 @@ void intake_prepare(struct intake *n, int64_t until);
 /* Processes what waits, in its order. False: the next one needs files that are being read. */
 bool intake_process(struct intake *n);
 
-/* When a launched process is to be looked at next, CLOCK_MONOTONIC; INT64_MAX: there is none. */
+/* When a launched process is to be looked at next, or a claim that was too early asked for again,
+ * CLOCK_MONOTONIC; INT64_MAX: there is none. */
 int64_t intake_due(const struct intake *n);
-/* Looks at those whose time has come. False: files of one are being read. */
+/* Does that for those whose time has come. False: files of one are being read. */
 bool intake_look(struct intake *n, int64_t now_ns);
 
 /* Forgets what waits. */

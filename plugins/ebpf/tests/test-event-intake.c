@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is looked at at once, of real processes, and what waits. */
+#include "ebpf/tests/test-kernel.h"
 #include "ebpf/tests/test-live.h"
 
 #include "ebpf/samples/event-intake.h"
 
 #include "testing/test.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,4 +201,184 @@ TEST(other_bytes_are_passed_over)
 	}
 	expect(!r.intake.first && r.live->t.all.n == 0);
 	close_room(&r);
+}
+
+/* A runtime of all files, which is always asked too early. */
+static int32_t early_recognizes(void *self, uint64_t object)
+{
+	return 1;
+}
+
+static int32_t early_open(void *self, const struct andiron_runtime_map *maps, uint64_t n,
+			  void **ret)
+{
+	*ret = self;
+	return 0;
+}
+
+static void early_close(void *session)
+{
+}
+
+static int32_t early_claim(void *session, const struct andiron_runtime_process *process,
+			   const struct andiron_runtime_mapping *mappings, uint64_t n,
+			   struct andiron_runtime_claim *ret, uint64_t max)
+{
+	return -EAGAIN;
+}
+
+static void early_gone(void *session, const struct andiron_runtime_process *process)
+{
+}
+
+static int32_t early_resolve(void *session, const struct andiron_runtime_process *process,
+			     uint64_t what, uint64_t where, struct andiron_runtime_frame *ret,
+			     uint64_t max)
+{
+	return -ENOENT;
+}
+
+static int32_t early_describe(void *session, const struct andiron_runtime_process *process,
+			      char *ret, uint64_t max)
+{
+	return 0;
+}
+
+static int load_any(void *context, uint32_t slot, const struct andiron_runtime *table,
+		    void **ret_program, struct error *err)
+{
+	return 0;
+}
+
+static uint64_t no_maps(void *program, struct andiron_runtime_map *ret, uint64_t max)
+{
+	return 0;
+}
+
+static void unload_any(void *context, uint32_t slot, void *program)
+{
+}
+
+static int begin_any(void *context)
+{
+	return 0;
+}
+
+static void watch_any(void *context, const struct sampler_process_key *process)
+{
+}
+
+static void no_log(void *context, uint32_t level, const char *text)
+{
+}
+
+/* An intake with an unwinder, and one process that waits. */
+struct waiting_room {
+	struct newsroom r;
+	struct test_kernel memory;
+	struct unwind_kernel kernel;
+	struct live_child child;
+	struct process *p;
+};
+
+static void open_waiting_room(struct waiting_room *w)
+{
+	open_room(&w->r);
+	test_kernel_init(&w->memory);
+	w->kernel = test_kernel_all(&w->memory);
+	w->r.intake.unwinder = unwinder_new(&w->kernel, &w->r.live->objects, UINT64_C(64) << 20);
+	expect(w->r.intake.unwinder != NULL);
+	w->child = live_child(w->r.live);
+	w->p = processes_note(&w->r.live->t, &w->child.record);
+	expect(w->p != NULL);
+}
+
+static void close_waiting_room(struct waiting_room *w)
+{
+	live_end(&w->child);
+	unwinder_free(w->r.intake.unwinder);
+	test_kernel_fini(&w->memory);
+	close_room(&w->r);
+}
+
+/* Looks when that is due, and lets files be read. */
+static void look(struct waiting_room *w)
+{
+	bool known = intake_look(&w->r.intake, intake_due(&w->r.intake));
+
+	while (!known) {
+		unwinder_wait(w->r.intake.unwinder, -1);
+		known = unwinder_process(w->r.intake.unwinder, w->p);
+	}
+}
+
+/* A look that could not read says nothing of what has changed: the looks go on. */
+TEST(looks_end_when_readings_agree)
+{
+	struct intake_launch launch = {.after_ns = INTAKE_LOOK_NS};
+	struct waiting_room w;
+	struct intake *n = &w.r.intake;
+
+	open_waiting_room(&w);
+	w.r.live->t.procmap.text_only = true; /* as before Linux 6.11 */
+	launch.key = w.p->key;
+	expect(vec_push(&n->launches, launch));
+	look(&w);
+	expect(w.p->maps && w.p->stored == w.p->maps);
+	for (int i = 0; i < 6; i++) {
+		w.p->pace.next_ns = INT64_MAX;
+		look(&w);
+		expect_eq(n->launches.n, 1);
+		expect_eq(n->launches.p[0].n_same, 0);
+	}
+	expect(n->launches.p[0].after_ns > INTAKE_SETTLED_NS);
+	for (uint32_t i = 1; i <= 2; i++) {
+		expect_eq(n->launches.n, 1);
+		w.p->pace.next_ns = 0;
+		look(&w);
+	}
+	expect_eq(n->launches.n, 0);
+	expect_eq(intake_due(n), INT64_MAX);
+	close_waiting_room(&w);
+}
+
+/* A claim that was too early is asked for again also while the process has no target, which may
+ * come late. */
+TEST(early_claims_wait_for_no_target)
+{
+	static const struct andiron_runtime table = {.size = sizeof(table),
+						     .walk_version = ANDIRON_WALK_VERSION,
+						     .object = "x",
+						     .object_bytes = 1,
+						     .program = "x",
+						     .frame_type = "early",
+						     .recognizes = early_recognizes,
+						     .open = early_open,
+						     .close = early_close,
+						     .claim = early_claim,
+						     .gone = early_gone,
+						     .resolve = early_resolve,
+						     .describe = early_describe};
+	static const struct runtimes_kernel kernel = {NULL,       load_any,  no_maps,
+						      unload_any, begin_any, watch_any};
+	struct runtime_requested requested = {"early", {&table, NULL}};
+	struct runtimes_out out = {NULL, no_log};
+	struct unwinder_stats stats;
+	struct waiting_room w;
+	int64_t due;
+
+	open_waiting_room(&w);
+	unwinder_add_runtimes(w.r.intake.unwinder, runtimes_new(&kernel, &requested, 1, &out));
+	process_map(&w.r.live->t, w.p);
+	while (!unwinder_process(w.r.intake.unwinder, w.p))
+		unwinder_wait(w.r.intake.unwinder, -1);
+	expect(!w.p->match);
+	for (uint64_t i = 1; i <= 3; i++) {
+		unwinder_get_stats(w.r.intake.unwinder, &stats);
+		expect_eq(stats.runtimes.claims, i);
+		due = intake_due(&w.r.intake);
+		expect(due < INT64_MAX);
+		look(&w);
+	}
+	close_waiting_room(&w);
 }

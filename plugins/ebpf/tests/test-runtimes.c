@@ -405,7 +405,7 @@ TEST(refusals_say_why)
 	f.fakes[0].table.frame_type = "No type";
 	expect_refused(&f, "lacks a member");
 	prepare(&f);
-	f.fakes[0].open_error = -ENOMEM;
+	f.fakes[0].open_error = -EINVAL;
 	expect_refused(&f, "it does not begin");
 }
 
@@ -464,12 +464,38 @@ TEST(what_nobody_needs_is_not_loaded)
 }
 
 /* Whether it was due at this time, and asked. */
-static bool ask_again(struct fixture *f, int64_t now_ns)
+static bool retry(struct fixture *f, int64_t now_ns)
 {
-	if (!runtimes_again(f->runtimes, &f->process, now_ns))
+	if (!runtimes_retry(f->runtimes, &f->process, now_ns))
 		return false;
 	runtimes_process(f->runtimes, &f->process, f->world->store);
 	return true;
+}
+
+/* One that finds no memory is tried again, for the processes that were to have it. */
+TEST(short_memory_is_no_refusal)
+{
+	struct fixture f;
+	int64_t due;
+
+	prepare(&f);
+	f.fakes[1].recognized = 0;
+	f.load_error = -ENOMEM;
+	begin(&f);
+	answer(&f, 0, 0x100, 0x200);
+	ask(&f);
+	f.load_error = 0;
+	ask(&f); /* too soon */
+	expect_eq(f.n_said, 1);
+	expect(strstr(f.said, "\"a\" cannot be loaded now and is tried again"));
+	expect_eq(f.fakes[0].n_asked, 0);
+	expect(runtimes_due(f.runtimes) < INT64_MAX);
+	due = runtimes_due(f.runtimes);
+	runtimes_begin_retries(f.runtimes);
+	expect(retry(&f, due));
+	expect_eq(f.fakes[0].n_asked, 1);
+	expect_eq(runtimes_due(f.runtimes), INT64_MAX);
+	end(&f);
 }
 
 /* A claim that was too early, or found no room, is asked for again: ten times each second, ten
@@ -488,26 +514,27 @@ TEST(early_claims_are_asked_for_again)
 		int64_t wait = (i < 10 ? 1 : 60) * NS_PER_SEC, now = clock_mono();
 
 		due = runtimes_due(f.runtimes);
-		expect(due > now + wait - NS_PER_SEC && due <= now + wait);
-		runtimes_begin_again(f.runtimes);
-		expect(!ask_again(&f, due - 1));
+		expect(due > now && due >= now + wait - NS_PER_SEC &&
+		       due <= now + wait + NS_PER_SEC);
+		runtimes_begin_retries(f.runtimes);
+		expect(!retry(&f, due - 1));
 		expect_eq(runtimes_due(f.runtimes), due);
 		f.fakes[1].n = i % 2 ? -EAGAIN : -ENOMEM;
-		runtimes_begin_again(f.runtimes);
-		expect(ask_again(&f, due));
+		runtimes_begin_retries(f.runtimes);
+		expect(retry(&f, due));
 		expect_eq(f.fakes[1].n_asked, i + 2);
 	}
 	expect_eq(runtimes_due(f.runtimes), INT64_MAX);
-	expect(!ask_again(&f, INT64_MAX));
+	expect(!retry(&f, INT64_MAX));
 	f.process.maps->generation++;
 	ask(&f);
 	expect(runtimes_due(f.runtimes) < INT64_MAX);
 	f.fakes[1].n = 0;
 	answer(&f, 1, 0x100, 0x200);
-	expect(ask_again(&f, INT64_MAX));
+	expect(retry(&f, INT64_MAX));
 	expect_eq(world_map(f.world, 1, f.process.maps), 0);
 	expect_eq(slot_at(&f, 0x100), 2);
-	expect(!ask_again(&f, INT64_MAX));
+	expect(!retry(&f, INT64_MAX));
 	end(&f);
 }
 

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a claim that was too early is asked for again. */
-#define AGAIN_SECONDS 10u
-#define AGAIN_MINUTES 10u
+/* A claim that was too early is asked for again each second, so often, and then each minute. */
+#define RETRIES_BY_SECOND 10u
+#define RETRIES_BY_MINUTE 10u
 
 struct runtime {
 	char name[RUNTIME_NAME_MAX + 1];
@@ -25,7 +25,8 @@ struct runtime {
 	bool loaded; /* and these two are there: */
 	void *session;
 	void *program;
-	bool overlaps;                      /* it has been said that it claims another's code */
+	bool postponed; /* it is loaded with the next retries */
+	bool said_postponed, said_overlap, said_no_room;
 	char unnamed[RUNTIME_NAME_MAX + 3]; /* a function of it that has no name */
 };
 
@@ -34,10 +35,10 @@ struct runtimes {
 	struct runtimes_out out;
 	struct runtime list[RUNTIMES_MAX]; /* in slot 1 + index */
 	struct code_claims claims;
-	bool full;               /* it has been said that there are too many files */
-	bool begun;              /* a runtime is, or was, loaded */
-	bool again;              /* some process's claim was too early */
-	int64_t again_ns;        /* when such processes are due */
+	bool said_full;    /* that there are too many files */
+	bool kernel_begun; /* kernel.begin was called */
+	int64_t due_ns;    /* the next retry of a process; INT64_MAX: there is none */
+	struct runtimes_counts counts;
 	struct claims addresses; /* of the process at hand */
 	VEC(struct andiron_runtime_mapping) mappings;
 	struct andiron_runtime_claim answer[ANDIRON_RUNTIME_CLAIMS];
@@ -125,12 +126,23 @@ static void refuse(struct runtimes *t, struct runtime *r, const struct error *er
 	    r->name, err->text);
 }
 
+static void postpone(struct runtimes *t, struct runtime *r, const struct error *err)
+{
+	r->postponed = true;
+	if (!r->said_postponed)
+		say(t, ANDIRON_LOG_WARN,
+		    "the runtime \"%s\" cannot be loaded now and is tried again, its frames are "
+		    "not shown until then: %s",
+		    r->name, err->text);
+	r->said_postponed = true;
+}
+
 /* What is needed once any runtime is used. */
 static void begin(struct runtimes *t)
 {
-	int code = t->begun ? 0 : t->kernel.begin(t->kernel.context);
+	int code = t->kernel_begun ? 0 : t->kernel.begin(t->kernel.context);
 
-	t->begun = true;
+	t->kernel_begun = true;
 	if (code != 0)
 		say(t, ANDIRON_LOG_WARN,
 		    "the kernel refused the program that reports processes at their exec (%s): the "
@@ -139,19 +151,28 @@ static void begin(struct runtimes *t)
 		    strerror(-code));
 }
 
-bool runtimes_load(struct runtimes *t, uint32_t slot)
+int runtimes_load(struct runtimes *t, uint32_t slot)
 {
 	struct runtime *r = &t->list[slot - 1];
 	struct error err = ERROR_NULL;
+	int code;
 
-	if (r->loaded || !r->table)
-		return r->loaded;
-	if (load(t, slot, &err) != 0) {
+	if (r->loaded)
+		return 0;
+	if (!r->table)
+		return -ENOENT;
+	if (r->postponed)
+		return -EAGAIN;
+	code = load(t, slot, &err);
+	if (code == 0) {
+		begin(t);
+	} else if (code == -ENOMEM || code == -EAGAIN) {
+		postpone(t, r, &err);
+		code = -EAGAIN;
+	} else {
 		refuse(t, r, &err);
-		return false;
 	}
-	begin(t);
-	return true;
+	return code;
 }
 
 static void add(struct runtimes *t, uint32_t slot, const struct runtime_requested *requested)
@@ -185,6 +206,7 @@ struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
 		return NULL;
 	t->kernel = *kernel;
 	t->out = *out;
+	t->due_ns = INT64_MAX;
 	for (size_t i = 0; i < n && i < RUNTIMES_MAX; i++)
 		add(t, (uint32_t)i + 1, &requested[i]);
 	return t;
@@ -243,14 +265,14 @@ static struct mapped_file *file_of_mapping(const struct mapset *set, uint64_t ob
 /* What of a runtime's claims found no place is reported once. */
 static void explain_claim(struct runtimes *t, struct runtime *r, int code)
 {
-	if (code == -EEXIST && !r->overlaps) {
-		r->overlaps = true;
+	if (code == -EEXIST && !r->said_overlap) {
+		r->said_overlap = true;
 		say(t, ANDIRON_LOG_WARN,
 		    "the runtime \"%s\" claims code that another one has claimed, or more than "
 		    "there is room for: those frames are not shown",
 		    r->name);
-	} else if (code == -ENOSPC && !t->full) {
-		t->full = true;
+	} else if (code == -ENOSPC && !t->said_full) {
+		t->said_full = true;
 		say(t, ANDIRON_LOG_WARN,
 		    "more than %u files with a language runtime are in use: the frames of those "
 		    "beyond are not shown",
@@ -295,17 +317,32 @@ static uint32_t slots_of(struct runtimes *t, const struct mapset *set)
 	return slots;
 }
 
+static void count_no_room(struct runtimes *t, struct runtime *r)
+{
+	t->counts.no_room++;
+	if (!r->said_no_room)
+		say(t, ANDIRON_LOG_WARN,
+		    "the runtime \"%s\" has no room for another process or program: frames of "
+		    "those beyond are not shown",
+		    r->name);
+	r->said_no_room = true;
+}
+
 /* The runtime's claims on the process whose mappings are listed; how many. */
 static uint32_t ask(struct runtimes *t, uint32_t slot, struct process *p)
 {
 	struct andiron_runtime_process process = process_of(p);
 	struct runtime *r = &t->list[slot - 1];
+	int64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int32_t n = r->table->claim(r->session, &process, t->mappings.p, t->mappings.n, t->answer,
 				    ANDIRON_RUNTIME_CLAIMS);
 
+	t->counts.claims++;
+	t->counts.claim_cpu_ns += (uint64_t)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
 	p->runtimes.asked |= 1u << slot;
-	if (n == -EAGAIN || n == -ENOMEM)
-		p->runtimes.again = true;
+	p->runtimes.retry |= n == -EAGAIN || n == -ENOMEM;
+	if (n == -ENOMEM)
+		count_no_room(t, r);
 	/* Else it has failed, or written past the end of what it was given, or lies. */
 	return n > 0 && n <= (int32_t)ANDIRON_RUNTIME_CLAIMS ? (uint32_t)n : 0;
 }
@@ -339,70 +376,74 @@ static bool take_claims(struct runtimes *t, uint32_t slot, struct process *p, st
 	return answer.n > 0;
 }
 
-static void note_due(struct runtimes *t, int64_t at_ns)
+static void note_due(struct runtimes *t, const struct process *p)
 {
-	if (!t->again || at_ns < t->again_ns)
-		t->again_ns = at_ns;
-	t->again = true;
+	if (p->runtimes.due_ns < t->due_ns)
+		t->due_ns = p->runtimes.due_ns;
 }
 
 /* When the process is to be asked for again, if some claim was too early. */
-static void plan_again(struct runtimes *t, struct process *p)
+static void plan_retry(struct runtimes *t, struct process *p)
 {
 	struct process_runtimes *r = &p->runtimes;
-	int64_t wait = r->n_again < AGAIN_SECONDS ? NS_PER_SEC : 60 * NS_PER_SEC;
+	int64_t wait;
 
 	if (r->generation != p->maps->generation)
-		r->n_again = 0;
+		r->n_retries = 0;
 	r->generation = p->maps->generation;
-	r->again &= r->n_again < AGAIN_SECONDS + AGAIN_MINUTES;
-	if (!r->again)
+	r->retry &= r->n_retries < RETRIES_BY_SECOND + RETRIES_BY_MINUTE;
+	if (!r->retry)
 		return;
-	r->again_ns = clock_mono() + wait;
-	note_due(t, r->again_ns);
+	wait = (r->n_retries < RETRIES_BY_SECOND ? 1 : 60) * NS_PER_SEC;
+	/* All at whole seconds: to load a program, which is tried with each, takes 100 ms. */
+	r->due_ns = (clock_mono() + wait + NS_PER_SEC - 1) / NS_PER_SEC * NS_PER_SEC;
+	note_due(t, p);
 }
 
 void runtimes_process(struct runtimes *t, struct process *p, struct unwind *store)
 {
 	uint32_t slots;
 	bool any = false;
+	int code;
 
 	if (!p->maps || p->maps->claimed || !list_mappings(t, p->maps))
 		return;
 	t->addresses.list.n = 0;
-	p->runtimes.again = false;
+	p->runtimes.retry = false;
 	slots = slots_of(t, p->maps);
-	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++)
-		if (slots >> slot & 1 && runtimes_load(t, slot))
-			any |= take_claims(t, slot, p, store);
+	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++) {
+		code = slots >> slot & 1 ? runtimes_load(t, slot) : -ENOENT;
+		any |= code == 0 && take_claims(t, slot, p, store);
+		p->runtimes.retry |= code == -EAGAIN;
+	}
 	if (any)
 		t->kernel.watch(t->kernel.context, &p->key);
 	keep_addresses(t, p->maps);
 	p->maps->claimed = true;
-	plan_again(t, p);
+	plan_retry(t, p);
 }
 
 int64_t runtimes_due(const struct runtimes *t)
 {
-	return t->again ? t->again_ns : INT64_MAX;
+	return t->due_ns;
 }
 
-void runtimes_begin_again(struct runtimes *t)
+void runtimes_begin_retries(struct runtimes *t)
 {
-	t->again = false;
+	t->due_ns = INT64_MAX;
+	for (size_t i = 0; i < RUNTIMES_MAX; i++)
+		t->list[i].postponed = false;
 }
 
-bool runtimes_again(struct runtimes *t, struct process *p, int64_t now_ns)
+bool runtimes_retry(struct runtimes *t, struct process *p, int64_t now_ns)
 {
-	struct process_runtimes *r = &p->runtimes;
-
-	if (!r->again || !p->maps)
+	if (!p->runtimes.retry || !p->maps)
 		return false;
-	if (r->again_ns > now_ns) {
-		note_due(t, r->again_ns);
+	if (p->runtimes.due_ns > now_ns) {
+		note_due(t, p);
 		return false;
 	}
-	r->n_again++;
+	p->runtimes.n_retries++;
 	p->maps->claimed = false;
 	return true;
 }
@@ -490,4 +531,9 @@ uint32_t runtimes_resolve(struct runtimes *t, const struct process *p, const uin
 	check_texts(r, t->frames, (uint32_t)n);
 	*ret = t->frames;
 	return (uint32_t)n;
+}
+
+struct runtimes_counts runtimes_get_counts(const struct runtimes *t)
+{
+	return t->counts;
 }

@@ -62,8 +62,9 @@ struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
 /* Releases all mapped files. */
 void runtimes_free(struct runtimes *t);
 
-/* Loads the runtime in this slot, from 1 on, unless it is loaded. False: it is not to be used. */
-bool runtimes_load(struct runtimes *t, uint32_t slot);
+/* Loads the runtime in this slot, from 1 on, unless it is loaded. 0; -EAGAIN: memory is short, and
+ * it is tried again; another negative errno: it is not to be used. */
+int runtimes_load(struct runtimes *t, uint32_t slot);
 
 /* Asks for the claims on what the process has mapped, once for a set of mappings: gives the store
  * the new ones on files, and the set those on addresses. Before unwind_map, so that they are there
@@ -73,10 +74,18 @@ void runtimes_process(struct runtimes *t, struct process *p, struct unwind *stor
 /* When the next process whose claim was too early is to be asked again, CLOCK_MONOTONIC; INT64_MAX:
  * there is none. */
 int64_t runtimes_due(const struct runtimes *t);
-/* Before runtimes_again for all processes, which finds when the next one is due. */
-void runtimes_begin_again(struct runtimes *t);
+/* Before runtimes_retry for all processes, which finds when the next one is due. */
+void runtimes_begin_retries(struct runtimes *t);
 /* Whether this process is due: then runtimes_process asks again. */
-bool runtimes_again(struct runtimes *t, struct process *p, int64_t now_ns);
+bool runtimes_retry(struct runtimes *t, struct process *p, int64_t now_ns);
+
+struct runtimes_counts {
+	uint64_t claims;       /* that runtimes were asked for */
+	uint64_t claim_cpu_ns; /* which took the sampler's thread so much of a CPU */
+	uint64_t no_room;      /* of these, that found no room */
+};
+
+struct runtimes_counts runtimes_get_counts(const struct runtimes *t);
 
 /* Whether code of this set of the process's is a runtime's, which is asked if need be. O(mappings
  * times claimed files). */

@@ -25,8 +25,8 @@ struct unwinder {
 	uint64_t joined[SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS];
 };
 
-struct unwinder *unwinder_new(struct session *session, const struct andiron_extension *objects,
-			      uint64_t budget_bytes)
+struct unwinder *unwinder_new(const struct unwind_kernel *kernel,
+			      const struct andiron_extension *objects, uint64_t budget_bytes)
 {
 	struct unwinder *w = calloc(1, sizeof(*w));
 	struct unwind_options options = {.budget_bytes = budget_bytes, .read = mapped_rows_read};
@@ -34,7 +34,7 @@ struct unwinder *unwinder_new(struct session *session, const struct andiron_exte
 	if (!w)
 		return NULL;
 	w->objects = *objects;
-	w->kernel = session_memory(session);
+	w->kernel = kernel;
 	options.read_context = &w->objects;
 	w->store = unwind_new(w->kernel, &options);
 	if (!w->store) {
@@ -82,9 +82,20 @@ bool unwinder_process(struct unwinder *w, struct process *p)
 	return r != 1;
 }
 
-bool unwinder_ask_again(struct unwinder *w, struct process *p, int64_t now_ns)
+int64_t unwinder_due(const struct unwinder *w)
 {
-	if (!w->runtimes || !runtimes_again(w->runtimes, p, now_ns))
+	return w->runtimes ? runtimes_due(w->runtimes) : INT64_MAX;
+}
+
+void unwinder_begin_retries(struct unwinder *w)
+{
+	if (w->runtimes)
+		runtimes_begin_retries(w->runtimes);
+}
+
+bool unwinder_retry(struct unwinder *w, struct process *p, int64_t now_ns)
+{
+	if (!w->runtimes || !runtimes_retry(w->runtimes, p, now_ns))
 		return true;
 	p->stored = NULL;
 	return unwinder_process(w, p);
@@ -293,4 +304,6 @@ struct unwind *unwinder_store(struct unwinder *w)
 void unwinder_get_stats(const struct unwinder *w, struct unwinder_stats *ret)
 {
 	*ret = w->stats;
+	if (w->runtimes)
+		ret->runtimes = runtimes_get_counts(w->runtimes);
 }

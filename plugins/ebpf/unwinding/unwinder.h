@@ -13,10 +13,9 @@
 
 struct unwinder;
 
-/* A store on the memory of the session, which is borrowed, of so many bytes. NULL when memory is
- * short. */
-struct unwinder *unwinder_new(struct session *session, const struct andiron_extension *objects,
-			      uint64_t budget_bytes);
+/* A store on this memory, which is borrowed, of so many bytes. NULL when memory is short. */
+struct unwinder *unwinder_new(const struct unwind_kernel *kernel,
+			      const struct andiron_extension *objects, uint64_t budget_bytes);
 /* The session is stopped by then. Releases all mapped files. */
 void unwinder_free(struct unwinder *w);
 
@@ -27,8 +26,11 @@ struct runtimes *unwinder_runtimes(const struct unwinder *w);
 /* Hands the process's mappings to the store, if they are known and new. False: files of it are
  * being read (unwind_map); call it again. */
 bool unwinder_process(struct unwinder *w, struct process *p);
-/* The same for one of which a runtime was asked too early, once it is due (runtimes_again). */
-bool unwinder_ask_again(struct unwinder *w, struct process *p, int64_t now_ns);
+/* When the next claim that was too early is to be asked for again (runtimes_due). */
+int64_t unwinder_due(const struct unwinder *w);
+/* Then: this, and unwinder_retry for all processes, which asks those that are due. */
+void unwinder_begin_retries(struct unwinder *w);
+bool unwinder_retry(struct unwinder *w, struct process *p, int64_t now_ns);
 /* The same for one that has just begun: runtimes are asked again, whatever they have said. */
 bool unwinder_look(struct unwinder *w, struct process *p);
 void unwinder_gone(struct unwinder *w, const struct process *p);
@@ -69,6 +71,7 @@ struct unwinder_stats {
 	uint64_t other;     /* that another stack came with */
 	uint64_t unknown;   /* whose process was gone before its mappings were read */
 	uint64_t touched;   /* pages that were asked for because a stack needed them */
+	struct runtimes_counts runtimes;
 };
 
 void unwinder_get_stats(const struct unwinder *w, struct unwinder_stats *ret);
