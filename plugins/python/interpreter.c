@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define LOOP      "_PyEval_EvalFrameDefault"
+#define RUNTIME   "_PyRuntime"
+#define VERSION   "Py_Version"
 #define CODE_MAX  (1u << 20) /* of the loop, in which jumps are searched */
 #define JUMPS_MAX 4096u      /* of those that lead out of it; each costs a search in a table */
 #define CFAS_MAX  256u
@@ -33,20 +35,22 @@ static void add_code(struct interpreter *p, uint64_t from, uint64_t to)
 	p->codes[p->n_codes++] = (struct elf_code){from, to};
 }
 
-/* Symbols of .symtab, if a name in it has the text `with`: what the dynamic ones lacked, and parts
- * of the loop that stand elsewhere. */
-static void take_symbols(const struct elf_file *i, const char *with, struct search *s)
+/* Symbols of .symtab: what the dynamic ones lacked, and parts of the loop that stand elsewhere. */
+static void take_symbols(const struct elf_file *i, struct search *s)
 {
+	static const char *const begins[] = {LOOP, RUNTIME, VERSION, NULL};
 	size_t n = strlen(LOOP);
 	struct elf_symbols list;
 	struct elf_symbol symbol;
 	const char *name;
 
-	if (!elf_symbols_open(&list, i, with))
+	if (!elf_symbols_open(&list, i, begins))
 		return;
 	while (elf_symbols_next(&list, &name, &symbol)) {
-		if (s->runtime.address == 0 && strcmp(name, "_PyRuntime") == 0)
+		if (s->runtime.address == 0 && strcmp(name, RUNTIME) == 0)
 			s->runtime = symbol;
+		if (s->version.address == 0 && strcmp(name, VERSION) == 0)
+			s->version = symbol;
 		if (s->loop.address == 0 && strcmp(name, LOOP) == 0)
 			s->loop = symbol;
 		if (s->found && strncmp(name, LOOP, n) == 0 && name[n] == '.' && symbol.size > 0)
@@ -238,19 +242,18 @@ static const char *read_layout(const struct elf_file *i, const struct search *s,
 	return NULL;
 }
 
-/* Which symbols it has. */
+/* Which symbols it has. A program that exports none is an interpreter where many of its names begin
+ * as those of CPython do. */
 static bool find_symbols(const struct elf_file *i, struct search *s)
 {
-	bool old = false;
-
 	elf_dynamic_symbol(i, LOOP, &s->loop);
-	if (!elf_dynamic_symbol(i, "_PyRuntime", &s->runtime))
-		old = elf_dynamic_symbol(i, "_PyThreadState_Current", &s->runtime);
-	elf_dynamic_symbol(i, "Py_Version", &s->version);
-	if (s->loop.address == 0 && s->runtime.address != 0 && !old)
-		take_symbols(i, "_Py", s);
-	else if (s->loop.address == 0 || elf_section(i, ".symtab"))
-		take_symbols(i, s->loop.address ? LOOP : "_Py", s);
+	if (!elf_dynamic_symbol(i, RUNTIME, &s->runtime))
+		elf_dynamic_symbol(i, "_PyThreadState_Current", &s->runtime);
+	elf_dynamic_symbol(i, VERSION, &s->version);
+	if (s->loop.address == 0 && s->runtime.address == 0 && !elf_names_have(i, "_Py"))
+		return false;
+	if (s->loop.address == 0 || s->runtime.address == 0 || s->found)
+		take_symbols(i, s);
 	return s->loop.address != 0 && s->runtime.address != 0;
 }
 

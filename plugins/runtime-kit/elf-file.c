@@ -8,7 +8,11 @@
 #include <unistd.h>
 
 #define DYNAMIC_ENTRIES 512u
-#define STEPS           4096u /* along a chain of symbols */
+#define STEPS           4096u        /* along a chain of symbols */
+#define PIECE           (256u << 10) /* of names */
+#define SYMBOLS         1024u        /* read at once */
+#define SAMPLE          4096u
+#define SAMPLE_EACH     (64u << 10)
 
 #if defined(__aarch64__)
 #define MACHINE EM_AARCH64
@@ -266,64 +270,165 @@ const Elf64_Shdr *elf_section(const struct elf_file *f, const char *name)
 	return NULL;
 }
 
-/* A section's bytes, with a NUL behind; the caller's to free. */
-static char *read_section(const struct elf_file *f, const Elf64_Shdr *s)
+/* Where the names and the symbols of .symtab are. */
+struct tables {
+	const Elf64_Shdr *names, *symbols;
+};
+
+static bool find_tables(const struct elf_file *f, struct tables *ret)
 {
-	char *ret = s->sh_size <= ELF_FILE_TABLE ? malloc(s->sh_size + 1) : NULL;
+	for (uint32_t i = 0; i < f->n_sections; i++) {
+		const Elf64_Shdr *s = &f->sections[i];
 
-	if (ret && !read_at(f->fd, s->sh_offset, ret, s->sh_size)) {
-		free(ret);
-		return NULL;
-	}
-	if (ret)
-		ret[s->sh_size] = '\0';
-	return ret;
-}
-
-bool elf_symbols_open(struct elf_symbols *s, const struct elf_file *f, const char *with)
-{
-	const Elf64_Shdr *table = NULL;
-	char *names, *list = NULL;
-
-	for (uint32_t i = 0; i < f->n_sections && !table; i++)
-		if (f->sections[i].sh_type == SHT_SYMTAB &&
-		    f->sections[i].sh_entsize == sizeof(Elf64_Sym))
-			table = &f->sections[i];
-	if (!table || table->sh_link >= f->n_sections)
-		return false;
-	names = read_section(f, &f->sections[table->sh_link]);
-	if (names && memmem(names, f->sections[table->sh_link].sh_size, with, strlen(with)))
-		list = read_section(f, table);
-	if (!list) {
-		free(names);
-		return false;
-	}
-	*s = (struct elf_symbols){
-		.list = (Elf64_Sym *)(void *)list,
-		.names = names,
-		.n = table->sh_size / sizeof(Elf64_Sym),
-		.n_names = f->sections[table->sh_link].sh_size,
-	};
-	return true;
-}
-
-bool elf_symbols_next(struct elf_symbols *s, const char **ret_name, struct elf_symbol *ret)
-{
-	while (s->at < s->n) {
-		const Elf64_Sym *symbol = &s->list[s->at++];
-
-		if (symbol->st_shndx == SHN_UNDEF || symbol->st_name >= s->n_names)
+		if (s->sh_type != SHT_SYMTAB || s->sh_entsize != sizeof(Elf64_Sym))
 			continue;
-		*ret_name = s->names + symbol->st_name;
-		*ret = (struct elf_symbol){symbol->st_value, symbol->st_size};
+		if (s->sh_link >= f->n_sections || s->sh_size > ELF_FILE_TABLE ||
+		    f->sections[s->sh_link].sh_size > ELF_FILE_TABLE)
+			return false;
+		*ret = (struct tables){&f->sections[s->sh_link], s};
 		return true;
 	}
 	return false;
 }
 
+/* As many bytes of a section as there are from `at`. */
+static size_t read_section(const struct elf_file *f, const Elf64_Shdr *s, uint64_t at, void *ret,
+			   size_t n)
+{
+	if (at >= s->sh_size || s->sh_offset > INT64_MAX - s->sh_size)
+		return 0;
+	if (n > s->sh_size - at)
+		n = (size_t)(s->sh_size - at);
+	return read_at(f->fd, s->sh_offset + at, ret, n) ? n : 0;
+}
+
+bool elf_names_have(const struct elf_file *f, const char *text)
+{
+	char bytes[SAMPLE];
+	struct tables t;
+
+	if (!find_tables(f, &t))
+		return false;
+	for (uint64_t at = 0; at < t.names->sh_size; at += SAMPLE_EACH)
+		if (memmem(bytes, read_section(f, t.names, at, bytes, SAMPLE), text, strlen(text)))
+			return true;
+	return false;
+}
+
+/* Keeps a name that begins as it should; false: there is no room. */
+static bool add_match(struct elf_symbols *s, uint64_t at, const char *name, size_t n)
+{
+	struct elf_match *m;
+
+	if ((s->n_matches & (s->n_matches - 1)) == 0) {
+		m = s->n_matches < ELF_FILE_MATCHES
+			    ? realloc(s->matches,
+				      (s->n_matches ? s->n_matches * 2 : 1) * sizeof(*m))
+			    : NULL;
+		if (!m)
+			return false;
+		s->matches = m;
+	}
+	m = &s->matches[s->n_matches++];
+	n = strnlen(name, n < sizeof(m->name) - 1 ? n : sizeof(m->name) - 1);
+	m->at = at;
+	memcpy(m->name, name, n);
+	m->name[n] = '\0';
+	return true;
+}
+
+/* Keeps the names of a piece, of which the first begin within PIECE. A name may be the end of
+ * another one. */
+static void find_matches(struct elf_symbols *s, uint64_t at, const char *bytes, size_t n,
+			 const char *begin)
+{
+	size_t n_begin = strlen(begin);
+	const char *from = bytes;
+
+	while ((from = memmem(from, n - (size_t)(from - bytes), begin, n_begin)) &&
+	       from < bytes + PIECE &&
+	       add_match(s, at + (uint64_t)(from - bytes), from, n - (size_t)(from - bytes)))
+		from++;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct elf_match *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+bool elf_symbols_open(struct elf_symbols *s, const struct elf_file *f, const char *const *begins)
+{
+	char *bytes = malloc(PIECE + ELF_FILE_NAME);
+	struct tables t;
+
+	*s = (struct elf_symbols){.file = f, .piece = malloc(SYMBOLS * sizeof(*s->piece))};
+	if (bytes && s->piece && find_tables(f, &t)) {
+		s->table = t.symbols;
+		for (uint64_t at = 0; at < t.names->sh_size; at += PIECE) {
+			size_t n = read_section(f, t.names, at, bytes, PIECE + ELF_FILE_NAME);
+
+			for (uint32_t i = 0; begins[i]; i++)
+				find_matches(s, at, bytes, n, begins[i]);
+		}
+	}
+	free(bytes);
+	if (s->n_matches == 0) {
+		elf_symbols_close(s);
+		return false;
+	}
+	qsort(s->matches, s->n_matches, sizeof(*s->matches), compare);
+	return true;
+}
+
+/* The match that a symbol's name is; NULL: none. */
+static const struct elf_match *match_of(const struct elf_symbols *s, uint64_t at)
+{
+	uint32_t from = 0, to = s->n_matches;
+
+	while (from < to) {
+		uint32_t mid = (from + to) / 2;
+
+		if (s->matches[mid].at == at)
+			return &s->matches[mid];
+		if (s->matches[mid].at < at)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return NULL;
+}
+
+bool elf_symbols_next(struct elf_symbols *s, const char **ret_name, struct elf_symbol *ret)
+{
+	for (;;) {
+		const struct elf_match *m;
+		const Elf64_Sym *symbol;
+
+		if (s->at == s->n) {
+			size_t n = read_section(s->file, s->table, s->done, s->piece,
+						SYMBOLS * sizeof(*s->piece));
+
+			s->done += n;
+			s->at = 0;
+			s->n = (uint32_t)(n / sizeof(*s->piece));
+			if (s->n == 0)
+				return false;
+		}
+		symbol = &s->piece[s->at++];
+		m = symbol->st_shndx != SHN_UNDEF ? match_of(s, symbol->st_name) : NULL;
+		if (!m)
+			continue;
+		*ret_name = m->name;
+		*ret = (struct elf_symbol){symbol->st_value, symbol->st_size};
+		return true;
+	}
+}
+
 void elf_symbols_close(struct elf_symbols *s)
 {
-	free(s->list);
-	free(s->names);
+	free(s->matches);
+	free(s->piece);
 	*s = (struct elf_symbols){0};
 }

@@ -14,8 +14,9 @@
 
 #define ELF_FILE_SEGMENTS 64u
 #define ELF_FILE_SECTIONS 256u
-#define ELF_FILE_TABLE    (64u << 20) /* bytes of a table that is read as a whole */
+#define ELF_FILE_TABLE    (64u << 20) /* bytes of a table that is read */
 #define ELF_FILE_NAME     128u        /* bytes of a name that is looked up, with its NUL */
+#define ELF_FILE_MATCHES  8192u
 
 /* What the dynamic section says. */
 struct elf_dynamic {
@@ -60,18 +61,35 @@ bool elf_relocated(const struct elf_file *f, uint64_t address, uint64_t *ret);
 /* The section of this name; NULL if there is none. One read for each section. */
 const Elf64_Shdr *elf_section(const struct elf_file *f, const char *name);
 
-/* .symtab, on the heap. */
-struct elf_symbols {
-	Elf64_Sym *list;
-	char *names; /* ends with a NUL */
-	uint64_t n, n_names, at;
+/* Whether a text is frequent in the names of .symtab: a sixteenth of them is looked at. 1 us for
+ * 64 KiB of names. false also where there is no .symtab, or too large a one. */
+bool elf_names_have(const struct elf_file *f, const char *text);
+
+/* A name that was looked for, cut where it is longer. */
+struct elf_match {
+	uint64_t at; /* in the section of names */
+	char name[ELF_FILE_NAME];
 };
 
-/* Reads .symtab, unless there is none, it is too large, or no name in it has the text `with`.
- * false: nothing is held. */
-bool elf_symbols_open(struct elf_symbols *s, const struct elf_file *f, const char *with);
+/* Symbols of .symtab whose names begin in one of some ways. 300 KB, however large the tables are,
+ * and the names. */
+struct elf_symbols {
+	const struct elf_file *file;
+	const Elf64_Shdr *table;
+	struct elf_match *matches; /* in the order of their places */
+	uint32_t n_matches;
+	Elf64_Sym *piece;
+	uint32_t n, at;
+	uint64_t done; /* bytes of the table that were read */
+};
 
-/* The next symbol that is defined, with its name, which lasts until elf_symbols_close(). */
+/* Reads the names of .symtab; `begins` ends with NULL. false: nothing is held, as there is no
+ * .symtab, it is too large, or no name begins so. Beyond ELF_FILE_MATCHES names others are left
+ * out. */
+bool elf_symbols_open(struct elf_symbols *s, const struct elf_file *f, const char *const *begins);
+
+/* The next symbol that is defined and whose name begins so, with its name, which lasts until
+ * elf_symbols_close(). */
 bool elf_symbols_next(struct elf_symbols *s, const char **ret_name, struct elf_symbol *ret);
 
 void elf_symbols_close(struct elf_symbols *s);

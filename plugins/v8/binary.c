@@ -17,7 +17,9 @@
 #define BLOB_LIMIT (64u << 20)
 #define BYTECODES  512u
 
-#define V8DBG "v8dbg_"
+#define V8DBG     "v8dbg_"
+#define COLLECTOR "PushAllRegistersAndIterateStack"
+#define SIZES     "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE"
 
 struct reading {
 	struct elf_file *elf;
@@ -362,9 +364,9 @@ static void reading_symbol(struct reading *r, const char *name, const struct elf
 			r->b->blob = s->address;
 		else if (strcmp(rest, "code_size_") == 0 || strcmp(rest, "size_") == 0)
 			r->blob_size_at = s->address;
-	} else if (strcmp(name, "PushAllRegistersAndIterateStack") == 0) {
+	} else if (strcmp(name, COLLECTOR) == 0) {
 		r->b->collector_call = reading_collector_call(r, s->address);
-	} else if (strcmp(name, "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE") == 0) {
+	} else if (strcmp(name, SIZES) == 0) {
 		r->sizes = s->address;
 		r->n_sizes = s->size;
 	}
@@ -448,13 +450,15 @@ static void reading_blob_stripped(struct reading *r)
 
 static void reading_blob(struct reading *r)
 {
+	static const char *const begins[] = {"Builtins_", "v8_Default_embedded_blob_", COLLECTOR,
+					     SIZES, NULL};
 	struct v8_binary *b = r->b;
 	uint32_t bytes = 0, n = 0;
 	struct elf_symbols symbols;
 	struct elf_symbol symbol;
 	const char *name;
 
-	if (elf_symbols_open(&symbols, r->elf, "v8_Default_embedded_blob_")) {
+	if (elf_symbols_open(&symbols, r->elf, begins)) {
 		while (elf_symbols_next(&symbols, &name, &symbol))
 			reading_symbol(r, name, &symbol);
 		elf_symbols_close(&symbols);
@@ -483,9 +487,7 @@ static void reading_sizes(struct reading *r)
 	struct v8_binary *b = r->b;
 	struct elf_symbol s;
 
-	if (r->sizes == 0 &&
-	    elf_dynamic_symbol(r->elf, "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE",
-			       &s)) {
+	if (r->sizes == 0 && elf_dynamic_symbol(r->elf, SIZES, &s)) {
 		r->sizes = s.address;
 		r->n_sizes = s.size;
 	}

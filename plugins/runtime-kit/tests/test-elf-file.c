@@ -14,6 +14,9 @@
 
 #define FILE_BYTES (8u << 20)
 
+/* How names of this test begin. */
+static const char *const own[] = {"no_such_symbol", "kit_test_", NULL};
+
 __attribute__((used, noinline)) static int kit_test_function(int x)
 {
 	return x * 3;
@@ -70,20 +73,89 @@ TEST(all_symbols_are_listed)
 	const char *name;
 
 	expect(elf_open(f, fd));
-	if (!elf_symbols_open(&list, f, "kit_test_"))
+	if (!elf_symbols_open(&list, f, own))
 		test_skip("this program was stripped");
 	while (elf_symbols_next(&list, &name, &s))
 		if (strcmp(name, "kit_test_function") == 0)
 			found = s;
 	elf_symbols_close(&list);
+	expect(elf_names_have(f, "_"));
 	expect(found.address != 0);
 	expect(elf_read_all(f, found.address, code, sizeof(code)));
 	expect(memcmp(code, (const void *)(uintptr_t)kit_test_function, sizeof(code)) == 0);
-	expect(!elf_symbols_open(&list, f,
-				 "no_such_symbol_"
-				 "anywhere"));
+	expect(!elf_symbols_open(&list, f, own + 2));
 	expect_eq(elf_read(f, UINT64_MAX - 4, code, 8), 0);
 	close(fd);
+	free(f);
+}
+
+/* A file with a table of two symbols and many other names. */
+static int make_file(uint64_t n_names, const uint64_t *places, const char *name)
+{
+	int fd = memfd_create("file", MFD_CLOEXEC);
+	char *names = malloc(n_names);
+	struct {
+		Elf64_Ehdr head;
+		Elf64_Phdr segment;
+		Elf64_Shdr sections[2];
+		Elf64_Sym symbols[2];
+	} f = {
+		.head = {.e_ident = ELFMAG "\2\1",
+#if defined(__aarch64__)
+			 .e_machine = EM_AARCH64,
+#else
+			 .e_machine = EM_X86_64,
+#endif
+			 .e_phoff = sizeof(f.head),
+			 .e_phentsize = sizeof(f.segment),
+			 .e_phnum = 1,
+			 .e_shoff = sizeof(f.head) + sizeof(f.segment),
+			 .e_shentsize = sizeof(*f.sections),
+			 .e_shnum = 2},
+		.sections = {{.sh_type = SHT_SYMTAB,
+			      .sh_entsize = sizeof(*f.symbols),
+			      .sh_size = sizeof(f.symbols),
+			      .sh_offset = sizeof(f) - sizeof(f.symbols),
+			      .sh_link = 1},
+			     {.sh_type = SHT_STRTAB, .sh_size = n_names, .sh_offset = sizeof(f)}},
+		.symbols = {{.st_name = (Elf64_Word)places[0], .st_value = 1, .st_shndx = 1},
+			    {.st_name = (Elf64_Word)places[1], .st_value = 2, .st_shndx = 1}},
+	};
+
+	for (uint64_t i = 0; i < n_names; i++)
+		names[i] = i % 8 ? 'n' : '\0';
+	for (int i = 0; i < 2; i++)
+		memcpy(names + places[i], name, strlen(name) + 1);
+	expect_eq(write(fd, &f, sizeof(f)), sizeof(f));
+	expect_eq(write(fd, names, n_names), n_names);
+	free(names);
+	return fd;
+}
+
+/* Names are found wherever they stand, also across the pieces that are read at once. */
+TEST(names_are_found_everywhere)
+{
+	struct elf_file *f = malloc(sizeof(*f));
+	struct elf_symbols list;
+	struct elf_symbol s;
+	const char *name;
+
+	for (uint64_t i = 0; i <= 12; i++) {
+		uint64_t places[2] = {(1 << 18) - i, (1 << 20) - 10}, sum = 0;
+		int fd = make_file(1 << 20, places, "kit_test_");
+
+		expect(elf_open(f, fd));
+		expect(elf_symbols_open(&list, f, own));
+		while (elf_symbols_next(&list, &name, &s)) {
+			expect_str(str_of(name), "kit_test_");
+			sum += s.address;
+		}
+		expect_eq(sum, 3);
+		elf_symbols_close(&list);
+		expect(elf_names_have(f, "nnnnnn"));
+		expect(!elf_names_have(f, "nnnnnnnn"));
+		close(fd);
+	}
 	free(f);
 }
 
@@ -103,10 +175,10 @@ static void look(struct elf_file *f, int fd)
 	elf_dynamic_symbol(f, "qsort", &s);
 	elf_section(f, ".symtab");
 	elf_relocated(f, 0x4000, &at);
-	if (!elf_symbols_open(&list, f, "kit_test_"))
+	if (!elf_symbols_open(&list, f, own))
 		return;
 	while (elf_symbols_next(&list, &name, &s))
-		expect(strlen(name) <= list.n_names);
+		expect(strlen(name) < ELF_FILE_NAME);
 	elf_symbols_close(&list);
 }
 
