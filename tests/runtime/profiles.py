@@ -70,7 +70,8 @@ def read(path="out.pb.gz"):
         frames = [f for value in sample.get(1, []) for i in packed(value) for f in locations[i]]
         labels = {}
         for label in map(message, sample.get(3, [])):
-            labels[strings[label[1][0]]] = strings[label.get(2, [0])[0]]
+            name, text = [strings[label.get(n, [0])[0]] for n in (1, 2)]
+            labels[name] = text or label.get(3, [""])[0]
         ret.append((frames[::-1], packed(sample[2][0])[0], labels))
     return ret
 
@@ -143,7 +144,7 @@ def of_command(*command, rate=97):
     """The stacks of a command that ends by itself and of all that it starts, from its first
     instruction on; and what was said."""
     need_root()
-    output = ["-F", str(rate), "-o", "out.pb.gz"]
+    output = ["-F", str(rate), "-o", "out.pb.gz", "--group-by", "pid"]
     done = andiron("record", "--verbose", *output, "--", *command).expect(0)
     return read(), done.out + done.err
 
