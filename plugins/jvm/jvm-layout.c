@@ -139,6 +139,21 @@ static void method_fill(struct filler *f, struct jvm_offsets *ret)
 		ret->flag_lines = need(f, VM_LINES_21);
 }
 
+/* What leads to the code and to its interpreter: addresses and offsets. */
+static void code_need(struct filler *f)
+{
+	static const enum vm_id ids[] = {
+		VM_HEAP_MEMORY,  VM_HEAP_SEGMAP,  VM_HEAP_SHIFT,    VM_SPACE_LOW,   VM_SPACE_HIGH,
+		VM_CALL_STUB,    VM_INTERPRETER,  VM_QUEUE_BUFFER,  VM_QUEUE_LIMIT, VM_QUEUE_STUBS,
+		VM_CODELET_SIZE, VM_CODELET_TEXT, VM_SIZEOF_CODELET};
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		if (!has(f, ids[i]) && !f->missing)
+			f->missing = vm_name(ids[i]);
+	if (!has(f, VM_CACHE_HEAPS) && !has(f, VM_CACHE_HEAP))
+		f->missing = f->missing ? f->missing : vm_name(VM_CACHE_HEAPS);
+}
+
 const char *layout_offsets(const struct vm_structs *vm, uint32_t major, struct jvm_offsets *ret)
 {
 	struct filler f = {.vm = vm};
@@ -149,6 +164,7 @@ const char *layout_offsets(const struct vm_structs *vm, uint32_t major, struct j
 	blob_fill(&f, ret);
 	nmethod_fill(&f, ret);
 	method_fill(&f, ret);
+	code_need(&f);
 	if (major >= 19)
 		ret->flags |= JVM_NO_ZERO_BYTES;
 	/* The method stands behind the saved stack pointer, and five or four words on the bytecode

@@ -6,7 +6,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#define JVM_INLINE static __attribute__((always_inline)) inline
+#define JVM_INLINE static __attribute__((always_inline, unused)) inline
 #define JVM_GLOBAL __attribute__((noinline))
 
 #include "jvm/walk/jvm-records.h"

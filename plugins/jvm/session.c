@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "jvm/jvm-layout.h"
@@ -29,9 +30,11 @@
 #define PROCESSES  512  /* as many as the program's map has room for */
 #define GONE       512
 #define NAME_BYTES (8u << 20)
-#define TRIES      20 /* to read a JVM that is starting: a minute after its exec, or ten */
-#define ODD_TRIES  10 /* likewise, where its tables are not as they should be: they begin empty */
 #define TEXT       192
+
+/* From its first claim on a JVM may be starting, or its memory not to be had for the moment. */
+#define STARTING_NS 30000000000ull
+#define ODD_NS      5000000000ull /* its tables are not as they should be: they begin empty */
 
 struct library {
 	struct object_entry entry;
@@ -42,9 +45,9 @@ struct library {
 struct process {
 	struct process_entry entry;
 	uint64_t seed;
-	uint32_t tries;
+	uint64_t first_ns; /* of its first claim, 0: none yet */
 	uint32_t n_claims;
-	int set_up;
+	int set_up, known;
 	struct andiron_runtime_claim claims[JVM_HEAPS];
 	char text[TEXT];
 };
@@ -226,50 +229,89 @@ static int process_read(struct session *s, struct process *p, struct target_memo
 
 	if (error != 0)
 		return error;
-	release[0] = 0;
-	if (vm.values[VM_RELEASE] != VM_ABSENT)
-		target_memory_text(memory, target_memory_word(memory, vm.values[VM_RELEASE]),
-				   release, sizeof(release));
+	release[0] = ' ';
+	if (target_memory_text(memory, target_memory_word(memory, vm.values[VM_RELEASE]),
+			       release + 1, sizeof(release) - 1) == 0)
+		release[0] = '\0';
 	if (vm.values[VM_CACHE_HEAPS] != VM_ABSENT)
 		major = target_memory_word32(memory, vm.values[VM_MAJOR]);
 	missing = layout_offsets(&vm, major, &s->record.at);
-	if (!missing) {
-		error = layout_code(memory, &vm, &s->record);
-		snprintf(p->text, sizeof(p->text), "HotSpot %s", release);
-	} else {
-		snprintf(p->text, sizeof(p->text), "HotSpot %s: not known, no %s", release,
-			 missing);
+	if (missing) {
+		snprintf(p->text, sizeof(p->text), "HotSpot%s: not known, no %s", release, missing);
+		return -EPROTO;
 	}
-	s->record.known = !missing && error == 0;
-	return missing ? -EPROTO : error;
+#if defined(__x86_64__)
+	error = layout_code(memory, &vm, &s->record);
+	snprintf(p->text, sizeof(p->text), "HotSpot%s", release);
+	s->record.known = error == 0;
+#else
+	snprintf(p->text, sizeof(p->text), "HotSpot%s: its frames are walked on x86-64 only",
+		 release);
+#endif
+	return error;
 }
 
-static int process_set_up(struct session *s, struct process *p, const struct library *l,
-			  uint64_t bias, const struct andiron_runtime_mapping *mappings, uint64_t n)
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Sets s->record and p->text. -EAGAIN: it may be there later. */
+static int record_read(struct session *s, struct process *p, const struct library *l, uint64_t bias)
 {
 	uint64_t addresses[VM_SYMBOLS];
 	struct target_memory *memory;
 	int error = target_memory_open(s->reader, &p->entry.key, &memory);
 
-	if (error != 0)
-		return error;
+	if (error != 0) {
+		snprintf(p->text, sizeof(p->text), "HotSpot: its memory cannot be read: %s",
+			 strerror(-error));
+		return error == -ETIMEDOUT || error == -EMFILE || error == -ENFILE ? -EAGAIN
+										   : error;
+	}
 	target_reader_refresh(s->reader);
 	for (int i = 0; i < VM_SYMBOLS; i++)
 		addresses[i] = l->addresses[i] + bias;
-	memset(&s->record, 0, sizeof(s->record));
 	p->text[0] = '\0';
 	error = process_read(s, p, memory, addresses);
 	target_memory_close(memory);
-	/* Its library may be half loaded, and reads come too late on a busy machine. */
-	if (error != 0 && ++p->tries < (error == -EPROTO ? ODD_TRIES : TRIES))
+	return error;
+}
+
+/* How long from the first claim on an error may pass by itself. */
+static uint64_t patience_ns(int error)
+{
+	if (error == -EAGAIN || error == -ENOMEM)
+		return STARTING_NS;
+	return error == -EPROTO ? ODD_NS : 0;
+}
+
+/* 0: there are claims. A process whose memory could not be read is read again by each claim. */
+static int process_set_up(struct session *s, struct process *p, const struct library *l,
+			  uint64_t bias)
+{
+	uint64_t now = now_ns();
+	int error;
+
+	p->first_ns = p->first_ns ? p->first_ns : now;
+	memset(&s->record, 0, sizeof(s->record));
+	error = record_read(s, p, l, bias);
+	if (error == -ESRCH || error == -ENOENT || error == -ECANCELED)
+		return error; /* the process is gone, or the session */
+	if (now - p->first_ns < patience_ns(error)) {
+		if (error == -EPROTO)
+			p->text[0] = '\0'; /* not to be said yet */
 		return -EAGAIN;
+	}
 	if (error != 0 && p->text[0] == '\0')
 		snprintf(p->text, sizeof(p->text), "HotSpot: not known, %s",
-			 error == -EAGAIN ? "its interpreter was not found"
-					  : "its tables cannot be read");
+			 error == -EPROTO ? "its tables cannot be read"
+					  : "its interpreter was not found");
 	s->record.id = p->entry.id;
 	s->record.seed = p->seed;
-	unknown_claim(p, mappings, n);
 	if (s->record.known) {
 		for (uint32_t i = 0; i < s->record.n_heaps; i++)
 			p->claims[i] = (struct andiron_runtime_claim){0, s->record.heaps[i].low,
@@ -278,7 +320,8 @@ static int process_set_up(struct session *s, struct process *p, const struct lib
 	}
 	if (bpf_map_update_elem(s->processes_map, &p->entry.key.pid, &s->record, BPF_ANY) != 0)
 		return -errno;
-	p->set_up = 1;
+	p->known = s->record.known != 0;
+	p->set_up = error == 0 || error == -EPROTO;
 	return 0;
 }
 
@@ -293,7 +336,7 @@ static struct process *process_claim(struct session *s,
 	if (c.replaced)
 		bpf_map_delete_elem(s->processes_map, &process->pid);
 	if (c.revived)
-		p->set_up = 0;
+		p->set_up = 0, p->first_ns = 0;
 	if (!p && is_jvm) {
 		p = calloc(1, sizeof(*p));
 		if (p && (getrandom(&p->seed, sizeof(p->seed), 0) != sizeof(p->seed) ||
@@ -327,9 +370,11 @@ int32_t session_claim(void *session, const struct andiron_runtime_process *proce
 		return 0;
 	if (!p)
 		return -ENOMEM;
-	error = p->set_up ? 0 : process_set_up(s, p, l, bias, mappings, n);
+	error = p->set_up ? 0 : process_set_up(s, p, l, bias);
 	if (error != 0)
 		return error;
+	if (!p->known)
+		unknown_claim(p, mappings, n);
 	for (uint32_t i = 0; i < p->n_claims && i < max; i++)
 		ret[i] = p->claims[i];
 	return (int32_t)(p->n_claims < max ? p->n_claims : max);

@@ -73,7 +73,6 @@ JVM_INLINE enum jvm_step frame_leave(struct jvm_state *s, struct andiron_walk *w
 	return frame_left(s, w, sp, s->frame_size < 16 ? w->regs[JVM_FP] : word_at(sp - 16));
 }
 
-#if !JVM_ARM
 /* Length of the poll at b, of a safepoint or of an exception, without its jump; 0: it is none. The
  * thread is in r15, and the distance in it has 8 or 32 bits. */
 JVM_INLINE __u32 poll_bytes(const __u8 *b)
@@ -256,7 +255,6 @@ JVM_INLINE enum jvm_step leaf_leave(__u32 cpu, struct jvm_state *s, struct andir
 	}
 	return frame_left(s, w, sp, fp);
 }
-#endif
 
 JVM_GLOBAL int jvm_nmethod_step(__u32 cpu)
 {
@@ -268,10 +266,8 @@ JVM_GLOBAL int jvm_nmethod_step(__u32 cpu)
 		return JVM_STEP_LOST;
 	pc = w->pc;
 
-#if !JVM_ARM
 	if (w->exact && JVM_ALL_KNOWN(w))
 		return leaf_leave(cpu, s, w);
-#endif
 	/* The real address is kept in the frame. */
 	if (deoptimizes(s, pc))
 		pc = word_at(w->regs[JVM_SP] + header32(s, s->process.at.nmethod_orig_pc));
@@ -294,7 +290,6 @@ JVM_INLINE enum jvm_step barrier_leave(struct jvm_state *s, struct andiron_walk 
 	return step_to(w, ret, sp, word_at(sp - 16));
 }
 
-#if !JVM_ARM
 /* A stub with a frame, in which the thread stands. Of an exception, the stub pushes where it was
  * thrown, as if that had called it. */
 JVM_GLOBAL int jvm_framed_stub_leave(__u32 cpu)
@@ -369,7 +364,6 @@ JVM_GLOBAL int jvm_leaf_stub_leave(__u32 cpu)
 	}
 	return JVM_STEP_LOST;
 }
-#endif
 
 /* A stub that keeps a frame pointer and has called something. A barrier of the collector's has room
  * for another return address. What native code has called returns to it. */
@@ -416,9 +410,7 @@ JVM_GLOBAL int jvm_stub_step(__u32 cpu)
 	if (leaf && fp >= sp && fp - sp < 1u << 16 && !(fp & 7) &&
 	    jvm_returns_here(s->cpu, word_at(fp + 8)))
 		return step_to(w, word_at(fp + 8), fp + 16, word_at(fp));
-#if !JVM_ARM
 	if (leaf)
 		step = s->frame_size >= 16 ? jvm_framed_stub_leave(cpu) : jvm_leaf_stub_leave(cpu);
-#endif
 	return step == JVM_STEP_LOST ? (int)chained_stub_leave(s, w, leaf) : step;
 }

