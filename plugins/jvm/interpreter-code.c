@@ -121,8 +121,8 @@ static int codelets_read(struct target_memory *memory, const struct vm_structs *
 	return -EAGAIN;
 }
 
-int interpreter_read(struct target_memory *memory, const struct vm_structs *vm,
-		     struct jvm_process *ret)
+int interpreter_code_read(struct target_memory *memory, const struct vm_structs *vm,
+			  struct jvm_process *ret)
 {
 	uint64_t queue = target_memory_word(memory, vm->values[VM_INTERPRETER]);
 	uint64_t buffer = target_memory_word(memory, queue + vm->values[VM_QUEUE_BUFFER]);

@@ -9,5 +9,5 @@
 #include "jvm/walk/jvm-records.h"
 
 /* 0, or -EAGAIN: it is not there yet. */
-int interpreter_read(struct target_memory *memory, const struct vm_structs *vm,
-		     struct jvm_process *ret);
+int interpreter_code_read(struct target_memory *memory, const struct vm_structs *vm,
+			  struct jvm_process *ret);

@@ -172,9 +172,9 @@ const char *layout_offsets(const struct vm_structs *vm, uint32_t major, struct j
 	ret->frame_method = (int16_t)((last_sp >= -8 && last_sp < 0 ? last_sp : -2) - 1);
 	ret->frame_bcp = (int16_t)(ret->frame_method - (major >= 9 ? 5 : 4));
 	if (major >= 21)
-		ret->entry_words = has(&f, VM_SIZEOF_ENTRY)
-					   ? (uint16_t)((need(&f, VM_SIZEOF_ENTRY) + 15) / 16 * 2)
-					   : 8;
+		ret->entry_words = 8;
+	if (major >= 21 && has(&f, VM_SIZEOF_ENTRY))
+		ret->entry_words = (uint16_t)((need(&f, VM_SIZEOF_ENTRY) + 15) / 16 * 2);
 	return f.missing;
 }
 
@@ -232,5 +232,5 @@ int layout_code(struct target_memory *memory, const struct vm_structs *vm, struc
 	ret->call_stub = target_memory_word(memory, vm->values[VM_CALL_STUB]);
 	if (ret->call_stub == 0)
 		return -EAGAIN;
-	return interpreter_read(memory, vm, ret);
+	return interpreter_code_read(memory, vm, ret);
 }
