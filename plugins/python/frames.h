@@ -127,7 +127,8 @@ P_INLINE int has_type(const struct python_layout *l, __u64 at, __u64 flag)
 #define P_TYPE_BYTES (1ull << 27)
 #define P_TYPE_TEXT  (1ull << 28)
 
-/* Characters of a `str` to s->bytes from `used` on; bytes, and in *width how wide each is. */
+/* Characters of a `str` to s->bytes from `used` on, the first of them, or the last ones where
+ * `used` is not 0: of a path; bytes, and in *width how wide each is. */
 P_INLINE __u32 copy_text(const struct python_layout *l, struct python_scratch *s, __u64 at,
 			 __u32 used, __u8 *width)
 {
@@ -146,6 +147,8 @@ P_INLINE __u32 copy_text(const struct python_layout *l, struct python_scratch *s
 	bytes = opaque(bytes);
 	if (bytes > PYTHON_TEXT_MAX)
 		bytes = PYTHON_TEXT_MAX;
+	if (used > 0)
+		at += n * kind - bytes;
 	if (h_read(&s->bytes[opaque(used) & (P_TEXTS - 1)], bytes, at) != 0)
 		return 0;
 	return bytes;

@@ -16,14 +16,15 @@ static bool is_sound(const struct python_record *r, size_t size)
 	       size - sizeof(*r) >= (size_t)r->n_name + r->n_file + r->n_lines;
 }
 
-/* A text of the record. One as long as the longest that is copied was cut. */
-static uint32_t to_utf8(char *to, const unsigned char *from, uint32_t n, uint32_t width)
+/* A text of the record. One as long as the longest that is copied was cut, at `cut`. */
+static uint32_t to_utf8(char *to, const unsigned char *from, uint32_t n, uint32_t width,
+			enum text_cut cut)
 {
 	static const enum text_encoding encodings[] = {TEXT_LATIN1, TEXT_LATIN1, TEXT_UTF16,
 						       TEXT_LATIN1, TEXT_UCS4};
 
 	return (uint32_t)text_to_utf8(to, TEXT_BYTES(PYTHON_TEXT_MAX), from, n, encodings[width],
-				      n == PYTHON_TEXT_MAX ? TEXT_CUT_END : TEXT_WHOLE);
+				      n == PYTHON_TEXT_MAX ? cut : TEXT_WHOLE);
 }
 
 int names_add(struct name_cache *c, const void *record, size_t size, const unsigned char *table)
@@ -40,13 +41,15 @@ int names_add(struct name_cache *c, const void *record, size_t size, const unsig
 	return name_cache_put(c, r.id,
 			      &(struct name){
 				      .function = function,
-				      .n_function = to_utf8(function, from, r.n_name, r.name_width),
+				      .n_function = to_utf8(function, from, r.n_name, r.name_width,
+							    TEXT_CUT_END),
 				      .file = file,
 				      .n_file = to_utf8(file, from + r.n_name, r.n_file,
-							r.file_width),
+							r.file_width, TEXT_CUT_BEGIN),
 				      .first_line = r.first_line,
 				      .kind = r.lines_kind,
 				      .extra = r.all_lines,
+				      .owner = r.pid,
 				      .table = table ? table : from + r.n_name + r.n_file,
 				      .n_table = table ? r.all_lines : r.n_lines,
 			      });

@@ -6,8 +6,9 @@
 #include "python/wire.h"
 #include "runtime-kit/name-cache.h"
 
-/* A line table that the program could not copy whole. */
-#define NAMES_TABLE_MAX (1u << 18)
+/* A line table that the program could not copy whole. Of half a million code objects of packages
+ * 36 have a longer one, nearly all of them bodies of modules with data. */
+#define NAMES_TABLE_MAX (32u << 10)
 
 /* A record of the program's, of `size` bytes, into the cache. `table` is its whole line table,
  * where the record has a part of it only, or NULL. 0, -EINVAL for a malformed record, or as

@@ -136,7 +136,8 @@ struct python_thread {
 #define PYTHON_ID_MASK 0xffffffffffffffull
 #define PYTHON_NO_LINE 0xffffffffull /* low half of `where` */
 
-/* A code object, reported once. Followed by name, file and line table. */
+/* A code object, reported once. Followed by name, file and line table; of a long name the first
+ * bytes, of a long path the last ones. */
 #define PYTHON_TEXT_MAX  256u
 #define PYTHON_LINES_MAX 8192u
 

@@ -3,6 +3,9 @@
  * stays once more; another one leaves. Ids and contents each have chains, by keyed hashes: with
  * open addressing, leaving would need tombstones.
  *
+ * The slots of a process have a list, from the oldest to the newest. Processes share OWNERS lists,
+ * by a keyed hash, too.
+ *
  * A content is counted by the ids that have it and by the reader that uses it (a pin). */
 #include "runtime-kit/name-cache.h"
 
@@ -15,6 +18,7 @@
 #define SLOTS_MIN      256u
 #define MALLOC_BYTES   16u /* that malloc adds to a block */
 #define NONE           UINT32_MAX
+#define OWNERS         256u
 #define SLOT_ALL_BYTES (sizeof(struct slot) + sizeof(uint32_t) + sizeof(struct content *))
 
 struct content {
@@ -29,8 +33,15 @@ struct content {
 struct slot {
 	uint64_t id; /* 0: free */
 	struct content *content;
-	uint32_t next; /* of its bucket, or of the free ones */
-	uint32_t used; /* since the hand passed */
+	uint32_t next;         /* of its bucket, or of the free ones */
+	uint32_t older, newer; /* of its owner */
+	uint16_t owner;
+	bool used; /* since the hand passed, or since it was the oldest */
+};
+
+struct owner {
+	size_t bytes; /* of the contents of its slots */
+	uint32_t oldest, newest;
 };
 
 struct name_cache {
@@ -41,6 +52,8 @@ struct name_cache {
 	uint32_t *buckets;         /* of ids: n_slots of them, which is a power of two */
 	struct content **contents; /* buckets of contents: as many */
 	uint32_t n_slots, n_used, free, hand;
+	struct owner owners[OWNERS]; /* the first is of names that are nobody's */
+	uint32_t last;               /* slot of the name that came last */
 	uint64_t n_evicted;
 	struct content *pins[NAME_CACHE_PINS];
 	uint32_t n_pins;
@@ -135,6 +148,8 @@ struct name_cache *name_cache_new(size_t max)
 	c->max = max;
 	c->bytes = sizeof(*c);
 	c->free = NONE;
+	for (uint32_t i = 0; i < OWNERS; i++)
+		c->owners[i] = (struct owner){0, NONE, NONE};
 	if (getrandom(c->key, sizeof(c->key), 0) != sizeof(c->key) || !grow(c, SLOTS_MIN)) {
 		free(c);
 		return NULL;
@@ -187,6 +202,34 @@ static struct slot *find_slot(const struct name_cache *c, uint64_t id)
 	return at != NONE ? &c->slots[at] : NULL;
 }
 
+static uint16_t owner_of(const struct name_cache *c, uint64_t process)
+{
+	return process ? (uint16_t)(1 + mix(process ^ c->key[0], c->key[1]) % (OWNERS - 1)) : 0;
+}
+
+/* Puts a slot at the end of its owner's list. */
+static void own(struct name_cache *c, uint32_t at)
+{
+	struct slot *s = &c->slots[at];
+	struct owner *o = &c->owners[s->owner];
+
+	o->bytes += content_size(s->content);
+	s->older = o->newest;
+	s->newer = NONE;
+	*(o->newest != NONE ? &c->slots[o->newest].newer : &o->oldest) = at;
+	o->newest = at;
+}
+
+static void disown(struct name_cache *c, uint32_t at)
+{
+	struct slot *s = &c->slots[at];
+	struct owner *o = &c->owners[s->owner];
+
+	o->bytes -= content_size(s->content);
+	*(s->older != NONE ? &c->slots[s->older].newer : &o->oldest) = s->newer;
+	*(s->newer != NONE ? &c->slots[s->newer].older : &o->newest) = s->older;
+}
+
 /* The id of the slot, which is free then. */
 static uint64_t free_slot(struct name_cache *c, uint32_t at)
 {
@@ -197,6 +240,7 @@ static uint64_t free_slot(struct name_cache *c, uint32_t at)
 	while (*link != at)
 		link = &c->slots[*link].next;
 	*link = s->next;
+	disown(c, at);
 	content_release(c, s->content);
 	*s = (struct slot){.next = c->free};
 	c->free = at;
@@ -262,17 +306,22 @@ static int put(struct name_cache *c, uint64_t id, const struct name *name)
 	if (!content)
 		return -ENOMEM;
 	s = find_slot(c, id);
+	at = s ? (uint32_t)(s - c->slots) : c->free;
 	if (s) {
+		disown(c, at);
 		content_release(c, s->content);
-		s->content = content;
-		s->used = 1;
-		return 0;
+	} else {
+		s = &c->slots[at];
+		c->free = s->next;
+		*s = (struct slot){.id = id, .next = *bucket_of(c, id)};
+		*bucket_of(c, id) = at;
+		c->n_used++;
 	}
-	at = c->free;
-	c->free = c->slots[at].next;
-	c->slots[at] = (struct slot){id, content, *bucket_of(c, id), 0};
-	*bucket_of(c, id) = at;
-	c->n_used++;
+	s->used = s->content != NULL;
+	s->content = content;
+	s->owner = owner_of(c, name->owner);
+	own(c, at);
+	c->last = at;
 	return 0;
 }
 
@@ -289,20 +338,55 @@ int name_cache_put(struct name_cache *c, uint64_t id, const struct name *name)
 	return r;
 }
 
+static bool has_more_than_its_share(const struct name_cache *c, const struct owner *o)
+{
+	return o != c->owners && o->bytes > c->max / NAME_CACHE_SHARE && o->oldest != o->newest;
+}
+
+/* Who is to lose a name: a process with more than its share, at first for its own ones; NULL:
+ * whoever. */
+static struct owner *choose_owner(struct name_cache *c)
+{
+	struct owner *most = &c->owners[c->slots[c->last].owner];
+
+	if (has_more_than_its_share(c, most))
+		return most;
+	most = &c->owners[1];
+	for (struct owner *o = most + 1; o < c->owners + OWNERS; o++)
+		if (o->bytes > most->bytes)
+			most = o;
+	return has_more_than_its_share(c, most) ? most : NULL;
+}
+
+/* The slot that is to leave next, which is not the one that came last. */
+static uint32_t choose(struct name_cache *c)
+{
+	struct owner *o = choose_owner(c);
+
+	for (;;) {
+		uint32_t at = o ? o->oldest : c->hand;
+		struct slot *s = &c->slots[at];
+
+		if (!o)
+			c->hand = (c->hand + 1) & (c->n_slots - 1);
+		if (s->id != 0 && !s->used && (at != c->last || c->n_used == 1))
+			return at;
+		s->used = false;
+		if (o) {
+			disown(c, at);
+			own(c, at);
+		}
+	}
+}
+
 uint64_t name_cache_excess(struct name_cache *c)
 {
 	uint64_t id = 0;
 
 	pthread_mutex_lock(&c->lock);
-	while (id == 0 && c->n_used > 0 && (c->bytes > c->max || !has_slot(c))) {
-		struct slot *s = &c->slots[c->hand];
-
-		if (s->id != 0 && !s->used) {
-			id = free_slot(c, c->hand);
-			c->n_evicted++;
-		}
-		s->used = 0;
-		c->hand = (c->hand + 1) & (c->n_slots - 1);
+	if (c->n_used > 0 && (c->bytes > c->max || !has_slot(c))) {
+		id = free_slot(c, choose(c));
+		c->n_evicted++;
 	}
 	pthread_mutex_unlock(&c->lock);
 	return id;
@@ -324,7 +408,7 @@ bool name_cache_find(struct name_cache *c, uint64_t id, struct name *ret)
 	s = id && c->n_pins < NAME_CACHE_PINS ? find_slot(c, id) : NULL;
 	if (s) {
 		e = s->content;
-		s->used = 1;
+		s->used = true;
 		e->n_users++;
 		c->pins[c->n_pins++] = e;
 	}

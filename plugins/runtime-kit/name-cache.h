@@ -3,7 +3,8 @@
  *
  * The bound is of all bytes that the cache holds: ids, tables of slots, texts and what malloc adds.
  * Equal names of many ids are kept once. The id that was not used for the longest time leaves
- * first, roughly (a clock). Hashes are keyed, so that chosen names or ids do not collide.
+ * first, roughly (a clock). A process with more than its share loses names before others do, and
+ * for its own. Hashes are keyed, so that chosen names or ids do not collide.
  *
  * Functions may be called from any thread: each takes the cache's lock, for less than a microsecond
  * as a rule. */
@@ -13,9 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NAME_CACHE_PINS 256u /* names that may be in use at once */
-#define NAME_TEXT_MAX   (64u << 10)
-#define NAME_TABLE_MAX  (4u << 20)
+#define NAME_CACHE_PINS  256u /* names that may be in use at once */
+#define NAME_CACHE_SHARE 4u   /* a process's is so much of all bytes */
+#define NAME_TEXT_MAX    (64u << 10)
+#define NAME_TABLE_MAX   (4u << 20)
 
 struct name {
 	const char *function, *file; /* UTF-8; not terminated */
@@ -23,6 +25,7 @@ struct name {
 	uint32_t first_line;
 	uint32_t kind;              /* the plugin's own, as how the table is written */
 	uint64_t extra;             /* the plugin's own */
+	uint64_t owner;             /* the process, as its pid; 0: nobody's, without a share */
 	const unsigned char *table; /* the plugin's own: its line table */
 	uint32_t n_table;
 };

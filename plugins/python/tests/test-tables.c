@@ -71,7 +71,7 @@ TEST(lines_of_locations)
 
 struct reported {
 	struct python_record r;
-	char bytes[64];
+	char bytes[512];
 };
 
 static struct reported record(uint64_t id, const char *name, size_t n, uint8_t width)
@@ -111,6 +111,16 @@ TEST(records_become_names)
 	expect_eq(names_add(c, &t, sizeof(t), NULL), 0);
 	expect(name_cache_find(c, 500, &name));
 	expect_str(((struct str){name.function, name.n_function}), "л🐴");
+	/* A long path keeps its end. */
+	t = record(502, "f", 1, 1);
+	memset(t.bytes + 1, 'x', PYTHON_TEXT_MAX);
+	memcpy(t.bytes + 1 + PYTHON_TEXT_MAX - 5, "/a.py", 5);
+	t.r.n_file = PYTHON_TEXT_MAX;
+	t.r.n_lines = 0;
+	expect_eq(names_add(c, &t, sizeof(t), NULL), 0);
+	expect(name_cache_find(c, 502, &name));
+	expect(memcmp(name.file, "…x", strlen("…x")) == 0);
+	expect(memcmp(name.file + name.n_file - 6, "x/a.py", 6) == 0);
 	t.r.n_name = 300;
 	expect_eq(names_add(c, &t, sizeof(t), NULL), -EINVAL);
 	t = record(501, "x", 1, 3);
