@@ -6,14 +6,12 @@
 
 #include "python/frames.h"
 
-/* The frame in s->frame, of a version that has one for each activation. */
+/* The frame in s->stack, of a version that has one for each activation. */
 P_INLINE void take_object(struct andiron_walk *w, const struct python_layout *l,
 			  struct python_scratch *s)
 {
-	__u32 span = l->frame_span;
-
 	s->run.found = 1;
-	if (span > PYTHON_FRAME_SPAN || h_read(s->frame, span, s->run.frame) != 0) {
+	if (read_frame(l, s) != 0) {
 		s->run.unreadable = 1;
 		return;
 	}
@@ -50,7 +48,7 @@ P_GLOBAL int python_try(__u32 cpu, __u64 state)
 {
 	struct python_scratch *s = h_scratch();
 	struct andiron_walk *w = h_walk(cpu);
-	struct python_thread *t = h_thread();
+	struct python_thread *t = s ? &s->thread : NULL;
 	const struct python_layout *l;
 
 	if (!s || !w || !t)
@@ -101,7 +99,7 @@ P_INLINE int is_own(__u64 id, __u64 pointer)
 P_GLOBAL int python_step_thread(__u32 cpu)
 {
 	struct python_scratch *s = h_scratch();
-	struct python_thread *t = h_thread();
+	struct python_thread *t = s ? &s->thread : NULL;
 	const struct python_layout *l;
 	__u64 thread;
 
@@ -144,7 +142,7 @@ P_INLINE void search_from(const struct python_layout *l, struct python_scratch *
 P_GLOBAL int python_search(void)
 {
 	struct python_scratch *s = h_scratch();
-	struct python_thread *t = h_thread();
+	struct python_thread *t = s ? &s->thread : NULL;
 	const struct python_layout *l;
 	__u64 found;
 
@@ -199,7 +197,7 @@ P_INLINE void order_states(const struct python_layout *l, const struct python_sc
 P_GLOBAL int python_known(__u32 cpu)
 {
 	struct python_scratch *s = h_scratch();
-	struct python_thread *t = h_thread();
+	struct python_thread *t = s ? &s->thread : NULL;
 	const struct python_layout *l;
 
 	if (!s || !t)
@@ -319,15 +317,14 @@ P_GLOBAL int python_rest(__u32 cpu)
 	return 0;
 }
 
-P_INLINE void walk_python(__u32 cpu, struct andiron_walk *w)
+/* `t`: what is known of the thread; NULL if there is no room for it. */
+P_INLINE void walk_thread(__u32 cpu, struct andiron_walk *w, struct python_scratch *s,
+			  struct python_thread *t)
 {
 	struct python_proc *p = h_proc(w->pid);
-	struct python_scratch *s = h_scratch();
-	struct python_thread *t = h_thread();
 	const struct python_layout *l = p ? h_layout(p->layout) : NULL;
 
-	w->native = ANDIRON_WALK_SHOW;
-	if (!p || !s || !l)
+	if (!p || !l)
 		return;
 	if (t)
 		check_cursor(w, t);
@@ -357,4 +354,19 @@ P_INLINE void walk_python(__u32 cpu, struct andiron_walk *w)
 	walk_activation(cpu, w, t, s);
 	if (w->last && w->end == 0)
 		python_rest(cpu);
+}
+
+P_INLINE void walk_python(__u32 cpu, struct andiron_walk *w)
+{
+	struct python_thread *t = h_thread();
+	struct python_scratch *s = h_scratch();
+
+	w->native = ANDIRON_WALK_SHOW;
+	if (!s)
+		return;
+	if (t)
+		s->thread = *t;
+	walk_thread(cpu, w, s, t ? &s->thread : NULL);
+	if (t)
+		*t = s->thread;
 }

@@ -41,6 +41,7 @@
 #define P_FRAMES  512u
 #define P_ANCHORS 256u
 #define P_SEARCH  256u
+#define P_STACK   128u /* words of frames that are read at once */
 #define P_TLS_BELOW                                                                                \
 	4096u /* on arm64 pthread_self() is below the thread pointer, by less than this */
 
@@ -57,12 +58,16 @@ struct python_run {
 	__u32 found;                    /* frames of the activation were found */
 	__u32 unreadable;
 	__u32 layout, pid;
+	__u32 base;      /* word of `stack` where the frame at hand begins */
+	__u64 last, low; /* the frame read last; where what is in `stack` stands */
+	__u32 stack_bytes;
 	__u32 reserved;
 };
 
 struct python_scratch {
 	struct python_run run;
-	__u64 frame[PYTHON_FRAME_SPAN / 8];
+	struct python_thread thread; /* as it stands in the map, for the time of a call */
+	__u64 stack[P_STACK];
 	__u64 code[PYTHON_CODE_SPAN / 8];
 	struct python_record record;
 	__u8 bytes[P_TEXTS + PYTHON_LINES_MAX];
@@ -78,7 +83,7 @@ P_INLINE __u32 opaque(__u32 value)
 /* Fields of what was read. User space has checked that they are inside. */
 P_INLINE __u64 frame_word(const struct python_scratch *s, __u32 at)
 {
-	return s->frame[(opaque(at) & (PYTHON_FRAME_SPAN - 1)) / 8];
+	return s->stack[(s->run.base + (opaque(at) & (PYTHON_FRAME_SPAN - 1)) / 8) & (P_STACK - 1)];
 }
 
 P_INLINE __u32 frame_half(const struct python_scratch *s, __u32 at)
@@ -108,6 +113,41 @@ P_INLINE __u64 read_word(__u64 at)
 	if (h_read(&ret, sizeof(ret), at) != 0)
 		return 0;
 	return ret;
+}
+
+/* The frame at s->run.frame, and what is in so many bytes below it; 0, or not. */
+P_INLINE int read_stack(struct python_scratch *s, __u32 below, __u32 span)
+{
+	__u32 n = opaque(below + span);
+
+	s->run.low = s->run.frame - below;
+	s->run.base = below / 8;
+	s->run.stack_bytes = n;
+	if (n <= P_STACK * 8 && h_read(s->stack, n, s->run.low) == 0)
+		return 0;
+	s->run.stack_bytes = 0;
+	return 1;
+}
+
+/* Reads the frame at s->run.frame; 0, or not. From 3.11 on frames of a thread lie one behind the
+ * other, the innermost one highest. So where a frame is near the one before, what is below it in its
+ * page is read with it, and the next calls have their frames already. */
+P_INLINE int read_frame(const struct python_layout *l, struct python_scratch *s)
+{
+	__u64 at = s->run.frame, in = at - s->run.low;
+	__u32 span = l->frame_span, below = at & (4096 - 8);
+	bool near = s->run.last - at < P_STACK * 4;
+
+	if (span > PYTHON_FRAME_SPAN)
+		return 1;
+	s->run.last = at;
+	if ((in & 7) == 0 && in < P_STACK * 8 && in + span <= s->run.stack_bytes) {
+		s->run.base = (__u32)in / 8;
+		return 0;
+	}
+	if (below > P_STACK * 8 - PYTHON_FRAME_SPAN)
+		below = P_STACK * 8 - PYTHON_FRAME_SPAN;
+	return (near && read_stack(s, below, span) == 0) || read_stack(s, 0, span) == 0 ? 0 : 1;
 }
 
 P_INLINE __u64 mix(__u64 a, __u64 b)
@@ -235,7 +275,7 @@ P_INLINE int is_code(const struct python_layout *l, const struct python_scratch 
 	return type != 0 && (type == s->run.code_type || python_learn(type));
 }
 
-/* Where the instructions begin that the frame in s->frame executes. */
+/* Where the instructions begin that the frame in s->stack executes. */
 P_INLINE __u64 bytecode_of(const struct python_layout *l, const struct python_scratch *s,
 			   __u64 code)
 {
@@ -296,6 +336,7 @@ P_GLOBAL int python_identify(__u64 code)
 {
 	struct python_scratch *s = h_scratch();
 	const struct python_layout *l;
+	__u32 end;
 	__u64 id;
 
 	if (!s)
@@ -304,14 +345,11 @@ P_GLOBAL int python_identify(__u64 code)
 	if (!l)
 		return 0;
 	id = mix(s->run.salt, code);
-	for (__u32 i = 2; i < PYTHON_CODE_SPAN / 8; i++) {
+	end = opaque(l->code_lines / 8);
+	for (__u32 i = l->object_type / 8 + 1; i < PYTHON_CODE_SPAN / 8 && i <= end; i++) {
 		__u64 word = s->code[i];
 
-		if (i * 8 > l->code_lines)
-			break;
-		if (i * 8 <= l->object_type)
-			continue;
-		id = mix(id, i * 8 == (l->code_changes & ~7u) ? (__u32)word : word);
+		id = mix(id, i == l->code_changes / 8 ? (__u32)word : word);
 	}
 	if (l->text_hash != PYTHON_NO_FIELD) {
 		id = mix(id, read_word(code_word(s, l->code_name) + l->text_hash));
@@ -322,7 +360,7 @@ P_GLOBAL int python_identify(__u64 code)
 	return 0;
 }
 
-/* Appends the frame in s->frame; 0, or 1 if it is none or finds no room. */
+/* Appends the frame in s->stack; 0, or 1 if it is none or finds no room. */
 P_INLINE int push_frame(struct andiron_walk *w, const struct python_layout *l,
 			struct python_scratch *s)
 {
@@ -346,7 +384,7 @@ P_INLINE int push_frame(struct andiron_walk *w, const struct python_layout *l,
 	return andiron_walk_push(w, s->run.last_id, position);
 }
 
-/* The frame in s->frame, of a version that enters the loop once for several frames; 1: it was the
+/* The frame in s->stack, of a version that enters the loop once for several frames; 1: it was the
  * last one of the activation. */
 P_INLINE int take_frame(struct andiron_walk *w, const struct python_layout *l,
 			struct python_scratch *s)
@@ -382,15 +420,13 @@ P_GLOBAL int python_step_frame(__u32 cpu)
 	struct python_scratch *s = h_scratch();
 	struct andiron_walk *w = h_walk(cpu);
 	const struct python_layout *l;
-	__u32 span;
 
 	if (!s || !w || s->run.frame == 0)
 		return 1;
 	l = h_layout(s->run.layout);
 	if (!l)
 		return 1;
-	span = l->frame_span;
-	if (span > PYTHON_FRAME_SPAN || h_read(s->frame, span, s->run.frame) != 0) {
+	if (read_frame(l, s) != 0) {
 		s->run.found = s->run.unreadable = 1;
 		return 1;
 	}
@@ -403,15 +439,13 @@ P_GLOBAL int python_step_rest(__u32 cpu)
 	struct python_scratch *s = h_scratch();
 	struct andiron_walk *w = h_walk(cpu);
 	const struct python_layout *l;
-	__u32 span;
 
 	if (!s || !w || s->run.frame == 0)
 		return 1;
 	l = h_layout(s->run.layout);
 	if (!l)
 		return 1;
-	span = l->frame_span;
-	if (span > PYTHON_FRAME_SPAN || h_read(s->frame, span, s->run.frame) != 0) {
+	if (read_frame(l, s) != 0) {
 		s->run.unreadable = 1;
 		return 1;
 	}

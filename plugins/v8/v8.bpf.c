@@ -129,7 +129,6 @@ V8_INLINE __u64 h_report(struct v8_scratch *s)
 	__u64 now = bpf_ktime_get_ns();
 	struct v8_place place;
 
-	sighting->function = v8_function_id(s->process.seed, &sighting->key);
 	place = v8_place_of(sighting);
 	known = bpf_map_lookup_elem(&places, &place);
 	if (known && v8_compilation_at(s, known->header) == known->compilation) {

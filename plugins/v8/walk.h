@@ -32,6 +32,7 @@
 
 #define V8_SHARED 9   /* words of a SharedFunctionInfo */
 #define V8_STEPS  500 /* frames of one run: 1,024 words are not more than 512 */
+#define V8_STACK  128 /* words of the stack that are read at once */
 
 #define V8_ON   0u /* there is another frame of V8 */
 #define V8_LEFT 1u /* the next frame is native */
@@ -52,7 +53,14 @@ struct v8_scratch {
 	volatile __u32 state, found, kind;
 	struct v8_process process;
 	struct v8_layout layout;
-	__u64 words[8];   /* fp - 48 … fp + 8 */
+	__u64 words[8]; /* fp - 48 … fp + 8 */
+	/* What the frames before had. Recursion is frequent, and most functions of a stack are of
+	 * few scripts. 0: nothing yet. */
+	__u64 last_function, last_script, last_script_id, last_array, last_compilation;
+	struct v8_place last_place;
+	__u32 last_found, reserved;
+	__u64 stack_at; /* where the words of `stack` stand; 0: nowhere */
+	__u64 stack[V8_STACK];
 	__u64 shared[16]; /* a SharedFunctionInfo, of which V8_SHARED words are read */
 	__u64 near[8];    /* of the stack */
 	__u8 bytes[64] __attribute__((aligned(8))); /* of code: from pc - 8 on */
@@ -251,28 +259,52 @@ V8_INLINE __u32 v8_leaf(struct v8_scratch *s, struct andiron_walk *w)
 }
 #endif
 
-/* Reads a function into s->sighting.key; s->found says what it is. */
-V8_INLINE void v8_function(struct v8_scratch *s, __u64 function)
+/* The number of the script at hand; 1: it is not to be read. */
+V8_INLINE int v8_script(struct v8_scratch *s, __u64 script)
+{
+	__u64 id = 0;
+
+	if (script == s->last_script)
+		return 0;
+	if (v8_tagged(script) && h_read(&id, 8, script - 1 + s->layout.script_id) != 0)
+		return 1;
+	s->last_script = script;
+	s->last_script_id = id;
+	return 0;
+}
+
+/* Reads a function into s->sighting. */
+V8_INLINE __u32 v8_function_read(struct v8_scratch *s, __u64 function)
 {
 	const struct v8_layout *l = &s->layout;
 	struct v8_key *k = &s->sighting.key;
-	__u64 shared = 0, id = 0;
+	__u64 shared = 0;
 
-	s->found = V8_NO_FUNCTION;
-	s->sighting.code = s->sighting.bytecode = 0;
 	if (!v8_tagged(function) || h_read(&shared, 8, function - 1 + l->function_shared) != 0 ||
 	    !v8_tagged(shared) || h_read(s->shared, 8 * V8_SHARED, shared - 1) != 0)
-		return;
+		return V8_NO_FUNCTION;
 	k->shared = shared;
 	k->name = s->shared[l->shared_name >> 3 & 15];
 	k->script = s->shared[l->shared_script >> 3 & 15];
 	k->counts = s->shared[l->shared_counts >> 3 & 15];
 	k->flags = s->shared[l->shared_flags >> 3 & 15];
-	if (v8_tagged(k->script) && h_read(&id, 8, k->script - 1 + l->script_id) != 0)
-		return;
-	k->script_id = id;
-	s->found = s->shared[l->shared_data >> 3 & 15] & 1 ? V8_SCRIPT_FUNCTION
-							   : V8_BUILTIN_FUNCTION;
+	if (v8_script(s, k->script) != 0)
+		return V8_NO_FUNCTION;
+	k->script_id = s->last_script_id;
+	s->sighting.function = v8_function_id(s->process.seed, k);
+	return s->shared[l->shared_data >> 3 & 15] & 1 ? V8_SCRIPT_FUNCTION : V8_BUILTIN_FUNCTION;
+}
+
+/* The function into s->sighting; s->found says what it is. */
+V8_INLINE void v8_function(struct v8_scratch *s, __u64 function)
+{
+	s->sighting.code = s->sighting.bytecode = 0;
+	if (function != s->last_function) {
+		s->last_function = function;
+		s->last_place.function = 0;
+		s->last_found = v8_function_read(s, function);
+	}
+	s->found = s->last_found;
 }
 
 /* Which compilation has its object at an address; 0: there is none. */
@@ -283,6 +315,18 @@ V8_INLINE __u64 v8_compilation_at(struct v8_scratch *s, __u64 header)
 	return v8_compilation(s->process.seed, s->near);
 }
 
+/* Reports where the function in s->sighting is; the compilation that is known there. */
+V8_INLINE __u64 v8_report(struct v8_scratch *s)
+{
+	struct v8_place place = v8_place_of(&s->sighting);
+
+	if (place.function != s->last_place.function || place.page != s->last_place.page) {
+		s->last_compilation = h_report(s);
+		s->last_place = place;
+	}
+	return s->last_compilation;
+}
+
 /* Appends the function in s->sighting, as s->kind, at what s->sighting.code says. */
 V8_INLINE int v8_push_function(struct v8_scratch *s, struct andiron_walk *w)
 {
@@ -290,7 +334,7 @@ V8_INLINE int v8_push_function(struct v8_scratch *s, struct andiron_walk *w)
 
 	if (s->kind == V8_BUILTIN)
 		s->sighting.code = 0; /* of no compiler's */
-	compilation = h_report(s);
+	compilation = v8_report(s);
 	if (s->kind != V8_INTERPRETED && where != V8_NOWHERE)
 		where = V8_ADDRESS(where) | compilation << 48 | exact << 63;
 	return andiron_walk_push(w, V8_WHAT(s->kind, s->sighting.function), where);
@@ -303,10 +347,16 @@ V8_INLINE int v8_interpreted(struct v8_scratch *s, __u64 array, __u64 offset)
 	__u64 map = 0;
 	__u16 type = 0;
 
-	if (!v8_tagged(array) || (offset & 1) || h_read(&map, 8, array - 1) != 0 ||
-	    !v8_tagged(map) || h_read(&type, 2, map - 1 + s->layout.map_type) != 0)
+	if (!v8_tagged(array) || (offset & 1))
 		return 0;
-	return type == s->layout.type_bytecode_array;
+	if (array == s->last_array)
+		return 1;
+	if (h_read(&map, 8, array - 1) != 0 || !v8_tagged(map) ||
+	    h_read(&type, 2, map - 1 + s->layout.map_type) != 0 ||
+	    type != s->layout.type_bytecode_array)
+		return 0;
+	s->last_array = array;
+	return 1;
 }
 
 #if defined(__TARGET_ARCH_arm64)
@@ -443,6 +493,24 @@ V8_INLINE int v8_is_called_by_v8(struct v8_scratch *s)
 	return s->marked < V8_MARKS && (s->layout.called_by_v8 >> (s->marked & 63) & 1);
 }
 
+/* The words of the frame at s->fp; 1: they are not to be read. */
+V8_INLINE int v8_words(struct v8_scratch *s)
+{
+	__u64 from = s->fp - 48, at = from - s->stack_at;
+
+	if (s->stack_at == 0 || at > sizeof(s->stack) - sizeof(s->words)) {
+		at = 0;
+		s->stack_at = from;
+		if (h_read(s->stack, sizeof(s->stack), from) != 0) {
+			s->stack_at = 0; /* near the outer end of the stack */
+			return h_read(s->words, sizeof(s->words), from) != 0;
+		}
+	}
+	for (__u32 i = 0; i < 8; i++)
+		s->words[i] = s->stack[(at / 8 + i) & (V8_STACK - 1)];
+	return 0;
+}
+
 /* Appends the frame at hand and moves to the next: V8_ON, V8_LEFT or V8_LOST. */
 V8_GLOBAL __u32 v8_step(__u32 cpu)
 {
@@ -454,7 +522,7 @@ V8_GLOBAL __u32 v8_step(__u32 cpu)
 	if (!w || !s)
 		return V8_LOST;
 	fp = s->fp;
-	if ((fp & 7) || h_read(s->words, sizeof(s->words), fp - 48) != 0)
+	if ((fp & 7) || v8_words(s) != 0)
 		return V8_LOST;
 	if (s->layout.unknown)
 		full = 0; /* the chain holds, and what its frames are called was said once */
@@ -504,6 +572,9 @@ V8_GLOBAL __u32 v8_begin(__u32 cpu)
 	s->layout = *l;
 	s->marked = 0;
 	s->found = V8_NO_FUNCTION;
+	s->last_function = s->last_script = s->last_script_id = s->last_array = s->stack_at = 0;
+	s->last_found = V8_NO_FUNCTION;
+	s->last_place.function = 0;
 	s->sighting.key.process_id = s->process.process_id;
 	s->pc = w->pc;
 	s->fp = w->regs[V8_FP];

@@ -48,6 +48,7 @@ static struct world {
 	struct python_thread thread;
 	uint64_t reported[WORLD_REPORTED];
 	uint32_t n_reported, n_reads;
+	bool fills;                     /* what was not recorded can be read beside what was */
 	uint32_t last_call;             /* the call that is the last one of a stack; 0: none is */
 	unsigned char records[1 << 20]; /* one behind the other, with their sizes before */
 	size_t n_records;

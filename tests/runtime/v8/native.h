@@ -78,7 +78,6 @@ static const struct v8_layout *h_layout(uint32_t layout)
 
 static uint64_t h_report(struct v8_scratch *s)
 {
-	s->sighting.function = v8_function_id(s->process.seed, &s->sighting.key);
 	if (native.n_sightings < NATIVE_SIGHTINGS)
 		native.sightings[native.n_sightings++] = s->sighting;
 	return 0;
