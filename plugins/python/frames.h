@@ -130,8 +130,8 @@ P_INLINE int read_stack(struct python_scratch *s, __u32 below, __u32 span)
 }
 
 /* Reads the frame at s->run.frame; 0, or not. From 3.11 on frames of a thread lie one behind the
- * other, the innermost one highest. So where a frame is near the one before, what is below it in its
- * page is read with it, and the next calls have their frames already. */
+ * other, the innermost one highest. So where a frame is near the one before, what is below it in
+ * its page is read with it, and the next calls have their frames already. */
 P_INLINE int read_frame(const struct python_layout *l, struct python_scratch *s)
 {
 	__u64 at = s->run.frame, in = at - s->run.low;
@@ -147,7 +147,9 @@ P_INLINE int read_frame(const struct python_layout *l, struct python_scratch *s)
 	}
 	if (below > P_STACK * 8 - PYTHON_FRAME_SPAN)
 		below = P_STACK * 8 - PYTHON_FRAME_SPAN;
-	return (near && read_stack(s, below, span) == 0) || read_stack(s, 0, span) == 0 ? 0 : 1;
+	if (near && read_stack(s, below, span) == 0)
+		return 0;
+	return read_stack(s, 0, span);
 }
 
 P_INLINE __u64 mix(__u64 a, __u64 b)

@@ -54,13 +54,11 @@ struct v8_scratch {
 	struct v8_process process;
 	struct v8_layout layout;
 	__u64 words[8]; /* fp - 48 … fp + 8 */
-	/* What the frames before had. Recursion is frequent, and most functions of a stack are of
-	 * few scripts. 0: nothing yet. */
+	/* What the frames before had; 0: nothing yet. Recursion is frequent, scripts are few. */
 	__u64 last_function, last_script, last_script_id, last_array, last_compilation;
 	struct v8_place last_place;
 	__u32 last_found, reserved;
-	__u64 stack_at; /* where the words of `stack` stand; 0: nowhere */
-	__u64 stack[V8_STACK];
+	__u64 stack_at, stack[V8_STACK]; /* words, and where they stand; 0: nowhere */
 	__u64 shared[16]; /* a SharedFunctionInfo, of which V8_SHARED words are read */
 	__u64 near[8];    /* of the stack */
 	__u8 bytes[64] __attribute__((aligned(8))); /* of code: from pc - 8 on */
@@ -273,7 +271,6 @@ V8_INLINE int v8_script(struct v8_scratch *s, __u64 script)
 	return 0;
 }
 
-/* Reads a function into s->sighting. */
 V8_INLINE __u32 v8_function_read(struct v8_scratch *s, __u64 function)
 {
 	const struct v8_layout *l = &s->layout;
@@ -295,7 +292,7 @@ V8_INLINE __u32 v8_function_read(struct v8_scratch *s, __u64 function)
 	return s->shared[l->shared_data >> 3 & 15] & 1 ? V8_SCRIPT_FUNCTION : V8_BUILTIN_FUNCTION;
 }
 
-/* The function into s->sighting; s->found says what it is. */
+/* Reads a function into s->sighting; s->found says what it is. */
 V8_INLINE void v8_function(struct v8_scratch *s, __u64 function)
 {
 	s->sighting.code = s->sighting.bytecode = 0;
@@ -493,18 +490,15 @@ V8_INLINE int v8_is_called_by_v8(struct v8_scratch *s)
 	return s->marked < V8_MARKS && (s->layout.called_by_v8 >> (s->marked & 63) & 1);
 }
 
-/* The words of the frame at s->fp; 1: they are not to be read. */
 V8_INLINE int v8_words(struct v8_scratch *s)
 {
 	__u64 from = s->fp - 48, at = from - s->stack_at;
 
 	if (s->stack_at == 0 || at > sizeof(s->stack) - sizeof(s->words)) {
 		at = 0;
-		s->stack_at = from;
-		if (h_read(s->stack, sizeof(s->stack), from) != 0) {
-			s->stack_at = 0; /* near the outer end of the stack */
+		s->stack_at = h_read(s->stack, sizeof(s->stack), from) == 0 ? from : 0;
+		if (s->stack_at == 0) /* near the outer end of the stack */
 			return h_read(s->words, sizeof(s->words), from) != 0;
-		}
 	}
 	for (__u32 i = 0; i < 8; i++)
 		s->words[i] = s->stack[(at / 8 + i) & (V8_STACK - 1)];
@@ -571,9 +565,8 @@ V8_GLOBAL __u32 v8_begin(__u32 cpu)
 		return V8_LOST;
 	s->layout = *l;
 	s->marked = 0;
-	s->found = V8_NO_FUNCTION;
+	s->found = s->last_found = V8_NO_FUNCTION;
 	s->last_function = s->last_script = s->last_script_id = s->last_array = s->stack_at = 0;
-	s->last_found = V8_NO_FUNCTION;
 	s->last_place.function = 0;
 	s->sighting.key.process_id = s->process.process_id;
 	s->pc = w->pc;

@@ -78,13 +78,15 @@ JVM_GLOBAL int jvm_blob_find(__u32 cpu, __u64 pc)
 
 	if (!s)
 		return 1;
+	if (s->blob && pc >= s->code && pc - s->blob < s->size)
+		return 0;
 	at = &s->process.at;
 	n = at->nmethod_bytes < JVM_HEADER ? at->nmethod_bytes : JVM_HEADER;
 	heap = heap_of(s, pc);
 	blob = heap < 0 ? 0 : block_find(s, heap, pc);
 	if (!blob)
 		return 1;
-	s->blob = blob;
+	s->blob = 0;
 	if (h_read(s->header, n, blob) != 0) {
 		/* What is behind the shorter header is not the last blob's. */
 		__builtin_memset(s->header, 0, sizeof(s->header));
@@ -101,6 +103,7 @@ JVM_GLOBAL int jvm_blob_find(__u32 cpu, __u64 pc)
 				    : header32(s, at->blob_frame_complete);
 	if (s->code - blob >= s->size || pc - blob >= s->size || pc < s->code)
 		return 1;
+	s->blob = blob;
 	s->frame_size = (__s32)s->frame_size < 0 || s->frame_size > 1u << 20 ? 0
 									     : s->frame_size * 8;
 	blob_kind(s);
@@ -113,19 +116,20 @@ JVM_GLOBAL int jvm_blob_find(__u32 cpu, __u64 pc)
 JVM_GLOBAL int jvm_returns(__u32 cpu, __u64 pc)
 {
 	struct jvm_state *s = h_state(cpu);
+	int is;
 
 	if (!s)
 		return 0;
-	if (pc == s->process.call_stub || in_interpreter(s, pc))
+	if (pc == s->process.call_stub || in_interpreter(s, pc) || pc == s->proved)
 		return 1;
 	if (heap_of(s, pc) < 0 || h_read(s->bytes, 8, pc - 8) != 0)
 		return 0;
-	if (s->bytes[3] == 0xe8)
-		return 1;
+	is = s->bytes[3] == 0xe8;
 	for (int i = 1; i < 7; i++)
-		if (i != 3 && s->bytes[i] == 0xff && (s->bytes[i + 1] & 0x38) == 0x10)
-			return 1;
-	return 0;
+		is |= i != 3 && s->bytes[i] == 0xff && (s->bytes[i + 1] & 0x38) == 0x10;
+	if (is && pc != 0)
+		s->proved = pc;
+	return is;
 }
 
 /* Is it where a call of the blob at hand returns to? */

@@ -68,9 +68,13 @@ JVM_INLINE enum jvm_step frame_left(struct jvm_state *s, struct andiron_walk *w,
 /* A frame whose call has been walked. */
 JVM_INLINE enum jvm_step frame_leave(struct jvm_state *s, struct andiron_walk *w)
 {
-	__u64 sp = w->regs[JVM_SP] + (s->frame_size < 16 ? 8 : s->frame_size);
+	__u64 sp = w->regs[JVM_SP] + s->frame_size, pair[2];
 
-	return frame_left(s, w, sp, s->frame_size < 16 ? w->regs[JVM_FP] : word_at(sp - 16));
+	if (s->frame_size < 16)
+		return frame_left(s, w, w->regs[JVM_SP] + 8, w->regs[JVM_FP]);
+	if (h_read(pair, sizeof(pair), sp - 16) != 0)
+		return JVM_STEP_LOST;
+	return frame_at(s, w, pair[1], sp, pair[0]);
 }
 
 /* Length of the poll at b, of a safepoint or of an exception, without its jump; 0: it is none. The

@@ -244,6 +244,9 @@ JVM_INLINE int compiled_push(__u32 cpu, struct jvm_state *s, struct andiron_walk
 
 	s->offset = offset;
 	s->call = !w->exact;
+	if (s->site_id && s->place.nmethod == s->blob && s->place.offset == offset &&
+	    s->place.call == s->call)
+		return andiron_walk_push(w, JVM_WHAT(JVM_FRAME_SITE, 0), s->site_id);
 	s->place.seed = s->process.seed;
 	s->place.nmethod = s->blob;
 	s->place.compile_id = s->compile_id;
@@ -255,5 +258,6 @@ JVM_INLINE int compiled_push(__u32 cpu, struct jvm_state *s, struct andiron_walk
 		s->id = *id;
 	else if (jvm_site_learn(cpu) != 0)
 		return 1;
+	s->site_id = s->id;
 	return andiron_walk_push(w, JVM_WHAT(JVM_FRAME_SITE, 0), s->id);
 }

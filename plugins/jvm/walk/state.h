@@ -74,6 +74,10 @@ struct jvm_state {
 	__u32 compile_id;
 	__u8 header[JVM_HEADER + 8];
 
+	/* What the frames before had; 0: nothing yet. Recursion is frequent. */
+	__u64 proved;  /* jvm_returns(): such an address */
+	__u64 site_id; /* compiled_push(): the site of `place` */
+
 	/* jvm_prologue_step(): how far the entry has been read, and what it has done so far. */
 	__u32 prologue_at, prologue_limit;
 	__u32 pushed; /* the caller's frame pointer */

@@ -70,7 +70,12 @@ static inline int recording_get(const struct recording *r, void *to, uint32_t n,
 			return 0;
 		}
 	}
-	return -1;
+	if (n <= 8)
+		return -1;
+	/* Its words may have been read one by one. */
+	return recording_get(r, to, 8, start) == 0
+		       ? recording_get(r, (char *)to + 8, n - 8, start + 8)
+		       : -1;
 }
 
 /* FOLDER/NUMBER.walk: head, struct jvm_process, ranges, bytes and text. */
