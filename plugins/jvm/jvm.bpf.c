@@ -45,7 +45,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, 1 << 19);
 } reports SEC(".maps");
 
 /* By id. The plugin deletes what it forgets. */

@@ -48,11 +48,12 @@ P_GLOBAL int python_try(__u32 cpu, __u64 state)
 {
 	struct python_scratch *s = h_scratch();
 	struct andiron_walk *w = h_walk(cpu);
-	struct python_thread *t = s ? &s->thread : NULL;
+	struct python_thread *t;
 	const struct python_layout *l;
 
-	if (!s || !w || !t)
+	if (!s || !w)
 		return 0;
+	t = &s->thread;
 	l = h_layout(s->run.layout);
 	if (!l)
 		return 0;
@@ -99,12 +100,13 @@ P_INLINE int is_own(__u64 id, __u64 pointer)
 P_GLOBAL int python_step_thread(__u32 cpu)
 {
 	struct python_scratch *s = h_scratch();
-	struct python_thread *t = s ? &s->thread : NULL;
+	struct python_thread *t;
 	const struct python_layout *l;
 	__u64 thread;
 
-	if (!s || !t)
+	if (!s)
 		return 1;
+	t = &s->thread;
 	l = h_layout(s->run.layout);
 	if (!l || s->run.interp == 0)
 		return 1;
@@ -142,12 +144,13 @@ P_INLINE void search_from(const struct python_layout *l, struct python_scratch *
 P_GLOBAL int python_search(void)
 {
 	struct python_scratch *s = h_scratch();
-	struct python_thread *t = s ? &s->thread : NULL;
+	struct python_thread *t;
 	const struct python_layout *l;
 	__u64 found;
 
-	if (!s || !t)
+	if (!s)
 		return 0;
+	t = &s->thread;
 	l = h_layout(s->run.layout);
 	if (!l)
 		return 0;
@@ -197,11 +200,12 @@ P_INLINE void order_states(const struct python_layout *l, const struct python_sc
 P_GLOBAL int python_known(__u32 cpu)
 {
 	struct python_scratch *s = h_scratch();
-	struct python_thread *t = s ? &s->thread : NULL;
+	struct python_thread *t;
 	const struct python_layout *l;
 
-	if (!s || !t)
+	if (!s)
 		return 0;
+	t = &s->thread;
 	l = h_layout(s->run.layout);
 	if (!l)
 		return 0;
@@ -317,10 +321,10 @@ P_GLOBAL int python_rest(__u32 cpu)
 	return 0;
 }
 
-/* `t`: what is known of the thread; NULL if there is no room for it. */
-P_INLINE void walk_thread(__u32 cpu, struct andiron_walk *w, struct python_scratch *s,
-			  struct python_thread *t)
+/* `known`: there is room for what is known of the thread. */
+P_INLINE void walk_thread(__u32 cpu, struct andiron_walk *w, struct python_scratch *s, bool known)
 {
+	struct python_thread *t = known ? &s->thread : NULL;
 	struct python_proc *p = h_proc(w->pid);
 	const struct python_layout *l = p ? h_layout(p->layout) : NULL;
 
@@ -366,7 +370,7 @@ P_INLINE void walk_python(__u32 cpu, struct andiron_walk *w)
 		return;
 	if (t)
 		s->thread = *t;
-	walk_thread(cpu, w, s, t ? &s->thread : NULL);
+	walk_thread(cpu, w, s, t != NULL);
 	if (t)
 		*t = s->thread;
 }

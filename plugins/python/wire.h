@@ -14,7 +14,7 @@
 #define PYTHON_PROCS   8192u  /* processes */
 #define PYTHON_THREADS 8192u  /* threads whose state is remembered */
 #define PYTHON_CODES   16384u /* code objects known to be reported */
-#define PYTHON_RING    (1u << 20)
+#define PYTHON_RING    (1u << 19)
 
 /* How language frames are found, and how they belong to an activation of the loop. */
 #define PYTHON_UNKNOWN 0u /* not at all: one marked frame */
