@@ -123,7 +123,8 @@ static void report_counts(struct session *s)
 
 	runtime_service_count(s->service, &s->counts,
 			      &(struct runtime_counts){s->processes.n_living, names.bytes,
-						       names.n_evicted});
+						       names.n_evicted,
+						       target_reader_stuck(s->reader)});
 }
 
 void session_close(void *session)

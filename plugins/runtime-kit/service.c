@@ -65,6 +65,7 @@ void runtime_service_count(struct runtime_service *s, struct runtime_counts *sai
 	add(&s->counts.processes, &said->processes, now->processes);
 	add(&s->counts.name_bytes, &said->name_bytes, now->name_bytes);
 	add(&s->counts.names_evicted, &said->names_evicted, now->names_evicted);
+	add(&s->counts.stuck_reads, &said->stuck_reads, now->stuck_reads);
 }
 
 void runtime_service_metrics(void *self, const struct andiron_metric_sink *sink)
@@ -84,6 +85,9 @@ void runtime_service_metrics(void *self, const struct andiron_metric_sink *sink)
 		{"andiron_runtime_names_evicted_total",
 		 "Names of a language runtime that made room for others.", ANDIRON_METRIC_COUNTER,
 		 &s->counts.names_evicted},
+		{"andiron_runtime_stuck_reads",
+		 "Reads of processes with a language runtime that do not end.",
+		 ANDIRON_METRIC_GAUGE, &s->counts.stuck_reads},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)

@@ -11,7 +11,7 @@
 
 /* What the sessions of a service have in sum. */
 struct runtime_counts {
-	uint64_t processes, name_bytes, names_evicted;
+	uint64_t processes, name_bytes, names_evicted, stuck_reads;
 };
 
 /* `self` of the table's `open`. */

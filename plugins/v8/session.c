@@ -133,7 +133,8 @@ static void process_retire(struct session *s, struct process *p)
 /* Needs `lock`. */
 static void session_count(struct session *s)
 {
-	struct runtime_counts now = {s->processes.n_living, s->names->bytes, s->names->n_evicted};
+	struct runtime_counts now = {s->processes.n_living, s->names->bytes, s->names->n_evicted,
+				     target_reader_stuck(s->reader)};
 
 	runtime_service_count(s->service, &s->counted, &now);
 }

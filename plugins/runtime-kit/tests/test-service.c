@@ -64,13 +64,13 @@ TEST(sessions_add_up)
 	struct runtime_service *s = make_service();
 	struct runtime_counts a = {0}, b = {0};
 
-	runtime_service_count(s, &a, &(struct runtime_counts){1, 20, 3});
-	runtime_service_count(s, &b, &(struct runtime_counts){2, 30, 0});
-	expect_eq(metrics_of(s), 3050003);
-	runtime_service_count(s, &a, &(struct runtime_counts){4, 10, 5});
-	expect_eq(metrics_of(s), 6040005);
+	runtime_service_count(s, &a, &(struct runtime_counts){1, 20, 3, 7});
+	runtime_service_count(s, &b, &(struct runtime_counts){2, 30, 0, 1});
+	expect_eq(metrics_of(s), 3050003008);
+	runtime_service_count(s, &a, &(struct runtime_counts){4, 10, 5, 2});
+	expect_eq(metrics_of(s), 6040005003);
 	runtime_service_count(s, &a, &(struct runtime_counts){.names_evicted = 5});
-	expect_eq(metrics_of(s), 2030005);
+	expect_eq(metrics_of(s), 2030005001);
 	runtime_service_destroy(s);
 }
 
