@@ -70,9 +70,13 @@ static void *names_ring_run(void *context)
 	struct names_ring *r = context;
 	struct pollfd fds[] = {{ring_buffer__epoll_fd(r->ring), POLLIN, 0}, {r->end, POLLIN, 0}};
 
-	while (!is_ending(r)) {
+	for (;;) {
+		int n = poll(fds, 2, -1);
+
+		if (is_ending(r))
+			break;
 		/* Without memory it fails for a while. */
-		if (poll(fds, 2, -1) < 0) {
+		if (n < 0) {
 			poll(&fds[1], 1, RETRY_MS);
 			continue;
 		}
