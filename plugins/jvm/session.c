@@ -82,24 +82,16 @@ static void take(void *context, const void *report, size_t n)
 		forget(s, id);
 }
 
-static int map_of(const struct andiron_runtime_map *maps, uint64_t n, const char *name)
-{
-	for (uint64_t i = 0; i < n; i++)
-		if (strcmp(maps[i].name, name) == 0)
-			return maps[i].fd;
-	return -1;
-}
-
 int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret)
 {
 	struct session *s = calloc(1, sizeof(*s));
-	int reports = map_of(maps, n, "reports"), error = 0;
+	int reports = runtime_map_of(maps, n, "reports"), error = 0;
 
 	if (!s)
 		return -ENOMEM;
 	s->service = self;
-	s->processes_map = map_of(maps, n, "processes");
-	s->reported_map = map_of(maps, n, "reported");
+	s->processes_map = runtime_map_of(maps, n, "processes");
+	s->reported_map = runtime_map_of(maps, n, "reported");
 	s->reader = target_reader_new();
 	s->names = name_cache_new(NAME_BYTES);
 	if (reports < 0 || s->processes_map < 0 || s->reported_map < 0)

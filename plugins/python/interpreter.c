@@ -257,7 +257,7 @@ static bool find_symbols(const struct elf_file *i, struct search *s)
 	return s->loop.address != 0 && s->runtime.address != 0;
 }
 
-bool interpreter_recognized(int fd)
+int interpreter_recognized(int fd)
 {
 	struct elf_file *i = malloc(sizeof(*i));
 	struct search s = {.found = NULL};

@@ -17,8 +17,8 @@ struct interpreter {
 	char why[96]; /* what was not found; empty where all was */
 };
 
-/* Whether the file has an interpreter; some reads where it has none. */
-bool interpreter_recognized(int fd);
+/* Whether the file has an interpreter: 1 or 0; some reads where it has none. */
+int interpreter_recognized(int fd);
 
 /* false: the file has no interpreter, which takes some reads to know. Where it has one but
  * something is missing, `layout.kind` is PYTHON_UNKNOWN and `why` says what. At most 50 ms. */

@@ -107,33 +107,18 @@ static void take_record(void *context, const void *data, size_t size)
 	free(table);
 }
 
-static int map_of(const struct andiron_runtime_map *maps, uint64_t n, const char *name)
-{
-	for (uint64_t i = 0; i < n; i++)
-		if (strcmp(maps[i].name, name) == 0)
-			return maps[i].fd;
-	return -1;
-}
-
 int32_t session_recognizes(void *self, uint64_t object)
 {
-	const struct runtime_service *service = self;
-	const struct andiron_objects *objects = service->objects.table;
-	int32_t fd, r = objects->open(service->objects.self, object, ANDIRON_OPEN_FILE, &fd);
-
-	if (r != 0)
-		return r;
-	r = interpreter_recognized(fd);
-	close(fd);
-	return r;
+	return runtime_service_ask(self, object, interpreter_recognized);
 }
 
 static int session_begin(struct session *s, const struct andiron_runtime_map *maps, uint64_t n)
 {
-	int records = map_of(maps, n, "records"), layouts = map_of(maps, n, "layouts");
+	int records = runtime_map_of(maps, n, "records"),
+	    layouts = runtime_map_of(maps, n, "layouts");
 
-	s->procs = map_of(maps, n, "procs");
-	s->codes = map_of(maps, n, "codes");
+	s->procs = runtime_map_of(maps, n, "procs");
+	s->codes = runtime_map_of(maps, n, "codes");
 	if (getrandom(&s->seed, sizeof(s->seed), 0) != sizeof(s->seed) || records < 0 ||
 	    layouts < 0 || s->procs < 0 || s->codes < 0)
 		return -EINVAL;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *const runtime_service_needs[] = {ANDIRON_OBJECTS_ID, NULL};
 const struct andiron_options runtime_service_options = {0, sizeof(struct andiron_option), NULL};
@@ -51,6 +52,26 @@ const void *runtime_service_extension(void *self, const char *id)
 	struct runtime_service *s = self;
 
 	return strcmp(id, s->id) == 0 ? &s->table : NULL;
+}
+
+int32_t runtime_service_ask(const struct runtime_service *s, uint64_t object, int (*is)(int fd))
+{
+	const struct andiron_objects *objects = s->objects.table;
+	int32_t fd, r = objects->open(s->objects.self, object, ANDIRON_OPEN_FILE, &fd);
+
+	if (r != 0)
+		return r;
+	r = is(fd);
+	close(fd);
+	return r;
+}
+
+int runtime_map_of(const struct andiron_runtime_map *maps, uint64_t n, const char *name)
+{
+	for (uint64_t i = 0; i < n; i++)
+		if (strcmp(maps[i].name, name) == 0)
+			return maps[i].fd;
+	return -1;
 }
 
 static void add(uint64_t *sum, uint64_t *said, uint64_t now)

@@ -33,6 +33,12 @@ void runtime_service_destroy(void *self);
 const void *runtime_service_extension(void *self, const char *id);
 void runtime_service_metrics(void *self, const struct andiron_metric_sink *sink);
 
+/* Whether the file of an object is this: what `is` says, or a negative errno. For `recognizes`. */
+int32_t runtime_service_ask(const struct runtime_service *s, uint64_t object, int (*is)(int fd));
+
+/* The descriptor of the program's map of this name; -1: it has none. */
+int runtime_map_of(const struct andiron_runtime_map *maps, uint64_t n, const char *name);
+
 /* A session says what it has now, and keeps in *said what it said last; zeros before it closes,
  * but for what is a counter. [any], one thread at a time for a session. */
 void runtime_service_count(struct runtime_service *s, struct runtime_counts *said,

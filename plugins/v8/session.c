@@ -251,15 +251,7 @@ static int session_begin(struct session *s)
 
 int32_t session_recognizes(void *self, uint64_t object)
 {
-	const struct runtime_service *service = self;
-	const struct andiron_objects *objects = service->objects.table;
-	int32_t fd, r = objects->open(service->objects.self, object, ANDIRON_OPEN_FILE, &fd);
-
-	if (r != 0)
-		return r;
-	r = binary_is_v8(fd);
-	close(fd);
-	return r;
+	return runtime_service_ask(self, object, binary_is_v8);
 }
 
 int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_t n_maps,
@@ -270,19 +262,12 @@ int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_
 
 	if (!s)
 		return -ENOMEM;
-	s->fd_processes = s->fd_layouts = s->fd_places = s->fd_ring = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->reading, NULL);
-	for (uint64_t i = 0; i < n_maps; i++) {
-		if (strcmp(maps[i].name, "processes") == 0)
-			s->fd_processes = maps[i].fd;
-		else if (strcmp(maps[i].name, "layouts") == 0)
-			s->fd_layouts = maps[i].fd;
-		else if (strcmp(maps[i].name, "places") == 0)
-			s->fd_places = maps[i].fd;
-		else if (strcmp(maps[i].name, "ring") == 0)
-			s->fd_ring = maps[i].fd;
-	}
+	s->fd_processes = runtime_map_of(maps, n_maps, "processes");
+	s->fd_layouts = runtime_map_of(maps, n_maps, "layouts");
+	s->fd_places = runtime_map_of(maps, n_maps, "places");
+	s->fd_ring = runtime_map_of(maps, n_maps, "ring");
 	s->service = self;
 	r = session_begin(s);
 	if (r == 0)
@@ -298,6 +283,7 @@ void session_close(void *session)
 	struct process_entry *p;
 	struct object_entry *f;
 
+	target_reader_end(s->reader);
 	names_ring_close(s->ring);
 	while ((p = process_table_take(&s->processes)) != NULL) {
 		target_memory_close(((struct process *)p)->memory);

@@ -58,6 +58,16 @@ static double metrics_of(struct runtime_service *s)
 	return sum;
 }
 
+/* A map that the program has not is none. */
+TEST(maps_are_found_by_name)
+{
+	const struct andiron_runtime_map maps[] = {{.name = "a", .fd = 7}, {.name = "b", .fd = 8}};
+
+	expect_eq(runtime_map_of(maps, 2, "b"), 8);
+	expect_eq(runtime_map_of(maps, 2, "c"), -1);
+	expect_eq(runtime_map_of(maps, 0, "a"), -1);
+}
+
 /* Two samplers' sessions add up, and one that ends takes its own away. */
 TEST(sessions_add_up)
 {
