@@ -111,25 +111,35 @@ JVM_GLOBAL int jvm_blob_find(__u32 cpu, __u64 pc)
 	return 0;
 }
 
-/* Is it where a call in Java code returns to? Every such address stands behind a call: one by its
- * distance, or one through a register or memory (ff /2, whose length is its operand's). */
-JVM_GLOBAL int jvm_returns(__u32 cpu, __u64 pc)
+/* Stands an address behind a call: one by its distance, or one through a register or memory (ff /2,
+ * whose length is its operand's)? */
+JVM_GLOBAL int jvm_behind_call(__u32 cpu, __u64 pc)
 {
 	struct jvm_state *s = h_state(cpu);
 	int is;
+
+	if (!s || h_read(s->bytes, 8, pc - 8) != 0)
+		return 0;
+	is = s->bytes[3] == 0xe8;
+	for (int i = 1; i < 7; i++)
+		is |= i != 3 && s->bytes[i] == 0xff && (s->bytes[i + 1] & 0x38) == 0x10;
+	return is;
+}
+
+/* Is it where a call in Java code returns to? Every such address stands behind a call. */
+JVM_GLOBAL int jvm_returns(__u32 cpu, __u64 pc)
+{
+	struct jvm_state *s = h_state(cpu);
 
 	if (!s)
 		return 0;
 	if (pc == s->process.call_stub || in_interpreter(s, pc) || pc == s->proved)
 		return 1;
-	if (heap_of(s, pc) < 0 || h_read(s->bytes, 8, pc - 8) != 0)
+	if (heap_of(s, pc) < 0 || !jvm_behind_call(cpu, pc))
 		return 0;
-	is = s->bytes[3] == 0xe8;
-	for (int i = 1; i < 7; i++)
-		is |= i != 3 && s->bytes[i] == 0xff && (s->bytes[i + 1] & 0x38) == 0x10;
-	if (is && pc != 0)
+	if (pc != 0)
 		s->proved = pc;
-	return is;
+	return 1;
 }
 
 /* Is it where a call of the blob at hand returns to? */

@@ -340,7 +340,8 @@ JVM_GLOBAL int jvm_leaf_stub_leave(__u32 cpu)
 {
 	struct jvm_state *s = h_state(cpu);
 	struct andiron_walk *w = h_walk(cpu);
-	__u64 sp, fp, ret;
+	__u64 sp, fp, ret, top;
+	int native;
 
 	if (!s || !w)
 		return JVM_STEP_LOST;
@@ -349,9 +350,12 @@ JVM_GLOBAL int jvm_leaf_stub_leave(__u32 cpu)
 	ret = word_at(sp);
 	if (jvm_returns_here(cpu, ret))
 		return step_to(w, ret, sp + 8, fp);
+	/* The JVM itself calls some stubs, such as flush_icache_stub. */
+	top = ret;
+	native = user_address(ret) && heap_of(s, ret) < 0 && jvm_behind_call(cpu, ret);
 	/* An adapter between interpreted and compiled code holds it in rax while it moves
 	 * arguments. */
-	if (returns(s, w->regs[JVM_RAX])) {
+	if (!native && returns(s, w->regs[JVM_RAX])) {
 		ret = w->regs[JVM_RAX];
 		if (w->regs[JVM_R13] - sp < 4096)
 			sp = w->regs[JVM_R13];
@@ -366,7 +370,7 @@ JVM_GLOBAL int jvm_leaf_stub_leave(__u32 cpu)
 		if (jvm_returns_here(cpu, ret))
 			return step_to(w, ret, sp + 8ull * i + 8, fp);
 	}
-	return JVM_STEP_LOST;
+	return native ? (int)step_to(w, top, sp + 8, fp) : JVM_STEP_LOST;
 }
 
 /* A stub that keeps a frame pointer and has called something. A barrier of the collector's has room
