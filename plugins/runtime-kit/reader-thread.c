@@ -8,14 +8,16 @@
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define STACK_BYTES (256u << 10)
-#define LATE_MS     10000u /* for the thread to begin, where the agent itself has no CPU */
+#define LATE_MS     10000u /* for the thread to run, where the agent itself has no CPU */
 
 #define SHARED -1 /* the thread has no table of descriptors of its own */
 #define LOST   -2 /* … has one, and nothing in it */
@@ -33,6 +35,7 @@ enum state {
 
 struct reader_thread {
 	pthread_t thread;
+	pid_t tid;
 	uint32_t state;
 	int self; /* pidfd of this process, in the thread's own table; SHARED, LOST */
 	int fd;   /* where to read */
@@ -136,6 +139,7 @@ static void *run(void *context)
 	struct reader_thread *t = context;
 	uint32_t state;
 
+	t->tid = gettid();
 	t->self = leave_descriptors();
 	for (;;) {
 		while ((state = state_of(&t->state)) == IDLE || state == ANSWERED)
@@ -175,6 +179,24 @@ struct reader_thread *reader_thread_new(void)
 	return t;
 }
 
+/* Whether the thread sleeps, and does not only lack a CPU. */
+static bool is_asleep(const struct reader_thread *t)
+{
+	char path[48], text[64];
+	const char *state;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", t->tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	state = strchr(text, ')');
+	return !state || strncmp(state, ") R", 3) != 0;
+}
+
 /* Waits until the thread has answered. An agent that is throttled loses seconds, which are not the
  * process's: so in rounds, of which each ends with a look, and the deadline is two of them. */
 static ssize_t wait_for_answer(struct reader_thread *t, uint32_t deadline_ms)
@@ -184,12 +206,14 @@ static ssize_t wait_for_answer(struct reader_thread *t, uint32_t deadline_ms)
 	while ((state = state_of(&t->state)) != ANSWERED) {
 		if (late_ms >= LATE_MS && state_move(&t->state, ASKED, IDLE))
 			return -EAGAIN;
-		if (n_rounds >= 2 && state_move(&t->state, READING, LEFT))
+		if ((n_rounds >= 2 || late_ms >= LATE_MS) && state_move(&t->state, READING, LEFT))
 			return -ETIMEDOUT;
 		if (!state_wait(&t->state, state, round_ms))
 			continue;
-		late_ms += state == ASKED ? round_ms : 0;
-		n_rounds += state == READING;
+		if (state == READING && is_asleep(t))
+			n_rounds++;
+		else
+			late_ms += round_ms;
 	}
 	return t->result == -1 ? 0 : t->result;
 }

@@ -260,7 +260,6 @@ TEST(userfaultfd_is_not_waited_for)
 {
 	struct target_reader *r = target_reader_new();
 	struct target_memory *m;
-	uint64_t before;
 	struct ready page;
 	pid_t pid = start(never_fault, &page);
 	char c;
@@ -270,9 +269,8 @@ TEST(userfaultfd_is_not_waited_for)
 		test_skip("the kernel refuses userfaultfd: run this as root, as ./check does");
 	}
 	m = memory_of(r, pid);
-	before = milliseconds();
-	expect(target_memory_read(m, page.at, &c, 1) != 0);
-	expect(milliseconds() - before < 2 * TARGET_DEADLINE_MS);
+	/* And not that it was given up. */
+	expect_eq(target_memory_read(m, page.at, &c, 1), -EFAULT);
 	target_memory_close(m);
 	target_reader_free(r);
 	end(pid);
@@ -391,12 +389,10 @@ TEST(page_that_never_comes_is_given_up)
 	before = milliseconds();
 	expect_eq(target_memory_read(m, never.at, &c, 1), -ETIMEDOUT);
 	expect(milliseconds() - before >= TARGET_DEADLINE_MS);
-	before = milliseconds();
 	expect_eq(target_memory_read(m, never.at, &c, 1), -ETIMEDOUT);
 	expect_eq(target_reader_stuck(r), 1);
 	expect_eq(target_memory_read(other, page.at, &c, 1), 0);
 	expect_eq(c, 'h');
-	expect(milliseconds() - before < TARGET_DEADLINE_MS);
 	target_memory_close(m);
 	process = process_of(pid);
 	expect_eq(target_memory_open(r, &process, &m), -ETIMEDOUT);
