@@ -15,7 +15,7 @@ static int name_keep(struct name_cache *cache, const struct jvm_name *r, size_t 
 	size_t text_bytes = (size_t)r->class_bytes + r->method_bytes + r->file_bytes;
 	const char *method = r->text + r->class_bytes, *file = method + r->method_bytes;
 	char function[JAVA_NAME_BYTES], path[TEXT_BYTES(JVM_FILE_BYTES)];
-	struct name name = {.function = function, .file = path};
+	struct name name = {.function = function, .file = path, .owner = r->head.process};
 
 	if (n < NAME_HEAD || n - NAME_HEAD != text_bytes + r->line_bytes ||
 	    r->class_bytes > JVM_CLASS_BYTES || r->method_bytes > JVM_METHOD_BYTES ||
@@ -44,7 +44,11 @@ static int name_keep(struct name_cache *cache, const struct jvm_name *r, size_t 
 static int site_keep(struct name_cache *cache, const struct jvm_site *r, size_t n)
 {
 	unsigned char table[JVM_INLINED * 10];
-	struct name name = {.function = "-", .file = "", .n_function = 1, .kind = REPORT_SITE};
+	struct name name = {.function = "-",
+			    .file = "",
+			    .n_function = 1,
+			    .owner = r->head.process,
+			    .kind = REPORT_SITE};
 
 	if (n != sizeof(*r) || r->n == 0 || r->n > JVM_INLINED)
 		return -EPROTO;

@@ -92,7 +92,7 @@ TEST(lines_of_noise)
 static size_t report_make(struct jvm_name *r, const char *class_name, const char *method)
 {
 	memset(r, 0, sizeof(*r));
-	r->head = (struct jvm_report){JVM_REPORT_NAME, 0, 7};
+	r->head = (struct jvm_report){JVM_REPORT_NAME, 0, 3, 7};
 	r->class_bytes = (__u16)strlen(class_name);
 	r->method_bytes = (__u16)strlen(method);
 	memcpy(r->text, class_name, r->class_bytes);
@@ -104,7 +104,7 @@ static size_t report_make(struct jvm_name *r, const char *class_name, const char
 TEST(reports_are_kept)
 {
 	static struct jvm_name r;
-	struct jvm_site site = {{JVM_REPORT_SITE, 0, 9}, 2, 1, {7, 8}, {3, JVM_BCI_NONE}};
+	struct jvm_site site = {{JVM_REPORT_SITE, 0, 3, 9}, 2, 1, {7, 8}, {3, JVM_BCI_NONE}};
 	struct name_cache *cache = name_cache_new(1 << 20);
 	size_t n = report_make(&r, "a/B", "c");
 	struct report_site found;
@@ -119,6 +119,30 @@ TEST(reports_are_kept)
 	expect(name_cache_find(cache, 9, &name));
 	expect_eq(report_site(&name, &found), 0);
 	expect(found.n == 2 && found.cut && found.methods[1] == 8 && found.bcis[0] == 3);
+	name_cache_free(cache);
+}
+
+/* A process that fills the cache loses its own names, and no other's. */
+TEST(a_full_cache_keeps_other_processes_names)
+{
+	static struct jvm_name r;
+	struct name_cache *cache = name_cache_new(64 << 10);
+	size_t n = report_make(&r, "a/B", "c");
+	struct name name;
+	uint64_t id, gone;
+	int lost = 0;
+
+	r.head.process = 4;
+	expect_eq(report_keep(cache, &r, n, &id), 0);
+	r.head.process = 3;
+	for (r.head.id = 100; r.head.id < 4000; r.head.id++) {
+		expect_eq(report_keep(cache, &r, n, &id), 0);
+		while ((gone = name_cache_excess(cache)) != 0) {
+			expect(gone >= 100);
+			lost++;
+		}
+	}
+	expect(lost > 0 && name_cache_find(cache, 7, &name));
 	name_cache_free(cache);
 }
 

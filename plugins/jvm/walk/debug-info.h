@@ -229,6 +229,7 @@ JVM_GLOBAL int jvm_site_learn(__u32 cpu)
 	s->id = mix(mix(mix(s->process.seed, s->blob), s->compile_id), s->pc_offset) | 1;
 	s->site.head.kind = JVM_REPORT_SITE;
 	s->site.head.cut = 0;
+	s->site.head.process = s->process.id;
 	s->site.head.id = s->id;
 	if (!h_reported(s->id))
 		h_report(&s->site.head, sizeof(s->site));

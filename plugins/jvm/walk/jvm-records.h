@@ -139,8 +139,9 @@ struct jvm_place {
 #define JVM_REPORT_SITE 2u
 
 struct jvm_report {
-	__u32 kind;
-	__u32 cut; /* texts that are longer: bit 0 the class's name, 1 the method's, 2 the file's */
+	__u16 kind;
+	__u16 cut; /* texts that are longer: bit 0 the class's name, 1 the method's, 2 the file's */
+	__u32 process; /* struct jvm_process's id */
 	__u64 id;
 };
 

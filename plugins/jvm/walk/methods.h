@@ -65,6 +65,7 @@ JVM_INLINE __u16 lines_add(struct jvm_state *s, __u64 const_method, __u32 to)
 JVM_INLINE void name_report(struct jvm_state *s, __u32 text_bytes)
 {
 	s->name.head.kind = JVM_REPORT_NAME;
+	s->name.head.process = s->process.id;
 	s->name.head.id = s->id;
 	s->name.no_zero_bytes = (s->process.at.flags & JVM_NO_ZERO_BYTES) != 0;
 	s->name.reserved = 0;
