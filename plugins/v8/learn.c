@@ -59,6 +59,7 @@ static void learn_script(const struct learning *l, const struct v8_key *key, uin
 		return;
 	s->entry.id = id;
 	pthread_mutex_lock(l->lock);
+	s->entry.process_id = l->process_id;
 	names_put_script(l->names, s);
 	pthread_mutex_unlock(l->lock);
 }
@@ -164,6 +165,7 @@ static bool learn_function(const struct learning *l, const struct v8_key *key, u
 		f->bytecodes = before->bytecodes;
 		before->positions = NULL;
 	}
+	f->entry.process_id = l->process_id;
 	names_put_function(l->names, f);
 	pthread_mutex_unlock(l->lock);
 	return true;

@@ -56,8 +56,8 @@ void names_free(struct names *n)
 
 	if (!n)
 		return;
-	for (e = n->newest; e; e = older) {
-		older = e->older;
+	for (e = n->all.newest; e; e = older) {
+		older = e->in[0].older;
 		entry_free(e);
 	}
 	free(n->codes);
@@ -73,25 +73,42 @@ static struct names_entry **entry_slot(struct names *n, uint64_t id, uint32_t ki
 	return at;
 }
 
+static struct names_list *owner_of(struct names *n, uint64_t process_id)
+{
+	return &n->owners[process_id % NAMES_OWNERS];
+}
+
+static void list_remove(struct names_list *l, struct names_entry *e, int k)
+{
+	*(e->in[k].newer ? &e->in[k].newer->in[k].older : &l->newest) = e->in[k].older;
+	*(e->in[k].older ? &e->in[k].older->in[k].newer : &l->oldest) = e->in[k].newer;
+}
+
+static void list_add(struct names_list *l, struct names_entry *e, int k)
+{
+	e->in[k].newer = NULL;
+	e->in[k].older = l->newest;
+	*(l->newest ? &l->newest->in[k].newer : &l->oldest) = e;
+	l->newest = e;
+}
+
 static void entry_unlink(struct names *n, struct names_entry *e)
 {
-	*(e->newer ? &e->newer->older : &n->newest) = e->older;
-	*(e->older ? &e->older->newer : &n->oldest) = e->newer;
+	list_remove(&n->all, e, 0);
+	list_remove(owner_of(n, e->process_id), e, 1);
 }
 
 static void entry_link(struct names *n, struct names_entry *e)
 {
-	e->newer = NULL;
-	e->older = n->newest;
-	*(n->newest ? &n->newest->newer : &n->oldest) = e;
-	n->newest = e;
+	list_add(&n->all, e, 0);
+	list_add(owner_of(n, e->process_id), e, 1);
 }
 
 static struct names_entry *entry_find(struct names *n, uint64_t id, uint32_t kind)
 {
 	struct names_entry *e = *entry_slot(n, id, kind);
 
-	if (e && e != n->newest) {
+	if (e && e != n->all.newest) {
 		entry_unlink(n, e);
 		entry_link(n, e);
 	}
@@ -159,14 +176,22 @@ static void entry_remove(struct names *n, struct names_entry *e)
 	*entry_slot(n, e->id, e->kind) = e->next;
 	entry_unlink(n, e);
 	n->bytes -= e->bytes;
+	owner_of(n, e->process_id)->bytes -= e->bytes;
 	if (e->kind == NAMES_CODE)
 		codes_remove(n, (struct names_code *)e);
 	entry_free(e);
 }
 
-static void entry_evict(struct names *n)
+/* Makes room for an entry of a process. */
+static void entry_evict(struct names *n, uint64_t process_id)
 {
-	entry_remove(n, n->oldest);
+	struct names_list *most = owner_of(n, process_id);
+
+	if (most->bytes <= NAMES_SHARE)
+		for (uint32_t i = 0; i < NAMES_OWNERS; i++)
+			if (n->owners[i].bytes > most->bytes)
+				most = &n->owners[i];
+	entry_remove(n, most->bytes > NAMES_SHARE ? most->oldest : n->all.oldest);
 	n->n_evicted++;
 }
 
@@ -177,14 +202,15 @@ static bool entry_put(struct names *n, struct names_entry *e, size_t bytes)
 
 	if (*at)
 		entry_remove(n, *at);
-	if (bytes > NAMES_BYTES / 4) {
+	if (bytes > NAMES_SHARE) {
 		entry_free(e);
 		return false;
 	}
-	while (n->bytes + bytes > NAMES_BYTES && n->oldest)
-		entry_evict(n);
+	while (n->bytes + bytes > NAMES_BYTES && n->all.oldest)
+		entry_evict(n, e->process_id);
 	e->bytes = (uint32_t)bytes;
 	n->bytes += bytes;
+	owner_of(n, e->process_id)->bytes += bytes;
 	at = entry_slot(n, e->id, e->kind);
 	e->next = *at;
 	*at = e;
@@ -208,13 +234,13 @@ void names_put_script(struct names *n, struct names_script *s)
 		  sizeof(*s) + strlen(s->name) + lines_bytes(&s->lines) + 4ull * PIECE);
 }
 
-static bool codes_reserve(struct names *n)
+static bool codes_reserve(struct names *n, uint64_t process_id)
 {
 	uint32_t max = n->max_codes ? 2 * n->max_codes : 256;
 	struct names_code **grown;
 
 	while (n->n_codes == NAMES_CODES)
-		entry_evict(n);
+		entry_evict(n, process_id);
 	if (n->n_codes < n->max_codes)
 		return true;
 	grown = realloc(n->codes, max * sizeof(*grown));
@@ -235,12 +261,13 @@ void names_put_code(struct names *n, struct names_code *c)
 	uint32_t i = codes_at(n, c->process_id, start);
 
 	c->entry.kind = NAMES_CODE;
+	c->entry.process_id = c->process_id;
 	while (is_code_at(n, i, c->process_id, start, end)) {
 		c->replaced |= n->codes[i]->code.compilation != c->code.compilation;
 		c->replaced |= n->codes[i]->replaced;
 		entry_remove(n, &n->codes[i]->entry);
 	}
-	if (!codes_reserve(n)) {
+	if (!codes_reserve(n, c->process_id)) {
 		names_code_free(c);
 		return;
 	}

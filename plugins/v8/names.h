@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was read of the functions, scripts and compiled code of all processes: a cache. It is filled
  * while a process lives, and asked when it may be gone. Entries refer to each other by id, and any
- * of them may be absent: what was used least recently goes when NAMES_BYTES are full.
+ * of them may be absent: what was used least recently goes when NAMES_BYTES are full. A process
+ * with more than its share loses its entries before others do, and for its own.
  *
  * No locks: callers share one for a cache. */
 #pragma once
@@ -17,13 +18,22 @@
 #define NAMES_BYTES   (8u << 20)
 #define NAMES_BUCKETS 8192u
 #define NAMES_CODES   32768u
+#define NAMES_SHARE   (NAMES_BYTES / 4) /* of a process */
+#define NAMES_OWNERS  256u              /* lists of entries: processes share them */
 
 struct names_entry {
 	struct names_entry *next; /* in its bucket */
-	struct names_entry *newer, *older;
-	uint64_t id;
+	struct {
+		struct names_entry *newer, *older;
+	} in[2]; /* lists by last use: of all, and of its owner */
+	uint64_t id, process_id;
 	uint32_t bytes; /* with all that it owns */
 	enum { NAMES_FUNCTION, NAMES_SCRIPT, NAMES_CODE } kind;
+};
+
+struct names_list {
+	struct names_entry *newest, *oldest;
+	uint64_t bytes; /* of an owner */
 };
 
 struct names_function {
@@ -53,7 +63,7 @@ struct names_code {
 
 struct names {
 	struct names_entry *buckets[NAMES_BUCKETS];
-	struct names_entry *newest, *oldest;
+	struct names_list all, owners[NAMES_OWNERS];
 	struct names_code **codes; /* ascending by process and address */
 	uint32_t n_codes, max_codes;
 	uint64_t bytes;     /* of all entries, and of this */
@@ -73,7 +83,7 @@ struct names_code *names_code(struct names *n, uint64_t process_id, uint64_t pc)
 uint64_t names_script_id(uint64_t seed, uint64_t address, uint64_t number);
 
 /* Adds an entry, whose owner is now the cache, in place of what has its id. Members of `entry`
- * other than the id are set here. Without memory, or if it is too large, it is freed. */
+ * other than the ids are set here. Without memory, or if it is too large, it is freed. */
 void names_put_function(struct names *n, struct names_function *f);
 void names_put_script(struct names *n, struct names_script *s);
 /* … and in place of all code at its addresses. */

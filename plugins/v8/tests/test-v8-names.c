@@ -43,17 +43,23 @@ TEST(lines_are_bounded)
 	lines_fini(&l);
 }
 
-static void put_function(struct names *n, uint64_t id, size_t n_name)
+static void put_of(struct names *n, uint64_t process_id, uint64_t id, size_t n_name)
 {
 	struct names_function *f = calloc(1, sizeof(*f));
 
 	expect(f);
 	f->entry.id = id;
+	f->entry.process_id = process_id;
 	f->name = malloc(n_name + 1);
 	expect(f->name);
 	memset(f->name, 'a', n_name);
 	f->name[n_name] = '\0';
 	names_put_function(n, f);
+}
+
+static void put_function(struct names *n, uint64_t id, size_t n_name)
+{
+	put_of(n, 0, id, n_name);
 }
 
 static void put_code(struct names *n, uint64_t process_id, uint64_t start, uint64_t end,
@@ -82,6 +88,24 @@ TEST(names_are_bounded_and_the_used_ones_stay)
 	}
 	expect(n->n_evicted > 100000);
 	expect(!names_function(n, 2));
+	names_free(n);
+}
+
+/* A process that fills the cache has all of it while it is alone, and loses its own then. */
+TEST(process_loses_its_own)
+{
+	struct names *n = names_new();
+
+	expect(n);
+	for (uint64_t id = 1; id < 1000; id++) {
+		put_of(n, 1, id, 100000);
+		expect(names_function(n, id));
+		for (uint64_t k = 0; id == 500 && k < 100; k++)
+			put_of(n, 2, 10000 + k, 100);
+	}
+	expect(n->bytes > NAMES_BYTES - 200000);
+	for (uint64_t k = 0; k < 100; k++)
+		expect(names_function(n, 10000 + k));
 	names_free(n);
 }
 
