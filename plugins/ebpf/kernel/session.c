@@ -477,17 +477,23 @@ int session_programs_fd(const struct session *s)
 	return resume_program(s) ? bpf_map__fd(s->skel->maps.programs) : -1;
 }
 
-bool session_load_continuation(struct session *s)
+void session_load_continuation(struct session *s)
 {
 	struct task_work *t = &s->task_work;
 
-	if (s->info.loop && s->info.defer_snapshots && !t->continuation) {
-		task_work_load_continuation(t, s->skel->obj);
-		if (t->continuation)
-			bpf_jit_ranges_add(&s->skel->bss->sampler_jit, t->continuation);
-	}
-	s->skel->bss->sampler_config.continuation = t->continuation != NULL;
-	return t->continuation != NULL;
+	if (!s->info.loop || !s->info.defer_snapshots || t->continuation)
+		return;
+	task_work_load_continuation(t, s->skel->obj);
+	if (t->continuation)
+		bpf_jit_ranges_add(&s->skel->bss->sampler_jit, t->continuation);
+}
+
+void session_continue_walks(struct session *s, bool on)
+{
+	struct task_work *t = &s->task_work;
+
+	s->skel->bss->sampler_config.continuation = t->continuation &&
+						    task_work_take_faults(t, on) == 0 && on;
 }
 
 /* x86-64 leaves addresses as they are. arm64 signs return addresses in the bits above those of an

@@ -86,9 +86,12 @@ const struct unwind_kernel *session_memory(const struct session *s);
  * to 14 theirs, -1 where a walk is one program. */
 int session_walks_fd(const struct session *s);
 int session_programs_fd(const struct session *s);
-/* From now on walks that make more round trips between runtimes than a program can go on in task
- * work. False: not on this kernel. Behind session_defer_snapshots. Some 20 ms. */
-bool session_load_continuation(struct session *s);
+/* Loads what walks need that make more round trips between runtimes than a program can: they go on
+ * in task work, where the kernel has it. Behind session_defer_snapshots. Some 20 ms. */
+void session_load_continuation(struct session *s);
+/* From now on there are such walks, or there are none: then page faults cost nothing (task-work.h).
+ * Some 20 us a CPU. */
+void session_continue_walks(struct session *s, bool on);
 /* From now on processes that execute a watched program are reported then, not by their first sample
  * (launches.h). 0 or a negative errno. Some 10 ms. */
 int session_report_launches(struct session *s);

@@ -84,7 +84,6 @@ static int put(const struct bpf_object *sampler, uint32_t slot, int program)
 
 int task_work_load_continuation(struct task_work *t, const struct bpf_object *sampler)
 {
-	struct error err = ERROR_NULL;
 	int r;
 
 	check(!t->continuation);
@@ -94,15 +93,21 @@ int task_work_load_continuation(struct task_work *t, const struct bpf_object *sa
 		return r;
 	r = put(sampler, ANDIRON_WALK_ROUND, program_of(t, "end_round"));
 	if (r == 0)
-		r = perf_clock_open_faults(&t->faults, program_of(t, "begin_round"), &err);
-	if (r == 0)
 		r = put(sampler, ANDIRON_WALK_CONTINUE, program_of(t, "continuation"));
 	if (r != 0) {
-		perf_clock_close(&t->faults);
 		bpf_object__close(t->continuation);
 		t->continuation = NULL;
 	}
 	return r;
+}
+
+int task_work_take_faults(struct task_work *t, bool on)
+{
+	struct error err = ERROR_NULL;
+
+	check(t->continuation);
+	perf_clock_close(&t->faults);
+	return on ? perf_clock_open_faults(&t->faults, program_of(t, "begin_round"), &err) : 0;
 }
 
 void task_work_close(struct task_work *t)

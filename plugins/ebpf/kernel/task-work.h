@@ -11,15 +11,20 @@
 
 #include "ebpf/kernel/perf-clock.h"
 
+#include <stdbool.h>
+
 struct bpf_object;
 
 struct task_work {
 	struct bpf_object *snapshots, *continuation; /* NULL: not loaded */
-	struct perf_clock faults;                    /* its rounds begin with these */
+	struct perf_clock faults; /* the rounds of a continuation begin with these */
 };
 
 /* Load the form that this kernel has: 0, also where it has none; or a negative errno. Some 20 ms.
  * Nothing calls the program of snapshots yet: its slot is the caller's to fill. */
 int task_work_load_snapshots(struct task_work *t, const struct bpf_object *sampler);
 int task_work_load_continuation(struct task_work *t, const struct bpf_object *sampler);
+/* Opens the events that begin rounds, or closes them: while they are open each page fault of the
+ * machine pays for them. Once a continuation is loaded. 0 or a negative errno. */
+int task_work_take_faults(struct task_work *t, bool on);
 void task_work_close(struct task_work *t);

@@ -15,6 +15,7 @@
 /* What language runtimes know of it (unwinding/runtimes.h). */
 struct process_runtimes {
 	uint32_t asked;      /* bit n: that in slot n was asked for claims */
+	bool claimed;        /* some have claimed code of it */
 	bool retry;          /* some claim was too early, or found no room */
 	int64_t due_ns;      /* of the retry, CLOCK_MONOTONIC */
 	uint32_t n_retries;  /* so far, */

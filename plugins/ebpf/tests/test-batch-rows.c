@@ -272,7 +272,8 @@ static struct runtimes *one_runtime(void)
 		open_toy, close_toy, claim_nothing, gone, resolve, describe};
 	/* clang-format on */
 	static const struct runtime_requested requested = {"toy", {&table, NULL}};
-	static const struct runtimes_kernel kernel = {NULL, load, no_maps, unload, begin, NULL};
+	static const struct runtimes_kernel kernel = {NULL,  load, no_maps, unload,
+						      begin, NULL, NULL};
 	static const struct runtimes_out out = {NULL, say_nothing};
 	struct runtimes *t = runtimes_new(&kernel, &requested, 1, &out);
 

@@ -264,6 +264,10 @@ static int begin_any(void *context)
 	return 0;
 }
 
+static void have_any(void *context, bool any)
+{
+}
+
 static void watch_any(void *context, const struct sampler_process_key *process)
 {
 }
@@ -359,8 +363,8 @@ TEST(early_claims_wait_for_no_target)
 						     .gone = early_gone,
 						     .resolve = early_resolve,
 						     .describe = early_describe};
-	static const struct runtimes_kernel kernel = {NULL,       load_any,  no_maps,
-						      unload_any, begin_any, watch_any};
+	static const struct runtimes_kernel kernel = {NULL,      load_any, no_maps,  unload_any,
+						      begin_any, have_any, watch_any};
 	struct runtime_requested requested = {"early", {&table, NULL}};
 	struct runtimes_out out = {NULL, no_log};
 	struct unwinder_stats stats;

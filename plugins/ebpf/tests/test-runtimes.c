@@ -105,6 +105,7 @@ struct fixture {
 	uint32_t loaded; /* bit n: something is in slot n */
 	int load_error, begin_error;
 	uint32_t n_said, n_watched, n_begun;
+	bool has_walks;
 	char said[1024]; /* last */
 };
 
@@ -141,6 +142,14 @@ static int begin_kernel(void *context)
 
 	f->n_begun++;
 	return f->begin_error;
+}
+
+static void have_walks(void *context, bool any)
+{
+	struct fixture *f = context;
+
+	expect(f->has_walks != any);
+	f->has_walks = any;
 }
 
 static void watch(void *context, const struct sampler_process_key *process)
@@ -191,7 +200,8 @@ static void prepare(struct fixture *f)
 
 static void begin(struct fixture *f)
 {
-	const struct runtimes_kernel kernel = {f, load, maps, unload, begin_kernel, watch};
+	const struct runtimes_kernel kernel = {f,          load, maps, unload, begin_kernel,
+					       have_walks, watch};
 	const struct runtimes_out out = {f, say};
 
 	f->runtimes = runtimes_new(&kernel, f->requested, 2, &out);
@@ -272,8 +282,10 @@ TEST(claims_stand_in_the_store)
 	f.fakes[0].n = 0;
 	ask(&f);
 	expect_eq(slot_at(&f, 0x4000), 1);
+	expect(f.has_walks);
 	runtimes_gone(f.runtimes, &f.process);
 	expect_eq(f.fakes[0].n_gone, 1);
+	expect(!f.has_walks);
 	expect_eq(f.n_said, 0);
 	end(&f);
 }

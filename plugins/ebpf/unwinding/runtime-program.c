@@ -144,6 +144,11 @@ static int begin(void *context)
 	return session_report_launches(context);
 }
 
+static void have_walks(void *context, bool any)
+{
+	session_continue_walks(context, any);
+}
+
 static void watch(void *context, const struct sampler_process_key *process)
 {
 	session_watch_program(context, process);
@@ -151,5 +156,5 @@ static void watch(void *context, const struct sampler_process_key *process)
 
 struct runtimes_kernel runtime_programs(struct session *session)
 {
-	return (struct runtimes_kernel){session, load, maps, unload, begin, watch};
+	return (struct runtimes_kernel){session, load, maps, unload, begin, have_walks, watch};
 }

@@ -35,9 +35,10 @@ struct runtimes {
 	struct runtimes_out out;
 	struct runtime list[RUNTIMES_MAX]; /* in slot 1 + index */
 	struct code_claims claims;
-	bool said_full;    /* that there are too many files */
-	bool kernel_begun; /* kernel.begin was called */
-	int64_t due_ns;    /* the next retry of a process; INT64_MAX: there is none */
+	bool said_full;     /* that there are too many files */
+	bool kernel_begun;  /* kernel.begin was called */
+	uint32_t n_claimed; /* processes of which code was claimed */
+	int64_t due_ns;     /* the next retry of a process; INT64_MAX: there is none */
 	struct runtimes_counts counts;
 	struct claims addresses; /* of the process at hand */
 	VEC(struct andiron_runtime_mapping) mappings;
@@ -400,6 +401,14 @@ static void plan_retry(struct runtimes *t, struct process *p)
 	note_due(t, p);
 }
 
+static void note_claimed(struct runtimes *t, struct process *p)
+{
+	t->kernel.watch(t->kernel.context, &p->key);
+	if (!p->runtimes.claimed && t->n_claimed++ == 0)
+		t->kernel.have_walks(t->kernel.context, true);
+	p->runtimes.claimed = true;
+}
+
 void runtimes_process(struct runtimes *t, struct process *p, struct unwind *store)
 {
 	uint32_t slots;
@@ -417,7 +426,7 @@ void runtimes_process(struct runtimes *t, struct process *p, struct unwind *stor
 		p->runtimes.retry |= code == -EAGAIN;
 	}
 	if (any)
-		t->kernel.watch(t->kernel.context, &p->key);
+		note_claimed(t, p);
 	keep_addresses(t, p->maps);
 	p->maps->claimed = true;
 	plan_retry(t, p);
@@ -485,6 +494,8 @@ void runtimes_gone(struct runtimes *t, const struct process *p)
 	for (size_t i = 0; i < RUNTIMES_MAX; i++)
 		if (p->runtimes.asked >> (i + 1) & 1)
 			t->list[i].table->gone(t->list[i].session, &process);
+	if (p->runtimes.claimed && --t->n_claimed == 0)
+		t->kernel.have_walks(t->kernel.context, false);
 }
 
 const char *runtimes_name(const struct runtimes *t, uint32_t slot)

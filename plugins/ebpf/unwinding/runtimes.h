@@ -44,6 +44,8 @@ struct runtimes_kernel {
 	 * that execute what is watched are reported from now on. 0; or a negative errno, where they
 	 * are not. */
 	int (*begin)(void *context);
+	/* Walks come to code of runtimes from now on, or do so no more. */
+	void (*have_walks)(void *context, bool any);
 	/* Other processes that execute what this one has are to be reported when they do. */
 	void (*watch)(void *context, const struct sampler_process_key *process);
 };
