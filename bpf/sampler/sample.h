@@ -337,10 +337,10 @@ SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pi
 	pending->busy = SAMPLER_BUSY_SAMPLE;
 	pending->key.process = task.key;
 	pending->key.cgroup = task.cgroup;
-	if (h_config()->with_comm) {
+	if (h_config()->with_comm)
 		h_comm(pending->key.comm);
+	if (h_config()->with_tid)
 		pending->key.tid = pid;
-	}
 	sampler_start_walk(c, known, &task, w, pending);
 	sampler_note_process(c, known, &task, w->end != UNWIND_END_NEW);
 	return true;

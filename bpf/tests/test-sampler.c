@@ -494,11 +494,14 @@ TEST(options_shape_the_sample)
 	world.config.with_comm = 1;
 	sample(&c);
 	expect(memcmp(nth(0, 0)->key.comm, "thread", 7) == 0);
+	expect_eq(nth(0, 0)->key.tid, 0);
 	expect_eq(nth(0, 0)->n_kernel, 0);
+	world.config.with_tid = 1;
 	c.kthread = true;
 	c.tgid = 9;
 	world.config.with_kernel = 1;
 	sample(&c);
+	expect(nth(0, 1)->key.tid != 0);
 	expect_eq(nth(0, 1)->n_kernel, 2);
 	expect_eq(nth(0, 1)->n_user, 0);
 	buf_free(&world.ring);

@@ -136,8 +136,13 @@ int engine_set_filter(struct engine *e, struct error *err)
 {
 	int r = sampling_filter_set(e->session, e->matcher, &e->processes, e->options.follow, err);
 
-	session_configure(e->session, sampling_filter_mode(&e->options, e->matcher),
-			  e->options.comm_label || e->options.comm_frame, e->options.kernel_frames);
+	session_configure(e->session,
+			  &(struct session_samples){
+				  .mode = sampling_filter_mode(&e->options, e->matcher),
+				  .with_comm = e->options.comm_label || e->options.comm_frame,
+				  .with_tid = e->options.thread_label,
+				  .with_kernel = e->options.kernel_frames,
+			  });
 	return r;
 }
 

@@ -18,7 +18,7 @@ struct ebpf_options {
 	bool targets_only;
 	bool lazy;
 	bool kernel_frames;
-	bool pid_label;
+	bool pid_label, thread_label;
 	bool comm_label, comm_frame;
 	bool follow;
 	const struct target_label *default_target;

@@ -106,6 +106,7 @@ struct sampler_config {
 	__u32 active; /* buffer */
 	__u32 mode;
 	__u32 with_comm;
+	__u32 with_tid;
 	__u32 with_kernel;
 	__u32 epoch;        /* changes when a reported process is forgotten */
 	__u32 continuation; /* walks with too many entries into runtimes go on in task work */

@@ -318,16 +318,17 @@ void session_stop(struct session *s)
 	perf_clock_close(&s->events);
 }
 
-void session_configure(struct session *s, uint32_t mode, bool with_comm, bool with_kernel)
+void session_configure(struct session *s, const struct session_samples *samples)
 {
 	volatile struct sampler_config *config = &s->skel->bss->sampler_config;
 
-	check(mode <= SAMPLER_CGROUPS);
-	config->with_comm = with_comm;
-	config->with_kernel = with_kernel;
-	config->mode = mode;
+	check(samples->mode <= SAMPLER_CGROUPS);
+	config->with_comm = samples->with_comm;
+	config->with_tid = samples->with_tid;
+	config->with_kernel = samples->with_kernel;
+	config->mode = samples->mode;
 	if (s->launches)
-		launches_configure(s->launches, mode);
+		launches_configure(s->launches, samples->mode);
 }
 
 int session_report_launches(struct session *s)

@@ -46,8 +46,12 @@ void session_defer_snapshots(struct session *s);
 /* No program is started after this; what was counted can still be read. */
 void session_stop(struct session *s);
 
-/* What is sampled from now on (SAMPLER_ALL, …); whether with comm and kernel frames. */
-void session_configure(struct session *s, uint32_t mode, bool with_comm, bool with_kernel);
+/* What is sampled from now on, and what is kept of it. */
+struct session_samples {
+	uint32_t mode; /* SAMPLER_ALL, … */
+	bool with_comm, with_tid, with_kernel;
+};
+void session_configure(struct session *s, const struct session_samples *samples);
 
 /* Members of the sets behind SAMPLER_PIDS and SAMPLER_CGROUPS. -E2BIG: the set is full. Removing
  * what is not there is no error. */

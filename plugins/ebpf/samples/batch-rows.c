@@ -261,7 +261,7 @@ static uint32_t add_attributes(struct making *m, const struct row *row, uint32_t
 			m->b, STR("comm"),
 			(struct str){row->stack->key.comm,
 				     strnlen(row->stack->key.comm, sizeof(row->stack->key.comm))});
-	if (m->options->comm_label && row->stack->key.tid)
+	if (row->stack->key.tid)
 		attributes[n++] = batch_add_int_attribute(m->b, STR("tid"), row->stack->key.tid);
 	*ret_n = n;
 	return n ? batch_add_attributes(m->b, attributes, n) : 0;
