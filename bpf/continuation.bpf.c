@@ -11,7 +11,8 @@
  * run no instruction of its own since it was sampled.
  *
  * The CPU's walk is free meanwhile: the kernel runs no program of an event while it runs another on
- * the CPU. The event excludes faults in user mode, so only the few of the kernel itself pay. */
+ * the CPU. The event excludes faults in user mode, so the program runs at the few of the kernel
+ * itself only. It is open while there is a process whose code a runtime has claimed. */
 #include "kernel/types.h"
 
 #include <bpf/bpf_helpers.h>

@@ -107,7 +107,8 @@ struct andiron_runtime {
 	 * frames cannot be shown. Asked for each file with code when a process has mapped it,
 	 * before `open` and without a session, once while the file is in use. 1 or 0; or a negative
 	 * errno: the file could not be read, and is asked for again with the next process that maps
-	 * it. The answer is usually no: some 10 µs for that, at most 5 ms for a yes. */
+	 * it. The answer is usually no: some 10 µs where the file's dynamic symbols tell, at most
+	 * 5 ms where more of it has to be read. */
 	int32_t (*recognizes)(void *self, uint64_t object);
 
 	/* A process has mapped an object that `recognizes` knows, for the first time, and the
@@ -128,9 +129,10 @@ struct andiron_runtime {
 	 * alone (and children that are only forked), win over what is mapped there, and replace all
 	 * of them; none: it has none. The number of ranges, 0 for a process that is of no interest,
 	 * or a negative errno, which counts as 0. After -EAGAIN (the runtime has not yet set up
-	 * what is needed) and -ENOMEM (memory is short, or a map is full) it is asked again though
-	 * nothing is mapped anew: 1, 2, 4 … 256 ms after an exec that was expected, then ten times
-	 * at intervals of a second, then ten times at intervals of a minute.
+	 * what is needed) and -ENOMEM (memory is short, or a map is full; the log says so) it is
+	 * asked again though nothing is mapped anew: 1, 2, 4 … 256 ms after an exec that was
+	 * expected, then ten times at intervals of a second, then ten times at intervals of a
+	 * minute.
 	 *
 	 * The same process (`pid` and `start_ns`) may have executed another program since the last
 	 * call: then `exec_generation` differs, and nothing that was known of its memory holds.

@@ -48,7 +48,7 @@
 /* `native`: the frame at pc is left by the sampler's tables, as if nobody had claimed its code. */
 #define ANDIRON_WALK_LEAVE 1u /* and is not shown: the program's frames stand for it */
 #define ANDIRON_WALK_SHOW  2u /* and is shown, behind the program's frames */
-#define ANDIRON_WALK_REST  3u /* and is shown, as is all claimed code behind it: no more calls */
+#define ANDIRON_WALK_REST  3u /* and is shown, and claimed code behind it is walked as others' */
 
 struct andiron_walk {
 	__u32 version;
