@@ -207,13 +207,15 @@ class Judged:
     def expect(self, what, shares=None, samples=SAMPLES, beside=0.1):
         """Prints the figures and fails where they are not what is promised. `shares` are parts of
         the samples that hold within 3 points and what chance adds; `beside` bounds the part of the
-        samples outside of the program's code."""
+        samples outside of the program's code, without those from before its runtime was known,
+        which a busy machine has up to some hundreds of."""
         print(f"# {what}: {self}", flush=True)
         assert self.samples >= samples / 2, f"{what}: {self}"
         assert self.right >= 0.995, f"{what}: {self.wrong.most_common(5)}"
         assert self.whole >= 0.999 * self.samples, f"{what}: {self.cut.most_common(5)}"
         assert self.early <= self.profile.early, f"{what}: {self}"
-        assert self.beside <= beside * (self.samples + self.beside), f"{what}: {self}"
+        before = min(self.profile.early, samples / 4)
+        assert self.beside - before <= beside * (self.samples + self.beside), f"{what}: {self}"
         for kind, part in (shares or {}).items():
             off = abs(self.share(kind) - part)
             assert off <= 0.03 + 2 / self.samples**0.5, f"{what}: {kind} {self.share(kind):.3f}"
