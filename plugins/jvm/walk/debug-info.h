@@ -195,14 +195,36 @@ JVM_GLOBAL int jvm_places_meet(__u32 cpu, __u32 index)
 	return 0;
 }
 
+/* C1 puts rare paths behind the method: what they have called, as a barrier of the collector's, has
+ * no debug information, and they jump back to where they came from. There s->offset goes; 0: there
+ * is no such jump. */
+JVM_INLINE int jump_follow(struct jvm_state *s)
+{
+	__u64 to = s->offset;
+
+	if (h_read(s->bytes, 8, s->code + s->offset) != 0)
+		return 0;
+	if (s->bytes[0] == 0xe9) /* jmp, by 32 or 8 bits */
+		to += 5 + (__u64)(__s64)(__s32)at32(s->bytes, 1);
+	else if (s->bytes[0] == 0xeb)
+		to += 2 + (__u64)(__s64)(signed char)s->bytes[1];
+	if (to >= s->offset)
+		return 0;
+	s->offset = (__u32)to;
+	return 1;
+}
+
 JVM_INLINE int site_scopes(__u32 cpu, struct jvm_state *s)
 {
 	__u32 index = place_search(s);
+	int error = jvm_place_learn(cpu, index);
 
-	if (jvm_place_learn(cpu, index) != 0)
-		return 1;
-	if (!s->call || s->pc_offset == s->offset || index == 0)
-		return 0;
+	if (!s->call || (error == 0 && s->pc_offset == s->offset))
+		return error;
+	if (jump_follow(s))
+		return jvm_place_learn(cpu, place_search(s));
+	if (error != 0 || index == 0)
+		return error;
 	return jvm_places_meet(cpu, index);
 }
 
