@@ -162,17 +162,30 @@ static void code_read_optimized(const struct heap *h, uint64_t object, uint64_t 
 		c->n_positions = 0;
 	}
 	code_read_inlined(h, deopt, c);
+	calls_read(h, deopt, c);
 }
 
-bool code_read(const struct heap *h, uint64_t seed, uint64_t pc, struct code *ret)
+/* V8 9.x: the bytecodes of baseline code are in what its function has as its code. */
+static bool baseline_data(const struct heap *h, uint64_t shared, uint64_t object, uint64_t *ret)
+{
+	uint64_t data, code;
+
+	return heap_word(h, shared, h->binary->layout.shared_data, &data) &&
+	       heap_word(h, data, 8, &code) && code == object && heap_word(h, data, 16, ret) &&
+	       (heap_is(h, *ret, h->binary->types.bytecodes) ||
+		heap_is(h, *ret, h->binary->types.interpreter_data));
+}
+
+bool code_read(const struct heap *h, uint64_t seed, const struct v8_sighting *s, struct code *ret)
 {
 	const struct v8_binary *b = h->binary;
 	uint64_t object, data;
 
 	*ret = (struct code){0};
-	if (!code_find(h, seed, pc, ret, &object))
+	if (!code_find(h, seed, s->code, ret, &object))
 		return false;
-	if (!heap_word(h, object, b->code_deopt, &data))
+	if (!baseline_data(h, s->key.shared, object, &data) &&
+	    !heap_word(h, object, b->code_deopt, &data))
 		return true;
 	if (heap_is(h, data, b->types.interpreter_data)) {
 		if (!heap_word(h, data, 8, &data))
@@ -188,10 +201,23 @@ bool code_read(const struct heap *h, uint64_t seed, uint64_t pc, struct code *re
 	return true;
 }
 
+size_t code_bytes(const struct code *c)
+{
+	return c->n_positions + c->n_inlined * sizeof(*c->inlined) +
+	       c->n_calls * sizeof(*c->calls) + c->n_places * sizeof(*c->places) +
+	       c->n_callees * sizeof(*c->callees) + c->n_asides * sizeof(*c->asides) +
+	       (c->doubts ? CODE_DOUBTS * sizeof(*c->doubts) : 0) + c->n_steps * sizeof(*c->steps);
+}
+
 void code_fini(struct code *c)
 {
 	free(c->positions);
 	free(c->inlined);
+	free(c->calls);
+	free(c->places);
+	free(c->callees);
+	free(c->doubts);
+	free(c->asides);
 	free(c->steps);
 	*c = (struct code){0};
 }

@@ -54,27 +54,60 @@ static void function_add(struct resolving *r, const struct names_function *f, in
 		r->frames->list[at].line = script_line(s, position);
 }
 
+static const struct names_function *function_of(struct resolving *r, uint64_t id)
+{
+	return id != 0 ? names_function(r->names, id) : NULL;
+}
+
+static void inlined_add(struct resolving *r, uint64_t id, int32_t position)
+{
+	const struct names_function *f = function_of(r, id);
+
+	if (f)
+		function_add(r, f, position);
+	else
+		frame_add(r->frames, "[inlined]", "");
+}
+
+/* A function, and before it those that it has inlined at this call. */
+static void call_add(struct resolving *r, const struct names_function *f, const struct code *code,
+		     const struct code_call *call)
+{
+	const struct code_place *places = code->places + call->first;
+
+	for (uint32_t i = call->n - 1; i > 0 && r->frames->n + 1 < r->frames->max; i--)
+		inlined_add(r, code->callees[places[i].callee].function, places[i].at);
+	function_add(r, f, places[0].at);
+}
+
 /* A function, and before it those that it has inlined at this place. */
 static void optimized_add(struct resolving *r, const struct names_function *f,
-			  const struct code *code, uint32_t offset)
+			  const struct code *code, uint32_t offset, bool is_call)
 {
+	const struct code_call *call = is_call ? calls_find(code, offset + 1) : NULL;
 	struct position p = {-1, -1};
+	bool is_sure = false;
 
-	positions_find(code->positions, code->n_positions, r->binary, offset, &p);
+	if (call) {
+		call_add(r, f, code, call);
+		return;
+	}
+	positions_find(code->positions, code->n_positions, r->binary, calls_belongs(code, offset),
+		       &p);
 	for (uint32_t depth = 0; p.inlined >= 0 && (uint32_t)p.inlined < code->n_inlined &&
 				 depth <= code->n_inlined && r->frames->n + 1 < r->frames->max;
 	     depth++) {
 		const struct code_inlined *i = &code->inlined[p.inlined];
-		const struct names_function *inlined =
-			i->function != 0 ? names_function(r->names, i->function) : NULL;
 
-		if (inlined)
-			function_add(r, inlined, p.at);
-		else
-			frame_add(r->frames, "[inlined]", "");
+		if (!is_sure && calls_doubt(code, i->shared, p.at))
+			p.at = -1;
+		inlined_add(r, i->function, p.at);
 		p = i->position;
+		is_sure = i->is_sure;
 	}
-	function_add(r, f, p.inlined >= 0 ? -1 : p.at);
+	if (p.inlined >= 0 || (!is_sure && calls_doubt(code, code->shared, p.at)))
+		p.at = -1;
+	function_add(r, f, p.at);
 }
 
 static int32_t function_position(const struct resolving *r, const struct names_function *f,
@@ -101,7 +134,8 @@ static const struct code *code_of(struct resolving *r, uint64_t process_id, uint
 	const struct names_code *c = names_code(r->names, process_id, V8_ADDRESS(where));
 	uint64_t compilation = V8_COMPILATION(where);
 
-	if (!c || (compilation != 0 ? compilation != c->code.compilation : c->replaced))
+	if (!c || (compilation != 0 ? compilation != c->code.compilation && compilation != c->moved
+				    : c->replaced))
 		return NULL;
 	return &c->code;
 }
@@ -110,11 +144,11 @@ static void compiled_add(struct resolving *r, const struct names_function *f, ui
 {
 	const struct code *code = where != V8_NOWHERE ? code_of(r, f->key.process_id, where) : NULL;
 	/* A return address belongs to the call before it. */
-	uint32_t offset =
-		code ? (uint32_t)(V8_ADDRESS(where) - code->start) - (where & V8_EXACT ? 0 : 1) : 0;
+	bool is_call = !(where & V8_EXACT);
+	uint32_t offset = code ? (uint32_t)(V8_ADDRESS(where) - code->start) - is_call : 0;
 
 	if (code && code->kind == CODE_OPTIMIZED && code->shared == f->key.shared)
-		optimized_add(r, f, code, offset);
+		optimized_add(r, f, code, offset, is_call);
 	else if (code && code->kind == CODE_BASELINE && code->bytecodes == f->bytecodes)
 		function_add(r, f, baseline_position(r, f, code, offset));
 	else

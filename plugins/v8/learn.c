@@ -218,7 +218,7 @@ static void learn_code(const struct learning *l, const struct v8_sighting *s,
 		return;
 	*ret = (struct v8_place_state){0};
 	c = calloc(1, sizeof(*c));
-	if (!c || !code_read(&l->heap, l->seed, s->code, &c->code)) {
+	if (!c || !code_read(&l->heap, l->seed, s, &c->code)) {
 		free(c);
 		return;
 	}
@@ -229,6 +229,8 @@ static void learn_code(const struct learning *l, const struct v8_sighting *s,
 	for (uint32_t i = 0; i < c->code.n_inlined; i++)
 		if (c->code.inlined[i].shared != 0)
 			c->code.inlined[i].function = learn_inlined(l, c->code.inlined[i].shared);
+	for (uint32_t i = 0; i < c->code.n_callees; i++)
+		c->code.callees[i].function = learn_inlined(l, c->code.callees[i].shared);
 	if (c->code.kind == CODE_BASELINE)
 		learn_function(l, &s->key, c->code.bytecodes);
 	pthread_mutex_lock(l->lock);

@@ -252,19 +252,32 @@ static bool codes_reserve(struct names *n, uint64_t process_id)
 	return true;
 }
 
+/* Whether it is the same code, to which objects belong that the collector has moved. */
+static bool is_same_code(const struct code *a, const struct code *b)
+{
+	return a->start == b->start && a->end == b->end && a->kind == b->kind &&
+	       a->n_inlined == b->n_inlined && a->n_steps == b->n_steps &&
+	       a->n_positions == b->n_positions && a->n_positions > 0 &&
+	       memcmp(a->positions, b->positions, a->n_positions) == 0;
+}
+
 void names_put_code(struct names *n, struct names_code *c)
 {
-	size_t bytes = sizeof(*c) + c->code.n_positions + 4ull * PIECE +
-		       c->code.n_inlined * sizeof(*c->code.inlined) +
-		       c->code.n_steps * sizeof(*c->code.steps);
+	size_t bytes = sizeof(*c) + 4ull * PIECE + code_bytes(&c->code);
 	uint64_t start = c->code.start, end = c->code.end;
 	uint32_t i = codes_at(n, c->process_id, start);
 
 	c->entry.kind = NAMES_CODE;
 	c->entry.process_id = c->process_id;
 	while (is_code_at(n, i, c->process_id, start, end)) {
-		c->replaced |= n->codes[i]->code.compilation != c->code.compilation;
-		c->replaced |= n->codes[i]->replaced;
+		const struct names_code *was = n->codes[i];
+
+		c->moved = was->moved;
+		if (was->code.compilation != c->code.compilation) {
+			c->moved = is_same_code(&was->code, &c->code) ? was->code.compilation : 0;
+			c->replaced |= c->moved == 0;
+		}
+		c->replaced |= was->replaced;
 		entry_remove(n, &n->codes[i]->entry);
 	}
 	if (!codes_reserve(n, c->process_id)) {

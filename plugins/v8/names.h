@@ -58,7 +58,8 @@ struct names_code {
 	struct names_entry entry; /* by its header's address and its process */
 	uint64_t process_id;
 	struct code code;
-	bool replaced; /* other code was at these addresses before */
+	uint64_t moved; /* the same code's compilation before the collector moved what it has; 0 */
+	bool replaced;  /* other code was at these addresses before */
 };
 
 struct names {

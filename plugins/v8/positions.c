@@ -59,7 +59,7 @@ static uint32_t entry_next(const uint8_t *p, uint32_t n, uint32_t shift, struct 
 	return k + m;
 }
 
-bool positions_find(const uint8_t *table, uint32_t n, const struct v8_binary *b, uint32_t offset,
+bool positions_find(const uint8_t *table, uint32_t n, const struct v8_binary *b, int64_t offset,
 		    struct position *ret)
 {
 	struct entry e = before_first(b);
@@ -67,12 +67,25 @@ bool positions_find(const uint8_t *table, uint32_t n, const struct v8_binary *b,
 
 	for (uint32_t at = 0, k; at < n; at += k) {
 		k = entry_next(table + at, n - at, b->positions_shift, &e);
-		if (k == 0 || e.code > (int64_t)offset)
+		if (k == 0 || e.code > offset)
 			break;
 		*ret = position_of(e.position);
 		found = true;
 	}
 	return found;
+}
+
+bool positions_last(const uint8_t *table, uint32_t n, const struct v8_binary *b, uint32_t *ret)
+{
+	struct entry e = before_first(b);
+
+	for (uint32_t at = 0, k; at < n; at += k) {
+		k = entry_next(table + at, n - at, b->positions_shift, &e);
+		if (k == 0)
+			return false;
+	}
+	*ret = (uint32_t)e.code;
+	return n > 0 && e.code >= 0 && e.code < INT32_MAX;
 }
 
 bool positions_fit(const uint8_t *table, uint32_t n, const struct v8_binary *b, uint64_t end)

@@ -21,8 +21,11 @@ struct position position_of(uint64_t word);
 /* The position of the last entry at or before an offset; false: there is none. `positions_shift` of
  * the file is of the code offset in an entry's first number, whose low bits say what the entry is
  * for. */
-bool positions_find(const uint8_t *table, uint32_t n, const struct v8_binary *b, uint32_t offset,
+bool positions_find(const uint8_t *table, uint32_t n, const struct v8_binary *b, int64_t offset,
 		    struct position *ret);
+
+/* Where the last entry is; false: there is none. */
+bool positions_last(const uint8_t *table, uint32_t n, const struct v8_binary *b, uint32_t *ret);
 
 /* Whether no entry is behind the end of the code: a table that is read by a wrong shift is
  * longer. */

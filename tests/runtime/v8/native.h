@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "v8/memory.h"
+#include "v8/v8-heap.h"
 #include "v8/shared.h"
 
 #define V8_INLINE static inline
