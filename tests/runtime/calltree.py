@@ -4,7 +4,7 @@
 calls: A B      the next frame of the program is A or B; other.js:A: of that file; ~ is a space
 … by library    frames that are not of the program stand between
 … by NAME       a frame of that name stands between
-native A …      this holds for A, a native method, whose frame has no line
+native A …      this holds for A, a native method, or what has no line for other reasons
 burns           it works, and calls none of the program's functions
 one, four       the lines of a function that spins; their times are as 1 to 4
 [N]             the line spins N times

@@ -99,15 +99,17 @@ def each_named(found, pids):
 
 
 def of_programs(
-    commands, samples=SAMPLES, rate=997, option="", beside=None, ready=each_named, says=""
+    commands, samples=SAMPLES, rate=997, option="", beside=None, ready=each_named, says="", warm=""
 ):
     """A Profile of each of these commands, which run at the same time until they were sampled that
     often after `ready({pid: runtime}, pids)` and after each said the words `says`;
-    `beside(pids)` is done then."""
+    `beside(pids)` is done then. The agent begins after each said the words `warm`."""
     need_root()
     with contextlib.ExitStack() as stack:
         programs = [stack.enter_context(Background(*command)) for command in commands]
         pids = [program.pid for program in programs]
+        for program in programs:
+            program.until_says(warm)
         targets = ", ".join(TARGET % (pid, i) for i, pid in enumerate(pids))
         config = write("c.alloy", CONFIG % (targets, rate, option))
         began = time.monotonic()
