@@ -92,7 +92,7 @@ int32_t session_open(void *self, const struct andiron_runtime_map *maps, uint64_
 	s->service = self;
 	s->processes_map = runtime_map_of(maps, n, "processes");
 	s->reported_map = runtime_map_of(maps, n, "reported");
-	s->reader = target_reader_new();
+	s->reader = target_reader_new(false);
 	s->names = name_cache_new(NAME_BYTES);
 	if (reports < 0 || s->processes_map < 0 || s->reported_map < 0)
 		error = -EINVAL;

@@ -123,7 +123,7 @@ static int session_begin(struct session *s, const struct andiron_runtime_map *ma
 	    layouts < 0 || s->procs < 0 || s->codes < 0)
 		return -EINVAL;
 	s->names = name_cache_new(NAMES_BYTES);
-	s->reader = target_reader_new();
+	s->reader = target_reader_new(false);
 	if (!s->names || !s->reader ||
 	    binaries_init(&s->binaries, &s->service->objects, layouts) != 0 ||
 	    process_table_init(&s->processes, PYTHON_PROCS, 0) != 0)

@@ -61,7 +61,7 @@ struct target_reader {
 	struct stuck stuck[TARGET_STUCK_MAX];
 	uint32_t n_stuck, n_open, max_open;
 	uint64_t n_files, uses;
-	bool ended;
+	bool ended, patient;
 	struct waits waits;
 	struct count counts[SETS][WAYS];
 };
@@ -80,7 +80,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-struct target_reader *target_reader_new(void)
+struct target_reader *target_reader_new(bool patient)
 {
 	struct target_reader *r = calloc(1, sizeof(*r));
 	struct rlimit limit = {0};
@@ -92,6 +92,7 @@ struct target_reader *target_reader_new(void)
 		free(r);
 		return NULL;
 	}
+	r->patient = patient;
 	pthread_mutex_init(&r->lock, NULL);
 	getrlimit(RLIMIT_NOFILE, &limit);
 	r->max_open = limit.rlim_cur / 2 > UINT32_MAX ? UINT32_MAX : (uint32_t)limit.rlim_cur / 2;
@@ -326,7 +327,7 @@ static ssize_t read_target(struct target_memory *m, uint64_t at, size_t n)
 	slept_ns = got == -ETIMEDOUT ? deadline_ms * MS
 		   : got >= 0        ? reader_thread_slept_ns(r->thread)
 				     : 0;
-	if (slept_ns < MS)
+	if (slept_ns < (r->patient ? TARGET_PATIENCE_MS : 1) * MS)
 		return got;
 	pthread_mutex_lock(&r->lock);
 	waits_add(&find_count(r, &m->process)->waits, slept_ns);
@@ -358,7 +359,7 @@ static int spend(struct target_memory *m, uint64_t at, size_t n)
 		c->n_bytes = 0;
 	}
 	c->n_reads++;
-	is_spent = c->n_reads > TARGET_READS || c->n_bytes > TARGET_BYTES;
+	is_spent = !r->patient && (c->n_reads > TARGET_READS || c->n_bytes > TARGET_BYTES);
 	pthread_mutex_unlock(&r->lock);
 	return is_spent ? -EDQUOT : 0;
 }

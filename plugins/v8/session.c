@@ -25,12 +25,13 @@
 #include "v8/learn.h"
 #include "v8/mappings.h"
 
-#define FILES       1024u /* that no process uses */
-#define GONE        256u  /* processes whose names may be asked for */
-#define IDS         256u
-#define REGIONS_NS  1000000000ull /* a process's list of mappings is read as often as that */
-#define BUDGET      400000u       /* reads (memory.h) of a process at once, */
-#define BUDGET_MORE 5000u         /* … and how many more in a second */
+#define FILES      1024u /* that no process uses */
+#define GONE       256u  /* processes whose names may be asked for */
+#define IDS        256u
+#define REGIONS_NS 1000000000ull /* a process's list of mappings is read as often as that */
+#define BUDGET     400000u       /* reads (memory.h) for one sighting, … */
+#define LEARN_NS   1000000000ull /* … and how long it may take */
+#define TIME_NS    5000000000ull /* of the thread for a process; half of all time is added */
 
 struct file {
 	struct object_entry entry;
@@ -44,7 +45,8 @@ struct process {
 	struct v8_binary *binary;
 	struct target_memory *memory; /* NULL: it is gone, or not to be read */
 	struct mappings mappings;
-	uint64_t seed, budget, budget_ns, regions_ns;
+	uint64_t seed, regions_ns;
+	uint64_t left_ns, left_at_ns; /* of the thread's time, and when that was so */
 };
 
 struct session {
@@ -146,7 +148,7 @@ static void session_unlock(struct session *s)
 
 	session_count(s);
 	pthread_mutex_unlock(&s->lock);
-	/* The thread waits for a process half a second at most. */
+	/* The thread takes a second and a half for a sighting at most. */
 	if (full ? pthread_mutex_lock(&s->reading) != 0 : pthread_mutex_trylock(&s->reading) != 0)
 		return;
 	pthread_mutex_lock(&s->lock);
@@ -158,11 +160,14 @@ static void session_unlock(struct session *s)
 struct target {
 	struct target_memory *memory;
 	struct target_reader *reader;
+	uint64_t until_ns;
 };
 
 static bool target_read(void *context, uint64_t address, void *ret, size_t n)
 {
-	return target_memory_read(((struct target *)context)->memory, address, ret, n) == 0;
+	struct target *t = context;
+
+	return now_ns() < t->until_ns && target_memory_read(t->memory, address, ret, n) == 0;
 }
 
 static void target_refresh(void *context)
@@ -170,15 +175,20 @@ static void target_refresh(void *context)
 	target_reader_refresh(((struct target *)context)->reader);
 }
 
-static uint64_t budget_of(struct process *p)
+/* What the process has left of the thread's time. */
+static uint64_t time_left(struct process *p, uint64_t now)
 {
-	uint64_t now = now_ns(), more = (now - p->budget_ns) / (1000000000 / BUDGET_MORE);
+	uint64_t left = p->left_ns + (now - p->left_at_ns) / 2;
 
-	if (more > 0) {
-		p->budget = more < BUDGET - p->budget ? p->budget + more : BUDGET;
-		p->budget_ns = now;
-	}
-	return p->budget;
+	p->left_ns = left < TIME_NS ? left : TIME_NS;
+	p->left_at_ns = now;
+	return p->left_ns;
+}
+
+static void time_take(struct process *p, uint64_t ns)
+{
+	p->left_ns -= ns < p->left_ns ? ns : p->left_ns;
+	p->left_at_ns += ns;
 }
 
 /* Reads what a walk has seen, unless its process is gone. */
@@ -186,21 +196,23 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 {
 	struct v8_place place = v8_place_of(sighting);
 	struct v8_place_state state;
-	struct target target = {NULL, s->reader};
-	struct v8_memory memory = {target_read, target_refresh, &target, 0};
+	struct target target = {NULL, s->reader, 0};
+	struct v8_memory memory = {target_read, target_refresh, &target, BUDGET};
 	struct learning l = {.names = s->names, .lock = &s->lock, .heap = {&memory, NULL}};
 	struct v8_binary *binary;
 	struct process *p;
+	uint64_t begin = now_ns(), left;
 
 	pthread_mutex_lock(&s->lock);
 	close_retired(s);
 	p = process_of_id(s, sighting->key.process_id);
-	if (!p || !p->memory) {
+	left = p ? time_left(p, begin) : 0;
+	if (left == 0 || !p->memory) {
 		pthread_mutex_unlock(&s->lock);
 		return;
 	}
 	target.memory = p->memory;
-	memory.budget = budget_of(p);
+	target.until_ns = begin + (left < LEARN_NS ? left : LEARN_NS);
 	binary = p->binary;
 	binary->n_users++;
 	l.heap.binary = binary;
@@ -217,7 +229,7 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	pthread_mutex_lock(&s->lock);
 	p = process_of_id(s, sighting->key.process_id);
 	if (p)
-		p->budget = memory.budget;
+		time_take(p, now_ns() - begin);
 	binary_release(binary);
 	session_count(s);
 	pthread_mutex_unlock(&s->lock);
@@ -241,7 +253,7 @@ static int session_begin(struct session *s)
 	if (s->fd_processes < 0 || s->fd_layouts < 0 || s->fd_places < 0 || s->fd_ring < 0)
 		return -EINVAL;
 	s->names = names_new();
-	s->reader = target_reader_new();
+	s->reader = target_reader_new(true);
 	if (!s->names || !s->reader ||
 	    object_table_init(&s->files, &s->service->objects, FILES, V8_LAYOUTS) != 0 ||
 	    process_table_init(&s->processes, V8_PROCESSES, GONE) != 0)
@@ -360,7 +372,7 @@ static struct process *process_new(struct session *s, const struct andiron_runti
 		free(p);
 		return NULL;
 	}
-	p->budget = BUDGET;
+	p->left_ns = TIME_NS;
 	ids = &s->ids[p->entry.id % IDS];
 	p->next = *ids;
 	*ids = p;

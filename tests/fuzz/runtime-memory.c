@@ -31,7 +31,7 @@ static struct target_memory *memory_of(const uint8_t *bytes, size_t n)
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
 	if (!reader)
-		reader = target_reader_new();
+		reader = target_reader_new(false);
 	check(reader && fd >= 0 && pwrite(fd, bytes, n, IMAGE) == (ssize_t)n);
 	check(target_memory_of(reader, fd, &m) == 0);
 	return m;

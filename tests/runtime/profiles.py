@@ -15,7 +15,7 @@ import time
 
 import running
 from protobuf import fields, packed
-from running import PATIENT, Agent
+from running import PATIENT, Agent, cpu_seconds
 from tap import DEPTH, Background, andiron, need_root, write
 
 CONFIG = """pyroscope.ebpf "run" {
@@ -125,10 +125,19 @@ def of_programs(
         for program in programs:
             program.until_says(says)
         early = (time.monotonic() - began) * rate * os.cpu_count()
+        used = [cpu_seconds(pid) for pid in pids]
         taken = agent.metric("andiron_samples_taken_total")
         if beside:
             beside(pids)
-        agent.until_metric("andiron_samples_taken_total", taken + samples * len(pids))
+        if says:  # by the program's clock: the agent may count older samples for a while
+            agent.until(
+                lambda: all(
+                    cpu_seconds(pid) - before >= samples / rate for pid, before in zip(pids, used)
+                ),
+                "the programs have run for so many samples",
+            )
+        else:
+            agent.until_metric("andiron_samples_taken_total", taken + samples * len(pids))
         told()
         agent.stop()
         said = agent.text()

@@ -123,7 +123,7 @@ static void have_page(int out)
 /* Bytes, words and texts, up to the border of what is there. */
 TEST(memory_is_read)
 {
-	struct target_reader *r = target_reader_new();
+	struct target_reader *r = target_reader_new(false);
 	struct target_memory *m;
 	struct ready page;
 	pid_t pid = start(have_page, &page);
@@ -148,7 +148,7 @@ TEST(memory_is_read)
 /* Long reads go by pieces; copies are as old as the last refresh. */
 TEST(copies_are_refreshed)
 {
-	struct target_reader *r = target_reader_new();
+	struct target_reader *r = target_reader_new(false);
 	int fd = memfd_create("memory", MFD_CLOEXEC);
 	size_t n = 1 << 20;
 	unsigned char *bytes = malloc(n), *got = malloc(n);
@@ -178,7 +178,7 @@ TEST(copies_are_refreshed)
 /* A process has so many reads in a second, however often it is opened. */
 TEST(reads_are_counted)
 {
-	struct target_reader *r = target_reader_new();
+	struct target_reader *r = target_reader_new(false);
 	int fd = memfd_create("memory", MFD_CLOEXEC), error = 0;
 	struct target_memory *m, *other;
 	uint32_t n = 0;
@@ -197,9 +197,26 @@ TEST(reads_are_counted)
 	target_reader_free(r);
 }
 
+/* Whoever bounds the time itself is not refused for their number. */
+TEST(a_patient_reader_counts_no_reads)
+{
+	struct target_reader *r = target_reader_new(true);
+	int fd = memfd_create("memory", MFD_CLOEXEC), error = 0;
+	struct target_memory *m;
+	char c;
+
+	expect_eq(pwrite(fd, "x", 1, 0), 1);
+	expect_eq(target_memory_of(r, fd, &m), 0);
+	for (uint32_t n = 0; error == 0 && n < 10 * TARGET_READS; n++)
+		error = target_memory_read(m, 0, &c, 1);
+	expect_eq(error, 0);
+	target_memory_close(m);
+	target_reader_free(r);
+}
+
 TEST(reads_are_counted_by_process)
 {
-	struct target_reader *r = target_reader_new();
+	struct target_reader *r = target_reader_new(false);
 	struct target_memory *m, *again;
 	struct ready page;
 	pid_t pid = start(have_page, &page);
@@ -221,7 +238,7 @@ TEST(reads_are_counted_by_process)
 /* After its end nothing is read, and a pid that is another's is refused. */
 TEST(successors_are_not_read)
 {
-	struct target_reader *r = target_reader_new();
+	struct target_reader *r = target_reader_new(false);
 	struct andiron_runtime_process process;
 	struct target_memory *m;
 	struct ready page;
@@ -258,7 +275,7 @@ static void never_fault(int out)
 
 TEST(userfaultfd_is_not_waited_for)
 {
-	struct target_reader *r = target_reader_new();
+	struct target_reader *r = target_reader_new(false);
 	struct target_memory *m;
 	struct ready page;
 	pid_t pid = start(never_fault, &page);
@@ -376,7 +393,7 @@ static pid_t start_file(int ms, struct ready *ret)
 /* The reader gives such a process up as long as that lasts, and reads the others. */
 TEST(page_that_never_comes_is_given_up)
 {
-	struct target_reader *r = target_reader_new();
+	struct target_reader *r = target_reader_new(false);
 	struct andiron_runtime_process process;
 	struct target_memory *m, *other;
 	struct ready never, page;
@@ -408,7 +425,7 @@ TEST(page_that_never_comes_is_given_up)
 /* A reader may end before its threads do. */
 TEST(reader_ends_before_its_threads)
 {
-	struct target_reader *r = target_reader_new();
+	struct target_reader *r = target_reader_new(false);
 	struct target_memory *m;
 	struct ready never;
 	pid_t pid = start_file(0, &never);
@@ -424,7 +441,7 @@ TEST(reader_ends_before_its_threads)
 /* A process that answers late each time is waited for so long in a minute, and then refused. */
 TEST(waits_are_summed)
 {
-	struct target_reader *r = target_reader_new();
+	struct target_reader *r = target_reader_new(false);
 	struct andiron_runtime_process process;
 	struct target_memory *m, *other;
 	struct ready late, page;
@@ -472,7 +489,7 @@ TEST(stuck_reader_holds_no_descriptors)
 	agent = fork();
 	if (agent == 0) {
 		close(ends[0]);
-		r = target_reader_new();
+		r = target_reader_new(false);
 		m = memory_of(r, pid);
 		expect_eq(target_memory_read(m, never.at, &c, 1), -ETIMEDOUT);
 		expect_eq(write(ends[1], "s", 1), 1);
@@ -492,7 +509,7 @@ TEST(stuck_reader_holds_no_descriptors)
 /* Once its reader has ended, nothing is read any more. */
 TEST(ended_reader_refuses)
 {
-	struct target_reader *r = target_reader_new();
+	struct target_reader *r = target_reader_new(false);
 	int fd = memfd_create("memory", MFD_CLOEXEC);
 	struct target_memory *m;
 	char c;
@@ -515,7 +532,7 @@ TEST(descriptors_are_bounded)
 	int error = 0;
 
 	expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	r = target_reader_new();
+	r = target_reader_new(false);
 	while (n < 64 && error == 0) {
 		error = target_memory_of(r, memfd_create("memory", MFD_CLOEXEC), &list[n]);
 		n += error == 0;
@@ -531,7 +548,7 @@ TEST(descriptors_are_bounded)
 
 static int use(void *context)
 {
-	struct target_reader *r = target_reader_new();
+	struct target_reader *r = target_reader_new(false);
 	struct target_memory *m = NULL;
 	int error = r ? target_memory_of(r, dup(*(int *)context), &m) : -ENOMEM;
 	char c;

@@ -96,7 +96,7 @@ static const char *attach(pid_t pid, struct jvm_process *ret)
 	bias = mapping_bias(pid, path, sizeof(path));
 	snprintf(text, sizeof(text), "/proc/%d/mem", pid);
 	memory = open(text, O_RDONLY | O_CLOEXEC);
-	if (memory < 0 || target_memory_of(target_reader_new(), dup(memory), &m) != 0)
+	if (memory < 0 || target_memory_of(target_reader_new(false), dup(memory), &m) != 0)
 		return "cannot open";
 	if (symbols_find(path, bias, addresses) != 0)
 		return "no symbols";
