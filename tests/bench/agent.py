@@ -98,13 +98,17 @@ def start_up():
 
 
 def idle():
+    """The least of three windows: what wakes a host that should be idle can only add to it."""
     with tempfile.TemporaryDirectory() as folder, agent(97, folder) as process:
         rods.window(INTERVAL)
-        began, cpu, busy = time.monotonic(), rods.cpu_seconds(process.pid), rods.busy_seconds()
-        rods.window(WINDOW)
-        wall = time.monotonic() - began
-        share = (rods.cpu_seconds(process.pid) - cpu) / wall * 100
-        rest = (rods.busy_seconds() - busy) / wall * 100 - share
+        windows = []
+        for _ in range(3):
+            began, cpu, busy = time.monotonic(), rods.cpu_seconds(process.pid), rods.busy_seconds()
+            rods.window(WINDOW)
+            wall = time.monotonic() - began
+            share = (rods.cpu_seconds(process.pid) - cpu) / wall * 100
+            windows.append((share, (rods.busy_seconds() - busy) / wall * 100 - share))
+        share, rest = min(windows)
         if rest < 10:
             figure("idle host, 97 Hz: agent CPU", share, "% of a core", 0.05, "1.1")
         else:  # what a busy host costs says nothing of an idle one
