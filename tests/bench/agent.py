@@ -98,7 +98,7 @@ def start_up():
 
 
 def idle():
-    """The least of three windows: what wakes a host that should be idle can only add to it."""
+    """Of three windows the one in which the rest of the host did least, whatever the agent cost."""
     with tempfile.TemporaryDirectory() as folder, agent(97, folder) as process:
         rods.window(INTERVAL)
         windows = []
@@ -108,7 +108,7 @@ def idle():
             wall = time.monotonic() - began
             share = (rods.cpu_seconds(process.pid) - cpu) / wall * 100
             windows.append((share, (rods.busy_seconds() - busy) / wall * 100 - share))
-        share, rest = min(windows)
+        share, rest = min(windows, key=lambda window: window[1])
         if rest < 10:
             figure("idle host, 97 Hz: agent CPU", share, "% of a core", 0.05, "1.1")
         else:  # what a busy host costs says nothing of an idle one
