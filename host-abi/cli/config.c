@@ -115,7 +115,18 @@ int config_add_path(struct config *config, const char *path, struct error *err)
 	return S_ISDIR(st.st_mode) ? add_directory(config, path, err) : add_file(config, path, err);
 }
 
-int config_plan(struct config *config, const struct registry *registry, bool quiet,
+bool config_same(const struct config *a, const struct config *b)
+{
+	if (a->sources.n != b->sources.n)
+		return false;
+	for (size_t i = 0; i < a->sources.n; i++)
+		if (strcmp(a->sources.p[i]->name, b->sources.p[i]->name) != 0 ||
+		    !str_eq(a->sources.p[i]->text, b->sources.p[i]->text))
+			return false;
+	return true;
+}
+
+int config_plan(struct config *config, const struct registry *registry, bool quiet, FILE *out,
 		struct plan **ret)
 {
 	struct diags diags = {.arena = ARENA_NULL};
@@ -130,9 +141,9 @@ int config_plan(struct config *config, const struct registry *registry, bool qui
 		r = plan_build(all, config->sources.n, registry, &diags, ret);
 	}
 	if (r < 0 || (!quiet && diags.list.n > 0))
-		diags_print(&diags, stderr, isatty(STDERR_FILENO) == 1);
+		diags_print(&diags, out, isatty(fileno(out)) == 1);
 	if (r == -ENOMEM)
-		fprintf(stderr, "andiron: out of memory\n");
+		fprintf(out, "andiron: out of memory\n");
 	diags_free(&diags);
 	return r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration as the command gets it: files and directories into sources, sources into a plan,
- * findings onto standard error. */
+ * findings into a text for people. */
 #pragma once
 
 #include "base/arena.h"
@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "host/plan.h"
+
+#include <stdio.h>
 
 /* The texts live until config_free; a plan made from them, too. */
 struct config {
@@ -27,7 +29,10 @@ int config_add_path(struct config *config, const char *path, struct error *err);
 /* Adds a text that the command has written itself. Both are copied. */
 int config_add_text(struct config *config, const char *name, struct str text);
 
-/* Builds the plan and prints every finding to standard error (`quiet`: not if there are only
- * warnings). 0 and the plan; -EINVAL after errors; -ENOMEM. */
-int config_plan(struct config *config, const struct registry *registry, bool quiet,
+/* Whether both are the same texts under the same names. */
+bool config_same(const struct config *a, const struct config *b);
+
+/* Builds the plan and prints every finding to `out` (`quiet`: not if there are only warnings). 0
+ * and the plan; -EINVAL after errors; -ENOMEM. */
+int config_plan(struct config *config, const struct registry *registry, bool quiet, FILE *out,
 		struct plan **ret);

@@ -22,7 +22,7 @@ static int check_plan(struct config *config, const struct registry *registry)
 {
 	struct plan *plan = NULL;
 
-	if (config_plan(config, registry, false, &plan) < 0)
+	if (config_plan(config, registry, false, stderr, &plan) < 0)
 		return EXIT_FAILED;
 	printf("valid: %zu components\n", plan->nodes.n);
 	plan_free(plan);

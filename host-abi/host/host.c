@@ -200,6 +200,15 @@ int host_load(struct host *host, struct plan *plan, struct error *err)
 	return host_reload(host, plan, err);
 }
 
+void host_note_configuration(struct host *host, bool taken)
+{
+	host->configuration.tried = true;
+	host->configuration.refused = !taken;
+	host->configuration.n_refused += !taken;
+	if (taken)
+		host->configuration.taken_ns = clock_real();
+}
+
 static void warn_of_gap(struct host *host)
 {
 	const char *writer;

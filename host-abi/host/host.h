@@ -44,6 +44,10 @@ int host_load(struct host *host, struct plan *plan, struct error *err);
  * goes on. Takes the plan over. */
 int host_reload(struct host *host, struct plan *plan, struct error *err);
 
+/* A configuration was tried: from here on the metrics say whether the last one was taken, when one
+ * was, and how many were refused. What was not taken need not have reached host_reload. */
+void host_note_configuration(struct host *host, bool taken);
+
 /* Starts everything (consumers first) and serves until host_stop; then drains producers before
  * consumers and stops. 0, or -EIO if a component failed to start (the others ran all the same). */
 int host_run(struct host *host, struct error *err);

@@ -58,6 +58,11 @@ struct host {
 	atomic_int n_stops; /* host_stop was called so often */
 	int n_stops_seen;
 	bool running, reloading, live;
+	struct {
+		bool tried, refused; /* refused: the last one */
+		uint64_t n_refused;
+		int64_t taken_ns; /* CLOCK_REALTIME; 0: none was */
+	} configuration;
 	bool stuck;        /* an instance was abandoned: threads still use this memory */
 	struct buf failed; /* names of those that failed to start */
 	char failed_cause[HEALTH_BYTES];

@@ -180,7 +180,7 @@ static int plan_recording(struct recording *r, struct plan **ret, struct error *
 	if (code == 0)
 		code = r->config ? config_add_text(r->config, "record", buf_str(&text)) : -ENOMEM;
 	if (code == 0)
-		code = config_plan(r->config, r->registry, true, ret);
+		code = config_plan(r->config, r->registry, true, stderr, ret);
 	if (code < 0 && !err->code)
 		error_set(err, code,
 			  code == -ENOMEM ? "out of memory" : "this cannot be recorded here");

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `andiron run`: the agent. SIGTERM and SIGINT drain and stop, a second one
- * skips the drain, SIGHUP reads the configuration again: the running graph
+/* `andiron run`: the agent. SIGTERM and SIGINT drain and stop, a second one skips the drain.
+ * SIGHUP, or a change of the files if asked for, reads the configuration again: the running graph
  * changes only if the new one is valid and every component accepts it. */
 #include "base/check.h"
 #include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/config.h"
 #include "cli/malloc-tuning.h"
 #include "host/report/log.h"
 #include "cli/plugin-path.h"
 #include "cli/doctor/precheck.h"
+#include "cli/run/config-watch.h"
+#include "cli/run/live-config.h"
 #include "cli/session.h"
 
 #include <andiron/host.h>
@@ -27,13 +28,16 @@ struct run {
 	char **paths;
 	size_t n_paths;
 	struct registry *registry;
-	struct config *config; /* of the graph that runs */
+	struct live_config live;
+	bool watches;
+	struct config_watch *watch; /* NULL: it does not */
 	struct session *session;
 	bool stopping;
 	struct log log; /* the command's own lines, in the host's form */
 };
 
-#define COMMAND "andiron" /* what the log calls us */
+#define COMMAND  "andiron" /* what the log calls us */
+#define AGAIN_NS (10 * NS_PER_SEC)
 
 static const char *const levels[] = {
 	[ANDIRON_LOG_ERROR] = "error", [ANDIRON_LOG_WARN] = "warn",    [ANDIRON_LOG_INFO] = "info",
@@ -42,43 +46,44 @@ static const char *const levels[] = {
 
 /* --- Configuration --- */
 
-static struct config *read_config(const struct run *run)
+static void look(void *context)
 {
-	struct config *config = config_new();
-	struct error err = ERROR_NULL;
+	struct run *run = context;
+	int r;
 
-	if (!config)
-		error_set(&err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < run->n_paths && !err.code; i++)
-		config_add_path(config, run->paths[i], &err);
-	if (!err.code)
-		return config;
-	fprintf(stderr, "andiron run: %s\n", err.text);
-	config_free(config);
-	return NULL;
+	if (!config_watch_take(run->watch) || run->stopping)
+		return;
+	r = live_config_follow(&run->live, session_host(run->session));
+	if (r == -EBUSY || r == -ETIMEDOUT)
+		config_watch_again(run->watch, AGAIN_NS);
 }
 
-static void reload(struct run *run)
+/* Before the files are read, so that no change falls between. */
+static int open_watch(struct run *run)
 {
-	struct config *config = read_config(run);
 	struct error err = ERROR_NULL;
-	struct plan *plan = NULL;
-	int r = config ? config_plan(config, run->registry, false, &plan) : -EINVAL;
+	int r;
 
-	if (r == 0) {
-		r = host_reload(session_host(run->session), plan, &err);
-		if (r < 0)
-			log_printf(&run->log, ANDIRON_LOG_ERROR, COMMAND, "%s", err.text);
-	}
-	if (r < 0) {
-		log_printf(&run->log, ANDIRON_LOG_ERROR, COMMAND,
-			   "not reloaded, the old configuration goes on");
-		config_free(config);
-		return;
-	}
-	config_free(run->config); /* the old plan is gone */
-	run->config = config;
-	log_printf(&run->log, ANDIRON_LOG_INFO, COMMAND, "reloaded");
+	if (!run->watches)
+		return 0;
+	r = config_watch_new(run->paths, run->n_paths, &run->watch, &err);
+	if (r < 0)
+		fprintf(stderr, "andiron run: %s\n", err.text);
+	return r;
+}
+
+static void say_how_it_watches(struct run *run)
+{
+	int blind = run->watch ? config_watch_blind(run->watch) : 0;
+
+	if (blind)
+		log_printf(&run->log, ANDIRON_LOG_WARN, COMMAND,
+			   "the kernel does not say when the configuration changes (%s), so it is "
+			   "read every 10 s%s",
+			   strerror(blind),
+			   blind == EMFILE || blind == ENOSPC
+				   ? "; raise fs.inotify.max_user_instances and max_user_watches"
+				   : "");
 }
 
 static void signalled(void *context, int number)
@@ -86,7 +91,7 @@ static void signalled(void *context, int number)
 	struct run *run = context;
 
 	if (number == SIGHUP) {
-		reload(run);
+		live_config_reload(&run->live, session_host(run->session));
 		return;
 	}
 	if (!run->stopping)
@@ -145,7 +150,15 @@ static int open_session(struct run *run, struct plan *plan, struct error *err)
 		plan_free(plan);
 		return r;
 	}
-	return session_load(run->session, plan, err);
+	r = session_load(run->session, plan, err);
+	if (r == 0 && run->watch) {
+		r = host_watch(session_host(run->session), config_watch_fd(run->watch), look, run);
+		if (r < 0)
+			return error_errno(err, r, "cannot watch the configuration");
+	}
+	if (r == 0)
+		host_note_configuration(session_host(run->session), true);
+	return r;
 }
 
 static int run_agent(struct run *run)
@@ -155,10 +168,18 @@ static int run_agent(struct run *run)
 	int r;
 
 	run->registry = plugin_path_open(&run->plugin_dirs, false);
-	run->config = run->registry ? read_config(run) : NULL;
-	if (!run->config || config_plan(run->config, run->registry, false, &plan) < 0)
+	if (!run->registry || open_watch(run) < 0)
+		return EXIT_FAILED;
+	run->live = (struct live_config){
+		.paths = run->paths,
+		.n_paths = run->n_paths,
+		.registry = run->registry,
+		.log = &run->log,
+	};
+	if (live_config_begin(&run->live, &plan) < 0)
 		return EXIT_FAILED;
 	note_foreign_flags(run);
+	say_how_it_watches(run);
 	if (session_samples(plan) && !precheck_announce("run", run->argv)) {
 		plan_free(plan);
 		return EXIT_FAILED;
@@ -177,7 +198,8 @@ static int run_agent(struct run *run)
 static void run_fini(struct run *run)
 {
 	session_free(run->session);
-	config_free(run->config);
+	config_watch_free(run->watch);
+	live_config_fini(&run->live);
 	registry_free(run->registry);
 	vec_free(&run->plugin_dirs);
 	vec_free(&run->noted);
@@ -191,6 +213,8 @@ static const char *const formats[] = {"text", "json", NULL};
 
 static const struct flag flags[] = {
 	PLUGIN_DIR_FLAG(struct run, plugin_dirs),
+	{"watch", 0, FLAG_INTO(struct run, watches), NULL,
+	 "read the configuration again when its files change"},
 	{"status", 0, FLAG_INTO(struct run, status), "PATH",
 	 "answer metrics and health on this unix socket"},
 	{"ledger", 0, FLAG_INTO(struct run, ledger), "FILE",
@@ -268,8 +292,9 @@ const struct command verb_run = {
 		"Runs the components that the configuration describes. CONFIG is a file, or a "
 		"directory of *.alloy files.\n"
 		"SIGTERM or Ctrl-C delivers what is queued and stops; a second one stops at "
-		"once. SIGHUP reads the configuration again. Flags of Alloy's `run` are accepted "
-		"and ignored.",
+		"once. SIGHUP, or with --watch a change of the files, reads the configuration "
+		"again; one with errors is refused, and the old one goes on. Flags of Alloy's "
+		"`run` are accepted and ignored.",
 	.examples = "sudo andiron run --status /run/andiron.sock agent.alloy\n"
 		    "curl --unix-socket /run/andiron.sock http://localhost/metrics\n",
 	.flags = flags,

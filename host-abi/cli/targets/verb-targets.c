@@ -173,7 +173,7 @@ static int read_plan(struct targets_run *run, struct plan **ret, struct error *e
 	r = config_add_path(run->config, run->path, err);
 	if (r < 0)
 		return r;
-	r = config_plan(run->config, run->registry, true, ret);
+	r = config_plan(run->config, run->registry, true, stderr, ret);
 	if (r < 0)
 		return r; /* what is wrong was printed */
 	r = discovery_plan_cut(*ret, run->component, &run->from, &run->plan, err);

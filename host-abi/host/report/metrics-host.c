@@ -120,6 +120,21 @@ static void add_objects(struct adding *a, struct host *host)
 	    LABELS(NULL));
 }
 
+static void add_configuration(struct adding *a, struct host *host)
+{
+	if (!host->configuration.tried)
+		return;
+	add(a, GAUGE, "alloy_config_last_load_successful",
+	    "1 if the configuration that was tried last is the one that runs.",
+	    !host->configuration.refused, LABELS(NULL));
+	add(a, GAUGE, "alloy_config_last_load_success_timestamp_seconds",
+	    "When the configuration that runs was taken.",
+	    (double)host->configuration.taken_ns / (double)NS_PER_SEC, LABELS(NULL));
+	add(a, COUNTER, "andiron_configurations_refused_total",
+	    "Changed configurations that were not taken; the log says why.",
+	    (double)host->configuration.n_refused, LABELS(NULL));
+}
+
 static void add_process(struct adding *a, struct host *host)
 {
 	struct buf text = BUF_NULL;
@@ -147,6 +162,7 @@ int metrics_host(struct host *host, struct arena *arena, struct series_list *lis
 	add_ledger(&a, host);
 	add_components(&a, host);
 	add_objects(&a, host);
+	add_configuration(&a, host);
 	add_process(&a, host);
 	return a.failed ? -ENOMEM : 0;
 }

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract in live-config.h. What was refused is kept to be compared with: files that are touched,
+ * or written with the same text, are not tried and refused again. */
+#include "cli/run/live-config.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COMMAND "andiron" /* what the log calls us */
+
+void live_config_fini(struct live_config *live)
+{
+	config_free(live->config);
+	config_free(live->refused);
+	buf_free(&live->unread);
+}
+
+static int read_files(const struct live_config *live, struct config **ret, struct error *err)
+{
+	struct config *config = config_new();
+	int r = config ? 0 : error_set(err, -ENOMEM, "out of memory");
+
+	for (size_t i = 0; i < live->n_paths && r == 0; i++)
+		r = config_add_path(config, live->paths[i], err);
+	if (r < 0)
+		config_free(config);
+	else
+		*ret = config;
+	return r;
+}
+
+int live_config_begin(struct live_config *live, struct plan **ret)
+{
+	struct error err = ERROR_NULL;
+	int r = read_files(live, &live->config, &err);
+
+	if (r < 0) {
+		fprintf(stderr, "andiron run: %s\n", err.text);
+		return r;
+	}
+	return config_plan(live->config, live->registry, false, stderr, ret);
+}
+
+/* Findings as people read them, or as one line of a JSON log. */
+static int make_plan(const struct live_config *live, struct config *config, struct plan **ret)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = live->log->json ? open_memstream(&text, &n) : stderr;
+	int r;
+
+	if (!out)
+		return -ENOMEM;
+	r = config_plan(config, live->registry, false, out, ret);
+	if (out != stderr) {
+		fclose(out);
+		if (n > 0)
+			log_write(live->log, r < 0 ? ANDIRON_LOG_ERROR : ANDIRON_LOG_WARN,
+				  STR(COMMAND), (struct str){text, n}, NULL, 0);
+		free(text);
+	}
+	return r;
+}
+
+static int change_graph(const struct live_config *live, struct config *config, struct host *host)
+{
+	struct error err = ERROR_NULL;
+	struct plan *plan = NULL;
+	int r = make_plan(live, config, &plan);
+
+	if (r < 0)
+		return r;
+	r = host_reload(host, plan, &err);
+	if (r < 0)
+		log_printf(live->log, ANDIRON_LOG_ERROR, COMMAND, "%s", err.text);
+	return r;
+}
+
+static int note(const struct live_config *live, struct host *host, int r)
+{
+	host_note_configuration(host, r == 0);
+	if (r < 0)
+		log_printf(live->log, ANDIRON_LOG_ERROR, COMMAND,
+			   "not reloaded, the old configuration goes on");
+	else
+		log_printf(live->log, ANDIRON_LOG_INFO, COMMAND, "reloaded");
+	return r;
+}
+
+/* Takes the configuration over. */
+static int try(struct live_config *live, struct host *host, struct config *config)
+{
+	int r = change_graph(live, config, host);
+
+	config_free(live->refused);
+	live->refused = NULL;
+	if (r == -EBUSY || r == -ETIMEDOUT) {
+		config_free(config); /* so that it is tried again */
+	} else if (r < 0) {
+		live->refused = config;
+	} else {
+		config_free(live->config); /* the old plan is gone */
+		live->config = config;
+	}
+	return note(live, host, r);
+}
+
+static int cannot_read(struct live_config *live, struct host *host, const struct error *err)
+{
+	buf_clear(&live->unread);
+	buf_str_append(&live->unread, str_of(err->text));
+	log_printf(live->log, ANDIRON_LOG_ERROR, COMMAND, "%s", err->text);
+	return note(live, host, err->code);
+}
+
+int live_config_reload(struct live_config *live, struct host *host)
+{
+	struct error err = ERROR_NULL;
+	struct config *config;
+
+	check(live->config);
+	if (read_files(live, &config, &err) < 0)
+		return cannot_read(live, host, &err);
+	buf_clear(&live->unread);
+	return try(live, host, config);
+}
+
+int live_config_follow(struct live_config *live, struct host *host)
+{
+	struct error err = ERROR_NULL;
+	struct config *config;
+
+	check(live->config);
+	if (read_files(live, &config, &err) < 0)
+		return str_is(buf_str(&live->unread), err.text) ? 0
+								: cannot_read(live, host, &err);
+	if (live->unread.n == 0 &&
+	    config_same(config, live->refused ? live->refused : live->config)) {
+		config_free(config);
+		return 0;
+	}
+	buf_clear(&live->unread);
+	return try(live, host, config);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration that an agent runs, and how another takes its place: it is read, becomes a plan
+ * and is given to the host, all or nothing. What is refused is said, and counted in the host's
+ * metrics; what ran goes on. */
+#pragma once
+
+#include "cli/config.h"
+#include "host/host.h"
+#include "host/report/log.h"
+
+#include <stdbool.h>
+
+struct live_config {
+	/* Borrowed: what it is made of, and where refusals are said. */
+	char *const *paths;
+	size_t n_paths;
+	const struct registry *registry;
+	struct log *log;
+	/* Its own. */
+	struct config *config;  /* of the graph that runs */
+	struct config *refused; /* what was tried last, if that was refused; else NULL */
+	struct buf unread;      /* why it could not be read when it was tried last */
+};
+
+void live_config_fini(struct live_config *live);
+
+/* Reads it for the first time: 0 and the plan, or a negative errno after a message on standard
+ * error. */
+int live_config_begin(struct live_config *live, struct plan **ret);
+
+/* Reads it again and changes the graph. 0, or a negative errno after a message; -EBUSY and
+ * -ETIMEDOUT: a component had no time, so try again. */
+int live_config_reload(struct live_config *live, struct host *host);
+
+/* The same, if the files differ from what was tried last. */
+int live_config_follow(struct live_config *live, struct host *host);
