@@ -27,7 +27,7 @@ int batch_view_init(struct batch_view *view, const struct andiron_batch *batch)
 {
 	struct batch_view v = {.batch = batch};
 
-	if (batch->size < sizeof(*batch))
+	if (!ANDIRON_KNOWS(batch, andiron_batch, release))
 		return -EINVAL;
 	for (uint32_t i = 0; i < batch->n_columns; i++) {
 		const struct andiron_column *c = &batch->columns[i];

@@ -6,7 +6,7 @@
 
 bool target_update_sound(const struct andiron_targets *u)
 {
-	if (u->size < sizeof(*u) || u->n_added > u->n_rows)
+	if (!ANDIRON_KNOWS(u, andiron_targets, release) || u->n_added > u->n_rows)
 		return false;
 	for (uint64_t i = 0; i < u->n_rows; i++) {
 		const struct andiron_target *t = &u->rows[i];

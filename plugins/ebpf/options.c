@@ -281,8 +281,7 @@ void ebpf_options_find_runtimes(struct ebpf_options *o, const struct andiron_hos
 {
 	char id[sizeof(ANDIRON_RUNTIME_PREFIX) + RUNTIME_NAME_MAX + sizeof(ANDIRON_RUNTIME_SUFFIX)];
 
-	if (o->runtimes_installed &&
-	    host->size >= offsetof(struct andiron_host, each_extension) + sizeof(void *))
+	if (o->runtimes_installed && ANDIRON_HAS(host, andiron_host, each_extension))
 		host->each_extension(instance, ANDIRON_RUNTIME_PREFIX, add_installed, o);
 	for (size_t i = 0; i < o->n_runtimes; i++) {
 		snprintf(id, sizeof(id), ANDIRON_RUNTIME_PREFIX "%s" ANDIRON_RUNTIME_SUFFIX,

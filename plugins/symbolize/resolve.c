@@ -32,8 +32,7 @@ static int open_named(const struct symbolizer *s, const struct cached_object *o,
 	const struct andiron_str str = {name, strlen(name)};
 	int32_t fd;
 
-	if (!str.len || objects->size <= offsetof(struct andiron_objects, open_named) ||
-	    !objects->open_named)
+	if (!str.len || !ANDIRON_HAS(objects, andiron_objects, open_named))
 		return -ENOENT;
 	return objects->open_named(s->cache.objects_self, o->id, what, &str, &fd) < 0 ? -ENOENT
 										      : fd;

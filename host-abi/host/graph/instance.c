@@ -30,7 +30,7 @@ int instances_add(struct instances *list, struct instance *i)
 /* Whether the component can say its targets again. */
 static bool can_resend(const struct andiron_component *c)
 {
-	return c->size > offsetof(struct andiron_component, resend) && c->resend;
+	return ANDIRON_HAS(c, andiron_component, resend);
 }
 
 static int make_exports(struct instance *i)

@@ -248,7 +248,7 @@ static void add_wanted(struct draft *d, uint32_t node, const struct andiron_comp
 	const struct registered_component *all;
 	size_t n = registry_components(d->l.registry, &all);
 
-	if (c->size <= offsetof(struct andiron_component, wants))
+	if (!ANDIRON_HAS(c, andiron_component, wants))
 		return;
 	for (const char *const *id = c->wants; id && *id; id++)
 		for (size_t i = 0; i < n && !d->l.no_memory; i++)

@@ -15,6 +15,11 @@
 #define MAX_LIST       1000u
 #define MAX_TEXT       ((size_t)64 << 10)
 
+/* The bytes of version 1.0. */
+#define OLDEST_COMPONENT offsetof(struct andiron_component, subprocess)
+#define OLDEST_OPTION    (offsetof(struct andiron_option, block) + sizeof(void *))
+#define OLDEST_PLUGIN    (offsetof(struct andiron_plugin, n_components) + sizeof(uint64_t))
+
 static int refuse(struct error *err, const char *component, const char *what)
 {
 	return error_set(err, -ENOEXEC, "its component %s %s: the plugin needs to be corrected",
@@ -66,8 +71,7 @@ static int check_options(const struct andiron_options *options, const char *comp
 		return 0;
 	if (depth > MAX_DEPTH)
 		return refuse(err, component, "nests its options too deeply");
-	if (!options->items || options->count > MAX_OPTIONS ||
-	    options->stride < sizeof(struct andiron_option))
+	if (!options->items || options->count > MAX_OPTIONS || options->stride < OLDEST_OPTION)
 		return refuse(err, component, "has a malformed option table");
 	for (uint32_t i = 0; i < options->count; i++) {
 		const struct andiron_option *o = option_at(options, i);
@@ -107,14 +111,11 @@ static int check_exports(const struct andiron_component *c, struct error *err)
 	return 0;
 }
 
-/* The table before it grew. */
-#define OLDEST_COMPONENT offsetof(struct andiron_component, subprocess)
-
 static int check_component(const struct andiron_component *c, struct error *err)
 {
 	int r;
 
-	if (!c || c->size < OLDEST_COMPONENT)
+	if (!c || !ANDIRON_KNOWS(c, andiron_component, extension))
 		return error_set(
 			err, -ENOEXEC,
 			"a component of its is described by %u bytes, version 1.0 has %zu: "
@@ -140,11 +141,11 @@ int describe_check(const struct andiron_plugin *plugin, struct error *err)
 		return error_set(
 			err, -ENOEXEC,
 			"the size in its entry is 0: it is half-written, or sets no .size");
-	if (plugin->size < sizeof(*plugin))
+	if (!ANDIRON_KNOWS(plugin, andiron_plugin, n_components))
 		return error_set(err, -ENOEXEC,
 				 "its entry has %u bytes, version 1.0 has %zu: it was built with "
 				 "headers that were never released",
-				 plugin->size, sizeof(*plugin));
+				 plugin->size, OLDEST_PLUGIN);
 	if (is_blank(plugin->name) || is_blank(plugin->version))
 		return error_set(err, -ENOEXEC, "its entry has no name or no version");
 	if (!is_text(plugin->name) || !is_text(plugin->version) || !is_text(plugin->license) ||

@@ -104,7 +104,7 @@ static int ask_dropped(const struct asking *a)
 	const struct andiron_dropped_targets *t = a->table;
 	int r = 0;
 
-	if (t->size < sizeof(*t))
+	if (!ANDIRON_HAS(t, andiron_dropped_targets, each))
 		return 0;
 	vec_each (&a->host->instances, at)
 		for (size_t n = 0; n < (*at)->n_exports && r == 0; n++)
@@ -118,7 +118,7 @@ static int ask_matched(const struct asking *a)
 {
 	const struct andiron_target_processes *t = a->table;
 
-	return t->size < sizeof(*t) ? 0 : t->each(a->of->self, a->sink);
+	return ANDIRON_HAS(t, andiron_target_processes, each) ? t->each(a->of->self, a->sink) : 0;
 }
 
 static bool offers(const struct andiron_component *c, const char *id)

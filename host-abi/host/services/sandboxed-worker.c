@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -21,7 +20,7 @@ DEFINE_CLEANUP(struct instance *, instance_unref);
 
 static bool has_function(const struct andiron_component *c)
 {
-	return c->size > offsetof(struct andiron_component, subprocess) && c->subprocess;
+	return ANDIRON_HAS(c, andiron_component, subprocess);
 }
 
 static int spawn_worker(const char *file, const char *component, int socket, pid_t *ret)

@@ -132,7 +132,7 @@ static bool sound(const struct andiron_batch *batch)
 	struct batch_view view;
 	uint64_t sum = 0, rows;
 
-	if (batch->size < sizeof(*batch) || !batch->retain || !batch->release ||
+	if (!ANDIRON_HAS(batch, andiron_batch, release) || !batch->retain ||
 	    batch_view_init(&view, batch) < 0)
 		return false;
 	rows = batch_count(&view, ANDIRON_COL_ROW);
@@ -150,7 +150,8 @@ static int32_t send_batch(uint64_t instance, const struct andiron_batch *batch)
 		return -EINVAL;
 	if (!sound(batch)) {
 		ledger_count(&i->host->ledger, &i->ledger_node, ANDIRON_LEDGER_DROPPED,
-			     STR("invalid"), batch->size >= sizeof(*batch) ? batch->samples : 0);
+			     STR("invalid"),
+			     ANDIRON_KNOWS(batch, andiron_batch, samples) ? batch->samples : 0);
 		log_printf(&i->host->log, ANDIRON_LOG_ERROR, i->name,
 			   "sent a batch that breaks the rules of andiron/batch.h; it is dropped");
 		return -EINVAL;
@@ -169,10 +170,11 @@ static int32_t send_targets(uint64_t instance, const char *export_name,
 	struct export *export;
 	int r;
 
-	if (!i || !export_name || !update || update->size < sizeof(*update))
+	if (!i || !export_name || !update || !ANDIRON_HAS(update, andiron_targets, release) ||
+	    !update->retain)
 		return -EINVAL;
 	export = instance_export(i, export_name);
-	if (!export || !update->retain || !update->release)
+	if (!export)
 		return -EINVAL;
 	r = export_send(export, update);
 	if (r == -EINVAL)

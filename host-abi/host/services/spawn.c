@@ -298,7 +298,8 @@ int calls_spawn(struct instance *i, const struct andiron_spawn *s, andiron_spawn
 	int64_t deadline;
 	int r;
 
-	if (s->size < sizeof(*s) || !s->argv || !s->argv[0] || s->argv[0][0] != '/')
+	if (!ANDIRON_KNOWS(s, andiron_spawn, max_output) || !s->argv || !s->argv[0] ||
+	    s->argv[0][0] != '/')
 		return -EINVAL;
 	if (!strand_hold(&i->strand))
 		return -ESHUTDOWN;

@@ -16,9 +16,12 @@
  *   only. The side that fills it stores sizeof; the side that reads it uses
  *   no member beyond `size`. In requests and options a non-zero tail that
  *   one does not know is refused with -E2BIG; in function tables and
- *   read-only information unknown tails are ignored and an absent member
- *   counts as NULL. Structs without `size` are frozen. Arrays of growing
- *   structs carry a stride.
+ *   read-only information unknown tails are ignored, and an absent member
+ *   counts as NULL. The members of version 1.0 are always there; one that is
+ *   "absent in shorter tables" may be absent or NULL, which means the same:
+ *   ask ANDIRON_HAS before each use. Never compare `size` with one's own
+ *   sizeof: that refuses everybody who is older. Structs without `size` are
+ *   frozen. Arrays of growing structs carry a stride.
  * Extensions.  Everything new that is not a tail member has an id with a
  *   revision ("andiron.objects/1"). An id never changes its meaning.
  * Strings.  Pointer and length, UTF-8, not NUL-terminated unless said.
@@ -49,6 +52,7 @@
 #ifndef ANDIRON_ABI_H
 #define ANDIRON_ABI_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -57,6 +61,13 @@ extern "C" {
 
 #define ANDIRON_ABI_MAJOR 1
 #define ANDIRON_ABI_MINOR 0
+
+/* Whether the side that filled the growing struct `p` points to knew the member. */
+#define ANDIRON_KNOWS(p, struct_name, member)                                                      \
+	((p)->size >= offsetof(struct struct_name, member) + sizeof((p)->member))
+
+/* Whether it has the function, or whatever else is 0 where there is none. */
+#define ANDIRON_HAS(p, struct_name, member) (ANDIRON_KNOWS(p, struct_name, member) && (p)->member)
 
 /* A borrowed string. `ptr` may be NULL only if `len` is 0. Frozen. */
 struct andiron_str {

@@ -73,11 +73,12 @@ static bool is_frame_type(const char *type)
 
 static int check_table(const struct andiron_runtime *table, struct error *err)
 {
-	if (table->size < sizeof(*table))
+	if (!ANDIRON_KNOWS(table, andiron_runtime, describe))
 		return error_set(err, -EINVAL,
-				 "its table has %u bytes, %zu are needed: it was built "
+				 "its table has %u bytes, version 1.0 has %zu: it was built "
 				 "with headers that were never released",
-				 table->size, sizeof(*table));
+				 table->size,
+				 offsetof(struct andiron_runtime, describe) + sizeof(void *));
 	if (table->walk_version != ANDIRON_WALK_VERSION)
 		return error_set(err, -ENOTSUP,
 				 "its program was built for version %u of the walk, "
