@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-relabel.so: discovery.relabel. */
 #include "abi/log.h"
-#include "abi/metrics.h"
 #include "base/clock.h"
 #include "relabel/dropped.h"
+#include "relabel/metrics.h"
 #include "relabel/options.h"
 #include "relabel/relabel.h"
 
@@ -17,9 +17,13 @@ struct instance {
 	bool missing;   /* memory was short: targets must be resent */
 };
 
-static void request_all(struct instance *in)
+/* Not every host can send targets again. */
+static bool request_all(struct instance *in)
 {
+	if (!ANDIRON_HAS(in->context.host, andiron_host, request_targets))
+		return false;
 	in->context.host->request_targets(in->context.instance, "targets");
+	return true;
 }
 
 static void publish(struct instance *in);
@@ -30,7 +34,7 @@ static void retry(void *self)
 	struct instance *in = self;
 
 	in->retry = 0;
-	in->missing = false;
+	in->missing = !ANDIRON_HAS(in->context.host, andiron_host, request_targets);
 	publish(in);
 	request_all(in);
 }
@@ -103,8 +107,12 @@ static int32_t update(void *self, const struct andiron_value *args, struct andir
 	struct instance *in = self;
 	struct error cause = ERROR_NULL;
 	struct rules rules = {0};
-	int r = rules_from_args(args, &rules, &cause);
+	int r = -ENOTSUP; /* what the old rules dropped is not kept here */
 
+	if (ANDIRON_HAS(in->context.host, andiron_host, request_targets))
+		r = rules_from_args(args, &rules, &cause);
+	else
+		error_set(&cause, r, "this host cannot send targets again: make a new instance");
 	if (r)
 		return abi_error(in->context.host, err, &cause, r);
 	relabel_set_rules(in->relabel, &rules);
@@ -114,8 +122,12 @@ static int32_t update(void *self, const struct andiron_value *args, struct andir
 
 static void resend(void *self, const char *export_name)
 {
-	relabel_resend(((struct instance *)self)->relabel);
-	request_all(self);
+	struct instance *in = self;
+
+	relabel_resend(in->relabel);
+	if (!request_all(in))
+		abi_log(&in->context, ANDIRON_LOG_ERROR,
+			"the host asks for targets again, and cannot send any again itself");
 }
 
 static void stop(void *self)
@@ -141,20 +153,7 @@ static void targets(void *self, const char *port, const struct andiron_targets *
 
 static void metrics(void *self, const struct andiron_metric_sink *sink)
 {
-	static const struct abi_metric_row rows[] = {
-		{"andiron_relabel_input_targets", ABI_GAUGE(struct relabel_totals, rows),
-		 "Targets that come in."},
-		{"andiron_relabel_output_targets", ABI_GAUGE(struct relabel_totals, kept),
-		 "Targets that the rules keep."},
-		{"andiron_relabel_evaluations_total", ABI_COUNTER(struct relabel_totals, evaluated),
-		 "Targets that the rules have worked on."},
-		{"andiron_relabel_too_large_total", ABI_COUNTER(struct relabel_totals, large),
-		 "Targets whose labels the rules made too large."},
-	};
-	struct relabel_totals totals;
-
-	relabel_totals(((struct instance *)self)->relabel, &totals);
-	abi_metrics(sink, rows, sizeof(rows) / sizeof(*rows), &totals);
+	relabel_metrics(((struct instance *)self)->relabel, sink);
 }
 
 static int32_t each(void *self, const struct andiron_targets *update,

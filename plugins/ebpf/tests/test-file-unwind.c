@@ -2,8 +2,10 @@
 /* Stacks that are walked by the files themselves: this program's own, copied while it is there. */
 #include "ebpf/tests/test-live.h"
 
+#include "ebpf/unwind-store/mapped-rows.h"
 #include "ebpf/unwinding/file-unwind.h"
 
+#include "elf/tests/test-write.h"
 #include "testing/test.h"
 
 #include <errno.h>
@@ -196,4 +198,39 @@ TEST(survives_out_of_memory)
 	begin(&s);
 	test_each_failing_allocation(walk_once, &s);
 	end(&s);
+}
+
+static int no_row(void *context, const struct elf_row *row)
+{
+	return 0;
+}
+
+/* A function that an older host's table ends before, or that a host does not have, is never called:
+ * a file that names its debug file is then read without it. */
+TEST(a_host_that_opens_no_debug_files_is_enough)
+{
+	const struct elf_rows_options options = {0};
+	struct andiron_objects tables[2];
+	struct live *live = live_new();
+	struct elf_writer w;
+	int fd;
+
+	elf_writer_init(&w);
+	elf_write_section(&w, ".gnu_debuglink", SHT_PROGBITS, 0, "x.debug\0\1\2\3\4", 12);
+	fd = elf_write_memfd(&w);
+	elf_writer_fini(&w);
+	tables[0] = tables[1] = *(const struct andiron_objects *)live->objects.table;
+	tables[0].open_named = NULL;
+	tables[1].size = offsetof(struct andiron_objects, open_named);
+	memset(&tables[1].open_named, 0x5a, sizeof(tables[1].open_named));
+	for (int i = 0; i < 2; i++) {
+		struct andiron_extension objects = {&tables[i], live};
+		struct mapped_file *file = mapped_file_get(live->t.files, fd, STR("x"), STR("x"));
+
+		expect(file && mapped_file_is_elf(file));
+		expect_eq(mapped_rows_read(&objects, file, &options, no_row, NULL, NULL), 0);
+		mapped_file_release(file);
+	}
+	close(fd);
+	live_free(live);
 }

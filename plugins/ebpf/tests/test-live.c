@@ -37,6 +37,8 @@ static int32_t open_object(void *self, uint64_t object, uint32_t what, int32_t *
 {
 	struct live *w = self;
 
+	if (what != ANDIRON_OPEN_FILE)
+		return -ENOENT;
 	*ret_fd = dup(w->fds[object - 1]);
 	return 0;
 }

@@ -80,9 +80,7 @@ static int open_debug(const struct andiron_extension *objects, const struct mapp
 		return -ENOENT;
 	if (service->open(objects->self, mapped_file_object(file), ANDIRON_OPEN_DEBUG, &fd) == 0)
 		return fd;
-	if (name.len == 0 ||
-	    service->size <
-		    offsetof(struct andiron_objects, open_named) + sizeof(service->open_named) ||
+	if (name.len == 0 || !ANDIRON_HAS(service, andiron_objects, open_named) ||
 	    service->open_named(objects->self, mapped_file_object(file), ANDIRON_OPEN_DEBUG_LINK,
 				&name, &fd) != 0)
 		return -ENOENT;
