@@ -68,8 +68,10 @@ struct andiron_component {
 	const struct andiron_options *options;
 	const struct andiron_export *exports;
 	uint64_t n_exports;
-	/* Ids of extensions without which it cannot run; ends with NULL, may be NULL. The host
-	 * makes the services that offer them. */
+	/* Ids of extensions that it is meant to have; ends with NULL, may be NULL. The host makes
+	 * the services that offer them, and may refuse to make an instance where it lacks one. If
+	 * it makes it all the same, `create` or `start` fails with -ENOENT, or the component goes
+	 * on with less and says so in its health. */
 	const char *const *needs;
 	/* Ids of the extensions that it has tables for; ends with NULL, may be NULL. Others use
 	 * those of a SERVICE; the host itself uses "andiron.dropped-targets/1" and
@@ -111,7 +113,7 @@ struct andiron_component {
 	 * Idempotent. [worker] [serial]. */
 	void (*stop)(void *self);
 
-	/* Frees the instance. [loop] [serial]; work has returned. */
+	/* Frees the instance. [loop] [serial]; the host has waited until its work has returned. */
 	void (*destroy)(void *self);
 
 	/* New targets for the option `port`. NULL if no option is TARGETS.

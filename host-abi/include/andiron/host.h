@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the host does for a component. The table is passed to every life cycle function and lives as
- * long as the process. `instance` is the id the component was created with. */
+ * long as the process. `instance` is the id the component was created with.
+ *
+ * WHAT A HOST MUST HAVE. All functions up to `extension` are there, in every call but `validate`,
+ * whose host has `error_add` and `report_add` at least. What a host does not do it refuses: spawn,
+ * watch_add, work and the like with -ENOSYS, extension with -ENOENT. log, health, ledger_add,
+ * ledger_set and drained may do nothing. Functions behind `extension` may be absent (abi.h). */
 #ifndef ANDIRON_HOST_H
 #define ANDIRON_HOST_H
 
@@ -132,8 +137,9 @@ struct andiron_host {
 	int32_t (*post)(uint64_t instance, andiron_call_fn fn, void *arg);
 
 	/* Runs `run` on a worker, [worker] and NOT [serial]: it may not touch the component's
-	 * state, only `arg`. Then calls `done`, [loop] [serial]. Destroy waits until all work of
-	 * the instance has returned; done is always called. -ENOMEM. [any], O(1). */
+	 * state, only `arg`. Then calls `done`, [loop] [serial]. Neither is called before `work`
+	 * has returned. It is the host that waits: it calls destroy after all work of the instance
+	 * has returned, and done is always called. -ENOMEM. [any], O(1). */
 	int32_t (*work)(uint64_t instance, andiron_call_fn run, andiron_call_fn done, void *arg);
 
 	/* Starts a child process; `fn` is called once, [loop] [serial], when it has ended.

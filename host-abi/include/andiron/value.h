@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration as a component sees it: a read-only tree of values, already checked against the
- * component's option table (option.h), converted to the option's type, with defaults filled in. The
- * root is a MAP: attributes by name, a single block as a MAP, a repeatable block as a LIST of MAPs
- * (an empty LIST where none was given). An option that was not given and has no default is absent
- * from the map.
+ * component's option table (option.h) and converted to the option's type. The root is a MAP:
+ * attributes by name, a single block as a MAP, a repeatable block as a LIST of MAPs.
+ *
+ * An option that is absent has its default, a block that is absent was not given. A host may fill
+ * defaults in (flag DEFAULTED), and need not. TARGETS never stand here and RECEIVERS may be left
+ * out, since neither reaches a component this way. So an empty MAP is enough for a component that
+ * requires nothing.
  *
  * Source: the value kinds of Alloy's configuration language. */
 #ifndef ANDIRON_VALUE_H
