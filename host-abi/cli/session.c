@@ -106,6 +106,7 @@ int session_new(const struct session_options *options, struct session **ret, str
 	s->signal_fd = -1;
 	s->cost = (double)NAN;
 	s->options = *options;
+	s->options.host.worker = "/proc/self/exe"; /* also when the file was replaced */
 	s->options.host.live = became_live;
 	s->options.host.context = s;
 	r = take_signals(s);

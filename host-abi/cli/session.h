@@ -13,7 +13,7 @@ struct session;
 
 struct session_options {
 	const char *verb;
-	struct host_options host; /* `live` and `context` are the session's */
+	struct host_options host; /* `worker`, `live` and `context` are the session's */
 	struct log *log;         /* the counts go here as a line; NULL: plainly to standard error */
 	const char *ledger_path; /* JSON goes here at the end; NULL: nowhere */
 	void (*live)(void *context, const char *failed);

@@ -25,6 +25,10 @@ struct host_options {
 	const char *status_path; /* unix socket for metrics and health; NULL: none */
 	bool keep_targets;       /* of all exports, to be looked at (inspect.h) */
 	bool without_services;   /* components run also where an extension they need is not there */
+	/* The program that runs components in a sandbox, as `andiron worker FILE COMPONENT`
+	 * (host/services/sandboxed-worker.h); an absolute path. NULL: there are no such processes,
+	 * and components that want one do without. */
+	const char *worker;
 	/* Called once, on the loop, when every node has started, or failed to (then `failed` names
 	 * those that did). May call host_stop. */
 	void (*live)(void *context, const char *failed);

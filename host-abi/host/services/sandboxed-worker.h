@@ -7,5 +7,5 @@
 /* The descriptor under which the process finds its end of the socket. */
 #define SANDBOXED_WORKER_SOCKET 3
 
-/* Its `self` is not used. Any thread. */
+/* Offered by hosts that have a worker program. Its `self` is not used. Any thread. */
 extern const struct andiron_subprocess sandboxed_worker;

@@ -285,7 +285,7 @@ static bool own_extension(struct host *host, const char *id, struct andiron_exte
 		*ret = (struct andiron_extension){&objects_service, host->objects};
 		return true;
 	}
-	if (strcmp(id, ANDIRON_SUBPROCESS_ID) == 0) {
+	if (strcmp(id, ANDIRON_SUBPROCESS_ID) == 0 && host->options.worker) {
 		*ret = (struct andiron_extension){&sandboxed_worker, NULL};
 		return true;
 	}
