@@ -2,6 +2,10 @@
 /* Slices: searching, cutting, converting. Contracts in str.h. */
 #include "base/str.h"
 
+#include "base/check.h"
+
+#include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 bool str_starts(struct str s, struct str prefix)
@@ -195,4 +199,44 @@ unsigned int str_distance(struct str a, struct str b, unsigned int limit)
 		}
 	}
 	return row[b.n] <= limit ? row[b.n] : limit + 1;
+}
+
+/* Of the C library's own conversions only strtod has a form that takes a locale; so the calling
+ * thread has the C locale for the time of a call. It is static in the C library: making it
+ * allocates nothing and does not fail. */
+struct borrowed {
+	locale_t c, before;
+};
+
+static struct borrowed borrow(void)
+{
+	struct borrowed b = {.c = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
+
+	check(b.c != (locale_t)0);
+	b.before = uselocale(b.c);
+	return b;
+}
+
+static void give_back(const struct borrowed *b)
+{
+	uselocale(b->before);
+	freelocale(b->c);
+}
+
+double str_parse_fraction(const char *text, char **ret_end)
+{
+	struct borrowed b = borrow();
+	double value = strtod(text, ret_end);
+
+	give_back(&b);
+	return value;
+}
+
+int str_print_fraction(char *ret, size_t n, int precision, double value)
+{
+	struct borrowed b = borrow();
+	int length = snprintf(ret, n, "%.*g", precision, value);
+
+	give_back(&b);
+	return length;
 }

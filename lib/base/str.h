@@ -84,3 +84,9 @@ char *str_dup(struct str s);
 /* How many edits make a of b, at most `limit` + 1; for "did you mean". O(a.n·b.n), slices over 64
  * bytes count as unlike. */
 unsigned int str_distance(struct str a, struct str b, unsigned int limit);
+
+/* Fractions as strtod reads them and snprintf's "%.*g" writes them, but with a point whatever the
+ * process's locale is: it may be set by an agent that we are a part of, and configurations and
+ * metrics are the same everywhere. [any] */
+double str_parse_fraction(const char *text, char **ret_end);
+int str_print_fraction(char *ret, size_t n, int precision, double value);

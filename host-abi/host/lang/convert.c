@@ -79,8 +79,8 @@ static bool to_string(struct lang *l, struct andiron_value *v)
 	} else if (v->kind == ANDIRON_VALUE_FLOAT) {
 		/* The shortest that reads back the same. */
 		for (int precision = 1; precision <= 17; precision++) {
-			snprintf(digits, sizeof(digits), "%.*g", precision, v->number);
-			if (strtod(digits, NULL) == v->number)
+			str_print_fraction(digits, sizeof(digits), precision, v->number);
+			if (str_parse_fraction(digits, NULL) == v->number)
 				break;
 		}
 	} else {

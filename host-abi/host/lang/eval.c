@@ -76,7 +76,7 @@ bool eval_number(struct lang *l, struct str text, bool octal, struct andiron_val
 	copy = lang_str(l, text);
 	if (!copy.n)
 		return false;
-	number = strtod(copy.p, &end);
+	number = str_parse_fraction(copy.p, &end);
 	if (end != copy.p + copy.n || !isfinite(number))
 		return false;
 	ret->kind = ANDIRON_VALUE_FLOAT;

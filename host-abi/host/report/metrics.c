@@ -133,6 +133,14 @@ static int by_name(const void *a, const void *b)
 	return order ? order : strcmp(x->labels, y->labels);
 }
 
+static void write_fraction(struct buf *out, double value)
+{
+	char text[64];
+
+	str_print_fraction(text, sizeof(text), 17, value);
+	buf_str_append(out, str_of(text));
+}
+
 static void write_value(struct buf *out, double value)
 {
 	if (isnan(value))
@@ -142,7 +150,7 @@ static void write_value(struct buf *out, double value)
 	else if (fabs(value) < 9e15 && trunc(value) >= value && trunc(value) <= value)
 		buf_printf(out, "%" PRId64, (int64_t)value);
 	else
-		buf_printf(out, "%.17g", value);
+		write_fraction(out, value);
 }
 
 static void write_head(struct buf *out, const struct series *s)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The status socket, metrics and health, with clients of every kind. */
 #include "host/tests/test-support.h"
+#include "testing/comma-locale.h"
 
 #include "host/report/status.h"
 
@@ -220,4 +221,31 @@ TEST(a_metric_can_be_asked_for_at_the_end)
 	expect(isnan(host_metric(asked, "w", "other")));
 	expect(isnan(host_metric(asked, "nobody", "test_batches_total")));
 	host_free(asked);
+}
+
+static void half(void *self, const struct andiron_metric_sink *sink)
+{
+	const struct andiron_metric m = {
+		.name = "test_half", .help = "Half.", .kind = ANDIRON_METRIC_GAUGE, .value = 0.5};
+
+	sink->add(sink->self, &m);
+}
+
+/* Prometheus reads a point, whatever the locale of the agent that we are a part of. */
+TEST(metrics_do_not_follow_the_locale)
+{
+	struct andiron_component component = test_producer;
+	struct probe probe = {0};
+	struct buf page = BUF_NULL;
+	struct plan *plan = test_plan();
+	struct host *host = test_host((struct host_options){0});
+
+	test_comma_locale();
+	component.metrics = half;
+	test_node(plan, "a", &component, &probe);
+	expect_eq(host_load(host, plan, NULL), 0);
+	expect_eq(host_metrics(host, &page), 0);
+	expect(str_search(buf_str(&page), STR("test_half{component_id=\"a\"} 0.5\n")) < page.n);
+	buf_free(&page);
+	host_free(host);
 }

@@ -9,6 +9,7 @@
 #include "base/index.h"
 #include "base/intern.h"
 #include "base/json.h"
+#include "testing/comma-locale.h"
 #include "testing/test.h"
 #include "base/vec.h"
 
@@ -219,4 +220,18 @@ TEST(json_strings_stay_closed)
 	json_put_str(&b, STR_NULL);
 	expect_str(buf_str(&b), "\"\"");
 	buf_free(&b);
+}
+
+/* An agent that we are a part of may have set any locale; another library's numbers stay as they
+ * are in it. */
+TEST(fractions_have_a_point_in_every_locale)
+{
+	char text[32], *end;
+
+	test_comma_locale();
+	expect(str_print_fraction(text, sizeof(text), 17, 0.5) == 3);
+	expect_str(str_of(text), "0.5");
+	expect(str_parse_fraction("1.25x", &end) >= 1.25 && *end == 'x');
+	snprintf(text, sizeof(text), "%g", 0.5);
+	expect_str(str_of(text), "0,5");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Expressions: what a component gets for its argument `value`. */
 #include "host/lang/tests/test-lang.h"
+#include "testing/comma-locale.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,14 @@ TEST(numbers)
 	expect_no_value("1e999", "f:2:11: error: this number is too large\n"
 				 "    2 |   value = 1e999\n"
 				 "      |           ^~~~~\n");
+}
+
+/* A configuration is read as it is written, in an agent of any locale. */
+TEST(numbers_do_not_follow_the_locale)
+{
+	test_comma_locale();
+	expect_value("0.5 + 0.25 == 0.75", "true");
+	expect_plan("test.count \"a\" {\n  text = 0.5\n}\n", "node test.count.a: {text=\"0.5\"}\n");
 }
 
 TEST(strings)
