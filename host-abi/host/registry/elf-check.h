@@ -5,9 +5,9 @@
  * first, with bounds. */
 #pragma once
 
-#include "base/error.h"
+#include "host/registry/plugin-file.h"
 
-/* Checks that `fd` is a whole shared object of this machine. 0; -ENOEXEC and a sentence if it is
- * not; another negative errno and text if it cannot be read. Reads a few KiB, changes no file
- * position. */
-int elf_check(int fd, struct error *err);
+/* Checks that `fd` is a whole shared object of this machine. 0, and *ret, which borrows fd;
+ * -ENOEXEC and a sentence if it is not; another negative errno and text if it cannot be read. Reads
+ * a few KiB, changes no file position. On failure *ret is undefined. */
+int elf_check(int fd, struct plugin_file *ret, struct error *err);

@@ -7,6 +7,7 @@
 #include "host/registry.h"
 #include "host/registry/describe-check.h"
 #include "host/registry/elf-check.h"
+#include "host/registry/symbol-capture.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -82,6 +83,8 @@ static int refuse_by_entry(void *library, struct error *err)
 static int examine(const char *path, struct stat *ret_st, struct error *err)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct plugin_file file;
+	int r;
 
 	if (fd < 0 || fstat(fd, ret_st) < 0)
 		return error_errno(err, -errno, "it cannot be opened");
@@ -89,7 +92,8 @@ static int examine(const char *path, struct stat *ret_st, struct error *err)
 		return error_set(err, -ENOEXEC,
 				 "anybody may write to it (mode %04o): run `chmod o-w` on it",
 				 ret_st->st_mode & 07777);
-	return elf_check(fd, err);
+	r = elf_check(fd, &file, err);
+	return r < 0 ? r : symbol_capture_check(&file, err);
 }
 
 int registry_load(const char *path, const struct andiron_plugin **ret, void **ret_library,

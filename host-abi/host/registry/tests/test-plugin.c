@@ -9,6 +9,7 @@
 #if !defined(VARIANT_NO_ENTRY) && !defined(VARIANT_OTHER_ABI)
 
 int nobody_has_this_function(void);
+int32_t library_function(void);
 
 #ifndef VARIANT_NO_VERBS
 static int32_t test_create(const struct andiron_host *host, uint64_t instance,
@@ -31,6 +32,10 @@ static int32_t test_start(void *self, struct andiron_error *err)
 {
 #ifdef VARIANT_UNDEFINED
 	return nobody_has_this_function();
+#elif defined(VARIANT_CAPTURED)
+	return library_function();
+#elif defined(VARIANT_INTERPOSED)
+	return *l64a(1) ? 0 : -1;
 #else
 	return 0;
 #endif

@@ -146,6 +146,34 @@ TEST(each_fault_is_named)
 	expect_variant_refused("no-verbs", "lacks create");
 }
 
+/* This program exports both, as an agent does that exports all it is made of. */
+int32_t library_function(void);
+__attribute__((visibility("default"))) int32_t library_function(void)
+{
+	return -EPROTO;
+}
+
+__attribute__((visibility("default"))) char *l64a(long value)
+{
+	return NULL;
+}
+
+/* A plugin whose calls this program would answer is refused, by name, before it is opened: it would
+ * be called with structures of another library. Not so the C library's own names, of which a
+ * program may have its version for all. */
+TEST(a_captured_call_is_refused_by_name)
+{
+	struct folder f = make_folder();
+	struct registry *r;
+
+	expect_variant_refused("captured", " has a function library_function of its own");
+	copy_plugin(&f, "interposed");
+	r = open_folder(&f);
+	expect(registry_find(r, STR("test.thing")));
+	registry_free(r);
+	remove_folder(&f);
+}
+
 TEST(what_is_no_plugin_at_all_is_named)
 {
 	struct folder f = make_folder();
@@ -210,6 +238,7 @@ TEST(mutated_headers_are_survived)
 	struct buf b = read_plugin("good");
 	uint64_t seed = 1;
 	int n_refused = 0, fd = memfd_create("plugin", MFD_CLOEXEC);
+	struct plugin_file image;
 
 	expect(fd >= 0);
 	for (int i = 0; i < 20000; i++) {
@@ -223,7 +252,7 @@ TEST(mutated_headers_are_survived)
 			b.p[at[k]] = (char)(seed >> 25);
 		}
 		expect_eq(pwrite(fd, b.p, b.n, 0), b.n);
-		n_refused += elf_check(fd, NULL) != 0;
+		n_refused += elf_check(fd, &image, NULL) != 0;
 		for (int k = 3; k >= 0; k--)
 			b.p[at[k]] = was[k];
 	}

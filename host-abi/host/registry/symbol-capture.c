@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See symbol-capture.h. Refused and not worked around: RTLD_DEEPBIND would give the plugin another
+ * malloc than the strings it is handed come from, dlmopen a second C library. The question is put
+ * to the loader itself (RTLD_DEFAULT), by name and without version: a program has its functions
+ * without one, and such a function answers calls for any. */
+#include "host/registry/symbol-capture.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdlib.h>
+#ifdef __GLIBC__
+#include <gnu/lib-names.h>
+#else
+#define LIBC_SO "libc.so"
+#define LIBM_SO "libm.so"
+#endif
+
+#define MAX_STRINGS ((uint64_t)16 << 20)
+#define MAX_SYMBOLS ((uint64_t)1 << 20)
+#define MAX_NEEDED  64
+
+struct symbols {
+	Elf64_Dyn dynamic[PLUGIN_FILE_DYNAMIC];
+	int n_dynamic;
+	char *strings;
+	uint64_t n_strings;
+	Elf64_Sym *table;
+	uint64_t n;
+};
+
+static void symbols_fini(struct symbols *s)
+{
+	free(s->strings);
+	free(s->table);
+}
+
+static bool entry(const struct symbols *s, int64_t tag, uint64_t *ret)
+{
+	for (int i = 0; i < s->n_dynamic; i++)
+		if (s->dynamic[i].d_tag == tag) {
+			*ret = s->dynamic[i].d_un.d_val;
+			return true;
+		}
+	return false;
+}
+
+/* Bytes at a virtual address, with a NUL behind them; to free. */
+static int copy(const struct plugin_file *file, uint64_t address, uint64_t n, char **ret,
+		struct error *err)
+{
+	uint64_t offset;
+	char *bytes;
+	int r;
+
+	if (!plugin_file_offset(file, address, n, &offset))
+		return plugin_file_half_written("its symbols lie outside of it", err);
+	bytes = malloc(n + 1);
+	if (!bytes)
+		return error_set(err, -ENOMEM, "out of memory");
+	r = plugin_file_read(file, bytes, n, offset, "its symbol table", err);
+	if (r < 0) {
+		free(bytes);
+		return r;
+	}
+	bytes[n] = '\0';
+	*ret = bytes;
+	return 0;
+}
+
+/* How many symbols there are to look at. GNU's hash table holds none that is undefined: they all
+ * stand before its first. The other table has all. */
+static int count(const struct plugin_file *file, const struct symbols *s, uint64_t *ret,
+		 struct error *err)
+{
+	uint64_t at, offset;
+	uint32_t words[2];
+	int r;
+
+	if (!entry(s, DT_GNU_HASH, &at) && !entry(s, DT_HASH, &at))
+		return plugin_file_half_written("its symbols have no hash table", err);
+	if (!plugin_file_offset(file, at, sizeof(words), &offset))
+		return plugin_file_half_written("its hash table lies outside of it", err);
+	r = plugin_file_read(file, words, sizeof(words), offset, "its hash table", err);
+	if (r == 0 && words[1] > MAX_SYMBOLS)
+		r = plugin_file_half_written("its hash table makes no sense", err);
+	if (r == 0)
+		*ret = words[1];
+	return r;
+}
+
+static int symbols_read(struct symbols *s, const struct plugin_file *file, struct error *err)
+{
+	uint64_t strings = 0, table = 0;
+	char *bytes = NULL;
+	int r = s->n_dynamic = plugin_file_dynamic(file, s->dynamic, err);
+
+	if (r < 0)
+		return r;
+	if (!entry(s, DT_STRTAB, &strings) || !entry(s, DT_SYMTAB, &table) ||
+	    !entry(s, DT_STRSZ, &s->n_strings) || s->n_strings > MAX_STRINGS)
+		return plugin_file_half_written("its dynamic section is not whole", err);
+	r = copy(file, strings, s->n_strings, &s->strings, err);
+	if (r == 0)
+		r = count(file, s, &s->n, err);
+	if (r == 0)
+		r = copy(file, table, s->n * sizeof(*s->table), &bytes, err);
+	s->table = (Elf64_Sym *)(void *)bytes;
+	return r;
+}
+
+static const char *text(const struct symbols *s, uint64_t at)
+{
+	return at < s->n_strings ? s->strings + at : "";
+}
+
+/* Whether the library is loaded, and it is the object behind `map` or has the name. */
+static bool library_is(const char *library, const struct link_map *map, const char *name)
+{
+	void *handle = *library ? dlopen(library, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	struct link_map *its = NULL;
+	bool found;
+
+	if (!handle)
+		return false;
+	found = name ? dlsym(handle, name) != NULL
+		     : dlinfo(handle, RTLD_DI_LINKMAP, &its) == 0 && its == map;
+	dlclose(handle);
+	return found;
+}
+
+static bool is_reserved(const char *name)
+{
+	return name[0] == '_' && (name[1] == '_' || (name[1] >= 'A' && name[1] <= 'Z'));
+}
+
+static bool is_of_c_library(const char *name)
+{
+	return library_is(LIBC_SO, NULL, name) || library_is(LIBM_SO, NULL, name);
+}
+
+static bool is_needed(const struct symbols *s, const struct link_map *map)
+{
+	for (int i = 0; i < s->n_dynamic; i++)
+		if (s->dynamic[i].d_tag == DT_NEEDED &&
+		    library_is(text(s, s->dynamic[i].d_un.d_val), map, NULL))
+			return true;
+	return false;
+}
+
+/* Who in this process would answer a call of `name`; NULL: nobody but who should. A program that
+ * has the address of a library's function may have a stub of that name, which is not defined. */
+static const char *captor(const struct symbols *s, const char *name)
+{
+	void *address = dlsym(RTLD_DEFAULT, name);
+	struct link_map *map = NULL;
+	const ElfW(Sym) *symbol = NULL;
+	Dl_info info, same;
+
+	if (!address || !dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP))
+		return NULL;
+	if (dladdr1(address, &same, (void **)(uintptr_t)&symbol, RTLD_DL_SYMENT) && symbol &&
+	    symbol->st_shndx == SHN_UNDEF)
+		return NULL;
+	if (is_of_c_library(name) || is_needed(s, map))
+		return NULL;
+	return info.dli_fname && *info.dli_fname ? info.dli_fname : "the program";
+}
+
+static int check_names(const struct symbols *s, struct error *err)
+{
+	for (uint64_t i = 0; i < s->n; i++) {
+		const char *name = text(s, s->table[i].st_name), *who;
+
+		if (s->table[i].st_shndx != SHN_UNDEF || !*name || is_reserved(name))
+			continue;
+		who = captor(s, name);
+		if (who)
+			return error_set(err, -ENOEXEC,
+					 "%s has a function %s of its own, which would be called "
+					 "in place of the library's that the plugin needs; link "
+					 "it so that it does not export that name",
+					 who, name);
+	}
+	return 0;
+}
+
+int symbol_capture_check(const struct plugin_file *file, struct error *err)
+{
+	_cleanup_(symbols_fini) struct symbols s = {.n = 0};
+	int r = symbols_read(&s, file, err);
+
+	return r < 0 ? r : check_names(&s, err);
+}
