@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "proc/hierarchy.h"
+#include "proc/libbpf-log.h"
 
 #include <linux/types.h>
 #include "bpfwire/process.h"
@@ -133,8 +134,7 @@ int tracer_open(uint32_t bytes, struct tracer **ret, struct error *err)
 	if (!t)
 		return -ENOMEM;
 	t->epoll = -1;
-	/* Its messages would go to standard error; ours say what to do. */
-	libbpf_set_print(NULL);
+	libbpf_log_quiet();
 	r = load(t, bytes, err);
 	if (!r)
 		r = open_ring(t, err);

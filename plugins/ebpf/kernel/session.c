@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "proc/hierarchy.h"
+#include "proc/libbpf-log.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -60,12 +61,6 @@ static uint32_t power_of_two(uint64_t n, uint32_t min, uint32_t max)
 	while (p < n && p < max)
 		p *= 2;
 	return p;
-}
-
-/* libbpf prints to stderr by default; our own message says more. */
-static int no_print(enum libbpf_print_level level, const char *format, va_list args)
-{
-	return 0;
 }
 
 static void size_maps(struct session *s, const struct session_options *o, uint32_t n_possible)
@@ -216,7 +211,7 @@ static int load(struct session *s, const struct session_options *o, struct error
 
 	if (n_possible <= 0)
 		return error_set(err, -ENODEV, "the kernel does not say how many CPUs it has");
-	libbpf_set_print(no_print);
+	libbpf_log_quiet();
 	s->skel = sampler_bpf__open();
 	if (!s->skel)
 		return kernel_support_explain(err, -errno);

@@ -2,8 +2,10 @@
 /* Unit tests of the service where the kernel gives no events. */
 #include "testing/test.h"
 #include "process/service.h"
+#include "process/tracer.h"
 #include "process/tests/test-loop.h"
 
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -86,4 +88,25 @@ TEST(unsubscribed_before_the_turn)
 	service_stop(s);
 	service_free(s);
 	loop_fini(&l);
+}
+
+static int agents_log(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return 0;
+}
+
+/* libbpf's log is one for a process: that of an agent that uses libbpf itself stays its own. Where
+ * nobody has set one libbpf must not write to the agent's standard error. */
+TEST(the_agents_log_of_libbpf_is_left_alone)
+{
+	struct tracer *tracer = NULL;
+
+	if (geteuid() == 0)
+		expect(setgid(65534) == 0 && setuid(65534) == 0);
+	expect(tracer_open(1 << 20, &tracer, NULL) < 0);
+	expect(libbpf_set_print(agents_log) == NULL);
+	expect(tracer_open(1 << 20, &tracer, NULL) < 0);
+	expect(libbpf_set_print(NULL) == agents_log);
+	expect(tracer_open(1 << 20, &tracer, NULL) < 0);
+	expect(libbpf_set_print(NULL) == NULL);
 }
