@@ -24,6 +24,10 @@
 #define WANT_FINISH  16u
 #define WANT_CPUS    32u
 
+/* A job that takes longer than this and three intervals does not come back soon: a disk or a
+ * kernel that hangs. Loading takes seconds on a busy machine. */
+#define STALL_NS (20 * NS_PER_SEC)
+
 struct wants {
 	uint32_t what;
 	VEC(const struct andiron_targets *) updates;
@@ -35,6 +39,9 @@ struct driver {
 	struct engine *engine;
 	struct wants next, now; /* what is noted, what the job does */
 	bool in_flight;         /* from launch to done */
+	bool stalled;           /* and too long */
+	bool unwell;            /* the health has a cause that a stall must not hide */
+	int64_t launched_ns;
 	bool finished, announced;
 	uint64_t watch, timer, second, cpus, look; /* 0: none */
 	int cpu_events;                            /* or a negative errno */
@@ -147,13 +154,29 @@ static void on_tick(void *arg)
 	want(arg, WANT_COLLECT);
 }
 
+/* Who asks whether this agent samples is told no, while the kernel's logs fill unread. */
+static void look_for_stall(struct driver *d)
+{
+	int64_t passed = clock_mono() - d->launched_ns;
+
+	if (d->stalled || d->unwell || passed < STALL_NS + 3 * d->interval_ns)
+		return;
+	d->stalled = true;
+	abi_health(&d->c, ANDIRON_HEALTH_UNHEALTHY,
+		   "no samples have been read for %lld s: the work on them has not come back; if "
+		   "this lasts, look for a disk that hangs, and restart the agent",
+		   (long long)(passed / NS_PER_SEC));
+}
+
 /* What a kill would cost now, for those who keep that. A job under way says it itself. */
 static void on_second(void *arg)
 {
 	struct driver *d = arg;
 
-	if (d->in_flight)
+	if (d->in_flight) {
+		look_for_stall(d);
 		return;
+	}
 	d->c.host->ledger_set(d->c.instance, ANDIRON_LEDGER_UNREAD, engine_coming(d->engine));
 }
 
@@ -252,6 +275,7 @@ static void say_health(struct driver *d)
 {
 	const struct session_info *info = &d->stats.session;
 
+	d->unwell = d->error.code != 0;
 	if (d->error.code != 0) {
 		abi_log(&d->c, ANDIRON_LOG_ERROR, "%s", d->error.text);
 		abi_health(&d->c, ANDIRON_HEALTH_UNHEALTHY, "%s", d->error.text);
@@ -276,8 +300,9 @@ static void done(void *arg)
 		return;
 	engine_get_stats(d->engine, &d->stats);
 	d->finished = d->finished || (did & WANT_FINISH);
-	if (did & (WANT_TARGETS | WANT_OPTIONS | WANT_CPUS))
+	if (d->stalled || did & (WANT_TARGETS | WANT_OPTIONS | WANT_CPUS))
 		say_health(d);
+	d->stalled = false;
 	rearm(d);
 	if (did & WANT_FINISH)
 		d->c.host->drained(d->c.instance);
@@ -294,6 +319,7 @@ static void launch(struct driver *d)
 	d->next = (struct wants){0};
 	d->error = ERROR_NULL;
 	d->in_flight = true;
+	d->launched_ns = clock_mono();
 	if (d->c.host->work(d->c.instance, run, done, d) != 0) {
 		run(d);
 		done(d);

@@ -3,6 +3,7 @@
 """status.http: what scrapers and probes get, and what clients that mean no good do not."""
 
 import contextlib
+import ctypes
 import errno
 import http.server
 import os
@@ -138,6 +139,50 @@ def readiness_follows_delivery():
         with taker(server):
             a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
             a.stop()
+
+
+class Held:
+    """The threads of an agent but its first, stopped one by one: its loop turns, its work stands
+    still."""
+
+    SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+
+    def __init__(self, pid):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.threads = [int(t) for t in os.listdir(f"/proc/{pid}/task") if int(t) != pid]
+
+    def trace(self, request, thread):
+        code = self.libc.ptrace(request, thread, None, None)
+        assert code == 0, (request, os.strerror(ctypes.get_errno()))
+
+    def __enter__(self):
+        for thread in self.threads:
+            self.trace(self.SEIZE, thread)
+            self.trace(self.INTERRUPT, thread)
+            os.waitpid(thread, self.WALL)
+
+    def __exit__(self, *_):
+        for thread in self.threads:
+            self.trace(self.DETACH, thread)
+
+
+@case
+def readiness_follows_sampling():
+    """Not ready while nothing reads the samples, with the cause; ready again after."""
+    need_root()
+    server = free_port()
+    with Background(WORKLOAD, "120"), taker(server), Agent(
+        write("agent.alloy", HTTP + WRITER % server + SAMPLER)
+    ) as a:
+        port = port_when_ready(a)
+        a.until_metric("andiron_samples_delivered_total")
+        with Held(a.pid):
+            a.until(lambda: get(port, "/-/ready")[0] == 503, "it is not ready")
+            text = get(port, "/-/ready")[1]
+            assert text.startswith("pyroscope.ebpf.node: no samples have been read for "), text
+            assert get(port, "/-/healthy")[0] == 200
+        a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
+        a.stop()
 
 
 @case
