@@ -249,6 +249,13 @@ static bool reading_is(const struct reading *r, const char *name, int32_t expect
 	return reading_constant(r, name, &value) && value == expected;
 }
 
+/* A walk reads a SharedFunctionInfo up to its flags. */
+static bool flags_come_last(const struct v8_layout *l)
+{
+	return l->shared_flags >= l->shared_counts && l->shared_flags >= l->shared_script &&
+	       l->shared_flags >= l->shared_name;
+}
+
 /* What is not exported, but follows. */
 static void reading_derived(struct reading *r)
 {
@@ -280,6 +287,8 @@ static void reading_derived(struct reading *r)
 			b->code_positions = 16;
 		}
 	}
+	if (!flags_come_last(&b->layout))
+		binary_missing(b, "flags as a function's last member");
 	reading_constant(r, "TaggedSize", &size);
 	if (size != 8)
 		binary_missing(b, "pointers of eight bytes (TaggedSize)");

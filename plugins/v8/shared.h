@@ -44,7 +44,7 @@ struct v8_layout {
 	__u32 shared_name;         /* its name or ScopeInfo */
 	__u32 shared_script;       /* its Script */
 	__u32 shared_counts;       /* eight bytes: number of arguments, place of its token */
-	__u32 shared_flags;        /* eight bytes: flags, number of its literal in the script */
+	__u32 shared_flags;        /* eight bytes: flags, number of its literal; last of these */
 	__u32 script_id;           /* a small integer, never used twice in an isolate */
 	__u32 map_type;            /* Map → its 16 bits of type */
 	__u32 type_bytecode_array; /* such a type */

@@ -30,9 +30,8 @@
 #define V8_FP 6
 #endif
 
-#define V8_SHARED 9   /* words of a SharedFunctionInfo */
-#define V8_STEPS  500 /* frames of one run: 1,024 words are not more than 512 */
-#define V8_STACK  128 /* words of the stack that are read at once */
+#define V8_STEPS 500 /* frames of one run: 1,024 words are not more than 512 */
+#define V8_STACK 128 /* words of the stack that are read at once */
 
 #define V8_ON   0u /* there is another frame of V8 */
 #define V8_LEFT 1u /* the next frame is native */
@@ -58,9 +57,9 @@ struct v8_scratch {
 	__u64 last_function, last_script, last_script_id, last_array, last_compilation;
 	struct v8_place last_place;
 	__u32 last_found, reserved;
-	__u64 stack_at, stack[V8_STACK]; /* words, and where they stand; 0: nowhere */
-	__u64 shared[16]; /* a SharedFunctionInfo, of which V8_SHARED words are read */
-	__u64 near[8];    /* of the stack */
+	__u64 stack_at, stack[V8_STACK];            /* words, and where they stand; 0: nowhere */
+	__u64 shared[16];                           /* a SharedFunctionInfo up to its flags */
+	__u64 near[8];                              /* of the stack */
 	__u8 bytes[64] __attribute__((aligned(8))); /* of code: from pc - 8 on */
 	struct v8_sighting sighting;
 };
@@ -275,10 +274,12 @@ V8_INLINE __u32 v8_function_read(struct v8_scratch *s, __u64 function)
 {
 	const struct v8_layout *l = &s->layout;
 	struct v8_key *k = &s->sighting.key;
+	__u32 n = l->shared_flags + 8; /* no more: it may be the last object of its page */
 	__u64 shared = 0;
 
-	if (!v8_tagged(function) || h_read(&shared, 8, function - 1 + l->function_shared) != 0 ||
-	    !v8_tagged(shared) || h_read(s->shared, 8 * V8_SHARED, shared - 1) != 0)
+	if (n > sizeof(s->shared) || !v8_tagged(function) ||
+	    h_read(&shared, 8, function - 1 + l->function_shared) != 0 || !v8_tagged(shared) ||
+	    h_read(s->shared, n, shared - 1) != 0)
 		return V8_NO_FUNCTION;
 	k->shared = shared;
 	k->name = s->shared[l->shared_name >> 3 & 15];
@@ -375,8 +376,7 @@ V8_INLINE int v8_called_at(struct v8_scratch *s, __u64 pc)
 }
 #endif
 
-/* Where compiled code at fp has called a builtin that has no frame: the return address is near
- * sp. */
+/* Where compiled code at fp has called a builtin without a frame: its return address is near sp. */
 V8_INLINE void v8_called_from(struct v8_scratch *s)
 {
 	__u64 pc = 0, none = 1;

@@ -212,9 +212,11 @@ def debian_node():
 
 @functools.cache
 def nodes():
-    """By version, and Debian's after them."""
+    """By version. Only npm's in a plain run."""
     sources = [npm_node(version) for version in NODES]
-    return taken("Node.js", sources if DEPTH == "fast" else sources + [debian_node()])
+    if DEPTH != "fast":
+        sources.insert(0, debian_node())  # the last one is what sanitizers are tried with
+    return sorted(taken("Node.js", sources), key=lambda one: (one.major, one.minor))
 
 
 def py_spy():

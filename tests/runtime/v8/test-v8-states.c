@@ -11,6 +11,7 @@
 #include "testing/test.h"
 
 #define UNPACKED (256u << 20)
+#define EDGES    64u
 
 static struct image {
 	const struct state_range *ranges;
@@ -18,6 +19,8 @@ static struct image {
 	const uint8_t *bytes;
 	uint64_t damage; /* 0: none. Else the state of a generator of random numbers */
 	uint32_t reads;
+	uint64_t edges[EDGES]; /* nothing behind them is read together with what is before */
+	uint32_t n_edges;
 } image;
 
 static uint64_t random_next(uint64_t *state)
@@ -66,6 +69,9 @@ static void image_refresh(void *context)
 static bool image_read(void *context, uint64_t address, void *ret, size_t n)
 {
 	image.reads++;
+	for (uint32_t i = 0; i < image.n_edges; i++)
+		if (address < image.edges[i] && image.edges[i] - address < n)
+			return false;
 	for (uint32_t i = 0; i < image.n_ranges; i++) {
 		const struct state_range *r = &image.ranges[i];
 
@@ -197,25 +203,48 @@ static uint32_t states_each(void (*each)(const struct states *s, const char *nam
 	return n;
 }
 
-static void expect_replayed(const struct states *s, const char *name)
+static void expect_text(const struct states *s, uint32_t i, const char *name)
 {
+	const struct state *state = &s->states[i];
 	static char text[STATE_TEXT];
 
-	for (uint32_t i = 0; i < s->n_states; i++) {
-		const struct state *state = &s->states[i];
+	expect(state_replay(s, state, text));
+	if (strlen(text) != state->head.n_text || memcmp(text, state->text, state->head.n_text))
+		test_fail(__FILE__, __LINE__, "%s, state %u:\n%s\nexpected\n%.*s", name, i, text,
+			  (int)state->head.n_text, state->text);
+}
 
-		expect(state_replay(s, state, text));
-		if (strlen(text) != state->head.n_text ||
-		    memcmp(text, state->text, state->head.n_text))
-			test_fail(__FILE__, __LINE__, "%s, state %u:\n%s\nexpected\n%.*s", name, i,
-				  text, (int)state->head.n_text, state->text);
-	}
+static void expect_replayed(const struct states *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->n_states; i++)
+		expect_text(s, i, name);
 }
 
 /* A state is walked, and its frames are named, as on the day when it was recorded. */
 TEST(recorded_states_have_their_frames)
 {
 	expect(states_each(expect_replayed) >= 60);
+}
+
+/* The same, where each function's object is the last one of its page. */
+static void expect_replayed_at_edges(const struct states *s, const char *name)
+{
+	uint32_t end = s->binary.layout.shared_flags + 8 - 1;
+
+	for (uint32_t i = 0; i < s->n_states; i++) {
+		expect_text(s, i, name);
+		for (uint32_t k = 0; k < native.n_sightings && k < EDGES; k++)
+			image.edges[image.n_edges++] = native.sightings[k].key.shared + end;
+		expect(image.n_edges > 0);
+		expect_text(s, i, name);
+		image.n_edges = 0;
+	}
+}
+
+/* No more of an object is read than there is. */
+TEST(functions_may_end_their_page)
+{
+	expect(states_each(expect_replayed_at_edges) >= 60);
 }
 
 #define ROUNDS 100

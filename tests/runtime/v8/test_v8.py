@@ -57,16 +57,10 @@ def expect_right(runs, tree=TREE):
             told.expect_shares()
 
 
-def nodes():
-    """npm's: of Debian's baseline code some callers are not seen."""
-    found = runtimes.nodes()
-    return [node for node in found if node.origin == "npm's"] or found
-
-
 @case
 def compiled():
     """As its compilers choose: functions, order, lines, shares, entries."""
-    some = nodes()
+    some = runtimes.nodes()
     for at in range(0, len(some), 4):
         expect_right([(node, [], "main") for node in some[at : at + 4]])
 
@@ -74,7 +68,7 @@ def compiled():
 @case
 def each_compiler():
     """The interpreter alone, the baseline compiler, and the middle one."""
-    some = nodes()
+    some = runtimes.nodes()
     runs = [(some[0], INTERPRETER), (some[-1], INTERPRETER)]
     runs += [(node, BASELINE) for node in some if node.major >= 18]
     runs += [(node, MAGLEV) for node in some if node.major >= 24]
@@ -85,7 +79,7 @@ def each_compiler():
 @case
 def tasks_and_workers():
     """Functions that await, and worker threads."""
-    some = nodes()
+    some = runtimes.nodes()
     some = some if DEPTH == "all" else [some[0], some[-1]]
     expect_right([(node, [], "tasks") for node in some], TASKS)
     expect_right([(node, [], "workers") for node in some])
