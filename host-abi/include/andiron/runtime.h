@@ -74,6 +74,10 @@ struct andiron_runtime_map {
  * "[CPython 3.15.0: not known, no field frame_size]". */
 #define ANDIRON_RUNTIME_MARKER 1u
 
+/* Nor is this one, but nothing was lacking: `function` says how the frames on both sides of it
+ * belong together, as "[awaited by a task]". */
+#define ANDIRON_RUNTIME_NOTE 2u
+
 /* What a frame is called. `file` may be empty; `line`, the one being executed, and `first_line`,
  * where the function begins, may be 0. Texts are the runtime's and hold until the next call of the
  * session. They are untrusted: a function whose text is empty or no UTF-8 is named after the
@@ -82,7 +86,7 @@ struct andiron_runtime_frame {
 	uint32_t size; /* stored by the caller, in each of an array */
 	uint32_t line;
 	uint32_t first_line;
-	uint32_t flags; /* ANDIRON_RUNTIME_MARKER */
+	uint32_t flags; /* ANDIRON_RUNTIME_MARKER or NOTE */
 	struct andiron_str function;
 	struct andiron_str file;
 };

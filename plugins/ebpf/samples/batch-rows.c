@@ -105,10 +105,10 @@ static uint32_t add_user_frame(struct making *m, const struct row *row, uint64_t
 	return batch_add_location(m->b, &location);
 }
 
-/* What a runtime says of itself, in place of a frame; false: it is a frame. */
+/* What a runtime says in place of a frame; false: it is a frame. */
 static bool is_marker(const struct andiron_runtime_frame *frames, uint32_t n)
 {
-	return n == 1 && (frames->flags & ANDIRON_RUNTIME_MARKER);
+	return n == 1 && (frames->flags & (ANDIRON_RUNTIME_MARKER | ANDIRON_RUNTIME_NOTE));
 }
 
 static uint64_t hash_frame(const struct andiron_runtime_frame *frame, uint64_t before)
@@ -131,7 +131,8 @@ static uint32_t add_runtime_frame(struct making *m, const struct process *p, con
 	n = runtimes_resolve(m->options->runtimes, p, words, &frames);
 	check(n > 0 && n <= ANDIRON_RUNTIME_FRAMES);
 	if (is_marker(frames, n))
-		return batch_add_marker_of(m->b, abi_str(frames->function), type);
+		return batch_add_marker_of(m->b, abi_str(frames->function),
+					   frames->flags & ANDIRON_RUNTIME_NOTE ? STR_NULL : type);
 	location.runtime = batch_add_string(m->b, type);
 	for (uint32_t i = 0; i < n; i++) {
 		struct andiron_function function = {.name = add_string(m, frames[i].function),

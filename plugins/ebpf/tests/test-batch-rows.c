@@ -214,9 +214,9 @@ static int32_t resolve(void *session, const struct andiron_runtime_process *proc
 		ret[1] = ret[0];
 		ret[1].function = (struct andiron_str){"outer", 5};
 	}
-	if (what == 0xabcded) {
-		ret->flags = ANDIRON_RUNTIME_MARKER;
-		ret->function = (struct andiron_str){"[Toy 9: not known]", 18};
+	if (what == 0xabcded || what == 0xabcdec) {
+		ret->flags = what & 1 ? ANDIRON_RUNTIME_MARKER : ANDIRON_RUNTIME_NOTE;
+		ret->function = (struct andiron_str){what & 1 ? "[Toy lacks]" : "[toy waits]", 11};
 		return 1;
 	}
 	if (what != 0xabcdef && what != 0xabcdee)
@@ -297,6 +297,8 @@ static void expect_frame(const struct batch_view *v, uint32_t frame, uint32_t ki
 	expect_str(batch_str(v, batch_function(v, at.function).name), function);
 	if (kind == ANDIRON_FRAME_RUNTIME)
 		expect_str(batch_str(v, l.runtime), "toyish");
+	if (kind == ANDIRON_FRAME_MARKER) /* a runtime's, where it lacks something */
+		expect_eq(batch_function(v, at.function).file != 0, function[1] == 'T');
 }
 
 /* The value of a group's label; empty: it has none. */
@@ -345,9 +347,9 @@ TEST(groups_say_their_program)
 /* One pair may be several functions, the inlined first, in one location; or a marker. */
 TEST(pairs_are_frames_or_markers)
 {
-	static const uint64_t slot = UINT64_C(1) << 56;
-	static const uint64_t words[] = {slot | 0xabcdee, 7, slot | 0xabcded, 7};
-	static const struct sampler_stack two = {.n_user = 4, .end = UNWIND_END_COMPLETE};
+	static const uint64_t slot = UINT64_C(1) << 56 | 0xabcde0;
+	static const uint64_t words[] = {slot | 14, 7, slot | 13, 7, slot | 12, 7};
+	static const struct sampler_stack two = {.n_user = 6, .end = UNWIND_END_COMPLETE};
 	const struct andiron_batch *batch;
 	struct andiron_location l;
 	struct batch_view v;
@@ -368,10 +370,8 @@ TEST(pairs_are_frames_or_markers)
 	expect_str(batch_str(&v,
 			     batch_function(&v, batch_line(&v, l.line_start + 1).function).name),
 		   "outer");
-	expect_frame(&v, at + 1, ANDIRON_FRAME_MARKER, "[Toy 9: not known]", 0);
-	l = batch_location(&v, batch_frame(&v, at + 1));
-	expect_str(batch_str(&v, batch_function(&v, batch_line(&v, l.line_start).function).file),
-		   "toyish");
+	expect_frame(&v, at + 1, ANDIRON_FRAME_MARKER, "[Toy lacks]", 0);
+	expect_frame(&v, at + 2, ANDIRON_FRAME_MARKER, "[toy waits]", 0);
 	batch_release(batch);
 	runtimes_free(f.options.runtimes);
 	fini(&f);
