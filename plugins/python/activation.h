@@ -4,6 +4,7 @@
  * be defined before. */
 #pragma once
 
+#include "python/awaiters.h"
 #include "python/frames.h"
 
 /* The frame in s->stack, of a version that has one for each activation. */
@@ -57,7 +58,7 @@ P_GLOBAL int python_try(__u32 cpu, __u64 state)
 	l = h_layout(s->run.layout);
 	if (!l)
 		return 0;
-	s->run.anchor = s->run.frame = 0;
+	s->run.anchor = s->run.frame = s->run.coroutine = 0;
 	if (t->cursor.n_words != 0 && t->cursor.state == state) {
 		s->run.frame = t->cursor.next;
 		s->run.anchor = t->cursor.anchor;
@@ -292,6 +293,8 @@ P_INLINE void walk_activation(__u32 cpu, struct andiron_walk *w, struct python_t
 			w->native = ANDIRON_WALK_SHOW;
 		return;
 	}
+	if (s->run.asyncio && s->run.coroutine != 0 && !s->run.unreadable)
+		python_await(cpu, t->cursor.state);
 	if (s->run.unreadable && andiron_walk_push(w, PYTHON_WHAT_MARKER, PYTHON_MARKER_FRAME) != 0)
 		w->end = ANDIRON_WALK_GAVE_UP;
 	if (w->n_words + 2 > ANDIRON_WALK_WORDS)
@@ -354,6 +357,7 @@ P_INLINE void walk_thread(__u32 cpu, struct andiron_walk *w, struct python_scrat
 		.salt = p->salt,
 		.runtime = p->runtime,
 		.code_type = p->code_type,
+		.asyncio = p->asyncio,
 	};
 	walk_activation(cpu, w, t, s);
 	if (w->last && w->end == 0)

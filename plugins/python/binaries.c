@@ -4,11 +4,14 @@
 
 #include <bpf/bpf.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-int binaries_init(struct binaries *b, const struct andiron_extension *objects, int layouts)
+int binaries_init(struct binaries *b, const struct andiron_extension *objects, int layouts,
+		  int tasks)
 {
 	b->layouts = layouts;
+	b->tasks = tasks;
 	return object_table_init(&b->table, objects, BINARIES_MAX, PYTHON_LAYOUTS);
 }
 
@@ -17,6 +20,8 @@ static void binary_free(struct object_entry *e)
 	struct binary *binary = (struct binary *)(void *)e;
 
 	free(binary->interpreter);
+	free(binary->asyncio);
+	free(binary->tasks);
 	free(binary);
 }
 
@@ -46,6 +51,7 @@ static struct binary *binary_read(struct binaries *b, uint64_t object)
 		ret->interpreter = interpreter;
 	else
 		free(interpreter);
+	ret->asyncio = tasks_read(fd);
 	close(fd);
 	object_table_add(&b->table, &ret->entry, object);
 	while ((e = object_table_excess(&b->table)) != NULL)
@@ -65,10 +71,28 @@ bool binary_retain(struct binaries *b, struct binary *binary)
 	if (object_table_retain(&b->table, &binary->entry) < 0)
 		return false;
 	if (bpf_map_update_elem(b->layouts, &binary->entry.slot, &binary->interpreter->layout,
-				BPF_ANY) == 0)
+				BPF_ANY) == 0 &&
+	    (!binary->tasks ||
+	     bpf_map_update_elem(b->tasks, &binary->entry.slot, binary->tasks, BPF_ANY) == 0))
 		return true;
 	object_table_release(&binary->entry);
 	return false;
+}
+
+bool binary_has_asyncio(struct binaries *b, struct binary *interpreter,
+			const struct binary *asyncio)
+{
+	struct python_tasks tasks;
+
+	if (!tasks_joined(&interpreter->interpreter->tasks, asyncio->asyncio, &tasks))
+		return false;
+	if (interpreter->tasks)
+		return memcmp(interpreter->tasks, &tasks, sizeof(tasks)) == 0;
+	interpreter->tasks = malloc(sizeof(tasks));
+	if (!interpreter->tasks)
+		return false;
+	*interpreter->tasks = tasks;
+	return bpf_map_update_elem(b->tasks, &interpreter->entry.slot, &tasks, BPF_ANY) == 0;
 }
 
 void binary_release(struct binary *binary)

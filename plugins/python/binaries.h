@@ -10,15 +10,19 @@
 struct binary {
 	struct object_entry entry;       /* its slot: index into the map `layouts` */
 	struct interpreter *interpreter; /* NULL: the file has none */
+	struct tasks *asyncio;           /* NULL: nor has it this module */
+	/* Of an interpreter: what its processes' asyncio says, once one has it. */
+	struct python_tasks *tasks;
 };
 
 struct binaries {
 	struct object_table table;
-	int layouts; /* the program's map */
+	int layouts, tasks; /* the program's maps */
 };
 
 /* 0 or -ENOMEM. */
-int binaries_init(struct binaries *b, const struct andiron_extension *objects, int layouts);
+int binaries_init(struct binaries *b, const struct andiron_extension *objects, int layouts,
+		  int tasks);
 /* Also after a failure, and of zeros. */
 void binaries_fini(struct binaries *b);
 
@@ -29,3 +33,8 @@ struct binary *binaries_find(struct binaries *b, uint64_t object);
 /* A process uses it, and it has a layout in the program's map then; false: no room for one. */
 bool binary_retain(struct binaries *b, struct binary *binary);
 void binary_release(struct binary *binary);
+
+/* A process that uses the interpreter has this file with asyncio. Whether the program knows where
+ * its tasks are: not where the two do not fit, or the same interpreter has had another asyncio. */
+bool binary_has_asyncio(struct binaries *b, struct binary *interpreter,
+			const struct binary *asyncio);

@@ -15,7 +15,7 @@
  *   P_GLOBAL                      a function that is verified by itself
  *   h_read(dst, bytes, address)   the thread's memory; 0, or not
  *   h_walk(cpu) h_scratch()       the walk; memory of our own
- *   h_proc(pid) h_layout(index)   what user space has said
+ *   h_proc(pid) h_layout(index) h_tasks(index)   what user space has said
  *   h_thread()                    what is known of the thread; NULL if there is no room
  *   h_thread_pointer()            its TCB
  *   h_is_reported(id)             whether the code object is known
@@ -42,6 +42,7 @@
 #define P_ANCHORS 256u
 #define P_SEARCH  256u
 #define P_STACK   128u /* words of frames that are read at once */
+#define P_COROS   32u  /* coroutines of a task */
 #define P_TLS_BELOW                                                                                \
 	4096u /* on arm64 pthread_self() is below the thread pointer, by less than this */
 
@@ -61,12 +62,18 @@ struct python_run {
 	__u32 base;      /* word of `stack` where the frame at hand begins */
 	__u64 last, low; /* the frame read last; where what is in `stack` stands */
 	__u32 stack_bytes;
-	__u32 reserved;
+	__u32 n_coros;
+	__u64 coroutine;       /* the outermost frame where it is a coroutine's; else 0 */
+	__u64 coro, coro_type; /* of a task: the next one; the type that the last one had */
+	__u64 name, awaiter;   /* of the task or future at hand */
+	__u32 is_task, awaiter_is_set, n_members, reserved;
+	__u32 asyncio, cut; /* whether tasks can be read; the coroutines end too early */
 };
 
 struct python_scratch {
 	struct python_run run;
 	struct python_thread thread; /* as it stands in the map, for the time of a call */
+	__u64 coros[P_COROS];
 	__u64 stack[P_STACK];
 	__u64 code[PYTHON_CODE_SPAN / 8];
 	struct python_record record;
@@ -166,6 +173,10 @@ P_INLINE int has_type(const struct python_layout *l, __u64 at, __u64 flag)
 	return type != 0 && (read_word(type + l->type_flags) & flag) != 0;
 }
 
+#define P_OWNER_COROUTINE 1u /* `frame_owner` of coroutines and generators */
+
+#define P_TYPE_READY (1ull << 12)
+#define P_TYPE_INT   (1ull << 24)
 #define P_TYPE_BYTES (1ull << 27)
 #define P_TYPE_TEXT  (1ull << 28)
 
@@ -410,6 +421,7 @@ P_INLINE int take_frame(struct andiron_walk *w, const struct python_layout *l,
 		s->run.found = 1;
 		return 1;
 	}
+	s->run.coroutine = frame_byte(s, l->frame_owner) == P_OWNER_COROUTINE ? at : 0;
 	if (l->frame_entry != PYTHON_NO_FIELD && frame_byte(s, l->frame_entry) != 0) {
 		s->run.found = 1;
 		return 1;

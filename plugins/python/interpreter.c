@@ -225,8 +225,13 @@ static const char *read_layout(const struct elf_file *i, const struct search *s,
 	uint64_t version = 0;
 
 	if (elf_read(i, s->runtime.address, bytes, sizeof(bytes)) == sizeof(bytes) &&
-	    memcmp(bytes, "xdebugpy", 8) == 0)
-		return layout_of_runtime(bytes, sizeof(bytes), &p->layout);
+	    memcmp(bytes, "xdebugpy", 8) == 0) {
+		const char *missing = layout_of_runtime(bytes, sizeof(bytes), &p->layout);
+
+		if (!missing)
+			tasks_of_runtime(bytes, sizeof(bytes), &p->layout, &p->tasks);
+		return missing;
+	}
 	if (s->version.address != 0)
 		elf_read(i, s->version.address, &version, sizeof(version));
 	else

@@ -4,12 +4,14 @@
 #pragma once
 
 #include "python/elf-frames.h"
+#include "python/tasks.h"
 #include "python/wire.h"
 
 #define INTERPRETER_CODES 8u
 
 struct interpreter {
 	struct python_layout layout;
+	struct tasks tasks;
 	uint64_t runtime; /* the file's own address of _PyRuntime; 3.6: of _PyThreadState_Current */
 	struct elf_code
 		codes[INTERPRETER_CODES]; /* machine code of the loop, the main part first */

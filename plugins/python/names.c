@@ -12,7 +12,7 @@ static bool is_sound(const struct python_record *r, size_t size)
 	return r->id >= PYTHON_ID_MIN && r->n_name > 0 && r->n_name <= PYTHON_TEXT_MAX &&
 	       r->n_file <= PYTHON_TEXT_MAX && r->n_lines <= PYTHON_LINES_MAX &&
 	       r->name_width <= 4 && r->file_width <= 4 && r->name_width != 3 &&
-	       r->file_width != 3 && r->lines_kind <= PYTHON_LINES_LOCATIONS &&
+	       r->file_width != 3 && r->lines_kind <= PYTHON_LINES_TASK &&
 	       size - sizeof(*r) >= (size_t)r->n_name + r->n_file + r->n_lines;
 }
 

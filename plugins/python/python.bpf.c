@@ -30,6 +30,13 @@ struct {
 } layouts SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PYTHON_LAYOUTS);
+	__type(key, __u32);
+	__type(value, struct python_tasks);
+} tasks SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, PYTHON_THREADS);
 	__type(key, __u64);
@@ -65,6 +72,11 @@ static __always_inline struct python_proc *h_proc(__u32 pid)
 static __always_inline const struct python_layout *h_layout(__u32 index)
 {
 	return bpf_map_lookup_elem(&layouts, &index);
+}
+
+static __always_inline const struct python_tasks *h_tasks(__u32 index)
+{
+	return bpf_map_lookup_elem(&tasks, &index);
 }
 
 static __always_inline struct python_thread *h_thread(void)

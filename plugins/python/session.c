@@ -12,6 +12,7 @@
 #include "runtime-kit/process-table.h"
 #include "runtime-kit/service.h"
 #include "runtime-kit/target-memory.h"
+#include "runtime-kit/text.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -28,6 +29,7 @@ struct process {
 	struct process_entry entry;
 	struct binary *binary;
 	uint64_t bias;
+	bool asyncio; /* the program is told where its tasks are */
 };
 
 struct session {
@@ -41,7 +43,7 @@ struct session {
 	struct binaries binaries;
 	pthread_mutex_t lock; /* of `processes`, for changes and for the ring's thread */
 	struct process_table processes;
-	char text[192]; /* of a marker */
+	char text[TEXT_BYTES(PYTHON_TEXT_MAX) + 32]; /* of a marker */
 };
 
 static void forget(struct session *s, uint64_t id)
@@ -115,17 +117,17 @@ int32_t session_recognizes(void *self, uint64_t object)
 static int session_begin(struct session *s, const struct andiron_runtime_map *maps, uint64_t n)
 {
 	int records = runtime_map_of(maps, n, "records"),
-	    layouts = runtime_map_of(maps, n, "layouts");
+	    layouts = runtime_map_of(maps, n, "layouts"), tasks = runtime_map_of(maps, n, "tasks");
 
 	s->procs = runtime_map_of(maps, n, "procs");
 	s->codes = runtime_map_of(maps, n, "codes");
 	if (getrandom(&s->seed, sizeof(s->seed), 0) != sizeof(s->seed) || records < 0 ||
-	    layouts < 0 || s->procs < 0 || s->codes < 0)
+	    layouts < 0 || tasks < 0 || s->procs < 0 || s->codes < 0)
 		return -EINVAL;
 	s->names = name_cache_new(NAMES_BYTES);
 	s->reader = target_reader_new(false);
 	if (!s->names || !s->reader ||
-	    binaries_init(&s->binaries, &s->service->objects, layouts) != 0 ||
+	    binaries_init(&s->binaries, &s->service->objects, layouts, tasks) != 0 ||
 	    process_table_init(&s->processes, PYTHON_PROCS, 0) != 0)
 		return -ENOMEM;
 	return names_ring_open(records, "python-names", take_record, s, &s->ring);
@@ -235,6 +237,7 @@ static bool put(struct session *s, const struct process *p)
 		.runtime = p->bias + p->binary->interpreter->runtime,
 		.salt = salt_of(s, p),
 		.layout = p->binary->entry.slot,
+		.asyncio = p->asyncio,
 	};
 
 	return bpf_map_update_elem(s->procs, &p->entry.key.pid, &value, BPF_ANY) == 0;
@@ -267,27 +270,44 @@ static struct process *find_entry(struct session *s, const struct andiron_runtim
 	return p;
 }
 
-/* Adds a process; false: it does not become known to the program. */
-static bool add_process(struct session *s, const struct andiron_runtime_process *key,
-			struct binary *b, uint64_t bias)
+/* Adds a process; NULL: it does not become known to the program. */
+static struct process *add_process(struct session *s, const struct andiron_runtime_process *key,
+				   struct binary *b, uint64_t bias)
 {
 	struct process *p = calloc(1, sizeof(*p));
 
 	if (!p || !binary_retain(&s->binaries, b)) {
 		free(p);
-		return false;
+		return NULL;
 	}
 	p->binary = b;
 	p->bias = bias;
 	if (process_table_add(&s->processes, &p->entry, key) != 0) {
 		process_free(&p->entry);
-		return false;
+		return NULL;
 	}
 	if (put(s, p))
-		return true;
+		return p;
 	process_table_gone(&s->processes, key);
 	drop_gone(s);
-	return false;
+	return NULL;
+}
+
+/* Looks for asyncio, which a program may import at any time, and tells the program of it. Where
+ * the map is full, the next claim tries again. */
+static void find_asyncio(struct session *s, struct process *p,
+			 const struct andiron_runtime_mapping *mappings, uint64_t n)
+{
+	if (p->asyncio || p->binary->interpreter->tasks.interp_bytes == 0)
+		return;
+	for (uint64_t i = 0; i < n && !p->asyncio; i++) {
+		struct binary *b =
+			mappings[i].object ? binaries_find(&s->binaries, mappings[i].object) : NULL;
+
+		p->asyncio = b && b->asyncio && binary_has_asyncio(&s->binaries, p->binary, b);
+	}
+	if (p->asyncio && !put(s, p))
+		p->asyncio = false;
 }
 
 int32_t session_claim(void *session, const struct andiron_runtime_process *process,
@@ -299,16 +319,19 @@ int32_t session_claim(void *session, const struct andiron_runtime_process *proce
 	struct binary *b = NULL;
 	int32_t count = 0;
 	int found = find_binary(s, mappings, n, &b, &bias);
-	bool known;
+	struct process *p;
 
 	pthread_mutex_lock(&s->lock);
-	known = find_entry(s, process, b, bias) || (b && add_process(s, process, b, bias));
+	p = find_entry(s, process, b, bias);
+	if (!p && b)
+		p = add_process(s, process, b, bias);
 	report_counts(s);
 	pthread_mutex_unlock(&s->lock);
 	if (!b)
 		return found;
-	if (!known)
+	if (!p)
 		return -ENOMEM;
+	find_asyncio(s, p, mappings, n);
 	for (uint32_t i = 0; i < b->interpreter->n_codes && (uint64_t)count < max; i++)
 		ret[count++] = (struct andiron_runtime_claim){b->entry.object,
 							      b->interpreter->codes[i].from,
@@ -355,6 +378,19 @@ int32_t session_describe(void *session, const struct andiron_runtime_process *pr
 	return n < 0 ? 0 : (uint64_t)n >= max ? (int32_t)max - 1 : n;
 }
 
+/* What stands between a task's frames and those of the one that awaits it. */
+static int32_t resolve_note(struct session *s, const char *awaited_by, uint32_t n,
+			    struct andiron_runtime_frame *ret)
+{
+	int used = snprintf(s->text, sizeof(s->text), "[awaited by %.*s]", (int)n, awaited_by);
+
+	ret->function = (struct andiron_str){s->text, (uint64_t)used};
+	ret->file = (struct andiron_str){NULL, 0};
+	ret->line = ret->first_line = 0;
+	ret->flags = ANDIRON_RUNTIME_NOTE;
+	return 1;
+}
+
 /* What the program could not do, in place of a frame. */
 static int32_t resolve_marker(struct session *s, const struct andiron_runtime_process *process,
 			      uint64_t marker, struct andiron_runtime_frame *ret)
@@ -363,11 +399,22 @@ static int32_t resolve_marker(struct session *s, const struct andiron_runtime_pr
 		[PYTHON_MARKER_THREAD] = "the thread's state was not found",
 		[PYTHON_MARKER_FRAME] = "a frame could not be read",
 		[PYTHON_MARKER_ORDER] = "native frames of the outer calls stand together",
+		[PYTHON_MARKER_AWAITER] = "who awaits this task could not be read",
 	};
 	char what[160];
 	int n = session_describe(s, process, what, sizeof(what) - 1);
+	static const char *const awaiters[] = {
+		[PYTHON_MARKER_TASK] = "a task",
+		[PYTHON_MARKER_SEVERAL] = "several tasks",
+		[PYTHON_MARKER_OTHERS] = "more tasks",
+		[PYTHON_MARKER_DEEPER] = "coroutines further in",
+	};
+	const char *awaiter = marker < sizeof(awaiters) / sizeof(*awaiters) ? awaiters[marker]
+									    : NULL;
 	const char *lack = marker < sizeof(lacks) / sizeof(*lacks) ? lacks[marker] : NULL;
 
+	if (awaiter)
+		return resolve_note(s, awaiter, (uint32_t)strlen(awaiter), ret);
 	if (n <= 0)
 		n = snprintf(what, sizeof(what), "CPython");
 	n = snprintf(s->text, sizeof(s->text), "[%.*s%s%s]", n, what, lack ? ": " : "",
@@ -398,6 +445,8 @@ int32_t session_resolve(void *session, const struct andiron_runtime_process *pro
 			return -ENOENT;
 		}
 	}
+	if (name.kind == PYTHON_LINES_TASK)
+		return resolve_note(s, name.function, name.n_function, ret);
 	lines = names_lines(&name);
 	ret->function = (struct andiron_str){name.function, name.n_function};
 	ret->file = (struct andiron_str){name.file, name.n_file};

@@ -27,6 +27,7 @@
 #define PYTHON_LINES_LNOTAB    0u /* to 3.9; `where` is a byte */
 #define PYTHON_LINES_RANGES    1u /* 3.10; a unit of two bytes */
 #define PYTHON_LINES_LOCATIONS 2u /* from 3.11; a byte */
+#define PYTHON_LINES_TASK      3u /* there is none: the name is a task's */
 
 /* Machine code of the loop whose frame is whole: [from, to) as the file counts. Elsewhere, in the
  * function's first and last instructions, an activation has no frame of the language. */
@@ -98,13 +99,30 @@ struct python_layout {
 #define PYTHON_FRAME_ANY  (PYTHON_FRAME_SPAN - 8) /* the last place of a field */
 #define PYTHON_CODE_ANY   (PYTHON_CODE_SPAN - 8)
 
+/* Where asyncio's tasks keep who awaits them, with what it takes to read that. From 3.14 on
+ * `_asyncio` says it, beside what the interpreter says. By index of the layout. */
+struct python_tasks {
+	__u16 thread_task; /* of a thread's state: the task that is executed */
+	__u16 task_span;   /* bytes of a task or future that are read */
+	__u16 task_name, task_coro, task_awaiter;
+	__u16 task_is_task; /* a byte: a task, or a future */
+	__u16 task_is_set;  /* a byte: the awaiter is a set of them */
+	__u16 gen_frame;    /* a coroutine's frame is in it */
+	__u16 gen_state;    /* a byte */
+	__u16 gen_span;
+	/* What gen_state is: suspended; suspended as it awaits something; executed. */
+	__u16 suspended, awaiting, executing;
+	__u16 frame_stack; /* where a frame's operands end: the last is what it awaits */
+	__u16 set_used, set_table, set_mask;
+};
+
 /* A process; by pid. */
 struct python_proc {
 	__u64 bias; /* of the file that has the loop: address in the process less the file's own */
-	__u64 runtime; /* address of _PyRuntime */
-	__u64 salt;    /* of ids */
-	__u32 layout;  /* index into `layouts` */
-	__u32 reserved;
+	__u64 runtime;   /* address of _PyRuntime */
+	__u64 salt;      /* of ids */
+	__u32 layout;    /* index into `layouts` */
+	__u32 asyncio;   /* 1: its layout in `tasks` holds */
 	__u64 code_type; /* the program's own: address of PyCode_Type, once it was met */
 };
 
@@ -131,6 +149,12 @@ struct python_thread {
 #define PYTHON_MARKER_THREAD  2u /* the thread's state was not found */
 #define PYTHON_MARKER_FRAME   3u /* a frame could not be read, or is none */
 #define PYTHON_MARKER_ORDER   4u /* native frames of the calls before it stand behind it */
+#define PYTHON_MARKER_AWAITER 5u /* who awaits the task could not be read */
+/* What is behind is not called by what is before it, but awaits it. */
+#define PYTHON_MARKER_TASK    6u /* a task without a name of its own */
+#define PYTHON_MARKER_SEVERAL 7u /* several tasks, none of which is behind */
+#define PYTHON_MARKER_OTHERS  8u /* more tasks than are read, none of which is behind */
+#define PYTHON_MARKER_DEEPER  9u /* the task's coroutines further in are not here */
 
 #define PYTHON_ID_MIN  16u
 #define PYTHON_ID_MASK 0xffffffffffffffull

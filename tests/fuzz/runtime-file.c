@@ -8,6 +8,7 @@
 #include "python/interpreter.h"
 #include "v8/binary.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -52,10 +53,24 @@ static void use_elf(int fd)
 	elf_symbols_close(&symbols);
 }
 
+static void use_asyncio(int fd)
+{
+	struct tasks *t = tasks_read(fd);
+	struct python_tasks k;
+
+	if (t) {
+		check(t->fields.task_span <= 256 && t->fields.task_name < t->fields.task_span);
+		check(t->fields.task_is_set < t->fields.task_span);
+		check(tasks_joined(t, t, &k));
+	}
+	free(t);
+}
+
 static void use_python(int fd)
 {
 	static struct interpreter p;
 
+	use_asyncio(fd);
 	interpreter_recognized(fd);
 	if (!interpreter_read(fd, &p))
 		return;

@@ -42,8 +42,28 @@ static int world_read(void *to, size_t n, uint64_t at)
 	return 0;
 }
 
-/* The first file in the process that has an interpreter. */
-static bool find_interpreter(struct interpreter *ret, uint64_t *ret_bias)
+/* A file of the process, as it is called there. */
+static int open_file(const char *name)
+{
+	char real[800];
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+
+	snprintf(real, sizeof(real), "/proc/%d/root%s", (int)pid, name);
+	return fd < 0 ? open(real, O_RDONLY | O_CLOEXEC) : fd;
+}
+
+/* A file with asyncio beside the interpreter. */
+static void find_asyncio(int fd, const struct interpreter *i)
+{
+	struct tasks *asyncio = tasks_read(fd);
+
+	if (asyncio && tasks_joined(&i->tasks, asyncio, &world.tasks))
+		world.state.proc.asyncio = 1;
+	free(asyncio);
+}
+
+/* The first file in the process that has an interpreter, and one with asyncio. */
+static bool find_files(struct interpreter *ret, uint64_t *ret_bias)
 {
 	char path[64], line[1024], name[700];
 	uint64_t start, offset;
@@ -52,23 +72,24 @@ static bool find_interpreter(struct interpreter *ret, uint64_t *ret_bias)
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	maps = fopen(path, "r");
-	while (maps && !found && fgets(line, sizeof(line), maps)) {
-		char real[800];
+	while (maps && fgets(line, sizeof(line), maps)) {
 		int fd;
 
 		if (sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64 " %*s %*s %699s", &start, &offset,
 			   name) != 3 ||
 		    name[0] != '/')
 			continue;
-		snprintf(real, sizeof(real), "/proc/%d/root%s", (int)pid, name);
-		fd = open(name, O_RDONLY | O_CLOEXEC);
+		fd = open_file(name);
 		if (fd < 0)
-			fd = open(real, O_RDONLY | O_CLOEXEC);
-		found = fd >= 0 && interpreter_read(fd, ret);
-		if (fd >= 0)
-			close(fd);
-		/* The first mapping is that of the file's beginning. */
-		*ret_bias = ret->runtime && start >= 0x10000000 ? start - offset : 0;
+			continue;
+		if (!found && interpreter_read(fd, ret)) {
+			found = true;
+			/* The first mapping is that of the file's beginning. */
+			*ret_bias = ret->runtime && start >= 0x10000000 ? start - offset : 0;
+		}
+		if (found && !world.state.proc.asyncio)
+			find_asyncio(fd, ret);
+		close(fd);
 	}
 	if (maps)
 		fclose(maps);
@@ -150,6 +171,7 @@ static bool write_state(const char *path, const char *from)
 	if (!f)
 		return false;
 	done = fwrite(s, sizeof(*s), 1, f) == 1 &&
+	       (!s->proc.asyncio || fwrite(&world.tasks, sizeof(world.tasks), 1, f) == 1) &&
 	       fwrite(world.chunks, sizeof(*world.chunks), s->n_chunks, f) == s->n_chunks &&
 	       fwrite(world.bytes, 1, s->n_bytes, f) == s->n_bytes &&
 	       fwrite(text, 1, s->n_text, f) == s->n_text;
@@ -167,11 +189,13 @@ int main(int argc, char **argv)
 		return 2;
 	pid = (pid_t)strtol(argv[1], NULL, 10);
 	if (ptrace(PTRACE_ATTACH, pid, NULL, NULL) != 0 || waitpid(pid, NULL, 0) != pid ||
-	    ptrace(PTRACE_GETREGS, pid, NULL, &regs) != 0 || !find_interpreter(&i, &bias))
+	    ptrace(PTRACE_GETREGS, pid, NULL, &regs) != 0 || !find_files(&i, &bias))
 		return 1;
-	memcpy(s->magic, STATE_MAGIC, 8);
+	memcpy(s->magic, s->proc.asyncio ? STATE_MAGIC_TASKS : STATE_MAGIC, 8);
 	s->layout = i.layout;
-	s->proc = (struct python_proc){.bias = bias, .runtime = bias + i.runtime, .salt = 42};
+	s->proc.bias = bias;
+	s->proc.runtime = bias + i.runtime;
+	s->proc.salt = 42;
 	s->pointer = regs.fs_base;
 	find_thread(regs.rsp);
 	world_walk();

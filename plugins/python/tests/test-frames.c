@@ -56,8 +56,11 @@ static bool load(gzFile f, char *text, unsigned room)
 	if (n == 0)
 		return false;
 	expect_eq(n, sizeof(*s));
-	expect(memcmp(s->magic, STATE_MAGIC, 8) == 0 && s->n_chunks <= WORLD_CHUNKS &&
-	       s->n_activations <= 64 && s->n_text < room);
+	if (memcmp(s->magic, STATE_MAGIC_TASKS, 8) == 0)
+		expect_eq(gzread(f, &world.tasks, sizeof(world.tasks)), sizeof(world.tasks));
+	else
+		expect(memcmp(s->magic, STATE_MAGIC, 8) == 0);
+	expect(s->n_chunks <= WORLD_CHUNKS && s->n_activations <= 64 && s->n_text < room);
 	free(world.bytes);
 	world.bytes = malloc(s->n_bytes);
 	n = (int)(s->n_chunks * sizeof(*world.chunks));

@@ -4,6 +4,7 @@
 #include "python/layouts.h"
 #include "python/lines.h"
 #include "python/names.h"
+#include "python/tasks.h"
 #include "python/versions.h"
 
 #include "testing/test.h"
@@ -152,6 +153,63 @@ TEST(layouts_are_checked)
 	bytes[0] = 'y';
 	expect_str(str_of(layout_of_runtime(bytes, sizeof(bytes), &l)),
 		   "no _Py_DebugOffsets in _PyRuntime");
+}
+
+/* As CPython 3.14.10 says it, with one word changed. */
+static bool tasks_known(size_t index, uint64_t value, struct tasks *ret)
+{
+	struct python_layout l = {.version = 0x030e0af0, .frame_span = 88};
+	uint64_t words[LAYOUT_OFFSETS_BYTES / 8] = {0};
+
+	words[6] = 225864;
+	words[37] = 64;
+	words[63] = 24;
+	words[64] = 40;
+	words[65] = 32;
+	words[85] = 72;
+	words[86] = 67;
+	words[index] = value;
+	tasks_of_runtime((const unsigned char *)words, sizeof(words), &l, ret);
+	return ret->interp_bytes != 0;
+}
+
+/* What the interpreter says of coroutines and sets is inside of what is read, or it is not used. */
+TEST(tasks_are_checked)
+{
+	static const size_t of_words[] = {37, 63, 64, 65, 85, 86};
+	struct python_layout other = {.version = 0x030d0af0, .frame_span = 88};
+	unsigned char bytes[LAYOUT_OFFSETS_BYTES];
+	struct tasks t;
+
+	expect(tasks_known(0, 0, &t));
+	expect_eq(t.fields.gen_span, 160);
+	expect_eq(t.fields.awaiting, 255);
+	expect(!tasks_known(6, 0, &t));
+	expect(!tasks_known(37, 88, &t));
+	expect(!tasks_known(85, 73, &t));
+	for (size_t i = 0; i < 6; i++)
+		expect(!tasks_known(of_words[i], 1ull << 40, &t));
+	memset(bytes, 16, sizeof(bytes));
+	tasks_of_runtime(bytes, sizeof(bytes), &other, &t);
+	expect_eq(t.interp_bytes, 0);
+}
+
+/* The two files must be of one build; then each field is of the file that knows it. */
+TEST(tasks_are_joined)
+{
+	struct tasks interpreter = {100, {.gen_frame = 72, .set_used = 24}};
+	struct tasks asyncio = {101, {.task_name = 136, .thread_task = 872}};
+	struct python_tasks both;
+
+	expect(!tasks_joined(&interpreter, &asyncio, &both));
+	asyncio.interp_bytes = 100;
+	expect(tasks_joined(&interpreter, &asyncio, &both));
+	expect_eq(both.gen_frame, 72);
+	expect_eq(both.set_used, 24);
+	expect_eq(both.task_name, 136);
+	expect_eq(both.thread_task, 872);
+	interpreter.interp_bytes = asyncio.interp_bytes = 0;
+	expect(!tasks_joined(&interpreter, &asyncio, &both));
 }
 
 static uint32_t agreed(const char *texts, size_t n)

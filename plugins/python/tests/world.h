@@ -24,8 +24,8 @@ struct chunk {
 	uint32_t n, offset;
 };
 
-/* What a file of states holds, for each: this, the chunks, their bytes, and what the interpreter
- * said of its frames. */
+/* What a file of states holds, for each: this, where tasks are if its magic says so, the chunks,
+ * their bytes, and what the interpreter said of its frames. */
 struct state {
 	char magic[8];
 	struct python_layout layout;
@@ -38,10 +38,12 @@ struct state {
 	} activations[64];
 };
 
-#define STATE_MAGIC "python01"
+#define STATE_MAGIC       "python01"
+#define STATE_MAGIC_TASKS "python02"
 
 static struct world {
 	struct state state;
+	struct python_tasks tasks;
 	struct chunk chunks[WORLD_CHUNKS];
 	unsigned char *bytes;
 	struct andiron_walk walk;
@@ -74,6 +76,11 @@ static struct python_proc *h_proc(uint32_t pid)
 static const struct python_layout *h_layout(uint32_t index)
 {
 	return index == 0 ? &world.state.layout : NULL;
+}
+
+static const struct python_tasks *h_tasks(uint32_t index)
+{
+	return index == 0 ? &world.tasks : NULL;
 }
 
 static struct python_thread *h_thread(void)

@@ -8,6 +8,7 @@ from profiles import Wrong
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CALLS = os.path.join(HERE, "calls.py")
+AWAITS = os.path.join(HERE, "awaits.py")
 
 
 def short(name):
@@ -65,3 +66,48 @@ class Tree:
 
 def is_own(frame):
     return frame.file.endswith("calls.py") or frame.file == "<made>"
+
+
+class Awaits:
+    """Which line of awaits.py calls or awaits whom."""
+
+    def __init__(self):
+        self.calls, self.cut = {}, []
+        with open(AWAITS, encoding="utf-8") as f:
+            for number, text in enumerate(f, 1):
+                found = re.search(r"# calls: (.+)$", text)
+                if found:
+                    self.calls[number] = [found[1].replace(r"\xe4", "\xe4")]
+                found = re.search(r"# calls behind the chain's end: (.+)$", text)
+                if found:
+                    self.cut = found[1].split(", ")
+
+    def judge(self, frames):
+        """The mark that the stack has, or "called"; only spin is judged, with what led there."""
+        own = [f for f in frames if f.file.endswith("awaits.py") or is_mark(f)]
+        if not own or own[-1].function != "spin":
+            return None
+        kinds, before, mark = set(), None, ""
+        for frame in own:
+            if is_mark(frame):
+                mark = frame.function
+                kinds.add(mark)
+                continue
+            self.check(before, f"{mark} {frame.function}".strip())
+            before, mark = frame, ""
+        return min(kinds, default="called", key=lambda kind: (kind == "[awaited by a task]", kind))
+
+    def check(self, caller, callee):
+        if caller is None:
+            if callee != "<module>":
+                raise Wrong(f"begins with {callee}")
+            return
+        expected = self.calls.get(caller.line, [])
+        if caller.function == "<module>":
+            expected = expected + self.cut
+        if callee not in expected:
+            raise Wrong(f"{caller} calls {callee}, not {expected}")
+
+
+def is_mark(frame):
+    return frame.function.startswith("[awaited by ")

@@ -59,6 +59,29 @@ def awaited():
     judged(runtimes.pythons(), "-300")
 
 
+@case
+def await_chain():
+    """Behind a task's coroutines stand those of the tasks that await it, with marks between them.
+
+    Where several do, or more than are read, a mark ends the chain. All other frames stay."""
+    pythons = [python for python in runtimes.pythons() if python.minor == 14]
+    if not pythons:
+        raise Skip("needs CPython 3.14: `./check --full` fetches it")
+    shutil.copy(stacks.AWAITS, ".")
+    commands = [[*python.command, "awaits.py"] for python in pythons]
+    for python, profile in zip(pythons, profiles.of_programs(commands)):
+        told = Judged(profile, stacks.Awaits().judge).expect(f"{python}, awaits", beside=0.4)
+        for kind in ("a task", "h\xe4ndler", "several tasks", "more tasks"):
+            assert told.counts[f"[awaited by {kind}]"] > 0, told
+        loops = sum(
+            n
+            for frames, n, _ in profile.stacks
+            if any(f.function.startswith("[awaited") for f in frames)
+            and not any(f.function == "Handle._run" for f in frames)
+        )
+        assert loops == 0, loops
+
+
 SUB = """
 try:
     import _interpreters as subs
