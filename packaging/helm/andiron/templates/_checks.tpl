@@ -1,0 +1,174 @@
+{{- /* SPDX-License-Identifier: Apache-2.0 */}}
+{{- /* What a schema cannot say, or not in a sentence that says what to write. All that is wrong is
+       said at once. */}}
+
+{{- define "andiron.checks" -}}
+{{- $v := .Values }}
+{{- $b := $v.backend }}
+{{- $wrong := list }}
+
+{{- range $key, $advice := include "andiron.fromAlloy" . | fromYaml }}
+{{- $found := $v }}
+{{- range splitList "." $key }}
+{{- $found = ternary (get (ternary $found dict (kindIs "map" $found)) .) "" (kindIs "map" $found) }}
+{{- end }}
+{{- $leaf := true }}
+{{- if kindIs "map" $found }}
+{{- range $inner, $_ := $found }}
+{{- if hasKey (include "andiron.fromAlloy" $ | fromYaml) (printf "%s.%s" $key $inner) }}{{ $leaf = false }}{{ end }}
+{{- end }}
+{{- end }}
+{{- if and $leaf (not (kindIs "invalid" $found)) (ne (toString $found) "") (not (and (eq $key "controller.type") (eq (toString $found) "daemonset"))) }}
+{{- $wrong = append $wrong (printf "%s is of Alloy's chart: %s." $key $advice) }}
+{{- end }}
+{{- end }}
+
+{{- $backends := list }}
+{{- if $b.pyroscope.url }}{{ $backends = append $backends "backend.pyroscope.url" }}{{ end }}
+{{- if $b.parca.address }}{{ $backends = append $backends "backend.parca.address" }}{{ end }}
+{{- if $b.otlp.endpoint }}{{ $backends = append $backends "backend.otlp.endpoint" }}{{ end }}
+{{- if gt (len $backends) 1 }}
+{{- $wrong = append $wrong (printf "%s are given: keep one of them; a configuration with several writers is written as \"config\"." (join " and " $backends)) }}
+{{- else if and (not $backends) (not $v.config) (not $wrong) }}
+{{- $wrong = append $wrong "No backend is given: write backend.pyroscope.url, for example \"http://pyroscope.monitoring.svc.cluster.local:4040\", or backend.parca.address, or backend.otlp.endpoint." }}
+{{- end }}
+{{- range $name, $example := dict "pyroscope.url" "4040" "otlp.endpoint" "4317" }}
+{{- $url := get (get $b (first (splitList "." $name))) (last (splitList "." $name)) }}
+{{- if and $url (not (regexMatch "^https?://[^/]" $url)) }}
+{{- $host := regexReplaceAll "^[a-zA-Z0-9+.-]*://" $url "" | trimPrefix "/" | default (printf "host:%s" $example) }}
+{{- $wrong = append $wrong (printf "backend.%s is %q: write it with its scheme, \"http://%s\" or \"https://%s\"." $name $url $host $host) }}
+{{- end }}
+{{- end }}
+{{- with $b.parca.address }}
+{{- if not (regexMatch "^(https?://)?[^/]+:[0-9]+/?$" .) }}
+{{- $wrong = append $wrong (printf "backend.parca.address is %q: write host and port, \"parca.parca.svc.cluster.local:7070\"." .) }}
+{{- end }}
+{{- end }}
+{{- if and $b.parca.insecure (not $b.parca.address) }}
+{{- $wrong = append $wrong "backend.parca.insecure is true, but there is no backend.parca.address: write that, or leave insecure out." }}
+{{- end }}
+{{- if and $b.parca.insecure (hasPrefix "https://" (default "" $b.parca.address)) }}
+{{- $wrong = append $wrong "backend.parca.address begins with \"https://\" and backend.parca.insecure is true: leave one of them out." }}
+{{- end }}
+{{- if and $b.pyroscope.tenantID (not $b.pyroscope.url) }}
+{{- $wrong = append $wrong "backend.pyroscope.tenantID is given, but no backend.pyroscope.url: write that, or for another backend the tenant's header in backend.headers." }}
+{{- end }}
+
+{{- with $b.secret }}
+{{- if and .name (not $v.config) (not .tokenKey) (not (and .usernameKey .passwordKey)) }}
+{{- $wrong = append $wrong (printf "backend.secret.name is %q: write as backend.secret.tokenKey which of its keys has a token, or as usernameKey and passwordKey which have user name and password." .name) }}
+{{- end }}
+{{- if and .tokenKey (or .usernameKey .passwordKey) }}
+{{- $wrong = append $wrong "backend.secret has tokenKey and a key for basic authentication: keep one of the two." }}
+{{- end }}
+{{- if and (not .name) (or .tokenKey .usernameKey .passwordKey) }}
+{{- $wrong = append $wrong "backend.secret names a key, but no Secret: write the Secret's name as backend.secret.name." }}
+{{- end }}
+{{- end }}
+{{- with $b.tls }}
+{{- if and (or .secret .serverName) (or (hasPrefix "http://" (include "andiron.url" $)) $b.parca.insecure) }}
+{{- $wrong = append $wrong "backend.tls is given, but the backend is spoken to in plain text: write its URL with \"https://\", or leave backend.tls out." }}
+{{- end }}
+{{- if ne (empty .certKey) (empty .privateKey) }}
+{{- $wrong = append $wrong "backend.tls has one of certKey and privateKey: a certificate and its key go together; write both." }}
+{{- end }}
+{{- if and .certKey (not .secret) }}
+{{- $wrong = append $wrong "backend.tls names a key, but no Secret: write the Secret's name as backend.tls.secret." }}
+{{- end }}
+{{- end }}
+
+{{- range tuple "namespace" "pod" "container" "node" "service_name" }}
+{{- if hasKey (default dict $b.externalLabels) . }}
+{{- $wrong = append $wrong (printf "backend.externalLabels has %q, which would take the place of each profile's own: give it another name." .) }}
+{{- end }}
+{{- end }}
+
+{{- $taken := dict "namespace" "the chart" "pod" "the chart" "container" "the chart" "node" "the chart" }}
+{{- range $name := $v.discovery.labels }}
+{{- $label := include "andiron.labelName" $name }}
+{{- with get $taken $label }}
+{{- $wrong = append $wrong (printf "discovery.labels: %q would be kept as %q, which %s has already: leave it out, or write a configuration of your own as \"config\"." $name $label .) }}
+{{- end }}
+{{- if regexMatch "^[0-9]" $label }}
+{{- $wrong = append $wrong (printf "discovery.labels: %q begins with a digit, as no label of a profile may: leave it out." $name) }}
+{{- end }}
+{{- $_ := set $taken $label (printf "%q" $name) }}
+{{- end }}
+{{- range concat (default list $v.discovery.namespaces) (default list $v.discovery.excludeNamespaces) (default list $v.rbac.namespaces) }}
+{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$" .) }}
+{{- $wrong = append $wrong (printf "%q is no name of a namespace: write whole names, one an item." .) }}
+{{- end }}
+{{- end }}
+{{- range $v.discovery.namespaces }}
+{{- if has . (default list $v.discovery.excludeNamespaces) }}
+{{- $wrong = append $wrong (printf "The namespace %q stands in discovery.namespaces and in discovery.excludeNamespaces: keep it in one of them." .) }}
+{{- end }}
+{{- end }}
+
+{{- if $v.config }}
+{{- $both := $backends }}
+{{- range tuple "namespaces" "excludeNamespaces" "labels" }}
+{{- if get $v.discovery . }}{{ $both = append $both (printf "discovery.%s" .) }}{{ end }}
+{{- end }}
+{{- if eq $v.discovery.targetingScheme "annotation" }}{{ $both = append $both "discovery.targetingScheme" }}{{ end }}
+{{- range tuple "headers" "externalLabels" }}
+{{- if get $b . }}{{ $both = append $both (printf "backend.%s" .) }}{{ end }}
+{{- end }}
+{{- if $both }}
+{{- $wrong = append $wrong (printf "\"config\" is taken as it is, so %s would have no effect: write it into the configuration, or leave \"config\" out." (join " and " $both)) }}
+{{- end }}
+{{- if and (or $v.readinessProbe $v.livenessProbe $v.service.enabled) (not (regexMatch "(?m)^\\s*status\\.http\\s*\\{" $v.config)) }}
+{{- $wrong = append $wrong "\"config\" has no block status.http, so nothing would answer the probes: write 'status.http { listen_address = sys.env(\"POD_IP\") }' into it, or set readinessProbe and livenessProbe to null and service.enabled to false." }}
+{{- end }}
+{{- else if $v.rbac.namespaces }}
+{{- $wrong = append $wrong "rbac.namespaces goes with \"config\": write the namespaces as discovery.namespaces, which decides the rights too." }}
+{{- end }}
+
+{{- $spool := include "andiron.bytes" $v.spool.size }}
+{{- if not $spool }}
+{{- $wrong = append $wrong (printf "spool.size is %q: write a number of bytes such as \"256Mi\"." (toString $v.spool.size)) }}
+{{- else if lt (int64 $spool) 8388608 }}
+{{- $wrong = append $wrong (printf "spool.size is %q: write at least \"8Mi\"." $v.spool.size) }}
+{{- end }}
+{{- if not (regexMatch "^/([^/.][^/]*/?)+$" $v.spool.path) }}
+{{- $wrong = append $wrong (printf "spool.path is %q: write a folder of the node from its root on, such as \"/var/lib/andiron\"." $v.spool.path) }}
+{{- end }}
+
+{{- $limit := dig "limits" "memory" "" (default dict $v.resources) }}
+{{- $bytes := include "andiron.bytes" $limit }}
+{{- if and (ne (toString $limit) "") (not $bytes) }}
+{{- $wrong = append $wrong (printf "resources.limits.memory is %q: write a number of bytes such as \"256Mi\"." (toString $limit)) }}
+{{- else if and $bytes (lt (int64 $bytes) 67108864) }}
+{{- $wrong = append $wrong (printf "resources.limits.memory is %q, less than the agent needs: write at least \"64Mi\", or more where a node has many CPUs." (toString $limit)) }}
+{{- end }}
+
+{{- if not $v.controller.hostPID }}
+{{- $wrong = append $wrong "controller.hostPID is false, so the agent would see no process but its own: leave it true." }}
+{{- end }}
+{{- if lt (int64 $v.controller.terminationGracePeriodSeconds) 10 }}
+{{- $wrong = append $wrong (printf "controller.terminationGracePeriodSeconds is %v: write at least 10, so that there is time to deliver what is queued." $v.controller.terminationGracePeriodSeconds) }}
+{{- end }}
+{{- range $name, $_ := include "andiron.selectorLabels" . | fromYaml }}
+{{- if hasKey (default dict $v.controller.podLabels) $name }}
+{{- $wrong = append $wrong (printf "controller.podLabels has %q, by which the DaemonSet knows its pods: leave it out." $name) }}
+{{- end }}
+{{- end }}
+{{- if and (or $v.rbac.create $v.config) (eq (include "andiron.serviceAccount" .) "default") }}
+{{- $wrong = append $wrong "serviceAccount.name is \"default\", the account of every pod of the namespace that names none: write another, so that they do not get the agent's rights." }}
+{{- else if and (not $v.serviceAccount.create) (not $v.serviceAccount.name) }}
+{{- $wrong = append $wrong "serviceAccount.create is false: write as serviceAccount.name the account that exists." }}
+{{- end }}
+{{- if and $v.serviceMonitor.enabled (not $v.service.enabled) }}
+{{- $wrong = append $wrong "serviceMonitor.enabled is true and service.enabled false: set service.enabled to true, or enable podMonitor in its place." }}
+{{- end }}
+{{- if and $v.serviceMonitor.enabled $v.podMonitor.enabled }}
+{{- $wrong = append $wrong "serviceMonitor and podMonitor are enabled, and each sample would be taken twice: keep one of them." }}
+{{- end }}
+{{- if and $v.image.digest (not (regexMatch "^sha256:[0-9a-f]{64}$" $v.image.digest)) }}
+{{- $wrong = append $wrong (printf "image.digest is %q: write it as \"sha256:\" and 64 digits." $v.image.digest) }}
+{{- end }}
+
+{{- if $wrong }}
+{{- fail (printf "\n%s" (join "\n" $wrong)) }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,33 @@
+{{- /* SPDX-License-Identifier: Apache-2.0 */}}
+{{- /* Values of Alloy's chart that do not exist here, and what to write. The schema lets them
+       through, so that who brings a file of Alloy's is told this and not only that they are
+       unknown. A key without a row of its own has its parent's. */}}
+{{- define "andiron.fromAlloy" -}}
+alloy: leave it out
+alloy.clustering: leave it out; each agent discovers the pods of its own node
+alloy.configMap: write the text of the configuration as "config", or describe it by "backend" and "discovery"
+alloy.configMap.content: write it as "config", or describe it by "backend" and "discovery"
+alloy.enableHttpServerPort: leave it out
+alloy.enableReporting: leave it out; nothing is reported to anybody
+alloy.envFrom: write it as "envFrom"
+alloy.extraArgs: write it as "extraArgs"
+alloy.extraEnv: write it as "extraEnv"
+alloy.extraPorts: leave it out; the agent listens at "listenPort" only
+alloy.listenPort: write it as "listenPort"
+alloy.livenessProbe: write it as "livenessProbe"
+alloy.mounts: write "extra" of it as "mounts.extra"; no other host path is needed
+alloy.resources: write it as "resources"
+alloy.securityContext: write it as "securityContext"; the default is the least that sampling needs
+alloy.storagePath: write the node's folder as "spool.path"
+agent: leave it out
+configReloader: leave it out; a changed configuration is taken up without it
+controller.autoscaling: leave it out; there is one pod for each node
+controller.enableStatefulSetAutoDeletePVC: leave it out; "spool" says what is kept
+controller.parallelRollout: write it as "controller.updateStrategy"
+controller.podDisruptionBudget: leave it out; a drain leaves pods of a DaemonSet alone
+controller.replicas: leave it out; there is one pod for each node
+controller.type: leave it out; it is a DaemonSet
+controller.volumeClaimTemplates: leave it out; "spool" says what is kept
+crds: leave it out; no custom resource is needed
+ingress: leave it out; nobody outside the cluster asks the agent for anything
+{{- end }}

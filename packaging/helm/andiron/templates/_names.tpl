@@ -1,0 +1,89 @@
+{{- /* SPDX-License-Identifier: Apache-2.0 */}}
+{{- /* How things are called, and quantities as bytes. */}}
+
+{{- define "andiron.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "andiron.fullname" -}}
+{{- $name := include "andiron.name" . }}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "andiron.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride }}
+{{- end }}
+
+{{- /* Of cluster-wide objects: two namespaces may have a release of one name. */}}
+{{- define "andiron.clusterName" -}}
+{{- printf "%s:%s" (include "andiron.namespace" .) (include "andiron.fullname" .) }}
+{{- end }}
+
+{{- define "andiron.serviceAccount" -}}
+{{- default (include "andiron.fullname" .) .Values.serviceAccount.name }}
+{{- end }}
+
+{{- define "andiron.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "andiron.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "andiron.labels" -}}
+{{ include "andiron.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- /* name, namespace and labels of an object; more labels follow. */}}
+{{- define "andiron.metadata" -}}
+name: {{ include "andiron.fullname" . }}
+namespace: {{ include "andiron.namespace" . }}
+labels:
+  {{- include "andiron.labels" . | nindent 2 }}
+{{- end }}
+
+{{- define "andiron.image" -}}
+{{- $global := dig "image" "registry" "" (.Values.global | default dict) }}
+{{- $registry := default .Values.image.registry $global }}
+{{- $name := .Values.image.repository }}
+{{- if $registry }}{{ $name = printf "%s/%s" (trimSuffix "/" $registry) $name }}{{ end }}
+{{- if .Values.image.digest }}
+{{- printf "%s@%s" $name .Values.image.digest }}
+{{- else }}
+{{- printf "%s:%s" $name (default .Chart.AppVersion .Values.image.tag) }}
+{{- end }}
+{{- end }}
+
+{{- /* "256Mi" → 268435456; nothing for what is no quantity of bytes. */}}
+{{- define "andiron.bytes" -}}
+{{- $text := toString . }}
+{{- if kindIs "float64" . }}{{ $text = toString (int64 .) }}{{ end }}
+{{- if regexMatch "^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$" $text }}
+{{- $unit := regexFind "[A-Za-z]+$" $text }}
+{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
+{{- mulf (float64 (trimSuffix $unit $text)) (get $units $unit) | int64 }}
+{{- end }}
+{{- end }}
+
+{{- /* A name as Prometheus's discovery writes it into a label's name. */}}
+{{- define "andiron.labelName" -}}
+{{- regexReplaceAll "[^a-zA-Z0-9_]" . "_" }}
+{{- end }}
+
+{{- /* The writer that the backend decides: its component. Nothing with `config`. */}}
+{{- define "andiron.writer" -}}
+{{- $b := .Values.backend }}
+{{- if $b.pyroscope.url }}pyroscope.write{{ else if $b.parca.address }}parca.write{{ else if $b.otlp.endpoint }}otlp.write{{ end }}
+{{- end }}
+
+{{- define "andiron.url" -}}
+{{- $b := .Values.backend }}
+{{- $b.pyroscope.url | default $b.parca.address | default $b.otlp.endpoint }}
+{{- end }}
