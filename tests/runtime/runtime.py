@@ -293,7 +293,7 @@ def short_lives():
     command = [sys.executable, "-c", LAUNCH, TOY, "ms", "50"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as launcher:
         text = CONFIG % (launcher.pid, "follow = true")
-        with Agent(write("c.alloy", text.replace("199", "97"))) as agent:
+        with Agent(write("c.alloy", text.replace("= 199", "= 97"))) as agent:
             agent.until_health("pyroscope.ebpf.toy", "healthy", "sampling")
             launcher.stdin.write(b"\n")
             launcher.stdin.flush()
