@@ -30,10 +30,23 @@ struct symbols {
 	uint64_t n_strings;
 	Elf64_Sym *table;
 	uint64_t n;
+	/* Libraries that are loaded already: the C library's, and those that the plugin needs. */
+	void *c[2], *needed[MAX_NEEDED];
+	int n_needed;
 };
+
+static void close_library(void *library)
+{
+	if (library)
+		dlclose(library);
+}
 
 static void symbols_fini(struct symbols *s)
 {
+	for (int i = 0; i < s->n_needed; i++)
+		close_library(s->needed[i]);
+	close_library(s->c[0]);
+	close_library(s->c[1]);
 	free(s->strings);
 	free(s->table);
 }
@@ -117,19 +130,23 @@ static const char *text(const struct symbols *s, uint64_t at)
 	return at < s->n_strings ? s->strings + at : "";
 }
 
-/* Whether the library is loaded, and it is the object behind `map` or has the name. */
-static bool library_is(const char *library, const struct link_map *map, const char *name)
+static void *loaded(const char *library)
 {
-	void *handle = *library ? dlopen(library, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-	struct link_map *its = NULL;
-	bool found;
+	return *library ? dlopen(library, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+}
 
-	if (!handle)
-		return false;
-	found = name ? dlsym(handle, name) != NULL
-		     : dlinfo(handle, RTLD_DI_LINKMAP, &its) == 0 && its == map;
-	dlclose(handle);
-	return found;
+static void find_libraries(struct symbols *s)
+{
+	s->c[0] = loaded(LIBC_SO);
+	s->c[1] = loaded(LIBM_SO);
+	for (int i = 0; i < s->n_dynamic && s->n_needed < MAX_NEEDED; i++) {
+		void *library = s->dynamic[i].d_tag == DT_NEEDED
+					? loaded(text(s, s->dynamic[i].d_un.d_val))
+					: NULL;
+
+		if (library)
+			s->needed[s->n_needed++] = library;
+	}
 }
 
 static bool is_reserved(const char *name)
@@ -137,35 +154,31 @@ static bool is_reserved(const char *name)
 	return name[0] == '_' && (name[1] == '_' || (name[1] >= 'A' && name[1] <= 'Z'));
 }
 
-static bool is_of_c_library(const char *name)
+static bool is_of_c_library(const struct symbols *s, const char *name)
 {
-	return library_is(LIBC_SO, NULL, name) || library_is(LIBM_SO, NULL, name);
+	return (s->c[0] && dlsym(s->c[0], name)) || (s->c[1] && dlsym(s->c[1], name));
 }
 
-static bool is_needed(const struct symbols *s, const struct link_map *map)
+static bool is_needed(const struct symbols *s, const char *name, const void *address)
 {
-	for (int i = 0; i < s->n_dynamic; i++)
-		if (s->dynamic[i].d_tag == DT_NEEDED &&
-		    library_is(text(s, s->dynamic[i].d_un.d_val), map, NULL))
+	for (int i = 0; i < s->n_needed; i++)
+		if (dlsym(s->needed[i], name) == address)
 			return true;
 	return false;
 }
 
 /* Who in this process would answer a call of `name`; NULL: nobody but who should. A program that
- * has the address of a library's function may have a stub of that name, which is not defined. */
+ * has the address of a library's function may have a stub of that name, which is not defined. What
+ * is behind an address is asked last: the loader looks through all symbols of a library for it. */
 static const char *captor(const struct symbols *s, const char *name)
 {
-	void *address = dlsym(RTLD_DEFAULT, name);
-	struct link_map *map = NULL;
+	void *address = is_of_c_library(s, name) ? NULL : dlsym(RTLD_DEFAULT, name);
 	const ElfW(Sym) *symbol = NULL;
-	Dl_info info, same;
+	Dl_info info;
 
-	if (!address || !dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP))
-		return NULL;
-	if (dladdr1(address, &same, (void **)(uintptr_t)&symbol, RTLD_DL_SYMENT) && symbol &&
-	    symbol->st_shndx == SHN_UNDEF)
-		return NULL;
-	if (is_of_c_library(name) || is_needed(s, map))
+	if (!address || is_needed(s, name, address) ||
+	    !dladdr1(address, &info, (void **)(uintptr_t)&symbol, RTLD_DL_SYMENT) ||
+	    (symbol && symbol->st_shndx == SHN_UNDEF))
 		return NULL;
 	return info.dli_fname && *info.dli_fname ? info.dli_fname : "the program";
 }
@@ -193,5 +206,8 @@ int symbol_capture_check(const struct plugin_file *file, struct error *err)
 	_cleanup_(symbols_fini) struct symbols s = {.n = 0};
 	int r = symbols_read(&s, file, err);
 
-	return r < 0 ? r : check_names(&s, err);
+	if (r < 0)
+		return r;
+	find_libraries(&s);
+	return check_names(&s, err);
 }
