@@ -222,14 +222,15 @@ static void walk_all(struct config_watch *w)
 
 /* --- What comes --- */
 
-/* A file that is made is empty; who made it closes it, too. */
+/* A file that is made is empty; who made it closes it, too. One that only got another name is
+ * whole, and nobody closes it. */
 static bool is_new_file(const struct spot *spot, const struct inotify_event *event)
 {
 	char path[PATH_MAX];
 	struct stat st;
 
 	return event->mask & IN_CREATE && join(path, spot->path, event->name) &&
-	       lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+	       lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1;
 }
 
 static bool matters(const struct config_watch *w, const struct inotify_event *event)

@@ -114,6 +114,11 @@ TEST(a_file)
 	expect(says_changed(w));
 	write_into("a.alloy", "5");
 	expect(says_changed(w));
+	write_into("whole", "6");
+	expect_eq(unlink(in("a.alloy")), 0);
+	expect(says_changed(w));
+	expect_eq(link(in("whole"), in("a.alloy")), 0); /* which nobody closes */
+	expect(says_changed(w));
 	expect(is_quiet(w));
 	config_watch_free(w);
 	remove_folder();
