@@ -202,7 +202,6 @@ int host_load(struct host *host, struct plan *plan, struct error *err)
 
 void host_note_configuration(struct host *host, bool taken)
 {
-	host->configuration.tried = true;
 	host->configuration.refused = !taken;
 	host->configuration.n_refused += !taken;
 	if (taken)

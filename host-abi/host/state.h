@@ -59,9 +59,9 @@ struct host {
 	int n_stops_seen;
 	bool running, reloading, live;
 	struct {
-		bool tried, refused; /* refused: the last one */
+		bool refused; /* the one that was tried last */
 		uint64_t n_refused;
-		int64_t taken_ns; /* CLOCK_REALTIME; 0: none was */
+		int64_t taken_ns; /* CLOCK_REALTIME; 0: nobody notes it */
 	} configuration;
 	bool stuck;        /* an instance was abandoned: threads still use this memory */
 	struct buf failed; /* names of those that failed to start */

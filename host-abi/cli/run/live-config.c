@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMMAND "andiron" /* what the log calls us */
-
 void live_config_fini(struct live_config *live)
 {
 	config_free(live->config);
@@ -60,7 +58,7 @@ static int make_plan(const struct live_config *live, struct config *config, stru
 		fclose(out);
 		if (n > 0)
 			log_write(live->log, r < 0 ? ANDIRON_LOG_ERROR : ANDIRON_LOG_WARN,
-				  STR(COMMAND), (struct str){text, n}, NULL, 0);
+				  STR(RUN_LOG_NAME), (struct str){text, n}, NULL, 0);
 		free(text);
 	}
 	return r;
@@ -76,7 +74,7 @@ static int change_graph(const struct live_config *live, struct config *config, s
 		return r;
 	r = host_reload(host, plan, &err);
 	if (r < 0)
-		log_printf(live->log, ANDIRON_LOG_ERROR, COMMAND, "%s", err.text);
+		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err.text);
 	return r;
 }
 
@@ -84,10 +82,10 @@ static int note(const struct live_config *live, struct host *host, int r)
 {
 	host_note_configuration(host, r == 0);
 	if (r < 0)
-		log_printf(live->log, ANDIRON_LOG_ERROR, COMMAND,
+		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME,
 			   "not reloaded, the old configuration goes on");
 	else
-		log_printf(live->log, ANDIRON_LOG_INFO, COMMAND, "reloaded");
+		log_printf(live->log, ANDIRON_LOG_INFO, RUN_LOG_NAME, "reloaded");
 	return r;
 }
 
@@ -113,36 +111,35 @@ static int cannot_read(struct live_config *live, struct host *host, const struct
 {
 	buf_clear(&live->unread);
 	buf_str_append(&live->unread, str_of(err->text));
-	log_printf(live->log, ANDIRON_LOG_ERROR, COMMAND, "%s", err->text);
+	log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err->text);
 	return note(live, host, err->code);
 }
 
-int live_config_reload(struct live_config *live, struct host *host)
+static int take(struct live_config *live, struct host *host, bool always)
 {
 	struct error err = ERROR_NULL;
 	struct config *config;
 
 	check(live->config);
 	if (read_files(live, &config, &err) < 0)
-		return cannot_read(live, host, &err);
-	buf_clear(&live->unread);
-	return try(live, host, config);
-}
-
-int live_config_follow(struct live_config *live, struct host *host)
-{
-	struct error err = ERROR_NULL;
-	struct config *config;
-
-	check(live->config);
-	if (read_files(live, &config, &err) < 0)
-		return str_is(buf_str(&live->unread), err.text) ? 0
-								: cannot_read(live, host, &err);
-	if (live->unread.n == 0 &&
+		return !always && str_is(buf_str(&live->unread), err.text)
+			       ? 0
+			       : cannot_read(live, host, &err);
+	if (!always && live->unread.n == 0 &&
 	    config_same(config, live->refused ? live->refused : live->config)) {
 		config_free(config);
 		return 0;
 	}
 	buf_clear(&live->unread);
 	return try(live, host, config);
+}
+
+int live_config_reload(struct live_config *live, struct host *host)
+{
+	return take(live, host, true);
+}
+
+int live_config_follow(struct live_config *live, struct host *host)
+{
+	return take(live, host, false);
 }

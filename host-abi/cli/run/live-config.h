@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+#define RUN_LOG_NAME "andiron" /* what the log calls the command itself */
+
 struct live_config {
 	/* Borrowed: what it is made of, and where refusals are said. */
 	char *const *paths;

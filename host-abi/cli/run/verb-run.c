@@ -36,7 +36,6 @@ struct run {
 	struct log log; /* the command's own lines, in the host's form */
 };
 
-#define COMMAND  "andiron" /* what the log calls us */
 #define AGAIN_NS (10 * NS_PER_SEC)
 
 static const char *const levels[] = {
@@ -77,7 +76,7 @@ static void say_how_it_watches(struct run *run)
 	int blind = run->watch ? config_watch_blind(run->watch) : 0;
 
 	if (blind)
-		log_printf(&run->log, ANDIRON_LOG_WARN, COMMAND,
+		log_printf(&run->log, ANDIRON_LOG_WARN, RUN_LOG_NAME,
 			   "the kernel does not say when the configuration changes (%s), so it is "
 			   "read every 10 s%s",
 			   strerror(blind),
@@ -95,7 +94,7 @@ static void signalled(void *context, int number)
 		return;
 	}
 	if (!run->stopping)
-		log_printf(&run->log, ANDIRON_LOG_INFO, COMMAND,
+		log_printf(&run->log, ANDIRON_LOG_INFO, RUN_LOG_NAME,
 			   "stopping: delivering what is queued; a second signal stops at once");
 	run->stopping = true;
 	host_stop(session_host(run->session));
@@ -110,7 +109,7 @@ static void note_foreign_flags(struct run *run)
 	for (size_t i = 0; i < run->noted.n; i++)
 		buf_printf(&names, " --%s", run->noted.p[i]);
 	if (names.n > 0)
-		log_printf(&run->log, ANDIRON_LOG_INFO, COMMAND,
+		log_printf(&run->log, ANDIRON_LOG_INFO, RUN_LOG_NAME,
 			   "ignored, since they mean nothing to andiron:%.*s",
 			   STR_FMT(buf_str(&names)));
 	buf_free(&names);

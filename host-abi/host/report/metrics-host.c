@@ -122,7 +122,7 @@ static void add_objects(struct adding *a, struct host *host)
 
 static void add_configuration(struct adding *a, struct host *host)
 {
-	if (!host->configuration.tried)
+	if (host->configuration.taken_ns == 0)
 		return;
 	add(a, GAUGE, "alloy_config_last_load_successful",
 	    "1 if the configuration that was tried last is the one that runs.",
