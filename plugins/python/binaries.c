@@ -88,11 +88,12 @@ bool binary_has_asyncio(struct binaries *b, struct binary *interpreter,
 		return false;
 	if (interpreter->tasks)
 		return memcmp(interpreter->tasks, &tasks, sizeof(tasks)) == 0;
-	interpreter->tasks = malloc(sizeof(tasks));
-	if (!interpreter->tasks)
+	if (bpf_map_update_elem(b->tasks, &interpreter->entry.slot, &tasks, BPF_ANY) != 0)
 		return false;
-	*interpreter->tasks = tasks;
-	return bpf_map_update_elem(b->tasks, &interpreter->entry.slot, &tasks, BPF_ANY) == 0;
+	interpreter->tasks = malloc(sizeof(tasks));
+	if (interpreter->tasks)
+		*interpreter->tasks = tasks;
+	return interpreter->tasks != NULL;
 }
 
 void binary_release(struct binary *binary)
