@@ -57,7 +57,7 @@ struct registry *plugin_path_open(const struct texts *dirs, bool probe)
 		add_flag(&list, dirs->p[i]);
 	add_environment(&list);
 	add(&list, ANDIRON_PLUGIN_DIR);
-	if (list.failed || registry_new(list.dirs, probe, &registry) < 0)
+	if (list.failed || registry_new(list.dirs, NULL, probe, &registry) < 0)
 		fprintf(stderr, "andiron: out of memory\n");
 	arena_free(&list.arena);
 	return registry;

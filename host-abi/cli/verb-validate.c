@@ -3,7 +3,7 @@
  * Without side effects: no network, no privilege, no BPF. */
 #include "base/error.h"
 #include "cli/cli.h"
-#include "cli/config.h"
+#include "host/config.h"
 #include "cli/plugin-path.h"
 
 #include <errno.h>

@@ -85,6 +85,8 @@ int host_new(const struct host_options *options, struct host **ret, struct error
 		return error_set(err, -ENOMEM, "out of memory");
 	}
 	log_init(&host->log, options->log_fd, options->log_level, options->log_json);
+	host->log.line_fn = options->log;
+	host->log.context = options->context;
 	workers_init(&host->workers, host->options.workers);
 	pthread_rwlock_init(&host->wiring, NULL);
 	host->advance.run = advance_run;

@@ -16,9 +16,12 @@
 struct host;
 
 struct host_options {
-	uint32_t log_level;      /* ANDIRON_LOG_* */
-	bool log_json;           /* one JSON object a line, else logfmt-like text */
-	int log_fd;              /* usually 2 */
+	uint32_t log_level; /* ANDIRON_LOG_* */
+	bool log_json;      /* one JSON object a line, else logfmt-like text */
+	int log_fd;         /* usually 2 */
+	/* Gets the log in place of log_fd, line by line: the message with its keys and values,
+	 * without time and level. Not under a lock. [any] */
+	void (*log)(void *context, uint32_t level, const char *component, const char *line);
 	unsigned int workers;    /* 0: 2 */
 	int64_t drain_ns;        /* deadline of the whole drain; 0: 10 s */
 	uint64_t queue_bytes;    /* bound of each consumer's queue; 0: 64 MiB */
@@ -32,7 +35,7 @@ struct host_options {
 	/* Called once, on the loop, when every node has started, or failed to (then `failed` names
 	 * those that did). May call host_stop. */
 	void (*live)(void *context, const char *failed);
-	void *context;
+	void *context; /* of both functions */
 };
 
 int host_new(const struct host_options *options, struct host **ret, struct error *err);

@@ -29,10 +29,15 @@ struct registered_component {
 	const struct registered_plugin *plugin;
 };
 
-/* `dirs`: directories in order, ends with NULL. `probe`: each file is tried by registry_probe
- * first; for whatever only looks. 0 or -ENOMEM: a fault of a single file or directory is no
- * failure. */
-int registry_new(const char *const *dirs, bool probe, struct registry **ret);
+/* `dirs`: directories in order, ends with NULL. `given`: plugins that are in this process already
+ * and count as found first, ends with NULL, may be NULL; they live as long as the process. `probe`:
+ * each file is tried by registry_probe first; for whatever only looks. 0 or -ENOMEM: a fault of a
+ * single file or directory is no failure. */
+int registry_new(const char *const *dirs, const struct andiron_plugin *const *given, bool probe,
+		 struct registry **ret);
+/* Whether a plugin's tables keep the ABI's promises: 0, or -ENOEXEC and a sentence. Runs no code
+ * of it. */
+int registry_check(const struct andiron_plugin *plugin, struct error *err);
 /* Forgets the tables; the loaded files stay loaded. */
 void registry_free(struct registry *r);
 

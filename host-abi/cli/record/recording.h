@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/record/child.h"
-#include "cli/config.h"
+#include "host/config.h"
 #include "cli/record/pidfd-set.h"
 #include "cli/record/cpu-usage.h"
 #include "cli/record/request.h"

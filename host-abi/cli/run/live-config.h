@@ -4,7 +4,7 @@
  * metrics; what ran goes on. */
 #pragma once
 
-#include "cli/config.h"
+#include "host/config.h"
 #include "host/host.h"
 #include "host/report/log.h"
 

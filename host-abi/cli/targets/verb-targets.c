@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/cli.h"
-#include "cli/config.h"
+#include "host/config.h"
 #include "cli/targets/discovery-plan.h"
 #include "host/report/inspect.h"
 #include "cli/plugin-path.h"

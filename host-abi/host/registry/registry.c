@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "host/registry/describe-check.h"
 
 #include <andiron/subprocess.h>
 #include <andiron/object.h>
@@ -285,13 +286,36 @@ static int list_components(struct registry *r)
 	return 0;
 }
 
-int registry_new(const char *const *dirs, bool probe, struct registry **ret)
+int registry_check(const struct andiron_plugin *plugin, struct error *err)
+{
+	return describe_check(plugin, err);
+}
+
+/* What a program that embeds us offers. */
+static int add_given(struct registry *r, const struct andiron_plugin *plugin)
+{
+	struct registered_plugin entry = {.path = "(this program)", .plugin = plugin};
+	struct error err = ERROR_NULL;
+
+	if (describe_check(plugin, &err) < 0) {
+		entry.plugin = NULL;
+		entry.refused = arena_printf(&r->arena, "%s", err.text);
+		if (!entry.refused)
+			return -ENOMEM;
+	}
+	return vec_push(&r->plugins, entry) ? 0 : -ENOMEM;
+}
+
+int registry_new(const char *const *dirs, const struct andiron_plugin *const *given, bool probe,
+		 struct registry **ret)
 {
 	_cleanup_(registry_freep) struct registry *r = calloc(1, sizeof(*r));
 	int code = r ? 0 : -ENOMEM;
 
 	if (r)
 		r->probe = probe;
+	for (; code == 0 && given && *given; given++)
+		code = add_given(r, *given);
 	for (size_t i = 0; code == 0 && dirs[i] && i < MAX_DIRS; i++)
 		code = add_directory(r, dirs[i]);
 	if (code < 0)

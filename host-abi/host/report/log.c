@@ -68,19 +68,10 @@ static void put_text(struct buf *out, uint32_t level, struct str component, stru
 	text_line(out, message);
 }
 
-/* The lock is held. */
-static void write_line(struct log *log, uint32_t level, struct str component, struct str message,
-		       const struct andiron_kv *kv, uint64_t n_kv)
+static void put_values(struct buf *out, bool json, const struct andiron_kv *kv, uint64_t n_kv)
 {
-	struct buf *out = &log->line;
-
-	buf_clear(out);
-	if (log->json)
-		put_json(out, level, component, message);
-	else
-		put_text(out, level, component, message);
 	for (uint64_t i = 0; i < n_kv; i++) {
-		if (log->json) {
+		if (json) {
 			buf_putc(out, ',');
 			json_put_str(out, border(kv[i].key));
 			buf_putc(out, ':');
@@ -92,58 +83,100 @@ static void write_line(struct log *log, uint32_t level, struct str component, st
 			text_value(out, border(kv[i].value));
 		}
 	}
-	buf_str_append(out, log->json ? STR("}\n") : STR("\n"));
-	/* A line over the limit, or one without memory: it is left out whole. */
-	if (!out->failed)
-		file_write_fd(log->fd, out->p, out->n);
 }
 
-/* The lock is held. */
-static void sum_up(struct log *log, struct log_repeat *r)
+/* A line over the limit, or one without memory, is left out whole. */
+static void write_line(struct log *log, uint32_t level, struct str component, struct str message,
+		       const struct andiron_kv *kv, uint64_t n_kv)
+{
+	struct buf *out = &log->line;
+
+	pthread_mutex_lock(&log->lock);
+	buf_clear(out);
+	if (log->json)
+		put_json(out, level, component, message);
+	else
+		put_text(out, level, component, message);
+	put_values(out, log->json, kv, n_kv);
+	buf_str_append(out, log->json ? STR("}\n") : STR("\n"));
+	if (!out->failed)
+		file_write_fd(log->fd, out->p, out->n);
+	pthread_mutex_unlock(&log->lock);
+}
+
+static void hand_line(struct log *log, uint32_t level, struct str component, struct str message,
+		      const struct andiron_kv *kv, uint64_t n_kv)
+{
+	struct buf name = {.limit = LINE_BYTES}, line = {.limit = LINE_BYTES};
+
+	text_line(&name, component);
+	buf_putc(&name, '\0');
+	text_line(&line, message);
+	put_values(&line, false, kv, n_kv);
+	buf_putc(&line, '\0');
+	if (!name.failed && !line.failed)
+		log->line_fn(log->context, level, name.p, line.p);
+	buf_free(&name);
+	buf_free(&line);
+}
+
+static void put_line(struct log *log, uint32_t level, struct str component, struct str message,
+		     const struct andiron_kv *kv, uint64_t n_kv)
+{
+	(log->line_fn ? hand_line : write_line)(log, level, component, message, kv, n_kv);
+}
+
+static void sum_up(struct log *log, const struct log_repeat *r)
 {
 	char text[sizeof(r->message) + 64];
 	int n;
 
-	if (r->n_muted) {
-		n = snprintf(text, sizeof(text), "%llu more like this: %s",
-			     (unsigned long long)r->n_muted, r->message);
-		write_line(log, ANDIRON_LOG_INFO, str_of(r->component),
-			   (struct str){text, n > 0 ? (size_t)n : 0}, NULL, 0);
-	}
-	r->n_muted = 0;
+	if (!r->n_muted)
+		return;
+	n = snprintf(text, sizeof(text), "%llu more like this: %s", (unsigned long long)r->n_muted,
+		     r->message);
+	put_line(log, ANDIRON_LOG_INFO, str_of(r->component),
+		 (struct str){text, n > 0 ? (size_t)n : 0}, NULL, 0);
 }
 
-/* Whether this line is one too many. The lock is held. */
-static bool muted(struct log *log, uint32_t level, struct str component, struct str message)
+/* Whether this line is one too many. *ret_former is what is to be summed up first. */
+static bool muted(struct log *log, uint32_t level, struct str component, struct str message,
+		  struct log_repeat *ret_former)
 {
 	uint64_t hash = hash_mix(hash_mix(hash_str(component), hash_str(message)), level);
 	struct log_repeat *r = &log->repeats[hash % LOG_REPEATS];
 	int64_t now = clock_mono();
+	bool one_too_many;
 
+	ret_former->n_muted = 0;
+	pthread_mutex_lock(&log->lock);
 	if (r->hash != hash || now - r->since_ns >= WINDOW_NS) {
-		sum_up(log, r);
+		*ret_former = *r;
 		*r = (struct log_repeat){.hash = hash, .since_ns = now};
 		snprintf(r->component, sizeof(r->component), "%.*s", STR_FMT(component));
 		snprintf(r->message, sizeof(r->message), "%.*s", STR_FMT(message));
 	}
-	if (r->n++ < PER_WINDOW)
-		return false;
-	r->n_muted++;
-	return true;
+	one_too_many = r->n++ >= PER_WINDOW;
+	r->n_muted += one_too_many;
+	pthread_mutex_unlock(&log->lock);
+	return one_too_many;
 }
 
 void log_write(struct log *log, uint32_t level, struct str component, struct str message,
 	       const struct andiron_kv *kv, uint64_t n_kv)
 {
+	struct log_repeat former;
+	bool mute;
+
 	if (level > ANDIRON_LOG_DEBUG)
 		level = ANDIRON_LOG_DEBUG;
 	if (level > log->level)
 		return;
 	message = str_first(message, LINE_BYTES / 8);
-	pthread_mutex_lock(&log->lock);
-	if (!muted(log, level, component, message))
-		write_line(log, level, component, message, kv, n_kv);
-	pthread_mutex_unlock(&log->lock);
+	mute = muted(log, level, component, message, &former);
+	sum_up(log, &former);
+	if (!mute)
+		put_line(log, level, component, message, kv, n_kv);
 }
 
 void log_printf(struct log *log, uint32_t level, const char *component, const char *format, ...)

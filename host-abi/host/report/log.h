@@ -27,6 +27,9 @@ struct log {
 	int fd;
 	uint32_t level;
 	bool json;
+	/* In place of fd: see host.h, `log`. Set right after log_init. */
+	void (*line_fn)(void *context, uint32_t level, const char *component, const char *line);
+	void *context;
 	pthread_mutex_t lock;
 	struct buf line;
 	struct log_repeat repeats[LOG_REPEATS];

@@ -76,7 +76,7 @@ static struct registry *open_folder(const struct folder *f)
 	const char *dirs[] = {f->path, NULL};
 	struct registry *r = NULL;
 
-	expect_eq(registry_new(dirs, false, &r), 0);
+	expect_eq(registry_new(dirs, NULL, false, &r), 0);
 	return r;
 }
 
@@ -296,7 +296,7 @@ TEST(a_crash_while_loading_is_reported)
 	expect(strstr(err.text, "crashed") && strstr(err.text, "signal 11"));
 	expect(strstr(err.text, "build it again"));
 
-	expect_eq(registry_new(dirs, true, &r), 0);
+	expect_eq(registry_new(dirs, NULL, true, &r), 0);
 	expect_eq(registry_plugins(r, &p), 2);
 	expect(p[0].refused && strstr(p[0].refused, "crashed"));
 	expect(p[1].plugin && registry_find(r, STR("test.thing")));
@@ -382,7 +382,7 @@ TEST(the_first_directory_wins)
 
 	copy_plugin(&a, "good");
 	copy_plugin(&b, "good");
-	expect_eq(registry_new(dirs, false, &r), 0);
+	expect_eq(registry_new(dirs, NULL, false, &r), 0);
 	expect_eq(registry_plugins(r, &p), 2);
 	c = registry_find(r, STR("test.thing"));
 	expect(c && strncmp(c->plugin->path, a.path, strlen(a.path)) == 0);
@@ -403,7 +403,7 @@ static int open_and_close(void *context)
 	const struct folder *f = context;
 	const char *dirs[] = {f->path, "/does/not/exist", NULL};
 	struct registry *r = NULL;
-	int code = registry_new(dirs, false, &r);
+	int code = registry_new(dirs, NULL, false, &r);
 
 	registry_free(r);
 	return code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See config.h. */
-#include "cli/config.h"
+#include "host/config.h"
 
 #include "base/check.h"
 #include "base/cleanup.h"

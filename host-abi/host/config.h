@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configuration as the command gets it: files and directories into sources, sources into a plan,
+/* Configuration as people give it: files, directories and texts into sources, sources into a plan,
  * findings into a text for people. */
 #pragma once
 
@@ -26,7 +26,7 @@ void config_free(struct config *config);
  * are read; plan_build refuses what is longer. */
 int config_add_path(struct config *config, const char *path, struct error *err);
 
-/* Adds a text that the command has written itself. Both are copied. */
+/* Adds a text of no file. Both are copied. */
 int config_add_text(struct config *config, const char *name, struct str text);
 
 /* Whether both are the same texts under the same names. */
