@@ -2,6 +2,7 @@
 /* The layout of everything that crosses a plugin's border, pinned. A line here may be added; one
  * that has to be changed is a broken promise to every plugin that is already built. */
 #include <andiron/dropped-targets.h>
+#include <andiron/embed.h>
 #include <andiron/target-processes.h>
 #include <andiron/object.h>
 #include <andiron/plugin.h>
@@ -61,6 +62,8 @@ AT(andiron_component, wants, 168);
 AT(andiron_component, resend, 176);
 SIZE(andiron_component_state, 48);
 AT(andiron_status, upstream, 24);
+AT(andiron_embed, log, 48);
+AT(andiron_profile, release, 80);
 AT(andiron_plugin, components, 40);
 AT(andiron_plugin, n_components, 48);
 SIZE(andiron_object_key, 32);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program that embeds andiron: it loads the library by dlopen, as RTLD_LOCAL, and has components
+ * of its own: test.producer sends one batch of TEST_SAMPLES samples at its start. */
+#pragma once
+
+#include "testing/test.h"
+
+#include <andiron/embed.h>
+
+#include <stdatomic.h>
+
+#define TEST_SAMPLES  10
+#define TEST_FUNCTION "the_function_of_the_test"
+
+/* The library's functions. */
+struct library {
+	const char *(*version)(void);
+	int32_t (*open)(const struct andiron_embed *, struct andiron **, char **);
+	int32_t (*close)(struct andiron *);
+	int32_t (*provide)(struct andiron *, const struct andiron_plugin *, char **);
+	int32_t (*on_profiles)(struct andiron *, const char *, uint32_t, andiron_profile_fn, void *,
+			       char **);
+	int32_t (*on_targets)(struct andiron *, const char *, andiron_targets_fn, void *, char **);
+	int32_t (*load)(struct andiron *, const char *, const char *, uint64_t, char **);
+	int32_t (*load_file)(struct andiron *, const char *, char **);
+	int32_t (*start)(struct andiron *, char **);
+	int32_t (*stop)(struct andiron *, int64_t, char **);
+	int32_t (*read)(struct andiron *, uint32_t, char **);
+	void (*text_free)(char *);
+};
+extern struct library lib;
+
+/* Loads the library that TEST_LIBRARY names; skips the test where it is not set. */
+void library_load(void);
+
+/* The program's own plugin, and whether its producers never say that they have drained. */
+extern const struct andiron_plugin agent_plugin;
+extern atomic_bool agent_never_drains;
+
+/* Whether instances get a function for their log, and how often it got the line of a producer. */
+extern bool agent_logs;
+extern atomic_int agent_lines;
+
+/* Opens an instance with plugins of TEST_PLUGINS and the program's own. */
+struct andiron *agent_open(void);
+/* Loads a text, expects the result, and gives its findings, to be given back. */
+char *agent_load(struct andiron *a, const char *text, int expected);
+/* Expects 0, and shows the text where it is not. */
+void agent_ok(int result, char *text);
