@@ -111,6 +111,8 @@ static void do_job(struct driver *d)
 	if (w->what & WANT_FINISH)
 		engine_finish(d->engine);
 	engine_attend(d->engine);
+	if (w->what & ~WANT_ATTEND)
+		engine_count(d->engine);
 	if (r != 0 && d->error.code == 0)
 		error_errno(&d->error, r, "cannot take over the change");
 }
@@ -379,6 +381,7 @@ int32_t driver_start(void *self, struct andiron_error *err)
 
 	if (r != 0)
 		return abi_error(d->c.host, err, &error, r);
+	engine_count(d->engine);
 	engine_get_stats(d->engine, &d->stats);
 	say_health(d);
 	rearm(d);

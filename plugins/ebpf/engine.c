@@ -426,15 +426,22 @@ int engine_report_targets(struct engine *e, target_report_fn fn, void *context)
 				  e->unwinder ? unwinder_runtimes(e->unwinder) : NULL, fn, context);
 }
 
+void engine_count(struct engine *e)
+{
+	struct engine_stats *s = &e->stats;
+
+	s->unwind = (struct unwind_stats){0};
+	if (e->unwinder)
+		unwind_get_stats(unwinder_store(e->unwinder), &s->unwind);
+	target_report_count(e->matcher, &e->processes, &s->n_targets, &s->n_matched);
+}
+
 void engine_get_stats(const struct engine *e, struct engine_stats *ret)
 {
 	*ret = e->stats;
 	ret->n_process_records = e->intake.n_processes;
 	ret->n_left_out = e->intake.n_left_out;
-	if (e->unwinder) {
+	if (e->unwinder)
 		unwinder_get_stats(e->unwinder, &ret->unwinder);
-		unwind_get_stats(unwinder_store(e->unwinder), &ret->unwind);
-	}
 	ret->n_processes = e->processes.all.n;
-	target_report_count(e->matcher, &e->processes, &ret->n_targets, &ret->n_matched);
 }

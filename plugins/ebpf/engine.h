@@ -95,4 +95,7 @@ int64_t engine_interval(const struct engine *e);
 const char *engine_notes(const struct engine *e);
 /* target_report_each of what it has. */
 int engine_report_targets(struct engine *e, target_report_fn fn, void *context);
+/* Counts what only a look at each file, mapping table and process tells, for engine_get_stats. */
+void engine_count(struct engine *e);
+/* What it counts is as of its last call. O(1). */
 void engine_get_stats(const struct engine *e, struct engine_stats *ret);

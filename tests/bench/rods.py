@@ -59,6 +59,24 @@ def bpf_objects(pid):
     return programs, maps
 
 
+def held_mb(pid):
+    """All its BPF maps."""
+    return sum(bpf_objects(pid)[1].values()) / 2**20
+
+
+def own_mb(pid):
+    """PSS without maps that the process has mapped: held_mb has them already."""
+    kb, is_map = 0, False
+    with open(f"/proc/{pid}/smaps", encoding="utf-8") as smaps:
+        for line in smaps:
+            word = line.split()[0]
+            if "-" in word and not word.endswith(":"):
+                is_map = "bpf-map" in line
+            elif word == "Pss:" and not is_map:
+                kb += int(line.split()[1])
+    return kb / 1024
+
+
 def verified_instructions(pid):
     """What the verifier went through for all programs that the process holds."""
     counts = {}

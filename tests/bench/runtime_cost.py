@@ -139,33 +139,16 @@ def mixed(loads):
             figure("the same without runtimes", without, "% of a core")
 
 
-def held_mb(pid):
-    return sum(rods.bpf_objects(pid)[1].values()) / 2**20
-
-
-def own_mb(pid):
-    """PSS without maps that the process has mapped: held_mb has them already."""
-    kb, is_map = 0, False
-    with open(f"/proc/{pid}/smaps", encoding="utf-8") as smaps:
-        for line in smaps:
-            word = line.split()[0]
-            if "-" in word and not word.endswith(":"):
-                is_map = "bpf-map" in line
-            elif word == "Pss:" and not is_map:
-                kb += int(line.split()[1])
-    return kb / 1024
-
-
 def memory(loads):
     """Ten of each runtime."""
     with contextlib.ExitStack() as stack:
         pair = Pair(stack)
         rods.window(3)
-        figure("runtimes, of which Python alone runs: BPF maps more", pair.more(held_mb), "MB")
+        figure("runtimes, of which Python alone runs: BPF maps more", pair.more(rods.held_mb), "MB")
         many = [[*command, REST] for command in loads.values() for _ in range(10)]
         stack.enter_context(rods.load(many))
         rods.window(60 if rods.LONG else 8)
-        maps, pss = pair.more(held_mb), pair.more(own_mb)
+        maps, pss = pair.more(rods.held_mb), pair.more(rods.own_mb)
         figure("ten of each runtime: BPF maps more", maps, "MB")
         figure("ten of each runtime: PSS and maps more", pss + maps, "MB", 16)
 
@@ -234,7 +217,7 @@ def crowds(loads):
             with agent(ANDIRON, folder, to_file(folder, comm="stackframe")) as process:
                 with rods.load(many):
                     rods.window(90)
-                    pss = own_mb(process.pid) + held_mb(process.pid)
+                    pss = rods.own_mb(process.pid) + rods.held_mb(process.pid)
             n_named, n_all = named(f"{folder}/out.folded", process_name)
         figure(f"{n} processes of {process_name}: PSS and maps", pss, "MB")
         figure(f"{n} processes of {process_name}: named", n_named / n_all * 100, f"% of {n_all}")

@@ -146,10 +146,10 @@ def pushing():
             )
             figure("BPF time of everything else", others / wall / 1e7, "% of a core")
             pss = rods.pss_kb(process.pid) / 1024
-            held = sum(maps.values()) / 2**20
+            held, own = sum(maps.values()) / 2**20, rods.own_mb(process.pid)
             figure("PSS", pss, "MB", None, "50–70")
             figure("BPF maps held", held, "MB", None, "36–105")
-            figure("PSS and maps", pss + held, "MB", 48, "96–185")
+            figure("PSS and maps, mapped ones once", own + held, "MB", 48, "96–185")
             figure(
                 "verified instructions of all programs",
                 rods.verified_instructions(process.pid),

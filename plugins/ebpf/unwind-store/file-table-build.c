@@ -276,13 +276,21 @@ static void accept(struct build *b)
 		vec_free(&f->requested);
 }
 
+static void set_pending(struct files *t, struct file *f, bool pending)
+{
+	t->n_pending += pending;
+	t->n_pending -= f->pending;
+	f->pending = pending;
+}
+
 int files_request(struct files *t, struct file *f, uint32_t mode)
 {
 	const struct file_request request = {f, f->mapped, f->want_aux, mode};
 	int r = f->pending ? 0 : file_reader_add(t->reader, &request);
 
-	f->pending |= r == 0;
-	if (r != 0) {
+	if (r == 0) {
+		set_pending(t, f, true);
+	} else {
 		t->n_no_memory++;
 		f->retry = t->now + 1;
 	}
@@ -348,7 +356,7 @@ static bool read_again(struct build *b, uint32_t mode, int r)
 	} else {
 		return false;
 	}
-	f->pending = false;
+	set_pending(b->t, f, false);
 	return files_request(b->t, f, mode) == 0;
 }
 
@@ -370,7 +378,7 @@ static void end(struct files *t, const struct file_reading *reading)
 	t->busy = NULL;
 	if (again)
 		return;
-	f->pending = false;
+	set_pending(t, f, false);
 	if (r == 0 && !b->fresh.directory)
 		r = -ENOMEM; /* it was to be read again, and could not be */
 	if (r == 0)

@@ -88,6 +88,7 @@ struct files {
 	struct rule_table *rules;
 	struct file_reader *reader;
 	VEC(struct file *) all;
+	size_t n_pending; /* files that are */
 	struct file *vdso;
 	struct file *busy;                            /* whose table is being made; NULL: none */
 	struct build build;                           /* of that file */

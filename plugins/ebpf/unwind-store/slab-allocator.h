@@ -33,7 +33,7 @@ struct slabs_kernel {
 	void (*destroy)(void *context, uint32_t slab);
 };
 
-#define SLABS_MAPPED 4u
+#define SLABS_MAPPED 16u
 
 struct slab {
 	uint8_t *p; /* NULL: not mapped */

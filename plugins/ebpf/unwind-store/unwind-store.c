@@ -106,10 +106,7 @@ static void show_files(struct unwind *u)
 
 bool unwind_reading(const struct unwind *u)
 {
-	vec_each (&u->files.all, f)
-		if ((*f)->pending)
-			return true;
-	return false;
+	return u->files.n_pending > 0;
 }
 
 int unwind_fd(const struct unwind *u)
