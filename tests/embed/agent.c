@@ -4,10 +4,14 @@
 
 #include "abi/batch-build.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <locale.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct library lib;
 atomic_bool agent_never_drains;
@@ -196,4 +200,58 @@ char *agent_load(struct andiron *a, const char *text, int expected)
 		test_fail(__FILE__, __LINE__, "loading gives %d: %s", r,
 			  findings ? findings : "no text");
 	return findings;
+}
+
+/* --- What a process is --- */
+
+static int count_entries(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	int n = 0;
+
+	expect(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static int count_mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	int n = 0, c;
+
+	expect(maps);
+	while ((c = getc(maps)) != EOF)
+		n += c == '\n';
+	fclose(maps);
+	return n;
+}
+
+void process_look(struct process *p)
+{
+	memset(p, 0, sizeof(*p));
+	p->fds = count_entries("/proc/self/fd");
+	p->threads = count_entries("/proc/self/task");
+	p->mappings = count_mappings();
+	pthread_sigmask(SIG_BLOCK, NULL, &p->mask);
+	for (int i = 1; i < 65; i++)
+		sigaction(i, NULL, &p->actions[i]);
+	expect(getcwd(p->directory, sizeof(p->directory)));
+	snprintf(p->locale, sizeof(p->locale), "%s", setlocale(LC_ALL, NULL));
+	for (char **e = environ; *e; e++)
+		p->environment = p->environment * 31 + strlen(*e) + (uintptr_t)*e;
+}
+
+void process_expect_same(const struct process *a, const struct process *b)
+{
+	expect_eq(a->fds, b->fds);
+	expect_eq(a->threads, b->threads);
+	expect_eq(memcmp(&a->mask, &b->mask, sizeof(a->mask)), 0);
+	for (int i = 1; i < 65; i++)
+		expect(a->actions[i].sa_handler == b->actions[i].sa_handler &&
+		       a->actions[i].sa_flags == b->actions[i].sa_flags);
+	expect_str(str_of(a->directory), b->directory);
+	expect_str(str_of(a->locale), b->locale);
+	expect_eq(a->environment, b->environment);
 }

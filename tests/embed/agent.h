@@ -7,6 +7,7 @@
 
 #include <andiron/embed.h>
 
+#include <signal.h>
 #include <stdatomic.h>
 
 #define TEST_SAMPLES  10
@@ -47,3 +48,16 @@ struct andiron *agent_open(void);
 char *agent_load(struct andiron *a, const char *text, int expected);
 /* Expects 0, and shows the text where it is not. */
 void agent_ok(int result, char *text);
+
+/* What a library could change about the process that loads it. */
+struct process {
+	int fds, threads, mappings;
+	sigset_t mask;
+	struct sigaction actions[65];
+	char directory[4096], locale[256];
+	size_t environment;
+};
+
+void process_look(struct process *p);
+/* All but the mappings, of which allocators keep some. */
+void process_expect_same(const struct process *before, const struct process *after);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libandiron with the sampler: it puts back what that takes, too. */
+#include "agent.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#define ROUNDS 5
+
+static int32_t take(void *context, const struct andiron_profile *profile)
+{
+	atomic_ullong *samples = context;
+
+	*samples += profile->samples;
+	return 0;
+}
+
+static void sample(atomic_ullong *samples)
+{
+	char text[512], *why = NULL;
+	struct andiron *a = agent_open();
+	unsigned int waste = 0;
+	clock_t end;
+
+	snprintf(text, sizeof(text),
+		 "pyroscope.ebpf \"self\" {\n"
+		 "  targets = [{\"__process_pid__\" = \"%d\", \"service_name\" = \"x\"}]\n"
+		 "  targets_only = true\n"
+		 "  forward_to = [embed.profiles.mine.receiver]\n}\n"
+		 "embed.profiles \"mine\" {}\n",
+		 (int)getpid());
+	agent_ok(lib.on_profiles(a, "mine", ANDIRON_FORM_PPROF, take, samples, &why), why);
+	lib.text_free(agent_load(a, text, 0));
+	agent_ok(lib.start(a, &why), why);
+	for (end = clock() + CLOCKS_PER_SEC / 2; clock() < end; waste++)
+		;
+	agent_ok(lib.stop(a, INT64_C(10000000000), &why), why);
+	expect_eq(lib.close(a), 0);
+}
+
+/* Rings, programs, maps, threads and the descriptors of files: all of it goes. */
+TEST(closing_a_sampler_puts_all_back)
+{
+	struct process before, after;
+	atomic_ullong samples = 0;
+
+	if (geteuid() != 0)
+		test_skip("needs root: run it by `sudo ./check`");
+	sample(&samples);
+	sample(&samples);
+	process_look(&before);
+	for (int i = 0; i < ROUNDS; i++)
+		sample(&samples);
+	process_look(&after);
+	printf("# %llu samples; %d mappings, %d before\n", samples, after.mappings,
+	       before.mappings);
+	process_expect_same(&before, &after);
+	expect(after.mappings < before.mappings + ROUNDS);
+	expect(samples > 0);
+}
