@@ -113,6 +113,7 @@ def operands(verb):
         "record": "command",
         "plugins": "component",
         "doctor": "none",
+        "wait": "none",
         "debuginfo": "upload",
     }.get(verb["verb"], "file")
 

@@ -183,6 +183,8 @@ helm install andiron packaging/helm/andiron -n andiron \\
   what cannot work by the templates.
 - Files: `config.alloy` in `/etc/andiron`; the Secrets' in `/etc/andiron-credentials` and
   `/etc/andiron-tls`; the spool in `/var/lib/andiron`. A `config` of your own may use them.
+- `helm test andiron -n andiron` proves that a profile of a pod arrives. If it fails,
+  `kubectl -n andiron logs andiron-test` says why; Helm 3 cannot show it (`--logs`) if it succeeds.
 - `helm uninstall` leaves the spool on the nodes.
 
 ## Values

@@ -3,59 +3,18 @@
 """test_install.py: packaging/helm/andiron installed, upgraded and removed by the real Helm 3 and
 Helm 4 in a real API server. No node: what the DaemonSet's pods do is test_node.py's matter."""
 
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "scenario"), os.path.join(HERE, "..", "servers")]
-from kubernetes import ADMIN, CORE, RBAC, Cluster
-from pyroscope import Skip, get
-from tap import case, main, write
+from helm import CHART, LABEL, NAME, SPACE, Helm, left
+from kubernetes import CORE, RBAC, Cluster
+from pyroscope import Skip
+from tap import case, main
 
-CHART = os.path.join(HERE, "..", "..", "packaging", "helm", "andiron")
-SPACE, NAME = "profiling", "andiron"
 DAEMONSET = f"/apis/apps/v1/namespaces/{SPACE}/daemonsets/{NAME}"
-LABEL = "labelSelector=app.kubernetes.io/instance%3Dandiron"
-KINDS = [
-    f"{CORE}/{SPACE}/configmaps",
-    f"{CORE}/{SPACE}/services",
-    f"{CORE}/{SPACE}/serviceaccounts",
-    f"{RBAC}/clusterroles",
-    f"{RBAC}/clusterrolebindings",
-    "/apis/apps/v1/daemonsets",
-    "/apis/networking.k8s.io/v1/networkpolicies",
-]
-
-
-def kubeconfig(cluster):
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": SPACE}}],
-        "clusters": [
-            {
-                "name": "c",
-                "cluster": {"server": cluster.server, "certificate-authority": cluster.ca},
-            }
-        ],
-        "users": [{"name": "u", "user": {"token": ADMIN}}],
-    }
-
-
-def helm(program, *arguments):
-    done = subprocess.run(
-        [program, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "KUBECONFIG": CONFIG, "HELM_CACHE_HOME": HOME, "HELM_CONFIG_HOME": HOME},
-    )
-    assert done.returncode == 0, (arguments, done.stdout, done.stderr)
-    return done.stdout + done.stderr
 
 
 def configuration():
@@ -81,12 +40,12 @@ def may(verb, resource, account=NAME, group="", namespace="shop"):
     return review["status"]["allowed"]
 
 
-def life_by(program):
+def life_by(helm):
     """Install, upgrade and uninstall."""
     url = "backend.pyroscope.url=http://pyroscope:4040"
-    said = helm(program, "install", NAME, CHART, "--create-namespace", "-n", SPACE, "--set", url)
+    said = helm("install", NAME, CHART, "--create-namespace", "--set", url)
     for command in (
-        f"kubectl -n {SPACE} rollout status daemonset/{NAME}",
+        f"helm test {NAME} -n {SPACE}",
         f"kubectl -n {SPACE} exec daemonset/{NAME} -- /usr/local/bin/andiron targets "
         "/etc/andiron/config.alloy --match",
     ):
@@ -106,8 +65,7 @@ def life_by(program):
 
     # Another configuration makes no new pods: they take it themselves.
     helm(
-        program,
-        *("upgrade", NAME, CHART, "-n", SPACE, "--set", url),
+        *("upgrade", NAME, CHART, "--set", url),
         *("--set", "profiling.sampleRate=19", "--set", "discovery.namespaces={shop}"),
     )
     assert "sample_rate      = 19" in configuration()
@@ -117,9 +75,8 @@ def life_by(program):
     assert not CLUSTER.must("GET", f"{RBAC}/clusterroles?{LABEL}")["items"]
     assert not may("list", "pods", namespace="bank") and may("list", "pods", namespace="shop")
 
-    helm(program, "uninstall", NAME, "-n", SPACE)
-    left = [i for kind in KINDS for i in CLUSTER.must("GET", f"{kind}?{LABEL}")["items"]]
-    assert not left, left
+    helm("uninstall", NAME)
+    assert not left(CLUSTER), left(CLUSTER)
 
 
 @case
@@ -137,13 +94,11 @@ def helm_4():
 
 os.chdir(tempfile.mkdtemp())
 try:
-    HELMS = [get("helm3"), get("helm4")]
     CLUSTER = Cluster()
+    HELMS = [Helm("helm3", CLUSTER), Helm("helm4", CLUSTER)]
 except Skip as why:
     print(f"1..0 # SKIP {why}")
     sys.exit()
 with CLUSTER:
-    HOME = tempfile.mkdtemp()
-    CONFIG = write(f"{HOME}/kubeconfig", json.dumps(kubeconfig(CLUSTER)))
     CLUSTER.create(CORE, {"metadata": {"name": "shop"}})
     main()

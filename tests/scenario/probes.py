@@ -85,6 +85,25 @@ def taker(port):
 
 
 @case
+def waiting_for_agents():
+    """`andiron wait` says of each agent that it asks how far that came, and what to try."""
+    with Agent(write("agent.alloy", HTTP + WRITER % free_port())) as a:
+        port = port_when_ready(a)
+        andiron("wait", f"127.0.0.1:{port}", "--timeout", "1s").expect(
+            1,
+            "within 1s",
+            f"http://127.0.0.1:{port}: its configuration has no discovery.kubernetes",
+        )
+    andiron("wait", f"http://[::1]:{port}/", "--timeout", "0s").expect(
+        1, f"http://[::1]:{port}: connection refused", "does the pod run"
+    )
+    andiron("wait", "no.such.invalid", "--timeout", "0s").expect(1, "leads to no address")
+    for wrong in ("https://a", ":1", "a:", ""):
+        andiron("wait", wrong).expect(2, "is no HOST:PORT")
+    andiron("wait").expect(2, "for which agents?")
+
+
+@case
 def what_is_served():
     """The metrics are those of the status socket; probes are well; all else is refused in a
     line."""

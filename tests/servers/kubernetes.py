@@ -235,6 +235,20 @@ class Cluster:
         assert set(made) == set(KINDS)
         return made
 
+    def kubeconfig(self):
+        """How programs other than this one ask it, as an administrator."""
+        of_cluster = {"server": self.server, "certificate-authority": self.ca}
+        return json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                "clusters": [{"name": "c", "cluster": of_cluster}],
+                "users": [{"name": "u", "user": {"token": ADMIN}}],
+            }
+        )
+
     def patch(self, path, body):
         return self.must("PATCH", path, body, "application/merge-patch+json")
 

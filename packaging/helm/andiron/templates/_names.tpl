@@ -41,6 +41,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{- /* Of the pod of `helm test`, which neither DaemonSet nor Service may take for an agent. */}}
+{{- define "andiron.testLabels" -}}
+app.kubernetes.io/name: {{ printf "%s-test" (include "andiron.name" . | trunc 58 | trimSuffix "-") }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
 {{- /* name, namespace and labels of an object; more labels follow. */}}
 {{- define "andiron.metadata" -}}
 name: {{ include "andiron.fullname" . }}
