@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime-kit/text.h"
+
 /* Places that all versions share, and parts of a string's type. */
 #define STRING_LENGTH  12
 #define STRING_CHARS   16
@@ -26,6 +28,7 @@
 #define STRING_DEPTH  32
 #define LOCALS        2048u
 #define INLINE_LOCALS 75u
+#define UNITS         1024u /* of a text that is a name */
 
 bool heap_word(const struct heap *h, uint64_t object, uint32_t offset, uint64_t *ret)
 {
@@ -198,86 +201,44 @@ static int runs_next(struct runs *r, struct run *ret)
 	return 0;
 }
 
-static size_t put_utf8(char *at, uint32_t c)
-{
-	if (c < 0x80) {
-		at[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		at[0] = (char)(0xc0 | c >> 6);
-		at[1] = (char)(0x80 | (c & 63));
-		return 2;
-	}
-	if (c < 0x10000) {
-		at[0] = (char)(0xe0 | c >> 12);
-		at[1] = (char)(0x80 | (c >> 6 & 63));
-		at[2] = (char)(0x80 | (c & 63));
-		return 3;
-	}
-	at[0] = (char)(0xf0 | c >> 18);
-	at[1] = (char)(0x80 | (c >> 12 & 63));
-	at[2] = (char)(0x80 | (c >> 6 & 63));
-	at[3] = (char)(0x80 | (c & 63));
-	return 4;
-}
-
 static uint32_t character(const uint8_t *bytes, uint32_t i, bool wide)
 {
 	return wide ? (uint32_t)bytes[2 * i] | (uint32_t)bytes[2 * i + 1] << 8 : bytes[i];
 }
 
-#define CUT   "…"
-#define N_CUT (sizeof(CUT) - 1)
-
-/* Appends characters while there is room for a sign that more were cut; false: there was not. */
-static bool text_add(char *ret, size_t max, size_t *n, const uint8_t *bytes, const struct run *run,
-		     uint32_t *high)
+/* Appends to units[*n … UNITS) what finds room there. */
+static bool units_add(const struct heap *h, const struct run *run, uint16_t *units, uint32_t *n)
 {
-	for (uint32_t i = 0; i < run->n; i++) {
-		uint32_t c = character(bytes, i, run->wide);
+	uint8_t bytes[2 * UNITS];
+	uint32_t k = run->n < UNITS - *n ? run->n : UNITS - *n;
 
-		if (*n + 4 + N_CUT > max)
-			return false;
-		if (c >= 0xd800 && c < 0xdc00) {
-			*high = c;
-			continue;
-		}
-		if (c >= 0xdc00 && c < 0xe000)
-			c = *high ? 0x10000 + ((*high & 0x3ff) << 10) + (c & 0x3ff) : 0xfffd;
-		*high = 0;
-		*n += put_utf8(ret + *n, c == 0 ? 0xfffd : c);
-	}
+	if (!memory_read(h->memory, run->address, bytes, (size_t)k << run->wide))
+		return false;
+	for (uint32_t i = 0; i < k; i++)
+		units[(*n)++] = (uint16_t)character(bytes, i, run->wide);
 	return true;
 }
 
+/* No character has fewer bytes than units, so what finds no room here finds none in the result. */
 size_t heap_string(const struct heap *h, uint64_t object, char *ret, size_t max)
 {
-	uint8_t bytes[512];
+	uint16_t units[UNITS];
 	struct runs runs;
 	struct run run;
-	uint32_t total, high = 0;
-	size_t n = 0;
-	int r;
+	uint32_t total, n = 0;
+	int r = 0;
 
+	if (max > UNITS)
+		max = UNITS;
 	if (!runs_begin(&runs, h, object, &total))
 		return 0;
-	while ((r = runs_next(&runs, &run)) > 0)
-		for (uint32_t done = 0, k; done < run.n; done += k) {
-			struct run part = {run.address + ((uint64_t)done << run.wide), run.n - done,
-					   run.wide};
-
-			k = (uint32_t)(sizeof(bytes) >> run.wide);
-			k = part.n < k ? part.n : k;
-			part.n = k;
-			if (!memory_read(h->memory, part.address, bytes, (size_t)k << run.wide))
-				return 0;
-			if (!text_add(ret, max, &n, bytes, &part, &high)) {
-				memcpy(ret + n, CUT, N_CUT);
-				return n + N_CUT;
-			}
-		}
-	return r < 0 ? 0 : n;
+	while (n < UNITS && (r = runs_next(&runs, &run)) > 0)
+		if (!units_add(h, &run, units, &n))
+			return 0;
+	if (r < 0)
+		return 0;
+	return text_to_utf8(ret, max, units, 2ull * n, TEXT_UTF16,
+			    n < total ? TEXT_CUT_END : TEXT_WHOLE);
 }
 
 #define PIECE 65536u

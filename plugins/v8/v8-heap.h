@@ -63,8 +63,8 @@ bool heap_type(const struct heap *h, uint64_t object, uint16_t *ret);
 bool heap_is(const struct heap *h, uint64_t object, uint16_t type);
 bool heap_is_string(const struct heap *h, uint64_t object);
 
-/* A string as UTF-8 without a NUL, cut at a character so that it has at most `max` bytes with the
- * "…" that it then ends in. The length, 0 for what is none or empty. */
+/* A string as UTF-8 without a NUL, cut at a character so that it has at most `max` bytes, and
+ * 1,024, with the "…" that it then ends in. The length, 0 for what is none or empty. */
 size_t heap_string(const struct heap *h, uint64_t object, char *ret, size_t max);
 
 /* An array of bytes, of at most HEAP_BYTES; NULL: it is none, empty, or there is no memory. The

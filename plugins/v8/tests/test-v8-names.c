@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables that keep what was read: ends of lines, names, and a process's code. */
+/* The tables that keep what was read: ends of lines, names, and a process's code; and texts. */
 #include "testing/test.h"
 
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "v8/lines.h"
 #include "v8/mappings.h"
 #include "v8/names.h"
+#include "v8/v8-heap.h"
 
 /* Each position is in the line that it was put into, whatever lengths lines have. */
 TEST(positions_have_their_lines)
@@ -194,4 +195,53 @@ TEST(regions_of_many_threads_are_segments)
 	/* An isolate that ended. */
 	expect(mappings_update(&m, &b, 1, list, n - 3));
 	expect_eq(m.n_code, 29);
+}
+
+/* A heap of some words from address 0x1000 on. */
+static uint64_t words[64];
+
+static bool words_read(void *context, uint64_t address, void *ret, size_t n)
+{
+	uint64_t at = address - 0x1000;
+
+	if (at > sizeof(words) || n > sizeof(words) - at)
+		return false;
+	memcpy(ret, (const char *)words + at, n);
+	return true;
+}
+
+/* A string of this type with `n` characters at the word `at`; its pointer. */
+static uint64_t put_string(uint32_t at, uint16_t type, uint32_t n, const void *rest, size_t bytes)
+{
+	uint32_t map = at + 8;
+
+	words[at] = 0x1000 + 8 * map + 1;
+	words[at + 1] = (uint64_t)n << 32;
+	memcpy(&words[at + 2], rest, bytes);
+	memcpy((char *)&words[map] + 12, &type, sizeof(type));
+	return 0x1000 + 8 * at + 1;
+}
+
+/* A text is the same whatever it is made of: parts of one or two bytes, also where they divide a
+ * character. What is too long ends in "…", between characters. */
+TEST(strings_are_text)
+{
+	static const uint16_t high[] = {0x20ac, 0xd83d}, low[] = {0xde00, 0xd800, 0};
+	struct v8_memory memory = {words_read, NULL, NULL, 1000};
+	struct v8_binary binary = {.layout.map_type = 12};
+	struct heap h = {&memory, &binary};
+	uint64_t parts[2], inner[2];
+	char text[32];
+	size_t n;
+
+	parts[0] = put_string(0, 0, 2, high, sizeof(high));
+	inner[0] = put_string(10, 0, 3, low, sizeof(low));
+	inner[1] = put_string(20, 8, 2, "z\xe9", 2);
+	parts[1] = put_string(30, 1, 5, inner, sizeof(inner));
+	n = heap_string(&h, put_string(40, 1, 7, parts, sizeof(parts)), text, sizeof(text));
+	text[n] = '\0';
+	expect(strcmp(text, "\u20ac\U0001f600\ufffd\ufffdz\u00e9") == 0);
+	n = heap_string(&h, 0x1000 + 8 * 40 + 1, text, 12);
+	text[n] = '\0';
+	expect(strcmp(text, "\u20ac\U0001f600\u2026") == 0);
 }
