@@ -29,6 +29,7 @@
 #define GONE       256u  /* processes whose names may be asked for */
 #define IDS        256u
 #define REGIONS_NS 1000000000ull /* a process's list of mappings is read as often as that */
+#define OPEN_NS    1000000000ull /* memory that cannot be opened is tried again as often */
 #define BUDGET     400000u       /* reads (memory.h) for one sighting, … */
 #define LEARN_NS   1000000000ull /* … and how long it may take */
 #define TIME_NS    5000000000ull /* of the thread for a process; half of all time is added */
@@ -43,9 +44,9 @@ struct process {
 	struct process *next; /* of the same hash of its id */
 	struct file *file;    /* NULL when it is gone */
 	struct v8_binary *binary;
-	struct target_memory *memory; /* NULL: it is gone, or not to be read */
+	struct target_memory *memory; /* NULL: it is gone, or not to be read for now */
 	struct mappings mappings;
-	uint64_t seed, regions_ns;
+	uint64_t seed, regions_ns, open_ns;
 	uint64_t left_ns, left_at_ns; /* of the thread's time, and when that was so */
 };
 
@@ -191,6 +192,17 @@ static void time_take(struct process *p, uint64_t ns)
 	p->left_at_ns += ns;
 }
 
+/* Opens the memory of a process that has none: descriptors may have been short, or reads of it
+ * slow, for a while. */
+static void process_open(struct session *s, struct process *p, uint64_t now)
+{
+	if (!p->file || p->memory || now < p->open_ns)
+		return;
+	p->open_ns = now + OPEN_NS;
+	if (target_memory_open(s->reader, &p->entry.key, &p->memory) != 0)
+		p->memory = NULL;
+}
+
 /* Reads what a walk has seen, unless its process is gone. */
 static void session_learn(struct session *s, const struct v8_sighting *sighting)
 {
@@ -206,6 +218,8 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	pthread_mutex_lock(&s->lock);
 	close_retired(s);
 	p = process_of_id(s, sighting->key.process_id);
+	if (p)
+		process_open(s, p, begin);
 	left = p ? time_left(p, begin) : 0;
 	if (left == 0 || !p->memory) {
 		pthread_mutex_unlock(&s->lock);
@@ -397,8 +411,7 @@ static int process_attach(struct session *s, struct process *p, struct file *f)
 	f->binary->n_users++;
 	binary_release(p->binary);
 	p->binary = f->binary;
-	if (!p->memory && target_memory_open(s->reader, &p->entry.key, &p->memory) != 0)
-		p->memory = NULL;
+	process_open(s, p, now_ns());
 	return 0;
 }
 
