@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program whose call tree is known, as calltree.py reads it. It burns CPU until it is killed, and
-// is understood from Node.js 14 on. Arguments: bits of the loops; "main", "tasks" or
-// "workers". It says "warm" after four seconds of CPU.
+// is understood from Node.js 14 on. Arguments: bits of the loops; "main", "tasks",
+// "workers" or "profiled": in a worker, which ends when there is a file "end". It says "warm" after
+// four seconds of CPU.
 'use strict';
 const fs = require('fs');
 const { Worker, isMainThread, workerData } = require('worker_threads');
@@ -219,6 +220,8 @@ function warmUp() {
   if (!warm && process.cpuUsage().user > 4e6) { // burns
     warm = true;
     fs.writeSync(1, 'warm\n'); // burns
+  } else if (mode === 'profiled' && fs.existsSync('end')) { // burns
+    process.exit(); // burns
   }
 }
 
@@ -247,6 +250,9 @@ async function tasks() {
 
 if (mode === 'tasks') {
   tasks(); // calls: tasks
+} else if (mode === 'profiled' && isMainThread) {
+  new Worker(__filename, { workerData: [bits, mode] });
+  setInterval(() => {}, 1000000);
 } else {
   if (mode === 'workers' && isMainThread) {
     new Worker(__filename, { workerData: [bits, mode] }); // burns

@@ -3,17 +3,22 @@
 """V8's own frames: a program of known call tree, calls.js, under each Node.js that can be had and
 each of its compilers."""
 
+import glob
+import json
 import os
 import re
 import shutil
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), os.path.join(HERE, "../../scenario")]
 import calltree  # noqa: E402
 import profiles  # noqa: E402
+import running  # noqa: E402
 import runtimes  # noqa: E402
-from tap import DEPTH, case, main  # noqa: E402
+import waiting  # noqa: E402
+from tap import DEPTH, Skip, case, main, write  # noqa: E402
 
 SOURCES = [os.path.join(HERE, name) for name in ("calls.js", "other.js")]
 TREE = calltree.Tree(r".* \(anonymous\)", *SOURCES)
@@ -24,7 +29,7 @@ MAGLEV = ["--maglev", "--turbo-filter=~"]  # also of loops that are entered in t
 
 
 def command(node, flags, how="main"):
-    """`how`: main, tasks or workers."""
+    """`how`: main, tasks, workers or profiled."""
     for path in SOURCES:
         shutil.copy(path, ".")
     return [*node.command, *flags, "calls.js", "10" if "--no-opt" in flags else "13", how]
@@ -83,6 +88,56 @@ def tasks_and_workers():
     some = some if DEPTH == "all" else [some[0], some[-1]]
     expect_right([(node, [], "tasks") for node in some], TASKS)
     expect_right([(node, [], "workers") for node in some])
+
+
+def samples_of(profile, since):
+    """(names of the program's functions, 1) of each sample that V8's profiler took since then."""
+    nodes = {node["id"]: node for node in profile["nodes"]}
+    parents = {child: at for at, node in nodes.items() for child in node.get("children", [])}
+    now = profile["startTime"]
+    for at, passed in zip(profile["samples"], profile["timeDeltas"]):
+        now += passed
+        names = []
+        while now >= since and at in nodes:
+            frame = nodes[at]["callFrame"]
+            if os.path.basename(frame["url"]) in TREE.files:
+                names.append(frame["functionName"] or "(anonymous)")
+            at = parents.get(at)
+        if "work" in names:
+            yield names, 1
+
+
+def profiled(pids):
+    """What V8's profiler has sampled in some seconds of the program's CPU."""
+    since, until = time.monotonic() * 1e6, running.cpu_seconds(pids[0]) + 6
+    waiting.until(lambda: running.cpu_seconds(pids[0]) >= until, "six seconds of CPU are used")
+    write("end", "")
+
+    def written():
+        for path in glob.glob("*.cpuprofile"):
+            with open(path, encoding="utf-8") as f:
+                text = f.read()
+            return json.loads(text) if text.endswith("}") else None
+
+    return samples_of(waiting.until(written, "the profile of the worker is written"), since)
+
+
+@case
+def agreement():
+    """V8's own profiler, in the same seconds, gives the hottest functions the same shares."""
+    # An older one loses much of what is inlined in optimised code.
+    some = [node for node in runtimes.nodes() if node.major >= 26]
+    if not some:
+        raise Skip("no Node.js 26 here: `./check --full` fetches it")
+    theirs = []
+    (profile,) = profiles.of_programs(
+        [command(some[-1], ["--cpu-prof"], "profiled")],
+        warm="warm",
+        beside=lambda pids: theirs.extend(profiled(pids)),
+    )
+    ours = [([f.function for f in frames if TREE.file(f)], n) for frames, n, _ in profile.stacks]
+    ours = [one for one in ours if "work" in one[0]]
+    calltree.expect_agreement(f"{some[-1]}, --cpu-prof", ours, theirs)
 
 
 main()
