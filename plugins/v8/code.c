@@ -88,10 +88,22 @@ static bool code_find(const struct heap *h, uint64_t seed, uint64_t pc, struct c
 	return false;
 }
 
+/* The table that a word refers to, of what has so many bytes. */
+static void code_read_positions(const struct heap *h, uint64_t table, uint64_t bytes,
+				struct code *c)
+{
+	c->positions = heap_bytes(h, table, &c->n_positions);
+	if (c->positions && !positions_fit(c->positions, c->n_positions, h->binary, bytes)) {
+		free(c->positions);
+		c->positions = NULL;
+		c->n_positions = 0;
+	}
+}
+
 static void code_read_baseline(const struct heap *h, uint64_t object, struct code *c)
 {
 	const struct v8_binary *b = h->binary;
-	uint64_t table, length;
+	uint64_t table, length, positions;
 	uint32_t n_sizes, n;
 	uint8_t *sizes, *bytes;
 
@@ -100,6 +112,8 @@ static void code_read_baseline(const struct heap *h, uint64_t object, struct cod
 	    length >> 32 == 0 || length >> 32 > HEAP_BYTES)
 		return;
 	n = (uint32_t)(length >> 32);
+	if (heap_word(h, c->bytecodes, b->bytecode_positions, &positions))
+		code_read_positions(h, positions, n, c);
 	sizes = heap_bytes(h, table, &n_sizes);
 	bytes = malloc(n);
 	if (sizes && bytes &&
@@ -143,24 +157,23 @@ static void code_read_optimized(const struct heap *h, uint64_t object, uint64_t 
 				struct code *c)
 {
 	const struct v8_binary *b = h->binary;
-	uint64_t shared, table;
+	uint64_t shared, table, script, flags;
 
 	if (!heap_element(h, deopt, b->deopt_shared, &shared))
 		return;
 	if (b->types.has_shared_wrapper && heap_is(h, shared, b->types.shared_wrapper) &&
 	    !heap_word(h, shared, 8, &shared))
 		return;
-	if (!heap_is(h, shared, b->types.shared))
+	if (!heap_is(h, shared, b->types.shared) ||
+	    !heap_word(h, shared, b->layout.shared_script, &script) ||
+	    !heap_word(h, script, b->layout.script_id, &c->script_id) ||
+	    !heap_word(h, shared, b->layout.shared_flags, &flags))
 		return;
+	c->literal = (uint32_t)(flags >> 32);
 	c->kind = CODE_OPTIMIZED;
 	c->shared = shared & ~2ull;
 	if (heap_word(h, object, b->code_positions, &table))
-		c->positions = heap_bytes(h, table, &c->n_positions);
-	if (c->positions && !positions_fit(c->positions, c->n_positions, b, c->end - c->start)) {
-		free(c->positions);
-		c->positions = NULL;
-		c->n_positions = 0;
-	}
+		code_read_positions(h, table, c->end - c->start, c);
 	code_read_inlined(h, deopt, c);
 	calls_read(h, deopt, c);
 }
@@ -194,6 +207,8 @@ bool code_read(const struct heap *h, uint64_t seed, const struct v8_sighting *s,
 	if (heap_is(h, data, b->types.bytecodes)) {
 		ret->kind = CODE_BASELINE;
 		ret->bytecodes = data;
+		ret->script_id = s->key.script_id;
+		ret->literal = (uint32_t)(s->key.flags >> 32);
 		code_read_baseline(h, object, ret);
 	} else {
 		code_read_optimized(h, object, data, ret);

@@ -58,7 +58,10 @@ struct code {
 	enum code_kind kind;
 	uint64_t shared;    /* SharedFunctionInfo; of baseline code 0 */
 	uint64_t bytecodes; /* of baseline code */
-	uint8_t *positions; /* of optimised code */
+	/* Whose code it is, as v8_key has it: where objects stand changes, these do not. */
+	uint64_t script_id;
+	uint32_t literal;
+	uint8_t *positions; /* of optimised code; of a baseline's bytecodes */
 	uint32_t n_positions;
 	struct code_inlined *inlined;
 	uint32_t n_inlined;

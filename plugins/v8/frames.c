@@ -119,13 +119,18 @@ static int32_t function_position(const struct resolving *r, const struct names_f
 	return p.at;
 }
 
-static int32_t baseline_position(const struct resolving *r, const struct names_function *f,
-				 const struct code *code, uint32_t offset)
+static int32_t baseline_position(const struct resolving *r, const struct code *code,
+				 uint32_t offset)
 {
-	for (uint32_t i = 0; i < code->n_steps; i++)
-		if (offset < code->steps[i].end)
-			return function_position(r, f, code->steps[i].offset);
-	return -1;
+	struct position p = {-1, -1};
+	uint32_t i = 0;
+
+	while (i < code->n_steps && offset >= code->steps[i].end)
+		i++;
+	if (i < code->n_steps)
+		positions_find(code->positions, code->n_positions, r->binary, code->steps[i].offset,
+			       &p);
+	return p.at;
 }
 
 /* The code that a sample was taken in: what is there by now may have replaced it. */
@@ -147,10 +152,12 @@ static void compiled_add(struct resolving *r, const struct names_function *f, ui
 	bool is_call = !(where & V8_EXACT);
 	uint32_t offset = code ? (uint32_t)(V8_ADDRESS(where) - code->start) - is_call : 0;
 
-	if (code && code->kind == CODE_OPTIMIZED && code->shared == f->key.shared)
+	if (code && (code->script_id != f->key.script_id || code->literal != f->key.flags >> 32))
+		code = NULL;
+	if (code && code->kind == CODE_OPTIMIZED)
 		optimized_add(r, f, code, offset, is_call);
-	else if (code && code->kind == CODE_BASELINE && code->bytecodes == f->bytecodes)
-		function_add(r, f, baseline_position(r, f, code, offset));
+	else if (code && code->kind == CODE_BASELINE)
+		function_add(r, f, baseline_position(r, code, offset));
 	else
 		function_add(r, f, -1);
 }

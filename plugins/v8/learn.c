@@ -231,8 +231,6 @@ static void learn_code(const struct learning *l, const struct v8_sighting *s,
 			c->code.inlined[i].function = learn_inlined(l, c->code.inlined[i].shared);
 	for (uint32_t i = 0; i < c->code.n_callees; i++)
 		c->code.callees[i].function = learn_inlined(l, c->code.callees[i].shared);
-	if (c->code.kind == CODE_BASELINE)
-		learn_function(l, &s->key, c->code.bytecodes);
 	pthread_mutex_lock(l->lock);
 	names_put_code(l->names, c);
 	pthread_mutex_unlock(l->lock);

@@ -247,6 +247,58 @@ TEST(functions_may_end_their_page)
 	expect(states_each(expect_replayed_at_edges) >= 60);
 }
 
+static uint32_t n_renamed; /* functions with a line in baseline code */
+
+static void expect_renamed(const struct states *s, const struct state *state)
+{
+	struct v8_memory memory = {image_read, image_refresh, NULL, ~0ull};
+	struct mappings mappings = state->head.mappings;
+	struct frames_process process = {1, &s->binary, mappings.blobs, mappings.n_blobs};
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct learning l = {names_new(), &lock, {&memory, &s->binary}, 1, 42};
+	char first[1024], then[1024];
+	struct v8_place_state place;
+
+	for (uint32_t i = 0; i < native.n_sightings; i++) {
+		struct v8_sighting *seen = &native.sightings[i];
+		uint64_t where = V8_ADDRESS(seen->code);
+		const struct names_code *code;
+
+		learn(&l, seen, &place);
+		code = names_code(l.names, 1, seen->code);
+		if (!code || code->code.kind != CODE_BASELINE)
+			continue;
+		state_frames(l.names, &process,
+			     V8_WHAT(V8_COMPILED, v8_function_id(42, &seen->key)), where, first,
+			     sizeof(first));
+		seen->key.flags ^= 1;
+		learn(&l, seen, &place);
+		state_frames(l.names, &process,
+			     V8_WHAT(V8_COMPILED, v8_function_id(42, &seen->key)), where, then,
+			     sizeof(then));
+		expect(strcmp(first, then) == 0);
+		n_renamed += strstr(first, ":0:") == NULL;
+	}
+	names_free(l.names);
+}
+
+static void expect_all_renamed(const struct states *s, const char *name)
+{
+	static char text[STATE_TEXT];
+
+	for (uint32_t i = 0; i < s->n_states; i++) {
+		expect(state_replay(s, &s->states[i], text));
+		expect_renamed(s, &s->states[i]);
+	}
+}
+
+/* A function has another id once one of its flags has changed, and its lines all the same. */
+TEST(a_changed_flag_costs_no_lines)
+{
+	states_each(expect_all_renamed);
+	expect(n_renamed > 0);
+}
+
 #define ROUNDS 100
 
 static void survive_damage(const struct states *s, const char *name)
