@@ -244,9 +244,23 @@ static int32_t early_describe(void *session, const struct andiron_runtime_proces
 	return 0;
 }
 
-static int load_any(void *context, uint32_t slot, const struct andiron_runtime *table,
-		    void **ret_program, struct error *err)
+/* A kernel that takes some questions until a program is loaded. */
+struct slow_kernel {
+	int n_waits;
+	bool loading, loaded;
+};
+
+static int load_slowly(void *context, uint32_t slot, const struct andiron_runtime *table,
+		       void **program, struct error *err)
 {
+	struct slow_kernel *k = context;
+
+	expect(*program == (k->loading ? k : NULL));
+	*program = k;
+	k->loading = true;
+	if (k->n_waits-- > 0)
+		return -EINPROGRESS;
+	k->loaded = true;
 	return 0;
 }
 
@@ -255,8 +269,12 @@ static uint64_t no_maps(void *program, struct andiron_runtime_map *ret, uint64_t
 	return 0;
 }
 
-static void unload_any(void *context, uint32_t slot, void *program)
+static void unload(void *context, uint32_t slot, void *program)
 {
+	struct slow_kernel *k = context;
+
+	expect(k->loading && program == k);
+	k->loading = k->loaded = false;
 }
 
 static int begin_any(void *context)
@@ -346,9 +364,8 @@ TEST(looks_end_when_readings_agree)
 	close_waiting_room(&w);
 }
 
-/* A claim that was too early is asked for again also while the process has no target, which may
- * come late. */
-TEST(early_claims_wait_for_no_target)
+/* Gives it that runtime. */
+static void add_early_runtime(struct waiting_room *w, struct slow_kernel *k)
 {
 	static const struct andiron_runtime table = {.size = sizeof(table),
 						     .walk_version = ANDIRON_WALK_VERSION,
@@ -363,26 +380,81 @@ TEST(early_claims_wait_for_no_target)
 						     .gone = early_gone,
 						     .resolve = early_resolve,
 						     .describe = early_describe};
-	static const struct runtimes_kernel kernel = {NULL,      load_any, no_maps,  unload_any,
-						      begin_any, have_any, watch_any};
+	const struct runtimes_kernel kernel = {k,         load_slowly, no_maps,  unload,
+					       begin_any, have_any,    watch_any};
 	struct runtime_requested requested = {"early", {&table, NULL}};
 	struct runtimes_out out = {NULL, no_log};
+
+	unwinder_add_runtimes(w->r.intake.unwinder, runtimes_new(&kernel, &requested, 1, &out));
+	process_map(&w->r.live->t, w->p);
+}
+
+static uint64_t n_claims(const struct waiting_room *w)
+{
 	struct unwinder_stats stats;
+
+	unwinder_get_stats(w->r.intake.unwinder, &stats);
+	return stats.runtimes.claims;
+}
+
+/* A claim that was too early is asked for again also while the process has no target, which may
+ * come late. */
+TEST(early_claims_wait_for_no_target)
+{
+	struct slow_kernel kernel = {0};
 	struct waiting_room w;
 	int64_t due;
 
 	open_waiting_room(&w);
-	unwinder_add_runtimes(w.r.intake.unwinder, runtimes_new(&kernel, &requested, 1, &out));
-	process_map(&w.r.live->t, w.p);
+	add_early_runtime(&w, &kernel);
 	while (!unwinder_process(w.r.intake.unwinder, w.p))
 		unwinder_wait(w.r.intake.unwinder, -1);
 	expect(!w.p->match);
 	for (uint64_t i = 1; i <= 3; i++) {
-		unwinder_get_stats(w.r.intake.unwinder, &stats);
-		expect_eq(stats.runtimes.claims, i);
+		expect_eq(n_claims(&w), i);
 		due = intake_due(&w.r.intake);
 		expect(due < INT64_MAX);
 		look(&w);
 	}
 	close_waiting_room(&w);
+	expect(!kernel.loading);
+}
+
+/* While the program of a runtime is being loaded, a process that needs it waits; it is asked about
+ * once that has come to an end, which needs no process that asks. */
+TEST(loading_is_waited_for_beside)
+{
+	struct slow_kernel kernel = {.n_waits = 3};
+	struct waiting_room w;
+	struct unwinder *u;
+
+	open_waiting_room(&w);
+	add_early_runtime(&w, &kernel);
+	u = w.r.intake.unwinder;
+	expect(!unwinder_process(u, w.p) && !unwinder_process(u, w.p));
+	expect(unwinder_reading(u) && !w.p->stored);
+	expect_eq(n_claims(&w), 0);
+	while (unwinder_reading(u))
+		unwinder_wait(u, -1);
+	expect(kernel.loaded);
+	expect_eq(n_claims(&w), 0);
+	while (!unwinder_process(u, w.p))
+		unwinder_wait(u, -1);
+	expect_eq(n_claims(&w), 1);
+	close_waiting_room(&w);
+	expect(!kernel.loading);
+}
+
+/* A sampler that ends meanwhile leaves nothing behind. */
+TEST(what_is_being_loaded_is_given_up)
+{
+	struct slow_kernel kernel = {.n_waits = 1000};
+	struct waiting_room w;
+
+	open_waiting_room(&w);
+	add_early_runtime(&w, &kernel);
+	expect(!unwinder_process(w.r.intake.unwinder, w.p));
+	expect(kernel.loading);
+	close_waiting_room(&w);
+	expect(!kernel.loading);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BPF programs of language runtimes, loaded beside those of a session: see runtimes.h. The end of
- * the verifier's text goes to the log. */
+ * the verifier's text goes to the log. The kernel verifies for 20 to 250 ms, so a thread waits for
+ * it that shares nothing but descriptors; meanwhile the ring is read. */
 #include "ebpf/kernel/session.h"
 #include "ebpf/unwinding/runtimes.h"
 
@@ -9,6 +10,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -54,42 +57,116 @@ static bool is_shared(const struct bpf_map *map)
 	return str_is(name, "walks") || str_is(name, "programs");
 }
 
-/* All programs of the object; the one that is called in *ret. */
-static int load_object(struct bpf_object *object, const struct session *session, const char *name,
-		       struct bpf_program **ret, struct error *err)
+/* One that is loaded, at first by a thread of its own, whose alone all but `done` is until then. */
+struct runtime_program {
+	const struct andiron_runtime *table;
+	int walks_fd, programs_fd;
+	struct bpf_object *object;   /* NULL: it could not be loaded */
+	struct bpf_program *program; /* the one that is called */
+	int code;                    /* what came of it */
+	struct error error;
+	pthread_t thread;
+	bool joined;
+	atomic_bool done;
+};
+
+/* All programs of the object. */
+static int load_object(struct runtime_program *p)
 {
 	struct bpf_program *program;
 	int code;
 
-	bpf_object__for_each_program (program, object)
+	bpf_object__for_each_program (program, p->object)
 		bpf_program__set_type(program, BPF_PROG_TYPE_PERF_EVENT);
-	*ret = bpf_object__find_program_by_name(object, name);
-	if (!*ret)
-		return error_set(err, -ENOENT, "its object has no program \"%s\"", name);
-	code = share_map(object, "walks", session_walks_fd(session), err);
+	p->program = bpf_object__find_program_by_name(p->object, p->table->program);
+	if (!p->program)
+		return error_set(&p->error, -ENOENT, "its object has no program \"%s\"",
+				 p->table->program);
+	code = share_map(p->object, "walks", p->walks_fd, &p->error);
 	if (code == 0)
-		code = share_map(object, "programs", session_programs_fd(session), err);
-	return code == 0 ? bpf_object__load(object) : code;
+		code = share_map(p->object, "programs", p->programs_fd, &p->error);
+	return code == 0 ? bpf_object__load(p->object) : code;
 }
 
-static int put_program(const struct session *session, uint32_t slot,
-		       const struct bpf_program *program, struct error *err)
+static int open_and_load(struct runtime_program *p)
 {
-	int fd = bpf_program__fd(program);
+	char *log = calloc(1, LOG_BYTES), why[512];
+	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "andiron_runtime",
+		    .kernel_log_buf = log, .kernel_log_size = LOG_BYTES);
+	int code;
 
-	if (bpf_map_update_elem(session_programs_fd(session), &slot, &fd, BPF_ANY) == 0)
+	if (!log)
+		return error_set(&p->error, -ENOMEM, "out of memory");
+	p->object = bpf_object__open_mem(p->table->object, p->table->object_bytes, &options);
+	code = p->object ? load_object(p)
+			 : error_errno(&p->error, -errno, "its object cannot be read");
+	last_lines(log, why, sizeof(why));
+	free(log);
+	if (code == 0 || p->error.code != 0)
+		return code;
+	return why[0] ? error_set(&p->error, code, "the kernel refused its program: %s", why)
+		      : error_errno(&p->error, code, "the kernel refused its object");
+}
+
+static void *run(void *arg)
+{
+	struct runtime_program *p = arg;
+
+	p->code = open_and_load(p);
+	atomic_store(&p->done, true);
+	return NULL;
+}
+
+static void join(struct runtime_program *p)
+{
+	if (!p->joined)
+		pthread_join(p->thread, NULL);
+	p->joined = true;
+}
+
+static void free_program(struct runtime_program *p)
+{
+	join(p);
+	bpf_object__close(p->object);
+	free(p);
+}
+
+/* Begins to load it; where there can be no thread, in this one. */
+static struct runtime_program *start(const struct session *session,
+				     const struct andiron_runtime *table)
+{
+	struct runtime_program *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->table = table;
+	p->walks_fd = session_walks_fd(session);
+	p->programs_fd = session_programs_fd(session);
+	if (pthread_create(&p->thread, NULL, run, p) != 0) {
+		p->joined = true;
+		run(p);
+	}
+	return p;
+}
+
+/* Lets walks call it. */
+static int put_program(const struct runtime_program *p, uint32_t slot, struct error *err)
+{
+	int fd = bpf_program__fd(p->program);
+
+	if (p->code != 0) {
+		*err = p->error;
+		return p->code;
+	}
+	if (bpf_map_update_elem(p->programs_fd, &slot, &fd, BPF_ANY) == 0)
 		return 0;
 	return error_errno(err, -errno, "the kernel does not take its program for a walk");
 }
 
-static int load(void *context, uint32_t slot, const struct andiron_runtime *table,
-		void **ret_program, struct error *err)
+static int load(void *context, uint32_t slot, const struct andiron_runtime *table, void **program,
+		struct error *err)
 {
-	char *log = session_programs_fd(context) >= 0 ? calloc(1, LOG_BYTES) : NULL, why[512];
-	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "andiron_runtime",
-		    .kernel_log_buf = log, .kernel_log_size = LOG_BYTES);
-	struct bpf_program *program = NULL;
-	struct bpf_object *object;
+	struct runtime_program *p = *program;
 	int code;
 
 	if (session_programs_fd(context) < 0)
@@ -97,26 +174,18 @@ static int load(void *context, uint32_t slot, const struct andiron_runtime *tabl
 			err, -ENOTSUP,
 			"walks are one program on this kernel, which can call no other; on arm64 "
 			"that takes Linux 6.0 or later");
-	if (!log)
+	if (!p)
+		*program = p = start(context, table);
+	if (!p)
 		return error_set(err, -ENOMEM, "out of memory");
-	object = bpf_object__open_mem(table->object, table->object_bytes, &options);
-	if (!object) {
-		code = error_errno(err, -errno, "its object cannot be read");
-		free(log);
-		return code;
-	}
-	code = load_object(object, context, table->program, &program, err);
-	last_lines(log, why, sizeof(why));
-	free(log);
+	if (!atomic_load(&p->done))
+		return -EINPROGRESS;
+	join(p);
+	code = put_program(p, slot, err);
 	if (code == 0)
-		code = put_program(context, slot, program, err);
-	if (code != 0 && err->code == 0)
-		code = why[0] ? error_set(err, code, "the kernel refused its program: %s", why)
-			      : error_errno(err, code, "the kernel refused its object");
-	if (code == 0)
-		*ret_program = object;
-	else
-		bpf_object__close(object);
+		return 0;
+	free_program(p);
+	*program = NULL;
 	return code;
 }
 
@@ -125,7 +194,7 @@ static uint64_t maps(void *program, struct andiron_runtime_map *ret, uint64_t ma
 	uint64_t n = 0;
 	struct bpf_map *map;
 
-	bpf_object__for_each_map (map, (struct bpf_object *)program)
+	bpf_object__for_each_map (map, ((struct runtime_program *)program)->object)
 		if (!is_shared(map) && n < max)
 			ret[n++] = (struct andiron_runtime_map){bpf_map__name(map),
 								bpf_map__fd(map), 0};
@@ -134,8 +203,10 @@ static uint64_t maps(void *program, struct andiron_runtime_map *ret, uint64_t ma
 
 static void unload(void *context, uint32_t slot, void *program)
 {
-	bpf_map_delete_elem(session_programs_fd(context), &slot);
-	bpf_object__close(program);
+	struct runtime_program *p = program;
+
+	bpf_map_delete_elem(p->programs_fd, &slot);
+	free_program(p);
 }
 
 static int begin(void *context)

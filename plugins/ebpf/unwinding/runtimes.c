@@ -166,6 +166,8 @@ int runtimes_load(struct runtimes *t, uint32_t slot)
 	if (r->postponed)
 		return -EAGAIN;
 	code = load(t, slot, &err);
+	if (code == -EINPROGRESS)
+		return code;
 	if (code == 0) {
 		begin(t);
 	} else if (code == -ENOMEM || code == -EAGAIN) {
@@ -175,6 +177,26 @@ int runtimes_load(struct runtimes *t, uint32_t slot)
 		refuse(t, r, &err);
 	}
 	return code;
+}
+
+static bool is_loading(const struct runtime *r)
+{
+	return r->program && !r->loaded;
+}
+
+bool runtimes_loading(const struct runtimes *t)
+{
+	for (size_t i = 0; i < RUNTIMES_MAX; i++)
+		if (is_loading(&t->list[i]))
+			return true;
+	return false;
+}
+
+void runtimes_take(struct runtimes *t)
+{
+	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++)
+		if (is_loading(&t->list[slot - 1]))
+			runtimes_load(t, slot);
 }
 
 static void add(struct runtimes *t, uint32_t slot, const struct runtime_requested *requested)
@@ -221,10 +243,10 @@ void runtimes_free(struct runtimes *t)
 	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++) {
 		struct runtime *r = &t->list[slot - 1];
 
-		if (!r->loaded)
-			continue;
-		r->table->close(r->session);
-		unload(t, slot);
+		if (r->loaded)
+			r->table->close(r->session);
+		if (r->loaded || is_loading(r))
+			unload(t, slot);
 	}
 	code_claims_fini(&t->claims);
 	vec_free(&t->addresses.list);
@@ -410,27 +432,43 @@ static void note_claimed(struct runtimes *t, struct process *p)
 	p->runtimes.claimed = true;
 }
 
-void runtimes_process(struct runtimes *t, struct process *p, struct unwind *store)
+/* Loads those in these slots; *ret are those that are there, *ret_later those to be tried again.
+ * False: some are being loaded. */
+static bool load_all(struct runtimes *t, uint32_t slots, uint32_t *ret, uint32_t *ret_later)
 {
-	uint32_t slots;
+	uint32_t there = 0, later = 0, loading = 0;
+
+	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++) {
+		int code = slots >> slot & 1 ? runtimes_load(t, slot) : -ENOENT;
+
+		there |= (uint32_t)(code == 0) << slot;
+		later |= (uint32_t)(code == -EAGAIN) << slot;
+		loading |= (uint32_t)(code == -EINPROGRESS) << slot;
+	}
+	*ret = there;
+	*ret_later = later;
+	return loading == 0;
+}
+
+bool runtimes_process(struct runtimes *t, struct process *p, struct unwind *store)
+{
+	uint32_t there, later;
 	bool any = false;
-	int code;
 
 	if (!p->maps || p->maps->claimed || !list_mappings(t, p->maps))
-		return;
+		return true;
+	if (!load_all(t, slots_of(t, p->maps), &there, &later))
+		return false;
 	t->addresses.list.n = 0;
-	p->runtimes.retry = false;
-	slots = slots_of(t, p->maps);
-	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++) {
-		code = slots >> slot & 1 ? runtimes_load(t, slot) : -ENOENT;
-		any |= code == 0 && take_claims(t, slot, p, store);
-		p->runtimes.retry |= code == -EAGAIN;
-	}
+	p->runtimes.retry = later != 0;
+	for (uint32_t slot = 1; slot <= RUNTIMES_MAX; slot++)
+		any |= there >> slot & 1 && take_claims(t, slot, p, store);
 	if (any)
 		note_claimed(t, p);
 	keep_addresses(t, p->maps);
 	p->maps->claimed = true;
 	plan_retry(t, p);
+	return true;
 }
 
 int64_t runtimes_due(const struct runtimes *t)

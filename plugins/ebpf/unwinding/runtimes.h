@@ -2,7 +2,7 @@
 /* The language runtimes of a session (andiron/runtime.h): their programs, the code that they claim,
  * and names of their frames. A program is loaded when a process needs it first. A runtime that
  * cannot be used is logged once, and then counts as not requested. One thread at a time, any
- * thread. */
+ * thread; programs are loaded beside it. */
 #pragma once
 
 #include "ebpf/processes/process.h"
@@ -33,12 +33,14 @@ struct runtimes_out {
 /* What only the kernel can do. Borrowed, as long as the runtimes live. */
 struct runtimes_kernel {
 	void *context;
-	/* Loads the table's object, and lets walks call its program by this slot. 0; or a negative
-	 * errno and the reason, and nothing has changed. */
+	/* Loads the table's object, and lets walks call its program by this slot. *program is NULL
+	 * at first. 0; -EINPROGRESS: it is being loaded by another thread, so ask again with the
+	 * same *program; or another negative errno and the reason, and *program is NULL again. */
 	int (*load)(void *context, uint32_t slot, const struct andiron_runtime *table,
-		    void **ret_program, struct error *err);
+		    void **program, struct error *err);
 	/* The maps that are its own; how many. */
 	uint64_t (*maps)(void *program, struct andiron_runtime_map *ret, uint64_t max);
+	/* Also while it is being loaded: waits for that. */
 	void (*unload)(void *context, uint32_t slot, void *program);
 	/* Behind the first load that succeeded: what walks with runtimes need beside, and processes
 	 * that execute what is watched are reported from now on. 0; or a negative errno, where they
@@ -64,14 +66,19 @@ struct runtimes *runtimes_new(const struct runtimes_kernel *kernel,
 /* Releases all mapped files. */
 void runtimes_free(struct runtimes *t);
 
-/* Loads the runtime in this slot, from 1 on, unless it is loaded. 0; -EAGAIN: memory is short, and
- * it is tried again; another negative errno: it is not to be used. */
+/* Loads the runtime in this slot, from 1 on, unless it is loaded. 0; -EINPROGRESS: that takes a
+ * while; -EAGAIN: memory is short, and it is tried again; another negative errno: it is not to be
+ * used. */
 int runtimes_load(struct runtimes *t, uint32_t slot);
+/* Whether any is being loaded; and begins to use those that have come to an end. */
+bool runtimes_loading(const struct runtimes *t);
+void runtimes_take(struct runtimes *t);
 
 /* Asks for the claims on what the process has mapped, once for a set of mappings: gives the store
  * the new ones on files, and the set those on addresses. Before unwind_map, so that they are there
- * for the first walk. Loads the runtimes that the process is the first to need. */
-void runtimes_process(struct runtimes *t, struct process *p, struct unwind *store);
+ * for the first walk. Loads the runtimes that the process is the first to need; false: they are
+ * being loaded, and nothing was asked. */
+bool runtimes_process(struct runtimes *t, struct process *p, struct unwind *store);
 
 /* When the next process whose claim was too early is to be asked again, CLOCK_MONOTONIC; INT64_MAX:
  * there is none. */

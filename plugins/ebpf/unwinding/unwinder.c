@@ -73,8 +73,8 @@ bool unwinder_process(struct unwinder *w, struct process *p)
 
 	if (!p->maps || p->maps == p->stored)
 		return true;
-	if (w->runtimes)
-		runtimes_process(w->runtimes, p, w->store);
+	if (w->runtimes && !runtimes_process(w->runtimes, p, w->store))
+		return false;
 	/* Without an address space its stacks end at their first frame, and say so. */
 	r = unwind_map(w->store, &p->key, p->maps->generation, p->maps);
 	if (r == 0)
@@ -118,7 +118,7 @@ void unwinder_gone(struct unwinder *w, const struct process *p)
 
 bool unwinder_reading(const struct unwinder *w)
 {
-	return unwind_reading(w->store);
+	return unwind_reading(w->store) || (w->runtimes && runtimes_loading(w->runtimes));
 }
 
 void unwinder_wait(struct unwinder *w, int fd)
@@ -129,6 +129,8 @@ void unwinder_wait(struct unwinder *w, int fd)
 	/* Snapshots do not wake anybody until they fill the ring. */
 	poll(p, 2, 10);
 	unwind_take(w->store);
+	if (w->runtimes)
+		runtimes_take(w->runtimes);
 }
 
 static const uint8_t *slab(void *context, uint32_t number)

@@ -24,7 +24,7 @@ void unwinder_add_runtimes(struct unwinder *w, struct runtimes *runtimes);
 struct runtimes *unwinder_runtimes(const struct unwinder *w);
 
 /* Hands the process's mappings to the store, if they are known and new. False: files of it are
- * being read (unwind_map); call it again. */
+ * being read (unwind_map), or a runtime of it loaded; call it again. */
 bool unwinder_process(struct unwinder *w, struct process *p);
 /* When the next claim that was too early is to be asked for again (runtimes_due). */
 int64_t unwinder_due(const struct unwinder *w);
@@ -46,9 +46,10 @@ void unwinder_snapshot(struct unwinder *w, struct process *p, const struct sampl
 bool unwinder_file_unwind(struct unwinder *w, struct process *p, const struct sampler_snapshot *c,
 			  const struct walk_stack stacks[SAMPLER_COPIES]);
 
-/* Whether files are being read. */
+/* Whether files are being read, or programs of runtimes loaded. */
 bool unwinder_reading(const struct unwinder *w);
-/* Waits for files to be read or `fd` to be readable, 10 ms at most; takes what was read. */
+/* Waits for files to be read or `fd` to be readable, 10 ms at most; takes what was read and
+ * loaded. */
 void unwinder_wait(struct unwinder *w, int fd);
 
 /* Adds to the stacks of a buffer what snapshots made of them; unwinder_find finds it. */
