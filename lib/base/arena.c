@@ -30,6 +30,17 @@ void arena_free(struct arena *a)
 	a->bytes = 0;
 }
 
+void arena_join(struct arena *to, struct arena *from)
+{
+	struct arena_block **end = &to->head;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = from->head;
+	to->bytes += from->bytes;
+	*from = ARENA_NULL;
+}
+
 static struct arena_block *add_block(struct arena *a, size_t n)
 {
 	size_t size = a->head ? a->head->size * 2 : FIRST_BLOCK;

@@ -18,6 +18,9 @@ struct arena {
 
 void arena_free(struct arena *a);
 
+/* Gives `to` all that `from` holds. */
+void arena_join(struct arena *to, struct arena *from);
+
 /* n zeroed bytes, 16-aligned; NULL when memory is short. O(n). */
 void *arena_alloc(struct arena *a, size_t n);
 #define arena_array(a, type, count) ((type *)arena_calloc((a), (count), sizeof(type)))

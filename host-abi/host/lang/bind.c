@@ -2,8 +2,8 @@
 /* The binder: which option a statement means, how often it may stand, and what is filled in. Every
  * error of a body is reported before it gives up. */
 #include "host/lang/bind.h"
-#include "host/lang/eval.h"
-#include "host/lang/parse.h"
+#include "host/lang/values/eval.h"
+#include "host/lang/syntax/parse.h"
 
 #include "base/check.h"
 

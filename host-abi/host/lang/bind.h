@@ -5,7 +5,7 @@
 #pragma once
 
 #include "host/lang/lang.h"
-#include "host/lang/tree.h"
+#include "host/lang/syntax/tree.h"
 
 #include <andiron/option.h>
 

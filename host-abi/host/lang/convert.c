@@ -3,7 +3,7 @@
  * option wants it, as in Alloy; null becomes the empty value of the type. What is LENIENT keeps a
  * value of another type as it is. */
 #include "host/lang/bind.h"
-#include "host/lang/eval.h"
+#include "host/lang/values/eval.h"
 
 #include "base/check.h"
 #include "base/clock.h"

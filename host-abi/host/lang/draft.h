@@ -3,19 +3,26 @@
  * positions stay those of the names that references found.
  *
  *     plan.c      sources → blocks → nodes with arguments → edges
+ *     module.c    custom components and foreach → blocks
+ *     import.c    modules in other files
  *     implicit.c  symbolizers and services that nobody wrote down
  *     sort.c      the order, and what runs in circles
  *     validate.c  what the components themselves have to say */
 #pragma once
 
 #include "host/lang/bind.h"
+#include "host/lang/values/scope.h"
 #include "host/plan.h"
 
 /* Bounds the work that is quadratic in the nodes. */
 #define DRAFT_MAX_NODES 4096
 
+/* A source is no longer. */
+#define DRAFT_MAX_SOURCE ((size_t)16 << 20)
+
 struct draft_node {
 	struct plan_node plan; /* args NULL: not bound, for an error */
+	const struct scope *scope;
 	const struct stmt *block;
 	bool borrowed; /* its arguments are another node's */
 };
@@ -29,6 +36,12 @@ struct draft_edge {
 	struct place place;    /* where the file says so */
 };
 
+/* A foreach, and where it stands. */
+struct draft_loop {
+	const struct scope *scope;
+	const struct stmt *block;
+};
+
 struct draft {
 	struct lang l;
 	const struct source *sources;
@@ -36,8 +49,17 @@ struct draft {
 	VEC(struct draft_node) nodes;
 	VEC(struct draft_edge) edges;
 	VEC(struct plan_literal) literals;
+	VEC(const struct source *) imported;
+	VEC(struct draft_loop) loops;
+	uint32_t n_rounds;    /* of all loops */
 	const char *searched; /* see draft_searched */
 };
+
+/* A block that stands in the scope: a component, a setting, or a matter of modules. */
+void draft_block(struct draft *d, const struct scope *scope, const struct stmt *s);
+
+/* Whether a source can be read at all; else why not is reported. */
+bool draft_is_text(struct draft *d, const struct source *source);
 
 /* Appends a node under its id, which is new; its position, or INDEX_NONE without memory. */
 uint32_t draft_add(struct draft *d, struct draft_node node);

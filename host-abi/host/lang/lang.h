@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the stages of the configuration language share. Text goes through
  *
- *     scan.h    characters → tokens
- *     parse.h   tokens → tree (tree.h)
- *     eval.h    expressions → values
- *     bind.h    a block's body → a component's arguments
- *     draft.h   blocks → nodes and edges → the plan
+ *     syntax/scan.h    characters → tokens
+ *     syntax/parse.h   tokens → tree (tree.h)
+ *     values/scope.h   what a name means where it stands
+ *     values/eval.h    expressions → values
+ *     bind.h           a block's body → a component's arguments
+ *     draft.h          blocks → nodes and edges → the plan
  *
  * Everything lives in the plan's arena. A stage that fails says so in `diags` and goes on where it
  * can; running out of memory sets `no_memory`, which plan_build looks at once at the end. */
 #pragma once
 
 #include "host/diag.h"
-#include "host/lang/names.h"
+#include "host/lang/values/names.h"
 #include "host/registry.h"
+
+struct scope;
+struct custom;
 
 struct lang {
 	struct arena *arena;
@@ -21,6 +25,10 @@ struct lang {
 	const struct registry *registry;
 	struct names names; /* what a reference may name */
 	struct names lost;  /* blocks that stand in the files but were refused */
+	struct names customs;        /* instances of custom components … */
+	VEC(struct custom *) custom; /* … by their position */
+	const struct scope *scope;   /* of what is evaluated */
+	unsigned int depth;          /* of values that are evaluated within each other */
 	bool no_memory;
 };
 

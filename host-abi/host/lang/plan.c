@@ -3,15 +3,16 @@
  * at once: a block with an error still has its name, and only what depends on the whole (the order,
  * implicit nodes) is left out. */
 #include "host/lang/draft.h"
-#include "host/lang/parse.h"
-#include "host/lang/redact.h"
+#include "host/lang/module.h"
+#include "host/lang/syntax/parse.h"
+#include "host/lang/syntax/redact.h"
 
 #include "base/check.h"
 
 #include <errno.h>
 
-#define MAX_SOURCE_BYTES ((size_t)16 << 20)
-#define MAX_REFUSED      10 /* plugins that an error lists */
+#define MAX_REFUSED 10 /* plugins that an error lists */
+#define MAX_NAMES   100 /* custom components among which a misspelt one is sought */
 
 uint32_t draft_add(struct draft *d, struct draft_node node)
 {
@@ -45,11 +46,6 @@ static const struct {
 	{"livedebugging", "--status PATH shows what each component does"},
 };
 
-static const char *const modules[] = {
-	"declare",     "foreach",    "argument",    "export",
-	"import.file", "import.git", "import.http", "import.string",
-};
-
 /* Whether the block configures the agent and makes no node. */
 static bool is_setting(struct draft *d, const struct stmt *s)
 {
@@ -57,12 +53,6 @@ static bool is_setting(struct draft *d, const struct stmt *s)
 		if (str_is(s->name, settings[i].name)) {
 			lang_warning(&d->l, s->place, settings[i].effect,
 				     "the block %s has no effect here", settings[i].name);
-			return true;
-		}
-	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++)
-		if (str_is(s->name, modules[i])) {
-			lang_error(&d->l, s->place, NULL,
-				   "the block %s is not supported yet by this version", modules[i]);
 			return true;
 		}
 	return false;
@@ -88,15 +78,17 @@ const char *draft_searched(struct draft *d)
 	return d->searched;
 }
 
-static void unknown_component(struct draft *d, const struct stmt *s)
+static void unknown_component(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
 	const struct registered_component *all;
 	size_t n = registry_components(d->l.registry, &all);
-	const char **names = lang_array(&d->l, const char *, n + 1);
+	const char **names = lang_array(&d->l, const char *, n + MAX_NAMES);
 	const char *near, *hint;
 
 	for (size_t i = 0; names && i < n; i++)
 		names[i] = all[i].component->name;
+	if (names)
+		n += module_names(d, scope, names + n, MAX_NAMES);
 	near = names ? diag_suggest(d->l.diags, s->name, names, n) : NULL;
 	hint = draft_searched(d);
 	if (near && hint)
@@ -121,19 +113,19 @@ static bool check_label(struct draft *d, const struct stmt *s, const struct andi
 }
 
 /* A block that does not become a node: who refers to it is not told again. */
-static void lose(struct draft *d, const struct stmt *s)
+static void lose(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
-	const char *id = arena_printf(d->l.arena, "%.*s.%.*s", STR_FMT(str_first(s->name, 1000)),
+	const char *id = arena_printf(d->l.arena, "%s%.*s.%.*s", scope->prefix,
+				      STR_FMT(str_first(s->name, 1000)),
 				      STR_FMT(str_first(s->label, 1000)));
 
 	d->l.no_memory |= !id || (names_find(&d->l.lost, str_of(id)) == INDEX_NONE &&
 				  names_add(&d->l.lost, id, NULL) < 0);
 }
 
-/* One statement at the top of a file. */
-static void declare(struct draft *d, const struct stmt *s)
+void draft_block(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
-	struct draft_node node = {.block = s};
+	struct draft_node node = {.block = s, .scope = scope};
 	uint32_t known;
 
 	/* What the parser refused has been said; a label is worth to be known. */
@@ -141,22 +133,23 @@ static void declare(struct draft *d, const struct stmt *s)
 		return;
 	if (!s->block) {
 		lang_error(&d->l, s->place, "arguments stand inside a component's { }",
-			   "the argument %.*s cannot stand at the top of a file",
-			   STR_FMT(str_first(s->name, 200)));
+			   "the argument %.*s cannot stand %s",
+			   STR_FMT(str_first(s->name, 200)),
+			   scope->depth ? "among components" : "at the top of a file");
 		return;
 	}
-	if (is_setting(d, s))
+	if (is_setting(d, s) || module_block(d, scope, s))
 		return;
 	node.plan.place = s->place;
 	node.plan.registered = registry_find(d->l.registry, s->name);
 	if (!node.plan.registered) {
-		unknown_component(d, s);
-		lose(d, s);
+		unknown_component(d, scope, s);
+		lose(d, scope, s);
 		return;
 	}
 	if (!check_label(d, s, node.plan.registered->component))
 		return;
-	node.plan.id = arena_printf(d->l.arena, s->labelled ? "%s.%.*s" : "%s",
+	node.plan.id = arena_printf(d->l.arena, s->labelled ? "%s%s.%.*s" : "%s%s", scope->prefix,
 				    node.plan.registered->component->name,
 				    STR_FMT(str_first(s->label, 1000)));
 	d->l.no_memory |= !node.plan.id;
@@ -201,13 +194,13 @@ static bool not_utf8(struct str line)
 	return !str_utf8(line);
 }
 
-static bool is_text(struct draft *d, const struct source *source)
+bool draft_is_text(struct draft *d, const struct source *source)
 {
 	struct place whole = {.source = source};
 
-	if (source->text.n > MAX_SOURCE_BYTES)
+	if (source->text.n > DRAFT_MAX_SOURCE)
 		lang_error(&d->l, whole, NULL, "is %zu bytes long; a configuration has at most %zu",
-			   source->text.n, MAX_SOURCE_BYTES);
+			   source->text.n, DRAFT_MAX_SOURCE);
 	else if (str_starts(source->text, STR("\xff\xfe")) ||
 		 str_starts(source->text, STR("\xfe\xff")))
 		lang_error(&d->l, whole, "save it as UTF-8", "is UTF-16 text");
@@ -259,6 +252,7 @@ static void bind_node(struct draft *d, uint32_t at)
 				   c->flags & ANDIRON_COMPONENT_SYMBOLIZER};
 	struct binder b = {.l = &d->l};
 
+	d->l.scope = node->scope;
 	if (args && !node->block->broken &&
 	    bind_body(&b, c->options, node->block->body, &owner, args))
 		node->plan.args = args;
@@ -323,18 +317,22 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 	}
 }
 
-static void read_sources(struct draft *d, size_t errors_before)
+static void read_sources(struct draft *d, const struct scope *top, size_t errors_before)
 {
 	struct lang *l = &d->l;
+	const struct stmt **first = lang_array(l, const struct stmt *, d->n_sources);
 
+	if (!first)
+		return;
 	for (size_t i = 0; i < d->n_sources; i++) {
-		const struct stmt *s = NULL;
-
-		if (is_text(d, &d->sources[i]))
-			s = parse_source(l, &d->sources[i]);
-		for (; s && !l->no_memory; s = s->next)
-			declare(d, s);
+		if (draft_is_text(d, &d->sources[i]))
+			first[i] = parse_source(l, &d->sources[i]);
+		module_declare(d, top, first[i], false);
 	}
+	for (size_t i = 0; i < d->n_sources; i++)
+		for (const struct stmt *s = first[i]; s && !l->no_memory; s = s->next)
+			draft_block(d, top, s);
+	module_loops(d);
 	if (!d->nodes.n && l->diags->n_errors == errors_before && !l->no_memory)
 		lang_error(l, ((struct place){.source = d->n_sources ? d->sources : NULL}),
 			   "describe at least one, such as pyroscope.ebpf \"NAME\" { … }",
@@ -349,9 +347,11 @@ static bool is_good(const struct draft *d, size_t errors_before)
 /* Implicit nodes come into a graph that is right as it was written. */
 static void build(struct draft *d, struct plan *plan, size_t errors_before)
 {
+	struct space space = {0};
+	struct scope top = {.space = &space, .prefix = ""};
 	uint32_t *order = NULL;
 
-	read_sources(d, errors_before);
+	read_sources(d, &top, errors_before);
 	for (uint32_t i = 0; i < d->nodes.n && !d->l.no_memory; i++)
 		bind_node(d, i);
 	if (!d->l.no_memory) {
@@ -359,6 +359,7 @@ static void build(struct draft *d, struct plan *plan, size_t errors_before)
 			check_connected(d, i);
 		order = draft_sort(d);
 	}
+	d->l.scope = &top;
 	if (order && is_good(d, errors_before)) {
 		draft_complete(d, order);
 		order = draft_sort(d);
@@ -389,11 +390,16 @@ int plan_build(const struct source *sources, size_t n_sources, const struct regi
 	vec_free(&d.edges);
 	vec_free(&d.literals);
 	names_free(&d.l.names);
+	vec_free(&d.imported);
+	vec_free(&d.loops);
+	vec_free(&d.l.custom);
+	names_free(&d.l.customs);
 	names_free(&d.l.lost);
 	if (!d.l.no_memory && diags->n_errors == errors_before) {
 		*ret = plan;
 		return 0;
 	}
+	arena_join(&diags->arena, &plan->arena);
 	plan_free(plan);
 	return d.l.no_memory ? -ENOMEM : -EINVAL;
 }

@@ -22,6 +22,9 @@ static struct place place_of(const struct andiron_report *report, const struct a
 	for (size_t i = 0; at && at->file && at->line && i < report->d->n_sources; i++)
 		if (strcmp(report->d->sources[i].name, at->file) == 0)
 			return (struct place){&report->d->sources[i], at->line, at->column, 0};
+	vec_each (&report->d->imported, imported)
+		if (at && at->file && at->line && strcmp((*imported)->name, at->file) == 0)
+			return (struct place){*imported, at->line, at->column, 0};
 	return report->node->place;
 }
 

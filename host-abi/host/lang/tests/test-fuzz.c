@@ -43,6 +43,18 @@ static const char *const seeds[] = {
 	"  discover_config { exe = false } /* c */\n"
 	"}\n"
 	"logging { level = \"info\" }\n",
+	"declare \"m\" {\n"
+	"  argument \"x\" {\n    optional = true\n    default = [1]\n  }\n"
+	"  declare \"n\" {\n    argument \"y\" {}\n"
+	"    export \"z\" { value = argument.y.value }\n  }\n"
+	"  n \"i\" { y = argument.x.value }\n"
+	"  test.any \"t\" { value = n.i.z }\n"
+	"  export \"e\" { value = [n.i.z, string.format(\"%5.2f%%%s\", 1, \"a\")] }\n"
+	"}\n"
+	"m \"a\" { x = m.b.e }\nm \"b\" {}\n"
+	"import.string \"s\" { content = `declare \"d\" { m \"q\" {} }` }\ns.d \"f\" {}\n"
+	"foreach \"l\" {\n  collection = [m.b.e, 2]\n  var = \"v\"\n"
+	"  template {\n    m \"c\" { x = v }\n    test.any \"w\" { value = v.k }\n  }\n}\n",
 };
 
 static const char *const pieces[] = {
@@ -76,6 +88,9 @@ static const char *const pieces[] = {
 	"%",
 	"&&",
 	"||",
+	"declare \"m\" {",
+	"m \"a\" {}\n",
+	"argument.x.value",
 	"null",
 	"true",
 	"x",

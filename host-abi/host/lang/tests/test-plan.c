@@ -133,14 +133,6 @@ TEST(refuses_what_is_no_component)
 		    "f:1:1: error: there is no component \"otelcol.exporter.otlp\"\n"
 		    "    1 | otelcol.exporter.otlp \"a\" {}\n"
 		    "      | ^~~~~~~~~~~~~~~~~~~~~\n" SEARCHED);
-	expect_plan("declare \"a\" {}\n"
-		    "import.file \"b\" {}\n",
-		    "f:1:1: error: the block declare is not supported yet by this version\n"
-		    "    1 | declare \"a\" {}\n"
-		    "      | ^~~~~~~\n"
-		    "f:2:1: error: the block import.file is not supported yet by this version\n"
-		    "    2 | import.file \"b\" {}\n"
-		    "      | ^~~~~~~~~~~\n");
 }
 
 /* Who refers to a block that was refused is not to blame. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scanner: token by token. */
-#include "host/lang/scan.h"
+#include "host/lang/syntax/scan.h"
 
 #include "base/buf.h"
 #include "testing/test.h"

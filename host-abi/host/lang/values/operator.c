@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The evaluator: operators. Integers wrap as in Go; mixed numbers become floats; both sides of &&
  * and || are always evaluated; values of different types are unequal, never an error. */
-#include "host/lang/eval.h"
-#include "host/lang/scan.h"
+#include "host/lang/values/eval.h"
+#include "host/lang/syntax/scan.h"
 
 #include "base/check.h"
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The evaluator: the functions of the library. Those that this version lacks are refused by name,
  * so that nobody takes them for misspelt. */
-#include "host/lang/eval.h"
+#include "host/lang/values/eval.h"
+#include "host/lang/values/library.h"
 
 #include "base/check.h"
 
 #include <stdlib.h>
+
+#define MAX_LIBRARY 50 /* functions among which a misspelt one is sought */
 
 static bool call_env(struct lang *l, const struct expr *e, struct andiron_value *ret)
 {
@@ -137,69 +140,33 @@ static const struct {
 	{"coalesce", NULL, call_coalesce},
 };
 
-static const char *const library[] = {"array.combine_maps",
-				      "array.group_by",
-				      "base64_decode",
-				      "constants.arch",
-				      "constants.os",
-				      "constants.version",
-				      "convert.nonsensitive",
-				      "encoding.from_URLbase64",
-				      "encoding.from_base64",
-				      "encoding.from_json",
-				      "encoding.from_yaml",
-				      "encoding.to_URLbase64",
-				      "encoding.to_base64",
-				      "encoding.to_json",
-				      "encoding.url_decode",
-				      "encoding.url_encode",
-				      "file.path_join",
-				      "format",
-				      "join",
-				      "json_decode",
-				      "json_path",
-				      "module_path",
-				      "nonsensitive",
-				      "replace",
-				      "split",
-				      "string.format",
-				      "string.join",
-				      "string.replace",
-				      "string.split",
-				      "string.to_lower",
-				      "string.to_upper",
-				      "string.trim",
-				      "string.trim_prefix",
-				      "string.trim_space",
-				      "string.trim_suffix",
-				      "to_lower",
-				      "to_upper",
-				      "trim",
-				      "trim_prefix",
-				      "trim_space",
-				      "trim_suffix",
-				      "yaml_decode"};
+/* What this version lacks. */
+static const char *const lacking[] = {
+	"array.combine_maps", "array.group_by",  "encoding.from_json", "encoding.from_yaml",
+	"encoding.to_json",   "json_decode",     "json_path",          "yaml_decode"};
 
 #define N_FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
-#define N_LIBRARY   (sizeof(library) / sizeof(library[0]))
+#define N_LACKING   (sizeof(lacking) / sizeof(lacking[0]))
 
 bool eval_library_name(struct str name)
 {
-	for (size_t i = 0; i < N_LIBRARY; i++)
-		if (str_is(name, library[i]))
+	for (size_t i = 0; i < N_LACKING; i++)
+		if (str_is(name, lacking[i]))
 			return true;
 	return false;
 }
 
 static const char *nearest_function(struct lang *l, struct str name)
 {
-	const char *names[N_FUNCTIONS + N_LIBRARY];
+	const char *names[N_FUNCTIONS + N_LACKING + MAX_LIBRARY];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_FUNCTIONS; i++)
 		names[n++] = functions[i].name;
-	for (size_t i = 0; i < N_LIBRARY; i++)
-		names[n++] = library[i];
+	for (size_t i = 0; i < N_LACKING; i++)
+		names[n++] = lacking[i];
+	for (size_t i = 0; library_functions[i].name && i < MAX_LIBRARY; i++)
+		names[n++] = library_functions[i].name;
 	return diag_suggest(l->diags, name, names, n);
 }
 
@@ -214,6 +181,15 @@ bool eval_call(struct lang *l, const struct expr *e, struct andiron_value *ret)
 			lang_warning(l, e->left->place, NULL, "%s is deprecated; write %s",
 				     functions[i].name, functions[i].instead);
 		return functions[i].call(l, e, ret);
+	}
+	for (const struct library_function *f = library_functions; f->name; f++) {
+		bool before = f->before && str_is(name, f->before);
+
+		if (before)
+			lang_warning(l, e->left->place, NULL, "%s is deprecated; write %s",
+				     f->before, f->name);
+		if (before || str_is(name, f->name))
+			return library_call(l, e, f, ret);
 	}
 	if (!name.n)
 		lang_error(l, e->place, NULL, "only a function can be called");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The evaluator: literals, lists, objects, members. It recurses as deep as the parser allows. */
-#include "host/lang/eval.h"
+#include "host/lang/values/eval.h"
+#include "host/lang/values/scope.h"
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -184,8 +185,10 @@ static bool eval_access(struct lang *l, const struct expr *e, struct andiron_val
 {
 	const struct andiron_value *found;
 	struct andiron_value map;
+	struct str path;
 
-	if (eval_path(l, e).n)
+	path = eval_path(l, e);
+	if (path.n && !scope_leads_inside(l, path))
 		return eval_reference(l, e, ret);
 	if (!eval(l, e->left, &map) || refuse_capsule(l, e, &map))
 		return false;

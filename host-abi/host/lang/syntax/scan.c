@@ -2,7 +2,7 @@
 /* The scanner. A TERMINATOR is decided after the blanks and comments behind a token were skipped:
  * if a line ended there. That is the same as Alloy's look ahead over comments, since comments leave
  * no tokens. */
-#include "host/lang/scan.h"
+#include "host/lang/syntax/scan.h"
 
 #include "base/check.h"
 

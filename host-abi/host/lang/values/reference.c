@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The evaluator: names. `discovery.relabel.pods.output` is a component's id and one of its exports;
- * the longest id that fits counts. A component comes before a function of the library that has its
- * name. */
-#include "host/lang/eval.h"
+/* The evaluator: names. `discovery.relabel.pods.output` is a component's id and one of its exports.
+ * A component comes before a function of the library that has its name. */
+#include "host/lang/values/eval.h"
+#include "host/lang/values/scope.h"
 
 #include "base/check.h"
 
@@ -11,6 +11,15 @@
 
 /* A capsule's integer: the node, and which of its exports. */
 #define EXPORT_BITS 16
+
+/* As Go calls them. */
+#ifdef __aarch64__
+#define ARCH "arm64"
+#else
+#define ARCH "amd64"
+#endif
+
+#define MAX_SHOWN 20 /* exports that a hint lists */
 
 uint32_t eval_node(const struct andiron_value *capsule)
 {
@@ -116,6 +125,18 @@ static bool refer(struct lang *l, const struct expr *e, uint32_t node, struct st
 	return false;
 }
 
+/* "it exports a, b", or that it exports nothing. */
+static const char *export_names(struct lang *l, const struct custom *custom)
+{
+	const char *text = "it exports";
+
+	for (size_t i = 0; text && i < custom->n_exports && i < MAX_SHOWN; i++)
+		text = arena_printf(l->arena, "%s%s %.*s", text, i ? "," : "",
+				    STR_FMT(str_first(custom->exports[i].name, 200)));
+	l->no_memory |= !text;
+	return custom->n_exports ? text : "it exports nothing";
+}
+
 /* constants.hostname, as the kernel has it. */
 static bool eval_hostname(struct lang *l, const struct expr *e, struct andiron_value *ret)
 {
@@ -133,11 +154,54 @@ static bool eval_hostname(struct lang *l, const struct expr *e, struct andiron_v
 	return copy.p;
 }
 
+static bool give_text(struct lang *l, const struct expr *e, struct str text,
+		      struct andiron_value *ret)
+{
+	struct str copy = lang_str(l, text);
+
+	*ret = eval_value(e, ANDIRON_VALUE_STRING);
+	ret->string = (struct andiron_str){copy.p, copy.n};
+	return copy.p;
+}
+
+/* The folder of the module or, at the top, of the file that asks. */
+static struct str module_path(const struct lang *l, const struct expr *e)
+{
+	struct str file = str_of(e->place.source->name);
+	size_t slash = str_rfind(file, '/');
+
+	for (const struct space *space = l->scope->space; space; space = space->around)
+		if (space->folder)
+			return str_of(space->folder);
+	return slash < file.n ? str_first(file, slash ? slash : 1) : STR(".");
+}
+
+static bool eval_constant(struct lang *l, const struct expr *e, struct str path, bool *found,
+			  struct andiron_value *ret)
+{
+	*found = true;
+	if (str_is(path, "constants.hostname"))
+		return eval_hostname(l, e, ret);
+	if (str_is(path, "constants.os"))
+		return give_text(l, e, STR("linux"), ret);
+	if (str_is(path, "constants.arch"))
+		return give_text(l, e, STR(ARCH), ret);
+	if (str_is(path, "constants.version"))
+		return give_text(l, e, STR(ANDIRON_VERSION), ret);
+	if (str_is(path, "module_path"))
+		return give_text(l, e, module_path(l, e), ret);
+	*found = false;
+	return false;
+}
+
 static bool refuse_name(struct lang *l, const struct expr *e, struct str path)
 {
 	struct str id = str_first(path, str_rfind(path, '.'));
 
-	if (eval_library_name(path))
+	if (str_starts(path, STR("argument.")))
+		lang_error(l, e->place, NULL, "there is no %.*s here",
+			   STR_FMT(str_first(path, 200)));
+	else if (eval_library_name(path))
 		lang_error(l, e->place, NULL, "%.*s is not supported yet by this version",
 			   STR_FMT(path));
 	else if (id.n == path.n)
@@ -146,28 +210,48 @@ static bool refuse_name(struct lang *l, const struct expr *e, struct str path)
 					STR_FMT(str_first(path, 200))),
 			   "the name %.*s means nothing here", STR_FMT(str_first(path, 200)));
 	else
-		lang_error(l, e->place, nearest_id(l, id), "there is no component \"%.*s\"",
-			   STR_FMT(str_first(id, 200)));
+		lang_error(l, e->place,
+			   l->scope->custom && names_find(&l->names, id) != INDEX_NONE
+				   ? "what stands outside a declare comes into it as an argument"
+				   : nearest_id(l, id),
+			   "there is no component \"%.*s\"", STR_FMT(str_first(id, 200)));
+	return false;
+}
+
+/* What an instance of a custom component exports. */
+static bool refer_to_custom(struct lang *l, const struct expr *e, const struct meaning *m,
+			    struct andiron_value *ret)
+{
+	struct str name = str_skip(m->rest, 1);
+	struct binding *found = binding_find(m->custom->exports, m->custom->n_exports, name);
+
+	if (found)
+		return binding_value(l, found, e, ret);
+	lang_error(l, e->place, export_names(l, m->custom),
+		   name.n ? "%s exports no \"%.*s\""
+			  : "%s is a custom component; a value is one of its exports%.*s",
+		   m->custom->id, STR_FMT(str_first(name, 200)));
 	return false;
 }
 
 bool eval_reference(struct lang *l, const struct expr *e, struct andiron_value *ret)
 {
-	struct str path = eval_path(l, e), id = path;
+	struct str path = eval_path(l, e);
+	bool found, good;
+	struct meaning m;
 
-	while (id.n) {
-		uint32_t node = names_find(&l->names, id);
-		size_t dot = str_rfind(id, '.');
-
-		if (node != INDEX_NONE)
-			return refer(l, e, node, str_skip(path, id.n), ret);
-		if (names_find(&l->lost, id) != INDEX_NONE) {
-			check(l->diags->n_errors > 0);
-			return false;
-		}
-		id = str_first(id, dot < id.n ? dot : 0);
+	if (!path.n)
+		return false;
+	if (scope_find(l, path, &m)) {
+		check(!m.lost || l->diags->n_errors > 0);
+		if (m.binding)
+			return binding_value(l, m.binding, e, ret);
+		if (m.custom)
+			return refer_to_custom(l, e, &m, ret);
+		return !m.lost && refer(l, e, m.node, m.rest, ret);
 	}
-	if (str_is(path, "constants.hostname"))
-		return eval_hostname(l, e, ret);
-	return path.n && refuse_name(l, e, path);
+	good = eval_constant(l, e, path, &found, ret);
+	if (found)
+		return good;
+	return !l->no_memory && refuse_name(l, e, path);
 }

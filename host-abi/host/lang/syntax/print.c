@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/check.h"
-#include "host/lang/redact.h"
+#include "host/lang/syntax/redact.h"
 
 #define TAB          4
 #define WINDOW       100 /* bytes of a line that are shown */

@@ -2,8 +2,8 @@
 /* Within the parser: its state, shared by statements (parse.c) and expressions (parse-expr.c). */
 #pragma once
 
-#include "host/lang/parse.h"
-#include "host/lang/scan.h"
+#include "host/lang/syntax/parse.h"
+#include "host/lang/syntax/scan.h"
 
 struct parser {
 	struct lang *l;

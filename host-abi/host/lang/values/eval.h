@@ -8,7 +8,7 @@
 #pragma once
 
 #include "host/lang/lang.h"
-#include "host/lang/tree.h"
+#include "host/lang/syntax/tree.h"
 
 #include <andiron/value.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parser: statements, and how it goes on after an error. */
-#include "host/lang/parser.h"
+#include "host/lang/syntax/parser.h"
 
 #include "base/check.h"
 

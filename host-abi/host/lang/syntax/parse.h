@@ -18,7 +18,7 @@
 #pragma once
 
 #include "host/lang/lang.h"
-#include "host/lang/tree.h"
+#include "host/lang/syntax/tree.h"
 
 /* Levels of brackets, blocks and operators. */
 #define PARSE_MAX_DEPTH 100

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contract in redact.h. */
-#include "host/lang/redact.h"
+#include "host/lang/syntax/redact.h"
 
 #include "base/check.h"
-#include "host/lang/scan.h"
+#include "host/lang/syntax/scan.h"
 #include "host/registry/describe-check.h"
 
 #include <errno.h>

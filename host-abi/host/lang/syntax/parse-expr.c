@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parser: expressions. A node's depth counts everything beneath it, also long chains (a + b + c
  * …) that the parser reads in a loop but that a walker recurses into. */
-#include "host/lang/parser.h"
+#include "host/lang/syntax/parser.h"
 
 #include "base/check.h"
 

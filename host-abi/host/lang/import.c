@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract in import.h. A module sees what it declares and imports itself and nothing else. Modules
+ * that import each other end at a depth; how many files are read is bounded, too. */
+#include "host/lang/import.h"
+
+#include "host/lang/values/eval.h"
+#include "host/lang/module.h"
+#include "host/lang/syntax/parse.h"
+
+#include "base/check.h"
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define MAX_DEPTH 32
+#define MAX_FILES 1000
+
+struct import {
+	struct str label;
+	struct space space;
+	struct place place;
+	struct import *next;
+};
+
+static const struct {
+	const char *name, *source, *refused;
+	const char *known[4];
+} kinds[] = {
+	{"import.file", "filename", NULL, {"filename", "detector", "poll_frequency"}},
+	{"import.string", "content", NULL, {"content"}},
+	{"import.http", NULL, "fetch the module first, and name its file in import.file", {NULL}},
+	{"import.git", NULL, "clone it first, and name the module's file in import.file", {NULL}},
+};
+
+static int kind_of(struct str name)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (str_is(name, kinds[i].name))
+			return (int)i;
+	return -1;
+}
+
+bool import_is(struct str name)
+{
+	return kind_of(name) >= 0;
+}
+
+const struct space *import_find(const struct space *space, struct str label)
+{
+	for (struct import *i = space->imports; i; i = i->next)
+		if (str_eq(i->label, label))
+			return &i->space;
+	return NULL;
+}
+
+/* What the module's text declares. */
+static bool add_text(struct draft *d, const struct scope *scope, const char *name, struct str text)
+{
+	struct source *source = lang_array(&d->l, struct source, 1);
+	size_t errors = d->l.diags->n_errors;
+	const struct stmt *first = NULL;
+
+	if (!source || !vec_push(&d->imported, source)) {
+		d->l.no_memory = true;
+		return false;
+	}
+	*source = (struct source){name, text};
+	if (draft_is_text(d, source))
+		first = parse_source(&d->l, source);
+	module_declare(d, scope, first, true);
+	return !d->l.no_memory && d->l.diags->n_errors == errors;
+}
+
+static bool add_file(struct draft *d, const struct scope *scope, const struct expr *e,
+		     const char *path)
+{
+	struct buf text = BUF_NULL;
+	struct str copy;
+	int r;
+
+	if (d->imported.n >= MAX_FILES) {
+		lang_error(&d->l, e->place, NULL, "more than %d modules are imported", MAX_FILES);
+		return false;
+	}
+	/* One byte more than is taken, so that what is too long is told as such. */
+	r = file_read(AT_FDCWD, path, &text, DRAFT_MAX_SOURCE + 1);
+	if (r < 0 && r != -E2BIG) {
+		lang_error(&d->l, e->place, NULL, "cannot read the module %s: %s", path,
+			   strerror(-r));
+		buf_free(&text);
+		return false;
+	}
+	copy = lang_str(&d->l, buf_str(&text));
+	buf_free(&text);
+	return copy.p && add_text(d, scope, path, copy);
+}
+
+static int is_module(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' && str_ends(str_of(entry->d_name), STR(".alloy"));
+}
+
+static bool add_folder(struct draft *d, const struct scope *scope, const struct expr *e,
+		       const char *folder)
+{
+	struct dirent **entries = NULL;
+	int n = scandir(folder, &entries, is_module, alphasort);
+	bool good = n > 0;
+
+	if (n <= 0)
+		lang_error(&d->l, e->place, NULL, "cannot read the modules of %s: %s", folder,
+			   n < 0 ? strerror(errno) : "no file in it is named *.alloy");
+	for (int i = 0; i < n; i++) {
+		const char *path = arena_printf(d->l.arena, "%s/%s", folder, entries[i]->d_name);
+
+		d->l.no_memory |= !path;
+		good = path && add_file(d, scope, e, path) && good;
+		free(entries[i]);
+	}
+	free(entries);
+	return good;
+}
+
+/* The folder of a path, for the module's own imports. */
+static const char *folder_of(struct draft *d, const char *path, bool is_folder)
+{
+	struct str s = str_of(path);
+	size_t slash = str_rfind(s, '/');
+
+	if (is_folder)
+		return path;
+	return slash < s.n ? lang_str(&d->l, str_first(s, slash ? slash : 1)).p : ".";
+}
+
+static bool add_path(struct draft *d, struct scope *scope, const struct expr *e, struct str value)
+{
+	struct str path = lang_str(&d->l, value);
+	struct stat st;
+
+	if (!path.p)
+		return false;
+	if (stat(path.p, &st) < 0) {
+		lang_error(&d->l, e->place, NULL, "cannot read the module %s: %s", path.p,
+			   strerror(errno));
+		return false;
+	}
+	/* A pipe would be waited for. */
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) {
+		lang_error(&d->l, e->place, NULL, "%s is neither a file nor a folder", path.p);
+		return false;
+	}
+	scope->space->folder = folder_of(d, path.p, S_ISDIR(st.st_mode));
+	if (!scope->space->folder)
+		return false;
+	return S_ISDIR(st.st_mode) ? add_folder(d, scope, e, path.p)
+				   : add_file(d, scope, e, path.p);
+}
+
+static const struct stmt *argument(struct draft *d, const struct stmt *s, int kind)
+{
+	const struct stmt *found = NULL;
+
+	if (!module_only(d, s, kinds[kind].known))
+		return NULL;
+	for (const struct stmt *x = s->body; x; x = x->next)
+		if (str_is(x->name, kinds[kind].source))
+			found = x;
+	if (!found)
+		lang_error(&d->l, s->place, NULL, "%s needs the argument %s", kinds[kind].name,
+			   kinds[kind].source);
+	return found && found->value ? found : NULL;
+}
+
+static struct import *import_new(struct draft *d, const struct scope *scope, const struct stmt *s)
+{
+	struct import *made = lang_array(&d->l, struct import, 1);
+
+	for (struct import *i = scope->space->imports; i; i = i->next)
+		if (str_eq(i->label, s->label)) {
+			module_refuse_second(d, s, &i->place);
+			return NULL;
+		}
+	if (!made)
+		return NULL;
+	*made = (struct import){.label = s->label, .place = s->place};
+	made->space.folder = scope->space->folder;
+	made->next = scope->space->imports;
+	scope->space->imports = made;
+	return made;
+}
+
+bool import_block(struct draft *d, const struct scope *scope, const struct stmt *s)
+{
+	int kind = kind_of(s->name);
+	struct scope inside = {.prefix = "", .depth = scope->depth + 1};
+	struct andiron_value value;
+	const struct stmt *source;
+	struct import *made;
+	const char *name;
+	struct str text;
+
+	check(kind >= 0);
+	if (kinds[kind].refused) {
+		lang_error(&d->l, s->place, kinds[kind].refused, "%s is not supported",
+			   kinds[kind].name);
+		return false;
+	}
+	if (scope->depth >= MAX_DEPTH) {
+		lang_error(&d->l, s->place, "does one of them import itself?",
+			   "modules import each other more than %d levels deep", MAX_DEPTH);
+		return false;
+	}
+	source = argument(d, s, kind);
+	made = source ? import_new(d, scope, s) : NULL;
+	d->l.scope = scope;
+	if (!made || !eval(&d->l, source->value, &value))
+		return false;
+	if (value.kind != ANDIRON_VALUE_STRING) {
+		lang_error(&d->l, source->value->place, NULL, "%s is a string, not %s",
+			   kinds[kind].source, eval_describe(&d->l, &value));
+		return false;
+	}
+	inside.space = &made->space;
+	text = (struct str){value.string.ptr, value.string.len};
+	if (strcmp(kinds[kind].name, "import.file") == 0)
+		return add_path(d, &inside, source->value, text);
+	name = arena_printf(d->l.arena, "%s of %s:%u", kinds[kind].source,
+			    s->place.source->name, source->value->place.line);
+	d->l.no_memory |= !name;
+	return name && add_text(d, &inside, name, text);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import.file and import.string: modules, whose custom components are named LABEL.NAME. A file is
+ * read once, when the plan is built; a reload reads it again. */
+#pragma once
+
+#include "host/lang/draft.h"
+#include "host/lang/values/scope.h"
+
+/* "import.file", also those that are refused ("import.git"). */
+bool import_is(struct str name);
+
+/* Adds what the block brings to the scope's space; false after an error. */
+bool import_block(struct draft *d, const struct scope *scope, const struct stmt *s);
+
+/* The space of the module with that label, or NULL. */
+const struct space *import_find(const struct space *space, struct str label);

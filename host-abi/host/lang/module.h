@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Modules: declare, import and foreach. They are gone in the plan: an instance of a custom
+ * component is the components that it declares, each with arguments of its own.
+ *
+ *     declare "pods" {                     pods "all" {           discovery.kubernetes.p, as
+ *       argument "fwd" { }                   fwd = […]       →    pods.all/discovery.kubernetes.p
+ *       discovery.kubernetes "p" { … }     }
+ *       export "found" { value = … }
+ *     }
+ *
+ * Source: grafana/alloy, docs/sources/get-started/modules and internal/runtime. */
+#pragma once
+
+#include "host/lang/draft.h"
+
+/* What a file or a body of declare declares and imports, before its blocks are looked at, since
+ * these may stand before. `module`: nothing else may stand in it. */
+void module_declare(struct draft *d, const struct scope *scope, const struct stmt *first,
+		    bool module);
+
+/* The block's effect, if it belongs to modules or names a custom component; else false. */
+bool module_block(struct draft *d, const struct scope *scope, const struct stmt *s);
+
+/* The foreach blocks: they go over values, so all that can be named is known before. */
+void module_loops(struct draft *d);
+
+/* Names of custom components that can stand here, for a hint: at most n; how many. */
+size_t module_names(struct draft *d, const struct scope *scope, const char **names, size_t n);
+
+/* Whether all that a block holds are arguments of these names (NULL ends them), each once; the
+ * others are reported. */
+bool module_only(struct draft *d, const struct stmt *block, const char *const *known);
+/* That a block with its name and label stands at `first` already. */
+void module_refuse_second(struct draft *d, const struct stmt *s, const struct place *first);

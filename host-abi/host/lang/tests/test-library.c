@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library's functions on text; what Go's packages give for the same. */
+#include "host/lang/tests/test-lang.h"
+
+TEST(strings)
+{
+	expect_value("string.join([\"a\", \"b\"], \", \")", "\"a, b\"");
+	expect_value("string.join([], \", \")", "\"\"");
+	expect_value("string.replace(\"banana\", \"an\", \"-\")", "\"b--a\"");
+	expect_value("string.replace(\"ab\", \"\", \"-\")", "\"-a-b-\"");
+	expect_value("string.split(\"a,b,,c\", \",\")", "[\"a\" \"b\" \"\" \"c\"]");
+	expect_value("string.split(\"ab\", \"\")", "[\"a\" \"b\"]");
+	expect_value("string.split(\"\", \",\")", "[\"\"]");
+	expect_value("string.split(\"\", \"\")", "[]");
+	expect_value("string.to_lower(\"ABc\")", "\"abc\"");
+	expect_value("string.to_upper(\"abC\")", "\"ABC\"");
+	expect_value("string.trim(\"?!hello?!\", \"!?\")", "\"hello\"");
+	expect_value("string.trim(\"éaé\", \"é\")", "\"a\"");
+	expect_value("string.trim_prefix(\"helloworld\", \"hello\")", "\"world\"");
+	expect_value("string.trim_suffix(\"helloworld\", \"world\")", "\"hello\"");
+	expect_value("string.trim_space(\"  a b \")", "\"a b\"");
+}
+
+TEST(formats)
+{
+	expect_value("string.format(\"x\")", "\"x\"");
+	expect_value("string.format(\"%d%% of %s\", 5, \"it\")", "\"5% of it\"");
+	expect_value("string.format(\"%v %v %v\", 1.5, true, null)", "\"1.5 true null\"");
+	expect_value("string.format(\"[%5s|%-5s|%.2s]\", \"ab\", \"é\", \"abc\")",
+		     "\"[   ab|é    |ab]\"");
+	expect_value("string.format(\"%03d %x %b %.2f %q\", 7, 255, 5, 1.005, \"a\\\"b\")",
+		     "\"007 ff 101 1.00 \"a\\\"b\"\"");
+	expect_no_value("string.format(\"%d\", \"x\")",
+		    "f:2:31: error: string.format takes a number here, not a string\n"
+		    "    2 |   value = string.format(\"%d\", \"x\")\n"
+		    "      |                               ^~~\n");
+	expect_no_value("string.format(\"%d\")",
+		    "f:2:11: error: the format asks for more values than 0\n"
+		    "    2 |   value = string.format(\"%d\")\n"
+		    "      |           ^~~~~~~~~~~~~~~~~~~\n");
+	expect_no_value("string.format(\"a\", 1)",
+		    "f:2:11: error: the format takes 0 values, not 1\n"
+		    "    2 |   value = string.format(\"a\", 1)\n"
+		    "      |           ^~~~~~~~~~~~~~~~~~~~~\n");
+	expect_no_value("string.format(\"100%\")",
+		    "f:2:11: error: the format ends within a verb\n"
+		    "    2 |   value = string.format(\"100%\")\n"
+		    "      |           ^~~~~~~~~~~~~~~~~~~~~\n");
+	expect_no_value("string.format(\"%y\", 1)",
+		    "f:2:25: error: the format holds the unknown verb %y\n"
+		    "    2 |   value = string.format(\"%y\", 1)\n"
+		    "      |                         ^~~~\n"
+		    "  the verbs are %v %s %q %t %d %b %o %x %e %f %g\n");
+	expect_no_value("string.format(\"%999999999999d\", 1)",
+		    "f:2:11: error: the format ends within a verb\n"
+		    "    2 |   value = string.format(\"%999999999999d\", 1)\n"
+		    "      |           ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n");
+}
+
+TEST(encodings)
+{
+	expect_value("encoding.to_base64(\"string123!?$*&()'-=@~\")",
+		     "\"c3RyaW5nMTIzIT8kKiYoKSctPUB+\"");
+	expect_value("encoding.to_URLbase64(\"string123!?$*&()'-=@~\")",
+		     "\"c3RyaW5nMTIzIT8kKiYoKSctPUB-\"");
+	expect_value("encoding.from_base64(\"YQ==\")", "\"a\"");
+	expect_value("encoding.to_base64(\"ab\")", "\"YWI=\"");
+	expect_value("encoding.from_URLbase64(\"c3RyaW5nMTIzIT8kKiYoKSctPUB-\")",
+		     "\"string123!?$*&()'-=@~\"");
+	expect_value("encoding.url_encode(\"a b/ü&\")", "\"a+b%2F%C3%BC%26\"");
+	expect_value("encoding.url_decode(\"a+b%2F%c3%bc\")", "\"a b/ü\"");
+	expect_no_value("encoding.from_base64(\"YQ\")",
+		    "f:2:32: error: this is not base64\n"
+		    "    2 |   value = encoding.from_base64(\"YQ\")\n"
+		    "      |                                ^~~~\n");
+	expect_no_value("encoding.from_base64(\"/w==\")",
+		    "f:2:32: error: it encodes no UTF-8 text\n"
+		    "    2 |   value = encoding.from_base64(\"/w==\")\n"
+		    "      |                                ^~~~~~\n");
+	expect_no_value("encoding.url_decode(\"%4\")",
+		    "f:2:31: error: this is not encoded for a URL\n"
+		    "    2 |   value = encoding.url_decode(\"%4\")\n"
+		    "      |                               ^~~~\n");
+}
+
+TEST(paths)
+{
+	expect_value("file.path_join(\"a\", \"b/../c\", \"/d\")", "\"a/c/d\"");
+	expect_value("file.path_join(\"/\", \"..\", \"x\")", "\"/x\"");
+	expect_value("file.path_join(\"..\", \"..\", \"x\")", "\"../../x\"");
+	expect_value("file.path_join(\"a\", \"..\")", "\".\"");
+	expect_value("file.path_join()", "\"\"");
+	expect_value("file.path_join(module_path, \"x\")", "\"x\"");
+}
+
+TEST(wrong_arguments)
+{
+	expect_no_value("string.join(\"a\", \"b\")",
+		    "f:2:23: error: string.join takes a list of strings here, not a string\n"
+		    "    2 |   value = string.join(\"a\", \"b\")\n"
+		    "      |                       ^~~\n");
+	expect_no_value("string.join([1], \"b\")",
+		    "f:2:23: error: string.join takes a list of strings alone here, not a "
+		    "number\n"
+		    "    2 |   value = string.join([1], \"b\")\n"
+		    "      |                       ^~~\n");
+	expect_no_value("string.to_lower(\"a\", \"b\")",
+		    "f:2:11: error: string.to_lower takes 1 value, not 2\n"
+		    "    2 |   value = string.to_lower(\"a\", \"b\")\n"
+		    "      |           ^~~~~~~~~~~~~~~~~~~~~~~~~\n"
+		    "  write string.to_lower(TEXT)\n");
+	expect_no_value("string.trim(1, \"b\")",
+		    "f:2:23: error: string.trim takes a string here, not a number\n"
+		    "    2 |   value = string.trim(1, \"b\")\n"
+		    "      |                       ^\n");
+	expect_no_value("to_lower(\"A\")",
+		    "f:2:11: warning: to_lower is deprecated; write string.to_lower\n"
+		    "    2 |   value = to_lower(\"A\")\n"
+		    "      |           ^~~~~~~~\n"
+		    "node test.any.a: {value=\"a\"}\n");
+}
+
+/* What doubles again and again ends at a bound. */
+TEST(growth_ends)
+{
+	char *text = NULL, *plan;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+
+	fputs("test.any \"a\" {\n  value = ", f);
+	for (int i = 0; i < 40; i++)
+		fputs("string.replace(", f);
+	fputs("\"a\"", f);
+	for (int i = 0; i < 40; i++)
+		fputs(", \"a\", \"aa\")", f);
+	fputs("\n}\n", f);
+	fclose(f);
+	plan = plan_text(str_of(text));
+	expect(strstr(plan, "this text is longer than 1048576 bytes"));
+	free(plan);
+	free(text);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* string.format: the verbs of Go, by printf where they agree. */
+#include "host/lang/values/library-text.h"
+
+/* A verb: %, flags, width, precision, letter. */
+struct verb {
+	char spec[40]; /* for printf, without length and letter */
+	size_t width, precision;
+	bool left, has_precision;
+	char letter;
+};
+
+static size_t read_number(struct str s, size_t *at)
+{
+	size_t n = 0;
+
+	for (; *at < s.n && s.p[*at] >= '0' && s.p[*at] <= '9' && n < 1000; (*at)++)
+		n = n * 10 + (size_t)(s.p[*at] - '0');
+	return n;
+}
+
+/* s begins behind the %. Bytes read; 0: it is none. */
+static size_t read_verb(struct str s, struct verb *ret)
+{
+	size_t at = 0;
+	int n;
+
+	*ret = (struct verb){0};
+	if (!s.n)
+		return 0;
+	while (at < s.n && at < 5 && s.p[at] && strchr("+-# 0", s.p[at]))
+		ret->left |= s.p[at++] == '-';
+	ret->spec[0] = '%';
+	memcpy(ret->spec + 1, s.p, at);
+	n = (int)at + 1;
+	ret->width = read_number(s, &at);
+	if (at < s.n && s.p[at] == '.') {
+		at++;
+		ret->has_precision = true;
+		ret->precision = read_number(s, &at);
+	}
+	if (ret->width)
+		n += snprintf(ret->spec + n, sizeof(ret->spec) - (size_t)n, "%zu", ret->width);
+	if (ret->has_precision)
+		snprintf(ret->spec + n, sizeof(ret->spec) - (size_t)n, ".%zu", ret->precision);
+	if (at >= s.n || !s.p[at] || ret->width >= 1000 || ret->precision >= 1000)
+		return 0;
+	ret->letter = s.p[at];
+	return at + 1;
+}
+
+static void pad(struct buf *out, const struct verb *v, struct str text)
+{
+	size_t shown = 0;
+
+	if (v->has_precision && v->precision < text.n)
+		text.n = v->precision;
+	for (size_t i = 0; i < text.n; i++)
+		shown += ((unsigned char)text.p[i] & 0xc0) != 0x80;
+	for (size_t i = shown; !v->left && i < v->width; i++)
+		buf_putc(out, ' ');
+	buf_str_append(out, text);
+	for (size_t i = shown; v->left && i < v->width; i++)
+		buf_putc(out, ' ');
+}
+
+static void put_quoted(struct buf *out, struct str text)
+{
+	buf_putc(out, '"');
+	for (size_t i = 0; i < text.n; i++) {
+		if (text.p[i] == '"' || text.p[i] == '\\')
+			buf_putc(out, '\\');
+		if (text.p[i] == '\n')
+			buf_str_append(out, STR("\\n"));
+		else
+			buf_putc(out, text.p[i]);
+	}
+	buf_putc(out, '"');
+}
+
+/* The value as text; false if it is a list or an object. */
+static bool as_text(struct lang *l, const struct andiron_value *v, struct str *ret)
+{
+	char *text = NULL;
+	char number[40];
+
+	switch (v->kind) {
+	case ANDIRON_VALUE_STRING:
+		*ret = (struct str){v->string.ptr, v->string.len};
+		return true;
+	case ANDIRON_VALUE_NULL:
+		*ret = STR("null");
+		return true;
+	case ANDIRON_VALUE_BOOL:
+		*ret = v->integer ? STR("true") : STR("false");
+		return true;
+	case ANDIRON_VALUE_INT:
+		text = arena_printf(l->arena, "%lld", (long long)v->integer);
+		break;
+	case ANDIRON_VALUE_FLOAT:
+		for (int precision = 1; precision <= 17; precision++) {
+			str_print_fraction(number, sizeof(number), precision, v->number);
+			if (str_parse_fraction(number, NULL) == v->number)
+				break;
+		}
+		text = arena_printf(l->arena, "%s", number);
+		break;
+	default:
+		return false;
+	}
+	l->no_memory |= !text;
+	*ret = text ? str_of(text) : STR_NULL;
+	return text;
+}
+
+static bool is_number(const struct andiron_value *v)
+{
+	return v->kind == ANDIRON_VALUE_INT || v->kind == ANDIRON_VALUE_FLOAT;
+}
+
+/* By printf; the point of a fraction is a point whatever the locale says. */
+static void put_number(struct buf *out, const struct verb *v, const struct andiron_value *value)
+{
+	bool whole = strchr("dboxX", v->letter);
+	long long n = value->kind == ANDIRON_VALUE_INT ? value->integer : (long long)value->number;
+	double x = value->kind == ANDIRON_VALUE_INT ? (double)value->integer : value->number;
+	char spec[48], text[1400], *comma;
+	size_t digits = 0;
+
+	if (v->letter == 'b') {
+		unsigned long long rest = n < 0 ? -(unsigned long long)n : (unsigned long long)n;
+
+		text[sizeof(text) - 1] = '\0';
+		do
+			text[sizeof(text) - 2 - digits++] = (char)('0' + (rest & 1));
+		while (rest >>= 1);
+		if (n < 0)
+			text[sizeof(text) - 2 - digits++] = '-';
+		pad(out, v, (struct str){text + sizeof(text) - 1 - digits, digits});
+		return;
+	}
+	snprintf(spec, sizeof(spec), "%s%s%c", v->spec, whole ? "ll" : "", v->letter);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	if (whole)
+		snprintf(text, sizeof(text), spec, n);
+	else
+		snprintf(text, sizeof(text), spec, x);
+#pragma GCC diagnostic pop
+	comma = whole ? NULL : strchr(text, ',');
+	if (comma)
+		*comma = '.';
+	buf_str_append(out, str_of(text));
+}
+
+/* One verb's value; false after an error. */
+static bool put_verb(struct lang *l, const struct expr *e, struct buf *out, const struct verb *v,
+		     const struct andiron_value *args, size_t i)
+{
+	struct str text = STR_NULL;
+
+	if (i >= e->n_items) {
+		lang_error(l, e->place, NULL, "the format asks for more values than %u",
+			   e->n_items - 1);
+		return false;
+	}
+	if (strchr("dboxXeEfFgG", v->letter)) {
+		if (!is_number(&args[i]))
+			return library_refuse(l, e, i, "a number", &args[i]);
+		put_number(out, v, &args[i]);
+		return true;
+	}
+	if (!strchr("vsqt", v->letter)) {
+		lang_error(l, library_argument(e, 0)->place,
+			   "the verbs are %v %s %q %t %d %b %o %x %e %f %g",
+			   "the format holds the unknown verb %%%c", v->letter);
+		return false;
+	}
+	if (!as_text(l, &args[i], &text))
+		return !l->no_memory && library_refuse(l, e, i, "text or a number", &args[i]);
+	if (v->letter == 'q')
+		put_quoted(out, text);
+	else
+		pad(out, v, text);
+	return true;
+}
+
+LIBRARY_FUNCTION(format)
+{
+	struct buf out = library_text();
+	size_t used = 1;
+	struct str rest = STR_NULL;
+	uint32_t flags = 0;
+
+	if (!library_strings(l, e, args, 1, &rest))
+		return false;
+	for (uint32_t i = 0; i < e->n_items; i++)
+		flags |= args[i].flags;
+	while (rest.n && !out.failed) {
+		size_t at = str_find(rest, '%'), n;
+		bool percent = at < rest.n;
+		struct verb verb;
+
+		buf_str_append(&out, str_first(rest, at));
+		rest = str_skip(rest, at + 1);
+		if (str_starts(rest, STR("%"))) {
+			buf_putc(&out, '%');
+			rest = str_skip(rest, 1);
+			continue;
+		}
+		if (!percent)
+			break;
+		n = read_verb(rest, &verb);
+		if (!n)
+			lang_error(l, e->place, NULL, "the format ends within a verb");
+		if (!n || !put_verb(l, e, &out, &verb, args, used++)) {
+			buf_free(&out);
+			return false;
+		}
+		rest = str_skip(rest, n);
+	}
+	if (used < e->n_items) {
+		lang_error(l, e->place, NULL, "the format takes %zu values, not %u", used - 1,
+			   e->n_items - 1);
+		buf_free(&out);
+		return false;
+	}
+	return library_give(l, e, &out, flags, ret);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract in library.h. Results are bounded, since replace in replace grows without end. */
+#include "host/lang/values/library-text.h"
+
+#define MAX_RESULT ((size_t)1 << 20)
+
+struct buf library_text(void)
+{
+	return (struct buf){.limit = MAX_RESULT};
+}
+
+bool library_give(struct lang *l, const struct expr *e, struct buf *text, uint32_t flags,
+		  struct andiron_value *ret)
+{
+	struct str copy = STR_NULL;
+
+	if (text->failed)
+		lang_error(l, e->place, NULL, "this text is longer than %zu bytes", MAX_RESULT);
+	else
+		copy = lang_str(l, buf_str(text));
+	buf_free(text);
+	*ret = eval_value(e, ANDIRON_VALUE_STRING);
+	ret->string = (struct andiron_str){copy.p, copy.n};
+	ret->flags = flags & ANDIRON_VALUE_SECRET;
+	return copy.p;
+}
+
+bool library_give_str(struct lang *l, const struct expr *e, struct str s, uint32_t flags,
+		      struct andiron_value *ret)
+{
+	struct buf text = library_text();
+
+	buf_str_append(&text, s);
+	return library_give(l, e, &text, flags, ret);
+}
+
+const struct expr *library_argument(const struct expr *e, size_t i)
+{
+	const struct expr *a = e->items;
+
+	while (i--)
+		a = a->next;
+	return a;
+}
+
+bool library_refuse(struct lang *l, const struct expr *e, size_t i, const char *wanted,
+		    const struct andiron_value *value)
+{
+	struct str name = eval_path(l, e->left);
+
+	lang_error(l, library_argument(e, i)->place, NULL, "%.*s takes %s here, not %s",
+		   STR_FMT(name), wanted, eval_describe(l, value));
+	return false;
+}
+
+bool library_strings(struct lang *l, const struct expr *e, const struct andiron_value *args,
+		     size_t n, struct str *ret)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (args[i].kind != ANDIRON_VALUE_STRING)
+			return library_refuse(l, e, i, "a string", &args[i]);
+		ret[i] = (struct str){args[i].string.ptr, args[i].string.len};
+	}
+	return true;
+}
+
+#define MANY UINT32_MAX
+
+const struct library_function library_functions[] = {
+	{"string.format", "format", 1, MANY, "FORMAT, VALUE, …", library_format},
+	{"string.join", "join", 2, 2, "LIST, SEPARATOR", library_join},
+	{"string.replace", "replace", 3, 3, "TEXT, OLD, NEW", library_replace},
+	{"string.split", "split", 2, 2, "TEXT, SEPARATOR", library_split},
+	{"string.to_lower", "to_lower", 1, 1, "TEXT", library_lower},
+	{"string.to_upper", "to_upper", 1, 1, "TEXT", library_upper},
+	{"string.trim", "trim", 2, 2, "TEXT, CHARACTERS", library_trim},
+	{"string.trim_prefix", "trim_prefix", 2, 2, "TEXT, PREFIX", library_trim_prefix},
+	{"string.trim_suffix", "trim_suffix", 2, 2, "TEXT, SUFFIX", library_trim_suffix},
+	{"string.trim_space", "trim_space", 1, 1, "TEXT", library_trim_space},
+	{"encoding.to_base64", NULL, 1, 1, "TEXT", library_to_base64},
+	{"encoding.from_base64", "base64_decode", 1, 1, "TEXT", library_from_base64},
+	{"encoding.to_URLbase64", NULL, 1, 1, "TEXT", library_to_url64},
+	{"encoding.from_URLbase64", NULL, 1, 1, "TEXT", library_from_url64},
+	{"encoding.url_encode", NULL, 1, 1, "TEXT", library_url_encode},
+	{"encoding.url_decode", NULL, 1, 1, "TEXT", library_url_decode},
+	{"file.path_join", NULL, 0, MANY, "PART, …", library_path_join},
+	{"convert.nonsensitive", "nonsensitive", 1, 1, "SECRET", library_nonsensitive},
+	{NULL, NULL, 0, 0, NULL, NULL},
+};
+
+bool library_call(struct lang *l, const struct expr *e, const struct library_function *f,
+		  struct andiron_value *ret)
+{
+	struct andiron_value *args = lang_array(l, struct andiron_value, e->n_items);
+	bool good = args;
+	size_t n = 0;
+
+	if (e->n_items < f->least || e->n_items > f->most) {
+		lang_error(l, e->place,
+			   arena_printf(l->arena, "write %s(%s)", f->name, f->usage),
+			   "%s takes %s%u value%s, not %u", f->name,
+			   f->most == MANY ? "at least " : "", f->least,
+			   f->least == 1 ? "" : "s", e->n_items);
+		return false;
+	}
+	for (const struct expr *a = e->items; args && a; a = a->next)
+		good &= eval(l, a, &args[n++]);
+	return good && f->call(l, e, args, ret);
+}

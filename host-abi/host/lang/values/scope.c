@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract in scope.h. */
+#include "host/lang/values/scope.h"
+
+#include "host/lang/values/eval.h"
+
+#include "base/check.h"
+
+/* Values that are evaluated within each other, by the depth of their expressions: what recurses
+ * here has a stack that is bounded. */
+#define MAX_DEPTH 1000
+
+enum { UNKNOWN, OPEN, KNOWN, FAILED };
+
+struct binding *binding_find(struct binding *all, size_t n, struct str name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(all[i].name, name))
+			return &all[i];
+	return NULL;
+}
+
+bool binding_value(struct lang *l, struct binding *b, const struct expr *e,
+		   struct andiron_value *ret)
+{
+	const struct scope *scope = l->scope;
+	bool good;
+
+	if (!b->expr || b->state == KNOWN) {
+		*ret = b->value;
+		return true;
+	}
+	if (b->state == FAILED)
+		return false;
+	if (b->state == OPEN) {
+		lang_error(l, e->place, NULL, "the value of %.*s needs itself",
+			   STR_FMT(str_first(b->name, 200)));
+		return false;
+	}
+	if (l->depth + b->expr->depth > MAX_DEPTH) {
+		lang_error(l, e->place, NULL, "this value leads through too many others");
+		return false;
+	}
+	b->state = OPEN;
+	l->scope = b->scope;
+	l->depth += b->expr->depth;
+	good = eval(l, b->expr, &b->value);
+	l->depth -= b->expr->depth;
+	l->scope = scope;
+	b->state = good ? KNOWN : FAILED;
+	*ret = b->value;
+	return good;
+}
+
+/* argument.NAME.value, or a foreach's variable. */
+static bool find_binding(const struct scope *scope, struct str path, struct meaning *ret)
+{
+	struct str rest = path, first = str_cut(&rest, '.'), second = str_cut(&rest, '.');
+
+	if (scope->variable && str_eq(first, scope->variable->name)) {
+		ret->binding = scope->variable;
+		ret->rest = str_skip(path, first.n);
+		return true;
+	}
+	if (!scope->custom || !str_is(first, "argument"))
+		return false;
+	ret->binding = binding_find(scope->arguments, scope->n_arguments, second);
+	ret->rest = str_skip(path, first.n + 1 + second.n);
+	if (ret->binding && str_is(str_cut(&rest, '.'), "value"))
+		ret->rest = str_skip(ret->rest, strlen(".value"));
+	else
+		ret->binding = NULL;
+	return ret->binding;
+}
+
+static bool find_id(struct lang *l, const struct scope *scope, struct str path,
+		    struct meaning *ret)
+{
+	struct str id = path;
+
+	while (id.n) {
+		const char *whole = *scope->prefix ? arena_printf(l->arena, "%s%.*s", scope->prefix,
+								  STR_FMT(id))
+						   : NULL;
+		struct str name = whole ? str_of(whole) : id;
+		size_t dot = str_rfind(id, '.');
+		uint32_t custom = names_find(&l->customs, name);
+
+		if (*scope->prefix && !whole) {
+			l->no_memory = true;
+			return false;
+		}
+		ret->node = names_find(&l->names, name);
+		ret->custom = custom == INDEX_NONE ? NULL : l->custom.p[custom];
+		ret->lost = names_find(&l->lost, name) != INDEX_NONE;
+		ret->rest = str_skip(path, id.n);
+		if (ret->node != INDEX_NONE || ret->custom || ret->lost)
+			return true;
+		id = str_first(id, dot < id.n ? dot : 0);
+	}
+	return false;
+}
+
+bool scope_find(struct lang *l, struct str path, struct meaning *ret)
+{
+	for (const struct scope *scope = l->scope; scope && !l->no_memory; scope = scope->around) {
+		*ret = (struct meaning){.node = INDEX_NONE};
+		if (find_binding(scope, path, ret) || find_id(l, scope, path, ret))
+			return true;
+	}
+	*ret = (struct meaning){.node = INDEX_NONE};
+	return false;
+}
+
+bool scope_leads_inside(struct lang *l, struct str path)
+{
+	struct meaning m;
+	struct str rest;
+
+	if (!scope_find(l, path, &m))
+		return false;
+	rest = str_skip(m.rest, 1);
+	if (m.binding)
+		return rest.n;
+	return m.custom && str_find(rest, '.') < rest.n;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scopes: what a name means at one place of a configuration. The top of the files is a scope, and
+ * so is each instance of a custom component (declare) and each round of a foreach. The ids of what
+ * stands in a scope begin with its prefix ("pods.default/"), so that two instances of one declare
+ * do not meet.
+ *
+ * Arguments, exports and variables are bindings: expressions that are evaluated when they are first
+ * asked for, in the scope in which they were written. So their order in the files does not matter,
+ * each is evaluated once however often it is named, and a circle of them is found. */
+#pragma once
+
+#include "host/lang/lang.h"
+#include "host/lang/syntax/tree.h"
+
+#include <andiron/value.h>
+
+struct scope;
+
+struct binding {
+	struct str name;
+	const struct expr *expr; /* NULL: the value is known */
+	const struct scope *scope;
+	struct andiron_value value;
+	uint8_t state;
+};
+
+/* Custom components that can be named: those that a file or a body declares, and what it imports.
+ * A declare sees those of the declares around it; a module sees its own only. */
+struct space {
+	const struct space *around;
+	const char *folder; /* of the module's file; NULL: of the expression's file */
+	bool seen; /* what it declares has been looked for */
+	struct declaration *declarations;
+	struct import *imports;
+};
+
+struct scope {
+	const struct scope *around; /* of a foreach: its names are seen, too */
+	struct space *space;
+	const char *prefix;
+	bool custom;
+	struct binding *arguments; /* of a custom component: argument.NAME.value */
+	size_t n_arguments;
+	struct binding *variable; /* of a foreach, or NULL */
+	unsigned int depth;
+};
+
+/* An instance of a custom component. */
+struct custom {
+	const char *id;
+	struct binding *exports;
+	size_t n_exports;
+};
+
+/* What a path of names ("a.b.c") means in the scope l->scope. */
+struct meaning {
+	uint32_t node;           /* a component's, or INDEX_NONE */
+	struct custom *custom;   /* an instance of a custom component, or NULL */
+	struct binding *binding; /* an argument or a variable, or NULL */
+	bool lost;               /* a block that was refused: who names it is not told again */
+	struct str rest;         /* what follows, with its dot, or nothing */
+};
+
+/* False if it means nothing here. The longest id counts, and the innermost scope. */
+bool scope_find(struct lang *l, struct str path, struct meaning *ret);
+
+/* Whether the path leads into a value rather than naming it: x.member of a variable x. */
+bool scope_leads_inside(struct lang *l, struct str path);
+
+/* The binding's value; false after an error, which is reported once. */
+bool binding_value(struct lang *l, struct binding *b, const struct expr *e,
+		   struct andiron_value *ret);
+
+/* The one of that name among n, or NULL. */
+struct binding *binding_find(struct binding *all, size_t n, struct str name);
