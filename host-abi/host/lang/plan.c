@@ -78,6 +78,36 @@ const char *draft_searched(struct draft *d)
 	return d->searched;
 }
 
+/* Components of Alloy that are for something else than profiles. */
+static const struct {
+	const char *beginning, *signal;
+} others[] = {
+	{"loki.", "logs"},
+	{"prometheus.", "metrics"},
+	{"mimir.", "metrics"},
+	{"otelcol.", "metrics, logs and traces"},
+	{"beyla.", "metrics and traces"},
+	{"faro.", "what browsers report"},
+	{"database_observability.", "metrics and logs of databases"},
+};
+
+#define OTHERS_HINT                                                                                \
+	"leave it in a file of Alloy's; the blocks for profiles, with the discovery that they "    \
+	"name, go into a file of andiron's"
+
+/* Says so of a component of another signal. */
+static bool is_other_signal(struct draft *d, const struct stmt *s)
+{
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (str_starts(s->name, str_of(others[i].beginning))) {
+			lang_error(&d->l, s->place, OTHERS_HINT,
+				   "%.*s is for %s; andiron takes profiles",
+				   STR_FMT(str_first(s->name, 200)), others[i].signal);
+			return true;
+		}
+	return false;
+}
+
 static void unknown_component(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
 	const struct registered_component *all;
@@ -143,7 +173,8 @@ void draft_block(struct draft *d, const struct scope *scope, const struct stmt *
 	node.plan.place = s->place;
 	node.plan.registered = registry_find(d->l.registry, s->name);
 	if (!node.plan.registered) {
-		unknown_component(d, scope, s);
+		if (!is_other_signal(d, s))
+			unknown_component(d, scope, s);
 		lose(d, scope, s);
 		return;
 	}

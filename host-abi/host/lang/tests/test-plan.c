@@ -130,9 +130,12 @@ TEST(refuses_what_is_no_component)
 		    "      | ^~~~~~~~~~~~~~~\n"
 		    "  did you mean \"pyroscope.write\"?\n" SEARCHED);
 	expect_plan("otelcol.exporter.otlp \"a\" {}",
-		    "f:1:1: error: there is no component \"otelcol.exporter.otlp\"\n"
+		    "f:1:1: error: otelcol.exporter.otlp is for metrics, logs and traces; andiron "
+		    "takes profiles\n"
 		    "    1 | otelcol.exporter.otlp \"a\" {}\n"
-		    "      | ^~~~~~~~~~~~~~~~~~~~~\n" SEARCHED);
+		    "      | ^~~~~~~~~~~~~~~~~~~~~\n"
+		    "  leave it in a file of Alloy's; the blocks for profiles, with the discovery that "
+		    "they name, go into a file of andiron's\n");
 }
 
 /* Who refers to a block that was refused is not to blame. */
