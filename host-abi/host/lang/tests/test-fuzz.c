@@ -51,6 +51,7 @@ static const char *const seeds[] = {
 	"  test.any \"t\" { value = n.i.z }\n"
 	"  export \"e\" { value = [n.i.z, string.format(\"%5.2f%%%s\", 1, \"a\")] }\n"
 	"}\n"
+	"test.any \"j\" { value = encoding.from_json(`[1, {\"a\": \"\\u00e4\"}, -2e3]`) }\n"
 	"m \"a\" { x = m.b.e }\nm \"b\" {}\n"
 	"import.string \"s\" { content = `declare \"d\" { m \"q\" {} }` }\ns.d \"f\" {}\n"
 	"foreach \"l\" {\n  collection = [m.b.e, 2]\n  var = \"v\"\n"

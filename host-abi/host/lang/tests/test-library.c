@@ -83,6 +83,42 @@ TEST(encodings)
 		    "      |                               ^~~~\n");
 }
 
+TEST(json)
+{
+	expect_value("encoding.from_json(`{\"a\": [1, 2.5, -3e2, true, null], \"b\": {}}`)",
+		     "{a=[1 2.5f -300f true null] b={}}");
+	expect_value("encoding.from_json(` [ ] `)", "[]");
+	expect_value("encoding.from_json(`\"\\u00e4\\n\\ud83d\\ude00\\ud800x\"`)",
+		     "\"ä\n😀\xef\xbf\xbdx\"");
+	expect_value("encoding.from_json(`{\"a\": {\"b\": [7]}}`).a.b[0]", "7");
+	expect_value("encoding.to_json({a = [1, \"x\\ny\", null], \"b c\" = {d = 0.5}})",
+		     "\"{\"a\":[1,\"x\\ny\",null],\"b c\":{\"d\":0.5}}\"");
+	expect_no_value("encoding.from_json(`{\"a\" 1}`)",
+		    "f:2:30: error: this is not JSON: behind a member's name stands : (byte 5)\n"
+		    "    2 |   value = encoding.from_json(`{\"a\" 1}`)\n"
+		    "      |                              ^~~~~~~~~\n");
+	expect_no_value("encoding.from_json(`[1,]`)",
+		    "f:2:30: error: this is not JSON: this is no value (byte 3)\n"
+		    "    2 |   value = encoding.from_json(`[1,]`)\n"
+		    "      |                              ^~~~~~\n");
+	expect_no_value("encoding.from_json(`[1] 2`)",
+		    "f:2:30: error: this is not JSON: something stands behind its end (byte 4)\n"
+		    "    2 |   value = encoding.from_json(`[1] 2`)\n"
+		    "      |                              ^~~~~~~\n");
+	expect_no_value("encoding.from_json(`\"\\x\"`)",
+		    "f:2:30: error: this is not JSON: a string holds an unknown escape (byte 2)\n"
+		    "    2 |   value = encoding.from_json(`\"\\x\"`)\n"
+		    "      |                              ^~~~~~\n");
+	expect_no_value("encoding.from_json(``)",
+		    "f:2:30: error: this is not JSON: this is no value (byte 0)\n"
+		    "    2 |   value = encoding.from_json(``)\n"
+		    "      |                              ^~\n");
+	expect_no_value("encoding.to_json([1])",
+		    "f:2:28: error: encoding.to_json takes an object here, not a list\n"
+		    "    2 |   value = encoding.to_json([1])\n"
+		    "      |                            ^~~\n");
+}
+
 TEST(paths)
 {
 	expect_value("file.path_join(\"a\", \"b/../c\", \"/d\")", "\"a/c/d\"");

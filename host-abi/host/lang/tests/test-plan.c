@@ -134,8 +134,8 @@ TEST(refuses_what_is_no_component)
 		    "takes profiles\n"
 		    "    1 | otelcol.exporter.otlp \"a\" {}\n"
 		    "      | ^~~~~~~~~~~~~~~~~~~~~\n"
-		    "  leave it in a file of Alloy's; the blocks for profiles, with the discovery that "
-		    "they name, go into a file of andiron's\n");
+		    "  leave it in a file of Alloy's; the blocks for profiles, with the discovery "
+		    "that they name, go into a file of andiron's\n");
 }
 
 /* Who refers to a block that was refused is not to blame. */

@@ -78,8 +78,7 @@ static void put_quoted(struct buf *out, struct str text)
 	buf_putc(out, '"');
 }
 
-/* The value as text; false if it is a list or an object. */
-static bool as_text(struct lang *l, const struct andiron_value *v, struct str *ret)
+bool library_scalar(struct lang *l, const struct andiron_value *v, struct str *ret)
 {
 	char *text = NULL;
 	char number[40];
@@ -176,7 +175,7 @@ static bool put_verb(struct lang *l, const struct expr *e, struct buf *out, cons
 			   "the format holds the unknown verb %%%c", v->letter);
 		return false;
 	}
-	if (!as_text(l, &args[i], &text))
+	if (!library_scalar(l, &args[i], &text))
 		return !l->no_memory && library_refuse(l, e, i, "text or a number", &args[i]);
 	if (v->letter == 'q')
 		put_quoted(out, text);

@@ -25,6 +25,9 @@ bool library_refuse(struct lang *l, const struct expr *e, size_t i, const char *
 bool library_strings(struct lang *l, const struct expr *e, const struct andiron_value *args,
 		     size_t n, struct str *ret);
 
+/* What is neither list nor object as text; false if it is one, and nothing is reported. */
+bool library_scalar(struct lang *l, const struct andiron_value *v, struct str *ret);
+
 #define LIBRARY_FUNCTION(name)                                                                     \
 	bool library_##name(struct lang *l, const struct expr *e,                                  \
 			    const struct andiron_value *args, struct andiron_value *ret)
@@ -43,6 +46,8 @@ LIBRARY_FUNCTION(to_base64);
 LIBRARY_FUNCTION(from_base64);
 LIBRARY_FUNCTION(to_url64);
 LIBRARY_FUNCTION(from_url64);
+LIBRARY_FUNCTION(from_json);
+LIBRARY_FUNCTION(to_json);
 LIBRARY_FUNCTION(url_encode);
 LIBRARY_FUNCTION(url_decode);
 LIBRARY_FUNCTION(path_join);
