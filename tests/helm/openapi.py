@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects against Kubernetes's own OpenAPI, as its source has it for each minor. Strict: what a
-schema does not name is wrong. Kinds that Kubernetes itself does not have are not judged."""
+schema does not name is wrong. The Prometheus operator's kinds are judged by its own definitions;
+others that Kubernetes itself does not have are not judged."""
 
+import glob
 import json
 import os
+import re
 
 KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
 
@@ -55,6 +58,8 @@ class OpenAPI:
             return
         if "enum" in schema and value not in schema["enum"]:
             yield f"{self.minor}: {where} is {value!r}, none of {schema['enum']}"
+        if "pattern" in schema and not re.search(schema["pattern"], value):
+            yield f"{self.minor}: {where} is {value!r}, not of the form {schema['pattern']}"
         if isinstance(value, list):
             for number, item in enumerate(value):
                 yield from self.compare(item, schema["items"], schemas, f"{where}[{number}]")
@@ -72,3 +77,26 @@ class OpenAPI:
                 yield from self.compare(item, inner, schemas, f"{where}.{key}")
             elif names:
                 yield f"{self.minor}: {where} has {key}, which is unknown"
+
+
+class CustomResources(OpenAPI):
+    """CustomResourceDefinitions, as JSON in a folder."""
+
+    def __init__(self, folder, minor):
+        super().__init__(folder)
+        self.minor, self.schemas = minor, {}
+        for path in glob.glob(f"{folder}/*-crd.json"):
+            with open(path, encoding="utf-8") as file:
+                spec = json.load(file)["spec"]
+            for version in spec["versions"]:
+                kind = f"{spec['group']}/{version['name']}", spec["names"]["kind"]
+                self.schemas[kind] = version["schema"]["openAPIV3Schema"]
+        assert self.schemas, f"there is no definition in {folder}"
+        self.of_groups = {version.partition("/")[0] for version, _ in self.schemas}
+
+    def judge(self, thing):
+        version, kind = thing["apiVersion"], thing["kind"]
+        if (version, kind) in self.schemas:
+            yield from self.compare(thing, self.schemas[version, kind], {}, kind)
+        elif version.partition("/")[0] in self.of_groups:
+            yield f"{self.minor} has no {kind} of {version}"

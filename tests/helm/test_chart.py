@@ -8,8 +8,8 @@ A case without `backend` or `config` has the base's backend, and a line "# on VE
 name sets Kubernetes's minor. --write writes what is expected anew, for a person to read the
 difference.
 
-Both Helms must agree. Each object must be what three minors of Kubernetes take, and each
-configuration what `andiron validate` takes.
+Both Helms must agree. Each object must be what three minors of Kubernetes or the Prometheus
+operator take, and each configuration what `andiron validate` takes.
 """
 
 import concurrent.futures
@@ -23,7 +23,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "scenario"), os.path.join(HERE, "..", "servers")]
 import yaml
-from openapi import OpenAPI
+from openapi import CustomResources, OpenAPI
 from pyroscope import Skip, get
 from tap import ANDIRON
 
@@ -188,10 +188,12 @@ def go_through(pool):
 try:
     HELMS = [get("helm3"), get("helm4")]
     FOLDER = get("kubernetes-openapi")
+    OPERATOR = get("prometheus-operator-crds")
 except Skip as why:
     print(f"1..0 # SKIP {why}")
     sys.exit()
 APIS = [OpenAPI(f"{FOLDER}/{minor}") for minor in sorted(os.listdir(FOLDER))]
+APIS.append(CustomResources(f"{OPERATOR}/crds", "the Prometheus operator"))
 BASE, problems = rendered(Case("", "base", "", ""))
 whole = "---\n".join("\n".join(BASE[name]) + "\n" for name in BASE)
 if WRITE:
