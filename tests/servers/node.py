@@ -28,9 +28,10 @@ import urllib.parse
 import urllib.request
 
 from cgroups import hierarchy
-from kubernetes import ADMIN, Cluster, until
+from controllers import Controllers, Names
+from kubernetes import ADMIN, Cluster, openssl, until
 from pyroscope import get
-from tap import read, write
+from tap import DEADLINE, read, write
 
 PACKAGING = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes"
@@ -256,27 +257,49 @@ def tools_image(out, programs):
 
 
 class NodeCluster(Cluster):
-    """The API server where pods find it, with service accounts' tokens in pods."""
+    """The API server where pods find it, with service accounts' tokens in pods. It reads pods' logs
+    from the kubelet, as one of its administrators."""
 
     ADDRESS, PORT = SERVICE, 443
-    BIND = ["--bind-address=0.0.0.0", f"--advertise-address={NODE_ADDRESS}"]
+    BIND = [
+        "--bind-address=0.0.0.0",
+        f"--advertise-address={NODE_ADDRESS}",
+        "--kubelet-preferred-address-types=InternalIP",
+        "--kubelet-client-certificate=kubelet-client.crt",
+        "--kubelet-client-key=clients.key",
+    ]
+
+    def start(self, *flags):
+        openssl(
+            *("req", "-new", "-key", "clients.key", "-subj", "/O=system:masters/CN=api-server"),
+            *("-out", "kubelet-client.csr"),
+        )
+        openssl(
+            *("x509", "-req", "-in", "kubelet-client.csr", "-days", "2", "-CAcreateserial"),
+            *("-CA", "clients.crt", "-CAkey", "clients.key", "-out", "kubelet-client.crt"),
+        )
+        super().start(*flags)
 
 
 class Node(contextlib.ExitStack):
-    """A cluster of this one node. `programs` are in the image TOOLS; images are other archives to
-    import."""
+    """A cluster of this one node, with stand-ins for its other parts. `programs` are in the image
+    TOOLS; images are other archives to import; flags are the API server's."""
 
-    def __init__(self, programs, images):
+    def __init__(self, programs, images, *flags):
         super().__init__()
         self.group, self.folder = os.environ[INSIDE], os.getcwd()
         self.debian = get("containerd")
-        kubelet = get("kubelet")
+        self.kubelet_program = get("kubelet")
         furnish()
-        self.cluster = self.enter_context(NodeCluster())
+        self.cluster = self.enter_context(NodeCluster(*flags))
+        Controllers(self.cluster, NAME)
+        Names(self.cluster, NODE_ADDRESS)
+        self.configure_containerd()
         self.start_containerd()
         for archive in [tools_image(os.path.abspath("tools.tar"), programs), *images]:
             self.ctr("images", "import", archive)
-        self.start_kubelet(kubelet)
+        self.configure_kubelet()
+        self.start_kubelet()
 
     def path(self):
         return {
@@ -285,15 +308,23 @@ class Node(contextlib.ExitStack):
         }
 
     def begin(self, *command):
-        with open(f"log-{os.path.basename(command[0])}", "ab") as log:
+        with open(self.log(command[0]), "ab") as log:
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.path()
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env=self.path(),
             )
+
+    def log(self, program):
+        return f"{self.folder}/log-{os.path.basename(program)}"
 
     def ctr(self, *arguments):
         return sh(f"{self.debian}/usr/bin/ctr", "-a", SOCKET, "-n", "k8s.io", *arguments)
 
-    def start_containerd(self):
+    def configure_containerd(self):
         os.mkdir("cni")
         write("cni/pods.conf", json.dumps(NETWORK))
         write(
@@ -306,40 +337,22 @@ class Node(contextlib.ExitStack):
                 os.path.abspath("cni"),
             ),
         )
+
+    def start_containerd(self):
         self.containerd = self.begin(
             f"{self.debian}/usr/bin/containerd", "--config", "containerd.toml"
         )
 
         def answers():
-            assert self.containerd.poll() is None, read("log-containerd")
+            assert self.containerd.poll() is None, read(self.log("containerd"))
             with contextlib.suppress(AssertionError):
                 return self.ctr("version")
 
         until(answers, "containerd answers")
 
-    def start_kubelet(self, binary):
+    def configure_kubelet(self):
         os.mkdir("static")
-        write(
-            "kubeconfig",
-            json.dumps(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Config",
-                    "current-context": "c",
-                    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                    "clusters": [
-                        {
-                            "name": "c",
-                            "cluster": {
-                                "server": self.cluster.server,
-                                "certificate-authority": self.cluster.ca,
-                            },
-                        }
-                    ],
-                    "users": [{"name": "u", "user": {"token": ADMIN}}],
-                }
-            ),
-        )
+        write("kubeconfig", self.cluster.kubeconfig())
         write(
             "kubelet.json",
             json.dumps(
@@ -355,17 +368,20 @@ class Node(contextlib.ExitStack):
                     "protectKernelDefaults": True,
                     "makeIPTablesUtilChains": False,
                     "containerRuntimeEndpoint": f"unix://{SOCKET}",
-                    "address": "127.0.0.1",
+                    "address": "0.0.0.0",
                     "port": KUBELET,
                     "healthzPort": 0,
                     "staticPodPath": os.path.abspath("static"),
                     "volumePluginDir": os.path.abspath("plugins"),
                     "resolvConf": "",
+                    "clusterDNS": [NODE_ADDRESS],
+                    "clusterDomain": "cluster.local",
                     "localStorageCapacityIsolation": False,
                     "evictionHard": {"memory.available": "1Mi"},
                     "fileCheckFrequency": "1s",
                     "syncFrequency": "10s",
                     "authentication": {
+                        "x509": {"clientCAFile": os.path.abspath("clients.crt")},
                         "anonymous": {"enabled": False},
                         "webhook": {"enabled": True},
                     },
@@ -373,8 +389,10 @@ class Node(contextlib.ExitStack):
                 }
             ),
         )
+
+    def start_kubelet(self):
         self.kubelet = self.begin(
-            binary,
+            self.kubelet_program,
             "--config=kubelet.json",
             "--kubeconfig=kubeconfig",
             f"--hostname-override={NAME}",
@@ -384,13 +402,40 @@ class Node(contextlib.ExitStack):
         )
 
         def ready():
-            assert self.kubelet.poll() is None, tail("log-" + os.path.basename(binary))
+            assert self.kubelet.poll() is None, tail(self.log(self.kubelet_program))
             status, node = self.cluster.ask("GET", f"/api/v1/nodes/{NAME}")
             return status == 200 and any(
                 c["type"] == "Ready" and c["status"] == "True" for c in node["status"]["conditions"]
             )
 
         until(ready, "the node is ready")
+
+    def kill(self):
+        """As if the power were cut: nobody of the node is asked to stop."""
+        for program in (self.kubelet, self.containerd):
+            program.kill()
+            program.wait()
+        place = f"{hierarchy()}/{self.group}"
+
+        def gone():
+            servers = set(members(f"{place}/servers"))
+            shims = [
+                pid for pid in servers if read(f"/proc/{pid}/comm").startswith("containerd-sh")
+            ]
+            left = [*shims, *(pid for pid in members(place) if pid not in servers)]
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+            return not left
+
+        def all_gone():  # who ends meanwhile is not found
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+                return gone()
+
+        until(all_gone, "the end of all containers")
+
+    def start(self):
+        self.start_containerd()
+        self.start_kubelet()
 
     def exec(self, namespace, pod, container, *command):
         """Runs a command in a container, as `kubectl exec` has the kubelet do it."""
@@ -400,7 +445,7 @@ class Node(contextlib.ExitStack):
             url, method="POST", headers={"Authorization": f"Bearer {ADMIN}"}
         )
         with urllib.request.urlopen(
-            request, timeout=60, context=ssl._create_unverified_context()
+            request, timeout=DEADLINE, context=ssl._create_unverified_context()
         ) as answer:
             return answer.read().decode()
 

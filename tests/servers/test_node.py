@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_node.py BUILD BRIEF: packaging/kubernetes on a real node.
+"""test_node.py BUILD BRIEF: the chart on a real node, from `helm install` to `helm uninstall`.
 
 The image that packaging/kubernetes/image packs from BUILD runs under a kubelet, containerd and
-runc as packaging/kubernetes/andiron.yaml has it. Two things stand in for parts that a cluster has
-besides: the server's address in the ConfigMap is one that needs no DNS, and in place of the
-DaemonSet's controller and the scheduler the test makes the pod that the template describes, on
-this node. Samples are read back from the server that they were pushed to.
+runc as packaging/helm/andiron has it, installed by the real Helm. controllers.py stands in for the
+other parts of a cluster. Samples are read back from the server that they were pushed to. The cases
+are the stations of one release and run in their order.
 """
 
 import contextlib
@@ -15,17 +14,18 @@ import os
 import sys
 import tempfile
 import time
+import types
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
 import node
 import pyroscope
 from cgroups import hierarchy
-from kubernetes import CORE, MANIFEST, until
+from helm import CHART, LABEL, NAME, SPACE, Helm, left
+from kubernetes import CORE, until
 from running import ask, parse_metrics
 from tap import WORKLOAD, case, main, read, write
 
 BUILD, BRIEF = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-SERVER = "http://pyroscope.monitoring.svc.cluster.local:4040"
 CAPABILITIES = {
     "BPF": 39,
     "PERFMON": 38,
@@ -34,42 +34,25 @@ CAPABILITIES = {
     "DAC_READ_SEARCH": 2,
     "SYSLOG": 34,
 }
-SPACE = "shop"
-PODS = f"{CORE}/{SPACE}/pods"
-
-
-def accounts(cluster, space):
-    """What controllers make in each namespace: its account, and the API server's authority."""
-    if cluster.ask("GET", f"{CORE}/{space}")[0] == 404:
-        cluster.create(CORE, {"metadata": {"name": space}})
-    cluster.create(f"{CORE}/{space}/serviceaccounts", {"metadata": {"name": "default"}})
-    cluster.create(
-        f"{CORE}/{space}/configmaps",
-        {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": read(cluster.ca)}},
-    )
-
-
-def pod_of(daemonset):
-    """The pod that the DaemonSet's controller makes for this node."""
-    made, template = daemonset["metadata"], daemonset["spec"]["template"]
-    return {
-        "metadata": {
-            **template["metadata"],
-            "name": "andiron-7xk2p",
-            "namespace": made["namespace"],
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "DaemonSet",
-                    "name": made["name"],
-                    "uid": made["uid"],
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
-        },
-        "spec": {**template["spec"], "nodeName": node.NAME},
-    }
+SHOP = "shop"
+PODS = f"{CORE}/{SHOP}/pods"
+SPOOL = f"/var/lib/andiron/{SPACE}/{NAME}"
+WRITER = "pyroscope.write.server"
+ACCOUNT = f"system:serviceaccount:{SPACE}:{NAME}"
+AUDIT = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "users": [ACCOUNT]}, {"level": "None"}],
+}
+HZ = 97
+VALUES = {
+    "profiling": {"collectInterval": "5s", "sampleRate": HZ},
+    "controller": {"terminationGracePeriodSeconds": 15},
+    "extraArgs": ["--ledger=/var/lib/andiron/ledger"],
+}
+# What the stations of the release leave to later ones.
+KEPT = types.SimpleNamespace()
 
 
 def pod(name, *command, **metadata):
@@ -77,7 +60,7 @@ def pod(name, *command, **metadata):
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": SPACE, **metadata},
+        "metadata": {"name": name, "namespace": SHOP, **metadata},
         "spec": {
             "nodeName": node.NAME,
             "terminationGracePeriodSeconds": 1,
@@ -92,6 +75,11 @@ def pod(name, *command, **metadata):
             ],
         },
     }
+
+
+def messages(space):
+    events = NODE.cluster.must("GET", f"{CORE}/{space}/events")["items"]
+    return "\n".join(e["message"] for e in events)
 
 
 def runs(path):
@@ -109,10 +97,7 @@ def runs(path):
     try:
         return until(status, f"{path} runs")
     except AssertionError as late:
-        events = NODE.cluster.ask("GET", path.partition("/pods/")[0] + "/events")[1]
-        raise AssertionError(
-            "\n".join([str(late), *(e["message"] for e in events["items"])])
-        ) from late
+        raise AssertionError(f"{late}\n{messages(SHOP)}") from late
 
 
 def processes(made):
@@ -139,11 +124,11 @@ def profile(**labels):
 def profiled(function, name, **more):
     """Waits until this function is seen under the pod's labels, with all of them."""
     labels = {
-        "namespace": SPACE,
+        "namespace": SHOP,
         "pod": name,
         "container": "app",
         "node": node.NAME,
-        "service_name": f"ebpf/{SPACE}/app",
+        "service_name": f"ebpf/{SHOP}/app",
         **more,
     }
     try:
@@ -153,40 +138,97 @@ def profiled(function, name, **more):
     return labels
 
 
+def agent():
+    """The agent's pod, once it runs, and its process. A pod that is being replaced is none."""
+    pods = NODE.cluster.must("GET", f"{CORE}/{SPACE}/pods?{LABEL}")["items"]
+    for one in pods:
+        states = one["status"].get("containerStatuses", [])
+        if (
+            one["metadata"]["labels"]["app.kubernetes.io/name"] == NAME
+            and "deletionTimestamp" not in one["metadata"]
+            and any("running" in c["state"] for c in states)
+        ):
+            with contextlib.suppress(StopIteration, ValueError, OSError):
+                return types.SimpleNamespace(pod=one, pid=min(processes(one)))
+    return None
+
+
+def another_agent(than):
+    """The one that runs after that one."""
+
+    def runs_anew():
+        now = agent()
+        return now if now and now.pid != than.pid and metrics() else None
+
+    return until(runs_anew, f"an agent after {than.pid} runs")
+
+
+def metrics():
+    """Of the agent in its pod, by the socket in its emptyDir; None until it answers."""
+    now = agent()
+    with contextlib.suppress(FileNotFoundError, ConnectionError):
+        return now and parse_metrics(ask(f"/proc/{now.pid}/root/run/andiron/status", "/metrics")[1])
+
+
 def metric(name):
-    """Of the agent in its pod, by the socket in its emptyDir."""
-    agent = processes(NODE.cluster.must("GET", f"{CORE}/andiron/pods/andiron-7xk2p"))[0]
-    values = parse_metrics(ask(f"/proc/{agent}/root/run/andiron/status", "/metrics")[1])
-    return sum(v for (n, _), v in values.items() if n == name)
+    return sum(v for (n, _), v in (metrics() or {}).items() if n == name)
+
+
+def books():
+    """The ledger as the metrics have it, of one moment."""
+    now = metrics()
+    entries = {"taken": "taken_total", "carried": "carried_total", "delivered": "delivered_total"}
+    entries |= {"spooled": "spooled", "dropped": "dropped_total"}
+    return types.SimpleNamespace(
+        **{
+            key: sum(v for (n, _), v in now.items() if n == f"andiron_samples_{name}")
+            for key, name in entries.items()
+        }
+    )
+
+
+def ledger():
+    """What the last agent that was asked to stop has written; its equation holds."""
+    found = json.loads(read(f"{SPOOL}/ledger"))
+    one = found["writers"][WRITER]
+    there = sum(one[k] for k in ("delivered", "spooled", "uncertain", "in_flight"))
+    assert found["taken"] + one["carried"] == there + sum(one["dropped"].values()), found
+    return types.SimpleNamespace(taken=found["taken"], **one)
+
+
+def server_fails(fails):
+    RECEIVER.fault("code", n=10**6 if fails else 0, code=503)
+
+
+def helm_values():
+    return write(
+        "values.json", json.dumps({**VALUES, "backend": {"pyroscope": {"url": RECEIVER.url}}})
+    )
 
 
 @case
-def manifest_runs():
-    """The manifest's pod runs: the capabilities that it names and no others, seccomp, no new
-    privileges, a read-only root."""
-    made = NODE.cluster.apply(read(MANIFEST).replace(SERVER, RECEIVER.url))
-    accounts(NODE.cluster, "andiron")
-    accounts(NODE.cluster, SPACE)
-    NODE.cluster.create(f"{CORE}/andiron/pods", pod_of(made["DaemonSet"]))
-    (agent,) = processes(runs(f"{CORE}/andiron/pods/andiron-7xk2p"))
-
-    def known_pods():
-        with contextlib.suppress(
-            FileNotFoundError, ConnectionRefusedError
-        ):  # not bound, not listening yet
-            return metric("andiron_kubernetes_pods")
-
-    until(known_pods, "it knows its own pod")
+def chart_runs():
+    """`helm install`: the pod has the capabilities that the chart names and no others, seccomp, no
+    new privileges, a read-only root."""
+    NODE.cluster.create(CORE, {"metadata": {"name": SHOP}})
+    HELM("install", NAME, CHART, "--create-namespace", "--values", helm_values())
+    try:
+        made = until(agent, "the agent runs")
+    except AssertionError as late:
+        raise AssertionError(f"{late}\n{messages(SPACE)}") from late
+    until(lambda: metric("andiron_kubernetes_pods"), "it knows its own pod")
     status = dict(
-        line.split(":\t") for line in read(f"/proc/{agent}/status").splitlines() if ":\t" in line
+        line.split(":\t") for line in read(f"/proc/{made.pid}/status").splitlines() if ":\t" in line
     )
     wanted = sum(1 << bit for bit in CAPABILITIES.values())
-    for kind in ("CapEff", "CapPrm", "CapBnd"):
-        assert int(status[kind], 16) == wanted, (kind, status[kind], f"{wanted:x}")
+    assert int(status["CapBnd"], 16) == wanted, (status, f"{wanted:x}")
+    for kind in ("CapEff", "CapPrm"):  # the agent itself may give some up
+        has = int(status[kind], 16)
+        assert has and not has & ~wanted, (kind, status[kind], f"{wanted:x}")
     assert (status["Seccomp"], status["NoNewPrivs"]) == ("2", "1"), status
     root = next(
         line.split()[5]
-        for line in read(f"/proc/{agent}/mountinfo").splitlines()
+        for line in read(f"/proc/{made.pid}/mountinfo").splitlines()
         if line.split()[4] == "/"
     )
     assert "ro" in root.split(","), root
@@ -217,7 +259,7 @@ def commands_in_containers():
     NODE.cluster.create(PODS, pod("quiet", "sleep", "infinity"))
     runs(f"{PODS}/quiet")
     # Longer than the agent may take to learn of the container: nobody sampled in it before.
-    NODE.exec(SPACE, "quiet", "app", "workload", "10")
+    NODE.exec(SHOP, "quiet", "app", "workload", "5")
     profiled("workload_70", "quiet")
 
 
@@ -235,10 +277,11 @@ def targets_say_what_they_match():
     """`andiron targets --match` in the agent's container: which processes each container of the
     node has."""
     runs(f"{PODS}/busy")
+    name = agent().pod["metadata"]["name"]
     said = json.loads(
         NODE.exec(
-            "andiron",
-            "andiron-7xk2p",
+            SPACE,
+            name,
             "andiron",
             "/usr/local/bin/andiron",
             "targets",
@@ -253,9 +296,7 @@ def targets_say_what_they_match():
         for t, m in zip(said["targets"], said["matched"])
     }
     assert (
-        found["busy"] == {"workload"}
-        and "sh" in found["brief"]
-        and "andiron" in found["andiron-7xk2p"]
+        found["busy"] == {"workload"} and "sh" in found["brief"] and "andiron" in found[name]
     ), found
 
 
@@ -277,6 +318,87 @@ def deleted_pods():
     assert profile(**labels)[1] == before > 0
 
 
+@case
+def helm_test():
+    """`helm test` of Helm 3 and of Helm 4 proves that a profile of a pod arrived. Its pod has no
+    right, and is gone when it has succeeded."""
+    said = HELM_3("test", NAME)
+    assert "Phase:          Succeeded" in said, said
+    said = HELM("test", NAME, "--logs")
+    assert "samples of pods; it profiles" in said, said
+    names = [
+        p["metadata"]["name"] for p in NODE.cluster.must("GET", f"{CORE}/{SPACE}/pods")["items"]
+    ]
+    assert f"{NAME}-test" not in names, names
+
+
+@case
+def upgrade_loses_nothing():
+    """`helm upgrade` while the server fails: the next pod delivers what this one took."""
+    old = agent()
+    server_fails(True)
+    until(lambda: books().spooled, "profiles wait for the server")
+    HELM("upgrade", NAME, CHART, "--values", helm_values(), "--set", "logLevel=debug")
+    another_agent(old)
+    KEPT.first = ledger()
+    assert KEPT.first.spooled and not KEPT.first.dropped, KEPT.first
+    carried = until(lambda: books().carried, "the next agent has found them")
+    assert carried == KEPT.first.spooled, (carried, KEPT.first)
+    server_fails(False)
+    until(lambda: not books().spooled, "all of them have arrived")
+
+
+@case
+def node_restart_loses_nothing():
+    """A node whose power is cut while the server fails: what was taken is delivered after the
+    restart, or counted as lost."""
+    old = agent()
+    server_fails(True)
+    until(lambda: books().spooled, "profiles wait for the server")
+    KEPT.second = before = books()
+    NODE.kill()
+    server_fails(False)
+    NODE.start()
+    another_agent(old)
+    until(lambda: books().carried and not books().spooled, "all of them have arrived")
+    accounted = before.delivered + before.dropped + books().carried
+    assert accounted >= before.taken + before.carried, (before, books())
+
+
+@case
+def uninstall_leaves_the_spool():
+    """`helm uninstall` leaves nothing but the spool; and the server has what three agents say that
+    they have delivered, each sample once."""
+    uid = agent().pod["metadata"]["uid"]
+    HELM("uninstall", NAME)
+    until(lambda: not left(NODE.cluster), "the release is gone")
+    until(lambda: uid not in os.listdir("/var/lib/kubelet/pods"), "its pod's folder is gone")
+    assert set(os.listdir(SPOOL)) == {"pyroscope.write", "ledger"}, os.listdir(SPOOL)
+    third = ledger()
+    lost = sum(third.dropped.values())
+    print(
+        f"# {KEPT.first.delivered} + {KEPT.second.delivered:.0f} + {third.delivered} samples "
+        f"arrived; the restart lost {lost}",
+        flush=True,
+    )
+    assert set(third.dropped) <= {f"{WRITER}:lost_at_kill"}, third
+    arrived = RECEIVER.total() / (10**9 // HZ)
+    delivered = KEPT.first.delivered + KEPT.second.delivered + third.delivered
+    assert arrived == delivered, (arrived, delivered)
+
+
+@case
+def granted_rights_suffice():
+    """In all these lives the account has asked to list or watch pods of its node, and for nothing
+    else."""
+    asked = [json.loads(line) for line in read(f"{NODE.folder}/audit.log").splitlines()]
+    verbs = {(r["verb"], r["objectRef"]["resource"]) for r in asked}
+    assert verbs and verbs <= {("list", "pods"), ("watch", "pods")}, verbs
+    for r in asked:
+        assert r["annotations"]["authorization.k8s.io/decision"] == "allow", r
+        assert f"fieldSelector=spec.nodeName%3D{node.NAME}" in r["requestURI"], r
+
+
 if os.geteuid() != 0:
     print("1..0 # SKIP needs root: run it by `sudo ./check --full`")
     sys.exit()
@@ -286,7 +408,14 @@ os.chdir(tempfile.mkdtemp())
 try:
     began = time.monotonic()
     node.sh(f"{node.PACKAGING}/image", BUILD, "andiron.tar")
-    NODE = node.Node({"workload": WORKLOAD, "brief": BRIEF}, [os.path.abspath("andiron.tar")])
+    write("audit.json", json.dumps(AUDIT))
+    NODE = node.Node(
+        {"workload": WORKLOAD, "brief": BRIEF},
+        [os.path.abspath("andiron.tar")],
+        "--audit-policy-file=audit.json",
+        f"--audit-log-path={os.path.abspath('audit.log')}",
+    )
+    HELM_3, HELM = Helm("helm3", NODE.cluster), Helm("helm4", NODE.cluster)
     RECEIVER = pyroscope.Pyroscope("--listen", f"{node.NODE_ADDRESS}:4040")
     print(f"# the node was ready after {time.monotonic() - began:.0f} s", flush=True)
 except pyroscope.Skip as why:
