@@ -11,6 +11,7 @@
 #include "cli/plugin-path.h"
 #include "cli/doctor/precheck.h"
 #include "cli/report/runtime-hints.h"
+#include "proc/haste.h"
 
 #include <andiron/host.h>
 
@@ -430,6 +431,7 @@ int recording_run(struct recording *r, char **again)
 	struct error err = ERROR_NULL;
 	int code;
 
+	haste_begin();
 	if (!precheck_announce("record", again))
 		return own_failure(r);
 	if (r->request.command && (code = start_command(r)) != EXIT_OK)

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/malloc-tuning.h"
 #include "host/report/log.h"
+#include "proc/haste.h"
 #include "cli/plugin-path.h"
 #include "cli/doctor/precheck.h"
 #include "cli/run/config-watch.h"
@@ -166,6 +167,7 @@ static int run_agent(struct run *run)
 	struct plan *plan = NULL;
 	int r;
 
+	haste_begin();
 	run->registry = plugin_path_open(&run->plugin_dirs, false);
 	if (!run->registry || open_watch(run) < 0)
 		return EXIT_FAILED;
