@@ -4,10 +4,15 @@
 
 import gzip
 import json
+import os
+import sys
 
-import plan
-from machine import Outcome, Run
-from packages import Missing, of_lines, of_stanzas, own_source
+sys.path.insert(
+    0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../packaging/cross")
+)
+import plan  # noqa: E402
+from machine import Outcome, Run  # noqa: E402
+from packages import Missing, of_lines, of_stanzas, own_source  # noqa: E402
 
 CASES = []
 

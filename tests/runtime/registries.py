@@ -17,7 +17,7 @@ import sys
 import tarfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../kernels"))
+sys.path.insert(0, os.path.join(HERE, "../../packaging/cross"))
 from packages import Missing, Root  # noqa: E402
 
 ARCH = platform.machine()

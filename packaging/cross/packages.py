@@ -95,6 +95,25 @@ Acquire::IndexTargets::deb::Packages {{
 """
 
 
+def record(deb, admin):
+    """Enters a package that was unpacked into a database of dpkg's: what it is, and its files."""
+    ask = lambda *what: subprocess.run(what, capture_output=True, text=True, check=True).stdout
+    fields = ask("dpkg-deb", "--field", deb).rstrip()
+    named = dict(re.findall(r"^(Package|Architecture|Multi-Arch): (.*)$", fields, re.M))
+    name = named["Package"]
+    if named.get("Multi-Arch") == "same":  # such files are called NAME:ARCHITECTURE.list
+        name += ":" + named["Architecture"]
+    os.makedirs(os.path.join(admin, "info"), exist_ok=True)
+    with open(os.path.join(admin, "info/format"), "w", encoding="utf-8") as f:
+        f.write("1\n")
+    with open(os.path.join(admin, "status"), "a", encoding="utf-8") as f:
+        f.write(f"{fields}\nStatus: install ok unpacked\n\n")
+    with open(os.path.join(admin, "info", f"{name}.list"), "w", encoding="utf-8") as f:
+        for line in ask("dpkg-deb", "--contents", deb).splitlines():
+            path = line.split(None, 5)[5].partition(" -> ")[0]
+            f.write((path.removeprefix(".").rstrip("/") or "/.") + "\n")
+
+
 class Root:
     """An apt of our own under a folder; Debian's name for the architecture; suites."""
 
@@ -148,8 +167,9 @@ class Root:
         told = self._apt("apt-get", "-q", "--print-uris", "install", "--yes", *packages)
         return sorted(set(re.findall(r"^'[^']+' ([^_ ]+)_", told, re.M)))
 
-    def unpack(self, packages, folder, members=()):
-        """Downloads the candidates and unpacks them, or only these members of them."""
+    def unpack(self, packages, folder, members=(), database=False):
+        """Downloads the candidates and unpacks them, or only these members of them; with a
+        database there, `dpkg-query --admindir` says which package a file is of."""
         downloads = os.path.join(self.folder, "downloads")
         os.makedirs(downloads, exist_ok=True)
         os.makedirs(folder, exist_ok=True)
@@ -167,6 +187,8 @@ class Root:
                         timeout=600,
                     )
                     tar.stdout.read()  # what tar left of it
+                if database:
+                    record(deb, os.path.join(folder, "var/lib/dpkg"))
         finally:
             for deb in glob.glob(os.path.join(downloads, "*.deb")):
                 os.remove(deb)
