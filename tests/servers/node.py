@@ -250,7 +250,11 @@ def tools_image(out, programs):
         tool.write_image(
             out,
             TOOLS,
-            tool.read_all({name: os.path.realpath(path) for name, path in paths.items()}),
+            {
+                tool.MACHINES[os.uname().machine]: tool.read_all(
+                    {name: os.path.realpath(path) for name, path in paths.items()}
+                )
+            },
             {"Entrypoint": ["/bin/sleep", "infinity"], "Env": ["PATH=/bin"]},
         )
     return out

@@ -1044,6 +1044,7 @@ def image():
     with tarfile.open("andiron.tar") as archive:
         blob = lambda digest: archive.extractfile("blobs/sha256/" + digest.removeprefix("sha256:"))
         index = json.load(archive.extractfile("index.json"))
+        index = json.load(blob(index["manifests"][0]["digest"]))
         described = json.load(blob(index["manifests"][0]["digest"]))
         command = json.load(blob(described["config"]["digest"]))["config"]["Entrypoint"]
         with tarfile.open(fileobj=blob(described["layers"][0]["digest"])) as layer:
