@@ -58,6 +58,10 @@ static int open_services(struct host *host, struct error *err)
 	int r = 0;
 
 	r = objects_new(&host->objects, err);
+	if (r == 0 && host->options.kernel_symbols > 0) {
+		objects_set_kernel_symbols(host->objects, host->options.kernel_symbols);
+		host->options.kernel_symbols = 0;
+	}
 	if (r == 0 && host->options.status_path)
 		r = status_new(host, host->options.status_path, &host->status, err);
 	return r;

@@ -26,6 +26,8 @@ struct host_options {
 	int64_t drain_ns;        /* deadline of the whole drain; 0: 10 s */
 	uint64_t queue_bytes;    /* bound of each consumer's queue; 0: 64 MiB */
 	const char *status_path; /* unix socket for metrics and health; NULL: none */
+	int kernel_symbols; /* /proc/kallsyms, opened by who may see addresses; the host closes it.
+			     * 0: it is opened when it is needed */
 	bool keep_targets;       /* of all exports, to be looked at (inspect.h) */
 	bool without_services;   /* components run also where an extension they need is not there */
 	/* The program that runs components in a sandbox, as `andiron worker FILE COMPONENT`

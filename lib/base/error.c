@@ -4,9 +4,14 @@
 
 #include "base/check.h"
 
+#include <errno.h>
+#include <linux/capability.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* The text of the caller, and behind it ": cause", unless that is NULL. */
 __attribute__((format(printf, 4, 0))) static int put(struct error *err, int code, const char *cause,
@@ -35,12 +40,31 @@ int error_set(struct error *err, int code, const char *format, ...)
 	return code;
 }
 
+/* Root that has given up its power over files: nobody expects that it is refused. */
+static bool is_root_by_name_only(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+	return geteuid() == 0 && syscall(SYS_capget, &head, d) == 0 &&
+	       !(d[0].effective & 1U << CAP_DAC_OVERRIDE);
+}
+
+static const char *cause_of(int code)
+{
+	static const char refused[] =
+		"Permission denied: it runs as root without CAP_DAC_OVERRIDE, so owner and mode "
+		"count; give root the folder (chown root) or open it (chmod)";
+
+	return code == -EACCES && is_root_by_name_only() ? refused : strerror(-code);
+}
+
 int error_errno(struct error *err, int code, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	put(err, code, strerror(-code), format, args);
+	put(err, code, cause_of(code), format, args);
 	va_end(args);
 	return code;
 }

@@ -20,7 +20,8 @@ struct error {
 int error_set(struct error *err, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The same with ": strerror(-code)" behind it. */
+/* The same with ": strerror(-code)" behind it. Where root has given up its power over files and is
+ * refused, with that and what to do. */
 int error_errno(struct error *err, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -111,11 +111,12 @@ static int stream(struct loader *l, int fd)
 {
 	_cleanup_(freep) char *chunk = malloc(CHUNK);
 	size_t held = 0;
+	off_t at = 0;
 
 	if (!chunk)
 		return -ENOMEM;
 	for (;;) {
-		ssize_t n = read(fd, chunk + held, CHUNK - held), used;
+		ssize_t n = pread(fd, chunk + held, CHUNK - held, at), used;
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -124,6 +125,7 @@ static int stream(struct loader *l, int fd)
 		if (n == 0)
 			return held ? -EINVAL : 0;
 		held += (size_t)n;
+		at += n;
 		used = take_lines(l, chunk, held);
 		if (used < 0)
 			return (int)used;

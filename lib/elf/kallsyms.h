@@ -31,7 +31,8 @@ struct kallsyms {
 
 #define KALLSYMS_NULL ((struct kallsyms){0})
 
-/* Reads the list from the descriptor's position on, in pieces. -EACCES: all addresses are zero, the
+/* Reads the list from its beginning, in pieces; the descriptor's position, which it may share with
+ * others, stays. -EACCES: all addresses are zero, the
  * kernel hides them from us (kptr_restrict); -EINVAL: not such a list; -E2BIG: over a million
  * functions or 64 MiB of names; -ENOMEM or an errno. O(n). */
 int kallsyms_load(struct kallsyms *ret, int fd, struct error *err);

@@ -11,6 +11,7 @@ import tempfile
 
 from tap import (
     ANDIRON,
+    SIX,
     WORKLOAD,
     Background,
     Skip,
@@ -19,28 +20,14 @@ from tap import (
     environment,
     folded,
     main,
+    need,
     need_root,
     read,
     run,
     share,
+    with_capabilities,
     write,
 )
-
-SIX = ["bpf", "perfmon", "sys_ptrace", "syslog", "checkpoint_restore", "dac_read_search"]
-
-
-def need(program, package):
-    path = shutil.which(program, path="/usr/bin:/bin:/usr/sbin:/sbin")
-    if not path:
-        raise Skip(f"needs {program}: apt-get install {package}")
-    return path
-
-
-def with_capabilities(names, *command, **options):
-    """Runs as root with these capabilities only."""
-    setpriv = need("setpriv", "util-linux")
-    sets = "-all" + "".join(f",+{name}" for name in names)
-    return run(setpriv, f"--bounding-set={sets}", f"--inh-caps={sets}", *command, **options)
 
 
 class OpenToAll:
@@ -147,18 +134,6 @@ def six_capabilities_are_enough():
     finally:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, limit)
     assert share(folded("w.folded"), "workload_70") > 0.5
-
-
-@case
-def missing_capability_is_named():
-    """A capability that is missing is named."""
-    need_root()
-    for name in ("bpf", "perfmon"):
-        rest = [c for c in SIX if c != name]
-        with_capabilities(rest, ANDIRON, "record", "-o", "x.folded").expect(
-            1, f"CAP_{name.upper()}"
-        )
-    assert not os.path.exists("x.folded")
 
 
 @case

@@ -22,6 +22,9 @@ DEPTH = os.environ.get(
     "SCENARIO_DEPTH", "fast"
 )  # "full" or "all": also what takes long; ./check sets it
 
+# What sampling and the names of all files need, each by the name that setpriv knows.
+SIX = ["bpf", "perfmon", "sys_ptrace", "syslog", "checkpoint_restore", "dac_read_search"]
+
 cases = []
 
 
@@ -86,6 +89,20 @@ def run(*command, env=None, **options):
 
 def andiron(*arguments, **options):
     return run(ANDIRON, *arguments, **options)
+
+
+def need(program, package):
+    path = shutil.which(program, path="/usr/bin:/bin:/usr/sbin:/sbin")
+    if not path:
+        raise Skip(f"needs {program}: apt-get install {package}")
+    return path
+
+
+def with_capabilities(names, *command, **options):
+    """Runs as root with these capabilities only."""
+    setpriv = need("setpriv", "util-linux")
+    sets = "-all" + "".join(f",+{name}" for name in names)
+    return run(setpriv, f"--bounding-set={sets}", f"--inh-caps={sets}", *command, **options)
 
 
 class Background:

@@ -10,13 +10,16 @@
 #include "cli/cli.h"
 #include "cli/plugin-path.h"
 #include "cli/doctor/precheck.h"
+#include "cli/privileges/kept.h"
 #include "cli/report/runtime-hints.h"
 #include "proc/haste.h"
+#include "proc/privileges.h"
 
 #include <andiron/host.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -189,6 +192,25 @@ static int plan_recording(struct recording *r, struct plan **ret, struct error *
 	return code;
 }
 
+/* Files go where the caller's shell stands, whoever's folder that is, and become the caller's; a
+ * signal is passed on to a command that runs as the caller. */
+#define OWN_PRIVILEGES                                                                             \
+	(PRIVILEGE(CAP_DAC_OVERRIDE) | PRIVILEGE(CAP_FOWNER) | PRIVILEGE(CAP_CHOWN) |              \
+	 PRIVILEGE(CAP_KILL))
+
+/* The command was forked before, with all that the caller has. */
+static int give_up_privileges(const struct plan *plan, int *ret_kernel_symbols, struct error *err)
+{
+	struct kept kept;
+	int code = kept_choose(&kept, plan, OWN_PRIVILEGES, err);
+
+	if (code == 0)
+		code = kept_settle(&kept, err);
+	if (code == 0)
+		*ret_kernel_symbols = kept.kernel_symbols;
+	return code;
+}
+
 static int open_session(struct recording *r, struct error *err)
 {
 	struct session_options options = {
@@ -209,7 +231,9 @@ static int open_session(struct recording *r, struct error *err)
 
 	if (code < 0)
 		return code;
-	code = session_new(&options, &r->session, err);
+	code = give_up_privileges(plan, &options.host.kernel_symbols, err);
+	if (code == 0)
+		code = session_new(&options, &r->session, err);
 	if (code < 0) {
 		plan_free(plan);
 		return code;

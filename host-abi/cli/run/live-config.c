@@ -72,7 +72,11 @@ static int change_graph(const struct live_config *live, struct config *config, s
 
 	if (r < 0)
 		return r;
-	r = host_reload(host, plan, &err);
+	r = kept_check(live->kept, plan, &err);
+	if (r == 0)
+		r = host_reload(host, plan, &err);
+	else
+		plan_free(plan);
 	if (r < 0)
 		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err.text);
 	return r;

@@ -4,6 +4,7 @@
  * metrics; what ran goes on. */
 #pragma once
 
+#include "cli/privileges/kept.h"
 #include "host/config.h"
 #include "host/host.h"
 #include "host/report/log.h"
@@ -17,6 +18,7 @@ struct live_config {
 	char *const *paths;
 	size_t n_paths;
 	const struct registry *registry;
+	const struct kept *kept; /* what a new plan has to do with */
 	struct log *log;
 	/* Its own. */
 	struct config *config;  /* of the graph that runs */

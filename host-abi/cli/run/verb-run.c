@@ -10,6 +10,7 @@
 #include "proc/haste.h"
 #include "cli/plugin-path.h"
 #include "cli/doctor/precheck.h"
+#include "cli/privileges/kept.h"
 #include "cli/run/config-watch.h"
 #include "cli/run/live-config.h"
 #include "cli/session.h"
@@ -33,6 +34,7 @@ struct run {
 	bool watches;
 	struct config_watch *watch; /* NULL: it does not */
 	struct session *session;
+	struct kept kept;
 	bool stopping;
 	struct log log; /* the command's own lines, in the host's form */
 };
@@ -138,6 +140,7 @@ static int open_session(struct run *run, struct plan *plan, struct error *err)
 				.log_fd = run->log.fd,
 				.drain_ns = run->drain_ns,
 				.status_path = run->status,
+				.kernel_symbols = run->kept.kernel_symbols,
 			},
 		.log = run->log.json ? &run->log : NULL,
 		.ledger_path = run->ledger,
@@ -161,6 +164,27 @@ static int open_session(struct run *run, struct plan *plan, struct error *err)
 	return r;
 }
 
+/* Gives up what the plan does not need, after a look whether it can sample with the rest. */
+static bool prepare(struct run *run, const struct plan *plan)
+{
+	struct error err = ERROR_NULL;
+	int r = kept_choose(&run->kept, plan, 0, &err);
+
+	if (r == 0 && session_samples(plan) && !precheck_announce("run", run->argv))
+		return false;
+	if (r == 0)
+		r = kept_settle(&run->kept, &err);
+	if (r < 0) {
+		fprintf(stderr, "andiron run: %s\n", err.text);
+		return false;
+	}
+	if (run->kept.held & ~run->kept.mask)
+		log_printf(&run->log, ANDIRON_LOG_INFO, RUN_LOG_NAME,
+			   "capabilities kept: %s; all others are given up",
+			   kept_names(run->kept.mask).text);
+	return true;
+}
+
 static int run_agent(struct run *run)
 {
 	struct error err = ERROR_NULL;
@@ -175,13 +199,14 @@ static int run_agent(struct run *run)
 		.paths = run->paths,
 		.n_paths = run->n_paths,
 		.registry = run->registry,
+		.kept = &run->kept,
 		.log = &run->log,
 	};
 	if (live_config_begin(&run->live, &plan) < 0)
 		return EXIT_FAILED;
 	note_foreign_flags(run);
 	say_how_it_watches(run);
-	if (session_samples(plan) && !precheck_announce("run", run->argv)) {
+	if (!prepare(run, plan)) {
 		plan_free(plan);
 		return EXIT_FAILED;
 	}

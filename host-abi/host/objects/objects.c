@@ -44,6 +44,7 @@ struct objects {
 	struct index index;
 	struct object *newest, *oldest;
 	size_t n_open;
+	int kernel_symbols; /* -1: opened each time */
 };
 
 static struct objects *lock(void *self)
@@ -364,12 +365,21 @@ static int open_file(struct objects *o, struct object *e, int32_t *ret_fd)
 	return 0;
 }
 
-static int open_kallsyms(const struct object *e, int32_t *ret_fd)
+/* What an open descriptor shows was decided when it was opened; one that is opened later, without
+ * CAP_SYSLOG, would show no addresses. */
+static int open_kallsyms(const struct objects *o, const struct object *e, int32_t *ret_fd)
 {
-	int fd = e->slot == ANDIRON_OBJECT_KERNEL ? open_path("/proc/kallsyms") : -ENOENT;
+	int fd;
 
+	if (e->slot != ANDIRON_OBJECT_KERNEL)
+		return -ENOENT;
+	if (o->kernel_symbols < 0)
+		fd = open_path("/proc/kallsyms");
+	else if ((fd = fcntl(o->kernel_symbols, F_DUPFD_CLOEXEC, 3)) < 0)
+		fd = -errno;
 	if (fd < 0)
 		return fd;
+	lseek(fd, 0, SEEK_SET);
 	*ret_fd = fd;
 	return 0;
 }
@@ -389,7 +399,7 @@ static int32_t objects_open(void *self, uint64_t object, uint32_t what, int32_t 
 	case ANDIRON_OPEN_DEBUG:
 		return e->reopen ? debug_file_by_id(e->reopen, str_of(build_id), ret_fd) : -ENOENT;
 	case ANDIRON_OPEN_KALLSYMS:
-		return open_kallsyms(e, ret_fd);
+		return open_kallsyms(o, e, ret_fd);
 	case ANDIRON_OPEN_PACKAGE:
 		return e->reopen ? debug_file_package(e->reopen, ret_fd) : -ENOENT;
 	default:
@@ -471,6 +481,7 @@ void objects_free(struct objects *o)
 		free(*e);
 	}
 	check(o->n_open == 0);
+	closep(&o->kernel_symbols);
 	vec_free(&o->slots);
 	vec_free(&o->unused);
 	index_free(&o->index);
@@ -486,6 +497,8 @@ int objects_new(struct objects **ret, struct error *err)
 	_cleanup_(objects_freep) struct objects *o = calloc(1, sizeof(*o));
 	struct object *e;
 
+	if (o)
+		o->kernel_symbols = -1;
 	if (!o || pthread_mutex_init(&o->lock, NULL) != 0)
 		return error_set(err, -ENOMEM, "out of memory");
 	if (!vec_push(&o->slots, (struct object *)NULL))
@@ -497,4 +510,10 @@ int objects_new(struct objects **ret, struct error *err)
 	check(id_of(e) == ANDIRON_OBJECT_KERNEL);
 	*ret = take_ptr(o);
 	return 0;
+}
+
+void objects_set_kernel_symbols(struct objects *o, int fd)
+{
+	check(o->kernel_symbols < 0);
+	o->kernel_symbols = fd;
 }

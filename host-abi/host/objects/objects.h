@@ -12,6 +12,9 @@ struct objects;
 
 /* 0 or -ENOMEM. */
 int objects_new(struct objects **ret, struct error *err);
+/* Answers ANDIRON_OPEN_KALLSYMS with duplicates of this descriptor from now on; owns it. Before it
+ * is used by others. */
+void objects_set_kernel_symbols(struct objects *objects, int fd);
 /* Closes everything; ids that are still held become void. */
 void objects_free(struct objects *objects);
 

@@ -22,9 +22,11 @@ extern "C" {
 #define ANDIRON_OBJECT_KERNEL 1u
 
 /* What `open` opens. */
-#define ANDIRON_OPEN_FILE     1u /* the object itself */
-#define ANDIRON_OPEN_DEBUG    2u /* its separate debug file, by build id or debug link */
-#define ANDIRON_OPEN_KALLSYMS 3u /* /proc/kallsyms, for ANDIRON_OBJECT_KERNEL */
+#define ANDIRON_OPEN_FILE  1u /* the object itself */
+#define ANDIRON_OPEN_DEBUG 2u /* its separate debug file, by build id or debug link */
+/* /proc/kallsyms, for ANDIRON_OBJECT_KERNEL. It may be opened once, while the host may see
+ * addresses; then all descriptors share one position: read by pread. */
+#define ANDIRON_OPEN_KALLSYMS 3u
 #define ANDIRON_OPEN_PACKAGE  4u /* its split units, packed: the file's name and ".dwp" */
 
 /* What `open_named` opens. */
