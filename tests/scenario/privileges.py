@@ -3,21 +3,30 @@
 """What is left of the privileges that the agent was started with, and what each of them is for."""
 
 import contextlib
+import ctypes
 import os
+import platform
+import pwd
 import re
+import shutil
 import signal
+import struct
+import subprocess
 
-from running import PATIENT, Agent
+from running import PATIENT, Agent, cpu_seconds
 from tap import (
     ANDIRON,
     SIX,
     WORKLOAD,
     Background,
+    andiron,
     case,
+    environment,
     folded,
     main,
     need_root,
     read,
+    run,
     share,
     with_capabilities,
     write,
@@ -84,10 +93,6 @@ def sets(thread):
     return {k: int(thread[k], 16) for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
 
 
-def names_the_kernel(stacks):
-    return any(re.fullmatch(r"[a-z_]\w*_\[k\]", frame) for frames in stacks for frame in frames)
-
-
 @case
 def keeps_what_it_declares():
     """Started by root, no thread keeps more than five capabilities, to be used or inherited;
@@ -112,7 +117,7 @@ def keeps_what_it_declares():
         a.end().expect(0, "capabilities kept: ", "CAP_BPF")
     stacks = folded("out.folded")
     assert share(stacks, "workload_70") > 0
-    assert names_the_kernel(stacks), list(stacks)[:20]
+    assert named(stacks)["kernel"], list(stacks)[:20]
 
 
 @case
@@ -136,14 +141,185 @@ def keeps_nothing_for_nothing():
 
 
 @case
-def missing_capability_is_named():
-    """A capability that is missing is named."""
+def reloads_with_what_is_left():
+    """The sampler is loaded again, with plugins that were not used before, by what was kept."""
     need_root()
-    for name in ("bpf", "perfmon"):
-        rest = [c for c in SIX if c != name]
-        with_capabilities(rest, ANDIRON, "record", "-o", "x.folded").expect(
-            1, f"CAP_{name.upper()}"
+    more = """
+discovery.process "all" { }
+discovery.relabel "all" {
+  targets = discovery.process.all.targets
+}
+"""
+    targeted = SAMPLER.replace(
+        "targets_only     = false", "targets = discovery.relabel.all.output"
+    ).replace('"node"', '"other"')
+    with Background(WORKLOAD, "60") as worker, Agent(graph(SAMPLER), *PATIENT) as a:
+        graph(more, targeted, path="second.folded")
+        a.signal(signal.SIGHUP)
+        a.until_says("andiron: reloaded")
+        a.until_health("pyroscope.ebpf.other", "healthy")
+        works_on(a, worker)
+        a.signal(signal.SIGTERM)
+        a.end().expect(0)
+    assert share(folded("second.folded"), "workload_70") > 0
+
+
+def works_on(agent, worker):
+    """The agent has had two seconds of the worker's to sample."""
+    before = cpu_seconds(worker.pid)
+    agent.until(lambda: cpu_seconds(worker.pid) - before > 2, "work of the worker")
+
+
+@case
+def files_of_others():
+    """Without CAP_DAC_OVERRIDE root cannot write into another user's folder: it says so and what to
+    do. A folder that is open to all works, and so does a file of root's in it."""
+    need_root()
+    nobody = pwd.getpwnam("nobody").pw_uid
+    os.mkdir("theirs", 0o755)
+    os.chown("theirs", nobody, nobody)
+    r = andiron("run", "--status", "theirs/status", graph())
+    r.expect(1, "theirs/status", "without CAP_DAC_OVERRIDE", "chown root")
+    for mode, code, words in ((0o755, None, "without CAP_DAC_OVERRIDE"), (0o1777, 0, "")):
+        os.chmod("theirs", mode)
+        config = graph(SAMPLER, path="theirs/w.folded")
+        with Background(WORKLOAD, "60") as worker, Agent(config, *PATIENT) as a:
+            works_on(a, worker)
+            a.signal(signal.SIGTERM)
+            r = a.end()
+        assert words in r.out and code in (None, r.code), (mode, r.code, r.out)
+        assert os.path.exists("theirs/w.folded") == (mode == 0o1777), mode
+
+
+@case
+def records_into_the_callers_folder():
+    """`record` writes into a folder that is its caller's alone, over a file of the caller's."""
+    need_root()
+    nobody = pwd.getpwnam("nobody")
+    os.mkdir("home", 0o700)
+    write("home/w.folded", "from before")
+    for path in ("home", "home/w.folded"):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid)
+    env = environment(SUDO_UID=str(nobody.pw_uid), SUDO_GID=str(nobody.pw_gid))
+    os.chmod(".", 0o755)
+    andiron("record", "-F", "199", "-d", "1s", "-o", "home/w.folded", env=env).expect(0, "wrote")
+    assert os.stat("home/w.folded").st_uid == nobody.pw_uid
+    assert "from before" not in read("home/w.folded")
+
+
+CAPSET = {"x86_64": 126, "aarch64": 91, "riscv64": 91}
+
+
+def refusing(number, code):
+    """For preexec_fn: a system call answers with this code, by a seccomp filter."""
+
+    def install():
+        libc = ctypes.CDLL(None, use_errno=True)
+        statements = [
+            (0x20, 0, 0, 0),  # the number of the call
+            (0x15, 0, 1, number),
+            (0x06, 0, 0, 0x00050000 | code),
+            (0x06, 0, 0, 0x7FFF0000),
+        ]
+        code_ = b"".join(struct.pack("HBBI", *s) for s in statements)
+        buffer = ctypes.create_string_buffer(code_, len(code_))
+        program = struct.pack("HxxxxxxQ", len(statements), ctypes.addressof(buffer))
+        if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+            raise OSError(ctypes.get_errno(), "no filter")
+
+    return install
+
+
+@case
+def a_failing_drop_is_a_refusal():
+    """Where giving up fails, or only seems to be done, nothing is started."""
+    need_root()
+    number = CAPSET[platform.machine()]
+    for code in (1, 0):  # EPERM; success that is a lie
+        for verb in (("run", graph(SAMPLER)), ("record", "-d", "1s", "-o", "x.folded")):
+            r = andiron(*verb, preexec_fn=refusing(number, code))
+            assert r.code == 1 and "privileges" in r.err, (code, verb, r.code, r.err)
+    assert not os.path.exists("x.folded") and not os.path.exists("out.folded")
+
+
+# --- What each of the six is for ---
+
+
+@contextlib.contextmanager
+def workloads():
+    """One program of another user's; one whose file only that user may read; one of root's with a
+    library that is deleted."""
+    write(
+        "lib.c",
+        "volatile unsigned long s;\n"
+        "void lib_spin(void) { for (long i = 0; i < 100000000; i++) s = s * 3 + 1; }\n",
+    )
+    write("main.c", "void lib_spin(void);\nint main(void)\n{\n\tfor (;;)\n\t\tlib_spin();\n}\n")
+    compile_ = ("gcc", "-O1", "-fno-omit-frame-pointer")
+    run(*compile_, "-shared", "-fPIC", "-o", "libspin.so", "lib.c").expect(0)
+    run(*compile_, "-o", "deleted", "main.c", "-L.", "-lspin", "-Wl,-rpath,$ORIGIN").expect(0)
+    os.chmod(".", 0o755)
+    as_nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    for name in ("open", "closed"):
+        shutil.copy(WORKLOAD, name)
+    os.chown("closed", 65534, 65534)
+    os.chmod("closed", 0o700)
+    with contextlib.ExitStack() as stack:
+        started = [
+            stack.enter_context(Background(*as_nobody, "./open", "600")),
+            stack.enter_context(Background(*as_nobody, "./closed", "600")),
+            stack.enter_context(Background("./deleted")),
+        ]
+        started[2].until(
+            lambda: "libspin.so" in read(f"/proc/{started[2].pid}/maps"), "the library is mapped"
         )
+        os.unlink("libspin.so")
+        yield
+
+
+def named(stacks):
+    """Which functions of the three, and of the kernel, have names."""
+
+    def has(program, word):
+        return any(program in s[0] and any(word in f for f in s) for s in stacks)
+
+    return {
+        "open": has("open", "workload_70"),
+        "closed": has("closed", "workload_70"),
+        "deleted": has("deleted", "lib_spin"),
+        "kernel": any(re.fullmatch(r"[a-z_]\w*_\[k\]", f) for s in stacks for f in s),
+    }
+
+
+@case
+def each_capability_has_its_use():
+    """Each of the six that is missing is named, with what follows, and that follows."""
+    need_root()
+    everything = {"open", "closed", "deleted", "kernel"}
+    with workloads():
+        for without, words, lost in (
+            (None, (), set()),
+            (
+                "sys_ptrace",
+                ("other users' processes have no file names",),
+                {"open", "closed", "deleted"},
+            ),
+            ("dac_read_search", ("some files cannot be read for names",), {"closed"}),
+            ("checkpoint_restore", ("deleted files have no names",), {"deleted"}),
+            ("syslog", ("the kernel's functions have no names",), {"kernel"}),
+        ):
+            rest = [c for c in SIX if c != without]
+            r = with_capabilities(
+                rest, ANDIRON, "record", "-F", "199", "-d", "2s", "-o", "w.folded"
+            ).expect(0, *words, *([f"CAP_{without.upper()}"] if without else []))
+            found = named(folded("w.folded"))
+            print(f"# without {without}: {found}", flush=True)
+            assert {k for k in everything if not found[k]} == lost, (without, found, r.err)
+        for without in ("bpf", "perfmon"):
+            rest = [c for c in SIX if c != without]
+            with_capabilities(rest, ANDIRON, "record", "-o", "x.folded").expect(
+                1, f"CAP_{without.upper()}"
+            )
     assert not os.path.exists("x.folded")
 
 
