@@ -13,7 +13,7 @@ struct plugins {
 	bool json;
 };
 
-static void print_table(const struct registry *registry)
+static void print_table(struct registry *registry)
 {
 	const struct registered_component *components;
 	const struct registered_plugin *plugins;
@@ -46,7 +46,7 @@ static json_t *plugin_json(const struct registered_plugin *p)
 			 components);
 }
 
-static int print_json(const struct registry *registry)
+static int print_json(struct registry *registry)
 {
 	const struct registered_plugin *plugins;
 	size_t n = registry_plugins(registry, &plugins);
@@ -62,7 +62,7 @@ static int print_json(const struct registry *registry)
 }
 
 /* A plugin or one of its components, by name. */
-static int print_one(const struct registry *registry, const char *name)
+static int print_one(struct registry *registry, const char *name)
 {
 	const struct registered_component *c = registry_find(registry, str_of(name));
 	const struct registered_plugin *plugins;

@@ -18,7 +18,7 @@ struct validate {
 	struct texts plugin_dirs;
 };
 
-static int check_plan(struct config *config, const struct registry *registry)
+static int check_plan(struct config *config, struct registry *registry)
 {
 	struct plan *plan = NULL;
 
@@ -30,7 +30,7 @@ static int check_plan(struct config *config, const struct registry *registry)
 }
 
 /* As check_plan, in a child: plugins check their arguments by their own code, which may crash. */
-static int check_in_child(struct config *config, const struct registry *registry)
+static int check_in_child(struct config *config, struct registry *registry)
 {
 	int status;
 	pid_t child;

@@ -126,7 +126,7 @@ bool config_same(const struct config *a, const struct config *b)
 	return true;
 }
 
-int config_plan(struct config *config, const struct registry *registry, bool quiet, FILE *out,
+int config_plan(struct config *config, struct registry *registry, bool quiet, FILE *out,
 		struct plan **ret)
 {
 	struct diags diags = {.arena = ARENA_NULL};

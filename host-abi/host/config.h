@@ -34,5 +34,5 @@ bool config_same(const struct config *a, const struct config *b);
 
 /* Builds the plan and prints every finding to `out` (`quiet`: not if there are only warnings). 0
  * and the plan; -EINVAL after errors; -ENOMEM. */
-int config_plan(struct config *config, const struct registry *registry, bool quiet, FILE *out,
+int config_plan(struct config *config, struct registry *registry, bool quiet, FILE *out,
 		struct plan **ret);

@@ -54,6 +54,6 @@ struct plan {
  * returns 0 if there was none (then *ret is the plan), -EINVAL if there was,
  * -ENOMEM. A source over 16 MiB, or with NUL bytes or bad UTF-8, is one
  * error. Sources and registry outlive the plan. */
-int plan_build(const struct source *sources, size_t n_sources, const struct registry *registry,
+int plan_build(const struct source *sources, size_t n_sources, struct registry *registry,
 	       struct diags *diags, struct plan **ret);
 void plan_free(struct plan *plan);

@@ -5,7 +5,8 @@
  * the first found counts. Every andiron-*.so is checked before it is loaded:
  * ELF class and machine, and every segment within the file, since a truncated
  * file would die of SIGBUS. A file that is refused is kept with its reason, so
- * that `plugins` can show it and a missing component can name it. */
+ * that `plugins` can show it and a missing component can name it. A file whose outline can be read
+ * is loaded once a configuration requires it. */
 #pragma once
 
 #include "base/error.h"
@@ -20,8 +21,10 @@ struct registry;
 
 struct registered_plugin {
 	const char *path;
-	const struct andiron_plugin *plugin; /* NULL: refused */
-	const char *refused;                 /* why, a sentence; NULL if loaded */
+	const struct andiron_plugin *plugin; /* NULL: refused, or not required yet */
+	/* As registry/outline.h has it, or `plugin`; NULL: refused. */
+	const struct andiron_plugin *outline;
+	const char *refused; /* why, a sentence; NULL if loaded */
 };
 
 struct registered_component {
@@ -31,17 +34,22 @@ struct registered_component {
 
 /* `dirs`: directories in order, ends with NULL. `given`: plugins that are in this process already
  * and count as found first, ends with NULL, may be NULL; they live as long as the process. `probe`:
- * each file is tried by registry_probe first; for whatever only looks. 0 or -ENOMEM: a fault of a
- * single file or directory is no failure. */
+ * each file is tried by registry_probe, and loaded at once; for whatever only looks. 0 or -ENOMEM:
+ * a fault of a single file or directory is no failure. */
 int registry_new(const char *const *dirs, const struct andiron_plugin *const *given, bool probe,
 		 struct registry **ret);
+/* Loads the plugins of these components, and those whose components may come into their plan by
+ * themselves. All plugins, if a name is not known (so that the finding can say what there is), or
+ * `names` is NULL. What is refused on the way says so in registry_plugins. What a plan of this
+ * registry points to stays. 0 or -ENOMEM. */
+int registry_require(struct registry *r, const struct str *names, size_t n);
 /* Whether a plugin's tables keep the ABI's promises: 0, or -ENOEXEC and a sentence. Runs no code
  * of it. */
 int registry_check(const struct andiron_plugin *plugin, struct error *err);
 /* Forgets the tables; the loaded files stay loaded. */
 void registry_free(struct registry *r);
 
-/* The component of that name, or NULL. */
+/* The component of that name, or NULL. This and all that follows knows what is loaded. */
 const struct registered_component *registry_find(const struct registry *r, struct str name);
 /* The component that offers an extension, or NULL. */
 const struct registered_component *registry_offering(const struct registry *r, struct str id);

@@ -17,7 +17,7 @@ struct live_config {
 	/* Borrowed: what it is made of, and where refusals are said. */
 	char *const *paths;
 	size_t n_paths;
-	const struct registry *registry;
+	struct registry *registry;
 	const struct kept *kept; /* what a new plan has to do with */
 	struct log *log;
 	/* Its own. */

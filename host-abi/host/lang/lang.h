@@ -22,7 +22,7 @@ struct custom;
 struct lang {
 	struct arena *arena;
 	struct diags *diags;
-	const struct registry *registry;
+	struct registry *registry;
 	struct names names; /* what a reference may name */
 	struct names lost;  /* blocks that stand in the files but were refused */
 	struct names customs;        /* instances of custom components … */

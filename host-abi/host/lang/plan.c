@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#define MAX_REFUSED 10 /* plugins that an error lists */
+#define MAX_REFUSED 10  /* plugins that an error lists */
 #define MAX_NAMES   100 /* custom components among which a misspelt one is sought */
 
 uint32_t draft_add(struct draft *d, struct draft_node node)
@@ -153,6 +153,13 @@ static void lose(struct draft *d, const struct scope *scope, const struct stmt *
 				  names_add(&d->l.lost, id, NULL) < 0);
 }
 
+/* Its plugin is opened, and those of what comes with it. */
+static const struct registered_component *find_component(struct draft *d, struct str name)
+{
+	d->l.no_memory |= registry_require(d->l.registry, &name, 1) < 0;
+	return registry_find(d->l.registry, name);
+}
+
 void draft_block(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
 	struct draft_node node = {.block = s, .scope = scope};
@@ -163,15 +170,14 @@ void draft_block(struct draft *d, const struct scope *scope, const struct stmt *
 		return;
 	if (!s->block) {
 		lang_error(&d->l, s->place, "arguments stand inside a component's { }",
-			   "the argument %.*s cannot stand %s",
-			   STR_FMT(str_first(s->name, 200)),
+			   "the argument %.*s cannot stand %s", STR_FMT(str_first(s->name, 200)),
 			   scope->depth ? "among components" : "at the top of a file");
 		return;
 	}
 	if (is_setting(d, s) || module_block(d, scope, s))
 		return;
 	node.plan.place = s->place;
-	node.plan.registered = registry_find(d->l.registry, s->name);
+	node.plan.registered = find_component(d, s->name);
 	if (!node.plan.registered) {
 		if (!is_other_signal(d, s))
 			unknown_component(d, scope, s);
@@ -401,7 +407,7 @@ static void build(struct draft *d, struct plan *plan, size_t errors_before)
 		finish(d, plan, order);
 }
 
-int plan_build(const struct source *sources, size_t n_sources, const struct registry *registry,
+int plan_build(const struct source *sources, size_t n_sources, struct registry *registry,
 	       struct diags *diags, struct plan **ret)
 {
 	struct plan *plan = calloc(1, sizeof(*plan));
@@ -413,10 +419,11 @@ int plan_build(const struct source *sources, size_t n_sources, const struct regi
 	d.l.arena = &plan->arena;
 	d.l.diags = diags;
 	d.l.registry = registry;
-	if (redact_declare(diags, registry) < 0)
-		d.l.no_memory = true;
-	else
-		build(&d, plan, errors_before);
+	build(&d, plan, errors_before);
+	/* What a mistake is quoted with may be anything, secrets of any component among it. */
+	if (diags->n_errors > errors_before)
+		d.l.no_memory |= registry_require(registry, NULL, 0) < 0;
+	d.l.no_memory |= redact_declare(diags, registry) < 0;
 	vec_free(&d.nodes);
 	vec_free(&d.edges);
 	vec_free(&d.literals);

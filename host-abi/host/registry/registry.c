@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of plugins and components. Made once and then constant: all directories are read, then
- * every file loaded, then those that collide or require what is not there are refused, until
- * nothing changes. So whether a plugin is accepted does not depend on the order of files. */
+/* The tables of plugins and components. All directories are read, then the outline of every file,
+ * then those that collide or require what is not there are refused, until nothing changes. So
+ * whether a plugin is accepted does not depend on the order of files. Files are loaded when they
+ * are required; one that is then refused may take others with it. What it has shadowed stays
+ * shadowed: which of two files counts must not depend on who asks first.
+ *
+ * The table of components is made anew with each load. Former ones are kept, since plans point into
+ * them. */
 #include "host/registry.h"
 
 #include "base/arena.h"
@@ -9,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "host/registry/describe-check.h"
+#include "host/registry/outline.h"
 
 #include <andiron/subprocess.h>
 #include <andiron/object.h>
@@ -32,9 +38,11 @@ struct directory {
 struct registry {
 	struct arena arena;
 	VEC(struct registered_plugin) plugins;
-	VEC(struct registered_component) components;
+	struct registered_component *components; /* in the arena */
+	size_t n_components;
 	VEC(struct directory) directories;
 	bool probe;
+	bool changed; /* a file was opened, or refused, since the list was made */
 	struct buf searched;
 	const char *searched_text;
 };
@@ -44,7 +52,6 @@ void registry_free(struct registry *r)
 	if (!r)
 		return;
 	vec_free(&r->plugins);
-	vec_free(&r->components);
 	vec_free(&r->directories);
 	buf_free(&r->searched);
 	arena_free(&r->arena);
@@ -68,25 +75,64 @@ static int is_plugin_file(const struct dirent *entry)
 	return str_starts(name, STR("andiron-")) && str_ends(name, STR(".so"));
 }
 
+static const struct andiron_component *component_of(const struct andiron_plugin *p,
+						    const char *name)
+{
+	for (uint64_t i = 0; p && i < p->n_components; i++)
+		if (strcmp(p->components[i]->name, name) == 0)
+			return p->components[i];
+	return NULL;
+}
+
+static int refuse(struct registered_plugin *p, const char *reason)
+{
+	if (!reason)
+		return -ENOMEM;
+	p->plugin = p->outline = NULL;
+	p->refused = reason;
+	return 0;
+}
+
+/* Whether what was loaded is what its outline said. */
+static bool keeps_outline(const struct andiron_plugin *plugin, const struct andiron_plugin *outline)
+{
+	for (uint64_t i = 0; outline && i < outline->n_components; i++)
+		if (!component_of(plugin, outline->components[i]->name))
+			return false;
+	return !outline || strcmp(plugin->name, outline->name) == 0;
+}
+
 /* A file that cannot be loaded is kept with its reason. */
+static int open_file(struct registry *r, struct registered_plugin *p)
+{
+	struct error err = ERROR_NULL;
+	int code = r->probe ? registry_probe(p->path, &err) : 0;
+
+	r->changed = true;
+	if (code == 0)
+		code = registry_load(p->path, &p->plugin, NULL, &err);
+	if (code == 0 && !keeps_outline(p->plugin, p->outline))
+		code = error_set(&err, -ENOEXEC,
+				 "it was replaced since this process began; start again");
+	if (code < 0)
+		return refuse(p, arena_printf(&r->arena, "%s", err.text));
+	p->outline = p->plugin;
+	return 0;
+}
+
 static int add_file(struct registry *r, const char *dir, const char *name)
 {
-	struct registered_plugin entry = {0};
-	struct error err = ERROR_NULL;
-	char *path = arena_printf(&r->arena, "%s/%s", dir, name);
-	int code;
+	struct registered_plugin entry = {.path = arena_printf(&r->arena, "%s/%s", dir, name)};
+	int code = -ENOEXEC;
 
-	if (!path)
+	if (!entry.path)
 		return -ENOMEM;
-	entry.path = path;
-	code = r->probe ? registry_probe(path, &err) : 0;
-	if (code == 0)
-		code = registry_load(path, &entry.plugin, NULL, &err);
-	if (code < 0) {
-		entry.refused = arena_printf(&r->arena, "%s", err.text);
-		if (!entry.refused)
-			return -ENOMEM;
-	}
+	if (!r->probe)
+		code = outline_read(entry.path, &r->arena, &entry.outline);
+	if (code == -ENOEXEC)
+		code = open_file(r, &entry);
+	if (code < 0)
+		return code;
 	return vec_push(&r->plugins, entry) ? 0 : -ENOMEM;
 }
 
@@ -151,45 +197,25 @@ static int add_directory(struct registry *r, const char *dir)
 
 /* --- Refusing what collides or lacks something --- */
 
-static int refuse(struct registry *r, struct registered_plugin *p, const char *reason)
-{
-	if (!reason)
-		return -ENOMEM;
-	p->plugin = NULL;
-	p->refused = reason;
-	return 0;
-}
-
-static const struct andiron_component *component_of(const struct registered_plugin *p,
-						    const char *name)
-{
-	for (uint64_t i = 0; p->plugin && i < p->plugin->n_components; i++)
-		if (strcmp(p->plugin->components[i]->name, name) == 0)
-			return p->plugin->components[i];
-	return NULL;
-}
-
 /* Of two plugins with one name or one component the first found counts. */
 static int refuse_if_second(struct registry *r, struct registered_plugin *p)
 {
 	for (const struct registered_plugin *q = r->plugins.p; q < p; q++) {
-		if (!q->plugin)
+		if (!q->outline)
 			continue;
-		if (strcmp(q->plugin->name, p->plugin->name) == 0)
-			return refuse(r, p,
-				      arena_printf(&r->arena,
-						   "%s was found before it and has the same "
-						   "name, %s",
-						   q->path, p->plugin->name));
-		for (uint64_t i = 0; i < p->plugin->n_components; i++) {
-			const char *name = p->plugin->components[i]->name;
+		if (strcmp(q->outline->name, p->outline->name) == 0)
+			return refuse(p, arena_printf(&r->arena,
+						      "%s was found before it and has the same "
+						      "name, %s",
+						      q->path, p->outline->name));
+		for (uint64_t i = 0; i < p->outline->n_components; i++) {
+			const char *name = p->outline->components[i]->name;
 
-			if (component_of(q, name))
-				return refuse(r, p,
-					      arena_printf(&r->arena,
-							   "%s was found before it and "
-							   "has the component %s, too",
-							   q->path, name));
+			if (component_of(q->outline, name))
+				return refuse(p, arena_printf(&r->arena,
+							      "%s was found before it and "
+							      "has the component %s, too",
+							      q->path, name));
 		}
 	}
 	return 0;
@@ -198,7 +224,7 @@ static int refuse_if_second(struct registry *r, struct registered_plugin *p)
 static int refuse_seconds(struct registry *r)
 {
 	vec_each (&r->plugins, p) {
-		int code = p->plugin ? refuse_if_second(r, p) : 0;
+		int code = p->outline ? refuse_if_second(r, p) : 0;
 
 		if (code < 0)
 			return code;
@@ -219,8 +245,8 @@ static bool is_offered(const struct registry *r, struct str id)
 	if (lists(host_offers, id))
 		return true;
 	vec_each (&r->plugins, p)
-		for (uint64_t i = 0; p->plugin && i < p->plugin->n_components; i++)
-			if (lists(p->plugin->components[i]->offers, id))
+		for (uint64_t i = 0; p->outline && i < p->outline->n_components; i++)
+			if (lists(p->outline->components[i]->offers, id))
 				return true;
 	return false;
 }
@@ -233,19 +259,18 @@ static int refuse_unmet(struct registry *r)
 	while (again) {
 		again = false;
 		vec_each (&r->plugins, p) {
-			const char *const *id = p->plugin ? p->plugin->needs : NULL;
+			const char *const *id = p->outline ? p->outline->needs : NULL;
 			int code;
 
 			while (id && *id && is_offered(r, str_of(*id)))
 				id++;
 			if (!id || !*id)
 				continue;
-			code = refuse(r, p,
-				      arena_printf(&r->arena,
-						   "it requires the extension %s, which "
-						   "nothing here offers; install the plugin "
-						   "that does",
-						   *id));
+			code = refuse(p, arena_printf(&r->arena,
+						      "it requires the extension %s, which "
+						      "nothing here offers; install the plugin "
+						      "that does",
+						      *id));
 			if (code < 0)
 				return code;
 			again = true;
@@ -273,17 +298,130 @@ static int compare_components(const void *a, const void *b)
 
 static int list_components(struct registry *r)
 {
-	if (r->plugins.n > 0)
-		qsort(r->plugins.p, r->plugins.n, sizeof(*r->plugins.p), compare_plugins);
+	struct registered_component *list;
+	size_t n = 0;
+
+	vec_each (&r->plugins, p)
+		n += p->plugin ? p->plugin->n_components : 0;
+	list = arena_array(&r->arena, struct registered_component, n + 1);
+	if (!list)
+		return -ENOMEM;
+	r->components = list;
+	r->n_components = n;
 	vec_each (&r->plugins, p)
 		for (uint64_t i = 0; p->plugin && i < p->plugin->n_components; i++)
-			if (!vec_push(&r->components,
-				      ((struct registered_component){p->plugin->components[i], p})))
-				return -ENOMEM;
-	if (r->components.n > 0)
-		qsort(r->components.p, r->components.n, sizeof(*r->components.p),
-		      compare_components);
+			*list++ = (struct registered_component){p->plugin->components[i], p};
+	qsort(r->components, n, sizeof(*r->components), compare_components);
 	return 0;
+}
+
+/* --- Opening what is required --- */
+
+static bool is_any(const struct str *names, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_is(names[i], name))
+			return true;
+	return false;
+}
+
+static bool begins_one_of(const char *const *beginnings, const char *id)
+{
+	for (; beginnings && *beginnings; beginnings++)
+		if (str_starts(str_of(id), str_of(*beginnings)))
+			return true;
+	return false;
+}
+
+/* Whether a plan with component `a` may get component `b` in addition (lang/implicit.c). */
+static bool brings(const struct andiron_component *a, const struct andiron_component *b)
+{
+	bool symbolizer = (a->flags & ANDIRON_COMPONENT_RAW_FRAMES) &&
+			  (b->flags & ANDIRON_COMPONENT_SYMBOLIZER);
+	const char *const *wants = ANDIRON_HAS(a, andiron_component, wants) ? a->wants : NULL;
+
+	for (const char *const *id = b->offers; id && *id && !symbolizer; id++)
+		if (lists(a->needs, str_of(*id)) || begins_one_of(wants, *id))
+			return true;
+	return symbolizer;
+}
+
+static bool brings_plugin(const struct andiron_plugin *a, const struct andiron_plugin *b)
+{
+	for (uint64_t i = 0; i < a->n_components; i++)
+		for (uint64_t k = 0; k < b->n_components; k++)
+			if (brings(a->components[i], b->components[k]))
+				return true;
+	return false;
+}
+
+/* Whether a plugin has one of the components, or one that comes with those that are open. */
+static bool is_required(const struct registry *r, const struct registered_plugin *p,
+			const struct str *names, size_t n)
+{
+	if (!names)
+		return true;
+	for (uint64_t i = 0; i < p->outline->n_components; i++)
+		if (is_any(names, n, p->outline->components[i]->name))
+			return true;
+	vec_each (&r->plugins, open)
+		if (open->plugin && brings_plugin(open->plugin, p->outline))
+			return true;
+	return false;
+}
+
+static bool is_known(const struct registry *r, struct str name)
+{
+	vec_each (&r->plugins, p)
+		for (uint64_t i = 0; p->outline && i < p->outline->n_components; i++)
+			if (str_is(name, p->outline->components[i]->name))
+				return true;
+	return false;
+}
+
+/* Opens one plugin after the other, until none more is required. */
+static int open_required(struct registry *r, const struct str *names, size_t n)
+{
+	bool again = true;
+
+	while (again) {
+		again = false;
+		vec_each (&r->plugins, p) {
+			int code;
+
+			if (p->plugin || !p->outline || !is_required(r, p, names, n))
+				continue;
+			code = open_file(r, p);
+			if (code < 0)
+				return code;
+			again = true;
+		}
+	}
+	return refuse_unmet(r);
+}
+
+static bool all_open(const struct registry *r, const struct str *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!registry_find(r, names[i]))
+			return false;
+	return true;
+}
+
+int registry_require(struct registry *r, const struct str *names, size_t n)
+{
+	int code;
+
+	if (names && all_open(r, names, n))
+		return 0;
+	for (size_t i = 0; names && i < n; i++)
+		if (!is_known(r, names[i]))
+			names = NULL;
+	code = open_required(r, names, n);
+	if (code < 0 || !r->changed)
+		return code;
+	r->changed = false;
+	return list_components(r);
 }
 
 int registry_check(const struct andiron_plugin *plugin, struct error *err)
@@ -294,16 +432,27 @@ int registry_check(const struct andiron_plugin *plugin, struct error *err)
 /* What a program that embeds us offers. */
 static int add_given(struct registry *r, const struct andiron_plugin *plugin)
 {
-	struct registered_plugin entry = {.path = "(this program)", .plugin = plugin};
+	struct registered_plugin entry = {
+		.path = "(this program)", .plugin = plugin, .outline = plugin};
 	struct error err = ERROR_NULL;
 
-	if (describe_check(plugin, &err) < 0) {
-		entry.plugin = NULL;
-		entry.refused = arena_printf(&r->arena, "%s", err.text);
-		if (!entry.refused)
-			return -ENOMEM;
-	}
+	if (describe_check(plugin, &err) < 0 &&
+	    refuse(&entry, arena_printf(&r->arena, "%s", err.text)) < 0)
+		return -ENOMEM;
 	return vec_push(&r->plugins, entry) ? 0 : -ENOMEM;
+}
+
+static int refuse_some(struct registry *r)
+{
+	int code = refuse_unmet(r);
+
+	if (code == 0)
+		code = refuse_seconds(r);
+	if (code == 0)
+		code = refuse_unmet(r); /* what only a second one offered */
+	if (r->plugins.n > 0)
+		qsort(r->plugins.p, r->plugins.n, sizeof(*r->plugins.p), compare_plugins);
+	return code;
 }
 
 int registry_new(const char *const *dirs, const struct andiron_plugin *const *given, bool probe,
@@ -320,11 +469,7 @@ int registry_new(const char *const *dirs, const struct andiron_plugin *const *gi
 		code = add_directory(r, dirs[i]);
 	if (code < 0)
 		return code;
-	code = refuse_unmet(r);
-	if (code == 0)
-		code = refuse_seconds(r);
-	if (code == 0)
-		code = refuse_unmet(r); /* what only a second one offered */
+	code = refuse_some(r);
 	if (code == 0)
 		code = list_components(r);
 	if (code == 0)
@@ -338,7 +483,8 @@ int registry_new(const char *const *dirs, const struct andiron_plugin *const *gi
 
 const struct registered_component *registry_find(const struct registry *r, struct str name)
 {
-	vec_each (&r->components, c)
+	for (const struct registered_component *c = r->components;
+	     c < r->components + r->n_components; c++)
 		if (str_is(name, c->component->name))
 			return c;
 	return NULL;
@@ -346,7 +492,8 @@ const struct registered_component *registry_find(const struct registry *r, struc
 
 const struct registered_component *registry_offering(const struct registry *r, struct str id)
 {
-	vec_each (&r->components, c)
+	for (const struct registered_component *c = r->components;
+	     c < r->components + r->n_components; c++)
 		if (lists(c->component->offers, id))
 			return c;
 	return NULL;
@@ -354,8 +501,8 @@ const struct registered_component *registry_offering(const struct registry *r, s
 
 size_t registry_components(const struct registry *r, const struct registered_component **ret)
 {
-	*ret = r->components.p;
-	return r->components.n;
+	*ret = r->components;
+	return r->n_components;
 }
 
 size_t registry_plugins(const struct registry *r, const struct registered_plugin **ret)

@@ -20,7 +20,7 @@ struct registry {
  *
  * To be freed. */
 char *plan_text(struct str source);
-char *plan_text_of(const struct source *sources, size_t n, const struct registry *registry);
+char *plan_text_of(const struct source *sources, size_t n, struct registry *registry);
 
 /* The findings alone. */
 char *diags_text(const struct diags *d, bool colour);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "testing/test.h"
 #include "host/registry.h"
+#include "host/registry/outline.h"
 #include "host/registry/elf-check.h"
 
 #include <elf.h>
@@ -77,6 +78,7 @@ static struct registry *open_folder(const struct folder *f)
 	struct registry *r = NULL;
 
 	expect_eq(registry_new(dirs, NULL, false, &r), 0);
+	expect_eq(registry_require(r, NULL, 0), 0);
 	return r;
 }
 
@@ -322,7 +324,8 @@ static struct str damaged_range(const struct buf *b, int i)
 TEST(damage_is_reported_and_not_suffered)
 {
 	const char *runs = getenv("ANDIRON_FUZZ_RUNS");
-	int n = runs ? (int)strtol(runs, NULL, 10) / 10 : 150, n_crashed = 0;
+	int n = runs ? (int)strtol(runs, NULL, 10) / 10 : 150, n_crashed = 0, n_outlines = 0;
+	struct arena arena = ARENA_NULL;
 	struct folder f = make_folder();
 	struct buf b = read_plugin("good");
 	uint64_t seed = 7;
@@ -344,6 +347,10 @@ TEST(damage_is_reported_and_not_suffered)
 		snprintf(name, sizeof(name), "x%d", i);
 		snprintf(path, sizeof(path), "%s/andiron-%s.so", f.path, name);
 		write_plugin(&f, name, buf_str(&b));
+		r = outline_read(path, &arena, &plugin);
+		expect(r == 0 || r == -ENOEXEC);
+		n_outlines += r == 0;
+		arena_free(&arena);
 		r = registry_probe(path, &err);
 		expect(r == 0 || (r == -ENOEXEC && strlen(err.text) > 20));
 		n_crashed += strstr(err.text, "crashed") || strstr(err.text, "ended the process");
@@ -353,7 +360,7 @@ TEST(damage_is_reported_and_not_suffered)
 		for (int k = 3; k >= 0; k--)
 			b.p[at[k]] = was[k];
 	}
-	expect(n_crashed > 0);
+	expect(n_crashed > 0 && n_outlines > 0 && n_outlines < n);
 	buf_free(&b);
 	remove_folder(&f);
 }
@@ -383,6 +390,7 @@ TEST(the_first_directory_wins)
 	copy_plugin(&a, "good");
 	copy_plugin(&b, "good");
 	expect_eq(registry_new(dirs, NULL, false, &r), 0);
+	expect_eq(registry_require(r, NULL, 0), 0);
 	expect_eq(registry_plugins(r, &p), 2);
 	c = registry_find(r, STR("test.thing"));
 	expect(c && strncmp(c->plugin->path, a.path, strlen(a.path)) == 0);
@@ -405,6 +413,8 @@ static int open_and_close(void *context)
 	struct registry *r = NULL;
 	int code = registry_new(dirs, NULL, false, &r);
 
+	if (code == 0)
+		code = registry_require(r, NULL, 0);
 	registry_free(r);
 	return code;
 }
