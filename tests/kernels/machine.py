@@ -107,7 +107,7 @@ def boot(kernel, initramfs, folder, cpus):
                 "-smp",
                 str(cpus),
                 "-m",
-                "1G",
+                f"{1024 + 8 * cpus}M",
                 "-display",
                 "none",
                 "-monitor",
