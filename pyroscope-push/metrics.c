@@ -132,4 +132,6 @@ void metrics_add(void *self, const struct andiron_metric_sink *sink)
 		add_uploads(&l, writer_uploads(w));
 	add(&l, (struct abi_metric){"spool_bytes", "Bytes of the spool on the disk.",
 				    (double)writer_spool_bytes(w), true});
+	add(&l, (struct abi_metric){"spool_max_bytes", "Bytes that the spool may take.",
+				    (double)writer_spool_max_bytes(w), true});
 }

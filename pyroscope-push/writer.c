@@ -569,6 +569,11 @@ uint64_t writer_spool_bytes(const struct writer *w)
 	return w->store.spool ? spool_bytes(w->store.spool) : 0;
 }
 
+uint64_t writer_spool_max_bytes(const struct writer *w)
+{
+	return w->store.spool ? w->config->spool_bytes : 0;
+}
+
 const struct series_repairs *writer_repairs(const struct writer *w)
 {
 	return &w->repairs;

@@ -41,6 +41,8 @@ const struct andiron_host *writer_host(const struct writer *w);
 
 /* Bytes that the spool takes on the disk. */
 uint64_t writer_spool_bytes(const struct writer *w);
+/* How many it may take; 0 without a spool. */
+uint64_t writer_spool_max_bytes(const struct writer *w);
 
 /* Debug information that went to servers; NULL unless started, or where none asks for it. */
 const struct uploads_counts *writer_uploads(const struct writer *w);

@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "scenario"), os.path.join(HERE, "..", "servers")]
@@ -30,6 +31,7 @@ from tap import ANDIRON
 CHART = os.path.join(HERE, "..", "..", "packaging", "helm", "andiron")
 BACKEND = "backend:\n  pyroscope:\n    url: http://pyroscope:4040\n"
 ENVIRONMENT = {"NODE_NAME": "n1", "POD_IP": "10.0.0.1", "BACKEND_USERNAME": "somebody"}
+RELEASE = ("profiling", "andiron")
 WRITE = "--write" in sys.argv
 
 
@@ -85,9 +87,14 @@ def cases(file):
 
 
 def objects(text):
-    """The objects of a rendering, as lines; by kind, namespace and name where a kind is several
-    times there, and by kind alone elsewhere."""
+    """The objects of a rendering, as lines; by kind, and by namespace and name too where a kind is
+    several times there and the name is not the release's. A file of the chart that stands there as
+    it is, is only named."""
     found = {}
+    for name in os.listdir(f"{CHART}/files"):
+        whole = read(f"{CHART}/files/{name}").strip()
+        for indent in ("  ", "    "):
+            text = text.replace(textwrap.indent(whole, indent), f"{indent}<files/{name}>")
     for part in re.split(r"^---\n", text, flags=re.M):
         lines = [line for line in part.split("\n") if not line.startswith("# Source:")]
         thing = yaml.load("\n".join(lines), Loader)
@@ -97,7 +104,7 @@ def objects(text):
             assert name not in same, f"{thing['kind']} {name} is rendered twice"
             same[name] = "\n".join(lines).strip().split("\n")
     return {
-        kind if len(same) == 1 else f"{kind} {'/'.join(name)}": lines
+        kind if len(same) == 1 or name == RELEASE else f"{kind} {'/'.join(name)}": lines
         for kind, same in found.items()
         for name, lines in same.items()
     }

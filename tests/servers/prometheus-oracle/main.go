@@ -8,10 +8,17 @@
 //	prometheus-oracle measure N        the rules and labels of a case, N times; ns each of the best 1,000
 //	prometheus-oracle tables NAME      Unicode data as C: category, script or case
 //	prometheus-oracle unicode-version
+//
+// And by Prometheus's own rule checker and query engine:
+//
+//	prometheus-oracle rules FILE       the rules of a file, as JSON; each with the metrics it reads
+//	prometheus-oracle expressions      each line, an expression, is answered with its metrics
+//	prometheus-oracle fired FILE       cases of series: which rules of the file fire at their end
 package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -67,6 +74,9 @@ func measure(in io.Reader, n int) error {
 	return nil
 }
 
+var errUsage = errors.New("usage: prometheus-oracle answers | measure N | tables NAME | " +
+	"unicode-version | rules FILE | expressions | fired FILE")
+
 func run(args []string) error {
 	switch {
 	case len(args) == 1 && args[0] == "answers":
@@ -83,7 +93,7 @@ func run(args []string) error {
 		fmt.Println(unicode.Version)
 		return nil
 	}
-	return fmt.Errorf("usage: prometheus-oracle answers | measure N | tables NAME | unicode-version")
+	return runRules(args)
 }
 
 func main() {
