@@ -4,9 +4,9 @@
 
 A file of cases/ has cases: a line "=== NAME", values, a line "---", and what is expected. Of a
 rendering that is how it differs from base.yaml, object by object; in refused.txt it is the message.
-A case without `backend` or `config` has the base's backend, and a line "# on VERSION" under its
-name sets Kubernetes's minor. --write writes what is expected anew, for a person to read the
-difference.
+A case without `backend` or `config` has the base's backend, and under its name a line "# on
+VERSION" sets Kubernetes's minor, and "# with FILE" adds values that the chart has in a file.
+--write writes what is expected anew, for a person to read the difference.
 
 Both Helms must agree. Each object must be what three minors of Kubernetes or the Prometheus
 operator take, and each configuration what `andiron validate` takes.
@@ -63,6 +63,7 @@ class Case:
             self.values = BACKEND + values
         minor = re.match("# on (.*)\n", values)
         self.minor = minor[1] if minor else "1.37"
+        self.files = [f"{CHART}/{name}" for name in re.findall("^# with (.*)$", values, re.M)]
 
     def run(self, helm):
         """Helm's exit code, and what it rendered or said."""
@@ -70,7 +71,8 @@ class Case:
             write(f"{folder}/values.yaml", self.values)
             done = subprocess.run(
                 [helm, "template", "andiron", CHART, "--namespace=profiling"]
-                + [f"--values={folder}/values.yaml", f"--kube-version={self.minor}"],
+                + [f"--values={file}" for file in [*self.files, f"{folder}/values.yaml"]]
+                + [f"--kube-version={self.minor}"],
                 capture_output=True,
                 text=True,
                 check=False,

@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """test_install.py: packaging/helm/andiron installed, upgraded and removed by the real Helm 3 and
-Helm 4 in a real API server. No node: what the DaemonSet's pods do is test_node.py's matter."""
+Helm 4 in a real API server, also as docs/cluster.md prints it. No node: what the DaemonSet's pods
+do is test_node.py's matter."""
 
 import os
+import re
+import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "scenario"), os.path.join(HERE, "..", "servers")]
+import yaml
 from helm import CHART, LABEL, NAME, SPACE, Helm, left
 from kubernetes import CORE, RBAC, Cluster
 from pyroscope import Skip
-from tap import case, main
+from tap import case, main, read
 
+ROOT = os.path.realpath(os.path.join(HERE, "..", ".."))
+PAGE = os.path.join(ROOT, "docs", "cluster.md")
 DAEMONSET = f"/apis/apps/v1/namespaces/{SPACE}/daemonsets/{NAME}"
 
 
@@ -90,6 +96,47 @@ def helm_3():
 def helm_4():
     """Helm 4: the same."""
     life_by(HELMS[1])
+
+
+def said_by(command, **more):
+    """What a command of the page says where it is meant to be typed: at the top of the tree."""
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, **more)
+    assert done.returncode == 0, (command, done.stdout, done.stderr)
+    return done.stdout
+
+
+@case
+def as_printed():
+    """The page's commands of Helm in their order, but for `helm test`, which needs a node."""
+    commands = [line.split() for line in re.findall("^helm .*$", read(PAGE), re.M)]
+    verbs = [command[1] for command in commands]
+    assert verbs == ["install", "test", "upgrade", "upgrade", "rollback", "uninstall"], verbs
+    for helm in HELMS:
+        for _, verb, *rest in commands:
+            if verb != "test":
+                said_by([helm.program, verb, *rest], env=helm.environment)
+            found = CLUSTER.must("GET", f"/apis/apps/v1/daemonsets?{LABEL}")["items"]
+            assert bool(found) == (verb != "uninstall"), (verb, found)
+
+
+@case
+def allow_list():
+    """The page's allow-list for GKE Autopilot names what the chart renders for it."""
+    listed = yaml.safe_load(re.search("```yaml\n(.*?)```", read(PAGE), re.S)[1])
+    values = f"--values={CHART}/platforms/gke-autopilot.yaml"
+    rendered = said_by(
+        [HELMS[0].program, "template", NAME, CHART, values, "--kube-version=1.37"]
+        + ["--set=backend.pyroscope.url=http://p:4040", "--show-only=templates/daemonset.yaml"]
+    )
+    pod = yaml.safe_load(rendered)["spec"]["template"]["spec"]
+    (made,), (asked,) = pod["containers"], listed["matchingCriteria"]["containers"]
+    for key in ("name", "args", "volumeMounts"):
+        assert asked[key] == made[key], (key, asked[key], made[key])
+    assert [e["name"] for e in asked["env"]] == [e["name"] for e in made["env"]], made["env"]
+    capabilities = {"capabilities": made["securityContext"]["capabilities"]}
+    assert asked["securityContext"] == capabilities, capabilities
+    assert pod["hostPID"] is listed["matchingCriteria"]["hostPID"] is True
+    assert not any("hostPath" in volume for volume in pod["volumes"]), pod["volumes"]
 
 
 os.chdir(tempfile.mkdtemp())
