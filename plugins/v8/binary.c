@@ -90,6 +90,9 @@ static const struct place places[] = {
 	{NAMES_OF("class_SharedFunctionInfo__function_data__Object"), IN_LAYOUT(shared_data), 8, 8,
 	 8},
 	{NAMES_OF("class_Script__id__SMI"), IN_LAYOUT(script_id), 64, 64, 64},
+	{NAMES_OF("class_Script__wasm_managed_native_module__Object",
+		  "class_Script__wasm_managed_native_module__Tagged_Object_"),
+	 IN_BINARY(script_native), 64, 160, 0},
 	{NAMES_OF("class_Map__instance_type__uint16_t"), IN_LAYOUT(map_type), 12, 12, -1},
 	{NAMES_OF("type_BytecodeArray__BYTECODE_ARRAY_TYPE"), IN_LAYOUT(type_bytecode_array), 1,
 	 65535, -1},
@@ -133,6 +136,8 @@ static const struct {
 	 offsetof(struct v8_types, shared_wrapper), offsetof(struct v8_types, has_shared_wrapper)},
 	{"type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE", offsetof(struct v8_types, trusted_bytes),
 	 offsetof(struct v8_types, has_trusted_bytes)},
+	{"type_WasmModuleObject__WASM_MODULE_OBJECT_TYPE", offsetof(struct v8_types, wasm_module),
+	 offsetof(struct v8_types, has_wasm_module)},
 };
 
 /* Kinds of frames that V8 has had. Those that are hidden only lead from one frame to another. */
@@ -235,6 +240,9 @@ static void reading_marks(struct reading *r)
 			 (int)(strlen(marks[i].name) - 5), marks[i].name);
 		if (marks[i].hidden)
 			b->layout.hidden |= 1ull << value;
+		if (strcmp(marks[i].name, "WasmFrame") == 0 ||
+		    strcmp(marks[i].name, "WasmCompiledFrame") == 0)
+			b->layout.wasm |= 1ull << value;
 		if (!marks[i].native)
 			b->layout.called_by_v8 |= 1ull << value;
 	}

@@ -31,8 +31,8 @@ struct v8_builtin {
 struct v8_types {
 	uint16_t shared, script, scope, bytecodes, code, stream, bytes, interpreter_data,
 		shared_wrapper;
-	uint16_t trusted_bytes;
-	bool has_stream, has_shared_wrapper, has_trusted_bytes;
+	uint16_t trusted_bytes, wasm_module;
+	bool has_stream, has_shared_wrapper, has_trusted_bytes, has_wasm_module;
 };
 
 struct v8_binary {
@@ -44,6 +44,7 @@ struct v8_binary {
 	uint32_t scope_first; /* ScopeInfo: words before its locals */
 	uint32_t scope_base;  /* … and where its words begin */
 	uint32_t bytecode_data, bytecode_positions;
+	uint32_t script_native;   /* Script → what holds its NativeModule; 0: not known */
 	uint32_t positions_shift; /* positions.h */
 	/* Code: through an InstructionStream, or where its instructions are (stream_code 0). */
 	uint32_t stream_code, code_start, code_size, code_header, code_deopt, code_positions;

@@ -209,6 +209,13 @@ static void called_add(struct resolving *r, const struct frames_process *p, uint
 		  "");
 }
 
+static void wasm_add(struct resolving *r, const struct frames_process *p, uint64_t where)
+{
+	const struct code *code = code_of(r, p->process_id, where);
+
+	frame_add(r->frames, code && code->kind == CODE_WASM ? code->name : "[wasm]", "");
+}
+
 void frames_resolve(struct frames *ret, struct names *names, const struct frames_process *process,
 		    uint64_t what, uint64_t where)
 {
@@ -222,6 +229,10 @@ void frames_resolve(struct frames *ret, struct names *names, const struct frames
 	}
 	if (kind == V8_CALLED) {
 		called_add(&r, process, where);
+		return;
+	}
+	if (kind == V8_WASM) {
+		wasm_add(&r, process, where);
 		return;
 	}
 	f = names_function(names, V8_ID(what));

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "v8/code/wasm.h"
+
 #define SCRIPT_SOURCE      8
 #define SCRIPT_NAME        16
 #define SCRIPT_LINE_OFFSET 24
@@ -218,7 +220,8 @@ static void learn_code(const struct learning *l, const struct v8_sighting *s,
 		return;
 	*ret = (struct v8_place_state){0};
 	c = calloc(1, sizeof(*c));
-	if (!c || !code_read(&l->heap, l->seed, s, &c->code)) {
+	if (!c || !(s->instance != 0 ? wasm_read(&l->heap, l->seed, s, &c->code)
+				     : code_read(&l->heap, l->seed, s, &c->code))) {
 		free(c);
 		return;
 	}
@@ -239,7 +242,7 @@ static void learn_code(const struct learning *l, const struct v8_sighting *s,
 bool learn(const struct learning *l, const struct v8_sighting *sighting, struct v8_place_state *ret)
 {
 	*ret = (struct v8_place_state){0};
-	if (!learn_function(l, &sighting->key, sighting->bytecode))
+	if (sighting->instance == 0 && !learn_function(l, &sighting->key, sighting->bytecode))
 		return false;
 	if (sighting->code == 0 || sighting->code == V8_NOWHERE || sighting->bytecode != 0)
 		return true;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "v8/code.h"
+#include "v8/code/code.h"
 #include "v8/lines.h"
 #include "v8/shared.h"
 

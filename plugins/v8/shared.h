@@ -23,6 +23,7 @@
 #define V8_STUB        4u /* code without a function of its own; second word: address in its code */
 #define V8_CALLED      5u /* unknown code; second word: its return address */
 #define V8_UNKNOWN     6u /* the marked frame of a V8 that is not known */
+#define V8_WASM        7u /* code of Wasm; as V8_COMPILED, its instance in place of a function */
 
 #define V8_KIND(what)     ((what) >> 48 & 15)
 #define V8_ID(what)       ((what)&0xffffffffffffull)
@@ -30,7 +31,7 @@
 
 #define V8_MARKS 64u /* kinds of frames that a marker may name */
 
-/* The second word of a frame of V8_COMPILED, V8_BUILTIN or V8_STUB. */
+/* The second word of a frame of V8_COMPILED, V8_BUILTIN, V8_STUB or V8_WASM. */
 #define V8_NOWHERE (~0ull)
 #define V8_EXACT   (1ull << 63) /* execution stands at the address; else it is a return address */
 /* Which compilation stood there (v8_compilation); 0: it had not been read yet. */
@@ -58,6 +59,8 @@ struct v8_layout {
 	__u64 called_by_v8;
 	/* Bit n: frames with marker n are not shown: they only lead from one to another. */
 	__u64 hidden;
+	/* Bit n: frames with marker n are of Wasm code, and have its instance. */
+	__u64 wasm;
 };
 
 /* What an address is in. */
@@ -94,11 +97,14 @@ struct v8_sighting {
 	__u64 function; /* its id */
 	__u64 code;     /* 0, or an address in compiled code of it */
 	__u64 bytecode; /* 0, or its array of bytecodes */
+	__u64 instance; /* 0, or it is no function, but code of Wasm with this instance */
 	struct v8_key key;
 };
 
 /* Where a function was seen last: 2 ** V8_PAGE bytes of compiled code, or its bytecodes. */
 #define V8_PAGE 10u
+/* All of an instance's functions have one id, and each begins at a multiple of this. */
+#define V8_WASM_PAGE 5u
 struct v8_place {
 	__u64 function, page;
 };
@@ -118,7 +124,8 @@ struct v8_place_state {
 
 static inline __attribute__((unused)) struct v8_place v8_place_of(const struct v8_sighting *s)
 {
-	struct v8_place place = {s->function, s->bytecode ? ~0ull : s->code >> V8_PAGE};
+	__u64 page = s->code >> (s->instance ? V8_WASM_PAGE : V8_PAGE);
+	struct v8_place place = {s->function, s->bytecode ? ~0ull : page};
 
 	return place;
 }

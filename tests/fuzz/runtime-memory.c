@@ -14,7 +14,7 @@
 #include "jvm/reports.h"
 #include "jvm/vm-structs.h"
 #include "python/names.h"
-#include "v8/positions.h"
+#include "v8/code/positions.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -177,7 +177,7 @@ function back() {
 const wasm = new WebAssembly.Instance(new WebAssembly.Module(MODULE), { e: { back } }).exports;
 
 function byWasm() {
-  return wasm.enter(); // calls: back by [wasm]
+  return wasm.enter(); // calls: back by enter
 }
 
 function garbage() { // native garbage burns

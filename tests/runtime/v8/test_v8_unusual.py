@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Node.js with many threads, of a version that is not known, and in regular expressions."""
+"""Node.js with many threads, of a version that is not known, in regular expressions and in Wasm."""
 
 import os
 import shutil
@@ -84,6 +84,18 @@ def regular_expressions():
         code = sum(n for name, n in own if name == "[code]")
         print(f"# {node}: {said} samples in regular expressions, {code} in other code", flush=True)
         assert said > 20 and code <= said / 20, own[:10]
+
+
+@case
+def wasm():
+    """A function of Wasm has its name, that of its export, or its number."""
+    for node in runtimes.nodes():
+        stacks, _ = stacks_of(node.command, "wasm.js")
+        own = [(names, n) for names, _, n in stacks if names[-1] in ("spin", "[wasm]")]
+        right = sum(n for names, n in own if names[-3:] == ["enter", "wasm-function[2]", "spin"])
+        part = right / max(1, sum(n for _, n in own))
+        print(f"# {node}: {part:.2%} of samples in Wasm have all names ({right})", flush=True)
+        assert right >= 300 and part >= 0.98, own[:5]
 
 
 case(runtimes.expect_all)

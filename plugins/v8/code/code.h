@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "v8/positions.h"
+#include "v8/code/positions.h"
 #include "v8/shared.h"
 #include "v8/v8-heap.h"
 
@@ -17,9 +17,10 @@
 #define CODE_ASIDES  4096u
 
 enum code_kind {
-	CODE_OTHER, /* of a regular expression, Wasm, a stub */
+	CODE_OTHER, /* of a regular expression, a stub */
 	CODE_BASELINE,
 	CODE_OPTIMIZED,
+	CODE_WASM, /* wasm.h */
 };
 
 struct code_inlined {
@@ -73,6 +74,7 @@ struct code {
 	uint32_t n_calls, n_places, n_callees, n_doubts, n_asides;
 	struct baseline_step *steps;
 	uint32_t n_steps;
+	char *name; /* of Wasm's function */
 };
 
 /* Finds the code that a function was seen in. What could not be read of it is absent. False: there

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiled code is found by its header, backwards from an address in it, some KiB at a time. */
-#include "v8/code.h"
+#include "v8/code/code.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -221,7 +221,8 @@ size_t code_bytes(const struct code *c)
 	return c->n_positions + c->n_inlined * sizeof(*c->inlined) +
 	       c->n_calls * sizeof(*c->calls) + c->n_places * sizeof(*c->places) +
 	       c->n_callees * sizeof(*c->callees) + c->n_asides * sizeof(*c->asides) +
-	       (c->doubts ? CODE_DOUBTS * sizeof(*c->doubts) : 0) + c->n_steps * sizeof(*c->steps);
+	       (c->doubts ? CODE_DOUBTS * sizeof(*c->doubts) : 0) + c->n_steps * sizeof(*c->steps) +
+	       (c->name ? strlen(c->name) + 1 : 0);
 }
 
 void code_fini(struct code *c)
@@ -234,5 +235,6 @@ void code_fini(struct code *c)
 	free(c->doubts);
 	free(c->asides);
 	free(c->steps);
+	free(c->name);
 	*c = (struct code){0};
 }

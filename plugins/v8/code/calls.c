@@ -12,7 +12,7 @@
  * src/objects/deoptimization-data.h, src/deoptimizer/translation-opcode.h), and each part is held
  * against another: a safepoint's exit is its entry's, a translation has as many frames as it says,
  * the innermost frame's offset is the entry's, the outermost function the code's. */
-#include "v8/code.h"
+#include "v8/code/code.h"
 
 #include <stdlib.h>
 #include <string.h>

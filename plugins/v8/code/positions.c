@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables are decoded where they are asked: a look-up passes some hundred bytes. */
-#include "v8/positions.h"
+#include "v8/code/positions.h"
 
 #include <stdlib.h>
 
