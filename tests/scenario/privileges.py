@@ -141,6 +141,25 @@ def keeps_nothing_for_nothing():
 
 
 @case
+def configurations_of_others():
+    """What only another user may read can be read again by a reload: for this one is kept."""
+    need_root()
+    path = graph()
+    os.chmod(path, 0o600)
+    nobody = pwd.getpwnam("nobody").pw_uid
+    os.chown(path, nobody, nobody)
+    with Agent(path) as a:
+        for thread in threads(a.pid):
+            assert sets(thread)["CapPrm"] == mask(["dac_read_search"]), thread
+        graph(path="other.folded")
+        a.signal(signal.SIGHUP)
+        a.until(lambda: "reloaded\n" in a.text(), "an answer")
+        assert "not reloaded" not in a.text(), a.text()
+        a.signal(signal.SIGTERM)
+        a.end().expect(0)
+
+
+@case
 def reloads_with_what_is_left():
     """The sampler is loaded again, with plugins that were not used before, by what was kept."""
     need_root()

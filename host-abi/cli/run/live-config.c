@@ -43,6 +43,16 @@ int live_config_begin(struct live_config *live, struct plan **ret)
 	return config_plan(live->config, live->registry, false, stderr, ret);
 }
 
+bool live_config_readable(const struct live_config *live)
+{
+	struct config *config = NULL;
+	struct error err = ERROR_NULL;
+	bool readable = read_files(live, &config, &err) == 0;
+
+	config_free(config);
+	return readable;
+}
+
 /* Findings as people read them, or as one line of a JSON log. */
 static int make_plan(const struct live_config *live, struct config *config, struct plan **ret)
 {

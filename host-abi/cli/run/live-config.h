@@ -32,6 +32,9 @@ void live_config_fini(struct live_config *live);
  * error. */
 int live_config_begin(struct live_config *live, struct plan **ret);
 
+/* Whether its files can be read now. */
+bool live_config_readable(const struct live_config *live);
+
 /* Reads it again and changes the graph. 0, or a negative errno after a message; -EBUSY and
  * -ETIMEDOUT: a component had no time, so try again. */
 int live_config_reload(struct live_config *live, struct host *host);

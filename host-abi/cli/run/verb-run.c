@@ -14,10 +14,12 @@
 #include "cli/run/config-watch.h"
 #include "cli/run/live-config.h"
 #include "cli/session.h"
+#include "proc/privileges.h"
 
 #include <andiron/host.h>
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -170,6 +172,9 @@ static bool prepare(struct run *run, const struct plan *plan)
 	struct error err = ERROR_NULL;
 	int r = kept_choose(&run->kept, plan, 0, &err);
 
+	/* A reload reads the files again, which may be readable to root alone. */
+	if (r == 0 && !live_config_readable(&run->live))
+		r = kept_choose(&run->kept, plan, PRIVILEGE(CAP_DAC_READ_SEARCH), &err);
 	if (r == 0 && session_samples(plan) && !precheck_announce("run", run->argv))
 		return false;
 	if (r == 0)
