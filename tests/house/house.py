@@ -7,6 +7,7 @@ law is the table of ARCHITECTURE.md: who may include what. Headers of ours are i
 folder.
 """
 
+import fnmatch
 import os
 import re
 import subprocess
@@ -227,16 +228,25 @@ def parameters():
                 yield f"{file}: {name} takes {params.count(',') + 1}"
 
 
+KERNEL_LICENCE = "GPL-2.0-only OR BSD-2-Clause"
+DEBIAN_LICENCES = "packaging/debian/copyright"
+
+
 def licences():
-    """Every source opens with its licence."""
+    """Every source opens with its licence, and Debian's list has each that is another than most."""
+    listed = re.findall(r"^Files: ((?:.*\n)(?: .*\n)*)", TEXT[DEBIAN_LICENCES], re.M)[1].split()
     for file in TEXT:
         if not SOURCE.search(os.path.basename(file)):
             continue
         head = "\n".join(TEXT[file].split("\n")[:4])
         if "SPDX-License-Identifier:" not in head:
             yield f"{file} has no SPDX line"
-        elif file.endswith(".bpf.c") and "GPL-2.0-only OR BSD-2-Clause" not in head:
-            yield f"{file}: kernel programs are GPL-2.0-only OR BSD-2-Clause"
+        elif file.endswith(".bpf.c") and KERNEL_LICENCE not in head:
+            yield f"{file}: kernel programs are {KERNEL_LICENCE}"
+        elif file.endswith((".c", ".h")):
+            other = any(fnmatch.fnmatch(file, pattern) for pattern in listed)
+            if (KERNEL_LICENCE in head) != other:
+                yield f"{file}: {DEBIAN_LICENCES} has another licence for it"
 
 
 def essays():
