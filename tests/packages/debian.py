@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -345,6 +346,7 @@ def purge_leaves_nothing():
 
 if __name__ == "__main__":
     tempfile.tempdir = "/var/tmp"  # /tmp is hidden from the agent
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that the machine ends
     with tempfile.TemporaryDirectory(prefix="packages-") as World.folder:
         try:
             main()
