@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "proc/haste.h"
 
 #include <errno.h>
 #include <math.h>
@@ -21,7 +20,6 @@
 
 #define SAMPLER        "pyroscope.ebpf"
 #define ENOUGH_SAMPLES 200
-#define HASTE_NS       (2 * NS_PER_SEC)
 #define METRIC_COST    "andiron_ebpf_bpf_ns_per_sample"
 
 struct session {
@@ -37,7 +35,6 @@ void session_free(struct session *s)
 {
 	if (!s)
 		return;
-	haste_end();
 	host_free(s->host);
 	closep(&s->signal_fd);
 	free(s);
@@ -63,13 +60,6 @@ static void became_live(void *context, const char *failed)
 	s->live_cpu = cpu_ns();
 	if (s->options.live)
 		s->options.live(s->options.context, failed);
-	haste_end();
-}
-
-/* What is not live by now waits for somebody else. */
-static void end_haste(void *context)
-{
-	haste_end();
 }
 
 int session_next_signal(const struct session *s)
@@ -128,9 +118,6 @@ int session_new(const struct session_options *options, struct session **ret, str
 	r = host_watch(s->host, s->signal_fd, signal_came, s);
 	if (r < 0)
 		return error_errno(err, r, "cannot watch for signals");
-	r = host_timer(s->host, HASTE_NS, 0, end_haste, s);
-	if (r < 0)
-		return error_errno(err, r, "cannot set a timer");
 	*ret = take_ptr(s);
 	return 0;
 }

@@ -22,8 +22,7 @@ struct session_options {
 };
 
 /* Blocks the three signals, ignores SIGPIPE and makes the host: from here on there may be threads,
- * so children are forked before. Options are copied, strings borrowed. A haste of the process
- * (proc/haste.h) ends when all is live, and soon anyhow. */
+ * so children are forked before. Options are copied, strings borrowed. */
 int session_new(const struct session_options *options, struct session **ret, struct error *err);
 void session_free(struct session *s);
 

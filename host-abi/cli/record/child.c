@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "proc/haste.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +67,6 @@ run_child(char **argv, bool to_stderr, const struct caller *caller, int go_fd, i
 	ssize_t n;
 	int error;
 
-	haste_leave();
 	do
 		n = read(go_fd, &byte, 1);
 	while (n < 0 && errno == EINTR);

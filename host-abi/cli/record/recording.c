@@ -12,7 +12,6 @@
 #include "cli/doctor/precheck.h"
 #include "cli/privileges/kept.h"
 #include "cli/report/runtime-hints.h"
-#include "proc/haste.h"
 #include "proc/privileges.h"
 
 #include <andiron/host.h>
@@ -455,7 +454,6 @@ int recording_run(struct recording *r, char **again)
 	struct error err = ERROR_NULL;
 	int code;
 
-	haste_begin();
 	if (!precheck_announce("record", again))
 		return own_failure(r);
 	if (r->request.command && (code = start_command(r)) != EXIT_OK)

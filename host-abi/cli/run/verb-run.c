@@ -7,7 +7,6 @@
 #include "cli/cli.h"
 #include "cli/malloc-tuning.h"
 #include "host/report/log.h"
-#include "proc/haste.h"
 #include "cli/plugin-path.h"
 #include "cli/doctor/precheck.h"
 #include "cli/privileges/kept.h"
@@ -196,7 +195,6 @@ static int run_agent(struct run *run)
 	struct plan *plan = NULL;
 	int r;
 
-	haste_begin();
 	run->registry = plugin_path_open(&run->plugin_dirs, false);
 	if (!run->registry || open_watch(run) < 0)
 		return EXIT_FAILED;

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -98,11 +97,8 @@ int registry_probe(const char *path, struct error *err)
 	ours = fds[0];
 	theirs = fds[1];
 	child = fork();
-	if (child == 0) {
-		/* The agent may be in haste. What hangs here is not to be. */
-		sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
+	if (child == 0)
 		try_load(path, theirs);
-	}
 	if (child < 0)
 		return error_errno(err, -errno, "it cannot be tried: no child process");
 	r = await(child, &status);

@@ -206,25 +206,18 @@ static int add_pipe(posix_spawn_file_actions_t *actions, int as, int *ret_ours, 
 	return -posix_spawn_file_actions_adddup2(actions, fds[1], as);
 }
 
-/* No signal is blocked or ignored in the child, whatever thread starts it; nor is it in haste, as a
- * starting agent is. */
+/* No signal is blocked or ignored in the child, whatever thread starts it. */
 static int start(struct child *c, const struct andiron_spawn *s,
 		 posix_spawn_file_actions_t *actions)
 {
 	char *const *envp = (char *const *)(uintptr_t)s->envp;
 	char *const none[] = {NULL};
 	posix_spawnattr_t attr;
-	const struct sched_param least = {0};
-	short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
 	sigset_t signals;
 	int r;
 
-	if (sched_getscheduler(0) == SCHED_RR)
-		flags |= POSIX_SPAWN_SETSCHEDULER;
 	posix_spawnattr_init(&attr);
-	posix_spawnattr_setflags(&attr, flags);
-	posix_spawnattr_setschedpolicy(&attr, SCHED_OTHER);
-	posix_spawnattr_setschedparam(&attr, &least);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	sigemptyset(&signals);
 	posix_spawnattr_setsigmask(&attr, &signals);
 	sigfillset(&signals);
