@@ -46,13 +46,15 @@ int ring_buffer__consume(struct ring_buffer *r)
 	eventfd_t value;
 	int error = 0;
 
+	/* Before, since what comes while it looks is reported again. */
+	eventfd_read(r->fd, &value);
 	while (error == 0 && r->at < __atomic_load_n(&r->n, __ATOMIC_ACQUIRE)) {
 		uint64_t record = r->at++;
 
 		error = r->take(r->context, &record, sizeof(record));
 	}
-	if (r->at == __atomic_load_n(&r->n, __ATOMIC_ACQUIRE))
-		eventfd_read(r->fd, &value);
+	if (r->at < __atomic_load_n(&r->n, __ATOMIC_ACQUIRE))
+		eventfd_write(r->fd, 1);
 	return error;
 }
 
