@@ -7,6 +7,13 @@
 
 #define ROUNDS 5
 
+/* A sanitizer's allocator maps as it likes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MORE_MAPPINGS 200
+#else
+#define MORE_MAPPINGS 0
+#endif
+
 static int32_t take(void *context, const struct andiron_profile *profile)
 {
 	atomic_ullong *samples = context;
@@ -55,6 +62,6 @@ TEST(closing_a_sampler_puts_all_back)
 	printf("# %llu samples; %d mappings, %d before\n", samples, after.mappings,
 	       before.mappings);
 	process_expect_same(&before, &after);
-	expect(after.mappings < before.mappings + ROUNDS);
+	expect(after.mappings < before.mappings + ROUNDS + MORE_MAPPINGS);
 	expect(samples > 0);
 }

@@ -1049,7 +1049,7 @@ def image():
         command = json.load(blob(described["config"]["digest"]))["config"]["Entrypoint"]
         with tarfile.open(fileobj=blob(described["layers"][0]["digest"])) as layer:
             layer.extractall("root", filter="data")
-    os.makedirs("root/etc/andiron")
+    os.makedirs("root/etc/andiron", exist_ok=True)
     write("root/etc/andiron/config.alloy", read(configuration()))
     env = {
         k: v for k, v in environment(NODE_NAME="n1").items() if k != "ANDIRON_PLUGIN_PATH"
