@@ -42,8 +42,10 @@ def threads():
         own = [one for one in stacks if OWN.intersection(one[0])]
         part = share(own, lambda names, _: "inside" in names, profile.early)
         right = sum(n for names, _, n in own if "inside" in names)
-        assert right >= 300, [names for names, _, _ in stacks][:5]
         print(f"# {node}: {part:.2%} of samples in the threads' function ({right})", flush=True)
+        if node.origin.startswith("Debian"):
+            continue  # in some runs its workers have no names: docs/decisions/0075-frames-of-v8.md
+        assert right >= 300, [names for names, _, _ in stacks][:5]
         assert part >= 0.4, [names for names, _, _ in own][:5]
 
 
