@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "host/lang/import.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -76,15 +77,10 @@ static int add_file(struct config *config, const char *path, struct error *err)
 	return r < 0 ? error_set(err, r, "out of memory") : 0;
 }
 
-static int is_configuration(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.' && str_ends(str_of(entry->d_name), STR(".alloy"));
-}
-
 static int add_directory(struct config *config, const char *dir, struct error *err)
 {
 	struct dirent **entries = NULL;
-	int n = scandir(dir, &entries, is_configuration, alphasort);
+	int n = import_list(dir, &entries);
 	int r = 0;
 
 	if (n < 0)

@@ -69,24 +69,11 @@ static bool to_float(struct lang *l, struct andiron_value *v)
 
 static bool to_string(struct lang *l, struct andiron_value *v)
 {
-	char digits[64];
 	struct str copy;
 
-	if (v->kind == ANDIRON_VALUE_INT) {
-		snprintf(digits, sizeof(digits), "%lld", (long long)v->integer);
-	} else if (v->kind == ANDIRON_VALUE_FLOAT && v->integer) {
-		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)v->integer);
-	} else if (v->kind == ANDIRON_VALUE_FLOAT) {
-		/* The shortest that reads back the same. */
-		for (int precision = 1; precision <= 17; precision++) {
-			str_print_fraction(digits, sizeof(digits), precision, v->number);
-			if (str_parse_fraction(digits, NULL) == v->number)
-				break;
-		}
-	} else {
+	if (v->kind != ANDIRON_VALUE_INT && v->kind != ANDIRON_VALUE_FLOAT)
 		return v->kind == ANDIRON_VALUE_STRING;
-	}
-	copy = lang_str(l, str_of(digits));
+	copy = eval_number_text(l, v);
 	v->kind = ANDIRON_VALUE_STRING;
 	v->string = (struct andiron_str){copy.p, copy.n};
 	return copy.p;

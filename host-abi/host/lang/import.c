@@ -99,16 +99,21 @@ static bool add_file(struct draft *d, const struct scope *scope, const struct ex
 	return copy.p && add_text(d, scope, path, copy);
 }
 
-static int is_module(const struct dirent *entry)
+static int is_configuration(const struct dirent *entry)
 {
 	return entry->d_name[0] != '.' && str_ends(str_of(entry->d_name), STR(".alloy"));
+}
+
+int import_list(const char *folder, struct dirent ***ret)
+{
+	return scandir(folder, ret, is_configuration, alphasort);
 }
 
 static bool add_folder(struct draft *d, const struct scope *scope, const struct expr *e,
 		       const char *folder)
 {
 	struct dirent **entries = NULL;
-	int n = scandir(folder, &entries, is_module, alphasort);
+	int n = import_list(folder, &entries);
 	bool good = n > 0;
 
 	if (n <= 0)

@@ -6,6 +6,11 @@
 #include "host/lang/draft.h"
 #include "host/lang/values/scope.h"
 
+struct dirent;
+
+/* The files *.alloy of a folder, by name, as scandir gives them: how many, or -1 and errno. */
+int import_list(const char *folder, struct dirent ***ret);
+
 /* "import.file", also those that are refused ("import.git"). */
 bool import_is(struct str name);
 

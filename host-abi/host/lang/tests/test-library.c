@@ -30,6 +30,7 @@ TEST(formats)
 		     "\"[   ab|é    |ab]\"");
 	expect_value("string.format(\"%03d %x %b %.2f %q\", 7, 255, 5, 1.005, \"a\\\"b\")",
 		     "\"007 ff 101 1.00 \"a\\\"b\"\"");
+	expect_value("string.format(\"%v\", 18446744073709551615)", "\"18446744073709551615\"");
 	expect_no_value("string.format(\"%d\", \"x\")",
 		    "f:2:31: error: string.format takes a number here, not a string\n"
 		    "    2 |   value = string.format(\"%d\", \"x\")\n"

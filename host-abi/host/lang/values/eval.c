@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct andiron_value eval_value(const struct expr *e, uint32_t kind)
@@ -83,6 +84,24 @@ bool eval_number(struct lang *l, struct str text, bool octal, struct andiron_val
 	ret->kind = ANDIRON_VALUE_FLOAT;
 	ret->number = number;
 	return true;
+}
+
+struct str eval_number_text(struct lang *l, const struct andiron_value *v)
+{
+	char digits[64];
+
+	if (v->kind == ANDIRON_VALUE_INT) {
+		snprintf(digits, sizeof(digits), "%lld", (long long)v->integer);
+	} else if (v->integer) { /* 2^63 and more */
+		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)v->integer);
+	} else {
+		for (int precision = 1; precision <= 17; precision++) {
+			str_print_fraction(digits, sizeof(digits), precision, v->number);
+			if (str_parse_fraction(digits, NULL) == v->number)
+				break;
+		}
+	}
+	return lang_str(l, str_of(digits));
 }
 
 static bool eval_literal(struct lang *l, const struct expr *e, struct andiron_value *ret)

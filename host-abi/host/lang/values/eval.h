@@ -35,6 +35,10 @@ bool eval_is_receiver(const struct lang *l, const struct andiron_value *value);
  * large. */
 bool eval_number(struct lang *l, struct str text, bool octal, struct andiron_value *ret);
 
+/* An INT or a FLOAT as text, in the fewest digits that read back the same. STR_NULL without memory.
+ */
+struct str eval_number_text(struct lang *l, const struct andiron_value *v);
+
 /* Within the evaluator. */
 bool eval_unary(struct lang *l, const struct expr *e, struct andiron_value *ret);
 bool eval_binary(struct lang *l, const struct expr *e, struct andiron_value *ret);

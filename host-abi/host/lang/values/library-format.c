@@ -80,9 +80,6 @@ static void put_quoted(struct buf *out, struct str text)
 
 bool library_scalar(struct lang *l, const struct andiron_value *v, struct str *ret)
 {
-	char *text = NULL;
-	char number[40];
-
 	switch (v->kind) {
 	case ANDIRON_VALUE_STRING:
 		*ret = (struct str){v->string.ptr, v->string.len};
@@ -94,22 +91,12 @@ bool library_scalar(struct lang *l, const struct andiron_value *v, struct str *r
 		*ret = v->integer ? STR("true") : STR("false");
 		return true;
 	case ANDIRON_VALUE_INT:
-		text = arena_printf(l->arena, "%lld", (long long)v->integer);
-		break;
 	case ANDIRON_VALUE_FLOAT:
-		for (int precision = 1; precision <= 17; precision++) {
-			str_print_fraction(number, sizeof(number), precision, v->number);
-			if (str_parse_fraction(number, NULL) == v->number)
-				break;
-		}
-		text = arena_printf(l->arena, "%s", number);
-		break;
+		*ret = eval_number_text(l, v);
+		return ret->p;
 	default:
 		return false;
 	}
-	l->no_memory |= !text;
-	*ret = text ? str_of(text) : STR_NULL;
-	return text;
 }
 
 static bool is_number(const struct andiron_value *v)
