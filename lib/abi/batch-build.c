@@ -38,6 +38,7 @@ static const struct {
 	[ANDIRON_COL_GROUP] = {sizeof(struct andiron_group), 0, false},
 	[ANDIRON_COL_ROW] = {sizeof(struct andiron_row), 0, false},
 	[ANDIRON_COL_LOSS] = {sizeof(struct andiron_loss), 0, false},
+	[ANDIRON_COL_ENCODED] = {sizeof(struct andiron_encoded), 0, false},
 };
 
 /* The columns that batch_derive rebuilds. */
@@ -415,6 +416,27 @@ bool batch_add_row(struct batch_builder *b, const struct andiron_row *row)
 	*room = *row;
 	((struct andiron_group *)(void *)groups->p)[groups->n - 1].n_rows++;
 	b->samples += row->samples;
+	return true;
+}
+
+bool batch_add_encoded(struct batch_builder *b, const struct andiron_encoded *e, struct str bytes)
+{
+	const struct table *groups = &b->tables[ANDIRON_COL_GROUP];
+	struct andiron_encoded *room = extend(b, ANDIRON_COL_ENCODED, 1);
+
+	if (!room)
+		return false;
+	check(groups->n > 0 && bytes.n > 0);
+	if (bytes.n > ANDIRON_BATCH_MAX_BYTES - b->bytes.n)
+		return fail(b, -E2BIG);
+	*room = *e;
+	room->offset = b->bytes.n;
+	room->length = (uint32_t)bytes.n;
+	room->segment = b->segment;
+	room->group = (uint32_t)groups->n - 1;
+	if (buf_str_append(&b->bytes, bytes) < 0)
+		return fail(b, -ENOMEM);
+	b->samples++;
 	return true;
 }
 

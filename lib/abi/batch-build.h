@@ -12,6 +12,7 @@
 #pragma once
 
 #include "abi/batch-view.h"
+#include "abi/target-list.h"
 
 #include <andiron/host.h>
 #include <andiron/object.h>
@@ -59,6 +60,9 @@ uint32_t batch_add_type(struct batch_builder *b, const struct andiron_profile_ty
 uint32_t batch_group_begin(struct batch_builder *b, const uint32_t *labels, uint32_t n);
 /* Adds a row to the group begun last. Rows are not merged. */
 bool batch_add_row(struct batch_builder *b, const struct andiron_row *row);
+/* Adds a profile as somebody else has encoded it, to the group begun last, which has no rows. The
+ * bytes, not empty, are copied; of `e` the format and what follows it is taken. */
+bool batch_add_encoded(struct batch_builder *b, const struct andiron_encoded *e, struct str bytes);
 bool batch_add_loss(struct batch_builder *b, struct str reason, uint64_t samples);
 
 /* Keeps an object alive as long as the batch; one reference of the caller's passes over. */
@@ -75,6 +79,23 @@ struct batch_head {
 };
 int batch_finish(struct batch_builder *b, const struct batch_head *head,
 		 const struct andiron_batch **ret);
+
+/* One profile, with the labels of its series: in any order, of equal names the last wins, those
+ * without a value are left out. The rest is as in andiron_encoded. */
+struct encoded_profile {
+	const struct target_label *labels;
+	size_t n_labels;
+	uint32_t format;
+	struct str bytes; /* not empty */
+	struct str content_type, query;
+	uint64_t raw_bytes, n_stacks; /* 0: nobody has read it through */
+	int64_t start_ns, end_ns;     /* 0: the batch's */
+};
+
+/* A batch of these, a group for each: 0 and one reference in *ret, or -ENOMEM, or -E2BIG where they
+ * are more than a batch may be. All is copied. O(bytes). */
+int encoded_batch(const struct encoded_profile *profiles, size_t n, const struct batch_head *head,
+		  const struct andiron_batch **ret);
 
 static inline void batch_retain(const struct andiron_batch *batch)
 {

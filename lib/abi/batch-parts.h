@@ -8,7 +8,7 @@
 #include "base/index.h"
 #include "base/vec.h"
 
-#define N_COLUMNS (ANDIRON_COL_LOSS + 1)
+#define N_COLUMNS (ANDIRON_COL_ENCODED + 1)
 
 struct table {
 	char *p;
@@ -32,7 +32,7 @@ struct held_object {
 
 struct batch_builder {
 	struct table tables[N_COLUMNS];
-	struct buf bytes; /* of the strings that are new */
+	struct buf bytes; /* of strings that are new, and of encoded profiles */
 	uint32_t segment; /* the segment that this builder will add */
 	VEC(struct run) runs;
 	struct index run_index;

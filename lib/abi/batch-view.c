@@ -23,6 +23,18 @@ static int resolve(const struct andiron_batch *batch, const struct andiron_colum
 	return 0;
 }
 
+/* Encoded profiles are few and large: all are looked at here, so that nobody does it later. */
+static int check_encoded(const struct batch_view *v)
+{
+	for (uint64_t i = 0; i < batch_count(v, ANDIRON_COL_ENCODED); i++) {
+		struct andiron_encoded e = batch_encoded(v, (uint32_t)i);
+
+		if (!batch_encoded_bytes(v, &e).n || e.group >= batch_count(v, ANDIRON_COL_GROUP))
+			return -EINVAL;
+	}
+	return 0;
+}
+
 int batch_view_init(struct batch_view *view, const struct andiron_batch *batch)
 {
 	struct batch_view v = {.batch = batch};
@@ -32,11 +44,13 @@ int batch_view_init(struct batch_view *view, const struct andiron_batch *batch)
 	for (uint32_t i = 0; i < batch->n_columns; i++) {
 		const struct andiron_column *c = &batch->columns[i];
 
-		if (c->id == 0 || c->id > ANDIRON_COL_LOSS)
+		if (c->id == 0 || c->id > ANDIRON_COL_ENCODED)
 			continue;
 		if (v.columns[c->id].base || resolve(batch, c, &v.columns[c->id]) < 0)
 			return -EINVAL;
 	}
+	if (check_encoded(&v) < 0)
+		return -EINVAL;
 	*view = v;
 	return 0;
 }
@@ -71,6 +85,7 @@ GETTER(type, andiron_profile_type, ANDIRON_COL_TYPE)
 GETTER(group, andiron_group, ANDIRON_COL_GROUP)
 GETTER(row, andiron_row, ANDIRON_COL_ROW)
 GETTER(loss, andiron_loss, ANDIRON_COL_LOSS)
+GETTER(encoded, andiron_encoded, ANDIRON_COL_ENCODED)
 
 uint32_t batch_frame(const struct batch_view *v, uint32_t i)
 {
@@ -88,18 +103,30 @@ struct andiron_attribute batch_attribute_at(const struct batch_view *v, uint32_t
 	return batch_attribute(v, index);
 }
 
-struct str batch_str(const struct batch_view *v, uint32_t i)
+static struct str bytes_at(const struct batch_view *v, uint32_t at, uint64_t offset,
+			   uint32_t length)
 {
 	const struct andiron_segment *segment;
+
+	if (at >= v->batch->n_segments)
+		return STR_NULL;
+	segment = &v->batch->segments[at];
+	if (offset > segment->size || length > segment->size - offset)
+		return STR_NULL;
+	return (struct str){(const char *)segment->base + offset, length};
+}
+
+struct str batch_str(const struct batch_view *v, uint32_t i)
+{
 	struct andiron_string s;
 
 	record(v, ANDIRON_COL_STRING, i, &s, sizeof(s));
-	if (s.segment >= v->batch->n_segments)
-		return STR_NULL;
-	segment = &v->batch->segments[s.segment];
-	if (s.offset > segment->size || s.length > segment->size - s.offset)
-		return STR_NULL;
-	return (struct str){(const char *)segment->base + s.offset, s.length};
+	return bytes_at(v, s.segment, s.offset, s.length);
+}
+
+struct str batch_encoded_bytes(const struct batch_view *v, const struct andiron_encoded *e)
+{
+	return bytes_at(v, e->segment, e->offset, e->length);
 }
 
 /* Finds the attribute `key` among ATTR_INDEX [start, +n). */

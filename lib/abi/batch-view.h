@@ -16,11 +16,11 @@ struct batch_column {
 
 struct batch_view {
 	const struct andiron_batch *batch;
-	struct batch_column columns[ANDIRON_COL_LOSS + 1];
+	struct batch_column columns[ANDIRON_COL_ENCODED + 1];
 };
 
-/* Resolves and checks the layout: 0, or -EINVAL if a column or segment lies outside its bounds or
- * is misaligned. The view borrows the batch. */
+/* Resolves and checks the layout: 0, or -EINVAL if a column, segment or encoded profile lies
+ * outside its bounds or is misaligned. The view borrows the batch. */
 int batch_view_init(struct batch_view *view, const struct andiron_batch *batch);
 
 /* Entries of a column, 0 if it is missing. */
@@ -40,6 +40,7 @@ struct andiron_profile_type batch_type(const struct batch_view *v, uint32_t i);
 struct andiron_group batch_group(const struct batch_view *v, uint32_t i);
 struct andiron_row batch_row(const struct batch_view *v, uint32_t i);
 struct andiron_loss batch_loss(const struct batch_view *v, uint32_t i);
+struct andiron_encoded batch_encoded(const struct batch_view *v, uint32_t i);
 
 /* The location index of frame `i` of the FRAME pool. */
 uint32_t batch_frame(const struct batch_view *v, uint32_t i);
@@ -49,6 +50,9 @@ struct andiron_attribute batch_attribute_at(const struct batch_view *v, uint32_t
 
 /* The bytes of a string, borrowed from the batch. */
 struct str batch_str(const struct batch_view *v, uint32_t i);
+
+/* The bytes of an encoded profile, borrowed from the batch. */
+struct str batch_encoded_bytes(const struct batch_view *v, const struct andiron_encoded *e);
 
 /* The value of the row's (group's) attribute with that key, as a string or a number; false if it
  * has none. */

@@ -39,6 +39,8 @@ SIZE(andiron_profile_type, 32);
 SIZE(andiron_group, 16);
 SIZE(andiron_row, 48);
 SIZE(andiron_loss, 16);
+SIZE(andiron_encoded, 64);
+AT(andiron_encoded, raw_bytes, 32);
 SIZE(andiron_column, 32);
 SIZE(andiron_segment, 24);
 AT(andiron_batch, columns, 16);

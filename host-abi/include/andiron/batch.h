@@ -44,6 +44,7 @@ extern "C" {
 #define ANDIRON_COL_ROW        13u /* andiron_row; no null entry */
 #define ANDIRON_COL_TIME       14u /* int64_t: CLOCK_REALTIME ns of single samples, if wanted */
 #define ANDIRON_COL_LOSS       15u /* andiron_loss; no null entry */
+#define ANDIRON_COL_ENCODED    16u /* andiron_encoded; no null entry */
 
 /* `length` bytes at `offset` of segment `segment`, valid UTF-8. */
 struct andiron_string {
@@ -180,6 +181,36 @@ struct andiron_loss {
 	uint32_t reserved;
 };
 
+#define ANDIRON_ENCODED_PPROF  1u /* google/pprof, proto/profile.proto; gzip'd or not */
+#define ANDIRON_ENCODED_JFR    2u /* Java Flight Recorder, gzip'd or not */
+#define ANDIRON_ENCODED_INGEST 3u /* else: the body of a request to Pyroscope's /ingest */
+
+/* A profile as somebody else has encoded it: `length` bytes, not 0, at `offset` of segment
+ * `segment`. Its labels are those of group `group`, which has no rows; one of them is `__name__`
+ * ("memory"), which JFR and INGEST need not have. It counts as one sample of the batch, whatever is
+ * in it, so nobody opens it to count.
+ *
+ * `content_type` and `query` (strings) are what a request to /ingest says of such a body, the query
+ * without `name`, `from` and `until`: "format=jfr&sampleRate=100". A JFR whose content type is
+ * multipart/form-data is in the part `jfr`.
+ *
+ * `raw_bytes` and `n_stacks` are the size of a pprof uncompressed and how many samples it has, if
+ * whoever made the batch has read it through and found it whole; else both are 0. start_ns and
+ * end_ns are what the profile covers, CLOCK_REALTIME; 0: the batch's. */
+struct andiron_encoded {
+	uint64_t offset;
+	uint32_t length;
+	uint32_t segment;
+	uint32_t group;
+	uint32_t format;
+	uint32_t content_type;
+	uint32_t query;
+	uint64_t raw_bytes;
+	uint64_t n_stacks;
+	int64_t start_ns;
+	int64_t end_ns;
+};
+
 /* A column: `count` records of `elem_size` bytes at `offset` (8-aligned) of segment `segment`.
  * Frozen. */
 struct andiron_column {
@@ -205,9 +236,10 @@ struct andiron_segment {
 #define ANDIRON_DEMANGLE_TEMPLATES  2u
 #define ANDIRON_DEMANGLE_FULL       3u
 
-/* The batch. start_ns and end_ns: CLOCK_REALTIME. `samples` is the sum of samples over all rows, by
- * which queues and the ledger count; `bytes` is what this batch adds in memory (without what it
- * borrows). producer is the instance that took the samples, sequence rises by one per batch of it.
+/* The batch. start_ns and end_ns: CLOCK_REALTIME. `samples` is the sum of samples over all rows,
+ * and one for each encoded profile, by which queues and the ledger count; `bytes` is what this
+ * batch adds in memory (without what it borrows). producer is the instance that took the samples,
+ * sequence rises by one per batch of it.
  *
  * retain and release: [any], O(1), the last release frees; no batch is ever changed after it was
  * handed on. */

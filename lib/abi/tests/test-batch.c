@@ -146,7 +146,7 @@ TEST(broken_batches_stay_within_bounds)
 	expect_eq(batch_finish(two_rows(), &head, &good), 0);
 	for (int round = 0; round < 20000; round++) {
 		struct andiron_batch bad = *good;
-		struct andiron_column columns[16];
+		struct andiron_column columns[ANDIRON_COL_ENCODED];
 		struct andiron_segment segment = good->segments[0];
 		unsigned char *bytes = malloc(segment.size);
 		struct batch_view v;
