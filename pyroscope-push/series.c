@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/check.h"
+#include "pyroscope-push/encoded.h"
 #include "export/pprof.h"
 
 #include <stdlib.h>
@@ -55,11 +56,23 @@ struct pass {
 
 const char *series_loss_word(enum series_loss loss)
 {
-	static const char *const words[SERIES_N_LOSSES] = {"negative", "zero", "too_large",
-							   "no_type", "no_memory"};
+	static const char *const words[SERIES_N_LOSSES] = {"negative",  "zero",      "too_large",
+							   "no_type",   "no_memory", "malformed",
+							   "no_format"};
 
 	check(loss < SERIES_N_LOSSES);
 	return words[loss];
+}
+
+const char *series_loss_advice(enum series_loss loss)
+{
+	if (loss == SERIES_FORMAT)
+		return "a profile that is not pprof was dropped, since its servers take pprof "
+		       "alone: forward JFR and other formats to pyroscope.write";
+	if (loss == SERIES_MALFORMED)
+		return "a profile was dropped, since its bytes are not pprof or are cut off: look "
+		       "at what it was scraped or received from";
+	return NULL;
 }
 
 /* The end of the batch's window, or now where servers would not take that. */
@@ -280,6 +293,7 @@ void series_encode(const struct series_encoder *e, const struct andiron_batch *b
 	}
 	ret_lost[SERIES_TOO_LARGE] = p.too_large;
 	known = p.emitted + p.too_large + ret_lost[SERIES_NEGATIVE] + ret_lost[SERIES_ZERO];
+	known += encoded_encode(e, &view, ret_lost);
 	if (known < batch->samples)
 		ret_lost[p.short_of_memory ? SERIES_NO_MEMORY : SERIES_NO_TYPE] = batch->samples -
 										  known;

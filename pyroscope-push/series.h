@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a batch to records: one per group and profile name, checked against servers' limits, and
- * split where it is too large. */
+ * split where it is too large; and one per profile that is encoded already (encoded.h). */
 #pragma once
 
 #include "abi/batch-view.h"
@@ -37,11 +37,15 @@ enum series_loss {
 	SERIES_TOO_LARGE, /* a single stack beyond hard_raw */
 	SERIES_NO_TYPE,   /* no name, or not of the name's period type */
 	SERIES_NO_MEMORY,
+	SERIES_MALFORMED, /* an encoded profile that cannot be read */
+	SERIES_FORMAT,    /* one in a format that the server does not take */
 	SERIES_N_LOSSES,
 };
 
 /* The loss as a word for the ledger. */
 const char *series_loss_word(enum series_loss loss);
+/* What a person may do about it, for the log; NULL: nothing. */
+const char *series_loss_advice(enum series_loss loss);
 
 /* What was brought into a form that servers take. */
 struct series_repairs {
@@ -62,7 +66,7 @@ struct series_encoder {
 	struct series_repairs *repairs; /* added to */
 };
 
-/* Encodes all rows. `ret_lost` has the samples that were not emitted, by reason: emitted and lost
- * together are the batch's samples. */
+/* Encodes all rows and profiles. `ret_lost` has the samples that were not emitted, by reason:
+ * emitted and lost together are the batch's samples. */
 void series_encode(const struct series_encoder *e, const struct andiron_batch *batch,
 		   uint64_t ret_lost[SERIES_N_LOSSES]);

@@ -37,12 +37,8 @@ struct writer {
 	uint64_t drain_timer, keep_timer;
 	struct andiron_extension status; /* andiron.status/1, NULL: the host has none */
 	bool draining;
+	uint64_t advised[SERIES_N_LOSSES];
 };
-
-static void drop(struct writer *w, const char *reason, uint64_t samples)
-{
-	store_drop(&w->store, reason, samples);
-}
 
 static void on_settled(void *context, struct record *r, enum outcome outcome, const char *reason)
 {
@@ -434,6 +430,14 @@ static void retry_store(struct writer *w)
 		open_store(w);
 }
 
+/* Advice once: whoever sends such a profile sends many. */
+static void lose(struct writer *w, enum series_loss loss, uint64_t samples)
+{
+	store_drop(&w->store, series_loss_word(loss), samples);
+	if (series_loss_advice(loss) && w->advised[loss]++ == 0)
+		abi_log(&w->context, ANDIRON_LOG_WARN, "%s", series_loss_advice(loss));
+}
+
 void writer_batch(void *self, const struct andiron_batch *batch)
 {
 	struct writer *w = self;
@@ -455,7 +459,7 @@ void writer_batch(void *self, const struct andiron_batch *batch)
 	struct batch_view view;
 
 	if (!w->n_endpoints) {
-		drop(w, w->loop ? "no_endpoint" : "stopped", batch->samples);
+		store_drop(&w->store, w->loop ? "no_endpoint" : "stopped", batch->samples);
 		return;
 	}
 	retry_store(w);
@@ -463,7 +467,7 @@ void writer_batch(void *self, const struct andiron_batch *batch)
 	series_encode(&encoder, batch, lost);
 	for (enum series_loss i = 0; i < SERIES_N_LOSSES; i++)
 		if (lost[i])
-			drop(w, series_loss_word(i), lost[i]);
+			lose(w, i, lost[i]);
 	store_end(&w->store);
 	for (size_t i = 0; i < w->n_endpoints; i++)
 		endpoint_flush(w->endpoints[i]);

@@ -32,9 +32,11 @@ static uint32_t put_function(struct part *t, uint32_t i)
 
 	if (!t->functions[i])
 		t->functions[i] = pprof_add_function(
-			t->encoder, &(struct pprof_function){put_string(t, f->name),
-							     put_string(t, f->system_name),
-							     put_string(t, f->file), f->start_line});
+			t->encoder, &(struct pprof_function){
+					    .name = put_string(t, f->name),
+					    .system_name = put_string(t, f->system_name),
+					    .file = put_string(t, f->file),
+					    .start_line = f->start_line});
 	return t->functions[i];
 }
 

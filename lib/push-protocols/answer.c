@@ -23,6 +23,9 @@ static const struct {
 	const char *text; /* in the message; NULL: any */
 	enum answer_action action;
 } rows[] = {
+	/* All that /ingest cannot read or will not keep. */
+	{ANSWERS_INGEST, 422, 422, NULL, ANSWER_ISOLATE},
+	{ANSWERS_INGEST, 415, 415, NULL, ANSWER_ISOLATE},
 	{ANSWERS_OTLP, 200, 299, NULL, ANSWER_ACCEPTED},
 	{ANSWERS_CONNECT | ANSWERS_OTLP, 400, 400, NULL, ANSWER_ISOLATE},
 	{ANSWERS_CONNECT, 408, 408, NULL, ANSWER_RETRY},
@@ -157,12 +160,12 @@ static struct answer accepted(const struct http_response *r)
 	return a;
 }
 
-static struct answer judge(const struct http_response *r)
+static struct answer judge(const struct http_response *r, unsigned tables)
 {
 	struct answer a = {.action = ANSWER_RETRY};
 	char text[256];
 
-	a.action = answer_find(ANSWERS_CONNECT, r->status, r->body);
+	a.action = answer_find(tables, r->status, r->body);
 	if (a.action == ANSWER_PAUSE)
 		a.resume_ns = resume_time(r->body);
 	copy_text(r->body, text, sizeof(text));
@@ -179,7 +182,24 @@ struct answer answer_push(const struct http_response *r)
 	else if (r->status >= 200 && r->status < 300)
 		a = accepted(r);
 	else
-		a = judge(r);
+		a = judge(r, ANSWERS_CONNECT);
+	answer_clean(&a);
+	return a;
+}
+
+/* The server says nothing but its status; who shows a page is another. */
+struct answer answer_ingest(const struct http_response *r)
+{
+	struct answer a = {.action = ANSWER_ACCEPTED};
+
+	if (r->status < 200 || r->status >= 300) {
+		a = r->status ? judge(r, ANSWERS_CONNECT | ANSWERS_INGEST) : answer_push(r);
+	} else if (str_starts(r->content_type, STR("text/html"))) {
+		a.action = ANSWER_RETRY;
+		snprintf(a.text, sizeof(a.text),
+			 "status %d with a page of HTML is not the answer of a Pyroscope server",
+			 r->status);
+	}
 	answer_clean(&a);
 	return a;
 }

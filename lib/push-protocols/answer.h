@@ -29,6 +29,7 @@ struct answer {
 #define ANSWERS_PROXY   4u  /* HTTP's: what stands in front of a server of gRPC */
 #define ANSWERS_GRPC    8u  /* gRPC's, of a write: a Parca v0.28.0, else what gRPC says */
 #define ANSWERS_UPLOAD  16u /* gRPC's, of Parca's debug-info service */
+#define ANSWERS_INGEST  32u /* HTTP's: Pyroscope's /ingest, beside CONNECT's */
 
 /* What the table says, or ANSWER_RETRY. */
 enum answer_action answer_find(unsigned table, int status, struct str text);
@@ -38,6 +39,9 @@ void answer_clean(struct answer *a);
 
 /* Of PusherService/Push. A server of another kind is judged by its status alone. */
 struct answer answer_push(const struct http_response *response);
+
+/* Of /ingest. */
+struct answer answer_ingest(const struct http_response *response);
 
 /* Of a request that asked for GRPC_WANTED; `table` is ANSWERS_GRPC or ANSWERS_UPLOAD. */
 struct answer answer_grpc(const struct http_response *response, unsigned table);

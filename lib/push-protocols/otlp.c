@@ -184,7 +184,7 @@ static const struct http_header call_headers[] = {
 
 #define LIMITS                                                                                     \
 	.component = "otlp.write", .renames = renames, .addresses = true, .ids = true,             \
-	.node_label = true,                                                                        \
+	.whole = true, .node_label = true,                                                         \
 	.limits = {.max_samples = 16000, .max_raw = 1400u << 10, .hard_raw = 1536u << 10},         \
 	.max_series = 1, .max_raw = 1536u << 10, .max_age_ns = 59 * 60 * NS_PER_SEC,               \
 	.max_ahead_ns = 9 * 60 * NS_PER_SEC, .put_series = put_series

@@ -2,8 +2,8 @@
 /* parca.write's protocol: ProfileStoreService/WriteRaw over gRPC. Sources: parca,
  * proto/parca/profilestore/v1alpha1; grpc, PROTOCOL-HTTP2.md. A server counts every write, so a
  * re-send counts twice. It takes profiles of any age, and nothing of a request with one bad series.
- * It crashes on a series without labels and on a profile that is empty or has no period type; none
- * of them can be made here. */
+ * It crashes on a series without labels and on a profile that is empty or has no period type: hence
+ * `whole`. */
 #include "http/grpc.h"
 #include "push-protocols/protocol.h"
 
@@ -48,6 +48,7 @@ const struct protocol protocol_parca = {
 	.http2 = true,
 	.addresses = true,
 	.debuginfo = true,
+	.whole = true,
 	.node_label = true,
 	.limits = {.max_samples = 50000, .max_raw = 6u << 20, .hard_raw = 8u << 20},
 	.max_series = MAX_SERIES,

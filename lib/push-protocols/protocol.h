@@ -5,6 +5,7 @@
 #pragma once
 
 #include "push-protocols/answer.h"
+#include "push-protocols/ingest.h"
 #include "push-protocols/raw-series.h"
 
 /* A hidden label (its name begins with "__") that is sent under another name. */
@@ -35,6 +36,11 @@ struct protocol {
 	bool ids;
 	/* And it asks for the files that it does so by. */
 	bool debuginfo;
+	/* Whole profiles alone may be sent, with samples and a period type: the server ends at
+	 * others, or they are taken apart for it. */
+	bool whole;
+	/* The server has /ingest, for what is not pprof. */
+	bool ingest;
 	/* Series say on which node they are, where their target does not. */
 	bool node_label;
 	const struct label_rename *renames;

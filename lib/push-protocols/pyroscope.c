@@ -17,6 +17,9 @@ static const struct http_header headers[] = {
 	{{"Connect-Protocol-Version", 24}, {"1", 1}},
 };
 
+/* Whether a scraped profile is a delta already: hidden, and for the server all the same. */
+static const struct label_rename renames[] = {{"__delta__", "__delta__"}, {NULL, NULL}};
+
 static void put_body(struct buf *b, const struct str *series, size_t n)
 {
 	ProtobufCBinaryData list[MAX_SERIES];
@@ -36,6 +39,8 @@ const struct protocol protocol_pyroscope = {
 	.headers = headers,
 	.n_headers = sizeof(headers) / sizeof(headers[0]),
 	.idempotent = true,
+	.ingest = true,
+	.renames = renames,
 	.limits = {.max_samples = 16000, .max_raw = 1400u << 10, .hard_raw = MAX_REQUEST},
 	.max_series = MAX_SERIES,
 	.max_raw = MAX_REQUEST,

@@ -24,6 +24,7 @@ struct request {
 	struct endpoint *endpoint;
 	struct fifo entries;
 	enum request_state state;
+	bool by_ingest; /* it has one record, for the server's /ingest */
 	int kills; /* how often the connection was lost after the last byte */
 	int64_t tries;
 	uint64_t accepted; /* the endpoint's requests accepted when it was first sent */

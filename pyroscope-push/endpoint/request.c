@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #define HOLD_NS NS_PER_SEC
+#define INGEST_TRIES 5
 
 /* A request whose sending twice would count twice. */
 static bool counts_twice(const struct endpoint *e)
@@ -94,10 +95,13 @@ static void isolate(struct request *q, const char *reason, const char *why)
 }
 
 /* Too fast. What was refused thrice as one is perhaps more than the server ever takes at once: it
- * goes on in pieces. */
+ * goes on in pieces; and what has none, since nobody here knows its size unpacked, ends. */
 static void limited(struct request *q, int64_t retry_after_ns, const char *why)
 {
-	if (!q->endpoint->options->retry_limited || (q->entries.n > 1 && q->tries > 2))
+	bool too_large = q->tries > (q->by_ingest ? INGEST_TRIES : 2);
+
+	if (!q->endpoint->options->retry_limited ||
+	    ((q->entries.n > 1 || q->by_ingest) && too_large))
 		isolate(q, "refused", why);
 	else
 		retry(q, retry_after_ns, why);
@@ -232,9 +236,9 @@ static void on_done(void *context, const struct http_response *response)
 {
 	struct request *q = context;
 	struct endpoint *e = q->endpoint;
-	struct answer a = e->config->protocol->classify(response);
-
 	bool probing = q->state == REQUEST_PROBING;
+	struct answer a = q->by_ingest && !probing ? answer_ingest(response)
+						   : e->config->protocol->classify(response);
 
 	check(request_is_under_way(q) && q->entries.n > 0);
 	e->counts.latency_ns += (uint64_t)response->elapsed_ns;
@@ -261,30 +265,62 @@ static void on_left(void *context)
 	endpoint_note_left(q->endpoint, &q->entries);
 }
 
-static int send_body(struct request *q, struct str body, struct error *err)
+static int send_request(struct request *q, struct http_request *request, struct error *err)
 {
 	const struct endpoint_options *o = q->endpoint->options;
 	const struct protocol *p = q->endpoint->config->protocol;
-	struct http_request request = {
-		.method = "POST",
-		.url = str_of(o->url),
-		.headers = p->headers,
-		.n_headers = p->n_headers,
-		.more_headers = o->headers,
-		.n_more_headers = o->n_headers,
-		.body = body,
-		.timeout_ms = o->timeout_ms,
-		.connect_timeout_ms = o->timeout_ms,
-		.http2 = p->http2,
-		.max_response = 1 << 20,
-		/* What is not to be sent twice is noted before. */
-		.left = q->state == REQUEST_PROBING || counts_twice(q->endpoint) ? NULL : on_left,
-		.done = on_done,
-		.context = q,
-	};
 
-	memcpy(request.wanted, p->wanted, sizeof(request.wanted));
-	return http_send(q->endpoint->http, &o->client.http, &request, &q->id, err);
+	request->method = "POST";
+	request->more_headers = o->headers;
+	request->n_more_headers = o->n_headers;
+	request->timeout_ms = request->connect_timeout_ms = o->timeout_ms;
+	request->http2 = p->http2;
+	request->max_response = 1 << 20;
+	/* What is not to be sent twice is noted before. */
+	request->left = q->state == REQUEST_PROBING || counts_twice(q->endpoint) ? NULL : on_left;
+	request->done = on_done;
+	request->context = q;
+	memcpy(request->wanted, p->wanted, sizeof(request->wanted));
+	return http_send(q->endpoint->http, &o->client.http, request, &q->id, err);
+}
+
+static int send_body(struct request *q, struct str body, struct error *err)
+{
+	const struct protocol *p = q->endpoint->config->protocol;
+	struct http_request request = {.url = str_of(q->endpoint->options->url),
+				       .headers = p->headers,
+				       .n_headers = p->n_headers,
+				       .body = body};
+
+	return send_request(q, &request, err);
+}
+
+static bool is_for_ingest(const struct endpoint *e, const struct record *r)
+{
+	return e->config->protocol->ingest && ingest_is(buf_str(&r->message));
+}
+
+static int send_to_ingest(struct request *q, struct error *err)
+{
+	struct http_request request = {.url = str_of(q->endpoint->options->server)};
+	struct http_header type = {.name = STR("Content-Type")};
+	struct ingest_request what;
+	char *path;
+	int rc = -ENOMEM;
+
+	if (!ingest_parse(buf_str(&q->entries.head->record->message), &what))
+		return error_set(err, -EBADMSG, "what the spool has is not what was put there");
+	path = str_dup(what.path);
+	if (path) {
+		type.value = what.content_type;
+		request.path = path;
+		request.headers = &type;
+		request.n_headers = 1;
+		request.body = what.body;
+		rc = send_request(q, &request, err);
+	}
+	free(path);
+	return rc;
 }
 
 /* A server that limits what it takes a second and at once refuses a request that goes beyond after
@@ -305,16 +341,25 @@ static void pay(struct endpoint *e, const struct fifo *entries)
 	e->paid_ns += raw * NS_PER_SEC / p->rate;
 }
 
-/* Brings the messages into memory; what cannot be read back is given up. */
+/* Brings the messages into memory; what cannot be read back is given up. What is for /ingest goes
+ * alone. */
 static void load(struct request *q)
 {
 	struct endpoint *e = q->endpoint;
 	struct fifo kept = {0}, gone = {0};
 	struct entry *entry;
 
-	while ((entry = fifo_pop(&q->entries)))
-		fifo_push(e->events.load(e->events.context, entry->record) == 0 ? &kept : &gone,
-			  entry);
+	q->by_ingest = false;
+	while ((entry = fifo_pop(&q->entries))) {
+		bool there = e->events.load(e->events.context, entry->record) == 0;
+		bool alone = there && is_for_ingest(e, entry->record);
+
+		if (alone && !kept.n && !q->entries.n)
+			q->by_ingest = true;
+		else if (alone)
+			there = false;
+		fifo_push(there ? &kept : alone ? &e->alone : &gone, entry);
+	}
 	q->entries = kept;
 	if (gone.n)
 		endpoint_log_drop(e, gone.n, "they could not be read back from the spool");
@@ -325,11 +370,14 @@ static void load(struct request *q)
 static int put_and_send(struct request *q, struct error *err)
 {
 	const struct protocol *p = q->endpoint->config->protocol;
-	struct str *series = calloc(q->entries.n, sizeof(*series));
+	struct str *series;
 	struct buf body = BUF_NULL;
 	size_t n = 0;
 	int rc = -ENOMEM;
 
+	if (q->by_ingest && q->state == REQUEST_SENDING)
+		return send_to_ingest(q, err);
+	series = calloc(q->entries.n, sizeof(*series));
 	if (!series)
 		return rc;
 	for (const struct entry *i = q->entries.head; i && q->state == REQUEST_SENDING; i = i->next)
