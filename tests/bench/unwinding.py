@@ -28,7 +28,7 @@ from figures import failed, figure, finish
 from stacks import Profile
 
 ANDIRON, BASELINE = sys.argv[1:]
-WARM, WINDOW = (60, 60) if rods.LONG else (20, 30)
+WARM, WINDOW = (60, 60) if rods.LONG else (16, 30)
 BASELINE_SECONDS, STARTS = (10, 5) if rods.LONG else (8, 3)
 FOREVER = "100000"
 
