@@ -41,9 +41,11 @@ static const struct {
 	[ANDIRON_COL_ENCODED] = {sizeof(struct andiron_encoded), 0, false},
 };
 
-/* The columns that batch_derive rebuilds. */
+/* The columns that begin with what the parent's hold. */
 static const uint32_t derived[] = {ANDIRON_COL_STRING, ANDIRON_COL_FUNCTION, ANDIRON_COL_LINE,
-				   ANDIRON_COL_LOCATION};
+				   ANDIRON_COL_LOCATION, 0};
+static const uint32_t regrouped[] = {ANDIRON_COL_STRING, ANDIRON_COL_ATTRIBUTE,
+				     ANDIRON_COL_ATTR_INDEX, 0};
 
 static void *fail(struct batch_builder *b, int code)
 {
@@ -135,7 +137,7 @@ static void copy_column(struct batch_builder *b, const struct batch_view *v, uin
 		       from->elem_size < size ? from->elem_size : size);
 }
 
-struct batch_builder *batch_derive(const struct andiron_batch *parent)
+static struct batch_builder *derive(const struct andiron_batch *parent, const uint32_t *columns)
 {
 	struct batch_builder *b = calloc(1, sizeof(*b));
 	struct batch_view v;
@@ -148,11 +150,29 @@ struct batch_builder *batch_derive(const struct andiron_batch *parent)
 	b->samples = parent->samples;
 	if (batch_view_init(&v, parent) < 0)
 		fail(b, -EINVAL);
-	for (size_t i = 0; i < sizeof(derived) / sizeof(*derived) && !b->failed; i++)
-		copy_column(b, &v, derived[i]);
+	for (; *columns && !b->failed; columns++)
+		copy_column(b, &v, *columns);
 	batch_retain(parent);
 	b->parent = parent;
 	return checked(b);
+}
+
+struct batch_builder *batch_derive(const struct andiron_batch *parent)
+{
+	return derive(parent, derived);
+}
+
+struct batch_builder *batch_regroup(const struct andiron_batch *parent)
+{
+	struct batch_builder *b = derive(parent, regrouped);
+
+	if (!b)
+		return NULL;
+	b->samples = 0;
+	b->tables[ANDIRON_COL_GROUP].replaced = true;
+	b->tables[ANDIRON_COL_ROW].replaced = true;
+	b->tables[ANDIRON_COL_ENCODED].replaced = true;
+	return b;
 }
 
 struct probe {
@@ -436,6 +456,20 @@ bool batch_add_encoded(struct batch_builder *b, const struct andiron_encoded *e,
 	room->group = (uint32_t)groups->n - 1;
 	if (buf_str_append(&b->bytes, bytes) < 0)
 		return fail(b, -ENOMEM);
+	b->samples++;
+	return true;
+}
+
+bool batch_keep_encoded(struct batch_builder *b, const struct andiron_encoded *e)
+{
+	const struct table *groups = &b->tables[ANDIRON_COL_GROUP];
+	struct andiron_encoded *room = extend(b, ANDIRON_COL_ENCODED, 1);
+
+	if (!room)
+		return false;
+	check(groups->n > 0);
+	*room = *e;
+	room->group = (uint32_t)groups->n - 1;
 	b->samples++;
 	return true;
 }

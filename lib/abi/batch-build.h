@@ -29,6 +29,11 @@ void batch_builder_free(struct batch_builder *b);
  * short. The parent is retained. */
 struct batch_builder *batch_derive(const struct andiron_batch *parent);
 
+/* Begins a batch that replaces the groups of `parent`, their rows and encoded profiles: the caller
+ * adds anew what is to stay. Rows, and the attributes they refer to, stay true as they are read
+ * from the parent. NULL when memory is short. The parent is retained. */
+struct batch_builder *batch_regroup(const struct andiron_batch *parent);
+
 uint32_t batch_add_string(struct batch_builder *b, struct str s);
 uint32_t batch_add_function(struct batch_builder *b, const struct andiron_function *f);
 uint32_t batch_add_mapping(struct batch_builder *b, const struct andiron_mapping *m);
@@ -63,6 +68,8 @@ bool batch_add_row(struct batch_builder *b, const struct andiron_row *row);
 /* Adds a profile as somebody else has encoded it, to the group begun last, which has no rows. The
  * bytes, not empty, are copied; of `e` the format and what follows it is taken. */
 bool batch_add_encoded(struct batch_builder *b, const struct andiron_encoded *e, struct str bytes);
+/* Adds one of the parent's, as it is, to the group begun last; its bytes are not copied. */
+bool batch_keep_encoded(struct batch_builder *b, const struct andiron_encoded *e);
 bool batch_add_loss(struct batch_builder *b, struct str reason, uint64_t samples);
 
 /* Keeps an object alive as long as the batch; one reference of the caller's passes over. */

@@ -97,7 +97,8 @@ static void borrow_parent(const struct batch_builder *b, struct owned *o)
 	const struct andiron_batch *p = b->parent;
 
 	for (uint32_t i = 0; i < p->n_columns; i++)
-		if (p->columns[i].id < N_COLUMNS && !provides(b, p->columns[i].id))
+		if (p->columns[i].id < N_COLUMNS && !provides(b, p->columns[i].id) &&
+		    !b->tables[p->columns[i].id].replaced)
 			o->columns[o->batch.n_columns++] = p->columns[i];
 	memcpy(o->segments, p->segments, p->n_segments * sizeof(*p->segments));
 }

@@ -16,6 +16,7 @@ struct table {
 	uint32_t elem_size;
 	uint32_t key; /* bytes by which records are interned; 0: they are not */
 	bool null_entry;
+	bool replaced; /* the parent's is not borrowed, even if this is empty */
 	struct index index;
 };
 

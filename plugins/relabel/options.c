@@ -8,8 +8,8 @@
 #define QUOTED(text) "\"" text "\""
 
 static const struct andiron_option rule_items[] = {
-	OPTION(STRING, "action", QUOTED("replace"), "What the rule does with a target.",
-	       .choices = rule_actions),
+	OPTION(STRING, "action", QUOTED("replace"),
+	       "What the rule does with a target, or a profile.", .choices = rule_actions),
 	OPTION(STRINGS, "source_labels", NULL,
 	       "Labels whose values, joined by the separator, are what the rule looks at."),
 	OPTION(STRING, "separator", QUOTED(RULE_SEPARATOR),
@@ -22,7 +22,7 @@ static const struct andiron_option rule_items[] = {
 	       "What is written; $1 or ${1} stands for what the group matched."),
 };
 
-static const struct andiron_options rule_block = ANDIRON_OPTIONS(rule_items);
+const struct andiron_options rule_block = ANDIRON_OPTIONS(rule_items);
 
 static const struct andiron_option items[] = {
 	OPTION(TARGETS, "targets", NULL, "The targets to relabel.",

@@ -5,3 +5,4 @@
 #include <andiron/option.h>
 
 extern const struct andiron_options relabel_options;
+extern const struct andiron_options rule_block; /* for pyroscope.relabel, too */

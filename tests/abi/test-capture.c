@@ -34,6 +34,7 @@ static const struct {
 	{"andiron-jvm.so", {"ring_buffer__new"}},
 	{"andiron-kubernetes.so",
 	 {"curl_easy_setopt", "json_loadb", "json_object_get", "yaml_parser_load"}},
+	{"andiron-profile-labels.so", {NULL}},
 	{"andiron-process.so", {"bpf_object__load_skeleton", "ring_buffer__new"}},
 	{"andiron-pyroscope.so", {"curl_easy_setopt", "lzma_code"}},
 	{"andiron-python.so", {"ring_buffer__new"}},

@@ -92,6 +92,64 @@ TEST(derived_batches_keep_encoded_profiles)
 	batch_release(child);
 }
 
+static int regroup(void *context)
+{
+	const struct andiron_batch *parent = context, *child;
+	struct batch_builder *b = batch_regroup(parent);
+	struct batch_view v, w;
+	struct andiron_encoded e;
+	uint32_t label;
+	int r;
+
+	if (!b)
+		return -ENOMEM;
+	expect_eq(batch_view_init(&v, parent), 0);
+	label = batch_add_str_attribute(b, STR("__name__"), STR("heap"));
+	batch_group_begin(b, &label, 1);
+	e = batch_encoded(&v, 1);
+	batch_keep_encoded(b, &e);
+	r = batch_finish(b, &head, &child);
+	if (r < 0)
+		return r;
+	expect_eq(batch_view_init(&w, child), 0);
+	expect_eq(child->samples, 1);
+	expect_eq(batch_count(&w, ANDIRON_COL_GROUP), 1);
+	expect_eq(batch_count(&w, ANDIRON_COL_ENCODED), 1);
+	e = batch_encoded(&w, 0);
+	expect_eq(e.group, 0);
+	expect_str(batch_encoded_bytes(&w, &e), "FLR");
+	expect_str(batch_str(&w, e.query), "format=jfr");
+	batch_release(child);
+	return 0;
+}
+
+/* Of other groups the parent's bytes are read where they are. */
+TEST(regrouped_batches_borrow_bytes)
+{
+	const struct andiron_batch *parent;
+
+	expect_eq(encoded_batch(two, 2, &head, &parent), 0);
+	test_each_failing_allocation(regroup, (void *)(uintptr_t)parent);
+	expect_two(parent);
+	batch_release(parent);
+}
+
+/* What all is dropped of is not borrowed. */
+TEST(regrouped_batches_may_be_empty)
+{
+	const struct andiron_batch *parent, *child;
+	struct batch_view v;
+
+	expect_eq(encoded_batch(two, 2, &head, &parent), 0);
+	expect_eq(batch_finish(batch_regroup(parent), &head, &child), 0);
+	expect_eq(batch_view_init(&v, child), 0);
+	expect_eq(child->samples, 0);
+	expect_eq(batch_count(&v, ANDIRON_COL_GROUP), 0);
+	expect_eq(batch_count(&v, ANDIRON_COL_ENCODED), 0);
+	batch_release(child);
+	batch_release(parent);
+}
+
 TEST(more_than_a_batch_may_be_is_refused)
 {
 	size_t n = ANDIRON_BATCH_MAX_BYTES;
