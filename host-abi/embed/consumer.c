@@ -113,6 +113,7 @@ static void hand_pprof(struct end *end, const struct batch_view *view, struct st
 								EXPORT_LOSSES | EXPORT_WHOLE);
 	struct box *box = x ? box_new(end, view->batch) : NULL;
 	int64_t samples = box ? fill(x, view) : -ENOMEM;
+	uint64_t sampled = view->batch->samples - batch_count(view, ANDIRON_COL_ENCODED);
 
 	if (samples < 0 || pprof_export_finish(x, 0, GZIP_LEVEL, &box->bytes, NULL) < 0) {
 		if (box)
@@ -124,7 +125,7 @@ static void hand_pprof(struct end *end, const struct batch_view *view, struct st
 		box->profile.n_bytes = box->bytes.n;
 		box->profile.samples = (uint64_t)samples;
 	}
-	hand_over(end, box, samples < 0 ? view->batch->samples : (uint64_t)samples);
+	hand_over(end, box, samples < 0 ? sampled : (uint64_t)samples);
 	pprof_export_free(x);
 }
 
@@ -148,6 +149,41 @@ static void hand_each_type(struct end *end, const struct batch_view *view)
 	}
 }
 
+/* A pprof as it came; whoever wants the rest takes batches. */
+static void hand_encoded(struct end *end, const struct batch_view *view, uint32_t i)
+{
+	struct andiron_encoded e = batch_encoded(view, i);
+	struct box *box;
+
+	if (e.format != ANDIRON_ENCODED_PPROF) {
+		abi_ledger(&end->context, ANDIRON_LEDGER_DROPPED, "no_format", 1);
+		return;
+	}
+	box = box_new(end, view->batch);
+	if (box && buf_str_append(&box->bytes, batch_encoded_bytes(view, &e)) < 0) {
+		box_release(box);
+		box = NULL;
+	}
+	if (box) {
+		box->profile.bytes = box->bytes.p;
+		box->profile.n_bytes = box->bytes.n;
+		box->profile.samples = 1;
+		box->profile.start_ns = e.start_ns ? e.start_ns : view->batch->start_ns;
+		box->profile.end_ns = e.end_ns ? e.end_ns : view->batch->end_ns;
+	}
+	hand_over(end, box, 1);
+}
+
+/* What the sampler took, and what somebody else has encoded. */
+static void hand_all(struct end *end, const struct batch_view *view)
+{
+	uint64_t n = batch_count(view, ANDIRON_COL_ENCODED);
+
+	hand_each_type(end, view);
+	for (uint32_t i = 0; i < n; i++)
+		hand_encoded(end, view, i);
+}
+
 static void profiles_batch(void *self, const struct andiron_batch *batch)
 {
 	struct end *end = self;
@@ -156,7 +192,7 @@ static void profiles_batch(void *self, const struct andiron_batch *batch)
 	if (end->consumer->form == ANDIRON_FORM_BATCH)
 		hand_batch(end, batch);
 	else if (batch_view_init(&view, batch) == 0)
-		hand_each_type(end, &view);
+		hand_all(end, &view);
 	else
 		abi_ledger(&end->context, ANDIRON_LEDGER_DROPPED, "malformed", batch->samples);
 }

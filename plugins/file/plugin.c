@@ -76,7 +76,7 @@ static void show_in_flight(struct file_writer *w)
 static void file_batch(void *self, const struct andiron_batch *batch)
 {
 	struct file_writer *w = self;
-	uint64_t full, lost;
+	uint64_t full, lost, encoded = recording_n_encoded(w->recording);
 
 	recording_add(w->recording, batch, &full, &lost);
 	w->written = false;
@@ -90,6 +90,10 @@ static void file_batch(void *self, const struct andiron_batch *batch)
 	}
 	if (lost)
 		abi_ledger(&w->context, ANDIRON_LEDGER_DROPPED, "file_not_mergeable", lost);
+	if (!encoded && recording_n_encoded(w->recording))
+		abi_log(&w->context, ANDIRON_LOG_WARN,
+			"a profile that was scraped or received was dropped, since the file holds "
+			"one profile, of what the sampler takes: forward it to pyroscope.write");
 }
 
 /* Writes the files, and settles in the ledger what is new since the last time. */

@@ -24,6 +24,7 @@ struct recording {
 	struct str title;
 	size_t max_bytes;
 	int64_t begun_ns;
+	uint64_t n_encoded;
 	bool broken; /* memory was short within an add: the export takes no more */
 };
 
@@ -97,6 +98,8 @@ void recording_add(struct recording *r, const struct andiron_batch *batch, uint6
 		*ret_lost = batch->samples;
 		return;
 	}
+	r->n_encoded += batch_count(&view, ANDIRON_COL_ENCODED);
+	*ret_lost += batch_count(&view, ANDIRON_COL_ENCODED);
 	n = batch_count(&view, ANDIRON_COL_ROW);
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t samples = batch_row(&view, i).samples;
@@ -125,6 +128,11 @@ void recording_add(struct recording *r, const struct andiron_batch *batch, uint6
 uint64_t recording_samples(const struct recording *r)
 {
 	return pprof_export_weight(r->export);
+}
+
+uint64_t recording_n_encoded(const struct recording *r)
+{
+	return r->n_encoded;
 }
 
 /* The profile as it will be read back, and its tree. */

@@ -32,13 +32,14 @@ struct recording *recording_new(const struct str *paths, size_t n,
 void recording_free(struct recording *r);
 
 /* Merges a batch. *ret_full and *ret_lost are the samples that were left out, because max_bytes is
- * reached, or because memory was short or their profile type differs from that of the run's first
- * batch. */
+ * reached, or because memory was short, their profile type differs from that of the run's first
+ * batch, or they are profiles as somebody else has encoded them. */
 void recording_add(struct recording *r, const struct andiron_batch *batch, uint64_t *ret_full,
 		   uint64_t *ret_lost);
 
-/* Samples taken in so far. */
+/* Samples taken in so far; and encoded profiles left out. */
 uint64_t recording_samples(const struct recording *r);
+uint64_t recording_n_encoded(const struct recording *r);
 
 /* Writes every path, each atomically. It goes on after a path that fails; the error is the first
  * one, and names path and cause. 0 or a negative errno (-EINVAL for an unknown suffix). The

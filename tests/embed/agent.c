@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 struct library lib;
+const char *agent_encoded;
 atomic_bool agent_never_drains;
 bool agent_logs;
 atomic_int agent_lines;
@@ -95,6 +96,12 @@ static const struct andiron_batch *make_batch(uint64_t instance)
 	row.stack = batch_add_stack(b, &at, 1);
 	batch_group_begin(b, NULL, 0);
 	expect(batch_add_row(b, &row));
+	if (agent_encoded) {
+		struct andiron_encoded e = {.format = ANDIRON_ENCODED_PPROF};
+
+		batch_group_begin(b, NULL, 0);
+		expect(batch_add_encoded(b, &e, str_of(agent_encoded)));
+	}
 	expect_eq(batch_finish(b, &head, &batch), 0);
 	return batch;
 }
@@ -107,7 +114,7 @@ static int32_t start(void *self, struct andiron_error *err)
 	const struct andiron_kv kv = {{"samples", 7}, {"10", 2}};
 
 	p->host->log(p->instance, ANDIRON_LOG_INFO, &message, &kv, 1);
-	p->host->ledger_add(p->instance, ANDIRON_LEDGER_TAKEN, NULL, TEST_SAMPLES);
+	p->host->ledger_add(p->instance, ANDIRON_LEDGER_TAKEN, NULL, batch->samples);
 	p->host->send_batch(p->instance, batch);
 	batch_release(batch);
 	return 0;

@@ -38,6 +38,9 @@ void library_load(void);
 extern const struct andiron_plugin agent_plugin;
 extern atomic_bool agent_never_drains;
 
+/* What a producer sends as a profile of somebody else's encoding, too; NULL: nothing. */
+extern const char *agent_encoded;
+
 /* Whether instances get a function for their log, and how often it got the line of a producer. */
 extern bool agent_logs;
 extern atomic_int agent_lines;

@@ -154,6 +154,25 @@ TEST(profiles_come_as_pprof_and_as_batches)
 	free(pprof.bytes);
 }
 
+/* What somebody else has encoded comes as it is, behind what the sampler took. */
+TEST(encoded_profiles_come_as_they_are)
+{
+	struct taken t = {0};
+
+	agent_encoded = "somebody's pprof";
+	opened = agent_open();
+	on_profiles("a", ANDIRON_FORM_PPROF, &t);
+	load(TO("a") END("a"));
+	start();
+	stop();
+	expect_eq(t.n, 2);
+	expect_eq(t.samples, TEST_SAMPLES + 1);
+	expect_eq(t.n_bytes, strlen(agent_encoded));
+	expect(memcmp(t.bytes, agent_encoded, t.n_bytes) == 0);
+	close_it();
+	free(t.bytes);
+}
+
 /* What a consumer refuses is dropped under that name. */
 TEST(what_is_refused_is_counted)
 {

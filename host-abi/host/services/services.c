@@ -126,16 +126,17 @@ static int32_t spawn(uint64_t instance, const struct andiron_spawn *spec, andiro
 	return i && spec && fn ? calls_spawn(i, spec, fn, arg) : -EINVAL;
 }
 
-/* The layout, and that `samples` is what the rows say: the ledger counts by it. */
+/* The layout, and that `samples` is what rows and encoded profiles say: the ledger counts by it. */
 static bool sound(const struct andiron_batch *batch)
 {
 	struct batch_view view;
-	uint64_t sum = 0, rows;
+	uint64_t sum, rows;
 
 	if (!ANDIRON_HAS(batch, andiron_batch, release) || !batch->retain ||
 	    batch_view_init(&view, batch) < 0)
 		return false;
 	rows = batch_count(&view, ANDIRON_COL_ROW);
+	sum = batch_count(&view, ANDIRON_COL_ENCODED);
 	for (uint64_t n = 0; n < rows; n++)
 		if (__builtin_add_overflow(sum, batch_row(&view, (uint32_t)n).samples, &sum))
 			return false;

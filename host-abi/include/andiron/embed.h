@@ -58,7 +58,7 @@ struct andiron_embed {
 /* A finished profile: the stacks of one interval, with names. Borrowed; a consumer that keeps it
  * past the call retains it, and releases it before andiron_close. */
 #define ANDIRON_FORM_BATCH 1u /* `batch` (batch.h): no copy is made */
-#define ANDIRON_FORM_PPROF 2u /* `bytes`: pprof, gzip */
+#define ANDIRON_FORM_PPROF 2u /* `bytes`: pprof, gzip, or as somebody else has encoded it */
 
 struct andiron_profile {
 	uint32_t size;

@@ -173,6 +173,25 @@ TEST(samples_of_a_failed_write_are_dropped_with_their_reason)
 	expect_eq(books.health, ANDIRON_HEALTH_UNHEALTHY);
 }
 
+/* The one profile of a run has no place for them. */
+TEST(encoded_profiles_are_dropped_and_counted)
+{
+	static const struct batch_head head = {.start_ns = 1, .end_ns = 2};
+	struct encoded_profile p = {.format = ANDIRON_ENCODED_PPROF, .bytes = STR("pprof")};
+	const struct andiron_batch *batch;
+	struct arguments a;
+	void *self = start(&a, "/nonexistent/p.html");
+
+	expect_eq(encoded_batch(&p, 1, &head, &batch), 0);
+	component()->batch(self, batch);
+	batch_release(batch);
+	expect_eq(books.dropped, 1);
+	expect_str(str_of(books.reason), "file_not_mergeable");
+	expect_eq(books.in_flight, 0);
+	end(self);
+	expect_eq(books.dropped, 1);
+}
+
 TEST(unknown_suffixes_are_refused_by_validate)
 {
 	struct arguments a;
