@@ -3,6 +3,7 @@
  * libraries that plugins use. */
 #include "agent.h"
 
+#include "abi/batch-view.h"
 #include "base/clock.h"
 
 #include <dirent.h>
@@ -171,6 +172,40 @@ TEST(encoded_profiles_come_as_they_are)
 	expect(memcmp(t.bytes, agent_encoded, t.n_bytes) == 0);
 	close_it();
 	free(t.bytes);
+}
+
+/* Rules change the labels of both kinds on the way, and nothing else. */
+TEST(profiles_are_relabeled_on_the_way)
+{
+	struct taken t = {0};
+	struct batch_view v;
+	struct andiron_encoded e;
+	struct str label;
+
+	agent_encoded = "somebody's pprof";
+	opened = agent_open();
+	on_profiles("a", ANDIRON_FORM_BATCH, &t);
+	load("test.producer \"p\" { forward_to = [pyroscope.relabel.r.receiver] }\n"
+	     "pyroscope.relabel \"r\" {\n  forward_to = [embed.profiles.a.receiver]\n"
+	     "  rule {\n    target_label = \"cluster\"\n    replacement = \"c1\"\n  }\n}\n"
+	     END("a"));
+	start();
+	stop();
+	expect_eq(t.n, 1);
+	expect_eq(t.samples, TEST_SAMPLES + 1);
+	expect_eq(batch_view_init(&v, t.kept->batch), 0);
+	expect_eq(batch_count(&v, ANDIRON_COL_GROUP), 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct andiron_group group = batch_group(&v, i);
+
+		expect(batch_group_label(&v, &group, STR("cluster"), &label));
+		expect_str(label, "c1");
+	}
+	e = batch_encoded(&v, 0);
+	expect_str(batch_encoded_bytes(&v, &e), agent_encoded);
+	expect_str(batch_str(&v, batch_function(&v, 1).name), TEST_FUNCTION);
+	t.kept->release(t.kept->owner);
+	close_it();
 }
 
 /* What a consumer refuses is dropped under that name. */
