@@ -332,8 +332,8 @@ int writer_start(struct writer *w, struct error *err)
 		if (!w->uploads)
 			return -ENOMEM;
 	}
-	abi_health(&w->context, ANDIRON_HEALTH_HEALTHY, "ready to send to %zu endpoints",
-		   w->n_endpoints);
+	abi_health(&w->context, ANDIRON_HEALTH_HEALTHY, "ready to send to %zu endpoint%s",
+		   w->n_endpoints, w->n_endpoints == 1 ? "" : "s");
 	begin_keeping(w);
 	open_store(w);
 	return 0;

@@ -24,7 +24,7 @@ static int check_plan(struct config *config, struct registry *registry)
 
 	if (config_plan(config, registry, false, stderr, &plan) < 0)
 		return EXIT_FAILED;
-	printf("valid: %zu components\n", plan->nodes.n);
+	printf("valid: %zu component%s\n", plan->nodes.n, plan->nodes.n == 1 ? "" : "s");
 	plan_free(plan);
 	return EXIT_OK;
 }

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define MAX_SECRET_FILE (64u << 10)
 
@@ -101,6 +102,11 @@ static int read_secret(struct str value, struct str path, struct buf *scratch, s
 	if (!name)
 		return -ENOMEM;
 	rc = file_read(AT_FDCWD, name, scratch, MAX_SECRET_FILE);
+	if (rc == -EACCES)
+		return error_set(err, rc,
+				 "user %u may not read the secret in %s; let this user or a group "
+				 "of its read the file",
+				 geteuid(), name);
 	if (rc)
 		return error_errno(err, rc, "cannot read the secret in %s", name);
 	*ret = str_trim(buf_str(scratch));

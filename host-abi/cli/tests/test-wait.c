@@ -19,6 +19,7 @@ static void expect_said(const char *metrics, const char *sentence, const char *f
 
 #define IS   "# TYPE andiron_build_info gauge\nandiron_build_info{version=\"0 1\"} 1\n"
 #define PODS "andiron_kubernetes_pods{component_id=\"a\"} 3\n"
+#define POD  "andiron_kubernetes_pods{component_id=\"a\"} 1\n"
 #define NONE "andiron_kubernetes_targets{component_id=\"a\"} 0\n"
 #define SOME "andiron_kubernetes_targets{component_id=\"a\"} 4\n"
 #define HAVE "andiron_ebpf_matched_targets{component_id=\"e\"} 2\n"
@@ -31,13 +32,14 @@ TEST(the_first_missing_step_is_said)
 	expect_said("up 1\nnginx_connections 70", "no andiron", "status.http");
 	expect_said(IS, "no discovery.kubernetes", "pyroscope.ebpf");
 	expect_said(IS PODS NONE, "knows 3 pods", "list and watch");
+	expect_said(IS POD NONE, "knows 1 pod of its node", "list and watch");
 	expect_said(IS PODS SOME, "knows 4 containers, and profiles none", "--match");
-	expect_said(IS PODS SOME HAVE, "none of them has used a CPU", "let a pod");
+	expect_said(IS PODS SOME HAVE, "none has used a CPU", "let a pod");
 	expect_said(IS PODS SOME HAVE TOOK "andiron_samples_spooled{writer=\"w\"} 60\n"
 					   "andiron_samples_in_flight{writer=\"w\"} 5\n",
-		    "took 70 samples: 0 were delivered before, none since; 65 wait", "credentials");
+		    "took 70 samples: 0 delivered before, none since; 65 waiting", "credentials");
 	expect_said(IS PODS SOME HAVE TOOK "andiron_samples_dropped_total{reason=\"x{ y\"} 70\n",
-		    "70 were dropped", "log");
+		    "70 dropped", "log");
 }
 
 /* Writers are added up, and what is no whole number counts for nothing. */

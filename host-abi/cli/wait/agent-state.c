@@ -46,6 +46,12 @@ void agent_state_read(struct str metrics, struct agent_state *ret)
 	*ret = s;
 }
 
+/* The end of a noun after this number. */
+static const char *end_of(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 void agent_state_put(const struct agent_state *s, uint64_t before, struct buf *out)
 {
 	if (!s->is_andiron)
@@ -53,21 +59,21 @@ void agent_state_put(const struct agent_state *s, uint64_t before, struct buf *o
 	else if (!s->has_kubernetes)
 		buf_printf(out, "its configuration has no discovery.kubernetes");
 	else if (!s->targets)
-		buf_printf(out, "it knows %" PRIu64 " pods of its node, and no container of them",
-			   s->pods);
+		buf_printf(out, "it knows %" PRIu64 " pod%s of its node, and no container there",
+			   s->pods, end_of(s->pods));
 	else if (!s->matched)
-		buf_printf(out, "it knows %" PRIu64 " containers, and profiles none of them",
-			   s->targets);
+		buf_printf(out, "it knows %" PRIu64 " container%s, and profiles none",
+			   s->targets, end_of(s->targets));
 	else if (!s->taken)
-		buf_printf(out,
-			   "it profiles %" PRIu64 " containers, and none of them has used a CPU",
-			   s->matched);
+		buf_printf(out, "it profiles %" PRIu64 " container%s, and none has used a CPU",
+			   s->matched, end_of(s->matched));
 	else
 		buf_printf(out,
-			   "it profiles %" PRIu64 " containers and took %" PRIu64
-			   " samples: %" PRIu64 " were delivered before, none since; %" PRIu64
-			   " wait for the backend, %" PRIu64 " were dropped",
-			   s->matched, s->taken, before, s->waiting, s->dropped);
+			   "it profiles %" PRIu64 " container%s and took %" PRIu64
+			   " sample%s: %" PRIu64 " delivered before, none since; %" PRIu64
+			   " waiting for the backend, %" PRIu64 " dropped",
+			   s->matched, end_of(s->matched), s->taken, end_of(s->taken), before,
+			   s->waiting, s->dropped);
 }
 
 const char *agent_state_fix(const struct agent_state *s)

@@ -224,9 +224,10 @@ static int wait_for_one(struct wait *w)
 		ask(w, "/metrics", on_metrics);
 		a = delivering(w);
 		if (a) {
-			printf("%s delivered %" PRIu64 " samples of pods; it profiles %" PRIu64
-			       " containers.\n",
-			       a->url, a->state.delivered - a->before, a->state.matched);
+			printf("%s delivered samples of pods (%" PRIu64 "); it profiles %" PRIu64
+			       " container%s.\n",
+			       a->url, a->state.delivered - a->before, a->state.matched,
+			       a->state.matched == 1 ? "" : "s");
 			return EXIT_OK;
 		}
 		if (clock_mono() >= end_ns)

@@ -9,9 +9,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void expect_fault(const char *url, const char *fault)
@@ -239,6 +241,26 @@ TEST(reads_token_files_for_every_request)
 	expect(unlink(path) == 0);
 	expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), -ENOENT);
 	expect(strstr(err.text, path));
+	exchange_fini(&x);
+}
+
+/* Whom a secret has to be given to is said, where the user may not read it. */
+TEST(says_who_may_not_read_a_secret)
+{
+	static struct exchange x;
+	char path[] = "/tmp/andiron-token-XXXXXX", user[32];
+	struct error err = ERROR_NULL;
+	int fd = mkstemp(path);
+	uid_t me = geteuid();
+
+	expect(fd >= 0 && close(fd) == 0 && chmod(path, 0) == 0);
+	exchange_init(&x, serve_hang, NULL);
+	x.config.bearer_token_file = str_of(path);
+	expect(me != 0 || seteuid(65534) == 0);
+	snprintf(user, sizeof(user), "user %u may not", geteuid());
+	expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), -EACCES);
+	expect(seteuid(me) == 0 && unlink(path) == 0);
+	expect(strstr(err.text, user) && strstr(err.text, path));
 	exchange_fini(&x);
 }
 
