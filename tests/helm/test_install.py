@@ -130,8 +130,14 @@ def allow_list():
     )
     pod = yaml.safe_load(rendered)["spec"]["template"]["spec"]
     (made,), (asked,) = pod["containers"], listed["matchingCriteria"]["containers"]
-    for key in ("name", "args", "volumeMounts"):
+    for key in ("name", "args"):
         assert asked[key] == made[key], (key, asked[key], made[key])
+    # What is not said to be read-only must be said there to be not.
+    mounts = [{"readOnly": False, **mount} for mount in made["volumeMounts"]]
+    assert asked["volumeMounts"] == mounts, mounts
+    for mine, theirs in zip(pod["volumes"], listed["matchingCriteria"]["volumes"], strict=True):
+        assert mine["name"] == theirs["name"], (mine, theirs)
+        assert mine.get("configMap") == theirs.get("configMap"), (mine, theirs)
     assert [e["name"] for e in asked["env"]] == [e["name"] for e in made["env"]], made["env"]
     capabilities = {"capabilities": made["securityContext"]["capabilities"]}
     assert asked["securityContext"] == capabilities, capabilities

@@ -158,6 +158,14 @@
 {{- else if and (not $v.serviceAccount.create) (not $v.serviceAccount.name) }}
 {{- $wrong = append $wrong "serviceAccount.create is false: write as serviceAccount.name the account that exists." }}
 {{- end }}
+{{- range $monitor := tuple "serviceMonitor" "podMonitor" }}
+{{- range $key := tuple "interval" "scrapeTimeout" }}
+{{- $time := get (get $v $monitor) $key }}
+{{- if not (regexMatch "^(0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)$" (toString $time)) }}
+{{- $wrong = append $wrong (printf "%s.%s is %q, which the Prometheus operator refuses: write whole numbers, the greatest unit first, such as \"30s\" or \"1m30s\"." $monitor $key (toString $time)) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- if and $v.serviceMonitor.enabled (not $v.service.enabled) }}
 {{- $wrong = append $wrong "serviceMonitor.enabled is true and service.enabled false: set service.enabled to true, or enable podMonitor in its place." }}
 {{- end }}
