@@ -630,8 +630,8 @@ def pages_expire():
             ), agent.text()
 
 
-def account(cluster, name):
-    """A service account that may list and watch pods; its token's text, valid for an hour."""
+def account(cluster, name, verbs=("list", "watch")):
+    """A service account with these rights to pods; its uid."""
     uid = cluster.create(
         f"{CORE}/shop/serviceaccounts", {"metadata": {"name": name, "namespace": "shop"}}
     )["metadata"]["uid"]
@@ -639,7 +639,7 @@ def account(cluster, name):
         f"{RBAC}/clusterroles",
         {
             "metadata": {"name": name},
-            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}],
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": list(verbs)}],
         },
     )
     grant(cluster, name)
@@ -691,6 +691,29 @@ def rights_taken_and_given():
             grant(cluster, "andiron")
             allowed(cluster, bearer, 200)
             right(agent, journal, {"steady", "new"}, recovered(cluster))
+            well(agent)
+
+
+@case
+def list_is_for_older_servers():
+    """The right to watch is enough where a watch begins with what there is. A server that does not
+    do so, as before Kubernetes 1.34, needs the right to list too, and its lack is named."""
+    with servers() as cluster:
+        space(cluster)
+        bearer = jwt("shop", "andiron", account(cluster, "andiron", ["watch"]))
+        cluster.create(PODS, pod("steady"), running("10.2.0.1"))
+        with followed(cluster, bearer) as (agent, journal):
+            right(agent, journal, {"steady"})
+            assert agent.metric(FAILURES) == 0, agent.text()
+        os.remove("pods.journal")
+        cluster.kill()
+        cluster.start("--feature-gates=WatchList=false")
+        with followed(cluster, bearer) as (agent, journal):
+            sick(agent, "needs the verbs list and watch on pods")
+            assert not names(journal)
+            both = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
+            cluster.patch(f"{RBAC}/clusterroles/andiron", {"rules": both})
+            right(agent, journal, {"steady"})
             well(agent)
 
 
