@@ -19,6 +19,7 @@ from tap import read
 ROUND = 0.2  # seconds between two looks
 REVISION = "controller-revision-hash"
 DOMAIN = ".svc.cluster.local"
+OF_SERVICE = "kubernetes.io/service-name"
 
 
 def copy_of(cluster):
@@ -133,7 +134,8 @@ class Controllers:
 
 
 class Names:
-    """A DNS server: NAME.NAMESPACE.svc.cluster.local is the pods of a headless Service."""
+    """A DNS server: NAME.NAMESPACE.svc.cluster.local is the pods of a headless Service or, if that
+    selects none, its EndpointSlices."""
 
     def __init__(self, cluster, address):
         self.cluster = copy_of(cluster)
@@ -157,6 +159,10 @@ class Names:
         status, found = self.cluster.ask("GET", f"{CORE}/{space}/services/{service}")
         if status != 200:
             return None
+        if not found["spec"].get("selector"):
+            slices = f"/apis/discovery.k8s.io/v1/namespaces/{space}/endpointslices"
+            mine = self.cluster.must("GET", f"{slices}?labelSelector={OF_SERVICE}%3D{service}")
+            return [a for s in mine["items"] for one in s["endpoints"] for a in one["addresses"]]
         selector = ",".join(f"{k}%3D{v}" for k, v in found["spec"]["selector"].items())
         pods = self.cluster.must("GET", f"{CORE}/{space}/pods?labelSelector={selector}")["items"]
         return [pod["status"]["podIP"] for pod in pods if pod["status"].get("podIP")]

@@ -12,7 +12,7 @@ from tap import write
 CHART = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "helm", "andiron"
 )
-SPACE, NAME = "profiling", "andiron"
+SPACE, NAME = "andiron", "andiron"  # as docs/cluster.md has them
 LABEL = "labelSelector=app.kubernetes.io/instance%3Dandiron"
 KINDS = [
     f"{CORE}/{SPACE}/configmaps",

@@ -287,9 +287,9 @@ class NodeCluster(Cluster):
 
 class Node(contextlib.ExitStack):
     """A cluster of this one node, with stand-ins for its other parts. `programs` are in the image
-    TOOLS; images are other archives to import; flags are the API server's."""
+    TOOLS; flags are the API server's."""
 
-    def __init__(self, programs, images, *flags):
+    def __init__(self, programs, *flags):
         super().__init__()
         self.group, self.folder = os.environ[INSIDE], os.getcwd()
         self.debian = get("containerd")
@@ -300,8 +300,7 @@ class Node(contextlib.ExitStack):
         Names(self.cluster, NODE_ADDRESS)
         self.configure_containerd()
         self.start_containerd()
-        for archive in [tools_image(os.path.abspath("tools.tar"), programs), *images]:
-            self.ctr("images", "import", archive)
+        self.ctr("images", "import", tools_image(os.path.abspath("tools.tar"), programs))
         self.configure_kubelet()
         self.start_kubelet()
 

@@ -27,7 +27,7 @@ CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
 
 
 class Parca:
-    def __init__(self, *flags, storage=None):
+    def __init__(self, *flags, storage=None, address="127.0.0.1"):
         """`storage`: its configuration of that; None: a folder of its own."""
         self.flags = flags
         self.folder = tempfile.mkdtemp(prefix="andiron-parca-")
@@ -35,7 +35,8 @@ class Parca:
             f"{self.folder}/cache"
         )  # it names nothing without it, and says so at --log-level=debug only
         self.port = free_ports(1)[0]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.address = f"{address}:{self.port}"
+        self.url = f"http://{self.address}"
         self.config = f"{self.folder}/parca.yaml"
         with open(self.config, "w", encoding="utf-8") as config:
             config.write(
@@ -51,7 +52,7 @@ class Parca:
             [
                 get("parca"),
                 f"--config-path={self.config}",
-                f"--http-address=127.0.0.1:{self.port}",
+                f"--http-address={self.address}",
                 "--debuginfod-upstream-servers=http://127.0.0.1:9",
                 f"--debuginfo-cache-dir={self.folder}/cache",
                 "--enable-persistence",

@@ -3,24 +3,30 @@
 """test_node.py BUILD BRIEF: the chart on a real node, from `helm install` to `helm uninstall`.
 
 The image that packaging/kubernetes/image packs from BUILD runs under a kubelet, containerd and
-runc as packaging/helm/andiron has it, installed by the real Helm. controllers.py stands in for the
-other parts of a cluster. Samples are read back from the server that they were pushed to. The cases
-are the stations of one release and run in their order.
+runc as packaging/helm/andiron has it, installed by the real Helm: first by the commands of
+docs/cluster.md, then with the values of this test. controllers.py stands in for the other parts of
+a cluster. Samples are read back from the server that they were pushed to. The cases after the
+first are the stations of one release; all run in their order.
 """
 
 import contextlib
 import datetime
 import json
 import os
+import re
 import sys
 import tempfile
 import time
 import types
+import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
 import node
+import page
+import parca
 import pyroscope
 from cgroups import hierarchy
+from controllers import OF_SERVICE
 from helm import CHART, LABEL, NAME, SPACE, Helm, left
 from kubernetes import CORE, until
 from running import ask, parse_metrics
@@ -38,7 +44,7 @@ CAPABILITIES = {
 SHOP = "shop"
 PODS = f"{CORE}/{SHOP}/pods"
 SPOOL = f"/var/lib/andiron/{SPACE}/{NAME}"
-WRITER = "pyroscope.write.server"
+WRITERS = {name: f"{name}.write.server" for name in ("pyroscope", "parca")}
 ACCOUNT = f"system:serviceaccount:{SPACE}:{NAME}"
 AUDIT = {
     "apiVersion": "audit.k8s.io/v1",
@@ -46,14 +52,30 @@ AUDIT = {
     "omitStages": ["RequestReceived"],
     "rules": [{"level": "Metadata", "users": [ACCOUNT]}, {"level": "None"}],
 }
+# As on a cluster that enforces Pod Security: what a namespace's label does not allow is refused.
+ADMISSION = {
+    "apiVersion": "apiserver.config.k8s.io/v1",
+    "kind": "AdmissionConfiguration",
+    "plugins": [
+        {
+            "name": "PodSecurity",
+            "configuration": {
+                "apiVersion": "pod-security.admission.config.k8s.io/v1",
+                "kind": "PodSecurityConfiguration",
+                "defaults": {"enforce": "baseline", "enforce-version": "latest"},
+            },
+        }
+    ],
+}
 HZ = 97
+PERIOD = 10**9 // HZ
 VALUES = {
     "profiling": {"collectInterval": "5s", "sampleRate": HZ},
     "controller": {"terminationGracePeriodSeconds": 20},
     "extraArgs": ["--ledger=/var/lib/andiron/ledger"],
 }
 # What the stations of the release leave to later ones.
-KEPT = types.SimpleNamespace()
+KEPT = types.SimpleNamespace(uninstalled={})
 
 
 def pod(name, *command, **metadata):
@@ -188,10 +210,10 @@ def books():
     )
 
 
-def ledger():
+def ledger(backend="pyroscope"):
     """What the last agent that was asked to stop has written; its equation holds."""
     found = json.loads(read(f"{SPOOL}/ledger"))
-    one = found["writers"][WRITER]
+    one = found["writers"][WRITERS[backend]]
     there = sum(one[k] for k in ("delivered", "spooled", "uncertain", "in_flight"))
     assert found["taken"] + one["carried"] == there + sum(one["dropped"].values()), found
     return types.SimpleNamespace(taken=found["taken"], **one)
@@ -201,18 +223,69 @@ def server_fails(fails):
     RECEIVER.fault("code", n=10**6 if fails else 0, code=503)
 
 
-def helm_values():
-    return write(
-        "values.json", json.dumps({**VALUES, "backend": {"pyroscope": {"url": RECEIVER.url}}})
+def helm_values(backend=None):
+    backend = backend or {"pyroscope": {"url": RECEIVER.url}}
+    return write("values.json", json.dumps({**VALUES, "backend": backend}))
+
+
+def name_receiver(url):
+    """Makes the server known in the cluster by the name that a URL has."""
+    name, space = urllib.parse.urlsplit(url).hostname.split(".")[:2]
+    NODE.cluster.create(CORE, {"metadata": {"name": space}})
+    port = urllib.parse.urlsplit(RECEIVER.url).port
+    NODE.cluster.create(
+        f"{CORE}/{space}/services",
+        {"metadata": {"name": name}, "spec": {"clusterIP": "None", "ports": [{"port": port}]}},
     )
+    NODE.cluster.create(
+        f"/apis/discovery.k8s.io/v1/namespaces/{space}/endpointslices",
+        {
+            "metadata": {"name": name, "labels": {OF_SERVICE: name}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [node.NODE_ADDRESS]}],
+            "ports": [{"port": port}],
+        },
+    )
+
+
+def uninstall():
+    """`helm uninstall` leaves nothing in the cluster."""
+    uid = agent().pod["metadata"]["uid"]
+    KEPT.uninstalled[uid] = datetime.datetime.now(datetime.UTC).isoformat()
+    HELM("uninstall", NAME)
+    until(lambda: not left(NODE.cluster), "the release is gone")
+    until(lambda: uid not in os.listdir("/var/lib/kubelet/pods"), "its pod's folder is gone")
+
+
+@case
+def five_commands():
+    """The page's five commands, as they are printed there (the first one is run below): the server
+    has a profile of one's own pod, and the last command lists it. Then those that find out why
+    nothing arrives."""
+    NODE.cluster.create(CORE, {"metadata": {"name": SHOP}})
+    NODE.cluster.create(PODS, pod("mine", "workload", "600"))
+    commands = page.five()
+    name_receiver(re.search("url=(.*)", commands[2])[1])
+    asking = page.within_sentences("kubectl")
+    assert [line.split()[1] for line in asking[:2]] == ["create", "label"], asking
+    for line in (*asking[:2], *commands[1:]):
+        said = SHELL(line)
+    assert "mine" in said and "workload" in said, said
+    profiled("workload_70", "mine")
+    for line in asking[2:]:
+        if not line.endswith(f"{NAME}-test"):  # the log of a test that has failed; this one has not
+            said = SHELL(re.sub(r"\bPOD\b", agent().pod["metadata"]["name"], line))
+    assert "andiron_samples_delivered_total" in said, said
+    NODE.cluster.must("DELETE", f"{PODS}/mine")
+    uninstall()
+    KEPT.arrived = RECEIVER.total()
 
 
 @case
 def chart_runs():
     """`helm install`: the pod has the capabilities that the chart names and no others, seccomp, no
     new privileges, a read-only root."""
-    NODE.cluster.create(CORE, {"metadata": {"name": SHOP}})
-    HELM("install", NAME, CHART, "--create-namespace", "--values", helm_values())
+    HELM("install", NAME, CHART, "--values", helm_values())
     try:
         made = until(agent, "the agent runs")
     except AssertionError as late:
@@ -321,12 +394,10 @@ def deleted_pods():
 
 @case
 def helm_test():
-    """`helm test` of Helm 3 and of Helm 4 proves that a profile of a pod arrived. Its pod has no
-    right, and is gone when it has succeeded."""
-    said = HELM_3("test", NAME)
-    assert "Phase:          Succeeded" in said, said
+    """`helm test` of Helm 4 (that of the page is Helm 3's) proves that a profile of a pod arrived.
+    Its pod has no right, and is gone when it has succeeded."""
     said = HELM("test", NAME, "--logs")
-    assert "samples of pods; it profiles" in said, said
+    assert "delivered samples of pods" in said, said
     names = [
         p["metadata"]["name"] for p in NODE.cluster.must("GET", f"{CORE}/{SPACE}/pods")["items"]
     ]
@@ -371,26 +442,43 @@ def node_restart_loses_nothing():
 
 
 @case
+def parca_receives():
+    """`helm upgrade` to a real Parca: it has the functions of a pod under the pod's labels."""
+    old = agent()
+    server = KEPT.parca = parca.Parca(address=node.NODE_ADDRESS)
+    backend = {"parca": {"address": server.address, "insecure": True}}
+    HELM("upgrade", NAME, CHART, "--values", helm_values(backend), "--set", "logFormat=json")
+    another_agent(old)
+    KEPT.third = ledger()
+    labels = {"namespace": SHOP, "pod": "named", "container": "app", "service_name": "till"}
+    selector = "{" + ",".join(f'{k}="{v}"' for k, v in {**labels, "node": node.NAME}.items()) + "}"
+
+    def named():
+        with contextlib.suppress(RuntimeError):  # it knows no such series yet
+            return (6, b"workload_70") in parca.fields(server.merged(selector))
+
+    until(named, f"workload_70 under {selector}")
+
+
+@case
 def uninstall_leaves_the_spool():
-    """`helm uninstall` leaves nothing but the spool; and the server has what three agents say that
+    """`helm uninstall` leaves nothing but the spool; and the servers have what four agents say that
     they have delivered, each sample once."""
-    uid = agent().pod["metadata"]["uid"]
-    KEPT.uninstalled = datetime.datetime.now(datetime.UTC).isoformat()
-    HELM("uninstall", NAME)
-    until(lambda: not left(NODE.cluster), "the release is gone")
-    until(lambda: uid not in os.listdir("/var/lib/kubelet/pods"), "its pod's folder is gone")
-    assert set(os.listdir(SPOOL)) == {"pyroscope.write", "ledger"}, os.listdir(SPOOL)
-    third = ledger()
+    uninstall()
+    assert set(os.listdir(SPOOL)) == {"pyroscope.write", "parca.write", "ledger"}, os.listdir(SPOOL)
+    third, last = KEPT.third, ledger("parca")
     lost = sum(third.dropped.values())
     print(
         f"# {KEPT.first.delivered} + {KEPT.second.delivered:.0f} + {third.delivered} samples "
-        f"arrived; the restart lost {lost}",
+        f"arrived, and {last.delivered} at Parca; the restart lost {lost}",
         flush=True,
     )
-    assert set(third.dropped) <= {f"{WRITER}:lost_at_kill"}, third
-    arrived = RECEIVER.total() / (10**9 // HZ)
+    assert set(third.dropped) <= {f"{WRITERS['pyroscope']}:lost_at_kill"}, third
+    arrived = (RECEIVER.total() - KEPT.arrived) // PERIOD
     delivered = KEPT.first.delivered + KEPT.second.delivered + third.delivered
     assert arrived == delivered, (arrived, delivered)
+    assert not last.dropped, last
+    assert KEPT.parca.total() == last.delivered * PERIOD, (KEPT.parca.total(), last)
 
 
 @case
@@ -406,10 +494,10 @@ def granted_rights_suffice():
         pod = r["user"]["extra"]["authentication.kubernetes.io/pod-uid"][0]
         if r["annotations"]["authorization.k8s.io/decision"] == "allow":
             allowed.add(pod)
-        elif r["stageTimestamp"] < KEPT.uninstalled:
+        elif r["stageTimestamp"] < KEPT.uninstalled.get(pod, "never"):
             why = r["annotations"], r["stage"], r["stageTimestamp"], KEPT.uninstalled
             assert pod not in allowed, why
-    assert len(allowed) == 2, allowed
+    assert len(allowed) == 4, allowed
 
 
 if os.geteuid() != 0:
@@ -420,15 +508,25 @@ if node.INSIDE not in os.environ:
 os.chdir(tempfile.mkdtemp())
 try:
     began = time.monotonic()
-    node.sh(f"{node.PACKAGING}/image", BUILD, "andiron.tar")
+    SHELL = page.Shell(
+        BUILD,
+        {
+            "helm": pyroscope.get("helm3"),
+            "kubectl": pyroscope.get("kubectl"),
+            "ctr": f"{pyroscope.get('containerd')}/usr/bin/ctr",
+        },
+    )
+    SHELL(page.five()[0])  # here, since the node below has none of Debian's lists of packages
     write("audit.json", json.dumps(AUDIT))
+    write("admission.json", json.dumps(ADMISSION))
     NODE = node.Node(
         {"workload": WORKLOAD, "brief": BRIEF},
-        [os.path.abspath("andiron.tar")],
+        "--admission-control-config-file=admission.json",
         "--audit-policy-file=audit.json",
         f"--audit-log-path={os.path.abspath('audit.log')}",
     )
-    HELM_3, HELM = Helm("helm3", NODE.cluster), Helm("helm4", NODE.cluster)
+    HELM = Helm("helm4", NODE.cluster)
+    SHELL.environment["KUBECONFIG"] = HELM.environment["KUBECONFIG"]
     RECEIVER = pyroscope.Pyroscope("--listen", f"{node.NODE_ADDRESS}:4040")
     print(f"# the node was ready after {time.monotonic() - began:.0f} s", flush=True)
 except pyroscope.Skip as why:
