@@ -19,6 +19,7 @@ from tap import (
     SIX,
     WORKLOAD,
     Background,
+    Skip,
     andiron,
     case,
     environment,
@@ -100,7 +101,10 @@ def keeps_what_it_declares():
     need_root()
     with Background(WORKLOAD, "60"), Agent(graph(SAMPLER), *PATIENT) as a:
         parser = a.until(lambda: parser_of(a.pid), "the parser")
-        a.until(lambda: threads(parser)[0]["Seccomp"] == "2", "the parser's sandbox")
+        a.until(
+            lambda: threads(parser)[0]["Seccomp_filters"] == "2",
+            "the parser's sandbox, beside the agent's filter",
+        )
         own, parsers = threads(a.pid), threads(parser)
         assert len(own) > 2, own
         for thread in own:
@@ -259,6 +263,66 @@ def a_failing_drop_is_a_refusal():
             r = andiron(*verb, preexec_fn=refusing(number, code))
             assert r.code == 1 and "privileges" in r.err, (code, verb, r.code, r.err)
     assert not os.path.exists("x.folded") and not os.path.exists("out.folded")
+
+
+# --- Code that has taken over a process ---
+
+
+def intruded(pid):
+    """The environment in which it is, for the program that is started; its victim."""
+    if os.environ["SANITIZED"] == "1":
+        raise Skip("a sanitizer wants to be loaded first")
+    return {"LD_PRELOAD": os.environ["INTRUDER"], "INTRUDER_VICTIM": str(pid)}
+
+
+def obtained(text):
+    """What it got of all that it tried."""
+    tried = dict(re.findall(r"^intruder: ([\w-]+) (\d+)$", text, re.M))
+    assert tried.pop("done", None) == "0" and len(tried) == 17, text
+    print(f"# intruder: {tried}", flush=True)
+    return {name for name, error in tried.items() if error == "0"}
+
+
+def has_landlock():
+    """Its version on this kernel; negative: there is none."""
+    return ctypes.CDLL(None).syscall(444, None, 0, 1)
+
+
+@case
+def intruder_in_the_loop():
+    """Where the agent speaks to servers, code that has taken it over has what sampling needs, and
+    attaches to nothing, mounts nothing, loads no module and makes no namespace. It writes memory of
+    root's processes only; without a sampler, not even those, and has no BPF."""
+    need_root()
+    as_nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    with Background(*as_nobody, "sleep", "600") as victim:
+        env = environment(**intruded(victim.pid))
+        for parts, more in (((SAMPLER,), {"memory-root", "bpf", "perf"}), ((), set())):
+            with Agent(graph(*parts), *PATIENT, env=env) as a:
+                a.until_says("intruder: done")
+                assert all(thread["Seccomp"] == "2" for thread in threads(a.pid))
+                a.signal(signal.SIGTERM)
+                a.end().expect(0)
+                found = obtained(a.text())
+            assert found == {"read", "read-root", "write", "listen", "program"} | more, found
+
+
+@case
+def intruder_in_the_fetcher():
+    """Where files are fetched from debuginfod servers, it reaches no file and no process, listens
+    to nobody and runs nothing. (Without Landlock: what the user's files and sockets are.)"""
+    need_root()
+    with Background("sleep", "600") as victim:
+        env = environment(
+            DEBUGINFOD_URLS="http://127.0.0.1:1",
+            DEBUGINFOD_CACHE_PATH=os.path.abspath("cache"),
+            **intruded(victim.pid),
+        )
+        r = run(os.environ["DEBUGINFOD_PROGRAM"], "00112233445566778899aabbccddeeff", env=env)
+        version, found = has_landlock(), obtained(r.err)
+    by_landlock = {"read": 1, "read-root": 1, "write": 1, "program": 1, "listen": 4, "signal": 6}
+    assert found == {name for name, since in by_landlock.items() if version < since}, found
+    assert os.path.isdir("cache") and not r.code == 0, r
 
 
 # --- What each of the six is for ---

@@ -6,6 +6,7 @@
 
 #include "cli/doctor/probe.h"
 #include "proc/privileges.h"
+#include "proc/syscall-filter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,9 @@
 /* What CAP_SYS_ADMIN has included since before they were split off. */
 #define PARTS_OF_ADMIN                                                                             \
 	(PRIVILEGE(CAP_BPF) | PRIVILEGE(CAP_PERFMON) | PRIVILEGE(CAP_CHECKPOINT_RESTORE))
+
+/* Who has one of them loads programs and looks at processes. */
+#define SAMPLING (PARTS_OF_ADMIN | PRIVILEGE(CAP_SYS_ADMIN) | PRIVILEGE(CAP_SYS_PTRACE))
 
 #define NICE_GAIN 10 /* of the sampler's threads, see plugins/ebpf/driver.c */
 
@@ -128,6 +132,11 @@ int kept_settle(struct kept *k, struct error *err)
 				   "not all privileges that are not needed could be given up, so "
 				   "nothing is started (to be kept: %s)",
 				   kept_names(k->mask).text);
+	r = syscall_filter_install(k->mask & SAMPLING);
+	if (r < 0)
+		return error_errno(err, r,
+				   "system calls that are not needed could not be given up "
+				   "(seccomp), so nothing is started");
 	return 0;
 }
 

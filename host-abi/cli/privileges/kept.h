@@ -28,8 +28,9 @@ struct kept {
  * sentence. */
 int kept_choose(struct kept *ret, const struct plan *plan, uint64_t also, struct error *err);
 
-/* For good, before there are threads. Opens the list of symbols, and gives up CAP_SYSLOG with the
- * rest. -errno with a sentence: it must not go on. */
+/* For good, before there are threads. Opens the list of symbols, gives up CAP_SYSLOG with the rest,
+ * and the system calls that nothing of ours makes (proc/syscall-filter.h). -errno with a sentence:
+ * it must not go on. */
 int kept_settle(struct kept *k, struct error *err);
 
 /* Whether another plan can run with what is left: 0, or -EPERM with a sentence. */

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract in syscall-filter.h. Each number is followed by its own answer, so that no jump is long.
+ * The program's length costs nothing from Linux 5.11 on: the kernel remembers what it answers for a
+ * number. clone3 passes its flags by memory, which a filter cannot see; it answers ENOSYS, and
+ * libc takes clone. */
+#include "proc/syscall-filter.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define OUR_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define OUR_ARCH AUDIT_ARCH_AARCH64
+#else
+#define OUR_ARCH AUDIT_ARCH_RISCV64
+#endif
+
+#define X32_BIT 0x40000000u
+
+/* By number where the headers of an older libc have no name; from 424 on they are the same on all
+ * machines. */
+#define NR_QUOTACTL_FD   443
+#define NR_MOUNT_SETATTR 442
+
+/* The leak checker at the end of a program attaches to its threads. */
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_SANITIZER 1
+#endif
+#endif
+
+static const uint32_t refused[] = {
+#ifndef WITH_SANITIZER
+	SYS_ptrace,
+#endif
+	SYS_process_vm_writev,
+	SYS_process_madvise,
+	SYS_migrate_pages,
+	SYS_move_pages,
+	/* Files past the folders that lead to them: CAP_DAC_READ_SEARCH allows it for any. */
+	SYS_open_by_handle_at,
+	SYS_name_to_handle_at,
+	SYS_fanotify_init,
+	/* What a machine is made of. */
+	SYS_mount,
+	SYS_umount2,
+	SYS_pivot_root,
+	SYS_chroot,
+	SYS_fsopen,
+	SYS_fsconfig,
+	SYS_fsmount,
+	SYS_fspick,
+	SYS_open_tree,
+	SYS_move_mount,
+	NR_MOUNT_SETATTR,
+	SYS_swapon,
+	SYS_swapoff,
+	SYS_quotactl,
+	NR_QUOTACTL_FD,
+	SYS_acct,
+	SYS_unshare,
+	SYS_setns,
+	SYS_init_module,
+	SYS_finit_module,
+	SYS_delete_module,
+	SYS_kexec_load,
+#ifdef SYS_kexec_file_load
+	SYS_kexec_file_load,
+#endif
+	SYS_reboot,
+	SYS_syslog,
+	SYS_settimeofday,
+	SYS_clock_settime,
+	SYS_clock_adjtime,
+	SYS_adjtimex,
+	SYS_sethostname,
+	SYS_setdomainname,
+	SYS_vhangup,
+	SYS_personality,
+#ifdef __x86_64__
+	SYS_iopl,
+	SYS_ioperm,
+	SYS_modify_ldt,
+	SYS_uselib,
+#endif
+	/* Where faults of kernels are found, and what none of ours needs. */
+	SYS_io_uring_setup,
+	SYS_io_uring_enter,
+	SYS_io_uring_register,
+	SYS_userfaultfd,
+	SYS_add_key,
+	SYS_request_key,
+	SYS_keyctl,
+	SYS_vmsplice,
+	SYS_remap_file_pages,
+	SYS_execveat,
+};
+
+static const uint32_t for_sampling[] = {
+	SYS_bpf, SYS_perf_event_open, SYS_process_vm_readv, SYS_pidfd_getfd, SYS_kcmp,
+};
+
+#define N_OF(a) (sizeof(a) / sizeof((a)[0]))
+
+static const uint32_t families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+
+#define NEW_NAMESPACES                                                                             \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
+	 CLONE_NEWPID | CLONE_NEWNET)
+
+struct program {
+	struct sock_filter f[2 * (N_OF(refused) + N_OF(for_sampling)) + 32];
+	unsigned short n;
+};
+
+static void put(struct program *p, struct sock_filter step)
+{
+	check(p->n < N_OF(p->f));
+	p->f[p->n++] = step;
+}
+
+static void load(struct program *p, uint32_t offset)
+{
+	put(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset));
+}
+
+static void jump(struct program *p, uint16_t how, uint32_t value, uint8_t yes, uint8_t no)
+{
+	put(p, (struct sock_filter)BPF_JUMP(BPF_JMP | how | BPF_K, value, yes, no));
+}
+
+static void answer(struct program *p, uint32_t what)
+{
+	put(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, what));
+}
+
+static void refuse(struct program *p, uint32_t number, uint32_t error)
+{
+	jump(p, BPF_JEQ, number, 0, 1);
+	answer(p, SECCOMP_RET_ERRNO | error);
+}
+
+/* The calls that are refused by their first argument. */
+static void put_arguments(struct program *p)
+{
+	const uint32_t first = offsetof(struct seccomp_data, args[0]);
+
+	jump(p, BPF_JEQ, SYS_clone, 0, 4);
+	load(p, first);
+	jump(p, BPF_JSET, NEW_NAMESPACES, 0, 1);
+	answer(p, SECCOMP_RET_ERRNO | EPERM);
+	answer(p, SECCOMP_RET_ALLOW);
+	jump(p, BPF_JEQ, SYS_socket, 1, 0);
+	answer(p, SECCOMP_RET_ALLOW);
+	load(p, first);
+	for (size_t i = 0; i < N_OF(families); i++)
+		jump(p, BPF_JEQ, families[i], (uint8_t)(N_OF(families) - i), 0);
+	answer(p, SECCOMP_RET_ERRNO | EPERM);
+	answer(p, SECCOMP_RET_ALLOW);
+}
+
+static void make(struct program *p, bool samples)
+{
+	load(p, offsetof(struct seccomp_data, arch));
+	jump(p, BPF_JEQ, OUR_ARCH, 1, 0);
+	answer(p, SECCOMP_RET_ERRNO | EPERM);
+	load(p, offsetof(struct seccomp_data, nr));
+	jump(p, BPF_JGE, X32_BIT, 0, 1);
+	answer(p, SECCOMP_RET_ERRNO | EPERM);
+	refuse(p, SYS_clone3, ENOSYS);
+	for (size_t i = 0; i < N_OF(refused); i++)
+		refuse(p, refused[i], EPERM);
+	for (size_t i = 0; i < N_OF(for_sampling) && !samples; i++)
+		refuse(p, for_sampling[i], EPERM);
+	put_arguments(p);
+}
+
+int syscall_filter_install(bool samples)
+{
+	struct program p = {.n = 0};
+	struct sock_fprog program = {.filter = p.f};
+
+	make(&p, samples);
+	program.len = p.n;
+	/* It is no wall around code that guesses at memory, so nothing is made slower for that. */
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+		    &program) == 0)
+		return 0;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What code can do that has taken over a process behind the filter: a child gives up what the agent
+ * gives up, installs the filter, tries, and says by its exit status what came of it. Another child
+ * tries the same without the filter: a call that this machine refuses anyhow proves nothing, and is
+ * not counted. */
+#include "proc/privileges.h"
+#include "proc/syscall-filter.h"
+
+#include "base/check.h"
+#include "testing/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NO_FILTER 255
+
+enum where { OUTSIDE, SAMPLING, NOT_SAMPLING };
+
+/* 0 or an errno. */
+typedef int (*attempt_fn)(void);
+
+static int outcome(long r)
+{
+	return r < 0 ? errno : 0;
+}
+
+static int try_in_child(attempt_fn attempt, enum where where)
+{
+	pid_t pid = fork();
+	int status;
+
+	check(pid >= 0);
+	if (pid == 0) {
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+		    (where != OUTSIDE && syscall_filter_install(where == SAMPLING) < 0))
+			_exit(NO_FILTER);
+		_exit(attempt());
+	}
+	check(waitpid(pid, &status, 0) == pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* --- Other processes --- */
+
+static int be_traced(void)
+{
+	return outcome(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+}
+
+static int attach_to_parent(void)
+{
+	return outcome(ptrace(PTRACE_SEIZE, getppid(), NULL, NULL));
+}
+
+static int write_into_a_process(void)
+{
+	char from = 1, to = 0;
+	struct iovec source = {&from, 1}, target = {&to, 1};
+
+	return outcome(process_vm_writev(getpid(), &source, 1, &target, 1, 0));
+}
+
+static int read_a_process(void)
+{
+	char from = 1, to = 0;
+	struct iovec source = {&from, 1}, target = {&to, 1};
+
+	return outcome(process_vm_readv(getpid(), &target, 1, &source, 1, 0));
+}
+
+static int take_a_descriptor(void)
+{
+	int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+	return self < 0 ? NO_FILTER : outcome(syscall(SYS_pidfd_getfd, self, 0, 0));
+}
+
+/* --- Files and mounts --- */
+
+static int name_by_handle(void)
+{
+	struct {
+		struct file_handle head;
+		unsigned char bytes[MAX_HANDLE_SZ];
+	} handle = {.head.handle_bytes = MAX_HANDLE_SZ};
+	int mount;
+
+	return outcome(name_to_handle_at(AT_FDCWD, "/", &handle.head, &mount, 0));
+}
+
+static int open_by_handle(void)
+{
+	struct {
+		struct file_handle head;
+		unsigned char bytes[8];
+	} handle = {.head.handle_bytes = 0};
+
+	return outcome(open_by_handle_at(AT_FDCWD, &handle.head, O_RDONLY | O_CLOEXEC));
+}
+
+static int mount_something(void)
+{
+	return outcome(mount("none", "/nonexistent", "tmpfs", 0, NULL));
+}
+
+static int change_root(void)
+{
+	return outcome(chroot("/"));
+}
+
+static int run_a_descriptor(void)
+{
+	char *const none[] = {NULL};
+
+	return outcome(syscall(SYS_execveat, -1, "nonexistent", none, none, 0));
+}
+
+/* --- The kernel --- */
+
+static int load_a_module(void)
+{
+	return outcome(syscall(SYS_init_module, NULL, 0, ""));
+}
+
+static int load_a_kernel(void)
+{
+	return outcome(syscall(SYS_kexec_load, 0, 1 << 20, NULL, 0));
+}
+
+static int use_bpf(void)
+{
+	char attr[256] = {0};
+
+	return outcome(syscall(SYS_bpf, 9999, attr, sizeof(attr)));
+}
+
+static int use_perf(void)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .size = sizeof(attr),
+				       .config = PERF_COUNT_SW_DUMMY,
+				       .exclude_kernel = 1};
+
+	return outcome(syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0));
+}
+
+static int use_io_uring(void)
+{
+	return outcome(syscall(SYS_io_uring_setup, 0, NULL));
+}
+
+static int use_a_key(void)
+{
+	return outcome(syscall(SYS_keyctl, 0, -3, 1));
+}
+
+/* --- Namespaces, families, other numbers --- */
+
+static int make_a_user_namespace(void)
+{
+	return outcome(unshare(CLONE_NEWUSER));
+}
+
+static int clone_into_a_namespace(void)
+{
+	long pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, NULL, NULL, 0);
+
+	if (pid == 0)
+		_exit(0);
+	return outcome(pid);
+}
+
+static int talk_to_the_crypto_layer(void)
+{
+	return outcome(socket(AF_ALG, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+}
+
+#ifdef __x86_64__
+/* getpid of 32-bit programs. */
+static int call_in_32_bits(void)
+{
+	long r;
+
+	__asm__ volatile("int $0x80" : "=a"(r) : "a"(20) : "memory", "r8", "r9", "r10", "r11");
+	return r < 0 ? (int)-r : 0;
+}
+#endif
+
+struct
+try {
+	const char *name;
+	attempt_fn attempt;
+	bool for_sampling;
+};
+
+static const struct try tries[] = {
+#if !defined(__SANITIZE_ADDRESS__)
+	{"being traced", be_traced},
+	{"attaching", attach_to_parent},
+#endif
+	{"writing into a process", write_into_a_process},
+	{"reading a process", read_a_process, true},
+	{"taking a descriptor", take_a_descriptor, true},
+	{"naming a file by handle", name_by_handle},
+	{"opening a file by handle", open_by_handle},
+	{"mounting", mount_something},
+	{"another root", change_root},
+	{"running a descriptor", run_a_descriptor},
+	{"loading a module", load_a_module},
+	{"loading a kernel", load_a_kernel},
+	{"bpf", use_bpf, true},
+	{"perf events", use_perf, true},
+	{"io_uring", use_io_uring},
+	{"keys", use_a_key},
+	{"a user namespace", make_a_user_namespace},
+	{"a user namespace by clone", clone_into_a_namespace},
+	{"AF_ALG", talk_to_the_crypto_layer},
+#ifdef __x86_64__
+	{"a call in 32 bits", call_in_32_bits},
+#endif
+};
+
+/* Code in an agent that samples can attach to nothing, mount nothing and load nothing into the
+ * kernel but BPF; in one that does not, not even that. */
+TEST(what_nothing_of_ours_does_is_refused)
+{
+	int counted = 0;
+
+	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		const struct try *t = &tries[i];
+		int outside = try_in_child(t->attempt, OUTSIDE);
+		int sampling = try_in_child(t->attempt, SAMPLING);
+		int other = try_in_child(t->attempt, NOT_SAMPLING);
+
+		printf("# %s: outside %d, sampling %d, not sampling %d\n", t->name, outside,
+		       sampling, other);
+		if (outside < 0) /* this machine has no such calls, and they kill */
+			continue;
+		expect_eq(other, EPERM);
+		expect_eq(sampling, t->for_sampling ? outside : EPERM);
+		counted += outside != EPERM;
+	}
+	expect(counted >= 8); /* what anybody may do */
+}
+
+static void *nothing(void *context)
+{
+	return context;
+}
+
+static int work(void)
+{
+	pthread_t thread;
+	int status, fds[2];
+	pid_t pid;
+
+	if (pthread_create(&thread, NULL, nothing, NULL) != 0 || pthread_join(thread, NULL) != 0)
+		return 1;
+	pid = fork();
+	if (pid == 0)
+		execl("/bin/sh", "sh", "-c", "exit 7", (char *)NULL);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || WEXITSTATUS(status) != 7)
+		return 2;
+	for (size_t i = 0; i < 4; i++) {
+		static const int family[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+		int fd = socket(family[i], SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+		if (fd < 0 && errno == EPERM)
+			return 3;
+		close(fd);
+	}
+	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : 4;
+}
+
+/* Threads, programs and the sockets that we have work as before. */
+TEST(what_ours_does_is_allowed)
+{
+	expect_eq(try_in_child(work, SAMPLING), 0);
+	expect_eq(try_in_child(work, NOT_SAMPLING), 0);
+}
+
+static int shed_privileges_later(void)
+{
+	return privileges_keep(0) == 0 ? 0 : 1;
+}
+
+/* A child can still enter a sandbox of its own. */
+TEST(less_is_always_possible)
+{
+	expect_eq(try_in_child(shed_privileges_later, SAMPLING), 0);
+}
