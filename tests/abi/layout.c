@@ -56,6 +56,8 @@ AT(andiron_host, send_batch, 104);
 AT(andiron_host, extension, 152);
 AT(andiron_host, request_targets, 160);
 AT(andiron_host, each_extension, 168);
+AT(andiron_host, offer_batch, 176);
+AT(andiron_host, full, 184);
 AT(andiron_component, validate, 72);
 AT(andiron_component, batch, 136);
 AT(andiron_component, extension, 152);

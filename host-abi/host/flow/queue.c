@@ -3,14 +3,17 @@
 #include "host/flow/queue.h"
 
 #include "base/check.h"
+#include "host/flow/offer.h"
 #include "host/graph/instance.h"
 #include "host/state.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 struct queue_item {
 	struct queue_item *next;
 	const struct andiron_batch *batch;
+	struct offered *offer; /* NULL: it was sent */
 };
 
 static void hand_over(struct job *job);
@@ -27,6 +30,7 @@ void queue_init(struct instance *consumer, uint64_t limit)
 static void item_free(struct queue_item *item)
 {
 	item->batch->release(item->batch->owner);
+	offer_unref(item->offer);
 	free(item);
 }
 
@@ -83,6 +87,79 @@ void queue_put(struct instance *consumer, const struct andiron_batch *batch)
 	}
 	if (submit)
 		strand_submit(&consumer->strand, &consumer->batch);
+}
+
+int queue_reserve(struct instance *consumer, const struct andiron_batch *batch,
+		  struct queue_item **ret)
+{
+	struct queue_item *item = malloc(sizeof(*item));
+	struct queue *q = &consumer->queue;
+	int rc = item ? 0 : -ENOMEM;
+
+	pthread_mutex_lock(&consumer->lock);
+	if (!rc && q->closed)
+		rc = -ESHUTDOWN;
+	else if (!rc && batch->bytes > q->limit)
+		rc = -E2BIG;
+	else if (!rc && q->bytes > q->limit - batch->bytes)
+		rc = -EAGAIN;
+	if (!rc)
+		q->bytes += batch->bytes;
+	pthread_mutex_unlock(&consumer->lock);
+	if (rc) {
+		free(item);
+		return rc;
+	}
+	batch->retain(batch->owner);
+	*item = (struct queue_item){.batch = batch};
+	*ret = item;
+	return 0;
+}
+
+void queue_unreserve(struct instance *consumer, struct queue_item *item)
+{
+	pthread_mutex_lock(&consumer->lock);
+	check(consumer->queue.bytes >= item->batch->bytes);
+	consumer->queue.bytes -= item->batch->bytes;
+	pthread_mutex_unlock(&consumer->lock);
+	item_free(item);
+}
+
+void queue_put_reserved(struct instance *consumer, struct queue_item *item, struct offered *offer)
+{
+	struct ledger *ledger = &consumer->host->ledger;
+	struct queue *q = &consumer->queue;
+	uint64_t samples = item->batch->samples;
+	const char *closed;
+	bool submit = false;
+
+	ledger_queued(ledger, &consumer->ledger_node, samples);
+	pthread_mutex_lock(&consumer->lock);
+	closed = q->closed;
+	item->offer = offer;
+	if (!closed) {
+		*q->tail = item;
+		q->tail = &item->next;
+		submit = schedule(q);
+	}
+	pthread_mutex_unlock(&consumer->lock);
+	if (closed) {
+		ledger_unqueued(ledger, &consumer->ledger_node, str_of(closed), samples);
+		queue_unreserve(consumer, item);
+	}
+	if (submit)
+		strand_submit(&consumer->strand, &consumer->batch);
+}
+
+bool queue_has_room(struct instance *consumer, uint64_t bytes)
+{
+	struct queue *q = &consumer->queue;
+	bool room;
+
+	pthread_mutex_lock(&consumer->lock);
+	room = !q->closed && bytes <= q->limit && q->bytes <= q->limit - bytes;
+	pthread_mutex_unlock(&consumer->lock);
+	return room;
 }
 
 static struct queue_item *take(struct instance *consumer)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 struct instance;
+struct offered;
 struct queue_item;
 
 struct queue {
@@ -26,6 +27,18 @@ void queue_init(struct instance *consumer, uint64_t limit);
 
 /* Puts a batch in or drops and counts it. [any], O(1) */
 void queue_put(struct instance *consumer, const struct andiron_batch *batch);
+
+/* The same in two steps, for a batch that is to go to all of its consumers or to none (offer.h).
+ * The first takes the room: 0 and *ret; -EAGAIN: there is none now; -E2BIG: the queue is smaller
+ * than the batch; -ESHUTDOWN: nothing is taken any more; -ENOMEM. The second puts it there, or
+ * gives the room back. [any], O(1) */
+int queue_reserve(struct instance *consumer, const struct andiron_batch *batch,
+		  struct queue_item **ret);
+void queue_put_reserved(struct instance *consumer, struct queue_item *item, struct offered *offer);
+void queue_unreserve(struct instance *consumer, struct queue_item *item);
+
+/* Whether a batch of that size would be taken now. [any] */
+bool queue_has_room(struct instance *consumer, uint64_t bytes);
 
 /* Begins to hand batches to the component. */
 void queue_open(struct instance *consumer);

@@ -80,6 +80,7 @@ struct instance {
 	struct loop_task reap;
 	atomic_bool drained;    /* said so */
 	atomic_bool drain_over; /* drain has returned */
+	atomic_bool full;       /* said so: nothing is to be offered to it */
 
 	/* Batches go to `receivers`; read under the host's wiring lock. */
 	struct instances receivers;

@@ -7,6 +7,7 @@
 #include "abi/batch-view.h"
 #include "base/check.h"
 #include "base/cleanup.h"
+#include "host/flow/offer.h"
 #include "host/services/sandboxed-worker.h"
 #include "host/services/callbacks.h"
 #include "host/state.h"
@@ -162,6 +163,22 @@ static int32_t send_batch(uint64_t instance, const struct andiron_batch *batch)
 		queue_put(*to, batch);
 	pthread_rwlock_unlock(&i->host->wiring);
 	return 0;
+}
+
+static int32_t offer(uint64_t instance, const struct andiron_batch *batch, andiron_call_fn done,
+		     void *arg)
+{
+	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
+
+	return i && batch && done && sound(batch) ? offer_batch(i, batch, done, arg) : -EINVAL;
+}
+
+static void set_full(uint64_t instance, uint32_t full)
+{
+	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
+
+	if (i)
+		atomic_store(&i->full, full != 0);
 }
 
 static int32_t send_targets(uint64_t instance, const char *export_name,
@@ -394,4 +411,6 @@ const struct andiron_host host_services = {
 	.extension = extension,
 	.request_targets = request_targets,
 	.each_extension = each_extension,
+	.offer_batch = offer,
+	.full = set_full,
 };

@@ -190,6 +190,22 @@ struct andiron_host {
 	 * [serial], O(extensions²). */
 	void (*each_extension)(uint64_t instance, const char *prefix,
 			       void (*fn)(void *context, const char *id), void *context);
+
+	/* As send_batch, for a producer to whom somebody listens: to all consumers or to none, so
+	 * that it can say what came of it. The host counts the samples as TAKEN. `done` is called,
+	 * [loop] [serial], once every consumer has returned from the batch, which is when a writer
+	 * with a spool has it on disk; not after destroy. -EAGAIN: one of those behind it has no
+	 * room, or is full; nothing was taken, and nothing is counted. -E2BIG: more than a queue
+	 * holds at all. -ENOTCONN: `forward_to` is empty. -ESHUTDOWN: a consumer is stopping.
+	 * -EINVAL as for send_batch, but not counted. Absent in shorter tables. [any],
+	 * O(consumers). */
+	int32_t (*offer_batch)(uint64_t instance, const struct andiron_batch *batch,
+			       andiron_call_fn done, void *arg);
+
+	/* Says whether the component's own store is as good as full, so that what it takes now
+	 * costs something older. While it is, offer_batch refuses. Absent in shorter tables. [any],
+	 * O(1). */
+	void (*full)(uint64_t instance, uint32_t full);
 };
 
 #ifdef __cplusplus
