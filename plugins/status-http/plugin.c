@@ -48,50 +48,62 @@ static void destroy(void *arg)
 {
 	struct service *self = arg;
 
-	free(self->address);
+	listener_fini(&self->listener);
 	free(self);
+}
+
+/* The options, whose address is to be freed; NULL there when memory is short. */
+static struct server_options options_of(const struct andiron_value *args)
+{
+	return service_options(str_dup(address_of(args)),
+			       (uint16_t)value_int(args, "listen_port", 12345));
 }
 
 static int32_t create(const struct andiron_host *host, uint64_t id,
 		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
 {
 	struct service *self = calloc(1, sizeof(*self));
-	int rc;
+	struct server_options place = options_of(args);
+	int rc = self && place.address ? 0 : -ENOMEM;
 
-	if (!self)
-		return -ENOMEM;
-	self->context = (struct abi_context){host, id};
-	self->matters = ANDIRON_COMPONENT_RAW_FRAMES | ANDIRON_COMPONENT_WRITER;
-	self->address = str_dup(address_of(args));
-	self->port = (uint16_t)value_int(args, "listen_port", 12345);
-	rc = self->address ? host->extension(id, ANDIRON_STATUS_ID, &self->status) : -ENOMEM;
+	if (!rc)
+		rc = service_init(self, &(struct abi_context){host, id}, &place);
+	if (!rc)
+		rc = host->extension(id, ANDIRON_STATUS_ID, &self->status);
+	free((char *)(uintptr_t)place.address);
 	if (rc) {
-		destroy(self);
+		if (self)
+			destroy(self);
 		return rc;
 	}
+	self->matters = ANDIRON_COMPONENT_RAW_FRAMES | ANDIRON_COMPONENT_WRITER;
 	*ret_self = self;
 	return 0;
 }
 
 static int32_t start(void *arg, struct andiron_error *ret_err)
 {
+	struct service *self = arg;
 	struct error err = ERROR_NULL;
-	int rc = service_start(arg, &err);
+	int rc = listener_start(&self->listener, &err);
 
-	return abi_error(((struct service *)arg)->context.host, ret_err, &err, rc);
+	return abi_error(self->listener.context.host, ret_err, &err, rc);
 }
 
 static int32_t update(void *arg, const struct andiron_value *args, struct andiron_error *ret_err)
 {
 	struct service *self = arg;
-	char *address = str_dup(address_of(args));
+	struct server_options place = options_of(args);
 	struct error err = ERROR_NULL;
-	int rc = address ? service_update(self, address,
-					  (uint16_t)value_int(args, "listen_port", 12345), &err)
-			 : -ENOMEM;
+	int rc = place.address ? listener_update(&self->listener, &place, &err) : -ENOMEM;
 
-	free(address);
-	return abi_error(self->context.host, ret_err, &err, rc);
+	free((char *)(uintptr_t)place.address);
+	return abi_error(self->listener.context.host, ret_err, &err, rc);
+}
+
+static void stop(void *arg)
+{
+	listener_stop(&((struct service *)arg)->listener);
 }
 
 static const char *const needs[] = {ANDIRON_STATUS_ID, NULL};
@@ -107,7 +119,7 @@ static const struct andiron_component http = {
 	.create = create,
 	.start = start,
 	.update = update,
-	.stop = service_stop,
+	.stop = stop,
 	.destroy = destroy,
 };
 

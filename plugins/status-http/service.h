@@ -9,29 +9,21 @@
  * All of it runs on the loop: that it answers says that the loop turns. */
 #pragma once
 
-#include "abi/log.h"
-#include "status-http/server.h"
+#include "http-server/listener.h"
 
 #include <andiron/status.h>
 
 struct service {
-	struct abi_context context;
+	struct listener listener;
 	struct andiron_extension status; /* andiron.status/1 */
 	uint32_t matters;                /* flags of components without which it is not ready */
-	char *address;
-	uint16_t port;
-	bool live; /* started, and not stopped */
-	/* NULL: not live, or an update could not have back what it gave up. */
-	struct server *server;
-	uint64_t watch, timer;
 };
 
-/* Listens. 0 or a negative errno and a text. [serial] */
-int service_start(struct service *self, struct error *err);
-/* Listens elsewhere from now on; who is connected to the old place is cut off. All or nothing, and
- * the same place stays open as it is. Nobody is without an answer in between, unless the new place
- * is the same port of an address that overlaps the old one. 0, or a negative errno and a text.
- * [serial] */
-int service_update(struct service *self, const char *address, uint16_t port, struct error *err);
-/* Idempotent. */
-void service_stop(void *self);
+/* Where it listens, within limits that serve small pages: 32 connections of 8 KiB, 10 seconds for
+ * each step, no bodies. */
+struct server_options service_options(const char *address, uint16_t port);
+
+/* Prepares it, to be started by its listener; `status` and `matters` are the caller's to set. 0 or
+ * -ENOMEM. */
+int service_init(struct service *self, const struct abi_context *context,
+		 const struct server_options *options);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An HTTP/1.1 server on libmicrohttpd, run by whoever has the thread: no thread of its own, never
+ * blocks. What strangers may cost is bounded by limits: connections and the memory of each, the
+ * time that a head, a body and an answer may take as a whole (a client that sends a byte now and
+ * then gains nothing), and the bytes of one body and of all bodies together. What is over a limit
+ * is answered without being kept.
+ *
+ * A request is answered from within `begin` or `ready`, or later: its connection is suspended until
+ * then. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct server;
+struct server_request;
+
+struct server_limits {
+	unsigned int connections;
+	size_t memory;         /* of a connection; the head must fit */
+	unsigned int request_s; /* for a head, and again for a body */
+	unsigned int answer_s;  /* for an answer to be made, and again to be taken */
+	unsigned int idle_s;    /* between requests of one connection */
+	size_t max_body;        /* 0: bodies are not read */
+	size_t max_bodies;      /* of all requests together */
+};
+
+struct server_events {
+	void *context;
+	/* The head has been read. Whoever does not answer here wants the body. NULL: always. */
+	void (*begin)(void *context, struct server_request *r);
+	/* All of it is there. */
+	void (*ready)(void *context, struct server_request *r);
+	/* The request is over, answered or not; it is void after the call. May be NULL. */
+	void (*over)(void *context, struct server_request *r);
+};
+
+struct server_options {
+	const char *address; /* a numeric one, IPv4 or IPv6; "": all of this machine */
+	uint16_t port;       /* 0: any that is free */
+	const char *cert, *key; /* PEM; NULL: without TLS */
+	struct server_limits limits;
+};
+
+/* Listens. Nothing of the options is needed afterwards. 0 or a negative errno and a text. */
+int server_new(const struct server_options *options, const struct server_events *events,
+	       struct server **ret, struct error *err);
+/* Cuts everybody off. `over` is called for each request. */
+void server_free(struct server *s);
+
+/* Readable when there is something to do. */
+int server_fd(const struct server *s);
+/* Does it. In so many ms it wants to be run again whatever the descriptor says; -1: it does not.
+ * It wants to be run after a server_answer from outside, too. */
+int64_t server_run(struct server *s);
+uint16_t server_port(const struct server *s);
+unsigned int server_connections(const struct server *s);
+/* Bytes of all bodies that are held. */
+size_t server_bodies(const struct server *s);
+
+/* What was asked. The texts live as long as the request; those that are absent are STR_NULL. A
+ * query's arguments are decoded. */
+bool server_request_is(const struct server_request *r, const char *method);
+struct str server_request_path(const struct server_request *r);
+struct str server_request_query(const struct server_request *r, const char *name);
+struct str server_request_header(const struct server_request *r, const char *name);
+/* The body; in `ready` and after it. */
+struct str server_request_body(const struct server_request *r);
+/* Gives the body's memory to the caller, who frees it; the limits no longer count it. */
+struct buf server_request_take_body(struct server_request *r);
+
+/* A pointer of the server's owner, NULL at first. */
+void server_request_set(struct server_request *r, void *value);
+void *server_request_get(const struct server_request *r);
+
+struct server_answer {
+	unsigned int status;  /* 200, 404, … */
+	const char *type;     /* of the content, a constant; NULL: none */
+	struct str body;      /* copied */
+	unsigned int retry_s; /* 0, or what Retry-After says */
+};
+/* Answers; the first one counts. */
+void server_answer(struct server_request *r, const struct server_answer *answer);
+/* A sentence as plain text. */
+void server_answer_text(struct server_request *r, unsigned int status, const char *text);
+
+/* Whether an address is one that server_new can take, and whether it is this machine's alone. */
+bool server_address_ok(const char *address, bool *ret_loopback);
