@@ -38,6 +38,7 @@ static const struct {
 	{"andiron-process.so", {"bpf_object__load_skeleton", "ring_buffer__new"}},
 	{"andiron-pyroscope.so", {"curl_easy_setopt", "lzma_code"}},
 	{"andiron-python.so", {"ring_buffer__new"}},
+	{"andiron-receive-http.so", {"MHD_add_response_header", "json_loadb"}},
 	{"andiron-relabel.so", {NULL}},
 	{"andiron-status-http.so", {"MHD_get_daemon_info"}},
 	{"andiron-symbolize.so", {"lzma_code"}},

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Alloy's arguments. Contract in options.h. */
+#include "receive-http/options.h"
+
+#include "abi/log.h"
+#include "abi/option.h"
+#include "abi/value.h"
+#include "base/clock.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CONNECTIONS 1024
+#define MEMORY      (16u << 10)         /* of a connection: Go's SDK puts many tags into the URL */
+#define MAX_BODY    ((size_t)16 << 20)  /* Pyroscope's limit of a profile is 4 MiB uncompressed */
+#define MAX_BODIES  ((size_t)64 << 20)
+#define MAX_PEM     ((size_t)256 << 10)
+
+#define SECONDS(n) ((n)*NS_PER_SEC)
+
+static const struct andiron_option tls[] = {
+	OPTION(STRING, "cert_pem", NULL, "Certificate as PEM, with those between it and the root."),
+	OPTION(STRING, "cert_file", NULL,
+	       "File with the certificate; read at the start and at a reload."),
+	OPTION(SECRET, "key_pem", NULL, "Key of the certificate as PEM."),
+	OPTION(STRING, "key_file", NULL, "File with the key; read likewise."),
+	OPTION(STRING, "client_ca_pem", NULL, "Refused: clients are not asked for certificates."),
+	OPTION(STRING, "client_ca_file", NULL, "Refused likewise."),
+	OPTION(STRING, "client_auth_type", "\"NoClientCert\"",
+	       "Whether clients must show a certificate; only \"NoClientCert\" is done here."),
+};
+static const struct andiron_options tls_options = ANDIRON_OPTIONS(tls);
+
+static const struct andiron_option http[] = {
+	OPTION(STRING, "listen_address", "\"\"",
+	       "The IP address to listen at; empty: all of this machine's."),
+	OPTION(INT, "listen_port", "8080",
+	       "The port; 0 takes one that is free, which the log names.", .max = 65535),
+	OPTION(INT, "conn_limit", "1024",
+	       "How many connections there may be at once; Alloy's default is 16384.", .min = 1,
+	       .max = 65536),
+	OPTION(DURATION, "server_read_timeout", "\"30s\"",
+	       "How long a request's head may take as a whole, and its body again.",
+	       .min = NS_PER_SEC, .max = SECONDS(3600)),
+	OPTION(DURATION, "server_write_timeout", "\"30s\"",
+	       "How long an answer may take to be made, and again to be sent.", .min = NS_PER_SEC,
+	       .max = SECONDS(3600)),
+	OPTION(DURATION, "server_idle_timeout", "\"120s\"",
+	       "How long a connection stays open between requests.", .min = NS_PER_SEC,
+	       .max = SECONDS(3600)),
+	OPTION(BLOCK, "tls", NULL, "Certificate and key; without them, plain HTTP.",
+	       .block = &tls_options),
+};
+static const struct andiron_options http_options = ANDIRON_OPTIONS(http);
+
+static const struct andiron_option options[] = {
+	OPTION(RECEIVERS, "forward_to", NULL,
+	       "Who gets the profiles. A request is answered once all of them have them; where one "
+	       "has no room, with 429 and Retry-After.",
+	       .flags = ANDIRON_OPTION_REQUIRED, .since = "0.1"),
+	OPTION(BLOCK, "http", NULL,
+	       "Where SDKs send to: /ingest, and /push.v1.PusherService/Push. A body may have 16 "
+	       "MiB, and 48 MiB uncompressed.",
+	       .block = &http_options, .since = "0.1"),
+	OPTION(DURATION, "debug_info_upload_timeout", "\"2m\"",
+	       "Accepted for Alloy's files; debug information is not taken here.",
+	       .flags = ANDIRON_OPTION_IGNORED,
+	       .effect = "debug information goes to the server directly"),
+};
+const struct andiron_options receive_options = ANDIRON_OPTIONS(options);
+
+static const struct andiron_value *http_of(const struct andiron_value *args)
+{
+	return value_get(args, "http");
+}
+
+static struct str text_of(const struct andiron_value *map, const char *name)
+{
+	return map ? value_str(map, name, STR_NULL) : STR_NULL;
+}
+
+/* The same for its block tls; NULL: there is none. */
+static const char *find_tls_fault(const struct andiron_value *t)
+{
+	bool cert = text_of(t, "cert_pem").n, cert_file = text_of(t, "cert_file").n;
+	bool key = text_of(t, "key_pem").n, key_file = text_of(t, "key_file").n;
+	struct str auth = text_of(t, "client_auth_type");
+
+	if (!t)
+		return NULL;
+	if (!(cert || cert_file) || !(key || key_file))
+		return "needs a certificate (cert_file or cert_pem) and its key (key_file or "
+		       "key_pem)";
+	if ((cert && cert_file) || (key && key_file))
+		return "has both a text and a file of one thing; leave one out";
+	if (text_of(t, "client_ca_pem").n || text_of(t, "client_ca_file").n ||
+	    (auth.n && !str_is(auth, "NoClientCert")))
+		return "cannot ask clients for certificates; put a proxy in front that does";
+	return NULL;
+}
+
+/* Why this place cannot be, and at which of the values; NULL: it can. */
+static const char *find_fault(const struct andiron_value *args, const struct andiron_value **ret_at)
+{
+	const struct andiron_value *block = http_of(args);
+	const struct andiron_value *t = block ? value_get(block, "tls") : NULL;
+	struct str address = text_of(block, "listen_address");
+	char text[64];
+	bool loopback;
+
+	snprintf(text, sizeof(text), "%.*s", (int)address.n, address.n ? address.p : "");
+	*ret_at = block ? value_get(block, "listen_address") : NULL;
+	if (address.n && !server_address_ok(text, &loopback))
+		return "is no IP address; write \"127.0.0.1\", \"::1\", or \"\" for all";
+	*ret_at = t;
+	return find_tls_fault(t);
+}
+
+void receive_check(const struct andiron_host *host, const struct andiron_value *args,
+		   struct andiron_report *report)
+{
+	const struct andiron_value *at;
+	const char *fault = find_fault(args, &at);
+
+	if (fault)
+		abi_report(host, report, ANDIRON_REPORT_ERROR, at, "%s", fault);
+}
+
+/* A PEM from its text or its file. */
+static int read_pem(const struct andiron_value *t, const char *pem, const char *file,
+		    const char **ret, struct error *err)
+{
+	struct str text = text_of(t, pem);
+	char *path, *copy;
+	struct buf b = BUF_NULL;
+	int rc;
+
+	if (text.n) {
+		copy = str_dup(text);
+	} else {
+		path = str_dup(text_of(t, file));
+		rc = path ? file_read(AT_FDCWD, path, &b, MAX_PEM) : -ENOMEM;
+		if (rc) {
+			error_errno(err, rc, "http.tls: cannot read %s %s", file, path ? path : "");
+			free(path);
+			buf_free(&b);
+			return rc;
+		}
+		free(path);
+		copy = buf_take(&b);
+	}
+	*ret = copy;
+	return copy ? 0 : -ENOMEM;
+}
+
+static unsigned int seconds(const struct andiron_value *block, const char *name, int64_t absent)
+{
+	int64_t ns = block ? value_int(block, name, SECONDS(absent)) : SECONDS(absent);
+
+	return (unsigned int)((ns + NS_PER_SEC - 1) / NS_PER_SEC);
+}
+
+int receive_place_init(struct server_options *ret, const struct andiron_value *args,
+		       struct error *err)
+{
+	const struct andiron_value *block = http_of(args), *at;
+	const struct andiron_value *t = block ? value_get(block, "tls") : NULL;
+	const char *fault = find_fault(args, &at);
+	struct server_options place = {
+		.port = (uint16_t)(block ? value_int(block, "listen_port", 8080) : 8080),
+		.limits = {.connections = (unsigned int)(block ? value_int(block, "conn_limit",
+									   CONNECTIONS)
+							       : CONNECTIONS),
+			   .memory = MEMORY,
+			   .request_s = seconds(block, "server_read_timeout", 30),
+			   .answer_s = seconds(block, "server_write_timeout", 30),
+			   .idle_s = seconds(block, "server_idle_timeout", 120),
+			   .max_body = MAX_BODY,
+			   .max_bodies = MAX_BODIES},
+	};
+	int rc = 0;
+
+	if (fault)
+		return error_set(err, -EINVAL, "http%s: %s", at == t && t ? ".tls" : "", fault);
+	place.address = str_dup(text_of(block, "listen_address"));
+	if (!place.address)
+		return -ENOMEM;
+	if (t)
+		rc = read_pem(t, "cert_pem", "cert_file", &place.cert, err);
+	if (t && !rc)
+		rc = read_pem(t, "key_pem", "key_file", &place.key, err);
+	if (rc)
+		receive_place_fini(&place);
+	else
+		*ret = place;
+	return rc;
+}
+
+void receive_place_fini(struct server_options *place)
+{
+	free((char *)(uintptr_t)place->address);
+	free((char *)(uintptr_t)place->cert);
+	free((char *)(uintptr_t)place->key);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* andiron-receive-http.so: pyroscope.receive_http, profiles from SDKs. The ABI's verbs over the
+ * engine in receiver.h. */
+#include "receive-http/metrics.h"
+#include "receive-http/options.h"
+#include "receive-http/receiver.h"
+
+#include <andiron/plugin.h>
+
+#include <errno.h>
+
+static int32_t validate(const struct andiron_host *host, const struct andiron_value *args,
+			struct andiron_report *report)
+{
+	receive_check(host, args, report);
+	return 0;
+}
+
+static int32_t create(const struct andiron_host *host, uint64_t id,
+		      const struct andiron_value *args, void **ret_self,
+		      struct andiron_error *ret_err)
+{
+	const struct abi_context context = {host, id};
+	struct error err = ERROR_NULL;
+	struct server_options place;
+	struct receiver *receiver;
+	int rc;
+
+	if (!ANDIRON_HAS(host, andiron_host, offer_batch)) {
+		error_set(&err, -ENOSYS, "this host is too old: it has no offer_batch");
+		return abi_error(host, ret_err, &err, -ENOSYS);
+	}
+	rc = receive_place_init(&place, args, &err);
+	if (rc)
+		return abi_error(host, ret_err, &err, rc);
+	rc = receiver_new(&context, &place, &receiver);
+	receive_place_fini(&place);
+	if (!rc)
+		*ret_self = receiver;
+	return rc;
+}
+
+static int32_t start(void *self, struct andiron_error *ret_err)
+{
+	struct error err = ERROR_NULL;
+	int rc = receiver_start(self, &err);
+
+	return abi_error(receiver_host(self), ret_err, &err, rc);
+}
+
+static int32_t update(void *self, const struct andiron_value *args, struct andiron_error *ret_err)
+{
+	struct error err = ERROR_NULL;
+	struct server_options place;
+	int rc = receive_place_init(&place, args, &err);
+
+	if (!rc) {
+		rc = receiver_update(self, &place, &err);
+		receive_place_fini(&place);
+	}
+	return abi_error(receiver_host(self), ret_err, &err, rc);
+}
+
+static void metrics(void *self, const struct andiron_metric_sink *sink)
+{
+	receive_metrics(self, sink);
+}
+
+static const struct andiron_component receive_http = {
+	.size = sizeof(receive_http),
+	.name = "pyroscope.receive_http",
+	.summary = "Receives profiles from SDKs and agents over HTTP.",
+	.options = &receive_options,
+	.validate = validate,
+	.create = create,
+	.start = start,
+	.update = update,
+	.drain = receiver_drain,
+	.stop = receiver_stop,
+	.destroy = receiver_free,
+	.metrics = metrics,
+};
+
+ANDIRON_PLUGIN("receive-http", ANDIRON_VERSION, "Apache-2.0", &receive_http);

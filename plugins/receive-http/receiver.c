@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests on their way. Contract in receiver.h.
+ *
+ * A job belongs to a request. It may outlive it (the port is closed while a worker reads the body),
+ * and then has the body, and no one to answer. */
+#include "receive-http/receiver.h"
+
+#include "abi/batch-build.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "receive-http/intake.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define RETRY_S 5
+
+struct job {
+	struct job *next, **link; /* among the receiver's */
+	struct receiver *receiver;
+	struct server_request *request; /* NULL: it is gone */
+	struct buf body;                /* the request's, once it is gone */
+	struct intake_request asked;
+	struct intake_head head;
+	char *texts; /* what `asked` points into, but for the body */
+	const struct andiron_batch *batch;
+	unsigned int status;
+	struct error error;
+};
+
+struct receiver {
+	struct listener listener;
+	struct job *jobs;
+	uint64_t sequence;
+	struct receiver_counts counts;
+	bool draining; /* drained is to be said when no job is left */
+	bool ending;   /* nothing new is taken */
+};
+
+static const struct abi_context *context_of(const struct receiver *r)
+{
+	return &r->listener.context;
+}
+
+/* The words of Connect for a status. */
+static const char *connect_code(unsigned int status)
+{
+	switch (status) {
+	case 401:
+		return "unauthenticated";
+	case 404:
+	case 405:
+	case 415:
+		return "unimplemented";
+	case 413:
+	case 429:
+		return "resource_exhausted";
+	case 503:
+		return "unavailable";
+	default:
+		return status < 500 ? "invalid_argument" : "internal";
+	}
+}
+
+static bool is_push(const struct server_request *request)
+{
+	return str_is(server_request_path(request), "/push.v1.PusherService/Push");
+}
+
+static void count(struct receiver *r, unsigned int status)
+{
+	if (status == 200)
+		r->counts.accepted++;
+	else if (status == 429)
+		r->counts.rejected++;
+	else if (status < 500)
+		r->counts.refused++;
+	else
+		r->counts.failed++;
+}
+
+static void refuse(struct receiver *r, struct server_request *request, unsigned int status,
+		   const char *why)
+{
+	struct server_answer answer = {.status = status, .type = "text/plain; charset=utf-8"};
+	struct buf text = BUF_NULL;
+
+	count(r, status);
+	if (is_push(request)) {
+		answer.type = "application/json";
+		buf_printf(&text, "{\"code\":\"%s\",\"message\":", connect_code(status));
+		json_put_str(&text, str_of(why));
+		buf_putc(&text, '}');
+	} else {
+		buf_printf(&text, "%s\n", why);
+	}
+	answer.body = buf_str(&text);
+	if (status == 429 || status == 503)
+		answer.retry_s = RETRY_S;
+	server_answer(request, &answer);
+	buf_free(&text);
+}
+
+static void accept_request(struct receiver *r, struct server_request *request)
+{
+	struct server_answer answer = {.status = 200};
+
+	count(r, 200);
+	if (is_push(request)) {
+		bool json = str_starts(server_request_header(request, "Content-Type"),
+				       STR("application/json"));
+
+		answer.type = json ? "application/json" : "application/proto";
+		answer.body = json ? STR("{}") : STR_NULL;
+	}
+	server_answer(request, &answer);
+}
+
+static void job_free(struct job *job)
+{
+	struct receiver *r = job->receiver;
+
+	*job->link = job->next;
+	if (job->next)
+		job->next->link = job->link;
+	if (job->request)
+		server_request_set(job->request, NULL);
+	if (job->batch)
+		batch_release(job->batch);
+	buf_free(&job->body);
+	free(job->texts);
+	free(job);
+	if (r->draining && !r->jobs) {
+		r->draining = false;
+		context_of(r)->host->drained(context_of(r)->instance);
+	}
+}
+
+/* Answers, and ends the job. */
+static void end(struct job *job, unsigned int status, const char *why)
+{
+	struct receiver *r = job->receiver;
+	struct server_request *request = job->request;
+
+	job_free(job);
+	if (!request)
+		return;
+	if (status == 200)
+		accept_request(r, request);
+	else
+		refuse(r, request, status, why);
+	listener_turn(&r->listener);
+}
+
+static void on_taken(void *arg)
+{
+	end(arg, 200, NULL);
+}
+
+static void run(void *arg)
+{
+	struct job *job = arg;
+	int rc = intake_read(&job->asked, &job->head, &job->batch, &job->status, &job->error);
+
+	if (rc && !job->error.code)
+		error_set(&job->error, rc, "memory is short");
+	if (!rc)
+		job->status = 200;
+}
+
+/* Why an offer was not taken. */
+static void end_unoffered(struct job *job, int rc)
+{
+	switch (rc) {
+	case -EAGAIN:
+		end(job, 429, "whoever takes the profiles from here has no room; send it again");
+		break;
+	case -E2BIG:
+		end(job, 413, "the request is larger than a queue of this agent");
+		break;
+	case -ENOTCONN:
+		end(job, 503, "forward_to is empty: nobody takes profiles from here");
+		break;
+	case -ESHUTDOWN:
+		end(job, 503, "this agent is stopping");
+		break;
+	default:
+		end(job, 503, "memory is short");
+	}
+}
+
+static void on_read(void *arg)
+{
+	struct job *job = arg;
+	struct receiver *r = job->receiver;
+	const struct abi_context *c = context_of(r);
+	int rc;
+
+	if (job->status != 200) {
+		end(job, job->status, job->error.text);
+		return;
+	}
+	if (!job->request) { /* nobody would hear that it was taken */
+		end(job, 503, NULL);
+		return;
+	}
+	rc = c->host->offer_batch(c->instance, job->batch, on_taken, job);
+	if (rc) {
+		end_unoffered(job, rc);
+		return;
+	}
+	r->counts.batches++;
+	r->counts.bytes += job->asked.body.n;
+	batch_release(job->batch);
+	job->batch = NULL;
+}
+
+/* Copies of what the worker reads; the request may go at any time. */
+static bool keep_texts(struct job *job, struct str *const *texts, size_t n)
+{
+	size_t size = 0, at = 0;
+
+	for (size_t i = 0; i < n; i++)
+		size += texts[i]->n;
+	job->texts = malloc(size + 1);
+	for (size_t i = 0; i < n && job->texts; i++) {
+		char *to = job->texts + at;
+
+		if (texts[i]->n)
+			memcpy(to, texts[i]->p, texts[i]->n);
+		at += texts[i]->n;
+		*texts[i] = (struct str){to, texts[i]->n};
+	}
+	return job->texts != NULL;
+}
+
+static struct job *job_new(struct receiver *r, struct server_request *request)
+{
+	struct job *job = calloc(1, sizeof(*job));
+	struct intake_request *a;
+
+	if (!job)
+		return NULL;
+	a = &job->asked;
+	*a = (struct intake_request){
+		.api = is_push(request) ? INTAKE_PUSH : INTAKE_INGEST,
+		.body = server_request_body(request),
+		.content_type = server_request_header(request, "Content-Type"),
+		.content_encoding = server_request_header(request, "Content-Encoding"),
+		.name = server_request_query(request, "name"),
+		.from = server_request_query(request, "from"),
+		.until = server_request_query(request, "until"),
+		.format = server_request_query(request, "format"),
+		.sample_rate = server_request_query(request, "sampleRate"),
+		.spy_name = server_request_query(request, "spyName"),
+		.units = server_request_query(request, "units"),
+		.aggregation = server_request_query(request, "aggregationType"),
+	};
+	job->head = (struct intake_head){context_of(r)->instance, ++r->sequence, clock_real()};
+	struct str *const texts[] = {&a->content_type, &a->content_encoding, &a->name,
+				     &a->from,         &a->until,            &a->format,
+				     &a->sample_rate,  &a->spy_name,         &a->units,
+				     &a->aggregation};
+	if (!keep_texts(job, texts, sizeof(texts) / sizeof(texts[0]))) {
+		free(job);
+		return NULL;
+	}
+	job->receiver = r;
+	job->request = request;
+	job->next = r->jobs;
+	job->link = &r->jobs;
+	if (job->next)
+		job->next->link = &job->next;
+	r->jobs = job;
+	server_request_set(request, job);
+	return job;
+}
+
+static void on_whole(void *context, struct server_request *request)
+{
+	struct receiver *r = context;
+	const struct abi_context *c = context_of(r);
+	struct job *job = job_new(r, request);
+
+	if (job && c->host->work(c->instance, run, on_read, job) == 0)
+		return;
+	if (job)
+		job_free(job);
+	refuse(r, request, 503, "memory is short");
+}
+
+/* What the head alone decides. */
+static void on_head(void *context, struct server_request *request)
+{
+	struct receiver *r = context;
+	struct str path = server_request_path(request);
+	struct str type = server_request_header(request, "Content-Type");
+	struct str encoding = server_request_header(request, "Content-Encoding");
+
+	if (r->ending)
+		refuse(r, request, 503, "this agent is stopping");
+	else if (!is_push(request) && !str_is(path, "/ingest"))
+		refuse(r, request, 404, "there are /push.v1.PusherService/Push and /ingest");
+	else if (!server_request_is(request, "POST"))
+		refuse(r, request, 405, "profiles are sent by POST");
+	else if (encoding.n && !str_is(encoding, "gzip") && !str_is(encoding, "identity"))
+		refuse(r, request, 415, "the only Content-Encoding that is taken is gzip");
+	else if (is_push(request) && !str_starts(type, STR("application/proto")) &&
+		 !str_starts(type, STR("application/json")))
+		refuse(r, request, 415,
+		       "push with Content-Type application/proto or application/json; gRPC is not "
+		       "spoken here");
+}
+
+static void on_over(void *context, struct server_request *request)
+{
+	struct job *job = server_request_get(request);
+
+	if (!job)
+		return;
+	job->request = NULL;
+	job->body = server_request_take_body(request);
+}
+
+int receiver_new(const struct abi_context *context, const struct server_options *options,
+		 struct receiver **ret)
+{
+	struct receiver *r = calloc(1, sizeof(*r));
+	const struct server_events events = {r, on_head, on_whole, on_over};
+
+	if (!r)
+		return -ENOMEM;
+	if (listener_init(&r->listener, context, &events, options)) {
+		free(r);
+		return -ENOMEM;
+	}
+	*ret = r;
+	return 0;
+}
+
+void receiver_free(void *self)
+{
+	struct receiver *r = self;
+
+	r->draining = false;
+	while (r->jobs) /* offered to somebody who was left behind */
+		job_free(r->jobs);
+	listener_fini(&r->listener);
+	free(r);
+}
+
+int receiver_start(struct receiver *r, struct error *err)
+{
+	return listener_start(&r->listener, err);
+}
+
+int receiver_update(struct receiver *r, const struct server_options *options, struct error *err)
+{
+	return listener_update(&r->listener, options, err);
+}
+
+int32_t receiver_drain(void *self, int64_t deadline_ns)
+{
+	struct receiver *r = self;
+
+	r->ending = true;
+	r->draining = r->jobs != NULL;
+	if (!r->draining)
+		context_of(r)->host->drained(context_of(r)->instance);
+	return 0;
+}
+
+void receiver_stop(void *self)
+{
+	listener_stop(&((struct receiver *)self)->listener);
+}
+
+const struct andiron_host *receiver_host(const struct receiver *r)
+{
+	return context_of(r)->host;
+}
+
+struct receiver_counts receiver_counts(const struct receiver *r)
+{
+	struct receiver_counts counts = r->counts;
+
+	counts.connection_limit = r->listener.options.limits.connections;
+	if (r->listener.server) {
+		counts.connections = server_connections(r->listener.server);
+		counts.held_bytes = server_bodies(r->listener.server);
+	}
+	return counts;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests as pyroscope.receive_http gets them: the first line says which, as fields that a tab
+ * separates (api, name, format, content type, encoding), and the rest is the body. What is refused
+ * is refused in words; what is taken is a sound batch that is not larger than what came. */
+#include "fuzz.h"
+
+#include "abi/batch-build.h"
+#include "base/check.h"
+#include "receive-http/intake.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	struct str body = {(const char *)data, n};
+	struct str line = str_cut(&body, '\n');
+	struct intake_request request = {.body = body};
+	const struct intake_head head = {1, 1, 1};
+	const struct andiron_batch *batch;
+	struct batch_view view;
+	unsigned int status = 0;
+	struct error err = ERROR_NULL;
+
+	request.api = str_is(str_cut(&line, '\t'), "push") ? INTAKE_PUSH : INTAKE_INGEST;
+	request.name = str_cut(&line, '\t');
+	request.format = str_cut(&line, '\t');
+	request.content_type = str_cut(&line, '\t');
+	request.content_encoding = line;
+	if (intake_read(&request, &head, &batch, &status, &err) < 0) {
+		check(status >= 400 && status < 600 && (err.text[0] || status == 503));
+		return 0;
+	}
+	check(batch_view_init(&view, batch) == 0 && batch->samples > 0);
+	batch_release(batch);
+	return 0;
+}
