@@ -14,8 +14,8 @@
 #include "host/lang/values/scope.h"
 #include "host/plan.h"
 
-/* Bounds the work that is quadratic in the nodes. */
-#define DRAFT_MAX_NODES 4096
+/* Bounds memory, and the work of reporting circles, which is quadratic in the nodes. */
+#define DRAFT_MAX_NODES 16384
 
 /* A source is no longer. */
 #define DRAFT_MAX_SOURCE ((size_t)16 << 20)

@@ -307,24 +307,30 @@ static bool has_receivers(const struct andiron_component *c)
 
 /* A profiler that feeds nobody is legal, and never meant. A symbolizer may lack receivers (then the
  * host wires it), unless somebody feeds it by name. */
-static void check_connected(struct draft *d, uint32_t at)
+static void check_connected(struct draft *d)
 {
-	const struct plan_node *node = &d->nodes.p[at].plan;
-	const struct andiron_component *c = node->registered->component;
-	bool gets = false, sends = false, names = c->flags & ANDIRON_COMPONENT_SYMBOLIZER;
+	bool *gets = lang_array(&d->l, bool, d->nodes.n), *sends = lang_array(&d->l, bool, d->nodes.n);
 
-	vec_each (&d->edges, e) {
-		sends |= e->plan.kind == PLAN_BATCHES && e->plan.from == at;
-		gets |= e->plan.kind == PLAN_BATCHES && e->plan.to == at;
-	}
-	if (sends || !node->args || !has_receivers(c))
+	if (d->l.no_memory)
 		return;
-	if (names && gets)
-		lang_error(&d->l, node->place, NULL,
-			   "%s gets profiles, so it needs the argument forward_to", node->id);
-	else if (!names)
-		lang_warning(&d->l, node->place, "name a writer's receiver in forward_to",
-			     "%s sends its profiles to nobody", node->id);
+	vec_each (&d->edges, e)
+		if (e->plan.kind == PLAN_BATCHES)
+			sends[e->plan.from] = gets[e->plan.to] = true;
+	for (uint32_t i = 0; i < d->nodes.n; i++) {
+		const struct plan_node *node = &d->nodes.p[i].plan;
+		const struct andiron_component *c = node->registered->component;
+		bool names = c->flags & ANDIRON_COMPONENT_SYMBOLIZER;
+
+		if (sends[i] || !node->args || !has_receivers(c))
+			continue;
+		if (names && gets[i])
+			lang_error(&d->l, node->place, NULL,
+				   "%s gets profiles, so it needs the argument forward_to",
+				   node->id);
+		else if (!names)
+			lang_warning(&d->l, node->place, "name a writer's receiver in forward_to",
+				     "%s sends its profiles to nobody", node->id);
+	}
 }
 
 /* The plan in its order. */
@@ -391,11 +397,10 @@ static void build(struct draft *d, struct plan *plan, size_t errors_before)
 	read_sources(d, &top, errors_before);
 	for (uint32_t i = 0; i < d->nodes.n && !d->l.no_memory; i++)
 		bind_node(d, i);
-	if (!d->l.no_memory) {
-		for (uint32_t i = 0; i < d->nodes.n; i++)
-			check_connected(d, i);
+	if (!d->l.no_memory)
+		check_connected(d);
+	if (!d->l.no_memory)
 		order = draft_sort(d);
-	}
 	d->l.scope = &top;
 	if (order && is_good(d, errors_before)) {
 		draft_complete(d, order);

@@ -9,51 +9,103 @@
 
 #define MAX_SHOWN 20 /* members of a circle */
 
+/* The edges by the node at one end: those of node n are list[begin[n]] up to list[begin[n + 1]]. */
+struct ends {
+	uint32_t *begin, *list;
+};
+
 struct sort {
 	struct draft *d;
-	uint32_t *waits; /* for each node, how many edges come in */
+	struct ends out, in;
+	uint32_t *waits; /* for each node, how many edges come in from those that are left */
+	uint32_t *ready; /* a heap, least first: nodes that wait for nobody */
 	uint32_t *order;
 	uint32_t *came; /* on a walk: the edge + 1 that leads back here */
-	uint32_t n;
+	uint32_t n, n_ready;
+	uint32_t left; /* all before it are taken */
 	bool *taken;
 };
+
+static struct ends edges_by(struct draft *d, bool to)
+{
+	size_t n = d->nodes.n;
+	struct ends ends = {
+		.begin = lang_array(&d->l, uint32_t, n + 2),
+		.list = lang_array(&d->l, uint32_t, d->edges.n + 1),
+	};
+
+	if (d->l.no_memory)
+		return ends;
+	/* One place to the right, so that filling the list moves each begin to where it belongs. */
+	vec_each (&d->edges, e)
+		if (e->plan.kind)
+			ends.begin[(to ? e->plan.to : e->plan.from) + 2]++;
+	for (size_t i = 2; i < n + 2; i++)
+		ends.begin[i] += ends.begin[i - 1];
+	for (uint32_t i = 0; i < d->edges.n; i++) {
+		const struct plan_edge *e = &d->edges.p[i].plan;
+
+		if (e->kind)
+			ends.list[ends.begin[(to ? e->to : e->from) + 1]++] = i;
+	}
+	return ends;
+}
+
+static void push_ready(struct sort *s, uint32_t node)
+{
+	uint32_t at = s->n_ready++;
+
+	for (; at && s->ready[(at - 1) / 2] > node; at = (at - 1) / 2)
+		s->ready[at] = s->ready[(at - 1) / 2];
+	s->ready[at] = node;
+}
+
+static uint32_t pop_ready(struct sort *s)
+{
+	uint32_t least = s->ready[0], last = s->ready[--s->n_ready], at = 0, child;
+
+	while ((child = 2 * at + 1) < s->n_ready) {
+		if (child + 1 < s->n_ready && s->ready[child + 1] < s->ready[child])
+			child++;
+		if (s->ready[child] >= last)
+			break;
+		s->ready[at] = s->ready[child];
+		at = child;
+	}
+	s->ready[at] = last;
+	return least;
+}
 
 static void take(struct sort *s, uint32_t node)
 {
 	check(!s->taken[node] && s->n < s->d->nodes.n);
 	s->taken[node] = true;
 	s->order[s->n++] = node;
-	vec_each (&s->d->edges, e)
-		if (e->plan.kind && e->plan.from == node)
-			s->waits[e->plan.to]--;
-}
+	for (uint32_t i = s->out.begin[node]; i < s->out.begin[node + 1]; i++) {
+		uint32_t to = s->d->edges.p[s->out.list[i]].plan.to;
 
-static uint32_t first(const struct sort *s, bool ready)
-{
-	for (uint32_t i = 0; i < s->d->nodes.n; i++)
-		if (!s->taken[i] && (!ready || s->waits[i] == 0))
-			return i;
-	return INDEX_NONE;
+		if (--s->waits[to] == 0 && !s->taken[to])
+			push_ready(s, to);
+	}
 }
 
 /* An edge to `node` from one that is left. */
 static uint32_t edge_into(const struct sort *s, uint32_t node)
 {
-	for (uint32_t i = 0; i < s->d->edges.n; i++) {
-		const struct plan_edge *e = &s->d->edges.p[i].plan;
-
-		if (e->kind && e->to == node && !s->taken[e->from])
-			return i;
-	}
+	for (uint32_t i = s->in.begin[node]; i < s->in.begin[node + 1]; i++)
+		if (!s->taken[s->d->edges.p[s->in.list[i]].plan.from])
+			return s->in.list[i];
 	absurd("a node waits for nobody");
 }
 
 /* Walks against the edges until a node comes again; that one is in a circle. */
 static uint32_t find_circle(struct sort *s)
 {
-	uint32_t node = first(s, false);
+	uint32_t node;
 
-	check(node != INDEX_NONE);
+	while (s->taken[s->left])
+		s->left++;
+	node = s->left;
 	memset(s->came, 0, s->d->nodes.n * sizeof(*s->came));
 	while (!s->came[node]) {
 		uint32_t edge = edge_into(s, node);
@@ -113,7 +165,10 @@ uint32_t *draft_sort(struct draft *d)
 	size_t n = d->nodes.n;
 	struct sort s = {
 		.d = d,
+		.out = edges_by(d, false),
+		.in = edges_by(d, true),
 		.waits = lang_array(&d->l, uint32_t, n),
+		.ready = lang_array(&d->l, uint32_t, n),
 		.order = lang_array(&d->l, uint32_t, n),
 		.came = lang_array(&d->l, uint32_t, n),
 		.taken = lang_array(&d->l, bool, n),
@@ -122,14 +177,18 @@ uint32_t *draft_sort(struct draft *d)
 
 	if (d->l.no_memory)
 		return NULL;
-	vec_each (&d->edges, e)
-		if (e->plan.kind)
-			s.waits[e->plan.to]++;
+	for (uint32_t i = 0; i < n; i++) {
+		s.waits[i] = s.in.begin[i + 1] - s.in.begin[i];
+		if (!s.waits[i])
+			push_ready(&s, i);
+	}
 	while (s.n < n && !d->l.no_memory) {
-		uint32_t node = first(&s, true);
+		uint32_t node;
 
-		if (node != INDEX_NONE) {
-			take(&s, node);
+		if (s.n_ready) {
+			node = pop_ready(&s);
+			if (!s.taken[node]) /* a member of a circle is */
+				take(&s, node);
 			continue;
 		}
 		circles = true;

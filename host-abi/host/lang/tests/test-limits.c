@@ -106,13 +106,13 @@ TEST(bounds_components)
 	struct buf b = BUF_NULL;
 	char *got;
 
-	for (int i = 0; i < 5000; i++)
+	for (int i = 0; i < 17000; i++)
 		buf_printf(&b,
 			   "discovery.relabel \"r%d\" {\n  targets = "
 			   "discovery.relabel.r%d.output\n}\n",
 			   i, i + 1);
 	got = plan_text(buf_str(&b));
-	expect(strstr(got, "error: more than 4096 components"));
+	expect(strstr(got, "error: more than 16384 components"));
 	free(got);
 	buf_free(&b);
 }
@@ -123,14 +123,14 @@ TEST(sorts_a_long_chain)
 	struct buf b = BUF_NULL;
 	char *got, *first, *last;
 
-	for (int i = 0; i < 4000; i++)
+	for (int i = 0; i < 16000; i++)
 		buf_printf(&b,
 			   "discovery.relabel \"r%d\" {\n  targets = "
 			   "discovery.relabel.r%d.output\n}\n",
 			   i, i + 1);
-	buf_str_append(&b, STR("discovery.relabel \"r4000\" {\n  targets = []\n}\n"));
+	buf_str_append(&b, STR("discovery.relabel \"r16000\" {\n  targets = []\n}\n"));
 	got = plan_text(buf_str(&b));
-	first = strstr(got, "node discovery.relabel.r4000:");
+	first = strstr(got, "node discovery.relabel.r16000:");
 	last = strstr(got, "node discovery.relabel.r0:");
 	expect(first == got && last > first);
 	free(got);
