@@ -309,7 +309,8 @@ static bool has_receivers(const struct andiron_component *c)
  * host wires it), unless somebody feeds it by name. */
 static void check_connected(struct draft *d)
 {
-	bool *gets = lang_array(&d->l, bool, d->nodes.n), *sends = lang_array(&d->l, bool, d->nodes.n);
+	bool *gets = lang_array(&d->l, bool, d->nodes.n);
+	bool *sends = lang_array(&d->l, bool, d->nodes.n);
 
 	if (d->l.no_memory)
 		return;
