@@ -696,9 +696,10 @@ def rights_taken_and_given():
 
 @case
 def list_is_for_older_servers():
-    """The right to watch is enough where a watch begins with what there is. A server that does not
-    do so, as before Kubernetes 1.34, needs the right to list too, and its lack is named."""
-    with servers() as cluster:
+    """The right to watch is enough from Kubernetes 1.34 on, where watches begin with what there is.
+    A server that does not do so needs the right to list too, and its lack is named."""
+    with servers("--emulated-version=1.34") as cluster:
+        assert cluster.must("GET", "/version")["emulationMinor"] == "34"
         space(cluster)
         bearer = jwt("shop", "andiron", account(cluster, "andiron", ["watch"]))
         cluster.create(PODS, pod("steady"), running("10.2.0.1"))
