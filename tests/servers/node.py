@@ -192,7 +192,9 @@ def furnish():
     for words in (
         "link set lo up",
         f"address add {SERVICE}/32 dev lo",
-        "link add cni0 type bridge",
+        # Otherwise it takes the least address of its ports, and with each pod another may be that;
+        # the other pods then speak to nobody until they ask for it again.
+        "link add cni0 address 0a:58:0a:58:00:01 type bridge",
         f"address add {NODE_ADDRESS}/16 dev cni0",
         "link set cni0 up",
         "route add default dev cni0",
