@@ -3,12 +3,18 @@
 """`run`: stopping, reloading, status, the books."""
 
 import contextlib
+import http.server
 import json
 import os
 import signal
 import socket
+import threading
+import time
+import urllib.request
 
-from books import ledger_holds
+from books import books_hold, ledger_holds
+from ports import free_port
+from protobuf import fields
 from running import PATIENT, cpu_seconds
 from tap import (
     ANDIRON,
@@ -219,6 +225,119 @@ def logs_are_json():
         lines = [json.loads(line) for line in a.end().expect(0).out.splitlines()]
     text = json.dumps(lines)
     assert "--storage.path" in text and "samples: " in text, lines
+
+
+RELAY = """
+pyroscope.receive_http "in" {
+  http {
+    listen_address = "127.0.0.1"
+    listen_port    = %d
+  }
+  forward_to = [pyroscope.relabel.r.receiver]
+}
+
+pyroscope.relabel "r" {
+  forward_to = [pyroscope.write.w.receiver]
+  rule {
+    target_label = "cluster"
+    replacement  = "c1"
+  }
+  rule {
+    action        = "drop"
+    source_labels = ["service_name"]
+    regex         = "secret"
+  }
+}
+
+pyroscope.write "w" {
+  endpoint {
+    url = "http://127.0.0.1:%d"
+  }
+}
+"""
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """A server of profiles that keeps what it is sent."""
+
+    got = []
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.got.append((self.path, body))
+        self.send_response(200)
+        self.send_header("Content-Type", "application/proto")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def message(*parts):
+    """Fields of bytes shorter than 128, or of small numbers, in the protobuf format."""
+    return b"".join(
+        bytes([n << 3 | 2, len(v)]) + v if isinstance(v, bytes) else bytes([n << 3, v])
+        for n, v in parts
+    )
+
+
+def small_profile():
+    """One stack of `main`, 5 ns, as an SDK may write it: not compressed, without a time."""
+    return message(
+        (1, message((1, 1), (2, 2))),
+        (2, message((1, 1), (2, 5))),
+        (4, message((1, 1), (3, 64), (4, message((1, 1))))),
+        (5, message((1, 1), (2, 3))),
+        *((6, s) for s in (b"", b"cpu", b"nanoseconds", b"main")),
+        (11, message((1, 1), (2, 2))),
+    )
+
+
+def pushed(service, profile):
+    pairs = ((b"__name__", b"process_cpu"), (b"service_name", service))
+    labels = message(*((1, message((1, name), (2, value))) for name, value in pairs))
+    inner = labels + message((2, message((1, profile))))
+    return b"\x0a" + bytes([len(inner) & 127 | 128, len(inner) >> 7]) + inner
+
+
+def post(url, body):
+    kind = {"Content-Type": "application/proto"}
+    with urllib.request.urlopen(urllib.request.Request(url, body, kind)) as answer:
+        assert answer.status == 200, answer.status
+
+
+@case
+def profiles_of_others_pass():
+    """What SDKs push arrives byte for byte under relabeled names; what is dropped is counted."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    port, now = free_port(), int(time.time())
+    profile, recording = small_profile(), b"FLR\0\0\2\0\0" + os.urandom(300)
+    at = f"http://127.0.0.1:{port}"
+    config_of_relay = write("relay.alloy", RELAY % (port, server.server_port))
+    with agent("--ledger", "ledger.json", config_of_relay) as a:
+        a.until_says("listening at")
+        for service in (b"shop", b"secret"):
+            post(f"{at}/push.v1.PusherService/Push", pushed(service, profile))
+        post(f"{at}/ingest?name=jvm&format=jfr&from={now - 10}&until={now}", recording)
+        a.until(lambda: len(Receiver.got) == 2, "two of three have arrived")
+        a.signal(signal.SIGTERM)
+        a.end().expect(0)
+    server.shutdown()
+    server.server_close()
+    arrived = dict(Receiver.got)
+    (series,) = [v for _, v in fields(arrived.pop("/push.v1.PusherService/Push"))]
+    labels = {tuple(v for _, v in fields(value)) for number, value in fields(series) if number == 1}
+    assert {(b"cluster", b"c1"), (b"service_name", b"shop")} <= labels, labels
+    (sample,) = [v for number, v in fields(series) if number == 2]
+    assert dict(fields(sample))[1] == profile
+    ((path, body),) = arrived.items()
+    assert path.startswith("/ingest?name=jvm%7Bcluster%3Dc1%7D&from=") and body == recording, path
+    with open("ledger.json") as f:
+        books = json.load(f)
+    assert books_hold(books) == 3
+    assert books["writers"]["pyroscope.write.w"]["dropped"] == {"pyroscope.relabel.r:relabeled": 1}
 
 
 @case
