@@ -6,9 +6,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "client/loop.h"
-#include "pyroscope-push/series.h"
-#include "pyroscope-push/spool/record-store.h"
-#include "pyroscope-push/uploads/uploads.h"
+#include "pyroscope-push/fullness.h"
 #include "base/vec.h"
 
 #include <andiron/status.h>
@@ -36,7 +34,7 @@ struct writer {
 	struct series_repairs repairs;
 	uint64_t drain_timer, keep_timer;
 	struct andiron_extension status; /* andiron.status/1, NULL: the host has none */
-	bool draining;
+	bool draining, full; /* full: the host was told so */
 	uint64_t advised[SERIES_N_LOSSES];
 };
 
@@ -94,6 +92,7 @@ static void on_changed(void *context)
 	const char *trouble = store_trouble(&w->store);
 	const struct endpoint *bad = NULL;
 
+	fullness_tell(&w->store, w->endpoints, w->n_endpoints, &w->full);
 	for (size_t i = 0; i < w->n_endpoints && !bad; i++)
 		if (endpoint_cause(w->endpoints[i]))
 			bad = w->endpoints[i];
@@ -471,6 +470,7 @@ void writer_batch(void *self, const struct andiron_batch *batch)
 	store_end(&w->store);
 	for (size_t i = 0; i < w->n_endpoints; i++)
 		endpoint_flush(w->endpoints[i]);
+	fullness_tell(&w->store, w->endpoints, w->n_endpoints, &w->full);
 	if (w->uploads && batch_view_init(&view, batch) == 0)
 		uploads_see(w->uploads, &view);
 	on_changed(w);

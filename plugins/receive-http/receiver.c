@@ -137,20 +137,19 @@ static void job_free(struct job *job)
 	}
 }
 
-/* Answers, and ends the job. */
+/* Answers, and ends the job, which `why` may belong to. */
 static void end(struct job *job, unsigned int status, const char *why)
 {
 	struct receiver *r = job->receiver;
 	struct server_request *request = job->request;
 
-	job_free(job);
-	if (!request)
-		return;
-	if (status == 200)
+	if (request && status == 200)
 		accept_request(r, request);
-	else
+	else if (request)
 		refuse(r, request, status, why);
-	listener_turn(&r->listener);
+	job_free(job);
+	if (request)
+		listener_turn(&r->listener);
 }
 
 static void on_taken(void *arg)

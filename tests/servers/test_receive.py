@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_receive.py: pyroscope.receive_http between SDKs and a Pyroscope, and against strangers.
+
+Byte for byte: a recorder before the agent has what the SDK sent, one behind it what the server got.
+"""
+
+import gzip
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from pyroscope import DEADLINE, Pyroscope, get, run, until
+from recorder import Recorder
+from wire import piece, profile
+
+ANDIRON = os.environ["ANDIRON"]
+FORM = "multipart/form-data; boundary=b"
+
+
+class Agent:
+    """`andiron run` that receives and pushes to `url`; `http` and `endpoint` are options."""
+
+    def __init__(self, url, http="", endpoint=""):
+        self.folder = tempfile.TemporaryDirectory(prefix="andiron-receive-")
+        self.log = pathlib.Path(self.folder.name, "log")
+        self.ledger = pathlib.Path(self.folder.name, "ledger")
+        config = pathlib.Path(self.folder.name, "config.alloy")
+        config.write_text(
+            f"""
+pyroscope.receive_http "sdk" {{
+  http {{
+    listen_address = "127.0.0.1"
+    listen_port    = 0
+    {http}
+  }}
+  forward_to = [pyroscope.write.server.receiver]
+}}
+pyroscope.write "server" {{
+  endpoint {{
+    url                = "{url}"
+    min_backoff_period = "50ms"
+    max_backoff_period = "100ms"
+    {endpoint}
+  }}
+}}
+""",
+            encoding="utf-8",
+        )
+        with open(self.log, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [ANDIRON, "run", "--ledger", self.ledger, config], stdout=log, stderr=log
+            )
+        self.port = int(self.until(self._listening, "it listens")[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def text(self):
+        return self.log.read_text(encoding="utf-8")
+
+    def _listening(self):
+        return re.search(r"listening at 127\.0\.0\.1 port (\d+)", self.text())
+
+    def until(self, condition, what):
+        return until(
+            condition, lambda: f"{what}: {self.text()}", alive=lambda: self.process.poll() is None
+        )
+
+    def post(self, path, body, **headers):
+        """Status, headers and text."""
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
+        line.request("POST", path, body, {k.replace("_", "-"): v for k, v in headers.items()})
+        answer = line.getresponse()
+        text = answer.read().decode()
+        line.close()
+        return answer.status, answer.headers, text
+
+    def peak(self):
+        """MiB of memory that it has had at most."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) >> 10
+
+    def stop(self):
+        """SIGTERM; the ledger."""
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(DEADLINE) == 0, self.text()
+        return json.loads(self.ledger.read_text(encoding="utf-8"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.folder.cleanup()
+
+
+def through(command, least):
+    """Runs an SDK's program against a recorder before the agent; all that it was told is taken
+    arrives, byte for byte."""
+    with Pyroscope() as server, Recorder(server.url) as behind, Agent(behind.url) as agent:
+        with Recorder(agent.url) as before:
+            done = subprocess.run(
+                [*command, before.url], capture_output=True, text=True, timeout=120, check=False
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            answers = [(status, path) for path, _, _, status in before.requests]
+            assert answers and all(status == 200 for status, _ in answers), answers
+            sent = before.profiles()
+            assert len(sent) >= least, answers
+            agent.until(lambda: len(behind.profiles()) >= len(sent), "all of it arrives")
+            ledger = agent.stop()
+            assert behind.profiles() == sent, (len(behind.profiles()), len(sent))
+            assert ledger["taken"] == len(sent), ledger
+            if server.stand_in:
+                return server.series()
+            return []
+
+
+def go_sdk():
+    """Pyroscope's Go client: every profile comes through byte for byte, under its own name."""
+    series = through([get("sdk-go")], 8)
+    names = {one["__name__"] for one in series}
+    assert {"process_cpu", "memory", "mutex", "block"} <= names, names
+    assert {one["service_name"] for one in series} == {"sdk.go"}, series
+    assert {one["region"] for one in series} == {"eu"}, series
+
+
+def folded():
+    """Folded text arrives as a profile of the same total, at the rate that it says."""
+    with Pyroscope() as server, Agent(server.url) as agent:
+        body = b"main;work 12\nmain;idle 3\n"
+        status, _, text = agent.post("/ingest?name=folded.app.cpu%7Ba=b%7D&sampleRate=50", body)
+        assert status == 200, text
+        agent.stop()
+        assert server.total('{service_name="folded.app.cpu"}') == 15 * 20_000_000
+
+
+def faults_are_told():
+    """What is damaged is a 400 with a sentence, what is too large a 413; nothing of it arrives."""
+    push = "/push.v1.PusherService/Push"
+    bomb = gzip.compress(bytes(64 << 20))
+    form = b'--b\r\nContent-Disposition: form-data; name="profile"\r\n\r\n'
+    with Pyroscope() as server, Recorder(server.url) as behind, Agent(behind.url) as agent:
+        for path, body, headers, status, says in (
+            ("/ingest?name=a&format=pprof", b"garbage", {}, 400, "no pprof"),
+            ("/ingest?name=a", form + profile(), {"Content_Type": FORM}, 400, "cut off"),
+            ("/ingest?name=a&format=pprof", gzip.compress(profile())[:-9], {}, 400, "gzip"),
+            ("/ingest?name=a&format=pprof", bomb, {}, 413, "uncompressed"),
+            ("/ingest?name=a", bomb, {"Content_Encoding": "gzip"}, 413, "uncompressed"),
+            ("/ingest?name=a", iter([bytes(1 << 20)] * 17), {}, 413, "larger"),
+            ("/ingest", b"a 1", {}, 400, "application"),
+            (push, b"\x0a\x7f", {"Content_Type": "application/proto"}, 400, "cut off"),
+            (push, b"[" * 10**6, {"Content_Type": "application/json"}, 413, "JSON"),
+            (push, b"x", {"Content_Type": "application/grpc"}, 415, "gRPC"),
+            ("/else", b"x", {}, 404, "/ingest"),
+        ):
+            got, _, text = agent.post(path, body, **headers)
+            assert got == status and says in text, (path, got, text)
+        with socket.create_connection(("127.0.0.1", agent.port)) as line:  # by its head alone
+            line.sendall(b"POST /ingest HTTP/1.1\r\nHost: x\r\nContent-Length: 16777217\r\n\r\n")
+            assert b" 413 " in line.recv(1000)
+        assert not behind.requests and agent.stop()["taken"] == 0
+
+
+def strangers():
+    """Clients that are slow, many, or gone cost no more than their connection, and end."""
+    limits = 'conn_limit = 40\nserver_read_timeout = "1s"\nserver_idle_timeout = "1s"'
+    with Pyroscope() as server, Agent(server.url, limits) as agent:
+        agent.post("/ingest?name=a", b"a 1\n")
+        before = agent.peak()
+        lines = [socket.create_connection(("127.0.0.1", agent.port)) for _ in range(39)]
+        for i, line in enumerate(lines):
+            line.settimeout(DEADLINE)
+            if i % 3 == 0:
+                line.sendall(b"POST /ingest?name=a HTTP/1.1\r\nHost: x\r\n")
+            elif i % 3 == 1:
+                line.sendall(b"POST /ingest?name=a HTTP/1.1\r\nContent-Length: 9999999\r\n\r\na 1")
+        for line in lines:  # it is they who are hung up on
+            assert line.recv(100) == b"", "answered"
+            line.close()
+        drip = socket.create_connection(("127.0.0.1", agent.port))
+        began = time.monotonic()
+        try:
+            while time.monotonic() - began < DEADLINE:
+                drip.sendall(b"P")
+                drip.settimeout(0.1)
+                try:
+                    if drip.recv(1) == b"":
+                        break
+                except TimeoutError:
+                    pass
+            else:
+                raise AssertionError("a byte now and then keeps a connection")
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        assert agent.post("/ingest?name=a", b"a 1\n")[0] == 200
+        grown = agent.peak() - before
+        assert grown <= 8, f"{grown} MiB more"
+
+
+def backpressure():
+    """While the server stands still and its writer is full, 429 with Retry-After; all that was
+    answered 200 arrives, and nothing else."""
+    with Pyroscope("--rate-mib", "400", "--burst-mib", "400") as server:
+        with Recorder(server.url) as behind:
+            behind.open.clear()
+            small = 'queue_bytes = 1048576\nremote_timeout = "60s"'
+            with Agent(behind.url, endpoint=small) as agent:
+                taken, refused = [], 0
+                for i in range(400):
+                    body = profile(pad=i % 7 + 1, at=time.time_ns() + i)
+                    status, headers, text = agent.post("/ingest?name=p&format=pprof", body)
+                    if status == 200:
+                        taken.append(body)
+                    else:
+                        assert status == 429 and int(headers["Retry-After"]) > 0, (status, text)
+                        refused += 1
+                assert taken and refused, (len(taken), refused)
+                behind.open.set()
+                agent.until(lambda: len(behind.profiles()) >= len(taken), "what was taken arrives")
+                agent.until(
+                    lambda: agent.post("/ingest?name=p&format=pprof", profile())[0] == 200,
+                    "it takes profiles again",
+                )
+                ledger = agent.stop()
+                writer = ledger["writers"]["pyroscope.write.server"]
+                assert writer["delivered"] == ledger["taken"] == len(taken) + 1, ledger
+                print(f"# {len(taken)} taken, {refused} refused", flush=True)
+
+
+sys.exit(run([go_sdk, folded, faults_are_told, strangers, backpressure]))
