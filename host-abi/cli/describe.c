@@ -56,6 +56,8 @@ static void print_terms(const struct andiron_option *o, FILE *out)
 {
 	if (o->flags & ANDIRON_OPTION_REQUIRED)
 		fprintf(out, ", required");
+	if (o->flags & ANDIRON_OPTION_LABELLED)
+		fprintf(out, ", with a label");
 	if (o->flags & ANDIRON_OPTION_REPEATED)
 		fprintf(out, ", may be repeated");
 	if (o->default_text)

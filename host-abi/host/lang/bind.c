@@ -140,6 +140,26 @@ static struct andiron_value block_value(uint32_t kind, const struct place *place
 	};
 }
 
+/* Puts the label before the members. */
+static void add_label(struct lang *l, const struct stmt *s, struct andiron_value *map)
+{
+	struct andiron_str *keys = lang_array(l, struct andiron_str, map->n_items + 1);
+	struct andiron_value *items = lang_array(l, struct andiron_value, map->n_items + 1);
+
+	if (!keys || !items)
+		return;
+	keys[0] = (struct andiron_str){"", 0};
+	items[0] = block_value(ANDIRON_VALUE_STRING, &s->label_place);
+	items[0].string = (struct andiron_str){s->label.p, s->label.n};
+	for (uint64_t i = 0; i < map->n_items; i++) {
+		keys[i + 1] = map->keys[i];
+		items[i + 1] = map->items[i];
+	}
+	map->keys = keys;
+	map->items = items;
+	map->n_items++;
+}
+
 static bool bind_block(struct body *body, const struct andiron_option *option, const struct stmt *s,
 		       struct slot *slot)
 {
@@ -149,8 +169,14 @@ static bool bind_block(struct body *body, const struct andiron_option *option, c
 	struct andiron_value value = block_value(ANDIRON_VALUE_MAP, &s->place);
 	bool good = true;
 
-	if (s->labelled) {
-		lang_error(l, s->label_place, NULL, "the block %s takes no label", option->name);
+	if (s->labelled != ((option->flags & ANDIRON_OPTION_LABELLED) != 0)) {
+		lang_error(l, s->labelled ? s->label_place : s->place,
+			   s->labelled ? NULL
+				       : arena_printf(l->arena, "write %s \"NAME\" { … }",
+						      option->name),
+			   s->labelled ? "the block %s takes no label"
+				       : "the block %s needs a label",
+			   option->name);
 		good = false;
 	}
 	owner.name = arena_printf(l->arena, "%s in %s", option->name, body->owner->name);
@@ -159,6 +185,8 @@ static bool bind_block(struct body *body, const struct andiron_option *option, c
 	if (owner.name && (option->block || !(option->flags & ANDIRON_OPTION_IGNORED)))
 		good &= bind_body(body->b, option->block ? option->block : &none, s->body, &owner,
 				  &value);
+	if (s->labelled && good)
+		add_label(l, s, &value);
 	if (option->flags & ANDIRON_OPTION_REPEATED) {
 		if (!slot->value) {
 			slot->blocks = lang_array(l, struct andiron_value, count_blocks(s));

@@ -33,6 +33,8 @@ extern "C" {
 #define ANDIRON_OPTION_LENIENT 4u
 /* accepted so that a file for Alloy loads; `effect` says what that changes */
 #define ANDIRON_OPTION_IGNORED 8u
+/* a block with a label, NAME "LABEL" { }, which is the first member of its MAP, under the key "" */
+#define ANDIRON_OPTION_LABELLED 16u
 
 /* One row. `default_text` is an expression of the configuration language
  * ("15s" needs its quotes inside: "\"15s\""), NULL where there is none.

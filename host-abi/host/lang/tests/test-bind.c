@@ -110,6 +110,21 @@ TEST(unsigned_numbers_are_exact)
 		    "      |       ^~~~~~~~~~~~~~~~~~~~\n");
 }
 
+/* A block's label stands before its members, under a key that no member has; one that wants a label
+ * says so where it has none. */
+TEST(a_block_has_its_label)
+{
+	expect_plan("test.count \"c\" {\n"
+		    "  named \"one\" { n = 1 }\n"
+		    "}\n",
+		    "node test.count.c: {named={=\"one\" n=1}}\n");
+	expect_plan("test.count \"c\" {\n  named { n = 1 }\n}\n",
+		    "f:2:3: error: the block named needs a label\n"
+		    "    2 |   named { n = 1 }\n"
+		    "      |   ^~~~~\n"
+		    "  write named \"NAME\" { … }\n");
+}
+
 TEST(refuses_other_types)
 {
 	expect_plan(

@@ -123,7 +123,15 @@ static const struct andiron_option lenient_options[] = {
 	{.name = "value", .type = ANDIRON_TYPE_BOOL, .flags = ANDIRON_OPTION_LENIENT},
 };
 
+static const struct andiron_option named_options[] = {
+	{.name = "n", .type = ANDIRON_TYPE_UINT},
+};
+static const struct andiron_options named = ANDIRON_OPTIONS(named_options);
 static const struct andiron_option count_options[] = {
+	{.name = "named",
+	 .type = ANDIRON_TYPE_BLOCK,
+	 .flags = ANDIRON_OPTION_LABELLED,
+	 .block = &named},
 	{.name = "n", .type = ANDIRON_TYPE_UINT},
 	{.name = "text", .type = ANDIRON_TYPE_STRING},
 };
