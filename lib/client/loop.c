@@ -9,15 +9,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct watched {
-	int fd;
-	uint64_t id;
-};
 
 struct client_loop {
 	struct abi_context context;
 	struct http_client *http;
-	VEC(struct watched) watched; /* a handful: searched linearly */
+	VEC(uint64_t) watches; /* by descriptor; 0: not watched */
 	uint64_t timer;
 };
 
@@ -28,36 +24,35 @@ static void on_ready(void *arg, int32_t fd, uint32_t events)
 	http_ready(loop->http, fd, events);
 }
 
-static struct watched *find(struct client_loop *loop, int fd)
-{
-	vec_each (&loop->watched, w)
-		if (w->fd == fd)
-			return w;
-	return NULL;
-}
-
-static void forget(struct client_loop *loop, struct watched *w)
-{
-	check(loop->watched.n > 0);
-	loop->context.host->watch_remove(loop->context.instance, w->id);
-	*w = loop->watched.p[--loop->watched.n];
-}
-
 /* A watch that cannot be had shows as a request that times out. */
 static void on_watch(void *arg, int fd, uint32_t events)
 {
 	struct client_loop *loop = arg;
 	const struct andiron_host *host = loop->context.host;
-	struct watched *w = find(loop, fd), fresh = {.fd = fd};
+	size_t at = (size_t)fd;
+	uint64_t *watch;
 
-	if (w && !events)
-		forget(loop, w);
-	else if (w)
-		host->watch_modify(loop->context.instance, w->id, events);
-	else if (events && vec_reserve(&loop->watched, 1) &&
-		 host->watch_add(loop->context.instance, fd, events, on_ready, loop, &fresh.id) ==
-			 0)
-		loop->watched.p[loop->watched.n++] = fresh;
+	check(fd >= 0);
+	if (at >= loop->watches.n && !events)
+		return;
+	if (at >= loop->watches.n) {
+		size_t more = at + 1 - loop->watches.n;
+
+		if (!vec_reserve(&loop->watches, more))
+			return;
+		memset(loop->watches.p + loop->watches.n, 0, more * sizeof(*loop->watches.p));
+		loop->watches.n += more;
+	}
+	watch = &loop->watches.p[at];
+	if (*watch && events) {
+		host->watch_modify(loop->context.instance, *watch, events);
+	} else if (*watch) {
+		host->watch_remove(loop->context.instance, *watch);
+		*watch = 0;
+	} else if (events && host->watch_add(loop->context.instance, fd, events, on_ready, loop,
+					     watch) < 0) {
+		*watch = 0;
+	}
 }
 
 static void on_timeout(void *arg)
@@ -105,11 +100,12 @@ void client_loop_free(struct client_loop *loop)
 	if (!loop)
 		return;
 	http_client_free(loop->http);
-	while (loop->watched.n)
-		forget(loop, &loop->watched.p[0]);
+	vec_each (&loop->watches, watch)
+		if (*watch)
+			loop->context.host->watch_remove(loop->context.instance, *watch);
 	on_timer(loop, -1);
 	check(!loop->timer);
-	vec_free(&loop->watched);
+	vec_free(&loop->watches);
 	free(loop);
 }
 

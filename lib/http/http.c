@@ -6,6 +6,10 @@
  * that is cancelled inside curl, by a `data` callback, is marked, and reaped when curl has
  * returned.
  *
+ * Looking at each transfer after each event would cost the square of their number. So this is done
+ * only while some need it (`attended`): those that may stall, report that they have left, or were
+ * cancelled inside curl.
+ *
  * Each client holds one count of libcurl's global state, which has a lock of its own. */
 #include "http/http.h"
 
@@ -23,6 +27,7 @@ struct http_client {
 	struct http_loop loop;
 	CURLM *multi;
 	struct transfer *transfers;
+	size_t n_attended;
 	uint64_t last_id;
 	int64_t curl_deadline; /* CLOCK_MONOTONIC ns, INT64_MAX: curl wants no timer */
 	int64_t armed;         /* what the loop's timer stands at; INT64_MAX: off */
@@ -57,7 +62,7 @@ static void arm(struct http_client *client)
 {
 	int64_t deadline = client->curl_deadline, now;
 
-	for (struct transfer *t = client->transfers; t; t = t->next)
+	for (struct transfer *t = client->n_attended ? client->transfers : NULL; t; t = t->next)
 		if (transfer_deadline(t) < deadline)
 			deadline = transfer_deadline(t);
 	if (deadline == client->armed)
@@ -82,6 +87,13 @@ static void detach(struct http_client *client, struct transfer *t)
 	*t->link = t->next;
 	if (t->next)
 		t->next->link = t->link;
+	client->n_attended -= t->attended;
+}
+
+static void attend(struct http_client *client, struct transfer *t)
+{
+	client->n_attended += !t->attended;
+	t->attended = true;
 }
 
 static void finish(struct http_client *client, struct transfer *t, CURLcode code)
@@ -109,7 +121,7 @@ static void reap(struct http_client *client)
 		check(t && t->easy == message->easy_handle);
 		finish(client, t, code);
 	}
-	for (t = client->transfers; t; t = next) {
+	for (t = client->n_attended ? client->transfers : NULL; t; t = next) {
 		next = t->next;
 		if (!t->cancelled && !transfer_stalled(t, now)) {
 			transfer_tell_left(t);
@@ -181,6 +193,8 @@ int http_send(struct http_client *client, const struct http_config *config,
 	if (t->next)
 		t->next->link = &t->next;
 	client->transfers = t;
+	if (t->stall_ns || t->left)
+		attend(client, t);
 	arm(client);
 	*ret_id = t->id;
 	return 0;
@@ -209,8 +223,10 @@ void http_cancel(struct http_client *client, uint64_t id)
 	if (!t)
 		return;
 	t->cancelled = true;
-	if (client->in_curl)
-		return; /* reap ends it */
+	if (client->in_curl) {
+		attend(client, t); /* reap ends it */
+		return;
+	}
 	finish(client, t, CURLE_OK);
 	arm(client);
 }

@@ -95,6 +95,8 @@ struct http_request {
 	/* Offers no compression: for streams that a server compresses piece by piece, as a sequence
 	 * of gzip members, which libcurl refuses. */
 	bool uncompressed;
+	/* Reads through a small buffer: for thousands of requests at once. */
+	bool small;
 	/* Once, when the last byte has left and there is no answer yet. Must not use the client.
 	 * May be NULL. */
 	void (*left)(void *context);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#define SMALL_BUFFER       2048L
 #define MAX_RETRY_AFTER_MS (INT64_C(30) * 24 * 3600 * 1000)
 
 static bool succeeded(const struct transfer *t)
@@ -170,6 +171,8 @@ static CURLcode set_basics(struct transfer *t, const struct http_request *reques
 	SET(CURLOPT_MAXREDIRS, 10L);
 	SET(CURLOPT_USERAGENT, "andiron/" ANDIRON_VERSION);
 	SET(CURLOPT_ACCEPT_ENCODING, request->uncompressed ? NULL : "gzip");
+	if (request->small)
+		SET(CURLOPT_BUFFERSIZE, SMALL_BUFFER);
 	SET(CURLOPT_WRITEFUNCTION, on_body);
 	SET(CURLOPT_WRITEDATA, t);
 	SET(CURLOPT_HEADERFUNCTION, on_header);

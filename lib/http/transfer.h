@@ -21,6 +21,7 @@ struct transfer {
 	struct curl_slist *connect_to;
 	char *peer; /* "host:port" as in the URL, for messages */
 	bool proxied;
+	bool attended;  /* looked at after each event */
 	bool cancelled; /* ended by its owner: `done` is not called */
 	int failure;    /* why we ended it ourselves: negative errno, or 0 */
 	const char *wanted[HTTP_WANTED];
