@@ -40,6 +40,7 @@ static const struct {
 	{"andiron-python.so", {"ring_buffer__new"}},
 	{"andiron-receive-http.so", {"MHD_add_response_header", "json_loadb"}},
 	{"andiron-relabel.so", {NULL}},
+	{"andiron-scrape.so", {"curl_easy_setopt"}},
 	{"andiron-status-http.so", {"MHD_get_daemon_info"}},
 	{"andiron-symbolize.so", {"lzma_code"}},
 	{"andiron-v8.so", {"ring_buffer__new"}},

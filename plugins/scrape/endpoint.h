@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked of a target for one kind of profile, and how the answer is labelled: from the
+ * target's labels and the settings, as Alloy does it. Nothing of it is kept, since thousands of
+ * targets have thousands of URLs; it is made again for each scrape.
+ *
+ * Source: Alloy, internal/component/pyroscope/scrape, target.go. */
+#pragma once
+
+#include "abi/target-list.h"
+#include "base/buf.h"
+#include "scrape/settings.h"
+
+#define ENDPOINT_MAX_LABELS 128
+
+struct endpoint {
+	struct buf url;
+	struct arena arena;
+	/* Sorted by name: what a profile is pushed with, `__name__` among it. Borrowed from the
+	 * target, the settings and the arena. */
+	struct target_label labels[ENDPOINT_MAX_LABELS];
+	uint32_t n_labels;
+	uint64_t identity; /* of URL and labels; the same in every process */
+};
+
+/* 0, -ENOMEM, or -EINVAL and why the target cannot be asked. endpoint_fini must follow in any case.
+ * O(labels). */
+int endpoint_init(struct endpoint *ret, const struct settings *s, const struct target_row *row,
+		  const struct kind *kind, struct error *err);
+void endpoint_fini(struct endpoint *e);
+
+/* Which labels of a target matter here: all but metadata that no rule has copied. */
+bool endpoint_keeps(struct str name);

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests in time. Contract in scraper.h, parts in job.h.
+ *
+ * A job is in one of three places: in the heap until it is due, under way, or its answer is with
+ * judge.c. So a profile is never asked for twice at once; what takes longer than the interval
+ * misses its turn. One timer serves all: it fires a little after the first is due and begins all
+ * that are due by then. */
+#include "scrape/scraper.h"
+
+#include "abi/value.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "scrape/endpoint.h"
+#include "scrape/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#define GATHER_NS     (10 * NS_PER_MSEC)
+#define MAX_IN_FLIGHT 8192u
+#define MAX_HELD      (128u << 20) /* bytes of answers that are not sent on yet */
+#define MAX_LOGGED    20           /* lines about targets in a minute */
+#define PREVIEW       100
+
+/* --- Time --- */
+
+void scraper_schedule(struct scraper *s, struct job *job)
+{
+	int64_t interval = s->settings->interval_ns, now = clock_mono();
+	int64_t offset = (int64_t)(job->identity % (uint64_t)interval);
+
+	job->due.at_ns = now - now % interval + offset;
+	if (job->due.at_ns <= now)
+		job->due.at_ns += interval;
+	s->no_memory |= !due_add(&s->heap, &job->due);
+}
+
+static void on_timer(void *context);
+
+void scraper_arm(struct scraper *s)
+{
+	const struct due *first = due_first(&s->heap);
+	int64_t now = clock_mono(), at = INT64_MAX;
+
+	if (first && !s->draining)
+		at = first->at_ns;
+	if (s->queue && !s->judging)
+		at = now;
+	if (s->stopped || at == INT64_MAX)
+		return;
+	at = (at > now ? at : now) + GATHER_NS;
+	if (s->timer && s->timer_ns <= at)
+		return;
+	if (s->timer)
+		s->context.host->timer_cancel(s->context.instance, s->timer);
+	s->timer = 0;
+	s->timer_ns = at;
+	s->context.host->timer_set(s->context.instance, at - now, 0, on_timer, s, &s->timer);
+}
+
+/* --- What comes of a request --- */
+
+void flight_free(struct flight *f)
+{
+	if (!f)
+		return;
+	f->scraper->held -= f->held;
+	if (!f->job)
+		totals_free(f->totals);
+	buf_free(&f->body);
+	buf_free(&f->send);
+	free(f->why);
+	free(f);
+}
+
+/* A line for each change, but not thousands when a network fails. */
+static void log_change(struct scraper *s, const struct job *job, const struct str url,
+		       const char *why)
+{
+	int64_t now = clock_mono();
+
+	if (now - s->logged_ns > 60 * NS_PER_SEC) {
+		s->logged_ns = now;
+		s->logged = 0;
+	}
+	if (s->logged++ > MAX_LOGGED)
+		return;
+	if (s->logged > MAX_LOGGED)
+		abi_log(&s->context, ANDIRON_LOG_WARN,
+			"more targets change than are logged in a minute; the status of the "
+			"targets says all");
+	else if (why)
+		abi_log(&s->context, ANDIRON_LOG_WARN, "%.*s: %s; asking again every interval",
+			STR_FMT(url), why);
+	else
+		abi_log(&s->context, ANDIRON_LOG_INFO, "%.*s answers again", STR_FMT(url));
+}
+
+static void set_state(struct scraper *s, struct job *job, const char *why)
+{
+	int state = why ? STATE_DOWN : STATE_UP;
+	struct error err = ERROR_NULL;
+	struct endpoint e;
+
+	if (state != job->state && (why || job->state == STATE_DOWN)) {
+		if (endpoint_init(&e, s->settings, job->target->row,
+				  &s->settings->kinds[job->kind], &err) == 0)
+			log_change(s, job, buf_str(&e.url), why);
+		endpoint_fini(&e);
+	}
+	s->counts.down += (uint64_t)(state == STATE_DOWN) - (uint64_t)(job->state == STATE_DOWN);
+	job->state = state;
+	if (why && job->why && strcmp(why, job->why) == 0)
+		return;
+	free(job->why);
+	job->why = why ? strdup(why) : NULL;
+}
+
+void scraper_landed(struct scraper *s, struct flight *f)
+{
+	struct job *job = f->job;
+
+	s->counts.failures += f->result < 0;
+	if (job) {
+		check(job->flight == f);
+		job->flight = NULL;
+		job->totals = f->totals;
+		s->counts.totals_bytes -= job->totals_bytes;
+		job->totals_bytes = job->totals ? totals_bytes(job->totals) : 0;
+		s->counts.totals_bytes += job->totals_bytes;
+		job->scraped_ns = f->ended_ns;
+		set_state(s, job, f->result < 0 ? (f->why ? f->why : "out of memory") : NULL);
+		if (!s->stopped)
+			scraper_schedule(s, job);
+	}
+	flight_free(f);
+	scraper_arm(s);
+}
+
+void scraper_abandon(struct scraper *s, struct job *job)
+{
+	struct flight *f = job->flight;
+
+	job->flight = NULL;
+	f->job = NULL;
+	job->totals = NULL; /* the flight's now */
+	if (!f->request)
+		return; /* judge.c has it */
+	http_cancel(client_loop_http(s->loop), f->request);
+	s->counts.in_flight--;
+	flight_free(f);
+}
+
+static bool on_data(void *context, struct str piece)
+{
+	struct flight *f = context;
+	struct scraper *s = f->scraper;
+
+	f->refused = s->held + piece.n > MAX_HELD;
+	if (f->refused || buf_str_append(&f->body, piece) < 0)
+		return false;
+	f->held += piece.n;
+	s->held += piece.n;
+	s->counts.bytes += piece.n;
+	return true;
+}
+
+static char *status_text(const struct http_response *response)
+{
+	struct str body = str_first(str_trim(response->body), PREVIEW);
+	char *text = NULL, shown[PREVIEW + 1];
+	size_t n = 0;
+
+	for (; n < body.n; n++)
+		shown[n] = body.p[n] >= ' ' && body.p[n] < 0x7f ? body.p[n] : ' ';
+	shown[n] = '\0';
+	if (asprintf(&text, "HTTP status %d%s%s", response->status, n ? ": " : "", shown) < 0)
+		return NULL;
+	return text;
+}
+
+static void on_done(void *context, const struct http_response *response)
+{
+	struct flight *f = context;
+	struct scraper *s = f->scraper;
+
+	f->request = 0;
+	f->ended_ns = clock_real();
+	s->counts.in_flight--;
+	if (response->status >= 200 && response->status <= 299) {
+		judge_add(s, f);
+		return;
+	}
+	f->result = response->status ? -EPROTO : response->result;
+	if (f->refused)
+		f->why = strdup("too many answers are waiting to be read; this one was not taken");
+	else
+		f->why = response->status ? status_text(response) : strdup(response->error);
+	scraper_landed(s, f);
+	scraper_say(s);
+}
+
+/* --- Requests --- */
+
+static int send_request(struct scraper *s, struct flight *f, const struct endpoint *e,
+			struct error *err)
+{
+	const struct kind *kind = &s->settings->kinds[f->job->kind];
+	int64_t extra = kind->timed ? s->settings->interval_ns - NS_PER_SEC : 0;
+	const struct http_request request = {
+		.method = "GET",
+		.url = buf_str(&e->url),
+		.timeout_ms = (s->settings->timeout_ns + extra + NS_PER_MSEC - 1) / NS_PER_MSEC,
+		.max_response = s->settings->max_bytes,
+		.uncompressed = true, /* a profile is compressed already */
+		.small = true,
+		.data = on_data,
+		.done = on_done,
+		.context = f,
+	};
+
+	return http_send(client_loop_http(s->loop), &s->settings->client.http, &request,
+			 &f->request, err);
+}
+
+static struct flight *flight_new(struct scraper *s, struct job *job)
+{
+	struct flight *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->scraper = s;
+	f->job = job;
+	f->totals_kind = s->settings->kinds[job->kind].totals;
+	f->totals = job->totals;
+	f->started_ns = f->ended_ns = clock_real();
+	return f;
+}
+
+static void begin(struct scraper *s, struct job *job)
+{
+	struct flight *f = flight_new(s, job);
+	struct error err = ERROR_NULL;
+	struct endpoint e;
+
+	s->counts.scrapes++;
+	if (!f) {
+		s->no_memory = true;
+		scraper_schedule(s, job);
+		return;
+	}
+	job->flight = f;
+	f->result = endpoint_init(&e, s->settings, job->target->row,
+				  &s->settings->kinds[job->kind], &err);
+	if (f->result == 0)
+		f->result = send_request(s, f, &e, &err);
+	endpoint_fini(&e);
+	if (f->result == 0) {
+		s->counts.in_flight++;
+		return;
+	}
+	f->why = strdup(err.code ? err.text : "out of memory");
+	scraper_landed(s, f);
+}
+
+static void on_timer(void *context)
+{
+	struct scraper *s = context;
+	int64_t now = clock_mono();
+	struct due *first;
+
+	s->timer = 0;
+	judge_begin(s);
+	while (!s->draining && (first = due_first(&s->heap)) && first->at_ns <= now) {
+		if (s->counts.in_flight >= s->max_in_flight) {
+			s->counts.postponed++;
+			break;
+		}
+		due_remove(&s->heap, first);
+		begin(s, (struct job *)first);
+	}
+	scraper_arm(s);
+}
+
+/* --- Life --- */
+
+void scraper_say(struct scraper *s)
+{
+	const struct scraper_counts *c = &s->counts;
+
+	if (s->stopped)
+		return;
+	if (s->no_memory)
+		abi_health(&s->context, ANDIRON_HEALTH_UNHEALTHY,
+			   "out of memory: not all targets are scraped");
+	else if (c->down || c->faults)
+		abi_health(&s->context, ANDIRON_HEALTH_HEALTHY,
+			   "%llu targets, %llu profiles; %llu of these fail, and %llu targets "
+			   "cannot be asked: the status of the targets says why",
+			   (unsigned long long)c->targets, (unsigned long long)c->jobs,
+			   (unsigned long long)c->down, (unsigned long long)c->faults);
+	else
+		abi_health(&s->context, ANDIRON_HEALTH_HEALTHY, "%llu targets, %llu profiles",
+			   (unsigned long long)c->targets, (unsigned long long)c->jobs);
+}
+
+int scraper_new(const struct abi_context *context, struct settings *settings, struct scraper **ret)
+{
+	struct scraper *s = calloc(1, sizeof(*s));
+	struct rlimit limit = {.rlim_cur = 1024};
+
+	if (s)
+		s->table = target_table_new_keeping(endpoint_keeps);
+	if (!s || !s->table) {
+		free(s);
+		settings_free(settings);
+		return -ENOMEM;
+	}
+	s->context = *context;
+	s->settings = settings;
+	s->queue_end = &s->queue;
+	/* The others need descriptors too. */
+	getrlimit(RLIMIT_NOFILE, &limit);
+	s->max_in_flight = limit.rlim_cur / 2 < MAX_IN_FLIGHT ? (uint32_t)limit.rlim_cur / 2
+							       : MAX_IN_FLIGHT;
+	*ret = s;
+	return 0;
+}
+
+int scraper_start(struct scraper *s, struct error *err)
+{
+	int r = client_loop_new(&s->context, &s->loop, err);
+
+	if (r == 0)
+		scraper_say(s);
+	return r;
+}
+
+void scraper_stop(struct scraper *s)
+{
+	struct flight *f = s->queue, *next;
+
+	s->stopped = true;
+	if (s->timer)
+		s->context.host->timer_cancel(s->context.instance, s->timer);
+	s->timer = 0;
+	s->queue = NULL;
+	s->queue_end = &s->queue;
+	for (; f; f = next) {
+		next = f->next;
+		scraper_landed(s, f);
+	}
+	vec_each (&s->jobs, job)
+		if ((*job)->flight && (*job)->flight->request) {
+			struct flight *flight = (*job)->flight;
+
+			(*job)->totals = NULL;
+			(*job)->flight = NULL;
+			flight->job = NULL;
+			flight_free(flight);
+			s->counts.in_flight--;
+		}
+	client_loop_free(s->loop);
+	s->loop = NULL;
+}
+
+void scraper_drain(struct scraper *s)
+{
+	s->draining = true;
+	judge_begin(s);
+	if (!s->judging && !s->queue)
+		s->context.host->drained(s->context.instance);
+}
+
+void scraper_free(struct scraper *s)
+{
+	if (!s)
+		return;
+	check(!s->judging && !s->loop);
+	targets_free(s);
+	settings_free(s->settings);
+	buf_free(&s->scratch);
+	free(s);
+}
+
+void scraper_update(struct scraper *s, struct settings *settings)
+{
+	settings_free(s->settings);
+	s->settings = settings;
+	/* The times are the new interval's. */
+	while (due_first(&s->heap))
+		due_remove(&s->heap, due_first(&s->heap));
+	targets_rebuild(s);
+}
+
+struct scraper_counts scraper_counts(const struct scraper *s)
+{
+	struct scraper_counts counts = s->counts;
+
+	counts.held_bytes = s->held;
+	return counts;
+}
