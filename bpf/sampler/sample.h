@@ -248,19 +248,15 @@ SAMPLER_INLINE bool sampler_is_open(const struct andiron_walk *w,
 	       (w->end == UNWIND_END_SWITCHES && h_config()->continuation);
 }
 
-/* Writes the sample into the log, or into the ring if that is full. False: it is lost, and
- * counted. */
+/* Writes the sample into the log; into the ring if that is full, or if the CPU has none yet because
+ * it came online after the start. False: it is lost, and counted. */
 SAMPLER_INLINE bool sampler_write(const struct sampler_slot *p, struct andiron_walk *w)
 {
 	__u32 n = SAMPLER_STACK_WORDS + w->n_words, at = p->counts->n_words;
 
-	if (at + n <= h_log_words()) {
-		if (h_log_put(p->cpu, p->buffer, at, w->head, n) == 0) {
-			p->counts->n_words = at + n;
-			return true;
-		}
-		p->counts->counters.new_cpu++;
-		return false;
+	if (at + n <= h_log_words() && h_log_put(p->cpu, p->buffer, at, w->head, n) == 0) {
+		p->counts->n_words = at + n;
+		return true;
 	}
 	if (n <= SAMPLER_LOG_SPARE && h_send(w->head, n * sizeof(__u64), h_ring_crowded()) == 0)
 		return true;

@@ -78,7 +78,6 @@ static void on_counts(void *context, const struct engine_counts *b)
 	abi_ledger(c, ANDIRON_LEDGER_SKIPPED, "idle", b->idle);
 	abi_ledger(c, ANDIRON_LEDGER_SKIPPED, "unselected", b->unselected);
 	abi_ledger(c, ANDIRON_LEDGER_SKIPPED, "missed", b->missed);
-	abi_ledger(c, ANDIRON_LEDGER_DROPPED, "new_cpu", b->dropped_new_cpu);
 	abi_ledger(c, ANDIRON_LEDGER_DROPPED, "unfinished", b->dropped_unfinished);
 	abi_ledger(c, ANDIRON_LEDGER_DROPPED, "ring_full", b->dropped_ring_full);
 	abi_ledger(c, ANDIRON_LEDGER_DROPPED, "no_memory", b->dropped_memory);

@@ -300,7 +300,6 @@ static void add_counts(struct engine_counts *to, const struct engine_counts *b)
 {
 	to->taken += b->taken;
 	to->rows += b->rows;
-	to->dropped_new_cpu += b->dropped_new_cpu;
 	to->dropped_unfinished += b->dropped_unfinished;
 	to->dropped_ring_full += b->dropped_ring_full;
 	to->dropped_memory += b->dropped_memory;
@@ -333,14 +332,13 @@ static void measure(struct engine *e, struct engine_counts *counts)
 static void read_buffer(struct engine *e, struct engine_counts *counts)
 {
 	struct sampler_counters counters = session_counters(e->session, e->buffer);
-	uint64_t lost = counters.ring_full + counters.new_cpu + counters.unfinished;
+	uint64_t lost = counters.ring_full + counters.unfinished;
 	struct sample_table *stacks = &e->stacks[e->buffer];
 
 	counts->taken = counters.taken;
 	counts->idle = counters.idle;
 	counts->unselected = counters.unselected;
 	counts->dropped_ring_full = counters.ring_full;
-	counts->dropped_new_cpu = counters.new_cpu;
 	counts->dropped_unfinished = counters.unfinished;
 	e->counted = counts->dropped_memory = stacks->lost;
 	unwinder_settle(e->unwinder, e->buffer, stacks);

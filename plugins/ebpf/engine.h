@@ -22,7 +22,7 @@ struct engine;
 struct engine_counts {
 	uint64_t taken;
 	uint64_t rows;
-	uint64_t dropped_new_cpu, dropped_unfinished, dropped_ring_full, dropped_memory;
+	uint64_t dropped_unfinished, dropped_ring_full, dropped_memory;
 	uint64_t idle, unselected, missed;
 };
 

@@ -108,13 +108,12 @@ static const char *const ends[UNWIND_ENDS] = {
 
 void metrics_add(const struct engine_stats *s, const struct andiron_metric_sink *sink)
 {
-	static const char *const outcomes[] = {"sent",    "idle",       "unselected", "missed",
-					       "new_cpu", "unfinished", "ring_full",  "no_memory"};
+	static const char *const outcomes[] = {"sent",       "idle",      "unselected", "missed",
+					       "unfinished", "ring_full", "no_memory"};
 	const uint64_t n_outcomes[] = {s->total.rows,
 				       s->total.idle,
 				       s->total.unselected,
 				       s->total.missed,
-				       s->total.dropped_new_cpu,
 				       s->total.dropped_unfinished,
 				       s->total.dropped_ring_full,
 				       s->total.dropped_memory};

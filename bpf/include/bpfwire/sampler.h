@@ -3,12 +3,12 @@
  * of logs and ring.
  *
  * Each CPU writes its samples into a log of its own, which user space has mapped; into the ring
- * where the log is full. A log has two buffers, of which one is active. The reader makes the other
- * one active, waits until no program runs that saw the former, reads the former, and clears it. A
- * sample takes no lock and searches nothing; user space adds up what is equal. For each buffer,
- * once it is quiet:
+ * where the log is full or there is none. A log has two buffers, of which one is active. The reader
+ * makes the other one active, waits until no program runs that saw the former, reads the former,
+ * and clears it. A sample takes no lock and searches nothing; user space adds up what is equal. For
+ * each buffer, once it is quiet:
  *
- *     taken = samples in logs and ring + ring_full + new_cpu + unfinished
+ *     taken = samples in logs and ring + ring_full + unfinished
  *
  * A process whose mappings are not known cannot be walked, nor a stack with a page that is not in
  * memory. Of such a sample a snapshot is sent, which is registers and stack; user space walks it
@@ -51,7 +51,6 @@ struct sampler_counters {
 	__u64 idle;
 	__u64 unselected;
 	__u64 ring_full;  /* the ring, and the log before it */
-	__u64 new_cpu;    /* the CPU has no log: it came online after the start */
 	__u64 unfinished; /* a runtime's program did not come back */
 };
 
@@ -60,7 +59,7 @@ struct sampler_counts {
 	struct sampler_counters counters;
 	__u32 n_words; /* of the log, in use */
 	__u32 n_open;  /* samples that waited for a snapshot, ever: a serial number for ids */
-	__u64 zero;
+	__u64 zero[2];
 };
 
 /* A process as a CPU saw it last; one cache line. */

@@ -86,7 +86,6 @@ struct sampler_counters sample_logs_counters(struct sample_logs *t, uint32_t buf
 		sum.idle += counters->idle;
 		sum.unselected += counters->unselected;
 		sum.ring_full += counters->ring_full;
-		sum.new_cpu += counters->new_cpu;
 		sum.unfinished += counters->unfinished;
 		*counters = (struct sampler_counters){0};
 	}

@@ -4,7 +4,7 @@
  *
  * INVARIANTS
  *   - A buffer has one reader: session_swap returns after the last run that saw it active.
- *   - For every retired buffer: taken = samples handed over + ring_full + new_cpu + unfinished. */
+ *   - For every retired buffer: taken = samples handed over + ring_full + unfinished. */
 #pragma once
 
 #include "bpfwire/sampler.h"
