@@ -15,6 +15,7 @@ import subprocess
 import time
 import zlib
 
+import hotplug
 from packages import Missing
 
 # The program, its machine, the ports (the kernel's console and our results), and what else the
@@ -79,9 +80,22 @@ def _packed(port, n):
     return gzip.decompress(port.read(int(n)))
 
 
-def boot(kernel, initramfs, folder, cpus):
-    """Runs the kernel to its end. Leaves console, results and QEMU's own words in `folder`."""
-    command, console, results, more = QEMU[kernel.arch]
+def _attend(qemu, slots, results):
+    """Until it ends, or its time."""
+    end = time.monotonic() + MACHINE_SECONDS
+    while time.monotonic() < end:
+        try:
+            qemu.wait(1)
+            return
+        except subprocess.TimeoutExpired:
+            with open(results, "rb") as f:
+                slots.follow(f.read())
+
+
+def boot(kernel, initramfs, folder, cpus, possible=0, more=""):
+    """Runs the kernel to its end. Leaves console, results and QEMU's own words in `folder`. Of
+    `possible` CPUs some may be plugged in while it runs. `more` is told to kernel and init."""
+    command, console, results, quirks = QEMU[kernel.arch]
     if not shutil.which(command[0]):
         raise Missing(f"needs {command[0]}: apt-get install {PACKAGE[kernel.arch]}")
     paths = [os.path.join(folder, name) for name in ("console", "results", "qemu")]
@@ -97,7 +111,7 @@ def boot(kernel, initramfs, folder, cpus):
             "-device",
             "pci-serial,chardev=results",
         ]
-    run, began = Run(), time.monotonic()
+    run, began, slots = Run(), time.monotonic(), hotplug.Slots(cpus, possible)
     with open(paths[2], "wb") as words:
         qemu = subprocess.Popen(
             [
@@ -105,9 +119,10 @@ def boot(kernel, initramfs, folder, cpus):
                 "-accel",
                 TCG,
                 "-smp",
-                str(cpus),
+                slots.smp,
+                *slots.options,
                 "-m",
-                f"{1024 + 8 * cpus}M",
+                f"{1024 + 8 * max(cpus, possible)}M",
                 "-display",
                 "none",
                 "-monitor",
@@ -121,19 +136,20 @@ def boot(kernel, initramfs, folder, cpus):
                 initramfs,
                 "-append",
                 f"console={console} loglevel=4 panic=-1 RESULTS={results} "
-                f"DEADLINE={STEP_SECONDS} {more}",
+                f"DEADLINE={STEP_SECONDS} {quirks} {slots.told_kernel} {more}",
             ],
             stdin=subprocess.DEVNULL,
             stdout=words,
             stderr=words,
+            pass_fds=slots.inherited,
         )
+        slots.started()
         try:
-            qemu.wait(MACHINE_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
+            _attend(qemu, slots, paths[1])
         finally:
             qemu.kill()
             qemu.wait()
+            slots.close()
     run.seconds = time.monotonic() - began
     said = []
     for path in paths:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Run by the guest of `run --cpus N` (nodes.py): node.sh BUILD RATE INTERVAL.
+# Run by the guest of `run --cpus N` (nodes.py): node.sh BUILD RATE INTERVAL PLUG.
 #
 # An agent on a node of many CPUs. Waits for conditions; the step's deadline ends what never comes.
 # Memory is what the agent's cgroup is charged, the kernel's for it included, as a kubelet sees it.
-build=$1 rate=$2 interval=$3
+build=$1 rate=$2 interval=$3 plug=$4
 cgroup=/sys/fs/cgroup/agent
 port=9119
 cat >node.alloy <<END
@@ -78,22 +78,44 @@ report idle
 cpu=0
 while [ $cpu -lt "$online" ]; do
 	loop "early$cpu" $cpu
-	cpu=$((cpu + online / 16))
+	cpu=$((cpu + (online < 16 ? 1 : online / 16)))
 done
-loop "early$((online - 1))" $((online - 1))
+[ -e "/run/early$((online - 1))" ] || loop "early$((online - 1))" $((online - 1))
 wait $loops
 report loaded
+
+# CPUs that were not there before: QEMU plugs them in (hotplug.py). The last one works.
+if [ "$plug" -gt 0 ]; then
+	echo "plug $plug" >"/dev/$RESULTS"
+	n=0
+	while [ "$(ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l)" != $((online + plug)) ]; do
+		n=$((n + 1))
+		[ $n -lt 300 ] || exit 1
+		usleep 300000
+	done
+	for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
+		[ "$(cat "$cpu/online" 2>/dev/null || echo 1)" = 1 ] || echo 1 >"$cpu/online"
+		last=${cpu##*cpu}
+		[ "$last" -lt "${most:-0}" ] || most=$last
+	done
+	until_is $((online + plug)) andiron_ebpf_cpus
+	echo "with $(cat /sys/devices/system/cpu/online)"
+	loops=
+	loop "plugged$most" "$most"
+	wait $loops
+	report plugged
+fi
 
 # CPUs go and come; one of them works then.
 loops=
 for cpu in 3 $((online / 2)); do echo 0 >/sys/devices/system/cpu/cpu$cpu/online; done
-until_is $((online - 2)) andiron_ebpf_cpus
+until_is $((online + plug - 2)) andiron_ebpf_cpus
 echo "without $(cat /sys/devices/system/cpu/online)"
 loop away $((online - 1))
 wait $loops
 loops=
 for cpu in 3 $((online / 2)); do echo 1 >/sys/devices/system/cpu/cpu$cpu/online; done
-until_is "$online" andiron_ebpf_cpus
+until_is $((online + plug)) andiron_ebpf_cpus
 loop late3 3
 loop "late$((online / 2))" $((online / 2))
 wait $loops

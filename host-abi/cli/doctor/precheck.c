@@ -275,7 +275,8 @@ static void check_cgroups(struct precheck *p)
 	bool v2 = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
 	bool hybrid = access("/sys/fs/cgroup/unified/cgroup.controllers", F_OK) == 0;
 	bool v1 = access("/sys/fs/cgroup/cpu", F_OK) == 0 ||
-		  access("/sys/fs/cgroup/memory", F_OK) == 0;
+		  access("/sys/fs/cgroup/memory", F_OK) == 0 ||
+		  access("/sys/fs/cgroup/pids", F_OK) == 0;
 
 	if (v2 || hybrid || v1) {
 		say(point, POINT_OK, "%s", v2 ? "version 2" : hybrid ? "hybrid" : "version 1");
