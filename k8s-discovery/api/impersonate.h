@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "http/http.h"
-#include "k8s-discovery/api/yaml-view.h"
+#include "yaml/view.h"
 
 /* Sets http->headers from a user's map; all is kept in the arena. 0, -ENOMEM, or
  * -EINVAL with a text that begins with `path`. */

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "k8s-discovery/api/impersonate.h"
-#include "k8s-discovery/api/yaml-view.h"
+#include "yaml/view.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,23 +8,12 @@
 
 #define PAGE_OBJECTS 500
 
-static void escape(struct buf *url, struct str value)
-{
-	for (size_t i = 0; i < value.n; i++) {
-		unsigned char c = (unsigned char)value.p[i];
-		bool plain = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
-			     c == '-' || c == '.' || c == '_' || c == '~';
-
-		buf_printf(url, plain ? "%c" : "%%%02X", c);
-	}
-}
-
 static void parameter(struct buf *url, const char *name, struct str value)
 {
 	if (value.n == 0)
 		return;
 	buf_printf(url, "&%s=", name);
-	escape(url, value);
+	http_url_escape(url, value);
 }
 
 static void resource(struct buf *url, const struct api *api, const struct selection *what)
@@ -34,7 +23,7 @@ static void resource(struct buf *url, const struct api *api, const struct select
 	buf_printf(url, "%.*s%s/", STR_FMT(api->server), kind->path);
 	if (kind->namespaced && what->namespace_.n) {
 		buf_printf(url, "namespaces/");
-		escape(url, what->namespace_);
+		http_url_escape(url, what->namespace_);
 		buf_putc(url, '/');
 	}
 	buf_printf(url, "%s?", kind->resource);

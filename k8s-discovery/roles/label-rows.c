@@ -2,6 +2,7 @@
 /* Targets in the making. Contract in label-rows.h. */
 #include "k8s-discovery/roles/label-rows.h"
 
+#include "abi/target-row.h"
 #include "base/check.h"
 #include "base/search.h"
 #include "k8s-discovery/objects/proto.h"
@@ -65,40 +66,15 @@ void label_rows_add_number(struct label_rows *r, const char *name, uint64_t valu
 		r->failed = true;
 }
 
-static bool plain(unsigned char b)
-{
-	return ((b | 0x20) >= 'a' && (b | 0x20) <= 'z' && b < 0x80) || (b >= '0' && b <= '9') ||
-	       b == '_';
-}
-
-static struct str sanitized(struct label_rows *r, const char *prefix, struct str name)
-{
-	size_t n = strlen(prefix);
-	char *out = arena_alloc(&r->arena, n + name.n + 1);
-
-	if (!out) {
-		r->failed = true;
-		return STR_NULL;
-	}
-	memcpy(out, prefix, n);
-	for (size_t i = 0; i < name.n; i++) {
-		unsigned char b = (unsigned char)name.p[i];
-
-		if (plain(b))
-			out[n++] = (char)b;
-		else if ((b & 0xc0) != 0x80)
-			out[n++] = '_';
-	}
-	return (struct str){out, n};
-}
-
 void label_rows_add_sanitized(struct label_rows *r, const char *prefix, struct str name,
 			      struct str value)
 {
-	struct str label = sanitized(r, prefix, name);
+	struct str label = target_text_name(&r->arena, prefix, name);
 
 	if (label.p)
 		add(r, label, value);
+	else
+		r->failed = true;
 }
 
 /* Entries are added by ascending key, so that of colliding names the last wins. They are gathered
@@ -126,13 +102,11 @@ void label_rows_add_map(struct label_rows *r, struct str message, uint32_t field
 
 struct str label_rows_join(struct label_rows *r, struct str host, uint64_t port)
 {
-	bool brackets = str_find(host, ':') < host.n;
-	const char *text = arena_printf(&r->arena, brackets ? "[%.*s]:%llu" : "%.*s:%llu",
-					STR_FMT(host), (unsigned long long)port);
+	struct str text = target_text_address(&r->arena, host, port);
 
-	if (!text)
+	if (!text.p)
 		r->failed = true;
-	return str_of(text);
+	return text;
 }
 
 struct str label_rows_lower(struct label_rows *r, struct str text)

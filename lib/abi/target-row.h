@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What target-list.c and target-table.c share: label sets in one block of memory, and the making of
- * updates. For them, and for a producer that keeps its rows in a form of its own. */
+ * updates. For them, and for a producer that keeps its rows in a form of its own; and texts. */
 #pragma once
 
 #include "abi/target-list.h"
+#include "base/arena.h"
 #include "base/intern.h"
 #include "base/vec.h"
 
@@ -14,6 +15,12 @@ struct target_label *target_labels_copy(const struct target_label *labels, size_
 bool target_labels_equal(const struct target_label *a, uint32_t n_a, const struct target_label *b,
 			 uint32_t n_b);
 uint64_t target_labels_hash(const struct target_label *labels, uint32_t n);
+
+/* Texts that discoveries make for labels, as Prometheus makes them; STR_NULL when memory is short.
+ * The first is prefix + name, every character of `name` (not byte) that a label name may not have
+ * replaced by one underscore; the second "host:port", with brackets where the host has colons. */
+struct str target_text_name(struct arena *arena, const char *prefix, struct str name);
+struct str target_text_address(struct arena *arena, struct str host, uint64_t port);
 
 /* An update in the making: add rows (added ones first), then finish. */
 struct update_builder {

@@ -202,3 +202,36 @@ int update_finish(struct update_builder *u, uint64_t producer, uint64_t generati
 	*ret = &o->update;
 	return 0;
 }
+
+static bool plain(unsigned char b)
+{
+	return ((b | 0x20) >= 'a' && (b | 0x20) <= 'z' && b < 0x80) || (b >= '0' && b <= '9') ||
+	       b == '_';
+}
+
+struct str target_text_name(struct arena *arena, const char *prefix, struct str name)
+{
+	size_t n = strlen(prefix);
+	char *out = arena_alloc(arena, n + name.n + 1);
+
+	if (!out)
+		return STR_NULL;
+	memcpy(out, prefix, n);
+	for (size_t i = 0; i < name.n; i++) {
+		unsigned char b = (unsigned char)name.p[i];
+
+		if (plain(b))
+			out[n++] = (char)b;
+		else if ((b & 0xc0) != 0x80)
+			out[n++] = '_';
+	}
+	return (struct str){out, n};
+}
+
+struct str target_text_address(struct arena *arena, struct str host, uint64_t port)
+{
+	bool brackets = str_find(host, ':') < host.n;
+
+	return str_of(arena_printf(arena, brackets ? "[%.*s]:%llu" : "%.*s:%llu", STR_FMT(host),
+				   (unsigned long long)port));
+}

@@ -307,6 +307,8 @@ int config_apply(struct transfer *t, const struct http_config *c, struct error *
 		rc = set_proxy(t, c, err);
 	if (rc == 0)
 		rc = set_tls(t, c, err);
+	if (rc == 0)
+		rc = config_str(t->easy, CURLOPT_UNIX_SOCKET_PATH, c->unix_socket, err);
 	if (rc)
 		return rc;
 	code = curl_easy_setopt(t->easy, CURLOPT_FOLLOWLOCATION, c->follow_redirects ? 1L : 0L);

@@ -4,6 +4,7 @@
  * libcurl resolves names on threads of its own. One thread at a time. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
 
@@ -41,6 +42,7 @@ struct http_config {
 	struct str basic_username, basic_password, basic_password_file;
 	struct str authorization_type, authorization_credentials, authorization_credentials_file;
 	struct str proxy_url, no_proxy;
+	struct str unix_socket; /* path of a socket to connect to in place of the URL's host */
 	struct str ca_pem, ca_file, cert_pem, cert_file, key_pem, key_file, server_name,
 		min_version;
 	bool insecure_skip_verify, proxy_from_environment, follow_redirects, enable_http2;
@@ -121,5 +123,8 @@ bool http_was_sent(struct http_client *client, uint64_t id);
 /* Why a server's URL cannot be asked, in words that follow it ("names no host"), or NULL. A request
  * says the same, but only when it is made. O(bytes). */
 const char *http_url_fault(struct str url);
+/* Appends a value to a URL, each byte escaped that is not plain. Failure is left to the buffer's
+ * `failed`. */
+void http_url_escape(struct buf *url, struct str value);
 /* User, host and port of a URL; what stands behind "://", for any text. */
 struct str http_authority(struct str url);

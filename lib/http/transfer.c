@@ -124,6 +124,14 @@ static int parse_peer(struct transfer *t, const char *url, struct error *err)
 	return rc;
 }
 
+/* Whom messages name where a socket stands for the URL's host. */
+static int name_socket(struct transfer *t, struct str path)
+{
+	free(t->peer);
+	t->peer = str_dup(path);
+	return t->peer ? 0 : -ENOMEM;
+}
+
 #define SET(option, value)                                                                         \
 	do {                                                                                       \
 		if (code == CURLE_OK)                                                              \
@@ -241,6 +249,8 @@ static int prepare(struct transfer *t, const struct http_config *config,
 
 	buf_printf(&url, "%.*s%s%c", STR_FMT(request->url), request->path ? request->path : "", 0);
 	rc = url.failed ? -ENOMEM : parse_peer(t, url.p, err);
+	if (rc == 0 && config->unix_socket.p)
+		rc = name_socket(t, config->unix_socket);
 	if (rc)
 		return rc;
 	t->easy = curl_easy_init();

@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static void expect_fault(const char *url, const char *fault)
@@ -71,6 +73,49 @@ TEST(gets_status_body_and_retry_after)
 	expect_eq(x.outcome.retry_after_ms, 0);
 	exchange_text(&x, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	expect_eq(x.outcome.retry_after_ms, -1);
+}
+
+static void *answer_at_socket(void *context)
+{
+	static char request[TEST_REQUEST_MAX];
+	int fd = accept4(*(int *)context, NULL, NULL, SOCK_CLOEXEC);
+
+	expect(fd >= 0 && test_read_request(fd, request));
+	expect(strstr(request, "GET /list HTTP/1.1\r\nHost: localhost\r\n"));
+	expect(test_say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"));
+	close(fd);
+	return NULL;
+}
+
+/* A server at a socket is asked by its path, and named by it where nobody answers. */
+TEST(asks_a_server_at_a_socket)
+{
+	static struct exchange x;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char folder[] = "/tmp/test-http-XXXXXX";
+	pthread_t server;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	expect(fd >= 0 && mkdtemp(folder));
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder);
+	expect_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	expect_eq(listen(fd, 1), 0);
+	expect_eq(pthread_create(&server, NULL, answer_at_socket, &fd), 0);
+	exchange_init(&x, serve_hang, NULL);
+	x.request.url = STR("http://localhost/list");
+	x.config.unix_socket = str_of(address.sun_path);
+	exchange_run(&x);
+	pthread_join(server, NULL);
+	expect_eq(x.outcome.status, 200);
+	expect_str(((struct str){x.outcome.body, x.outcome.n}), "hi");
+	close(fd);
+	unlink(address.sun_path);
+	exchange_run(&x);
+	expect_eq(x.outcome.status, 0);
+	expect_eq(x.outcome.result, -ECONNREFUSED);
+	expect(strstr(x.outcome.error, address.sun_path) && strstr(x.outcome.error, "No such"));
+	exchange_fini(&x);
+	rmdir(folder);
 }
 
 TEST(reads_chunked_and_informational_answers)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* YAML documents. Contract in yaml-view.h. */
-#include "k8s-discovery/api/yaml-view.h"
+/* YAML documents. Contract in view.h. */
+#include "yaml/view.h"
 
 #include <errno.h>
 

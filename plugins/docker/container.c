@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON to containers and networks. Contract in container.h. What has another type than the API says
+ * counts as absent: an engine that is not Docker's may leave out what no label is made of. */
+#include "docker/container.h"
+
+#include "abi/target-row.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+/* Labels in the making; failed: memory was short. */
+struct maker {
+	struct arena *arena;
+	VEC(struct target_label) labels;
+	bool failed;
+};
+
+static struct str text_of(const json_t *value)
+{
+	return json_is_string(value)
+		       ? (struct str){json_string_value(value), json_string_length(value)}
+		       : STR_NULL;
+}
+
+static struct str member(const json_t *object, const char *name)
+{
+	return text_of(json_object_get(object, name));
+}
+
+static struct str keep(struct maker *m, struct str text)
+{
+	struct str kept = text.n ? arena_str(m->arena, text) : STR("");
+
+	m->failed |= !kept.p;
+	return kept;
+}
+
+static void put(struct maker *m, struct str name, struct str value)
+{
+	struct target_label label = {name, keep(m, value)};
+
+	m->failed |= !name.p || !vec_push(&m->labels, label);
+}
+
+/* A map of labels; of names that become the same the last one stays. */
+static void put_map(struct maker *m, const char *prefix, const json_t *map)
+{
+	const char *key;
+	json_t *value;
+
+	/* jansson's iteration takes a non-const object and does not change it. */
+	json_object_foreach((json_t *)(uintptr_t)map, key, value)
+		put(m, target_text_name(m->arena, prefix, str_of(key)), text_of(value));
+}
+
+/* Moves the labels into the arena. */
+static size_t settle(struct maker *m, const struct target_label **ret)
+{
+	struct target_label *kept = arena_array(m->arena, struct target_label, m->labels.n + 1);
+	size_t n = m->labels.n;
+
+	m->failed |= !kept;
+	if (kept && n)
+		memcpy(kept, m->labels.p, n * sizeof(*kept));
+	vec_free(&m->labels);
+	*ret = kept;
+	return n;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return str_cmp(((const struct endpoint *)a)->name, ((const struct endpoint *)b)->name);
+}
+
+static void read_endpoints(struct maker *m, struct container *c, const json_t *networks)
+{
+	size_t n = json_object_size(networks), i = 0;
+	struct endpoint *made = arena_array(m->arena, struct endpoint, n + 1);
+	const char *key;
+	json_t *value;
+
+	m->failed |= !made;
+	if (!made)
+		return;
+	json_object_foreach((json_t *)(uintptr_t)networks, key, value) {
+		if (!json_is_object(value))
+			continue;
+		made[i++] = (struct endpoint){keep(m, str_of(key)),
+					      keep(m, member(value, "NetworkID")),
+					      keep(m, member(value, "IPAddress"))};
+	}
+	if (i > 1)
+		qsort(made, i, sizeof(*made), by_name);
+	c->endpoints = made;
+	c->n_endpoints = i;
+}
+
+static uint16_t port_number(const json_t *value)
+{
+	json_int_t n = json_integer_value(value);
+
+	return n > 0 && n <= UINT16_MAX ? (uint16_t)n : 0;
+}
+
+static void read_ports(struct maker *m, struct container *c, const json_t *ports)
+{
+	struct port *made = arena_array(m->arena, struct port, json_array_size(ports) + 1);
+	size_t i, n = 0;
+	json_t *value;
+
+	m->failed |= !made;
+	if (!made)
+		return;
+	json_array_foreach(ports, i, value)
+		if (str_is(member(value, "Type"), "tcp"))
+			made[n++] = (struct port){
+				port_number(json_object_get(value, "PrivatePort")),
+				port_number(json_object_get(value, "PublicPort")),
+				keep(m, member(value, "IP")),
+			};
+	c->ports = made;
+	c->n_ports = n;
+}
+
+void container_free(struct container *c)
+{
+	struct arena arena;
+
+	if (!c)
+		return;
+	arena = c->arena;
+	free(c);
+	arena_free(&arena);
+}
+
+/* NULL when memory is short. */
+static struct container *container_make(const json_t *json, struct str id, struct str name)
+{
+	const json_t *settings = json_object_get(json, "NetworkSettings");
+	struct container *c = calloc(1, sizeof(*c));
+	struct maker m = {0};
+
+	if (!c)
+		return NULL;
+	m.arena = &c->arena;
+	c->id = keep(&m, id);
+	c->mode = keep(&m, member(json_object_get(json, "HostConfig"), "NetworkMode"));
+	put_map(&m, DOCKER_META "container_label_", json_object_get(json, "Labels"));
+	put(&m, STR(DOCKER_META "container_id"), c->id);
+	put(&m, STR(DOCKER_META "container_name"), name);
+	put(&m, STR(DOCKER_META "container_network_mode"), c->mode);
+	read_endpoints(&m, c, json_object_get(settings, "Networks"));
+	read_ports(&m, c, json_object_get(json, "Ports"));
+	c->n_labels = settle(&m, &c->labels);
+	if (!m.failed)
+		return c;
+	container_free(c);
+	return NULL;
+}
+
+static int read_list(struct str text, const char *what, json_t **ret, struct error *err)
+{
+	json_error_t fault;
+	json_t *list = json_loadb(text.p ? text.p : "", text.n, JSON_ALLOW_NUL, &fault);
+
+	if (!list)
+		return error_set(err, -EINVAL, "the list of %s is not JSON: line %d: %s", what,
+				 fault.line, fault.text);
+	if (!json_is_array(list)) {
+		json_decref(list);
+		return error_set(err, -EINVAL, "the list of %s is JSON, but no list", what);
+	}
+	*ret = list;
+	return 0;
+}
+
+int container_list_parse(struct str text, struct container_list *ret, struct error *err)
+{
+	struct container_list made = {0};
+	json_t *list = NULL, *json;
+	int r = read_list(text, "containers", &list, err);
+	size_t i;
+
+	if (r < 0)
+		return r;
+	json_array_foreach(list, i, json) {
+		struct str id = member(json, "Id");
+		struct str name = text_of(json_array_get(json_object_get(json, "Names"), 0));
+		struct container *c;
+
+		if (!id.n || !name.p)
+			continue;
+		c = container_make(json, id, name);
+		if (c && vec_push(&made.all, c))
+			continue;
+		container_free(c);
+		r = -ENOMEM;
+		break;
+	}
+	json_decref(list);
+	if (r < 0)
+		container_list_free(&made);
+	else
+		*ret = made;
+	return r;
+}
+
+void container_list_free(struct container_list *list)
+{
+	vec_each (&list->all, c)
+		container_free(*c);
+	vec_free(&list->all);
+}
+
+void network_free(struct network *n)
+{
+	struct arena arena;
+
+	if (!n)
+		return;
+	arena = n->arena;
+	free(n);
+	arena_free(&arena);
+}
+
+static struct str truth(const json_t *object, const char *name)
+{
+	return json_is_true(json_object_get(object, name)) ? STR("true") : STR("false");
+}
+
+static struct network *network_make(const json_t *json, struct str id)
+{
+	struct network *n = calloc(1, sizeof(*n));
+	struct maker m = {0};
+
+	if (!n)
+		return NULL;
+	m.arena = &n->arena;
+	n->id = keep(&m, id);
+	put_map(&m, DOCKER_META "network_label_", json_object_get(json, "Labels"));
+	put(&m, STR(DOCKER_META "network_id"), id);
+	put(&m, STR(DOCKER_META "network_name"), member(json, "Name"));
+	put(&m, STR(DOCKER_META "network_scope"), member(json, "Scope"));
+	put(&m, STR(DOCKER_META "network_internal"), truth(json, "Internal"));
+	put(&m, STR(DOCKER_META "network_ingress"), truth(json, "Ingress"));
+	n->n_labels = settle(&m, &n->labels);
+	if (!m.failed)
+		return n;
+	network_free(n);
+	return NULL;
+}
+
+int network_list_parse(struct str text, struct network_list *ret, struct error *err)
+{
+	struct network_list made = {0};
+	json_t *list = NULL, *json;
+	int r = read_list(text, "networks", &list, err);
+	size_t i;
+
+	if (r < 0)
+		return r;
+	json_array_foreach(list, i, json) {
+		struct str id = member(json, "Id");
+		struct network *n = id.n ? network_make(json, id) : NULL;
+
+		if (!id.n || (n && vec_push(&made.all, n)))
+			continue;
+		network_free(n);
+		r = -ENOMEM;
+		break;
+	}
+	json_decref(list);
+	if (r < 0)
+		network_list_free(&made);
+	else
+		*ret = made;
+	return r;
+}
+
+void network_list_free(struct network_list *list)
+{
+	vec_each (&list->all, n)
+		network_free(*n);
+	vec_free(&list->all);
+}

@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine followed. Contract in discovery.h. */
+#include "docker/discovery.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "client/loop.h"
+#include "docker/events.h"
+#include "docker/settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define GATHER_NS       (5 * NS_PER_MSEC)
+#define WITHOUT_EVENTS  NS_PER_SEC        /* how long the first list waits for the stream */
+#define RELIST_NS       (60 * NS_PER_SEC) /* at least, while events are followed */
+#define REFUSED_NS      (60 * NS_PER_SEC) /* before events are asked for again that were refused */
+#define LASTED_NS       (5 * NS_PER_SEC)  /* a stream that was one, after which waits are short */
+#define FIRST_WAIT_MS   250
+#define LONGEST_WAIT_MS 10000
+#define LIST_TIMEOUT_MS 60000
+#define MAX_LIST        (32u << 20)
+#define MAX_TOUCHED     64 /* containers asked for one by one; beyond that all are */
+#define MAX_ID          128
+
+/* IDLE ─▶ CONTAINERS ─▶ IDLE, or ─▶ NETWORKS ─▶ IDLE where some network is not known.
+ * In both a request runs, or a worker reads its answer. */
+enum state {
+	IDLE,
+	CONTAINERS,
+	NETWORKS,
+	STOPPED,
+};
+
+/* An answer while a worker reads it. */
+struct reading {
+	struct discovery *d;
+	struct buf text;
+	struct container_list containers;
+	struct network_list networks;
+	bool of_networks;
+	int result;
+	struct error err;
+};
+
+struct discovery {
+	struct abi_context context;
+	struct settings settings;
+	struct client_loop *loop;
+	struct containers containers;
+	struct events events;
+	enum state state;
+	VEC(struct str) touched; /* ids to ask for, each to be freed */
+	VEC(struct str) asked;   /* ids that are being asked for; none: all are */
+	bool want_all;
+	bool following; /* events come */
+	bool complete;  /* all have been listed once */
+	uint64_t stream, request;
+	uint64_t gather_timer, retry_timer, refresh_timer, patience_timer;
+	int64_t listed_ns; /* when all were last asked for, */
+	int64_t begun_ns;  /* and when the stream of events began */
+	int64_t wait_ms;   /* before the next attempt */
+	char trouble[1280], no_events[1280];
+	bool reported;
+	struct discovery_counts counts;
+};
+
+static struct http_client *client_of(const struct discovery *d)
+{
+	return client_loop_http(d->loop);
+}
+
+static void ids_clear(struct discovery *d, bool asked)
+{
+	struct str *p = asked ? d->asked.p : d->touched.p;
+	size_t *n = asked ? &d->asked.n : &d->touched.n;
+
+	for (size_t i = 0; i < *n; i++)
+		free((char *)(uintptr_t)p[i].p);
+	*n = 0;
+}
+
+int32_t discovery_create(const struct andiron_host *host, uint64_t instance,
+			 const struct andiron_value *args, void **ret_self,
+			 struct andiron_error *ret_err)
+{
+	struct discovery *d = calloc(1, sizeof(*d));
+	struct error err = ERROR_NULL;
+	int r;
+
+	if (!d)
+		return -ENOMEM;
+	d->context = (struct abi_context){host, instance};
+	d->wait_ms = FIRST_WAIT_MS;
+	r = settings_init(&d->settings, args, &err);
+	if (r < 0) {
+		free(d);
+		return abi_error(host, ret_err, &err, r);
+	}
+	r = client_loop_new(&d->context, &d->loop, &err);
+	if (r == 0)
+		r = containers_init(&d->containers, instance, &d->settings.targets);
+	if (r < 0) {
+		discovery_free(d);
+		return abi_error(host, ret_err, &err, r);
+	}
+	*ret_self = d;
+	return 0;
+}
+
+void discovery_free(void *self)
+{
+	struct discovery *d = self;
+
+	if (!d)
+		return;
+	client_loop_free(d->loop);
+	containers_fini(&d->containers);
+	events_fini(&d->events);
+	ids_clear(d, true);
+	ids_clear(d, false);
+	vec_free(&d->asked);
+	vec_free(&d->touched);
+	settings_fini(&d->settings);
+	free(d);
+}
+
+/* Sets a timer that does not run. One that cannot be set runs at once. */
+static void set_timer(struct discovery *d, uint64_t *timer, int64_t after_ns, andiron_call_fn fn)
+{
+	if (!*timer &&
+	    d->context.host->timer_set(d->context.instance, after_ns, 0, fn, d, timer) < 0)
+		d->context.host->post(d->context.instance, fn, d);
+}
+
+static void cancel_timer(struct discovery *d, uint64_t *timer)
+{
+	if (*timer)
+		d->context.host->timer_cancel(d->context.instance, *timer);
+	*timer = 0;
+}
+
+static void say_state(struct discovery *d)
+{
+	char every[32];
+
+	if (d->trouble[0]) {
+		if (!d->reported)
+			abi_log(&d->context, ANDIRON_LOG_WARN, "%s; trying again", d->trouble);
+		d->reported = true;
+		abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY, "%s%s", d->trouble,
+			   d->complete ? "; the last targets stay" : "");
+		return;
+	}
+	if (d->reported)
+		abi_log(&d->context, ANDIRON_LOG_INFO, "the Docker engine answers again");
+	d->reported = false;
+	if (!d->complete)
+		return;
+	if (d->following || !d->no_events[0])
+		abi_health(&d->context, ANDIRON_HEALTH_HEALTHY, "%zu containers are known",
+			   d->containers.n);
+	else
+		abi_health(&d->context, ANDIRON_HEALTH_HEALTHY,
+			   "%zu containers are known, listed every %s: %s", d->containers.n,
+			   duration_format(d->settings.refresh_ns, every, sizeof(every)),
+			   d->no_events);
+}
+
+static void on_retry(void *context);
+
+static void retry_later(struct discovery *d)
+{
+	set_timer(d, &d->retry_timer, d->wait_ms * NS_PER_MSEC, on_retry);
+	d->wait_ms = d->wait_ms * 2 < LONGEST_WAIT_MS ? d->wait_ms * 2 : LONGEST_WAIT_MS;
+}
+
+/* What came of a request that did not end well. */
+static void describe(const struct discovery *d, const char *what, const struct http_response *r,
+		     char *out, size_t n)
+{
+	const struct str host = d->settings.host;
+
+	if (r->status == 0)
+		snprintf(out, n, "the Docker engine at %.*s cannot be asked: %s%s", STR_FMT(host),
+			 r->error,
+			 strstr(r->error, strerror(EACCES))
+				 ? "; the agent must be in the group of the socket, or own it"
+				 : "");
+	else
+		snprintf(out, n, "the Docker engine at %.*s answered %d when asked for %s: %.*s",
+			 STR_FMT(host), r->status, what,
+			 STR_FMT(str_first(str_trim(r->body), 256)));
+}
+
+static void publish(struct discovery *d)
+{
+	const struct andiron_targets *update = NULL;
+
+	if (!d->complete)
+		return;
+	if (containers_flush(&d->containers, &update) < 0) {
+		snprintf(d->trouble, sizeof(d->trouble),
+			 "out of memory: the targets are not up to date");
+		d->want_all = true;
+		retry_later(d);
+	} else if (update) {
+		d->counts.updates++;
+		d->context.host->send_targets(d->context.instance, "targets", update);
+		update->release(update->owner);
+	}
+	say_state(d);
+}
+
+static void list_failed(struct discovery *d)
+{
+	d->state = IDLE;
+	d->counts.failures++;
+	d->want_all = true;
+	retry_later(d);
+	say_state(d);
+}
+
+static void list_done(struct discovery *d);
+
+static bool is_touched(const struct discovery *d, struct str id)
+{
+	vec_each (&d->touched, t)
+		if (str_eq(*t, id))
+			return true;
+	return false;
+}
+
+static bool lists(const struct container_list *list, struct str id)
+{
+	vec_each (&list->all, c)
+		if (str_eq((*c)->id, id))
+			return true;
+	return false;
+}
+
+static void took_containers(struct discovery *d, struct reading *r)
+{
+	int failure = 0;
+
+	if (d->asked.n == 0) {
+		failure = containers_replace(&d->containers, &r->containers);
+		d->complete |= failure == 0;
+	}
+	/* Of what an event has been told meanwhile this is no longer the state. */
+	vec_each (&d->asked, id)
+		if (!is_touched(d, *id) && !lists(&r->containers, *id))
+			containers_remove(&d->containers, *id);
+	vec_each (&r->containers.all, fresh) {
+		int set = 0;
+
+		if (is_touched(d, (*fresh)->id))
+			container_free(*fresh);
+		else
+			set = containers_set(&d->containers, *fresh);
+		failure = set < 0 ? set : failure;
+	}
+	r->containers.all.n = 0;
+	d->want_all |= failure < 0;
+}
+
+static void on_read(void *context)
+{
+	struct reading *r = context;
+
+	r->result = r->of_networks
+			    ? network_list_parse(buf_str(&r->text), &r->networks, &r->err)
+			    : container_list_parse(buf_str(&r->text), &r->containers, &r->err);
+	buf_free(&r->text);
+}
+
+static void on_was_read(void *context)
+{
+	struct reading *r = context;
+	struct discovery *d = r->d;
+
+	if (d->state == STOPPED) {
+		;
+	} else if (r->result < 0) {
+		snprintf(d->trouble, sizeof(d->trouble), "the Docker engine at %.*s: %s",
+			 STR_FMT(d->settings.host), r->err.code ? r->err.text : "out of memory");
+		list_failed(d);
+	} else {
+		d->trouble[0] = '\0';
+		if (r->of_networks)
+			containers_use_networks(&d->containers, &r->networks);
+		else
+			took_containers(d, r);
+		list_done(d);
+	}
+	container_list_free(&r->containers);
+	network_list_free(&r->networks);
+	free(r);
+}
+
+static void on_answer(void *context, const struct http_response *response)
+{
+	struct discovery *d = context;
+	bool of_networks = d->state == NETWORKS;
+	struct reading *r;
+
+	d->request = 0;
+	if (response->status != 200) {
+		describe(d, of_networks ? "its networks" : "its containers", response, d->trouble,
+			 sizeof(d->trouble));
+		if (!of_networks) {
+			list_failed(d);
+			return;
+		}
+		/* Targets without the labels of networks are better than none. */
+		d->counts.failures++;
+		d->state = IDLE;
+		publish(d);
+		return;
+	}
+	d->counts.received_bytes += response->body.n;
+	r = calloc(1, sizeof(*r));
+	if (r) {
+		*r = (struct reading){.d = d, .of_networks = of_networks};
+		buf_str_append(&r->text, response->body);
+	}
+	if (!r || r->text.failed ||
+	    d->context.host->work(d->context.instance, on_read, on_was_read, r) < 0) {
+		if (r)
+			buf_free(&r->text);
+		free(r);
+		snprintf(d->trouble, sizeof(d->trouble), "no memory for a list of containers");
+		list_failed(d);
+	}
+}
+
+static int send(struct discovery *d, struct buf *url)
+{
+	struct error err = ERROR_NULL;
+	struct http_request request = {
+		.method = "GET",
+		.url = buf_str(url),
+		.timeout_ms = LIST_TIMEOUT_MS,
+		.max_response = MAX_LIST,
+		.done = on_answer,
+		.context = d,
+	};
+	int r = -ENOMEM;
+
+	if (!url->failed)
+		r = http_send(client_of(d), &d->settings.http, &request, &d->request, &err);
+	buf_free(url);
+	if (r < 0)
+		snprintf(d->trouble, sizeof(d->trouble), "the Docker engine at %.*s: %s",
+			 STR_FMT(d->settings.host), err.code ? err.text : "out of memory");
+	return r;
+}
+
+/* Asks for what is not up to date; the ids move from `touched` to `asked`. */
+static void ask(void *context)
+{
+	struct discovery *d = context;
+	struct buf url = BUF_NULL;
+
+	d->gather_timer = 0;
+	if (d->state != IDLE)
+		return;
+	if (!d->want_all && d->touched.n == 0) {
+		publish(d);
+		return;
+	}
+	ids_clear(d, true);
+	if (d->want_all) {
+		ids_clear(d, false);
+		d->listed_ns = clock_mono();
+		d->counts.lists++;
+	}
+	d->want_all = false;
+	if (vec_reserve(&d->asked, d->touched.n)) {
+		vec_each (&d->touched, id)
+			d->asked.p[d->asked.n++] = *id;
+		d->touched.n = 0;
+	}
+	settings_list_url(&d->settings, &url, d->asked.p, d->asked.n);
+	d->state = CONTAINERS;
+	if (send(d, &url) < 0)
+		list_failed(d);
+}
+
+static void ask_soon(struct discovery *d)
+{
+	if (d->state == IDLE && (d->want_all || d->touched.n))
+		set_timer(d, &d->gather_timer, GATHER_NS, ask);
+}
+
+/* Networks are asked for where one is new; it is published in any case. */
+static void list_done(struct discovery *d)
+{
+	bool networks = d->state == NETWORKS;
+	struct buf url = BUF_NULL;
+
+	d->state = IDLE;
+	if (!networks && containers_lack_network(&d->containers)) {
+		buf_printf(&url, "%.*s/networks", STR_FMT(d->settings.base));
+		d->state = NETWORKS;
+		if (send(d, &url) == 0)
+			return;
+		d->state = IDLE;
+	}
+	publish(d);
+	ask_soon(d);
+}
+
+/* Has a container asked for again. */
+static void touch(struct discovery *d, struct str id)
+{
+	char *copy;
+
+	if (is_touched(d, id))
+		return;
+	copy = d->want_all || d->settings.by_id || id.n > MAX_ID || d->touched.n >= MAX_TOUCHED
+		       ? NULL
+		       : str_dup(id);
+	if (!copy || !vec_push(&d->touched, ((struct str){copy, id.n}))) {
+		free(copy);
+		d->want_all = true;
+	}
+}
+
+static void on_event(void *context, const struct event *e)
+{
+	struct discovery *d = context;
+	bool network = str_is(e->type, "network");
+	struct str id = network ? e->container : e->id;
+	bool ended = str_is(e->action, "die") || str_is(e->action, "destroy");
+
+	d->counts.events++;
+	if (!id.n || (!network && !str_is(e->type, "container")) ||
+	    (network && !containers_has(&d->containers, id)))
+		return;
+	if (!network && ended && d->settings.running) {
+		containers_remove(&d->containers, id);
+		/* A list that is under way may have it still. */
+		if (d->state != IDLE)
+			touch(d, id);
+		set_timer(d, &d->gather_timer, GATHER_NS, ask);
+		return;
+	}
+	touch(d, id);
+	ask_soon(d);
+}
+
+static bool on_piece(void *context, struct str piece)
+{
+	struct discovery *d = context;
+
+	d->counts.received_bytes += piece.n;
+	return events_feed(&d->events, piece, on_event, d);
+}
+
+static void on_begun(void *context)
+{
+	struct discovery *d = context;
+
+	d->following = true;
+	d->begun_ns = clock_mono();
+	d->no_events[0] = '\0';
+	cancel_timer(d, &d->patience_timer);
+	d->want_all = true;
+	ask_soon(d);
+}
+
+static void on_ended(void *context, const struct http_response *response)
+{
+	struct discovery *d = context;
+	bool connected = response->status != 0 || d->following;
+
+	if (d->following && clock_mono() - d->begun_ns > LASTED_NS)
+		d->wait_ms = FIRST_WAIT_MS;
+	d->stream = 0;
+	d->following = false;
+	if (response->status == 200)
+		snprintf(d->no_events, sizeof(d->no_events),
+			 "the Docker engine at %.*s has ended its stream of events",
+			 STR_FMT(d->settings.host));
+	else
+		describe(d, "its events", response, d->no_events, sizeof(d->no_events));
+	d->counts.failures++;
+	/* An engine that refuses events alone may list its containers all the same. */
+	if (!connected)
+		memcpy(d->trouble, d->no_events, sizeof(d->trouble));
+	say_state(d);
+	if (response->status >= 400)
+		set_timer(d, &d->retry_timer, REFUSED_NS, on_retry);
+	else
+		retry_later(d);
+}
+
+static void follow(struct discovery *d)
+{
+	struct error err = ERROR_NULL;
+	struct buf url = BUF_NULL;
+	int r;
+
+	check(!d->stream);
+	settings_events_url(&d->settings, &url);
+	events_begin(&d->events);
+	r = url.failed ? -ENOMEM
+		       : http_send(client_of(d), &d->settings.http,
+				   &(struct http_request){
+					   .method = "GET",
+					   .url = buf_str(&url),
+					   .max_response = UINT64_MAX,
+					   .uncompressed = true,
+					   .begun = on_begun,
+					   .data = on_piece,
+					   .done = on_ended,
+					   .context = d,
+				   },
+				   &d->stream, &err);
+	buf_free(&url);
+	if (r == 0)
+		return;
+	snprintf(d->trouble, sizeof(d->trouble), "the Docker engine at %.*s: %s",
+		 STR_FMT(d->settings.host), err.code ? err.text : "out of memory");
+	say_state(d);
+	retry_later(d);
+}
+
+static void on_retry(void *context)
+{
+	struct discovery *d = context;
+
+	d->retry_timer = 0;
+	if (d->state == STOPPED)
+		return;
+	if (!d->stream)
+		follow(d);
+	/* Without a stream the list is not waited for. */
+	if (d->want_all)
+		ask_soon(d);
+}
+
+/* The stream has not begun in time, or an engine tells no events. */
+static void on_impatient(void *context)
+{
+	struct discovery *d = context;
+
+	d->patience_timer = 0;
+	d->want_all = true;
+	ask_soon(d);
+}
+
+static void on_refresh(void *context)
+{
+	struct discovery *d = context;
+
+	if (d->following && clock_mono() - d->listed_ns < RELIST_NS)
+		return;
+	d->want_all = true;
+	ask_soon(d);
+}
+
+int32_t discovery_start(void *self, struct andiron_error *err)
+{
+	struct discovery *d = self;
+	const struct andiron_host *host = d->context.host;
+	int64_t every = d->settings.refresh_ns;
+	int r = host->timer_set(d->context.instance, every, every, on_refresh, d,
+				&d->refresh_timer);
+
+	if (r < 0)
+		return r;
+	set_timer(d, &d->patience_timer, WITHOUT_EVENTS, on_impatient);
+	follow(d);
+	return 0;
+}
+
+void discovery_stop(void *self)
+{
+	struct discovery *d = self;
+
+	d->state = STOPPED;
+	cancel_timer(d, &d->gather_timer);
+	cancel_timer(d, &d->retry_timer);
+	cancel_timer(d, &d->refresh_timer);
+	cancel_timer(d, &d->patience_timer);
+	client_loop_free(d->loop);
+	d->loop = NULL;
+}
+
+struct discovery_counts discovery_counts(const struct discovery *d)
+{
+	struct discovery_counts c = d->counts;
+
+	c.containers = d->containers.n;
+	c.targets = d->containers.n_targets;
+	return c;
+}

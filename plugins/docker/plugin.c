@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* andiron-docker.so: discovery.docker. Its options, which are Alloy's and one of ours, and its
+ * metrics; discovery.c runs it. */
+#include "abi/metrics.h"
+#include "client/options.h"
+#include "docker/discovery.h"
+#include "docker/settings.h"
+
+#include <andiron/plugin.h>
+
+static const struct andiron_option filter[] = {
+	OPTION(STRING, "name", NULL, "What to filter by, as docker ps --filter takes it.",
+	       .flags = ANDIRON_OPTION_REQUIRED),
+	OPTION(STRINGS, "values", NULL, "Values, of which a container has one.",
+	       .flags = ANDIRON_OPTION_REQUIRED),
+};
+static const struct andiron_options filter_table = ANDIRON_OPTIONS(filter);
+
+static const struct andiron_option options[] = {
+	OPTION(STRING, "host", NULL,
+	       "Address of the engine: unix:///var/run/docker.sock, tcp://HOST:2375, or "
+	       "https://HOST:2376.",
+	       .flags = ANDIRON_OPTION_REQUIRED),
+	OPTION(INT, "port", "80", "Port in the address of a container that has none.", .min = 0,
+	       .max = UINT16_MAX),
+	OPTION(STRING, "host_networking_host", "\"localhost\"",
+	       "Address of a container that has the host's network."),
+	OPTION(DURATION, "refresh_interval", "\"1m\"",
+	       "How often all containers are listed. Changes are seen at once by events; less than "
+	       "1m counts only where the engine gives none.",
+	       .min = 1, .max = INT64_MAX),
+	OPTION(BOOL, "match_first_network", "true",
+	       "Whether a container in several networks has targets in the first of them by name "
+	       "only."),
+	OPTION(BOOL, "containers_without_network", "false",
+	       "Whether a container in no network is a target, too, without an __address__."),
+	OPTION(BLOCK, "filter", NULL, "Which containers the engine is asked for.",
+	       .flags = ANDIRON_OPTION_REPEATED, .block = &filter_table),
+	CLIENT_OPTIONS,
+};
+static const struct andiron_options docker_options = ANDIRON_OPTIONS(options);
+
+static void metrics(void *self, const struct andiron_metric_sink *sink)
+{
+#define COUNT(member) ABI_COUNTER(struct discovery_counts, member)
+#define GAUGE(member) ABI_GAUGE(struct discovery_counts, member)
+	static const struct abi_metric_row rows[] = {
+		{"andiron_docker_containers", GAUGE(containers), "Containers that are known."},
+		{"andiron_docker_targets", GAUGE(targets), "Targets that are published."},
+		{"andiron_docker_events_total", COUNT(events), "Events of the engine."},
+		{"andiron_docker_lists_total", COUNT(lists), "Requests for all containers."},
+		{"andiron_docker_updates_total", COUNT(updates), "Updates of the targets."},
+		{"andiron_docker_failures_total", COUNT(failures),
+		 "Lists that failed, and streams of events that ended."},
+		{"andiron_docker_received_bytes_total", COUNT(received_bytes),
+		 "Bytes of lists and events."},
+	};
+	struct discovery_counts c = discovery_counts(self);
+
+	abi_metrics(sink, rows, sizeof(rows) / sizeof(*rows), &c);
+}
+
+static const struct andiron_export exports[] = {
+	{"targets", ANDIRON_EXPORT_TARGETS, 0, "A target for each port of a container."},
+};
+
+static const struct andiron_component docker = {
+	.size = sizeof(docker),
+	.name = "discovery.docker",
+	.summary = "Finds containers through the API of a Docker engine.",
+	.options = &docker_options,
+	.exports = exports,
+	.n_exports = 1,
+	.validate = settings_check,
+	.create = discovery_create,
+	.start = discovery_start,
+	.stop = discovery_stop,
+	.destroy = discovery_free,
+	.metrics = metrics,
+};
+
+ANDIRON_PLUGIN("docker", ANDIRON_VERSION, "Apache-2.0", &docker);
