@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 ALLOWED = re.compile(
-    r"^(libc|libm|libelf|liblzma|libz|libzstd|libbpf|libcurl|libjansson|libmicrohttpd"
+    r"^(libc|libm|libresolv|libelf|liblzma|libz|libzstd|libbpf|libcurl|libjansson|libmicrohttpd"
     r"|libprotobuf-c|libyaml-0|ld-linux-[\w-]+)\.so"
 )
 

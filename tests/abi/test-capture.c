@@ -29,6 +29,8 @@ POISONED(yaml_parser_load)
 static const struct {
 	const char *plugin, *names[NAMES_MAX];
 } expected[] = {
+	{"andiron-discovery.so",
+	 {"curl_easy_setopt", "json_loadb", "json_object_get", "yaml_parser_load"}},
 	{"andiron-docker.so", {"curl_easy_setopt", "json_loadb", "json_object_get"}},
 	{"andiron-ebpf.so", {"bpf_object__load_skeleton", "lzma_code", "ring_buffer__new"}},
 	{"andiron-file.so", {NULL}},

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names looked up. Contract in dns.h. */
+#include "discovery/dns.h"
+
+#include "abi/value.h"
+#include "base/clock.h"
+
+#include <arpa/nameser.h>
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <resolv.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#define TRY_SECONDS 2 /* for one answer of one server, */
+#define TRIES       2 /* asked so often */
+#define STACK_BYTES (256u << 10)
+
+struct dns {
+	struct abi_context context;
+	struct arena arena;
+	struct sources sources;
+	VEC(struct str) names;
+	enum dns_type type;
+	uint16_t port;
+	int64_t refresh_ns;
+	uint64_t timer;
+	bool looking_up, stopped;
+	struct dns_counts counts;
+};
+
+/* One name's answer. result: 0, or why there is none. */
+struct lookup {
+	char *name;
+	struct target_rows rows;
+	int result;
+};
+
+/* All names, looked up once. It has all that its thread needs, and outlives a component that goes
+ * first. */
+struct round {
+	struct abi_context context;
+	struct dns *d; /* not to be touched by the thread */
+	enum dns_type type;
+	uint16_t port;
+	size_t n;
+	struct lookup all[];
+};
+
+static const struct {
+	const char *word;
+	int wire;
+} types[] = {
+	[DNS_A] = {"A", ns_t_a},
+	[DNS_AAAA] = {"AAAA", ns_t_aaaa},
+	[DNS_SRV] = {"SRV", ns_t_srv},
+	[DNS_MX] = {"MX", ns_t_mx},
+};
+
+int dns_type_of(struct str word)
+{
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+		if (word.n == strlen(types[i].word) &&
+		    strncasecmp(word.p, types[i].word, word.n) == 0)
+			return (int)i;
+	return -1;
+}
+
+int32_t dns_create(const struct andiron_host *host, uint64_t instance,
+		   const struct andiron_value *args, void **ret_self, struct andiron_error *ret_err)
+{
+	const struct andiron_value *list = value_get(args, "names");
+	int type = dns_type_of(value_str(args, "type", STR("SRV")));
+	struct dns *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	d->context = (struct abi_context){host, instance};
+	d->type = type < 0 ? DNS_SRV : (enum dns_type)type;
+	d->port = (uint16_t)value_int(args, "port", 0);
+	d->refresh_ns = value_int(args, "refresh_interval", 30 * NS_PER_SEC);
+	for (uint64_t i = 0; list && i < list->n_items; i++) {
+		struct str name = arena_str(&d->arena, abi_str(list->items[i].string));
+
+		if (!name.p || !vec_push(&d->names, name)) {
+			dns_free(d);
+			return -ENOMEM;
+		}
+	}
+	if (sources_init(&d->sources, &d->context) < 0) {
+		dns_free(d);
+		return -ENOMEM;
+	}
+	*ret_self = d;
+	return 0;
+}
+
+void dns_free(void *self)
+{
+	struct dns *d = self;
+
+	if (!d)
+		return;
+	sources_fini(&d->sources);
+	vec_free(&d->names);
+	arena_free(&d->arena);
+	free(d);
+}
+
+static void round_free(struct round *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		target_rows_free(&r->all[i].rows);
+		free(r->all[i].name);
+	}
+	free(r);
+}
+
+static struct round *round_new(struct dns *d)
+{
+	struct round *r = calloc(1, sizeof(*r) + d->names.n * sizeof(r->all[0]));
+
+	if (!r)
+		return NULL;
+	*r = (struct round){
+		.context = d->context, .d = d, .type = d->type, .port = d->port, .n = d->names.n};
+	for (size_t i = 0; i < r->n; i++) {
+		r->all[i].name = str_dup(d->names.p[i]);
+		if (!r->all[i].name) {
+			round_free(r);
+			return NULL;
+		}
+	}
+	return r;
+}
+
+/* A name that is not there, or has no record of the type, is an answer, too. */
+static bool is_absent(int fault)
+{
+	return fault == HOST_NOT_FOUND || fault == NO_DATA;
+}
+
+static int look_up(const struct round *r, struct lookup *l, uint8_t *answer)
+{
+	struct __res_state state = {0};
+	int n;
+
+	if (res_ninit(&state) < 0)
+		return -EIO;
+	state.retrans = TRY_SECONDS;
+	state.retry = TRIES;
+	n = res_nsearch(&state, l->name, ns_c_in, types[r->type].wire, answer, NS_MAXMSG);
+	if (n < 0)
+		n = is_absent(state.res_h_errno) ? 0 : -EAGAIN;
+	res_nclose(&state);
+	if (n <= 0)
+		return n;
+	return dns_answer_read(answer, n < NS_MAXMSG ? (size_t)n : NS_MAXMSG, r->type,
+			       str_of(l->name), r->port, &l->rows);
+}
+
+static void take(struct dns *d, struct round *r)
+{
+	const struct lookup *failed = NULL;
+	int code = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		struct source *source = sources_get(&d->sources, r->all[i].name);
+
+		d->counts.lookups++;
+		if (r->all[i].result < 0) {
+			d->counts.failures++;
+			failed = failed ? failed : &r->all[i];
+		} else if (!source || sources_set(&d->sources, source, &r->all[i].rows) < 0) {
+			code = -ENOMEM;
+		}
+	}
+	if (code == 0)
+		code = sources_publish(&d->sources);
+	if (code < 0)
+		abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY,
+			   "out of memory: the targets are not up to date");
+	else if (failed)
+		abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY,
+			   "%s cannot be looked up: %s; the targets that it had stay", failed->name,
+			   failed->result == -EBADMSG
+				   ? "the answer is damaged"
+				   : "no server of /etc/resolv.conf answers for it");
+	else
+		abi_health(&d->context, ANDIRON_HEALTH_HEALTHY, "%zu targets at %zu names",
+			   sources_count(&d->sources), d->names.n);
+}
+
+static void on_round(void *context)
+{
+	struct round *r = context;
+	struct dns *d = r->d;
+
+	d->looking_up = false;
+	if (!d->stopped)
+		take(d, r);
+	round_free(r);
+}
+
+static void *run_round(void *context)
+{
+	struct round *r = context;
+	uint8_t *answer = malloc(NS_MAXMSG);
+
+	for (size_t i = 0; i < r->n; i++)
+		r->all[i].result = answer ? look_up(r, &r->all[i], answer) : -ENOMEM;
+	free(answer);
+	/* A component that has gone is not told. */
+	if (r->context.host->post(r->context.instance, on_round, r) < 0)
+		round_free(r);
+	return NULL;
+}
+
+/* The thread has all signals blocked, as the ABI wants it. */
+static int start_thread(struct round *r)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int code = -pthread_attr_init(&attr);
+
+	if (code < 0)
+		return code;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	code = -pthread_create(&thread, &attr, run_round, r);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return code;
+}
+
+static void begin_round(void *context)
+{
+	struct dns *d = context;
+	struct round *r;
+
+	if (d->looking_up || d->stopped)
+		return;
+	r = round_new(d);
+	d->looking_up = r && start_thread(r) == 0;
+	if (d->looking_up)
+		return;
+	if (r)
+		round_free(r);
+	abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY,
+		   "no thread for looking up names: the targets are not up to date");
+}
+
+int32_t dns_start(void *self, struct andiron_error *err)
+{
+	struct dns *d = self;
+	int r = d->context.host->timer_set(d->context.instance, d->refresh_ns, d->refresh_ns,
+					   begin_round, d, &d->timer);
+
+	if (r == 0)
+		begin_round(d);
+	return r;
+}
+
+void dns_stop(void *self)
+{
+	struct dns *d = self;
+
+	d->stopped = true;
+	if (d->timer)
+		d->context.host->timer_cancel(d->context.instance, d->timer);
+	d->timer = 0;
+}
+
+struct dns_counts dns_counts(const void *self)
+{
+	const struct dns *d = self;
+	struct dns_counts c = d->counts;
+
+	c.targets = sources_count(&d->sources);
+	return c;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options and their checks. Contract in options.h. */
+#include "discovery/options.h"
+
+#include "abi/log.h"
+#include "abi/value.h"
+#include "client/options.h"
+#include "discovery/dns.h"
+#include "discovery/files.h"
+
+static const struct andiron_option of_files[] = {
+	OPTION(STRINGS, "files", NULL,
+	       "Files with target groups in JSON or YAML, by path or pattern. A * may stand in the "
+	       "last part only.",
+	       .flags = ANDIRON_OPTION_REQUIRED),
+	OPTION(DURATION, "refresh_interval", "\"5m\"",
+	       "How often the files are read although no change of them was seen.", .min = 1,
+	       .max = INT64_MAX),
+};
+const struct andiron_options file_options = ANDIRON_OPTIONS(of_files);
+
+static const struct andiron_option of_http[] = {
+	OPTION(STRING, "url", NULL, "Where a list of target groups is, in JSON.",
+	       .flags = ANDIRON_OPTION_REQUIRED),
+	OPTION(DURATION, "refresh_interval", "\"1m\"", "How often it is asked for.", .min = 1,
+	       .max = INT64_MAX),
+	CLIENT_OPTIONS,
+};
+const struct andiron_options http_options = ANDIRON_OPTIONS(of_http);
+
+static const struct andiron_option of_dns[] = {
+	OPTION(STRINGS, "names", NULL, "Names to look up.", .flags = ANDIRON_OPTION_REQUIRED),
+	OPTION(STRING, "type", "\"SRV\"", "The type of record: SRV, A, AAAA or MX."),
+	OPTION(INT, "port", "0", "Port in the addresses of all types but SRV, which need it.",
+	       .min = 0, .max = UINT16_MAX),
+	OPTION(DURATION, "refresh_interval", "\"30s\"", "How often the names are looked up.",
+	       .min = 1, .max = INT64_MAX),
+};
+const struct andiron_options dns_options = ANDIRON_OPTIONS(of_dns);
+
+int32_t file_check(const struct andiron_host *host, const struct andiron_value *args,
+		   struct andiron_report *report)
+{
+	const struct andiron_value *list = value_get(args, "files");
+
+	if (list && list->n_items == 0)
+		abi_report(host, report, ANDIRON_REPORT_ERROR, list, "files names no file");
+	for (uint64_t i = 0; list && i < list->n_items; i++) {
+		struct str pattern = abi_str(list->items[i].string);
+		const char *fault = files_pattern_fault(pattern);
+
+		if (fault)
+			abi_report(host, report, ANDIRON_REPORT_ERROR, &list->items[i],
+				   "\"%.*s\" %s", STR_FMT(pattern), fault);
+	}
+	return 0;
+}
+
+int32_t http_check(const struct andiron_host *host, const struct andiron_value *args,
+		   struct andiron_report *report)
+{
+	const struct andiron_value *url = value_get(args, "url");
+	const char *fault = url ? http_url_fault(abi_str(url->string)) : NULL;
+
+	if (fault)
+		abi_report(host, report, ANDIRON_REPORT_ERROR, url, "url %s", fault);
+	client_check(host, args, report);
+	return 0;
+}
+
+int32_t dns_check(const struct andiron_host *host, const struct andiron_value *args,
+		  struct andiron_report *report)
+{
+	const struct andiron_value *word = value_get(args, "type");
+	int type = dns_type_of(value_str(args, "type", STR("SRV")));
+
+	if (type < 0)
+		abi_report(host, report, ANDIRON_REPORT_ERROR, word,
+			   "type is \"%.*s\"; SRV, A, AAAA and MX can be looked up",
+			   STR_FMT(abi_str(word->string)));
+	else if (type != DNS_SRV && value_int(args, "port", 0) == 0)
+		abi_report(host, report, ANDIRON_REPORT_ERROR, word,
+			   "records of this type say no port: give one by port");
+	return 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What discoveries read: target groups, answers of DNS servers and of a Docker engine. The first
+ * byte chooses the reader. */
+#include "fuzz.h"
+
+#include "discovery/dns-answer.h"
+#include "discovery/groups.h"
+#include "docker/container.h"
+#include "docker/events.h"
+
+#include "base/check.h"
+
+static void tell(void *context, const struct event *event)
+{
+	*(size_t *)context += event->type.n + event->action.n + event->id.n + event->container.n;
+}
+
+static void read_events(struct str text)
+{
+	struct events events = {0};
+	size_t told = 0;
+
+	events_begin(&events);
+	events_feed(&events, str_first(text, text.n / 2), tell, &told);
+	events_feed(&events, str_skip(text, text.n / 2), tell, &told);
+	check(told <= text.n);
+	events_fini(&events);
+}
+
+static void read_lists(struct str text)
+{
+	struct container_list containers = {0};
+	struct network_list networks = {0};
+
+	if (container_list_parse(text, &containers, NULL) == 0)
+		container_list_free(&containers);
+	if (network_list_parse(text, &networks, NULL) == 0)
+		network_list_free(&networks);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+	const struct target_label label = {STR("__meta_url"), STR("u")};
+	struct str text = {(const char *)bytes + 1, n - 1};
+	struct target_rows rows = {0};
+	int r = -1;
+
+	if (n == 0)
+		return 0;
+	switch (bytes[0]) {
+	case 'j':
+		r = groups_from_json(text, label, &rows, NULL);
+		break;
+	case 'y':
+		r = groups_from_yaml(text, label, &rows, NULL);
+		break;
+	case 'e':
+		read_events(text);
+		break;
+	case 'l':
+		read_lists(text);
+		break;
+	default:
+		r = dns_answer_read(bytes + 1, n - 1, (enum dns_type)(bytes[0] & 3), STR("n"), 80,
+				    &rows);
+		break;
+	}
+	if (r == 0)
+		target_rows_free(&rows);
+	return 0;
+}
