@@ -36,6 +36,8 @@ def get(name):
     )
     if made.returncode == 3:
         raise Skip("Go is missing; install golang 1.25 or later")
+    if made.returncode == 5:
+        raise Skip("pip is missing; install python3-pip")
     made.check_returncode()
     return made.stdout.strip()
 

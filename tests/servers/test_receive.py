@@ -103,13 +103,18 @@ pyroscope.write "server" {{
         self.folder.cleanup()
 
 
-def through(command, least):
+def through(command, least, **environment):
     """Runs an SDK's program against a recorder before the agent; all that it was told is taken
     arrives, byte for byte."""
     with Pyroscope() as server, Recorder(server.url) as behind, Agent(behind.url) as agent:
         with Recorder(agent.url) as before:
             done = subprocess.run(
-                [*command, before.url], capture_output=True, text=True, timeout=120, check=False
+                [*command, before.url],
+                env={**os.environ, **environment},
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
             )
             assert done.returncode == 0, done.stdout + done.stderr
             answers = [(status, path) for path, _, _, status in before.requests]
@@ -132,6 +137,14 @@ def go_sdk():
     assert {"process_cpu", "memory", "mutex", "block"} <= names, names
     assert {one["service_name"] for one in series} == {"sdk.go"}, series
     assert {one["region"] for one in series} == {"eu"}, series
+
+
+def python_sdk():
+    """Pyroscope's Python client, which pushes by the push API: the same."""
+    program = os.path.join(os.path.dirname(__file__), "sdk-python", "program.py")
+    series = through([sys.executable, program], 1, PYTHONPATH=get("sdk-python"))
+    assert {one["__name__"] for one in series} == {"process_cpu"}, series
+    assert {one["service_name"] for one in series} == {"sdk.python"}, series
 
 
 def folded():
@@ -237,4 +250,4 @@ def backpressure():
                 print(f"# {len(taken)} taken, {refused} refused", flush=True)
 
 
-sys.exit(run([go_sdk, folded, faults_are_told, strangers, backpressure]))
+sys.exit(run([go_sdk, python_sdk, folded, faults_are_told, strangers, backpressure]))
