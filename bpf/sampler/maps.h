@@ -20,7 +20,8 @@ struct {
 	__uint(value_size, 65536);
 } logs SEC(".maps");
 
-/* Written to by user space only, as a barrier: see session_swap. */
+/* Written to by user space only, as a barrier: see session_swap. Empty before, since the kernel
+ * waits whenever it is put there. */
 struct sampler_nothing {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -33,7 +34,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__array(values, struct sampler_nothing);
-} barrier SEC(".maps") = {.values = {&nothing}};
+} barrier SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
