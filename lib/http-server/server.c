@@ -411,6 +411,11 @@ struct buf server_request_take_body(struct server_request *r)
 	return taken;
 }
 
+unsigned int server_request_status(const struct server_request *r)
+{
+	return r->status;
+}
+
 void server_request_set(struct server_request *r, void *value)
 {
 	r->value = value;

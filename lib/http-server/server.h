@@ -72,6 +72,9 @@ struct str server_request_body(const struct server_request *r);
 /* Gives the body's memory to the caller, who frees it; the limits no longer count it. */
 struct buf server_request_take_body(struct server_request *r);
 
+/* What it was answered, by its owner or by the server; 0: nothing yet. */
+unsigned int server_request_status(const struct server_request *r);
+
 /* A pointer of the server's owner, NULL at first. */
 void server_request_set(struct server_request *r, void *value);
 void *server_request_get(const struct server_request *r);

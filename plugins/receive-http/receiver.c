@@ -68,8 +68,11 @@ static bool is_push(const struct server_request *request)
 	return str_is(server_request_path(request), "/push.v1.PusherService/Push");
 }
 
+/* At a request's end, since the server answers some by itself. */
 static void count(struct receiver *r, unsigned int status)
 {
+	if (status == 0) /* whoever asked has gone */
+		return;
 	if (status == 200)
 		r->counts.accepted++;
 	else if (status == 429)
@@ -80,13 +83,11 @@ static void count(struct receiver *r, unsigned int status)
 		r->counts.failed++;
 }
 
-static void refuse(struct receiver *r, struct server_request *request, unsigned int status,
-		   const char *why)
+static void refuse(struct server_request *request, unsigned int status, const char *why)
 {
 	struct server_answer answer = {.status = status, .type = "text/plain; charset=utf-8"};
 	struct buf text = BUF_NULL;
 
-	count(r, status);
 	if (is_push(request)) {
 		answer.type = "application/json";
 		buf_printf(&text, "{\"code\":\"%s\",\"message\":", connect_code(status));
@@ -102,11 +103,10 @@ static void refuse(struct receiver *r, struct server_request *request, unsigned 
 	buf_free(&text);
 }
 
-static void accept_request(struct receiver *r, struct server_request *request)
+static void accept_request(struct server_request *request)
 {
 	struct server_answer answer = {.status = 200};
 
-	count(r, 200);
 	if (is_push(request)) {
 		bool json = str_starts(server_request_header(request, "Content-Type"),
 				       STR("application/json"));
@@ -144,17 +144,24 @@ static void end(struct job *job, unsigned int status, const char *why)
 	struct server_request *request = job->request;
 
 	if (request && status == 200)
-		accept_request(r, request);
+		accept_request(request);
 	else if (request)
-		refuse(r, request, status, why);
+		refuse(request, status, why);
 	job_free(job);
 	if (request)
 		listener_turn(&r->listener);
 }
 
-static void on_taken(void *arg)
+static void on_offered(void *arg, int32_t result)
 {
-	end(arg, 200, NULL);
+	struct job *job = arg;
+
+	if (result) {
+		end(job, 503, "whoever takes the profiles from here has stopped; send it again");
+		return;
+	}
+	job->receiver->counts.bytes += job->asked.body.n;
+	end(job, 200, NULL);
 }
 
 static void run(void *arg)
@@ -182,10 +189,16 @@ static void end_unoffered(struct job *job, int rc)
 		end(job, 503, "forward_to is empty: nobody takes profiles from here");
 		break;
 	case -ESHUTDOWN:
-		end(job, 503, "this agent is stopping");
+		end(job, 503,
+		    "whoever takes the profiles from here is stopping, or has not started");
+		break;
+	case -ENOMEM:
+		end(job, 503, "memory is short");
 		break;
 	default:
-		end(job, 503, "memory is short");
+		end(job, 500,
+		    "this agent made a batch of it that it refuses itself: a defect of the agent; "
+		    "please report it, with what was sent");
 	}
 }
 
@@ -204,13 +217,11 @@ static void on_read(void *arg)
 		end(job, 503, NULL);
 		return;
 	}
-	rc = c->host->offer_batch(c->instance, job->batch, on_taken, job);
+	rc = c->host->offer_batch(c->instance, job->batch, on_offered, job);
 	if (rc) {
 		end_unoffered(job, rc);
 		return;
 	}
-	r->counts.batches++;
-	r->counts.bytes += job->asked.body.n;
 	batch_release(job->batch);
 	job->batch = NULL;
 }
@@ -286,7 +297,7 @@ static void on_whole(void *context, struct server_request *request)
 		return;
 	if (job)
 		job_free(job);
-	refuse(r, request, 503, "memory is short");
+	refuse(request, 503, "memory is short");
 }
 
 /* What the head alone decides. */
@@ -298,16 +309,16 @@ static void on_head(void *context, struct server_request *request)
 	struct str encoding = server_request_header(request, "Content-Encoding");
 
 	if (r->ending)
-		refuse(r, request, 503, "this agent is stopping");
+		refuse(request, 503, "this agent is stopping");
 	else if (!is_push(request) && !str_is(path, "/ingest"))
-		refuse(r, request, 404, "there are /push.v1.PusherService/Push and /ingest");
+		refuse(request, 404, "there are /push.v1.PusherService/Push and /ingest");
 	else if (!server_request_is(request, "POST"))
-		refuse(r, request, 405, "profiles are sent by POST");
+		refuse(request, 405, "profiles are sent by POST");
 	else if (encoding.n && !str_is(encoding, "gzip") && !str_is(encoding, "identity"))
-		refuse(r, request, 415, "the only Content-Encoding that is taken is gzip");
+		refuse(request, 415, "the only Content-Encoding that is taken is gzip");
 	else if (is_push(request) && !str_starts(type, STR("application/proto")) &&
 		 !str_starts(type, STR("application/json")))
-		refuse(r, request, 415,
+		refuse(request, 415,
 		       "push with Content-Type application/proto or application/json; gRPC is not "
 		       "spoken here");
 }
@@ -316,6 +327,7 @@ static void on_over(void *context, struct server_request *request)
 {
 	struct job *job = server_request_get(request);
 
+	count(context, server_request_status(request));
 	if (!job)
 		return;
 	job->request = NULL;

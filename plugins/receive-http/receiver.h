@@ -2,13 +2,20 @@
 /* The engine of pyroscope.receive_http: requests are read on workers, offered to whoever is behind
  * `forward_to`, and answered.
  *
- *     200       every consumer has returned from the profiles: a writer with a spool has them on
- *               disk, one without in its queue
- *     400, 413  what was sent is not, or is too large; a sentence says what
- *     429       somebody behind has no room, or too much is under way here: nothing was taken
- *     503       the component is stopping, sends to nobody, or memory is short: nothing was taken
+ *     200            every consumer has returned from the profiles: a writer with a spool has them
+ *                    on disk, one without in its queue
+ *     400, 413       what was sent is not, or is too large; a sentence says what
+ *     404, 405, 415  there is no such path, method, or type or encoding of the content
+ *     429            somebody behind has no room, or too much is under way here: nothing was taken
+ *     500            a defect of the agent: nothing was taken
+ *     503            the component is stopping, sends to nobody, or memory is short: nothing was
+ *                    taken. Or one of the consumers has stopped, and never got what was taken; the
+ *                    others have it
+ *     504            no answer in time: it may have been taken
  *
- * Push answers as Connect does, in JSON. Used under the component's strand. */
+ * An error is a sentence: in JSON, as Connect has it, for a push; else, and where the server
+ * answers by itself (413, 429, 503, 504: lib/http-server), as plain text. Used under the
+ * component's strand. */
 #pragma once
 
 #include "http-server/listener.h"
@@ -19,7 +26,7 @@ struct receiver;
 
 /* What has been answered, and what is under way. */
 struct receiver_counts {
-	uint64_t batches, bytes; /* taken */
+	uint64_t bytes; /* of bodies that were handed on */
 	uint64_t accepted, refused, rejected, failed; /* answers: 200; 4xx; 429; 5xx */
 	uint64_t connections, connection_limit, held_bytes;
 };

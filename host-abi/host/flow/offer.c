@@ -12,8 +12,9 @@
 struct offered {
 	struct job job;
 	struct instance *from;
-	andiron_call_fn fn;
+	andiron_offer_fn fn;
 	void *arg;
+	atomic_bool dropped; /* by one consumer at least */
 	atomic_uint refs; /* consumers that have it, and whoever makes it */
 };
 
@@ -22,12 +23,12 @@ static void call(struct job *job)
 	struct offered *offer = container_of(job, struct offered, job);
 	struct instance *from = offer->from;
 
-	offer->fn(offer->arg);
+	offer->fn(offer->arg, atomic_load(&offer->dropped) ? -ECANCELED : 0);
 	free(offer);
 	instance_unref(from);
 }
 
-static struct offered *offer_new(struct instance *from, andiron_call_fn fn, void *arg)
+static struct offered *offer_new(struct instance *from, andiron_offer_fn fn, void *arg)
 {
 	struct offered *offer = malloc(sizeof(*offer));
 
@@ -46,8 +47,10 @@ static void offer_free(struct offered *offer)
 	free(offer);
 }
 
-void offer_unref(struct offered *offer)
+void offer_unref(struct offered *offer, bool dropped)
 {
+	if (offer && dropped)
+		atomic_store(&offer->dropped, true);
 	if (!offer || atomic_fetch_sub(&offer->refs, 1) != 1)
 		return;
 	if (!strand_submit(&offer->from->strand, &offer->job))
@@ -83,7 +86,7 @@ static int reserve(const struct instance *from, const struct andiron_batch *batc
 	return rc;
 }
 
-int offer_batch(struct instance *from, const struct andiron_batch *batch, andiron_call_fn fn,
+int offer_batch(struct instance *from, const struct andiron_batch *batch, andiron_offer_fn fn,
 		void *arg)
 {
 	struct offered *offer = offer_new(from, fn, arg);
@@ -107,6 +110,6 @@ int offer_batch(struct instance *from, const struct andiron_batch *batch, andiro
 	if (rc)
 		offer_free(offer);
 	else
-		offer_unref(offer);
+		offer_unref(offer, false);
 	return rc;
 }

@@ -27,10 +27,10 @@ void queue_init(struct instance *consumer, uint64_t limit)
 	consumer->batch.light = handed_over;
 }
 
-static void item_free(struct queue_item *item)
+static void item_free(struct queue_item *item, bool dropped)
 {
 	item->batch->release(item->batch->owner);
-	offer_unref(item->offer);
+	offer_unref(item->offer, dropped);
 	free(item);
 }
 
@@ -122,7 +122,7 @@ void queue_unreserve(struct instance *consumer, struct queue_item *item)
 	check(consumer->queue.bytes >= item->batch->bytes);
 	consumer->queue.bytes -= item->batch->bytes;
 	pthread_mutex_unlock(&consumer->lock);
-	item_free(item);
+	item_free(item, true);
 }
 
 void queue_put_reserved(struct instance *consumer, struct queue_item *item, struct offered *offer)
@@ -193,7 +193,7 @@ static void hand_over(struct job *job)
 	samples = item->batch->samples;
 	ledger_processing(ledger, &consumer->ledger_node, samples);
 	consumer->component->batch(consumer->self, item->batch);
-	item_free(item);
+	item_free(item, false);
 	ledger_processed(ledger, &consumer->ledger_node, samples);
 }
 
@@ -237,7 +237,7 @@ void queue_close(struct instance *consumer, const char *reason)
 	while ((item = take(consumer))) {
 		ledger_unqueued(&consumer->host->ledger, &consumer->ledger_node, str_of(reason),
 				item->batch->samples);
-		item_free(item);
+		item_free(item, true);
 	}
 }
 

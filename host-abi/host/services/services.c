@@ -127,7 +127,8 @@ static int32_t spawn(uint64_t instance, const struct andiron_spawn *spec, andiro
 	return i && spec && fn ? calls_spawn(i, spec, fn, arg) : -EINVAL;
 }
 
-/* The layout, and that `samples` is what rows and encoded profiles say: the ledger counts by it. */
+/* The layout, and that `samples` is what rows and encoded profiles say, and no more than it may be:
+ * the ledger counts by it. */
 static bool sound(const struct andiron_batch *batch)
 {
 	struct batch_view view;
@@ -141,7 +142,7 @@ static bool sound(const struct andiron_batch *batch)
 	for (uint64_t n = 0; n < rows; n++)
 		if (__builtin_add_overflow(sum, batch_row(&view, (uint32_t)n).samples, &sum))
 			return false;
-	return rows <= UINT32_MAX && sum == batch->samples;
+	return rows <= UINT32_MAX && sum == batch->samples && sum <= ANDIRON_BATCH_MAX_SAMPLES;
 }
 
 static int32_t send_batch(uint64_t instance, const struct andiron_batch *batch)
@@ -165,7 +166,7 @@ static int32_t send_batch(uint64_t instance, const struct andiron_batch *batch)
 	return 0;
 }
 
-static int32_t offer(uint64_t instance, const struct andiron_batch *batch, andiron_call_fn done,
+static int32_t offer(uint64_t instance, const struct andiron_batch *batch, andiron_offer_fn done,
 		     void *arg)
 {
 	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);

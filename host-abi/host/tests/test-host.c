@@ -173,81 +173,6 @@ TEST(a_blocked_consumer_blocks_nobody)
 	host_free(blocked.host);
 }
 
-/* What is offered goes to all consumers or to none, the producer hears when they are done with it,
- * and what was refused is in no book. */
-struct offered {
-	struct blocked blocked;
-	int accepted, taken;
-};
-
-static void on_taken(void *arg)
-{
-	((struct offered *)((struct probe *)arg)->user)->taken++;
-}
-
-static void offer_some(struct probe *p)
-{
-	struct offered *o = p->user;
-	const struct andiron_batch *large = test_batch(1, 20000);
-
-	for (int i = 0; i < 10; i++) {
-		const struct andiron_batch *batch = test_batch(1, 4000);
-		int rc = p->host->offer_batch(p->instance, batch, on_taken, p);
-
-		expect(rc == 0 || rc == -EAGAIN);
-		o->accepted += rc == 0;
-		batch_release(batch);
-	}
-	expect_eq(p->host->offer_batch(p->instance, large, on_taken, p), -E2BIG);
-	expect_eq(p->host->offer_batch(p->instance, large, NULL, p), -EINVAL);
-	p->host->full(o->blocked.other->instance, 1);
-	expect_eq(p->host->offer_batch(p->instance, large, on_taken, p), -EAGAIN);
-	p->host->full(o->blocked.other->instance, 0);
-	batch_release(large);
-}
-
-static void stop_when_taken(void *context)
-{
-	struct offered *o = context;
-
-	if (o->blocked.producer->n_start == 0)
-		return;
-	if (!o->blocked.done)
-		for (int i = 0; i < o->accepted; i++)
-			sem_post(&o->blocked.go);
-	o->blocked.done = true;
-	if (o->taken == o->accepted)
-		host_stop(o->blocked.host);
-}
-
-TEST(an_offer_is_taken_by_all_or_by_none)
-{
-	struct offered o = {0};
-	struct probe a = {.on_start = offer_some, .user = &o}, c = {0};
-	struct probe slow = {.block_batch = &o.blocked.go};
-	struct plan *plan = test_plan();
-	uint32_t na = test_node(plan, "a", &test_producer, &a);
-	uint32_t nb = test_node(plan, "slow", &test_writer, &slow);
-	uint32_t nc = test_node(plan, "c", &test_writer, &c);
-
-	test_batches(plan, na, nc);
-	test_batches(plan, na, nb);
-	sem_init(&o.blocked.go, 0, 0);
-	o.blocked.producer = &a;
-	o.blocked.other = &c;
-	o.blocked.host = test_host((struct host_options){.queue_bytes = 10000, .workers = 3});
-	expect_eq(host_load(o.blocked.host, plan, NULL), 0);
-	expect_eq(host_timer(o.blocked.host, NS_PER_MSEC, NS_PER_MSEC, stop_when_taken, &o), 0);
-	test_run(o.blocked.host, 0);
-	/* Two fit, and one may have been taken out. */
-	expect(o.accepted == 2 || o.accepted == 3);
-	expect_eq(o.taken, o.accepted);
-	expect_eq(c.samples, o.accepted);
-	expect_eq(slow.samples, o.accepted);
-	expect_eq(test_writer_row(o.blocked.host, "c")->delivered, o.accepted);
-	host_free(o.blocked.host);
-}
-
 /* What cannot be delivered by the deadline is counted, and the host ends. */
 static void release_slow(void *context)
 {
@@ -364,6 +289,37 @@ static void send_bad(struct probe *p)
 	expect_eq(p->host->send_batch(0, &bad), -EINVAL);
 	p->host->ledger_add(p->instance, ANDIRON_LEDGER_TAKEN, NULL, 1);
 	bad.release(bad.owner);
+}
+
+/* Nor may one batch hold so much that sums of batches overflow. */
+static void send_huge(struct probe *p)
+{
+	const struct andiron_batch *most = test_batch(ANDIRON_BATCH_MAX_SAMPLES, 0);
+	const struct andiron_batch *huge = test_batch(ANDIRON_BATCH_MAX_SAMPLES + 1, 0);
+
+	p->host->ledger_add(p->instance, ANDIRON_LEDGER_TAKEN, NULL, huge->samples);
+	expect_eq(p->host->send_batch(p->instance, huge), -EINVAL);
+	p->host->ledger_add(p->instance, ANDIRON_LEDGER_TAKEN, NULL, most->samples);
+	expect_eq(p->host->send_batch(p->instance, most), 0);
+	batch_release(huge);
+	batch_release(most);
+}
+
+TEST(a_batch_has_so_many_samples_at_most)
+{
+	struct probe a = {.on_start = send_huge}, w = {0};
+	struct host *host;
+	struct plan *plan = test_plan();
+	uint32_t na = test_node(plan, "a", &test_producer, &a);
+	uint32_t nw = test_node(plan, "w", &test_writer, &w);
+
+	test_batches(plan, na, nw);
+	host = test_host((struct host_options){.live = test_stop_live, .context = &host});
+	expect_eq(host_load(host, plan, NULL), 0);
+	test_run(host, 0);
+	expect_eq(w.samples, ANDIRON_BATCH_MAX_SAMPLES);
+	expect_eq(test_dropped(host, "w", "a:invalid"), ANDIRON_BATCH_MAX_SAMPLES + 1);
+	host_free(host);
 }
 
 TEST(a_lying_batch_is_refused)

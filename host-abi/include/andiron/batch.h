@@ -28,6 +28,9 @@ extern "C" {
 
 #define ANDIRON_BATCH_MAX_BYTES (64u << 20)
 
+/* Of one batch: so that sums of many batches do not overflow. */
+#define ANDIRON_BATCH_MAX_SAMPLES (1ull << 40)
+
 /* Column ids and the record type of each. */
 #define ANDIRON_COL_STRING     1u  /* andiron_string */
 #define ANDIRON_COL_FUNCTION   2u  /* andiron_function */
@@ -237,9 +240,9 @@ struct andiron_segment {
 #define ANDIRON_DEMANGLE_FULL       3u
 
 /* The batch. start_ns and end_ns: CLOCK_REALTIME. `samples` is the sum of samples over all rows,
- * and one for each encoded profile, by which queues and the ledger count; `bytes` is what this
- * batch adds in memory (without what it borrows). producer is the instance that took the samples,
- * sequence rises by one per batch of it.
+ * and one for each encoded profile, at most ANDIRON_BATCH_MAX_SAMPLES, by which the ledger counts;
+ * `bytes`, by which queues count, is what this batch adds in memory (without what it borrows).
+ * producer is the instance that took the samples, sequence rises by one per batch of it.
  *
  * retain and release: [any], O(1), the last release frees; no batch is ever changed after it was
  * handed on. */

@@ -55,6 +55,7 @@ struct andiron_report; /* a host-owned list of findings, see report_add */
 #define ANDIRON_WATCH_OUT 4u
 
 typedef void (*andiron_call_fn)(void *arg);
+typedef void (*andiron_offer_fn)(void *arg, int32_t result);
 typedef void (*andiron_watch_fn)(void *arg, int32_t fd, uint32_t events);
 
 /* A child process for `spawn`. argv and envp end with NULL; argv[0] is an absolute path. `input` is
@@ -193,14 +194,16 @@ struct andiron_host {
 
 	/* As send_batch, for a producer to whom somebody listens: to all consumers or to none, so
 	 * that it can say what came of it. The host counts the samples as TAKEN. `done` is called,
-	 * [loop] [serial], once every consumer has returned from the batch, which is when a writer
-	 * with a spool has it on disk; not after destroy. -EAGAIN: one of those behind it has no
-	 * room, or is full; nothing was taken, and nothing is counted. -E2BIG: more than a queue
-	 * holds at all. -ENOTCONN: `forward_to` is empty. -ESHUTDOWN: a consumer is stopping.
-	 * -EINVAL as for send_batch, but not counted. Absent in shorter tables. [any],
-	 * O(consumers). */
+	 * [loop] [serial], once no consumer has the batch any more; not after destroy. Its `result`
+	 * is 0 if every consumer has returned from it, which is when a writer with a spool has it
+	 * on disk; -ECANCELED if the host has dropped it before one of them got it, which is when
+	 * that one stops, or has not started; the ledger counts that. -EAGAIN: one of those behind
+	 * it has no room, or is full; nothing was taken, and nothing is counted. -E2BIG: more than
+	 * a queue holds at all. -ENOTCONN: `forward_to` is empty. -ESHUTDOWN: a consumer is
+	 * stopping, or has not started. -EINVAL as for send_batch, but not counted. Absent in
+	 * shorter tables. [any], O(consumers). */
 	int32_t (*offer_batch)(uint64_t instance, const struct andiron_batch *batch,
-			       andiron_call_fn done, void *arg);
+			       andiron_offer_fn done, void *arg);
 
 	/* Says whether the component's own store is as good as full, so that what it takes now
 	 * costs something older. While it is, offer_batch refuses. Absent in shorter tables. [any],
