@@ -114,12 +114,15 @@ static uint32_t add_stack(struct batch_builder *b, struct str frames)
 	return batch_add_stack(b, leaf_first, n);
 }
 
-static int add_rows(struct batch_builder *b, const struct ingest *in, bool counted, uint32_t type,
-		    int64_t scale, struct error *err)
+/* A line counts as many samples as it says where it says samples, that is of sampled time; another
+ * amount (bytes, objects, time waited) is no number of samples, and counts as one. */
+static int add_rows(struct batch_builder *b, const struct ingest *in, bool counted,
+		    const struct suffix *suffix, int64_t period, struct error *err)
 {
+	uint32_t type = add_type(b, suffix, period);
 	struct str rest = in->body;
 	struct folded_line line;
-	uint64_t number = 0, n_rows = 0;
+	uint64_t number = 0, n_rows = 0, left = ANDIRON_BATCH_MAX_SAMPLES;
 	int rc;
 
 	while ((rc = folded_next(&rest, counted, &number, &line, err)) == 1) {
@@ -127,10 +130,14 @@ static int add_rows(struct batch_builder *b, const struct ingest *in, bool count
 
 		if (!line.value)
 			continue;
-		if (__builtin_mul_overflow((int64_t)line.value, scale, &row.value))
+		if (__builtin_mul_overflow((int64_t)line.value, period, &row.value))
 			return error_set(err, -EBADMSG, "line %llu has too large a number",
 					 (unsigned long long)number);
-		row.samples = line.value;
+		row.samples = is_time(suffix) ? line.value : 1;
+		if (row.samples > left)
+			return error_set(err, -EBADMSG,
+					 "the folded text counts more than 2^40 samples");
+		left -= row.samples;
 		row.stack = add_stack(b, line.frames);
 		if (!batch_add_row(b, &row))
 			return 0; /* batch_finish says why */
@@ -162,7 +169,7 @@ int intake_folded(const struct ingest *in, bool counted, const struct andiron_ba
 	b = batch_builder_new();
 	rc = b ? begin_group(b, in) : -ENOMEM;
 	if (!rc)
-		rc = add_rows(b, in, counted, add_type(b, suffix, period), period, err);
+		rc = add_rows(b, in, counted, suffix, period, err);
 	if (rc) {
 		batch_builder_free(b);
 		return rc;

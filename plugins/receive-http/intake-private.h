@@ -17,13 +17,15 @@ struct ingest {
 };
 
 /* Alloy's rule: who names no service is one by the name of its profiles; who does keeps that name
- * as app_name. `name` is `__name__` as it was sent. 0 or -ENOMEM. */
-int intake_service_name(series_labels *labels, struct str name);
+ * as app_name. The series is `labels` from `first` on, `name` its `__name__` as it was sent. 0 or
+ * -ENOMEM. */
+int intake_service_name(series_labels *labels, size_t first, struct str name);
 
 /* Rows from folded text; `counted` as in folded.h. */
 int intake_folded(const struct ingest *in, bool counted, const struct andiron_batch **ret,
 		  struct error *err);
 
 /* "now-10s", or seconds, milliseconds, microseconds or nanoseconds since 1970: CLOCK_REALTIME in
- * ns; `now` where it is empty or says nothing. */
+ * ns, from 1970 to 2116, so that whoever adds or subtracts such times cannot overflow; `now` where
+ * it is empty, or says nothing or another time. */
 int64_t intake_time(struct str text, int64_t now);

@@ -14,25 +14,39 @@
 
 #define DEFAULT_RATE 100
 #define MAX_RATE     1000000u
+#define MAX_TIME_NS  (INT64_MAX / 2)
 
-int intake_service_name(series_labels *labels, struct str name)
+int intake_service_name(series_labels *labels, size_t first, struct str name)
 {
 	struct target_label l = {STR("service_name"), name};
 
-	vec_each (labels, at)
-		if (str_is(at->name, "service_name") && at->value.n)
+	for (size_t i = first; i < labels->n; i++)
+		if (str_is(labels->p[i].name, "service_name") && labels->p[i].value.n)
 			l.name = STR("app_name");
 	return vec_push(labels, l) ? 0 : -ENOMEM;
 }
 
-/* Looks a profile over and fills in what that says. */
-static int look(struct encoded_profile *p, struct buf *raw, struct profile_outline *ret,
-		struct error *err)
+static int too_much(struct error *err)
 {
-	int rc = profile_outline(p->bytes, raw, ret, err);
+	return error_set(err, -E2BIG,
+			 "the profiles of the request, with their labels, are more than %zu MiB "
+			 "uncompressed",
+			 INTAKE_MAX_RAW >> 20);
+}
 
+/* Looks a profile over and fills in what that says. `*left` is what the request may still have
+ * uncompressed: small bytes can be large profiles, and many of them. */
+static int look(struct encoded_profile *p, struct buf *raw, size_t *left,
+		struct profile_outline *ret, struct error *err)
+{
+	size_t max = *left < PROFILE_MAX_RAW ? *left : PROFILE_MAX_RAW;
+	int rc = profile_outline(p->bytes, raw, max, ret, err);
+
+	if (rc == -E2BIG && max < PROFILE_MAX_RAW)
+		return too_much(err);
 	if (rc)
 		return rc;
+	*left -= ret->raw_bytes;
 	p->format = ANDIRON_ENCODED_PPROF;
 	p->raw_bytes = ret->raw_bytes;
 	p->n_stacks = ret->n_stacks;
@@ -59,6 +73,7 @@ static int push_labels(const struct push_request *request, const struct pushed *
 		       series_labels *out)
 {
 	struct str name = STR_NULL;
+	size_t first = out->n;
 
 	for (size_t i = 0; i < p->n_labels; i++) {
 		struct target_label l = request->labels.p[p->label_start + i];
@@ -68,31 +83,55 @@ static int push_labels(const struct push_request *request, const struct pushed *
 		if (!vec_push(out, l))
 			return -ENOMEM;
 	}
-	return intake_service_name(out, name);
+	return intake_service_name(out, first, name);
 }
 
-static int read_push(const struct intake_request *request, const struct intake_head *head,
-		     struct push_request *push, series_labels *labels,
-		     const struct andiron_batch **ret, struct error *err)
+/* Labels are sorted, copied and looked up for each profile that has them. */
+static size_t label_bytes(const struct target_label *labels, size_t n)
+{
+	size_t bytes = n * sizeof(*labels);
+
+	for (size_t i = 0; i < n; i++)
+		bytes += labels[i].name.n + labels[i].value.n;
+	return bytes;
+}
+
+/* The profiles of a series follow each other and share its labels. */
+static bool same_series(const struct pushed *a, const struct pushed *b)
+{
+	return a->label_start == b->label_start && a->n_labels == b->n_labels;
+}
+
+static int read_push(const struct intake_head *head, const struct push_request *push,
+		     series_labels *labels, const struct andiron_batch **ret, struct error *err)
 {
 	struct encoded_profile *profiles = calloc(push->profiles.n, sizeof(*profiles));
 	size_t *starts = calloc(push->profiles.n + 1, sizeof(*starts));
+	size_t left = INTAKE_MAX_RAW, start = 0, bytes = 0;
 	struct buf raw = BUF_NULL;
 	struct profile_outline seen;
 	int rc = profiles && starts ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < push->profiles.n && !rc; i++) {
-		profiles[i].bytes = push->profiles.p[i].profile;
-		rc = look(&profiles[i], &raw, &seen, err);
-		if (!rc)
-			rc = push_labels(push, &push->profiles.p[i], labels);
-		if (!rc)
-			starts[i + 1] = labels->n;
+		const struct pushed *p = &push->profiles.p[i];
+
+		if (i == 0 || !same_series(p - 1, p)) {
+			start = labels->n;
+			rc = push_labels(push, p, labels);
+			bytes = label_bytes(labels->p + start, labels->n - start);
+		}
+		starts[i] = start;
+		profiles[i].n_labels = labels->n - start;
+		profiles[i].bytes = p->profile;
+		if (!rc && bytes > left)
+			rc = too_much(err);
+		if (!rc) {
+			left -= bytes;
+			rc = look(&profiles[i], &raw, &left, &seen, err);
+		}
 	}
-	for (size_t i = 0; i < push->profiles.n && !rc; i++) { /* the labels are where they stay */
+	for (size_t i = 0; i < push->profiles.n && !rc; i++) /* the labels are where they stay */
 		profiles[i].labels = labels->p + starts[i];
-		profiles[i].n_labels = starts[i + 1] - starts[i];
-	}
 	if (!rc)
 		rc = batch_of(profiles, push->profiles.n, head, ret, err);
 	buf_free(&raw);
@@ -110,7 +149,7 @@ static int take_push(const struct intake_request *request, const struct intake_h
 	int rc = push_request_parse(body, json, &push, err);
 
 	if (!rc)
-		rc = read_push(request, head, &push, &labels, ret, err);
+		rc = read_push(head, &push, &labels, ret, err);
 	vec_free(&labels);
 	push_request_fini(&push);
 	return rc;
@@ -118,18 +157,21 @@ static int take_push(const struct intake_request *request, const struct intake_h
 
 int64_t intake_time(struct str text, int64_t now)
 {
+	int64_t unit = 1;
 	uint64_t n;
 
 	if (str_starts(text, STR("now-")) && text.n > 5 && text.p[text.n - 1] == 's' &&
-	    str_u64((struct str){text.p + 4, text.n - 5}, &n) && n < UINT32_MAX)
-		return now - (int64_t)n * NS_PER_SEC;
-	if (!str_u64(text, &n) || n > INT64_MAX)
+	    str_u64((struct str){text.p + 4, text.n - 5}, &n))
+		return n <= (uint64_t)(now / NS_PER_SEC) ? now - (int64_t)n * NS_PER_SEC : now;
+	if (!str_u64(text, &n))
 		return now;
 	if (n < UINT64_C(100000000000))
-		return (int64_t)n * NS_PER_SEC;
-	if (n < UINT64_C(100000000000000))
-		return (int64_t)n * NS_PER_MSEC;
-	return n < UINT64_C(100000000000000000) ? (int64_t)n * 1000 : (int64_t)n;
+		unit = NS_PER_SEC;
+	else if (n < UINT64_C(100000000000000))
+		unit = NS_PER_MSEC;
+	else if (n < UINT64_C(100000000000000000))
+		unit = 1000;
+	return n <= (uint64_t)(MAX_TIME_NS / unit) ? (int64_t)n * unit : now;
 }
 
 /* A profile in pprof: raw, or the part `profile` of a form. */
@@ -142,6 +184,7 @@ static int take_pprof(struct ingest *in, bool form, const struct andiron_batch *
 	struct buf raw = BUF_NULL, display = BUF_NULL;
 	struct target_label name = {.name = STR("__name__")};
 	struct profile_outline seen;
+	size_t left = INTAKE_MAX_RAW;
 	int rc = 1;
 
 	if (form)
@@ -156,7 +199,7 @@ static int take_pprof(struct ingest *in, bool form, const struct andiron_batch *
 		rc = multipart_find(type, in->body, STR("sample_type_config"), &config);
 	if (rc < 0)
 		return error_set(err, rc, "the form is damaged or cut off");
-	rc = look(&p, &raw, &seen, err);
+	rc = look(&p, &raw, &left, &seen, err);
 	if (!rc) {
 		name.value = profile_name(&seen, config, &display);
 		rc = vec_push(&in->labels, name) ? 0 : -ENOMEM;
@@ -279,7 +322,7 @@ static int take_ingest(const struct intake_request *request, const struct intake
 	if (!rc && !str_utf8(request->content_type))
 		rc = error_set(err, -EBADMSG, "the Content-Type is not UTF-8");
 	if (!rc)
-		rc = intake_service_name(&in.labels, in.app);
+		rc = intake_service_name(&in.labels, 0, in.app);
 	if (!rc && request->spy_name.n && str_utf8(request->spy_name) &&
 	    !vec_push(&in.labels,
 		      ((struct target_label){STR("pyroscope_spy"), request->spy_name})))

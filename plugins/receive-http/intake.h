@@ -12,7 +12,7 @@
 
 #include <andiron/batch.h>
 
-/* Of a body with Content-Encoding: gzip, and of all that becomes a batch. */
+/* Of a body with Content-Encoding: gzip, and then of all its profiles, with the labels of each. */
 #define INTAKE_MAX_RAW ((size_t)48 << 20)
 
 enum intake_api {

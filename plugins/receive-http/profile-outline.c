@@ -74,7 +74,7 @@ static void resolve(struct str in, struct profile_outline *outline, const uint64
 	}
 }
 
-int profile_outline(struct str data, struct buf *raw, struct profile_outline *ret,
+int profile_outline(struct str data, struct buf *raw, size_t max, struct profile_outline *ret,
 		    struct error *err)
 {
 	struct profile_outline outline = {0};
@@ -83,14 +83,14 @@ int profile_outline(struct str data, struct buf *raw, struct profile_outline *re
 
 	buf_clear(raw);
 	if (gzip_is(data)) {
-		rc = gzip_inflate(data, raw, PROFILE_MAX_RAW);
+		rc = gzip_inflate(data, raw, max);
 		data = buf_str(raw);
-	} else if (data.n > PROFILE_MAX_RAW) {
+	} else if (data.n > max) {
 		rc = -E2BIG;
 	}
 	if (rc == -E2BIG)
 		return error_set(err, rc, "the profile has more than %zu MiB uncompressed",
-				 PROFILE_MAX_RAW >> 20);
+				 max >> 20);
 	if (rc == -EBADMSG)
 		return refuse(err, "its gzip is damaged or cut off");
 	if (rc)

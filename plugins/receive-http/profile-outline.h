@@ -20,9 +20,9 @@ struct profile_outline {
 	struct str types[PROFILE_MAX_TYPES]; /* "cpu", "alloc_space"; in the buffer, or in `data` */
 };
 
-/* `raw` is cleared, and holds the profile if it came with gzip. 0, -ENOMEM, or -EBADMSG or -E2BIG
- * and a text. O(uncompressed bytes). */
-int profile_outline(struct str data, struct buf *raw, struct profile_outline *ret,
+/* `raw` is cleared, and holds the profile if it came with gzip. It may have `max` bytes
+ * uncompressed. 0, -ENOMEM, or -EBADMSG or -E2BIG and a text. O(uncompressed bytes). */
+int profile_outline(struct str data, struct buf *raw, size_t max, struct profile_outline *ret,
 		    struct error *err);
 
 /* "process_cpu", "memory", …; a type that the table does not know is its own name. `config` is the

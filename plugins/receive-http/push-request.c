@@ -16,13 +16,19 @@ static int damaged(struct error *err, const char *what)
 	return error_set(err, -EBADMSG, "the push request is damaged: %s", what);
 }
 
-static int add_label(struct push_request *r, struct str name, struct str value, struct error *err)
+/* `start`: of the series' labels. */
+static int add_label(struct push_request *r, size_t start, struct str name, struct str value,
+		     struct error *err)
 {
 	if (!str_utf8(name) || !str_utf8(value))
 		return damaged(err, "a label is not UTF-8");
 	if (r->labels.n >= PUSH_MAX_LABELS)
 		return error_set(err, -E2BIG, "the push request has more than %u labels",
 				 PUSH_MAX_LABELS);
+	if (r->labels.n - start >= PUSH_MAX_SERIES_LABELS)
+		return error_set(err, -EBADMSG,
+				 "a series of the push request has more than %u labels",
+				 PUSH_MAX_SERIES_LABELS);
 	return vec_push(&r->labels, ((struct target_label){name, value})) ? 0 : -ENOMEM;
 }
 
@@ -75,7 +81,7 @@ static int read_series(struct push_request *r, struct str in, struct error *err)
 			continue;
 		if (!read_pair(f.bytes, &one, &two))
 			return damaged(err, "a label or a sample is cut off");
-		rc = f.number == 1 ? add_label(r, one, two, err)
+		rc = f.number == 1 ? add_label(r, label_start, one, two, err)
 				   : add_profile(r, label_start, one, err);
 	}
 	end_series(r, first);
@@ -143,7 +149,7 @@ static json_t *member(const json_t *object, const char *camel, const char *snake
 	return value ? value : json_object_get(object, snake);
 }
 
-static int json_label(struct push_request *r, const json_t *pair, struct error *err)
+static int json_label(struct push_request *r, size_t start, const json_t *pair, struct error *err)
 {
 	struct str name = text_of(json_object_get(pair, "name"));
 	struct str value = text_of(json_object_get(pair, "value"));
@@ -158,7 +164,7 @@ static int json_label(struct push_request *r, const json_t *pair, struct error *
 			memcpy(copy, copies[i].p, copies[i].n);
 		copies[i].p = copy;
 	}
-	return add_label(r, copies[0], copies[1], err);
+	return add_label(r, start, copies[0], copies[1], err);
 }
 
 static int json_sample(struct push_request *r, size_t label_start, const json_t *sample,
@@ -186,7 +192,7 @@ static int json_series(struct push_request *r, const json_t *series, struct erro
 	int rc = 0;
 
 	for (size_t i = 0; i < json_array_size(labels) && !rc; i++)
-		rc = json_label(r, json_array_get(labels, i), err);
+		rc = json_label(r, label_start, json_array_get(labels, i), err);
 	for (size_t i = 0; i < json_array_size(samples) && !rc; i++)
 		rc = json_sample(r, label_start, json_array_get(samples, i), err);
 	end_series(r, first);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests as pyroscope.receive_http gets them: the first line says which, as fields that a tab
- * separates (api, name, format, content type, encoding), and the rest is the body. What is refused
- * is refused in words; what is taken is a sound batch that is not larger than what came. */
+ * separates (api, name, format, content type, encoding, from, until, rate), and the rest is the
+ * body. What is refused is refused in words; what is taken is a sound batch that is not larger than
+ * what came. */
 #include "fuzz.h"
 
 #include "abi/batch-build.h"
@@ -23,12 +24,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	request.name = str_cut(&line, '\t');
 	request.format = str_cut(&line, '\t');
 	request.content_type = str_cut(&line, '\t');
-	request.content_encoding = line;
+	request.content_encoding = str_cut(&line, '\t');
+	request.from = str_cut(&line, '\t');
+	request.until = str_cut(&line, '\t');
+	request.sample_rate = line;
 	if (intake_read(&request, &head, &batch, &status, &err) < 0) {
 		check(status >= 400 && status < 600 && (err.text[0] || status == 503));
 		return 0;
 	}
-	check(batch_view_init(&view, batch) == 0 && batch->samples > 0);
+	check(batch_view_init(&view, batch) == 0);
+	check(batch->samples > 0 && batch->samples <= ANDIRON_BATCH_MAX_SAMPLES);
+	check(batch->start_ns >= 0 && batch->end_ns >= batch->start_ns);
 	batch_release(batch);
 	return 0;
 }

@@ -39,13 +39,18 @@ static void result_fini(struct result *r)
 	batch_release(r->batch);
 }
 
-/* Label of group 0; empty: it has none. */
-static struct str label(const struct result *r, const char *key)
+/* Label of a group; empty: it has none. */
+static struct str label_of(const struct result *r, uint32_t n, const char *key)
 {
-	struct andiron_group group = batch_group(&r->view, 0);
+	struct andiron_group group = batch_group(&r->view, n);
 	struct str value;
 
 	return batch_group_label(&r->view, &group, str_of(key), &value) ? value : STR("");
+}
+
+static struct str label(const struct result *r, const char *key)
+{
+	return label_of(r, 0, key);
 }
 
 /* A profile of these sample types, with one sample. */
@@ -166,7 +171,8 @@ TEST(names_follow_from_types)
 	expect_name((const char *const[]){"heat"}, 1, "{}", "heat");
 }
 
-/* Folded text becomes rows: time counts in periods, all else as it is. */
+/* Folded text becomes rows: time counts in periods, all else as it is, and is no number of samples.
+ */
 TEST(folded_text_becomes_rows)
 {
 	struct andiron_stack stack;
@@ -195,6 +201,15 @@ TEST(folded_text_becomes_rows)
 		  0);
 	expect_eq(r.batch->samples, 2);
 	expect_eq(batch_row(&r.view, 0).value, 1);
+	result_fini(&r);
+	expect_eq(take(&(struct intake_request){.api = INTAKE_INGEST,
+						.name = STR("shop.alloc_space"),
+						.body = STR("a 9223372036854775807\n"
+							    "b 9223372036854775807\n")},
+		       &r),
+		  0);
+	expect_eq(r.batch->samples, 2);
+	expect_eq(batch_row(&r.view, 1).value, INT64_MAX);
 	result_fini(&r);
 }
 
@@ -288,6 +303,56 @@ TEST(pushes_are_read)
 	buf_free(&json);
 }
 
+/* A request of one series: `n_labels` labels with values of `value` bytes, and `n` times a profile.
+ */
+static struct buf push_many(size_t n_labels, size_t value, struct str pprof, size_t n)
+{
+	struct buf request = BUF_NULL, series = BUF_NULL, sample = BUF_NULL, text = BUF_NULL;
+	char name[16];
+
+	for (size_t i = 0; i < value; i++)
+		buf_putc(&text, 'v');
+	buf_putc(&text, '\0');
+	expect(!text.failed);
+	for (size_t i = 0; i < n_labels; i++) {
+		snprintf(name, sizeof(name), "l%zu", i);
+		put_label(&series, name, text.p);
+	}
+	put_label(&series, "__name__", "heat");
+	wire_put_bytes(&sample, 1, pprof);
+	for (size_t i = 0; i < n; i++)
+		wire_put_bytes(&series, 2, buf_str(&sample));
+	wire_put_bytes(&request, 1, buf_str(&series));
+	expect(!request.failed);
+	buf_free(&series);
+	buf_free(&sample);
+	buf_free(&text);
+	return request;
+}
+
+/* Each profile has the labels of its series, and of no other. */
+TEST(series_are_told_apart)
+{
+	struct buf pprof = cpu_profile(), request = push_of(buf_str(&pprof));
+	struct buf second = push_many(1, 1, buf_str(&pprof), 2);
+	struct result r;
+
+	buf_str_append(&request, buf_str(&second));
+	expect_eq(take(&(struct intake_request){.body = buf_str(&request)}, &r), 0);
+	expect_eq(batch_count(&r.view, ANDIRON_COL_ENCODED), 3);
+	expect_str(label_of(&r, 0, "service_name"), "shop");
+	expect_str(label_of(&r, 0, "app_name"), "memory");
+	for (uint32_t i = 1; i < 3; i++) {
+		expect_str(label_of(&r, i, "service_name"), "heat");
+		expect_str(label_of(&r, i, "app_name"), "");
+		expect_str(label_of(&r, i, "l0"), "v");
+	}
+	result_fini(&r);
+	buf_free(&pprof);
+	buf_free(&request);
+	buf_free(&second);
+}
+
 static void expect_refused(const struct intake_request *request, unsigned int status,
 			   const char *why)
 {
@@ -316,6 +381,9 @@ TEST(faults_are_named)
 	expect_refused(INGEST(.name = STR("a"), .body = STR("")), 400, "no stacks");
 	expect_refused(INGEST(.name = STR("a"), .body = STR("a 9223372036854775807")), 400,
 		       "too large");
+	expect_refused(INGEST(.name = STR("a"), .sample_rate = STR("1000"),
+			      .body = STR("a 1099511627776\nb 1")),
+		       400, "2^40");
 	expect_refused(INGEST(.name = STR("a"), .format = STR("svg")), 400, "format=svg");
 	expect_refused(INGEST(.name = STR("a"), .format = STR("jfr"), .body = STR("abc")), 400,
 		       "no JFR");
@@ -339,6 +407,34 @@ TEST(faults_are_named)
 	buf_free(&bomb);
 }
 
+static void expect_push_refused(struct buf request, unsigned int status, const char *why)
+{
+	expect_refused(&(struct intake_request){.body = buf_str(&request)}, status, why);
+	buf_free(&request);
+}
+
+/* Few bytes may neither be many labels nor, all together, large profiles. */
+TEST(small_pushes_stay_small)
+{
+	struct buf pprof = cpu_profile(), large = cpu_profile();
+	struct buf zeros = BUF_NULL, zipped = BUF_NULL;
+	struct gzip_writer w = {0};
+
+	expect_push_refused(push_many(128, 1, buf_str(&pprof), 1), 400, "more than 128 labels");
+	expect_push_refused(push_many(1, 1 << 20, buf_str(&pprof), 60), 413, "with their labels");
+	expect(buf_reserve(&zeros, 20 << 20));
+	memset(zeros.p, 0, 20 << 20);
+	wire_put_bytes(&large, 1000, (struct str){zeros.p, 20 << 20});
+	expect_eq(gzip_open(&w, &zipped, 6), 0);
+	gzip_write(&w, buf_str(&large));
+	expect_eq(gzip_close(&w), 0);
+	expect_push_refused(push_many(1, 1, buf_str(&zipped), 3), 413, "profiles of the request");
+	buf_free(&pprof);
+	buf_free(&large);
+	buf_free(&zeros);
+	buf_free(&zipped);
+}
+
 /* Seconds, milliseconds, microseconds and nanoseconds are told apart by their size. */
 TEST(times_are_read)
 {
@@ -349,6 +445,14 @@ TEST(times_are_read)
 	expect_eq(intake_time(STR("now-10s"), NOW), NOW - 10 * NS_PER_SEC);
 	expect_eq(intake_time(STR(""), 5), 5);
 	expect_eq(intake_time(STR("yesterday"), 5), 5);
+	/* No time that is told overflows when it is added to or subtracted from. */
+	expect_eq(intake_time(STR("99999999999"), 5), 5);
+	expect_eq(intake_time(STR("99999999999999"), 5), 5);
+	expect_eq(intake_time(STR("99999999999999999"), 5), 5);
+	expect_eq(intake_time(STR("9223372036854775807"), 5), 5);
+	expect_eq(intake_time(STR("18446744073709551615"), 5), 5);
+	expect_eq(intake_time(STR("now-4294967294s"), NOW), NOW);
+	expect_eq(intake_time(STR("now-18446744073709551615s"), NOW), NOW);
 }
 
 static int each_api(void *context)
