@@ -308,7 +308,7 @@ TEST(pushes_are_read)
 static struct buf push_many(size_t n_labels, size_t value, struct str pprof, size_t n)
 {
 	struct buf request = BUF_NULL, series = BUF_NULL, sample = BUF_NULL, text = BUF_NULL;
-	char name[16];
+	char name[32];
 
 	for (size_t i = 0; i < value; i++)
 		buf_putc(&text, 'v');
