@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/vec.h"
 
-#define PUSH_MAX_PROFILES 16384u
-#define PUSH_MAX_LABELS   65536u
+#define PUSH_MAX_PROFILES      16384u
+#define PUSH_MAX_LABELS        65536u
 #define PUSH_MAX_SERIES_LABELS 128u
 
 /* Labels [label_start, +n_labels) are its series'. */

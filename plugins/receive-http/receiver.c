@@ -157,7 +157,9 @@ static void on_offered(void *arg, int32_t result)
 	struct job *job = arg;
 
 	if (result) {
-		end(job, 503, "whoever takes the profiles from here has stopped; send it again");
+		end(job, 503,
+		    "whoever takes the profiles from here has stopped, or has not started; send it "
+		    "again");
 		return;
 	}
 	job->receiver->counts.bytes += job->asked.body.n;

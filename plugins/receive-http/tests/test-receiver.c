@@ -203,8 +203,8 @@ TEST(a_dropped_profile_is_told)
 	expect_eq(test_dropped(f.host, "writer", "writer:deadline"), 1);
 	host_free(f.host);
 	pthread_join(f.client, NULL);
-	expect(strstr(f.answers[0], "has stopped; send it again") ||
-	       strstr(f.answers[1], "has stopped; send it again"));
+	expect(strstr(f.answers[0], "has stopped, or has not started") ||
+	       strstr(f.answers[1], "has stopped, or has not started"));
 	expect(strstr(f.answers[0], " 503 ") || strstr(f.answers[1], " 503 "));
 	expect(f.counts.failed >= 1);
 }
