@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 #define INTERVAL_NS (15 * NS_PER_SEC)
-#define SECONDS_NS  (14 * NS_PER_SEC)
 
 static const struct {
 	const char *block, *name, *path;
@@ -145,12 +144,13 @@ static bool is_given(const struct andiron_value *v)
 	return v && !(v->flags & ANDIRON_VALUE_DEFAULTED);
 }
 
-/* Alloy refuses an interval into which its default of 14s does not go; here that gives way. */
+/* Alloy refuses an interval into which its default of 14s does not go; here it is no default: what
+ * is not written is as long as the interval lets it be. */
 static int64_t timed_ns(const struct andiron_value *args, int64_t interval_ns)
 {
 	const struct andiron_value *v = value_get(args, "delta_profiling_duration");
 
-	return is_given(v) && v->integer != SECONDS_NS ? v->integer : interval_ns - NS_PER_SEC;
+	return is_given(v) ? v->integer : interval_ns - NS_PER_SEC;
 }
 
 static void check_times(const struct settings *s, const struct andiron_value *args,

@@ -88,3 +88,21 @@ TEST(times_fit_each_other)
 	expect_eq(settings_new(&args[1], &s, &err), -EINVAL);
 	expect(strstr(err.text, "1s less than scrape_interval") != NULL);
 }
+
+/* What is written holds, also if it is what the default says; what the host fills in gives way. */
+TEST(a_written_duration_holds)
+{
+	const struct andiron_str keys[] = {KEY("scrape_interval"), KEY("delta_profiling_duration")};
+	struct andiron_value items[] = {NS(60 * NS_PER_SEC), NS(14 * NS_PER_SEC)};
+	const struct andiron_value args = MAP_OF(keys, items, 2);
+	struct error err = ERROR_NULL;
+	struct settings *s;
+
+	expect_eq(settings_new(&args, &s, &err), 0);
+	expect_eq(s->seconds, 14);
+	settings_free(s);
+	items[1].flags = ANDIRON_VALUE_DEFAULTED;
+	expect_eq(settings_new(&args, &s, &err), 0);
+	expect_eq(s->seconds, 59);
+	settings_free(s);
+}
